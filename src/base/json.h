@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* JSON out: any bytes in, valid UTF-8 out (what is not UTF-8 becomes U+FFFD). Commas and nesting
+ * are its business. A failure (memory, or the maximum given at the start) sticks until
+ * json_out_take(), so callers check once. The names differ from jansson's, which reads JSON. */
+#ifndef LODGE_BASE_JSON_H
+#define LODGE_BASE_JSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { JSON_DEPTH_MAX = 32 };
+
+struct json_out {
+	char *buf;
+	size_t len, cap, max;
+	unsigned depth;
+	bool failed, first;
+	char close[JSON_DEPTH_MAX];
+};
+
+/* Never grows beyond `max` bytes. */
+void json_out_init(struct json_out *j, size_t max);
+void json_out_fini(struct json_out *j);
+
+/* key: NULL inside arrays and at the top, a NUL-terminated name inside objects. */
+void json_out_object(struct json_out *j, const char *key);
+void json_out_array(struct json_out *j, const char *key);
+void json_out_end(struct json_out *j); /* of the innermost object or array */
+void json_out_bytes(struct json_out *j, const char *key, const void *bytes, size_t len);
+void json_out_str(struct json_out *j, const char *key, const char *s); /* NULL: null */
+void json_out_base64(struct json_out *j, const char *key, const void *bytes, size_t len);
+void json_out_u64(struct json_out *j, const char *key, uint64_t v);
+void json_out_i64(struct json_out *j, const char *key, int64_t v);
+void json_out_bool(struct json_out *j, const char *key, bool v);
+void json_out_null(struct json_out *j, const char *key);
+
+/* The finished text, NUL-terminated, the caller's; NULL if anything failed or was left open. */
+char *json_out_take(struct json_out *j, size_t *ret_len);
+
+bool json_is_utf8(const void *bytes, size_t len);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where lodge keeps its templates and sandboxes. */
+#ifndef LODGE_CLI_HOME_H
+#define LODGE_CLI_HOME_H
+
+#include <stddef.h>
+
+#include "base/err.h"
+
+enum { HOME_SIZE = 4096 };
+
+/* `given` (--home) else LODGE_HOME, else /var/lib/lodge for root, else $XDG_DATA_HOME/lodge or
+ * ~/.local/share/lodge. Always absolute; the directory is made if it is missing. */
+int home_find(const char *given, char ret[HOME_SIZE], struct err *err);
+
+#endif

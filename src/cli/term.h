@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The caller's terminal while a command has a terminal of its own inside. */
+#ifndef LODGE_CLI_TERM_H
+#define LODGE_CLI_TERM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Raw from now on, until term_restore() (also at exit). False: fd is no terminal. */
+bool term_raw(int fd);
+void term_restore(void);
+/* 24 x 80 where nobody knows. */
+void term_size(uint32_t *rows, uint32_t *cols);
+
+#endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lodge-init: PID 1 of a sandbox. Reaps, starts commands, keeps their output and their status,
+ * serves files; answers the engine over the socket it was started with. */
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "init/conn.h"
+#include "init/loop.h"
+
+struct binding init_binding;
+
+uint64_t init_now_us(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+static bool is_open(int fd)
+{
+	return fcntl(fd, F_GETFD) >= 0;
+}
+
+static bool is_listener(int fd)
+{
+	socklen_t n = sizeof(int);
+	int listens = 0, type = 0;
+
+	return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) == 0 && listens &&
+	       getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) == 0 && type == SOCK_SEQPACKET;
+}
+
+/* 0, 1 and 2 must be something, or a later open() lands there and is taken for a standard one. */
+static int fill_stdio(void)
+{
+	for (int fd = 0; fd < 3; fd++) {
+		if (!is_open(fd) && open("/dev/null", O_RDWR | O_CLOEXEC) != fd)
+			return -1;
+	}
+	return 0;
+}
+
+static int take_fds(void)
+{
+	int flags;
+
+	if (fill_stdio() < 0 || !is_listener(BOOT_FD_LISTEN))
+		return -1;
+	flags = fcntl(BOOT_FD_LISTEN, F_GETFL);
+	if (flags < 0 || fcntl(BOOT_FD_LISTEN, F_SETFL, flags | O_NONBLOCK) < 0)
+		return -1;
+	syscall(SYS_close_range, BOOT_FD_END, ~0u, 0);
+	for (int fd = BOOT_FD_LISTEN; fd < BOOT_FD_END; fd++)
+		fcntl(fd, F_SETFD, FD_CLOEXEC);
+	init_binding.cgroup = is_open(BOOT_FD_CGROUP);
+	init_binding.tasks = is_open(BOOT_FD_TASKS);
+	init_binding.oom = is_open(BOOT_FD_OOM);
+	init_binding.pids = is_open(BOOT_FD_PIDS);
+	/* The places that are empty stay so: nothing of ours may be taken for them. */
+	for (int fd = BOOT_FD_CGROUP; fd < BOOT_FD_END; fd++) {
+		if (!is_open(fd) && open("/", O_PATH | O_CLOEXEC) != fd)
+			return -1;
+	}
+	return 0;
+}
+
+static void drop_inherited_caps(void)
+{
+	struct __user_cap_header_struct h = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct d[2];
+
+	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+	if (syscall(SYS_capget, &h, d) == 0) {
+		d[0].inheritable = d[1].inheritable = 0;
+		syscall(SYS_capset, &h, d);
+	}
+}
+
+/* Whoever starts a process may leave signals ignored; the commands are not to inherit that. */
+static void reset_signals(void)
+{
+	struct sigaction sa = { .sa_handler = SIG_DFL };
+
+	for (int i = 1; i < _NSIG; i++)
+		sigaction(i, &sa, NULL);
+}
+
+static void raise_limits(void)
+{
+	struct rlimit l;
+
+	if (getrlimit(RLIMIT_NOFILE, &l) == 0) {
+		l.rlim_cur = l.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &l);
+	}
+}
+
+/* When the host itself runs out of memory, a sandbox goes before what serves it. Commands inherit
+ * this; it is done here once because a process that is not dumpable cannot write it later. */
+static void volunteer_for_oom(void)
+{
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	(void)!write(fd, "500", 3);
+	close(fd);
+}
+
+int main(void)
+{
+	init_binding.pid1 = getpid() == 1;
+	if (take_fds() < 0)
+		return 1;
+	volunteer_for_oom();
+	if (prctl(PR_SET_DUMPABLE, 0) < 0)
+		return 1;
+	if (!init_binding.pid1)
+		prctl(PR_SET_CHILD_SUBREAPER, 1);
+	umask(0);
+	reset_signals();
+	drop_inherited_caps();
+	raise_limits();
+	if (chdir("/") < 0 || loop_init() < 0)
+		return 1;
+	conn_listen();
+	loop_run();
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "keeper/keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/file.h"
+#include "base/hook.h"
+#include "base/sock.h"
+#include "wire/agent.h"
+#include "wire/boot.h"
+
+enum { BIND_WAIT_MS = 5000, BACKLOG = 64 };
+
+DEFINE_AUTO(struct rootfs *, rootfs_close);
+
+static struct sockaddr_un init_address(int dir)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+
+	snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/init.sock", dir);
+	return a;
+}
+
+int keeper_listen(int dir)
+{
+	auto_close int s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct sockaddr_un a = init_address(dir);
+
+	if (s < 0 || bind(s, (struct sockaddr *)&a, sizeof(a)) < 0 || listen(s, BACKLOG) < 0)
+		return -errno;
+	return steal_fd(&s);
+}
+
+int keeper_connect(struct keeper *k, const struct box *b, int *ret_fd, struct err *err)
+{
+	auto_close int dir = openat(k->boxes, b->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	auto_close int s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct sockaddr_un a = init_address(dir);
+
+	if (dir < 0 || s < 0)
+		return err_sys(err, errno, "sandbox %s", b->id);
+	if (connect(s, (struct sockaddr *)&a, sizeof(a)) < 0)
+		return err_set(err, ERR_UNAVAILABLE, "sandbox %s does not answer", b->id);
+	*ret_fd = steal_fd(&s);
+	return 0;
+}
+
+/* Tells the new lodge-init whose it is; until then it accepts nothing else, and dies with us. */
+static int bind_init(struct keeper *k, const struct keeper_create *c, int fd, struct err *err)
+{
+	struct {
+		struct agent_hdr hdr;
+		struct agent_bind bind;
+	} msg = {
+		.hdr = { .type = AGENT_BIND, .req = 1, .len = sizeof(msg.bind) },
+		.bind = { .version = AGENT_VERSION,
+			  .uid = c->uid,
+			  .gid = c->gid,
+			  .open_files = c->limits.open_files,
+			  .file_bytes = c->limits.file_bytes },
+	};
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	struct {
+		struct agent_hdr hdr;
+		char rest[512];
+	} answer;
+	size_t nfds = 0;
+	ssize_t n;
+
+	if (c->class == KEEPER_CLASS_ROOT)
+		msg.bind.flags |= AGENT_BIND_ROOT_CLASS;
+	if (k->rootless)
+		msg.bind.flags |= AGENT_BIND_ONE_ID;
+	n = sock_send(fd, &msg, sizeof(msg), NULL, 0);
+	if (n < 0)
+		return err_sys(err, (int)-n, "bind");
+	if (poll(&p, 1, BIND_WAIT_MS) <= 0)
+		return err_set(err, ERR_TIMEOUT, "lodge-init did not start within %d ms", BIND_WAIT_MS);
+	n = sock_recv(fd, &answer, sizeof(answer), NULL, 0, &nfds);
+	if (n < (ssize_t)sizeof(answer.hdr) || answer.hdr.type != AGENT_OK)
+		return err_set(err, ERR_INTERNAL, "lodge-init refused to start");
+	return 0;
+}
+
+static int check_demands(struct keeper *k, const struct keeper_create *c, struct err *err)
+{
+	if ((c->demand & KEEPER_DEMAND_CGROUP) && !(k->features & KEEPER_HAS_CGROUP))
+		return err_set(err, ERR_UNAVAILABLE,
+			       "memory, cpu and process limits cannot be enforced here (lodge doctor tells why)");
+	if (!(c->demand & KEEPER_DEMAND_DISK) || c->store == KEEPER_STORE_MEMORY)
+		return 0;
+	if (store_open(&k->store, err) < 0)
+		return -1;
+	if (!k->store.ops->has_limit)
+		return err_set(err, ERR_UNAVAILABLE,
+			       "the disk limit cannot be enforced here (lodge doctor tells why)");
+	return 0;
+}
+
+static int make_upper(struct keeper *k, const char *id, const struct keeper_create *c,
+		      const struct kit *kit, int *ret, struct err *err)
+{
+	char entry[KEEPER_ID_SIZE + 4];
+	int userns = k->rootless ? -1 : kit->userns;
+
+	if (c->store == KEEPER_STORE_MEMORY)
+		return store_make_memory(&c->limits, userns, ret, err);
+	snprintf(entry, sizeof(entry), "s-%s", id);
+	return store_make(&k->store, entry, &c->limits, userns, ret, err);
+}
+
+static int prepare_root(struct keeper *k, const char *id, const struct keeper_create *c,
+			const int *dirs, const struct kit *kit, struct rootfs *ret, struct err *err)
+{
+	if (roots_prepare(&k->roots, c, dirs, kit, ret, err) < 0)
+		return -1;
+	if (make_upper(k, id, c, kit, &ret->upper, err) == 0)
+		return 0;
+	rootfs_close(ret);
+	return -1;
+}
+
+static uid_t inner_id(const struct keeper *k, const struct keeper_create *c)
+{
+	return k->rootless ? c->uid : BOOT_INIT_ID;
+}
+
+/* From nothing. */
+static int start_cold(struct keeper *k, int dir, const struct keeper_create *c, const int *dirs,
+		      struct box *b, struct err *err)
+{
+	struct cgroup_fds cg = { -1, -1, -1, { -1, -1, -1 }, -1, -1, -1 };
+	struct kit kit = { -1, -1, -1, 0 };
+	struct rootfs root;
+	struct spawn_args args = { .host = &k->spawn, .kit = &kit, .cgroup = &cg, .root = &root,
+				   .root_class = c->class == KEEPER_CLASS_ROOT,
+				   .inner_id = inner_id(k, c), .listener = -1 };
+	int r = keeper_take_kit(k, c->uid, &kit, err);
+
+	rootfs_init(&root);
+	if (r == 0)
+		r = prepare_root(k, b->id, c, dirs, &kit, &root, err);
+	hook_crash("create:store");
+	if (r == 0)
+		r = cgroup_make(&k->cgroups, b->group, &c->limits,
+				k->rootless ? 0 : kit.base + BOOT_INIT_ID, &cg, err);
+	hook_crash("create:cgroup");
+	if (r == 0) {
+		args.listener = keeper_listen(dir);
+		r = args.listener < 0 ? err_sys(err, -args.listener, "listen") : 0;
+	}
+	if (r == 0)
+		r = spawn(&args, &b->pid, err);
+	if (args.listener >= 0)
+		close(args.listener);
+	b->base = kit.base;
+	cgroup_fds_close(&cg);
+	rootfs_close(&root);
+	kit_close(&kit);
+	return r;
+}
+
+/* From the pool: the slot's socket moves into the sandbox's directory, its root is put in place. */
+static int start_from_slot(struct keeper *k, struct slot *s, int dir, const struct keeper_create *c,
+			   const int *dirs, struct box *b, struct err *err)
+{
+	char path[KEEPER_ID_SIZE + 16];
+	struct rootfs root;
+	int r;
+
+	snprintf(path, sizeof(path), "%s/init.sock", s->name);
+	if (renameat(k->boxes, path, dir, "init.sock") < 0)
+		return err_sys(err, errno, "claim %s", s->name);
+	strcpy(b->group, s->name);
+	b->pid = s->pid;
+	b->base = s->kit.base;
+	hook_crash("claim:moved");
+	rootfs_init(&root);
+	r = prepare_root(k, b->id, c, dirs, &s->kit, &root, err);
+	if (r == 0)
+		r = cgroup_set_limits(&k->cgroups, b->group, &c->limits, err);
+	if (r == 0)
+		r = spawn_claim(s->pid, &root, err);
+	hook_crash("claim:rooted");
+	rootfs_close(&root);
+	return r;
+}
+
+static bool can_use_pool(const struct keeper *k, const struct keeper_create *c)
+{
+	return !c->no_pool && c->class == KEEPER_CLASS_USER && k->nslots > 0;
+}
+
+static int start(struct keeper *k, int dir, const struct keeper_create *c, const int *dirs,
+		 struct box *b, struct keeper_reply *reply, struct err *err)
+{
+	struct slot *s = can_use_pool(k, c) ? keeper_take_slot(k) : NULL;
+	int r;
+
+	reply->source = s ? KEEPER_SOURCE_POOL : KEEPER_SOURCE_COLD;
+	if (!s) {
+		k->misses += k->pool.max != 0;
+		return start_cold(k, dir, c, dirs, b, err);
+	}
+	k->hits++;
+	r = start_from_slot(k, s, dir, c, dirs, b, err);
+	keeper_slot_free(k, s, false);
+	return r;
+}
+
+static int finish(struct keeper *k, int dir, const struct keeper_create *c, struct box *b, int *ret_fd,
+		  struct err *err)
+{
+	auto_close int fd = -1;
+	int r;
+
+	b->start = box_start_time(b->pid);
+	r = box_record_write(dir, b);
+	if (r < 0)
+		return err_sys(err, -r, "record");
+	hook_crash("create:recorded");
+	if (keeper_connect(k, b, &fd, err) < 0 || bind_init(k, c, fd, err) < 0)
+		return -1;
+	hook_crash("create:bound");
+	if (!box_add(&k->table, b))
+		return err_sys(err, ENOMEM, "sandbox %s", b->id);
+	*ret_fd = steal_fd(&fd);
+	return 0;
+}
+
+int keeper_create(struct keeper *k, const char *id, const struct keeper_create *c, const int *dirs,
+		  struct keeper_reply *reply, int *ret_fd, struct err *err)
+{
+	struct box b = { .store = c->store, .class = c->class };
+	auto_close int dir = -1;
+
+	if (check_demands(k, c, err) < 0)
+		return -1;
+	memcpy(b.id, id, sizeof(b.id));
+	memcpy(b.group, id, sizeof(b.group));
+	if (faccessat(k->trash, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0 && !keeper_empty_trash(k) &&
+	    faccessat(k->trash, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return err_set(err, ERR_CONFLICT, "sandbox %s is still being removed", id);
+	if (mkdirat(k->boxes, id, 0700) < 0)
+		return err_sys(err, errno, "sandbox %s", id);
+	hook_crash("create:dir");
+	dir = openat(k->boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (dir < 0)
+		return err_sys(err, errno, "sandbox %s", id);
+	if (start(k, dir, c, dirs, &b, reply, err) < 0 || finish(k, dir, c, &b, ret_fd, err) < 0) {
+		keeper_discard(k, &b);
+		return -1;
+	}
+	reply->pid = b.pid;
+	return 0;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lodge-keeper: the only privileged process. Single thread, fixed messages, no parsing of anything
+ * a guest wrote. What it holds on disk, below its state directory:
+ *
+ *   sandboxes/ID/{record,init.sock}   live ones; the directory is made before anything else
+ *   trash/ID/                         being removed; a crash leaves them for the next start
+ */
+#ifndef LODGE_KEEPER_KEEPER_H
+#define LODGE_KEEPER_KEEPER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "keeper/box.h"
+#include "runtime/cgroup.h"
+#include "runtime/kit.h"
+#include "runtime/roots.h"
+#include "runtime/spawn.h"
+#include "runtime/store.h"
+
+enum { KEEPER_KITS_MAX = 8, KEEPER_SLOTS_MAX = 1024 };
+
+struct slot { /* a sandbox that nobody has yet */
+	char name[KEEPER_ID_SIZE];
+	pid_t pid;
+	struct kit kit;
+};
+
+struct keeper {
+	bool rootless, oneshot;
+	bool draining;	   /* the engine is gone: finish and leave */
+	int home, state;   /* directories; equal but in one-shot mode */
+	int boxes, trash;  /* state/sandboxes, state/trash */
+	int scratch;	   /* mount points of our own mount namespace */
+	uint32_t features; /* KEEPER_HAS_* */
+	struct cgroup_host cgroups;
+	struct spawn_host spawn;
+	struct store store;
+	struct kit_host kit_host;
+	struct roots roots;
+	struct box_table table;
+	size_t trash_count;
+	/* made ahead */
+	struct kit kits[KEEPER_KITS_MAX];
+	size_t nkits, kits_wanted;
+	struct slot *slots[KEEPER_SLOTS_MAX];
+	size_t nslots;
+	struct keeper_pool pool;
+	uint64_t hits, misses, serial;
+};
+
+/* create.c */
+int keeper_create(struct keeper *k, const char *id, const struct keeper_create *c, const int *dirs,
+		  struct keeper_reply *reply, int *ret_fd, struct err *err);
+int keeper_connect(struct keeper *k, const struct box *b, int *ret_fd, struct err *err);
+int keeper_listen(int dir);
+
+/* trash.c */
+int keeper_destroy(struct keeper *k, struct box *b, struct err *err);
+/* Goes on with what is being removed; true when nothing is left to do. */
+bool keeper_empty_trash(struct keeper *k);
+/* Removes what a create that failed left in sandboxes/ID. */
+void keeper_discard(struct keeper *k, struct box *b);
+
+/* pool.c */
+int keeper_take_kit(struct keeper *k, uid_t inner, struct kit *ret, struct err *err);
+struct slot *keeper_take_slot(struct keeper *k);
+void keeper_slot_free(struct keeper *k, struct slot *s, bool discard);
+int keeper_set_pool(struct keeper *k, const struct keeper_pool *pool, struct err *err);
+/* Makes one thing ahead, if any is wanted; false when nothing is. */
+bool keeper_prepare_one(struct keeper *k);
+
+/* adopt.c */
+int keeper_adopt(struct keeper *k, struct err *err);
+/* Ends whatever the one-shot keepers left that died before they could clean up. */
+void keeper_sweep_oneshots(struct keeper *k, const char *own);
+
+/* serve.c */
+void keeper_serve(struct keeper *k, int sock);
+
+/* main.c */
+void keeper_reap(void);
+
+#endif

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lodge-keeper --home DIR [--oneshot]; the engine's socket is descriptor 3. */
+#include "keeper/keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/file.h"
+
+#ifndef LODGE_VERSION
+#define LODGE_VERSION "0.1.0"
+#endif
+#ifndef LODGE_LIBEXECDIR
+#define LODGE_LIBEXECDIR "/usr/libexec/lodge"
+#endif
+
+enum { KITS_AHEAD = 4 };
+
+static const char usage[] =
+	"usage: lodge-keeper --home DIR [--oneshot]\n"
+	"\n"
+	"Makes and ends sandboxes for lodge. Started by lodge and lodged, which talk to it over\n"
+	"descriptor 3; of no use by hand.\n"
+	"\n"
+	"  --home DIR   where templates and sandboxes are kept\n"
+	"  --oneshot    end every sandbox and leave when the socket closes\n"
+	"  --version, --help\n";
+
+static struct keeper keeper;
+
+void keeper_reap(void)
+{
+	while (waitpid(-1, NULL, WNOHANG) > 0)
+		;
+}
+
+static int open_subdir(int dir, const char *name, mode_t mode, struct err *err)
+{
+	int fd;
+
+	if (mkdirat(dir, name, mode) < 0 && errno != EEXIST)
+		return err_sys(err, errno, "%s", name);
+	fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	return fd < 0 ? err_sys(err, errno, "%s", name) : fd;
+}
+
+/* As an ordinary user: root of a user namespace that holds nobody but this user. */
+static int enter_userns(struct err *err)
+{
+	uid_t uid = geteuid();
+	gid_t gid = getegid();
+	int r;
+
+	if (unshare(CLONE_NEWUSER) < 0)
+		return err_sys(err, errno, "user namespace (lodge doctor tells what is missing)");
+	(void)file_printf_at(AT_FDCWD, "/proc/self/setgroups", "deny");
+	r = file_printf_at(AT_FDCWD, "/proc/self/uid_map", "0 %u 1", uid);
+	if (r == 0)
+		r = file_printf_at(AT_FDCWD, "/proc/self/gid_map", "0 %u 1", gid);
+	return r < 0 ? err_sys(err, -r, "map own user") : 0;
+}
+
+/* Mounts made from now on are seen by us and our children only; the host's still reach us. */
+static int enter_mountns(struct err *err)
+{
+	if (unshare(CLONE_NEWNS) < 0)
+		return err_sys(err, errno, "mount namespace");
+	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
+		return err_sys(err, errno, "own mounts");
+	return 0;
+}
+
+static int open_home(struct keeper *k, const char *home, struct err *err)
+{
+	if (mkdir(home, 0711) < 0 && errno != EEXIST)
+		return err_sys(err, errno, "%s", home);
+	k->home = open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return k->home < 0 ? err_sys(err, errno, "%s", home) : 0;
+}
+
+/* A fresh directory of its own, locked for as long as we live: a later keeper that finds it
+ * unlocked knows that we died. */
+static int open_oneshot(struct keeper *k, char name[32], struct err *err)
+{
+	auto_close int dir = open_subdir(k->home, "oneshot", 0711, err);
+
+	if (dir < 0)
+		return -1;
+	for (int i = 0; i < 16; i++) {
+		uint64_t r = 0;
+		struct stat st;
+
+		(void)getrandom(&r, sizeof(r), 0);
+		snprintf(name, 32, "%016llx", (unsigned long long)r);
+		k->state = open_subdir(dir, name, 0711, err);
+		if (k->state < 0)
+			return -1;
+		if (flock(k->state, LOCK_EX | LOCK_NB) == 0 && fstat(k->state, &st) == 0 && st.st_nlink > 0)
+			return 0;
+		close(k->state); /* somebody swept it before it was locked */
+	}
+	return err_set(err, ERR_INTERNAL, "no state directory");
+}
+
+static int open_state(struct keeper *k, char name[32], struct err *err)
+{
+	if (k->oneshot)
+		return open_oneshot(k, name, err);
+	k->state = k->home;
+	if (flock(k->state, LOCK_EX | LOCK_NB) < 0)
+		return err_set(err, ERR_CONFLICT, "another lodge-keeper uses this home");
+	return 0;
+}
+
+/* lodge-init lies beside us, or where it was installed. */
+static int seal_init(struct keeper *k, struct err *err)
+{
+	char path[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 16);
+	char *slash;
+
+	if (n < 0)
+		return err_sys(err, errno, "/proc/self/exe");
+	path[n] = 0;
+	slash = strrchr(path, '/');
+	strcpy(slash + 1, "lodge-init");
+	if (access(path, R_OK) < 0)
+		snprintf(path, sizeof(path), "%s/lodge-init", LODGE_LIBEXECDIR);
+	k->spawn.init = spawn_seal_init(path, err);
+	return k->spawn.init < 0 ? -1 : 0;
+}
+
+static int open_scratch(struct keeper *k, struct err *err)
+{
+	static const char *const points[] = { "base", "dev", "vol", "cgroup" };
+
+	k->scratch = open_subdir(k->home, ".mnt", 0700, err);
+	if (k->scratch < 0)
+		return -1;
+	for (size_t i = 0; i < sizeof(points) / sizeof(points[0]); i++)
+		if (mkdirat(k->scratch, points[i], 0700) < 0 && errno != EEXIST)
+			return err_sys(err, errno, "%s", points[i]);
+	return rootfs_host_init(k->scratch, k->rootless, err);
+}
+
+static int open_cgroups(struct keeper *k, struct err *err)
+{
+	char path[64];
+	struct stat st;
+
+	if (fstat(k->state, &st) < 0)
+		return err_sys(err, errno, "state");
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/cgroup", k->scratch);
+	if (cgroup_host_init(&k->cgroups, st.st_ino, path, err) < 0)
+		return -1;
+	k->features = cgroup_features(&k->cgroups) | (k->rootless ? 0 : KEEPER_HAS_ROOT);
+	return 0;
+}
+
+static int setup(struct keeper *k, const char *home, char name[32], struct err *err)
+{
+	k->rootless = geteuid() != 0;
+	/* descriptors of directories belong to the mount namespace they were opened in: this first */
+	if ((k->rootless && enter_userns(err) < 0) || enter_mountns(err) < 0)
+		return -1;
+	if (open_home(k, home, err) < 0 || open_state(k, name, err) < 0)
+		return -1;
+	if (open_scratch(k, err) < 0 || seal_init(k, err) < 0)
+		return -1;
+	k->boxes = open_subdir(k->state, "sandboxes", 0711, err);
+	k->trash = k->boxes < 0 ? -1 : open_subdir(k->state, "trash", 0700, err);
+	if (k->trash < 0 || open_cgroups(k, err) < 0)
+		return -1;
+	seccomp_build(&k->spawn.filter[KEEPER_CLASS_USER], false);
+	seccomp_build(&k->spawn.filter[KEEPER_CLASS_ROOT], true);
+	k->spawn.rootless = k->kit_host.rootless = k->rootless;
+	k->kit_host.ids = open("/run", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	k->store = (struct store){ .dir = -1, .home = k->home, .scratch = k->scratch,
+				   .rootless = k->rootless };
+	k->roots = (struct roots){ &k->store, k->home, k->rootless };
+	k->kits_wanted = k->oneshot ? 0 : KITS_AHEAD;
+	return 0;
+}
+
+static void leave(struct keeper *k, const char *name)
+{
+	char path[64];
+
+	cgroup_host_fini(&k->cgroups);
+	if (!k->oneshot)
+		return;
+	snprintf(path, sizeof(path), "oneshot/%s", name);
+	(void)file_remove_tree_at(k->home, path);
+	(void)unlinkat(k->home, "oneshot", AT_REMOVEDIR);
+}
+
+static const char *parse(int argc, char **argv, bool *oneshot)
+{
+	static const struct option options[] = { { "home", required_argument, NULL, 'd' },
+						 { "oneshot", no_argument, NULL, 'o' },
+						 { "help", no_argument, NULL, 'h' },
+						 { "version", no_argument, NULL, 'v' },
+						 { 0 } };
+	const char *home = NULL;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (c) {
+		case 'd':
+			home = optarg;
+			break;
+		case 'o':
+			*oneshot = true;
+			break;
+		case 'h':
+			fputs(usage, stdout);
+			exit(0);
+		case 'v':
+			puts("lodge-keeper " LODGE_VERSION);
+			exit(0);
+		default:
+			exit(2);
+		}
+	}
+	if (!home || optind < argc) {
+		fputs(usage, stderr);
+		exit(2);
+	}
+	return home;
+}
+
+/* The engine learns why from the answer to whatever it asks first. */
+static void refuse(int sock, const struct err *err)
+{
+	struct keeper_reply r = { .version = KEEPER_VERSION, .code = err->code, .sys = err->sys,
+				  .step = "keeper" };
+	struct keeper_request in;
+
+	snprintf(r.msg, sizeof(r.msg), "%s", err->msg);
+	if (recv(sock, &in, sizeof(in), 0) > 0) {
+		r.op = in.op;
+		(void)send(sock, &r, sizeof(r), MSG_NOSIGNAL);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct keeper *k = &keeper;
+	const char *home = parse(argc, argv, &k->oneshot);
+	char name[32] = "";
+	struct err err = { 0 };
+	int type = 0;
+	socklen_t len = sizeof(type);
+
+	if (getsockopt(KEEPER_FD, SOL_SOCKET, SO_TYPE, &type, &len) < 0 || type != SOCK_SEQPACKET) {
+		fputs("lodge-keeper: descriptor 3 is no socket of an engine\n", stderr);
+		return 2;
+	}
+	(void)fcntl(KEEPER_FD, F_SETFD, FD_CLOEXEC);
+	umask(022);
+	if (setup(k, home, name, &err) < 0) {
+		refuse(KEEPER_FD, &err);
+		fprintf(stderr, "lodge-keeper: %s\n", err.msg);
+		return 1;
+	}
+	if (k->oneshot)
+		keeper_sweep_oneshots(k, name);
+	else if (keeper_adopt(k, &err) < 0)
+		fprintf(stderr, "lodge-keeper: %s\n", err.msg);
+	keeper_serve(k, KEEPER_FD);
+	leave(k, name);
+	return 0;
+}

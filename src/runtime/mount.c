@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/mount.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "base/auto.h"
+#include "runtime/sys.h"
+
+int mount_new(const char *type, const struct mount_option *options, size_t count, uint64_t attr)
+{
+	auto_close int fs = sys_fsopen(type);
+	int mnt;
+
+	if (fs < 0)
+		return -errno;
+	for (size_t i = 0; i < count; i++) {
+		unsigned cmd = options[i].value ? SYS_FSCONFIG_STRING : SYS_FSCONFIG_FLAG;
+
+		if (sys_fsconfig(fs, cmd, options[i].key, options[i].value) < 0)
+			return -errno;
+	}
+	if (sys_fsconfig(fs, SYS_FSCONFIG_CREATE, NULL, NULL) < 0)
+		return -errno;
+	mnt = sys_fsmount(fs, attr);
+	return mnt < 0 ? -errno : mnt;
+}
+
+int mount_set(int mnt, uint64_t attr, int userns)
+{
+	/* a mount made on the host later must not appear inside */
+	struct sys_mount_attr a = { .set = attr, .propagation = 1u << 18 /* MS_PRIVATE */ };
+
+	if (userns >= 0) {
+		a.set |= SYS_ATTR_IDMAP;
+		a.userns_fd = (uint64_t)userns;
+	}
+	return sys_mount_setattr(mnt, "", AT_EMPTY_PATH, &a) < 0 ? -errno : 0;
+}
+
+int mount_clone(int dir, const char *path, uint64_t attr, int userns)
+{
+	auto_close int mnt = sys_open_tree(dir, path, SYS_OPEN_TREE_CLONE | AT_EMPTY_PATH);
+	int r;
+
+	if (mnt < 0)
+		return -errno;
+	r = mount_set(mnt, attr, userns);
+	return r < 0 ? r : steal_fd(&mnt);
+}
+
+int mount_clone_tree(int dir, const char *path)
+{
+	int mnt = sys_open_tree(dir, path,
+				SYS_OPEN_TREE_CLONE | AT_EMPTY_PATH | SYS_AT_RECURSIVE);
+
+	return mnt < 0 ? -errno : mnt;
+}
+
+int mount_attach(int mnt, int dir, const char *path)
+{
+	unsigned flags = SYS_MOVE_F_EMPTY | (*path ? 0 : SYS_MOVE_T_EMPTY);
+
+	return sys_move_mount(mnt, "", dir, path, flags) < 0 ? -errno : 0;
+}

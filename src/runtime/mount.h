@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Mounts as descriptors: made detached, then put in place. Leaf calls: an fd or -errno. */
+#ifndef LODGE_RUNTIME_MOUNT_H
+#define LODGE_RUNTIME_MOUNT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct mount_option {
+	const char *key, *value; /* value NULL: a flag */
+};
+
+/* A new file system, detached. `attr`: SYS_ATTR_*. */
+int mount_new(const char *type, const struct mount_option *options, size_t count, uint64_t attr);
+
+/* A detached copy of the tree at dir/path, with `attr` set; `userns` >= 0 maps its ids (recursive
+ * only without). */
+int mount_clone(int dir, const char *path, uint64_t attr, int userns);
+int mount_clone_tree(int dir, const char *path);
+
+/* Sets attributes on a detached or attached mount. */
+int mount_set(int mnt, uint64_t attr, int userns);
+
+/* Puts a detached mount at dir/path, or on the directory `dir` itself when path is "". */
+int mount_attach(int mnt, int dir, const char *path);
+
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/roots.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "runtime/hosttree.h"
+#include "runtime/mount.h"
+#include "runtime/sys.h"
+
+DEFINE_AUTO(struct rootfs *, rootfs_close);
+
+static int map_of(const struct roots *r, const struct kit *kit)
+{
+	return r->rootless ? -1 : kit->userns;
+}
+
+static int add_lower(const struct roots *r, int dir, const struct kit *kit, struct rootfs *root,
+		     struct err *err)
+{
+	int mnt = mount_clone(dir, "", SYS_ATTR_RDONLY, map_of(r, kit));
+
+	if (mnt < 0)
+		return err_sys(err, -mnt, "layer");
+	root->lowers[root->nlowers++] = mnt;
+	return 0;
+}
+
+static struct rootfs_bind *add_bind(struct rootfs *root, const char *path, int mnt)
+{
+	struct rootfs_bind *b = &root->binds[root->nbinds++];
+
+	*b = (struct rootfs_bind){ .mnt = mnt };
+	snprintf(b->path, sizeof(b->path), "%s", path);
+	return b;
+}
+
+static int add_host(const struct roots *r, const struct kit *kit, struct rootfs *root, struct err *err)
+{
+	auto_close int tree = hosttree_open(r->home, r->rootless, err);
+	uint64_t attr = SYS_ATTR_RDONLY | SYS_ATTR_NOSUID | SYS_ATTR_NODEV;
+
+	if (tree < 0 || add_lower(r, tree, kit, root, err) < 0)
+		return -1;
+	for (const char *const *path = hosttree_binds(); *path; path++) {
+		int mnt = mount_clone(AT_FDCWD, *path, attr, map_of(r, kit));
+
+		if (mnt == -EINVAL) /* a file system whose ids cannot be mapped: owners show as nobody */
+			mnt = mount_clone(AT_FDCWD, *path, attr, -1);
+		if (mnt < 0)
+			return err_sys(err, -mnt, "host %s", *path);
+		add_bind(root, *path, mnt);
+	}
+	return 0;
+}
+
+/* The keeper's working directory is the base tree. */
+static int add_empty(const struct roots *r, const struct kit *kit, struct rootfs *root, struct err *err)
+{
+	auto_close int dir = open("empty", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	return dir < 0 ? err_sys(err, errno, "empty layer") : add_lower(r, dir, kit, root, err);
+}
+
+static int add_template(const struct roots *r, const char *name, const struct kit *kit,
+			struct rootfs *root, struct err *err)
+{
+	char entry[KEEPER_ID_SIZE + 8];
+	auto_close int dir = -1;
+
+	if (store_open(r->store, err) < 0)
+		return -1;
+	snprintf(entry, sizeof(entry), "t-%s/u", name);
+	dir = openat(r->store->dir, entry, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (dir < 0 && errno == ENOENT)
+		return err_set(err, ERR_NOT_FOUND, "unknown template '%s'", name);
+	if (dir < 0)
+		return err_sys(err, errno, "template '%s'", name);
+	return add_lower(r, dir, kit, root, err);
+}
+
+/* The caller's descriptor belongs to its own mount namespace, which mounts cannot be cloned from:
+ * the same directory is opened again in ours, and must be the very same one. */
+static int reopen(int fd, struct stat *st, struct err *err)
+{
+	char link[40], path[4096];
+	struct stat again;
+	ssize_t n;
+	int dir;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof(path) - 1);
+	if (n < 0 || fstat(fd, st) < 0)
+		return err_sys(err, errno, "directory to mount");
+	path[n] = 0;
+	if (!S_ISDIR(st->st_mode))
+		return err_set(err, ERR_INVALID, "%s is not a directory", path);
+	dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return err_sys(err, errno, "%s", path);
+	if (fstat(dir, &again) < 0 || again.st_dev != st->st_dev || again.st_ino != st->st_ino) {
+		close(dir);
+		return err_set(err, ERR_CONFLICT, "%s changed while it was being mounted", path);
+	}
+	return dir;
+}
+
+/* Inside, what belongs to the directory's owner belongs to the guest, and nothing else does. */
+static int clone_for_guest(const struct roots *r, int dir, const struct stat *st, bool writable,
+			   uid_t guest, struct err *err)
+{
+	uint64_t attr = SYS_ATTR_NOSUID | SYS_ATTR_NODEV | (writable ? 0 : SYS_ATTR_RDONLY);
+	auto_close int userns = r->rootless ? -1 : kit_map_one(st->st_uid, guest, err);
+	int mnt;
+
+	if (userns < 0 && !r->rootless)
+		return -1;
+	mnt = mount_clone(dir, "", attr, userns);
+	if (mnt == -EINVAL && !writable)
+		mnt = mount_clone(dir, "", attr, -1);
+	return mnt < 0 ? err_sys(err, -mnt, "map the owner of the directory") : mnt;
+}
+
+static int add_binds(const struct roots *r, const struct keeper_create *c, const int *dirs,
+		     const struct kit *kit, struct rootfs *root, struct err *err)
+{
+	for (uint32_t i = 0; i < c->nbinds; i++) {
+		const struct keeper_bind *b = &c->binds[i];
+		struct stat st;
+		auto_close int dir = reopen(dirs[i], &st, err);
+		int mnt;
+
+		if (dir < 0)
+			return -1;
+		if (b->writable && c->class == KEEPER_CLASS_ROOT)
+			return err_set(err, ERR_INVALID,
+				       "%s: a root inside gets no writable host directory", b->path);
+		mnt = clone_for_guest(r, dir, &st, b->writable, kit->base + c->uid, err);
+		if (mnt < 0)
+			return err_ctx(err, "%s", b->path);
+		add_bind(root, b->path, mnt);
+	}
+	return 0;
+}
+
+int roots_prepare(const struct roots *r, const struct keeper_create *c, const int *dirs,
+		  const struct kit *kit, struct rootfs *ret, struct err *err)
+{
+	struct rootfs root;
+	auto_call(rootfs_close) struct rootfs *guard = &root;
+	int res;
+
+	rootfs_init(&root);
+	root.owner = r->rootless ? 0 : kit->base;
+	root.root_class = c->class == KEEPER_CLASS_ROOT;
+	root.rootless = r->rootless;
+	memcpy(root.hostname, c->hostname, sizeof(root.hostname));
+	if (strcmp(c->template, "host") == 0)
+		res = add_host(r, kit, &root, err);
+	else if (strcmp(c->template, "empty") == 0)
+		res = add_empty(r, kit, &root, err);
+	else
+		res = add_template(r, c->template, kit, &root, err);
+	if (res < 0 || add_binds(r, c, dirs, kit, &root, err) < 0)
+		return -1;
+	*ret = root;
+	guard = NULL;
+	return 0;
+}

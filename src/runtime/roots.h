@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From the words of a request to the descriptors rootfs_enter() works with. */
+#ifndef LODGE_RUNTIME_ROOTS_H
+#define LODGE_RUNTIME_ROOTS_H
+
+#include "base/err.h"
+#include "runtime/kit.h"
+#include "runtime/rootfs.h"
+#include "runtime/store.h"
+#include "wire/keeper.h"
+
+struct roots {
+	struct store *store;
+	int home;
+	bool rootless;
+};
+
+/* `dirs`: the descriptors that came with the request, one per bind. On success *ret is the
+ * caller's to rootfs_close(); the upper layer is still to be set. */
+int roots_prepare(const struct roots *r, const struct keeper_create *create, const int *dirs,
+		  const struct kit *kit, struct rootfs *ret, struct err *err);
+
+#endif

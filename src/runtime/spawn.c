@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/hook.h"
+#include "runtime/confine.h"
+#include "runtime/mount.h"
+#include "runtime/sys.h"
+#include "wire/boot.h"
+
+#define CLONE_NEWTIME_ 0x80
+
+enum { TTY_GID = 5 };
+
+/* Written by the child, which shares our memory, read by us once it has become lodge-init or died:
+ * a failure needs no pipe. */
+static struct {
+	const char *step;
+	bool failed;
+	struct err err;
+} child;
+
+const char *spawn_step(void)
+{
+	return child.step ? child.step : "";
+}
+
+static void at(const char *step)
+{
+	child.step = step;
+	hook_crash(step);
+}
+
+static _Noreturn void child_fail(void)
+{
+	child.failed = true;
+	_exit(1);
+}
+
+static void check(int r)
+{
+	if (r >= 0)
+		return;
+	err_sys(&child.err, -r, "%s", child.step);
+	child_fail();
+}
+
+static void check_err(int r)
+{
+	if (r < 0)
+		child_fail();
+}
+
+static int write_zero(int fd)
+{
+	return fd >= 0 && write(fd, "0", 1) < 0 ? -errno : 0;
+}
+
+/* Joins the v1 groups (in v2 it was born in its own), so that the cgroup namespace made next shows
+ * them as the root, then leaves the limited memory again: PID 1 must not be the OOM killer's prey.
+ * Writing "0" to `tasks` moves only the writer and takes no lock that others wait for. */
+static void child_cgroup(const struct cgroup_fds *cg)
+{
+	at("cgroup");
+	for (int i = 0; i < CGROUP_V1_COUNT; i++)
+		check(write_zero(cg->tasks[i]));
+	if (!hook_weak("cgroupns"))
+		check(unshare(CLONE_NEWCGROUP) < 0 ? -errno : 0);
+	check(write_zero(cg->memory_out));
+	check(write_zero(cg->init));
+}
+
+static void child_tree(const struct spawn_args *a)
+{
+	gid_t tty = a->host->rootless ? 0 : a->kit->base + TTY_GID;
+
+	at("base tree");
+	check_err(rootfs_enter_base(tty, &child.err));
+	at("root");
+	check_err(a->root ? rootfs_enter(a->root, &child.err) : rootfs_pivot_base(&child.err));
+}
+
+static void child_confine(const struct spawn_args *a)
+{
+	at("rlimits");
+	check(confine_rlimits());
+	at("user namespace");
+	check(confine_userns(a->kit->userns));
+	at("seccomp");
+	check(confine_seccomp(&a->host->filter[a->root_class], a->root_class));
+	at("ids");
+	check(confine_ids(a->inner_id, a->host->rootless));
+	at("capabilities");
+	check(confine_caps(a->root_class, a->host->rootless));
+}
+
+static void child_signals(void)
+{
+	struct sigaction dfl = { .sa_handler = SIG_DFL };
+	sigset_t none;
+
+	for (int s = 1; s < 32; s++)
+		(void)sigaction(s, &dfl, NULL);
+	sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static _Noreturn void child_main(const struct spawn_args *a)
+{
+	int fds[BOOT_FD_END - BOOT_FD_LISTEN + 1] = {
+		a->listener,	a->cgroup->leaves,	a->cgroup->tasks[CGROUP_MEMORY],
+		a->cgroup->oom, a->cgroup->pids_events, a->kit->lock,
+		a->host->init,
+	};
+	char *argv[] = { (char *)(uintptr_t) "lodge-init", NULL };
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	check(null < 0 ? -errno : 0);
+	at("session");
+	if (!hook_weak("session"))
+		(void)setsid();
+	at("network namespace");
+	check(a->kit->netns >= 0 && setns(a->kit->netns, CLONE_NEWNET) < 0 ? -errno : 0);
+	child_cgroup(a->cgroup);
+	if (!hook_weak("timens")) /* joined at exec, since Linux 6.1 */
+		check(unshare(CLONE_NEWTIME_) < 0 && errno != EINVAL ? -errno : 0);
+	child_tree(a);
+	child_signals();
+	umask(022);
+	child_confine(a);
+	at("descriptors");
+	check(confine_fds(fds, BOOT_FD_END - BOOT_FD_LISTEN + 1, null));
+	if (!hook_weak("closefds"))
+		check(sys_close_range(BOOT_FD_END + 1, ~0u, 0) < 0 ? -errno : 0);
+	(void)fcntl(BOOT_FD_END, F_SETFD, FD_CLOEXEC);
+	/* until the keeper has told it whose it is, it dies with the keeper: nothing unrecorded lives */
+	check(prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 ? -errno : 0);
+	at("exec");
+	syscall(SYS_execveat, BOOT_FD_END, "", argv, hook_env(), AT_EMPTY_PATH);
+	check(-errno);
+	child_fail();
+}
+
+static uint64_t namespaces(void)
+{
+	uint64_t flags = CLONE_NEWNS;
+
+	flags |= hook_weak("pidns") ? 0 : CLONE_NEWPID;
+	flags |= hook_weak("ipcns") ? 0 : CLONE_NEWIPC;
+	flags |= hook_weak("utsns") ? 0 : CLONE_NEWUTS;
+	return flags;
+}
+
+int spawn(const struct spawn_args *args, pid_t *ret_pid, struct err *err)
+{
+	struct clone_args clone = { .flags = CLONE_VM | CLONE_VFORK | namespaces(),
+				    .exit_signal = SIGCHLD };
+	sigset_t all, old;
+	long pid;
+
+	if (args->cgroup->dir >= 0) {
+		clone.flags |= CLONE_INTO_CGROUP;
+		clone.cgroup = (uint64_t)args->cgroup->dir;
+	}
+	memset(&child, 0, sizeof(child));
+	child.step = "clone";
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &old);
+	pid = sys_clone3_inline(&clone);
+	if (pid == 0)
+		child_main(args);
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	if (pid < 0)
+		return err_sys(err, (int)-pid, "clone");
+	if (child.failed || kill((pid_t)pid, 0) < 0) {
+		(void)waitpid((pid_t)pid, NULL, 0);
+		if (!child.failed)
+			return err_set(err, ERR_INTERNAL, "the new process died");
+		*err = child.err;
+		return -1;
+	}
+	*ret_pid = (pid_t)pid;
+	return 0;
+}
+
+static _Noreturn void claim_main(int pidfd, const struct rootfs *root)
+{
+	at("join");
+	check(setns(pidfd, CLONE_NEWNS | CLONE_NEWUTS) < 0 ? -errno : 0);
+	at("root");
+	check_err(rootfs_enter(root, &child.err));
+	child.step = NULL;
+	_exit(0);
+}
+
+int spawn_claim(pid_t pid, const struct rootfs *root, struct err *err)
+{
+	struct clone_args clone = { .flags = CLONE_VM | CLONE_VFORK, .exit_signal = SIGCHLD };
+	auto_close int pidfd = sys_pidfd_open(pid);
+	sigset_t all, old;
+	long helper;
+
+	memset(&child, 0, sizeof(child));
+	child.step = "claim";
+	if (pidfd < 0)
+		return err_sys(err, errno, "claim");
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &old);
+	helper = sys_clone3_inline(&clone);
+	if (helper == 0)
+		claim_main(pidfd, root);
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	if (helper < 0)
+		return err_sys(err, (int)-helper, "clone");
+	(void)waitpid((pid_t)helper, NULL, 0);
+	if (child.failed) {
+		*err = child.err;
+		return -1;
+	}
+	return child.step ? err_set(err, ERR_INTERNAL, "claim helper died at %s", child.step) : 0;
+}
+
+int spawn_seal_init(const char *path, struct err *err)
+{
+	auto_close int file = open(path, O_RDONLY | O_CLOEXEC);
+	/* MFD_EXEC is refused by kernels that do not know it, and needed by settings of those that do */
+	int mem = (int)syscall(SYS_memfd_create, "lodge-init", MFD_CLOEXEC | MFD_ALLOW_SEALING | 0x10u);
+	auto_close int fd = mem >= 0 ? mem : memfd_create("lodge-init", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	struct stat st;
+	ssize_t n = 1;
+
+	if (file < 0 || fd < 0 || fstat(file, &st) < 0)
+		return err_sys(err, errno, "%s", path);
+	while (n > 0)
+		n = sendfile(fd, file, NULL, (size_t)st.st_size);
+	if (n < 0)
+		return err_sys(err, errno, "copy %s", path);
+	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+		return err_sys(err, errno, "seal lodge-init");
+	return steal_fd(&fd);
+}

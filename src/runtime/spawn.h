@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One sandbox from nothing: clone into the namespaces, build the tree, give up every right, become
+ * lodge-init. Also the late change of root that turns a pool slot into somebody's sandbox. */
+#ifndef LODGE_RUNTIME_SPAWN_H
+#define LODGE_RUNTIME_SPAWN_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "runtime/cgroup.h"
+#include "runtime/kit.h"
+#include "runtime/rootfs.h"
+#include "runtime/seccomp.h"
+
+struct spawn_host {
+	struct seccomp_prog filter[2]; /* by class */
+	int init;		       /* sealed memfd of lodge-init */
+	bool rootless;
+};
+
+struct spawn_args {
+	const struct spawn_host *host;
+	const struct kit *kit;
+	const struct cgroup_fds *cgroup;
+	const struct rootfs *root; /* NULL: a pool slot, stays on the base tree */
+	int listener;
+	bool root_class;
+	uid_t inner_id; /* whom lodge-init runs as, inside */
+};
+
+/* On failure err names the step ("spawn_step()") and no process is left. */
+int spawn(const struct spawn_args *args, pid_t *ret_pid, struct err *err);
+/* The step at which the last spawn() or spawn_claim() failed. */
+const char *spawn_step(void);
+
+/* Gives the waiting sandbox `pid` its root. On failure the slot must be thrown away. */
+int spawn_claim(pid_t pid, const struct rootfs *root, struct err *err);
+
+/* Reads lodge-init into a sealed memfd, so that nothing inside ever holds a path to its file. */
+int spawn_seal_init(const char *path, struct err *err);
+
+#endif

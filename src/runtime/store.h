@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the files of sandboxes and templates are kept. An entry is a directory holding "u" (what
+ * the overlay writes to) and "w" (its work directory), on disk with ids as the sandbox sees them.
+ *
+ *   btrfs   the home is one, or has a volume: an entry is a subvolume with a limit
+ *   dir     any file system: an entry is a plain directory, no limit
+ *   memory  a tmpfs of its own, gone with the sandbox */
+#ifndef LODGE_RUNTIME_STORE_H
+#define LODGE_RUNTIME_STORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "wire/limits.h"
+
+struct store;
+
+struct store_ops { /* on entries of one directory; 0 or -errno */
+	const char *name;
+	bool has_limit;
+	int (*make)(int dir, const char *entry);
+	int (*drop)(int dir, const char *entry);
+	int (*limit)(int dir, const char *entry, uint64_t bytes);
+	int (*usage)(int dir, const char *entry, uint64_t *ret);
+};
+
+struct store {
+	const struct store_ops *ops;
+	int dir; /* -1: not opened yet */
+	int home, scratch;
+	bool rootless;
+};
+
+/* Opens (and on a first use makes) the disk store. Cheap when already open. */
+int store_open(struct store *s, struct err *err);
+
+/* A detached mount of a new entry, ids mapped by `userns` (-1: none). */
+int store_make(struct store *s, const char *entry, const struct limits *l, int userns, int *ret,
+	       struct err *err);
+int store_make_memory(const struct limits *l, int userns, int *ret, struct err *err);
+
+int store_drop(struct store *s, const char *entry, struct err *err);
+int store_rename(struct store *s, const char *from, const char *to, struct err *err);
+int store_limit(struct store *s, const char *entry, uint64_t bytes, struct err *err);
+/* UINT64_MAX where it cannot be told. */
+uint64_t store_usage(struct store *s, const char *entry);
+
+#endif

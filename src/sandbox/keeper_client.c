@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/keeper_client.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "base/sock.h"
+#include "sandbox/keeper_spawn.h"
+
+enum {
+	WAITING_MAX = 1024,
+	CLEANUP_MS = 20000, /* what a keeper may need to take down its sandboxes */
+};
+
+struct waiting {
+	struct waiting *next;
+	keeper_client_fn *fn;
+	void *arg;
+	uint32_t op;
+	char id[KEEPER_ID_SIZE];
+};
+
+struct keeper_client {
+	int fd;
+	int pidfd; /* -1: not ours */
+	struct waiting *head, **tail;
+	size_t nwaiting;
+	unsigned features; /* of HELLO, once known */
+	bool has_features;
+	struct err gone; /* set once the connection is over */
+};
+
+int keeper_client_take(int fd, struct keeper_client **ret, struct err *err)
+{
+	auto_close int own = fd;
+	int flags = fcntl(fd, F_GETFL);
+	struct keeper_client *k;
+
+	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+		return err_sys(err, errno, "connection to the keeper");
+	k = calloc(1, sizeof(*k));
+	if (!k)
+		return err_sys(err, ENOMEM, "keeper");
+	k->fd = steal_fd(&own);
+	k->pidfd = -1;
+	k->tail = &k->head;
+	*ret = k;
+	return 0;
+}
+
+int keeper_client_spawn(const struct keeper_client_opts *opts, struct keeper_client **ret,
+			struct err *err)
+{
+	auto_close int fd = -1, pidfd = -1;
+
+	if (keeper_spawn(opts->program, opts->home, opts->oneshot, &fd, &pidfd, err) < 0)
+		return -1;
+	if (keeper_client_take(steal_fd(&fd), ret, err) < 0)
+		return -1;
+	(*ret)->pidfd = steal_fd(&pidfd);
+	return 0;
+}
+
+static void fail_waiting(struct keeper_client *k)
+{
+	while (k->head) {
+		struct waiting *w = k->head;
+
+		k->head = w->next;
+		w->fn(w->arg, NULL, -1, &k->gone);
+		free(w);
+	}
+	k->tail = &k->head;
+	k->nwaiting = 0;
+}
+
+void keeper_client_free(struct keeper_client *k)
+{
+	struct pollfd p;
+	siginfo_t info;
+
+	if (!k)
+		return;
+	if (!k->gone.code)
+		err_set(&k->gone, ERR_UNAVAILABLE, "the connection to the keeper was closed");
+	fail_waiting(k);
+	close(k->fd);
+	if (k->pidfd >= 0) {
+		p = (struct pollfd){ .fd = k->pidfd, .events = POLLIN };
+		while (poll(&p, 1, CLEANUP_MS) < 0 && errno == EINTR)
+			;
+		waitid(P_PIDFD, (id_t)k->pidfd, &info, WEXITED | WNOHANG);
+		close(k->pidfd);
+	}
+	free(k);
+}
+
+int keeper_client_fd(const struct keeper_client *k)
+{
+	return k->fd;
+}
+
+/* Why the keeper is gone, if it was ours and its end is known already. */
+static void describe_end(const struct keeper_client *k, struct err *err)
+{
+	struct pollfd p = { .fd = k->pidfd, .events = POLLIN };
+	siginfo_t info = { 0 };
+
+	err_set(err, ERR_UNAVAILABLE, "lodge-keeper is gone");
+	if (k->pidfd < 0 || poll(&p, 1, 1000) <= 0)
+		return;
+	if (waitid(P_PIDFD, (id_t)k->pidfd, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || !info.si_pid)
+		return;
+	if (info.si_code == CLD_EXITED)
+		err_set(err, ERR_UNAVAILABLE, "lodge-keeper ended with status %d", info.si_status);
+	else
+		err_set(err, ERR_UNAVAILABLE, "lodge-keeper was killed by signal %d",
+			info.si_status);
+}
+
+static int end_connection(struct keeper_client *k, const struct err *why, struct err *err)
+{
+	if (!k->gone.code)
+		k->gone = *why;
+	shutdown(k->fd, SHUT_RDWR);
+	fail_waiting(k);
+	*err = k->gone;
+	return -1;
+}
+
+int keeper_client_send(struct keeper_client *k, const struct keeper_request *req, const int *fds,
+		       size_t nfds, keeper_client_fn *fn, void *arg, struct err *err)
+{
+	const char *problem = keeper_request_problem(req, sizeof(*req), nfds);
+	struct waiting *w;
+	int n;
+
+	if (k->gone.code) {
+		*err = k->gone;
+		return -1;
+	}
+	if (problem)
+		return err_set(err, ERR_INVALID, "%s", problem);
+	if (k->nwaiting >= WAITING_MAX)
+		return err_set(err, ERR_LIMIT, "too many requests wait for the keeper");
+	w = calloc(1, sizeof(*w));
+	if (!w)
+		return err_sys(err, ENOMEM, "keeper");
+	n = sock_send(k->fd, req, sizeof(*req), fds, nfds);
+	if (n < 0) {
+		free(w);
+		if (n == -EPIPE || n == -ECONNRESET)
+			describe_end(k, err);
+		else
+			err_sys(err, -n, "send to the keeper");
+		return -1;
+	}
+	w->fn = fn;
+	w->arg = arg;
+	w->op = req->op;
+	memcpy(w->id, req->id, sizeof(w->id));
+	*k->tail = w;
+	k->tail = &w->next;
+	k->nwaiting++;
+	return 0;
+}
+
+static bool is_text(const char *s, size_t size)
+{
+	size_t n = strnlen(s, size);
+
+	if (n == size)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)s[i] < 0x20 || s[i] == 0x7f)
+			return false;
+	return true;
+}
+
+static bool is_seqpacket(int fd)
+{
+	int type = 0, domain = 0;
+	socklen_t size = sizeof(int);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) < 0)
+		return false;
+	size = sizeof(int);
+	return !getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) && domain == AF_UNIX &&
+	       type == SOCK_SEQPACKET;
+}
+
+/* The keeper is trusted more than a guest, but a reply that does not fit its request means that
+ * the two sides no longer agree who is who. */
+static const char *reply_problem(const struct waiting *w, const struct keeper_reply *r, size_t len,
+				 const int *fds, size_t nfds)
+{
+	bool gives_fd = w && (w->op == KEEPER_CREATE || w->op == KEEPER_CONNECT);
+
+	if (!w)
+		return "nothing was asked";
+	if (len != sizeof(*r) || r->version != KEEPER_VERSION || r->op != w->op)
+		return "wrong size, version or operation";
+	if (r->code > ERR_INTERNAL || r->sys < 0 || r->sys > 4095)
+		return "bad code";
+	if (!is_text(r->step, sizeof(r->step)) || !is_text(r->msg, sizeof(r->msg)))
+		return "bad text";
+	if (strnlen(r->id, sizeof(r->id)) == sizeof(r->id) ||
+	    (r->id[0] && !keeper_id_is_valid(r->id)))
+		return "bad id";
+	if (w->id[0] && r->id[0] && strcmp(w->id, r->id) != 0)
+		return "another sandbox's id";
+	if (nfds != (gives_fd && r->code == ERR_NONE ? 1 : 0))
+		return "wrong number of descriptors";
+	if (nfds && !is_seqpacket(fds[0]))
+		return "not a socket";
+	return NULL;
+}
+
+static void finish(struct keeper_client *k, const struct keeper_reply *r, int fd)
+{
+	struct waiting *w = k->head;
+	keeper_client_fn *fn = w->fn;
+	void *arg = w->arg;
+
+	/* A list goes on until the reply with an empty id. */
+	if (r->op != KEEPER_LIST || !r->id[0] || r->code != ERR_NONE) {
+		k->head = w->next;
+		if (!k->head)
+			k->tail = &k->head;
+		k->nwaiting--;
+		free(w);
+	}
+	fn(arg, r, fd, NULL);
+}
+
+/* 1: one reply handled; 0: nothing there. */
+static int receive_one(struct keeper_client *k, struct err *err)
+{
+	struct keeper_reply r;
+	int fds[SOCK_FDS_MAX];
+	size_t nfds = 0;
+	int n = sock_recv(k->fd, &r, sizeof(r), fds, SOCK_FDS_MAX, &nfds);
+	const char *problem;
+	struct err why;
+
+	if (n == -EAGAIN)
+		return 0;
+	if (n <= 0) {
+		describe_end(k, &why);
+		return end_connection(k, &why, err);
+	}
+	problem = reply_problem(k->head, &r, (size_t)n, fds, nfds);
+	if (problem) {
+		for (size_t i = 0; i < nfds; i++)
+			close(fds[i]);
+		err_set(&why, ERR_INTERNAL, "answer of the keeper: %s", problem);
+		return end_connection(k, &why, err);
+	}
+	finish(k, &r, nfds ? fds[0] : -1);
+	return 1;
+}
+
+int keeper_client_dispatch(struct keeper_client *k, struct err *err)
+{
+	int r;
+
+	if (k->gone.code) {
+		*err = k->gone;
+		return -1;
+	}
+	do
+		r = receive_one(k, err);
+	while (r > 0 && k->head);
+	return r < 0 ? -1 : 0;
+}
+
+/* ---- blocking -------------------------------------------------------------------------------- */
+
+struct call {
+	bool done;
+	struct keeper_reply reply;
+	struct err err;
+	int fd;
+};
+
+static void on_reply(void *arg, const struct keeper_reply *reply, int fd, const struct err *err)
+{
+	struct call *c = arg;
+
+	c->done = true;
+	c->fd = fd;
+	if (reply)
+		c->reply = *reply;
+	else
+		c->err = *err;
+}
+
+struct keeper_request keeper_client_request(enum keeper_op op, const char *id)
+{
+	struct keeper_request r;
+
+	memset(&r, 0, sizeof(r));
+	r.version = KEEPER_VERSION;
+	r.op = op;
+	if (id)
+		snprintf(r.id, sizeof(r.id), "%s", id);
+	return r;
+}
+
+static int refusal(const struct keeper_reply *r, struct err *err)
+{
+	err_set(err, (enum err_code)r->code, "%s%s%s", r->step, r->step[0] ? ": " : "", r->msg);
+	err->sys = r->sys;
+	return -1;
+}
+
+int keeper_client_call(struct keeper_client *k, const struct keeper_request *req, const int *fds,
+		       size_t nfds, struct keeper_reply *ret, int *ret_fd, struct err *err)
+{
+	struct call c = { .fd = -1 };
+	struct pollfd p = { .fd = k->fd, .events = POLLIN };
+
+	if (keeper_client_send(k, req, fds, nfds, on_reply, &c, err) < 0)
+		return -1;
+	while (!c.done) {
+		if (poll(&p, 1, -1) < 0 && errno != EINTR)
+			return err_sys(err, errno, "poll");
+		if (keeper_client_dispatch(k, err) < 0 && !c.done)
+			return -1;
+	}
+	if (c.err.code) {
+		*err = c.err;
+		return -1;
+	}
+	if (c.reply.code != ERR_NONE)
+		return refusal(&c.reply, err);
+	if (ret)
+		*ret = c.reply;
+	if (ret_fd)
+		*ret_fd = c.fd;
+	else if (c.fd >= 0)
+		close(c.fd);
+	return 0;
+}
+
+int keeper_client_features(struct keeper_client *k, unsigned *ret, struct err *err)
+{
+	struct keeper_request req = keeper_client_request(KEEPER_HELLO, NULL);
+	struct keeper_reply reply;
+
+	if (!k->has_features) {
+		if (keeper_client_call(k, &req, NULL, 0, &reply, NULL, err) < 0)
+			return -1;
+		k->features = reply.features;
+		k->has_features = true;
+	}
+	*ret = k->features;
+	return 0;
+}
+
+int keeper_client_pool(struct keeper_client *k, struct keeper_pool want,
+		       struct keeper_pool_state *ret, struct err *err)
+{
+	struct keeper_request req = keeper_client_request(KEEPER_POOL, NULL);
+	struct keeper_reply reply;
+
+	req.pool = want;
+	if (keeper_client_call(k, &req, NULL, 0, &reply, NULL, err) < 0)
+		return -1;
+	if (ret)
+		*ret = reply.pool;
+	return 0;
+}

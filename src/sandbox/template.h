@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a template says about the sandboxes made from it: <home>/templates/<name>/template.json,
+ * beside its files in root/. "host" and "empty" are built in and say nothing. */
+#ifndef LODGE_SANDBOX_TEMPLATE_H
+#define LODGE_SANDBOX_TEMPLATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "sandbox/sandbox.h"
+#include "wire/keeper.h"
+
+enum { TEMPLATE_ENV_MAX = 256 };
+
+struct template
+{
+	char *user; /* of commands: "name" or "uid[:gid]"; NULL: the default one */
+	char *workdir; /* NULL: the user's home */
+	char *env[TEMPLATE_ENV_MAX + 1]; /* "K=V", NULL-terminated */
+	size_t nenv;
+	struct limits limits; /* only the fields in limits_set say something */
+	uint32_t limits_set; /* bit n: the n-th name of template_limit_name() */
+	enum keeper_class class;
+	unsigned demand; /* enum keeper_demand */
+};
+
+void template_init(struct template *t);
+void template_fini(struct template *t);
+
+/* ERR_NOT_FOUND if there is no such template. *ret is always fit for template_fini(). */
+int template_load(const char *home, const char *name, struct template *ret, struct err *err);
+/* The same from the text of a template.json; `where` is for the error. */
+int template_parse(const char *where, const char *text, size_t len, struct template *ret,
+		   struct err *err);
+/* All or nothing. The directory of the template must be there. */
+int template_save(const char *home, const char *name, const struct template *t, struct err *err);
+
+/* Replaces K or adds it. */
+int template_set_env(struct template *t, const char *assignment, struct err *err);
+int template_set_limit(struct template *t, const char *name, uint64_t value, struct err *err);
+/* The JSON names of struct limits' fields: "memory_bytes" ...; NULL behind the last. */
+const char *template_limit_name(unsigned n);
+
+/* What `over` says wins; its root class makes root the user unless it names another. */
+int template_merge(struct template *base, const struct template *over, struct err *err);
+/* Into the spec of a sandbox: limits, class, demand, uid and gid (where the user is a number). */
+int template_apply(const struct template *t, struct sandbox_spec *spec, struct err *err);
+/* "uid[:gid]" into numbers: 1; a name: 0; a number that cannot be: -1. */
+int template_parse_user(const char *user, uint32_t *uid, uint32_t *gid, struct err *err);
+
+/* Names of all templates below `home`, sorted, built-in ones not among them. Returns other than 0
+ * of fn end it. */
+typedef int template_fn(void *arg, const char *name);
+int template_each(const char *home, template_fn *fn, void *arg, struct err *err);
+
+#endif

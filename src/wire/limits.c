@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "wire/limits.h"
+
+#include <stddef.h>
+
+#include "base/array.h"
+
+struct limits limits_default(void)
+{
+	return (struct limits){
+		.memory_bytes = 512ull << 20,
+		.disk_bytes = 1ull << 30,
+		.inodes = 200000,
+		.file_bytes = 1ull << 30,
+		.output_bytes = 16ull << 20,
+		.cpu_milli = 0,
+		.cpu_weight = 100,
+		.pids = 256,
+		.open_files = 1024,
+	};
+}
+
+const char *limits_bad_field(const struct limits *l)
+{
+	const struct {
+		const char *name;
+		uint64_t value, min, max;
+	} bounds[] = {
+		{ "memory_bytes", l->memory_bytes, LIMITS_MEMORY_MIN, LIMITS_MEMORY_MAX },
+		{ "disk_bytes", l->disk_bytes, LIMITS_DISK_MIN, LIMITS_DISK_MAX },
+		{ "inodes", l->inodes, LIMITS_INODES_MIN, LIMITS_INODES_MAX },
+		{ "file_bytes", l->file_bytes, LIMITS_FILE_MIN, LIMITS_DISK_MAX },
+		{ "output_bytes", l->output_bytes, LIMITS_OUTPUT_MIN, LIMITS_OUTPUT_MAX },
+		{ "cpu_milli", l->cpu_milli ? l->cpu_milli : LIMITS_CPU_MILLI_MIN,
+		  LIMITS_CPU_MILLI_MIN, LIMITS_CPU_MILLI_MAX },
+		{ "cpu_weight", l->cpu_weight, 1, LIMITS_WEIGHT_MAX },
+		{ "pids", l->pids, LIMITS_PIDS_MIN, LIMITS_PIDS_MAX },
+		{ "open_files", l->open_files, LIMITS_FILES_MIN, LIMITS_FILES_MAX },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(bounds); i++)
+		if (bounds[i].value < bounds[i].min || bounds[i].value > bounds[i].max)
+			return bounds[i].name;
+	return NULL;
+}

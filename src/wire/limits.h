@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What one sandbox may use at most. Every field is always set: there is no "unlimited". */
+#ifndef LODGE_WIRE_LIMITS_H
+#define LODGE_WIRE_LIMITS_H
+
+#include <stdint.h>
+
+struct limits {
+	uint64_t memory_bytes; /* swap is always 0 */
+	uint64_t disk_bytes;
+	uint64_t inodes;
+	uint64_t file_bytes;   /* largest single file a command may write */
+	uint64_t output_bytes; /* kept of each output stream of one command */
+	uint32_t cpu_milli;    /* hard quota, 1000 = one core; 0 = share only */
+	uint32_t cpu_weight;   /* share under contention, 1..10000, 100 = normal */
+	uint32_t pids;
+	uint32_t open_files; /* per process */
+};
+
+/* The bounds every field is checked against, by the keeper and by whoever parses them. */
+#define LIMITS_MEMORY_MIN (4ull << 20)
+#define LIMITS_MEMORY_MAX (1ull << 44)
+#define LIMITS_DISK_MIN (1ull << 20)
+#define LIMITS_DISK_MAX (1ull << 46)
+#define LIMITS_INODES_MIN 64ull
+#define LIMITS_INODES_MAX (1ull << 32)
+#define LIMITS_FILE_MIN 4096ull
+#define LIMITS_OUTPUT_MIN 4096ull
+#define LIMITS_OUTPUT_MAX (1ull << 40)
+#define LIMITS_CPU_MILLI_MIN 10u
+#define LIMITS_CPU_MILLI_MAX 1024000u
+#define LIMITS_WEIGHT_MAX 10000u
+#define LIMITS_PIDS_MIN 4u
+#define LIMITS_PIDS_MAX 4194304u
+#define LIMITS_FILES_MIN 16u
+#define LIMITS_FILES_MAX 1048576u
+
+struct limits limits_default(void);
+
+/* NULL if all is well, else the name of the first field out of bounds ("memory_bytes"). */
+const char *limits_bad_field(const struct limits *l);
+
+#endif

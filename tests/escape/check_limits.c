@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Limits of one process, and per-user figures of the kernel. */
+#include "probe.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const struct {
+	const char *name;
+	int resource;
+	rlim_t max;
+} bounds[] = {
+	{ "core", RLIMIT_CORE, 0 },
+	{ "nofile", RLIMIT_NOFILE, 1024 },
+	{ "sigpending", RLIMIT_SIGPENDING, 16384 },
+	{ "memlock", RLIMIT_MEMLOCK, 1 << 20 },
+	{ "memlock", RLIMIT_MSGQUEUE, 1 << 20 },
+};
+
+static int bounded(const struct check *c)
+{
+	struct rlimit rl;
+
+	for (size_t i = 0; i < LEN(bounds); i++) {
+		if (strcmp(bounds[i].name, c->arg) != 0)
+			continue;
+		if (getrlimit((__rlimit_resource_t)bounds[i].resource, &rl) < 0)
+			return trouble("getrlimit: %s", strerror(errno));
+		if (rl.rlim_max > bounds[i].max)
+			return broken("the hard limit is %llu", (unsigned long long)rl.rlim_max);
+	}
+	return held();
+}
+
+static int not_raised(const struct check *c)
+{
+	(void)c;
+	for (int i = 0; i < 16; i++) {
+		struct rlimit rl;
+
+		if (getrlimit((__rlimit_resource_t)i, &rl) < 0 || rl.rlim_max == RLIM_INFINITY)
+			continue;
+		rl.rlim_max++;
+		if (setrlimit((__rlimit_resource_t)i, &rl) == 0)
+			return broken("hard limit %d could be raised", i);
+	}
+	return held();
+}
+
+static int open_all(void *arg)
+{
+	int n = 0;
+
+	(void)arg;
+	/* 4,096 shows as well as a million that nothing bounds it */
+	while (n < 4096 && open("/dev/null", O_RDONLY | O_CLOEXEC) >= 0)
+		n++;
+	return n < 4096 && errno == EMFILE ? HELD : BROKEN;
+}
+
+static int descriptors(const struct check *c)
+{
+	struct rlimit rl;
+	int fd;
+
+	(void)c;
+	/* whoever may, takes as much as allowed */
+	if (getrlimit(RLIMIT_NOFILE, &rl) == 0) {
+		rl.rlim_cur = rl.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &rl);
+	}
+	if (in_child(open_all, NULL) != HELD)
+		return broken("4096 files can be open in one process");
+	fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? broken("no file can be opened afterwards") : held();
+}
+
+static int inotify_all(void *arg)
+{
+	int n = 0;
+
+	(void)arg;
+	while (n < 300 && inotify_init1(IN_CLOEXEC) >= 0)
+		n++;
+	return n < 300 ? HELD : BROKEN;
+}
+
+static int inotify(const struct check *c)
+{
+	char text[64];
+
+	(void)c;
+	if (read_text("/proc/sys/user/max_inotify_instances", text, sizeof(text)) <= 0)
+		return unjudged("this kernel has no per-namespace bound");
+	/* the host's own bound is per user and shared with others of that user */
+	if (strtol(text, NULL, 10) > 128)
+		return broken("max_inotify_instances is %s", text);
+	if (read_text("/proc/sys/user/max_inotify_watches", text, sizeof(text)) > 0 &&
+	    strtol(text, NULL, 10) > 65536)
+		return broken("max_inotify_watches is %s", text);
+	if (in_child(inotify_all, NULL) != HELD)
+		return broken("300 inotify instances were made");
+	return inotify_init1(IN_CLOEXEC) < 0 ? broken("none can be made afterwards") : held();
+}
+
+static int pty_all(void *arg)
+{
+	int n = 0;
+
+	(void)arg;
+	while (n < 400 && open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC) >= 0)
+		n++;
+	return n < 400 ? HELD : BROKEN;
+}
+
+static int ptys(const struct check *c)
+{
+	(void)c;
+	if (in_child(pty_all, NULL) != HELD)
+		return broken("400 terminals were made");
+	return open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC) < 0 ?
+		       broken("no terminal can be made afterwards") :
+		       held();
+}
+
+/* Bounded for the whole sandbox, not for each process: several processes add up. */
+static int signals_queued(void *arg)
+{
+	union sigval v = { 0 };
+	sigset_t set;
+	int n = 0;
+
+	(void)arg;
+	sigemptyset(&set);
+	sigaddset(&set, SIGRTMIN);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	while (n < 40000 && sigqueue(getpid(), SIGRTMIN, v) == 0)
+		n++;
+	return n < 40000 ? HELD : BROKEN;
+}
+
+static int signals(const struct check *c)
+{
+	(void)c;
+	return in_child(signals_queued, NULL) == HELD ? held() :
+							broken("40000 signals were left pending");
+}
+
+static int realtime(void *arg)
+{
+	struct sched_param p = { .sched_priority = 1 };
+
+	(void)arg;
+	if (sched_setscheduler(0, SCHED_RR, &p) == 0 || sched_setscheduler(0, SCHED_FIFO, &p) == 0)
+		return BROKEN;
+	return HELD;
+}
+
+static int no_realtime(const struct check *c)
+{
+	(void)c;
+	return in_child(realtime, NULL) == HELD ? held() : broken("realtime scheduling was given");
+}
+
+static int nice_less(void *arg)
+{
+	(void)arg;
+	return setpriority(PRIO_PROCESS, 0, -5) == 0 ? BROKEN : HELD;
+}
+
+static int no_nice(const struct check *c)
+{
+	(void)c;
+	return in_child(nice_less, NULL) == HELD ? held() : broken("a negative nice was given");
+}
+
+static int crash(void *arg)
+{
+	struct rlimit rl;
+
+	if (chdir(arg) < 0)
+		return 0;
+	if (getrlimit(RLIMIT_CORE, &rl) == 0) {
+		rl.rlim_cur = rl.rlim_max;
+		setrlimit(RLIMIT_CORE, &rl);
+	}
+	abort();
+}
+
+static int no_core(const struct check *c)
+{
+	char dir[64], pattern[256], path[128];
+	int status;
+	pid_t pid;
+	bool dumped;
+
+	(void)c;
+	if (read_text("/proc/sys/kernel/core_pattern", pattern, sizeof(pattern)) > 0 &&
+	    pattern[0] == '|')
+		return broken("the host pipes core dumps to %s", pattern);
+	snprintf(dir, sizeof(dir), "/tmp/escape-core.%d", (int)getpid());
+	if (mkdir(dir, 0700) < 0)
+		return trouble("%s: %s", dir, strerror(errno));
+	pid = fork();
+	if (pid == 0)
+		_exit(crash(dir));
+	if (pid < 0 || waitpid(pid, &status, 0) < 0)
+		return trouble("fork: %s", strerror(errno));
+	dumped = WIFSIGNALED(status) && WCOREDUMP(status);
+	snprintf(path, sizeof(path), "%s/core", dir);
+	unlink(path);
+	rmdir(dir);
+	return dumped ? broken("a core was dumped") : held();
+}
+
+#define RLIMIT(name)                                                                               \
+	{                                                                                          \
+		"limits-" name, "the hard limit of " name " is small", bounded, BOTH, "rlimits",         \
+			.arg = name                                                                \
+	}
+
+const struct check checks_limits[] = {
+	RLIMIT("core"),
+	{ "limits-nofile", "the hard limit of open files is as asked for", bounded, BOTH,
+	  .options = "", .weak_options = "--open-files 8192", .arg = "nofile" },
+	RLIMIT("sigpending"),
+	RLIMIT("memlock"),
+	{ "limits-not-raised", "no hard limit can be raised", not_raised, BOTH,
+	  .nofail = "needs CAP_SYS_RESOURCE of the host, which no sandbox is ever given" },
+	{ "limits-descriptors", "open files end with EMFILE and nothing worse", descriptors, BOTH,
+	  .options = "", .weak_options = "--open-files 8192" },
+	{ "limits-inotify", "inotify has a bound of the sandbox's own", inotify, BOTH, "usermax" },
+	{ "limits-ptys", "terminals run out and come back", ptys, BOTH, "devfull" },
+	{ "limits-signals", "pending signals run out", signals, BOTH, "rlimits" },
+	{ "limits-realtime", "realtime scheduling is refused", no_realtime, BOTH, "userns,caps" },
+	{ "limits-nice", "a negative nice is refused", no_nice, BOTH, "userns,caps" },
+	{ "limits-core-dump", "a crash leaves no core and calls no helper", no_core, BOTH, "rlimits" },
+	{ 0 },
+};

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the tests start sandboxes and say what came of it."""
+import os
+import pty
+import re
+import subprocess
+import sys
+import time
+
+HELD, BROKEN, UNJUDGED, TROUBLE = 0, 1, 77, 99
+RUN_SECONDS = 120
+
+
+class Tap:
+    def __init__(self):
+        self.n = self.failed = self.skipped = 0
+
+    def _line(self, text):
+        print(text, flush=True)
+
+    def ok(self, good, name, text=""):
+        self.n += 1
+        self.failed += not good
+        self._line(f"{'ok' if good else 'not ok'} {self.n} - {name}")
+        if not good and text:
+            self._line(f"# {text}")
+
+    def skip(self, name, why):
+        self.n += 1
+        self.skipped += 1
+        self._line(f"ok {self.n} - {name} # SKIP {why}")
+
+    def result(self, status, label, text=""):
+        if status == UNJUDGED:
+            self.skip(label, text)
+        else:
+            self.ok(status == HELD, label, text if status == BROKEN else f"status {status}: {text}")
+
+    def note(self, text):
+        self._line(f"# {text}")
+
+    def bail(self, why):
+        self._line(f"Bail out! {why}")
+        sys.exit(1)
+
+    def end(self):
+        self._line(f"1..{self.n}")
+        good = self.n - self.failed - self.skipped
+        self._line(f"# {good} good, {self.failed} failed, {self.skipped} skipped")
+        return 1 if self.failed else 0
+
+
+class Result:
+    def __init__(self, code, out, err):
+        self.code = 128 - code if code < 0 else code
+        self.out, self.err = out, err
+
+    def why(self):
+        tail = (self.err.strip() or self.out.strip()).splitlines()
+        return f"status {self.code}" + (f", {tail[-1]}" if tail else "")
+
+
+class Lodge:
+    """One lodge binary. `probe` arguments run escape-probe, `command` anything."""
+
+    def __init__(self, binary, host):
+        self.binary, self.host, self.base = binary, host, []
+        r = subprocess.run([binary, "run", "--help"], capture_output=True, text=True)
+        self.options = set(re.findall(r"--[a-z][a-z-]*", r.stdout + r.stderr))
+
+    def environment(self, weaken):
+        env = {k: os.environ[k] for k in ("PATH", "HOME", "XDG_RUNTIME_DIR") if k in os.environ}
+        env.update(LODGE_HOME=self.host.home, ESCAPE_SECRET=self.host.secret)
+        if weaken:
+            env["LODGE_WEAKEN"] = weaken
+        return env
+
+    def argv(self, options, command, writable=False):
+        place = f"{self.host.probe_dir}:/probe" + (":rw" if writable else "")
+        return [self.binary, "run", *self.base, "--dir", place, *options, "--", *command]
+
+    def probe(self, weaken):
+        """Without a mount namespace the probe is where it is on the host."""
+        if weaken and "mountns" in weaken.split(","):
+            return self.host.probe
+        return "/probe/escape-probe"
+
+    def run(self, options, arguments, weaken=None, writable=False, under_tty=False):
+        return self.command(options, [self.probe(weaken), *arguments], weaken, writable, under_tty)
+
+    def command(self, options, command, weaken=None, writable=False, under_tty=False,
+                seconds=RUN_SECONDS):
+        argv = self.argv(options, command, writable)
+        env = self.environment(weaken)
+        if under_tty:
+            return self._under_tty(argv, env)
+        try:
+            r = subprocess.run(argv, env=env, stdin=subprocess.DEVNULL, capture_output=True,
+                               text=True, errors="replace", timeout=seconds)
+        except subprocess.TimeoutExpired:
+            return Result(124, "", f"no end after {seconds} s")
+        return Result(r.returncode, r.stdout, r.stderr)
+
+    def _under_tty(self, argv, env):
+        """With a terminal in control of the caller, as when typed at a prompt."""
+        pid, master = pty.fork()
+        if pid == 0:
+            # output by pipes: only the session has to do with the terminal
+            r = subprocess.run(argv, env=env, stdin=subprocess.DEVNULL, capture_output=True)
+            os.write(1, r.stdout + r.stderr)
+            os._exit(r.returncode & 0xff)
+        out = b""
+        while True:
+            try:
+                piece = os.read(master, 65536)
+            except OSError:
+                break
+            if not piece:
+                break
+            out += piece
+        _, status = os.waitpid(pid, 0)
+        os.close(master)
+        return Result(os.waitstatus_to_exitcode(status), out.decode(errors="replace"), "")
+
+    def start(self, options, command, weaken=None):
+        """In the background; returns once the command printed its first line."""
+        p = subprocess.Popen(self.argv(options, command), env=self.environment(weaken),
+                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True)
+        line = p.stdout.readline()
+        if not line:
+            p.wait()
+            raise RuntimeError(f"it did not start: {p.stderr.read().strip()}")
+        return p
+
+
+def stop(p):
+    if p.poll() is None:
+        p.terminate()
+        try:
+            p.wait(10)
+        except subprocess.TimeoutExpired:
+            p.kill()
+            p.wait()
+    p.stdout.close()
+    p.stderr.close()
+
+
+def wait_for(condition, seconds):
+    end = time.monotonic() + seconds
+    while True:
+        if condition():
+            return True
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+
+
+def result_of(check, lodge, host, weaken):
+    try:
+        return check.run(lodge, host, weaken)
+    except (RuntimeError, OSError) as e:
+        return TROUBLE, str(e)

@@ -1,0 +1,226 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the containment checks inside real sandboxes and prints TAP.
+
+Environment:
+  LODGE_BIN        the lodge to test (default build/lodge)
+  LODGE_BIN_HOOKS  a build with -Dtest_hooks=true: every check is also run in a sandbox weakened
+                   by LODGE_WEAKEN and must be found broken there ("can fail")
+  ESCAPE_PROBE     escape-probe (default: beside LODGE_BIN)
+  ESCAPE_ONLY      comma-separated patterns of check names
+  ESCAPE_TEMPLATE  a template with a root inside, for the root class (default: host with --root)
+
+As root everything runs in mount, pid, uts and ipc namespaces of the runner's own: what a sandbox
+weakened on purpose shares with "the host" is then this, and it all ends with the runner.
+"""
+import fnmatch
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import outside  # noqa: E402
+from lodge import HELD, BROKEN, UNJUDGED, Lodge, Tap, result_of  # noqa: E402
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.dirname(os.path.dirname(HERE))
+
+
+def enter_namespaces():
+    if os.geteuid() != 0 or os.environ.get("ESCAPE_INSIDE"):
+        return
+    os.environ["ESCAPE_INSIDE"] = "1"
+    # mounts that propagate, as on most hosts: a sandbox must cut that off itself
+    os.execvp("unshare", ["unshare", "--mount", "--uts", "--ipc", "--pid", "--fork", "--mount-proc",
+                          "--kill-child", "sh", "-c", 'mount --make-rshared / && exec "$@"', "sh",
+                          sys.executable, os.path.abspath(__file__)])
+
+
+class Host:
+    """What is planted on the host, and the directory that carries the probe into sandboxes."""
+
+    def __init__(self, probe):
+        self.dir = tempfile.mkdtemp(prefix="lodge-escape-", dir="/var/tmp")
+        os.chmod(self.dir, 0o755)
+        self.home = os.path.join(self.dir, "home")
+        self.probe_dir = os.path.join(self.dir, "probe")
+        canary = os.path.join(self.dir, "canary")
+        os.mkdir(self.home, 0o700)
+        os.mkdir(self.probe_dir)
+        os.mkdir(canary)
+        os.chmod(canary, 0o777)
+        self.probe = os.path.join(self.probe_dir, "escape-probe")
+        shutil.copy(probe, self.probe)
+        self.process = subprocess.Popen([self.probe, "--host", canary], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+        self.facts = {}
+        for line in self.process.stdout:
+            key, _, value = line.rstrip("\n").partition("=")
+            if key == "END":
+                break
+            self.facts[key] = value
+        self.secret = "s3cret" + self.facts["TOKEN"][-8:]
+        self.facts.update(LODGE_HOME=self.home, SECRET=self.secret)
+
+    def tell(self, root_class):
+        self.facts["CLASS"] = "root" if root_class else "user"
+        with open(os.path.join(self.probe_dir, "facts"), "w") as f:
+            f.writelines(f"{k}={v}\n" for k, v in self.facts.items())
+
+    def setuid_copy(self, there):
+        path = os.path.join(self.probe_dir, "setuid-probe")
+        if there:
+            shutil.copy(self.probe, path)
+            os.chmod(path, 0o6755)
+        elif os.path.exists(path):
+            os.unlink(path)
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+def batches(checks, weak):
+    """Checks that can share one sandbox, by what that sandbox is started with."""
+    groups = {}
+    for c in checks:
+        if weak:
+            options = c["weak_options"] if c["weak_options"] is not None else c["options"]
+        else:
+            options = c["options"]
+        alone = c["name"] if c["options"] is not None else None
+        key = (c["weaken"] or "" if weak else "", options or "", alone)
+        groups.setdefault(key, []).append(c)
+    return groups
+
+
+def run_batch(lodge, host, checks, weaken, options):
+    """{name: (status, text)} of checks run in one sandbox."""
+    names = [c["name"] for c in checks]
+    writable = "PROBE_RW" in options
+    options = [o for o in options.split() if o != "PROBE_RW"]
+    needs_setuid = "caps-setuid-file" in names
+    if needs_setuid:
+        host.setuid_copy(True)
+    try:
+        r = lodge.run(options, ["--run", *names], weaken=weaken, writable=writable,
+                      under_tty="tty-no-control" in names and weaken)
+    finally:
+        if needs_setuid:
+            host.setuid_copy(False)
+    results = {}
+    for line in r.out.replace("\r", "").splitlines():
+        parts = line.split("\t")
+        if len(parts) == 3 and parts[0] in names:
+            results[parts[0]] = (int(parts[1]), parts[2])
+    for name in names:
+        if name in results:
+            continue
+        # the memory limit may take the whole command: that is holding, too
+        if name.startswith("bombs-memory-") and r.code == 137 and not weaken:
+            results[name] = (HELD, "killed")
+        else:
+            results[name] = (r.code or 99, f"no answer: {r.why()}")
+    return results
+
+
+def run_inside(tap, lodge, host, checks, label):
+    for (_, options, _), group in batches(checks, False).items():
+        results = run_batch(lodge, host, group, None, options)
+        for c in group:
+            status, text = results[c["name"]]
+            tap.result(status, f"{label}{c['name']}: {c['holds']}", text)
+
+
+def run_weakened(tap, lodge, host, checks, label):
+    for c in checks:
+        if c["nofail"]:
+            tap.note(f"{c['name']} cannot be shown to fail: {c['nofail']}")
+    able = [c for c in checks if not c["nofail"]]
+    for (weaken, options, _), group in batches(able, True).items():
+        results = run_batch(lodge, host, group, weaken or None, options)
+        for c in group:
+            status, text = results[c["name"]]
+            how = f"LODGE_WEAKEN={weaken}" if weaken else options
+            name = f"{label}{c['name']} can fail ({how})"
+            if status == UNJUDGED:
+                tap.skip(name, text)
+            else:
+                tap.ok(status == BROKEN, name, f"status {status} {text}")
+
+
+def wanted(name):
+    only = os.environ.get("ESCAPE_ONLY")
+    return not only or any(fnmatch.fnmatch(name, p) for p in only.split(","))
+
+
+def in_class(checks, name):
+    return [c for c in checks if c["class"] in (name, "both") and wanted(c["name"])]
+
+
+def test_user_class(tap, lodge, hooks, host, checks):
+    host.tell(False)
+    run_inside(tap, lodge, host, in_class(checks, "user"), "")
+    seen = [c for c in outside.CHECKS if wanted(c.name)]
+    for c in seen:
+        status, text = result_of(c, lodge, host, None)
+        tap.result(status, f"{c.name}: {c.holds}", text)
+    if not hooks:
+        tap.skip("every check can fail", "LODGE_BIN_HOOKS is not set")
+        return
+    run_weakened(tap, hooks, host, in_class(checks, "user"), "")
+    for c in seen:
+        if c.nofail:
+            tap.note(f"{c.name} cannot be shown to fail: {c.nofail}")
+            continue
+        status, text = result_of(c, hooks, host, c.weaken)
+        name = f"{c.name} can fail (LODGE_WEAKEN={c.weaken})"
+        if status == UNJUDGED:
+            tap.skip(name, text)
+        else:
+            tap.ok(status == BROKEN, name, f"status {status} {text}")
+
+
+def test_root_class(tap, lodge, host, checks):
+    template = os.environ.get("ESCAPE_TEMPLATE")
+    lodge.base = (["--template", template] if template else []) + ["--root"]
+    host.tell(True)
+    r = lodge.run([], ["--who"])
+    if r.code != 0:
+        tap.skip("root class", f"no sandbox with a root inside can be had: {r.why()}")
+    else:
+        run_inside(tap, lodge, host, in_class(checks, "root"), "root class: ")
+    lodge.base = []
+
+
+def main():
+    enter_namespaces()
+    binary = os.path.abspath(os.environ.get("LODGE_BIN", os.path.join(TOP, "build", "lodge")))
+    probe = os.environ.get("ESCAPE_PROBE", os.path.join(os.path.dirname(binary), "escape-probe"))
+    hooks = os.environ.get("LODGE_BIN_HOOKS")
+    tap = Tap()
+    for path in filter(None, (binary, probe, hooks)):
+        if not os.access(path, os.X_OK):
+            tap.bail(f"{path} is not there")
+    listing = subprocess.run([probe, "--list"], capture_output=True, text=True, check=True).stdout
+    checks = [json.loads(line) for line in listing.splitlines()]
+    host = Host(probe)
+    try:
+        lodge = Lodge(binary, host)
+        r = lodge.run([], ["--who"])
+        if r.code != 0:
+            tap.bail(f"no sandbox can be had: {r.why()}")
+        test_user_class(tap, lodge, Lodge(os.path.abspath(hooks), host) if hooks else None, host,
+                        checks)
+        test_root_class(tap, lodge, host, checks)
+    finally:
+        host.close()
+    return tap.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

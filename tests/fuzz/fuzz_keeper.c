@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The keeper's judge of requests: any bytes, any number of descriptors. What passes must hold what
+ * the rest of the keeper relies on. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire/keeper.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(bool holds)
+{
+	if (!holds)
+		abort();
+}
+
+static void check_create(const struct keeper_request *r, size_t nfds)
+{
+	must(keeper_id_is_valid(r->id) && keeper_id_is_valid(r->create.template));
+	must(r->create.nbinds == nfds && nfds <= KEEPER_BINDS_MAX);
+	must(!limits_bad_field(&r->create.limits));
+	for (uint32_t i = 0; i < r->create.nbinds; i++)
+		must(keeper_path_is_valid(r->create.binds[i].path) &&
+		     !strstr(r->create.binds[i].path, "/../"));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct keeper_request r;
+	size_t nfds = size ? data[0] % 10 : 0;
+
+	keeper_request_problem(data, size, nfds);
+	/* The size check alone would eat nearly all inputs: also as the start of a whole request.
+	 */
+	memset(&r, 0, sizeof(r));
+	r.version = KEEPER_VERSION;
+	if (size > 1)
+		memcpy((char *)&r + sizeof(r.version), data + 1,
+		       size - 1 < sizeof(r) - sizeof(r.version) ? size - 1
+								: sizeof(r) - sizeof(r.version));
+	r.op %= KEEPER_OP_MAX + 1;
+	if (!keeper_request_problem(&r, sizeof(r), nfds) && r.op == KEEPER_CREATE)
+		check_create(&r, nfds);
+	return 0;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The hooks are compiled in here whatever the build says; tests/tools/run shows that without the
+ * option nothing of them is left in an object file. */
+#ifndef LODGE_TEST_HOOKS
+#define LODGE_TEST_HOOKS 1
+#endif
+#include "base/hook.h"
+
+#include <sys/wait.h>
+
+#include "tap.h"
+
+enum { CAME_BACK = 7, YES = 1, NO = 2 };
+
+/* The variables are read once, so each case needs a process of its own. */
+static int in_child(const char *crash, const char *weaken, int (*fn)(void))
+{
+	pid_t pid = fork();
+	int status = -1;
+
+	if (pid == 0) {
+		unsetenv("LODGE_CRASH_AT");
+		unsetenv("LODGE_WEAKEN");
+		if (crash)
+			setenv("LODGE_CRASH_AT", crash, 1);
+		if (weaken)
+			setenv("LODGE_WEAKEN", weaken, 1);
+		_exit(fn());
+	}
+	waitpid(pid, &status, 0);
+	return status;
+}
+
+static int reach_the_step(void)
+{
+	hook_crash("mount.root");
+	return CAME_BACK;
+}
+
+static int ask_for_caps(void)
+{
+	return hook_weak("caps") ? YES : NO;
+}
+
+static int count_environment(void)
+{
+	int n = 0;
+
+	for (char **e = hook_env(); *e; e++)
+		n++;
+	return n;
+}
+
+static void only_the_named_step_kills(void)
+{
+	int status = in_child("mount.root", NULL, reach_the_step);
+
+	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	CHECK(WEXITSTATUS(in_child("mount", NULL, reach_the_step)) == CAME_BACK);
+	CHECK(WEXITSTATUS(in_child("mount.root2", NULL, reach_the_step)) == CAME_BACK);
+	CHECK(WEXITSTATUS(in_child(NULL, NULL, reach_the_step)) == CAME_BACK);
+}
+
+static void only_the_named_wall_is_left_out(void)
+{
+	CHECK(WEXITSTATUS(in_child(NULL, "caps", ask_for_caps)) == YES);
+	CHECK(WEXITSTATUS(in_child(NULL, "nnp,caps,seccomp", ask_for_caps)) == YES);
+	CHECK(WEXITSTATUS(in_child(NULL, "nocaps,capsx,,cap", ask_for_caps)) == NO);
+	CHECK(WEXITSTATUS(in_child(NULL, "", ask_for_caps)) == NO);
+	CHECK(WEXITSTATUS(in_child(NULL, NULL, ask_for_caps)) == NO);
+}
+
+static void init_gets_only_the_two_variables(void)
+{
+	CHECK(WEXITSTATUS(in_child(NULL, NULL, count_environment)) == 0);
+	CHECK(WEXITSTATUS(in_child("x", NULL, count_environment)) == 1);
+	CHECK(WEXITSTATUS(in_child("x", "caps", count_environment)) == 2);
+}
+
+int main(void)
+{
+	RUN(only_the_named_step_kills);
+	RUN(only_the_named_wall_is_left_out);
+	RUN(init_gets_only_the_two_variables);
+	return tap_done();
+}
