@@ -10,10 +10,10 @@
 
 #include "base/size.h"
 #include "cli/cmd.h"
-#include "cli/home.h"
 #include "cli/limit_opt.h"
 #include "cli/run.h"
 #include "cli/term.h"
+#include "sandbox/home.h"
 #include "sandbox/keeper_client.h"
 
 enum { STREAM_LOG = 1 << 20, DEV_NULL_MAJOR = 1, DEV_NULL_MINOR = 3 };
@@ -241,8 +241,6 @@ static void choose_store(const struct run_opts *o, struct sandbox_spec *spec)
 	spec->store = o->store ? o->store : large ? KEEPER_STORE_DISK : KEEPER_STORE_MEMORY;
 	if (spec->store == KEEPER_STORE_MEMORY && l->disk_bytes > l->memory_bytes)
 		l->disk_bytes = l->memory_bytes;
-	if (l->file_bytes > l->disk_bytes && !has_limit(o, "file_bytes"))
-		l->file_bytes = l->disk_bytes;
 }
 
 static int fill_spec(const struct run_opts *o, struct sandbox_spec *spec,
@@ -367,9 +365,9 @@ static int run_with(struct run_opts *o, const char *home, char **argv)
 	    template_merge(&o->base, &o->over, &r.err) < 0 ||
 	    fill_spec(o, &spec, binds, &r.err) < 0 || keeper_client_spawn(&how, &k, &r.err) < 0)
 		return opt_fail(OPT_EXIT_FAILED, &r.err);
-	warn_unenforced(o, &spec, k);
 	if (sandbox_new(k, &spec, &sb, &r.err) < 0)
 		return opt_fail(OPT_EXIT_FAILED, &r.err);
+	warn_unenforced(o, &spec, k);
 	r.keeper = k;
 	r.sb = sb;
 	r.limits = spec.limits;

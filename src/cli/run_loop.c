@@ -59,13 +59,21 @@ static void stop(struct loop *l)
 	exec_kill(l->r->x, &ignored);
 }
 
+/* The command, and what it wrote as far as nobody takes it: it cannot end before that is gone. */
+static void give_up(struct loop *l)
+{
+	for (int s = 0; s < NSTREAMS; s++) {
+		l->sinks[s].dead |= l->blocked[s];
+		l->blocked[s] = false;
+	}
+	stop(l);
+}
+
 static void output_is_dead(struct loop *l, int s, int error)
 {
-	if (s == EXEC_ERR) { /* nobody wants it: let the command go on */
-		l->sinks[s].dead = true;
-		return;
-	}
 	l->sinks[s].dead = true;
+	if (s == EXEC_ERR) /* nobody wants it: let the command go on */
+		return;
 	if (error == EPIPE || error == ECONNRESET)
 		l->r->pipe_broken = true;
 	else if (!l->r->err.code)
@@ -156,12 +164,8 @@ static void forward(struct loop *l, int signo)
 	bool ends = signo == SIGTERM || signo == SIGHUP || signo == SIGINT;
 	struct err ignored;
 
-	if (ends && *exec_ended(l->r->x)) { /* only a reader of ours is still in the way */
-		l->sinks[EXEC_OUT].dead = l->sinks[EXEC_ERR].dead = true;
-		return;
-	}
-	if (ends && l->kill_at) {
-		stop(l);
+	if (ends && (l->kill_at || *exec_ended(l->r->x))) {
+		give_up(l);
 		return;
 	}
 	exec_signal(l->r->x, signo, AGENT_TO_GROUP, &ignored);
@@ -235,7 +239,7 @@ static bool check_times(struct loop *l)
 
 	if (l->kill_at && l->kill_at != INT64_MAX && now >= l->kill_at) {
 		l->kill_at = INT64_MAX;
-		stop(l);
+		give_up(l);
 	}
 	if (!l->deadline || now < l->deadline || *exec_ended(l->r->x))
 		return true;

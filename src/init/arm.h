@@ -13,6 +13,7 @@ uint32_t arm_take(struct rec *r, const struct command *c);
 /* The next one may be started; done by arm_now() when the answers are out. */
 void arm_later(void);
 void arm_now(void);
+uint64_t arm_next_timer(void);
 bool arm_reaped(pid_t pid);
 bool arm_is(pid_t pid);
 

@@ -18,7 +18,7 @@
 
 struct conn {
 	bool used;
-	bool wake;    /* something may be owed to it */
+	bool wake; /* something may be owed to it */
 	bool blocked; /* its socket is full */
 	bool pending; /* an answer waits for room: nothing more is read meanwhile */
 	bool listing;

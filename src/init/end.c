@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/statfs.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,11 +20,12 @@
 #include "init/shim.h"
 #include "init/usage.h"
 
-static bool disk_is_full(void)
+/* Where the command worked, or the root. What nobody can write to is always full. */
+static bool disk_is_full(const char *cwd)
 {
 	struct statfs fs;
 
-	if (statfs("/", &fs) < 0)
+	if (statfs(cwd[0] == '/' ? cwd : "/", &fs) < 0 || (fs.f_flags & ST_RDONLY))
 		return false;
 	return (fs.f_blocks && !fs.f_bavail) || (fs.f_files && !fs.f_ffree);
 }
@@ -42,7 +44,7 @@ static void note_hits(struct rec *r)
 		r->exit.hits |= AGENT_HIT_PIDS;
 	if (r->exit.signal == SIGXFSZ)
 		r->exit.hits |= AGENT_HIT_FILE;
-	if (disk_is_full())
+	if (disk_is_full(table_cwd(r)))
 		r->exit.hits |= AGENT_HIT_DISK;
 }
 

@@ -34,12 +34,12 @@ struct rec *exec_new(uint64_t id, struct err *err)
 	return r;
 }
 
-int exec_launch(struct rec *r, struct spawn *s, struct err *err)
+int exec_launch(struct rec *r, char leaf_prefix, struct spawn *s, struct err *err)
 {
 	auto_close int leaf = -1;
 
 	if (init_binding.cgroup) {
-		leaf = leaf_make(&r->leaf, 'x', r->id, err);
+		leaf = leaf_make(&r->leaf, leaf_prefix, r->id, err);
 		if (leaf < 0)
 			return -1;
 	}
@@ -132,7 +132,7 @@ static int start_fresh(struct rec *r, struct command *c, struct err *err)
 	if (stdio_open(&io, &c->user.cred, c->m.flags, c->m.rows, c->m.cols, err) < 0)
 		return -1;
 	memcpy(s.stdio, io.child, sizeof(s.stdio));
-	ret = exec_launch(r, &s, err);
+	ret = exec_launch(r, 'x', &s, err);
 	stdio_close_child(&io);
 	r->in.fd = io.in;
 	r->in.tty = s.tty;
@@ -148,6 +148,7 @@ static int start_record(struct rec *r, struct command *c, int *fds, size_t nfds,
 		return -1;
 	r->flags = c->m.flags;
 	table_describe(r, c->strings, c->m.argc);
+	table_set_cwd(r, c->cwd[0] ? c->cwd : c->user.home);
 	*armed = arm_take(r, c);
 	return *armed ? 0 : start_fresh(r, c, err);
 }

@@ -15,7 +15,7 @@ int exec_start(uint8_t conn, const void *msg, size_t len, int *fds, size_t nfds,
 /* Common to commands and jobs: a record, with the id checked; its process; from then on the loop
  * looks after it. */
 struct rec *exec_new(uint64_t id, struct err *err);
-int exec_launch(struct rec *r, struct spawn *s, struct err *err);
+int exec_launch(struct rec *r, char leaf_prefix, struct spawn *s, struct err *err);
 void exec_begin(struct rec *r, uint32_t timeout_ms);
 void exec_undo(struct rec *r); /* it never started */
 

@@ -103,8 +103,7 @@ static bool in_proc(int fd)
 static int op_stat(struct op *o, struct err *err)
 {
 	const bool nofollow = (o->m.flags & AGENT_NOFOLLOW) != 0;
-	auto_close int fd =
-		path_openat(o->base, o->path, O_PATH | (nofollow ? O_NOFOLLOW : 0), 0);
+	auto_close int fd = path_openat(o->base, o->path, O_PATH | (nofollow ? O_NOFOLLOW : 0), 0);
 	struct stat st;
 	ssize_t n;
 

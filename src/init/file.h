@@ -8,7 +8,7 @@
 /* What an operation answers with. */
 struct file_answer {
 	uint32_t type; /* AGENT_OK, AGENT_FD or AGENT_STATR */
-	int fd;	       /* of AGENT_FD; the caller's */
+	int fd; /* of AGENT_FD; the caller's */
 	struct agent_token token;
 	struct agent_stat st;
 	char target[AGENT_PATH_MAX];

@@ -14,11 +14,12 @@
 
 enum {
 	INIT_GROUPS_MAX = 32,
-	INIT_TEXT_SIZE = 4096,	    /* per record: argv as AGENT_PROC shows it, a job's sentence */
-	INIT_SENTENCE_SIZE = 512,   /* the end of it */
-	INIT_GRACE_MS = 100,	    /* for output that comes after the end of the command */
-	INIT_STUCK_MS = 30 * 1000,  /* a peer that takes nothing for so long is given up */
-	INIT_EXEC_WAIT_MS = 2000,   /* a child that was not replaced by its program by then */
+	INIT_TEXT_SIZE = 4096, /* per record: argv as AGENT_PROC shows it, a job's sentence */
+	INIT_SENTENCE_SIZE = 512, /* the end of it */
+	INIT_CWD_SIZE = 256, /* before that: where it ran, "" if that is longer */
+	INIT_GRACE_MS = 100, /* for output that comes after the end of the command */
+	INIT_STUCK_MS = 30 * 1000, /* a peer that takes nothing for so long is given up */
+	INIT_EXEC_WAIT_MS = 2000, /* a child that was not replaced by its program by then */
 	INIT_TEMPS_MAX = 64,
 };
 
@@ -34,7 +35,7 @@ struct binding {
 	bool bound;
 	bool one_id, root_class;
 	bool cgroup; /* BOOT_FD_CGROUP is there and can be used */
-	bool tasks;  /* BOOT_FD_TASKS is there */
+	bool tasks; /* BOOT_FD_TASKS is there */
 	bool oom, pids;
 	bool pid1;
 	struct agent_bind b;

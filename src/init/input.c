@@ -76,8 +76,7 @@ static void watch(struct rec *r, bool on)
 	/* The master of a terminal is in the set already, for its output. */
 	if (in->tty) {
 		if (r->out[0].polled)
-			loop_mod(in->fd, LOOP_OUT, table_index(r),
-				 EPOLLIN | (on ? EPOLLOUT : 0));
+			loop_mod(in->fd, LOOP_OUT, table_index(r), EPOLLIN | (on ? EPOLLOUT : 0));
 	} else if (on) {
 		loop_add(in->fd, LOOP_IN, table_index(r), EPOLLOUT);
 	} else {

@@ -101,10 +101,12 @@ static void on_event(const struct epoll_event *ev)
 
 static int wait_ms(void)
 {
-	uint64_t a = exec_next_timer(), b = conn_next_timer(), now;
+	uint64_t a = exec_next_timer(), b = conn_next_timer(), c = arm_next_timer(), now;
 
 	if (b < a)
 		a = b;
+	if (c < a)
+		a = c;
 	if (a == UINT64_MAX)
 		return -1;
 	now = init_now_us();

@@ -6,6 +6,7 @@
 #include <linux/openat2.h>
 #include <linux/magic.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "init/request.h"
 
+#include <sys/prctl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -92,7 +93,10 @@ static int do_bind(const struct request *q, struct answer *a, struct err *err)
 	init_binding.one_id = (m.flags & AGENT_BIND_ONE_ID) != 0;
 	init_binding.root_class = (m.flags & AGENT_BIND_ROOT_CLASS) != 0;
 	init_binding.bound = true;
-	answer_ok(a, q);
+	/* recorded by now: from here on it outlives the keeper */
+	(void)prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
+	if (q->req) /* the keeper itself does not wait: whatever comes next is queued behind this */
+		answer_ok(a, q);
 	return 0;
 }
 
@@ -289,8 +293,7 @@ static int do_file(const struct request *q, struct answer *a, struct err *err)
 		answer_put(a, AGENT_FD, q->req, &f.token, sizeof(f.token), NULL, 0);
 		a->fd = f.fd;
 	} else if (f.type == AGENT_STATR) {
-		answer_put(a, AGENT_STATR, q->req, &f.st, sizeof(f.st), f.target,
-			   f.st.target_len);
+		answer_put(a, AGENT_STATR, q->req, &f.st, sizeof(f.st), f.target, f.st.target_len);
 	} else {
 		answer_ok(a, q);
 	}

@@ -7,9 +7,9 @@
 
 /* One answer, built in place. */
 struct answer {
-	bool none;   /* nothing to send now */
+	bool none; /* nothing to send now */
 	bool listing; /* AGENT_LIST: the records follow one by one */
-	int fd;	     /* to be attached and closed, or -1 */
+	int fd; /* to be attached and closed, or -1 */
 	uint32_t len;
 	union {
 		struct agent_hdr hdr;

@@ -15,6 +15,7 @@ enum spawn_step {
 	SPAWN_LIMITS,
 	SPAWN_USER,
 	SPAWN_CWD,
+	SPAWN_FILTER,
 	SPAWN_EXEC,
 	SPAWN_INTERPRETER, /* the program is there, what its first line names is not */
 	SPAWN_STUCK,
@@ -25,7 +26,7 @@ enum { SPAWN_TEXT_FD = 9 }; /* where a spare shell reads its command from */
 struct spawn {
 	const struct cred *cred;
 	char **argv, **envp;
-	const char *cwd;	/* "" is home */
+	const char *cwd; /* "" is home */
 	const char *home;
 	int stdio[3];
 	int text_fd; /* -1, or becomes SPAWN_TEXT_FD */

@@ -7,7 +7,7 @@
 
 struct stdio {
 	int child[3];
-	int in;	    /* ours: feeds its input, or -1 */
+	int in; /* ours: feeds its input, or -1 */
 	int out[2]; /* ours: its output; the second is -1 if both streams are one */
 };
 

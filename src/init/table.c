@@ -126,10 +126,28 @@ char *table_sentence(struct rec *r)
 	return texts[table_index(r)] + INIT_TEXT_SIZE - INIT_SENTENCE_SIZE;
 }
 
+static char *cwd_of(struct rec *r)
+{
+	return table_sentence(r) - INIT_CWD_SIZE;
+}
+
+const char *table_cwd(struct rec *r)
+{
+	return cwd_of(r);
+}
+
+void table_set_cwd(struct rec *r, const char *cwd)
+{
+	size_t n = strlen(cwd);
+
+	if (n < INIT_CWD_SIZE)
+		memcpy(cwd_of(r), cwd, n + 1);
+}
+
 /* Keeps whole strings only as far as there is room; the last one may be cut. */
 void table_describe(struct rec *r, const char *strings, uint32_t argc)
 {
-	const size_t room = INIT_TEXT_SIZE - INIT_SENTENCE_SIZE;
+	const size_t room = INIT_TEXT_SIZE - INIT_SENTENCE_SIZE - INIT_CWD_SIZE;
 	char *text = table_text(r);
 	size_t at = 0;
 

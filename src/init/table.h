@@ -18,7 +18,7 @@ struct stream {
 	int pipe; /* -1 after its end */
 	int log;
 	bool polled; /* in the epoll set */
-	bool cut;    /* the log refused a write: everything after is dropped */
+	bool cut; /* the log refused a write: everything after is dropped */
 	uint64_t start, end;
 	uint64_t owed; /* where the command's own output ends */
 };
@@ -42,7 +42,7 @@ struct rec {
 	bool killed_by_time;
 	uint32_t flags;
 	pid_t pid, shim;
-	int shim_fd;  /* where the shim reports */
+	int shim_fd; /* where the shim reports */
 	int error_fd; /* where a job leaves its error */
 	struct leaf leaf;
 	struct stream out[2];
@@ -51,8 +51,8 @@ struct rec {
 	uint64_t started_us, started_ms, deadline_us, grace_us; /* 0: none */
 	uint64_t oom_before, pids_before;
 	uint16_t attached; /* one bit per connection, as below */
-	uint16_t told;	   /* got an OUTPUT and has not answered with CONSUMED */
-	uint16_t news;	   /* there is output it was not told of */
+	uint16_t told; /* got an OUTPUT and has not answered with CONSUMED */
+	uint16_t news; /* there is output it was not told of */
 	uint16_t exit_due, exit_sent;
 	uint64_t seen[AGENT_CONNS_MAX][2];
 	uint32_t argc, text_len;
@@ -63,12 +63,14 @@ struct rec {
 struct rec *table_new(uint64_t id);
 struct rec *table_find(uint64_t id);
 struct rec *table_find_pid(pid_t pid); /* of the process, or of its shim */
-struct rec *table_at(uint32_t n);      /* NULL if free */
+struct rec *table_at(uint32_t n); /* NULL if free */
 uint32_t table_index(const struct rec *r);
 uint32_t table_end(void); /* no used record at or after this */
 void table_free(struct rec *r);
-char *table_text(struct rec *r);     /* INIT_TEXT_SIZE bytes */
+char *table_text(struct rec *r); /* INIT_TEXT_SIZE bytes */
 char *table_sentence(struct rec *r); /* the last INIT_SENTENCE_SIZE of them */
+const char *table_cwd(struct rec *r);
+void table_set_cwd(struct rec *r, const char *cwd);
 void table_describe(struct rec *r, const char *strings, uint32_t argc);
 uint64_t table_last_id(void);
 uint32_t table_count(void);

@@ -163,8 +163,8 @@ static int stop_and_kill(struct list *l, pid_t root, bool (*is_known)(pid_t pid)
 /* Large, wanted rarely, given back at once. */
 static struct list *list_map(void)
 {
-	struct list *l = mmap(NULL, sizeof(*l), PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct list *l =
+		mmap(NULL, sizeof(*l), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	return l == MAP_FAILED ? NULL : l;
 }

@@ -17,7 +17,7 @@
 
 enum {
 	FILE_MAX = 1 << 20, /* of /etc/passwd and /etc/group */
-	LINE_MAX_ = 1024,   /* a longer line is passed over */
+	LINE_MAX_ = 1024, /* a longer line is passed over */
 };
 
 /* One line at a time out of a file of unknown intentions. */

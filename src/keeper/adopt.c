@@ -89,12 +89,13 @@ static int trash_one(int boxes, const char *id, void *arg)
 	return 0;
 }
 
-/* A keeper's state whose lock nobody holds: nothing of it is kept. */
-static void sweep_state(struct keeper *k, int state)
+/* A keeper's state whose lock nobody holds: nothing of it is kept. False: not all of it would go. */
+static bool sweep_state(struct keeper *k, int state)
 {
 	static struct keeper dead; /* too large for the stack */
 	struct stat st;
 	struct err err;
+	bool done = true; /* without both directories it had not come to anything else */
 
 	dead = *k;
 	memset(&dead.table, 0, sizeof(dead.table));
@@ -104,7 +105,7 @@ static void sweep_state(struct keeper *k, int state)
 	    cgroup_host_init(&dead.cgroups, st.st_ino, ".", &err) == 0) {
 		(void)file_each_at(dead.boxes, ".", trash_one, &dead);
 		dead.trash_count = 1;
-		for (int i = 0; i < SWEEP_TRIES && !keeper_empty_trash(&dead); i++)
+		for (int i = 0; i < SWEEP_TRIES && !(done = keeper_empty_trash(&dead)); i++)
 			usleep(SWEEP_WAIT_US);
 		cgroup_each(&dead.cgroups, drop_stray_group, &dead);
 		cgroup_host_fini(&dead.cgroups);
@@ -114,6 +115,7 @@ static void sweep_state(struct keeper *k, int state)
 	if (dead.trash >= 0)
 		close(dead.trash);
 	k->store = dead.store; /* opened meanwhile, perhaps */
+	return done;
 }
 
 struct sweep {
@@ -126,10 +128,10 @@ static int sweep_one(int dir, const char *name, void *arg)
 	struct sweep *s = arg;
 	auto_close int state = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
-	if (strcmp(name, s->own) == 0 || state < 0 || flock(state, LOCK_EX | LOCK_NB) < 0)
+	if (strncmp(name, "o-", 2) != 0 || strcmp(name, s->own) == 0 || state < 0 || flock(state, LOCK_EX | LOCK_NB) < 0)
 		return 0;
-	sweep_state(s->k, state);
-	(void)file_remove_tree_at(dir, name);
+	if (sweep_state(s->k, state))
+		(void)file_remove_tree_at(dir, name);
 	return 0;
 }
 
@@ -137,5 +139,5 @@ void keeper_sweep_oneshots(struct keeper *k, const char *own)
 {
 	struct sweep s = { k, own };
 
-	(void)file_each_at(k->home, "oneshot", sweep_one, &s);
+	(void)file_each_at(k->run, ".", sweep_one, &s);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/auto.h"
 #include "base/file.h"
 
 enum { RECORD_VERSION = 1 };
@@ -74,7 +75,12 @@ int box_record_write(int dir, const struct box *b)
 			 "version %d\npid %d\nstart %" PRIu64 "\nbase %u\nstore %u\nclass %u\ngroup %s\n",
 			 RECORD_VERSION, b->pid, b->start, b->base, b->store, b->class, b->group);
 
-	return file_replace_at(dir, "record", text, (size_t)n);
+	auto_close int fd = openat(dir, "record", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+	/* one write: half a record is no record, and its sandbox is removed */
+	if (fd < 0)
+		return -errno;
+	return write(fd, text, (size_t)n) == n ? 0 : -EIO;
 }
 
 static int field(const char *text, const char *key, uint64_t max, uint64_t *ret)
@@ -110,7 +116,7 @@ int box_record_read(int dir, struct box *ret)
 	group[strcspn(group, "\n")] = 0;
 	if (strlen(group) >= sizeof(b.group))
 		return -EBADMSG;
-	strcpy(b.group, group);
+	memcpy(b.group, group, strlen(group));
 	if (!keeper_id_is_valid(b.group))
 		return -EBADMSG;
 	b.pid = (pid_t)pid;

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -18,7 +17,7 @@
 #include "wire/agent.h"
 #include "wire/boot.h"
 
-enum { BIND_WAIT_MS = 5000, BACKLOG = 64 };
+enum { BACKLOG = 64, REMOVE_WAIT_MS = 1000 };
 
 DEFINE_AUTO(struct rootfs *, rootfs_close);
 
@@ -54,41 +53,30 @@ int keeper_connect(struct keeper *k, const struct box *b, int *ret_fd, struct er
 	return 0;
 }
 
-/* Tells the new lodge-init whose it is; until then it accepts nothing else, and dies with us. */
+/* Tells the new lodge-init whose it is; until then it accepts nothing else, and dies with us. Not
+ * waited for: the socket's queue keeps it in front of whatever the engine sends, and one that
+ * cannot be bound closes the connection. */
 static int bind_init(struct keeper *k, const struct keeper_create *c, int fd, struct err *err)
 {
 	struct {
 		struct agent_hdr hdr;
 		struct agent_bind bind;
 	} msg = {
-		.hdr = { .type = AGENT_BIND, .req = 1, .len = sizeof(msg.bind) },
+		.hdr = { .type = AGENT_BIND, .len = sizeof(msg.bind) },
 		.bind = { .version = AGENT_VERSION,
 			  .uid = c->uid,
 			  .gid = c->gid,
 			  .open_files = c->limits.open_files,
 			  .file_bytes = c->limits.file_bytes },
 	};
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-	struct {
-		struct agent_hdr hdr;
-		char rest[512];
-	} answer;
-	size_t nfds = 0;
-	ssize_t n;
+	int r;
 
 	if (c->class == KEEPER_CLASS_ROOT)
 		msg.bind.flags |= AGENT_BIND_ROOT_CLASS;
 	if (k->rootless)
 		msg.bind.flags |= AGENT_BIND_ONE_ID;
-	n = sock_send(fd, &msg, sizeof(msg), NULL, 0);
-	if (n < 0)
-		return err_sys(err, (int)-n, "bind");
-	if (poll(&p, 1, BIND_WAIT_MS) <= 0)
-		return err_set(err, ERR_TIMEOUT, "lodge-init did not start within %d ms", BIND_WAIT_MS);
-	n = sock_recv(fd, &answer, sizeof(answer), NULL, 0, &nfds);
-	if (n < (ssize_t)sizeof(answer.hdr) || answer.hdr.type != AGENT_OK)
-		return err_set(err, ERR_INTERNAL, "lodge-init refused to start");
-	return 0;
+	r = sock_send(fd, &msg, sizeof(msg), NULL, 0);
+	return r < 0 ? err_sys(err, -r, "bind") : 0;
 }
 
 static int check_demands(struct keeper *k, const struct keeper_create *c, struct err *err)
@@ -113,7 +101,7 @@ static int make_upper(struct keeper *k, const char *id, const struct keeper_crea
 	int userns = k->rootless ? -1 : kit->userns;
 
 	if (c->store == KEEPER_STORE_MEMORY)
-		return store_make_memory(&c->limits, userns, ret, err);
+		return store_make_memory(&c->limits, userns, kit->base, ret, err);
 	snprintf(entry, sizeof(entry), "s-%s", id);
 	return store_make(&k->store, entry, &c->limits, userns, ret, err);
 }
@@ -142,7 +130,7 @@ static int start_cold(struct keeper *k, int dir, const struct keeper_create *c, 
 	struct kit kit = { -1, -1, -1, 0 };
 	struct rootfs root;
 	struct spawn_args args = { .host = &k->spawn, .kit = &kit, .cgroup = &cg, .root = &root,
-				   .root_class = c->class == KEEPER_CLASS_ROOT,
+				   .limits = &c->limits, .root_class = c->class == KEEPER_CLASS_ROOT,
 				   .inner_id = inner_id(k, c), .listener = -1 };
 	int r = keeper_take_kit(k, c->uid, &kit, err);
 
@@ -180,7 +168,7 @@ static int start_from_slot(struct keeper *k, struct slot *s, int dir, const stru
 	snprintf(path, sizeof(path), "%s/init.sock", s->name);
 	if (renameat(k->boxes, path, dir, "init.sock") < 0)
 		return err_sys(err, errno, "claim %s", s->name);
-	strcpy(b->group, s->name);
+	memcpy(b->group, s->name, sizeof(b->group));
 	b->pid = s->pid;
 	b->base = s->kit.base;
 	hook_crash("claim:moved");
@@ -237,18 +225,32 @@ static int finish(struct keeper *k, int dir, const struct keeper_create *c, stru
 	return 0;
 }
 
+/* An id that was destroyed a moment ago: its processes need a moment to be gone. */
+static int wait_removed(struct keeper *k, const char *id)
+{
+	for (int i = 0; i < REMOVE_WAIT_MS; i++) {
+		if (faccessat(k->trash, id, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+			return 0;
+		if (i > 0)
+			usleep(1000);
+		(void)keeper_empty_trash(k);
+	}
+	return -1;
+}
+
 int keeper_create(struct keeper *k, const char *id, const struct keeper_create *c, const int *dirs,
 		  struct keeper_reply *reply, int *ret_fd, struct err *err)
 {
 	struct box b = { .store = c->store, .class = c->class };
 	auto_close int dir = -1;
 
+	if (strncmp(id, KEEPER_SLOT_PREFIX, strlen(KEEPER_SLOT_PREFIX)) == 0)
+		return err_set(err, ERR_INVALID, "names that begin with " KEEPER_SLOT_PREFIX " are the pool's");
 	if (check_demands(k, c, err) < 0)
 		return -1;
 	memcpy(b.id, id, sizeof(b.id));
 	memcpy(b.group, id, sizeof(b.group));
-	if (faccessat(k->trash, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0 && !keeper_empty_trash(k) &&
-	    faccessat(k->trash, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+	if (wait_removed(k, id) < 0)
 		return err_set(err, ERR_CONFLICT, "sandbox %s is still being removed", id);
 	if (mkdirat(k->boxes, id, 0700) < 0)
 		return err_sys(err, errno, "sandbox %s", id);

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lodge-keeper: the only privileged process. Single thread, fixed messages, no parsing of anything
- * a guest wrote. What it holds on disk, below its state directory:
+ * a guest wrote. What it remembers lies in a directory for what is running (a reboot empties it, as
+ * it ends the processes), /run/lodge/H for root, <home>/run for others, H naming the home:
  *
- *   sandboxes/ID/{record,init.sock}   live ones; the directory is made before anything else
- *   trash/ID/                         being removed; a crash leaves them for the next start
+ *   d/                                state of the keeper of a daemon
+ *   o-RANDOM/                         state of one `lodge run`
+ *     sandboxes/ID/{record,init.sock}   live ones; the directory is made before anything else
+ *     trash/ID/                         being removed; a crash leaves them for the next start
+ *   mnt/                              mount points, used in our own mount namespace only
  */
 #ifndef LODGE_KEEPER_KEEPER_H
 #define LODGE_KEEPER_KEEPER_H
@@ -21,6 +25,9 @@
 
 enum { KEEPER_KITS_MAX = 8, KEEPER_SLOTS_MAX = 1024 };
 
+/* How names of slots begin; a sandbox that was one keeps it as the name of its groups. */
+#define KEEPER_SLOT_PREFIX "p."
+
 struct slot { /* a sandbox that nobody has yet */
 	char name[KEEPER_ID_SIZE];
 	pid_t pid;
@@ -30,7 +37,8 @@ struct slot { /* a sandbox that nobody has yet */
 struct keeper {
 	bool rootless, oneshot;
 	bool draining;	   /* the engine is gone: finish and leave */
-	int home, state;   /* directories; equal but in one-shot mode */
+	int home, run;	   /* directories: what lasts, what is running */
+	int state;	   /* below run, locked for as long as we live */
 	int boxes, trash;  /* state/sandboxes, state/trash */
 	int scratch;	   /* mount points of our own mount namespace */
 	uint32_t features; /* KEEPER_HAS_* */

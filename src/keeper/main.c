@@ -94,38 +94,49 @@ static int open_home(struct keeper *k, const char *home, struct err *err)
 	return k->home < 0 ? err_sys(err, errno, "%s", home) : 0;
 }
 
-/* A fresh directory of its own, locked for as long as we live: a later keeper that finds it
- * unlocked knows that we died. */
-static int open_oneshot(struct keeper *k, char name[32], struct err *err)
+static int open_run(struct keeper *k, struct err *err)
 {
-	auto_close int dir = open_subdir(k->home, "oneshot", 0711, err);
+	auto_close int lodge = -1;
+	char name[24];
+	struct stat st;
 
-	if (dir < 0)
+	if (k->rootless) {
+		k->run = open_subdir(k->home, "run", 0711, err);
+		return k->run < 0 ? -1 : 0;
+	}
+	if (fstat(k->home, &st) < 0)
+		return err_sys(err, errno, "home");
+	lodge = open_subdir(AT_FDCWD, "/run/lodge", 0711, err);
+	if (lodge < 0)
 		return -1;
-	for (int i = 0; i < 16; i++) {
+	snprintf(name, sizeof(name), "%llx.%llx", (unsigned long long)st.st_dev,
+		 (unsigned long long)st.st_ino);
+	k->run = open_subdir(lodge, name, 0711, err);
+	k->kit_host.ids = steal_fd(&lodge);
+	return k->run < 0 ? -1 : 0;
+}
+
+/* Locked for as long as we live: a later keeper that finds it unlocked knows that we died. */
+static int open_state(struct keeper *k, char name[32], struct err *err)
+{
+	for (int i = 0; i < 64; i++) {
 		uint64_t r = 0;
 		struct stat st;
 
 		(void)getrandom(&r, sizeof(r), 0);
-		snprintf(name, 32, "%016llx", (unsigned long long)r);
-		k->state = open_subdir(dir, name, 0711, err);
-		if (k->state < 0)
+		snprintf(name, 32, k->oneshot ? "o-%016llx" : "d", (unsigned long long)r);
+		k->state = open_subdir(k->run, name, 0711, err);
+		if (k->state < 0 && !(k->oneshot && err->sys == ENOENT))
 			return -1;
-		if (flock(k->state, LOCK_EX | LOCK_NB) == 0 && fstat(k->state, &st) == 0 && st.st_nlink > 0)
+		if (k->state >= 0 && flock(k->state, LOCK_EX | LOCK_NB) == 0 &&
+		    fstat(k->state, &st) == 0 && st.st_nlink > 0)
 			return 0;
-		close(k->state); /* somebody swept it before it was locked */
+		if (!k->oneshot)
+			return err_set(err, ERR_CONFLICT, "another lodge-keeper uses this home");
+		if (k->state >= 0) /* somebody sweeps it, who saw it before it was locked */
+			close(k->state);
 	}
 	return err_set(err, ERR_INTERNAL, "no state directory");
-}
-
-static int open_state(struct keeper *k, char name[32], struct err *err)
-{
-	if (k->oneshot)
-		return open_oneshot(k, name, err);
-	k->state = k->home;
-	if (flock(k->state, LOCK_EX | LOCK_NB) < 0)
-		return err_set(err, ERR_CONFLICT, "another lodge-keeper uses this home");
-	return 0;
 }
 
 /* lodge-init lies beside us, or where it was installed. */
@@ -139,7 +150,7 @@ static int seal_init(struct keeper *k, struct err *err)
 		return err_sys(err, errno, "/proc/self/exe");
 	path[n] = 0;
 	slash = strrchr(path, '/');
-	strcpy(slash + 1, "lodge-init");
+	memcpy(slash + 1, "lodge-init", sizeof("lodge-init"));
 	if (access(path, R_OK) < 0)
 		snprintf(path, sizeof(path), "%s/lodge-init", LODGE_LIBEXECDIR);
 	k->spawn.init = spawn_seal_init(path, err);
@@ -150,7 +161,7 @@ static int open_scratch(struct keeper *k, struct err *err)
 {
 	static const char *const points[] = { "base", "dev", "vol", "cgroup" };
 
-	k->scratch = open_subdir(k->home, ".mnt", 0700, err);
+	k->scratch = open_subdir(k->run, "mnt", 0700, err);
 	if (k->scratch < 0)
 		return -1;
 	for (size_t i = 0; i < sizeof(points) / sizeof(points[0]); i++)
@@ -179,7 +190,7 @@ static int setup(struct keeper *k, const char *home, char name[32], struct err *
 	/* descriptors of directories belong to the mount namespace they were opened in: this first */
 	if ((k->rootless && enter_userns(err) < 0) || enter_mountns(err) < 0)
 		return -1;
-	if (open_home(k, home, err) < 0 || open_state(k, name, err) < 0)
+	if (open_home(k, home, err) < 0 || open_run(k, err) < 0 || open_state(k, name, err) < 0)
 		return -1;
 	if (open_scratch(k, err) < 0 || seal_init(k, err) < 0)
 		return -1;
@@ -190,7 +201,6 @@ static int setup(struct keeper *k, const char *home, char name[32], struct err *
 	seccomp_build(&k->spawn.filter[KEEPER_CLASS_USER], false);
 	seccomp_build(&k->spawn.filter[KEEPER_CLASS_ROOT], true);
 	k->spawn.rootless = k->kit_host.rootless = k->rootless;
-	k->kit_host.ids = open("/run", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	k->store = (struct store){ .dir = -1, .home = k->home, .scratch = k->scratch,
 				   .rootless = k->rootless };
 	k->roots = (struct roots){ &k->store, k->home, k->rootless };
@@ -200,14 +210,10 @@ static int setup(struct keeper *k, const char *home, char name[32], struct err *
 
 static void leave(struct keeper *k, const char *name)
 {
-	char path[64];
-
 	cgroup_host_fini(&k->cgroups);
-	if (!k->oneshot)
-		return;
-	snprintf(path, sizeof(path), "oneshot/%s", name);
-	(void)file_remove_tree_at(k->home, path);
-	(void)unlinkat(k->home, "oneshot", AT_REMOVEDIR);
+	/* what would not go in time stays known, so that the next start goes on with it */
+	if (k->oneshot && k->trash_count == 0)
+		(void)file_remove_tree_at(k->run, name);
 }
 
 static const char *parse(int argc, char **argv, bool *oneshot)
@@ -248,8 +254,7 @@ static const char *parse(int argc, char **argv, bool *oneshot)
 /* The engine learns why from the answer to whatever it asks first. */
 static void refuse(int sock, const struct err *err)
 {
-	struct keeper_reply r = { .version = KEEPER_VERSION, .code = err->code, .sys = err->sys,
-				  .step = "keeper" };
+	struct keeper_reply r = { .version = KEEPER_VERSION, .code = err->code, .sys = err->sys };
 	struct keeper_request in;
 
 	snprintf(r.msg, sizeof(r.msg), "%s", err->msg);
@@ -279,9 +284,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "lodge-keeper: %s\n", err.msg);
 		return 1;
 	}
-	if (k->oneshot)
-		keeper_sweep_oneshots(k, name);
-	else if (keeper_adopt(k, &err) < 0)
+	keeper_sweep_oneshots(k, name);
+	if (!k->oneshot && keeper_adopt(k, &err) < 0)
 		fprintf(stderr, "lodge-keeper: %s\n", err.msg);
 	keeper_serve(k, KEEPER_FD);
 	leave(k, name);

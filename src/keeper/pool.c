@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -56,7 +57,7 @@ static int fill_slot(struct keeper *k, struct slot *s, struct err *err)
 	struct cgroup_fds cg = { -1, -1, -1, { -1, -1, -1 }, -1, -1, -1 };
 	struct limits limits = limits_default();
 	struct spawn_args args = { .host = &k->spawn, .kit = &s->kit, .cgroup = &cg, .listener = -1,
-				   .inner_id = BOOT_INIT_ID };
+				   .limits = &limits, .inner_id = BOOT_INIT_ID };
 	auto_close int dir = -1;
 	int r = mkdirat(k->boxes, s->name, 0700) < 0 ? err_sys(err, errno, "slot") : 0;
 
@@ -88,7 +89,9 @@ static bool make_slot(struct keeper *k)
 	if (!s)
 		return false;
 	*s = (struct slot){ .kit = { -1, -1, -1, 0 } };
-	snprintf(s->name, sizeof(s->name), "p.%d.%llu", getpid(), (unsigned long long)k->serial++);
+	if (!k->serial) /* not the pid: an earlier keeper may have had the same, and its slots live on */
+		(void)getrandom(&k->serial, sizeof(k->serial), 0);
+	snprintf(s->name, sizeof(s->name), KEEPER_SLOT_PREFIX "%llx", (unsigned long long)k->serial++);
 	if (fill_slot(k, s, &err) < 0) {
 		keeper_slot_free(k, s, true);
 		return false;

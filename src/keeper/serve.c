@@ -206,8 +206,6 @@ static void answer(struct keeper *k, struct exchange *x, const char *problem)
 		x->reply.code = err.code;
 		x->reply.sys = err.sys;
 		snprintf(x->reply.msg, sizeof(x->reply.msg), "%s", err.msg);
-		if (!problem && x->req->op == KEEPER_CREATE)
-			snprintf(x->reply.step, sizeof(x->reply.step), "%s", spawn_step());
 	}
 	(void)sock_send(x->sock, &x->reply, sizeof(x->reply), &x->fd, x->fd >= 0);
 	if (x->fd >= 0)

@@ -22,8 +22,9 @@ static void kill_process(const struct box *b)
 {
 	auto_close int fd = b->pid > 0 ? sys_pidfd_open(b->pid) : -1;
 
-	/* by descriptor, and only if it is still the one we started */
-	if (fd >= 0 && (b->start == 0 || box_is_alive(b)))
+	/* by descriptor, and only if it is still the one we started; a record without a start time is
+	 * of one that was dead when it was written, and its number may be another's by now */
+	if (fd >= 0 && box_is_alive(b))
 		(void)sys_pidfd_send_signal(fd, SIGKILL);
 }
 

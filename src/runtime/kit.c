@@ -193,7 +193,7 @@ static int run_plan(const struct plan *p, int *userns, int *netns, struct err *e
  * so a range is free exactly when the last process of its sandbox is gone, whoever crashed. */
 static int take_range(struct kit_host *h, struct kit *kit)
 {
-	auto_close int fd = openat(h->ids, "lodge.ids", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	auto_close int fd = openat(h->ids, "ids", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 
 	if (fd < 0)
 		return -errno;

@@ -55,9 +55,18 @@ static size_t rule_begin(struct seccomp_prog *p, long call)
 	return p->len - 1;
 }
 
+/* The instruction at `at`, whose jump is known only now. A program that grew too long has none: it
+ * is refused as a whole when installed. */
+static struct sock_filter *patch(struct seccomp_prog *p, size_t at)
+{
+	static struct sock_filter nowhere;
+
+	return at < SECCOMP_PROG_MAX ? &p->code[at] : &nowhere;
+}
+
 static void rule_end(struct seccomp_prog *p, size_t at)
 {
-	p->code[at].jf = (uint8_t)(p->len - at - 1);
+	patch(p, at)->jf = (uint8_t)(p->len - at - 1);
 }
 
 /* Refuses `call` with `value` when (args[n] & bits) != 0, else allows it. */
@@ -143,6 +152,22 @@ static void rule_socket(struct seccomp_prog *p)
 	rule_end(p, at);
 }
 
+/* Upper-layer protocols (espintcp, tls) are kernel code that nobody inside needs. */
+static void rule_ulp(struct seccomp_prog *p)
+{
+	enum { SOL_TCP_ = 6, TCP_ULP_ = 31 };
+	size_t at = rule_begin(p, SYS_setsockopt);
+
+	load_arg(p, 1);
+	emit(p, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, SOL_TCP_);
+	ret(p, ALLOW);
+	load_arg(p, 2);
+	emit(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, TCP_ULP_);
+	ret(p, SECCOMP_RET_ERRNO | ENOPROTOOPT);
+	ret(p, ALLOW);
+	rule_end(p, at);
+}
+
 static void rules_with_arguments(struct seccomp_prog *p, bool root_class)
 {
 	/* TIOCSTI, TIOCLINUX, TIOCSETD, TIOCCONS; FS_IOC_SETFLAGS and FSSETXATTR (project ids) */
@@ -158,6 +183,8 @@ static void rules_with_arguments(struct seccomp_prog *p, bool root_class)
 	 * class, because the set-id bits of its mode are behind a pointer */
 	rule_always(p, SYS_openat2, ALLOW);
 	rule_socket(p);
+	rule_only(p, SYS_socketpair, 0, &(uint32_t){ 1 /* AF_UNIX */ }, 1, SECCOMP_RET_ERRNO | EAFNOSUPPORT);
+	rule_ulp(p);
 	rule_not_in(p, SYS_ioctl, 1, ioctls, ARRAY_LEN(ioctls));
 	rule_not_in(p, SYS_prctl, 0, prctls, ARRAY_LEN(prctls));
 	rule_only(p, SYS_personality, 0, personalities, ARRAY_LEN(personalities), EPERM_RET);
@@ -176,41 +203,65 @@ static void rules_with_arguments(struct seccomp_prog *p, bool root_class)
 	rule_mask(p, SYS_openat, 3, SETID_BITS, EPERM_RET);
 }
 
-/* A = nr on entry: a binary search for the word that holds its bit, then the bit itself. Blocks
- * of four words keep every jump within 255 instructions. */
+/* A = index of a word on entry: a binary search over [lo, hi) that ends in loading the word and
+ * jumping to the instruction after the whole search, by way of the slots in `out`. */
+static void search(struct seccomp_prog *p, const uint32_t *words, unsigned lo, unsigned hi, size_t *out,
+		   size_t *count)
+{
+	size_t at;
+
+	if (hi - lo == 1) {
+		emit(p, BPF_LD | BPF_IMM, 0, 0, words[lo]);
+		out[(*count)++] = p->len;
+		emit(p, BPF_JMP | BPF_JA, 0, 0, 0);
+		return;
+	}
+	at = p->len;
+	emit(p, BPF_JMP | BPF_JGE | BPF_K, 0, 0, (lo + hi) / 2);
+	search(p, words, lo, (lo + hi) / 2, out, count);
+	patch(p, at)->jt = (uint8_t)(p->len - at - 1);
+	search(p, words, (lo + hi) / 2, hi, out, count);
+}
+
+/* A = nr on entry; returns ALLOW when its bit is set, else goes on with A = nr. The kernel runs the
+ * filter once for each number when it is installed, so the common way through must be short. */
 static void bitmap(struct seccomp_prog *p, const uint32_t words[WORDS])
 {
-	size_t tail[WORDS];
+	size_t out[WORDS], count = 0;
 
 	emit(p, BPF_MISC | BPF_TAX, 0, 0, 0);
 	emit(p, BPF_ALU | BPF_RSH | BPF_K, 0, 0, 5);
-	for (unsigned i = 0; i < WORDS; i++) {
-		emit(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 2, i);
-		emit(p, BPF_LD | BPF_IMM, 0, 0, words[i]);
-		tail[i] = p->len;
-		emit(p, BPF_JMP | BPF_JA, 0, 0, 0);
-	}
-	ret(p, ENOSYS_RET);
-	for (unsigned i = 0; i < WORDS; i++)
-		p->code[tail[i]].k = (uint32_t)(p->len - tail[i] - 1);
+	search(p, words, 0, WORDS, out, &count);
+	for (size_t i = 0; i < count; i++)
+		patch(p, out[i])->k = (uint32_t)(p->len - out[i] - 1);
 	emit(p, BPF_ST, 0, 0, 0); /* the word; then X = nr & 31 */
 	emit(p, BPF_MISC | BPF_TXA, 0, 0, 0);
 	emit(p, BPF_ALU | BPF_AND | BPF_K, 0, 0, 31);
 	emit(p, BPF_MISC | BPF_TAX, 0, 0, 0);
 	emit(p, BPF_LD | BPF_MEM, 0, 0, 0);
 	emit(p, BPF_ALU | BPF_RSH | BPF_X, 0, 0, 0);
-	emit(p, BPF_JMP | BPF_JSET | BPF_K, 1, 0, 1);
-	ret(p, EPERM_RET);
+	emit(p, BPF_JMP | BPF_JSET | BPF_K, 0, 1, 1);
 	ret(p, ALLOW);
+	load_nr(p);
+}
+
+/* What an argument rule decides must not be decided by the bitmap. */
+static void fill_words(uint32_t words[WORDS], bool root_class)
+{
+	static const long checked[] = { SYS_chmod, SYS_fchmod, SYS_fchmodat, SYS_fchmodat2, SYS_mknod,
+					SYS_mknodat, SYS_creat, SYS_open, SYS_openat };
+
+	for (size_t i = 0; i < ARRAY_LEN(syscalls_allowed); i++)
+		words[syscalls_allowed[i] / 32] |= 1u << (syscalls_allowed[i] % 32);
+	for (size_t i = 0; !root_class && i < ARRAY_LEN(checked); i++)
+		words[checked[i] / 32] &= ~(1u << (checked[i] % 32));
 }
 
 void seccomp_build(struct seccomp_prog *p, bool root_class)
 {
 	uint32_t words[WORDS] = { 0 };
 
-	for (size_t i = 0; i < ARRAY_LEN(syscalls_allowed); i++)
-		words[syscalls_allowed[i] / 32] |= 1u << (syscalls_allowed[i] % 32);
-
+	fill_words(words, root_class);
 	p->len = 0;
 	emit(p, BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, arch));
 	emit(p, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, AUDIT_ARCH_X86_64);
@@ -220,17 +271,18 @@ void seccomp_build(struct seccomp_prog *p, bool root_class)
 	ret(p, SECCOMP_RET_KILL_PROCESS);
 	emit(p, BPF_JMP | BPF_JGE | BPF_K, 0, 1, SYSCALLS_KNOWN);
 	ret(p, ENOSYS_RET);
-	rules_with_arguments(p, root_class);
 	bitmap(p, words);
+	rules_with_arguments(p, root_class);
+	ret(p, EPERM_RET);
 }
 
 int seccomp_install(const struct seccomp_prog *p)
 {
-	struct sock_fprog fprog = { .len = (unsigned short)p->len,
-				    .filter = (struct sock_filter *)(uintptr_t)p->code };
+	struct sock_fprog fprog = { .len = (unsigned short)p->len };
 
 	if (p->len > SECCOMP_PROG_MAX)
 		return -E2BIG;
+	memcpy(&fprog.filter, &(const void *){ p->code }, sizeof(fprog.filter)); /* only read */
 	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &fprog) < 0)
 		return -errno;
 	return 0;

@@ -32,11 +32,6 @@ static struct {
 	struct err err;
 } child;
 
-const char *spawn_step(void)
-{
-	return child.step ? child.step : "";
-}
-
 static void at(const char *step)
 {
 	child.step = step;
@@ -59,8 +54,10 @@ static void check(int r)
 
 static void check_err(int r)
 {
-	if (r < 0)
-		child_fail();
+	if (r >= 0)
+		return;
+	err_ctx(&child.err, "%s", child.step);
+	child_fail();
 }
 
 static int write_zero(int fd)
@@ -124,7 +121,8 @@ static _Noreturn void child_main(const struct spawn_args *a)
 		a->cgroup->oom, a->cgroup->pids_events, a->kit->lock,
 		a->host->init,
 	};
-	char *argv[] = { (char *)(uintptr_t) "lodge-init", NULL };
+	static char name[] = "lodge-init";
+	char *argv[] = { name, NULL };
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	check(null < 0 ? -errno : 0);

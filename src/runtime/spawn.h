@@ -23,16 +23,15 @@ struct spawn_args {
 	const struct spawn_host *host;
 	const struct kit *kit;
 	const struct cgroup_fds *cgroup;
+	const struct limits *limits;
 	const struct rootfs *root; /* NULL: a pool slot, stays on the base tree */
 	int listener;
 	bool root_class;
 	uid_t inner_id; /* whom lodge-init runs as, inside */
 };
 
-/* On failure err names the step ("spawn_step()") and no process is left. */
+/* On failure err names the step and no process is left. */
 int spawn(const struct spawn_args *args, pid_t *ret_pid, struct err *err);
-/* The step at which the last spawn() or spawn_claim() failed. */
-const char *spawn_step(void);
 
 /* Gives the waiting sandbox `pid` its root. On failure the slot must be thrown away. */
 int spawn_claim(pid_t pid, const struct rootfs *root, struct err *err);

@@ -135,7 +135,21 @@ int store_make(struct store *s, const char *entry, const struct limits *l, int u
 	return 0;
 }
 
-int store_make_memory(const struct limits *l, int userns, int *ret, struct err *err)
+/* A tmpfs can be mapped since Linux 6.3. Before, the host's ids are kept in it as they are: nobody
+ * reads it but this one sandbox, so nothing of them shows. */
+static int map_memory(int mnt, int userns, uid_t owner)
+{
+	int r = mount_set(mnt, 0, userns);
+
+	if (r != -EINVAL)
+		return r;
+	if (fchownat(mnt, "u", owner, owner, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    fchownat(mnt, "w", owner, owner, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	return 0;
+}
+
+int store_make_memory(const struct limits *l, int userns, uid_t owner, int *ret, struct err *err)
 {
 	char size[32], inodes[32];
 	const struct mount_option options[] = { { "size", size }, { "nr_inodes", inodes },
@@ -150,17 +164,25 @@ int store_make_memory(const struct limits *l, int userns, int *ret, struct err *
 		return err_sys(err, -mnt, "mount tmpfs");
 	r = make_upper(mnt);
 	if (r == 0 && userns >= 0)
-		r = mount_set(mnt, 0, userns);
+		r = map_memory(mnt, userns, owner);
 	if (r < 0)
 		return err_sys(err, -r, "memory store");
 	*ret = steal_fd(&mnt);
 	return 0;
 }
 
+static bool is_made(const struct store *s)
+{
+	return s->dir >= 0 || faccessat(s->home, "store", F_OK, 0) == 0 ||
+	       faccessat(s->home, "volume.btrfs", F_OK, 0) == 0;
+}
+
 int store_drop(struct store *s, const char *entry, struct err *err)
 {
 	int r;
 
+	if (!is_made(s)) /* nothing was ever kept: no reason to make a volume now */
+		return 0;
 	if (store_open(s, err) < 0)
 		return -1;
 	r = s->ops->drop(s->dir, entry);

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 #include "wire/limits.h"
@@ -38,7 +39,8 @@ int store_open(struct store *s, struct err *err);
 /* A detached mount of a new entry, ids mapped by `userns` (-1: none). */
 int store_make(struct store *s, const char *entry, const struct limits *l, int userns, int *ret,
 	       struct err *err);
-int store_make_memory(const struct limits *l, int userns, int *ret, struct err *err);
+/* `owner`: host id of the sandbox's root, whose the files are where a tmpfs cannot be mapped. */
+int store_make_memory(const struct limits *l, int userns, uid_t owner, int *ret, struct err *err);
 
 int store_drop(struct store *s, const char *entry, struct err *err);
 int store_rename(struct store *s, const char *from, const char *to, struct err *err);

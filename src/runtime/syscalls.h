@@ -85,10 +85,10 @@ static const short syscalls_allowed[] = {
 	SYS_nanosleep, SYS_clock_nanosleep, SYS_clock_gettime, SYS_clock_getres, SYS_gettimeofday,
 	SYS_time, SYS_getitimer, SYS_setitimer, SYS_timer_create, SYS_timer_settime,
 	SYS_timer_gettime, SYS_timer_getoverrun, SYS_timer_delete,
-	/* sockets; socket() itself is checked by family, type and protocol */
+	/* sockets; socket(), socketpair() and setsockopt() are checked by their arguments */
 	SYS_connect, SYS_accept, SYS_accept4, SYS_sendto, SYS_recvfrom, SYS_sendmsg, SYS_recvmsg,
 	SYS_sendmmsg, SYS_recvmmsg, SYS_shutdown, SYS_bind, SYS_listen, SYS_getsockname,
-	SYS_getpeername, SYS_socketpair, SYS_setsockopt, SYS_getsockopt,
+	SYS_getpeername, SYS_getsockopt,
 	/* System V IPC and message queues of its own namespace */
 	SYS_shmget, SYS_shmat, SYS_shmctl, SYS_shmdt, SYS_semget, SYS_semop, SYS_semctl,
 	SYS_semtimedop, SYS_msgget, SYS_msgsnd, SYS_msgrcv, SYS_msgctl, SYS_mq_open, SYS_mq_unlink,

@@ -22,15 +22,15 @@
 
 #define VOLUME_MIN (1ull << 30)
 
-static int run_mkfs(const char *path)
+static int run_mkfs(char *path)
 {
+	static char name[] = "mkfs.btrfs", quiet[] = "-q";
 	static const char *const programs[] = { "/usr/sbin/mkfs.btrfs", "/sbin/mkfs.btrfs",
 						"/usr/bin/mkfs.btrfs" };
 	char *env[] = { NULL };
 
 	for (size_t i = 0; i < ARRAY_LEN(programs); i++) {
-		char *argv[] = { (char *)(uintptr_t) "mkfs.btrfs", (char *)(uintptr_t) "-q",
-				 (char *)(uintptr_t)path, NULL };
+		char *argv[] = { name, quiet, path, NULL };
 		pid_t pid;
 		int status;
 
@@ -49,12 +49,15 @@ static int run_mkfs(const char *path)
  * room. */
 static int make_file(int home, const char *name, struct err *err)
 {
-	auto_close int fd = openat(home, name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	auto_close int fd = -1;
 	struct statvfs fs;
 	char path[64];
 	uint64_t size;
 	int r;
 
+	/* a file of its own: the mkfs of a keeper that was killed may still write to the old one */
+	(void)unlinkat(home, name, 0);
+	fd = openat(home, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0 || fstatvfs(fd, &fs) < 0)
 		return err_sys(err, errno, "%s", name);
 	size = (uint64_t)fs.f_bavail * fs.f_frsize / 2 & ~0xfffffull;

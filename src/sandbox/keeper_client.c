@@ -209,7 +209,7 @@ static const char *reply_problem(const struct waiting *w, const struct keeper_re
 		return "wrong size, version or operation";
 	if (r->code > ERR_INTERNAL || r->sys < 0 || r->sys > 4095)
 		return "bad code";
-	if (!is_text(r->step, sizeof(r->step)) || !is_text(r->msg, sizeof(r->msg)))
+	if (!is_text(r->msg, sizeof(r->msg)))
 		return "bad text";
 	if (strnlen(r->id, sizeof(r->id)) == sizeof(r->id) ||
 	    (r->id[0] && !keeper_id_is_valid(r->id)))
@@ -316,7 +316,7 @@ struct keeper_request keeper_client_request(enum keeper_op op, const char *id)
 
 static int refusal(const struct keeper_reply *r, struct err *err)
 {
-	err_set(err, (enum err_code)r->code, "%s%s%s", r->step, r->step[0] ? ": " : "", r->msg);
+	err_set(err, (enum err_code)r->code, "%s", r->msg);
 	err->sys = r->sys;
 	return -1;
 }

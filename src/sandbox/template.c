@@ -47,6 +47,20 @@ const char *template_limit_name(unsigned n)
 	return n < ARRAY_LEN(fields) ? fields[n].name : NULL;
 }
 
+uint64_t template_limit_value(const struct template *t, unsigned n)
+{
+	const char *at = (const char *)&t->limits + fields[n].offset;
+	uint32_t small;
+	uint64_t large;
+
+	if (fields[n].size == sizeof(large)) {
+		memcpy(&large, at, sizeof(large));
+		return large;
+	}
+	memcpy(&small, at, sizeof(small));
+	return small;
+}
+
 /* Moves one field from one struct limits to another. */
 static void copy_field(const struct limit_field *f, const struct limits *from, struct limits *to)
 {
@@ -171,7 +185,7 @@ int template_apply(const struct template *t, struct sandbox_spec *spec, struct e
 
 /* ---- on disk --------------------------------------------------------------------------------- */
 
-static bool name_is_valid(const char *name)
+bool template_name_is_valid(const char *name)
 {
 	char id[KEEPER_ID_SIZE] = { 0 };
 
@@ -186,7 +200,7 @@ static int path_of(const char *home, const char *name, const char *rest, char *r
 {
 	int n;
 
-	if (!name_is_valid(name))
+	if (!template_name_is_valid(name))
 		return err_set(err, ERR_INVALID,
 			       "template \"%.64s\": a name is made of a-z, 0-9, '.', '_', '-'",
 			       name);
@@ -200,28 +214,40 @@ int template_load(const char *home, const char *name, struct template *ret, stru
 {
 	char path[4096], text[65536];
 	auto_close int fd = -1;
-	struct stat st;
 	ssize_t n;
 
 	template_init(ret);
 	if (!strcmp(name, "host") || !strcmp(name, "empty"))
 		return 0;
-	if (path_of(home, name, "root", path, sizeof(path), err) < 0)
-		return -1;
-	if (stat(path, &st) < 0 && errno == ENOENT)
-		return err_set(err, ERR_NOT_FOUND,
-			       "template \"%s\": there is none (see lodge template ls)", name);
 	if (path_of(home, name, "template.json", path, sizeof(path), err) < 0)
 		return -1;
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return errno == ENOENT ? 0 : err_sys(err, errno, "%s", path);
+		return errno == ENOENT
+			       ? err_set(err, ERR_NOT_FOUND,
+					 "template \"%s\": there is none (see lodge template ls)",
+					 name)
+			       : err_sys(err, errno, "%s", path);
 	n = read(fd, text, sizeof(text));
 	if (n < 0)
 		return err_sys(err, errno, "%s", path);
 	if ((size_t)n == sizeof(text))
 		return err_set(err, ERR_INVALID, "%s: too large", path);
 	return template_parse(path, text, (size_t)n, ret, err);
+}
+
+int template_remove(const char *home, const char *name, struct err *err)
+{
+	char path[4096];
+
+	if (path_of(home, name, "template.json", path, sizeof(path), err) < 0)
+		return -1;
+	if (unlink(path) < 0 && errno != ENOENT && errno != ENOTDIR)
+		return err_sys(err, errno, "%s", path);
+	*strrchr(path, '/') = '\0';
+	if (rmdir(path) < 0 && errno != ENOENT && errno != ENOTEMPTY && errno != EEXIST)
+		return err_sys(err, errno, "%s", path);
+	return 0;
 }
 
 static int by_name(const struct dirent **a, const struct dirent **b)
@@ -231,7 +257,7 @@ static int by_name(const struct dirent **a, const struct dirent **b)
 
 static int is_name(const struct dirent *e)
 {
-	return name_is_valid(e->d_name);
+	return template_name_is_valid(e->d_name);
 }
 
 int template_each(const char *home, template_fn *fn, void *arg, struct err *err)
@@ -247,7 +273,8 @@ int template_each(const char *home, template_fn *fn, void *arg, struct err *err)
 	for (int i = 0; i < n; i++) {
 		struct stat st;
 
-		snprintf(path, sizeof(path), "%s/templates/%s/root", home, list[i]->d_name);
+		snprintf(path, sizeof(path), "%s/templates/%s/template.json", home,
+			 list[i]->d_name);
 		if (!r && stat(path, &st) == 0)
 			r = fn(arg, list[i]->d_name);
 		free(list[i]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a template says about the sandboxes made from it: <home>/templates/<name>/template.json,
- * beside its files in root/. "host" and "empty" are built in and say nothing. */
+/* What a template says about the sandboxes made from it: <home>/templates/<name>/template.json.
+ * Its files are the keeper's business. "host" and "empty" are built in and say nothing. */
 #ifndef LODGE_SANDBOX_TEMPLATE_H
 #define LODGE_SANDBOX_TEMPLATE_H
 
@@ -34,14 +34,18 @@ int template_load(const char *home, const char *name, struct template *ret, stru
 /* The same from the text of a template.json; `where` is for the error. */
 int template_parse(const char *where, const char *text, size_t len, struct template *ret,
 		   struct err *err);
-/* All or nothing. The directory of the template must be there. */
+/* All or nothing; makes the template known. */
 int template_save(const char *home, const char *name, const struct template *t, struct err *err);
+/* Forgets it; one that is not there is success. The files are the keeper's (TEMPLATE_DROP). */
+int template_remove(const char *home, const char *name, struct err *err);
+bool template_name_is_valid(const char *name);
 
 /* Replaces K or adds it. */
 int template_set_env(struct template *t, const char *assignment, struct err *err);
 int template_set_limit(struct template *t, const char *name, uint64_t value, struct err *err);
 /* The JSON names of struct limits' fields: "memory_bytes" ...; NULL behind the last. */
 const char *template_limit_name(unsigned n);
+uint64_t template_limit_value(const struct template *t, unsigned n);
 
 /* What `over` says wins; its root class makes root the user unless it names another. */
 int template_merge(struct template *base, const struct template *over, struct err *err);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/array.h"
 #include "base/auto.h"
@@ -137,16 +138,6 @@ int template_parse(const char *where, const char *text, size_t len, struct templ
 
 /* ---- out ------------------------------------------------------------------------------------- */
 
-static uint64_t field_value(const struct template *t, unsigned n)
-{
-	const struct limits *l = &t->limits;
-	const uint64_t values[] = { l->memory_bytes, l->disk_bytes,   l->inodes,
-				    l->file_bytes,   l->output_bytes, l->cpu_milli,
-				    l->cpu_weight,   l->pids,	      l->open_files };
-
-	return values[n];
-}
-
 static int put_limits(const struct template *t, json_t *root)
 {
 	json_t *o = json_object();
@@ -154,8 +145,9 @@ static int put_limits(const struct template *t, json_t *root)
 
 	for (unsigned i = 0; template_limit_name(i); i++)
 		if (t->limits_set & 1u << i)
-			bad |= json_object_set_new(o, template_limit_name(i),
-						   json_integer((json_int_t)field_value(t, i)));
+			bad |= json_object_set_new(
+				o, template_limit_name(i),
+				json_integer((json_int_t)template_limit_value(t, i)));
 	return bad | json_object_set_new(root, "limits", o);
 }
 
@@ -202,6 +194,15 @@ static int write_file(const char *path, const char *text, struct err *err)
 	return 0;
 }
 
+static int make_dir(const char *home, const char *sub, const char *name, char path[4096],
+		    struct err *err)
+{
+	snprintf(path, 4096, "%s/%s%s", home, sub, name);
+	if (mkdir(path, 0755) < 0 && errno != EEXIST)
+		return err_sys(err, errno, "%s", path);
+	return 0;
+}
+
 int template_save(const char *home, const char *name, const struct template *t, struct err *err)
 {
 	char path[4096], temp[4100];
@@ -209,6 +210,11 @@ int template_save(const char *home, const char *name, const struct template *t, 
 
 	if (encode(t, &text, err) < 0)
 		return err_ctx(err, "template %s", name);
+	if (!template_name_is_valid(name))
+		return err_set(err, ERR_INVALID, "template \"%.64s\": bad name", name);
+	if (make_dir(home, "templates", "", path, err) < 0 ||
+	    make_dir(home, "templates/", name, path, err) < 0)
+		return -1;
 	snprintf(path, sizeof(path), "%s/templates/%s/template.json", home, name);
 	snprintf(temp, sizeof(temp), "%s.new", path);
 	if (write_file(temp, text, err) < 0)

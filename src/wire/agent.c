@@ -8,8 +8,8 @@
 /* What follows the fixed struct of a message. */
 enum tail {
 	TAIL_NONE,
-	TAIL_BYTES,    /* anything; its length is checked by a rule of its own */
-	TAIL_STRINGS,  /* `strings` NUL-terminated ones, or as many as the struct says */
+	TAIL_BYTES, /* anything; its length is checked by a rule of its own */
+	TAIL_STRINGS, /* `strings` NUL-terminated ones, or as many as the struct says */
 	TAIL_SENTENCE, /* at most one NUL-terminated string */
 };
 
@@ -250,7 +250,8 @@ const char *agent_msg_problem(const void *bytes, size_t len, size_t nfds, bool i
 		return bad;
 	if (s->tail == TAIL_STRINGS)
 		return strings_problem(s, body, tail);
-	if (s->tail == TAIL_SENTENCE && tail && memchr(body + s->fixed, 0, tail) != body + h.len - 1)
+	if (s->tail == TAIL_SENTENCE && tail &&
+	    memchr(body + s->fixed, 0, tail) != body + h.len - 1)
 		return "a sentence without an end";
 	return NULL;
 }

@@ -26,7 +26,7 @@ enum {
 
 enum agent_type {
 	/* keeper -> init, once, before anything else is accepted */
-	AGENT_BIND = 1, /* agent_bind -> OK */
+	AGENT_BIND = 1, /* agent_bind -> OK, or nothing when req is 0 */
 
 	/* engine -> init */
 	AGENT_HELLO,	/* -> HELLO (agent_hello) */

@@ -110,8 +110,7 @@ struct keeper_reply {
 	uint32_t version, op;
 	uint32_t code; /* enum err_code; ERR_NONE = success */
 	int32_t sys;   /* errno of the cause, or 0 */
-	char step[32]; /* which step of the isolation failed, "" if none did */
-	char msg[160];
+	char msg[192]; /* names the step of the isolation that failed */
 	char id[KEEPER_ID_SIZE];
 	int32_t pid;	   /* lodge-init, as the host sees it */
 	uint32_t features; /* HELLO */

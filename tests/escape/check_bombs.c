@@ -3,8 +3,10 @@
  * where nothing holds it, it takes no more than a host gives without noticing. */
 #include "probe.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,19 +14,21 @@
 #include <string.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
+#include <sys/msg.h>
 #include <sys/shm.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum {
-	PIDS = 64,		/* --pids */
+	PIDS = 64, /* --pids */
 	PIDS_TRIED = 600,
-	MEMORY_MB = 64,		/* --memory */
+	MEMORY_MB = 64, /* --memory */
 	MEMORY_TRIED_MB = 300,
-	DISK_TRIED_MB = 200,	/* --disk is 16 */
-	INODES = 2000,		/* --inodes */
+	DISK_TRIED_MB = 200, /* --disk is 16 */
+	INODES = 2000, /* --inodes */
 };
 #define SMALL "--pids 64 --memory 64M"
 #define DISK "--disk 16M --memory 256M"
@@ -98,22 +102,21 @@ static int threads(const struct check *c)
 	return usable();
 }
 
-/* A real bomb for a second: every process forks on. Whoever finds no room ends. */
+/* A bomb for a second: processes start processes, 1,024 in all where nothing holds them. */
 static int bomb(const struct check *c)
 {
+	int *started = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pid_t group = fork();
 
 	(void)c;
 	if (group == 0) {
 		setpgid(0, 0);
-		alarm(2);
-		for (int i = 0; i < 9; i++)
-			(void)!fork(); /* 512 at most */
+		alarm(5);
+		for (int i = 0; i < 10; i++)
+			if (fork() == 0)
+				__atomic_add_fetch(started, 1, __ATOMIC_RELAXED);
 		for (;;)
-			if (fork() < 0)
-				usleep(1000);
-			else
-				pause();
+			pause();
 	}
 	setpgid(group, group);
 	usleep(1000000);
@@ -121,6 +124,8 @@ static int bomb(const struct check *c)
 	while (waitpid(-1, NULL, 0) > 0)
 		;
 	usleep(200000);
+	if (*started >= 2 * PIDS)
+		return broken("it grew to %d processes", *started);
 	return usable();
 }
 
@@ -134,7 +139,8 @@ static int take_anonymous(void *arg)
 {
 	(void)arg;
 	for (int i = 0; i < MEMORY_MB + MEMORY_TRIED_MB; i++) {
-		char *p = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		char *p = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			       -1, 0);
 
 		if (p == MAP_FAILED)
 			return HELD;
@@ -226,14 +232,135 @@ static int take_pages(void *arg)
 	return BROKEN;
 }
 
+/* Fills what has room, both ways; how much went in. */
+static size_t stuff(const int fds[2])
+{
+	static char block[65536];
+	size_t total = 0;
+	ssize_t n;
+
+	for (int i = 0; i < 2; i++)
+		for (; (n = write(fds[i], block, sizeof(block))) > 0; total += (size_t)n)
+			;
+	return total;
+}
+
+/* Twice the limit in buffers of sockets would be enough to say that they are not counted. */
+static int take_sockets(int (*make)(int fds[2]))
+{
+	size_t total = 0;
+
+	for (int i = 0; i < 480 && total < (size_t)2 * MEMORY_MB << 20; i++) {
+		int fds[2];
+
+		if (make(fds) < 0)
+			break;
+		total += stuff(fds);
+	}
+	return total < (size_t)2 * MEMORY_MB << 20 ? HELD : BROKEN;
+}
+
+static int make_unix(int fds[2])
+{
+	return socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds);
+}
+
+static int make_tcp(int fds[2])
+{
+	static int listener = -1;
+	static struct sockaddr_in a = { .sin_family = AF_INET };
+	socklen_t len = sizeof(a);
+
+	if (listener < 0) {
+		listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+		if (bind(listener, (struct sockaddr *)&a, len) < 0 || listen(listener, 8) < 0 ||
+		    getsockname(listener, (struct sockaddr *)&a, &len) < 0)
+			return -1;
+	}
+	fds[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (connect(fds[0], (struct sockaddr *)&a, sizeof(a)) < 0)
+		return -1;
+	fds[1] = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	return fds[1] < 0 ? -1 : fcntl(fds[0], F_SETFL, O_NONBLOCK);
+}
+
+static int take_unix(void *arg)
+{
+	(void)arg;
+	return take_sockets(make_unix);
+}
+
+static int take_tcp(void *arg)
+{
+	(void)arg;
+	return take_sockets(make_tcp);
+}
+
+/* Sockets that send to themselves and never read: two datagrams fit into each. */
+static int take_udp(void *arg)
+{
+	static char block[60000];
+	unsigned info[16];
+	size_t total = 0;
+
+	(void)arg;
+	for (int i = 0; i < 1000; i++) {
+		struct sockaddr_in a = { .sin_family = AF_INET };
+		socklen_t len = sizeof(a);
+		int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+		a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+		if (fd < 0 || bind(fd, (struct sockaddr *)&a, len) < 0 ||
+		    getsockname(fd, (struct sockaddr *)&a, &len) < 0 ||
+		    connect(fd, (struct sockaddr *)&a, len) < 0)
+			break;
+		for (int k = 0; k < 2; k++)
+			(void)!write(fd, block, sizeof(block));
+		len = sizeof(info);
+		if (getsockopt(fd, SOL_SOCKET, SO_MEMINFO, info, &len) == 0)
+			total += info[0]; /* SK_MEMINFO_RMEM_ALLOC */
+	}
+	return total < (size_t)MEMORY_MB * 3 / 2 << 20 ? HELD : BROKEN;
+}
+
+static int take_messages(void *arg)
+{
+	static struct {
+		long type;
+		char text[8192];
+	} m = { .type = 1 };
+	static int ids[2 * MEMORY_MB * 64];
+	int n = 0, ret;
+
+	(void)arg;
+	for (; n < (int)LEN(ids); n++) {
+		ids[n] = msgget(IPC_PRIVATE, IPC_CREAT | 0600);
+		if (ids[n] < 0 || msgsnd(ids[n], &m, sizeof(m.text), IPC_NOWAIT) < 0 ||
+		    msgsnd(ids[n], &m, sizeof(m.text), IPC_NOWAIT) < 0)
+			break;
+	}
+	ret = n == (int)LEN(ids) ? BROKEN : HELD;
+	while (n-- > 0)
+		msgctl(ids[n], IPC_RMID, NULL);
+	return ret;
+}
+
 static int memory(const struct check *c)
 {
 	static const struct {
 		const char *name;
 		int (*take)(void *arg);
 	} ways[] = {
-		{ "anonymous", take_anonymous }, { "memfd", take_memfd }, { "tmpfs", take_tmpfs },
-		{ "sysv", take_sysv },		 { "tables", take_pages },
+		{ "anonymous", take_anonymous },
+		{ "memfd", take_memfd },
+		{ "tmpfs", take_tmpfs },
+		{ "sysv", take_sysv },
+		{ "tables", take_pages },
+		{ "unix", take_unix },
+		{ "tcp", take_tcp },
+		{ "udp", take_udp },
+		{ "messages", take_messages },
 	};
 
 	for (size_t i = 0; i < LEN(ways); i++) {
@@ -244,8 +371,8 @@ static int memory(const struct check *c)
 		ret = in_child(ways[i].take, NULL);
 		if (ret == HELD || ret == 128 + SIGKILL || ret == 128 + SIGBUS)
 			return usable();
-		return ret == BROKEN ? broken("far more than the limit was taken") :
-				       trouble("ended with %d", ret);
+		return ret == BROKEN ? broken("far more than the limit was taken")
+				     : trouble("ended with %d", ret);
 	}
 	return trouble("no way %s", c->arg);
 }
@@ -318,7 +445,7 @@ static int fill_inodes(const struct check *c)
 
 #define MEMORY(name, what, weak)                                                                   \
 	{                                                                                          \
-		"bombs-memory-" name, what " end with the memory limit", memory, BOTH, weak,       \
+		"bombs-memory-" name, what " cannot exceed the memory limit", memory, BOTH, weak,  \
 			.options = SMALL, .weak_options = SMALL, .arg = name                       \
 	}
 #define FILL(name, dir)                                                                            \
@@ -332,14 +459,17 @@ const struct check checks_bombs[] = {
 	  .options = SMALL, .weak_options = SMALL },
 	{ "bombs-threads", "threads end at the same limit", threads, BOTH, "cgroup",
 	  .options = SMALL, .weak_options = SMALL },
-	{ "bombs-fork-bomb", "a fork bomb leaves the sandbox usable", bomb, BOTH,
-	  .nofail = "it looks at what is left afterwards; bombs-forks shows the limit failing",
-	  .options = "--pids 64 --memory 256M" },
-	MEMORY("anonymous", "plain memory does", "cgroup"),
-	MEMORY("memfd", "memory files do", "cgroup"),
-	MEMORY("tmpfs", "files in /dev/shm do", "cgroup"),
-	MEMORY("sysv", "shared memory does", "cgroup"),
-	MEMORY("tables", "page tables do", "cgroup"),
+	{ "bombs-fork-bomb", "a fork bomb stays small and leaves the sandbox usable", bomb, BOTH,
+	  "cgroup", .options = "--pids 64 --memory 256M", .weak_options = "--pids 64" },
+	MEMORY("anonymous", "plain memory", "cgroup"),
+	MEMORY("memfd", "memory files", "cgroup"),
+	MEMORY("tmpfs", "files in /dev/shm", "cgroup"),
+	MEMORY("sysv", "shared memory", "cgroup"),
+	MEMORY("tables", "page tables", "cgroup"),
+	MEMORY("unix", "buffers of local sockets", "cgroup"),
+	MEMORY("tcp", "buffers of TCP sockets", "cgroup"),
+	MEMORY("udp", "buffers of UDP sockets", "cgroup"),
+	MEMORY("messages", "System V messages", "cgroup"),
 	FILL("tmp", "/tmp"),
 	FILL("home", "."),
 	FILL("var-tmp", "/var/tmp"),

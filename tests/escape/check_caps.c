@@ -91,7 +91,8 @@ static int raise_caps(void *arg)
 		one[cap / 32].effective = one[cap / 32].permitted = 1u << (cap % 32);
 		if (!(list >> cap & 1) && syscall(SYS_capset, &head, one) == 0)
 			return 1;
-		if (!(list >> cap & 1) && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0) == 0)
+		if (!(list >> cap & 1) &&
+		    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0) == 0)
 			return 2;
 		if (!(list >> cap & 1) && prctl(PR_CAPBSET_READ, cap, 0, 0, 0) == 1)
 			return 3;
@@ -113,18 +114,20 @@ static int securebits(const struct check *c)
 {
 	(void)c;
 	/* 0xff is every bit: a value nobody could take by accident */
-	return prctl(PR_SET_SECUREBITS, 0xff, 0, 0, 0) == 0 ? broken("securebits were set") : held();
+	return prctl(PR_SET_SECUREBITS, 0xff, 0, 0, 0) == 0 ? broken("securebits were set")
+							    : held();
 }
 
 /* Runs a set-user-id copy of this program, which tells who it became. */
 static int run_setuid(const struct check *c)
 {
-	char out[256] = "", want[64];
+	char out[256] = "", want[64], command[128];
 	FILE *f;
 
 	if (access(c->arg, X_OK) < 0)
 		return unjudged("there is no %s: %s", c->arg, strerror(errno));
-	f = popen(c->arg, "re");
+	snprintf(command, sizeof(command), "%s --who", c->arg);
+	f = popen(command, "re");
 	if (!f || !fgets(out, sizeof(out), f))
 		out[0] = '\0';
 	if (f)
@@ -221,11 +224,12 @@ const struct check checks_caps[] = {
 	{ "caps-no-new-privs", "no_new_privs is set", no_new_privs, USER, "nnp" },
 	{ "caps-no-groups", "the command is in no group from outside", no_groups, BOTH,
 	  .nofail = "lodge-init has no group from outside that it could pass on" },
-	{ "caps-ids-fixed", "ids and groups are not 0 and cannot be changed", ids_fixed, USER, "caps" },
+	{ "caps-ids-fixed", "ids and groups are not 0 and cannot be changed", ids_fixed, USER,
+	  "caps" },
 	{ "caps-fixed", "no capability can be raised in any way", caps_fixed, BOTH, "caps" },
 	{ "caps-securebits", "securebits cannot be set", securebits, BOTH, "caps,seccomp" },
 	{ "caps-setuid-file", "a set-user-id file of the host's root gains nothing", run_setuid,
-	  BOTH, "nosuid,nnp,userns", .arg = "/probe/setuid-probe" },
+	  BOTH, "nosuid,nnp,userns,cgroup", .arg = "/probe/setuid-probe" },
 	{ "caps-setuid-bits", "no set-id bit can be put on a file", setuid_bits, USER,
 	  "setuidbits" },
 	{ 0 },

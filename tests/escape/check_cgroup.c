@@ -49,9 +49,12 @@ static int mounts(const struct check *c)
 static int files(const struct check *c)
 {
 	static const char *const names[] = {
-		"/sys/fs/cgroup/release_agent",	       "/sys/fs/cgroup/cgroup.procs",
-		"/sys/fs/cgroup/memory/release_agent", "/sys/fs/cgroup/memory/cgroup.procs",
-		"/sys/fs/cgroup/pids/tasks",	       "/sys/fs/cgroup/unified/cgroup.procs",
+		"/sys/fs/cgroup/release_agent",
+		"/sys/fs/cgroup/cgroup.procs",
+		"/sys/fs/cgroup/memory/release_agent",
+		"/sys/fs/cgroup/memory/cgroup.procs",
+		"/sys/fs/cgroup/pids/tasks",
+		"/sys/fs/cgroup/unified/cgroup.procs",
 		"/sys/fs/cgroup/devices/devices.allow",
 	};
 

@@ -60,7 +60,8 @@ static int scan_nodes(const char *path)
 	if (!dir)
 		return HELD;
 	while (ret == HELD && (e = readdir(dir))) {
-		if (e->d_name[0] == '.' || fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		if (e->d_name[0] == '.' ||
+		    fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		if (S_ISBLK(st.st_mode) || (S_ISCHR(st.st_mode) && !is_harmless(st.st_rdev)))
 			ret = broken("%s/%s is device %u:%u", path, e->d_name, major(st.st_rdev),
@@ -72,7 +73,7 @@ static int scan_nodes(const char *path)
 
 static int only_harmless(const struct check *c)
 {
-	static const char *const dirs[] = { "/dev", "/dev/pts", "/dev/shm", "/dev/mqueue",
+	static const char *const dirs[] = { "/dev",	   "/dev/pts", "/dev/shm",  "/dev/mqueue",
 					    "/dev/mapper", "/dev/net", "/dev/block" };
 
 	(void)c;
@@ -167,9 +168,9 @@ const struct check checks_devices[] = {
 	NO_SUCH("kernel-interfaces", "fuse vsock userfaultfd net/tun cuse uinput autofs rtc0"),
 	NO_SUCH("consoles", "tty0 tty1 ttyS0 vcs vcsa hvc0"),
 	{ "devices-mknod-char", "no character device can be made", make_node, BOTH,
-	  "userns,caps,seccomp", .arg = "char" },
+	  "userns,caps,seccomp,cgroup", .arg = "char" },
 	{ "devices-mknod-block", "no block device can be made", make_node, BOTH,
-	  "userns,caps,seccomp", .arg = "block" },
+	  "userns,caps,seccomp,cgroup", .arg = "block" },
 	{ "devices-readonly", "/dev cannot be written", dev_readonly, BOTH, "devfull" },
 	{ "devices-own-pts", "/dev/pts is the sandbox's own", own_pts, BOTH, "mountns" },
 	{ 0 },

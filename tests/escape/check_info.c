@@ -79,7 +79,7 @@ const struct check checks_info[] = {
 	{ "info-kernel-log", "the kernel log is refused", kernel_log, BOTH, "seccomp" },
 	{ "info-host-name", "the host name is not the host's", host_name, BOTH, "utsns" },
 	{ "info-set-host-name", "the host name cannot be set", set_host_name, BOTH,
-	  "seccomp,caps" },
+	  "seccomp,userns,caps,cgroup" },
 	{ "info-environment", "nothing of the caller's environment is inside", environment, BOTH,
 	  "env" },
 	{ "info-machine-id", "the machine id is not the host's", machine_id, BOTH, "mountns" },

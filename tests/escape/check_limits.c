@@ -129,9 +129,9 @@ static int ptys(const struct check *c)
 	(void)c;
 	if (in_child(pty_all, NULL) != HELD)
 		return broken("400 terminals were made");
-	return open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC) < 0 ?
-		       broken("no terminal can be made afterwards") :
-		       held();
+	return open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC) < 0
+		       ? broken("no terminal can be made afterwards")
+		       : held();
 }
 
 /* Bounded for the whole sandbox, not for each process: several processes add up. */
@@ -153,8 +153,8 @@ static int signals_queued(void *arg)
 static int signals(const struct check *c)
 {
 	(void)c;
-	return in_child(signals_queued, NULL) == HELD ? held() :
-							broken("40000 signals were left pending");
+	return in_child(signals_queued, NULL) == HELD ? held()
+						      : broken("40000 signals were left pending");
 }
 
 static int realtime(void *arg)
@@ -226,7 +226,7 @@ static int no_core(const struct check *c)
 
 #define RLIMIT(name)                                                                               \
 	{                                                                                          \
-		"limits-" name, "the hard limit of " name " is small", bounded, BOTH, "rlimits",         \
+		"limits-" name, "the hard limit of " name " is small", bounded, BOTH, "rlimits",   \
 			.arg = name                                                                \
 	}
 
@@ -243,8 +243,10 @@ const struct check checks_limits[] = {
 	{ "limits-inotify", "inotify has a bound of the sandbox's own", inotify, BOTH, "usermax" },
 	{ "limits-ptys", "terminals run out and come back", ptys, BOTH, "devfull" },
 	{ "limits-signals", "pending signals run out", signals, BOTH, "rlimits" },
-	{ "limits-realtime", "realtime scheduling is refused", no_realtime, BOTH, "userns,caps" },
-	{ "limits-nice", "a negative nice is refused", no_nice, BOTH, "userns,caps" },
-	{ "limits-core-dump", "a crash leaves no core and calls no helper", no_core, BOTH, "rlimits" },
+	{ "limits-realtime", "realtime scheduling is refused", no_realtime, BOTH,
+	  "userns,caps,cgroup" },
+	{ "limits-nice", "a negative nice is refused", no_nice, BOTH, "userns,caps,cgroup" },
+	{ "limits-core-dump", "a crash leaves no core and calls no helper", no_core, BOTH,
+	  "rlimits" },
 	{ 0 },
 };

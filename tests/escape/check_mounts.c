@@ -75,7 +75,8 @@ static int with_option(const struct mount *m, void *arg)
 	const struct check *c = arg;
 
 	/* devices live in /dev and over masked files, which are bound from there */
-	if (strcmp(c->arg, "nodev") == 0 && (is_below(m->point, "/dev") || is_below(m->point, "/proc")))
+	if (strcmp(c->arg, "nodev") == 0 &&
+	    (is_below(m->point, "/dev") || is_below(m->point, "/proc")))
 		return 0;
 	if (!has_option(m->options, c->arg))
 		return broken("%s (%s) is mounted without %s", m->point, m->type, c->arg);
@@ -101,14 +102,29 @@ static int untied(const struct check *c)
 	return each_mount(is_tied, NULL);
 }
 
+/* Without root no device can be made: the host's harmless ones are bound one by one. */
+static bool is_bound_device(const struct mount *m)
+{
+	static const char *const roots[] = { "/null",	"/zero",    "/full",
+					     "/random", "/urandom", "/tty" };
+
+	for (size_t i = 0; i < LEN(roots); i++)
+		if (strcmp(m->type, "devtmpfs") == 0 && strcmp(m->root, roots[i]) == 0)
+			return is_rootless();
+	return false;
+}
+
 /* Types that nothing inside has any use for; the root of the host's own file system. */
 static int is_foreign(const struct mount *m, void *arg)
 {
-	static const char *const types[] = { "devtmpfs", "cgroup", "cgroup2", "debugfs", "tracefs",
-					     "securityfs", "bpf", "pstore", "configfs", "efivarfs",
-					     "binfmt_misc", "fusectl", "autofs", "rpc_pipefs" };
+	static const char *const types[] = { "devtmpfs", "cgroup",     "cgroup2",     "debugfs",
+					     "tracefs",	 "securityfs", "bpf",	      "pstore",
+					     "configfs", "efivarfs",   "binfmt_misc", "fusectl",
+					     "autofs",	 "rpc_pipefs" };
 
 	(void)arg;
+	if (is_bound_device(m))
+		return 0;
 	for (size_t i = 0; i < LEN(types); i++)
 		if (strcmp(m->type, types[i]) == 0)
 			return broken("%s is mounted at %s", m->type, m->point);
@@ -153,10 +169,12 @@ static int no_host_paths(const struct check *c)
 /* Writable mounts are few and each of them is a file system of our own. */
 static int is_shared_writable(const struct mount *m, void *arg)
 {
-	static const char *const own[] = { "overlay", "tmpfs", "devpts", "mqueue", "proc", "btrfs" };
+	static const char *const own[] = {
+		"overlay", "tmpfs", "devpts", "mqueue", "proc", "btrfs"
+	};
 
 	(void)arg;
-	if (has_option(m->options, "ro"))
+	if (has_option(m->options, "ro") || is_bound_device(m))
 		return 0;
 	for (size_t i = 0; i < LEN(own); i++)
 		if (strcmp(m->type, own[i]) == 0)

@@ -73,7 +73,10 @@ static int host_loopback(const struct check *c)
 
 #define SOCKET(name, family, type, protocol)                                                       \
 	{                                                                                          \
-		name, SYS_socket, { family, type, protocol }                                       \
+		name, SYS_socket,                                                                  \
+		{                                                                                  \
+			family, type, protocol                                                     \
+		}                                                                                  \
 	}
 
 static const struct call raw[] = {
@@ -88,18 +91,30 @@ static const struct call packet[] = {
 	SOCKET("packet-dgram", AF_PACKET, SOCK_DGRAM, 0),
 };
 static const struct call families[] = {
-	SOCKET("alg", AF_ALG, SOCK_SEQPACKET, 0),     SOCKET("vsock", AF_VSOCK, SOCK_STREAM, 0),
-	SOCKET("key", AF_KEY, SOCK_RAW, 2),	      SOCKET("rxrpc", AF_RXRPC, SOCK_DGRAM, 2),
-	SOCKET("can", AF_CAN, SOCK_RAW, 1),	      SOCKET("tipc", AF_TIPC, SOCK_STREAM, 0),
-	SOCKET("bluetooth", AF_BLUETOOTH, SOCK_RAW, 1), SOCKET("nfc", AF_NFC, SOCK_RAW, 0),
-	SOCKET("xdp", AF_XDP, SOCK_RAW, 0),	      SOCKET("kcm", AF_KCM, SOCK_DGRAM, 0),
-	SOCKET("smc", AF_SMC, SOCK_STREAM, 0),	      SOCKET("qipcrtr", AF_QIPCRTR, SOCK_DGRAM, 0),
-	SOCKET("rds", AF_RDS, SOCK_SEQPACKET, 0),     SOCKET("pppox", AF_PPPOX, SOCK_DGRAM, 0),
-	SOCKET("llc", AF_LLC, SOCK_STREAM, 0),	      SOCKET("ax25", AF_AX25, SOCK_DGRAM, 0),
-	SOCKET("x25", AF_X25, SOCK_SEQPACKET, 0),     SOCKET("phonet", AF_PHONET, SOCK_DGRAM, 0),
-	SOCKET("appletalk", AF_APPLETALK, SOCK_DGRAM, 0), SOCKET("ipx", AF_IPX, SOCK_DGRAM, 0),
-	SOCKET("ieee802154", AF_IEEE802154, SOCK_DGRAM, 0), SOCKET("mctp", 45, SOCK_DGRAM, 0),
-	SOCKET("future", 46, SOCK_DGRAM, 0),	      SOCKET("unspec", 0, SOCK_DGRAM, 0),
+	SOCKET("alg", AF_ALG, SOCK_SEQPACKET, 0),
+	SOCKET("vsock", AF_VSOCK, SOCK_STREAM, 0),
+	SOCKET("key", AF_KEY, SOCK_RAW, 2),
+	SOCKET("rxrpc", AF_RXRPC, SOCK_DGRAM, 2),
+	SOCKET("can", AF_CAN, SOCK_RAW, 1),
+	SOCKET("tipc", AF_TIPC, SOCK_STREAM, 0),
+	SOCKET("bluetooth", AF_BLUETOOTH, SOCK_RAW, 1),
+	SOCKET("nfc", AF_NFC, SOCK_RAW, 0),
+	SOCKET("xdp", AF_XDP, SOCK_RAW, 0),
+	SOCKET("kcm", AF_KCM, SOCK_DGRAM, 0),
+	SOCKET("smc", AF_SMC, SOCK_STREAM, 0),
+	SOCKET("qipcrtr", AF_QIPCRTR, SOCK_DGRAM, 0),
+	SOCKET("rds", AF_RDS, SOCK_SEQPACKET, 0),
+	SOCKET("pppox", AF_PPPOX, SOCK_DGRAM, 0),
+	SOCKET("llc", AF_LLC, SOCK_STREAM, 0),
+	SOCKET("ax25", AF_AX25, SOCK_DGRAM, 0),
+	SOCKET("x25", AF_X25, SOCK_SEQPACKET, 0),
+	SOCKET("phonet", AF_PHONET, SOCK_DGRAM, 0),
+	SOCKET("appletalk", AF_APPLETALK, SOCK_DGRAM, 0),
+	SOCKET("ipx", AF_IPX, SOCK_DGRAM, 0),
+	SOCKET("ieee802154", AF_IEEE802154, SOCK_DGRAM, 0),
+	SOCKET("mctp", 45, SOCK_DGRAM, 0),
+	SOCKET("future", 46, SOCK_DGRAM, 0),
+	SOCKET("unspec", 0, SOCK_DGRAM, 0),
 };
 static const struct call netlink[] = {
 	SOCKET("usersock", AF_NETLINK, SOCK_RAW, NETLINK_USERSOCK),
@@ -140,7 +155,10 @@ static const struct {
 	const struct call *calls;
 	size_t count;
 } groups[] = {
-#define GROUP(g) { #g, g, LEN(g) }
+#define GROUP(g)                                                                                   \
+	{                                                                                          \
+#g, g, LEN(g)                                                                      \
+	}
 	GROUP(raw),	   GROUP(packet), GROUP(families), GROUP(netlink),
 	GROUP(transports), GROUP(pairs),  GROUP(layers),
 };
@@ -175,8 +193,8 @@ static int administer(const struct check *c)
 const struct check checks_net[] = {
 	{ "net-only-lo", "there is no interface but lo", only_lo, BOTH, "netns" },
 	{ "net-no-route", "there is no route to anywhere", no_route, BOTH, "netns" },
-	{ "net-host-loopback", "the host's 127.0.0.1 does not answer", host_loopback, BOTH,
-	  "netns", .arg = "4" },
+	{ "net-host-loopback", "the host's 127.0.0.1 does not answer", host_loopback, BOTH, "netns",
+	  .arg = "4" },
 	{ "net-host-loopback6", "the host's ::1 does not answer", host_loopback, BOTH, "netns",
 	  .arg = "6" },
 	GROUP_CHECK("raw", "raw IP sockets are refused"),
@@ -186,6 +204,6 @@ const struct check checks_net[] = {
 	GROUP_CHECK("transports", "transports but TCP and UDP are refused"),
 	GROUP_CHECK("pairs", "socketpair makes no other family either"),
 	GROUP_CHECK("layers", "no protocol can be put on top of TCP"),
-	{ "net-administer", "interfaces cannot be set up", administer, BOTH, "userns,caps" },
+	{ "net-administer", "interfaces cannot be set up", administer, BOTH, "userns,caps,cgroup" },
 	{ 0 },
 };

@@ -7,10 +7,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -83,13 +85,16 @@ static int readonly(const struct check *c)
 {
 	char *save = NULL, list[512];
 	struct statvfs vfs;
+	struct statfs fs;
 	struct stat st;
 
 	snprintf(list, sizeof(list), "%s", c->arg);
 	for (char *p = strtok_r(list, " ", &save); p; p = strtok_r(NULL, " ", &save)) {
 		if (stat(p, &st) < 0 || statvfs(p, &vfs) < 0)
 			continue;
-		if (S_ISCHR(st.st_mode) && st.st_rdev == 0x103)
+		/* null in its place, or a plain directory where sysfs would be */
+		if ((S_ISCHR(st.st_mode) && st.st_rdev == 0x103) || statfs(p, &fs) < 0 ||
+		    fs.f_type == OVERLAYFS_SUPER_MAGIC)
 			continue;
 		if (!(vfs.f_flag & ST_RDONLY))
 			return broken("%s is on a writable mount", p);
@@ -98,13 +103,14 @@ static int readonly(const struct check *c)
 }
 
 static const char *const settings[] = {
-	"/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sys/kernel/hostname",
-	"/proc/sys/kernel/sysrq", "/proc/sys/kernel/ns_last_pid", "/proc/sys/kernel/shmmax",
+	"/proc/sys/kernel/core_pattern",      "/proc/sys/kernel/modprobe",
+	"/proc/sys/kernel/hostname",	      "/proc/sys/kernel/sysrq",
+	"/proc/sys/kernel/ns_last_pid",	      "/proc/sys/kernel/shmmax",
 	"/proc/sys/kernel/yama/ptrace_scope", "/proc/sys/fs/mqueue/queues_max",
-	"/proc/sys/fs/suid_dumpable", "/proc/sys/fs/protected_hardlinks",
-	"/proc/sys/net/ipv4/ip_forward", "/proc/sys/net/ipv4/ip_unprivileged_port_start",
+	"/proc/sys/fs/suid_dumpable",	      "/proc/sys/fs/protected_hardlinks",
+	"/proc/sys/net/ipv4/ip_forward",      "/proc/sys/net/ipv4/ip_unprivileged_port_start",
 	"/proc/sys/user/max_user_namespaces", "/proc/sys/user/max_inotify_instances",
-	"/proc/sys/vm/overcommit_memory", "/proc/sys/vm/drop_caches",
+	"/proc/sys/vm/overcommit_memory",     "/proc/sys/vm/drop_caches",
 };
 
 static int sysctl(const struct check *c)
@@ -137,8 +143,8 @@ static int kallsyms(const struct check *c)
 	for (char *p = buf; *p; p += strcspn(p, "\n"), p += *p == '\n')
 		if (strtoull(p, NULL, 16) != 0)
 			return broken("kernel addresses can be read from /proc/kallsyms");
-	return is_covered("/proc/kallsyms") ? held() :
-					      broken("/proc/kallsyms is not masked (zeros only)");
+	return is_covered("/proc/kallsyms") ? held()
+					    : broken("/proc/kallsyms is not masked (zeros only)");
 }
 
 static int hidepid(const struct check *c)
@@ -204,55 +210,56 @@ static int maps(const struct check *c)
 {
 	char text[4096];
 	unsigned long inside, outside, count;
+	int fd;
 
 	if (read_text(c->arg, text, sizeof(text)) < 0)
 		return trouble("%s cannot be read", c->arg);
 	for (char *p = text; *p; p += strcspn(p, "\n"), p += *p == '\n') {
 		if (sscanf(p, "%lu %lu %lu", &inside, &outside, &count) != 3)
 			return trouble("%s: %s", c->arg, p);
-		if (outside == 0)
+		/* without root "outside" is the keeper's namespace, whose 0 is that user */
+		if (outside == 0 && !is_rootless())
 			return broken("id %lu inside is id 0 of the host", inside);
 		if (count > 65536)
 			return broken("%lu ids are mapped", count);
 	}
-	if (open(c->arg, O_WRONLY | O_CLOEXEC) >= 0)
-		return broken("%s can be opened for writing", c->arg);
+	/* a map is written once: the kernel refuses any other, whoever asks */
+	fd = open(c->arg, O_WRONLY | O_CLOEXEC);
+	if (fd >= 0 && write(fd, "0 0 1", 5) > 0)
+		return broken("%s was written", c->arg);
 	return held();
 }
 
 const struct check checks_proc[] = {
-	{ "proc-kcore", "/proc/kcore is masked", masked, BOTH, "procmask", .arg = "/proc/kcore" },
+	{ "proc-kcore", "the memory of the machine is masked", masked, BOTH, "procmask",
+	  .arg = "/proc/kcore /proc/kpagecount /proc/kpageflags /proc/kpagecgroup" },
 	{ "proc-keys", "/proc/keys and key-users are masked", masked, BOTH, "procmask",
 	  .arg = "/proc/keys /proc/key-users" },
 	{ "proc-timer-list", "/proc/timer_list is masked", masked, BOTH, "procmask",
 	  .arg = "/proc/timer_list /proc/timer_stats /proc/sched_debug /proc/latency_stats" },
 	{ "proc-kmsg", "/proc/kmsg is masked", masked, BOTH, "procmask", .arg = "/proc/kmsg" },
-	{ "proc-pages", "physical page tables of the host are masked", masked, BOTH, "procmask",
-	  .arg = "/proc/kpagecount /proc/kpageflags /proc/kpagecgroup" },
 	{ "proc-slab", "kernel memory statistics are masked", masked, BOTH, "procmask",
 	  .arg = "/proc/slabinfo /proc/vmallocinfo /proc/zoneinfo" },
 	{ "proc-interrupts", "interrupt counts (key stroke timing) are masked", masked, BOTH,
 	  "procmask", .arg = "/proc/interrupts /proc/softirqs" },
 	{ "proc-hardware", "hardware directories below /proc are masked", masked, BOTH, "procmask",
 	  .arg = "/proc/acpi /proc/asound /proc/scsi /proc/driver /proc/tty" },
-	{ "proc-sysrq-masked", "/proc/sysrq-trigger cannot be written", readonly, BOTH,
-	  "procmask,procro", .arg = "/proc/sysrq-trigger" },
 	{ "proc-readonly", "the rest of /proc that acts on the host is read-only", readonly, BOTH,
 	  "procmask,procro",
-	  .arg = "/proc/sys /proc/bus /proc/fs /proc/irq /proc/mtrr /proc/pressure/memory" },
+	  .arg = "/proc/sysrq-trigger /proc/sys /proc/bus /proc/fs /proc/irq /proc/mtrr "
+		 "/proc/pressure/memory" },
 	{ "proc-sysctl", "no setting below /proc/sys can be changed", sysctl, BOTH, "procro" },
 	{ "proc-kallsyms", "no kernel address can be read", kallsyms, BOTH, "procmask" },
 	{ "proc-hidepid", "processes of other ids are hidden", hidepid, USER, "hidepid" },
 	{ "proc-host-processes", "no process of the host is in /proc", host_processes, BOTH,
 	  "pidns,hidepid" },
-	{ "proc-uid-map", "no id inside is id 0 of the host", maps, BOTH, "userns",
+	{ "proc-uid-map", "no id inside is id 0 of the host", maps, BOTH, "userns,cgroup",
 	  .arg = "/proc/self/uid_map" },
-	{ "proc-gid-map", "no group inside is group 0 of the host", maps, BOTH, "userns",
+	{ "proc-gid-map", "no group inside is group 0 of the host", maps, BOTH, "userns,cgroup",
 	  .arg = "/proc/self/gid_map" },
 	{ "sys-readonly", "/sys is absent or read-only", readonly, BOTH, "mountns",
 	  .arg = "/sys /sys/kernel /sys/fs /sys/fs/cgroup /sys/devices /sys/module" },
-	{ "sys-masked", "firmware, debugging and power figures are absent", silent, BOTH,
-	  "mountns",
+	{ "sys-masked", "firmware, debugging and power figures are absent", silent, BOTH, "mountns",
 	  .arg = "/sys/firmware /sys/kernel/debug /sys/kernel/tracing /sys/kernel/security "
 		 "/sys/fs/bpf /sys/fs/cgroup /sys/devices/virtual/powercap /sys/class/dmi" },
 	{ 0 },

@@ -3,6 +3,7 @@
 #include "probe.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -52,7 +53,8 @@ static int own_numbers(const struct check *c)
 	(void)c;
 	if (getppid() == 0 && getpid() != 1)
 		return broken("the parent process is outside");
-	if (read_text("/proc/self/status", text, sizeof(text)) < 0 || !(line = strstr(text, "NSpid:")))
+	if (read_text("/proc/self/status", text, sizeof(text)) < 0 ||
+	    !(line = strstr(text, "NSpid:")))
 		return trouble("no NSpid in /proc/self/status");
 	if (fact_number("HOST_PID") > 2000 && getpid() > fact_number("HOST_PID") / 2)
 		return broken("process numbers go on from the host's: %d", (int)getpid());
@@ -62,12 +64,15 @@ static int own_numbers(const struct check *c)
 /* The session must begin inside: a session of the host's would share its terminal. */
 static int own_session(const struct check *c)
 {
+	int fd;
+
 	(void)c;
 	if (getsid(0) <= 0)
 		return broken("the session belongs to a process outside");
 	if (getpgrp() <= 0)
 		return broken("the process group belongs to a process outside");
-	return held();
+	fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+	return fd >= 0 ? broken("/dev/tty leads to a terminal") : held();
 }
 
 static int trace_me(void *arg)
@@ -96,7 +101,8 @@ static int ptrace_child(const struct check *c)
 		return broken("registers of a traced child could not be read");
 	ptrace(PTRACE_CONT, pid, NULL, NULL);
 	waitpid(pid, &status, 0);
-	return WIFEXITED(status) && WEXITSTATUS(status) == 7 ? held() : broken("tracing ended badly");
+	return WIFEXITED(status) && WEXITSTATUS(status) == 7 ? held()
+							     : broken("tracing ended badly");
 }
 
 static int foreign_memory(const struct check *c)
@@ -120,7 +126,8 @@ const struct check checks_processes[] = {
 	{ "processes-pidfd-host", "no pidfd of a process of the host", pidfd_host, BOTH, "pidns" },
 	{ "processes-own-numbers", "process numbers are the sandbox's own", own_numbers, BOTH,
 	  "pidns" },
-	{ "processes-own-session", "session and group begin inside", own_session, BOTH, "session" },
+	{ "processes-own-session", "session and group begin inside, no terminal is in control",
+	  own_session, BOTH, "session" },
 	{ "processes-ptrace-child", "a child of one's own can be traced", ptrace_child, BOTH,
 	  .nofail = "says what must stay possible: every weakened sandbox allows more, not less" },
 	{ "processes-foreign-memory", "calls into other processes' memory are refused",

@@ -15,7 +15,10 @@
 
 #define CALL(name, ...)                                                                            \
 	{                                                                                          \
-		#name, SYS_##name, { __VA_ARGS__ }                                                 \
+#name, SYS_##name,                                                                 \
+		{                                                                                  \
+			__VA_ARGS__                                                                \
+		}                                                                                  \
 	}
 
 static const struct call bpf[] = { CALL(bpf, -1, 0, 0), CALL(perf_event_open, 0, -1, -1, -1, -1) };
@@ -30,22 +33,36 @@ static const struct call modules[] = {
 	CALL(create_module, 0),	    CALL(query_module, 0),	  CALL(get_kernel_syms, 0),
 };
 static const struct call machine[] = {
-	CALL(reboot, 0, 0, 0), CALL(swapon, 0, 0),   CALL(swapoff, 0),	    CALL(acct, -1),
-	CALL(quotactl, -1),    CALL(quotactl_fd, -1), CALL(sethostname, 0, -1),
-	CALL(setdomainname, 0, -1), CALL(vhangup), CALL(nfsservctl, -1), CALL(syslog, -1),
+	CALL(reboot, 0, 0, 0),	  CALL(swapon, 0, 0),	      CALL(swapoff, 0),
+	CALL(acct, -1),		  CALL(quotactl, -1),	      CALL(quotactl_fd, -1),
+	CALL(sethostname, 0, -1), CALL(setdomainname, 0, -1), CALL(vhangup),
+	CALL(nfsservctl, -1),	  CALL(syslog, -1),
 };
 static const struct call clocks[] = {
-	CALL(settimeofday, 1, 1), CALL(clock_settime, -1, 0), CALL(clock_adjtime, -1, 0),
+	CALL(settimeofday, 1, 1),
+	CALL(clock_settime, -1, 0),
+	CALL(clock_adjtime, -1, 0),
 	CALL(adjtimex, 0),
 };
 static const struct call ports[] = { CALL(iopl, -1), CALL(ioperm, -1, -1, -1),
 				     CALL(modify_ldt, -1) };
 static const struct call watches[] = { CALL(fanotify_init, -1, -1), CALL(fanotify_mark, -1) };
 static const struct call obsolete[] = {
-	CALL(uselib, 0),       CALL(_sysctl, 0),	  CALL(ustat, 0),   CALL(sysfs, -1),
-	CALL(lookup_dcookie, 0), CALL(afs_syscall),	  CALL(tuxcall),    CALL(security),
-	CALL(vserver),	       CALL(getpmsg),		  CALL(putpmsg),    CALL(epoll_ctl_old),
-	CALL(epoll_wait_old),  CALL(set_thread_area, 0),  CALL(get_thread_area, 0),
+	CALL(uselib, 0),
+	CALL(_sysctl, 0),
+	CALL(ustat, 0),
+	CALL(sysfs, -1),
+	CALL(lookup_dcookie, 0),
+	CALL(afs_syscall),
+	CALL(tuxcall),
+	CALL(security),
+	CALL(vserver),
+	CALL(getpmsg),
+	CALL(putpmsg),
+	CALL(epoll_ctl_old),
+	CALL(epoll_wait_old),
+	CALL(set_thread_area, 0),
+	CALL(get_thread_area, 0),
 };
 static const struct call unshares[] = { CALL(unshare, 0), CALL(unshare, 0x10000000),
 					CALL(unshare, 0x00020000), CALL(unshare, 0x80),
@@ -65,16 +82,17 @@ static const struct call clones[] = {
 
 /* Numbers no list of today knows, and the newest ones of today that nobody looked at. */
 static const struct call unknown[] = {
-	{ "463", 463, { 0 } },	 { "464", 464, { 0 } }, { "470", 470, { 0 } },
-	{ "500", 500, { 0 } },	 { "999", 999, { 0 } }, { "4095", 4095, { 0 } },
-	{ "400", 400, { 0 } },	 { "0x3fffffff", 0x3fffffff, { 0 } },
+	{ "463", 463, { 0 } }, { "464", 464, { 0 } },
+	{ "470", 470, { 0 } }, { "500", 500, { 0 } },
+	{ "999", 999, { 0 } }, { "4095", 4095, { 0 } },
+	{ "400", 400, { 0 } }, { "0x3fffffff", 0x3fffffff, { 0 } },
 };
 
 #define X32 0x40000000
 static const struct call x32[] = {
-	{ "x32-getpid", X32 | SYS_getpid, { 0 } },   { "x32-read", X32 | SYS_read, { -1 } },
-	{ "x32-execve", X32 | 520, { 0 } },	     { "x32-ioctl", X32 | 514, { -1 } },
-	{ "x32-ptrace", X32 | 521, { -1 } },	     { "x32-unshare", X32 | SYS_unshare, { 0 } },
+	{ "x32-getpid", X32 | SYS_getpid, { 0 } }, { "x32-read", X32 | SYS_read, { -1 } },
+	{ "x32-execve", X32 | 520, { 0 } },	   { "x32-ioctl", X32 | 514, { -1 } },
+	{ "x32-ptrace", X32 | 521, { -1 } },	   { "x32-unshare", X32 | SYS_unshare, { 0 } },
 };
 
 static const struct call personalities[] = {
@@ -95,17 +113,28 @@ static const struct call secrets[] = { CALL(memfd_secret, -1) };
 
 /* What ordinary programs need. */
 static const struct call useful[] = {
-	CALL(memfd_create, 0, -1),	  CALL(landlock_create_ruleset, 0, 0, -1),
-	CALL(seccomp, -1),		  CALL(ptrace, -1),
-	CALL(pidfd_open, -1),		  CALL(statx, -1),
-	CALL(clone, SIGCHLD),		  CALL(execveat, -1),
-	CALL(close_range, -1, 0, 0),	  CALL(inotify_init1, -1),
-	CALL(shmget, 0, 0, 0),		  CALL(mq_open, 0),
-	CALL(personality, 0xffffffff),	  CALL(copy_file_range, -1, 0, -1),
-	CALL(membarrier, -1),		  CALL(rseq, 0, 0, -1),
-	CALL(getrandom, 0, 0, -1),	  CALL(socketpair, 1 /* unix */, 1, 0),
-	CALL(socket, 1 /* unix */, 1, 0), CALL(socket, 2 /* inet */, 1, 0),
-	CALL(socket, 10 /* inet6 */, 2, 0), CALL(socket, 16 /* netlink */, 3, 0 /* route */),
+	CALL(memfd_create, 0, -1),
+	CALL(landlock_create_ruleset, 0, 0, -1),
+	CALL(seccomp, -1),
+	CALL(ptrace, -1),
+	CALL(pidfd_open, -1),
+	CALL(statx, -1),
+	CALL(clone, SIGCHLD),
+	CALL(execveat, -1),
+	CALL(close_range, -1, 0, 0),
+	CALL(inotify_init1, -1),
+	CALL(shmget, 0, 0, 0),
+	CALL(mq_open, 0),
+	CALL(personality, 0xffffffff),
+	CALL(copy_file_range, -1, 0, -1),
+	CALL(membarrier, -1),
+	CALL(rseq, 0, 0, -1),
+	CALL(getrandom, 0, 0, -1),
+	CALL(socketpair, 1 /* unix */, 1, 0),
+	CALL(socket, 1 /* unix */, 1, 0),
+	CALL(socket, 2 /* inet */, 1, 0),
+	CALL(socket, 10 /* inet6 */, 2, 0),
+	CALL(socket, 16 /* netlink */, 3, 0 /* route */),
 	CALL(setsockopt, -1, 6 /* tcp */, 1 /* nodelay */),
 };
 
@@ -114,11 +143,14 @@ static const struct group {
 	const struct call *calls;
 	size_t count;
 } groups[] = {
-#define GROUP(g) { #g, g, LEN(g) }
-	GROUP(bpf),	 GROUP(keys),	GROUP(uring),	 GROUP(faults),	  GROUP(kexec),
-	GROUP(modules),	 GROUP(machine), GROUP(clocks),	 GROUP(ports),	  GROUP(watches),
-	GROUP(obsolete), GROUP(unshares), GROUP(clones), GROUP(unknown),  GROUP(x32),
-	GROUP(personalities), GROUP(prctls), GROUP(secrets),
+#define GROUP(g)                                                                                   \
+	{                                                                                          \
+#g, g, LEN(g)                                                                      \
+	}
+	GROUP(bpf),	      GROUP(keys),     GROUP(uring),   GROUP(faults),  GROUP(kexec),
+	GROUP(modules),	      GROUP(machine),  GROUP(clocks),  GROUP(ports),   GROUP(watches),
+	GROUP(obsolete),      GROUP(unshares), GROUP(clones),  GROUP(unknown), GROUP(x32),
+	GROUP(personalities), GROUP(prctls),   GROUP(secrets),
 };
 
 static int refused(const struct check *c)

@@ -42,6 +42,6 @@ static int adjust_clock(const struct check *c)
 const struct check checks_time[] = {
 	{ "time-set", "the clock is not reached", set_clock, BOTH, "seccomp" },
 	{ "time-adjust", "the clock's speed is not reached", adjust_clock, BOTH,
-	  "seccomp,userns,caps" },
+	  "seccomp,userns,caps,cgroup" },
 	{ 0 },
 };

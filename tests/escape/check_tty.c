@@ -14,7 +14,10 @@
 
 #define IOCTL(name, number)                                                                        \
 	{                                                                                          \
-		name, SYS_ioctl, { -1, number, 0 }                                                 \
+		name, SYS_ioctl,                                                                   \
+		{                                                                                  \
+			-1, number, 0                                                              \
+		}                                                                                  \
 	}
 /* With garbage in the upper half, which the kernel does not look at (CVE-2019-10063). */
 #define WIDE(number) ((long)(0x100000000ull | (number)))
@@ -59,27 +62,12 @@ static int type_into_own(const struct check *c)
 	return ioctl(slave, TIOCSTI, &byte) == 0 ? broken("TIOCSTI typed a byte") : held();
 }
 
-/* Without --pty no terminal is in control. */
-static int no_control(const struct check *c)
-{
-	int fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
-
-	(void)c;
-	if (fd < 0)
-		return held();
-	close(fd);
-	return broken("/dev/tty leads to a terminal");
-}
-
 const struct check checks_tty[] = {
 	{ "tty-sti", "TIOCSTI is refused", refused, BOTH, "seccomp", .arg = "sti" },
 	{ "tty-console", "TIOCLINUX and TIOCCONS are refused", refused, BOTH, "seccomp",
 	  .arg = "console" },
-	{ "tty-discipline", "TIOCSETD is refused", refused, BOTH, "seccomp",
-	  .arg = "discipline" },
+	{ "tty-discipline", "TIOCSETD is refused", refused, BOTH, "seccomp", .arg = "discipline" },
 	{ "tty-own-sti", "TIOCSTI fails on a terminal of one's own", type_into_own, BOTH,
 	  "seccomp" },
-	{ "tty-no-control", "no terminal from outside is in control", no_control, BOTH,
-	  "session" },
 	{ 0 },
 };

@@ -18,7 +18,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+enum { HIGH_NUMBER = 4000 };
 
 static char mq_name[64], shm_path[64], tmp_path[64];
 static int shm_id = -1, sem_id = -1, msg_id = -1;
@@ -45,8 +48,8 @@ static void plant_files(const char *dir)
 	plant_file(tmp_path, 0644, token);
 	snprintf(path, sizeof(path), "%s/canary", dir);
 	plant_file(path, 0644, token);
-	printf("TOKEN=%s\nCANARY_DIR=%s\nCANARY=%s\nCANARY_SHM=%s\nCANARY_TMP=%s\n", token, dir, path,
-	       shm_path, tmp_path);
+	printf("TOKEN=%s\nCANARY_DIR=%s\nCANARY=%s\nCANARY_SHM=%s\nCANARY_TMP=%s\n", token, dir,
+	       path, shm_path, tmp_path);
 	snprintf(path, sizeof(path), "%s/canary-rw", dir);
 	plant_file(path, 0666, token);
 	printf("CANARY_RW=%s\n", path);
@@ -169,10 +172,33 @@ static void remove_all(const char *dir)
 	}
 }
 
+/* A number that no process inside has by chance: the runner's own namespace begins at 1. */
+static void take_high_number(void)
+{
+	int fd = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC), status;
+	pid_t pid;
+
+	if (getpid() > HIGH_NUMBER)
+		return;
+	if (fd >= 0) {
+		dprintf(fd, "%d", 2 * HIGH_NUMBER);
+		close(fd);
+	}
+	pid = fork();
+	if (pid <= 0)
+		return;
+	/* the child goes on in our place */
+	close(0);
+	close(1);
+	waitpid(pid, &status, 0);
+	_exit(WEXITSTATUS(status));
+}
+
 int host_main(const char *dir)
 {
 	char byte;
 
+	take_high_number();
 	/* the runner ends it by closing its input, also when interrupted from the keyboard */
 	signal(SIGINT, SIG_IGN);
 	srandom((unsigned)getpid());

@@ -159,5 +159,7 @@ def wait_for(condition, seconds):
 def result_of(check, lodge, host, weaken):
     try:
         return check.run(lodge, host, weaken)
+    except PermissionError as e:
+        return (TROUBLE if os.geteuid() == 0 else UNJUDGED), str(e)
     except (RuntimeError, OSError) as e:
         return TROUBLE, str(e)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks that look at sandboxes from the host: ids, PID 1, survivors, two sandboxes apart."""
+import fcntl
 import os
 import signal
 import stat
@@ -20,6 +21,7 @@ class Check:
     run: Callable
     weaken: Optional[str] = None
     nofail: Optional[str] = None
+    root: bool = False  # also for the root class
 
 
 def broken(text):
@@ -219,7 +221,23 @@ def spaces_apart(lodge, host, weaken):
     return held
 
 
+def mounts_alone(lodge, host, weaken):
+    """Nobody but the sandbox is in its mount namespace, the keeper that made it neither."""
+    with Held(lodge, weaken) as box:
+        for pid in pids():
+            try:
+                if (namespace(pid, "mnt") == namespace(box.pid, "mnt")
+                        and namespace(pid, "pid") != namespace(box.pid, "pid")):
+                    return broken(f"{status(pid)['Name']} is in its mount namespace")
+            except OSError:
+                continue
+    return held
+
+
 def in_groups(lodge, host, weaken):
+    if os.geteuid() != 0:
+        return UNJUDGED, "an ordinary user has no control groups"
+
     def paths(pid):
         with open(f"/proc/{pid}/cgroup") as f:
             return {line.split(":")[1]: line.rstrip("\n").split(":", 2)[2] for line in f}
@@ -305,6 +323,62 @@ def apart_network(lodge, host, weaken):
     return broken(r.out.strip()) if "reached" in r.out else held
 
 
+WATCH = """
+import ctypes, fcntl, os, select, sys
+libc = ctypes.CDLL(None)
+fd = libc.inotify_init1(os.O_NONBLOCK)
+libc.inotify_add_watch(fd, b"/usr/bin", 0x20)
+lock = os.open("/usr/bin/%s", os.O_RDONLY)
+fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+select.select([fd], [], [], 0.2)
+try:
+    os.read(fd, 65536)
+except OSError:
+    pass
+print("watching", flush=True)
+seen = b""
+while select.select([fd], [], [], 1.5)[0]:
+    seen += os.read(fd, 65536)
+print("seen" if b"%s" in seen else "nothing", flush=True)
+"""
+SHARED = "factor"  # a program below /usr that nobody needs
+
+
+def beside_watcher(lodge, weaken, act):
+    """Does something on the host while a sandbox watches and locks a program of /usr; what it saw."""
+    python = "/usr/bin/python3"
+    if not os.path.exists(python) or not os.path.exists(f"/usr/bin/{SHARED}"):
+        raise RuntimeError("the host lacks python3 or factor")
+    p = lodge.start([], [python, "-c", WATCH % (SHARED, SHARED)], weaken)
+    try:
+        result = act()
+        return result, p.stdout.read()
+    finally:
+        stop(p)
+
+
+def watches(lodge, host, weaken):
+    """Files may be shared with the host, but what it does with them is not the guest's business."""
+    def act():
+        with open(f"/usr/bin/{SHARED}", "rb"):
+            pass
+    _, seen = beside_watcher(lodge, weaken, act)
+    return broken("a guest sees which programs the host runs (inotify)") if "seen" in seen else held
+
+
+def locks(lodge, host, weaken):
+    """A lock taken inside holds nobody up outside, and is no channel between sandboxes."""
+    def act():
+        with open(f"/usr/bin/{SHARED}", "rb") as f:
+            try:
+                fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                return True
+        return False
+    locked, _ = beside_watcher(lodge, weaken, act)
+    return broken("a guest locks a file of the host (flock)") if locked else held
+
+
 def working_directory(lodge, host, weaken):
     """CVE-2024-21626 and F1: a directory chosen by the caller never lies outside."""
     option = next((o for o in ("--cwd", "--workdir") if o in lodge.options), None)
@@ -347,30 +421,36 @@ def links_in_dir(lodge, host, weaken):
 
 
 CHECKS = [
-    Check("outside-ids", "every process inside has an id of its own range", host_ids, "userns"),
-    Check("outside-ids-apart", "two sandboxes share no id", apart_ids, "userns"),
-    Check("outside-init-filter", "PID 1 is under the filter, too", init_filter, "seccomp"),
+    Check("outside-ids", "every process inside has an id of its own range", host_ids, "userns,cgroup", root=True),
+    Check("outside-ids-apart", "two sandboxes share no id", apart_ids, "userns,cgroup", root=True),
+    Check("outside-init-filter", "PID 1 is under the filter, too", init_filter, "seccomp", root=True),
     Check("outside-init-caps", "PID 1 has kill, setuid and setgid at most", init_caps, "caps"),
     Check("outside-init-nnp", "PID 1 has no_new_privs", init_no_new_privs, "nnp"),
-    Check("outside-init-environment", "PID 1 has no environment", init_environment, "env"),
+    Check("outside-init-environment", "PID 1 has no environment", init_environment, "env", root=True),
     Check("outside-init-program", "PID 1 runs sealed memory, no file", init_program,
-          nofail="it is never run from a file, whatever is left out"),
-    Check("outside-init-dumpable", "PID 1 is not dumpable", init_dumpable, "dumpable"),
+          nofail="it is never run from a file, whatever is left out", root=True),
+    Check("outside-init-dumpable", "PID 1 is not dumpable", init_dumpable, "dumpable", root=True),
     Check("outside-init-descriptors", "PID 1 holds no descriptor of the host's files",
-          init_descriptors, "closefds"),
-    Check("outside-namespaces", "namespaces are shared with nobody", spaces_apart, "ipcns"),
-    Check("outside-groups", "the command is in control groups of its own", in_groups, "cgroup"),
+          init_descriptors,
+          nofail="the keeper's descriptors close with exec from birth; the sweep is a second net"),
+    Check("outside-namespaces", "namespaces are shared with nobody", spaces_apart, "ipcns", root=True),
+    Check("outside-mount-namespace", "nobody else is in the mount namespace", mounts_alone,
+          "mountns", root=True),
+    Check("outside-groups", "the command is in control groups of its own", in_groups, "cgroup", root=True),
     Check("outside-survivors-end", "nothing survives the sandbox", survivors("end"),
-          "pidns,cgroup"),
+          "pidns,cgroup", root=True),
     Check("outside-survivors-timeout", "nothing survives a time-out", survivors("timeout"),
-          "pidns,cgroup"),
+          "pidns,cgroup", root=True),
     Check("outside-survivors-killed", "nothing survives a killed caller", survivors("killed"),
-          "pidns,cgroup"),
-    Check("outside-files-apart", "two sandboxes share no temporary files", apart_files, "mountns"),
-    Check("outside-network-apart", "two sandboxes share no network", apart_network, "netns"),
-    Check("outside-cwd", "no working directory lies outside", working_directory, "mountns"),
+          "pidns,cgroup", root=True),
+    Check("outside-files-apart", "two sandboxes share no temporary files", apart_files, "mountns", root=True),
+    Check("outside-network-apart", "two sandboxes share no network", apart_network, "netns", root=True),
+    Check("outside-cwd", "no working directory lies outside", working_directory, "mountns", root=True),
+    Check("outside-watches", "a guest does not see what the host does with shared files", watches,
+          "mountns", root=True),
+    Check("outside-locks", "a guest does not lock files of the host", locks, "mountns", root=True),
     Check("outside-users", "lodge-init's id cannot be asked for", users,
           nofail="a refused argument: no wall that could be left out"),
     Check("outside-links", "a link in a shared directory does not lead out", links_in_dir,
-          "mountns"),
+          "mountns", root=True),
 ]

@@ -20,10 +20,10 @@
 #include <unistd.h>
 
 static const struct check *const tables[] = {
-	checks_files,	   checks_proc,	     checks_pid1, checks_mounts,  checks_devices,
-	checks_processes,  checks_fds,	     checks_caps, checks_seccomp, checks_namespaces,
-	checks_ipc,	   checks_net,	     checks_limits, checks_bombs, checks_tty,
-	checks_time,	   checks_info,	     checks_cgroup,
+	checks_files,	  checks_proc, checks_pid1,   checks_mounts,  checks_devices,
+	checks_processes, checks_fds,  checks_caps,   checks_seccomp, checks_namespaces,
+	checks_ipc,	  checks_net,  checks_limits, checks_bombs,   checks_tty,
+	checks_time,	  checks_info, checks_cgroup,
 };
 
 enum { TEXT_SIZE = 1024, CHECK_SECONDS = 60 };
@@ -159,7 +159,8 @@ static int hold(bool daemonise)
 		pause();
 }
 
-/* Started as a set-user-id file: says who it became and does nothing else, whatever it was asked. */
+/* Started as a set-user-id file: says who it became and does nothing else, whatever it was asked.
+ */
 static int who(void)
 {
 	printf("uid %d euid %d gid %d egid %d caps %llx\n", (int)getuid(), (int)geteuid(),

@@ -15,7 +15,7 @@ enum result {
 	HELD = 0,
 	BROKEN = 1,
 	UNJUDGED = 77, /* this machine cannot tell */
-	TROUBLE = 99,  /* the check itself failed */
+	TROUBLE = 99, /* the check itself failed */
 };
 
 enum { USER = 1, ROOT = 2, BOTH = 3 }; /* classes of templates a check is meant for */
@@ -25,9 +25,9 @@ struct check {
 	const char *holds; /* what must hold, as a sentence */
 	int (*run)(const struct check *c);
 	unsigned class;
-	const char *weaken;	  /* LODGE_WEAKEN with which it must be found broken */
-	const char *nofail;	  /* or: why no weakened sandbox can show it */
-	const char *options;	  /* wants a sandbox for itself, started with these options */
+	const char *weaken; /* LODGE_WEAKEN with which it must be found broken */
+	const char *nofail; /* or: why no weakened sandbox can show it */
+	const char *options; /* wants a sandbox for itself, started with these options */
 	const char *weak_options; /* the weakened run has these instead */
 	const char *arg;
 };
@@ -48,6 +48,8 @@ int trouble(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 const char *fact(const char *key);
 long fact_number(const char *key); /* -1 if missing */
 bool is_root_class(void);
+/* Made by an ordinary user: one id is all there is, and no control group. */
+bool is_rootless(void);
 
 /* Whole file (cut at size - 1), NUL-terminated; its length or -errno. */
 ssize_t read_text(const char *path, char *buf, size_t size);

@@ -77,6 +77,11 @@ bool is_root_class(void)
 	return class && strcmp(class, "root") == 0;
 }
 
+bool is_rootless(void)
+{
+	return fact_number("ROOTLESS") == 1;
+}
+
 long long status_number(const char *name, int base)
 {
 	char text[8192];

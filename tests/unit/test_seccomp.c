@@ -88,6 +88,10 @@ static void sockets_are_checked_by_family_type_and_protocol(void)
 	CHECK(EVAL(user, SYS_socket, 17, 3, 0) != SECCOMP_RET_ALLOW); /* AF_PACKET */
 	CHECK(EVAL(user, SYS_socket, 38, 5, 0) != SECCOMP_RET_ALLOW); /* AF_ALG */
 	CHECK(EVAL(user, SYS_socket, 40, 1, 0) != SECCOMP_RET_ALLOW); /* AF_VSOCK */
+	CHECK(EVAL(user, SYS_socketpair, 1, 1, 0) == SECCOMP_RET_ALLOW);
+	CHECK(EVAL(user, SYS_socketpair, 30, 5, 0) != SECCOMP_RET_ALLOW); /* AF_TIPC */
+	CHECK(EVAL(user, SYS_setsockopt, 0, 6, 1) == SECCOMP_RET_ALLOW);  /* TCP_NODELAY */
+	CHECK(EVAL(user, SYS_setsockopt, 0, 6, 31) != SECCOMP_RET_ALLOW); /* TCP_ULP */
 }
 
 static void set_id_bits_are_for_the_root_class(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where lodge keeps its templates and sandboxes. */
-#ifndef LODGE_CLI_HOME_H
-#define LODGE_CLI_HOME_H
+#ifndef LODGE_SANDBOX_HOME_H
+#define LODGE_SANDBOX_HOME_H
 
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/home.h"
+#include "sandbox/home.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lodge-bench measures and prints one line per sample; tests/bench/run makes a table of them.
+ *
+ *   sample NAME ROUND VALUE    one measurement; microseconds, or runs per second for rate/...
+ *   value NAME VALUE           a figure that is taken once
+ *   note TEXT                  what a reader of the table must know
+ */
+#ifndef LODGE_TESTS_BENCH_H
+#define LODGE_TESTS_BENCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+
+struct keeper_client;
+
+/* Between two samples of whatever kind, so that none is measured in the dust of the one before. */
+enum { GAP_US = 3000 };
+
+struct bench {
+	int rounds, n; /* samples per contender and round */
+	int rate_ms; /* length of one throughput run */
+	bool big; /* 5,000 sandboxes too */
+	const char *only; /* NULL, or the one part to run */
+	const char *bundle, *state; /* of the OCI runtimes; NULL: leave them out */
+	const char *home, *lodge, *tiny;
+	struct keeper_client *keeper;
+	char trash[128]; /* where the keeper has what it still has to remove */
+	int peer; /* socket of the process that runs the other contenders */
+};
+
+/* ---- main.c: what is measured goes out here ------------------------------------------------- */
+double now_us(void);
+void pause_us(unsigned us);
+void put_sample(const char *what, const char *who, const char *part, int round, double value);
+void put_value(const char *name, double value);
+void put_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Ends the program: a measurement that failed is no measurement. */
+void must(int r, const struct err *err, const char *what);
+
+/* ---- peer.c: everything that is a plain process --------------------------------------------- */
+enum contender { BARE_BASH, BARE_TINY, BWRAP, CRUN, RUNC, LODGE_RUN, CONTENDERS };
+const char *contender_name(enum contender who);
+/* In this process. */
+void peer_latency(const struct bench *b, enum contender who, int round);
+void peer_rate(const struct bench *b, enum contender who, int round, int in_flight);
+/* In a child with a mount namespace of its own, where crun finds the cgroups it can live with. */
+int peer_start(struct bench *b, struct err *err);
+bool peer_has(const struct bench *b, enum contender who);
+void peer_ask(const struct bench *b, enum contender who, int round, int in_flight);
+
+/* ---- the engine's rows ---------------------------------------------------------------------- */
+void engine_cold(const struct bench *b, int round);
+void engine_live(const struct bench *b, int round);
+void engine_pool(const struct bench *b, int round);
+void engine_destroy(const struct bench *b, int round);
+/* Create to first output, n times, as sample WHAT/lodge/out. */
+void engine_create(const struct bench *b, const char *what, int round, int n, unsigned gap);
+/* Waits until the keeper has removed everything it was told to destroy. */
+void engine_settle(const struct bench *b);
+
+void rate_lodge(const struct bench *b, int round, int in_flight);
+void density_run(const struct bench *b);
+void output_run(const struct bench *b);
+
+#endif

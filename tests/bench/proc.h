@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What /proc tells about this machine and its processes; shared with tests/soak. */
+#ifndef LODGE_TESTS_BENCH_PROC_H
+#define LODGE_TESTS_BENCH_PROC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* "MemAvailable:" of /proc/meminfo, in kB; 0 if there is none. */
+uint64_t proc_meminfo(const char *key);
+/* "Pss:" of /proc/PID/smaps_rollup, "VmRSS:" of status ..., in kB. */
+uint64_t proc_kb(pid_t pid, const char *file, const char *key);
+int proc_count_fds(pid_t pid);
+/* Lines of /proc/PID/mountinfo; -1 if it cannot be read. */
+int proc_count_mounts(pid_t pid);
+/* The child of `parent` with this name, or any with NULL; 0: none. */
+pid_t proc_child(pid_t parent, const char *comm);
+/* Processes whose name starts so; zombies apart. */
+int proc_count_named(const char *prefix);
+/* Active objects of a slab; -1 where /proc/slabinfo does not tell. */
+long proc_slab(const char *name);
+/* Directories called PREFIX* anywhere below every cgroup mount. */
+long proc_count_cgroups(const char *prefix);
+/* Files and directories below path, itself not counted; 0 if it is not there. */
+long proc_count_files(const char *path);
+/* Loop devices whose backing file's path contains this. */
+int proc_count_loops(const char *part);
+/* Bytes in the memory files this process holds open. */
+uint64_t proc_own_memfd_bytes(void);
+/* /run/lodge/H of a keeper with this home, or <home>/run without root. */
+bool proc_run_dir(const char *home, char *ret, size_t size);
+
+#endif

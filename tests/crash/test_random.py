@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SIGKILL from outside, at moments nobody chose: the caller, the keeper, lodge-init, or two of them.
+The seed is fixed (LODGE_SEED gives another); the machine's own jitter does the rest."""
+import os
+import random
+import signal
+import time
+
+import pytest
+
+from world import Driver, DriverError, World, children, descendants, wait_for
+
+SEED = int(os.environ.get("LODGE_SEED", "20240607"))
+ROUNDS = int(os.environ.get("LODGE_ROUNDS", "100"))
+SECONDS = 60  # for all rounds of one test, whatever the machine
+# children that a deadline or a destroy could miss
+GUEST = "setsid sleep 300 & (setsid sleep 300 &) ; echo up; sleep 0.0{}"
+
+
+def find_victim(p, name):
+    if name == "caller":
+        return p.pid
+    for keeper in children(p.pid, "lodge-keeper"):
+        if name == "keeper":
+            return keeper
+        for init in children(keeper):  # also while it is not called so yet
+            return init
+    return 0
+
+
+def strike(p, names, delay):
+    time.sleep(delay)
+    hit = []
+    for name in names:
+        pid = find_victim(p, name)
+        if pid:
+            try:
+                os.kill(pid, signal.SIGKILL)
+                hit.append(name)
+            except ProcessLookupError:
+                pass
+    return hit
+
+
+def one_round(w, rng, options):
+    names = rng.choice([["caller"], ["keeper"], ["init"], ["keeper", "caller"],
+                        ["caller", "keeper"], ["init", "keeper"]])
+    delay = rng.choice([rng.uniform(0, 0.012), rng.uniform(0, 0.06)])
+    p = w.start(options, ["bash", "-c", GUEST.format(rng.randrange(10))])
+    hit = strike(p, names, delay)
+    r = w.finish(p, 30)
+    return f"{'+'.join(hit) or 'nobody'} after {delay * 1000:.1f} ms ({r})", hit
+
+
+def rounds(w, options_of):
+    rng = random.Random(SEED)
+    end = time.monotonic() + SECONDS
+    hits = {}
+    w.next_start(*options_of(0))
+    for i in range(ROUNDS):
+        what, hit = one_round(w, rng, options_of(i))
+        for h in hit:
+            hits[h] = hits.get(h, 0) + 1
+        w.next_start(*options_of(i))
+        w.assert_clean(f"round {i}: {what}")
+        if time.monotonic() > end:
+            print(f"only {i + 1} rounds within {SECONDS} s")
+            break
+    print(f"killed: {hits}")
+    assert len(hits) == 3, f"somebody was never hit: {hits}"
+
+
+def test_runs():
+    w = World(store="dir")
+    try:
+        rounds(w, lambda i: ["--store", "disk"] if i % 3 == 0 else [])
+    finally:
+        w.close()
+
+
+def test_runs_of_an_ordinary_user():
+    """No cgroup tells the next start what an earlier one left."""
+    w = World(uid=12345)
+    w.lodge("run", "--", "true")
+    try:
+        rounds(w, lambda i: ["--store", "disk"] if i % 3 == 0 else [])
+    finally:
+        w.close()
+
+
+def ask_for_things(d, rng, names):
+    """Until somebody dies."""
+    d.ask("pool 1 2 3")
+    for n in names:
+        d.ask(f"new {n} {rng.choice(['memory', 'disk'])} host")
+        d.run(n, "setsid sleep 300 & (setsid sleep 300 &) ; echo up")
+        if rng.random() < 0.6:
+            d.ask(f"destroy {n}")
+
+
+def kill_later(w, program, seconds, pid):
+    return w.popen(["sh", "-c", f"sleep {seconds:.4f}; kill -9 {pid}"])
+
+
+def test_daemon(world, driver_program):
+    """The keeper of a daemon dies in the middle; what answered `new` is alive afterwards."""
+    rng = random.Random(SEED)
+    end = time.monotonic() + SECONDS
+    for i in range(25):
+        d = Driver(world, driver_program)
+        killer = kill_later(world, driver_program, rng.uniform(0, 0.08), d.keeper_pid())
+        try:
+            ask_for_things(d, rng, [f"r{i}x{n}" for n in range(6)])
+        except DriverError:
+            pass
+        world.finish(killer)
+        wait_for(lambda: not d.keeper_is_alive(), 5)
+        d.kill()
+        d = Driver(world, driver_program)
+        for box in d.ask("list"):
+            try:
+                d.ask(f"connect {box}")
+            except DriverError:
+                pass
+            assert d.ask(f"destroy {box}") == ["1"]
+        world.assert_clean(f"round {i}", allowed=d.allowed(), keep={"d": []})
+        entries = world.volume(d.keeper_pid())
+        assert not entries, f"round {i}: store entries {entries}"
+        d.end()
+        world.assert_clean(f"round {i}, the end")
+        if time.monotonic() > end:
+            print(f"only {i + 1} rounds within {SECONDS} s")
+            break
+
+
+def test_many_at_once(world):
+    """Starts that sweep while others start, end and die: none of them may fail for it."""
+    rng = random.Random(SEED)
+    for i in range(6):
+        doomed = [world.start([], ["sleep", "300"]) for _ in range(2)]
+        good = [world.start([], ["echo", "good"]) for _ in range(8)]
+        for p in doomed:
+            strike(p, ["keeper", "caller"], rng.uniform(0, 0.03))
+        for p in good:
+            r = world.finish(p)
+            assert (r.code, r.out) == (0, "good\n"), f"beside dying ones: {r}"
+        for p in doomed:
+            p.kill()
+            world.finish(p)
+        world.next_start()
+        world.assert_clean(f"round {i}")
+
+
+@pytest.mark.skipif(not os.path.isdir("/sys/fs/cgroup/freezer"), reason="no v1 freezer to hold it")
+def test_a_process_that_will_not_die(world):
+    """A guest that the kernel holds longer than anyone waits: the state stays known, and the first
+    start after it is let go removes everything."""
+    held = f"/sys/fs/cgroup/freezer/{os.path.basename(world.base)}"
+    os.mkdir(held)
+    p = world.start(["--store", "disk"], ["sh", "-c", "echo up; exec sleep 300"])
+    try:
+        assert p.stdout.readline() == b"up\n"
+        guest = [q for q in descendants(p.pid) if not children(q)][-1]
+        for name, text in (("tasks", str(guest)), ("freezer.state", "FROZEN")):
+            with open(os.path.join(held, name), "w") as f:
+                f.write(text)
+        p.kill()
+        world.finish(p)
+        wait_for(lambda: not children(os.getpid(), "lodge-keeper"), 15)
+        assert guest in descendants(), "it was not held"
+        assert world.oneshots(), "its state was removed although it is still there"
+        world.next_start()
+        assert world.oneshots(), "the next start forgot what it could not remove"
+    finally:
+        with open(os.path.join(held, "freezer.state"), "w") as f:
+            f.write("THAWED")
+        wait_for(lambda: not open(os.path.join(held, "tasks")).read(), 5)
+        os.rmdir(held)
+    world.next_start()
+    world.assert_clean("after it was let go")
+
+
+def test_killed_while_the_volume_is_made(driver_program):
+    """The first use of the disk makes the volume; a keeper killed meanwhile must not spoil it."""
+    rng = random.Random(SEED)
+    for _ in range(4):
+        w = World()
+        try:
+            p = w.start(["--store", "disk"], ["true"])
+            strike(p, ["keeper"], rng.uniform(0.002, 0.06))
+            w.finish(p)
+            w.next_start("--store", "disk")
+            r = w.sh(["--store", "disk", "--disk", "8M"], "dd if=/dev/zero of=f bs=1M count=4 status=none; wc -c <f")
+            assert r.out.strip() == str(4 << 20), f"the volume is not usable: {r}"
+            left = [n for n in os.listdir(w.home) if n == "volume.new"]
+            assert not left, "volume.new is left"
+            w.assert_clean("after the volume was made")
+        finally:
+            w.close()

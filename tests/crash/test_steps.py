@@ -1,0 +1,336 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The keeper, or the process that is to become lodge-init, dies at every named step of the source;
+after the next start nothing of it is left, and what was complete still runs."""
+import os
+import re
+import subprocess
+
+import pytest
+
+from world import (INIT, SOURCE, Driver, DriverError, World, children, descendants, find, read_log,
+                   wait_for)
+
+COUNTER = 'i=0; while :; do echo $((i++)); sleep 0.02; done'
+
+
+def _sources():
+    for layer in ("keeper", "runtime", "init"):
+        d = os.path.join(SOURCE, "src", layer)
+        for name in sorted(os.listdir(d)):
+            if name.endswith(".c"):
+                with open(os.path.join(d, name)) as f:
+                    yield f"{layer}/{name}", f.read()
+
+
+def named_steps():
+    return sorted({s for _, text in _sources()
+                   for s in re.findall(r'(?<![\w.>])(?:hook_crash|at)\("([^"]+)"\)', text)})
+
+
+STEPS = named_steps()
+reached, tried = {}, {}
+
+
+def note(step, operation, was_reached):
+    tried.setdefault(step, set()).add(operation)
+    if was_reached:
+        reached.setdefault(step, set()).add(operation)
+
+
+def test_steps_are_named_in_the_source():
+    """Every hook has its name where it can be found; only at() of spawn.c passes one on."""
+    assert len(STEPS) >= 25, STEPS
+    unnamed = [f"{where}: {m}" for where, text in _sources()
+               for m in re.findall(r'hook_crash\([^"\n]*\)', text)]
+    assert len(unnamed) <= 1, f"hooks without a literal name escape this test: {unnamed}"
+
+
+# ---- one `lodge run` after the other ----------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=["memory", "volume", "directory"])
+def place(request):
+    w = World(store="dir" if request.param == "directory" else None)
+    w.options = [] if request.param == "memory" else ["--store", "disk"]
+    w.kind = request.param
+    w.next_start(*w.options)
+    w.assert_clean("an undisturbed run")
+    yield w
+    w.close()
+
+
+def look_into_volume(w):
+    """Only the sandbox that runs now has an entry."""
+    p = w.start(w.options, ["sh", "-c", "echo up; read x"], stdin=subprocess.PIPE)
+    assert p.stdout.readline() == b"up\n"
+    entries = w.volume(children(p.pid, "lodge-keeper")[0])
+    w.finish(p, data=b"\n")
+    assert len(entries) == 1, f"store entries beside the one in use: {entries}"
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_run(place, step):
+    w = place
+    r = w.run(w.options, ["echo", "hello"], crash=step)
+    died = bool(w.oneshots())
+    note(step, w.kind, died or r.code == 125)
+    assert r.code in (0, 125), f"{step}: {r}"
+    if r.code == 125:
+        assert r.err.startswith("lodge: ") and r.err.count("\n") == 1, f"{step}: one line: {r}"
+    else:
+        assert r.out == "hello\n", f"{step}: {r}"
+    if not died:
+        w.assert_clean(f"{step}, the keeper alive")
+    w.next_start(*w.options)
+    w.assert_clean(f"{step}, after the next run")
+    if died and w.kind == "volume":
+        look_into_volume(w)
+
+
+def test_nothing_is_made_that_nobody_asked_for():
+    """Sweeping after a crash needs no volume where no sandbox ever was on disk."""
+    w = World()
+    try:
+        w.run([], ["true"], crash="create:dir")
+        w.next_start()
+        made = [n for n in os.listdir(w.home) if n.startswith("volume") or n == "store"]
+        assert not made, f"the sweep made {made}"
+    finally:
+        w.close()
+
+
+def test_the_daemon_sweeps_after_runs(world, driver_program):
+    """A `lodge run` died; the next start is a daemon's."""
+    world.run([], ["true"], crash="create:bound")
+    assert world.oneshots(), "the keeper did not die at create:bound"
+    d = Driver(world, driver_program)
+    world.assert_clean("after the daemon's start", allowed=d.allowed(), keep={"d": []})
+    d.end()
+
+
+# ---- a daemon's keeper, with a sandbox that must not notice -----------------------------------
+
+
+class Kept:
+    """A complete sandbox with a running command, older than all crashes."""
+
+    def __init__(self, w, d):
+        self.w, self.log, self.offset, self.next = w, os.path.join(w.base, "log"), 0, 0
+        self.pid = int(d.ask("new keep disk host")[0])
+        d.ask(f"start keep 1 {self.log} {COUNTER}")
+
+    def check(self, d, what):
+        assert "keep" in d.ask("list"), f"{what}: the keeper does not know the sandbox any more"
+        assert int(d.ask("connect keep")[0]) == self.pid, f"{what}: another process"
+        assert d.ask("status keep 1")[0] == "running", f"{what}: its command ended"
+        d.ask(f"attach keep 1 {self.offset}")
+        self.read_on(what)
+        d.ask("connect keep")  # lets the reader go: nobody consumes while the next keeper dies
+        assert d.run("keep", "echo $((6 * 7))") == (0, "42\n"), what
+
+    def read_on(self, what):
+        """At least one more number, none missing, none twice."""
+        def more():
+            return read_log(self.log, self.offset)[0].count(b"\n") > 1
+        assert wait_for(more, 10), f"{what}: its output stands still"
+        data, _ = read_log(self.log, self.offset)
+        whole = data[:data.rindex(b"\n") + 1]
+        numbers = [int(x) for x in whole.split()]
+        assert numbers == list(range(self.next, self.next + len(numbers))), f"{what}: {numbers}"
+        self.offset += len(whole)
+        self.next += len(numbers)
+
+    def processes(self):
+        return [self.pid, *descendants(self.pid)]
+
+
+@pytest.fixture(scope="module")
+def daemon(driver_program):
+    w = World()
+    w.program = driver_program
+    d = Driver(w, driver_program)
+    w.kept = Kept(w, d)
+    w.kept.check(d, "at first")
+    d.end()
+    yield w
+    try:
+        d = Driver(w, driver_program)
+        w.kept.check(d, "at last")
+        d.ask("destroy keep")
+        w.assert_clean("the last destroy", allowed=d.allowed(), keep={"d": []})
+        assert w.volume(d.keeper_pid()) == []
+        d.end()
+        w.assert_clean("the end")
+    finally:
+        w.close()
+
+
+@pytest.fixture(autouse=True)
+def no_driver_outlives_its_test(request):
+    yield
+    if "daemon" in request.fixturenames:
+        for d in request.getfixturevalue("daemon").drivers:
+            if d.is_alive():
+                d.kill()
+
+
+def operations(d):
+    """Everything a keeper is asked for; the first error ends it."""
+    d.ask("pool 2 3 4")
+    d.ask("new a memory host")
+    d.run("a", "echo hi; setsid sleep 300 & sleep 300 &")
+    d.ask("new b disk host")
+    d.ask("destroy a")
+    d.ask("destroy b")
+    d.ask("pool 0 0 0")
+    d.ask("new c disk host")
+    d.ask("new e memory host")
+    d.ask("seal c t1")
+    d.ask("new f memory t1")
+    d.ask("destroy f")
+    d.ask("drop t1")
+    assert wait_for(lambda: not trash(d), 10), f"the trash is not emptied: {trash(d)}"
+
+
+def trash(d):
+    return os.listdir(os.path.join(d.world.run_dir(), "d", "trash"))
+
+
+def crash(w, step):
+    """True when the step was come to."""
+    try:
+        d = Driver(w, w.program, crash=step)
+    except DriverError:
+        return True
+    try:
+        operations(d)
+        failed = False
+    except (DriverError, AssertionError):
+        failed = True
+    alive = d.keeper_is_alive()
+    if alive and failed:
+        w.kept.check(d, f"{step}, the keeper alive")
+    d.kill()
+    return failed or not alive
+
+
+def clean_up(w, what):
+    """The next keeper: whatever it lists can be destroyed, and then only `keep` is there."""
+    d = Driver(w, w.program)
+    w.kept.check(d, what)
+    for box in d.ask("list"):
+        if box == "keep":
+            continue
+        try:
+            d.ask(f"connect {box}")
+            d.run(box, "true")
+        except DriverError:
+            pass  # it was not finished
+        assert d.ask(f"destroy {box}") == ["1"], f"{what}: destroy {box}"
+    try:
+        d.ask("drop t1")
+    except DriverError as e:
+        assert "unknown template" in str(e), f"{what}: {e}"
+    w.assert_clean(what, allowed=d.allowed() + w.kept.processes(), keep={"d": ["keep"]})
+    entries = w.volume(d.keeper_pid())
+    assert entries == ["s-keep"], f"{what}: store entries {entries}"
+    d.end()
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_daemon(daemon, step):
+    was = crash(daemon, step)
+    note(step, "daemon", was)
+    clean_up(daemon, f"{step}, after the daemon's next start")
+
+
+def test_every_step_was_reached():
+    missing = [s for s in tried if s not in reached]
+    assert not missing, f"no operation of this test comes to {missing}: add one"
+
+
+def test_the_engine_dies(daemon):
+    """kill -9 of the engine: its keeper leaves, a new pair takes up the sandbox."""
+    d = Driver(daemon, daemon.program)
+    daemon.kept.check(d, "before")
+    d.ask("pool 1 1 2")
+    d.kill()
+    clean_up(daemon, "after the engine's death")
+
+
+def test_the_engine_and_its_keeper_die(daemon):
+    d = Driver(daemon, daemon.program)
+    d.ask("pool 1 1 2")
+    d.ask("new x memory host")
+    pid = int(d.ask("new y disk host")[0])
+    d.ask(f"start y 7 {daemon.base}/log7 {COUNTER}")
+    d.kill_keeper()
+    assert pid in descendants(), "a complete sandbox died with its keeper"
+    d.kill()
+    d = Driver(daemon, daemon.program)
+    assert sorted(d.ask("list")) == ["keep", "x", "y"]
+    assert d.ask("connect y")[2] == "7", "the number of the last command is lost"
+    assert d.ask("status y 7")[0] == "running"
+    d.ask("signal y 7 9")
+    assert wait_for(lambda: d.ask("status y 7")[0] == "exited", 5)
+    assert d.ask("status y 7")[2] == "9"
+    d.end()
+    clean_up(daemon, "after both died")
+
+
+def test_a_dead_sandbox_can_be_destroyed(daemon):
+    """kill -9 of lodge-init under a living keeper."""
+    d = Driver(daemon, daemon.program)
+    pid = int(d.ask("new z disk host")[0])
+    os.kill(pid, 9)
+    with pytest.raises(DriverError):
+        d.run("z", "echo hi")
+    assert d.ask("destroy z") == ["1"]
+    d.ask("new z disk host")
+    assert d.run("z", "echo again") == (0, "again\n"), "the name is not usable again"
+    d.end()
+    clean_up(daemon, "after the death of a lodge-init")
+
+
+def test_a_reused_pid_is_not_killed(daemon):
+    """A record in the trash names a process that is long gone, and another has its number now."""
+    d = Driver(daemon, daemon.program)
+    d.end()
+    victim = daemon.popen(["sleep", "60"])
+    entry = os.path.join(daemon.run_dir(), "d", "trash", "old")
+    os.mkdir(entry, 0o700)
+    with open(os.path.join(entry, "record"), "w") as f:
+        f.write(f"version 1\npid {victim.pid}\nstart 0\nbase 0\nstore 1\nclass 0\ngroup old\n")
+    clean_up(daemon, "a stale record")
+    assert victim.poll() is None, "the keeper killed a process it never started"
+    victim.kill()
+    daemon.finish(victim)
+
+
+def test_a_slot_name_is_not_used_twice(daemon):
+    """Two keepers with the same pid (a container starts them so) and the sandbox of a claimed slot:
+    no new slot and no new sandbox may get at its group."""
+    d = Driver(daemon, daemon.program)
+    d.ask("pool 1 1 1")
+    _, source = d.ask("new s memory host")
+    assert source == "pool"
+    with open(os.path.join(daemon.run_dir(), "d", "sandboxes", "s", "record")) as f:
+        group = re.search(r"^group (.*)$", f.read(), re.M).group(1)
+    try:
+        d.ask(f"new {group} memory host")
+        d.ask(f"destroy {group}")
+    except DriverError:
+        pass
+    assert d.run("s", "echo alive") == (0, "alive\n"), "another sandbox's name ended this one"
+    d.end()
+    clean_up(daemon, "slot names")
+
+
+def test_frozen_sandboxes_end(daemon):
+    d = Driver(daemon, daemon.program)
+    d.ask("new fr memory host")
+    d.ask("freeze fr")
+    d.kill_keeper()
+    d.kill()
+    assert find(INIT), "the frozen sandbox is gone"
+    clean_up(daemon, "a frozen sandbox")

@@ -1,0 +1,477 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One lodge home, what runs in it, and what it leaves on the machine.
+
+The test process becomes the reaper of everything below it, so that "our processes" is a matter of
+descent: other sandboxes on the machine are neither seen nor touched."""
+import ctypes
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+SOURCE = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
+BUILD = os.path.realpath(os.environ.get("LODGE_BUILD", os.path.join(SOURCE, "build", "hooks")))
+LODGE = os.path.join(BUILD, "lodge")
+KEEPER = os.path.join(BUILD, "lodge-keeper")
+MARK = "LODGE_TEST_MARK"  # in the environment of every guest command
+
+PR_SET_CHILD_SUBREAPER = 36
+ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+_known = set()  # children somebody waits for properly
+
+
+# ---- processes --------------------------------------------------------------------------------
+
+
+def _stat(pid):
+    """(state, parent) or None."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as f:
+            rest = f.read().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    return rest[0].decode(), int(rest[1])
+
+
+def descendants(root=None):
+    """pid -> state of everything below, zombies included."""
+    root = root or os.getpid()
+    parents = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            st = _stat(int(name))
+            if st:
+                parents[int(name)] = st
+    found, more = {}, [root]
+    while more:
+        parent = more.pop()
+        for pid, (state, ppid) in parents.items():
+            if ppid == parent and pid not in found:
+                found[pid] = state
+                more.append(pid)
+    return found
+
+
+def reap():
+    """Orphans that became ours; children with a Popen are left to it."""
+    for pid, state in descendants().items():
+        if state == "Z" and pid not in _known and (_stat(pid) or ("", 0))[1] == os.getpid():
+            try:
+                os.waitpid(pid, os.WNOHANG)
+            except OSError:
+                pass
+
+
+def describe(pid):
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as f:
+            line = f.read().replace(b"\0", b" ").decode(errors="replace").strip()
+        with open(f"/proc/{pid}/comm") as f:
+            comm = f.read().strip()
+    except OSError:
+        return f"process {pid}"
+    return f"process {pid} ({comm}) {line[:120]}"
+
+
+def comm(pid):
+    try:
+        with open(f"/proc/{pid}/comm") as f:
+            return f.read().strip()
+    except OSError:
+        return ""
+
+
+INIT = "memfd:lodge-ini"  # what the kernel calls a lodge-init
+
+
+def find(name, root=None):
+    return sorted(p for p, st in descendants(root).items() if st != "Z" and comm(p) == name)
+
+
+def children(pid, name=None):
+    """Direct ones, without a walk through all of /proc."""
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as f:
+            found = [int(x) for x in f.read().split()]
+    except OSError:
+        return []
+    return [p for p in found if not name or comm(p) == name]
+
+
+def wait_for(condition, seconds, pause=0.02):
+    """The first true value, or the last false one."""
+    end = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value or time.monotonic() > end:
+            return value
+        time.sleep(pause)
+
+
+def kill(pid, signo=signal.SIGKILL):
+    """Only what descends from us."""
+    if pid in descendants():
+        try:
+            os.kill(pid, signo)
+        except ProcessLookupError:
+            pass
+
+
+class Result:
+    def __init__(self, code, out, err):
+        self.code, self.out, self.err = code, out, err
+
+    def __repr__(self):
+        return f"status {self.code}, stdout {self.out[-600:]!r}, stderr {self.err[-600:]!r}"
+
+
+# ---- the machine ------------------------------------------------------------------------------
+
+
+def _cgroup_roots():
+    with open("/proc/mounts") as f:
+        for line in f:
+            _, point, kind = line.split()[:3]
+            if kind in ("cgroup", "cgroup2"):
+                yield point
+
+
+def cgroups():
+    """Every lodge-* group of the machine. Ours lie at the top or below our own group."""
+    found = set()
+    for root in _cgroup_roots():
+        for path, dirs, _ in os.walk(root):
+            for d in list(dirs):
+                if d.startswith("lodge-"):
+                    found.add(os.path.join(path, d))
+                    dirs.remove(d)
+    return found
+
+
+def groups_below(path):
+    return [os.path.join(p, d) for p, dirs, _ in os.walk(path) for d in dirs]
+
+
+def mounts():
+    with open("/proc/self/mountinfo") as f:
+        return set(f.read().splitlines())
+
+
+class World:
+    def __init__(self, uid=None, store=None):
+        self.uid = uid
+        base = tempfile.mkdtemp(prefix="lodge-test-", dir=os.environ.get("TMPDIR", "/tmp"))
+        os.chmod(base, 0o755)
+        self.base, self.home = base, os.path.join(base, "home")
+        os.mkdir(self.home, 0o755)
+        if store == "dir":  # a host that cannot have a volume
+            os.mkdir(os.path.join(self.home, "store"), 0o711)
+        for d in (self.base, self.home):
+            if uid:
+                os.chown(d, uid, uid)
+        self.before_mounts, self.before_cgroups = mounts(), cgroups()
+        self.started, self.drivers = [], []
+
+    # -- running
+
+    def env(self, crash=None):
+        env = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": self.base,
+               "LODGE_HOME": self.home, "TERM": "dumb"}
+        if crash:
+            env["LODGE_CRASH_AT"] = crash
+        return env
+
+    def argv(self, options, command):
+        return [LODGE, "run", "--env", f"{MARK}={os.path.basename(self.base)}", *options, "--",
+                *command]
+
+    def _as_user(self):
+        if not self.uid:
+            return {}
+        return {"user": self.uid, "group": self.uid, "extra_groups": []}
+
+    def popen(self, argv, crash=None, **kw):
+        kw = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE,
+              "env": self.env(crash), "cwd": self.base, **self._as_user(), **kw}
+        p = subprocess.Popen(argv, **kw)
+        _known.add(p.pid)
+        self.started.append(p)
+        return p
+
+    def start(self, options, command, crash=None, **kw):
+        return self.popen(self.argv(options, command), crash, **kw)
+
+    def finish(self, p, seconds=60, data=None):
+        try:
+            out, err = p.communicate(data, timeout=seconds)
+        except subprocess.TimeoutExpired:
+            p.kill()
+            out, err = p.communicate()
+            raise AssertionError(f"no end within {seconds} s: {out[-300:]!r} {err[-300:]!r}")
+        finally:
+            _known.discard(p.pid)
+        code = 128 - p.returncode if p.returncode < 0 else p.returncode
+        return Result(code, out.decode(errors="replace"), err.decode(errors="replace"))
+
+    def run(self, options, command, crash=None, seconds=60, data=None):
+        kw = {} if data is None else {"stdin": subprocess.PIPE}
+        return self.finish(self.start(options, command, crash, **kw), seconds, data)
+
+    def sh(self, options, text, **kw):
+        return self.run(options, ["bash", "-c", text], **kw)
+
+    def lodge(self, *arguments, seconds=60):
+        return self.finish(self.popen([LODGE, *arguments]), seconds)
+
+    # -- looking
+
+    def run_dir(self):
+        if self.uid:
+            return os.path.join(self.home, "run")
+        st = os.stat(self.home)
+        return f"/run/lodge/{st.st_dev:x}.{st.st_ino:x}"
+
+    def states(self):
+        try:
+            return sorted(n for n in os.listdir(self.run_dir()) if n != "mnt")
+        except FileNotFoundError:
+            return []
+
+    def oneshots(self):
+        return [n for n in self.states() if n.startswith("o-")]
+
+    def group_name(self, state):
+        return f"lodge-{os.stat(os.path.join(self.run_dir(), state)).st_ino & 0xffffffff:08x}"
+
+    def loops(self):
+        found = []
+        for d in os.listdir("/sys/block"):
+            try:
+                with open(f"/sys/block/{d}/loop/backing_file") as f:
+                    if f.read().startswith(self.home + "/"):
+                        found.append(f"loop device {d} on the volume")
+            except OSError:
+                pass
+        return found
+
+    def volume(self, keeper_pid):
+        """What the volume holds, seen through the mount namespace of a keeper that uses it."""
+        try:
+            return sorted(os.listdir(f"/proc/{keeper_pid}/root{self.run_dir()}/mnt/vol"))
+        except OSError:
+            return []
+
+    def store(self):
+        """The plain directory store, where there is one."""
+        try:
+            return sorted(os.listdir(os.path.join(self.home, "store")))
+        except FileNotFoundError:
+            return []
+
+    def _left_processes(self, allowed):
+        reap()
+        return [describe(p) for p, state in descendants().items()
+                if p not in allowed and p not in _known and state != "Z"]
+
+    def _left_groups(self, keep):
+        """Groups of our states, and groups no state directory on this machine accounts for."""
+        ours, others = {}, set()
+        for n in self.states():
+            ours[self.group_name(n)] = n
+        try:
+            homes = [os.path.join("/run/lodge", h) for h in os.listdir("/run/lodge")]
+        except FileNotFoundError:
+            homes = []
+        for h in homes:
+            try:
+                others.update(f"lodge-{os.stat(os.path.join(h, s)).st_ino & 0xffffffff:08x}"
+                              for s in os.listdir(h))
+            except (NotADirectoryError, FileNotFoundError):
+                pass
+        left = []
+        for g in cgroups():
+            name = os.path.basename(g)
+            if name in ours:
+                if ours[name] not in keep:
+                    left.append(f"cgroup {g}")
+                left += [f"cgroup {x}" for x in groups_below(g)
+                         if not any(f"/{k}" in x for k in keep.get(ours[name], ()))]
+            elif name not in others and g not in self.before_cgroups:
+                left.append(f"cgroup {g} of nobody")
+        return left
+
+    def _left_directories(self, keep):
+        left = []
+        for state in self.states():
+            if state not in keep and state != "d":
+                left.append(f"directory {state}")
+            for sub in ("sandboxes", "trash"):
+                path = os.path.join(self.run_dir(), state, sub)
+                try:
+                    left += [f"directory {state}/{sub}/{n}" for n in os.listdir(path)
+                             if n not in keep.get(state, ())]
+                except FileNotFoundError:
+                    pass
+        return left
+
+    def _left_mounts(self):
+        new = mounts() - self.before_mounts
+        return [f"mount {m}" for m in new if "lodge" in m or self.base in m]
+
+    def leftovers(self, allowed=(), keep=None, entries=()):
+        """keep: state -> ids and groups that may be there; entries: of the plain store."""
+        keep = keep or {}
+        left = self._left_processes(set(allowed)) + self._left_directories(keep)
+        left += self._left_groups(keep) + self._left_mounts()
+        left += [f"store entry {n}" for n in self.store() if n not in entries]
+        if not allowed:
+            left += self.loops()
+        return left
+
+    def assert_clean(self, what="", seconds=5, **kw):
+        left = []
+
+        def clean():
+            left[:] = self.leftovers(**kw)
+            return not left
+        assert wait_for(clean, seconds), f"{what}: left behind: " + "; ".join(left)
+
+    def next_start(self, *options):
+        """Another `lodge run`, which must work and clean up after whoever died."""
+        r = self.run(options, ["echo", "next"])
+        assert (r.code, r.out) == (0, "next\n"), f"the next start: {r}"
+
+    # -- the end
+
+    def close(self):
+        for p in self.started:
+            if p.poll() is None:
+                p.kill()
+                p.wait()
+            for f in (p.stdin, p.stdout, p.stderr):
+                if f:
+                    f.close()
+            _known.discard(p.pid)
+        wait_for(lambda: not self._left_processes(()), 3)
+        for pid in descendants():  # a test that failed
+            kill(pid)
+        wait_for(lambda: not self._left_processes(()), 3)
+        run = None if self.uid else self.run_dir()
+        if run and os.path.isdir(run):
+            for g in [g for n in self.states() for g in cgroups()
+                      if os.path.basename(g) == self.group_name(n)]:
+                for path, dirs, _ in os.walk(g, topdown=False):
+                    try:
+                        os.rmdir(path)
+                    except OSError:
+                        pass
+            shutil.rmtree(run, ignore_errors=True)
+        wait_for(lambda: not self.loops(), 3)
+        shutil.rmtree(self.base, ignore_errors=True)
+
+
+# ---- an engine that can be killed -------------------------------------------------------------
+
+
+def build_driver(directory):
+    """The crash driver of this build, or one made now."""
+    ready = os.path.join(BUILD, "crash-driver")
+    if os.access(ready, os.X_OK):
+        return ready
+    out = os.path.join(directory, "crash-driver")
+    sources = [os.path.join(SOURCE, "tests", "crash", "driver.c")]
+    for layer in ("sandbox", "wire", "base"):
+        d = os.path.join(SOURCE, "src", layer)
+        sources += sorted(os.path.join(d, f) for f in os.listdir(d) if f.endswith(".c"))
+    subprocess.run(["gcc", "-std=gnu17", "-D_GNU_SOURCE", "-O0", "-w", "-I",
+                    os.path.join(SOURCE, "src"), "-o", out, *sources, "-ljansson"], check=True)
+    os.chmod(out, 0o755)
+    return out
+
+
+class DriverError(Exception):
+    pass
+
+
+class Driver:
+    """tests/crash/driver.c with a keeper of its own, as a daemon has."""
+
+    def __init__(self, world, program, crash=None):
+        self.world = world
+        world.drivers.append(self)
+        self.p = world.popen([program], crash, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.features = int(self.ask(f"keeper {world.home} {KEEPER}")[0])
+
+    def ask(self, line):
+        try:
+            self.p.stdin.write(line.encode() + b"\n")
+            self.p.stdin.flush()
+        except BrokenPipeError:
+            raise DriverError("the driver is gone")
+        answer = self.p.stdout.readline().decode().split()
+        if not answer:
+            raise DriverError("the driver is gone")
+        if answer[0] != "ok":
+            raise DriverError(" ".join(answer[1:]))
+        return answer[1:]
+
+    def run(self, box, text):
+        """(code, output) of bash text."""
+        a = self.ask(f"run {box} {text}")
+        return int(a[0]), bytes.fromhex(a[5] if len(a) > 5 else "").decode(errors="replace")
+
+    def keeper_pid(self):
+        found = find("lodge-keeper", self.p.pid)
+        return found[0] if found else 0
+
+    def keeper_is_alive(self):
+        return self.keeper_pid() != 0
+
+    def kill(self):
+        """The engine alone, by SIGKILL."""
+        self.p.kill()
+        self._gone()
+
+    def kill_keeper(self):
+        pid = self.keeper_pid()
+        if pid:
+            os.kill(pid, signal.SIGKILL)
+            wait_for(lambda: not self.keeper_is_alive(), 5)
+
+    def end(self):
+        """As a daemon ends that was asked to: the sandboxes stay."""
+        self.p.stdin.close()
+        self._gone()
+
+    def is_alive(self):
+        return self.p.poll() is None
+
+    def _gone(self):
+        try:
+            self.p.wait(30)
+        finally:
+            _known.discard(self.p.pid)
+        # its keeper sees the socket close; nobody may start before it left
+        wait_for(lambda: not any(comm(p) == "lodge-keeper" for p, s in descendants().items()
+                                 if s != "Z"), 10)
+
+    def allowed(self):
+        return [self.p.pid, *descendants(self.p.pid)]
+
+
+def read_log(path, offset):
+    """Bytes of a ring log from `offset` on, and where they end (wire/agent.h, struct agent_log)."""
+    with open(path, "rb") as f:
+        data = f.read()
+    _, size, start, end = struct.unpack_from("<4Q", data)
+    offset = max(offset, start)
+    return bytes(data[4096 + o % size] for o in range(offset, end)), end
+
+
+if sys.version_info < (3, 9):
+    raise SystemExit("python 3.9 or later is needed")

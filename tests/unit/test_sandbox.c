@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine against a real keeper: needs root. */
+#include "sandbox/sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "sandbox/exec.h"
+#include "sandbox/files.h"
+#include "sandbox/keeper_client.h"
+#include "tap.h"
+
+static char home[] = "/tmp/lodge-test-XXXXXX";
+static struct keeper_client *keeper;
+static struct err err;
+
+static bool start_keeper(bool oneshot)
+{
+	struct keeper_client_opts o = { .home = home, .oneshot = oneshot };
+
+	return keeper_client_spawn(&o, &keeper, &err) == 0;
+}
+
+static void stop_keeper(void)
+{
+	keeper_client_free(keeper);
+	keeper = NULL;
+}
+
+static struct sandbox *make(const char *id)
+{
+	struct sandbox_spec spec = sandbox_spec_default();
+	struct sandbox *sb = NULL;
+
+	spec.id = id;
+	if (sandbox_new(keeper, &spec, &sb, &err) < 0)
+		printf("# %s\n", err.msg);
+	return sb;
+}
+
+static void unmake(struct sandbox *sb)
+{
+	if (sb)
+		(void)sandbox_destroy(sb, &err);
+	sandbox_free(sb);
+}
+
+/* Runs bash text; the output, to be freed, or NULL. */
+static char *run(struct sandbox *sb, const char *text, int *ret_code)
+{
+	struct exec_spec x = { .text = text, .timeout_ms = 20000 };
+	struct exec_output out;
+
+	if (exec_run(sb, &x, NULL, 0, &out, &err) < 0) {
+		printf("# %s\n", err.msg);
+		return NULL;
+	}
+	*ret_code = out.result.code;
+	free(out.err);
+	return out.out;
+}
+
+static bool says(struct sandbox *sb, const char *text, const char *want)
+{
+	int code = -1;
+	char *got = run(sb, text, &code);
+	bool ok = got && code == 0 && strcmp(got, want) == 0;
+
+	if (!ok)
+		printf("# '%s' said '%s' (%d)\n", text, got ? got : "nothing", code);
+	free(got);
+	return ok;
+}
+
+static void a_sandbox_runs_commands_and_keeps_files_between_them(void)
+{
+	struct sandbox *sb = make(NULL);
+
+	CHECK(sb != NULL);
+	CHECK(says(sb, "echo one > f; echo two", "two\n"));
+	CHECK(says(sb, "cat f", "one\n"));
+	unmake(sb);
+}
+
+static void two_sandboxes_share_nothing(void)
+{
+	struct sandbox *a = make("one"), *b = make("two");
+
+	CHECK(a && b);
+	CHECK(says(a, "echo x | tee /tmp/f /dev/shm/f ~/f; sleep 100 >/dev/null 2>&1 & echo y", "x\ny\n") ||
+	      says(a, "test -e /tmp/f && echo y", "y\n"));
+	CHECK(says(b, "ls /tmp /dev/shm ~; ps -e -o comm= | grep -c sleep || true", "/dev/shm:\n\n/home/user:\n\n/tmp:\n0\n"));
+	unmake(a);
+	unmake(b);
+}
+
+static void an_id_is_taken_once(void)
+{
+	struct sandbox *a = make("same"), *b = make("same");
+
+	CHECK(a && !b && err.code == ERR_CONFLICT);
+	unmake(a);
+	a = make("same");
+	CHECK(a != NULL);
+	unmake(a);
+}
+
+static void what_does_not_exist_is_said_so(void)
+{
+	struct sandbox_spec spec = sandbox_spec_default();
+	struct sandbox *sb = NULL;
+	struct keeper_request req = keeper_client_request(KEEPER_DESTROY, "nobody");
+	struct keeper_reply reply;
+
+	spec.template = "no-such-template";
+	CHECK(sandbox_new(keeper, &spec, &sb, &err) < 0 && err.code == ERR_NOT_FOUND);
+	CHECK(strstr(err.msg, "no-such-template") != NULL);
+	CHECK(sandbox_connect(keeper, "nobody", &sb, &err) < 0 && err.code == ERR_NOT_FOUND);
+	CHECK(keeper_client_call(keeper, &req, NULL, 0, &reply, NULL, &err) == 0 && !reply.found);
+}
+
+static void freezing_stops_time_for_its_processes(void)
+{
+	struct sandbox *sb = make(NULL);
+	struct keeper_stats before, after;
+
+	CHECK(sb != NULL);
+	CHECK(says(sb, "while :; do :; done >/dev/null 2>&1 & echo", "\n"));
+	CHECK(sandbox_freeze(sb, &err) == 0);
+	CHECK(sandbox_stats(sb, &before, &err) == 0);
+	nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
+	CHECK(sandbox_stats(sb, &after, &err) == 0);
+	CHECK(after.cpu_us - before.cpu_us < 5000);
+	CHECK(sandbox_thaw(sb, &err) == 0);
+	nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
+	CHECK(sandbox_stats(sb, &after, &err) == 0);
+	CHECK(after.cpu_us > before.cpu_us && after.pids >= 2);
+	unmake(sb);
+}
+
+static void limits_change_while_it_lives(void)
+{
+	struct sandbox *sb = make(NULL);
+	struct limits l = limits_default();
+
+	CHECK(sb != NULL);
+	l.pids = 4;
+	CHECK(sandbox_set_limits(sb, &l, &err) == 0);
+	CHECK(says(sb, "perl -e 'for (1..20) { my $p = fork; defined $p or last; $p or sleep(1), exit; $n++ }"
+		       " print $n < 20 ? qq(fewer\\n) : qq(all\\n)'",
+		   "fewer\n"));
+	l.pids = 200;
+	CHECK(sandbox_set_limits(sb, &l, &err) == 0);
+	CHECK(says(sb, "ls / | wc -l | grep -q . && echo works", "works\n"));
+	unmake(sb);
+}
+
+static void a_pool_is_claimed_by_any_request_and_never_reused(void)
+{
+	struct keeper_pool_state st;
+	struct sandbox_spec spec = sandbox_spec_default();
+	struct sandbox *a = NULL, *b = NULL;
+
+	CHECK(keeper_client_pool(keeper, (struct keeper_pool){ 2, 2, 4 }, &st, &err) == 0);
+	CHECK(st.ready == 2);
+	spec.hostname = "claimed";
+	spec.limits.pids = 50;
+	CHECK(sandbox_new(keeper, &spec, &a, &err) == 0);
+	CHECK(sandbox_source(a) == KEEPER_SOURCE_POOL);
+	CHECK(says(a, "hostname; echo secret > /tmp/s; touch ~/mine", "claimed\n"));
+	CHECK(sandbox_destroy(a, &err) == 0);
+	CHECK(sandbox_new(keeper, &spec, &b, &err) == 0);
+	CHECK(says(b, "ls -A /tmp ~", "/home/user:\n\n/tmp:\n"));
+	unmake(b);
+	sandbox_free(a);
+	CHECK(keeper_client_pool(keeper, (struct keeper_pool){ 0, 0, 0 }, &st, &err) == 0);
+	CHECK(st.ready == 0 && st.hits == 2);
+}
+
+static void a_sandbox_outlives_its_keeper(void)
+{
+	struct sandbox *sb = make("survivor"), *again = NULL;
+	struct exec_spec x = { .text = "echo begin; sleep 0.5; echo end > /tmp/done; echo end" };
+	struct exec *e = NULL;
+	pid_t pid;
+
+	CHECK(sb != NULL);
+	pid = sandbox_pid(sb);
+	CHECK(exec_start(sb, &x, &e, &err) == 0);
+	exec_free(e);
+	sandbox_free(sb);
+	stop_keeper();
+	CHECK(kill(pid, 0) == 0);
+	CHECK(start_keeper(false));
+	CHECK(sandbox_connect(keeper, "survivor", &again, &err) == 0);
+	CHECK(sandbox_pid(again) == pid);
+	CHECK(says(again, "while ! [ -s /tmp/done ]; do sleep 0.05; done; cat /tmp/done", "end\n"));
+	unmake(again);
+}
+
+static void files_go_in_and_out(void)
+{
+	struct sandbox *sb = make(NULL);
+
+	CHECK(sb != NULL);
+	CHECK(files_mkdir(sb, NULL, "a/b", true, 0, &err) == 0);
+	CHECK(says(sb, "test -d ~/a/b && echo there", "there\n"));
+	unmake(sb);
+}
+
+int main(void)
+{
+	if (geteuid() != 0) {
+		puts("1..0 # SKIP needs root");
+		return 0;
+	}
+	if (!mkdtemp(home) || !start_keeper(false)) {
+		printf("Bail out! %s\n", err.msg);
+		return 99;
+	}
+	RUN(a_sandbox_runs_commands_and_keeps_files_between_them);
+	RUN(two_sandboxes_share_nothing);
+	RUN(an_id_is_taken_once);
+	RUN(what_does_not_exist_is_said_so);
+	RUN(freezing_stops_time_for_its_processes);
+	RUN(limits_change_while_it_lives);
+	RUN(a_pool_is_claimed_by_any_request_and_never_reused);
+	RUN(a_sandbox_outlives_its_keeper);
+	RUN(files_go_in_and_out);
+	stop_keeper();
+	(void)file_remove_tree_at(AT_FDCWD, home);
+	return tap_done();
+}

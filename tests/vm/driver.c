@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* vm-driver WHAT: one check of what `lodge run` has no option for. Exit status 0: it holds. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sandbox/agent.h"
+#include "sandbox/exec.h"
+#include "sandbox/keeper_client.h"
+#include "sandbox/sandbox.h"
+
+enum { QUIET_MS = 700, MOVE_MS = 10000 };
+
+static int fail(const char *what, const struct err *err)
+{
+	printf("%s: %s\n", what, err ? err->msg : "not so");
+	return 1;
+}
+
+/* How much output arrives within this time, at most; stops at the first. */
+static uint64_t growth(struct exec *x, int ms, struct err *err)
+{
+	uint64_t before;
+
+	/* first what was on its way already */
+	while (agent_step(exec_agent(x), 100, err) == 0 && ms == QUIET_MS)
+		if (exec_end(x, EXEC_OUT) == (before = exec_end(x, EXEC_OUT)))
+			break;
+	before = exec_end(x, EXEC_OUT);
+	for (int t = 0; t < ms && exec_end(x, EXEC_OUT) == before; t += 100)
+		(void)agent_step(exec_agent(x), 100, err);
+	return exec_end(x, EXEC_OUT) - before;
+}
+
+/* A frozen sandbox does nothing, and goes on when thawed. */
+static int check_freeze(struct sandbox *sb)
+{
+	struct exec_spec spec = { .text = "while :; do echo tick; sleep 0.1; done" };
+	auto_call(exec_free) struct exec *x = NULL;
+	struct err err = { 0 };
+
+	if (exec_start(sb, &spec, &x, &err) < 0)
+		return fail("start", &err);
+	if (growth(x, MOVE_MS, &err) == 0)
+		return fail("output before the freeze", NULL);
+	if (sandbox_freeze(sb, &err) < 0)
+		return fail("freeze", &err);
+	(void)growth(x, QUIET_MS, &err);
+	if (growth(x, QUIET_MS, &err) != 0)
+		return fail("silence while frozen", NULL);
+	if (sandbox_thaw(sb, &err) < 0)
+		return fail("thaw", &err);
+	return growth(x, MOVE_MS, &err) ? 0 : fail("output after the thaw", NULL);
+}
+
+/* A frozen one can be destroyed: the caller sees that nothing is left of it. */
+static int check_frozen_end(struct sandbox *sb)
+{
+	struct exec_spec spec = { .text = "sleep 777" };
+	auto_call(exec_free) struct exec *x = NULL;
+	struct err err = { 0 };
+
+	if (exec_start(sb, &spec, &x, &err) < 0)
+		return fail("start", &err);
+	return sandbox_freeze(sb, &err) < 0 ? fail("freeze", &err) : 0;
+}
+
+/* Limits of a living sandbox change, and what it uses can be asked for. */
+static int check_limits(struct sandbox *sb)
+{
+	struct exec_spec spec = { .text = "dd if=/dev/zero of=/dev/null bs=64M count=1" };
+	struct limits l = limits_default();
+	struct keeper_stats st = { 0 };
+	struct exec_output out;
+	struct err err = { 0 };
+
+	l.memory_bytes = 256 << 20;
+	if (sandbox_set_limits(sb, &l, &err) < 0 || exec_run(sb, &spec, NULL, 0, &out, &err) < 0)
+		return fail("wide limits", &err);
+	if (out.result.code != 0 || out.result.hits)
+		return fail("64 MiB of 256", NULL);
+	exec_output_fini(&out);
+	l.memory_bytes = 16 << 20;
+	if (sandbox_set_limits(sb, &l, &err) < 0 || exec_run(sb, &spec, NULL, 0, &out, &err) < 0)
+		return fail("narrow limits", &err);
+	if (!(out.result.hits & AGENT_HIT_MEMORY))
+		return fail("64 MiB of 16 are refused", NULL);
+	exec_output_fini(&out);
+	if (sandbox_stats(sb, &st, &err) < 0)
+		return fail("stats", &err);
+	printf("cpu %llu us, memory %llu, oom %llu, pids %llu\n", (unsigned long long)st.cpu_us,
+	       (unsigned long long)st.memory_bytes, (unsigned long long)st.oom_kills,
+	       (unsigned long long)st.pids);
+	return st.cpu_us && st.oom_kills && st.pids ? 0 : fail("stats", NULL);
+}
+
+/* A sandbox made ahead gets the limits of whoever claims it. */
+static int check_pool(struct sandbox *sb)
+{
+	if (sandbox_source(sb) != KEEPER_SOURCE_POOL)
+		return fail("from the pool", NULL);
+	return check_limits(sb);
+}
+
+static const struct {
+	const char *name;
+	int (*check)(struct sandbox *sb);
+	unsigned pool;
+} checks[] = {
+	{ "freeze", check_freeze, 0 },
+	{ "frozen-end", check_frozen_end, 0 },
+	{ "limits", check_limits, 0 },
+	{ "pool", check_pool, 2 },
+};
+
+static int run(int (*check)(struct sandbox *sb), unsigned pool)
+{
+	struct keeper_client_opts opts = { .home = "/var/lib/lodge", .oneshot = true };
+	struct sandbox_spec spec = sandbox_spec_default();
+	auto_call(keeper_client_free) struct keeper_client *k = NULL;
+	auto_call(sandbox_free) struct sandbox *sb = NULL;
+	struct keeper_pool want = { pool, pool, pool };
+	struct keeper_pool_state state;
+	struct err err = { 0 };
+	int r;
+
+	if (keeper_client_spawn(&opts, &k, &err) < 0)
+		return fail("keeper", &err);
+	if (pool && keeper_client_pool(k, want, &state, &err) < 0)
+		return fail("pool", &err);
+	spec.demand = KEEPER_DEMAND_CGROUP;
+	if (sandbox_new(k, &spec, &sb, &err) < 0)
+		return fail("create", &err);
+	r = check(sb);
+	if (sandbox_destroy(sb, &err) < 0)
+		return fail("destroy", &err);
+	return r;
+}
+
+int main(int argc, char **argv)
+{
+	for (size_t i = 0; argc == 2 && i < sizeof(checks) / sizeof(checks[0]); i++)
+		if (strcmp(argv[1], checks[i].name) == 0)
+			return run(checks[i].check, checks[i].pool);
+	fputs("usage: vm-driver freeze|frozen-end|limits|pool\n", stderr);
+	return 2;
+}
