@@ -120,8 +120,12 @@ int size_parse_bytes(const char *what, const char *text, uint64_t *ret, struct e
 int size_parse_ms(const char *what, const char *text, uint64_t *ret, struct err *err)
 {
 	static const struct unit units[] = {
-		{ "", 1000 },	    { "ms", 1 },	  { "s", 1000 },
-		{ "m", 60 * 1000 }, { "h", 3600 * 1000 }, { "d", 24 * 3600 * 1000 },
+		{ "", 1000 },
+		{ "ms", 1 },
+		{ "s", 1000 },
+		{ "m", 60ull * 1000 },
+		{ "h", 3600ull * 1000 },
+		{ "d", 24ull * 3600 * 1000 },
 	};
 
 	return parse(what, text, units, ARRAY_LEN(units), "a time (like 30s or 500ms)", ret, err);

@@ -16,6 +16,11 @@ union control {
 
 int sock_sendv(int fd, const struct iovec *iov, size_t niov, const int *fds, size_t nfds)
 {
+	/* sendmsg() only reads them, but does not say so. */
+	union {
+		const struct iovec *in;
+		struct iovec *out;
+	} parts = { iov };
 	union control control;
 	struct msghdr msg = { .msg_iovlen = niov };
 	struct cmsghdr *c;
@@ -24,7 +29,7 @@ int sock_sendv(int fd, const struct iovec *iov, size_t niov, const int *fds, siz
 
 	if (nfds > SOCK_FDS_MAX || niov > IOV_MAX)
 		return -EINVAL;
-	memcpy(&msg.msg_iov, &iov, sizeof(iov)); /* sendmsg() only reads it */
+	msg.msg_iov = parts.out;
 	if (nfds) {
 		memset(&control, 0, sizeof(control));
 		msg.msg_control = control.bytes;
@@ -47,9 +52,12 @@ int sock_sendv(int fd, const struct iovec *iov, size_t niov, const int *fds, siz
 
 int sock_send(int fd, const void *bytes, size_t len, const int *fds, size_t nfds)
 {
-	struct iovec iov = { .iov_len = len };
+	union {
+		const void *in;
+		void *out;
+	} start = { bytes };
+	struct iovec iov = { .iov_base = start.out, .iov_len = len };
 
-	memcpy(&iov.iov_base, &bytes, sizeof(bytes));
 	return sock_sendv(fd, &iov, 1, fds, nfds);
 }
 

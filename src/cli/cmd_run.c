@@ -63,9 +63,7 @@ static int set_hostname(void *ctx, const char *name, const char *value, struct e
 {
 	char id[KEEPER_ID_SIZE] = { 0 };
 
-	if (strlen(value) < sizeof(id))
-		memcpy(id, value, strlen(value));
-	if (!keeper_id_is_valid(id))
+	if (snprintf(id, sizeof(id), "%s", value) >= (int)sizeof(id) || !keeper_id_is_valid(id))
 		return err_set(err, ERR_INVALID,
 			       "%s: \"%.70s\" is not made of a-z, 0-9, '.', '_', '-'", name, value);
 	((struct run_opts *)ctx)->hostname = value;
@@ -313,7 +311,11 @@ static int begin(struct run_opts *o, struct run *r, char **argv)
 		.hold = !o->json,
 		.pty = o->tty,
 	};
+	uint32_t uid, gid;
 
+	/* a number is the default user of the sandbox already; an ordinary user has no other */
+	if (x.user && template_parse_user(x.user, &uid, &gid, &r->err) > 0)
+		x.user = NULL;
 	r->feed = (o->interactive || o->tty || !isatty(STDIN_FILENO)) && !stdin_is_null();
 	r->collect = o->json;
 	r->tty = o->tty;

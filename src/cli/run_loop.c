@@ -211,7 +211,7 @@ static void fill_poll(struct loop *l, struct pollfd p[NFDS])
 {
 	struct agent *a = exec_agent(l->r->x);
 
-	p[FD_AGENT] = (struct pollfd){ a ? agent_fd(a) : -1, a ? agent_events(a) : 0, 0 };
+	p[FD_AGENT] = (struct pollfd){ a ? agent_fd(a) : -1, (short)(a ? agent_events(a) : 0), 0 };
 	p[FD_KEEPER] = (struct pollfd){ keeper_client_fd(l->r->keeper), POLLIN, 0 };
 	p[FD_SIGNAL] = (struct pollfd){ l->signals, POLLIN, 0 };
 	p[FD_INPUT] = (struct pollfd){ wants_input(l) ? STDIN_FILENO : -1, POLLIN, 0 };

@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -15,6 +17,7 @@
 #include "cli/oci.h"
 #include "cli/opt.h"
 #include "cli/unpack.h"
+#include "sandbox/files.h"
 #include "sandbox/home.h"
 #include "sandbox/keeper_client.h"
 #include "wire/agent.h"
@@ -23,6 +26,8 @@
 #define UNPACK_MEMORY (1ull << 30)
 #define UNPACK_DISK (256ull << 30)
 #define UNPACK_INODES (64ull << 20)
+
+enum { PASSWD_MAX = 1 << 20 };
 
 struct add_opts {
 	struct template t; /* first: limit_opt.h */
@@ -132,21 +137,29 @@ static int spawn_tar(const char *dir, int out, pid_t *ret, struct err *err)
 				     ".",
 				     NULL };
 	posix_spawn_file_actions_t fa;
+	posix_spawnattr_t at;
 	char *args[sizeof(argv) / sizeof(argv[0])];
+	sigset_t pipe_only;
 	int r;
 
 	memcpy(args, argv, sizeof(argv));
-	r = posix_spawn_file_actions_init(&fa);
-	if (r)
-		return err_sys(err, r, "tar");
+	sigemptyset(&pipe_only);
+	sigaddset(&pipe_only, SIGPIPE); /* when unpacking failed it has to go quietly */
+	if (posix_spawn_file_actions_init(&fa) || posix_spawnattr_init(&at))
+		return err_sys(err, ENOMEM, "tar");
 	r = posix_spawn_file_actions_adddup2(&fa, out, STDOUT_FILENO);
 	if (!r)
-		r = posix_spawnp(ret, "tar", &fa, NULL, args, environ);
+		r = posix_spawnattr_setsigdefault(&at, &pipe_only);
+	if (!r)
+		r = posix_spawnattr_setflags(&at, POSIX_SPAWN_SETSIGDEF);
+	if (!r)
+		r = posix_spawnp(ret, "tar", &fa, &at, args, environ);
+	posix_spawnattr_destroy(&at);
 	posix_spawn_file_actions_destroy(&fa);
 	return r ? err_sys(err, r, "tar") : 0;
 }
 
-static int unpack_dir(struct unpack *u, const char *dir, struct err *err)
+static int unpack_dir(struct unpack *u, const char *dir, unsigned flags, struct err *err)
 {
 	auto_close int in = -1, out = -1;
 	int p[2], status = 0, r;
@@ -159,7 +172,7 @@ static int unpack_dir(struct unpack *u, const char *dir, struct err *err)
 	if (spawn_tar(dir, out, &pid, err) < 0)
 		return -1;
 	close(steal_fd(&out));
-	r = unpack_tar(u, in, UNPACK_PLAIN, AGENT_JOB_OWNERS, err);
+	r = unpack_tar(u, in, UNPACK_PLAIN, flags, err);
 	close(steal_fd(&in)); /* a tar that still writes ends by this */
 	waitpid(pid, &status, 0);
 	if (!r && (!WIFEXITED(status) || WEXITSTATUS(status) > 1))
@@ -180,15 +193,21 @@ static int unpack_one(struct unpack *u, struct keeper_client *k, int fd, unsigne
 static int unpack_source(struct unpack *u, struct keeper_client *k, struct source *s,
 			 struct err *err)
 {
+	unsigned features, flags;
+
+	if (keeper_client_features(k, &features, err) < 0)
+		return -1;
+	/* an ordinary user has one id only: everything in the template is its own then */
+	flags = features & KEEPER_HAS_ROOT ? AGENT_JOB_OWNERS : 0;
 	if (s->is_dir && !s->is_oci)
-		return unpack_dir(u, s->path, err);
+		return unpack_dir(u, s->path, flags, err);
 	if (!s->is_oci) {
 		u->total = (uint64_t)s->st.st_size;
-		return unpack_one(u, k, s->fd, AGENT_JOB_OWNERS, err);
+		return unpack_one(u, k, s->fd, flags, err);
 	}
 	u->total = s->image.total;
 	for (size_t i = 0; i < s->image.nlayers; i++)
-		if (unpack_one(u, k, s->image.layers[i], AGENT_JOB_OWNERS | AGENT_JOB_OCI, err) < 0)
+		if (unpack_one(u, k, s->image.layers[i], flags | AGENT_JOB_OCI, err) < 0)
 			return err_ctx(err, "layer %zu", i + 1);
 	return 0;
 }
@@ -213,7 +232,53 @@ static int fill(struct keeper_client *k, struct sandbox *sb, struct source *s, s
 	return r;
 }
 
-static int build(const char *home, const char *name, struct source *s, const struct template *t,
+/* "uid:gid" of a line "name:x:uid:gid:..." */
+static bool find_user(char *passwd, const char *name, char *ret, size_t size)
+{
+	size_t n = strlen(name);
+	char *save = NULL;
+
+	for (char *line = strtok_r(passwd, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		char *uid = strncmp(line, name, n) == 0 && line[n] == ':'
+				    ? strchr(line + n + 1, ':')
+				    : NULL;
+		size_t len = uid ? strspn(uid + 1, "0123456789:") : 0;
+
+		while (len && uid[len] == ':')
+			len--;
+		if (len < 3 || len >= size)
+			continue;
+		snprintf(ret, size, "%.*s", (int)len, uid + 1);
+		return true;
+	}
+	return false;
+}
+
+/* A name becomes a number now: later, in a sandbox of an ordinary user, there is only one user and
+ * its number has to be known before the sandbox is made. */
+static int resolve_user(struct sandbox *sb, struct template *t, struct err *err)
+{
+	char number[64];
+	uint32_t uid, gid;
+	auto_free void *passwd = NULL;
+	size_t len;
+	bool found;
+
+	if (!t->user || template_parse_user(t->user, &uid, &gid, err) != 0)
+		return 0;
+	if (files_read(sb, NULL, "/etc/passwd", PASSWD_MAX, &passwd, &len, err) < 0)
+		return err_ctx(err, "user %s", t->user);
+	found = find_user(passwd, t->user, number, sizeof(number));
+	if (!found || template_parse_user(number, &uid, &gid, err) <= 0)
+		return err_set(err, ERR_NOT_FOUND, "user %.60s: not in its /etc/passwd", t->user);
+	if ((!uid || !gid) && t->class != KEEPER_CLASS_ROOT)
+		return err_set(err, ERR_INVALID, "user %.60s is root: that needs --root", t->user);
+	free(t->user);
+	t->user = strdup(number);
+	return t->user ? 0 : err_sys(err, ENOMEM, "user");
+}
+
+static int build(const char *home, const char *name, struct source *s, struct template *t,
 		 struct err *err)
 {
 	auto_call(keeper_client_free) struct keeper_client *k = NULL;
@@ -223,7 +288,7 @@ static int build(const char *home, const char *name, struct source *s, const str
 
 	if (keeper_client_spawn(&how, &k, err) < 0 || new_empty(k, &sb, err) < 0)
 		return -1;
-	if (fill(k, sb, s, err) < 0)
+	if (fill(k, sb, s, err) < 0 || resolve_user(sb, t, err) < 0)
 		return err_ctx(err, "%s", s->path);
 	/* files without a template.json are what an interrupted add or rm left */
 	template_add_drop(k, name, &ignored);

@@ -218,7 +218,7 @@ static struct pollfd watch_agent(struct exec *x)
 {
 	struct agent *a = x ? exec_agent(x) : NULL;
 
-	return (struct pollfd){ a ? agent_fd(a) : -1, a ? agent_events(a) : 0, 0 };
+	return (struct pollfd){ a ? agent_fd(a) : -1, (short)(a ? agent_events(a) : 0), 0 };
 }
 
 static int one_round(struct flow *f, struct err *err)

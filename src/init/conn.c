@@ -61,7 +61,7 @@ static void stop_listening(bool come_back)
 	if (listening)
 		loop_del(BOOT_FD_LISTEN);
 	listening = false;
-	listen_again_us = come_back ? init_now_us() + 100 * 1000 : 0;
+	listen_again_us = come_back ? init_now_us() + 100 * 1000ull : 0;
 }
 
 /* A process that this namespace can see is a guest, and no guest has business here. */
@@ -150,9 +150,9 @@ void conn_wake(uint8_t n)
 
 void conn_wake_mask(uint16_t mask)
 {
-	for (uint8_t i = 0; i < AGENT_CONNS_MAX; i++) {
+	for (int i = 0; i < AGENT_CONNS_MAX; i++) {
 		if (mask & (1u << i))
-			conn_wake(i);
+			conn_wake((uint8_t)i);
 	}
 }
 

@@ -32,15 +32,9 @@ static bool disk_is_full(const char *cwd)
 
 static void note_hits(struct rec *r)
 {
-	uint64_t oom = leaf_counter(&r->leaf, "memory.events", "oom_kill"), pids = 0;
-
-	if (oom == UINT64_MAX && init_binding.oom)
-		oom = leaf_fd_counter(BOOT_FD_OOM, "oom_kill");
-	if (oom != UINT64_MAX && oom > r->oom_before)
+	if (leaf_oom_kills(&r->leaf) > r->oom_before)
 		r->exit.hits |= AGENT_HIT_MEMORY;
-	if (init_binding.pids)
-		pids = leaf_fd_counter(BOOT_FD_PIDS, "max");
-	if (pids != UINT64_MAX && pids > r->pids_before)
+	if (leaf_forks_refused() > r->pids_before)
 		r->exit.hits |= AGENT_HIT_PIDS;
 	if (r->exit.signal == SIGXFSZ)
 		r->exit.hits |= AGENT_HIT_FILE;
@@ -78,7 +72,7 @@ void exec_output_moved(struct rec *r)
 		/* A reader that is attached and slow may keep this open; a pipe that is held by
 		 * a survivor may not. */
 		if (!pump_owes_nothing(r)) {
-			r->grace_us = now + INIT_GRACE_MS * 1000;
+			r->grace_us = now + INIT_GRACE_MS * 1000ull;
 			return;
 		}
 	}
@@ -102,7 +96,7 @@ static void ended(struct rec *r, int status, uint64_t cpu_us, uint64_t rss_bytes
 	input_close(r);
 	pump_note_owed(r);
 	pump_drain(r);
-	r->grace_us = init_now_us() + INIT_GRACE_MS * 1000;
+	r->grace_us = init_now_us() + INIT_GRACE_MS * 1000ull;
 	exec_output_moved(r);
 }
 

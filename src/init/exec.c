@@ -53,22 +53,6 @@ int exec_launch(struct rec *r, char leaf_prefix, struct spawn *s, struct err *er
 	return r->pid < 0 ? spawn_explain(s, err) : 0;
 }
 
-static uint64_t counter_oom(const struct rec *r)
-{
-	uint64_t v = leaf_counter(&r->leaf, "memory.events", "oom_kill");
-
-	if (v == UINT64_MAX && init_binding.oom)
-		v = leaf_fd_counter(BOOT_FD_OOM, "oom_kill");
-	return v == UINT64_MAX ? 0 : v;
-}
-
-static uint64_t counter_pids(void)
-{
-	uint64_t v = init_binding.pids ? leaf_fd_counter(BOOT_FD_PIDS, "max") : 0;
-
-	return v == UINT64_MAX ? 0 : v;
-}
-
 void exec_begin(struct rec *r, uint32_t timeout_ms)
 {
 	struct timespec ts;
@@ -78,8 +62,8 @@ void exec_begin(struct rec *r, uint32_t timeout_ms)
 	r->started_us = init_now_us();
 	if (timeout_ms)
 		r->deadline_us = r->started_us + (uint64_t)timeout_ms * 1000;
-	r->oom_before = counter_oom(r);
-	r->pids_before = counter_pids();
+	r->oom_before = leaf_oom_kills(&r->leaf);
+	r->pids_before = leaf_forks_refused();
 	for (int i = 0; i < 2; i++)
 		pump_watch(r, i);
 	if (r->shim_fd >= 0)
@@ -176,13 +160,36 @@ int exec_start(uint8_t conn, const void *msg, size_t len, int *fds, size_t nfds,
 	return 0;
 }
 
+static bool is_ours(pid_t pid)
+{
+	for (uint32_t i = 0; i < table_end(); i++) {
+		struct rec *r = table_at(i);
+
+		if (r && ((r->shimmed && !r->shim_gone && r->shim == pid) ||
+			  (r->state == REC_RUNNING && r->pid == pid)))
+			return true;
+	}
+	return arm_is(pid);
+}
+
 static int signal_tree(struct rec *r, int signo)
 {
+	int n;
+
 	if (r->leaf.name[0])
 		return leaf_signal(&r->leaf, signo);
 	if (!r->shimmed || r->shim_gone)
 		return 0;
-	return tree_signal(r->shim, signo);
+	n = tree_signal(r->shim, signo);
+	if (n != 0)
+		return n;
+	/* Nothing to be seen, and yet the shim still waits for somebody. A worker of ours is as
+	 * invisible as it is unable to have children. */
+	if (r->state == REC_RUNNING)
+		return kill(r->pid, signo) < 0 ? -errno : 1;
+	if (signo == SIGKILL)
+		tree_kill_hidden(is_ours);
+	return 0;
 }
 
 int exec_signal(struct rec *r, int signo, uint32_t scope, struct err *err)
@@ -225,7 +232,16 @@ static void deadline(struct rec *r, uint64_t now)
 	 * was moved. The group's leader at least is known. */
 	if (r->state == REC_RUNNING)
 		kill(r->pid, SIGKILL);
-	r->deadline_us = now + 200 * 1000;
+	r->deadline_us = ++r->kills < INIT_KILLS_MAX ? now + 200 * 1000ull : 0;
+}
+
+/* Timed out is a command until all it started is gone, which without a cgroup takes looking. */
+static bool has_deadline(const struct rec *r)
+{
+	if (!r->deadline_us)
+		return false;
+	return r->state == REC_RUNNING ||
+	       ((r->exit.hits & AGENT_HIT_TIME) && r->shimmed && !r->shim_gone);
 }
 
 void exec_timers(uint64_t now)
@@ -235,7 +251,7 @@ void exec_timers(uint64_t now)
 
 		if (!r)
 			continue;
-		if (r->state == REC_RUNNING && r->deadline_us && now >= r->deadline_us)
+		if (has_deadline(r) && now >= r->deadline_us)
 			deadline(r, now);
 		if (r->state == REC_ENDING && now >= r->grace_us)
 			exec_output_moved(r);
@@ -251,7 +267,7 @@ uint64_t exec_next_timer(void)
 
 		if (!r)
 			continue;
-		if (r->state == REC_RUNNING && r->deadline_us && r->deadline_us < next)
+		if (has_deadline(r) && r->deadline_us < next)
 			next = r->deadline_us;
 		if (r->state == REC_ENDING && r->grace_us < next)
 			next = r->grace_us;

@@ -48,7 +48,6 @@ static int fail(struct err *err, int error, const char *path, const char *kind)
 static int op_open(struct op *o, struct err *err)
 {
 	const uint32_t f = o->m.flags;
-	auto_close int dir = -1;
 	struct where w;
 	const char *kind;
 	int flags, fd;
@@ -62,7 +61,7 @@ static int op_open(struct op *o, struct err *err)
 
 		if (r < 0)
 			return fail(err, -r, o->path, NULL);
-		dir = w.dir;
+		close(w.dir);
 	}
 	fd = path_open_file(o->base, o->path, flags, o->m.mode ? o->m.mode : 0644, &kind);
 	if (fd < 0)

@@ -20,6 +20,7 @@ enum {
 	INIT_GRACE_MS = 100, /* for output that comes after the end of the command */
 	INIT_STUCK_MS = 30 * 1000, /* a peer that takes nothing for so long is given up */
 	INIT_EXEC_WAIT_MS = 2000, /* a child that was not replaced by its program by then */
+	INIT_KILLS_MAX = 50, /* of what is left of a command that timed out */
 	INIT_TEMPS_MAX = 64,
 };
 

@@ -62,7 +62,6 @@ static void worker_main(void *arg)
 static int launch(struct rec *r, const struct user *u, int fd, struct err *err)
 {
 	auto_close int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	auto_close int error_end = -1;
 	struct spawn s = {
 		.cred = &u->cred,
 		.cwd = "",
@@ -73,13 +72,15 @@ static int launch(struct rec *r, const struct user *u, int fd, struct err *err)
 		.arg = &job,
 		.keep = { fd, -1 },
 	};
-	int p[2];
+	int p[2], ret;
 
 	if (null < 0 || pipe2(p, O_CLOEXEC | O_NONBLOCK) < 0)
 		return err_sys(err, errno, "descriptors of a job");
 	r->error_fd = p[0];
-	error_end = s.keep[1] = p[1];
-	return exec_launch(r, 'x', &s, err);
+	s.keep[1] = p[1];
+	ret = exec_launch(r, 'x', &s, err);
+	close(p[1]);
+	return ret;
 }
 
 int job_start(uint8_t conn, const void *msg, size_t len, int fd, struct agent_started *ret,

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "base/file.h"
 #include "init/init.h"
 
 enum { DROPPED_MAX = 1024 };
@@ -34,7 +35,10 @@ int leaf_make(struct leaf *l, char prefix, uint64_t id, struct err *err)
 	if (fd < 0) {
 		err_sys(err, errno, "cgroup %s", l->name);
 		leaf_drop(l);
+		return -1;
 	}
+	/* Where memory is counted here: a command without one of its processes is no command. */
+	file_printf_at(fd, "memory.oom.group", "1");
 	return fd;
 }
 
@@ -62,7 +66,7 @@ static uint64_t find_counter(const char *text, const char *name)
 	return UINT64_MAX;
 }
 
-uint64_t leaf_fd_counter(int fd, const char *name)
+static uint64_t fd_counter(int fd, const char *name)
 {
 	char text[2048];
 	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
@@ -77,7 +81,23 @@ uint64_t leaf_counter(const struct leaf *l, const char *file, const char *name)
 {
 	auto_close int fd = open_in(l, file, O_RDONLY);
 
-	return fd < 0 ? UINT64_MAX : leaf_fd_counter(fd, name);
+	return fd < 0 ? UINT64_MAX : fd_counter(fd, name);
+}
+
+uint64_t leaf_oom_kills(const struct leaf *l)
+{
+	uint64_t v = leaf_counter(l, "memory.events", "oom_kill");
+
+	if (v == UINT64_MAX && init_binding.oom)
+		v = fd_counter(BOOT_FD_OOM, "oom_kill");
+	return v == UINT64_MAX ? 0 : v;
+}
+
+uint64_t leaf_forks_refused(void)
+{
+	uint64_t v = init_binding.pids ? fd_counter(BOOT_FD_PIDS, "max") : 0;
+
+	return v == UINT64_MAX ? 0 : v;
 }
 
 bool leaf_is_populated(const struct leaf *l)

@@ -26,7 +26,9 @@ void leaf_sweep(void);
 /* Keeps it, for signals to those left, while there are any. */
 void leaf_drop_if_empty(struct leaf *l);
 
-/* The same for a file that is already open at a fixed place. */
-uint64_t leaf_fd_counter(int fd, const char *name);
+/* Processes the kernel has killed for want of memory, by the nearest counter there is, and forks
+ * it has refused; 0 where nobody counts. */
+uint64_t leaf_oom_kills(const struct leaf *l);
+uint64_t leaf_forks_refused(void);
 
 #endif

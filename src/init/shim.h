@@ -25,5 +25,8 @@ int shim_read(int fd, struct shim_report *ret);
 int tree_signal(pid_t root, int signo);
 /* SIGKILL to our own children that nobody knows, and to what is below them. */
 void tree_kill_strays(bool (*is_known)(pid_t pid));
+/* SIGKILL to everything that is there but cannot be seen: the last means when a tree is not gone
+ * although all of it that can be seen is. */
+void tree_kill_hidden(bool (*is_ours)(pid_t pid));
 
 #endif

@@ -330,7 +330,7 @@ static long clone_sharing(struct spawn *s)
 /* Until the child has let go of the shared memory, by its program or by its end. */
 static bool wait_released(pid_t pid, int limit_ms)
 {
-	const struct timespec slice = { .tv_nsec = 20 * 1000 * 1000 };
+	const struct timespec slice = { .tv_nsec = 20000000L };
 	siginfo_t info;
 	int tid;
 

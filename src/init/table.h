@@ -39,7 +39,7 @@ struct rec {
 	uint64_t id;
 	uint8_t state;
 	bool job, shimmed, shim_gone;
-	bool killed_by_time;
+	uint8_t kills; /* how often its tree was killed */
 	uint32_t flags;
 	pid_t pid, shim;
 	int shim_fd; /* where the shim reports */

@@ -144,7 +144,7 @@ static int parse_header(const struct tar_header *h, struct tar_entry *e, struct 
 	e->gid = (uint32_t)gid;
 	e->mtime = (int64_t)mtime;
 	e->mtime_ns = 0;
-	e->type = h->type ? h->type : '0';
+	e->type = (char)(h->type ? h->type : '0');
 	e->extra_len = 0;
 	/* GNU's own form has other things where ustar has the prefix. */
 	if (!memcmp(h->magic, "ustar\0", 6) && h->prefix[0]) {
@@ -157,7 +157,7 @@ static int parse_header(const struct tar_header *h, struct tar_entry *e, struct 
 	/* Before ustar a directory was a file whose name ends so. */
 	n = strlen(e->path);
 	if (e->type == '7' || e->type == '0')
-		e->type = n && e->path[n - 1] == '/' ? '5' : '0';
+		e->type = (char)(n && e->path[n - 1] == '/' ? '5' : '0');
 	return 0;
 }
 

@@ -18,11 +18,11 @@
 enum { LINKS_MAX = 16 };
 
 struct temp {
+	uint64_t token;
+	int dir, fd;
 	bool used, noreplace;
 	bool can_sync; /* the directory is open for reading, not as a mere place */
 	uint8_t conn;
-	uint64_t token;
-	int dir, fd;
 	struct cred cred;
 	char name[NAME_MAX + 1];
 	char hidden[32];

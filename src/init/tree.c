@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/auto.h"
@@ -39,7 +40,6 @@ static bool read_parent(int proc, pid_t pid, pid_t *ret)
 	char path[32], text[512], *at, state;
 	auto_close int fd = -1;
 	ssize_t n;
-	int parent;
 
 	snprintf(path, sizeof(path), "%d/stat", (int)pid);
 	fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
@@ -50,9 +50,10 @@ static bool read_parent(int proc, pid_t pid, pid_t *ret)
 		return false;
 	text[n] = 0;
 	at = strrchr(text, ')'); /* the name before it may hold anything */
-	if (!at || sscanf(at + 1, " %c %d", &state, &parent) != 2)
+	if (!at || strlen(at) < 5)
 		return false;
-	*ret = parent;
+	state = at[2];
+	*ret = (pid_t)strtol(at + 4, NULL, 10);
 	return state != 'Z' && state != 'X';
 }
 
@@ -60,7 +61,9 @@ static void add_entries(int proc, struct list *l, char *buf, long n)
 {
 	for (long at = 0; at < n;) {
 		struct dirent64 *d = (struct dirent64 *)(void *)(buf + at);
-		pid_t pid = d->name[0] >= '1' && d->name[0] <= '9' ? (pid_t)atoi(d->name) : 0;
+		pid_t pid = d->name[0] >= '1' && d->name[0] <= '9'
+				    ? (pid_t)strtol(d->name, NULL, 10)
+				    : 0;
 
 		at += d->reclen;
 		if (pid <= 1 || l->n == PIDS_MAX || pid == getpid())
@@ -177,6 +180,50 @@ void tree_kill_strays(bool (*is_known)(pid_t pid))
 		return;
 	stop_and_kill(l, 0, is_known);
 	munmap(l, sizeof(*l));
+}
+
+static long pid_max(void)
+{
+	auto_close int fd = open("/proc/sys/kernel/pid_max", O_RDONLY | O_CLOEXEC);
+	char text[32];
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+	if (n <= 0)
+		return 32768;
+	text[n] = 0;
+	return strtol(text, NULL, 10);
+}
+
+/* Numbers are given out in order: none is above a new one, unless they began again. */
+static long highest_pid(void)
+{
+	static pid_t highest;
+	pid_t probe = spawn_fork(-1);
+
+	if (probe == 0)
+		_exit(0);
+	if (probe < 0)
+		return pid_max();
+	waitpid(probe, NULL, 0);
+	if (probe < highest)
+		return pid_max();
+	return highest = probe;
+}
+
+/* Under hidepid a process that made itself undumpable is in no listing, but its number is. */
+void tree_kill_hidden(bool (*is_ours)(pid_t pid))
+{
+	auto_close int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	long limit = highest_pid();
+	char path[32];
+
+	for (pid_t pid = 2; pid <= limit && proc >= 0; pid++) {
+		if (kill(pid, 0) < 0 && errno == ESRCH)
+			continue;
+		snprintf(path, sizeof(path), "%d/stat", (int)pid);
+		if (pid != getpid() && !is_ours(pid) && faccessat(proc, path, F_OK, 0) < 0)
+			kill(pid, SIGKILL);
+	}
 }
 
 int tree_signal(pid_t root, int signo)

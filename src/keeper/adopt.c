@@ -107,7 +107,8 @@ static bool sweep_state(struct keeper *k, int state)
 		dead.trash_count = 1;
 		for (int i = 0; i < SWEEP_TRIES && !(done = keeper_empty_trash(&dead)); i++)
 			usleep(SWEEP_WAIT_US);
-		cgroup_each(&dead.cgroups, drop_stray_group, &dead);
+		if (done)
+			cgroup_each(&dead.cgroups, drop_stray_group, &dead);
 		cgroup_host_fini(&dead.cgroups);
 	}
 	if (dead.boxes >= 0)

@@ -22,6 +22,7 @@
 
 #include "base/auto.h"
 #include "base/file.h"
+#include "runtime/sys.h"
 
 #ifndef LODGE_VERSION
 #define LODGE_VERSION "0.1.0"
@@ -154,7 +155,10 @@ static int seal_init(struct keeper *k, struct err *err)
 	if (access(path, R_OK) < 0)
 		snprintf(path, sizeof(path), "%s/lodge-init", LODGE_LIBEXECDIR);
 	k->spawn.init = spawn_seal_init(path, err);
-	return k->spawn.init < 0 ? -1 : 0;
+	if (k->spawn.init < 0)
+		return -1;
+	k->spawn.self = sys_pidfd_open(getpid());
+	return k->spawn.self < 0 ? err_sys(err, errno, "pidfd_open") : 0;
 }
 
 static int open_scratch(struct keeper *k, struct err *err)

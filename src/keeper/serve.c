@@ -8,11 +8,14 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/array.h"
 #include "base/auto.h"
+#include "base/hook.h"
 #include "base/sock.h"
 
 enum {
@@ -154,22 +157,34 @@ static int do_seal(struct keeper *k, struct exchange *x, struct err *err)
 		keeper_reap();
 		usleep(1000);
 	}
+	if (box_is_alive(b))
+		return err_set(err, ERR_TIMEOUT, "sandbox %s does not end", b->id);
+	hook_crash("seal:ended");
 	if (store_rename(&k->store, from, to, err) < 0)
 		return -1;
+	hook_crash("seal:renamed");
 	return keeper_destroy(k, b, err);
 }
 
+/* Its files go the way of a sandbox's: out of sight at once, known to the next start if we die. */
 static int do_drop_template(struct keeper *k, struct exchange *x, struct err *err)
 {
-	char entry[KEEPER_ID_SIZE + 4], gone[KEEPER_ID_SIZE + 8];
+	char from[KEEPER_ID_SIZE + 4], to[KEEPER_ID_SIZE], *id = to + strlen("s-");
+	uint64_t r = 0;
 
-	snprintf(entry, sizeof(entry), "t-%s", x->req->template);
-	snprintf(gone, sizeof(gone), "gone-%s", x->req->template);
-	if (store_rename(&k->store, entry, gone, err) < 0 && err->sys != EEXIST)
+	(void)getrandom(&r, sizeof(r), 0);
+	snprintf(from, sizeof(from), "t-%s", x->req->template);
+	snprintf(to, sizeof(to), "s-t.%016llx", (unsigned long long)r);
+	if (mkdirat(k->trash, id, 0700) < 0)
+		return err_sys(err, errno, "trash");
+	k->trash_count++;
+	hook_crash("drop:noted");
+	if (store_rename(&k->store, from, to, err) < 0)
 		return err->sys == ENOENT ? err_set(err, ERR_NOT_FOUND, "unknown template '%s'",
 						    x->req->template) :
 					    -1;
-	return store_drop(&k->store, gone, err);
+	hook_crash("drop:renamed");
+	return 0;
 }
 
 typedef int op_fn(struct keeper *k, struct exchange *x, struct err *err);

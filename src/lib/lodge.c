@@ -177,10 +177,13 @@ PUBLIC int lodge_exec(struct lodge_sandbox *sb, const struct lodge_command *cmd,
 			       .user = cmd->user ? cmd->user : sb->t.user,
 			       .timeout_ms = cmd->timeout_ms,
 			       .log_bytes = cmd->output_bytes };
-	struct exec_output o;
+	struct exec_output o = { 0 };
 	struct template env;
+	uint32_t uid, gid;
 	int r = merged_env(sb, cmd->env, &env);
 
+	if (!cmd->user && x.user && template_parse_user(x.user, &uid, &gid, &last) > 0)
+		x.user = NULL; /* the default user of the sandbox already */
 	x.env = (const char *const *)env.env;
 	if (!r)
 		r = exec_run(sb->sb, &x, cmd->input, cmd->input_len, &o, &last);

@@ -47,14 +47,10 @@ static int apply(int dir, const struct setting *s, size_t count, struct err *err
 
 static int set_v2(int dir, const struct limits *l, struct err *err)
 {
-	auto_close int cmd = open_dir(dir, "cmd");
 	struct setting cpu_pids[] = { { "cpu.weight", "", false },
 				      { "cpu.max", "", false },
 				      { "pids.max", "", false } };
-	struct setting memory[] = { { "memory.max", "", false }, { "memory.swap.max", "0", true } };
 
-	if (cmd < 0)
-		return err_sys(err, errno, "cmd");
 	snprintf(cpu_pids[0].value, 48, "%u", l->cpu_weight);
 	if (l->cpu_milli)
 		snprintf(cpu_pids[1].value, 48, "%" PRIu64 " %d",
@@ -62,9 +58,17 @@ static int set_v2(int dir, const struct limits *l, struct err *err)
 	else
 		snprintf(cpu_pids[1].value, 48, "max %d", CPU_PERIOD_US);
 	snprintf(cpu_pids[2].value, 48, "%u", l->pids + OWN_PIDS);
+	return apply(dir, cpu_pids, ARRAY_LEN(cpu_pids), err);
+}
+
+static int set_v2_memory(int dir, const struct limits *l, struct err *err)
+{
+	auto_close int cmd = open_dir(dir, "cmd");
+	struct setting memory[] = { { "memory.max", "", false }, { "memory.swap.max", "0", true } };
+
+	if (cmd < 0)
+		return err_sys(err, errno, "cmd");
 	snprintf(memory[0].value, 48, "%" PRIu64, l->memory_bytes);
-	if (apply(dir, cpu_pids, ARRAY_LEN(cpu_pids), err) < 0)
-		return -1;
 	return apply(cmd, memory, ARRAY_LEN(memory), err);
 }
 
@@ -140,9 +144,6 @@ static int make_v2(struct cgroup_host *h, const char *id, const struct limits *l
 	}
 	if (mkdirat(f->dir, "init", 0755) < 0 || mkdirat(f->dir, "cmd", 0755) < 0)
 		return err_sys(err, errno, "cgroup2 mkdir");
-	if (file_printf_at(f->dir, "cgroup.subtree_control", "+cpu +memory +pids") < 0 ||
-	    file_printf_at(f->dir, "cmd/cgroup.subtree_control", "+memory") < 0)
-		return err_sys(err, errno, "cgroup.subtree_control");
 	{
 		auto_close int cmd = open_dir(f->dir, "cmd");
 
@@ -152,11 +153,30 @@ static int make_v2(struct cgroup_host *h, const char *id, const struct limits *l
 		f->leaves = sys_open_tree(cmd, "", SYS_OPEN_TREE_CLONE | AT_EMPTY_PATH);
 	}
 	f->init = openat(f->dir, "init/cgroup.procs", O_WRONLY | O_CLOEXEC);
-	f->oom = openat(f->dir, "cmd/memory.events", O_RDONLY | O_CLOEXEC);
 	f->pids_events = openat(f->dir, "pids.events", O_RDONLY | O_CLOEXEC);
-	if (f->leaves < 0 || f->init < 0 || f->oom < 0 || f->pids_events < 0)
+	if (f->leaves < 0 || f->init < 0 || f->pids_events < 0)
 		return err_sys(err, errno, "cgroup2 files");
 	return set_v2(f->dir, l, err);
+}
+
+int cgroup_settle(struct cgroup_fds *f, const struct limits *l, struct err *err)
+{
+	static const char *const steps[] = { "cgroup.subtree_control", "cmd/cgroup.subtree_control" };
+
+	if (f->init < 0)
+		return 0;
+	if (write(f->init, "0", 1) < 0)
+		return err_sys(err, errno, "cgroup init");
+	for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+		int r = file_printf_at(f->dir, steps[i], "+memory");
+
+		if (r < 0)
+			return err_sys(err, -r, "%s", steps[i]);
+	}
+	f->oom = openat(f->dir, "cmd/memory.events", O_RDONLY | O_CLOEXEC);
+	if (f->oom < 0)
+		return err_sys(err, errno, "memory.events");
+	return set_v2_memory(f->dir, l, err);
 }
 
 static int make_v1(struct cgroup_host *h, int which, const char *id, const struct limits *l,
@@ -212,7 +232,9 @@ int cgroup_set_limits(struct cgroup_host *h, const char *id, const struct limits
 	if (h->v2_limits) {
 		auto_close int dir = open_dir(h->v2, id);
 
-		return dir < 0 ? err_sys(err, errno, "cgroup") : set_v2(dir, l, err);
+		if (dir < 0)
+			return err_sys(err, errno, "cgroup");
+		return set_v2(dir, l, err) < 0 ? -1 : set_v2_memory(dir, l, err);
 	}
 	for (int i = 0; i < CGROUP_V1_COUNT; i++) {
 		auto_close int dir = h->v1[i] < 0 ? -1 : open_dir(h->v1[i], id);

@@ -42,8 +42,7 @@ uint32_t cgroup_features(const struct cgroup_host *h); /* KEEPER_HAS_* bits */
 struct cgroup_fds {
 	int dir;      /* v2: where the child is cloned into */
 	int leaves;   /* v2: a detached mount of the directory that holds the commands' leaves */
-	int init;     /* v2 with controllers: cgroup.procs of init/, to move to after the cgroup
-			 namespace is made */
+	int init;     /* v2 with controllers: cgroup.procs of init/, see cgroup_settle() */
 	int tasks[CGROUP_V1_COUNT]; /* v1 `tasks` of the sandbox's groups */
 	int memory_out;		    /* v1 memory `tasks` of lodge-I: where lodge-init itself lives */
 	int oom, pids_events;
@@ -54,6 +53,11 @@ struct cgroup_fds {
 int cgroup_make(struct cgroup_host *h, const char *id, const struct limits *limits, uid_t owner,
 		struct cgroup_fds *ret, struct err *err);
 void cgroup_fds_close(struct cgroup_fds *fds);
+/* For the new process itself, on its own copy of the descriptors, when it has its cgroup namespace:
+ * v2 lets a group hand controllers down only while no process is in it, and the namespace begins at
+ * the group one is in. So it is born in ID, moves down to init/, and only then cmd/ gets its memory
+ * limit and *f its `oom`. Elsewhere there is nothing to do. */
+int cgroup_settle(struct cgroup_fds *f, const struct limits *limits, struct err *err);
 
 int cgroup_set_limits(struct cgroup_host *h, const char *id, const struct limits *l, struct err *err);
 int cgroup_freeze(struct cgroup_host *h, const char *id, bool frozen, struct err *err);

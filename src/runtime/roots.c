@@ -59,12 +59,14 @@ static int add_host(const struct roots *r, const struct kit *kit, struct rootfs 
 	return 0;
 }
 
-/* The keeper's working directory is the base tree. */
-static int add_empty(const struct roots *r, const struct kit *kit, struct rootfs *root, struct err *err)
+/* The keeper's working directory is the base tree: a tmpfs, which cannot be mapped before Linux 6.3.
+ * With nothing in it, it need not be. */
+static int add_empty(const struct roots *r, struct rootfs *root, struct err *err)
 {
 	auto_close int dir = open("empty", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	const struct kit unmapped = { .userns = -1 };
 
-	return dir < 0 ? err_sys(err, errno, "empty layer") : add_lower(r, dir, kit, root, err);
+	return dir < 0 ? err_sys(err, errno, "empty layer") : add_lower(r, dir, &unmapped, root, err);
 }
 
 static int add_template(const struct roots *r, const char *name, const struct kit *kit,
@@ -163,7 +165,7 @@ int roots_prepare(const struct roots *r, const struct keeper_create *c, const in
 	if (strcmp(c->template, "host") == 0)
 		res = add_host(r, kit, &root, err);
 	else if (strcmp(c->template, "empty") == 0)
-		res = add_empty(r, kit, &root, err);
+		res = add_empty(r, &root, err);
 	else
 		res = add_template(r, c->template, kit, &root, err);
 	if (res < 0 || add_binds(r, c, dirs, kit, &root, err) < 0)

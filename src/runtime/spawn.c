@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -68,7 +69,7 @@ static int write_zero(int fd)
 /* Joins the v1 groups (in v2 it was born in its own), so that the cgroup namespace made next shows
  * them as the root, then leaves the limited memory again: PID 1 must not be the OOM killer's prey.
  * Writing "0" to `tasks` moves only the writer and takes no lock that others wait for. */
-static void child_cgroup(const struct cgroup_fds *cg)
+static void child_cgroup(struct cgroup_fds *cg, const struct limits *limits)
 {
 	at("cgroup");
 	for (int i = 0; i < CGROUP_V1_COUNT; i++)
@@ -76,7 +77,7 @@ static void child_cgroup(const struct cgroup_fds *cg)
 	if (!hook_weak("cgroupns"))
 		check(unshare(CLONE_NEWCGROUP) < 0 ? -errno : 0);
 	check(write_zero(cg->memory_out));
-	check(write_zero(cg->init));
+	check_err(cgroup_settle(cg, limits, &child.err));
 }
 
 static void child_tree(const struct spawn_args *a)
@@ -103,6 +104,16 @@ static void child_confine(const struct spawn_args *a)
 	check(confine_caps(a->root_class, a->host->rootless));
 }
 
+/* Until the keeper has told it whose it is, it dies with the keeper: nothing unrecorded lives. One
+ * that was killed before this line sends no signal any more, and getppid() is 0 for a PID 1. */
+static void child_die_with(int keeper)
+{
+	struct pollfd p = { .fd = keeper, .events = POLLIN };
+
+	check(prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 ? -errno : 0);
+	check(poll(&p, 1, 0) != 0 ? -ESRCH : 0);
+}
+
 static void child_signals(void)
 {
 	struct sigaction dfl = { .sa_handler = SIG_DFL };
@@ -116,6 +127,7 @@ static void child_signals(void)
 
 static _Noreturn void child_main(const struct spawn_args *a)
 {
+	struct cgroup_fds cg = *a->cgroup; /* the memory is the keeper's, new descriptors are not */
 	int fds[BOOT_FD_END - BOOT_FD_LISTEN + 1] = {
 		a->listener,	a->cgroup->leaves,	a->cgroup->tasks[CGROUP_MEMORY],
 		a->cgroup->oom, a->cgroup->pids_events, a->kit->lock,
@@ -131,26 +143,35 @@ static _Noreturn void child_main(const struct spawn_args *a)
 		(void)setsid();
 	at("network namespace");
 	check(a->kit->netns >= 0 && setns(a->kit->netns, CLONE_NEWNET) < 0 ? -errno : 0);
-	child_cgroup(a->cgroup);
-	if (!hook_weak("timens")) /* joined at exec, since Linux 6.1 */
-		check(unshare(CLONE_NEWTIME_) < 0 && errno != EINVAL ? -errno : 0);
+	child_cgroup(&cg, a->limits);
+	fds[BOOT_FD_OOM - BOOT_FD_LISTEN] = cg.oom;
 	child_tree(a);
 	child_signals();
 	umask(022);
 	child_confine(a);
+	child_die_with(a->host->self);
 	at("descriptors");
 	check(confine_fds(fds, BOOT_FD_END - BOOT_FD_LISTEN + 1, null));
 	if (!hook_weak("closefds"))
 		check(sys_close_range(BOOT_FD_END + 1, ~0u, 0) < 0 ? -errno : 0);
 	(void)fcntl(BOOT_FD_END, F_SETFD, FD_CLOEXEC);
-	/* until the keeper has told it whose it is, it dies with the keeper: nothing unrecorded lives */
-	check(prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 ? -errno : 0);
 	at("exec");
 	syscall(SYS_execveat, BOOT_FD_END, "", argv, hook_env(), AT_EMPTY_PATH);
 	check(-errno);
 	child_fail();
 }
 
+static bool has_time_namespaces(void)
+{
+	static int has = -1;
+
+	if (has < 0)
+		has = access("/proc/self/ns/time", F_OK) == 0;
+	return has;
+}
+
+/* The time namespace at birth, like the others: one that is unshared is entered by exec only since
+ * Linux 6.2, and who has not entered may not share memory with a child, which lodge-init does. */
 static uint64_t namespaces(void)
 {
 	uint64_t flags = CLONE_NEWNS;
@@ -158,6 +179,7 @@ static uint64_t namespaces(void)
 	flags |= hook_weak("pidns") ? 0 : CLONE_NEWPID;
 	flags |= hook_weak("ipcns") ? 0 : CLONE_NEWIPC;
 	flags |= hook_weak("utsns") ? 0 : CLONE_NEWUTS;
+	flags |= hook_weak("timens") || !has_time_namespaces() ? 0 : CLONE_NEWTIME_;
 	return flags;
 }
 

@@ -16,6 +16,7 @@
 struct spawn_host {
 	struct seccomp_prog filter[2]; /* by class */
 	int init;		       /* sealed memfd of lodge-init */
+	int self;		       /* pidfd of the keeper */
 	bool rootless;
 };
 

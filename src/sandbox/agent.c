@@ -535,7 +535,7 @@ int agent_call(struct agent *a, enum agent_type type, const struct agent_part *p
 		agent_cancel(a, &c);
 		return -1;
 	}
-	if (c.err.code) {
+	if (!c.ans.msg) {
 		*err = c.err;
 		return -1;
 	}

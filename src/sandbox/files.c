@@ -97,6 +97,7 @@ static int slurp(int fd, const char *path, size_t max, void **ret, size_t *ret_l
 		if (len > max)
 			return err_set(err, ERR_LIMIT, "%s: more than %zu bytes", path, max);
 	}
+	buf[len] = '\0'; /* there is room: a full buffer grows before it is read into again */
 	*ret_len = len;
 	*ret = steal_ptr(&buf);
 	return 0;
@@ -235,11 +236,12 @@ int files_stat(struct sandbox *sb, const char *user, const char *path, bool foll
 	body = (const char *)ans.msg + sizeof(struct agent_hdr);
 	memcpy(&out.st, body, sizeof(out.st)); /* target_len was checked against the message */
 	if (S_ISLNK(out.st.mode)) {
-		out.target = strndup(body + sizeof(out.st), out.st.target_len);
+		out.target = calloc(1, (size_t)out.st.target_len + 1);
 		if (!out.target) {
 			agent_answer_fini(&ans);
 			return err_sys(err, ENOMEM, "%s", path);
 		}
+		memcpy(out.target, body + sizeof(out.st), out.st.target_len);
 	}
 	agent_answer_fini(&ans);
 	*ret = out;

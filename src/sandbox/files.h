@@ -21,7 +21,8 @@ struct sandbox;
 int files_open(struct sandbox *sb, const char *user, const char *path, unsigned flags, mode_t mode,
 	       int *ret_fd, struct err *err);
 
-/* Whole content, at most max bytes (more is ERR_LIMIT); *ret is the caller's. */
+/* Whole content, at most max bytes (more is ERR_LIMIT); *ret is the caller's, and ends with a NUL
+ * that does not count. */
 int files_read(struct sandbox *sb, const char *user, const char *path, size_t max, void **ret,
 	       size_t *ret_len, struct err *err);
 /* All or nothing: a temporary file renamed over `path`. flags: AGENT_PARENTS, AGENT_NOREPLACE. */

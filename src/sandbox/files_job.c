@@ -164,7 +164,8 @@ static int records_wait(struct records *r, int timeout_ms, struct err *err)
 {
 	struct agent *a = exec_agent(r->job);
 	struct pollfd p[2] = { { .fd = r->fd, .events = POLLIN },
-			       { .fd = a ? agent_fd(a) : -1, .events = a ? agent_events(a) : 0 } };
+			       { .fd = a ? agent_fd(a) : -1,
+				 .events = (short)(a ? agent_events(a) : 0) } };
 	struct err ignored;
 	int n = poll(p, 2, timeout_ms);
 
@@ -221,7 +222,7 @@ static int one_entry(const char *rec, uint32_t len, files_entry_fn *fn, void *ar
 static int list_all(struct records *r, const char *path, files_entry_fn *fn, void *arg,
 		    struct err *err)
 {
-	uint32_t len;
+	uint32_t len = 0;
 	int n;
 
 	while ((n = records_next(r, -1, &len, err)) > 0) {
@@ -284,8 +285,8 @@ void files_watch_free(struct files_watch *w)
 int files_watch_next(struct files_watch *w, int timeout_ms, struct files_change *ret,
 		     struct err *err)
 {
-	struct agent_change c;
-	uint32_t len;
+	struct agent_change c = { 0 };
+	uint32_t len = 0;
 	int n = records_next(&w->r, timeout_ms, &len, err);
 
 	if (n < 0)
@@ -320,7 +321,7 @@ int files_watch_new(struct sandbox *sb, const char *user, const char *path, bool
 				       .user = user,
 				       .path = path };
 	auto_call(files_watch_free) struct files_watch *w = calloc(1, sizeof(*w));
-	struct files_change c;
+	struct files_change c = { 0 };
 
 	if (!w)
 		return err_sys(err, ENOMEM, "%s", path);

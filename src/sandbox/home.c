@@ -10,7 +10,7 @@
 
 static const char *variable(const char *name)
 {
-	const char *v = getenv(name);
+	const char *v = secure_getenv(name);
 
 	return v && *v ? v : NULL;
 }

@@ -118,7 +118,7 @@ int keeper_spawn(const char *program, const char *home, bool oneshot, int *ret_f
 
 	if (!home || home[0] != '/' || strlen(home) >= sizeof(dir))
 		return err_set(err, ERR_INVALID, "the home directory must be an absolute path");
-	strcpy(dir, home);
+	memcpy(dir, home, strlen(home) + 1);
 	if (!program) {
 		if (keeper_spawn_find(name, found, sizeof(found), err) < 0)
 			return -1;

@@ -59,7 +59,7 @@ static int set_name(char *field, size_t size, const char *what, const char *valu
 
 	if (n >= size)
 		return err_set(err, ERR_INVALID, "%s: longer than %zu bytes", what, size - 1);
-	memcpy(field, value, n);
+	memcpy(field, value, n + 1);
 	return 0;
 }
 

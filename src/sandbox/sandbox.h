@@ -43,7 +43,9 @@ struct sandbox_spec sandbox_spec_default(void);
  * failure nothing is left behind and *ret is untouched. */
 int sandbox_new(struct keeper_client *k, const struct sandbox_spec *spec, struct sandbox **ret,
 		struct err *err);
-/* Connects again to a sandbox that runs already (after a crash of the engine). */
+/* Connects again to a sandbox that runs already (after a crash of the engine). Commands are
+ * numbered per connection, above what was there at its start: after another one was in use
+ * agent_hello() brings this one up to date. */
 int sandbox_connect(struct keeper_client *k, const char *id, struct sandbox **ret, struct err *err);
 /* Ends every process and removes the files; works from every state. The handle stays to be freed.
  */

@@ -189,10 +189,7 @@ bool template_name_is_valid(const char *name)
 {
 	char id[KEEPER_ID_SIZE] = { 0 };
 
-	if (strlen(name) >= sizeof(id))
-		return false;
-	memcpy(id, name, strlen(name));
-	return keeper_id_is_valid(id);
+	return snprintf(id, sizeof(id), "%s", name) < (int)sizeof(id) && keeper_id_is_valid(id);
 }
 
 static int path_of(const char *home, const char *name, const char *rest, char *ret, size_t size,

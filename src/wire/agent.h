@@ -44,7 +44,8 @@ enum agent_type {
 	AGENT_FORGET,	/* agent_ref: drop a finished record -> OK */
 	AGENT_OPEN,	/* agent_file + path -> FD + one fd: a regular file or directory, never else */
 	AGENT_TEMP,	/* agent_file + path -> FD(token) + one fd: becomes `path` at COMMIT */
-	AGENT_COMMIT,	/* agent_token: fsync, rename over, fsync of the directory -> OK */
+	AGENT_COMMIT,	/* agent_token: fsync, rename over, fsync of the directory -> OK. The engine
+			   syncs what it wrote first, so that lodge-init has nothing to wait for */
 	AGENT_ABORT,	/* agent_token -> OK */
 	AGENT_STAT,	/* agent_file + path -> STAT + link target */
 	AGENT_MKDIR,	/* agent_file + path (AGENT_PARENTS) -> OK */
@@ -52,7 +53,8 @@ enum agent_type {
 	AGENT_REMOVE,	/* agent_file + path: file or empty directory -> OK */
 	AGENT_SYMLINK,	/* agent_file + target + NUL + path -> OK */
 	AGENT_CHMOD,	/* agent_file + path -> OK */
-	AGENT_JOB,	/* agent_job + path, one fd: a long file operation as a process -> STARTED */
+	AGENT_JOB,	/* agent_job + path, one fd: a long file operation as a process -> STARTED;
+			   this connection is attached to it and gets its EXIT */
 
 	/* init -> engine */
 	AGENT_OK = 64,
@@ -64,7 +66,8 @@ enum agent_type {
 	AGENT_HELLOR,  /* agent_hello */
 	/* events, to attached connections */
 	AGENT_OUTPUT, /* agent_progress: the logs reach this far now; again only after a CONSUMED */
-	AGENT_EXIT,   /* agent_exit: once per exec and attached connection, after the last OUTPUT */
+	AGENT_EXIT,   /* agent_exit [+ sentence of a failed job]: once per exec and attached
+			 connection, after the last OUTPUT */
 };
 
 struct agent_hdr {

@@ -22,6 +22,7 @@ struct bench {
 	int rounds, n; /* samples per contender and round */
 	int rate_ms; /* length of one throughput run */
 	bool big; /* 5,000 sandboxes too */
+	bool sweep; /* measure nothing, end what an interrupted run left */
 	const char *only; /* NULL, or the one part to run */
 	const char *bundle, *state; /* of the OCI runtimes; NULL: leave them out */
 	const char *home, *lodge, *tiny;

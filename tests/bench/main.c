@@ -144,6 +144,17 @@ static int open_keeper(struct bench *b, struct err *err)
 	return 0;
 }
 
+/* Ends what an earlier run with this home left: a keeper keeps its sandboxes when its engine dies. */
+static void destroy_named(void *arg, const char *name)
+{
+	struct bench *b = arg;
+	struct keeper_request r = keeper_client_request(KEEPER_DESTROY, name);
+	struct err err;
+
+	if (keeper_client_call(b->keeper, &r, NULL, 0, NULL, NULL, &err) < 0)
+		fprintf(stderr, "lodge-bench: %s\n", err.msg);
+}
+
 static bool parse(int argc, char **argv, struct bench *b)
 {
 	static const struct option options[] = { { "rounds", required_argument, NULL, 'r' },
@@ -156,6 +167,7 @@ static bool parse(int argc, char **argv, struct bench *b)
 						 { "home", required_argument, NULL, 'h' },
 						 { "lodge", required_argument, NULL, 'l' },
 						 { "tiny", required_argument, NULL, 't' },
+						 { "sweep", no_argument, NULL, 'w' },
 						 { NULL, 0, NULL, 0 } };
 	int c;
 
@@ -191,6 +203,9 @@ static bool parse(int argc, char **argv, struct bench *b)
 		case 't':
 			b->tiny = optarg;
 			break;
+		case 'w':
+			b->sweep = true;
+			break;
 		default:
 			return false;
 		}
@@ -211,7 +226,10 @@ int main(int argc, char **argv)
 	must(tiny_write(b.tiny, &err), &err, "tiny");
 	must(peer_start(&b, &err), &err, "peer"); /* before there is anything to inherit */
 	must(open_keeper(&b, &err), &err, "keeper");
-	run_all(&b);
+	if (b.sweep)
+		proc_each_sandbox(b.home, destroy_named, &b);
+	else
+		run_all(&b);
 	close(b.peer);
 	keeper_client_free(b.keeper);
 	return 0;

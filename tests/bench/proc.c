@@ -261,3 +261,18 @@ bool proc_run_dir(const char *home, char *ret, size_t size)
 		 (unsigned long long)st.st_ino);
 	return access(ret, F_OK) == 0;
 }
+
+void proc_each_sandbox(const char *home, proc_name_fn *fn, void *arg)
+{
+	auto_call(closedir) DIR *d = NULL;
+	char run[96], path[128];
+	struct dirent *e;
+
+	if (!proc_run_dir(home, run, sizeof(run)))
+		return;
+	snprintf(path, sizeof(path), "%s/d/sandboxes", run);
+	d = opendir(path);
+	while (d && (e = readdir(d)))
+		if (e->d_name[0] != '.')
+			fn(arg, e->d_name);
+}

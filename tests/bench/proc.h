@@ -4,6 +4,7 @@
 #define LODGE_TESTS_BENCH_PROC_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -30,5 +31,9 @@ int proc_count_loops(const char *part);
 uint64_t proc_own_memfd_bytes(void);
 /* /run/lodge/H of a keeper with this home, or <home>/run without root. */
 bool proc_run_dir(const char *home, char *ret, size_t size);
+
+/* The names of the sandboxes a keeper of this home has a directory for. */
+typedef void proc_name_fn(void *arg, const char *name);
+void proc_each_sandbox(const char *home, proc_name_fn *fn, void *arg);
 
 #endif

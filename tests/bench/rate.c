@@ -106,9 +106,11 @@ void rate_lodge(const struct bench *b, int round, int in_flight)
 		struct flight *place = free_place(f, in_flight, &busy);
 		bool more = place && now_us() < until;
 
-		if (more)
+		if (more) {
 			take_off(b, place);
-		if (more || busy)
+			busy++;
+		}
+		if (busy)
 			serve(b, f, in_flight, !more);
 	} while (busy || now_us() < until);
 	snprintf(what, sizeof(what), "rate%d", in_flight);

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from world import Driver, DriverError, World, children, descendants, wait_for
+from world import Driver, DriverError, World, children, descendants, find, wait_for
 
 SEED = int(os.environ.get("LODGE_SEED", "20240607"))
 ROUNDS = int(os.environ.get("LODGE_ROUNDS", "100"))
@@ -166,7 +166,7 @@ def test_a_process_that_will_not_die(world):
                 f.write(text)
         p.kill()
         world.finish(p)
-        wait_for(lambda: not children(os.getpid(), "lodge-keeper"), 15)
+        wait_for(lambda: not find("lodge-keeper"), 15)
         assert guest in descendants(), "it was not held"
         assert world.oneshots(), "its state was removed although it is still there"
         world.next_start()

@@ -329,7 +329,7 @@ const struct check checks_files[] = {
 	  .arg = "LODGE_HOME" },
 	{ "files-upward", ".. above the root directory leads nowhere", upward, BOTH, "mountns" },
 	{ "files-upward-openat2", "openat2 does not lead out either", upward_openat2, BOTH,
-	  "mountns" },
+	  "mountns,seccomp" },
 	{ "files-magic-links", "root, cwd and fd links below /proc do not lead out", magic_links,
 	  BOTH, "mountns" },
 	{ "files-symlinks", "a symbolic link does not lead out", symlinks, BOTH, "mountns" },

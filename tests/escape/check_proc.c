@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <limits.h>
 #include <linux/magic.h>
 #include <stdio.h>
@@ -67,6 +68,64 @@ static int masked(const struct check *c)
 			return broken("%s is not masked (only its mode keeps us out)", p);
 	}
 	return held();
+}
+
+/* Closed by mode, to an id that does not exist inside. Only opened: reading kmsg would take from
+ * it. */
+static int closed(const struct check *c)
+{
+	char *save = NULL, list[512];
+
+	snprintf(list, sizeof(list), "%s", c->arg);
+	for (char *p = strtok_r(list, " ", &save); p; p = strtok_r(NULL, " ", &save)) {
+		int fd = is_covered(p) ? -1 : open(p, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+		if (fd >= 0) {
+			close(fd);
+			return broken("%s can be opened", p);
+		}
+	}
+	return held();
+}
+
+static char writable[PATH_MAX];
+
+static int try_writing(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	int fd;
+
+	(void)ftw;
+	if (type != FTW_F || !S_ISREG(st->st_mode))
+		return 0;
+	fd = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return 0;
+	close(fd);
+	snprintf(writable, sizeof(writable), "%s", path);
+	return 1;
+}
+
+/* Everything in /proc that belongs to no process. /proc/sys has a check of its own. */
+static int nothing_writable(const struct check *c)
+{
+	DIR *dir = opendir("/proc");
+	struct dirent *e;
+	int found = 0;
+
+	(void)c;
+	if (!dir)
+		return trouble("/proc: %s", strerror(errno));
+	while (!found && (e = readdir(dir))) {
+		char path[300];
+
+		if (e->d_type == DT_LNK || isdigit((unsigned char)e->d_name[0]) ||
+		    e->d_name[0] == '.' || strcmp(e->d_name, "sys") == 0)
+			continue;
+		snprintf(path, sizeof(path), "/proc/%s", e->d_name);
+		found = nftw(path, try_writing, 16, FTW_PHYS) == 1;
+	}
+	closedir(dir);
+	return found ? broken("%s can be opened for writing", writable) : held();
 }
 
 static int silent(const struct check *c)
@@ -231,23 +290,23 @@ static int maps(const struct check *c)
 }
 
 const struct check checks_proc[] = {
-	{ "proc-kcore", "the memory of the machine is masked", masked, BOTH, "procmask",
-	  .arg = "/proc/kcore /proc/kpagecount /proc/kpageflags /proc/kpagecgroup" },
 	{ "proc-keys", "/proc/keys and key-users are masked", masked, BOTH, "procmask",
 	  .arg = "/proc/keys /proc/key-users" },
-	{ "proc-timer-list", "/proc/timer_list is masked", masked, BOTH, "procmask",
+	{ "proc-timer-list", "/proc/timer_list and its like are masked", masked, BOTH, "procmask",
 	  .arg = "/proc/timer_list /proc/timer_stats /proc/sched_debug /proc/latency_stats" },
-	{ "proc-kmsg", "/proc/kmsg is masked", masked, BOTH, "procmask", .arg = "/proc/kmsg" },
-	{ "proc-slab", "kernel memory statistics are masked", masked, BOTH, "procmask",
-	  .arg = "/proc/slabinfo /proc/vmallocinfo /proc/zoneinfo" },
 	{ "proc-interrupts", "interrupt counts (key stroke timing) are masked", masked, BOTH,
-	  "procmask", .arg = "/proc/interrupts /proc/softirqs" },
+	  "procmask", .arg = "/proc/interrupts" },
 	{ "proc-hardware", "hardware directories below /proc are masked", masked, BOTH, "procmask",
-	  .arg = "/proc/acpi /proc/asound /proc/scsi /proc/driver /proc/tty" },
-	{ "proc-readonly", "the rest of /proc that acts on the host is read-only", readonly, BOTH,
-	  "procmask,procro",
-	  .arg = "/proc/sysrq-trigger /proc/sys /proc/bus /proc/fs /proc/irq /proc/mtrr "
-		 "/proc/pressure/memory" },
+	  .arg = "/proc/acpi /proc/asound /proc/scsi" },
+	{ "proc-kcore", "the memory of the machine is closed", closed, BOTH,
+	  "procmask,userns,caps,cgroup",
+	  .arg = "/proc/kcore /proc/kpagecount /proc/kpageflags /proc/kpagecgroup" },
+	{ "proc-kmsg", "/proc/kmsg is closed", closed, BOTH, "userns,caps,cgroup",
+	  .arg = "/proc/kmsg" },
+	{ "proc-slab", "figures of the kernel's memory are closed", closed, BOTH,
+	  "userns,caps,cgroup", .arg = "/proc/slabinfo /proc/vmallocinfo /proc/pagetypeinfo" },
+	{ "proc-nothing-writable", "nothing in /proc that acts on the host can be written",
+	  nothing_writable, BOTH, "procro,userns,caps,cgroup" },
 	{ "proc-sysctl", "no setting below /proc/sys can be changed", sysctl, BOTH, "procro" },
 	{ "proc-kallsyms", "no kernel address can be read", kallsyms, BOTH, "procmask" },
 	{ "proc-hidepid", "processes of other ids are hidden", hidepid, USER, "hidepid" },

@@ -7,7 +7,7 @@ import stat
 from dataclasses import dataclass
 from typing import Callable, Optional
 
-from lodge import BROKEN, HELD, UNJUDGED, stop, wait_for
+from harness import BROKEN, HELD, UNJUDGED, stop, wait_for
 
 SPACES = ("user", "mnt", "pid", "net", "ipc", "uts", "cgroup", "time")
 GONE_SECONDS = 5
@@ -188,6 +188,9 @@ def init_dumpable(lodge, host, weaken):
         pid = init_of(box.pid)
         owner = os.stat(f"/proc/{pid}/environ").st_uid
         own = int(status(pid)["Uid"].split()[0])
+        roots = [outside for inside, outside, _ in id_range(pid) if inside == 0]
+    if os.geteuid() != 0 and roots:
+        return UNJUDGED, "lodge-init of an ordinary user is the root of its namespace itself"
     return broken("PID 1 is dumpable") if owner == own else held
 
 
@@ -421,31 +424,39 @@ def links_in_dir(lodge, host, weaken):
 
 
 CHECKS = [
-    Check("outside-ids", "every process inside has an id of its own range", host_ids, "userns,cgroup", root=True),
+    Check("outside-ids", "every process inside has an id of its own range", host_ids,
+          "userns,cgroup", root=True),
     Check("outside-ids-apart", "two sandboxes share no id", apart_ids, "userns,cgroup", root=True),
-    Check("outside-init-filter", "PID 1 is under the filter, too", init_filter, "seccomp", root=True),
+    Check("outside-init-filter", "PID 1 is under the filter, too", init_filter,
+          "seccomp", root=True),
     Check("outside-init-caps", "PID 1 has kill, setuid and setgid at most", init_caps, "caps"),
     Check("outside-init-nnp", "PID 1 has no_new_privs", init_no_new_privs, "nnp"),
-    Check("outside-init-environment", "PID 1 has no environment", init_environment, "env", root=True),
+    Check("outside-init-environment", "PID 1 has no environment", init_environment,
+          "env", root=True),
     Check("outside-init-program", "PID 1 runs sealed memory, no file", init_program,
           nofail="it is never run from a file, whatever is left out", root=True),
     Check("outside-init-dumpable", "PID 1 is not dumpable", init_dumpable, "dumpable", root=True),
     Check("outside-init-descriptors", "PID 1 holds no descriptor of the host's files",
           init_descriptors,
           nofail="the keeper's descriptors close with exec from birth; the sweep is a second net"),
-    Check("outside-namespaces", "namespaces are shared with nobody", spaces_apart, "ipcns", root=True),
+    Check("outside-namespaces", "namespaces are shared with nobody", spaces_apart,
+          "ipcns", root=True),
     Check("outside-mount-namespace", "nobody else is in the mount namespace", mounts_alone,
           "mountns", root=True),
-    Check("outside-groups", "the command is in control groups of its own", in_groups, "cgroup", root=True),
+    Check("outside-groups", "the command is in control groups of its own", in_groups,
+          "cgroup", root=True),
     Check("outside-survivors-end", "nothing survives the sandbox", survivors("end"),
           "pidns,cgroup", root=True),
     Check("outside-survivors-timeout", "nothing survives a time-out", survivors("timeout"),
           "pidns,cgroup", root=True),
     Check("outside-survivors-killed", "nothing survives a killed caller", survivors("killed"),
           "pidns,cgroup", root=True),
-    Check("outside-files-apart", "two sandboxes share no temporary files", apart_files, "mountns", root=True),
-    Check("outside-network-apart", "two sandboxes share no network", apart_network, "netns", root=True),
-    Check("outside-cwd", "no working directory lies outside", working_directory, "mountns", root=True),
+    Check("outside-files-apart", "two sandboxes share no temporary files", apart_files,
+          "mountns", root=True),
+    Check("outside-network-apart", "two sandboxes share no network", apart_network,
+          "netns", root=True),
+    Check("outside-cwd", "no working directory lies outside", working_directory,
+          "mountns", root=True),
     Check("outside-watches", "a guest does not see what the host does with shared files", watches,
           "mountns", root=True),
     Check("outside-locks", "a guest does not lock files of the host", locks, "mountns", root=True),

@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lodge import Result, Tap  # noqa: E402
+from harness import Result, Tap  # noqa: E402
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MORE = ["--memory", "2G", "--pids", "512"]
@@ -201,6 +201,15 @@ def run_apt(tap, runner, directory):
                f"status {r.code}, printed {r.out.strip()[-200:]!r}, {r.err.strip()[-300:]!r}")
 
 
+def test(tap, binary, home, directory):
+    runner = Runner(binary, home)
+    r = runner.run([], ["true"])
+    if r.code != 0:
+        tap.bail(f"no sandbox can be had: {r.why()}")
+    run_programs(tap, runner)
+    run_apt(tap, runner, directory)
+
+
 def main():
     binary = os.path.abspath(os.environ.get("LODGE_BIN", os.path.join(TOP, "build", "lodge")))
     tap = Tap()
@@ -208,13 +217,9 @@ def main():
         tap.bail(f"{binary} is not there")
     directory = tempfile.mkdtemp(prefix="lodge-programs-", dir="/var/tmp")
     try:
-        runner = Runner(binary, os.path.join(directory, "home"))
-        os.mkdir(runner.home, 0o700)
-        r = runner.run([], ["true"])
-        if r.code != 0:
-            tap.bail(f"no sandbox can be had: {r.why()}")
-        run_programs(tap, runner)
-        run_apt(tap, runner, directory)
+        home = os.path.join(directory, "home")
+        os.mkdir(home, 0o700)
+        test(tap, binary, home, directory)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
     return tap.end()

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the containment checks inside real sandboxes and prints TAP.
+"""Runs the containment checks inside real sandboxes, then the usual programs (programs.py), and
+prints TAP.
 
 Environment:
   LODGE_BIN        the lodge to test (default build/lodge)
@@ -23,7 +24,8 @@ import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import outside  # noqa: E402
-from lodge import HELD, BROKEN, UNJUDGED, Lodge, Tap, result_of  # noqa: E402
+import programs  # noqa: E402
+from harness import HELD, BROKEN, UNJUDGED, Lodge, Tap, result_of  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
@@ -245,6 +247,8 @@ def main():
         test_user_class(tap, lodge, Lodge(os.path.abspath(hooks), host) if hooks else None, host,
                         checks)
         test_root_class(tap, lodge, host, checks)
+        if not os.environ.get("ESCAPE_ONLY"):
+            programs.test(tap, binary, host.home, host.dir)
     finally:
         host.close()
     return tap.end()

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The armed shell against `bash -c`: a table of texts, both ways, byte for byte. */
+#include "base/sock.h"
 #include "init_client.h"
 #include "tap.h"
+#include "wire/agent.h"
 
 #define ARGV(...) ((const char *const[]){ __VA_ARGS__, NULL })
 

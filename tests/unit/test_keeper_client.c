@@ -163,7 +163,7 @@ static void replies_that_do_not_fit_end_the_connection(void)
 	CHECK(is_refused(r, -1));
 	r = reply(KEEPER_CONNECT, "box");
 	r.code = ERR_DENIED;
-	strcpy(r.step, "\x1b[2J");
+	strcpy(r.msg, "\x1b[2J");
 	CHECK(is_refused(r, -1));
 	close(sv[0]);
 	close(sv[1]);
@@ -200,7 +200,7 @@ static void a_good_connection_is_handed_over(void)
 	finish();
 }
 
-static void the_step_that_failed_is_named(void)
+static void a_refusal_keeps_its_words(void)
 {
 	struct keeper_request req = keeper_client_request(KEEPER_FREEZE, "a");
 	struct keeper_reply r = reply(KEEPER_FREEZE, "a");
@@ -209,8 +209,7 @@ static void the_step_that_failed_is_named(void)
 	begin();
 	r.code = ERR_DENIED;
 	r.sys = 1;
-	strcpy(r.step, "overlay");
-	strcpy(r.msg, "Operation not permitted");
+	strcpy(r.msg, "overlay: Operation not permitted");
 	say(&r, -1); /* waits in the socket */
 	CHECK(keeper_client_call(client, &req, NULL, 0, NULL, NULL, &err) == -1);
 	CHECK(err.code == ERR_DENIED && err.sys == 1);
@@ -267,7 +266,7 @@ int main(void)
 	RUN(replies_that_do_not_fit_end_the_connection);
 	RUN(an_unasked_reply_ends_the_connection);
 	RUN(a_good_connection_is_handed_over);
-	RUN(the_step_that_failed_is_named);
+	RUN(a_refusal_keeps_its_words);
 	RUN(waiting_callbacks_hear_of_the_end);
 	RUN(a_missing_keeper_is_told);
 	RUN(a_keeper_that_dies_at_once_is_told);

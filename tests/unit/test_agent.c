@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which agent messages are well formed. */
+#include "wire/agent.h"
+
+#include <stdlib.h>
+
+#include "tap.h"
+
+static char buf[AGENT_MSG_MAX + 16];
+
+static const char *judge(uint32_t type, const void *body, size_t len, size_t nfds, bool to_init)
+{
+	struct agent_hdr h = { .type = type, .req = 1, .len = (uint32_t)len };
+	char *exact = malloc(sizeof(h) + len); /* so that ASan sees a read beyond it */
+	const char *bad;
+
+	memcpy(exact, &h, sizeof(h));
+	if (len)
+		memcpy(exact + sizeof(h), body, len);
+	bad = agent_msg_problem(exact, sizeof(h) + len, nfds, to_init);
+	free(exact);
+	return bad;
+}
+
+static size_t with_strings(const void *fixed, size_t n, const char *strings, size_t strings_len)
+{
+	memcpy(buf, fixed, n);
+	memcpy(buf + n, strings, strings_len);
+	return n + strings_len;
+}
+
+static void directions_are_not_mixed(void)
+{
+	CHECK(!judge(AGENT_HELLO, NULL, 0, 0, true));
+	CHECK(judge(AGENT_HELLO, NULL, 0, 0, false));
+	CHECK(!judge(AGENT_OK, NULL, 0, 0, false));
+	CHECK(judge(AGENT_OK, NULL, 0, 0, true));
+	CHECK(judge(0, NULL, 0, 0, true) && judge(25, NULL, 0, 0, true) &&
+	      judge(UINT32_MAX, NULL, 0, 0, false));
+}
+
+static void lengths_must_fit(void)
+{
+	struct agent_hdr h = { .type = AGENT_HELLO };
+	struct agent_ref r = { 7 };
+
+	CHECK(agent_msg_problem(&h, sizeof(h) - 1, 0, true));
+	CHECK(agent_msg_problem(&h, 0, 0, true));
+	h.len = 1;
+	CHECK(agent_msg_problem(&h, sizeof(h), 0, true));
+	CHECK(!judge(AGENT_STATUS, &r, sizeof(r), 0, true));
+	CHECK(judge(AGENT_STATUS, &r, sizeof(r) - 1, 0, true));
+	memset(buf, 0, sizeof(buf));
+	CHECK(judge(AGENT_STATUS, buf, sizeof(r) + 1, 0, true));
+	CHECK(judge(AGENT_STDIN, buf, AGENT_MSG_MAX, 0, true));
+}
+
+static void descriptors_are_counted(void)
+{
+	struct agent_exec m = { .exec = 1, .argc = 1, .log_bytes = 4096 };
+	size_t n = with_strings(&m, sizeof(m), "true\0\0", 7);
+
+	CHECK(!judge(AGENT_EXEC, buf, n, 2, true));
+	CHECK(judge(AGENT_EXEC, buf, n, 1, true) && judge(AGENT_EXEC, buf, n, 0, true) &&
+	      judge(AGENT_EXEC, buf, n, 3, true));
+	m.flags = AGENT_PTY;
+	n = with_strings(&m, sizeof(m), "true\0\0", 7);
+	CHECK(!judge(AGENT_EXEC, buf, n, 1, true) && judge(AGENT_EXEC, buf, n, 2, true));
+	CHECK(judge(AGENT_HELLO, NULL, 0, 1, true));
+	CHECK(judge(AGENT_FD, &(struct agent_token){ 1 }, sizeof(struct agent_token), 0, false));
+	CHECK(!judge(AGENT_FD, &(struct agent_token){ 1 }, sizeof(struct agent_token), 1, false));
+}
+
+static void strings_are_counted_and_ended(void)
+{
+	struct agent_exec m = { .exec = 1, .argc = 2, .envc = 1, .log_bytes = 1 };
+	size_t n = with_strings(&m, sizeof(m), "a\0b\0K=V\0/\0u", 12);
+
+	CHECK(!judge(AGENT_EXEC, buf, n, 2, true));
+	CHECK(judge(AGENT_EXEC, buf, n - 1, 2, true));
+	CHECK(judge(AGENT_EXEC, buf, n - 2, 2, true));
+	m.argc = UINT32_MAX;
+	n = with_strings(&m, sizeof(m), "a\0b\0K=V\0/\0u", 12);
+	CHECK(judge(AGENT_EXEC, buf, n, 2, true));
+	m.argc = 0;
+	n = with_strings(&m, sizeof(m), "K=V\0/\0u", 8);
+	CHECK(judge(AGENT_EXEC, buf, n, 2, true));
+	m.log_bytes = 0;
+	CHECK(!judge(AGENT_ARM, buf, n, 0, true));
+}
+
+static void values_out_of_range_are_refused(void)
+{
+	struct agent_exec m = { .exec = 1, .argc = 1, .log_bytes = 1 };
+	struct agent_signal s = { 1, 65, 0 };
+	struct agent_bind b = { .version = AGENT_VERSION };
+	struct agent_job j = { .exec = 1, .op = AGENT_JOB_WATCH + 1 };
+	struct agent_file f = { .mode = 010000 };
+
+	m.flags = AGENT_LOGIN;
+	CHECK(judge(AGENT_EXEC, buf, with_strings(&m, sizeof(m), "a\0\0", 4), 2, true));
+	m.flags = 1u << 31;
+	CHECK(judge(AGENT_EXEC, buf, with_strings(&m, sizeof(m), "a\0\0", 4), 2, true));
+	m.flags = 0;
+	m.exec = 0;
+	CHECK(judge(AGENT_EXEC, buf, with_strings(&m, sizeof(m), "a\0\0", 4), 2, true));
+	m.exec = 1;
+	m.log_bytes = UINT64_MAX;
+	CHECK(judge(AGENT_EXEC, buf, with_strings(&m, sizeof(m), "a\0\0", 4), 2, true));
+	CHECK(judge(AGENT_SIGNAL, &s, sizeof(s), 0, true));
+	s = (struct agent_signal){ 1, 9, 3 };
+	CHECK(judge(AGENT_SIGNAL, &s, sizeof(s), 0, true));
+	CHECK(!judge(AGENT_BIND, &b, sizeof(b), 0, true));
+	b.version++;
+	CHECK(judge(AGENT_BIND, &b, sizeof(b), 0, true));
+	CHECK(judge(AGENT_JOB, buf, with_strings(&j, sizeof(j), "\0p", 3), 1, true));
+	j.op = AGENT_JOB_LIST;
+	CHECK(!judge(AGENT_JOB, buf, with_strings(&j, sizeof(j), "\0p", 3), 1, true));
+	CHECK(judge(AGENT_JOB, buf, with_strings(&j, sizeof(j), "\0p", 3), 0, true));
+	CHECK(judge(AGENT_STAT, buf, with_strings(&f, sizeof(f), "\0p", 3), 0, true));
+}
+
+static void input_says_its_own_length(void)
+{
+	struct agent_stdin m = { .exec = 1, .len = 3 };
+
+	CHECK(!judge(AGENT_STDIN, buf, with_strings(&m, sizeof(m), "abc", 3), 0, true));
+	CHECK(judge(AGENT_STDIN, buf, with_strings(&m, sizeof(m), "ab", 2), 0, true));
+	m.len = AGENT_DATA_MAX + 1;
+	CHECK(judge(AGENT_STDIN, buf, sizeof(m) + m.len, 0, true));
+}
+
+static void answers_are_judged_as_well(void)
+{
+	struct agent_error e = { 1, 2 };
+	struct agent_stat st = { .target_len = 2 };
+
+	CHECK(!judge(AGENT_ERROR, buf, with_strings(&e, sizeof(e), "why", 4), 0, false));
+	CHECK(judge(AGENT_ERROR, buf, with_strings(&e, sizeof(e), "why", 3), 0, false));
+	CHECK(judge(AGENT_ERROR, buf, with_strings(&e, sizeof(e), "w\0y", 4), 0, false));
+	CHECK(!judge(AGENT_STATR, buf, with_strings(&st, sizeof(st), "ab", 2), 0, false));
+	CHECK(judge(AGENT_STATR, buf, with_strings(&st, sizeof(st), "abc", 3), 0, false));
+}
+
+static void strings_are_found_by_number(void)
+{
+	struct agent_file f = { 0 };
+	struct agent_hdr h = { .type = AGENT_RENAME };
+	size_t n = with_strings(&f, sizeof(f), "user\0a\0b", 9);
+	char whole[128];
+
+	h.len = (uint32_t)n;
+	memcpy(whole, &h, sizeof(h));
+	memcpy(whole + sizeof(h), buf, n);
+	CHECK(!agent_msg_problem(whole, sizeof(h) + n, 0, true));
+	CHECK_STR(agent_msg_string(whole, sizeof(h) + n, 0), "user");
+	CHECK_STR(agent_msg_string(whole, sizeof(h) + n, 2), "b");
+	CHECK(!agent_msg_string(whole, sizeof(h) + n, 3));
+}
+
+int main(void)
+{
+	RUN(directions_are_not_mixed);
+	RUN(lengths_must_fit);
+	RUN(descriptors_are_counted);
+	RUN(strings_are_counted_and_ended);
+	RUN(values_out_of_range_are_refused);
+	RUN(input_says_its_own_length);
+	RUN(answers_are_judged_as_well);
+	RUN(strings_are_found_by_number);
+	return tap_done();
+}
