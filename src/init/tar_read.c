@@ -334,6 +334,19 @@ static bool whiteout(struct unpack *u, int dir, const char *name, int *ret)
 	return true;
 }
 
+/* The archive of a whole root has its /dev and /proc too; what is mounted there is not for it. */
+static bool is_mounted_over(const struct unpack *u, int dir, const char *name)
+{
+	struct stat root, st;
+
+	if (!u->o->owners || fstat(u->root, &root) < 0)
+		return false;
+	if (fstat(dir, &st) == 0 && st.st_dev != root.st_dev)
+		return true;
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode) &&
+	       st.st_dev != root.st_dev;
+}
+
 static int put_entry(struct unpack *u, struct err *err)
 {
 	const char *name;
@@ -346,6 +359,8 @@ static int put_entry(struct unpack *u, struct err *err)
 	dir = parent_of(u, u->e.path, &name);
 	if (dir < 0)
 		return fail(err, -dir, u->e.path);
+	if (is_mounted_over(u, dir, name))
+		return 0;
 	if (whiteout(u, dir, name, &r))
 		return r < 0 ? fail(err, -r, u->e.path) : 0;
 	switch (u->e.type) {
@@ -360,7 +375,7 @@ static int put_entry(struct unpack *u, struct err *err)
 	case '3':
 	case '4':
 	case '6':
-		if (u->o->oci)
+		if (u->o->oci || u->o->owners)
 			return 0;
 		return err_set(err, ERR_INVALID, "%.160s: devices and FIFOs are not unpacked",
 			       u->e.path);

@@ -44,11 +44,9 @@ static struct box *need(struct keeper *k, const char *id, struct err *err)
 
 static int do_hello(struct keeper *k, struct exchange *x, struct err *err)
 {
-	struct err why;
-
 	(void)err;
 	x->reply.features = k->features;
-	if (!k->oneshot && store_open(&k->store, &why) == 0 && k->store.ops->has_limit)
+	if (store_has_limit(&k->store))
 		x->reply.features |= KEEPER_HAS_DISK_LIMIT;
 	return 0;
 }

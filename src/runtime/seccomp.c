@@ -177,10 +177,11 @@ static void rules_with_arguments(struct seccomp_prog *p, bool root_class)
 	static const uint32_t prctls[] = { 35, 28 };
 
 	rule_mask(p, SYS_clone, 0, CLONE_NS_FLAGS, EPERM_RET);
-	/* its flags are behind a pointer: libc falls back to clone(2) */
-	rule_always(p, SYS_clone3, ENOSYS_RET);
-	/* lodge-init resolves with it; it takes it away from the commands it starts in the user
-	 * class, because the set-id bits of its mode are behind a pointer */
+	/* Their flags and mode lie behind a pointer. lodge-init needs both, to start commands in their
+	 * own group and to resolve paths, and takes both away from every command of the user class
+	 * (libc falls back to clone and openat). In the root class it cannot add a filter, and does
+	 * without clone3. */
+	rule_always(p, SYS_clone3, root_class ? ENOSYS_RET : ALLOW);
 	rule_always(p, SYS_openat2, ALLOW);
 	rule_socket(p);
 	rule_only(p, SYS_socketpair, 0, &(uint32_t){ 1 /* AF_UNIX */ }, 1, SECCOMP_RET_ERRNO | EAFNOSUPPORT);

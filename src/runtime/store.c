@@ -104,6 +104,17 @@ int store_open(struct store *s, struct err *err)
 	return 0;
 }
 
+bool store_has_limit(const struct store *s)
+{
+	if (s->dir >= 0)
+		return s->ops->has_limit;
+	if (s->rootless)
+		return false;
+	if (btrfs_is(s->home))
+		return true;
+	return faccessat(s->home, "store", F_OK, 0) < 0 && volume_is_possible(s->home);
+}
+
 static int make_upper(int entry)
 {
 	if (mkdirat(entry, "u", 0755) < 0 || mkdirat(entry, "w", 0700) < 0)

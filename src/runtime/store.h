@@ -36,6 +36,9 @@ struct store {
 /* Opens (and on a first use makes) the disk store. Cheap when already open. */
 int store_open(struct store *s, struct err *err);
 
+/* Whether entries are limited, or will be once it is open. */
+bool store_has_limit(const struct store *s);
+
 /* A detached mount of a new entry, ids mapped by `userns` (-1: none). */
 int store_make(struct store *s, const char *entry, const struct limits *l, int userns, int *ret,
 	       struct err *err);

@@ -22,11 +22,24 @@
 
 #define VOLUME_MIN (1ull << 30)
 
+static const char *const programs[] = { "/usr/sbin/mkfs.btrfs", "/sbin/mkfs.btrfs",
+					"/usr/bin/mkfs.btrfs" };
+
+bool volume_is_possible(int home)
+{
+	if (access("/dev/loop-control", R_OK | W_OK) < 0)
+		return false;
+	if (faccessat(home, "volume.btrfs", F_OK, 0) == 0)
+		return true;
+	for (size_t i = 0; i < ARRAY_LEN(programs); i++)
+		if (access(programs[i], X_OK) == 0)
+			return true;
+	return false;
+}
+
 static int run_mkfs(char *path)
 {
 	static char name[] = "mkfs.btrfs", quiet[] = "-q";
-	static const char *const programs[] = { "/usr/sbin/mkfs.btrfs", "/sbin/mkfs.btrfs",
-						"/usr/bin/mkfs.btrfs" };
 	char *env[] = { NULL };
 
 	for (size_t i = 0; i < ARRAY_LEN(programs); i++) {

@@ -4,10 +4,15 @@
 #ifndef LODGE_RUNTIME_VOLUME_H
 #define LODGE_RUNTIME_VOLUME_H
 
+#include <stdbool.h>
+
 #include "base/err.h"
 
 /* Makes <home>/volume.btrfs if it is not there, and mounts it at scratch/"vol". An fd of its root.
  * The device goes by itself when the last mount of it does. */
+/* Whether this host could have one, as far as can be told without making it. */
+bool volume_is_possible(int home);
+
 int volume_open(int home, int scratch, struct err *err);
 
 #endif

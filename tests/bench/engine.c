@@ -109,8 +109,8 @@ static bool arm(struct sandbox *sb)
 	struct err err;
 
 	if (agent_call(sandbox_agent(sb), AGENT_ARM,
-		       (struct agent_part[]){ { &m, sizeof(m) }, { "\0", 2 } }, 2, NULL, 0, AGENT_OK,
-		       NULL, &err) < 0) {
+		       (struct agent_part[]){ { &m, sizeof(m) }, { "\0", 2 } }, 2, NULL, 0,
+		       AGENT_OK, NULL, &err) < 0) {
 		put_note("armed shell: %s", err.msg);
 		return false;
 	}

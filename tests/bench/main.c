@@ -144,7 +144,8 @@ static int open_keeper(struct bench *b, struct err *err)
 	return 0;
 }
 
-/* Ends what an earlier run with this home left: a keeper keeps its sandboxes when its engine dies. */
+/* Ends what an earlier run with this home left: a keeper keeps its sandboxes when its engine dies.
+ */
 static void destroy_named(void *arg, const char *name)
 {
 	struct bench *b = arg;

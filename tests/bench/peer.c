@@ -79,8 +79,9 @@ static void append_oci(const struct bench *b, const char *argv[ARGS_MAX], const 
 {
 	static char id[64];
 	static unsigned serial;
-	const char *const words[] = { program, "--root", b->state, "run", "-b", b->bundle, id,
-				      NULL };
+	const char *const words[] = {
+		program, "--root", b->state, "run", "-b", b->bundle, id, NULL
+	};
 
 	/* also the name of its cgroup, by which tests/bench/run finds what was left */
 	snprintf(id, sizeof(id), "lodgebench-%d-%u", (int)getpid(), serial++);
@@ -90,13 +91,31 @@ static void append_oci(const struct bench *b, const char *argv[ARGS_MAX], const 
 static void command_line(const struct bench *b, enum contender who, const char *argv[ARGS_MAX])
 {
 	static const char *const bash[] = { ECHO_HI, NULL };
-	static const char *const bwrap[] = {
-		"/usr/bin/bwrap", "--unshare-all", "--die-with-parent", "--cap-drop", "ALL",
-		"--ro-bind",	  "/usr",	   "/usr",		"--symlink",  "usr/bin",
-		"/bin",		  "--symlink",	   "usr/lib",		"/lib",	      "--symlink",
-		"usr/lib64",	  "/lib64",	   "--proc",		"/proc",      "--dev",
-		"/dev",		  "--tmpfs",	   "/tmp",		ECHO_HI,      NULL
-	};
+	static const char *const bwrap[] = { "/usr/bin/bwrap",
+					     "--unshare-all",
+					     "--die-with-parent",
+					     "--cap-drop",
+					     "ALL",
+					     "--ro-bind",
+					     "/usr",
+					     "/usr",
+					     "--symlink",
+					     "usr/bin",
+					     "/bin",
+					     "--symlink",
+					     "usr/lib",
+					     "/lib",
+					     "--symlink",
+					     "usr/lib64",
+					     "/lib64",
+					     "--proc",
+					     "/proc",
+					     "--dev",
+					     "/dev",
+					     "--tmpfs",
+					     "/tmp",
+					     ECHO_HI,
+					     NULL };
 	const char *const tiny[] = { b->tiny, NULL };
 	const char *const run[] = { b->lodge, "run", "--home", b->home, "--", ECHO_HI, NULL };
 

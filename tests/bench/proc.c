@@ -141,21 +141,17 @@ pid_t proc_child(pid_t parent, const char *comm)
 	return 0;
 }
 
-int proc_count_named(const char *prefix)
+int proc_count_children(pid_t parent)
 {
 	auto_call(closedir) DIR *d = opendir("/proc");
 	struct dirent *e;
-	char name[64], state;
-	pid_t parent;
+	char state;
+	pid_t of;
 	int n = 0;
 
-	while (d && (e = readdir(d))) {
-		if (e->d_name[0] < '1' || e->d_name[0] > '9' || !read_comm(e->d_name, name))
-			continue;
-		if (strncmp(name, prefix, strlen(prefix)) != 0)
-			continue;
-		n += read_stat(e->d_name, &state, &parent) && state != 'Z';
-	}
+	while (d && (e = readdir(d)))
+		n += e->d_name[0] >= '1' && e->d_name[0] <= '9' &&
+		     read_stat(e->d_name, &state, &of) && of == parent && state != 'Z';
 	return n;
 }
 
@@ -170,43 +166,32 @@ long proc_slab(const char *name)
 
 /* ---- trees ---------------------------------------------------------------------------------- */
 
-static const char *wanted; /* nftw() hands nothing through */
-static long found;
+static long found; /* nftw() hands nothing through */
+static bool only_dirs;
 
-static int count_named_dir(const char *path, const struct stat *st, int type, struct FTW *at)
+static int count_one(const char *path, const struct stat *st, int type, struct FTW *at)
 {
-	(void)st;
-	if (type == FTW_D && strncmp(path + at->base, wanted, strlen(wanted)) == 0)
-		found++;
+	(void)path, (void)st;
+	found += at->level > 0 && (type == FTW_D || !only_dirs);
 	return 0;
 }
 
-long proc_count_cgroups(const char *prefix)
+static long count_tree(const char *path, bool dirs)
 {
-	auto_call(fclose) FILE *f = fopen("/proc/self/mounts", "re");
-	char line[8192], at[4096], type[64];
-
 	found = 0;
-	wanted = prefix;
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%*s %4095s %63s", at, type) == 2 &&
-		    strncmp(type, "cgroup", 6) == 0)
-			(void)nftw(at, count_named_dir, 16, FTW_PHYS | FTW_MOUNT);
+	only_dirs = dirs;
+	(void)nftw(path, count_one, 16, FTW_PHYS | FTW_MOUNT);
 	return found;
-}
-
-static int count_file(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-	(void)path, (void)st, (void)type;
-	found += at->level > 0;
-	return 0;
 }
 
 long proc_count_files(const char *path)
 {
-	found = 0;
-	(void)nftw(path, count_file, 16, FTW_PHYS | FTW_MOUNT);
-	return found;
+	return count_tree(path, false);
+}
+
+long proc_count_dirs(const char *path)
+{
+	return count_tree(path, true);
 }
 
 int proc_count_loops(const char *part)

@@ -17,14 +17,13 @@ int proc_count_fds(pid_t pid);
 int proc_count_mounts(pid_t pid);
 /* The child of `parent` with this name, or any with NULL; 0: none. */
 pid_t proc_child(pid_t parent, const char *comm);
-/* Processes whose name starts so; zombies apart. */
-int proc_count_named(const char *prefix);
+/* Zombies apart. */
+int proc_count_children(pid_t parent);
 /* Active objects of a slab; -1 where /proc/slabinfo does not tell. */
 long proc_slab(const char *name);
-/* Directories called PREFIX* anywhere below every cgroup mount. */
-long proc_count_cgroups(const char *prefix);
 /* Files and directories below path, itself not counted; 0 if it is not there. */
 long proc_count_files(const char *path);
+long proc_count_dirs(const char *path);
 /* Loop devices whose backing file's path contains this. */
 int proc_count_loops(const char *part);
 /* Bytes in the memory files this process holds open. */

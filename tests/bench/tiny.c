@@ -14,15 +14,15 @@
 
 /* write(1, "hi\n", 3); exit(0) */
 static const unsigned char code[] = {
-	0xb8, 1, 0, 0, 0, /* mov $1, %eax */
-	0xbf, 1, 0, 0, 0, /* mov $1, %edi */
+	0xb8, 1,    0,	  0,  0, /* mov $1, %eax */
+	0xbf, 1,    0,	  0,  0, /* mov $1, %edi */
 	0x48, 0x8d, 0x35, 16, 0, 0, 0, /* lea 16(%rip), %rsi */
-	0xba, 3, 0, 0, 0, /* mov $3, %edx */
+	0xba, 3,    0,	  0,  0, /* mov $3, %edx */
 	0x0f, 0x05, /* syscall */
-	0xb8, 60, 0, 0, 0, /* mov $60, %eax */
+	0xb8, 60,   0,	  0,  0, /* mov $60, %eax */
 	0x31, 0xff, /* xor %edi, %edi */
 	0x0f, 0x05, /* syscall */
-	'h', 'i', '\n',
+	'h',  'i',  '\n',
 };
 
 struct image {

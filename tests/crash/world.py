@@ -5,6 +5,7 @@ The test process becomes the reaper of everything below it, so that "our process
 descent: other sandboxes on the machine are neither seen nor touched."""
 import ctypes
 import os
+import select
 import shutil
 import signal
 import struct
@@ -17,6 +18,7 @@ SOURCE = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
 BUILD = os.path.realpath(os.environ.get("LODGE_BUILD", os.path.join(SOURCE, "build", "hooks")))
 LODGE = os.path.join(BUILD, "lodge")
 KEEPER = os.path.join(BUILD, "lodge-keeper")
+ANSWER_SECONDS = 20
 MARK = "LODGE_TEST_MARK"  # in the environment of every guest command
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -413,6 +415,8 @@ class Driver:
             self.p.stdin.flush()
         except BrokenPipeError:
             raise DriverError("the driver is gone")
+        if not select.select([self.p.stdout], [], [], ANSWER_SECONDS)[0]:
+            raise AssertionError(f"no answer to \"{line}\" within {ANSWER_SECONDS} s")
         answer = self.p.stdout.readline().decode().split()
         if not answer:
             raise DriverError("the driver is gone")

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the runner plants on the host for the checks not to find, for as long as its standard input
- * stays open. Everything is named after this process and gone with it. Prints facts. */
+ * stays open; gone with it. Prints facts. */
 #include "probe.h"
 
-#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <mqueue.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/ipc.h>
 #include <sys/msg.h>
+#include <sys/random.h>
 #include <sys/sem.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
@@ -24,6 +25,7 @@
 enum { HIGH_NUMBER = 4000 };
 
 static char mq_name[64], shm_path[64], tmp_path[64];
+static long word; /* in every name: what an earlier run left must not be taken for ours */
 static int shm_id = -1, sem_id = -1, msg_id = -1;
 
 static void plant_file(const char *path, mode_t mode, const char *token)
@@ -41,9 +43,9 @@ static void plant_files(const char *dir)
 {
 	char token[64], path[512];
 
-	snprintf(token, sizeof(token), "lodge-token-%d-%ld", (int)getpid(), random());
-	snprintf(shm_path, sizeof(shm_path), "/dev/shm/lodge-escape.%d", (int)getpid());
-	snprintf(tmp_path, sizeof(tmp_path), "/tmp/lodge-escape.%d", (int)getpid());
+	snprintf(token, sizeof(token), "lodge-token-%d-%ld", (int)getpid(), word);
+	snprintf(shm_path, sizeof(shm_path), "/dev/shm/lodge-escape.%lx", word);
+	snprintf(tmp_path, sizeof(tmp_path), "/tmp/lodge-escape.%lx", word);
 	plant_file(shm_path, 0644, token);
 	plant_file(tmp_path, 0644, token);
 	snprintf(path, sizeof(path), "%s/canary", dir);
@@ -93,7 +95,7 @@ static void plant_sockets(const char *dir)
 	char name[100];
 	int port;
 
-	snprintf(name, sizeof(name), "@lodge-escape-%d", (int)getpid());
+	snprintf(name, sizeof(name), "@lodge-escape-%lx", word);
 	if (listen_unix(name) == 0)
 		printf("ABSTRACT=%s\n", name);
 	snprintf(name, sizeof(name), "%s/socket", dir);
@@ -117,7 +119,7 @@ static void plant_ipc(void)
 	msg_id = msgget(key, IPC_CREAT | IPC_EXCL | 0666);
 	if (shm_id >= 0 && sem_id >= 0 && msg_id >= 0)
 		printf("IPC_KEY=%d\n", (int)key);
-	snprintf(mq_name, sizeof(mq_name), "/lodge-escape.%d", (int)getpid());
+	snprintf(mq_name, sizeof(mq_name), "/lodge-escape.%lx", word);
 	umask(0);
 	if (mq_open(mq_name, O_CREAT | O_EXCL | O_RDWR, 0666, &attr) != (mqd_t)-1)
 		printf("MQUEUE=%s\n", mq_name);
@@ -201,7 +203,8 @@ int host_main(const char *dir)
 	take_high_number();
 	/* the runner ends it by closing its input, also when interrupted from the keyboard */
 	signal(SIGINT, SIG_IGN);
-	srandom((unsigned)getpid());
+	(void)!getrandom(&word, sizeof(word), 0);
+	word &= LONG_MAX;
 	plant_files(dir);
 	plant_sockets(dir);
 	plant_ipc();

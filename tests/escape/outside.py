@@ -327,7 +327,7 @@ def apart_network(lodge, host, weaken):
 
 
 WATCH = """
-import ctypes, fcntl, os, select, sys
+import ctypes, fcntl, os, select, time
 libc = ctypes.CDLL(None)
 fd = libc.inotify_init1(os.O_NONBLOCK)
 libc.inotify_add_watch(fd, b"/usr/bin", 0x20)
@@ -339,10 +339,12 @@ try:
 except OSError:
     pass
 print("watching", flush=True)
-seen = b""
-while select.select([fd], [], [], 1.5)[0]:
-    seen += os.read(fd, 65536)
-print("seen" if b"%s" in seen else "nothing", flush=True)
+end = time.monotonic() + 2
+seen = False
+while not seen and time.monotonic() < end:
+    if select.select([fd], [], [], 0.2)[0]:
+        seen = b"%s" in os.read(fd, 65536)
+print("seen" if seen else "nothing", flush=True)
 """
 SHARED = "factor"  # a program below /usr that nobody needs
 

@@ -18,6 +18,7 @@ import fnmatch
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -229,6 +230,8 @@ def test_root_class(tap, lodge, host, checks):
 
 def main():
     enter_namespaces()
+    # as first process of its namespace it would otherwise not even notice
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     binary = os.path.abspath(os.environ.get("LODGE_BIN", os.path.join(TOP, "build", "lodge")))
     probe = os.environ.get("ESCAPE_PROBE", os.path.join(os.path.dirname(binary), "escape-probe"))
     hooks = os.environ.get("LODGE_BIN_HOOKS")

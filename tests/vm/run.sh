@@ -108,7 +108,7 @@ boot() {
 		-nodefaults -no-user-config -nographic -no-reboot -serial stdio \
 		-kernel "$work/kernel/boot/vmlinuz-$version" -initrd "$work/initrd.gz" \
 		-drive "id=root,file=$work/disk.img,format=raw,if=none,cache=unsafe" -device virtio-blk-device,drive=root \
-		-append 'console=ttyS0 quiet panic=-1 reboot=t cgroup_no_v1=all mitigations=off' </dev/null
+		-append "console=ttyS0 quiet panic=-1 reboot=t cgroup_no_v1=all mitigations=off tsc_early_khz=$("$work/vm-driver" tsc)" </dev/null
 }
 
 mkdir -p "$work"
