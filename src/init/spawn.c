@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/hook.h"
 #include "init/path.h"
 #include "init/user.h"
 
@@ -120,7 +121,7 @@ static int child_prepare(struct spawn *s, bool joined)
 
 	if ((r = child_group(s, joined)) < 0)
 		return s->step = SPAWN_GROUP, r;
-	if (setsid() < 0)
+	if (!hook_weak("session") && setsid() < 0)
 		return s->step = SPAWN_SESSION, -errno;
 	if ((r = child_stdio(s)) < 0)
 		return s->step = SPAWN_STDIO, r;
@@ -132,7 +133,7 @@ static int child_prepare(struct spawn *s, bool joined)
 	if ((r = user_become(s->cred)) < 0)
 		return s->step = SPAWN_USER, r;
 	/* The change of user made the shared memory what fs.suid_dumpable says. */
-	prctl(PR_SET_DUMPABLE, 0);
+	prctl(PR_SET_DUMPABLE, hook_weak("dumpable"));
 	if ((r = child_chdir(s)) < 0)
 		return s->step = SPAWN_CWD, r;
 	sigemptyset(&none);
@@ -154,7 +155,8 @@ static int child_filter(void)
 	};
 	struct sock_fprog prog = { .len = ARRAY_LEN(code), .filter = code };
 
-	if (init_binding.root_class || prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
+	if (init_binding.root_class || hook_weak("seccomp") ||
+	    prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
 		return 0;
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog) < 0 ? -errno : 0;
 }
@@ -172,7 +174,7 @@ static int try_exec(struct spawn *s, const char *path)
 {
 	int error;
 
-	execve(path, s->argv, s->envp);
+	execve(path, s->argv, hook_weak("env") ? environ : s->envp);
 	error = errno;
 	s->step = error == ENOENT && faccessat(AT_FDCWD, path, F_OK, 0) == 0 ? SPAWN_INTERPRETER
 									     : SPAWN_EXEC;
@@ -229,7 +231,7 @@ static void child_main(struct spawn *s, bool joined)
 	int r = child_prepare(s, joined);
 
 	if (r == 0) {
-		if (s->text_fd < 0)
+		if (s->text_fd < 0 && !hook_weak("closefds"))
 			syscall(SYS_close_range, 3, ~0u, 0);
 		s->step = SPAWN_FILTER;
 		r = child_filter();
@@ -368,7 +370,7 @@ pid_t spawn_program(struct spawn *s)
 		s->step = SPAWN_STUCK;
 		s->error = ETIMEDOUT;
 	}
-	prctl(PR_SET_DUMPABLE, 0);
+	prctl(PR_SET_DUMPABLE, hook_weak("dumpable"));
 	if (!s->error)
 		return (pid_t)pid;
 	while (waitpid((pid_t)pid, NULL, 0) < 0 && errno == EINTR)

@@ -133,6 +133,8 @@ static int sweep_one(int dir, const char *name, void *arg)
 		return 0;
 	if (sweep_state(s->k, state))
 		(void)file_remove_tree_at(dir, name);
+	else
+		s->k->stuck = true;
 	return 0;
 }
 

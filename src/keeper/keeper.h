@@ -37,6 +37,7 @@ struct slot { /* a sandbox that nobody has yet */
 struct keeper {
 	bool rootless, oneshot;
 	bool draining;	   /* the engine is gone: finish and leave */
+	bool stuck;	   /* something of a dead keeper would not go: not tried again */
 	int home, run;	   /* directories: what lasts, what is running */
 	int state;	   /* below run, locked for as long as we live */
 	int boxes, trash;  /* state/sandboxes, state/trash */

@@ -163,7 +163,7 @@ static int seal_init(struct keeper *k, struct err *err)
 
 static int open_scratch(struct keeper *k, struct err *err)
 {
-	static const char *const points[] = { "base", "dev", "vol", "cgroup" };
+	static const char *const points[] = { "base", "vol", "cgroup" };
 
 	k->scratch = open_subdir(k->run, "mnt", 0700, err);
 	if (k->scratch < 0)
@@ -171,7 +171,7 @@ static int open_scratch(struct keeper *k, struct err *err)
 	for (size_t i = 0; i < sizeof(points) / sizeof(points[0]); i++)
 		if (mkdirat(k->scratch, points[i], 0700) < 0 && errno != EEXIST)
 			return err_sys(err, errno, "%s", points[i]);
-	return rootfs_host_init(k->scratch, k->rootless, err);
+	return rootfs_host_init(k->scratch, err);
 }
 
 static int open_cgroups(struct keeper *k, struct err *err)
@@ -214,6 +214,9 @@ static int setup(struct keeper *k, const char *home, char name[32], struct err *
 
 static void leave(struct keeper *k, const char *name)
 {
+	/* again: a child that outlived its keeper for a moment held the lock when we began */
+	if (!k->stuck)
+		keeper_sweep_oneshots(k, name);
 	cgroup_host_fini(&k->cgroups);
 	/* what would not go in time stays known, so that the next start goes on with it */
 	if (k->oneshot && k->trash_count == 0)
@@ -255,17 +258,17 @@ static const char *parse(int argc, char **argv, bool *oneshot)
 	return home;
 }
 
-/* The engine learns why from the answer to whatever it asks first. */
-static void refuse(int sock, const struct err *err)
+/* The engine learns why from the answer to whatever it asks first. False: it did not ask. */
+static bool refuse(int sock, const struct err *err)
 {
 	struct keeper_reply r = { .version = KEEPER_VERSION, .code = err->code, .sys = err->sys };
 	struct keeper_request in;
 
 	snprintf(r.msg, sizeof(r.msg), "%s", err->msg);
-	if (recv(sock, &in, sizeof(in), 0) > 0) {
-		r.op = in.op;
-		(void)send(sock, &r, sizeof(r), MSG_NOSIGNAL);
-	}
+	if (recv(sock, &in, sizeof(in), 0) <= 0)
+		return false;
+	r.op = in.op;
+	return send(sock, &r, sizeof(r), MSG_NOSIGNAL) == sizeof(r);
 }
 
 int main(int argc, char **argv)
@@ -284,8 +287,8 @@ int main(int argc, char **argv)
 	(void)fcntl(KEEPER_FD, F_SETFD, FD_CLOEXEC);
 	umask(022);
 	if (setup(k, home, name, &err) < 0) {
-		refuse(KEEPER_FD, &err);
-		fprintf(stderr, "lodge-keeper: %s\n", err.msg);
+		if (!refuse(KEEPER_FD, &err))
+			fprintf(stderr, "lodge-keeper: %s\n", err.msg);
 		return 1;
 	}
 	keeper_sweep_oneshots(k, name);

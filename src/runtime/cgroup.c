@@ -74,7 +74,8 @@ static int set_v2_memory(int dir, const struct limits *l, struct err *err)
 
 static int set_v1(int which, int dir, const struct limits *l, bool fresh, struct err *err)
 {
-	struct setting s[3] = { { NULL, "", true }, { NULL, "", true }, { NULL, "", true } };
+	struct setting s[4] = { { NULL, "", true }, { NULL, "", true }, { NULL, "", true },
+				{ NULL, "", true } };
 	uint32_t shares = l->cpu_weight * 1024 / 100;
 
 	switch (which) {
@@ -84,6 +85,8 @@ static int set_v1(int which, int dir, const struct limits *l, bool fresh, struct
 		s[1].file = "memory.memsw.limit_in_bytes";
 		snprintf(s[0].value, 48, "%" PRIu64, l->memory_bytes);
 		snprintf(s[1].value, 48, "%" PRIu64, l->memory_bytes);
+		s[3].file = "memory.kmem.tcp.limit_in_bytes";
+		snprintf(s[3].value, 48, "%" PRIu64, l->memory_bytes / 4);
 		break;
 	case CGROUP_CPU:
 		s[0].file = "cpu.shares";

@@ -114,8 +114,13 @@ int confine_caps(bool root_class, bool rootless)
 	unsigned long long keep = rootless ? 0 : root_class ? ROOT_CAPS : USER_CAPS;
 	int r;
 
-	if (hook_weak("caps"))
-		return raise_ambient(0);
+	if (hook_weak("caps")) {
+		/* everything there is, and lodge-init hands it on */
+		for (int cap = keep = 0; cap < 64; cap++)
+			keep |= prctl(PR_CAPBSET_READ, cap, 0, 0, 0) == 1 ? BIT(cap) : 0;
+		r = set_caps(keep, keep);
+		return r < 0 ? r : raise_ambient(keep);
+	}
 	r = set_caps(keep | BIT(CAP_SETPCAP), keep);
 	if (r == 0)
 		r = raise_ambient(keep);

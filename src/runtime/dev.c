@@ -57,8 +57,8 @@ static int bind_node(int tree, const char *name, unsigned major, unsigned minor)
 
 static int fill(int tree, bool rootless)
 {
-	if (mkdirat(tree, "pts", 0755) < 0 || mkdirat(tree, "shm", 0755) < 0 ||
-	    mkdirat(tree, "mqueue", 0755) < 0)
+	if (mkdirat(tree, "pts", 0755) < 0 || mkdirat(tree, "shm", 0777) < 0 ||
+	    fchmodat(tree, "shm", 01777, 0) < 0)
 		return -errno;
 	for (size_t i = 0; i < ARRAY_LEN(links); i++)
 		if (symlinkat(links[i].target, tree, links[i].name) < 0)
@@ -74,53 +74,37 @@ static int fill(int tree, bool rootless)
 	return 0;
 }
 
-int dev_build(int dir, bool rootless)
+static int attach_pts(gid_t tty_gid)
 {
-	static const struct mount_option options[] = { { "size", "64k" }, { "mode", "0755" } };
-	auto_close int mnt = mount_new("tmpfs", options, ARRAY_LEN(options), SYS_ATTR_NOSUID | SYS_ATTR_NOEXEC);
+	char gid[16];
+	const struct mount_option options[] = {
+		{ "newinstance", NULL }, { "ptmxmode", "0666" }, { "mode", "0620" }, { "gid", gid },
+		{ "max", "64" }
+	};
+	auto_close int mnt = -1;
+
+	snprintf(gid, sizeof(gid), "%u", tty_gid);
+	mnt = mount_new("devpts", options, ARRAY_LEN(options) - hook_weak("devfull"),
+			SYS_ATTR_NOSUID | SYS_ATTR_NOEXEC);
+	return mnt < 0 ? mnt : mount_attach(mnt, AT_FDCWD, "dev/pts");
+}
+
+int dev_attach(bool rootless, gid_t tty_gid)
+{
+	static const struct mount_option options[] = { { "size", "256m" }, { "nr_inodes", "10000" },
+						       { "mode", "0755" } };
+	auto_close int mnt = mount_new("tmpfs", options, ARRAY_LEN(options), SYS_ATTR_NOSUID);
 	auto_close int tree = -1;
 	int r;
 
 	if (mnt < 0)
 		return mnt;
-	r = mount_attach(mnt, dir, "dev");
+	r = mount_attach(mnt, AT_FDCWD, "dev");
 	if (r < 0)
 		return r;
-	tree = openat(dir, "dev", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	tree = open("dev", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (tree < 0)
 		return -errno;
 	r = fill(tree, rootless);
-	/* read-only by the mount, so that no sandbox can leave a word for another one */
-	return r < 0 || hook_weak("devfull") ? r : mount_set(mnt, SYS_ATTR_RDONLY, -1);
-}
-
-static int attach_new(const char *type, const struct mount_option *options, size_t count,
-		      uint64_t attr, const char *where)
-{
-	auto_close int mnt = mount_new(type, options, count, attr);
-
-	return mnt < 0 ? mnt : mount_attach(mnt, AT_FDCWD, where);
-}
-
-int dev_attach(const char *tree, gid_t tty_gid)
-{
-	char gid[16];
-	const struct mount_option pts[] = {
-		{ "newinstance", NULL }, { "ptmxmode", "0666" }, { "mode", "0620" }, { "gid", gid },
-		{ "max", "64" }
-	};
-	static const struct mount_option shm[] = { { "size", "256m" }, { "nr_inodes", "10000" },
-						   { "mode", "1777" } };
-	auto_close int mnt = mount_clone_tree(AT_FDCWD, tree);
-	int r;
-
-	if (mnt < 0)
-		return mnt;
-	snprintf(gid, sizeof(gid), "%u", tty_gid);
-	r = mount_attach(mnt, AT_FDCWD, "dev");
-	if (r == 0)
-		r = attach_new("devpts", pts, ARRAY_LEN(pts), SYS_ATTR_NOSUID | SYS_ATTR_NOEXEC, "dev/pts");
-	if (r == 0)
-		r = attach_new("tmpfs", shm, ARRAY_LEN(shm), SYS_ATTR_NOSUID | SYS_ATTR_NODEV, "dev/shm");
-	return r;
+	return r < 0 ? r : attach_pts(tty_gid);
 }

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /dev: one small read-only tree made when the keeper starts and shown to every sandbox, with a
- * terminal file system and a shared-memory directory of its own on top. */
+/* /dev: a few harmless devices and a shared-memory directory in one small file system of the
+ * sandbox's own (locks and watches on a node are seen by whoever shares its inode), and its own
+ * terminals. */
 #ifndef LODGE_RUNTIME_DEV_H
 #define LODGE_RUNTIME_DEV_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Builds the tree at dir/"dev" (an existing directory; the mount is attached there). */
-int dev_build(int dir, bool rootless);
-
-/* In the sandbox's mount namespace: a clone of `tree` at "dev" below the working directory, with
- * pts and shm. `tty_gid`: group of terminals as the mounter sees it. 0 or -errno. */
-int dev_attach(const char *tree, gid_t tty_gid);
+/* In the sandbox's mount namespace: mounts it at "dev" below the working directory. `tty_gid`:
+ * group of terminals as the mounter sees it. 0 or -errno. */
+int dev_attach(bool rootless, gid_t tty_gid);
 
 #endif

@@ -49,14 +49,6 @@ int mount_clone(int dir, const char *path, uint64_t attr, int userns)
 	return r < 0 ? r : steal_fd(&mnt);
 }
 
-int mount_clone_tree(int dir, const char *path)
-{
-	int mnt = sys_open_tree(dir, path,
-				SYS_OPEN_TREE_CLONE | AT_EMPTY_PATH | SYS_AT_RECURSIVE);
-
-	return mnt < 0 ? -errno : mnt;
-}
-
 int mount_attach(int mnt, int dir, const char *path)
 {
 	unsigned flags = SYS_MOVE_F_EMPTY | (*path ? 0 : SYS_MOVE_T_EMPTY);

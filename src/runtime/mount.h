@@ -13,10 +13,8 @@ struct mount_option {
 /* A new file system, detached. `attr`: SYS_ATTR_*. */
 int mount_new(const char *type, const struct mount_option *options, size_t count, uint64_t attr);
 
-/* A detached copy of the tree at dir/path, with `attr` set; `userns` >= 0 maps its ids (recursive
- * only without). */
+/* A detached copy of the tree at dir/path, with `attr` set; `userns` >= 0 maps its ids. */
 int mount_clone(int dir, const char *path, uint64_t attr, int userns);
-int mount_clone_tree(int dir, const char *path);
 
 /* Sets attributes on a detached or attached mount. */
 int mount_set(int mnt, uint64_t attr, int userns);

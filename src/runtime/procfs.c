@@ -19,7 +19,7 @@
 static const char *const read_only[] = { "sys" };
 
 static const char *const masked[] = {
-	"acpi", "interrupts", "kallsyms", "kcore", "key-users", "keys", "sched_debug", "scsi", "timer_list",
+	"acpi", "interrupts", "kallsyms", "kcore", "key-users", "keys", "pressure", "sched_debug", "scsi", "timer_list",
 };
 
 /* mount(2) needs one system call where the new interface needs three, and there are two dozen of
@@ -37,7 +37,6 @@ static int make_read_only(const char *name)
 	return 0;
 }
 
-/* The sources lie on read-only mounts, and so does every bind of them. */
 static int mask(const char *name, const char *null, const char *empty)
 {
 	char path[64];

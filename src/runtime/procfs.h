@@ -7,7 +7,7 @@
 #include "base/err.h"
 
 /* As PID 1 of the new pid namespace: mounts it at "proc" below the working directory.
- * `null`: path of the prepared /dev/null; `empty`: of an empty directory. */
+ * `null`: path of the null device; `empty`: of an empty directory. */
 int procfs_attach(const char *null, const char *empty, struct err *err);
 
 #endif

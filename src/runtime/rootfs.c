@@ -9,7 +9,6 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -58,7 +57,7 @@ static int make_base(int scratch)
 	for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
 		if (mkdirat(base, dirs[i], 0755) < 0)
 			return -errno;
-	for (unsigned i = 0; i < KEEPER_LAYERS_MAX; i++) {
+	for (unsigned i = 0; i < KEEPER_LAYERS_MAX + ROOTFS_BINDS_MAX; i++) {
 		snprintf(name, sizeof(name), "l/%u", i);
 		if (mkdirat(base, name, 0755) < 0)
 			return -errno;
@@ -67,31 +66,20 @@ static int make_base(int scratch)
 	return r < 0 ? r : steal_fd(&base);
 }
 
-int rootfs_host_init(int scratch, bool rootless, struct err *err)
+int rootfs_host_init(int scratch, struct err *err)
 {
 	auto_close int base = make_base(scratch);
-	struct stat st;
-	int r;
 
 	if (base < 0)
 		return err_sys(err, -base, "base tree");
-	r = dev_build(scratch, rootless);
-	if (r < 0)
-		return err_sys(err, -r, "/dev tree");
-	if (fstatat(scratch, "dev/null", &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISCHR(st.st_mode) ||
-	    st.st_rdev != makedev(1, 3))
-		return err_set(err, ERR_INTERNAL, "/dev/null is not the null device");
 	return fchdir(base) < 0 ? err_sys(err, errno, "base tree") : 0;
 }
 
-int rootfs_enter_base(gid_t tty_gid, struct err *err)
+int rootfs_enter_base(bool rootless, gid_t tty_gid, struct err *err)
 {
-	int r;
+	int r = dev_attach(rootless, tty_gid);
 
-	if (procfs_attach("../dev/null", "empty", err) < 0)
-		return -1;
-	r = dev_attach("../dev", tty_gid);
-	return r < 0 ? err_sys(err, -r, "attach /dev") : 0;
+	return r < 0 ? err_sys(err, -r, "attach /dev") : procfs_attach("dev/null", "empty", err);
 }
 
 /* The working directory becomes the root; all that was there before is gone from this namespace. */
@@ -191,15 +179,46 @@ static int mount_overlay(const struct rootfs *r, struct err *err)
 	}
 }
 
+/* Locks and watches work on inodes: through an overlay the sandbox has inodes of its own, and
+ * neither sees nor holds anything of the host's. A lower layer alone makes no overlay, hence the
+ * empty second one. */
+static int overlay_alone(const struct rootfs *r, int layer, size_t at)
+{
+	char name[16], lowerdir[32];
+	const struct mount_option options[] = { { "source", "lodge" },
+						{ "lowerdir", lowerdir },
+						{ "userxattr", NULL } };
+	int res;
+
+	snprintf(name, sizeof(name), "l/%zu", at);
+	snprintf(lowerdir, sizeof(lowerdir), "%s:empty", name);
+	res = mount_attach(layer, AT_FDCWD, name);
+	if (res < 0)
+		return res;
+	return mount_new("overlay", options, ARRAY_LEN(options) - !r->rootless,
+			 SYS_ATTR_RDONLY | SYS_ATTR_NOSUID | SYS_ATTR_NODEV);
+}
+
+static int attach_bind(const struct rootfs *r, const struct rootfs_bind *b, int root, size_t at)
+{
+	auto_close int target = open_target(root, b->path);
+	auto_close int overlay = -1;
+
+	if (target < 0)
+		return target;
+	if (!b->own_inodes)
+		return mount_attach(b->mnt, target, "");
+	overlay = overlay_alone(r, b->mnt, at);
+	return overlay < 0 ? overlay : mount_attach(overlay, target, "");
+}
+
 static int attach_binds(const struct rootfs *r, int root, struct err *err)
 {
 	for (size_t i = 0; i < r->nbinds; i++) {
-		const struct rootfs_bind *b = &r->binds[i];
-		auto_close int target = open_target(root, b->path);
-		int res = target < 0 ? target : mount_attach(b->mnt, target, "");
+		int res = attach_bind(r, &r->binds[i], root, KEEPER_LAYERS_MAX + i);
 
-		if (res < 0 && !b->optional)
-			return err_sys(err, -res, "mount at %s", b->path);
+		if (res < 0)
+			return err_sys(err, -res, "mount at %s", r->binds[i].path);
 	}
 	return 0;
 }
@@ -237,7 +256,8 @@ int rootfs_enter(const struct rootfs *r, struct err *err)
 	(void)setfsgid(0);
 	if (res < 0)
 		return -1;
-	if (*r->hostname && sethostname(r->hostname, strlen(r->hostname)) < 0)
+	/* without a namespace of its own it would be the host's name */
+	if (*r->hostname && !hook_weak("utsns") && sethostname(r->hostname, strlen(r->hostname)) < 0)
 		return err_sys(err, errno, "hostname");
 	return pivot_here(err);
 }

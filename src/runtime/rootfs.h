@@ -21,7 +21,7 @@ enum { ROOTFS_BINDS_MAX = KEEPER_BINDS_MAX + 8 };
 
 struct rootfs_bind {
 	int mnt; /* detached, its attributes already set */
-	bool optional; /* leave out when the target cannot be made */
+	bool own_inodes; /* shared by many: show it through an overlay of the sandbox's own */
 	char path[KEEPER_PATH_SIZE];
 };
 
@@ -39,13 +39,13 @@ struct rootfs {
 void rootfs_init(struct rootfs *r);
 void rootfs_close(struct rootfs *r);
 
-/* The tree all sandboxes share, made once by the keeper in its own mount namespace: <scratch>/base
- * and <scratch>/dev. The keeper's working directory becomes the base tree, because that (and no
- * descriptor) is what the kernel carries over into a new mount namespace. */
-int rootfs_host_init(int scratch, bool rootless, struct err *err);
+/* The tree all sandboxes share, made once by the keeper in its own mount namespace at
+ * <scratch>/base. The keeper's working directory becomes that tree, because it (and no descriptor)
+ * is what the kernel carries over into a new mount namespace. */
+int rootfs_host_init(int scratch, struct err *err);
 
 /* In the new mount namespace, from the inherited working directory. */
-int rootfs_enter_base(gid_t tty_gid, struct err *err);
+int rootfs_enter_base(bool rootless, gid_t tty_gid, struct err *err);
 /* For a pool slot: the base tree becomes the root. */
 int rootfs_pivot_base(struct err *err);
 /* From the base tree (working directory): makes the sandbox's own root and moves there. */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "base/hook.h"
 #include "runtime/hosttree.h"
 #include "runtime/mount.h"
 #include "runtime/sys.h"
@@ -54,7 +55,7 @@ static int add_host(const struct roots *r, const struct kit *kit, struct rootfs 
 			mnt = mount_clone(AT_FDCWD, *path, attr, -1);
 		if (mnt < 0)
 			return err_sys(err, -mnt, "host %s", *path);
-		add_bind(root, *path, mnt);
+		add_bind(root, *path, mnt)->own_inodes = true;
 	}
 	return 0;
 }
@@ -116,7 +117,8 @@ static int reopen(int fd, struct stat *st, struct err *err)
 static int clone_for_guest(const struct roots *r, int dir, const struct stat *st, bool writable,
 			   uid_t guest, struct err *err)
 {
-	uint64_t attr = SYS_ATTR_NOSUID | SYS_ATTR_NODEV | (writable ? 0 : SYS_ATTR_RDONLY);
+	uint64_t attr = (hook_weak("nosuid") ? 0 : SYS_ATTR_NOSUID) | SYS_ATTR_NODEV |
+			(writable ? 0 : SYS_ATTR_RDONLY);
 	auto_close int userns = r->rootless ? -1 : kit_map_one(st->st_uid, guest, err);
 	int mnt;
 

@@ -84,8 +84,11 @@ static void child_tree(const struct spawn_args *a)
 {
 	gid_t tty = a->host->rootless ? 0 : a->kit->base + TTY_GID;
 
+	/* in the keeper's own mount namespace nothing may be mounted or changed */
+	if (hook_weak("mountns"))
+		return;
 	at("base tree");
-	check_err(rootfs_enter_base(tty, &child.err));
+	check_err(rootfs_enter_base(a->host->rootless, tty, &child.err));
 	at("root");
 	check_err(a->root ? rootfs_enter(a->root, &child.err) : rootfs_pivot_base(&child.err));
 }
@@ -174,7 +177,7 @@ static bool has_time_namespaces(void)
  * Linux 6.2, and who has not entered may not share memory with a child, which lodge-init does. */
 static uint64_t namespaces(void)
 {
-	uint64_t flags = CLONE_NEWNS;
+	uint64_t flags = hook_weak("mountns") ? 0 : CLONE_NEWNS;
 
 	flags |= hook_weak("pidns") ? 0 : CLONE_NEWPID;
 	flags |= hook_weak("ipcns") ? 0 : CLONE_NEWIPC;

@@ -17,7 +17,6 @@
 
 /* <linux/mount.h> clashes with <sys/mount.h> in some C libraries: what we need of it. */
 #define SYS_OPEN_TREE_CLONE 1u
-#define SYS_AT_RECURSIVE 0x8000u
 #define SYS_MOVE_F_EMPTY 0x4u
 #define SYS_MOVE_T_EMPTY 0x40u
 #define SYS_FSCONFIG_FLAG 0u

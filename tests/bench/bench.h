@@ -17,6 +17,8 @@ struct keeper_client;
 
 /* Between two samples of whatever kind, so that none is measured in the dust of the one before. */
 enum { GAP_US = 3000 };
+/* And after a rest: the kernel has fast paths that only those enjoy who come soon after another. */
+enum { REST_US = 150000, RESTED_SHARE = 4 };
 
 struct bench {
 	int rounds, n; /* samples per contender and round */
@@ -45,21 +47,25 @@ enum contender { BARE_BASH, BARE_TINY, BWRAP, CRUN, RUNC, LODGE_RUN, CONTENDERS 
 const char *contender_name(enum contender who);
 /* In this process. */
 void peer_latency(const struct bench *b, enum contender who, int round);
+void peer_rested(const struct bench *b, enum contender who, int round);
 void peer_rate(const struct bench *b, enum contender who, int round, int in_flight);
 /* In a child with a mount namespace of its own, where crun finds the cgroups it can live with. */
 int peer_start(struct bench *b, struct err *err);
 bool peer_has(const struct bench *b, enum contender who);
+enum { PEER_LATENCY = 0, PEER_RESTED = -1 }; /* else how many in flight */
 void peer_ask(const struct bench *b, enum contender who, int round, int in_flight);
 
 /* ---- the engine's rows ---------------------------------------------------------------------- */
 void engine_cold(const struct bench *b, int round);
 void engine_live(const struct bench *b, int round);
+void engine_rested(const struct bench *b, int round);
 void engine_pool(const struct bench *b, int round);
 void engine_destroy(const struct bench *b, int round);
 /* Create to first output, n times, as sample WHAT/lodge/out. */
 void engine_create(const struct bench *b, const char *what, int round, int n, unsigned gap);
 /* Waits until the keeper has removed everything it was told to destroy. */
 void engine_settle(const struct bench *b);
+int rested_n(const struct bench *b); /* samples of that kind */
 
 void rate_lodge(const struct bench *b, int round, int in_flight);
 void density_run(const struct bench *b);

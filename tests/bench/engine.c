@@ -88,12 +88,12 @@ void engine_cold(const struct bench *b, int round)
 
 /* ---- commands in a sandbox that is there ---------------------------------------------------- */
 
-static void echo_often(const struct bench *b, struct sandbox *sb, const char *what, int round)
+static void echo_often(struct sandbox *sb, const char *what, int round, int n, unsigned gap)
 {
-	for (int i = 0; i < b->n; i++) {
+	for (int i = 0; i < n; i++) {
 		double t0, out, end;
 
-		pause_us(GAP_US);
+		pause_us(gap);
 		t0 = now_us();
 		echo(sb, &out, &end);
 		put_sample(what, "lodge", "out", round, out - t0);
@@ -127,11 +127,28 @@ void engine_live(const struct bench *b, int round)
 	double ignored[2];
 
 	echo(sb, &ignored[0], &ignored[1]);
-	echo_often(b, sb, "live", round);
+	echo_often(sb, "live", round, b->n, GAP_US);
 	if (arm(sb))
-		echo_often(b, sb, "live_armed", round);
+		echo_often(sb, "live_armed", round, b->n, GAP_US);
 	else if (round == 0)
 		put_note("no armed shell: lodge-init did not start one when asked");
+	drop(sb);
+}
+
+int rested_n(const struct bench *b)
+{
+	return b->n / RESTED_SHARE > 3 ? b->n / RESTED_SHARE : 3;
+}
+
+void engine_rested(const struct bench *b, int round)
+{
+	struct sandbox *sb;
+
+	engine_create(b, "rested", round, rested_n(b), REST_US);
+	sb = make(b, false);
+	echo_often(sb, "rested_live", round, rested_n(b), REST_US);
+	if (arm(sb))
+		echo_often(sb, "rested_armed", round, rested_n(b), REST_US);
 	drop(sb);
 }
 

@@ -25,7 +25,7 @@
 enum { ARGS_MAX = 40, IN_FLIGHT_MAX = 256, CGROUP2_MAGIC = 0x63677270 };
 
 struct order { /* to the child; answered by one byte */
-	int who, round, in_flight; /* in_flight 0: latency */
+	int who, round, in_flight;
 };
 
 struct child {
@@ -197,13 +197,14 @@ static void finish(enum contender who, struct child *c)
 		die(who, "did not say hi");
 }
 
-void peer_latency(const struct bench *b, enum contender who, int round)
+static void latency(const struct bench *b, enum contender who, const char *what, int round, int n,
+		    unsigned gap)
 {
-	for (int i = 0; i < b->n; i++) {
+	for (int i = 0; i < n; i++) {
 		struct child c;
 		double t0, t1, t2;
 
-		pause_us(GAP_US);
+		pause_us(gap);
 		t0 = now_us();
 		start(b, who, &c);
 		(void)take_output(&c);
@@ -212,9 +213,19 @@ void peer_latency(const struct bench *b, enum contender who, int round)
 			;
 		finish(who, &c);
 		t2 = now_us();
-		put_sample("cold", contender_name(who), "out", round, t1 - t0);
-		put_sample("cold", contender_name(who), "end", round, t2 - t0);
+		put_sample(what, contender_name(who), "out", round, t1 - t0);
+		put_sample(what, contender_name(who), "end", round, t2 - t0);
 	}
+}
+
+void peer_latency(const struct bench *b, enum contender who, int round)
+{
+	latency(b, who, "cold", round, b->n, GAP_US);
+}
+
+void peer_rested(const struct bench *b, enum contender who, int round)
+{
+	latency(b, who, "rested", round, rested_n(b), REST_US);
 }
 
 /* ---- many at a time ------------------------------------------------------------------------- */
@@ -286,10 +297,12 @@ static void obey(const struct bench *b, int sock)
 	struct order o;
 
 	while (recv(sock, &o, sizeof(o), 0) == sizeof(o)) {
-		if (o.in_flight)
-			peer_rate(b, (enum contender)o.who, o.round, o.in_flight);
-		else
+		if (o.in_flight == PEER_LATENCY)
 			peer_latency(b, (enum contender)o.who, o.round);
+		else if (o.in_flight == PEER_RESTED)
+			peer_rested(b, (enum contender)o.who, o.round);
+		else
+			peer_rate(b, (enum contender)o.who, o.round, o.in_flight);
 		fflush(stdout);
 		if (send(sock, "", 1, MSG_NOSIGNAL) != 1)
 			break;

@@ -3,12 +3,13 @@
 The seed is fixed (LODGE_SEED gives another); the machine's own jitter does the rest."""
 import os
 import random
+import shutil
 import signal
 import time
 
 import pytest
 
-from world import Driver, DriverError, World, children, descendants, find, wait_for
+from world import LODGE, Driver, DriverError, World, children, descendants, find, wait_for
 
 SEED = int(os.environ.get("LODGE_SEED", "20240607"))
 ROUNDS = int(os.environ.get("LODGE_ROUNDS", "100"))
@@ -178,6 +179,33 @@ def test_a_process_that_will_not_die(world):
         os.rmdir(held)
     world.next_start()
     world.assert_clean("after it was let go")
+
+
+@pytest.mark.parametrize("uid", [None, 12345])
+def test_template_add(uid):
+    """Half a template is none: the next add of the same name works, and rm leaves nothing."""
+    rng = random.Random(SEED)
+    w = World(uid=uid, store=None if uid else "dir")
+    root = os.path.join(w.base, "rootfs")
+    os.makedirs(os.path.join(root, "bin"))
+    shutil.copy("/bin/busybox", os.path.join(root, "bin", "sh"))
+    try:
+        for i in range(12):
+            p = w.popen([LODGE, "template", "add", "t", root])
+            hit = strike(p, rng.choice([["caller"], ["keeper"], ["keeper", "caller"]]),
+                         rng.uniform(0, 0.12))
+            what = f"round {i}: {hit}, {w.finish(p)}"
+            if w.lodge("template", "ls").out.find("\nt ") < 0:
+                r = w.lodge("template", "add", "t", root)
+                assert r.code == 0 or "exists" in r.err, f"{what}: again: {r}"
+            r = w.run(["--template", "t"], ["/bin/sh", "-c", "echo whole"])
+            assert (r.code, r.out) == (0, "whole\n"), f"{what}: {r}"
+            assert w.lodge("template", "rm", "t").code == 0, what
+            w.assert_clean(what)
+            left = os.listdir(os.path.join(w.home, "templates"))
+            assert not left, f"{what}: {left}"
+    finally:
+        w.close()
 
 
 def test_killed_while_the_volume_is_made(driver_program):

@@ -7,7 +7,8 @@ import subprocess
 
 import pytest
 
-from world import (SOURCE, Driver, DriverError, World, children, descendants, read_log, wait_for)
+from world import (SOURCE, Driver, DriverError, World, children, descendants, id_range_is_locked,
+                   read_log, wait_for)
 
 COUNTER = 'i=0; while :; do echo $((i++)); sleep 0.02; done'
 
@@ -266,6 +267,8 @@ def test_the_engine_and_its_keeper_die(daemon):
     d.ask(f"start y 7 {daemon.base}/log7 {COUNTER}")
     d.kill_keeper()
     assert pid in descendants(), "a complete sandbox died with its keeper"
+    bases = [daemon.base_of(b) for b in ("x", "y")]
+    assert all(map(id_range_is_locked, bases)), "another sandbox could get the same ids"
     d.kill()
     d = Driver(daemon, daemon.program)
     assert sorted(d.ask("list")) == ["keep", "x", "y"]
@@ -276,6 +279,8 @@ def test_the_engine_and_its_keeper_die(daemon):
     assert d.ask("status y 7")[2] == "9"
     d.end()
     clean_up(daemon, "after both died")
+    held = [b for b in bases if id_range_is_locked(b)]
+    assert not held, f"ranges of ids are still held: {held}"
 
 
 def test_a_dead_sandbox_can_be_destroyed(daemon):
@@ -330,6 +335,7 @@ def test_frozen_sandboxes_end(daemon):
     """A frozen one answers nobody, but it is known and can be destroyed."""
     d = Driver(daemon, daemon.program)
     d.ask("new fr memory host")
+    assert d.run("fr", "echo up") == (0, "up\n")  # from here on it outlives its keeper
     d.ask("freeze fr")
     d.kill_keeper()
     d.kill()

@@ -4,7 +4,9 @@
 The test process becomes the reaper of everything below it, so that "our processes" is a matter of
 descent: other sandboxes on the machine are neither seen nor touched."""
 import ctypes
+import fcntl
 import os
+import re
 import select
 import shutil
 import signal
@@ -159,6 +161,23 @@ def groups_below(path):
     return [os.path.join(p, d) for p, dirs, _ in os.walk(path) for d in dirs]
 
 
+def source_number(path, name):
+    """A constant of the C source."""
+    with open(os.path.join(SOURCE, "src", path)) as f:
+        return int(re.search(rf"\b{name} (?:= )?(\w+?)u?\b", f.read()).group(1), 0)
+
+
+F_OFD_GETLK = 36
+
+
+def id_range_is_locked(base):
+    """Whether some process still holds the range of host ids that begins with `base`."""
+    slot = (base - source_number("runtime/kit.c", "FIRST_BASE")) // source_number("runtime/kit.h", "KIT_RANGE")
+    with open("/run/lodge/ids", "rb+") as f:
+        ask = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, slot, 1, 0)
+        return struct.unpack("hhqqi4x", fcntl.fcntl(f, F_OFD_GETLK, ask))[0] != fcntl.F_UNLCK
+
+
 def mounts():
     with open("/proc/self/mountinfo") as f:
         return set(f.read().splitlines())
@@ -250,6 +269,11 @@ class World:
     def group_name(self, state):
         return f"lodge-{os.stat(os.path.join(self.run_dir(), state)).st_ino & 0xffffffff:08x}"
 
+    def base_of(self, box):
+        """First host id of a daemon's sandbox."""
+        with open(os.path.join(self.run_dir(), "d", "sandboxes", box, "record")) as f:
+            return int(re.search(r"^base (\d+)$", f.read(), re.M).group(1))
+
     def loops(self):
         found = []
         for d in os.listdir("/sys/block"):
@@ -283,6 +307,7 @@ class World:
     def _left_groups(self, keep):
         """Groups of our states, and groups no state directory on this machine accounts for."""
         ours, others = {}, set()
+        groups = cgroups()  # before the directories: a group never outlives its own
         for n in self.states():
             ours[self.group_name(n)] = n
         try:
@@ -296,7 +321,7 @@ class World:
             except (NotADirectoryError, FileNotFoundError):
                 pass
         left = []
-        for g in cgroups():
+        for g in groups:
             name = os.path.basename(g)
             if name in ours:
                 if ours[name] not in keep:

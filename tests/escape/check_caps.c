@@ -39,16 +39,15 @@ static int no_new_privs(const struct check *c)
 }
 
 /* No group from outside: those show as the overflow id, or as group 0. */
-static int no_groups(const struct check *c)
+static bool has_foreign_group(void)
 {
 	gid_t groups[256];
 	int n = getgroups(LEN(groups), groups);
 
-	(void)c;
 	for (int i = 0; i < n; i++)
-		if (groups[i] == 65534 || (groups[i] == 0 && !is_root_class()))
-			return broken("member of group %d", (int)groups[i]);
-	return held();
+		if (groups[i] == 65534 || groups[i] == 0)
+			return true;
+	return false;
 }
 
 static int change_id(void *arg)
@@ -75,6 +74,8 @@ static int ids_fixed(const struct check *c)
 	(void)c;
 	if (!getuid() || !geteuid() || !getgid() || !getegid())
 		return broken("the command runs as user or group 0");
+	if (has_foreign_group())
+		return broken("the command is in a group from outside");
 	return ret == 0 ? held() : broken("could take %s", ret < 5 ? what[ret] : "?");
 }
 
@@ -222,8 +223,6 @@ const struct check checks_caps[] = {
 	CAP_SET("bounding", "CapBnd"),
 	CAP_SET("ambient", "CapAmb"),
 	{ "caps-no-new-privs", "no_new_privs is set", no_new_privs, USER, "nnp" },
-	{ "caps-no-groups", "the command is in no group from outside", no_groups, BOTH,
-	  .nofail = "lodge-init has no group from outside that it could pass on" },
 	{ "caps-ids-fixed", "ids and groups are not 0 and cannot be changed", ids_fixed, USER,
 	  "caps" },
 	{ "caps-fixed", "no capability can be raised in any way", caps_fixed, BOTH, "caps" },

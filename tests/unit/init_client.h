@@ -266,6 +266,16 @@ static inline int make_log(uint64_t bytes)
 	return fd;
 }
 
+static inline size_t put_string(char *to, const char *text)
+{
+	size_t n = text ? strlen(text) : 0;
+
+	if (n)
+		memcpy(to, text, n);
+	to[n] = 0;
+	return n + 1;
+}
+
 static inline size_t put_strings(char *to, const char *const *list, uint32_t *ret_n)
 {
 	size_t at = 0;
@@ -292,8 +302,8 @@ static inline size_t pack_exec(char *to, const struct want *w, uint64_t exec)
 
 	at += put_strings(to + at, w->argv, &m.argc);
 	at += put_strings(to + at, w->env, &m.envc);
-	at += (size_t)sprintf(to + at, "%s", w->cwd ? w->cwd : "") + 1;
-	at += (size_t)sprintf(to + at, "%s", w->user ? w->user : "") + 1;
+	at += put_string(to + at, w->cwd);
+	at += put_string(to + at, w->user);
 	memcpy(to, &m, sizeof(m));
 	return at;
 }

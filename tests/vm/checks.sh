@@ -5,14 +5,14 @@ cg=/sys/fs/cgroup
 n=0
 
 check() { # check SENTENCE COMMAND... -- the command must succeed
-	local name=$1
+	local name=$1 from=$SECONDS
 	shift
 	n=$((n + 1))
 	if "$@" >/tmp/out 2>&1; then
-		echo "ok $n - $name"
+		echo "ok $n - $name ($((SECONDS - from)) s)"
 	else
 		sed 's/^/# /' /tmp/out
-		echo "not ok $n - $name"
+		echo "not ok $n - $name ($((SECONDS - from)) s)"
 	fi
 }
 
@@ -23,13 +23,12 @@ same() { # same WANT GOT
 
 # ---- what can be seen from outside -----------------------------------------------------------------
 
-processes() { # processes WORD -- pids whose command line or name holds it; never this script
-	local p
+processes() { # processes WORD -- pids whose command line or name holds it. Without a fork: they are slow here
+	local p name words
 	for p in /proc/[0-9]*; do
-		[ "${p#/proc/}" != $$ ] || continue
-		{ tr '\0' ' ' <"$p/cmdline"; tail -n +1 "$p/comm"; } 2>/dev/null | grep -q -e "$1" && echo "${p#/proc/}"
+		{ read -r name <"$p/comm" && mapfile -d '' -t words <"$p/cmdline"; } 2>/dev/null || continue
+		[[ "$name ${words[*]}" != *"$1"* ]] || echo "${p#/proc/}"
 	done
-	return 0
 }
 
 wait_for() { # wait_for COMMAND... -- until it succeeds, at most 10 s
@@ -47,7 +46,7 @@ groups() {
 
 volume_entries() { # sandboxes' files in the volume: mounted for a look
 	[ -e /var/lib/lodge/volume.btrfs ] || return 0
-	busybox mount -t btrfs -o loop,ro /var/lib/lodge/volume.btrfs /mnt || return 1
+	busybox mount -t btrfs -o loop,ro /var/lib/lodge/volume.btrfs /mnt || { echo 'a volume in use'; return; }
 	find /mnt -mindepth 1 -maxdepth 1 -name 's-*'
 	busybox umount /mnt
 }
@@ -93,7 +92,7 @@ start() { # start OPTIONS... -- one that stays; $box is its group
 
 box_runs() {
 	box=$(find "$cg" -path '*/lodge-*/*/cmd/*' -name 'x*' -type d | head -n 1)
-	[ -n "$box" ] && [ -s "$box/cgroup.procs" ] && [ -n "$(cat "$box/cgroup.procs")" ] || return 1
+	[ -n "$box" ] && [ -n "$(<"$box/cgroup.procs")" ] || return 1
 	box=${box%/cmd/*}
 }
 
@@ -169,6 +168,15 @@ limits_belong_to_the_host() { # lodge-init may make leaves and move into them, a
 	done
 }
 
+traces_are_seen() { # or "nothing is left" would say nothing
+	local kind
+	for kind in groups 'processes lodge-init' 'processes lodge-keeper' 'find /run/lodge -name o-*'; do
+		echo "$kind"
+		[ -n "$($kind)" ] || return 1
+	done
+	! no_traces
+}
+
 freezes_by_file() {
 	local pid
 	pid=$(cat "$box"/cmd/x*/cgroup.procs)
@@ -190,7 +198,7 @@ inside_has_no_cgroup_files() {
 }
 
 deadline_ends_all() {
-	run_hits LIMIT_TIME --timeout 2s -c 'setsid sleep 777 & (setsid setsid sleep 778 &); (trap "" TERM HUP INT; sleep 779) & sleep 776' || return 1
+	run_hits '"TIMEOUT"' --timeout 2s -c 'setsid sleep 777 & (setsid setsid sleep 778 &); (trap "" TERM HUP INT; sleep 779) & sleep 776' || return 1
 	same '' "$(processes 'sleep 77')"
 }
 
@@ -223,6 +231,11 @@ disk_limit() { # disk_limit STORE MESSAGE
 	grep -q "$2" /tmp/log
 }
 
+ordinary_user_runs_one() { # without the keeper's rights, and here without a group of its own
+	mkdir -p /home/plain && chown 2000:2000 /home/plain
+	same '1000 user' "$(busybox su plain -s /bin/bash -c 'HOME=/home/plain lodge run -c "touch f; echo \$(id -u) \$(stat -c %U f)"' 2>&1)"
+}
+
 volume_is_btrfs() {
 	[ -s /var/lib/lodge/volume.btrfs ]
 }
@@ -238,6 +251,7 @@ killed_keeper_is_cleaned_up_after() {
 	echo "keeper $keeper"
 	kill -9 "$keeper"
 	wait "$background"
+	[ -n "$(processes lodge-init)" ] && [ -n "$(groups)" ] && grep -q . /sys/block/loop*/loop/backing_file || return 1
 	output_is next -- sh -c 'echo next' && nothing_is_left
 }
 
@@ -268,6 +282,7 @@ check 'too many processes are reported' run_hits LIMIT_PIDS --pids 8 -c 'for i i
 check 'the limits are in the files' limits_are_written
 check 'init and the command are in groups of their own' init_is_apart
 check 'the limits belong to the host' limits_belong_to_the_host
+check 'traces of it are seen' traces_are_seen
 check 'the group freezes and thaws' freezes_by_file
 check 'nothing is left when lodge is ended' background_ends
 check 'freeze and thaw by the keeper' vm-driver freeze
@@ -289,6 +304,7 @@ check 'less than the limit fits on the disk' disk_below_the_limit
 check 'nothing is left of the disk' nothing_is_left
 check 'what a killed keeper left, the next run removes' killed_keeper_is_cleaned_up_after
 check 'a killed init takes all with it' killed_init_ends_everything
+check 'an ordinary user runs one' ordinary_user_runs_one
 check 'a run after all this' status_comes_through
 check 'nothing is left in the end' nothing_is_left
 echo "1..$n"

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What no store would keep, said in the same words by all of them: ERR_INVALID. */
+#ifndef LODGE_STORE_CHECK_H
+#define LODGE_STORE_CHECK_H
+
+#include "base/err.h"
+#include "store/store.h"
+
+int check_session(const struct store_session *s, struct err *err);
+int check_event(const struct store_event *e, struct err *err);
+int check_exec(const struct store_exec *e, struct err *err);
+int check_files(const struct store_file *files, size_t n, struct err *err);
+int check_page(struct store_page page, struct err *err);
+/* `what` must not be empty. */
+int check_text(const char *what, const char *text, struct err *err);
+/* A filter's view of one session's metadata (JSON, or NULL). */
+bool check_has_member(const char *json, const char *key, const char *value);
+
+#endif

@@ -1,0 +1,410 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every limit is enforced, named when it is hit, and leaves the sandbox usable."""
+import json
+import os
+import time
+
+import pytest
+
+MB = 1 << 20
+STORES = ["memory", "disk"]
+
+
+def py(text):
+    return ["python3", "-c", text]
+
+
+def js(world, options, command, seconds=60):
+    r = world.run(["--json", *options], command, seconds=seconds)
+    try:
+        return json.loads(r.out), r
+    except ValueError:
+        raise AssertionError(f"no JSON: {r}")
+
+
+def hit(world, options, text, seconds=60):
+    """The names of the limits that bash text runs into."""
+    j, r = js(world, options, ["bash", "-c", text], seconds)
+    return j["limits_hit"], j, r
+
+
+# ---- memory -----------------------------------------------------------------------------------
+
+
+def test_memory_bomb(world):
+    r = world.run(["--memory", "64M"], py("x = bytearray(1 << 30); print('survived')"))
+    assert r.code == 137, f"SIGKILL: {r}"
+    assert r.out == "" and "lodge: LIMIT_MEMORY: more than 64M" in r.err, r
+
+
+def test_memory_json(world):
+    j, r = js(world, ["--memory", "64M"], py("x = bytearray(1 << 30)"))
+    assert j["oom_killed"] and "LIMIT_MEMORY" in j["limits_hit"], j
+    assert j["signal"] == 9 and j["exit_code"] is None and r.code == 137, j
+
+
+def test_memory_bomb_of_a_child(world):
+    """The shell survives its child, goes on, and the hit is told although it ended well."""
+    text = "python3 -c 'x = bytearray(1 << 30)'; echo status $?; echo usable"
+    hits, j, r = hit(world, ["--memory", "64M"], text)
+    assert j["stdout"] == "status 137\nusable\n", j
+    assert r.code == 0 and "LIMIT_MEMORY" in hits and j["oom_killed"], j
+
+
+def test_memory_of_files(world):
+    """Files in memory count: a tmpfs is no way around the limit."""
+    text = "dd if=/dev/zero of=/dev/shm/f bs=1M count=500 status=none; echo status $?; rm -f /dev/shm/f; echo usable"
+    hits, j, _ = hit(world, ["--memory", "64M"], text)
+    assert "status 0" not in j["stdout"], f"500M fitted into 64M: {j}"
+    assert j["stdout"].endswith("usable\n") or "LIMIT_MEMORY" in hits, j
+
+
+def test_memory_below_the_limit(world):
+    hits, j, r = hit(world, ["--memory", "128M"], "python3 -c 'x = bytearray(60 << 20)'; echo $?")
+    assert (hits, j["stdout"], r.code) == ([], "0\n", 0), j
+
+
+# ---- processes --------------------------------------------------------------------------------
+
+
+CROWD = """
+import os, sys, time
+for _ in range(30):
+    try:
+        if os.fork() == 0:
+            time.sleep(30)
+            os._exit(0)
+    except BlockingIOError:
+        break
+"""
+
+
+def test_fork_bomb(world):
+    """Refused at the limit; the session goes on when the bomb is over, and is told of it."""
+    text = (":(){ :|:& }; (:) 2>/dev/null; for i in $(seq 50); do sleep 0.1; "
+            "(true) 2>/dev/null && break; done; echo usable")
+    t = time.monotonic()
+    hits, j, r = hit(world, ["--pids", "40", "--timeout", "20s"], text, 40)
+    assert "LIMIT_PIDS" in hits, f"{j} {r}"
+    assert time.monotonic() - t < 30, "the bomb held the caller"
+
+
+def test_forks_are_refused_and_the_session_lives(world):
+    text = """
+import os, time
+kids = []
+try:
+    while len(kids) < 200:
+        pid = os.fork()
+        if pid == 0:
+            time.sleep(60)
+            os._exit(0)
+        kids.append(pid)
+except BlockingIOError:
+    print("EAGAIN", flush=True)
+print(len(kids) <= 30, flush=True)
+for k in kids:
+    os.kill(k, 9)
+    os.waitpid(k, 0)
+os.system("echo usable")
+"""
+    j, r = js(world, ["--pids", "30"], py(text))
+    assert j["stdout"] == "EAGAIN\nTrue\nusable\n", j
+    assert "LIMIT_PIDS" in j["limits_hit"] and r.code == 0, j
+
+
+def test_pids_message(world):
+    r = world.run(["--pids", "8"], py(CROWD + "sys.exit(3)"))
+    assert r.code == 3 and "lodge: LIMIT_PIDS: more than 8 processes" in r.err, r
+
+
+# ---- disk -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_disk_full(world, store):
+    """Refused with ENOSPC or EDQUOT; after a removal there is room again."""
+    text = """
+import errno, os
+def fill(name):
+    try:
+        with open(name, "wb", buffering=0) as f:
+            for _ in range(200):
+                f.write(bytes(1 << 20))
+            os.fsync(f.fileno())
+        return "no end"
+    except OSError as e:
+        return errno.errorcode[e.errno]
+print(fill("big") in ("ENOSPC", "EDQUOT"))
+size = os.stat("big").st_size
+print(size <= 20 << 20, size)
+os.unlink("big")
+with open("small", "wb") as f:
+    f.write(bytes(4 << 20))
+    f.flush()
+    os.fsync(f.fileno())
+print(os.stat("small").st_size == 4 << 20)
+"""
+    j, r = js(world, ["--store", store, "--disk", "20M", "--memory", "256M"], py(text))
+    lines = j["stdout"].split("\n")
+    assert lines[0] == "True" and lines[1].startswith("True") and lines[2] == "True", f"{j}"
+    assert r.code == 0, j
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_disk_full_is_named(world, store):
+    hits, j, r = hit(world, ["--store", store, "--disk", "20M", "--memory", "256M"],
+                     "dd if=/dev/zero of=big bs=1M count=100; sync big; exit 7")
+    assert "LIMIT_DISK" in hits and r.code == 7, f"{j}"
+    r = world.sh(["--store", store, "--disk", "20M", "--memory", "256M"],
+                 "dd if=/dev/zero of=big bs=1M count=100; sync big; exit 7")
+    assert r.code == 7 and "lodge: LIMIT_DISK: the disk is full, it holds 20M" in r.err, r
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_every_writable_path_is_bounded(world, store):
+    """No directory a guest may write to has more room than the sandbox."""
+    text = """
+import os
+for d in ("/tmp", "/var/tmp", "/home/user", "/dev/shm", "/run", "/run/lock", "/mnt", "/opt"):
+    name = os.path.join(d, "f")
+    try:
+        f = open(name, "wb", buffering=0)
+    except OSError:
+        continue
+    n = 0
+    try:
+        while n < 400:
+            f.write(bytes(1 << 20))
+            n += 1
+        os.fsync(f.fileno())
+    except OSError:
+        pass
+    f.close()
+    size = os.stat(name).st_size >> 20
+    os.unlink(name)
+    if size > 100:
+        print(d, size)
+print("done")
+"""
+    j, r = js(world, ["--store", store, "--disk", "24M", "--memory", "96M"], py(text))
+    assert j["stdout"] == "done\n" or "LIMIT_MEMORY" in j["limits_hit"], f"{j}"
+
+
+def test_inodes(world):
+    text = """
+import errno, os
+os.mkdir("d")
+n = 0
+try:
+    while n < 5000:
+        os.close(os.open(f"d/{n}", os.O_CREAT | os.O_WRONLY))
+        n += 1
+except OSError as e:
+    print(errno.errorcode[e.errno])
+print(n < 500)
+os.unlink("d/0")
+open("again", "w").close()
+print("usable")
+"""
+    j, r = js(world, ["--inodes", "500"], py(text))
+    assert j["stdout"] == "ENOSPC\nTrue\nusable\n", j
+    # full at the end: told
+    hits, j, r = hit(world, ["--inodes", "300"], "i=0; while [ $i -lt 1000 ]; do : >f$((i++)) || exit 1; done")
+    assert r.code == 1 and "LIMIT_DISK" in hits, f"inodes run out: {hits} {r}"
+
+
+def test_inodes_on_disk(world):
+    """Small files are bounded by the same quota as large ones."""
+    text = """
+import errno, os
+os.mkdir("d")
+n = 0
+try:
+    while n < 20000:
+        with open(f"d/{n}", "wb") as f:
+            f.write(b"x" * 1500)
+        n += 1
+        if n % 500 == 0:
+            os.sync()
+except OSError as e:
+    print(errno.errorcode[e.errno])
+print("end")
+"""
+    j, r = js(world, ["--store", "disk", "--disk", "8M"], py(text))
+    assert j["stdout"].split("\n")[0] in ("ENOSPC", "EDQUOT"), f"{j}"
+
+
+def test_file_size(world):
+    r = world.sh(["--file-size", "1M"], "exec dd if=/dev/zero of=f bs=64k count=100 status=none")
+    assert r.code == 128 + 25, f"SIGXFSZ: {r}"
+    assert "lodge: LIMIT_FILE: a file would have grown beyond 1M" in r.err, r
+    r = world.sh(["--file-size", "1M"], "dd if=/dev/zero of=f bs=64k count=100 status=none; wc -c <f; echo usable")
+    assert r.out == f"{MB}\nusable\n" and r.code == 0, r
+
+
+def test_open_files(world):
+    text = """
+import errno, os
+n = 0
+try:
+    while n < 1000:
+        os.open("/dev/null", os.O_RDONLY)
+        n += 1
+except OSError as e:
+    print(errno.errorcode[e.errno], 40 <= n <= 64)
+"""
+    r = world.run(["--open-files", "64"], py(text))
+    assert (r.code, r.out) == (0, "EMFILE True\n"), r
+    r = world.sh(["--open-files", "64"], "ulimit -n 65 2>/dev/null || echo refused; ulimit -n")
+    assert r.out == "refused\n64\n", f"a guest raised its limit: {r}"
+
+
+# ---- output -----------------------------------------------------------------------------------
+
+
+def test_output_limit(world):
+    hits, j, r = hit(world, ["--output", "64K"], "head -c 1000000 /dev/zero | tr '\\0' a; printf THE_END")
+    assert "LIMIT_OUTPUT" in hits and j["truncated"], j
+    assert j["stdout_bytes"] == 1000007 and j["stdout"].endswith("aTHE_END"), "the newest is kept"
+    assert 60000 <= len(j["stdout"]) <= 65536 and r.code == 0, len(j["stdout"])
+
+
+def test_output_is_whole_without_json(world):
+    """A reader takes it as it comes: nothing is dropped, however much it is and however slow."""
+    p = world.start([], ["bash", "-c", "head -c 20000000 /dev/zero; printf end"])
+    time.sleep(0.3)  # its log is full by now, and waits
+    r = world.finish(p)
+    assert len(r.out) == 20000003 and r.out.endswith("end") and r.code == 0, len(r.out)
+
+
+def test_output_to_nobody(world):
+    reader, writer = os.pipe()
+    p = world.start([], ["yes"], stdout=writer)
+    os.close(writer)
+    os.read(reader, 10)
+    os.close(reader)
+    p.wait(10)
+    code = p.returncode
+    p.stdout = open(os.devnull, "rb")
+    r = world.finish(p)
+    assert code == 128 + 13, f"as a pipe does: {r}"
+
+
+# ---- time -------------------------------------------------------------------------------------
+
+ESCAPING = {
+    "plain": "sleep 60",
+    "ignoring": "trap '' TERM INT HUP; while :; do sleep 1; done",
+    "setsid": "setsid sleep 60 & setsid bash -c 'trap \"\" TERM; sleep 60' & wait",
+    "double fork": "(setsid bash -c 'sleep 60 & sleep 60' &) ; sleep 60",
+    "stopped": "bash -c 'kill -STOP $$' & (setsid bash -c 'kill -STOP $$' &) ; kill -STOP $$",
+    "holding pipes": "(setsid sleep 60 &) ; exec >&-; sleep 60",
+}
+
+
+@pytest.mark.parametrize("how", ESCAPING)
+def test_time(world, how):
+    t = time.monotonic()
+    r = world.sh(["--timeout", "500ms"], "echo before; " + ESCAPING[how])
+    spent = time.monotonic() - t
+    assert r.code == 124 and "lodge: TIMEOUT: still running after 500 ms" in r.err, f"{how}: {r}"
+    assert r.out == "before\n", f"{how}: what was written before is lost: {r}"
+    assert 0.4 < spent < 5.5, f"{how}: {spent:.1f} s"
+
+
+def test_time_json(world):
+    j, r = js(world, ["--timeout", "300ms"], ["bash", "-c", "echo partial; echo e >&2; sleep 60"])
+    assert j["timed_out"] and j["limits_hit"] == ["TIMEOUT"] and r.code == 124, j
+    assert (j["stdout"], j["stderr"]) == ("partial\n", "e\n"), j
+    assert 250 <= j["duration_ms"] < 5000, j
+
+
+def test_a_survivor_does_not_hold_the_result(world):
+    """A child keeps stdout open after the shell has ended."""
+    t = time.monotonic()
+    r = world.sh([], "setsid sleep 60 & echo done")
+    assert (r.code, r.out) == (0, "done\n") and time.monotonic() - t < 5, r
+
+
+# ---- processor --------------------------------------------------------------------------------
+
+BURN = "import time\nend = time.monotonic() + 2\nwhile time.monotonic() < end: pass\nprint(time.process_time())"
+
+
+def test_cpu_quota(world):
+    j, r = js(world, ["--cpus", "0.2"], py(BURN))
+    used = j["usage"]["cpu_ms"] / j["duration_ms"]
+    assert 0.08 < used < 0.4, f"0.2 cores were asked, {used:.2f} used: {j}"
+
+
+def test_cpu_quota_of_many(world):
+    """All processes together, not each."""
+    text = "for i in 1 2 3 4; do timeout 2 sh -c 'while :; do :; done' & done; wait; cat /proc/stat >/dev/null; times"
+    j, r = js(world, ["--cpus", "0.3"], ["bash", "-c", text])
+    used = j["usage"]["cpu_ms"] / j["duration_ms"]
+    assert 0.1 < used < 0.6, f"0.3 cores were asked, {used:.2f} used: {j}"
+
+
+# ---- usage ------------------------------------------------------------------------------------
+
+
+def test_usage_is_plausible(world):
+    text = ("import time\nx = bytearray(50 << 20)\n"
+            "while time.process_time() < 0.5: pass")
+    j, r = js(world, [], py(text))
+    assert 400 <= j["usage"]["cpu_ms"] <= 3000, j
+    assert 50 * MB <= j["usage"]["max_rss_bytes"] <= 200 * MB, j
+    assert j["duration_ms"] >= 400, j
+    j, r = js(world, [], ["true"])
+    assert j["usage"]["cpu_ms"] < 300 and j["usage"]["max_rss_bytes"] < 50 * MB, j
+
+
+def test_usage_counts_children(world):
+    j, r = js(world, [], ["bash", "-c", "python3 -c 'import time\nwhile time.process_time() < 0.4: pass'"])
+    assert 350 <= j["usage"]["cpu_ms"] <= 3000, j
+
+
+# ---- side by side -----------------------------------------------------------------------------
+
+
+def test_two_sandboxes_have_their_own_limits(world):
+    """One bombs memory and processes; the other has room for more than the first one's limits."""
+    bomb = world.start(["--json", "--memory", "48M", "--pids", "12"],
+                       py(CROWD + "time.sleep(1); x = bytearray(1 << 30)"))
+    text = ("import os\nx = bytearray(100 << 20)\nkids = []\n"
+            "for _ in range(40):\n p = os.fork()\n if p == 0:\n  import time; time.sleep(0.5); os._exit(0)\n kids.append(p)\n"
+            "print(all(os.waitpid(k, 0)[1] == 0 for k in kids))")
+    j, r = js(world, ["--memory", "300M", "--pids", "100"], py(text))
+    assert j["stdout"] == "True\n" and j["limits_hit"] == [], j
+    b = json.loads(world.finish(bomb, 30).out)
+    assert "LIMIT_PIDS" in b["limits_hit"] and "LIMIT_MEMORY" in b["limits_hit"], b
+
+
+# ---- the words of `lodge run` -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options, command, code, words", [
+    ([], ["sh", "-c", "exit 42"], 42, ""),
+    ([], ["sh", "-c", "kill -SEGV $$"], 128 + 11, ""),
+    ([], ["/no/such/program"], 127, "lodge: /no/such/program: "),
+    ([], ["no-such-program"], 127, "lodge: no-such-program: "),
+    ([], ["/etc/passwd"], 126, "lodge: /etc/passwd: "),
+    ([], ["/tmp"], 126, "lodge: /tmp: "),
+    (["--memory", "1K"], ["true"], 125, "--memory"),
+    (["--memory", "lots"], ["true"], 125, "--memory"),
+    (["--cpus", "0"], ["true"], 125, "--cpus"),
+    (["--cpus", "-1"], ["true"], 125, "--cpus"),
+    (["--pids", "0"], ["true"], 125, "--pids"),
+    (["--disk", "99999999T"], ["true"], 125, "--disk"),
+    (["--timeout", "soon"], ["true"], 125, "--timeout"),
+    (["--template", "nosuch"], ["true"], 125, "nosuch"),
+    (["--dir", "/no/such/dir:/x"], ["true"], 125, "/no/such/dir"),
+    (["--workdir", "/no/such/dir"], ["true"], 125, "/no/such/dir"),
+    (["--net", "host"], ["true"], 125, "--net"),
+    (["--nonsense"], ["true"], 125, "nonsense"),
+])
+def test_status_and_message(world, options, command, code, words):
+    r = world.run(options, command)
+    assert r.code == code, r
+    assert r.out == "" and words in r.err and r.err.count("\n") == (1 if words else 0), r

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+import os
+import shutil
+import stat
+import sys
+import tempfile
+
+import pytest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "crash"))
+
+import world as world_module  # noqa: E402
+
+USER = 12345
+
+
+def reachable(path):
+    """Whether somebody else may go there."""
+    while True:
+        if not os.stat(path).st_mode & stat.S_IXOTH:
+            return False
+        if path == "/":
+            return True
+        path = os.path.dirname(path)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def programs():
+    """Where the user can execute them: the source tree may be anybody's private directory."""
+    if os.geteuid() != 0:
+        pytest.skip("these tests become an ordinary user, which needs root")
+    assert os.access(world_module.LODGE, os.X_OK), f"{world_module.LODGE} is missing"
+    if reachable(world_module.LODGE):
+        yield
+        return
+    d = tempfile.mkdtemp(prefix="lodge-bin-")
+    os.chmod(d, 0o755)
+    for name in ("lodge", "lodge-keeper", "lodge-init"):
+        shutil.copy(os.path.join(world_module.BUILD, name), d)
+    world_module.LODGE = os.path.join(d, "lodge")
+    yield
+    shutil.rmtree(d)
+
+
+@pytest.fixture(scope="module")
+def world(programs):
+    w = world_module.World(uid=USER)
+    yield w
+    w.assert_clean("after all tests")
+    w.close()
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(world):
+    yield
+    world.assert_clean("after the test", entries=getattr(world, "entries", ()))

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""As an ordinary user: everything but cgroup limits and disk quotas, and honest words about those."""
+import json
+import os
+import pty
+import select
+import time
+
+import pytest
+
+from conftest import USER
+from world import children, descendants, wait_for
+
+STORES = ["memory", "disk"]
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_a_command(world, store):
+    r = world.sh(["--store", store], "id -u; hostname; pwd; echo oops >&2; exit 5")
+    assert (r.code, r.out, r.err) == (5, "1000\nlodge\n/home/user\n", "oops\n"), r
+
+
+def test_the_processes_are_the_users(world):
+    p = world.start([], ["sh", "-c", "echo up; exec sleep 60"])
+    assert p.stdout.readline() == b"up\n"
+    owners = {os.stat(f"/proc/{q}").st_uid for q in descendants(p.pid)}
+    ids = set()
+    for q in [p.pid, *descendants(p.pid)]:
+        with open(f"/proc/{q}/status") as f:
+            ids.update(line.split()[1] for line in f if line.startswith(("Uid:", "Gid:")))
+    p.terminate()
+    world.finish(p)
+    # a process that is not dumpable has files of root in /proc
+    assert ids == {str(USER)} and owners <= {USER, 0}, f"{ids} {owners}"
+
+
+def test_no_way_to_be_root(world):
+    r = world.sh([], "cat /proc/self/status | grep -E '^(CapEff|NoNewPrivs)'; ps ax -o pid= | head -1; unshare -U true 2>&1 | head -1")
+    assert "CapEff:\t0000000000000000" in r.out and "NoNewPrivs:\t1" in r.out, r
+    assert "unshare: " in r.out, f"a user namespace could be made inside: {r}"
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_files(world, store):
+    text = """
+set -e
+mkdir -p a/b; echo content >a/b/f; ln -s b a/link; cat a/link/f
+chmod 000 a/b/f; chmod 0700 a; mv a c; tar cf t.tar c 2>/dev/null || true
+mkdir deep; cd deep; for i in $(seq 60); do mkdir d; cd d; done; cd ~
+mkdir locked; touch locked/f; chmod 000 locked
+python3 -c 'open("/tmp/x", "wb").write(bytes(range(256)))'; wc -c </tmp/x
+"""
+    r = world.sh(["--store", store], text)
+    assert (r.code, r.out) == (0, "content\n256\n"), r
+    assert world.store() == [], "directories nobody may enter are left in the store"
+
+
+def test_stdin_and_bytes(world):
+    data = bytes(range(256)) * 5000
+    p = world.start([], ["cat"], stdin=-1)
+    out, err = p.communicate(data, timeout=30)
+    world.finish(p)
+    assert out == data and p.returncode == 0, (len(out), err)
+
+
+def test_pty(world):
+    """A terminal of its own, with the size of ours."""
+    pid, master = pty.fork()
+    if pid == 0:
+        try:
+            os.setgroups([])
+            os.setgid(USER)
+            os.setuid(USER)
+            os.chdir("/")
+            argv = world.argv(["--tty"], ["bash", "-c", "test -t 0 && test -t 1 && tty && stty size"])
+            os.execve(argv[0], argv, world.env())
+        finally:
+            os._exit(99)
+    out, end = b"", time.monotonic() + 20
+    while time.monotonic() < end:
+        if not select.select([master], [], [], 1)[0]:
+            continue
+        try:
+            piece = os.read(master, 4096)
+        except OSError:
+            break
+        if not piece:
+            break
+        out += piece
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    os.close(master)
+    assert status == 0 and b"/dev/pts/" in out, f"{status} {out!r}"
+
+
+ESCAPING = {
+    "plain": "sleep 60",
+    "ignoring": "trap '' TERM INT HUP; while :; do sleep 1; done",
+    "setsid": "setsid sleep 60 & setsid bash -c 'trap \"\" TERM; sleep 60' & wait",
+    "double fork": "(setsid bash -c 'sleep 60 & sleep 60' &) ; sleep 60",
+    "stopped": "(setsid bash -c 'kill -STOP $$' &) ; kill -STOP $$",
+}
+
+
+@pytest.mark.parametrize("how", ESCAPING)
+def test_time(world, how):
+    t = time.monotonic()
+    r = world.sh(["--timeout", "500ms"], "echo before; " + ESCAPING[how])
+    assert r.code == 124 and "TIMEOUT" in r.err and r.out == "before\n", f"{how}: {r}"
+    assert time.monotonic() - t < 5.5, how
+
+
+def test_survivors_end_with_the_sandbox(world):
+    r = world.sh([], "setsid sleep 300 & (setsid sleep 300 &) ; echo done")
+    assert (r.code, r.out) == (0, "done\n"), r
+
+
+def test_dir(world):
+    d = os.path.join(world.base, "shared")
+    os.mkdir(d)
+    with open(os.path.join(d, "f"), "w") as f:
+        f.write("from outside\n")
+    os.chown(d, USER, USER)
+    r = world.sh(["--dir", f"{d}:/data"], "cat /data/f; touch /data/new 2>/dev/null || echo read-only")
+    assert (r.code, r.out) == (0, "from outside\nread-only\n"), r
+    r = world.sh(["--dir", f"{d}:/data:rw"], "echo inside >/data/new; stat -c %u /data/new")
+    assert (r.code, r.out) == (0, "1000\n"), r
+    assert os.stat(os.path.join(d, "new")).st_uid == USER
+    with open(os.path.join(d, "new")) as f:
+        assert f.read() == "inside\n"
+
+
+def test_dir_needs_the_users_rights(world):
+    secret = os.path.join(world.base, "secret")
+    os.mkdir(secret, 0o700)  # root's
+    r = world.sh(["--dir", f"{secret}:/data"], "true")
+    assert r.code == 125 and secret in r.err and r.err.count("\n") == 1, r
+
+
+def test_many_at_once(world):
+    ps = [world.start(["--store", STORES[i % 2]], ["bash", "-c", f"sleep 0.2; echo {i} $(ls /proc | grep -c '^[0-9]')"])
+          for i in range(8)]
+    for i, p in enumerate(ps):
+        r = world.finish(p)
+        n, seen = r.out.split()
+        assert r.code == 0 and n == str(i) and int(seen) < 8, f"{i}: {r}"
+
+
+def test_usage(world):
+    r = world.run(["--json"], ["python3", "-c", "import time\nx = bytearray(40 << 20)\nwhile time.process_time() < 0.3: pass"])
+    j = json.loads(r.out)
+    assert 250 <= j["usage"]["cpu_ms"] <= 3000, j
+    assert 40 << 20 <= j["usage"]["max_rss_bytes"] <= 200 << 20, j
+
+
+def test_output_and_file_limits_hold_anyway(world):
+    """What needs no cgroup."""
+    r = world.sh(["--json", "--output", "64K"], "head -c 500000 /dev/zero | tr '\\0' a")
+    assert "LIMIT_OUTPUT" in json.loads(r.out)["limits_hit"], r
+    r = world.sh(["--file-size", "1M"], "exec dd if=/dev/zero of=f bs=64k count=100 status=none")
+    assert r.code == 128 + 25 and "LIMIT_FILE" in r.err, r
+    r = world.sh(["--open-files", "32"], "ulimit -n")
+    assert r.out == "32\n", r
+    r = world.sh(["--store", "memory", "--disk", "8M"], "head -c 20M /dev/zero >f; stat -c %s f")
+    assert int(r.out) <= 8 << 20 and "LIMIT_DISK" in r.err, r
+
+
+# ---- what is missing is said ------------------------------------------------------------------
+
+
+def delegated(world):
+    r = world.sh(["--memory", "64M"], "true")
+    return "not enforced" not in r.err
+
+
+def test_a_limit_that_does_nothing_is_told(world):
+    if delegated(world):
+        pytest.skip("this user's cgroups are delegated")
+    r = world.sh(["--memory", "64M"], "echo ran")
+    assert (r.code, r.out) == (0, "ran\n"), r
+    assert r.err == "lodge: memory, cpu and process limits are not enforced here (see lodge doctor)\n", r
+    r = world.sh(["--store", "disk", "--disk", "50M"], "echo ran")
+    assert r.code == 0 and "the disk limit is not enforced here" in r.err, r
+    r = world.sh([], "true")
+    assert r.err == "", f"nothing was asked for, nothing is said: {r}"
+
+
+@pytest.mark.parametrize("options", [["--memory", "64M"], ["--pids", "20"], [],
+                                     ["--store", "disk", "--disk", "50M"]])
+def test_a_demanded_limit_refuses(world, options):
+    if delegated(world):
+        pytest.skip("this user's cgroups are delegated")
+    r = world.run(["--require-limits", *options], ["echo", "ran"])
+    assert r.code == 125 and r.out == "" and r.err.count("\n") == 1, r
+    assert r.err.startswith("lodge: ") and "cannot be enforced here" in r.err, r
+
+
+def test_a_template_that_demands(world):
+    if delegated(world):
+        pytest.skip("this user's cgroups are delegated")
+    root = os.path.join(world.base, "rootfs")
+    os.makedirs(os.path.join(root, "bin"))
+    with open("/bin/busybox", "rb") as f, open(os.path.join(root, "bin", "sh"), "wb") as g:
+        g.write(f.read())
+    os.chmod(os.path.join(root, "bin", "sh"), 0o755)
+    for path, dirs, files in os.walk(root):
+        for n in [path, *(os.path.join(path, f) for f in files)]:
+            os.chown(n, USER, USER)
+    for name, options in (("plain", []), ("strict", ["--memory", "64M", "--require-limits"])):
+        r = world.lodge("template", "add", *options, name, root)
+        assert r.code == 0, f"template add: {r}"
+    try:
+        r = world.run(["--template", "plain"], ["/bin/sh", "-c", "echo ran"])
+        assert (r.code, r.out) == (0, "ran\n"), r
+        r = world.run(["--template", "strict"], ["/bin/sh", "-c", "echo ran"])
+        assert r.code == 125 and "cannot be enforced here" in r.err and r.err.count("\n") == 1, r
+    finally:
+        for name in ("plain", "strict"):
+            assert world.lodge("template", "rm", name).code == 0, f"template rm {name}"
+    assert world.store() == [], "a removed template is still in the store"
+
+
+def test_doctor(world):
+    r = world.lodge("doctor")
+    text = (r.out + r.err).lower()
+    assert "cgroup" in text, f"doctor does not speak of cgroups: {r}"
+    assert "user namespace" in text, r
+    if not delegated(world):
+        lines = [x for x in text.splitlines() if "cgroup" in x or "limit" in x]
+        assert any(w in x for x in lines for w in ("missing", "not ", "no ", "delegat")), lines
+    assert "disk" in text or "quota" in text or "volume" in text, f"nothing of the disk limit: {r}"
+
+
+def test_homes_that_cannot_be_used(world):
+    """One line, and nothing started."""
+    r = world.lodge("run", "--home", "/nowhere/at/all", "--", "true")
+    assert r.code == 125 and r.err.count("\n") == 1, r
+    r = world.lodge("run", "--home", "/root", "--", "true")
+    assert r.code == 125 and r.err.count("\n") == 1, r
+
+
+def test_the_caller_is_killed(world):
+    p = world.start([], ["bash", "-c", "setsid sleep 300 & echo up; sleep 300"])
+    assert p.stdout.readline() == b"up\n"
+    p.kill()
+    world.finish(p)
+    world.assert_clean("the caller was killed")
+
+
+def test_the_keeper_is_killed(world):
+    p = world.start(["--store", "disk"], ["bash", "-c", "setsid sleep 300 & echo up; sleep 300"])
+    assert p.stdout.readline() == b"up\n"
+    os.kill(children(p.pid, "lodge-keeper")[0], 9)
+    r = world.finish(p)
+    assert r.code == 125 and r.err.startswith("lodge: "), r
+    world.next_start()
+    assert wait_for(lambda: not world.store(), 5), f"store entries {world.store()}"
