@@ -89,6 +89,14 @@ static int attach_pts(gid_t tty_gid)
 	return mnt < 0 ? mnt : mount_attach(mnt, AT_FDCWD, "dev/pts");
 }
 
+/* The one writable part of a file system that is read-only everywhere else. */
+static int attach_shm(int tree)
+{
+	auto_close int mnt = mount_clone(tree, "shm", SYS_ATTR_NOSUID | SYS_ATTR_NODEV, -1);
+
+	return mnt < 0 ? mnt : mount_attach(mnt, tree, "shm");
+}
+
 int dev_attach(bool rootless, gid_t tty_gid)
 {
 	static const struct mount_option options[] = { { "size", "256m" }, { "nr_inodes", "10000" },
@@ -106,5 +114,9 @@ int dev_attach(bool rootless, gid_t tty_gid)
 	if (tree < 0)
 		return -errno;
 	r = fill(tree, rootless);
-	return r < 0 ? r : attach_pts(tty_gid);
+	if (r == 0)
+		r = attach_pts(tty_gid);
+	if (r == 0)
+		r = attach_shm(tree);
+	return r < 0 || hook_weak("devfull") ? r : mount_set(mnt, SYS_ATTR_RDONLY, -1);
 }

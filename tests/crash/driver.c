@@ -188,9 +188,9 @@ static int do_attach(char **w, struct err *err)
 	struct sandbox *sb = box(w[1], err);
 	struct agent_offsets m = { strtoull(w[2], NULL, 10), strtoull(w[3], NULL, 10), 0 };
 
-	if (!sb || agent_call(sandbox_agent(sb), AGENT_ATTACH,
-			      (struct agent_part[]){ { &m, sizeof(m) } }, 1, NULL, 0, AGENT_OK, NULL,
-			      err) < 0)
+	if (!sb ||
+	    agent_call(sandbox_agent(sb), AGENT_ATTACH, (struct agent_part[]){ { &m, sizeof(m) } },
+		       1, NULL, 0, AGENT_OK, NULL, err) < 0)
 		return -1;
 	puts("ok");
 	return 0;
@@ -203,9 +203,9 @@ static int do_status(char **w, struct err *err)
 	struct agent_answer ans = { .fd = -1 };
 	struct agent_proc p;
 
-	if (!sb || agent_call(sandbox_agent(sb), AGENT_STATUS,
-			      (struct agent_part[]){ { &m, sizeof(m) } }, 1, NULL, 0, AGENT_PROC,
-			      &ans, err) < 0)
+	if (!sb ||
+	    agent_call(sandbox_agent(sb), AGENT_STATUS, (struct agent_part[]){ { &m, sizeof(m) } },
+		       1, NULL, 0, AGENT_PROC, &ans, err) < 0)
 		return -1;
 	memcpy(&p, (const char *)ans.msg + sizeof(struct agent_hdr), sizeof(p));
 	printf("ok %s %d %d %" PRIu64 " %" PRIu64 "\n",
@@ -220,9 +220,9 @@ static int do_signal(char **w, struct err *err)
 	struct sandbox *sb = box(w[1], err);
 	struct agent_signal m = { strtoull(w[2], NULL, 10), atoi(w[3]), AGENT_TO_TREE };
 
-	if (!sb || agent_call(sandbox_agent(sb), AGENT_SIGNAL,
-			      (struct agent_part[]){ { &m, sizeof(m) } }, 1, NULL, 0, AGENT_OK, NULL,
-			      err) < 0)
+	if (!sb ||
+	    agent_call(sandbox_agent(sb), AGENT_SIGNAL, (struct agent_part[]){ { &m, sizeof(m) } },
+		       1, NULL, 0, AGENT_OK, NULL, err) < 0)
 		return -1;
 	puts("ok");
 	return 0;
@@ -321,12 +321,12 @@ static const struct command {
 	int nwords; /* the last one is the rest of the line */
 	int (*fn)(char **w, struct err *err);
 } commands[] = {
-	{ "keeper", 3, do_keeper }, { "pool", 4, do_pool },	    { "new", 4, do_new },
-	{ "connect", 2, do_connect }, { "list", 1, do_list },	    { "start", 5, do_start },
-	{ "attach", 4, do_attach }, { "status", 3, do_status },	    { "signal", 4, do_signal },
-	{ "run", 3, do_run },	    { "stats", 2, do_stats },	    { "limits", 4, do_limits },
-	{ "destroy", 2, do_destroy }, { "freeze", 2, do_freeze },   { "thaw", 2, do_thaw },
-	{ "seal", 3, do_seal },	    { "drop", 2, do_drop },
+	{ "keeper", 3, do_keeper },   { "pool", 4, do_pool },	  { "new", 4, do_new },
+	{ "connect", 2, do_connect }, { "list", 1, do_list },	  { "start", 5, do_start },
+	{ "attach", 4, do_attach },   { "status", 3, do_status }, { "signal", 4, do_signal },
+	{ "run", 3, do_run },	      { "stats", 2, do_stats },	  { "limits", 4, do_limits },
+	{ "destroy", 2, do_destroy }, { "freeze", 2, do_freeze }, { "thaw", 2, do_thaw },
+	{ "seal", 3, do_seal },	      { "drop", 2, do_drop },
 };
 
 static int obey(char *line, struct err *err)

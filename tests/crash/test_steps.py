@@ -53,10 +53,12 @@ def place(request):
     w = World(store="dir" if request.param == "directory" else None)
     w.options = [] if request.param == "memory" else ["--store", "disk"]
     w.kind = request.param
-    w.next_start(*w.options)
-    w.assert_clean("an undisturbed run")
-    yield w
-    w.close()
+    try:
+        w.next_start(*w.options)
+        w.assert_clean("an undisturbed run")
+        yield w
+    finally:
+        w.close()
 
 
 def look_into_volume(w):
@@ -148,12 +150,12 @@ class Kept:
 def daemon(driver_program):
     w = World()
     w.program = driver_program
-    d = Driver(w, driver_program)
-    w.kept = Kept(w, d)
-    w.kept.check(d, "at first")
-    d.end()
-    yield w
     try:
+        d = Driver(w, driver_program)
+        w.kept = Kept(w, d)
+        w.kept.check(d, "at first")
+        d.end()
+        yield w
         d = Driver(w, driver_program)
         w.kept.check(d, "at last")
         d.ask("destroy keep")

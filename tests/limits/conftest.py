@@ -19,9 +19,11 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(scope="module")
 def world():
     w = World()
-    yield w
-    w.assert_clean("after all tests")
-    w.close()
+    try:
+        yield w
+        w.assert_clean("after all tests")
+    finally:
+        w.close()
 
 
 @pytest.fixture(autouse=True)

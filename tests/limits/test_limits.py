@@ -53,7 +53,7 @@ def test_memory_bomb_of_a_child(world):
 
 def test_memory_of_files(world):
     """Files in memory count: a tmpfs is no way around the limit."""
-    text = "dd if=/dev/zero of=/dev/shm/f bs=1M count=500 status=none; echo status $?; rm -f /dev/shm/f; echo usable"
+    text = "head -c 500M /dev/zero >/dev/shm/f; echo status $?; rm -f /dev/shm/f; echo usable"
     hits, j, _ = hit(world, ["--memory", "64M"], text)
     assert "status 0" not in j["stdout"], f"500M fitted into 64M: {j}"
     assert j["stdout"].endswith("usable\n") or "LIMIT_MEMORY" in hits, j
@@ -210,7 +210,8 @@ print("usable")
     j, r = js(world, ["--inodes", "500"], py(text))
     assert j["stdout"] == "ENOSPC\nTrue\nusable\n", j
     # full at the end: told
-    hits, j, r = hit(world, ["--inodes", "300"], "i=0; while [ $i -lt 1000 ]; do : >f$((i++)) || exit 1; done")
+    text = "i=0; while [ $i -lt 1000 ]; do : >f$((i++)) || exit 1; done"
+    hits, j, r = hit(world, ["--inodes", "300"], text)
     assert r.code == 1 and "LIMIT_DISK" in hits, f"inodes run out: {hits} {r}"
 
 
@@ -239,7 +240,8 @@ def test_file_size(world):
     r = world.sh(["--file-size", "1M"], "exec dd if=/dev/zero of=f bs=64k count=100 status=none")
     assert r.code == 128 + 25, f"SIGXFSZ: {r}"
     assert "lodge: LIMIT_FILE: a file would have grown beyond 1M" in r.err, r
-    r = world.sh(["--file-size", "1M"], "dd if=/dev/zero of=f bs=64k count=100 status=none; wc -c <f; echo usable")
+    text = "dd if=/dev/zero of=f bs=64k count=100 status=none; wc -c <f; echo usable"
+    r = world.sh(["--file-size", "1M"], text)
     assert r.out == f"{MB}\nusable\n" and r.code == 0, r
 
 
@@ -329,7 +331,7 @@ def test_a_survivor_does_not_hold_the_result(world):
 
 # ---- processor --------------------------------------------------------------------------------
 
-BURN = "import time\nend = time.monotonic() + 2\nwhile time.monotonic() < end: pass\nprint(time.process_time())"
+BURN = "import time\nend = time.monotonic() + 2\nwhile time.monotonic() < end: pass"
 
 
 def test_cpu_quota(world):
@@ -340,7 +342,7 @@ def test_cpu_quota(world):
 
 def test_cpu_quota_of_many(world):
     """All processes together, not each."""
-    text = "for i in 1 2 3 4; do timeout 2 sh -c 'while :; do :; done' & done; wait; cat /proc/stat >/dev/null; times"
+    text = "for i in 1 2 3 4; do timeout 2 sh -c 'while :; do :; done' & done; wait"
     j, r = js(world, ["--cpus", "0.3"], ["bash", "-c", text])
     used = j["usage"]["cpu_ms"] / j["duration_ms"]
     assert 0.1 < used < 0.6, f"0.3 cores were asked, {used:.2f} used: {j}"
@@ -372,9 +374,18 @@ def test_two_sandboxes_have_their_own_limits(world):
     """One bombs memory and processes; the other has room for more than the first one's limits."""
     bomb = world.start(["--json", "--memory", "48M", "--pids", "12"],
                        py(CROWD + "time.sleep(1); x = bytearray(1 << 30)"))
-    text = ("import os\nx = bytearray(100 << 20)\nkids = []\n"
-            "for _ in range(40):\n p = os.fork()\n if p == 0:\n  import time; time.sleep(0.5); os._exit(0)\n kids.append(p)\n"
-            "print(all(os.waitpid(k, 0)[1] == 0 for k in kids))")
+    text = """
+import os, time
+x = bytearray(100 << 20)
+kids = []
+for _ in range(40):
+    pid = os.fork()
+    if pid == 0:
+        time.sleep(0.5)
+        os._exit(0)
+    kids.append(pid)
+print(all(os.waitpid(k, 0)[1] == 0 for k in kids))
+"""
     j, r = js(world, ["--memory", "300M", "--pids", "100"], py(text))
     assert j["stdout"] == "True\n" and j["limits_hit"] == [], j
     b = json.loads(world.finish(bomb, 30).out)

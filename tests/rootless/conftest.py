@@ -45,9 +45,11 @@ def programs():
 @pytest.fixture(scope="module")
 def world(programs):
     w = world_module.World(uid=USER)
-    yield w
-    w.assert_clean("after all tests")
-    w.close()
+    try:
+        yield w
+        w.assert_clean("after all tests")
+    finally:
+        w.close()
 
 
 @pytest.fixture(autouse=True)

@@ -346,3 +346,22 @@ int cycle_run(struct soak *s, struct err *err)
 			       spec.store == KEEPER_STORE_DISK ? "disk" : "memory")
 		     : 0;
 }
+
+int cycle_warm_up(struct soak *s, struct err *err)
+{
+	struct sandbox_spec spec = sandbox_spec_default();
+	struct sandbox *sb = NULL;
+	int r;
+
+	if (one_shot(s, err) < 0)
+		return -1;
+	if (s->has_disk)
+		spec.store = KEEPER_STORE_DISK;
+	if (sandbox_new(s->keeper, &spec, &sb, err) < 0)
+		return -1;
+	r = do_echo(s, &sb, err);
+	if (r == 0)
+		r = sandbox_destroy(sb, err);
+	sandbox_free(sb);
+	return r;
+}

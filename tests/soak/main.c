@@ -156,7 +156,7 @@ int main(int argc, char **argv)
 	printf("seed %llu\n", (unsigned long long)s.random);
 	signal(SIGTERM, on_signal);
 	signal(SIGINT, on_signal);
-	if (start(&s, &err) < 0 || fill_pool(&s, &err) < 0)
+	if (start(&s, &err) < 0 || cycle_warm_up(&s, &err) < 0 || fill_pool(&s, &err) < 0)
 		return die("start", &err);
 	bad = soak_cycles(&s, cycles, &err);
 	if (bad < 0)

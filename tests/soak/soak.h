@@ -24,6 +24,8 @@ struct soak {
 /* ---- cycle.c -------------------------------------------------------------------------------- */
 /* One sandbox from beginning to end. -1: it did not do what it should, and err says what. */
 int cycle_run(struct soak *s, struct err *err);
+/* What is made once: the volume, the skeleton of the root. */
+int cycle_warm_up(struct soak *s, struct err *err);
 unsigned cycle_below(struct soak *s, unsigned n); /* a random number */
 /* How often each kind has run, as one line. */
 void cycle_print(void);

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/check.h"
+
+#include <jansson.h>
+#include <string.h>
+
+int check_text(const char *what, const char *text, struct err *err)
+{
+	if (!text || !text[0])
+		return err_set(err, ERR_INVALID, "%s is missing", what);
+	return 0;
+}
+
+static int check_json(const char *what, const char *json, struct err *err)
+{
+	json_t *j;
+	bool object;
+
+	if (!json)
+		return 0;
+	if (strlen(json) > STORE_JSON_MAX)
+		return err_set(err, ERR_INVALID, "%s is longer than %d bytes", what, STORE_JSON_MAX);
+	j = json_loads(json, JSON_REJECT_DUPLICATES, NULL);
+	object = json_is_object(j);
+	json_decref(j);
+	return object ? 0 : err_set(err, ERR_INVALID, "%s is not a JSON object", what);
+}
+
+int check_session(const struct store_session *s, struct err *err)
+{
+	if (check_text("session id", s->id, err) < 0 || check_text("tenant", s->tenant, err) < 0)
+		return -1;
+	if (s->nbindings > STORE_BINDINGS_MAX)
+		return err_set(err, ERR_INVALID, "session %s has more than %d keys", s->id,
+			       STORE_BINDINGS_MAX);
+	for (size_t i = 0; i < s->nbindings; i++)
+		if (check_text("kind of a key", s->bindings[i].kind, err) < 0 ||
+		    check_text("key", s->bindings[i].key, err) < 0)
+			return -1;
+	if (check_json("spec", s->spec, err) < 0 || check_json("metadata", s->metadata, err) < 0)
+		return -1;
+	return 0;
+}
+
+int check_event(const struct store_event *e, struct err *err)
+{
+	if (check_text("kind of an event", e->kind, err) < 0)
+		return -1;
+	return check_json("data of an event", e->data, err);
+}
+
+int check_exec(const struct store_exec *e, struct err *err)
+{
+	if (check_text("exec id", e->id, err) < 0 || check_text("tenant", e->tenant, err) < 0 ||
+	    check_text("session", e->session, err) < 0)
+		return -1;
+	if (e->command && strlen(e->command) > STORE_COMMAND_MAX)
+		return err_set(err, ERR_INVALID, "the command is longer than %d bytes",
+			       STORE_COMMAND_MAX);
+	return 0;
+}
+
+int check_files(const struct store_file *files, size_t n, struct err *err)
+{
+	if (n > STORE_FILES_MAX)
+		return err_set(err, ERR_INVALID, "%zu files are more than %d", n, STORE_FILES_MAX);
+	for (size_t i = 0; i < n; i++)
+		if (check_text("path of a file", files[i].path, err) < 0)
+			return -1;
+	return 0;
+}
+
+int check_page(struct store_page page, struct err *err)
+{
+	if (page.limit < 1 || page.limit > STORE_PAGE_MAX)
+		return err_set(err, ERR_INVALID, "a page has 1 to %d records, not %u",
+			       STORE_PAGE_MAX, page.limit);
+	return 0;
+}
+
+bool check_has_member(const char *json, const char *key, const char *value)
+{
+	json_t *j = json ? json_loads(json, 0, NULL) : NULL;
+	const char *member = json_string_value(json_object_get(j, key));
+	bool has = member && strcmp(member, value) == 0;
+
+	json_decref(j);
+	return has;
+}

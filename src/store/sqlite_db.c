@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/sqlite_db.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/hook.h"
+
+static enum err_code code_of_constraint(int extended)
+{
+	switch (extended) {
+	case SQLITE_CONSTRAINT_UNIQUE:
+	case SQLITE_CONSTRAINT_PRIMARYKEY:
+	case SQLITE_CONSTRAINT_FOREIGNKEY:
+		return ERR_CONFLICT;
+	default:
+		return ERR_INVALID;
+	}
+}
+
+int db_fail(struct db *db, int rc, struct err *err)
+{
+	const char *why = db->sql ? sqlite3_errmsg(db->sql) : sqlite3_errstr(rc);
+	int extended = db->sql ? sqlite3_extended_errcode(db->sql) : rc;
+
+	switch (rc & 0xff) {
+	case SQLITE_CONSTRAINT:
+		return err_set(err, code_of_constraint(extended), "%s", why);
+	case SQLITE_FULL:
+		return err_set(err, ERR_LIMIT, "%s: the disk is full", db->path);
+	case SQLITE_NOMEM:
+		return err_sys(err, ENOMEM, "%s", db->path);
+	case SQLITE_TOOBIG:
+		return err_set(err, ERR_INVALID, "%s", why);
+	case SQLITE_BUSY:
+	case SQLITE_LOCKED:
+		return err_set(err, ERR_UNAVAILABLE, "%s: in use by another program", db->path);
+	case SQLITE_READONLY:
+	case SQLITE_PERM:
+		return err_set(err, ERR_UNAVAILABLE, "%s: cannot be written to (%s)", db->path,
+			       why);
+	case SQLITE_CANTOPEN:
+		return err_set(err, ERR_UNAVAILABLE, "%s: cannot be opened (%s)", db->path,
+			       sqlite3_errstr(extended));
+	case SQLITE_IOERR:
+		if (extended == SQLITE_IOERR_NOMEM)
+			return err_sys(err, ENOMEM, "%s", db->path);
+		db->failed = true;
+		return err_set(err, ERR_UNAVAILABLE, "%s: %s (%d)", db->path, why, extended);
+	case SQLITE_CORRUPT:
+	case SQLITE_NOTADB:
+		db->failed = true;
+		return err_set(err, ERR_INTERNAL,
+			       "%s is damaged (%s); it is left as it is: restore a copy", db->path,
+			       why);
+	default:
+		return err_set(err, ERR_INTERNAL, "%s: %s (%d)", db->path, why, extended);
+	}
+}
+
+/* ---- statements ---------------------------------------------------------------------------- */
+
+static int prepare(struct db *db, const char *sql, sqlite3_stmt **ret, struct err *err)
+{
+	sqlite3_stmt *stmt;
+	int rc;
+
+	for (size_t i = 0; i < db->nstatements; i++)
+		if (db->statements[i].text == sql) {
+			*ret = db->statements[i].stmt;
+			return 0;
+		}
+	if (db->nstatements == DB_STATEMENTS)
+		return err_set(err, ERR_INTERNAL, "more than %d statements", DB_STATEMENTS);
+	rc = sqlite3_prepare_v3(db->sql, sql, -1, SQLITE_PREPARE_PERSISTENT, &stmt, NULL);
+	if (rc != SQLITE_OK)
+		return db_fail(db, rc, err);
+	db->statements[db->nstatements].text = sql;
+	db->statements[db->nstatements++].stmt = stmt;
+	*ret = stmt;
+	return 0;
+}
+
+static int bind_text(sqlite3_stmt *stmt, int at, const char *text)
+{
+	if (!text || !text[0])
+		return sqlite3_bind_null(stmt, at);
+	return sqlite3_bind_text(stmt, at, text, -1, SQLITE_STATIC);
+}
+
+static int bind_value(sqlite3_stmt *stmt, int at, const struct db_value *v)
+{
+	switch (v->type) {
+	case DB_INT:
+		return sqlite3_bind_int64(stmt, at, v->num);
+	case DB_TEXT:
+		return bind_text(stmt, at, v->ptr);
+	case DB_BLOB:
+		return sqlite3_bind_blob64(stmt, at, v->ptr, v->len, SQLITE_STATIC);
+	}
+	return SQLITE_MISUSE;
+}
+
+int db_start(struct db *db, const char *sql, const struct db_value *values, size_t n,
+	     sqlite3_stmt **ret, struct err *err)
+{
+	sqlite3_stmt *stmt;
+
+	if (prepare(db, sql, &stmt, err) < 0)
+		return -1;
+	for (size_t i = 0; i < n; i++) {
+		int rc = bind_value(stmt, (int)i + 1, &values[i]);
+
+		if (rc != SQLITE_OK) {
+			db_fail(db, rc, err);
+			db_reset(stmt);
+			return -1;
+		}
+	}
+	*ret = stmt;
+	return 0;
+}
+
+int db_next(struct db *db, sqlite3_stmt *stmt, struct err *err)
+{
+	int rc = sqlite3_step(stmt);
+
+	if (rc == SQLITE_ROW)
+		return 1;
+	return rc == SQLITE_DONE ? 0 : db_fail(db, rc, err);
+}
+
+static int step_to_end(struct db *db, sqlite3_stmt *stmt, struct err *err)
+{
+	int row;
+
+	do {
+		row = db_next(db, stmt, err);
+	} while (row > 0);
+	return row < 0 ? -1 : sqlite3_changes(db->sql);
+}
+
+int db_run(struct db *db, const char *sql, const struct db_value *values, size_t n, struct err *err)
+{
+	auto_call(db_reset) sqlite3_stmt *stmt = NULL;
+
+	if (db_start(db, sql, values, n, &stmt, err) < 0)
+		return -1;
+	return step_to_end(db, stmt, err);
+}
+
+int db_write(struct db *db, const char *sql, const struct db_value *values, size_t n,
+	     struct err *err)
+{
+	int changed;
+
+	if (db_begin(db, err) < 0)
+		return -1;
+	changed = db_run(db, sql, values, n, err);
+	return db_end(db, changed, err) < 0 ? -1 : changed;
+}
+
+int db_number(struct db *db, const char *sql, const struct db_value *values, size_t n, int64_t *ret,
+	      struct err *err)
+{
+	auto_call(db_reset) sqlite3_stmt *stmt = NULL;
+	int row;
+
+	if (db_start(db, sql, values, n, &stmt, err) < 0)
+		return -1;
+	row = db_next(db, stmt, err);
+	if (row < 0)
+		return -1;
+	*ret = row ? sqlite3_column_int64(stmt, 0) : 0;
+	return 0;
+}
+
+/* ---- records ------------------------------------------------------------------------------- */
+
+static int bind_field(sqlite3_stmt *stmt, int at, const struct shape_field *f, const void *record)
+{
+	const char *member = (const char *)record + f->offset;
+
+	switch (f->kind) {
+	case SHAPE_NUM:
+		return sqlite3_bind_int64(stmt, at, shape_get_num(f, record));
+	case SHAPE_TEXT:
+		return bind_text(stmt, at, member);
+	case SHAPE_OWNED:
+		return bind_text(stmt, at, *(char *const *)member);
+	case SHAPE_BYTES:
+		return sqlite3_bind_blob(stmt, at, member, (int)f->size, SQLITE_STATIC);
+	}
+	return SQLITE_MISUSE;
+}
+
+int db_run_record(struct db *db, const char *sql, const struct shape *s, const void *record,
+		  struct err *err)
+{
+	auto_call(db_reset) sqlite3_stmt *stmt = NULL;
+
+	if (db_start(db, sql, NULL, 0, &stmt, err) < 0)
+		return -1;
+	for (size_t i = 0; i < s->count; i++) {
+		int rc = bind_field(stmt, (int)i + 1, &s->fields[i], record);
+
+		if (rc != SQLITE_OK)
+			return db_fail(db, rc, err);
+	}
+	return step_to_end(db, stmt, err);
+}
+
+/* A column that is longer than the member was not written by this program. */
+static int read_bounded(struct db *db, const void *bytes, size_t len, char *ret, size_t size,
+			struct err *err)
+{
+	if (len > size)
+		return err_set(err, ERR_INTERNAL, "%s: a column of %zu bytes, more than %zu",
+			       db->path, len, size);
+	if (len > 0)
+		memcpy(ret, bytes, len);
+	memset(ret + len, 0, size - len);
+	return 0;
+}
+
+static int read_field(struct db *db, sqlite3_stmt *stmt, int col, const struct shape_field *f,
+		      void *record, struct err *err)
+{
+	char *member = (char *)record + f->offset;
+	const char *text;
+
+	switch (f->kind) {
+	case SHAPE_NUM:
+		shape_set_num(f, record, sqlite3_column_int64(stmt, col));
+		return 0;
+	case SHAPE_BYTES:
+		return read_bounded(db, sqlite3_column_blob(stmt, col),
+				    (size_t)sqlite3_column_bytes(stmt, col), member, f->size, err);
+	case SHAPE_TEXT:
+		text = (const char *)sqlite3_column_text(stmt, col);
+		if (read_bounded(db, text, (size_t)sqlite3_column_bytes(stmt, col), member,
+				 f->size - 1, err) < 0)
+			return -1;
+		member[f->size - 1] = '\0';
+		return 0;
+	case SHAPE_OWNED:
+		text = (const char *)sqlite3_column_text(stmt, col);
+		*shape_owned(f, record) = text ? strdup(text) : NULL;
+		return text && !*shape_owned(f, record) ? err_sys(err, ENOMEM, "read") : 0;
+	}
+	return -1;
+}
+
+/* `record` is zeroed, and is so again on failure. */
+static int read_record(struct db *db, sqlite3_stmt *stmt, const struct shape *s, void *record,
+		       struct err *err)
+{
+	for (size_t i = 0; i < s->count; i++)
+		if (read_field(db, stmt, (int)i, &s->fields[i], record, err) < 0) {
+			shape_fini(s, record);
+			return -1;
+		}
+	return 0;
+}
+
+int db_get_records(struct db *db, const char *sql, const struct db_value *values, size_t n,
+		   const struct shape *s, void **ret_items, size_t *ret_count, struct err *err)
+{
+	auto_call(db_reset) sqlite3_stmt *stmt = NULL;
+	char *items = NULL;
+	size_t count = 0;
+	int row;
+
+	if (db_start(db, sql, values, n, &stmt, err) < 0)
+		return -1;
+	while ((row = db_next(db, stmt, err)) > 0) {
+		char *grown = shape_grow(items, count, s->size);
+
+		if (!grown) {
+			row = err_sys(err, ENOMEM, "a list of %zu records", count);
+			break;
+		}
+		items = grown;
+		row = read_record(db, stmt, s, items + count * s->size, err);
+		if (row < 0)
+			break;
+		count++;
+	}
+	if (row < 0) {
+		while (count > 0)
+			shape_fini(s, items + --count * s->size);
+		free(items);
+		return -1;
+	}
+	*ret_items = items;
+	*ret_count = count;
+	return 0;
+}
+
+int db_get_record(struct db *db, const char *sql, const struct db_value *values, size_t n,
+		  const struct shape *s, void *ret, const char *what, const char *name,
+		  struct err *err)
+{
+	auto_free void *items = NULL;
+	size_t count;
+
+	if (db_get_records(db, sql, values, n, s, &items, &count, err) < 0)
+		return -1;
+	if (count == 0)
+		return err_set(err, ERR_NOT_FOUND, "there is no %s %s", what, name);
+	memcpy(ret, items, s->size); /* all these queries give at most one row */
+	return 0;
+}
+
+/* ---- transactions -------------------------------------------------------------------------- */
+
+int db_begin(struct db *db, struct err *err)
+{
+	if (db->failed)
+		return err_set(err, ERR_UNAVAILABLE,
+			       "%s failed earlier: nothing is written until it is opened again",
+			       db->path);
+	return db_run(db, "BEGIN IMMEDIATE", NULL, 0, err) < 0 ? -1 : 0;
+}
+
+int db_end(struct db *db, int result, struct err *err)
+{
+	struct err ignored;
+
+	hook_crash("store-commit");
+	if (result >= 0 && db_run(db, "COMMIT", NULL, 0, err) >= 0) {
+		hook_crash("store-committed");
+		return 0;
+	}
+	/* some failures have rolled back by themselves */
+	if (!sqlite3_get_autocommit(db->sql))
+		db_run(db, "ROLLBACK", NULL, 0, &ignored);
+	return -1;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One SQLite connection: cached statements, records in and out of rows, transactions, and what its
+ * result codes mean to the callers of a store. */
+#ifndef LODGE_STORE_SQLITE_DB_H
+#define LODGE_STORE_SQLITE_DB_H
+
+#include <sqlite3.h>
+
+#include "base/array.h"
+#include "base/auto.h"
+#include "store/shape.h"
+#include "store/store.h"
+
+enum { DB_STATEMENTS = 128 };
+
+struct db {
+	struct store store; /* first: a pointer to it is a pointer to this */
+	sqlite3 *sql;
+	int owner; /* holds the lock that keeps others out; see sqlite_owner.c */
+	bool failed; /* an I/O error: what is on the disk is not known, so nothing more goes there */
+	size_t nstatements;
+	struct {
+		const char *text; /* a literal: the same text has the same address */
+		sqlite3_stmt *stmt;
+	} statements[DB_STATEMENTS];
+	char path[];
+};
+
+static inline struct db *db_of(struct store *st)
+{
+	return (struct db *)st;
+}
+
+/* ---- values -------------------------------------------------------------------------------- */
+
+struct db_value {
+	enum { DB_INT, DB_TEXT, DB_BLOB } type;
+	int64_t num;
+	const void *ptr;
+	size_t len;
+};
+
+static inline struct db_value db_int(int64_t v)
+{
+	return (struct db_value){ .type = DB_INT, .num = v };
+}
+static inline struct db_value db_text(const char *s) /* borrowed; NULL and "" are both NULL */
+{
+	return (struct db_value){ .type = DB_TEXT, .ptr = s && s[0] ? s : NULL };
+}
+static inline struct db_value db_blob(const void *p, size_t len) /* borrowed */
+{
+	return (struct db_value){ .type = DB_BLOB, .ptr = p ? p : "", .len = len };
+}
+
+/* Fills the last two arguments before `err`: ?1, ?2 and so on. */
+#define DB_VALUES(...)                                                                             \
+	(const struct db_value[]){ __VA_ARGS__ },                                                  \
+		ARRAY_LEN(((const struct db_value[]){ __VA_ARGS__ }))
+
+/* ---- statements ---------------------------------------------------------------------------- */
+
+static inline void db_reset(sqlite3_stmt *stmt) /* ready for its next use */
+{
+	sqlite3_reset(stmt);
+	sqlite3_clear_bindings(stmt);
+}
+DEFINE_AUTO(sqlite3_stmt *, db_reset);
+
+/* A statement with its values, before its first row; the caller's until db_reset(). */
+int db_start(struct db *db, const char *sql, const struct db_value *values, size_t n,
+	     sqlite3_stmt **ret, struct err *err);
+/* 1: a row is there; 0: no more. */
+int db_next(struct db *db, sqlite3_stmt *stmt, struct err *err);
+
+/* Runs a statement that returns no rows, inside a transaction. The number of rows it changed. */
+int db_run(struct db *db, const char *sql, const struct db_value *values, size_t n,
+	   struct err *err);
+/* The same as a transaction of its own. */
+int db_write(struct db *db, const char *sql, const struct db_value *values, size_t n,
+	     struct err *err);
+/* One number. */
+int db_number(struct db *db, const char *sql, const struct db_value *values, size_t n, int64_t *ret,
+	      struct err *err);
+
+/* ---- records: columns in the order of the shape -------------------------------------------- */
+
+/* Runs a statement whose ?1, ?2 ... are the members. The number of rows it changed. */
+int db_run_record(struct db *db, const char *sql, const struct shape *s, const void *record,
+		  struct err *err);
+/* The first row. NOT_FOUND, with `what` and `name` in the sentence, if there is none. */
+int db_get_record(struct db *db, const char *sql, const struct db_value *values, size_t n,
+		  const struct shape *s, void *ret, const char *what, const char *name,
+		  struct err *err);
+/* All rows. *ret_items is an array of *ret_count records, the caller's. */
+int db_get_records(struct db *db, const char *sql, const struct db_value *values, size_t n,
+		   const struct shape *s, void **ret_items, size_t *ret_count, struct err *err);
+
+/* ---- transactions -------------------------------------------------------------------------- */
+
+int db_begin(struct db *db, struct err *err);
+/* Commits if `result` is not negative, else takes everything back. 0, or -1 with `err` set. */
+int db_end(struct db *db, int result, struct err *err);
+
+/* Describes a failed call to SQLite. Returns -1. */
+int db_fail(struct db *db, int rc, struct err *err);
+
+/* ---- the subjects -------------------------------------------------------------------------- */
+
+extern const struct store_session_ops sqlite_session_ops;
+extern const struct store_tombstone_ops sqlite_tombstone_ops;
+extern const struct store_layer_ops sqlite_layer_ops;
+extern const struct store_snapshot_ops sqlite_snapshot_ops;
+extern const struct store_exec_ops sqlite_exec_ops;
+extern const struct store_once_ops sqlite_once_ops;
+extern const struct store_event_ops sqlite_event_ops;
+extern const struct store_project_ops sqlite_project_ops;
+extern const struct store_fragment_ops sqlite_fragment_ops;
+extern const struct store_user_ops sqlite_user_ops;
+extern const struct store_team_ops sqlite_team_ops;
+extern const struct store_key_ops sqlite_key_ops;
+extern const struct store_quota_ops sqlite_quota_ops;
+
+/* Inside the transaction of another subject. */
+int sqlite_event_insert(struct db *db, const struct store_event *ev, int64_t *ret_id,
+			struct err *err);
+int sqlite_user_put(struct db *db, const struct store_user *u, struct err *err);
+
+#endif
