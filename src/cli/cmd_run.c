@@ -16,7 +16,7 @@
 #include "sandbox/home.h"
 #include "sandbox/keeper_client.h"
 
-enum { STREAM_LOG = 1 << 20, DEV_NULL_MAJOR = 1, DEV_NULL_MINOR = 3 };
+enum { DISK_SLACK = 256 << 10, /* a full volume ends a few blocks below its limit */ STREAM_LOG = 1 << 20, DEV_NULL_MAJOR = 1, DEV_NULL_MINOR = 3 };
 
 struct dir_opt {
 	int fd;
@@ -326,14 +326,21 @@ static int begin(struct run_opts *o, struct run *r, char **argv)
 	return exec_begin(r->sb, &x, &r->x, &r->err);
 }
 
-/* If the sandbox is gone, was it its own memory limit? */
+/* What only the keeper can tell of a command that went wrong: a sandbox that is gone fell victim to
+ * its own memory limit, and a limit on disk is not the free space that a guest sees. */
 static void find_cause(struct run *r)
 {
 	struct keeper_stats st;
 	struct err ignored;
+	bool gone = exec_state(r->x) == EXEC_FAILED;
 
-	if (exec_state(r->x) == EXEC_FAILED)
-		r->oom = sandbox_stats(r->sb, &st, &ignored) == 0 && st.oom_kills > 0;
+	if (!gone && exec_result(r->x)->code == 0)
+		return;
+	if (sandbox_stats(r->sb, &st, &ignored) < 0)
+		return;
+	r->oom = gone && st.oom_kills > 0;
+	r->disk_full = st.disk_bytes != UINT64_MAX &&
+		       st.disk_bytes + DISK_SLACK >= r->limits.disk_bytes;
 }
 
 static int run_in(struct run_opts *o, struct run *r, char **argv)
@@ -348,8 +355,7 @@ static int run_in(struct run_opts *o, struct run *r, char **argv)
 	term_restore();
 	if (n < 0 && exec_state(r->x) == EXEC_FAILED && !exec_pid(r->x) && r->err.code)
 		return opt_fail(run_start_status(&r->err, o->text ? "bash" : argv[0]), &r->err);
-	if (n < 0)
-		find_cause(r);
+	find_cause(r);
 	return o->json ? run_report_json(r) : run_report(r);
 }
 

@@ -26,6 +26,7 @@ struct run {
 	/* how it ended, besides what the exec says */
 	bool pipe_broken;
 	bool oom; /* the sandbox itself fell victim to its memory limit */
+	bool disk_full;
 	bool late; /* lodge-init did not enforce the deadline; we did */
 	struct err err; /* set when lodge itself failed */
 };

@@ -34,6 +34,8 @@ static unsigned hits_of(const struct run *r)
 
 	if (r->oom)
 		hits |= AGENT_HIT_MEMORY;
+	if (r->disk_full)
+		hits |= AGENT_HIT_DISK;
 	if (r->late)
 		hits |= AGENT_HIT_TIME;
 	if (r->collect && (exec_start_offset(r->x, EXEC_OUT) || exec_start_offset(r->x, EXEC_ERR)))

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "init/words.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/array.h"
+#include "base/auto.h"
+#include "init/path.h"
 
 /* bash 5.2's builtins and keywords; one it does not have yet only costs a fork. */
 static const char *const own_words[] = {
@@ -61,13 +64,15 @@ static bool rest_is_words(const char *at)
 
 static bool is_program(const char *path)
 {
+	auto_close int fd = -1;
 	struct stat st;
 
 	for (const char *c = path; *c; c++) {
 		if (!is_plain(*c))
 			return false;
 	}
-	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 0111);
+	fd = path_openat(AT_FDCWD, path, O_PATH, 0);
+	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 0111);
 }
 
 static bool is_in_path(const char *name, size_t len, char **envp, char path[WORDS_PATH_SIZE])

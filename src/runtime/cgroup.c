@@ -164,7 +164,8 @@ static int make_v2(struct cgroup_host *h, const char *id, const struct limits *l
 
 int cgroup_settle(struct cgroup_fds *f, const struct limits *l, struct err *err)
 {
-	static const char *const steps[] = { "cgroup.subtree_control", "cmd/cgroup.subtree_control" };
+	static const char *const steps[] = { "cgroup.subtree_control",
+					     "cmd/cgroup.subtree_control" };
 
 	if (f->init < 0)
 		return 0;

@@ -60,14 +60,15 @@ static int add_host(const struct roots *r, const struct kit *kit, struct rootfs 
 	return 0;
 }
 
-/* The keeper's working directory is the base tree: a tmpfs, which cannot be mapped before Linux 6.3.
- * With nothing in it, it need not be. */
+/* The keeper's working directory is the base tree: a tmpfs, which cannot be mapped before
+ * Linux 6.3. With nothing in it, it need not be. */
 static int add_empty(const struct roots *r, struct rootfs *root, struct err *err)
 {
 	auto_close int dir = open("empty", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	const struct kit unmapped = { .userns = -1 };
 
-	return dir < 0 ? err_sys(err, errno, "empty layer") : add_lower(r, dir, &unmapped, root, err);
+	return dir < 0 ? err_sys(err, errno, "empty layer")
+		       : add_lower(r, dir, &unmapped, root, err);
 }
 
 static int add_template(const struct roots *r, const char *name, const struct kit *kit,

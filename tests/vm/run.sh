@@ -120,7 +120,7 @@ build_early
 # ext4, as most hosts have: the ids of a tmpfs cannot be mapped before Linux 6.3. Sparse, and with
 # room for a volume.
 rm -f "$work/disk.img"
-mke2fs -q -t ext4 -E root_owner=0:0,lazy_itable_init=1,lazy_journal_init=1 -d "$tree" "$work/disk.img" 4G
+mke2fs -q -t ext4 -E root_owner=0:0,lazy_itable_init=1,lazy_journal_init=1 -d "$tree" "$work/disk.img" 4G >&2
 
 boot | tr -d '\r' | tee "$work/console.log" | grep -E --line-buffered '^(ok|not ok|1\.\.|#|Bail out!)' | tee "$work/result.tap" || :
 rm -f "$work/disk.img"

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "store/sqlite_open.h"
+
+/* "lodg": says that a file is ours before anything in it is believed. */
+enum { APPLICATION = 0x6c6f6467 };
+
+static void sql_close(sqlite3 *sql)
+{
+	sqlite3_close(sql);
+}
+DEFINE_AUTO(sqlite3 *, sql_close);
+
+static int exec(struct db *db, const char *sql, struct err *err)
+{
+	int rc = sqlite3_exec(db->sql, sql, NULL, NULL, NULL);
+
+	return rc == SQLITE_OK ? 0 : db_fail(db, rc, err);
+}
+
+static int sync_directory_of(const char *path, struct err *err)
+{
+	auto_free char *copy = strdup(path);
+	auto_close int fd = -1;
+
+	if (!copy)
+		return err_sys(err, ENOMEM, "%s", path);
+	fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || fsync(fd) < 0)
+		return err_sys(err, errno, "sync the directory of %s", path);
+	return 0;
+}
+
+static int rename_durably(const char *from, const char *to, struct err *err)
+{
+	if (rename(from, to) < 0)
+		return err_sys(err, errno, "rename %s", from);
+	return sync_directory_of(to, err);
+}
+
+/* One file of schema/ and the number that says it is in, together or not at all. */
+static int apply(struct db *db, const char *sql, int version, struct err *err)
+{
+	char set[64];
+
+	snprintf(set, sizeof(set), "PRAGMA user_version = %d", version);
+	if (exec(db, "BEGIN IMMEDIATE", err) < 0)
+		return -1;
+	if (exec(db, sql, err) < 0 || exec(db, set, err) < 0 || exec(db, "COMMIT", err) < 0) {
+		sqlite3_exec(db->sql, "ROLLBACK", NULL, NULL, NULL);
+		return err_ctx(err, "schema %d", version);
+	}
+	return 0;
+}
+
+static int apply_from(struct db *db, const char *const *schema, int version, struct err *err)
+{
+	for (; schema[version]; version++)
+		if (apply(db, schema[version], version + 1, err) < 0)
+			return -1;
+	return 0;
+}
+
+/* ---- a new one ----------------------------------------------------------------------------- */
+
+static int remove_leftover(const char *name, struct err *err)
+{
+	auto_free char *journal = NULL;
+
+	if (asprintf(&journal, "%s-journal", name) < 0) {
+		journal = NULL;
+		return err_sys(err, ENOMEM, "%s", name);
+	}
+	if ((unlink(name) < 0 && errno != ENOENT) || (unlink(journal) < 0 && errno != ENOENT))
+		return err_sys(err, errno, "remove %s", name);
+	return 0;
+}
+
+static int create_file(struct db *db, const char *name, const char *const *schema, struct err *err)
+{
+	auto_call(sql_close) sqlite3 *sql = NULL;
+	char mark[64];
+	int rc;
+
+	rc = sqlite3_open_v2(name, &sql,
+			     SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+	db->sql = sql;
+	if (rc != SQLITE_OK)
+		return db_fail(db, rc, err);
+	snprintf(mark, sizeof(mark), "PRAGMA application_id = %d", APPLICATION);
+	return exec(db, mark, err) < 0 ? -1 : apply_from(db, schema, 0, err);
+}
+
+/* Under another name until it is complete: so a file of this name that is empty is never a new
+ * database, but always one that was lost. */
+int sqlite_make(const char *path, const char *const *schema, struct err *err)
+{
+	auto_free struct db *db = calloc(1, sizeof(*db) + strlen(path) + 1);
+	auto_free char *name = NULL;
+
+	if (!db || asprintf(&name, "%s.new", path) < 0) {
+		name = NULL;
+		return err_sys(err, ENOMEM, "%s", path);
+	}
+	memcpy(db->path, path, strlen(path) + 1);
+	if (remove_leftover(name, err) < 0 || create_file(db, name, schema, err) < 0)
+		return -1;
+	return rename_durably(name, path, err);
+}
+
+/* ---- an older one -------------------------------------------------------------------------- */
+
+static int copy_into(struct db *db, const char *name, struct err *err)
+{
+	auto_call(sql_close) sqlite3 *to = NULL;
+	sqlite3_backup *copy;
+	int rc;
+
+	rc = sqlite3_open_v2(name, &to,
+			     SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+	if (rc == SQLITE_OK) {
+		copy = sqlite3_backup_init(to, "main", db->sql, "main");
+		if (copy)
+			sqlite3_backup_step(copy, -1);
+		rc = copy ? sqlite3_backup_finish(copy) : sqlite3_errcode(to);
+	}
+	if (rc == SQLITE_OK)
+		return 0;
+	return err_set(err, (rc & 0xff) == SQLITE_FULL ? ERR_LIMIT : ERR_UNAVAILABLE,
+		       "copy to %s: %s", name, sqlite3_errstr(rc));
+}
+
+static int back_up(struct db *db, int version, struct err *err)
+{
+	auto_free char *name = NULL, *half = NULL;
+
+	if (asprintf(&name, "%s.v%d", db->path, version) < 0) {
+		name = NULL;
+		return err_sys(err, ENOMEM, "%s", db->path);
+	}
+	if (asprintf(&half, "%s.new", name) < 0) {
+		half = NULL;
+		return err_sys(err, ENOMEM, "%s", db->path);
+	}
+	if (remove_leftover(half, err) < 0)
+		return -1;
+	if (copy_into(db, half, err) < 0) {
+		unlink(half);
+		return -1;
+	}
+	return rename_durably(half, name, err);
+}
+
+int sqlite_identify(struct db *db, const char *const *schema, int *ret_version, struct err *err)
+{
+	int64_t application, version;
+	int newest = 0;
+
+	while (schema[newest])
+		newest++;
+	if (db_number(db, "PRAGMA application_id", NULL, 0, &application, err) < 0 ||
+	    db_number(db, "PRAGMA user_version", NULL, 0, &version, err) < 0)
+		return -1;
+	if (application != APPLICATION || version < 1)
+		return err_set(err, ERR_INVALID, "%s is not a database of lodge", db->path);
+	if (version > newest)
+		return err_set(err, ERR_INVALID,
+			       "%s was written by a newer lodge (schema %lld, this one knows %d)",
+			       db->path, (long long)version, newest);
+	*ret_version = (int)version;
+	return 0;
+}
+
+int sqlite_migrate(struct db *db, const char *const *schema, int version, struct err *err)
+{
+	if (!schema[version])
+		return 0;
+	if (back_up(db, version, err) < 0)
+		return err_ctx(err, "copy before the change of schema");
+	return apply_from(db, schema, version, err);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/sqlite_open.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "store/schema.h"
+
+/* Nothing here changes the file: that comes after it has been found to be ours and whole. With this
+ * lock mode SQLite keeps the index of the log in its own memory: safe before 3.51.3, and no other
+ * program gets in. */
+static const char *const before[] = {
+	"PRAGMA locking_mode = EXCLUSIVE",
+	"PRAGMA trusted_schema = OFF",
+	"PRAGMA cell_size_check = ON",
+};
+static const char *const after[] = {
+	"PRAGMA synchronous = FULL",
+	"PRAGMA foreign_keys = ON",
+	"PRAGMA journal_size_limit = 8388608",
+};
+
+static int64_t changes(struct store *st)
+{
+	return sqlite3_total_changes64(db_of(st)->sql);
+}
+
+static void db_free(struct db *db)
+{
+	for (size_t i = 0; i < db->nstatements; i++)
+		sqlite3_finalize(db->statements[i].stmt);
+	sqlite3_close(db->sql);
+	if (db->owner >= 0)
+		close(db->owner); /* last: from here on it is another's */
+	free(db);
+}
+DEFINE_AUTO(struct db *, db_free);
+
+static void close_store(struct store *st)
+{
+	db_free(db_of(st));
+}
+
+static struct db *db_new(const char *path)
+{
+	size_t size = strlen(path) + 1;
+	struct db *db = calloc(1, sizeof(*db) + size);
+
+	if (!db)
+		return NULL;
+	db->store = (struct store){
+		.session = &sqlite_session_ops,
+		.tombstone = &sqlite_tombstone_ops,
+		.layer = &sqlite_layer_ops,
+		.snapshot = &sqlite_snapshot_ops,
+		.exec = &sqlite_exec_ops,
+		.once = &sqlite_once_ops,
+		.event = &sqlite_event_ops,
+		.project = &sqlite_project_ops,
+		.fragment = &sqlite_fragment_ops,
+		.user = &sqlite_user_ops,
+		.team = &sqlite_team_ops,
+		.key = &sqlite_key_ops,
+		.quota = &sqlite_quota_ops,
+		.changes = changes,
+		.close = close_store,
+	};
+	db->owner = -1;
+	memcpy(db->path, path, size);
+	return db;
+}
+
+/* Makes the database if there never was one. */
+static int find_or_make(const char *path, const char *const *schema, struct err *err)
+{
+	auto_free char *log = NULL;
+	struct stat st;
+
+	if (stat(path, &st) == 0)
+		return st.st_size > 0 ? 0
+				      : err_set(err, ERR_INTERNAL,
+						"%s is empty: its content was lost; restore a copy",
+						path);
+	if (errno != ENOENT)
+		return err_sys(err, errno, "%s", path);
+	if (asprintf(&log, "%s-wal", path) < 0) {
+		log = NULL;
+		return err_sys(err, ENOMEM, "%s", path);
+	}
+	if (stat(log, &st) == 0)
+		return err_set(err, ERR_INTERNAL,
+			       "%s is missing but its log %s is there; restore a copy", path, log);
+	return sqlite_make(path, schema, err);
+}
+
+static int apply(struct db *db, const char *const *settings, size_t n, struct err *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		int rc = sqlite3_exec(db->sql, settings[i], NULL, NULL, NULL);
+
+		if (rc != SQLITE_OK)
+			return db_fail(db, rc, err);
+	}
+	return 0;
+}
+
+/* Whether the first row of a pragma is this word; what it was instead is in `ret`. */
+static int answers(struct db *db, const char *sql, const char *want, char *ret, size_t size,
+		   struct err *err)
+{
+	auto_call(db_reset) sqlite3_stmt *stmt = NULL;
+	const char *said;
+	int row;
+
+	if (db_start(db, sql, NULL, 0, &stmt, err) < 0)
+		return -1;
+	row = db_next(db, stmt, err);
+	if (row < 0)
+		return -1;
+	said = row ? (const char *)sqlite3_column_text(stmt, 0) : NULL;
+	snprintf(ret, size, "%s", said ? said : "no answer");
+	return strcmp(ret, want) == 0;
+}
+
+static int check_whole(struct db *db, struct err *err)
+{
+	char said[128];
+	int ok = answers(db, "PRAGMA quick_check(1)", "ok", said, sizeof(said), err);
+
+	if (ok == 0)
+		return err_set(err, ERR_INTERNAL,
+			       "%s is damaged (%s); it is left as it is: restore a copy", db->path,
+			       said);
+	return ok < 0 ? -1 : 0;
+}
+
+static int use_log(struct db *db, struct err *err)
+{
+	char said[128];
+	int ok = answers(db, "PRAGMA journal_mode = WAL", "wal", said, sizeof(said), err);
+
+	if (ok == 0)
+		return err_set(err, ERR_UNAVAILABLE, "%s: no write-ahead log here (%s)", db->path,
+			       said);
+	return ok < 0 ? -1 : 0;
+}
+
+static int take_up(struct db *db, const char *const *schema, struct err *err)
+{
+	int version;
+
+	if (sqlite3_db_readonly(db->sql, "main") == 1)
+		return err_set(err, ERR_UNAVAILABLE, "%s: cannot be written to", db->path);
+	if (apply(db, before, ARRAY_LEN(before), err) < 0 ||
+	    sqlite_identify(db, schema, &version, err) < 0 || check_whole(db, err) < 0)
+		return -1;
+	if (use_log(db, err) < 0 || apply(db, after, ARRAY_LEN(after), err) < 0)
+		return -1;
+	return sqlite_migrate(db, schema, version, err);
+}
+
+int sqlite_open(const char *path, const char *socket, const char *const *schema, struct store **ret,
+		struct err *err)
+{
+	auto_call(db_free) struct db *db = db_new(path);
+	int rc;
+
+	if (!db)
+		return err_sys(err, ENOMEM, "%s", path);
+	if (sqlite_owner_take(path, socket, &db->owner, err) < 0 ||
+	    find_or_make(path, schema, err) < 0)
+		return -1;
+	rc = sqlite3_open_v2(path, &db->sql, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+	if (rc != SQLITE_OK)
+		return db_fail(db, rc, err);
+	if (take_up(db, schema, err) < 0)
+		return -1;
+	*ret = &steal_ptr(&db)->store;
+	return 0;
+}
+
+int store_open_sqlite(const char *path, const char *socket, struct store **ret, struct err *err)
+{
+	return sqlite_open(path, socket, schema_files, ret, err);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+
+#include "base/auto.h"
+#include "base/file.h"
+#include "store/sqlite_open.h"
+
+/* A lock of its own, beside SQLite's: SQLite's says only "busy", and would be lost if anything in
+ * this process opened and closed the database file. */
+static int refuse(const char *path, int fd, struct err *err)
+{
+	char text[512];
+	long pid = 0;
+	int at = 0;
+
+	if (file_read_fd(fd, text, sizeof(text)) < 0)
+		text[0] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	if (sscanf(text, "%ld %n", &pid, &at) != 1)
+		return err_set(err, ERR_CONFLICT, "%s is in use by another process", path);
+	return err_set(err, ERR_CONFLICT, "%s is in use by process %ld (%s)", path, pid,
+		       text[at] ? text + at : "no socket");
+}
+
+int sqlite_owner_take(const char *path, const char *socket, int *ret, struct err *err)
+{
+	auto_close int fd = -1;
+	auto_free char *name = NULL;
+
+	if (asprintf(&name, "%s.owner", path) < 0) {
+		name = NULL;
+		return err_sys(err, ENOMEM, "%s", path);
+	}
+	fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0) {
+		err_sys(err, errno, "%s", name);
+		err->code = ERR_UNAVAILABLE;
+		return -1;
+	}
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK ? refuse(path, fd, err)
+					    : err_sys(err, errno, "lock %s", name);
+	if (ftruncate(fd, 0) < 0 || dprintf(fd, "%ld %s\n", (long)getpid(), socket) < 0)
+		return err_sys(err, errno, "%s", name);
+	*ret = steal_fd(&fd);
+	return 0;
+}

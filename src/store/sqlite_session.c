@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <string.h>
+
+#include "store/check.h"
+#include "store/sqlite_db.h"
+
+#define COLUMNS_BUT_SEQ                                                                            \
+	"id, version, tenant, user, template, sandbox, layer, snapshot, project, fragment, state, " \
+	"runtime, on_idle, on_expire, paused, generation, incarnation, created_at, started_at, "   \
+	"last_activity_at, idle_timeout_ms, max_lifetime_ms, hibernate_at, expires_at, due_at, "   \
+	"memory_bytes, disk_bytes, cause, cause_text, cause_actor, cause_at, spec, metadata"
+#define COLUMNS "seq, " COLUMNS_BUT_SEQ
+/* all but seq, id and version */
+#define VALUES                                                                                     \
+	"?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, "     \
+	"?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34"
+
+/* ---- reading ------------------------------------------------------------------------------- */
+
+static int add_binding(struct store_session *s, sqlite3_stmt *stmt, struct err *err)
+{
+	struct store_binding *grown = shape_grow(s->bindings, s->nbindings, sizeof(*grown));
+	struct store_binding *b;
+
+	if (!grown)
+		return err_sys(err, ENOMEM, "session %s", s->id);
+	s->bindings = grown;
+	b = &s->bindings[s->nbindings++];
+	snprintf(b->kind, sizeof(b->kind), "%s", sqlite3_column_text(stmt, 0));
+	snprintf(b->key, sizeof(b->key), "%s", sqlite3_column_text(stmt, 1));
+	return 0;
+}
+
+static int read_bindings(struct db *db, struct store_session *s, struct err *err)
+{
+	auto_call(db_reset) sqlite3_stmt *stmt = NULL;
+	int row;
+
+	if (db_start(db, "SELECT kind, key FROM binding WHERE session = ?1 ORDER BY kind, key",
+		     DB_VALUES(db_text(s->id)), &stmt, err) < 0)
+		return -1;
+	while ((row = db_next(db, stmt, err)) > 0)
+		if (add_binding(s, stmt, err) < 0)
+			return -1;
+	return row;
+}
+
+static int get_one(struct db *db, const char *sql, const struct db_value *values, size_t n,
+		   const char *what, const char *name, struct store_session *ret, struct err *err)
+{
+	struct store_session s = { 0 };
+
+	if (db_get_record(db, sql, values, n, &shape_session, &s, what, name, err) < 0)
+		return -1;
+	s.bindings = NULL;
+	s.nbindings = 0;
+	if (read_bindings(db, &s, err) < 0) {
+		store_session_fini(&s);
+		return -1;
+	}
+	*ret = s;
+	return 0;
+}
+
+static int session_get(struct store *st, const char *id, struct store_session *ret, struct err *err)
+{
+	return get_one(db_of(st), "SELECT " COLUMNS " FROM session WHERE id = ?1",
+		       DB_VALUES(db_text(id)), "session", id, ret, err);
+}
+
+static int session_find(struct store *st, const char *tenant, const struct store_binding *by,
+			struct store_session *ret, struct err *err)
+{
+	return get_one(db_of(st),
+		       "SELECT " COLUMNS " FROM session WHERE id = "
+		       "(SELECT session FROM binding WHERE tenant = ?1 AND kind = ?2 AND key = ?3)",
+		       DB_VALUES(db_text(tenant), db_text(by->kind), db_text(by->key)),
+		       "session of", by->key, ret, err);
+}
+
+static int get_list(struct db *db, const char *sql, const struct db_value *values, size_t n,
+		    unsigned limit, struct store_session_list *ret, struct err *err)
+{
+	struct store_session_list l = { 0 };
+	void *items;
+
+	if (check_page((struct store_page){ .limit = limit }, err) < 0 ||
+	    db_get_records(db, sql, values, n, &shape_session, &items, &l.count, err) < 0)
+		return -1;
+	l.items = items;
+	for (size_t i = 0; i < l.count; i++)
+		if (read_bindings(db, &l.items[i], err) < 0) {
+			store_session_list_fini(&l);
+			return -1;
+		}
+	if (l.count == limit)
+		l.next = l.items[limit - 1].seq;
+	*ret = l;
+	return 0;
+}
+
+#define FILTER                                                                                     \
+	" AND seq > ?1 AND (?4 IS NULL OR project = ?4) AND (?5 = 0 OR (1 << state) & ?5)"         \
+	" AND (?6 IS NULL OR EXISTS (SELECT 1 FROM json_each(session.metadata) AS m"               \
+	" WHERE m.key = ?6 AND m.type = 'text' AND m.value = ?7)) ORDER BY seq LIMIT ?8"
+
+static int session_list(struct store *st, const struct store_session_filter *f,
+			struct store_page page, struct store_session_list *ret, struct err *err)
+{
+	/* two texts, so that the one with a user goes by its index */
+	const char *sql = f->tenant && f->user
+				  ? "SELECT " COLUMNS " FROM session"
+				    " WHERE tenant = ?2 AND user = ?3" FILTER
+				  : "SELECT " COLUMNS " FROM session"
+				    " WHERE (?2 IS NULL OR tenant = ?2)"
+				    " AND (?3 IS NULL OR user = ?3)" FILTER;
+
+	return get_list(db_of(st), sql,
+			DB_VALUES(db_int(page.after), db_text(f->tenant), db_text(f->user),
+				  db_text(f->project), db_int((int64_t)f->states),
+				  db_text(f->meta_key), db_text(f->meta_value), db_int(page.limit)),
+			page.limit, ret, err);
+}
+
+static int session_due(struct store *st, int64_t now, unsigned limit,
+		       struct store_session_list *ret, struct err *err)
+{
+	return get_list(db_of(st),
+			"SELECT " COLUMNS " FROM session WHERE due_at > 0 AND due_at <= ?1 "
+			"ORDER BY due_at, seq LIMIT ?2",
+			DB_VALUES(db_int(now), db_int(limit)), limit, ret, err);
+}
+
+/* ---- writing, inside a transaction --------------------------------------------------------- */
+
+static int add_event(struct db *db, const struct store_session *s, const struct store_event *ev,
+		     struct err *err)
+{
+	struct store_event e;
+	int64_t id;
+
+	if (!ev)
+		return 0;
+	e = *ev; /* shares ev->data, which stays the caller's */
+	memcpy(e.tenant, s->tenant, sizeof(e.tenant));
+	memcpy(e.session, s->id, sizeof(e.session));
+	e.version = s->version;
+	return sqlite_event_insert(db, &e, &id, err);
+}
+
+static int bind_key(struct db *db, const char *tenant, const struct store_binding *b,
+		    const char *session, struct err *err)
+{
+	if (db_run(db, "INSERT INTO binding (tenant, kind, key, session) VALUES (?1, ?2, ?3, ?4)",
+		   DB_VALUES(db_text(tenant), db_text(b->kind), db_text(b->key), db_text(session)),
+		   err) < 0)
+		return err_ctx(err, "%s %s", b->kind, b->key);
+	return 0;
+}
+
+static int insert(struct db *db, struct store_session *s, const struct store_event *ev,
+		  struct err *err)
+{
+	s->version = 1;
+	if (db_run_record(db,
+			  "INSERT INTO session (" COLUMNS ") VALUES (NULL, ?2, ?3, " VALUES ")",
+			  &shape_session, s, err) < 0)
+		return err_ctx(err, "session %s", s->id);
+	s->seq = sqlite3_last_insert_rowid(db->sql);
+	for (size_t i = 0; i < s->nbindings; i++)
+		if (bind_key(db, s->tenant, &s->bindings[i], s->id, err) < 0)
+			return -1;
+	return add_event(db, s, ev, err);
+}
+
+/* 1: written; 0: not the current version, or not there. */
+static int replace(struct db *db, struct store_session *s, const struct store_event *ev,
+		   struct err *err)
+{
+	int changed = db_run_record(db,
+				    "UPDATE session SET (" COLUMNS_BUT_SEQ
+				    ") = (?2, ?3 + 1, " VALUES ") WHERE id = ?2 AND version = ?3",
+				    &shape_session, s, err);
+
+	if (changed <= 0)
+		return changed;
+	s->version++;
+	return add_event(db, s, ev, err) < 0 ? -1 : 1;
+}
+
+static int lay_to_rest(struct db *db, const struct store_session *s, struct err *err)
+{
+	struct store_tombstone t = { .created_at = s->created_at, .cause = s->cause };
+
+	memcpy(t.session, s->id, sizeof(t.session));
+	memcpy(t.tenant, s->tenant, sizeof(t.tenant));
+	memcpy(t.user, s->user, sizeof(t.user));
+	/* the first cause is the true one */
+	if (db_run_record(db,
+			  "INSERT INTO tombstone (session, tenant, user, created_at, cause, "
+			  "cause_text, cause_actor, cause_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, "
+			  "?8) ON CONFLICT DO NOTHING",
+			  &shape_tombstone, &t, err) < 0)
+		return -1;
+	if (db_run(db,
+		   "INSERT OR REPLACE INTO tombstone_key (tenant, kind, key, session) "
+		   "SELECT tenant, kind, key, session FROM binding WHERE session = ?1",
+		   DB_VALUES(db_text(s->id)), err) < 0)
+		return -1;
+	return db_run(db, "DELETE FROM binding WHERE session = ?1", DB_VALUES(db_text(s->id)), err);
+}
+
+/* ---- the calls ----------------------------------------------------------------------------- */
+
+static int session_create(struct store *st, struct store_session *s, const struct store_event *ev,
+			  struct err *err)
+{
+	struct db *db = db_of(st);
+	int64_t seq = s->seq, version = s->version;
+
+	if (check_session(s, err) < 0 || (ev && check_event(ev, err) < 0) || db_begin(db, err) < 0)
+		return -1;
+	if (db_end(db, insert(db, s, ev, err), err) == 0)
+		return 0;
+	s->seq = seq;
+	s->version = version;
+	return -1;
+}
+
+/* After a compare-and-set that found another version, or nothing. */
+static int tell_current(struct store *st, const struct store_session *s,
+			struct store_session *ret_now, struct err *err)
+{
+	struct store_session now;
+
+	if (session_get(st, s->id, &now, err) < 0)
+		return -1;
+	err_set(err, ERR_CONFLICT, "session %s is at version %lld, not %lld", s->id,
+		(long long)now.version, (long long)s->version);
+	if (ret_now)
+		*ret_now = now;
+	else
+		store_session_fini(&now);
+	return -1;
+}
+
+static int write_session(struct store *st, struct store_session *s, const struct store_event *ev,
+			 bool bury, struct store_session *ret_now, struct err *err)
+{
+	struct db *db = db_of(st);
+	int64_t version = s->version;
+	int written;
+
+	if (check_session(s, err) < 0 || (ev && check_event(ev, err) < 0) || db_begin(db, err) < 0)
+		return -1;
+	written = replace(db, s, ev, err);
+	if (written > 0 && bury && lay_to_rest(db, s, err) < 0)
+		written = -1;
+	if (db_end(db, written, err) < 0) {
+		s->version = version;
+		return err_ctx(err, "session %s", s->id);
+	}
+	return written > 0 ? 0 : tell_current(st, s, ret_now, err);
+}
+
+static int session_update(struct store *st, struct store_session *s, const struct store_event *ev,
+			  struct store_session *ret_now, struct err *err)
+{
+	return write_session(st, s, ev, false, ret_now, err);
+}
+
+static int session_bury(struct store *st, struct store_session *s, const struct store_event *ev,
+			struct store_session *ret_now, struct err *err)
+{
+	return write_session(st, s, ev, true, ret_now, err);
+}
+
+static int session_remove(struct store *st, const char *id, struct err *err)
+{
+	int changed = db_write(db_of(st), "DELETE FROM session WHERE id = ?1",
+			       DB_VALUES(db_text(id)), err);
+
+	if (changed == 0)
+		return err_set(err, ERR_NOT_FOUND, "there is no session %s", id);
+	return changed < 0 ? err_ctx(err, "session %s", id) : 0;
+}
+
+static int raise_version(struct db *db, const char *session, struct err *err)
+{
+	return db_run(db, "UPDATE session SET version = version + 1 WHERE id = ?1",
+		      DB_VALUES(db_text(session)), err);
+}
+
+static int take_key(struct db *db, const char *tenant, const struct store_binding *b,
+		    const char *session, struct err *err)
+{
+	int changed = db_run(db,
+			     "DELETE FROM binding "
+			     "WHERE tenant = ?1 AND kind = ?2 AND key = ?3 AND session = ?4",
+			     DB_VALUES(db_text(tenant), db_text(b->kind), db_text(b->key),
+				       db_text(session)),
+			     err);
+
+	if (changed == 0)
+		return err_set(err, ERR_CONFLICT, "%s %s does not lead to session %s", b->kind,
+			       b->key, session);
+	return changed < 0 ? -1 : raise_version(db, session, err);
+}
+
+static int move_key(struct db *db, const char *tenant, const struct store_binding *key,
+		    const char *from, const char *to, const struct store_user *u, struct err *err)
+{
+	if (from && take_key(db, tenant, key, from, err) < 0)
+		return -1;
+	if (to && (bind_key(db, tenant, key, to, err) < 0 || raise_version(db, to, err) < 0))
+		return -1;
+	return u ? sqlite_user_put(db, u, err) : 0;
+}
+
+static int session_rebind(struct store *st, const char *tenant, const struct store_binding *key,
+			  const char *from, const char *to, const struct store_user *u,
+			  struct err *err)
+{
+	struct db *db = db_of(st);
+
+	if (check_text("kind of a key", key->kind, err) < 0 ||
+	    check_text("key", key->key, err) < 0 || db_begin(db, err) < 0)
+		return -1;
+	return db_end(db, move_key(db, tenant, key, from, to, u, err), err);
+}
+
+const struct store_session_ops sqlite_session_ops = {
+	.create = session_create,
+	.get = session_get,
+	.find = session_find,
+	.update = session_update,
+	.bury = session_bury,
+	.remove = session_remove,
+	.rebind = session_rebind,
+	.list = session_list,
+	.due = session_due,
+};
