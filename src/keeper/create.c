@@ -39,16 +39,16 @@ int keeper_listen(int dir)
 	return steal_fd(&s);
 }
 
-int keeper_connect(struct keeper *k, const struct box *b, int *ret_fd, struct err *err)
+int keeper_connect(struct keeper *k, const char *id, int *ret_fd, struct err *err)
 {
-	auto_close int dir = openat(k->boxes, b->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	auto_close int dir = openat(k->boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	auto_close int s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	struct sockaddr_un a = init_address(dir);
 
 	if (dir < 0 || s < 0)
-		return err_sys(err, errno, "sandbox %s", b->id);
+		return err_sys(err, errno, "sandbox %s", id);
 	if (connect(s, (struct sockaddr *)&a, sizeof(a)) < 0)
-		return err_set(err, ERR_UNAVAILABLE, "sandbox %s does not answer", b->id);
+		return err_set(err, ERR_UNAVAILABLE, "sandbox %s does not answer", id);
 	*ret_fd = steal_fd(&s);
 	return 0;
 }
@@ -56,7 +56,7 @@ int keeper_connect(struct keeper *k, const struct box *b, int *ret_fd, struct er
 /* Tells the new lodge-init whose it is; until then it accepts nothing else, and dies with us. Not
  * waited for: the socket's queue keeps it in front of whatever the engine sends, and one that
  * cannot be bound closes the connection. */
-static int bind_init(struct keeper *k, const struct keeper_create *c, int fd, struct err *err)
+int keeper_bind(struct keeper *k, const struct keeper_create *c, int fd, struct err *err)
 {
 	struct {
 		struct agent_hdr hdr;
@@ -106,8 +106,8 @@ static int make_upper(struct keeper *k, const char *id, const struct keeper_crea
 	return store_make(&k->store, entry, &c->limits, userns, ret, err);
 }
 
-static int prepare_root(struct keeper *k, const char *id, const struct keeper_create *c,
-			const int *dirs, const struct kit *kit, struct rootfs *ret, struct err *err)
+int keeper_prepare_root(struct keeper *k, const char *id, const struct keeper_create *c, const int *dirs,
+			const struct kit *kit, struct rootfs *ret, struct err *err)
 {
 	if (roots_prepare(&k->roots, c, dirs, kit, ret, err) < 0)
 		return -1;
@@ -126,22 +126,21 @@ static uid_t inner_id(const struct keeper *k, const struct keeper_create *c)
 static int start_cold(struct keeper *k, int dir, const struct keeper_create *c, const int *dirs,
 		      struct box *b, struct err *err)
 {
-	struct cgroup_fds cg = { -1, -1, -1, { -1, -1, -1 }, -1, -1, -1 };
-	struct kit kit = { -1, -1, -1, 0 };
+	struct parts parts = PARTS_NONE;
 	struct rootfs root;
-	struct spawn_args args = { .host = &k->spawn, .kit = &kit, .cgroup = &cg, .root = &root,
+	struct spawn_args args = { .host = &k->spawn, .parts = &parts, .root = &root,
 				   .limits = &c->limits, .root_class = c->class == KEEPER_CLASS_ROOT,
 				   .inner_id = inner_id(k, c), .listener = -1 };
-	int r = keeper_take_kit(k, c->uid, &kit, err);
+	int r = keeper_take_parts(k, c->uid, &c->limits, &parts, err);
 
+	if (r == 0)
+		memcpy(b->group, parts.group, sizeof(b->group));
+	b->base = parts.kit.base;
+	hook_crash("create:parts");
 	rootfs_init(&root);
 	if (r == 0)
-		r = prepare_root(k, b->id, c, dirs, &kit, &root, err);
+		r = keeper_prepare_root(k, b->id, c, dirs, &parts.kit, &root, err);
 	hook_crash("create:store");
-	if (r == 0)
-		r = cgroup_make(&k->cgroups, b->group, &c->limits,
-				k->rootless ? 0 : kit.base + BOOT_INIT_ID, &cg, err);
-	hook_crash("create:cgroup");
 	if (r == 0) {
 		args.listener = keeper_listen(dir);
 		r = args.listener < 0 ? err_sys(err, -args.listener, "listen") : 0;
@@ -150,63 +149,49 @@ static int start_cold(struct keeper *k, int dir, const struct keeper_create *c, 
 		r = spawn(&args, &b->pid, err);
 	if (args.listener >= 0)
 		close(args.listener);
-	b->base = kit.base;
-	cgroup_fds_close(&cg);
 	rootfs_close(&root);
-	kit_close(&kit);
+	keeper_parts_close(&parts);
 	return r;
 }
 
-/* From the pool: the slot's socket moves into the sandbox's directory, its root is put in place. */
+/* Puts the root in place under a waiting lodge-init. */
+static int root_slot(struct keeper *k, struct slot *s, const struct keeper_create *c, const int *dirs,
+		     const struct box *b, struct err *err)
+{
+	struct rootfs root;
+	int r;
+
+	if (s->rooted)
+		return 0;
+	rootfs_init(&root);
+	r = keeper_prepare_root(k, b->id, c, dirs, &s->parts.kit, &root, err);
+	if (r == 0)
+		r = spawn_claim(s->pid, &root, err);
+	rootfs_close(&root);
+	return r;
+}
+
+/* From the pool: the slot's socket moves into the sandbox's directory. */
 static int start_from_slot(struct keeper *k, struct slot *s, int dir, const struct keeper_create *c,
 			   const int *dirs, struct box *b, struct err *err)
 {
 	char path[KEEPER_ID_SIZE + 16];
-	struct rootfs root;
-	int r;
 
 	snprintf(path, sizeof(path), "%s/init.sock", s->name);
 	if (renameat(k->boxes, path, dir, "init.sock") < 0)
 		return err_sys(err, errno, "claim %s", s->name);
-	memcpy(b->group, s->name, sizeof(b->group));
+	memcpy(b->group, s->parts.group, sizeof(b->group));
 	b->pid = s->pid;
-	b->base = s->kit.base;
+	b->base = s->parts.kit.base;
 	hook_crash("claim:moved");
-	rootfs_init(&root);
-	r = prepare_root(k, b->id, c, dirs, &s->kit, &root, err);
-	if (r == 0)
-		r = cgroup_set_limits(&k->cgroups, b->group, &c->limits, err);
-	if (r == 0)
-		r = spawn_claim(s->pid, &root, err);
+	if (root_slot(k, s, c, dirs, b, err) < 0)
+		return -1;
 	hook_crash("claim:rooted");
-	rootfs_close(&root);
-	return r;
+	return keeper_tune(k, b->group, &c->limits, true, err);
 }
 
-static bool can_use_pool(const struct keeper *k, const struct keeper_create *c)
-{
-	return !c->no_pool && c->class == KEEPER_CLASS_USER && k->nslots > 0;
-}
-
-static int start(struct keeper *k, int dir, const struct keeper_create *c, const int *dirs,
-		 struct box *b, struct keeper_reply *reply, struct err *err)
-{
-	struct slot *s = can_use_pool(k, c) ? keeper_take_slot(k) : NULL;
-	int r;
-
-	reply->source = s ? KEEPER_SOURCE_POOL : KEEPER_SOURCE_COLD;
-	if (!s) {
-		k->misses += k->pool.max != 0;
-		return start_cold(k, dir, c, dirs, b, err);
-	}
-	k->hits++;
-	r = start_from_slot(k, s, dir, c, dirs, b, err);
-	keeper_slot_free(k, s, false);
-	return r;
-}
-
-static int finish(struct keeper *k, int dir, const struct keeper_create *c, struct box *b, int *ret_fd,
-		  struct err *err)
+static int finish(struct keeper *k, int dir, const struct keeper_create *c, bool bound, struct box *b,
+		  int *ret_fd, struct err *err)
 {
 	auto_close int fd = -1;
 	int r;
@@ -216,13 +201,32 @@ static int finish(struct keeper *k, int dir, const struct keeper_create *c, stru
 	if (r < 0)
 		return err_sys(err, -r, "record");
 	hook_crash("create:recorded");
-	if (keeper_connect(k, b, &fd, err) < 0 || bind_init(k, c, fd, err) < 0)
+	if (keeper_connect(k, b->id, &fd, err) < 0 || (!bound && keeper_bind(k, c, fd, err) < 0))
 		return -1;
 	hook_crash("create:bound");
 	if (!box_add(&k->table, b))
 		return err_sys(err, ENOMEM, "sandbox %s", b->id);
 	*ret_fd = steal_fd(&fd);
 	return 0;
+}
+
+static int start(struct keeper *k, int dir, const struct keeper_create *c, const int *dirs,
+		 struct box *b, struct keeper_reply *reply, int *ret_fd, struct err *err)
+{
+	struct slot *s = keeper_take_slot(k, c);
+	bool bound = s && s->rooted;
+	int r;
+
+	reply->source = s ? KEEPER_SOURCE_POOL : KEEPER_SOURCE_COLD;
+	if (s) {
+		k->hits++;
+		r = start_from_slot(k, s, dir, c, dirs, b, err);
+		keeper_slot_free(k, s, false);
+	} else {
+		k->misses += k->pool.max != 0;
+		r = start_cold(k, dir, c, dirs, b, err);
+	}
+	return r < 0 ? -1 : finish(k, dir, c, bound, b, ret_fd, err);
 }
 
 /* An id that was destroyed a moment ago: its processes need a moment to be gone. */
@@ -249,7 +253,7 @@ int keeper_create(struct keeper *k, const char *id, const struct keeper_create *
 	if (check_demands(k, c, err) < 0)
 		return -1;
 	memcpy(b.id, id, sizeof(b.id));
-	memcpy(b.group, id, sizeof(b.group));
+	memcpy(b.group, id, sizeof(b.group)); /* until it has one */
 	if (wait_removed(k, id) < 0)
 		return err_set(err, ERR_CONFLICT, "sandbox %s is still being removed", id);
 	if (mkdirat(k->boxes, id, 0700) < 0)
@@ -258,7 +262,7 @@ int keeper_create(struct keeper *k, const char *id, const struct keeper_create *
 	dir = openat(k->boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (dir < 0)
 		return err_sys(err, errno, "sandbox %s", id);
-	if (start(k, dir, c, dirs, &b, reply, err) < 0 || finish(k, dir, c, &b, ret_fd, err) < 0) {
+	if (start(k, dir, c, dirs, &b, reply, ret_fd, err) < 0) {
 		keeper_discard(k, &b);
 		return -1;
 	}

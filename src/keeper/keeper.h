@@ -23,7 +23,8 @@
 #include "runtime/spawn.h"
 #include "runtime/store.h"
 
-enum { KEEPER_KITS_MAX = 8, KEEPER_SLOTS_MAX = 1024 };
+enum { KEEPER_PARTS_MAX = 8, KEEPER_SLOTS_MAX = 1024 };
+
 
 /* How names of slots begin; a sandbox that was one keeps it as the name of its groups. */
 #define KEEPER_SLOT_PREFIX "p."
@@ -31,7 +32,8 @@ enum { KEEPER_KITS_MAX = 8, KEEPER_SLOTS_MAX = 1024 };
 struct slot { /* a sandbox that nobody has yet */
 	char name[KEEPER_ID_SIZE];
 	pid_t pid;
-	struct kit kit;
+	struct parts parts;
+	bool rooted; /* has the usual root, is bound and armed */
 };
 
 struct keeper {
@@ -51,8 +53,8 @@ struct keeper {
 	struct box_table table;
 	size_t trash_count;
 	/* made ahead */
-	struct kit kits[KEEPER_KITS_MAX];
-	size_t nkits, kits_wanted;
+	struct parts parts[KEEPER_PARTS_MAX];
+	size_t nparts, parts_wanted;
 	struct slot *slots[KEEPER_SLOTS_MAX];
 	size_t nslots;
 	struct keeper_pool pool;
@@ -62,7 +64,10 @@ struct keeper {
 /* create.c */
 int keeper_create(struct keeper *k, const char *id, const struct keeper_create *c, const int *dirs,
 		  struct keeper_reply *reply, int *ret_fd, struct err *err);
-int keeper_connect(struct keeper *k, const struct box *b, int *ret_fd, struct err *err);
+int keeper_connect(struct keeper *k, const char *id, int *ret_fd, struct err *err);
+int keeper_bind(struct keeper *k, const struct keeper_create *c, int fd, struct err *err);
+int keeper_prepare_root(struct keeper *k, const char *id, const struct keeper_create *c, const int *dirs,
+			const struct kit *kit, struct rootfs *ret, struct err *err);
 int keeper_listen(int dir);
 
 /* trash.c */
@@ -72,9 +77,23 @@ bool keeper_empty_trash(struct keeper *k);
 /* Removes what a create that failed left in sandboxes/ID. */
 void keeper_discard(struct keeper *k, struct box *b);
 
+/* parts.c */
+/* Unique among all keepers that ever were: an earlier one's slots and groups may live on. */
+unsigned long long keeper_serial(struct keeper *k);
+/* `inner`: the one id inside, where only one is mapped. The limits are in force. */
+int keeper_take_parts(struct keeper *k, uid_t inner, const struct limits *limits, struct parts *ret,
+		      struct err *err);
+/* From the usual limits, with which everything ahead is made, to these. */
+int keeper_tune(struct keeper *k, const char *group, const struct limits *limits, bool settled,
+		struct err *err);
+/* Makes one set ahead; false when none is wanted. */
+bool keeper_make_parts_ahead(struct keeper *k);
+void keeper_parts_close(struct parts *p); /* used up: what is left are our descriptors */
+void keeper_parts_drop(struct keeper *k, struct parts *p); /* never used */
+
 /* pool.c */
-int keeper_take_kit(struct keeper *k, uid_t inner, struct kit *ret, struct err *err);
-struct slot *keeper_take_slot(struct keeper *k);
+/* One that fits, or NULL. */
+struct slot *keeper_take_slot(struct keeper *k, const struct keeper_create *c);
 void keeper_slot_free(struct keeper *k, struct slot *s, bool discard);
 int keeper_set_pool(struct keeper *k, const struct keeper_pool *pool, struct err *err);
 /* Makes one thing ahead, if any is wanted; false when nothing is. */

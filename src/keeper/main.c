@@ -31,7 +31,7 @@
 #define LODGE_LIBEXECDIR "/usr/libexec/lodge"
 #endif
 
-enum { KITS_AHEAD = 4 };
+enum { PARTS_AHEAD = 4 };
 
 static const char usage[] =
 	"usage: lodge-keeper --home DIR [--oneshot]\n"
@@ -208,7 +208,7 @@ static int setup(struct keeper *k, const char *home, char name[32], struct err *
 	k->store = (struct store){ .dir = -1, .home = k->home, .scratch = k->scratch,
 				   .rootless = k->rootless };
 	k->roots = (struct roots){ &k->store, k->home, k->rootless };
-	k->kits_wanted = k->oneshot ? 0 : KITS_AHEAD;
+	k->parts_wanted = k->oneshot ? 0 : PARTS_AHEAD;
 	return 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is made before anyone asks: namespaces (kits), and whole sandboxes that wait for a root
- * (slots). A slot is given to one guest and never again to another. */
+/* Whole sandboxes that wait: half of them for any root, half with the usual one in place. A slot is
+ * given to one guest and never again to another. */
 #include "keeper/keeper.h"
 
 #include <errno.h>
@@ -8,33 +8,75 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/auto.h"
 #include "base/hook.h"
+#include "base/sock.h"
+#include "wire/agent.h"
 #include "wire/boot.h"
 
-int keeper_take_kit(struct keeper *k, uid_t inner, struct kit *ret, struct err *err)
+/* What most ask for: such a slot waits with its root in place and a shell started. */
+static struct keeper_create usual(void)
 {
-	/* rootless kits map one given id and are made to order */
-	if (k->rootless || k->nkits == 0)
-		return kit_make(&k->kit_host, (int)inner, ret, err);
-	*ret = k->kits[--k->nkits];
-	return 0;
+	return (struct keeper_create){ .template = "host",
+				       .hostname = "lodge",
+				       .limits = limits_default(),
+				       .store = KEEPER_STORE_MEMORY,
+				       .class = KEEPER_CLASS_USER,
+				       .uid = 1000,
+				       .gid = 1000 };
 }
 
-struct slot *keeper_take_slot(struct keeper *k)
+/* Whether a slot made for the usual request will do. What control groups limit can still change. */
+static bool is_usual(const struct keeper_create *c)
 {
-	while (k->nslots > 0) {
-		struct slot *s = k->slots[--k->nslots];
+	const struct keeper_create u = usual();
+	struct limits l = c->limits;
 
+	l.memory_bytes = u.limits.memory_bytes;
+	l.cpu_milli = u.limits.cpu_milli;
+	l.cpu_weight = u.limits.cpu_weight;
+	l.pids = u.limits.pids;
+	return strcmp(c->template, u.template) == 0 && strcmp(c->hostname, u.hostname) == 0 &&
+	       memcmp(&l, &u.limits, sizeof(l)) == 0 && c->store == u.store && c->nbinds == 0 &&
+	       c->uid == u.uid && c->gid == u.gid;
+}
+
+static size_t count(const struct keeper *k, bool rooted)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < k->nslots; i++)
+		n += k->slots[i]->rooted == rooted;
+	return n;
+}
+
+static struct slot *take_kind(struct keeper *k, bool rooted)
+{
+	for (size_t i = k->nslots; i-- > 0;) {
+		struct slot *s = k->slots[i];
+
+		if (s->rooted != rooted)
+			continue;
+		memmove(&k->slots[i], &k->slots[i + 1], (--k->nslots - i) * sizeof(k->slots[0]));
 		if (box_start_time(s->pid))
 			return s;
 		keeper_slot_free(k, s, true);
 	}
 	return NULL;
+}
+
+struct slot *keeper_take_slot(struct keeper *k, const struct keeper_create *c)
+{
+	struct slot *s = NULL;
+
+	if (c->no_pool || c->class != KEEPER_CLASS_USER)
+		return NULL;
+	if (is_usual(c))
+		s = take_kind(k, true);
+	return s ? s : take_kind(k, false);
 }
 
 /* `discard`: the slot was never claimed, so that its process and groups are still its own. */
@@ -43,42 +85,73 @@ void keeper_slot_free(struct keeper *k, struct slot *s, bool discard)
 	struct box b = { .pid = s->pid, .store = KEEPER_STORE_MEMORY };
 
 	memcpy(b.id, s->name, sizeof(b.id));
-	memcpy(b.group, s->name, sizeof(b.group));
+	memcpy(b.group, s->parts.group, sizeof(b.group));
 	if (discard)
 		keeper_discard(k, &b);
 	else
 		(void)unlinkat(k->boxes, s->name, AT_REMOVEDIR);
-	kit_close(&s->kit);
+	keeper_parts_close(&s->parts);
 	free(s);
+}
+
+/* Told at once whose it is, and to keep a shell ready: the engine's default environment is empty. */
+static int arm_slot(struct keeper *k, const struct slot *s, struct err *err)
+{
+	const struct keeper_create u = usual();
+	struct {
+		struct agent_hdr hdr;
+		struct agent_exec exec;
+		char cwd[1], user[1];
+	} __attribute__((packed)) arm = {
+		.hdr = { .type = AGENT_ARM, .req = 1, .len = sizeof(arm) - sizeof(arm.hdr) },
+		.exec = { .exec = 1, .log_bytes = u.limits.output_bytes },
+	};
+	auto_close int fd = -1;
+	int r;
+
+	if (keeper_connect(k, s->name, &fd, err) < 0 || keeper_bind(k, &u, fd, err) < 0)
+		return -1;
+	r = sock_send(fd, &arm, sizeof(arm), NULL, 0);
+	return r < 0 ? err_sys(err, -r, "arm") : 0;
+}
+
+static int spawn_slot(struct keeper *k, struct slot *s, int dir, struct err *err)
+{
+	const struct keeper_create u = usual();
+	struct rootfs root;
+	struct spawn_args args = { .host = &k->spawn, .parts = &s->parts, .limits = &u.limits,
+				   .root = s->rooted ? &root : NULL, .inner_id = BOOT_INIT_ID,
+				   .listener = keeper_listen(dir) };
+	int r = args.listener < 0 ? err_sys(err, -args.listener, "slot") : 0;
+
+	rootfs_init(&root);
+	if (r == 0)
+		r = keeper_take_parts(k, 0, &u.limits, &s->parts, err);
+	hook_crash("pool:parts");
+	if (r == 0 && s->rooted)
+		r = keeper_prepare_root(k, s->name, &u, NULL, &s->parts.kit, &root, err);
+	if (r == 0)
+		r = spawn(&args, &s->pid, err);
+	hook_crash("pool:spawned");
+	rootfs_close(&root);
+	if (args.listener >= 0)
+		close(args.listener);
+	return r;
 }
 
 static int fill_slot(struct keeper *k, struct slot *s, struct err *err)
 {
-	struct cgroup_fds cg = { -1, -1, -1, { -1, -1, -1 }, -1, -1, -1 };
-	struct limits limits = limits_default();
-	struct spawn_args args = { .host = &k->spawn, .kit = &s->kit, .cgroup = &cg, .listener = -1,
-				   .limits = &limits, .inner_id = BOOT_INIT_ID };
 	auto_close int dir = -1;
-	int r = mkdirat(k->boxes, s->name, 0700) < 0 ? err_sys(err, errno, "slot") : 0;
 
+	if (mkdirat(k->boxes, s->name, 0700) < 0)
+		return err_sys(err, errno, "slot");
 	hook_crash("pool:dir");
-	if (r == 0) {
-		dir = openat(k->boxes, s->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-		args.listener = dir < 0 ? -errno : keeper_listen(dir);
-		r = args.listener < 0 ? err_sys(err, -args.listener, "slot") : 0;
-	}
-	if (r == 0)
-		r = keeper_take_kit(k, 0, &s->kit, err);
-	if (r == 0)
-		r = cgroup_make(&k->cgroups, s->name, &limits, s->kit.base + BOOT_INIT_ID, &cg, err);
-	hook_crash("pool:cgroup");
-	if (r == 0)
-		r = spawn(&args, &s->pid, err);
-	hook_crash("pool:spawned");
-	if (args.listener >= 0)
-		close(args.listener);
-	cgroup_fds_close(&cg);
-	return r;
+	dir = openat(k->boxes, s->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (dir < 0)
+		return err_sys(err, errno, "slot");
+	if (spawn_slot(k, s, dir, err) < 0)
+		return -1;
+	return s->rooted ? arm_slot(k, s, err) : 0;
 }
 
 static bool make_slot(struct keeper *k)
@@ -88,10 +161,8 @@ static bool make_slot(struct keeper *k)
 
 	if (!s)
 		return false;
-	*s = (struct slot){ .kit = { -1, -1, -1, 0 } };
-	if (!k->serial) /* not the pid: an earlier keeper may have had the same, and its slots live on */
-		(void)getrandom(&k->serial, sizeof(k->serial), 0);
-	snprintf(s->name, sizeof(s->name), KEEPER_SLOT_PREFIX "%llx", (unsigned long long)k->serial++);
+	*s = (struct slot){ .parts = PARTS_NONE, .rooted = count(k, true) <= count(k, false) };
+	snprintf(s->name, sizeof(s->name), KEEPER_SLOT_PREFIX "%llx", keeper_serial(k));
 	if (fill_slot(k, s, &err) < 0) {
 		keeper_slot_free(k, s, true);
 		return false;
@@ -118,16 +189,7 @@ int keeper_set_pool(struct keeper *k, const struct keeper_pool *pool, struct err
 
 bool keeper_prepare_one(struct keeper *k)
 {
-	struct err err;
-
 	if (k->draining || k->rootless)
 		return false;
-	if (k->nslots < k->pool.target)
-		return make_slot(k);
-	if (k->nkits >= k->kits_wanted)
-		return false;
-	if (kit_make(&k->kit_host, 0, &k->kits[k->nkits], &err) < 0)
-		return false;
-	k->nkits++;
-	return true;
+	return k->nslots < k->pool.target ? make_slot(k) : keeper_make_parts_ahead(k);
 }

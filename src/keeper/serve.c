@@ -60,7 +60,7 @@ static int do_connect(struct keeper *k, struct exchange *x, struct err *err)
 {
 	struct box *b = need(k, x->req->id, err);
 
-	if (!b || keeper_connect(k, b, &x->fd, err) < 0)
+	if (!b || keeper_connect(k, b->id, &x->fd, err) < 0)
 		return -1;
 	x->reply.pid = b->pid;
 	return 0;
@@ -99,7 +99,7 @@ static int do_limits(struct keeper *k, struct exchange *x, struct err *err)
 	struct box *b = need(k, x->req->id, err);
 	char entry[KEEPER_ID_SIZE + 4];
 
-	if (!b || cgroup_set_limits(&k->cgroups, b->group, &x->req->limits, err) < 0)
+	if (!b || cgroup_set_limits(&k->cgroups, b->group, &x->req->limits, true, err) < 0)
 		return -1;
 	if (b->store != KEEPER_STORE_DISK || !k->store.ops || !k->store.ops->has_limit)
 		return 0;
@@ -283,8 +283,8 @@ static void drain(struct keeper *k)
 		box_each(&k->table, destroy_one, k);
 	for (int ms = 0; ms < DRAIN_MS && !keeper_empty_trash(k); ms++)
 		usleep(1000);
-	while (k->nkits > 0)
-		kit_close(&k->kits[--k->nkits]);
+	while (k->nparts > 0)
+		keeper_parts_drop(k, &k->parts[--k->nparts]);
 }
 
 void keeper_serve(struct keeper *k, int sock)

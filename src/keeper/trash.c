@@ -80,8 +80,6 @@ static int remove_one(int trash, const char *id, struct keeper *k)
 		return -EBUSY;
 	if (cgroup_remove(&k->cgroups, b.group) < 0)
 		return -EBUSY;
-	if (strcmp(b.group, b.id) != 0)
-		(void)cgroup_remove(&k->cgroups, b.id);
 	hook_crash("trash:cgroup");
 	snprintf(entry, sizeof(entry), "s-%s", id);
 	if (b.store != KEEPER_STORE_MEMORY && store_drop(&k->store, entry, &err) < 0)

@@ -231,14 +231,17 @@ int cgroup_make(struct cgroup_host *h, const char *id, const struct limits *l, u
 	return 0;
 }
 
-int cgroup_set_limits(struct cgroup_host *h, const char *id, const struct limits *l, struct err *err)
+int cgroup_set_limits(struct cgroup_host *h, const char *id, const struct limits *l, bool settled,
+		      struct err *err)
 {
 	if (h->v2_limits) {
 		auto_close int dir = open_dir(h->v2, id);
 
 		if (dir < 0)
 			return err_sys(err, errno, "cgroup");
-		return set_v2(dir, l, err) < 0 ? -1 : set_v2_memory(dir, l, err);
+		if (set_v2(dir, l, err) < 0)
+			return -1;
+		return settled ? set_v2_memory(dir, l, err) : 0;
 	}
 	for (int i = 0; i < CGROUP_V1_COUNT; i++) {
 		auto_close int dir = h->v1[i] < 0 ? -1 : open_dir(h->v1[i], id);

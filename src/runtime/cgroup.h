@@ -59,7 +59,9 @@ void cgroup_fds_close(struct cgroup_fds *fds);
  * limit and *f its `oom`. Elsewhere there is nothing to do. */
 int cgroup_settle(struct cgroup_fds *f, const struct limits *limits, struct err *err);
 
-int cgroup_set_limits(struct cgroup_host *h, const char *id, const struct limits *l, struct err *err);
+/* `settled` false: of a group nobody lives in yet, whose memory cgroup_settle() will set. */
+int cgroup_set_limits(struct cgroup_host *h, const char *id, const struct limits *l, bool settled,
+		      struct err *err);
 int cgroup_freeze(struct cgroup_host *h, const char *id, bool frozen, struct err *err);
 int cgroup_stats(struct cgroup_host *h, const char *id, struct keeper_stats *ret, struct err *err);
 

@@ -55,7 +55,7 @@ static int bind_node(int tree, const char *name, unsigned major, unsigned minor)
 	return mount_attach(mnt, tree, name);
 }
 
-static int fill(int tree, bool rootless)
+static int fill(int tree)
 {
 	if (mkdirat(tree, "pts", 0755) < 0 || mkdirat(tree, "shm", 0777) < 0 ||
 	    fchmodat(tree, "shm", 01777, 0) < 0)
@@ -63,30 +63,62 @@ static int fill(int tree, bool rootless)
 	for (size_t i = 0; i < ARRAY_LEN(links); i++)
 		if (symlinkat(links[i].target, tree, links[i].name) < 0)
 			return -errno;
-	for (size_t i = 0; i < ARRAY_LEN(nodes); i++) {
-		int r = (rootless ? bind_node : make_node)(tree, nodes[i].name, nodes[i].major,
-							   nodes[i].minor);
-		if (r < 0)
-			return r;
-	}
-	if (hook_weak("devfull") && !rootless)
-		return make_node(tree, "kmsg", 1, 11);
 	return 0;
 }
 
-static int attach_pts(gid_t tty_gid)
+typedef int node_fn(int tree, const char *name, unsigned major, unsigned minor);
+
+static int each_node(int tree, node_fn *fn)
+{
+	for (size_t i = 0; i < ARRAY_LEN(nodes); i++) {
+		int r = fn(tree, nodes[i].name, nodes[i].major, nodes[i].minor);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int make_pts(gid_t tty_gid)
 {
 	char gid[16];
 	const struct mount_option options[] = {
 		{ "newinstance", NULL }, { "ptmxmode", "0666" }, { "mode", "0620" }, { "gid", gid },
 		{ "max", "64" }
 	};
-	auto_close int mnt = -1;
 
 	snprintf(gid, sizeof(gid), "%u", tty_gid);
-	mnt = mount_new("devpts", options, ARRAY_LEN(options) - hook_weak("devfull"),
-			SYS_ATTR_NOSUID | SYS_ATTR_NOEXEC);
-	return mnt < 0 ? mnt : mount_attach(mnt, AT_FDCWD, "dev/pts");
+	return mount_new("devpts", options, ARRAY_LEN(options) - hook_weak("devfull"),
+			 SYS_ATTR_NOSUID | SYS_ATTR_NOEXEC);
+}
+
+int dev_make(bool rootless, gid_t tty_gid, struct dev *ret)
+{
+	static const struct mount_option options[] = { { "size", "256m" }, { "nr_inodes", "10000" },
+						       { "mode", "0755" } };
+	auto_close int tree = mount_new("tmpfs", options, ARRAY_LEN(options), SYS_ATTR_NOSUID);
+	auto_close int pts = make_pts(tty_gid);
+	int r = tree < 0 ? tree : pts;
+
+	if (r >= 0)
+		r = fill(tree);
+	if (r == 0 && !rootless)
+		r = each_node(tree, make_node);
+	if (r == 0 && !rootless && hook_weak("devfull"))
+		r = make_node(tree, "kmsg", 1, 11);
+	if (r < 0)
+		return r;
+	*ret = (struct dev){ steal_fd(&tree), steal_fd(&pts) };
+	return 0;
+}
+
+void dev_close(struct dev *d)
+{
+	if (d->tree >= 0)
+		close(d->tree);
+	if (d->pts >= 0)
+		close(d->pts);
+	d->tree = d->pts = -1;
 }
 
 /* The one writable part of a file system that is read-only everywhere else. */
@@ -97,26 +129,15 @@ static int attach_shm(int tree)
 	return mnt < 0 ? mnt : mount_attach(mnt, tree, "shm");
 }
 
-int dev_attach(bool rootless, gid_t tty_gid)
+int dev_attach(const struct dev *d, bool rootless)
 {
-	static const struct mount_option options[] = { { "size", "256m" }, { "nr_inodes", "10000" },
-						       { "mode", "0755" } };
-	auto_close int mnt = mount_new("tmpfs", options, ARRAY_LEN(options), SYS_ATTR_NOSUID);
-	auto_close int tree = -1;
-	int r;
+	int r = mount_attach(d->tree, AT_FDCWD, "dev");
 
-	if (mnt < 0)
-		return mnt;
-	r = mount_attach(mnt, AT_FDCWD, "dev");
-	if (r < 0)
-		return r;
-	tree = open("dev", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (tree < 0)
-		return -errno;
-	r = fill(tree, rootless);
+	if (r == 0 && rootless)
+		r = each_node(d->tree, bind_node);
 	if (r == 0)
-		r = attach_pts(tty_gid);
+		r = mount_attach(d->pts, d->tree, "pts");
 	if (r == 0)
-		r = attach_shm(tree);
-	return r < 0 || hook_weak("devfull") ? r : mount_set(mnt, SYS_ATTR_RDONLY, -1);
+		r = attach_shm(d->tree);
+	return r < 0 || hook_weak("devfull") ? r : mount_set(d->tree, SYS_ATTR_RDONLY, -1);
 }

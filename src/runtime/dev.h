@@ -8,8 +8,16 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* In the sandbox's mount namespace: mounts it at "dev" below the working directory. `tty_gid`:
- * group of terminals as the mounter sees it. 0 or -errno. */
-int dev_attach(bool rootless, gid_t tty_gid);
+struct dev {
+	int tree, pts; /* detached mounts */
+};
+
+/* Can be made before anyone asks. `tty_gid`: group of terminals as the mounter sees it. All: 0 or
+ * -errno. */
+int dev_make(bool rootless, gid_t tty_gid, struct dev *ret);
+void dev_close(struct dev *d);
+
+/* In the sandbox's mount namespace: puts it at "dev" below the working directory. */
+int dev_attach(const struct dev *d, bool rootless);
 
 #endif

@@ -14,7 +14,6 @@
 #include "base/array.h"
 #include "base/auto.h"
 #include "base/hook.h"
-#include "runtime/dev.h"
 #include "runtime/mount.h"
 #include "runtime/procfs.h"
 #include "runtime/sys.h"
@@ -75,9 +74,9 @@ int rootfs_host_init(int scratch, struct err *err)
 	return fchdir(base) < 0 ? err_sys(err, errno, "base tree") : 0;
 }
 
-int rootfs_enter_base(bool rootless, gid_t tty_gid, struct err *err)
+int rootfs_enter_base(const struct dev *dev, bool rootless, struct err *err)
 {
-	int r = dev_attach(rootless, tty_gid);
+	int r = dev_attach(dev, rootless);
 
 	return r < 0 ? err_sys(err, -r, "attach /dev") : procfs_attach("dev/null", "empty", err);
 }

@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "runtime/dev.h"
 #include "wire/keeper.h"
 
 enum { ROOTFS_BINDS_MAX = KEEPER_BINDS_MAX + 8 };
@@ -45,7 +46,7 @@ void rootfs_close(struct rootfs *r);
 int rootfs_host_init(int scratch, struct err *err);
 
 /* In the new mount namespace, from the inherited working directory. */
-int rootfs_enter_base(bool rootless, gid_t tty_gid, struct err *err);
+int rootfs_enter_base(const struct dev *dev, bool rootless, struct err *err);
 /* For a pool slot: the base tree becomes the root. */
 int rootfs_pivot_base(struct err *err);
 /* From the base tree (working directory): makes the sandbox's own root and moves there. */

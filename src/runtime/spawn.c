@@ -23,8 +23,6 @@
 
 #define CLONE_NEWTIME_ 0x80
 
-enum { TTY_GID = 5 };
-
 /* Written by the child, which shares our memory, read by us once it has become lodge-init or died:
  * a failure needs no pipe. */
 static struct {
@@ -82,13 +80,11 @@ static void child_cgroup(struct cgroup_fds *cg, const struct limits *limits)
 
 static void child_tree(const struct spawn_args *a)
 {
-	gid_t tty = a->host->rootless ? 0 : a->kit->base + TTY_GID;
-
 	/* in the keeper's own mount namespace nothing may be mounted or changed */
 	if (hook_weak("mountns"))
 		return;
 	at("base tree");
-	check_err(rootfs_enter_base(a->host->rootless, tty, &child.err));
+	check_err(rootfs_enter_base(&a->parts->dev, a->host->rootless, &child.err));
 	at("root");
 	check_err(a->root ? rootfs_enter(a->root, &child.err) : rootfs_pivot_base(&child.err));
 }
@@ -98,7 +94,7 @@ static void child_confine(const struct spawn_args *a)
 	at("rlimits");
 	check(confine_rlimits());
 	at("user namespace");
-	check(confine_userns(a->kit->userns));
+	check(confine_userns(a->parts->kit.userns));
 	at("seccomp");
 	check(confine_seccomp(&a->host->filter[a->root_class], a->root_class));
 	at("ids");
@@ -130,10 +126,10 @@ static void child_signals(void)
 
 static _Noreturn void child_main(const struct spawn_args *a)
 {
-	struct cgroup_fds cg = *a->cgroup; /* the memory is the keeper's, new descriptors are not */
+	struct cgroup_fds cg = a->parts->cgroup; /* the memory is the keeper's, new descriptors are not */
 	int fds[BOOT_FD_END - BOOT_FD_LISTEN + 1] = {
-		a->listener,	a->cgroup->leaves,	a->cgroup->tasks[CGROUP_MEMORY],
-		a->cgroup->oom, a->cgroup->pids_events, a->kit->lock,
+		a->listener,	a->parts->cgroup.leaves,	a->parts->cgroup.tasks[CGROUP_MEMORY],
+		a->parts->cgroup.oom, a->parts->cgroup.pids_events, a->parts->kit.lock,
 		a->host->init,
 	};
 	static char name[] = "lodge-init";
@@ -145,7 +141,7 @@ static _Noreturn void child_main(const struct spawn_args *a)
 	if (!hook_weak("session"))
 		(void)setsid();
 	at("network namespace");
-	check(a->kit->netns >= 0 && setns(a->kit->netns, CLONE_NEWNET) < 0 ? -errno : 0);
+	check(a->parts->kit.netns >= 0 && setns(a->parts->kit.netns, CLONE_NEWNET) < 0 ? -errno : 0);
 	child_cgroup(&cg, a->limits);
 	fds[BOOT_FD_OOM - BOOT_FD_LISTEN] = cg.oom;
 	child_tree(a);
@@ -193,9 +189,9 @@ int spawn(const struct spawn_args *args, pid_t *ret_pid, struct err *err)
 	sigset_t all, old;
 	long pid;
 
-	if (args->cgroup->dir >= 0) {
+	if (args->parts->cgroup.dir >= 0) {
 		clone.flags |= CLONE_INTO_CGROUP;
-		clone.cgroup = (uint64_t)args->cgroup->dir;
+		clone.cgroup = (uint64_t)args->parts->cgroup.dir;
 	}
 	memset(&child, 0, sizeof(child));
 	child.step = "clone";

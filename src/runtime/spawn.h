@@ -20,10 +20,22 @@ struct spawn_host {
 	bool rootless;
 };
 
+/* What every sandbox needs and no request says anything about. */
+struct parts {
+	struct kit kit;
+	struct dev dev;
+	struct cgroup_fds cgroup;
+	char group[KEEPER_ID_SIZE]; /* name of its cgroups */
+};
+#define PARTS_NONE                                                                                 \
+	{                                                                                          \
+		.kit = { -1, -1, -1, 0 }, .dev = { -1, -1 },                                       \
+		.cgroup = { -1, -1, -1, { -1, -1, -1 }, -1, -1, -1 }                               \
+	}
+
 struct spawn_args {
 	const struct spawn_host *host;
-	const struct kit *kit;
-	const struct cgroup_fds *cgroup;
+	const struct parts *parts;
 	const struct limits *limits;
 	const struct rootfs *root; /* NULL: a pool slot, stays on the base tree */
 	int listener;

@@ -56,6 +56,12 @@ static const struct shape_field session_fields[] = {
 };
 SHAPE(session);
 
+static const struct shape_field binding_fields[] = {
+	TEXT(store_binding, kind),
+	TEXT(store_binding, key),
+};
+SHAPE(binding);
+
 static const struct shape_field tombstone_fields[] = {
 	TEXT(store_tombstone, session),	  TEXT(store_tombstone, tenant),
 	TEXT(store_tombstone, user),	  NUM(store_tombstone, created_at),

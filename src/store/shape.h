@@ -28,7 +28,7 @@ struct shape {
 	size_t count;
 };
 
-extern const struct shape shape_session, shape_tombstone, shape_layer, shape_snapshot, shape_exec,
+extern const struct shape shape_session, shape_binding, shape_tombstone, shape_layer, shape_snapshot, shape_exec,
 	shape_once, shape_event, shape_project, shape_fragment, shape_user, shape_member, shape_key,
 	shape_quota;
 

@@ -104,7 +104,7 @@ static int bind_value(sqlite3_stmt *stmt, int at, const struct db_value *v)
 int db_start(struct db *db, const char *sql, const struct db_value *values, size_t n,
 	     sqlite3_stmt **ret, struct err *err)
 {
-	sqlite3_stmt *stmt;
+	sqlite3_stmt *stmt = NULL;
 
 	if (prepare(db, sql, &stmt, err) < 0)
 		return -1;

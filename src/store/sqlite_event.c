@@ -20,7 +20,7 @@ int sqlite_event_insert(struct db *db, const struct store_event *ev, int64_t *re
 static int event_append(struct store *st, struct store_event *e, struct err *err)
 {
 	struct db *db = db_of(st);
-	int64_t id;
+	int64_t id = 0;
 
 	if (check_event(e, err) < 0 || db_begin(db, err) < 0)
 		return -1;

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
 #include <string.h>
 
 #include "store/check.h"
@@ -18,32 +17,15 @@
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-static int add_binding(struct store_session *s, sqlite3_stmt *stmt, struct err *err)
-{
-	struct store_binding *grown = shape_grow(s->bindings, s->nbindings, sizeof(*grown));
-	struct store_binding *b;
-
-	if (!grown)
-		return err_sys(err, ENOMEM, "session %s", s->id);
-	s->bindings = grown;
-	b = &s->bindings[s->nbindings++];
-	snprintf(b->kind, sizeof(b->kind), "%s", sqlite3_column_text(stmt, 0));
-	snprintf(b->key, sizeof(b->key), "%s", sqlite3_column_text(stmt, 1));
-	return 0;
-}
-
 static int read_bindings(struct db *db, struct store_session *s, struct err *err)
 {
-	auto_call(db_reset) sqlite3_stmt *stmt = NULL;
-	int row;
+	void *items;
 
-	if (db_start(db, "SELECT kind, key FROM binding WHERE session = ?1 ORDER BY kind, key",
-		     DB_VALUES(db_text(s->id)), &stmt, err) < 0)
+	if (db_get_records(db, "SELECT kind, key FROM binding WHERE session = ?1 ORDER BY kind, key",
+			   DB_VALUES(db_text(s->id)), &shape_binding, &items, &s->nbindings, err) < 0)
 		return -1;
-	while ((row = db_next(db, stmt, err)) > 0)
-		if (add_binding(s, stmt, err) < 0)
-			return -1;
-	return row;
+	s->bindings = items;
+	return 0;
 }
 
 static int get_one(struct db *db, const char *sql, const struct db_value *values, size_t n,
@@ -53,8 +35,6 @@ static int get_one(struct db *db, const char *sql, const struct db_value *values
 
 	if (db_get_record(db, sql, values, n, &shape_session, &s, what, name, err) < 0)
 		return -1;
-	s.bindings = NULL;
-	s.nbindings = 0;
 	if (read_bindings(db, &s, err) < 0) {
 		store_session_fini(&s);
 		return -1;

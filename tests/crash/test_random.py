@@ -5,11 +5,12 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import time
 
 import pytest
 
-from world import LODGE, Driver, DriverError, World, children, descendants, find, wait_for
+from world import KEEPER, LODGE, Driver, DriverError, World, children, descendants, find, wait_for
 
 SEED = int(os.environ.get("LODGE_SEED", "20240607"))
 ROUNDS = int(os.environ.get("LODGE_ROUNDS", "100"))
@@ -225,3 +226,42 @@ def test_killed_while_the_volume_is_made(driver_program):
             w.assert_clean("after the volume was made")
         finally:
             w.close()
+
+
+def nest(path, depth):
+    """Deeper than a path may be long."""
+    os.mkdir(path)
+    at = os.open(path, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir("d", dir_fd=at)
+        for n in "abc":
+            os.close(os.open(n, os.O_CREAT | os.O_WRONLY, dir_fd=at))
+        below = os.open("d", os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = below
+    os.close(at)
+
+
+def test_a_deep_tree_half_removed(driver_program):
+    """Directories nested too deep are moved up before they are removed; a keeper killed between the
+    two must not leave them there."""
+    w = World(store="dir")
+    try:
+        Driver(w, driver_program).end()
+        for i, delay in enumerate((0.01, 0.02, 0.03, 0.04, 0.05, 0.06)):
+            nest(os.path.join(w.home, "store", f"s-x{i}"), 1500)
+            os.mkdir(os.path.join(w.run_dir(), "d", "trash", f"x{i}"), 0o700)
+            p = w.popen([driver_program], stdin=subprocess.PIPE)
+            p.stdin.write(f"keeper {w.home} {KEEPER}\n".encode())
+            p.stdin.flush()
+            wait_for(lambda: children(p.pid, "lodge-keeper"), 5, 0.001)
+            time.sleep(delay)
+            for keeper in children(p.pid, "lodge-keeper"):
+                os.kill(keeper, 9)
+            p.kill()
+            w.finish(p)
+        d = Driver(w, driver_program)
+        w.assert_clean("the next start", allowed=d.allowed(), keep={"d": []})
+        d.end()
+    finally:
+        w.close()

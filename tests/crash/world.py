@@ -400,7 +400,8 @@ class World:
                         pass
             shutil.rmtree(run, ignore_errors=True)
         wait_for(lambda: not self.loops(), 3)
-        shutil.rmtree(self.base, ignore_errors=True)
+        # not by shutil: trees here can be deeper than it may recurse
+        subprocess.run(["rm", "-rf", "--", self.base], check=False)
 
 
 # ---- an engine that can be killed -------------------------------------------------------------

@@ -52,7 +52,8 @@ CREATE TABLE session (
 	cause_actor      TEXT,
 	cause_at         INTEGER NOT NULL,
 	spec             TEXT,
-	metadata         TEXT
+	metadata         TEXT,
+	UNIQUE (tenant, id)
 ) STRICT;
 CREATE INDEX session_user ON session (tenant, user);
 CREATE INDEX session_layer ON session (layer);
@@ -62,8 +63,9 @@ CREATE TABLE binding (
 	tenant  TEXT NOT NULL,
 	kind    TEXT NOT NULL,
 	key     TEXT NOT NULL,
-	session TEXT NOT NULL REFERENCES session (id),
-	PRIMARY KEY (tenant, kind, key)
+	session TEXT NOT NULL,
+	PRIMARY KEY (tenant, kind, key),
+	FOREIGN KEY (tenant, session) REFERENCES session (tenant, id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX binding_session ON binding (session);
 

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/check.h"
+#include "store/sqlite_db.h"
+
+#define LAYER_COLUMNS "id, parent, bytes, created_at, durable"
+#define SNAPSHOT_COLUMNS "seq, id, tenant, session, name, layer, generation, bytes, created_at"
+
+/* ---- layers -------------------------------------------------------------------------------- */
+
+static int layer_add(struct store *st, const struct store_layer *l, struct err *err)
+{
+	struct db *db = db_of(st);
+
+	if (check_text("layer id", l->id, err) < 0 || db_begin(db, err) < 0)
+		return -1;
+	if (db_end(db,
+		   db_run_record(db,
+				 "INSERT INTO layer (" LAYER_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5)",
+				 &shape_layer, l, err),
+		   err) < 0)
+		return err_ctx(err, "layer %s", l->id);
+	return 0;
+}
+
+static int layer_get(struct store *st, const char *id, struct store_layer *ret, struct err *err)
+{
+	return db_get_record(db_of(st), "SELECT " LAYER_COLUMNS " FROM layer WHERE id = ?1",
+			     DB_VALUES(db_text(id)), &shape_layer, ret, "layer", id, err);
+}
+
+static int layer_settle(struct store *st, const char *id, int64_t bytes, struct err *err)
+{
+	int changed = db_write(db_of(st), "UPDATE layer SET durable = 1, bytes = ?2 WHERE id = ?1",
+			       DB_VALUES(db_text(id), db_int(bytes)), err);
+
+	if (changed == 0)
+		return err_set(err, ERR_NOT_FOUND, "there is no layer %s", id);
+	return changed < 0 ? -1 : 0;
+}
+
+static int layer_ref(struct store *st, const char *id, const char *holder, struct err *err)
+{
+	if (check_text("holder", holder, err) < 0)
+		return -1;
+	if (db_write(db_of(st),
+		     "INSERT INTO layer_hold (layer, holder) VALUES (?1, ?2) "
+		     "ON CONFLICT DO NOTHING",
+		     DB_VALUES(db_text(id), db_text(holder)), err) < 0)
+		return err_ctx(err, "layer %s", id);
+	return 0;
+}
+
+static int layer_unref(struct store *st, const char *id, const char *holder, struct err *err)
+{
+	int changed = db_write(db_of(st), "DELETE FROM layer_hold WHERE layer = ?1 AND holder = ?2",
+			       DB_VALUES(db_text(id), db_text(holder)), err);
+
+	return changed < 0 ? -1 : 0;
+}
+
+static int layer_refs(struct store *st, const char *id, int64_t *ret, struct err *err)
+{
+	return db_number(db_of(st),
+			 "SELECT (SELECT count(*) FROM session WHERE layer = ?1)"
+			 " + (SELECT count(*) FROM snapshot WHERE layer = ?1)"
+			 " + (SELECT count(*) FROM layer WHERE parent = ?1)"
+			 " + (SELECT count(*) FROM layer_hold WHERE layer = ?1)",
+			 DB_VALUES(db_text(id)), ret, err);
+}
+
+static int layer_unreferenced(struct store *st, int64_t before, unsigned limit,
+			      struct store_layer_list *ret, struct err *err)
+{
+	size_t count;
+	void *items;
+
+	if (check_page((struct store_page){ .limit = limit }, err) < 0 ||
+	    db_get_records(db_of(st),
+			   "SELECT " LAYER_COLUMNS " FROM layer AS l WHERE created_at < ?1"
+			   " AND NOT EXISTS (SELECT 1 FROM session WHERE layer = l.id)"
+			   " AND NOT EXISTS (SELECT 1 FROM snapshot WHERE layer = l.id)"
+			   " AND NOT EXISTS (SELECT 1 FROM layer WHERE parent = l.id)"
+			   " AND NOT EXISTS (SELECT 1 FROM layer_hold WHERE layer = l.id)"
+			   " ORDER BY created_at, id LIMIT ?2",
+			   DB_VALUES(db_int(before), db_int(limit)), &shape_layer, &items, &count,
+			   err) < 0)
+		return -1;
+	*ret = (struct store_layer_list){ .items = items, .count = count };
+	return 0;
+}
+
+static int layer_remove(struct store *st, const char *id, struct err *err)
+{
+	/* the foreign keys of those that name it refuse this while there are any */
+	int changed = db_write(db_of(st), "DELETE FROM layer WHERE id = ?1", DB_VALUES(db_text(id)),
+			       err);
+
+	if (changed == 0)
+		return err_set(err, ERR_NOT_FOUND, "there is no layer %s", id);
+	return changed < 0 ? err_ctx(err, "layer %s", id) : 0;
+}
+
+const struct store_layer_ops sqlite_layer_ops = {
+	.add = layer_add,
+	.get = layer_get,
+	.settle = layer_settle,
+	.ref = layer_ref,
+	.unref = layer_unref,
+	.refs = layer_refs,
+	.unreferenced = layer_unreferenced,
+	.remove = layer_remove,
+};
+
+/* ---- snapshots ----------------------------------------------------------------------------- */
+
+static int snapshot_add(struct store *st, struct store_snapshot *s, struct err *err)
+{
+	struct db *db = db_of(st);
+
+	if (check_text("snapshot id", s->id, err) < 0 || check_text("tenant", s->tenant, err) < 0 ||
+	    check_text("layer", s->layer, err) < 0 || db_begin(db, err) < 0)
+		return -1;
+	if (db_end(db,
+		   db_run_record(db,
+				 "INSERT INTO snapshot (" SNAPSHOT_COLUMNS ") "
+				 "VALUES (NULL, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+				 &shape_snapshot, s, err),
+		   err) < 0)
+		return err_ctx(err, "snapshot %s", s->id);
+	s->seq = sqlite3_last_insert_rowid(db->sql);
+	return 0;
+}
+
+static int snapshot_get(struct store *st, const char *id, struct store_snapshot *ret,
+			struct err *err)
+{
+	return db_get_record(db_of(st), "SELECT " SNAPSHOT_COLUMNS " FROM snapshot WHERE id = ?1",
+			     DB_VALUES(db_text(id)), &shape_snapshot, ret, "snapshot", id, err);
+}
+
+static int snapshot_list(struct store *st, const char *tenant, const char *session,
+			 struct store_page page, struct store_snapshot_list *ret, struct err *err)
+{
+	const char *sql = session ? "SELECT " SNAPSHOT_COLUMNS " FROM snapshot WHERE tenant = ?1"
+				    " AND session = ?2 AND seq > ?3 ORDER BY seq LIMIT ?4"
+				  : "SELECT " SNAPSHOT_COLUMNS " FROM snapshot WHERE tenant = ?1"
+				    " AND seq > ?3 ORDER BY seq LIMIT ?4";
+	size_t count;
+	void *items;
+
+	if (check_page(page, err) < 0 ||
+	    db_get_records(db_of(st), sql,
+			   DB_VALUES(db_text(tenant), db_text(session), db_int(page.after),
+				     db_int(page.limit)),
+			   &shape_snapshot, &items, &count, err) < 0)
+		return -1;
+	*ret = (struct store_snapshot_list){ .items = items, .count = count };
+	if (count == page.limit)
+		ret->next = ret->items[count - 1].seq;
+	return 0;
+}
+
+static int snapshot_remove(struct store *st, const char *id, struct err *err)
+{
+	int changed = db_write(db_of(st), "DELETE FROM snapshot WHERE id = ?1",
+			       DB_VALUES(db_text(id)), err);
+
+	if (changed == 0)
+		return err_set(err, ERR_NOT_FOUND, "there is no snapshot %s", id);
+	return changed < 0 ? err_ctx(err, "snapshot %s", id) : 0;
+}
+
+const struct store_snapshot_ops sqlite_snapshot_ops = {
+	.add = snapshot_add,
+	.get = snapshot_get,
+	.list = snapshot_list,
+	.remove = snapshot_remove,
+};

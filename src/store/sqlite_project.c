@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <string.h>
+
+#include "store/check.h"
+#include "store/sqlite_db.h"
+
+#define PROJECT_COLUMNS "seq, tenant, id, name, owner, team, created_at"
+#define FRAGMENT_COLUMNS "seq, tenant, id, project, title, snapshot, files, bytes, created_at"
+
+/* ---- projects ------------------------------------------------------------------------------ */
+
+static int project_add(struct store *st, struct store_project *p, struct err *err)
+{
+	struct db *db = db_of(st);
+
+	if (check_text("tenant", p->tenant, err) < 0 || check_text("project id", p->id, err) < 0 ||
+	    check_text("owner", p->owner, err) < 0 || db_begin(db, err) < 0)
+		return -1;
+	if (db_end(db,
+		   db_run_record(db,
+				 "INSERT INTO project (" PROJECT_COLUMNS ") "
+				 "VALUES (NULL, ?2, ?3, ?4, ?5, ?6, ?7)",
+				 &shape_project, p, err),
+		   err) < 0)
+		return err_ctx(err, "project %s", p->id);
+	p->seq = sqlite3_last_insert_rowid(db->sql);
+	return 0;
+}
+
+static int project_get(struct store *st, const char *tenant, const char *id,
+		       struct store_project *ret, struct err *err)
+{
+	return db_get_record(
+		db_of(st), "SELECT " PROJECT_COLUMNS " FROM project WHERE tenant = ?1 AND id = ?2",
+		DB_VALUES(db_text(tenant), db_text(id)), &shape_project, ret, "project", id, err);
+}
+
+static int project_list(struct store *st, const char *tenant, const char *user,
+			struct store_page page, struct store_project_list *ret, struct err *err)
+{
+	size_t count;
+	void *items;
+
+	if (check_page(page, err) < 0 ||
+	    db_get_records(db_of(st),
+			   "SELECT " PROJECT_COLUMNS " FROM project AS p WHERE tenant = ?1"
+			   " AND seq > ?3 AND (?2 IS NULL OR owner = ?2 OR EXISTS (SELECT 1 FROM"
+			   " member WHERE tenant = ?1 AND team = p.team AND user = ?2))"
+			   " ORDER BY seq LIMIT ?4",
+			   DB_VALUES(db_text(tenant), db_text(user), db_int(page.after),
+				     db_int(page.limit)),
+			   &shape_project, &items, &count, err) < 0)
+		return -1;
+	*ret = (struct store_project_list){ .items = items, .count = count };
+	if (count == page.limit)
+		ret->next = ret->items[count - 1].seq;
+	return 0;
+}
+
+static int project_remove(struct store *st, const char *tenant, const char *id, struct err *err)
+{
+	int changed = db_write(db_of(st), "DELETE FROM project WHERE tenant = ?1 AND id = ?2",
+			       DB_VALUES(db_text(tenant), db_text(id)), err);
+
+	if (changed == 0)
+		return err_set(err, ERR_NOT_FOUND, "there is no project %s", id);
+	return changed < 0 ? -1 : 0;
+}
+
+const struct store_project_ops sqlite_project_ops = {
+	.add = project_add,
+	.get = project_get,
+	.list = project_list,
+	.remove = project_remove,
+};
+
+/* ---- fragments ----------------------------------------------------------------------------- */
+
+static int insert_files(struct db *db, int64_t fragment, const struct store_file *files, size_t n,
+			struct err *err)
+{
+	for (size_t i = 0; i < n; i++)
+		if (db_run(db,
+			   "INSERT INTO fragment_file (fragment, path, data) VALUES (?1, ?2, ?3)",
+			   DB_VALUES(db_int(fragment), db_text(files[i].path),
+				     db_blob(files[i].data, files[i].size)),
+			   err) < 0)
+			return err_ctx(err, "%s", files[i].path);
+	return 0;
+}
+
+static int insert(struct db *db, struct store_fragment *f, const struct store_file *files, size_t n,
+		  struct err *err)
+{
+	if (db_run_record(db,
+			  "INSERT INTO fragment (" FRAGMENT_COLUMNS ") "
+			  "VALUES (NULL, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+			  &shape_fragment, f, err) < 0)
+		return -1;
+	f->seq = sqlite3_last_insert_rowid(db->sql);
+	return insert_files(db, f->seq, files, n, err);
+}
+
+static int fragment_add(struct store *st, struct store_fragment *f, const struct store_file *files,
+			size_t nfiles, struct err *err)
+{
+	struct db *db = db_of(st);
+	struct store_fragment new = *f;
+
+	if (check_text("tenant", f->tenant, err) < 0 || check_text("fragment id", f->id, err) < 0 ||
+	    check_text("project", f->project, err) < 0 || check_files(files, nfiles, err) < 0 ||
+	    db_begin(db, err) < 0)
+		return -1;
+	new.files = (int64_t)nfiles;
+	new.bytes = 0;
+	for (size_t i = 0; i < nfiles; i++)
+		new.bytes += (int64_t)files[i].size;
+	if (db_end(db, insert(db, &new, files, nfiles, err), err) < 0)
+		return err_ctx(err, "fragment %s", f->id);
+	*f = new;
+	return 0;
+}
+
+static int fragment_get(struct store *st, const char *tenant, const char *id,
+			struct store_fragment *ret, struct err *err)
+{
+	return db_get_record(db_of(st),
+			     "SELECT " FRAGMENT_COLUMNS " FROM fragment "
+			     "WHERE tenant = ?1 AND id = ?2",
+			     DB_VALUES(db_text(tenant), db_text(id)), &shape_fragment, ret,
+			     "fragment", id, err);
+}
+
+static int add_file(struct store_file_list *l, sqlite3_stmt *stmt, struct err *err)
+{
+	const char *path = (const char *)sqlite3_column_text(stmt, 0);
+	const void *data = sqlite3_column_blob(stmt, 1);
+	size_t size = (size_t)sqlite3_column_bytes(stmt, 1);
+	struct store_file *grown = shape_grow(l->items, l->count, sizeof(*grown));
+	struct store_file *f;
+
+	if (!grown)
+		return err_sys(err, ENOMEM, "files");
+	l->items = grown;
+	f = &l->items[l->count++];
+	f->path = path ? strdup(path) : NULL;
+	f->data = data ? malloc(size) : NULL;
+	if (!f->path || (size > 0 && !f->data))
+		return err_sys(err, ENOMEM, "files");
+	f->size = size;
+	if (size > 0)
+		memcpy(f->data, data, size);
+	return 0;
+}
+
+static int fragment_files(struct store *st, const char *tenant, const char *id,
+			  struct store_file_list *ret, struct err *err)
+{
+	auto_call(db_reset) sqlite3_stmt *stmt = NULL;
+	struct db *db = db_of(st);
+	struct store_file_list l = { 0 };
+	struct store_fragment f;
+	int row;
+
+	if (fragment_get(st, tenant, id, &f, err) < 0 ||
+	    db_start(db, "SELECT path, data FROM fragment_file WHERE fragment = ?1 ORDER BY path",
+		     DB_VALUES(db_int(f.seq)), &stmt, err) < 0)
+		return -1;
+	while ((row = db_next(db, stmt, err)) > 0) {
+		row = add_file(&l, stmt, err);
+		if (row < 0)
+			break;
+	}
+	if (row < 0) {
+		store_file_list_fini(&l);
+		return -1;
+	}
+	*ret = l;
+	return 0;
+}
+
+static int fragment_list(struct store *st, const char *tenant, const char *project,
+			 struct store_page page, struct store_fragment_list *ret, struct err *err)
+{
+	size_t count;
+	void *items;
+
+	if (check_page(page, err) < 0 ||
+	    db_get_records(db_of(st),
+			   "SELECT " FRAGMENT_COLUMNS " FROM fragment WHERE tenant = ?1"
+			   " AND project = ?2 AND (?3 = 0 OR seq < ?3) ORDER BY seq DESC LIMIT ?4",
+			   DB_VALUES(db_text(tenant), db_text(project), db_int(page.after),
+				     db_int(page.limit)),
+			   &shape_fragment, &items, &count, err) < 0)
+		return -1;
+	*ret = (struct store_fragment_list){ .items = items, .count = count };
+	if (count == page.limit)
+		ret->next = ret->items[count - 1].seq;
+	return 0;
+}
+
+static int fragment_remove(struct store *st, const char *tenant, const char *id, struct err *err)
+{
+	int changed = db_write(db_of(st), "DELETE FROM fragment WHERE tenant = ?1 AND id = ?2",
+			       DB_VALUES(db_text(tenant), db_text(id)), err);
+
+	if (changed == 0)
+		return err_set(err, ERR_NOT_FOUND, "there is no fragment %s", id);
+	return changed < 0 ? -1 : 0;
+}
+
+const struct store_fragment_ops sqlite_fragment_ops = {
+	.add = fragment_add,
+	.get = fragment_get,
+	.files = fragment_files,
+	.list = fragment_list,
+	.remove = fragment_remove,
+};
