@@ -136,18 +136,19 @@ struct removal {
 	int top;
 	dev_t dev;
 	unsigned depth, hoisted;
-	const char *name;
+	char deep[256]; /* directory beside the tree */
 };
 
 static int hoist(struct removal *rm, int dir, const char *name)
 {
 	char up[300];
 
-	snprintf(up, sizeof(up), "%.200s.deep%u", rm->name, rm->hoisted);
-	if (renameat(dir, name, rm->top, up) < 0)
+	if (mkdirat(rm->top, rm->deep, 0700) < 0 && errno != EEXIST)
 		return -errno;
-	rm->hoisted++;
-	return 0;
+	do /* a removal that was killed may have left some of these names */
+		snprintf(up, sizeof(up), "%s/%u", rm->deep, rm->hoisted++);
+	while (faccessat(rm->top, up, F_OK, AT_SYMLINK_NOFOLLOW) == 0);
+	return renameat(dir, name, rm->top, up) < 0 ? -errno : 0;
 }
 
 static int remove_entry(int dir, const char *name, void *arg)
@@ -178,19 +179,23 @@ static int remove_entry(int dir, const char *name, void *arg)
 
 int file_remove_tree_at(int dir, const char *name)
 {
-	struct removal rm = { .top = dir, .name = name };
+	struct removal rm = { .top = dir };
 	struct stat st;
-	int r;
+	int r = 0;
 
-	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? 0 : -errno;
-	rm.dev = st.st_dev;
-	r = remove_entry(dir, name, &rm);
-	for (unsigned i = 0; r == 0 && i < rm.hoisted; i++) {
-		char up[300];
-
-		snprintf(up, sizeof(up), "%.200s.deep%u", name, i);
-		r = remove_entry(dir, up, &rm);
+	snprintf(rm.deep, sizeof(rm.deep), "%.200s.deep", name);
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		rm.dev = st.st_dev;
+		r = remove_entry(dir, name, &rm);
+	} else if (errno != ENOENT) {
+		return -errno;
+	}
+	/* also what an earlier removal had moved there when it was killed */
+	while (r == 0 && fstatat(dir, rm.deep, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		rm.dev = st.st_dev;
+		r = file_each_at(dir, rm.deep, remove_entry, &rm);
+		if (r == 0 && unlinkat(dir, rm.deep, AT_REMOVEDIR) < 0 && errno != ENOTEMPTY)
+			r = -errno;
 	}
 	return r;
 }

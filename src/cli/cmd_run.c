@@ -16,7 +16,7 @@
 #include "sandbox/home.h"
 #include "sandbox/keeper_client.h"
 
-enum { DISK_SLACK = 256 << 10, /* a full volume ends a few blocks below its limit */ STREAM_LOG = 1 << 20, DEV_NULL_MAJOR = 1, DEV_NULL_MINOR = 3 };
+enum { STREAM_LOG = 1 << 20, DEV_NULL_MAJOR = 1, DEV_NULL_MINOR = 3 };
 
 struct dir_opt {
 	int fd;
@@ -339,8 +339,7 @@ static void find_cause(struct run *r)
 	if (sandbox_stats(r->sb, &st, &ignored) < 0)
 		return;
 	r->oom = gone && st.oom_kills > 0;
-	r->disk_full = st.disk_bytes != UINT64_MAX &&
-		       st.disk_bytes + DISK_SLACK >= r->limits.disk_bytes;
+	r->disk_full = st.disk_full;
 }
 
 static int run_in(struct run_opts *o, struct run *r, char **argv)

@@ -70,11 +70,13 @@ void exec_output_moved(struct rec *r)
 		if (now < r->grace_us)
 			return;
 		/* A reader that is attached and slow may keep this open; a pipe that is held by
-		 * a survivor may not. */
-		if (!pump_owes_nothing(r)) {
+		 * a survivor may not. A deadline waits for nobody: what does not fit is cut. */
+		if (!pump_owes_nothing(r) && !(r->exit.hits & AGENT_HIT_TIME)) {
 			r->grace_us = now + INIT_GRACE_MS * 1000ull;
 			return;
 		}
+		if (!pump_owes_nothing(r))
+			r->exit.hits |= AGENT_HIT_OUTPUT;
 	}
 	finish(r);
 }

@@ -114,6 +114,7 @@ int main(void)
 	if (take_fds() < 0)
 		return 1;
 	volunteer_for_oom();
+	prctl(PR_SET_NAME, "lodge-init"); /* what ps on the host shows, instead of the memfd */
 	if (prctl(PR_SET_DUMPABLE, hook_weak("dumpable")) < 0)
 		return 1;
 	if (!init_binding.pid1)

@@ -88,9 +88,12 @@ static int do_stats(struct keeper *k, struct exchange *x, struct err *err)
 
 	if (!b || cgroup_stats(&k->cgroups, b->group, &x->reply.stats, err) < 0)
 		return -1;
+	x->reply.stats.disk_bytes = UINT64_MAX;
+	if (b->store != KEEPER_STORE_DISK)
+		return 0;
 	snprintf(entry, sizeof(entry), "s-%s", b->id);
-	x->reply.stats.disk_bytes = b->store == KEEPER_STORE_DISK ? store_usage(&k->store, entry) :
-								    UINT64_MAX;
+	x->reply.stats.disk_bytes = store_usage(&k->store, entry);
+	x->reply.stats.disk_full = store_is_full(&k->store, entry);
 	return 0;
 }
 

@@ -202,8 +202,6 @@ PUBLIC int lodge_exec(struct lodge_sandbox *sb, const struct lodge_command *cmd,
 				      .duration_us = o.result.duration_us,
 				      .cpu_us = o.result.cpu_us,
 				      .max_rss_bytes = o.result.max_rss_bytes };
-	if (o.out_total != o.out_len || o.err_total != o.err_len)
-		ret->hits |= LODGE_HIT_OUTPUT;
 	return 0;
 }
 

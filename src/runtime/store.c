@@ -16,6 +16,9 @@
 #include "runtime/sys.h"
 #include "runtime/volume.h"
 
+/* A full volume still takes a few blocks. */
+enum { PROBE_BYTES = 256 << 10 };
+
 static int dir_make(int dir, const char *entry)
 {
 	return mkdirat(dir, entry, 0755) < 0 ? -errno : 0;
@@ -226,4 +229,18 @@ uint64_t store_usage(struct store *s, const char *entry)
 	if (s->dir < 0 || s->ops->usage(s->dir, entry, &used) < 0)
 		return UINT64_MAX;
 	return used;
+}
+
+bool store_is_full(struct store *s, const char *entry)
+{
+	char path[300];
+	auto_close int fd = -1;
+
+	if (s->dir < 0)
+		return false;
+	snprintf(path, sizeof(path), "%s/w", entry);
+	fd = openat(s->dir, path, O_TMPFILE | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd >= 0 && fallocate(fd, 0, 0, PROBE_BYTES) == 0)
+		return false;
+	return errno == EDQUOT || errno == ENOSPC;
 }

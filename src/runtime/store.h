@@ -48,7 +48,9 @@ int store_make_memory(const struct limits *l, int userns, uid_t owner, int *ret,
 int store_drop(struct store *s, const char *entry, struct err *err);
 int store_rename(struct store *s, const char *from, const char *to, struct err *err);
 int store_limit(struct store *s, const char *entry, uint64_t bytes, struct err *err);
-/* UINT64_MAX where it cannot be told. */
+/* UINT64_MAX where it cannot be told. Lags behind what was written by a few seconds. */
 uint64_t store_usage(struct store *s, const char *entry);
+/* Whether a write would fail now: tried, because that does not lag. */
+bool store_is_full(struct store *s, const char *entry);
 
 #endif

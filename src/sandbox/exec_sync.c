@@ -90,6 +90,8 @@ int exec_collect(struct exec *x, struct exec_output *ret, struct err *err)
 		exec_output_fini(&o);
 		return -1;
 	}
+	if (o.out_len != o.out_total || o.err_len != o.err_total)
+		o.result.hits |= AGENT_HIT_OUTPUT;
 	*ret = o;
 	return 0;
 }

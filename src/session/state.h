@@ -32,39 +32,39 @@ enum session_runtime {
 };
 
 enum session_end { /* of on_idle and on_expire */
-	SESSION_END_HIBERNATE,
-	SESSION_END_DESTROY,
+		   SESSION_END_HIBERNATE,
+		   SESSION_END_DESTROY,
 };
 
 enum session_event {
-	SESSION_START,	   /* create or resume was asked */
-	SESSION_READY,	   /* the sandbox answers */
-	SESSION_ERROR,	   /* what was under way did not work */
-	SESSION_USE,	   /* exec, file call, get-or-create, activity, extend */
-	SESSION_SLEEP,	   /* due, or hibernate was asked */
-	SESSION_STAY,	   /* looked at again under the lock: no longer due */
-	SESSION_SEALED,	   /* files sealed, processes stopped */
-	SESSION_ALIVE,	   /* a probe found it alive */
-	SESSION_GONE,	   /* a probe or a use found it gone */
-	SESSION_ROLLBACK,  /* to one of its snapshots was asked */
-	SESSION_ARCHIVE,   /* was asked */
+	SESSION_START, /* create or resume was asked */
+	SESSION_READY, /* the sandbox answers */
+	SESSION_ERROR, /* what was under way did not work */
+	SESSION_USE, /* exec, file call, get-or-create, activity, extend */
+	SESSION_SLEEP, /* due, or hibernate was asked */
+	SESSION_STAY, /* looked at again under the lock: no longer due */
+	SESSION_SEALED, /* files sealed, processes stopped */
+	SESSION_ALIVE, /* a probe found it alive */
+	SESSION_GONE, /* a probe or a use found it gone */
+	SESSION_ROLLBACK, /* to one of its snapshots was asked */
+	SESSION_ARCHIVE, /* was asked */
 	SESSION_UNARCHIVE, /* was asked */
-	SESSION_DESTROY,   /* was asked, or due */
+	SESSION_DESTROY, /* was asked, or due */
 	SESSION_EVENTS,
 };
 
 enum session_cause {
 	SESSION_CAUSE_NONE,
-	SESSION_CAUSE_ASKED,	   /* somebody asked for it */
-	SESSION_CAUSE_IDLE,	   /* nobody used it for its idle time */
-	SESSION_CAUSE_EXPIRED,	   /* its lifetime is over */
-	SESSION_CAUSE_REPLACED,	   /* another of the same user took its place */
-	SESSION_CAUSE_ROOM,	   /* it made room for another */
-	SESSION_CAUSE_GONE,	   /* the sandbox does not exist any more */
-	SESSION_CAUSE_STOPPED,	   /* the sandbox is there but its processes are not */
+	SESSION_CAUSE_ASKED, /* somebody asked for it */
+	SESSION_CAUSE_IDLE, /* nobody used it for its idle time */
+	SESSION_CAUSE_EXPIRED, /* its lifetime is over */
+	SESSION_CAUSE_REPLACED, /* another of the same user took its place */
+	SESSION_CAUSE_ROOM, /* it made room for another */
+	SESSION_CAUSE_GONE, /* the sandbox does not exist any more */
+	SESSION_CAUSE_STOPPED, /* the sandbox is there but its processes are not */
 	SESSION_CAUSE_UNAVAILABLE, /* no answer, too often */
 	SESSION_CAUSE_INTERRUPTED, /* the engine ended in the middle of it */
-	SESSION_CAUSE_ERROR,	   /* something failed; the sentence says what */
+	SESSION_CAUSE_ERROR, /* something failed; the sentence says what */
 	SESSION_CAUSES,
 };
 

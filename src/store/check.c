@@ -11,6 +11,11 @@ int check_text(const char *what, const char *text, struct err *err)
 	return 0;
 }
 
+int check_filter(const char *what, const char *text, struct err *err)
+{
+	return text ? check_text(what, text, err) : 0;
+}
+
 static int check_json(const char *what, const char *json, struct err *err)
 {
 	json_t *j;
@@ -19,7 +24,8 @@ static int check_json(const char *what, const char *json, struct err *err)
 	if (!json)
 		return 0;
 	if (strlen(json) > STORE_JSON_MAX)
-		return err_set(err, ERR_INVALID, "%s is longer than %d bytes", what, STORE_JSON_MAX);
+		return err_set(err, ERR_INVALID, "%s is longer than %d bytes", what,
+			       STORE_JSON_MAX);
 	j = json_loads(json, JSON_REJECT_DUPLICATES, NULL);
 	object = json_is_object(j);
 	json_decref(j);

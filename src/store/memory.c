@@ -173,9 +173,10 @@ static void close_store(struct store *st)
 {
 	struct mem *m = mem_of(st);
 	struct mem_table *const all[] = {
-		&m->session, &m->binding,  &m->tombstone, &m->tombstone_key, &m->layer,	  &m->hold,
-		&m->snapshot, &m->exec,	   &m->once,	  &m->event,	     &m->project, &m->fragment,
-		&m->user,    &m->member, &m->key,	  &m->quota,	     &m->cpu,	  &m->files,
+		&m->session, &m->binding,  &m->tombstone, &m->tombstone_key, &m->layer,
+		&m->hold,    &m->snapshot, &m->exec,	  &m->once,	     &m->event,
+		&m->project, &m->fragment, &m->user,	  &m->member,	     &m->key,
+		&m->quota,   &m->cpu,	   &m->files,
 	};
 
 	for (size_t i = 0; i < m->files.count; i++)

@@ -22,7 +22,8 @@ static int event_since(struct store *st, int64_t id, const char *tenant, const c
 	struct store_event_list l = { 0 };
 	void *items;
 
-	if (mem_page(m, &m->event, (struct store_page){ .after = id, .limit = limit },
+	if (check_filter("tenant", tenant, err) < 0 || check_filter("session", session, err) < 0 ||
+	    mem_page(m, &m->event, (struct store_page){ .after = id, .limit = limit },
 		     MEM_MATCH(MEM_IS(store_event, tenant, tenant),
 			       MEM_IS(store_event, session, session)),
 		     NULL, NULL, &items, &l.count, &l.next, err) < 0)
@@ -64,10 +65,10 @@ static int tombstone_get(struct store *st, const char *session, struct store_tom
 {
 	struct mem *m = mem_of(st);
 
-	return mem_give(&m->tombstone,
-			mem_first(&m->tombstone,
-				  MEM_MATCH(MEM_IS(store_tombstone, session, session))),
-			ret, "tombstone of session", session, err);
+	return mem_give(
+		&m->tombstone,
+		mem_first(&m->tombstone, MEM_MATCH(MEM_IS(store_tombstone, session, session))), ret,
+		"tombstone of session", session, err);
 }
 
 static int tombstone_find(struct store *st, const char *tenant, const struct store_binding *by,

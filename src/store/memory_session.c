@@ -36,9 +36,9 @@ static int copy_bindings(struct mem *m, struct store_session *s, struct err *err
 	s->bindings = NULL;
 	s->nbindings = 0;
 	for (size_t at = 0;
-	     (b = mem_find(&m->binding, &at, MEM_MATCH(MEM_IS(mem_binding, session, s->id)))); at++) {
-		struct store_binding *grown =
-			shape_grow(s->bindings, s->nbindings, sizeof(*grown));
+	     (b = mem_find(&m->binding, &at, MEM_MATCH(MEM_IS(mem_binding, session, s->id))));
+	     at++) {
+		struct store_binding *grown = shape_grow(s->bindings, s->nbindings, sizeof(*grown));
 
 		if (!grown)
 			return err_sys(err, ENOMEM, "session %s", s->id);
@@ -100,6 +100,14 @@ static bool passes(struct mem *m, const void *row, const void *arg)
 	return !f->meta_key || check_has_member(s->metadata, f->meta_key, f->meta_value);
 }
 
+static int check_session_filter(const struct store_session_filter *f, struct err *err)
+{
+	if (check_filter("tenant", f->tenant, err) < 0 || check_filter("user", f->user, err) < 0 ||
+	    check_filter("project", f->project, err) < 0)
+		return -1;
+	return 0;
+}
+
 static int session_list(struct store *st, const struct store_session_filter *f,
 			struct store_page page, struct store_session_list *ret, struct err *err)
 {
@@ -107,7 +115,8 @@ static int session_list(struct store *st, const struct store_session_filter *f,
 	struct store_session_list l = { 0 };
 	void *items;
 
-	if (mem_page(m, &m->session, page,
+	if (check_session_filter(f, err) < 0 ||
+	    mem_page(m, &m->session, page,
 		     MEM_MATCH(MEM_IS(store_session, tenant, f->tenant),
 			       MEM_IS(store_session, user, f->user),
 			       MEM_IS(store_session, project, f->project)),
@@ -122,40 +131,51 @@ static int session_list(struct store *st, const struct store_session_filter *f,
 
 static int compare_due(const void *a, const void *b)
 {
-	const struct store_session *x = a, *y = b;
+	const struct store_session *x = *(struct store_session *const *)a;
+	const struct store_session *y = *(struct store_session *const *)b;
 
 	if (x->due_at != y->due_at)
 		return x->due_at < y->due_at ? -1 : 1;
 	return x->seq < y->seq ? -1 : 1;
 }
 
-static bool is_due(struct mem *m, const void *row, const void *arg)
+/* The rows that are due, in order. */
+static int collect_due(struct mem *m, int64_t now, struct store_session ***ret, size_t *ret_count,
+		       struct err *err)
 {
-	const struct store_session *s = row;
+	struct store_session *rows = (struct store_session *)m->session.rows;
+	struct store_session **due = calloc(m->session.count + 1, sizeof(struct store_session *));
+	size_t count = 0;
 
-	(void)m;
-	return s->due_at > 0 && s->due_at <= *(const int64_t *)arg;
+	if (!due)
+		return err_sys(err, ENOMEM, "what is due");
+	for (size_t i = 0; i < m->session.count; i++)
+		if (rows[i].due_at > 0 && rows[i].due_at <= now)
+			due[count++] = &rows[i];
+	qsort(due, count, sizeof(struct store_session *), compare_due);
+	*ret = due;
+	*ret_count = count;
+	return 0;
 }
 
 static int session_due(struct store *st, int64_t now, unsigned limit,
 		       struct store_session_list *ret, struct err *err)
 {
-	struct mem *m = mem_of(st);
+	auto_free struct store_session **due = NULL;
 	struct store_session_list l = { 0 };
-	void *items;
+	size_t count = 0;
 
 	if (check_page((struct store_page){ .limit = limit }, err) < 0 ||
-	    mem_page(m, &m->session, (struct store_page){ .limit = STORE_PAGE_MAX }, NULL, 0, is_due,
-		     &now, &items, &l.count, &l.next, err) < 0)
+	    collect_due(mem_of(st), now, &due, &count, err) < 0)
 		return -1;
-	l.items = items;
-	if (l.count > 0)
-		qsort(l.items, l.count, sizeof(*l.items), compare_due);
-	while (l.count > limit)
-		store_session_fini(&l.items[--l.count]);
-	if (add_all_bindings(m, &l, err) < 0)
-		return -1;
-	l.next = 0;
+	l.items = calloc(limit, sizeof(*l.items));
+	if (!l.items)
+		return err_sys(err, ENOMEM, "what is due");
+	for (; l.count < limit && l.count < count; l.count++)
+		if (session_get(st, due[l.count]->id, &l.items[l.count], err) < 0) {
+			store_session_list_fini(&l);
+			return -1;
+		}
 	*ret = l;
 	return 0;
 }
@@ -207,6 +227,8 @@ static int insert(struct mem *m, const struct store_session *s, const struct sto
 	if (!row)
 		return -1;
 	row->version = 1;
+	row->bindings = NULL; /* those are in a table of their own */
+	row->nbindings = 0;
 	for (size_t i = 0; i < s->nbindings; i++)
 		if (bind_key(m, s->tenant, &s->bindings[i], s->id, err) < 0)
 			return -1;
@@ -259,6 +281,8 @@ static int write_session(struct store *st, struct store_session *s, const struct
 		return -1;
 	}
 	copy.seq = row->seq;
+	copy.bindings = NULL;
+	copy.nbindings = 0;
 	copy.version = ++s->version;
 	shape_fini(&shape_session, row);
 	*row = copy;

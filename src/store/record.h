@@ -13,21 +13,21 @@
 #include "base/err.h"
 
 enum { /* sizes with the NUL */
-	STORE_ID = 64,
-	STORE_NAME = 64,  /* tenants, templates, scopes */
-	STORE_WORD = 32,  /* kinds and codes */
-	STORE_USER = 128, /* end users, actors */
-	STORE_KEY = 256,  /* what a caller calls its session */
-	STORE_TEXT = 256, /* sentences, titles */
-	STORE_HASH = 32,  /* SHA-256; bytes, not text */
+       STORE_ID = 64,
+       STORE_NAME = 64, /* tenants, templates, scopes */
+       STORE_WORD = 32, /* kinds and codes */
+       STORE_USER = 128, /* end users, actors */
+       STORE_KEY = 256, /* what a caller calls its session */
+       STORE_TEXT = 256, /* sentences, titles */
+       STORE_HASH = 32, /* SHA-256; bytes, not text */
 };
 
 enum { /* what one record may hold */
-	STORE_BINDINGS_MAX = 16,
-	STORE_JSON_MAX = 64 << 10,
-	STORE_COMMAND_MAX = 1 << 20,
-	STORE_FILES_MAX = 10000,
-	STORE_PAGE_MAX = 1000, /* records per list call */
+       STORE_BINDINGS_MAX = 16,
+       STORE_JSON_MAX = 64 << 10,
+       STORE_COMMAND_MAX = 1 << 20,
+       STORE_FILES_MAX = 10000,
+       STORE_PAGE_MAX = 1000, /* records per list call */
 };
 
 /* A list is the caller's until its *_list_fini(). `next` is the cursor of the page after it, 0 when
@@ -60,8 +60,8 @@ struct store_session {
 	char id[STORE_ID];
 	int64_t version; /* given by the store: raised by every write */
 	char tenant[STORE_NAME], user[STORE_USER], template[STORE_ID];
-	char sandbox[STORE_ID];	 /* the live machine */
-	char layer[STORE_ID];	 /* the newest sealed file state */
+	char sandbox[STORE_ID]; /* the live machine */
+	char layer[STORE_ID]; /* the newest sealed file state */
 	char snapshot[STORE_ID]; /* the newest snapshot */
 	char project[STORE_ID], fragment[STORE_ID];
 	uint8_t state, runtime, on_idle, on_expire;
@@ -70,10 +70,10 @@ struct store_session {
 	int64_t created_at, started_at, last_activity_at;
 	int64_t idle_timeout_ms, max_lifetime_ms; /* preferences: never wiped */
 	int64_t hibernate_at, expires_at;
-	int64_t due_at;			  /* when the sweep must look at it; 0: not by itself */
+	int64_t due_at; /* when the sweep must look at it; 0: not by itself */
 	int64_t memory_bytes, disk_bytes; /* what counts against the quota */
 	struct store_cause cause;
-	char *spec;	/* owned; a JSON object of the engine: limits, environment, policy */
+	char *spec; /* owned; a JSON object of the engine: limits, environment, policy */
 	char *metadata; /* owned; a JSON object of the caller */
 	struct store_binding *bindings; /* owned */
 	size_t nbindings;
@@ -116,7 +116,7 @@ struct store_exec {
 	int64_t seq; /* given by the store */
 	char id[STORE_ID], tenant[STORE_NAME], session[STORE_ID];
 	int64_t incarnation, number; /* of the sandbox, and of the command in it */
-	uint8_t state;		     /* 0 while it runs */
+	uint8_t state; /* 0 while it runs */
 	bool background, timed_out, oom_killed, truncated;
 	int64_t exit_code, signal;
 	int64_t started_at, ended_at;
@@ -142,7 +142,7 @@ struct store_event {
 	char tenant[STORE_NAME], session[STORE_ID], kind[STORE_WORD];
 	int64_t version; /* of the session, given by the store where the event goes with a change */
 	struct store_cause cause; /* cause.at is the event's time */
-	char *data;		  /* owned; a JSON object */
+	char *data; /* owned; a JSON object */
 };
 
 void store_event_fini(struct store_event *e);
@@ -151,7 +151,7 @@ STORE_LIST(event);
 /* ---- projects ------------------------------------------------------------------------------ */
 
 struct store_project {
-	int64_t seq;				 /* given by the store */
+	int64_t seq; /* given by the store */
 	char tenant[STORE_NAME], id[STORE_ID]; /* unique together */
 	char name[STORE_TEXT], owner[STORE_USER], team[STORE_ID];
 	int64_t created_at;
@@ -169,7 +169,7 @@ STORE_LIST(file);
 
 /* One saved set of a project's files, or a name for a snapshot. */
 struct store_fragment {
-	int64_t seq;				 /* given by the store */
+	int64_t seq; /* given by the store */
 	char tenant[STORE_NAME], id[STORE_ID]; /* unique together */
 	char project[STORE_ID], title[STORE_TEXT], snapshot[STORE_ID];
 	int64_t files, bytes; /* given by the store */
@@ -180,7 +180,7 @@ STORE_LIST(fragment);
 /* ---- people -------------------------------------------------------------------------------- */
 
 struct store_user {
-	int64_t seq;				 /* given by the store */
+	int64_t seq; /* given by the store */
 	char tenant[STORE_NAME], id[STORE_USER]; /* unique together */
 	char name[STORE_TEXT], email[STORE_TEXT];
 	char project[STORE_ID], fragment[STORE_ID]; /* where the user is now */
@@ -213,7 +213,7 @@ struct store_quota {
 };
 
 struct store_usage {
-	int64_t sessions, disk_bytes;	/* of all sessions */
+	int64_t sessions, disk_bytes; /* of all sessions */
 	int64_t active, memory_bytes; /* of those in the states asked for */
 	int64_t cpu_ms;
 };

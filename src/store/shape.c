@@ -63,8 +63,8 @@ static const struct shape_field binding_fields[] = {
 SHAPE(binding);
 
 static const struct shape_field tombstone_fields[] = {
-	TEXT(store_tombstone, session),	  TEXT(store_tombstone, tenant),
-	TEXT(store_tombstone, user),	  NUM(store_tombstone, created_at),
+	TEXT(store_tombstone, session), TEXT(store_tombstone, tenant),
+	TEXT(store_tombstone, user),	NUM(store_tombstone, created_at),
 	CAUSE(store_tombstone),
 };
 SHAPE(tombstone);
@@ -76,33 +76,22 @@ static const struct shape_field layer_fields[] = {
 SHAPE(layer);
 
 static const struct shape_field snapshot_fields[] = {
-	NUM(store_snapshot, seq),     TEXT(store_snapshot, id),	   TEXT(store_snapshot, tenant),
-	TEXT(store_snapshot, session), TEXT(store_snapshot, name),  TEXT(store_snapshot, layer),
-	NUM(store_snapshot, generation), NUM(store_snapshot, bytes), NUM(store_snapshot, created_at),
+	NUM(store_snapshot, seq),	 TEXT(store_snapshot, id),
+	TEXT(store_snapshot, tenant),	 TEXT(store_snapshot, session),
+	TEXT(store_snapshot, name),	 TEXT(store_snapshot, layer),
+	NUM(store_snapshot, generation), NUM(store_snapshot, bytes),
+	NUM(store_snapshot, created_at),
 };
 SHAPE(snapshot);
 
 static const struct shape_field exec_fields[] = {
-	NUM(store_exec, seq),
-	TEXT(store_exec, id),
-	TEXT(store_exec, tenant),
-	TEXT(store_exec, session),
-	NUM(store_exec, incarnation),
-	NUM(store_exec, number),
-	NUM(store_exec, state),
-	NUM(store_exec, background),
-	NUM(store_exec, timed_out),
-	NUM(store_exec, oom_killed),
-	NUM(store_exec, truncated),
-	NUM(store_exec, exit_code),
-	NUM(store_exec, signal),
-	NUM(store_exec, started_at),
-	NUM(store_exec, ended_at),
-	NUM(store_exec, stdout_bytes),
-	NUM(store_exec, stderr_bytes),
-	NUM(store_exec, cpu_ms),
-	NUM(store_exec, max_rss_bytes),
-	OWNED(store_exec, command),
+	NUM(store_exec, seq),		TEXT(store_exec, id),	       TEXT(store_exec, tenant),
+	TEXT(store_exec, session),	NUM(store_exec, incarnation),  NUM(store_exec, number),
+	NUM(store_exec, state),		NUM(store_exec, background),   NUM(store_exec, timed_out),
+	NUM(store_exec, oom_killed),	NUM(store_exec, truncated),    NUM(store_exec, exit_code),
+	NUM(store_exec, signal),	NUM(store_exec, started_at),   NUM(store_exec, ended_at),
+	NUM(store_exec, stdout_bytes),	NUM(store_exec, stderr_bytes), NUM(store_exec, cpu_ms),
+	NUM(store_exec, max_rss_bytes), OWNED(store_exec, command),
 };
 SHAPE(exec);
 
@@ -113,29 +102,31 @@ static const struct shape_field once_fields[] = {
 SHAPE(once);
 
 static const struct shape_field event_fields[] = {
-	NUM(store_event, id),	TEXT(store_event, tenant), TEXT(store_event, session),
-	TEXT(store_event, kind), NUM(store_event, version), CAUSE(store_event),
+	NUM(store_event, id),	  TEXT(store_event, tenant), TEXT(store_event, session),
+	TEXT(store_event, kind),  NUM(store_event, version), CAUSE(store_event),
 	OWNED(store_event, data),
 };
 SHAPE(event);
 
 static const struct shape_field project_fields[] = {
-	NUM(store_project, seq),   TEXT(store_project, tenant), TEXT(store_project, id),
-	TEXT(store_project, name), TEXT(store_project, owner),	TEXT(store_project, team),
+	NUM(store_project, seq),	TEXT(store_project, tenant), TEXT(store_project, id),
+	TEXT(store_project, name),	TEXT(store_project, owner),  TEXT(store_project, team),
 	NUM(store_project, created_at),
 };
 SHAPE(project);
 
 static const struct shape_field fragment_fields[] = {
-	NUM(store_fragment, seq),      TEXT(store_fragment, tenant), TEXT(store_fragment, id),
-	TEXT(store_fragment, project), TEXT(store_fragment, title),  TEXT(store_fragment, snapshot),
-	NUM(store_fragment, files),    NUM(store_fragment, bytes),   NUM(store_fragment, created_at),
+	NUM(store_fragment, seq),	 TEXT(store_fragment, tenant),
+	TEXT(store_fragment, id),	 TEXT(store_fragment, project),
+	TEXT(store_fragment, title),	 TEXT(store_fragment, snapshot),
+	NUM(store_fragment, files),	 NUM(store_fragment, bytes),
+	NUM(store_fragment, created_at),
 };
 SHAPE(fragment);
 
 static const struct shape_field user_fields[] = {
-	NUM(store_user, seq),	 TEXT(store_user, tenant),  TEXT(store_user, id),
-	TEXT(store_user, name),	 TEXT(store_user, email),   TEXT(store_user, project),
+	NUM(store_user, seq),	    TEXT(store_user, tenant),	 TEXT(store_user, id),
+	TEXT(store_user, name),	    TEXT(store_user, email),	 TEXT(store_user, project),
 	TEXT(store_user, fragment), NUM(store_user, created_at),
 };
 SHAPE(user);
@@ -149,14 +140,14 @@ static const struct shape_field member_fields[] = {
 SHAPE(member);
 
 static const struct shape_field key_fields[] = {
-	NUM(store_key, seq),  TEXT(store_key, id),   FIELD(SHAPE_BYTES, store_key, hash),
-	TEXT(store_key, tenant), TEXT(store_key, user), TEXT(store_key, name),
+	NUM(store_key, seq),	 TEXT(store_key, id),	     FIELD(SHAPE_BYTES, store_key, hash),
+	TEXT(store_key, tenant), TEXT(store_key, user),	     TEXT(store_key, name),
 	TEXT(store_key, scopes), NUM(store_key, created_at), NUM(store_key, expires_at),
 };
 SHAPE(key);
 
 static const struct shape_field quota_fields[] = {
-	TEXT(store_quota, tenant),	TEXT(store_quota, user),       NUM(store_quota, sandboxes),
+	TEXT(store_quota, tenant),	TEXT(store_quota, user),      NUM(store_quota, sandboxes),
 	NUM(store_quota, memory_bytes), NUM(store_quota, disk_bytes), NUM(store_quota, cpu_ms),
 };
 SHAPE(quota);

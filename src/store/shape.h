@@ -11,8 +11,8 @@
 #include "store/record.h"
 
 enum shape_kind {
-	SHAPE_NUM,   /* an integer of 1 or 8 bytes */
-	SHAPE_TEXT,  /* a char array */
+	SHAPE_NUM, /* an integer of 1 or 8 bytes */
+	SHAPE_TEXT, /* a char array */
 	SHAPE_OWNED, /* a char pointer to the record's own memory */
 	SHAPE_BYTES, /* an array of bytes */
 };
@@ -28,9 +28,9 @@ struct shape {
 	size_t count;
 };
 
-extern const struct shape shape_session, shape_binding, shape_tombstone, shape_layer, shape_snapshot, shape_exec,
-	shape_once, shape_event, shape_project, shape_fragment, shape_user, shape_member, shape_key,
-	shape_quota;
+extern const struct shape shape_session, shape_binding, shape_tombstone, shape_layer,
+	shape_snapshot, shape_exec, shape_once, shape_event, shape_project, shape_fragment,
+	shape_user, shape_member, shape_key, shape_quota;
 
 int64_t shape_get_num(const struct shape_field *f, const void *record);
 void shape_set_num(const struct shape_field *f, void *record, int64_t value);

@@ -17,7 +17,8 @@ struct db {
 	struct store store; /* first: a pointer to it is a pointer to this */
 	sqlite3 *sql;
 	int owner; /* holds the lock that keeps others out; see sqlite_owner.c */
-	bool failed; /* an I/O error: what is on the disk is not known, so nothing more goes there */
+	bool failed; /* an I/O error: what is on the disk is not known, so nothing more goes there
+		      */
 	size_t nstatements;
 	struct {
 		const char *text; /* a literal: the same text has the same address */

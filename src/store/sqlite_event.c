@@ -2,8 +2,7 @@
 #include "store/check.h"
 #include "store/sqlite_db.h"
 
-#define COLUMNS                                                                                    \
-	"id, tenant, session, kind, version, cause, cause_text, cause_actor, cause_at, data"
+#define COLUMNS "id, tenant, session, kind, version, cause, cause_text, cause_actor, cause_at, data"
 
 int sqlite_event_insert(struct db *db, const struct store_event *ev, int64_t *ret_id,
 			struct err *err)
@@ -42,7 +41,8 @@ static int event_since(struct store *st, int64_t id, const char *tenant, const c
 	size_t count;
 	void *items;
 
-	if (check_page(page, err) < 0 ||
+	if (check_page(page, err) < 0 || check_filter("tenant", tenant, err) < 0 ||
+	    check_filter("session", session, err) < 0 ||
 	    db_get_records(db_of(st), sql,
 			   DB_VALUES(db_int(id), db_text(tenant), db_text(session), db_int(limit)),
 			   &shape_event, &items, &count, err) < 0)

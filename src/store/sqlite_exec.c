@@ -3,7 +3,8 @@
 #include "store/sqlite_db.h"
 
 #define COLUMNS                                                                                    \
-	"seq, id, tenant, session, incarnation, number, state, background, timed_out, oom_killed, " \
+	"seq, id, tenant, session, incarnation, number, state, background, timed_out, "            \
+	"oom_killed, "                                                                             \
 	"truncated, exit_code, signal, started_at, ended_at, stdout_bytes, stderr_bytes, cpu_ms, " \
 	"max_rss_bytes, command"
 

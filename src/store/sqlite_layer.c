@@ -14,9 +14,9 @@ static int layer_add(struct store *st, const struct store_layer *l, struct err *
 	if (check_text("layer id", l->id, err) < 0 || db_begin(db, err) < 0)
 		return -1;
 	if (db_end(db,
-		   db_run_record(db,
-				 "INSERT INTO layer (" LAYER_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5)",
-				 &shape_layer, l, err),
+		   db_run_record(
+			   db, "INSERT INTO layer (" LAYER_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5)",
+			   &shape_layer, l, err),
 		   err) < 0)
 		return err_ctx(err, "layer %s", l->id);
 	return 0;
@@ -92,8 +92,8 @@ static int layer_unreferenced(struct store *st, int64_t before, unsigned limit,
 static int layer_remove(struct store *st, const char *id, struct err *err)
 {
 	/* the foreign keys of those that name it refuse this while there are any */
-	int changed = db_write(db_of(st), "DELETE FROM layer WHERE id = ?1", DB_VALUES(db_text(id)),
-			       err);
+	int changed =
+		db_write(db_of(st), "DELETE FROM layer WHERE id = ?1", DB_VALUES(db_text(id)), err);
 
 	if (changed == 0)
 		return err_set(err, ERR_NOT_FOUND, "there is no layer %s", id);
@@ -148,7 +148,7 @@ static int snapshot_list(struct store *st, const char *tenant, const char *sessi
 	size_t count;
 	void *items;
 
-	if (check_page(page, err) < 0 ||
+	if (check_page(page, err) < 0 || check_filter("session", session, err) < 0 ||
 	    db_get_records(db_of(st), sql,
 			   DB_VALUES(db_text(tenant), db_text(session), db_int(page.after),
 				     db_int(page.limit)),

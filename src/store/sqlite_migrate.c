@@ -87,8 +87,8 @@ static int create_file(struct db *db, const char *name, const char *const *schem
 	char mark[64];
 	int rc;
 
-	rc = sqlite3_open_v2(name, &sql,
-			     SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+	rc = sqlite3_open_v2(
+		name, &sql, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
 	db->sql = sql;
 	if (rc != SQLITE_OK)
 		return db_fail(db, rc, err);
@@ -121,8 +121,8 @@ static int copy_into(struct db *db, const char *name, struct err *err)
 	sqlite3_backup *copy;
 	int rc;
 
-	rc = sqlite3_open_v2(name, &to,
-			     SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+	rc = sqlite3_open_v2(
+		name, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
 	if (rc == SQLITE_OK) {
 		copy = sqlite3_backup_init(to, "main", db->sql, "main");
 		if (copy)

@@ -79,10 +79,10 @@ static int find_or_make(const char *path, const char *const *schema, struct err 
 	struct stat st;
 
 	if (stat(path, &st) == 0)
-		return st.st_size > 0 ? 0
-				      : err_set(err, ERR_INTERNAL,
-						"%s is empty: its content was lost; restore a copy",
-						path);
+		return st.st_size > 0
+			       ? 0
+			       : err_set(err, ERR_INTERNAL,
+					 "%s is empty: its content was lost; restore a copy", path);
 	if (errno != ENOENT)
 		return err_sys(err, errno, "%s", path);
 	if (asprintf(&log, "%s-wal", path) < 0) {

@@ -9,8 +9,8 @@
 int sqlite_open(const char *path, const char *socket, const char *const *schema, struct store **ret,
 		struct err *err);
 
-/* The lock on `<path>.owner`, which also says whose it is: an fd, open as long as it is held. A lock
- * held by another is ERR_CONFLICT, and the sentence names its process and socket. */
+/* The lock on `<path>.owner`, which also says whose it is: an fd, open as long as it is held. A
+ * lock held by another is ERR_CONFLICT, and the sentence names its process and socket. */
 int sqlite_owner_take(const char *path, const char *socket, int *ret, struct err *err);
 
 /* A new database of the newest schema, in place whole or not at all. */

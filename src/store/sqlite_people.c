@@ -31,10 +31,9 @@ static int user_put(struct store *st, const struct store_user *u, struct err *er
 static int user_get(struct store *st, const char *tenant, const char *id, struct store_user *ret,
 		    struct err *err)
 {
-	return db_get_record(db_of(st),
-			     "SELECT " USER_COLUMNS " FROM user WHERE tenant = ?1 AND id = ?2",
-			     DB_VALUES(db_text(tenant), db_text(id)), &shape_user, ret, "user", id,
-			     err);
+	return db_get_record(
+		db_of(st), "SELECT " USER_COLUMNS " FROM user WHERE tenant = ?1 AND id = ?2",
+		DB_VALUES(db_text(tenant), db_text(id)), &shape_user, ret, "user", id, err);
 }
 
 static int user_list(struct store *st, const char *tenant, struct store_page page,
@@ -158,7 +157,7 @@ static int key_list(struct store *st, const char *tenant, struct store_page page
 	size_t count;
 	void *items;
 
-	if (check_page(page, err) < 0 ||
+	if (check_page(page, err) < 0 || check_filter("tenant", tenant, err) < 0 ||
 	    db_get_records(db_of(st),
 			   "SELECT " KEY_COLUMNS " FROM key WHERE (?1 IS NULL OR tenant = ?1) "
 			   "AND seq > ?2 ORDER BY seq LIMIT ?3",
@@ -173,8 +172,8 @@ static int key_list(struct store *st, const char *tenant, struct store_page page
 
 static int key_remove(struct store *st, const char *id, struct err *err)
 {
-	int changed = db_write(db_of(st), "DELETE FROM key WHERE id = ?1", DB_VALUES(db_text(id)),
-			       err);
+	int changed =
+		db_write(db_of(st), "DELETE FROM key WHERE id = ?1", DB_VALUES(db_text(id)), err);
 
 	if (changed == 0)
 		return err_set(err, ERR_NOT_FOUND, "there is no key %s", id);

@@ -42,7 +42,7 @@ static int project_list(struct store *st, const char *tenant, const char *user,
 	size_t count;
 	void *items;
 
-	if (check_page(page, err) < 0 ||
+	if (check_page(page, err) < 0 || check_filter("user", user, err) < 0 ||
 	    db_get_records(db_of(st),
 			   "SELECT " PROJECT_COLUMNS " FROM project AS p WHERE tenant = ?1"
 			   " AND seq > ?3 AND (?2 IS NULL OR owner = ?2 OR EXISTS (SELECT 1 FROM"

@@ -44,16 +44,15 @@ static int count_sessions(struct db *db, const char *tenant, const char *user, u
 			  struct store_usage *u, struct err *err)
 {
 	auto_call(db_reset) sqlite3_stmt *stmt = NULL;
-	const char *sql = tenant && user
-				  ? "SELECT count(*), sum(disk_bytes),"
-				    " sum(((1 << state) & ?3) != 0),"
-				    " sum(memory_bytes * (((1 << state) & ?3) != 0))"
-				    " FROM session WHERE tenant = ?1 AND user = ?2"
-				  : "SELECT count(*), sum(disk_bytes),"
-				    " sum(((1 << state) & ?3) != 0),"
-				    " sum(memory_bytes * (((1 << state) & ?3) != 0))"
-				    " FROM session WHERE (?1 IS NULL OR tenant = ?1)"
-				    " AND (?2 IS NULL OR user = ?2)";
+	const char *sql = tenant && user ? "SELECT count(*), sum(disk_bytes),"
+					   " sum(((1 << state) & ?3) != 0),"
+					   " sum(memory_bytes * (((1 << state) & ?3) != 0))"
+					   " FROM session WHERE tenant = ?1 AND user = ?2"
+					 : "SELECT count(*), sum(disk_bytes),"
+					   " sum(((1 << state) & ?3) != 0),"
+					   " sum(memory_bytes * (((1 << state) & ?3) != 0))"
+					   " FROM session WHERE (?1 IS NULL OR tenant = ?1)"
+					   " AND (?2 IS NULL OR user = ?2)";
 
 	if (db_start(db, sql, DB_VALUES(db_text(tenant), db_text(user), db_int((int64_t)states)),
 		     &stmt, err) < 0 ||
@@ -71,7 +70,8 @@ static int quota_usage(struct store *st, const char *tenant, const char *user, u
 {
 	struct store_usage u = { 0 };
 
-	if (count_sessions(db_of(st), tenant, user, states, &u, err) < 0)
+	if (check_filter("tenant", tenant, err) < 0 || check_filter("user", user, err) < 0 ||
+	    count_sessions(db_of(st), tenant, user, states, &u, err) < 0)
 		return -1;
 	if (db_number(db_of(st),
 		      "SELECT sum(ms) FROM cpu WHERE (?1 IS NULL OR tenant = ?1) "

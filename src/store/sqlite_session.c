@@ -5,7 +5,8 @@
 #include "store/sqlite_db.h"
 
 #define COLUMNS_BUT_SEQ                                                                            \
-	"id, version, tenant, user, template, sandbox, layer, snapshot, project, fragment, state, " \
+	"id, version, tenant, user, template, sandbox, layer, snapshot, project, fragment, "       \
+	"state, "                                                                                  \
 	"runtime, on_idle, on_expire, paused, generation, incarnation, created_at, started_at, "   \
 	"last_activity_at, idle_timeout_ms, max_lifetime_ms, hibernate_at, expires_at, due_at, "   \
 	"memory_bytes, disk_bytes, cause, cause_text, cause_actor, cause_at, spec, metadata"
@@ -21,8 +22,9 @@ static int read_bindings(struct db *db, struct store_session *s, struct err *err
 {
 	void *items;
 
-	if (db_get_records(db, "SELECT kind, key FROM binding WHERE session = ?1 ORDER BY kind, key",
-			   DB_VALUES(db_text(s->id)), &shape_binding, &items, &s->nbindings, err) < 0)
+	if (db_get_records(
+		    db, "SELECT kind, key FROM binding WHERE session = ?1 ORDER BY kind, key",
+		    DB_VALUES(db_text(s->id)), &shape_binding, &items, &s->nbindings, err) < 0)
 		return -1;
 	s->bindings = items;
 	return 0;
@@ -85,17 +87,26 @@ static int get_list(struct db *db, const char *sql, const struct db_value *value
 	" AND (?6 IS NULL OR EXISTS (SELECT 1 FROM json_each(session.metadata) AS m"               \
 	" WHERE m.key = ?6 AND m.type = 'text' AND m.value = ?7)) ORDER BY seq LIMIT ?8"
 
+static int check_session_filter(const struct store_session_filter *f, struct err *err)
+{
+	if (check_filter("tenant", f->tenant, err) < 0 || check_filter("user", f->user, err) < 0 ||
+	    check_filter("project", f->project, err) < 0)
+		return -1;
+	return 0;
+}
+
 static int session_list(struct store *st, const struct store_session_filter *f,
 			struct store_page page, struct store_session_list *ret, struct err *err)
 {
 	/* two texts, so that the one with a user goes by its index */
-	const char *sql = f->tenant && f->user
-				  ? "SELECT " COLUMNS " FROM session"
-				    " WHERE tenant = ?2 AND user = ?3" FILTER
-				  : "SELECT " COLUMNS " FROM session"
-				    " WHERE (?2 IS NULL OR tenant = ?2)"
-				    " AND (?3 IS NULL OR user = ?3)" FILTER;
+	const char *sql = f->tenant && f->user ? "SELECT " COLUMNS " FROM session"
+						 " WHERE tenant = ?2 AND user = ?3" FILTER
+					       : "SELECT " COLUMNS " FROM session"
+						 " WHERE (?2 IS NULL OR tenant = ?2)"
+						 " AND (?3 IS NULL OR user = ?3)" FILTER;
 
+	if (check_session_filter(f, err) < 0)
+		return -1;
 	return get_list(db_of(st), sql,
 			DB_VALUES(db_int(page.after), db_text(f->tenant), db_text(f->user),
 				  db_text(f->project), db_int((int64_t)f->states),
@@ -106,10 +117,13 @@ static int session_list(struct store *st, const struct store_session_filter *f,
 static int session_due(struct store *st, int64_t now, unsigned limit,
 		       struct store_session_list *ret, struct err *err)
 {
-	return get_list(db_of(st),
-			"SELECT " COLUMNS " FROM session WHERE due_at > 0 AND due_at <= ?1 "
-			"ORDER BY due_at, seq LIMIT ?2",
-			DB_VALUES(db_int(now), db_int(limit)), limit, ret, err);
+	if (get_list(db_of(st),
+		     "SELECT " COLUMNS " FROM session WHERE due_at > 0 AND due_at <= ?1 "
+		     "ORDER BY due_at, seq LIMIT ?2",
+		     DB_VALUES(db_int(now), db_int(limit)), limit, ret, err) < 0)
+		return -1;
+	ret->next = 0; /* not in the order of a cursor: who has dealt with these asks again */
+	return 0;
 }
 
 /* ---- writing, inside a transaction --------------------------------------------------------- */
@@ -143,8 +157,7 @@ static int insert(struct db *db, struct store_session *s, const struct store_eve
 		  struct err *err)
 {
 	s->version = 1;
-	if (db_run_record(db,
-			  "INSERT INTO session (" COLUMNS ") VALUES (NULL, ?2, ?3, " VALUES ")",
+	if (db_run_record(db, "INSERT INTO session (" COLUMNS ") VALUES (NULL, ?2, ?3, " VALUES ")",
 			  &shape_session, s, err) < 0)
 		return err_ctx(err, "session %s", s->id);
 	s->seq = sqlite3_last_insert_rowid(db->sql);
@@ -275,12 +288,12 @@ static int raise_version(struct db *db, const char *session, struct err *err)
 static int take_key(struct db *db, const char *tenant, const struct store_binding *b,
 		    const char *session, struct err *err)
 {
-	int changed = db_run(db,
-			     "DELETE FROM binding "
-			     "WHERE tenant = ?1 AND kind = ?2 AND key = ?3 AND session = ?4",
-			     DB_VALUES(db_text(tenant), db_text(b->kind), db_text(b->key),
-				       db_text(session)),
-			     err);
+	int changed = db_run(
+		db,
+		"DELETE FROM binding "
+		"WHERE tenant = ?1 AND kind = ?2 AND key = ?3 AND session = ?4",
+		DB_VALUES(db_text(tenant), db_text(b->kind), db_text(b->key), db_text(session)),
+		err);
 
 	if (changed == 0)
 		return err_set(err, ERR_CONFLICT, "%s %s does not lead to session %s", b->kind,

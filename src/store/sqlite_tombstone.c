@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/sqlite_db.h"
 
-#define COLUMNS                                                                                    \
-	"session, tenant, user, created_at, cause, cause_text, cause_actor, cause_at"
+#define COLUMNS "session, tenant, user, created_at, cause, cause_text, cause_actor, cause_at"
 
 static int tombstone_get(struct store *st, const char *session, struct store_tombstone *ret,
 			 struct err *err)

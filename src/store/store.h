@@ -9,7 +9,7 @@
  *
  *   ERR_CONFLICT     another version, something there already, or something still in use
  *   ERR_NOT_FOUND    no such record
- *   ERR_INVALID      a record that no store would keep
+ *   ERR_INVALID      a record that no store would keep; a filter that is empty instead of NULL
  *   ERR_LIMIT        the disk is full, or there is no memory
  *   ERR_UNAVAILABLE  busy, read-only, or an I/O error; after the last the store only reads until it
  *                    is opened again
@@ -38,8 +38,8 @@ struct store_session_filter { /* NULL, 0: any */
 /* An event given to a change is appended in the same transaction, or not at all; NULL: none. Its
  * tenant, session and version are taken from the session. */
 struct store_session_ops {
-	/* The record with its bindings. Sets s->version and s->seq. CONFLICT if the id or one of the
-	 * bindings is taken. */
+	/* The record with its bindings. Sets s->version and s->seq. CONFLICT if the id or one of
+	 * the bindings is taken. */
 	int (*create)(struct store *st, struct store_session *s, const struct store_event *ev,
 		      struct err *err);
 	int (*get)(struct store *st, const char *id, struct store_session *ret, struct err *err);
@@ -64,7 +64,8 @@ struct store_session_ops {
 	/* In the order of creation. */
 	int (*list)(struct store *st, const struct store_session_filter *f, struct store_page page,
 		    struct store_session_list *ret, struct err *err);
-	/* Those with 0 < due_at <= now, the longest due first. */
+	/* Those with 0 < due_at <= now, the longest due first. There is no next page: what has been
+	 * dealt with is not due any more. */
 	int (*due)(struct store *st, int64_t now, unsigned limit, struct store_session_list *ret,
 		   struct err *err);
 };
@@ -208,7 +209,8 @@ struct store_quota_ops {
 	/* CPU time used, added to what was. */
 	int (*charge)(struct store *st, const char *tenant, const char *user, int64_t cpu_ms,
 		      struct err *err);
-	/* What is used now. NULL: all users, all tenants. `states`: bits of what counts as active. */
+	/* What is used now. NULL: all users, all tenants. `states`: bits of what counts as active.
+	 */
 	int (*usage)(struct store *st, const char *tenant, const char *user, uint64_t states,
 		     struct store_usage *ret, struct err *err);
 };

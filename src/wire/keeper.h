@@ -99,6 +99,7 @@ struct keeper_stats {
 	uint64_t cpu_us;
 	uint64_t pids, pids_denied; /* pids_denied: forks refused by the limit */
 	uint64_t disk_bytes;	    /* used; UINT64_MAX where it cannot be told */
+	uint64_t disk_full;	    /* 1: nothing more can be written */
 };
 
 struct keeper_pool_state {

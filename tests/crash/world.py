@@ -301,9 +301,29 @@ class World:
             return []
 
     def _left_processes(self, allowed):
+        """What descends from an allowed process is allowed with it."""
         reap()
+        fine = set(allowed).union(*(descendants(p) for p in allowed)) if allowed else set()
         return [describe(p) for p, state in descendants().items()
-                if p not in allowed and p not in _known and state != "Z"]
+                if p not in fine and p not in _known and state != "Z"]
+
+    def _may_stay(self, group, root, state, keep):
+        """Groups of sandboxes that are kept, and empty ones a living keeper has made ahead."""
+        top = group.split("/")[0]
+        if state not in keep:
+            return False
+        for box in keep[state]:
+            try:
+                with open(os.path.join(self.run_dir(), state, "sandboxes", box, "record")) as f:
+                    if f"\ngroup {top}\n" in f.read():
+                        return True
+            except OSError:
+                pass
+        try:
+            with open(os.path.join(root, group, "cgroup.procs")) as f:
+                return top.startswith("g.") and not f.read()
+        except OSError:
+            return True  # gone meanwhile
 
     def _left_groups(self, keep):
         """Groups of our states, and groups no state directory on this machine accounts for."""
@@ -328,7 +348,7 @@ class World:
                 if ours[name] not in keep:
                     left.append(f"cgroup {g}")
                 left += [f"cgroup {x}" for x in groups_below(g)
-                         if not any(f"/{k}" in x for k in keep.get(ours[name], ()))]
+                         if not self._may_stay(x[len(g) + 1:], g, ours[name], keep)]
             elif name not in others and g not in self.before_cgroups:
                 left.append(f"cgroup {g} of nobody")
         return left

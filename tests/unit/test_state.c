@@ -215,11 +215,13 @@ static void sealing_raises_the_generation_and_keeps_the_preferences(void)
 	struct err err;
 
 	CHECK(!session_move(&s, SESSION_READY, &why, NOW, &err));
-	CHECK(!session_move(&s, SESSION_SLEEP, &(struct session_why){ SESSION_CAUSE_IDLE }, NOW, &err));
+	CHECK(!session_move(&s, SESSION_SLEEP, &(struct session_why){ SESSION_CAUSE_IDLE }, NOW,
+			    &err));
 	CHECK(s.due_at != 0); /* should the engine end here, the sweep comes back to it */
 	strcpy(s.layer, "l1");
 	strcpy(s.sandbox, "b1");
-	CHECK(!session_move(&s, SESSION_SEALED, &(struct session_why){ SESSION_CAUSE_IDLE }, NOW, &err));
+	CHECK(!session_move(&s, SESSION_SEALED, &(struct session_why){ SESSION_CAUSE_IDLE }, NOW,
+			    &err));
 	CHECK(s.state == SESSION_HIBERNATED && s.runtime == SESSION_RUNTIME_RESUMABLE);
 	CHECK(s.generation == 1 && !s.sandbox[0]);
 	CHECK(!s.hibernate_at && !s.expires_at && !s.due_at && s.idle_timeout_ms == IDLE);
@@ -253,7 +255,8 @@ static void what_is_gone_is_resumable_only_with_files(void)
 
 		s.generation = 7;
 		s.hibernate_at = s.expires_at = NOW;
-		CHECK(!session_move(&s, SESSION_GONE, &(struct session_why){ SESSION_CAUSE_GONE }, NOW, &err));
+		CHECK(!session_move(&s, SESSION_GONE, &(struct session_why){ SESSION_CAUSE_GONE },
+				    NOW, &err));
 		CHECK(s.state == (files ? SESSION_HIBERNATED : SESSION_NONE));
 		CHECK(s.runtime == (files ? SESSION_RUNTIME_RESUMABLE : SESSION_RUNTIME_NONE));
 		CHECK(s.generation == 7 && !s.hibernate_at && !s.due_at);
@@ -266,9 +269,11 @@ static void destruction_is_due_at_once_and_keeps_its_first_cause(void)
 	struct store_session s = in_state(SESSION_ACTIVE, true);
 	struct err err;
 
-	CHECK(!session_move(&s, SESSION_DESTROY, &(struct session_why){ SESSION_CAUSE_ASKED }, NOW, &err));
+	CHECK(!session_move(&s, SESSION_DESTROY, &(struct session_why){ SESSION_CAUSE_ASKED }, NOW,
+			    &err));
 	CHECK(s.state == SESSION_DESTROYING && s.due_at == NOW && !s.hibernate_at);
-	CHECK(!session_move(&s, SESSION_DESTROY, &(struct session_why){ SESSION_CAUSE_ERROR }, NOW + 9, &err));
+	CHECK(!session_move(&s, SESSION_DESTROY, &(struct session_why){ SESSION_CAUSE_ERROR },
+			    NOW + 9, &err));
 	CHECK_STR(s.cause.code, "asked");
 	CHECK(s.cause.at == NOW);
 }

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Part of store_contract.h: layers, snapshots, commands, repeated requests. */
+#ifndef LODGE_TESTS_STORE_CONTRACT_FILES_H
+#define LODGE_TESTS_STORE_CONTRACT_FILES_H
+
+static int add_layer(struct store *st, const char *id, const char *parent, int64_t at)
+{
+	struct store_layer l = { .created_at = at };
+	struct err err;
+
+	snprintf(l.id, sizeof(l.id), "%s", id);
+	snprintf(l.parent, sizeof(l.parent), "%s", parent);
+	return st->layer->add(st, &l, &err) < 0 ? -(int)err.code : 0;
+}
+
+static int64_t refs(struct store *st, const char *id)
+{
+	struct err err;
+	int64_t n = -1;
+
+	return st->layer->refs(st, id, &n, &err) < 0 ? -1 : n;
+}
+
+/* The ids of what nothing references, joined. */
+static const char *unreferenced(struct store *st, int64_t before)
+{
+	static char text[256];
+	struct store_layer_list l;
+	struct err err;
+
+	text[0] = '\0';
+	if (st->layer->unreferenced(st, before, 10, &l, &err) < 0)
+		return "error";
+	for (size_t i = 0; i < l.count; i++)
+		strcat(strcat(text, i ? " " : ""), l.items[i].id);
+	store_layer_list_fini(&l);
+	return text;
+}
+
+static void a_layer_lives_as_long_as_anything_names_it(void)
+{
+	struct store_session s = session("s1");
+	struct store_snapshot n = { .id = "n1", .tenant = "t", .session = "s1", .layer = "l2" };
+
+	OPEN();
+	CHECK(!add_layer(st, "l1", "", 10) && !add_layer(st, "l2", "l1", 20));
+	CHECK(add_layer(st, "l1", "", 30) == -ERR_CONFLICT);
+	CHECK(add_layer(st, "l3", "nosuch", 30) == -ERR_CONFLICT);
+	CHECK(refs(st, "l1") == 1 && refs(st, "l2") == 0 && refs(st, "") == 0);
+	CHECK_STR(unreferenced(st, 20), ""); /* just made: not named yet */
+	CHECK_STR(unreferenced(st, 21), "l2");
+	strcpy(s.layer, "l2");
+	CHECK(!st->session->create(st, &s, NULL, &err));
+	CHECK(!st->snapshot->add(st, &n, &err));
+	CHECK(refs(st, "l2") == 2);
+	CHECK(st->layer->remove(st, "l2", &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK_STR(unreferenced(st, 100), "");
+	s.layer[0] = '\0';
+	CHECK(!st->session->update(st, &s, NULL, NULL, &err) && refs(st, "l2") == 1);
+	CHECK(!st->snapshot->remove(st, "n1", &err));
+	CHECK_STR(unreferenced(st, 100), "l2");
+	CHECK(!st->layer->remove(st, "l2", &err));
+	CHECK_STR(unreferenced(st, 100), "l1");
+	CHECK(!st->layer->remove(st, "l1", &err));
+	CHECK(st->layer->remove(st, "l1", &err) == -1 && err.code == ERR_NOT_FOUND);
+}
+
+static void a_hold_counts_once_per_holder(void)
+{
+	struct store_layer l;
+
+	OPEN();
+	CHECK(!add_layer(st, "l1", "", 10));
+	CHECK(!st->layer->ref(st, "l1", "template:x", &err));
+	CHECK(!st->layer->ref(st, "l1", "template:x", &err) && refs(st, "l1") == 1);
+	CHECK(!st->layer->ref(st, "l1", "export:9", &err) && refs(st, "l1") == 2);
+	CHECK(st->layer->ref(st, "nosuch", "x", &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(st->layer->remove(st, "l1", &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(!st->layer->unref(st, "l1", "template:x", &err));
+	CHECK(!st->layer->unref(st, "l1", "template:x", &err) && refs(st, "l1") == 1);
+	CHECK(!st->layer->unref(st, "l1", "export:9", &err) && refs(st, "l1") == 0);
+	CHECK(!st->layer->get(st, "l1", &l, &err) && !l.durable && l.bytes == 0);
+	CHECK(!st->layer->settle(st, "l1", 4096, &err));
+	CHECK(!st->layer->get(st, "l1", &l, &err) && l.durable && l.bytes == 4096);
+	CHECK(st->layer->settle(st, "l2", 1, &err) == -1 && err.code == ERR_NOT_FOUND);
+}
+
+static void snapshots_are_named_within_their_session(void)
+{
+	struct store_snapshot n = { .tenant = "t", .session = "s1", .layer = "l1", .bytes = 5 }, got;
+	struct store_snapshot_list l;
+
+	OPEN();
+	CHECK(!add_layer(st, "l1", "", 10));
+	strcpy(n.id, "n1");
+	CHECK(!st->snapshot->add(st, &n, &err));
+	strcpy(n.id, "n2"); /* no name: no conflict */
+	CHECK(!st->snapshot->add(st, &n, &err));
+	strcpy(n.id, "n3");
+	strcpy(n.name, "before");
+	CHECK(!st->snapshot->add(st, &n, &err));
+	CHECK(st->snapshot->add(st, &n, &err) == -1 && err.code == ERR_CONFLICT);
+	strcpy(n.id, "n4");
+	CHECK(st->snapshot->add(st, &n, &err) == -1 && err.code == ERR_CONFLICT);
+	strcpy(n.session, "s2");
+	CHECK(!st->snapshot->add(st, &n, &err));
+	strcpy(n.id, "n5");
+	strcpy(n.name, "other");
+	strcpy(n.layer, "nosuch");
+	CHECK(st->snapshot->add(st, &n, &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(!st->snapshot->get(st, "n3", &got, &err) && got.bytes == 5);
+	CHECK_STR(got.name, "before");
+	CHECK(!st->snapshot->list(st, "t", "s1", all, &l, &err) && l.count == 3);
+	CHECK_STR(l.items[0].id, "n1");
+	store_snapshot_list_fini(&l);
+	CHECK(!st->snapshot->list(st, "t", NULL, all, &l, &err) && l.count == 4);
+	store_snapshot_list_fini(&l);
+	CHECK(!st->snapshot->list(st, "t2", NULL, all, &l, &err) && l.count == 0);
+	store_snapshot_list_fini(&l);
+	CHECK(st->snapshot->remove(st, "n9", &err) == -1 && err.code == ERR_NOT_FOUND);
+}
+
+/* ---- commands ------------------------------------------------------------------------------ */
+
+static void a_command_ends_once(void)
+{
+	static char command[] = "[\"echo\",\"hi\"]";
+	struct store_exec e = { .id = "e1", .tenant = "t", .session = "s1", .incarnation = 2,
+				.number = 7, .background = true, .started_at = 50,
+				.command = command };
+	struct store_exec end = { .id = "e1", .tenant = "t", .session = "s1", .state = 1,
+				  .timed_out = true, .oom_killed = true, .truncated = true,
+				  .exit_code = -1, .signal = 9, .ended_at = 60, .stdout_bytes = 1,
+				  .stderr_bytes = 2, .cpu_ms = 3, .max_rss_bytes = 4 };
+	struct store_exec got;
+
+	OPEN();
+	CHECK(!st->exec->record(st, &e, &err) && e.seq > 0);
+	CHECK(st->exec->record(st, &e, &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(!st->exec->finish(st, &end, &err));
+	CHECK(!st->exec->get(st, "e1", &got, &err));
+	CHECK(got.state == 1 && got.timed_out && got.oom_killed && got.truncated && got.background);
+	CHECK(got.exit_code == -1 && got.signal == 9 && got.started_at == 50 && got.ended_at == 60);
+	CHECK(got.stdout_bytes == 1 && got.stderr_bytes == 2 && got.cpu_ms == 3);
+	CHECK(got.max_rss_bytes == 4 && got.incarnation == 2 && got.number == 7);
+	CHECK_STR(got.command, command);
+	store_exec_fini(&got);
+	CHECK(st->exec->finish(st, &end, &err) == -1 && err.code == ERR_CONFLICT);
+	strcpy(end.id, "e2");
+	CHECK(st->exec->finish(st, &end, &err) == -1 && err.code == ERR_NOT_FOUND);
+}
+
+static void commands_of_a_lost_sandbox_end_together(void)
+{
+	struct store_exec e = { .tenant = "t", .session = "s1" }, got;
+	struct store_exec_list l;
+
+	OPEN();
+	for (int i = 0; i < 5; i++) {
+		snprintf(e.id, sizeof(e.id), "e%d", i);
+		strcpy(e.session, i == 4 ? "s2" : "s1");
+		e.state = i == 0 ? 1 : 0;
+		e.ended_at = i == 0 ? 10 : 0;
+		CHECK(!st->exec->record(st, &e, &err));
+	}
+	CHECK(!st->exec->finish_all(st, "s1", 3, 77, &err));
+	CHECK(!st->exec->list(st, "s1", all, &l, &err) && l.count == 4);
+	CHECK(l.items[0].state == 1 && l.items[0].ended_at == 10);
+	for (int i = 1; i < 4; i++)
+		CHECK(l.items[i].state == 3 && l.items[i].ended_at == 77);
+	store_exec_list_fini(&l);
+	CHECK(!st->exec->list(st, "s1", (struct store_page){ .after = 2, .limit = 1 }, &l, &err));
+	CHECK(l.count == 1 && l.next == 3);
+	store_exec_list_fini(&l);
+	CHECK(!st->exec->prune(st, 77, &err)); /* e0 only: e4 still runs */
+	CHECK(st->exec->get(st, "e0", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(!st->exec->prune(st, 1000, &err));
+	CHECK(!st->exec->list(st, "s1", all, &l, &err) && l.count == 0);
+	store_exec_list_fini(&l);
+	CHECK(!st->exec->get(st, "e4", &got, &err) && got.state == 0);
+	store_exec_fini(&got);
+}
+
+static void a_repeated_request_leads_to_the_first_result(void)
+{
+	struct store_once o = { .tenant = "t", .scope = "create", .key = "k", .target = "s1",
+				.created_at = 10 };
+	struct store_once again = o, first;
+
+	OPEN();
+	CHECK(!st->once->claim(st, &o, NULL, &err));
+	strcpy(again.target, "s2");
+	CHECK(st->once->claim(st, &again, &first, &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK_STR(first.target, "s1");
+	CHECK(st->once->claim(st, &again, NULL, &err) == -1);
+	strcpy(again.scope, "s1");
+	CHECK(!st->once->claim(st, &again, NULL, &err));
+	strcpy(again.tenant, "t2");
+	CHECK(!st->once->claim(st, &again, NULL, &err));
+	CHECK(!st->once->prune(st, 11, &err));
+	CHECK(!st->once->claim(st, &o, NULL, &err));
+}
+
+static void run_contract_files(void)
+{
+	RUN(a_layer_lives_as_long_as_anything_names_it);
+	RUN(a_hold_counts_once_per_holder);
+	RUN(snapshots_are_named_within_their_session);
+	RUN(a_command_ends_once);
+	RUN(commands_of_a_lost_sandbox_end_together);
+	RUN(a_repeated_request_leads_to_the_first_result);
+}
+
+#endif

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Part of store_contract.h: projects, fragments, users, teams, keys, quotas. */
+#ifndef LODGE_TESTS_STORE_CONTRACT_PEOPLE_H
+#define LODGE_TESTS_STORE_CONTRACT_PEOPLE_H
+
+static int add_project(struct store *st, const char *id, const char *owner, const char *team)
+{
+	struct store_project p = { .tenant = "t" };
+	struct err err;
+
+	snprintf(p.id, sizeof(p.id), "%s", id);
+	snprintf(p.owner, sizeof(p.owner), "%s", owner);
+	snprintf(p.team, sizeof(p.team), "%s", team);
+	return st->project->add(st, &p, &err) < 0 ? -(int)err.code : 0;
+}
+
+static void projects_are_seen_by_their_owner_and_team(void)
+{
+	struct store_member m = { .tenant = "t", .team = "red", .user = "bob", .role = 3 };
+	struct store_project_list l;
+	struct store_project p;
+
+	OPEN();
+	CHECK(!add_project(st, "p1", "ann", "") && !add_project(st, "p2", "ann", "red"));
+	CHECK(!add_project(st, "p3", "bob", ""));
+	CHECK(add_project(st, "p1", "x", "") == -ERR_CONFLICT);
+	CHECK(!st->team->put(st, &m, &err));
+	CHECK(!st->project->list(st, "t", "bob", all, &l, &err) && l.count == 2);
+	CHECK_STR(l.items[0].id, "p2");
+	CHECK_STR(l.items[1].id, "p3");
+	store_project_list_fini(&l);
+	CHECK(!st->project->list(st, "t", NULL, all, &l, &err) && l.count == 3);
+	store_project_list_fini(&l);
+	CHECK(!st->project->list(st, "t2", "ann", all, &l, &err) && l.count == 0);
+	store_project_list_fini(&l);
+	CHECK(!st->project->get(st, "t", "p2", &p, &err));
+	CHECK_STR(p.owner, "ann");
+	CHECK(st->project->get(st, "t2", "p2", &p, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(!st->project->remove(st, "t", "p2", &err));
+	CHECK(st->project->remove(st, "t", "p2", &err) == -1 && err.code == ERR_NOT_FOUND);
+}
+
+static void a_fragment_keeps_ten_thousand_files_byte_for_byte(void)
+{
+	enum { N = STORE_FILES_MAX };
+	static char paths[N][24];
+	static uint8_t bytes[N][8];
+	static struct store_file files[N + 1];
+	struct store_fragment f = { .tenant = "t", .id = "f1", .project = "p1" };
+	struct store_file_list l;
+
+	OPEN();
+	CHECK(!add_project(st, "p1", "ann", ""));
+	for (int i = 0; i < N; i++) {
+		snprintf(paths[i], sizeof(paths[i]), "d/%05d", N - 1 - i);
+		for (int k = 0; k < 8; k++)
+			bytes[i][k] = (uint8_t)(i >> k * 3);
+		files[i] = (struct store_file){ paths[i], bytes[i], (size_t)i % 9 };
+	}
+	files[N] = files[0];
+	CHECK(st->fragment->add(st, &f, files, N + 1, &err) == -1 && err.code == ERR_INVALID);
+	CHECK(!st->fragment->add(st, &f, files, N, &err) && f.files == N && f.seq > 0);
+	CHECK(!st->fragment->files(st, "t", "f1", &l, &err) && l.count == N);
+	for (int i = 0; i < N; i++) {
+		const struct store_file *got = &l.items[N - 1 - i];
+
+		CHECK_STR(got->path, paths[i]);
+		CHECK(got->size == (size_t)i % 9);
+		CHECK(got->size == 0 || memcmp(got->data, bytes[i], got->size) == 0);
+	}
+	store_file_list_fini(&l);
+}
+
+static void a_fragment_is_added_whole_or_not_at_all(void)
+{
+	static char a[] = "a", b[] = "b", data[] = "x";
+	struct store_file files[] = { { a, data, 1 }, { b, data, 1 }, { a, data, 1 } };
+	struct store_fragment f = { .tenant = "t", .id = "f1", .project = "p1" }, got;
+
+	OPEN();
+	CHECK(st->fragment->add(st, &f, files, 2, &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(!add_project(st, "p1", "ann", ""));
+	CHECK(st->fragment->add(st, &f, files, 3, &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(st->fragment->get(st, "t", "f1", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(f.seq == 0);
+	CHECK(!st->fragment->add(st, &f, files, 2, &err) && f.bytes == 2);
+	CHECK(st->fragment->add(st, &f, files, 2, &err) == -1 && err.code == ERR_CONFLICT);
+	strcpy(f.id, "f2");
+	strcpy(f.snapshot, "nosuch");
+	CHECK(st->fragment->add(st, &f, NULL, 0, &err) == -1 && err.code == ERR_CONFLICT);
+}
+
+static void fragments_are_listed_newest_first_and_go_with_their_project(void)
+{
+	static char path[] = "a", data[] = "x";
+	struct store_file file = { path, data, 1 };
+	struct store_fragment f = { .tenant = "t", .project = "p1" }, got;
+	struct store_fragment_list l;
+	struct store_file_list files;
+	struct store_snapshot n = { .id = "n1", .tenant = "t", .layer = "l1" };
+
+	OPEN();
+	CHECK(!add_project(st, "p1", "ann", "") && !add_project(st, "p2", "ann", ""));
+	CHECK(!add_layer(st, "l1", "", 1) && !st->snapshot->add(st, &n, &err));
+	for (int i = 0; i < 5; i++) {
+		snprintf(f.id, sizeof(f.id), "f%d", i);
+		strcpy(f.project, i == 2 ? "p2" : "p1");
+		strcpy(f.snapshot, i == 4 ? "n1" : "");
+		CHECK(!st->fragment->add(st, &f, &file, 1, &err));
+	}
+	CHECK(st->snapshot->remove(st, "n1", &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(!st->fragment->list(st, "t", "p1", (struct store_page){ .limit = 3 }, &l, &err));
+	CHECK(l.count == 3 && l.next);
+	CHECK_STR(l.items[0].id, "f4");
+	CHECK_STR(l.items[2].id, "f1");
+	f.seq = l.next;
+	store_fragment_list_fini(&l);
+	CHECK(!st->fragment->list(st, "t", "p1", (struct store_page){ f.seq, 3 }, &l, &err));
+	CHECK(l.count == 1 && !l.next);
+	CHECK_STR(l.items[0].id, "f0");
+	store_fragment_list_fini(&l);
+	CHECK(!st->fragment->remove(st, "t", "f0", &err));
+	CHECK(st->fragment->remove(st, "t", "f0", &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(!st->project->remove(st, "t", "p1", &err));
+	CHECK(st->fragment->get(st, "t", "f4", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(st->fragment->files(st, "t", "f4", &files, &err) == -1);
+	CHECK(!st->fragment->files(st, "t", "f2", &files, &err) && files.count == 1);
+	store_file_list_fini(&files);
+	CHECK(!st->snapshot->remove(st, "n1", &err));
+}
+
+/* ---- people -------------------------------------------------------------------------------- */
+
+static void a_user_is_made_once_and_then_changed(void)
+{
+	struct store_user u = { .tenant = "t", .id = "u1", .name = "Ann", .created_at = 5 }, got;
+	struct store_user_list l;
+
+	OPEN();
+	CHECK(!st->user->put(st, &u, &err));
+	strcpy(u.email, "ann@example.org");
+	strcpy(u.project, "p1");
+	u.created_at = 99;
+	CHECK(!st->user->put(st, &u, &err));
+	CHECK(!st->user->get(st, "t", "u1", &got, &err) && got.created_at == 5);
+	CHECK_STR(got.name, "Ann");
+	CHECK_STR(got.email, "ann@example.org");
+	CHECK(st->user->get(st, "t2", "u1", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
+	strcpy(u.id, "u2");
+	CHECK(!st->user->put(st, &u, &err));
+	CHECK(!st->user->list(st, "t", all, &l, &err) && l.count == 2 && l.items[1].seq > l.items[0].seq);
+	store_user_list_fini(&l);
+	u.id[0] = '\0';
+	CHECK(st->user->put(st, &u, &err) == -1 && err.code == ERR_INVALID);
+}
+
+static void a_member_has_one_role(void)
+{
+	struct store_member m = { .tenant = "t", .team = "red", .user = "bob", .role = 3 }, got;
+	struct store_member_list l;
+
+	OPEN();
+	CHECK(!st->team->put(st, &m, &err));
+	m.role = 1;
+	CHECK(!st->team->put(st, &m, &err));
+	strcpy(m.user, "ann");
+	CHECK(!st->team->put(st, &m, &err));
+	CHECK(!st->team->get(st, "t", "red", "bob", &got, &err) && got.role == 1);
+	CHECK(st->team->get(st, "t", "blue", "bob", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(!st->team->list(st, "t", "red", &l, &err) && l.count == 2);
+	CHECK_STR(l.items[0].user, "ann");
+	store_member_list_fini(&l);
+	CHECK(!st->team->remove(st, "t", "red", "bob", &err));
+	CHECK(st->team->remove(st, "t", "red", "bob", &err) == -1 && err.code == ERR_NOT_FOUND);
+}
+
+static void a_key_is_found_by_its_hash_only(void)
+{
+	struct store_key k = { .id = "k1", .tenant = "t", .scopes = "admin", .hash = { 1, 0, 255 } };
+	struct store_key got;
+	struct store_key_list l;
+
+	OPEN();
+	CHECK(!st->key->add(st, &k, &err));
+	CHECK(st->key->add(st, &k, &err) == -1 && err.code == ERR_CONFLICT);
+	strcpy(k.id, "k2");
+	CHECK(st->key->add(st, &k, &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(!st->key->find(st, k.hash, &got, &err) && memcmp(got.hash, k.hash, STORE_HASH) == 0);
+	CHECK_STR(got.id, "k1");
+	k.hash[STORE_HASH - 1] = 1;
+	CHECK(st->key->find(st, k.hash, &got, &err) == -1 && err.code == ERR_NOT_FOUND);
+	strcpy(k.tenant, "t2");
+	CHECK(!st->key->add(st, &k, &err));
+	CHECK(!st->key->list(st, "t", all, &l, &err) && l.count == 1);
+	store_key_list_fini(&l);
+	CHECK(!st->key->list(st, NULL, all, &l, &err) && l.count == 2);
+	store_key_list_fini(&l);
+	CHECK(!st->key->remove(st, "k1", &err));
+	CHECK(st->key->remove(st, "k1", &err) == -1 && err.code == ERR_NOT_FOUND);
+}
+
+static int add_sessions(struct store *st, int n);
+
+static void usage_is_what_the_sessions_say(void)
+{
+	struct store_quota q = { .tenant = "t", .user = "u0", .sandboxes = 4, .cpu_ms = 9 }, got;
+	struct store_usage u;
+
+	OPEN();
+	CHECK(!add_sessions(st, 60));
+	CHECK(st->quota->get(st, "t", "u0", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(!st->quota->set(st, &q, &err));
+	q.sandboxes = 5;
+	CHECK(!st->quota->set(st, &q, &err));
+	q.user[0] = '\0'; /* the tenant itself */
+	q.sandboxes = 50;
+	CHECK(!st->quota->set(st, &q, &err));
+	CHECK(!st->quota->get(st, "t", "u0", &got, &err) && got.sandboxes == 5 && got.cpu_ms == 9);
+	CHECK(!st->quota->get(st, "t", "", &got, &err) && got.sandboxes == 50 && !got.user[0]);
+	CHECK(!st->quota->charge(st, "t", "u0", 70, &err) && !st->quota->charge(st, "t", "u0", 5, &err));
+	CHECK(!st->quota->charge(st, "t", "", 1, &err));
+	CHECK(!st->quota->usage(st, "t", "u0", 1 << 2, &u, &err));
+	CHECK(u.sessions == 20 && u.disk_bytes == 2000 && u.cpu_ms == 75);
+	CHECK(u.active == 4 && u.memory_bytes == 40);
+	CHECK(!st->quota->usage(st, NULL, NULL, 1 << 2, &u, &err));
+	CHECK(u.sessions == 60 && u.active == 12 && u.cpu_ms == 76);
+	CHECK(!st->quota->usage(st, "t", "nobody", 1, &u, &err) && u.sessions == 0 && u.active == 0);
+	CHECK(st->quota->usage(st, "t", "", 1, &u, &err) == -1 && err.code == ERR_INVALID);
+}
+
+static void run_contract_people(void)
+{
+	RUN(projects_are_seen_by_their_owner_and_team);
+	RUN(a_fragment_keeps_ten_thousand_files_byte_for_byte);
+	RUN(a_fragment_is_added_whole_or_not_at_all);
+	RUN(fragments_are_listed_newest_first_and_go_with_their_project);
+	RUN(a_user_is_made_once_and_then_changed);
+	RUN(a_member_has_one_role);
+	RUN(a_key_is_found_by_its_hash_only);
+	RUN(usage_is_what_the_sessions_say);
+}
+
+#endif
