@@ -14,12 +14,12 @@
 
 /* Each mount on a fresh proc costs about 13 us, so only what an unprivileged reader would see, or a
  * setting whose file mode is not enough, gets one. Whatever belongs to the host's root and is closed
- * to others (kcore, kmsg, kpagecount, slabinfo, sysrq-trigger, timer_list ...) needs none: that id
+ * to others (kcore, kmsg, kpagecount, slabinfo, sysrq-trigger ...) needs none: that id
  * does not exist inside, for a root inside neither. */
 static const char *const read_only[] = { "sys" };
 
 static const char *const masked[] = {
-	"acpi", "interrupts", "kallsyms", "key-users", "keys", "pressure", "sched_debug", "scsi",
+	"acpi", "interrupts", "kallsyms", "key-users", "keys", "pressure", "sched_debug", "scsi", "timer_list",
 };
 
 /* mount(2) needs one system call where the new interface needs three, and there are two dozen of
