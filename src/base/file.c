@@ -58,23 +58,29 @@ ssize_t file_read_at(int dir, const char *name, char *buf, size_t size)
 	return fd < 0 ? -errno : file_read_fd(fd, buf, size);
 }
 
+static int number_at(const char *text, uint64_t *ret)
+{
+	char *end;
+	uint64_t v;
+
+	errno = 0;
+	v = strtoull(text, &end, 10);
+	if (end == text || errno)
+		return -EINVAL;
+	*ret = v;
+	return 0;
+}
+
 int file_number_in(const char *text, const char *key, uint64_t *ret)
 {
 	size_t n = strlen(key);
+	const char *line = text;
 
-	for (const char *line = text; line; line = strchr(line, '\n')) {
-		char *end;
-		uint64_t v;
-
-		line += *line == '\n';
-		if (strncmp(line, key, n) != 0 || (n && line[n] != ' '))
-			continue;
-		errno = 0;
-		v = strtoull(line + n, &end, 10);
-		if (end == line + n || errno)
-			return -EINVAL;
-		*ret = v;
-		return 0;
+	while (line) {
+		if (strncmp(line, key, n) == 0 && (!n || line[n] == ' '))
+			return number_at(line + n, ret);
+		line = strchr(line, '\n');
+		line = line ? line + 1 : NULL;
 	}
 	return -ENOENT;
 }
@@ -95,8 +101,8 @@ int file_replace_at(int dir, const char *name, const char *text, size_t len)
 	if ((size_t)snprintf(temp, sizeof(temp), ".%s.new", name) >= sizeof(temp))
 		return -ENAMETOOLONG;
 	{
-		auto_close int fd =
-			openat(dir, temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+		auto_close int fd = openat(
+			dir, temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 
 		if (fd < 0)
 			return -errno;
@@ -123,6 +129,7 @@ int file_each_at(int dir, const char *name, file_each_fn *fn, void *arg)
 			close(fd);
 		return r;
 	}
+	/* NOLINTNEXTLINE(concurrency-mt-unsafe): nobody else has this stream */
 	while (r == 0 && (e = readdir(d)))
 		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
 			r = fn(fd, e->d_name, arg);

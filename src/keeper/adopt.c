@@ -22,7 +22,8 @@ static int adopt_one(int boxes, const char *id, void *arg)
 	auto_close int dir = openat(boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
 	/* no record: it died while being made, or is a slot nobody claimed */
-	if (dir >= 0 && strlen(id) < sizeof(b.id) && box_record_read(dir, &b) == 0 && box_is_alive(&b)) {
+	if (dir >= 0 && strlen(id) < sizeof(b.id) && box_record_read(dir, &b) == 0 &&
+	    box_is_alive(&b)) {
 		snprintf(b.id, sizeof(b.id), "%s", id);
 		if (box_add(&k->table, &b))
 			return 0;
@@ -62,7 +63,8 @@ static void drop_stray_group(const char *name, void *arg)
 		return;
 	for (int i = 0; i < SWEEP_TRIES; i++) {
 		(void)cgroup_kill(&k->cgroups, name);
-		if (!cgroup_is_populated(&k->cgroups, name) && cgroup_remove(&k->cgroups, name) == 0)
+		if (!cgroup_is_populated(&k->cgroups, name) &&
+		    cgroup_remove(&k->cgroups, name) == 0)
 			return;
 		keeper_reap();
 		usleep(SWEEP_WAIT_US);
@@ -89,7 +91,8 @@ static int trash_one(int boxes, const char *id, void *arg)
 	return 0;
 }
 
-/* A keeper's state whose lock nobody holds: nothing of it is kept. False: not all of it would go. */
+/* A keeper's state whose lock nobody holds: nothing of it is kept. False: not all of it would go.
+ */
 static bool sweep_state(struct keeper *k, int state)
 {
 	static struct keeper dead; /* too large for the stack */
@@ -129,7 +132,8 @@ static int sweep_one(int dir, const char *name, void *arg)
 	struct sweep *s = arg;
 	auto_close int state = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
-	if (strncmp(name, "o-", 2) != 0 || strcmp(name, s->own) == 0 || state < 0 || flock(state, LOCK_EX | LOCK_NB) < 0)
+	if (strncmp(name, "o-", 2) != 0 || strcmp(name, s->own) == 0 || state < 0 ||
+	    flock(state, LOCK_EX | LOCK_NB) < 0)
 		return 0;
 	if (sweep_state(s->k, state))
 		(void)file_remove_tree_at(dir, name);

@@ -72,10 +72,12 @@ int box_record_write(int dir, const struct box *b)
 {
 	char text[256];
 	int n = snprintf(text, sizeof(text),
-			 "version %d\npid %d\nstart %" PRIu64 "\nbase %u\nstore %u\nclass %u\ngroup %s\n",
+			 "version %d\npid %d\nstart %" PRIu64
+			 "\nbase %u\nstore %u\nclass %u\ngroup %s\n",
 			 RECORD_VERSION, b->pid, b->start, b->base, b->store, b->class, b->group);
 
-	auto_close int fd = openat(dir, "record", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	auto_close int fd =
+		openat(dir, "record", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 
 	/* one write: half a record is no record, and its sandbox is removed */
 	if (fd < 0)
@@ -105,7 +107,8 @@ int box_record_read(int dir, struct box *ret)
 	if (n < 0)
 		return (int)n;
 	if (field(text, "version", RECORD_VERSION, &version) < 0 || version != RECORD_VERSION ||
-	    field(text, "pid", INT32_MAX, &pid) < 0 || field(text, "start", UINT64_MAX, &start) < 0 ||
+	    field(text, "pid", INT32_MAX, &pid) < 0 ||
+	    field(text, "start", UINT64_MAX, &start) < 0 ||
 	    field(text, "base", UINT32_MAX, &base) < 0 || field(text, "store", 16, &store) < 0 ||
 	    field(text, "class", 1, &class) < 0)
 		return -EBADMSG;
@@ -123,7 +126,7 @@ int box_record_read(int dir, struct box *ret)
 	b.start = start;
 	b.base = (uid_t)base;
 	b.store = (uint32_t)store;
-	b.class = (uint32_t)class;
+	b.class = (uint32_t) class;
 	*ret = b;
 	return 0;
 }

@@ -18,7 +18,7 @@ struct box {
 	char group[KEEPER_ID_SIZE]; /* name of its cgroups: the pool slot's, if it was one */
 	pid_t pid;
 	uint64_t start; /* of the process, in clock ticks since boot: tells a reused pid */
-	uid_t base;	/* first host id of its range */
+	uid_t base; /* first host id of its range */
 	uint32_t store, class;
 };
 

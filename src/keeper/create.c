@@ -83,7 +83,8 @@ static int check_demands(struct keeper *k, const struct keeper_create *c, struct
 {
 	if ((c->demand & KEEPER_DEMAND_CGROUP) && !(k->features & KEEPER_HAS_CGROUP))
 		return err_set(err, ERR_UNAVAILABLE,
-			       "memory, cpu and process limits cannot be enforced here (lodge doctor tells why)");
+			       "memory, cpu and process limits cannot be enforced here (lodge "
+			       "doctor tells why)");
 	if (!(c->demand & KEEPER_DEMAND_DISK) || c->store == KEEPER_STORE_MEMORY)
 		return 0;
 	if (store_open(&k->store, err) < 0)
@@ -106,8 +107,8 @@ static int make_upper(struct keeper *k, const char *id, const struct keeper_crea
 	return store_make(&k->store, entry, &c->limits, userns, ret, err);
 }
 
-int keeper_prepare_root(struct keeper *k, const char *id, const struct keeper_create *c, const int *dirs,
-			const struct kit *kit, struct rootfs *ret, struct err *err)
+int keeper_prepare_root(struct keeper *k, const char *id, const struct keeper_create *c,
+			const int *dirs, const struct kit *kit, struct rootfs *ret, struct err *err)
 {
 	if (roots_prepare(&k->roots, c, dirs, kit, ret, err) < 0)
 		return -1;
@@ -128,9 +129,13 @@ static int start_cold(struct keeper *k, int dir, const struct keeper_create *c, 
 {
 	struct parts parts = PARTS_NONE;
 	struct rootfs root;
-	struct spawn_args args = { .host = &k->spawn, .parts = &parts, .root = &root,
-				   .limits = &c->limits, .root_class = c->class == KEEPER_CLASS_ROOT,
-				   .inner_id = inner_id(k, c), .listener = -1 };
+	struct spawn_args args = { .host = &k->spawn,
+				   .parts = &parts,
+				   .root = &root,
+				   .limits = &c->limits,
+				   .root_class = c->class == KEEPER_CLASS_ROOT,
+				   .inner_id = inner_id(k, c),
+				   .listener = -1 };
 	int r = keeper_take_parts(k, c->uid, &c->limits, &parts, err);
 
 	if (r == 0)
@@ -155,8 +160,8 @@ static int start_cold(struct keeper *k, int dir, const struct keeper_create *c, 
 }
 
 /* Puts the root in place under a waiting lodge-init. */
-static int root_slot(struct keeper *k, struct slot *s, const struct keeper_create *c, const int *dirs,
-		     const struct box *b, struct err *err)
+static int root_slot(struct keeper *k, struct slot *s, const struct keeper_create *c,
+		     const int *dirs, const struct box *b, struct err *err)
 {
 	struct rootfs root;
 	int r;
@@ -190,8 +195,8 @@ static int start_from_slot(struct keeper *k, struct slot *s, int dir, const stru
 	return keeper_tune(k, b->group, &c->limits, true, err);
 }
 
-static int finish(struct keeper *k, int dir, const struct keeper_create *c, bool bound, struct box *b,
-		  int *ret_fd, struct err *err)
+static int finish(struct keeper *k, int dir, const struct keeper_create *c, bool bound,
+		  struct box *b, int *ret_fd, struct err *err)
 {
 	auto_close int fd = -1;
 	int r;
@@ -249,7 +254,8 @@ int keeper_create(struct keeper *k, const char *id, const struct keeper_create *
 	auto_close int dir = -1;
 
 	if (strncmp(id, KEEPER_SLOT_PREFIX, strlen(KEEPER_SLOT_PREFIX)) == 0)
-		return err_set(err, ERR_INVALID, "names that begin with " KEEPER_SLOT_PREFIX " are the pool's");
+		return err_set(err, ERR_INVALID,
+			       "names that begin with " KEEPER_SLOT_PREFIX " are the pool's");
 	if (check_demands(k, c, err) < 0)
 		return -1;
 	memcpy(b.id, id, sizeof(b.id));

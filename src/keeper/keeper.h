@@ -25,7 +25,6 @@
 
 enum { KEEPER_PARTS_MAX = 8, KEEPER_SLOTS_MAX = 1024 };
 
-
 /* How names of slots begin; a sandbox that was one keeps it as the name of its groups. */
 #define KEEPER_SLOT_PREFIX "p."
 
@@ -38,12 +37,12 @@ struct slot { /* a sandbox that nobody has yet */
 
 struct keeper {
 	bool rootless, oneshot;
-	bool draining;	   /* the engine is gone: finish and leave */
-	bool stuck;	   /* something of a dead keeper would not go: not tried again */
-	int home, run;	   /* directories: what lasts, what is running */
-	int state;	   /* below run, locked for as long as we live */
-	int boxes, trash;  /* state/sandboxes, state/trash */
-	int scratch;	   /* mount points of our own mount namespace */
+	bool draining; /* the engine is gone: finish and leave */
+	bool stuck; /* something of a dead keeper would not go: not tried again */
+	int home, run; /* directories: what lasts, what is running */
+	int state; /* below run, locked for as long as we live */
+	int boxes, trash; /* state/sandboxes, state/trash */
+	int scratch; /* mount points of our own mount namespace */
 	uint32_t features; /* KEEPER_HAS_* */
 	struct cgroup_host cgroups;
 	struct spawn_host spawn;
@@ -66,8 +65,9 @@ int keeper_create(struct keeper *k, const char *id, const struct keeper_create *
 		  struct keeper_reply *reply, int *ret_fd, struct err *err);
 int keeper_connect(struct keeper *k, const char *id, int *ret_fd, struct err *err);
 int keeper_bind(struct keeper *k, const struct keeper_create *c, int fd, struct err *err);
-int keeper_prepare_root(struct keeper *k, const char *id, const struct keeper_create *c, const int *dirs,
-			const struct kit *kit, struct rootfs *ret, struct err *err);
+int keeper_prepare_root(struct keeper *k, const char *id, const struct keeper_create *c,
+			const int *dirs, const struct kit *kit, struct rootfs *ret,
+			struct err *err);
 int keeper_listen(int dir);
 
 /* trash.c */

@@ -191,7 +191,8 @@ static int open_cgroups(struct keeper *k, struct err *err)
 static int setup(struct keeper *k, const char *home, char name[32], struct err *err)
 {
 	k->rootless = geteuid() != 0;
-	/* descriptors of directories belong to the mount namespace they were opened in: this first */
+	/* descriptors of directories belong to the mount namespace they were opened in: this first
+	 */
 	if ((k->rootless && enter_userns(err) < 0) || enter_mountns(err) < 0)
 		return -1;
 	if (open_home(k, home, err) < 0 || open_run(k, err) < 0 || open_state(k, name, err) < 0)
@@ -205,8 +206,9 @@ static int setup(struct keeper *k, const char *home, char name[32], struct err *
 	seccomp_build(&k->spawn.filter[KEEPER_CLASS_USER], false);
 	seccomp_build(&k->spawn.filter[KEEPER_CLASS_ROOT], true);
 	k->spawn.rootless = k->kit_host.rootless = k->rootless;
-	k->store = (struct store){ .dir = -1, .home = k->home, .scratch = k->scratch,
-				   .rootless = k->rootless };
+	k->store = (struct store){
+		.dir = -1, .home = k->home, .scratch = k->scratch, .rootless = k->rootless
+	};
 	k->roots = (struct roots){ &k->store, k->home, k->rootless };
 	k->parts_wanted = k->oneshot ? 0 : PARTS_AHEAD;
 	return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Namespaces, devices and control groups: the half of a sandbox that is the same for all, made while
- * nobody waits. */
+/* Namespaces, devices and control groups: the half of a sandbox that is the same for all, made
+ * while nobody waits. */
 #include "keeper/keeper.h"
 
 #include <stdio.h>
@@ -44,8 +44,8 @@ static int make(struct keeper *k, uid_t inner, const struct limits *limits, stru
 	}
 	if (r == 0) {
 		snprintf(p.group, sizeof(p.group), "g.%llx", keeper_serial(k));
-		r = cgroup_make(&k->cgroups, p.group, limits, k->rootless ? 0 : p.kit.base + BOOT_INIT_ID,
-				&p.cgroup, err);
+		r = cgroup_make(&k->cgroups, p.group, limits,
+				k->rootless ? 0 : p.kit.base + BOOT_INIT_ID, &p.cgroup, err);
 	}
 	if (r < 0) {
 		keeper_parts_drop(k, &p);

@@ -60,7 +60,9 @@ static struct slot *take_kind(struct keeper *k, bool rooted)
 
 		if (s->rooted != rooted)
 			continue;
-		memmove(&k->slots[i], &k->slots[i + 1], (--k->nslots - i) * sizeof(k->slots[0]));
+		k->nslots--;
+		for (size_t j = i; j < k->nslots; j++)
+			k->slots[j] = k->slots[j + 1];
 		if (box_start_time(s->pid))
 			return s;
 		keeper_slot_free(k, s, true);
@@ -94,7 +96,8 @@ void keeper_slot_free(struct keeper *k, struct slot *s, bool discard)
 	free(s);
 }
 
-/* Told at once whose it is, and to keep a shell ready: the engine's default environment is empty. */
+/* Told at once whose it is, and to keep a shell ready: the engine's default environment is empty.
+ */
 static int arm_slot(struct keeper *k, const struct slot *s, struct err *err)
 {
 	const struct keeper_create u = usual();
@@ -119,12 +122,15 @@ static int spawn_slot(struct keeper *k, struct slot *s, int dir, struct err *err
 {
 	const struct keeper_create u = usual();
 	struct rootfs root;
-	struct spawn_args args = { .host = &k->spawn, .parts = &s->parts, .limits = &u.limits,
-				   .root = s->rooted ? &root : NULL, .inner_id = BOOT_INIT_ID,
+	struct spawn_args args = { .host = &k->spawn,
+				   .parts = &s->parts,
+				   .limits = &u.limits,
+				   .inner_id = BOOT_INIT_ID,
 				   .listener = keeper_listen(dir) };
 	int r = args.listener < 0 ? err_sys(err, -args.listener, "slot") : 0;
 
 	rootfs_init(&root);
+	args.root = s->rooted ? &root : NULL;
 	if (r == 0)
 		r = keeper_take_parts(k, 0, &u.limits, &s->parts, err);
 	hook_crash("pool:parts");
@@ -174,7 +180,8 @@ static bool make_slot(struct keeper *k)
 int keeper_set_pool(struct keeper *k, const struct keeper_pool *pool, struct err *err)
 {
 	if (k->rootless && pool->max)
-		return err_set(err, ERR_UNAVAILABLE, "no pool without root: its namespaces are made to order");
+		return err_set(err, ERR_UNAVAILABLE,
+			       "no pool without root: its namespaces are made to order");
 	if (pool->max > KEEPER_SLOTS_MAX)
 		return err_set(err, ERR_INVALID, "pool max is %u at most", KEEPER_SLOTS_MAX);
 	k->pool = *pool;
@@ -182,8 +189,8 @@ int keeper_set_pool(struct keeper *k, const struct keeper_pool *pool, struct err
 		keeper_slot_free(k, k->slots[--k->nslots], true);
 	while (k->nslots < pool->min)
 		if (!make_slot(k))
-			return err_set(err, ERR_UNAVAILABLE, "pool: %zu of %u slots made", k->nslots,
-				       pool->min);
+			return err_set(err, ERR_UNAVAILABLE, "pool: %zu of %u slots made",
+				       k->nslots, pool->min);
 	return 0;
 }
 

@@ -19,7 +19,7 @@
 #include "base/sock.h"
 
 enum {
-	QUIET_MS = 3,	    /* things are made ahead only after this long without a request */
+	QUIET_MS = 3, /* things are made ahead only after this long without a request */
 	TRASH_RETRY_MS = 2, /* processes of a killed sandbox need a moment to go */
 	TRASH_SLOW_MS = 50,
 	DRAIN_MS = 5000,
@@ -182,8 +182,8 @@ static int do_drop_template(struct keeper *k, struct exchange *x, struct err *er
 	hook_crash("drop:noted");
 	if (store_rename(&k->store, from, to, err) < 0)
 		return err->sys == ENOENT ? err_set(err, ERR_NOT_FOUND, "unknown template '%s'",
-						    x->req->template) :
-					    -1;
+						    x->req->template)
+					  : -1;
 	hook_crash("drop:renamed");
 	return 0;
 }
@@ -191,18 +191,12 @@ static int do_drop_template(struct keeper *k, struct exchange *x, struct err *er
 typedef int op_fn(struct keeper *k, struct exchange *x, struct err *err);
 
 static op_fn *const ops[KEEPER_OP_MAX] = {
-	[KEEPER_HELLO] = do_hello,
-	[KEEPER_CREATE] = do_create,
-	[KEEPER_CONNECT] = do_connect,
-	[KEEPER_DESTROY] = do_destroy,
-	[KEEPER_FREEZE] = do_freeze,
-	[KEEPER_THAW] = do_freeze,
-	[KEEPER_STATS] = do_stats,
-	[KEEPER_LIMITS] = do_limits,
-	[KEEPER_LIST] = do_list,
-	[KEEPER_POOL] = do_pool,
-	[KEEPER_TEMPLATE_SEAL] = do_seal,
-	[KEEPER_TEMPLATE_DROP] = do_drop_template,
+	[KEEPER_HELLO] = do_hello,	  [KEEPER_CREATE] = do_create,
+	[KEEPER_CONNECT] = do_connect,	  [KEEPER_DESTROY] = do_destroy,
+	[KEEPER_FREEZE] = do_freeze,	  [KEEPER_THAW] = do_freeze,
+	[KEEPER_STATS] = do_stats,	  [KEEPER_LIMITS] = do_limits,
+	[KEEPER_LIST] = do_list,	  [KEEPER_POOL] = do_pool,
+	[KEEPER_TEMPLATE_SEAL] = do_seal, [KEEPER_TEMPLATE_DROP] = do_drop_template,
 };
 
 static void answer(struct keeper *k, struct exchange *x, const char *problem)
@@ -244,8 +238,9 @@ static bool serve_one(struct keeper *k, int sock)
 		return true;
 	if (n <= 0 && n != -EMSGSIZE && n != -EBADMSG)
 		return false;
-	answer(k, &x, n < 0 ? "message too long or with too many descriptors" :
-			      keeper_request_problem(&in, (size_t)n, nfds));
+	answer(k, &x,
+	       n < 0 ? "message too long or with too many descriptors"
+		     : keeper_request_problem(&in, (size_t)n, nfds));
 	for (size_t i = 0; i < nfds; i++)
 		close(fds[i]);
 	return true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ending a sandbox: everything inside is killed at once and the answer goes out; directories,
- * cgroups and files follow as soon as the kernel has let go of the processes. The directory moves to
- * trash/ first, so that whatever happens in between, the next start knows what to finish. */
+ * cgroups and files follow as soon as the kernel has let go of the processes. The directory moves
+ * to trash/ first, so that whatever happens in between, the next start knows what to finish. */
 #include "keeper/keeper.h"
 
 #include <errno.h>
@@ -22,8 +22,8 @@ static void kill_process(const struct box *b)
 {
 	auto_close int fd = b->pid > 0 ? sys_pidfd_open(b->pid) : -1;
 
-	/* by descriptor, and only if it is still the one we started; a record without a start time is
-	 * of one that was dead when it was written, and its number may be another's by now */
+	/* by descriptor, and only if it is still the one we started; a record without a start time
+	 * is of one that was dead when it was written, and its number may be another's by now */
 	if (fd >= 0 && box_is_alive(b))
 		(void)sys_pidfd_send_signal(fd, SIGKILL);
 }
@@ -49,7 +49,8 @@ int keeper_destroy(struct keeper *k, struct box *b, struct err *err)
 
 void keeper_discard(struct keeper *k, struct box *b)
 {
-	auto_close int dir = openat(k->boxes, b->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	auto_close int dir =
+		openat(k->boxes, b->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
 	b->start = b->pid > 0 ? box_start_time(b->pid) : 0;
 	if (dir >= 0)

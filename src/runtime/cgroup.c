@@ -74,8 +74,9 @@ static int set_v2_memory(int dir, const struct limits *l, struct err *err)
 
 static int set_v1(int which, int dir, const struct limits *l, bool fresh, struct err *err)
 {
-	struct setting s[4] = { { NULL, "", true }, { NULL, "", true }, { NULL, "", true },
-				{ NULL, "", true } };
+	struct setting s[4] = {
+		{ NULL, "", true }, { NULL, "", true }, { NULL, "", true }, { NULL, "", true }
+	};
 	uint32_t shares = l->cpu_weight * 1024 / 100;
 
 	switch (which) {
@@ -95,7 +96,8 @@ static int set_v1(int which, int dir, const struct limits *l, bool fresh, struct
 		if (!fresh || l->cpu_weight != 100)
 			snprintf(s[0].value, 48, "%u", shares < 2 ? 2 : shares);
 		if (l->cpu_milli)
-			snprintf(s[1].value, 48, "%" PRIu64, (uint64_t)l->cpu_milli * CPU_PERIOD_US / 1000);
+			snprintf(s[1].value, 48, "%" PRIu64,
+				 (uint64_t)l->cpu_milli * CPU_PERIOD_US / 1000);
 		else if (!fresh)
 			snprintf(s[1].value, 48, "-1");
 		s[1].optional = false;

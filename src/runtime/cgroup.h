@@ -23,9 +23,9 @@ enum cgroup_v1 { CGROUP_MEMORY, CGROUP_CPU, CGROUP_PIDS, CGROUP_V1_COUNT };
 
 /* The host's hierarchies and our directory in each; -1 where there is none. */
 struct cgroup_host {
-	int v2;			 /* lodge-I in the v2 tree: what kills and freezes */
+	int v2; /* lodge-I in the v2 tree: what kills and freezes */
 	int v1[CGROUP_V1_COUNT]; /* lodge-I in each v1 hierarchy that has the controller */
-	bool v2_limits;		 /* the v2 tree has memory, cpu and pids */
+	bool v2_limits; /* the v2 tree has memory, cpu and pids */
 	int v2_parent, v1_parent[CGROUP_V1_COUNT];
 	char name[32]; /* lodge-I */
 };
@@ -33,18 +33,19 @@ struct cgroup_host {
 /* Finds the hierarchies (mounting a private cgroup2 below `scratch` when the host has none) and
  * makes lodge-I. What the host lacks or refuses is left at -1: cgroup_features() tells. Fails only
  * when something that exists cannot be used halfway. */
-int cgroup_host_init(struct cgroup_host *h, uint64_t instance, const char *scratch, struct err *err);
+int cgroup_host_init(struct cgroup_host *h, uint64_t instance, const char *scratch,
+		     struct err *err);
 /* Removes lodge-I where empty; closes everything. */
 void cgroup_host_fini(struct cgroup_host *h);
 uint32_t cgroup_features(const struct cgroup_host *h); /* KEEPER_HAS_* bits */
 
 /* Descriptors lodge-init and its commands need of one sandbox's groups; -1 where absent. */
 struct cgroup_fds {
-	int dir;      /* v2: where the child is cloned into */
-	int leaves;   /* v2: a detached mount of the directory that holds the commands' leaves */
-	int init;     /* v2 with controllers: cgroup.procs of init/, see cgroup_settle() */
+	int dir; /* v2: where the child is cloned into */
+	int leaves; /* v2: a detached mount of the directory that holds the commands' leaves */
+	int init; /* v2 with controllers: cgroup.procs of init/, see cgroup_settle() */
 	int tasks[CGROUP_V1_COUNT]; /* v1 `tasks` of the sandbox's groups */
-	int memory_out;		    /* v1 memory `tasks` of lodge-I: where lodge-init itself lives */
+	int memory_out; /* v1 memory `tasks` of lodge-I: where lodge-init itself lives */
 	int oom, pids_events;
 };
 

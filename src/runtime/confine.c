@@ -30,8 +30,12 @@ int confine_rlimits(void)
 		int what;
 		rlim_t max;
 	} bounds[] = {
-		{ RLIMIT_CORE, 0 },	     { RLIMIT_MEMLOCK, 64 << 10 }, { RLIMIT_MSGQUEUE, 800 << 10 },
-		{ RLIMIT_SIGPENDING, 4096 }, { RLIMIT_NICE, 0 },	   { RLIMIT_RTPRIO, 0 },
+		{ RLIMIT_CORE, 0 },
+		{ RLIMIT_MEMLOCK, 64 << 10 },
+		{ RLIMIT_MSGQUEUE, 800 << 10 },
+		{ RLIMIT_SIGPENDING, 4096 },
+		{ RLIMIT_NICE, 0 },
+		{ RLIMIT_RTPRIO, 0 },
 		{ RLIMIT_NOFILE, 65536 },
 	};
 
@@ -81,7 +85,8 @@ static int set_caps(unsigned long long permitted, unsigned long long inheritable
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[2] = {
 		{ (unsigned)permitted, (unsigned)permitted, (unsigned)inheritable },
-		{ (unsigned)(permitted >> 32), (unsigned)(permitted >> 32), (unsigned)(inheritable >> 32) },
+		{ (unsigned)(permitted >> 32), (unsigned)(permitted >> 32),
+		  (unsigned)(inheritable >> 32) },
 	};
 
 	return syscall(SYS_capset, &head, data) < 0 ? -errno : 0;
@@ -116,7 +121,8 @@ int confine_caps(bool root_class, bool rootless)
 
 	if (hook_weak("caps")) {
 		/* everything there is, and lodge-init hands it on */
-		for (int cap = keep = 0; cap < 64; cap++)
+		keep = 0;
+		for (int cap = 0; cap < 64; cap++)
 			keep |= prctl(PR_CAPBSET_READ, cap, 0, 0, 0) == 1 ? BIT(cap) : 0;
 		r = set_caps(keep, keep);
 		return r < 0 ? r : raise_ambient(keep);

@@ -25,8 +25,8 @@ static const struct {
 static const struct {
 	const char *name, *target;
 } links[] = {
-	{ "ptmx", "pts/ptmx" },		{ "fd", "/proc/self/fd" },
-	{ "stdin", "/proc/self/fd/0" }, { "stdout", "/proc/self/fd/1" },
+	{ "ptmx", "pts/ptmx" },		 { "fd", "/proc/self/fd" },
+	{ "stdin", "/proc/self/fd/0" },	 { "stdout", "/proc/self/fd/1" },
 	{ "stderr", "/proc/self/fd/2" },
 };
 
@@ -42,7 +42,8 @@ static int make_node(int tree, const char *name, unsigned major, unsigned minor)
 static int bind_node(int tree, const char *name, unsigned major, unsigned minor)
 {
 	auto_close int host = open("/dev", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	auto_close int mnt = host < 0 ? -1 : mount_clone(host, name, SYS_ATTR_NOSUID | SYS_ATTR_NOEXEC, -1);
+	auto_close int mnt =
+		host < 0 ? -1 : mount_clone(host, name, SYS_ATTR_NOSUID | SYS_ATTR_NOEXEC, -1);
 	auto_close int file = openat(tree, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
 	struct stat st;
 
@@ -82,10 +83,11 @@ static int each_node(int tree, node_fn *fn)
 static int make_pts(gid_t tty_gid)
 {
 	char gid[16];
-	const struct mount_option options[] = {
-		{ "newinstance", NULL }, { "ptmxmode", "0666" }, { "mode", "0620" }, { "gid", gid },
-		{ "max", "64" }
-	};
+	const struct mount_option options[] = { { "newinstance", NULL },
+						{ "ptmxmode", "0666" },
+						{ "mode", "0620" },
+						{ "gid", gid },
+						{ "max", "64" } };
 
 	snprintf(gid, sizeof(gid), "%u", tty_gid);
 	return mount_new("devpts", options, ARRAY_LEN(options) - hook_weak("devfull"),
@@ -94,7 +96,8 @@ static int make_pts(gid_t tty_gid)
 
 int dev_make(bool rootless, gid_t tty_gid, struct dev *ret)
 {
-	static const struct mount_option options[] = { { "size", "256m" }, { "nr_inodes", "10000" },
+	static const struct mount_option options[] = { { "size", "256m" },
+						       { "nr_inodes", "10000" },
 						       { "mode", "0755" } };
 	auto_close int tree = mount_new("tmpfs", options, ARRAY_LEN(options), SYS_ATTR_NOSUID);
 	auto_close int pts = make_pts(tty_gid);

@@ -21,13 +21,13 @@ static const struct {
 	mode_t mode;
 	bool users;
 } dirs[] = {
-	{ "usr", 0755, false },	     { "etc", 0755, false },	 { "home", 0755, false },
-	{ "home/user", 0755, true }, { "root", 0700, false },	 { "tmp", 01777, false },
-	{ "var", 0755, false },	     { "var/tmp", 01777, false }, { "var/lib", 0755, false },
-	{ "var/cache", 0755, false }, { "var/log", 0755, false }, { "run", 0755, false },
-	{ "run/lock", 01777, false }, { "proc", 0555, false },	 { "dev", 0755, false },
-	{ "sys", 0555, false },	     { "opt", 0755, false },	 { "srv", 0755, false },
-	{ "mnt", 0755, false },	     { "media", 0755, false },	 { "workspace", 0755, true },
+	{ "usr", 0755, false },	      { "etc", 0755, false },	   { "home", 0755, false },
+	{ "home/user", 0755, true },  { "root", 0700, false },	   { "tmp", 01777, false },
+	{ "var", 0755, false },	      { "var/tmp", 01777, false }, { "var/lib", 0755, false },
+	{ "var/cache", 0755, false }, { "var/log", 0755, false },  { "run", 0755, false },
+	{ "run/lock", 01777, false }, { "proc", 0555, false },	   { "dev", 0755, false },
+	{ "sys", 0555, false },	      { "opt", 0755, false },	   { "srv", 0755, false },
+	{ "mnt", 0755, false },	      { "media", 0755, false },	   { "workspace", 0755, true },
 };
 
 static const struct {
@@ -49,12 +49,13 @@ static const struct {
 
 /* World-readable parts of the host's /etc that programs in /usr expect. */
 static const char *const etc_copies[] = {
-	"alternatives",	   "bash.bashrc",    "ca-certificates", "debian_version", "fonts",
-	"inputrc",	   "java-17-openjdk", "java-21-openjdk", "ld.so.cache",	  "ld.so.conf",
-	"ld.so.conf.d",	   "localtime",	     "magic",		"magic.mime",	  "mime.types",
-	"os-release",	   "perl",	     "profile",		"profile.d",	  "protocols",
-	"python3",	   "python3.11",     "python3.13",	"services",	  "ssl",
-	"terminfo",	   "timezone",
+	"alternatives", "bash.bashrc", "ca-certificates", "debian_version",
+	"fonts",	"inputrc",     "java-17-openjdk", "java-21-openjdk",
+	"ld.so.cache",	"ld.so.conf",  "ld.so.conf.d",	  "localtime",
+	"magic",	"magic.mime",  "mime.types",	  "os-release",
+	"perl",		"profile",     "profile.d",	  "protocols",
+	"python3",	"python3.11",  "python3.13",	  "services",
+	"ssl",		"terminfo",    "timezone",
 };
 
 static const char *const top_level[] = { "bin", "sbin", "lib", "lib32", "lib64", "libx32" };
@@ -221,8 +222,13 @@ static int build(int home, const char *name, bool rootless)
 /* Changes when the host's libraries, alternatives or certificates did, or this code. */
 static uint64_t fingerprint(bool rootless)
 {
-	static const char *const watched[] = { "/etc/ld.so.cache", "/etc/alternatives", "/etc/ssl/certs",
-					       "/etc/localtime", "/etc/os-release", "/bin", "/lib64" };
+	static const char *const watched[] = { "/etc/ld.so.cache",
+					       "/etc/alternatives",
+					       "/etc/ssl/certs",
+					       "/etc/localtime",
+					       "/etc/os-release",
+					       "/bin",
+					       "/lib64" };
 	uint64_t h = 1469598103934665603ull + FORMAT + rootless;
 	struct stat st;
 

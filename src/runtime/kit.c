@@ -62,12 +62,12 @@ static int bound_user(void)
 		const char *name;
 		unsigned max;
 	} bounds[] = {
-		{ "max_user_namespaces", 0 },	 { "max_mnt_namespaces", 0 },
-		{ "max_pid_namespaces", 0 },	 { "max_net_namespaces", 0 },
-		{ "max_ipc_namespaces", 0 },	 { "max_uts_namespaces", 0 },
-		{ "max_cgroup_namespaces", 0 },	 { "max_time_namespaces", 0 },
+		{ "max_user_namespaces", 0 },	  { "max_mnt_namespaces", 0 },
+		{ "max_pid_namespaces", 0 },	  { "max_net_namespaces", 0 },
+		{ "max_ipc_namespaces", 0 },	  { "max_uts_namespaces", 0 },
+		{ "max_cgroup_namespaces", 0 },	  { "max_time_namespaces", 0 },
 		{ "max_inotify_instances", 128 }, { "max_inotify_watches", 65536 },
-		{ "max_fanotify_groups", 0 },	 { "max_fanotify_marks", 0 },
+		{ "max_fanotify_groups", 0 },	  { "max_fanotify_marks", 0 },
 	};
 	char path[96];
 
@@ -98,7 +98,7 @@ static int become(uid_t id)
 /* What the helper process of one namespace does, and how its ids are mapped afterwards. */
 struct plan {
 	bool network, own_user, bounds;
-	uid_t base;		  /* own_user: whom to become first */
+	uid_t base; /* own_user: whom to become first */
 	uid_t inside, outside, count; /* the map */
 };
 
@@ -147,7 +147,8 @@ static int open_ns(pid_t pid, const char *name)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-static int collect(pid_t pid, int sock, const struct plan *p, int *userns, int *netns, struct err *err)
+static int collect(pid_t pid, int sock, const struct plan *p, int *userns, int *netns,
+		   struct err *err)
 {
 	int r = -EIO;
 

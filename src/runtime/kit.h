@@ -18,8 +18,8 @@ enum { KIT_RANGE = 65536 };
 
 struct kit {
 	int userns, netns; /* netns -1: share the keeper's (only a weakened test build) */
-	int lock;	   /* holds the range for as long as any process keeps it open; -1 rootless */
-	uid_t base;	   /* first host id of the range */
+	int lock; /* holds the range for as long as any process keeps it open; -1 rootless */
+	uid_t base; /* first host id of the range */
 };
 
 struct kit_host {

@@ -13,13 +13,14 @@
 #include "runtime/sys.h"
 
 /* Each mount on a fresh proc costs about 13 us, so only what an unprivileged reader would see, or a
- * setting whose file mode is not enough, gets one. Whatever belongs to the host's root and is closed
- * to others (kcore, kmsg, kpagecount, slabinfo, sysrq-trigger ...) needs none: that id
- * does not exist inside, for a root inside neither. */
+ * setting whose file mode is not enough, gets one. Whatever belongs to the host's root and is
+ * closed to others (kcore, kmsg, kpagecount, slabinfo, sysrq-trigger ...) needs none: that id does
+ * not exist inside, for a root inside neither. */
 static const char *const read_only[] = { "sys" };
 
 static const char *const masked[] = {
-	"acpi", "interrupts", "kallsyms", "key-users", "keys", "pressure", "sched_debug", "scsi", "timer_list",
+	"acpi",	    "interrupts",  "kallsyms", "key-users",  "keys",
+	"pressure", "sched_debug", "scsi",     "timer_list",
 };
 
 /* mount(2) needs one system call where the new interface needs three, and there are two dozen of
@@ -31,8 +32,8 @@ static int make_read_only(const char *name)
 	snprintf(path, sizeof(path), "proc/%s", name);
 	if (mount(path, path, NULL, MS_BIND, NULL) < 0)
 		return errno == ENOENT ? 0 : -errno;
-	if (mount(NULL, path, NULL, MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
-		  NULL) < 0)
+	if (mount(NULL, path, NULL,
+		  MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
 		return -errno;
 	return 0;
 }
@@ -52,8 +53,9 @@ static int mask(const char *name, const char *null, const char *empty)
 int procfs_attach(const char *null, const char *empty, struct err *err)
 {
 	static const struct mount_option options[] = { { "hidepid", "invisible" } };
-	auto_close int mnt = mount_new("proc", options, hook_weak("hidepid") ? 0 : ARRAY_LEN(options),
-				       SYS_ATTR_NOSUID | SYS_ATTR_NODEV | SYS_ATTR_NOEXEC);
+	auto_close int mnt =
+		mount_new("proc", options, hook_weak("hidepid") ? 0 : ARRAY_LEN(options),
+			  SYS_ATTR_NOSUID | SYS_ATTR_NODEV | SYS_ATTR_NOEXEC);
 	int r;
 
 	if (mnt < 0)

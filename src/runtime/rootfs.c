@@ -155,10 +155,10 @@ static int mount_overlay(const struct rootfs *r, struct err *err)
 {
 	char lowerdir[KEEPER_LAYERS_MAX * 8];
 	struct mount_option options[] = {
-		{ "source", "lodge" },	 { "lowerdir", lowerdir },
-		{ "upperdir", "up/u" },	 { "workdir", "up/w" },
-		{ "metacopy", "off" },	 { "redirect_dir", r->rootless ? "nofollow" : "off" },
-		{ "index", "off" },	 { "userxattr", NULL },
+		{ "source", "lodge" },	{ "lowerdir", lowerdir },
+		{ "upperdir", "up/u" }, { "workdir", "up/w" },
+		{ "metacopy", "off" },	{ "redirect_dir", r->rootless ? "nofollow" : "off" },
+		{ "index", "off" },	{ "userxattr", NULL },
 	};
 	uint64_t attr = SYS_ATTR_NODEV;
 	int mnt;
@@ -256,7 +256,8 @@ int rootfs_enter(const struct rootfs *r, struct err *err)
 	if (res < 0)
 		return -1;
 	/* without a namespace of its own it would be the host's name */
-	if (*r->hostname && !hook_weak("utsns") && sethostname(r->hostname, strlen(r->hostname)) < 0)
+	if (*r->hostname && !hook_weak("utsns") &&
+	    sethostname(r->hostname, strlen(r->hostname)) < 0)
 		return err_sys(err, errno, "hostname");
 	return pivot_here(err);
 }

@@ -41,7 +41,8 @@ static struct rootfs_bind *add_bind(struct rootfs *root, const char *path, int m
 	return b;
 }
 
-static int add_host(const struct roots *r, const struct kit *kit, struct rootfs *root, struct err *err)
+static int add_host(const struct roots *r, const struct kit *kit, struct rootfs *root,
+		    struct err *err)
 {
 	auto_close int tree = hosttree_open(r->home, r->rootless, err);
 	uint64_t attr = SYS_ATTR_RDONLY | SYS_ATTR_NOSUID | SYS_ATTR_NODEV;
@@ -51,7 +52,8 @@ static int add_host(const struct roots *r, const struct kit *kit, struct rootfs 
 	for (const char *const *path = hosttree_binds(); *path; path++) {
 		int mnt = mount_clone(AT_FDCWD, *path, attr, map_of(r, kit));
 
-		if (mnt == -EINVAL) /* a file system whose ids cannot be mapped: owners show as nobody */
+		if (mnt ==
+		    -EINVAL) /* a file system whose ids cannot be mapped: owners show as nobody */
 			mnt = mount_clone(AT_FDCWD, *path, attr, -1);
 		if (mnt < 0)
 			return err_sys(err, -mnt, "host %s", *path);
@@ -144,7 +146,8 @@ static int add_binds(const struct roots *r, const struct keeper_create *c, const
 			return -1;
 		if (b->writable && c->class == KEEPER_CLASS_ROOT)
 			return err_set(err, ERR_INVALID,
-				       "%s: a root inside gets no writable host directory", b->path);
+				       "%s: a root inside gets no writable host directory",
+				       b->path);
 		mnt = clone_for_guest(r, dir, &st, b->writable, kit->base + c->uid, err);
 		if (mnt < 0)
 			return err_ctx(err, "%s", b->path);

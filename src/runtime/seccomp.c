@@ -178,14 +178,15 @@ static void rules_with_arguments(struct seccomp_prog *p, bool root_class)
 	static const uint32_t prctls[] = { 35, 28 };
 
 	rule_mask(p, SYS_clone, 0, CLONE_NS_FLAGS, EPERM_RET);
-	/* Their flags and mode lie behind a pointer. lodge-init needs both, to start commands in their
-	 * own group and to resolve paths, and takes both away from every command of the user class
-	 * (libc falls back to clone and openat). In the root class it cannot add a filter, and does
-	 * without clone3. */
+	/* Their flags and mode lie behind a pointer. lodge-init needs both, to start commands in
+	 * their own group and to resolve paths, and takes both away from every command of the user
+	 * class (libc falls back to clone and openat). In the root class it cannot add a filter,
+	 * and does without clone3. */
 	rule_always(p, SYS_clone3, root_class ? ENOSYS_RET : ALLOW);
 	rule_always(p, SYS_openat2, ALLOW);
 	rule_socket(p);
-	rule_only(p, SYS_socketpair, 0, &(uint32_t){ 1 /* AF_UNIX */ }, 1, SECCOMP_RET_ERRNO | EAFNOSUPPORT);
+	rule_only(p, SYS_socketpair, 0, &(uint32_t){ 1 /* AF_UNIX */ }, 1,
+		  SECCOMP_RET_ERRNO | EAFNOSUPPORT);
 	rule_ulp(p);
 	rule_not_in(p, SYS_ioctl, 1, ioctls, ARRAY_LEN(ioctls));
 	rule_not_in(p, SYS_prctl, 0, prctls, ARRAY_LEN(prctls));
@@ -209,8 +210,8 @@ static void rules_with_arguments(struct seccomp_prog *p, bool root_class)
 
 /* A = index of a word on entry: a binary search over [lo, hi) that ends in loading the word and
  * jumping to the instruction after the whole search, by way of the slots in `out`. */
-static void search(struct seccomp_prog *p, const uint32_t *words, unsigned lo, unsigned hi, size_t *out,
-		   size_t *count)
+static void search(struct seccomp_prog *p, const uint32_t *words, unsigned lo, unsigned hi,
+		   size_t *out, size_t *count)
 {
 	size_t at;
 
@@ -252,8 +253,9 @@ static void bitmap(struct seccomp_prog *p, const uint32_t words[WORDS])
 /* What an argument rule decides must not be decided by the bitmap. */
 static void fill_words(uint32_t words[WORDS], bool root_class)
 {
-	static const long checked[] = { SYS_chmod, SYS_fchmod, SYS_fchmodat, SYS_fchmodat2, SYS_mknod,
-					SYS_mknodat, SYS_creat, SYS_open, SYS_openat };
+	static const long checked[] = { SYS_chmod,     SYS_fchmod, SYS_fchmodat,
+					SYS_fchmodat2, SYS_mknod,  SYS_mknodat,
+					SYS_creat,     SYS_open,   SYS_openat };
 
 	for (size_t i = 0; i < ARRAY_LEN(syscalls_allowed); i++)
 		words[syscalls_allowed[i] / 32] |= 1u << (syscalls_allowed[i] % 32);
@@ -282,11 +284,11 @@ void seccomp_build(struct seccomp_prog *p, bool root_class)
 
 int seccomp_install(const struct seccomp_prog *p)
 {
-	struct sock_fprog fprog = { .len = (unsigned short)p->len };
+	struct seccomp_prog copy = *p; /* the kernel's interface is not const */
+	struct sock_fprog fprog = { .len = (unsigned short)p->len, .filter = copy.code };
 
 	if (p->len > SECCOMP_PROG_MAX)
 		return -E2BIG;
-	memcpy(&fprog.filter, &(const void *){ p->code }, sizeof(fprog.filter)); /* only read */
 	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &fprog) < 0)
 		return -errno;
 	return 0;

@@ -126,10 +126,15 @@ static void child_signals(void)
 
 static _Noreturn void child_main(const struct spawn_args *a)
 {
-	struct cgroup_fds cg = a->parts->cgroup; /* the memory is the keeper's, new descriptors are not */
+	struct cgroup_fds cg =
+		a->parts->cgroup; /* the memory is the keeper's, new descriptors are not */
 	int fds[BOOT_FD_END - BOOT_FD_LISTEN + 1] = {
-		a->listener,	a->parts->cgroup.leaves,	a->parts->cgroup.tasks[CGROUP_MEMORY],
-		a->parts->cgroup.oom, a->parts->cgroup.pids_events, a->parts->kit.lock,
+		a->listener,
+		a->parts->cgroup.leaves,
+		a->parts->cgroup.tasks[CGROUP_MEMORY],
+		a->parts->cgroup.oom,
+		a->parts->cgroup.pids_events,
+		a->parts->kit.lock,
 		a->host->init,
 	};
 	static char name[] = "lodge-init";
@@ -141,7 +146,8 @@ static _Noreturn void child_main(const struct spawn_args *a)
 	if (!hook_weak("session"))
 		(void)setsid();
 	at("network namespace");
-	check(a->parts->kit.netns >= 0 && setns(a->parts->kit.netns, CLONE_NEWNET) < 0 ? -errno : 0);
+	check(a->parts->kit.netns >= 0 && setns(a->parts->kit.netns, CLONE_NEWNET) < 0 ? -errno
+										       : 0);
 	child_cgroup(&cg, a->limits);
 	fds[BOOT_FD_OOM - BOOT_FD_LISTEN] = cg.oom;
 	child_tree(a);
@@ -254,9 +260,12 @@ int spawn_claim(pid_t pid, const struct rootfs *root, struct err *err)
 int spawn_seal_init(const char *path, struct err *err)
 {
 	auto_close int file = open(path, O_RDONLY | O_CLOEXEC);
-	/* MFD_EXEC is refused by kernels that do not know it, and needed by settings of those that do */
-	int mem = (int)syscall(SYS_memfd_create, "lodge-init", MFD_CLOEXEC | MFD_ALLOW_SEALING | 0x10u);
-	auto_close int fd = mem >= 0 ? mem : memfd_create("lodge-init", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	/* MFD_EXEC is refused by kernels that do not know it, and needed by settings of those that
+	 * do */
+	int mem = (int)syscall(SYS_memfd_create, "lodge-init",
+			       MFD_CLOEXEC | MFD_ALLOW_SEALING | 0x10u);
+	auto_close int fd =
+		mem >= 0 ? mem : memfd_create("lodge-init", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	struct stat st;
 	ssize_t n = 1;
 

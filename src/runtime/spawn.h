@@ -15,8 +15,8 @@
 
 struct spawn_host {
 	struct seccomp_prog filter[2]; /* by class */
-	int init;		       /* sealed memfd of lodge-init */
-	int self;		       /* pidfd of the keeper */
+	int init; /* sealed memfd of lodge-init */
+	int self; /* pidfd of the keeper */
 	bool rootless;
 };
 
@@ -29,8 +29,15 @@ struct parts {
 };
 #define PARTS_NONE                                                                                 \
 	{                                                                                          \
-		.kit = { -1, -1, -1, 0 }, .dev = { -1, -1 },                                       \
-		.cgroup = { -1, -1, -1, { -1, -1, -1 }, -1, -1, -1 }                               \
+		.kit = { -1, -1, -1, 0 }, .dev = { -1, -1 }, .cgroup = {                           \
+			-1,                                                                        \
+			-1,                                                                        \
+			-1,                                                                        \
+			{ -1, -1, -1 },                                                            \
+			-1,                                                                        \
+			-1,                                                                        \
+			-1                                                                         \
+		}                                                                                  \
 	}
 
 struct spawn_args {

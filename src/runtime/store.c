@@ -63,8 +63,9 @@ static int subvol_usage(int dir, const char *entry, uint64_t *ret)
 }
 
 static const struct store_ops dir_ops = { "dir", false, dir_make, dir_drop, dir_limit, dir_usage };
-static const struct store_ops btrfs_ops = { "btrfs",	       true,	     btrfs_subvol_create,
-					    btrfs_subvol_delete, subvol_limit, subvol_usage };
+static const struct store_ops btrfs_ops = {
+	"btrfs", true, btrfs_subvol_create, btrfs_subvol_delete, subvol_limit, subvol_usage
+};
 
 static int open_plain(struct store *s, struct err *err)
 {
@@ -166,7 +167,8 @@ static int map_memory(int mnt, int userns, uid_t owner)
 int store_make_memory(const struct limits *l, int userns, uid_t owner, int *ret, struct err *err)
 {
 	char size[32], inodes[32];
-	const struct mount_option options[] = { { "size", size }, { "nr_inodes", inodes },
+	const struct mount_option options[] = { { "size", size },
+						{ "nr_inodes", inodes },
 						{ "mode", "0755" } };
 	auto_close int mnt = -1;
 	int r;

@@ -86,7 +86,8 @@ static int make_file(int home, const char *name, struct err *err)
 
 static int make_once(int home, struct err *err)
 {
-	auto_close int lock = openat(home, "volume.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	auto_close int lock =
+		openat(home, "volume.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 
 	if (lock < 0 || flock(lock, LOCK_EX) < 0)
 		return err_sys(err, errno, "volume.lock");
@@ -180,7 +181,8 @@ static int mount_device(int dev, int scratch, struct err *err)
 	if (n < 0 || fstat(dev, &st) < 0)
 		return err_sys(err, errno, "loop device");
 	name[n] = 0;
-	mnt = mount_new("btrfs", options, ARRAY_LEN(options), SYS_ATTR_NODEV | SYS_ATTR_NOSUID | SYS_ATTR_NOATIME);
+	mnt = mount_new("btrfs", options, ARRAY_LEN(options),
+			SYS_ATTR_NODEV | SYS_ATTR_NOSUID | SYS_ATTR_NOATIME);
 	if (mnt < 0)
 		return err_sys(err, -mnt, "mount volume");
 	r = mount_attach(mnt, scratch, "vol");

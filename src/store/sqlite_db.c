@@ -6,15 +6,17 @@
 
 #include "base/hook.h"
 
-static enum err_code code_of_constraint(int extended)
+/* Callers say in front of this what it was about. */
+static int fail_constraint(int extended, const char *why, struct err *err)
 {
 	switch (extended) {
 	case SQLITE_CONSTRAINT_UNIQUE:
 	case SQLITE_CONSTRAINT_PRIMARYKEY:
+		return err_set(err, ERR_CONFLICT, "there already");
 	case SQLITE_CONSTRAINT_FOREIGNKEY:
-		return ERR_CONFLICT;
+		return err_set(err, ERR_CONFLICT, "names what is not there, or is still named");
 	default:
-		return ERR_INVALID;
+		return err_set(err, ERR_INVALID, "%s", why);
 	}
 }
 
@@ -25,7 +27,7 @@ int db_fail(struct db *db, int rc, struct err *err)
 
 	switch (rc & 0xff) {
 	case SQLITE_CONSTRAINT:
-		return err_set(err, code_of_constraint(extended), "%s", why);
+		return fail_constraint(extended, why, err);
 	case SQLITE_FULL:
 		return err_set(err, ERR_LIMIT, "%s: the disk is full", db->path);
 	case SQLITE_NOMEM:
@@ -198,11 +200,13 @@ int db_run_record(struct db *db, const char *sql, const struct shape *s, const v
 		  struct err *err)
 {
 	auto_call(db_reset) sqlite3_stmt *stmt = NULL;
+	int count;
 
 	if (db_start(db, sql, NULL, 0, &stmt, err) < 0)
 		return -1;
-	for (size_t i = 0; i < s->count; i++) {
-		int rc = bind_field(stmt, (int)i + 1, &s->fields[i], record);
+	count = sqlite3_bind_parameter_count(stmt);
+	for (int i = 0; i < count; i++) {
+		int rc = bind_field(stmt, i + 1, &s->fields[i], record);
 
 		if (rc != SQLITE_OK)
 			return db_fail(db, rc, err);

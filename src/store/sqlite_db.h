@@ -86,7 +86,8 @@ int db_number(struct db *db, const char *sql, const struct db_value *values, siz
 
 /* ---- records: columns in the order of the shape -------------------------------------------- */
 
-/* Runs a statement whose ?1, ?2 ... are the members. The number of rows it changed. */
+/* Runs a statement whose ?1, ?2 ... are the members, all of them or the first few. The number of
+ * rows it changed. */
 int db_run_record(struct db *db, const char *sql, const struct shape *s, const void *record,
 		  struct err *err);
 /* The first row. NOT_FOUND, with `what` and `name` in the sentence, if there is none. */

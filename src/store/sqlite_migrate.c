@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -25,12 +24,13 @@ static int exec(struct db *db, const char *sql, struct err *err)
 
 static int sync_directory_of(const char *path, struct err *err)
 {
-	auto_free char *copy = strdup(path);
+	const char *slash = strrchr(path, '/');
+	auto_free char *dir = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
 	auto_close int fd = -1;
 
-	if (!copy)
+	if (!dir)
 		return err_sys(err, ENOMEM, "%s", path);
-	fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 || fsync(fd) < 0)
 		return err_sys(err, errno, "sync the directory of %s", path);
 	return 0;

@@ -31,6 +31,8 @@ static void db_free(struct db *db)
 {
 	for (size_t i = 0; i < db->nstatements; i++)
 		sqlite3_finalize(db->statements[i].stmt);
+	if (db->failed) /* leave the log as it is for the next to recover from */
+		sqlite3_db_config(db->sql, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 	sqlite3_close(db->sql);
 	if (db->owner >= 0)
 		close(db->owner); /* last: from here on it is another's */

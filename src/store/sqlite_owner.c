@@ -13,17 +13,17 @@
  * this process opened and closed the database file. */
 static int refuse(const char *path, int fd, struct err *err)
 {
-	char text[512];
-	long pid = 0;
-	int at = 0;
+	char text[512], *socket;
+	long pid;
 
 	if (file_read_fd(fd, text, sizeof(text)) < 0)
 		text[0] = '\0';
 	text[strcspn(text, "\n")] = '\0';
-	if (sscanf(text, "%ld %n", &pid, &at) != 1)
+	pid = strtol(text, &socket, 10);
+	if (pid <= 0 || *socket != ' ') /* it has the lock, but has not said so yet */
 		return err_set(err, ERR_CONFLICT, "%s is in use by another process", path);
 	return err_set(err, ERR_CONFLICT, "%s is in use by process %ld (%s)", path, pid,
-		       text[at] ? text + at : "no socket");
+		       socket + 1);
 }
 
 int sqlite_owner_take(const char *path, const char *socket, int *ret, struct err *err)

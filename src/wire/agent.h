@@ -29,45 +29,45 @@ enum agent_type {
 	AGENT_BIND = 1, /* agent_bind -> OK, or nothing when req is 0 */
 
 	/* engine -> init */
-	AGENT_HELLO,	/* -> HELLO (agent_hello) */
-	AGENT_EXEC,	/* agent_exec + strings, fds: log of stdout[, of stderr] -> STARTED */
-	AGENT_ARM,	/* agent_exec + strings with no command: keep one bash waiting for it -> OK */
-	AGENT_STDIN,	/* agent_stdin + bytes -> OK once the command's pipe took them all */
-	AGENT_SIGNAL,	/* agent_signal -> OK */
-	AGENT_RESIZE,	/* agent_resize -> OK, in force by then */
-	AGENT_ATTACH,	/* agent_offsets -> OK; from now on this connection gets events of the exec
-			   and its log does not drop what this connection has not consumed */
-	AGENT_DETACH,	/* agent_ref -> OK */
+	AGENT_HELLO, /* -> HELLO (agent_hello) */
+	AGENT_EXEC, /* agent_exec + strings, fds: log of stdout[, of stderr] -> STARTED */
+	AGENT_ARM, /* agent_exec + strings with no command: keep one bash waiting for it -> OK */
+	AGENT_STDIN, /* agent_stdin + bytes -> OK once the command's pipe took them all */
+	AGENT_SIGNAL, /* agent_signal -> OK */
+	AGENT_RESIZE, /* agent_resize -> OK, in force by then */
+	AGENT_ATTACH, /* agent_offsets -> OK; from now on this connection gets events of the exec
+			 and its log does not drop what this connection has not consumed */
+	AGENT_DETACH, /* agent_ref -> OK */
 	AGENT_CONSUMED, /* agent_offsets; no answer */
-	AGENT_LIST,	/* -> PROC ..., OK */
-	AGENT_STATUS,	/* agent_ref -> PROC */
-	AGENT_FORGET,	/* agent_ref: drop a finished record -> OK */
-	AGENT_OPEN,	/* agent_file + path -> FD + one fd: a regular file or directory, never else */
-	AGENT_TEMP,	/* agent_file + path -> FD(token) + one fd: becomes `path` at COMMIT */
-	AGENT_COMMIT,	/* agent_token: fsync, rename over, fsync of the directory -> OK. The engine
-			   syncs what it wrote first, so that lodge-init has nothing to wait for */
-	AGENT_ABORT,	/* agent_token -> OK */
-	AGENT_STAT,	/* agent_file + path -> STAT + link target */
-	AGENT_MKDIR,	/* agent_file + path (AGENT_PARENTS) -> OK */
-	AGENT_RENAME,	/* agent_file + path + NUL + path -> OK */
-	AGENT_REMOVE,	/* agent_file + path: file or empty directory -> OK */
-	AGENT_SYMLINK,	/* agent_file + target + NUL + path -> OK */
-	AGENT_CHMOD,	/* agent_file + path -> OK */
-	AGENT_JOB,	/* agent_job + path, one fd: a long file operation as a process -> STARTED;
-			   this connection is attached to it and gets its EXIT */
+	AGENT_LIST, /* -> PROC ..., OK */
+	AGENT_STATUS, /* agent_ref -> PROC */
+	AGENT_FORGET, /* agent_ref: drop a finished record -> OK */
+	AGENT_OPEN, /* agent_file + path -> FD + one fd: a regular file or directory, never else */
+	AGENT_TEMP, /* agent_file + path -> FD(token) + one fd: becomes `path` at COMMIT */
+	AGENT_COMMIT, /* agent_token: fsync, rename over, fsync of the directory -> OK. The engine
+			 syncs what it wrote first, so that lodge-init has nothing to wait for */
+	AGENT_ABORT, /* agent_token -> OK */
+	AGENT_STAT, /* agent_file + path -> STAT + link target */
+	AGENT_MKDIR, /* agent_file + path (AGENT_PARENTS) -> OK */
+	AGENT_RENAME, /* agent_file + path + NUL + path -> OK */
+	AGENT_REMOVE, /* agent_file + path: file or empty directory -> OK */
+	AGENT_SYMLINK, /* agent_file + target + NUL + path -> OK */
+	AGENT_CHMOD, /* agent_file + path -> OK */
+	AGENT_JOB, /* agent_job + path, one fd: a long file operation as a process -> STARTED;
+		      this connection is attached to it and gets its EXIT */
 
 	/* init -> engine */
 	AGENT_OK = 64,
-	AGENT_ERROR,   /* agent_error + sentence */
+	AGENT_ERROR, /* agent_error + sentence */
 	AGENT_STARTED, /* agent_started */
-	AGENT_PROC,    /* agent_proc + strings */
-	AGENT_FD,      /* agent_token, one fd */
-	AGENT_STATR,   /* agent_stat + link target */
-	AGENT_HELLOR,  /* agent_hello */
+	AGENT_PROC, /* agent_proc + strings */
+	AGENT_FD, /* agent_token, one fd */
+	AGENT_STATR, /* agent_stat + link target */
+	AGENT_HELLOR, /* agent_hello */
 	/* events, to attached connections */
 	AGENT_OUTPUT, /* agent_progress: the logs reach this far now; again only after a CONSUMED */
-	AGENT_EXIT,   /* agent_exit [+ sentence of a failed job]: once per exec and attached
-			 connection, after the last OUTPUT */
+	AGENT_EXIT, /* agent_exit [+ sentence of a failed job]: once per exec and attached
+		       connection, after the last OUTPUT */
 };
 
 struct agent_hdr {
@@ -79,8 +79,9 @@ struct agent_hdr {
 /* ---- bind ---------------------------------------------------------------------------------- */
 
 enum agent_bind_flag {
-	AGENT_BIND_ROOT_CLASS = 1 << 0, /* commands may be root inside; keep the class's capabilities */
-	AGENT_BIND_ONE_ID = 1 << 1,	/* only one id is mapped: do not change user */
+	AGENT_BIND_ROOT_CLASS =
+		1 << 0, /* commands may be root inside; keep the class's capabilities */
+	AGENT_BIND_ONE_ID = 1 << 1, /* only one id is mapped: do not change user */
 };
 
 struct agent_bind {
@@ -94,12 +95,13 @@ struct agent_bind {
 /* ---- commands ------------------------------------------------------------------------------ */
 
 enum agent_exec_flag {
-	AGENT_BASH = 1 << 0,  /* argv[0] is bash text, run as `bash -c TEXT`; may use the armed shell */
-	AGENT_PTY = 1 << 1,   /* rows, cols; output goes to the first log */
+	AGENT_BASH =
+		1 << 0, /* argv[0] is bash text, run as `bash -c TEXT`; may use the armed shell */
+	AGENT_PTY = 1 << 1, /* rows, cols; output goes to the first log */
 	AGENT_STDIN_OPEN = 1 << 2, /* stdin is a pipe fed by AGENT_STDIN; else /dev/null */
-	AGENT_MERGE = 1 << 3,	   /* stderr into stdout's log */
-	AGENT_ATTACHED = 1 << 4,   /* as if ATTACH at offset 0 came first: no output can be missed */
-	AGENT_LOGIN = 1 << 5,	   /* bash -l */
+	AGENT_MERGE = 1 << 3, /* stderr into stdout's log */
+	AGENT_ATTACHED = 1 << 4, /* as if ATTACH at offset 0 came first: no output can be missed */
+	AGENT_LOGIN = 1 << 5, /* bash -l */
 };
 
 /* Followed by `argc` + `envc` + 2 NUL-terminated strings: argv, env ("K=V"), cwd, user. An empty
@@ -154,19 +156,20 @@ struct agent_progress {
 };
 
 enum agent_hit { /* what ended or cut the command */
-	AGENT_HIT_TIME = 1 << 0,
-	AGENT_HIT_MEMORY = 1 << 1, /* the kernel's OOM killer struck in this sandbox meanwhile */
-	AGENT_HIT_PIDS = 1 << 2,   /* forks were refused meanwhile */
-	AGENT_HIT_OUTPUT = 1 << 3, /* oldest output was dropped */
-	AGENT_HIT_DISK = 1 << 4,   /* the file system was full at the end */
-	AGENT_HIT_FILE = 1 << 5,   /* died of SIGXFSZ */
+		 AGENT_HIT_TIME = 1 << 0,
+		 AGENT_HIT_MEMORY =
+			 1 << 1, /* the kernel's OOM killer struck in this sandbox meanwhile */
+		 AGENT_HIT_PIDS = 1 << 2, /* forks were refused meanwhile */
+		 AGENT_HIT_OUTPUT = 1 << 3, /* oldest output was dropped */
+		 AGENT_HIT_DISK = 1 << 4, /* the file system was full at the end */
+		 AGENT_HIT_FILE = 1 << 5, /* died of SIGXFSZ */
 };
 
 struct agent_exit {
 	uint64_t exec;
-	int32_t code;	/* exit status, or -1 when killed by a signal */
+	int32_t code; /* exit status, or -1 when killed by a signal */
 	int32_t signal; /* 0 when it exited */
-	uint32_t hits;	/* enum agent_hit */
+	uint32_t hits; /* enum agent_hit */
 	int32_t job_errno; /* AGENT_JOB: errno of a failed one, else 0 */
 	uint64_t duration_us, cpu_us, max_rss_bytes;
 	struct agent_progress at; /* final: nothing the command itself wrote is missing */
@@ -203,8 +206,8 @@ enum agent_file_flag {
 	AGENT_TRUNC = 1 << 3,
 	AGENT_APPEND = 1 << 4,
 	AGENT_EXCL = 1 << 5,
-	AGENT_DIR = 1 << 6,	 /* must be a directory */
-	AGENT_PARENTS = 1 << 7,	 /* make missing parents, mode 0755; MKDIR: existing is fine */
+	AGENT_DIR = 1 << 6, /* must be a directory */
+	AGENT_PARENTS = 1 << 7, /* make missing parents, mode 0755; MKDIR: existing is fine */
 	AGENT_NOFOLLOW = 1 << 8, /* STAT: the link itself */
 	AGENT_NOREPLACE = 1 << 9, /* RENAME, COMMIT: fail if the target is there */
 };
@@ -231,17 +234,18 @@ struct agent_stat {
 };
 
 enum agent_job_op {
-	AGENT_JOB_LIST = 1,  /* writes agent_entry records, sorted by name, depth first */
-	AGENT_JOB_REMOVE,    /* whole tree; a missing path is success */
-	AGENT_JOB_TAR_OUT,   /* writes a pax tar of the directory's content */
-	AGENT_JOB_TAR_IN,    /* reads a tar into the directory */
-	AGENT_JOB_WATCH,     /* writes agent_change records until killed; first an AGENT_CHANGE_READY */
+	AGENT_JOB_LIST = 1, /* writes agent_entry records, sorted by name, depth first */
+	AGENT_JOB_REMOVE, /* whole tree; a missing path is success */
+	AGENT_JOB_TAR_OUT, /* writes a pax tar of the directory's content */
+	AGENT_JOB_TAR_IN, /* reads a tar into the directory */
+	AGENT_JOB_WATCH, /* writes agent_change records until killed; first an AGENT_CHANGE_READY */
 };
 
 enum agent_job_flag {
 	AGENT_JOB_RECURSIVE = 1 << 0, /* WATCH; LIST uses depth */
-	AGENT_JOB_OCI = 1 << 1,	      /* TAR_IN: .wh. entries remove */
-	AGENT_JOB_OWNERS = 1 << 2,    /* TAR_IN: keep owners, skip devices and what is mounted; needs the root class */
+	AGENT_JOB_OCI = 1 << 1, /* TAR_IN: .wh. entries remove */
+	AGENT_JOB_OWNERS = 1 << 2, /* TAR_IN: keep owners, skip devices and what is mounted; needs
+				      the root class */
 };
 
 /* Followed by user NUL path NUL. The attached fd is where it reads or writes. */

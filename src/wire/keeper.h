@@ -2,7 +2,8 @@
 /* Messages between the engine and lodge-keeper: SOCK_SEQPACKET, one fixed-size struct each way,
  * file descriptors attached. The keeper answers every request with exactly one struct keeper_reply
  * (KEEPER_LIST: one per sandbox, then one with an empty id), in order. Nothing here names a host
- * path: directories come as ids below the keeper's own home, or as descriptors the caller opened. */
+ * path: directories come as ids below the keeper's own home, or as descriptors the caller opened.
+ */
 #ifndef LODGE_WIRE_KEEPER_H
 #define LODGE_WIRE_KEEPER_H
 
@@ -23,16 +24,16 @@ enum {
 };
 
 enum keeper_op {
-	KEEPER_HELLO = 1,  /* -> features */
-	KEEPER_CREATE,	   /* create.* + one fd per bind -> source, pid, fd: connection to init */
-	KEEPER_CONNECT,	   /* id -> pid, fd: a new connection to init (adoption) */
-	KEEPER_DESTROY,	   /* id; works from every state; an unknown id is success with found=0 */
-	KEEPER_FREEZE,	   /* id */
-	KEEPER_THAW,	   /* id */
-	KEEPER_STATS,	   /* id -> stats */
-	KEEPER_LIMITS,	   /* id, limits: change a live sandbox */
-	KEEPER_LIST,	   /* -> every sandbox this keeper holds */
-	KEEPER_POOL,	   /* pool.* -> pool numbers now */
+	KEEPER_HELLO = 1, /* -> features */
+	KEEPER_CREATE, /* create.* + one fd per bind -> source, pid, fd: connection to init */
+	KEEPER_CONNECT, /* id -> pid, fd: a new connection to init (adoption) */
+	KEEPER_DESTROY, /* id; works from every state; an unknown id is success with found=0 */
+	KEEPER_FREEZE, /* id */
+	KEEPER_THAW, /* id */
+	KEEPER_STATS, /* id -> stats */
+	KEEPER_LIMITS, /* id, limits: change a live sandbox */
+	KEEPER_LIST, /* -> every sandbox this keeper holds */
+	KEEPER_POOL, /* pool.* -> pool numbers now */
 	KEEPER_TEMPLATE_SEAL, /* id, template: ends the sandbox, its files become the template */
 	KEEPER_TEMPLATE_DROP, /* template */
 	KEEPER_OP_MAX,
@@ -40,21 +41,21 @@ enum keeper_op {
 
 enum keeper_store {
 	KEEPER_STORE_MEMORY = 1, /* tmpfs, gone with the sandbox, charged to its memory */
-	KEEPER_STORE_DISK,	 /* below the home: btrfs subvolume, or a plain directory */
+	KEEPER_STORE_DISK, /* below the home: btrfs subvolume, or a plain directory */
 };
 
 enum keeper_class {
 	KEEPER_CLASS_USER = 0, /* no capability at all, no_new_privs */
-	KEEPER_CLASS_ROOT,     /* a root inside, with the short list of SECURITY.md */
+	KEEPER_CLASS_ROOT, /* a root inside, with the short list of SECURITY.md */
 };
 
 /* KEEPER_HELLO: what this keeper can do. */
 enum keeper_feature {
-	KEEPER_HAS_ROOT = 1 << 0,	/* real root: own uid range per sandbox */
-	KEEPER_HAS_CGROUP = 1 << 1,	/* memory, cpu and pids limits are enforced */
-	KEEPER_HAS_KILL = 1 << 2,	/* cgroup.kill: whole trees end at once */
+	KEEPER_HAS_ROOT = 1 << 0, /* real root: own uid range per sandbox */
+	KEEPER_HAS_CGROUP = 1 << 1, /* memory, cpu and pids limits are enforced */
+	KEEPER_HAS_KILL = 1 << 2, /* cgroup.kill: whole trees end at once */
 	KEEPER_HAS_DISK_LIMIT = 1 << 3, /* KEEPER_STORE_DISK is bounded */
-	KEEPER_HAS_CGROUP_V2 = 1 << 4,	/* the controllers are on the v2 tree */
+	KEEPER_HAS_CGROUP_V2 = 1 << 4, /* the controllers are on the v2 tree */
 };
 
 /* keeper_create.demand: refuse to start when this cannot be enforced. */
@@ -74,7 +75,7 @@ struct keeper_create {
 	struct limits limits;
 	uint32_t store, class, demand;
 	uint32_t uid, gid; /* the guest's user inside; 1000 by default */
-	uint32_t no_pool;  /* always build from nothing (benchmarks) */
+	uint32_t no_pool; /* always build from nothing (benchmarks) */
 	uint32_t nbinds;
 	struct keeper_bind binds[KEEPER_BINDS_MAX];
 };
@@ -98,8 +99,8 @@ struct keeper_stats {
 	uint64_t memory_bytes, memory_peak_bytes, oom_kills;
 	uint64_t cpu_us;
 	uint64_t pids, pids_denied; /* pids_denied: forks refused by the limit */
-	uint64_t disk_bytes;	    /* used; UINT64_MAX where it cannot be told */
-	uint64_t disk_full;	    /* 1: nothing more can be written */
+	uint64_t disk_bytes; /* used; UINT64_MAX where it cannot be told */
+	uint64_t disk_full; /* 1: nothing more can be written */
 };
 
 struct keeper_pool_state {
@@ -110,13 +111,13 @@ struct keeper_pool_state {
 struct keeper_reply {
 	uint32_t version, op;
 	uint32_t code; /* enum err_code; ERR_NONE = success */
-	int32_t sys;   /* errno of the cause, or 0 */
+	int32_t sys; /* errno of the cause, or 0 */
 	char msg[192]; /* names the step of the isolation that failed */
 	char id[KEEPER_ID_SIZE];
-	int32_t pid;	   /* lodge-init, as the host sees it */
+	int32_t pid; /* lodge-init, as the host sees it */
 	uint32_t features; /* HELLO */
-	uint32_t source;   /* CREATE: enum keeper_source */
-	uint32_t found;	   /* DESTROY */
+	uint32_t source; /* CREATE: enum keeper_source */
+	uint32_t found; /* DESTROY */
 	union {
 		struct keeper_stats stats;
 		struct keeper_pool_state pool;

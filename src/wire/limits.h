@@ -9,10 +9,10 @@ struct limits {
 	uint64_t memory_bytes; /* swap is always 0 */
 	uint64_t disk_bytes;
 	uint64_t inodes;
-	uint64_t file_bytes;   /* largest single file a command may write */
+	uint64_t file_bytes; /* largest single file a command may write */
 	uint64_t output_bytes; /* kept of each output stream of one command */
-	uint32_t cpu_milli;    /* hard quota, 1000 = one core; 0 = share only */
-	uint32_t cpu_weight;   /* share under contention, 1..10000, 100 = normal */
+	uint32_t cpu_milli; /* hard quota, 1000 = one core; 0 = share only */
+	uint32_t cpu_weight; /* share under contention, 1..10000, 100 = normal */
 	uint32_t pids;
 	uint32_t open_files; /* per process */
 };

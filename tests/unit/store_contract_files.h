@@ -87,7 +87,8 @@ static void a_hold_counts_once_per_holder(void)
 
 static void snapshots_are_named_within_their_session(void)
 {
-	struct store_snapshot n = { .tenant = "t", .session = "s1", .layer = "l1", .bytes = 5 }, got;
+	struct store_snapshot n = { .tenant = "t", .session = "s1", .layer = "l1", .bytes = 5 },
+			      got;
 	struct store_snapshot_list l;
 
 	OPEN();
@@ -125,13 +126,28 @@ static void snapshots_are_named_within_their_session(void)
 static void a_command_ends_once(void)
 {
 	static char command[] = "[\"echo\",\"hi\"]";
-	struct store_exec e = { .id = "e1", .tenant = "t", .session = "s1", .incarnation = 2,
-				.number = 7, .background = true, .started_at = 50,
+	struct store_exec e = { .id = "e1",
+				.tenant = "t",
+				.session = "s1",
+				.incarnation = 2,
+				.number = 7,
+				.background = true,
+				.started_at = 50,
 				.command = command };
-	struct store_exec end = { .id = "e1", .tenant = "t", .session = "s1", .state = 1,
-				  .timed_out = true, .oom_killed = true, .truncated = true,
-				  .exit_code = -1, .signal = 9, .ended_at = 60, .stdout_bytes = 1,
-				  .stderr_bytes = 2, .cpu_ms = 3, .max_rss_bytes = 4 };
+	struct store_exec end = { .id = "e1",
+				  .tenant = "t",
+				  .session = "s1",
+				  .state = 1,
+				  .timed_out = true,
+				  .oom_killed = true,
+				  .truncated = true,
+				  .exit_code = -1,
+				  .signal = 9,
+				  .ended_at = 60,
+				  .stdout_bytes = 1,
+				  .stderr_bytes = 2,
+				  .cpu_ms = 3,
+				  .max_rss_bytes = 4 };
 	struct store_exec got;
 
 	OPEN();
@@ -183,8 +199,9 @@ static void commands_of_a_lost_sandbox_end_together(void)
 
 static void a_repeated_request_leads_to_the_first_result(void)
 {
-	struct store_once o = { .tenant = "t", .scope = "create", .key = "k", .target = "s1",
-				.created_at = 10 };
+	struct store_once o = {
+		.tenant = "t", .scope = "create", .key = "k", .target = "s1", .created_at = 10
+	};
 	struct store_once again = o, first;
 
 	OPEN();

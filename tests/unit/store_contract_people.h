@@ -148,7 +148,8 @@ static void a_user_is_made_once_and_then_changed(void)
 	CHECK(st->user->get(st, "t2", "u1", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
 	strcpy(u.id, "u2");
 	CHECK(!st->user->put(st, &u, &err));
-	CHECK(!st->user->list(st, "t", all, &l, &err) && l.count == 2 && l.items[1].seq > l.items[0].seq);
+	CHECK(!st->user->list(st, "t", all, &l, &err) && l.count == 2 &&
+	      l.items[1].seq > l.items[0].seq);
 	store_user_list_fini(&l);
 	u.id[0] = '\0';
 	CHECK(st->user->put(st, &u, &err) == -1 && err.code == ERR_INVALID);
@@ -176,7 +177,9 @@ static void a_member_has_one_role(void)
 
 static void a_key_is_found_by_its_hash_only(void)
 {
-	struct store_key k = { .id = "k1", .tenant = "t", .scopes = "admin", .hash = { 1, 0, 255 } };
+	struct store_key k = {
+		.id = "k1", .tenant = "t", .scopes = "admin", .hash = { 1, 0, 255 }
+	};
 	struct store_key got;
 	struct store_key_list l;
 
@@ -199,8 +202,6 @@ static void a_key_is_found_by_its_hash_only(void)
 	CHECK(st->key->remove(st, "k1", &err) == -1 && err.code == ERR_NOT_FOUND);
 }
 
-static int add_sessions(struct store *st, int n);
-
 static void usage_is_what_the_sessions_say(void)
 {
 	struct store_quota q = { .tenant = "t", .user = "u0", .sandboxes = 4, .cpu_ms = 9 }, got;
@@ -217,14 +218,16 @@ static void usage_is_what_the_sessions_say(void)
 	CHECK(!st->quota->set(st, &q, &err));
 	CHECK(!st->quota->get(st, "t", "u0", &got, &err) && got.sandboxes == 5 && got.cpu_ms == 9);
 	CHECK(!st->quota->get(st, "t", "", &got, &err) && got.sandboxes == 50 && !got.user[0]);
-	CHECK(!st->quota->charge(st, "t", "u0", 70, &err) && !st->quota->charge(st, "t", "u0", 5, &err));
+	CHECK(!st->quota->charge(st, "t", "u0", 70, &err) &&
+	      !st->quota->charge(st, "t", "u0", 5, &err));
 	CHECK(!st->quota->charge(st, "t", "", 1, &err));
 	CHECK(!st->quota->usage(st, "t", "u0", 1 << 2, &u, &err));
 	CHECK(u.sessions == 20 && u.disk_bytes == 2000 && u.cpu_ms == 75);
 	CHECK(u.active == 4 && u.memory_bytes == 40);
 	CHECK(!st->quota->usage(st, NULL, NULL, 1 << 2, &u, &err));
 	CHECK(u.sessions == 60 && u.active == 12 && u.cpu_ms == 76);
-	CHECK(!st->quota->usage(st, "t", "nobody", 1, &u, &err) && u.sessions == 0 && u.active == 0);
+	CHECK(!st->quota->usage(st, "t", "nobody", 1, &u, &err) && u.sessions == 0 &&
+	      u.active == 0);
 	CHECK(st->quota->usage(st, "t", "", 1, &u, &err) == -1 && err.code == ERR_INVALID);
 }
 

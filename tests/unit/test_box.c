@@ -15,7 +15,10 @@ static struct box_table table;
 
 static struct box sample(const char *id)
 {
-	struct box b = { .pid = 42, .start = 4242, .base = 0x40000000, .store = KEEPER_STORE_DISK,
+	struct box b = { .pid = 42,
+			 .start = 4242,
+			 .base = 0x40000000,
+			 .store = KEEPER_STORE_DISK,
 			 .class = KEEPER_CLASS_ROOT };
 
 	snprintf(b.id, sizeof(b.id), "%s", id);
@@ -73,7 +76,9 @@ static int put(const char *text)
 static void half_a_record_is_no_record(void)
 {
 	static const char *const bad[] = {
-		"", "version 1\n", "version 2\npid 1\nstart 1\nbase 1\nstore 1\nclass 0\ngroup a\n",
+		"",
+		"version 1\n",
+		"version 2\npid 1\nstart 1\nbase 1\nstore 1\nclass 0\ngroup a\n",
 		"version 1\npid 1\nstart 1\nbase 1\nstore 1\nclass 0\n",
 		"version 1\npid 1\nstart 1\nbase 1\nstore 1\nclass 7\ngroup a\n",
 		"version 1\npid 99999999999\nstart 1\nbase 1\nstore 1\nclass 0\ngroup a\n",

@@ -93,9 +93,11 @@ static void two_sandboxes_share_nothing(void)
 	struct sandbox *a = make("one"), *b = make("two");
 
 	CHECK(a && b);
-	CHECK(says(a, "echo x | tee /tmp/f /dev/shm/f ~/f; sleep 100 >/dev/null 2>&1 & echo y", "x\ny\n") ||
+	CHECK(says(a, "echo x | tee /tmp/f /dev/shm/f ~/f; sleep 100 >/dev/null 2>&1 & echo y",
+		   "x\ny\n") ||
 	      says(a, "test -e /tmp/f && echo y", "y\n"));
-	CHECK(says(b, "ls /tmp /dev/shm ~; ps -e -o comm= | grep -c sleep || true", "/dev/shm:\n\n/home/user:\n\n/tmp:\n0\n"));
+	CHECK(says(b, "ls /tmp /dev/shm ~; ps -e -o comm= | grep -c sleep || true",
+		   "/dev/shm:\n\n/home/user:\n\n/tmp:\n0\n"));
 	unmake(a);
 	unmake(b);
 }
@@ -152,8 +154,10 @@ static void limits_change_while_it_lives(void)
 	CHECK(sb != NULL);
 	l.pids = 4;
 	CHECK(sandbox_set_limits(sb, &l, &err) == 0);
-	CHECK(says(sb, "perl -e 'for (1..20) { my $p = fork; defined $p or last; $p or sleep(1), exit; $n++ }"
-		       " print $n < 20 ? qq(fewer\\n) : qq(all\\n)'",
+	CHECK(says(sb,
+		   "perl -e 'for (1..20) { my $p = fork; defined $p or last; $p or sleep(1), exit; "
+		   "$n++ }"
+		   " print $n < 20 ? qq(fewer\\n) : qq(all\\n)'",
 		   "fewer\n"));
 	l.pids = 200;
 	CHECK(sandbox_set_limits(sb, &l, &err) == 0);

@@ -13,7 +13,8 @@
 static struct seccomp_prog user, root;
 static const uint64_t none[6];
 
-#define EVAL(p, nr, ...) seccomp_eval(&(p), AUDIT_ARCH_X86_64, (uint32_t)(nr), (uint64_t[6]){ __VA_ARGS__ })
+#define EVAL(p, nr, ...)                                                                           \
+	seccomp_eval(&(p), AUDIT_ARCH_X86_64, (uint32_t)(nr), (uint64_t[6]){ __VA_ARGS__ })
 
 static void the_program_fits(void)
 {
@@ -24,9 +25,10 @@ static void the_program_fits(void)
 
 static void everyday_calls_are_allowed(void)
 {
-	static const long calls[] = { SYS_read, SYS_write, SYS_execve, SYS_mmap, SYS_futex, SYS_wait4,
-				      SYS_openat, SYS_statx, SYS_getrandom, SYS_exit_group, SYS_rseq,
-				      SYS_epoll_pwait2, SYS_ptrace };
+	static const long calls[] = { SYS_read,	     SYS_write,	     SYS_execve, SYS_mmap,
+				      SYS_futex,     SYS_wait4,	     SYS_openat, SYS_statx,
+				      SYS_getrandom, SYS_exit_group, SYS_rseq,	 SYS_epoll_pwait2,
+				      SYS_ptrace };
 
 	for (size_t i = 0; i < ARRAY_LEN(calls); i++)
 		CHECK(EVAL(user, calls[i], 0) == SECCOMP_RET_ALLOW);
@@ -34,15 +36,41 @@ static void everyday_calls_are_allowed(void)
 
 static void dangerous_calls_are_refused(void)
 {
-	static const long calls[] = { SYS_mount, SYS_umount2, SYS_pivot_root, SYS_unshare, SYS_setns,
-				      SYS_bpf, SYS_perf_event_open, SYS_keyctl, SYS_add_key,
-				      SYS_request_key, SYS_userfaultfd, SYS_io_uring_setup, SYS_kexec_load,
-				      SYS_init_module, SYS_finit_module, SYS_open_by_handle_at,
-				      SYS_name_to_handle_at, SYS_settimeofday, SYS_clock_settime,
-				      SYS_fsopen, SYS_open_tree, SYS_move_mount, SYS_mount_setattr,
-				      SYS_swapon, SYS_reboot, SYS_iopl, SYS_quotactl, SYS_chroot,
-				      SYS_pidfd_getfd, SYS_kcmp, SYS_fanotify_init, SYS_syslog,
-				      SYS_sethostname, SYS_vhangup, SYS_modify_ldt };
+	static const long calls[] = { SYS_mount,
+				      SYS_umount2,
+				      SYS_pivot_root,
+				      SYS_unshare,
+				      SYS_setns,
+				      SYS_bpf,
+				      SYS_perf_event_open,
+				      SYS_keyctl,
+				      SYS_add_key,
+				      SYS_request_key,
+				      SYS_userfaultfd,
+				      SYS_io_uring_setup,
+				      SYS_kexec_load,
+				      SYS_init_module,
+				      SYS_finit_module,
+				      SYS_open_by_handle_at,
+				      SYS_name_to_handle_at,
+				      SYS_settimeofday,
+				      SYS_clock_settime,
+				      SYS_fsopen,
+				      SYS_open_tree,
+				      SYS_move_mount,
+				      SYS_mount_setattr,
+				      SYS_swapon,
+				      SYS_reboot,
+				      SYS_iopl,
+				      SYS_quotactl,
+				      SYS_chroot,
+				      SYS_pidfd_getfd,
+				      SYS_kcmp,
+				      SYS_fanotify_init,
+				      SYS_syslog,
+				      SYS_sethostname,
+				      SYS_vhangup,
+				      SYS_modify_ldt };
 
 	for (size_t i = 0; i < ARRAY_LEN(calls); i++)
 		CHECK(EVAL(user, calls[i], 0) == (SECCOMP_RET_ERRNO | EPERM));
@@ -67,8 +95,8 @@ static void foreign_abis_are_killed(void)
 
 static void namespaces_are_refused_by_clone_flag(void)
 {
-	static const uint64_t flags[] = { CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET,
-					  CLONE_NEWIPC, CLONE_NEWUTS, CLONE_NEWCGROUP };
+	static const uint64_t flags[] = { CLONE_NEWNS,	CLONE_NEWUSER, CLONE_NEWPID,   CLONE_NEWNET,
+					  CLONE_NEWIPC, CLONE_NEWUTS,  CLONE_NEWCGROUP };
 
 	for (size_t i = 0; i < ARRAY_LEN(flags); i++)
 		CHECK(EVAL(user, SYS_clone, flags[i] | 17) == (SECCOMP_RET_ERRNO | EPERM));
@@ -83,14 +111,14 @@ static void sockets_are_checked_by_family_type_and_protocol(void)
 	CHECK(EVAL(user, SYS_socket, 10, 2, 17) == SECCOMP_RET_ALLOW);
 	CHECK(EVAL(user, SYS_socket, 16, 3, 0) == SECCOMP_RET_ALLOW);
 	CHECK(EVAL(user, SYS_socket, 16, 3, 6) != SECCOMP_RET_ALLOW); /* NETLINK_XFRM */
-	CHECK(EVAL(user, SYS_socket, 2, 3, 1) != SECCOMP_RET_ALLOW);  /* SOCK_RAW */
+	CHECK(EVAL(user, SYS_socket, 2, 3, 1) != SECCOMP_RET_ALLOW); /* SOCK_RAW */
 	CHECK(EVAL(user, SYS_socket, 2, 1, 132) != SECCOMP_RET_ALLOW); /* SCTP */
 	CHECK(EVAL(user, SYS_socket, 17, 3, 0) != SECCOMP_RET_ALLOW); /* AF_PACKET */
 	CHECK(EVAL(user, SYS_socket, 38, 5, 0) != SECCOMP_RET_ALLOW); /* AF_ALG */
 	CHECK(EVAL(user, SYS_socket, 40, 1, 0) != SECCOMP_RET_ALLOW); /* AF_VSOCK */
 	CHECK(EVAL(user, SYS_socketpair, 1, 1, 0) == SECCOMP_RET_ALLOW);
 	CHECK(EVAL(user, SYS_socketpair, 30, 5, 0) != SECCOMP_RET_ALLOW); /* AF_TIPC */
-	CHECK(EVAL(user, SYS_setsockopt, 0, 6, 1) == SECCOMP_RET_ALLOW);  /* TCP_NODELAY */
+	CHECK(EVAL(user, SYS_setsockopt, 0, 6, 1) == SECCOMP_RET_ALLOW); /* TCP_NODELAY */
 	CHECK(EVAL(user, SYS_setsockopt, 0, 6, 31) != SECCOMP_RET_ALLOW); /* TCP_ULP */
 }
 

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/sqlite_open.h"
+
+#include "base/array.h"
+#include "store/schema.h"
+#include "store_dir.h"
+
+#define OPEN()                                                                                     \
+	auto_call(store_close) struct store *st = NULL;                                            \
+	struct err err = { 0 };                                                                    \
+	forget();                                                                                  \
+	st = reopen(&err);                                                                         \
+	CHECK(st)
+#define COUNT "SELECT count(*) FROM event"
+
+static int append(struct store *st, int n)
+{
+	struct store_event e = { .kind = "tick", .cause.text = "something to fill a page with" };
+	struct err err;
+
+	while (n-- > 0)
+		if (st->event->append(st, &e, &err) < 0)
+			return -1;
+	return 0;
+}
+
+static void sql(const char *text) /* by another connection, when no store is open */
+{
+	sqlite3 *db;
+
+	sqlite3_open(path, &db);
+	if (sqlite3_exec(db, text, NULL, NULL, NULL) != SQLITE_OK)
+		printf("# %s: %s\n", text, sqlite3_errmsg(db));
+	sqlite3_close(db);
+}
+
+static int64_t size_of(const char *name)
+{
+	struct stat st;
+
+	return stat(name, &st) < 0 ? -1 : (int64_t)st.st_size;
+}
+
+/* ---- what is refused ----------------------------------------------------------------------- */
+
+static bool refused(enum err_code code, const char *words)
+{
+	struct err err = { 0 };
+	struct store *st = reopen(&err);
+
+	if (!st && err.code == code && strstr(err.msg, words))
+		return true;
+	printf("# %s: %d %s\n", st ? "opened" : "refused", err.code, err.msg);
+	store_close(st);
+	return false;
+}
+
+static void fill(const char *bytes, size_t len, off_t at)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	if (pwrite(fd, bytes, len, at) < 0)
+		printf("# %s: %m\n", path);
+	close(fd);
+}
+
+static void a_damaged_file_is_refused_and_left_as_it_is(void)
+{
+	char junk[4096];
+	int64_t before;
+
+	OPEN();
+	CHECK(!append(st, 60));
+	store_close(steal_ptr(&st));
+	before = size_of(path);
+	memset(junk, 0xa5, sizeof(junk));
+	fill(junk, sizeof(junk), before / 2 / 4096 * 4096);
+	CHECK(refused(ERR_INTERNAL, "is damaged") && size_of(path) == before);
+	fill(junk, 100, 0);
+	CHECK(refused(ERR_INTERNAL, "is damaged") && size_of(path) == before);
+}
+
+static void a_lost_file_is_not_replaced_by_an_empty_one(void)
+{
+	char log[128];
+
+	OPEN();
+	store_close(steal_ptr(&st));
+	CHECK(truncate(path, 0) == 0);
+	CHECK(refused(ERR_INTERNAL, "is empty") && size_of(path) == 0);
+	unlink(path);
+	snprintf(log, sizeof(log), "%s-wal", path);
+	close(open(log, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+	CHECK(refused(ERR_INTERNAL, "is missing but its log") && size_of(path) == -1);
+}
+
+static void a_newer_or_foreign_file_is_refused(void)
+{
+	OPEN();
+	store_close(steal_ptr(&st));
+	sql("PRAGMA user_version = 1000");
+	CHECK(refused(ERR_INVALID, "was written by a newer lodge (schema 1000, this one knows"));
+	forget();
+	sql("CREATE TABLE x (y)");
+	CHECK(refused(ERR_INVALID, "is not a database of lodge"));
+	forget();
+	fill("hello, this is no database at all, just some text", 49, 0);
+	CHECK(refused(ERR_INTERNAL, "is damaged"));
+}
+
+static void second_opener(void)
+{
+	char want[64];
+
+	snprintf(want, sizeof(want), "is in use by process %d (/run/lodge.sock)", (int)getppid());
+	CHECK(refused(ERR_CONFLICT, want));
+}
+
+static void a_second_opener_is_told_who_has_it(void)
+{
+	OPEN();
+	CHECK(in_child(second_opener));
+	CHECK(refused(ERR_CONFLICT, "is in use by process")); /* not by this process either */
+	store_close(steal_ptr(&st));
+	st = reopen(&err);
+	CHECK(st);
+}
+
+static void another_program_cannot_get_in(void)
+{
+	sqlite3 *other;
+
+	OPEN();
+	CHECK(!append(st, 1));
+	sqlite3_open(path, &other);
+	CHECK(sqlite3_exec(other, "SELECT * FROM session", NULL, NULL, NULL) == SQLITE_BUSY);
+	sqlite3_close(other);
+	CHECK(!append(st, 1));
+}
+
+static void open_as_nobody(void)
+{
+	if (getuid() == 0)
+		CHECK(setgid(65534) == 0 && setuid(65534) == 0);
+	CHECK(refused(ERR_UNAVAILABLE, path));
+}
+
+static void a_directory_that_cannot_be_written_is_a_clear_error(void)
+{
+	OPEN();
+	CHECK(!append(st, 1));
+	store_close(steal_ptr(&st));
+	CHECK(chmod(dir, 0555) == 0);
+	CHECK(in_child(open_as_nobody));
+	CHECK(chmod(dir, 0777) == 0);
+	CHECK(in_child(open_as_nobody)); /* the files are another's still */
+	st = reopen(&err);
+	CHECK(st && pragma(st, COUNT) == 1);
+}
+
+/* ---- migrations ---------------------------------------------------------------------------- */
+
+static void an_older_file_is_copied_and_brought_up_to_date(void)
+{
+	const char *const schema[] = { schema_files[0], "CREATE TABLE more (x INTEGER) STRICT",
+				       NULL };
+	char copy[128];
+
+	OPEN();
+	CHECK(!schema_files[1]); /* else this test needs the others too */
+	CHECK(!append(st, 3));
+	store_close(steal_ptr(&st));
+	CHECK(!sqlite_open(path, "x", schema, &st, &err));
+	CHECK(pragma(st, "PRAGMA user_version") == 2 &&
+	      pragma(st, "SELECT count(*) FROM more") == 0);
+	CHECK(pragma(st, COUNT) == 3);
+	store_close(steal_ptr(&st));
+	CHECK(refused(ERR_INVALID, "newer lodge (schema 2, this one knows 1)"));
+	snprintf(copy, sizeof(copy), "%s.v1", path);
+	CHECK(rename(copy, path) == 0);
+	st = reopen(&err);
+	CHECK(st && pragma(st, COUNT) == 3);
+}
+
+static void a_migration_that_fails_changes_nothing(void)
+{
+	const char *const schema[] = { schema_files[0],
+				       "CREATE TABLE more (x INTEGER) STRICT; SELECT nonsense;",
+				       NULL };
+
+	OPEN();
+	CHECK(!append(st, 3));
+	store_close(steal_ptr(&st));
+	CHECK(sqlite_open(path, "x", schema, &st, &err) == -1 && !st);
+	CHECK(strstr(err.msg, "schema 2: ") && strstr(err.msg, "nonsense"));
+	st = reopen(&err);
+	CHECK(st && pragma(st, "PRAGMA user_version") == 1);
+	CHECK(pragma(st, "SELECT count(*) FROM sqlite_schema WHERE name = 'more'") == 0);
+	CHECK(pragma(st, COUNT) == 3);
+}
+
+static void a_half_made_file_is_made_again(void)
+{
+	char half[128];
+
+	forget();
+	snprintf(half, sizeof(half), "%s.new", path);
+	close(open(half, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+	auto_call(store_close) struct store *st = reopen(&(struct err){ 0 });
+	CHECK(st && size_of(half) == -1);
+}
+
+int main(void)
+{
+	if (!make_dir())
+		return 99;
+	RUN(a_damaged_file_is_refused_and_left_as_it_is);
+	RUN(a_lost_file_is_not_replaced_by_an_empty_one);
+	RUN(a_newer_or_foreign_file_is_refused);
+	RUN(a_second_opener_is_told_who_has_it);
+	RUN(another_program_cannot_get_in);
+	RUN(a_directory_that_cannot_be_written_is_a_clear_error);
+	RUN(an_older_file_is_copied_and_brought_up_to_date);
+	RUN(a_migration_that_fails_changes_nothing);
+	RUN(a_half_made_file_is_made_again);
+	remove_dir();
+	return tap_done();
+}
