@@ -24,6 +24,7 @@ struct exec {
 	struct agent *agent; /* borrowed; NULL once its connection ended */
 	uint64_t id, log_bytes;
 	enum exec_state state;
+	bool armed;
 	bool ended; /* EXITED or FAILED */
 	bool hold, stdin_open, stdin_busy;
 	pid_t pid;
@@ -236,6 +237,7 @@ static void on_started(void *arg, const void *msg, size_t len, int fd, const str
 	}
 	memcpy(&st, (const char *)msg + sizeof(hdr), sizeof(st));
 	x->pid = st.pid;
+	x->armed = st.armed != 0;
 	if (x->state == EXEC_STARTING)
 		x->state = EXEC_RUNNING;
 	if (x->ops.on_started)
@@ -322,6 +324,20 @@ static int open_logs(struct exec *x, size_t n, int fds[NSTREAMS], struct err *er
 	return 0;
 }
 
+int exec_arm(struct sandbox *sb, const struct exec_spec *like, struct err *err)
+{
+	struct exec_spec spec = { .env = like->env, .cwd = like->cwd, .user = like->user };
+	struct agent_exec m = { .flags = like->merge ? AGENT_BASH | AGENT_MERGE : AGENT_BASH };
+	auto_free char *strings = NULL;
+	size_t len = 0;
+
+	if (pack(&spec, &m, &strings, &len, err) < 0)
+		return -1;
+	return agent_call(sandbox_agent(sb), AGENT_ARM,
+			  (struct agent_part[]){ { &m, sizeof(m) }, { strings, len } }, 2, NULL, 0,
+			  AGENT_OK, NULL, err);
+}
+
 int exec_begin(struct sandbox *sb, const struct exec_spec *spec, struct exec **ret, struct err *err)
 {
 	auto_call(exec_free) struct exec *x = NULL;
@@ -404,6 +420,11 @@ uint64_t exec_id(const struct exec *x)
 enum exec_state exec_state(const struct exec *x)
 {
 	return x->state;
+}
+
+bool exec_was_armed(const struct exec *x)
+{
+	return x->armed;
 }
 
 pid_t exec_pid(const struct exec *x)

@@ -64,6 +64,9 @@ struct exec_result {
 /* Asks for the command and returns at once; the rest comes by agent_dispatch(). */
 int exec_begin(struct sandbox *sb, const struct exec_spec *spec, struct exec **ret,
 	       struct err *err);
+/* Keeps one bash started ahead for text like this: same environment, directory and user, no pty, no
+ * input. The next such command does not wait for a shell to start, nor does one after it. */
+int exec_arm(struct sandbox *sb, const struct exec_spec *like, struct err *err);
 /* A file job (see files.h) in the place of a command: no output, no input. `fd` -1: none. */
 int exec_begin_job(struct sandbox *sb, struct agent_job job, const char *user, const char *path,
 		   int fd, const struct exec_ops *ops, void *arg, struct exec **ret,
@@ -74,6 +77,7 @@ DEFINE_AUTO(struct exec *, exec_free);
 
 uint64_t exec_id(const struct exec *x);
 enum exec_state exec_state(const struct exec *x);
+bool exec_was_armed(const struct exec *x); /* it found a shell waiting */
 pid_t exec_pid(const struct exec *x); /* as the sandbox sees it; 0 before it started */
 const struct exec_result *exec_result(const struct exec *x);
 /* Why: while EXEC_FAILED, or of a file job that ended badly (else code ERR_NONE). sys ENOENT: no

@@ -9,7 +9,7 @@
 
 #include "base/err.h"
 #include "base/sm.h"
-#include "store/store.h"
+#include "store/record.h"
 
 /* The numbers of these enums are in the store: new ones go to the end. */
 enum session_state {

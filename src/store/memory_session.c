@@ -280,6 +280,9 @@ static int write_session(struct store *st, struct store_session *s, const struct
 		shape_fini(&shape_session, &copy);
 		return -1;
 	}
+	memcpy(copy.tenant, row->tenant, sizeof(copy.tenant)); /* what never changes */
+	memcpy(copy.user, row->user, sizeof(copy.user));
+	copy.created_at = row->created_at;
 	copy.seq = row->seq;
 	copy.bindings = NULL;
 	copy.nbindings = 0;

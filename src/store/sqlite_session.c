@@ -4,17 +4,17 @@
 #include "store/check.h"
 #include "store/sqlite_db.h"
 
-#define COLUMNS_BUT_SEQ                                                                            \
-	"id, version, tenant, user, template, sandbox, layer, snapshot, project, fragment, "       \
-	"state, "                                                                                  \
-	"runtime, on_idle, on_expire, paused, generation, incarnation, created_at, started_at, "   \
-	"last_activity_at, idle_timeout_ms, max_lifetime_ms, hibernate_at, expires_at, due_at, "   \
-	"memory_bytes, disk_bytes, cause, cause_text, cause_actor, cause_at, spec, metadata"
-#define COLUMNS "seq, " COLUMNS_BUT_SEQ
-/* all but seq, id and version */
-#define VALUES                                                                                     \
-	"?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, "     \
-	"?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34"
+/* who it is, and what may change */
+#define FIXED "seq, id, version, tenant, user, created_at"
+#define CHANGING                                                                                   \
+	"template, sandbox, layer, snapshot, project, fragment, state, runtime, on_idle, "         \
+	"on_expire, paused, generation, incarnation, started_at, last_activity_at, "               \
+	"idle_timeout_ms, max_lifetime_ms, hibernate_at, expires_at, due_at, memory_bytes, "       \
+	"disk_bytes, cause, cause_text, cause_actor, cause_at, spec, metadata"
+#define COLUMNS FIXED ", " CHANGING
+#define CHANGING_VALUES                                                                            \
+	"?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, "  \
+	"?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34"
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
@@ -157,7 +157,9 @@ static int insert(struct db *db, struct store_session *s, const struct store_eve
 		  struct err *err)
 {
 	s->version = 1;
-	if (db_run_record(db, "INSERT INTO session (" COLUMNS ") VALUES (NULL, ?2, ?3, " VALUES ")",
+	if (db_run_record(db,
+			  "INSERT INTO session (" COLUMNS ") "
+			  "VALUES (NULL, ?2, ?3, ?4, ?5, ?6, " CHANGING_VALUES ")",
 			  &shape_session, s, err) < 0)
 		return err_ctx(err, "session %s", s->id);
 	s->seq = sqlite3_last_insert_rowid(db->sql);
@@ -172,8 +174,9 @@ static int replace(struct db *db, struct store_session *s, const struct store_ev
 		   struct err *err)
 {
 	int changed = db_run_record(db,
-				    "UPDATE session SET (" COLUMNS_BUT_SEQ
-				    ") = (?2, ?3 + 1, " VALUES ") WHERE id = ?2 AND version = ?3",
+				    "UPDATE session SET (version, " CHANGING
+				    ") = (?3 + 1, " CHANGING_VALUES ") "
+				    "WHERE id = ?2 AND version = ?3",
 				    &shape_session, s, err);
 
 	if (changed <= 0)

@@ -45,8 +45,9 @@ struct store_session_ops {
 	int (*get)(struct store *st, const char *id, struct store_session *ret, struct err *err);
 	int (*find)(struct store *st, const char *tenant, const struct store_binding *by,
 		    struct store_session *ret, struct err *err);
-	/* Writes all but the bindings, if s->version is still the current one, and raises it.
-	 * Otherwise CONFLICT, and *ret_now (if not NULL) is the current record. */
+	/* Writes all but tenant, user, created_at and bindings, if s->version is still the current
+	 * one, and raises it. Otherwise CONFLICT, and *ret_now (if not NULL) is the current record.
+	 */
 	int (*update)(struct store *st, struct store_session *s, const struct store_event *ev,
 		      struct store_session *ret_now, struct err *err);
 	/* Like update; and the keys are free again, and s->cause becomes the tombstone. The record

@@ -104,13 +104,10 @@ static void echo_often(struct sandbox *sb, const char *what, int round, int n, u
 /* False when lodge-init takes the request and starts nothing. */
 static bool arm(struct sandbox *sb)
 {
-	struct agent_exec m = { .flags = AGENT_BASH };
 	double until = now_us() + ARM_MS * 1e3;
 	struct err err;
 
-	if (agent_call(sandbox_agent(sb), AGENT_ARM,
-		       (struct agent_part[]){ { &m, sizeof(m) }, { "\0", 2 } }, 2, NULL, 0,
-		       AGENT_OK, NULL, &err) < 0) {
+	if (exec_arm(sb, &(struct exec_spec){ 0 }, &err) < 0) {
 		put_note("armed shell: %s", err.msg);
 		return false;
 	}

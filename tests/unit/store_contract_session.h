@@ -136,35 +136,40 @@ static void an_update_needs_the_current_version(void)
 	CHECK(!st->session->create(st, &s, NULL, &err));
 	stale = s;
 	s.state = 3;
-	strcpy(s.user, "u");
+	strcpy(s.template, "u");
 	CHECK(!st->session->update(st, &s, NULL, NULL, &err) && s.version == 2);
 	stale.state = 5;
 	CHECK(st->session->update(st, &stale, NULL, &now, &err) == -1);
 	CHECK(err.code == ERR_CONFLICT && stale.version == 1);
 	CHECK_STR(err.msg, "session s1 is at version 2, not 1");
 	CHECK(now.version == 2 && now.state == 3);
-	CHECK_STR(now.user, "u");
+	CHECK_STR(now.template, "u");
 	store_session_fini(&now);
 	CHECK(st->session->update(st, &stale, NULL, NULL, &err) == -1 && err.code == ERR_CONFLICT);
 	stale.version = 2;
 	CHECK(!st->session->update(st, &stale, NULL, NULL, &err) && stale.version == 3);
-	CHECK(!st->session->get(st, "s1", &now, &err) && now.state == 5 && !now.user[0]);
+	CHECK(!st->session->get(st, "s1", &now, &err) && now.state == 5 && !now.template[0]);
 	store_session_fini(&now);
 	stale = session("s2");
 	CHECK(st->session->update(st, &stale, NULL, &now, &err) == -1 && err.code == ERR_NOT_FOUND);
 }
 
-static void an_update_leaves_the_keys_alone(void)
+static void an_update_leaves_owner_and_keys_alone(void)
 {
 	struct store_binding b;
 	struct store_session s = bound("s1", &b, "k"), got;
 
 	OPEN();
 	CHECK(!st->session->create(st, &s, NULL, &err));
+	strcpy(s.tenant, "t2");
+	strcpy(s.user, "u2");
+	s.created_at = 1;
 	s.bindings = NULL;
 	s.nbindings = 0;
 	CHECK(!st->session->update(st, &s, NULL, NULL, &err));
 	CHECK(!st->session->find(st, "t", &b, &got, &err) && got.nbindings == 1);
+	CHECK_STR(got.tenant, "t");
+	CHECK(!got.user[0] && got.created_at == 1000);
 	store_session_fini(&got);
 }
 
@@ -423,7 +428,7 @@ static void run_contract_session(void)
 	RUN(a_key_is_unique_within_its_tenant_and_a_refused_create_leaves_nothing);
 	RUN(a_record_that_makes_no_sense_is_refused);
 	RUN(an_update_needs_the_current_version);
-	RUN(an_update_leaves_the_keys_alone);
+	RUN(an_update_leaves_owner_and_keys_alone);
 	RUN(a_change_and_its_event_happen_together);
 	RUN(a_key_moves_from_one_session_to_another);
 	RUN(a_buried_session_frees_its_keys_and_leaves_a_tombstone);

@@ -208,6 +208,32 @@ static void a_sandbox_outlives_its_keeper(void)
 	unmake(again);
 }
 
+static void an_armed_shell_takes_the_next_text(void)
+{
+	struct sandbox *sb = make(NULL);
+	struct exec_spec x = { .text = "echo $0 $#; exit 3" };
+	struct exec *e = NULL;
+	bool armed = false;
+
+	CHECK(sb != NULL);
+	CHECK(exec_arm(sb, &x, &err) == 0);
+	for (int i = 0; i < 100 && !armed; i++) {
+		nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
+		CHECK(exec_start(sb, &x, &e, &err) == 0);
+		CHECK(exec_wait(e, 5000, &err) == 0);
+		CHECK(exec_result(e)->code == 3 && exec_end(e, EXEC_OUT) == strlen("bash 0\n"));
+		armed = exec_was_armed(e);
+		exec_free(e);
+	}
+	CHECK(armed);
+	x.cwd = "/tmp"; /* another directory is another shell */
+	CHECK(exec_start(sb, &x, &e, &err) == 0);
+	CHECK(!exec_was_armed(e));
+	CHECK(exec_wait(e, 5000, &err) == 0);
+	exec_free(e);
+	unmake(sb);
+}
+
 static void files_go_in_and_out(void)
 {
 	struct sandbox *sb = make(NULL);
@@ -236,6 +262,7 @@ int main(void)
 	RUN(limits_change_while_it_lives);
 	RUN(a_pool_is_claimed_by_any_request_and_never_reused);
 	RUN(a_sandbox_outlives_its_keeper);
+	RUN(an_armed_shell_takes_the_next_text);
 	RUN(files_go_in_and_out);
 	stop_keeper();
 	(void)file_remove_tree_at(AT_FDCWD, home);

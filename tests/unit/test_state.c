@@ -134,6 +134,19 @@ static void a_number_that_is_no_state_is_refused(void)
 		CHECK(next_of(200, ev, true) == -1 && next_of(SESSION_STATES, ev, false) == -1);
 }
 
+static void the_numbers_in_the_store_keep_their_meaning(void)
+{
+	static const char *const names[] = { "none",	    "provisioning", "active",
+					     "hibernating", "hibernated",   "restoring",
+					     "archived",    "failed",	    "destroying" };
+
+	CHECK(sizeof(names) / sizeof(names[0]) == SESSION_STATES);
+	for (unsigned i = 0; i < SESSION_STATES; i++)
+		CHECK_STR(sm_name(&session_sm, i), names[i]);
+	CHECK(SESSION_RUNTIME_RESUMABLE == 1 && SESSION_RUNTIME_LIVE == 2);
+	CHECK(SESSION_END_HIBERNATE == 0 && SESSION_END_DESTROY == 1);
+}
+
 static void all_have_names(void)
 {
 	for (int i = 0; i < SESSION_STATES; i++)
@@ -296,6 +309,7 @@ int main(void)
 	RUN(each_allowed_move_has_an_event_and_each_event_an_allowed_move);
 	RUN(no_state_is_without_exit);
 	RUN(a_number_that_is_no_state_is_refused);
+	RUN(the_numbers_in_the_store_keep_their_meaning);
 	RUN(all_have_names);
 	RUN(active_ends_ten_seconds_before_expiry);
 	RUN(the_sweep_is_due_at_the_earlier_deadline);
