@@ -118,7 +118,7 @@ static bool sweep_state(struct keeper *k, int state)
 		close(dead.boxes);
 	if (dead.trash >= 0)
 		close(dead.trash);
-	k->store = dead.store; /* opened meanwhile, perhaps */
+	k->shelf = dead.shelf; /* opened meanwhile, perhaps */
 	return done;
 }
 

@@ -87,9 +87,9 @@ static int check_demands(struct keeper *k, const struct keeper_create *c, struct
 			       "doctor tells why)");
 	if (!(c->demand & KEEPER_DEMAND_DISK) || c->store == KEEPER_STORE_MEMORY)
 		return 0;
-	if (store_open(&k->store, err) < 0)
+	if (shelf_open(&k->shelf, err) < 0)
 		return -1;
-	if (!k->store.ops->has_limit)
+	if (!k->shelf.ops->has_limit)
 		return err_set(err, ERR_UNAVAILABLE,
 			       "the disk limit cannot be enforced here (lodge doctor tells why)");
 	return 0;
@@ -102,9 +102,9 @@ static int make_upper(struct keeper *k, const char *id, const struct keeper_crea
 	int userns = k->rootless ? -1 : kit->userns;
 
 	if (c->store == KEEPER_STORE_MEMORY)
-		return store_make_memory(&c->limits, userns, kit->base, ret, err);
+		return shelf_make_memory(&c->limits, userns, kit->base, ret, err);
 	snprintf(entry, sizeof(entry), "s-%s", id);
-	return store_make(&k->store, entry, &c->limits, userns, ret, err);
+	return shelf_make(&k->shelf, entry, &c->limits, userns, ret, err);
 }
 
 int keeper_prepare_root(struct keeper *k, const char *id, const struct keeper_create *c,

@@ -21,7 +21,7 @@
 #include "runtime/kit.h"
 #include "runtime/roots.h"
 #include "runtime/spawn.h"
-#include "runtime/store.h"
+#include "runtime/shelf.h"
 
 enum { KEEPER_PARTS_MAX = 8, KEEPER_SLOTS_MAX = 1024 };
 
@@ -46,7 +46,7 @@ struct keeper {
 	uint32_t features; /* KEEPER_HAS_* */
 	struct cgroup_host cgroups;
 	struct spawn_host spawn;
-	struct store store;
+	struct shelf shelf;
 	struct kit_host kit_host;
 	struct roots roots;
 	struct box_table table;

@@ -206,10 +206,10 @@ static int setup(struct keeper *k, const char *home, char name[32], struct err *
 	seccomp_build(&k->spawn.filter[KEEPER_CLASS_USER], false);
 	seccomp_build(&k->spawn.filter[KEEPER_CLASS_ROOT], true);
 	k->spawn.rootless = k->kit_host.rootless = k->rootless;
-	k->store = (struct store){
+	k->shelf = (struct shelf){
 		.dir = -1, .home = k->home, .scratch = k->scratch, .rootless = k->rootless
 	};
-	k->roots = (struct roots){ &k->store, k->home, k->rootless };
+	k->roots = (struct roots){ &k->shelf, k->home, k->rootless };
 	k->parts_wanted = k->oneshot ? 0 : PARTS_AHEAD;
 	return 0;
 }

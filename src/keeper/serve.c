@@ -46,7 +46,7 @@ static int do_hello(struct keeper *k, struct exchange *x, struct err *err)
 {
 	(void)err;
 	x->reply.features = k->features;
-	if (store_has_limit(&k->store))
+	if (shelf_has_limit(&k->shelf))
 		x->reply.features |= KEEPER_HAS_DISK_LIMIT;
 	return 0;
 }
@@ -92,8 +92,8 @@ static int do_stats(struct keeper *k, struct exchange *x, struct err *err)
 	if (b->store != KEEPER_STORE_DISK)
 		return 0;
 	snprintf(entry, sizeof(entry), "s-%s", b->id);
-	x->reply.stats.disk_bytes = store_usage(&k->store, entry);
-	x->reply.stats.disk_full = store_is_full(&k->store, entry);
+	x->reply.stats.disk_bytes = shelf_usage(&k->shelf, entry);
+	x->reply.stats.disk_full = shelf_is_full(&k->shelf, entry);
 	return 0;
 }
 
@@ -104,10 +104,10 @@ static int do_limits(struct keeper *k, struct exchange *x, struct err *err)
 
 	if (!b || cgroup_set_limits(&k->cgroups, b->group, &x->req->limits, true, err) < 0)
 		return -1;
-	if (b->store != KEEPER_STORE_DISK || !k->store.ops || !k->store.ops->has_limit)
+	if (b->store != KEEPER_STORE_DISK || !k->shelf.ops || !k->shelf.ops->has_limit)
 		return 0;
 	snprintf(entry, sizeof(entry), "s-%s", b->id);
-	return store_limit(&k->store, entry, x->req->limits.disk_bytes, err);
+	return shelf_limit(&k->shelf, entry, x->req->limits.disk_bytes, err);
 }
 
 static void list_one(struct box *b, void *arg)
@@ -161,7 +161,7 @@ static int do_seal(struct keeper *k, struct exchange *x, struct err *err)
 	if (box_is_alive(b))
 		return err_set(err, ERR_TIMEOUT, "sandbox %s does not end", b->id);
 	hook_crash("seal:ended");
-	if (store_rename(&k->store, from, to, err) < 0)
+	if (shelf_rename(&k->shelf, from, to, err) < 0)
 		return -1;
 	hook_crash("seal:renamed");
 	return keeper_destroy(k, b, err);
@@ -180,7 +180,7 @@ static int do_drop_template(struct keeper *k, struct exchange *x, struct err *er
 		return err_sys(err, errno, "trash");
 	k->trash_count++;
 	hook_crash("drop:noted");
-	if (store_rename(&k->store, from, to, err) < 0)
+	if (shelf_rename(&k->shelf, from, to, err) < 0)
 		return err->sys == ENOENT ? err_set(err, ERR_NOT_FOUND, "unknown template '%s'",
 						    x->req->template)
 					  : -1;

@@ -83,7 +83,7 @@ static int remove_one(int trash, const char *id, struct keeper *k)
 		return -EBUSY;
 	hook_crash("trash:cgroup");
 	snprintf(entry, sizeof(entry), "s-%s", id);
-	if (b.store != KEEPER_STORE_MEMORY && store_drop(&k->store, entry, &err) < 0)
+	if (b.store != KEEPER_STORE_MEMORY && shelf_drop(&k->shelf, entry, &err) < 0)
 		return -EBUSY;
 	hook_crash("trash:files");
 	return file_remove_tree_at(trash, id);

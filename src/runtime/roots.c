@@ -79,10 +79,10 @@ static int add_template(const struct roots *r, const char *name, const struct ki
 	char entry[KEEPER_ID_SIZE + 8];
 	auto_close int dir = -1;
 
-	if (store_open(r->store, err) < 0)
+	if (shelf_open(r->shelf, err) < 0)
 		return -1;
 	snprintf(entry, sizeof(entry), "t-%s/u", name);
-	dir = openat(r->store->dir, entry, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	dir = openat(r->shelf->dir, entry, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (dir < 0 && errno == ENOENT)
 		return err_set(err, ERR_NOT_FOUND, "unknown template '%s'", name);
 	if (dir < 0)

@@ -6,11 +6,11 @@
 #include "base/err.h"
 #include "runtime/kit.h"
 #include "runtime/rootfs.h"
-#include "runtime/store.h"
+#include "runtime/shelf.h"
 #include "wire/keeper.h"
 
 struct roots {
-	struct store *store;
+	struct shelf *shelf;
 	int home;
 	bool rootless;
 };

@@ -219,7 +219,7 @@ static void on_event(void *arg, const void *msg, const struct err *err)
 
 static void on_started(void *arg, const void *msg, size_t len, int fd, const struct err *err)
 {
-	auto_close int unwanted = fd;
+	auto_close int unwanted __attribute__((unused)) = fd;
 	struct exec *x = arg;
 	struct agent_started st;
 	struct agent_hdr hdr;
@@ -460,7 +460,7 @@ int exec_consumed(struct exec *x, uint64_t out, uint64_t err_offset, struct err 
 
 static void on_stdin(void *arg, const void *msg, size_t len, int fd, const struct err *err)
 {
-	auto_close int unwanted = fd;
+	auto_close int unwanted __attribute__((unused)) = fd;
 	struct exec *x = arg;
 
 	(void)len;

@@ -55,6 +55,15 @@ int check_event(const struct store_event *e, struct err *err)
 	return check_json("data of an event", e->data, err);
 }
 
+int check_layer(const struct store_layer *l, struct err *err)
+{
+	if (check_text("layer id", l->id, err) < 0)
+		return -1;
+	if (strcmp(l->id, l->parent) == 0) /* it would hold itself for ever */
+		return err_set(err, ERR_INVALID, "layer %s is its own parent", l->id);
+	return 0;
+}
+
 int check_exec(const struct store_exec *e, struct err *err)
 {
 	if (check_text("exec id", e->id, err) < 0 || check_text("tenant", e->tenant, err) < 0 ||

@@ -8,6 +8,7 @@
 
 int check_session(const struct store_session *s, struct err *err);
 int check_event(const struct store_event *e, struct err *err);
+int check_layer(const struct store_layer *l, struct err *err);
 int check_exec(const struct store_exec *e, struct err *err);
 int check_files(const struct store_file *files, size_t n, struct err *err);
 int check_page(struct store_page page, struct err *err);

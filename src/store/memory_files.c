@@ -27,7 +27,7 @@ static int layer_add(struct store *st, const struct store_layer *l, struct err *
 {
 	struct mem *m = mem_of(st);
 
-	if (check_text("layer id", l->id, err) < 0)
+	if (check_layer(l, err) < 0)
 		return -1;
 	if (layer_by_id(m, l->id))
 		return err_set(err, ERR_CONFLICT, "layer %s is there already", l->id);

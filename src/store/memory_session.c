@@ -212,7 +212,7 @@ static int bind_key(struct mem *m, const char *tenant, const struct store_bindin
 	return mem_add(m, &m->binding, &row, err) ? 0 : -1;
 }
 
-static int check_layer(struct mem *m, const struct store_session *s, struct err *err)
+static int find_layer(struct mem *m, const struct store_session *s, struct err *err)
 {
 	if (s->layer[0] && !mem_first(&m->layer, MEM_MATCH(MEM_IS(store_layer, id, s->layer))))
 		return err_set(err, ERR_CONFLICT, "there is no layer %s", s->layer);
@@ -243,7 +243,7 @@ static int session_create(struct store *st, struct store_session *s, const struc
 	int64_t seq;
 
 	if (check_session(s, err) < 0 || (ev && check_event(ev, err) < 0) ||
-	    check_layer(m, s, err) < 0)
+	    find_layer(m, s, err) < 0)
 		return -1;
 	if (by_id(m, s->id))
 		return err_set(err, ERR_CONFLICT, "session %s is there already", s->id);
@@ -273,7 +273,7 @@ static int write_session(struct store *st, struct store_session *s, const struct
 		return err_set(err, ERR_CONFLICT, "session %s is at version %lld, not %lld", s->id,
 			       (long long)row->version, (long long)s->version);
 	}
-	if (check_layer(m, s, err) < 0 || (ev && check_event(ev, err) < 0) ||
+	if (find_layer(m, s, err) < 0 || (ev && check_event(ev, err) < 0) ||
 	    shape_copy(&shape_session, s, &copy, err) < 0)
 		return -1;
 	if (add_event(m, s, s->version + 1, ev, err) < 0) {

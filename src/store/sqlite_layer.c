@@ -11,7 +11,7 @@ static int layer_add(struct store *st, const struct store_layer *l, struct err *
 {
 	struct db *db = db_of(st);
 
-	if (check_text("layer id", l->id, err) < 0 || db_begin(db, err) < 0)
+	if (check_layer(l, err) < 0 || db_begin(db, err) < 0)
 		return -1;
 	if (db_end(db,
 		   db_run_record(

@@ -46,6 +46,7 @@ static void a_layer_lives_as_long_as_anything_names_it(void)
 	CHECK(!add_layer(st, "l1", "", 10) && !add_layer(st, "l2", "l1", 20));
 	CHECK(add_layer(st, "l1", "", 30) == -ERR_CONFLICT);
 	CHECK(add_layer(st, "l3", "nosuch", 30) == -ERR_CONFLICT);
+	CHECK(add_layer(st, "l3", "l3", 30) == -ERR_INVALID);
 	CHECK(refs(st, "l1") == 1 && refs(st, "l2") == 0 && refs(st, "") == 0);
 	CHECK_STR(unreferenced(st, 20), ""); /* just made: not named yet */
 	CHECK_STR(unreferenced(st, 21), "l2");

@@ -30,7 +30,7 @@ static inline void remove_dir(void)
 	file_remove_tree_at(AT_FDCWD, dir);
 }
 
-static struct store *reopen(struct err *err)
+static inline struct store *reopen(struct err *err)
 {
 	struct store *st = NULL;
 
@@ -38,14 +38,14 @@ static struct store *reopen(struct err *err)
 	return st;
 }
 
-static void forget(void)
+static inline void forget(void)
 {
 	remove_dir();
 	mkdir(dir, 0755);
 }
 
 /* Runs fn in a child; true if it said so with exit status 0. */
-static bool in_child(void (*fn)(void))
+static inline bool in_child(void (*fn)(void))
 {
 	int status = -1;
 	pid_t pid;
@@ -62,7 +62,7 @@ static bool in_child(void (*fn)(void))
 	return status == 0;
 }
 
-static int64_t pragma(struct store *st, const char *text)
+static inline int64_t pragma(struct store *st, const char *text)
 {
 	struct err err;
 	int64_t n = -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/store.h"
+#include "runtime/shelf.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -62,12 +62,12 @@ static int subvol_usage(int dir, const char *entry, uint64_t *ret)
 	return fd < 0 ? fd : btrfs_usage(fd, ret);
 }
 
-static const struct store_ops dir_ops = { "dir", false, dir_make, dir_drop, dir_limit, dir_usage };
-static const struct store_ops btrfs_ops = {
+static const struct shelf_ops dir_ops = { "dir", false, dir_make, dir_drop, dir_limit, dir_usage };
+static const struct shelf_ops btrfs_ops = {
 	"btrfs", true, btrfs_subvol_create, btrfs_subvol_delete, subvol_limit, subvol_usage
 };
 
-static int open_plain(struct store *s, struct err *err)
+static int open_plain(struct shelf *s, struct err *err)
 {
 	if (mkdirat(s->home, "store", 0711) < 0 && errno != EEXIST)
 		return err_sys(err, errno, "store");
@@ -82,7 +82,7 @@ static int open_plain(struct store *s, struct err *err)
 
 /* A host that cannot have a volume (no loop device, no mkfs.btrfs) keeps plain directories from the
  * start; one that has a volume never falls back to them, since the files are in it. */
-int store_open(struct store *s, struct err *err)
+int shelf_open(struct shelf *s, struct err *err)
 {
 	struct err why;
 	int dir, r;
@@ -108,7 +108,7 @@ int store_open(struct store *s, struct err *err)
 	return 0;
 }
 
-bool store_has_limit(const struct store *s)
+bool shelf_has_limit(const struct shelf *s)
 {
 	if (s->dir >= 0)
 		return s->ops->has_limit;
@@ -126,13 +126,13 @@ static int make_upper(int entry)
 	return 0;
 }
 
-int store_make(struct store *s, const char *entry, const struct limits *l, int userns, int *ret,
+int shelf_make(struct shelf *s, const char *entry, const struct limits *l, int userns, int *ret,
 	       struct err *err)
 {
 	auto_close int fd = -1;
 	int r, mnt;
 
-	if (store_open(s, err) < 0)
+	if (shelf_open(s, err) < 0)
 		return -1;
 	r = s->ops->make(s->dir, entry);
 	if (r < 0)
@@ -164,7 +164,7 @@ static int map_memory(int mnt, int userns, uid_t owner)
 	return 0;
 }
 
-int store_make_memory(const struct limits *l, int userns, uid_t owner, int *ret, struct err *err)
+int shelf_make_memory(const struct limits *l, int userns, uid_t owner, int *ret, struct err *err)
 {
 	char size[32], inodes[32];
 	const struct mount_option options[] = { { "size", size },
@@ -187,44 +187,44 @@ int store_make_memory(const struct limits *l, int userns, uid_t owner, int *ret,
 	return 0;
 }
 
-static bool is_made(const struct store *s)
+static bool is_made(const struct shelf *s)
 {
 	return s->dir >= 0 || faccessat(s->home, "store", F_OK, 0) == 0 ||
 	       faccessat(s->home, "volume.btrfs", F_OK, 0) == 0;
 }
 
-int store_drop(struct store *s, const char *entry, struct err *err)
+int shelf_drop(struct shelf *s, const char *entry, struct err *err)
 {
 	int r;
 
 	if (!is_made(s)) /* nothing was ever kept: no reason to make a volume now */
 		return 0;
-	if (store_open(s, err) < 0)
+	if (shelf_open(s, err) < 0)
 		return -1;
 	r = s->ops->drop(s->dir, entry);
 	return r < 0 ? err_sys(err, -r, "drop %s", entry) : 0;
 }
 
-int store_rename(struct store *s, const char *from, const char *to, struct err *err)
+int shelf_rename(struct shelf *s, const char *from, const char *to, struct err *err)
 {
-	if (store_open(s, err) < 0)
+	if (shelf_open(s, err) < 0)
 		return -1;
 	if (syscall(SYS_renameat2, s->dir, from, s->dir, to, 1 /* RENAME_NOREPLACE */) < 0)
 		return err_sys(err, errno, "%s", to);
 	return fsync(s->dir) < 0 ? err_sys(err, errno, "store") : 0;
 }
 
-int store_limit(struct store *s, const char *entry, uint64_t bytes, struct err *err)
+int shelf_limit(struct shelf *s, const char *entry, uint64_t bytes, struct err *err)
 {
 	int r;
 
-	if (store_open(s, err) < 0)
+	if (shelf_open(s, err) < 0)
 		return -1;
 	r = s->ops->limit(s->dir, entry, bytes);
 	return r < 0 ? err_sys(err, -r, "disk limit of %s", entry) : 0;
 }
 
-uint64_t store_usage(struct store *s, const char *entry)
+uint64_t shelf_usage(struct shelf *s, const char *entry)
 {
 	uint64_t used;
 
@@ -233,7 +233,7 @@ uint64_t store_usage(struct store *s, const char *entry)
 	return used;
 }
 
-bool store_is_full(struct store *s, const char *entry)
+bool shelf_is_full(struct shelf *s, const char *entry)
 {
 	char path[300];
 	auto_close int fd = -1;

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The same random calls to both stores: each must answer as the other does. */
+#include "store/store.h"
+
+#include "base/array.h"
+#include "store_dir.h"
+
+enum { STEPS = 3000 };
+
+static struct store *both[2];
+static unsigned seed;
+
+static unsigned below(unsigned n)
+{
+	seed = seed * 1103515245u + 12345u;
+	return (seed >> 16) % n;
+}
+
+/* A name out of a few, so that calls meet. */
+static const char *name(char letter, unsigned of, char buf[STORE_ID])
+{
+	snprintf(buf, STORE_ID, "%c%u", letter, below(of));
+	return buf;
+}
+
+struct answer {
+	int rc;
+	enum err_code code;
+	int64_t number;
+	char text[STORE_ID];
+};
+
+static struct answer answer(int rc, const struct err *err, int64_t number, const char *text)
+{
+	struct answer a = { .rc = rc, .code = rc < 0 ? err->code : ERR_NONE };
+
+	if (rc == 0) {
+		a.number = number;
+		snprintf(a.text, sizeof(a.text), "%s", text);
+	}
+	return a;
+}
+
+static bool same(const struct answer a[2])
+{
+	return a[0].rc == a[1].rc && a[0].code == a[1].code && a[0].number == a[1].number &&
+	       strcmp(a[0].text, a[1].text) == 0;
+}
+
+/* ---- calls; what they choose is chosen before, so that both get the same --------------------- */
+
+struct choice {
+	char id[STORE_ID], other[STORE_ID], layer[STORE_ID], parent[STORE_ID];
+	struct store_binding keys[2];
+	unsigned nkeys, stale, small;
+	int64_t at;
+};
+
+static struct answer create(struct store *st, struct choice *c)
+{
+	struct store_session s = { .tenant = "t",
+				   .due_at = c->at,
+				   .bindings = c->keys,
+				   .nbindings = c->nkeys,
+				   .state = (uint8_t)c->small };
+	struct store_event ev = { .kind = "created", .cause.at = c->at };
+	struct err err;
+	int rc;
+
+	strcpy(s.id, c->id);
+	strcpy(s.tenant, c->small ? "t" : "t2");
+	if (c->small > 2)
+		strcpy(s.layer, c->layer);
+	rc = st->session->create(st, &s, &ev, &err);
+	return answer(rc, &err, s.version, "");
+}
+
+static struct answer change(struct store *st, struct choice *c)
+{
+	struct store_session s = { 0 }, now = { 0 };
+	struct store_event ev = { .kind = "moved", .cause.at = c->at };
+	struct err err;
+	struct answer a;
+	int rc = st->session->get(st, c->id, &s, &err);
+
+	if (rc < 0)
+		return answer(rc, &err, 0, "");
+	s.version -= c->stale == 0;
+	s.due_at = c->at;
+	s.state = (uint8_t)c->small;
+	strcpy(s.layer, c->small % 2 ? c->layer : "");
+	rc = (c->small == 4 ? st->session->bury : st->session->update)(st, &s, &ev, &now, &err);
+	a = answer(rc, &err, s.version, "");
+	if (rc < 0 && err.code == ERR_CONFLICT && c->stale == 0)
+		a.number = now.version;
+	store_session_fini(&s);
+	store_session_fini(&now);
+	return a;
+}
+
+static struct answer drop(struct store *st, struct choice *c)
+{
+	struct err err;
+
+	return answer(st->session->remove(st, c->id, &err), &err, 0, "");
+}
+
+static struct answer rebind(struct store *st, struct choice *c)
+{
+	struct store_user u = { .tenant = "t", .id = "u", .created_at = c->at };
+	struct err err;
+
+	strcpy(u.project, c->id);
+	return answer(st->session->rebind(st, "t", &c->keys[0], c->small % 3 ? c->id : NULL,
+					  c->small % 2 ? c->other : NULL, c->stale ? &u : NULL,
+					  &err),
+		      &err, 0, "");
+}
+
+static struct answer find(struct store *st, struct choice *c)
+{
+	struct store_session s = { 0 };
+	struct err err;
+	int rc = st->session->find(st, "t", &c->keys[0], &s, &err);
+	struct answer a = answer(rc, &err, s.version * 100 + (int64_t)s.nbindings, s.id);
+
+	store_session_fini(&s);
+	return a;
+}
+
+static struct answer find_tombstone(struct store *st, struct choice *c)
+{
+	struct store_tombstone t = { 0 };
+	struct err err;
+	int rc = st->tombstone->find(st, "t", &c->keys[0], &t, &err);
+
+	return answer(rc, &err, 0, t.session);
+}
+
+static struct answer find_user(struct store *st, struct choice *c)
+{
+	struct store_user u = { 0 };
+	struct err err;
+	int rc = st->user->get(st, "t", "u", &u, &err);
+
+	(void)c;
+	return answer(rc, &err, u.created_at, u.project);
+}
+
+static struct answer due(struct store *st, struct choice *c)
+{
+	struct store_session_list l = { 0 };
+	struct err err;
+	int rc = st->session->due(st, c->at, 1 + c->small, &l, &err);
+	struct answer a =
+		answer(rc, &err, (int64_t)l.count, l.count ? l.items[l.count - 1].id : "");
+
+	store_session_list_fini(&l);
+	return a;
+}
+
+static struct answer add_layer(struct store *st, struct choice *c)
+{
+	struct store_layer l = { .created_at = c->at };
+	struct err err;
+
+	strcpy(l.id, c->layer);
+	strcpy(l.parent, c->stale ? c->parent : "");
+	return answer(st->layer->add(st, &l, &err), &err, 0, "");
+}
+
+static struct answer hold_layer(struct store *st, struct choice *c)
+{
+	struct err err;
+
+	return answer((c->stale ? st->layer->ref : st->layer->unref)(st, c->layer, c->id, &err),
+		      &err, 0, "");
+}
+
+static struct answer drop_layer(struct store *st, struct choice *c)
+{
+	struct store_layer_list l = { 0 };
+	struct err err;
+	struct answer a;
+	int rc;
+
+	if (c->stale)
+		return answer(st->layer->remove(st, c->layer, &err), &err, 0, "");
+	rc = st->layer->unreferenced(st, c->at, 5, &l, &err);
+	a = answer(rc, &err, (int64_t)l.count, l.count ? l.items[0].id : "");
+	store_layer_list_fini(&l);
+	return a;
+}
+
+static struct answer snapshot(struct store *st, struct choice *c)
+{
+	struct store_snapshot s = { .tenant = "t" };
+	struct err err;
+
+	strcpy(s.id, c->id);
+	strcpy(s.session, c->other);
+	strcpy(s.name, c->parent);
+	strcpy(s.layer, c->layer);
+	if (c->small < 2)
+		return answer(st->snapshot->remove(st, c->id, &err), &err, 0, "");
+	return answer(st->snapshot->add(st, &s, &err), &err, 0, "");
+}
+
+static struct answer prune(struct store *st, struct choice *c)
+{
+	struct err err;
+
+	if (c->stale)
+		return answer(0, &err, 0, "");
+	return answer(st->tombstone->prune(st, c->at / 2, &err), &err, 0, "");
+}
+
+static struct answer last(struct store *st, struct choice *c)
+{
+	struct store_usage u = { 0 };
+	struct err err;
+	int64_t id = 0;
+	int rc = st->event->last(st, &id, &err);
+
+	(void)c;
+	if (rc == 0)
+		rc = st->quota->usage(st, "t", NULL, 6, &u, &err);
+	return answer(rc, &err, id * 1000 + u.sessions * 100 + u.active, "");
+}
+
+static const struct {
+	const char *name;
+	struct answer (*call)(struct store *st, struct choice *c);
+} calls[] = {
+	{ "create", create },
+	{ "change", change },
+	{ "change", change },
+	{ "drop", drop },
+	{ "rebind", rebind },
+	{ "find", find },
+	{ "tombstone", find_tombstone },
+	{ "user", find_user },
+	{ "due", due },
+	{ "add_layer", add_layer },
+	{ "hold", hold_layer },
+	{ "drop_layer", drop_layer },
+	{ "snapshot", snapshot },
+	{ "prune", prune },
+	{ "last", last },
+};
+
+static void choose(struct choice *c)
+{
+	*c = (struct choice){ .nkeys = below(3), .stale = below(6), .small = below(6) };
+	name('s', 8, c->id);
+	name('s', 8, c->other);
+	name('l', 6, c->layer);
+	name('l', 6, c->parent);
+	for (int i = 0; i < 2; i++) {
+		strcpy(c->keys[i].kind, "key");
+		snprintf(c->keys[i].key, sizeof(c->keys[i].key), "k%u", below(6));
+	}
+	c->at = below(100);
+}
+
+static void both_stores_answer_alike(void)
+{
+	struct err err;
+	int done[ARRAY_LEN(calls)] = { 0 };
+
+	forget();
+	both[0] = reopen(&err);
+	CHECK(both[0] && !store_open_memory(&both[1], &err));
+	for (int step = 0; step < STEPS; step++) {
+		unsigned which = below(ARRAY_LEN(calls));
+		struct answer a[2];
+		struct choice c;
+
+		choose(&c);
+		for (int i = 0; i < 2; i++)
+			a[i] = calls[which].call(both[i], &c);
+		done[which] += a[0].rc == 0;
+		if (!same(a))
+			printf("# step %d %s: %d/%d %lld %s, %d/%d %lld %s\n", step,
+			       calls[which].name, a[0].rc, a[0].code, (long long)a[0].number,
+			       a[0].text, a[1].rc, a[1].code, (long long)a[1].number, a[1].text);
+		CHECK(same(a));
+	}
+	for (size_t i = 0; i < ARRAY_LEN(calls) && !getenv("LODGE_SEED"); i++)
+		CHECK(done[i] > 0); /* else this shows less than it seems to */
+}
+
+int main(void)
+{
+	const char *given = getenv("LODGE_SEED");
+
+	seed = given ? (unsigned)strtoul(given, NULL, 10) : 1;
+	printf("# LODGE_SEED=%u\n", seed);
+	if (!make_dir())
+		return 99;
+	RUN(both_stores_answer_alike);
+	store_close(both[0]);
+	store_close(both[1]);
+	remove_dir();
+	return tap_done();
+}
