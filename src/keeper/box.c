@@ -70,12 +70,12 @@ void box_each(struct box_table *t, box_each_fn *fn, void *arg)
 
 int box_record_write(int dir, const struct box *b)
 {
-	char text[256];
+	char text[384];
 	int n = snprintf(text, sizeof(text),
 			 "version %d\npid %d\nstart %" PRIu64
-			 "\nbase %u\nstore %u\nclass %u\ngroup %s\n",
-			 RECORD_VERSION, b->pid, b->start, b->base, b->store, b->class, b->group);
-
+			 "\nbase %u\nstore %u\nclass %u\ngroup %s\ntemplate %s\n",
+			 RECORD_VERSION, b->pid, b->start, b->base, b->store, b->class, b->group,
+			 b->template[0] ? b->template : "none");
 	auto_close int fd =
 		openat(dir, "record", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 
@@ -97,9 +97,26 @@ static int field(const char *text, const char *key, uint64_t max, uint64_t *ret)
 	return r;
 }
 
+/* The name after `key` on a line of its own. */
+static int name_field(const char *text, const char *key, char ret[KEEPER_ID_SIZE])
+{
+	const char *p = strstr(text, key);
+	size_t n;
+
+	if (!p)
+		return -EBADMSG;
+	p += strlen(key);
+	n = strcspn(p, "\n");
+	if (n >= KEEPER_ID_SIZE)
+		return -EBADMSG;
+	memset(ret, 0, KEEPER_ID_SIZE);
+	memcpy(ret, p, n);
+	return keeper_id_is_valid(ret) ? 0 : -EBADMSG;
+}
+
 int box_record_read(int dir, struct box *ret)
 {
-	char text[512], *group;
+	char text[512];
 	uint64_t version = 0, pid = 0, start = 0, base = 0, store = 0, class = 0;
 	ssize_t n = file_read_at(dir, "record", text, sizeof(text));
 	struct box b = { 0 };
@@ -110,17 +127,8 @@ int box_record_read(int dir, struct box *ret)
 	    field(text, "pid", INT32_MAX, &pid) < 0 ||
 	    field(text, "start", UINT64_MAX, &start) < 0 ||
 	    field(text, "base", UINT32_MAX, &base) < 0 || field(text, "store", 16, &store) < 0 ||
-	    field(text, "class", 1, &class) < 0)
-		return -EBADMSG;
-	group = strstr(text, "\ngroup ");
-	if (!group)
-		return -EBADMSG;
-	group += strlen("\ngroup ");
-	group[strcspn(group, "\n")] = 0;
-	if (strlen(group) >= sizeof(b.group))
-		return -EBADMSG;
-	memcpy(b.group, group, strlen(group));
-	if (!keeper_id_is_valid(b.group))
+	    field(text, "class", 1, &class) < 0 || name_field(text, "\ngroup ", b.group) < 0 ||
+	    name_field(text, "\ntemplate ", b.template) < 0)
 		return -EBADMSG;
 	b.pid = (pid_t)pid;
 	b.start = start;

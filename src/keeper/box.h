@@ -16,6 +16,7 @@ struct box {
 	struct box *next;
 	char id[KEEPER_ID_SIZE];
 	char group[KEEPER_ID_SIZE]; /* name of its cgroups: the pool slot's, if it was one */
+	char template[KEEPER_ID_SIZE]; /* its files lie below this sandbox's */
 	pid_t pid;
 	uint64_t start; /* of the process, in clock ticks since boot: tells a reused pid */
 	uid_t base; /* first host id of its range */

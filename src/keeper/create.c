@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -251,7 +252,7 @@ int keeper_create(struct keeper *k, const char *id, const struct keeper_create *
 		  struct keeper_reply *reply, int *ret_fd, struct err *err)
 {
 	struct box b = { .store = c->store, .class = c->class };
-	auto_close int dir = -1;
+	auto_close int dir = -1, lock = -1;
 
 	if (strncmp(id, KEEPER_SLOT_PREFIX, strlen(KEEPER_SLOT_PREFIX)) == 0)
 		return err_set(err, ERR_INVALID,
@@ -260,6 +261,10 @@ int keeper_create(struct keeper *k, const char *id, const struct keeper_create *
 		return -1;
 	memcpy(b.id, id, sizeof(b.id));
 	memcpy(b.group, id, sizeof(b.group)); /* until it has one */
+	memcpy(b.template, c->template, sizeof(b.template));
+	lock = keeper_lock_templates(k, LOCK_SH); /* it stays until our record names it */
+	if (lock < 0)
+		return err_sys(err, -lock, "templates.lock");
 	if (wait_removed(k, id) < 0)
 		return err_set(err, ERR_CONFLICT, "sandbox %s is still being removed", id);
 	if (mkdirat(k->boxes, id, 0700) < 0)

@@ -104,6 +104,12 @@ int keeper_adopt(struct keeper *k, struct err *err);
 /* Ends whatever the one-shot keepers left that died before they could clean up. */
 void keeper_sweep_oneshots(struct keeper *k, const char *own);
 
+/* template.c */
+int keeper_seal_template(struct keeper *k, struct box *b, const char *name, struct err *err);
+int keeper_drop_template(struct keeper *k, const char *name, struct err *err);
+/* LOCK_SH while a sandbox is made, LOCK_EX while a template goes. An fd to close, or -errno. */
+int keeper_lock_templates(struct keeper *k, int how);
+
 /* serve.c */
 void keeper_serve(struct keeper *k, int sock);
 

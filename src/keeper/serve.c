@@ -8,14 +8,11 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/array.h"
 #include "base/auto.h"
-#include "base/hook.h"
 #include "base/sock.h"
 
 enum {
@@ -140,52 +137,16 @@ static int do_pool(struct keeper *k, struct exchange *x, struct err *err)
 	return 0;
 }
 
-/* The sandbox ends first: its files must not change any more. */
 static int do_seal(struct keeper *k, struct exchange *x, struct err *err)
 {
-	char from[KEEPER_ID_SIZE + 4], to[KEEPER_ID_SIZE + 4];
 	struct box *b = need(k, x->req->id, err);
 
-	if (!b)
-		return -1;
-	if (b->store != KEEPER_STORE_DISK)
-		return err_set(err, ERR_INVALID, "only a sandbox on disk can become a template");
-	snprintf(from, sizeof(from), "s-%s", b->id);
-	snprintf(to, sizeof(to), "t-%s", x->req->template);
-	(void)cgroup_kill(&k->cgroups, b->group);
-	(void)kill(b->pid, SIGKILL);
-	for (int i = 0; i < 1000 && box_is_alive(b); i++) {
-		keeper_reap();
-		usleep(1000);
-	}
-	if (box_is_alive(b))
-		return err_set(err, ERR_TIMEOUT, "sandbox %s does not end", b->id);
-	hook_crash("seal:ended");
-	if (shelf_rename(&k->shelf, from, to, err) < 0)
-		return -1;
-	hook_crash("seal:renamed");
-	return keeper_destroy(k, b, err);
+	return b ? keeper_seal_template(k, b, x->req->template, err) : -1;
 }
 
-/* Its files go the way of a sandbox's: out of sight at once, known to the next start if we die. */
 static int do_drop_template(struct keeper *k, struct exchange *x, struct err *err)
 {
-	char from[KEEPER_ID_SIZE + 4], to[KEEPER_ID_SIZE], *id = to + strlen("s-");
-	uint64_t r = 0;
-
-	(void)getrandom(&r, sizeof(r), 0);
-	snprintf(from, sizeof(from), "t-%s", x->req->template);
-	snprintf(to, sizeof(to), "s-t.%016llx", (unsigned long long)r);
-	if (mkdirat(k->trash, id, 0700) < 0)
-		return err_sys(err, errno, "trash");
-	k->trash_count++;
-	hook_crash("drop:noted");
-	if (shelf_rename(&k->shelf, from, to, err) < 0)
-		return err->sys == ENOENT ? err_set(err, ERR_NOT_FOUND, "unknown template '%s'",
-						    x->req->template)
-					  : -1;
-	hook_crash("drop:renamed");
-	return 0;
+	return keeper_drop_template(k, x->req->template, err);
 }
 
 typedef int op_fn(struct keeper *k, struct exchange *x, struct err *err);

@@ -23,6 +23,7 @@ static struct box sample(const char *id)
 
 	snprintf(b.id, sizeof(b.id), "%s", id);
 	snprintf(b.group, sizeof(b.group), "p.1.%s", id);
+	snprintf(b.template, sizeof(b.template), "host");
 	return b;
 }
 
@@ -62,6 +63,7 @@ static void a_record_reads_back_as_written(void)
 	CHECK(got.pid == b.pid && got.start == b.start && got.base == b.base);
 	CHECK(got.store == b.store && got.class == b.class);
 	CHECK_STR(got.group, b.group);
+	CHECK_STR(got.template, b.template);
 }
 
 static int put(const char *text)
