@@ -266,7 +266,10 @@ static void warn_unenforced(const struct run_opts *o, const struct sandbox_spec 
 	unsigned features;
 	struct err ignored;
 
-	if (!o->over.limits_set || keeper_client_features(k, &features, &ignored) < 0)
+	if (spec->store == KEEPER_STORE_DISK && has_limit(o, "inodes"))
+		fprintf(stderr,
+			"lodge: --inodes is not enforced on disk, where --disk bounds files too\n");
+	if (!o->base.limits_set || keeper_client_features(k, &features, &ignored) < 0)
 		return;
 	if (!(features & KEEPER_HAS_CGROUP) &&
 	    (has_limit(o, "memory_bytes") || has_limit(o, "cpu_milli") || has_limit(o, "pids")))
@@ -334,8 +337,8 @@ static void find_cause(struct run *r)
 	struct err ignored;
 	bool gone = exec_state(r->x) == EXEC_FAILED;
 
-	if (!gone && exec_result(r->x)->code == 0)
-		return;
+	if (!gone && r->store == KEEPER_STORE_MEMORY)
+		return; /* lodge-init sees all of that itself */
 	if (sandbox_stats(r->sb, &st, &ignored) < 0)
 		return;
 	r->oom = gone && st.oom_kills > 0;
@@ -378,6 +381,7 @@ static int run_with(struct run_opts *o, const char *home, char **argv)
 	r.keeper = k;
 	r.sb = sb;
 	r.limits = spec.limits;
+	r.store = spec.store;
 	status = run_in(o, &r, argv);
 	exec_free(r.x);
 	return status;

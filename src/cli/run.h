@@ -19,6 +19,7 @@ struct run {
 	struct sandbox *sb;
 	struct exec *x;
 	struct limits limits;
+	enum keeper_store store;
 	uint32_t timeout_ms;
 	bool feed; /* stdin goes inside */
 	bool collect; /* --json: output is kept, not written */

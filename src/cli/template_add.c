@@ -198,7 +198,7 @@ static int unpack_source(struct unpack *u, struct keeper_client *k, struct sourc
 	if (keeper_client_features(k, &features, err) < 0)
 		return -1;
 	/* an ordinary user has one id only: everything in the template is its own then */
-	flags = features & KEEPER_HAS_ROOT ? AGENT_JOB_OWNERS : 0;
+	flags = AGENT_JOB_ROOTFS | (features & KEEPER_HAS_ROOT ? AGENT_JOB_OWNERS : 0);
 	if (s->is_dir && !s->is_oci)
 		return unpack_dir(u, s->path, flags, err);
 	if (!s->is_oci) {

@@ -53,7 +53,7 @@ struct tar_record {
 bool tar_record_next(const char *extra, size_t len, size_t *at, struct tar_record *ret);
 
 struct tar_options {
-	bool oci, owners;
+	bool oci, owners, rootfs;
 	uint64_t max_bytes, max_entries; /* 0: no bound of ours */
 };
 

@@ -339,7 +339,7 @@ static bool is_mounted_over(const struct unpack *u, int dir, const char *name)
 {
 	struct stat root, st;
 
-	if (!u->o->owners || fstat(u->root, &root) < 0)
+	if (!u->o->rootfs || fstat(u->root, &root) < 0)
 		return false;
 	if (fstat(dir, &st) == 0 && st.st_dev != root.st_dev)
 		return true;
@@ -375,7 +375,7 @@ static int put_entry(struct unpack *u, struct err *err)
 	case '3':
 	case '4':
 	case '6':
-		if (u->o->oci || u->o->owners)
+		if (u->o->rootfs)
 			return 0;
 		return err_set(err, ERR_INVALID, "%.160s: devices and FIFOs are not unpacked",
 			       u->e.path);
@@ -453,6 +453,7 @@ int worker_tar_in(const struct worker_job *j, struct err *err)
 	struct tar_options o = {
 		.oci = (j->m.flags & AGENT_JOB_OCI) != 0,
 		.owners = (j->m.flags & AGENT_JOB_OWNERS) != 0,
+		.rootfs = (j->m.flags & AGENT_JOB_ROOTFS) != 0,
 		.max_bytes = j->m.max_bytes,
 		.max_entries = j->m.max_entries,
 	};

@@ -112,7 +112,8 @@ static const char *job_problem(const char *body, size_t nfds)
 		return "command id 0";
 	if (m.op < AGENT_JOB_LIST || m.op > AGENT_JOB_WATCH)
 		return "unknown job";
-	if (m.flags & ~(uint32_t)(AGENT_JOB_RECURSIVE | AGENT_JOB_OCI | AGENT_JOB_OWNERS))
+	if (m.flags &
+	    ~(uint32_t)(AGENT_JOB_RECURSIVE | AGENT_JOB_OCI | AGENT_JOB_OWNERS | AGENT_JOB_ROOTFS))
 		return "unknown flag of a job";
 	if (!nfds && m.op != AGENT_JOB_REMOVE)
 		return "a job without its descriptor";

@@ -244,8 +244,9 @@ enum agent_job_op {
 enum agent_job_flag {
 	AGENT_JOB_RECURSIVE = 1 << 0, /* WATCH; LIST uses depth */
 	AGENT_JOB_OCI = 1 << 1, /* TAR_IN: .wh. entries remove */
-	AGENT_JOB_OWNERS = 1 << 2, /* TAR_IN: keep owners, skip devices and what is mounted; needs
-				      the root class */
+	AGENT_JOB_OWNERS = 1 << 2, /* TAR_IN: keep owners; needs the root class */
+	AGENT_JOB_ROOTFS =
+		1 << 3, /* TAR_IN: a whole root: skip devices, and what is mounted here */
 };
 
 /* Followed by user NUL path NUL. The attached fd is where it reads or writes. */
