@@ -223,8 +223,9 @@ const struct doctor_check doctor_host[] = {
 	  "without them limits on memory, cpu and processes are not enforced; as an ordinary user: "
 	  "start lodge in a unit with Delegate=yes (systemd-run --user -p Delegate=yes --scope)" },
 	{ "cgroup.kill", DOCTOR_OPTIONAL, probe_kill, 0,
-	  "without it the processes of a command are ended one by one; a kernel of 5.14 or newer "
-	  "has it" },
+	  "without it the processes of a command are ended one by one; it needs a kernel of 5.14 "
+	  "or "
+	  "newer and, for an ordinary user, a cgroup that was delegated to them" },
 	{ "btrfs volume", DOCTOR_OPTIONAL, probe_volume, 0,
 	  "without it --disk is not enforced for files kept on disk: modprobe btrfs loop; apt "
 	  "install btrfs-progs; only root can use it" },

@@ -245,7 +245,9 @@ int agent_send(struct agent *a, enum agent_type type, const struct agent_part *p
 		len += parts[i].len;
 	}
 	if (len > AGENT_MSG_MAX - sizeof(hdr))
-		return err_set(err, ERR_LIMIT, "too long: at most %d bytes in one request",
+		return err_set(err, ERR_LIMIT,
+			       "command, environment and arguments are too long: %d bytes together "
+			       "at most",
 			       AGENT_MSG_MAX);
 	if (a->npending >= PENDING_MAX)
 		return err_set(err, ERR_LIMIT, "too many requests wait for the sandbox");
