@@ -129,10 +129,16 @@ int file_each_at(int dir, const char *name, file_each_fn *fn, void *arg)
 			close(fd);
 		return r;
 	}
-	/* NOLINTNEXTLINE(concurrency-mt-unsafe): nobody else has this stream */
-	while (r == 0 && (e = readdir(d)))
+	while (r == 0) {
+		errno = 0;
+		e = readdir(d); /* NOLINT(concurrency-mt-unsafe): nobody else has this stream */
+		if (!e)
+			break;
 		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
 			r = fn(fd, e->d_name, arg);
+	}
+	if (r == 0 && errno)
+		r = -errno;
 	closedir(d);
 	return r;
 }
@@ -190,7 +196,7 @@ int file_remove_tree_at(int dir, const char *name)
 	struct stat st;
 	int r = 0;
 
-	snprintf(rm.deep, sizeof(rm.deep), "%.200s.deep", name);
+	snprintf(rm.deep, sizeof(rm.deep), ".deep.%.200s", name); /* no id begins so */
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
 		rm.dev = st.st_dev;
 		r = remove_entry(dir, name, &rm);

@@ -221,7 +221,7 @@ static void receive(struct conn *c)
 		err_set(&e, ERR_LIMIT, "the message or its descriptors did not fit");
 		answer_error(&out, h.req, &e);
 	} else if (n < (int)sizeof(struct agent_hdr)) {
-		while (n > 0 && nfds)
+		while (nfds)
 			close(fds[--nfds]);
 		conn_close(c);
 		return;

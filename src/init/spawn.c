@@ -5,9 +5,9 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/filter.h>
-#include <linux/futex.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -25,15 +24,17 @@
 #include "init/path.h"
 #include "init/user.h"
 
-/* A child that is to run a program shares this process's memory until then: copying it costs more
- * than everything else here. It has a stack of its own and makes only system calls. Unlike with
- * vfork() the parent can stop waiting: a guest may stop the child in the moment in which it
- * already has the guest's user, and must not stop PID 1 with it. While it waits for the child the
- * parent touches nothing, and PR_SET_DUMPABLE 0, a property of the shared memory, keeps the guest
- * from looking into it. */
-static char child_stack[16 * 1024] __attribute__((aligned(64)));
+/* A child is a plain fork. Sharing this process's memory with it until it runs its program would be
+ * cheaper, but the child is in the guest's memory group by then, and the OOM killer ends everybody
+ * who shares a victim's memory: PID 1. vfork() would be spared that, and could be stopped for ever
+ * by a guest that stops the child. */
 static char child_path[AGENT_PATH_MAX + NAME_MAX + 2];
-static int child_tid;
+
+enum { CLOEXEC_RANGE = 4 }; /* CLOSE_RANGE_CLOEXEC: the way to report stays open until the exec */
+
+struct report { /* from a child that could not become its program */
+	int step, error;
+};
 
 static int child_group(const struct spawn *s, bool joined)
 {
@@ -60,8 +61,8 @@ static int child_stdio(const struct spawn *s)
 	if (s->text_fd >= 0) {
 		if (dup2(s->text_fd, SPAWN_TEXT_FD) < 0)
 			return -errno;
-		syscall(SYS_close_range, 3, SPAWN_TEXT_FD - 1, 0);
-		syscall(SYS_close_range, SPAWN_TEXT_FD + 1, ~0u, 0);
+		syscall(SYS_close_range, 3, SPAWN_TEXT_FD - 1, CLOEXEC_RANGE);
+		syscall(SYS_close_range, SPAWN_TEXT_FD + 1, ~0u, CLOEXEC_RANGE);
 		return 0;
 	}
 	return 0;
@@ -132,7 +133,7 @@ static int child_prepare(struct spawn *s, bool joined)
 	umask(022);
 	if ((r = user_become(s->cred)) < 0)
 		return s->step = SPAWN_USER, r;
-	/* The change of user made the shared memory what fs.suid_dumpable says. */
+	/* The change of user made this memory what fs.suid_dumpable says. */
 	prctl(PR_SET_DUMPABLE, hook_weak("dumpable"));
 	if ((r = child_chdir(s)) < 0)
 		return s->step = SPAWN_CWD, r;
@@ -226,157 +227,26 @@ static int child_exec(struct spawn *s)
 	return r;
 }
 
-static void child_main(struct spawn *s, bool joined)
+static _Noreturn void child_main(struct spawn *s, bool joined, int report)
 {
+	struct report failed;
 	int r = child_prepare(s, joined);
 
 	if (r == 0) {
 		if (s->text_fd < 0 && !hook_weak("closefds"))
-			syscall(SYS_close_range, 3, ~0u, 0);
+			syscall(SYS_close_range, 3, ~0u, CLOEXEC_RANGE);
 		s->step = SPAWN_FILTER;
 		r = child_filter();
 		if (r == 0)
 			r = child_exec(s);
 	}
-	s->error = -r;
-	syscall(SYS_exit_group, 127);
-	__builtin_unreachable();
-}
-
-static void child_joined(void *s)
-{
-	child_main(s, true);
-}
-
-static void child_unjoined(void *s)
-{
-	child_main(s, false);
-}
-
-/* clone3() or clone() whose child goes on in fn(arg) on its own stack. */
-static long clone_call(long nr, long a, long b, long c, long d, void (*fn)(void *), void *arg)
-{
-#if defined(__x86_64__)
-	register long r10 __asm__("r10") = d;
-	register long r8 __asm__("r8") = 0;
-	register void (*r12)(void *) __asm__("r12") = fn;
-	register void *r13 __asm__("r13") = arg;
-	long ret;
-
-	__asm__ volatile("syscall\n\t"
-			 "test %%rax, %%rax\n\t"
-			 "jnz 1f\n\t"
-			 "xor %%ebp, %%ebp\n\t"
-			 "mov %%r13, %%rdi\n\t"
-			 "call *%%r12\n\t"
-			 "hlt\n"
-			 "1:"
-			 : "=a"(ret)
-			 : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r12), "r"(r13)
-			 : "rcx", "r11", "memory");
-	return ret;
-#elif defined(__aarch64__)
-	register long x0 __asm__("x0") = a;
-	register long x1 __asm__("x1") = b;
-	register long x2 __asm__("x2") = c;
-	register long x3 __asm__("x3") = 0;
-	register long x4 __asm__("x4") = d;
-	register long x8 __asm__("x8") = nr;
-	register void (*x9)(void *) __asm__("x9") = fn;
-	register void *x10 __asm__("x10") = arg;
-
-	__asm__ volatile("svc #0\n\t"
-			 "cbnz x0, 1f\n\t"
-			 "mov x29, #0\n\t"
-			 "mov x0, x10\n\t"
-			 "blr x9\n\t"
-			 "brk #1\n"
-			 "1:"
-			 : "+r"(x0)
-			 : "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x8), "r"(x9), "r"(x10)
-			 : "x30", "memory");
-	return x0;
-#else
-#error "spawn: no clone for this machine"
-#endif
+	failed = (struct report){ s->step, -r };
+	(void)!write(report, &failed, sizeof(failed));
+	_exit(127);
 }
 
 /* A filter that cannot look into clone3's arguments answers ENOSYS; then the child moves itself. */
 static bool no_clone3;
-
-static long clone_sharing(struct spawn *s)
-{
-	const uint64_t flags = CLONE_VM | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
-	struct clone_args a = {
-		.flags = flags | (s->leaf_fd >= 0 ? CLONE_INTO_CGROUP : 0),
-		.exit_signal = SIGCHLD,
-		.stack = (uintptr_t)child_stack,
-		.stack_size = sizeof(child_stack),
-		.parent_tid = (uintptr_t)&child_tid,
-		.child_tid = (uintptr_t)&child_tid,
-		.cgroup = s->leaf_fd >= 0 ? (uint64_t)s->leaf_fd : 0,
-	};
-	long pid = -ENOSYS;
-
-	if (!no_clone3)
-		pid = clone_call(SYS_clone3, (long)&a, sizeof(a), 0, 0, child_joined, s);
-	if (pid == -ENOSYS) {
-		no_clone3 = true;
-		pid = clone_call(SYS_clone, (long)flags | SIGCHLD,
-				 (long)(child_stack + sizeof(child_stack)), (long)&child_tid,
-				 (long)&child_tid, child_unjoined, s);
-	}
-	return pid;
-}
-
-/* Until the child has let go of the shared memory, by its program or by its end. */
-static bool wait_released(pid_t pid, int limit_ms)
-{
-	const struct timespec slice = { .tv_nsec = 20000000L };
-	siginfo_t info;
-	int tid;
-
-	for (int waited = 0; (tid = __atomic_load_n(&child_tid, __ATOMIC_ACQUIRE)) != 0;) {
-		long r = syscall(SYS_futex, &child_tid, FUTEX_WAIT, tid, &slice, NULL, 0);
-
-		if (r == 0 || errno != ETIMEDOUT)
-			continue;
-		/* Some kernels leave the word alone in a process that dies dumping. */
-		info.si_pid = 0;
-		if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-		    info.si_pid == pid)
-			return true;
-		waited += 20;
-		if (waited >= limit_ms)
-			return false;
-	}
-	return true;
-}
-
-pid_t spawn_program(struct spawn *s)
-{
-	long pid;
-
-	s->step = s->error = 0;
-	pid = clone_sharing(s);
-	if (pid < 0) {
-		s->step = SPAWN_CLONE;
-		s->error = (int)-pid;
-		return -1;
-	}
-	if (!wait_released((pid_t)pid, INIT_EXEC_WAIT_MS)) {
-		kill((pid_t)pid, SIGKILL);
-		wait_released((pid_t)pid, 60 * 1000);
-		s->step = SPAWN_STUCK;
-		s->error = ETIMEDOUT;
-	}
-	prctl(PR_SET_DUMPABLE, hook_weak("dumpable"));
-	if (!s->error)
-		return (pid_t)pid;
-	while (waitpid((pid_t)pid, NULL, 0) < 0 && errno == EINTR)
-		;
-	return -1;
-}
 
 pid_t spawn_fork(int leaf_fd)
 {
@@ -394,6 +264,56 @@ pid_t spawn_fork(int leaf_fd)
 		no_clone3 = true;
 	}
 	return (pid_t)syscall(SYS_clone, (long)SIGCHLD, 0L, NULL, NULL, 0L);
+}
+
+/* Until the program runs, or the child says why it does not. A guest may stop the child in the
+ * moment in which it already has the guest's user: that must not stop PID 1 with it. */
+static void wait_started(struct spawn *s, pid_t pid, int report)
+{
+	struct pollfd p = { .fd = report, .events = POLLIN };
+	struct report r;
+	int n;
+
+	do
+		n = poll(&p, 1, INIT_EXEC_WAIT_MS);
+	while (n < 0 && errno == EINTR);
+	if (n <= 0) {
+		kill(pid, SIGKILL);
+		s->step = SPAWN_STUCK;
+		s->error = ETIMEDOUT;
+	} else if (read(report, &r, sizeof(r)) == sizeof(r)) {
+		s->step = r.step;
+		s->error = r.error;
+	}
+}
+
+pid_t spawn_program(struct spawn *s)
+{
+	int report[2];
+	pid_t pid;
+
+	s->step = s->error = 0;
+	if (pipe2(report, O_CLOEXEC) < 0) {
+		s->step = SPAWN_CLONE;
+		s->error = errno;
+		return -1;
+	}
+	pid = spawn_fork(s->leaf_fd);
+	if (pid == 0)
+		child_main(s, !no_clone3, report[1]);
+	if (pid < 0) {
+		s->step = SPAWN_CLONE;
+		s->error = errno;
+	}
+	close(report[1]);
+	if (pid > 0)
+		wait_started(s, pid, report[0]);
+	close(report[0]);
+	if (!s->error)
+		return pid;
+	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	return -1;
 }
 
 /* Puts the worker's descriptors at 3 and 4 and closes the rest, whatever numbers they had. */

@@ -87,8 +87,7 @@ static int trash_one(int boxes, const char *id, void *arg)
 {
 	struct keeper *k = arg;
 
-	(void)renameat(boxes, id, k->trash, id);
-	return 0;
+	return renameat(boxes, id, k->trash, id) < 0 ? -errno : 0;
 }
 
 /* A keeper's state whose lock nobody holds: nothing of it is kept. False: not all of it would go.
@@ -96,7 +95,7 @@ static int trash_one(int boxes, const char *id, void *arg)
 static bool sweep_state(struct keeper *k, int state)
 {
 	static struct keeper dead; /* too large for the stack */
-	struct stat st;
+	uint64_t id = 0;
 	struct err err;
 	bool done = true; /* without both directories it had not come to anything else */
 
@@ -104,12 +103,13 @@ static bool sweep_state(struct keeper *k, int state)
 	memset(&dead.table, 0, sizeof(dead.table));
 	dead.boxes = openat(state, "sandboxes", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	dead.trash = openat(state, "trash", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	if (dead.boxes >= 0 && dead.trash >= 0 && fstat(state, &st) == 0 &&
-	    cgroup_host_init(&dead.cgroups, st.st_ino, ".", &err) == 0) {
-		(void)file_each_at(dead.boxes, ".", trash_one, &dead);
+	if (dead.boxes >= 0 && dead.trash >= 0 && keeper_group_id(state, &id) == 0 &&
+	    cgroup_host_init(&dead.cgroups, id, ".", &err) == 0) {
+		done = file_each_at(dead.boxes, ".", trash_one, &dead) == 0;
 		dead.trash_count = 1;
-		for (int i = 0; i < SWEEP_TRIES && !(done = keeper_empty_trash(&dead)); i++)
+		for (int i = 0; i < SWEEP_TRIES && !keeper_empty_trash(&dead); i++)
 			usleep(SWEEP_WAIT_US);
+		done = done && dead.trash_count == 0;
 		if (done)
 			cgroup_each(&dead.cgroups, drop_stray_group, &dead);
 		cgroup_host_fini(&dead.cgroups);

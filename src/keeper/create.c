@@ -153,6 +153,7 @@ static int start_cold(struct keeper *k, int dir, const struct keeper_create *c, 
 	}
 	if (r == 0)
 		r = spawn(&args, &b->pid, err);
+	b->start = b->pid > 0 ? box_start_time(b->pid) : 0;
 	if (args.listener >= 0)
 		close(args.listener);
 	rootfs_close(&root);
@@ -188,6 +189,7 @@ static int start_from_slot(struct keeper *k, struct slot *s, int dir, const stru
 		return err_sys(err, errno, "claim %s", s->name);
 	memcpy(b->group, s->parts.group, sizeof(b->group));
 	b->pid = s->pid;
+	b->start = s->start;
 	b->base = s->parts.kit.base;
 	hook_crash("claim:moved");
 	if (root_slot(k, s, c, dirs, b, err) < 0)
@@ -202,7 +204,6 @@ static int finish(struct keeper *k, int dir, const struct keeper_create *c, bool
 	auto_close int fd = -1;
 	int r;
 
-	b->start = box_start_time(b->pid);
 	r = box_record_write(dir, b);
 	if (r < 0)
 		return err_sys(err, -r, "record");
@@ -254,9 +255,9 @@ int keeper_create(struct keeper *k, const char *id, const struct keeper_create *
 	struct box b = { .store = c->store, .class = c->class };
 	auto_close int dir = -1, lock = -1;
 
-	if (strncmp(id, KEEPER_SLOT_PREFIX, strlen(KEEPER_SLOT_PREFIX)) == 0)
+	if (id[1] == '.' && strchr("gpt", id[0]))
 		return err_set(err, ERR_INVALID,
-			       "names that begin with " KEEPER_SLOT_PREFIX " are the pool's");
+			       "names that begin with g., p. or t. are the keeper's");
 	if (check_demands(k, c, err) < 0)
 		return -1;
 	memcpy(b.id, id, sizeof(b.id));

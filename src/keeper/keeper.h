@@ -31,6 +31,7 @@ enum { KEEPER_PARTS_MAX = 8, KEEPER_SLOTS_MAX = 1024 };
 struct slot { /* a sandbox that nobody has yet */
 	char name[KEEPER_ID_SIZE];
 	pid_t pid;
+	uint64_t start; /* of the process: tells a reused pid */
 	struct parts parts;
 	bool rooted; /* has the usual root, is bound and armed */
 };
@@ -71,6 +72,8 @@ int keeper_prepare_root(struct keeper *k, const char *id, const struct keeper_cr
 int keeper_listen(int dir);
 
 /* trash.c */
+/* SIGKILL, if it is still the process we started. */
+void keeper_kill_init(const struct box *b);
 int keeper_destroy(struct keeper *k, struct box *b, struct err *err);
 /* Goes on with what is being removed; true when nothing is left to do. */
 bool keeper_empty_trash(struct keeper *k);
@@ -114,6 +117,8 @@ int keeper_lock_templates(struct keeper *k, int how);
 void keeper_serve(struct keeper *k, int sock);
 
 /* main.c */
+/* Names the cgroups of a state directory; made with it. 0 or -errno. */
+int keeper_group_id(int state, uint64_t *ret);
 void keeper_reap(void);
 
 #endif

@@ -17,6 +17,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,7 +32,7 @@
 #define LODGE_LIBEXECDIR "/usr/libexec/lodge"
 #endif
 
-enum { PARTS_AHEAD = 4 };
+enum { PARTS_AHEAD = 4, SEND_WAIT_S = 5 };
 
 static const char usage[] =
 	"usage: lodge-keeper --home DIR [--oneshot]\n"
@@ -89,10 +90,21 @@ static int enter_mountns(struct err *err)
 
 static int open_home(struct keeper *k, const char *home, struct err *err)
 {
-	if (mkdir(home, 0711) < 0 && errno != EEXIST)
+	struct stat st;
+
+	if (mkdir(home, 0700) < 0 && errno != EEXIST)
 		return err_sys(err, errno, "%s", home);
 	k->home = open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return k->home < 0 ? err_sys(err, errno, "%s", home) : 0;
+	if (k->home < 0 || fstat(k->home, &st) < 0)
+		return err_sys(err, errno, "%s", home);
+	/* ids inside are ids on disk: a set-id file of a guest, or a file somebody else puts below
+	 * everybody's root, must be out of every other user's reach */
+	if (st.st_uid != geteuid() || (st.st_mode & 022))
+		return err_set(err, ERR_DENIED,
+			       "%s must belong to this user and be writable by nobody else", home);
+	if ((st.st_mode & 077) && fchmod(k->home, 0700) < 0)
+		return err_sys(err, errno, "%s", home);
+	return 0;
 }
 
 static int open_run(struct keeper *k, struct err *err)
@@ -174,15 +186,31 @@ static int open_scratch(struct keeper *k, struct err *err)
 	return rootfs_host_init(k->scratch, err);
 }
 
+int keeper_group_id(int state, uint64_t *ret)
+{
+	char text[32];
+	uint64_t id = 0;
+
+	if (file_read_at(state, "group", text, sizeof(text)) == 16) {
+		*ret = strtoull(text, NULL, 16);
+		return 0;
+	}
+	(void)getrandom(&id, sizeof(id), 0);
+	snprintf(text, sizeof(text), "%016llx", (unsigned long long)id);
+	*ret = id;
+	return file_replace_at(state, "group", text, 16);
+}
+
 static int open_cgroups(struct keeper *k, struct err *err)
 {
 	char path[64];
-	struct stat st;
+	uint64_t id = 0;
+	int r = keeper_group_id(k->state, &id);
 
-	if (fstat(k->state, &st) < 0)
-		return err_sys(err, errno, "state");
+	if (r < 0)
+		return err_sys(err, -r, "state");
 	snprintf(path, sizeof(path), "/proc/self/fd/%d/cgroup", k->scratch);
-	if (cgroup_host_init(&k->cgroups, st.st_ino, path, err) < 0)
+	if (cgroup_host_init(&k->cgroups, id, path, err) < 0)
 		return -1;
 	k->features = cgroup_features(&k->cgroups) | (k->rootless ? 0 : KEEPER_HAS_ROOT);
 	return 0;
@@ -221,7 +249,7 @@ static void leave(struct keeper *k, const char *name)
 		keeper_sweep_oneshots(k, name);
 	cgroup_host_fini(&k->cgroups);
 	/* what would not go in time stays known, so that the next start goes on with it */
-	if (k->oneshot && k->trash_count == 0)
+	if (k->oneshot && k->trash_count == 0 && k->table.count == 0)
 		(void)file_remove_tree_at(k->run, name);
 }
 
@@ -287,6 +315,9 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	(void)fcntl(KEEPER_FD, F_SETFD, FD_CLOEXEC);
+	/* an engine that does not read its answers is gone for us */
+	(void)setsockopt(KEEPER_FD, SOL_SOCKET, SO_SNDTIMEO,
+			 &(struct timeval){ .tv_sec = SEND_WAIT_S }, sizeof(struct timeval));
 	umask(022);
 	if (setup(k, home, name, &err) < 0) {
 		if (!refuse(KEEPER_FD, &err))

@@ -63,7 +63,7 @@ static struct slot *take_kind(struct keeper *k, bool rooted)
 		k->nslots--;
 		for (size_t j = i; j < k->nslots; j++)
 			k->slots[j] = k->slots[j + 1];
-		if (box_start_time(s->pid))
+		if (s->start && box_start_time(s->pid) == s->start)
 			return s;
 		keeper_slot_free(k, s, true);
 	}
@@ -84,7 +84,7 @@ struct slot *keeper_take_slot(struct keeper *k, const struct keeper_create *c)
 /* `discard`: the slot was never claimed, so that its process and groups are still its own. */
 void keeper_slot_free(struct keeper *k, struct slot *s, bool discard)
 {
-	struct box b = { .pid = s->pid, .store = KEEPER_STORE_MEMORY };
+	struct box b = { .pid = s->pid, .start = s->start, .store = KEEPER_STORE_MEMORY };
 
 	memcpy(b.id, s->name, sizeof(b.id));
 	memcpy(b.group, s->parts.group, sizeof(b.group));
@@ -138,6 +138,7 @@ static int spawn_slot(struct keeper *k, struct slot *s, int dir, struct err *err
 		r = keeper_prepare_root(k, s->name, &u, NULL, &s->parts.kit, &root, err);
 	if (r == 0)
 		r = spawn(&args, &s->pid, err);
+	s->start = s->pid > 0 ? box_start_time(s->pid) : 0;
 	hook_crash("pool:spawned");
 	rootfs_close(&root);
 	if (args.listener >= 0)

@@ -160,7 +160,8 @@ static op_fn *const ops[KEEPER_OP_MAX] = {
 	[KEEPER_TEMPLATE_SEAL] = do_seal, [KEEPER_TEMPLATE_DROP] = do_drop_template,
 };
 
-static void answer(struct keeper *k, struct exchange *x, const char *problem)
+/* False when it could not be said: an engine that waits for ever is worse than one that is told. */
+static bool answer(struct keeper *k, struct exchange *x, const char *problem)
 {
 	struct err err = { 0 };
 	int r;
@@ -178,9 +179,10 @@ static void answer(struct keeper *k, struct exchange *x, const char *problem)
 		x->reply.sys = err.sys;
 		snprintf(x->reply.msg, sizeof(x->reply.msg), "%s", err.msg);
 	}
-	(void)sock_send(x->sock, &x->reply, sizeof(x->reply), &x->fd, x->fd >= 0);
+	r = sock_send(x->sock, &x->reply, sizeof(x->reply), &x->fd, x->fd >= 0);
 	if (x->fd >= 0)
 		close(x->fd);
+	return r == 0;
 }
 
 /* False when the engine is gone. */
@@ -194,17 +196,18 @@ static bool serve_one(struct keeper *k, int sock)
 	size_t nfds = 0;
 	ssize_t n = sock_recv(sock, &in, sizeof(in), fds, ARRAY_LEN(fds), &nfds);
 	struct exchange x = { .req = &in.req, .fds = fds, .fd = -1, .sock = sock };
+	bool said;
 
-	if (n == -EINTR || n == -EAGAIN)
+	if (n == -EINTR || n == -EAGAIN || n == -ENOMEM || n == -ENOBUFS)
 		return true;
 	if (n <= 0 && n != -EMSGSIZE && n != -EBADMSG)
 		return false;
-	answer(k, &x,
-	       n < 0 ? "message too long or with too many descriptors"
-		     : keeper_request_problem(&in, (size_t)n, nfds));
+	said = answer(k, &x,
+		      n < 0 ? "message too long or with too many descriptors"
+			    : keeper_request_problem(&in, (size_t)n, nfds));
 	for (size_t i = 0; i < nfds; i++)
 		close(fds[i]);
-	return true;
+	return said;
 }
 
 static int timeout_of(const struct keeper *k, bool more, int trash_wait)

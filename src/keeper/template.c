@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -38,7 +37,7 @@ int keeper_seal_template(struct keeper *k, struct box *b, const char *name, stru
 	snprintf(from, sizeof(from), "s-%s", b->id);
 	snprintf(to, sizeof(to), "t-%s", name);
 	(void)cgroup_kill(&k->cgroups, b->group);
-	(void)kill(b->pid, SIGKILL);
+	keeper_kill_init(b);
 	for (int i = 0; i < SEAL_WAIT_MS && box_is_alive(b); i++) {
 		keeper_reap();
 		usleep(1000);

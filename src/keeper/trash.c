@@ -18,7 +18,7 @@
 #include "base/hook.h"
 #include "runtime/sys.h"
 
-static void kill_process(const struct box *b)
+void keeper_kill_init(const struct box *b)
 {
 	auto_close int fd = b->pid > 0 ? sys_pidfd_open(b->pid) : -1;
 
@@ -31,17 +31,18 @@ static void kill_process(const struct box *b)
 static void kill_box(struct keeper *k, const struct box *b)
 {
 	(void)cgroup_kill(&k->cgroups, b->group);
-	kill_process(b); /* ends its whole pid namespace: all there is without cgroups */
+	keeper_kill_init(b); /* ends its whole pid namespace: all there is without cgroups */
 }
 
 int keeper_destroy(struct keeper *k, struct box *b, struct err *err)
 {
 	hook_crash("destroy:start");
+	/* first of all: whatever fails after this, nothing of it runs on */
+	kill_box(k, b);
+	hook_crash("destroy:killed");
 	if (renameat(k->boxes, b->id, k->trash, b->id) < 0)
 		return err_sys(err, errno, "sandbox %s", b->id);
 	hook_crash("destroy:moved");
-	kill_box(k, b);
-	hook_crash("destroy:killed");
 	box_remove(&k->table, b->id);
 	k->trash_count++;
 	return 0;
@@ -52,7 +53,6 @@ void keeper_discard(struct keeper *k, struct box *b)
 	auto_close int dir =
 		openat(k->boxes, b->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
-	b->start = b->pid > 0 ? box_start_time(b->pid) : 0;
 	if (dir >= 0)
 		(void)box_record_write(dir, b);
 	box_remove(&k->table, b->id);
@@ -103,6 +103,7 @@ bool keeper_empty_trash(struct keeper *k)
 	if (k->trash_count == 0)
 		return true;
 	k->trash_count = 0;
-	(void)file_each_at(k->trash, ".", remove_each, k);
+	if (file_each_at(k->trash, ".", remove_each, k) < 0)
+		k->trash_count++;
 	return k->trash_count == 0;
 }

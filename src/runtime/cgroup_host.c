@@ -186,8 +186,7 @@ int cgroup_host_init(struct cgroup_host *h, uint64_t instance, const char *scrat
 	*h = (struct cgroup_host){ .v2 = -1, .v2_parent = -1 };
 	for (int i = 0; i < CGROUP_V1_COUNT; i++)
 		h->v1[i] = h->v1_parent[i] = -1;
-	snprintf(h->name, sizeof(h->name), "lodge-%08llx",
-		 (unsigned long long)(instance & 0xffffffff));
+	snprintf(h->name, sizeof(h->name), "lodge-%016llx", (unsigned long long)instance);
 
 	find_mounts(h);
 	if (h->v2_parent < 0)

@@ -43,7 +43,9 @@ static int bind_node(int tree, const char *name, unsigned major, unsigned minor)
 {
 	auto_close int host = open("/dev", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	auto_close int mnt =
-		host < 0 ? -1 : mount_clone(host, name, SYS_ATTR_NOSUID | SYS_ATTR_NOEXEC, -1);
+		host < 0 ? -1
+			 : mount_clone(host, name,
+				       SYS_ATTR_RDONLY | SYS_ATTR_NOSUID | SYS_ATTR_NOEXEC, -1);
 	auto_close int file = openat(tree, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
 	struct stat st;
 

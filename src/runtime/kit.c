@@ -100,6 +100,7 @@ struct plan {
 	bool network, own_user, bounds;
 	uid_t base; /* own_user: whom to become first */
 	uid_t inside, outside, count; /* the map */
+	gid_t gid_inside, gid_outside;
 };
 
 /* In the child: the namespaces, then one errno to the keeper, then wait to be done with. */
@@ -132,7 +133,8 @@ static int write_maps(pid_t pid, const struct plan *p)
 		int r;
 
 		snprintf(path, sizeof(path), "/proc/%d/%s", pid, files[i]);
-		r = file_printf_at(AT_FDCWD, path, "%u %u %u", p->inside, p->outside, p->count);
+		r = file_printf_at(AT_FDCWD, path, "%u %u %u", i ? p->gid_inside : p->inside,
+				   i ? p->gid_outside : p->outside, p->count);
 		if (r < 0)
 			return r;
 	}
@@ -238,6 +240,8 @@ int kit_make(struct kit_host *h, int one_id, struct kit *ret, struct err *err)
 	p.inside = h->rootless ? (uid_t)one_id : 0;
 	p.outside = h->rootless ? 0 : kit.base;
 	p.count = h->rootless ? 1 : KIT_RANGE;
+	p.gid_inside = p.inside;
+	p.gid_outside = p.outside;
 	if (run_plan(&p, &kit.userns, &kit.netns, err) < 0) {
 		kit_close(&kit);
 		return -1;
@@ -246,9 +250,13 @@ int kit_make(struct kit_host *h, int one_id, struct kit *ret, struct err *err)
 	return 0;
 }
 
-int kit_map_one(uid_t on_disk, uid_t seen_as, struct err *err)
+int kit_map_one(struct kit_pair on_disk, struct kit_pair seen_as, struct err *err)
 {
-	struct plan p = { .inside = on_disk, .outside = seen_as, .count = 1 };
+	struct plan p = { .inside = on_disk.uid,
+			  .outside = seen_as.uid,
+			  .count = 1,
+			  .gid_inside = on_disk.gid,
+			  .gid_outside = seen_as.gid };
 	int userns = -1, none = -1;
 
 	return run_plan(&p, &userns, &none, err) < 0 ? -1 : userns;

@@ -34,6 +34,10 @@ void kit_close(struct kit *kit);
 
 /* A user namespace that maps one id of the host's files to one host id: what makes a caller's own
  * directory belong to the guest inside. An fd, or -1 with err. */
-int kit_map_one(uid_t on_disk, uid_t seen_as, struct err *err);
+struct kit_pair {
+	uid_t uid;
+	gid_t gid;
+};
+int kit_map_one(struct kit_pair on_disk, struct kit_pair seen_as, struct err *err);
 
 #endif

@@ -19,8 +19,8 @@
 static const char *const read_only[] = { "sys" };
 
 static const char *const masked[] = {
-	"acpi",	    "interrupts",  "kallsyms", "key-users",  "keys",
-	"pressure", "sched_debug", "scsi",     "timer_list",
+	"acpi",	 "interrupts", "kallsyms",    "key-users", "keys",
+	"locks", "pressure",   "sched_debug", "scsi",	   "timer_list",
 };
 
 /* mount(2) needs one system call where the new interface needs three, and there are two dozen of

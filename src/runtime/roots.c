@@ -118,11 +118,13 @@ static int reopen(int fd, struct stat *st, struct err *err)
 
 /* Inside, what belongs to the directory's owner belongs to the guest, and nothing else does. */
 static int clone_for_guest(const struct roots *r, int dir, const struct stat *st, bool writable,
-			   uid_t guest, struct err *err)
+			   struct kit_pair guest, struct err *err)
 {
 	uint64_t attr = (hook_weak("nosuid") ? 0 : SYS_ATTR_NOSUID) | SYS_ATTR_NODEV |
 			(writable ? 0 : SYS_ATTR_RDONLY);
-	auto_close int userns = r->rootless ? -1 : kit_map_one(st->st_uid, guest, err);
+	auto_close int userns =
+		r->rootless ? -1
+			    : kit_map_one((struct kit_pair){ st->st_uid, st->st_gid }, guest, err);
 	int mnt;
 
 	if (userns < 0 && !r->rootless)
@@ -148,7 +150,9 @@ static int add_binds(const struct roots *r, const struct keeper_create *c, const
 			return err_set(err, ERR_INVALID,
 				       "%s: a root inside gets no writable host directory",
 				       b->path);
-		mnt = clone_for_guest(r, dir, &st, b->writable, kit->base + c->uid, err);
+		mnt = clone_for_guest(r, dir, &st, b->writable,
+				      (struct kit_pair){ kit->base + c->uid, kit->base + c->gid },
+				      err);
 		if (mnt < 0)
 			return err_ctx(err, "%s", b->path);
 		add_bind(root, b->path, mnt);

@@ -169,6 +169,27 @@ static void rule_ulp(struct seccomp_prog *p)
 	rule_end(p, at);
 }
 
+/* One's own limits, or a look at another's: PID 1 must keep its own, whoever shares its id. The
+ * pointer counts as given when either half of it is not zero. */
+static void rule_prlimit(struct seccomp_prog *p)
+{
+	const uint32_t high =
+		(uint32_t)(offsetof(struct seccomp_data, args) + 2 * sizeof(uint64_t) + 4);
+	size_t at = rule_begin(p, SYS_prlimit64);
+
+	load_arg(p, 0);
+	emit(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0);
+	ret(p, ALLOW);
+	load_arg(p, 2);
+	emit(p, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, 0);
+	ret(p, EPERM_RET);
+	emit(p, BPF_LD | BPF_W | BPF_ABS, 0, 0, high);
+	emit(p, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, 0);
+	ret(p, EPERM_RET);
+	ret(p, ALLOW);
+	rule_end(p, at);
+}
+
 static void rules_with_arguments(struct seccomp_prog *p, bool root_class)
 {
 	/* TIOCSTI, TIOCLINUX, TIOCSETD, TIOCCONS; FS_IOC_SETFLAGS and FSSETXATTR (project ids) */
@@ -188,6 +209,7 @@ static void rules_with_arguments(struct seccomp_prog *p, bool root_class)
 	rule_only(p, SYS_socketpair, 0, &(uint32_t){ 1 /* AF_UNIX */ }, 1,
 		  SECCOMP_RET_ERRNO | EAFNOSUPPORT);
 	rule_ulp(p);
+	rule_prlimit(p);
 	rule_not_in(p, SYS_ioctl, 1, ioctls, ARRAY_LEN(ioctls));
 	rule_not_in(p, SYS_prctl, 0, prctls, ARRAY_LEN(prctls));
 	rule_only(p, SYS_personality, 0, personalities, ARRAY_LEN(personalities), EPERM_RET);

@@ -21,7 +21,7 @@ enum { PROBE_BYTES = 256 << 10 };
 
 static int dir_make(int dir, const char *entry)
 {
-	return mkdirat(dir, entry, 0755) < 0 ? -errno : 0;
+	return mkdirat(dir, entry, 0700) < 0 ? -errno : 0;
 }
 
 static int dir_drop(int dir, const char *entry)
@@ -69,7 +69,7 @@ static const struct shelf_ops btrfs_ops = {
 
 static int open_plain(struct shelf *s, struct err *err)
 {
-	if (mkdirat(s->home, "store", 0711) < 0 && errno != EEXIST)
+	if (mkdirat(s->home, "store", 0700) < 0 && errno != EEXIST)
 		return err_sys(err, errno, "store");
 	s->dir = openat(s->home, "store", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (s->dir < 0)

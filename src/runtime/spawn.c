@@ -209,13 +209,13 @@ int spawn(const struct spawn_args *args, pid_t *ret_pid, struct err *err)
 	sigprocmask(SIG_SETMASK, &old, NULL);
 	if (pid < 0)
 		return err_sys(err, (int)-pid, "clone");
-	if (child.failed || kill((pid_t)pid, 0) < 0) {
-		(void)waitpid((pid_t)pid, NULL, 0);
-		if (!child.failed)
-			return err_set(err, ERR_INTERNAL, "the new process died");
+	if (child.failed) {
+		(void)waitpid((pid_t)pid, NULL, 0); /* it has left already */
 		*err = child.err;
 		return -1;
 	}
+	if (waitpid((pid_t)pid, NULL, WNOHANG) == (pid_t)pid)
+		return err_set(err, ERR_INTERNAL, "the new process died at %s", child.step);
 	*ret_pid = (pid_t)pid;
 	return 0;
 }

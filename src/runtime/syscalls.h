@@ -268,7 +268,7 @@ static const short syscalls_allowed[] = {
 	SYS_ioprio_set,
 	SYS_getrlimit,
 	SYS_setrlimit,
-	SYS_prlimit64,
+
 	SYS_getrusage,
 	SYS_times,
 	SYS_getcpu,

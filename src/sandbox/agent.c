@@ -289,6 +289,13 @@ static struct pending *find_pending(struct agent *a, uint32_t req, bool take)
 }
 
 /* The sentence of an AGENT_ERROR, made fit for a terminal: a guest may have written it. */
+void agent_clean_text(char *text)
+{
+	for (char *c = text; *c; c++)
+		if ((unsigned char)*c < 0x20 || *c == 0x7f)
+			*c = '?';
+}
+
 static void error_of(const void *msg, size_t len, struct err *err)
 {
 	struct agent_error e;
@@ -299,9 +306,7 @@ static void error_of(const void *msg, size_t len, struct err *err)
 		e.code > ERR_NONE && e.code <= ERR_INTERNAL ? (enum err_code)e.code : ERR_INTERNAL,
 		"%s", text ? text : "refused");
 	err->sys = e.sys > 0 && e.sys < 4096 ? e.sys : 0;
-	for (char *c = err->msg; *c; c++)
-		if ((unsigned char)*c < 0x20 || *c == 0x7f)
-			*c = '?';
+	agent_clean_text(err->msg);
 }
 
 static const char *answer(struct agent *a, const struct agent_hdr *hdr, const void *msg, size_t len,

@@ -74,4 +74,7 @@ void agent_answer_fini(struct agent_answer *ans);
 /* Asks lodge-init who it is; needed once after connecting to a sandbox that already ran. */
 int agent_hello(struct agent *a, struct agent_hello *ret, struct err *err);
 
+/* A sandbox's words may end up on a terminal: no control characters. */
+void agent_clean_text(char *text);
+
 #endif

@@ -168,6 +168,8 @@ static void take_exit(struct exec *x, const char *msg)
 	struct agent_exit e;
 	const char *text;
 
+	if (*exec_ended(x))
+		return;
 	memcpy(&hdr, msg, sizeof(hdr));
 	memcpy(&e, msg + sizeof(hdr), sizeof(e));
 	if (e.code < -1 || e.code > 255 || e.signal < 0 || e.signal > 64 ||
@@ -188,6 +190,7 @@ static void take_exit(struct exec *x, const char *msg)
 	text = agent_msg_string(msg, sizeof(hdr) + hdr.len, 0);
 	if (text && *text) {
 		err_set(&x->err, ERR_INTERNAL, "%s", text);
+		agent_clean_text(x->err.msg);
 		x->err.sys = x->result.job_errno;
 	}
 	finish(x, EXEC_EXITED);

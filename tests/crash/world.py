@@ -90,7 +90,7 @@ def comm(pid):
         return ""
 
 
-INIT = "memfd:lodge-ini"  # what the kernel calls a lodge-init
+INIT = "lodge-init"
 
 
 def find(name, root=None):
@@ -184,6 +184,15 @@ def mounts():
         return set(f.read().splitlines())
 
 
+def group_of(state):
+    """The name of a keeper's groups, which lies in its state directory."""
+    try:
+        with open(os.path.join(state, "group")) as f:
+            return "lodge-" + f.read()
+    except OSError:
+        return ""
+
+
 class World:
     def __init__(self, uid=None, store=None):
         self.uid = uid
@@ -260,7 +269,7 @@ class World:
 
     def states(self):
         try:
-            return sorted(n for n in os.listdir(self.run_dir()) if n != "mnt")
+            return sorted(n for n in os.listdir(self.run_dir()) if n not in ("mnt", "templates.lock"))
         except FileNotFoundError:
             return []
 
@@ -268,7 +277,7 @@ class World:
         return [n for n in self.states() if n.startswith("o-")]
 
     def group_name(self, state):
-        return f"lodge-{os.stat(os.path.join(self.run_dir(), state)).st_ino & 0xffffffff:08x}"
+        return group_of(os.path.join(self.run_dir(), state))
 
     def base_of(self, box):
         """First host id of a daemon's sandbox."""
@@ -337,8 +346,7 @@ class World:
             homes = []
         for h in homes:
             try:
-                others.update(f"lodge-{os.stat(os.path.join(h, s)).st_ino & 0xffffffff:08x}"
-                              for s in os.listdir(h))
+                others.update(group_of(os.path.join(h, s)) for s in os.listdir(h))
             except (NotADirectoryError, FileNotFoundError):
                 pass
         left = []

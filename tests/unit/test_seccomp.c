@@ -133,6 +133,14 @@ static void set_id_bits_are_for_the_root_class(void)
 	CHECK(EVAL(root, SYS_mount, 0) == (SECCOMP_RET_ERRNO | EPERM));
 }
 
+static void only_own_limits_can_be_set(void)
+{
+	CHECK(EVAL(user, SYS_prlimit64, 0, 7, 0x1000) == SECCOMP_RET_ALLOW);
+	CHECK(EVAL(user, SYS_prlimit64, 1, 7, 0) == SECCOMP_RET_ALLOW);
+	CHECK(EVAL(user, SYS_prlimit64, 1, 7, 0x1000) == (SECCOMP_RET_ERRNO | EPERM));
+	CHECK(EVAL(root, SYS_prlimit64, 1, 7, 0x100000000ull) == (SECCOMP_RET_ERRNO | EPERM));
+}
+
 static void terminal_injection_is_refused(void)
 {
 	CHECK(EVAL(user, SYS_ioctl, 0, 0x5412) == (SECCOMP_RET_ERRNO | EPERM));
@@ -150,6 +158,7 @@ int main(void)
 	RUN(namespaces_are_refused_by_clone_flag);
 	RUN(sockets_are_checked_by_family_type_and_protocol);
 	RUN(set_id_bits_are_for_the_root_class);
+	RUN(only_own_limits_can_be_set);
 	RUN(terminal_injection_is_refused);
 	return tap_done();
 }
