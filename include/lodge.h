@@ -7,8 +7,13 @@
  *	const char *argv[] = { "python3", "-c", "print(6 * 7)", NULL };
  *	struct lodge_command c = { .argv = argv, .timeout_ms = 5000 };
  *
- *	if (lodge_open(NULL, &l) < 0 || lodge_create(l, NULL, &sb) < 0 || lodge_exec(sb, &c, &r) <
- *0) errx(1, "%s", lodge_last_error()); fwrite(r.out, 1, r.out_len, stdout); lodge_result_fini(&r);
+ *	if (lodge_open(NULL, &l) < 0 ||
+ *	    lodge_create(l, NULL, &sb) < 0 ||
+ *	    lodge_exec(sb, &c, &r) < 0)
+ *		errx(1, "%s", lodge_last_error());
+ *
+ *	fwrite(r.out, 1, r.out_len, stdout);
+ *	lodge_result_fini(&r);
  *	lodge_destroy(sb);
  *	lodge_close(l);
  *

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/fsuid.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -274,6 +275,8 @@ void user_leave(void)
 	setfsuid(own.uid);
 	setfsgid(own.gid);
 	syscall(SYS_setgroups, (size_t)0, NULL);
+	/* The kernel makes a process that changed its user what fs.suid_dumpable says. */
+	prctl(PR_SET_DUMPABLE, hook_weak("dumpable"));
 }
 
 int user_become(const struct cred *c)

@@ -446,7 +446,7 @@ static void layers_take_away_what_is_below(void)
 	add_entry("dir/above", '0', "", 0644);
 	add_entry(".wh.gone", '0', "", 0644);
 	add_entry("dev", '3', "", 0644);
-	CHECK(unpack(AGENT_JOB_OCI) && oc.exit.code == 0);
+	CHECK(unpack(AGENT_JOB_OCI | AGENT_JOB_ROOTFS) && oc.exit.code == 0);
 	CHECK(access(in_scratch("hostile/dir/below"), F_OK) < 0);
 	CHECK(access(in_scratch("hostile/gone"), F_OK) < 0);
 	CHECK(access(in_scratch("hostile/dir/above"), F_OK) == 0);
