@@ -91,6 +91,9 @@ int keeper_tune(struct keeper *k, const char *group, const struct limits *limits
 		struct err *err);
 /* Makes one set ahead; false when none is wanted. */
 bool keeper_make_parts_ahead(struct keeper *k);
+/* Of a slot that runs: keeps only what its claim still needs. Every descriptor we hold is copied by
+ * the next clone. */
+void keeper_parts_trim(struct parts *p);
 void keeper_parts_close(struct parts *p); /* used up: what is left are our descriptors */
 void keeper_parts_drop(struct keeper *k, struct parts *p); /* never used */
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "wire/boot.h"
 
@@ -23,6 +24,17 @@ void keeper_parts_close(struct parts *p)
 	kit_close(&p->kit);
 	dev_close(&p->dev);
 	cgroup_fds_close(&p->cgroup);
+}
+
+void keeper_parts_trim(struct parts *p)
+{
+	dev_close(&p->dev);
+	cgroup_fds_close(&p->cgroup);
+	if (p->kit.netns >= 0)
+		close(p->kit.netns);
+	if (p->kit.lock >= 0)
+		close(p->kit.lock);
+	p->kit.netns = p->kit.lock = -1;
 }
 
 void keeper_parts_drop(struct keeper *k, struct parts *p)

@@ -139,6 +139,8 @@ static int spawn_slot(struct keeper *k, struct slot *s, int dir, struct err *err
 	if (r == 0)
 		r = spawn(&args, &s->pid, err);
 	s->start = s->pid > 0 ? box_start_time(s->pid) : 0;
+	if (r == 0)
+		keeper_parts_trim(&s->parts);
 	hook_crash("pool:spawned");
 	rootfs_close(&root);
 	if (args.listener >= 0)

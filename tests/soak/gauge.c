@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "proc.h"
@@ -45,16 +44,18 @@ static long count_cgroups(const struct soak *s)
 {
 	static const char *const roots[] = { "",	 "/unified", "/memory", "/cpu",
 					     "/cpuacct", "/pids",    "/systemd" };
-	char state[128], path[128];
-	struct stat st;
+	char path[160], name[17] = "";
+	FILE *f;
 	long n = 0;
 
-	snprintf(state, sizeof(state), "%s/d", s->run);
-	if (stat(state, &st) < 0)
-		return 0;
+	snprintf(path, sizeof(path), "%s/d/group", s->run);
+	f = fopen(path, "re");
+	if (!f || !fgets(name, sizeof(name), f))
+		name[0] = 0;
+	if (f)
+		fclose(f);
 	for (size_t i = 0; i < sizeof(roots) / sizeof(roots[0]); i++) {
-		snprintf(path, sizeof(path), "/sys/fs/cgroup%s/lodge-%08llx", roots[i],
-			 (unsigned long long)(st.st_ino & 0xffffffff));
+		snprintf(path, sizeof(path), "/sys/fs/cgroup%s/lodge-%s", roots[i], name);
 		n += proc_count_dirs(path);
 	}
 	return n;
