@@ -230,8 +230,8 @@ const struct doctor_check doctor_host[] = {
 	  "without it --disk is not enforced for files kept on disk: modprobe btrfs loop; apt "
 	  "install btrfs-progs; only root can use it" },
 	{ "subordinate ids", DOCTOR_OPTIONAL, probe_subuid, 0,
-	  "without them a sandbox of an ordinary user has one user only: apt install uidmap; "
-	  "usermod --add-subuids 100000-165535 --add-subgids 100000-165535 USER" },
+	  "nothing uses them yet: a sandbox of an ordinary user has one user only, with or "
+	  "without" },
 	{ "open files", DOCTOR_OPTIONAL, probe_nofile, 0,
 	  "raise the hard limit (ulimit -Hn, LimitNOFILE=) to 4096 or more" },
 	{ "core dumps", DOCTOR_OPTIONAL, probe_core, 0,

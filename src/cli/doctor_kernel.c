@@ -121,7 +121,7 @@ static int probe_memfd(int arg, char detail[DOCTOR_TEXT])
 	return -errno;
 }
 
-#define ADVICE "use a kernel that has it: 5.12 or newer, Debian 12 and later"
+#define ADVICE "use a kernel that has it: 5.19 or newer, Debian 12 and later"
 
 const struct doctor_check doctor_kernel[] = {
 	{ "kernel", DOCTOR_NEEDED, probe_kernel, 0, ADVICE },

@@ -187,7 +187,7 @@ static int probe_idmap(int arg, char detail[DOCTOR_TEXT])
 #define USERNS_ADVICE                                                                              \
 	"sysctl -w user.max_user_namespaces=15000; where they exist also "                         \
 	"kernel.unprivileged_userns_clone=1 and kernel.apparmor_restrict_unprivileged_userns=0"
-#define KERNEL_ADVICE "use a kernel that has it: 5.12 or newer, Debian 12 and later"
+#define KERNEL_ADVICE "use a kernel that has it: 5.19 or newer, Debian 12 and later"
 
 const struct doctor_check doctor_namespaces[] = {
 	{ "user namespace", DOCTOR_NEEDED, probe_userns, 0, USERNS_ADVICE },
@@ -203,6 +203,6 @@ const struct doctor_check doctor_namespaces[] = {
 	  "modprobe overlay, and a kernel of 5.11 or newer" },
 	{ "new mount API", DOCTOR_NEEDED, probe_mount_api, 0, KERNEL_ADVICE },
 	{ "idmapped mounts", DOCTOR_NEEDED, probe_idmap, 0,
-	  "put the host's /usr on ext4, btrfs or xfs with a kernel of 5.12 or newer" },
+	  "put the host's /usr on ext4, btrfs or xfs with a kernel of 5.19 or newer" },
 	{ NULL },
 };

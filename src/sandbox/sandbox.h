@@ -65,7 +65,7 @@ int sandbox_stats(struct sandbox *sb, struct keeper_stats *ret, struct err *err)
 int sandbox_set_limits(struct sandbox *sb, const struct limits *limits, struct err *err);
 int sandbox_freeze(struct sandbox *sb, struct err *err);
 int sandbox_thaw(struct sandbox *sb, struct err *err);
-/* Ends the sandbox; its files become <home>/templates/<name>/root. */
+/* Ends the sandbox; its files become those of the template `name`. */
 int sandbox_seal(struct sandbox *sb, const char *name, struct err *err);
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/array.h"
 #include "wire/boot.h"
 
-enum { POOL_MAX = 10000, IDS = 65536 };
+enum { POOL_MAX = 1024, IDS = 65536 };
 
 static bool all_zero(const char *p, size_t n)
 {
