@@ -195,7 +195,7 @@ def run_apt(tap, runner, directory):
              "Version: 1\\nArchitecture: all\\nMaintainer: a <a@b>\\nDescription: x\\n' > p/DEBIAN/control &&"
              " echo hi > p/opt/x && dpkg-deb -b p x.deb >/dev/null && apt-get install -qqy ./x.deb "
              ">/dev/null 2>&1; cat /opt/x", "hi"),
-            ("chown and su", "touch /tmp/f && chown 1:1 /tmp/f && su -s /bin/sh daemon -c id -u", "1")):
+            ("chown and su", "touch /tmp/f && chown 1:1 /tmp/f && su -s /bin/sh daemon -c 'id -u'", "1")):
         r = runner.run(["--template", template, "--root", *MORE], ["sh", "-c", text])
         tap.ok(r.code == 0 and r.out.strip() == want, name,
                f"status {r.code}, printed {r.out.strip()[-200:]!r}, {r.err.strip()[-300:]!r}")
