@@ -127,6 +127,14 @@ static void a_very_deep_tree_goes(void)
 	CHECK(!is_there("deep") && !is_there("deep.deep0"));
 }
 
+static void a_neighbour_of_a_similar_name_stays(void)
+{
+	CHECK(mkdirat(dir, "foo", 0755) == 0 && mkdirat(dir, "foo.deep", 0755) == 0);
+	CHECK(file_remove_tree_at(dir, "foo") == 0);
+	CHECK(faccessat(dir, "foo.deep", F_OK, 0) == 0);
+	CHECK(unlinkat(dir, "foo.deep", AT_REMOVEDIR) == 0);
+}
+
 static void a_mount_below_is_not_entered(void)
 {
 	char path[64];
@@ -181,6 +189,7 @@ int main(void)
 	RUN(a_number_is_found_by_its_key);
 	RUN(a_tree_goes_whatever_is_in_it);
 	RUN(a_very_deep_tree_goes);
+	RUN(a_neighbour_of_a_similar_name_stays);
 	RUN(a_mount_below_is_not_entered);
 	RUN(each_stops_when_told);
 	close(dir);

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -234,6 +235,48 @@ static void an_armed_shell_takes_the_next_text(void)
 	unmake(sb);
 }
 
+static void names_of_the_keeper_are_refused(void)
+{
+	static const char *const ids[] = { "g.1", "p.1", "t.1" };
+
+	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+		CHECK(make(ids[i]) == NULL);
+		CHECK(err.code == ERR_INVALID);
+	}
+}
+
+static void a_home_that_others_can_write_to_is_refused(void)
+{
+	char shared[] = "/tmp/lodge-test-XXXXXX";
+	struct keeper_client_opts o = { .home = shared, .oneshot = true };
+	struct keeper_client *k = NULL;
+	struct sandbox_spec spec = sandbox_spec_default();
+	struct sandbox *sb = NULL;
+	struct stat st;
+
+	CHECK(mkdtemp(shared) != NULL && chmod(shared, 0775) == 0);
+	CHECK(keeper_client_spawn(&o, &k, &err) < 0 || sandbox_new(k, &spec, &sb, &err) < 0);
+	CHECK(strstr(err.msg, "writable by nobody else") != NULL);
+	keeper_client_free(k);
+	CHECK(rmdir(shared) == 0); /* nothing was put there */
+	CHECK(stat(home, &st) == 0 && (st.st_mode & 0777) == 0700);
+}
+
+/* The OOM killer ends everybody who shares a victim's memory: never PID 1. */
+static void a_full_memory_costs_the_command_not_the_sandbox(void)
+{
+	struct sandbox_spec spec = sandbox_spec_default();
+	struct sandbox *sb = NULL;
+	int code;
+
+	spec.limits.memory_bytes = 32 << 20;
+	CHECK(sandbox_new(keeper, &spec, &sb, &err) == 0);
+	for (int i = 0; i < 8; i++)
+		free(run(sb, "head -c 31M /dev/zero > /tmp/fill; exec tail /dev/zero", &code));
+	CHECK(says(sb, "rm -f /tmp/fill; echo alive", "alive\n"));
+	unmake(sb);
+}
+
 static void files_go_in_and_out(void)
 {
 	struct sandbox *sb = make(NULL);
@@ -263,6 +306,9 @@ int main(void)
 	RUN(a_pool_is_claimed_by_any_request_and_never_reused);
 	RUN(a_sandbox_outlives_its_keeper);
 	RUN(an_armed_shell_takes_the_next_text);
+	RUN(names_of_the_keeper_are_refused);
+	RUN(a_home_that_others_can_write_to_is_refused);
+	RUN(a_full_memory_costs_the_command_not_the_sandbox);
 	RUN(files_go_in_and_out);
 	stop_keeper();
 	(void)file_remove_tree_at(AT_FDCWD, home);
