@@ -4,6 +4,8 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "base/array.h"
+
 int check_text(const char *what, const char *text, struct err *err)
 {
 	if (!text || !text[0])
@@ -32,6 +34,28 @@ static int check_json(const char *what, const char *json, struct err *err)
 	return object ? 0 : err_set(err, ERR_INVALID, "%s is not a JSON object", what);
 }
 
+struct named {
+	const char *what, *text;
+};
+
+/* All of them must be there. */
+static int check_texts(const struct named *t, size_t n, struct err *err)
+{
+	for (size_t i = 0; i < n; i++)
+		if (check_text(t[i].what, t[i].text, err) < 0)
+			return -1;
+	return 0;
+}
+
+/* Fills the first two arguments. */
+#define TEXTS(...)                                                                                 \
+	(const struct named[]){ __VA_ARGS__ }, ARRAY_LEN(((const struct named[]){ __VA_ARGS__ }))
+
+int check_binding(const struct store_binding *b, struct err *err)
+{
+	return check_texts(TEXTS({ "kind of a key", b->kind }, { "key", b->key }), err);
+}
+
 int check_session(const struct store_session *s, struct err *err)
 {
 	if (check_text("session id", s->id, err) < 0 || check_text("tenant", s->tenant, err) < 0)
@@ -40,10 +64,17 @@ int check_session(const struct store_session *s, struct err *err)
 		return err_set(err, ERR_INVALID, "session %s has more than %d keys", s->id,
 			       STORE_BINDINGS_MAX);
 	for (size_t i = 0; i < s->nbindings; i++)
-		if (check_text("kind of a key", s->bindings[i].kind, err) < 0 ||
-		    check_text("key", s->bindings[i].key, err) < 0)
+		if (check_binding(&s->bindings[i], err) < 0)
 			return -1;
 	if (check_json("spec", s->spec, err) < 0 || check_json("metadata", s->metadata, err) < 0)
+		return -1;
+	return 0;
+}
+
+int check_session_filter(const struct store_session_filter *f, struct err *err)
+{
+	if (check_filter("tenant", f->tenant, err) < 0 || check_filter("user", f->user, err) < 0 ||
+	    check_filter("project", f->project, err) < 0)
 		return -1;
 	return 0;
 }
@@ -57,22 +88,67 @@ int check_event(const struct store_event *e, struct err *err)
 
 int check_layer(const struct store_layer *l, struct err *err)
 {
-	if (check_text("layer id", l->id, err) < 0)
+	if (check_texts(TEXTS({ "layer id", l->id }, { "template", l->template }), err) < 0)
 		return -1;
 	if (strcmp(l->id, l->parent) == 0) /* it would hold itself for ever */
 		return err_set(err, ERR_INVALID, "layer %s is its own parent", l->id);
 	return 0;
 }
 
+int check_snapshot(const struct store_snapshot *s, struct err *err)
+{
+	return check_texts(
+		TEXTS({ "snapshot id", s->id }, { "tenant", s->tenant }, { "layer", s->layer }),
+		err);
+}
+
 int check_exec(const struct store_exec *e, struct err *err)
 {
-	if (check_text("exec id", e->id, err) < 0 || check_text("tenant", e->tenant, err) < 0 ||
-	    check_text("session", e->session, err) < 0)
+	if (check_texts(
+		    TEXTS({ "exec id", e->id }, { "tenant", e->tenant }, { "session", e->session }),
+		    err) < 0)
 		return -1;
 	if (e->command && strlen(e->command) > STORE_COMMAND_MAX)
 		return err_set(err, ERR_INVALID, "the command is longer than %d bytes",
 			       STORE_COMMAND_MAX);
 	return 0;
+}
+
+int check_once(const struct store_once *o, struct err *err)
+{
+	return check_texts(TEXTS({ "tenant", o->tenant }, { "scope", o->scope }, { "key", o->key },
+				 { "target", o->target }),
+			   err);
+}
+
+int check_project(const struct store_project *p, struct err *err)
+{
+	return check_texts(
+		TEXTS({ "tenant", p->tenant }, { "project id", p->id }, { "owner", p->owner }),
+		err);
+}
+
+int check_fragment(const struct store_fragment *f, struct err *err)
+{
+	return check_texts(
+		TEXTS({ "tenant", f->tenant }, { "fragment id", f->id }, { "project", f->project }),
+		err);
+}
+
+int check_user(const struct store_user *u, struct err *err)
+{
+	return check_texts(TEXTS({ "tenant", u->tenant }, { "user id", u->id }), err);
+}
+
+int check_member(const struct store_member *m, struct err *err)
+{
+	return check_texts(TEXTS({ "tenant", m->tenant }, { "team", m->team }, { "user", m->user }),
+			   err);
+}
+
+int check_key(const struct store_key *k, struct err *err)
+{
+	return check_texts(TEXTS({ "key id", k->id }, { "tenant", k->tenant }), err);
 }
 
 int check_files(const struct store_file *files, size_t n, struct err *err)

@@ -115,8 +115,7 @@ static int once_claim(struct store *st, const struct store_once *o, struct store
 	struct mem *m = mem_of(st);
 	const struct store_once *first;
 
-	if (check_text("tenant", o->tenant, err) < 0 || check_text("scope", o->scope, err) < 0 ||
-	    check_text("key", o->key, err) < 0 || check_text("target", o->target, err) < 0)
+	if (check_once(o, err) < 0)
 		return -1;
 	first = mem_first(&m->once, MEM_MATCH(MEM_IS(store_once, tenant, o->tenant),
 					      MEM_IS(store_once, scope, o->scope),

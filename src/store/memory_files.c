@@ -53,6 +53,48 @@ static int layer_settle(struct store *st, const char *id, int64_t bytes, struct 
 	return 0;
 }
 
+static int compare_ids(const void *a, const void *b)
+{
+	return strcmp(((const struct store_layer *)a)->id, ((const struct store_layer *)b)->id);
+}
+
+typedef bool layer_filter(struct mem *m, const struct store_layer *l, const void *arg);
+
+/* The first `limit` of those that pass, in the order of `compare`. */
+static int pick(struct mem *m, layer_filter *passes, const void *arg,
+		int (*compare)(const void *, const void *), unsigned limit,
+		struct store_layer_list *ret, struct err *err)
+{
+	const struct store_layer *rows = (const struct store_layer *)m->layer.rows;
+	struct store_layer_list l = { 0 };
+
+	if (check_page((struct store_page){ .limit = limit }, err) < 0)
+		return -1;
+	l.items = calloc(m->layer.count + 1, sizeof(*l.items));
+	if (!l.items)
+		return err_set(err, ERR_LIMIT, "no memory for a list of layers");
+	for (size_t i = 0; i < m->layer.count; i++)
+		if (passes(m, &rows[i], arg))
+			l.items[l.count++] = rows[i];
+	qsort(l.items, l.count, sizeof(*l.items), compare);
+	if (l.count > limit)
+		l.count = limit;
+	*ret = l;
+	return 0;
+}
+
+static bool is_unsettled(struct mem *m, const struct store_layer *l, const void *after)
+{
+	(void)m;
+	return !l->durable && strcmp(l->id, after) > 0;
+}
+
+static int layer_unsettled(struct store *st, const char *after, unsigned limit,
+			   struct store_layer_list *ret, struct err *err)
+{
+	return pick(mem_of(st), is_unsettled, after, compare_ids, limit, ret, err);
+}
+
 static int layer_ref(struct store *st, const char *id, const char *holder, struct err *err)
 {
 	struct mem *m = mem_of(st);
@@ -80,6 +122,19 @@ static int layer_unref(struct store *st, const char *id, const char *holder, str
 	return 0;
 }
 
+static int layer_release(struct store *st, const char *prefix, struct err *err)
+{
+	struct mem *m = mem_of(st);
+
+	if (check_text("prefix of a holder", prefix, err) < 0)
+		return -1;
+	for (size_t i = m->hold.count; i-- > 0;)
+		if (strncmp(((struct mem_hold *)m->hold.rows)[i].holder, prefix, strlen(prefix)) ==
+		    0)
+			mem_drop(m, &m->hold, i);
+	return 0;
+}
+
 static int layer_refs(struct store *st, const char *id, int64_t *ret, struct err *err)
 {
 	(void)err;
@@ -87,7 +142,7 @@ static int layer_refs(struct store *st, const char *id, int64_t *ret, struct err
 	return 0;
 }
 
-static int compare_layers(const void *a, const void *b)
+static int compare_ages(const void *a, const void *b)
 {
 	const struct store_layer *x = a, *y = b;
 
@@ -96,26 +151,15 @@ static int compare_layers(const void *a, const void *b)
 	return strcmp(x->id, y->id);
 }
 
+static bool is_unreferenced(struct mem *m, const struct store_layer *l, const void *before)
+{
+	return l->created_at < *(const int64_t *)before && count_refs(m, l->id) == 0;
+}
+
 static int layer_unreferenced(struct store *st, int64_t before, unsigned limit,
 			      struct store_layer_list *ret, struct err *err)
 {
-	struct mem *m = mem_of(st);
-	const struct store_layer *rows = (const struct store_layer *)m->layer.rows;
-	struct store_layer_list l = { 0 };
-
-	if (check_page((struct store_page){ .limit = limit }, err) < 0)
-		return -1;
-	l.items = calloc(m->layer.count + 1, sizeof(*l.items));
-	if (!l.items)
-		return err_set(err, ERR_LIMIT, "no memory for a list of layers");
-	for (size_t i = 0; i < m->layer.count; i++)
-		if (rows[i].created_at < before && count_refs(m, rows[i].id) == 0)
-			l.items[l.count++] = rows[i];
-	qsort(l.items, l.count, sizeof(*l.items), compare_layers);
-	if (l.count > limit)
-		l.count = limit;
-	*ret = l;
-	return 0;
+	return pick(mem_of(st), is_unreferenced, &before, compare_ages, limit, ret, err);
 }
 
 static int layer_remove(struct store *st, const char *id, struct err *err)
@@ -133,8 +177,10 @@ const struct store_layer_ops memory_layer_ops = {
 	.add = layer_add,
 	.get = layer_get,
 	.settle = layer_settle,
+	.unsettled = layer_unsettled,
 	.ref = layer_ref,
 	.unref = layer_unref,
+	.release = layer_release,
 	.refs = layer_refs,
 	.unreferenced = layer_unreferenced,
 	.remove = layer_remove,
@@ -147,17 +193,21 @@ static void *snapshot_by_id(struct mem *m, const char *id)
 	return mem_first(&m->snapshot, MEM_MATCH(MEM_IS(store_snapshot, id, id)));
 }
 
+static void *snapshot_by_name(struct mem *m, const char *session, const char *name)
+{
+	if (!session[0] || !name[0]) /* any number of them has none */
+		return NULL;
+	return mem_first(&m->snapshot, MEM_MATCH(MEM_IS(store_snapshot, session, session),
+						 MEM_IS(store_snapshot, name, name)));
+}
+
 static int snapshot_add(struct store *st, struct store_snapshot *s, struct err *err)
 {
 	struct mem *m = mem_of(st);
 
-	if (check_text("snapshot id", s->id, err) < 0 || check_text("tenant", s->tenant, err) < 0 ||
-	    check_text("layer", s->layer, err) < 0)
+	if (check_snapshot(s, err) < 0)
 		return -1;
-	if (snapshot_by_id(m, s->id) ||
-	    (s->session[0] && s->name[0] &&
-	     mem_first(&m->snapshot, MEM_MATCH(MEM_IS(store_snapshot, session, s->session),
-					       MEM_IS(store_snapshot, name, s->name)))))
+	if (snapshot_by_id(m, s->id) || snapshot_by_name(m, s->session, s->name))
 		return err_set(err, ERR_CONFLICT, "snapshot %s is there already", s->id);
 	if (!layer_by_id(m, s->layer))
 		return err_set(err, ERR_CONFLICT, "there is no layer %s", s->layer);
@@ -168,6 +218,15 @@ static int snapshot_get(struct store *st, const char *id, struct store_snapshot 
 			struct err *err)
 {
 	return mem_give(&mem_of(st)->snapshot, snapshot_by_id(mem_of(st), id), ret, "snapshot", id,
+			err);
+}
+
+static int snapshot_find(struct store *st, const char *session, const char *name,
+			 struct store_snapshot *ret, struct err *err)
+{
+	struct mem *m = mem_of(st);
+
+	return mem_give(&m->snapshot, snapshot_by_name(m, session, name), ret, "snapshot", name,
 			err);
 }
 
@@ -203,6 +262,7 @@ static int snapshot_remove(struct store *st, const char *id, struct err *err)
 const struct store_snapshot_ops memory_snapshot_ops = {
 	.add = snapshot_add,
 	.get = snapshot_get,
+	.find = snapshot_find,
 	.list = snapshot_list,
 	.remove = snapshot_remove,
 };

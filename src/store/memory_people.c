@@ -17,7 +17,7 @@ int memory_user_put(struct mem *m, const struct store_user *u, struct err *err)
 {
 	struct store_user *row, new = *u;
 
-	if (check_text("tenant", u->tenant, err) < 0 || check_text("user id", u->id, err) < 0)
+	if (check_user(u, err) < 0)
 		return -1;
 	row = user_by_id(m, u->tenant, u->id);
 	if (!row)
@@ -77,8 +77,7 @@ static int team_put(struct store *st, const struct store_member *mb, struct err 
 	struct mem *m = mem_of(st);
 	struct store_member *row;
 
-	if (check_text("tenant", mb->tenant, err) < 0 || check_text("team", mb->team, err) < 0 ||
-	    check_text("user", mb->user, err) < 0)
+	if (check_member(mb, err) < 0)
 		return -1;
 	row = member_by_id(m, mb->tenant, mb->team, mb->user);
 	if (!row)
@@ -158,7 +157,7 @@ static int key_add(struct store *st, struct store_key *k, struct err *err)
 {
 	struct mem *m = mem_of(st);
 
-	if (check_text("key id", k->id, err) < 0 || check_text("tenant", k->tenant, err) < 0)
+	if (check_key(k, err) < 0)
 		return -1;
 	if (mem_first(&m->key, MEM_MATCH(MEM_IS(store_key, id, k->id))) || key_by_hash(m, k->hash))
 		return err_set(err, ERR_CONFLICT, "key %s is there already", k->id);

@@ -18,8 +18,7 @@ static int project_add(struct store *st, struct store_project *p, struct err *er
 {
 	struct mem *m = mem_of(st);
 
-	if (check_text("tenant", p->tenant, err) < 0 || check_text("project id", p->id, err) < 0 ||
-	    check_text("owner", p->owner, err) < 0)
+	if (check_project(p, err) < 0)
 		return -1;
 	if (project_by_id(m, p->tenant, p->id))
 		return err_set(err, ERR_CONFLICT, "project %s is there already", p->id);
@@ -123,11 +122,8 @@ static int take_files(const struct store_file *files, size_t n, struct store_fil
 	return 0;
 }
 
-static int check_fragment(struct mem *m, const struct store_fragment *f, struct err *err)
+static int check_links(struct mem *m, const struct store_fragment *f, struct err *err)
 {
-	if (check_text("tenant", f->tenant, err) < 0 || check_text("fragment id", f->id, err) < 0 ||
-	    check_text("project", f->project, err) < 0)
-		return -1;
 	if (fragment_by_id(m, f->tenant, f->id))
 		return err_set(err, ERR_CONFLICT, "fragment %s is there already", f->id);
 	if (!project_by_id(m, f->tenant, f->project))
@@ -145,8 +141,8 @@ static int fragment_add(struct store *st, struct store_fragment *f, const struct
 	struct store_fragment new = *f;
 	struct mem_files row;
 
-	if (check_files(files, nfiles, err) < 0 || check_fragment(m, f, err) < 0 ||
-	    take_files(files, nfiles, &row.list, err) < 0)
+	if (check_fragment(f, err) < 0 || check_files(files, nfiles, err) < 0 ||
+	    check_links(m, f, err) < 0 || take_files(files, nfiles, &row.list, err) < 0)
 		return -1;
 	new.files = (int64_t)nfiles;
 	new.bytes = 0;

@@ -100,14 +100,6 @@ static bool passes(struct mem *m, const void *row, const void *arg)
 	return !f->meta_key || check_has_member(s->metadata, f->meta_key, f->meta_value);
 }
 
-static int check_session_filter(const struct store_session_filter *f, struct err *err)
-{
-	if (check_filter("tenant", f->tenant, err) < 0 || check_filter("user", f->user, err) < 0 ||
-	    check_filter("project", f->project, err) < 0)
-		return -1;
-	return 0;
-}
-
 static int session_list(struct store *st, const struct store_session_filter *f,
 			struct store_page page, struct store_session_list *ret, struct err *err)
 {
@@ -176,6 +168,49 @@ static int session_due(struct store *st, int64_t now, unsigned limit,
 			store_session_list_fini(&l);
 			return -1;
 		}
+	*ret = l;
+	return 0;
+}
+
+struct deep {
+	uint64_t states;
+	unsigned depth;
+};
+
+static bool is_deep(struct mem *m, const void *row, const void *arg)
+{
+	const struct store_session *s = row;
+	const struct deep *d = arg;
+	const char *at = s->layer;
+	unsigned n = 0;
+
+	if (!(d->states >> s->state & 1))
+		return false;
+	while (*at && n <= d->depth) {
+		const struct store_layer *l =
+			mem_first(&m->layer, MEM_MATCH(MEM_IS(store_layer, id, at)));
+
+		n++;
+		at = l ? l->parent : "";
+	}
+	return n > d->depth;
+}
+
+static int session_deep(struct store *st, uint64_t states, unsigned depth, unsigned limit,
+			struct store_session_list *ret, struct err *err)
+{
+	struct mem *m = mem_of(st);
+	struct deep d = { states, depth };
+	struct store_session_list l = { 0 };
+	int64_t next;
+	void *items;
+
+	if (mem_page(m, &m->session, (struct store_page){ .limit = limit }, NULL, 0, is_deep, &d,
+		     &items, &l.count, &next, err) < 0)
+		return -1;
+	l.items = items;
+	if (add_all_bindings(m, &l, err) < 0)
+		return -1;
 	*ret = l;
 	return 0;
 }
@@ -376,7 +411,7 @@ static int session_rebind(struct store *st, const char *tenant, const struct sto
 	struct store_user was;
 	bool known;
 
-	if (check_text("kind of a key", key->kind, err) < 0 || check_text("key", key->key, err) < 0)
+	if (check_binding(key, err) < 0)
 		return -1;
 	known = u && m->store.user->get(st, u->tenant, u->id, &was, err) == 0;
 	if (u && memory_user_put(m, u, err) < 0)
@@ -407,4 +442,5 @@ const struct store_session_ops memory_session_ops = {
 	.rebind = session_rebind,
 	.list = session_list,
 	.due = session_due,
+	.deep = session_deep,
 };

@@ -96,6 +96,7 @@ struct store_tombstone {
 /* One sealed, immutable set of file changes on top of its parent. */
 struct store_layer {
 	char id[STORE_ID], parent[STORE_ID];
+	char template[STORE_ID]; /* what the lowest of the stack lies on */
 	int64_t bytes, created_at;
 	bool durable; /* synced: a power loss does not take it */
 };

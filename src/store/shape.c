@@ -70,8 +70,8 @@ static const struct shape_field tombstone_fields[] = {
 SHAPE(tombstone);
 
 static const struct shape_field layer_fields[] = {
-	TEXT(store_layer, id),	      TEXT(store_layer, parent), NUM(store_layer, bytes),
-	NUM(store_layer, created_at), NUM(store_layer, durable),
+	TEXT(store_layer, id),	 TEXT(store_layer, parent),    TEXT(store_layer, template),
+	NUM(store_layer, bytes), NUM(store_layer, created_at), NUM(store_layer, durable),
 };
 SHAPE(layer);
 

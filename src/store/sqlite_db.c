@@ -162,6 +162,16 @@ int db_write(struct db *db, const char *sql, const struct db_value *values, size
 	return db_end(db, changed, err) < 0 ? -1 : changed;
 }
 
+int db_change(struct db *db, const char *sql, const struct db_value *values, size_t n,
+	      const char *what, const char *name, struct err *err)
+{
+	int changed = db_write(db, sql, values, n, err);
+
+	if (changed == 0)
+		return err_set(err, ERR_NOT_FOUND, "there is no %s %s", what, name);
+	return changed < 0 ? err_ctx(err, "%s %s", what, name) : 0;
+}
+
 int db_number(struct db *db, const char *sql, const struct db_value *values, size_t n, int64_t *ret,
 	      struct err *err)
 {
@@ -212,6 +222,17 @@ int db_run_record(struct db *db, const char *sql, const struct shape *s, const v
 			return db_fail(db, rc, err);
 	}
 	return step_to_end(db, stmt, err);
+}
+
+int db_add_record(struct db *db, const char *sql, const struct shape *s, const void *record,
+		  const char *what, const char *name, int64_t *ret_seq, struct err *err)
+{
+	if (db_begin(db, err) < 0)
+		return -1;
+	if (db_end(db, db_run_record(db, sql, s, record, err), err) < 0)
+		return err_ctx(err, "%s %s", what, name);
+	*ret_seq = sqlite3_last_insert_rowid(db->sql);
+	return 0;
 }
 
 /* A column that is longer than the member was not written by this program. */

@@ -80,6 +80,9 @@ int db_run(struct db *db, const char *sql, const struct db_value *values, size_t
 /* The same as a transaction of its own. */
 int db_write(struct db *db, const char *sql, const struct db_value *values, size_t n,
 	     struct err *err);
+/* The same for one that is there: NOT_FOUND, with `what` and `name`, if no row was changed. */
+int db_change(struct db *db, const char *sql, const struct db_value *values, size_t n,
+	      const char *what, const char *name, struct err *err);
 /* One number. */
 int db_number(struct db *db, const char *sql, const struct db_value *values, size_t n, int64_t *ret,
 	      struct err *err);
@@ -90,6 +93,9 @@ int db_number(struct db *db, const char *sql, const struct db_value *values, siz
  * rows it changed. */
 int db_run_record(struct db *db, const char *sql, const struct shape *s, const void *record,
 		  struct err *err);
+/* A new row as a transaction of its own; *ret_seq is its number. */
+int db_add_record(struct db *db, const char *sql, const struct shape *s, const void *record,
+		  const char *what, const char *name, int64_t *ret_seq, struct err *err);
 /* The first row. NOT_FOUND, with `what` and `name` in the sentence, if there is none. */
 int db_get_record(struct db *db, const char *sql, const struct db_value *values, size_t n,
 		  const struct shape *s, void *ret, const char *what, const char *name,

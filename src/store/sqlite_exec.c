@@ -12,20 +12,13 @@
 
 static int exec_record(struct store *st, struct store_exec *e, struct err *err)
 {
-	struct db *db = db_of(st);
-
-	if (check_exec(e, err) < 0 || db_begin(db, err) < 0)
+	if (check_exec(e, err) < 0)
 		return -1;
-	if (db_end(db,
-		   db_run_record(db,
-				 "INSERT INTO exec (" COLUMNS ") VALUES (NULL, ?2, ?3, ?4, ?5, ?6, "
-				 "?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, "
-				 "?20)",
-				 &shape_exec, e, err),
-		   err) < 0)
-		return err_ctx(err, "exec %s", e->id);
-	e->seq = sqlite3_last_insert_rowid(db->sql);
-	return 0;
+	return db_add_record(db_of(st),
+			     "INSERT INTO exec (" COLUMNS ") VALUES (NULL, ?2, ?3, ?4, ?5, ?6, "
+			     "?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, "
+			     "?20)",
+			     &shape_exec, e, "exec", e->id, &e->seq, err);
 }
 
 static int exec_get(struct store *st, const char *id, struct store_exec *ret, struct err *err)
@@ -114,9 +107,7 @@ static int once_claim(struct store *st, const struct store_once *o, struct store
 	struct store_once first;
 	int changed;
 
-	if (check_text("tenant", o->tenant, err) < 0 || check_text("scope", o->scope, err) < 0 ||
-	    check_text("key", o->key, err) < 0 || check_text("target", o->target, err) < 0 ||
-	    db_begin(db, err) < 0)
+	if (check_once(o, err) < 0 || db_begin(db, err) < 0)
 		return -1;
 	changed = db_run_record(db,
 				"INSERT INTO once (tenant, scope, key, target, created_at) "

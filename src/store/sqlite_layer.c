@@ -2,7 +2,7 @@
 #include "store/check.h"
 #include "store/sqlite_db.h"
 
-#define LAYER_COLUMNS "id, parent, bytes, created_at, durable"
+#define LAYER_COLUMNS "id, parent, template, bytes, created_at, durable"
 #define SNAPSHOT_COLUMNS "seq, id, tenant, session, name, layer, generation, bytes, created_at"
 
 /* ---- layers -------------------------------------------------------------------------------- */
@@ -14,9 +14,10 @@ static int layer_add(struct store *st, const struct store_layer *l, struct err *
 	if (check_layer(l, err) < 0 || db_begin(db, err) < 0)
 		return -1;
 	if (db_end(db,
-		   db_run_record(
-			   db, "INSERT INTO layer (" LAYER_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5)",
-			   &shape_layer, l, err),
+		   db_run_record(db,
+				 "INSERT INTO layer (" LAYER_COLUMNS
+				 ") VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+				 &shape_layer, l, err),
 		   err) < 0)
 		return err_ctx(err, "layer %s", l->id);
 	return 0;
@@ -30,12 +31,25 @@ static int layer_get(struct store *st, const char *id, struct store_layer *ret, 
 
 static int layer_settle(struct store *st, const char *id, int64_t bytes, struct err *err)
 {
-	int changed = db_write(db_of(st), "UPDATE layer SET durable = 1, bytes = ?2 WHERE id = ?1",
-			       DB_VALUES(db_text(id), db_int(bytes)), err);
+	return db_change(db_of(st), "UPDATE layer SET durable = 1, bytes = ?2 WHERE id = ?1",
+			 DB_VALUES(db_text(id), db_int(bytes)), "layer", id, err);
+}
 
-	if (changed == 0)
-		return err_set(err, ERR_NOT_FOUND, "there is no layer %s", id);
-	return changed < 0 ? -1 : 0;
+static int layer_unsettled(struct store *st, const char *after, unsigned limit,
+			   struct store_layer_list *ret, struct err *err)
+{
+	size_t count;
+	void *items;
+
+	if (check_page((struct store_page){ .limit = limit }, err) < 0 ||
+	    db_get_records(db_of(st),
+			   "SELECT " LAYER_COLUMNS " FROM layer WHERE durable = 0"
+			   " AND id > ifnull(?1, '') ORDER BY id LIMIT ?2",
+			   DB_VALUES(db_text(after), db_int(limit)), &shape_layer, &items, &count,
+			   err) < 0)
+		return -1;
+	*ret = (struct store_layer_list){ .items = items, .count = count };
+	return 0;
 }
 
 static int layer_ref(struct store *st, const char *id, const char *holder, struct err *err)
@@ -55,6 +69,18 @@ static int layer_unref(struct store *st, const char *id, const char *holder, str
 	int changed = db_write(db_of(st), "DELETE FROM layer_hold WHERE layer = ?1 AND holder = ?2",
 			       DB_VALUES(db_text(id), db_text(holder)), err);
 
+	return changed < 0 ? -1 : 0;
+}
+
+static int layer_release(struct store *st, const char *prefix, struct err *err)
+{
+	int changed;
+
+	if (check_text("prefix of a holder", prefix, err) < 0)
+		return -1;
+	changed = db_write(db_of(st),
+			   "DELETE FROM layer_hold WHERE substr(holder, 1, length(?1)) = ?1",
+			   DB_VALUES(db_text(prefix)), err);
 	return changed < 0 ? -1 : 0;
 }
 
@@ -92,20 +118,18 @@ static int layer_unreferenced(struct store *st, int64_t before, unsigned limit,
 static int layer_remove(struct store *st, const char *id, struct err *err)
 {
 	/* the foreign keys of those that name it refuse this while there are any */
-	int changed =
-		db_write(db_of(st), "DELETE FROM layer WHERE id = ?1", DB_VALUES(db_text(id)), err);
-
-	if (changed == 0)
-		return err_set(err, ERR_NOT_FOUND, "there is no layer %s", id);
-	return changed < 0 ? err_ctx(err, "layer %s", id) : 0;
+	return db_change(db_of(st), "DELETE FROM layer WHERE id = ?1", DB_VALUES(db_text(id)),
+			 "layer", id, err);
 }
 
 const struct store_layer_ops sqlite_layer_ops = {
 	.add = layer_add,
 	.get = layer_get,
 	.settle = layer_settle,
+	.unsettled = layer_unsettled,
 	.ref = layer_ref,
 	.unref = layer_unref,
+	.release = layer_release,
 	.refs = layer_refs,
 	.unreferenced = layer_unreferenced,
 	.remove = layer_remove,
@@ -115,20 +139,12 @@ const struct store_layer_ops sqlite_layer_ops = {
 
 static int snapshot_add(struct store *st, struct store_snapshot *s, struct err *err)
 {
-	struct db *db = db_of(st);
-
-	if (check_text("snapshot id", s->id, err) < 0 || check_text("tenant", s->tenant, err) < 0 ||
-	    check_text("layer", s->layer, err) < 0 || db_begin(db, err) < 0)
+	if (check_snapshot(s, err) < 0)
 		return -1;
-	if (db_end(db,
-		   db_run_record(db,
-				 "INSERT INTO snapshot (" SNAPSHOT_COLUMNS ") "
-				 "VALUES (NULL, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-				 &shape_snapshot, s, err),
-		   err) < 0)
-		return err_ctx(err, "snapshot %s", s->id);
-	s->seq = sqlite3_last_insert_rowid(db->sql);
-	return 0;
+	return db_add_record(db_of(st),
+			     "INSERT INTO snapshot (" SNAPSHOT_COLUMNS ") "
+			     "VALUES (NULL, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+			     &shape_snapshot, s, "snapshot", s->id, &s->seq, err);
 }
 
 static int snapshot_get(struct store *st, const char *id, struct store_snapshot *ret,
@@ -136,6 +152,16 @@ static int snapshot_get(struct store *st, const char *id, struct store_snapshot 
 {
 	return db_get_record(db_of(st), "SELECT " SNAPSHOT_COLUMNS " FROM snapshot WHERE id = ?1",
 			     DB_VALUES(db_text(id)), &shape_snapshot, ret, "snapshot", id, err);
+}
+
+static int snapshot_find(struct store *st, const char *session, const char *name,
+			 struct store_snapshot *ret, struct err *err)
+{
+	return db_get_record(db_of(st),
+			     "SELECT " SNAPSHOT_COLUMNS
+			     " FROM snapshot WHERE session = ?1 AND name = ?2",
+			     DB_VALUES(db_text(session), db_text(name)), &shape_snapshot, ret,
+			     "snapshot", name, err);
 }
 
 static int snapshot_list(struct store *st, const char *tenant, const char *session,
@@ -162,17 +188,14 @@ static int snapshot_list(struct store *st, const char *tenant, const char *sessi
 
 static int snapshot_remove(struct store *st, const char *id, struct err *err)
 {
-	int changed = db_write(db_of(st), "DELETE FROM snapshot WHERE id = ?1",
-			       DB_VALUES(db_text(id)), err);
-
-	if (changed == 0)
-		return err_set(err, ERR_NOT_FOUND, "there is no snapshot %s", id);
-	return changed < 0 ? err_ctx(err, "snapshot %s", id) : 0;
+	return db_change(db_of(st), "DELETE FROM snapshot WHERE id = ?1", DB_VALUES(db_text(id)),
+			 "snapshot", id, err);
 }
 
 const struct store_snapshot_ops sqlite_snapshot_ops = {
 	.add = snapshot_add,
 	.get = snapshot_get,
+	.find = snapshot_find,
 	.list = snapshot_list,
 	.remove = snapshot_remove,
 };

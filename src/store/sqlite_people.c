@@ -9,7 +9,7 @@
 
 int sqlite_user_put(struct db *db, const struct store_user *u, struct err *err)
 {
-	if (check_text("tenant", u->tenant, err) < 0 || check_text("user id", u->id, err) < 0)
+	if (check_user(u, err) < 0)
 		return -1;
 	return db_run_record(db,
 			     "INSERT INTO user (" USER_COLUMNS ") "
@@ -67,8 +67,7 @@ static int team_put(struct store *st, const struct store_member *m, struct err *
 {
 	struct db *db = db_of(st);
 
-	if (check_text("tenant", m->tenant, err) < 0 || check_text("team", m->team, err) < 0 ||
-	    check_text("user", m->user, err) < 0 || db_begin(db, err) < 0)
+	if (check_member(m, err) < 0 || db_begin(db, err) < 0)
 		return -1;
 	return db_end(db,
 		      db_run_record(db,
@@ -127,20 +126,12 @@ const struct store_team_ops sqlite_team_ops = {
 
 static int key_add(struct store *st, struct store_key *k, struct err *err)
 {
-	struct db *db = db_of(st);
-
-	if (check_text("key id", k->id, err) < 0 || check_text("tenant", k->tenant, err) < 0 ||
-	    db_begin(db, err) < 0)
+	if (check_key(k, err) < 0)
 		return -1;
-	if (db_end(db,
-		   db_run_record(db,
-				 "INSERT INTO key (" KEY_COLUMNS ") "
-				 "VALUES (NULL, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-				 &shape_key, k, err),
-		   err) < 0)
-		return err_ctx(err, "key %s", k->id);
-	k->seq = sqlite3_last_insert_rowid(db->sql);
-	return 0;
+	return db_add_record(db_of(st),
+			     "INSERT INTO key (" KEY_COLUMNS ") "
+			     "VALUES (NULL, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+			     &shape_key, k, "key", k->id, &k->seq, err);
 }
 
 static int key_find(struct store *st, const uint8_t hash[STORE_HASH], struct store_key *ret,
@@ -172,12 +163,8 @@ static int key_list(struct store *st, const char *tenant, struct store_page page
 
 static int key_remove(struct store *st, const char *id, struct err *err)
 {
-	int changed =
-		db_write(db_of(st), "DELETE FROM key WHERE id = ?1", DB_VALUES(db_text(id)), err);
-
-	if (changed == 0)
-		return err_set(err, ERR_NOT_FOUND, "there is no key %s", id);
-	return changed < 0 ? -1 : 0;
+	return db_change(db_of(st), "DELETE FROM key WHERE id = ?1", DB_VALUES(db_text(id)), "key",
+			 id, err);
 }
 
 const struct store_key_ops sqlite_key_ops = {

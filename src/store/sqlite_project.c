@@ -12,20 +12,12 @@
 
 static int project_add(struct store *st, struct store_project *p, struct err *err)
 {
-	struct db *db = db_of(st);
-
-	if (check_text("tenant", p->tenant, err) < 0 || check_text("project id", p->id, err) < 0 ||
-	    check_text("owner", p->owner, err) < 0 || db_begin(db, err) < 0)
+	if (check_project(p, err) < 0)
 		return -1;
-	if (db_end(db,
-		   db_run_record(db,
-				 "INSERT INTO project (" PROJECT_COLUMNS ") "
-				 "VALUES (NULL, ?2, ?3, ?4, ?5, ?6, ?7)",
-				 &shape_project, p, err),
-		   err) < 0)
-		return err_ctx(err, "project %s", p->id);
-	p->seq = sqlite3_last_insert_rowid(db->sql);
-	return 0;
+	return db_add_record(db_of(st),
+			     "INSERT INTO project (" PROJECT_COLUMNS ") "
+			     "VALUES (NULL, ?2, ?3, ?4, ?5, ?6, ?7)",
+			     &shape_project, p, "project", p->id, &p->seq, err);
 }
 
 static int project_get(struct store *st, const char *tenant, const char *id,
@@ -60,12 +52,8 @@ static int project_list(struct store *st, const char *tenant, const char *user,
 
 static int project_remove(struct store *st, const char *tenant, const char *id, struct err *err)
 {
-	int changed = db_write(db_of(st), "DELETE FROM project WHERE tenant = ?1 AND id = ?2",
-			       DB_VALUES(db_text(tenant), db_text(id)), err);
-
-	if (changed == 0)
-		return err_set(err, ERR_NOT_FOUND, "there is no project %s", id);
-	return changed < 0 ? -1 : 0;
+	return db_change(db_of(st), "DELETE FROM project WHERE tenant = ?1 AND id = ?2",
+			 DB_VALUES(db_text(tenant), db_text(id)), "project", id, err);
 }
 
 const struct store_project_ops sqlite_project_ops = {
@@ -108,8 +96,7 @@ static int fragment_add(struct store *st, struct store_fragment *f, const struct
 	struct db *db = db_of(st);
 	struct store_fragment new = *f;
 
-	if (check_text("tenant", f->tenant, err) < 0 || check_text("fragment id", f->id, err) < 0 ||
-	    check_text("project", f->project, err) < 0 || check_files(files, nfiles, err) < 0 ||
+	if (check_fragment(f, err) < 0 || check_files(files, nfiles, err) < 0 ||
 	    db_begin(db, err) < 0)
 		return -1;
 	new.files = (int64_t)nfiles;
@@ -202,12 +189,8 @@ static int fragment_list(struct store *st, const char *tenant, const char *proje
 
 static int fragment_remove(struct store *st, const char *tenant, const char *id, struct err *err)
 {
-	int changed = db_write(db_of(st), "DELETE FROM fragment WHERE tenant = ?1 AND id = ?2",
-			       DB_VALUES(db_text(tenant), db_text(id)), err);
-
-	if (changed == 0)
-		return err_set(err, ERR_NOT_FOUND, "there is no fragment %s", id);
-	return changed < 0 ? -1 : 0;
+	return db_change(db_of(st), "DELETE FROM fragment WHERE tenant = ?1 AND id = ?2",
+			 DB_VALUES(db_text(tenant), db_text(id)), "fragment", id, err);
 }
 
 const struct store_fragment_ops sqlite_fragment_ops = {

@@ -87,14 +87,6 @@ static int get_list(struct db *db, const char *sql, const struct db_value *value
 	" AND (?6 IS NULL OR EXISTS (SELECT 1 FROM json_each(session.metadata) AS m"               \
 	" WHERE m.key = ?6 AND m.type = 'text' AND m.value = ?7)) ORDER BY seq LIMIT ?8"
 
-static int check_session_filter(const struct store_session_filter *f, struct err *err)
-{
-	if (check_filter("tenant", f->tenant, err) < 0 || check_filter("user", f->user, err) < 0 ||
-	    check_filter("project", f->project, err) < 0)
-		return -1;
-	return 0;
-}
-
 static int session_list(struct store *st, const struct store_session_filter *f,
 			struct store_page page, struct store_session_list *ret, struct err *err)
 {
@@ -123,6 +115,23 @@ static int session_due(struct store *st, int64_t now, unsigned limit,
 		     DB_VALUES(db_int(now), db_int(limit)), limit, ret, err) < 0)
 		return -1;
 	ret->next = 0; /* not in the order of a cursor: who has dealt with these asks again */
+	return 0;
+}
+
+static int session_deep(struct store *st, uint64_t states, unsigned depth, unsigned limit,
+			struct store_session_list *ret, struct err *err)
+{
+	if (get_list(db_of(st),
+		     "SELECT " COLUMNS " FROM session AS s WHERE layer IS NOT NULL"
+		     " AND (1 << state) & ?1 AND ?2 < ("
+		     "WITH RECURSIVE down (id, n) AS (SELECT s.layer, 1 UNION ALL"
+		     " SELECT l.parent, n + 1 FROM down JOIN layer AS l ON l.id = down.id"
+		     " WHERE l.parent IS NOT NULL AND n <= ?2) SELECT max(n) FROM down)"
+		     " ORDER BY seq LIMIT ?3",
+		     DB_VALUES(db_int((int64_t)states), db_int(depth), db_int(limit)), limit, ret,
+		     err) < 0)
+		return -1;
+	ret->next = 0;
 	return 0;
 }
 
@@ -274,12 +283,8 @@ static int session_bury(struct store *st, struct store_session *s, const struct 
 
 static int session_remove(struct store *st, const char *id, struct err *err)
 {
-	int changed = db_write(db_of(st), "DELETE FROM session WHERE id = ?1",
-			       DB_VALUES(db_text(id)), err);
-
-	if (changed == 0)
-		return err_set(err, ERR_NOT_FOUND, "there is no session %s", id);
-	return changed < 0 ? err_ctx(err, "session %s", id) : 0;
+	return db_change(db_of(st), "DELETE FROM session WHERE id = ?1", DB_VALUES(db_text(id)),
+			 "session", id, err);
 }
 
 static int raise_version(struct db *db, const char *session, struct err *err)
@@ -320,8 +325,7 @@ static int session_rebind(struct store *st, const char *tenant, const struct sto
 {
 	struct db *db = db_of(st);
 
-	if (check_text("kind of a key", key->kind, err) < 0 ||
-	    check_text("key", key->key, err) < 0 || db_begin(db, err) < 0)
+	if (check_binding(key, err) < 0 || db_begin(db, err) < 0)
 		return -1;
 	return db_end(db, move_key(db, tenant, key, from, to, u, err), err);
 }
@@ -336,4 +340,5 @@ const struct store_session_ops sqlite_session_ops = {
 	.rebind = session_rebind,
 	.list = session_list,
 	.due = session_due,
+	.deep = session_deep,
 };

@@ -69,6 +69,10 @@ struct store_session_ops {
 	 * dealt with is not due any more. */
 	int (*due)(struct store *st, int64_t now, unsigned limit, struct store_session_list *ret,
 		   struct err *err);
+	/* Those in `states` (bits 1 << state) whose files are a stack of more than `depth` layers,
+	 * in the order of creation. */
+	int (*deep)(struct store *st, uint64_t states, unsigned depth, unsigned limit,
+		    struct store_session_list *ret, struct err *err);
 };
 
 struct store_tombstone_ops {
@@ -88,8 +92,13 @@ struct store_layer_ops {
 	int (*get)(struct store *st, const char *id, struct store_layer *ret, struct err *err);
 	/* It has been synced, and is this large. */
 	int (*settle)(struct store *st, const char *id, int64_t bytes, struct err *err);
+	/* Those that are not yet: by id, after this one ("" for the first). */
+	int (*unsettled)(struct store *st, const char *after, unsigned limit,
+			 struct store_layer_list *ret, struct err *err);
 	int (*ref)(struct store *st, const char *id, const char *holder, struct err *err);
 	int (*unref)(struct store *st, const char *id, const char *holder, struct err *err);
+	/* Every hold whose holder's name begins so. */
+	int (*release)(struct store *st, const char *prefix, struct err *err);
 	int (*refs)(struct store *st, const char *id, int64_t *ret, struct err *err);
 	/* Made before `before` (one just sealed is not named yet) and referenced by nothing. */
 	int (*unreferenced)(struct store *st, int64_t before, unsigned limit,
@@ -103,6 +112,9 @@ struct store_snapshot_ops {
 	 * there. */
 	int (*add)(struct store *st, struct store_snapshot *s, struct err *err);
 	int (*get)(struct store *st, const char *id, struct store_snapshot *ret, struct err *err);
+	/* By its name in a session. */
+	int (*find)(struct store *st, const char *session, const char *name,
+		    struct store_snapshot *ret, struct err *err);
 	/* Of a tenant, and of one session unless NULL; oldest first. */
 	int (*list)(struct store *st, const char *tenant, const char *session,
 		    struct store_page page, struct store_snapshot_list *ret, struct err *err);

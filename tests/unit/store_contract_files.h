@@ -5,7 +5,7 @@
 
 static int add_layer(struct store *st, const char *id, const char *parent, int64_t at)
 {
-	struct store_layer l = { .created_at = at };
+	struct store_layer l = { .template = "host", .created_at = at };
 	struct err err;
 
 	snprintf(l.id, sizeof(l.id), "%s", id);
@@ -35,6 +35,55 @@ static const char *unreferenced(struct store *st, int64_t before)
 		strcat(strcat(text, i ? " " : ""), l.items[i].id);
 	store_layer_list_fini(&l);
 	return text;
+}
+
+/* The ids of what is not settled, joined. */
+static const char *unsettled(struct store *st, const char *after)
+{
+	static char text[256];
+	struct store_layer_list l;
+	struct err err;
+
+	text[0] = '\0';
+	if (st->layer->unsettled(st, after, 2, &l, &err) < 0)
+		return "error";
+	for (size_t i = 0; i < l.count; i++)
+		strcat(strcat(text, i ? " " : ""), l.items[i].id);
+	store_layer_list_fini(&l);
+	return text;
+}
+
+static void a_layer_knows_what_it_lies_on(void)
+{
+	struct store_layer l = { .id = "l1", .bytes = 7, .created_at = 5 }, got;
+
+	OPEN();
+	CHECK(st->layer->add(st, &l, &err) == -1 && err.code == ERR_INVALID);
+	strcpy(l.template, "debian");
+	CHECK(!st->layer->add(st, &l, &err));
+	strcpy(l.id, "l2");
+	strcpy(l.parent, "l1");
+	strcpy(l.template, "host");
+	CHECK(!st->layer->add(st, &l, &err));
+	CHECK(!st->layer->get(st, "l1", &got, &err) && got.bytes == 7 && got.created_at == 5);
+	CHECK_STR(got.template, "debian");
+	CHECK_STR(got.parent, "");
+	CHECK(!st->layer->get(st, "l2", &got, &err));
+	CHECK_STR(got.template, "host");
+	CHECK_STR(got.parent, "l1");
+}
+
+static void what_is_not_settled_is_told_by_id(void)
+{
+	OPEN();
+	CHECK_STR(unsettled(st, ""), "");
+	CHECK(!add_layer(st, "l3", "", 1) && !add_layer(st, "l1", "", 2) &&
+	      !add_layer(st, "l4", "", 3) && !add_layer(st, "l2", "", 4));
+	CHECK_STR(unsettled(st, ""), "l1 l2");
+	CHECK_STR(unsettled(st, "l2"), "l3 l4");
+	CHECK_STR(unsettled(st, "l4"), "");
+	CHECK(!st->layer->settle(st, "l1", 9, &err));
+	CHECK_STR(unsettled(st, ""), "l2 l3");
 }
 
 static void a_layer_lives_as_long_as_anything_names_it(void)
@@ -86,6 +135,56 @@ static void a_hold_counts_once_per_holder(void)
 	CHECK(st->layer->settle(st, "l2", 1, &err) == -1 && err.code == ERR_NOT_FOUND);
 }
 
+static void holds_of_one_kind_go_together(void)
+{
+	OPEN();
+	CHECK(!add_layer(st, "l1", "", 10) && !add_layer(st, "l2", "", 10));
+	CHECK(!st->layer->ref(st, "l1", "fork:1", &err));
+	CHECK(!st->layer->ref(st, "l1", "forks:1", &err));
+	CHECK(!st->layer->ref(st, "l2", "fork:2", &err));
+	CHECK(!st->layer->release(st, "fork:", &err));
+	CHECK(refs(st, "l1") == 1 && refs(st, "l2") == 0);
+	CHECK(!st->layer->release(st, "fork:", &err) && refs(st, "l1") == 1);
+	CHECK(st->layer->release(st, "", &err) == -1 && err.code == ERR_INVALID);
+}
+
+/* Names of the sessions in state 4 or 5 that lie deeper, joined. */
+static const char *deep(struct store *st, unsigned depth, unsigned limit)
+{
+	static char text[256];
+	struct store_session_list l;
+	struct err err;
+
+	text[0] = '\0';
+	if (st->session->deep(st, 1 << 4 | 1 << 5, depth, limit, &l, &err) < 0)
+		return "error";
+	for (size_t i = 0; i < l.count; i++)
+		strcat(strcat(text, i ? " " : ""), l.items[i].id);
+	store_session_list_fini(&l);
+	return text;
+}
+
+static void deep_stacks_are_found(void)
+{
+	OPEN();
+	CHECK(!add_layer(st, "l1", "", 1) && !add_layer(st, "l2", "l1", 2) &&
+	      !add_layer(st, "l3", "l2", 3));
+	for (int i = 0; i < 5; i++) {
+		struct store_session s = session("s");
+
+		snprintf(s.id, sizeof(s.id), "s%d", i);
+		snprintf(s.layer, sizeof(s.layer), i < 4 ? "l%d" : "", i < 3 ? i + 1 : 3);
+		s.state = i == 3 ? 2 : 4 + i % 2;
+		CHECK(!st->session->create(st, &s, NULL, &err));
+	}
+	CHECK_STR(deep(st, 3, 10), "");
+	CHECK_STR(deep(st, 2, 10), "s2");
+	CHECK_STR(deep(st, 1, 10), "s1 s2");
+	CHECK_STR(deep(st, 1, 1), "s1");
+	CHECK_STR(deep(st, 0, 10), "s0 s1 s2");
+	CHECK_STR(deep(st, 1, 0), "error");
+}
+
 static void snapshots_are_named_within_their_session(void)
 {
 	struct store_snapshot n = { .tenant = "t", .session = "s1", .layer = "l1", .bytes = 5 },
@@ -112,6 +211,12 @@ static void snapshots_are_named_within_their_session(void)
 	CHECK(st->snapshot->add(st, &n, &err) == -1 && err.code == ERR_CONFLICT);
 	CHECK(!st->snapshot->get(st, "n3", &got, &err) && got.bytes == 5);
 	CHECK_STR(got.name, "before");
+	CHECK(!st->snapshot->find(st, "s1", "before", &got, &err));
+	CHECK_STR(got.id, "n3");
+	CHECK(!st->snapshot->find(st, "s2", "before", &got, &err));
+	CHECK_STR(got.id, "n4");
+	CHECK(st->snapshot->find(st, "s1", "", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(st->snapshot->find(st, "s1", "other", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
 	CHECK(!st->snapshot->list(st, "t", "s1", all, &l, &err) && l.count == 3);
 	CHECK_STR(l.items[0].id, "n1");
 	store_snapshot_list_fini(&l);
@@ -221,8 +326,12 @@ static void a_repeated_request_leads_to_the_first_result(void)
 
 static void run_contract_files(void)
 {
+	RUN(a_layer_knows_what_it_lies_on);
+	RUN(what_is_not_settled_is_told_by_id);
 	RUN(a_layer_lives_as_long_as_anything_names_it);
 	RUN(a_hold_counts_once_per_holder);
+	RUN(holds_of_one_kind_go_together);
+	RUN(deep_stacks_are_found);
 	RUN(snapshots_are_named_within_their_session);
 	RUN(a_command_ends_once);
 	RUN(commands_of_a_lost_sandbox_end_together);

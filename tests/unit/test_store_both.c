@@ -161,7 +161,7 @@ static struct answer due(struct store *st, struct choice *c)
 
 static struct answer add_layer(struct store *st, struct choice *c)
 {
-	struct store_layer l = { .created_at = c->at };
+	struct store_layer l = { .template = "host", .created_at = c->at };
 	struct err err;
 
 	strcpy(l.id, c->layer);

@@ -4,12 +4,14 @@
 CREATE TABLE layer (
 	id         TEXT NOT NULL PRIMARY KEY,
 	parent     TEXT REFERENCES layer (id),
+	template   TEXT NOT NULL,
 	bytes      INTEGER NOT NULL,
 	created_at INTEGER NOT NULL,
 	durable    INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX layer_parent ON layer (parent);
 CREATE INDEX layer_created ON layer (created_at);
+CREATE INDEX layer_unsettled ON layer (id) WHERE durable = 0;
 
 -- Who needs a layer besides the sessions, snapshots and layers that name it.
 CREATE TABLE layer_hold (
