@@ -19,12 +19,16 @@ static int adopt_one(int boxes, const char *id, void *arg)
 {
 	struct keeper *k = arg;
 	struct box b = { 0 };
+	struct err err;
 	auto_close int dir = openat(boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
-	/* no record: it died while being made, or is a slot nobody claimed */
+	/* no record: it died while being made, or is a slot nobody claimed; files that are to go
+	 * or to be a layer again: nobody was told of it, or it was being destroyed */
 	if (dir >= 0 && strlen(id) < sizeof(b.id) && box_record_read(dir, &b) == 0 &&
-	    box_is_alive(&b)) {
+	    box_is_alive(&b) && b.files <= BOX_FILES_STAY) {
 		snprintf(b.id, sizeof(b.id), "%s", id);
+		if (!b.paused) /* frozen for a copy, perhaps, when we died */
+			(void)cgroup_freeze(&k->cgroups, b.group, false, &err);
 		if (box_add(&k->table, &b))
 			return 0;
 	}
@@ -80,6 +84,7 @@ int keeper_adopt(struct keeper *k, struct err *err)
 	(void)file_each_at(k->trash, ".", count_one, &k->trash_count);
 	(void)keeper_empty_trash(k);
 	cgroup_each(&k->cgroups, drop_stray_group, k);
+	keeper_sweep_layers(k);
 	return 0;
 }
 

@@ -12,7 +12,7 @@
 #include "base/auto.h"
 #include "base/file.h"
 
-enum { RECORD_VERSION = 1 };
+enum { RECORD_VERSION = 2 };
 
 static struct box **bucket(struct box_table *t, const char *id)
 {
@@ -68,21 +68,33 @@ void box_each(struct box_table *t, box_each_fn *fn, void *arg)
 		}
 }
 
+struct box_entry box_entry(const struct box *b)
+{
+	struct box_entry e;
+
+	snprintf(e.name, sizeof(e.name), "%c-%s", b->files == BOX_FILES_GO ? 's' : 'k', b->id);
+	return e;
+}
+
 int box_record_write(int dir, const struct box *b)
 {
-	char text[384];
+	char text[512];
 	int n = snprintf(text, sizeof(text),
 			 "version %d\npid %d\nstart %" PRIu64
-			 "\nbase %u\nstore %u\nclass %u\ngroup %s\ntemplate %s\n",
-			 RECORD_VERSION, b->pid, b->start, b->base, b->store, b->class, b->group,
-			 b->template[0] ? b->template : "none");
-	auto_close int fd =
-		openat(dir, "record", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+			 "\nbase %u\nstore %u\nclass %u\nfiles %u\npaused %u\ngroup %s\n"
+			 "template %s\nlayer %s\n",
+			 RECORD_VERSION, b->pid, b->start, b->base, b->store, b->class, b->files,
+			 b->paused, b->group, b->template[0] ? b->template : "none",
+			 b->layer[0] ? b->layer : "none");
 
-	/* one write: half a record is no record, and its sandbox is removed */
-	if (fd < 0)
-		return -errno;
-	return write(fd, text, (size_t)n) == n ? 0 : -EIO;
+	return file_replace_at(dir, "record", text, (size_t)n);
+}
+
+int box_record_write_at(int boxes, const struct box *b)
+{
+	auto_close int dir = openat(boxes, b->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+	return dir < 0 ? -errno : box_record_write(dir, b);
 }
 
 static int field(const char *text, const char *key, uint64_t max, uint64_t *ret)
@@ -117,7 +129,8 @@ static int name_field(const char *text, const char *key, char ret[KEEPER_ID_SIZE
 int box_record_read(int dir, struct box *ret)
 {
 	char text[512];
-	uint64_t version = 0, pid = 0, start = 0, base = 0, store = 0, class = 0;
+	uint64_t version = 0, pid = 0, start = 0, base = 0, store = 0, class = 0, files = 0;
+	uint64_t paused = 0;
 	ssize_t n = file_read_at(dir, "record", text, sizeof(text));
 	struct box b = { 0 };
 
@@ -127,14 +140,19 @@ int box_record_read(int dir, struct box *ret)
 	    field(text, "pid", INT32_MAX, &pid) < 0 ||
 	    field(text, "start", UINT64_MAX, &start) < 0 ||
 	    field(text, "base", UINT32_MAX, &base) < 0 || field(text, "store", 16, &store) < 0 ||
-	    field(text, "class", 1, &class) < 0 || name_field(text, "\ngroup ", b.group) < 0 ||
-	    name_field(text, "\ntemplate ", b.template) < 0)
+	    field(text, "class", 1, &class) < 0 ||
+	    field(text, "files", BOX_FILES_END - 1, &files) < 0 ||
+	    field(text, "paused", 1, &paused) < 0 || name_field(text, "\ngroup ", b.group) < 0 ||
+	    name_field(text, "\ntemplate ", b.template) < 0 ||
+	    name_field(text, "\nlayer ", b.layer) < 0)
 		return -EBADMSG;
 	b.pid = (pid_t)pid;
 	b.start = start;
 	b.base = (uid_t)base;
 	b.store = (uint32_t)store;
 	b.class = (uint32_t) class;
+	b.files = (enum box_files)files;
+	b.paused = paused;
 	*ret = b;
 	return 0;
 }

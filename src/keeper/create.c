@@ -96,6 +96,28 @@ static int check_demands(struct keeper *k, const struct keeper_create *c, struct
 	return 0;
 }
 
+/* What was done halfway when it fails is undone by the record (trash.c). */
+static int make_kept(struct keeper *k, const char *id, const struct keeper_create *c, int userns,
+		     int *ret, struct err *err)
+{
+	char entry[KEEPER_ID_SIZE + 4], layer[KEEPER_ID_SIZE + 4];
+	int upper = roots_upper_layers(&k->roots, c, err);
+	int r;
+
+	if (upper < 0)
+		return -1;
+	snprintf(entry, sizeof(entry), "k-%s", id);
+	if (upper == 0)
+		return shelf_make(&k->shelf, entry, c->template, &c->limits, userns, ret, err);
+	snprintf(layer, sizeof(layer), "l-%s", c->layers[0]);
+	r = c->take ? shelf_move(&k->shelf, layer, entry, err)
+		    : shelf_snapshot(&k->shelf, layer, entry, err);
+	if (r < 0)
+		return -1;
+	hook_crash("create:layer");
+	return shelf_reuse(&k->shelf, entry, &c->limits, userns, ret, err);
+}
+
 static int make_upper(struct keeper *k, const char *id, const struct keeper_create *c,
 		      const struct kit *kit, int *ret, struct err *err)
 {
@@ -104,8 +126,10 @@ static int make_upper(struct keeper *k, const char *id, const struct keeper_crea
 
 	if (c->store == KEEPER_STORE_MEMORY)
 		return shelf_make_memory(&c->limits, userns, kit->base, ret, err);
+	if (c->keep)
+		return make_kept(k, id, c, userns, ret, err);
 	snprintf(entry, sizeof(entry), "s-%s", id);
-	return shelf_make(&k->shelf, entry, &c->limits, userns, ret, err);
+	return shelf_make(&k->shelf, entry, NULL, &c->limits, userns, ret, err);
 }
 
 int keeper_prepare_root(struct keeper *k, const char *id, const struct keeper_create *c,
@@ -198,6 +222,21 @@ static int start_from_slot(struct keeper *k, struct slot *s, int dir, const stru
 	return keeper_tune(k, b->group, &c->limits, true, err);
 }
 
+/* Only now: a create that nobody was told of leaves nothing, and a layer it took is one again. */
+static int keep_files(int dir, struct box *b, struct err *err)
+{
+	struct box kept = *b;
+	int r;
+
+	kept.files = BOX_FILES_STAY;
+	r = box_record_write(dir, &kept);
+	if (r < 0)
+		return err_sys(err, -r, "record");
+	hook_crash("create:kept");
+	*b = kept;
+	return 0;
+}
+
 static int finish(struct keeper *k, int dir, const struct keeper_create *c, bool bound,
 		  struct box *b, int *ret_fd, struct err *err)
 {
@@ -211,6 +250,8 @@ static int finish(struct keeper *k, int dir, const struct keeper_create *c, bool
 	if (keeper_connect(k, b->id, &fd, err) < 0 || (!bound && keeper_bind(k, c, fd, err) < 0))
 		return -1;
 	hook_crash("create:bound");
+	if (c->keep && keep_files(dir, b, err) < 0)
+		return -1;
 	if (!box_add(&k->table, b))
 		return err_sys(err, ENOMEM, "sandbox %s", b->id);
 	*ret_fd = steal_fd(&fd);
@@ -249,15 +290,57 @@ static int wait_removed(struct keeper *k, const char *id)
 	return -1;
 }
 
+/* Says what to do with the files before any are made. */
+static int plan_files(struct keeper *k, int dir, const struct keeper_create *c, struct box *b,
+		      struct err *err)
+{
+	int r;
+
+	if (!c->keep)
+		return 0;
+	b->files = c->take ? BOX_FILES_BACK : BOX_FILES_DROP;
+	if (c->take)
+		memcpy(b->layer, c->layers[0], sizeof(b->layer));
+	r = box_record_write(dir, b);
+	hook_crash("create:planned");
+	if (r < 0)
+		return err_sys(err, -r, "record");
+	return c->take ? keeper_release_layer(k, b->layer, err) : 0;
+}
+
+static int check_id(struct keeper *k, const char *id, const struct keeper_create *c,
+		    struct err *err)
+{
+	char entry[KEEPER_ID_SIZE + 4];
+
+	if (id[1] == '.' && strchr("gpt", id[0]))
+		return err_set(err, ERR_INVALID,
+			       "names that begin with g., p. or t. are the keeper's");
+	if (c->keep && k->oneshot)
+		return err_set(err, ERR_INVALID, "this keeper keeps no files");
+	if (wait_removed(k, id) < 0)
+		return err_set(err, ERR_CONFLICT, "sandbox %s is still being removed", id);
+	snprintf(entry, sizeof(entry), "k-%s", id);
+	if (!k->oneshot && shelf_has(&k->shelf, entry))
+		return err_set(err, ERR_CONFLICT, "sandbox %s has files already", id);
+	return 0;
+}
+
+static void undo(struct keeper *k, struct box *b, const struct keeper_create *c)
+{
+	if (c->keep)
+		b->files = c->take ? BOX_FILES_BACK : BOX_FILES_DROP;
+	keeper_discard(k, b);
+	if (c->take) /* it is a layer again when the answer is out, if that can be */
+		(void)wait_removed(k, b->id);
+}
+
 int keeper_create(struct keeper *k, const char *id, const struct keeper_create *c, const int *dirs,
 		  struct keeper_reply *reply, int *ret_fd, struct err *err)
 {
 	struct box b = { .store = c->store, .class = c->class };
 	auto_close int dir = -1, lock = -1;
 
-	if (id[1] == '.' && strchr("gpt", id[0]))
-		return err_set(err, ERR_INVALID,
-			       "names that begin with g., p. or t. are the keeper's");
 	if (check_demands(k, c, err) < 0)
 		return -1;
 	memcpy(b.id, id, sizeof(b.id));
@@ -266,16 +349,17 @@ int keeper_create(struct keeper *k, const char *id, const struct keeper_create *
 	lock = keeper_lock_templates(k, LOCK_SH); /* it stays until our record names it */
 	if (lock < 0)
 		return err_sys(err, -lock, "templates.lock");
-	if (wait_removed(k, id) < 0)
-		return err_set(err, ERR_CONFLICT, "sandbox %s is still being removed", id);
+	if (check_id(k, id, c, err) < 0)
+		return -1;
 	if (mkdirat(k->boxes, id, 0700) < 0)
 		return err_sys(err, errno, "sandbox %s", id);
 	hook_crash("create:dir");
 	dir = openat(k->boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (dir < 0)
 		return err_sys(err, errno, "sandbox %s", id);
-	if (start(k, dir, c, dirs, &b, reply, ret_fd, err) < 0) {
-		keeper_discard(k, &b);
+	if (plan_files(k, dir, c, &b, err) < 0 ||
+	    start(k, dir, c, dirs, &b, reply, ret_fd, err) < 0) {
+		undo(k, &b, c);
 		return -1;
 	}
 	reply->pid = b.pid;

@@ -75,6 +75,12 @@ int keeper_listen(int dir);
 /* SIGKILL, if it is still the process we started. */
 void keeper_kill_init(const struct box *b);
 int keeper_destroy(struct keeper *k, struct box *b, struct err *err);
+/* As destroy, but files that are kept stay. */
+int keeper_stop(struct keeper *k, struct box *b, struct err *err);
+/* Of a kept sandbox that does not live any more; *ret_found is set when there were any. */
+int keeper_destroy_files(struct keeper *k, const char *id, bool *ret_found, struct err *err);
+/* Whether it is in the trash: its processes may still be going. */
+bool keeper_is_ending(const struct keeper *k, const char *id);
 /* Goes on with what is being removed; true when nothing is left to do. */
 bool keeper_empty_trash(struct keeper *k);
 /* Removes what a create that failed left in sandboxes/ID. */
@@ -115,6 +121,58 @@ int keeper_seal_template(struct keeper *k, struct box *b, const char *name, stru
 int keeper_drop_template(struct keeper *k, const char *name, struct err *err);
 /* LOCK_SH while a sandbox is made, LOCK_EX while a template goes. An fd to close, or -errno. */
 int keeper_lock_templates(struct keeper *k, int how);
+
+/* layer.c */
+/* The files of a stopped sandbox become a layer. */
+int keeper_seal(struct keeper *k, const char *id, const char *name, struct err *err);
+int keeper_snap(struct keeper *k, const char *id, const char *name, struct keeper_job *ret,
+		struct err *err);
+int keeper_drop_layer(struct keeper *k, const char *name, struct err *err);
+int keeper_sync_layer(struct keeper *k, const char *name, struct keeper_job *ret, struct err *err);
+int keeper_merge_layers(struct keeper *k, const struct keeper_layer *l, struct keeper_job *ret,
+			struct err *err);
+int keeper_export_layers(struct keeper *k, const struct keeper_layer *l, int fd,
+			 struct keeper_job *ret, struct err *err);
+/* Makes sure that no job reads it any more, or fails with EBUSY. */
+int keeper_release_layer(struct keeper *k, const char *name, struct err *err);
+/* Freezes or thaws because somebody asked for it; an earlier keeper's word is good as well. */
+int keeper_pause(struct keeper *k, struct box *b, bool paused, struct err *err);
+/* What dead jobs left, and trees whose removal did not come to an end. */
+void keeper_sweep_layers(struct keeper *k);
+
+/* job.c */
+enum job_kind { JOB_SNAP, JOB_MERGE, JOB_SYNC, JOB_EXPORT };
+
+struct job_spec {
+	enum job_kind kind;
+	const char *name; /* of the job; of the layer too, where it makes one */
+	const char *box; /* JOB_SNAP: the sandbox that is frozen meanwhile; "": none lives */
+	char (*from)[KEEPER_ID_SIZE + 4]; /* entries of the store, topmost first */
+	size_t nfrom;
+	int out; /* JOB_EXPORT */
+};
+int keeper_job_start(struct keeper *k, const struct job_spec *spec, struct err *err);
+/* Fails when it did; told once. */
+int keeper_job_tell(struct keeper *k, const char *name, struct keeper_job *ret, struct err *err);
+/* The same after a moment in which it may end. */
+int keeper_job_await(struct keeper *k, const char *name, struct keeper_job *ret, struct err *err);
+bool keeper_job_runs(const char *name);
+/* The kind of a job that reads this entry, or -1. */
+int keeper_job_reads(const char *entry);
+/* Whether a job holds this sandbox frozen. */
+bool keeper_job_holds(const char *box);
+void keeper_cancel_job(const char *name);
+void keeper_cancel_snap(const char *box);
+/* A child of ours ended: true if it was a job. What follows from it is done by the next. */
+bool keeper_job_reaped(pid_t pid, int status);
+/* Takes over what ended jobs made; starts removing trees where there are any to remove. True when
+ * no job runs. */
+bool keeper_jobs_step(struct keeper *k);
+/* Whether trees are being removed: the next start goes on with it. */
+bool keeper_is_sweeping(const struct keeper *k);
+/* We leave: the first ends them, the second does not wait any longer for what does not end. */
+void keeper_cancel_jobs(void);
+void keeper_jobs_end(struct keeper *k);
 
 /* serve.c */
 void keeper_serve(struct keeper *k, int sock);

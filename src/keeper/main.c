@@ -23,6 +23,7 @@
 
 #include "base/auto.h"
 #include "base/file.h"
+#include "keeper/child.h"
 #include "runtime/sys.h"
 
 #ifndef LODGE_VERSION
@@ -32,7 +33,12 @@
 #define LODGE_LIBEXECDIR "/usr/libexec/lodge"
 #endif
 
-enum { PARTS_AHEAD = 4, SEND_WAIT_S = 5 };
+enum {
+	PARTS_AHEAD = 4,
+	SEND_WAIT_S = 5,
+	LEAVE_MS = 10000,
+	LEAVE_STEP_MS = 5,
+};
 
 static const char usage[] =
 	"usage: lodge-keeper --home DIR [--oneshot]\n"
@@ -48,8 +54,11 @@ static struct keeper keeper;
 
 void keeper_reap(void)
 {
-	while (waitpid(-1, NULL, WNOHANG) > 0)
-		;
+	int status;
+
+	for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+		if (!keeper_job_reaped(pid, status))
+			child_reaped(pid);
 }
 
 static int open_subdir(int dir, const char *name, mode_t mode, struct err *err)
@@ -129,6 +138,20 @@ static int open_run(struct keeper *k, struct err *err)
 	return k->run < 0 ? -1 : 0;
 }
 
+/* The keeper of an engine that was killed needs a moment to notice and leave. */
+static bool lock_state(const struct keeper *k)
+{
+	int tries = k->oneshot ? 1 : LEAVE_MS / LEAVE_STEP_MS;
+
+	for (int i = 0; i < tries; i++) {
+		if (flock(k->state, LOCK_EX | LOCK_NB) == 0)
+			return true;
+		if (i + 1 < tries)
+			usleep(LEAVE_STEP_MS * 1000);
+	}
+	return false;
+}
+
 /* Locked for as long as we live: a later keeper that finds it unlocked knows that we died. */
 static int open_state(struct keeper *k, char name[32], struct err *err)
 {
@@ -141,8 +164,7 @@ static int open_state(struct keeper *k, char name[32], struct err *err)
 		k->state = open_subdir(k->run, name, 0711, err);
 		if (k->state < 0 && !(k->oneshot && err->sys == ENOENT))
 			return -1;
-		if (k->state >= 0 && flock(k->state, LOCK_EX | LOCK_NB) == 0 &&
-		    fstat(k->state, &st) == 0 && st.st_nlink > 0)
+		if (k->state >= 0 && lock_state(k) && fstat(k->state, &st) == 0 && st.st_nlink > 0)
 			return 0;
 		if (!k->oneshot)
 			return err_set(err, ERR_CONFLICT, "another lodge-keeper uses this home");
@@ -235,7 +257,11 @@ static int setup(struct keeper *k, const char *home, char name[32], struct err *
 	seccomp_build(&k->spawn.filter[KEEPER_CLASS_ROOT], true);
 	k->spawn.rootless = k->kit_host.rootless = k->rootless;
 	k->shelf = (struct shelf){
-		.dir = -1, .home = k->home, .scratch = k->scratch, .rootless = k->rootless
+		.dir = -1,
+		.home = k->home,
+		.scratch = k->scratch,
+		.rootless = k->rootless,
+		.later = !k->oneshot, /* nobody waits for a one-shot keeper's end */
 	};
 	k->roots = (struct roots){ &k->shelf, k->home, k->rootless };
 	k->parts_wanted = k->oneshot ? 0 : PARTS_AHEAD;

@@ -20,6 +20,8 @@ enum {
 	TRASH_RETRY_MS = 2, /* processes of a killed sandbox need a moment to go */
 	TRASH_SLOW_MS = 50,
 	DRAIN_MS = 5000,
+	SWEEP_MS =
+		500, /* for trees that are being removed; a large one is left to the next start */
 };
 
 struct exchange {
@@ -28,6 +30,7 @@ struct exchange {
 	struct keeper_reply reply;
 	int fd; /* goes out with the reply; -1: none */
 	int sock;
+	bool lost; /* the engine does not read */
 };
 
 static struct box *need(struct keeper *k, const char *id, struct err *err)
@@ -57,8 +60,10 @@ static int do_connect(struct keeper *k, struct exchange *x, struct err *err)
 {
 	struct box *b = need(k, x->req->id, err);
 
-	if (!b || keeper_connect(k, b->id, &x->fd, err) < 0)
+	if (!b)
 		return -1;
+	if (keeper_connect(k, b->id, &x->fd, err) < 0) /* one that ended is not there any more */
+		return box_is_alive(b) ? -1 : err_set(err, ERR_NOT_FOUND, "no sandbox %s", b->id);
 	x->reply.pid = b->pid;
 	return 0;
 }
@@ -67,61 +72,110 @@ static int do_destroy(struct keeper *k, struct exchange *x, struct err *err)
 {
 	struct box *b = box_find(&k->table, x->req->id);
 
+	bool found = b != NULL;
+	int r = b ? keeper_destroy(k, b, err) : keeper_destroy_files(k, x->req->id, &found, err);
+
+	x->reply.found = found;
+	return r;
+}
+
+static int do_stop(struct keeper *k, struct exchange *x, struct err *err)
+{
+	struct box *b = box_find(&k->table, x->req->id);
+
+	if (k->oneshot)
+		return err_set(err, ERR_INVALID, "this keeper keeps no files");
 	x->reply.found = b != NULL;
-	return b ? keeper_destroy(k, b, err) : 0;
+	return b ? keeper_stop(k, b, err) : 0;
 }
 
 static int do_freeze(struct keeper *k, struct exchange *x, struct err *err)
 {
 	struct box *b = need(k, x->req->id, err);
 
-	return b ? cgroup_freeze(&k->cgroups, b->group, x->req->op == KEEPER_FREEZE, err) : -1;
+	return b ? keeper_pause(k, b, x->req->op == KEEPER_FREEZE, err) : -1;
 }
 
 static int do_stats(struct keeper *k, struct exchange *x, struct err *err)
 {
 	struct box *b = need(k, x->req->id, err);
-	char entry[KEEPER_ID_SIZE + 4];
+	struct box_entry entry;
 
 	if (!b || cgroup_stats(&k->cgroups, b->group, &x->reply.stats, err) < 0)
 		return -1;
 	x->reply.stats.disk_bytes = UINT64_MAX;
 	if (b->store != KEEPER_STORE_DISK)
 		return 0;
-	snprintf(entry, sizeof(entry), "s-%s", b->id);
-	x->reply.stats.disk_bytes = shelf_usage(&k->shelf, entry);
-	x->reply.stats.disk_full = shelf_is_full(&k->shelf, entry);
+	entry = box_entry(b);
+	x->reply.stats.disk_bytes = shelf_usage(&k->shelf, entry.name);
+	x->reply.stats.disk_full = shelf_is_full(&k->shelf, entry.name);
 	return 0;
 }
 
 static int do_limits(struct keeper *k, struct exchange *x, struct err *err)
 {
 	struct box *b = need(k, x->req->id, err);
-	char entry[KEEPER_ID_SIZE + 4];
+	struct box_entry entry;
 
 	if (!b || cgroup_set_limits(&k->cgroups, b->group, &x->req->limits, true, err) < 0)
 		return -1;
 	if (b->store != KEEPER_STORE_DISK || !k->shelf.ops || !k->shelf.ops->has_limit)
 		return 0;
-	snprintf(entry, sizeof(entry), "s-%s", b->id);
-	return shelf_limit(&k->shelf, entry, x->req->limits.disk_bytes, err);
+	entry = box_entry(b);
+	return shelf_limit(&k->shelf, entry.name, x->req->limits.disk_bytes, err);
 }
 
-static void list_one(struct box *b, void *arg)
+/* Waits, within bounds, while the socket is full of what the engine did not read yet. */
+static void list_one(struct exchange *x, enum keeper_what what, const char *id, pid_t pid)
 {
-	struct exchange *x = arg;
-	struct keeper_reply r = { .version = KEEPER_VERSION, .op = KEEPER_LIST, .pid = b->pid };
+	struct keeper_reply r = {
+		.version = KEEPER_VERSION, .op = KEEPER_LIST, .pid = pid, .what = what
+	};
 
-	memcpy(r.id, b->id, sizeof(r.id));
-	(void)sock_send(x->sock, &r, sizeof(r), NULL, 0);
+	snprintf(r.id, sizeof(r.id), "%s", id);
+	if (keeper_id_is_valid(r.id) && !x->lost)
+		x->lost = sock_send(x->sock, &r, sizeof(r), NULL, 0) < 0;
+}
+
+static void list_box(struct box *b, void *arg)
+{
+	list_one(arg, KEEPER_IS_SANDBOX, b->id, b->pid);
+}
+
+struct listing {
+	struct keeper *k;
+	struct exchange *x;
+};
+
+static int list_files(int dir, const char *id, void *arg)
+{
+	struct listing *l = arg;
+
+	(void)dir;
+	if (!box_find(&l->k->table, id) && !keeper_is_ending(l->k, id))
+		list_one(l->x, KEEPER_IS_FILES, id, 0);
+	return l->x->lost;
+}
+
+static int list_layer(int dir, const char *name, void *arg)
+{
+	struct listing *l = arg;
+
+	(void)dir;
+	list_one(l->x, KEEPER_IS_LAYER, name, 0);
+	return l->x->lost;
 }
 
 static int do_list(struct keeper *k, struct exchange *x, struct err *err)
 {
-	(void)err;
-	box_each(&k->table, list_one, x);
-	memset(x->reply.id, 0, sizeof(x->reply.id));
-	return 0;
+	struct listing l = { k, x };
+
+	box_each(&k->table, list_box, x);
+	if (k->oneshot)
+		return 0;
+	return shelf_each(&k->shelf, "k-", list_files, &l, err) < 0
+		       ? -1
+		       : shelf_each(&k->shelf, "l-", list_layer, &l, err);
 }
 
 static int do_pool(struct keeper *k, struct exchange *x, struct err *err)
@@ -137,27 +191,82 @@ static int do_pool(struct keeper *k, struct exchange *x, struct err *err)
 	return 0;
 }
 
-static int do_seal(struct keeper *k, struct exchange *x, struct err *err)
+static int do_template_seal(struct keeper *k, struct exchange *x, struct err *err)
 {
 	struct box *b = need(k, x->req->id, err);
 
 	return b ? keeper_seal_template(k, b, x->req->template, err) : -1;
 }
 
-static int do_drop_template(struct keeper *k, struct exchange *x, struct err *err)
+static int do_template_drop(struct keeper *k, struct exchange *x, struct err *err)
 {
 	return keeper_drop_template(k, x->req->template, err);
+}
+
+static int do_seal(struct keeper *k, struct exchange *x, struct err *err)
+{
+	if (keeper_seal(k, x->req->id, x->req->layer.name, err) < 0)
+		return -1;
+	x->reply.whole = shelf_has_snapshots(&k->shelf);
+	return 0;
+}
+
+static int do_snap(struct keeper *k, struct exchange *x, struct err *err)
+{
+	if (keeper_snap(k, x->req->id, x->req->layer.name, &x->reply.job, err) < 0)
+		return -1;
+	x->reply.whole = shelf_has_snapshots(&k->shelf);
+	return 0;
+}
+
+static int do_layer_drop(struct keeper *k, struct exchange *x, struct err *err)
+{
+	return keeper_drop_layer(k, x->req->layer.name, err);
+}
+
+static int do_layer_sync(struct keeper *k, struct exchange *x, struct err *err)
+{
+	return keeper_sync_layer(k, x->req->layer.name, &x->reply.job, err);
+}
+
+static int do_layer_merge(struct keeper *k, struct exchange *x, struct err *err)
+{
+	return keeper_merge_layers(k, &x->req->layer, &x->reply.job, err);
+}
+
+static int do_layer_export(struct keeper *k, struct exchange *x, struct err *err)
+{
+	return keeper_export_layers(k, &x->req->layer, x->fds[0], &x->reply.job, err);
+}
+
+static int do_job(struct keeper *k, struct exchange *x, struct err *err)
+{
+	return keeper_job_tell(k, x->req->layer.name, &x->reply.job, err);
 }
 
 typedef int op_fn(struct keeper *k, struct exchange *x, struct err *err);
 
 static op_fn *const ops[KEEPER_OP_MAX] = {
-	[KEEPER_HELLO] = do_hello,	  [KEEPER_CREATE] = do_create,
-	[KEEPER_CONNECT] = do_connect,	  [KEEPER_DESTROY] = do_destroy,
-	[KEEPER_FREEZE] = do_freeze,	  [KEEPER_THAW] = do_freeze,
-	[KEEPER_STATS] = do_stats,	  [KEEPER_LIMITS] = do_limits,
-	[KEEPER_LIST] = do_list,	  [KEEPER_POOL] = do_pool,
-	[KEEPER_TEMPLATE_SEAL] = do_seal, [KEEPER_TEMPLATE_DROP] = do_drop_template,
+	[KEEPER_HELLO] = do_hello,
+	[KEEPER_CREATE] = do_create,
+	[KEEPER_CONNECT] = do_connect,
+	[KEEPER_DESTROY] = do_destroy,
+	[KEEPER_FREEZE] = do_freeze,
+	[KEEPER_THAW] = do_freeze,
+	[KEEPER_STATS] = do_stats,
+	[KEEPER_LIMITS] = do_limits,
+	[KEEPER_LIST] = do_list,
+	[KEEPER_POOL] = do_pool,
+	[KEEPER_TEMPLATE_SEAL] = do_template_seal,
+	[KEEPER_TEMPLATE_DROP] = do_template_drop,
+	[KEEPER_STOP] = do_stop,
+	[KEEPER_SEAL] = do_seal,
+	[KEEPER_SNAP] = do_snap,
+	[KEEPER_LAYER_DROP] = do_layer_drop,
+	[KEEPER_LAYER_SYNC] = do_layer_sync,
+	[KEEPER_LAYER_MERGE] = do_layer_merge,
+	[KEEPER_LAYER_EXPORT] = do_layer_export,
+	[KEEPER_JOB] = do_job,
 };
 
 /* False when it could not be said: an engine that waits for ever is worse than one that is told. */
@@ -179,7 +288,7 @@ static bool answer(struct keeper *k, struct exchange *x, const char *problem)
 		x->reply.sys = err.sys;
 		snprintf(x->reply.msg, sizeof(x->reply.msg), "%s", err.msg);
 	}
-	r = sock_send(x->sock, &x->reply, sizeof(x->reply), &x->fd, x->fd >= 0);
+	r = x->lost ? -EPIPE : sock_send(x->sock, &x->reply, sizeof(x->reply), &x->fd, x->fd >= 0);
 	if (x->fd >= 0)
 		close(x->fd);
 	return r == 0;
@@ -235,16 +344,28 @@ static void destroy_one(struct box *b, void *arg)
 	(void)keeper_destroy(arg, b, &err);
 }
 
+static bool is_done(struct keeper *k)
+{
+	bool empty = keeper_empty_trash(k);
+
+	keeper_reap();
+	return keeper_jobs_step(k) && empty;
+}
+
 /* Slots go in any case; what the trash still holds is finished, within reason. */
 static void drain(struct keeper *k)
 {
 	k->draining = true;
+	keeper_cancel_jobs();
 	while (k->nslots > 0)
 		keeper_slot_free(k, k->slots[--k->nslots], true);
 	if (k->oneshot)
 		box_each(&k->table, destroy_one, k);
-	for (int ms = 0; ms < DRAIN_MS && !keeper_empty_trash(k); ms++)
+	for (int ms = 0; ms < DRAIN_MS && !is_done(k); ms++)
 		usleep(1000);
+	for (int ms = 0; ms < SWEEP_MS && is_done(k) && keeper_is_sweeping(k); ms++)
+		usleep(1000);
+	keeper_jobs_end(k);
 	while (k->nparts > 0)
 		keeper_parts_drop(k, &k->parts[--k->nparts]);
 }
@@ -265,7 +386,10 @@ void keeper_serve(struct keeper *k, int sock)
 	while (1) {
 		struct pollfd p[2] = { { .fd = sock, .events = POLLIN },
 				       { .fd = sigfd, .events = POLLIN } };
-		int n = poll(p, ARRAY_LEN(p), timeout_of(k, more, trash_wait));
+		int n;
+
+		(void)keeper_jobs_step(k);
+		n = poll(p, ARRAY_LEN(p), timeout_of(k, more, trash_wait));
 
 		if (n < 0 && errno != EINTR)
 			break;

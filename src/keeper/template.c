@@ -34,6 +34,8 @@ int keeper_seal_template(struct keeper *k, struct box *b, const char *name, stru
 
 	if (b->store != KEEPER_STORE_DISK)
 		return err_set(err, ERR_INVALID, "only a sandbox on disk can become a template");
+	if (b->files != BOX_FILES_GO)
+		return err_set(err, ERR_INVALID, "files that are kept cannot become a template");
 	snprintf(from, sizeof(from), "s-%s", b->id);
 	snprintf(to, sizeof(to), "t-%s", name);
 	(void)cgroup_kill(&k->cgroups, b->group);
@@ -77,14 +79,40 @@ static int look_at_state(int run, const char *name, void *arg)
 	return file_each_at(run, path, look_at_box, arg) == 1;
 }
 
+struct uses {
+	const struct shelf *shelf;
+	const char *template;
+	size_t count;
+};
+
+static int look_at_entry(int dir, const char *entry, void *arg)
+{
+	struct uses *u = arg;
+	char name[KEEPER_ID_SIZE];
+
+	(void)dir;
+	if (strchr("kln", entry[0]) && entry[1] == '-' &&
+	    strlen(entry) < KEEPER_ID_SIZE + strlen("l-") &&
+	    shelf_template(u->shelf, entry, name) == 0 && strcmp(name, u->template) == 0)
+		u->count++;
+	return 0;
+}
+
 /* By whichever keeper of this home they were made. */
 static int refuse_if_used(struct keeper *k, const char *name, struct err *err)
 {
 	struct users u = { .template = name };
+	struct uses layers = { .shelf = &k->shelf, .template = name };
 
-	if (file_each_at(k->run, ".", look_at_state, &u) != 1)
-		return 0;
-	return err_set(err, ERR_CONFLICT, "template '%s' is in use by sandbox %s", name, u.found);
+	if (file_each_at(k->run, ".", look_at_state, &u) == 1)
+		return err_set(err, ERR_CONFLICT, "template '%s' is in use by sandbox %s", name,
+			       u.found);
+	if (shelf_each(&k->shelf, "", look_at_entry, &layers, err) < 0)
+		return -1;
+	if (layers.count)
+		return err_set(err, ERR_CONFLICT, "template '%s' is in use by %zu sealed layer%s",
+			       name, layers.count, layers.count == 1 ? "" : "s");
+	return 0;
 }
 
 /* Its files go the way of a sandbox's: out of sight at once, known to the next start if we die. */

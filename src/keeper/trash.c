@@ -16,6 +16,7 @@
 #include "base/auto.h"
 #include "base/file.h"
 #include "base/hook.h"
+#include "keeper/child.h"
 #include "runtime/sys.h"
 
 void keeper_kill_init(const struct box *b)
@@ -34,12 +35,16 @@ static void kill_box(struct keeper *k, const struct box *b)
 	keeper_kill_init(b); /* ends its whole pid namespace: all there is without cgroups */
 }
 
-int keeper_destroy(struct keeper *k, struct box *b, struct err *err)
+static void end_box(struct keeper *k, const struct box *b)
 {
-	hook_crash("destroy:start");
-	/* first of all: whatever fails after this, nothing of it runs on */
+	if (!k->oneshot && b->store == KEEPER_STORE_DISK && box_is_alive(b))
+		child_hold_root(b->pid);
 	kill_box(k, b);
-	hook_crash("destroy:killed");
+	keeper_cancel_snap(b->id);
+}
+
+static int move_to_trash(struct keeper *k, struct box *b, struct err *err)
+{
 	if (renameat(k->boxes, b->id, k->trash, b->id) < 0)
 		return err_sys(err, errno, "sandbox %s", b->id);
 	hook_crash("destroy:moved");
@@ -48,13 +53,82 @@ int keeper_destroy(struct keeper *k, struct box *b, struct err *err)
 	return 0;
 }
 
+/* Whatever is done with the sandbox from now on, its files go. */
+static int give_up_files(int boxes, const struct box *b, struct err *err)
+{
+	struct box gone = *b;
+	int r;
+
+	if (b->files != BOX_FILES_STAY)
+		return 0;
+	gone.files = BOX_FILES_DROP;
+	r = box_record_write_at(boxes, &gone);
+	hook_crash("destroy:marked");
+	return r < 0 ? err_sys(err, -r, "sandbox %s", b->id) : 0;
+}
+
+int keeper_destroy(struct keeper *k, struct box *b, struct err *err)
+{
+	hook_crash("destroy:start");
+	/* first of all: whatever fails after this, nothing of it runs on */
+	end_box(k, b);
+	hook_crash("destroy:killed");
+	return give_up_files(k->boxes, b, err) < 0 ? -1 : move_to_trash(k, b, err);
+}
+
+int keeper_stop(struct keeper *k, struct box *b, struct err *err)
+{
+	hook_crash("stop:start");
+	end_box(k, b);
+	hook_crash("stop:killed");
+	return move_to_trash(k, b, err);
+}
+
+static int destroy_trashed(struct keeper *k, int dir, const char *id, bool *ret_found,
+			   struct err *err)
+{
+	struct box b;
+
+	if (box_record_read(dir, &b) < 0 || b.files != BOX_FILES_STAY)
+		return 0; /* it goes already, or is a layer again soon */
+	snprintf(b.id, sizeof(b.id), "%s", id);
+	if (give_up_files(k->trash, &b, err) < 0)
+		return -1;
+	*ret_found = true;
+	return 0;
+}
+
+int keeper_destroy_files(struct keeper *k, const char *id, bool *ret_found, struct err *err)
+{
+	auto_close int dir = openat(k->trash, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	char entry[KEEPER_ID_SIZE + 4];
+
+	if (k->oneshot)
+		return 0;
+	if (dir >= 0)
+		return destroy_trashed(k, dir, id, ret_found, err);
+	if (!shelf_is_made(&k->shelf))
+		return 0;
+	snprintf(entry, sizeof(entry), "k-%s", id);
+	if (shelf_open(&k->shelf, err) < 0)
+		return -1;
+	if (!shelf_has(&k->shelf, entry))
+		return 0;
+	hook_crash("destroy:files");
+	if (shelf_drop(&k->shelf, entry, err) < 0)
+		return -1;
+	*ret_found = true;
+	return 0;
+}
+
+bool keeper_is_ending(const struct keeper *k, const char *id)
+{
+	return faccessat(k->trash, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 void keeper_discard(struct keeper *k, struct box *b)
 {
-	auto_close int dir =
-		openat(k->boxes, b->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-
-	if (dir >= 0)
-		(void)box_record_write(dir, b);
+	(void)box_record_write_at(k->boxes, b);
 	box_remove(&k->table, b->id);
 	if (renameat(k->boxes, b->id, k->trash, b->id) < 0)
 		return;
@@ -62,12 +136,39 @@ void keeper_discard(struct keeper *k, struct box *b)
 	k->trash_count++;
 }
 
+/* A layer that a create took and could not use. One of this name would be another's: then the files
+ * stay under the sandbox's. */
+static int give_back(struct keeper *k, const struct box *b, const char *entry, struct err *err)
+{
+	char layer[KEEPER_ID_SIZE + 4];
+
+	if (shelf_open(&k->shelf, err) < 0)
+		return -1;
+	snprintf(layer, sizeof(layer), "l-%s", b->layer);
+	if (!shelf_has(&k->shelf, entry) || shelf_has(&k->shelf, layer))
+		return 0;
+	if (shelf_seal(&k->shelf, entry, err) < 0)
+		return -1;
+	return shelf_move(&k->shelf, entry, layer, err);
+}
+
+static int remove_files(struct keeper *k, const struct box *b)
+{
+	struct box_entry e = box_entry(b);
+	struct err err;
+	int r = 0;
+
+	if (b->store == KEEPER_STORE_MEMORY || b->files == BOX_FILES_STAY)
+		return 0;
+	r = b->files == BOX_FILES_BACK ? give_back(k, b, e.name, &err)
+				       : shelf_drop(&k->shelf, e.name, &err);
+	return r < 0 ? -EBUSY : 0;
+}
+
 /* One entry of the trash; -EBUSY while its processes are still dying. */
 static int remove_one(int trash, const char *id, struct keeper *k)
 {
-	char entry[KEEPER_ID_SIZE + 4];
 	struct box b = { .pid = 0 };
-	struct err err;
 	auto_close int dir = openat(trash, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
 	if (strlen(id) >= sizeof(b.id))
@@ -82,8 +183,7 @@ static int remove_one(int trash, const char *id, struct keeper *k)
 	if (cgroup_remove(&k->cgroups, b.group) < 0)
 		return -EBUSY;
 	hook_crash("trash:cgroup");
-	snprintf(entry, sizeof(entry), "s-%s", id);
-	if (b.store != KEEPER_STORE_MEMORY && shelf_drop(&k->shelf, entry, &err) < 0)
+	if (remove_files(k, &b) < 0)
 		return -EBUSY;
 	hook_crash("trash:files");
 	return file_remove_tree_at(trash, id);

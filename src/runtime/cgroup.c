@@ -27,6 +27,7 @@ struct setting {
 	const char *file;
 	char value[48];
 	bool optional; /* not in every kernel configuration */
+	bool tried; /* comes again below: may fail here */
 };
 
 static int open_dir(int parent, const char *name)
@@ -39,7 +40,7 @@ static int apply(int dir, const struct setting *s, size_t count, struct err *err
 	for (size_t i = 0; i < count; i++) {
 		int r = s[i].value[0] ? file_printf_at(dir, s[i].file, "%s", s[i].value) : 0;
 
-		if (r < 0 && !(s[i].optional && r == -ENOENT))
+		if (r < 0 && !s[i].tried && !(s[i].optional && r == -ENOENT))
 			return err_sys(err, -r, "%s", s[i].file);
 	}
 	return 0;
@@ -74,18 +75,21 @@ static int set_v2_memory(int dir, const struct limits *l, struct err *err)
 
 static int set_v1(int which, int dir, const struct limits *l, bool fresh, struct err *err)
 {
-	struct setting s[4] = {
-		{ NULL, "", true }, { NULL, "", true }, { NULL, "", true }, { NULL, "", true }
-	};
+	struct setting s[4] = { { .optional = true },
+				{ .optional = true },
+				{ .optional = true },
+				{ .optional = true } };
 	uint32_t shares = l->cpu_weight * 1024 / 100;
 
 	switch (which) {
 	case CGROUP_MEMORY:
+		/* memsw is never below the limit: down, the limit goes first; up, it goes last */
 		s[0].file = s[2].file = "memory.limit_in_bytes";
-		s[0].optional = false;
+		s[0].tried = true;
+		s[2].optional = false;
 		s[1].file = "memory.memsw.limit_in_bytes";
-		snprintf(s[0].value, 48, "%" PRIu64, l->memory_bytes);
-		snprintf(s[1].value, 48, "%" PRIu64, l->memory_bytes);
+		for (int i = 0; i < 3; i++)
+			snprintf(s[i].value, 48, "%" PRIu64, l->memory_bytes);
 		s[3].file = "memory.kmem.tcp.limit_in_bytes";
 		snprintf(s[3].value, 48, "%" PRIu64, l->memory_bytes / 4);
 		break;

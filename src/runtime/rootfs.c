@@ -56,7 +56,7 @@ static int make_base(int scratch)
 	for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
 		if (mkdirat(base, dirs[i], 0755) < 0)
 			return -errno;
-	for (unsigned i = 0; i < KEEPER_LAYERS_MAX + ROOTFS_BINDS_MAX; i++) {
+	for (unsigned i = 0; i < ROOTFS_LOWERS_MAX + ROOTFS_BINDS_MAX; i++) {
 		snprintf(name, sizeof(name), "l/%u", i);
 		if (mkdirat(base, name, 0755) < 0)
 			return -errno;
@@ -153,7 +153,7 @@ static int attach_layers(const struct rootfs *r, char *lowerdir, size_t size, st
  * mapped there: the sandbox's root, or the mount silently comes up read-only. */
 static int mount_overlay(const struct rootfs *r, struct err *err)
 {
-	char lowerdir[KEEPER_LAYERS_MAX * 8];
+	char lowerdir[256]; /* what one option may hold: ROOTFS_LOWERS_MAX times "l/32:" fit */
 	struct mount_option options[] = {
 		{ "source", "lodge" },	{ "lowerdir", lowerdir },
 		{ "upperdir", "up/u" }, { "workdir", "up/w" },
@@ -214,7 +214,7 @@ static int attach_bind(const struct rootfs *r, const struct rootfs_bind *b, int 
 static int attach_binds(const struct rootfs *r, int root, struct err *err)
 {
 	for (size_t i = 0; i < r->nbinds; i++) {
-		int res = attach_bind(r, &r->binds[i], root, KEEPER_LAYERS_MAX + i);
+		int res = attach_bind(r, &r->binds[i], root, ROOTFS_LOWERS_MAX + i);
 
 		if (res < 0)
 			return err_sys(err, -res, "mount at %s", r->binds[i].path);

@@ -18,7 +18,7 @@
 #include "runtime/dev.h"
 #include "wire/keeper.h"
 
-enum { ROOTFS_BINDS_MAX = KEEPER_BINDS_MAX + 8 };
+enum { ROOTFS_LOWERS_MAX = KEEPER_LAYERS_MAX + 1, ROOTFS_BINDS_MAX = KEEPER_BINDS_MAX + 8 };
 
 struct rootfs_bind {
 	int mnt; /* detached, its attributes already set */
@@ -27,7 +27,7 @@ struct rootfs_bind {
 };
 
 struct rootfs {
-	int lowers[KEEPER_LAYERS_MAX]; /* detached, ids mapped; the first is the topmost */
+	int lowers[ROOTFS_LOWERS_MAX]; /* detached, ids mapped; the first is the topmost */
 	size_t nlowers;
 	int upper; /* detached, ids mapped; holds "u" and "w" */
 	struct rootfs_bind binds[ROOTFS_BINDS_MAX];

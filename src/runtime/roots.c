@@ -73,21 +73,71 @@ static int add_empty(const struct roots *r, struct rootfs *root, struct err *err
 		       : add_lower(r, dir, &unmapped, root, err);
 }
 
+static int add_entry(const struct roots *r, const char *entry, const struct kit *kit,
+		     struct rootfs *root, struct err *err)
+{
+	auto_close int dir = shelf_files(r->shelf, entry, err);
+
+	return dir < 0 ? -1 : add_lower(r, dir, kit, root, err);
+}
+
 static int add_template(const struct roots *r, const char *name, const struct kit *kit,
 			struct rootfs *root, struct err *err)
 {
-	char entry[KEEPER_ID_SIZE + 8];
-	auto_close int dir = -1;
+	char entry[KEEPER_ID_SIZE + 4];
 
+	snprintf(entry, sizeof(entry), "t-%s", name);
+	if (add_entry(r, entry, kit, root, err) == 0)
+		return 0;
+	return err->sys == ENOENT ? err_set(err, ERR_NOT_FOUND, "unknown template '%s'", name) : -1;
+}
+
+int roots_upper_layers(const struct roots *r, const struct keeper_create *c, struct err *err)
+{
+	if (c->nlayers == 0)
+		return 0;
 	if (shelf_open(r->shelf, err) < 0)
 		return -1;
-	snprintf(entry, sizeof(entry), "t-%s/u", name);
-	dir = openat(r->shelf->dir, entry, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	if (dir < 0 && errno == ENOENT)
-		return err_set(err, ERR_NOT_FOUND, "unknown template '%s'", name);
-	if (dir < 0)
-		return err_sys(err, errno, "template '%s'", name);
-	return add_lower(r, dir, kit, root, err);
+	if (shelf_has_snapshots(r->shelf) && c->nlayers > 1)
+		return err_set(err, ERR_INVALID,
+			       "layers of this store are whole: one is all there can be");
+	return c->take || shelf_has_snapshots(r->shelf);
+}
+
+/* The writable one too: what is wrong with it is told before anything is moved. */
+static int check_layer(const struct roots *r, const struct keeper_create *c, const char *name,
+		       struct err *err)
+{
+	char entry[KEEPER_ID_SIZE + 4], below[KEEPER_ID_SIZE];
+	int res;
+
+	snprintf(entry, sizeof(entry), "l-%s", name);
+	res = shelf_template(r->shelf, entry, below);
+	if (res == -ENOENT)
+		return err_set(err, ERR_NOT_FOUND, "no layer %s", name);
+	if (res < 0)
+		return err_sys(err, -res, "layer %s", name);
+	if (strcmp(below, c->template) != 0)
+		return err_set(err, ERR_INVALID, "layer %s lies on template '%s'", name, below);
+	return 0;
+}
+
+static int add_layers(const struct roots *r, const struct keeper_create *c, const struct kit *kit,
+		      struct rootfs *root, struct err *err)
+{
+	int upper = roots_upper_layers(r, c, err);
+	char entry[KEEPER_ID_SIZE + 4];
+
+	if (upper < 0)
+		return -1;
+	for (uint32_t i = 0; i < c->nlayers; i++) {
+		snprintf(entry, sizeof(entry), "l-%s", c->layers[i]);
+		if (check_layer(r, c, c->layers[i], err) < 0)
+			return -1;
+		if (i >= (uint32_t)upper && add_entry(r, entry, kit, root, err) < 0)
+			return -1;
+	}
+	return 0;
 }
 
 /* The caller's descriptor belongs to its own mount namespace, which mounts cannot be cloned from:
@@ -172,6 +222,9 @@ int roots_prepare(const struct roots *r, const struct keeper_create *c, const in
 	root.root_class = c->class == KEEPER_CLASS_ROOT;
 	root.rootless = r->rootless;
 	memcpy(root.hostname, c->hostname, sizeof(root.hostname));
+	res = add_layers(r, c, kit, &root, err);
+	if (res < 0)
+		return -1;
 	if (strcmp(c->template, "host") == 0)
 		res = add_host(r, kit, &root, err);
 	else if (strcmp(c->template, "empty") == 0)

@@ -321,20 +321,27 @@ static int refusal(const struct keeper_reply *r, struct err *err)
 	return -1;
 }
 
+static int wait_for(struct keeper_client *k, const bool *done, struct err *err)
+{
+	struct pollfd p = { .fd = k->fd, .events = POLLIN };
+
+	while (!*done) {
+		if (poll(&p, 1, -1) < 0 && errno != EINTR)
+			return err_sys(err, errno, "poll");
+		if (keeper_client_dispatch(k, err) < 0 && !*done)
+			return -1;
+	}
+	return 0;
+}
+
 int keeper_client_call(struct keeper_client *k, const struct keeper_request *req, const int *fds,
 		       size_t nfds, struct keeper_reply *ret, int *ret_fd, struct err *err)
 {
 	struct call c = { .fd = -1 };
-	struct pollfd p = { .fd = k->fd, .events = POLLIN };
 
-	if (keeper_client_send(k, req, fds, nfds, on_reply, &c, err) < 0)
+	if (keeper_client_send(k, req, fds, nfds, on_reply, &c, err) < 0 ||
+	    wait_for(k, &c.done, err) < 0)
 		return -1;
-	while (!c.done) {
-		if (poll(&p, 1, -1) < 0 && errno != EINTR)
-			return err_sys(err, errno, "poll");
-		if (keeper_client_dispatch(k, err) < 0 && !c.done)
-			return -1;
-	}
 	if (c.err.code) {
 		*err = c.err;
 		return -1;
@@ -377,4 +384,43 @@ int keeper_client_pool(struct keeper_client *k, struct keeper_pool want,
 	if (ret)
 		*ret = reply.pool;
 	return 0;
+}
+
+struct list {
+	bool done;
+	int result;
+	keeper_list_fn *fn;
+	void *arg;
+	struct err err;
+};
+
+static void on_listed(void *arg, const struct keeper_reply *r, int fd, const struct err *err)
+{
+	struct list *l = arg;
+
+	(void)fd;
+	l->done = !r || !r->id[0] || r->code != ERR_NONE;
+	if (!r)
+		l->err = *err;
+	else if (r->code != ERR_NONE)
+		refusal(r, &l->err);
+	else if (!l->done && (r->what < KEEPER_IS_SANDBOX || r->what > KEEPER_IS_LAYER))
+		err_set(&l->err, ERR_INTERNAL, "answer of the keeper: neither sandbox nor layer");
+	else if (!l->done && !l->result && !l->err.code)
+		l->result = l->fn(l->arg, (enum keeper_what)r->what, r->id, r->pid);
+}
+
+int keeper_client_list(struct keeper_client *k, keeper_list_fn *fn, void *arg, struct err *err)
+{
+	struct keeper_request req = keeper_client_request(KEEPER_LIST, NULL);
+	struct list l = { .fn = fn, .arg = arg };
+
+	if (keeper_client_send(k, &req, NULL, 0, on_listed, &l, err) < 0 ||
+	    wait_for(k, &l.done, err) < 0)
+		return -1;
+	if (l.err.code) {
+		*err = l.err;
+		return -1;
+	}
+	return l.result;
 }

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "base/auto.h"
 #include "base/err.h"
@@ -53,5 +54,9 @@ int keeper_client_call(struct keeper_client *k, const struct keeper_request *req
 int keeper_client_features(struct keeper_client *k, unsigned *ret, struct err *err);
 int keeper_client_pool(struct keeper_client *k, struct keeper_pool want,
 		       struct keeper_pool_state *ret, struct err *err);
+/* Calls fn for each thing the keeper holds; `pid` is 0 but for a sandbox that lives. What fn
+ * returns is returned; once it is not 0, fn is not called any more. fn must not use `k`. */
+typedef int keeper_list_fn(void *arg, enum keeper_what what, const char *id, pid_t pid);
+int keeper_client_list(struct keeper_client *k, keeper_list_fn *fn, void *arg, struct err *err);
 
 #endif

@@ -81,6 +81,19 @@ static int fill_binds(struct keeper_create *c, const struct sandbox_spec *spec, 
 	return 0;
 }
 
+static int fill_layers(struct keeper_create *c, const struct sandbox_spec *spec, struct err *err)
+{
+	if (spec->nlayers > KEEPER_LAYERS_MAX)
+		return err_set(err, ERR_INVALID, "more than %d layers", KEEPER_LAYERS_MAX);
+	for (size_t i = 0; i < spec->nlayers; i++)
+		if (set_name(c->layers[i], sizeof(c->layers[i]), "layer", spec->layers[i], err) < 0)
+			return -1;
+	c->nlayers = (uint32_t)spec->nlayers;
+	c->keep = spec->keep;
+	c->take = spec->take;
+	return 0;
+}
+
 static int fill_request(struct keeper_request *r, const struct sandbox_spec *spec, int *fds,
 			struct err *err)
 {
@@ -100,7 +113,7 @@ static int fill_request(struct keeper_request *r, const struct sandbox_spec *spe
 	c->uid = spec->uid;
 	c->gid = spec->gid;
 	c->no_pool = spec->no_pool;
-	return fill_binds(c, spec, fds, err);
+	return fill_layers(c, spec, err) < 0 ? -1 : fill_binds(c, spec, fds, err);
 }
 
 /* Takes over fd. */
@@ -146,24 +159,31 @@ int sandbox_new(struct keeper_client *k, const struct sandbox_spec *spec, struct
 	if (keeper_client_call(k, &r, fds, spec->nbinds, &reply, &fd, err) < 0)
 		return -1;
 	if (adopt(k, r.id, &reply, fd, ret, err) < 0) {
-		call_id(k, KEEPER_DESTROY, r.id, NULL, &ignored);
+		/* files that were a layer are not ours to throw away */
+		call_id(k, spec->take ? KEEPER_STOP : KEEPER_DESTROY, r.id, NULL, &ignored);
 		return -1;
 	}
 	(*ret)->ready_us = now_us() - start;
 	return 0;
 }
 
-int sandbox_connect(struct keeper_client *k, const char *id, struct sandbox **ret, struct err *err)
+int sandbox_attach(struct keeper_client *k, const char *id, struct sandbox **ret, struct err *err)
 {
 	struct keeper_request r = keeper_client_request(KEEPER_CONNECT, id);
-	auto_call(sandbox_free) struct sandbox *sb = NULL;
-	uint64_t start = now_us();
 	struct keeper_reply reply;
 	int fd;
 
 	if (keeper_client_call(k, &r, NULL, 0, &reply, &fd, err) < 0)
 		return -1;
-	if (adopt(k, id, &reply, fd, &sb, err) < 0 || agent_hello(sb->agent, NULL, err) < 0)
+	return adopt(k, id, &reply, fd, ret, err);
+}
+
+int sandbox_connect(struct keeper_client *k, const char *id, struct sandbox **ret, struct err *err)
+{
+	auto_call(sandbox_free) struct sandbox *sb = NULL;
+	uint64_t start = now_us();
+
+	if (sandbox_attach(k, id, &sb, err) < 0 || agent_hello(sb->agent, NULL, err) < 0)
 		return -1;
 	sb->ready_us = now_us() - start;
 	*ret = steal_ptr(&sb);

@@ -32,6 +32,10 @@ struct sandbox_spec {
 	unsigned demand; /* enum keeper_demand */
 	uint32_t uid, gid;
 	bool no_pool;
+	bool keep; /* store disk: the files outlive the sandbox (see sandbox/layer.h) */
+	bool take; /* the topmost layer becomes the writable one, and is a layer no more */
+	const char *const *layers; /* over the template; the first is topmost */
+	size_t nlayers;
 	const struct sandbox_bind *binds;
 	size_t nbinds;
 };
@@ -47,6 +51,9 @@ int sandbox_new(struct keeper_client *k, const struct sandbox_spec *spec, struct
  * numbered per connection, above what was there at its start: after another one was in use
  * agent_hello() brings this one up to date. */
 int sandbox_connect(struct keeper_client *k, const char *id, struct sandbox **ret, struct err *err);
+/* Only the connection: nothing is asked of lodge-init, which may be frozen. agent_hello() or
+ * agent_number_from() come before the first command. */
+int sandbox_attach(struct keeper_client *k, const char *id, struct sandbox **ret, struct err *err);
 /* Ends every process and removes the files; works from every state. The handle stays to be freed.
  */
 int sandbox_destroy(struct sandbox *sb, struct err *err);

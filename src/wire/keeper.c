@@ -93,6 +93,31 @@ static const char *binds_problem(const struct keeper_create *c, size_t nfds)
 	return NULL;
 }
 
+/* The names that are used are names, the rest is zero: two requests that mean the same are the same
+ * bytes. */
+static const char *names_problem(const char names[KEEPER_LAYERS_MAX][KEEPER_ID_SIZE], uint32_t n)
+{
+	if (n > KEEPER_LAYERS_MAX)
+		return "too many layers";
+	for (uint32_t i = 0; i < KEEPER_LAYERS_MAX; i++)
+		if (i < n ? !keeper_id_is_valid(names[i]) : !all_zero(names[i], KEEPER_ID_SIZE))
+			return "bad layer name";
+	return NULL;
+}
+
+static const char *files_problem(const struct keeper_create *c)
+{
+	if (c->keep > 1 || c->take > 1)
+		return "keep or take is neither 0 nor 1";
+	if (c->keep && c->store != KEEPER_STORE_DISK)
+		return "only files on disk can be kept";
+	if (c->take && c->nlayers == 0)
+		return "no layer to take";
+	if (c->nlayers && !c->keep)
+		return "layers need keep";
+	return names_problem(c->layers, c->nlayers);
+}
+
 static const char *create_problem(const struct keeper_create *c, size_t nfds)
 {
 	if (!keeper_id_is_valid(c->template))
@@ -113,6 +138,8 @@ static const char *create_problem(const struct keeper_create *c, size_t nfds)
 		return "uid 0 needs the root class";
 	if (c->no_pool > 1)
 		return "no_pool is neither 0 nor 1";
+	if (files_problem(c))
+		return files_problem(c);
 	return binds_problem(c, nfds);
 }
 
@@ -135,6 +162,19 @@ static const char *template_problem(const char name[KEEPER_ID_SIZE])
 	return NULL;
 }
 
+static const char *layer_problem(const struct keeper_layer *l, uint32_t op, size_t nfds)
+{
+	bool has_from = op == KEEPER_LAYER_MERGE || op == KEEPER_LAYER_EXPORT;
+
+	if (!keeper_id_is_valid(l->name))
+		return "bad layer name";
+	if (has_from ? l->nfrom == 0 : l->nfrom != 0)
+		return has_from ? "no layers to read" : "unexpected layers";
+	if (op == KEEPER_LAYER_EXPORT && nfds != 1)
+		return "no descriptor to write to";
+	return names_problem(l->from, l->nfrom);
+}
+
 static const char *body_problem(const struct keeper_request *r, size_t nfds)
 {
 	switch ((enum keeper_op)r->op) {
@@ -147,6 +187,14 @@ static const char *body_problem(const struct keeper_request *r, size_t nfds)
 	case KEEPER_TEMPLATE_SEAL:
 	case KEEPER_TEMPLATE_DROP:
 		return template_problem(r->template);
+	case KEEPER_SEAL:
+	case KEEPER_SNAP:
+	case KEEPER_LAYER_DROP:
+	case KEEPER_LAYER_SYNC:
+	case KEEPER_LAYER_MERGE:
+	case KEEPER_LAYER_EXPORT:
+	case KEEPER_JOB:
+		return layer_problem(&r->layer, r->op, nfds);
 	case KEEPER_HELLO:
 	case KEEPER_CONNECT:
 	case KEEPER_DESTROY:
@@ -154,6 +202,7 @@ static const char *body_problem(const struct keeper_request *r, size_t nfds)
 	case KEEPER_THAW:
 	case KEEPER_STATS:
 	case KEEPER_LIST:
+	case KEEPER_STOP:
 		return NULL;
 	case KEEPER_OP_MAX:
 		break;
@@ -163,8 +212,32 @@ static const char *body_problem(const struct keeper_request *r, size_t nfds)
 
 static bool op_has_id(uint32_t op)
 {
-	return op != KEEPER_HELLO && op != KEEPER_LIST && op != KEEPER_POOL &&
-	       op != KEEPER_TEMPLATE_DROP;
+	switch ((enum keeper_op)op) {
+	case KEEPER_CREATE:
+	case KEEPER_CONNECT:
+	case KEEPER_DESTROY:
+	case KEEPER_FREEZE:
+	case KEEPER_THAW:
+	case KEEPER_STATS:
+	case KEEPER_LIMITS:
+	case KEEPER_TEMPLATE_SEAL:
+	case KEEPER_STOP:
+	case KEEPER_SEAL:
+	case KEEPER_SNAP:
+		return true;
+	case KEEPER_HELLO:
+	case KEEPER_LIST:
+	case KEEPER_POOL:
+	case KEEPER_TEMPLATE_DROP:
+	case KEEPER_LAYER_DROP:
+	case KEEPER_LAYER_SYNC:
+	case KEEPER_LAYER_MERGE:
+	case KEEPER_LAYER_EXPORT:
+	case KEEPER_JOB:
+	case KEEPER_OP_MAX:
+		break;
+	}
+	return false;
 }
 
 const char *keeper_request_problem(const void *bytes, size_t len, size_t nfds)
@@ -178,7 +251,7 @@ const char *keeper_request_problem(const void *bytes, size_t len, size_t nfds)
 		return "wrong version";
 	if (r.op < KEEPER_HELLO || r.op >= KEEPER_OP_MAX)
 		return "unknown operation";
-	if (nfds && r.op != KEEPER_CREATE)
+	if (nfds && r.op != KEEPER_CREATE && r.op != KEEPER_LAYER_EXPORT)
 		return "unexpected descriptor";
 	if (op_has_id(r.op) ? !keeper_id_is_valid(r.id) : !all_zero(r.id, sizeof(r.id)))
 		return "bad id";

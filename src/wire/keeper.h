@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages between the engine and lodge-keeper: SOCK_SEQPACKET, one fixed-size struct each way,
  * file descriptors attached. The keeper answers every request with exactly one struct keeper_reply
- * (KEEPER_LIST: one per sandbox, then one with an empty id), in order. Nothing here names a host
- * path: directories come as ids below the keeper's own home, or as descriptors the caller opened.
+ * (KEEPER_LIST: one per thing it names, then one with an empty id), in order. Nothing here names a
+ * host path: directories come as ids below the keeper's own home, or as descriptors the caller
+ * opened.
  */
 #ifndef LODGE_WIRE_KEEPER_H
 #define LODGE_WIRE_KEEPER_H
@@ -19,7 +20,7 @@
 enum {
 	KEEPER_ID_SIZE = 64, /* [a-z0-9][a-z0-9._-]*, NUL-terminated, rest zero */
 	KEEPER_PATH_SIZE = 256,
-	KEEPER_LAYERS_MAX = 16,
+	KEEPER_LAYERS_MAX = 32, /* of one sandbox, its template not counted */
 	KEEPER_BINDS_MAX = 8,
 };
 
@@ -32,11 +33,48 @@ enum keeper_op {
 	KEEPER_THAW, /* id */
 	KEEPER_STATS, /* id -> stats */
 	KEEPER_LIMITS, /* id, limits: change a live sandbox */
-	KEEPER_LIST, /* -> every sandbox this keeper holds */
+	KEEPER_LIST, /* -> every sandbox this keeper holds, every kept file tree, every layer */
 	KEEPER_POOL, /* pool.* -> pool numbers now */
 	KEEPER_TEMPLATE_SEAL, /* id, template: ends the sandbox, its files become the template */
 	KEEPER_TEMPLATE_DROP, /* template */
+
+	/* The files of a sandbox made with `keep` outlive it: they go only by KEEPER_DESTROY, or
+	 * become a layer by KEEPER_SEAL. A layer never changes. */
+	KEEPER_STOP, /* id: ends every process; an unknown id is success with found=0 */
+	KEEPER_SEAL, /* id, layer.name: the files of a stopped sandbox become this layer -> whole.
+			ERR_UNAVAILABLE with EBUSY while its processes are still going. Again after
+			it was done: success. */
+	KEEPER_SNAP, /* id, layer.name: the layer becomes a copy of the files of a kept sandbox,
+			which is frozen meanwhile -> whole, job (RUNNING: ask KEEPER_JOB) */
+	KEEPER_LAYER_DROP, /* layer.name; one that is not there is success */
+	KEEPER_LAYER_SYNC, /* layer.name: a job that makes it durable and measures it */
+	KEEPER_LAYER_MERGE, /* layer.name, from: a job that makes one layer out of several */
+	KEEPER_LAYER_EXPORT, /* layer.name, from, one fd: a job that writes the named layers,
+				merged, as a tar into the fd; layer.name is only the name of the job
+			      */
+	KEEPER_JOB, /* layer.name -> job; one that ended is told once, then forgotten */
 	KEEPER_OP_MAX,
+};
+
+/* One job at a time has one name; it runs beside the keeper and ends with it. What it was making is
+ * there whole or not at all. */
+enum keeper_job_state {
+	KEEPER_JOB_NONE, /* never heard of, or told already */
+	KEEPER_JOB_RUNNING,
+	KEEPER_JOB_DONE,
+	KEEPER_JOB_FAILED, /* code, sys, msg of the reply tell why */
+};
+
+struct keeper_job {
+	uint32_t state, pad;
+	uint64_t bytes; /* of the layer, by a job that copied or measured it; else 0 */
+};
+
+/* KEEPER_LIST: what an answer names. */
+enum keeper_what {
+	KEEPER_IS_SANDBOX = 1, /* it lives */
+	KEEPER_IS_FILES, /* of a kept sandbox that does not live any more */
+	KEEPER_IS_LAYER,
 };
 
 enum keeper_store {
@@ -76,12 +114,24 @@ struct keeper_create {
 	uint32_t store, class, demand;
 	uint32_t uid, gid; /* the guest's user inside; 1000 by default */
 	uint32_t no_pool; /* always build from nothing (benchmarks) */
+	uint32_t keep; /* store disk: the files stay when the sandbox ends */
+	uint32_t take; /* nobody else needs the topmost layer: it becomes the writable one. When the
+			  create fails it is a layer again. */
+	uint32_t nlayers;
+	char layers[KEEPER_LAYERS_MAX]
+		   [KEEPER_ID_SIZE]; /* over the template; the first is topmost */
 	uint32_t nbinds;
 	struct keeper_bind binds[KEEPER_BINDS_MAX];
 };
 
 struct keeper_pool {
 	uint32_t min, target, max; /* all 0: no pool */
+};
+
+struct keeper_layer {
+	char name[KEEPER_ID_SIZE];
+	uint32_t nfrom;
+	char from[KEEPER_LAYERS_MAX][KEEPER_ID_SIZE]; /* the first is topmost */
 };
 
 struct keeper_request {
@@ -92,6 +142,7 @@ struct keeper_request {
 		struct limits limits;
 		struct keeper_pool pool;
 		char template[KEEPER_ID_SIZE];
+		struct keeper_layer layer;
 	};
 };
 
@@ -117,8 +168,11 @@ struct keeper_reply {
 	int32_t pid; /* lodge-init, as the host sees it */
 	uint32_t features; /* HELLO */
 	uint32_t source; /* CREATE: enum keeper_source */
-	uint32_t found; /* DESTROY */
+	uint32_t found; /* DESTROY, STOP */
+	uint32_t what; /* LIST: enum keeper_what */
+	uint32_t whole; /* SEAL, SNAP: the layer needs none of those below it */
 	union {
+		struct keeper_job job;
 		struct keeper_stats stats;
 		struct keeper_pool_state pool;
 	};

@@ -6,7 +6,8 @@
  *   pool MIN TARGET MAX          -> ready
  *   new ID memory|disk TEMPLATE  make a sandbox -> pid cold|pool
  *   connect ID                   connect again -> pid execs last_exec
- *   list                         -> ids
+ *   kept ID take|share LAYER|-   make one whose files are kept -> pid cold|pool
+ *   list|files|layers            -> ids of what lives, of what is left of kept ones, of layers
  *   start ID EXEC LOG TEXT       bash text in the background, output to the file LOG as a ring
  *   attach ID EXEC OFFSET        read on from there -> ok
  *   status ID EXEC               -> running|exited code signal start end
@@ -14,12 +15,14 @@
  *   run ID TEXT                  to its end -> code signal hits cpu_us rss output(hex)
  *   stats ID                     -> memory peak oom cpu_us pids denied disk
  *   limits ID MEMORY PIDS        change a live sandbox
- *   freeze|thaw|destroy ID
- *   seal ID NAME, drop NAME      templates */
+ *   freeze|thaw|destroy|stop ID
+ *   seal ID NAME, drop NAME      templates
+ *   sealed ID LAYER              as soon as nothing of it runs
+ *   snap ID LAYER, sync LAYER, merge LAYER FROM, export FILE FROM   to their end
+ *   lose LAYER */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,9 +31,10 @@
 #include "sandbox/agent.h"
 #include "sandbox/exec.h"
 #include "sandbox/keeper_client.h"
+#include "sandbox/layer.h"
 #include "sandbox/sandbox.h"
 
-enum { BOXES = 64, WORDS = 6, LINE = 8192, RING = 64 * 1024 };
+enum { BOXES = 64, WORDS = 6, LINE = 8192, RING = 64 * 1024, TRIES = 10000 };
 
 static struct keeper_client *keeper;
 static struct sandbox *boxes[BOXES];
@@ -95,19 +99,39 @@ static int do_pool(char **w, struct err *err)
 	return 0;
 }
 
-static int do_new(char **w, struct err *err)
+static int make(const struct sandbox_spec *spec, struct err *err)
 {
-	struct sandbox_spec spec = sandbox_spec_default();
 	struct sandbox *sb;
 
-	spec.id = w[1];
-	spec.store = strcmp(w[2], "disk") == 0 ? KEEPER_STORE_DISK : KEEPER_STORE_MEMORY;
-	spec.template = w[3];
-	if (sandbox_new(keeper, &spec, &sb, err) < 0 || keep(sb, err) < 0)
+	if (sandbox_new(keeper, spec, &sb, err) < 0 || keep(sb, err) < 0)
 		return -1;
 	printf("ok %d %s\n", sandbox_pid(sb),
 	       sandbox_source(sb) == KEEPER_SOURCE_POOL ? "pool" : "cold");
 	return 0;
+}
+
+static int do_new(char **w, struct err *err)
+{
+	struct sandbox_spec spec = sandbox_spec_default();
+
+	spec.id = w[1];
+	spec.store = strcmp(w[2], "disk") == 0 ? KEEPER_STORE_DISK : KEEPER_STORE_MEMORY;
+	spec.template = w[3];
+	return make(&spec, err);
+}
+
+static int do_kept(char **w, struct err *err)
+{
+	struct sandbox_spec spec = sandbox_spec_default();
+	const char *layer = w[3];
+
+	spec.id = w[1];
+	spec.store = KEEPER_STORE_DISK;
+	spec.keep = true;
+	spec.take = strcmp(w[2], "take") == 0;
+	spec.layers = &layer;
+	spec.nlayers = strcmp(layer, "-") != 0;
+	return make(&spec, err);
 }
 
 static int do_connect(char **w, struct err *err)
@@ -124,40 +148,47 @@ static int do_connect(char **w, struct err *err)
 }
 
 struct listing {
-	bool done;
+	enum keeper_what what;
 	char text[BOXES * KEEPER_ID_SIZE];
-	struct err err;
 };
 
-static void on_listed(void *arg, const struct keeper_reply *r, int fd, const struct err *err)
+static int on_listed(void *arg, enum keeper_what what, const char *id, pid_t pid)
 {
 	struct listing *l = arg;
 	size_t n = strlen(l->text);
 
-	(void)fd;
-	if (!r)
-		l->err = *err;
-	else if (r->id[0])
-		snprintf(l->text + n, sizeof(l->text) - n, " %s", r->id);
-	l->done = !r || !r->id[0];
+	(void)pid;
+	if (what == l->what)
+		snprintf(l->text + n, sizeof(l->text) - n, " %s", id);
+	return 0;
+}
+
+static int list(enum keeper_what what, struct err *err)
+{
+	struct listing l = { .what = what };
+
+	if (keeper_client_list(keeper, on_listed, &l, err) < 0)
+		return -1;
+	printf("ok%s\n", l.text);
+	return 0;
 }
 
 static int do_list(char **w, struct err *err)
 {
-	struct keeper_request req = keeper_client_request(KEEPER_LIST, NULL);
-	struct pollfd p = { .fd = keeper_client_fd(keeper), .events = POLLIN };
-	struct listing l = { 0 };
-
 	(void)w;
-	if (keeper_client_send(keeper, &req, NULL, 0, on_listed, &l, err) < 0)
-		return -1;
-	while (!l.done) {
-		(void)poll(&p, 1, -1);
-		if (keeper_client_dispatch(keeper, err) < 0)
-			return -1;
-	}
-	printf("ok%s\n", l.text);
-	return 0;
+	return list(KEEPER_IS_SANDBOX, err);
+}
+
+static int do_files(char **w, struct err *err)
+{
+	(void)w;
+	return list(KEEPER_IS_FILES, err);
+}
+
+static int do_layers(char **w, struct err *err)
+{
+	(void)w;
+	return list(KEEPER_IS_LAYER, err);
 }
 
 /* Not by exec_begin(): its logs are memory of this process, and this one is about to die. */
@@ -316,6 +347,92 @@ static int do_drop(char **w, struct err *err)
 	return simple(NULL, KEEPER_TEMPLATE_DROP, w[1], err);
 }
 
+static int do_stop(char **w, struct err *err)
+{
+	bool found;
+
+	if (layer_stop(keeper, w[1], &found, err) < 0)
+		return -1;
+	let_go(w[1]);
+	printf("ok %d\n", found);
+	return 0;
+}
+
+static int do_sealed(char **w, struct err *err)
+{
+	for (int i = 0; i < TRIES; i++) {
+		if (layer_seal(keeper, w[1], w[2], NULL, err) == 0) {
+			puts("ok");
+			return 0;
+		}
+		if (err->sys != EBUSY)
+			break;
+		usleep(1000);
+	}
+	return -1;
+}
+
+static int end_job(const char *name, uint32_t state, struct err *err)
+{
+	struct keeper_job job = { .state = state };
+
+	for (int i = 0; i < TRIES && job.state == KEEPER_JOB_RUNNING; i++) {
+		usleep(1000);
+		if (layer_job(keeper, name, &job, err) < 0)
+			return -1;
+	}
+	if (job.state != KEEPER_JOB_DONE)
+		return err_set(err, ERR_TIMEOUT, "job %s does not end", name);
+	printf("ok %" PRIu64 "\n", job.bytes);
+	return 0;
+}
+
+static int do_snap(char **w, struct err *err)
+{
+	struct keeper_job job;
+
+	if (layer_snap(keeper, w[1], w[2], NULL, &job, err) < 0)
+		return -1;
+	return end_job(w[2], job.state, err);
+}
+
+static int do_sync(char **w, struct err *err)
+{
+	if (layer_sync(keeper, w[1], err) < 0)
+		return -1;
+	return end_job(w[1], KEEPER_JOB_RUNNING, err);
+}
+
+static int do_merge(char **w, struct err *err)
+{
+	const char *from = w[2];
+	struct keeper_job job;
+
+	if (layer_merge(keeper, w[1], &from, 1, &job, err) < 0)
+		return -1;
+	return end_job(w[1], job.state, err);
+}
+
+static int do_export(char **w, struct err *err)
+{
+	const char *from = w[2];
+	auto_close int fd = open(w[1], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return err_sys(err, errno, "%s", w[1]);
+	if (layer_export(keeper, "export", &from, 1, fd, err) < 0)
+		return -1;
+	return end_job("export", KEEPER_JOB_RUNNING, err);
+}
+
+static int do_lose(char **w, struct err *err)
+{
+	if (layer_drop(keeper, w[1], err) < 0)
+		return -1;
+	puts("ok");
+	return 0;
+}
+
 static const struct command {
 	const char *name;
 	int nwords; /* the last one is the rest of the line */
@@ -326,7 +443,10 @@ static const struct command {
 	{ "attach", 4, do_attach },   { "status", 3, do_status }, { "signal", 4, do_signal },
 	{ "run", 3, do_run },	      { "stats", 2, do_stats },	  { "limits", 4, do_limits },
 	{ "destroy", 2, do_destroy }, { "freeze", 2, do_freeze }, { "thaw", 2, do_thaw },
-	{ "seal", 3, do_seal },	      { "drop", 2, do_drop },
+	{ "seal", 3, do_seal },	      { "drop", 2, do_drop },	  { "kept", 4, do_kept },
+	{ "files", 1, do_files },     { "layers", 1, do_layers }, { "stop", 2, do_stop },
+	{ "sealed", 3, do_sealed },   { "snap", 3, do_snap },	  { "sync", 2, do_sync },
+	{ "merge", 3, do_merge },     { "export", 3, do_export }, { "lose", 2, do_lose },
 };
 
 static int obey(char *line, struct err *err)

@@ -261,7 +261,8 @@ def test_a_deep_tree_half_removed(driver_program):
             p.kill()
             w.finish(p)
         d = Driver(w, driver_program)
-        w.assert_clean("the next start", allowed=d.allowed(), keep={"d": []})
+        # in the background and when nobody else wants the disk: a busy machine takes its time
+        w.assert_clean("the next start", 120, allowed=d.allowed(), keep={"d": []})
         d.end()
     finally:
         w.close()

@@ -146,19 +146,48 @@ class Kept:
         return [self.pid, *descendants(self.pid)]
 
 
-@pytest.fixture(scope="module")
-def daemon(driver_program):
-    w = World()
-    w.program = driver_program
+class Base:
+    """A layer older than all crashes. It is taken, used and sealed again: wherever that is cut off,
+    its files are somewhere, whole."""
+
+    def __init__(self, d):
+        d.ask("kept base share -")
+        assert d.run("base", "echo 42 >/tmp/base; sync") == (0, "")
+        d.ask("stop base")
+        d.ask("sealed base base")
+
+    def find(self, d, what):
+        """Where it is, and back to being a layer."""
+        if "base" in d.ask("layers"):
+            assert "g" not in d.ask("list") + d.ask("files"), f"{what}: taken, but not away"
+            return
+        if "g" in d.ask("list"):
+            d.ask("stop g")
+        d.ask("sealed g base")
+
+    def check(self, d, what):
+        self.find(d, what)
+        d.ask("kept v share base")
+        assert d.run("v", "cat /tmp/base") == (0, "42\n"), f"{what}: the layer"
+        assert d.ask("destroy v") == ["1"], what
+
+
+@pytest.fixture(scope="module", params=["volume", "directory"])
+def daemon(request, driver_program):
+    w = World(store="dir" if request.param == "directory" else None)
+    w.program, w.kind = driver_program, request.param
     try:
         d = Driver(w, driver_program)
-        w.kept = Kept(w, d)
+        w.kept, w.layer = Kept(w, d), Base(d)
         w.kept.check(d, "at first")
+        w.layer.check(d, "at first")
         d.end()
         yield w
         d = Driver(w, driver_program)
         w.kept.check(d, "at last")
+        w.layer.check(d, "at last")
         d.ask("destroy keep")
+        d.ask("lose base")
         w.assert_clean("the last destroy", allowed=d.allowed(), keep={"d": []})
         assert w.volume(d.keeper_pid()) == []
         d.end()
@@ -176,7 +205,29 @@ def no_driver_outlives_its_test(request):
                 d.kill()
 
 
-def operations(d):
+class Word:
+    """What the keeper has said, and must be true after whatever happens to it. What an operation is
+    about is open from when it is asked until it is answered."""
+
+    def __init__(self):
+        self.truth = {}  # (files|layers|list, name) -> whether it is there
+        self.paused = False  # somebody wants g frozen
+
+    def ask(self, d, line, *facts):
+        """facts: +files/x is there afterwards, -files/x is not, ?files/x may be."""
+        keys = [(tuple(f[1:].split("/")), f[0] == "+") for f in facts]
+        for key, _ in keys:
+            self.truth.pop(key, None)
+        d.ask(line)
+        self.truth.update((key, there) for (key, there), f in zip(keys, facts) if f[0] != "?")
+
+    def check(self, d, what):
+        now = {kind: d.ask(kind) for kind in ("files", "layers", "list")}
+        for (kind, name), there in self.truth.items():
+            assert (name in now[kind]) == there, f"{what}: {name} of {kind}: {now}"
+
+
+def operations(d, word):
     """Everything a keeper is asked for; the first error ends it."""
     d.ask("pool 2 3 4")
     d.ask("new a memory host")
@@ -191,36 +242,78 @@ def operations(d):
     d.ask("new f memory t1")
     d.ask("destroy f")
     d.ask("drop t1")
+    on_layers(d, word)
     wait_for(lambda: not trash(d) or not d.keeper_is_alive(), 10)
     assert not trash(d), f"the trash is not emptied: {trash(d)}"
+    assert wait_for(lambda: not any(n.startswith("x-") for n in d.world.store()), 3), \
+        "trees are not removed"
+
+
+def on_layers(d, word):
+    def ask(line, *facts):
+        word.ask(d, line, *facts)
+
+    d.ask("pool 2 2 4")
+    ask("kept g take base", "-files/g", "+list/g", "-layers/base")
+    d.run("g", "echo more >/tmp/more")
+    word.paused = True
+    d.ask("freeze g")
+    d.ask("thaw g")
+    word.paused = False
+    ask("snap g l1", "+layers/l1")
+    assert d.run("g", "cat /tmp/base") == (0, "42\n")
+    ask("stop g", "-list/g", "?files/g")
+    ask("sealed g base", "-files/g", "-list/g", "+layers/base")
+    ask("kept h share base", "+list/h", "-files/h")
+    d.ask("pool 0 0 0")
+    d.ask("sync base")
+    ask("merge l2 base", "+layers/l2")
+    d.ask(f"export {d.world.base}/tar l2")
+    ask("lose l1", "-layers/l1")
+    ask("destroy h", "-list/h", "-files/h")
+    ask("kept i share -", "+list/i", "-files/i")
+    ask("stop i", "-list/i", "?files/i")
+    wait_for(lambda: "i" in d.ask("files"), 10)
+    word.truth["files", "i"] = True
+    ask("destroy i", "-files/i", "-list/i")
+    ask("kept j share -", "+list/j", "-files/j")
+    ask("stop j", "-list/j", "?files/j")
+    ask("destroy j", "-list/j", "-files/j")  # perhaps its processes still go
 
 
 def trash(d):
     return os.listdir(os.path.join(d.world.run_dir(), "d", "trash"))
 
 
-def crash(w, step):
+def crash(w, step, word):
     """True when the step was come to."""
     try:
         d = Driver(w, w.program, crash=step)
     except DriverError:
         return True
     try:
-        operations(d)
+        operations(d, word)
         failed = False
     except (DriverError, AssertionError):
         failed = True
     alive = d.keeper_is_alive()
     if alive and failed:
         w.kept.check(d, f"{step}, the keeper alive")
+        if "g" in d.ask("list") and not word.paused:
+            assert d.run("g", "echo up") == (0, "up\n"), f"{step}: still frozen"
     d.kill()
     return failed or not alive
 
 
-def clean_up(w, what):
-    """The next keeper: whatever it lists can be destroyed, and then only `keep` is there."""
+def clean_up(w, what, word=None):
+    """The next keeper: what was said is true, whatever it lists can be destroyed, and then only
+    `keep` and the layer `base` are there."""
     d = Driver(w, w.program)
     w.kept.check(d, what)
+    if word:
+        word.check(d, what)
+    if word and word.paused and "g" in d.ask("list"):
+        d.ask("thaw g")
     for box in d.ask("list"):
         if box == "keep":
             continue
@@ -229,22 +322,32 @@ def clean_up(w, what):
             d.run(box, "true")
         except DriverError:
             pass  # it was not finished
-        assert d.ask(f"destroy {box}") == ["1"], f"{what}: destroy {box}"
+        if box != "g":
+            assert d.ask(f"destroy {box}") == ["1"], f"{what}: destroy {box}"
+    w.layer.check(d, what)
+    for box in d.ask("files"):
+        assert d.ask(f"destroy {box}") == ["1"], f"{what}: destroy files {box}"
+    for layer in d.ask("layers"):
+        if layer != "base":
+            d.ask(f"lose {layer}")
     try:
         d.ask("drop t1")
     except DriverError as e:
         assert "unknown template" in str(e), f"{what}: {e}"
-    w.assert_clean(what, allowed=d.allowed() + w.kept.processes(), keep={"d": ["keep"]})
-    entries = w.volume(d.keeper_pid())
-    assert entries == ["s-keep"], f"{what}: store entries {entries}"
+    ours = ["l-base", "s-keep"]
+    w.assert_clean(what, allowed=d.allowed() + w.kept.processes(), keep={"d": ["keep"]},
+                   entries=ours)
+    entries = w.volume(d.keeper_pid()) or w.store()
+    assert entries == ours, f"{what}: store entries {entries}"
     d.end()
 
 
 @pytest.mark.parametrize("step", STEPS)
 def test_daemon(daemon, step):
-    was = crash(daemon, step)
-    note(step, "daemon", was)
-    clean_up(daemon, f"{step}, after the daemon's next start")
+    word = Word()
+    was = crash(daemon, step, word)
+    note(step, f"daemon, {daemon.kind}", was)
+    clean_up(daemon, f"{step}, after the daemon's next start", word)
 
 
 def test_every_step_was_reached():
@@ -307,7 +410,8 @@ def test_a_reused_pid_is_not_killed(daemon):
     entry = os.path.join(daemon.run_dir(), "d", "trash", "old")
     os.mkdir(entry, 0o700)
     with open(os.path.join(entry, "record"), "w") as f:
-        f.write(f"version 1\npid {victim.pid}\nstart 0\nbase 0\nstore 1\nclass 0\ngroup old\n")
+        f.write(f"version 2\npid {victim.pid}\nstart 0\nbase 0\nstore 1\nclass 0\nfiles 0\npaused 0\n"
+                "group old\ntemplate host\nlayer none\n")
     clean_up(daemon, "a stale record")
     assert victim.poll() is None, "the keeper killed a process it never started"
     victim.kill()

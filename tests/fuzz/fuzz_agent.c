@@ -27,12 +27,33 @@ static void take_apart(const char *msg, size_t len)
 	}
 }
 
+/* An engine divides by log_bytes and trusts these ranges. */
+static void check_logs(const char *msg, size_t nfds)
+{
+	const struct agent_progress *at;
+	struct agent_hdr h;
+	struct agent_logs l;
+
+	memcpy(&h, msg, sizeof(h));
+	if (h.type != AGENT_LOGR)
+		return;
+	memcpy(&l, msg + sizeof(h), sizeof(l));
+	at = &l.proc.exit.at;
+	must(nfds <= AGENT_ANSWER_FDS && (nfds == 0) == (l.log_bytes == 0));
+	must(l.log_bytes <= AGENT_LOG_MAX && l.log_bytes % AGENT_PAGE == 0);
+	must(at->out_start <= at->out_end && at->out_end - at->out_start <= l.log_bytes);
+	must(at->err_start <= at->err_end && at->err_end - at->err_start <= l.log_bytes);
+	must(at->out_end <= INT64_MAX && at->err_end <= INT64_MAX);
+}
+
 static void try_message(const char *msg, size_t len, size_t nfds)
 {
 	if (!agent_msg_problem(msg, len, nfds, true))
 		take_apart(msg, len);
-	if (!agent_msg_problem(msg, len, nfds, false))
+	if (!agent_msg_problem(msg, len, nfds, false)) {
 		take_apart(msg, len);
+		check_logs(msg, nfds);
+	}
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -19,9 +19,20 @@ static void check_create(const struct keeper_request *r, size_t nfds)
 	must(keeper_id_is_valid(r->id) && keeper_id_is_valid(r->create.template));
 	must(r->create.nbinds == nfds && nfds <= KEEPER_BINDS_MAX);
 	must(!limits_bad_field(&r->create.limits));
+	must(r->create.nlayers <= KEEPER_LAYERS_MAX && (!r->create.take || r->create.nlayers));
+	for (uint32_t i = 0; i < r->create.nlayers; i++)
+		must(keeper_id_is_valid(r->create.layers[i]));
 	for (uint32_t i = 0; i < r->create.nbinds; i++)
 		must(keeper_path_is_valid(r->create.binds[i].path) &&
 		     !strstr(r->create.binds[i].path, "/../"));
+}
+
+static void check_layer(const struct keeper_request *r, size_t nfds)
+{
+	must(keeper_id_is_valid(r->layer.name) && r->layer.nfrom <= KEEPER_LAYERS_MAX);
+	must(nfds == (r->op == KEEPER_LAYER_EXPORT));
+	for (uint32_t i = 0; i < r->layer.nfrom; i++)
+		must(keeper_id_is_valid(r->layer.from[i]));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -39,7 +50,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		       size - 1 < sizeof(r) - sizeof(r.version) ? size - 1
 								: sizeof(r) - sizeof(r.version));
 	r.op %= KEEPER_OP_MAX + 1;
-	if (!keeper_request_problem(&r, sizeof(r), nfds) && r.op == KEEPER_CREATE)
+	if (keeper_request_problem(&r, sizeof(r), nfds))
+		return 0;
+	if (r.op == KEEPER_CREATE)
 		check_create(&r, nfds);
+	if (r.op > KEEPER_STOP)
+		check_layer(&r, nfds);
 	return 0;
 }

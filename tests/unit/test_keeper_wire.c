@@ -173,6 +173,114 @@ static void each_field_of_create_is_checked(void)
 		"bind: writable is neither 0 nor 1");
 }
 
+static struct keeper_request resume(void)
+{
+	struct keeper_request r = create();
+
+	r.create.store = KEEPER_STORE_DISK;
+	r.create.keep = r.create.take = 1;
+	r.create.nlayers = 2;
+	strcpy(r.create.layers[0], "top");
+	strcpy(r.create.layers[1], "low");
+	return r;
+}
+
+static void kept_files_and_their_layers(void)
+{
+	struct keeper_request r = resume();
+
+	CHECK(!problem(&r, 0));
+	r.create.take = r.create.nlayers = 0;
+	memset(r.create.layers, 0, sizeof(r.create.layers));
+	CHECK(!problem(&r, 0));
+	r = resume();
+	r.create.nlayers = KEEPER_LAYERS_MAX;
+	memset(r.create.layers, 0, sizeof(r.create.layers));
+	for (int i = 0; i < KEEPER_LAYERS_MAX; i++)
+		strcpy(r.create.layers[i], "l");
+	CHECK(!problem(&r, 0));
+
+#define NO_RESUME(change, what)                                                                    \
+	r = resume();                                                                              \
+	change;                                                                                    \
+	CHECK(problem(&r, 0));                                                                     \
+	CHECK_STR(problem(&r, 0), what)
+
+	NO_RESUME(r.create.store = KEEPER_STORE_MEMORY, "only files on disk can be kept");
+	NO_RESUME(r.create.keep = 2, "keep or take is neither 0 nor 1");
+	NO_RESUME(r.create.take = 2, "keep or take is neither 0 nor 1");
+	NO_RESUME(r.create.keep = 0, "layers need keep");
+	NO_RESUME(r.create.nlayers = 0, "no layer to take");
+	NO_RESUME(r.create.nlayers = 1, "bad layer name"); /* one behind the end */
+	NO_RESUME(r.create.nlayers = 3, "bad layer name");
+	NO_RESUME(r.create.nlayers = KEEPER_LAYERS_MAX + 1, "too many layers");
+	NO_RESUME(r.create.nlayers = UINT32_MAX, "too many layers");
+	NO_RESUME(strcpy(r.create.layers[1], "../x"), "bad layer name");
+	NO_RESUME(memset(r.create.layers[0], 'a', KEEPER_ID_SIZE), "bad layer name");
+}
+
+static struct keeper_request layer(enum keeper_op op, const char *id, uint32_t nfrom)
+{
+	struct keeper_request r = request(op, id);
+
+	strcpy(r.layer.name, "new");
+	r.layer.nfrom = nfrom;
+	for (uint32_t i = 0; i < nfrom && i < KEEPER_LAYERS_MAX; i++)
+		strcpy(r.layer.from[i], "old");
+	return r;
+}
+
+static void each_operation_on_layers_is_checked(void)
+{
+	static const enum keeper_op of_sandboxes[] = { KEEPER_SEAL, KEEPER_SNAP };
+	static const enum keeper_op of_layers[] = { KEEPER_LAYER_DROP, KEEPER_LAYER_SYNC,
+						    KEEPER_JOB };
+	struct keeper_request r = request(KEEPER_STOP, "x");
+
+	CHECK(!problem(&r, 0));
+	r = request(KEEPER_STOP, NULL);
+	CHECK_STR(problem(&r, 0), "bad id");
+	for (size_t i = 0; i < ARRAY_LEN(of_sandboxes); i++) {
+		r = layer(of_sandboxes[i], "x", 0);
+		CHECK(!problem(&r, 0));
+		CHECK_STR(problem(&r, 1), "unexpected descriptor");
+		r = layer(of_sandboxes[i], NULL, 0);
+		CHECK_STR(problem(&r, 0), "bad id");
+		r = request(of_sandboxes[i], "x");
+		CHECK_STR(problem(&r, 0), "bad layer name");
+		r = layer(of_sandboxes[i], "x", 1);
+		CHECK_STR(problem(&r, 0), "unexpected layers");
+	}
+	for (size_t i = 0; i < ARRAY_LEN(of_layers); i++) {
+		r = layer(of_layers[i], NULL, 0);
+		CHECK(!problem(&r, 0));
+		strcpy(r.layer.from[0], "x");
+		CHECK_STR(problem(&r, 0), "bad layer name"); /* behind the end */
+		r = layer(of_layers[i], "x", 0);
+		CHECK_STR(problem(&r, 0), "bad id");
+		r = layer(of_layers[i], NULL, 1);
+		CHECK_STR(problem(&r, 0), "unexpected layers");
+	}
+}
+
+static void layers_are_merged_and_written_out(void)
+{
+	struct keeper_request r = layer(KEEPER_LAYER_MERGE, NULL, KEEPER_LAYERS_MAX);
+
+	CHECK(!problem(&r, 0));
+	CHECK_STR(problem(&r, 1), "unexpected descriptor");
+	r = layer(KEEPER_LAYER_MERGE, NULL, 0);
+	CHECK_STR(problem(&r, 0), "no layers to read");
+	r = layer(KEEPER_LAYER_MERGE, NULL, KEEPER_LAYERS_MAX + 1);
+	CHECK_STR(problem(&r, 0), "too many layers");
+	r = layer(KEEPER_LAYER_EXPORT, NULL, 1);
+	CHECK(!problem(&r, 1));
+	CHECK_STR(problem(&r, 0), "no descriptor to write to");
+	CHECK_STR(problem(&r, 2), "no descriptor to write to");
+	r = layer(KEEPER_LAYER_EXPORT, NULL, 0);
+	CHECK_STR(problem(&r, 1), "no layers to read");
+}
+
 static void pools_and_templates(void)
 {
 	struct keeper_request r = request(KEEPER_POOL, NULL);
@@ -201,6 +309,9 @@ int main(void)
 	RUN(well_formed_requests_pass);
 	RUN(the_frame_is_checked_first);
 	RUN(each_field_of_create_is_checked);
+	RUN(kept_files_and_their_layers);
+	RUN(each_operation_on_layers_is_checked);
+	RUN(layers_are_merged_and_written_out);
 	RUN(pools_and_templates);
 	return tap_done();
 }
