@@ -124,8 +124,8 @@ static void conn_close(struct conn *c)
 {
 	if (!c->used)
 		return;
-	if (c->pending && waiting[number(c)].fd >= 0)
-		close(waiting[number(c)].fd);
+	if (c->pending)
+		answer_close(&waiting[number(c)]);
 	c->used = false;
 	loop_del(c->fd);
 	close(c->fd);
@@ -165,7 +165,7 @@ void conn_output(struct rec *r)
 /* False if it could not be sent now; the connection may be gone afterwards. */
 static bool transmit(struct conn *c, const struct answer *a)
 {
-	int r = sock_send(c->fd, a->bytes, a->len, &a->fd, a->fd >= 0 ? 1 : 0);
+	int r = sock_send(c->fd, a->bytes, a->len, a->fds, a->nfds);
 
 	if (r == -EAGAIN) {
 		if (!c->blocked)
@@ -186,14 +186,8 @@ static void send_answer(struct conn *c, struct answer *a)
 {
 	if (a->none)
 		return;
-	if (!c->blocked && transmit(c, a)) {
-		if (a->fd >= 0)
-			close(a->fd);
-		return;
-	}
-	if (!c->used) {
-		if (a->fd >= 0)
-			close(a->fd);
+	if ((!c->blocked && transmit(c, a)) || !c->used) {
+		answer_close(a);
 		return;
 	}
 	waiting[number(c)] = *a;
@@ -212,7 +206,6 @@ static void receive(struct conn *c)
 	if (n == -EAGAIN)
 		return;
 	memset(&out, 0, sizeof(struct agent_hdr) + offsetof(struct answer, bytes));
-	out.fd = -1;
 	if (n == -EMSGSIZE) {
 		struct agent_hdr h;
 		struct err e;
@@ -332,14 +325,13 @@ static bool flush_events(struct conn *c, struct rec *r)
 static void flush_one(struct conn *c)
 {
 	c->wake = false;
-	out.fd = -1;
+	out.nfds = 0;
 	if (c->pending) {
 		struct answer *a = &waiting[number(c)];
 
 		if (!transmit(c, a))
 			return;
-		if (a->fd >= 0)
-			close(a->fd);
+		answer_close(a);
 		c->pending = false;
 		update_interest(c);
 	}

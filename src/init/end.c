@@ -45,14 +45,13 @@ static void note_hits(struct rec *r)
 static void finish(struct rec *r)
 {
 	r->state = REC_DONE;
+	r->ended_us = init_now_us();
 	pump_progress(r, &r->exit.at);
 	if (r->job)
 		job_ended(r);
 	r->exit_due = r->attached;
 	r->news = 0;
 	conn_wake_mask(r->attached);
-	if (pump_at_end(r))
-		pump_close(r);
 	leaf_drop_if_empty(&r->leaf);
 	arm_later();
 }
@@ -61,8 +60,6 @@ void exec_output_moved(struct rec *r)
 {
 	uint64_t now;
 
-	if (r->state == REC_DONE && pump_at_end(r))
-		pump_close(r);
 	if (r->state != REC_ENDING)
 		return;
 	if (!pump_at_end(r)) {

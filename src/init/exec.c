@@ -28,6 +28,7 @@ struct rec *exec_new(uint64_t id, struct err *err)
 		err_set(err, ERR_CONFLICT, "command %llu is there already", (unsigned long long)id);
 		return NULL;
 	}
+	pump_trim();
 	r = table_new(id);
 	if (!r)
 		err_set(err, ERR_LIMIT, "%d commands are running", AGENT_EXECS_MAX);

@@ -22,6 +22,7 @@ enum {
 	INIT_EXEC_WAIT_MS = 2000, /* a child that was not replaced by its program by then */
 	INIT_KILLS_MAX = 50, /* of what is left of a command that timed out */
 	INIT_TEMPS_MAX = 64,
+	INIT_KEPT_BYTES = 64 << 20, /* of output, by commands that ended and are not forgotten */
 };
 
 /* Who a file operation or a command runs as. */

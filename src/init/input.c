@@ -116,6 +116,15 @@ int input_put(struct rec *r, uint8_t conn, uint32_t req, const struct agent_stdi
 	struct input *in = &r->in;
 	ssize_t n;
 
+	/* Nothing, sent while bytes of a connection that is gone still wait: whoever comes next
+	 * learns by it when they are in. */
+	if (in->buf && !in->waiting && !in->answered && !m->len && (in->tty || !in->eof)) {
+		in->waiting = true;
+		in->conn = conn;
+		in->req = req;
+		in->eof = in->eof || m->eof;
+		return 0;
+	}
 	if (in->waiting || in->answered || in->buf)
 		return err_set(err, ERR_CONFLICT, "command %llu has not taken its input yet",
 			       (unsigned long long)r->id);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -304,6 +305,78 @@ void pump_close(struct rec *r)
 		if (r->out[i].log >= 0)
 			close(r->out[i].log);
 		r->out[i].log = -1;
+	}
+}
+
+/* ---- what ended commands keep --------------------------------------------------------------- */
+
+/* Somebody may still write to it, or has yet to be told how far it reaches. */
+static bool is_kept(const struct rec *r)
+{
+	return r->state == REC_DONE && pump_at_end(r) && !r->exit_due &&
+	       (r->out[0].log >= 0 || r->out[1].log >= 0);
+}
+
+static void add_kept(const struct rec *r, uint64_t *fds, uint64_t *bytes)
+{
+	for (int i = 0; i < 2; i++) {
+		const struct stream *s = &r->out[i];
+
+		if (s->log < 0)
+			continue;
+		++*fds;
+		*bytes += AGENT_LOG_HEAD + (s->end < r->log_bytes ? s->end : r->log_bytes);
+	}
+}
+
+static void give_up(struct rec *r)
+{
+	for (int i = 0; i < 2; i++) {
+		if (r->out[i].end > r->out[i].start)
+			r->exit.hits |= AGENT_HIT_OUTPUT;
+		r->out[i].start = r->out[i].end;
+	}
+	pump_close(r);
+}
+
+static struct rec *first_kept(void)
+{
+	struct rec *best = NULL;
+
+	for (uint32_t i = 0; i < table_end(); i++) {
+		struct rec *r = table_at(i);
+
+		if (r && is_kept(r) && (!best || r->ended_us < best->ended_us))
+			best = r;
+	}
+	return best;
+}
+
+/* Only when something is started: while there is no engine everything stays, and what was written
+ * by then was within bounds. A quarter of the descriptors leaves enough for those that run. */
+void pump_trim(void)
+{
+	uint64_t fds = 0, bytes = 0;
+	struct rlimit l;
+
+	for (uint32_t i = 0; i < table_end(); i++) {
+		struct rec *r = table_at(i);
+
+		if (r && is_kept(r))
+			add_kept(r, &fds, &bytes);
+	}
+	if (getrlimit(RLIMIT_NOFILE, &l) < 0)
+		return;
+	while (fds > l.rlim_cur / 4 || bytes > INIT_KEPT_BYTES) {
+		uint64_t less_fds = 0, less_bytes = 0;
+		struct rec *r = first_kept();
+
+		if (!r)
+			return;
+		add_kept(r, &less_fds, &less_bytes);
+		give_up(r);
+		fds -= less_fds;
+		bytes -= less_bytes;
 	}
 }
 

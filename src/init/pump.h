@@ -19,7 +19,11 @@ bool pump_owes_nothing(const struct rec *r);
 /* A reader consumed, came or went: what had to wait may go on. */
 void pump_readers_changed(struct rec *r);
 bool pump_at_end(const struct rec *r);
+/* Pipes and logs. Until then the logs are there to be handed to another engine. */
 void pump_close(struct rec *r);
+/* Room for what a new command will write: if those that ended hold too much, they lose their
+ * logs, the first to have ended first. */
+void pump_trim(void);
 void pump_progress(const struct rec *r, struct agent_progress *ret);
 
 #endif

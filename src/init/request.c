@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "init/request.h"
 
-#include <sys/prctl.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "init/arm.h"
@@ -53,7 +55,13 @@ void answer_error(struct answer *a, uint32_t req, const struct err *err)
 	answer_put(a, AGENT_ERROR, req, &e, sizeof(e), err->msg, strlen(err->msg) + 1);
 }
 
-void answer_proc(struct answer *a, uint32_t req, struct rec *r)
+void answer_close(struct answer *a)
+{
+	while (a->nfds)
+		close(a->fds[--a->nfds]);
+}
+
+static struct agent_proc proc_of(const struct rec *r)
 {
 	struct agent_proc p = {
 		.exec = r->id,
@@ -66,6 +74,13 @@ void answer_proc(struct answer *a, uint32_t req, struct rec *r)
 	};
 
 	pump_progress(r, &p.exit.at);
+	return p;
+}
+
+void answer_proc(struct answer *a, uint32_t req, struct rec *r)
+{
+	struct agent_proc p = proc_of(r);
+
 	answer_put(a, AGENT_PROC, req, &p, sizeof(p), table_text(r), r->text_len);
 }
 
@@ -282,6 +297,34 @@ static int do_forget(const struct request *q, struct answer *a, struct err *err)
 	return 0;
 }
 
+/* Copies go out: the record may be forgotten before a slow peer has taken the answer. */
+static int do_logs(const struct request *q, struct answer *a, struct err *err)
+{
+	struct agent_logs l = { 0 };
+	const char *sentence;
+	struct rec *r;
+	BODY(q, agent_ref);
+
+	r = find(m.exec, err);
+	if (!r)
+		return -1;
+	l.proc = proc_of(r);
+	for (int i = 0; i < 2 && r->out[i].log >= 0; i++) {
+		a->fds[i] = fcntl(r->out[i].log, F_DUPFD_CLOEXEC, BOOT_FD_END);
+		if (a->fds[i] < 0) {
+			err_sys(err, errno, "logs of command %llu", (unsigned long long)m.exec);
+			answer_close(a);
+			return -1;
+		}
+		a->nfds++;
+		l.log_bytes = r->log_bytes;
+	}
+	sentence = r->job && r->state == REC_DONE ? table_sentence(r) : "";
+	answer_put(a, AGENT_LOGR, q->req, &l, sizeof(l), sentence,
+		   *sentence ? strlen(sentence) + 1 : 0);
+	return 0;
+}
+
 static int do_file(const struct request *q, struct answer *a, struct err *err)
 {
 	static struct file_answer f;
@@ -291,7 +334,7 @@ static int do_file(const struct request *q, struct answer *a, struct err *err)
 		return -1;
 	if (f.type == AGENT_FD) {
 		answer_put(a, AGENT_FD, q->req, &f.token, sizeof(f.token), NULL, 0);
-		a->fd = f.fd;
+		a->fds[a->nfds++] = f.fd;
 	} else if (f.type == AGENT_STATR) {
 		answer_put(a, AGENT_STATR, q->req, &f.st, sizeof(f.st), f.target, f.st.target_len);
 	} else {
@@ -333,6 +376,8 @@ static int dispatch(struct request *q, struct answer *a, struct err *err)
 		return do_status(q, a, err);
 	case AGENT_FORGET:
 		return do_forget(q, a, err);
+	case AGENT_LOGS:
+		return do_logs(q, a, err);
 	case AGENT_JOB:
 		return do_job(q, a, err);
 	default:
@@ -352,7 +397,7 @@ void request_handle(uint8_t conn, const void *msg, size_t len, int *fds, size_t 
 	q.type = h.type;
 	q.req = h.req;
 	a->none = true; /* until somebody puts something in */
-	a->fd = -1;
+	a->nfds = 0;
 	if (bad) {
 		err_set(&e, ERR_INVALID, "bad message: %s", bad);
 		answer_error(a, h.req, &e);

@@ -9,7 +9,8 @@
 struct answer {
 	bool none; /* nothing to send now */
 	bool listing; /* AGENT_LIST: the records follow one by one */
-	int fd; /* to be attached and closed, or -1 */
+	uint32_t nfds;
+	int fds[AGENT_ANSWER_FDS]; /* to be attached, then closed by answer_close() */
 	uint32_t len;
 	union {
 		struct agent_hdr hdr;
@@ -24,6 +25,7 @@ void request_handle(uint8_t conn, const void *msg, size_t len, int *fds, size_t 
 void answer_put(struct answer *a, uint32_t type, uint32_t req, const void *fixed, size_t fixed_len,
 		const void *tail, size_t tail_len);
 void answer_error(struct answer *a, uint32_t req, const struct err *err);
+void answer_close(struct answer *a);
 struct rec;
 void answer_proc(struct answer *a, uint32_t req, struct rec *r);
 

@@ -65,7 +65,7 @@ static struct rec *oldest_finished(void)
 	struct rec *best = NULL;
 
 	for (uint32_t i = 0; i < used_end; i++) {
-		if (recs[i].state == REC_DONE && (!best || recs[i].id < best->id))
+		if (recs[i].state == REC_DONE && (!best || recs[i].ended_us < best->ended_us))
 			best = &recs[i];
 	}
 	return best;
@@ -101,7 +101,7 @@ struct rec *table_new(uint64_t id)
 	if (table_index(r) >= used_end)
 		used_end = table_index(r) + 1;
 	used_count++;
-	if (id > last_id)
+	if (id > last_id && id < AGENT_SIDE_EXEC)
 		last_id = id;
 	return r;
 }

@@ -48,7 +48,7 @@ struct rec {
 	struct stream out[2];
 	struct input in;
 	uint64_t log_bytes;
-	uint64_t started_us, started_ms, deadline_us, grace_us; /* 0: none */
+	uint64_t started_us, started_ms, deadline_us, grace_us, ended_us; /* 0: none */
 	uint64_t oom_before, pids_before;
 	uint16_t attached; /* one bit per connection, as below */
 	uint16_t told; /* got an OUTPUT and has not answered with CONSUMED */
@@ -59,7 +59,7 @@ struct rec {
 	struct agent_exit exit;
 };
 
-/* A free record, made by giving up the oldest finished one if need be; NULL: all are running. */
+/* A free record, made by giving up the one that ended first if need be; NULL: all are running. */
 struct rec *table_new(uint64_t id);
 struct rec *table_find(uint64_t id);
 struct rec *table_find_pid(pid_t pid); /* of the process, or of its shim */
@@ -72,7 +72,7 @@ char *table_sentence(struct rec *r); /* the last INIT_SENTENCE_SIZE of them */
 const char *table_cwd(struct rec *r);
 void table_set_cwd(struct rec *r, const char *cwd);
 void table_describe(struct rec *r, const char *strings, uint32_t argc);
-uint64_t table_last_id(void);
+uint64_t table_last_id(void); /* below AGENT_SIDE_EXEC */
 uint32_t table_count(void);
 
 #endif

@@ -316,6 +316,25 @@ static int put_hardlink(struct unpack *u, int dir, const char *name, struct err 
 	return 0;
 }
 
+static int put_fifo(struct unpack *u, int dir, const char *name, struct err *err)
+{
+	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
+				     { .tv_sec = u->e.mtime, .tv_nsec = u->e.mtime_ns } };
+	int r = clear(u, dir, name);
+
+	if (r < 0)
+		return fail(err, -r, u->e.path);
+	if (mkfifoat(dir, name, 0600) < 0)
+		return fail(err, errno, u->e.path);
+	r = set_owner(u, dir, name);
+	if (r < 0)
+		return fail(err, -r, u->e.path);
+	if (fchmodat(dir, name, mode_of(u), 0) < 0)
+		return fail(err, errno, u->e.path);
+	utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW);
+	return 0;
+}
+
 /* ".wh.name" takes away what a lower layer has, ".wh..wh..opq" all of it. True if it was one. */
 static bool whiteout(struct unpack *u, int dir, const char *name, int *ret)
 {
@@ -377,6 +396,8 @@ static int put_entry(struct unpack *u, struct err *err)
 	case '6':
 		if (u->o->rootfs)
 			return 0;
+		if (u->e.type == '6' && u->o->oci) /* a layer has what a guest had made */
+			return put_fifo(u, dir, name, err);
 		return err_set(err, ERR_INVALID, "%.160s: devices and FIFOs are not unpacked",
 			       u->e.path);
 	default:

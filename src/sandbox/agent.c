@@ -36,6 +36,7 @@ struct listener {
 
 struct queued {
 	struct queued *next;
+	bool counted; /* in nqueued */
 	size_t len, nfds;
 	int fds[AGENT_FDS_MAX];
 	char bytes[];
@@ -51,6 +52,7 @@ struct agent {
 	struct queued *queue, **queue_tail;
 	size_t nqueued;
 	struct err gone; /* set once the connection is over */
+	int patience_ms; /* of agent_call() */
 };
 
 int agent_new(int fd, struct agent **ret, struct err *err)
@@ -65,6 +67,7 @@ int agent_new(int fd, struct agent **ret, struct err *err)
 	if (!a)
 		return err_sys(err, ENOMEM, "agent");
 	a->fd = steal_fd(&own);
+	a->patience_ms = -1;
 	a->pending_tail = &a->pending;
 	a->queue_tail = &a->queue;
 	*ret = a;
@@ -102,7 +105,7 @@ static int end_connection(struct agent *a, const struct err *why, struct err *er
 
 		a->pending = p->next;
 		if (p->fn)
-			p->fn(p->arg, NULL, 0, -1, &a->gone);
+			p->fn(p->arg, NULL, 0, NULL, &a->gone);
 		free(p);
 	}
 	a->pending_tail = &a->pending;
@@ -147,15 +150,52 @@ bool agent_is_closed(const struct agent *a)
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
+/* What lets go of something is never refused: a command would wait for ever for a reader that is
+ * done. There is no more of it than there are handles, as only the last word of each waits. */
+static bool lets_go(uint32_t type)
+{
+	return type == AGENT_CONSUMED || type == AGENT_DETACH || type == AGENT_FORGET;
+}
+
+static bool is_about(const struct queued *q, uint64_t exec)
+{
+	return q->len >= sizeof(struct agent_hdr) + sizeof(exec) &&
+	       !memcmp(q->bytes + sizeof(struct agent_hdr), &exec, sizeof(exec));
+}
+
+/* Takes the place of an AGENT_CONSUMED that still waits, unless something else about the same
+ * command waits behind that. */
+static bool enqueue_consumed(struct agent *a, const struct agent_offsets *o)
+{
+	struct queued *last = NULL;
+	struct agent_hdr hdr;
+
+	for (struct queued *q = a->queue; q; q = q->next)
+		if (is_about(q, o->exec))
+			last = q;
+	if (!last)
+		return false;
+	memcpy(&hdr, last->bytes, sizeof(hdr));
+	if (hdr.type != AGENT_CONSUMED)
+		return false;
+	memcpy(last->bytes + sizeof(hdr), o, sizeof(*o));
+	return true;
+}
+
 static int enqueue(struct agent *a, const struct iovec *iov, size_t niov, const int *fds,
 		   size_t nfds, struct err *err)
 {
+	struct agent_hdr hdr;
 	struct queued *q;
 	size_t len = 0;
 
+	memcpy(&hdr, iov[0].iov_base, sizeof(hdr));
+	if (hdr.type == AGENT_CONSUMED && niov == 2 &&
+	    iov[1].iov_len == sizeof(struct agent_offsets) && enqueue_consumed(a, iov[1].iov_base))
+		return 0;
 	for (size_t i = 0; i < niov; i++)
 		len += iov[i].iov_len;
-	if (a->nqueued >= QUEUE_MAX)
+	if (a->nqueued >= QUEUE_MAX && !lets_go(hdr.type))
 		return err_set(err, ERR_LIMIT, "the sandbox does not take its messages");
 	q = calloc(1, sizeof(*q) + len);
 	if (!q)
@@ -173,9 +213,10 @@ static int enqueue(struct agent *a, const struct iovec *iov, size_t niov, const 
 			return err_sys(err, e, "message to the sandbox");
 		}
 	}
+	q->counted = !lets_go(hdr.type);
+	a->nqueued += q->counted;
 	*a->queue_tail = q;
 	a->queue_tail = &q->next;
-	a->nqueued++;
 	return 0;
 }
 
@@ -206,7 +247,7 @@ static int flush(struct agent *a)
 		a->queue = q->next;
 		if (!a->queue)
 			a->queue_tail = &a->queue;
-		a->nqueued--;
+		a->nqueued -= q->counted;
 		queued_free(q);
 	}
 	return 0;
@@ -249,7 +290,7 @@ int agent_send(struct agent *a, enum agent_type type, const struct agent_part *p
 			       "command, environment and arguments are too long: %d bytes together "
 			       "at most",
 			       AGENT_MSG_MAX);
-	if (a->npending >= PENDING_MAX)
+	if (a->npending >= PENDING_MAX && !lets_go(type))
 		return err_set(err, ERR_LIMIT, "too many requests wait for the sandbox");
 	hdr.len = (uint32_t)len;
 	if (type == AGENT_CONSUMED)
@@ -310,7 +351,7 @@ static void error_of(const void *msg, size_t len, struct err *err)
 }
 
 static const char *answer(struct agent *a, const struct agent_hdr *hdr, const void *msg, size_t len,
-			  int *fd)
+			  int *fds)
 {
 	/* A listing goes on until its OK (or error). */
 	struct pending *p = find_pending(a, hdr->req, hdr->type != AGENT_PROC);
@@ -329,9 +370,9 @@ static const char *answer(struct agent *a, const struct agent_hdr *hdr, const vo
 		if (hdr->type != AGENT_PROC || p->type != AGENT_LIST)
 			free(p);
 		if (refused.code)
-			fn(arg, NULL, 0, -1, &refused);
+			fn(arg, NULL, 0, NULL, &refused);
 		else
-			fn(arg, msg, len, steal_fd(fd), NULL);
+			fn(arg, msg, len, fds, NULL);
 	} else if (hdr->type != AGENT_PROC || p->type != AGENT_LIST) {
 		free(p);
 	}
@@ -361,7 +402,36 @@ static bool fd_is_harmless(int fd)
 	return fstat(fd, &st) == 0 && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode));
 }
 
-static const char *handle(struct agent *a, const void *msg, size_t len, int *fd, size_t nfds)
+/* A log must be such that nobody can make a read of it fail or wait: in memory, of a size that is
+ * fixed for ever. */
+static bool fd_is_log(int fd, uint64_t log_bytes)
+{
+	const int sealed = F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL;
+	int seals = fcntl(fd, F_GET_SEALS), mode = fcntl(fd, F_GETFL);
+	struct stat st;
+
+	return seals >= 0 && (seals & sealed) == sealed && mode >= 0 &&
+	       (mode & O_ACCMODE) != O_WRONLY && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+	       (uint64_t)st.st_size == AGENT_LOG_HEAD + log_bytes;
+}
+
+static const char *fds_problem(uint32_t type, const void *msg, const int *fds, size_t nfds)
+{
+	struct agent_logs logs;
+
+	for (size_t i = 0; i < nfds; i++) {
+		if (!fd_is_harmless(fds[i]))
+			return "a descriptor that is neither a file nor a directory";
+		if (type != AGENT_LOGR)
+			continue;
+		memcpy(&logs, (const char *)msg + sizeof(struct agent_hdr), sizeof(logs));
+		if (!fd_is_log(fds[i], logs.log_bytes))
+			return "a descriptor that is no log";
+	}
+	return NULL;
+}
+
+static const char *handle(struct agent *a, const void *msg, size_t len, int *fds, size_t nfds)
 {
 	const char *problem = agent_msg_problem(msg, len, nfds, false);
 	struct agent_hdr hdr;
@@ -369,18 +439,19 @@ static const char *handle(struct agent *a, const void *msg, size_t len, int *fd,
 	if (problem)
 		return problem;
 	memcpy(&hdr, msg, sizeof(hdr));
-	if (*fd >= 0 && !fd_is_harmless(*fd))
-		return "a descriptor that is neither a file nor a directory";
-	return hdr.req ? answer(a, &hdr, msg, len, fd) : event(a, &hdr, msg);
+	problem = fds_problem(hdr.type, msg, fds, nfds);
+	if (problem)
+		return problem;
+	return hdr.req ? answer(a, &hdr, msg, len, fds) : event(a, &hdr, msg);
 }
 
 /* 1: one message handled; 0: nothing there. */
 static int receive_one(struct agent *a, struct err *err)
 {
 	_Alignas(8) char buf[ANSWER_MAX];
-	auto_close int fd = -1;
+	int fds[AGENT_ANSWER_FDS] = { -1, -1 };
 	size_t nfds = 0;
-	int n = sock_recv(a->fd, buf, sizeof(buf), &fd, 1, &nfds);
+	int n = sock_recv(a->fd, buf, sizeof(buf), fds, AGENT_ANSWER_FDS, &nfds);
 	const char *problem;
 	struct err why;
 
@@ -391,7 +462,11 @@ static int receive_one(struct agent *a, struct err *err)
 		return end_connection(a, &why, err);
 	}
 	problem =
-		n < 0 ? "too long, or too many descriptors" : handle(a, buf, (size_t)n, &fd, nfds);
+		n < 0 ? "too long, or too many descriptors" : handle(a, buf, (size_t)n, fds, nfds);
+	for (size_t i = 0; i < nfds; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+	}
 	if (problem) {
 		err_set(&why, ERR_UNAVAILABLE, "the sandbox talks nonsense: %s", problem);
 		return end_connection(a, &why, err);
@@ -434,6 +509,12 @@ uint64_t agent_next_exec(struct agent *a)
 	return ++a->last_exec;
 }
 
+void agent_number_from(struct agent *a, uint64_t base)
+{
+	if (base > a->last_exec)
+		a->last_exec = base;
+}
+
 int agent_listen(struct agent *a, uint64_t exec, agent_event_fn *fn, void *arg, struct err *err)
 {
 	struct listener *l;
@@ -442,6 +523,10 @@ int agent_listen(struct agent *a, uint64_t exec, agent_event_fn *fn, void *arg, 
 		*err = a->gone;
 		return -1;
 	}
+	for (l = a->listeners; l; l = l->next)
+		if (l->exec == exec)
+			return err_set(err, ERR_CONFLICT, "command %llu has a handle already",
+				       (unsigned long long)exec);
 	l = calloc(1, sizeof(*l));
 	if (!l)
 		return err_sys(err, ENOMEM, "agent");
@@ -463,119 +548,12 @@ void agent_unlisten(struct agent *a, uint64_t exec)
 	}
 }
 
-/* ---- blocking -------------------------------------------------------------------------------- */
-
-static int64_t now_ms(void)
+void agent_set_patience(struct agent *a, int ms)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+	a->patience_ms = ms;
 }
 
-int agent_step(struct agent *a, int timeout_ms, struct err *err)
+int agent_patience(const struct agent *a)
 {
-	struct pollfd p = { .fd = a->fd, .events = agent_events(a) };
-
-	if (poll(&p, 1, timeout_ms) < 0 && errno != EINTR)
-		return err_sys(err, errno, "poll");
-	return agent_dispatch(a, err);
-}
-
-int agent_wait(struct agent *a, const bool *done, int timeout_ms, struct err *err)
-{
-	int64_t end = timeout_ms < 0 ? 0 : now_ms() + timeout_ms;
-
-	while (!*done) {
-		int64_t left = timeout_ms < 0 ? -1 : end - now_ms();
-
-		if (timeout_ms >= 0 && left <= 0)
-			return err_set(err, ERR_TIMEOUT, "the sandbox did not answer in time");
-		if (agent_step(a, (int)left, err) < 0)
-			return *done ? 0 : -1;
-	}
-	return 0;
-}
-
-struct call {
-	bool done;
-	enum agent_type want;
-	struct agent_answer ans;
-	struct err err;
-};
-
-static void on_answer(void *arg, const void *msg, size_t len, int fd, const struct err *err)
-{
-	auto_close int own = fd;
-	struct call *c = arg;
-	struct agent_hdr hdr;
-
-	c->done = true;
-	if (!msg) {
-		c->err = *err;
-		return;
-	}
-	memcpy(&hdr, msg, sizeof(hdr));
-	if (hdr.type != c->want) {
-		err_set(&c->err, ERR_UNAVAILABLE, "the sandbox answered something else");
-		return;
-	}
-	c->ans.msg = malloc(len);
-	if (!c->ans.msg) {
-		err_sys(&c->err, ENOMEM, "answer of the sandbox");
-		return;
-	}
-	memcpy(c->ans.msg, msg, len);
-	c->ans.len = len;
-	c->ans.fd = steal_fd(&own);
-}
-
-int agent_call(struct agent *a, enum agent_type type, const struct agent_part *parts, size_t nparts,
-	       const int *fds, size_t nfds, enum agent_type want, struct agent_answer *ret,
-	       struct err *err)
-{
-	struct call c = { .want = want, .ans.fd = -1 };
-
-	if (agent_send(a, type, parts, nparts, fds, nfds, on_answer, &c, err) < 0)
-		return -1;
-	if (agent_wait(a, &c.done, -1, err) < 0) {
-		agent_cancel(a, &c);
-		return -1;
-	}
-	if (!c.ans.msg) {
-		*err = c.err;
-		return -1;
-	}
-	if (ret)
-		*ret = c.ans;
-	else
-		agent_answer_fini(&c.ans);
-	return 0;
-}
-
-void agent_answer_fini(struct agent_answer *ans)
-{
-	if (ans->fd >= 0)
-		close(ans->fd);
-	free(ans->msg);
-	*ans = (struct agent_answer){ .fd = -1 };
-}
-
-int agent_hello(struct agent *a, struct agent_hello *ret, struct err *err)
-{
-	struct agent_answer ans;
-	struct agent_hello h;
-
-	if (agent_call(a, AGENT_HELLO, NULL, 0, NULL, 0, AGENT_HELLOR, &ans, err) < 0)
-		return -1;
-	memcpy(&h, (const char *)ans.msg + sizeof(struct agent_hdr), sizeof(h));
-	agent_answer_fini(&ans);
-	if (h.version != AGENT_VERSION)
-		return err_set(err, ERR_UNAVAILABLE, "the sandbox speaks version %u, not %u",
-			       h.version, AGENT_VERSION);
-	if (h.last_exec > a->last_exec)
-		a->last_exec = h.last_exec;
-	if (ret)
-		*ret = h;
-	return 0;
+	return a->patience_ms;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The engine's end of lodge-init's socket. lodge-init is the guest's neighbour: whatever comes is
- * checked (agent_msg_problem, descriptors by fstat), and the first nonsense ends the connection.
+ * checked (agent_msg_problem, descriptors by fstat and their seals), and the first nonsense ends
+ * the connection.
  * Not thread-safe: one loop owns it. */
 #ifndef LODGE_SANDBOX_AGENT_H
 #define LODGE_SANDBOX_AGENT_H
@@ -16,8 +17,9 @@
 struct agent;
 
 /* One answer. `msg` is the whole validated message (header included), or NULL when the connection
- * ended or lodge-init refused: then `err` is set. `fd` is -1 or belongs to the callee. */
-typedef void agent_fn(void *arg, const void *msg, size_t len, int fd, const struct err *err);
+ * ended or lodge-init refused: then `err` is set. `fds` are AGENT_ANSWER_FDS descriptors, -1 where
+ * none came: what the callee does not take by steal_fd() is closed. */
+typedef void agent_fn(void *arg, const void *msg, size_t len, int *fds, const struct err *err);
 
 /* An event of one exec (AGENT_OUTPUT or AGENT_EXIT); msg NULL: the connection ended. */
 typedef void agent_event_fn(void *arg, const void *msg, const struct err *err);
@@ -48,9 +50,18 @@ int agent_send(struct agent *a, enum agent_type type, const struct agent_part *p
 /* Answers that would go to `arg` are thrown away from now on: its owner is going. */
 void agent_cancel(struct agent *a, const void *arg);
 
-/* A number for AGENT_EXEC and AGENT_JOB, never used before in this sandbox. */
+/* A number for AGENT_EXEC and AGENT_JOB, never used before in this sandbox as long as only one
+ * connection numbers from 0 and every other one from a base of its own. */
 uint64_t agent_next_exec(struct agent *a);
-/* Events of `exec` go to fn until agent_unlisten(); agent_free() tells listeners too. */
+/* The numbers that agent_next_exec() gives are above `base` from now on; never lower than before.
+ * A connection beside the main one takes agent_side_base() of a random number. */
+void agent_number_from(struct agent *a, uint64_t base);
+static inline uint64_t agent_side_base(uint32_t random)
+{
+	return (random % INT32_MAX + 1ull) * AGENT_SIDE_EXEC;
+}
+/* Events of `exec` go to fn until agent_unlisten(); agent_free() tells listeners too. ERR_CONFLICT
+ * if somebody listens to it already. */
 int agent_listen(struct agent *a, uint64_t exec, agent_event_fn *fn, void *arg, struct err *err);
 void agent_unlisten(struct agent *a, uint64_t exec);
 
@@ -70,9 +81,20 @@ int agent_call(struct agent *a, enum agent_type type, const struct agent_part *p
 	       const int *fds, size_t nfds, enum agent_type want, struct agent_answer *ret,
 	       struct err *err);
 void agent_answer_fini(struct agent_answer *ans);
+/* How long agent_call() waits for each answer: ERR_TIMEOUT then. < 0, as at first: as long as it
+ * takes. */
+void agent_set_patience(struct agent *a, int ms);
+int agent_patience(const struct agent *a);
 
-/* Asks lodge-init who it is; needed once after connecting to a sandbox that already ran. */
+/* Asks lodge-init who it is; needed once after connecting to a sandbox that already ran. Numbers
+ * go on above hello.last_exec, in which those of side connections do not count. */
 int agent_hello(struct agent *a, struct agent_hello *ret, struct err *err);
+
+/* Every record lodge-init has, running and ended, of this and of every other connection. fn is
+ * called after the last answer came, so it may use the connection; anything but 0 ends the walk
+ * and is returned. ERR_TIMEOUT after 15 s. */
+typedef int agent_proc_fn(void *arg, const struct agent_proc *p);
+int agent_list(struct agent *a, agent_proc_fn *fn, void *arg, struct err *err);
 
 /* A sandbox's words may end up on a terminal: no control characters. */
 void agent_clean_text(char *text);

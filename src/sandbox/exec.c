@@ -1,131 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sandbox/exec.h"
+#include "sandbox/exec_priv.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/array.h"
 #include "sandbox/agent.h"
 #include "sandbox/sandbox.h"
-
-enum { LOG_DEFAULT = 1 << 20, PAGE = 4096, NSTREAMS = 2 };
-
-struct stream {
-	int fd; /* the log; -1: none */
-	uint64_t start, end;
-};
-
-struct exec {
-	struct agent *agent; /* borrowed; NULL once its connection ended */
-	uint64_t id, log_bytes;
-	enum exec_state state;
-	bool armed;
-	bool ended; /* EXITED or FAILED */
-	bool hold, stdin_open, stdin_busy;
-	pid_t pid;
-	struct stream streams[NSTREAMS];
-	struct exec_result result;
-	struct err err;
-	struct exec_ops ops;
-	void *arg;
-};
-
-/* ---- the logs -------------------------------------------------------------------------------- */
-
-/* Its size is sealed: lodge-init cannot make a read fail, nor the file grow. The pages it fills
- * are charged to the sandbox. */
-static int log_new(uint64_t log_bytes, struct err *err)
-{
-	auto_close int fd = memfd_create("lodge-log", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	if (fd < 0)
-		return err_sys(err, errno, "log of the output");
-	if (ftruncate(fd, (off_t)(AGENT_LOG_HEAD + log_bytes)) < 0)
-		return err_sys(err, errno, "log of the output");
-	if (fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
-		return err_sys(err, errno, "seal the log of the output");
-	return steal_fd(&fd);
-}
-
-static uint64_t log_size(uint64_t wanted)
-{
-	if (!wanted)
-		return LOG_DEFAULT;
-	return wanted > INT64_MAX / 4 ? INT64_MAX / 4 : (wanted + PAGE - 1) / PAGE * PAGE;
-}
-
-static ssize_t read_ring(const struct exec *x, int fd, uint64_t offset, char *buf, size_t size)
-{
-	size_t got = 0;
-
-	while (got < size) {
-		uint64_t at = (offset + got) % x->log_bytes;
-		size_t want = size - got;
-		ssize_t n;
-
-		if (want > x->log_bytes - at)
-			want = (size_t)(x->log_bytes - at);
-		n = pread(fd, buf + got, want, (off_t)(AGENT_LOG_HEAD + at));
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		got += (size_t)n;
-	}
-	return (ssize_t)got;
-}
-
-/* What lodge-init may have overwritten while we read: the log's own head tells. */
-static void refresh_start(struct stream *s)
-{
-	struct agent_log head;
-
-	if (pread(s->fd, &head, sizeof(head), 0) != sizeof(head) || head.magic != AGENT_LOG_MAGIC)
-		return;
-	if (head.start > s->start)
-		s->start = head.start < s->end ? head.start : s->end;
-}
-
-ssize_t exec_read(struct exec *x, enum exec_stream which, uint64_t *offset, void *buf, size_t size)
-{
-	struct stream *s = &x->streams[which];
-	ssize_t n;
-
-	for (;;) {
-		if (s->fd < 0)
-			return 0;
-		if (*offset < s->start)
-			*offset = s->start;
-		if (*offset >= s->end || !size)
-			return 0;
-		if (size > s->end - *offset)
-			size = (size_t)(s->end - *offset);
-		n = read_ring(x, s->fd, *offset, buf, size);
-		if (n < 0)
-			return n;
-		if (!x->hold)
-			refresh_start(s);
-		if (s->start <= *offset)
-			break;
-	}
-	*offset += (uint64_t)n;
-	return n;
-}
-
-uint64_t exec_start_offset(const struct exec *x, enum exec_stream s)
-{
-	return x->streams[s].start;
-}
-
-uint64_t exec_end(const struct exec *x, enum exec_stream s)
-{
-	return x->streams[s].end;
-}
 
 /* ---- what lodge-init says -------------------------------------------------------------------- */
 
@@ -143,7 +26,8 @@ static void finish(struct exec *x, enum exec_state state)
 
 static bool advance(struct exec *x, struct stream *s, uint64_t start, uint64_t end)
 {
-	if (start > end || end - start > x->log_bytes || end < s->end || start < s->start)
+	if (start > end || end - start > x->log_bytes || end < s->end || start < s->start ||
+	    end > INT64_MAX)
 		return false;
 	s->start = start;
 	s->end = end;
@@ -152,42 +36,41 @@ static bool advance(struct exec *x, struct stream *s, uint64_t start, uint64_t e
 
 /* A range that cannot be (it shrinks, or is larger than the log) is ignored: a hostile lodge-init
  * can then only hide output, which it could do anyway. */
-static void progress(struct exec *x, const struct agent_progress *p)
+bool exec_advance(struct exec *x, const struct agent_progress *p)
 {
-	struct err ignored;
 	bool out = advance(x, &x->streams[EXEC_OUT], p->out_start, p->out_end);
 	bool err = advance(x, &x->streams[EXEC_ERR], p->err_start, p->err_end);
 
-	if (!x->hold && (out || err))
+	return out || err;
+}
+
+static void progress(struct exec *x, const struct agent_progress *p)
+{
+	struct err ignored;
+
+	if (exec_advance(x, p) && !x->hold)
 		exec_consumed(x, exec_end(x, EXEC_OUT), exec_end(x, EXEC_ERR), &ignored);
 }
 
-static void take_exit(struct exec *x, const char *msg)
+void exec_take_end(struct exec *x, const struct agent_exit *e, const char *text)
 {
-	struct agent_hdr hdr;
-	struct agent_exit e;
-	const char *text;
-
-	if (*exec_ended(x))
+	if (x->ended)
 		return;
-	memcpy(&hdr, msg, sizeof(hdr));
-	memcpy(&e, msg + sizeof(hdr), sizeof(e));
-	if (e.code < -1 || e.code > 255 || e.signal < 0 || e.signal > 64 ||
-	    (e.code == -1) != (e.signal != 0)) {
+	if (e->code < -1 || e->code > 255 || e->signal < 0 || e->signal > 64 ||
+	    (e->code == -1) != (e->signal != 0)) {
 		err_set(&x->err, ERR_UNAVAILABLE,
 			"the sandbox told an impossible end of a command");
 		finish(x, EXEC_FAILED);
 		return;
 	}
-	progress(x, &e.at);
-	x->result = (struct exec_result){ .code = e.code,
-					  .signal = e.signal,
-					  .hits = e.hits,
-					  .job_errno = e.job_errno > 0 ? e.job_errno : 0,
-					  .duration_us = e.duration_us,
-					  .cpu_us = e.cpu_us,
-					  .max_rss_bytes = e.max_rss_bytes };
-	text = agent_msg_string(msg, sizeof(hdr) + hdr.len, 0);
+	progress(x, &e->at);
+	x->result = (struct exec_result){ .code = e->code,
+					  .signal = e->signal,
+					  .hits = e->hits,
+					  .job_errno = e->job_errno > 0 ? e->job_errno : 0,
+					  .duration_us = e->duration_us,
+					  .cpu_us = e->cpu_us,
+					  .max_rss_bytes = e->max_rss_bytes };
 	if (text && *text) {
 		err_set(&x->err, ERR_INTERNAL, "%s", text);
 		agent_clean_text(x->err.msg);
@@ -201,6 +84,7 @@ static void on_event(void *arg, const void *msg, const struct err *err)
 	struct exec *x = arg;
 	struct agent_progress p;
 	struct agent_hdr hdr;
+	struct agent_exit e;
 
 	if (!msg) {
 		x->agent = NULL;
@@ -209,25 +93,30 @@ static void on_event(void *arg, const void *msg, const struct err *err)
 		finish(x, EXEC_FAILED);
 		return;
 	}
+	if (x->adopting) /* AGENT_LOGR will say the same, and comes with the logs */
+		return;
 	memcpy(&hdr, msg, sizeof(hdr));
 	if (hdr.type == AGENT_EXIT) {
-		take_exit(x, msg);
+		memcpy(&e, (const char *)msg + sizeof(hdr), sizeof(e));
+		exec_take_end(x, &e, agent_msg_string(msg, sizeof(hdr) + hdr.len, 0));
 		return;
 	}
+	if (x->ended)
+		return;
 	memcpy(&p, (const char *)msg + sizeof(hdr), sizeof(p));
 	progress(x, &p);
 	if (x->ops.on_output)
 		x->ops.on_output(x, x->arg);
 }
 
-static void on_started(void *arg, const void *msg, size_t len, int fd, const struct err *err)
+static void on_started(void *arg, const void *msg, size_t len, int *fds, const struct err *err)
 {
-	auto_close int unwanted __attribute__((unused)) = fd;
 	struct exec *x = arg;
 	struct agent_started st;
 	struct agent_hdr hdr;
 
 	(void)len;
+	(void)fds;
 	if (msg)
 		memcpy(&hdr, msg, sizeof(hdr));
 	if (!msg || hdr.type != AGENT_STARTED) {
@@ -249,8 +138,8 @@ static void on_started(void *arg, const void *msg, size_t len, int fd, const str
 
 /* ---- starting -------------------------------------------------------------------------------- */
 
-static int exec_alloc(struct sandbox *sb, const struct exec_ops *ops, void *arg, struct exec **ret,
-		      struct err *err)
+int exec_alloc(struct sandbox *sb, uint64_t id, const struct exec_ops *ops, void *arg,
+	       struct exec **ret, struct err *err)
 {
 	struct agent *a = sandbox_agent(sb);
 	struct exec *x = calloc(1, sizeof(*x));
@@ -258,12 +147,12 @@ static int exec_alloc(struct sandbox *sb, const struct exec_ops *ops, void *arg,
 	if (!x)
 		return err_sys(err, ENOMEM, "exec");
 	x->agent = a;
-	x->id = agent_next_exec(a);
+	x->id = id;
 	x->state = EXEC_STARTING;
 	x->arg = arg;
 	if (ops)
 		x->ops = *ops;
-	for (int i = 0; i < NSTREAMS; i++)
+	for (int i = 0; i < EXEC_STREAMS; i++)
 		x->streams[i].fd = -1;
 	if (agent_listen(a, x->id, on_event, x, err) < 0) {
 		free(x);
@@ -316,10 +205,10 @@ static uint32_t flags_of(const struct exec_spec *spec)
 	       (spec->login ? AGENT_LOGIN : 0u);
 }
 
-static int open_logs(struct exec *x, size_t n, int fds[NSTREAMS], struct err *err)
+static int open_logs(struct exec *x, size_t n, int fds[EXEC_STREAMS], struct err *err)
 {
 	for (size_t i = 0; i < n; i++) {
-		x->streams[i].fd = log_new(x->log_bytes, err);
+		x->streams[i].fd = exec_log_new(x->log_bytes, err);
 		if (x->streams[i].fd < 0)
 			return -1;
 		fds[i] = x->streams[i].fd;
@@ -327,38 +216,49 @@ static int open_logs(struct exec *x, size_t n, int fds[NSTREAMS], struct err *er
 	return 0;
 }
 
-int exec_arm(struct sandbox *sb, const struct exec_spec *like, struct err *err)
+static int arm(struct sandbox *sb, const struct exec_spec *like, bool wait, struct err *err)
 {
 	struct exec_spec spec = { .env = like->env, .cwd = like->cwd, .user = like->user };
 	struct agent_exec m = { .flags = like->merge ? AGENT_BASH | AGENT_MERGE : AGENT_BASH };
+	struct agent *a = sandbox_agent(sb);
 	auto_free char *strings = NULL;
-	size_t len = 0;
+	struct agent_part parts[2] = { { &m, sizeof(m) } };
 
-	if (pack(&spec, &m, &strings, &len, err) < 0)
+	if (pack(&spec, &m, &strings, &parts[1].len, err) < 0)
 		return -1;
-	return agent_call(sandbox_agent(sb), AGENT_ARM,
-			  (struct agent_part[]){ { &m, sizeof(m) }, { strings, len } }, 2, NULL, 0,
-			  AGENT_OK, NULL, err);
+	parts[1].data = strings;
+	return wait ? agent_call(a, AGENT_ARM, parts, 2, NULL, 0, AGENT_OK, NULL, err)
+		    : agent_send(a, AGENT_ARM, parts, 2, NULL, 0, NULL, NULL, err);
+}
+
+int exec_arm(struct sandbox *sb, const struct exec_spec *like, struct err *err)
+{
+	return arm(sb, like, true, err);
+}
+
+int exec_arm_begin(struct sandbox *sb, const struct exec_spec *like, struct err *err)
+{
+	return arm(sb, like, false, err);
 }
 
 int exec_begin(struct sandbox *sb, const struct exec_spec *spec, struct exec **ret, struct err *err)
 {
 	auto_call(exec_free) struct exec *x = NULL;
 	auto_free char *strings = NULL;
-	size_t len = 0, nlogs = spec->pty || spec->merge ? 1 : NSTREAMS;
+	size_t len = 0, nlogs = spec->pty || spec->merge ? 1 : EXEC_STREAMS;
 	struct agent_exec m = { .flags = flags_of(spec),
 				.timeout_ms = spec->timeout_ms,
 				.rows = spec->rows,
 				.cols = spec->cols };
-	int fds[NSTREAMS];
+	int fds[EXEC_STREAMS];
 
 	if (!spec->text && (!spec->argv || !spec->argv[0]))
 		return err_set(err, ERR_INVALID, "no command");
-	if (exec_alloc(sb, spec->ops, spec->arg, &x, err) < 0)
+	if (exec_alloc(sb, agent_next_exec(sandbox_agent(sb)), spec->ops, spec->arg, &x, err) < 0)
 		return -1;
 	x->hold = spec->hold;
 	x->stdin_open = spec->stdin_open;
-	x->log_bytes = log_size(spec->log_bytes);
+	x->log_bytes = exec_log_size(spec->log_bytes);
 	m.exec = x->id;
 	m.log_bytes = x->log_bytes;
 	if (pack(spec, &m, &strings, &len, err) < 0 || open_logs(x, nlogs, fds, err) < 0)
@@ -377,7 +277,7 @@ int exec_begin_job(struct sandbox *sb, struct agent_job job, const char *user, c
 {
 	auto_call(exec_free) struct exec *x = NULL;
 
-	if (exec_alloc(sb, ops, arg, &x, err) < 0)
+	if (exec_alloc(sb, agent_next_exec(sandbox_agent(sb)), ops, arg, &x, err) < 0)
 		return -1;
 	job.exec = x->id;
 	user = user ? user : "";
@@ -391,26 +291,59 @@ int exec_begin_job(struct sandbox *sb, struct agent_job job, const char *user, c
 	return 0;
 }
 
-void exec_free(struct exec *x)
+static int tell(struct exec *x, enum agent_type type, const void *body, size_t len, agent_fn *fn,
+		struct err *err)
+{
+	if (!x->agent)
+		return err_set(err, ERR_UNAVAILABLE, "the sandbox is gone");
+	return agent_send(x->agent, type, (struct agent_part[]){ { body, len } }, 1, NULL, 0, fn, x,
+			  err);
+}
+
+/* The end of the handle is the end of its attachment, in whatever state: a reader that is not
+ * there must not hold the command back. */
+void exec_free_keep(struct exec *x)
 {
 	struct agent_ref ref;
 	struct err ignored;
 
 	if (!x)
 		return;
+	ref.exec = x->id;
 	if (x->agent) {
-		ref.exec = x->id;
 		agent_unlisten(x->agent, x->id);
 		agent_cancel(x->agent, x);
-		if (x->state == EXEC_EXITED || x->state == EXEC_RUNNING)
-			agent_send(x->agent, x->ended ? AGENT_FORGET : AGENT_DETACH,
-				   (struct agent_part[]){ { &ref, sizeof(ref) } }, 1, NULL, 0, NULL,
-				   NULL, &ignored);
+		if (x->state != EXEC_FAILED && !x->forgotten)
+			tell(x, AGENT_DETACH, &ref, sizeof(ref), NULL, &ignored);
 	}
-	for (int i = 0; i < NSTREAMS; i++)
+	for (int i = 0; i < EXEC_STREAMS; i++)
 		if (x->streams[i].fd >= 0)
 			close(x->streams[i].fd);
 	free(x);
+}
+
+void exec_free(struct exec *x)
+{
+	struct err ignored;
+
+	if (x && x->state == EXEC_EXITED)
+		exec_forget(x, &ignored);
+	exec_free_keep(x);
+}
+
+int exec_forget(struct exec *x, struct err *err)
+{
+	struct agent_ref ref = { .exec = x->id };
+
+	if (x->forgotten)
+		return 0;
+	if (x->state != EXEC_EXITED)
+		return err_set(err, ERR_CONFLICT, "command %llu has not ended",
+			       (unsigned long long)x->id);
+	if (tell(x, AGENT_FORGET, &ref, sizeof(ref), NULL, err) < 0)
+		return -1;
+	x->forgotten = true;
+	return 0;
 }
 
 /* ---- looking and steering -------------------------------------------------------------------- */
@@ -445,15 +378,6 @@ const struct err *exec_error(const struct exec *x)
 	return &x->err;
 }
 
-static int tell(struct exec *x, enum agent_type type, const void *body, size_t len, agent_fn *fn,
-		struct err *err)
-{
-	if (!x->agent)
-		return err_set(err, ERR_UNAVAILABLE, "the sandbox is gone");
-	return agent_send(x->agent, type, (struct agent_part[]){ { body, len } }, 1, NULL, 0, fn, x,
-			  err);
-}
-
 int exec_consumed(struct exec *x, uint64_t out, uint64_t err_offset, struct err *err)
 {
 	struct agent_offsets o = { .exec = x->id, .out = out, .err = err_offset };
@@ -461,12 +385,12 @@ int exec_consumed(struct exec *x, uint64_t out, uint64_t err_offset, struct err 
 	return tell(x, AGENT_CONSUMED, &o, sizeof(o), NULL, err);
 }
 
-static void on_stdin(void *arg, const void *msg, size_t len, int fd, const struct err *err)
+static void on_stdin(void *arg, const void *msg, size_t len, int *fds, const struct err *err)
 {
-	auto_close int unwanted __attribute__((unused)) = fd;
 	struct exec *x = arg;
 
 	(void)len;
+	(void)fds;
 	(void)err;
 	x->stdin_busy = false;
 	if (!msg) /* it closed its end, or is gone: there is nobody left to feed */
@@ -491,6 +415,16 @@ int exec_stdin(struct exec *x, const void *data, size_t len, bool eof, struct er
 	x->stdin_busy = true;
 	if (eof)
 		x->stdin_open = false;
+	return 0;
+}
+
+int exec_probe_stdin(struct exec *x, struct err *err)
+{
+	struct agent_stdin m = { .exec = x->id };
+
+	if (tell(x, AGENT_STDIN, &m, sizeof(m), on_stdin, err) < 0)
+		return -1;
+	x->stdin_open = x->stdin_busy = true;
 	return 0;
 }
 

@@ -2,7 +2,12 @@
 /* One command in a sandbox: started, fed, read from any offset, signalled, waited for.
  *
  * Output lies in one log per stream (a memfd of fixed, sealed size that lodge-init writes as a
- * ring); reading it needs nobody's help and goes on working after the sandbox is gone. */
+ * ring); reading it needs nobody's help and goes on working after the sandbox is gone.
+ *
+ * A command outlives the engine that started it. lodge-init goes on moving its output, keeps its
+ * deadline, and keeps its end and its logs until it is told to forget them, so another engine can
+ * take it up with exec_adopt(): complete as long as the output fits into log_bytes, since a
+ * reader that died holds nothing back any more. */
 #ifndef LODGE_SANDBOX_EXEC_H
 #define LODGE_SANDBOX_EXEC_H
 
@@ -67,6 +72,8 @@ int exec_begin(struct sandbox *sb, const struct exec_spec *spec, struct exec **r
 /* Keeps one bash started ahead for text like this: same environment, directory and user, no pty, no
  * input. The next such command does not wait for a shell to start, nor does one after it. */
 int exec_arm(struct sandbox *sb, const struct exec_spec *like, struct err *err);
+/* The same without waiting for the answer; a refusal is not heard of. */
+int exec_arm_begin(struct sandbox *sb, const struct exec_spec *like, struct err *err);
 /* A file job (see files.h) in the place of a command: no output, no input. `fd` -1: none. */
 int exec_begin_job(struct sandbox *sb, struct agent_job job, const char *user, const char *path,
 		   int fd, const struct exec_ops *ops, void *arg, struct exec **ret,
@@ -74,6 +81,11 @@ int exec_begin_job(struct sandbox *sb, struct agent_job job, const char *user, c
 /* Forgets the record in lodge-init when it has ended, else leaves the command running. */
 void exec_free(struct exec *x);
 DEFINE_AUTO(struct exec *, exec_free);
+/* Frees the handle only: an ended command stays in lodge-init's table, to be adopted again. */
+void exec_free_keep(struct exec *x);
+/* lodge-init may forget an ended command and its logs; those of this handle stay readable. Returns
+ * at once. For an engine whose own record of the end is durable now. */
+int exec_forget(struct exec *x, struct err *err);
 
 uint64_t exec_id(const struct exec *x);
 enum exec_state exec_state(const struct exec *x);
@@ -90,6 +102,11 @@ uint64_t exec_end(const struct exec *x, enum exec_stream s);
 /* Bytes from *offset into buf, up to size. An offset whose bytes were dropped moves on to the
  * oldest that is left. 0: nothing (yet). -errno when the log cannot be read. */
 ssize_t exec_read(struct exec *x, enum exec_stream s, uint64_t *offset, void *buf, size_t size);
+/* What can be read of an ended command's stream, written to a regular file from its beginning; the
+ * file is cut to that. It begins at offset exec_end() - its size, which is exec_start_offset()
+ * unless a child that outlived the command went on writing meanwhile. Not synced. Once a command
+ * ended this and exec_read() change nothing in x: they need no lock against each other. */
+int exec_save(const struct exec *x, enum exec_stream s, int fd, struct err *err);
 /* What the reader no longer needs (with spec.hold). */
 int exec_consumed(struct exec *x, uint64_t out, uint64_t err_offset, struct err *err);
 
@@ -108,6 +125,16 @@ const bool *exec_ended(const struct exec *x); /* EXEC_EXITED or EXEC_FAILED */
 /* exec_begin() and wait until it runs. */
 int exec_start(struct sandbox *sb, const struct exec_spec *spec, struct exec **ret,
 	       struct err *err);
+/* Takes up a command by its id: one that another engine, or another connection, started, running or
+ * ended and not forgotten. It is EXEC_RUNNING or EXEC_EXITED afterwards, and no callback comes for
+ * what happened before this returns: look at exec_state() and exec_end(). Everything that was in
+ * its logs then can be read; with `hold` (see exec_spec) nothing of it is dropped before
+ * exec_consumed(). Input works if it was open; it is busy while bytes of the last engine wait. An
+ * ended command whose logs lodge-init gave up (see agent_logs) has no output and AGENT_HIT_OUTPUT.
+ * ERR_NOT_FOUND: never there or forgotten; ERR_CONFLICT: there is a handle of it on this
+ * connection; ERR_TIMEOUT after 15 s: nothing has changed, it can be tried again. */
+int exec_adopt(struct sandbox *sb, uint64_t id, bool hold, const struct exec_ops *ops, void *arg,
+	       struct exec **ret, struct err *err);
 /* Until it ended; timeout_ms < 0: as long as it takes. ERR_TIMEOUT leaves it running. */
 int exec_wait(struct exec *x, int timeout_ms, struct err *err);
 /* SIGKILL to everything it started. */

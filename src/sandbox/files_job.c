@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The long half of files.h: operations that run as a process inside and stream through a pipe. */
 #include <errno.h>
+#include <signal.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -48,7 +49,10 @@ int files_job_check(struct exec *job, const char *what, struct err *err)
 	if (r->job_errno)
 		return err_sys(err, r->job_errno, "%s", what);
 	if (r->signal)
-		return err_set(err, ERR_INTERNAL, "%s: killed by signal %d", what, r->signal);
+		return r->signal == SIGXFSZ
+			       ? err_set(err, ERR_LIMIT, "%s: a file is larger than allowed", what)
+			       : err_set(err, ERR_INTERNAL, "%s: killed by signal %d", what,
+					 r->signal);
 	if (r->code)
 		return err_set(err, ERR_INTERNAL, "%s: failed", what);
 	return 0;

@@ -34,6 +34,8 @@ int template_load(const char *home, const char *name, struct template *ret, stru
 /* The same from the text of a template.json; `where` is for the error. */
 int template_parse(const char *where, const char *text, size_t len, struct template *ret,
 		   struct err *err);
+/* The other way; *ret is the caller's. */
+int template_print(const struct template *t, char **ret, struct err *err);
 /* All or nothing; makes the template known. */
 int template_save(const char *home, const char *name, const struct template *t, struct err *err);
 /* Forgets it; one that is not there is success. The files are the keeper's (TEMPLATE_DROP). */

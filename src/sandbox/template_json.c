@@ -165,7 +165,7 @@ static int put_lists(const struct template *t, json_t *root)
 	return bad | json_object_set_new(root, "demand", demand);
 }
 
-static int encode(const struct template *t, char **ret, struct err *err)
+int template_print(const struct template *t, char **ret, struct err *err)
 {
 	auto_call(json_decref) json_t *root = json_object();
 	int bad = root ? 0 : -1;
@@ -208,7 +208,7 @@ int template_save(const char *home, const char *name, const struct template *t, 
 	char path[4096], temp[4100];
 	auto_free char *text = NULL;
 
-	if (encode(t, &text, err) < 0)
+	if (template_print(t, &text, err) < 0)
 		return err_ctx(err, "template %s", name);
 	if (!template_name_is_valid(name))
 		return err_set(err, ERR_INVALID, "template \"%.64s\": bad name", name);

@@ -44,6 +44,7 @@ static const struct shape to_init[] = {
 	{ AGENT_SYMLINK, sizeof(struct agent_file), TAIL_STRINGS, 3, 0, 0 },
 	{ AGENT_CHMOD, sizeof(struct agent_file), TAIL_STRINGS, 2, 0, 0 },
 	{ AGENT_JOB, sizeof(struct agent_job), TAIL_STRINGS, 2, 0, 1 },
+	{ AGENT_LOGS, sizeof(struct agent_ref), TAIL_NONE, 0, 0, 0 },
 };
 
 static const struct shape from_init[] = {
@@ -56,6 +57,7 @@ static const struct shape from_init[] = {
 	{ AGENT_HELLOR, sizeof(struct agent_hello), TAIL_NONE, 0, 0, 0 },
 	{ AGENT_OUTPUT, sizeof(struct agent_progress), TAIL_NONE, 0, 0, 0 },
 	{ AGENT_EXIT, sizeof(struct agent_exit), TAIL_SENTENCE, 0, 0, 0 },
+	{ AGENT_LOGR, sizeof(struct agent_logs), TAIL_SENTENCE, 0, 0, AGENT_ANSWER_FDS },
 };
 
 static const struct shape *shape_of(uint32_t type, bool into_init)
@@ -75,13 +77,24 @@ static const struct shape *shape_of(uint32_t type, bool into_init)
 	struct name m;                                                                             \
 	memcpy(&m, (body), sizeof(m))
 
+static const uint32_t exec_flags =
+	AGENT_BASH | AGENT_PTY | AGENT_STDIN_OPEN | AGENT_MERGE | AGENT_ATTACHED | AGENT_LOGIN;
+
+static size_t logs_of(uint32_t flags)
+{
+	return flags & (AGENT_PTY | AGENT_MERGE) ? 1 : 2;
+}
+
+static bool is_log_size(uint64_t bytes)
+{
+	return bytes && bytes <= AGENT_LOG_MAX && bytes % AGENT_PAGE == 0;
+}
+
 static const char *exec_problem(const char *body, size_t nfds, bool arm)
 {
-	const uint32_t known = AGENT_BASH | AGENT_PTY | AGENT_STDIN_OPEN | AGENT_MERGE |
-			       AGENT_ATTACHED | AGENT_LOGIN;
 	GET(agent_exec, body);
 
-	if (m.flags & ~known)
+	if (m.flags & ~exec_flags)
 		return "unknown flag of a command";
 	if (m.argc > AGENT_MSG_MAX || m.envc > AGENT_MSG_MAX)
 		return "more strings than a message can hold";
@@ -95,9 +108,9 @@ static const char *exec_problem(const char *body, size_t nfds, bool arm)
 		return "bash text is one string";
 	if ((m.flags & AGENT_LOGIN) && !(m.flags & AGENT_BASH))
 		return "a login shell without bash text";
-	if (nfds != ((m.flags & (AGENT_PTY | AGENT_MERGE)) ? 1u : 2u))
+	if (nfds != logs_of(m.flags))
 		return "wrong number of logs";
-	if (!m.log_bytes || m.log_bytes > INT64_MAX / 2)
+	if (!is_log_size(m.log_bytes))
 		return "size of the log out of range";
 	if (m.rows > UINT16_MAX || m.cols > UINT16_MAX)
 		return "size of the terminal out of range";
@@ -174,6 +187,55 @@ static const char *statr_problem(const char *body, size_t tail)
 	return m.target_len != tail || tail > AGENT_PATH_MAX ? "length of the link is wrong" : NULL;
 }
 
+static const char *hellor_problem(const char *body)
+{
+	GET(agent_hello, body);
+
+	return m.last_exec >= AGENT_SIDE_EXEC ? "number of a command out of range" : NULL;
+}
+
+static const char *proc_problem(const char *body)
+{
+	GET(agent_proc, body);
+
+	if (!m.exec || m.exit.exec != m.exec)
+		return "command id is wrong";
+	if (m.flags & ~exec_flags)
+		return "unknown flag of a command";
+	if (m.state == AGENT_RUNNING)
+		return NULL;
+	if (m.state != AGENT_EXITED)
+		return "unknown state of a command";
+	if (m.exit.code < -1 || m.exit.code > 255 || m.exit.signal < 0 || m.exit.signal > 64 ||
+	    (m.exit.code == -1) != (m.exit.signal != 0))
+		return "an impossible end of a command";
+	return NULL;
+}
+
+static bool is_range(uint64_t start, uint64_t end, uint64_t log_bytes)
+{
+	return start <= end && end <= INT64_MAX && end - start <= log_bytes;
+}
+
+static const char *logr_problem(const char *body, size_t nfds)
+{
+	const char *bad = proc_problem(body);
+	const struct agent_progress *at;
+	GET(agent_logs, body);
+
+	if (bad)
+		return bad;
+	if (m.log_bytes && !is_log_size(m.log_bytes))
+		return "size of the log out of range";
+	if (nfds != (m.log_bytes ? logs_of(m.proc.flags) : 0))
+		return "wrong number of logs";
+	at = &m.proc.exit.at;
+	if (!is_range(at->out_start, at->out_end, m.log_bytes) ||
+	    !is_range(at->err_start, at->err_end, nfds == 2 ? m.log_bytes : 0))
+		return "more output than fits the log";
+	return NULL;
+}
+
 static const char *body_problem(const struct shape *s, const char *body, size_t tail, size_t nfds)
 {
 	switch (s->type) {
@@ -192,6 +254,12 @@ static const char *body_problem(const struct shape *s, const char *body, size_t 
 		return resize_problem(body);
 	case AGENT_STATR:
 		return statr_problem(body, tail);
+	case AGENT_HELLOR:
+		return hellor_problem(body);
+	case AGENT_PROC:
+		return proc_problem(body);
+	case AGENT_LOGR:
+		return logr_problem(body, nfds);
 	default:
 		return s->strings ? file_problem(body) : NULL;
 	}

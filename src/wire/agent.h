@@ -22,7 +22,15 @@ enum {
 	AGENT_EXECS_MAX = 512, /* records kept, running and finished */
 	AGENT_CONNS_MAX = 16,
 	AGENT_FDS_MAX = 4,
+	AGENT_ANSWER_FDS = 2, /* of one answer */
+	AGENT_PAGE = 4096, /* the ring of a log is a multiple of it */
 };
+#define AGENT_LOG_MAX (1ull << 40) /* largest ring of a log */
+
+/* Numbers of commands and jobs. The engine's main connection counts up from 1 and goes on above
+ * agent_hello.last_exec. Every other connection that starts something takes a random range of its
+ * own from here on, (1 .. 2^31-1) << 32, so that none of them can meet another. */
+#define AGENT_SIDE_EXEC (1ull << 32)
 
 enum agent_type {
 	/* keeper -> init, once, before anything else is accepted */
@@ -32,7 +40,8 @@ enum agent_type {
 	AGENT_HELLO, /* -> HELLO (agent_hello) */
 	AGENT_EXEC, /* agent_exec + strings, fds: log of stdout[, of stderr] -> STARTED */
 	AGENT_ARM, /* agent_exec + strings with no command: keep one bash waiting for it -> OK */
-	AGENT_STDIN, /* agent_stdin + bytes -> OK once the command's pipe took them all */
+	AGENT_STDIN, /* agent_stdin + bytes -> OK once the command's pipe took them all. No bytes:
+			OK once it took what a connection that is gone left waiting */
 	AGENT_SIGNAL, /* agent_signal -> OK */
 	AGENT_RESIZE, /* agent_resize -> OK, in force by then */
 	AGENT_ATTACH, /* agent_offsets -> OK; from now on this connection gets events of the exec
@@ -55,6 +64,7 @@ enum agent_type {
 	AGENT_CHMOD, /* agent_file + path -> OK */
 	AGENT_JOB, /* agent_job + path, one fd: a long file operation as a process -> STARTED;
 		      this connection is attached to it and gets its EXIT */
+	AGENT_LOGS, /* agent_ref -> LOGR: for an engine that did not start the command */
 
 	/* init -> engine */
 	AGENT_OK = 64,
@@ -68,6 +78,8 @@ enum agent_type {
 	AGENT_OUTPUT, /* agent_progress: the logs reach this far now; again only after a CONSUMED */
 	AGENT_EXIT, /* agent_exit [+ sentence of a failed job]: once per exec and attached
 		       connection, after the last OUTPUT */
+	/* an answer again */
+	AGENT_LOGR, /* agent_logs [+ sentence of a failed job], fds: log of stdout[, of stderr] */
 };
 
 struct agent_hdr {
@@ -107,12 +119,12 @@ enum agent_exec_flag {
 /* Followed by `argc` + `envc` + 2 NUL-terminated strings: argv, env ("K=V"), cwd, user. An empty
  * cwd is the user's home (or "/"); an empty user is the default one; "name" or "uid[:gid]". */
 struct agent_exec {
-	uint64_t exec; /* chosen by the engine, unique for the sandbox, never 0 */
+	uint64_t exec; /* chosen by the engine, never 0; ERR_CONFLICT while it has a record */
 	uint32_t flags;
 	uint32_t argc, envc;
 	uint32_t timeout_ms; /* 0: none */
 	uint32_t rows, cols;
-	uint64_t log_bytes; /* size of the ring in each log */
+	uint64_t log_bytes; /* size of the ring in each log: whole pages, AGENT_LOG_MAX at most */
 };
 
 struct agent_ref {
@@ -186,10 +198,25 @@ struct agent_proc {
 	struct agent_exit exit; /* `at` is current while running */
 };
 
-/* The log: a file the engine made, at least AGENT_LOG_HEAD + log_bytes long, held open by both.
- * Byte `o` of the stream is at AGENT_LOG_HEAD + o % log_bytes. lodge-init keeps the head current
- * so that a log can be read when nobody is left to ask; while lodge-init lives the events are the
- * truth. */
+/* LOGR: what STATUS tells, and the logs themselves. As many as the command has (one with AGENT_PTY
+ * or AGENT_MERGE, else two), or none and log_bytes 0: of a job, or when lodge-init gave them up.
+ * It does so when a command is started while those that ended and were not forgotten hold more
+ * than 64 MiB of output, or too many descriptors: first those that ended first. Their `at` is then
+ * empty and AGENT_HIT_OUTPUT set. While nobody starts anything nothing is given up. */
+struct agent_logs {
+	struct agent_proc proc;
+	uint64_t log_bytes;
+};
+
+/* The log: a file the engine made, AGENT_LOG_HEAD + log_bytes long, held open by both: by
+ * lodge-init until the command is forgotten. Byte `o` of the stream is at AGENT_LOG_HEAD + o %
+ * log_bytes. lodge-init keeps the head current so that a log can be read when nobody is left to
+ * ask; while lodge-init lives the events are the truth.
+ *
+ * A full ring waits for the connections that are attached. One that ends, however it ends, is not
+ * attached any more: the command goes on, and with nobody left the oldest output is dropped. So
+ * what an engine finds after a crash of the last one is complete as long as it fits into the
+ * ring, and else the newest log_bytes of it. */
 #define AGENT_LOG_MAGIC 0x31474f4c45474f4cull
 enum { AGENT_LOG_HEAD = 4096 };
 struct agent_log {
@@ -285,7 +312,7 @@ struct agent_change {
 
 struct agent_hello {
 	uint32_t version, execs;
-	uint64_t last_exec; /* highest exec id ever used: the engine goes on above it */
+	uint64_t last_exec; /* highest id below AGENT_SIDE_EXEC ever used: go on above it */
 };
 
 /* Followed by a sentence, NUL-terminated. */

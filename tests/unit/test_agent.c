@@ -35,7 +35,7 @@ static void directions_are_not_mixed(void)
 	CHECK(judge(AGENT_HELLO, NULL, 0, 0, false));
 	CHECK(!judge(AGENT_OK, NULL, 0, 0, false));
 	CHECK(judge(AGENT_OK, NULL, 0, 0, true));
-	CHECK(judge(0, NULL, 0, 0, true) && judge(25, NULL, 0, 0, true) &&
+	CHECK(judge(0, NULL, 0, 0, true) && judge(AGENT_LOGS + 1, NULL, 0, 0, true) &&
 	      judge(UINT32_MAX, NULL, 0, 0, false));
 }
 
@@ -73,7 +73,7 @@ static void descriptors_are_counted(void)
 
 static void strings_are_counted_and_ended(void)
 {
-	struct agent_exec m = { .exec = 1, .argc = 2, .envc = 1, .log_bytes = 1 };
+	struct agent_exec m = { .exec = 1, .argc = 2, .envc = 1, .log_bytes = 4096 };
 	size_t n = with_strings(&m, sizeof(m), "a\0b\0K=V\0/\0u", 12);
 
 	CHECK(!judge(AGENT_EXEC, buf, n, 2, true));
@@ -91,7 +91,7 @@ static void strings_are_counted_and_ended(void)
 
 static void values_out_of_range_are_refused(void)
 {
-	struct agent_exec m = { .exec = 1, .argc = 1, .log_bytes = 1 };
+	struct agent_exec m = { .exec = 1, .argc = 1, .log_bytes = 4096 };
 	struct agent_signal s = { 1, 65, 0 };
 	struct agent_bind b = { .version = AGENT_VERSION };
 	struct agent_job j = { .exec = 1, .op = AGENT_JOB_WATCH + 1 };
@@ -105,8 +105,13 @@ static void values_out_of_range_are_refused(void)
 	m.exec = 0;
 	CHECK(judge(AGENT_EXEC, buf, with_strings(&m, sizeof(m), "a\0\0", 4), 2, true));
 	m.exec = 1;
-	m.log_bytes = UINT64_MAX;
-	CHECK(judge(AGENT_EXEC, buf, with_strings(&m, sizeof(m), "a\0\0", 4), 2, true));
+	CHECK(!judge(AGENT_EXEC, buf, with_strings(&m, sizeof(m), "a\0\0", 4), 2, true));
+	for (int i = 0; i < 4; i++) {
+		const uint64_t sizes[] = { UINT64_MAX, AGENT_LOG_MAX + AGENT_PAGE, 4097, 0 };
+
+		m.log_bytes = sizes[i];
+		CHECK(judge(AGENT_EXEC, buf, with_strings(&m, sizeof(m), "a\0\0", 4), 2, true));
+	}
 	CHECK(judge(AGENT_SIGNAL, &s, sizeof(s), 0, true));
 	s = (struct agent_signal){ 1, 9, 3 };
 	CHECK(judge(AGENT_SIGNAL, &s, sizeof(s), 0, true));
@@ -142,6 +147,90 @@ static void answers_are_judged_as_well(void)
 	CHECK(judge(AGENT_STATR, buf, with_strings(&st, sizeof(st), "abc", 3), 0, false));
 }
 
+static const char *judge_logs(const struct agent_logs *l, size_t nfds)
+{
+	return judge(AGENT_LOGR, l, sizeof(*l), nfds, false);
+}
+
+static struct agent_logs good_logs(void)
+{
+	return (struct agent_logs){
+		.proc = { .exec = 3,
+			  .state = AGENT_RUNNING,
+			  .exit = { .exec = 3, .at = { .out_start = 1000, .out_end = 5096 } } },
+		.log_bytes = 4096
+	};
+}
+
+static void logs_come_in_the_right_number(void)
+{
+	struct agent_logs l = good_logs();
+
+	CHECK(!judge(AGENT_LOGS, &(struct agent_ref){ 3 }, sizeof(struct agent_ref), 0, true));
+	CHECK(judge(AGENT_LOGS, &(struct agent_ref){ 3 }, sizeof(struct agent_ref), 1, true));
+	CHECK(!judge_logs(&l, 2) && judge_logs(&l, 1) && judge_logs(&l, 0) && judge_logs(&l, 3));
+	l.proc.flags = AGENT_PTY;
+	CHECK(!judge_logs(&l, 1) && judge_logs(&l, 2));
+	l.log_bytes = 0; /* given up: then nothing can be read either */
+	CHECK(judge_logs(&l, 1) && judge_logs(&l, 0));
+	l.proc.exit.at.out_start = l.proc.exit.at.out_end;
+	CHECK(!judge_logs(&l, 0));
+}
+
+static void logs_say_nothing_impossible(void)
+{
+	struct agent_logs l = good_logs();
+
+	l.log_bytes = 4095;
+	CHECK(judge_logs(&l, 2));
+	l.log_bytes = AGENT_LOG_MAX * 2;
+	CHECK(judge_logs(&l, 2));
+	l = good_logs();
+	l.proc.exit.at.out_end++; /* more than the ring holds */
+	CHECK(judge_logs(&l, 2));
+	l.proc.exit.at.out_end = 999;
+	CHECK(judge_logs(&l, 2));
+	l = good_logs();
+	l.proc.exit.at.err_start = l.proc.exit.at.err_end = UINT64_MAX;
+	CHECK(judge_logs(&l, 2));
+	l = good_logs();
+	l.proc.flags = AGENT_MERGE;
+	l.proc.exit.at.err_end = 1; /* of a stream it does not have */
+	CHECK(judge_logs(&l, 1));
+	l = good_logs();
+	l.proc.exit.exec = 4;
+	CHECK(judge_logs(&l, 2));
+}
+
+static void records_have_a_state_and_a_possible_end(void)
+{
+	struct agent_proc p = { .exec = 1, .state = AGENT_EXITED, .exit.exec = 1 };
+	const int bad[][2] = { { -1, 0 }, { 0, 9 }, { 256, 0 }, { -1, 65 }, { -2, 9 } };
+
+	CHECK(!judge(AGENT_PROC, &p, sizeof(p), 0, false));
+	for (int i = 0; i < 5; i++) {
+		p.exit.code = bad[i][0];
+		p.exit.signal = bad[i][1];
+		CHECK(judge(AGENT_PROC, &p, sizeof(p), 0, false));
+	}
+	p.state = AGENT_RUNNING; /* not ended: nobody looks at it */
+	CHECK(!judge(AGENT_PROC, &p, sizeof(p), 0, false));
+	p.state = 3;
+	CHECK(judge(AGENT_PROC, &p, sizeof(p), 0, false));
+	p.state = AGENT_RUNNING;
+	p.exec = p.exit.exec = 0;
+	CHECK(judge(AGENT_PROC, &p, sizeof(p), 0, false));
+}
+
+static void side_numbers_are_not_the_last_one(void)
+{
+	struct agent_hello h = { AGENT_VERSION, 0, AGENT_SIDE_EXEC - 1 };
+
+	CHECK(!judge(AGENT_HELLOR, &h, sizeof(h), 0, false));
+	h.last_exec++;
+	CHECK(judge(AGENT_HELLOR, &h, sizeof(h), 0, false));
+}
+
 static void strings_are_found_by_number(void)
 {
 	struct agent_file f = { 0 };
@@ -167,6 +256,10 @@ int main(void)
 	RUN(values_out_of_range_are_refused);
 	RUN(input_says_its_own_length);
 	RUN(answers_are_judged_as_well);
+	RUN(logs_come_in_the_right_number);
+	RUN(logs_say_nothing_impossible);
+	RUN(records_have_a_state_and_a_possible_end);
+	RUN(side_numbers_are_not_the_last_one);
 	RUN(strings_are_found_by_number);
 	return tap_done();
 }

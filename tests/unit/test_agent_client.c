@@ -4,6 +4,8 @@
 #include "sandbox/agent.h"
 
 #include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -19,13 +21,13 @@ struct seen {
 	struct err err;
 };
 
-static void on_answer(void *arg, const void *msg, size_t len, int fd, const struct err *err)
+static void on_answer(void *arg, const void *msg, size_t len, int *fds, const struct err *err)
 {
 	struct seen *s = arg;
 
 	(void)len;
 	s->calls++;
-	s->fd = fd;
+	s->fd = fds ? steal_fd(&fds[0]) : -1;
 	if (msg)
 		memcpy(&s->type, msg, sizeof(s->type));
 	else
@@ -34,7 +36,7 @@ static void on_answer(void *arg, const void *msg, size_t len, int fd, const stru
 
 static void on_event(void *arg, const void *msg, const struct err *err)
 {
-	on_answer(arg, msg, 0, -1, err);
+	on_answer(arg, msg, 0, NULL, err);
 }
 
 static void begin(void)
@@ -62,13 +64,19 @@ static int ask(enum agent_type type, struct seen *s)
 }
 
 /* What lodge-init says. */
-static void say(uint32_t type, uint32_t req, const void *body, size_t len, int fd)
+static void say_with(uint32_t type, uint32_t req, const void *body, size_t len, const int *fds,
+		     size_t nfds)
 {
 	struct agent_hdr h = { .type = type, .req = req, .len = (uint32_t)len };
 	struct iovec iov[2] = { { &h, sizeof(h) }, { NULL, len } };
 
 	memcpy(&iov[1].iov_base, &body, sizeof(body));
-	sock_sendv(init_end, iov, 2, &fd, fd >= 0 ? 1 : 0);
+	sock_sendv(init_end, iov, 2, fds, nfds);
+}
+
+static void say(uint32_t type, uint32_t req, const void *body, size_t len, int fd)
+{
+	say_with(type, req, body, len, &fd, fd >= 0 ? 1 : 0);
 }
 
 static bool connection_is_over(void)
@@ -224,6 +232,227 @@ static void only_files_and_directories_are_taken(void)
 	close(sv[1]);
 }
 
+/* ---- logs ------------------------------------------------------------------------------------ */
+
+enum { RING = 8192 };
+
+static int make_log(off_t size, int seals)
+{
+	int fd = memfd_create("log", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (ftruncate(fd, size) < 0 || (seals && fcntl(fd, F_ADD_SEALS, seals) < 0))
+		_exit(1);
+	return fd;
+}
+
+/* Whether a LOGR with these descriptors is believed; they are closed. */
+static bool logs_are_accepted(uint64_t log_bytes, uint32_t flags, int a, int b)
+{
+	struct agent_logs l = { .proc = { .exec = 1,
+					  .state = AGENT_RUNNING,
+					  .flags = flags,
+					  .exit = { .exec = 1, .at = { .out_end = 5 } } },
+				.log_bytes = log_bytes };
+	struct agent_ref ref = { 1 };
+	struct agent_part part = { &ref, sizeof(ref) };
+	struct seen s = { .fd = -1 };
+	int fds[2] = { a, b };
+	struct err err;
+	bool ok;
+
+	begin();
+	ok = agent_send(agent, AGENT_LOGS, &part, 1, NULL, 0, on_answer, &s, &err) == 0;
+	say_with(AGENT_LOGR, 1, &l, sizeof(l), fds, (size_t)(a >= 0) + (size_t)(b >= 0));
+	ok = ok && !connection_is_over() && s.type == AGENT_LOGR && s.fd >= 0;
+	if (s.fd >= 0)
+		close(s.fd);
+	finish();
+	for (int i = 0; i < 2; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	return ok;
+}
+
+static const int sealed = F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL;
+
+static int good_log(void)
+{
+	return make_log(AGENT_LOG_HEAD + RING, sealed);
+}
+
+static void logs_are_sealed_files_of_their_size(void)
+{
+	const off_t size = AGENT_LOG_HEAD + RING;
+
+	CHECK(logs_are_accepted(RING, 0, good_log(), good_log()));
+	CHECK(logs_are_accepted(RING, AGENT_MERGE, good_log(), -1));
+	CHECK(!logs_are_accepted(RING, 0, good_log(), make_log(size + 1, sealed)));
+	CHECK(!logs_are_accepted(RING, 0, make_log(size - 4096, sealed), good_log()));
+	CHECK(!logs_are_accepted(2 * RING, 0, good_log(), good_log()));
+	CHECK(!logs_are_accepted(RING, 0, good_log(), make_log(size, 0)));
+	CHECK(!logs_are_accepted(RING, 0, make_log(size, F_SEAL_GROW | F_SEAL_SEAL), good_log()));
+	CHECK(!logs_are_accepted(RING, 0, make_log(size, F_SEAL_SHRINK | F_SEAL_SEAL), good_log()));
+	CHECK(!logs_are_accepted(RING, 0, make_log(size, F_SEAL_GROW | F_SEAL_SHRINK), good_log()));
+}
+
+static void logs_are_all_there_or_none(void)
+{
+	CHECK(!logs_are_accepted(RING, 0, good_log(), -1));
+	CHECK(!logs_are_accepted(RING, 0, -1, -1));
+	CHECK(!logs_are_accepted(RING, AGENT_PTY, good_log(), good_log()));
+	CHECK(!logs_are_accepted(0, 0, good_log(), good_log()));
+	CHECK(!logs_are_accepted(RING - 1, 0, good_log(), good_log()));
+}
+
+static void what_is_no_log_is_refused(void)
+{
+	char path[] = "/tmp/lodge-log-XXXXXX";
+	int p[2], sv[2], file = mkostemp(path, O_CLOEXEC);
+
+	CHECK(file >= 0 && unlink(path) == 0 && ftruncate(file, AGENT_LOG_HEAD + RING) == 0);
+	CHECK(!logs_are_accepted(RING, AGENT_MERGE, file, -1)); /* may be cut while it is read */
+	CHECK(pipe(p) == 0 && !logs_are_accepted(RING, AGENT_MERGE, p[0], -1));
+	close(p[1]);
+	CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, sv) == 0 &&
+	      !logs_are_accepted(RING, AGENT_MERGE, sv[0], -1));
+	close(sv[1]);
+	CHECK(!logs_are_accepted(RING, AGENT_MERGE, open("/dev/zero", O_RDWR), -1));
+	CHECK(!logs_are_accepted(RING, AGENT_MERGE, open("/", O_RDONLY), -1));
+	CHECK(!logs_are_accepted(RING, AGENT_MERGE, memfd_create("log", MFD_CLOEXEC), -1));
+}
+
+static void descriptors_nobody_takes_are_closed(void)
+{
+	struct agent_token t = { 1 };
+	struct seen s = { .fd = -1 };
+	int before = open("/", O_RDONLY), fd = open("/proc/self/exe", O_RDONLY), after;
+	struct err err;
+
+	begin();
+	ask(AGENT_HELLO, &s);
+	agent_cancel(agent, &s);
+	say(AGENT_FD, 1, &t, sizeof(t), fd);
+	CHECK(agent_dispatch(agent, &err) == 0 && s.calls == 0);
+	finish();
+	close(fd);
+	close(before);
+	after = open("/", O_RDONLY);
+	CHECK(after == before);
+	close(after);
+}
+
+/* ---- the table of commands ---------------------------------------------------------------------
+ */
+
+struct walk {
+	uint64_t sum;
+	int stop_after;
+};
+
+static int add_one(void *arg, const struct agent_proc *p)
+{
+	struct walk *w = arg;
+
+	w->sum += p->exec;
+	return --w->stop_after == 0 ? 7 : 0;
+}
+
+static void say_procs(int n)
+{
+	for (int i = 1; i <= n; i++) {
+		struct agent_proc p = { .exec = (uint64_t)i,
+					.state = AGENT_RUNNING,
+					.exit.exec = (uint64_t)i };
+
+		say(AGENT_PROC, 1, &p, sizeof(p), -1);
+	}
+}
+
+static void a_list_is_walked_after_its_end(void)
+{
+	struct walk w = { 0 };
+	struct err err;
+
+	begin();
+	say_procs(3);
+	say(AGENT_OK, 1, NULL, 0, -1);
+	CHECK(agent_list(agent, add_one, &w, &err) == 0 && w.sum == 6);
+	finish();
+	w = (struct walk){ .stop_after = 2 };
+	begin();
+	say_procs(3);
+	say(AGENT_OK, 1, NULL, 0, -1);
+	CHECK(agent_list(agent, add_one, &w, &err) == 7 && w.sum == 3);
+	finish();
+}
+
+static void a_list_that_breaks_off_is_no_list(void)
+{
+	struct walk w = { 0 };
+	struct err err;
+
+	begin();
+	say_procs(3);
+	shutdown(init_end, SHUT_RDWR);
+	CHECK(agent_list(agent, add_one, &w, &err) == -1 && w.sum == 0);
+	CHECK(err.code == ERR_UNAVAILABLE);
+	finish();
+}
+
+static void a_list_has_an_end(void)
+{
+	struct walk w = { 0 };
+	struct err err;
+
+	begin();
+	CHECK(fcntl(init_end, F_SETFL, O_NONBLOCK) == 0);
+	setsockopt(init_end, SOL_SOCKET, SO_SNDBUFFORCE, &(int){ 1 << 20 }, sizeof(int));
+	say_procs(AGENT_EXECS_MAX + 1); /* and never an OK */
+	CHECK(agent_list(agent, add_one, &w, &err) == -1 && w.sum == 0);
+	CHECK(err.code == ERR_UNAVAILABLE || err.code == ERR_TIMEOUT);
+	finish();
+}
+
+/* ---- numbers -----------------------------------------------------------------------------------
+ */
+
+static void numbers_of_side_connections_are_apart(void)
+{
+	struct agent_hello h = { .version = AGENT_VERSION, .last_exec = 41 };
+	struct err err;
+
+	begin();
+	CHECK(agent_next_exec(agent) == 1);
+	say(AGENT_HELLOR, 1, &h, sizeof(h), -1);
+	CHECK(agent_hello(agent, NULL, &err) == 0 && agent_next_exec(agent) == 42);
+	agent_number_from(agent, 7); /* never back */
+	CHECK(agent_next_exec(agent) == 43);
+	agent_number_from(agent, agent_side_base(5));
+	CHECK(agent_next_exec(agent) == 6 * AGENT_SIDE_EXEC + 1);
+	say(AGENT_HELLOR, 2, &h, sizeof(h), -1);
+	CHECK(agent_hello(agent, NULL, &err) == 0);
+	CHECK(agent_next_exec(agent) == 6 * AGENT_SIDE_EXEC + 2);
+	CHECK(agent_side_base(0) == AGENT_SIDE_EXEC && agent_side_base(UINT32_MAX) < INT64_MAX);
+	h.last_exec = UINT64_MAX; /* would make the next one 0 */
+	say(AGENT_HELLOR, 3, &h, sizeof(h), -1);
+	CHECK(agent_hello(agent, NULL, &err) == -1 && agent_is_closed(agent));
+	finish();
+}
+
+static void one_handle_per_command(void)
+{
+	struct seen a = { 0 }, b = { 0 };
+	struct err err;
+
+	begin();
+	CHECK(agent_listen(agent, 3, on_event, &a, &err) == 0);
+	CHECK(agent_listen(agent, 3, on_event, &b, &err) == -1 && err.code == ERR_CONFLICT);
+	agent_unlisten(agent, 3);
+	CHECK(agent_listen(agent, 3, on_event, &b, &err) == 0);
+	finish();
+	CHECK(a.calls == 0 && b.calls == 1);
+}
+
 static void a_descriptor_where_none_belongs_ends_it(void)
 {
 	struct seen s = { 0 };
@@ -273,47 +502,6 @@ static void a_cancelled_request_is_answered_into_the_void(void)
 	CHECK(s.calls == 0);
 }
 
-static void a_full_socket_queues_and_keeps_the_order(void)
-{
-	static char data[AGENT_DATA_MAX];
-	struct agent_stdin m = { .exec = 1, .len = sizeof(data) };
-	struct agent_part parts[] = { { &m, sizeof(m) }, { data, sizeof(data) } };
-	static char got[AGENT_MSG_MAX];
-	struct agent_hdr h;
-	struct err err;
-	size_t nfds;
-	int sent = 0;
-
-	begin();
-	for (; sent < 20; sent++) {
-		m.eof = sent & 1;
-		CHECK(agent_send(agent, AGENT_STDIN, parts, 2, NULL, 0, NULL, NULL, &err) == 0);
-	}
-	CHECK(agent_events(agent) != 0);
-	for (int i = 0; i < sent; i++) {
-		CHECK(sock_recv(init_end, got, sizeof(got), NULL, 0, &nfds) > 0);
-		memcpy(&h, got, sizeof(h));
-		CHECK(h.req == (uint32_t)i + 1);
-		CHECK(agent_dispatch(agent, &err) == 0);
-	}
-	finish();
-}
-
-static void a_peer_that_takes_nothing_is_bounded(void)
-{
-	static char data[AGENT_DATA_MAX];
-	struct agent_stdin m = { .exec = 1, .len = sizeof(data) };
-	struct agent_part parts[] = { { &m, sizeof(m) }, { data, sizeof(data) } };
-	struct err err;
-	int r = 0;
-
-	begin();
-	for (int i = 0; i < 1000 && r == 0; i++)
-		r = agent_send(agent, AGENT_STDIN, parts, 2, NULL, 0, NULL, NULL, &err);
-	CHECK(r == -1 && err.code == ERR_LIMIT);
-	finish();
-}
-
 static void the_end_of_the_peer_is_told(void)
 {
 	struct seen s = { 0 };
@@ -352,10 +540,17 @@ int main(void)
 	RUN(an_oversized_message_ends_it);
 	RUN(only_files_and_directories_are_taken);
 	RUN(a_descriptor_where_none_belongs_ends_it);
+	RUN(logs_are_sealed_files_of_their_size);
+	RUN(logs_are_all_there_or_none);
+	RUN(what_is_no_log_is_refused);
+	RUN(descriptors_nobody_takes_are_closed);
+	RUN(a_list_is_walked_after_its_end);
+	RUN(a_list_that_breaks_off_is_no_list);
+	RUN(a_list_has_an_end);
+	RUN(numbers_of_side_connections_are_apart);
+	RUN(one_handle_per_command);
 	RUN(events_go_to_their_listener_only);
 	RUN(a_cancelled_request_is_answered_into_the_void);
-	RUN(a_full_socket_queues_and_keeps_the_order);
-	RUN(a_peer_that_takes_nothing_is_bounded);
 	RUN(the_end_of_the_peer_is_told);
 	RUN(too_long_a_request_is_refused_here);
 	return tap_done();

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The blocking half of agent.h: poll(2) around the asynchronous one. */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "sandbox/agent.h"
+
+static int64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+int agent_step(struct agent *a, int timeout_ms, struct err *err)
+{
+	struct pollfd p = { .fd = agent_fd(a), .events = agent_events(a) };
+
+	if (poll(&p, 1, timeout_ms) < 0 && errno != EINTR)
+		return err_sys(err, errno, "poll");
+	return agent_dispatch(a, err);
+}
+
+int agent_wait(struct agent *a, const bool *done, int timeout_ms, struct err *err)
+{
+	int64_t end = timeout_ms < 0 ? 0 : now_ms() + timeout_ms;
+
+	while (!*done) {
+		int64_t left = timeout_ms < 0 ? -1 : end - now_ms();
+
+		if (timeout_ms >= 0 && left <= 0)
+			return err_set(err, ERR_TIMEOUT, "the sandbox did not answer in time");
+		if (agent_step(a, (int)left, err) < 0)
+			return *done ? 0 : -1;
+	}
+	return 0;
+}
+
+struct call {
+	bool done;
+	enum agent_type want;
+	struct agent_answer ans;
+	struct err err;
+};
+
+static void on_answer(void *arg, const void *msg, size_t len, int *fds, const struct err *err)
+{
+	struct call *c = arg;
+	struct agent_hdr hdr;
+
+	c->done = true;
+	if (!msg) {
+		c->err = *err;
+		return;
+	}
+	memcpy(&hdr, msg, sizeof(hdr));
+	if (hdr.type != c->want) {
+		err_set(&c->err, ERR_UNAVAILABLE, "the sandbox answered something else");
+		return;
+	}
+	c->ans.msg = malloc(len);
+	if (!c->ans.msg) {
+		err_sys(&c->err, ENOMEM, "answer of the sandbox");
+		return;
+	}
+	memcpy(c->ans.msg, msg, len);
+	c->ans.len = len;
+	c->ans.fd = steal_fd(&fds[0]);
+}
+
+int agent_call(struct agent *a, enum agent_type type, const struct agent_part *parts, size_t nparts,
+	       const int *fds, size_t nfds, enum agent_type want, struct agent_answer *ret,
+	       struct err *err)
+{
+	struct call c = { .want = want, .ans.fd = -1 };
+
+	if (agent_send(a, type, parts, nparts, fds, nfds, on_answer, &c, err) < 0)
+		return -1;
+	if (agent_wait(a, &c.done, agent_patience(a), err) < 0) {
+		agent_cancel(a, &c);
+		return -1;
+	}
+	if (!c.ans.msg) {
+		*err = c.err;
+		return -1;
+	}
+	if (ret)
+		*ret = c.ans;
+	else
+		agent_answer_fini(&c.ans);
+	return 0;
+}
+
+void agent_answer_fini(struct agent_answer *ans)
+{
+	if (ans->fd >= 0)
+		close(ans->fd);
+	free(ans->msg);
+	*ans = (struct agent_answer){ .fd = -1 };
+}
+
+int agent_hello(struct agent *a, struct agent_hello *ret, struct err *err)
+{
+	struct agent_answer ans;
+	struct agent_hello h;
+
+	if (agent_call(a, AGENT_HELLO, NULL, 0, NULL, 0, AGENT_HELLOR, &ans, err) < 0)
+		return -1;
+	memcpy(&h, (const char *)ans.msg + sizeof(struct agent_hdr), sizeof(h));
+	agent_answer_fini(&ans);
+	if (h.version != AGENT_VERSION)
+		return err_set(err, ERR_UNAVAILABLE, "the sandbox speaks version %u, not %u",
+			       h.version, AGENT_VERSION);
+	agent_number_from(a, h.last_exec);
+	if (ret)
+		*ret = h;
+	return 0;
+}
+
+/* ---- the table of commands ------------------------------------------------------------------- */
+
+enum { LIST_MS = 15 * 1000 };
+
+struct listing {
+	bool done;
+	size_t count;
+	struct err err;
+	struct agent_proc procs[AGENT_EXECS_MAX];
+};
+
+static void on_listed(void *arg, const void *msg, size_t len, int *fds, const struct err *err)
+{
+	struct listing *l = arg;
+	struct agent_hdr hdr;
+
+	(void)len;
+	(void)fds;
+	if (!msg) {
+		l->err = *err;
+		l->done = true;
+		return;
+	}
+	memcpy(&hdr, msg, sizeof(hdr));
+	if (hdr.type == AGENT_PROC && l->count < AGENT_EXECS_MAX) {
+		memcpy(&l->procs[l->count++], (const char *)msg + sizeof(hdr), sizeof(*l->procs));
+		return;
+	}
+	if (hdr.type != AGENT_OK)
+		err_set(&l->err, ERR_UNAVAILABLE, "the sandbox answered something else");
+	l->done = true;
+}
+
+int agent_list(struct agent *a, agent_proc_fn *fn, void *arg, struct err *err)
+{
+	auto_free struct listing *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return err_sys(err, ENOMEM, "list of commands");
+	if (agent_send(a, AGENT_LIST, NULL, 0, NULL, 0, on_listed, l, err) < 0)
+		return -1;
+	if (agent_wait(a, &l->done, LIST_MS, err) < 0) {
+		agent_cancel(a, l);
+		return -1;
+	}
+	if (l->err.code) {
+		agent_cancel(a, l); /* more may come */
+		*err = l->err;
+		return -1;
+	}
+	for (size_t i = 0; i < l->count; i++) {
+		int r = fn(arg, &l->procs[i]);
+
+		if (r)
+			return r;
+	}
+	return 0;
+}
