@@ -165,16 +165,20 @@ static int64_t earlier(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* Only ever later, and never past the end of its lifetime. */
-static void push_timers(struct store_session *s, int64_t now)
+static int64_t end_of_life(const struct store_session *s)
 {
-	int64_t end = s->max_lifetime_ms ? s->started_at + s->max_lifetime_ms : INT64_MAX;
-	int64_t idle = s->idle_timeout_ms ? now + s->idle_timeout_ms : 0;
+	return s->max_lifetime_ms ? s->started_at + s->max_lifetime_ms : INT64_MAX;
+}
+
+/* Only ever later, and never past the end of its lifetime. */
+static void push_timers(struct store_session *s, int64_t now, int64_t ms)
+{
+	int64_t idle = ms ? now + ms : 0;
 
 	if (now > s->last_activity_at)
 		s->last_activity_at = now;
 	if (idle > s->hibernate_at)
-		s->hibernate_at = earlier(idle, end);
+		s->hibernate_at = earlier(idle, end_of_life(s));
 }
 
 static void start_timers(struct store_session *s, int64_t now)
@@ -182,7 +186,21 @@ static void start_timers(struct store_session *s, int64_t now)
 	s->started_at = s->last_activity_at = now;
 	s->expires_at = s->max_lifetime_ms ? now + s->max_lifetime_ms : 0;
 	s->hibernate_at = 0;
-	push_timers(s, now);
+	push_timers(s, now, s->idle_timeout_ms);
+}
+
+void session_push(struct store_session *s, int64_t now, int64_t ms)
+{
+	push_timers(s, now, ms);
+	s->due_at = session_due_at(s);
+}
+
+void session_retime(struct store_session *s, int64_t now)
+{
+	s->expires_at = s->max_lifetime_ms ? end_of_life(s) : 0;
+	s->hibernate_at = 0;
+	push_timers(s, now, s->idle_timeout_ms);
+	s->due_at = session_due_at(s);
 }
 
 static void lose_sandbox(struct store_session *s)
@@ -217,7 +235,7 @@ static void change(struct store_session *s, enum session_event ev, int64_t now)
 		change_error(s);
 		break;
 	case SESSION_USE:
-		push_timers(s, now);
+		push_timers(s, now, s->idle_timeout_ms);
 		break;
 	case SESSION_SEALED:
 		s->generation++;

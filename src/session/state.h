@@ -93,6 +93,11 @@ struct session_why {
 int session_move(struct store_session *s, enum session_event ev, const struct session_why *why,
 		 int64_t now, struct err *err);
 
+/* Deadlines of an active one: the idle deadline to now + ms if that is later, never past its
+ * lifetime; or both counted anew from its preferences, which have changed. */
+void session_push(struct store_session *s, int64_t now, int64_t ms);
+void session_retime(struct store_session *s, int64_t now);
+
 /* The one answer to "is it active": running, and not about to expire. */
 bool session_is_active(const struct store_session *s, int64_t now);
 /* Whether there is anything to resume from. */

@@ -70,5 +70,6 @@ int rested_n(const struct bench *b); /* samples of that kind */
 void rate_lodge(const struct bench *b, int round, int in_flight);
 void density_run(const struct bench *b);
 void output_run(const struct bench *b);
+void session_run(const struct bench *b);
 
 #endif

@@ -126,6 +126,10 @@ static void run_all(const struct bench *b)
 		fprintf(stderr, "lodge-bench: output\n");
 		output_run(b);
 	}
+	if (wants(b, "sessions")) {
+		fprintf(stderr, "lodge-bench: sessions\n");
+		session_run(b);
+	}
 	if (wants(b, "memory")) {
 		fprintf(stderr, "lodge-bench: idle sandboxes\n");
 		density_run(b);

@@ -64,6 +64,24 @@ static void a_record_reads_back_as_written(void)
 	CHECK(got.store == b.store && got.class == b.class);
 	CHECK_STR(got.group, b.group);
 	CHECK_STR(got.template, b.template);
+	CHECK(got.files == BOX_FILES_GO && !got.paused);
+	b.files = BOX_FILES_BACK;
+	b.paused = true;
+	snprintf(b.layer, sizeof(b.layer), "low-1");
+	CHECK(box_record_write(fd, &b) == 0 && box_record_read(fd, &got) == 0);
+	CHECK(got.files == BOX_FILES_BACK && got.paused);
+	CHECK_STR(got.layer, "low-1");
+}
+
+static void kept_files_have_a_name_of_their_own(void)
+{
+	struct box b = sample("a");
+
+	CHECK_STR(box_entry(&b).name, "s-a");
+	b.files = BOX_FILES_STAY;
+	CHECK_STR(box_entry(&b).name, "k-a");
+	b.files = BOX_FILES_BACK;
+	CHECK_STR(box_entry(&b).name, "k-a");
 }
 
 static int put(const char *text)
@@ -77,17 +95,30 @@ static int put(const char *text)
 
 static void half_a_record_is_no_record(void)
 {
+#define REST "\nfiles 1\npaused 0\ngroup a\ntemplate host\nlayer none\n"
 	static const char *const bad[] = {
 		"",
-		"version 1\n",
-		"version 2\npid 1\nstart 1\nbase 1\nstore 1\nclass 0\ngroup a\n",
-		"version 1\npid 1\nstart 1\nbase 1\nstore 1\nclass 0\n",
-		"version 1\npid 1\nstart 1\nbase 1\nstore 1\nclass 7\ngroup a\n",
-		"version 1\npid 99999999999\nstart 1\nbase 1\nstore 1\nclass 0\ngroup a\n",
-		"version 1\npid 1\nstart 1\nbase 1\nstore 1\nclass 0\ngroup ../../etc\n",
-		"version 1\npid 1\nstart 1\nbase 1\nstore 1\nclass 0\ngroup \n",
+		"version 2\n",
+		"version 1\npid 1\nstart 1\nbase 1\nstore 1\nclass 0" REST,
+		"version 3\npid 1\nstart 1\nbase 1\nstore 1\nclass 0" REST,
+		"version 2\npid 1\nstart 1\nbase 1\nstore 1\nclass 7" REST,
+		"version 2\npid 99999999999\nstart 1\nbase 1\nstore 1\nclass 0" REST,
+		"version 2\npid 1\nstart 1\nbase 1\nstore 1\nclass 0\nfiles 4\npaused 0\ngroup a\n"
+		"template host\nlayer none\n",
+		"version 2\npid 1\nstart 1\nbase 1\nstore 1\nclass 0\nfiles 1\npaused 2\ngroup a\n"
+		"template host\nlayer none\n",
+		"version 2\npid 1\nstart 1\nbase 1\nstore 1\nclass 0\nfiles 1\npaused 0\n"
+		"template host\nlayer none\n",
+		"version 2\npid 1\nstart 1\nbase 1\nstore 1\nclass 0\nfiles 1\npaused 0\n"
+		"group ../../etc\ntemplate host\nlayer none\n",
+		"version 2\npid 1\nstart 1\nbase 1\nstore 1\nclass 0\nfiles 1\npaused 0\n"
+		"group a\ntemplate host\nlayer ../x\n",
+		"version 2\npid 1\nstart 1\nbase 1\nstore 1\nclass 0\nfiles 1\npaused 0\n"
+		"group a\ntemplate host\n",
 	};
+	static const char good[] = "version 2\npid 1\nstart 1\nbase 1\nstore 1\nclass 0" REST;
 
+	CHECK(put(good) == 0 && box_record_read(fd, &(struct box){ 0 }) == 0);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct box got = { .pid = -7 };
 
@@ -119,6 +150,7 @@ int main(void)
 		return 99;
 	RUN(what_was_added_is_found_until_removed);
 	RUN(a_record_reads_back_as_written);
+	RUN(kept_files_have_a_name_of_their_own);
 	RUN(half_a_record_is_no_record);
 	RUN(a_reused_pid_is_not_taken_for_the_old_process);
 	for (int i = 0; i < 10000; i++) {

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A snapshot as one file, and back. Out: the keeper writes the layers, merged, as an OCI layer;
+ * what packs it is lodge-zstd. In: the archive is unpacked inside a sandbox of its own, whose files
+ * become the snapshot. Neither its packing nor its names are looked at by anybody with rights. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/hook.h"
+#include "sandbox/files.h"
+#include "sandbox/keeper_client.h"
+#include "sandbox/layer.h"
+#include "session/layers.h"
+#include "session/pack.h"
+#include "session/work.h"
+
+enum {
+	PIPE_WANTED = 1 << 20,
+	BUSY_MS = 20000, /* the keeper does so many things at once */
+	BUSY_US = 20000,
+	ROOM_MS = 60000,
+};
+
+/* For what is being unpacked, where no quota says less. */
+#define UNPACK_DISK (256ull << 30)
+#define UNPACK_INODES (64ull << 20)
+
+#define UNFINISHED "lodge.import"
+
+DEFINE_AUTO(struct store_session *, store_session_fini);
+DEFINE_AUTO(struct template *, template_fini);
+
+static int new_pipe(int *ret_read, int *ret_write, struct err *err)
+{
+	int p[2];
+
+	if (pipe2(p, O_CLOEXEC) < 0)
+		return err_sys(err, errno, "pipe");
+	(void)fcntl(p[1], F_SETPIPE_SZ, PIPE_WANTED); /* as large as the host lets us have it */
+	*ret_read = p[0];
+	*ret_write = p[1];
+	return 0;
+}
+
+/* ---- export
+ * --------------------------------------------------------------------------------------- */
+
+static int start_export(struct engine *e, const char *job, const char *layer, int fd,
+			struct err *err)
+{
+	char ids[KEEPER_LAYERS_MAX][STORE_ID];
+	const char *names[KEEPER_LAYERS_MAX];
+	int64_t until = mono_ms() + BUSY_MS;
+	size_t n;
+	int r;
+
+	if (layers_walk(e, layer, ids, &n, err) < 0)
+		return -1;
+	for (size_t i = 0; i < n; i++)
+		names[i] = ids[i];
+	for (;;) {
+		struct keeper_client *k = keep_lock(e, err);
+
+		if (!k)
+			return -1;
+		r = layer_export(k, job, names, n, fd, err);
+		keep_unlock(e);
+		if (r == 0 || err->sys != EBUSY || mono_ms() > until)
+			return r;
+		usleep(BUSY_US);
+	}
+}
+
+static void cancel_job(struct engine *e, const char *job)
+{
+	struct err ignored;
+	struct keeper_client *k = keep_lock(e, &ignored);
+
+	if (!k)
+		return;
+	(void)layer_drop(k, job, &ignored); /* also what would make one of this name */
+	keep_unlock(e);
+}
+
+/* What packs says why when the other one only knows that nobody reads any more. */
+static int end_export(struct engine *e, const char *job, struct pack *z, struct err *err)
+{
+	struct err packing;
+	int r = keep_job(e, job, NULL, err);
+
+	if (r < 0)
+		cancel_job(e, job);
+	if (pack_end(z, &packing) < 0) {
+		*err = packing;
+		return -1;
+	}
+	return r;
+}
+
+static int export_held(struct engine *e, const char *layer, int fd, struct err *err)
+{
+	auto_close int from = -1, to = -1;
+	struct pack z = PACK_NONE;
+	char job[STORE_ID];
+
+	if (id_new("job_", job, err) < 0 || new_pipe(&from, &to, err) < 0 ||
+	    pack_start(&z, false, from, fd, err) < 0)
+		return -1;
+	close(steal_fd(&from));
+	if (start_export(e, job, layer, to, err) < 0) {
+		pack_kill(&z);
+		return -1;
+	}
+	close(steal_fd(&to));
+	return end_export(e, job, &z, err);
+}
+
+int snapshot_export(struct engine *e, const struct caller *who, const char *id, int fd,
+		    struct err *err)
+{
+	struct store_snapshot s;
+	char holder[STORE_ID];
+	int r;
+
+	if (snapshot_get(e, who, id, &s, err) < 0 || id_new("export:", holder, err) < 0 ||
+	    layers_hold(e, s.layer, holder, err) < 0)
+		return -1;
+	r = export_held(e, s.layer, fd, err);
+	layers_release(e, s.layer, holder);
+	return r < 0 ? err_ctx(err, "snapshot %s", s.id) : 0;
+}
+
+/* ---- import
+ * --------------------------------------------------------------------------------------- */
+
+static int features(struct engine *e, unsigned *ret, struct err *err)
+{
+	struct keeper_client *k = keep_lock(e, err);
+	int r;
+
+	if (!k)
+		return -1;
+	r = keeper_client_features(k, ret, err);
+	keep_unlock(e);
+	return r;
+}
+
+/* As much as the tenant has left. */
+static int set_limits(struct engine *e, const struct caller *who, struct template *t,
+		      struct err *err)
+{
+	struct store_quota q;
+	struct store_usage used;
+	uint64_t disk = UNPACK_DISK;
+
+	if (quota_get(e, who->tenant, NULL, &q, &used, err) < 0)
+		return -1;
+	if (q.disk_bytes && q.disk_bytes - used.disk_bytes < (int64_t)disk)
+		disk = q.disk_bytes > used.disk_bytes ? (uint64_t)(q.disk_bytes - used.disk_bytes)
+						      : LIMITS_DISK_MIN;
+	if (disk < LIMITS_DISK_MIN)
+		disk = LIMITS_DISK_MIN;
+	if (template_set_limit(t, "disk_bytes", disk, err) < 0 ||
+	    template_set_limit(t, "file_bytes", disk, err) < 0 ||
+	    template_set_limit(t, "inodes", UNPACK_INODES, err) < 0)
+		return -1;
+	return 0;
+}
+
+/* A session to unpack in. What a crash leaves of it the next start knows by its metadata. */
+static int make_place(struct engine *e, const struct caller *who, const char *template, bool owners,
+		      char ret[STORE_ID], struct err *err)
+{
+	struct template over;
+	auto_call(template_fini) struct template *guard = &over;
+	struct session_want want = { .template = template,
+				     .over = &over,
+				     .on_idle = SESSION_END_DESTROY,
+				     .on_expire = SESSION_END_DESTROY,
+				     .metadata = "{\"" UNFINISHED "\":\"unfinished\"}",
+				     .wait_ms = ROOM_MS };
+	struct session_entered entered;
+
+	template_init(&over);
+	(void)guard;
+	if (owners) { /* an ordinary user's sandboxes have one owner for everything */
+		over.class = KEEPER_CLASS_ROOT;
+		over.user = strdup("0:0");
+		if (!over.user)
+			return err_sys(err, ENOMEM, "import");
+	}
+	if (set_limits(e, who, &over, err) < 0 || session_enter(e, who, &want, &entered, err) < 0)
+		return -1;
+	memcpy(ret, entered.session.id, sizeof(entered.session.id));
+	session_entered_fini(&entered);
+	return 0;
+}
+
+static int unpack_into(struct sandbox *sb, int fd, unsigned flags, struct err *err)
+{
+	auto_close int from = -1, to = -1;
+	struct pack z = PACK_NONE;
+	struct err packing;
+	int r, ended;
+
+	if (new_pipe(&from, &to, err) < 0 || pack_start(&z, true, fd, to, err) < 0)
+		return -1;
+	close(steal_fd(&to));
+	r = files_tar_in(sb, NULL, "/", from, flags, err);
+	close(steal_fd(&from)); /* ends what still writes */
+	ended = pack_end(&z, &packing);
+	/* a damaged archive is the cause; that nobody reads any more is only what follows */
+	if (ended < 0 && (r == 0 || packing.code == ERR_INVALID)) {
+		*err = packing;
+		return -1;
+	}
+	return r;
+}
+
+static int unpack(struct engine *e, const struct caller *who, const struct session_ref *place,
+		  bool owners, int fd, struct err *err)
+{
+	unsigned flags = AGENT_JOB_OCI | (owners ? AGENT_JOB_OWNERS : 0);
+	auto_call(session_give_back) struct session_loan *loan = NULL;
+
+	if (session_borrow(e, who, place, true, &loan, NULL, err) < 0)
+		return -1;
+	return unpack_into(session_loan_sandbox(loan), fd, flags, err);
+}
+
+static int seal(struct engine *e, const struct caller *who, const struct session_ref *place,
+		const char *name, struct store_snapshot *ret, struct err *err)
+{
+	struct store_session s = { 0 };
+	auto_call(store_session_fini) struct store_session *guard = &s;
+	struct store_snapshot snap = { .generation = 1, .created_at = engine_now(e) };
+	int r = -1;
+
+	(void)guard;
+	if (session_hibernate(e, who, place, 0, &s, err) < 0)
+		return -1;
+	if (!session_has_files(&s))
+		return err_set(err, ERR_INTERNAL, "the files of the import are lost");
+	hook_crash("import:sealed");
+	if (id_new("snp_", snap.id, err) < 0)
+		return -1;
+	memcpy(snap.tenant, s.tenant, sizeof(snap.tenant));
+	memcpy(snap.layer, s.layer, sizeof(snap.layer));
+	snprintf(snap.name, sizeof(snap.name), "%s", name ? name : "");
+	DB (e, st)
+		r = st->snapshot->add(st, &snap, err);
+	if (r == 0)
+		*ret = snap;
+	return r;
+}
+
+int snapshot_import(struct engine *e, const struct caller *who, const char *template,
+		    const char *name, int fd, struct store_snapshot *ret, struct err *err)
+{
+	static const struct session_why done = { SESSION_CAUSE_ASKED, "it was only there to import",
+						 "lodge" };
+	char id[STORE_ID];
+	struct session_ref place = { .id = id };
+	struct err ignored;
+	unsigned has;
+	int r;
+
+	if (name_check_optional("name", name, STORE_NAME, err) < 0 || features(e, &has, err) < 0 ||
+	    make_place(e, who, template, has & KEEPER_HAS_ROOT, id, err) < 0)
+		return -1;
+	r = unpack(e, who, &place, has & KEEPER_HAS_ROOT, fd, err);
+	if (r == 0)
+		r = seal(e, who, &place, name, ret, err);
+	(void)session_destroy(e, who, &place, &done, NULL, &ignored);
+	return r;
+}
+
+void imports_clean(struct engine *e)
+{
+	static const struct session_why left = { SESSION_CAUSE_INTERRUPTED,
+						 "the engine ended in the middle of an import",
+						 "lodge" };
+	struct store_session_filter f = { .meta_key = UNFINISHED, .meta_value = "unfinished" };
+	struct store_page page = { .limit = STORE_PAGE_MAX };
+	struct store_session_list l = { 0 };
+	struct err ignored;
+	int r = -1;
+
+	DB (e, st)
+		r = st->session->list(st, &f, page, &l, &ignored);
+	for (size_t i = 0; r == 0 && i < l.count; i++) {
+		struct caller owner = { .tenant = l.items[i].tenant, .actor = "lodge" };
+		struct session_ref ref = { .id = l.items[i].id };
+
+		(void)session_destroy(e, &owner, &ref, &left, NULL, &ignored);
+	}
+	store_session_list_fini(&l);
+}

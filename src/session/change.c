@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a caller may change of a session that is there. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hook.h"
+#include "sandbox/keeper_client.h"
+#include "session/inside.h"
+#include "session/want.h"
+
+enum { PAUSE_WAIT_MS = 10000 };
+
+DEFINE_AUTO(struct store_session *, store_session_fini);
+DEFINE_AUTO(struct template *, template_fini);
+
+static int hand_out(struct entry *n, struct store_session *ret, struct err *err)
+{
+	return ret ? store_session_copy(&n->rec, ret, err) : 0;
+}
+
+static int need_active(const struct entry *n, const char *what, struct err *err)
+{
+	if (n->rec.state == SESSION_ACTIVE)
+		return 0;
+	return err_set(err, ERR_CONFLICT, "session %s is %s: nothing to %s", n->id,
+		       sm_name(&session_sm, n->rec.state), what);
+}
+
+/* ---- deadlines
+ * ------------------------------------------------------------------------------------- */
+
+int session_extend(struct engine *e, const struct caller *who, const struct session_ref *ref,
+		   int64_t ms, int64_t if_version, struct store_session *ret, struct err *err)
+{
+	auto_call(entry_give) struct entry *n = NULL;
+	struct store_session s = { 0 };
+	auto_call(store_session_fini) struct store_session *guard = &s;
+
+	if (ms < 0)
+		return err_set(err, ERR_INVALID, "ms: negative");
+	if (entry_use(e, who, ref, if_version, &n, err) < 0 || need_active(n, "extend", err) < 0 ||
+	    store_session_copy(&n->rec, &s, err) < 0)
+		return -1;
+	session_push(&s, engine_now(e), ms ? ms : e->opts.extend_ms);
+	if (entry_change(n, &s, "extend", who->actor, err) < 0)
+		return -1;
+	(void)guard;
+	return hand_out(n, ret, err);
+}
+
+int session_activity(struct engine *e, const struct caller *who, const struct session_ref *ref,
+		     struct store_session *ret, struct err *err)
+{
+	auto_call(entry_give) struct entry *n = NULL;
+
+	if (entry_use(e, who, ref, 0, &n, err) < 0 || need_active(n, "keep busy", err) < 0)
+		return -1;
+	entry_touch(n);
+	if (entry_flush(n, err) < 0)
+		return -1;
+	return hand_out(n, ret, err);
+}
+
+/* ---- preferences
+ * ------------------------------------------------------------------------------------ */
+
+static int apply_limits(struct entry *n, const struct template *spec, struct err *err)
+{
+	struct keeper_request req = keeper_client_request(KEEPER_LIMITS, n->rec.sandbox);
+	struct sandbox_spec full = sandbox_spec_default();
+	struct keeper_client *k;
+	int r;
+
+	if (template_apply(spec, &full, err) < 0)
+		return -1;
+	req.limits = full.limits;
+	k = keep_lock(n->engine, err);
+	if (!k)
+		return -1;
+	r = keeper_client_call(k, &req, NULL, 0, NULL, NULL, err);
+	keep_unlock(n->engine);
+	return r;
+}
+
+static int patch_limits(struct entry *n, const struct template *limits, struct store_session *s,
+			struct err *err)
+{
+	struct template over, all;
+	auto_call(template_fini) struct template *guard_over = &over, *guard_all = &all;
+	struct template only = { .limits = limits->limits, .limits_set = limits->limits_set };
+	char *text = NULL;
+
+	template_init(&over);
+	template_init(&all);
+	(void)guard_over, (void)guard_all;
+	if (s->spec && template_parse("session", s->spec, strlen(s->spec), &over, err) < 0)
+		return -1;
+	only.class = over.class; /* a limit is all that changes */
+	if (template_merge(&over, &only, err) < 0 || template_print(&over, &text, err) < 0)
+		return -1;
+	free(s->spec);
+	s->spec = text;
+	if (spec_load(n->engine, s, &all, err) < 0)
+		return -1;
+	if (n->live && apply_limits(n, &all, err) < 0)
+		return -1;
+	if (limits->limits_set) {
+		struct sandbox_spec full = sandbox_spec_default();
+
+		if (template_apply(&all, &full, err) < 0)
+			return -1;
+		s->memory_bytes = (int64_t)full.limits.memory_bytes;
+		s->disk_bytes = (int64_t)full.limits.disk_bytes;
+	}
+	return 0;
+}
+
+static int patch_times(struct engine *e, const struct session_patch *p, struct store_session *s,
+		       struct err *err)
+{
+	int64_t now = engine_now(e);
+
+	if ((p->idle_timeout_ms && *p->idle_timeout_ms <= 0) ||
+	    (p->max_lifetime_ms && *p->max_lifetime_ms <= 0))
+		return err_set(err, ERR_INVALID, "%s: not positive",
+			       p->idle_timeout_ms && *p->idle_timeout_ms <= 0 ? "idle_timeout_ms"
+									      : "max_lifetime_ms");
+	if (p->idle_timeout_ms)
+		s->idle_timeout_ms = *p->idle_timeout_ms < e->opts.idle_max_ms
+					     ? *p->idle_timeout_ms
+					     : e->opts.idle_max_ms;
+	if (p->max_lifetime_ms)
+		s->max_lifetime_ms = *p->max_lifetime_ms < e->opts.lifetime_max_ms
+					     ? *p->max_lifetime_ms
+					     : e->opts.lifetime_max_ms;
+	if (s->state == SESSION_ACTIVE && (p->idle_timeout_ms || p->max_lifetime_ms))
+		session_retime(s, now);
+	return 0;
+}
+
+static int patch_rest(const struct session_patch *p, struct store_session *s, struct err *err)
+{
+	char *text;
+
+	if (p->on_idle)
+		s->on_idle = (uint8_t)*p->on_idle;
+	if (p->on_expire)
+		s->on_expire = (uint8_t)*p->on_expire;
+	if (!p->metadata)
+		return 0;
+	if (want_metadata(p->metadata, err) < 0)
+		return -1;
+	text = strdup(p->metadata);
+	if (!text)
+		return err_sys(err, ENOMEM, "metadata");
+	free(s->metadata);
+	s->metadata = text;
+	return 0;
+}
+
+int session_change(struct engine *e, const struct caller *who, const struct session_ref *ref,
+		   const struct session_patch *p, struct store_session *ret, struct err *err)
+{
+	auto_call(entry_give) struct entry *n = NULL;
+	struct store_session s = { 0 };
+	auto_call(store_session_fini) struct store_session *guard = &s;
+
+	if (entry_use(e, who, ref, p->if_version, &n, err) < 0 ||
+	    store_session_copy(&n->rec, &s, err) < 0)
+		return -1;
+	if (patch_times(e, p, &s, err) < 0 || patch_rest(p, &s, err) < 0 ||
+	    (p->limits && patch_limits(n, p->limits, &s, err) < 0))
+		return -1;
+	if (entry_change(n, &s, "change", who->actor, err) < 0)
+		return -1;
+	(void)guard;
+	return hand_out(n, ret, err);
+}
+
+/* ---- pause
+ * -------------------------------------------------------------------------------------------- */
+
+int freeze(struct entry *n, bool frozen, struct err *err)
+{
+	struct keeper_request req =
+		keeper_client_request(frozen ? KEEPER_FREEZE : KEEPER_THAW, n->rec.sandbox);
+	struct keeper_client *k = keep_lock(n->engine, err);
+	int r;
+
+	if (!k)
+		return -1;
+	r = keeper_client_call(k, &req, NULL, 0, NULL, NULL, err);
+	keep_unlock(n->engine);
+	return r;
+}
+
+static int set_paused(struct entry *n, bool paused, const char *actor, struct err *err)
+{
+	struct store_session s = { 0 };
+
+	if (store_session_copy(&n->rec, &s, err) < 0)
+		return -1;
+	s.paused = paused;
+	if (entry_change(n, &s, paused ? "pause" : "unpause", actor, err) == 0)
+		return 0;
+	store_session_fini(&s);
+	return -1;
+}
+
+/* The record first: one that says paused and runs is thawed by the next use, which is harmless. */
+int session_pause(struct engine *e, const struct caller *who, const struct session_ref *ref,
+		  int64_t if_version, struct store_session *ret, struct err *err)
+{
+	auto_call(entry_give) struct entry *n = NULL;
+
+	if (entry_use(e, who, ref, if_version, &n, err) < 0 || need_active(n, "pause", err) < 0)
+		return -1;
+	if (n->rec.paused)
+		return hand_out(n, ret, err);
+	if (!live_quiet(n->live, PAUSE_WAIT_MS)) /* a frozen transfer would wait for ever */
+		return err_set(err, ERR_CONFLICT, "session %s: files are being transferred", n->id);
+	if (set_paused(n, true, who->actor, err) < 0)
+		return -1;
+	hook_crash("pause:noted");
+	if (freeze(n, true, err) < 0)
+		return -1;
+	return hand_out(n, ret, err);
+}
+
+int unpause(struct entry *n, const char *actor, struct err *err)
+{
+	if (!n->rec.paused)
+		return 0;
+	if (freeze(n, false, err) < 0)
+		return -1;
+	hook_crash("unpause:thawed");
+	return set_paused(n, false, actor, err);
+}
+
+int session_unpause(struct engine *e, const struct caller *who, const struct session_ref *ref,
+		    int64_t if_version, struct store_session *ret, struct err *err)
+{
+	auto_call(entry_give) struct entry *n = NULL;
+
+	if (entry_use(e, who, ref, if_version, &n, err) < 0 || need_active(n, "unpause", err) < 0 ||
+	    unpause(n, who->actor, err) < 0)
+		return -1;
+	return hand_out(n, ret, err);
+}
+
+/* ---- sleep
+ * --------------------------------------------------------------------------------------------- */
+
+static int put_to_sleep(struct entry *n, const char *actor, struct err *err)
+{
+	struct session_why why = { SESSION_CAUSE_ASKED, NULL, actor };
+
+	return n->rec.state == SESSION_ACTIVE ? sleep_now(n, &why, err) : 0;
+}
+
+int session_hibernate(struct engine *e, const struct caller *who, const struct session_ref *ref,
+		      int64_t if_version, struct store_session *ret, struct err *err)
+{
+	auto_call(entry_give) struct entry *n = NULL;
+
+	if (entry_use(e, who, ref, if_version, &n, err) < 0)
+		return -1;
+	if (n->rec.state == SESSION_NONE)
+		return err_set(err, ERR_CONFLICT, "session %s has nothing to keep yet", n->id);
+	if (put_to_sleep(n, who->actor, err) < 0)
+		return -1;
+	return hand_out(n, ret, err);
+}
+
+static int archive(struct engine *e, const struct caller *who, const struct session_ref *ref,
+		   int64_t if_version, enum session_event ev, struct store_session *ret,
+		   struct err *err)
+{
+	enum session_state already = ev == SESSION_ARCHIVE ? SESSION_ARCHIVED : SESSION_HIBERNATED;
+	struct session_why why = { SESSION_CAUSE_ASKED, NULL, who->actor };
+	auto_call(entry_give) struct entry *n = NULL;
+
+	if (entry_use(e, who, ref, if_version, &n, err) < 0)
+		return -1;
+	if (ev == SESSION_ARCHIVE && put_to_sleep(n, who->actor, err) < 0)
+		return -1;
+	if (n->rec.state != already && entry_move(n, ev, &why, NULL, NULL, err) < 0)
+		return -1;
+	return hand_out(n, ret, err);
+}
+
+int session_archive(struct engine *e, const struct caller *who, const struct session_ref *ref,
+		    int64_t if_version, struct store_session *ret, struct err *err)
+{
+	return archive(e, who, ref, if_version, SESSION_ARCHIVE, ret, err);
+}
+
+int session_unarchive(struct engine *e, const struct caller *who, const struct session_ref *ref,
+		      int64_t if_version, struct store_session *ret, struct err *err)
+{
+	return archive(e, who, ref, if_version, SESSION_UNARCHIVE, ret, err);
+}

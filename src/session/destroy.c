@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Destroying: the tombstone first, then the sandbox, then the record. Works from every state and
+ * asks nothing of the guest; the sweep finishes what a crash interrupted. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hook.h"
+#include "session/inside.h"
+#include "session/run.h"
+
+static int bury(struct entry *n, const struct session_why *why, struct err *err)
+{
+	struct store_session s = { 0 };
+	struct store_event ev = { .kind = "destroy" };
+	int64_t now = engine_now(n->engine);
+	int r = -1;
+
+	if (store_session_copy(&n->rec, &s, err) < 0)
+		return -1;
+	if (session_move(&s, SESSION_DESTROY, why, now, err) == 0) {
+		ev.cause = s.cause;
+		DB (n->engine, st)
+			r = st->session->bury(st, &s, &ev, NULL, err);
+	}
+	store_session_fini(&s);
+	return r < 0 ? -1 : entry_reload(n, err);
+}
+
+int destroy_finish(struct entry *n, struct err *err)
+{
+	int r = -1;
+
+	if (*n->rec.sandbox && keep_destroy(n->engine, n->rec.sandbox, err) < 0)
+		return -1;
+	hook_crash("destroy:ended");
+	end_live(n);
+	DB (n->engine, st)
+		r = st->exec->finish_all(st, n->id, RUN_KILLED, engine_now(n->engine), err);
+	if (r < 0)
+		return -1;
+	runs_forget(n->engine, n->id);
+	DB (n->engine, st)
+		r = st->session->remove(st, n->id, err);
+	if (r < 0 && err->code != ERR_NOT_FOUND)
+		return -1;
+	hook_crash("destroy:removed");
+	entry_forget(n);
+	return 0;
+}
+
+int destroy_now(struct entry *n, const struct session_why *why, struct err *err)
+{
+	struct err later;
+
+	if (n->rec.state != SESSION_DESTROYING && bury(n, why, err) < 0)
+		return -1;
+	hook_crash("destroy:buried");
+	/* it is destroyed for everybody from here on; the sweep finishes what does not work now */
+	(void)destroy_finish(n, &later);
+	return 0;
+}
+
+int session_destroy(struct engine *e, const struct caller *who, const struct session_ref *ref,
+		    const struct session_why *why, struct store_tombstone *ret, struct err *err)
+{
+	static const struct session_why asked = { .cause = SESSION_CAUSE_ASKED };
+	struct session_why cause = why ? *why : asked;
+	auto_call(entry_give) struct entry *n = NULL;
+	char id[STORE_ID];
+
+	if (!cause.actor)
+		cause.actor = who->actor;
+	if (entry_find(e, who, ref, &n, err) < 0) {
+		if (err->sys != ESTALE)
+			return -1;
+		return ret ? session_tombstone(e, who, ref, ret, err) : 0;
+	}
+	memcpy(id, n->id, sizeof(id));
+	if (destroy_now(n, &cause, err) < 0)
+		return -1;
+	return ret ? session_tombstone(e, who, &(struct session_ref){ .id = id }, ret, err) : 0;
+}
+
+static int add_id(char (**list)[STORE_ID], size_t *count, const char *id)
+{
+	char(*more)[STORE_ID] = realloc(*list, (*count + 1) * sizeof(*more));
+
+	if (!more)
+		return -1;
+	*list = more;
+	memcpy(more[(*count)++], id, STORE_ID);
+	return 0;
+}
+
+static int clean_page(struct engine *e, const struct caller *who,
+		      const struct store_session_list *page, struct session_cleanup *c)
+{
+	for (size_t i = 0; i < page->count; i++) {
+		struct session_ref ref = { .id = page->items[i].id };
+		struct err ignored;
+		int r;
+
+		if (page->items[i].state == SESSION_DESTROYING)
+			continue;
+		r = session_destroy(e, who, &ref, NULL, NULL, &ignored);
+		if ((r < 0 ? add_id(&c->failed, &c->nfailed, ref.id)
+			   : add_id(&c->destroyed, &c->ndestroyed, ref.id)) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int session_cleanup(struct engine *e, const struct caller *who, const char *user,
+		    struct session_cleanup *ret, struct err *err)
+{
+	struct store_session_filter f = { .tenant = who->tenant, .user = user };
+	struct store_page page = { .limit = 100 };
+	struct session_cleanup c = { 0 };
+	int r = 0;
+
+	do {
+		struct store_session_list l = { 0 };
+
+		r = session_list(e, &f, page, &l, err);
+		if (r == 0 && clean_page(e, who, &l, &c) < 0)
+			r = err_sys(err, ENOMEM, "clean-up");
+		page.after = l.next;
+		store_session_list_fini(&l);
+	} while (r == 0 && page.after);
+	if (r < 0) {
+		session_cleanup_fini(&c);
+		return -1;
+	}
+	*ret = c;
+	return 0;
+}
+
+void session_cleanup_fini(struct session_cleanup *c)
+{
+	free(c->destroyed);
+	free(c->failed);
+	*c = (struct session_cleanup){ 0 };
+}

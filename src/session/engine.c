@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening and closing, the clock, and the threads that work beside the callers. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/array.h"
+#include "sandbox/keeper_client.h"
+#include "session/inside.h"
+
+struct job {
+	struct job *next;
+	void (*fn)(struct engine *e, void *arg);
+	void *arg;
+};
+
+/* ---- time and names ---------------------------------------------------------------------------
+ */
+
+static int64_t clock_ms(clockid_t id)
+{
+	struct timespec ts;
+
+	clock_gettime(id, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+int64_t mono_ms(void)
+{
+	return clock_ms(CLOCK_MONOTONIC);
+}
+
+/* The wall clock is read once; after that time passes as it does for CLOCK_BOOTTIME, so that a
+ * clock set wrong, or right again, ends nobody's session. */
+int64_t engine_now(struct engine *e)
+{
+	if (e->opts.clock)
+		return e->opts.clock(e->opts.clock_arg);
+	return e->epoch_ms + clock_ms(CLOCK_BOOTTIME) - e->boot_ms;
+}
+
+int id_new(const char *prefix, char ret[STORE_ID], struct err *err)
+{
+	static const char set[] = "abcdefghijklmnopqrstuvwxyz012345";
+	unsigned char r[20];
+	size_t n = strlen(prefix);
+
+	if (getrandom(r, sizeof(r), 0) != sizeof(r))
+		return err_sys(err, errno, "getrandom");
+	memcpy(ret, prefix, n);
+	for (size_t i = 0; i < sizeof(r); i++)
+		ret[n + i] = set[r[i] % 32];
+	ret[n + sizeof(r)] = '\0';
+	return 0;
+}
+
+/* ---- the store --------------------------------------------------------------------------------
+ */
+
+struct store *db_lock(struct engine *e)
+{
+	pthread_mutex_lock(&e->db_mutex);
+	return e->store;
+}
+
+void db_unlock(struct engine *e)
+{
+	pthread_mutex_unlock(&e->db_mutex);
+}
+
+int64_t engine_changes(struct engine *e)
+{
+	int64_t n = 0;
+
+	DB (e, st)
+		n = st->changes(st);
+	return n;
+}
+
+/* ---- workers ------------------------------------------------------------------------------------
+ */
+
+static void *work(void *arg)
+{
+	struct engine *e = arg;
+
+	pthread_mutex_lock(&e->work_mutex);
+	for (;;) {
+		struct job *j = e->jobs;
+
+		if (!j && e->work_ends)
+			break;
+		if (!j) {
+			pthread_cond_wait(&e->work, &e->work_mutex);
+			continue;
+		}
+		e->jobs = j->next;
+		if (!e->jobs)
+			e->jobs_tail = &e->jobs;
+		pthread_mutex_unlock(&e->work_mutex);
+		j->fn(e, j->arg);
+		free(j);
+		pthread_mutex_lock(&e->work_mutex);
+		if (--e->njobs == 0)
+			pthread_cond_broadcast(&e->worked);
+	}
+	pthread_mutex_unlock(&e->work_mutex);
+	return NULL;
+}
+
+int engine_post(struct engine *e, void (*fn)(struct engine *e, void *arg), void *arg,
+		struct err *err)
+{
+	struct job *j;
+	bool alone;
+
+	pthread_mutex_lock(&e->work_mutex);
+	alone = e->nworkers == 0 || e->work_ends;
+	pthread_mutex_unlock(&e->work_mutex);
+	if (alone) {
+		fn(e, arg);
+		return 0;
+	}
+	j = malloc(sizeof(*j));
+	if (!j)
+		return err_sys(err, ENOMEM, "work");
+	*j = (struct job){ .fn = fn, .arg = arg };
+	pthread_mutex_lock(&e->work_mutex);
+	*e->jobs_tail = j;
+	e->jobs_tail = &j->next;
+	e->njobs++;
+	pthread_cond_signal(&e->work);
+	pthread_mutex_unlock(&e->work_mutex);
+	return 0;
+}
+
+static int workers_start(struct engine *e, struct err *err)
+{
+	for (size_t i = 0; i < ARRAY_LEN(e->workers); i++) {
+		int r = pthread_create(&e->workers[i], NULL, work, e);
+
+		if (r)
+			return err_sys(err, r, "worker thread");
+		pthread_mutex_lock(&e->work_mutex);
+		e->nworkers++;
+		pthread_mutex_unlock(&e->work_mutex);
+	}
+	return 0;
+}
+
+static void workers_stop(struct engine *e)
+{
+	pthread_mutex_lock(&e->work_mutex);
+	e->work_ends = true;
+	pthread_cond_broadcast(&e->work);
+	pthread_mutex_unlock(&e->work_mutex);
+	for (unsigned i = 0; i < e->nworkers; i++)
+		pthread_join(e->workers[i], NULL);
+}
+
+/* ---- open and close
+ * ------------------------------------------------------------------------------ */
+
+#define DEFAULT(field, value)                                                                      \
+	do {                                                                                       \
+		if (!e->opts.field)                                                                \
+			e->opts.field = (value);                                                   \
+	} while (0)
+
+enum { SECOND = 1000, MINUTE = 60 * SECOND, HOUR = 60 * MINUTE, DAY = 24 * HOUR };
+
+static void take_defaults(struct engine *e)
+{
+	DEFAULT(queue_max, 64);
+	DEFAULT(idle_max_ms, DAY);
+	DEFAULT(lifetime_max_ms, 5 * HOUR);
+	DEFAULT(idle_ms, 30 * MINUTE);
+	DEFAULT(lifetime_ms, e->opts.lifetime_max_ms);
+	DEFAULT(extend_ms, 20 * MINUTE);
+	DEFAULT(probe_ms, 15 * SECOND);
+	DEFAULT(probe_failures, 3);
+	DEFAULT(tombstones_ms, 7LL * DAY);
+	DEFAULT(execs_ms, 7LL * DAY);
+	DEFAULT(events_ms, 7LL * DAY);
+	if (e->opts.idle_ms > e->opts.idle_max_ms)
+		e->opts.idle_ms = e->opts.idle_max_ms;
+	if (e->opts.lifetime_ms > e->opts.lifetime_max_ms)
+		e->opts.lifetime_ms = e->opts.lifetime_max_ms;
+}
+
+/* Timed waits are on the monotonic clock. */
+static void cond_new(pthread_cond_t *c)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(c, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+static struct engine *engine_alloc(const struct engine_opts *opts)
+{
+	struct engine *e = calloc(1, sizeof(*e));
+
+	if (!e)
+		return NULL;
+	e->opts = *opts;
+	take_defaults(e);
+	e->epoll = e->wake = e->logs = -1;
+	e->jobs_tail = &e->jobs;
+	e->epoch_ms = clock_ms(CLOCK_REALTIME);
+	e->boot_ms = clock_ms(CLOCK_BOOTTIME);
+	pthread_mutex_init(&e->mutex, NULL);
+	pthread_mutex_init(&e->work_mutex, NULL);
+	pthread_mutex_init(&e->db_mutex, NULL);
+	pthread_mutex_init(&e->keep_mutex, NULL);
+	cond_new(&e->flown);
+	cond_new(&e->room);
+	cond_new(&e->tick);
+	cond_new(&e->work);
+	cond_new(&e->worked);
+	return e;
+}
+
+static int open_dirs(struct engine *e, struct err *err)
+{
+	char path[HOME_SIZE + 8];
+
+	if (home_find(e->opts.home, e->home, err) < 0)
+		return -1;
+	snprintf(path, sizeof(path), "%s/logs", e->home);
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		return err_sys(err, errno, "%s", path);
+	e->logs = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	return e->logs < 0 ? err_sys(err, errno, "%s", path) : 0;
+}
+
+static int open_store(struct engine *e, struct err *err)
+{
+	char path[HOME_SIZE + 16];
+
+	if (e->opts.forgetful)
+		return store_open_memory(&e->store, err);
+	snprintf(path, sizeof(path), "%s/lodge.db", e->home);
+	return store_open_sqlite(path, e->opts.socket, &e->store, err);
+}
+
+static int set_pool(struct engine *e, struct err *err)
+{
+	struct keeper_pool want = { .min = (e->opts.pool + 1) / 2,
+				    .target = e->opts.pool,
+				    .max = e->opts.pool };
+	struct keeper_client *k;
+	int r;
+
+	if (!e->opts.pool)
+		return 0;
+	k = keep_lock(e, err);
+	if (!k)
+		return -1;
+	r = keeper_client_pool(k, want, NULL, err);
+	keep_unlock(e);
+	return r;
+}
+
+/* The store first: it is what refuses a second engine, before anything is touched. */
+int engine_open(const struct engine_opts *opts, struct engine **ret, struct err *err)
+{
+	auto_call(engine_close) struct engine *e = engine_alloc(opts);
+
+	if (!e || progress_init(e) < 0)
+		return err_sys(err, ENOMEM, "engine");
+	if (open_dirs(e, err) < 0 || open_store(e, err) < 0)
+		return -1;
+	if (pump_start(e, err) < 0)
+		return -1;
+	if (!e->opts.no_threads && workers_start(e, err) < 0)
+		return -1;
+	if (adopt_all(e, err) < 0 || set_pool(e, err) < 0)
+		return -1;
+	if (!e->opts.no_threads && sweep_start(e, err) < 0)
+		return -1;
+	*ret = steal_ptr(&e);
+	return 0;
+}
+
+static void let_go(struct entry *n, void *arg)
+{
+	struct live **list = arg;
+	size_t i = 0;
+
+	while (list[i])
+		i++;
+	list[i] = n->live;
+	n->live = NULL;
+}
+
+static void count_live(struct entry *n, void *arg)
+{
+	*(size_t *)arg += n->live != NULL;
+}
+
+/* Connections go, sandboxes stay. */
+static void close_lives(struct engine *e)
+{
+	size_t n = 0;
+	auto_free struct live **list = NULL;
+
+	entry_each(e, count_live, &n);
+	list = calloc(n + 1, sizeof(*list));
+	if (!list)
+		return;
+	entry_each(e, let_go, list);
+	for (size_t i = 0; i < n; i++)
+		live_leave(list[i]);
+}
+
+void engine_close(struct engine *e)
+{
+	if (!e)
+		return;
+	sweep_stop(e);
+	if (e->store) {
+		entries_flush(e);
+		runs_drain(e);
+	}
+	workers_stop(e);
+	close_lives(e);
+	pump_stop(e);
+	entries_free(e);
+	keeper_client_free(e->keeper);
+	store_close(e->store);
+	if (e->logs >= 0)
+		close(e->logs);
+	progress_fini(e);
+	free(e);
+}

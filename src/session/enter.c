@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Get or create: one call that leads to a live sandbox, whatever became of the last one, and tells
+ * what it had to do for it. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hook.h"
+#include "session/inside.h"
+#include "session/want.h"
+
+enum { RACES_MAX = 8 };
+
+DEFINE_AUTO(struct template *, template_fini);
+
+struct enter { /* one call under way */
+	struct engine *e;
+	const struct caller *who;
+	const struct session_want *want;
+	char id[STORE_ID]; /* that a new one gets */
+	struct session_entered out;
+};
+
+void session_entered_fini(struct session_entered *r)
+{
+	store_session_fini(&r->session);
+	memset(r, 0, sizeof(*r));
+}
+
+/* ---- one that is there
+ * --------------------------------------------------------------------------- */
+
+static int check_existing(const struct enter *x, const struct entry *n, struct err *err)
+{
+	const struct session_want *w = x->want;
+
+	if (w->must_be_new)
+		return err_set(err, ERR_CONFLICT, "session %s is there already", n->id);
+	if (w->user && *n->rec.user && strcmp(w->user, n->rec.user) != 0)
+		return err_set(err, ERR_CONFLICT, "session %s belongs to another user", n->id);
+	if (w->pin && strcmp(w->pin, n->id) != 0 && strcmp(w->pin, n->rec.sandbox) != 0)
+		return err_set(err, ERR_CONFLICT, "pin: the session is %s with sandbox %s, not %s",
+			       n->id, *n->rec.sandbox ? n->rec.sandbox : "(none)", w->pin);
+	return 0;
+}
+
+static bool is_bound(const struct store_session *s, const struct store_binding *b)
+{
+	for (size_t i = 0; i < s->nbindings; i++)
+		if (strcmp(s->bindings[i].kind, b->kind) == 0 &&
+		    strcmp(s->bindings[i].key, b->key) == 0)
+			return true;
+	return false;
+}
+
+/* All keys of the call lead to the one session afterwards. */
+static int bind_keys(const struct enter *x, struct entry *n, struct err *err)
+{
+	bool changed = false;
+
+	for (size_t i = 0; i < x->want->nkeys; i++) {
+		int r = -1;
+
+		if (is_bound(&n->rec, &x->want->keys[i]))
+			continue;
+		if (!changed && entry_flush(n, err) < 0)
+			return -1;
+		DB (x->e, st)
+			r = st->session->rebind(st, x->who->tenant, &x->want->keys[i], NULL, n->id,
+						NULL, err);
+		if (r < 0)
+			return err_ctx(err, "%s '%.64s'", x->want->keys[i].kind,
+				       x->want->keys[i].key);
+		changed = true;
+	}
+	return changed ? entry_reload(n, err) : 0;
+}
+
+static int publish_result(struct enter *x, const struct entry *n, struct err *err)
+{
+	return store_session_copy(&n->rec, &x->out.session, err);
+}
+
+/* About to expire: its files get a new sandbox now instead of ending under the caller's hands. */
+static int renew_if_due(struct entry *n, struct err *err)
+{
+	static const struct session_why expired = { SESSION_CAUSE_EXPIRED, "its lifetime was over",
+						    "lodge" };
+
+	if (n->rec.state != SESSION_ACTIVE || session_is_active(&n->rec, engine_now(n->engine)))
+		return 0;
+	return sleep_now(n, &expired, err);
+}
+
+static int start_existing(struct enter *x, struct entry *n, struct err *err)
+{
+	struct session_why why = { SESSION_CAUSE_ASKED, NULL, x->who->actor };
+	struct wake_result woken = { 0 };
+	bool had_files = session_has_files(&n->rec), first = n->rec.incarnation == 0;
+
+	x->out.cause = n->rec.cause;
+	if (wake(n, &why, x->want->wait_ms, &woken, err) < 0)
+		return -1;
+	x->out.source = woken.source;
+	x->out.ready_us = woken.ready_us;
+	x->out.outcome = first ? SESSION_CREATED : had_files ? SESSION_RESUMED : SESSION_REPLACED;
+	x->out.state_lost = x->out.outcome == SESSION_REPLACED;
+	return 0;
+}
+
+static int use(struct enter *x, struct entry *n, struct err *err)
+{
+	if (check_existing(x, n, err) < 0 || bind_keys(x, n, err) < 0)
+		return -1;
+	x->out.outcome = SESSION_REUSED;
+	if (x->want->asleep)
+		return publish_result(x, n, err);
+	if (renew_if_due(n, err) < 0)
+		return -1;
+	if (n->rec.state != SESSION_ACTIVE && start_existing(x, n, err) < 0)
+		return -1;
+	if (unpause(n, x->who->actor, err) < 0)
+		return -1;
+	entry_touch(n);
+	return publish_result(x, n, err);
+}
+
+/* ---- a new one
+ * -------------------------------------------------------------------------------------- */
+
+/* A key whose last session lost its files without its user asking: that is told. */
+static void look_for_loss(struct enter *x)
+{
+	struct store_tombstone t;
+	struct err ignored;
+	int r = -1;
+
+	x->out.outcome = SESSION_CREATED;
+	for (size_t i = 0; r < 0 && i < x->want->nkeys; i++)
+		DB (x->e, st)
+			r = st->tombstone->find(st, x->who->tenant, &x->want->keys[i], &t,
+						&ignored);
+	if (r < 0 || strcmp(t.cause.code, session_cause_name(SESSION_CAUSE_ASKED)) == 0)
+		return;
+	x->out.outcome = SESSION_REPLACED;
+	x->out.state_lost = true;
+	x->out.cause = t.cause;
+}
+
+static int start_new(struct enter *x, struct entry *n, struct err *err)
+{
+	struct session_why why = { SESSION_CAUSE_ASKED, NULL, x->who->actor };
+	struct wake_result woken = { 0 };
+
+	if (x->want->asleep)
+		return publish_result(x, n, err);
+	if (wake(n, &why, 0, &woken, err) < 0)
+		return -1;
+	x->out.source = woken.source;
+	x->out.ready_us = woken.ready_us;
+	return publish_result(x, n, err);
+}
+
+/* Room and quota come before the record: a refusal leaves no trace. */
+static int create(struct enter *x, struct err *err)
+{
+	struct store_session s = { 0 };
+	struct store_event ev = { .kind = "create" };
+	auto_call(entry_give) struct entry *n = NULL;
+	bool awake = !x->want->asleep;
+
+	if (x->want->pin)
+		return err_set(err, ERR_CONFLICT, "pin: there is no session %s", x->want->pin);
+	if (want_record(x->e, x->who, x->want, x->id, &s, err) < 0)
+		return -1;
+	look_for_loss(x);
+	snprintf(ev.cause.code, sizeof(ev.cause.code), "asked");
+	snprintf(ev.cause.actor, sizeof(ev.cause.actor), "%s", x->who->actor);
+	ev.cause.at = s.created_at;
+	if (quota_check(x->e, &s, true, err) < 0 ||
+	    (awake && room_take(x->e, x->want->wait_ms, err) < 0)) {
+		store_session_fini(&s);
+		return -1;
+	}
+	if (entry_create(x->e, &s, &ev, &n, err) < 0) {
+		store_session_fini(&s);
+		if (awake)
+			room_give(x->e);
+		return -1;
+	}
+	n->room = awake;
+	return start_new(x, n, err);
+}
+
+/* ---- which
+ * ------------------------------------------------------------------------------------------- */
+
+/* 1: found, with its turn. */
+static int find(struct enter *x, struct entry **ret, struct err *err)
+{
+	for (size_t i = 0; i < x->want->nkeys; i++) {
+		struct session_ref ref = { .kind = x->want->keys[i].kind,
+					   .key = x->want->keys[i].key };
+
+		if (entry_use(x->e, x->who, &ref, 0, ret, err) == 0)
+			return 1;
+		if (err->code != ERR_NOT_FOUND)
+			return -1;
+	}
+	if (x->want->once || x->want->nkeys == 0) { /* by the id that was promised, or asked for */
+		const char *id = x->want->once ? x->id : x->want->pin;
+
+		if (id &&
+		    entry_use(x->e, x->who, &(struct session_ref){ .id = id }, 0, ret, err) == 0)
+			return 1;
+		if (id && err->code != ERR_NOT_FOUND)
+			return -1;
+	}
+	return 0;
+}
+
+static int lead(struct enter *x, struct err *err)
+{
+	for (int i = 0; i < RACES_MAX; i++) {
+		auto_call(entry_give) struct entry *n = NULL;
+		int r = find(x, &n, err);
+
+		if (r < 0)
+			return -1;
+		if (r > 0)
+			return use(x, n, err);
+		if (create(x, err) == 0)
+			return 0;
+		/* a key that was free a moment ago leads somewhere now: that is where we go */
+		if (err->code != ERR_CONFLICT || x->want->pin || x->want->nkeys == 0)
+			return -1;
+	}
+	return -1;
+}
+
+/* The same idempotency key leads to the same id, also when the first caller died in between. */
+static int promise(struct enter *x, struct err *err)
+{
+	struct store_once once = { .scope = "create", .created_at = engine_now(x->e) }, first;
+	int r = -1;
+
+	if (id_new("ses_", x->id, err) < 0)
+		return -1;
+	if (!x->want->once)
+		return 0;
+	snprintf(once.tenant, sizeof(once.tenant), "%s", x->who->tenant);
+	snprintf(once.key, sizeof(once.key), "%s", x->want->once);
+	memcpy(once.target, x->id, sizeof(once.target));
+	DB (x->e, st)
+		r = st->once->claim(st, &once, &first, err);
+	if (r < 0 && err->code == ERR_CONFLICT) {
+		memcpy(x->id, first.target, sizeof(x->id));
+		return 0;
+	}
+	return r;
+}
+
+static int enter_one(struct enter *x, struct err *err)
+{
+	char turn[STORE_NAME + STORE_USER + 8];
+	bool per_user = x->want->max_active_per_user && x->want->user;
+	int r;
+
+	if (promise(x, err) < 0)
+		return -1;
+	snprintf(turn, sizeof(turn), "user:%s/%s", x->who->tenant, x->want->user);
+	if (per_user)
+		turn_take(x->e, turn); /* two sessions of one user may want each other's place */
+	r = per_user ? want_place(x->e, x->who, x->want, x->id, err) : 0;
+	if (r == 0)
+		r = lead(x, err);
+	if (per_user)
+		turn_give(x->e, turn);
+	return r;
+}
+
+int session_enter(struct engine *e, const struct caller *who, const struct session_want *want,
+		  struct session_entered *ret, struct err *err)
+{
+	struct enter x = { .e = e, .who = who, .want = want };
+	bool shared = want->nkeys && !want->pin && !want->must_be_new && !want->once &&
+		      !want->asleep && !want->snapshot;
+	char name[STORE_NAME + STORE_WORD + STORE_KEY + 16];
+	int r;
+
+	if (want_check(e, who, want, err) < 0)
+		return -1;
+	snprintf(name, sizeof(name), "enter:%s/%s/%s", who->tenant,
+		 want->nkeys ? want->keys[0].kind : "", want->nkeys ? want->keys[0].key : "");
+	if (shared && !flight_board(e, name, ret, &r, err))
+		return r;
+	r = enter_one(&x, err);
+	if (shared)
+		flight_land(e, name, r, &x.out, err);
+	if (r < 0) {
+		session_entered_fini(&x.out);
+		return -1;
+	}
+	*ret = x.out;
+	return 0;
+}
+
+int session_resume(struct engine *e, const struct caller *who, const struct session_ref *ref,
+		   int64_t if_version, struct session_entered *ret, struct err *err)
+{
+	struct session_want want = { .nkeys = 0 };
+	struct enter x = { .e = e, .who = who, .want = &want };
+	auto_call(entry_give) struct entry *n = NULL;
+
+	if (entry_use(e, who, ref, if_version, &n, err) < 0)
+		return -1;
+	if (use(&x, n, err) < 0) {
+		session_entered_fini(&x.out);
+		return -1;
+	}
+	*ret = x.out;
+	return 0;
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The keeper: started when needed, started again when it died, spoken to by one thread at a time.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sandbox/keeper_client.h"
+#include "sandbox/layer.h"
+#include "session/inside.h"
+
+enum {
+	END_MS = 20000, /* what the processes of a sandbox may need to be gone */
+	JOB_MS = 3600 * 1000,
+	WAIT_MIN_US = 200,
+	WAIT_MAX_US = 50000,
+};
+
+static bool has_hung_up(struct keeper_client *k)
+{
+	struct pollfd p = { .fd = keeper_client_fd(k), .events = POLLIN };
+
+	return p.fd < 0 || (poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLERR | POLLNVAL)));
+}
+
+struct keeper_client *keep_lock(struct engine *e, struct err *err)
+{
+	struct keeper_client_opts how = { .program = e->opts.keeper, .home = e->home };
+
+	pthread_mutex_lock(&e->keep_mutex);
+	if (e->keeper && has_hung_up(e->keeper)) {
+		keeper_client_free(e->keeper);
+		e->keeper = NULL;
+	}
+	if (!e->keeper && keeper_client_spawn(&how, &e->keeper, err) < 0) {
+		pthread_mutex_unlock(&e->keep_mutex);
+		return NULL;
+	}
+	return e->keeper;
+}
+
+void keep_unlock(struct engine *e)
+{
+	pthread_mutex_unlock(&e->keep_mutex);
+}
+
+int keep_stop(struct engine *e, const char *sandbox, struct err *err)
+{
+	struct keeper_client *k = keep_lock(e, err);
+	int r;
+
+	if (!k)
+		return -1;
+	r = layer_stop(k, sandbox, NULL, err);
+	keep_unlock(e);
+	return r;
+}
+
+int keep_destroy(struct engine *e, const char *sandbox, struct err *err)
+{
+	struct keeper_request req = keeper_client_request(KEEPER_DESTROY, sandbox);
+	struct keeper_client *k = keep_lock(e, err);
+	int r;
+
+	if (!k)
+		return -1;
+	r = keeper_client_call(k, &req, NULL, 0, NULL, NULL, err);
+	keep_unlock(e);
+	return r;
+}
+
+/* Others use the keeper between two tries. False when the time is over. */
+static bool pause_until(int64_t until, unsigned *us)
+{
+	if (mono_ms() > until)
+		return false;
+	usleep(*us);
+	*us = *us * 2 < WAIT_MAX_US ? *us * 2 : WAIT_MAX_US;
+	return true;
+}
+
+int keep_seal(struct engine *e, const char *sandbox, const char *layer, bool *ret_whole,
+	      struct err *err)
+{
+	int64_t until = mono_ms() + END_MS;
+	unsigned us = WAIT_MIN_US;
+	int r;
+
+	do {
+		struct keeper_client *k = keep_lock(e, err);
+
+		if (!k)
+			return -1;
+		r = layer_seal(k, sandbox, layer, ret_whole, err);
+		keep_unlock(e);
+	} while (r < 0 && err->sys == EBUSY && pause_until(until, &us));
+	return r;
+}
+
+int keep_job(struct engine *e, const char *name, uint64_t *ret_bytes, struct err *err)
+{
+	int64_t until = mono_ms() + JOB_MS;
+	unsigned us = WAIT_MIN_US;
+	struct keeper_job job;
+
+	do {
+		struct keeper_client *k = keep_lock(e, err);
+		int r = k ? layer_job(k, name, &job, err) : -1;
+
+		if (k)
+			keep_unlock(e);
+		if (r < 0)
+			return -1;
+	} while (job.state == KEEPER_JOB_RUNNING && pause_until(until, &us));
+	if (job.state != KEEPER_JOB_DONE)
+		return err_set(err, ERR_UNAVAILABLE, "job %s of the keeper was interrupted", name);
+	if (ret_bytes)
+		*ret_bytes = job.bytes;
+	return 0;
+}
+
+int keep_snap(struct engine *e, const char *sandbox, const char *layer, bool *ret_whole,
+	      uint64_t *ret_bytes, struct err *err)
+{
+	struct keeper_client *k = keep_lock(e, err);
+	struct keeper_job job;
+	int r;
+
+	if (!k)
+		return -1;
+	r = layer_snap(k, sandbox, layer, ret_whole, &job, err);
+	keep_unlock(e);
+	if (r < 0)
+		return -1;
+	if (job.state == KEEPER_JOB_RUNNING)
+		return keep_job(e, layer, ret_bytes, err);
+	*ret_bytes = job.bytes;
+	return 0;
+}
+
+/* ---- what is there
+ * -------------------------------------------------------------------------------- */
+
+static int add_item(void *arg, enum keeper_what what, const char *id, pid_t pid)
+{
+	struct keep_list *l = arg;
+
+	(void)pid;
+	if ((l->count & (l->count - 1)) == 0) { /* full at every power of two */
+		size_t cap = l->count ? l->count * 2 : 1;
+		struct keep_item *more = realloc(l->items, cap * sizeof(*more));
+
+		if (!more)
+			return -1;
+		l->items = more;
+	}
+	l->items[l->count] = (struct keep_item){ .what = what };
+	strncpy(l->items[l->count++].id, id, KEEPER_ID_SIZE - 1);
+	return 0;
+}
+
+static int by_id(const void *a, const void *b)
+{
+	return strcmp(((const struct keep_item *)a)->id, ((const struct keep_item *)b)->id);
+}
+
+int keep_list(struct engine *e, struct keep_list *ret, struct err *err)
+{
+	struct keep_list l = { 0 };
+	struct keeper_client *k = keep_lock(e, err);
+	int r;
+
+	if (!k)
+		return -1;
+	r = keeper_client_list(k, add_item, &l, err);
+	keep_unlock(e);
+	if (r != 0) {
+		keep_list_fini(&l);
+		return r < 0 ? -1 : err_sys(err, ENOMEM, "list of the keeper");
+	}
+	if (l.count > 1)
+		qsort(l.items, l.count, sizeof(*l.items), by_id);
+	*ret = l;
+	return 0;
+}
+
+void keep_list_fini(struct keep_list *l)
+{
+	free(l->items);
+	l->items = NULL;
+	l->count = 0;
+}
+
+/* A sandbox and the layer it became have one id: both kinds may be there. */
+static bool has(const struct keep_list *l, const char *id, enum keeper_what what)
+{
+	size_t lo = 0, hi = l->count;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (strcmp(l->items[mid].id, id) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	for (; lo < l->count && strcmp(l->items[lo].id, id) == 0; lo++)
+		if (l->items[lo].what == what)
+			return true;
+	return false;
+}
+
+enum keep_has keep_list_sandbox(const struct keep_list *l, const char *id)
+{
+	if (has(l, id, KEEPER_IS_SANDBOX))
+		return KEEP_SANDBOX;
+	return has(l, id, KEEPER_IS_FILES) ? KEEP_FILES : KEEP_NOTHING;
+}
+
+bool keep_list_layer(const struct keep_list *l, const char *id)
+{
+	return has(l, id, KEEPER_IS_LAYER);
+}

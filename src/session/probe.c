@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether a sandbox is alive, and whether anything works in it.
+ *
+ * A probe is a command like any other, sent over the connection that the session's commands use;
+ * only nobody's clock is moved by it and no row is written. Nobody's turn is held while it waits: a
+ * sandbox that does not answer must not keep anybody from destroying it. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/hook.h"
+#include "sandbox/agent.h"
+#include "sandbox/keeper_client.h"
+#include "sandbox/sandbox.h"
+#include "session/inside.h"
+
+enum {
+	DEADLINE_MAX_MS = 600 * 1000,
+	HASTE = 3, /* a deadline shorter than this part of the usual one proves nothing */
+	RETRY_MS = 1000,
+	OWN_PIDS = 2, /* lodge-init, and a shell that waits for a command */
+	TRY_MS = 100, /* between two tries to send */
+	GLANCE_MS = 100,
+	TOUCH_MS = 1000, /* from the look at the cpu time to the touch that follows it, at most */
+};
+
+/* ---- one echo
+ * ------------------------------------------------------------------------------------ */
+
+enum echoed {
+	ECHO_WELL,
+	ECHO_ILL, /* lodge-init answered, but the command did not do what it should */
+	ECHO_SILENT,
+	ECHO_GONE, /* the connection ended */
+};
+
+/* All with live.mutex. Who waits may leave before the answer: then the answer frees it. */
+struct echo {
+	struct live *live;
+	struct exec *exec;
+	bool done, left;
+	struct err err; /* of ECHO_ILL */
+	char marker[STORE_ID];
+};
+
+static void on_end(struct exec *x, void *arg)
+{
+	struct echo *c = arg;
+
+	if (c->left) {
+		exec_free(x); /* lodge-init forgets it, too */
+		free(c);
+		return;
+	}
+	c->done = true;
+	pthread_cond_broadcast(&c->live->changed);
+}
+
+static const struct exec_ops echo_ops = { .on_end = on_end };
+
+/* As the session's user, but in a directory that nobody can remove. */
+static int echo_begin(struct echo *c, int64_t deadline_ms, struct err *err)
+{
+	const char *const argv[] = { "echo", c->marker, NULL };
+	struct exec_spec spec = { .argv = argv,
+				  .cwd = "/",
+				  .user = c->live->spec.user,
+				  .timeout_ms = (uint32_t)deadline_ms,
+				  .log_bytes = 4096,
+				  .ops = &echo_ops,
+				  .arg = c };
+
+	if (exec_begin(c->live->main, &spec, &c->exec, err) < 0)
+		return -1;
+	live_rearm(c->live);
+	return 0;
+}
+
+/* False when the time is over. */
+static bool wait_change(struct live *v, int64_t until)
+{
+	struct timespec ts = { .tv_sec = until / 1000, .tv_nsec = until % 1000 * 1000000 };
+
+	return pthread_cond_timedwait(&v->changed, &v->mutex, &ts) != ETIMEDOUT;
+}
+
+/* Until it is on its way; else how that ended. One that takes no more messages may do so again, and
+ * of one that has hung up the pump hears in a moment; every other reason is not the sandbox's. */
+static bool echo_sent(struct echo *c, int64_t until, enum echoed *ret)
+{
+	struct live *v = c->live;
+
+	for (;;) {
+		int64_t now = mono_ms();
+
+		*ret = !v->main || v->gone ? ECHO_GONE : ECHO_SILENT;
+		if (*ret == ECHO_GONE || now >= until)
+			return false;
+		if (echo_begin(c, until - now, &c->err) == 0)
+			return true;
+		*ret = ECHO_ILL;
+		if (c->err.sys || (c->err.code != ERR_LIMIT && c->err.code != ERR_UNAVAILABLE))
+			return false;
+		(void)wait_change(v, now + TRY_MS < until ? now + TRY_MS : until);
+	}
+}
+
+static bool echo_matches(struct echo *c)
+{
+	char got[STORE_ID + 2];
+	uint64_t at = 0;
+	ssize_t n = exec_read(c->exec, EXEC_OUT, &at, got, sizeof(got));
+	size_t len = strlen(c->marker);
+
+	return n == (ssize_t)len + 1 && memcmp(got, c->marker, len) == 0 && got[len] == '\n';
+}
+
+static enum echoed echo_judge(struct echo *c)
+{
+	const struct exec_result *r = exec_result(c->exec);
+
+	if (exec_state(c->exec) == EXEC_FAILED) {
+		c->err = *exec_error(c->exec);
+		return !exec_agent(c->exec) || agent_is_closed(exec_agent(c->exec)) ? ECHO_GONE
+										    : ECHO_ILL;
+	}
+	if (r->hits & AGENT_HIT_TIME)
+		return ECHO_SILENT;
+	if (r->code == 0 && echo_matches(c))
+		return ECHO_WELL;
+	err_set(&c->err, ERR_UNAVAILABLE, "echo in the sandbox ended with %s %d",
+		r->signal ? "signal" : "status", r->signal ? r->signal : r->code);
+	return ECHO_ILL;
+}
+
+/* With live.mutex. */
+static enum echoed echo_send(struct echo *c, int64_t deadline_ms)
+{
+	int64_t until = mono_ms() + deadline_ms;
+	enum echoed how;
+
+	if (!echo_sent(c, until, &how))
+		return how;
+	while (!c->done && wait_change(c->live, until))
+		;
+	if (!c->done) {
+		c->left = true;
+		return ECHO_SILENT;
+	}
+	how = echo_judge(c);
+	exec_free(c->exec);
+	live_rearm(c->live);
+	return how;
+}
+
+static int echo(struct live *v, int64_t deadline_ms, enum echoed *ret, struct err *why,
+		struct err *err)
+{
+	struct echo *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return err_sys(err, ENOMEM, "probe");
+	if (id_new("probe-", c->marker, err) < 0) {
+		free(c);
+		return -1;
+	}
+	c->live = v;
+	pthread_mutex_lock(&v->mutex);
+	*ret = echo_send(c, deadline_ms);
+	*why = c->err;
+	if (!c->left)
+		free(c);
+	pthread_mutex_unlock(&v->mutex);
+	return 0;
+}
+
+/* ---- what it means; all with the turn ----------------------------------------------------------
+ */
+
+static void restore_timers(struct store_session *s, void *arg)
+{
+	(void)arg;
+	session_retime(s, s->last_activity_at);
+}
+
+int revive(struct entry *n, struct err *err)
+{
+	static const struct session_why none = { .cause = SESSION_CAUSE_NONE };
+
+	return entry_move(n, SESSION_ALIVE, &none, restore_timers, NULL, err);
+}
+
+static struct session_probed answer_of(const struct entry *n, enum session_probe_answer a)
+{
+	return (struct session_probed){ .answer = a,
+					.cause = n->rec.cause,
+					.expires_at = n->rec.expires_at };
+}
+
+static struct session_probed unsure(const struct entry *n, const char *text)
+{
+	struct session_probed r = answer_of(n, SESSION_UNSURE);
+
+	r.cause = (struct store_cause){ .code = "transient", .at = engine_now(n->engine) };
+	snprintf(r.cause.text, sizeof(r.cause.text), "%s", text);
+	r.retry_after_ms = RETRY_MS;
+	return r;
+}
+
+/* Its files are put away as at the end of any other sandbox. */
+static int expire(struct entry *n, const struct session_why *why, struct session_probed *ret,
+		  struct err *err)
+{
+	if (n->rec.state == SESSION_FAILED && revive(n, err) < 0)
+		return -1;
+	hook_crash("probe:expire");
+	if (sleep_now(n, why, err) < 0)
+		return -1;
+	n->failures = 0;
+	*ret = answer_of(n, SESSION_EXPIRED);
+	return 0;
+}
+
+/* Nobody answers there any more. What the keeper still has of it tells how it ended. */
+static int found_gone(struct entry *n, const struct caller *who, struct session_probed *ret,
+		      struct err *err)
+{
+	struct session_why why = { SESSION_CAUSE_STOPPED, "its processes ended", who->actor };
+	struct keep_list l;
+
+	if (keep_list(n->engine, &l, err) < 0)
+		return -1;
+	if (keep_list_sandbox(&l, n->rec.sandbox) == KEEP_NOTHING)
+		why = (struct session_why){ SESSION_CAUSE_GONE,
+					    "its sandbox does not exist any more", who->actor };
+	keep_list_fini(&l);
+	return expire(n, &why, ret, err);
+}
+
+static int found_silent(struct entry *n, const struct caller *who, int64_t begun, bool hasty,
+			struct session_probed *ret, struct err *err)
+{
+	struct engine *e = n->engine;
+	char text[STORE_TEXT];
+
+	/* those that waited together for the same answer missed one, not several */
+	if (!hasty && (!n->failures || n->failed_at <= begun)) {
+		n->failures++;
+		n->failed_at = mono_ms();
+	}
+	if (n->failures < e->opts.probe_failures) {
+		*ret = unsure(n, "the sandbox did not answer in time");
+		return 0;
+	}
+	snprintf(text, sizeof(text), "it did not answer %u probes in a row", n->failures);
+	return expire(n, &(struct session_why){ SESSION_CAUSE_UNAVAILABLE, text, who->actor }, ret,
+		      err);
+}
+
+static int found_well(struct entry *n, struct session_probed *ret, struct err *err)
+{
+	n->failures = 0;
+	if (n->rec.state == SESSION_FAILED && revive(n, err) < 0)
+		return -1;
+	*ret = answer_of(n, SESSION_CONNECTED);
+	return 0;
+}
+
+/* Whether the record says that a sandbox lives; the connection is not asked. */
+static bool should_live(const struct entry *n)
+{
+	return n->rec.runtime == SESSION_RUNTIME_LIVE &&
+	       (n->rec.state == SESSION_ACTIVE || n->rec.state == SESSION_FAILED);
+}
+
+/* What an operation or another engine left half done is done first. One that should live but cannot
+ * be connected to because it does not answer is as silent as any other. */
+static int look_unconnected(struct entry *n, const struct caller *who, int64_t begun,
+			    struct session_probed *ret, struct err *err)
+{
+	bool lived = should_live(n);
+
+	if (settle(n, err) < 0) {
+		if (err->code != ERR_TIMEOUT || !should_live(n))
+			return -1;
+		return found_silent(n, who, begun, false, ret, err);
+	}
+	if (n->live)
+		return 1;
+	*ret = answer_of(n, lived ? SESSION_EXPIRED : SESSION_NO_SANDBOX);
+	return 0;
+}
+
+/* 1: *ret_live is to be asked; 0: *ret says it all. */
+static int look(struct entry *n, const struct caller *who, int64_t begun, struct live **ret_live,
+		struct session_probed *ret, struct err *err)
+{
+	int r = n->live ? 1 : look_unconnected(n, who, begun, ret, err);
+
+	if (r <= 0)
+		return r;
+	if (live_is_gone(n->live))
+		return found_gone(n, who, ret, err);
+	if (n->rec.paused) { /* frozen it cannot answer, and nobody asked to thaw it */
+		*ret = answer_of(n, SESSION_CONNECTED);
+		ret->cause = (struct store_cause){ .text = "paused" };
+		return 0;
+	}
+	*ret_live = live_ref(n->live);
+	return 1;
+}
+
+struct asked {
+	int64_t begun; /* mono_ms() */
+	bool hasty;
+	enum echoed how;
+	struct err why;
+};
+
+static int record(struct entry *n, const struct caller *who, const struct live *v,
+		  const struct asked *a, struct session_probed *ret, struct err *err)
+{
+	if (n->live != v) { /* somebody was faster */
+		*ret = should_live(n) ? unsure(n, "the sandbox was replaced meanwhile")
+				      : answer_of(n, SESSION_NO_SANDBOX);
+		return 0;
+	}
+	switch (a->how) {
+	case ECHO_WELL:
+		return found_well(n, ret, err);
+	case ECHO_GONE:
+		return found_gone(n, who, ret, err);
+	case ECHO_SILENT:
+		return found_silent(n, who, a->begun, a->hasty, ret, err);
+	case ECHO_ILL:
+		break;
+	}
+	n->failures = 0;
+	*ret = unsure(n, a->why.msg);
+	return 0;
+}
+
+int session_probe(struct engine *e, const struct caller *who, const struct session_ref *ref,
+		  int64_t deadline_ms, struct session_probed *ret, struct err *err)
+{
+	int64_t wait = deadline_ms > 0 ? deadline_ms : e->opts.probe_ms;
+	struct asked a = { .begun = mono_ms(), .hasty = wait < e->opts.probe_ms / HASTE };
+	auto_call(entry_give) struct entry *n = NULL;
+	auto_call(live_unref) struct live *v = NULL;
+	char id[STORE_ID];
+	int r;
+
+	if (entry_find(e, who, ref, &n, err) < 0)
+		return -1;
+	r = look(n, who, a.begun, &v, ret, err);
+	if (r <= 0)
+		return r;
+	memcpy(id, n->id, sizeof(id));
+	entry_give(steal_ptr(&n));
+	if (echo(v, wait < DEADLINE_MAX_MS ? wait : DEADLINE_MAX_MS, &a.how, &a.why, err) < 0 ||
+	    entry_find(e, who, &(struct session_ref){ .id = id }, &n, err) < 0)
+		return -1;
+	return record(n, who, v, &a, ret, err);
+}
+
+/* ---- without asking it --------------------------------------------------------------------------
+ */
+
+struct connection {
+	const char *session;
+	bool open;
+};
+
+static void note_connection(struct entry *n, void *arg)
+{
+	struct connection *c = arg;
+
+	if (n->live && strcmp(n->id, c->session) == 0)
+		c->open = !live_is_gone(n->live);
+}
+
+bool session_is_valid(struct engine *e, const struct caller *who, const struct session_ref *ref)
+{
+	struct store_session s;
+	struct connection c = { .session = s.id };
+	struct err ignored;
+	bool active;
+
+	if (session_get(e, who, ref, &s, &ignored) < 0)
+		return false;
+	active = session_is_active(&s, engine_now(e));
+	if (active)
+		entry_each(e, note_connection, &c);
+	store_session_fini(&s);
+	return active && c.open;
+}
+
+/* ---- what works inside
+ * ---------------------------------------------------------------------------- */
+
+static int measure(struct entry *n, struct keeper_stats *ret)
+{
+	struct keeper_request req = keeper_client_request(KEEPER_STATS, n->rec.sandbox);
+	struct keeper_reply reply;
+	struct err ignored;
+	struct keeper_client *k = keep_lock(n->engine, &ignored);
+	int r;
+
+	if (!k)
+		return -1;
+	r = keeper_client_call(k, &req, NULL, 0, &reply, NULL, &ignored);
+	keep_unlock(n->engine);
+	if (r < 0)
+		return -1;
+	*ret = reply.stats;
+	return 0;
+}
+
+/* More than 1 % of the time. */
+static bool is_much(uint64_t before_us, uint64_t after_us, int64_t ms)
+{
+	return after_us > before_us && after_us - before_us > (uint64_t)ms * 10;
+}
+
+static bool has_shell(struct live *v)
+{
+	bool armed;
+
+	pthread_mutex_lock(&v->mutex);
+	armed = v->armed;
+	pthread_mutex_unlock(&v->mutex);
+	return armed;
+}
+
+/* Nothing is known of before: a moment is watched. */
+static bool glance(struct entry *n, uint64_t before_us)
+{
+	struct keeper_stats st;
+
+	nanosleep(&(struct timespec){ .tv_nsec = GLANCE_MS * 1000000L }, NULL);
+	return measure(n, &st) == 0 &&
+	       (st.pids > OWN_PIDS || is_much(before_us, st.cpu_us, GLANCE_MS));
+}
+
+/* A process without a command stands out by its number, unless no shell waits and it is the only
+ * one: then only by the time it uses. What was used while somebody worked in the session says
+ * nothing. */
+bool is_working(struct entry *n)
+{
+	int64_t now = engine_now(n->engine), since = n->cpu_at;
+	bool known = since && since + TOUCH_MS >= n->rec.last_activity_at && since < now;
+	uint64_t before = n->cpu_us;
+	struct keeper_stats st;
+
+	if (n->rec.paused || measure(n, &st) < 0)
+		return false;
+	n->cpu_us = st.cpu_us;
+	n->cpu_at = now;
+	if (st.pids != OWN_PIDS)
+		return st.pids > OWN_PIDS;
+	if (known)
+		return is_much(before, st.cpu_us, now - since);
+	return !(n->live && has_shell(n->live)) && glance(n, st.cpu_us);
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a live sandbox to sealed files: the one way there, whoever asked, also when the sandbox was
+ * found dead. The layer has the name of the sandbox it comes from, so that an interrupted seal is
+ * found again without a note. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hook.h"
+#include "sandbox/keeper_client.h"
+#include "session/inside.h"
+#include "session/run.h"
+
+enum { QUIET_WAIT_MS = 2000 };
+
+/* What it used of the processors, for its user's account; nothing if it cannot tell any more. */
+void charge(struct entry *n)
+{
+	struct keeper_request req = keeper_client_request(KEEPER_STATS, n->rec.sandbox);
+	struct keeper_reply reply;
+	struct err ignored;
+	struct keeper_client *k = keep_lock(n->engine, &ignored);
+	int r;
+
+	if (!k)
+		return;
+	r = keeper_client_call(k, &req, NULL, 0, &reply, NULL, &ignored);
+	keep_unlock(n->engine);
+	if (r == 0)
+		quota_charge(n->engine, &n->rec, reply.stats.cpu_us);
+}
+
+void end_live(struct entry *n)
+{
+	struct live *v = n->live;
+
+	entry_set_live(n, NULL);
+	live_close(v);
+	if (n->room)
+		room_give(n->engine);
+	n->room = false;
+}
+
+static int record_layer(struct entry *n, bool whole, struct err *err)
+{
+	struct store_layer l = { .created_at = engine_now(n->engine) };
+	struct store_layer there;
+	int r = -1;
+
+	memcpy(l.id, n->rec.sandbox, sizeof(l.id));
+	memcpy(l.template, n->rec.template, sizeof(l.template));
+	if (!whole)
+		memcpy(l.parent, n->rec.layer, sizeof(l.parent));
+	DB (n->engine, st) {
+		r = st->layer->get(st, l.id, &there, err);
+		if (r < 0 && err->code == ERR_NOT_FOUND)
+			r = st->layer->add(st, &l, err);
+	}
+	return r;
+}
+
+static void set_layer(struct store_session *s, void *arg)
+{
+	snprintf(s->layer, sizeof(s->layer), "%s", (const char *)arg);
+}
+
+/* The writable files are not there any more. What lies below them is an older state, which nobody
+ * gets without being told: it becomes a snapshot, and the session is empty. */
+static int lose_files(struct entry *n, struct err *err)
+{
+	struct store_snapshot snap = { .generation = n->rec.generation,
+				       .created_at = engine_now(n->engine) };
+	struct store_session s = { 0 };
+	struct session_why why = { SESSION_CAUSE_GONE, "its files are lost", "lodge" };
+	char text[STORE_TEXT];
+	int r = 0;
+
+	if (*n->rec.layer) {
+		memcpy(snap.tenant, n->rec.tenant, sizeof(snap.tenant));
+		memcpy(snap.session, n->id, sizeof(snap.session));
+		memcpy(snap.layer, n->rec.layer, sizeof(snap.layer));
+		if (id_new("snp_", snap.id, err) < 0)
+			return -1;
+		DB (n->engine, st)
+			r = st->snapshot->add(st, &snap, err);
+		if (r < 0)
+			return -1;
+		snprintf(text, sizeof(text),
+			 "its files are lost; those of before it was last resumed are snapshot %s",
+			 snap.id);
+		why.text = text;
+	}
+	if (store_session_copy(&n->rec, &s, err) < 0)
+		return -1;
+	s.layer[0] = '\0';
+	if (session_move(&s, SESSION_GONE, &why, engine_now(n->engine), err) == 0 &&
+	    entry_write(n, &s, session_event_name(SESSION_GONE), err) == 0)
+		return 0;
+	store_session_fini(&s);
+	return -1;
+}
+
+/* Those of a sandbox that died while no engine was there; the others are told by live_close(). */
+static int end_commands(struct entry *n, struct err *err)
+{
+	int r = 0;
+
+	if (n->live)
+		return 0;
+	DB (n->engine, st)
+		r = st->exec->finish_all(st, n->id, RUN_KILLED, engine_now(n->engine), err);
+	return r;
+}
+
+int sleep_finish(struct entry *n, const struct session_why *why, struct err *err)
+{
+	char sandbox[STORE_ID];
+	bool whole = false;
+
+	memcpy(sandbox, n->rec.sandbox, sizeof(sandbox));
+	charge(n);
+	if (keep_stop(n->engine, sandbox, err) < 0)
+		return -1;
+	hook_crash("sleep:stopped");
+	if (end_commands(n, err) < 0)
+		return -1;
+	end_live(n);
+	if (keep_seal(n->engine, sandbox, sandbox, &whole, err) < 0)
+		return err->code == ERR_NOT_FOUND ? lose_files(n, err) : -1;
+	hook_crash("sleep:sealed");
+	if (record_layer(n, whole, err) < 0)
+		return -1;
+	hook_crash("sleep:layered");
+	if (entry_move(n, SESSION_SEALED, why, set_layer, sandbox, err) < 0)
+		return -1;
+	hook_crash("sleep:done");
+	layers_settle(n->engine, sandbox);
+	return 0;
+}
+
+int sleep_now(struct entry *n, const struct session_why *why, struct err *err)
+{
+	struct err second;
+	bool alive;
+
+	if (n->live) /* what is being read or written at this moment may finish */
+		(void)live_quiet(n->live, QUIET_WAIT_MS);
+	if (entry_move(n, SESSION_SLEEP, why, NULL, NULL, err) < 0)
+		return -1;
+	hook_crash("sleep:noted");
+	if (sleep_finish(n, why, err) == 0)
+		return 0;
+	/* one that could not even be stopped lives on; what was stopped is sealed by the next look
+	 */
+	alive = n->live && !live_is_gone(n->live);
+	if (alive)
+		(void)entry_move(n, SESSION_ERROR,
+				 &(struct session_why){ SESSION_CAUSE_ERROR, err->msg, "lodge" },
+				 NULL, NULL, &second);
+	return -1;
+}

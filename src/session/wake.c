@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a record to a live sandbox. The record names the sandbox before it is made, so that whatever
+ * happens in between, the next one to look knows what to undo. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hook.h"
+#include "sandbox/keeper_client.h"
+#include "sandbox/sandbox.h"
+#include "session/inside.h"
+
+DEFINE_AUTO(struct template *, template_fini);
+
+struct stack {
+	char ids[KEEPER_LAYERS_MAX][STORE_ID];
+	const char *names[KEEPER_LAYERS_MAX];
+	size_t count;
+	bool take; /* nobody else needs the topmost */
+	char below[STORE_ID]; /* what is left under it then */
+};
+
+static int find_stack(struct entry *n, struct stack *ret, struct err *err)
+{
+	struct engine *e = n->engine;
+	int64_t refs = 0;
+	int r = -1;
+
+	ret->count = 0;
+	ret->take = false;
+	if (!*n->rec.layer)
+		return 0;
+	if (layers_of(e, n->rec.layer, ret->ids, &ret->count, err) < 0)
+		return -1;
+	for (size_t i = 0; i < ret->count; i++)
+		ret->names[i] = ret->ids[i];
+	DB (e, st)
+		r = st->layer->refs(st, n->rec.layer, &refs, err);
+	ret->take = refs == 1;
+	snprintf(ret->below, sizeof(ret->below), "%s", ret->count > 1 ? ret->ids[1] : "");
+	return r;
+}
+
+static int make_sandbox(struct entry *n, const struct stack *stack, struct sandbox **ret,
+			struct err *err)
+{
+	struct sandbox_spec spec = sandbox_spec_default();
+	struct template t;
+	auto_call(template_fini) struct template *guard = &t;
+	struct keeper_client *k;
+	int r;
+
+	template_init(&t);
+	if (spec_load(n->engine, &n->rec, &t, err) < 0 || template_apply(&t, &spec, err) < 0)
+		return -1;
+	spec.id = n->rec.sandbox;
+	spec.template = *n->rec.template ? n->rec.template : "host";
+	spec.store = KEEPER_STORE_DISK;
+	spec.keep = true;
+	spec.take = stack->take;
+	spec.layers = stack->names;
+	spec.nlayers = stack->count;
+	k = keep_lock(n->engine, err);
+	if (!k)
+		return -1;
+	r = sandbox_new(k, &spec, ret, err);
+	keep_unlock(n->engine);
+	(void)guard;
+	return r;
+}
+
+/* The files are where they were before; on failure the record still says where they are now. */
+static int undo(struct entry *n, const struct stack *stack, struct err *err)
+{
+	const char *sandbox = n->rec.sandbox;
+	bool whole;
+
+	if (!stack->take)
+		return keep_destroy(n->engine, sandbox, err);
+	if (keep_stop(n->engine, sandbox, err) < 0)
+		return -1;
+	return keep_seal(n->engine, sandbox, stack->ids[0], &whole, err);
+}
+
+static void set_below(struct store_session *s, void *arg)
+{
+	const struct stack *stack = arg;
+
+	if (stack->take)
+		memcpy(s->layer, stack->below, sizeof(s->layer));
+}
+
+static int connect_it(struct entry *n, struct stack *stack, struct sandbox *sb, struct err *err)
+{
+	static const struct session_why none = { .cause = SESSION_CAUSE_NONE };
+	struct live *v = NULL;
+
+	if (live_new(n, sb, false, &v, err) < 0)
+		return -1;
+	if (entry_move(n, SESSION_READY, &none, set_below, stack, err) < 0) {
+		live_close(v);
+		return -1;
+	}
+	n->failures = 0;
+	n->cpu_us = 0;
+	entry_set_live(n, v);
+	return 0;
+}
+
+static enum session_source source_of(const struct entry *n, enum keeper_source from)
+{
+	if (n->rec.state == SESSION_RESTORING)
+		return n->rec.incarnation <= 1 ? SESSION_SOURCE_FORK : SESSION_SOURCE_RESUME;
+	return from == KEEPER_SOURCE_POOL ? SESSION_SOURCE_POOL : SESSION_SOURCE_COLD;
+}
+
+static int start(struct entry *n, struct wake_result *ret, struct err *err)
+{
+	struct stack stack;
+	struct sandbox *sb = NULL;
+	struct err second;
+
+	if (find_stack(n, &stack, err) < 0 || make_sandbox(n, &stack, &sb, err) < 0)
+		return -1;
+	hook_crash("wake:made");
+	ret->source = source_of(n, sandbox_source(sb));
+	ret->ready_us = sandbox_ready_us(sb);
+	if (connect_it(n, &stack, sb, err) == 0)
+		return 0;
+	(void)undo(n, &stack, &second); /* what remains is settled by the next one who looks */
+	return -1;
+}
+
+static void leave_room(struct entry *n)
+{
+	if (n->room)
+		room_give(n->engine);
+	n->room = false;
+}
+
+int wake_restore(struct entry *n, struct wake_result *ret, struct err *err)
+{
+	struct err second;
+
+	progress(n->engine, n->id, "running", "sandbox", "making the sandbox", 1, 2);
+	if (start(n, ret, err) == 0) {
+		hook_crash("wake:ready");
+		progress(n->engine, n->id, "ready", "ready", "the sandbox is ready", 2, 2);
+		return 0;
+	}
+	progress(n->engine, n->id, "error", "sandbox", err->msg, 1, 2);
+	leave_room(n);
+	(void)entry_move(n, SESSION_ERROR,
+			 &(struct session_why){ SESSION_CAUSE_ERROR, err->msg, "lodge" }, NULL,
+			 NULL, &second);
+	return -1;
+}
+
+static void set_sandbox(struct store_session *s, void *arg)
+{
+	snprintf(s->sandbox, sizeof(s->sandbox), "%s", (const char *)arg);
+}
+
+int wake(struct entry *n, const struct session_why *why, int64_t wait_ms, struct wake_result *ret,
+	 struct err *err)
+{
+	enum session_state to;
+	char sandbox[STORE_ID];
+
+	if (session_next(&n->rec, SESSION_START, &to, err) < 0)
+		return -1;
+	if (!n->room) { /* a new session took its room before it had a record */
+		if (quota_check(n->engine, &n->rec, false, err) < 0 ||
+		    room_take(n->engine, wait_ms, err) < 0)
+			return -1;
+		n->room = true;
+	}
+	if (id_new("sbx_", sandbox, err) < 0 ||
+	    entry_move(n, SESSION_START, why, set_sandbox, sandbox, err) < 0) {
+		leave_room(n);
+		return -1;
+	}
+	hook_crash("wake:noted");
+	return wake_restore(n, ret, err);
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lodge-zstd [-d]: standard input to standard output, packed or unpacked. Archives come from
+ * anywhere, so whoever finds a bug in the library shall have found nothing: before the first byte
+ * is read all memory is there and the kernel lets this process read, write and end, nothing else.
+ *
+ * Exit status 1: the input is not what it should be. 2: anything else. A sentence on standard
+ * error. */
+#define ZSTD_STATIC_LINKING_ONLY /* contexts in memory of ours */
+#include <errno.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <zstd.h>
+#include <zstd_errors.h>
+
+enum { LEVEL = 3, WINDOW_LOG_MAX = 27, BUF = 1 << 17, BAD_INPUT = 1, NO_ROOM, FAILED };
+#define MEMORY_MAX (1ull << 30)
+
+static char in_buf[BUF], out_buf[BUF];
+
+/* exit_group is not among the calls that are left. */
+_Noreturn static void end(int status)
+{
+	for (;;)
+		syscall(SYS_exit, status);
+}
+
+_Noreturn static void fail(int status, const char *what, const char *why)
+{
+	char text[256];
+	int n = snprintf(text, sizeof(text), "%s%s%s\n", what, why ? ": " : "", why ? why : "");
+	ssize_t ignored = write(STDERR_FILENO, text, (size_t)n);
+
+	(void)ignored;
+	end(status);
+}
+
+/* ---- the walls
+ * ----------------------------------------------------------------------------------- */
+
+static void *memory(size_t size)
+{
+	/* a window as large as the largest is hardly ever used: what is not touched costs nothing
+	 */
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (p == MAP_FAILED)
+		fail(FAILED, "memory", strerrordesc_np(errno));
+	return p;
+}
+
+static void limit(int what, rlim_t max)
+{
+	struct rlimit l = { max, max };
+
+	if (setrlimit(what, &l) < 0)
+		fail(FAILED, "setrlimit", strerrordesc_np(errno));
+}
+
+static void confine(void)
+{
+	signal(SIGPIPE, SIG_IGN); /* a reader that went away is told like a full disk */
+	limit(RLIMIT_NOFILE, 0);
+	limit(RLIMIT_CORE, 0);
+	limit(RLIMIT_AS, MEMORY_MAX);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT, 0, 0, 0) < 0)
+		fail(FAILED, "seccomp", strerrordesc_np(errno));
+}
+
+/* ---- bytes
+ * ---------------------------------------------------------------------------------------- */
+
+static size_t get(void)
+{
+	ssize_t n = read(STDIN_FILENO, in_buf, sizeof(in_buf));
+
+	if (n < 0)
+		fail(FAILED, "reading", strerrordesc_np(errno));
+	return (size_t)n;
+}
+
+static void put(size_t len)
+{
+	for (size_t at = 0; at < len;) {
+		ssize_t n = write(STDOUT_FILENO, out_buf + at, len - at);
+
+		if (n < 0)
+			fail(errno == ENOSPC || errno == EDQUOT || errno == EFBIG ? NO_ROOM
+										  : FAILED,
+			     "writing", strerrordesc_np(errno));
+		at += (size_t)n;
+	}
+}
+
+static ZSTD_CCtx *packer(void)
+{
+	size_t size = ZSTD_estimateCStreamSize(LEVEL);
+	ZSTD_CCtx *c = ZSTD_initStaticCStream(memory(size), size);
+
+	if (!c || ZSTD_isError(ZSTD_CCtx_setParameter(c, ZSTD_c_compressionLevel, LEVEL)) ||
+	    ZSTD_isError(ZSTD_CCtx_setParameter(c, ZSTD_c_checksumFlag, 1)))
+		fail(FAILED, "cannot set up packing", NULL);
+	return c;
+}
+
+static void pack(ZSTD_CCtx *c)
+{
+	for (bool more = true; more;) {
+		ZSTD_inBuffer in = { in_buf, get(), 0 };
+		size_t left;
+
+		more = in.size > 0;
+		do {
+			ZSTD_outBuffer out = { out_buf, sizeof(out_buf), 0 };
+
+			left = ZSTD_compressStream2(c, &out, &in,
+						    more ? ZSTD_e_continue : ZSTD_e_end);
+			if (ZSTD_isError(left))
+				fail(FAILED, "packing", ZSTD_getErrorName(left));
+			put(out.pos);
+		} while (more ? in.pos < in.size : left > 0);
+	}
+}
+
+static ZSTD_DCtx *unpacker(void)
+{
+	size_t size = ZSTD_estimateDStreamSize((size_t)1 << WINDOW_LOG_MAX);
+	ZSTD_DCtx *d = ZSTD_initStaticDStream(memory(size), size);
+
+	if (!d || ZSTD_isError(ZSTD_DCtx_setParameter(d, ZSTD_d_windowLogMax, WINDOW_LOG_MAX)))
+		fail(FAILED, "cannot set up unpacking", NULL);
+	return d;
+}
+
+_Noreturn static void refuse(size_t code, bool first)
+{
+	if (ZSTD_getErrorCode(code) == ZSTD_error_prefix_unknown && first)
+		fail(BAD_INPUT, "this is not a zstd archive", NULL);
+	if (ZSTD_getErrorCode(code) == ZSTD_error_frameParameter_windowTooLarge)
+		fail(BAD_INPUT, "the archive was packed with a window of more than 128 MB", NULL);
+	fail(BAD_INPUT, "the archive is damaged", ZSTD_getErrorName(code));
+}
+
+/* Any number of frames, one after the other. */
+static void unpack(ZSTD_DCtx *d)
+{
+	size_t want = 1, n; /* 0: a frame has just ended */
+	bool first = true;
+
+	while ((n = get()) > 0) {
+		ZSTD_inBuffer in = { in_buf, n, 0 };
+		ZSTD_outBuffer out;
+
+		do { /* also once more after the last byte came in, while it fills the whole output
+		      */
+			out = (ZSTD_outBuffer){ out_buf, sizeof(out_buf), 0 };
+			want = ZSTD_decompressStream(d, &out, &in);
+			if (ZSTD_isError(want))
+				refuse(want, first);
+			put(out.pos);
+			first = first && want != 0;
+		} while (in.pos < in.size || (want != 0 && out.pos == out.size));
+	}
+	if (want != 0)
+		fail(BAD_INPUT, "the archive ends too early", NULL);
+}
+
+int main(int argc, char **argv)
+{
+	bool back = argc == 2 && strcmp(argv[1], "-d") == 0;
+	ZSTD_DCtx *d = back ? unpacker() : NULL;
+	ZSTD_CCtx *c = back ? NULL : packer();
+
+	if (argc > 1 && !back)
+		fail(FAILED, "usage: lodge-zstd [-d] <FILE >FILE", NULL);
+	confine();
+	if (back)
+		unpack(d);
+	else
+		pack(c);
+	end(0);
+}

@@ -1,0 +1,622 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is under way when the engine dies, at which steps, and what must be true afterwards.
+
+A scenario prepares with the engine that is there, yields what the dying one is to do, and goes on
+with the next: what it gets from the yield is the answer, None when there was none."""
+import os
+
+from stage import RUNNING, Case, Refused, wait_for
+
+SCENARIOS = {}  # name -> (function, steps, stores)
+WAKE = ("wake:noted", "wake:made", "wake:ready")
+SLEEP = ("sleep:noted", "sleep:stopped", "sleep:sealed", "sleep:layered", "sleep:done")
+RUN = ("run:begun", "run:recorded", "run:ended", "run:saved", "run:finished", "exec:save")
+DESTROY = ("destroy:buried", "destroy:ended", "destroy:removed")
+SWITCH = ("switch:checked", "switch:pointed", "switch:swapped", "switch:done")
+SWITCH_NEW = SWITCH + ("switch:made", "switch:restored", "switch:marked", "switch:copied")
+STORE = ("store-commit", "store-committed")
+
+
+def scenario(*steps, stores=("volume", "directory")):
+    def add(fn):
+        SCENARIOS[fn.__name__] = (fn, steps, stores)
+        return fn
+    return add
+
+
+# ---- entering -----------------------------------------------------------------------------------
+
+
+@scenario("enter:created", *WAKE, *STORE)
+def enter_new(c):
+    yield lambda e: e.enter(key=c.key)
+    c.check()
+
+
+@scenario("enter:created", *WAKE)
+def enter_once(c):
+    yield lambda e: e.enter(once=c.key)
+    s = c.e.enter(once=c.key)["session"]
+    assert s["state"] == "active"
+    assert c.e.enter(once=c.key)["session"]["id"] == s["id"]
+    assert len(c.e.list()["sessions"]) == 2, "the same key led to two"
+
+
+@scenario(*WAKE, *STORE)
+def resume_taken(c):
+    """Nobody else needs the layer: the sandbox gets it."""
+    c.enter()
+    c.put("a")
+    c.hibernate()
+    yield lambda e: e.enter(key=c.key)
+    c.check()
+
+
+@scenario(*WAKE)
+def resume_kept(c):
+    """A snapshot names the layer, too."""
+    c.enter()
+    c.put("a")
+    c.hibernate()
+    snap = c.snapshot()
+    c.enter()
+    c.put("b")
+    c.hibernate()
+    c.snapshot()
+    yield lambda e: e.resume(key=c.key)
+    c.check()
+    c.e.fork(key=c.key, snapshot=snap, to=c.key + "x")
+    c.check_files(key=c.key + "x", sure={"a"}, maybe=set())
+
+
+@scenario(*WAKE)
+def write_asleep(c):
+    c.enter()
+    c.put("a")
+    c.hibernate()
+    yield lambda e: c.put("b", e)
+    c.check()
+
+
+@scenario("sleep:noted", "sleep:sealed", "wake:noted", "wake:made")
+def enter_dead(c):
+    """Its sandbox was killed: it is put to sleep and resumed."""
+    s = c.enter()
+    c.put("a")
+
+    def act(e):
+        e.kill_sandbox(s)
+        return e.enter(key=c.key)
+    yield act, "--no-threads"
+    c.check()
+
+
+@scenario("enter:created", "wake:made")
+def enter_snapshot(c):
+    c.enter()
+    c.put("a")
+    snap = c.snapshot()
+    to = c.key + "x"
+    yield lambda e: e.enter(key=to, snapshot=snap)
+    if c.exists(key=to):
+        assert not c.e.enter(key=to)["state_lost"]
+    else:
+        c.e.enter(key=to, snapshot=snap)
+    c.check_files(key=to)
+    c.check()
+
+
+# ---- commands -----------------------------------------------------------------------------------
+
+TEXT = "cd; mkdir -p d; echo once >> d/log; seq 1 3000; echo oops >&2"
+OUT = "".join(f"{i}\n" for i in range(1, 3001))
+
+
+def ran(c):
+    return c.e.run(key=c.key, text="cd; cat d/log 2>/dev/null || :")["out"].count("once")
+
+
+def check_row(c, row):
+    done = c.e.wait(exec=row["exec"], ms=20000)
+    assert done["state"] == "exited" and done["code"] == 0, done
+    assert c.read_all(row["exec"]) == (OUT, "oops\n")
+
+
+@scenario(*RUN, *STORE)
+def run(c):
+    c.enter()
+    yield lambda e: e.run(key=c.key, text=TEXT)
+    rows = c.e.execs(key=c.key)["execs"]
+    assert len(rows) <= 1, rows
+    for row in rows:
+        check_row(c, row)
+    assert ran(c) == len(rows), "it ran, and nobody knows"
+
+
+@scenario("run:claimed", *RUN)
+def run_once(c):
+    c.enter()
+
+    def act(e):
+        return {**e.run(key=c.key, text=TEXT, once="o"), "id": 0}
+    yield act
+    for row in c.e.execs(key=c.key)["execs"]:
+        check_row(c, row)
+    a = act(c.e)
+    assert act(c.e) == a, "the second answer differs"
+    times = ran(c)
+    assert times <= 1, "it ran twice"
+    if a["code"] == 0:
+        assert times == 1 and a["out"] == OUT and a["err"] == "oops\n", a
+
+
+@scenario("run:begun", "run:recorded")
+def start_long(c):
+    """It goes on without an engine, and with the next one."""
+    c.enter()
+    text = "for i in $(seq 1 30); do seq 1 $((i * 10)); sleep 0.02; done"
+    yield lambda e: e.start(key=c.key, text=text)
+    rows = c.e.execs(key=c.key)["execs"]
+    for row in rows:
+        done = c.e.wait(exec=row["exec"], ms=20000)
+        assert (done["state"], done["code"]) == ("exited", 0), done
+        want = "".join(f"{j}\n" for i in range(1, 31) for j in range(1, i * 10 + 1))
+        assert c.read_all(row["exec"]) == (want, "")
+
+
+@scenario("wake:made", "run:begun")
+def run_asleep(c):
+    c.enter()
+    c.put("a")
+    c.hibernate()
+    c.maybe.add("log")
+    c.texts["log"] = "once\n"
+    yield lambda e: e.run(key=c.key, text=TEXT)
+    for row in c.e.execs(key=c.key)["execs"]:
+        check_row(c, row)
+    c.check()
+
+
+# ---- rest ---------------------------------------------------------------------------------------
+
+
+@scenario("pause:noted", *STORE)
+def pause(c):
+    c.enter()
+    c.put("a")
+    yield lambda e: e.pause(key=c.key)
+    c.check()
+
+
+@scenario("unpause:thawed", *STORE)
+def unpause(c):
+    c.enter()
+    c.put("a")
+    c.e.pause(key=c.key)
+    yield lambda e: e.unpause(key=c.key)
+    c.check()
+
+
+@scenario(*SLEEP, *STORE)
+def hibernate(c):
+    c.enter()
+    c.put("a")
+    c.e.start(key=c.key, text="sleep 1000")
+    yield lambda e: e.hibernate(key=c.key)
+    c.check_execs()
+    c.check()
+    rows = c.e.execs(key=c.key)["execs"]
+    if c.e.get(key=c.key)["session"]["incarnation"] > 1:
+        assert all(x["state"] != RUNNING for x in rows if x), rows
+
+
+@scenario(*SLEEP)
+def hibernate_over_layers(c):
+    """What it was resumed from belongs to a snapshot, too."""
+    c.enter()
+    c.put("a")
+    c.hibernate()
+    snap = c.snapshot()
+    c.enter()
+    c.put("b")
+    yield lambda e: e.hibernate(key=c.key)
+    c.check()
+    c.e.fork(key=c.key, snapshot=snap, to=c.key + "x")
+    c.check_files(key=c.key + "x", sure={"a"}, maybe=set())
+
+
+@scenario("sleep:noted", "sleep:sealed", "store-committed")
+def archive(c):
+    c.enter()
+    c.put("a")
+    yield lambda e: e.archive(key=c.key)
+    if c.e.get(key=c.key)["session"]["state"] == "archived":
+        c.e.unarchive(key=c.key)
+    c.check()
+
+
+@scenario(*SLEEP)
+def sweep_idle(c):
+    c.enter(idle_ms=60000)
+    c.put("a")
+
+    def act(e):
+        e.clock(ms=61000)
+        return e.sweep()
+    yield act, "--no-threads"
+    c.check()
+
+
+@scenario("destroy:buried", "destroy:removed")
+def sweep_destroy(c):
+    c.enter(idle_ms=60000, idle_destroys=True)
+
+    def act(e):
+        e.clock(ms=61000)
+        return e.sweep()
+    yield act, "--no-threads"
+    assert c.is_gone(why="idle")
+
+
+@scenario("sweep:lost", "sleep:noted", "sleep:layered")
+def sweep_lost(c):
+    s = c.enter()
+    c.put("a")
+
+    def act(e):
+        e.kill_sandbox(s)
+        assert wait_for(lambda: not e.valid(key=c.key)["valid"], 10)
+        return e.sweep()
+    yield act, "--no-threads"
+    c.check()
+
+
+@scenario("probe:expire", "sleep:noted")
+def probe(c):
+    s = c.enter()
+    c.put("a")
+
+    def act(e):
+        e.kill_sandbox(s)
+        return e.probe(key=c.key)
+    yield act, "--no-threads"
+    c.check()
+
+
+@scenario("room:away", "sleep:noted", "sleep:sealed", "enter:created", "wake:made")
+def room(c):
+    """The second takes the place of the first; the old session is busy."""
+    c.enter()
+    c.put("a")
+    other = Case(c.stage)
+    yield (lambda e: e.enter(key=other.key)), "--max-active", "2"
+    c.check()
+    other.check()
+
+
+# ---- snapshots ----------------------------------------------------------------------------------
+
+
+def check_snapshot(c, sure):
+    """It is there with all its files, or its name is free."""
+    there = [s["id"] for s in c.e.snapshots(key=c.key)["snapshots"] if s["name"] == "snap"]
+    snap = there[0] if there else c.snapshot(name="snap")
+    c.e.fork(key=c.key, snapshot=snap, to=c.key + "x")
+    c.check_files(key=c.key + "x", sure=sure, maybe=set())
+
+
+@scenario("snapshot:copied", "snapshot:layered", "snapshot:named", *STORE)
+def snapshot_live(c):
+    c.enter()
+    c.put("a")
+    yield lambda e: e.snapshot(key=c.key, name="snap")
+    c.check()
+    check_snapshot(c, {"a"})
+
+
+@scenario("sleep:noted", "sleep:sealed", "sleep:done", "snapshot:named", *WAKE)
+def snapshot_stop(c):
+    c.enter()
+    c.put("a")
+    yield lambda e: e.snapshot(key=c.key, name="snap", stop=True)
+    c.check()
+    check_snapshot(c, {"a"})
+
+
+@scenario("snapshot:named", *STORE)
+def snapshot_asleep(c):
+    c.enter()
+    c.put("a")
+    c.hibernate()
+    yield lambda e: e.snapshot(key=c.key, name="snap")
+    c.check()
+    check_snapshot(c, {"a"})
+
+
+@scenario(*STORE)
+def snapshot_remove(c):
+    c.enter()
+    c.put("a")
+    snap = c.snapshot(name="snap")
+    yield lambda e: e.snapshot_remove(snapshot=snap)
+    c.check()
+    check_snapshot(c, {"a"})
+
+
+def check_fork(c):
+    to = c.key + "x"
+    if not c.exists(key=to):
+        c.e.fork(key=c.key, to=to)
+    c.check_files(key=to)
+    c.check()
+
+
+@scenario("snapshot:copied", "snapshot:layered", "fork:held", "fork:made", "store-committed")
+def fork_live(c):
+    c.enter()
+    c.put("a")
+    yield lambda e: e.fork(key=c.key, to=c.key + "x")
+    check_fork(c)
+
+
+@scenario("fork:held", "fork:made", *STORE)
+def fork_asleep(c):
+    c.enter()
+    c.put("a")
+    c.hibernate()
+    yield lambda e: e.fork(key=c.key, to=c.key + "x")
+    check_fork(c)
+
+
+def before_rollback(c):
+    c.enter()
+    c.put("a")
+    snap = c.snapshot()
+    c.put("b")
+    c.sure, c.maybe = {"a"}, {"b"}
+    return snap
+
+
+@scenario("rollback:moved", "rollback:ended", "wake:made", "wake:ready", *STORE)
+def rollback_live(c):
+    snap = before_rollback(c)
+    yield lambda e: e.rollback(key=c.key, snapshot=snap)
+    c.check()
+
+
+@scenario(*STORE)
+def rollback_asleep(c):
+    snap = before_rollback(c)
+    c.hibernate()
+    yield lambda e: e.rollback(key=c.key, snapshot=snap)
+    c.check()
+
+
+def exported(c):
+    c.enter()
+    c.put("a")
+    snap = c.snapshot()
+    path = os.path.join(c.stage.world.base, c.key + ".tar.zst")
+    c.e.export(snapshot=snap, file=path)
+    return path
+
+
+@scenario("import:sealed", "enter:created", "wake:made", "sleep:noted", "sleep:sealed",
+          "destroy:buried")
+def import_(c):
+    path = exported(c)
+    yield lambda e: e.call("import", file=path, name="imported")
+    assert len(c.e.list()["sessions"]) == 2, "the session of the import is left"
+    there = [s["id"] for s in c.e.snapshots()["snapshots"] if s["name"] == "imported"]
+    snap = there[0] if there else c.e.call("import", file=path, name="imported")["snapshot"]["id"]
+    c.e.enter(key=c.key + "x", snapshot=snap)
+    c.check_files(key=c.key + "x")
+    c.check()
+
+
+# ---- the end ------------------------------------------------------------------------------------
+
+
+@scenario(*DESTROY, *STORE)
+def destroy(c):
+    c.enter()
+    c.put("a")
+    c.e.start(key=c.key, text="sleep 1000")
+    yield lambda e: e.destroy(key=c.key)
+    if c.exists(key=c.key):  # it died before anything was said
+        c.check()
+        c.e.destroy(key=c.key)
+    assert c.is_gone() and c.is_gone(key=c.key)
+
+
+@scenario(*DESTROY)
+def destroy_asleep(c):
+    c.enter()
+    c.put("a")
+    c.hibernate()
+    yield lambda e: e.destroy(key=c.key)
+    assert c.is_gone()
+
+
+@scenario("collect:dropped", *STORE)
+def collect(c):
+    c.enter()
+    c.put("a")
+    c.e.snapshot_remove(snapshot=c.snapshot())
+
+    def act(e):
+        e.clock(ms=120 * 1000)
+        return e.collect()
+    yield act, "--no-threads"
+    c.check()
+    c.e.clock(ms=120 * 1000)
+    assert wait_for(lambda: c.e.collect() and not c.layers(), 10), c.layers()
+
+
+@scenario("flatten:layered", "flatten:used", stores=("directory",))
+def flatten(c):
+    c.enter()
+    for i in range(17):
+        c.put(f"f{i}")
+        c.hibernate()
+        c.snapshot()
+        c.enter()
+    c.hibernate()
+    before = c.layers()
+
+    def act(e):
+        e.collect()
+        return wait_for(lambda: c.stage.world.store() != before, 10)
+    yield act
+    c.check()
+    c.hibernate()
+    c.check()
+
+
+# ---- projects -----------------------------------------------------------------------------------
+
+
+def user_sessions(c, user):
+    return c.e.list(user=user)["sessions"]
+
+
+class Work:
+    """A user with two projects; the second has a fragment."""
+
+    def __init__(self, c):
+        self.c, self.user = c, f"user{c.n}"
+        self.one, self.two = f"one{c.n}", f"two{c.n}"
+        for p in (self.one, self.two):
+            c.e.project(user=self.user, project=p)
+        self.fragment = c.e.fragment(user=self.user, project=self.two,
+                                     files={"a.txt": "saved"})["fragment"]
+
+    def go(self, project, **args):
+        return self.c.e.switch(user=self.user, project=project, **args)
+
+    def write(self, name, data):
+        self.c.e.write(kind="user", key=self.user, path=name, data=data)
+
+    def read(self, name):
+        return self.c.e.read(kind="user", key=self.user, path=name)["data"]
+
+    def check(self, copies):
+        """As many sessions as there are working copies, and all lead where they should."""
+        sessions = user_sessions(self.c, self.user)
+        keys = {self.c.exists(kind="project", key=f"{self.user}/{p}")["id"]
+                for p in (self.one, self.two)
+                if self.c.exists(kind="project", key=f"{self.user}/{p}")}
+        assert {s["id"] for s in sessions} == keys, f"sessions that no key leads to: {sessions}"
+        assert len(keys) in copies, sessions
+        at = self.c.e.where(user=self.user)["project"]
+        on = self.c.exists(kind="user", key=self.user)
+        assert on and on["project"] == at, f"the user is on {at}, the key leads to {on}"
+
+
+@scenario(*SWITCH_NEW, "wake:made")
+def switch_project(c):
+    w = Work(c)
+    w.go(w.one)
+    w.write("mine.txt", "unsaved")
+    yield lambda e: e.switch(user=w.user, project=w.two)
+    w.check(copies=(1, 2))
+    w.go(w.two)
+    assert w.read("a.txt") == "saved"
+    w.go(w.one)
+    assert w.read("mine.txt") == "unsaved"
+    w.check(copies=(2,))
+
+
+@scenario(*SWITCH_NEW)
+def switch_fragment(c):
+    """In place of the working copy, which the user gives up by that."""
+    w = Work(c)
+    w.go(w.two)
+    w.write("a.txt", "changed")
+    yield lambda e: e.switch(user=w.user, project=w.two, fragment=w.fragment)
+    w.check(copies=(1,))
+    assert w.read("a.txt") in ("saved", "changed")
+    w.go(w.two, fragment=w.fragment)
+    assert w.read("a.txt") == "saved"
+    w.check(copies=(1,))
+
+
+@scenario(*SWITCH, *WAKE)
+def switch_back(c):
+    w = Work(c)
+    w.go(w.one)
+    w.write("mine.txt", "unsaved")
+    w.go(w.two)
+    w.write("a.txt", "changed")
+    yield lambda e: e.switch(user=w.user, project=w.one)
+    w.check(copies=(2,))
+    w.go(w.one)
+    assert w.read("mine.txt") == "unsaved"
+    w.go(w.two)
+    assert w.read("a.txt") == "changed"
+    w.check(copies=(2,))
+
+
+@scenario("fragment:collected", *STORE)
+def fragment_save(c):
+    w = Work(c)
+    w.go(w.one)
+    w.write("mine.txt", "now saved")
+    yield lambda e: e.fragment(user=w.user, project=w.one, from_sandbox=True)
+    f = c.e.fragment(user=w.user, project=w.one, from_sandbox=True)
+    assert f["files"] >= 1
+    w.write("mine.txt", "later")
+    w.go(w.one, fragment=f["fragment"])
+    assert w.read("mine.txt") == "now saved"
+
+
+@scenario("fragment:removed", *STORE)
+def fragment_remove(c):
+    w = Work(c)
+    act = {"user": w.user, "project": w.two, "fragment": w.fragment}
+    yield lambda e: e.fragment_remove(**act)
+    try:
+        c.e.fragment_remove(**act)
+    except Refused as r:
+        assert r.code == "NOT_FOUND", r
+    w.go(w.two)
+    w.check(copies=(1,))
+
+
+@scenario("project:ended", "project:dropped", "project:removed", "destroy:buried", "destroy:ended")
+def project_remove(c):
+    w = Work(c)
+    w.go(w.one)
+    w.write("mine.txt", "unsaved")
+    w.go(w.two)
+    act = {"user": w.user, "project": w.two}
+    yield lambda e: e.project_remove(**act)
+    try:
+        c.e.project_remove(**act)
+    except Refused as r:
+        assert r.code == "NOT_FOUND", r
+    assert len(user_sessions(c, w.user)) == 1
+    w.go(w.one)
+    assert w.read("mine.txt") == "unsaved"
+
+
+@scenario("kill:ended", *DESTROY)
+def kill_user(c):
+    w = Work(c)
+    w.go(w.one)
+    yield lambda e: e.kill_user(user=w.user)
+    c.e.kill_user(user=w.user)
+    assert user_sessions(c, w.user) == []
+    assert c.e.where(user=w.user)["project"] == ""
+    w.go(w.one)
+
+
+@scenario("kill:ended", "destroy:buried")
+def kill_users(c):
+    w = Work(c)
+    w.go(w.one)
+    w.go(w.two)
+    yield lambda e: e.kill_users(user=w.user)
+    c.e.kill_users(user=w.user)
+    assert user_sessions(c, w.user) == []
+    assert c.e.where(user=w.user)["project"] == ""

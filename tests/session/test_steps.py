@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The engine dies by SIGKILL at every named step of the source, in the middle of whatever leads there;
+then the next one starts, and nothing acknowledged is lost, nothing stays half done, nothing is left."""
+import os
+import re
+
+import pytest
+
+from engine import Died, Engine, wait_for
+from stage import Case, Stage
+from steps import SCENARIOS
+from world import SOURCE
+
+CASES = [(name, step) for name, (_, steps, _) in SCENARIOS.items() for step in steps]
+# (scenario, where the first engine dies, where its successor dies during recovery)
+TWICE = [
+    ("enter_new", "wake:made", "settle:destroyed"),
+    ("enter_new", "wake:noted", "settle:destroyed"),
+    ("resume_taken", "wake:made", "settle:sealed"),
+    ("resume_taken", "wake:made", "store-commit"),
+    ("resume_kept", "wake:made", "store-commit"),
+    ("rollback_live", "rollback:moved", "store-commit"),
+    ("hibernate", "sleep:noted", "sleep:stopped"),
+    ("hibernate", "sleep:noted", "sleep:sealed"),
+    ("hibernate", "sleep:stopped", "sleep:layered"),
+    ("hibernate", "sleep:sealed", "sleep:done"),
+    ("hibernate", "sleep:layered", "store-commit"),
+    ("destroy", "destroy:buried", "destroy:ended"),
+    ("destroy", "destroy:ended", "destroy:removed"),
+    ("import_", "import:sealed", "destroy:buried"),
+    ("import_", "import:sealed", "destroy:ended"),
+    ("run", "run:begun", "exec:adopt"),
+    ("run", "run:begun", "store-commit"),
+    ("run", "run:recorded", "run:ended"),
+    ("run", "run:recorded", "run:saved"),
+    ("run", "run:recorded", "run:finished"),
+    ("run", "run:recorded", "exec:save"),
+    ("run_once", "run:saved", "exec:save"),
+    ("collect", "collect:dropped", "exec:adopt"),
+    ("switch_project", "switch:pointed", "switch:marked"),
+    ("switch_project", "switch:pointed", "switch:copied"),
+    ("switch_fragment", "switch:marked", "switch:copied"),
+    ("switch_project", "switch:made", "destroy:buried"),
+]
+
+
+def named_steps():
+    found = set()
+    for layer in ("session", "store", "sandbox"):
+        d = os.path.join(SOURCE, "src", layer)
+        for name in sorted(os.listdir(d)):
+            if name.endswith(".c"):
+                with open(os.path.join(d, name)) as f:
+                    text = f.read()
+                unnamed = re.findall(r'(?<![\w.>])hook_crash\([^"\n]*\)', text)
+                assert not unnamed, f"{layer}/{name}: hooks without a literal name: {unnamed}"
+                found.update(re.findall(r'(?<![\w.>])hook_crash\("([^"]+)"\)', text))
+    return found
+
+
+def test_every_step_is_tried():
+    tried = {step for _, step in CASES} | {s for _, *both in TWICE for s in both}
+    assert len(named_steps()) > 45
+    assert named_steps() == tried, (f"never reached: {sorted(named_steps() - tried)}, "
+                                    f"not in the source: {sorted(tried - named_steps())}")
+
+
+@pytest.fixture(scope="module", params=["volume", "directory"])
+def stage(request):
+    s = Stage(request.param)
+    try:
+        yield s
+        if s.engine.process.poll() is not None:  # a test failed in the middle
+            s.start()
+        s.end()
+    finally:
+        s.close()
+
+
+def prepare(stage, name):
+    """The scenario up to its middle: the rest of it, what to do, and the engine's options."""
+    fn, _, stores = SCENARIOS[name]
+    if stage.kind not in stores:
+        pytest.skip("not on this store")
+    if stage.engine.process.poll() is not None:  # the test before this one failed
+        stage.start()
+    c = Case(stage)
+    rest = fn(c)
+    wanted = next(rest)
+    act, *options = wanted if isinstance(wanted, tuple) else (wanted,)
+    return rest, act, options
+
+
+def finish(stage, rest, answer, what):
+    stage.start()
+    stage.check(f"{what}, after the next start")
+    with pytest.raises(StopIteration):
+        rest.send(answer)
+    stage.check(f"{what}, after use")
+    stage.clear()
+
+
+@pytest.mark.parametrize("name,step", CASES)
+def test_died_at(stage, name, step):
+    rest, act, options = prepare(stage, name)
+    answer = stage.die(step, act, *options)
+    assert answer is None, f"{name} does not come to {step}: {answer}"
+    finish(stage, rest, None, f"{name} at {step}")
+
+
+@pytest.mark.parametrize("name,first,second", TWICE)
+def test_died_again_during_recovery(stage, name, first, second):
+    rest, act, options = prepare(stage, name)
+    assert stage.die(first, act, *options) is None, f"{name} does not come to {first}"
+    e = Engine(stage.world, crash=second, wait=False)
+    died = wait_for(lambda: e.process.poll() is not None, 10)
+    e.kill()
+    assert died, f"recovery from {first} does not come to {second}"
+    finish(stage, rest, None, f"{name} at {first}, then {second}")
+
+
+# ---- the keeper ---------------------------------------------------------------------------------
+
+
+def test_nobody_dies(stage):
+    """The scenarios themselves hold when nothing goes wrong."""
+    for name in SCENARIOS:
+        if stage.kind not in SCENARIOS[name][2]:
+            continue
+        rest, act, options = prepare(stage, name)
+        answer = stage.die(None, act, *options)
+        assert answer is not None, f"{name}: the engine died"
+        finish(stage, rest, answer, name)
+
+
+__all__ = ["Died"]

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An engine with a home of its own, a real keeper and a clock that is moved by hand, for the tests
+ * of what happens by itself. Needs $LODGE_BUILD (meson sets it) and a machine where sandboxes
+ * work. */
+#ifndef LODGE_TESTS_SESSION_ENGINE_H
+#define LODGE_TESTS_SESSION_ENGINE_H
+
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "session/engine.h"
+#include "session/run.h"
+#include "tap.h"
+
+enum { SECOND = 1000, MINUTE = 60 * SECOND, HOUR = 60 * MINUTE };
+
+static char home[64], keeper[4096];
+static atomic_llong the_time;
+static struct engine *engine;
+static struct err err;
+static const char *why_not;
+static const struct caller me = { "acme", "test" };
+
+#define ENGINE(...)                                                                                \
+	do {                                                                                       \
+		if (why_not)                                                                       \
+			SKIP(why_not);                                                             \
+		CHECK(open_engine((struct engine_opts){ __VA_ARGS__ }));                           \
+	} while (0)
+
+static inline int64_t tell_time(void *arg)
+{
+	(void)arg;
+	return the_time;
+}
+
+static inline void pass(int64_t ms)
+{
+	the_time += ms;
+}
+
+/* Everything of the test before is gone. */
+static inline void clean(void)
+{
+	struct session_cleanup c;
+
+	if (engine && session_cleanup(engine, &me, NULL, &c, &err) == 0)
+		session_cleanup_fini(&c);
+}
+
+static inline void close_engine(void)
+{
+	engine_close(engine);
+	engine = NULL;
+}
+
+static inline bool open_engine(struct engine_opts o)
+{
+	clean();
+	close_engine();
+	o.home = home;
+	o.keeper = keeper;
+	o.no_threads = true;
+	o.clock = tell_time;
+	if (engine_open(&o, &engine, &err) == 0)
+		return true;
+	printf("# %s\n", err.msg);
+	return false;
+}
+
+static inline struct session_ref key(const char *name)
+{
+	return (struct session_ref){ .key = name };
+}
+
+/* In `want` everything but the key. */
+static inline int enter_as(const char *name, struct session_want want, enum session_outcome *ret)
+{
+	struct store_binding b = { .kind = "key" };
+	struct session_entered got;
+
+	snprintf(b.key, sizeof(b.key), "%s", name);
+	want.keys = &b;
+	want.nkeys = 1;
+	if (session_enter(engine, &me, &want, &got, &err) < 0)
+		return -1;
+	if (ret)
+		*ret = got.outcome;
+	session_entered_fini(&got);
+	return 0;
+}
+
+static inline bool enter(const char *name)
+{
+	if (enter_as(name, (struct session_want){ .user = "ann" }, NULL) == 0)
+		return true;
+	printf("# %s\n", err.msg);
+	return false;
+}
+
+/* The state, or -1; of the record without what it owns. */
+static inline int look(const char *name, struct store_session *ret)
+{
+	struct store_session s;
+
+	if (session_get(engine, &me, &(struct session_ref){ .key = name }, &s, &err) < 0)
+		return -1;
+	store_session_fini(&s);
+	if (ret) {
+		*ret = s;
+		ret->spec = ret->metadata = NULL;
+		ret->bindings = NULL;
+		ret->nbindings = 0;
+	}
+	return s.state;
+}
+
+static inline bool is(const char *name, enum session_state state)
+{
+	int now = look(name, NULL);
+
+	if (now == (int)state)
+		return true;
+	printf("# %s is %s\n", name, now < 0 ? "not there" : sm_name(&session_sm, (unsigned)now));
+	return false;
+}
+
+static inline bool is_cause(const char *name, enum session_cause cause)
+{
+	struct store_session s;
+
+	if (look(name, &s) < 0)
+		return false;
+	if (strcmp(s.cause.code, session_cause_name(cause)) == 0)
+		return true;
+	printf("# cause %s: %s\n", s.cause.code, s.cause.text);
+	return false;
+}
+
+/* A command that goes on; the handle is the caller's. */
+static inline struct run *start(const char *name, const char *text)
+{
+	struct session_ref ref = key(name);
+	struct run *x = NULL;
+
+	if (run_start(engine, &me, &ref, &(struct run_want){ .text = text }, &x, NULL, &err) < 0)
+		printf("# %s\n", err.msg);
+	return x;
+}
+
+static inline bool says(const char *name, const char *text, const char *want)
+{
+	struct session_ref ref = key(name);
+	struct run_want how = { .text = text, .timeout_ms = 20000 };
+	struct exec_output o;
+	bool same;
+
+	if (run_all(engine, &me, &ref, &how, NULL, 0, &o, &err) < 0) {
+		printf("# %s\n", err.msg);
+		return false;
+	}
+	same = strcmp(o.out, want) == 0;
+	if (!same)
+		printf("# got '%s', want '%s'\n", o.out, want);
+	exec_output_fini(&o);
+	return same;
+}
+
+static inline void nap(long ms)
+{
+	nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 }, NULL);
+}
+
+/* Until there are so many processes; what starts or is killed needs a moment. */
+static inline bool has_pids(const char *name, uint64_t want)
+{
+	struct session_ref ref = key(name);
+	struct keeper_stats st = { 0 };
+
+	for (int i = 0; i < 200; i++) {
+		if (session_stats(engine, &me, &ref, &st, &err) == 0 && st.pids == want)
+			return true;
+		nap(50);
+	}
+	printf("# %llu processes\n", (unsigned long long)st.pids);
+	return false;
+}
+
+static inline void make_home(void)
+{
+	const char *build = getenv("LODGE_BUILD");
+	struct timespec ts;
+
+	setvbuf(stdout, NULL, _IOLBF, 0); /* a leak report must not swallow the rest */
+	clock_gettime(CLOCK_REALTIME, &ts);
+	the_time = (int64_t)ts.tv_sec * 1000;
+	snprintf(keeper, sizeof(keeper), "%s/lodge-keeper", build ? build : "build");
+	snprintf(home, sizeof(home), "/var/tmp/lodge-sessions-XXXXXX");
+	if (access(keeper, X_OK) < 0) {
+		why_not = "needs lodge-keeper in $LODGE_BUILD";
+		home[0] = '\0';
+	} else if (!mkdtemp(home)) {
+		why_not = "needs a directory of its own";
+		home[0] = '\0';
+	} else if (!open_engine((struct engine_opts){ 0 }) || !enter("first")) {
+		why_not = "needs a machine where sandboxes work";
+	}
+}
+
+static inline void remove_home(void)
+{
+	clean();
+	close_engine();
+	if (*home)
+		file_remove_tree_at(AT_FDCWD, home);
+}
+
+#endif
