@@ -3,13 +3,21 @@
 
 import os
 import pathlib
+import re
+import shutil
 import subprocess
+import sys
+import tempfile
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.path.abspath(os.environ.get("LODGE_BIN", ROOT / "build" / "lodge"))).parent
 LIBRARY = BUILD / "liblodge.so"
+HEADER = ROOT / "include/lodge.h"
+EXAMPLE = ROOT / "docs/examples/session.c"
+
+pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason="no liblodge.so beside lodge")
 
 
 def sanitized():
@@ -17,27 +25,155 @@ def sanitized():
     return ["-fsanitize=address,undefined"] if "__asan_init" in names else []
 
 
-def test_a_program_outside(tmp_path):
-    if not LIBRARY.exists():
-        pytest.skip("no liblodge.so beside lodge")
-    program = tmp_path / "use_lib"
-    subprocess.run(["cc", "-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", *sanitized(), f"-I{ROOT}/include",
-                    f"-I{ROOT}/tests/unit", ROOT / "tests/api/use_lib.c", LIBRARY, f"-Wl,-rpath,{BUILD}",
-                    "-o", program], check=True)
-    r = subprocess.run([program], capture_output=True, text=True, timeout=120)
+def compile_program(source, program, *flags):
+    subprocess.run(["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", *sanitized(), *flags, f"-I{ROOT}/include",
+                    source, LIBRARY, "-pthread", f"-Wl,-rpath,{BUILD}", "-o", program], check=True)
+    return program
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory):
+    """The programs use_lib*.c beside this file, compiled when asked for."""
+    made, where = {}, tmp_path_factory.mktemp("lib")
+
+    def make(name):
+        if name not in made:
+            made[name] = compile_program(ROOT / f"tests/api/{name}.c", where / name, "-D_GNU_SOURCE", f"-I{ROOT}/tests/unit")
+        return made[name]
+
+    return make
+
+
+@pytest.fixture
+def home(programs):
+    """Sessions outlive whoever made them, so they are destroyed here, whatever became of the test."""
+    path = tempfile.mkdtemp(prefix="lodge-lib-", dir="/var/tmp")
+    yield path
+    assert passed(run(programs("use_lib"), path, "clean"))
+    shutil.rmtree(path)
+
+
+def run(program, *args, **kwargs):
+    r = subprocess.run([program, *args], capture_output=True, text=True, timeout=300, **kwargs)
     print(r.stdout, r.stderr)
-    assert r.returncode == 0 and "not ok" not in r.stdout and "SKIP" not in r.stdout
+    return r
+
+
+def passed(r):
+    return r.returncode == 0 and "not ok" not in r.stdout and "SKIP" not in r.stdout
+
+
+def told(r, word):
+    return re.search(rf"^{word} (\S+)$", r.stdout, re.M).group(1)
+
+
+@pytest.mark.parametrize("name", ["use_lib", "use_lib_run", "use_lib_files"])
+def test_a_program_outside(programs, home, name):
+    assert passed(run(programs(name), home))
+
+
+@pytest.mark.parametrize("how", ["leave", "vanish"])
+def test_sessions_outlive_the_program(programs, home, how):
+    """Files and a running command with its output, whether it closed or just went."""
+    first = run(programs("use_lib"), home, how)
+    assert passed(first)
+    second = run(programs("use_lib"), home, "back", told(first, "exec"))
+    assert passed(second)
+    assert told(second, "sandbox") == told(first, "sandbox")
+
+
+def test_the_example(tmp_path, home):
+    program = compile_program(EXAMPLE, tmp_path / "session")
+    first, second = (run(program, env={**os.environ, "LODGE_HOME": home}) for _ in range(2))
+    assert first.returncode == 0 and "visit number 1\n" in first.stdout
+    assert second.returncode == 0 and "visit number 2\n" in second.stdout
+    assert second.stdout.split(",")[0] == first.stdout.split(",")[0]
+    assert len(second.stdout.splitlines()) == 3
+
+
+def test_the_example_is_short_and_the_documents_have_it():
+    text = EXAMPLE.read_text()
+    assert len(text.splitlines()) <= 30
+    assert f"```\n{text}```\n" in (ROOT / "man/liblodge.3.scd").read_text()
+    assert f"```c\n{text}```\n" in (ROOT / "README.md").read_text()
+
+
+def functions(text):
+    return set(re.findall(r"\blodge_\w+(?=\()", text))
 
 
 def test_only_the_api_is_exported():
     names = subprocess.run(["nm", "-D", "--defined-only", LIBRARY], capture_output=True, text=True, check=True).stdout
     names = {line.split()[-1].split("@")[0] for line in names.splitlines()} - {"LODGE_0"}
-    assert "lodge_open" in names and all(n.startswith("lodge_") for n in names)
+    assert names == functions(HEADER.read_text())
+
+
+def test_every_function_is_documented_and_used():
+    declared = functions(HEADER.read_text())
+    page = (ROOT / "man/liblodge.3.scd").read_text().replace("*(", "(")
+    assert declared - functions(page) == set() and functions(page) - declared == set()
+    used = "".join(f.read_text() for f in (ROOT / "tests/api").glob("use_lib*"))
+    assert declared - functions(used) == set()
 
 
 @pytest.mark.parametrize("compiler, language", [("cc", "c"), ("c++", "c++")])
 def test_the_header_stands_alone(compiler, language):
-    if subprocess.run(["sh", "-c", f"command -v {compiler}"], capture_output=True).returncode:
+    if not shutil.which(compiler):
         pytest.skip(f"no {compiler}")
     subprocess.run([compiler, "-x", language, "-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only", "-"],
-                   input=f'#include "{ROOT}/include/lodge.h"\n', text=True, check=True)
+                   input=f'#include "{HEADER}"\n', text=True, check=True)
+
+
+def test_a_program_in_another_language(tmp_path):
+    if not shutil.which("c++"):
+        pytest.skip("no c++")
+    (tmp_path / "a.cc").write_text("#include <lodge.h>\n#include <cstring>\nint main() {\n"
+                                   "lodge_want w = {};\nw.size = sizeof(w);\nlodge_session *s = nullptr;\n"
+                                   "(void)w; lodge_free(s);\nreturn std::strlen(lodge_version()) == 0;\n}\n")
+    subprocess.run(["c++", "-Wall", "-Wextra", "-Werror", *sanitized(), f"-I{ROOT}/include", tmp_path / "a.cc", LIBRARY,
+                    f"-Wl,-rpath,{BUILD}", "-o", tmp_path / "a"], check=True)
+    assert run(tmp_path / "a").returncode == 0
+
+
+OLDER = """
+import ctypes as c, sys
+
+class Options(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("home", c.c_char_p)]
+
+class Ref(c.Structure):
+    _fields_ = [("id", c.c_char_p), ("kind", c.c_char_p), ("key", c.c_char_p)]
+
+class Session(c.Structure):
+    _fields_ = [("id", c.c_char_p)]
+
+class Command(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("argv", c.c_void_p), ("text", c.c_char_p)]
+
+class Result(c.Structure):
+    _fields_ = [("exec_id", c.c_char_p), ("code", c.c_int), ("signal", c.c_int), ("hits", c.c_uint), ("out", c.c_char_p)]
+
+lib = c.CDLL(sys.argv[1])
+lib.lodge_last_error.restype = c.c_char_p
+lodge, session, result = c.c_void_p(), c.POINTER(Session)(), c.POINTER(Result)()
+
+def ok(r):
+    assert r == 0, lib.lodge_last_error()
+
+ok(lib.lodge_open(c.byref(Options(c.sizeof(Options), sys.argv[2].encode())), c.byref(lodge)))
+ok(lib.lodge_enter(lodge, None, c.byref(session)))
+ref = Ref(id=session.contents.id)
+ok(lib.lodge_run(lodge, c.byref(ref), c.byref(Command(c.sizeof(Command), None, b"echo $((6 * 7))")), c.byref(result)))
+print(result.contents.code, result.contents.out.decode(), end="")
+lib.lodge_free(result)
+lib.lodge_free(session)
+lib.lodge_close(lodge)
+"""
+
+
+def test_an_older_program(home):
+    """One that knows only the beginning of each struct, by ctypes."""
+    if sanitized():
+        pytest.skip("a sanitized library needs a sanitized program")
+    r = run(sys.executable, "-c", OLDER, LIBRARY, home)
+    assert r.returncode == 0 and r.stdout == "0 42\n"

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* liblodge from inside: include/lodge.h over src/session, one thin call for each. */
+#ifndef LODGE_LIB_LIB_H
+#define LODGE_LIB_LIB_H
+
+#include <lodge.h>
+
+#include "session/engine.h"
+
+#define PUBLIC __attribute__((visibility("default")))
+
+struct lodge {
+	struct engine *engine;
+	struct caller who;
+	char *tenant, *actor; /* what `who` points to */
+};
+
+extern _Thread_local struct err last; /* what lodge_last_error() tells */
+extern _Thread_local enum session_outcome last_outcome;
+
+/* ---- in: what a caller filled ---------------------------------------------------------------- */
+
+/* The caller's struct as this version knows it: fields the caller does not know are 0, and those
+ * only the caller knows must be. `given` NULL: all zeros. */
+int take(const char *what, const void *given, void *ret, size_t size);
+#define TAKE(type, given, ret) take("struct " #type, given, ret, sizeof(struct type))
+
+/* Into an array; ERR_INVALID with the field's name if it does not fit. NULL is an empty text. */
+int take_text(const char *field, const char *text, char *ret, size_t size);
+int take_ref(const struct lodge_ref *ref, struct session_ref *ret);
+/* An array of n, the caller's to free(); NULL for none. */
+int take_keys(const struct lodge_ref *keys, size_t n, struct store_binding **ret);
+int take_limits(const struct lodge_limits *limits, struct template *ret);
+struct store_page take_page(int64_t after, uint64_t limit);
+
+/* ---- out: what lodge_free() takes ------------------------------------------------------------ */
+
+/* Zeroed memory that lodge_free() gives to `fini` (which may be NULL) first. */
+void *box_new(size_t size, void (*fini)(void *body));
+
+/* A record into its public form. Each takes *rec over, also on failure, and leaves it fit for its
+ * fini; ret may be NULL where the header says so. */
+int give_session(struct store_session *rec, struct lodge_session **ret);
+int give_entered(struct session_entered *how, struct lodge_session **ret);
+int give_tombstone(const struct store_tombstone *rec, struct lodge_tombstone **ret);
+int give_probed(const struct session_probed *rec, struct lodge_probed **ret);
+int give_exec(struct store_exec *rec, struct lodge_exec_info **ret);
+int give_snapshot(const struct store_snapshot *rec, struct lodge_snapshot **ret);
+int give_event(struct store_event *rec, struct lodge_event **ret);
+
+/* The same for a whole list, whose items go too. */
+int give_sessions(struct store_session_list *l, struct lodge_sessions **ret);
+int give_execs(struct store_exec_list *l, struct lodge_execs **ret);
+int give_snapshots(struct store_snapshot_list *l, struct lodge_snapshots **ret);
+int give_events(struct store_event_list *l, struct lodge_events **ret);
+
+#endif

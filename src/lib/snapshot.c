@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Snapshots, and sessions made from them. */
+#include <errno.h>
+
+#include "lib/lib.h"
+
+/* An id from the caller. */
+static int check_id(const char *id)
+{
+	return id ? 0 : err_set(&last, ERR_INVALID, "the id of the snapshot is missing");
+}
+
+PUBLIC int lodge_snapshot_take(struct lodge *l, const struct lodge_ref *ref, const char *name,
+			       int stop, struct lodge_snapshot **ret)
+{
+	struct snapshot_want want = { .name = name, .stop = stop };
+	struct store_snapshot s;
+	struct session_ref r;
+
+	if (take_ref(ref, &r) < 0 || session_snapshot(l->engine, &l->who, &r, &want, &s, &last) < 0)
+		return -1;
+	return give_snapshot(&s, ret);
+}
+
+PUBLIC int lodge_snapshot_get(struct lodge *l, const char *id, struct lodge_snapshot **ret)
+{
+	struct store_snapshot s;
+
+	if (check_id(id) < 0 || snapshot_get(l->engine, &l->who, id, &s, &last) < 0)
+		return -1;
+	return give_snapshot(&s, ret);
+}
+
+PUBLIC int lodge_snapshot_list(struct lodge *l, const struct lodge_ref *ref, int64_t after,
+			       uint32_t limit, struct lodge_snapshots **ret)
+{
+	struct store_snapshot_list list = { 0 };
+	struct session_ref r;
+
+	if ((ref && take_ref(ref, &r) < 0) ||
+	    snapshot_list(l->engine, &l->who, ref ? &r : NULL, take_page(after, limit), &list,
+			  &last) < 0)
+		return -1;
+	return give_snapshots(&list, ret);
+}
+
+PUBLIC int lodge_snapshot_remove(struct lodge *l, const char *id)
+{
+	return check_id(id) < 0 ? -1 : snapshot_remove(l->engine, &l->who, id, &last);
+}
+
+PUBLIC int lodge_snapshot_export(struct lodge *l, const char *id, int fd)
+{
+	return check_id(id) < 0 ? -1 : snapshot_export(l->engine, &l->who, id, fd, &last);
+}
+
+PUBLIC int lodge_snapshot_import(struct lodge *l, const char *template_name, const char *name,
+				 int fd, struct lodge_snapshot **ret)
+{
+	struct store_snapshot s;
+
+	if (snapshot_import(l->engine, &l->who, template_name ? template_name : "host", name, fd,
+			    &s, &last) < 0)
+		return -1;
+	return give_snapshot(&s, ret);
+}
+
+PUBLIC int lodge_fork(struct lodge *l, const struct lodge_ref *ref, const char *snapshot,
+		      uint32_t count, const struct lodge_ref *keys, struct lodge_sessions **ret)
+{
+	auto_free struct store_binding *b = NULL;
+	struct store_session_list list = { .count = count };
+	struct session_ref r;
+
+	if (take_ref(ref, &r) < 0 || take_keys(keys, keys ? count : 0, &b) < 0)
+		return -1;
+	list.items = calloc(count ? count : 1, sizeof(*list.items));
+	if (!list.items)
+		return err_sys(&last, ENOMEM, "fork");
+	if (session_fork(l->engine, &l->who, &r, snapshot, count, b, list.items, &last) < 0) {
+		free(list.items);
+		return -1;
+	}
+	return give_sessions(&list, ret);
+}
+
+PUBLIC int lodge_rollback(struct lodge *l, const struct lodge_ref *ref, const char *snapshot,
+			  int64_t if_version, struct lodge_session **ret)
+{
+	struct store_session s = { 0 };
+	struct session_ref r;
+
+	if (take_ref(ref, &r) < 0 || check_id(snapshot) < 0 ||
+	    session_rollback(l->engine, &l->who, &r, snapshot, if_version, &s, &last) < 0)
+		return -1;
+	return give_session(&s, ret);
+}

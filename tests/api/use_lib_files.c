@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files and snapshots, as a program outside would use them. The argument is the home. */
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "use_lib.h"
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static void files_are_carried(void)
+{
+	struct lodge_session *s = NULL;
+	struct lodge_bytes *b = NULL;
+	struct lodge_files *list = NULL;
+	struct lodge_file *f = NULL;
+
+	CHECK(enter_me(&s) == 0);
+	lodge_free(s);
+	CHECK(lodge_file_write(lodge, &me, "a/b/f", "x\0y", 3, 0) == 0);
+	CHECK(lodge_file_append(lodge, &me, "a/b/f", "z", 1, 0) == 0);
+	CHECK(lodge_file_read(lodge, &me, "a/b/f", 100, &b) == 0);
+	CHECK(b->len == 4 && !memcmp(b->data, "x\0yz", 5));
+	lodge_free(b);
+	CHECK(FAILS(lodge_file_read(lodge, &me, "a/b/f", 3, &b), LODGE_LIMIT));
+	CHECK(FAILS(lodge_file_read(lodge, &me, "no", 100, &b), LODGE_NOT_FOUND));
+	CHECK(FAILS(lodge_file_read(lodge, &me, NULL, 100, &b), LODGE_INVALID) && NAMES("path"));
+	CHECK(lodge_file_mkdir(lodge, &me, "d/e", 1, 0700) == 0);
+	CHECK(lodge_file_symlink(lodge, &me, "../a/b/f", "d/link") == 0);
+	CHECK(lodge_file_stat(lodge, &me, "d/link", 0, &f) == 0 && S_ISLNK(f->mode));
+	CHECK_STR(f->target, "../a/b/f");
+	lodge_free(f);
+	CHECK(lodge_file_chmod(lodge, &me, "a/b/f", 0640) == 0);
+	CHECK(lodge_file_stat(lodge, &me, "d/link", 1, &f) == 0 && f->size == 4);
+	CHECK((f->mode & 07777) == 0640 && S_ISREG(f->mode) && f->mtime_ns > 0 && !f->target[0]);
+	lodge_free(f);
+	CHECK(lodge_file_write(lodge, &me, "d/a b\nc", "", 0, 0) == 0);
+	CHECK(lodge_file_list(lodge, &me, "d", 1, 10, &list) == 0 && list->count == 3);
+	CHECK_STR(list->items[0]->path, "a b\nc");
+	CHECK_STR(list->items[1]->path, "e");
+	CHECK_STR(list->items[2]->target, "../a/b/f");
+	lodge_free(list);
+	CHECK(FAILS(lodge_file_list(lodge, &me, "d", 1, 2, &list), LODGE_LIMIT));
+	CHECK(FAILS(lodge_file_rename(lodge, &me, "a/b/f", "d/link", 0), LODGE_CONFLICT));
+	CHECK(lodge_file_rename(lodge, &me, "a/b/f", "d/link", 1) == 0);
+	CHECK(FAILS(lodge_file_remove(lodge, &me, "d"), LODGE_CONFLICT));
+	CHECK(lodge_file_remove(lodge, &me, "d/e") == 0);
+	CHECK(lodge_file_remove_tree(lodge, &me, "d") == 0);
+	CHECK(lodge_file_remove_tree(lodge, &me, "d") == 0);
+	CHECK(FAILS(lodge_file_stat(lodge, &me, "d", 1, &f), LODGE_NOT_FOUND));
+}
+
+static void trees_go_out_and_in(void)
+{
+	int fd = memfd_create("tar", MFD_CLOEXEC);
+	struct lodge_session *s = NULL;
+
+	CHECK(fd >= 0 && enter_me(&s) == 0);
+	lodge_free(s);
+	CHECK(lodge_file_write(lodge, &me, "out/deep/f", "content", 7, 0) == 0);
+	CHECK(lodge_file_tar_out(lodge, &me, "out", fd) == 0 && lseek(fd, 0, SEEK_SET) == 0);
+	CHECK(lodge_file_mkdir(lodge, &me, "in", 1, 0) == 0);
+	CHECK(lodge_file_tar_in(lodge, &me, "in", fd) == 0);
+	CHECK(says(&me, "cat in/deep/f", "content"));
+	close(fd);
+}
+
+/* ---- snapshots ------------------------------------------------------------------------------- */
+
+static void snapshots_are_taken(void)
+{
+	struct lodge_ref keys[2] = { { .key = "fork1" }, { .key = "fork2" } };
+	struct lodge_snapshot *snap = NULL, *got = NULL;
+	struct lodge_snapshots *list = NULL;
+	struct lodge_sessions *forks = NULL;
+	struct lodge_session *s = NULL;
+
+	CHECK(enter_me(&s) == 0);
+	lodge_free(s);
+	CHECK(says(&me, "echo before > state; cat state", "before"));
+	CHECK(lodge_snapshot_take(lodge, &me, "first", 0, &snap) == 0);
+	CHECK_STR(snap->name, "first");
+	CHECK(says(&me, "echo after > state; cat state", "after"));
+	CHECK(lodge_snapshot_get(lodge, snap->id, &got) == 0 && got->created_at > 0);
+	lodge_free(got);
+	CHECK(FAILS(lodge_snapshot_get(lodge, "snap_no", &got), LODGE_NOT_FOUND));
+	CHECK(FAILS(lodge_snapshot_get(lodge, NULL, &got), LODGE_INVALID));
+	CHECK(lodge_snapshot_list(lodge, &me, 0, 0, &list) == 0 && list->count == 1);
+	CHECK_STR(list->items[0]->id, snap->id);
+	lodge_free(list);
+	CHECK(lodge_fork(lodge, &me, snap->id, 2, keys, &forks) == 0 && forks->count == 2);
+	CHECK(strcmp(forks->items[0]->id, forks->items[1]->id) != 0);
+	lodge_free(forks);
+	CHECK(says(&keys[0], "cat state", "before") && says(&keys[1], "cat state", "before"));
+	CHECK(says(&me, "cat state", "after"));
+	CHECK(lodge_rollback(lodge, &me, snap->id, 0, &s) == 0);
+	lodge_free(s);
+	CHECK(says(&me, "cat state", "before"));
+	CHECK(lodge_destroy(lodge, &keys[0], NULL, NULL) == 0);
+	CHECK(lodge_destroy(lodge, &keys[1], NULL, NULL) == 0);
+	lodge_free(snap);
+}
+
+static void snapshots_travel(void)
+{
+	int fd = memfd_create("snapshot", MFD_CLOEXEC);
+	struct lodge_snapshot *snap = NULL, *back = NULL;
+	struct lodge_snapshots *list = NULL;
+	struct lodge_session *s = NULL;
+	struct lodge_ref ref = { 0 };
+	struct lodge_want w = { SIZED(lodge_want) };
+
+	CHECK(fd >= 0 && enter_me(&s) == 0);
+	lodge_free(s);
+	CHECK(says(&me, "echo far > away; cat away", "far"));
+	CHECK(lodge_snapshot_take(lodge, &me, NULL, 1, &snap) == 0);
+	CHECK(lodge_snapshot_export(lodge, snap->id, fd) == 0 && lseek(fd, 0, SEEK_SET) == 0);
+	CHECK(lodge_snapshot_import(lodge, NULL, "came-back", fd, &back) == 0);
+	CHECK(strcmp(back->id, snap->id) != 0 && !back->session[0]);
+	w.snapshot = back->id;
+	CHECK(lodge_enter(lodge, &w, &s) == 0);
+	ref.id = s->id;
+	CHECK(says(&ref, "cat away", "far"));
+	CHECK(lodge_destroy(lodge, &ref, NULL, NULL) == 0);
+	lodge_free(s);
+	CHECK(lodge_snapshot_remove(lodge, back->id) == 0);
+	CHECK(FAILS(lodge_snapshot_remove(lodge, back->id), LODGE_NOT_FOUND));
+	CHECK(lodge_snapshot_list(lodge, NULL, 0, 0, &list) == 0 && list->count >= 1);
+	lodge_free(list);
+	lodge_free(back);
+	lodge_free(snap);
+	close(fd);
+}
+
+int main(int argc, char **argv)
+{
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (argc < 2)
+		return 2;
+	home = argv[1];
+	RUN(files_are_carried);
+	RUN(trees_go_out_and_in);
+	RUN(snapshots_are_taken);
+	RUN(snapshots_travel);
+	return leave();
+}
