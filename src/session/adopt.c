@@ -44,12 +44,13 @@ static int bound_deadlines(struct entry *n, struct err *err)
 	int64_t now = engine_now(n->engine);
 
 	if (n->rec.state != SESSION_ACTIVE ||
-	    (n->rec.started_at <= now && n->rec.hibernate_at <= now + n->rec.idle_timeout_ms))
+	    (n->rec.started_at <= now && n->rec.last_activity_at <= now))
 		return 0;
 	if (store_session_copy(&n->rec, &s, err) < 0)
 		return -1;
 	if (s.started_at > now)
 		s.started_at = now;
+	s.last_activity_at = now;
 	session_retime(&s, now);
 	(void)guard;
 	return entry_write(n, &s, "clock", err);

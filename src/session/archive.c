@@ -96,6 +96,9 @@ static int end_export(struct engine *e, const char *job, struct pack *z, struct 
 		*err = packing;
 		return -1;
 	}
+	if (r < 0 && err->sys == EILSEQ)
+		return err_set(err, ERR_INVALID,
+			       "a name in the snapshot begins with .wh., which archives use");
 	return r;
 }
 

@@ -214,6 +214,7 @@ int session_pause(struct engine *e, const struct caller *who, const struct sessi
 		  int64_t if_version, struct store_session *ret, struct err *err)
 {
 	auto_call(entry_give) struct entry *n = NULL;
+	struct err second;
 
 	if (entry_use(e, who, ref, if_version, &n, err) < 0 || need_active(n, "pause", err) < 0)
 		return -1;
@@ -224,8 +225,10 @@ int session_pause(struct engine *e, const struct caller *who, const struct sessi
 	if (set_paused(n, true, who->actor, err) < 0)
 		return -1;
 	hook_crash("pause:noted");
-	if (freeze(n, true, err) < 0)
+	if (freeze(n, true, err) < 0) {
+		(void)set_paused(n, false, who->actor, &second);
 		return -1;
+	}
 	return hand_out(n, ret, err);
 }
 

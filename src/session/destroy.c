@@ -31,6 +31,8 @@ int destroy_finish(struct entry *n, struct err *err)
 {
 	int r = -1;
 
+	if (n->live)
+		charge(n);
 	if (*n->rec.sandbox && keep_destroy(n->engine, n->rec.sandbox, err) < 0)
 		return -1;
 	hook_crash("destroy:ended");

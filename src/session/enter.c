@@ -150,12 +150,9 @@ static void look_for_loss(struct enter *x)
 
 static int start_new(struct enter *x, struct entry *n, struct err *err)
 {
-	struct session_why why = { SESSION_CAUSE_ASKED, NULL, x->who->actor };
 	struct wake_result woken = { 0 };
 
-	if (x->want->asleep)
-		return publish_result(x, n, err);
-	if (wake(n, &why, 0, &woken, err) < 0)
+	if (!x->want->asleep && wake_restore(n, &woken, err) < 0)
 		return -1;
 	x->out.source = woken.source;
 	x->out.ready_us = woken.ready_us;
@@ -165,6 +162,7 @@ static int start_new(struct enter *x, struct entry *n, struct err *err)
 /* Room and quota come before the record: a refusal leaves no trace. */
 static int create(struct enter *x, struct err *err)
 {
+	struct session_why why = { SESSION_CAUSE_ASKED, NULL, x->who->actor };
 	struct store_session s = { 0 };
 	struct store_event ev = { .kind = "create" };
 	auto_call(entry_give) struct entry *n = NULL;
@@ -178,12 +176,11 @@ static int create(struct enter *x, struct err *err)
 	snprintf(ev.cause.code, sizeof(ev.cause.code), "asked");
 	snprintf(ev.cause.actor, sizeof(ev.cause.actor), "%s", x->who->actor);
 	ev.cause.at = s.created_at;
-	if (quota_check(x->e, &s, true, err) < 0 ||
-	    (awake && room_take(x->e, x->want->wait_ms, err) < 0)) {
+	if (awake && room_take(x->e, x->want->wait_ms, err) < 0) {
 		store_session_fini(&s);
 		return -1;
 	}
-	if (entry_create(x->e, &s, &ev, &n, err) < 0) {
+	if (wake_new(x->e, &s, &ev, &why, !awake, &n, err) < 0) {
 		store_session_fini(&s);
 		if (awake)
 			room_give(x->e);

@@ -11,7 +11,7 @@
 #include "session/inside.h"
 
 enum {
-	TURN_MS = 120000, /* longer than any operation takes */
+	TURN_MS = 120000, /* only a copy of many files takes longer */
 	LAG_MAX_MS = 10000, /* how far the store may lag behind in the timers */
 	LAG_PART = 16, /* and which part of the idle time */
 };
@@ -73,7 +73,7 @@ static void drop(struct entry *n)
 /* One with nothing alive behind it is only a copy of what the store has. */
 static void unref(struct entry *n)
 {
-	if (--n->refs == 0 && !n->live && !n->dirty && !n->room)
+	if (--n->refs == 0 && !n->live && !n->dirty && !n->room && !n->failures)
 		drop(n);
 }
 
@@ -437,6 +437,7 @@ void entry_forget(struct entry *n)
 	store_session_fini(&n->rec);
 	memset(&n->rec, 0, sizeof(n->rec));
 	n->loaded = n->dirty = false;
+	n->failures = 0;
 	pthread_mutex_unlock(&n->engine->mutex);
 }
 

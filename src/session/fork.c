@@ -118,7 +118,8 @@ static int make_one(struct entry *n, const char *layer, const struct store_bindi
 	snprintf(ev.cause.text, sizeof(ev.cause.text), "from session %s", n->id);
 	snprintf(ev.cause.actor, sizeof(ev.cause.actor), "%s", actor ? actor : "");
 	ev.cause.at = engine_now(n->engine);
-	if (new_record(n, layer, key, &s, err) < 0 || quota_check(n->engine, &s, true, err) < 0)
+	if (new_record(n, layer, key, &s, err) < 0 ||
+	    quota_check(n->engine, &s, true, true, err) < 0)
 		return -1;
 	/* nobody knows the new one yet: its turn is free */
 	if (entry_create(n->engine, &s, &ev, &made, err) < 0)

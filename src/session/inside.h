@@ -47,6 +47,8 @@ struct entry {
 	bool dirty; /* rec is ahead of the store in its timers */
 	int64_t written_due; /* due_at in the store while it is dirty */
 	bool room; /* it counts among the engine's active ones */
+	/* Whether the files of rec.layer became those of the live sandbox, or lie below them. */
+	enum { LAYER_UNKNOWN, LAYER_TAKEN, LAYER_BELOW } taken;
 	struct live *live; /* the sandbox, connected; NULL: none. Changed like rec */
 	unsigned failures; /* probes in a row without an answer; whoever has the turn */
 	uint64_t cpu_us; /* of the sandbox when it was last due */
@@ -261,6 +263,10 @@ struct wake_result {
 };
 int wake(struct entry *n, const struct session_why *why, int64_t wait_ms, struct wake_result *ret,
 	 struct err *err);
+/* A new session: within the quotas, with its record; unless `asleep` its start is noted, and
+ * wake_restore() comes next. The turn is the caller's. Steals *s on success. */
+int wake_new(struct engine *e, struct store_session *s, const struct store_event *ev,
+	     const struct session_why *why, bool asleep, struct entry **ret, struct err *err);
 /* Like wake() for one that was moved to RESTORING already (rollback). */
 int wake_restore(struct entry *n, struct wake_result *ret, struct err *err);
 /* ACTIVE to HIBERNATED: also for one whose sandbox was found gone. */
@@ -269,6 +275,8 @@ int sleep_now(struct entry *n, const struct session_why *why, struct err *err);
 int sleep_finish(struct entry *n, const struct session_why *why, struct err *err);
 /* From whatever a crash, a failure or the death of the sandbox left to a state at rest or live. */
 int settle(struct entry *n, struct err *err);
+/* What lies below the writable files of its sandbox: "" if nothing does. */
+int base_layer(struct entry *n, char ret[STORE_ID], struct err *err);
 /* What it used of the processors goes to its user's account, before it is ended. */
 void charge(struct entry *n);
 /* Its sandbox is over: the connection and its place among the active ones go. */
@@ -305,7 +313,8 @@ int room_take(struct engine *e, int64_t wait_ms, struct err *err);
 void room_take_anyway(struct engine *e); /* adopted: it lives already */
 void room_give(struct engine *e);
 /* Whether one more of this session's size is within the quotas of its user and tenant. */
-int quota_check(struct engine *e, const struct store_session *s, bool is_new, struct err *err);
+int quota_check(struct engine *e, const struct store_session *s, bool is_new, bool asleep,
+		struct err *err);
 /* CPU time used by the sandbox so far goes to the user's account, once. */
 void quota_charge(struct engine *e, const struct store_session *s, uint64_t cpu_us);
 

@@ -121,13 +121,15 @@ static int counted(struct store *st, const struct store_session *s, struct store
 }
 
 static int check_quota(struct store *st, const char *user, const struct store_usage *own,
-		       const struct store_session *s, struct err *err)
+		       const struct store_session *s, bool asleep, struct err *err)
 {
 	struct store_quota q;
 	struct store_usage used;
 
 	if (limits_of(st, s->tenant, user, &q, err) < 0)
 		return -1;
+	if (asleep) /* only its files count */
+		q.sandboxes = q.memory_bytes = q.cpu_ms = 0;
 	if (!q.sandboxes && !q.memory_bytes && !q.disk_bytes && !q.cpu_ms)
 		return 0;
 	if (usage_of(st, s->tenant, user, &used, err) < 0)
@@ -138,7 +140,8 @@ static int check_quota(struct store *st, const char *user, const struct store_us
 	return check_one(&q, &used, s, err);
 }
 
-int quota_check(struct engine *e, const struct store_session *s, bool is_new, struct err *err)
+int quota_check(struct engine *e, const struct store_session *s, bool is_new, bool asleep,
+		struct err *err)
 {
 	struct store_usage own = { 0 };
 	int r = 0;
@@ -147,9 +150,9 @@ int quota_check(struct engine *e, const struct store_session *s, bool is_new, st
 		if (!is_new)
 			r = counted(st, s, &own, err);
 		if (r == 0 && *s->user)
-			r = check_quota(st, s->user, &own, s, err);
+			r = check_quota(st, s->user, &own, s, asleep, err);
 		if (r == 0)
-			r = check_quota(st, "", &own, s, err);
+			r = check_quota(st, "", &own, s, asleep, err);
 	}
 	return r;
 }

@@ -123,15 +123,13 @@ static int is_dead(struct entry *n, struct err *err)
 
 static int settle_live(struct entry *n, struct err *err)
 {
-	static const struct session_why none = { .cause = SESSION_CAUSE_NONE };
 	static const struct session_why gone = { SESSION_CAUSE_GONE, "its sandbox ended by itself",
 						 "lodge" };
 	int dead = is_dead(n, err);
 
 	if (dead < 0)
 		return -1;
-	if (n->rec.state == SESSION_FAILED &&
-	    entry_move(n, SESSION_ALIVE, &none, NULL, NULL, err) < 0)
+	if (n->rec.state == SESSION_FAILED && revive(n, err) < 0)
 		return -1;
 	return dead ? sleep_now(n, &gone, err) : 0;
 }

@@ -38,6 +38,42 @@ void end_live(struct entry *n)
 	if (n->room)
 		room_give(n->engine);
 	n->room = false;
+	n->failures = 0;
+}
+
+static int has_layer(struct entry *n, const char *layer, bool *ret, struct err *err)
+{
+	struct keep_list l;
+
+	if (keep_list(n->engine, &l, err) < 0)
+		return -1;
+	*ret = keep_list_layer(&l, layer);
+	keep_list_fini(&l);
+	return 0;
+}
+
+/* The record names the layer it was resumed from for as long as it lives, so that a power loss that
+ * undoes the taking finds it. A layer that was taken is not there as one. */
+int base_layer(struct entry *n, char ret[STORE_ID], struct err *err)
+{
+	struct store_layer l;
+	bool there = false;
+	int r = -1;
+
+	if (*n->rec.layer && n->taken == LAYER_UNKNOWN) {
+		if (has_layer(n, n->rec.layer, &there, err) < 0)
+			return -1;
+		n->taken = there ? LAYER_BELOW : LAYER_TAKEN;
+	}
+	if (!*n->rec.layer || n->taken == LAYER_BELOW) {
+		memcpy(ret, n->rec.layer, STORE_ID);
+		return 0;
+	}
+	DB (n->engine, st)
+		r = st->layer->get(st, n->rec.layer, &l, err);
+	if (r == 0)
+		memcpy(ret, l.parent, STORE_ID);
+	return r;
 }
 
 static int record_layer(struct entry *n, bool whole, struct err *err)
@@ -48,8 +84,8 @@ static int record_layer(struct entry *n, bool whole, struct err *err)
 
 	memcpy(l.id, n->rec.sandbox, sizeof(l.id));
 	memcpy(l.template, n->rec.template, sizeof(l.template));
-	if (!whole)
-		memcpy(l.parent, n->rec.layer, sizeof(l.parent));
+	if (!whole && base_layer(n, l.parent, err) < 0)
+		return -1;
 	DB (n->engine, st) {
 		r = st->layer->get(st, l.id, &there, err);
 		if (r < 0 && err->code == ERR_NOT_FOUND)
@@ -99,6 +135,30 @@ static int lose_files(struct entry *n, struct err *err)
 	return -1;
 }
 
+/* A power loss may have undone that the layer was taken: then the files are where they were, with
+ * whatever had reached the disk, and nobody else has them. */
+static int find_files(struct entry *n, struct err *err)
+{
+	static const struct session_why why = {
+		SESSION_CAUSE_GONE, "the machine stopped; what had not reached the disk is lost",
+		"lodge"
+	};
+	bool there = false;
+	int64_t refs = 0;
+	int r = 0;
+
+	if (!*n->rec.layer || n->taken == LAYER_BELOW)
+		return lose_files(n, err);
+	if (has_layer(n, n->rec.layer, &there, err) < 0)
+		return -1;
+	DB (n->engine, st)
+		r = st->layer->refs(st, n->rec.layer, &refs, err);
+	if (r < 0)
+		return -1;
+	return there && refs == 1 ? entry_move(n, SESSION_SEALED, &why, NULL, NULL, err)
+				  : lose_files(n, err);
+}
+
 /* Those of a sandbox that died while no engine was there; the others are told by live_close(). */
 static int end_commands(struct entry *n, struct err *err)
 {
@@ -117,7 +177,8 @@ int sleep_finish(struct entry *n, const struct session_why *why, struct err *err
 	bool whole = false;
 
 	memcpy(sandbox, n->rec.sandbox, sizeof(sandbox));
-	charge(n);
+	if (n->live) /* once: whoever tries again has no live one */
+		charge(n);
 	if (keep_stop(n->engine, sandbox, err) < 0)
 		return -1;
 	hook_crash("sleep:stopped");
@@ -125,7 +186,7 @@ int sleep_finish(struct entry *n, const struct session_why *why, struct err *err
 		return -1;
 	end_live(n);
 	if (keep_seal(n->engine, sandbox, sandbox, &whole, err) < 0)
-		return err->code == ERR_NOT_FOUND ? lose_files(n, err) : -1;
+		return err->code == ERR_NOT_FOUND ? find_files(n, err) : -1;
 	hook_crash("sleep:sealed");
 	if (record_layer(n, whole, err) < 0)
 		return -1;

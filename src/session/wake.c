@@ -17,7 +17,6 @@ struct stack {
 	const char *names[KEEPER_LAYERS_MAX];
 	size_t count;
 	bool take; /* nobody else needs the topmost */
-	char below[STORE_ID]; /* what is left under it then */
 };
 
 static int find_stack(struct entry *n, struct stack *ret, struct err *err)
@@ -37,7 +36,6 @@ static int find_stack(struct entry *n, struct stack *ret, struct err *err)
 	DB (e, st)
 		r = st->layer->refs(st, n->rec.layer, &refs, err);
 	ret->take = refs == 1;
-	snprintf(ret->below, sizeof(ret->below), "%s", ret->count > 1 ? ret->ids[1] : "");
 	return r;
 }
 
@@ -82,22 +80,14 @@ static int undo(struct entry *n, const struct stack *stack, struct err *err)
 	return keep_seal(n->engine, sandbox, stack->ids[0], &whole, err);
 }
 
-static void set_below(struct store_session *s, void *arg)
-{
-	const struct stack *stack = arg;
-
-	if (stack->take)
-		memcpy(s->layer, stack->below, sizeof(s->layer));
-}
-
-static int connect_it(struct entry *n, struct stack *stack, struct sandbox *sb, struct err *err)
+static int connect_it(struct entry *n, struct sandbox *sb, struct err *err)
 {
 	static const struct session_why none = { .cause = SESSION_CAUSE_NONE };
 	struct live *v = NULL;
 
 	if (live_new(n, sb, false, &v, err) < 0)
 		return -1;
-	if (entry_move(n, SESSION_READY, &none, set_below, stack, err) < 0) {
+	if (entry_move(n, SESSION_READY, &none, NULL, NULL, err) < 0) {
 		live_close(v);
 		return -1;
 	}
@@ -125,8 +115,10 @@ static int start(struct entry *n, struct wake_result *ret, struct err *err)
 	hook_crash("wake:made");
 	ret->source = source_of(n, sandbox_source(sb));
 	ret->ready_us = sandbox_ready_us(sb);
-	if (connect_it(n, &stack, sb, err) == 0)
+	if (connect_it(n, sb, err) == 0) {
+		n->taken = stack.take ? LAYER_TAKEN : LAYER_BELOW;
 		return 0;
+	}
 	(void)undo(n, &stack, &second); /* what remains is settled by the next one who looks */
 	return -1;
 }
@@ -161,22 +153,65 @@ static void set_sandbox(struct store_session *s, void *arg)
 	snprintf(s->sandbox, sizeof(s->sandbox), "%s", (const char *)arg);
 }
 
+/* Counting and being counted are one step: two of a user never both take the last place. */
+static void quota_turn(const struct store_session *s, char ret[STORE_NAME + 8])
+{
+	snprintf(ret, STORE_NAME + 8, "quota:%s", s->tenant);
+}
+
+int wake_new(struct engine *e, struct store_session *s, const struct store_event *ev,
+	     const struct session_why *why, bool asleep, struct entry **ret, struct err *err)
+{
+	char turn[STORE_NAME + 8], sandbox[STORE_ID];
+	struct entry *n = NULL;
+	int r;
+
+	if (id_new("sbx_", sandbox, err) < 0)
+		return -1;
+	quota_turn(s, turn);
+	turn_take(e, turn);
+	r = quota_check(e, s, true, asleep, err);
+	if (r == 0)
+		r = entry_create(e, s, ev, &n, err);
+	if (r == 0 && !asleep)
+		r = entry_move(n, SESSION_START, why, set_sandbox, sandbox, err);
+	turn_give(e, turn);
+	if (r < 0) {
+		entry_give(n);
+		return -1;
+	}
+	hook_crash("wake:noted");
+	*ret = n;
+	return 0;
+}
+
+static int note(struct entry *n, const struct session_why *why, struct err *err)
+{
+	char turn[STORE_NAME + 8], sandbox[STORE_ID];
+	int r;
+
+	if (id_new("sbx_", sandbox, err) < 0)
+		return -1;
+	quota_turn(&n->rec, turn);
+	turn_take(n->engine, turn);
+	r = quota_check(n->engine, &n->rec, false, false, err);
+	if (r == 0)
+		r = entry_move(n, SESSION_START, why, set_sandbox, sandbox, err);
+	turn_give(n->engine, turn);
+	return r;
+}
+
 int wake(struct entry *n, const struct session_why *why, int64_t wait_ms, struct wake_result *ret,
 	 struct err *err)
 {
 	enum session_state to;
-	char sandbox[STORE_ID];
 
 	if (session_next(&n->rec, SESSION_START, &to, err) < 0)
 		return -1;
-	if (!n->room) { /* a new session took its room before it had a record */
-		if (quota_check(n->engine, &n->rec, false, err) < 0 ||
-		    room_take(n->engine, wait_ms, err) < 0)
-			return -1;
-		n->room = true;
-	}
-	if (id_new("sbx_", sandbox, err) < 0 ||
-	    entry_move(n, SESSION_START, why, set_sandbox, sandbox, err) < 0) {
+	if (!n->room && room_take(n->engine, wait_ms, err) < 0)
+		return -1;
+	n->room = true;
+	if (note(n, why, err) < 0) {
 		leave_room(n);
 		return -1;
 	}

@@ -61,7 +61,10 @@ class Engine:
             if line == b"ready\n":
                 self._ready.set()
                 continue
-            answer = json.loads(line)
+            try:
+                answer = json.loads(line)
+            except ValueError:
+                break  # it died while it spoke
             with self._lock:
                 box = self._waiting.pop(answer["id"], None)
             if box:

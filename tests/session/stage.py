@@ -9,6 +9,7 @@ import random
 import pytest
 
 from engine import Died, Engine, Refused, World, eventually, find, wait_for
+from world import reap
 
 REST = {"none", "active", "hibernated", "failed", "archived"}
 RUNNING = 0  # of op execs
@@ -53,6 +54,20 @@ class Stage:
             e.kill()
         return None
 
+    def try_with(self, step, act, *options):
+        """The keeper dies at this step, as often as it comes there: what the engine answered."""
+        self.engine.kill()
+        e = Engine(self.world, *options, crash=step)
+        try:
+            try:
+                answer = act(e)
+            except Refused as r:
+                answer = r
+            assert e.facts()["pid"] == e.pid, "the engine goes on"
+        finally:
+            e.kill()
+        return answer
+
     def start(self):
         self.engine = Engine(self.world)
 
@@ -67,6 +82,7 @@ class Stage:
         live = sorted(s["sandbox"] for s in sessions if s["state"] == "active")
         kept = sorted(i for kind, i in e.kept()["kept"] if kind != "layer")
         assert kept == live, f"{what}: the keeper has {kept}, the records say {live}: {sessions}"
+        reap()
         assert wait_for(lambda: len(find("lodge-init")) == len(live), 3), \
             f"{what}: {len(find('lodge-init'))} sandboxes run, not {len(live)}"
         self.check_old(what)

@@ -451,6 +451,7 @@ def collect(c):
     c.check()
     c.e.clock(ms=120 * 1000)
     assert wait_for(lambda: c.e.collect() and not c.layers(), 10), c.layers()
+    c.e.clock(ms=-120 * 1000)
 
 
 @scenario("flatten:layered", "flatten:used", stores=("directory",))
@@ -620,3 +621,57 @@ def kill_users(c):
     c.e.kill_users(user=w.user)
     assert user_sessions(c, w.user) == []
     assert c.e.where(user=w.user)["project"] == ""
+
+
+# ---- more than one death ------------------------------------------------------------------------
+
+# (scenario, where the first engine dies, where its successor dies during recovery)
+TWICE = [
+    ("enter_new", "wake:made", "settle:destroyed"),
+    ("enter_new", "wake:noted", "settle:destroyed"),
+    ("resume_taken", "wake:made", "settle:sealed"),
+    ("resume_taken", "wake:made", "store-commit"),
+    ("resume_kept", "wake:made", "store-commit"),
+    ("rollback_live", "rollback:moved", "store-commit"),
+    ("hibernate", "sleep:noted", "sleep:stopped"),
+    ("hibernate", "sleep:noted", "sleep:sealed"),
+    ("hibernate", "sleep:stopped", "sleep:layered"),
+    ("hibernate", "sleep:sealed", "sleep:done"),
+    ("hibernate", "sleep:layered", "store-commit"),
+    ("destroy", "destroy:buried", "destroy:ended"),
+    ("destroy", "destroy:ended", "destroy:removed"),
+    ("import_", "import:sealed", "destroy:buried"),
+    ("import_", "import:sealed", "destroy:ended"),
+    ("run", "run:begun", "exec:adopt"),
+    ("run", "run:begun", "store-commit"),
+    ("run", "run:recorded", "run:ended"),
+    ("run", "run:recorded", "run:saved"),
+    ("run", "run:recorded", "run:finished"),
+    ("run", "run:recorded", "exec:save"),
+    ("run_once", "run:saved", "exec:save"),
+    ("collect", "collect:dropped", "exec:adopt"),
+    ("switch_project", "switch:pointed", "switch:marked"),
+    ("switch_project", "switch:pointed", "switch:copied"),
+    ("switch_fragment", "switch:marked", "switch:copied"),
+    ("switch_project", "switch:made", "destroy:buried"),
+]
+
+# scenario -> steps of the keeper on its way
+KEEPER = {
+    "enter_new": ("create:dir", "create:planned", "create:parts", "create:store", "create:kept",
+                  "create:recorded", "create:bound"),
+    "resume_taken": ("create:layer", "create:kept", "create:recorded", "create:bound"),
+    "resume_kept": ("create:store", "create:bound"),
+    "hibernate": ("stop:start", "stop:killed", "layer:emptied", "layer:sealed"),
+    "hibernate_over_layers": ("layer:emptied", "layer:sealed"),
+    "snapshot_live": ("snap:frozen", "job:prepared", "job:worked", "job:ended"),
+    "snapshot_stop": ("stop:killed", "layer:sealed", "create:kept"),
+    "fork_live": ("snap:frozen",),
+    "rollback_live": ("destroy:start", "destroy:moved", "create:bound"),
+    "destroy": ("destroy:start", "destroy:marked", "destroy:moved", "destroy:killed",
+                "destroy:files", "trash:files"),
+    "pause": ("pause:frozen", "pause:marked"),
+    "unpause": ("pause:marked",),
+    "collect": ("layer:drop",),
+    "flatten": ("job:prepared", "job:worked", "job:ended"),
+}
