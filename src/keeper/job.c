@@ -21,6 +21,7 @@
 
 enum {
 	RUNNING_MAX = 4,
+	EXPORTS_MAX = 2, /* of them: who reads what they write may take for ever */
 	AWAIT_MS = 10, /* most snapshots take less */
 	ENDED_MAX = 64, /* whose end nobody asked for yet; the oldest is forgotten */
 };
@@ -219,17 +220,27 @@ static void note_run(struct run *r, const struct job_spec *spec, pid_t pid)
 	r->pid = pid;
 }
 
+static bool is_full(enum job_kind kind)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(runs); i++)
+		n += runs[i].pid && runs[i].kind == JOB_EXPORT;
+	return kind == JOB_EXPORT && n >= EXPORTS_MAX;
+}
+
 int keeper_job_start(struct keeper *k, const struct job_spec *spec, struct err *err)
 {
 	struct work w = WORK_NONE;
-	struct run *r = free_place();
+	struct run *r = is_full(spec->kind) ? NULL : free_place();
 	pid_t pid = -1;
 	int res;
 
 	if (find_run(spec->name))
 		return err_set(err, ERR_CONFLICT, "a job %s runs", spec->name);
 	if (!r) {
-		err_set(err, ERR_UNAVAILABLE, "%d jobs run already: try again", RUNNING_MAX);
+		err_set(err, ERR_UNAVAILABLE, "%d jobs run already: try again",
+			spec->kind == JOB_EXPORT ? EXPORTS_MAX : RUNNING_MAX);
 		err->sys = EBUSY;
 		return -1;
 	}

@@ -107,6 +107,7 @@ static int remove_strays(struct engine *e, struct err *err)
 {
 	struct names named = { 0 };
 	struct keep_list l = { 0 };
+	struct err later; /* one that cannot be removed now is a stray at the next start, too */
 	int r = each_session(e, 0, note_one, &named, err);
 
 	if (r == 0)
@@ -118,7 +119,7 @@ static int remove_strays(struct engine *e, struct err *err)
 			continue;
 		if (named.count == 0 ||
 		    !bsearch(l.items[i].id, named.ids, named.count, sizeof(*named.ids), by_name))
-			r = keep_destroy(e, l.items[i].id, err);
+			(void)keep_destroy(e, l.items[i].id, &later);
 	}
 	keep_list_fini(&l);
 	free(named.ids);

@@ -127,8 +127,7 @@ int snapshot_export(struct engine *e, const struct caller *who, const char *id, 
 	char holder[STORE_ID];
 	int r;
 
-	if (snapshot_get(e, who, id, &s, err) < 0 || id_new("export:", holder, err) < 0 ||
-	    layers_hold(e, s.layer, holder, err) < 0)
+	if (id_new("export:", holder, err) < 0 || snapshot_hold(e, who, id, holder, &s, err) < 0)
 		return -1;
 	r = export_held(e, s.layer, fd, err);
 	layers_release(e, s.layer, holder);

@@ -57,14 +57,12 @@ static bool is_bound(const struct store_session *s, const struct store_binding *
 /* All keys of the call lead to the one session afterwards. */
 static int bind_keys(const struct enter *x, struct entry *n, struct err *err)
 {
-	bool changed = false;
-
 	for (size_t i = 0; i < x->want->nkeys; i++) {
 		int r = -1;
 
 		if (is_bound(&n->rec, &x->want->keys[i]))
 			continue;
-		if (!changed && entry_flush(n, err) < 0)
+		if (entry_flush(n, err) < 0)
 			return -1;
 		DB (x->e, st)
 			r = st->session->rebind(st, x->who->tenant, &x->want->keys[i], NULL, n->id,
@@ -72,9 +70,13 @@ static int bind_keys(const struct enter *x, struct entry *n, struct err *err)
 		if (r < 0)
 			return err_ctx(err, "%s '%.64s'", x->want->keys[i].kind,
 				       x->want->keys[i].key);
-		changed = true;
+		/* each time: the store raised the version, whatever becomes of the next key */
+		if (entry_reload(n, err) < 0) {
+			entry_forget(n); /* whoever has the next turn reads it */
+			return -1;
+		}
 	}
-	return changed ? entry_reload(n, err) : 0;
+	return 0;
 }
 
 static int publish_result(struct enter *x, const struct entry *n, struct err *err)
@@ -97,7 +99,7 @@ static int start_existing(struct enter *x, struct entry *n, struct err *err)
 {
 	struct session_why why = { SESSION_CAUSE_ASKED, NULL, x->who->actor };
 	struct wake_result woken = { 0 };
-	bool had_files = session_has_files(&n->rec), first = n->rec.incarnation == 0;
+	bool had_files = session_has_files(&n->rec), first = !n->rec.started_at;
 
 	x->out.cause = n->rec.cause;
 	if (wake(n, &why, x->want->wait_ms, &woken, err) < 0)
@@ -160,33 +162,44 @@ static int start_new(struct enter *x, struct entry *n, struct err *err)
 }
 
 /* Room and quota come before the record: a refusal leaves no trace. */
-static int create(struct enter *x, struct err *err)
+static int note(struct enter *x, struct store_session *s, struct entry **ret, struct err *err)
 {
 	struct session_why why = { SESSION_CAUSE_ASKED, NULL, x->who->actor };
-	struct store_session s = { 0 };
-	struct store_event ev = { .kind = "create" };
-	auto_call(entry_give) struct entry *n = NULL;
+	struct store_event ev = { .kind = "create", .cause = { .at = s->created_at } };
 	bool awake = !x->want->asleep;
+
+	snprintf(ev.cause.code, sizeof(ev.cause.code), "asked");
+	snprintf(ev.cause.actor, sizeof(ev.cause.actor), "%s", x->who->actor);
+	if (awake && room_take(x->e, x->want->wait_ms, err) < 0)
+		return -1;
+	if (wake_new(x->e, s, &ev, &why, !awake, ret, err) < 0) {
+		if (awake)
+			room_give(x->e);
+		return -1;
+	}
+	(*ret)->room = awake;
+	return 0;
+}
+
+static int create(struct enter *x, struct err *err)
+{
+	struct store_session s = { 0 };
+	auto_call(entry_give) struct entry *n = NULL;
+	char layer[STORE_ID];
+	int r;
 
 	if (x->want->pin)
 		return err_set(err, ERR_CONFLICT, "pin: there is no session %s", x->want->pin);
 	if (want_record(x->e, x->who, x->want, x->id, &s, err) < 0)
 		return -1;
 	look_for_loss(x);
-	snprintf(ev.cause.code, sizeof(ev.cause.code), "asked");
-	snprintf(ev.cause.actor, sizeof(ev.cause.actor), "%s", x->who->actor);
-	ev.cause.at = s.created_at;
-	if (awake && room_take(x->e, x->want->wait_ms, err) < 0) {
+	memcpy(layer, s.layer, sizeof(layer));
+	r = note(x, &s, &n, err);
+	want_release(x->e, x->want, x->id, layer);
+	if (r < 0) {
 		store_session_fini(&s);
 		return -1;
 	}
-	if (wake_new(x->e, &s, &ev, &why, !awake, &n, err) < 0) {
-		store_session_fini(&s);
-		if (awake)
-			room_give(x->e);
-		return -1;
-	}
-	n->room = awake;
 	return start_new(x, n, err);
 }
 
@@ -211,7 +224,8 @@ static int find(struct enter *x, struct entry **ret, struct err *err)
 		if (id &&
 		    entry_use(x->e, x->who, &(struct session_ref){ .id = id }, 0, ret, err) == 0)
 			return 1;
-		if (id && err->code != ERR_NOT_FOUND)
+		/* what the key led to was destroyed: its id never comes back */
+		if (id && (err->code != ERR_NOT_FOUND || (x->want->once && err->sys == ESTALE)))
 			return -1;
 	}
 	return 0;
@@ -277,19 +291,38 @@ static int enter_one(struct enter *x, struct err *err)
 	return r;
 }
 
+/* What is shared must be the same call: every key, and whose it is. Lengths keep the parts apart.
+ */
+static char *flight_name(const struct caller *who, const struct session_want *w)
+{
+	size_t size = 64 + STORE_NAME + STORE_USER + w->nkeys * (sizeof(*w->keys) + 48);
+	const char *user = w->user ? w->user : "";
+	char *name = malloc(size);
+	size_t n;
+
+	if (!name)
+		return NULL;
+	n = (size_t)snprintf(name, size, "enter:%zu:%s%zu:%s", strlen(who->tenant), who->tenant,
+			     strlen(user), user);
+	for (size_t i = 0; i < w->nkeys; i++)
+		n += (size_t)snprintf(name + n, size - n, "%zu:%s%zu:%s", strlen(w->keys[i].kind),
+				      w->keys[i].kind, strlen(w->keys[i].key), w->keys[i].key);
+	return name;
+}
+
 int session_enter(struct engine *e, const struct caller *who, const struct session_want *want,
 		  struct session_entered *ret, struct err *err)
 {
 	struct enter x = { .e = e, .who = who, .want = want };
 	bool shared = want->nkeys && !want->pin && !want->must_be_new && !want->once &&
 		      !want->asleep && !want->snapshot;
-	char name[STORE_NAME + STORE_WORD + STORE_KEY + 16];
+	auto_free char *name = NULL;
 	int r;
 
 	if (want_check(e, who, want, err) < 0)
 		return -1;
-	snprintf(name, sizeof(name), "enter:%s/%s/%s", who->tenant,
-		 want->nkeys ? want->keys[0].kind : "", want->nkeys ? want->keys[0].key : "");
+	if (shared && !(name = flight_name(who, want)))
+		return err_sys(err, ENOMEM, "session");
 	if (shared && !flight_board(e, name, ret, &r, err))
 		return r;
 	r = enter_one(&x, err);

@@ -152,6 +152,32 @@ static int take(struct engine *e, const char *id, struct entry **ret, struct err
 	return 0;
 }
 
+/* Whose it is, before anybody waits for it: another tenant must not even learn that it is busy. */
+static int check_tenant(struct engine *e, const char *tenant, const char *id, struct err *err)
+{
+	struct store_session s;
+	struct entry *n;
+	bool known, same = false;
+	int r = -1;
+
+	pthread_mutex_lock(&e->mutex);
+	n = find(e, id);
+	known = n && n->loaded;
+	if (known)
+		same = strcmp(n->rec.tenant, tenant) == 0;
+	pthread_mutex_unlock(&e->mutex);
+	if (!known) {
+		DB (e, st)
+			r = st->session->get(st, id, &s, err);
+		if (r < 0 && err->code != ERR_NOT_FOUND)
+			return -1;
+		same = r == 0 && strcmp(s.tenant, tenant) == 0;
+		if (r == 0)
+			store_session_fini(&s);
+	}
+	return same ? 0 : ref_unknown(&(struct session_ref){ .id = id }, err);
+}
+
 int entry_take(struct engine *e, const char *tenant, const char *id, struct entry **ret,
 	       struct err *err)
 {
@@ -159,6 +185,8 @@ int entry_take(struct engine *e, const char *tenant, const char *id, struct entr
 
 	if (!*id || strlen(id) >= STORE_ID)
 		return ref_unknown(&(struct session_ref){ .id = id }, err);
+	if (tenant && check_tenant(e, tenant, id, err) < 0)
+		return -1;
 	if (take(e, id, &n, err) < 0)
 		return -1;
 	if (load(n, err) < 0)

@@ -12,16 +12,18 @@ enum { FORKS_MAX = 1000 };
 
 DEFINE_AUTO(struct store_session *, store_session_fini);
 
-/* A snapshot that this session made. */
+/* A snapshot that this session made, held. */
 static int own_snapshot(struct entry *n, const struct caller *who, const char *id,
-			struct store_snapshot *ret, struct err *err)
+			const char *holder, struct store_snapshot *ret, struct err *err)
 {
 	struct store_snapshot s;
 
-	if (snapshot_get(n->engine, who, id, &s, err) < 0)
+	if (snapshot_hold(n->engine, who, id, holder, &s, err) < 0)
 		return -1;
-	if (strcmp(s.session, n->id) != 0)
+	if (strcmp(s.session, n->id) != 0) {
+		layers_release(n->engine, s.layer, holder);
 		return err_set(err, ERR_NOT_FOUND, "session %s has no snapshot %.64s", n->id, id);
+	}
 	*ret = s;
 	return 0;
 }
@@ -38,9 +40,10 @@ static int hold_source(struct entry *n, const struct caller *who, const char *sn
 	struct layers_new l;
 
 	if (snapshot) {
-		if (own_snapshot(n, who, snapshot, &s, err) < 0)
+		if (own_snapshot(n, who, snapshot, holder, &s, err) < 0)
 			return -1;
-		memcpy(layer, s.layer, sizeof(layer));
+		memcpy(ret, s.layer, sizeof(layer));
+		return 0;
 	} else if (n->rec.state == SESSION_ACTIVE) {
 		if (layers_copy(n, &l, err) < 0)
 			return -1;
@@ -221,28 +224,38 @@ static int replace(struct entry *n, const struct session_why *why, struct target
 	return wake_restore(n, &woken, err);
 }
 
+static int go_back(struct entry *n, const struct session_why *why, struct target *t,
+		   struct err *err)
+{
+	char stack[KEEPER_LAYERS_MAX][STORE_ID];
+	size_t depth;
+
+	if (layers_of(n->engine, t->layer, stack, &depth, err) < 0)
+		return -1;
+	return n->rec.state == SESSION_ACTIVE
+		       ? replace(n, why, t, err)
+		       : entry_move(n, SESSION_ROLLBACK, why, set_target, t, err);
+}
+
 int session_rollback(struct engine *e, const struct caller *who, const struct session_ref *ref,
 		     const char *snapshot, int64_t if_version, struct store_session *ret,
 		     struct err *err)
 {
 	struct session_why why = { SESSION_CAUSE_ASKED, NULL, who->actor };
-	char stack[KEEPER_LAYERS_MAX][STORE_ID], text[STORE_TEXT];
+	char text[STORE_TEXT], holder[STORE_ID];
 	auto_call(entry_give) struct entry *n = NULL;
 	struct target t = { 0 };
 	struct store_snapshot s;
-	size_t depth;
 	int r;
 
-	if (entry_use(e, who, ref, if_version, &n, err) < 0 ||
-	    own_snapshot(n, who, snapshot, &s, err) < 0 ||
-	    layers_of(e, s.layer, stack, &depth, err) < 0)
+	if (id_new("fork:", holder, err) < 0 || entry_use(e, who, ref, if_version, &n, err) < 0 ||
+	    own_snapshot(n, who, snapshot, holder, &s, err) < 0)
 		return -1;
 	memcpy(t.layer, s.layer, sizeof(t.layer));
 	snprintf(text, sizeof(text), "back to snapshot %s", s.id);
 	why.text = text;
-	r = n->rec.state == SESSION_ACTIVE
-		    ? replace(n, &why, &t, err)
-		    : entry_move(n, SESSION_ROLLBACK, &why, set_target, &t, err);
+	r = go_back(n, &why, &t, err);
+	layers_release(e, s.layer, holder); /* the record names it now */
 	if (r < 0)
 		return -1;
 	return ret ? store_session_copy(&n->rec, ret, err) : 0;

@@ -275,6 +275,9 @@ int sleep_now(struct entry *n, const struct session_why *why, struct err *err);
 int sleep_finish(struct entry *n, const struct session_why *why, struct err *err);
 /* From whatever a crash, a failure or the death of the sandbox left to a state at rest or live. */
 int settle(struct entry *n, struct err *err);
+/* Of one that was PROVISIONING or RESTORING: the sandbox goes, and the files are where they were
+ * before. Until it succeeds the record must go on naming the sandbox. */
+int put_back(struct entry *n, struct err *err);
 /* What lies below the writable files of its sandbox: "" if nothing does. */
 int base_layer(struct entry *n, char ret[STORE_ID], struct err *err);
 /* What it used of the processors goes to its user's account, before it is ended. */

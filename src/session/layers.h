@@ -36,6 +36,10 @@ int layers_copy(struct entry *n, struct layers_new *l, struct err *err);
  * the engine starts again. ERR_CONFLICT: it is gone. `holder` begins with one of those that
  * layers_forget_holds() knows. */
 int layers_hold(struct engine *e, const char *layer, const char *holder, struct err *err);
+/* A snapshot with its layer held. Looked at again once it is held: a snapshot that was there then
+ * kept everybody from taking the layer before, and the hold does from now on. */
+int snapshot_hold(struct engine *e, const struct caller *who, const char *id, const char *holder,
+		  struct store_snapshot *ret, struct err *err);
 void layers_release(struct engine *e, const char *layer, const char *holder);
 void layers_forget_holds(struct engine *e);
 

@@ -62,7 +62,7 @@ int session_tombstone(struct engine *e, const struct caller *who, const struct s
 			r = st->tombstone->find(st, who->tenant, &by, &t, err);
 	}
 	if (r < 0)
-		return -1;
+		return err->code == ERR_NOT_FOUND ? ref_unknown(ref, err) : -1;
 	if (strcmp(t.tenant, who->tenant) != 0)
 		return ref_unknown(ref, err);
 	*ret = t;

@@ -8,6 +8,7 @@
 
 #include "base/hook.h"
 #include "base/json.h"
+#include "sandbox/agent.h"
 #include "sandbox/sandbox.h"
 #include "session/runs.h"
 
@@ -166,7 +167,7 @@ int rouse(struct entry *n, const struct caller *who, bool resume, enum session_o
 			return err_set(err, ERR_CONFLICT, "session %s is %s", n->id,
 				       sm_name(&session_sm, n->rec.state));
 		*ret = session_has_files(&n->rec) ? SESSION_RESUMED
-		       : n->rec.incarnation	  ? SESSION_REPLACED
+		       : n->rec.started_at	  ? SESSION_REPLACED
 						  : SESSION_CREATED;
 		if (wake(n, &why, 0, &woken, err) < 0)
 			return -1;
@@ -235,6 +236,8 @@ static int begin(struct command *c, const struct run_want *w, struct run *x, str
 		err_set(err, ERR_UNAVAILABLE, "the sandbox of session %s is gone", v->session);
 	else
 		r = exec_begin(v->main, &spec, &c->exec, err);
+	if (r < 0 && v->main && agent_is_closed(sandbox_agent(v->main)))
+		v->gone = true; /* nothing was sent: the pump just had no time to tell */
 	if (r == 0) {
 		c->rec.number = (int64_t)exec_id(c->exec);
 		c->holder = w->hold ? x : NULL;

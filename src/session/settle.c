@@ -19,34 +19,40 @@ static int fail(struct entry *n, struct err *err)
 	return entry_move(n, SESSION_ERROR, &interrupted, NULL, NULL, err);
 }
 
-/* Nothing was acknowledged: the sandbox goes. */
-static int settle_provisioning(struct entry *n, struct err *err)
-{
-	end_live(n);
-	if (keep_destroy(n->engine, n->rec.sandbox, err) < 0)
-		return -1;
-	hook_crash("settle:destroyed");
-	return fail(n, err);
-}
-
-/* The files are in the layer, or were taken out of it for the sandbox: then they go back. */
-static int settle_restoring(struct entry *n, struct err *err)
+/* The files are in the layer, or were taken out of it for the sandbox: then they go back. Where
+ * neither is there any more, the next start says so. */
+static int put_back_files(struct entry *n, struct err *err)
 {
 	struct keep_list l;
-	bool has_layer, has_files, whole;
+	bool has_layer, whole;
+	int r;
 
-	end_live(n);
 	if (keep_stop(n->engine, n->rec.sandbox, err) < 0 || keep_list(n->engine, &l, err) < 0)
 		return -1;
 	has_layer = keep_list_layer(&l, n->rec.layer);
 	keep_list_fini(&l);
 	if (has_layer)
-		return keep_destroy(n->engine, n->rec.sandbox, err) < 0 ? -1 : fail(n, err);
-	has_files = keep_seal(n->engine, n->rec.sandbox, n->rec.layer, &whole, err) == 0;
+		return keep_destroy(n->engine, n->rec.sandbox, err);
+	r = keep_seal(n->engine, n->rec.sandbox, n->rec.layer, &whole, err);
 	hook_crash("settle:sealed");
-	if (!has_files)
+	return r < 0 && err->code != ERR_NOT_FOUND ? -1 : 0;
+}
+
+/* Nothing of it was acknowledged. */
+int put_back(struct entry *n, struct err *err)
+{
+	if (n->rec.state == SESSION_RESTORING)
+		return put_back_files(n, err);
+	if (keep_destroy(n->engine, n->rec.sandbox, err) < 0)
 		return -1;
-	return fail(n, err);
+	hook_crash("settle:destroyed");
+	return 0;
+}
+
+static int settle_start(struct entry *n, struct err *err)
+{
+	end_live(n);
+	return put_back(n, err) < 0 ? -1 : fail(n, err);
 }
 
 static int settle_hibernating(struct entry *n, struct err *err)
@@ -87,12 +93,13 @@ static int take_up(struct entry *n, struct err *err)
 		return -1;
 	agent = sandbox_agent(sb);
 	agent_set_patience(agent, ADOPT_MS);
-	if (agent_hello(agent, NULL, err) < 0 || live_new(n, steal_ptr(&sb), true, &v, err) < 0)
+	if (agent_hello(agent, NULL, err) < 0 || live_new(n, steal_ptr(&sb), true, &v, err) < 0) {
+		/* it is there: only the keeper says that it is not */
+		if (err->code == ERR_NOT_FOUND)
+			err->code = ERR_UNAVAILABLE;
 		return -1;
+	}
 	entry_set_live(n, v);
-	if (!n->room)
-		room_take_anyway(n->engine);
-	n->room = true;
 	return 0;
 }
 
@@ -102,6 +109,9 @@ int live_adopt(struct entry *n, struct err *err)
 	struct err later;
 	int r;
 
+	if (!n->room) /* it lives, whether it can be connected to or not */
+		room_take_anyway(n->engine);
+	n->room = true;
 	if (!n->rec.paused)
 		return take_up(n, err);
 	if (freeze(n, false, err) < 0)
@@ -138,9 +148,8 @@ int settle(struct entry *n, struct err *err)
 {
 	switch ((enum session_state)n->rec.state) {
 	case SESSION_PROVISIONING:
-		return settle_provisioning(n, err);
 	case SESSION_RESTORING:
-		return settle_restoring(n, err);
+		return settle_start(n, err);
 	case SESSION_HIBERNATING:
 		return settle_hibernating(n, err);
 	case SESSION_ACTIVE:

@@ -223,6 +223,21 @@ int snapshot_get(struct engine *e, const struct caller *who, const char *id,
 	return 0;
 }
 
+int snapshot_hold(struct engine *e, const struct caller *who, const char *id, const char *holder,
+		  struct store_snapshot *ret, struct err *err)
+{
+	struct store_snapshot s;
+
+	if (snapshot_get(e, who, id, &s, err) < 0)
+		return -1;
+	if (layers_hold(e, s.layer, holder, err) < 0)
+		return err->code == ERR_CONFLICT ? unknown(id, err) : -1;
+	if (snapshot_get(e, who, id, ret, err) == 0)
+		return 0;
+	layers_release(e, s.layer, holder);
+	return -1;
+}
+
 int snapshot_list(struct engine *e, const struct caller *who, const struct session_ref *session,
 		  struct store_page page, struct store_snapshot_list *ret, struct err *err)
 {

@@ -285,7 +285,13 @@ int session_move(struct store_session *s, enum session_event ev, const struct se
 	else if (ev != SESSION_DESTROY || s->state != SESSION_DESTROYING)
 		explain(s, why, now); /* of a destruction the first cause is the true one */
 	s->state = (uint8_t)to;
-	/* the reaper looks at once at what is to be destroyed */
-	s->due_at = to == SESSION_DESTROYING ? now : session_due_at(s);
+	/* the reaper looks at once at what is to be destroyed, and after a while at what somebody
+	 * was at and did not finish */
+	if (to == SESSION_DESTROYING)
+		s->due_at = now;
+	else if (SM_BIT(to) & (PROVISIONING | RESTORING | HIBERNATING))
+		s->due_at = now + SESSION_UNFINISHED_MS;
+	else
+		s->due_at = session_due_at(s);
 	return 0;
 }

@@ -68,7 +68,10 @@ enum session_cause {
 	SESSION_CAUSES,
 };
 
-enum { SESSION_EXPIRY_BUFFER_MS = 10000 };
+enum {
+	SESSION_EXPIRY_BUFFER_MS = 10000,
+	SESSION_UNFINISHED_MS = 30000, /* when the sweep looks at what should be over by then */
+};
 
 /* Every move that is allowed; one that is not here is a bug. */
 extern const struct sm session_sm;

@@ -250,8 +250,10 @@ struct lost {
 
 static bool is_lost(const struct entry *n, int64_t now)
 {
-	if (!n->live || now < n->again_at)
+	if (now < n->again_at)
 		return false;
+	if (!n->live) /* nobody could connect to it when the engine started */
+		return n->room && n->rec.runtime == SESSION_RUNTIME_LIVE;
 	return live_is_gone(n->live) ||
 	       (n->rec.state == SESSION_FAILED && now >= n->rec.cause.at + FAILED_MS);
 }
@@ -278,7 +280,9 @@ static int sweep_lost(struct engine *e)
 			continue;
 		hook_crash("sweep:lost");
 		how = look_at(n, l.now);
-		if (how == LOOK_FAILED)
+		if (how == LOOK_FAILED && !n->live)
+			n->again_at = l.now + FAILED_MS; /* its own deadlines stay what they are */
+		else if (how == LOOK_FAILED)
 			put_off(n, l.now);
 		changed += how == LOOK_CHANGED;
 	}

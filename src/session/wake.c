@@ -67,19 +67,6 @@ static int make_sandbox(struct entry *n, const struct stack *stack, struct sandb
 	return r;
 }
 
-/* The files are where they were before; on failure the record still says where they are now. */
-static int undo(struct entry *n, const struct stack *stack, struct err *err)
-{
-	const char *sandbox = n->rec.sandbox;
-	bool whole;
-
-	if (!stack->take)
-		return keep_destroy(n->engine, sandbox, err);
-	if (keep_stop(n->engine, sandbox, err) < 0)
-		return -1;
-	return keep_seal(n->engine, sandbox, stack->ids[0], &whole, err);
-}
-
 static int connect_it(struct entry *n, struct sandbox *sb, struct err *err)
 {
 	static const struct session_why none = { .cause = SESSION_CAUSE_NONE };
@@ -108,19 +95,16 @@ static int start(struct entry *n, struct wake_result *ret, struct err *err)
 {
 	struct stack stack;
 	struct sandbox *sb = NULL;
-	struct err second;
 
 	if (find_stack(n, &stack, err) < 0 || make_sandbox(n, &stack, &sb, err) < 0)
 		return -1;
 	hook_crash("wake:made");
 	ret->source = source_of(n, sandbox_source(sb));
 	ret->ready_us = sandbox_ready_us(sb);
-	if (connect_it(n, sb, err) == 0) {
-		n->taken = stack.take ? LAYER_TAKEN : LAYER_BELOW;
-		return 0;
-	}
-	(void)undo(n, &stack, &second); /* what remains is settled by the next one who looks */
-	return -1;
+	if (connect_it(n, sb, err) < 0)
+		return -1;
+	n->taken = stack.take ? LAYER_TAKEN : LAYER_BELOW;
+	return 0;
 }
 
 static void leave_room(struct entry *n)
@@ -142,9 +126,13 @@ int wake_restore(struct entry *n, struct wake_result *ret, struct err *err)
 	}
 	progress(n->engine, n->id, "error", "sandbox", err->msg, 1, 2);
 	leave_room(n);
-	(void)entry_move(n, SESSION_ERROR,
-			 &(struct session_why){ SESSION_CAUSE_ERROR, err->msg, "lodge" }, NULL,
-			 NULL, &second);
+	/* Also when the keeper said nothing: it may have made the sandbox before it died. What
+	 * cannot be put back now is settled by the next one who looks, who finds it by the record.
+	 */
+	if (put_back(n, &second) == 0)
+		(void)entry_move(n, SESSION_ERROR,
+				 &(struct session_why){ SESSION_CAUSE_ERROR, err->msg, "lodge" },
+				 NULL, NULL, &second);
 	return -1;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session/want.h"
+#include "session/layers.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -129,18 +130,36 @@ static int set_bindings(const struct session_want *w, struct store_session *s, s
 	return 0;
 }
 
-/* From a snapshot: its files, on the template they were made on. */
+static void want_holder(const char *id, char ret[STORE_KEY])
+{
+	snprintf(ret, STORE_KEY, "fork:%s", id);
+}
+
+void want_release(struct engine *e, const struct session_want *w, const char *id, const char *layer)
+{
+	char holder[STORE_KEY];
+
+	if (!w->snapshot || !*layer)
+		return;
+	want_holder(id, holder);
+	layers_release(e, layer, holder);
+}
+
+/* From a snapshot: its files, on the template they were made on. They are held from here on. */
 static int set_snapshot(struct engine *e, const struct caller *who, const struct session_want *w,
 			struct store_session *s, struct err *err)
 {
+	char holder[STORE_KEY];
 	struct store_snapshot snap;
 	struct store_layer layer;
 	int r = -1;
 
 	if (!w->snapshot)
 		return 0;
-	if (snapshot_get(e, who, w->snapshot, &snap, err) < 0)
+	want_holder(s->id, holder);
+	if (snapshot_hold(e, who, w->snapshot, holder, &snap, err) < 0)
 		return -1;
+	memcpy(s->layer, snap.layer, sizeof(s->layer));
 	DB (e, st)
 		r = st->layer->get(st, snap.layer, &layer, err);
 	if (r < 0)
@@ -148,7 +167,6 @@ static int set_snapshot(struct engine *e, const struct caller *who, const struct
 	if (w->template && strcmp(w->template, layer.template) != 0)
 		return err_set(err, ERR_INVALID, "template: the snapshot was made on '%s'",
 			       layer.template);
-	memcpy(s->layer, snap.layer, sizeof(s->layer));
 	memcpy(s->template, layer.template, sizeof(s->template));
 	memcpy(s->snapshot, snap.id, sizeof(s->snapshot));
 	s->state = SESSION_HIBERNATED;
@@ -193,6 +211,7 @@ int want_record(struct engine *e, const struct caller *who, const struct session
 	s.max_lifetime_ms = clamp(w->max_lifetime_ms, e->opts.lifetime_ms, e->opts.lifetime_max_ms);
 	if (set_spec(e, w, &s, err) < 0 || set_snapshot(e, who, w, &s, err) < 0 ||
 	    set_bindings(w, &s, err) < 0 || copy_text(w->metadata, &s.metadata, err) < 0) {
+		want_release(e, w, id, s.layer);
 		store_session_fini(&s);
 		return -1;
 	}

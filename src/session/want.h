@@ -13,6 +13,9 @@ int want_metadata(const char *text, struct err *err);
 /* The record of a new session; *ret is for store_session_fini(). */
 int want_record(struct engine *e, const struct caller *who, const struct session_want *w,
 		const char *id, struct store_session *ret, struct err *err);
+/* What want_record() held of its snapshot, once the record names it or never will. */
+void want_release(struct engine *e, const struct session_want *w, const char *id,
+		  const char *layer);
 /* Under the user's policy: others of the user are hibernated, or it is refused. `id`: what a new
  * one would get. */
 int want_place(struct engine *e, const struct caller *who, const struct session_want *w,

@@ -153,7 +153,9 @@ static int compare_ages(const void *a, const void *b)
 
 static bool is_unreferenced(struct mem *m, const struct store_layer *l, const void *before)
 {
-	return l->created_at < *(const int64_t *)before && count_refs(m, l->id) == 0;
+	/* one with a sandbox's name is sealed, and its session's record is about to say so */
+	return l->created_at < *(const int64_t *)before && count_refs(m, l->id) == 0 &&
+	       mem_count(&m->session, MEM_MATCH(MEM_IS(store_session, sandbox, l->id))) == 0;
 }
 
 static int layer_unreferenced(struct store *st, int64_t before, unsigned limit,

@@ -104,6 +104,8 @@ static int layer_unreferenced(struct store *st, int64_t before, unsigned limit,
 	    db_get_records(db_of(st),
 			   "SELECT " LAYER_COLUMNS " FROM layer AS l WHERE created_at < ?1"
 			   " AND NOT EXISTS (SELECT 1 FROM session WHERE layer = l.id)"
+			   /* sealed, and its record is about to say so */
+			   " AND NOT EXISTS (SELECT 1 FROM session WHERE sandbox = l.id)"
 			   " AND NOT EXISTS (SELECT 1 FROM snapshot WHERE layer = l.id)"
 			   " AND NOT EXISTS (SELECT 1 FROM layer WHERE parent = l.id)"
 			   " AND NOT EXISTS (SELECT 1 FROM layer_hold WHERE layer = l.id)"

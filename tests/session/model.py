@@ -257,7 +257,12 @@ class Model:
             e.kill_sandbox(s)
         except OSError:
             return
-        self.op_look(key, rng)
+        try:
+            self.op_look(key, rng)
+        except Refused as r:  # it died with the command on its way: whether that ran nobody knows
+            if r.code != "UNAVAILABLE":
+                raise
+            self.op_look(key, rng)
 
     TOGETHER = ["enter", "exec", "exec", "exec", "write", "write", "extend", "activity", "hibernate",
                 "resume", "probe", "get", "sweep", "snapshot"]

@@ -188,7 +188,7 @@ def pause(c):
     c.check()
 
 
-@scenario("unpause:thawed", *STORE)
+@scenario("unpause:thawed")
 def unpause(c):
     c.enter()
     c.put("a")
@@ -323,7 +323,7 @@ def snapshot_stop(c):
     check_snapshot(c, {"a"})
 
 
-@scenario("snapshot:named", *STORE)
+@scenario("snapshot:named")
 def snapshot_asleep(c):
     c.enter()
     c.put("a")
@@ -438,7 +438,7 @@ def destroy_asleep(c):
     assert c.is_gone()
 
 
-@scenario("collect:dropped", *STORE)
+@scenario("collect:dropped")
 def collect(c):
     c.enter()
     c.put("a")
@@ -571,7 +571,7 @@ def fragment_save(c):
     assert w.read("mine.txt") == "now saved"
 
 
-@scenario("fragment:removed", *STORE)
+@scenario("fragment:removed")
 def fragment_remove(c):
     w = Work(c)
     act = {"user": w.user, "project": w.two, "fragment": w.fragment}

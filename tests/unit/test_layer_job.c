@@ -86,22 +86,22 @@ static void layers_are_measured_merged_and_written_out(void)
 
 static void jobs_are_few_and_fail_by_themselves(void)
 {
-	static const char *const from = "p1", *const names[] = { "t0", "t1", "t2", "t3" };
-	int ends[4][2], dir = open("/", O_RDONLY | O_CLOEXEC);
+	static const char *const from = "p1", *const names[] = { "t0", "t1" };
+	int ends[2][2], dir = open("/", O_RDONLY | O_CLOEXEC);
 
 	KEEPER();
 	CHECK(write_and_stop("p", "head -c 300000 /dev/urandom >/tmp/big") && seal("p", "p1"));
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < 2; i++) {
 		CHECK(pipe2(ends[i], O_CLOEXEC) == 0);
 		CHECK(layer_export(keeper, names[i], &from, 1, ends[i][1], &err) == 0);
 		close(ends[i][1]);
 	}
-	CHECK(layer_sync(keeper, "p1", &err) == -1);
+	CHECK(layer_export(keeper, "t2", &from, 1, 1, &err) == -1);
 	CHECK(err.code == ERR_UNAVAILABLE && err.sys == EBUSY);
 	CHECK(layer_drop(keeper, "p1", &err) == -1 && err.sys == EBUSY); /* they read it */
 	CHECK(!make("x", LAYER("p1"), 1, true) && err.sys == EBUSY);
 	CHECK(layer_export(keeper, "t0", &from, 1, 1, &err) == -1);
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < 2; i++) {
 		close(ends[i][0]);
 		CHECK(wait_job(names[i], NULL) == -1 && err.sys == EPIPE);
 	}

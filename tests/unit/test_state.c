@@ -196,7 +196,8 @@ static void ready_starts_the_timers_and_clears_the_cause(void)
 	struct err err;
 
 	CHECK(!session_move(&s, SESSION_START, &why, NOW, &err));
-	CHECK(s.state == SESSION_PROVISIONING && s.incarnation == 1 && s.due_at == 0);
+	CHECK(s.state == SESSION_PROVISIONING && s.incarnation == 1);
+	CHECK(s.due_at == NOW + SESSION_UNFINISHED_MS);
 	CHECK(!session_move(&s, SESSION_READY, &why, NOW + 5, &err));
 	CHECK(s.state == SESSION_ACTIVE && s.runtime == SESSION_RUNTIME_LIVE);
 	CHECK(s.started_at == NOW + 5 && s.last_activity_at == NOW + 5);
