@@ -227,8 +227,11 @@ static int transmit(struct agent *a, const struct iovec *iov, size_t niov, const
 
 	if (r == -EAGAIN)
 		return enqueue(a, iov, niov, fds, nfds, err);
-	if (r == -EPIPE || r == -ECONNRESET)
-		return err_set(err, ERR_UNAVAILABLE, "the sandbox is gone");
+	if (r == -EPIPE || r == -ECONNRESET) {
+		err_set(err, ERR_UNAVAILABLE, "the sandbox is gone");
+		err->sys = EPIPE;
+		return -1;
+	}
 	if (r < 0)
 		return err_sys(err, -r, "message to the sandbox");
 	return 0;

@@ -141,6 +141,8 @@ bool live_is_gone(struct live *v);
 /* With the turn nobody borrows anew; waits until what is lent out came back. Whole seconds. */
 bool live_quiet(struct live *v, int64_t wait_ms);
 unsigned live_busy(struct live *v); /* commands, loans, open streams */
+/* What the sandbox said goes to those who wait for it. True: that was its end. With live.mutex. */
+bool live_hear(struct live *v);
 void live_rearm(struct live *v); /* after anything was sent; with live.mutex */
 
 int pump_start(struct engine *e, struct err *err);

@@ -34,19 +34,28 @@ void live_rearm(struct live *v)
 		v->events = want;
 }
 
-static void dispatch(struct live *v)
+bool live_hear(struct live *v)
 {
 	struct err err;
-	bool died = false;
+
+	if (!v->main || v->gone)
+		return false;
+	if (agent_dispatch(sandbox_agent(v->main), &err) == 0) {
+		live_rearm(v);
+		return false;
+	}
+	(void)epoll_ctl(v->engine->epoll, EPOLL_CTL_DEL, agent_fd(sandbox_agent(v->main)), NULL);
+	v->gone = true;
+	pthread_cond_broadcast(&v->changed);
+	return true;
+}
+
+static void dispatch(struct live *v)
+{
+	bool died;
 
 	pthread_mutex_lock(&v->mutex);
-	if (v->main && !v->gone && agent_dispatch(sandbox_agent(v->main), &err) < 0) {
-		(void)epoll_ctl(v->engine->epoll, EPOLL_CTL_DEL, agent_fd(sandbox_agent(v->main)),
-				NULL);
-		v->gone = died = true;
-		pthread_cond_broadcast(&v->changed);
-	}
-	live_rearm(v);
+	died = live_hear(v);
 	pthread_mutex_unlock(&v->mutex);
 	if (died)
 		engine_poke(v->engine); /* its files are put away without anybody asking */

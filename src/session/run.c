@@ -8,7 +8,6 @@
 
 #include "base/hook.h"
 #include "base/json.h"
-#include "sandbox/agent.h"
 #include "sandbox/sandbox.h"
 #include "session/runs.h"
 
@@ -236,8 +235,8 @@ static int begin(struct command *c, const struct run_want *w, struct run *x, str
 		err_set(err, ERR_UNAVAILABLE, "the sandbox of session %s is gone", v->session);
 	else
 		r = exec_begin(v->main, &spec, &c->exec, err);
-	if (r < 0 && v->main && agent_is_closed(sandbox_agent(v->main)))
-		v->gone = true; /* nothing was sent: the pump just had no time to tell */
+	if (r < 0 && err->sys == EPIPE)
+		(void)live_hear(v); /* the pump had no time yet to tell that it is gone */
 	if (r == 0) {
 		c->rec.number = (int64_t)exec_id(c->exec);
 		c->holder = w->hold ? x : NULL;
