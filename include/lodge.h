@@ -212,7 +212,7 @@ struct lodge_want {
 	unsigned demand; /* enum lodge_demand */
 	enum lodge_end on_idle, on_expire; /* 0: hibernate */
 
-	/* Also of one that is there: never shortens its running life. */
+	/* Of a new one; entering never changes the life of one that is there. */
 	int64_t idle_timeout_ms, max_lifetime_ms;
 
 	int must_be_new; /* not 0: LODGE_CONFLICT if a key leads somewhere */
@@ -316,7 +316,7 @@ int lodge_archive(struct lodge *l, const struct lodge_ref *ref, int64_t if_versi
 int lodge_unarchive(struct lodge *l, const struct lodge_ref *ref, int64_t if_version,
 		    struct lodge_session **ret);
 
-/* From every state, with all its files. One that is gone already is success. why: a sentence for
+/* From every state, with its files; snapshots stay. One that is gone already is success. why: a sentence for
  * the tombstone, or NULL; ret may be NULL. */
 int lodge_destroy(struct lodge *l, const struct lodge_ref *ref, const char *why,
 		  struct lodge_tombstone **ret);

@@ -11,7 +11,7 @@
 enum { LOG_DEFAULT = 1 << 20, CHUNK = 32 * 1024 };
 
 /* Its size is sealed: lodge-init cannot make a read fail, nor the file grow. The pages it fills
- * are charged to the sandbox. */
+ * are charged to the sandbox (cgroup v2), or to the group above it (v1). */
 int exec_log_new(uint64_t log_bytes, struct err *err)
 {
 	auto_close int fd = memfd_create("lodge-log", MFD_CLOEXEC | MFD_ALLOW_SEALING);

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The keeper is killed under an engine that lives: another one is started, and everything goes on."""
+import os
+import random
+import signal
+import time
+
+import pytest
+
+from stage import Case, Refused, Stage, wait_for
+
+
+@pytest.fixture(params=["volume", "directory"])
+def stage(request):
+    s = Stage(request.param)
+    try:
+        yield s
+        s.end()
+    finally:
+        s.close()
+
+
+def kill_keeper(e):
+    """True if there was one."""
+    pids = e.keepers()
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    return pids
+
+
+def test_killed_while_commands_run(stage):
+    c = Case(stage)
+    c.enter()
+    for i in range(5):
+        c.put(f"f{i}")
+        before = kill_keeper(c.e)
+        assert before, "no keeper to kill"
+        assert c.e.run(key=c.key, text="echo on")["out"] == "on\n", "no keeper is needed for that"
+        stage.check(f"after the keeper's death {i}")
+        assert wait_for(c.e.keepers, 10) and c.e.keepers() != before
+        other = Case(stage)
+        other.enter()
+        other.put("x")
+        kill_keeper(c.e)
+        other.hibernate()
+        kill_keeper(c.e)
+        other.check()
+        c.e.destroy(key=other.key)
+    c.check()
+    stage.check("at last")
+
+
+def operations(c, snapshots):
+    """What can be asked of a session: none of it loses a file that was acknowledged."""
+    return {
+        "enter": lambda: c.e.send("enter", key=c.key),
+        "hibernate": lambda: c.e.send("hibernate", key=c.key),
+        "snapshot": lambda: c.e.send("snapshot", key=c.key),
+        "stop": lambda: c.e.send("snapshot", key=c.key, stop=True),
+        "fork": lambda: c.e.send("fork", key=c.key, **({"snapshot": snapshots[-1]} if snapshots
+                                                       else {})),
+        "pause": lambda: c.e.send("pause", key=c.key),
+        "run": lambda: c.e.send("run", key=c.key, text="echo hello"),
+        "new": lambda: c.e.send("enter"),
+        "collect": lambda: c.e.send("collect"),
+    }
+
+
+def test_killed_in_the_middle_of_operations(stage):
+    rng = random.Random(5)
+    c = Case(stage)
+    c.enter()
+    snapshots, refused = [], 0
+    for i in range(40):
+        name = rng.choice(sorted(operations(c, snapshots)))
+        wait = operations(c, snapshots)[name]()
+        time.sleep(rng.choice((0, 0.002, 0.005, 0.01, 0.02)))
+        kill_keeper(c.e)
+        try:
+            answer = wait()
+            if "snapshot" in answer:
+                snapshots.append(answer["snapshot"]["id"])
+        except Refused as r:
+            refused += 1
+            assert r.code in ("UNAVAILABLE", "CONFLICT") or "died" in r.msg, f"{name}: {r}"
+        if i % 4 == 0:
+            c.put(f"f{i}")
+        c.check()
+    assert c.e.facts()["pid"] == c.e.pid
+    for s in c.e.list()["sessions"]:  # whatever they were left in, they can be entered
+        c.e.resume(session=s["id"])
+    stage.check(f"after {refused} that were refused")
+
+
+def test_a_rollback_that_was_cut_off(stage):
+    for _ in range(4):
+        c = Case(stage)
+        c.enter()
+        c.put("a")
+        snap = c.snapshot()
+        c.put("b")
+        c.sure, c.maybe = {"a"}, {"b"}
+        wait = c.e.send("rollback", key=c.key, snapshot=snap)
+        time.sleep(0.004)
+        kill_keeper(c.e)
+        try:
+            wait()
+            c.maybe = set()
+        except Refused as r:
+            assert r.code == "UNAVAILABLE", r
+        c.check()
+    stage.check("after rollbacks")
