@@ -3,8 +3,8 @@
  * anywhere, so whoever finds a bug in the library shall have found nothing: before the first byte
  * is read all memory is there and the kernel lets this process read, write and end, nothing else.
  *
- * Exit status 1: the input is not what it should be. 2: no room for the output. 3: anything else. A sentence on standard
- * error. */
+ * Exit status 1: the input is not what it should be. 2: no room for the output. 3: anything else. A
+ * sentence on standard error. */
 #define ZSTD_STATIC_LINKING_ONLY /* contexts in memory of ours */
 #include <errno.h>
 #include <linux/seccomp.h>
