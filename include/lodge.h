@@ -316,8 +316,8 @@ int lodge_archive(struct lodge *l, const struct lodge_ref *ref, int64_t if_versi
 int lodge_unarchive(struct lodge *l, const struct lodge_ref *ref, int64_t if_version,
 		    struct lodge_session **ret);
 
-/* From every state, with its files; snapshots stay. One that is gone already is success. why: a sentence for
- * the tombstone, or NULL; ret may be NULL. */
+/* From every state, with its files; snapshots stay. One that is gone already is success. why: a
+ * sentence for the tombstone, or NULL; ret may be NULL. */
 int lodge_destroy(struct lodge *l, const struct lodge_ref *ref, const char *why,
 		  struct lodge_tombstone **ret);
 

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from stage import Case, Refused, Stage, wait_for
+from world import _stat
 
 
 @pytest.fixture(params=["volume", "directory"])
@@ -20,14 +21,19 @@ def stage(request):
         s.close()
 
 
-def kill_keeper(e):
-    """True if there was one."""
+def are_gone(pids):
+    return all((_stat(p) or "Z")[0] == "Z" for p in pids)
+
+
+def kill_keeper(e, wait=False):
+    """Which there were."""
     pids = e.keepers()
     for pid in pids:
         try:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
+    assert not wait or wait_for(lambda: are_gone(pids), 10)
     return pids
 
 
@@ -36,7 +42,7 @@ def test_killed_while_commands_run(stage):
     c.enter()
     for i in range(5):
         c.put(f"f{i}")
-        before = kill_keeper(c.e)
+        before = kill_keeper(c.e, wait=True)
         assert before, "no keeper to kill"
         assert c.e.run(key=c.key, text="echo on")["out"] == "on\n", "no keeper is needed for that"
         stage.check(f"after the keeper's death {i}")
@@ -44,9 +50,9 @@ def test_killed_while_commands_run(stage):
         other = Case(stage)
         other.enter()
         other.put("x")
-        kill_keeper(c.e)
+        kill_keeper(c.e, wait=True)
         other.hibernate()
-        kill_keeper(c.e)
+        kill_keeper(c.e, wait=True)
         other.check()
         c.e.destroy(key=other.key)
     c.check()
@@ -78,7 +84,7 @@ def test_killed_in_the_middle_of_operations(stage):
         name = rng.choice(sorted(operations(c, snapshots)))
         wait = operations(c, snapshots)[name]()
         time.sleep(rng.choice((0, 0.002, 0.005, 0.01, 0.02)))
-        kill_keeper(c.e)
+        killed = kill_keeper(c.e)
         try:
             answer = wait()
             if "snapshot" in answer:
@@ -86,6 +92,7 @@ def test_killed_in_the_middle_of_operations(stage):
         except Refused as r:
             refused += 1
             assert r.code in ("UNAVAILABLE", "CONFLICT") or "died" in r.msg, f"{name}: {r}"
+        assert wait_for(lambda: are_gone(killed), 10)
         if i % 4 == 0:
             c.put(f"f{i}")
         c.check()
@@ -105,11 +112,12 @@ def test_a_rollback_that_was_cut_off(stage):
         c.sure, c.maybe = {"a"}, {"b"}
         wait = c.e.send("rollback", key=c.key, snapshot=snap)
         time.sleep(0.004)
-        kill_keeper(c.e)
+        killed = kill_keeper(c.e)
         try:
             wait()
             c.maybe = set()
         except Refused as r:
             assert r.code == "UNAVAILABLE", r
+        assert wait_for(lambda: are_gone(killed), 10)
         c.check()
     stage.check("after rollbacks")
