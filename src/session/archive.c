@@ -44,8 +44,7 @@ static int new_pipe(int *ret_read, int *ret_write, struct err *err)
 	return 0;
 }
 
-/* ---- export
- * --------------------------------------------------------------------------------------- */
+/* ---- export ---------------------------------------------------------------------------------- */
 
 static int start_export(struct engine *e, const char *job, const char *layer, int fd,
 			struct err *err)
@@ -134,8 +133,7 @@ int snapshot_export(struct engine *e, const struct caller *who, const char *id, 
 	return r < 0 ? err_ctx(err, "snapshot %s", s.id) : 0;
 }
 
-/* ---- import
- * --------------------------------------------------------------------------------------- */
+/* ---- import ---------------------------------------------------------------------------------- */
 
 static int features(struct engine *e, unsigned *ret, struct err *err)
 {
@@ -296,6 +294,9 @@ void imports_clean(struct engine *e)
 		struct caller owner = { .tenant = l.items[i].tenant, .actor = "lodge" };
 		struct session_ref ref = { .id = l.items[i].id };
 
+		/* anybody may write this into their metadata: ours has no keys either */
+		if (l.items[i].nbindings || l.items[i].on_idle != SESSION_END_DESTROY)
+			continue;
 		(void)session_destroy(e, &owner, &ref, &left, NULL, &ignored);
 	}
 	store_session_list_fini(&l);

@@ -28,8 +28,7 @@ static int need_active(const struct entry *n, const char *what, struct err *err)
 		       sm_name(&session_sm, n->rec.state), what);
 }
 
-/* ---- deadlines
- * ------------------------------------------------------------------------------------- */
+/* ---- deadlines ------------------------------------------------------------------------------- */
 
 int session_extend(struct engine *e, const struct caller *who, const struct session_ref *ref,
 		   int64_t ms, int64_t if_version, struct store_session *ret, struct err *err)
@@ -63,8 +62,7 @@ int session_activity(struct engine *e, const struct caller *who, const struct se
 	return hand_out(n, ret, err);
 }
 
-/* ---- preferences
- * ------------------------------------------------------------------------------------ */
+/* ---- preferences ----------------------------------------------------------------------------- */
 
 static int apply_limits(struct entry *n, const struct template *spec, struct err *err)
 {
@@ -179,8 +177,7 @@ int session_change(struct engine *e, const struct caller *who, const struct sess
 	return hand_out(n, ret, err);
 }
 
-/* ---- pause
- * -------------------------------------------------------------------------------------------- */
+/* ---- pause ----------------------------------------------------------------------------------- */
 
 int freeze(struct entry *n, bool frozen, struct err *err)
 {
@@ -226,7 +223,10 @@ int session_pause(struct engine *e, const struct caller *who, const struct sessi
 		return -1;
 	hook_crash("pause:noted");
 	if (freeze(n, true, err) < 0) {
-		(void)set_paused(n, false, who->actor, &second);
+		/* only what runs for certain is not paused: a keeper that died had frozen it,
+		 * perhaps */
+		if (freeze(n, false, &second) == 0)
+			(void)set_paused(n, false, who->actor, &second);
 		return -1;
 	}
 	return hand_out(n, ret, err);
@@ -253,8 +253,7 @@ int session_unpause(struct engine *e, const struct caller *who, const struct ses
 	return hand_out(n, ret, err);
 }
 
-/* ---- sleep
- * --------------------------------------------------------------------------------------------- */
+/* ---- sleep ----------------------------------------------------------------------------------- */
 
 static int put_to_sleep(struct entry *n, const char *actor, struct err *err)
 {

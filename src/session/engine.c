@@ -163,34 +163,37 @@ static void workers_stop(struct engine *e)
 		pthread_join(e->workers[i], NULL);
 }
 
-/* ---- open and close
- * ------------------------------------------------------------------------------ */
+/* ---- open and close -------------------------------------------------------------------------- */
 
-#define DEFAULT(field, value)                                                                      \
-	do {                                                                                       \
-		if (!e->opts.field)                                                                \
-			e->opts.field = (value);                                                   \
-	} while (0)
+#define MINUTE INT64_C(60000)
+#define HOUR INT64_C(3600000)
+#define DAY INT64_C(86400000)
+#define WEEK INT64_C(604800000)
+#define LIFETIME_MAX_MS INT64_C(18000000) /* 5 h */
 
-enum { SECOND = 1000, MINUTE = 60 * SECOND, HOUR = 60 * MINUTE, DAY = 24 * HOUR };
-
-static void take_defaults(struct engine *e)
+static int64_t given(int64_t value, int64_t otherwise)
 {
-	DEFAULT(queue_max, 64);
-	DEFAULT(idle_max_ms, DAY);
-	DEFAULT(lifetime_max_ms, 5 * HOUR);
-	DEFAULT(idle_ms, 30 * MINUTE);
-	DEFAULT(lifetime_ms, e->opts.lifetime_max_ms);
-	DEFAULT(extend_ms, 20 * MINUTE);
-	DEFAULT(probe_ms, 15 * SECOND);
-	DEFAULT(probe_failures, 3);
-	DEFAULT(tombstones_ms, 7LL * DAY);
-	DEFAULT(execs_ms, 7LL * DAY);
-	DEFAULT(events_ms, 7LL * DAY);
-	if (e->opts.idle_ms > e->opts.idle_max_ms)
-		e->opts.idle_ms = e->opts.idle_max_ms;
-	if (e->opts.lifetime_ms > e->opts.lifetime_max_ms)
-		e->opts.lifetime_ms = e->opts.lifetime_max_ms;
+	return value ? value : otherwise;
+}
+
+static int64_t at_most(int64_t value, int64_t max)
+{
+	return value < max ? value : max;
+}
+
+static void take_defaults(struct engine_opts *o)
+{
+	o->queue_max = (unsigned)given(o->queue_max, 64);
+	o->idle_max_ms = given(o->idle_max_ms, DAY);
+	o->lifetime_max_ms = given(o->lifetime_max_ms, LIFETIME_MAX_MS);
+	o->idle_ms = at_most(given(o->idle_ms, HOUR / 2), o->idle_max_ms);
+	o->lifetime_ms = at_most(given(o->lifetime_ms, DAY), o->lifetime_max_ms);
+	o->extend_ms = given(o->extend_ms, HOUR / 3);
+	o->probe_ms = given(o->probe_ms, MINUTE / 4);
+	o->probe_failures = (unsigned)given(o->probe_failures, 3);
+	o->tombstones_ms = given(o->tombstones_ms, WEEK);
+	o->execs_ms = given(o->execs_ms, WEEK);
+	o->events_ms = given(o->events_ms, WEEK);
 }
 
 /* Timed waits are on the monotonic clock. */
@@ -211,7 +214,7 @@ static struct engine *engine_alloc(const struct engine_opts *opts)
 	if (!e)
 		return NULL;
 	e->opts = *opts;
-	take_defaults(e);
+	take_defaults(&e->opts);
 	e->epoll = e->wake = e->logs = -1;
 	e->jobs_tail = &e->jobs;
 	e->epoch_ms = clock_ms(CLOCK_REALTIME);
@@ -313,7 +316,7 @@ static void close_lives(struct engine *e)
 	auto_free struct live **list = NULL;
 
 	entry_each(e, count_live, &n);
-	list = calloc(n + 1, sizeof(*list));
+	list = calloc(n + 1, sizeof(void *));
 	if (!list)
 		return;
 	entry_each(e, let_go, list);

@@ -28,8 +28,7 @@ void session_entered_fini(struct session_entered *r)
 	memset(r, 0, sizeof(*r));
 }
 
-/* ---- one that is there
- * --------------------------------------------------------------------------- */
+/* ---- one that is there ----------------------------------------------------------------------- */
 
 static int check_existing(const struct enter *x, const struct entry *n, struct err *err)
 {
@@ -128,8 +127,7 @@ static int use(struct enter *x, struct entry *n, struct err *err)
 	return publish_result(x, n, err);
 }
 
-/* ---- a new one
- * -------------------------------------------------------------------------------------- */
+/* ---- a new one ------------------------------------------------------------------------------- */
 
 /* A key whose last session lost its files without its user asking: that is told. */
 static void look_for_loss(struct enter *x)
@@ -170,7 +168,9 @@ static int note(struct enter *x, struct store_session *s, struct entry **ret, st
 
 	snprintf(ev.cause.code, sizeof(ev.cause.code), "asked");
 	snprintf(ev.cause.actor, sizeof(ev.cause.actor), "%s", x->who->actor);
-	if (awake && room_take(x->e, x->want->wait_ms, err) < 0)
+	/* before anybody makes room for it; wake_new() counts */
+	if (quota_check(x->e, s, true, !awake, err) < 0 ||
+	    (awake && room_take(x->e, x->want->wait_ms, err) < 0))
 		return -1;
 	if (wake_new(x->e, s, &ev, &why, !awake, ret, err) < 0) {
 		if (awake)
@@ -203,8 +203,7 @@ static int create(struct enter *x, struct err *err)
 	return start_new(x, n, err);
 }
 
-/* ---- which
- * ------------------------------------------------------------------------------------------- */
+/* ---- which ----------------------------------------------------------------------------------- */
 
 /* 1: found, with its turn. */
 static int find(struct enter *x, struct entry **ret, struct err *err)

@@ -93,8 +93,7 @@ void entries_free(struct engine *e)
 			drop(e->buckets[i]);
 }
 
-/* ---- turns
- * --------------------------------------------------------------------------------------- */
+/* ---- turns ----------------------------------------------------------------------------------- */
 
 static int wait_turn(struct engine *e, struct entry *n, struct err *err)
 {
@@ -241,8 +240,7 @@ void entry_give(struct entry *n)
 	pthread_mutex_unlock(&e->mutex);
 }
 
-/* ---- which one
- * ------------------------------------------------------------------------------------- */
+/* ---- which one ------------------------------------------------------------------------------- */
 
 static int id_of(struct engine *e, const struct caller *who, const struct session_ref *ref,
 		 char ret[STORE_ID], struct err *err)
@@ -315,8 +313,7 @@ int entry_peek(struct engine *e, const char *id, struct store_session *ret)
 	return found;
 }
 
-/* ---- writing
- * ------------------------------------------------------------------------------------------ */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static void publish(struct entry *n, struct store_session *s)
 {
@@ -497,11 +494,10 @@ static void count_dirty(struct entry *n, void *arg)
 void entries_flush(struct engine *e)
 {
 	struct names l = { 0 };
-	auto_free void *own = NULL;
 	struct err ignored;
 
 	entry_each(e, count_dirty, &l);
-	own = l.ids = l.cap ? calloc(l.cap, sizeof(*l.ids)) : NULL;
+	l.ids = l.cap ? calloc(l.cap, sizeof(*l.ids)) : NULL;
 	if (!l.ids)
 		return;
 	entry_each(e, note_dirty, &l);
@@ -513,4 +509,5 @@ void entries_flush(struct engine *e)
 		(void)entry_flush(n, &ignored);
 		entry_give(n);
 	}
+	free(l.ids);
 }

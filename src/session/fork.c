@@ -28,8 +28,7 @@ static int own_snapshot(struct entry *n, const struct caller *who, const char *i
 	return 0;
 }
 
-/* ---- fork
- * ----------------------------------------------------------------------------------------- */
+/* ---- fork ------------------------------------------------------------------------------------ */
 
 /* The layer the others start from, held. */
 static int hold_source(struct entry *n, const struct caller *who, const char *snapshot,
@@ -185,8 +184,7 @@ int session_fork(struct engine *e, const struct caller *who, const struct sessio
 	return r;
 }
 
-/* ---- rollback
- * ------------------------------------------------------------------------------------- */
+/* ---- rollback -------------------------------------------------------------------------------- */
 
 struct target {
 	char layer[STORE_ID], sandbox[STORE_ID];

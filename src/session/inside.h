@@ -67,10 +67,24 @@ int entry_find(struct engine *e, const struct caller *who, const struct session_
 /* The same, and the session is settled: its state is at rest or live, and true. */
 int entry_use(struct engine *e, const struct caller *who, const struct session_ref *ref,
 	      int64_t if_version, struct entry **ret, struct err *err);
-/* Sentences for what is not there, and the reason if it was: all -1. */
-int ref_unknown(const struct session_ref *ref, struct err *err);
-int ref_gone(struct engine *e, const struct caller *who, const struct session_ref *ref,
-	     struct err *err);
+/* Sentences for what is not there, and the reason if it was. */
+void ref_say_unknown(const struct session_ref *ref, struct err *err);
+void ref_say_gone(struct engine *e, const struct caller *who, const struct session_ref *ref,
+		  struct err *err);
+
+static inline int ref_unknown(const struct session_ref *ref, struct err *err)
+{
+	ref_say_unknown(ref, err);
+	return -1;
+}
+
+static inline int ref_gone(struct engine *e, const struct caller *who,
+			   const struct session_ref *ref, struct err *err)
+{
+	ref_say_gone(e, who, ref, err);
+	return -1;
+}
+
 int ref_binding(const struct session_ref *ref, struct store_binding *ret, struct err *err);
 /* Without waiting: 1, or 0 if somebody has the turn or there is no record. */
 int entry_try(struct engine *e, const char *id, struct entry **ret);
@@ -161,6 +175,8 @@ void runs_end(struct live *v);
 void runs_leave(struct live *v);
 /* Writes down what ended and is not written yet; waits for it. */
 void runs_drain(struct engine *e);
+/* The same for what could not be written before; waits for nobody. */
+void runs_retry(struct engine *e);
 /* The output kept of a session's commands goes. */
 void runs_forget(struct engine *e, const char *session);
 void runs_prune(struct engine *e, int64_t before);
@@ -209,6 +225,7 @@ struct engine {
 	bool collecting; /* a worker is at it */
 	int logs; /* directory of kept output */
 	void *stages; /* progress.c */
+	unsigned write_round;
 	struct run *unwritten; /* runs.c: ended, not all of it written down yet; work_mutex */
 };
 
@@ -222,7 +239,7 @@ void engine_poke(struct engine *e); /* the sweeper looks now */
 int id_new(const char *prefix, char ret[STORE_ID], struct err *err); /* "ses_...", lower case */
 
 /* The store; calls between the two. */
-struct store *db_lock(struct engine *e);
+struct store *db_lock(struct engine *e) __attribute__((returns_nonnull));
 void db_unlock(struct engine *e);
 #define DB(e, st) for (struct store *st = db_lock(e); st; db_unlock(e), st = NULL)
 
@@ -310,8 +327,7 @@ int spec_load(struct engine *e, const struct store_session *s, struct template *
 /* The other way: what goes into store_session.spec. *ret is the caller's. */
 int spec_print(const struct template *over, char **ret, struct err *err);
 
-/* ---- room, quotas
- * --------------------------------------------------------------------------------- */
+/* ---- room, quotas ---------------------------------------------------------------------------- */
 /* One more live sandbox: hibernates the longest idle, queues up to wait_ms, or refuses with sys
  * EAGAIN. room_give() when it ended or was not made. */
 int room_take(struct engine *e, int64_t wait_ms, struct err *err);
@@ -323,8 +339,7 @@ int quota_check(struct engine *e, const struct store_session *s, bool is_new, bo
 /* CPU time used by the sandbox so far goes to the user's account, once. */
 void quota_charge(struct engine *e, const struct store_session *s, uint64_t cpu_us);
 
-/* ---- what happens by itself
- * ------------------------------------------------------------------------ */
+/* ---- what happens by itself ------------------------------------------------------------------ */
 int adopt_all(struct engine *e, struct err *err); /* at the start */
 void layers_settle(struct engine *e,
 		   const char *layer); /* durable and measured, in the background */
@@ -333,8 +348,7 @@ int layers_collect(struct engine *e); /* what nothing names, and flattening */
 int sweep_start(struct engine *e, struct err *err);
 void sweep_stop(struct engine *e);
 
-/* ---- single flight
- * --------------------------------------------------------------------------------- */
+/* ---- single flight --------------------------------------------------------------------------- */
 /* True: the caller leads and must call flight_land(). False: it waited, and *ret_r, ret, err are
  * the leader's. */
 bool flight_board(struct engine *e, const char *name, struct session_entered *ret, int *ret_r,
@@ -345,8 +359,7 @@ void flight_land(struct engine *e, const char *name, int r, const struct session
 void turn_take(struct engine *e, const char *name);
 void turn_give(struct engine *e, const char *name);
 
-/* ---- progress
- * ---------------------------------------------------------------------------------------- */
+/* ---- progress -------------------------------------------------------------------------------- */
 int progress_init(struct engine *e); /* 0 or -ENOMEM */
 void progress_fini(struct engine *e);
 void progress(struct engine *e, const char *session, const char *status, const char *stage,

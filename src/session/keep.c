@@ -140,8 +140,7 @@ int keep_snap(struct engine *e, const char *sandbox, const char *layer, bool *re
 	return 0;
 }
 
-/* ---- what is there
- * -------------------------------------------------------------------------------- */
+/* ---- what is there --------------------------------------------------------------------------- */
 
 static int add_item(void *arg, enum keeper_what what, const char *id, pid_t pid)
 {

@@ -22,8 +22,7 @@ static struct {
 	int64_t at;
 } compared;
 
-/* ---- stacks
- * -------------------------------------------------------------------------------------- */
+/* ---- stacks ---------------------------------------------------------------------------------- */
 
 int layers_walk(struct engine *e, const char *top, char (*ret)[STORE_ID], size_t *ret_count,
 		struct err *err)
@@ -91,8 +90,7 @@ int session_durable(struct engine *e, const struct caller *who, const struct ses
 	return 0;
 }
 
-/* ---- new ones
- * ------------------------------------------------------------------------------------ */
+/* ---- new ones -------------------------------------------------------------------------------- */
 
 int layers_making(struct layers_new *l, struct err *err)
 {
@@ -141,8 +139,7 @@ int layers_add(struct engine *e, const char *id, const char *parent, const char 
 	return r;
 }
 
-/* ---- holds
- * --------------------------------------------------------------------------------------- */
+/* ---- holds ----------------------------------------------------------------------------------- */
 
 int layers_hold(struct engine *e, const char *layer, const char *holder, struct err *err)
 {
@@ -171,8 +168,7 @@ void layers_forget_holds(struct engine *e)
 			(void)st->layer->release(st, kinds[i], &ignored);
 }
 
-/* ---- what nothing names
- * -------------------------------------------------------------------------- */
+/* ---- what nothing names ---------------------------------------------------------------------- */
 
 static int drop_files(struct engine *e, const char *id)
 {
@@ -225,8 +221,7 @@ static int collect_rows(struct engine *e)
 	return removed;
 }
 
-/* ---- files without a row
- * ------------------------------------------------------------------------- */
+/* ---- files without a row --------------------------------------------------------------------- */
 
 static bool has_row(struct engine *e, const char *id)
 {

@@ -35,8 +35,7 @@ struct task {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct task *tasks; /* of all engines, in the order in which they came */
 
-/* ---- the list; all with the mutex
- * ----------------------------------------------------------------- */
+/* ---- the list; all with the mutex ------------------------------------------------------------ */
 
 static struct task *first_of(const struct engine *e, struct task *from)
 {
@@ -63,8 +62,7 @@ static void unlink_task(struct task *t)
 	*p = t->next;
 }
 
-/* ---- jobs of the keeper
- * --------------------------------------------------------------------------- */
+/* ---- jobs of the keeper ---------------------------------------------------------------------- */
 
 static bool may_start(const struct task *t)
 {
@@ -98,8 +96,7 @@ static int look(struct task *t, uint64_t *ret_bytes)
 	return job.state == KEEPER_JOB_DONE;
 }
 
-/* ---- settling
- * ------------------------------------------------------------------------------------- */
+/* ---- settling -------------------------------------------------------------------------------- */
 
 /* 0 also when the keeper has too much to do just now. */
 static int start_sync(struct task *t)
@@ -134,8 +131,7 @@ static int step_sync(struct task *t)
 	return r;
 }
 
-/* ---- merging
- * -------------------------------------------------------------------------------------- */
+/* ---- merging --------------------------------------------------------------------------------- */
 
 static bool may_flatten(const struct store_session *s)
 {
@@ -243,8 +239,7 @@ static void task_free(struct task *t)
 	free(t);
 }
 
-/* ---- all of an engine's
- * ---------------------------------------------------------------------------- */
+/* ---- all of an engine's ---------------------------------------------------------------------- */
 
 static bool is_closing(struct engine *e)
 {

@@ -7,12 +7,13 @@
 #include "sandbox/keeper_client.h"
 #include "session/inside.h"
 
-int ref_unknown(const struct session_ref *ref, struct err *err)
+void ref_say_unknown(const struct session_ref *ref, struct err *err)
 {
 	if (ref->id)
-		return err_set(err, ERR_NOT_FOUND, "no session %.64s", ref->id);
-	return err_set(err, ERR_NOT_FOUND, "no session with %.32s '%.128s'",
-		       ref->kind ? ref->kind : "key", ref->key ? ref->key : "");
+		err_set(err, ERR_NOT_FOUND, "no session %.64s", ref->id);
+	else
+		err_set(err, ERR_NOT_FOUND, "no session with %.32s '%.128s'",
+			ref->kind ? ref->kind : "key", ref->key ? ref->key : "");
 }
 
 int ref_binding(const struct session_ref *ref, struct store_binding *ret, struct err *err)
@@ -29,18 +30,17 @@ int ref_binding(const struct session_ref *ref, struct store_binding *ret, struct
 }
 
 /* Of what is gone the reason is told for as long as it is known. */
-int ref_gone(struct engine *e, const struct caller *who, const struct session_ref *ref,
-	     struct err *err)
+void ref_say_gone(struct engine *e, const struct caller *who, const struct session_ref *ref,
+		  struct err *err)
 {
 	struct store_tombstone t;
 	struct err none;
 
 	if (session_tombstone(e, who, ref, &t, &none) < 0)
-		return -1;
+		return;
 	err_set(err, ERR_NOT_FOUND, "session %s was destroyed (%s)%s%s", t.session, t.cause.code,
 		*t.cause.text ? ": " : "", t.cause.text);
 	err->sys = ESTALE;
-	return -1;
 }
 
 int session_tombstone(struct engine *e, const struct caller *who, const struct session_ref *ref,
@@ -48,7 +48,7 @@ int session_tombstone(struct engine *e, const struct caller *who, const struct s
 {
 	struct store_tombstone t;
 	struct store_binding by;
-	int r = -1;
+	int r = ref_unknown(ref, err);
 
 	if (ref->id) {
 		if (!*ref->id || strlen(ref->id) >= STORE_ID)

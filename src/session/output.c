@@ -92,6 +92,7 @@ int output_save(struct command *c, struct err *err)
 	if (r == 0 && !is_empty(c, EXEC_ERR))
 		r = save(c, EXEC_ERR, dir, &kept[EXEC_ERR], err);
 	command_lock(c);
+	output_close(c); /* of an earlier try */
 	memcpy(c->kept, kept, sizeof(kept));
 	command_unlock(c);
 	return r;

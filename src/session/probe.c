@@ -26,8 +26,7 @@ enum {
 	TOUCH_MS = 1000, /* from the look at the cpu time to the touch that follows it, at most */
 };
 
-/* ---- one echo
- * ------------------------------------------------------------------------------------ */
+/* ---- one echo -------------------------------------------------------------------------------- */
 
 enum echoed {
 	ECHO_WELL,
@@ -397,8 +396,7 @@ bool session_is_valid(struct engine *e, const struct caller *who, const struct s
 	return active && c.open;
 }
 
-/* ---- what works inside
- * ---------------------------------------------------------------------------- */
+/* ---- what works inside ----------------------------------------------------------------------- */
 
 static int measure(struct entry *n, struct keeper_stats *ret)
 {

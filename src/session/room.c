@@ -112,8 +112,7 @@ static bool make_room(struct engine *e)
 	return made;
 }
 
-/* ---- the queue; all with engine.mutex
- * ------------------------------------------------------------ */
+/* ---- the queue; all with engine.mutex -------------------------------------------------------- */
 
 static void stand(struct engine *e, struct waiter *w)
 {
@@ -252,8 +251,7 @@ void room_give(struct engine *e)
 	pthread_mutex_unlock(&e->mutex);
 }
 
-/* ---- numbers
- * ------------------------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 unsigned engine_active(struct engine *e)
 {

@@ -177,12 +177,18 @@ static void write_down(struct engine *e, struct run *own)
 		command_unlock(c);
 		DB (e, st)
 			r = st->exec->finish(st, &rec, &err);
-		known = r == 0 || err.code == ERR_CONFLICT;
+		known = r == 0 || err.code == ERR_CONFLICT || err.code == ERR_NOT_FOUND;
 		hook_crash("run:finished");
 	}
+	if (!known) { /* tried again; the next engine finds it with lodge-init */
+		pthread_mutex_lock(&e->work_mutex);
+		own->writing = false;
+		pthread_cond_broadcast(&e->worked);
+		pthread_mutex_unlock(&e->work_mutex);
+		return;
+	}
 	command_lock(c);
-	if (known) /* otherwise the next engine finds it with lodge-init and writes it down */
-		(void)exec_forget(c->exec, &err);
+	(void)exec_forget(c->exec, &err);
 	live_rearm(c->live);
 	if (kept) {
 		exec_free_keep(c->exec);
@@ -199,15 +205,27 @@ static void write_down(struct engine *e, struct run *own)
 /* engine_post() may call at once, which must not happen with live.mutex. */
 static _Thread_local bool handing_over;
 
-/* With engine.work_mutex. */
-static struct run *take_unwritten(struct engine *e)
+/* With engine.work_mutex: one that was not tried in this round. */
+static struct run *take_unwritten(struct engine *e, unsigned round)
 {
 	struct run *own = e->unwritten;
 
-	while (own && own->writing)
+	while (own && (own->writing || own->round == round))
 		own = own->next;
-	if (own)
+	if (own) {
 		own->writing = true;
+		own->round = round;
+	}
+	return own;
+}
+
+/* With engine.work_mutex. */
+static bool is_any_writing(const struct engine *e)
+{
+	const struct run *own = e->unwritten;
+
+	while (own && !own->writing)
+		own = own->next;
 	return own;
 }
 
@@ -219,7 +237,7 @@ static void write_job(struct engine *e, void *arg)
 	if (handing_over)
 		return;
 	pthread_mutex_lock(&e->work_mutex);
-	own = take_unwritten(e);
+	own = take_unwritten(e, e->write_round);
 	pthread_mutex_unlock(&e->work_mutex);
 	if (own)
 		write_down(e, own);
@@ -233,6 +251,7 @@ static void hand_over(struct command *c)
 
 	unlink_run(&c->live->runs, c->own);
 	pthread_mutex_lock(&e->work_mutex);
+	c->own->round = e->write_round - 1;
 	while (*at)
 		at = &(*at)->next;
 	*at = c->own;
@@ -427,22 +446,37 @@ void runs_leave(struct live *v)
 	}
 }
 
-void runs_drain(struct engine *e)
+/* Each once: what the store refuses now it may take later. */
+static void write_all(struct engine *e, bool wait)
 {
+	unsigned round;
 	struct run *own;
 
 	pthread_mutex_lock(&e->work_mutex);
-	while (e->unwritten) {
-		own = take_unwritten(e);
-		if (!own) { /* others are at it */
+	round = ++e->write_round;
+	for (;;) {
+		own = take_unwritten(e, round);
+		if (!own && wait && is_any_writing(e)) { /* others are at it */
 			pthread_cond_wait(&e->worked, &e->work_mutex);
 			continue;
 		}
+		if (!own)
+			break;
 		pthread_mutex_unlock(&e->work_mutex);
 		write_down(e, own);
 		pthread_mutex_lock(&e->work_mutex);
 	}
 	pthread_mutex_unlock(&e->work_mutex);
+}
+
+void runs_drain(struct engine *e)
+{
+	write_all(e, true);
+}
+
+void runs_retry(struct engine *e)
+{
+	write_all(e, false);
 }
 
 /* ---- finding one ---------------------------------------------------------------------------- */

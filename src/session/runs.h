@@ -22,6 +22,7 @@ struct run {
 	void *notify_arg;
 	struct run *next; /* the engine's own: in live.runs (live.mutex) or engine.unwritten */
 	bool writing; /* somebody writes it down; engine.work_mutex */
+	unsigned round; /* in which that was tried last; engine.work_mutex */
 	bool first; /* of the run_start() that began it */
 };
 

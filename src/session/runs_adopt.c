@@ -14,6 +14,7 @@
 enum {
 	PAGE = 200,
 	STATUS_MS = 15000,
+	ALL_MS = 20000, /* for all commands together: one that answers slowly answers many times */
 };
 
 struct proc {
@@ -26,6 +27,7 @@ struct adoption {
 	struct live *v;
 	struct proc procs[AGENT_EXECS_MAX];
 	size_t count;
+	int64_t until; /* mono_ms() */
 };
 
 /* Jobs of side connections are nobody's commands. */
@@ -106,6 +108,13 @@ static void forget(struct live *v, uint64_t number)
 			 &ignored);
 }
 
+static int check_time(const struct adoption *a, struct err *err)
+{
+	return mono_ms() < a->until
+		       ? 0
+		       : err_set(err, ERR_TIMEOUT, "the sandbox did not answer in time");
+}
+
 static int adopt_row(struct adoption *a, struct store_exec *row, struct err *err)
 {
 	bool same = row->incarnation == a->v->incarnation;
@@ -120,7 +129,7 @@ static int adopt_row(struct adoption *a, struct store_exec *row, struct err *err
 	}
 	if (!p) /* one of an earlier sandbox ended with it */
 		return finish(a->v->engine, row, same ? RUN_LOST : RUN_KILLED, err);
-	return take_up(a->v, row, err);
+	return check_time(a, err) < 0 ? -1 : take_up(a->v, row, err);
 }
 
 static int adopt_rows(struct adoption *a, struct err *err)
@@ -225,12 +234,14 @@ int runs_adopt(struct live *v, struct err *err)
 	if (!a)
 		return err_sys(err, ENOMEM, "commands");
 	a->v = v;
+	a->until = mono_ms() + ALL_MS;
 	if (output_prepare(v->engine, v->session, err) < 0)
 		return -1;
 	if (agent_list(sandbox_agent(v->main), note, a, err) < 0 || adopt_rows(a, err) < 0)
 		return -1;
 	for (size_t i = 0; i < a->count; i++)
-		if (!a->procs[i].known && adopt_stranger(v, &a->procs[i], err) < 0)
+		if (!a->procs[i].known &&
+		    (check_time(a, err) < 0 || adopt_stranger(v, &a->procs[i], err) < 0))
 			return -1;
 	pthread_mutex_lock(&v->mutex);
 	for (struct run *x = v->runs; x; x = next) {

@@ -110,10 +110,12 @@ static int lose_files(struct entry *n, struct err *err)
 	char text[STORE_TEXT];
 	int r = 0;
 
-	if (*n->rec.layer) {
+	/* the layer the record names may be the very files that are lost */
+	if (base_layer(n, snap.layer, err) < 0)
+		return -1;
+	if (*snap.layer) {
 		memcpy(snap.tenant, n->rec.tenant, sizeof(snap.tenant));
 		memcpy(snap.session, n->id, sizeof(snap.session));
-		memcpy(snap.layer, n->rec.layer, sizeof(snap.layer));
 		if (id_new("snp_", snap.id, err) < 0)
 			return -1;
 		DB (n->engine, st)

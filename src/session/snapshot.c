@@ -19,8 +19,7 @@ enum {
 
 DEFINE_AUTO(struct store_session *, store_session_fini);
 
-/* ---- copies of what runs
- * -------------------------------------------------------------------------- */
+/* ---- copies of what runs --------------------------------------------------------------------- */
 
 static int copy_files(struct entry *n, const char *layer, bool *ret_whole, uint64_t *ret_bytes,
 		      struct err *err)
@@ -56,8 +55,7 @@ int layers_copy(struct entry *n, struct layers_new *l, struct err *err)
 	return 0;
 }
 
-/* ---- taking
- * --------------------------------------------------------------------------------------- */
+/* ---- taking ---------------------------------------------------------------------------------- */
 
 static int check_name(struct entry *n, const char *name, struct err *err)
 {
@@ -184,8 +182,7 @@ int session_snapshot(struct engine *e, const struct caller *who, const struct se
 			  : take_live(n, want, who->actor, ret, err);
 }
 
-/* ---- looking
- * -------------------------------------------------------------------------------------- */
+/* ---- looking --------------------------------------------------------------------------------- */
 
 static int unknown(const char *id, struct err *err)
 {
@@ -261,8 +258,7 @@ int snapshot_list(struct engine *e, const struct caller *who, const struct sessi
 	return r;
 }
 
-/* ---- removing
- * ------------------------------------------------------------------------------------- */
+/* ---- removing -------------------------------------------------------------------------------- */
 
 /* The record says which is the newest, for information: where somebody works with it that waits. */
 static void forget_in_record(struct engine *e, const struct store_snapshot *snap, const char *actor)

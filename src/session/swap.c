@@ -59,7 +59,7 @@ int key_leads(struct engine *e, const struct caller *who, const struct store_bin
 	      char ret[STORE_ID], struct err *err)
 {
 	struct store_session s = { 0 };
-	int r = -1;
+	int r = err_set(err, ERR_NOT_FOUND, "no session with %s '%s'", key->kind, key->key);
 
 	DB (e, st)
 		r = st->session->find(st, who->tenant, key, &s, err);

@@ -28,8 +28,7 @@ enum looked {
 	LOOK_FAILED,
 };
 
-/* ---- one session, with its turn
- * ------------------------------------------------------------------ */
+/* ---- one session, with its turn -------------------------------------------------------------- */
 
 /* Written without an event: nothing happened. */
 static void set_due(struct entry *n, int64_t due)
@@ -168,8 +167,7 @@ static enum looked look_at_due(struct engine *e, const char *id, int64_t now)
 	return how;
 }
 
-/* ---- what is due
- * ----------------------------------------------------------------------------------- */
+/* ---- what is due ----------------------------------------------------------------------------- */
 
 struct names {
 	char (*ids)[STORE_ID];
@@ -240,8 +238,7 @@ static int sweep_due(struct engine *e)
 	return changed;
 }
 
-/* ---- what died, or failed and lives
- * --------------------------------------------------------------- */
+/* ---- what died, or failed and lives ---------------------------------------------------------- */
 
 struct lost {
 	struct names names;
@@ -290,8 +287,7 @@ static int sweep_lost(struct engine *e)
 	return changed;
 }
 
-/* ---- what is too old
- * ------------------------------------------------------------------------------- */
+/* ---- what is too old ------------------------------------------------------------------------- */
 
 static bool is_time(struct engine *e, int64_t *last, int64_t every)
 {
@@ -350,6 +346,7 @@ int engine_sweep(struct engine *e)
 {
 	int changed = sweep_lost(e) + sweep_due(e);
 
+	runs_retry(e);
 	if (is_time(e, &e->pruned_at, PRUNE_MS))
 		prune(e);
 	if (is_time(e, &e->collected_at, COLLECT_MS))
@@ -357,8 +354,7 @@ int engine_sweep(struct engine *e)
 	return changed;
 }
 
-/* ---- the thread
- * ----------------------------------------------------------------------------------- */
+/* ---- the thread ------------------------------------------------------------------------------ */
 
 static void sleep_a_round(struct engine *e)
 {

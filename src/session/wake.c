@@ -196,7 +196,8 @@ int wake(struct entry *n, const struct session_why *why, int64_t wait_ms, struct
 
 	if (session_next(&n->rec, SESSION_START, &to, err) < 0)
 		return -1;
-	if (!n->room && room_take(n->engine, wait_ms, err) < 0)
+	if (!n->room && (quota_check(n->engine, &n->rec, false, false, err) < 0 ||
+			 room_take(n->engine, wait_ms, err) < 0))
 		return -1;
 	n->room = true;
 	if (note(n, why, err) < 0) {

@@ -11,8 +11,7 @@
 DEFINE_AUTO(struct template *, template_fini);
 DEFINE_AUTO(json_t *, json_decref);
 
-/* ---- checking
- * -------------------------------------------------------------------------------------- */
+/* ---- checking -------------------------------------------------------------------------------- */
 
 static int check_text(const char *field, const char *text, size_t size, struct err *err)
 {
@@ -100,8 +99,7 @@ int want_check(struct engine *e, const struct caller *who, const struct session_
 	return r;
 }
 
-/* ---- the record
- * ------------------------------------------------------------------------------------- */
+/* ---- the record ------------------------------------------------------------------------------ */
 
 static int64_t clamp(int64_t wanted, int64_t usual, int64_t max)
 {
@@ -219,8 +217,7 @@ int want_record(struct engine *e, const struct caller *who, const struct session
 	return 0;
 }
 
-/* ---- so many per user
- * --------------------------------------------------------------------------------- */
+/* ---- so many per user ------------------------------------------------------------------------ */
 
 static bool leads_to(const struct session_want *w, const char *id, const struct store_session *s)
 {

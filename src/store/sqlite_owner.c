@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <unistd.h>
 
 #include "base/auto.h"
 #include "base/file.h"
@@ -11,6 +13,20 @@
 
 /* A lock of its own, beside SQLite's: SQLite's says only "busy", and would be lost if anything in
  * this process opened and closed the database file. */
+enum { LOCK_TRIES = 100, LOCK_WAIT_US = 20000 };
+
+/* The process that said it has the lock is dead. */
+static bool is_orphaned(int fd)
+{
+	char text[512];
+	long pid;
+
+	if (file_read_fd(fd, text, sizeof(text)) <= 0)
+		return false;
+	pid = strtol(text, NULL, 10);
+	return pid > 0 && kill((pid_t)pid, 0) < 0 && errno == ESRCH;
+}
+
 static int refuse(const char *path, int fd, struct err *err)
 {
 	char text[512], *socket;
@@ -26,10 +42,24 @@ static int refuse(const char *path, int fd, struct err *err)
 		       socket + 1);
 }
 
+/* Whoever was killed while it started a program leaves the lock to that for a moment. */
+static int lock_it(int fd)
+{
+	for (int i = 0; i < LOCK_TRIES; i++) {
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+			return 0;
+		if (errno != EWOULDBLOCK || !is_orphaned(fd))
+			return -errno;
+		usleep(LOCK_WAIT_US);
+	}
+	return -EWOULDBLOCK;
+}
+
 int sqlite_owner_take(const char *path, const char *socket, int *ret, struct err *err)
 {
 	auto_close int fd = -1;
 	auto_free char *name = NULL;
+	int r;
 
 	if (asprintf(&name, "%s.owner", path) < 0) {
 		name = NULL;
@@ -41,9 +71,10 @@ int sqlite_owner_take(const char *path, const char *socket, int *ret, struct err
 		err->code = ERR_UNAVAILABLE;
 		return -1;
 	}
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-		return errno == EWOULDBLOCK ? refuse(path, fd, err)
-					    : err_sys(err, errno, "lock %s", name);
+	r = lock_it(fd);
+	if (r < 0)
+		return r == -EWOULDBLOCK ? refuse(path, fd, err)
+					 : err_sys(err, -r, "lock %s", name);
 	if (ftruncate(fd, 0) < 0 || dprintf(fd, "%ld %s\n", (long)getpid(), socket) < 0)
 		return err_sys(err, errno, "%s", name);
 	*ret = steal_fd(&fd);

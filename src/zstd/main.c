@@ -42,8 +42,7 @@ _Noreturn static void fail(int status, const char *what, const char *why)
 	end(status);
 }
 
-/* ---- the walls
- * ----------------------------------------------------------------------------------- */
+/* ---- the walls ------------------------------------------------------------------------------- */
 
 static void *memory(size_t size)
 {
@@ -76,8 +75,7 @@ static void confine(void)
 		fail(FAILED, "seccomp", strerrordesc_np(errno));
 }
 
-/* ---- bytes
- * ---------------------------------------------------------------------------------------- */
+/* ---- bytes ----------------------------------------------------------------------------------- */
 
 static size_t get(void)
 {

@@ -110,8 +110,7 @@ static void put(const struct place *p, const char *what, const char *part, int r
 	put_sample(name, "lodge", part, round, now_us() - t0);
 }
 
-/* ---- entering
- * ------------------------------------------------------------------------------------ */
+/* ---- entering -------------------------------------------------------------------------------- */
 
 static void enter_round(const struct bench *b, struct place *p, int round)
 {
@@ -140,8 +139,7 @@ static void enter_round(const struct bench *b, struct place *p, int round)
 	}
 }
 
-/* ---- few and many files
- * ---------------------------------------------------------------------------- */
+/* ---- few and many files ---------------------------------------------------------------------- */
 
 static void fork_once(struct place *p, const char *key, const char *size, int round)
 {
@@ -217,8 +215,7 @@ static void files(const struct bench *b, struct place *p)
 		destroy(p, sizes[i].name);
 }
 
-/* ---- many sessions
- * ---------------------------------------------------------------------------------- */
+/* ---- many sessions --------------------------------------------------------------------------- */
 
 static double enter_crowd(struct place *p, int from, int to)
 {

@@ -39,8 +39,7 @@ static int64_t shifted(void *arg)
 	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000 + clock_shift;
 }
 
-/* ---- values
- * ----------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 const char *str(const json_t *q, const char *key)
 {
@@ -130,8 +129,7 @@ json_t *record(int r, struct store_session *s)
 	return a;
 }
 
-/* ---- sessions
- * --------------------------------------------------------------------------------------- */
+/* ---- sessions -------------------------------------------------------------------------------- */
 
 json_t *op_enter(const json_t *q, struct err *err)
 {
@@ -288,8 +286,7 @@ json_t *op_valid(const json_t *q, struct err *err)
 	return json_pack("{s:b}", "valid", session_is_valid(engine, &caller, &ref));
 }
 
-/* ---- the engine
- * ------------------------------------------------------------------------------------- */
+/* ---- the engine ------------------------------------------------------------------------------ */
 
 json_t *op_sweep(const json_t *q, struct err *err)
 {
@@ -371,8 +368,7 @@ json_t *op_events(const json_t *q, struct err *err)
 	return json_pack("{s:o}", "events", a);
 }
 
-/* ---- the loop
- * ---------------------------------------------------------------------------------------- */
+/* ---- the loop -------------------------------------------------------------------------------- */
 
 static void answer(const json_t *q, json_t *a, const struct err *err)
 {

@@ -13,7 +13,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "crash"))
 
-from world import BUILD, KEEPER, World, children, describe, descendants, find, wait_for  # noqa: E402,F401
+from world import BUILD, KEEPER, World, children, comm, describe, descendants, find, wait_for  # noqa: E402,F401
 from world import _known, _stat  # noqa: E402
 
 DRIVER = os.environ.get("SESSION_DRIVER", os.path.join(BUILD, "session-driver"))
@@ -116,7 +116,19 @@ class Engine:
         return lambda **args: self.call(op, **args)
 
     def keepers(self):
-        return children(self.pid, "lodge-keeper")
+        """Started by whichever thread needed one."""
+        try:
+            tasks = os.listdir(f"/proc/{self.pid}/task")
+        except OSError:
+            return []
+        found = []
+        for tid in tasks:
+            try:
+                with open(f"/proc/{self.pid}/task/{tid}/children") as f:
+                    found += [int(x) for x in f.read().split()]
+            except OSError:
+                pass
+        return [p for p in found if comm(p) == "lodge-keeper" and (_stat(p) or "Z")[0] != "Z"]
 
     def kill(self, signo=signal.SIGKILL):
         """Only the engine; its keeper sees the end of the connection and leaves."""

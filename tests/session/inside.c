@@ -137,8 +137,7 @@ json_t *op_execs(const json_t *q, struct err *err)
 	return json_pack("{s:o}", "execs", a);
 }
 
-/* ---- files
- * ---------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static int borrow(const json_t *q, struct session_loan **ret, struct err *err)
 {

@@ -5,15 +5,13 @@ A scenario prepares with the engine that is there, yields what the dying one is 
 with the next: what it gets from the yield is the answer, None when there was none."""
 import os
 
-from stage import RUNNING, Case, Refused, wait_for
+from stage import RUNNING, Case, wait_for
 
 SCENARIOS = {}  # name -> (function, steps, stores)
 WAKE = ("wake:noted", "wake:made", "wake:ready")
 SLEEP = ("sleep:noted", "sleep:stopped", "sleep:sealed", "sleep:layered", "sleep:done")
 RUN = ("run:begun", "run:recorded", "run:ended", "run:saved", "run:finished", "exec:save")
 DESTROY = ("destroy:buried", "destroy:ended", "destroy:removed")
-SWITCH = ("switch:checked", "switch:pointed", "switch:swapped", "switch:done")
-SWITCH_NEW = SWITCH + ("switch:made", "switch:restored", "switch:marked", "switch:copied")
 STORE = ("store-commit", "store-committed")
 
 
@@ -472,155 +470,6 @@ def flatten(c):
     c.check()
     c.hibernate()
     c.check()
-
-
-# ---- projects -----------------------------------------------------------------------------------
-
-
-def user_sessions(c, user):
-    return c.e.list(user=user)["sessions"]
-
-
-class Work:
-    """A user with two projects; the second has a fragment."""
-
-    def __init__(self, c):
-        self.c, self.user = c, f"user{c.n}"
-        self.one, self.two = f"one{c.n}", f"two{c.n}"
-        for p in (self.one, self.two):
-            c.e.project(user=self.user, project=p)
-        self.fragment = c.e.fragment(user=self.user, project=self.two,
-                                     files={"a.txt": "saved"})["fragment"]
-
-    def go(self, project, **args):
-        return self.c.e.switch(user=self.user, project=project, **args)
-
-    def write(self, name, data):
-        self.c.e.write(kind="user", key=self.user, path=name, data=data)
-
-    def read(self, name):
-        return self.c.e.read(kind="user", key=self.user, path=name)["data"]
-
-    def check(self, copies):
-        """As many sessions as there are working copies, and all lead where they should."""
-        sessions = user_sessions(self.c, self.user)
-        keys = {self.c.exists(kind="project", key=f"{self.user}/{p}")["id"]
-                for p in (self.one, self.two)
-                if self.c.exists(kind="project", key=f"{self.user}/{p}")}
-        assert {s["id"] for s in sessions} == keys, f"sessions that no key leads to: {sessions}"
-        assert len(keys) in copies, sessions
-        at = self.c.e.where(user=self.user)["project"]
-        on = self.c.exists(kind="user", key=self.user)
-        assert on and on["project"] == at, f"the user is on {at}, the key leads to {on}"
-
-
-@scenario(*SWITCH_NEW, "wake:made")
-def switch_project(c):
-    w = Work(c)
-    w.go(w.one)
-    w.write("mine.txt", "unsaved")
-    yield lambda e: e.switch(user=w.user, project=w.two)
-    w.check(copies=(1, 2))
-    w.go(w.two)
-    assert w.read("a.txt") == "saved"
-    w.go(w.one)
-    assert w.read("mine.txt") == "unsaved"
-    w.check(copies=(2,))
-
-
-@scenario(*SWITCH_NEW)
-def switch_fragment(c):
-    """In place of the working copy, which the user gives up by that."""
-    w = Work(c)
-    w.go(w.two)
-    w.write("a.txt", "changed")
-    yield lambda e: e.switch(user=w.user, project=w.two, fragment=w.fragment)
-    w.check(copies=(1,))
-    assert w.read("a.txt") in ("saved", "changed")
-    w.go(w.two, fragment=w.fragment)
-    assert w.read("a.txt") == "saved"
-    w.check(copies=(1,))
-
-
-@scenario(*SWITCH, *WAKE)
-def switch_back(c):
-    w = Work(c)
-    w.go(w.one)
-    w.write("mine.txt", "unsaved")
-    w.go(w.two)
-    w.write("a.txt", "changed")
-    yield lambda e: e.switch(user=w.user, project=w.one)
-    w.check(copies=(2,))
-    w.go(w.one)
-    assert w.read("mine.txt") == "unsaved"
-    w.go(w.two)
-    assert w.read("a.txt") == "changed"
-    w.check(copies=(2,))
-
-
-@scenario("fragment:collected", *STORE)
-def fragment_save(c):
-    w = Work(c)
-    w.go(w.one)
-    w.write("mine.txt", "now saved")
-    yield lambda e: e.fragment(user=w.user, project=w.one, from_sandbox=True)
-    f = c.e.fragment(user=w.user, project=w.one, from_sandbox=True)
-    assert f["files"] >= 1
-    w.write("mine.txt", "later")
-    w.go(w.one, fragment=f["fragment"])
-    assert w.read("mine.txt") == "now saved"
-
-
-@scenario("fragment:removed")
-def fragment_remove(c):
-    w = Work(c)
-    act = {"user": w.user, "project": w.two, "fragment": w.fragment}
-    yield lambda e: e.fragment_remove(**act)
-    try:
-        c.e.fragment_remove(**act)
-    except Refused as r:
-        assert r.code == "NOT_FOUND", r
-    w.go(w.two)
-    w.check(copies=(1,))
-
-
-@scenario("project:ended", "project:dropped", "project:removed", "destroy:buried", "destroy:ended")
-def project_remove(c):
-    w = Work(c)
-    w.go(w.one)
-    w.write("mine.txt", "unsaved")
-    w.go(w.two)
-    act = {"user": w.user, "project": w.two}
-    yield lambda e: e.project_remove(**act)
-    try:
-        c.e.project_remove(**act)
-    except Refused as r:
-        assert r.code == "NOT_FOUND", r
-    assert len(user_sessions(c, w.user)) == 1
-    w.go(w.one)
-    assert w.read("mine.txt") == "unsaved"
-
-
-@scenario("kill:ended", *DESTROY)
-def kill_user(c):
-    w = Work(c)
-    w.go(w.one)
-    yield lambda e: e.kill_user(user=w.user)
-    c.e.kill_user(user=w.user)
-    assert user_sessions(c, w.user) == []
-    assert c.e.where(user=w.user)["project"] == ""
-    w.go(w.one)
-
-
-@scenario("kill:ended", "destroy:buried")
-def kill_users(c):
-    w = Work(c)
-    w.go(w.one)
-    w.go(w.two)
-    yield lambda e: e.kill_users(user=w.user)
-    c.e.kill_users(user=w.user)
-    assert user_sessions(c, w.user) == []
-    assert c.e.where(user=w.user)["project"] == ""
 
 
 # ---- more than one death ------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The keeper is killed under an engine that lives: another one is started, and everything goes on."""
+"""The keeper is killed under an engine that lives: another is started, and everything goes on."""
 import os
 import random
 import signal

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine dies by SIGKILL at every named step of the source, in the middle of whatever leads there;
-then the next one starts, and nothing acknowledged is lost, nothing stays half done, nothing is left."""
+"""The engine dies by SIGKILL at every named step of the source, in the middle of whatever leads
+there; then the next one starts, and nothing acknowledged is lost, nothing stays half done, nothing
+is left."""
 import os
 import re
 
 import pytest
 
 from engine import Engine, wait_for
+import steps_work  # noqa: F401 more scenarios
 from stage import Case, Refused, Stage
 from steps import KEEPER, SCENARIOS, TWICE
 from world import SOURCE

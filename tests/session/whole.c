@@ -101,8 +101,7 @@ json_t *op_durable(const json_t *q, struct err *err)
 	return json_pack("{s:b}", "durable", durable);
 }
 
-/* ---- projects
- * ------------------------------------------------------------------------------------- */
+/* ---- projects -------------------------------------------------------------------------------- */
 
 json_t *op_project(const json_t *q, struct err *err)
 {

@@ -8,8 +8,7 @@
 
 #include <signal.h>
 
-/* ---- snapshots
- * ------------------------------------------------------------------------------------ */
+/* ---- snapshots ------------------------------------------------------------------------------- */
 
 static void a_snapshot_of_what_runs(void)
 {
@@ -184,8 +183,7 @@ static void they_are_listed(void)
 	store_snapshot_list_fini(&l);
 }
 
-/* ---- forks
- * ---------------------------------------------------------------------------------------- */
+/* ---- forks ----------------------------------------------------------------------------------- */
 
 static struct store_binding bound_to(const char *name)
 {
@@ -288,8 +286,7 @@ static void a_new_session_from_a_snapshot(void)
 	CHECK(says("b", "cat f", "two\n") && hibernate("b") && says("b", "cat f", "two\n"));
 }
 
-/* ---- what is kept
- * --------------------------------------------------------------------------------- */
+/* ---- what is kept ---------------------------------------------------------------------------- */
 
 static void what_nobody_names_goes(void)
 {
@@ -406,8 +403,7 @@ static void settling_happens_in_the_background(void)
 	}
 }
 
-/* ---- deep stacks
- * ---------------------------------------------------------------------------------- */
+/* ---- deep stacks ----------------------------------------------------------------------------- */
 
 static size_t depth_of(const char *name)
 {
@@ -491,8 +487,7 @@ static void too_deep_is_refused_until_it_is_flat(void)
 	CHECK(depth_of("a") == 1 && says("a", "cat f*", "29\n30\n31\n"));
 }
 
-/* ---- all at once
- * ---------------------------------------------------------------------------------- */
+/* ---- all at once ----------------------------------------------------------------------------- */
 
 enum { CROWD = 4, ROUNDS = 6 };
 

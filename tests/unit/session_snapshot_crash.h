@@ -15,8 +15,7 @@
 
 extern char **environ;
 
-/* ---- what the child does until it dies
- * -------------------------------------------------------------- */
+/* ---- what the child does until it dies ------------------------------------------------------- */
 
 static struct store_snapshot newest(void)
 {
@@ -119,8 +118,7 @@ static int die(const char *which, const char *where, const char *when)
 	return 0;
 }
 
-/* ---- and what is there then
- * ------------------------------------------------------------------------- */
+/* ---- and what is there then ------------------------------------------------------------------ */
 
 static bool kill_at(size_t i)
 {

@@ -156,8 +156,7 @@ static bool is_seq(const char *got, size_t len, int first, int last)
 	return same;
 }
 
-/* ---- tests
- * --------------------------------------------------------------------------------------- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void output_is_complete_after_a_kill_in_the_middle(void)
 {

@@ -15,8 +15,7 @@ static bool kill_run(struct run *x)
 	return run_signal(x, SIGKILL, AGENT_TO_TREE, &err) == 0 && run_wait(x, 20000, &err) == 0;
 }
 
-/* ---- who makes way
- * ------------------------------------------------------------------------------- */
+/* ---- who makes way --------------------------------------------------------------------------- */
 
 static void the_longest_idle_makes_way(void)
 {
@@ -121,8 +120,7 @@ static void adopted_ones_count(void)
 	CHECK(is("a", SESSION_HIBERNATED) && is("b", SESSION_HIBERNATED));
 }
 
-/* ---- the queue
- * ----------------------------------------------------------------------------------- */
+/* ---- the queue ------------------------------------------------------------------------------- */
 
 struct guest {
 	pthread_t thread;
@@ -287,8 +285,7 @@ static void many_at_once_each_make_room_for_themselves(void)
 	}
 }
 
-/* ---- quotas
- * -------------------------------------------------------------------------------------- */
+/* ---- quotas ---------------------------------------------------------------------------------- */
 
 static struct store_quota quota(const char *user)
 {

@@ -12,8 +12,7 @@ static const struct session_want brief = { .user = "ann",
 					   .idle_timeout_ms = 10 * MINUTE,
 					   .max_lifetime_ms = 2 * HOUR };
 
-/* ---- idle
- * ---------------------------------------------------------------------------------------- */
+/* ---- idle ------------------------------------------------------------------------------------ */
 
 static void what_nobody_uses_is_hibernated(void)
 {
@@ -183,8 +182,7 @@ static void idle_can_mean_destroyed(void)
 	CHECK(engine_active(engine) == 0);
 }
 
-/* ---- lifetime
- * ------------------------------------------------------------------------------------ */
+/* ---- lifetime -------------------------------------------------------------------------------- */
 
 static void a_lifetime_ends_under_a_running_command(void)
 {
@@ -280,8 +278,7 @@ static void many_at_once(void)
 	CHECK(engine_sweep(engine) == 6 && engine_active(engine) == 0);
 }
 
-/* ---- what died, what is busy
- * --------------------------------------------------------------------- */
+/* ---- what died, what is busy ----------------------------------------------------------------- */
 
 static void what_died_is_put_away(void)
 {
@@ -390,8 +387,7 @@ static void old_things_are_forgotten(void)
 	CHECK(engine_sweep(engine) == 0 && engine_changes(engine) == before);
 }
 
-/* ---- progress
- * ------------------------------------------------------------------------------------ */
+/* ---- progress -------------------------------------------------------------------------------- */
 
 struct heard {
 	unsigned count;
@@ -446,8 +442,7 @@ static void only_the_latest_sessions_are_known(void)
 	CHECK(progress_get(engine, NULL, &p, &err) == 0 && p.status == PROGRESS_READY);
 }
 
-/* ---- by itself
- * ----------------------------------------------------------------------------------- */
+/* ---- by itself ------------------------------------------------------------------------------- */
 
 static void with_threads_nobody_has_to_ask(void)
 {
