@@ -72,16 +72,16 @@ void ref_say_unknown(const struct session_ref *ref, struct err *err);
 void ref_say_gone(struct engine *e, const struct caller *who, const struct session_ref *ref,
 		  struct err *err);
 
-static inline int ref_unknown(const struct session_ref *ref, struct err *err)
+static inline int ref_unknown(const struct session_ref *ref, struct err *reterr)
 {
-	ref_say_unknown(ref, err);
+	ref_say_unknown(ref, reterr);
 	return -1;
 }
 
 static inline int ref_gone(struct engine *e, const struct caller *who,
-			   const struct session_ref *ref, struct err *err)
+			   const struct session_ref *ref, struct err *reterr)
 {
-	ref_say_gone(e, who, ref, err);
+	ref_say_gone(e, who, ref, reterr);
 	return -1;
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Snapshots, forks and rollbacks, and what is kept of them on disk: the same on both kinds of
- * store. */
+/* Snapshots, forks and rollbacks, and what is kept of them on disk: the same in both stores. */
 #ifndef LODGE_TESTS_SESSION_SNAPSHOT_CONTRACT_H
 #define LODGE_TESTS_SESSION_SNAPSHOT_CONTRACT_H
 
