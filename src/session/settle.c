@@ -124,8 +124,12 @@ int live_adopt(struct entry *n, struct err *err)
 /* Whether its sandbox is dead for certain: -1 when nobody can tell now. */
 static int is_dead(struct entry *n, struct err *err)
 {
-	if (n->live)
+	if (n->live) {
+		pthread_mutex_lock(&n->live->mutex);
+		(void)live_hear(n->live); /* the pump may not have come to it yet */
+		pthread_mutex_unlock(&n->live->mutex);
 		return live_is_gone(n->live);
+	}
 	if (live_adopt(n, err) == 0)
 		return 0;
 	return err->code == ERR_NOT_FOUND ? 1 : -1;

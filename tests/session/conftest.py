@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
 import sys
+import zlib
 
 import pytest
 
@@ -9,7 +10,18 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from engine import DRIVER, Engine, World  # noqa: E402
 
 
-def pytest_collection_modifyitems(items):
+def in_this_run(item):
+    """Each crash step in one store or the other; in both with LODGE_SLOW=1."""
+    kind, _, case = item.name.partition("[")[2].partition("-")
+    if os.environ.get("LODGE_SLOW") or kind not in ("volume", "directory"):
+        return True
+    return bool(zlib.crc32(case.encode()) & 1) == (kind == "volume")
+
+
+def pytest_collection_modifyitems(config, items):
+    left_out = [i for i in items if i.fspath.basename == "test_steps.py" and not in_this_run(i)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [i for i in items if i not in left_out]
     if os.geteuid() != 0:
         for item in items:
             item.add_marker(pytest.mark.skip(reason="these tests need root"))
