@@ -107,6 +107,13 @@ int keeper_client_fd(const struct keeper_client *k)
 	return k->fd;
 }
 
+bool keeper_client_is_dead(const struct keeper_client *k)
+{
+	struct pollfd p[] = { { .fd = k->fd }, { .fd = k->pidfd, .events = POLLIN } };
+
+	return k->gone.code || (poll(p, 2, 0) > 0 && (p[0].revents || p[1].revents));
+}
+
 /* Why the keeper is gone, if it was ours and its end is known already. */
 static void describe_end(const struct keeper_client *k, struct err *err)
 {
@@ -323,13 +330,21 @@ static int refusal(const struct keeper_reply *r, struct err *err)
 
 static int wait_for(struct keeper_client *k, const bool *done, struct err *err)
 {
-	struct pollfd p = { .fd = k->fd, .events = POLLIN };
+	/* a child that it was about to start may have its socket for longer than it lives */
+	struct pollfd p[] = { { .fd = k->fd, .events = POLLIN },
+			      { .fd = k->pidfd, .events = POLLIN } };
+	struct err why;
 
 	while (!*done) {
-		if (poll(&p, 1, -1) < 0 && errno != EINTR)
+		p[0].revents = p[1].revents = 0;
+		if (poll(p, 2, -1) < 0 && errno != EINTR)
 			return err_sys(err, errno, "poll");
 		if (keeper_client_dispatch(k, err) < 0 && !*done)
 			return -1;
+		if (!*done && p[1].revents && !p[0].revents) {
+			describe_end(k, &why);
+			return end_connection(k, &why, err);
+		}
 	}
 	return 0;
 }

@@ -37,6 +37,8 @@ DEFINE_AUTO(struct keeper_client *, keeper_client_free);
 
 /* ---- for a loop: poll keeper_client_fd() for POLLIN, then dispatch ------------------------- */
 int keeper_client_fd(const struct keeper_client *k);
+/* The connection has ended, or the keeper that we started has. */
+bool keeper_client_is_dead(const struct keeper_client *k);
 /* Sends one request with `fds` (borrowed); fn is called once with the answer. */
 int keeper_client_send(struct keeper_client *k, const struct keeper_request *req, const int *fds,
 		       size_t nfds, keeper_client_fn *fn, void *arg, struct err *err);

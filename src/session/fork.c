@@ -8,7 +8,7 @@
 #include "base/hook.h"
 #include "session/layers.h"
 
-enum { FORKS_MAX = 1000 };
+enum { FORKS_MAX = 1000, ENDS_MAX = 3 };
 
 DEFINE_AUTO(struct store_session *, store_session_fini);
 
@@ -217,7 +217,9 @@ static int replace(struct entry *n, const struct session_why *why, struct target
 	hook_crash("rollback:moved");
 	entry_set_live(n, NULL);
 	live_close(old);
-	(void)keep_destroy(n->engine, sandbox, &ignored);
+	/* no record names it any more: a keeper that dies in the middle is not the end of it */
+	for (int i = 0; i < ENDS_MAX && keep_destroy(n->engine, sandbox, &ignored) < 0; i++)
+		continue;
 	hook_crash("rollback:ended");
 	return wake_restore(n, &woken, err);
 }

@@ -246,6 +246,8 @@ void db_unlock(struct engine *e);
 /* The keeper; starts one if there is none or the last one died. NULL with err set. */
 struct keeper_client *keep_lock(struct engine *e, struct err *err);
 void keep_unlock(struct engine *e);
+/* One that died is replaced: it may have left a sandbox frozen, which its successor thaws. */
+void keep_mind(struct engine *e);
 /* One call each, by the id of a sandbox or layer. */
 int keep_stop(struct engine *e, const char *sandbox, struct err *err);
 int keep_destroy(struct engine *e, const char *sandbox, struct err *err);

@@ -2,7 +2,6 @@
 /* The keeper: started when needed, started again when it died, spoken to by one thread at a time.
  */
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,19 +17,12 @@ enum {
 	WAIT_MAX_US = 50000,
 };
 
-static bool has_hung_up(struct keeper_client *k)
-{
-	struct pollfd p = { .fd = keeper_client_fd(k), .events = POLLIN };
-
-	return p.fd < 0 || (poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLERR | POLLNVAL)));
-}
-
 struct keeper_client *keep_lock(struct engine *e, struct err *err)
 {
 	struct keeper_client_opts how = { .program = e->opts.keeper, .home = e->home };
 
 	pthread_mutex_lock(&e->keep_mutex);
-	if (e->keeper && has_hung_up(e->keeper)) {
+	if (e->keeper && keeper_client_is_dead(e->keeper)) {
 		keeper_client_free(e->keeper);
 		e->keeper = NULL;
 	}
@@ -44,6 +36,17 @@ struct keeper_client *keep_lock(struct engine *e, struct err *err)
 void keep_unlock(struct engine *e)
 {
 	pthread_mutex_unlock(&e->keep_mutex);
+}
+
+void keep_mind(struct engine *e)
+{
+	struct err ignored; /* whoever needs it is told */
+
+	if (pthread_mutex_trylock(&e->keep_mutex) != 0)
+		return; /* somebody talks to it */
+	pthread_mutex_unlock(&e->keep_mutex);
+	if (keep_lock(e, &ignored))
+		keep_unlock(e);
 }
 
 int keep_stop(struct engine *e, const char *sandbox, struct err *err)

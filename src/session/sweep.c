@@ -344,7 +344,10 @@ static void start_collecting(struct engine *e)
 
 int engine_sweep(struct engine *e)
 {
-	int changed = sweep_lost(e) + sweep_due(e);
+	int changed;
+
+	keep_mind(e);
+	changed = sweep_lost(e) + sweep_due(e);
 
 	runs_retry(e);
 	if (is_time(e, &e->pruned_at, PRUNE_MS))

@@ -8,6 +8,8 @@
 
 #include "store/schema.h"
 
+enum { OPEN_WAIT_MS = 3000 };
+
 /* Nothing here changes the file: that comes after it has been found to be ours and whole. With this
  * lock mode SQLite keeps the index of the log in its own memory: safe before 3.51.3, and no other
  * program gets in. */
@@ -177,6 +179,8 @@ int sqlite_open(const char *path, const char *socket, const char *const *schema,
 	rc = sqlite3_open_v2(path, &db->sql, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
 	if (rc != SQLITE_OK)
 		return db_fail(db, rc, err);
+	/* an engine that was killed a moment ago may not be all gone yet */
+	(void)sqlite3_busy_timeout(db->sql, OPEN_WAIT_MS);
 	if (take_up(db, schema, err) < 0)
 		return -1;
 	*ret = &steal_ptr(&db)->store;
