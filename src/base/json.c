@@ -265,6 +265,12 @@ void json_out_null(struct json_out *j, const char *key)
 	put_str(j, "null");
 }
 
+void json_out_raw(struct json_out *j, const char *key, const char *json, size_t len)
+{
+	begin_value(j, key);
+	put(j, json, len);
+}
+
 char *json_out_take(struct json_out *j, size_t *ret_len)
 {
 	char *text = NULL;

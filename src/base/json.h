@@ -34,6 +34,8 @@ void json_out_u64(struct json_out *j, const char *key, uint64_t v);
 void json_out_i64(struct json_out *j, const char *key, int64_t v);
 void json_out_bool(struct json_out *j, const char *key, bool v);
 void json_out_null(struct json_out *j, const char *key);
+/* A value that is JSON already: nobody looks whether it is. */
+void json_out_raw(struct json_out *j, const char *key, const char *json, size_t len);
 
 /* The finished text, NUL-terminated, the caller's; NULL if anything failed or was left open. */
 char *json_out_take(struct json_out *j, size_t *ret_len);

@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lodged: for now it can tell whether sandboxes can be made here; it does not serve HTTP yet. */
+/* lodged: sessions for others, over HTTP. */
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "api/api.h"
+#include "lodged/conf.h"
+#include "lodged/serve.h"
 #include "sandbox/exec.h"
 #include "sandbox/home.h"
 #include "sandbox/keeper_client.h"
 #include "sandbox/sandbox.h"
 
-#ifndef LODGE_VERSION
-#define LODGE_VERSION "0.1.0"
-#endif
-
 enum { EXIT_NO = 1, EXIT_USAGE = 2, CHECK_MS = 10000 };
 
 static const char usage[] =
-	"usage: lodged --check [--home DIR]\n"
+	"usage: lodged [--config FILE] [--data DIR] [--listen ADDRESS:PORT|unix:PATH]...\n"
+	"       lodged --check | --print-routes | --version | --help\n"
 	"\n"
-	"  --check      make one sandbox, run one command in it, say how it went\n"
-	"  --home DIR   where templates and sandboxes are kept\n"
-	"  --version, --help\n";
+	"  --config FILE      settings, one \"name = value\" a line; see lodged.conf(5)\n"
+	"  --data DIR         where everything is kept (also --home)\n"
+	"  --listen ADDRESS   instead of 127.0.0.1:7070 and unix:DATA/lodge.sock; several\n"
+	"  --check            read the settings, make one sandbox, run one command in it\n"
+	"  --print-routes     what can be asked over HTTP\n";
 
 static int try_one(const char *home, double *ret_ms, struct err *err)
 {
@@ -41,47 +44,121 @@ static int try_one(const char *home, double *ret_ms, struct err *err)
 	return right ? 0 : err_set(err, ERR_INTERNAL, "the first command did not work");
 }
 
-static int check(const char *given)
+static int check(const struct conf *c, struct err *err)
 {
 	char home[HOME_SIZE];
-	struct err err;
 	double ms;
 
-	if (home_find(given, home, &err) < 0 || try_one(home, &ms, &err) < 0) {
-		fprintf(stderr, "lodged: %s\n", err.msg);
-		return EXIT_NO;
-	}
+	if (home_find(c->data, home, err) < 0 || try_one(home, &ms, err) < 0)
+		return -1;
 	printf("sandboxes can be made here (%.1f ms, home %s)\n", ms, home);
 	return 0;
 }
 
+static void print_route(void *arg, const struct api_route *r)
+{
+	static const char *const scopes[] = { "-", "session", "tenant", "admin" };
+
+	(void)arg;
+	printf("%-7s %-45s %s\n", r->method, r->path, scopes[r->scope]);
+}
+
+/* ---- settings -------------------------------------------------------------------------------- */
+
+enum action { SERVE, CHECK, PRINT_ROUTES, VERSION, HELP };
+
+struct command {
+	int argc;
+	char **argv;
+	enum action action;
+	const char *config;
+};
+
+/* 1: the next argument belongs to it. */
+static int take_option(struct command *m, struct conf *c, const char *option, const char *value,
+		       struct err *err)
+{
+	static const struct {
+		const char *option;
+		enum action action;
+	} actions[] = {
+		{ "--check", CHECK },	  { "--print-routes", PRINT_ROUTES },
+		{ "--version", VERSION }, { "--help", HELP },
+		{ "-h", HELP },
+	};
+
+	for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++)
+		if (!strcmp(option, actions[i].option)) {
+			m->action = actions[i].action;
+			return 0;
+		}
+	if (strcmp(option, "--config") != 0 && strcmp(option, "--data") != 0 &&
+	    strcmp(option, "--home") != 0 && strcmp(option, "--listen") != 0)
+		return err_set(err, ERR_INVALID, "unknown option \"%.40s\" (try --help)", option);
+	if (!value)
+		return err_set(err, ERR_INVALID, "%s: what?", option);
+	if (!strcmp(option, "--config"))
+		m->config = value;
+	else if (conf_set(c, CONF_COMMAND, !strcmp(option, "--listen") ? "listen" : "data", value,
+			  err) < 0)
+		return -1;
+	return 1;
+}
+
+/* *ret is for conf_fini(), also on failure. */
+static int load(void *arg, struct conf *ret, struct err *err)
+{
+	struct command *m = arg;
+
+	conf_init(ret);
+	m->config = getenv("LODGE_CONFIG");
+	for (int i = 1; i < m->argc; i++) {
+		const char *value = i + 1 < m->argc ? m->argv[i + 1] : NULL;
+		int n = take_option(m, ret, m->argv[i], value, err);
+
+		if (n < 0)
+			return -1;
+		i += n;
+	}
+	if (m->action >= PRINT_ROUTES)
+		return 0;
+	if (conf_environment(ret, getenv, err) < 0 ||
+	    (m->config && *m->config && conf_read(ret, m->config, err) < 0))
+		return -1;
+	return conf_check(ret, err);
+}
+
+static int act(struct command *m, struct conf *c, struct err *err)
+{
+	switch (m->action) {
+	case CHECK:
+		return check(c, err);
+	case PRINT_ROUTES:
+		api_each_route(print_route, NULL);
+		return 0;
+	case VERSION:
+		puts("lodged " LODGE_VERSION);
+		return 0;
+	case HELP:
+		fputs(usage, stdout);
+		return 0;
+	case SERVE:
+		break;
+	}
+	return serve(c, load, m, err);
+}
+
 int main(int argc, char **argv)
 {
-	const char *home = NULL;
-	bool wants_check = false;
+	struct command m = { .argc = argc, .argv = argv };
+	struct conf c;
+	struct err err;
+	int r;
 
 	signal(SIGPIPE, SIG_IGN);
-	for (int i = 1; i < argc; i++) {
-		if (!strcmp(argv[i], "--version")) {
-			puts("lodged " LODGE_VERSION);
-			return 0;
-		}
-		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
-			fputs(usage, stdout);
-			return 0;
-		}
-		if (!strcmp(argv[i], "--check")) {
-			wants_check = true;
-		} else if (!strcmp(argv[i], "--home") && i + 1 < argc) {
-			home = argv[++i];
-		} else {
-			fprintf(stderr, "lodged: unknown option \"%.40s\" (try --help)\n", argv[i]);
-			return EXIT_USAGE;
-		}
-	}
-	if (wants_check)
-		return check(home);
-	fputs("lodged: this version does not serve HTTP yet; see lodge run, or lodged --check\n",
-	      stderr);
-	return EXIT_USAGE;
+	r = load(&m, &c, &err) < 0 ? EXIT_USAGE : act(&m, &c, &err) < 0 ? EXIT_NO : 0;
+	if (r)
+		fprintf(stderr, "lodged: %s\n", err.msg);
+	conf_fini(&c);
+	return r;
 }

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a request to its handler. What is wrong is told in this order: the head, the key, the path
+ * and the method, what the key may, and only then what the handler finds. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "api/auth.h"
+#include "api/inside.h"
+
+DEFINE_AUTO(struct store_session *, store_session_fini);
+
+int64_t wall_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+int64_t mono_us(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+}
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+static void list_free(char **list)
+{
+	for (size_t i = 0; list && list[i]; i++)
+		free(list[i]);
+	free(list);
+}
+DEFINE_AUTO(char **, list_free);
+
+/* NULL of none. */
+static int list_copy(const char *const *from, char ***ret, struct err *err)
+{
+	auto_call(list_free) char **list = NULL;
+	size_t n = 0;
+
+	while (from && from[n])
+		n++;
+	if (n) {
+		list = calloc(n + 1, sizeof(*list));
+		if (!list)
+			return err_sys(err, ENOMEM, "names");
+	}
+	for (size_t i = 0; i < n; i++) {
+		list[i] = strdup(from[i]);
+		if (!list[i])
+			return err_sys(err, ENOMEM, "names");
+	}
+	*ret = steal_ptr(&list);
+	return 0;
+}
+
+int api_reload(struct api *a, const char *const *origins, const char *const *hosts, struct err *err)
+{
+	auto_call(list_free) char **new_origins = NULL, **new_hosts = NULL, **was;
+
+	if (list_copy(origins, &new_origins, err) < 0 || list_copy(hosts, &new_hosts, err) < 0)
+		return -1;
+	pthread_rwlock_wrlock(&a->names);
+	was = a->origins;
+	a->origins = new_origins;
+	new_origins = was;
+	was = a->hosts;
+	a->hosts = new_hosts;
+	new_hosts = was;
+	pthread_rwlock_unlock(&a->names);
+	was = NULL;
+	return 0;
+}
+
+int api_new(const struct api_opts *opts, struct api **ret, struct err *err)
+{
+	auto_call(api_free) struct api *a = calloc(1, sizeof(*a));
+	struct auth_opts keys = { .engine = opts->engine,
+				  .rate = opts->rate,
+				  .burst = opts->burst,
+				  .concurrent = opts->concurrent };
+
+	if (!a)
+		return err_sys(err, ENOMEM, "api");
+	a->opts = *opts;
+	pthread_rwlock_init(&a->names, NULL);
+	pthread_mutex_init(&a->mutex, NULL);
+	if (api_reload(a, opts->origins, opts->hosts, err) < 0 ||
+	    auth_new(&keys, &a->auth, err) < 0)
+		return -1;
+	*ret = steal_ptr(&a);
+	return 0;
+}
+
+void api_free(struct api *a)
+{
+	if (!a)
+		return;
+	list_free(a->origins);
+	list_free(a->hosts);
+	auth_free(a->auth);
+	pthread_rwlock_destroy(&a->names);
+	pthread_mutex_destroy(&a->mutex);
+	free(a);
+}
+
+void api_drain(struct api *a)
+{
+	a->draining = true;
+}
+
+bool api_is_draining(const struct api *a)
+{
+	return a->draining;
+}
+
+void api_note_trouble(struct api_call *c, const struct err *err)
+{
+	struct api *a = c->api;
+
+	pthread_mutex_lock(&a->mutex);
+	a->trouble.at = wall_ms();
+	a->trouble.code = err->code;
+	a->trouble.count++;
+	pthread_mutex_unlock(&a->mutex);
+	if (a->opts.trouble && api_status(err) == 500)
+		a->opts.trouble(a->opts.arg, http_id(c->rq), err);
+}
+
+/* ---- one request ----------------------------------------------------------------------------- */
+
+struct serving {
+	struct api_call call;
+	struct api_arena arena;
+	struct auth_pass pass;
+	struct route_match where;
+};
+
+static void begin(struct serving *s, struct api *a, struct http_request *rq)
+{
+	memset(s, 0, sizeof(*s));
+	s->call.api = a;
+	s->call.engine = a->opts.engine;
+	s->call.rq = rq;
+	s->call.arena = &s->arena;
+	for (size_t i = 0; i < 4; i++)
+		s->call.params[i] = "";
+}
+
+static void end(struct serving *s)
+{
+	auth_leave(&s->pass);
+	arena_fini(&s->arena);
+}
+
+static int pick_key(struct serving *s, const char **ret, struct err *err)
+{
+	return auth_pick(http_header(s->call.rq, "Authorization"),
+			 http_header(s->call.rq, "X-Api-Key"), ret, err);
+}
+
+static bool is_open(const struct serving *s)
+{
+	return s->where.route && s->where.route->scope == API_ANYONE;
+}
+
+static bool is_options(const struct serving *s)
+{
+	return *s->where.allow && strcmp(http_method(s->call.rq), "OPTIONS") == 0;
+}
+
+/* The path, but for one that is malformed, is told only to who has a key. 1: it can go on. */
+static int find_route(struct serving *s, int *ret, struct err *found, struct err *err)
+{
+	struct http_request *rq = s->call.rq;
+
+	*ret = route_find(&s->arena, http_method(rq), http_path(rq), &s->where, found);
+	if (*ret < 0 && found->code == ERR_INVALID && found->sys == 0) {
+		*err = *found;
+		return -1;
+	}
+	return 0;
+}
+
+static int enter(struct serving *s, struct err *err)
+{
+	struct api_call *c = &s->call;
+	const char *key;
+
+	if (is_open(s))
+		return 0;
+	if (pick_key(s, &key, err) < 0 ||
+	    auth_enter(c->api->auth, key, http_peer(c->rq), &s->pass, err) < 0)
+		return -1;
+	c->scope = s->pass.scope;
+	memcpy(c->user, s->pass.key.user, sizeof(c->user));
+	memcpy(c->session, s->pass.session, sizeof(c->session));
+	c->who.tenant = s->pass.key.tenant;
+	c->who.actor = *c->user ? c->user : *s->pass.key.name ? s->pass.key.name : s->pass.key.id;
+	return 0;
+}
+
+static int check_scope(const struct serving *s, struct err *err)
+{
+	static const char *const names[] = { "", "session", "tenant", "admin" };
+
+	if (s->call.scope >= s->where.route->scope)
+		return 0;
+	return err_set(err, ERR_DENIED, "this key may not: a key of scope \"%s\" is needed",
+		       names[s->where.route->scope]);
+}
+
+static int serve(struct serving *s, struct err *err)
+{
+	struct api_call *c = &s->call;
+	struct err not_found;
+	int found;
+
+	head_cors(c->api, c->rq);
+	if (head_check(c->api, c->rq, err) < 0 || find_route(s, &found, &not_found, err) < 0)
+		return -1;
+	if (is_options(s)) {
+		head_options(c->api, c->rq, s->where.allow);
+		return 0;
+	}
+	if (enter(s, err) < 0)
+		return -1;
+	if (found < 0) {
+		*err = not_found;
+		if (*s->where.allow)
+			http_set_header(c->rq, "Allow", s->where.allow);
+		return -1;
+	}
+	if (check_scope(s, err) < 0)
+		return -1;
+	c->route = s->where.route;
+	memcpy(c->params, s->where.params, sizeof(c->params));
+	return c->route->fn(c, err);
+}
+
+void api_handle(void *arg, struct http_request *rq)
+{
+	struct serving s;
+	struct err err;
+
+	begin(&s, arg, rq);
+	if (serve(&s, &err) < 0)
+		api_problem(&s.call, &err);
+	end(&s);
+}
+
+static int may_come(struct serving *s, struct err *err)
+{
+	struct err not_found;
+	const char *key;
+	int found;
+
+	if (head_check(s->call.api, s->call.rq, err) < 0 ||
+	    find_route(s, &found, &not_found, err) < 0)
+		return -1;
+	return is_open(s) || is_options(s) ? 0 : pick_key(s, &key, err);
+}
+
+/* What can be told without asking the store, which may take its time. */
+int api_admit(void *arg, struct http_request *rq)
+{
+	struct serving s;
+	struct err err;
+	int status = 0;
+
+	begin(&s, arg, rq);
+	if (may_come(&s, &err) < 0) {
+		status = (int)api_status(&err);
+		head_cors(arg, rq);
+		api_problem(&s.call, &err);
+	}
+	end(&s);
+	return status;
+}
+
+/* ---- which session --------------------------------------------------------------------------- */
+
+static bool is_theirs(const struct api_call *c, const char *session, const char *user)
+{
+	return (!*c->session || strcmp(c->session, session) == 0) &&
+	       (!*c->user || strcmp(c->user, user) == 0);
+}
+
+static int unseen(const char *id, struct err *err)
+{
+	if (strncmp(id, "key:", 4) == 0)
+		return err_set(err, ERR_NOT_FOUND, "no session with key '%.128s'", id + 4);
+	return err_set(err, ERR_NOT_FOUND, "no session %.64s", id);
+}
+
+/* By its id from here on: a key may lead elsewhere in a moment. */
+static int narrow(struct api_call *c, const char *id, struct session_ref *ref, struct err *err)
+{
+	struct store_session s = { 0 };
+	auto_call(store_session_fini) struct store_session *guard = &s;
+	struct store_tombstone t;
+	struct err why;
+
+	(void)guard;
+	if (session_get(c->engine, &c->who, ref, &s, &why) == 0) {
+		if (!is_theirs(c, s.id, s.user))
+			return unseen(id, err);
+		*ref = (struct session_ref){ .id = arena_text(c->arena, s.id, strlen(s.id)) };
+		return ref->id ? 0 : err_sys(err, ENOMEM, "session");
+	}
+	if (why.sys == ESTALE && session_tombstone(c->engine, &c->who, ref, &t, &why) == 0)
+		return is_theirs(c, t.session, t.user) ? 0 : unseen(id, err);
+	if (why.code == ERR_NOT_FOUND)
+		return unseen(id, err);
+	*err = why;
+	return -1;
+}
+
+int api_ref(struct api_call *c, const char *id, struct session_ref *ret, struct err *err)
+{
+	struct session_ref ref = { .id = id };
+
+	if (strncmp(id, "key:", 4) == 0)
+		ref = (struct session_ref){ .key = id + 4 };
+	if ((*c->user || *c->session) && narrow(c, id, &ref, err) < 0)
+		return -1;
+	*ret = ref;
+	return 0;
+}
+
+int api_may_see(struct api_call *c, const char *session, struct err *err)
+{
+	struct session_ref ref;
+
+	if (!*c->user && !*c->session)
+		return 0;
+	return *session ? api_ref(c, session, &ref, err) : unseen("of this name", err);
+}

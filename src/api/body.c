@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What callers send, as values; and what they get, as text. */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "api/inside.h"
+#include "base/size.h"
+
+enum { BODY_MAX = 1 << 20, REPLY_MAX = 64 << 20, PAGE_DEFAULT = 100 };
+
+static void drop(void *j)
+{
+	json_decref(j);
+}
+
+/* Browsers send forms and texts anywhere without asking; they ask before they send this. */
+static bool is_json(const char *type)
+{
+	static const char json[] = "application/json";
+	size_t n = sizeof(json) - 1;
+
+	if (!type || strncasecmp(type, json, n) != 0)
+		return false;
+	return type[n + strspn(type + n, " \t")] == '\0' ||
+	       type[n + strspn(type + n, " \t")] == ';';
+}
+
+static int read_body(struct api_call *c, const char **ret, size_t *ret_len, struct err *err)
+{
+	const char *type = http_header(c->rq, "Content-Type");
+
+	if (http_body_length(c->rq) == 0) {
+		*ret = "";
+		*ret_len = 0;
+		return 0;
+	}
+	if (http_header(c->rq, "Content-Length") || http_header(c->rq, "Transfer-Encoding")) {
+		if (!is_json(type)) {
+			err_set(err, ERR_INVALID, "Content-Type: application/json is needed");
+			err->sys = EMEDIUMTYPE;
+			return -1;
+		}
+	}
+	if (http_body(c->rq, BODY_MAX, ret, ret_len, err) == 0)
+		return 0;
+	if (err->code == ERR_LIMIT)
+		err->sys = EMSGSIZE;
+	return -1;
+}
+
+static int check_fields(const json_t *o, const char *const *fields, struct err *err)
+{
+	void *at = json_object_iter((json_t *)(uintptr_t)o);
+
+	for (; at; at = json_object_iter_next((json_t *)(uintptr_t)o, at)) {
+		const char *name = json_object_iter_key(at);
+		size_t i = 0;
+
+		while (fields[i] && strcmp(fields[i], name) != 0)
+			i++;
+		if (!fields[i])
+			return err_set(err, ERR_INVALID, "there is no field \"%.64s\"", name);
+	}
+	return 0;
+}
+
+int api_body(struct api_call *c, const char *const *fields, json_t **ret, struct err *err)
+{
+	const char *text;
+	json_error_t why;
+	json_t *o;
+	size_t len;
+
+	if (read_body(c, &text, &len, err) < 0)
+		return -1;
+	o = len ? json_loadb(text, len, JSON_REJECT_DUPLICATES, &why) : json_object();
+	if (!o && !len)
+		return err_sys(err, ENOMEM, "body");
+	if (!o)
+		return err_set(err, ERR_INVALID, "body, line %d, column %d: %.120s", why.line,
+			       why.column, why.text);
+	if (!arena_keep(c->arena, o, drop))
+		return err_sys(err, ENOMEM, "body");
+	if (!json_is_object(o))
+		return err_set(err, ERR_INVALID, "body: not an object");
+	if (check_fields(o, fields, err) < 0)
+		return -1;
+	*ret = o;
+	return 0;
+}
+
+/* ---- members --------------------------------------------------------------------------------- */
+
+/* null is as good as absent. */
+static const json_t *member(const json_t *o, const char *name)
+{
+	const json_t *v = json_object_get(o, name);
+
+	return json_is_null(v) ? NULL : v;
+}
+
+int api_str(const json_t *o, const char *name, const char **ret, struct err *err)
+{
+	const json_t *v = member(o, name);
+
+	if (!v)
+		return 0;
+	if (!json_is_string(v))
+		return err_set(err, ERR_INVALID, "%s: not a string", name);
+	*ret = json_string_value(v);
+	return 0;
+}
+
+int api_int(const json_t *o, const char *name, int64_t min, int64_t max, int64_t *ret,
+	    struct err *err)
+{
+	const json_t *v = member(o, name);
+	int64_t n;
+
+	if (!v)
+		return 0;
+	if (!json_is_integer(v))
+		return err_set(err, ERR_INVALID, "%s: not a whole number", name);
+	n = json_integer_value(v);
+	if (n < min || n > max)
+		return err_set(err, ERR_INVALID, "%s: not between %lld and %lld", name,
+			       (long long)min, (long long)max);
+	*ret = n;
+	return 0;
+}
+
+int api_bool(const json_t *o, const char *name, bool *ret, struct err *err)
+{
+	const json_t *v = member(o, name);
+
+	if (!v)
+		return 0;
+	if (!json_is_boolean(v))
+		return err_set(err, ERR_INVALID, "%s: not true or false", name);
+	*ret = json_is_true(v);
+	return 0;
+}
+
+int api_query_int(struct api_call *c, const char *name, int64_t min, int64_t max, int64_t *ret,
+		  struct err *err)
+{
+	const char *text = http_query(c->rq, name);
+	char *end;
+	int64_t n;
+
+	if (!text)
+		return 0;
+	errno = 0;
+	n = strtoll(text, &end, 10);
+	if (errno || end == text || *end || strspn(text, "-0123456789") != strlen(text))
+		return err_set(err, ERR_INVALID, "%s: not a whole number", name);
+	if (n < min || n > max)
+		return err_set(err, ERR_INVALID, "%s: not between %lld and %lld", name,
+			       (long long)min, (long long)max);
+	*ret = n;
+	return 0;
+}
+
+bool api_query_flag(struct api_call *c, const char *name)
+{
+	const char *v = http_query(c->rq, name);
+
+	return v && strcmp(v, "0") != 0 && strcmp(v, "false") != 0;
+}
+
+int api_page(struct api_call *c, struct store_page *ret, struct err *err)
+{
+	int64_t limit = PAGE_DEFAULT, after = 0;
+
+	if (api_query_int(c, "limit", 1, STORE_PAGE_MAX, &limit, err) < 0 ||
+	    api_query_int(c, "after", 0, INT64_MAX, &after, err) < 0)
+		return -1;
+	*ret = (struct store_page){ .after = after, .limit = (unsigned)limit };
+	return 0;
+}
+
+/* ---- the answer ------------------------------------------------------------------------------ */
+
+void api_out(struct json_out *j)
+{
+	json_out_init(j, REPLY_MAX);
+}
+
+int api_reply(struct api_call *c, unsigned status, struct json_out *j, struct err *err)
+{
+	size_t len;
+	auto_free char *text = json_out_take(j, &len);
+
+	if (!text) {
+		json_out_fini(j);
+		return err_sys(err, ENOMEM, "the answer");
+	}
+	http_reply(c->rq, status, "application/json", text, len);
+	return 0;
+}
+
+void api_put_next(struct json_out *j, int64_t next)
+{
+	if (next)
+		json_out_i64(j, "next", next);
+	else
+		json_out_null(j, "next");
+}

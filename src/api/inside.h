@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The surface from inside, for the files of this directory only. */
+#ifndef LODGE_API_INSIDE_H
+#define LODGE_API_INSIDE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "api/api.h"
+#include "api/arena.h"
+
+struct auth;
+
+enum { METRICS_BUCKETS = 14, METRICS_CLASSES = 6 };
+
+struct metrics_timer {
+	atomic_ullong buckets[METRICS_BUCKETS], count, us;
+};
+
+struct api {
+	struct api_opts opts; /* its lists are below */
+	struct auth *auth;
+	pthread_rwlock_t names; /* of the two lists */
+	char **origins, **hosts; /* owned; NULL: none */
+	atomic_bool draining;
+	atomic_ullong requests[METRICS_CLASSES]; /* [status / 100]; [0]: no answer */
+	struct metrics_timer timers[API_TIMERS];
+	pthread_mutex_t mutex; /* of what follows */
+	struct {
+		int64_t at; /* milliseconds since 1970; 0: there was none */
+		enum err_code code;
+		unsigned count;
+	} trouble;
+};
+
+/* ---- routes.c ----------------------------------------------------------------------------------
+ */
+
+struct route_match {
+	const struct api_route *route;
+	const char *params[4]; /* in the arena */
+	char allow[64]; /* the methods of this path, when it is there */
+};
+/* ERR_NOT_FOUND: no such path; ERR_INVALID with sys EOPNOTSUPP: it has other methods (ret->allow);
+ * ERR_INVALID: the path is malformed. */
+int route_find(struct api_arena *arena, const char *method, const char *path,
+	       struct route_match *ret, struct err *err);
+
+/* ---- head.c: what is checked before anybody is asked for a key --------------------------------
+ */
+
+/* ERR_DENIED, with sys EADDRNOTAVAIL where it is the Host. */
+int head_check(struct api *a, const struct http_request *rq, struct err *err);
+/* "127.0.0.1:80", "[::1]", "localhost" ... */
+bool head_is_loopback(const char *host);
+/* For a browser that may; also for an answer that refuses. */
+void head_cors(struct api *a, struct http_request *rq);
+/* Answers OPTIONS: what may be asked of this path. */
+void head_options(struct api *a, struct http_request *rq, const char *allow);
+
+/* ---- problem.c ---------------------------------------------------------------------------------
+ */
+
+const char *problem_code(const struct err *err); /* "NOT_FOUND" */
+bool problem_is_retryable(const struct err *err);
+
+/* ---- api.c --------------------------------------------------------------------------------------
+ */
+
+void api_note_trouble(struct api_call *c, const struct err *err);
+int64_t wall_ms(void);
+int64_t mono_us(void);
+
+#endif

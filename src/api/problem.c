@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A failure as this surface tells it. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/inside.h"
+#include "base/array.h"
+
+DEFINE_AUTO(struct store_session *, store_session_fini);
+
+/* The first row of the class whose errno is the error's, or 0, says it. */
+static const struct problem {
+	enum err_code code;
+	int sys;
+	unsigned status;
+	const char *name;
+	bool retryable;
+} problems[] = {
+	{ ERR_INVALID, EMEDIUMTYPE, 415, "UNSUPPORTED_MEDIA_TYPE", false },
+	{ ERR_INVALID, EOPNOTSUPP, 405, "METHOD_NOT_ALLOWED", false },
+	{ ERR_INVALID, 0, 400, "INVALID", false },
+	{ ERR_NOT_FOUND, ESTALE, 410, "GONE", false },
+	{ ERR_NOT_FOUND, 0, 404, "NOT_FOUND", false },
+	{ ERR_CONFLICT, 0, 409, "CONFLICT", false },
+	{ ERR_DENIED, ENOKEY, 401, "UNAUTHENTICATED", false },
+	{ ERR_DENIED, EKEYREJECTED, 401, "UNAUTHENTICATED", false },
+	{ ERR_DENIED, EKEYEXPIRED, 401, "UNAUTHENTICATED", false },
+	{ ERR_DENIED, EADDRNOTAVAIL, 421, "MISDIRECTED", false },
+	{ ERR_DENIED, 0, 403, "DENIED", false },
+	{ ERR_LIMIT, EMSGSIZE, 413, "TOO_LARGE", false },
+	{ ERR_LIMIT, ERANGE, 416, "OFFSET_GONE", false },
+	{ ERR_LIMIT, ENOSPC, 507, "LIMIT_DISK", false },
+	{ ERR_LIMIT, EDQUOT, 507, "LIMIT_DISK", false },
+	{ ERR_LIMIT, ENOMEM, 503, "UNAVAILABLE", true },
+	{ ERR_LIMIT, EMFILE, 503, "UNAVAILABLE", true },
+	{ ERR_LIMIT, ENFILE, 503, "UNAVAILABLE", true },
+	{ ERR_LIMIT, EAGAIN, 503, "UNAVAILABLE", true },
+	{ ERR_LIMIT, EUSERS, 429, "RATE_LIMITED", true },
+	{ ERR_LIMIT, 0, 429, "LIMIT", false }, /* a quota */
+	{ ERR_TIMEOUT, 0, 504, "TIMEOUT", true },
+	{ ERR_UNAVAILABLE, 0, 503, "UNAVAILABLE", true },
+	{ ERR_INTERNAL, 0, 500, "INTERNAL", false },
+};
+
+static const struct problem *look_up(const struct err *err)
+{
+	for (size_t i = 0; i < ARRAY_LEN(problems); i++)
+		if (problems[i].code == err->code &&
+		    (!problems[i].sys || problems[i].sys == err->sys))
+			return &problems[i];
+	return &problems[ARRAY_LEN(problems) - 1];
+}
+
+unsigned api_status(const struct err *err)
+{
+	return look_up(err)->status;
+}
+
+const char *problem_code(const struct err *err)
+{
+	return look_up(err)->name;
+}
+
+bool problem_is_retryable(const struct err *err)
+{
+	return look_up(err)->retryable;
+}
+
+/* ---- details --------------------------------------------------------------------------------- */
+
+static bool is_of_session(const struct api_call *c)
+{
+	static const char prefix[] = "/v1/sessions/{id}";
+
+	return c->route && strncmp(c->route->path, prefix, sizeof(prefix) - 1) == 0;
+}
+
+/* The record as it is now, so that the caller need not ask before it tries again. */
+static void put_current(struct api_call *c, struct json_out *j)
+{
+	struct store_session s = { 0 };
+	auto_call(store_session_fini) struct store_session *guard = &s;
+	struct session_ref ref;
+	struct err ignored;
+
+	if (api_ref(c, c->params[0], &ref, &ignored) == 0 &&
+	    session_get(c->engine, &c->who, &ref, &s, &ignored) == 0)
+		api_put_session(j, "session", &s);
+	(void)guard;
+}
+
+static void put_tombstone(struct api_call *c, struct json_out *j)
+{
+	struct store_tombstone t;
+	struct session_ref ref;
+	struct err ignored;
+
+	if (api_ref(c, c->params[0], &ref, &ignored) == 0 &&
+	    session_tombstone(c->engine, &c->who, &ref, &t, &ignored) == 0) {
+		json_out_str(j, "session", t.session);
+		api_put_cause(j, "cause", &t.cause);
+	}
+}
+
+static void put_full(struct api_call *c, struct json_out *j)
+{
+	struct session_full f;
+
+	engine_full(c->engine, &f);
+	json_out_u64(j, "active", f.active);
+	json_out_u64(j, "max", f.max);
+	json_out_u64(j, "waiting", f.waiting);
+	json_out_u64(j, "position", f.waiting + 1);
+	json_out_u64(j, "idle", f.idle);
+	json_out_i64(j, "retry_after_ms", f.retry_after_ms);
+}
+
+static void put_details(struct api_call *c, const struct err *err, struct json_out *j)
+{
+	json_out_object(j, "details");
+	if (err->code == ERR_CONFLICT && is_of_session(c))
+		put_current(c, j);
+	if (err->code == ERR_NOT_FOUND && err->sys == ESTALE && is_of_session(c))
+		put_tombstone(c, j);
+	if (err->code == ERR_UNAVAILABLE && err->sys == EAGAIN && c->engine)
+		put_full(c, j);
+	json_out_end(j);
+}
+
+static void set_headers(struct api_call *c, const struct err *err, unsigned status)
+{
+	struct session_full f = { .retry_after_ms = 1000 };
+	char text[24];
+
+	if (status == 401)
+		http_set_header(c->rq, "WWW-Authenticate", "Bearer");
+	if (status != 429 && status != 503)
+		return;
+	if (err->code == ERR_UNAVAILABLE && err->sys == EAGAIN && c->engine)
+		engine_full(c->engine, &f);
+	snprintf(text, sizeof(text), "%lld", (long long)(f.retry_after_ms + 999) / 1000);
+	if (problem_is_retryable(err))
+		http_set_header(c->rq, "Retry-After", text);
+}
+
+/* What went wrong inside is for the log; it may tell of the machine. */
+static const char *sentence(const struct err *err)
+{
+	return api_status(err) == 500 ? "something went wrong inside; the log has it under this "
+					"request's X-Request-Id"
+				      : err->msg;
+}
+
+void api_problem(struct api_call *c, const struct err *err)
+{
+	static const char nothing[] = "{\"error\":{\"code\":\"UNAVAILABLE\",\"message\":\"no "
+				      "memory\",\"retryable\":true,\"details\":{}}}";
+	unsigned status = api_status(err);
+	auto_free char *text = NULL;
+	struct json_out j;
+	size_t len;
+
+	if (status >= 500)
+		api_note_trouble(c, err);
+	api_out(&j);
+	json_out_object(&j, NULL);
+	json_out_object(&j, "error");
+	json_out_str(&j, "code", problem_code(err));
+	json_out_str(&j, "message", sentence(err));
+	json_out_bool(&j, "retryable", problem_is_retryable(err));
+	put_details(c, err, &j);
+	json_out_end(&j);
+	json_out_end(&j);
+	text = json_out_take(&j, &len);
+	set_headers(c, err, status);
+	if (text)
+		http_reply(c->rq, status, "application/json", text, len);
+	else
+		http_reply(c->rq, 503, "application/json", nothing, sizeof(nothing) - 1);
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which handler a method and a path lead to. A path is cut at its slashes first and decoded
+ * afterwards, part by part, so that an encoded slash never makes a new part. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/inside.h"
+#include "base/array.h"
+
+enum { PARTS_MAX = 8, TAIL = 3 };
+
+static const struct api_route *const tables[] = {
+	api_sessions, api_exec, api_files, api_snapshots, api_admin, api_service,
+};
+
+void api_each_route(void (*fn)(void *arg, const struct api_route *r), void *arg)
+{
+	for (size_t t = 0; t < ARRAY_LEN(tables); t++)
+		for (const struct api_route *r = tables[t]; r->method; r++)
+			fn(arg, r);
+}
+
+/* ---- decoding -------------------------------------------------------------------------------- */
+
+static int hex(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* In place. False: a % without two digits, or a NUL. */
+static bool decode(char *s)
+{
+	char *to = s;
+
+	for (; *s; s++) {
+		int high, low;
+
+		if (*s != '%') {
+			*to++ = *s;
+			continue;
+		}
+		high = hex(s[1]);
+		low = high < 0 ? -1 : hex(s[2]);
+		if (low < 0 || high * 16 + low == 0)
+			return false;
+		*to++ = (char)(high * 16 + low);
+		s += 2;
+	}
+	*to = '\0';
+	return true;
+}
+
+static int malformed(const char *why, struct err *err)
+{
+	return err_set(err, ERR_INVALID, "path: %s", why);
+}
+
+/* A caller's own key may have slashes; no other name has. */
+static bool may_have_slash(const char *part)
+{
+	return strncmp(part, "key:", 4) == 0;
+}
+
+/* ---- matching -------------------------------------------------------------------------------- */
+
+struct path {
+	char *parts[PARTS_MAX]; /* decoded */
+	char *tails[PARTS_MAX]; /* this part and all behind it, decoded, with their slashes */
+	bool slash[PARTS_MAX]; /* it has one where none may be */
+	size_t count; /* the last may be only a tail: then parts[count - 1] is NULL */
+};
+
+static int split(struct api_arena *arena, const char *text, struct path *ret, struct err *err)
+{
+	struct path p = { 0 };
+
+	if (*text != '/')
+		return malformed("it does not begin with a slash", err);
+	while (text && p.count < PARTS_MAX) {
+		const char *part = text + 1, *end = strchr(part, '/');
+		size_t len = end ? (size_t)(end - part) : strlen(part), n = p.count++;
+
+		p.parts[n] = arena_text(arena, part, len);
+		p.tails[n] = arena_text(arena, part, strlen(part));
+		if (!p.parts[n] || !p.tails[n])
+			return err_sys(err, ENOMEM, "path");
+		if (!decode(p.parts[n]) || !decode(p.tails[n]))
+			return malformed("an escape that is none", err);
+		p.slash[n] = strchr(p.parts[n], '/') && !may_have_slash(p.parts[n]);
+		text = end;
+	}
+	if (text) /* longer than any that has no tail */
+		p.parts[PARTS_MAX - 1] = NULL;
+	*ret = p;
+	return 0;
+}
+
+static bool is_name(const char *pattern, size_t len)
+{
+	return len > 2 && pattern[0] == '{' && pattern[len - 1] == '}';
+}
+
+static bool is_tail(const char *pattern, size_t len)
+{
+	return is_name(pattern, len) && len > TAIL + 2 &&
+	       strncmp(pattern + len - 1 - TAIL, "...", TAIL) == 0;
+}
+
+/* True if it fits; *slash: but for a slash in a name. */
+static bool match(const char *pattern, const struct path *p, const char *params[4], bool *slash)
+{
+	size_t n = 0, i = 0;
+
+	*slash = false;
+	for (; pattern && *pattern; i++) {
+		const char *part = pattern + 1, *end = strchr(part, '/');
+		size_t len = end ? (size_t)(end - part) : strlen(part);
+
+		if (i == p->count)
+			return false;
+		if (is_tail(part, len)) {
+			params[n] = p->tails[i];
+			return true;
+		}
+		if (!p->parts[i])
+			return false;
+		if (is_name(part, len)) {
+			if (!*p->parts[i])
+				return false;
+			*slash |= p->slash[i];
+			params[n++] = p->parts[i];
+		} else if (strlen(p->parts[i]) != len || memcmp(p->parts[i], part, len) != 0) {
+			return false;
+		}
+		pattern = end;
+	}
+	return i == p->count;
+}
+
+static void allow(char *list, size_t size, const char *method)
+{
+	size_t len = strlen(list);
+
+	snprintf(list + len, size - len, "%s%s", len ? ", " : "", method);
+}
+
+struct search {
+	const char *method;
+	const struct path *path;
+	struct route_match found;
+	bool head, slash;
+};
+
+static void look(void *arg, const struct api_route *r)
+{
+	struct search *s = arg;
+	const char *params[4] = { "", "", "", "" };
+	bool slash, same;
+
+	if (!match(r->path, s->path, params, &slash))
+		return;
+	s->slash |= slash;
+	if (!strstr(s->found.allow, r->method))
+		allow(s->found.allow, sizeof(s->found.allow), r->method);
+	same = strcmp(r->method, s->method) == 0;
+	s->head |= strcmp(r->method, "HEAD") == 0;
+	/* HEAD is GET without a body, unless somebody serves it apart */
+	if (!same && (strcmp(s->method, "HEAD") != 0 || strcmp(r->method, "GET") != 0))
+		return;
+	if (s->found.route && (!same || strcmp(s->found.route->method, s->method) == 0))
+		return;
+	s->found.route = r;
+	memcpy(s->found.params, params, sizeof(params));
+}
+
+int route_find(struct api_arena *arena, const char *method, const char *path,
+	       struct route_match *ret, struct err *err)
+{
+	struct path p;
+	struct search s = { .method = method, .path = &p };
+
+	*ret = (struct route_match){ .params = { "", "", "", "" } };
+	if (split(arena, path, &p, err) < 0)
+		return -1;
+	api_each_route(look, &s);
+	if (s.slash)
+		return malformed("a slash inside a name", err);
+	if (strstr(s.found.allow, "GET") && !s.head)
+		allow(s.found.allow, sizeof(s.found.allow), "HEAD");
+	*ret = s.found;
+	if (ret->route)
+		return 0;
+	for (size_t i = 0; i < ARRAY_LEN(ret->params); i++)
+		ret->params[i] = "";
+	if (!*ret->allow)
+		return err_set(err, ERR_NOT_FOUND, "there is no %.100s", path);
+	err_set(err, ERR_INVALID, "%.20s is not possible there: %s", method, ret->allow);
+	err->sys = EOPNOTSUPP;
+	return -1;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of /v1 have from each other. */
+#ifndef LODGE_API_V1_H
+#define LODGE_API_V1_H
+
+#include "api/api.h"
+
+/* The moves of a session that take a version and answer with the record. */
+typedef int v1_move_fn(struct engine *e, const struct caller *who, const struct session_ref *ref,
+		       int64_t if_version, struct store_session *ret, struct err *err);
+
+int v1_reply_session(struct api_call *c, unsigned status, struct store_session *s,
+		     struct err *err); /* ends *s */
+int v1_reply_entered(struct api_call *c, const struct session_entered *how, struct err *err);
+
+api_fn v1_probe, v1_extend, v1_activity, v1_pause, v1_unpause, v1_hibernate, v1_resume, v1_stats;
+api_fn v1_progress, v1_events;
+
+#endif

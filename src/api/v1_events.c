@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What happened, as pages or as a stream that goes on: server-sent events, whose ids are the ones
+ * to come back with. Nobody is told when there is something new; streams look a few times a
+ * second. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "api/inside.h"
+#include "api/v1.h"
+#include "session/admin.h"
+#include "session/progress.h"
+
+enum { LOOK_MS = 200, BEAT_MS = 15000, BATCH = 200, EVENT_MAX = 256 << 10 };
+
+DEFINE_AUTO(struct store_session *, store_session_fini);
+
+static bool wants_stream(const struct api_call *c)
+{
+	const char *accept = http_header(c->rq, "Accept");
+
+	return accept && strstr(accept, "text/event-stream");
+}
+
+static int begin(struct api_call *c)
+{
+	http_set_header(c->rq, "Cache-Control", "no-store");
+	http_set_header(c->rq, "X-Accel-Buffering", "no");
+	if (http_stream_begin(c->rq, 200, "text/event-stream") < 0)
+		return -1;
+	return http_stream_write(c->rq, ": lodge\n\n", 9);
+}
+
+/* Waits until it is time to look again. False: the reader is gone, or the service ends. */
+static bool pause_stream(struct api_call *c, unsigned *silent_ms)
+{
+	struct timespec ts = { .tv_nsec = LOOK_MS * 1000000L };
+
+	nanosleep(&ts, NULL);
+	*silent_ms += LOOK_MS;
+	if (api_is_draining(c->api) || http_is_gone(c->rq))
+		return false;
+	if (*silent_ms < BEAT_MS)
+		return true;
+	*silent_ms = 0;
+	return http_stream_write(c->rq, ": beat\n\n", 8) == 0;
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+static void put_event(struct json_out *j, const struct store_event *e)
+{
+	json_out_object(j, NULL);
+	json_out_i64(j, "id", e->id);
+	json_out_str(j, "kind", e->kind);
+	json_out_str(j, "session", *e->session ? e->session : NULL);
+	if (e->version)
+		json_out_i64(j, "version", e->version);
+	else
+		json_out_null(j, "version");
+	json_out_i64(j, "at", e->cause.at);
+	api_put_cause(j, "cause", &e->cause);
+	json_out_raw(j, "data", e->data ? e->data : "{}", e->data ? strlen(e->data) : 2);
+	json_out_end(j);
+}
+
+struct events {
+	const char *tenant, *session; /* NULL: all */
+	int64_t since;
+	bool given; /* the caller said from where on */
+};
+
+static int take_since(struct api_call *c, struct events *e, struct err *err)
+{
+	const char *last = http_header(c->rq, "Last-Event-ID");
+	char *end;
+
+	e->given = last || http_query(c->rq, "since");
+	if (api_query_int(c, "since", 0, INT64_MAX, &e->since, err) < 0)
+		return -1;
+	if (!last)
+		return 0;
+	e->since = strtoll(last, &end, 10);
+	if (end == last || *end || e->since < 0)
+		return err_set(err, ERR_INVALID, "Last-Event-ID: not one of ours");
+	return 0;
+}
+
+/* Events have no user: a token for one user must say which of its sessions. */
+static int take_events(struct api_call *c, struct events *e, struct err *err)
+{
+	const char *session = http_query(c->rq, "session");
+	struct session_ref ref;
+
+	*e = (struct events){ .tenant = c->who.tenant };
+	if (!session && *c->session)
+		session = c->session;
+	if (!session && *c->user)
+		return err_set(err, ERR_DENIED, "session: this token must name one");
+	if (session && !*session)
+		return err_set(err, ERR_INVALID, "session: empty");
+	if (session && (*c->user || *c->session) && api_ref(c, session, &ref, err) < 0)
+		return -1;
+	if (api_query_flag(c, "all")) {
+		if (c->scope != API_ADMIN)
+			return err_set(err, ERR_DENIED, "all: only for a key of scope \"admin\"");
+		e->tenant = NULL;
+	}
+	e->session = session;
+	return take_since(c, e, err);
+}
+
+static int send_event(struct api_call *c, const struct store_event *e)
+{
+	auto_free char *text = NULL, *frame = NULL;
+	struct json_out j;
+	int n;
+
+	json_out_init(&j, EVENT_MAX);
+	put_event(&j, e);
+	text = json_out_take(&j, NULL);
+	if (!text)
+		return -1;
+	n = asprintf(&frame, "id: %lld\nevent: %s\ndata: %s\n\n", (long long)e->id, e->kind, text);
+	if (n < 0) {
+		frame = NULL;
+		return -1;
+	}
+	return http_stream_write(c->rq, frame, (size_t)n);
+}
+
+/* How many were sent; -1: no more can be. */
+static int send_news(struct api_call *c, struct events *e)
+{
+	struct store_event_list l = { 0 };
+	struct err ignored;
+	int r = 0;
+
+	if (engine_events(c->engine, e->since, e->tenant, e->session, BATCH, &l, &ignored) < 0)
+		return ignored.code == ERR_UNAVAILABLE ? 0 : -1;
+	for (size_t i = 0; i < l.count && r >= 0; i++) {
+		r = send_event(c, &l.items[i]) < 0 ? -1 : r + 1;
+		e->since = l.items[i].id;
+	}
+	store_event_list_fini(&l);
+	return r;
+}
+
+static int stream_events(struct api_call *c, struct events *e, struct err *err)
+{
+	unsigned silent_ms = 0;
+	int n;
+
+	if (!e->given && engine_last_event(c->engine, &e->since, err) < 0)
+		return -1;
+	if (begin(c) < 0)
+		return 0;
+	while ((n = send_news(c, e)) >= 0) {
+		if (n > 0)
+			silent_ms = 0;
+		if (n < BATCH && !pause_stream(c, &silent_ms))
+			break;
+	}
+	return 0;
+}
+
+int v1_events(struct api_call *c, struct err *err)
+{
+	struct store_event_list l = { 0 };
+	int64_t limit = 100;
+	struct json_out j;
+	struct events e;
+
+	if (take_events(c, &e, err) < 0 ||
+	    api_query_int(c, "limit", 1, STORE_PAGE_MAX, &limit, err) < 0)
+		return -1;
+	if (wants_stream(c))
+		return stream_events(c, &e, err);
+	if (engine_events(c->engine, e.since, e.tenant, e.session, (unsigned)limit, &l, err) < 0)
+		return -1;
+	api_out(&j);
+	json_out_object(&j, NULL);
+	json_out_array(&j, "events");
+	for (size_t i = 0; i < l.count; i++)
+		put_event(&j, &l.items[i]);
+	json_out_end(&j);
+	/* always there: what comes later is behind it */
+	json_out_i64(&j, "next", l.count ? l.items[l.count - 1].id : e.since);
+	json_out_end(&j);
+	store_event_list_fini(&l);
+	return api_reply(c, 200, &j, err);
+}
+
+/* ---- progress -------------------------------------------------------------------------------- */
+
+static void put_progress(struct json_out *j, const struct progress_state *p)
+{
+	json_out_object(j, NULL);
+	json_out_str(j, "status", progress_status_name(p->status));
+	json_out_str(j, "stage", p->stage);
+	json_out_str(j, "message", p->message);
+	json_out_u64(j, "step", p->step);
+	json_out_u64(j, "total_steps", p->total_steps);
+	json_out_str(j, "error", p->status == PROGRESS_ERROR ? p->error : NULL);
+	json_out_i64(j, "updated_at", p->updated);
+	json_out_end(j);
+}
+
+static int send_progress(struct api_call *c, const struct progress_state *p)
+{
+	auto_free char *text = NULL, *frame = NULL;
+	struct json_out j;
+	int n;
+
+	json_out_init(&j, EVENT_MAX);
+	put_progress(&j, p);
+	text = json_out_take(&j, NULL);
+	n = text ? asprintf(&frame, "event: progress\ndata: %s\n\n", text) : -1;
+	if (n < 0) {
+		frame = NULL;
+		return -1;
+	}
+	return http_stream_write(c->rq, frame, (size_t)n);
+}
+
+/* Until it is ready or has failed. */
+static int stream_progress(struct api_call *c, const char *session)
+{
+	struct progress_state last = { .updated = -1 }, now;
+	unsigned silent_ms = 0;
+	struct err ignored;
+
+	if (begin(c) < 0)
+		return 0;
+	do {
+		if (progress_get(c->engine, session, &now, &ignored) < 0 ||
+		    memcmp(&now, &last, sizeof(now)) == 0)
+			continue;
+		last = now;
+		silent_ms = 0;
+		if (send_progress(c, &now) < 0 || now.status == PROGRESS_READY ||
+		    now.status == PROGRESS_ERROR)
+			return 0;
+	} while (pause_stream(c, &silent_ms));
+	return 0;
+}
+
+int v1_progress(struct api_call *c, struct err *err)
+{
+	struct store_session s = { 0 };
+	auto_call(store_session_fini) struct store_session *guard = &s;
+	struct progress_state now;
+	struct session_ref ref;
+	struct json_out j;
+
+	(void)guard;
+	if (api_ref(c, c->params[0], &ref, err) < 0 ||
+	    session_get(c->engine, &c->who, &ref, &s, err) < 0)
+		return -1;
+	if (wants_stream(c))
+		return stream_progress(c, s.id);
+	if (progress_get(c->engine, s.id, &now, err) < 0)
+		return -1;
+	api_out(&j);
+	put_progress(&j, &now);
+	return api_reply(c, 200, &j, err);
+}

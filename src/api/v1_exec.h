@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files about commands have from each other. */
+#ifndef LODGE_API_V1_EXEC_H
+#define LODGE_API_V1_EXEC_H
+
+#include "api/api.h"
+#include "session/run.h"
+
+/* A command as the body of a request describes it. Everything in it goes with the call. */
+struct v1_wish {
+	struct run_want want;
+	const char *input; /* NULL: none */
+	bool keep_open; /* more input may come after it */
+	bool base64; /* output as base64, else as text */
+};
+
+/* Bytes of a stream as a member of an object. */
+void v1_put_output(struct json_out *j, const char *key, const void *bytes, size_t len, bool base64);
+/* How much of the beginning does not end within a character: what is left out comes again. */
+size_t v1_whole(const char *bytes, size_t len);
+/* What is told of a command that ended, but for its output: members of the innermost object. */
+int v1_put_result(struct json_out *j, struct run *x, const struct exec_output *o, struct err *err);
+int v1_take_encoding(const char *name, bool *ret, struct err *err);
+/* 409 rather than resuming. */
+bool v1_no_resume(struct api_call *c);
+
+enum v1_stream { V1_NO_STREAM, V1_SSE, V1_NDJSON };
+enum v1_stream v1_stream_wanted(const struct api_call *c);
+/* Sends what the command does until it ends or the caller is gone; takes over x. */
+int v1_exec_stream(struct api_call *c, const struct v1_wish *w, enum v1_stream how, struct run *x,
+		   struct err *err);
+
+api_fn v1_execs, v1_exec_get, v1_exec_output, v1_exec_stdin, v1_exec_signal, v1_exec_resize;
+api_fn v1_exec_kill;
+
+#endif

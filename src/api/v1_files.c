@@ -1,0 +1,519 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /v1/sessions/{id}/files: bytes of one file, and names. */
+#include "api/v1_files.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "wire/limits.h"
+
+enum { PIECE = 64 << 10, ETAG_SIZE = 64 };
+
+/* ---- where ----------------------------------------------------------------------------------- */
+
+static void give_back(void *loan)
+{
+	session_give_back(loan);
+}
+
+int v1_resolve(const struct v1_at *a, const char *given, char ret[AGENT_PATH_MAX], struct err *err)
+{
+	const char *dir = a->spec->workdir;
+	int n;
+
+	if (!*given)
+		n = snprintf(ret, AGENT_PATH_MAX, "%s", dir ? dir : ".");
+	else if (*given == '/' || !dir)
+		n = snprintf(ret, AGENT_PATH_MAX, "%s", given);
+	else
+		n = snprintf(ret, AGENT_PATH_MAX, "%s/%s", dir, given);
+	return n >= 0 && n < AGENT_PATH_MAX
+		       ? 0
+		       : err_set(err, ERR_INVALID, "path: longer than %d bytes",
+				 AGENT_PATH_MAX - 1);
+}
+
+int v1_at(struct api_call *c, const char *given, struct v1_at *ret, struct err *err)
+{
+	bool resume = !http_query(c->rq, "resume") || api_query_flag(c, "resume");
+	struct session_loan *loan;
+	enum session_outcome how;
+	struct session_ref ref;
+
+	if (api_ref(c, c->params[0], &ref, err) < 0 ||
+	    session_borrow(c->engine, &c->who, &ref, resume, &loan, &how, err) < 0)
+		return -1;
+	if (how != SESSION_REUSED)
+		http_set_header(c->rq, "Lodge-Outcome", api_outcome_name(how));
+	*ret = (struct v1_at){ .sb = session_loan_sandbox(loan),
+			       .spec = session_loan_template(loan),
+			       .given = given };
+	ret->user = ret->spec->user;
+	if (!arena_keep(c->arena, loan, give_back))
+		return err_sys(err, ENOMEM, "path");
+	return v1_resolve(ret, given, ret->path, err);
+}
+
+const char *v1_join(struct api_call *c, const char *dir, const char *path)
+{
+	size_t n = strlen(dir), size = n + strlen(path) + 2;
+	char *text = arena_alloc(c->arena, size);
+
+	if (!text)
+		return NULL;
+	while (n > 1 && dir[n - 1] == '/')
+		n--;
+	snprintf(text, size, "%.*s%s%s", (int)n, dir, n && *path && dir[n - 1] != '/' ? "/" : "",
+		 path);
+	return text;
+}
+
+/* ---- what is there --------------------------------------------------------------------------- */
+
+static const char *type_name(uint32_t mode)
+{
+	switch (mode & S_IFMT) {
+	case S_IFREG:
+		return "file";
+	case S_IFDIR:
+		return "directory";
+	case S_IFLNK:
+		return "symlink";
+	case S_IFIFO:
+		return "fifo";
+	case S_IFSOCK:
+		return "socket";
+	}
+	return "device";
+}
+
+void v1_put_entry(struct json_out *j, const char *key, const char *path,
+		  const struct agent_stat *st, const char *target)
+{
+	const char *slash = strrchr(path, '/');
+	char mode[8];
+
+	snprintf(mode, sizeof(mode), "%04o", st->mode & 07777);
+	json_out_object(j, key);
+	json_out_str(j, "name", slash && slash[1] ? slash + 1 : path);
+	json_out_str(j, "path", path);
+	json_out_str(j, "type", type_name(st->mode));
+	json_out_u64(j, "size", st->size);
+	json_out_str(j, "mode", mode);
+	json_out_u64(j, "uid", st->uid);
+	json_out_u64(j, "gid", st->gid);
+	json_out_i64(j, "mtime_ms", st->mtime_ns / 1000000);
+	if (target)
+		json_out_str(j, "target", target);
+	json_out_end(j);
+}
+
+static void make_etag(char ret[ETAG_SIZE], uint64_t ino, uint64_t size, int64_t mtime_ns)
+{
+	snprintf(ret, ETAG_SIZE, "\"%llx-%llx-%llx\"", (unsigned long long)ino,
+		 (unsigned long long)size, (unsigned long long)mtime_ns);
+}
+
+static int reply_entry(struct api_call *c, unsigned status, const struct v1_at *a,
+		       const char *given, const char *path, bool follow, struct err *err)
+{
+	struct files_stat st;
+	char etag[ETAG_SIZE];
+	struct json_out j;
+
+	if (files_stat(a->sb, a->user, path, follow, &st, err) < 0)
+		return -1;
+	make_etag(etag, st.st.ino, st.st.size, st.st.mtime_ns);
+	http_set_header(c->rq, "ETag", etag);
+	api_out(&j);
+	json_out_object(&j, NULL);
+	v1_put_entry(&j, "entry", given, &st.st, st.target);
+	json_out_end(&j);
+	free(st.target);
+	return api_reply(c, status, &j, err);
+}
+
+/* ---- conditions ------------------------------------------------------------------------------ */
+
+/* A failure that has no class of its own. */
+static int refuse(struct api_call *c, unsigned status, const char *code, const char *message,
+		  struct err *err)
+{
+	struct json_out j;
+
+	api_out(&j);
+	json_out_object(&j, NULL);
+	json_out_object(&j, "error");
+	json_out_str(&j, "code", code);
+	json_out_str(&j, "message", message);
+	json_out_bool(&j, "retryable", false);
+	json_out_object(&j, "details");
+	json_out_end(&j);
+	json_out_end(&j);
+	json_out_end(&j);
+	return api_reply(c, status, &j, err);
+}
+
+/* Whether a list of tags, or "*", has this one. etag NULL: there is no file. */
+static bool has_tag(const char *list, const char *etag, bool weak)
+{
+	size_t len = etag ? strlen(etag) : 0;
+
+	if (!etag)
+		return false;
+	while (*list) {
+		size_t n;
+
+		list += strspn(list, " \t,");
+		if (weak && strncmp(list, "W/", 2) == 0)
+			list += 2;
+		n = strcspn(list, " \t,");
+		if ((n == 1 && *list == '*') || (n == len && strncmp(list, etag, n) == 0))
+			return true;
+		list += n;
+	}
+	return false;
+}
+
+/* 0: go on; else the status to answer with. */
+static unsigned check_conditions(struct api_call *c, const char *etag, bool reading)
+{
+	const char *match = http_header(c->rq, "If-Match");
+	const char *none = http_header(c->rq, "If-None-Match");
+
+	if (match && !has_tag(match, etag, false))
+		return 412;
+	if (none && has_tag(none, etag, true))
+		return reading ? 304 : 412;
+	return 0;
+}
+
+static int refuse_condition(struct api_call *c, struct err *err)
+{
+	return refuse(c, 412, "PRECONDITION_FAILED",
+		      http_header(c->rq, "If-Match") ? "If-Match: it is another file by now"
+						     : "If-None-Match: it is there",
+		      err);
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+struct range {
+	uint64_t from, len;
+	bool part, impossible;
+};
+
+/* One range of bytes; anything else is as good as none, as the standard has it. */
+static struct range take_range(const char *text, uint64_t size)
+{
+	struct range whole = { .len = size }, r = { .part = true };
+	unsigned long long first = 0, last = 0;
+	bool open_start, open_end;
+	char *end;
+
+	if (!text || strncmp(text, "bytes=", 6) != 0)
+		return whole;
+	text += 6;
+	open_start = *text == '-';
+	if (strspn(text, "0123456789-") != strlen(text) || strlen(text) > 40)
+		return whole;
+	if (!open_start)
+		first = strtoull(text, &end, 10);
+	else
+		end = (char *)(uintptr_t)text;
+	if (*end++ != '-')
+		return whole;
+	open_end = !*end;
+	if (!open_end)
+		last = strtoull(end, &end, 10);
+	if (*end || (open_start && open_end) || (!open_start && !open_end && last < first))
+		return whole;
+	if (open_start) {
+		r.len = last < size ? last : size;
+		r.from = size - r.len;
+	} else if (first < size) {
+		r.from = first;
+		r.len = open_end || last >= size ? size - first : last - first + 1;
+	}
+	r.impossible = r.len == 0;
+	return r;
+}
+
+static int reply_impossible(struct api_call *c, uint64_t size, struct err *err)
+{
+	char text[48];
+
+	snprintf(text, sizeof(text), "bytes */%llu", (unsigned long long)size);
+	http_set_header(c->rq, "Content-Range", text);
+	return refuse(c, 416, "RANGE", "Range: nothing of the file is in it", err);
+}
+
+/* Takes over *fd. */
+static int reply_bytes(struct api_call *c, int *fd, uint64_t size, const char *etag,
+		       struct err *err)
+{
+	const char *if_range = http_header(c->rq, "If-Range"), *text = http_header(c->rq, "Range");
+	struct range r = take_range(if_range && strcmp(if_range, etag) != 0 ? NULL : text, size);
+	char part[80];
+
+	if (r.impossible)
+		return reply_impossible(c, size, err);
+	if (r.part) {
+		snprintf(part, sizeof(part), "bytes %llu-%llu/%llu", (unsigned long long)r.from,
+			 (unsigned long long)(r.from + r.len - 1), (unsigned long long)size);
+		http_set_header(c->rq, "Content-Range", part);
+	}
+	http_reply_fd(c->rq, r.part ? 206 : 200, "application/octet-stream", steal_fd(fd), r.from,
+		      r.len);
+	return 0;
+}
+
+static int open_file(const struct v1_at *a, unsigned flags, mode_t mode, int *ret_fd,
+		     struct stat *ret, struct err *err)
+{
+	auto_close int fd = -1;
+
+	if (files_open(a->sb, a->user, a->path, flags, mode, &fd, err) < 0)
+		return -1;
+	if (fstat(fd, ret) < 0)
+		return err_sys(err, errno, "%.160s", a->given);
+	/* lodge-init lives next door to the guest: it is asked, not believed */
+	if (!S_ISREG(ret->st_mode))
+		return err_set(err, ERR_INVALID, "%.160s: %s", a->given,
+			       S_ISDIR(ret->st_mode) ? "a directory (?list shows it)"
+						     : "not a file");
+	*ret_fd = steal_fd(&fd);
+	return 0;
+}
+
+static int get_file(struct api_call *c, struct err *err)
+{
+	auto_close int fd = -1;
+	char etag[ETAG_SIZE];
+	struct v1_at a;
+	struct stat st;
+	unsigned status;
+
+	if (v1_at(c, c->params[1], &a, err) < 0)
+		return -1;
+	if (api_query_flag(c, "list"))
+		return v1_list(c, &a, err);
+	if (open_file(&a, AGENT_READ, 0, &fd, &st, err) < 0)
+		return -1;
+	make_etag(etag, st.st_ino, (uint64_t)st.st_size,
+		  (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec);
+	http_set_header(c->rq, "ETag", etag);
+	http_set_header(c->rq, "Accept-Ranges", "bytes");
+	/* a guest's bytes are never a page of ours */
+	http_set_header(c->rq, "X-Content-Type-Options", "nosniff");
+	status = check_conditions(c, etag, true);
+	if (status == 412)
+		return refuse_condition(c, err);
+	if (status == 304) {
+		http_reply(c->rq, 304, NULL, NULL, 0);
+		return 0;
+	}
+	return reply_bytes(c, &fd, (uint64_t)st.st_size, etag, err);
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static int take_mode(struct api_call *c, mode_t *ret, struct err *err)
+{
+	const char *text = http_query(c->rq, "mode");
+
+	if (!text)
+		return 0;
+	if (!*text || strlen(text) > 5 || strspn(text, "01234567") != strlen(text) ||
+	    strtoul(text, NULL, 8) > 0777 || strtoul(text, NULL, 8) == 0)
+		return err_set(err, ERR_INVALID, "mode: octal, 1 to 777");
+	*ret = (mode_t)strtoul(text, NULL, 8);
+	return 0;
+}
+
+/* The largest file this session may have: we write for it, but with our own limit. 0: any. */
+static uint64_t largest_file(const struct template *t)
+{
+	for (unsigned i = 0; template_limit_name(i); i++)
+		if (t->limits_set & 1u << i && strcmp(template_limit_name(i), "file_bytes") == 0)
+			return template_limit_value(t, i);
+	return limits_default().file_bytes;
+}
+
+static int write_all(int fd, const char *at, size_t len, const char *path, struct err *err)
+{
+	while (len) {
+		ssize_t n = write(fd, at, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_sys(err, errno, "%.160s", path);
+		at += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+static int write_body(struct api_call *c, const struct v1_at *a, int fd, uint64_t has,
+		      struct err *err)
+{
+	uint64_t max = largest_file(a->spec);
+	char *buf = arena_alloc(c->arena, PIECE);
+	ssize_t n;
+
+	if (!buf)
+		return err_sys(err, ENOMEM, "%.160s", a->given);
+	while ((n = http_body_read(c->rq, buf, PIECE, err)) > 0) {
+		has += (uint64_t)n;
+		if (max && has > max) {
+			err_set(err, ERR_LIMIT, "%.160s: more than %llu bytes (file_bytes)",
+				a->given, (unsigned long long)max);
+			err->sys = EMSGSIZE;
+			return -1;
+		}
+		if (write_all(fd, buf, (size_t)n, a->given, err) < 0)
+			return -1;
+	}
+	return n < 0 ? -1 : 0;
+}
+
+static int append(struct api_call *c, const struct v1_at *a, unsigned flags, mode_t mode,
+		  struct err *err)
+{
+	auto_close int fd = -1;
+	struct stat st;
+
+	if (open_file(a, AGENT_WRITE | AGENT_APPEND | AGENT_CREATE | flags, mode, &fd, &st, err) <
+	    0)
+		return -1;
+	return write_body(c, a, fd, (uint64_t)st.st_size, err);
+}
+
+/* Synced before the commit: lodge-init serves others too and must not wait for a disk. */
+static int replace(struct api_call *c, const struct v1_at *a, unsigned flags, mode_t mode,
+		   struct err *err)
+{
+	auto_call(files_put_free) struct files_put *p = NULL;
+
+	if (files_put_new(a->sb, a->user, a->path, flags, mode, &p, err) < 0 ||
+	    write_body(c, a, files_put_fd(p), 0, err) < 0)
+		return -1;
+	if (fsync(files_put_fd(p)) < 0)
+		return err_sys(err, errno, "%.160s", a->given);
+	return files_put_commit(p, err);
+}
+
+/* The tag of what is there, or "". */
+static int tag_of(const struct v1_at *a, bool follow, char ret[ETAG_SIZE], struct err *err)
+{
+	struct files_stat st;
+
+	*ret = '\0';
+	if (files_stat(a->sb, a->user, a->path, follow, &st, err) < 0)
+		return err->code == ERR_NOT_FOUND ? 0 : -1;
+	make_etag(ret, st.st.ino, st.st.size, st.st.mtime_ns);
+	free(st.target);
+	return 0;
+}
+
+/* If-Match is looked at before the body comes; who writes meanwhile is replaced. If-None-Match: *
+ * is kept to the end. */
+static int put_file(struct api_call *c, struct err *err)
+{
+	unsigned flags = api_query_flag(c, "mkdir") ? AGENT_PARENTS : 0;
+	const char *none = http_header(c->rq, "If-None-Match");
+	bool adds = api_query_flag(c, "append");
+	char was[ETAG_SIZE];
+	mode_t mode = 0;
+	struct v1_at a;
+
+	if (!*c->params[1])
+		return err_set(err, ERR_INVALID, "path: empty");
+	if (take_mode(c, &mode, err) < 0 || v1_at(c, c->params[1], &a, err) < 0 ||
+	    tag_of(&a, true, was, err) < 0)
+		return -1;
+	if (check_conditions(c, *was ? was : NULL, false))
+		return refuse_condition(c, err);
+	if (none && strcmp(none, "*") == 0)
+		flags |= adds ? AGENT_EXCL : AGENT_NOREPLACE;
+	if ((adds ? append : replace)(c, &a, flags, mode, err) < 0)
+		return -1;
+	return reply_entry(c, *was ? 200 : 201, &a, a.given, a.path, true, err);
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static int delete_file(struct api_call *c, struct err *err)
+{
+	bool all = api_query_flag(c, "recursive");
+	char was[ETAG_SIZE];
+	struct v1_at a;
+
+	if (!*c->params[1])
+		return err_set(err, ERR_INVALID, "path: empty");
+	if (v1_at(c, c->params[1], &a, err) < 0 || tag_of(&a, false, was, err) < 0)
+		return -1;
+	if (check_conditions(c, *was ? was : NULL, false))
+		return refuse_condition(c, err);
+	if (!*was)
+		return err_sys(err, ENOENT, "%.160s", a.given);
+	if ((all ? files_remove_tree : files_remove)(a.sb, a.user, a.path, err) < 0)
+		return -1;
+	http_reply(c->rq, 204, NULL, NULL, 0);
+	return 0;
+}
+
+static int make_directory(struct api_call *c, const struct v1_at *a, struct err *err)
+{
+	mode_t mode = 0;
+
+	if (take_mode(c, &mode, err) < 0 ||
+	    files_mkdir(a->sb, a->user, a->path, api_query_flag(c, "parents"), mode, err) < 0)
+		return -1;
+	return reply_entry(c, 201, a, a->given, a->path, true, err);
+}
+
+static int rename_file(struct api_call *c, const struct v1_at *a, struct err *err)
+{
+	bool over = !http_query(c->rq, "replace") || api_query_flag(c, "replace");
+	const char *to = http_query(c->rq, "rename");
+	char path[AGENT_PATH_MAX];
+
+	if (!*to || !*a->given)
+		return err_set(err, ERR_INVALID, "%s: empty", *to ? "path" : "rename");
+	if (v1_resolve(a, to, path, err) < 0 ||
+	    files_rename(a->sb, a->user, a->path, path, over, err) < 0)
+		return -1;
+	return reply_entry(c, 200, a, to, path, false, err);
+}
+
+static int post_file(struct api_call *c, struct err *err)
+{
+	bool makes = api_query_flag(c, "mkdir"), looks = api_query_flag(c, "stat");
+	bool renames = http_query(c->rq, "rename");
+	struct v1_at a;
+
+	if (makes + looks + renames != 1)
+		return err_set(err, ERR_INVALID, "one of ?mkdir, ?rename=TO and ?stat is needed");
+	if (v1_at(c, c->params[1], &a, err) < 0)
+		return -1;
+	if (makes)
+		return make_directory(c, &a, err);
+	if (renames)
+		return rename_file(c, &a, err);
+	return reply_entry(c, 200, &a, a.given, a.path, api_query_flag(c, "follow"), err);
+}
+
+const struct api_route api_files[] = {
+	{ "GET", "/v1/sessions/{id}/files/{path...}", API_SESSION, get_file },
+	{ "PUT", "/v1/sessions/{id}/files/{path...}", API_SESSION, put_file },
+	{ "POST", "/v1/sessions/{id}/files/{path...}", API_SESSION, post_file },
+	{ "DELETE", "/v1/sessions/{id}/files/{path...}", API_SESSION, delete_file },
+	{ "GET", "/v1/sessions/{id}/archive", API_SESSION, v1_get_archive },
+	{ "PUT", "/v1/sessions/{id}/archive", API_SESSION, v1_put_archive },
+	{ "GET", "/v1/sessions/{id}/watch", API_SESSION, v1_watch },
+	{ 0 },
+};

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /v1/sessions/{id}/...: whole directories: lists, archives, and what changes below them. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "api/flow.h"
+#include "api/v1_files.h"
+
+enum {
+	LIST_DEFAULT = 1000,
+	LIST_MAX = 10000, /* entries in one answer */
+	DEPTH_MAX = 64,
+	GLOB_MAX = 256,
+	LOOK_MS = 200,
+	BEAT_MS = 15000,
+	EVENT_MAX = 64 << 10,
+};
+
+/* ---- lists ----------------------------------------------------------------------------------- */
+
+/* '*': any bytes, '?': one. The time is bounded by the product of the lengths. */
+static bool glob_fits(const char *glob, const char *text)
+{
+	const char *star = NULL, *from = NULL;
+
+	while (*text) {
+		if (*glob == '*') {
+			star = glob++;
+			from = text;
+		} else if (*glob == '?' || *glob == *text) {
+			glob++;
+			text++;
+		} else if (star) {
+			glob = star + 1;
+			text = ++from;
+		} else {
+			return false;
+		}
+	}
+	while (*glob == '*')
+		glob++;
+	return !*glob;
+}
+
+struct listing {
+	struct json_out j;
+	const char *given, *glob; /* glob NULL: everything */
+	int64_t skip, left, count;
+	bool more, no_memory;
+};
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static int add_entry(void *arg, const char *path, const struct agent_stat *st, const char *target)
+{
+	struct listing *l = arg;
+	const char *whole = strchr(l->glob ? l->glob : "", '/') ? path : base_name(path);
+	struct api_arena scratch = { 0 };
+	struct api_call call = { .arena = &scratch };
+
+	if (l->glob && !glob_fits(l->glob, whole))
+		return 0;
+	if (l->count++ < l->skip)
+		return 0;
+	if (l->left-- == 0) {
+		l->more = true;
+		return 1;
+	}
+	whole = v1_join(&call, l->given, path);
+	if (whole)
+		v1_put_entry(&l->j, NULL, whole, st, target);
+	l->no_memory |= !whole;
+	arena_fini(&scratch);
+	return l->no_memory || l->j.failed;
+}
+
+/* The cursor is how many were told: the list is sorted, and made anew for each page. */
+int v1_list(struct api_call *c, const struct v1_at *a, struct err *err)
+{
+	struct listing l = { .given = a->given, .glob = http_query(c->rq, "glob") };
+	int64_t depth = 1, limit = LIST_DEFAULT;
+
+	if (api_query_int(c, "depth", 1, DEPTH_MAX, &depth, err) < 0 ||
+	    api_query_int(c, "limit", 1, LIST_MAX, &limit, err) < 0 ||
+	    api_query_int(c, "after", 0, INT64_MAX / 2, &l.skip, err) < 0)
+		return -1;
+	if (l.glob && strlen(l.glob) > GLOB_MAX)
+		return err_set(err, ERR_INVALID, "glob: more than %d bytes", GLOB_MAX);
+	l.left = limit;
+	api_out(&l.j);
+	json_out_object(&l.j, NULL);
+	json_out_array(&l.j, "entries");
+	if (files_list(a->sb, a->user, a->path, (uint32_t)depth, add_entry, &l, err) < 0) {
+		json_out_fini(&l.j);
+		return -1;
+	}
+	json_out_end(&l.j);
+	api_put_next(&l.j, l.more ? l.skip + limit : 0);
+	json_out_end(&l.j);
+	l.j.failed |= l.no_memory;
+	return api_reply(c, 200, &l.j, err);
+}
+
+/* ---- archives -------------------------------------------------------------------------------- */
+
+static const char *asked_path(struct api_call *c)
+{
+	const char *path = http_query(c->rq, "path");
+
+	return path ? path : "";
+}
+
+static int check_format(struct api_call *c, struct err *err)
+{
+	const char *format = http_query(c->rq, "format");
+
+	return !format || strcmp(format, "tar") == 0
+		       ? 0
+		       : err_set(err, ERR_INVALID, "format: only \"tar\"");
+}
+
+static int tar_out(void *arg, int fd, struct err *err)
+{
+	const struct v1_at *a = arg;
+
+	return files_tar_out(a->sb, a->user, a->path, fd, err);
+}
+
+static int tar_in(void *arg, int fd, struct err *err)
+{
+	const struct v1_at *a = arg;
+
+	return files_tar_in(a->sb, a->user, a->path, fd, 0, err);
+}
+
+int v1_get_archive(struct api_call *c, struct err *err)
+{
+	struct v1_at a;
+
+	if (check_format(c, err) < 0 || v1_at(c, asked_path(c), &a, err) < 0)
+		return -1;
+	http_set_header(c->rq, "X-Content-Type-Options", "nosniff");
+	return flow_out(c, "application/x-tar", tar_out, &a, err);
+}
+
+/* The directory is made where it is missing. Not all or nothing: what was unpacked before a failure
+ * stays. */
+int v1_put_archive(struct api_call *c, struct err *err)
+{
+	struct v1_at a;
+
+	if (check_format(c, err) < 0 || v1_at(c, asked_path(c), &a, err) < 0)
+		return -1;
+	if (flow_in(c, tar_in, &a, err) < 0)
+		return -1;
+	http_reply(c->rq, 204, NULL, NULL, 0);
+	return 0;
+}
+
+/* ---- changes --------------------------------------------------------------------------------- */
+
+static const char *change_name(enum agent_change_kind kind)
+{
+	static const char *const names[] = {
+		[AGENT_CHANGE_READY] = "ready",	  [AGENT_CHANGE_CREATE] = "create",
+		[AGENT_CHANGE_WRITE] = "write",	  [AGENT_CHANGE_REMOVE] = "remove",
+		[AGENT_CHANGE_RENAME] = "rename", [AGENT_CHANGE_CHMOD] = "chmod",
+		[AGENT_CHANGE_LOST] = "lost",
+	};
+
+	return names[kind];
+}
+
+static int send_frame(struct api_call *c, const char *event, struct json_out *j)
+{
+	auto_free char *text = json_out_take(j, NULL), *frame = NULL;
+	int n = text ? asprintf(&frame, "event: %s\ndata: %s\n\n", event, text) : -1;
+
+	if (!text)
+		json_out_fini(j);
+	if (n < 0) {
+		frame = NULL;
+		return -1;
+	}
+	return http_stream_write(c->rq, frame, (size_t)n);
+}
+
+static int send_change(struct api_call *c, const char *given, const struct files_change *ch)
+{
+	struct api_arena scratch = { 0 };
+	struct api_call call = { .arena = &scratch };
+	const char *path = v1_join(&call, given, ch->path);
+	struct json_out j;
+	int r = -1;
+
+	if (path) {
+		json_out_init(&j, EVENT_MAX);
+		json_out_object(&j, NULL);
+		json_out_str(&j, "kind", change_name(ch->kind));
+		json_out_str(&j, "path", path);
+		json_out_bool(&j, "is_dir", ch->is_dir);
+		json_out_end(&j);
+		r = send_frame(c, "change", &j);
+	}
+	arena_fini(&scratch);
+	return r;
+}
+
+/* The sandbox is gone, or the directory is. */
+static void send_end(struct api_call *c, const struct err *err)
+{
+	struct json_out j;
+
+	json_out_init(&j, EVENT_MAX);
+	json_out_object(&j, NULL);
+	json_out_str(&j, "code", problem_code(err));
+	json_out_str(&j, "message", api_status(err) == 500 ? "the watch has ended" : err->msg);
+	json_out_end(&j);
+	(void)send_frame(c, "end", &j);
+}
+
+/* What PUT writes before it has its name: nobody asked for that one. */
+static bool is_unfinished(const char *path)
+{
+	static const char prefix[] = ".lodge-";
+	const char *name = base_name(path), *digits = name + sizeof(prefix) - 1;
+
+	return strncmp(name, prefix, sizeof(prefix) - 1) == 0 && strlen(digits) == 16 &&
+	       strspn(digits, "0123456789abcdef") == 16;
+}
+
+static void stream_changes(struct api_call *c, const char *given, struct files_watch *w)
+{
+	struct files_change ch = { .kind = AGENT_CHANGE_READY, .is_dir = true, .path = "" };
+	unsigned silent_ms = 0;
+	struct err err;
+	int n = 1;
+
+	while (n >= 0 && !api_is_draining(c->api) && !http_is_gone(c->rq)) {
+		silent_ms = n > 0 ? 0 : silent_ms + LOOK_MS;
+		if (n > 0 && !is_unfinished(ch.path) && send_change(c, given, &ch) < 0)
+			return;
+		if (silent_ms >= BEAT_MS) {
+			silent_ms = 0;
+			if (http_stream_write(c->rq, ": beat\n\n", 8) < 0)
+				return;
+		}
+		n = files_watch_next(w, LOOK_MS, &ch, &err);
+	}
+	if (n < 0)
+		send_end(c, &err);
+}
+
+/* The first event is "ready": nothing after it is missed. The session is busy meanwhile: it does
+ * not go to sleep while somebody watches. */
+int v1_watch(struct api_call *c, struct err *err)
+{
+	auto_call(files_watch_free) struct files_watch *w = NULL;
+	struct v1_at a;
+
+	if (v1_at(c, asked_path(c), &a, err) < 0 ||
+	    files_watch_new(a.sb, a.user, a.path, api_query_flag(c, "recursive"), &w, err) < 0)
+		return -1;
+	http_set_header(c->rq, "Cache-Control", "no-store");
+	http_set_header(c->rq, "X-Accel-Buffering", "no");
+	if (http_stream_begin(c->rq, 200, "text/event-stream") == 0)
+		stream_changes(c, a.given, w);
+	return 0;
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One request and its answer as the library's thread sees them. The library calls once with the
+ * head, then with pieces of the body, then once with nothing more, and again after each time that
+ * the connection was suspended: exactly where it was. An answer can be queued at the first and at
+ * the last of these places only; at the first it ends the connection, if a body was to come. */
+#include "http/inside.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+/* The only place that suspends. */
+static enum MHD_Result wait_worker(struct http_request *rq)
+{
+	rq->suspended = true;
+	MHD_suspend_connection(rq->mhd);
+	return MHD_YES;
+}
+
+void http_wake(struct http_request *rq)
+{
+	if (!rq->suspended)
+		return;
+	rq->suspended = false;
+	MHD_resume_connection(rq->mhd);
+}
+
+void http_cut(struct http_request *rq)
+{
+	if (rq->gone)
+		return;
+	rq->cut = true;
+	shutdown(rq->conn->fd, SHUT_RDWR);
+	http_wake(rq);
+}
+
+bool http_is_gone(struct http_request *rq)
+{
+	struct pollfd p = { .events = POLLRDHUP };
+	bool gone;
+
+	pthread_mutex_lock(&rq->lock);
+	gone = rq->gone || rq->cut || rq->server->ending;
+	if (!gone) {
+		/* The library does not look at a connection that waits. */
+		p.fd = rq->conn->fd;
+		gone = poll(&p, 1, 0) == 1 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR));
+	}
+	pthread_mutex_unlock(&rq->lock);
+	return gone;
+}
+
+/* ---- the end -----------------------------------------------------------------------------------
+ */
+
+static void account(struct http_request *rq)
+{
+	struct http_server *s = rq->server;
+
+	/* A caller who hung up before the answer has the status that is customary for it. */
+	if (s->opts.log)
+		s->opts.log(s->opts.arg, rq, rq->status ? rq->status : 499, rq->bytes,
+			    http_now_us() - rq->started_us);
+	pthread_mutex_lock(&s->lock);
+	s->numbers.requests--;
+	s->numbers.total++;
+	pthread_cond_broadcast(&s->change);
+	pthread_mutex_unlock(&s->lock);
+}
+
+void http_unref(struct http_request *rq)
+{
+	if (--rq->refs)
+		return;
+	account(rq);
+	http_request_free(rq);
+}
+
+void http_ended(struct http_request *rq)
+{
+	struct MHD_UpgradeResponseHandle *upgraded;
+
+	pthread_mutex_lock(&rq->lock);
+	if (!rq->answered)
+		http_error(rq, 500, "INTERNAL", "no answer", false);
+	rq->stream_end = true;
+	if (rq->stream && rq->phase == PHASE_ANSWER && !rq->gone)
+		http_conn_deadline(rq->conn, rq->out.len);
+	upgraded = steal_ptr(&rq->upgraded);
+	if (upgraded)
+		shutdown(rq->upgraded_fd, SHUT_WR);
+	http_wake(rq);
+	pthread_mutex_unlock(&rq->lock);
+	if (upgraded)
+		MHD_upgrade_action(upgraded, MHD_UPGRADE_ACTION_CLOSE);
+	http_unref(rq);
+}
+
+void http_on_completed(void *server, struct MHD_Connection *mhd, void **arg,
+		       enum MHD_RequestTerminationCode why)
+{
+	struct http_request *rq = *arg;
+
+	(void)server;
+	(void)mhd;
+	(void)why;
+	if (!rq)
+		return;
+	*arg = NULL;
+	/* After an upgrade the worker has ended, and the library holds a lock that comes after
+	 * ours. */
+	if (rq->upgraded_fd < 0) {
+		pthread_mutex_lock(&rq->lock);
+		rq->gone = true;
+		http_conn_await_head(rq->conn);
+		http_moved(rq);
+		pthread_mutex_unlock(&rq->lock);
+	}
+	http_unref(rq);
+}
+
+/* ---- the way there ------------------------------------------------------------------------------
+ */
+
+/* http_on_request() does it, when it has let go of the lock: the library has one of its own for the
+ * response, which it holds in http_on_read(). */
+static enum MHD_Result send_answer(struct http_request *rq)
+{
+	rq->phase = PHASE_ANSWER;
+	/* While a handler writes or has the socket, it keeps the time itself. */
+	if (rq->status == MHD_HTTP_SWITCHING_PROTOCOLS || (rq->stream && !rq->stream_end))
+		rq->conn->deadline_ms = 0;
+	else
+		http_conn_deadline(rq->conn, rq->stream ? rq->out.len : rq->bytes);
+	return MHD_YES;
+}
+
+static void give(struct http_request *rq)
+{
+	rq->given = true;
+	rq->refs++;
+	if (!http_give(rq->server, rq))
+		return;
+	rq->refs--;
+	http_error(rq, 503, "OVERLOADED", "too many requests at once", true);
+}
+
+/* The body was announced and nothing of it read. */
+static enum MHD_Result step_head(struct http_request *rq)
+{
+	if (!rq->given && !rq->answered) {
+		give(rq);
+		rq->refused = rq->answered;
+	}
+	if (rq->refused)
+		return send_answer(rq);
+	if (rq->answered) {
+		if (rq->chunked || rq->expect || rq->length > DISCARD_SMALL)
+			return send_answer(rq);
+		http_conn_deadline(rq->conn, (uint64_t)rq->length);
+	} else if (!rq->want_body) {
+		return wait_worker(rq);
+	}
+	rq->phase = PHASE_BODY;
+	return MHD_YES;
+}
+
+static enum MHD_Result step(struct http_request *rq)
+{
+	if (rq->refused && rq->phase == PHASE_HEAD)
+		return send_answer(rq);
+	if (rq->phase == PHASE_HEAD && rq->has_body)
+		return step_head(rq);
+	if (rq->phase == PHASE_HEAD) {
+		/* An answer from here would end the connection; the next place comes at once. */
+		rq->phase = PHASE_WHOLE;
+		return MHD_YES;
+	}
+	if (rq->phase == PHASE_BODY) {
+		rq->phase = PHASE_WHOLE;
+		rq->body_end = true;
+		http_moved(rq);
+	}
+	if (!rq->given && !rq->answered)
+		give(rq);
+	return rq->answered ? send_answer(rq) : wait_worker(rq);
+}
+
+static enum MHD_Result take_body(struct http_request *rq, const char *data, size_t *size)
+{
+	size_t n;
+
+	if (rq->answered || rq->cut) {
+		rq->discarded += *size;
+		*size = 0;
+		return rq->discarded > DISCARD_MAX || rq->cut ? MHD_NO : MHD_YES;
+	}
+	n = ring_put(&rq->in, data, *size);
+	rq->body_bytes += n;
+	*size -= n;
+	if (n)
+		http_moved(rq);
+	return *size ? wait_worker(rq) : MHD_YES;
+}
+
+static void refuse(struct http_request *rq, unsigned status, const char *why)
+{
+	pthread_mutex_lock(&rq->lock);
+	http_error(rq, status, status == 503 ? "UNAVAILABLE" : "INVALID", why, status == 503);
+	rq->refused = true;
+	pthread_mutex_unlock(&rq->lock);
+}
+
+static void admit(struct http_request *rq)
+{
+	const struct http_opts *o = &rq->server->opts;
+	int status = o->admit ? o->admit(o->arg, rq) : 0;
+
+	if (!status)
+		return;
+	pthread_mutex_lock(&rq->lock);
+	if (!rq->answered)
+		http_error(rq, (unsigned)status, "DENIED", "refused", false);
+	rq->status = (unsigned)status;
+	rq->refused = rq->has_body;
+	pthread_mutex_unlock(&rq->lock);
+}
+
+static struct http_request *begin(struct http_server *s, struct MHD_Connection *mhd,
+				  const char *url, const char *method, const char *version)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	struct conn *c = info ? info->socket_context : NULL;
+	struct http_request *rq;
+	const char *why = NULL;
+	unsigned status;
+
+	if (!c || !c->target)
+		return NULL;
+	rq = http_request_new(s, c, mhd);
+	if (!rq)
+		return NULL;
+	c->in_head = false;
+	c->deadline_ms = 0;
+	status = http_read_head(rq, method, url, c->target, version, &why);
+	if (status)
+		refuse(rq, status, why);
+	else if (s->draining)
+		refuse(rq, 503, "the server is about to end");
+	else
+		admit(rq);
+	return rq;
+}
+
+enum MHD_Result http_on_request(void *server, struct MHD_Connection *mhd, const char *url,
+				const char *method, const char *version, const char *data,
+				size_t *size, void **arg)
+{
+	struct http_request *rq = *arg;
+	struct MHD_Response *response = NULL;
+	enum MHD_Result r;
+
+	if (!rq)
+		*arg = rq = begin(server, mhd, url, method, version);
+	if (!rq)
+		return MHD_NO;
+	pthread_mutex_lock(&rq->lock);
+	r = *size ? take_body(rq, data, size) : step(rq);
+	if (rq->phase == PHASE_ANSWER)
+		response = steal_ptr(&rq->response);
+	pthread_mutex_unlock(&rq->lock);
+	if (response) {
+		r = MHD_queue_response(mhd, rq->status, response);
+		MHD_destroy_response(response);
+	}
+	return r;
+}
+
+/* The library wants more of a stream; it suspends here too, by the same one place. */
+ssize_t http_on_read(void *arg, uint64_t pos, char *buf, size_t max)
+{
+	struct http_request *rq = arg;
+	ssize_t n;
+
+	(void)pos;
+	pthread_mutex_lock(&rq->lock);
+	n = (ssize_t)ring_take(&rq->out, buf, max);
+	rq->bytes += (uint64_t)n;
+	if (n)
+		http_moved(rq);
+	else if (rq->stream_end || rq->cut)
+		n = rq->cut ? MHD_CONTENT_READER_END_WITH_ERROR : MHD_CONTENT_READER_END_OF_STREAM;
+	else
+		wait_worker(rq);
+	pthread_mutex_unlock(&rq->lock);
+	return n;
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lodged/conf.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/file.h"
+#include "base/size.h"
+
+enum { FILE_MAX = 64 << 10, LIST_MAX = 64 };
+
+enum type { TEXT, LIST, COUNT, BYTES, DURATION, LEVEL, MODE };
+
+#define SETTING(name, type)                                                                        \
+	{                                                                                          \
+#name, type, offsetof(struct conf, name)                                           \
+	}
+
+static const struct setting {
+	const char *name;
+	enum type type;
+	size_t offset;
+} settings[] = {
+	SETTING(data, TEXT),
+	SETTING(api_key, TEXT),
+	SETTING(tls_cert, TEXT),
+	SETTING(tls_key, TEXT),
+	SETTING(listen, LIST),
+	SETTING(origins, LIST),
+	SETTING(hosts, LIST),
+	SETTING(log_level, LEVEL),
+	SETTING(socket_mode, MODE),
+	SETTING(max_active, COUNT),
+	SETTING(queue_max, COUNT),
+	SETTING(pool, COUNT),
+	SETTING(probe_failures, COUNT),
+	SETTING(idle_timeout, DURATION),
+	SETTING(idle_timeout_max, DURATION),
+	SETTING(lifetime, DURATION),
+	SETTING(lifetime_max, DURATION),
+	SETTING(extend, DURATION),
+	SETTING(probe_timeout, DURATION),
+	SETTING(keep_tombstones, DURATION),
+	SETTING(keep_execs, DURATION),
+	SETTING(keep_events, DURATION),
+	SETTING(drain, DURATION),
+	SETTING(max_connections, COUNT),
+	SETTING(max_per_address, COUNT),
+	SETTING(max_requests, COUNT),
+	SETTING(max_head, BYTES),
+	SETTING(connection_idle, DURATION),
+	SETTING(connection_slow, DURATION),
+	SETTING(rate, COUNT),
+	SETTING(burst, COUNT),
+	SETTING(concurrent, COUNT),
+};
+_Static_assert(ARRAY_LEN(settings) <= CONF_SETTINGS, "each has a source");
+
+static const char *const levels[] = {
+	[LEVEL_ERROR] = "error",
+	[LEVEL_WARN] = "warn",
+	[LEVEL_INFO] = "info",
+	[LEVEL_DEBUG] = "debug",
+};
+
+static void *field(struct conf *c, const struct setting *s)
+{
+	return (char *)c + s->offset;
+}
+
+void conf_init(struct conf *c)
+{
+	*c = (struct conf){
+		.log_level = LEVEL_INFO, .socket_mode = 0600, .drain = 10000, .concurrent = 512
+	};
+}
+
+static void list_clear(char ***list)
+{
+	for (size_t i = 0; *list && (*list)[i]; i++)
+		free((*list)[i]);
+	free(*list);
+	*list = NULL;
+}
+
+void conf_fini(struct conf *c)
+{
+	for (size_t i = 0; i < ARRAY_LEN(settings); i++) {
+		if (settings[i].type == TEXT)
+			free(*(char **)field(c, &settings[i]));
+		if (settings[i].type == LIST)
+			list_clear(field(c, &settings[i]));
+	}
+	memset(c, 0, sizeof(*c));
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+static int set_text(char **to, const char *value, struct err *err)
+{
+	char *copy = *value ? strdup(value) : NULL;
+
+	if (*value && !copy)
+		return err_sys(err, ENOMEM, "settings");
+	free(*to);
+	*to = copy;
+	return 0;
+}
+
+static int list_add(char ***list, const char *word, size_t len, struct err *err)
+{
+	size_t n = 0;
+	char **more;
+
+	while (*list && (*list)[n])
+		n++;
+	if (n == LIST_MAX)
+		return err_set(err, ERR_INVALID, "more than %d", LIST_MAX);
+	more = reallocarray(*list, n + 2, sizeof(*more));
+	if (!more)
+		return err_sys(err, ENOMEM, "settings");
+	*list = more;
+	more[n + 1] = NULL;
+	more[n] = strndup(word, len);
+	return more[n] ? 0 : err_sys(err, ENOMEM, "settings");
+}
+
+/* Separated by blanks or commas. */
+static int add_list(char ***list, const char *value, struct err *err)
+{
+	static const char blank[] = " \t,";
+
+	for (value += strspn(value, blank); *value; value += strspn(value, blank)) {
+		size_t len = strcspn(value, blank);
+
+		if (list_add(list, value, len, err) < 0)
+			return -1;
+		value += len;
+	}
+	return 0;
+}
+
+static int set_level(uint64_t *to, const char *name, const char *value, struct err *err)
+{
+	for (size_t i = 0; i < ARRAY_LEN(levels); i++)
+		if (strcmp(levels[i], value) == 0) {
+			*to = i;
+			return 0;
+		}
+	return err_set(err, ERR_INVALID, "%s: error, warn, info or debug", name);
+}
+
+static int set_mode(uint64_t *to, const char *name, const char *value, struct err *err)
+{
+	char *end;
+	unsigned long mode = strtoul(value, &end, 8);
+
+	if (end == value || *end || mode > 0777)
+		return err_set(err, ERR_INVALID, "%s: an octal mode like 0660", name);
+	*to = mode;
+	return 0;
+}
+
+static int set_value(struct conf *c, const struct setting *s, const char *value, struct err *err)
+{
+	void *to = field(c, s);
+
+	switch (s->type) {
+	case TEXT:
+		return set_text(to, value, err);
+	case LIST:
+		return add_list(to, value, err);
+	case COUNT:
+		return size_parse_count(s->name, value, 0, 1000000000, to, err);
+	case BYTES:
+		return size_parse_bytes(s->name, value, to, err);
+	case DURATION:
+		return size_parse_ms(s->name, value, to, err);
+	case LEVEL:
+		return set_level(to, s->name, value, err);
+	case MODE:
+		return set_mode(to, s->name, value, err);
+	}
+	return -1;
+}
+
+static const struct setting *find(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(settings); i++)
+		if (strcmp(settings[i].name, name) == 0)
+			return &settings[i];
+	return NULL;
+}
+
+int conf_set(struct conf *c, enum conf_source from, const char *name, const char *value,
+	     struct err *err)
+{
+	const struct setting *s = find(name);
+	uint8_t *source;
+
+	if (!s)
+		return err_set(err, ERR_INVALID, "there is no setting \"%.40s\"", name);
+	source = &c->source[s - settings];
+	if (*source > from)
+		return 0; /* said already by who is heard first */
+	if (s->type == LIST && *source != from)
+		list_clear(field(c, s));
+	else if (s->type != LIST && *source == from && from == CONF_FILE)
+		return err_set(err, ERR_INVALID, "%s: for the second time", name);
+	if (set_value(c, s, value, err) < 0)
+		return -1;
+	*source = (uint8_t)from;
+	return 0;
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+static char *trim(char *s)
+{
+	size_t len;
+
+	s += strspn(s, " \t\r");
+	len = strlen(s);
+	while (len && strchr(" \t\r", s[len - 1]))
+		s[--len] = '\0';
+	return s;
+}
+
+static int parse_line(struct conf *c, char *line, struct err *err)
+{
+	char *name = trim(line), *equals = strchr(name, '=');
+
+	if (!*name || *name == '#')
+		return 0;
+	if (!equals)
+		return err_set(err, ERR_INVALID, "not \"name = value\"");
+	*equals = '\0';
+	return conf_set(c, CONF_FILE, trim(name), trim(equals + 1), err);
+}
+
+int conf_parse(struct conf *c, const char *where, const char *text, struct err *err)
+{
+	auto_free char *copy = strdup(text);
+	unsigned number = 0;
+	char *rest = copy;
+
+	if (!copy)
+		return err_sys(err, ENOMEM, "%s", where);
+	while (rest) {
+		char *line = strsep(&rest, "\n");
+
+		number++;
+		if (parse_line(c, line, err) < 0)
+			return err_ctx(err, "%s:%u", where, number);
+	}
+	return 0;
+}
+
+int conf_read(struct conf *c, const char *path, struct err *err)
+{
+	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	auto_free char *text = malloc(FILE_MAX);
+	ssize_t n;
+
+	if (fd < 0)
+		return err_sys(err, errno, "%s", path);
+	if (!text)
+		return err_sys(err, ENOMEM, "%s", path);
+	n = file_read_fd(fd, text, FILE_MAX);
+	if (n < 0)
+		return err_sys(err, (int)-n, "%s", path);
+	if (n == FILE_MAX - 1 || strlen(text) != (size_t)n)
+		return err_set(err, ERR_INVALID, "%s: too long, or not a text", path);
+	return conf_parse(c, path, text, err);
+}
+
+int conf_environment(struct conf *c, char *(*get)(const char *name), struct err *err)
+{
+	for (size_t i = 0; i < ARRAY_LEN(settings); i++) {
+		char name[64];
+		const char *value;
+		int n = snprintf(name, sizeof(name), "LODGE_%s", settings[i].name);
+
+		for (int k = 0; k < n; k++)
+			name[k] = (char)toupper((unsigned char)name[k]);
+		value = get(name);
+		if (!value || !*value)
+			continue;
+		if (conf_set(c, CONF_ENVIRONMENT, settings[i].name, value, err) < 0)
+			return err_ctx(err, "%s", name);
+	}
+	return 0;
+}
+
+int conf_check(const struct conf *c, struct err *err)
+{
+	if (!c->tls_cert != !c->tls_key)
+		return err_set(err, ERR_INVALID, "tls_cert and tls_key: one without the other");
+	if (c->idle_timeout_max && c->idle_timeout > c->idle_timeout_max)
+		return err_set(err, ERR_INVALID, "idle_timeout: more than idle_timeout_max");
+	if (c->lifetime_max && c->lifetime > c->lifetime_max)
+		return err_set(err, ERR_INVALID, "lifetime: more than lifetime_max");
+	if (c->api_key && strlen(c->api_key) < 16)
+		return err_set(err, ERR_INVALID, "api_key: shorter than 16 characters");
+	for (size_t i = 0; c->listen && c->listen[i]; i++)
+		if (!strchr(c->listen[i], ':'))
+			return err_set(err, ERR_INVALID, "listen: \"%.60s\" is not ADDRESS:PORT",
+				       c->listen[i]);
+	return 0;
+}

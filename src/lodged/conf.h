@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The settings of the daemon. Each can be in the file ("name = value"), in the environment
+ * (LODGE_NAME) and, some, on the command line; the later wins. What is 0 or NULL has the default of
+ * whom it is handed to. */
+#ifndef LODGE_LODGED_CONF_H
+#define LODGE_LODGED_CONF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/auto.h"
+#include "base/err.h"
+
+enum conf_level { LEVEL_ERROR, LEVEL_WARN, LEVEL_INFO, LEVEL_DEBUG };
+enum conf_source { CONF_DEFAULT, CONF_FILE, CONF_ENVIRONMENT, CONF_COMMAND };
+
+enum { CONF_SETTINGS = 40 };
+
+struct conf {
+	char *data, *api_key, *tls_cert, *tls_key; /* owned */
+	char **listen, **origins, **hosts; /* owned, NULL-terminated; NULL: none */
+	uint64_t log_level, socket_mode;
+	uint64_t max_active, queue_max, pool, probe_failures;
+	uint64_t idle_timeout, idle_timeout_max, lifetime, lifetime_max, extend, probe_timeout,
+		keep_tombstones, keep_execs, keep_events, drain; /* milliseconds */
+	uint64_t max_connections, max_per_address, max_requests, max_head;
+	uint64_t connection_idle, connection_slow; /* milliseconds */
+	uint64_t rate, burst, concurrent;
+	uint8_t source[CONF_SETTINGS]; /* enum conf_source of each */
+};
+
+void conf_init(struct conf *c);
+void conf_fini(struct conf *c);
+
+/* ERR_INVALID names the setting. A list is replaced by another source's, and extended by the same.
+ */
+int conf_set(struct conf *c, enum conf_source from, const char *name, const char *value,
+	     struct err *err);
+/* The text of a file; `where` is for the error, which tells the line. */
+int conf_parse(struct conf *c, const char *where, const char *text, struct err *err);
+int conf_read(struct conf *c, const char *path, struct err *err);
+/* LODGE_* of these; getenv() for the real ones. */
+int conf_environment(struct conf *c, char *(*get)(const char *name), struct err *err);
+/* What does not go together. */
+int conf_check(const struct conf *c, struct err *err);
+
+#endif

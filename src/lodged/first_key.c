@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lodged/first_key.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "api/auth.h"
+#include "base/hook.h"
+#include "session/admin.h"
+#include "session/keys.h"
+
+static const char given_id[] = "key_given", actor[] = "lodged";
+
+static int add(struct engine *e, const char *id, const char *name, const char *text,
+	       struct err *err)
+{
+	struct store_key k = { .tenant = "default", .scopes = "admin" };
+
+	snprintf(k.id, sizeof(k.id), "%s", id);
+	snprintf(k.name, sizeof(k.name), "%s", name);
+	return key_hash(text, k.hash, err) < 0 ? -1 : key_add(e, actor, &k, err);
+}
+
+/* Another than last time, or none: the last one opens nothing any more. */
+static int take_given(struct engine *e, const char *given, struct err *err)
+{
+	uint8_t hash[STORE_HASH];
+	struct store_key was, same;
+	bool had = key_get(e, given_id, &was, err) == 0;
+
+	if (!had && err->code != ERR_NOT_FOUND)
+		return -1;
+	if (!given)
+		return had ? key_remove(e, actor, &was, err) : 0;
+	if (key_hash(given, hash, err) < 0)
+		return -1;
+	if (had && memcmp(hash, was.hash, sizeof(hash)) == 0)
+		return 0;
+	if (had && key_remove(e, actor, &was, err) < 0)
+		return -1;
+	if (key_find(e, hash, &same, err) == 0) /* made here once, and given back to us */
+		return 0;
+	if (err->code != ERR_NOT_FOUND)
+		return -1;
+	return add(e, given_id, "given", given, err);
+}
+
+static int has_admin(struct engine *e, bool *ret, struct err *err)
+{
+	struct store_page page = { .limit = STORE_PAGE_MAX };
+	bool found = false;
+
+	do {
+		struct store_key_list l;
+
+		if (key_list(e, NULL, page, &l, err) < 0)
+			return -1;
+		for (size_t i = 0; i < l.count; i++)
+			found |= strcmp(l.items[i].scopes, "admin") == 0 && !l.items[i].expires_at;
+		page.after = l.next;
+		store_key_list_fini(&l);
+	} while (!found && page.after);
+	*ret = found;
+	return 0;
+}
+
+static int write_key(const char *home, const char *text, struct err *err)
+{
+	char path[4200], temp[4208];
+	auto_close int fd = -1;
+
+	snprintf(path, sizeof(path), "%s/admin.key", home);
+	snprintf(temp, sizeof(temp), "%s.new", path);
+	(void)unlink(temp);
+	fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0 || dprintf(fd, "%s\n", text) < 0 || fsync(fd) < 0 || rename(temp, path) < 0)
+		return err_sys(err, errno, "%s", path);
+	return 0;
+}
+
+/* The file first: a key that nobody knows would be in the way of the next. */
+static int make(struct engine *e, struct err *err)
+{
+	char text[KEY_TEXT];
+	int r;
+
+	if (key_new(text, err) < 0 || write_key(engine_home(e), text, err) < 0)
+		return -1;
+	hook_crash("key:written");
+	r = add(e, "", "admin", text, err);
+	explicit_bzero(text, sizeof(text));
+	return r;
+}
+
+int first_key(struct engine *e, const char *given, bool *ret_made, struct err *err)
+{
+	bool has;
+
+	if (take_given(e, given, err) < 0 || has_admin(e, &has, err) < 0)
+		return -1;
+	if (!has && make(e, err) < 0)
+		return -1;
+	if (ret_made)
+		*ret_made = !has;
+	return 0;
+}

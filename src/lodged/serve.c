@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lodged/serve.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "api/api.h"
+#include "api/auth.h"
+#include "base/file.h"
+#include "http/server.h"
+#include "lodged/first_key.h"
+#include "lodged/log.h"
+#include "lodged/notify.h"
+#include "sandbox/home.h"
+
+enum { PEM_MAX = 256 << 10, ADDRESS_SIZE = 256 };
+
+static const char default_address[] = "127.0.0.1:7070";
+
+struct daemon {
+	const struct conf *conf;
+	char home[HOME_SIZE];
+	char socket[HOME_SIZE + 32]; /* "unix:..." where none was asked for */
+	const char *listen[3]; /* then: */
+	struct engine *engine;
+	struct api *api;
+	struct http_server *http;
+	char *cert, *key;
+};
+
+/* ---- settings to options --------------------------------------------------------------------- */
+
+static const char *const *listens(struct daemon *d)
+{
+	if (d->conf->listen)
+		return (const char *const *)d->conf->listen;
+	snprintf(d->socket, sizeof(d->socket), "unix:%s/lodge.sock", d->home);
+	d->listen[0] = default_address;
+	d->listen[1] = d->socket;
+	return d->listen;
+}
+
+static bool is_loopback(const char *address)
+{
+	char host[64];
+	struct in_addr four;
+	const char *port = strrchr(address, ':');
+
+	if (strncmp(address, "unix:", 5) == 0 || strncmp(address, "[::1]:", 6) == 0)
+		return true;
+	if (!port || (size_t)(port - address) >= sizeof(host))
+		return false;
+	memcpy(host, address, (size_t)(port - address));
+	host[port - address] = '\0';
+	return inet_pton(AF_INET, host, &four) == 1 && ntohl(four.s_addr) >> 24 == 127;
+}
+
+static bool all_loopback(const char *const *addresses)
+{
+	for (; *addresses; addresses++)
+		if (!is_loopback(*addresses))
+			return false;
+	return true;
+}
+
+static int open_engine(struct daemon *d, struct err *err)
+{
+	const struct conf *c = d->conf;
+	struct engine_opts o = {
+		.home = d->home,
+		.socket = listens(d)[0],
+		.max_active = (unsigned)c->max_active,
+		.queue_max = (unsigned)c->queue_max,
+		.pool = (unsigned)c->pool,
+		.idle_ms = (int64_t)c->idle_timeout,
+		.idle_max_ms = (int64_t)c->idle_timeout_max,
+		.lifetime_ms = (int64_t)c->lifetime,
+		.lifetime_max_ms = (int64_t)c->lifetime_max,
+		.extend_ms = (int64_t)c->extend,
+		.probe_ms = (int64_t)c->probe_timeout,
+		.probe_failures = (unsigned)c->probe_failures,
+		.tombstones_ms = (int64_t)c->keep_tombstones,
+		.execs_ms = (int64_t)c->keep_execs,
+		.events_ms = (int64_t)c->keep_events,
+	};
+
+	return engine_open(&o, &d->engine, err);
+}
+
+static void on_trouble(void *arg, const char *request, const struct err *err)
+{
+	(void)arg;
+	log_trouble(request, err);
+}
+
+static int open_api(struct daemon *d, struct err *err)
+{
+	const struct conf *c = d->conf;
+	struct api_opts o = {
+		.engine = d->engine,
+		.version = LODGE_VERSION,
+		.origins = (const char *const *)c->origins,
+		.hosts = (const char *const *)c->hosts,
+		.loopback_only = all_loopback(listens(d)),
+		.rate = (unsigned)c->rate,
+		.burst = (unsigned)c->burst,
+		.concurrent = (unsigned)c->concurrent,
+		.trouble = on_trouble,
+	};
+
+	return api_new(&o, &d->api, err);
+}
+
+static void on_request(void *arg, const struct http_request *rq, unsigned status, uint64_t bytes,
+		       uint64_t us)
+{
+	api_count_request(arg, status);
+	log_request(rq, status, bytes, us);
+}
+
+static int read_pem(const char *path, char **ret, struct err *err)
+{
+	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+	auto_free char *text = malloc(PEM_MAX);
+	ssize_t n;
+
+	if (fd < 0)
+		return err_sys(err, errno, "%s", path);
+	if (!text)
+		return err_sys(err, ENOMEM, "%s", path);
+	n = file_read_fd(fd, text, PEM_MAX);
+	if (n < 0)
+		return err_sys(err, (int)-n, "%s", path);
+	*ret = steal_ptr(&text);
+	return 0;
+}
+
+static int open_http(struct daemon *d, struct err *err)
+{
+	const struct conf *c = d->conf;
+	struct http_opts o = {
+		.handler = api_handle,
+		.arg = d->api,
+		.admit = api_admit,
+		.log = on_request,
+		.max_connections = (unsigned)c->max_connections,
+		.max_per_address = (unsigned)c->max_per_address,
+		.max_requests = (unsigned)c->max_requests,
+		.max_head = c->max_head,
+		.idle_s = (unsigned)((c->connection_idle + 999) / 1000),
+		.slow_s = (unsigned)((c->connection_slow + 999) / 1000),
+	};
+
+	if (c->tls_cert &&
+	    (read_pem(c->tls_cert, &d->cert, err) < 0 || read_pem(c->tls_key, &d->key, err) < 0))
+		return -1;
+	o.tls_cert = d->cert;
+	o.tls_key = d->key;
+	return http_server_new(&o, &d->http, err);
+}
+
+static int listen_all(struct daemon *d, struct err *err)
+{
+	const char *scheme = d->cert ? "https://" : "http://";
+
+	for (const char *const *a = listens(d); *a; a++) {
+		char bound[ADDRESS_SIZE] = "";
+		bool is_unix = strncmp(*a, "unix:", 5) == 0;
+
+		if (http_server_listen(d->http, *a, (mode_t)d->conf->socket_mode, bound,
+				       sizeof(bound), err) < 0)
+			return -1;
+		printf("lodged: listening on %s%s\n", is_unix ? "" : scheme, *bound ? bound : *a);
+		if (!d->cert && !is_loopback(*a))
+			log_line(LEVEL_WARN, "%s can be reached from outside without TLS", *a);
+	}
+	return fflush(stdout) == 0 ? 0 : err_sys(err, errno, "standard output");
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+/* Each connection and each sandbox needs some. */
+static void raise_files(void)
+{
+	struct rlimit l;
+
+	if (getrlimit(RLIMIT_NOFILE, &l) < 0 || l.rlim_cur == l.rlim_max)
+		return;
+	l.rlim_cur = l.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &l);
+}
+
+static int start(struct daemon *d, struct err *err)
+{
+	bool made = false;
+	const char *same;
+
+	if (d->conf->api_key && auth_pick(NULL, d->conf->api_key, &same, err) < 0)
+		return err_ctx(err, "api_key");
+	raise_files();
+	if (home_find(d->conf->data, d->home, err) < 0 || open_engine(d, err) < 0 ||
+	    first_key(d->engine, d->conf->api_key, &made, err) < 0 || open_api(d, err) < 0 ||
+	    open_http(d, err) < 0)
+		return -1;
+	if (made)
+		log_line(LEVEL_WARN, "a key of scope admin was made: %s/admin.key", d->home);
+	return listen_all(d, err);
+}
+
+/* Only what needs nothing else to be opened again. */
+static void reload(struct daemon *d, serve_load_fn *load, void *arg)
+{
+	struct conf c;
+	struct err err;
+
+	if (load(arg, &c, &err) < 0 || api_reload(d->api, (const char *const *)c.origins,
+						  (const char *const *)c.hosts, &err) < 0)
+		log_line(LEVEL_ERROR, "settings were not read again: %s", err.msg);
+	else {
+		log_level((enum conf_level)c.log_level);
+		log_line(LEVEL_INFO, "log_level, origins and hosts were read again");
+	}
+	conf_fini(&c);
+}
+
+static void run(struct daemon *d, const sigset_t *signals, serve_load_fn *load, void *arg)
+{
+	int signo;
+
+	notify("READY=1");
+	while (sigwait(signals, &signo) != 0 || signo == SIGHUP)
+		reload(d, load, arg);
+	log_line(LEVEL_INFO, "%s: draining", strsignal(signo));
+	notify("STOPPING=1");
+	api_drain(d->api);
+	http_server_drain(d->http, (unsigned)d->conf->drain);
+}
+
+/* In this order: who serves a request needs all that is below. */
+static void stop(struct daemon *d)
+{
+	http_server_free(d->http);
+	api_free(d->api);
+	engine_close(d->engine);
+	free(d->cert);
+	free(d->key);
+}
+
+int serve(const struct conf *c, serve_load_fn *load, void *arg, struct err *err)
+{
+	struct daemon d = { .conf = c };
+	sigset_t signals;
+	int r;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGHUP);
+	pthread_sigmask(SIG_BLOCK, &signals, NULL); /* for all threads to come */
+	log_level((enum conf_level)c->log_level);
+	unsetenv("LODGE_API_KEY"); /* it was taken; whom we start need not have it */
+	r = start(&d, err);
+	if (r == 0)
+		run(&d, &signals, load, arg);
+	stop(&d);
+	return r;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What who runs the service asks of the engine. */
+#ifndef LODGE_SESSION_ADMIN_H
+#define LODGE_SESSION_ADMIN_H
+
+#include "session/engine.h"
+
+const char *engine_home(const struct engine *e);
+
+struct engine_health {
+	bool store, keeper; /* they answer */
+	char store_error[STORE_TEXT], keeper_error[STORE_TEXT]; /* if not */
+};
+/* Starts nothing, and waits for nothing but the store. */
+void engine_health(struct engine *e, struct engine_health *ret);
+
+/* The newest event's id; 0 before the first. */
+int engine_last_event(struct engine *e, int64_t *ret, struct err *err);
+
+/* With its files. ERR_CONFLICT while sandboxes, sessions or snapshots lie on it. */
+int template_drop(struct engine *e, const char *name, struct err *err);
+
+#endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session/keys.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "session/inside.h"
+
+static int append(struct store *st, int64_t now, const char *tenant, const char *kind,
+		  const char *actor, const char *text, struct err *err)
+{
+	struct store_event ev = { .cause.at = now };
+
+	snprintf(ev.tenant, sizeof(ev.tenant), "%s", tenant);
+	snprintf(ev.kind, sizeof(ev.kind), "%s", kind);
+	snprintf(ev.cause.code, sizeof(ev.cause.code), "asked");
+	snprintf(ev.cause.actor, sizeof(ev.cause.actor), "%s", actor);
+	snprintf(ev.cause.text, sizeof(ev.cause.text), "%s", text);
+	return st->event->append(st, &ev, err);
+}
+
+int audit(struct engine *e, const char *tenant, const char *kind, const char *actor,
+	  const char *text, struct err *err)
+{
+	int r = -1;
+
+	DB (e, st)
+		r = append(st, engine_now(e), tenant, kind, actor, text, err);
+	return r;
+}
+
+/* The event comes first: of a key that works there is always one. */
+int key_add(struct engine *e, const char *actor, struct store_key *k, struct err *err)
+{
+	char text[STORE_TEXT];
+	int r = -1;
+
+	if (!*k->id && id_new("key_", k->id, err) < 0)
+		return -1;
+	k->created_at = engine_now(e);
+	snprintf(text, sizeof(text), "key %s (%.128s)", k->id, k->scopes);
+	DB (e, st)
+		r = append(st, k->created_at, k->tenant, "key_add", actor, text, err) < 0
+			    ? -1
+			    : st->key->add(st, k, err);
+	return r;
+}
+
+int key_find(struct engine *e, const uint8_t hash[STORE_HASH], struct store_key *ret,
+	     struct err *err)
+{
+	int r = -1;
+
+	DB (e, st)
+		r = st->key->find(st, hash, ret, err);
+	return r;
+}
+
+int key_list(struct engine *e, const char *tenant, struct store_page page,
+	     struct store_key_list *ret, struct err *err)
+{
+	int r = -1;
+
+	DB (e, st)
+		r = st->key->list(st, tenant, page, ret, err);
+	return r;
+}
+
+int key_get(struct engine *e, const char *id, struct store_key *ret, struct err *err)
+{
+	struct store_page page = { .limit = STORE_PAGE_MAX };
+	bool found = false;
+
+	do {
+		struct store_key_list l;
+
+		if (key_list(e, NULL, page, &l, err) < 0)
+			return -1;
+		for (size_t i = 0; i < l.count && !found; i++) {
+			found = strcmp(l.items[i].id, id) == 0;
+			if (found)
+				*ret = l.items[i];
+		}
+		page.after = l.next;
+		store_key_list_fini(&l);
+	} while (!found && page.after);
+	return found ? 0 : err_set(err, ERR_NOT_FOUND, "no key %.64s", id);
+}
+
+int key_remove(struct engine *e, const char *actor, const struct store_key *k, struct err *err)
+{
+	char text[STORE_TEXT];
+	int r = -1;
+
+	snprintf(text, sizeof(text), "key %s", k->id);
+	DB (e, st) {
+		r = st->key->remove(st, k->id, err);
+		if (r == 0)
+			r = append(st, engine_now(e), k->tenant, "key_remove", actor, text, err);
+	}
+	return r;
+}
+
+bool key_is_over(struct engine *e, const struct store_key *k)
+{
+	return k->expires_at && k->expires_at <= engine_now(e);
+}

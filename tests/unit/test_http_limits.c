@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a server does not take: too much at once, too large, ambiguous, too slow; and TLS. */
+#include "http/server.h"
+#include "http_client.h"
+
+#include <sys/stat.h>
+
+#define HOST "Host: a\r\n"
+
+static atomic_int inside, peak, failed, served;
+static atomic_bool go_on;
+
+static void work(struct http_request *rq)
+{
+	const char *body;
+	struct err e;
+	size_t len;
+
+	if (http_body(rq, 1 << 20, &body, &len, &e)) {
+		failed++;
+		return;
+	}
+	if (!strcmp(http_path(rq), "/wait"))
+		EVENTUALLY(go_on);
+	http_reply(rq, 200, "text/plain", body, len);
+}
+
+static void stream(struct http_request *rq)
+{
+	long n = atol(http_query(rq, "n"));
+	char line[64];
+
+	if (http_stream_begin(rq, 200, "text/plain"))
+		return;
+	for (long i = 0; i < n; i++) {
+		snprintf(line, sizeof(line), "%060ld\n", i);
+		if (http_stream_write(rq, line, 61)) {
+			failed++;
+			return;
+		}
+		if (i % 16 == 0 && http_query(rq, "slowly"))
+			nap(1);
+	}
+}
+
+static void upgrade(struct http_request *rq)
+{
+	const void *extra;
+	size_t extra_len;
+	struct err e;
+	int fd;
+
+	if (http_upgrade(rq, "greeting", &fd, &extra, &extra_len, &e))
+		return;
+	say(fd, "and so ");
+	say_bytes(fd, extra, extra_len);
+	close(fd);
+}
+
+static void handle(void *arg, struct http_request *rq)
+{
+	int now = ++inside;
+
+	(void)arg;
+	if (now > peak)
+		peak = now;
+	if (!strcmp(http_path(rq), "/stream"))
+		stream(rq);
+	else if (!strcmp(http_path(rq), "/upgrade"))
+		upgrade(rq);
+	else
+		work(rq);
+	inside--;
+	served++;
+}
+
+/* ---- too much -----------------------------------------------------------------------------------
+ */
+
+static void requests(void)
+{
+	const struct http_opts o = { .handler = handle, .max_requests = 3 };
+	struct answer a = { .status = 0 };
+	int fds[4], plain;
+
+	CHECK(serve(&o, "127.0.0.1:0"));
+	go_on = false;
+	for (int i = 0; i < 3; i++) {
+		fds[i] = dial();
+		CHECK(say(fds[i], "GET /wait HTTP/1.1\r\n" HOST "\r\n"));
+	}
+	CHECK(EVENTUALLY(inside == 3));
+	plain = dial();
+	CHECK(say(plain, "GET /x HTTP/1.1\r\n" HOST "\r\n") && hear(plain, &a) && a.status == 503);
+	CHECK(strstr(a.head, "Retry-After: 1\r\n") && strstr(a.body, "\"retryable\":true"));
+	fds[3] = dial();
+	CHECK(say(fds[3], "POST /x HTTP/1.1\r\n" HOST "Content-Length: 3\r\n\r\n"));
+	CHECK(hear(fds[3], &a) && a.status == 503 && is_closed(fds[3]));
+	go_on = true;
+	for (int i = 0; i < 3; i++)
+		CHECK(hear(fds[i], &a) && a.status == 200);
+	/* there is room again, on the connection that was told to come back */
+	CHECK(EVENTUALLY(inside == 0));
+	CHECK(say(plain, "GET /x HTTP/1.1\r\n" HOST "\r\n") && hear(plain, &a) && a.status == 200);
+	for (int i = 0; i < 4; i++)
+		close(fds[i]);
+	close(plain);
+	free(a.body);
+	CHECK(peak <= 3);
+	stop();
+}
+
+static void heads(void)
+{
+	const struct http_opts o = { .handler = handle, .max_head = 4096 };
+	static char text[80000];
+	char *end;
+
+	CHECK(serve(&o, "127.0.0.1:0"));
+	/* a little too much, and far too much: of the target, of a header, of headers */
+	for (size_t n = 5000; n <= 70000; n += 65000) {
+		end = text + sprintf(text, "GET /");
+		memset(end, 'a', n);
+		strcpy(end + n, " HTTP/1.1\r\n" HOST "\r\n");
+		CHECK(status_of(text) == 414 || n == 70000);
+		end = text + sprintf(text, "GET / HTTP/1.1\r\n" HOST "X: ");
+		memset(end, 'a', n);
+		strcpy(end + n, "\r\n\r\n");
+		CHECK(status_of(text) == 431 || n == 70000);
+	}
+	end = text + sprintf(text, "GET / HTTP/1.1\r\n" HOST);
+	for (int i = 0; i < 101; i++)
+		end += sprintf(end, "H%d: 1\r\n", i);
+	strcpy(end, "\r\n");
+	CHECK(status_of(text) == 431);
+	CHECK(status_of("GET / HTTP/1.1\r\n" HOST "\r\n") == 200);
+	CHECK(EVENTUALLY(numbers().connections == 0));
+	stop();
+}
+
+static void connections(void)
+{
+	const struct http_opts many = { .handler = handle, .max_connections = 4 };
+	const struct http_opts each = { .handler = handle, .max_per_address = 4 };
+	struct answer a = { .status = 0 };
+	int fds[5];
+
+	for (int round = 0; round < 2; round++) {
+		CHECK(serve(round ? &each : &many, "127.0.0.1:0"));
+		for (int i = 0; i < 4; i++) {
+			fds[i] = dial();
+			CHECK(say(fds[i], "GET / HTTP/1.1\r\n" HOST "\r\n") && hear(fds[i], &a));
+		}
+		fds[4] = dial();
+		say(fds[4], "GET / HTTP/1.1\r\n" HOST "\r\n");
+		close(fds[0]);
+		/* it was refused, or waited for the one that went */
+		if (hear(fds[4], &a))
+			CHECK(numbers().connections <= 4);
+		for (int i = 1; i < 5; i++)
+			close(fds[i]);
+		CHECK(EVENTUALLY(status_of("GET / HTTP/1.1\r\n" HOST "\r\n") == 200));
+		stop();
+	}
+	free(a.body);
+}
+
+/* ---- in two ways --------------------------------------------------------------------------------
+ */
+
+static void bad(void)
+{
+	static const struct {
+		int status;
+		const char *text;
+	} table[] = {
+		{ 400, "POST /echo HTTP/1.1\r\n" HOST
+		       "Content-Length: 1\r\nContent-Length: 1\r\n\r\nx" },
+		{ 400, "POST /echo HTTP/1.1\r\n" HOST
+		       "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" },
+		{ 400, "POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n"
+		       "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" },
+		{ 400, "POST /echo HTTP/1.1\r\n" HOST
+		       "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n" },
+		{ 400,
+		  "POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n" },
+		{ 400, "POST /echo HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" },
+		{ 400,
+		  "POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\nzz\r\n\r\n" },
+		{ 400,
+		  "POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n" },
+		{ 400, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: -1\r\n\r\n" },
+		{ 400, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 1, 1\r\n\r\nx" },
+		{ 400, "GET /file HTTP/1.1\r\n" HOST HOST "\r\n" },
+		{ 400,
+		  "GET /file HTTP/1.1\r\n" HOST "Authorization: a\r\nauthorization: b\r\n\r\n" },
+		{ 400, "GET /file HTTP/1.1\r\n\r\n" },
+		{ 400, "GET /file HTTP/1.1\r\n" HOST "X Y: 1\r\n\r\n" },
+		{ 400, "GET /file HTTP/1.1\r\n" HOST "X-Y : 1\r\n\r\n" },
+		{ 400, "GET /file HTTP/1.1\r\n" HOST "X-Y: a\001b\r\n\r\n" },
+		{ 400, "GET /fi\001le HTTP/1.1\r\n" HOST "\r\n" },
+		{ 400, "GET http://b/file HTTP/1.1\r\n" HOST "\r\n" },
+		{ 400, "GET file HTTP/1.1\r\n" HOST "\r\n" },
+		{ 400, "GET /file?a=%0g HTTP/1.1\r\n" HOST "\r\n" },
+		{ 400, "GET /file?a=% HTTP/1.1\r\n" HOST "\r\n" },
+		{ 400, "GET /file?a=%00 HTTP/1.1\r\n" HOST "\r\n" },
+		{ 400, "GET /file?a=1&%61=2 HTTP/1.1\r\n" HOST "\r\n" },
+		{ 400, "GET /file HTTP/1.1\n" HOST "\r\n" },
+		{ 400, "GET /file HTTP/1.1\r\nHost: a\n\r\n" },
+		{ 400, "GET /file HTTP/1.1\r\n" HOST "\n" },
+		{ 400, "GET /file HTTP/1.1\r\n" HOST "X: a\r\n b\r\n\r\n" },
+		{ 400, "GET  /file HTTP/1.1\r\n" HOST "\r\n" },
+		{ 505, "GET /file HTTP/2.0\r\n" HOST "\r\n" },
+	};
+	static const char nul[] = "GET /file HTTP/1.1\r\n" HOST "X: a\0b\r\n\r\n";
+	static const char nul_path[] = "GET /file\0b HTTP/1.1\r\n" HOST "\r\n";
+
+	CHECK(serve(&(struct http_opts){ .handler = handle }, "127.0.0.1:0"));
+	served = 0;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		int status = status_of(table[i].text);
+
+		if (status != table[i].status)
+			printf("# %d: %s\n", status, table[i].text);
+		CHECK(status == table[i].status);
+	}
+	CHECK(status_of_bytes(nul, sizeof(nul) - 1) == 400);
+	CHECK(status_of_bytes(nul_path, sizeof(nul_path) - 1) == 400);
+	CHECK(EVENTUALLY(numbers().requests == 0));
+	CHECK(served <= 2); /* the two whose chunks are wrong */
+	stop();
+}
+
+/* ---- too slow -----------------------------------------------------------------------------------
+ */
+
+/* A byte each 100 ms until the server has enough; false: it never had. */
+static bool drip(int fd, const char *first)
+{
+	bool open = say(fd, first);
+
+	for (int i = 0; i < 150 && open; i++) {
+		nap(100);
+		open = say(fd, "a") && recv(fd, &(char){ 0 }, 1, MSG_DONTWAIT | MSG_PEEK) < 0 &&
+		       errno == EAGAIN;
+	}
+	close(fd);
+	return !open;
+}
+
+static void slow(void)
+{
+	const struct http_opts o = { .handler = handle, .slow_s = 1, .idle_s = 2 };
+	int idle[20], fd;
+
+	CHECK(serve(&o, "127.0.0.1:0"));
+	for (int i = 0; i < 20; i++)
+		idle[i] = dial();
+	CHECK(drip(dial(), "G"));
+	CHECK(drip(dial(), "GET /"));
+	CHECK(drip(dial(), "GET / HTTP/1.1\r\n" HOST "X: "));
+	failed = 0;
+	CHECK(drip(dial(), "POST / HTTP/1.1\r\n" HOST "Content-Length: 1000\r\n\r\n"));
+	CHECK(EVENTUALLY(failed == 1));
+	/* a body that stops coming, a reader that stops reading */
+	fd = dial();
+	CHECK(say(fd, "POST / HTTP/1.1\r\n" HOST "Content-Length: 9\r\n\r\nab") && is_closed(fd));
+	close(fd);
+	CHECK(EVENTUALLY(failed == 2));
+	fd = dial();
+	CHECK(say(fd, "GET /stream?n=1000000 HTTP/1.1\r\n" HOST "\r\n"));
+	CHECK(EVENTUALLY(failed == 3));
+	CHECK(EVENTUALLY(numbers().connections == 0 && numbers().requests == 0));
+	close(fd);
+	for (int i = 0; i < 20; i++)
+		close(idle[i]);
+	/* all of them were cut, and the server is well */
+	CHECK(status_of("GET / HTTP/1.1\r\n" HOST "\r\n") == 200);
+	stop();
+}
+
+/* ---- many ---------------------------------------------------------------------------------------
+ */
+
+static void streams(void)
+{
+	enum { MANY = 200, LINES = 400 };
+	const struct http_opts o = { .handler = handle };
+	struct answer a = { .status = 0 };
+	static int fds[MANY];
+
+	CHECK(serve(&o, "127.0.0.1:0"));
+	for (int i = 0; i < MANY; i++) {
+		fds[i] = dial();
+		CHECK(say(fds[i], "GET /stream?slowly&n=400 HTTP/1.1\r\n" HOST "\r\n"));
+	}
+	for (int i = 0; i < MANY; i++) {
+		CHECK(hear(fds[i], &a) && a.len == LINES * 61);
+		for (int k = 0; k < LINES; k++)
+			CHECK(atoi(a.body + k * 61) == k && a.body[k * 61 + 60] == '\n');
+		close(fds[i]);
+	}
+	CHECK(EVENTUALLY(numbers().requests == 0) && numbers().total == MANY);
+	free(a.body);
+	stop();
+}
+
+/* ---- TLS ----------------------------------------------------------------------------------------
+ */
+
+static bool slurp(const char *path, char *buf, size_t size)
+{
+	FILE *f = fopen(path, "r");
+	size_t n = f ? fread(buf, 1, size - 1, f) : 0;
+
+	buf[n] = '\0';
+	if (f)
+		fclose(f);
+	return n > 0;
+}
+
+static bool make_certificate(const char *dir, char *cert, char *key, size_t size)
+{
+	char command[512], path[128];
+
+	snprintf(
+		command, sizeof(command),
+		"openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 "
+		"-subj /CN=a -keyout %s/key -out %s/cert >/dev/null 2>&1",
+		dir, dir);
+	if (system(command))
+		return false;
+	snprintf(path, sizeof(path), "%s/key", dir);
+	if (!slurp(path, key, size) || unlink(path))
+		return false;
+	snprintf(path, sizeof(path), "%s/cert", dir);
+	return slurp(path, cert, size) && !unlink(path);
+}
+
+static bool ask_by_tls(const char *version, const char *request, char *buf, size_t size)
+{
+	char command[512];
+	size_t n;
+	FILE *f;
+
+	snprintf(command, sizeof(command),
+		 "printf '%s' | timeout 10 openssl s_client -quiet -ign_eof -connect %s %s "
+		 "2>/dev/null",
+		 request, at, version);
+	f = popen(command, "r");
+	n = f ? fread(buf, 1, size - 1, f) : 0;
+	buf[n] = '\0';
+	return f && pclose(f) != -1;
+}
+
+static void tls(void)
+{
+	static char cert[8192], key[8192], buf[200000];
+	struct http_opts o = { .handler = handle, .tls_cert = cert, .tls_key = key };
+	char dir[] = "/tmp/http-XXXXXX";
+	bool made;
+
+	CHECK(mkdtemp(dir));
+	made = make_certificate(dir, cert, key, sizeof(cert));
+	CHECK(!rmdir(dir));
+	if (!made)
+		SKIP("no openssl to make a certificate with");
+	CHECK(serve(&o, "127.0.0.1:0"));
+	CHECK(ask_by_tls("-tls1_3",
+			 "POST / HTTP/1.1\\r\\nHost: a\\r\\nConnection: close\\r\\n"
+			 "Content-Length: 2\\r\\n\\r\\nhi",
+			 buf, sizeof(buf)));
+	CHECK(strstr(buf, "200 OK") && strstr(buf, "\r\n\r\nhi"));
+	CHECK(ask_by_tls(
+		"-tls1_2",
+		"GET /stream?n=2000 HTTP/1.1\\r\\nHost: a\\r\\nConnection: close\\r\\n\\r\\n", buf,
+		sizeof(buf)));
+	CHECK(strstr(buf, "200 OK") && strstr(buf, "1999\n"));
+	CHECK(ask_by_tls("-tls1_2",
+			 "GET /upgrade HTTP/1.1\\r\\nHost: a\\r\\nConnection: Upgrade\\r\\n"
+			 "Upgrade: greeting\\r\\n\\r\\nhello",
+			 buf, sizeof(buf)));
+	CHECK(strstr(buf, " 101 ") && strstr(buf, "\r\n\r\nand so hello"));
+	CHECK(ask_by_tls("-tls1_1", "GET / HTTP/1.1\\r\\nHost: a\\r\\n\\r\\n", buf, sizeof(buf)));
+	CHECK_STR(buf, "");
+	stop();
+	/* a certificate that is none */
+	o.tls_cert = "nothing";
+	CHECK(!http_server_new(&o, &server, &err));
+	CHECK(http_server_listen(server, "127.0.0.1:0", 0, NULL, 0, &err));
+	stop();
+}
+
+static void addresses(void)
+{
+	static const char *const wrong[] = {
+		"",	  "127.0.0.1", "127.0.0.1:",	  ":80",   "::1:80",
+		"a.b:80", "[::1]",     "127.0.0.1:99999", "unix:", "unix:/nowhere/at/all"
+	};
+	const struct http_opts o = { .handler = handle };
+
+	CHECK(serve(&o, "127.0.0.1:0"));
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		CHECK(http_server_listen(server, wrong[i], 0600, NULL, 0, &err));
+	CHECK(http_server_listen(server, at, 0600, NULL, 0, &err) && err.sys == EADDRINUSE);
+	stop();
+	http_server_free(NULL);
+}
+
+int main(void)
+{
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	RUN(requests);
+	RUN(heads);
+	RUN(connections);
+	RUN(bad);
+	RUN(slow);
+	RUN(streams);
+	RUN(tls);
+	RUN(addresses);
+	return tap_done();
+}

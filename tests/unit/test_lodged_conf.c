@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The settings of the daemon: the file, the environment, who is heard first. */
+#include "lodged/conf.h"
+
+#include "tap.h"
+
+static struct conf c;
+static struct err err;
+
+static int parse(const char *text)
+{
+	conf_fini(&c);
+	conf_init(&c);
+	return conf_parse(&c, "f", text, &err);
+}
+
+static void a_file_is_read(void)
+{
+	CHECK(parse("# a comment\n\n  data=/d \r\n\tmax_active =  12\nidle_timeout = 1.5m\n"
+		    "max_head = 64k\nlog_level = warn\nsocket_mode = 0660\n"
+		    "listen = 127.0.0.1:1\nlisten = unix:/s, [::1]:2\norigins =\n") == 0);
+	CHECK_STR(c.data, "/d");
+	CHECK(c.max_active == 12 && c.idle_timeout == 90000 && c.max_head == 65536);
+	CHECK(c.log_level == LEVEL_WARN && c.socket_mode == 0660 && !c.origins);
+	CHECK_STR(c.listen[0], "127.0.0.1:1");
+	CHECK_STR(c.listen[1], "unix:/s");
+	CHECK_STR(c.listen[2], "[::1]:2");
+	CHECK(!c.listen[3] && conf_check(&c, &err) == 0);
+}
+
+static void what_is_wrong_is_told_with_its_line(void)
+{
+	static const struct {
+		const char *text, *says;
+	} bad[] = {
+		{ "data = /d\nnothing = 1\n", "f:2: there is no setting \"nothing\"" },
+		{ "\n\ndata\n", "f:3: not \"name = value\"" },
+		{ "data = /a\ndata = /b\n", "f:2: data: for the second time" },
+		{ "log_level = loud\n", "f:1: log_level: error, warn, info or debug" },
+		{ "socket_mode = 999\n", "f:1: socket_mode: an octal mode like 0660" },
+		{ "= 1\n", "f:1: there is no setting \"\"" },
+	};
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		CHECK(parse(bad[i].text) == -1 && err.code == ERR_INVALID);
+		CHECK_STR(err.msg, bad[i].says);
+	}
+	CHECK(parse("max_active = many\n") == -1 && strstr(err.msg, "max_active"));
+	CHECK(parse("max_active = -1\n") == -1);
+	CHECK(parse("idle_timeout = 5 parsecs\n") == -1 && strstr(err.msg, "f:1"));
+}
+
+static char *environment(const char *name)
+{
+	static char data[] = "/env", listen[] = "unix:/e", nothing[] = "";
+
+	if (!strcmp(name, "LODGE_DATA"))
+		return data;
+	if (!strcmp(name, "LODGE_LISTEN"))
+		return listen;
+	return !strcmp(name, "LODGE_POOL") ? nothing : NULL;
+}
+
+static void the_command_line_is_heard_first(void)
+{
+	conf_fini(&c);
+	conf_init(&c);
+	CHECK(conf_set(&c, CONF_COMMAND, "listen", "unix:/c", &err) == 0);
+	CHECK(conf_set(&c, CONF_COMMAND, "listen", "unix:/d", &err) == 0);
+	CHECK(conf_environment(&c, environment, &err) == 0);
+	CHECK(conf_parse(&c, "f", "data = /file\nlisten = unix:/f\npool = 3\n", &err) == 0);
+	CHECK_STR(c.data, "/env");
+	CHECK_STR(c.listen[0], "unix:/c");
+	CHECK_STR(c.listen[1], "unix:/d");
+	CHECK(!c.listen[2] && c.pool == 3);
+}
+
+static void what_does_not_go_together_is_refused(void)
+{
+	CHECK(parse("tls_cert = /c\n") == 0 && conf_check(&c, &err) == -1);
+	CHECK(parse("idle_timeout = 2h\nidle_timeout_max = 1h\n") == 0);
+	CHECK(conf_check(&c, &err) == -1);
+	CHECK(parse("lifetime = 2h\nlifetime_max = 1h\n") == 0 && conf_check(&c, &err) == -1);
+	CHECK(parse("api_key = tooshort\n") == 0 && conf_check(&c, &err) == -1);
+	CHECK(parse("listen = 7070\n") == 0 && conf_check(&c, &err) == -1);
+	CHECK(parse("") == 0 && conf_check(&c, &err) == 0);
+}
+
+static void a_file_that_is_none_is_refused(void)
+{
+	conf_fini(&c);
+	conf_init(&c);
+	CHECK(conf_read(&c, "/nonexistent/lodged.conf", &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(conf_read(&c, "/dev/zero", &err) == -1 && err.code == ERR_INVALID);
+	CHECK(conf_read(&c, "/dev/null", &err) == 0);
+}
+
+int main(void)
+{
+	RUN(a_file_is_read);
+	RUN(what_is_wrong_is_told_with_its_line);
+	RUN(the_command_line_is_heard_first);
+	RUN(what_does_not_go_together_is_refused);
+	RUN(a_file_that_is_none_is_refused);
+	conf_fini(&c);
+	return tap_done();
+}
