@@ -106,7 +106,7 @@ int flow_out(struct api_call *c, const char *type, flow_fn *fn, void *arg, struc
 	bool whole = false, begun;
 	struct flow f;
 	ssize_t n;
-	int to;
+	int to = -1;
 
 	if (!buf)
 		return err_sys(err, ENOMEM, "stream");
@@ -167,7 +167,7 @@ int flow_in(struct api_call *c, flow_fn *fn, void *arg, struct err *err)
 	char *buf = arena_alloc(c->arena, PIECE);
 	struct err ignored;
 	struct flow f;
-	int from, r;
+	int from = -1, r;
 
 	if (!buf)
 		return err_sys(err, ENOMEM, "stream");

@@ -282,7 +282,7 @@ int v1_exec_signal(struct api_call *c, struct err *err)
 	static const char *const fields[] = { "signal", NULL };
 	auto_call(run_close) struct run *x = NULL;
 	json_t *b;
-	int signo;
+	int signo = 0;
 
 	if (api_body(c, fields, &b, err) < 0 || take_signal(b, &signo, err) < 0 ||
 	    open_exec(c, &x, err) < 0 || run_signal(x, signo, AGENT_TO_GROUP, err) < 0)
