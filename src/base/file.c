@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -211,4 +212,24 @@ int file_remove_tree_at(int dir, const char *name)
 			r = -errno;
 	}
 	return r;
+}
+
+int file_write_all(int fd, const void *bytes, size_t len)
+{
+	struct pollfd p = { .fd = fd, .events = POLLOUT };
+	const char *at = bytes;
+
+	while (len) {
+		ssize_t n = write(fd, at, len);
+
+		if (n >= 0) {
+			at += n;
+			len -= (size_t)n;
+		} else if (errno == EAGAIN) {
+			poll(&p, 1, -1);
+		} else if (errno != EINTR) {
+			return -errno;
+		}
+	}
+	return 0;
 }

@@ -22,6 +22,9 @@ int file_number_in(const char *text, const char *key, uint64_t *ret);
 /* A new file of this content, in place at once: temporary name, rename. */
 int file_replace_at(int dir, const char *name, const char *text, size_t len);
 
+/* All of it, also into a pipe that the other side made non-blocking for both. */
+int file_write_all(int fd, const void *bytes, size_t len);
+
 /* Removes name and everything below it, never following a link, never leaving the file system. */
 int file_remove_tree_at(int dir, const char *name);
 

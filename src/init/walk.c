@@ -4,11 +4,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "init/path.h"
 
 int walk_root(const char *path)
@@ -107,29 +107,9 @@ void names_free(struct names *n)
 	free(n->bytes);
 }
 
-/* The other side may have made its descriptor non-blocking, which is then ours as well. */
-static int write_all(int fd, const char *bytes, size_t len)
-{
-	struct pollfd p = { .fd = fd, .events = POLLOUT };
-
-	while (len) {
-		ssize_t n = write(fd, bytes, len);
-
-		if (n >= 0) {
-			bytes += n;
-			len -= (size_t)n;
-		} else if (errno == EAGAIN) {
-			poll(&p, 1, -1);
-		} else if (errno != EINTR) {
-			return -errno;
-		}
-	}
-	return 0;
-}
-
 int writer_flush(struct writer *w)
 {
-	int r = write_all(w->fd, w->buf, w->n);
+	int r = file_write_all(w->fd, w->buf, w->n);
 
 	w->n = 0;
 	return r;

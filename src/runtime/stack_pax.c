@@ -2,12 +2,13 @@
 #include "runtime/stack_pax.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
+
+#include "base/file.h"
 
 #define OCTAL_11 077777777777ull
 #define OCTAL_7 07777777u
@@ -22,32 +23,12 @@ struct header { /* as it is in the file */
 
 _Static_assert(sizeof(struct header) == PAX_BLOCK, "a header is one block");
 
-/* The reader may have made its end non-blocking, which is then ours as well. */
-static int write_all(int fd, const char *bytes, size_t len)
-{
-	struct pollfd p = { .fd = fd, .events = POLLOUT };
-
-	while (len) {
-		ssize_t n = write(fd, bytes, len);
-
-		if (n >= 0) {
-			bytes += n;
-			len -= (size_t)n;
-		} else if (errno == EAGAIN) {
-			poll(&p, 1, -1);
-		} else if (errno != EINTR) {
-			return -errno;
-		}
-	}
-	return 0;
-}
-
 static int flush(struct pax *p)
 {
 	size_t n = p->n;
 
 	p->n = 0;
-	return write_all(p->fd, p->buf, n);
+	return file_write_all(p->fd, p->buf, n);
 }
 
 int pax_bytes(struct pax *p, const void *bytes, size_t len)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
 #include "sandbox/agent.h"
 #include "sandbox/sandbox.h"
 
@@ -113,19 +114,11 @@ int files_read(struct sandbox *sb, const char *user, const char *path, size_t ma
 	return slurp(fd, path, max, ret, ret_len, err);
 }
 
-static int write_all(int fd, const char *path, const char *data, size_t len, struct err *err)
+static int write_all(int fd, const char *path, const void *data, size_t len, struct err *err)
 {
-	while (len) {
-		ssize_t n = write(fd, data, len);
+	int r = file_write_all(fd, data, len);
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return err_sys(err, errno, "%s", path);
-		data += n;
-		len -= (size_t)n;
-	}
-	return 0;
+	return r < 0 ? err_sys(err, -r, "%s", path) : 0;
 }
 
 int files_append(struct sandbox *sb, const char *user, const char *path, const void *data,

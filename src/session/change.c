@@ -13,7 +13,6 @@
 enum { PAUSE_WAIT_MS = 10000 };
 
 DEFINE_AUTO(struct store_session *, store_session_fini);
-DEFINE_AUTO(struct template *, template_fini);
 
 static int hand_out(struct entry *n, struct store_session *ret, struct err *err)
 {
@@ -64,55 +63,69 @@ int session_activity(struct engine *e, const struct caller *who, const struct se
 
 /* ---- preferences ----------------------------------------------------------------------------- */
 
-static int apply_limits(struct entry *n, const struct template *spec, struct err *err)
+static int limits_of(struct entry *n, const struct store_session *s, struct limits *ret,
+		     struct err *err)
 {
-	struct keeper_request req = keeper_client_request(KEEPER_LIMITS, n->rec.sandbox);
 	struct sandbox_spec full = sandbox_spec_default();
-	struct keeper_client *k;
+	struct template all;
 	int r;
 
-	if (template_apply(spec, &full, err) < 0)
-		return -1;
-	req.limits = full.limits;
-	k = keep_lock(n->engine, err);
-	if (!k)
-		return -1;
-	r = keeper_client_call(k, &req, NULL, 0, NULL, NULL, err);
-	keep_unlock(n->engine);
+	template_init(&all);
+	r = spec_load(n->engine, s, &all, err);
+	if (r == 0)
+		r = template_apply(&all, &full, err);
+	template_fini(&all);
+	*ret = full.limits;
 	return r;
+}
+
+/* In force at once, if there is a sandbox to be limited. */
+static int apply_limits(struct entry *n, const struct store_session *s, struct err *err)
+{
+	struct keeper_request req = keeper_client_request(KEEPER_LIMITS, n->rec.sandbox);
+
+	if (!n->live)
+		return 0;
+	if (limits_of(n, s, &req.limits, err) < 0)
+		return -1;
+	return keep_call(n->engine, &req, NULL, err);
+}
+
+static int patch_spec(const struct template *limits, struct store_session *s, struct err *err)
+{
+	struct template over, only = { .limits = limits->limits, .limits_set = limits->limits_set };
+	char *text = NULL;
+	int r = 0;
+
+	template_init(&over);
+	if (s->spec)
+		r = template_parse("session", s->spec, strlen(s->spec), &over, err);
+	only.class = over.class; /* a limit is all that changes */
+	if (r == 0)
+		r = template_merge(&over, &only, err);
+	if (r == 0)
+		r = template_print(&over, &text, err);
+	template_fini(&over);
+	if (r < 0)
+		return -1;
+	free(s->spec);
+	s->spec = text;
+	return 0;
 }
 
 static int patch_limits(struct entry *n, const struct template *limits, struct store_session *s,
 			struct err *err)
 {
-	struct template over, all;
-	auto_call(template_fini) struct template *guard_over = &over, *guard_all = &all;
-	struct template only = { .limits = limits->limits, .limits_set = limits->limits_set };
-	char *text = NULL;
+	struct limits now;
 
-	template_init(&over);
-	template_init(&all);
-	(void)guard_over, (void)guard_all;
-	if (s->spec && template_parse("session", s->spec, strlen(s->spec), &over, err) < 0)
+	if (patch_spec(limits, s, err) < 0 || limits_of(n, s, &now, err) < 0)
 		return -1;
-	only.class = over.class; /* a limit is all that changes */
-	if (template_merge(&over, &only, err) < 0 || template_print(&over, &text, err) < 0)
+	s->memory_bytes = (int64_t)now.memory_bytes;
+	s->disk_bytes = (int64_t)now.disk_bytes;
+	if ((s->memory_bytes > n->rec.memory_bytes || s->disk_bytes > n->rec.disk_bytes) &&
+	    quota_check(n->engine, s, false, !n->live, err) < 0)
 		return -1;
-	free(s->spec);
-	s->spec = text;
-	if (spec_load(n->engine, s, &all, err) < 0)
-		return -1;
-	if (n->live && apply_limits(n, &all, err) < 0)
-		return -1;
-	if (limits->limits_set) {
-		struct sandbox_spec full = sandbox_spec_default();
-
-		if (template_apply(&all, &full, err) < 0)
-			return -1;
-		s->memory_bytes = (int64_t)full.limits.memory_bytes;
-		s->disk_bytes = (int64_t)full.limits.disk_bytes;
-	}
-	return 0;
+	return apply_limits(n, s, err);
 }
 
 static int patch_times(struct engine *e, const struct session_patch *p, struct store_session *s,
@@ -164,6 +177,7 @@ int session_change(struct engine *e, const struct caller *who, const struct sess
 	auto_call(entry_give) struct entry *n = NULL;
 	struct store_session s = { 0 };
 	auto_call(store_session_fini) struct store_session *guard = &s;
+	struct err second;
 
 	if (entry_use(e, who, ref, p->if_version, &n, err) < 0 ||
 	    store_session_copy(&n->rec, &s, err) < 0)
@@ -171,8 +185,11 @@ int session_change(struct engine *e, const struct caller *who, const struct sess
 	if (patch_times(e, p, &s, err) < 0 || patch_rest(p, &s, err) < 0 ||
 	    (p->limits && patch_limits(n, p->limits, &s, err) < 0))
 		return -1;
-	if (entry_change(n, &s, "change", who->actor, err) < 0)
+	if (entry_change(n, &s, "change", who->actor, err) < 0) {
+		if (p->limits) /* what the record does not say is not so */
+			(void)apply_limits(n, &n->rec, &second);
 		return -1;
+	}
 	(void)guard;
 	return hand_out(n, ret, err);
 }
@@ -183,14 +200,8 @@ int freeze(struct entry *n, bool frozen, struct err *err)
 {
 	struct keeper_request req =
 		keeper_client_request(frozen ? KEEPER_FREEZE : KEEPER_THAW, n->rec.sandbox);
-	struct keeper_client *k = keep_lock(n->engine, err);
-	int r;
 
-	if (!k)
-		return -1;
-	r = keeper_client_call(k, &req, NULL, 0, NULL, NULL, err);
-	keep_unlock(n->engine);
-	return r;
+	return keep_call(n->engine, &req, NULL, err);
 }
 
 static int set_paused(struct entry *n, bool paused, const char *actor, struct err *err)

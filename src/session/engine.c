@@ -254,24 +254,6 @@ static int open_store(struct engine *e, struct err *err)
 	return store_open_sqlite(path, e->opts.socket, &e->store, err);
 }
 
-static int set_pool(struct engine *e, struct err *err)
-{
-	struct keeper_pool want = { .min = (e->opts.pool + 1) / 2,
-				    .target = e->opts.pool,
-				    .max = e->opts.pool };
-	struct keeper_client *k;
-	int r;
-
-	if (!e->opts.pool)
-		return 0;
-	k = keep_lock(e, err);
-	if (!k)
-		return -1;
-	r = keeper_client_pool(k, want, NULL, err);
-	keep_unlock(e);
-	return r;
-}
-
 /* The store first: it is what refuses a second engine, before anything is touched. */
 int engine_open(const struct engine_opts *opts, struct engine **ret, struct err *err)
 {
@@ -285,7 +267,7 @@ int engine_open(const struct engine_opts *opts, struct engine **ret, struct err 
 		return -1;
 	if (!e->opts.no_threads && workers_start(e, err) < 0)
 		return -1;
-	if (adopt_all(e, err) < 0 || set_pool(e, err) < 0)
+	if (adopt_all(e, err) < 0)
 		return -1;
 	if (!e->opts.no_threads && sweep_start(e, err) < 0)
 		return -1;

@@ -181,6 +181,7 @@ static int note(struct enter *x, struct store_session *s, struct entry **ret, st
 	return 0;
 }
 
+/* 1: a key that was free a moment ago leads somewhere now. */
 static int create(struct enter *x, struct err *err)
 {
 	struct store_session s = { 0 };
@@ -198,7 +199,7 @@ static int create(struct enter *x, struct err *err)
 	want_release(x->e, x->want, x->id, layer);
 	if (r < 0) {
 		store_session_fini(&s);
-		return -1;
+		return err->code == ERR_CONFLICT && x->want->nkeys ? 1 : -1;
 	}
 	return start_new(x, n, err);
 }
@@ -240,11 +241,9 @@ static int lead(struct enter *x, struct err *err)
 			return -1;
 		if (r > 0)
 			return use(x, n, err);
-		if (create(x, err) == 0)
-			return 0;
-		/* a key that was free a moment ago leads somewhere now: that is where we go */
-		if (err->code != ERR_CONFLICT || x->want->pin || x->want->nkeys == 0)
-			return -1;
+		r = create(x, err);
+		if (r <= 0)
+			return r;
 	}
 	return -1;
 }

@@ -111,20 +111,7 @@ static int wait_turn(struct engine *e, struct entry *n, struct err *err)
 
 static int load(struct entry *n, struct err *err)
 {
-	struct store_session s;
-	int r = -1;
-
-	if (n->loaded)
-		return 0;
-	DB (n->engine, st)
-		r = st->session->get(st, n->id, &s, err);
-	if (r < 0)
-		return -1;
-	pthread_mutex_lock(&n->engine->mutex);
-	n->rec = s;
-	n->loaded = true;
-	pthread_mutex_unlock(&n->engine->mutex);
-	return 0;
+	return n->loaded && !n->doubtful ? 0 : entry_reload(n, err);
 }
 
 static int take(struct engine *e, const char *id, struct entry **ret, struct err *err)
@@ -323,7 +310,7 @@ static void publish(struct entry *n, struct store_session *s)
 	old = n->rec;
 	n->rec = *s;
 	n->loaded = true;
-	n->dirty = false;
+	n->dirty = n->doubtful = false;
 	pthread_mutex_unlock(&n->engine->mutex);
 	memset(s, 0, sizeof(*s));
 	store_session_fini(&old);
@@ -346,8 +333,10 @@ static int write_cause(struct entry *n, struct store_session *s, const char *kin
 
 	DB (n->engine, st)
 		r = st->session->update(st, s, &ev, NULL, err);
-	if (r < 0)
+	if (r < 0) {
+		n->doubtful = err->code == ERR_UNAVAILABLE;
 		return -1;
+	}
 	publish(n, s);
 	return 0;
 }

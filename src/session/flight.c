@@ -115,8 +115,9 @@ void flight_land(struct engine *e, const char *name, int r, const struct session
 void turn_take(struct engine *e, const char *name)
 {
 	pthread_mutex_lock(&e->mutex);
-	while (find(e, name) || !add(e, name))
+	while (find(e, name))
 		pthread_cond_wait(&e->flown, &e->mutex);
+	(void)add(e, name); /* without memory nobody is kept out, which beats waiting for ever */
 	pthread_mutex_unlock(&e->mutex);
 }
 

@@ -45,6 +45,7 @@ struct entry {
 	 * or under engine.mutex; changed only by both together. */
 	struct store_session rec;
 	bool dirty; /* rec is ahead of the store in its timers */
+	bool doubtful; /* a write failed that may be in the store after all; whoever has the turn */
 	int64_t written_due; /* due_at in the store while it is dirty */
 	bool room; /* it counts among the engine's active ones */
 	/* Whether the files of rec.layer became those of the live sandbox, or lie below them. */
@@ -248,7 +249,11 @@ struct keeper_client *keep_lock(struct engine *e, struct err *err);
 void keep_unlock(struct engine *e);
 /* One that died is replaced: it may have left a sandbox frozen, which its successor thaws. */
 void keep_mind(struct engine *e);
+/* One request without descriptors; ret may be NULL. */
+int keep_call(struct engine *e, const struct keeper_request *req, struct keeper_reply *ret,
+	      struct err *err);
 /* One call each, by the id of a sandbox or layer. */
+int keep_stats(struct engine *e, const char *sandbox, struct keeper_stats *ret, struct err *err);
 int keep_stop(struct engine *e, const char *sandbox, struct err *err);
 int keep_destroy(struct engine *e, const char *sandbox, struct err *err);
 /* Waits until its processes are gone. */
@@ -326,8 +331,6 @@ int layers_of(struct engine *e, const char *top, char (*ret)[STORE_ID], size_t *
 /* template + what the session says over it, merged. *ret is for template_fini(). */
 int spec_load(struct engine *e, const struct store_session *s, struct template *ret,
 	      struct err *err);
-/* The other way: what goes into store_session.spec. *ret is the caller's. */
-int spec_print(const struct template *over, char **ret, struct err *err);
 
 /* ---- room, quotas ---------------------------------------------------------------------------- */
 /* One more live sandbox: hibernates the longest idle, queues up to wait_ms, or refuses with sys
@@ -335,6 +338,7 @@ int spec_print(const struct template *over, char **ret, struct err *err);
 int room_take(struct engine *e, int64_t wait_ms, struct err *err);
 void room_take_anyway(struct engine *e); /* adopted: it lives already */
 void room_give(struct engine *e);
+void leave_room(struct entry *n); /* if it has one */
 /* Whether one more of this session's size is within the quotas of its user and tenant. */
 int quota_check(struct engine *e, const struct store_session *s, bool is_new, bool asleep,
 		struct err *err);

@@ -17,16 +17,33 @@ enum {
 	WAIT_MAX_US = 50000,
 };
 
-struct keeper_client *keep_lock(struct engine *e, struct err *err)
+/* A pool that cannot be had costs time, not correctness: the keeper says so in its numbers. */
+static int start_keeper(struct engine *e, struct err *err)
 {
 	struct keeper_client_opts how = { .program = e->opts.keeper, .home = e->home };
+	struct keeper_pool want = { .min = (e->opts.pool + 1) / 2,
+				    .target = e->opts.pool,
+				    .max = e->opts.pool };
+	struct err ignored;
 
+	if (keeper_client_spawn(&how, &e->keeper, err) < 0) {
+		if (err->code == ERR_NOT_FOUND) /* the program: nothing that was asked for */
+			err->code = ERR_UNAVAILABLE;
+		return -1;
+	}
+	if (e->opts.pool)
+		(void)keeper_client_pool(e->keeper, want, NULL, &ignored);
+	return 0;
+}
+
+struct keeper_client *keep_lock(struct engine *e, struct err *err)
+{
 	pthread_mutex_lock(&e->keep_mutex);
 	if (e->keeper && keeper_client_is_dead(e->keeper)) {
 		keeper_client_free(e->keeper);
 		e->keeper = NULL;
 	}
-	if (!e->keeper && keeper_client_spawn(&how, &e->keeper, err) < 0) {
+	if (!e->keeper && start_keeper(e, err) < 0) {
 		pthread_mutex_unlock(&e->keep_mutex);
 		return NULL;
 	}
@@ -49,6 +66,30 @@ void keep_mind(struct engine *e)
 		keep_unlock(e);
 }
 
+int keep_call(struct engine *e, const struct keeper_request *req, struct keeper_reply *ret,
+	      struct err *err)
+{
+	struct keeper_client *k = keep_lock(e, err);
+	int r;
+
+	if (!k)
+		return -1;
+	r = keeper_client_call(k, req, NULL, 0, ret, NULL, err);
+	keep_unlock(e);
+	return r;
+}
+
+int keep_stats(struct engine *e, const char *sandbox, struct keeper_stats *ret, struct err *err)
+{
+	struct keeper_request req = keeper_client_request(KEEPER_STATS, sandbox);
+	struct keeper_reply reply;
+
+	if (keep_call(e, &req, &reply, err) < 0)
+		return -1;
+	*ret = reply.stats;
+	return 0;
+}
+
 int keep_stop(struct engine *e, const char *sandbox, struct err *err)
 {
 	struct keeper_client *k = keep_lock(e, err);
@@ -64,14 +105,8 @@ int keep_stop(struct engine *e, const char *sandbox, struct err *err)
 int keep_destroy(struct engine *e, const char *sandbox, struct err *err)
 {
 	struct keeper_request req = keeper_client_request(KEEPER_DESTROY, sandbox);
-	struct keeper_client *k = keep_lock(e, err);
-	int r;
 
-	if (!k)
-		return -1;
-	r = keeper_client_call(k, &req, NULL, 0, NULL, NULL, err);
-	keep_unlock(e);
-	return r;
+	return keep_call(e, &req, NULL, err);
 }
 
 /* Others use the keeper between two tries. False when the time is over. */

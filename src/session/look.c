@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sandbox/keeper_client.h"
 #include "session/inside.h"
 
 void ref_say_unknown(const struct session_ref *ref, struct err *err)
@@ -145,26 +144,15 @@ int session_stats(struct engine *e, const struct caller *who, const struct sessi
 		  struct keeper_stats *ret, struct err *err)
 {
 	struct store_session s;
-	struct keeper_request req;
-	struct keeper_reply reply;
-	struct keeper_client *k;
 	int r;
 
 	if (session_get(e, who, ref, &s, err) < 0)
 		return -1;
-	req = keeper_client_request(KEEPER_STATS, s.sandbox);
-	r = s.runtime == SESSION_RUNTIME_LIVE
-		    ? 0
-		    : err_set(err, ERR_CONFLICT, "session %s is %s: no sandbox to measure", s.id,
-			      sm_name(&session_sm, s.state));
+	if (s.runtime == SESSION_RUNTIME_LIVE)
+		r = keep_stats(e, s.sandbox, ret, err);
+	else
+		r = err_set(err, ERR_CONFLICT, "session %s is %s: no sandbox to measure", s.id,
+			    sm_name(&session_sm, s.state));
 	store_session_fini(&s);
-	k = r < 0 ? NULL : keep_lock(e, err);
-	if (!k)
-		return -1;
-	r = keeper_client_call(k, &req, NULL, 0, &reply, NULL, err);
-	keep_unlock(e);
-	if (r < 0)
-		return -1;
-	*ret = reply.stats;
-	return 0;
+	return r;
 }

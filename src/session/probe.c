@@ -398,24 +398,6 @@ bool session_is_valid(struct engine *e, const struct caller *who, const struct s
 
 /* ---- what works inside ----------------------------------------------------------------------- */
 
-static int measure(struct entry *n, struct keeper_stats *ret)
-{
-	struct keeper_request req = keeper_client_request(KEEPER_STATS, n->rec.sandbox);
-	struct keeper_reply reply;
-	struct err ignored;
-	struct keeper_client *k = keep_lock(n->engine, &ignored);
-	int r;
-
-	if (!k)
-		return -1;
-	r = keeper_client_call(k, &req, NULL, 0, &reply, NULL, &ignored);
-	keep_unlock(n->engine);
-	if (r < 0)
-		return -1;
-	*ret = reply.stats;
-	return 0;
-}
-
 /* More than 1 % of the time. */
 static bool is_much(uint64_t before_us, uint64_t after_us, int64_t ms)
 {
@@ -436,9 +418,10 @@ static bool has_shell(struct live *v)
 static bool glance(struct entry *n, uint64_t before_us)
 {
 	struct keeper_stats st;
+	struct err ignored;
 
 	nanosleep(&(struct timespec){ .tv_nsec = GLANCE_MS * 1000000L }, NULL);
-	return measure(n, &st) == 0 &&
+	return keep_stats(n->engine, n->rec.sandbox, &st, &ignored) == 0 &&
 	       (st.pids > OWN_PIDS || is_much(before_us, st.cpu_us, GLANCE_MS));
 }
 
@@ -451,8 +434,9 @@ bool is_working(struct entry *n)
 	bool known = since && since + TOUCH_MS >= n->rec.last_activity_at && since < now;
 	uint64_t before = n->cpu_us;
 	struct keeper_stats st;
+	struct err ignored;
 
-	if (n->rec.paused || measure(n, &st) < 0)
+	if (n->rec.paused || keep_stats(n->engine, n->rec.sandbox, &st, &ignored) < 0)
 		return false;
 	n->cpu_us = st.cpu_us;
 	n->cpu_at = now;

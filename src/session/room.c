@@ -300,3 +300,10 @@ void engine_full(struct engine *e, struct session_full *ret)
 				      .retry_after_ms = wait };
 	pthread_mutex_unlock(&e->mutex);
 }
+
+void leave_room(struct entry *n)
+{
+	if (n->room)
+		room_give(n->engine);
+	n->room = false;
+}

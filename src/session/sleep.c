@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/hook.h"
-#include "sandbox/keeper_client.h"
 #include "session/inside.h"
 #include "session/run.h"
 
@@ -15,18 +14,11 @@ enum { QUIET_WAIT_MS = 2000 };
 /* What it used of the processors, for its user's account; nothing if it cannot tell any more. */
 void charge(struct entry *n)
 {
-	struct keeper_request req = keeper_client_request(KEEPER_STATS, n->rec.sandbox);
-	struct keeper_reply reply;
+	struct keeper_stats used;
 	struct err ignored;
-	struct keeper_client *k = keep_lock(n->engine, &ignored);
-	int r;
 
-	if (!k)
-		return;
-	r = keeper_client_call(k, &req, NULL, 0, &reply, NULL, &ignored);
-	keep_unlock(n->engine);
-	if (r == 0)
-		quota_charge(n->engine, &n->rec, reply.stats.cpu_us);
+	if (keep_stats(n->engine, n->rec.sandbox, &used, &ignored) == 0)
+		quota_charge(n->engine, &n->rec, used.cpu_us);
 }
 
 void end_live(struct entry *n)
@@ -35,9 +27,7 @@ void end_live(struct entry *n)
 
 	entry_set_live(n, NULL);
 	live_close(v);
-	if (n->room)
-		room_give(n->engine);
-	n->room = false;
+	leave_room(n);
 	n->failures = 0;
 }
 

@@ -28,8 +28,3 @@ int spec_load(struct engine *e, const struct store_session *s, struct template *
 	guard_base = NULL;
 	return 0;
 }
-
-int spec_print(const struct template *over, char **ret, struct err *err)
-{
-	return template_print(over, ret, err);
-}

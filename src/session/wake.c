@@ -107,13 +107,6 @@ static int start(struct entry *n, struct wake_result *ret, struct err *err)
 	return 0;
 }
 
-static void leave_room(struct entry *n)
-{
-	if (n->room)
-		room_give(n->engine);
-	n->room = false;
-}
-
 int wake_restore(struct entry *n, struct wake_result *ret, struct err *err)
 {
 	struct err second;
@@ -124,6 +117,9 @@ int wake_restore(struct entry *n, struct wake_result *ret, struct err *err)
 		progress(n->engine, n->id, "ready", "ready", "the sandbox is ready", 2, 2);
 		return 0;
 	}
+	/* the session is there: a layer or template that is not is no reason to deny it */
+	if (err->code == ERR_NOT_FOUND)
+		err->code = ERR_CONFLICT;
 	progress(n->engine, n->id, "error", "sandbox", err->msg, 1, 2);
 	leave_room(n);
 	/* Also when the keeper said nothing: it may have made the sandbox before it died. What

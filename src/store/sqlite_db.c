@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/hook.h"
+#include "store/sqlite_open.h"
 
 /* Callers say in front of this what it was about. */
 static int fail_constraint(int extended, const char *why, struct err *err)
@@ -341,10 +342,8 @@ int db_get_record(struct db *db, const char *sql, const struct db_value *values,
 
 int db_begin(struct db *db, struct err *err)
 {
-	if (db->failed)
-		return err_set(err, ERR_UNAVAILABLE,
-			       "%s failed earlier: nothing is written until it is opened again",
-			       db->path);
+	if (db->failed && sqlite_reopen(db, err) < 0)
+		return -1;
 	return db_run(db, "BEGIN IMMEDIATE", NULL, 0, err) < 0 ? -1 : 0;
 }
 

@@ -17,8 +17,12 @@ struct db {
 	struct store store; /* first: a pointer to it is a pointer to this */
 	sqlite3 *sql;
 	int owner; /* holds the lock that keeps others out; see sqlite_owner.c */
-	bool failed; /* an I/O error: what is on the disk is not known, so nothing more goes there
-		      */
+	/* An I/O error: what is on the disk is not known, so nothing more goes there until the file
+	 * has been opened again. */
+	bool failed;
+	int64_t retry_at; /* monotonic milliseconds: when that may be tried */
+	int64_t changes; /* by connections that failed */
+	const char *const *schema;
 	size_t nstatements;
 	struct {
 		const char *text; /* a literal: the same text has the same address */

@@ -5,10 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "store/schema.h"
 
-enum { OPEN_WAIT_MS = 3000 };
+enum { OPEN_WAIT_MS = 3000, REOPEN_MS = 1000 };
 
 /* Nothing here changes the file: that comes after it has been found to be ours and whole. With this
  * lock mode SQLite keeps the index of the log in its own memory: safe before 3.51.3, and no other
@@ -26,16 +27,25 @@ static const char *const after[] = {
 
 static int64_t changes(struct store *st)
 {
-	return sqlite3_total_changes64(db_of(st)->sql);
+	const struct db *db = db_of(st);
+
+	return db->changes + (db->sql ? sqlite3_total_changes64(db->sql) : 0);
+}
+
+static void disconnect(struct db *db)
+{
+	for (size_t i = 0; i < db->nstatements; i++)
+		sqlite3_finalize(db->statements[i].stmt);
+	db->nstatements = 0;
+	if (db->failed) /* leave the log as it is for the next to recover from */
+		sqlite3_db_config(db->sql, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+	sqlite3_close(db->sql);
+	db->sql = NULL;
 }
 
 static void db_free(struct db *db)
 {
-	for (size_t i = 0; i < db->nstatements; i++)
-		sqlite3_finalize(db->statements[i].stmt);
-	if (db->failed) /* leave the log as it is for the next to recover from */
-		sqlite3_db_config(db->sql, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-	sqlite3_close(db->sql);
+	disconnect(db);
 	if (db->owner >= 0)
 		close(db->owner); /* last: from here on it is another's */
 	free(db);
@@ -47,7 +57,7 @@ static void close_store(struct store *st)
 	db_free(db_of(st));
 }
 
-static struct db *db_new(const char *path)
+static struct db *db_new(const char *path, const char *const *schema)
 {
 	size_t size = strlen(path) + 1;
 	struct db *db = calloc(1, sizeof(*db) + size);
@@ -72,6 +82,7 @@ static struct db *db_new(const char *path)
 		.close = close_store,
 	};
 	db->owner = -1;
+	db->schema = schema;
 	memcpy(db->path, path, size);
 	return db;
 }
@@ -151,39 +162,79 @@ static int use_log(struct db *db, struct err *err)
 	return ok < 0 ? -1 : 0;
 }
 
-static int take_up(struct db *db, const char *const *schema, struct err *err)
+static int take_up(struct db *db, struct err *err)
 {
 	int version;
 
 	if (sqlite3_db_readonly(db->sql, "main") == 1)
 		return err_set(err, ERR_UNAVAILABLE, "%s: cannot be written to", db->path);
 	if (apply(db, before, ARRAY_LEN(before), err) < 0 ||
-	    sqlite_identify(db, schema, &version, err) < 0 || check_whole(db, err) < 0)
+	    sqlite_identify(db, db->schema, &version, err) < 0 || check_whole(db, err) < 0)
 		return -1;
 	if (use_log(db, err) < 0 || apply(db, after, ARRAY_LEN(after), err) < 0)
 		return -1;
-	return sqlite_migrate(db, schema, version, err);
+	return sqlite_migrate(db, db->schema, version, err);
+}
+
+static int connect_to(struct db *db, struct err *err)
+{
+	int rc = sqlite3_open_v2(db->path, &db->sql, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
+				 NULL);
+
+	if (rc != SQLITE_OK)
+		return db_fail(db, rc, err);
+	/* an engine that was killed a moment ago may not be all gone yet */
+	(void)sqlite3_busy_timeout(db->sql, OPEN_WAIT_MS);
+	return take_up(db, err);
 }
 
 int sqlite_open(const char *path, const char *socket, const char *const *schema, struct store **ret,
 		struct err *err)
 {
-	auto_call(db_free) struct db *db = db_new(path);
-	int rc;
+	auto_call(db_free) struct db *db = db_new(path, schema);
 
 	if (!db)
 		return err_sys(err, ENOMEM, "%s", path);
 	if (sqlite_owner_take(path, socket, &db->owner, err) < 0 ||
 	    find_or_make(path, schema, err) < 0)
 		return -1;
-	rc = sqlite3_open_v2(path, &db->sql, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
-	if (rc != SQLITE_OK)
-		return db_fail(db, rc, err);
-	/* an engine that was killed a moment ago may not be all gone yet */
-	(void)sqlite3_busy_timeout(db->sql, OPEN_WAIT_MS);
-	if (take_up(db, schema, err) < 0)
+	if (connect_to(db, err) < 0)
 		return -1;
 	*ret = &steal_ptr(&db)->store;
+	return 0;
+}
+
+static int64_t mono_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* A page whose sync failed counts as written although it may never reach the disk. So the log is
+ * not gone on with: all of it is written once more, into the database, and synced there. */
+static int settle_log(struct db *db, struct err *err)
+{
+	int rc = sqlite3_wal_checkpoint_v2(db->sql, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+
+	return rc == SQLITE_OK ? 0 : db_fail(db, rc, err);
+}
+
+int sqlite_reopen(struct db *db, struct err *err)
+{
+	if (mono_ms() < db->retry_at)
+		return err_set(
+			err, ERR_UNAVAILABLE,
+			"%s failed a moment ago: nothing is written until it is opened again",
+			db->path);
+	db->retry_at = mono_ms() + REOPEN_MS;
+	if (db->sql)
+		db->changes += sqlite3_total_changes64(db->sql);
+	disconnect(db);
+	if (connect_to(db, err) < 0 || settle_log(db, err) < 0)
+		return -1;
+	db->failed = false;
 	return 0;
 }
 

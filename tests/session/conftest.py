@@ -50,6 +50,16 @@ def volume():
 
 
 @pytest.fixture
+def plain():
+    w = World(store="dir")
+    w.kind = "directory"
+    try:
+        yield w
+    finally:
+        w.close()
+
+
+@pytest.fixture
 def engine(world):
     """An engine that leaves nothing behind."""
     e = Engine(world)

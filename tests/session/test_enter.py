@@ -83,8 +83,9 @@ def test_files_that_are_gone_are_told(engine, world):
     eventually(lambda: engine.get(key="k")["session"]["state"] == "hibernated")
     layer = engine.get(key="k")["session"]["layer"]
     subprocess.run(["rm", "-rf", os.path.join(world.home, "store", "l-" + layer)], check=True)
-    with pytest.raises(Refused):
+    with pytest.raises(Refused) as r:
         engine.enter(key="k")
+    assert r.value.code == "CONFLICT", "the session is there, its files are not"
     assert engine.get(key="k")["session"]["state"] == "failed"
 
 

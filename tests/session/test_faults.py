@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What goes wrong around the engine: clear words, no hand needed afterwards, nothing lost."""
+import contextlib
 import os
+import shutil
 import signal
 import subprocess
 
@@ -133,3 +135,180 @@ def test_killed_in_the_middle_of_everything(world):
     e.destroy_all()
     assert e.close() == 0
     world.assert_clean("the end")
+
+
+@contextlib.contextmanager
+def mounted(where, *how):
+    subprocess.run(["mount", *how, where], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", where], check=True)
+
+
+def fill(path):
+    """To the last block."""
+    with open(path, "wb", buffering=0) as f, contextlib.suppress(OSError):
+        while True:
+            f.write(b"x" * 4096)
+
+
+def test_the_disk_is_full(plain):
+    ballast = os.path.join(plain.home, "ballast")
+    with mounted(plain.home, "-t", "tmpfs", "-o", "size=16m,mode=0700", "tmpfs"):
+        os.mkdir(os.path.join(plain.home, "store"), 0o711)
+        e = Engine(plain)
+        e.enter(key="k")
+        e.write(key="k", path="f", data="x")
+        e.snapshot(key="k")
+        fill(ballast)
+        for call in (lambda: e.enter(key="another"), lambda: e.write(key="k", path="g", data="y" * 9000),
+                     lambda: e.fork(key="k")):
+            with pytest.raises(Refused) as r:
+                call()
+            assert r.value.code in ("LIMIT", "UNAVAILABLE"), r.value
+            assert "full" in r.value.msg or "space" in r.value.msg, r.value
+        assert e.read(key="k", path="f")["data"] == "x", "reading needs no room"
+        e.kill()
+        os.unlink(ballast)
+        fill(ballast)
+        with contextlib.suppress(Died):  # whether it can start without a block is the database's matter
+            e = Engine(plain)
+            assert e.get(key="k")["session"]["state"] in ("active", "hibernated")
+            e.kill()
+        os.unlink(ballast)
+        e = Engine(plain)
+        assert e.read(key="k", path="f")["data"] == "x"
+        assert e.enter(key="another")["outcome"] == "created"
+        e.hibernate(key="k")
+        assert e.read(key="k", path="f")["data"] == "x"
+        e.destroy_all()
+        assert e.close() == 0
+    plain.assert_clean("the end")
+
+
+def test_the_data_directory_is_read_only_at_the_start(plain):
+    e = Engine(plain)
+    e.enter(key="k")
+    e.write(key="k", path="f", data="x")
+    e.hibernate(key="k")
+    assert e.close() == 0
+    with mounted(plain.home, "--bind", plain.home):
+        subprocess.run(["mount", "-o", "remount,ro,bind", plain.home], check=True)
+        r = start(plain)
+        assert r.returncode == 1 and "ead-only" in r.stderr, r.stderr
+    e = Engine(plain)
+    assert e.read(key="k", path="f")["data"] == "x"
+    e.destroy_all()
+    assert e.close() == 0
+
+
+def test_the_database_becomes_read_only(plain):
+    if shutil.which("chattr") is None:
+        pytest.skip("needs chattr")
+    e = Engine(plain)
+    e.enter(key="k")
+    e.write(key="k", path="f", data="x")
+    files = [os.path.join(plain.home, n) for n in ("lodge.db", "lodge.db-wal")]
+    if subprocess.run(["chattr", "+i", *files], check=False, capture_output=True).returncode:
+        e.destroy_all()
+        assert e.close() == 0
+        pytest.skip("this file system has no immutable files")
+    try:
+        for call in (lambda: e.enter(key="another"), lambda: e.hibernate(key="k"), lambda: e.destroy(key="k")):
+            with pytest.raises(Refused) as r:
+                call()
+            assert r.value.code != "INTERNAL" and "lodge.db" in r.value.msg, r.value
+        assert e.get(key="k")["session"]["state"] == "active"
+        assert e.read(key="k", path="f")["data"] == "x"
+    finally:
+        subprocess.run(["chattr", "-i", *files], check=True)
+    eventually(lambda: enters(e, "another"))
+    e.hibernate(key="k")
+    assert e.read(key="k", path="f")["data"] == "x"
+    e.destroy_all()
+    assert e.close() == 0
+    plain.assert_clean("the end")
+
+
+def test_the_keeper_cannot_fork(engine):
+    """At its limit of processes a sandbox is refused; the next one, above it, is not."""
+    engine.enter(key="k")
+    group = f"/sys/fs/cgroup/pids/{os.path.basename(engine.world.base)}"
+    if not os.path.isdir("/sys/fs/cgroup/pids"):
+        pytest.skip("needs the pids controller of cgroup version 1")
+    home = open("/proc/self/cgroup").read().split(":pids:")[1].split("\n")[0].rstrip("/")
+    os.mkdir(group)
+    try:
+        for p in engine.keepers():
+            with open(f"{group}/cgroup.procs", "w") as f:
+                f.write(str(p))
+        with open(f"{group}/pids.max", "w") as f:
+            f.write("1")
+        for _ in range(3):
+            with pytest.raises(Refused) as r:
+                engine.enter(key="another")
+            assert r.value.code in ("LIMIT", "UNAVAILABLE"), r.value
+        assert engine.run(key="k", text="echo hi")["out"] == "hi\n"
+        with open(f"{group}/pids.max", "w") as f:
+            f.write("max")
+        assert engine.enter(key="another")["outcome"] == "created"
+    finally:
+        for p in engine.keepers():
+            with open(f"/sys/fs/cgroup/pids{home}/cgroup.procs", "w") as f:
+                f.write(str(p))
+        os.rmdir(group)
+
+
+def test_the_keeper_program_vanishes(plain):
+    """An upgrade in the middle: calls that need a new keeper are told, nothing that runs ends."""
+    program = os.path.join(plain.base, "lodge-keeper")
+    os.symlink(KEEPER, program)
+    e = Engine(plain, "--keeper", program)
+    e.enter(key="k")
+    os.unlink(program)
+    for p in e.keepers():
+        os.kill(p, signal.SIGKILL)
+    eventually(lambda: not e.keepers())
+    with pytest.raises(Refused) as r:
+        e.enter(key="another")
+    assert "lodge-keeper" in r.value.msg and r.value.code != "INTERNAL", r.value
+    assert e.run(key="k", text="echo hi")["out"] == "hi\n"
+    os.symlink(KEEPER, program)
+    eventually(lambda: enters(e, "another"))
+    e.destroy_all()
+    assert e.close() == 0
+    plain.assert_clean("the end")
+
+
+def enters(e, key):
+    try:
+        return e.enter(key=key)
+    except Refused:
+        return None
+
+
+def test_a_power_loss_undid_that_a_layer_was_taken(plain):
+    """Resuming renames the layer; after the loss it has its old name and the machine is gone."""
+    e = Engine(plain)
+    e.enter(key="k")
+    e.write(key="k", path="f", data="x")
+    layer = e.hibernate(key="k")["session"]["layer"]
+    s = e.enter(key="k")["session"]
+    e.kill()
+    eventually(lambda: not find("lodge-keeper"))
+    for pid in find("lodge-init"):
+        os.kill(pid, signal.SIGKILL)
+    eventually(lambda: not find("lodge-init"))
+    store = os.path.join(plain.home, "store")
+    os.rename(os.path.join(store, "k-" + s["sandbox"]), os.path.join(store, "l-" + layer))
+    shutil.rmtree(os.path.join(plain.run_dir(), "d", "sandboxes", s["sandbox"]))
+    e = Engine(plain)
+    s = eventually(lambda: [x for x in [e.get(key="k")["session"]] if x["state"] == "hibernated"])[0]
+    assert s["cause"] == "gone"
+    a = e.enter(key="k")
+    assert a["outcome"] == "resumed" and not a["state_lost"]
+    assert e.read(key="k", path="f")["data"] == "x"
+    e.destroy_all()
+    assert e.close() == 0
+    plain.assert_clean("the end")
