@@ -26,6 +26,7 @@ static const struct setting {
 	size_t offset;
 } settings[] = {
 	SETTING(data, TEXT),
+	SETTING(user, TEXT),
 	SETTING(api_key, TEXT),
 	SETTING(tls_cert, TEXT),
 	SETTING(tls_key, TEXT),
@@ -34,6 +35,7 @@ static const struct setting {
 	SETTING(hosts, LIST),
 	SETTING(log_level, LEVEL),
 	SETTING(socket_mode, MODE),
+	SETTING(stop_sandboxes, COUNT),
 	SETTING(max_active, COUNT),
 	SETTING(queue_max, COUNT),
 	SETTING(pool, COUNT),

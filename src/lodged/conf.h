@@ -19,9 +19,9 @@ enum conf_source { CONF_DEFAULT, CONF_FILE, CONF_ENVIRONMENT, CONF_COMMAND };
 enum { CONF_SETTINGS = 40 };
 
 struct conf {
-	char *data, *api_key, *tls_cert, *tls_key; /* owned */
+	char *data, *user, *api_key, *tls_cert, *tls_key; /* owned */
 	char **listen, **origins, **hosts; /* owned, NULL-terminated; NULL: none */
-	uint64_t log_level, socket_mode;
+	uint64_t log_level, socket_mode, stop_sandboxes;
 	uint64_t max_active, queue_max, pool, probe_failures;
 	uint64_t idle_timeout, idle_timeout_max, lifetime, lifetime_max, extend, probe_timeout,
 		keep_tombstones, keep_execs, keep_events, drain; /* milliseconds */

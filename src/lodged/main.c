@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "base/array.h"
 #include "lodged/conf.h"
 #include "lodged/serve.h"
 #include "sandbox/exec.h"
@@ -17,11 +18,15 @@ enum { EXIT_NO = 1, EXIT_USAGE = 2, CHECK_MS = 10000 };
 
 static const char usage[] =
 	"usage: lodged [--config FILE] [--data DIR] [--listen ADDRESS:PORT|unix:PATH]...\n"
+	"              [--user NAME] [--stop-sandboxes]\n"
 	"       lodged --check | --print-routes | --version | --help\n"
 	"\n"
 	"  --config FILE      settings, one \"name = value\" a line; see lodged.conf(5)\n"
 	"  --data DIR         where everything is kept (also --home)\n"
 	"  --listen ADDRESS   instead of 127.0.0.1:7070 and unix:DATA/lodge.sock; several\n"
+	"  --user NAME        whom root becomes: lodge, if there is such a user; else a number\n"
+	"  --stop-sandboxes   hibernate the sandboxes at the end, instead of leaving them to the "
+	"next\n"
 	"  --check            read the settings, make one sandbox, run one command in it\n"
 	"  --print-routes     what can be asked over HTTP\n";
 
@@ -87,22 +92,33 @@ static int take_option(struct command *m, struct conf *c, const char *option, co
 		{ "-h", HELP },
 	};
 
-	for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++)
+	static const struct {
+		const char *option, *name; /* NULL: the file itself */
+	} settings[] = { { "--config", NULL },
+			 { "--data", "data" },
+			 { "--home", "data" },
+			 { "--listen", "listen" },
+			 { "--user", "user" } };
+
+	for (size_t i = 0; i < ARRAY_LEN(actions); i++)
 		if (!strcmp(option, actions[i].option)) {
 			m->action = actions[i].action;
 			return 0;
 		}
-	if (strcmp(option, "--config") != 0 && strcmp(option, "--data") != 0 &&
-	    strcmp(option, "--home") != 0 && strcmp(option, "--listen") != 0)
-		return err_set(err, ERR_INVALID, "unknown option \"%.40s\" (try --help)", option);
-	if (!value)
-		return err_set(err, ERR_INVALID, "%s: what?", option);
-	if (!strcmp(option, "--config"))
-		m->config = value;
-	else if (conf_set(c, CONF_COMMAND, !strcmp(option, "--listen") ? "listen" : "data", value,
-			  err) < 0)
-		return -1;
-	return 1;
+	if (!strcmp(option, "--stop-sandboxes"))
+		return conf_set(c, CONF_COMMAND, "stop_sandboxes", "1", err);
+	for (size_t i = 0; i < ARRAY_LEN(settings); i++)
+		if (!strcmp(option, settings[i].option)) {
+			if (!value)
+				return err_set(err, ERR_INVALID, "%s: what?", option);
+			if (settings[i].name)
+				return conf_set(c, CONF_COMMAND, settings[i].name, value, err) < 0
+					       ? -1
+					       : 1;
+			m->config = value;
+			return 1;
+		}
+	return err_set(err, ERR_INVALID, "unknown option \"%.40s\" (try --help)", option);
 }
 
 /* *ret is for conf_fini(), also on failure. */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "api/api.h"
 #include "api/auth.h"
@@ -16,7 +17,11 @@
 #include "lodged/first_key.h"
 #include "lodged/log.h"
 #include "lodged/notify.h"
+#include "lodged/own.h"
+#include "lodged/starter.h"
 #include "sandbox/home.h"
+#include "sandbox/keeper_spawn.h"
+#include "session/admin.h"
 
 enum { PEM_MAX = 256 << 10, ADDRESS_SIZE = 256 };
 
@@ -31,6 +36,9 @@ struct daemon {
 	struct api *api;
 	struct http_server *http;
 	char *cert, *key;
+	int starter; /* -1: we start the keeper ourselves */
+	int packer; /* lodge-zstd, from when its directory could still be reached; or -1 */
+	char packer_path[64];
 };
 
 /* ---- settings to options --------------------------------------------------------------------- */
@@ -89,6 +97,11 @@ static int open_engine(struct daemon *d, struct err *err)
 		.events_ms = (int64_t)c->keep_events,
 	};
 
+	if (d->starter >= 0) {
+		o.start_keeper = starter_ask;
+		o.start_arg = &d->starter;
+		o.packer = d->packer_path;
+	}
 	return engine_open(&o, &d->engine, err);
 }
 
@@ -156,9 +169,6 @@ static int open_http(struct daemon *d, struct err *err)
 		.slow_s = (unsigned)((c->connection_slow + 999) / 1000),
 	};
 
-	if (c->tls_cert &&
-	    (read_pem(c->tls_cert, &d->cert, err) < 0 || read_pem(c->tls_key, &d->key, err) < 0))
-		return -1;
 	o.tls_cert = d->cert;
 	o.tls_key = d->key;
 	return http_server_new(&o, &d->http, err);
@@ -195,17 +205,49 @@ static void raise_files(void)
 	(void)setrlimit(RLIMIT_NOFILE, &l);
 }
 
+static int hold_packer(struct daemon *d, struct err *err)
+{
+	char path[HOME_SIZE];
+
+	if (keeper_spawn_find("lodge-zstd", path, sizeof(path), err) < 0)
+		return -1;
+	d->packer = open(path, O_PATH | O_CLOEXEC);
+	if (d->packer < 0)
+		return err_sys(err, errno, "%s", path);
+	snprintf(d->packer_path, sizeof(d->packer_path), "/proc/%d/fd/%d", getpid(), d->packer);
+	return 0;
+}
+
+/* From here on this process can do what its user can: nothing to the machine. */
+static int give_up_root(struct daemon *d, struct err *err)
+{
+	struct own o;
+
+	if (geteuid() != 0)
+		return d->conf->user
+			       ? err_set(err, ERR_DENIED, "user: only root can become another")
+			       : 0;
+	if (own_find(d->conf->user, &o, err) < 0 || own_data(d->home, &o, err) < 0 ||
+	    hold_packer(d, err) < 0 || starter_fork(d->home, &d->starter, err) < 0)
+		return -1;
+	return own_become(&o, d->home, err);
+}
+
 static int start(struct daemon *d, struct err *err)
 {
+	const struct conf *c = d->conf;
 	bool made = false;
 	const char *same;
 
-	if (d->conf->api_key && auth_pick(NULL, d->conf->api_key, &same, err) < 0)
+	if (c->api_key && auth_pick(NULL, c->api_key, &same, err) < 0)
 		return err_ctx(err, "api_key");
+	if (c->tls_cert &&
+	    (read_pem(c->tls_cert, &d->cert, err) < 0 || read_pem(c->tls_key, &d->key, err) < 0))
+		return -1;
 	raise_files();
-	if (home_find(d->conf->data, d->home, err) < 0 || open_engine(d, err) < 0 ||
-	    first_key(d->engine, d->conf->api_key, &made, err) < 0 || open_api(d, err) < 0 ||
-	    open_http(d, err) < 0)
+	if (home_find(c->data, d->home, err) < 0 || give_up_root(d, err) < 0 ||
+	    open_engine(d, err) < 0 || first_key(d->engine, c->api_key, &made, err) < 0 ||
+	    open_api(d, err) < 0 || open_http(d, err) < 0)
 		return -1;
 	if (made)
 		log_line(LEVEL_WARN, "a key of scope admin was made: %s/admin.key", d->home);
@@ -228,6 +270,14 @@ static void reload(struct daemon *d, serve_load_fn *load, void *arg)
 	conf_fini(&c);
 }
 
+static void rest(struct daemon *d)
+{
+	unsigned left = engine_hibernate_all(d->engine, "lodged");
+
+	if (left)
+		log_line(LEVEL_WARN, "%u sandboxes live on: they could not be hibernated", left);
+}
+
 static void run(struct daemon *d, const sigset_t *signals, serve_load_fn *load, void *arg)
 {
 	int signo;
@@ -239,6 +289,8 @@ static void run(struct daemon *d, const sigset_t *signals, serve_load_fn *load, 
 	notify("STOPPING=1");
 	api_drain(d->api);
 	http_server_drain(d->http, (unsigned)d->conf->drain);
+	if (d->conf->stop_sandboxes)
+		rest(d);
 }
 
 /* In this order: who serves a request needs all that is below. */
@@ -249,11 +301,15 @@ static void stop(struct daemon *d)
 	engine_close(d->engine);
 	free(d->cert);
 	free(d->key);
+	if (d->packer >= 0)
+		close(d->packer);
+	if (d->starter >= 0)
+		close(d->starter);
 }
 
 int serve(const struct conf *c, serve_load_fn *load, void *arg, struct err *err)
 {
-	struct daemon d = { .conf = c };
+	struct daemon d = { .conf = c, .starter = -1, .packer = -1 };
 	sigset_t signals;
 	int r;
 

@@ -78,3 +78,12 @@ int home_find(const char *given, char ret[HOME_SIZE], struct err *err)
 		return err_sys(err, ENOTDIR, "home %s", ret);
 	return 0;
 }
+
+void home_keeper(const char *home, char ret[HOME_SIZE])
+{
+	struct stat st;
+	int n = snprintf(ret, HOME_SIZE, "%s/keeper", home);
+
+	if (n < 0 || n >= HOME_SIZE || lstat(ret, &st) < 0 || !S_ISDIR(st.st_mode))
+		snprintf(ret, HOME_SIZE, "%s", home);
+}

@@ -19,10 +19,16 @@ struct keeper_client;
 typedef void keeper_client_fn(void *arg, const struct keeper_reply *reply, int fd,
 			      const struct err *err);
 
+typedef int keeper_start_fn(void *arg, int *ret_fd, int *ret_pidfd, struct err *err);
+
 struct keeper_client_opts {
 	const char *program; /* NULL: lodge-keeper beside this program, else in LIBEXECDIR */
 	const char *home; /* absolute; made by the keeper when missing */
 	bool oneshot; /* everything it made ends with this connection */
+	/* Whoever starts it for a process that may not: its socket, and its process. NULL: nobody.
+	 */
+	keeper_start_fn *start;
+	void *start_arg;
 };
 
 /* Starts a keeper by posix_spawn. On failure nothing runs. */

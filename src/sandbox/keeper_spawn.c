@@ -11,6 +11,7 @@
 
 #include "base/auto.h"
 #include "sandbox/child.h"
+#include "sandbox/home.h"
 #include "wire/keeper.h"
 
 #ifndef LIBEXECDIR
@@ -61,14 +62,14 @@ int keeper_spawn(const char *program, const char *home, bool oneshot, int *ret_f
 		 struct err *err)
 {
 	char found[PATH_SIZE], name[] = "lodge-keeper", opt_home[] = "--home",
-			       opt_once[] = "--oneshot", dir[PATH_SIZE];
+			       opt_once[] = "--oneshot", dir[HOME_SIZE];
 	char *argv[] = { name, opt_home, dir, oneshot ? opt_once : NULL, NULL };
 	auto_close int ours = -1, theirs = -1;
 	int sv[2];
 
 	if (!home || home[0] != '/' || strlen(home) >= sizeof(dir))
 		return err_set(err, ERR_INVALID, "the home directory must be an absolute path");
-	memcpy(dir, home, strlen(home) + 1);
+	home_keeper(home, dir);
 	if (!program) {
 		if (keeper_spawn_find(name, found, sizeof(found), err) < 0)
 			return -1;

@@ -80,3 +80,31 @@ int template_drop(struct engine *e, const char *name, struct err *err)
 		return -1;
 	return drop_files(e, name, err) < 0 ? -1 : template_remove(e->home, name, err);
 }
+
+unsigned engine_hibernate_all(struct engine *e, const char *actor)
+{
+	struct store_session_filter f = { .states = 1ull << SESSION_ACTIVE };
+	struct store_page page = { .limit = STORE_PAGE_MAX };
+	unsigned failed = 0;
+	struct err ignored;
+
+	do {
+		struct store_session_list l = { 0 };
+
+		if (session_list(e, &f, page, &l, &ignored) < 0)
+			return failed + 1;
+		for (size_t i = 0; i < l.count; i++) {
+			struct caller who = { l.items[i].tenant, actor };
+			struct session_ref ref = { .id = l.items[i].id };
+			struct store_session s;
+
+			if (session_hibernate(e, &who, &ref, 0, &s, &ignored) == 0)
+				store_session_fini(&s);
+			else if (ignored.code != ERR_NOT_FOUND) /* somebody was faster */
+				failed++;
+		}
+		page.after = l.next;
+		store_session_list_fini(&l);
+	} while (page.after);
+	return failed;
+}

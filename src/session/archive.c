@@ -108,7 +108,7 @@ static int export_held(struct engine *e, const char *layer, int fd, struct err *
 	char job[STORE_ID];
 
 	if (id_new("job_", job, err) < 0 || new_pipe(&from, &to, err) < 0 ||
-	    pack_start(&z, false, from, fd, err) < 0)
+	    pack_start(&z, e->opts.packer, false, from, fd, err) < 0)
 		return -1;
 	close(steal_fd(&from));
 	if (start_export(e, job, layer, to, err) < 0) {
@@ -198,14 +198,15 @@ static int make_place(struct engine *e, const struct caller *who, const char *te
 	return 0;
 }
 
-static int unpack_into(struct sandbox *sb, int fd, unsigned flags, struct err *err)
+static int unpack_into(struct engine *e, struct sandbox *sb, int fd, unsigned flags,
+		       struct err *err)
 {
 	auto_close int from = -1, to = -1;
 	struct pack z = PACK_NONE;
 	struct err packing;
 	int r, ended;
 
-	if (new_pipe(&from, &to, err) < 0 || pack_start(&z, true, fd, to, err) < 0)
+	if (new_pipe(&from, &to, err) < 0 || pack_start(&z, e->opts.packer, true, fd, to, err) < 0)
 		return -1;
 	close(steal_fd(&to));
 	r = files_tar_in(sb, NULL, "/", from, flags, err);
@@ -227,7 +228,7 @@ static int unpack(struct engine *e, const struct caller *who, const struct sessi
 
 	if (session_borrow(e, who, place, true, &loan, NULL, err) < 0)
 		return -1;
-	return unpack_into(session_loan_sandbox(loan), fd, flags, err);
+	return unpack_into(e, session_loan_sandbox(loan), fd, flags, err);
 }
 
 static int seal(struct engine *e, const struct caller *who, const struct session_ref *place,

@@ -20,6 +20,7 @@
 
 #include "base/auto.h"
 #include "base/err.h"
+#include "sandbox/keeper_client.h"
 #include "sandbox/template.h"
 #include "session/state.h"
 #include "store/store.h"
@@ -32,6 +33,9 @@ struct sandbox;
 struct engine_opts {
 	const char *home; /* absolute; where everything is kept */
 	const char *keeper; /* the program; NULL: the one that belongs to us */
+	const char *packer; /* lodge-zstd, likewise */
+	keeper_start_fn *start_keeper; /* for a process that may not start it itself; else NULL */
+	void *start_arg;
 	const char *socket; /* where this engine can be reached: what a second opener is told */
 	bool forgetful; /* records in memory only: tests, and what need not last */
 	bool no_threads; /* nothing happens by itself: engine_sweep() is the caller's (tests) */

@@ -20,7 +20,10 @@ enum {
 /* A pool that cannot be had costs time, not correctness: the keeper says so in its numbers. */
 static int start_keeper(struct engine *e, struct err *err)
 {
-	struct keeper_client_opts how = { .program = e->opts.keeper, .home = e->home };
+	struct keeper_client_opts how = { .program = e->opts.keeper,
+					  .home = e->home,
+					  .start = e->opts.start_keeper,
+					  .start_arg = e->opts.start_arg };
 	struct keeper_pool want = { .min = (e->opts.pool + 1) / 2,
 				    .target = e->opts.pool,
 				    .max = e->opts.pool };

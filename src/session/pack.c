@@ -28,21 +28,22 @@ static int check_blocks(int fd, struct err *err)
 	return 0;
 }
 
-int pack_start(struct pack *p, bool back, int in, int out, struct err *err)
+int pack_start(struct pack *p, const char *program, bool back, int in, int out, struct err *err)
 {
-	char name[] = "lodge-zstd", opt[] = "-d", program[PATH_SIZE];
+	char name[] = "lodge-zstd", opt[] = "-d", found[PATH_SIZE];
 	char *argv[] = { name, back ? opt : NULL, NULL }, *env[] = { NULL };
 	auto_close int says = -1, ours = -1;
 	int pair[2];
 
 	if (check_blocks(in, err) < 0 || check_blocks(out, err) < 0 ||
-	    keeper_spawn_find(name, program, sizeof(program), err) < 0)
+	    (!program && keeper_spawn_find(name, found, sizeof(found), err) < 0))
 		return -1;
 	if (pipe2(pair, O_CLOEXEC) < 0)
 		return err_sys(err, errno, "pipe");
 	ours = pair[0];
 	says = pair[1];
-	if (child_start(program, argv, env, (const int[]){ in, out, says }, 3, &p->pidfd, err) < 0)
+	if (child_start(program ? program : found, argv, env, (const int[]){ in, out, says }, 3,
+			&p->pidfd, err) < 0)
 		return -1;
 	p->says = steal_fd(&ours);
 	return 0;

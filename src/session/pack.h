@@ -17,8 +17,9 @@ struct pack {
 		-1, -1                                                                             \
 	}
 
-/* From `in` to `out`, both borrowed; neither may be non-blocking. */
-int pack_start(struct pack *p, bool back, int in, int out, struct err *err);
+/* From `in` to `out`, both borrowed; neither may be non-blocking. program NULL: the one that
+ * belongs to us. */
+int pack_start(struct pack *p, const char *program, bool back, int in, int out, struct err *err);
 /* Waits for its end. ERR_INVALID: the input is not what it should be. */
 int pack_end(struct pack *p, struct err *err);
 /* Ends it now, if it still runs. */

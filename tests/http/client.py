@@ -123,6 +123,6 @@ class Lodged:
                 for s in sessions:
                     client.delete("/v1/sessions/" + urllib.parse.quote(s["id"]))
             self.stop()
-        st = os.stat(self.home)
+        st = os.stat(os.path.join(self.home, "keeper") if os.geteuid() == 0 else self.home)
         shutil.rmtree(f"/run/lodge/{st.st_dev:x}.{st.st_ino:x}", ignore_errors=True)
         shutil.rmtree(self.home, ignore_errors=True)

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Root is given up: by whom the service runs, whose the data are, and what it can still do."""
+import os
+import signal
+import subprocess
+
+import pytest
+
+from client import LODGED, Lodged, wait_for
+
+NOBODYS_ID = 60777
+
+
+def status(pid):
+    with open(f"/proc/{pid}/status") as f:
+        return dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+
+
+def children(pid, name):
+    found = subprocess.run(["ps", "--ppid", str(pid), "-o", "pid=,comm="], capture_output=True, text=True, check=False)
+    return [int(line.split()[0]) for line in found.stdout.splitlines() if line.split()[1] == name]
+
+
+def starter(lodged):
+    return children(lodged.process.pid, "lodged-starter")[0]
+
+
+def start(*options, env=None):
+    return subprocess.run([LODGED, "--listen", "127.0.0.1:0", *options], capture_output=True, text=True, timeout=60,
+                          env=dict(os.environ, **(env or {})), check=False)
+
+
+def test_who_talks_to_the_network_has_no_privilege(lodged, client):
+    session = client.enter(key="k")
+    s = status(lodged.process.pid)
+    assert set(s["Uid"].split()) == {str(NOBODYS_ID)} and set(s["Gid"].split()) == {str(NOBODYS_ID)}
+    assert not s["Groups"].strip() and s["NoNewPrivs"] == "1"
+    assert int(s["CapEff"], 16) == int(s["CapPrm"], 16) == int(s["CapInh"], 16) == int(s["CapAmb"], 16) == 0
+    assert client.post(f"/v1/sessions/{session}/exec", {"command": "echo hi"}).json["stdout"] == "hi\n"
+
+
+def test_what_guests_may_have_written_is_closed_to_it(lodged, client):
+    client.enter(key="k")
+    st = os.stat(os.path.join(lodged.home, "keeper"))
+    assert st.st_uid == 0 and st.st_mode & 0o777 == 0o700
+    assert os.stat(lodged.home).st_uid == NOBODYS_ID and os.stat(lodged.home).st_mode & 0o777 == 0o700
+
+
+def test_a_keeper_that_dies_is_started_again(lodged, client):
+    session = client.enter(key="k")
+    for _ in range(2):
+        keeper = children(starter(lodged), "lodge-keeper")[-1]
+        os.kill(keeper, signal.SIGKILL)
+        assert wait_for(lambda: client.post("/v1/sessions", {}).status == 201)
+        assert wait_for(lambda: [p for p in children(starter(lodged), "lodge-keeper") if p != keeper])
+    assert client.post(f"/v1/sessions/{session}/exec", {"command": "echo hi"}).json["stdout"] == "hi\n"
+
+
+def test_an_archive_is_packed_and_unpacked_without_privileges(client):
+    session = client.enter(key="k")
+    assert client.call("PUT", f"/v1/sessions/{session}/files/f", b"x").status in (200, 201)
+    snapshot = client.post(f"/v1/sessions/{session}/snapshots", {}).json["snapshot"]["id"]
+    packed = client.get(f"/v1/snapshots/{snapshot}/archive")
+    assert packed.status == 200 and packed.data[:4] == b"\x28\xb5\x2f\xfd"
+    again = client.call("POST", "/v1/snapshots", packed.data, headers={"Content-Type": "application/zstd"})
+    assert again.status == 201, again
+
+
+def test_all_of_it_ends_together():
+    d = Lodged()
+    try:
+        d.client().enter(key="k")
+        pids = [starter(d), *children(starter(d), "lodge-keeper")]
+        assert len(pids) == 2
+        d.stop(signal.SIGKILL)
+        assert wait_for(lambda: not any(os.path.exists(f"/proc/{p}/exe") and status(p)["State"][0] != "Z" for p in pids))
+        d.start()
+    finally:
+        d.close()
+
+
+def test_a_directory_that_root_used_is_taken_over():
+    """As liblodge or an older lodged left it: the sessions and their files are still there."""
+    d = Lodged()
+    try:
+        client = d.client()
+        session = client.enter(key="k")
+        client.call("PUT", f"/v1/sessions/{session}/files/f", b"x")
+        client.post(f"/v1/sessions/{session}/hibernate")
+        d.stop()
+        for name in os.listdir(os.path.join(d.home, "keeper")):
+            os.rename(os.path.join(d.home, "keeper", name), os.path.join(d.home, name))
+        os.rmdir(os.path.join(d.home, "keeper"))
+        for path, dirs, files in os.walk(d.home):
+            for name in [".", *dirs, *files]:
+                os.chown(os.path.join(path, name), 0, 0, follow_symlinks=False)
+        d.start()
+        client = d.client()
+        assert client.get(f"/v1/sessions/{session}/files/f").data == b"x"
+        assert os.stat(os.path.join(d.home, "lodge.db")).st_uid == NOBODYS_ID
+    finally:
+        d.close()
+
+
+@pytest.mark.parametrize("user, says", [("root", "as root"), ("0", "as root"), ("nobody-of-that-name", "there is no"),
+                                        ("-1", "there is no"), ("12x", "there is no")])
+def test_a_user_that_cannot_be(tmp_path, user, says):
+    r = start("--data", str(tmp_path), "--user", user)
+    assert r.returncode == 1 and "user" in r.stderr and says in r.stderr, r.stderr
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_user_by_name():
+    d = Lodged(user="daemon")
+    try:
+        assert status(d.process.pid)["Uid"].split()[0] == "1"
+        assert d.client().enter(key="k")
+    finally:
+        d.close()
+
+
+def test_a_place_the_user_cannot_reach(tmp_path):
+    closed = tmp_path / "closed"
+    closed.mkdir(0o700)
+    r = start("--data", str(closed / "data"))
+    assert r.returncode == 1 and "cannot get there" in r.stderr, r.stderr
+
+
+def test_someone_elses_directory_is_refused(tmp_path):
+    os.chown(tmp_path, 4242, 4242)
+    r = start("--data", str(tmp_path))
+    assert r.returncode == 1 and "4242" in r.stderr, r.stderr
+
+
+def test_sandboxes_are_hibernated_at_the_end_if_asked():
+    d = Lodged(stop_sandboxes=1)
+    try:
+        session = d.client().enter(key="k")
+        assert d.stop() == 0
+        d.start()
+        assert d.client().get(f"/v1/sessions/{session}").json["session"]["state"] == "hibernated"
+    finally:
+        d.close()
