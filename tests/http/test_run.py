@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""./dev run: what it prints works as pasted."""
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+
+from client import BUILD, KEY, SOURCE, Client
+
+READY = "the machines live on"
+
+
+def test_the_three_commands_work_as_pasted():
+    home = tempfile.mkdtemp(prefix="lodge-http-", dir="/var/tmp")
+    env = {k: v for k, v in os.environ.items() if not k.startswith("LODGE_")}
+    env.update(LODGE_BUILD=BUILD, LODGE_DATA=home)
+    run = subprocess.Popen([os.path.join(SOURCE, "dev"), "run", "--listen", "127.0.0.1:0"], env=env, text=True,
+                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                           start_new_session=True)
+    try:
+        said = ""
+        for line in run.stdout:
+            said += line
+            if READY in line:
+                break
+        commands = re.findall(r"^  (curl .*)$", said, re.M)
+        assert len(commands) == 3, said
+        answers = [subprocess.run(["bash", "-c", c], capture_output=True, text=True, check=True).stdout for c in commands]
+        assert '"outcome":"created"' in answers[0].replace(" ", "")
+        assert "uid=1000" in answers[1]
+        assert answers[2] == "hello\n"
+        host, port = re.search(r"http://([0-9.]+):([0-9]+)", said).groups()
+        with open(os.path.join(home, "admin.key")) as f:
+            assert f.read().strip() != KEY
+            f.seek(0)
+            assert Client(host, int(port), f.read().strip()).delete("/v1/sessions/key:me").status == 200
+    finally:
+        st = os.stat(os.path.join(home, "keeper"))
+        os.killpg(run.pid, signal.SIGINT)
+        run.stdout.read()
+        assert run.wait(60) in (0, 130)
+        shutil.rmtree(f"/run/lodge/{st.st_dev:x}.{st.st_ino:x}", ignore_errors=True)
+        shutil.rmtree(home, ignore_errors=True)
