@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is asked without a key: whether it works, how much it works, how it is used. */
 #include <errno.h>
+#include <openssl/evp.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,25 +10,157 @@
 #include "api/inside.h"
 #include "api/metrics.h"
 #include "api/openapi.h"
+#include "base/array.h"
+#include "base/base64.h"
 #include "session/admin.h"
 
-static int get_root(struct api_call *c, struct err *err)
-{
-	char text[128];
+enum { DIGEST = 32, TAG_BYTES = 16 };
 
-	(void)err;
-	snprintf(text, sizeof(text), "lodge %s: /v1, described by /openapi.json\n",
-		 c->api->opts.version);
-	http_reply(c->rq, 200, "text/plain; charset=utf-8", text, strlen(text));
+/* ---- documents: the same bytes as long as we run ------------------------------------------------
+ */
+
+static struct document {
+	const char *type;
+	size_t len;
+	char etag[2 * TAG_BYTES + 3];
+	char policy[512]; /* of the page */
+} documents[2]; /* as openapi_files has them */
+static pthread_once_t documents_once = PTHREAD_ONCE_INIT;
+
+static bool digest(const char *text, size_t len, unsigned char ret[DIGEST])
+{
+	unsigned char hash[EVP_MAX_MD_SIZE];
+	unsigned n = 0;
+
+	if (EVP_Digest(text, len, hash, &n, EVP_sha256(), NULL) != 1 || n != DIGEST)
+		return false;
+	memcpy(ret, hash, DIGEST);
+	return true;
+}
+
+/* What may run in the page is what is between these tags, and nothing that got in otherwise. */
+static void add_hash(const char *page, const char *tag, char ret[static 80])
+{
+	char open[16], shut[16], text[BASE64_ENCODED(DIGEST) + 1] = "";
+	unsigned char hash[DIGEST];
+	const char *from, *to;
+
+	snprintf(open, sizeof(open), "<%s>", tag);
+	snprintf(shut, sizeof(shut), "</%s>", tag);
+	from = strstr(page, open);
+	to = from ? strstr(from, shut) : NULL;
+	snprintf(ret, 80, "'none'");
+	if (!to)
+		return;
+	from += strlen(open);
+	if (!digest(from, (size_t)(to - from), hash))
+		return;
+	base64_encode(hash, DIGEST, text);
+	snprintf(ret, 80, "'sha256-%s'", text);
+}
+
+static void prepare_documents(void)
+{
+	char script[80], style[80];
+	unsigned char hash[DIGEST];
+
+	documents[OPENAPI_JSON].type = "application/json";
+	documents[OPENAPI_DOCS].type = "text/html; charset=utf-8";
+	for (size_t i = 0; i < ARRAY_LEN(documents); i++) {
+		struct document *d = &documents[i];
+		size_t at = 1;
+
+		d->len = strlen(openapi_files[i]);
+		if (!digest(openapi_files[i], d->len, hash))
+			continue; /* then it is always sent */
+		d->etag[0] = '"';
+		for (size_t b = 0; b < TAG_BYTES; b++, at += 2)
+			snprintf(d->etag + at, sizeof(d->etag) - at, "%02x", hash[b]);
+		d->etag[at] = '"';
+	}
+	add_hash(openapi_files[OPENAPI_DOCS], "script", script);
+	add_hash(openapi_files[OPENAPI_DOCS], "style", style);
+	snprintf(documents[OPENAPI_DOCS].policy, sizeof(documents[0].policy),
+		 "default-src 'none'; script-src %s; style-src %s; connect-src 'self'; "
+		 "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+		 script, style);
+}
+
+static void set_page_headers(struct api_call *c, const char *policy)
+{
+	http_set_header(c->rq, "Content-Security-Policy", policy);
+	http_set_header(c->rq, "X-Content-Type-Options", "nosniff");
+	http_set_header(c->rq, "Referrer-Policy", "no-referrer");
+}
+
+static int reply_document(struct api_call *c, enum openapi_file which)
+{
+	const char *none = http_header(c->rq, "If-None-Match");
+	const struct document *d = &documents[which];
+
+	pthread_once(&documents_once, prepare_documents);
+	if (*d->etag)
+		http_set_header(c->rq, "ETag", d->etag);
+	http_set_header(c->rq, "Cache-Control", "no-cache");
+	if (*d->policy)
+		set_page_headers(c, d->policy);
+	if (none && *d->etag && (strcmp(none, "*") == 0 || strstr(none, d->etag)))
+		http_reply(c->rq, 304, NULL, NULL, 0);
+	else
+		http_reply(c->rq, 200, d->type, openapi_files[which], d->len);
 	return 0;
 }
 
 static int get_openapi(struct api_call *c, struct err *err)
 {
 	(void)err;
-	http_reply(c->rq, 200, "application/json", openapi_files[0], strlen(openapi_files[0]));
+	return reply_document(c, OPENAPI_JSON);
+}
+
+static int get_docs(struct api_call *c, struct err *err)
+{
+	(void)err;
+	return reply_document(c, OPENAPI_DOCS);
+}
+
+/* ---- where everything is --------------------------------------------------------------------- */
+
+static int get_index_page(struct api_call *c)
+{
+	char text[512];
+	int n = snprintf(text, sizeof(text),
+			 "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n"
+			 "<meta name=color-scheme content=\"light dark\">\n<title>lodge</title>\n"
+			 "<h1>lodge %s</h1>\n<ul>\n<li><a href=/docs>how it is used</a>\n"
+			 "<li><a href=/openapi.json>the same for programs</a>\n"
+			 "<li><a href=/health>whether it works</a>\n</ul>\n</html>\n",
+			 c->api->opts.version);
+
+	http_reply(c->rq, 200, "text/html; charset=utf-8", text, (size_t)n);
 	return 0;
 }
+
+static int get_root(struct api_call *c, struct err *err)
+{
+	const char *accept = http_header(c->rq, "Accept");
+	struct json_out j;
+
+	set_page_headers(c, "default-src 'none'; base-uri 'none'; frame-ancestors 'none'");
+	http_set_header(c->rq, "Vary", "Accept, Origin");
+	if (accept && strstr(accept, "text/html"))
+		return get_index_page(c);
+	api_out(&j);
+	json_out_object(&j, NULL);
+	json_out_str(&j, "name", "lodge");
+	json_out_str(&j, "version", c->api->opts.version);
+	json_out_str(&j, "docs", "/docs");
+	json_out_str(&j, "openapi", "/openapi.json");
+	json_out_str(&j, "health", "/health");
+	json_out_end(&j);
+	return api_reply(c, 200, &j, err);
+}
+
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 static int get_metrics(struct api_call *c, struct err *err)
 {
@@ -128,5 +262,6 @@ const struct api_route api_service[] = {
 	{ "GET", "/ready", API_ANYONE, get_ready },
 	{ "GET", "/metrics", API_ANYONE, get_metrics },
 	{ "GET", "/openapi.json", API_ANYONE, get_openapi },
+	{ "GET", "/docs", API_ANYONE, get_docs },
 	{ 0 },
 };

@@ -136,6 +136,8 @@ void http_error(struct http_request *rq, unsigned status, const char *code, cons
 	json_out_str(&j, "code", code);
 	json_out_str(&j, "message", message);
 	json_out_bool(&j, "retryable", retryable);
+	json_out_object(&j, "details");
+	json_out_end(&j);
 	json_out_end(&j);
 	json_out_end(&j);
 	text = json_out_take(&j, &len);

@@ -255,6 +255,10 @@ int snapshot_list(struct engine *e, const struct caller *who, const struct sessi
 		for (size_t i = 0; r == 0 && i < ret->count; i++)
 			measure(st, &ret->items[i]);
 	}
+	/* without any it may also be one that never was */
+	if (r == 0 && session && session->id && ret->count == 0 &&
+	    session_get(e, who, session, &s, err) < 0 && err->sys != ESTALE)
+		return -1;
 	return r;
 }
 

@@ -1,0 +1,582 @@
+# SPDX-License-Identifier: Apache-2.0
+"""spec/openapi.json is what the server does: its routes, its fields, its examples, its errors."""
+import base64
+import contextlib
+import hashlib
+import http.client
+import io
+import json
+import os
+import re
+import subprocess
+import tarfile
+import urllib.parse
+
+import pytest
+
+from client import Answer, LODGED, SOURCE
+from schema import Checker, deref, resolve, unknown_words
+
+with open(os.path.join(SOURCE, "spec", "openapi.json"), encoding="utf-8") as f:
+    SPEC = json.load(f)
+METHODS = ("get", "put", "post", "patch", "delete")
+OPERATIONS = [(m.upper(), p, item[m]) for p, item in SPEC["paths"].items()
+              for m in METHODS if m in item]
+# what every request can get, whatever it asks for
+EVERYWHERE = {"400", "403", "421", "503", "default"}
+WITH_KEY = {"401", "429", "500"}
+
+
+def name_of(operation):
+    return f"{operation[0]} {operation[1]}"
+
+
+def walk(thing, where="#"):
+    """Every object of the document, with the way to it."""
+    if isinstance(thing, dict):
+        yield where, thing
+        for k, v in thing.items():
+            yield from walk(v, f"{where}/{k}")
+    elif isinstance(thing, list):
+        for i, v in enumerate(thing):
+            yield from walk(v, f"{where}/{i}")
+
+
+def parameters(path, operation):
+    """By place and name."""
+    listed = SPEC["paths"][path].get("parameters", []) + operation.get("parameters", [])
+    return {(p["in"], p["name"].lower()): p for p in (deref(SPEC, p) for p in listed)}
+
+
+def contents(operation):
+    """Every content of every answer."""
+    for status, answer in operation["responses"].items():
+        for kind, content in deref(SPEC, answer).get("content", {}).items():
+            yield f"{status} {kind}", content
+
+
+def examples(content):
+    found = [deref(SPEC, e)["value"] for e in content.get("examples", {}).values()]
+    return found + ([content["example"]] if "example" in content else [])
+
+
+# ---- the document -----------------------------------------------------------------------------
+
+
+def test_routes_and_document_are_equal():
+    table = subprocess.run([LODGED, "--print-routes"], check=True, stdout=subprocess.PIPE)
+    routes = {}
+    for line in table.stdout.decode().splitlines():
+        method, path, scope = line.split()
+        routes[method, path.replace("...}", "}")] = scope
+    assert routes == {(m, p): o["x-lodge-scope"] for m, p, o in OPERATIONS}
+
+
+def test_every_reference_leads_somewhere():
+    for where, thing in walk(SPEC):
+        if "$ref" in thing:
+            assert resolve(SPEC, thing["$ref"]) is not None, where
+            assert list(thing) == ["$ref"], f"{where}: a reference has nothing beside it"
+
+
+def test_every_component_is_used():
+    text = json.dumps(SPEC)
+    for kind, things in SPEC["components"].items():
+        for name in things:
+            assert kind == "securitySchemes" or f'"#/components/{kind}/{name}"' in text, name
+
+
+def test_document_has_the_right_form():
+    assert SPEC["openapi"].startswith("3.1.")
+    assert {"title", "version", "description"} <= set(SPEC["info"])
+    tags = {t["name"] for t in SPEC["tags"]}
+    ids = [o["operationId"] for _, _, o in OPERATIONS]
+    assert len(ids) == len(set(ids))
+    schemes = SPEC["components"]["securitySchemes"]
+    assert schemes["bearer"]["scheme"] == "bearer" and schemes["apiKey"]["name"] == "x-api-key"
+    assert all(set(s) <= set(schemes) for s in SPEC["security"])
+    for path, item in SPEC["paths"].items():
+        assert path.startswith("/") and set(item) <= set(METHODS) | {"parameters"}, path
+    for method, path, o in OPERATIONS:
+        assert set(o["tags"]) <= tags and o["summary"] and o["description"], (method, path)
+        assert (o.get("security") == []) == (o["x-lodge-scope"] == "-"), (method, path)
+        assert all(re.fullmatch("[1-5][0-9][0-9]|default", s) for s in o["responses"])
+        for status, answer in o["responses"].items():
+            answer = deref(SPEC, answer)
+            assert answer["description"] and "X-Request-Id" in answer["headers"], (path, status)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=name_of)
+def test_parameters_have_the_right_form(operation):
+    _, path, o = operation
+    known = parameters(path, o)
+    assert {n for place, n in known if place == "path"} == set(re.findall("{(.*?)}", path))
+    for (place, _), p in known.items():
+        assert place in ("path", "query", "header")
+        assert p.get("required", False) == (place == "path")
+        assert "schema" in p and not unknown_words(deref(SPEC, p["schema"]))
+        for value in (p.get("example"), deref(SPEC, p["schema"]).get("default")):
+            if value is not None:
+                assert not Checker(SPEC).problems(value, p["schema"])
+
+
+def test_schemas_have_known_words_and_right_defaults():
+    for name, s in SPEC["components"]["schemas"].items():
+        assert not unknown_words(s, name)
+        for where, part in walk(s, name):
+            if "default" in part and "type" in part:
+                assert not Checker(SPEC).problems(part["default"], part), where
+            for need in part.get("required", []) if isinstance(part.get("required"), list) else []:
+                assert need in part.get("properties", {need: 0}), where
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=name_of)
+def test_examples_fit_their_schemas(operation):
+    o = operation[2]
+    for where, content in contents(o):
+        for value in examples(content):
+            if "x-lodge-events" in content:
+                assert check_stream(value.encode(), content, "ndjson" in where), where
+            else:
+                assert not Checker(SPEC, closed=True).problems(value, content["schema"]), where
+    for kind, content in o.get("requestBody", {}).get("content", {}).items():
+        for value in examples(content):
+            assert not Checker(SPEC).problems(value, content["schema"]), kind
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=name_of)
+def test_every_example_request_is_called(operation):
+    """By x-lodge-calls, which the tests below execute."""
+    o = operation[2]
+    bodies = {name for c in o.get("requestBody", {}).get("content", {}).values()
+              for name in c.get("examples", {})}
+    assert bodies == {c["body"] for c in o["x-lodge-calls"] if "body" in c}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=name_of)
+def test_errors_are_told_of(operation):
+    o = operation[2]
+    told = set(o["responses"])
+    need = EVERYWHERE | (WITH_KEY if o["x-lodge-scope"] != "-" else set())
+    assert need <= told
+    if "{id}" in operation[1]:
+        assert {"404", "410"} <= told or operation[:2] == ("DELETE", "/v1/sessions/{id}")
+    if "application/json" in o.get("requestBody", {}).get("content", {}):
+        assert {"413", "415"} <= told
+
+
+def source(*names):
+    text = ""
+    for name in names:
+        with open(os.path.join(SOURCE, "src", *name.split("/")), encoding="utf-8") as f:
+            text += f.read()
+    return text
+
+
+def handlers():
+    return ["api/" + n for n in os.listdir(os.path.join(SOURCE, "src", "api")) if n.endswith(".c")]
+
+
+def test_every_error_code_is_listed():
+    codes = set(re.findall(r'\{ ERR_\w+, \w+, \d+, "(\w+)"', source("api/problem.c")))
+    assert len(codes) > 10
+    text = source(*handlers())
+    codes |= set(re.findall(r'json_out_str\(&j, "code", "(\w+)"\)', text))
+    codes |= set(re.findall(r'refuse\(c, \d+, "(\w+)"', text))
+    lower = ["http/" + n for n in os.listdir(os.path.join(SOURCE, "src", "http"))]
+    codes |= set(re.findall(r'http_error\([^;]*?"([A-Z_]+)"', source(*lower)))
+    assert codes == set(SPEC["components"]["schemas"]["ErrorCode"]["enum"])
+
+
+def test_every_field_is_listed():
+    """The tables of fields that handlers give to api_body()."""
+    tables = re.findall(r"(?:fields|none)\[\] = \{(.*?)\}", source(*handlers()), re.S)
+    accepted = {f for t in tables for f in re.findall(r'"(\w+)"', t)}
+    told = set()
+    for _, _, o in OPERATIONS:
+        content = o.get("requestBody", {}).get("content", {}).get("application/json")
+        if content:
+            told |= set(deref(SPEC, content["schema"])["properties"])
+    assert accepted == told
+
+
+# ---- calls ------------------------------------------------------------------------------------
+
+
+def frames(data):
+    """The events of a stream of server-sent events, with their data."""
+    for block in data.decode().split("\n\n"):
+        lines = [line.split(": ", 1) for line in block.split("\n") if line and line[0] != ":"]
+        fields = dict(line for line in lines if len(line) == 2)
+        if "data" in fields:
+            yield fields["event"], json.loads(fields["data"])
+
+
+def check_stream(data, content, is_lines):
+    """How many events it had, all of them as x-lodge-events has them."""
+    if is_lines:
+        events = [(e.pop("event"), e) for e in map(json.loads, data.decode().splitlines())]
+    else:
+        events = list(frames(data))
+    for name, value in events:
+        schema = content["x-lodge-events"].get(name, content["x-lodge-events"].get("*"))
+        assert schema, f"nobody told of the event {name}"
+        assert not Checker(SPEC, closed=True).problems(value, schema, name)
+    return len(events)
+
+
+def check_answer(operation, answer):
+    """The answer is as the document says of its status."""
+    told = operation["responses"].get(str(answer.status))
+    assert told, f"nobody told of this status: {answer}"
+    told = deref(SPEC, told)
+    for name, header in told.get("headers", {}).items():
+        header, value = deref(SPEC, header), answer.headers[name]
+        assert value or not header.get("required"), f"{name} is missing: {answer.headers}"
+        if value:
+            assert not Checker(SPEC).problems(value, header["schema"], name)
+    kind = (answer.headers["Content-Type"] or "").split(";")[0]
+    if "content" not in told:
+        assert not answer.data
+        return
+    assert kind in told["content"], answer.headers
+    content = told["content"][kind]
+    if "x-lodge-events" in content:
+        assert check_stream(answer.data, content, kind == "application/x-ndjson")
+    elif kind == "application/json":
+        assert not Checker(SPEC, closed=True).problems(answer.json, content["schema"]), answer
+
+
+def a_tar():
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as t:
+        info = tarfile.TarInfo("one.txt")
+        info.size = 4
+        t.addfile(info, io.BytesIO(b"one\n"))
+    return out.getvalue()
+
+
+class World:
+    """What the words with a $ in the examples stand for; each is made when it is first needed."""
+
+    def __init__(self, lodged):
+        self.lodged, self.client, self.n = lodged, lodged.client(), 0
+
+    def ready(self, key):
+        """A session with the file of the examples in it."""
+        session = self.client.enter(key=key, user="ada", metadata={"team": "blue"})
+        at = f"/v1/sessions/{session}/files/notes/hello.txt?mkdir=1"
+        answer = self.client.call("PUT", at, b"hello\n")
+        assert answer.status in (200, 201), answer
+        return session, answer.headers["ETag"]
+
+    def post(self, path, body, status):
+        answer = self.client.post("/v1/sessions/key:demo" + path, body)
+        assert answer.status == status, answer
+        return answer.json
+
+    def snapshot(self):
+        return self.post("/snapshots", None, 201)["snapshot"]["id"]
+
+    def value(self, name):
+        if name == "SESSION":
+            return self.ready("demo")[0]
+        if name == "ETAG":
+            return self.ready("demo")[1]
+        if name == "EXEC":
+            body = {"argv": ["cat"], "background": True, "pty": {}, "timeout_ms": 60000}
+            return self.post("/exec", body, 202)["exec_id"]
+        if name == "SNAPSHOT":
+            return self.snapshot()
+        if name == "KEY_ID":
+            return self.client.post("/v1/keys", {"user": "ada"}).json["key"]["id"]
+        if name == "TEMPLATE":
+            at = os.path.join(self.lodged.home, "templates", "old")
+            os.makedirs(os.path.join(at, "rootfs"))
+            with open(os.path.join(at, "template.json"), "w", encoding="utf-8") as f:
+                f.write("{}")
+            return "old"
+        if name == "TAR":
+            return a_tar()
+        assert name == "ARCHIVE", name
+        return self.client.get(f"/v1/snapshots/{self.snapshot()}/archive").data
+
+    def fill(self, thing):
+        if isinstance(thing, dict):
+            return {k: self.fill(v) for k, v in thing.items()}
+        if isinstance(thing, str) and re.fullmatch(r"\$[A-Z_]+", thing):
+            return self.value(thing[1:])
+        if isinstance(thing, str):
+            return re.sub(r"\$(SESSION)\b", lambda m: self.value(m.group(1)), thing)
+        return thing
+
+
+@pytest.fixture(scope="module")
+def world(lodged):
+    return World(lodged)
+
+
+def target(path, params, query):
+    for name, value in params.items():
+        plain = ":" if name == "id" else "" if value.startswith("/") else "/"
+        path = path.replace("{%s}" % name, urllib.parse.quote(value, safe=plain))
+    return path + ("?" + urllib.parse.urlencode(query) if query else "")
+
+
+def body_of(operation, name):
+    """The type and the value of an example."""
+    for kind, content in operation["requestBody"]["content"].items():
+        if name in content.get("examples", {}):
+            return kind, content["examples"][name]["value"]
+    raise AssertionError(f"there is no example {name}")
+
+
+def ask(client, method, path, body, headers, endless):
+    """Of a stream without an end the first event is enough."""
+    connection, response = client.open(method, path, body, headers)
+    with contextlib.closing(connection):
+        if not endless:
+            return Answer(response, response.read())
+        data = b""
+        while not list(frames(data)):
+            line = response.readline()
+            assert line, "the stream has ended"
+            data += line
+        return Answer(response, data)
+
+
+CALLS = [(m, p, o, c) for m, p, o in OPERATIONS for c in o["x-lodge-calls"]]
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda c: f"{c[0]} {c[1]} {c[3]['summary']}")
+def test_example(world, call):
+    method, path, operation, example = call
+    known = parameters(path, operation)
+    for place in ("path", "query", "headers"):
+        for name, value in example.get(place, {}).items():
+            name = re.sub(r"^metadata\..*", "metadata.name", name.lower())
+            p = known.get((place.rstrip("s"), name))
+            assert p, f"nobody told of {name}"
+            if not str(value).startswith("$") and not isinstance(value, int):
+                assert not Checker(SPEC).problems(value, p["schema"], name)
+    key = example.get("path", {}).get("id", "key:demo")
+    world.ready(key[4:] if key.startswith("key:") else "demo")
+    headers, body = world.fill(example.get("headers", {})), None
+    if "body" in example:
+        kind, body = body_of(operation, example["body"])
+        body = world.fill(body)
+        if isinstance(body, str):
+            body = body.encode()
+        headers["Content-Type"] = kind
+    at = target(path, world.fill(example.get("path", {})), world.fill(example.get("query", {})))
+    answer = ask(world.client, method, at, body, headers, example.get("endless"))
+    wanted = example.get("status") or min(int(s) for s in operation["responses"] if s < "300")
+    assert answer.status == wanted, answer
+    check_answer(operation, answer)
+
+
+# ---- refusals ---------------------------------------------------------------------------------
+
+
+def usual_path(path, session="ses_nobodys"):
+    return target(path, {"id": session, "exec": "exe_x", "snap": "snp_x", "key": "key_x",
+                         "user": "nobody", "name": "nothing", "path": "x"}, {})
+
+
+def usual_call(operation, session="ses_nobodys"):
+    """Target and body of its first example, of another session."""
+    _, path, o = operation
+    example, body = o["x-lodge-calls"][0], None
+    if "body" in example:
+        body = body_of(o, example["body"])[1]
+    query = "?" + urllib.parse.urlencode(example.get("query", {}))
+    return usual_path(path, session) + query, body.encode() if isinstance(body, str) else body
+
+
+@pytest.mark.parametrize("operation", [o for o in OPERATIONS if o[2]["x-lodge-scope"] != "-"],
+                         ids=name_of)
+def test_without_a_key(lodged, operation):
+    method, path, o = operation
+    for key, status in ((None, 401), ("lk_" + "0" * 64, 401)):
+        answer = lodged.client(key).call(method, usual_path(path))
+        assert answer.status == status, answer
+        check_answer(o, answer)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=name_of)
+def test_from_elsewhere(client, operation):
+    method, path, o = operation
+    for headers, status in (({"Origin": "http://example.org"}, 403), ({"Host": "example.org"}, 421)):
+        answer = client.call(method, usual_path(path), headers=headers)
+        assert answer.status == status, answer
+        check_answer(o, answer)
+    answer = client.call(method, usual_path(path) + "?a=1&a=2")
+    assert answer.status == 400, answer
+    check_answer(o, answer)
+
+
+@pytest.mark.parametrize("operation", [o for o in OPERATIONS if "{id}" in o[1]], ids=name_of)
+def test_of_a_session_or_snapshot_that_is_not_there(client, operation):
+    method, path, o = operation
+    answer = client.call(method, *usual_call(operation))
+    assert answer.status == 404, answer
+    check_answer(o, answer)
+
+
+@pytest.fixture(scope="module")
+def gone(lodged):
+    client = lodged.client()
+    session = client.enter(asleep=True)
+    assert client.delete("/v1/sessions/" + session).status == 200
+    return session
+
+
+@pytest.mark.parametrize("operation", [o for o in OPERATIONS if "/v1/sessions/{id}" in o[1]],
+                         ids=name_of)
+def test_of_a_session_that_is_gone(client, gone, operation):
+    method, path, o = operation
+    answer = client.call(method, *usual_call(operation, gone))
+    wanted = {("DELETE", "/v1/sessions/{id}"): 200, ("GET", "/v1/sessions/{id}/snapshots"): 200}
+    assert answer.status == wanted.get((method, path), 410), answer
+    check_answer(o, answer)
+
+
+def announce(client, method, path, length):
+    """A body that is told of and never sent."""
+    connection = http.client.HTTPConnection(client.host, client.port, timeout=60)
+    with contextlib.closing(connection):
+        connection.putrequest(method, path)
+        for name, value in (("Authorization", f"Bearer {client.key}"),
+                            ("Content-Type", "application/json"), ("Content-Length", length)):
+            connection.putheader(name, str(value))
+        connection.endheaders()
+        response = connection.getresponse()
+        return Answer(response, response.read())
+
+
+JSON_BODIES = [o for o in OPERATIONS
+               if "application/json" in o[2].get("requestBody", {}).get("content", {})]
+WRONG = {"string": 17, "integer": "seventeen", "number": "seventeen", "boolean": "yes",
+         "object": "no object", "array": "no array", "null": "something"}
+
+
+@pytest.mark.parametrize("operation", JSON_BODIES, ids=name_of)
+def test_bodies_that_are_wrong(client, world, operation):
+    method, path, o = operation
+    session = world.ready("demo")[0] if "{id}" in path else ""
+    at = usual_path(path, session)
+    schema = deref(SPEC, o["requestBody"]["content"]["application/json"]["schema"])
+    assert schema["additionalProperties"] is False
+
+    answer = client.call(method, at, {"nonsense": 1})
+    assert answer.status == 400 and '"nonsense"' in answer.json["error"]["message"], answer
+    check_answer(o, answer)
+    for name, s in schema["properties"].items():
+        s = deref(SPEC, s)
+        kind = s["type"] if "type" in s else "object"
+        answer = client.call(method, at, {name: WRONG[kind]})
+        message = answer.json["error"]["message"]
+        assert answer.status == 400 and name in message and "no field" not in message, answer
+        check_answer(o, answer)
+    answer = client.call(method, at, b"{}", {"Content-Type": "text/plain"})
+    assert answer.status == 415, answer
+    check_answer(o, answer)
+    answer = announce(client, method, at, (1 << 20) + 1)
+    assert answer.status == 413, answer
+    check_answer(o, answer)
+
+
+# beside these a large number makes nothing
+HARMLESS = {("/v1/sessions/{id}/fork", "count"): {"key": "x", "snapshot": "snp_x"}}
+HARMLESS.update({("/v1/sessions", n): {"key": "bounds", "asleep": True}
+                 for n in SPEC["components"]["schemas"]["EnterRequest"]["properties"]})
+
+
+@pytest.mark.parametrize("operation", JSON_BODIES, ids=name_of)
+def test_bounds_of_numbers(client, world, operation):
+    """What is told to be out of bounds is refused, and the bounds themselves are not."""
+    method, path, o = operation
+    session = world.ready("demo")[0] if "{id}" in path else ""
+    at = usual_path(path, session)
+    schema = deref(SPEC, o["requestBody"]["content"]["application/json"]["schema"])
+    for name, s in schema["properties"].items():
+        s = deref(SPEC, s)
+        if s.get("type") != "integer" or "minimum" not in s:
+            continue
+        wrong = [s["minimum"] - 1] + ([s["maximum"] + 1] if s["maximum"] < 1 << 62 else [])
+        for value in wrong:
+            answer = client.call(method, at, {name: value})
+            assert answer.status == 400 and name in answer.json["error"]["message"], answer
+        for value in (s["minimum"], s["maximum"]):
+            answer = client.call(method, at, dict(HARMLESS.get((path, name), {}), **{name: value}))
+            assert answer.status < 500 and b"not between" not in answer.data, answer
+
+
+@pytest.mark.parametrize("name", SPEC["components"]["schemas"]["LimitsWanted"]["properties"])
+def test_bounds_of_limits(client, name):
+    s = SPEC["components"]["schemas"]["LimitsWanted"]["properties"][name]
+    for value, status in ((s["minimum"], (200, 201)), (s["maximum"], (200, 201)),
+                          (s["minimum"] - 1, (400,)), (s["maximum"] + 1, (400,))):
+        answer = client.post("/v1/sessions", {"asleep": True, "limits": {name: value}})
+        assert answer.status in status and (status[0] < 400 or name in str(answer)), answer
+
+
+def test_scopes(lodged, client):
+    """A key of less than the scope of a route is refused there, and only there."""
+    keys = {"session": client.post("/v1/keys", {"scope": "session"}).json["secret"],
+            "tenant": client.post("/v1/keys", {"scope": "tenant"}).json["secret"]}
+    order = ["session", "tenant", "admin"]
+    for method, path, o in OPERATIONS:
+        for scope, key in keys.items():
+            if o["x-lodge-scope"] not in order[order.index(scope) + 1:]:
+                continue
+            answer = lodged.client(key).call(method, usual_path(path))
+            assert answer.status == 403 and o["x-lodge-scope"] in str(answer), (method, path, answer)
+            check_answer(o, answer)
+
+
+# ---- what is served ---------------------------------------------------------------------------
+
+
+def test_document_is_served_as_it_is(client):
+    answer = client.get("/openapi.json")
+    assert answer.json == SPEC
+    assert answer.headers["Content-Type"] == "application/json"
+
+
+@pytest.mark.parametrize("path", ["/docs", "/openapi.json"])
+def test_what_did_not_change_is_not_sent_again(client, path):
+    first = client.get(path)
+    tag = first.headers["ETag"]
+    assert first.status == 200 and first.data
+    for value in (tag, f'"other", W/{tag}', "*"):
+        again = client.get(path, headers={"If-None-Match": value})
+        assert again.status == 304 and not again.data and again.headers["ETag"] == tag
+    assert client.get(path, headers={"If-None-Match": '"other"'}).status == 200
+    head = client.call("HEAD", path)
+    assert head.status == 200 and head.headers["Content-Length"] == str(len(first.data))
+
+
+def test_page_needs_nothing_from_elsewhere(lodged):
+    client = lodged.client(None)
+    page = client.get("/docs")
+    text, policy = page.data.decode(), page.headers["Content-Security-Policy"]
+    assert page.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert page.headers["X-Content-Type-Options"] == "nosniff"
+    assert "unsafe" not in policy and "'none'" in policy and "connect-src 'self'" in policy
+    markup = text.split("<script>")[0]
+    assert not re.search(r"https?://|//[a-z]+[.]", text)
+    assert not re.search(r"@import|url\(|<[^>]*\s(style|src|on[a-z]+)\s*=", markup)
+    assert "localStorage" not in text and "sessionStorage" not in text and "cookie" not in text
+    for route in ("/docs", "/openapi.json"):
+        assert route in client.get("/", headers={"Accept": "text/html"}).data.decode()
+
+
+def test_hashes_of_the_page_are_right(client):
+    page = client.get("/docs")
+    text, policy = page.data.decode(), page.headers["Content-Security-Policy"]
+    for tag, word in (("script", "script-src"), ("style", "style-src")):
+        inside = re.findall(f"<{tag}>(.*?)</{tag}>", text, re.S)
+        assert len(inside) == 1
+        digest = base64.b64encode(hashlib.sha256(inside[0].encode()).digest()).decode()
+        assert f"{word} 'sha256-{digest}'" in policy
