@@ -215,7 +215,7 @@ static void tell_refused(struct auth *a, const char *peer)
 	if (!n)
 		return;
 	snprintf(text, sizeof(text),
-		 "%u requests with keys that are not known, the last from %.60s", n, peer);
+		 "%u requests with keys that are not known or have expired, the last from %.60s", n, peer);
 	(void)audit(a->opts.engine, "", "key_refused", "lodge", text, &ignored);
 }
 
@@ -277,8 +277,10 @@ int auth_enter(struct auth *a, const char *key, const char *peer, struct auth_pa
 
 	if (key_hash(key, hash, err) < 0 || load(a, hash, peer, &p.key, &removals, err) < 0)
 		return -1;
-	if (key_is_over(a->opts.engine, &p.key))
+	if (key_is_over(a->opts.engine, &p.key)) {
+		tell_refused(a, peer);
 		return deny(EKEYEXPIRED, "this key has expired", err);
+	}
 	if (auth_scope(p.key.scopes, &p.scope, p.session, err) < 0)
 		return err_set(err, ERR_DENIED, "this key is for nothing that is known here");
 	if (admit(a, removals, &p, err) < 0)

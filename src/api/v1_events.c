@@ -2,6 +2,7 @@
 /* What happened, as pages or as a stream that goes on: server-sent events, whose ids are the ones
  * to come back with. Nobody is told when there is something new; streams look a few times a
  * second. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,33 +82,53 @@ static int take_since(struct api_call *c, struct events *e, struct err *err)
 		return -1;
 	if (!last)
 		return 0;
+	errno = 0;
 	e->since = strtoll(last, &end, 10);
-	if (end == last || *end || e->since < 0)
+	if (errno || *end || *last < '0' || *last > '9')
 		return err_set(err, ERR_INVALID, "Last-Event-ID: not one of ours");
 	return 0;
+}
+
+/* Events know ids only; a key may lead to what is gone. */
+static int take_session(struct api_call *c, const char *name, const char **ret, struct err *err)
+{
+	struct store_session s = { 0 };
+	auto_call(store_session_fini) struct store_session *guard = &s;
+	struct store_tombstone t;
+	struct session_ref ref;
+
+	(void)guard;
+	if (!*name)
+		return err_set(err, ERR_INVALID, "session: empty");
+	if (api_ref(c, name, &ref, err) < 0)
+		return -1;
+	if (!ref.id && session_get(c->engine, &c->who, &ref, &s, err) == 0)
+		ref.id = arena_text(c->arena, s.id, strlen(s.id));
+	else if (!ref.id && session_tombstone(c->engine, &c->who, &ref, &t, err) == 0)
+		ref.id = arena_text(c->arena, t.session, strlen(t.session));
+	else if (!ref.id)
+		return -1;
+	*ret = ref.id;
+	return ref.id ? 0 : err_sys(err, ENOMEM, "session");
 }
 
 /* Events have no user: a token for one user must say which of its sessions. */
 static int take_events(struct api_call *c, struct events *e, struct err *err)
 {
 	const char *session = http_query(c->rq, "session");
-	struct session_ref ref;
 
 	*e = (struct events){ .tenant = c->who.tenant };
 	if (!session && *c->session)
 		session = c->session;
 	if (!session && *c->user)
 		return err_set(err, ERR_DENIED, "session: this token must name one");
-	if (session && !*session)
-		return err_set(err, ERR_INVALID, "session: empty");
-	if (session && (*c->user || *c->session) && api_ref(c, session, &ref, err) < 0)
+	if (session && take_session(c, session, &e->session, err) < 0)
 		return -1;
 	if (api_query_flag(c, "all")) {
 		if (c->scope != API_ADMIN)
 			return err_set(err, ERR_DENIED, "all: only for a key of scope \"admin\"");
 		e->tenant = NULL;
 	}
-	e->session = session;
 	return take_since(c, e, err);
 }
 
