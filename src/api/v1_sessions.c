@@ -329,7 +329,8 @@ static int take_filter(void *arg, const char *name, const char *value)
 		f->by.user = value;
 	else if (strcmp(name, "project") == 0)
 		f->by.project = value;
-	else if (strncmp(name, meta, sizeof(meta) - 1) == 0 && !f->by.meta_key) {
+	else if (strncmp(name, meta, sizeof(meta) - 1) == 0 && name[sizeof(meta) - 1] &&
+		 !f->by.meta_key) {
 		f->by.meta_key = name + sizeof(meta) - 1;
 		f->by.meta_value = value;
 	} else

@@ -162,9 +162,10 @@ class Lodged:
         or nothing more comes."""
         got = b""
         with socket.create_connection((self.host, self.port), timeout=10) as s:
-            s.sendall(data)
-            if end:
-                s.shutdown(socket.SHUT_WR)
+            with contextlib.suppress(ConnectionError):  # answered before it was all sent
+                s.sendall(data)
+                if end:
+                    s.shutdown(socket.SHUT_WR)
             with contextlib.suppress(ConnectionError):
                 while piece := s.recv(65536):
                     got += piece
