@@ -126,8 +126,9 @@ class Client:
 
 
 class Lodged:
-    def __init__(self, **settings):
+    def __init__(self, program=LODGED, **settings):
         self.home = tempfile.mkdtemp(prefix="lodge-http-", dir="/var/tmp")
+        self.program = program
         self.settings = settings
         self.process = None
         self.start()
@@ -137,7 +138,7 @@ class Lodged:
                    **{f"LODGE_{k.upper()}": str(v) for k, v in self.settings.items()})
         with open(os.path.join(self.home, "lodged.log"), "ab") as log:
             self.process = subprocess.Popen(
-                [LODGED, "--data", self.home, "--listen", "127.0.0.1:0"], env=env,
+                [self.program, "--data", self.home, "--listen", "127.0.0.1:0"], env=env,
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log)
         line = self.process.stdout.readline().decode()
         at = re.search(r"http://([0-9.]+):([0-9]+)", line)

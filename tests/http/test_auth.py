@@ -320,22 +320,9 @@ def test_the_last_key_that_may_all_stays(world):
     for k in world.owner.get("/v1/keys").json["keys"]:
         if k["scope"] == "admin" and k["tenant"] == "other":
             assert world.other_admin.get(f"/v1/keys/{k['id']}").status == 200
-    with Lone() as lone:
+    with contextlib.closing(Lodged()) as lone:
         answer = lone.client().delete("/v1/keys/key_given")
         assert answer.status == 409 and lone.client().get("/v1/sessions").status == 200
-
-
-class Lone(contextlib.ExitStack):
-    """A lodged for one test."""
-
-    def __init__(self, **settings):
-        super().__init__()
-        self.lodged = Lodged(**settings)
-        self.callback(self.lodged.close)
-
-    def __enter__(self):
-        super().__enter__()
-        return self.lodged
 
 
 # ---- how keys are kept --------------------------------------------------------------------------
@@ -386,7 +373,7 @@ def test_a_key_ends_when_it_says(lodged, world):
 
 
 def test_a_key_outlives_the_daemon():
-    with Lone() as lone:
+    with contextlib.closing(Lodged()) as lone:
         _, client = lone.new_key()
         removed, late = lone.new_key()
         assert late.get("/v1/sessions").status == 200
@@ -439,7 +426,7 @@ def test_bad_keys_are_written_down_but_cannot_fill_the_disk(lodged, world):
 
 
 def test_too_fast_and_too_many_at_once():
-    with Lone(rate=1, burst=4, concurrent=2) as lone:
+    with contextlib.closing(Lodged(rate=1, burst=4, concurrent=2)) as lone:
         _, one = lone.new_key()
         _, other = lone.new_key()
         answers = [one.get("/v1/sessions") for _ in range(20)]
