@@ -82,6 +82,22 @@ static int apply_limits(struct entry *n, const struct template *spec, struct err
 	return r;
 }
 
+/* What counts against quotas. Less is always possible. */
+static int count_limits(struct entry *n, const struct template *all, struct store_session *s,
+			struct err *err)
+{
+	struct sandbox_spec full = sandbox_spec_default();
+	int64_t memory = s->memory_bytes, disk = s->disk_bytes;
+
+	if (template_apply(all, &full, err) < 0)
+		return -1;
+	s->memory_bytes = (int64_t)full.limits.memory_bytes;
+	s->disk_bytes = (int64_t)full.limits.disk_bytes;
+	if (s->memory_bytes <= memory && s->disk_bytes <= disk)
+		return 0;
+	return quota_check(n->engine, s, false, !n->live, err);
+}
+
 static int patch_limits(struct entry *n, const struct template *limits, struct store_session *s,
 			struct err *err)
 {
@@ -102,17 +118,9 @@ static int patch_limits(struct entry *n, const struct template *limits, struct s
 	s->spec = text;
 	if (spec_load(n->engine, s, &all, err) < 0)
 		return -1;
-	if (n->live && apply_limits(n, &all, err) < 0)
+	if (limits->limits_set && count_limits(n, &all, s, err) < 0)
 		return -1;
-	if (limits->limits_set) {
-		struct sandbox_spec full = sandbox_spec_default();
-
-		if (template_apply(&all, &full, err) < 0)
-			return -1;
-		s->memory_bytes = (int64_t)full.limits.memory_bytes;
-		s->disk_bytes = (int64_t)full.limits.disk_bytes;
-	}
-	return 0;
+	return n->live ? apply_limits(n, &all, err) : 0;
 }
 
 static int patch_times(struct engine *e, const struct session_patch *p, struct store_session *s,
