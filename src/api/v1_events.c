@@ -132,6 +132,12 @@ static int take_events(struct api_call *c, struct events *e, struct err *err)
 	return take_since(c, e, err);
 }
 
+/* What goes with no session, as keys that come and go, is the tenant's business. */
+static bool is_theirs(const struct api_call *c, const struct store_event *e)
+{
+	return *e->session || c->scope >= API_TENANT;
+}
+
 static int send_event(struct api_call *c, const struct store_event *e)
 {
 	auto_free char *text = NULL, *frame = NULL;
@@ -161,7 +167,10 @@ static int send_news(struct api_call *c, struct events *e)
 	if (engine_events(c->engine, e->since, e->tenant, e->session, BATCH, &l, &ignored) < 0)
 		return ignored.code == ERR_UNAVAILABLE ? 0 : -1;
 	for (size_t i = 0; i < l.count && r >= 0; i++) {
-		r = send_event(c, &l.items[i]) < 0 ? -1 : r + 1;
+		if (is_theirs(c, &l.items[i]) && send_event(c, &l.items[i]) < 0)
+			r = -1;
+		else
+			r++;
 		e->since = l.items[i].id;
 	}
 	store_event_list_fini(&l);
@@ -204,7 +213,8 @@ int v1_events(struct api_call *c, struct err *err)
 	json_out_object(&j, NULL);
 	json_out_array(&j, "events");
 	for (size_t i = 0; i < l.count; i++)
-		put_event(&j, &l.items[i]);
+		if (is_theirs(c, &l.items[i]))
+			put_event(&j, &l.items[i]);
 	json_out_end(&j);
 	/* always there: what comes later is behind it */
 	json_out_i64(&j, "next", l.count ? l.items[l.count - 1].id : e.since);

@@ -28,6 +28,9 @@ struct keeper_client *keep_lock(struct engine *e, struct err *err)
 	}
 	if (!e->keeper && keeper_client_spawn(&how, &e->keeper, err) < 0) {
 		pthread_mutex_unlock(&e->keep_mutex);
+		/* whatever it was, it is nothing that the caller did */
+		err->code = ERR_UNAVAILABLE;
+		err->sys = 0;
 		return NULL;
 	}
 	return e->keeper;

@@ -136,7 +136,11 @@ def test_a_keeper_that_does_not_start_is_no_end():
                 os.kill(pid, signal.SIGKILL)
                 assert wait_for(lambda pid=pid: not is_alive(pid))
             answer = client.post("/v1/sessions", {"key": "new"})
-            assert answer.status in (500, 503), answer
+            assert answer.status == 503 and answer.json["error"]["retryable"], answer
+            with open(keeper, "w"):  # there, but not to be executed
+                pass
+            answer = client.post("/v1/sessions", {"key": "new"})
+            assert answer.status == 503, answer
             h = ok(client.get("/health"))
             assert h["status"] == "degraded" and not h["parts"]["keeper"]["ok"]
             assert h["last_error"]["count"] >= 1 and h["last_error"]["at"] > 0

@@ -362,6 +362,9 @@ def test_chunks_that_are_none(lodged, chunks):
 
 def test_chunks_without_an_end_have_one(lodged):
     where = "/v1/sessions/ses_unknown/activity"
+    got = raw(lodged, f"POST {where} HTTP/1.1\r\n{HEAD}Content-Type: application/json\r\n"
+              "Transfer-Encoding: chunked\r\n\r\n", b"1\r\n{\r\n1;x=y\r\n}\r\n0\r\n\r\n", end=True)
+    assert statuses(got) == [404], got
     piece = b"10000\r\n" + b" " * 65536 + b"\r\n"
     got = raw(lodged, f"POST {where} HTTP/1.1\r\n{HEAD}Content-Type: application/json\r\n"
               "Transfer-Encoding: chunked\r\n\r\n", piece * 20 + b"0\r\n\r\n", end=True)

@@ -172,7 +172,6 @@ def test_a_probe_finds_out_and_extends_nothing(lodged, client, session, at):
 
 
 def test_no_answer_is_not_dead(lodged, client, session, at):
-    """What cannot answer in time is kept, until that was so three times."""
     pid = lodged.init_of(session)
     os.kill(pid, signal.SIGSTOP)
     try:
