@@ -51,11 +51,11 @@ static int read_body(struct api_call *c, const char **ret, size_t *ret_len, stru
 	return -1;
 }
 
-static int check_fields(const json_t *o, const char *const *fields, struct err *err)
+static int check_fields(json_t *o, const char *const *fields, struct err *err)
 {
-	void *at = json_object_iter((json_t *)(uintptr_t)o);
+	void *at = json_object_iter(o);
 
-	for (; at; at = json_object_iter_next((json_t *)(uintptr_t)o, at)) {
+	for (; at; at = json_object_iter_next(o, at)) {
 		const char *name = json_object_iter_key(at);
 		size_t i = 0;
 

@@ -255,6 +255,12 @@ static int send_progress(struct api_call *c, const struct progress_state *p)
 	return http_stream_write(c->rq, frame, (size_t)n);
 }
 
+static bool is_same(const struct progress_state *a, const struct progress_state *b)
+{
+	return a->updated == b->updated && a->status == b->status && a->step == b->step &&
+	       strcmp(a->stage, b->stage) == 0 && strcmp(a->message, b->message) == 0;
+}
+
 /* Until it is ready or has failed. */
 static int stream_progress(struct api_call *c, const char *session)
 {
@@ -265,8 +271,7 @@ static int stream_progress(struct api_call *c, const char *session)
 	if (begin(c) < 0)
 		return 0;
 	do {
-		if (progress_get(c->engine, session, &now, &ignored) < 0 ||
-		    memcmp(&now, &last, sizeof(now)) == 0)
+		if (progress_get(c->engine, session, &now, &ignored) < 0 || is_same(&now, &last))
 			continue;
 		last = now;
 		silent_ms = 0;

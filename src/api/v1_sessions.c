@@ -199,8 +199,7 @@ static int check_class(struct api_call *c, const struct session_want *w, struct 
 	       t.class == KEEPER_CLASS_ROOT;
 	template_fini(&t);
 	return root ? 0
-		    : err_set(err, ERR_DENIED,
-			      "class: \"root\" is for keys of scope \"tenant\"");
+		    : err_set(err, ERR_DENIED, "class: \"root\" is for keys of scope \"tenant\"");
 }
 
 static const char *source_name(enum session_source source)
