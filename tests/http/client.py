@@ -203,12 +203,20 @@ class Lodged:
 
     def close(self):
         """Nothing is left."""
-        if self.process.poll() is None:
-            client = self.client()
-            # it may be one that answers so many requests a second
-            while (answer := client.get("/v1/sessions")).status == 429 or answer.json["sessions"]:
-                for s in answer.json.get("sessions", []):
-                    client.delete("/v1/sessions/" + urllib.parse.quote(s["id"]))
-            self.stop()
-        shutil.rmtree(self.run_dir(), ignore_errors=True)
-        shutil.rmtree(self.home, ignore_errors=True)
+        try:
+            if self.process.poll() is None:
+                self.clear()
+                assert self.stop() == 0, self.log()  # a sanitizer that found something says so here
+        finally:
+            if self.process.poll() is None:
+                self.process.kill()
+                self.process.wait()
+            shutil.rmtree(self.run_dir(), ignore_errors=True)
+            shutil.rmtree(self.home, ignore_errors=True)
+
+    def clear(self):
+        client = self.client()
+        # it may be one that answers so many requests a second
+        while (answer := client.get("/v1/sessions")).status == 429 or answer.json["sessions"]:
+            for s in answer.json.get("sessions", []):
+                client.delete("/v1/sessions/" + urllib.parse.quote(s["id"]))

@@ -262,6 +262,20 @@ def test_a_version_is_compared(client, made):
     assert answer.json["session"]["idle_timeout_ms"] == 5000
 
 
+def test_of_many_with_one_version_one_wins(client, made):
+    s = made(asleep=True)
+
+    def change(i):
+        return client.patch("/v1/sessions/" + s["id"], {"metadata": {"by": str(i)},
+                                                        "if_version": s["version"]})
+
+    with concurrent.futures.ThreadPoolExecutor(20) as pool:
+        answers = list(pool.map(change, range(20)))
+    assert sorted(a.status for a in answers) == [200] + [409] * 19
+    won = [a for a in answers if a.status == 200][0].json["session"]
+    assert client.session(s["id"])["metadata"] == won["metadata"]
+
+
 def test_preferences_change(client, made):
     s = made(key="preferences")
     at = "/v1/sessions/" + s["id"]
