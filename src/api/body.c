@@ -69,7 +69,7 @@ static int check_fields(json_t *o, const char *const *fields, struct err *err)
 
 /* Reading, writing and freeing go as deep as the text, on a thread's small stack. Up to the
  * first byte that is no JSON, where reading ends, this counts the same. */
-static bool is_shallow(const char *text, size_t len)
+bool body_is_shallow(const char *text, size_t len)
 {
 	bool quoted = false;
 	size_t depth = 0;
@@ -98,7 +98,7 @@ int api_body(struct api_call *c, const char *const *fields, json_t **ret, struct
 
 	if (read_body(c, &text, &len, err) < 0)
 		return -1;
-	if (!is_shallow(text, len))
+	if (!body_is_shallow(text, len))
 		return err_set(err, ERR_INVALID, "body: nested deeper than %d", DEPTH_MAX);
 	o = len ? json_loadb(text, len, JSON_REJECT_DUPLICATES, &why) : json_object();
 	if (!o && !len)

@@ -15,33 +15,33 @@ static const struct problem {
 	enum err_code code;
 	int sys;
 	unsigned status;
+	char name[24];
 	bool retryable;
-	const char *name;
 } problems[] = {
-	{ ERR_INVALID, EMEDIUMTYPE, 415, false, "UNSUPPORTED_MEDIA_TYPE" },
-	{ ERR_INVALID, EOPNOTSUPP, 405, false, "METHOD_NOT_ALLOWED" },
-	{ ERR_INVALID, 0, 400, false, "INVALID" },
-	{ ERR_NOT_FOUND, ESTALE, 410, false, "GONE" },
-	{ ERR_NOT_FOUND, 0, 404, false, "NOT_FOUND" },
-	{ ERR_CONFLICT, 0, 409, false, "CONFLICT" },
-	{ ERR_DENIED, ENOKEY, 401, false, "UNAUTHENTICATED" },
-	{ ERR_DENIED, EKEYREJECTED, 401, false, "UNAUTHENTICATED" },
-	{ ERR_DENIED, EKEYEXPIRED, 401, false, "UNAUTHENTICATED" },
-	{ ERR_DENIED, EADDRNOTAVAIL, 421, false, "MISDIRECTED" },
-	{ ERR_DENIED, 0, 403, false, "DENIED" },
-	{ ERR_LIMIT, EMSGSIZE, 413, false, "TOO_LARGE" },
-	{ ERR_LIMIT, ERANGE, 416, false, "OUTPUT_GONE" },
-	{ ERR_LIMIT, ENOSPC, 507, false, "LIMIT_DISK" },
-	{ ERR_LIMIT, EDQUOT, 507, false, "LIMIT_DISK" },
-	{ ERR_LIMIT, ENOMEM, 503, true, "UNAVAILABLE" },
-	{ ERR_LIMIT, EMFILE, 503, true, "UNAVAILABLE" },
-	{ ERR_LIMIT, ENFILE, 503, true, "UNAVAILABLE" },
-	{ ERR_LIMIT, EAGAIN, 503, true, "UNAVAILABLE" },
-	{ ERR_LIMIT, EUSERS, 429, true, "RATE_LIMITED" },
-	{ ERR_LIMIT, 0, 429, false, "LIMIT" }, /* a quota */
-	{ ERR_TIMEOUT, 0, 504, true, "TIMEOUT" },
-	{ ERR_UNAVAILABLE, 0, 503, true, "UNAVAILABLE" },
-	{ ERR_INTERNAL, 0, 500, false, "INTERNAL" },
+	{ ERR_INVALID, EMEDIUMTYPE, 415, "UNSUPPORTED_MEDIA_TYPE", false },
+	{ ERR_INVALID, EOPNOTSUPP, 405, "METHOD_NOT_ALLOWED", false },
+	{ ERR_INVALID, 0, 400, "INVALID", false },
+	{ ERR_NOT_FOUND, ESTALE, 410, "GONE", false },
+	{ ERR_NOT_FOUND, 0, 404, "NOT_FOUND", false },
+	{ ERR_CONFLICT, 0, 409, "CONFLICT", false },
+	{ ERR_DENIED, ENOKEY, 401, "UNAUTHENTICATED", false },
+	{ ERR_DENIED, EKEYREJECTED, 401, "UNAUTHENTICATED", false },
+	{ ERR_DENIED, EKEYEXPIRED, 401, "UNAUTHENTICATED", false },
+	{ ERR_DENIED, EADDRNOTAVAIL, 421, "MISDIRECTED", false },
+	{ ERR_DENIED, 0, 403, "DENIED", false },
+	{ ERR_LIMIT, EMSGSIZE, 413, "TOO_LARGE", false },
+	{ ERR_LIMIT, ERANGE, 416, "OUTPUT_GONE", false },
+	{ ERR_LIMIT, ENOSPC, 507, "LIMIT_DISK", false },
+	{ ERR_LIMIT, EDQUOT, 507, "LIMIT_DISK", false },
+	{ ERR_LIMIT, ENOMEM, 503, "UNAVAILABLE", true },
+	{ ERR_LIMIT, EMFILE, 503, "UNAVAILABLE", true },
+	{ ERR_LIMIT, ENFILE, 503, "UNAVAILABLE", true },
+	{ ERR_LIMIT, EAGAIN, 503, "UNAVAILABLE", true },
+	{ ERR_LIMIT, EUSERS, 429, "RATE_LIMITED", true },
+	{ ERR_LIMIT, 0, 429, "LIMIT", false }, /* a quota */
+	{ ERR_TIMEOUT, 0, 504, "TIMEOUT", true },
+	{ ERR_UNAVAILABLE, 0, 503, "UNAVAILABLE", true },
+	{ ERR_INTERNAL, 0, 500, "INTERNAL", false },
 };
 
 static const struct problem *look_up(const struct err *err)

@@ -14,7 +14,7 @@ BODIES = {
         "key": TEXT, "user": TEXT, "thread": TEXT, "project": TEXT, "fragment": TEXT,
         "template": TEXT, "snapshot": TEXT, "limits": OBJECT, "env": TEXTS, "run_as": TEXT,
         "workdir": TEXT, "class": TEXT, "idle_timeout_ms": NUMBER, "max_lifetime_ms": NUMBER,
-        "on_idle": TEXT, "on_expire": TEXT, "network": TEXT, "policy": None, "metadata": OBJECT,
+        "on_idle": TEXT, "on_expire": TEXT, "network": TEXT, "policy": TEXT, "metadata": OBJECT,
         "if_exists": TEXT, "pin": TEXT, "idempotency_key": TEXT, "max_active_per_user": NUMBER,
         "on_exceed": TEXT, "wait_ms": NUMBER, "asleep": FLAG},
     ("PATCH", "/v1/sessions/{id}"): {
@@ -41,7 +41,6 @@ WRONG = {
     FLAG: [0, 1, "true", [], {}],
     OBJECT: [1, "x", True, [], ["x"]],
     TEXTS: [1, "x", True, [], {"A": 1}, {"A": None}, {"A": []}, {"": "x"}, {"A=B": "x"}],
-    None: ["x", 1, {}],
 }
 JSON = {"Content-Type": "application/json"}
 
