@@ -9,6 +9,7 @@
 #include <strings.h>
 #include <time.h>
 
+#include "base/array.h"
 #include "session/keys.h"
 
 enum {
@@ -112,9 +113,7 @@ int auth_scope(const char *scopes, enum api_scope *ret, char ret_session[STORE_I
 	static const char one[] = "session:";
 	const char *id = strncmp(scopes, one, sizeof(one) - 1) ? "" : scopes + sizeof(one) - 1;
 
-	if (*id && strlen(id) < STORE_ID)
-		*ret = API_SESSION;
-	else if (strcmp(scopes, "session") == 0)
+	if ((*id && strlen(id) < STORE_ID) || strcmp(scopes, "session") == 0)
 		*ret = API_SESSION;
 	else if (strcmp(scopes, "tenant") == 0)
 		*ret = API_TENANT;
@@ -188,7 +187,7 @@ void auth_forget(struct auth *a, const char *id)
 {
 	pthread_mutex_lock(&a->mutex);
 	a->removals++;
-	for (size_t i = 0; i < SETS * WAYS; i++)
+	for (size_t i = 0; i < ARRAY_LEN(a->slots); i++)
 		if (strcmp(a->slots[i].key.id, id) == 0)
 			a->slots[i].checked_at = 0;
 	pthread_mutex_unlock(&a->mutex);
@@ -215,7 +214,8 @@ static void tell_refused(struct auth *a, const char *peer)
 	if (!n)
 		return;
 	snprintf(text, sizeof(text),
-		 "%u requests with keys that are not known, the last from %.60s", n, peer);
+		 "%u requests with keys that are not known or have expired, the last from %.60s", n,
+		 peer);
 	(void)audit(a->opts.engine, "", "key_refused", "lodge", text, &ignored);
 }
 
@@ -277,8 +277,10 @@ int auth_enter(struct auth *a, const char *key, const char *peer, struct auth_pa
 
 	if (key_hash(key, hash, err) < 0 || load(a, hash, peer, &p.key, &removals, err) < 0)
 		return -1;
-	if (key_is_over(a->opts.engine, &p.key))
+	if (key_is_over(a->opts.engine, &p.key)) {
+		tell_refused(a, peer);
 		return deny(EKEYEXPIRED, "this key has expired", err);
+	}
 	if (auth_scope(p.key.scopes, &p.scope, p.session, err) < 0)
 		return err_set(err, ERR_DENIED, "this key is for nothing that is known here");
 	if (admit(a, removals, &p, err) < 0)

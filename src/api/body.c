@@ -9,7 +9,7 @@
 #include "api/inside.h"
 #include "base/size.h"
 
-enum { BODY_MAX = 1 << 20, REPLY_MAX = 64 << 20, PAGE_DEFAULT = 100 };
+enum { BODY_MAX = 1 << 20, REPLY_MAX = 64 << 20, PAGE_DEFAULT = 100, DEPTH_MAX = 64 };
 
 static void drop(void *j)
 {
@@ -51,11 +51,11 @@ static int read_body(struct api_call *c, const char **ret, size_t *ret_len, stru
 	return -1;
 }
 
-static int check_fields(const json_t *o, const char *const *fields, struct err *err)
+static int check_fields(json_t *o, const char *const *fields, struct err *err)
 {
-	void *at = json_object_iter((json_t *)(uintptr_t)o);
+	void *at = json_object_iter(o);
 
-	for (; at; at = json_object_iter_next((json_t *)(uintptr_t)o, at)) {
+	for (; at; at = json_object_iter_next(o, at)) {
 		const char *name = json_object_iter_key(at);
 		size_t i = 0;
 
@@ -67,6 +67,28 @@ static int check_fields(const json_t *o, const char *const *fields, struct err *
 	return 0;
 }
 
+/* Reading, writing and freeing go as deep as the text, on a thread's small stack. Up to the
+ * first byte that is no JSON, where reading ends, this counts the same. */
+bool body_is_shallow(const char *text, size_t len)
+{
+	bool quoted = false;
+	size_t depth = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		if (text[i] == '"')
+			quoted = !quoted;
+		else if (quoted && text[i] == '\\')
+			i++;
+		else if (!quoted && (text[i] == '{' || text[i] == '['))
+			depth++;
+		else if (!quoted && depth && (text[i] == '}' || text[i] == ']'))
+			depth--;
+		if (depth > DEPTH_MAX)
+			return false;
+	}
+	return true;
+}
+
 int api_body(struct api_call *c, const char *const *fields, json_t **ret, struct err *err)
 {
 	const char *text;
@@ -76,6 +98,8 @@ int api_body(struct api_call *c, const char *const *fields, json_t **ret, struct
 
 	if (read_body(c, &text, &len, err) < 0)
 		return -1;
+	if (!body_is_shallow(text, len))
+		return err_set(err, ERR_INVALID, "body: nested deeper than %d", DEPTH_MAX);
 	o = len ? json_loadb(text, len, JSON_REJECT_DUPLICATES, &why) : json_object();
 	if (!o && !len)
 		return err_sys(err, ENOMEM, "body");

@@ -64,6 +64,12 @@ void head_options(struct api *a, struct http_request *rq, const char *allow);
 const char *problem_code(const struct err *err); /* "NOT_FOUND" */
 bool problem_is_retryable(const struct err *err);
 
+/* ---- body.c -------------------------------------------------------------------------------------
+ */
+
+/* Whether a text from outside can be read as JSON on a thread's small stack: always ask first. */
+bool body_is_shallow(const char *text, size_t len);
+
 /* ---- api.c --------------------------------------------------------------------------------------
  */
 

@@ -15,7 +15,7 @@ static const struct problem {
 	enum err_code code;
 	int sys;
 	unsigned status;
-	const char *name;
+	char name[24];
 	bool retryable;
 } problems[] = {
 	{ ERR_INVALID, EMEDIUMTYPE, 415, "UNSUPPORTED_MEDIA_TYPE", false },
@@ -30,7 +30,7 @@ static const struct problem {
 	{ ERR_DENIED, EADDRNOTAVAIL, 421, "MISDIRECTED", false },
 	{ ERR_DENIED, 0, 403, "DENIED", false },
 	{ ERR_LIMIT, EMSGSIZE, 413, "TOO_LARGE", false },
-	{ ERR_LIMIT, ERANGE, 416, "OFFSET_GONE", false },
+	{ ERR_LIMIT, ERANGE, 416, "OUTPUT_GONE", false },
 	{ ERR_LIMIT, ENOSPC, 507, "LIMIT_DISK", false },
 	{ ERR_LIMIT, EDQUOT, 507, "LIMIT_DISK", false },
 	{ ERR_LIMIT, ENOMEM, 503, "UNAVAILABLE", true },
@@ -162,7 +162,8 @@ void api_problem(struct api_call *c, const struct err *err)
 	struct json_out j;
 	size_t len;
 
-	if (status >= 500)
+	/* that a caller hung up is no trouble of ours */
+	if (status == 500 || (status > 500 && !http_is_gone(c->rq)))
 		api_note_trouble(c, err);
 	api_out(&j);
 	json_out_object(&j, NULL);

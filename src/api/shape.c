@@ -265,6 +265,8 @@ static int take_env(json_t *env, struct template *t, struct err *err)
 		return 0;
 	if (!json_is_object(env))
 		return err_set(err, ERR_INVALID, "env: not an object of texts");
+	if (json_object_size(env) > TEMPLATE_ENV_MAX)
+		return err_set(err, ERR_INVALID, "env: more than %d variables", TEMPLATE_ENV_MAX);
 	json_object_foreach (env, name, v) {
 		auto_free char *pair = NULL;
 

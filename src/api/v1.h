@@ -13,6 +13,9 @@ int v1_reply_session(struct api_call *c, unsigned status, struct store_session *
 		     struct err *err); /* ends *s */
 int v1_reply_entered(struct api_call *c, const struct session_entered *how, struct err *err);
 
+/* One that this key may see; another's is ERR_NOT_FOUND as one that never was. */
+int v1_snapshot(struct api_call *c, const char *id, struct store_snapshot *ret, struct err *err);
+
 api_fn v1_probe, v1_extend, v1_activity, v1_pause, v1_unpause, v1_hibernate, v1_resume, v1_stats;
 api_fn v1_progress, v1_events;
 

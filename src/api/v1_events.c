@@ -2,6 +2,7 @@
 /* What happened, as pages or as a stream that goes on: server-sent events, whose ids are the ones
  * to come back with. Nobody is told when there is something new; streams look a few times a
  * second. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,34 +82,60 @@ static int take_since(struct api_call *c, struct events *e, struct err *err)
 		return -1;
 	if (!last)
 		return 0;
+	errno = 0;
 	e->since = strtoll(last, &end, 10);
-	if (end == last || *end || e->since < 0)
+	if (errno || *end || *last < '0' || *last > '9')
 		return err_set(err, ERR_INVALID, "Last-Event-ID: not one of ours");
 	return 0;
+}
+
+/* Events know ids only; a key may lead to what is gone. */
+static int take_session(struct api_call *c, const char *name, const char **ret, struct err *err)
+{
+	struct store_session s = { 0 };
+	auto_call(store_session_fini) struct store_session *guard = &s;
+	struct store_tombstone t;
+	struct session_ref ref;
+
+	(void)guard;
+	if (!*name)
+		return err_set(err, ERR_INVALID, "session: empty");
+	if (api_ref(c, name, &ref, err) < 0)
+		return -1;
+	if (!ref.id && session_get(c->engine, &c->who, &ref, &s, err) == 0)
+		ref.id = arena_text(c->arena, s.id, strlen(s.id));
+	else if (!ref.id && session_tombstone(c->engine, &c->who, &ref, &t, err) == 0)
+		ref.id = arena_text(c->arena, t.session, strlen(t.session));
+	else if (!ref.id)
+		return -1;
+	*ret = ref.id;
+	return ref.id ? 0 : err_sys(err, ENOMEM, "session");
 }
 
 /* Events have no user: a token for one user must say which of its sessions. */
 static int take_events(struct api_call *c, struct events *e, struct err *err)
 {
 	const char *session = http_query(c->rq, "session");
-	struct session_ref ref;
 
 	*e = (struct events){ .tenant = c->who.tenant };
 	if (!session && *c->session)
 		session = c->session;
 	if (!session && *c->user)
 		return err_set(err, ERR_DENIED, "session: this token must name one");
-	if (session && !*session)
-		return err_set(err, ERR_INVALID, "session: empty");
-	if (session && (*c->user || *c->session) && api_ref(c, session, &ref, err) < 0)
+	if (session && take_session(c, session, &e->session, err) < 0)
 		return -1;
 	if (api_query_flag(c, "all")) {
 		if (c->scope != API_ADMIN)
 			return err_set(err, ERR_DENIED, "all: only for a key of scope \"admin\"");
 		e->tenant = NULL;
 	}
-	e->session = session;
 	return take_since(c, e, err);
+}
+
+/* What goes with no session, as keys that come and go, is the tenant's business. */
+static bool is_theirs(const struct api_call *c, const struct store_event *e)
+{
+	return *e->session || c->scope >= API_TENANT;
 }
 
 static int send_event(struct api_call *c, const struct store_event *e)
@@ -140,7 +167,10 @@ static int send_news(struct api_call *c, struct events *e)
 	if (engine_events(c->engine, e->since, e->tenant, e->session, BATCH, &l, &ignored) < 0)
 		return ignored.code == ERR_UNAVAILABLE ? 0 : -1;
 	for (size_t i = 0; i < l.count && r >= 0; i++) {
-		r = send_event(c, &l.items[i]) < 0 ? -1 : r + 1;
+		if (is_theirs(c, &l.items[i]) && send_event(c, &l.items[i]) < 0)
+			r = -1;
+		else
+			r++;
 		e->since = l.items[i].id;
 	}
 	store_event_list_fini(&l);
@@ -183,7 +213,8 @@ int v1_events(struct api_call *c, struct err *err)
 	json_out_object(&j, NULL);
 	json_out_array(&j, "events");
 	for (size_t i = 0; i < l.count; i++)
-		put_event(&j, &l.items[i]);
+		if (is_theirs(c, &l.items[i]))
+			put_event(&j, &l.items[i]);
 	json_out_end(&j);
 	/* always there: what comes later is behind it */
 	json_out_i64(&j, "next", l.count ? l.items[l.count - 1].id : e.since);
@@ -224,6 +255,12 @@ static int send_progress(struct api_call *c, const struct progress_state *p)
 	return http_stream_write(c->rq, frame, (size_t)n);
 }
 
+static bool is_same(const struct progress_state *a, const struct progress_state *b)
+{
+	return a->updated == b->updated && a->status == b->status && a->step == b->step &&
+	       strcmp(a->stage, b->stage) == 0 && strcmp(a->message, b->message) == 0;
+}
+
 /* Until it is ready or has failed. */
 static int stream_progress(struct api_call *c, const char *session)
 {
@@ -234,8 +271,7 @@ static int stream_progress(struct api_call *c, const char *session)
 	if (begin(c) < 0)
 		return 0;
 	do {
-		if (progress_get(c->engine, session, &now, &ignored) < 0 ||
-		    memcmp(&now, &last, sizeof(now)) == 0)
+		if (progress_get(c->engine, session, &now, &ignored) < 0 || is_same(&now, &last))
 			continue;
 		last = now;
 		silent_ms = 0;

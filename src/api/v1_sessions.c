@@ -8,6 +8,7 @@
 
 #include "api/inside.h"
 #include "api/v1.h"
+#include "session/admin.h"
 
 DEFINE_AUTO(struct store_session *, store_session_fini);
 DEFINE_AUTO(struct template *, template_fini);
@@ -163,6 +164,7 @@ static int check_token(struct api_call *c, const struct store_binding *key,
 	struct session_ref by = { .kind = key->kind, .key = key->key }, ref;
 	struct store_session s = { 0 };
 	auto_call(store_session_fini) struct store_session *guard = &s;
+	struct store_snapshot snap;
 	struct err ignored;
 
 	(void)guard;
@@ -174,17 +176,30 @@ static int check_token(struct api_call *c, const struct store_binding *key,
 		return err_set(err, ERR_DENIED, "user: this token is for another");
 	if (w->pin && api_ref(c, w->pin, &ref, err) < 0)
 		return -1;
-	if (w->snapshot) {
-		struct store_snapshot snap;
-
-		if (snapshot_get(c->engine, &c->who, w->snapshot, &snap, err) < 0 ||
-		    api_may_see(c, snap.session, err) < 0)
-			return -1;
-	}
+	if (w->snapshot && v1_snapshot(c, w->snapshot, &snap, err) < 0)
+		return -1;
 	if (*key->kind && session_get(c->engine, &c->who, &by, &s, &ignored) == 0 &&
 	    strcmp(s.user, c->user) != 0)
 		return err_set(err, ERR_CONFLICT, "%s: it leads to another's session", key->kind);
 	return 0;
+}
+
+/* Root inside has more of the kernel in reach. That is for the tenant to say, or for who made the
+ * template. */
+static int check_class(struct api_call *c, const struct session_want *w, struct err *err)
+{
+	struct template t;
+	struct err ignored;
+	bool root;
+
+	if (w->over->class != KEEPER_CLASS_ROOT || c->scope >= API_TENANT)
+		return 0;
+	root = template_load(engine_home(c->engine), w->template ? w->template : "host", &t,
+			     &ignored) == 0 &&
+	       t.class == KEEPER_CLASS_ROOT;
+	template_fini(&t);
+	return root ? 0
+		    : err_set(err, ERR_DENIED, "class: \"root\" is for keys of scope \"tenant\"");
 }
 
 static const char *source_name(enum session_source source)
@@ -263,7 +278,7 @@ static int post_session(struct api_call *c, struct err *err)
 	if (*c->user && !w.user)
 		w.user = c->user;
 	n = take_key(b, w.user, &key, err);
-	if (n < 0 || check_token(c, &key, &w, err) < 0)
+	if (n < 0 || check_class(c, &w, err) < 0 || check_token(c, &key, &w, err) < 0)
 		return -1;
 	w.nkeys = (size_t)n;
 	return enter(c, &w, err);
@@ -313,7 +328,8 @@ static int take_filter(void *arg, const char *name, const char *value)
 		f->by.user = value;
 	else if (strcmp(name, "project") == 0)
 		f->by.project = value;
-	else if (strncmp(name, meta, sizeof(meta) - 1) == 0 && !f->by.meta_key) {
+	else if (strncmp(name, meta, sizeof(meta) - 1) == 0 && name[sizeof(meta) - 1] &&
+		 !f->by.meta_key) {
 		f->by.meta_key = name + sizeof(meta) - 1;
 		f->by.meta_value = value;
 	} else

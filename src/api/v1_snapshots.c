@@ -24,16 +24,17 @@ static int reply_snapshot(struct api_call *c, unsigned status, const struct stor
 	return api_reply(c, status, &j, err);
 }
 
-/* One that this key may see. */
-static int look_up(struct api_call *c, const char *id, struct store_snapshot *ret, struct err *err)
+int v1_snapshot(struct api_call *c, const char *id, struct store_snapshot *ret, struct err *err)
 {
+	struct store_snapshot s;
 	struct err unseen;
 
-	if (snapshot_get(c->engine, &c->who, id, ret, err) < 0)
+	if (snapshot_get(c->engine, &c->who, id, &s, err) < 0)
 		return -1;
-	return api_may_see(c, ret->session, &unseen) == 0
-		       ? 0
-		       : err_set(err, ERR_NOT_FOUND, "no snapshot %.64s", id);
+	if (api_may_see(c, s.session, &unseen) < 0)
+		return err_set(err, ERR_NOT_FOUND, "no snapshot %.64s", id);
+	*ret = s;
+	return 0;
 }
 
 /* ---- of a session ---------------------------------------------------------------------------- */
@@ -96,8 +97,7 @@ static int delete_own(struct api_call *c, struct err *err)
 	theirs = strcmp(s.session, rec.id) == 0;
 	store_session_fini(&rec);
 	if (!theirs)
-		return err_set(err, ERR_NOT_FOUND, "the session has no snapshot %.64s",
-			       c->params[1]);
+		return err_set(err, ERR_NOT_FOUND, "no snapshot %.64s", c->params[1]);
 	if (snapshot_remove(c->engine, &c->who, s.id, err) < 0)
 		return -1;
 	http_reply(c->rq, 204, NULL, NULL, 0);
@@ -194,7 +194,7 @@ static int get_snapshot(struct api_call *c, struct err *err)
 {
 	struct store_snapshot s;
 
-	if (look_up(c, c->params[0], &s, err) < 0)
+	if (v1_snapshot(c, c->params[0], &s, err) < 0)
 		return -1;
 	return reply_snapshot(c, 200, &s, err);
 }
@@ -203,7 +203,7 @@ static int delete_snapshot(struct api_call *c, struct err *err)
 {
 	struct store_snapshot s;
 
-	if (look_up(c, c->params[0], &s, err) < 0 ||
+	if (v1_snapshot(c, c->params[0], &s, err) < 0 ||
 	    snapshot_remove(c->engine, &c->who, s.id, err) < 0)
 		return -1;
 	http_reply(c->rq, 204, NULL, NULL, 0);
@@ -238,7 +238,7 @@ static int get_archive(struct api_call *c, struct err *err)
 	struct carry x = { .call = c };
 	char name[STORE_ID + 64];
 
-	if (look_up(c, c->params[0], &x.snap, err) < 0)
+	if (v1_snapshot(c, c->params[0], &x.snap, err) < 0)
 		return -1;
 	snprintf(name, sizeof(name), "attachment; filename=\"%s.tar.zst\"", x.snap.id);
 	http_set_header(c->rq, "Content-Disposition", name);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 /* Beside the head there must be room for the library's own: values, and the answer's head. */
 enum { POOL_EXTRA = 32 << 10 };
@@ -129,8 +130,12 @@ static void quiesce(struct http_server *s)
 {
 	if (atomic_exchange(&s->draining, true))
 		return;
-	for (size_t i = 0; i < s->nlisteners; i++)
+	for (size_t i = 0; i < s->nlisteners; i++) {
 		s->listeners[i].fd = MHD_quiesce_daemon(s->listeners[i].daemon);
+		/* nobody is to wait in the queue of one that does not accept any more */
+		if (s->listeners[i].fd >= 0)
+			shutdown(s->listeners[i].fd, SHUT_RDWR);
+	}
 }
 
 void http_server_drain(struct http_server *s, unsigned ms)

@@ -22,7 +22,7 @@ static int own_snapshot(struct entry *n, const struct caller *who, const char *i
 		return -1;
 	if (strcmp(s.session, n->id) != 0) {
 		layers_release(n->engine, s.layer, holder);
-		return err_set(err, ERR_NOT_FOUND, "session %s has no snapshot %.64s", n->id, id);
+		return err_set(err, ERR_NOT_FOUND, "no snapshot %.64s", id);
 	}
 	*ret = s;
 	return 0;

@@ -29,11 +29,8 @@ static int start_keeper(struct engine *e, struct err *err)
 				    .max = e->opts.pool };
 	struct err ignored;
 
-	if (keeper_client_spawn(&how, &e->keeper, err) < 0) {
-		if (err->code == ERR_NOT_FOUND) /* the program: nothing that was asked for */
-			err->code = ERR_UNAVAILABLE;
+	if (keeper_client_spawn(&how, &e->keeper, err) < 0)
 		return -1;
-	}
 	if (e->opts.pool)
 		(void)keeper_client_pool(e->keeper, want, NULL, &ignored);
 	return 0;
@@ -48,6 +45,9 @@ struct keeper_client *keep_lock(struct engine *e, struct err *err)
 	}
 	if (!e->keeper && start_keeper(e, err) < 0) {
 		pthread_mutex_unlock(&e->keep_mutex);
+		/* whatever it was, it is nothing that the caller did */
+		err->code = ERR_UNAVAILABLE;
+		err->sys = 0;
 		return NULL;
 	}
 	return e->keeper;

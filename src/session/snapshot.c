@@ -241,6 +241,7 @@ int snapshot_list(struct engine *e, const struct caller *who, const struct sessi
 	const char *id = session ? session->id : NULL;
 	struct store_session s = { 0 };
 	auto_call(store_session_fini) struct store_session *guard = &s;
+	struct store_snapshot_list l = { 0 };
 	int r = -1;
 
 	(void)guard;
@@ -251,15 +252,19 @@ int snapshot_list(struct engine *e, const struct caller *who, const struct sessi
 		id = s.id;
 	}
 	DB (e, st) {
-		r = st->snapshot->list(st, who->tenant, id, page, ret, err);
-		for (size_t i = 0; r == 0 && i < ret->count; i++)
-			measure(st, &ret->items[i]);
+		r = st->snapshot->list(st, who->tenant, id, page, &l, err);
+		for (size_t i = 0; r == 0 && i < l.count; i++)
+			measure(st, &l.items[i]);
 	}
-	/* without any it may also be one that never was */
-	if (r == 0 && session && session->id && ret->count == 0 &&
-	    session_get(e, who, session, &s, err) < 0 && err->sys != ESTALE)
+	if (r < 0)
 		return -1;
-	return r;
+	/* none at all: was there ever such a session? */
+	if (session && session->id && !l.count && session_get(e, who, session, &s, err) < 0) {
+		store_snapshot_list_fini(&l);
+		return -1;
+	}
+	*ret = l;
+	return 0;
 }
 
 /* ---- removing -------------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -29,6 +30,16 @@ def wait_for(condition, seconds=20, pause=0.05):
         time.sleep(pause)
 
 
+def routes():
+    """Method, path and least scope of all that can be asked; "-" is no key."""
+    text = subprocess.run([LODGED, "--print-routes"], stdout=subprocess.PIPE, check=True).stdout
+    return [tuple(line.split()) for line in text.decode().splitlines()]
+
+
+def quote(text):
+    return urllib.parse.quote(text, safe="")
+
+
 class Answer:
     def __init__(self, response, data):
         self.status, self.headers, self.data = response.status, response.headers, data
@@ -43,6 +54,31 @@ class Answer:
 
     def __repr__(self):
         return f"{self.status} {self.data[:600]!r}"
+
+
+def name_of(pid):
+    with contextlib.suppress(OSError):
+        with open(f"/proc/{pid}/comm") as f:
+            return f.read().strip()
+    return ""
+
+
+def children(pid):
+    """Of all its threads."""
+    found = []
+    with contextlib.suppress(OSError):
+        for tid in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError):
+                with open(f"/proc/{pid}/task/{tid}/children") as f:
+                    found += [int(x) for x in f.read().split()]
+    return found
+
+
+def is_alive(pid):
+    with contextlib.suppress(OSError):
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rsplit(") ", 1)[1][0] not in "ZX"
+    return False
 
 
 class Client:
@@ -74,6 +110,12 @@ class Client:
     def post(self, path, body=None, **kw):
         return self.call("POST", path, body, **kw)
 
+    def put(self, path, body=None, **kw):
+        return self.call("PUT", path, body, **kw)
+
+    def patch(self, path, body=None, **kw):
+        return self.call("PATCH", path, body, **kw)
+
     def delete(self, path, **kw):
         return self.call("DELETE", path, **kw)
 
@@ -82,10 +124,22 @@ class Client:
         assert answer.status in (200, 201), answer
         return answer.json["session"]["id"]
 
+    def session(self, sid):
+        answer = self.get(f"/v1/sessions/{sid}")
+        assert answer.status == 200, answer
+        return answer.json["session"]
+
+    def run(self, sid, command):
+        """What it wrote."""
+        answer = self.post(f"/v1/sessions/{sid}/exec", {"command": command})
+        assert answer.status == 200 and answer.json["exit_code"] == 0, answer
+        return answer.json["stdout"]
+
 
 class Lodged:
-    def __init__(self, **settings):
+    def __init__(self, program=LODGED, **settings):
         self.home = tempfile.mkdtemp(prefix="lodge-http-", dir="/var/tmp")
+        self.program = program
         self.settings = settings
         self.process = None
         self.start()
@@ -95,7 +149,7 @@ class Lodged:
                    **{f"LODGE_{k.upper()}": str(v) for k, v in self.settings.items()})
         with open(os.path.join(self.home, "lodged.log"), "ab") as log:
             self.process = subprocess.Popen(
-                [LODGED, "--data", self.home, "--listen", "127.0.0.1:0"], env=env,
+                [self.program, "--data", self.home, "--listen", "127.0.0.1:0"], env=env,
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log)
         line = self.process.stdout.readline().decode()
         at = re.search(r"http://([0-9.]+):([0-9]+)", line)
@@ -109,6 +163,49 @@ class Lodged:
     def client(self, key=KEY):
         return Client(self.host, self.port, key)
 
+    def new_key(self, **body):
+        """The record and a client that has it."""
+        answer = self.client().post("/v1/keys", body)
+        assert answer.status == 201, answer
+        return answer.json["key"], self.client(answer.json["secret"])
+
+    def raw(self, data, end=False):
+        """Sends bytes as they are (end: and no more); all that comes until the connection is closed
+        or nothing more comes."""
+        got = b""
+        with socket.create_connection((self.host, self.port), timeout=10) as s:
+            with contextlib.suppress(ConnectionError):  # answered before it was all sent
+                s.sendall(data)
+                if end:
+                    s.shutdown(socket.SHUT_WR)
+            with contextlib.suppress(ConnectionError):
+                while piece := s.recv(65536):
+                    got += piece
+        return got
+
+    def run_dir(self):
+        keeper = os.path.join(self.home, "keeper")
+        st = os.stat(keeper if os.path.isdir(keeper) else self.home)
+        return f"/run/lodge/{st.st_dev:x}.{st.st_ino:x}"
+
+    def init_of(self, session):
+        """Host pid of the lodge-init behind a session's record, from the keeper's own."""
+        with open(os.path.join(self.run_dir(), "d", "sandboxes", session["sandbox"], "record")) as f:
+            return int(re.search(r"^pid (\d+)$", f.read(), re.M).group(1))
+
+    def kill_sandbox(self, session):
+        """From outside, as the OOM killer would."""
+        pid = self.init_of(session)
+        os.kill(pid, signal.SIGKILL)
+        assert wait_for(lambda: not is_alive(pid)), "it does not die"
+
+    def starter(self):
+        """The process that starts its keepers."""
+        return [p for p in children(self.process.pid) if name_of(p) == "lodged-starter"][0]
+
+    def keepers(self):
+        return [p for p in children(self.starter()) if is_alive(p) and name_of(p) == "lodge-keeper"]
+
     def stop(self, signo=signal.SIGTERM):
         """The sandboxes live on."""
         self.process.send_signal(signo)
@@ -117,12 +214,20 @@ class Lodged:
 
     def close(self):
         """Nothing is left."""
-        if self.process.poll() is None:
-            client = self.client()
-            while sessions := client.get("/v1/sessions").json["sessions"]:
-                for s in sessions:
-                    client.delete("/v1/sessions/" + urllib.parse.quote(s["id"]))
-            self.stop()
-        st = os.stat(os.path.join(self.home, "keeper") if os.geteuid() == 0 else self.home)
-        shutil.rmtree(f"/run/lodge/{st.st_dev:x}.{st.st_ino:x}", ignore_errors=True)
-        shutil.rmtree(self.home, ignore_errors=True)
+        try:
+            if self.process.poll() is None:
+                self.clear()
+                assert self.stop() == 0, self.log()  # a sanitizer that found something says so here
+        finally:
+            if self.process.poll() is None:
+                self.process.kill()
+                self.process.wait()
+            shutil.rmtree(self.run_dir(), ignore_errors=True)
+            shutil.rmtree(self.home, ignore_errors=True)
+
+    def clear(self):
+        client = self.client()
+        # it may be one that answers so many requests a second
+        while (answer := client.get("/v1/sessions")).status == 429 or answer.json["sessions"]:
+            for s in answer.json.get("sessions", []):
+                client.delete("/v1/sessions/" + urllib.parse.quote(s["id"]))

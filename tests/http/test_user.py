@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from client import LODGED, Lodged, wait_for
+from client import LODGED, Lodged, is_alive, wait_for
 
 NOBODYS_ID = 60777
 
@@ -14,15 +14,6 @@ NOBODYS_ID = 60777
 def status(pid):
     with open(f"/proc/{pid}/status") as f:
         return dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
-
-
-def children(pid, name):
-    found = subprocess.run(["ps", "--ppid", str(pid), "-o", "pid=,comm="], capture_output=True, text=True, check=False)
-    return [int(line.split()[0]) for line in found.stdout.splitlines() if line.split()[1] == name]
-
-
-def starter(lodged):
-    return children(lodged.process.pid, "lodged-starter")[0]
 
 
 def start(*options, env=None):
@@ -49,10 +40,10 @@ def test_what_guests_may_have_written_is_closed_to_it(lodged, client):
 def test_a_keeper_that_dies_is_started_again(lodged, client):
     session = client.enter(key="k")
     for _ in range(2):
-        keeper = children(starter(lodged), "lodge-keeper")[-1]
+        keeper = lodged.keepers()[0]
         os.kill(keeper, signal.SIGKILL)
         assert wait_for(lambda: client.post("/v1/sessions", {}).status == 201)
-        assert wait_for(lambda: [p for p in children(starter(lodged), "lodge-keeper") if p != keeper])
+        assert keeper not in wait_for(lodged.keepers)
     assert client.post(f"/v1/sessions/{session}/exec", {"command": "echo hi"}).json["stdout"] == "hi\n"
 
 
@@ -70,10 +61,10 @@ def test_all_of_it_ends_together():
     d = Lodged()
     try:
         d.client().enter(key="k")
-        pids = [starter(d), *children(starter(d), "lodge-keeper")]
+        pids = [d.starter(), *d.keepers()]
         assert len(pids) == 2
         d.stop(signal.SIGKILL)
-        assert wait_for(lambda: not any(os.path.exists(f"/proc/{p}/exe") and status(p)["State"][0] != "Z" for p in pids))
+        assert wait_for(lambda: not any(is_alive(p) for p in pids))
         d.start()
     finally:
         d.close()

@@ -1,0 +1,461 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may ask what: every route with every kind of key that must not open it."""
+import contextlib
+import glob
+import hashlib
+import http.client
+import os
+import re
+import time
+
+import pytest
+
+from client import KEY, Lodged, quote, routes, wait_for
+
+ROUTES = routes()
+CLOSED = [r for r in ROUTES if r[2] != "-"]
+OF_ONE = [r for r in CLOSED if re.search(r"\{(id|exec|snap|key)\}", r[1])]
+UNKNOWN = {"{id}": "ses_aaaaaaaaaaaaaaaaaaaa", "{snap}": "snp_aaaaaaaaaaaaaaaaaaaa",
+           "{exec}": "exe_aaaaaaaaaaaaaaaaaaaa", "{key}": "key_aaaaaaaaaaaaaaaaaaaa",
+           "{user}": "ann", "{name}": "no-such", "{path...}": "tmp/f"}
+SNAPSHOT = "/v1/snapshots/{id}"
+# what would be a good request; a route that is not here gets an empty object
+BODIES = {
+    ("POST", "/v1/sessions/{id}/exec"): {"command": "touch /tmp/touched"},
+    ("POST", "/v1/sessions/{id}/execs/{exec}/stdin"): {"data": "x"},
+    ("POST", "/v1/sessions/{id}/execs/{exec}/signal"): {"signal": 9},
+    ("POST", "/v1/sessions/{id}/execs/{exec}/resize"): {"rows": 5, "cols": 5},
+    ("POST", "/v1/sessions/{id}/rollback"): {"snapshot": UNKNOWN["{snap}"]},
+    ("PUT", "/v1/sessions/{id}/files/{path...}"): b"bytes",
+    ("PUT", "/v1/sessions/{id}/archive"): b"bytes",
+    ("POST", "/v1/sessions/{id}/files/{path...}"): b"",
+    ("POST", "/v1/snapshots"): b"bytes",
+}
+QUERIES = {
+    ("GET", "/v1/sessions/{id}/archive"): "?path=/tmp",
+    ("PUT", "/v1/sessions/{id}/archive"): "?path=/tmp",
+    ("GET", "/v1/sessions/{id}/watch"): "?path=/tmp",
+    ("POST", "/v1/sessions/{id}/files/{path...}"): "?mkdir",
+}
+
+
+def name_of(route):
+    return f"{route[0]} {route[1]}"
+
+
+def ask(client, route, names=None, headers=None):
+    method, path, _ = route
+    where = QUERIES.get((method, path), "")
+    body = BODIES.get((method, path), {} if method in ("POST", "PUT", "PATCH") else None)
+    names = dict(UNKNOWN, **(names or {}))
+    if path.startswith(SNAPSHOT):
+        names["{id}"] = names["{snap}"]
+    for name, value in names.items():
+        path = path.replace(name, value)
+    return client.call(method, path + where, body, headers)
+
+
+def is_problem(answer):
+    assert answer.headers["Content-Type"] == "application/json"
+    error = answer.json["error"]
+    assert set(error) >= {"code", "message", "retryable"} and error["message"]
+    return True
+
+
+@pytest.fixture(scope="module")
+def world(lodged):
+    """What there is to get at: a session of the first tenant, and what belongs to it."""
+    class World:
+        pass
+
+    w = World()
+    owner = w.owner = lodged.client()
+    w.sid = owner.enter(key="of the first", user="ann")
+    at = f"/v1/sessions/{w.sid}"
+    w.snap = owner.post(at + "/snapshots", {"name": "one"}).json["snapshot"]["id"]
+    w.run = owner.post(at + "/exec", {"command": "true"}).json["exec_id"]
+    gone = w.gone = owner.enter(key="once", user="ann", asleep=True)
+    assert owner.delete(f"/v1/sessions/{gone}").status == 200
+    w.mine = owner.enter(key="of bob", user="bob", asleep=True)
+    w.key, w.tenant = lodged.new_key(scope="tenant")
+    w.names = {"{id}": w.sid, "{snap}": w.snap, "{exec}": w.run, "{key}": w.key["id"]}
+    _, w.session = lodged.new_key(scope="session")
+    _, w.other = lodged.new_key(tenant="other", scope="tenant")
+    _, w.other_admin = lodged.new_key(tenant="other", scope="admin")
+    _, w.one = lodged.new_key(scope=f"session:{w.mine}")
+    _, w.bob = lodged.new_key(user="bob")
+    _, w.late = lodged.new_key(expires_in_ms=1)
+    removed, w.removed = lodged.new_key(scope="admin")
+    assert owner.delete(f"/v1/keys/{removed['id']}").status == 200
+    return w
+
+
+# ---- no key, and keys that are none -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("route", CLOSED, ids=name_of)
+def test_without_a_key_nothing_is_told(lodged, world, route):
+    answer = ask(lodged.client(None), route, world.names)
+    assert answer.status == 401 and answer.code == "UNAUTHENTICATED", answer
+    assert answer.headers["WWW-Authenticate"] == "Bearer" and is_problem(answer)
+    head = lodged.client(None).call("HEAD", route[1])
+    assert head.status in (400, 401) and not head.data
+
+
+@pytest.mark.parametrize("route", CLOSED, ids=name_of)
+def test_keys_that_open_nothing(lodged, world, route):
+    nobody = lodged.client(None)
+    for headers, status in (
+            ({"Authorization": f"Basic {KEY}"}, 401),
+            ({"Authorization": KEY}, 401),
+            ({"Authorization": "Bearer"}, 401),
+            ({"Authorization": "Bearer short"}, 401),
+            ({"Authorization": "Bearer " + "x" * 500}, 401),
+            ({"Authorization": "Bearer two words"}, 400),
+            ({"Authorization": f"Bearer {KEY}, Bearer {KEY}"}, 400),
+            ({"Authorization": "Bearer lk_" + "0" * 64}, 401),
+            ({"X-Api-Key": KEY[:-1]}, 401),
+            ({"X-Api-Key": KEY + "0"}, 401),
+            ({"X-Api-Key": KEY.upper()}, 401),
+            ({"X-Api-Key": KEY, "Authorization": f"Bearer {KEY}"}, 400)):
+        answer = ask(nobody, route, world.names, headers)
+        assert answer.status == status and is_problem(answer), (headers, answer)
+        assert (status == 401) == ("WWW-Authenticate" in answer.headers)
+    for client in (world.late, world.removed):
+        answer = ask(client, route, world.names)
+        assert answer.status == 401 and answer.code == "UNAUTHENTICATED", answer
+
+
+@pytest.mark.parametrize("route", [r for r in CLOSED if r[2] in ("tenant", "admin")], ids=name_of)
+def test_a_narrow_key_does_nothing_wide(world, route):
+    for client in [world.session, world.one, world.bob] + [world.tenant] * (route[2] == "admin"):
+        answer = ask(client, route, world.names)
+        assert answer.status == 403 and answer.code == "DENIED", answer
+
+
+def test_each_header_is_enough(lodged, world):
+    nobody = lodged.client(None)
+    for headers in ({"X-Api-Key": KEY}, {"Authorization": f"bearer {KEY}"}):
+        assert nobody.get("/v1/sessions", headers=headers).status == 200
+
+
+@pytest.mark.parametrize("route", [r for r in ROUTES if r[2] == "-"], ids=name_of)
+def test_open_routes_need_no_key(lodged, route):
+    answer = ask(lodged.client(None), route)
+    assert answer.status in (200, 304), answer
+
+
+# ---- another's ----------------------------------------------------------------------------------
+
+
+def told(answer, names):
+    """All of an answer but what is different each time."""
+    text = answer.data.decode()
+    for name in names.values():
+        text = text.replace(name, "NAME")
+    headers = {k: v for k, v in answer.headers.items()
+               if k not in ("Date", "X-Request-Id", "Content-Length")}
+    return answer.status, text, headers
+
+
+def same_as_unknown(client, route, names):
+    there = ask(client, route, names)
+    never = ask(client, route)
+    assert told(there, dict(UNKNOWN, **names)) == told(never, UNKNOWN)
+    assert there.status in (400, 403, 404, 426), there
+    if not route[1].endswith("/tty"):  # that is no good request without an upgrade
+        assert there.status in (403, 404), there
+    return there
+
+
+@pytest.mark.parametrize("route", OF_ONE, ids=name_of)
+def test_another_tenants_is_like_none(world, route):
+    same_as_unknown(world.other, route, world.names)
+    if "{key}" not in route[1]:  # keys are an administrator's, whosever they are
+        same_as_unknown(world.other_admin, route, world.names)
+
+
+@pytest.mark.parametrize("route", [r for r in OF_ONE if "{key}" not in r[1]], ids=name_of)
+def test_another_session_is_like_none(world, route):
+    same_as_unknown(world.one, route, world.names)
+    same_as_unknown(world.bob, route, world.names)
+
+
+@pytest.mark.parametrize("route", [r for r in OF_ONE if r[1].startswith("/v1/sessions")],
+                         ids=name_of)
+def test_what_was_another_tenants_never_was(world, route):
+    for client in (world.other, world.one, world.bob):
+        same_as_unknown(client, route, {"{id}": world.gone})
+
+
+@pytest.mark.parametrize("route", [r for r in OF_ONE if r[1].startswith("/v1/sessions")],
+                         ids=name_of)
+def test_another_tenants_key_leads_nowhere(world, route):
+    names = {"{id}": "key:" + quote("of the first")}
+    never = {"{id}": "key:" + quote("of no tenant")}
+    plain = {"a": "of the first", "b": "of no tenant"}
+    for client in (world.other, world.one, world.bob):
+        there, none = ask(client, route, names), ask(client, route, never)
+        assert told(there, plain) == told(none, plain)
+        assert there.status in (400, 404, 426), there
+
+
+def test_ids_in_bodies_are_no_way_around(world):
+    for client in (world.other, world.bob):
+        for field, value in (("snapshot", world.snap), ("pin", world.sid)):
+            there = client.post("/v1/sessions", {"key": "mine", field: value})
+            never = client.post("/v1/sessions", {"key": "mine", field: UNKNOWN["{snap}"]})
+            assert there.status == never.status and there.status in (404, 409), there
+            assert told(there, {"a": value}) == told(never, UNKNOWN)
+    at = f"/v1/sessions/{world.mine}"
+    for call, body in (("fork", {}), ("rollback", {})):
+        there = world.bob.post(f"{at}/{call}", dict(body, snapshot=world.snap))
+        never = world.bob.post(f"{at}/{call}", dict(body, snapshot=UNKNOWN["{snap}"]))
+        assert there.status == 404, there
+        assert told(there, {"a": world.snap}) == told(never, UNKNOWN)
+    there = world.bob.delete(f"{at}/snapshots/{world.snap}")
+    never = world.bob.delete(f"{at}/snapshots/{UNKNOWN['{snap}']}")
+    assert told(there, {"a": world.snap}) == told(never, UNKNOWN)
+
+
+def test_lists_have_only_ones_own(world):
+    for client, ids in ((world.other, []), (world.other_admin, []), (world.one, [world.mine]),
+                        (world.bob, [world.mine])):
+        answer = client.get("/v1/sessions")
+        assert answer.status == 200 and [s["id"] for s in answer.json["sessions"]] == ids
+        answer = client.get("/v1/events?session=" + world.sid)
+        assert answer.status == 404 or answer.json["events"] == []
+    assert world.other.get("/v1/events").json["events"][0]["kind"] == "key_add"
+    assert not [e for e in world.other.get("/v1/events").json["events"] if e["session"]]
+    keys = world.other.get("/v1/keys").json["keys"]
+    assert keys and {k["tenant"] for k in keys} == {"other"}
+    assert world.other.get("/v1/keys?tenant=default").status == 403
+    assert world.other.get("/v1/events?all=1").status == 403
+    told = world.session.get("/v1/events?limit=1000").json["events"]
+    assert told and not [e for e in told if not e["session"]]  # keys are the tenant's business
+    assert world.other.get("/v1/users/ann").status == 404
+    assert world.bob.get("/v1/users/ann").status == 403
+    assert world.bob.get("/v1/users/bob").status == 200
+    assert world.one.get("/v1/users/bob").status == 403
+    assert world.session.get("/v1/users/ann").status == 403
+    assert world.bob.get("/v1/sessions?user=ann").status == 403
+    assert world.bob.get("/v1/events").status == 403
+
+
+def test_a_token_for_one_does_what_it_is_for(world):
+    for client in (world.one, world.bob):
+        at = f"/v1/sessions/{world.mine}"
+        assert client.get(at).json["session"]["user"] == "bob"
+        assert client.patch(at, {"metadata": {"a": "b"}}).status == 200
+        assert client.get("/v1/sessions/key:of%20bob").status == 200
+        for name in (world.mine, "key:of%20bob"):
+            events = client.get("/v1/events?session=" + name).json["events"]
+            assert events and {e["session"] for e in events} == {world.mine}
+    assert world.one.get("/v1/events").status == 200
+    assert world.one.post("/v1/sessions", {"key": "of bob"}).status == 403
+    assert world.one.post(f"/v1/sessions/{world.mine}/fork").status == 403
+    assert world.bob.post("/v1/sessions", {"key": "of bob", "user": "ann"}).status == 403
+    assert world.bob.post("/v1/sessions", {"key": "of the first"}).status == 409
+    answer = world.bob.post("/v1/sessions", {"key": "bob's second", "asleep": True})
+    assert answer.status == 201 and answer.json["session"]["user"] == "bob"
+    assert world.bob.delete("/v1/sessions/" + answer.json["session"]["id"]).status == 200
+
+
+def test_after_all_that_nothing_has_changed(world):
+    assert world.owner.session(world.sid)["state"] == "active"
+    assert world.owner.run(world.sid, "ls /tmp") == ""
+    assert world.owner.get("/v1/snapshots/" + world.snap).status == 200
+    assert world.owner.get("/v1/keys/" + world.key["id"]).status == 200
+    assert world.owner.get("/health").json["last_error"] is None
+
+
+# ---- what a key may ask for ---------------------------------------------------------------------
+
+
+def test_root_is_the_tenants_to_give(world):
+    for client in (world.session, world.bob):
+        answer = client.post("/v1/sessions", {"class": "root", "asleep": True})
+        assert answer.status == 403 and "class" in answer.json["error"]["message"], answer
+        assert client.post("/v1/sessions", {"class": "root", "template": "empty"}).status == 403
+    for client in (world.session, world.tenant):
+        answer = client.post("/v1/sessions", {"class": "user", "asleep": True})
+        assert answer.status == 201, answer
+        client.delete("/v1/sessions/" + answer.json["session"]["id"])
+    answer = world.tenant.post("/v1/sessions", {"class": "root", "asleep": True})
+    assert answer.status == 201, answer
+    world.tenant.delete("/v1/sessions/" + answer.json["session"]["id"])
+
+
+def test_a_template_of_roots_is_for_all(lodged, world):
+    where = os.path.join(lodged.home, "templates", "rooted")
+    os.makedirs(where)
+    with open(os.path.join(where, "template.json"), "w") as f:
+        f.write('{"class":"root"}')
+    for body in ({}, {"class": "root"}):
+        answer = world.session.post("/v1/sessions", dict(body, template="rooted", asleep=True))
+        assert answer.status == 201, answer
+        world.session.delete("/v1/sessions/" + answer.json["session"]["id"])
+
+
+def test_a_tenant_makes_only_tokens(world):
+    for body in ({"scope": "admin"}, {"scope": "tenant"}, {"tenant": "other"}):
+        answer = world.tenant.post("/v1/keys", body)
+        assert answer.status == 403 and answer.code == "DENIED", answer
+    for body, status in (({"scope": "root"}, 400), ({"scope": "session:" + "x" * 64}, 400),
+                         ({"scope": "session:ses_unknown"}, 404), ({"scope": "session:"}, 400),
+                         ({"scope": "tenant", "user": "ann"}, 400), ({"name": ""}, 400),
+                         ({"name": "x" * 256}, 400), ({"expires_at": 1}, 400),
+                         ({"expires_in_ms": 0}, 400),
+                         ({"expires_in_ms": 5, "expires_at": 99999999999999}, 400)):
+        assert world.owner.post("/v1/keys", body).status == status, body
+    answer = world.tenant.post("/v1/keys", {"user": "carl", "name": "laptop"})
+    assert answer.status == 201, answer
+    key = answer.json["key"]
+    assert (key["tenant"], key["scope"], key["user"], key["name"]) == \
+        ("default", "session", "carl", "laptop")
+    assert world.tenant.delete(f"/v1/keys/{key['id']}").json["key"] == key
+    assert world.tenant.delete(f"/v1/keys/{key['id']}").status == 404
+    assert world.tenant.delete("/v1/keys/key_given").status == 403
+
+
+def test_the_last_key_that_may_all_stays(world):
+    for k in world.owner.get("/v1/keys").json["keys"]:
+        if k["scope"] == "admin" and k["tenant"] == "other":
+            assert world.other_admin.get(f"/v1/keys/{k['id']}").status == 200
+    with contextlib.closing(Lodged()) as lone:
+        answer = lone.client().delete("/v1/keys/key_given")
+        assert answer.status == 409 and lone.client().get("/v1/sessions").status == 200
+
+
+# ---- how keys are kept --------------------------------------------------------------------------
+
+
+def kept(lodged):
+    data = b""
+    for path in glob.glob(lodged.home + "/lodge.db*") + [lodged.home + "/lodged.log"]:
+        with open(path, "rb") as f:
+            data += f.read()
+    return data
+
+
+def test_a_key_is_told_once_and_kept_as_a_hash(lodged, world):
+    answer = world.owner.post("/v1/keys", {"scope": "session", "name": "once"})
+    secret, key = answer.json["secret"], answer.json["key"]
+    assert re.fullmatch(r"lk_[0-9a-f]{64}", secret) and answer.headers["Cache-Control"] == "no-store"
+    assert lodged.client(secret).get("/v1/sessions").status == 200
+    for path in ("/v1/keys/" + key["id"], "/v1/keys", "/v1/events?since=0&limit=1000"):
+        answer = world.owner.get(path)
+        assert answer.status == 200 and secret[3:20] not in answer.data.decode()
+    assert world.owner.get("/v1/keys/" + key["id"]).json["key"] == key
+    data = kept(lodged)
+    assert secret.encode() not in data and secret[3:].encode() not in data
+    assert KEY.encode() not in data
+    assert hashlib.sha256(secret.encode()).digest() in data
+    world.owner.delete("/v1/keys/" + key["id"])
+    assert lodged.client(secret).get("/v1/sessions").status == 401
+
+
+def test_keys_come_in_pages(world):
+    made = [world.owner.post("/v1/keys", {"tenant": "paged"}).json["key"]["id"] for _ in range(5)]
+    seen, after = [], 0
+    while after is not None:
+        page = world.owner.get(f"/v1/keys?tenant=paged&limit=2&after={after}").json
+        seen += [k["id"] for k in page["keys"]]
+        after = page["next"]
+    assert seen == made
+    for k in made:
+        world.owner.delete("/v1/keys/" + k)
+
+
+def test_a_key_ends_when_it_says(lodged, world):
+    key, client = lodged.new_key(expires_in_ms=1500)
+    assert client.get("/v1/sessions").status == 200
+    assert wait_for(lambda: client.get("/v1/sessions").status == 401)
+    assert time.time() * 1000 >= key["expires_at"]
+
+
+def test_a_key_outlives_the_daemon():
+    with contextlib.closing(Lodged()) as lone:
+        _, client = lone.new_key()
+        removed, late = lone.new_key()
+        assert late.get("/v1/sessions").status == 200
+        lone.client().delete("/v1/keys/" + removed["id"])
+        lone.stop()
+        lone.start()
+        assert lone.client(client.key).get("/v1/sessions").status == 200
+        assert lone.client(late.key).get("/v1/sessions").status == 401
+
+
+# ---- what is written down -----------------------------------------------------------------------
+
+
+def events(client, *kinds):
+    found, since = [], 0
+    while page := client.get(f"/v1/events?all=1&limit=1000&since={since}").json:
+        if not page["events"]:
+            return found
+        found += [e for e in page["events"] if e["kind"] in kinds]
+        since = page["next"]
+
+
+def test_changes_of_keys_are_written_down(world):
+    key = world.tenant.post("/v1/keys", {"name": "audited"}).json["key"]
+    world.tenant.delete("/v1/keys/" + key["id"])
+    found = [e for e in events(world.owner, "key_add", "key_remove")
+             if key["id"] in e["cause"]["text"]]
+    assert [e["kind"] for e in found] == ["key_add", "key_remove"]
+    assert {e["cause"]["actor"] for e in found} == {world.key["id"]}
+
+
+def test_bad_keys_are_written_down_but_cannot_fill_the_disk(lodged, world):
+    stranger = lodged.client("lk_" + "1" * 64)
+    before = len(events(world.owner, "key_refused"))
+    size = len(kept(lodged))
+    began = time.monotonic()
+    for _ in range(300):
+        assert stranger.get("/v1/sessions").status == 401
+    rows = events(world.owner, "key_refused")
+    # one each ten seconds, and one for what was before
+    assert len(rows) - before <= (time.monotonic() - began) / 10 + 2
+    assert rows and "127.0.0.1" in rows[-1]["cause"]["text"] and stranger.key not in str(rows)
+    # one line of the log each, nothing else
+    assert len(kept(lodged)) - size < 300 * 600
+    assert not [e for e in world.other.get("/v1/events").json["events"]
+                if e["kind"] == "key_refused"]
+
+
+# ---- so many requests ---------------------------------------------------------------------------
+
+
+def test_too_fast_and_too_many_at_once():
+    with contextlib.closing(Lodged(rate=1, burst=4, concurrent=2)) as lone:
+        _, one = lone.new_key()
+        _, other = lone.new_key()
+        answers = [one.get("/v1/sessions") for _ in range(20)]
+        late = [a for a in answers if a.status == 429]
+        assert answers[0].status == 200 and late, answers
+        assert late[0].code == "RATE_LIMITED" and late[0].json["error"]["retryable"]
+        assert int(late[0].headers["Retry-After"]) >= 1
+        assert {a.status for a in answers} == {200, 429}
+        # others are not held up, and nobody needs a key to ask how it is
+        streams = [other.open("GET", "/v1/events", headers={"Accept": "text/event-stream"})
+                   for _ in range(2)]
+        try:
+            assert [r.status for _, r in streams] == [200, 200]
+            answer = other.get("/v1/sessions")
+            assert answer.status == 429 and "Retry-After" in answer.headers, answer
+            assert lone.client(None).get("/health").status == 200
+        finally:
+            for connection, response in streams:
+                response.close()
+                connection.close()
+        assert wait_for(lambda: other.get("/v1/sessions").status == 200)
+
+
+def test_refusals_end_no_connection(lodged):
+    connection = http.client.HTTPConnection(lodged.host, lodged.port, timeout=20)
+    with contextlib.closing(connection):
+        for headers, status in (({}, 401), ({"X-Api-Key": KEY}, 200), ({"X-Api-Key": "x" * 9}, 401)):
+            connection.request("GET", "/v1/sessions", headers=headers)
+            response = connection.getresponse()
+            assert response.status == status and response.read()

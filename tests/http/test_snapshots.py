@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Snapshots, forks and going back, and snapshots as files, over /v1."""
+import pytest
+
+from client import quote
+
+ZSTD = {"Content-Type": "application/zstd"}
+# names, bytes, kinds, modes, times, links, attributes; holes come back as zeros
+FILL = """
+mkdir -p d/sub 'd/with blank'; cd d
+head -c 300000 /dev/urandom > random; printf 'a\\0b' > binary; : > empty
+ln -s ../elsewhere symlink; ln random hardlink; mkfifo fifo
+chmod 751 sub; chmod 4640 binary; touch -d '2001-02-03 04:05:06.123456789' empty sub
+truncate -s 50M sparse; printf end >> sparse; printf x > 'with blank/'$'\\xc3\\xa4'
+setfattr -n user.colour -v green binary 2>/dev/null || true
+rm -f /etc/hostname 2>/dev/null || true
+"""
+LOOK = """
+cd d; find . -printf '%P %y %m %U:%G %n %l %s %T@\\n' | sort
+find . -type f -print0 | sort -z | xargs -0 sha256sum
+stat -c %i random hardlink | uniq | wc -l
+getfattr -d binary 2>/dev/null || true
+"""
+
+
+@pytest.fixture
+def sid(client):
+    made = client.enter()
+    yield made
+    clear(client, made)
+
+
+@pytest.fixture
+def at(sid):
+    return "/v1/sessions/" + sid
+
+
+def clear(client, *ids):
+    for sid in ids:
+        answer = client.get(f"/v1/sessions/{sid}/snapshots")
+        for s in answer.json.get("snapshots", []):
+            assert client.delete("/v1/snapshots/" + s["id"]).status == 204
+        assert client.delete("/v1/sessions/" + sid).status == 200
+
+
+def snapshot(client, at, **body):
+    answer = client.post(at + "/snapshots", body)
+    assert answer.status == 201, answer
+    return answer.json["snapshot"]
+
+
+def bash(client, sid, text):
+    answer = client.post(f"/v1/sessions/{sid}/exec", {"argv": ["bash", "-c", text]})
+    assert answer.status == 200 and answer.json["exit_code"] == 0, answer
+    return answer.json["stdout"]
+
+
+# ---- taking -------------------------------------------------------------------------------------
+
+
+def test_take_look_remove(client, sid, at):
+    a = snapshot(client, at, name="first")
+    assert (a["name"], a["session"], a["generation"]) == ("first", sid, 1)
+    assert a["id"].startswith("snp_") and a["created_at"] > 0 and a["size_bytes"] >= 0
+    b = snapshot(client, at)
+    assert b["name"] is None and b["generation"] == 2
+    s = client.session(sid)
+    assert (s["state"], s["snapshot"], s["generation"]) == ("active", b["id"], 2)
+    assert client.get("/v1/snapshots/" + a["id"]).json["snapshot"]["name"] == "first"
+    answer = client.post(at + "/snapshots", {"name": "first"})
+    assert answer.status == 409 and a["id"] in answer.json["error"]["message"], answer
+    listed = client.get(at + "/snapshots").json
+    assert [x["id"] for x in listed["snapshots"]] == [a["id"], b["id"]] and listed["next"] is None
+    page = client.get(at + "/snapshots?limit=1").json
+    assert [x["id"] for x in page["snapshots"]] == [a["id"]]
+    page = client.get(f"{at}/snapshots?limit=2&after={page['next']}").json
+    assert [x["id"] for x in page["snapshots"]] == [b["id"]] and page["next"] is None
+    other = client.enter(asleep=True)
+    assert client.delete(f"/v1/sessions/{other}/snapshots/{a['id']}").status == 404
+    answer = client.delete(f"{at}/snapshots/{a['id']}")
+    assert answer.status == 204 and answer.data == b""
+    assert client.delete("/v1/snapshots/" + b["id"]).status == 204
+    for method, path in (("GET", ""), ("DELETE", ""), ("GET", "/archive")):
+        answer = client.call(method, f"/v1/snapshots/{a['id']}{path}")
+        assert answer.status == 404 and answer.code == "NOT_FOUND", answer
+    assert client.get(at + "/snapshots").json["snapshots"] == []
+    assert client.session(sid)["snapshot"] is None
+    client.delete("/v1/sessions/" + other)
+
+
+def test_names(client, at):
+    for name in ("", "x" * 300):
+        assert client.post(at + "/snapshots", {"name": name}).status == 400
+    snapshot(client, at, name="\u00e4 with blank")
+    listed = client.get(at + "/snapshots").json["snapshots"]
+    assert [s["name"] for s in listed] == ["\u00e4 with blank"]
+
+
+def test_of_what_runs_stops_and_sleeps(client, sid, at):
+    client.run(sid, "echo one > f; sleep 600 & echo $! > pid")
+    sandbox = client.session(sid)["sandbox"]
+    live = snapshot(client, at)
+    assert client.session(sid)["sandbox"] == sandbox
+    assert client.run(sid, "kill -0 $(cat pid) && echo runs") == "runs\n"
+    client.run(sid, "echo two > f")
+    stopped = snapshot(client, at, live=False)
+    s = client.session(sid)
+    assert s["state"] == "active" and s["sandbox"] != sandbox
+    client.run(sid, "echo three > f")
+    client.post(at + "/hibernate")
+    asleep = snapshot(client, at)
+    assert client.session(sid)["state"] == "hibernated"
+    for snap, text in ((live, "one"), (stopped, "two"), (asleep, "three")):
+        made = client.enter(snapshot=snap["id"])
+        assert client.run(made, "cat f") == text + "\n"
+        clear(client, made)
+
+
+def test_snapshots_outlive_their_session(client):
+    sid = client.enter(key="short lived")
+    client.run(sid, "echo kept > f")
+    snap = snapshot(client, "/v1/sessions/" + sid)["id"]
+    client.delete("/v1/sessions/" + sid)
+    listed = client.get(f"/v1/sessions/{sid}/snapshots")
+    assert [s["id"] for s in listed.json["snapshots"]] == [snap]
+    answer = client.post("/v1/sessions", {"snapshot": snap})
+    assert answer.status == 201 and answer.json["outcome"] == "created", answer
+    made = answer.json["session"]["id"]
+    assert client.run(made, "cat f") == "kept\n"
+    assert client.delete("/v1/snapshots/" + snap).status == 204
+    assert client.run(made, "cat f") == "kept\n"
+    assert client.get(f"/v1/sessions/{sid}/snapshots").status == 410
+    clear(client, made)
+
+
+# ---- forks and going back -----------------------------------------------------------------------
+
+
+def test_fork(client, sid, at):
+    client.patch(at, {"idle_timeout_ms": 77000})
+    client.run(sid, "echo mine > f")
+    answer = client.post(at + "/fork", {"count": 3})
+    assert answer.status == 201, answer
+    forks = answer.json["sessions"]
+    assert len({s["id"] for s in forks} | {sid}) == 4
+    for i, s in enumerate(forks):
+        assert s["key"] is None and s["idle_timeout_ms"] == 77000
+        client.run(s["id"], f"echo {i} >> f")
+    for i, s in enumerate(forks):
+        assert client.run(s["id"], "cat f") == f"mine\n{i}\n"
+    assert client.run(sid, "cat f") == "mine\n"
+    clear(client, *[s["id"] for s in forks])
+
+
+def test_fork_with_a_key_and_from_a_snapshot(client, sid, at):
+    client.run(sid, "echo old > f")
+    snap = snapshot(client, at)["id"]
+    client.run(sid, "echo new > f")
+    key = "fork/1"
+    one = client.post(at + "/fork", {"key": key, "snapshot": snap}).json["sessions"][0]
+    assert one["key"] == key and client.enter(key=key) == one["id"]
+    assert client.run("key:" + quote(key), "cat f") == "old\n"
+    two = client.post(at + "/fork").json["sessions"]
+    assert client.run(two[0]["id"], "cat f") == "new\n"
+    before = client.get("/v1/sessions").json
+    answer = client.post(at + "/fork", {"key": key})
+    assert answer.status == 409, answer
+    assert client.post(at + "/fork", {"snapshot": "snp_unknown"}).status == 404
+    assert client.post("/v1/sessions/ses_unknown/fork").status == 404
+    assert client.get("/v1/sessions").json["sessions"] == before["sessions"]
+    clear(client, one["id"], two[0]["id"])
+
+
+def test_fork_of_what_has_nothing(client):
+    made = client.enter(asleep=True)
+    answer = client.post(f"/v1/sessions/{made}/fork")
+    assert answer.status in (201, 409), answer
+    clear(client, made, *[s["id"] for s in answer.json.get("sessions", [])])
+
+
+def test_rollback(client, sid, at):
+    client.run(sid, "echo one > f; mkdir d; echo x > d/x")
+    one = snapshot(client, at)["id"]
+    client.run(sid, "echo two > f; rm -r d; echo more > g")
+    two = snapshot(client, at)["id"]
+    answer = client.post(at + "/rollback", {"snapshot": one})
+    assert answer.status == 200, answer
+    s = answer.json["session"]
+    assert s["state"] == "active" and s["generation"] > 2
+    assert client.run(sid, "cat f d/x; test ! -e g") == "one\nx\n"
+    client.post(at + "/hibernate")
+    assert client.post(at + "/rollback", {"snapshot": two}).status == 200
+    assert client.run(sid, "cat f g; test ! -e d") == "two\nmore\n"
+    assert client.post(at + "/rollback", {}).status == 400
+    assert client.post(at + "/rollback", {"snapshot": "snp_unknown"}).status == 404
+    assert client.run(sid, "cat f") == "two\n"
+
+
+# ---- as one file --------------------------------------------------------------------------------
+
+
+def test_out_and_in_again(client, sid, at):
+    bash(client, sid, FILL)
+    want = bash(client, sid, LOOK)
+    snap = snapshot(client, at)["id"]
+    out = client.get(f"/v1/snapshots/{snap}/archive")
+    assert out.status == 200 and out.headers["Content-Type"] == "application/zstd"
+    assert out.headers["Content-Disposition"] == f'attachment; filename="{snap}.tar.zst"'
+    assert out.data[:4] == b"\x28\xb5\x2f\xfd" and len(out.data) < 5 << 20
+    back = client.post("/v1/snapshots?name=came%20back", out.data, headers=ZSTD)
+    assert back.status == 201, back
+    s = back.json["snapshot"]
+    assert (s["name"], s["session"]) == ("came back", None)
+    made = client.enter(snapshot=s["id"])
+    assert bash(client, made, LOOK) == want
+    # and once more: what comes out is the same
+    again = client.get(f"/v1/snapshots/{s['id']}/archive")
+    third = client.post("/v1/snapshots", again.data, headers=ZSTD).json["snapshot"]["id"]
+    other = client.enter(snapshot=third)
+    assert bash(client, other, LOOK) == want
+    clear(client, made, other)
+    for x in (s["id"], third):
+        assert client.delete("/v1/snapshots/" + x).status == 204
+
+
+def test_what_is_no_archive_leaves_nothing(lodged, client, sid, at):
+    snap = snapshot(client, at)["id"]
+    good = client.get(f"/v1/snapshots/{snap}/archive").data
+    sessions = client.get("/v1/sessions").json
+    for name, data in (("empty", b""), ("text", b"nonsense" * 1000), ("cut", good[:len(good) // 2]),
+                       ("spoilt", good[:40] + bytes([good[40] ^ 255]) + good[41:]),
+                       ("zeros", bytes(10000))):
+        answer = client.post("/v1/snapshots", data, headers=ZSTD)
+        assert answer.status == 400, (name, answer)
+    answer = client.post("/v1/snapshots?template=no-such", good, headers=ZSTD)
+    assert answer.status in (400, 404), answer
+    assert client.get("/v1/sessions").json == sessions
+    assert client.get("/health").json["last_error"] is None
