@@ -18,7 +18,7 @@
 #include "lodged/notify.h"
 #include "sandbox/home.h"
 
-enum { PEM_MAX = 256 << 10, ADDRESS_SIZE = 256 };
+enum { PEM_MAX = 256 << 10, ADDRESS_SIZE = 256, SLICE_MS = 100 };
 
 static const char default_address[] = "127.0.0.1:7070";
 
@@ -228,6 +228,22 @@ static void reload(struct daemon *d, serve_load_fn *load, void *arg)
 	conf_fini(&c);
 }
 
+/* A second signal says that there is no time for it. */
+static void drain(struct daemon *d, const sigset_t *signals)
+{
+	const struct timespec now = { 0 };
+	struct http_numbers n;
+	int signo;
+
+	for (uint64_t ms = 0; ms < d->conf->drain; ms += SLICE_MS) {
+		http_server_drain(d->http, SLICE_MS);
+		http_server_numbers(d->http, &n);
+		signo = sigtimedwait(signals, NULL, &now);
+		if (!n.requests || signo == SIGTERM || signo == SIGINT)
+			return;
+	}
+}
+
 static void run(struct daemon *d, const sigset_t *signals, serve_load_fn *load, void *arg)
 {
 	int signo;
@@ -238,7 +254,7 @@ static void run(struct daemon *d, const sigset_t *signals, serve_load_fn *load, 
 	log_line(LEVEL_INFO, "%s: draining", strsignal(signo));
 	notify("STOPPING=1");
 	api_drain(d->api);
-	http_server_drain(d->http, (unsigned)d->conf->drain);
+	drain(d, signals);
 }
 
 /* In this order: who serves a request needs all that is below. */
