@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/size.h"
 #include "http/server.h"
+#include "lodged/tls.h"
 
 enum { FILE_MAX = 64 << 10, LIST_MAX = 64, SECRET_MIN = 16 };
 
@@ -338,5 +339,5 @@ int conf_check(const struct conf *c, struct err *err)
 		return err_set(err, ERR_INVALID, "idle_timeout: more than idle_timeout_max");
 	if (c->lifetime_max && c->lifetime > c->lifetime_max)
 		return err_set(err, ERR_INVALID, "lifetime: more than lifetime_max");
-	return 0;
+	return c->tls_cert ? tls_check(c->tls_cert, c->tls_key, err) : 0;
 }

@@ -19,7 +19,6 @@ import pytest
 from client import Lodged, wait_for
 
 SLOW = bool(os.environ.get("LODGE_SLOW"))
-slow = pytest.mark.skipif(not SLOW, reason="only with LODGE_SLOW=1")
 LOST = (OSError, http.client.HTTPException)  # what a caller sees of a lodged that dies
 
 
@@ -48,7 +47,7 @@ def remove(client, *ids):
 
 class Command:
     """Prints numbered lines for a while. `got` is what its reader has, in order, without a gap."""
-    much = 50_000_000 if SLOW else 10_000_000
+    much = 50_000_000
 
     def __init__(self, at, n, wild, steps=10):
         self.at, self.n, self.wild = at, n, wild
@@ -157,8 +156,8 @@ def test_killed_with_commands_and_streams(lodged, round_):
     made = [client.post("/v1/sessions", {"idempotency_key": f"made-{seed}-{i}",
                                          "limits": {"output_bytes": 64 << 20}}) for i in range(5)]
     ids = [a.json["session"]["id"] for a in made]
-    commands = [Command(f"/v1/sessions/{ids[n % 5]}", n, seed) for n in range(50 if SLOW else 20)]
-    streams, polled = (20, 30) if SLOW else (8, 12)
+    commands = [Command(f"/v1/sessions/{ids[n % 5]}", n, seed) for n in range(50)]
+    streams, polled = 20, 30
     threads = [threading.Thread(target=c.stream, args=(client,)) for c in commands[:streams]]
     threads += [threading.Thread(target=c.poll_until_lost, args=(client,)) for c in commands[streams:polled]]
     for t in threads:
