@@ -28,9 +28,9 @@ static const char *const exec_fields[] = {
 	"encoding",   NULL,
 };
 
-static const json_t *given(const json_t *o, const char *name)
+static json_t *given(const json_t *o, const char *name)
 {
-	const json_t *v = json_object_get(o, name);
+	json_t *v = json_object_get(o, name);
 
 	return json_is_null(v) ? NULL : v;
 }
@@ -61,7 +61,7 @@ static int take_argv(struct api_call *c, const json_t *b, const char *const **re
 /* {"NAME": "value"} */
 static int take_env(struct api_call *c, const json_t *b, const char *const **ret, struct err *err)
 {
-	json_t *v = (json_t *)(uintptr_t)given(b, "env"), *value;
+	json_t *v = given(b, "env"), *value;
 	const char **env, *name;
 	size_t n = 0;
 
@@ -88,7 +88,7 @@ static int take_env(struct api_call *c, const json_t *b, const char *const **ret
 
 static int take_pty(const json_t *b, struct run_want *w, struct err *err)
 {
-	json_t *v = (json_t *)(uintptr_t)given(b, "pty");
+	json_t *v = given(b, "pty");
 	int64_t rows = 24, cols = 80;
 	const char *name;
 	json_t *ignored;

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """lodged as a service: how it starts, what it is told, what it says and how it ends."""
-import json
 import os
 import re
 import resource

@@ -204,8 +204,8 @@ def test_command(client, at):
 
 def test_stream(client, at):
     size = 3_000_000
-    c, response = client.open("POST", at + "/exec", {"command": f"head -c {size} /dev/zero | tr '\\0' x; sleep .3; echo end"},
-                              {"Accept": "application/x-ndjson"})
+    text = f"head -c {size} /dev/zero | tr '\\0' x; sleep .3; echo end"
+    c, response = client.open("POST", at + "/exec", {"command": text}, {"Accept": "application/x-ndjson"})
     events = [json.loads(line) for line in response]
     c.close()
     text = "".join(e["data"] for e in events if e["event"] == "stdout")
