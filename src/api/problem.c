@@ -162,8 +162,8 @@ void api_problem(struct api_call *c, const struct err *err)
 	struct json_out j;
 	size_t len;
 
-	/* that a caller hung up is no trouble of ours */
-	if (status == 500 || (status > 500 && !http_is_gone(c->rq)))
+	/* that a caller left is none */
+	if (status >= 500 && (err->code != ERR_UNAVAILABLE || !http_is_gone(c->rq)))
 		api_note_trouble(c, err);
 	api_out(&j);
 	json_out_object(&j, NULL);

@@ -14,6 +14,7 @@ enum {
 	LOOK_MS = 1000, /* how often to look whether the caller is still there */
 	SIZE_MAX_PTY = 65535,
 	OUTPUT_MOST = 1 << 30,
+	STATUS_GONE = 499, /* as others write it into their logs */
 };
 
 DEFINE_AUTO(struct exec_output *, exec_output_fini);
@@ -27,9 +28,9 @@ static const char *const exec_fields[] = {
 	"encoding",   NULL,
 };
 
-static const json_t *given(const json_t *o, const char *name)
+static json_t *given(const json_t *o, const char *name)
 {
-	const json_t *v = json_object_get(o, name);
+	json_t *v = json_object_get(o, name);
 
 	return json_is_null(v) ? NULL : v;
 }
@@ -60,7 +61,7 @@ static int take_argv(struct api_call *c, const json_t *b, const char *const **re
 /* {"NAME": "value"} */
 static int take_env(struct api_call *c, const json_t *b, const char *const **ret, struct err *err)
 {
-	json_t *v = (json_t *)(uintptr_t)given(b, "env"), *value;
+	json_t *v = given(b, "env"), *value;
 	const char **env, *name;
 	size_t n = 0;
 
@@ -87,7 +88,7 @@ static int take_env(struct api_call *c, const json_t *b, const char *const **ret
 
 static int take_pty(const json_t *b, struct run_want *w, struct err *err)
 {
-	json_t *v = (json_t *)(uintptr_t)given(b, "pty");
+	json_t *v = given(b, "pty");
 	int64_t rows = 24, cols = 80;
 	const char *name;
 	json_t *ignored;
@@ -215,22 +216,46 @@ int v1_put_result(struct json_out *j, struct run *x, const struct exec_output *o
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* The command goes on when nobody waits for its answer any more. */
-static int wait_for(struct api_call *c, const struct v1_wish *w, struct run *x,
-		    struct exec_output *ret, struct err *err)
+bool v1_is_ending(void *rq)
 {
-	if (w->input && !w->keep_open)
-		return run_finish(x, w->input, strlen(w->input), ret, err);
-	if (w->input && run_stdin(x, w->input, strlen(w->input), false, err) < 0 &&
-	    err->code != ERR_CONFLICT)
+	return http_is_ending(rq);
+}
+
+/* Who closed only his half may still read it. It is no failure of ours. */
+static int say_goes_on(struct api_call *c, struct run *x, struct err *err)
+{
+	struct json_out j;
+
+	api_out(&j);
+	json_out_object(&j, NULL);
+	json_out_object(&j, "error");
+	json_out_str(&j, "code", "CALLER_GONE");
+	json_out_str(&j, "message", "nobody waits any more; the command goes on");
+	json_out_bool(&j, "retryable", false);
+	json_out_object(&j, "details");
+	json_out_str(&j, "exec_id", run_id(x));
+	json_out_end(&j);
+	json_out_end(&j);
+	json_out_end(&j);
+	return api_reply(c, STATUS_GONE, &j, err);
+}
+
+/* The command goes on when nobody waits for its answer any more: then *ret_gone. */
+static int wait_for(struct api_call *c, const struct v1_wish *w, struct run *x, bool *ret_gone,
+		    struct err *err)
+{
+	run_give_up(x, v1_is_ending, c->rq);
+	if (w->input && run_feed(x, w->input, strlen(w->input), !w->keep_open, err) < 0)
 		return -1;
 	while (run_wait(x, LOOK_MS, err) < 0) {
 		if (err->code != ERR_TIMEOUT)
 			return -1;
-		if (http_is_gone(c->rq))
-			return err_set(err, ERR_UNAVAILABLE, "command %s goes on", run_id(x));
+		if (http_is_gone(c->rq)) {
+			*ret_gone = true;
+			return 0;
+		}
 	}
-	return run_finish(x, NULL, 0, ret, err);
+	return 0;
 }
 
 static int answer(struct api_call *c, const struct v1_wish *w, struct run *x, struct err *err)
@@ -238,9 +263,14 @@ static int answer(struct api_call *c, const struct v1_wish *w, struct run *x, st
 	struct exec_output o = { 0 };
 	auto_call(exec_output_fini) struct exec_output *guard __attribute__((unused)) = &o;
 	int64_t began_us = mono_us();
+	bool gone = false;
 	struct json_out j;
 
-	if (wait_for(c, w, x, &o, err) < 0)
+	if (wait_for(c, w, x, &gone, err) < 0)
+		return -1;
+	if (gone)
+		return say_goes_on(c, x, err);
+	if (run_finish(x, NULL, 0, &o, err) < 0)
 		return -1;
 	api_observe(c->api, API_TIME_EXEC, (uint64_t)(mono_us() - began_us));
 	/* a byte becomes six at most */
@@ -283,6 +313,7 @@ static int leave(struct api_call *c, const struct v1_wish *w, struct run *x, str
 	json_out_end(&j);
 	if (api_reply(c, 202, &j, err) < 0)
 		return -1;
+	run_give_up(x, v1_is_ending, c->rq);
 	if (w->input)
 		(void)run_stdin(x, w->input, strlen(w->input), !w->keep_open, &ignored);
 	return 0;

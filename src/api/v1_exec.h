@@ -21,6 +21,8 @@ size_t v1_whole(const char *bytes, size_t len);
 /* What is told of a command that ended, but for its output: members of the innermost object. */
 int v1_put_result(struct json_out *j, struct run *x, const struct exec_output *o, struct err *err);
 int v1_take_encoding(const char *name, bool *ret, struct err *err);
+/* For run_give_up(): input that nobody takes must not keep a service that ends. */
+bool v1_is_ending(void *rq);
 /* 409 rather than resuming. */
 bool v1_no_resume(struct api_call *c);
 

@@ -235,6 +235,7 @@ static int feeder_start(struct feeder *d, struct api_call *c, const char *exec, 
 		return 0;
 	if (run_open(c->engine, &c->who, exec, &d->x, err) < 0)
 		return -1;
+	run_give_up(d->x, v1_is_ending, c->rq);
 	r = pthread_create(&d->thread, NULL, feed, d);
 	if (r)
 		return err_sys(err, r, "a thread");

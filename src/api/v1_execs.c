@@ -241,7 +241,10 @@ int v1_exec_stdin(struct api_call *c, struct err *err)
 	struct json_out j;
 	int64_t bytes = 0;
 
-	if (open_exec(c, &x, err) < 0 || feed(c, x, &bytes, err) < 0)
+	if (open_exec(c, &x, err) < 0)
+		return -1;
+	run_give_up(x, v1_is_ending, c->rq);
+	if (feed(c, x, &bytes, err) < 0)
 		return -1;
 	api_out(&j);
 	json_out_object(&j, NULL);

@@ -49,6 +49,11 @@ bool http_is_gone(struct http_request *rq)
 	return gone;
 }
 
+bool http_is_ending(const struct http_request *rq)
+{
+	return rq->server->ending;
+}
+
 /* ---- the end -----------------------------------------------------------------------------------
  */
 

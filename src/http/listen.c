@@ -98,14 +98,23 @@ static int remove_stale(const struct sockaddr_un *sa, struct err *err)
 	return unlink(sa->sun_path) ? err_sys(err, errno, "removing %s", sa->sun_path) : 0;
 }
 
+static int check_path(const char *path, struct err *err)
+{
+	if (!*path)
+		return err_set(err, ERR_INVALID, "'unix:' without a path");
+	if (strlen(path) >= sizeof(((struct sockaddr_un *)NULL)->sun_path))
+		return err_set(err, ERR_INVALID, "'unix:%s' is too long for a socket", path);
+	return 0;
+}
+
 static int listen_unix(const char *path, mode_t mode, int *ret_fd, char **ret_path, struct err *err)
 {
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
 	auto_close int fd = -1;
 	char *copy;
 
-	if (!*path || strlen(path) >= sizeof(sa.sun_path))
-		return err_set(err, ERR_INVALID, "'%s' is too long for a socket", path);
+	if (check_path(path, err))
+		return -1;
 	memcpy(sa.sun_path, path, strlen(path) + 1);
 	if (remove_stale(&sa, err))
 		return -1;
@@ -125,6 +134,19 @@ static int listen_unix(const char *path, mode_t mode, int *ret_fd, char **ret_pa
 	}
 	*ret_path = copy;
 	*ret_fd = steal_fd(&fd);
+	return 0;
+}
+
+int http_address_check(const char *address, struct err *err)
+{
+	struct addrinfo *ai;
+
+	if (!strncmp(address, "unix:", 5))
+		return check_path(address + 5, err);
+	ai = parse_address(address, err);
+	if (!ai)
+		return -1;
+	freeaddrinfo(ai);
 	return 0;
 }
 

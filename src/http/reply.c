@@ -79,7 +79,7 @@ static int put_answer(struct http_request *rq, unsigned status, const char *type
 	}
 	add_headers(rq, response, type);
 	rq->response = response;
-	rq->status = status;
+	rq->status = rq->gone ? 499 : status;
 	rq->bytes = rq->is_head ? 0 : bytes;
 	rq->answered = true;
 	if (rq->phase == PHASE_BODY && !rq->gone)

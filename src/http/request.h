@@ -56,6 +56,7 @@ int http_stream_begin(struct http_request *rq, unsigned status, const char *type
 int http_stream_write(struct http_request *rq, const void *data, size_t len);
 /* The caller hung up (also if he only closed his half), or the server is about to end. */
 bool http_is_gone(struct http_request *rq);
+bool http_is_ending(const struct http_request *rq); /* only the latter */
 /* The connection becomes a WebSocket or the like: *ret_fd is the socket, the caller's, blocking;
  * when the server ends it is shut down. What is to be sent must be, before the handler returns;
  * the answer has been sent. Bytes that came early are in extra (good until the handler returns). */

@@ -34,6 +34,8 @@ struct http_opts {
 };
 
 int http_server_new(const struct http_opts *opts, struct http_server **ret, struct err *err);
+/* ERR_INVALID: it is no address. */
+int http_address_check(const char *address, struct err *err);
 /* "ADDR:PORT", "[ADDR]:PORT" or "unix:PATH" (mode of the socket file). Several may be added. With
  * port 0 the kernel chooses; ret (may be NULL) is the address that was bound, in the same form. */
 int http_server_listen(struct http_server *s, const char *address, mode_t mode, char *ret,

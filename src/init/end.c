@@ -2,6 +2,7 @@
 /* How commands end: reaped, drained, told. The end of a command is the end of its process; a child
  * that keeps a pipe open gets a short moment, not the power to hold the result. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,6 +31,21 @@ static bool disk_is_full(const char *cwd)
 	return (fs.f_blocks && !fs.f_bavail) || (fs.f_files && !fs.f_ffree);
 }
 
+/* A quota does not show there: one that is used up has no room for a file without a name either.
+ * Only asked of a command that failed, as it costs more than looking. */
+static bool quota_is_full(const struct rec *r)
+{
+	int fd;
+
+	if (!r->exit.code && !r->exit.signal)
+		return false;
+	fd = open("/tmp", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return errno == EDQUOT;
+	close(fd);
+	return false;
+}
+
 static void note_hits(struct rec *r)
 {
 	if (leaf_oom_kills(&r->leaf) > r->oom_before)
@@ -38,7 +54,7 @@ static void note_hits(struct rec *r)
 		r->exit.hits |= AGENT_HIT_PIDS;
 	if (r->exit.signal == SIGXFSZ)
 		r->exit.hits |= AGENT_HIT_FILE;
-	if (disk_is_full(table_cwd(r)))
+	if (disk_is_full(table_cwd(r)) || quota_is_full(r))
 		r->exit.hits |= AGENT_HIT_DISK;
 }
 

@@ -7,13 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/auth.h"
 #include "base/array.h"
 #include "base/file.h"
 #include "base/size.h"
+#include "http/server.h"
+#include "lodged/own.h"
+#include "lodged/tls.h"
 
-enum { FILE_MAX = 64 << 10, LIST_MAX = 64 };
+enum { FILE_MAX = 64 << 10, LIST_MAX = 64, SECRET_MIN = 16 };
 
-enum type { TEXT, LIST, COUNT, BYTES, DURATION, LEVEL, MODE };
+enum type { TEXT, SECRET, LIST, ADDRESSES, COUNT, BYTES, DURATION, LEVEL, MODE };
 
 #define SETTING(name, type)                                                                        \
 	{                                                                                          \
@@ -27,10 +31,10 @@ static const struct setting {
 } settings[] = {
 	SETTING(data, TEXT),
 	SETTING(user, TEXT),
-	SETTING(api_key, TEXT),
+	SETTING(api_key, SECRET),
 	SETTING(tls_cert, TEXT),
 	SETTING(tls_key, TEXT),
-	SETTING(listen, LIST),
+	SETTING(listen, ADDRESSES),
 	SETTING(origins, LIST),
 	SETTING(hosts, LIST),
 	SETTING(log_level, LEVEL),
@@ -74,6 +78,11 @@ static void *field(struct conf *c, const struct setting *s)
 	return (char *)c + s->offset;
 }
 
+static bool is_list(const struct setting *s)
+{
+	return s->type == LIST || s->type == ADDRESSES;
+}
+
 void conf_init(struct conf *c)
 {
 	*c = (struct conf){
@@ -92,9 +101,9 @@ static void list_clear(char ***list)
 void conf_fini(struct conf *c)
 {
 	for (size_t i = 0; i < ARRAY_LEN(settings); i++) {
-		if (settings[i].type == TEXT)
+		if (settings[i].type == TEXT || settings[i].type == SECRET)
 			free(*(char **)field(c, &settings[i]));
-		if (settings[i].type == LIST)
+		if (is_list(&settings[i]))
 			list_clear(field(c, &settings[i]));
 	}
 	memset(c, 0, sizeof(*c));
@@ -111,6 +120,19 @@ static int set_text(char **to, const char *value, struct err *err)
 	free(*to);
 	*to = copy;
 	return 0;
+}
+
+/* Its text is not repeated. */
+static int set_secret(char **to, const char *name, const char *value, struct err *err)
+{
+	const char *same;
+
+	if (strlen(value) < SECRET_MIN)
+		return err_set(err, ERR_INVALID, "%s: shorter than %d characters", name,
+			       SECRET_MIN);
+	if (auth_pick(NULL, value, &same, err) < 0)
+		return err_ctx(err, "%s", name);
+	return set_text(to, value, err);
 }
 
 static int list_add(char ***list, const char *word, size_t len, struct err *err)
@@ -146,6 +168,16 @@ static int add_list(char ***list, const char *value, struct err *err)
 	return 0;
 }
 
+static int add_addresses(char ***list, const char *name, const char *value, struct err *err)
+{
+	if (add_list(list, value, err) < 0)
+		return -1;
+	for (size_t i = 0; *list && (*list)[i]; i++)
+		if (http_address_check((*list)[i], err) < 0)
+			return err_ctx(err, "%s", name);
+	return 0;
+}
+
 static int set_level(uint64_t *to, const char *name, const char *value, struct err *err)
 {
 	for (size_t i = 0; i < ARRAY_LEN(levels); i++)
@@ -174,8 +206,12 @@ static int set_value(struct conf *c, const struct setting *s, const char *value,
 	switch (s->type) {
 	case TEXT:
 		return set_text(to, value, err);
+	case SECRET:
+		return set_secret(to, s->name, value, err);
 	case LIST:
 		return add_list(to, value, err);
+	case ADDRESSES:
+		return add_addresses(to, s->name, value, err);
 	case COUNT:
 		return size_parse_count(s->name, value, 0, 1000000000, to, err);
 	case BYTES:
@@ -209,9 +245,9 @@ int conf_set(struct conf *c, enum conf_source from, const char *name, const char
 	source = &c->source[s - settings];
 	if (*source > from)
 		return 0; /* said already by who is heard first */
-	if (s->type == LIST && *source != from)
+	if (is_list(s) && *source != from)
 		list_clear(field(c, s));
-	else if (s->type != LIST && *source == from && from == CONF_FILE)
+	else if (!is_list(s) && *source == from && from == CONF_FILE)
 		return err_set(err, ERR_INVALID, "%s: for the second time", name);
 	if (set_value(c, s, value, err) < 0)
 		return -1;
@@ -300,17 +336,15 @@ int conf_environment(struct conf *c, char *(*get)(const char *name), struct err 
 
 int conf_check(const struct conf *c, struct err *err)
 {
+	struct own o;
+
 	if (!c->tls_cert != !c->tls_key)
 		return err_set(err, ERR_INVALID, "tls_cert and tls_key: one without the other");
 	if (c->idle_timeout_max && c->idle_timeout > c->idle_timeout_max)
 		return err_set(err, ERR_INVALID, "idle_timeout: more than idle_timeout_max");
 	if (c->lifetime_max && c->lifetime > c->lifetime_max)
 		return err_set(err, ERR_INVALID, "lifetime: more than lifetime_max");
-	if (c->api_key && strlen(c->api_key) < 16)
-		return err_set(err, ERR_INVALID, "api_key: shorter than 16 characters");
-	for (size_t i = 0; c->listen && c->listen[i]; i++)
-		if (!strchr(c->listen[i], ':'))
-			return err_set(err, ERR_INVALID, "listen: \"%.60s\" is not ADDRESS:PORT",
-				       c->listen[i]);
-	return 0;
+	if (c->user && own_find(c->user, &o, err) < 0)
+		return -1;
+	return c->tls_cert ? tls_check(c->tls_cert, c->tls_key, err) : 0;
 }

@@ -43,7 +43,7 @@ int conf_parse(struct conf *c, const char *where, const char *text, struct err *
 int conf_read(struct conf *c, const char *path, struct err *err);
 /* LODGE_* of these; getenv() for the real ones. */
 int conf_environment(struct conf *c, char *(*get)(const char *name), struct err *err);
-/* What does not go together. */
+/* What does not go together; it looks into the files of TLS. */
 int conf_check(const struct conf *c, struct err *err);
 
 #endif

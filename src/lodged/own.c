@@ -135,8 +135,22 @@ static int rearrange(int dir, const struct stat *st, const struct own *o)
 	return r;
 }
 
+/* A file that root put back, from a copy. One that has another name somewhere may be anybody's. */
+static int take_restored(int dir, const char *name, void *arg)
+{
+	auto_close int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	const struct own *o = arg;
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_nlink != 1 ||
+	    st.st_uid != 0)
+		return 0;
+	return fchown(fd, o->uid, o->gid) < 0 ? -errno : 0;
+}
+
 int own_data(const char *home, const struct own *o, struct err *err)
 {
+	struct own own = *o;
 	auto_close int dir = open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	struct stat st;
 	int r;
@@ -155,7 +169,8 @@ int own_data(const char *home, const struct own *o, struct err *err)
 	}
 	if (mkdirat(dir, keeper, 0700) < 0 && errno != EEXIST)
 		return err_sys(err, errno, "%s/%s", home, keeper);
-	return 0;
+	r = file_each_at(dir, ".", take_restored, &own);
+	return r < 0 ? err_sys(err, -r, "%s", home) : 0;
 }
 
 /* ---- becoming that user ---------------------------------------------------------------------- */

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "api/api.h"
-#include "api/auth.h"
 #include "base/file.h"
 #include "http/server.h"
 #include "lodged/first_key.h"
@@ -23,7 +22,7 @@
 #include "sandbox/keeper_spawn.h"
 #include "session/admin.h"
 
-enum { PEM_MAX = 256 << 10, ADDRESS_SIZE = 256 };
+enum { PEM_MAX = 256 << 10, ADDRESS_SIZE = 256, SLICE_MS = 100 };
 
 static const char default_address[] = "127.0.0.1:7070";
 
@@ -237,10 +236,7 @@ static int start(struct daemon *d, struct err *err)
 {
 	const struct conf *c = d->conf;
 	bool made = false;
-	const char *same;
 
-	if (c->api_key && auth_pick(NULL, c->api_key, &same, err) < 0)
-		return err_ctx(err, "api_key");
 	if (c->tls_cert &&
 	    (read_pem(c->tls_cert, &d->cert, err) < 0 || read_pem(c->tls_key, &d->key, err) < 0))
 		return -1;
@@ -278,6 +274,22 @@ static void rest(struct daemon *d)
 		log_line(LEVEL_WARN, "%u sandboxes live on: they could not be hibernated", left);
 }
 
+/* A second signal says that there is no time for it. */
+static void drain(struct daemon *d, const sigset_t *signals)
+{
+	const struct timespec now = { 0 };
+	struct http_numbers n;
+	int signo;
+
+	for (uint64_t ms = 0; ms < d->conf->drain; ms += SLICE_MS) {
+		http_server_drain(d->http, SLICE_MS);
+		http_server_numbers(d->http, &n);
+		signo = sigtimedwait(signals, NULL, &now);
+		if (!n.requests || signo == SIGTERM || signo == SIGINT)
+			return;
+	}
+}
+
 static void run(struct daemon *d, const sigset_t *signals, serve_load_fn *load, void *arg)
 {
 	int signo;
@@ -288,7 +300,7 @@ static void run(struct daemon *d, const sigset_t *signals, serve_load_fn *load, 
 	log_line(LEVEL_INFO, "%s: draining", strsignal(signo));
 	notify("STOPPING=1");
 	api_drain(d->api);
-	http_server_drain(d->http, (unsigned)d->conf->drain);
+	drain(d, signals);
 	if (d->conf->stop_sandboxes)
 		rest(d);
 }
@@ -307,6 +319,16 @@ static void stop(struct daemon *d)
 		close(d->starter);
 }
 
+/* It was taken; whom we start need not have it, nor who looks at our environment. */
+static void forget_key(void)
+{
+	char *key = getenv("LODGE_API_KEY");
+
+	if (key)
+		explicit_bzero(key, strlen(key));
+	unsetenv("LODGE_API_KEY");
+}
+
 int serve(const struct conf *c, serve_load_fn *load, void *arg, struct err *err)
 {
 	struct daemon d = { .conf = c, .starter = -1, .packer = -1 };
@@ -319,7 +341,7 @@ int serve(const struct conf *c, serve_load_fn *load, void *arg, struct err *err)
 	sigaddset(&signals, SIGHUP);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL); /* for all threads to come */
 	log_level((enum conf_level)c->log_level);
-	unsetenv("LODGE_API_KEY"); /* it was taken; whom we start need not have it */
+	forget_key();
 	r = start(&d, err);
 	if (r == 0)
 		run(&d, &signals, load, arg);

@@ -142,8 +142,8 @@ int confine_fds(int *fds, size_t count, int keep_null)
 		if (fds[i] < 0)
 			continue;
 		fds[i] = fcntl(fds[i], F_DUPFD, 100);
-		if (fds[i] < 0)
-			return -errno;
+		if (fds[i] < 0) /* "invalid" is one beyond the limit */
+			return errno == EINVAL ? -EMFILE : -errno;
 	}
 	for (int i = 0; i < 3; i++)
 		if (dup2(keep_null, i) < 0)

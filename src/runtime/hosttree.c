@@ -253,7 +253,9 @@ int hosttree_open(int home, bool rootless, struct err *err)
 	if (fd >= 0)
 		return fd;
 	snprintf(temp, sizeof(temp), ".%s.%d", name, getpid());
-	r = build(home, temp, rootless);
+	r = file_remove_tree_at(home, temp); /* of a try that had no descriptors left for it */
+	if (r == 0)
+		r = build(home, temp, rootless);
 	if (r == 0 && renameat(home, temp, home, name) < 0 && errno != EEXIST && errno != ENOTEMPTY)
 		r = -errno;
 	(void)file_remove_tree_at(home, temp);

@@ -63,15 +63,21 @@ int run_wait_output(struct run *x, uint64_t out, uint64_t err_offset, int64_t wa
  * call back into the engine. */
 void run_notify(struct run *x, void (*fn)(void *arg), void *arg);
 
+/* Waits until the command took all of it. */
 int run_stdin(struct run *x, const void *data, size_t len, bool eof, struct err *err);
+/* Asked now and then while run_stdin() waits: true ends it with ERR_UNAVAILABLE. Must not block nor
+ * call back into the engine. */
+void run_give_up(struct run *x, bool (*fn)(void *arg), void *arg);
+/* run_stdin() as the first input of the command, unless an earlier use of its `once` fed it. One
+ * that does not read all of it is not wrong. */
+int run_feed(struct run *x, const void *input, size_t len, bool eof, struct err *err);
 int run_signal(struct run *x, int signo, enum agent_scope scope, struct err *err);
 int run_resize(struct run *x, uint32_t rows, uint32_t cols, struct err *err);
 
 int run_list(struct engine *e, const struct caller *who, const struct session_ref *session,
 	     struct store_page page, struct store_exec_list *ret, struct err *err);
 
-/* Feeds it `input` (NULL: nothing) unless an earlier use of its `once` did, waits for its end and
- * hands out both streams. */
+/* run_feed() with `input` (NULL: nothing), then waits for its end and hands out both streams. */
 int run_finish(struct run *x, const void *input, size_t input_len, struct exec_output *ret,
 	       struct err *err);
 /* run_start() and run_finish(); `input` may be NULL. */

@@ -285,31 +285,43 @@ int run_resize(struct run *x, uint32_t rows, uint32_t cols, struct err *err)
 
 /* With live.mutex: until the command took what it was given last. Nobody tells, so it is looked at
  * again and again, less often the longer it takes. */
-static int wait_fed(struct command *c, struct err *err)
+static int wait_fed(struct run *x, struct err *err)
 {
+	struct command *c = x->command;
 	int64_t pause = FED_MIN_MS;
 	int r;
 
 	while ((r = check_runs(c, err)) == 0 && exec_stdin_is_busy(c->exec)) {
+		if (x->give_up && x->give_up(x->give_up_arg))
+			return err_set(err, ERR_UNAVAILABLE, "command %s has not taken its input",
+				       c->rec.id);
 		(void)command_wait(c, mono_ms() + pause);
 		pause = pause * 2 < FED_MAX_MS ? pause * 2 : FED_MAX_MS;
 	}
 	return r;
 }
 
-static int feed(struct command *c, const char *data, size_t len, bool eof, struct err *err)
+static int feed(struct run *x, const char *data, size_t len, bool eof, struct err *err)
 {
-	if (wait_fed(c, err) < 0 || exec_stdin(c->exec, data, len, eof, err) < 0)
+	struct command *c = x->command;
+
+	if (wait_fed(x, err) < 0 || exec_stdin(c->exec, data, len, eof, err) < 0)
 		return -1;
 	live_rearm(c->live);
 	if (eof && !len)
 		return 0; /* there is nothing to take */
-	if (wait_fed(c, err) < 0)
+	if (wait_fed(x, err) < 0)
 		return c->ended ? 0 : -1; /* it ended with this in its hands: it was given */
 	if (!eof && exec_stdin_is_closed(c->exec))
 		return err_set(err, ERR_CONFLICT, "command %s does not read its input any more",
 			       c->rec.id);
 	return 0;
+}
+
+void run_give_up(struct run *x, bool (*fn)(void *arg), void *arg)
+{
+	x->give_up = fn;
+	x->give_up_arg = arg;
 }
 
 int run_stdin(struct run *x, const void *data, size_t len, bool eof, struct err *err)
@@ -324,9 +336,16 @@ int run_stdin(struct run *x, const void *data, size_t len, bool eof, struct err 
 	do {
 		n = len - at < AGENT_DATA_MAX ? len - at : AGENT_DATA_MAX;
 		if (n || eof)
-			r = feed(c, (const char *)data + at, n, eof && at + n == len, err);
+			r = feed(x, (const char *)data + at, n, eof && at + n == len, err);
 		at += n;
 	} while (r == 0 && at < len);
 	command_unlock(c);
 	return r;
+}
+
+int run_feed(struct run *x, const void *input, size_t len, bool eof, struct err *err)
+{
+	if (!x->first || run_stdin(x, input, len, eof, err) == 0 || err->code == ERR_CONFLICT)
+		return 0;
+	return -1;
 }

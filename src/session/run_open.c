@@ -271,9 +271,7 @@ static int collect_all(struct run *x, struct exec_output *ret, struct err *err)
 int run_finish(struct run *x, const void *input, size_t input_len, struct exec_output *ret,
 	       struct err *err)
 {
-	/* one that does not read all of its input is not wrong */
-	if (input && x->first && run_stdin(x, input, input_len, true, err) < 0 &&
-	    err->code != ERR_CONFLICT)
+	if (input && run_feed(x, input, input_len, true, err) < 0)
 		return -1;
 	if (run_wait(x, -1, err) < 0)
 		return -1;

@@ -24,6 +24,8 @@ struct run {
 	bool writing; /* somebody writes it down; engine.work_mutex */
 	unsigned round; /* in which that was tried last; engine.work_mutex */
 	bool first; /* of the run_start() that began it */
+	bool (*give_up)(void *arg);
+	void *give_up_arg;
 };
 
 enum command_row {

@@ -30,7 +30,9 @@ int db_fail(struct db *db, int rc, struct err *err)
 	case SQLITE_CONSTRAINT:
 		return fail_constraint(extended, why, err);
 	case SQLITE_FULL:
-		return err_set(err, ERR_LIMIT, "%s: the disk is full", db->path);
+		err_set(err, ERR_LIMIT, "%s: the disk is full", db->path);
+		err->sys = ENOSPC;
+		return -1;
 	case SQLITE_NOMEM:
 		return err_sys(err, ENOMEM, "%s", db->path);
 	case SQLITE_TOOBIG:

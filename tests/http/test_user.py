@@ -97,7 +97,7 @@ def test_a_directory_that_root_used_is_taken_over():
                                         ("-1", "there is no"), ("12x", "there is no")])
 def test_a_user_that_cannot_be(tmp_path, user, says):
     r = start("--data", str(tmp_path), "--user", user)
-    assert r.returncode == 1 and "user" in r.stderr and says in r.stderr, r.stderr
+    assert r.returncode == 2 and "user" in r.stderr and says in r.stderr, r.stderr
     assert os.listdir(tmp_path) == []
 
 

@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands over /v1 that go too far, wait too long, or are asked for in a wrong way."""
+import base64
+import concurrent.futures
+import json
+import os
+import socket
+import time
+
+import pytest
+
+from client import wait_for
+
+SLOW = bool(os.environ.get("LODGE_SLOW"))
+
+
+@pytest.fixture
+def at(client):
+    return "/v1/sessions/" + client.enter(key="limits", limits={
+        "memory_bytes": 96 << 20, "pids": 40, "disk_bytes": 64 << 20})
+
+
+def run(client, at, **body):
+    answer = client.post(at + "/exec", body)
+    assert answer.status == 200, answer
+    return answer.json
+
+
+def leave(client, at, **body):
+    answer = client.post(at + "/exec", dict(body, background=True))
+    assert answer.status == 202, answer
+    return f"{at}/execs/{answer.json['exec_id']}"
+
+
+def record(client, path):
+    return client.get(path).json["exec"]
+
+
+def ended(client, path, seconds=20):
+    assert wait_for(lambda: record(client, path)["state"] != "running", seconds)
+    return record(client, path)
+
+
+def nobody_runs(client, at, pattern):
+    return wait_for(lambda: run(client, at, command=f"pgrep -fx '{pattern}'")["stdout"] == "")
+
+
+# ---- time -------------------------------------------------------------------------------------
+
+
+TREE = "(setsid sleep {n}1 &) ; sleep {n}2 & trap '' TERM HUP; sleep {n}3"
+
+
+def test_timeout_takes_the_whole_tree(client, at):
+    r = run(client, at, command=TREE.format(n=71), timeout_ms=400)
+    assert r["timed_out"] and r["limits"] == ["TIMEOUT"] and r["exit_code"] is None
+    assert nobody_runs(client, at, "sleep 71[123]")
+
+
+def test_timeout_without_a_caller(client, at):
+    """Whoever is still connected."""
+    body = json.dumps({"command": TREE.format(n=72), "timeout_ms": 1500}).encode()
+    before = {x["exec_id"] for x in client.get(at + "/execs?limit=500").json["execs"]}
+    with socket.create_connection((client.host, client.port), timeout=60) as s:
+        s.sendall((f"POST {at}/exec HTTP/1.1\r\nHost: localhost\r\nx-api-key: {client.key}\r\nContent-Type: "
+                   f"application/json\r\nContent-Length: {len(body)}\r\n\r\n").encode() + body)
+        new = wait_for(lambda: [x for x in client.get(at + "/execs?limit=500").json["execs"]
+                                if x["exec_id"] not in before])
+    x = ended(client, f"{at}/execs/{new[0]['exec_id']}")
+    assert x["state"] == "killed" and x["timed_out"]
+    assert nobody_runs(client, at, "sleep 72[123]")
+
+
+def test_timeout_of_a_stream_and_of_the_background(client, at):
+    path = leave(client, at, command=TREE.format(n=73), timeout_ms=400)
+    answer = client.post(at + "/exec", {"command": "echo begun; " + TREE.format(n=73), "timeout_ms": 400},
+                         headers={"Accept": "application/x-ndjson"})
+    events = [json.loads(line) for line in answer.data.splitlines()]
+    assert [e["event"] for e in events] == ["started", "stdout", "exit"] and events[-1]["timed_out"]
+    assert ended(client, path)["timed_out"]
+    assert nobody_runs(client, at, "sleep 73[123]")
+
+
+def test_who_keeps_the_output_open_holds_nothing(client, at):
+    began = time.monotonic()
+    r = run(client, at, command="sleep 74 & echo over; exit 5", timeout_ms=0)
+    assert (r["stdout"], r["exit_code"], r["timed_out"]) == ("over\n", 5, False)
+    answer = client.post(at + "/exec", {"command": "sleep 74 & echo over", "timeout_ms": 0},
+                         headers={"Accept": "text/event-stream"})
+    assert answer.data.decode().count("event: exit") == 1
+    path = leave(client, at, command="sleep 74 & echo over", timeout_ms=0)
+    ended(client, path)
+    assert client.get(path + "/output").json["done"]
+    assert time.monotonic() - began < 60
+    run(client, at, command="pkill -x sleep")
+
+
+def test_a_stuck_command_blocks_no_other(client, at):
+    stuck = [leave(client, at, command="exec 0<&-; while :; do read x </dev/null; sleep 1; done",
+                   timeout_ms=0) for _ in range(8)]
+    assert run(client, at, command="echo free")["stdout"] == "free\n"
+    for path in stuck:
+        assert client.delete(path).json["exec"]["state"] == "killed"
+
+
+def test_long_poll(client, at):
+    path = leave(client, at, command="sleep .4; echo a; sleep 600")
+    o = client.get(path + "/output?wait_ms=30000").json
+    assert (o["stdout"], o["done"]) == ("a\n", False)
+    o = client.get(path + "/output?stdout_offset=2&wait_ms=300").json
+    assert (o["stdout"], o["stdout_offset"], o["done"]) == ("", 2, False)
+    for query in ("wait_ms=-1", "wait_ms=60001", "wait_ms=x", "stdout_offset=-1", "stderr_offset=1e3",
+                  "stdout_offset=99999999999999999999", "encoding=hex"):
+        answer = client.get(f"{path}/output?{query}")
+        assert answer.status == 400 and query.partition("=")[0] in answer.json["error"]["message"], answer
+    client.delete(path)
+    assert client.get(path + "/output?stdout_offset=2&wait_ms=30000").json["done"]
+
+
+@pytest.mark.skipif(not SLOW, reason="only with LODGE_SLOW=1")
+@pytest.mark.parametrize("accept, beat", (("application/x-ndjson", b'{"event":"beat"}\n'),
+                                          ("text/event-stream", b": beat\n")))
+def test_heart_beats(client, at, accept, beat):
+    c, response = client.open("POST", at + "/exec", {"command": "sleep 600", "timeout_ms": 40_000},
+                              {"Accept": accept})
+    lines = iter(response)
+    assert any(line == beat for line in lines)
+    c.close()
+
+
+# ---- limits -----------------------------------------------------------------------------------
+
+
+def test_memory(client, at):
+    r = run(client, at, command="tail /dev/zero; echo still here")
+    assert "LIMIT_MEMORY" in r["limits"] and r["oom_killed"], r
+    r = run(client, at, command="echo well")
+    assert r["stdout"] == "well\n" and r["limits"] == [] and not r["oom_killed"]
+
+
+def test_processes(client, at):
+    r = run(client, at, command="for i in {1..100}; do sleep 5 & done", timeout_ms=1500)
+    assert "LIMIT_PIDS" in r["limits"], r
+    assert wait_for(lambda: run(client, at, command="pkill -x sleep; echo well")["stdout"] == "well\n")
+
+
+def test_disk(client, at):
+    r = run(client, at, command="head -c 100M /dev/zero > ~/big")
+    assert "LIMIT_DISK" in r["limits"] and r["exit_code"] == 1, r
+    run(client, at, command="rm ~/big")
+    assert run(client, at, command="echo x > ~/small && cat ~/small")["stdout"] == "x\n"
+    answer = client.call("PUT", at + "/files/big", b"x" * (70 << 20))
+    assert answer.status == 507 and answer.code == "LIMIT_DISK", answer
+
+
+def test_output(client, at):
+    r = run(client, at, command="head -c 50000 /dev/zero; head -c 9 /dev/zero >&2", max_output_bytes=4096,
+            encoding="base64")
+    assert r["truncated"] and "LIMIT_OUTPUT" in r["limits"] and r["stdout_bytes"] == 50000
+    assert len(base64.b64decode(r["stdout"])) == 4096 and len(base64.b64decode(r["stderr"])) == 9
+    x = record(client, f"{at}/execs/{r['exec_id']}")
+    assert x["stdout_bytes"] == 50000 and x["stderr_bytes"] == 9
+    r = run(client, at, command="head -c 4096 /dev/zero", max_output_bytes=4096)
+    assert not r["truncated"] and r["limits"] == []
+    for wrong in (0, -1, 1 << 40, "1", 1.5):
+        answer = client.post(at + "/exec", {"command": "true", "max_output_bytes": wrong})
+        assert answer.status == 400 and "max_output_bytes" in answer.json["error"]["message"]
+
+
+def test_both_streams_by_offset(client, at):
+    path = leave(client, at, command="for i in {1..2000}; do echo $i; echo e$i >&2; done")
+    ended(client, path)
+    whole = client.get(path + "/output").json
+    for out, err in ((0, 0), (1, 2), (100, 5), (3000, 8000), (len(whole["stdout"]), 0)):
+        o = client.get(f"{path}/output?stdout_offset={out}&stderr_offset={err}").json
+        assert o["stdout"] == whole["stdout"][out:] and o["stderr"] == whole["stderr"][err:]
+        assert (o["stdout_offset"], o["stderr_offset"], o["done"]) == (
+            len(whole["stdout"]), len(whole["stderr"]), True)
+    assert whole["stdout"].split() == [str(i) for i in range(1, 2001)]
+
+
+# ---- how it ends ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text, code, signal", [
+    ("exit 255", 255, None), ("no-such-thing-here", 127, None), ("/etc", 126, None),
+    ("kill -SEGV $$", None, 11), ("kill -9 $$", None, 9), ("(exit 3) | true", 0, None),
+    ("false", 1, None), ("", 0, None), ("if", 2, None),
+])
+def test_status(client, at, text, code, signal):
+    r = run(client, at, command=text)
+    assert (r["exit_code"], r["signal"]) == (code, signal), r
+    x = record(client, f"{at}/execs/{r['exec_id']}")
+    assert (x["exit_code"], x["signal"], x["state"]) == (code, signal, "killed" if signal else "exited")
+    assert x["ended_at"] >= x["started_at"]
+
+
+def test_signal_reaches_the_group(client, at):
+    path = leave(client, at, command="trap 'echo shell' USR1; (trap 'echo child' USR1; echo up; "
+                                     "while :; do sleep .1; done) & wait; wait; wait", timeout_ms=0)
+    assert client.get(path + "/output?wait_ms=10000").json["stdout"] == "up\n"
+    assert client.post(path + "/signal", {"signal": "USR1"}).status == 200
+    assert wait_for(lambda: sorted(client.get(path + "/output").json["stdout"].split()) == ["child", "shell", "up"])
+    assert client.post(path + "/signal", {"signal": "KILL"}).status == 200
+    assert ended(client, path)["signal"] == 9
+
+
+def test_resized_in_a_wrong_way(client, at):
+    path = leave(client, at, command="sleep 600", timeout_ms=0)
+    for wrong in ({"rows": 0, "cols": 1}, {"rows": 1, "cols": 65536}, {"rows": "1", "cols": 1}, {"lines": 3}, []):
+        assert client.post(path + "/resize", wrong).status == 400
+    client.delete(path)
+
+
+# ---- asked for in a wrong way -----------------------------------------------------------------
+
+
+def test_user(client, at):
+    mine = run(client, at, command="id -un; id -u")["stdout"].split()
+    assert mine[1] != "0"
+    assert run(client, at, command="id -un", user=mine[0])["stdout"].split() == mine[:1]
+    assert run(client, at, command="id -u", user=mine[1])["stdout"].split() == mine[1:]
+    for wrong in ("nobody-here", "-1", "4294967295", "a:b", "../x", 5):
+        answer = client.post(at + "/exec", {"command": "id", "user": wrong})
+        assert 400 <= answer.status < 500 and "user" in answer.json["error"]["message"], (wrong, answer)
+
+
+@pytest.mark.parametrize("cwd", ("/nowhere", "/etc/passwd", "relative-nowhere", "/proc/1/cwd", "/a\0b", "x" * 5000))
+def test_directory(client, at, cwd):
+    answer = client.post(at + "/exec", {"command": "pwd", "cwd": cwd})
+    assert 400 <= answer.status < 500, answer
+    assert answer.json["error"]["message"]
+
+
+def test_relative_directory(client, at):
+    home = run(client, at, command="mkdir -p sub; pwd")["stdout"].strip()
+    assert run(client, at, command="pwd", cwd=home + "/sub")["stdout"].strip() == home + "/sub"
+
+
+@pytest.mark.parametrize("env", ({"": "x"}, {"A=B": "x"}, {"A": None}, {"A": ["x"]}, {"A": "\0"}, "A=1"))
+def test_environment(client, at, env):
+    answer = client.post(at + "/exec", {"command": "env", "env": env})
+    assert answer.status == 400, answer
+    assert "env" in answer.json["error"]["message"] or "\\u0000" in answer.json["error"]["message"]
+
+
+def test_environment_over_the_sessions(client):
+    at = "/v1/sessions/" + client.enter(env={"A": "session", "B": "session"})
+    r = run(client, at, command="echo $A $B $C", env={"B": "command", "C": "a\nb'\"$x"})
+    assert r["stdout"] == "session command a b'\"$x\n"
+    assert client.delete(at).status == 200
+
+
+@pytest.mark.parametrize("body", (
+    {"command": ": " + "x" * 1_000_000}, {"argv": ["echo", "x" * 1_000_000]}, {"argv": ["true"] * 100_000},
+    {"command": "true", "env": {f"V{i}": "x" * 1000 for i in range(1000)}},
+    {"command": "true", "idempotency_key": "x" * 2000}, {"command": "true", "idempotency_key": ""},
+), ids=("text", "argument", "arguments", "environment", "key", "no key"))
+def test_too_much(client, at, body):
+    answer = client.post(at + "/exec", body)
+    assert 400 <= answer.status < 500, (answer.status, answer.data[:300])
+    assert answer.json["error"]["message"] and not answer.json["error"]["retryable"]
+    assert run(client, at, command="echo well")["stdout"] == "well\n"
+
+
+def test_of_no_session(client):
+    assert client.post("/v1/sessions/ses_none/exec", {"command": "true"}).status == 404
+    i = client.enter()
+    r = run(client, "/v1/sessions/" + i, command="true")
+    assert client.delete("/v1/sessions/" + i).status == 200
+    answer = client.post(f"/v1/sessions/{i}/exec", {"command": "true"})
+    assert answer.status == 410 and answer.code == "GONE" and answer.json["error"]["details"]["cause"], answer
+    assert client.get(f"/v1/sessions/{i}/execs/{r['exec_id']}").status in (200, 410)
+
+
+# ---- once -------------------------------------------------------------------------------------
+
+
+def test_once_for_many_at_once(client, at):
+    """One command, whoever of them began it, however they ask."""
+    key = f"many-{time.time_ns()}"
+    body = {"command": f"echo ran >> ~/{key}; sleep .3; echo done", "idempotency_key": key}
+    with concurrent.futures.ThreadPoolExecutor(12) as pool:
+        answers = list(pool.map(lambda n: client.post(at + "/exec", dict(body, background=n % 3 == 0)), range(12)))
+    assert all(a.status in (200, 202) for a in answers), answers
+    assert len({a.json["exec_id"] for a in answers}) == 1
+    assert {a.json["stdout"] for a in answers if a.status == 200} == {"done\n"}
+    assert run(client, at, command=f"cat ~/{key}")["stdout"] == "ran\n"
+
+
+def test_once_for_each_session(client, at):
+    other = "/v1/sessions/" + client.enter()
+    first = run(client, at, command="true", idempotency_key="shared")
+    second = run(client, other, command="true", idempotency_key="shared")
+    assert first["exec_id"] != second["exec_id"]
+    assert client.delete(other).status == 200
+
+
+def test_once_for_one_that_failed(client, at):
+    """The same key is told the same again, also where it never ran."""
+    key = f"failed-{time.time_ns()}"
+    body = {"argv": ["no-such-program"], "idempotency_key": key}
+    first = client.post(at + "/exec", body)
+    assert first.status == 400, first
+    again = client.post(at + "/exec", body)
+    assert again.status in (200, 400) and (again.status == 400 or again.json["exit_code"] in (126, 127)), again

@@ -1,0 +1,617 @@
+# SPDX-License-Identifier: Apache-2.0
+"""lodged as a service: how it starts, what it is told, what it says and how it ends."""
+import os
+import re
+import resource
+import signal
+import socket
+import stat
+import subprocess
+
+import pytest
+
+from client import KEY, LODGED, SOURCE, wait_for
+from daemon import Daemon, Home, UnixConnection
+
+
+@pytest.fixture
+def home():
+    h = Home()
+    try:
+        yield h
+    finally:
+        h.remove()
+
+
+@pytest.fixture
+def daemon(home):
+    """daemon(arguments) is started, and ended with the test."""
+    made = []
+
+    def start(*args, **kw):
+        made.append(Daemon(home, *args, **kw))
+        return made[-1]
+
+    yield start
+    for d in made:
+        d.__exit__()
+
+
+def children():
+    """Who was left to us: nobody, when a lodged has ended that had no sandboxes."""
+    mine = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                name = f.read().split(b"\0")[0]
+        except OSError:
+            continue
+        if os.path.basename(name) in (b"lodged", b"lodge-keeper"):
+            mine.append(int(pid))
+    return mine
+
+
+# ---- the start --------------------------------------------------------------------------------
+
+
+def test_one_line_for_each_address(home, daemon):
+    sock = home + "/here.sock"
+    addresses = ["127.0.0.1:0", f"unix:{sock}", "127.0.0.1:0"]
+    d = daemon(listen=addresses)
+    said = d.addresses(len(addresses))
+    assert said[1] == f"unix:{sock}" and said[0] != said[2]
+    for address in (said[0], said[2]):
+        assert d.client(address).get("/v1/sessions").status == 200
+    assert d.close() == 0
+    assert not os.path.exists(sock) and not wait_for(children, 0)
+
+
+def test_default_addresses(home, daemon):
+    """The second one at least is nobody else's."""
+    d = daemon(listen=())
+    first = d.process.stdout.readline().decode()
+    if not first:
+        assert "127.0.0.1:7070" in d.ends()[1]
+        pytest.skip("somebody has port 7070")
+    assert first == "lodged: listening on http://127.0.0.1:7070\n"
+    assert d.addresses() == [f"unix:{home}/lodge.sock"]
+    assert d.close() == 0
+
+
+@pytest.mark.parametrize("abstract", (False, True))
+def test_notify(home, daemon, abstract):
+    name = home + "/notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+        s.bind("\0" + name if abstract else name)
+        s.settimeout(60)
+        d = daemon(env={"NOTIFY_SOCKET": "@" + name if abstract else name})
+        assert s.recv(100) == b"READY=1"
+        assert d.client().get("/ready").status == 200
+        d.send(signal.SIGTERM)
+        assert s.recv(100) == b"STOPPING=1"
+        assert d.ends()[0] == 0
+
+
+def test_nobody_to_notify(daemon):
+    for name in ("/nowhere/at/all", "relative", "@", "/" + "x" * 200):
+        d = daemon(env={"NOTIFY_SOCKET": name})
+        assert d.client().get("/health").status == 200
+        assert d.close() == 0
+
+
+# ---- the first key ----------------------------------------------------------------------------
+
+
+def test_first_key(home, daemon):
+    path = home + "/admin.key"
+    d = daemon(key=None)
+    address = d.addresses()[0]
+    st = os.stat(path)
+    assert stat.S_IMODE(st.st_mode) == 0o600
+    with open(path, encoding="ascii") as f:
+        key = f.read().strip()
+    assert len(key) >= 40 and d.client(address, key).get("/v1/keys").status == 200
+    assert path in d.log() and key not in d.log()
+    assert d.client(address, None).get("/v1/keys").status == 401
+    assert d.close() == 0
+
+    d = daemon(key=None)
+    address = d.addresses()[0]
+    with open(path, encoding="ascii") as f:
+        assert f.read().strip() == key
+    assert d.client(address, key).get("/v1/keys").status == 200
+    assert path not in d.log()
+    assert d.close() == 0
+
+
+def test_given_key(home, daemon):
+    d = daemon()
+    client = d.client()
+    assert client.get("/v1/keys").status == 200
+    assert not os.path.exists(home + "/admin.key")
+    # nobody it started knows it
+    for pid in children():
+        if pid != d.process.pid:
+            with open(f"/proc/{pid}/environ", "rb") as f:
+                assert KEY.encode() not in f.read()
+    assert d.close() == 0
+    other = "another-key-of-some-length"
+    d = daemon(key=other)
+    address = d.addresses()[0]
+    assert d.client(address, other).get("/v1/keys").status == 200
+    assert d.client(address).get("/v1/keys").status == 401
+    assert d.close() == 0
+    d = daemon(key=None)  # none: one is made
+    address = d.addresses()[0]
+    assert d.client(address, other).get("/v1/keys").status == 401
+    with open(home + "/admin.key", encoding="ascii") as f:
+        assert d.client(address, f.read().strip()).get("/v1/keys").status == 200
+    assert d.close() == 0
+
+
+# ---- settings ---------------------------------------------------------------------------------
+
+
+def names():
+    """Every setting, as the manual has them."""
+    with open(os.path.join(SOURCE, "man", "lodged.conf.5.scd"), encoding="utf-8") as f:
+        heads = [line for line in f if line.startswith("*")]
+    found = [n.replace("\\", "") for line in heads for n in re.findall(r"\*([a-z\\_]+)\*", line)]
+    return [n for n in found if n != "lodged"]  # the other manual
+
+
+WRONG = {"listen": "7070", "log_level": "loud", "socket_mode": "rw", "api_key": "short"}
+NO_WRONG = ("data", "tls_cert", "tls_key", "hosts", "origins")
+RIGHT = {"listen": "127.0.0.1:0", "log_level": "debug", "socket_mode": "0660", "max_head": "16k",
+         "api_key": KEY, "hosts": "a.example, b.example", "origins": "https://a.example",
+         "max_per_address": "100"}
+LONG = ("idle_timeout", "lifetime", "extend", "probe_timeout", "keep_", "drain", "connection_")
+
+
+def right(name):
+    return RIGHT.get(name) or ("3m" if name.startswith(LONG) else "64")
+
+
+def refused(*args, **env):
+    r = subprocess.run([LODGED, *args], env=dict(PATH=os.environ["PATH"], **env), timeout=60,
+                       capture_output=True, text=True, check=False)
+    assert r.stdout == "" and r.stderr.startswith("lodged: ") and r.stderr.count("\n") == 1, r
+    return r.returncode, r.stderr
+
+
+def test_every_setting_is_in_the_manual():
+    with open(os.path.join(SOURCE, "src", "lodged", "conf.c"), encoding="utf-8") as f:
+        assert sorted(re.findall(r"SETTING\((\w+), [A-Z]+\),", f.read())) == sorted(names())
+
+
+def test_settings_of_a_file_and_of_the_environment(home, daemon):
+    simple = [n for n in names() if n not in ("data", "tls_cert", "tls_key")]
+    conf = home + "/lodged.conf"
+    with open(conf, "w", encoding="ascii") as f:
+        f.write("# all of them\n\n" + "".join(f"{n} = {right(n)}\n" for n in simple))
+    d = daemon("--config", conf, key=None, listen=())
+    assert d.client().get("/v1/keys").status == 200
+    assert d.close() == 0
+    os.truncate(conf, 0)
+    d = daemon(key=None, listen=(), env={f"LODGE_{n.upper()}": right(n) for n in simple})
+    assert d.client().get("/v1/keys").status == 200
+    assert d.close() == 0
+
+
+@pytest.mark.parametrize("name", [n for n in names() if n not in NO_WRONG])
+def test_wrong_value(home, name):
+    wrong = WRONG.get(name, "-1x")
+    conf = home + "/lodged.conf"
+    with open(conf, "w", encoding="ascii") as f:
+        f.write(f"# line one\n{name} = {wrong}\n")
+    status, said = refused("--data", home, "--config", conf)
+    assert status == 2 and f"{conf}:2: " in said and name in said, said
+    variable = "LODGE_" + name.upper()
+    status, said = refused("--data", home, **{variable: wrong})
+    assert status == 2 and variable in said, said
+    assert os.listdir(home) == ["lodged.conf"]
+
+
+@pytest.mark.parametrize("text, word", [
+    ("nonsense = 1", "nonsense"),
+    ("listen", "name = value"),
+    ("pool = 1\npool = 2", "pool"),
+    ("listen = 127.0.0.1:port", "127.0.0.1:port"),
+    ("listen = 127.0.0.1:70000", "127.0.0.1:70000"),
+    ("listen = ::1:7070", "::1:7070"),
+    ("listen = localhost:7070", "localhost:7070"),
+    ("listen = unix:", "unix:"),
+    ("listen = unix:" + "x" * 120, "unix:x"),
+    ("listen = 127.0.0.1:0 , nowhere", "nowhere"),
+    ("idle_timeout = 2h\nidle_timeout_max = 1h", "idle_timeout"),
+    ("lifetime = 2h\nlifetime_max = 1h", "lifetime"),
+    ("tls_cert = /nowhere.pem", "tls_key"),
+    ("api_key = with a blank in the middle", "api_key"),
+])
+def test_wrong_file(home, text, word):
+    conf = home + "/lodged.conf"
+    with open(conf, "w", encoding="ascii") as f:
+        f.write(text + "\n")
+    status, said = refused("--data", home, "--config", conf)
+    assert status == 2 and word in said, said
+    assert "blank" not in said
+    assert os.listdir(home) == ["lodged.conf"]
+
+
+@pytest.mark.parametrize("args, word", [
+    (("--nonsense",), "--nonsense"),
+    (("--listen",), "--listen"),
+    (("--listen", "nowhere"), "nowhere"),
+    (("--listen", "127.0.0.1:x"), "127.0.0.1:x"),
+    (("--config", "/nowhere.conf"), "/nowhere.conf"),
+    (("--config", "/"), "/"),
+    (("more",), "more"),
+])
+def test_wrong_command_line(home, args, word):
+    status, said = refused("--data", home, *args)
+    assert status == 2 and word in said, said
+    assert os.listdir(home) == []
+
+
+def test_who_is_heard_first(home, daemon):
+    """The command line, then the environment, then the file."""
+    conf = home + "/lodged.conf"
+    with open(conf, "w", encoding="ascii") as f:
+        f.write(f"api_key = {KEY}-of-the-file\nhosts = file.example\nlisten = unix:{home}/f\n"
+                f"data = /nowhere\nlog_level = error\n")
+    d = daemon("--config", conf, key=None, listen=())
+    assert d.addresses() == [f"unix:{home}/f"]
+    assert d.close() == 0 and d.said == ""
+    env = {"LODGE_LISTEN": f"unix:{home}/e", "LODGE_API_KEY": f"{KEY}-of-the-environment",
+           "LODGE_CONFIG": conf}
+    d = daemon(key=None, listen=(), env=env)
+    assert d.addresses() == [f"unix:{home}/e"]
+    c = UnixConnection(home + "/e")
+    for key, status in (("environment", 200), ("file", 401)):
+        c.request("GET", "/v1/keys", headers={"x-api-key": f"{KEY}-of-the-{key}"})
+        response = c.getresponse()
+        assert response.read() and response.status == status
+    c.close()
+    assert d.close() == 0
+    d = daemon(key=None, listen=(f"unix:{home}/c", f"unix:{home}/d"), env=env)
+    assert d.addresses(2) == [f"unix:{home}/c", f"unix:{home}/d"]
+    assert d.close() == 0
+
+
+def test_check(home):
+    r = subprocess.run([LODGED, "--check", "--data", home], capture_output=True, text=True,
+                       timeout=60, check=False)
+    assert r.returncode == 0 and home in r.stdout and r.stderr == "", r
+    assert not children()
+    status, said = refused("--check", "--data", home, LODGE_POOL="many")
+    assert status == 2 and "LODGE_POOL" in said
+    status, said = refused("--check", "--data", "/proc/nothing")
+    assert status == 1 and "/proc/nothing" in said
+
+
+def test_check_beside_one_that_serves(home, daemon):
+    d = daemon()
+    client = d.client()
+    r = subprocess.run([LODGED, "--check", "--data", home], capture_output=True, text=True,
+                       timeout=60, check=False)
+    assert r.returncode == 0, r
+    assert client.get("/health").json["status"] == "ok"
+    assert d.close() == 0
+
+
+def test_said_without_serving(home):
+    for option, word in (("--version", "lodged "), ("--help", "usage:"), ("--print-routes", "/v1/")):
+        r = subprocess.run([LODGED, option, "--data", home], capture_output=True, text=True,
+                           timeout=60, check=False)
+        assert r.returncode == 0 and word in r.stdout and r.stderr == "", r
+    assert os.listdir(home) == []
+
+
+# ---- signals ----------------------------------------------------------------------------------
+
+
+def test_settings_are_read_again(home, daemon):
+    conf = home + "/lodged.conf"
+
+    def write(text):
+        with open(conf, "w", encoding="ascii") as f:
+            f.write(text)
+
+    def may(host, origin):
+        return (client.get("/health", headers={"Host": host}).status == 200,
+                client.get("/health", headers={"Origin": origin}).status == 200)
+
+    write("hosts = a.example\norigins = https://a.example\n")
+    d = daemon("--config", conf)
+    client = d.client()
+    assert may("a.example", "https://a.example") == (True, True)
+    assert may("b.example", "https://b.example") == (False, False)
+    write("hosts = b.example\norigins = https://b.example\nmax_active = 7\n")
+    d.send(signal.SIGHUP)
+    d.says("log_level, origins and hosts were read again")
+    assert may("a.example", "https://a.example") == (False, False)
+    assert may("b.example", "https://b.example") == (True, True)
+    write("hosts = c.example\nnonsense = 1\n")
+    d.send(signal.SIGHUP)
+    d.says(f"settings were not read again: {conf}:2: ")
+    assert may("b.example", "https://b.example") == (True, True)
+    os.unlink(conf)
+    d.send(signal.SIGHUP)
+    d.says("settings were not read again: " + conf + ": No such file")
+    write("log_level = error\n")
+    d.send(signal.SIGHUP)
+    assert wait_for(lambda: may("b.example", "https://b.example") == (False, False))
+    client.get("/health", headers={"X-Request-Id": "not-told"})
+    assert d.close() == 0 and "not-told" not in d.said
+
+
+@pytest.mark.parametrize("signo", (signal.SIGTERM, signal.SIGINT))
+def test_end(home, daemon, signo):
+    d = daemon(listen=("127.0.0.1:0", f"unix:{home}/s"))
+    d.addresses(2)
+    d.send(signo)
+    assert d.ends()[0] == 0
+    assert not os.path.exists(home + "/s") and not children()
+
+
+# ---- in the way -------------------------------------------------------------------------------
+
+
+def test_port_in_use(home, daemon):
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        address = f"127.0.0.1:{s.getsockname()[1]}"
+        d = daemon(listen=(f"unix:{home}/first", address))
+        status, said = d.ends()
+        assert status == 1 and said.splitlines()[-1] == (
+            f"lodged: listening on {address}: Address already in use"), said
+    assert not os.path.exists(home + "/first") and not children()
+    d = daemon(listen=(address,))  # and then it is free, and the directory too
+    assert d.client().get("/health").status == 200
+    assert d.close() == 0
+
+
+def test_second_in_the_same_directory(home, daemon):
+    sock = f"unix:{home}/first"
+    first = daemon(listen=(sock,))
+    first.addresses()
+    status, said = daemon(listen=("127.0.0.1:0",)).ends()
+    assert status == 1 and str(first.process.pid) in said and sock in said, said
+    assert said.count("\n") == 1
+    assert os.path.exists(home + "/first")
+    first.send(signal.SIGKILL)
+    first.process.wait()
+    d = daemon()  # one that was killed is not in the way
+    assert d.client().get("/health").status == 200
+    assert d.close() == 0
+
+
+def test_unix_socket(home, daemon):
+    sock = home + "/s"
+    for mode in (0o600, 0o660, 0o666):
+        old = os.umask(0o077)
+        d = daemon(listen=(f"unix:{sock}",), env={"LODGE_SOCKET_MODE": f"{mode:o}"})
+        os.umask(old)
+        d.addresses()
+        st = os.stat(sock)
+        assert stat.S_ISSOCK(st.st_mode) and stat.S_IMODE(st.st_mode) == mode
+        c = UnixConnection(sock)
+        # whoever can open it is nobody's browser
+        c.request("GET", "/v1/sessions", headers={"x-api-key": KEY, "Host": "any.example"})
+        assert c.getresponse().status == 200
+        c.close()
+        d.send(signal.SIGKILL)
+        d.process.wait()
+        assert os.path.exists(sock)  # stale: the next one replaces it
+    d = daemon(listen=(f"unix:{sock}",))
+    d.addresses()
+    assert d.close() == 0 and not os.path.exists(sock)
+
+
+def test_unix_socket_in_the_way(home, daemon):
+    sock = home + "/s"
+    with socket.socket(socket.AF_UNIX) as s:
+        s.bind(sock)
+        s.listen()
+        status, said = daemon(listen=(f"unix:{sock}",)).ends()
+        assert status == 1 and f"somebody listens on {sock} already" in said
+        s.settimeout(5)
+        while True:  # it was asked, and is still the one who listens there
+            with socket.socket(socket.AF_UNIX) as mine:
+                mine.connect(sock)
+                break
+    os.unlink(sock)
+    with open(sock, "w", encoding="ascii") as f:
+        f.write("precious")
+    status, said = daemon(listen=(f"unix:{sock}",)).ends()
+    assert status == 1 and f"{sock} is in the way" in said
+    with open(sock, encoding="ascii") as f:
+        assert f.read() == "precious"
+    status, said = daemon(listen=(f"unix:{home}/no/dir/s",)).ends()
+    assert status == 1 and f"{home}/no/dir/s: No such file or directory" in said
+    assert not children()
+
+
+# ---- what is broken ---------------------------------------------------------------------------
+
+
+def test_nowhere_to_keep_it():
+    for where, word in (("/dev/null", "Not a directory"), ("/proc/nothing", "No such file")):
+        with Daemon(where) as d:
+            status, said = d.ends()
+            assert status == 1 and where in said and word in said and said.count("\n") == 1, said
+
+
+def test_read_only(home, daemon):
+    subprocess.run(["mount", "--bind", home, home], check=True)
+    try:
+        subprocess.run(["mount", "-o", "remount,bind,ro", home], check=True)
+        status, said = daemon().ends()
+        assert status == 1 and home in said and "Read-only file system" in said, said
+        assert said.count("\n") == 1 and not children()
+    finally:
+        subprocess.run(["umount", home], check=True)
+    d = daemon()
+    assert d.client().get("/health").status == 200
+    assert d.close() == 0
+
+
+def database(home):
+    found = [os.path.join(home, n) for n in os.listdir(home) if n.endswith((".db", ".sqlite"))]
+    assert len(found) == 1, os.listdir(home)
+    return found[0]
+
+
+@pytest.mark.parametrize("damage", ("head", "middle", "text", "directory"))
+def test_damaged_database(home, daemon, damage):
+    d = daemon()
+    client = d.client()
+    for i in range(40):
+        client.post("/v1/keys", {"name": f"k{i}", "tenant": "t", "scope": "tenant"})
+    assert d.close() == 0
+    path = database(home)
+    whole = open(path, "rb").read()
+    if damage == "directory":
+        os.unlink(path)
+        os.mkdir(path)
+    else:
+        with open(path, "wb") as f:
+            f.write(b"\xff" * 4096 + whole[4096:] if damage == "head" else
+                    whole[:4096] + b"\xff" * (len(whole) - 4096) if damage == "middle" else
+                    b"these are not the sessions you are looking for\n" * 100)
+    status, said = daemon().ends()
+    assert status == 1 and path in said and said.count("\n") == 1, said
+    assert not children()
+    if damage == "directory":
+        os.rmdir(path)
+    with open(path, "wb") as f:
+        f.write(whole)
+    d = daemon()
+    assert len(d.client().get("/v1/keys?limit=100").json["keys"]) >= 1
+    assert d.close() == 0
+
+
+@pytest.fixture
+def small(home):
+    """The directory is a file system of its own that is soon full."""
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m,mode=700", "tmpfs", home], check=True)
+    try:
+        yield home
+    finally:
+        subprocess.run(["umount", "-l", home], check=True)
+
+
+def test_full_disk(small, daemon):
+    """Everything is refused in words, nothing breaks, and with room it goes on."""
+    d = daemon()
+    client = d.client()
+    at = "/v1/sessions/" + client.enter(key="before")
+    assert client.post(at + "/exec", {"command": "echo kept > ~/kept; sync"}).json["exit_code"] == 0
+    path = small + "/ballast"
+    with open(path, "wb") as f:
+        try:
+            while True:
+                f.write(b"x" * 65536)
+                f.flush()
+        except OSError:
+            pass
+    calls = [("PUT", at + "/files/big", b"x" * 3_000_000), ("POST", "/v1/sessions", {"key": "during"}),
+             ("POST", at + "/exec", {"command": "head -c 3000000 /dev/zero > ~/big || echo full"}),
+             ("POST", at + "/exec", {"command": "head -c 900000 /dev/zero"}),
+             ("POST", at + "/snapshots", {"name": "s"}), ("PATCH", at, {"metadata": {"a": "b" * 3000}}),
+             ("POST", "/v1/keys", {"name": "k", "tenant": "t", "scope": "tenant"}),
+             ("GET", at, None), ("GET", "/v1/sessions", None), ("GET", at + "/execs", None),
+             ("GET", at + "/files/kept", None), ("GET", "/v1/events", None)]
+    seen = []
+    for _ in range(3):
+        for method, where, body in calls:
+            answer = client.call(method, where, body)
+            seen.append((method, where, answer))
+            assert answer.status in (200, 201, 507, 503), (method, where, answer)
+            if method == "GET" and "files" not in where:
+                assert answer.status == 200, (where, answer)
+            if answer.status >= 500:
+                assert answer.code in ("LIMIT_DISK", "UNAVAILABLE"), answer
+    assert any(a.status == 507 and a.code == "LIMIT_DISK" for _, _, a in seen), seen
+    assert client.get("/health").status in (200, 503) and d.process.poll() is None
+    os.unlink(path)
+    assert wait_for(lambda: client.post(at + "/exec", {"command": "cat ~/kept"}).status == 200)
+    assert client.post(at + "/exec", {"command": "cat ~/kept"}).json["stdout"] == "kept\n"
+    for method, where, body in calls:
+        answer = client.call(method, where, body)
+        assert answer.status in (200, 201, 409), (method, where, answer)
+    assert client.get("/health").json["status"] == "ok"
+    for s in client.get("/v1/sessions").json["sessions"]:
+        assert client.delete("/v1/sessions/" + s["id"]).status == 200
+    assert d.close() == 0
+
+
+def leave_descriptors(d, count):
+    """It has so many left and no more."""
+    used = [int(n) for n in os.listdir(f"/proc/{d.process.pid}/fd")]
+    free = [n for n in range(max(used) + 1) if n not in used]
+    assert len(free) <= count
+    limit = max(used) + 1 + count - len(free), resource.prlimit(d.process.pid, resource.RLIMIT_NOFILE)[1]
+    set_descriptors(d, limit[0])
+
+
+def set_descriptors(d, count):
+    """As its user: root alone may not where it has no CAP_SYS_RESOURCE."""
+    st = os.stat(f"/proc/{d.process.pid}")
+    subprocess.run(["prlimit", "--pid", str(d.process.pid), f"--nofile={count}:"], check=True,
+                   user=st.st_uid, group=st.st_gid, extra_groups=[])
+
+
+def test_no_more_descriptors(daemon):
+    """Callers are told to come back; who is inside goes on; later all is well."""
+    d = daemon()
+    client = d.client()
+    at = "/v1/sessions/" + client.enter(key="few")
+    path = f"{at}/execs/" + client.post(at + "/exec", {
+        "command": "for i in {1..60}; do echo $i; sleep .05; done", "background": True}).json["exec_id"]
+    before = resource.prlimit(d.process.pid, resource.RLIMIT_NOFILE)
+    request = f"POST {at}/exec HTTP/1.1\r\nHost: localhost\r\nx-api-key: {KEY}\r\nContent-Type: " \
+              "application/json\r\nContent-Length: 18\r\n\r\n" + '{"command":"true"}'
+    idle, seen = [], []
+    leave_descriptors(d, 12)
+    try:
+        for _ in range(40):
+            idle.append(socket.create_connection((client.host, client.port), timeout=30))
+        for s in idle[:5]:
+            s.sendall(request.encode())
+            seen.append(s.recv(4096).decode())
+        assert all(re.match(r"HTTP/1.1 (200|503) ", a) for a in seen), seen
+        assert any("HTTP/1.1 503 " in a for a in seen), seen
+        assert all('"retryable":true' in a and "Retry-After" in a for a in seen if " 503 " in a), seen
+    finally:
+        for s in idle:
+            s.close()
+    set_descriptors(d, before[0])
+    assert wait_for(lambda: client.post(at + "/exec", {"command": "true"}).status == 200)
+    assert client.post(at + "/exec", {"command": "echo well"}).json["stdout"] == "well\n"
+    assert wait_for(lambda: client.get(path).json["exec"]["state"] == "exited")
+    assert client.get(path + "/output").json["stdout"].split() == [str(i) for i in range(1, 61)]
+    assert client.delete(at).status == 200
+    assert d.close() == 0
+
+
+@pytest.mark.parametrize("files", (64, 140))
+def test_no_descriptors_for_a_sandbox(daemon, files):
+    """Neither has lodged as many as it wants nor its keeper."""
+    d = daemon(files=files)
+    client = d.client()
+    made, full = [], None
+    while not full:
+        answer = client.post("/v1/sessions", {"key": f"k{len(made)}"})
+        if answer.status == 201:
+            made.append(answer.json["session"]["id"])
+        else:
+            full = answer
+    assert full.status == 503 and full.code == "UNAVAILABLE", full
+    assert full.headers["Retry-After"] and full.json["error"]["retryable"]
+    for i in made:
+        assert client.delete("/v1/sessions/" + i).status == 200
+    again = client.post("/v1/sessions", {"key": "again"})
+    assert again.status == (201 if made else 503), again
+    for s in client.get("/v1/sessions").json["sessions"]:
+        assert client.delete("/v1/sessions/" + s["id"]).status == 200
+    assert d.close() == 0
