@@ -17,7 +17,7 @@
 
 enum { FILE_MAX = 64 << 10, LIST_MAX = 64, SECRET_MIN = 16 };
 
-enum type { TEXT, SECRET, LIST, ADDRESSES, COUNT, BYTES, DURATION, LEVEL, MODE };
+enum type { TEXT, SECRET, USER, LIST, ADDRESSES, COUNT, BYTES, DURATION, LEVEL, MODE };
 
 #define SETTING(name, type)                                                                        \
 	{                                                                                          \
@@ -30,7 +30,7 @@ static const struct setting {
 	size_t offset;
 } settings[] = {
 	SETTING(data, TEXT),
-	SETTING(user, TEXT),
+	SETTING(user, USER),
 	SETTING(api_key, SECRET),
 	SETTING(tls_cert, TEXT),
 	SETTING(tls_key, TEXT),
@@ -101,7 +101,7 @@ static void list_clear(char ***list)
 void conf_fini(struct conf *c)
 {
 	for (size_t i = 0; i < ARRAY_LEN(settings); i++) {
-		if (settings[i].type == TEXT || settings[i].type == SECRET)
+		if (settings[i].type <= USER)
 			free(*(char **)field(c, &settings[i]));
 		if (is_list(&settings[i]))
 			list_clear(field(c, &settings[i]));
@@ -133,6 +133,13 @@ static int set_secret(char **to, const char *name, const char *value, struct err
 	if (auth_pick(NULL, value, &same, err) < 0)
 		return err_ctx(err, "%s", name);
 	return set_text(to, value, err);
+}
+
+static int set_user(char **to, const char *value, struct err *err)
+{
+	struct own o;
+
+	return *value && own_find(value, &o, err) < 0 ? -1 : set_text(to, value, err);
 }
 
 static int list_add(char ***list, const char *word, size_t len, struct err *err)
@@ -206,6 +213,8 @@ static int set_value(struct conf *c, const struct setting *s, const char *value,
 	switch (s->type) {
 	case TEXT:
 		return set_text(to, value, err);
+	case USER:
+		return set_user(to, value, err);
 	case SECRET:
 		return set_secret(to, s->name, value, err);
 	case LIST:
@@ -336,15 +345,11 @@ int conf_environment(struct conf *c, char *(*get)(const char *name), struct err 
 
 int conf_check(const struct conf *c, struct err *err)
 {
-	struct own o;
-
 	if (!c->tls_cert != !c->tls_key)
 		return err_set(err, ERR_INVALID, "tls_cert and tls_key: one without the other");
 	if (c->idle_timeout_max && c->idle_timeout > c->idle_timeout_max)
 		return err_set(err, ERR_INVALID, "idle_timeout: more than idle_timeout_max");
 	if (c->lifetime_max && c->lifetime > c->lifetime_max)
 		return err_set(err, ERR_INVALID, "lifetime: more than lifetime_max");
-	if (c->user && own_find(c->user, &o, err) < 0)
-		return -1;
 	return c->tls_cert ? tls_check(c->tls_cert, c->tls_key, err) : 0;
 }
