@@ -127,6 +127,7 @@ struct live {
 	struct engine *engine;
 	unsigned refs; /* live.mutex */
 	pthread_mutex_t mutex;
+	pthread_mutex_t names; /* whoever looks at a file and then changes it; before all others */
 	pthread_cond_t changed; /* a command ended, a loan came back */
 	char session[STORE_ID], tenant[STORE_NAME], sandbox[STORE_ID];
 	int64_t incarnation;
