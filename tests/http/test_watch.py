@@ -2,13 +2,10 @@
 """Watching a directory that does what it can against being watched."""
 import contextlib
 import json
-import os
 
 import pytest
 
 from client import wait_for
-
-SLOW = bool(os.environ.get("LODGE_SLOW"))
 
 
 @pytest.fixture
@@ -70,11 +67,6 @@ def watching(client, at, path="t", recursive=1):
         w.close()
 
 
-def watchers(client, at):
-    """Descriptors of lodge-init's jobs cannot be seen; their effect can: another job begins at once."""
-    return client.get(at).json["session"]
-
-
 def test_what_a_path_can_be(client, at, t):
     run(client, at, "cd t; mkdir d no; echo >f; mkfifo p; ln -s d link; ln -s loop loop; ln -s /etc etc; chmod 0 no")
     for path, status in (("t/f", 400), ("t/p", 400), ("t/loop", 400), ("t/none", 404), ("t/no", 403), ("t/f/x", 400),
@@ -119,11 +111,11 @@ def test_directories_that_come_and_go(client, at, t):
 def test_a_flood(client, at, t):
     """Who does not read is told that something was lost; the guest is not held up, nor are we."""
     with watching(client, at) as w:
-        run(client, at, "cd t; i=0; while [ $i -lt 40000 ]; do : >f$((i % 50)); i=$((i + 1)); done; mkdir last")
+        run(client, at, "cd t; i=0; while [ $i -lt 20000 ]; do : >f$((i % 50)); i=$((i + 1)); done; mkdir last")
         assert client.get(t + "?list").status == 200
         run(client, at, "sleep 0.1; touch t/end")
         seen, lost = 0, False
-        while (e := w.next()) and e != ("change", "create", "t/end") and not (lost and seen > 50000):
+        while (e := w.next()) and e != ("change", "create", "t/end") and not (lost and seen > 30000):
             seen += 1
             lost |= e[1] == "lost"
         assert e
@@ -149,15 +141,17 @@ def test_paths_longer_than_can_be_said(client, at, t):
 
 
 def test_more_directories_than_can_be_watched(client, at, t):
-    """The kernel's bound for one user is told as a bound, and nobody else is hit by it."""
+    """The kernel's bound for one user is told as a bound, and not as that of the disk."""
     bound = int(run(client, at, "cat /proc/sys/fs/inotify/max_user_watches /proc/sys/user/max_inotify_watches | sort -n | head -1"))
-    if bound > 70000 and not SLOW:
-        bound = 2000  # then it only has to work
-    run(client, at, f"mkdir /dev/shm/w; cd /dev/shm/w; seq {min(bound + 10, 75000)} | xargs mkdir", timeout_ms=120000)
-    connection, response = client.open("GET", at + "/watch?path=/dev/shm/w&recursive=1")
-    with contextlib.closing(connection):
-        assert response.status in (200, 503), response.read()
-    run(client, at, "rm -r /dev/shm/w", timeout_ms=120000)
+    n, statuses = 8000, set()
+    run(client, at, f"cd t; seq {n} | xargs mkdir", timeout_ms=120000)
+    with contextlib.ExitStack() as all_of_them:
+        for _ in range(9):
+            connection, response = client.open("GET", at + "/watch?path=t&recursive=1")
+            all_of_them.callback(connection.close)
+            statuses.add(response.status)
+            assert response.status == 200 or b"UNAVAILABLE" in response.read()
+    assert statuses == ({200, 503} if 9 * n > bound else {200})
 
 
 def test_more_watchers_than_there_is_room(client, at, t):
