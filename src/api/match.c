@@ -1,34 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/match.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+
+/* Behind the digits; more than fit are the largest there is. */
+static const char *take_number(const char *at, uint64_t *ret)
+{
+	uint64_t v = 0;
+
+	for (; *at >= '0' && *at <= '9'; at++)
+		v = v > (UINT64_MAX - 9) / 10 ? UINT64_MAX : v * 10 + (uint64_t)(*at - '0');
+	*ret = v;
+	return at;
+}
 
 struct match_range match_range(const char *text, uint64_t size)
 {
 	struct match_range whole = { .len = size }, r = { .part = true };
-	unsigned long long first = 0, last = 0;
+	uint64_t first, last;
+	const char *dash, *end;
 	bool open_start, open_end;
-	char *end;
 
 	if (!text || strncasecmp(text, "bytes=", 6) != 0)
 		return whole;
 	text += 6;
-	open_start = *text == '-';
-	if (strspn(text, "0123456789-") != strlen(text) || strlen(text) > 40)
+	dash = take_number(text, &first);
+	if (*dash != '-')
 		return whole;
-	if (!open_start)
-		first = strtoull(text, &end, 10);
-	else
-		end = (char *)(uintptr_t)text;
-	if (*end++ != '-')
-		return whole;
-	open_end = !*end;
-	if (*end == '-') /* strtoull() would take it for a sign */
-		return whole;
-	if (!open_end)
-		last = strtoull(end, &end, 10);
+	end = take_number(dash + 1, &last);
+	open_start = dash == text;
+	open_end = end == dash + 1;
 	if (*end || (open_start && open_end) || (!open_start && !open_end && last < first))
 		return whole;
 	if (open_start) {
