@@ -30,6 +30,7 @@ static const struct problem {
 	{ ERR_DENIED, EADDRNOTAVAIL, 421, "MISDIRECTED", false },
 	{ ERR_DENIED, 0, 403, "DENIED", false },
 	{ ERR_LIMIT, EMSGSIZE, 413, "TOO_LARGE", false },
+	{ ERR_LIMIT, EFBIG, 413, "TOO_LARGE", false },
 	{ ERR_LIMIT, ERANGE, 416, "OUTPUT_GONE", false },
 	{ ERR_LIMIT, ENOSPC, 507, "LIMIT_DISK", false },
 	{ ERR_LIMIT, EDQUOT, 507, "LIMIT_DISK", false },

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "api/match.h"
 #include "wire/limits.h"
 
 enum { PIECE = 64 << 10, ETAG_SIZE = 64 };
@@ -47,7 +48,8 @@ int v1_at(struct api_call *c, const char *given, struct v1_at *ret, struct err *
 		return -1;
 	if (how != SESSION_REUSED)
 		http_set_header(c->rq, "Lodge-Outcome", api_outcome_name(how));
-	*ret = (struct v1_at){ .sb = session_loan_sandbox(loan),
+	*ret = (struct v1_at){ .loan = loan,
+			       .sb = session_loan_sandbox(loan),
 			       .spec = session_loan_template(loan),
 			       .given = given };
 	ret->user = ret->spec->user;
@@ -110,10 +112,11 @@ void v1_put_entry(struct json_out *j, const char *key, const char *path,
 	json_out_end(j);
 }
 
-static void make_etag(char ret[ETAG_SIZE], uint64_t ino, uint64_t size, int64_t mtime_ns)
+/* By the time of the last change of any kind: the other one a guest can set as it likes. */
+static void make_etag(char ret[ETAG_SIZE], uint64_t ino, uint64_t size, int64_t ctime_ns)
 {
 	snprintf(ret, ETAG_SIZE, "\"%llx-%llx-%llx\"", (unsigned long long)ino,
-		 (unsigned long long)size, (unsigned long long)mtime_ns);
+		 (unsigned long long)size, (unsigned long long)ctime_ns);
 }
 
 static int reply_entry(struct api_call *c, unsigned status, const struct v1_at *a,
@@ -125,7 +128,7 @@ static int reply_entry(struct api_call *c, unsigned status, const struct v1_at *
 
 	if (files_stat(a->sb, a->user, path, follow, &st, err) < 0)
 		return -1;
-	make_etag(etag, st.st.ino, st.st.size, st.st.mtime_ns);
+	make_etag(etag, st.st.ino, st.st.size, st.st.ctime_ns);
 	http_set_header(c->rq, "ETag", etag);
 	api_out(&j);
 	json_out_object(&j, NULL);
@@ -156,36 +159,15 @@ static int refuse(struct api_call *c, unsigned status, const char *code, const c
 	return api_reply(c, status, &j, err);
 }
 
-/* Whether a list of tags, or "*", has this one. etag NULL: there is no file. */
-static bool has_tag(const char *list, const char *etag, bool weak)
-{
-	size_t len = etag ? strlen(etag) : 0;
-
-	if (!etag)
-		return false;
-	while (*list) {
-		size_t n;
-
-		list += strspn(list, " \t,");
-		if (weak && strncmp(list, "W/", 2) == 0)
-			list += 2;
-		n = strcspn(list, " \t,");
-		if ((n == 1 && *list == '*') || (n == len && strncmp(list, etag, n) == 0))
-			return true;
-		list += n;
-	}
-	return false;
-}
-
 /* 0: go on; else the status to answer with. */
 static unsigned check_conditions(struct api_call *c, const char *etag, bool reading)
 {
 	const char *match = http_header(c->rq, "If-Match");
 	const char *none = http_header(c->rq, "If-None-Match");
 
-	if (match && !has_tag(match, etag, false))
+	if (match && !match_tag(match, etag, false))
 		return 412;
-	if (none && has_tag(none, etag, true))
+	if (none && match_tag(none, etag, true))
 		return reading ? 304 : 412;
 	return 0;
 }
@@ -199,47 +181,6 @@ static int refuse_condition(struct api_call *c, struct err *err)
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
-
-struct range {
-	uint64_t from, len;
-	bool part, impossible;
-};
-
-/* One range of bytes; anything else is as good as none, as the standard has it. */
-static struct range take_range(const char *text, uint64_t size)
-{
-	struct range whole = { .len = size }, r = { .part = true };
-	unsigned long long first = 0, last = 0;
-	bool open_start, open_end;
-	char *end;
-
-	if (!text || strncmp(text, "bytes=", 6) != 0)
-		return whole;
-	text += 6;
-	open_start = *text == '-';
-	if (strspn(text, "0123456789-") != strlen(text) || strlen(text) > 40)
-		return whole;
-	if (!open_start)
-		first = strtoull(text, &end, 10);
-	else
-		end = (char *)(uintptr_t)text;
-	if (*end++ != '-')
-		return whole;
-	open_end = !*end;
-	if (!open_end)
-		last = strtoull(end, &end, 10);
-	if (*end || (open_start && open_end) || (!open_start && !open_end && last < first))
-		return whole;
-	if (open_start) {
-		r.len = last < size ? last : size;
-		r.from = size - r.len;
-	} else if (first < size) {
-		r.from = first;
-		r.len = open_end || last >= size ? size - first : last - first + 1;
-	}
-	r.impossible = r.len == 0;
-	return r;
-}
 
 static int reply_impossible(struct api_call *c, uint64_t size, struct err *err)
 {
@@ -255,7 +196,8 @@ static int reply_bytes(struct api_call *c, int *fd, uint64_t size, const char *e
 		       struct err *err)
 {
 	const char *if_range = http_header(c->rq, "If-Range"), *text = http_header(c->rq, "Range");
-	struct range r = take_range(if_range && strcmp(if_range, etag) != 0 ? NULL : text, size);
+	struct match_range r =
+		match_range(if_range && strcmp(if_range, etag) != 0 ? NULL : text, size);
 	char part[80];
 
 	if (r.impossible)
@@ -303,7 +245,7 @@ static int get_file(struct api_call *c, struct err *err)
 	if (open_file(&a, AGENT_READ, 0, &fd, &st, err) < 0)
 		return -1;
 	make_etag(etag, st.st_ino, (uint64_t)st.st_size,
-		  (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec);
+		  (int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec);
 	http_set_header(c->rq, "ETag", etag);
 	http_set_header(c->rq, "Accept-Ranges", "bytes");
 	/* a guest's bytes are never a page of ours */
@@ -357,6 +299,14 @@ static int write_all(int fd, const char *at, size_t len, const char *path, struc
 	return 0;
 }
 
+static int too_large(const struct v1_at *a, uint64_t max, struct err *err)
+{
+	err_set(err, ERR_LIMIT, "%.160s: more than %llu bytes (file_bytes)", a->given,
+		(unsigned long long)max);
+	err->sys = EMSGSIZE;
+	return -1;
+}
+
 static int write_body(struct api_call *c, const struct v1_at *a, int fd, uint64_t has,
 		      struct err *err)
 {
@@ -368,42 +318,12 @@ static int write_body(struct api_call *c, const struct v1_at *a, int fd, uint64_
 		return err_sys(err, ENOMEM, "%.160s", a->given);
 	while ((n = http_body_read(c->rq, buf, PIECE, err)) > 0) {
 		has += (uint64_t)n;
-		if (max && has > max) {
-			err_set(err, ERR_LIMIT, "%.160s: more than %llu bytes (file_bytes)",
-				a->given, (unsigned long long)max);
-			err->sys = EMSGSIZE;
-			return -1;
-		}
+		if (max && has > max)
+			return too_large(a, max, err);
 		if (write_all(fd, buf, (size_t)n, a->given, err) < 0)
 			return -1;
 	}
 	return n < 0 ? -1 : 0;
-}
-
-static int append(struct api_call *c, const struct v1_at *a, unsigned flags, mode_t mode,
-		  struct err *err)
-{
-	auto_close int fd = -1;
-	struct stat st;
-
-	if (open_file(a, AGENT_WRITE | AGENT_APPEND | AGENT_CREATE | flags, mode, &fd, &st, err) <
-	    0)
-		return -1;
-	return write_body(c, a, fd, (uint64_t)st.st_size, err);
-}
-
-/* Synced before the commit: lodge-init serves others too and must not wait for a disk. */
-static int replace(struct api_call *c, const struct v1_at *a, unsigned flags, mode_t mode,
-		   struct err *err)
-{
-	auto_call(files_put_free) struct files_put *p = NULL;
-
-	if (files_put_new(a->sb, a->user, a->path, flags, mode, &p, err) < 0 ||
-	    write_body(c, a, files_put_fd(p), 0, err) < 0)
-		return -1;
-	if (fsync(files_put_fd(p)) < 0)
-		return err_sys(err, errno, "%.160s", a->given);
-	return files_put_commit(p, err);
 }
 
 /* The tag of what is there, or "". */
@@ -414,56 +334,154 @@ static int tag_of(const struct v1_at *a, bool follow, char ret[ETAG_SIZE], struc
 	*ret = '\0';
 	if (files_stat(a->sb, a->user, a->path, follow, &st, err) < 0)
 		return err->code == ERR_NOT_FOUND ? 0 : -1;
-	make_etag(ret, st.st.ino, st.st.size, st.st.mtime_ns);
+	make_etag(ret, st.st.ino, st.st.size, st.st.ctime_ns);
 	free(st.target);
 	return 0;
 }
 
-/* If-Match is looked at before the body comes; who writes meanwhile is replaced. If-None-Match: *
- * is kept to the end. */
+struct put {
+	struct v1_at at;
+	unsigned flags; /* of AGENT_TEMP or AGENT_OPEN */
+	mode_t mode;
+	bool adds;
+	char was[ETAG_SIZE];
+};
+
+static int open_end(const struct put *p, int *ret_fd, struct stat *ret, struct err *err)
+{
+	return open_file(&p->at, AGENT_WRITE | AGENT_APPEND | AGENT_CREATE | p->flags, p->mode,
+			 ret_fd, ret, err);
+}
+
+static int reply_put(struct api_call *c, const struct put *p, struct err *err)
+{
+	return reply_entry(c, *p->was ? 200 : 201, &p->at, p->at.given, p->at.path, true, err);
+}
+
+/* Straight into the file, as it comes. */
+static int append(struct api_call *c, const struct put *p, struct err *err)
+{
+	auto_close int fd = -1;
+	struct stat st;
+
+	if (open_end(p, &fd, &st, err) < 0 ||
+	    write_body(c, &p->at, fd, (uint64_t)st.st_size, err) < 0)
+		return -1;
+	return reply_put(c, p, err);
+}
+
+/* What was kept aside until the condition could be looked at for the last time. */
+static int append_aside(struct api_call *c, const struct put *p, int from, struct err *err)
+{
+	uint64_t max = largest_file(p->at.spec);
+	char *buf = arena_alloc(c->arena, PIECE);
+	auto_close int fd = -1;
+	struct stat st, add;
+	off_t at = 0;
+	ssize_t n;
+
+	if (!buf)
+		return err_sys(err, ENOMEM, "%.160s", p->at.given);
+	if (fstat(from, &add) < 0)
+		return err_sys(err, errno, "%.160s", p->at.given);
+	if (open_end(p, &fd, &st, err) < 0)
+		return -1;
+	if (max && (uint64_t)st.st_size + (uint64_t)add.st_size > max)
+		return too_large(&p->at, max, err);
+	while ((n = pread(from, buf, PIECE, at)) > 0) {
+		if (write_all(fd, buf, (size_t)n, p->at.given, err) < 0)
+			return -1;
+		at += n;
+	}
+	return n < 0 ? err_sys(err, errno, "%.160s", p->at.given) : 0;
+}
+
+/* With the lock, so that of those who expect the same file one alone finds it. */
+static int put_now(struct api_call *c, struct put *p, struct files_put *aside, struct err *err)
+{
+	if (tag_of(&p->at, true, p->was, err) < 0)
+		return -1;
+	if (check_conditions(c, *p->was ? p->was : NULL, false))
+		return refuse_condition(c, err);
+	if ((p->adds ? append_aside(c, p, files_put_fd(aside), err)
+		     : files_put_commit(aside, err)) < 0)
+		return -1;
+	return reply_put(c, p, err);
+}
+
+/* Synced before the commit: lodge-init serves others too and must not wait for a disk. */
+static int put_aside(struct api_call *c, struct put *p, struct err *err)
+{
+	auto_call(files_put_free) struct files_put *aside = NULL;
+	const struct v1_at *a = &p->at;
+	int r;
+
+	if (files_put_new(a->sb, a->user, a->path, p->flags, p->mode, &aside, err) < 0 ||
+	    write_body(c, a, files_put_fd(aside), 0, err) < 0)
+		return -1;
+	if (!p->adds && fsync(files_put_fd(aside)) < 0)
+		return err_sys(err, errno, "%.160s", a->given);
+	session_loan_lock(a->loan);
+	r = put_now(c, p, aside, err);
+	session_loan_unlock(a->loan);
+	return r;
+}
+
+/* Conditions are looked at before the body comes, and again when it is there. */
 static int put_file(struct api_call *c, struct err *err)
 {
-	unsigned flags = api_query_flag(c, "mkdir") ? AGENT_PARENTS : 0;
 	const char *none = http_header(c->rq, "If-None-Match");
-	bool adds = api_query_flag(c, "append");
-	char was[ETAG_SIZE];
-	mode_t mode = 0;
-	struct v1_at a;
+	struct put p = { .flags = api_query_flag(c, "mkdir") ? AGENT_PARENTS : 0,
+			 .adds = api_query_flag(c, "append") };
 
 	if (!*c->params[1])
 		return err_set(err, ERR_INVALID, "path: empty");
-	if (take_mode(c, &mode, err) < 0 || v1_at(c, c->params[1], &a, err) < 0 ||
-	    tag_of(&a, true, was, err) < 0)
+	if (take_mode(c, &p.mode, err) < 0 || v1_at(c, c->params[1], &p.at, err) < 0 ||
+	    tag_of(&p.at, true, p.was, err) < 0)
 		return -1;
-	if (check_conditions(c, *was ? was : NULL, false))
+	if (check_conditions(c, *p.was ? p.was : NULL, false))
 		return refuse_condition(c, err);
 	if (none && strcmp(none, "*") == 0)
-		flags |= adds ? AGENT_EXCL : AGENT_NOREPLACE;
-	if ((adds ? append : replace)(c, &a, flags, mode, err) < 0)
-		return -1;
-	return reply_entry(c, *was ? 200 : 201, &a, a.given, a.path, true, err);
+		p.flags |= p.adds ? AGENT_EXCL : AGENT_NOREPLACE;
+	if (p.adds && !none && !http_header(c->rq, "If-Match"))
+		return append(c, &p, err);
+	return put_aside(c, &p, err);
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static int delete_file(struct api_call *c, struct err *err)
+static int delete_now(struct api_call *c, const struct v1_at *a, bool all, struct err *err)
 {
-	bool all = api_query_flag(c, "recursive");
 	char was[ETAG_SIZE];
-	struct v1_at a;
 
-	if (!*c->params[1])
-		return err_set(err, ERR_INVALID, "path: empty");
-	if (v1_at(c, c->params[1], &a, err) < 0 || tag_of(&a, false, was, err) < 0)
+	if (tag_of(a, false, was, err) < 0)
 		return -1;
 	if (check_conditions(c, *was ? was : NULL, false))
 		return refuse_condition(c, err);
 	if (!*was)
-		return err_sys(err, ENOENT, "%.160s", a.given);
-	if ((all ? files_remove_tree : files_remove)(a.sb, a.user, a.path, err) < 0)
+		return err_sys(err, ENOENT, "%.160s", a->given);
+	if ((all ? files_remove_tree : files_remove)(a->sb, a->user, a->path, err) < 0)
 		return -1;
 	http_reply(c->rq, 204, NULL, NULL, 0);
 	return 0;
+}
+
+static int delete_file(struct api_call *c, struct err *err)
+{
+	bool all = api_query_flag(c, "recursive");
+	struct v1_at a;
+	int r;
+
+	if (!*c->params[1])
+		return err_set(err, ERR_INVALID, "path: empty");
+	if (v1_at(c, c->params[1], &a, err) < 0)
+		return -1;
+	if (all) /* may take long */
+		return delete_now(c, &a, all, err);
+	session_loan_lock(a.loan);
+	r = delete_now(c, &a, all, err);
+	session_loan_unlock(a.loan);
+	return r;
 }
 
 static int make_directory(struct api_call *c, const struct v1_at *a, struct err *err)
@@ -481,11 +499,16 @@ static int rename_file(struct api_call *c, const struct v1_at *a, struct err *er
 	bool over = !http_query(c->rq, "replace") || api_query_flag(c, "replace");
 	const char *to = http_query(c->rq, "rename");
 	char path[AGENT_PATH_MAX];
+	int r;
 
 	if (!*to || !*a->given)
 		return err_set(err, ERR_INVALID, "%s: empty", *to ? "path" : "rename");
-	if (v1_resolve(a, to, path, err) < 0 ||
-	    files_rename(a->sb, a->user, a->path, path, over, err) < 0)
+	if (v1_resolve(a, to, path, err) < 0)
+		return -1;
+	session_loan_lock(a->loan);
+	r = files_rename(a->sb, a->user, a->path, path, over, err);
+	session_loan_unlock(a->loan);
+	if (r < 0)
 		return -1;
 	return reply_entry(c, 200, a, to, path, false, err);
 }

@@ -13,6 +13,7 @@
 #include "sandbox/files.h"
 
 struct v1_at {
+	struct session_loan *loan;
 	struct sandbox *sb;
 	const struct template *spec; /* the session's */
 	const char *user; /* NULL: the default one */

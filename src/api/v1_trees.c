@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "api/flow.h"
+#include "api/match.h"
 #include "api/v1_files.h"
 
 enum {
@@ -17,38 +18,17 @@ enum {
 	LOOK_MS = 200,
 	BEAT_MS = 15000,
 	EVENT_MAX = 64 << 10,
+	PAGE_BYTES = 4 << 20, /* an answer of long names ends earlier */
+	GONE_EVERY = 256, /* entries between two looks whether anybody is there */
 };
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
-/* '*': any bytes, '?': one. The time is bounded by the product of the lengths. */
-static bool glob_fits(const char *glob, const char *text)
-{
-	const char *star = NULL, *from = NULL;
-
-	while (*text) {
-		if (*glob == '*') {
-			star = glob++;
-			from = text;
-		} else if (*glob == '?' || *glob == *text) {
-			glob++;
-			text++;
-		} else if (star) {
-			glob = star + 1;
-			text = ++from;
-		} else {
-			return false;
-		}
-	}
-	while (*glob == '*')
-		glob++;
-	return !*glob;
-}
-
 struct listing {
 	struct json_out j;
 	const char *given, *glob; /* glob NULL: everything */
-	int64_t skip, left, count;
+	struct http_request *rq;
+	int64_t skip, max, count, told, seen;
 	bool more, no_memory;
 };
 
@@ -66,14 +46,17 @@ static int add_entry(void *arg, const char *path, const struct agent_stat *st, c
 	struct api_arena scratch = { 0 };
 	struct api_call call = { .arena = &scratch };
 
-	if (l->glob && !glob_fits(l->glob, whole))
+	if (++l->seen % GONE_EVERY == 0 && http_is_gone(l->rq))
+		return 1;
+	if (l->glob && !match_glob(l->glob, whole))
 		return 0;
 	if (l->count++ < l->skip)
 		return 0;
-	if (l->left-- == 0) {
+	if (l->told == l->max || l->j.len > PAGE_BYTES) {
 		l->more = true;
 		return 1;
 	}
+	l->told++;
 	whole = v1_join(&call, l->given, path);
 	if (whole)
 		v1_put_entry(&l->j, NULL, whole, st, target);
@@ -85,16 +68,18 @@ static int add_entry(void *arg, const char *path, const struct agent_stat *st, c
 /* The cursor is how many were told: the list is sorted, and made anew for each page. */
 int v1_list(struct api_call *c, const struct v1_at *a, struct err *err)
 {
-	struct listing l = { .given = a->given, .glob = http_query(c->rq, "glob") };
-	int64_t depth = 1, limit = LIST_DEFAULT;
+	struct listing l = { .given = a->given,
+			     .glob = http_query(c->rq, "glob"),
+			     .rq = c->rq,
+			     .max = LIST_DEFAULT };
+	int64_t depth = 1;
 
 	if (api_query_int(c, "depth", 1, DEPTH_MAX, &depth, err) < 0 ||
-	    api_query_int(c, "limit", 1, LIST_MAX, &limit, err) < 0 ||
+	    api_query_int(c, "limit", 1, LIST_MAX, &l.max, err) < 0 ||
 	    api_query_int(c, "after", 0, INT64_MAX / 2, &l.skip, err) < 0)
 		return -1;
 	if (l.glob && strlen(l.glob) > GLOB_MAX)
 		return err_set(err, ERR_INVALID, "glob: more than %d bytes", GLOB_MAX);
-	l.left = limit;
 	api_out(&l.j);
 	json_out_object(&l.j, NULL);
 	json_out_array(&l.j, "entries");
@@ -103,7 +88,7 @@ int v1_list(struct api_call *c, const struct v1_at *a, struct err *err)
 		return -1;
 	}
 	json_out_end(&l.j);
-	api_put_next(&l.j, l.more ? l.skip + limit : 0);
+	api_put_next(&l.j, l.more ? l.skip + l.told : 0);
 	json_out_end(&l.j);
 	l.j.failed |= l.no_memory;
 	return api_reply(c, 200, &l.j, err);

@@ -25,12 +25,18 @@ static enum err_code code_of(int errnum)
 	case ENAMETOOLONG:
 	case ENOTDIR:
 	case EISDIR:
+	case ELOOP:
+	case EXDEV:
+	case ENXIO:
+	case ENODEV:
 		return ERR_INVALID;
 	case ENOENT:
 	case ESRCH:
 		return ERR_NOT_FOUND;
 	case EEXIST:
 	case EBUSY:
+	case ENOTEMPTY:
+	case ETXTBSY:
 		return ERR_CONFLICT;
 	case EPERM:
 	case EACCES:
@@ -42,6 +48,8 @@ static enum err_code code_of(int errnum)
 	case EMFILE:
 	case ENFILE:
 	case EAGAIN:
+	case EFBIG:
+	case EMLINK:
 		return ERR_LIMIT;
 	case ETIMEDOUT:
 		return ERR_TIMEOUT;

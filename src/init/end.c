@@ -155,9 +155,16 @@ void exec_reap(void)
 	int status;
 	pid_t pid;
 
-	while ((pid = wait4(-1, &status, WNOHANG, &ru)) > 0) {
+	while ((pid = wait4(-1, &status, WNOHANG | WUNTRACED, &ru)) > 0) {
 		struct rec *r = table_find_pid(pid);
 
+		if (WIFSTOPPED(status)) {
+			/* a worker has the guest's user; whoever stops it must not hold the one
+			 * who waits for it */
+			if (r && r->job)
+				kill(pid, SIGKILL);
+			continue;
+		}
 		if (arm_reaped(pid))
 			continue;
 		if (!r)

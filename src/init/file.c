@@ -21,6 +21,8 @@
 #define SYS_fchmodat2 452
 #endif
 
+enum { PROC_ROOT = 1 }; /* the inode of /proc itself */
+
 /* One operation while it runs with the user's rights. */
 struct op {
 	struct agent_file m;
@@ -37,12 +39,7 @@ static int fail(struct err *err, int error, const char *path, const char *kind)
 		return err_set(err, ERR_INVALID, "%.160s is %s", path, kind);
 	if (error == ELOOP)
 		return err_set(err, ERR_INVALID, "%.160s: a link that must not be followed", path);
-	err_sys(err, error, "%.160s", path);
-	if (error == ENOTEMPTY)
-		err->code = ERR_CONFLICT;
-	if (error == EXDEV)
-		err->code = ERR_INVALID;
-	return -1;
+	return err_sys(err, error, "%.160s", path);
 }
 
 static int op_open(struct op *o, struct err *err)
@@ -110,8 +107,11 @@ static int op_stat(struct op *o, struct err *err)
 		return fail(err, -fd, o->path, NULL);
 	if (fstat(fd, &st) < 0)
 		return fail(err, errno, o->path, NULL);
+	/* nor is what only this process may look at, as it is its own */
+	if (in_proc(fd) && st.st_ino != PROC_ROOT)
+		return fail(err, EINVAL, o->path, path_in_proc);
 	file_fill_stat(&o->ret->st, &st);
-	if (S_ISLNK(st.st_mode) && !in_proc(fd)) {
+	if (S_ISLNK(st.st_mode)) {
 		n = readlinkat(fd, "", o->ret->target, sizeof(o->ret->target));
 		if (n < 0)
 			return fail(err, errno, o->path, NULL);

@@ -46,8 +46,8 @@ static int list_one(int dir, const char *name, size_t path_len, uint32_t depth, 
 
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : -errno; /* gone since the names were read */
-	if (path_len + n + 1 >= sizeof(path))
-		return -ENAMETOOLONG;
+	if (path_len + n >= AGENT_PATH_MAX)
+		return 0; /* no call could name it */
 	memcpy(path + path_len, name, n + 1);
 	r = put_entry(dir, name, path_len + n, &st);
 	if (r < 0 || !S_ISDIR(st.st_mode) || depth <= 1 || level + 1 >= WORKER_DEPTH)

@@ -35,6 +35,8 @@ int path_openat(int dir, const char *path, int flags, mode_t mode)
 	return fd < 0 ? -errno : fd;
 }
 
+const char path_in_proc[] = "part of /proc, which only a command can read";
+
 const char *path_kind(mode_t mode)
 {
 	switch (mode & S_IFMT) {
@@ -83,7 +85,7 @@ int path_open_file(int dir, const char *path, int flags, mode_t mode, const char
 		return -errno;
 	/* Below /proc this process would be let into its own memory, whoever it acts for. */
 	if (fs.f_type == PROC_SUPER_MAGIC)
-		*ret_kind = "part of /proc, which only a command can read";
+		*ret_kind = path_in_proc;
 	else if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
 		*ret_kind = path_kind(st.st_mode);
 	if (*ret_kind)

@@ -14,5 +14,6 @@ int path_openat(int dir, const char *path, int flags, mode_t mode);
 int path_open_file(int dir, const char *path, int flags, mode_t mode, const char **ret_kind);
 
 const char *path_kind(mode_t mode); /* "a FIFO", "a socket", ... */
+extern const char path_in_proc[];
 
 #endif

@@ -13,16 +13,22 @@
 #include "init/where.h"
 #include "init/worker.h"
 
-enum { LEVELS = 100, PASSES = 1 << 20 };
+enum { LEVELS = 100, PASSES = 16, LIFTS_MAX = 1 << 20 };
 
 /* What is deeper than this process likes to go is moved to the top first. */
+static unsigned lifts;
+
 static int lift(int dir, const char *name, int top)
 {
-	static unsigned count;
 	char up[32];
+	int r = -EEXIST;
 
-	snprintf(up, sizeof(up), ".lodge-rm-%u", count++);
-	return renameat(dir, name, top, up) < 0 ? -errno : 0;
+	/* somebody may have such a name already, with something in it */
+	while (r == -EEXIST && lifts < LIFTS_MAX) {
+		snprintf(up, sizeof(up), ".lodge-rm-%u", lifts++);
+		r = where_rename(dir, name, top, up, true);
+	}
+	return r;
 }
 
 static int empty_dir(int dir, int top, unsigned level);
@@ -44,11 +50,12 @@ static int remove_one(int dir, const char *name, int top, unsigned level)
 		return lift(dir, name, top);
 	sub = walk_dir(dir, name);
 	if (sub < 0)
-		return sub == -ENOENT ? 0 : sub;
+		return sub == -ENOENT || sub == -ENOTDIR ? 0 : sub; /* another by now */
 	r = empty_dir(sub, top, level + 1);
 	if (r < 0)
 		return r;
-	return unlinkat(dir, name, AT_REMOVEDIR) == 0 || errno == ENOENT || errno == ENOTEMPTY
+	return unlinkat(dir, name, AT_REMOVEDIR) == 0 || errno == ENOENT || errno == ENOTEMPTY ||
+			       errno == ENOTDIR
 		       ? 0
 		       : -errno;
 }
@@ -89,9 +96,12 @@ static bool is_empty(int dir)
 
 int remove_inside(int dir)
 {
+	unsigned before;
 	int r = 0;
 
-	for (int pass = 0; pass < PASSES; pass++) {
+	/* as often as there is more to lift, but not for ever against one who keeps adding */
+	for (int pass = 0; pass < PASSES; pass += before == lifts) {
+		before = lifts;
 		r = empty_dir(dir, dir, 0);
 		if (r < 0 || is_empty(dir))
 			break;

@@ -21,18 +21,22 @@ static void report(int fd, const struct shim_report *r)
 }
 
 /* Until the last descendant is gone: init may still want to find them. */
-static void __attribute__((noreturn)) shim_wait(int fd, pid_t main_pid)
+static void __attribute__((noreturn)) shim_wait(int fd, pid_t main_pid, bool is_worker)
 {
 	struct rusage ru;
 	int status;
 	pid_t pid;
 
 	for (;;) {
-		pid = wait4(-1, &status, 0, &ru);
+		pid = wait4(-1, &status, is_worker ? WUNTRACED : 0, &ru);
 		if (pid < 0 && errno == ECHILD)
 			_exit(0);
 		if (pid != main_pid)
 			continue;
+		if (WIFSTOPPED(status)) { /* as in exec_reap() */
+			kill(pid, SIGKILL);
+			continue;
+		}
 		report(fd, &(struct shim_report){ .kind = SHIM_ENDED,
 						  .pid = pid,
 						  .status = status,
@@ -60,7 +64,7 @@ static void __attribute__((noreturn)) shim_main(struct spawn *s, int fd)
 		fd = 3;
 	}
 	syscall(SYS_close_range, 4, ~0u, 0);
-	shim_wait(fd, pid);
+	shim_wait(fd, pid, s->worker != NULL);
 }
 
 int shim_read(int fd, struct shim_report *ret)

@@ -12,6 +12,7 @@
 enum {
 	TAR_BLOCK = 512,
 	TAR_EXTRA_MAX = 256 * 1024, /* of one pax header: names and extended attributes */
+	TAR_AFTER_MAX = 64 << 20, /* of whatever follows the end mark */
 };
 
 #define TAR_XATTR "SCHILY.xattr."

@@ -137,7 +137,7 @@ static int parse_header(const struct tar_header *h, struct tar_entry *e, struct 
 	if (!number(h->mode, sizeof(h->mode), &mode) || !number(h->uid, sizeof(h->uid), &uid) ||
 	    !number(h->gid, sizeof(h->gid), &gid) || !number(h->size, sizeof(h->size), &e->size) ||
 	    !number(h->mtime, sizeof(h->mtime), &mtime) || e->size > INT64_MAX / 2 ||
-	    mtime > INT64_MAX / 2)
+	    mtime > INT64_MAX / 2 || uid > UINT32_MAX || gid > UINT32_MAX)
 		return err_set(err, ERR_INVALID, "the archive is damaged: a number in a header");
 	e->mode = mode & 07777;
 	e->uid = (uint32_t)uid;
@@ -312,13 +312,18 @@ static int read_before(struct tar_source *s, const struct tar_entry *e, struct b
 	}
 }
 
-static int read_end(struct tar_source *s)
+/* The writer may still be padding: let it finish, but not unpack a mountain for nothing. */
+static int read_end(struct tar_source *s, struct err *err)
 {
 	char sink[8 * TAR_BLOCK];
+	uint64_t n = 0;
+	ssize_t r;
 
-	/* The writer may still be padding: let it finish. */
-	while (read_full(s->fd, sink, sizeof(sink)) > 0)
-		;
+	while ((r = read_full(s->fd, sink, sizeof(sink))) > 0) {
+		n += (uint64_t)r;
+		if (n > TAR_AFTER_MAX)
+			return err_set(err, ERR_INVALID, "the archive goes on after its end");
+	}
 	return 0;
 }
 
@@ -358,7 +363,7 @@ int tar_next(struct tar_source *s, struct tar_entry *e, struct err *err)
 		if (skip_rest(s, err) < 0 || read_exact(s, (char *)&h, sizeof(h), err) < 0)
 			return -1;
 		if (is_zero(&h))
-			return read_end(s);
+			return read_end(s, err);
 		if (parse_header(&h, e, err) < 0)
 			return -1;
 		s->left = e->size;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -15,6 +16,8 @@
 #include "init/walk.h"
 #include "init/where.h"
 #include "init/worker.h"
+
+enum { LATER_MAX = 64 << 20 };
 
 /* A directory's mode and time come last: a read-only one could not be filled otherwise. */
 struct later {
@@ -32,6 +35,7 @@ struct unpack {
 	int parent; /* of the last entry, and its path, as the next is often beside it */
 	char parent_path[AGENT_PATH_MAX];
 	uint64_t bytes, entries;
+	size_t later_bytes;
 	struct later *later;
 	struct tar_entry e;
 	char buf[64 * 1024];
@@ -44,6 +48,9 @@ static int fail(struct err *err, int error, const char *path)
 			       "%.160s leads through something that is no "
 			       "directory",
 			       path);
+	/* made and gone again in the same moment: somebody else works there */
+	if (error == ENOENT)
+		error = EBUSY;
 	return err_sys(err, error, "%.160s", path);
 }
 
@@ -195,6 +202,14 @@ static int clear(const struct unpack *u, int dir, const char *name)
 	return unlinkat(dir, name, AT_REMOVEDIR) == 0 ? 0 : -errno;
 }
 
+static int too_much(const struct unpack *u, struct err *err)
+{
+	err_set(err, ERR_LIMIT, "the archive holds more than %llu bytes",
+		(unsigned long long)u->o->max_bytes);
+	err->sys = ENOSPC;
+	return -1;
+}
+
 static int copy_content(struct unpack *u, int fd, struct err *err)
 {
 	ssize_t n;
@@ -202,8 +217,7 @@ static int copy_content(struct unpack *u, int fd, struct err *err)
 	while ((n = tar_read(&u->src, u->buf, sizeof(u->buf), err)) > 0) {
 		u->bytes += (uint64_t)n;
 		if (u->o->max_bytes && u->bytes > u->o->max_bytes)
-			return err_set(err, ERR_LIMIT, "the archive holds more than %llu bytes",
-				       (unsigned long long)u->o->max_bytes);
+			return too_much(u, err);
 		for (ssize_t at = 0; at < n;) {
 			ssize_t w = write(fd, u->buf + at, (size_t)(n - at));
 
@@ -241,8 +255,13 @@ static int put_file(struct unpack *u, int dir, const char *name, struct err *err
 static int note_later(struct unpack *u, struct err *err)
 {
 	size_t n = strlen(u->e.path) + 1;
-	struct later *l = malloc(sizeof(*l) + n);
+	struct later *l;
 
+	/* the same one again and again is no reason to eat the guest's memory */
+	u->later_bytes += sizeof(*l) + n;
+	if (u->later_bytes > LATER_MAX)
+		return err_set(err, ERR_LIMIT, "the archive has too many directories");
+	l = malloc(sizeof(*l) + n);
 	if (!l)
 		return err_sys(err, ENOMEM, "%.160s", u->e.path);
 	*l = (struct later){ u->later, mode_of(u), u->e.mtime, u->e.mtime_ns };
@@ -311,9 +330,12 @@ static int put_hardlink(struct unpack *u, int dir, const char *name, struct err 
 	r = clear(u, dir, name);
 	if (r < 0)
 		return fail(err, -r, u->e.path);
-	if (linkat(target_dir, target, dir, name, 0) < 0)
-		return fail(err, errno, u->e.link);
-	return 0;
+	if (linkat(target_dir, target, dir, name, 0) == 0)
+		return 0;
+	if (errno == ENOENT)
+		return err_set(err, ERR_INVALID, "%.100s: a link to %.100s, which is not there",
+			       u->e.path, u->e.link);
+	return fail(err, errno, u->e.link);
 }
 
 static int put_fifo(struct unpack *u, int dir, const char *name, struct err *err)
@@ -469,6 +491,16 @@ int tar_extract(int fd, int dir, const struct tar_options *o, struct err *err)
 	return r;
 }
 
+/* What was packed tightly may unpack to anything: half of the room there is belongs to others. */
+static uint64_t half_of_room(int dir)
+{
+	struct statfs fs;
+
+	if (fstatfs(dir, &fs) < 0 || !fs.f_blocks)
+		return 0;
+	return (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize / 2 + 1;
+}
+
 int worker_tar_in(const struct worker_job *j, struct err *err)
 {
 	struct tar_options o = {
@@ -486,6 +518,8 @@ int worker_tar_in(const struct worker_job *j, struct err *err)
 		return err_sys(err, -place, "%.160s", j->path);
 	if (dir < 0)
 		return err_sys(err, errno, "%.160s", j->path);
+	if (o.oci && !o.max_bytes)
+		o.max_bytes = half_of_room(dir);
 	if (tar_extract(WORKER_FD, dir, &o, err) < 0)
 		return -1;
 	return syncfs(dir) < 0 ? err_sys(err, errno, "%.160s", j->path) : 0;

@@ -214,10 +214,13 @@ static int put_file(int dir, const char *name)
 	struct stat st;
 	int r;
 
-	if (fd < 0 || fstat(fd, &st) < 0)
+	/* what changed into a link, a socket or anything else since is left out */
+	if (fd < 0)
+		return errno == ELOOP || errno == ENXIO || errno == ESRCH ? 0 : -errno;
+	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
-		return 0; /* changed into something else since */
+		return 0;
 	if (st.st_nlink > 1)
 		first = seen_before(&st);
 	if (first)
@@ -234,7 +237,7 @@ static int put_symlink(int dir, const char *name, const struct stat *st)
 	ssize_t n = readlinkat(dir, name, target, sizeof(target) - 1);
 
 	if (n < 0)
-		return -errno;
+		return errno == EINVAL ? 0 : -errno; /* no link any more */
 	target[n] = 0;
 	return put_headers(st, '2', 0, target);
 }
@@ -248,9 +251,9 @@ static int put_subdir(int dir, const char *name, const struct stat *st, size_t p
 	int r;
 
 	if (sub < 0)
-		return sub;
+		return sub == -ENOTDIR ? 0 : sub; /* no directory any more */
 	if (level + 1 >= WORKER_DEPTH)
-		return -ELOOP;
+		return -ENAMETOOLONG;
 	r = add_xattrs(sub);
 	path[path_len] = '/';
 	path[path_len + 1] = 0;

@@ -12,7 +12,7 @@
 #include "init/walk.h"
 #include "init/worker.h"
 
-enum { BUCKETS = 4096 };
+enum { BUCKETS = 4096, LOOK_MS = 1000 };
 
 static const uint32_t mask = IN_CREATE | IN_MODIFY | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO |
 			     IN_ATTRIB | IN_DELETE_SELF | IN_ONLYDIR;
@@ -71,8 +71,11 @@ static int tell(uint32_t kind, bool is_dir, size_t path_len)
 				  .path_len = (uint32_t)path_len,
 				  .kind = kind,
 				  .is_dir = is_dir };
-	int r = writer_put(&out, &c, sizeof(c));
+	int r;
 
+	if (path_len >= AGENT_PATH_MAX)
+		return 0; /* no call could name it */
+	r = writer_put(&out, &c, sizeof(c));
 	return r < 0 ? r : writer_put(&out, path, path_len);
 }
 
@@ -84,7 +87,8 @@ static int add_watch(int dir)
 	if (fchdir(dir) < 0)
 		return -errno;
 	wd = inotify_add_watch(queue, ".", mask);
-	return wd < 0 ? -errno : wd;
+	/* "no space" would be taken for that of the disk */
+	return wd >= 0 ? wd : errno == ENOSPC ? -EMFILE : -errno;
 }
 
 /* Watches `dir` whose path of `len` bytes is in `path`, and what is below it. What is found in a
@@ -209,14 +213,27 @@ static int read_events(void)
 	return r < 0 ? r : writer_flush(&out);
 }
 
+/* The kernel says so only when nobody has it open any more, and we have. */
+static bool root_is_gone(void)
+{
+	char at[PATH_MAX];
+
+	return fchdir(root) == 0 && !getcwd(at, sizeof(at)) && errno == ENOENT;
+}
+
 static int watch_loop(void)
 {
 	struct pollfd p[2] = { { .fd = queue, .events = POLLIN }, { .fd = WORKER_FD } };
-	int r = 0;
+	int r = 0, n;
 
 	while (r == 0 && root_wd >= 0) {
-		if (poll(p, 2, -1) < 0 && errno != EINTR)
+		n = poll(p, 2, LOOK_MS);
+		if (n < 0 && errno != EINTR)
 			return -errno;
+		if (n == 0 && root_is_gone()) {
+			r = tell(AGENT_CHANGE_REMOVE, true, 0);
+			return r < 0 ? r : writer_flush(&out);
+		}
 		/* Nobody reads any more: the end of a watch, not an error. */
 		if (p[1].revents & (POLLERR | POLLHUP | POLLNVAL))
 			return 0;

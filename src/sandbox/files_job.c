@@ -48,11 +48,13 @@ int files_job_check(struct exec *job, const char *what, struct err *err)
 		return err_set(err, ERR_LIMIT, "%s: out of memory", what);
 	if (r->job_errno)
 		return err_sys(err, r->job_errno, "%s", what);
-	if (r->signal)
-		return r->signal == SIGXFSZ
-			       ? err_set(err, ERR_LIMIT, "%s: a file is larger than allowed", what)
-			       : err_set(err, ERR_INTERNAL, "%s: killed by signal %d", what,
-					 r->signal);
+	if (r->signal == SIGXFSZ) {
+		err_set(err, ERR_LIMIT, "%s: a file is larger than allowed", what);
+		err->sys = EFBIG;
+		return -1;
+	}
+	if (r->signal) /* the guest may do that: it is the same user */
+		return err_set(err, ERR_UNAVAILABLE, "%s: killed by signal %d", what, r->signal);
 	if (r->code)
 		return err_set(err, ERR_INTERNAL, "%s: failed", what);
 	return 0;

@@ -275,6 +275,10 @@ int session_borrow(struct engine *e, const struct caller *who, const struct sess
 struct sandbox *session_loan_sandbox(const struct session_loan *l);
 /* What the session's template and spec say: user, workdir, environment. */
 const struct template *session_loan_template(const struct session_loan *l);
+/* One at a time of those who borrowed from the same session: for a look at a file and the change
+ * that follows from it. For moments only; what the guest itself does meanwhile is not held up. */
+void session_loan_lock(struct session_loan *l);
+void session_loan_unlock(struct session_loan *l);
 void session_give_back(struct session_loan *l);
 DEFINE_AUTO(struct session_loan *, session_give_back);
 

@@ -2,6 +2,7 @@
 /* The engine from inside, for the files of this directory only.
  *
  * Locks, in the order in which they may be taken; none is held while waiting for a turn:
+ *   live.names         what is in a file and what becomes of it; over a few calls to lodge-init
  *   a session's turn   (entry_take) one operation at a time changes a session; held over slow work
  *   engine.mutex       the table of entries and what is published in them; held for moments
  *   live.mutex         one sandbox's connection and commands; held for moments
@@ -128,6 +129,7 @@ struct live {
 	struct engine *engine;
 	unsigned refs; /* live.mutex */
 	pthread_mutex_t mutex;
+	pthread_mutex_t names; /* of session_loan_lock() */
 	pthread_cond_t changed; /* a command ended, a loan came back */
 	char session[STORE_ID], tenant[STORE_NAME], sandbox[STORE_ID];
 	int64_t incarnation;

@@ -19,6 +19,7 @@ static void live_free(struct live *v)
 		sandbox_free(v->spare[--v->nspare]);
 	template_fini(&v->spec);
 	pthread_cond_destroy(&v->changed);
+	pthread_mutex_destroy(&v->names);
 	pthread_mutex_destroy(&v->mutex);
 	free(v);
 }
@@ -38,6 +39,7 @@ static struct live *live_alloc(struct entry *n)
 	memcpy(v->sandbox, n->rec.sandbox, sizeof(v->sandbox));
 	template_init(&v->spec);
 	pthread_mutex_init(&v->mutex, NULL);
+	pthread_mutex_init(&v->names, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&v->changed, &attr);

@@ -165,6 +165,16 @@ const struct template *session_loan_template(const struct session_loan *l)
 	return &l->live->spec;
 }
 
+void session_loan_lock(struct session_loan *l)
+{
+	pthread_mutex_lock(&l->live->names);
+}
+
+void session_loan_unlock(struct session_loan *l)
+{
+	pthread_mutex_unlock(&l->live->names);
+}
+
 void session_give_back(struct session_loan *l)
 {
 	if (!l)
