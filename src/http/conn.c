@@ -40,7 +40,7 @@ void http_conn_await_head(struct conn *c)
 	free(c->target);
 	c->target = NULL;
 	c->bytes_before = bytes_in(c->fd, &half);
-	c->begun = c->half = false;
+	c->begun = c->half = c->open_end = false;
 	c->deadline_ms = now_ms() + (uint64_t)(o->idle_s + o->slow_s) * 1000;
 	c->in_head = true;
 }
@@ -145,11 +145,22 @@ void *http_on_target(void *server, const char *target, struct MHD_Connection *mh
 	return NULL;
 }
 
+/* Where the end of the connection would be taken for the end of the answer it is not an orderly one
+ * (on unix sockets it always is). */
+void http_conn_cut(struct conn *c)
+{
+	const struct sockaddr none = { .sa_family = AF_UNSPEC };
+
+	if (c->open_end)
+		(void)connect(c->fd, &none, sizeof(none));
+	shutdown(c->fd, SHUT_RDWR);
+}
+
 void http_cut_all(struct http_server *s)
 {
 	pthread_mutex_lock(&s->lock);
 	for (struct conn *c = s->conns; c; c = c->next)
-		shutdown(c->fd, SHUT_RDWR);
+		http_conn_cut(c);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -188,7 +199,7 @@ void *http_reap(void *server)
 				look_at_head(c, now);
 			deadline = c->deadline_ms;
 			if (deadline && now > deadline)
-				shutdown(c->fd, SHUT_RDWR);
+				http_conn_cut(c);
 		}
 		http_cond_wait(&s->tick, &s->lock, tick);
 	}

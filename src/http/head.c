@@ -175,6 +175,7 @@ static unsigned check_head(struct http_request *rq, const char *version, char *q
 	bool old = !strcmp(version, "HTTP/1.0");
 	unsigned status;
 
+	rq->old = old;
 	*why = "HTTP/1.1 is spoken here";
 	if (!old && strcmp(version, "HTTP/1.1"))
 		return 505;

@@ -51,6 +51,7 @@ struct conn {
 	_Atomic uint64_t deadline_ms; /* cut then; 0: never */
 	_Atomic uint64_t bytes_before; /* received when the last request ended */
 	_Atomic bool in_head, begun, half;
+	_Atomic bool open_end; /* of the answer: nothing but the connection's end ends it */
 };
 
 /* How far the library is with the request. */
@@ -75,6 +76,7 @@ struct http_request {
 	char id[ID_MAX + 1], peer[64];
 	int64_t length;
 	bool has_body, chunked, expect, is_head;
+	bool old; /* HTTP/1.0: the end of the connection is the end of a stream */
 
 	pthread_mutex_t lock;
 	pthread_cond_t cond; /* for the worker: */
@@ -92,6 +94,7 @@ struct http_request {
 	char *whole; /* by http_body() */
 
 	bool answered, stream, stream_end;
+	bool aborted; /* a stream that must not look complete */
 	unsigned status;
 	struct MHD_Response *response;
 	struct pair *set;
@@ -151,6 +154,8 @@ void http_cut(struct http_request *rq); /* locked: nobody waits for this caller 
 enum MHD_Result http_on_request(void *server, struct MHD_Connection *mhd, const char *url,
 				const char *method, const char *version, const char *data,
 				size_t *size, void **rq);
+/* For a callback that reads the answer: there is no more, and the connection must end. */
+ssize_t http_broken(struct http_request *rq);
 void http_on_completed(void *server, struct MHD_Connection *mhd, void **rq,
 		       enum MHD_RequestTerminationCode why);
 
@@ -174,6 +179,7 @@ void http_on_connection(void *server, struct MHD_Connection *mhd, void **conn,
 void *http_on_target(void *server, const char *target, struct MHD_Connection *mhd);
 void http_conn_await_head(struct conn *c);
 void http_conn_deadline(struct conn *c, uint64_t bytes); /* for so many bytes */
+void http_conn_cut(struct conn *c); /* at once, and so that nobody takes it for the end */
 void http_cut_all(struct http_server *s);
 void *http_reap(void *server); /* a thread: ends connections past their deadline */
 
