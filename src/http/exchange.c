@@ -263,6 +263,10 @@ enum MHD_Result http_on_request(void *server, struct MHD_Connection *mhd, const 
 		*arg = rq = begin(server, mhd, url, method, version);
 	if (!rq)
 		return MHD_NO;
+	if (rq->no_room) {
+		http_conn_too_large(rq->conn, mhd);
+		return MHD_NO;
+	}
 	pthread_mutex_lock(&rq->lock);
 	r = *size ? take_body(rq, data, size) : step(rq);
 	if (rq->phase == PHASE_ANSWER)
@@ -294,12 +298,14 @@ ssize_t http_on_read(void *arg, uint64_t pos, char *buf, size_t max)
 	pthread_mutex_lock(&rq->lock);
 	n = (ssize_t)ring_take(&rq->out, buf, max);
 	rq->bytes += (uint64_t)n;
-	if (n)
-		http_moved(rq);
-	else if (rq->stream_end || rq->cut || rq->aborted)
+	if (n) {
+		if (rq->out.len <= rq->out.size / 2) /* not for each piece: it is small */
+			http_moved(rq);
+	} else if (rq->stream_end || rq->cut || rq->aborted) {
 		n = rq->cut || rq->aborted ? http_broken(rq) : MHD_CONTENT_READER_END_OF_STREAM;
-	else
+	} else {
 		wait_worker(rq);
+	}
 	pthread_mutex_unlock(&rq->lock);
 	return n;
 }

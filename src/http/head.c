@@ -24,6 +24,7 @@ static const char *const single[] = {
 struct copy {
 	struct http_request *rq;
 	size_t size, n;
+	size_t cost; /* of memory, beside the text */
 	char *at;
 	uintptr_t end;
 	bool bad;
@@ -48,6 +49,15 @@ static bool is_text(const char *s, size_t len)
 	return true;
 }
 
+size_t http_parts_cost(const char *s, size_t len, char between)
+{
+	size_t n = 1;
+
+	for (size_t i = 0; i < len; i++)
+		n += s[i] == between;
+	return n * PAIR_COST;
+}
+
 static enum MHD_Result measure(void *arg, enum MHD_ValueKind kind, const char *name,
 			       size_t name_len, const char *value, size_t value_len)
 {
@@ -61,6 +71,9 @@ static enum MHD_Result measure(void *arg, enum MHD_ValueKind kind, const char *n
 	c->bad |= (uintptr_t)name != c->end + 2;
 	c->end = (uintptr_t)value + value_len;
 	c->size += name_len + value_len + 4;
+	c->cost += PAIR_COST;
+	if (name_len == 6 && !strncasecmp(name, "Cookie", 6))
+		c->cost += value_len + http_parts_cost(value, value_len, ';');
 	c->bad |= !is_name(name, name_len) || !is_text(value, value_len);
 	return MHD_YES;
 }
@@ -220,11 +233,14 @@ unsigned http_read_head(struct http_request *rq, const char *method, const char 
 		return 503;
 	}
 	choose_id(rq);
+	c.size += strlen(target);
+	c.cost += strchr(target, '?') ? http_parts_cost(target, strlen(target), '&') : 0;
+	rq->no_room = c.size + c.cost > rq->server->opts.max_head + HEAD_EXTRA / 2;
 	*ret_why = "the request target is too long";
 	if (strlen(target) > rq->server->opts.max_head)
 		return 414;
 	*ret_why = "the head is too large";
-	if (c.n > HEADERS_MAX || c.size + strlen(target) > rq->server->opts.max_head)
+	if (c.n > HEADERS_MAX || c.size + c.cost > rq->server->opts.max_head)
 		return 431;
 	*ret_why = "the head is malformed";
 	if (c.bad || !is_name(method, strlen(method)))

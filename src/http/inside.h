@@ -19,6 +19,8 @@
 enum {
 	LISTENERS_MAX = 16,
 	HEADERS_MAX = 100,
+	PAIR_COST = 64, /* of memory for each header and parameter, counted with the head */
+	HEAD_EXTRA = 3 << 10, /* memory of a connection beside its head: for that of the answer */
 	ID_MAX = 64,
 	BUFFER_SIZE = 64 << 10, /* of each direction of a request, if it is used */
 	DISCARD_SMALL = 256 << 10, /* a body nobody wants is read for the connection's sake */
@@ -87,6 +89,7 @@ struct http_request {
 	bool suspended, gone;
 	bool cut; /* by us: the library notices soon */
 	bool refused; /* answered at once, and nothing else is read */
+	bool no_room; /* the head is so large that the library could not answer */
 
 	bool want_body, body_end;
 	struct ring in;
@@ -143,6 +146,8 @@ struct http_request *http_request_new(struct http_server *s, struct conn *c,
 unsigned http_read_head(struct http_request *rq, const char *method, const char *url,
 			const char *target, const char *version, const char **ret_why);
 void http_request_free(struct http_request *rq);
+/* What the library needs for the parts of a text that this is between, beside the text. */
+size_t http_parts_cost(const char *s, size_t len, char between);
 /* query.c: splits and decodes in place; false: not to be read, or not in one way only. */
 bool http_parse_query(char *text, struct pair **ret, size_t *ret_n);
 
@@ -180,6 +185,7 @@ void *http_on_target(void *server, const char *target, struct MHD_Connection *mh
 void http_conn_await_head(struct conn *c);
 void http_conn_deadline(struct conn *c, uint64_t bytes); /* for so many bytes */
 void http_conn_cut(struct conn *c); /* at once, and so that nobody takes it for the end */
+void http_conn_too_large(struct conn *c, struct MHD_Connection *mhd); /* says so and ends it */
 void http_cut_all(struct http_server *s);
 void *http_reap(void *server); /* a thread: ends connections past their deadline */
 
