@@ -101,7 +101,8 @@ static struct conn *conn_new(struct http_server *s, struct MHD_Connection *mhd)
 	if (c->next)
 		c->next->prev = c;
 	s->conns = c;
-	s->numbers.connections++;
+	if (++s->numbers.connections > s->most)
+		s->most = s->numbers.connections;
 	pthread_mutex_unlock(&s->lock);
 	return c;
 }
@@ -200,22 +201,16 @@ static void look_at_head(struct conn *c, uint64_t now)
 		atomic_compare_exchange_strong(&c->deadline_ms, &was, deadline);
 }
 
-struct crowd {
-	unsigned most, last;
-};
-
 /* Locked, but for the trimming itself. What many connections had is given back when they are gone:
  * the allocator alone would keep it. */
-static void trim(struct http_server *s, struct crowd *c)
+static void trim(struct http_server *s, unsigned *last)
 {
-	unsigned last = c->last, now = s->numbers.connections;
+	unsigned now = s->numbers.connections, before = *last;
 
-	c->last = now;
-	if (now > c->most)
-		c->most = now;
-	if (now < last || now + TRIM_CONNS > c->most)
+	*last = now;
+	if (now < before || now + TRIM_CONNS > s->most)
 		return;
-	c->most = now;
+	s->most = now;
 	pthread_mutex_unlock(&s->lock);
 	malloc_trim(0);
 	pthread_mutex_lock(&s->lock);
@@ -225,7 +220,7 @@ void *http_reap(void *server)
 {
 	struct http_server *s = server;
 	uint64_t tick = (uint64_t)s->opts.slow_s * 100;
-	struct crowd crowd = { 0 };
+	unsigned last = 0;
 
 	tick = tick < TICK_MIN_MS ? TICK_MIN_MS : tick > TICK_MAX_MS ? TICK_MAX_MS : tick;
 	pthread_mutex_lock(&s->lock);
@@ -241,7 +236,7 @@ void *http_reap(void *server)
 			if (deadline && now > deadline)
 				http_conn_cut(c);
 		}
-		trim(s, &crowd);
+		trim(s, &last);
 		if (s->reaping)
 			http_cond_wait(&s->tick, &s->lock, tick);
 	}

@@ -127,6 +127,7 @@ struct http_server {
 	pthread_cond_t work, change, tick;
 	struct conn *conns;
 	struct http_numbers numbers;
+	unsigned most; /* connections at once, since memory was last given back */
 	struct http_request *first, *last; /* no worker yet */
 	unsigned queued, busy, idle, workers;
 	_Atomic bool draining, ending;
