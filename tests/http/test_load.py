@@ -52,11 +52,14 @@ class Process:
         return len(self.files())
 
     def files(self):
+        """Without connections to sandboxes, of which the engine keeps up to twelve."""
+        with open(f"/proc/{self.pid}/net/unix") as f:
+            local = {f"socket:[{line.split()[6]}]" for line in f.readlines()[1:]}
         links = []
         for fd in os.listdir(f"/proc/{self.pid}/fd"):
             with contextlib.suppress(OSError):
                 links.append(os.readlink(f"/proc/{self.pid}/fd/{fd}"))
-        return sorted(links)
+        return sorted(link for link in links if link not in local)
 
     def bound(self, limit):
         """AddressSanitizer keeps what was freed (256 MB), and a stack of its own for each thread."""
@@ -366,9 +369,6 @@ def test_an_archive_that_cannot_be_finished_is_not_taken_for_whole(client):
         with pytest.raises((http.client.IncompleteRead, ConnectionError)):
             while response.read(MB):
                 pass
-            # some versions of the client do not tell here what they were told
-            if response.chunk_left is not None or not response.isclosed():
-                raise http.client.IncompleteRead(b"")
 
 
 # ---- who vanishes -----------------------------------------------------------------------------
