@@ -66,7 +66,8 @@ static enum MHD_Result measure(void *arg, enum MHD_ValueKind kind, const char *n
 	(void)kind;
 	c->n++;
 	/* A line ends with two bytes and the next one follows. The library takes bare line feeds, a
-	 * NUL for the end of a value, and a folded line for a part of the name: others would not.
+	 * NUL for the end of a value, and a folded line for a part of the name: others would not. A
+	 * NUL in the place of a CR cannot be told from it any more.
 	 */
 	c->bad |= (uintptr_t)name != c->end + 2;
 	c->end = (uintptr_t)value + value_len;
@@ -118,14 +119,14 @@ static unsigned check_body(struct http_request *rq, bool old, const char **why)
 	const char *expect = http_header(rq, "Expect");
 
 	*why = "Content-Length and Transfer-Encoding do not agree";
-	if (coding && (length || old || strcasecmp(coding, "chunked")))
+	if (coding && (length || old || strcasecmp(coding, "chunked") != 0))
 		return 400;
 	*why = "Content-Length is not a number";
 	if (length &&
 	    (!*length || strspn(length, "0123456789") != strlen(length) || strlen(length) > 18))
 		return 400;
 	*why = "Expect is not 100-continue";
-	if (expect && strcasecmp(expect, "100-continue"))
+	if (expect && strcasecmp(expect, "100-continue") != 0)
 		return 417;
 	rq->chunked = coding != NULL;
 	rq->length = length ? strtoll(length, NULL, 10) : -1;
@@ -169,7 +170,7 @@ static int copy_head(struct http_request *rq, struct copy *c, const char *method
 	char *q;
 
 	rq->text = malloc(c->size + strlen(method) + 2 * strlen(target) + 4);
-	rq->headers = calloc(c->n ? c->n : 1, sizeof(*rq->headers));
+	rq->headers = malloc((c->n + 1) * sizeof(*rq->headers));
 	if (!rq->text || !rq->headers)
 		return -1;
 	c->at = rq->text;
@@ -190,7 +191,7 @@ static unsigned check_head(struct http_request *rq, const char *version, char *q
 
 	rq->old = old;
 	*why = "HTTP/1.1 is spoken here";
-	if (!old && strcmp(version, "HTTP/1.1"))
+	if (!old && strcmp(version, "HTTP/1.1") != 0)
 		return 505;
 	for (size_t i = 0; i < ARRAY_LEN(single); i++) {
 		*why = "a header that may come once came twice";

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char tls_versions[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
+static char tls_versions[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
 
 static void set_defaults(struct http_opts *o)
 {
@@ -78,7 +78,7 @@ static struct MHD_Daemon *start(struct http_server *s, int fd, bool tls)
 	struct MHD_OptionItem secure[] = {
 		{ MHD_OPTION_HTTPS_MEM_CERT, 0, s->cert },
 		{ MHD_OPTION_HTTPS_MEM_KEY, 0, s->key },
-		{ MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)tls_versions },
+		{ MHD_OPTION_HTTPS_PRIORITIES, 0, tls_versions },
 		{ MHD_OPTION_END, 0, NULL },
 	};
 

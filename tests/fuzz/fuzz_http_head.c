@@ -180,7 +180,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		status = http_read_head(rq, w.method, w.target, w.target, w.version, &why);
 		must(!status || (status >= 400 && status < 600 && why));
 		if (!status) {
-			check_bytes(rq, &w, (const char *)data, (const char *)data + size);
+			/* The ends of lines are NULs by then: one that came cannot be told from
+			 * them. */
+			if (!memchr(data, '\0', size))
+				check_bytes(rq, &w, (const char *)data, (const char *)data + size);
 			check_meaning(rq);
 		}
 	}
