@@ -170,7 +170,7 @@ static int copy_head(struct http_request *rq, struct copy *c, const char *method
 	char *q;
 
 	rq->text = malloc(c->size + strlen(method) + 2 * strlen(target) + 4);
-	rq->headers = malloc((c->n + 1) * sizeof(*rq->headers));
+	rq->headers = calloc(c->n + 1, sizeof(*rq->headers));
 	if (!rq->text || !rq->headers)
 		return -1;
 	c->at = rq->text;
@@ -326,8 +326,10 @@ int http_query_each(const struct http_request *rq, http_pair_fn *fn, void *arg)
 const char *http_header(const struct http_request *rq, const char *name)
 {
 	for (size_t i = 0; i < rq->nheaders; i++) {
-		if (!strcasecmp(rq->headers[i].name, name))
-			return rq->headers[i].value;
+		const struct pair *h = &rq->headers[i];
+
+		if (h->name && !strcasecmp(h->name, name))
+			return h->value;
 	}
 	return NULL;
 }
