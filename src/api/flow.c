@@ -120,8 +120,12 @@ int flow_out(struct api_call *c, const char *type, flow_fn *fn, void *arg, struc
 	if (join(&f, err) < 0) {
 		if (whole)
 			api_note_trouble(c, err);
+		if (begun)
+			http_stream_abort(c->rq);
 		return begun ? 0 : -1;
 	}
+	if (begun && !whole)
+		http_stream_abort(c->rq);
 	if (n == 0)
 		http_reply(c->rq, 200, type, NULL, 0);
 	return n < 0 ? err_set(err, ERR_UNAVAILABLE, "the caller is gone") : 0;

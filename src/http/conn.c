@@ -5,6 +5,7 @@
 
 #include <arpa/inet.h>
 #include <linux/tcp.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 
 /* TCP_CLOSE_WAIT; the header with its name does not go with the one with the whole tcp_info. */
 enum { PEER_CLOSED = 8 };
-enum { TICK_MIN_MS = 100, TICK_MAX_MS = 1000 };
+enum { TICK_MIN_MS = 100, TICK_MAX_MS = 1000, TRIM_CONNS = 100 };
 
 static uint64_t now_ms(void)
 {
@@ -40,7 +41,7 @@ void http_conn_await_head(struct conn *c)
 	free(c->target);
 	c->target = NULL;
 	c->bytes_before = bytes_in(c->fd, &half);
-	c->begun = c->half = false;
+	c->begun = c->half = c->open_end = false;
 	c->deadline_ms = now_ms() + (uint64_t)(o->idle_s + o->slow_s) * 1000;
 	c->in_head = true;
 }
@@ -100,7 +101,8 @@ static struct conn *conn_new(struct http_server *s, struct MHD_Connection *mhd)
 	if (c->next)
 		c->next->prev = c;
 	s->conns = c;
-	s->numbers.connections++;
+	if (++s->numbers.connections > s->most)
+		s->most = s->numbers.connections;
 	pthread_mutex_unlock(&s->lock);
 	return c;
 }
@@ -136,20 +138,48 @@ void *http_on_target(void *server, const char *target, struct MHD_Connection *mh
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 	struct conn *c = info ? info->socket_context : NULL;
+	size_t len;
 
 	(void)server;
-	if (c) {
-		free(c->target);
-		c->target = strdup(target);
-	}
+	if (!c)
+		return NULL;
+	free(c->target);
+	c->target = strdup(target);
+	len = strlen(target) + http_parts_cost(target, strlen(target), '&');
+	if (len > c->server->opts.max_head + HEAD_EXTRA / 2)
+		http_conn_too_large(c, mhd);
 	return NULL;
+}
+
+/* Where the end of the connection would be taken for the end of the answer it is not an orderly one
+ * (on unix sockets it always is). */
+void http_conn_cut(struct conn *c)
+{
+	const struct sockaddr none = { .sa_family = AF_UNSPEC };
+
+	if (c->open_end)
+		(void)connect(c->fd, &none, sizeof(none));
+	shutdown(c->fd, SHUT_RDWR);
+}
+
+/* By ourselves: the library would need memory for it, and not having it would keep the connection
+ * without a word. Nothing else is on its way to this caller. */
+void http_conn_too_large(struct conn *c, struct MHD_Connection *mhd)
+{
+	static const char text[] = "HTTP/1.1 431 Request Header Fields Too Large\r\n"
+				   "Connection: close\r\nContent-Length: 0\r\n\r\n";
+
+	if (!c->server->cert)
+		(void)send(c->fd, text, sizeof(text) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	http_conn_cut(c);
+	MHD_set_connection_option(mhd, MHD_CONNECTION_OPTION_TIMEOUT, 1U);
 }
 
 void http_cut_all(struct http_server *s)
 {
 	pthread_mutex_lock(&s->lock);
 	for (struct conn *c = s->conns; c; c = c->next)
-		shutdown(c->fd, SHUT_RDWR);
+		http_conn_cut(c);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -171,10 +201,26 @@ static void look_at_head(struct conn *c, uint64_t now)
 		atomic_compare_exchange_strong(&c->deadline_ms, &was, deadline);
 }
 
+/* Locked, but for the trimming itself. What many connections had is given back when they are gone:
+ * the allocator alone would keep it. */
+static void trim(struct http_server *s, unsigned *last)
+{
+	unsigned now = s->numbers.connections, before = *last;
+
+	*last = now;
+	if (now < before || now + TRIM_CONNS > s->most)
+		return;
+	s->most = now;
+	pthread_mutex_unlock(&s->lock);
+	malloc_trim(0);
+	pthread_mutex_lock(&s->lock);
+}
+
 void *http_reap(void *server)
 {
 	struct http_server *s = server;
 	uint64_t tick = (uint64_t)s->opts.slow_s * 100;
+	unsigned last = 0;
 
 	tick = tick < TICK_MIN_MS ? TICK_MIN_MS : tick > TICK_MAX_MS ? TICK_MAX_MS : tick;
 	pthread_mutex_lock(&s->lock);
@@ -188,9 +234,11 @@ void *http_reap(void *server)
 				look_at_head(c, now);
 			deadline = c->deadline_ms;
 			if (deadline && now > deadline)
-				shutdown(c->fd, SHUT_RDWR);
+				http_conn_cut(c);
 		}
-		http_cond_wait(&s->tick, &s->lock, tick);
+		trim(s, &last);
+		if (s->reaping)
+			http_cond_wait(&s->tick, &s->lock, tick);
 	}
 	pthread_mutex_unlock(&s->lock);
 	return NULL;

@@ -6,7 +6,6 @@
 #include "http/inside.h"
 
 #include <poll.h>
-#include <sys/socket.h>
 
 /* The only place that suspends. */
 static enum MHD_Result wait_worker(struct http_request *rq)
@@ -29,7 +28,7 @@ void http_cut(struct http_request *rq)
 	if (rq->gone)
 		return;
 	rq->cut = true;
-	shutdown(rq->conn->fd, SHUT_RDWR);
+	http_conn_cut(rq->conn);
 	http_wake(rq);
 }
 
@@ -269,6 +268,10 @@ enum MHD_Result http_on_request(void *server, struct MHD_Connection *mhd, const 
 		*arg = rq = begin(server, mhd, url, method, version);
 	if (!rq)
 		return MHD_NO;
+	if (rq->no_room) {
+		http_conn_too_large(rq->conn, mhd);
+		return MHD_NO;
+	}
 	pthread_mutex_lock(&rq->lock);
 	r = *size ? take_body(rq, data, size) : step(rq);
 	if (rq->phase == PHASE_ANSWER)
@@ -281,6 +284,15 @@ enum MHD_Result http_on_request(void *server, struct MHD_Connection *mhd, const 
 	return r;
 }
 
+ssize_t http_broken(struct http_request *rq)
+{
+	if (rq->conn->open_end)
+		http_conn_cut(rq->conn);
+	/* The library may forget a connection that it ended here, until its time has passed. */
+	MHD_set_connection_option(rq->mhd, MHD_CONNECTION_OPTION_TIMEOUT, 1U);
+	return MHD_CONTENT_READER_END_WITH_ERROR;
+}
+
 /* The library wants more of a stream; it suspends here too, by the same one place. */
 ssize_t http_on_read(void *arg, uint64_t pos, char *buf, size_t max)
 {
@@ -291,12 +303,14 @@ ssize_t http_on_read(void *arg, uint64_t pos, char *buf, size_t max)
 	pthread_mutex_lock(&rq->lock);
 	n = (ssize_t)ring_take(&rq->out, buf, max);
 	rq->bytes += (uint64_t)n;
-	if (n)
-		http_moved(rq);
-	else if (rq->stream_end || rq->cut)
-		n = rq->cut ? MHD_CONTENT_READER_END_WITH_ERROR : MHD_CONTENT_READER_END_OF_STREAM;
-	else
+	if (n) {
+		if (rq->out.len <= rq->out.size / 2) /* not for each piece: it is small */
+			http_moved(rq);
+	} else if (rq->stream_end || rq->cut || rq->aborted) {
+		n = rq->cut || rq->aborted ? http_broken(rq) : MHD_CONTENT_READER_END_OF_STREAM;
+	} else {
 		wait_worker(rq);
+	}
 	pthread_mutex_unlock(&rq->lock);
 	return n;
 }

@@ -24,6 +24,7 @@ static const char *const single[] = {
 struct copy {
 	struct http_request *rq;
 	size_t size, n;
+	size_t cost; /* of memory, beside the text */
 	char *at;
 	uintptr_t end;
 	bool bad;
@@ -48,6 +49,15 @@ static bool is_text(const char *s, size_t len)
 	return true;
 }
 
+size_t http_parts_cost(const char *s, size_t len, char between)
+{
+	size_t n = 1;
+
+	for (size_t i = 0; i < len; i++)
+		n += s[i] == between;
+	return n * PAIR_COST;
+}
+
 static enum MHD_Result measure(void *arg, enum MHD_ValueKind kind, const char *name,
 			       size_t name_len, const char *value, size_t value_len)
 {
@@ -56,11 +66,15 @@ static enum MHD_Result measure(void *arg, enum MHD_ValueKind kind, const char *n
 	(void)kind;
 	c->n++;
 	/* A line ends with two bytes and the next one follows. The library takes bare line feeds, a
-	 * NUL for the end of a value, and a folded line for a part of the name: others would not.
+	 * NUL for the end of a value, and a folded line for a part of the name: others would not. A
+	 * NUL in the place of a CR cannot be told from it any more.
 	 */
 	c->bad |= (uintptr_t)name != c->end + 2;
 	c->end = (uintptr_t)value + value_len;
 	c->size += name_len + value_len + 4;
+	c->cost += PAIR_COST;
+	if (name_len == 6 && !strncasecmp(name, "Cookie", 6))
+		c->cost += value_len + http_parts_cost(value, value_len, ';');
 	c->bad |= !is_name(name, name_len) || !is_text(value, value_len);
 	return MHD_YES;
 }
@@ -105,14 +119,14 @@ static unsigned check_body(struct http_request *rq, bool old, const char **why)
 	const char *expect = http_header(rq, "Expect");
 
 	*why = "Content-Length and Transfer-Encoding do not agree";
-	if (coding && (length || old || strcasecmp(coding, "chunked")))
+	if (coding && (length || old || strcasecmp(coding, "chunked") != 0))
 		return 400;
 	*why = "Content-Length is not a number";
 	if (length &&
 	    (!*length || strspn(length, "0123456789") != strlen(length) || strlen(length) > 18))
 		return 400;
 	*why = "Expect is not 100-continue";
-	if (expect && strcasecmp(expect, "100-continue"))
+	if (expect && strcasecmp(expect, "100-continue") != 0)
 		return 417;
 	rq->chunked = coding != NULL;
 	rq->length = length ? strtoll(length, NULL, 10) : -1;
@@ -156,7 +170,7 @@ static int copy_head(struct http_request *rq, struct copy *c, const char *method
 	char *q;
 
 	rq->text = malloc(c->size + strlen(method) + 2 * strlen(target) + 4);
-	rq->headers = calloc(c->n ? c->n : 1, sizeof(*rq->headers));
+	rq->headers = calloc(c->n + 1, sizeof(*rq->headers));
 	if (!rq->text || !rq->headers)
 		return -1;
 	c->at = rq->text;
@@ -175,8 +189,9 @@ static unsigned check_head(struct http_request *rq, const char *version, char *q
 	bool old = !strcmp(version, "HTTP/1.0");
 	unsigned status;
 
+	rq->old = old;
 	*why = "HTTP/1.1 is spoken here";
-	if (!old && strcmp(version, "HTTP/1.1"))
+	if (!old && strcmp(version, "HTTP/1.1") != 0)
 		return 505;
 	for (size_t i = 0; i < ARRAY_LEN(single); i++) {
 		*why = "a header that may come once came twice";
@@ -219,11 +234,14 @@ unsigned http_read_head(struct http_request *rq, const char *method, const char 
 		return 503;
 	}
 	choose_id(rq);
+	c.size += strlen(target);
+	c.cost += strchr(target, '?') ? http_parts_cost(target, strlen(target), '&') : 0;
+	rq->no_room = c.size + c.cost > rq->server->opts.max_head + HEAD_EXTRA / 2;
 	*ret_why = "the request target is too long";
 	if (strlen(target) > rq->server->opts.max_head)
 		return 414;
 	*ret_why = "the head is too large";
-	if (c.n > HEADERS_MAX || c.size + strlen(target) > rq->server->opts.max_head)
+	if (c.n > HEADERS_MAX || c.size + c.cost > rq->server->opts.max_head)
 		return 431;
 	*ret_why = "the head is malformed";
 	if (c.bad || !is_name(method, strlen(method)))
@@ -308,8 +326,10 @@ int http_query_each(const struct http_request *rq, http_pair_fn *fn, void *arg)
 const char *http_header(const struct http_request *rq, const char *name)
 {
 	for (size_t i = 0; i < rq->nheaders; i++) {
-		if (!strcasecmp(rq->headers[i].name, name))
-			return rq->headers[i].value;
+		const struct pair *h = &rq->headers[i];
+
+		if (h->name && !strcasecmp(h->name, name))
+			return h->value;
 	}
 	return NULL;
 }

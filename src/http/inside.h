@@ -19,6 +19,8 @@
 enum {
 	LISTENERS_MAX = 16,
 	HEADERS_MAX = 100,
+	PAIR_COST = 64, /* of memory for each header and parameter, counted with the head */
+	HEAD_EXTRA = 3 << 10, /* memory of a connection beside its head: for that of the answer */
 	ID_MAX = 64,
 	BUFFER_SIZE = 64 << 10, /* of each direction of a request, if it is used */
 	DISCARD_SMALL = 256 << 10, /* a body nobody wants is read for the connection's sake */
@@ -51,6 +53,7 @@ struct conn {
 	_Atomic uint64_t deadline_ms; /* cut then; 0: never */
 	_Atomic uint64_t bytes_before; /* received when the last request ended */
 	_Atomic bool in_head, begun, half;
+	_Atomic bool open_end; /* of the answer: nothing but the connection's end ends it */
 };
 
 /* How far the library is with the request. */
@@ -75,6 +78,7 @@ struct http_request {
 	char id[ID_MAX + 1], peer[64];
 	int64_t length;
 	bool has_body, chunked, expect, is_head;
+	bool old; /* HTTP/1.0: the end of the connection is the end of a stream */
 
 	pthread_mutex_t lock;
 	pthread_cond_t cond; /* for the worker: */
@@ -85,6 +89,7 @@ struct http_request {
 	bool suspended, gone;
 	bool cut; /* by us: the library notices soon */
 	bool refused; /* answered at once, and nothing else is read */
+	bool no_room; /* the head is so large that the library could not answer */
 
 	bool want_body, body_end;
 	struct ring in;
@@ -92,6 +97,7 @@ struct http_request {
 	char *whole; /* by http_body() */
 
 	bool answered, stream, stream_end;
+	bool aborted; /* a stream that must not look complete */
 	unsigned status;
 	struct MHD_Response *response;
 	struct pair *set;
@@ -121,6 +127,7 @@ struct http_server {
 	pthread_cond_t work, change, tick;
 	struct conn *conns;
 	struct http_numbers numbers;
+	unsigned most; /* connections at once, since memory was last given back */
 	struct http_request *first, *last; /* no worker yet */
 	unsigned queued, busy, idle, workers;
 	_Atomic bool draining, ending;
@@ -140,6 +147,8 @@ struct http_request *http_request_new(struct http_server *s, struct conn *c,
 unsigned http_read_head(struct http_request *rq, const char *method, const char *url,
 			const char *target, const char *version, const char **ret_why);
 void http_request_free(struct http_request *rq);
+/* What the library needs for the parts of a text that this is between, beside the text. */
+size_t http_parts_cost(const char *s, size_t len, char between);
 /* query.c: splits and decodes in place; false: not to be read, or not in one way only. */
 bool http_parse_query(char *text, struct pair **ret, size_t *ret_n);
 
@@ -151,6 +160,8 @@ void http_cut(struct http_request *rq); /* locked: nobody waits for this caller 
 enum MHD_Result http_on_request(void *server, struct MHD_Connection *mhd, const char *url,
 				const char *method, const char *version, const char *data,
 				size_t *size, void **rq);
+/* For a callback that reads the answer: there is no more, and the connection must end. */
+ssize_t http_broken(struct http_request *rq);
 void http_on_completed(void *server, struct MHD_Connection *mhd, void **rq,
 		       enum MHD_RequestTerminationCode why);
 
@@ -174,6 +185,8 @@ void http_on_connection(void *server, struct MHD_Connection *mhd, void **conn,
 void *http_on_target(void *server, const char *target, struct MHD_Connection *mhd);
 void http_conn_await_head(struct conn *c);
 void http_conn_deadline(struct conn *c, uint64_t bytes); /* for so many bytes */
+void http_conn_cut(struct conn *c); /* at once, and so that nobody takes it for the end */
+void http_conn_too_large(struct conn *c, struct MHD_Connection *mhd); /* says so and ends it */
 void http_cut_all(struct http_server *s);
 void *http_reap(void *server); /* a thread: ends connections past their deadline */
 

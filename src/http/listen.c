@@ -14,7 +14,8 @@ enum { BACKLOG = 1024 };
 
 static bool is_port(const char *s)
 {
-	return *s && strlen(s) <= 5 && strspn(s, "0123456789") == strlen(s) && atoi(s) <= 65535;
+	return *s && strlen(s) <= 5 && strspn(s, "0123456789") == strlen(s) &&
+	       strtoul(s, NULL, 10) <= 65535;
 }
 
 /* "ADDR:PORT" or "[ADDR]:PORT". */
@@ -153,7 +154,7 @@ int http_address_check(const char *address, struct err *err)
 int http_listen_on(const char *address, mode_t mode, int *ret_fd, char **ret_path, char *ret,
 		   size_t size, struct err *err)
 {
-	if (strncmp(address, "unix:", 5))
+	if (strncmp(address, "unix:", 5) != 0)
 		return listen_tcp(address, ret_fd, ret, size, err);
 	if (listen_unix(address + 5, mode, ret_fd, ret_path, err))
 		return -1;

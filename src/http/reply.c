@@ -9,6 +9,8 @@
 
 #include "base/json.h"
 
+enum { FILE_BLOCK = 128 << 10 }; /* of each file that is being sent */
+
 /* ---- headers ------------------------------------------------------------------------------------
  */
 
@@ -110,19 +112,6 @@ void http_reply(struct http_request *rq, unsigned status, const char *type, cons
 	pthread_mutex_unlock(&rq->lock);
 }
 
-void http_reply_fd(struct http_request *rq, unsigned status, const char *type, int fd,
-		   uint64_t offset, uint64_t len)
-{
-	struct MHD_Response *response =
-		len ? MHD_create_response_from_fd_at_offset64(len, fd, offset) : from_copy(NULL, 0);
-
-	if (!len || !response)
-		close(fd);
-	pthread_mutex_lock(&rq->lock);
-	put_answer(rq, status, type, response, len);
-	pthread_mutex_unlock(&rq->lock);
-}
-
 void http_error(struct http_request *rq, unsigned status, const char *code, const char *message,
 		bool retryable)
 {
@@ -147,6 +136,71 @@ void http_error(struct http_request *rq, unsigned status, const char *code, cons
 	put_answer(rq, status, "application/json", from_copy(text, len), len);
 }
 
+/* ---- files --------------------------------------------------------------------------------------
+ */
+
+/* Of the response alone, which may outlive the request. */
+struct file {
+	struct http_request *rq; /* good as long as the library reads */
+	int fd;
+	uint64_t from, len;
+};
+
+static void file_free(void *arg)
+{
+	struct file *f = arg;
+
+	close(f->fd);
+	free(f);
+}
+
+/* By reading, not by sendfile(): there the library waits for the rest of a file that became
+ * shorter, and for ever. A block is taken when the one before it has been sent, so that each has a
+ * time of its own. */
+static ssize_t on_read_file(void *arg, uint64_t pos, char *buf, size_t max)
+{
+	struct file *f = arg;
+	uint64_t left = pos < f->len ? f->len - pos : 0;
+	ssize_t n;
+
+	do
+		n = pread(f->fd, buf, left < max ? (size_t)left : max, (off_t)(f->from + pos));
+	while (n < 0 && errno == EINTR);
+	if (n <= 0)
+		return http_broken(f->rq);
+	f->rq->bytes += (uint64_t)n;
+	http_conn_deadline(f->rq->conn, (uint64_t)n);
+	return n;
+}
+
+/* Takes over fd, if there is something to read. */
+static struct MHD_Response *from_file(struct http_request *rq, int fd, uint64_t offset,
+				      uint64_t len)
+{
+	struct MHD_Response *response;
+	struct file *f = malloc(sizeof(*f));
+
+	if (!f)
+		return NULL;
+	*f = (struct file){ rq, fd, offset, len };
+	response = MHD_create_response_from_callback(len, FILE_BLOCK, on_read_file, f, file_free);
+	if (!response)
+		free(f);
+	return response;
+}
+
+void http_reply_fd(struct http_request *rq, unsigned status, const char *type, int fd,
+		   uint64_t offset, uint64_t len)
+{
+	struct MHD_Response *response = len ? from_file(rq, fd, offset, len) : from_copy(NULL, 0);
+
+	if (!len || !response)
+		close(fd);
+	pthread_mutex_lock(&rq->lock);
+	put_answer(rq, status, type, response, 0);
+	pthread_mutex_unlock(&rq->lock);
+}
+
 /* ---- streams ------------------------------------------------------------------------------------
  */
 
@@ -160,6 +214,7 @@ int http_stream_begin(struct http_request *rq, unsigned status, const char *type
 	if (response && !rq->answered && !rq->gone && !rq->cut &&
 	    !ring_init(&rq->out, BUFFER_SIZE)) {
 		rq->stream = true;
+		rq->conn->open_end = rq->old;
 		rq->waited_ms = 0;
 		r = put_answer(rq, status, type, response, 0);
 	} else if (response) {
@@ -175,7 +230,7 @@ int http_stream_write(struct http_request *rq, const void *data, size_t len)
 	int r = -1;
 
 	pthread_mutex_lock(&rq->lock);
-	while (rq->stream && !rq->gone && !rq->cut) {
+	while (rq->stream && !rq->gone && !rq->cut && !rq->aborted) {
 		size_t n = rq->is_head ? len : ring_put(&rq->out, at, len);
 
 		at += n;
@@ -191,6 +246,19 @@ int http_stream_write(struct http_request *rq, const void *data, size_t len)
 	}
 	pthread_mutex_unlock(&rq->lock);
 	return r;
+}
+
+/* What was written still goes out, then the connection ends where a chunk should follow. */
+void http_stream_abort(struct http_request *rq)
+{
+	pthread_mutex_lock(&rq->lock);
+	if (rq->stream && !rq->gone) {
+		rq->aborted = true;
+		if (rq->phase == PHASE_ANSWER)
+			http_conn_deadline(rq->conn, rq->out.len);
+		http_wake(rq);
+	}
+	pthread_mutex_unlock(&rq->lock);
 }
 
 /* ---- other protocols ----------------------------------------------------------------------------

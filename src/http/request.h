@@ -14,7 +14,8 @@
 
 struct http_request;
 
-/* ---- what was asked --------------------------------------------------------------------------- */
+/* ---- what was asked ---------------------------------------------------------------------------
+ */
 
 const char *http_method(const struct http_request *rq);
 /* As it came, still encoded, without the query. */
@@ -35,25 +36,31 @@ int64_t http_body_length(const struct http_request *rq);
  * until the handler returns. */
 int http_body(struct http_request *rq, size_t max, const char **ret, size_t *ret_len,
 	      struct err *err);
-/* Or piece by piece: up to size bytes; 0 at the end, -1 when the caller vanished or is too slow. The
- * answer to a body that was read in part goes out when the rest has come and been thrown away: at
- * most 16 MB, else the connection ends without it. One that was not begun is not asked for. */
+/* Or piece by piece: up to size bytes; 0 at the end, -1 when the caller vanished or is too slow.
+ * The answer to a body that was read in part goes out when the rest has come and been thrown away:
+ * at most 16 MB, else the connection ends without it. One that was not begun is not asked for. */
 ssize_t http_body_read(struct http_request *rq, void *buf, size_t size, struct err *err);
 
-/* ---- the answer --------------------------------------------------------------------------------- */
+/* ---- the answer ---------------------------------------------------------------------------------
+ */
 
 /* Before the answer; a name may be added once, the last value counts. */
 void http_set_header(struct http_request *rq, const char *name, const char *value);
 /* data is copied; NULL with len 0: no body. HEAD sends the same head. */
 void http_reply(struct http_request *rq, unsigned status, const char *type, const void *data,
 		size_t len);
-/* len bytes of a regular file from offset on; takes over fd. */
+/* len bytes of a regular file from offset on; takes over fd. When the file turns out to be shorter
+ * the connection ends early, as the announced length tells the reader. */
 void http_reply_fd(struct http_request *rq, unsigned status, const char *type, int fd,
 		   uint64_t offset, uint64_t len);
 /* A body of unknown length. Writing waits for a reader that is slow, and is -1 when he is gone (or
  * did not read for too long): the handler then ends what it does. */
 int http_stream_begin(struct http_request *rq, unsigned status, const char *type);
 int http_stream_write(struct http_request *rq, const void *data, size_t len);
+/* What was to be sent cannot be made: the reader gets what was written and then a body that is
+ * broken off, never one that looks complete. Nothing can be written afterwards. Without effect
+ * before http_stream_begin(). */
+void http_stream_abort(struct http_request *rq);
 /* The caller hung up (also if he only closed his half), or the server is about to end. */
 bool http_is_gone(struct http_request *rq);
 bool http_is_ending(const struct http_request *rq); /* only the latter */

@@ -7,16 +7,13 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* Beside the head there must be room for the library's own: values, and the answer's head. */
-enum { POOL_EXTRA = 32 << 10 };
-
-static const char tls_versions[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
+static char tls_versions[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
 
 static void set_defaults(struct http_opts *o)
 {
 	o->max_connections = o->max_connections ? o->max_connections : 12000;
 	o->max_requests = o->max_requests ? o->max_requests : 1024;
-	o->max_head = o->max_head ? o->max_head : 32 << 10;
+	o->max_head = o->max_head ? o->max_head : 15 << 10;
 	o->idle_s = o->idle_s ? o->idle_s : 60;
 	o->slow_s = o->slow_s ? o->slow_s : 30;
 }
@@ -71,6 +68,8 @@ static size_t leave_alone(void *arg, struct MHD_Connection *mhd, char *s)
 	return strlen(s);
 }
 
+/* The memory for a head stays with the connection, and the library touches all of it: it is what an
+ * idle connection costs. */
 static struct MHD_Daemon *start(struct http_server *s, int fd, bool tls)
 {
 	const struct http_opts *o = &s->opts;
@@ -80,7 +79,7 @@ static struct MHD_Daemon *start(struct http_server *s, int fd, bool tls)
 	struct MHD_OptionItem secure[] = {
 		{ MHD_OPTION_HTTPS_MEM_CERT, 0, s->cert },
 		{ MHD_OPTION_HTTPS_MEM_KEY, 0, s->key },
-		{ MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)tls_versions },
+		{ MHD_OPTION_HTTPS_PRIORITIES, 0, tls_versions },
 		{ MHD_OPTION_END, 0, NULL },
 	};
 
@@ -89,7 +88,7 @@ static struct MHD_Daemon *start(struct http_server *s, int fd, bool tls)
 		MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, o->max_connections,
 		MHD_OPTION_PER_IP_CONNECTION_LIMIT, o->max_per_address,
 		MHD_OPTION_CONNECTION_TIMEOUT, o->idle_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-		o->max_head + POOL_EXTRA, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+		o->max_head + HEAD_EXTRA, MHD_OPTION_STRICT_FOR_CLIENT, 1,
 		MHD_OPTION_NOTIFY_COMPLETED, http_on_completed, s, MHD_OPTION_NOTIFY_CONNECTION,
 		http_on_connection, s, MHD_OPTION_URI_LOG_CALLBACK, http_on_target, s,
 		MHD_OPTION_UNESCAPE_CALLBACK, leave_alone, s, MHD_OPTION_ARRAY,

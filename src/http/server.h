@@ -27,7 +27,9 @@ struct http_opts {
 	unsigned max_connections; /* (12000) */
 	unsigned max_per_address; /* (0: as many) */
 	unsigned max_requests; /* under way at once (1024) */
-	size_t max_head; /* bytes of request line and headers (32 kB) */
+	/* Bytes of request line and headers, and 64 more for each header and parameter (15 kB).
+	 * Each connection has so much and 3 kB, idle ones too. */
+	size_t max_head;
 	unsigned idle_s; /* a connection that does nothing (60) */
 	unsigned slow_s; /* a reader or writer that makes no progress (30) */
 	const char *tls_cert, *tls_key; /* PEM texts; NULL: no TLS */

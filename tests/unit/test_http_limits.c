@@ -3,6 +3,7 @@
 #include "http/server.h"
 #include "http_client.h"
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #define HOST "Host: a\r\n"
@@ -135,6 +136,100 @@ static void heads(void)
 	CHECK(status_of(text) == 431);
 	CHECK(status_of("GET / HTTP/1.1\r\n" HOST "\r\n") == 200);
 	CHECK(EVENTUALLY(numbers().connections == 0));
+	stop();
+}
+
+/* Text of a head with n of something: of the path, of a value, headers, parameters, cookies. */
+static size_t make_head(char *to, int shape, int n)
+{
+	char *end = to + sprintf(to, "GET /");
+
+	if (shape == 0)
+		end += sprintf(end, "%0*d", n + 1, 0);
+	for (int i = 0; i < n / 20 && shape == 3; i++)
+		end += sprintf(end, "%c%d=1", i ? '&' : '?', i);
+	end += sprintf(end, " HTTP/1.1\r\n" HOST);
+	if (shape == 1)
+		end += sprintf(end, "X: %0*d\r\n", n + 1, 0);
+	for (int i = 0; i < n / 100 && shape == 2; i++)
+		end += sprintf(end, "X%d: %090d\r\n", i, i);
+	if (shape == 4)
+		end += sprintf(end, "Cookie: a=%0*d\r\n", n / 2 + 1, 0);
+	return (size_t)(end + sprintf(end, "\r\n") - to);
+}
+
+/* Whatever is too much of it, nobody is left without a word, but for one who sends cookies of which
+ * the library makes too many: he is cut. */
+static void larger_and_larger_heads(void)
+{
+	const struct http_opts o = { .handler = handle };
+	static char text[100000];
+
+	CHECK(serve(&o, "127.0.0.1:0"));
+	for (int shape = 0; shape < 5; shape++) {
+		for (int n = 1000; n < 40000; n += 611) {
+			int status = status_of_bytes(text, make_head(text, shape, n));
+
+			if (n < 8000 && shape != 3)
+				CHECK(status == 200);
+			else if (n > 16000 && n < 30000)
+				CHECK(status == 431 || (status == 414 && shape == 0));
+			else
+				CHECK(status == 200 || status / 10 == 41 || status == 400 ||
+				      status == 431 || shape == 4);
+		}
+	}
+	/* a path as long as the kernel takes them, of bytes that are all encoded */
+	CHECK(status_of_bytes(text, make_head(text, 0, 3 * 4096 + 200)) == 200);
+	CHECK(EVENTUALLY(numbers().connections == 0));
+	stop();
+}
+
+static long resident_kb(void)
+{
+	FILE *f = fopen("/proc/self/status", "r");
+	char line[256];
+	long kb = 0;
+
+	while (f && fgets(line, sizeof(line), f))
+		(void)sscanf(line, "VmRSS: %ld", &kb);
+	if (f)
+		fclose(f);
+	return kb;
+}
+
+/* Each has asked something before: only then it has cost what it costs. */
+static void idle_connections_are_small(void)
+{
+	enum { MANY = 2000, EACH_KB = 20 };
+	const struct http_opts o = { .handler = handle };
+	struct answer a = { .status = 0 };
+	static int fds[MANY];
+	struct rlimit files;
+	long before;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	SKIP("a sanitizer's memory is not ours");
+#endif
+	CHECK(!getrlimit(RLIMIT_NOFILE, &files));
+	files.rlim_cur = files.rlim_max;
+	CHECK(!setrlimit(RLIMIT_NOFILE, &files));
+	if (files.rlim_cur < 2 * MANY + 100)
+		SKIP("too few descriptors are allowed");
+	CHECK(serve(&o, "127.0.0.1:0"));
+	CHECK(status_of("GET / HTTP/1.1\r\n" HOST "\r\n") == 200);
+	before = resident_kb();
+	for (int i = 0; i < MANY; i++) {
+		fds[i] = dial();
+		CHECK(say(fds[i], "GET / HTTP/1.1\r\n" HOST "\r\n") && hear(fds[i], &a));
+	}
+	printf("# %ld kB for %d connections\n", resident_kb() - before, MANY);
+	CHECK(numbers().connections >= MANY && resident_kb() - before <= (long)MANY * EACH_KB);
+	for (int i = 0; i < MANY; i++)
+		close(fds[i]);
+	/* and is given back */
+	CHECK(EVENTUALLY(numbers().connections == 0 && resident_kb() - before < 2 * MANY));
+	free(a.body);
 	stop();
 }
 
@@ -412,6 +507,8 @@ int main(void)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	RUN(requests);
 	RUN(heads);
+	RUN(larger_and_larger_heads);
+	RUN(idle_connections_are_small);
 	RUN(connections);
 	RUN(bad);
 	RUN(slow);
