@@ -112,18 +112,15 @@ class WebSocket:
         return first & 0xf, self.take(n)
 
     def read(self):
-        """The next message; pings are answered."""
-        while True:
-            opcode, data = self.read_frame()
-            if opcode == PING:
-                self.send(PONG, data)
-            elif opcode == PONG:
-                self.pongs += 1
-            elif opcode == CLOSE:
-                self.closed = (struct.unpack(">H", data[:2])[0] if data else 1005, data[2:].decode())
-                return opcode, data
-            else:
-                return opcode, data
+        """The next frame; a ping is answered."""
+        opcode, data = self.read_frame()
+        if opcode == PING:
+            self.send(PONG, data)
+        elif opcode == PONG:
+            self.pongs += 1
+        elif opcode == CLOSE:
+            self.closed = (struct.unpack(">H", data[:2])[0] if data else 1005, data[2:].decode())
+        return opcode, data
 
     def send(self, opcode, payload=b"", **kw):
         self.sock.sendall(frame(opcode, payload, **kw))
@@ -152,7 +149,7 @@ class Terminal(WebSocket):
         if key and client.key:
             headers.setdefault("Authorization", f"Bearer {client.key}")
         super().__init__(client.host, client.port, f"/v1/sessions/{session}/tty?{query}", headers=headers, **kw)
-        self.output, self.exit = b"", None
+        self.output, self.exit = bytearray(), None
         opcode, data = self.read()
         assert opcode == TEXT, (opcode, data)
         first = json.loads(data)
@@ -163,7 +160,7 @@ class Terminal(WebSocket):
         return self.start + len(self.output)
 
     def step(self):
-        """One message; False when there are no more."""
+        """One frame; False when there are no more."""
         opcode, data = self.read()
         if opcode == BINARY:
             self.output += data
