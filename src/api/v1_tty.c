@@ -418,10 +418,21 @@ static void on_news(void *arg)
 	(void)!write(t->wake, &(uint64_t){ 1 }, sizeof(uint64_t));
 }
 
+static short events_of(const struct tty *t)
+{
+	if (listens(t) && t->blocked)
+		return POLLIN | POLLOUT | POLLRDHUP;
+	if (listens(t))
+		return POLLIN | POLLRDHUP;
+	if (t->blocked)
+		return POLLOUT | POLLRDHUP;
+	return POLLRDHUP;
+}
+
 /* -1: it is of no use to go on. */
 static int wait_for_news(struct tty *t)
 {
-	struct pollfd p[] = { { .fd = ws_fd(t->ws), .events = POLLRDHUP },
+	struct pollfd p[] = { { .fd = ws_fd(t->ws), .events = events_of(t) },
 			      { .fd = t->wake, .events = POLLIN } };
 	int keep = ws_keep(t->ws, mono_us() / 1000, listens(t));
 	int wait = keep < LOOK_MS ? keep : LOOK_MS;
@@ -433,7 +444,6 @@ static int wait_for_news(struct tty *t)
 	}
 	if (t->input_len && t->pause_ms < wait)
 		wait = t->pause_ms;
-	p[0].events |= (short)((listens(t) ? POLLIN : 0) | (t->blocked ? POLLOUT : 0));
 	if (poll(p, 2, wait) < 0 && errno != EINTR)
 		return -1;
 	if (p[1].revents)

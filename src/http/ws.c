@@ -3,8 +3,6 @@
 #include "http/ws.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -131,8 +129,6 @@ int ws_new(int fd, const void *early, size_t early_len, size_t max, struct ws **
 	w->early = early;
 	w->early_len = early_len;
 	w->max = max;
-	/* a key that is pressed is not to wait for the next; other sockets have no such option */
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
 	*ret = w;
 	return 0;
 }

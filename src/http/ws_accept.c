@@ -9,7 +9,7 @@
 #include "base/base64.h"
 #include "http/ws.h"
 
-enum { NONCE = 16, SHA1 = 20 };
+enum { NONCE = 16, NONCE_TEXT = BASE64_ENCODED(NONCE), SHA1 = 20 };
 
 static const char version[] = "13";
 
@@ -60,10 +60,10 @@ static int other_protocol(struct http_request *rq, const char *why, struct err *
 
 static bool is_nonce(const char *key)
 {
-	char bytes[BASE64_DECODED(BASE64_ENCODED(NONCE))];
+	char bytes[BASE64_DECODED(NONCE_TEXT)];
 	size_t len;
 
-	return key && strlen(key) == BASE64_ENCODED(NONCE) &&
+	return key && strlen(key) == NONCE_TEXT &&
 	       base64_decode(key, strlen(key), bytes, &len) == 0 && len == NONCE;
 }
 

@@ -92,9 +92,10 @@ static void drop(struct run *x, bool locked)
 
 	if (!locked)
 		command_lock(c);
-	while (*at != x)
+	while (*at && *at != x)
 		at = &(*at)->peer;
-	*at = x->peer;
+	if (*at)
+		*at = x->peer;
 	last = atomic_fetch_sub(&c->refs, 1) == 1;
 	if (last) {
 		exec_free_keep(c->exec);
