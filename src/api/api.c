@@ -9,6 +9,7 @@
 
 #include "api/auth.h"
 #include "api/inside.h"
+#include "http/ws.h"
 
 DEFINE_AUTO(struct store_session *, store_session_fini);
 
@@ -159,10 +160,26 @@ static void end(struct serving *s)
 	arena_fini(&s->arena);
 }
 
+/* A page cannot set headers of a WebSocket, but may name protocols: one of them can be the key.
+ * Without a key there NULL, or with too little memory for it. */
+static const char *protocol_key(struct serving *s)
+{
+	static const char prefix[] = "lodge.key.";
+	size_t skip = sizeof(prefix) - 1, len = 0;
+	const char *key =
+		http_header(s->call.rq, "Upgrade") ? ws_offered(s->call.rq, prefix, &len) : NULL;
+
+	return key ? arena_text(&s->arena, key + skip, len - skip) : NULL;
+}
+
 static int pick_key(struct serving *s, const char **ret, struct err *err)
 {
-	return auth_pick(http_header(s->call.rq, "Authorization"),
-			 http_header(s->call.rq, "X-Api-Key"), ret, err);
+	const char *authorization = http_header(s->call.rq, "Authorization");
+	const char *key = http_header(s->call.rq, "X-Api-Key"), *other = protocol_key(s);
+
+	if (other && (authorization || key))
+		return err_set(err, ERR_INVALID, "a key in a header and one as a protocol");
+	return auth_pick(authorization, other ? other : key, ret, err);
 }
 
 static bool is_open(const struct serving *s)

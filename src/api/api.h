@@ -45,8 +45,8 @@ struct api_route {
 	api_fn *fn;
 };
 /* Each file of handlers has a table that ends with an empty row; routes.c lists the tables. */
-extern const struct api_route api_sessions[], api_exec[], api_files[], api_snapshots[], api_admin[],
-	api_service[];
+extern const struct api_route api_sessions[], api_exec[], api_tty[], api_files[], api_snapshots[],
+	api_admin[], api_service[];
 
 struct api_opts {
 	struct engine *engine;

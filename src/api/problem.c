@@ -19,6 +19,7 @@ static const struct problem {
 	bool retryable;
 } problems[] = {
 	{ ERR_INVALID, EMEDIUMTYPE, 415, "UNSUPPORTED_MEDIA_TYPE", false },
+	{ ERR_INVALID, EPROTONOSUPPORT, 426, "UPGRADE_REQUIRED", false },
 	{ ERR_INVALID, EOPNOTSUPP, 405, "METHOD_NOT_ALLOWED", false },
 	{ ERR_INVALID, 0, 400, "INVALID", false },
 	{ ERR_NOT_FOUND, ESTALE, 410, "GONE", false },

@@ -25,6 +25,8 @@ int v1_take_encoding(const char *name, bool *ret, struct err *err);
 bool v1_is_ending(void *rq);
 /* 409 rather than resuming. */
 bool v1_no_resume(struct api_call *c);
+/* The command of this id, if it belongs to the session of the path. */
+int v1_open_exec(struct api_call *c, const char *id, struct run **ret, struct err *err);
 
 enum v1_stream { V1_NO_STREAM, V1_SSE, V1_NDJSON };
 enum v1_stream v1_stream_wanted(const struct api_call *c);

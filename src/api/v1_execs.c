@@ -56,8 +56,7 @@ static int check_session(struct run *x, const char *session, struct err *err)
 	return same ? 0 : err_set(err, ERR_NOT_FOUND, "no command %s", run_id(x));
 }
 
-/* The command of the path, if it belongs to the session of the path. */
-static int open_exec(struct api_call *c, struct run **ret, struct err *err)
+int v1_open_exec(struct api_call *c, const char *id, struct run **ret, struct err *err)
 {
 	struct store_session s = { 0 };
 	auto_call(store_session_fini) struct store_session *guard __attribute__((unused)) = &s;
@@ -66,11 +65,15 @@ static int open_exec(struct api_call *c, struct run **ret, struct err *err)
 
 	if (api_ref(c, c->params[0], &ref, err) < 0 ||
 	    session_get(c->engine, &c->who, &ref, &s, err) < 0 ||
-	    run_open(c->engine, &c->who, c->params[1], &x, err) < 0 ||
-	    check_session(x, s.id, err) < 0)
+	    run_open(c->engine, &c->who, id, &x, err) < 0 || check_session(x, s.id, err) < 0)
 		return -1;
 	*ret = steal_ptr(&x);
 	return 0;
+}
+
+static int open_exec(struct api_call *c, struct run **ret, struct err *err)
+{
+	return v1_open_exec(c, c->params[1], ret, err);
 }
 
 static int reply_exec(struct api_call *c, struct run *x, struct err *err)

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <strings.h>
 
@@ -301,6 +303,9 @@ static int take_socket(struct http_request *rq, int *ret_fd, struct err *err)
 	fd = fcntl(rq->upgraded_fd, F_DUPFD_CLOEXEC, 3);
 	if (fd < 0)
 		return err_sys(err, errno, "dup of a connection");
+	/* With TLS it is not the same socket. What is sent is not to wait for more; others than TCP
+	 * do not know the option. */
+	(void)setsockopt(rq->conn->fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
 	flags = fcntl(fd, F_GETFL);
 	fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
 	*ret_fd = fd;

@@ -160,18 +160,33 @@ static ssize_t move_pipe(struct rec *r, struct stream *s, size_t want, off_t at)
 	return log_refused(r, s);
 }
 
+/* How much can be read; 0 at the end, or -errno. What was written to a terminal may still be on its
+ * way where FIONREAD does not see it: poll() brings it in, and after a hangup no more follows. */
+static int look(const struct stream *s)
+{
+	struct pollfd p = { .fd = s->pipe, .events = POLLIN };
+	int there = 0;
+
+	for (int tries = 0; tries < 3; tries++) {
+		if (ioctl(s->pipe, FIONREAD, &there) < 0)
+			return -errno;
+		if (there > 0)
+			return there;
+		if (poll(&p, 1, 0) <= 0)
+			return -EAGAIN;
+	}
+	return p.revents & POLLHUP ? 0 : -EAGAIN;
+}
+
 /* Gives up the oldest output before it is overwritten, so that a head never promises it, and no
  * more of it than there is new output. 1, or what move() has to answer. */
 static int make_room(struct rec *r, int i, uint64_t *want)
 {
 	struct stream *s = &r->out[i];
-	struct pollfd p = { .fd = s->pipe, .events = POLLIN };
-	int there = 0;
+	int there = look(s);
 
-	if (ioctl(s->pipe, FIONREAD, &there) < 0)
-		return -errno;
 	if (there <= 0)
-		return poll(&p, 1, 0) > 0 && (p.revents & POLLHUP) ? 0 : -EAGAIN;
+		return there;
 	if (*want > (uint64_t)there)
 		*want = (uint64_t)there;
 	if (s->end + *want <= s->start + r->log_bytes)
@@ -274,10 +289,8 @@ void pump_readers_changed(struct rec *r)
 void pump_note_owed(struct rec *r)
 {
 	for (int i = 0; i < 2; i++) {
-		int there = 0;
+		const int there = r->out[i].pipe < 0 ? 0 : look(&r->out[i]);
 
-		if (r->out[i].pipe >= 0)
-			ioctl(r->out[i].pipe, FIONREAD, &there);
 		r->out[i].owed = r->out[i].end + (uint64_t)(there > 0 ? there : 0);
 	}
 }

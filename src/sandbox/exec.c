@@ -378,6 +378,11 @@ const struct err *exec_error(const struct exec *x)
 	return &x->err;
 }
 
+void exec_hold(struct exec *x)
+{
+	x->hold = true;
+}
+
 int exec_consumed(struct exec *x, uint64_t out, uint64_t err_offset, struct err *err)
 {
 	struct agent_offsets o = { .exec = x->id, .out = out, .err = err_offset };

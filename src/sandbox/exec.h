@@ -107,6 +107,7 @@ ssize_t exec_read(struct exec *x, enum exec_stream s, uint64_t *offset, void *bu
  * unless a child that outlived the command went on writing meanwhile. Not synced. Once a command
  * ended this and exec_read() change nothing in x: they need no lock against each other. */
 int exec_save(const struct exec *x, enum exec_stream s, int fd, struct err *err);
+void exec_hold(struct exec *x); /* as spec.hold, from now on */
 /* What the reader no longer needs (with spec.hold). */
 int exec_consumed(struct exec *x, uint64_t out, uint64_t err_offset, struct err *err);
 

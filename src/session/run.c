@@ -239,7 +239,7 @@ static int begin(struct command *c, const struct run_want *w, struct run *x, str
 		(void)live_hear(v); /* the pump had no time yet to tell that it is gone */
 	if (r == 0) {
 		c->rec.number = (int64_t)exec_id(c->exec);
-		c->holder = w->hold ? x : NULL;
+		x->holds = w->hold;
 		command_link(c);
 		live_rearm(v);
 	}

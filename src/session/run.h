@@ -56,6 +56,9 @@ void run_range(struct run *x, enum exec_stream s, uint64_t *ret_start, uint64_t 
  * run_ended()). An offset that is not kept any more is ERR_LIMIT with sys ERANGE. */
 int run_read(struct run *x, enum exec_stream s, uint64_t offset, void *buf, size_t size,
 	     int64_t wait_ms, size_t *ret, struct err *err);
+/* From now on a full log waits for the reader of this handle too, who has read so far. UINT64_MAX:
+ * not in this stream; in both: not any more. What was dropped before is not brought back. */
+void run_hold(struct run *x, uint64_t out, uint64_t err_offset);
 int run_consumed(struct run *x, uint64_t out, uint64_t err_offset, struct err *err);
 /* Waits until there is more than these offsets, it ended, or the time is over. */
 int run_wait_output(struct run *x, uint64_t out, uint64_t err_offset, int64_t wait_ms);
@@ -71,6 +74,9 @@ void run_give_up(struct run *x, bool (*fn)(void *arg), void *arg);
 /* run_stdin() as the first input of the command, unless an earlier use of its `once` fed it. One
  * that does not read all of it is not wrong. */
 int run_feed(struct run *x, const void *input, size_t len, bool eof, struct err *err);
+/* Without waiting: *ret bytes of it were given. 0: the last ones were not taken yet; nobody tells
+ * when they are, so try again after a moment. */
+int run_offer(struct run *x, const void *data, size_t len, size_t *ret, struct err *err);
 int run_signal(struct run *x, int signo, enum agent_scope scope, struct err *err);
 int run_resize(struct run *x, uint32_t rows, uint32_t cols, struct err *err);
 

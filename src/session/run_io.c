@@ -186,12 +186,30 @@ int run_consumed(struct run *x, uint64_t out, uint64_t err_offset, struct err *e
 	int r = 0;
 
 	command_lock(c);
-	if (c->holder == x && !is_over(c)) {
-		r = exec_consumed(c->exec, out, err_offset, err);
-		live_rearm(c->live);
-	}
+	x->seen[EXEC_OUT] = out;
+	x->seen[EXEC_ERR] = err_offset;
+	if (x->holds && !is_over(c))
+		r = command_consumed(c, err);
 	command_unlock(c);
 	return r;
+}
+
+void run_hold(struct run *x, uint64_t out, uint64_t err_offset)
+{
+	struct command *c = x->command;
+	struct err ignored;
+
+	command_lock(c);
+	x->holds = out != UINT64_MAX || err_offset != UINT64_MAX;
+	x->seen[EXEC_OUT] = out;
+	x->seen[EXEC_ERR] = err_offset;
+	if (!is_over(c) && x->holds) {
+		exec_hold(c->exec);
+		c->holds = true;
+	} else if (!is_over(c)) {
+		(void)command_consumed(c, &ignored);
+	}
+	command_unlock(c);
 }
 
 static bool has_more(const struct command *c, uint64_t out, uint64_t err_offset)
@@ -322,6 +340,28 @@ void run_give_up(struct run *x, bool (*fn)(void *arg), void *arg)
 {
 	x->give_up = fn;
 	x->give_up_arg = arg;
+}
+
+int run_offer(struct run *x, const void *data, size_t len, size_t *ret, struct err *err)
+{
+	struct command *c = x->command;
+	size_t n = len < AGENT_DATA_MAX ? len : AGENT_DATA_MAX;
+	int r;
+
+	if (thaw(c, err) < 0)
+		return -1;
+	command_lock(c);
+	r = check_runs(c, err);
+	if (r == 0 && (!n || exec_stdin_is_busy(c->exec)))
+		n = 0;
+	else if (r == 0)
+		r = exec_stdin(c->exec, data, n, false, err);
+	if (r == 0) {
+		live_rearm(c->live);
+		*ret = n;
+	}
+	command_unlock(c);
+	return r;
 }
 
 int run_stdin(struct run *x, const void *data, size_t len, bool eof, struct err *err)

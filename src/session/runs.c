@@ -92,9 +92,10 @@ static void drop(struct run *x, bool locked)
 
 	if (!locked)
 		command_lock(c);
-	while (*at != x)
+	while (*at && *at != x)
 		at = &(*at)->peer;
-	*at = x->peer;
+	if (*at)
+		*at = x->peer;
 	last = atomic_fetch_sub(&c->refs, 1) == 1;
 	if (last) {
 		exec_free_keep(c->exec);
@@ -115,16 +116,37 @@ static void drop(struct run *x, bool locked)
 	free(c);
 }
 
-static void let_go_of_hold(struct command *c)
+bool command_is_held(const struct command *c)
 {
+	const struct run *x = c->handles;
+
+	while (x && !x->holds)
+		x = x->peer;
+	return x;
+}
+
+int command_consumed(struct command *c, struct err *err)
+{
+	uint64_t at[] = { exec_end(c->exec, EXEC_OUT), exec_end(c->exec, EXEC_ERR) };
+	int r;
+
+	for (const struct run *x = c->handles; x; x = x->peer)
+		for (int s = EXEC_OUT; x->holds && s <= EXEC_ERR; s++)
+			if (x->seen[s] < at[s])
+				at[s] = x->seen[s];
+	r = exec_consumed(c->exec, at[EXEC_OUT], at[EXEC_ERR], err);
+	live_rearm(c->live);
+	return r;
+}
+
+static void let_go_of_hold(struct run *x)
+{
+	struct command *c = x->command;
 	struct err ignored;
 
-	c->holder = NULL;
-	if (!c->exec || c->ended)
-		return;
-	(void)exec_consumed(c->exec, exec_end(c->exec, EXEC_OUT), exec_end(c->exec, EXEC_ERR),
-			    &ignored);
-	live_rearm(c->live);
+	x->holds = false;
+	if (c->exec && !c->ended)
+		(void)command_consumed(c, &ignored);
 }
 
 void run_close(struct run *x)
@@ -132,8 +154,8 @@ void run_close(struct run *x)
 	if (!x)
 		return;
 	command_lock(x->command);
-	if (x->command->holder == x)
-		let_go_of_hold(x->command);
+	if (x->holds)
+		let_go_of_hold(x);
 	command_unlock(x->command);
 	drop(x, false);
 }
@@ -279,8 +301,8 @@ void command_link(struct command *c)
 /* lodge-init does not call it dropped what its reader, the engine, had seen. */
 static bool has_dropped(const struct command *c)
 {
-	return !c->holder && (exec_start_offset(c->exec, EXEC_OUT) > 0 ||
-			      exec_start_offset(c->exec, EXEC_ERR) > 0);
+	return !command_is_held(c) && (exec_start_offset(c->exec, EXEC_OUT) > 0 ||
+				       exec_start_offset(c->exec, EXEC_ERR) > 0);
 }
 
 void command_end(struct command *c, enum run_state state)
@@ -323,7 +345,7 @@ static void on_output(struct exec *x, void *arg)
 	struct command *c = arg;
 	struct err ignored;
 
-	if (c->holds && !c->holder)
+	if (c->holds && !command_is_held(c))
 		(void)exec_consumed(x, exec_end(x, EXEC_OUT), exec_end(x, EXEC_ERR), &ignored);
 	tell(c);
 }

@@ -26,6 +26,8 @@ struct run {
 	bool first; /* of the run_start() that began it */
 	bool (*give_up)(void *arg);
 	void *give_up_arg;
+	bool holds; /* a full log waits for its reader, who has read... live.mutex */
+	uint64_t seen[2]; /* ... so far */
 };
 
 enum command_row {
@@ -56,8 +58,7 @@ struct command {
 	bool refused; /* it never ran: `why` */
 	struct err why;
 	bool plain, merge; /* bash text as the session's own user, environment and directory */
-	struct run *holder; /* a full log waits for the reader of this handle */
-	bool holds; /* ... was asked for at its start */
+	bool holds; /* a full log waits for command_consumed() */
 	struct exec_result result;
 	struct output kept[2];
 };
@@ -80,6 +81,9 @@ void command_set_row(struct command *c, enum command_row row);
 void command_end(struct command *c, enum run_state state);
 /* With live.mutex; < 0 deadline_ms (of mono_ms()): as long as it takes. False: time is over. */
 bool command_wait(struct command *c, int64_t deadline_ms);
+/* With live.mutex: lets the log go on as far as the slowest of those it waits for has read. */
+int command_consumed(struct command *c, struct err *err);
+bool command_is_held(const struct command *c);
 /* With live.mutex: from how far to how far it can be read. */
 void command_range(const struct command *c, enum exec_stream s, uint64_t *ret_start,
 		   uint64_t *ret_end);
