@@ -17,7 +17,4 @@ void engine_health(struct engine *e, struct engine_health *ret);
 /* The newest event's id; 0 before the first. */
 int engine_last_event(struct engine *e, int64_t *ret, struct err *err);
 
-/* With its files. ERR_CONFLICT while sandboxes, sessions or snapshots lie on it. */
-int template_drop(struct engine *e, const char *name, struct err *err);
-
 #endif
