@@ -145,9 +145,9 @@ def test_who_may(client, lodged, policy):
 def test_one_per_user_refused(client, policy):
     policy("one", max_active_per_user=1, on_exceed="refuse")
     first = enter(client, user="u", key="a", policy="one")
-    answer = enter(client, 429, user="u", key="b", policy="one")
+    answer = enter(client, 429, user="u", key="refused", policy="one")
     assert answer.code == "LIMIT" and "u has 1 active" in answer.json["error"]["message"]
-    assert client.get("/v1/sessions/key:b").status == 404
+    assert client.get("/v1/sessions/key:refused").status == 404
     enter(client, 200, user="u", key="a", policy="one")
     enter(client, user="other", key="c", policy="one")
     assert client.post(f"/v1/sessions/{first['id']}/hibernate").status == 200
@@ -262,11 +262,11 @@ def test_one_that_a_session_names_stays(client, policy):
 
 
 def test_a_session_of_a_policy_that_is_not_there(client):
-    answer = enter(client, 404, key="a", policy="nosuch")
+    answer = enter(client, 404, key="never", policy="nosuch")
     assert "nosuch" in answer.json["error"]["message"]
     for bad in ("", 7, "x" * 64):
-        enter(client, 400, key="a", policy=bad)
-    assert client.get("/v1/sessions/key:a").status == 404
+        enter(client, 400, key="never", policy=bad)
+    assert client.get("/v1/sessions/key:never").status == 404
 
 
 def test_a_template_brings_its_policy(client, lodged, policy):

@@ -60,6 +60,34 @@ def root(*more):
                ("tmp", entry(tarfile.DIRTYPE, mode=0o1777)), *more)
 
 
+class Plain(Lodged):
+    """Its files are in plain directories, which one can look at."""
+
+    def start(self):
+        os.makedirs(os.path.join(self.home, "store"), 0o711, exist_ok=True)
+        super().start()
+
+    def entries(self, prefix):
+        return [n for n in os.listdir(os.path.join(self.home, "store")) if n.startswith(prefix)]
+
+
+@pytest.fixture(scope="module")
+def plain():
+    d = Plain()
+    try:
+        yield d
+    finally:
+        d.close()
+
+
+@pytest.fixture(params=["usual", "plain"])
+def each(request, lodged, plain):
+    """A client for each kind of store."""
+    client = (lodged if request.param == "usual" else plain).client()
+    yield client
+    remove_sessions(client)
+
+
 def remove_sessions(client):
     for s in client.get("/v1/sessions").json["sessions"]:
         client.delete("/v1/sessions/" + s["id"])
@@ -439,7 +467,8 @@ def snapshot_of(client, at):
     return answer.json["snapshot"]["id"]
 
 
-def test_a_snapshot_becomes_a_template(client, name):
+def test_a_snapshot_becomes_a_template(each, name):
+    client = each
     at = "/v1/sessions/" + client.enter(key="source")
     run(client, at, "echo made >made; mkdir -p d; echo x >d/x")
     snapshot = snapshot_of(client, at)
@@ -470,10 +499,14 @@ def test_a_snapshot_becomes_a_template(client, name):
     assert fork["template"] == name and run(client, "/v1/sessions/" + fork["id"], "cat made") == "mine\n"
     assert client.get(f"/v1/templates/{name}").json["template"]["sessions"] == 4
     assert client.delete(f"/v1/templates/{name}").status == 409
+    remove_sessions(client)
+    client.delete("/v1/snapshots/" + second)
+    assert client.delete(f"/v1/templates/{name}").status == 200
 
 
 @needs_busybox
-def test_a_promoted_snapshot_says_what_its_template_said(client, name):
+def test_a_promoted_snapshot_says_what_its_template_said(each, name):
+    client = each
     upload(client, name, root())
     client.call("PATCH", f"/v1/templates/{name}", {"env": {"A": "1", "B": "1"}, "workdir": "/tmp"})
     at = "/v1/sessions/" + client.enter(template=name)
@@ -510,32 +543,16 @@ def test_promoting_what_cannot_be(client, lodged, name):
     client.delete("/v1/snapshots/" + snapshot)
 
 
-def test_a_promoted_template_starts_again_when_files_are_lost(client, lodged, name):
-    """Its sandbox and files vanish: a new one begins with the template's, and says what was lost."""
-    at = "/v1/sessions/" + client.enter(key="source")
-    run(client, at, "echo made >made")
-    client.post("/v1/templates", {"name": name, "snapshot": snapshot_of(client, at)})
-    at = "/v1/sessions/" + client.enter(template=name, key="k", asleep=True)
-    assert client.get(at).json["session"]["state"] == "hibernated"
-    assert run(client, at, "cat made") == "made\n"
-
-
 # ---- the daemon dies --------------------------------------------------------------------------
 
 
 @pytest.fixture
 def own():
-    d = Lodged()
+    d = Plain()
     try:
         yield d
     finally:
         d.close()
-
-
-def restart(lodged, **crash):
-    lodged.settings = {}
-    lodged.start()
-    return lodged.client()
 
 
 @needs_busybox
@@ -621,3 +638,24 @@ def test_killed_while_a_snapshot_is_promoted(own, monkeypatch):
     client = own.client()
     assert names(client) == ["host", "empty"]
     assert client.post("/v1/templates", {"name": "half", "snapshot": snapshot}).status == 201
+
+
+def test_lost_files_begin_again_with_those_of_the_template(own):
+    """Whoever lost its files is told so, and has what the template had."""
+    client = own.client()
+    at = "/v1/sessions/" + client.enter(key="source")
+    run(client, at, "echo made >made")
+    client.post("/v1/templates", {"name": "snap", "snapshot": snapshot_of(client, at)})
+    client.delete(at)
+    at = "/v1/sessions/" + client.enter(template="snap", key="k", asleep=True)
+    assert client.get(at).json["session"]["state"] == "hibernated"
+    assert run(client, at, "cat made; echo mine >mine") == "made\n"
+    lost = client.get(at).json["session"]["sandbox"]
+    shutil.rmtree(os.path.join(own.home, "store", "k-" + lost))
+    client.post(at + "/hibernate")
+    assert client.get(at).json["session"]["cause"]["code"] == "gone"
+    answer = client.post("/v1/sessions", {"key": "k"})
+    assert answer.json["outcome"] == "replaced" and answer.json["state_lost"], answer
+    assert run(client, at, "cat made; ls mine 2>&1 | wc -l") == "made\n1\n"
+    assert client.post(at + "/hibernate").status == 200
+    assert run(client, at, "cat made") == "made\n"
