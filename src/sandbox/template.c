@@ -247,7 +247,7 @@ static int path_of(const char *home, const char *name, const char *rest, char *r
 
 int template_load(const char *home, const char *name, struct template *ret, struct err *err)
 {
-	char path[4096], text[65536];
+	char path[4096], text[TEMPLATE_TEXT_MAX];
 	auto_close int fd = -1;
 	ssize_t n;
 

@@ -12,7 +12,7 @@
 #include "sandbox/sandbox.h"
 #include "wire/keeper.h"
 
-enum { TEMPLATE_ENV_MAX = 256 };
+enum { TEMPLATE_ENV_MAX = 256, TEMPLATE_TEXT_MAX = 64 << 10 /* of a template.json */ };
 
 struct template
 {
@@ -44,7 +44,7 @@ int template_parse(const char *where, const char *text, size_t len, struct templ
 		   struct err *err);
 /* The other way; *ret is the caller's. */
 int template_print(const struct template *t, char **ret, struct err *err);
-/* All or nothing; makes the template known. */
+/* All or nothing; makes the template known. More than TEMPLATE_TEXT_MAX: ERR_LIMIT, EMSGSIZE. */
 int template_save(const char *home, const char *name, const struct template *t, struct err *err);
 /* Forgets it; one that is not there is success. The files are the keeper's (TEMPLATE_DROP). */
 int template_remove(const char *home, const char *name, struct err *err);

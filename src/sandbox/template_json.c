@@ -273,6 +273,11 @@ int template_save(const char *home, const char *name, const struct template *t, 
 		return err_ctx(err, "template %s", name);
 	if (!template_name_is_valid(name))
 		return err_set(err, ERR_INVALID, "template \"%.64s\": bad name", name);
+	if (strlen(text) + 1 >= TEMPLATE_TEXT_MAX) { /* nobody would read it again */
+		err_set(err, ERR_LIMIT, "template %s: its environment is too large", name);
+		err->sys = EMSGSIZE;
+		return -1;
+	}
 	if (make_dir(home, "templates", "", path, err) < 0 ||
 	    make_dir(home, "templates/", name, path, err) < 0)
 		return -1;

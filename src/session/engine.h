@@ -104,6 +104,7 @@ struct session_want {
 		*over; /* what differs from the template; only for a new one; may be NULL */
 	const char *snapshot; /* a new one starts from this snapshot's files */
 	const char *policy; /* NULL: the template's, if any; only for a new one */
+	bool no_policy; /* not the template's either: one that is nobody's, only to work in */
 	const char *project, *fragment; /* names in the record */
 	int64_t idle_timeout_ms, max_lifetime_ms; /* 0: the default; clamped; only for a new one:
 						     attaching never changes a life */

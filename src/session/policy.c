@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session/policy.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,8 +56,9 @@ static int check(const struct store_policy *p, struct err *err)
 		return -1;
 	if (strchr(p->name, '/'))
 		return err_set(err, ERR_INVALID, "name: without a slash");
-	if (p->max_active_per_user < 0 || p->idle_timeout_ms < 0 || p->max_lifetime_ms < 0)
-		return err_set(err, ERR_INVALID, "a number is negative");
+	if (p->max_active_per_user < 0 || p->max_active_per_user > INT_MAX ||
+	    p->idle_timeout_ms < 0 || p->max_lifetime_ms < 0)
+		return err_set(err, ERR_INVALID, "a number is out of range");
 	if (*p->network && strcmp(p->network, "none") != 0)
 		return err_set(err, ERR_INVALID, "network: only \"none\" is possible");
 	return 0;

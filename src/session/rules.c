@@ -114,7 +114,7 @@ int rules_of(struct engine *e, const struct caller *who, struct session_want *w,
 		snprintf(name, sizeof(name), "%s", s.policy);
 	else if (w->policy)
 		snprintf(name, sizeof(name), "%s", w->policy);
-	else if (of_template(e, who, w, name, err) < 0)
+	else if (!w->no_policy && of_template(e, who, w, name, err) < 0)
 		return -1;
 	if (rules_load(e, who->tenant, name, ret, err) < 0)
 		return err_ctx(err, "%s", !there && !w->policy ? "template" : "policy");

@@ -183,6 +183,8 @@ int template_build_fill(struct template_build *b, int fd, struct err *err)
 		return 0;
 	if (err->code == ERR_NOT_FOUND) /* something that the archive should have */
 		err->code = ERR_INVALID;
+	if (err->code == ERR_LIMIT && !err->sys)
+		err->sys = EMSGSIZE;
 	return -1;
 }
 

@@ -286,6 +286,11 @@ def test_a_template_brings_its_policy(client, lodged, policy):
         key = client.post("/v1/keys", {"scope": "tenant", "tenant": "acme"}).json["secret"]
         answer = lodged.client(key).post("/v1/sessions", {"template": "ruled", "user": "u"})
         assert answer.status == 404 and "one" in answer.json["error"]["message"]
+        # an import is nobody's session
+        data = client.get(f"/v1/snapshots/{snapshot}/archive").data
+        answer = client.post("/v1/snapshots?template=ruled", data)
+        assert answer.status == 201, answer
+        assert client.delete("/v1/snapshots/" + answer.json["snapshot"]["id"]).status == 204
         assert client.call("PATCH", "/v1/templates/ruled", {"policy": None}).status == 200
         for k in ("a", "b"):
             client.delete("/v1/sessions/key:" + k)
