@@ -126,6 +126,7 @@ void api_put_session(struct json_out *j, const char *key, const struct store_ses
 	put_text(j, "project", s->project);
 	put_text(j, "fragment", s->fragment);
 	json_out_str(j, "template", s->template);
+	put_text(j, "policy", s->policy);
 	json_out_str(j, "state", sm_name(&session_sm, s->state));
 	json_out_str(j, "runtime", runtime_name(s->runtime));
 	json_out_bool(j, "paused", s->paused);

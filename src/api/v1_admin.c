@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /v1/keys, /v1/users and /v1/templates: what the sessions are under. */
+/* /v1/keys and /v1/users: who the sessions are of. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -329,66 +329,6 @@ static int get_user(struct api_call *c, struct err *err)
 	return api_reply(c, 200, &j, err);
 }
 
-/* ---- templates ------------------------------------------------------------------------------- */
-
-struct templates {
-	struct api_call *call;
-	struct json_out *j;
-};
-
-static int put_template(void *arg, const char *name)
-{
-	struct templates *l = arg;
-	struct template t;
-	struct err why;
-
-	json_out_object(l->j, NULL);
-	json_out_str(l->j, "name", name);
-	if (template_load(engine_home(l->call->engine), name, &t, &why) == 0) {
-		json_out_str(l->j, "class", t.class == KEEPER_CLASS_ROOT ? "root" : "user");
-		json_out_str(l->j, "run_as", t.user);
-		json_out_str(l->j, "workdir", t.workdir);
-		api_put_limits(l->j, "limits", &t);
-	} else {
-		json_out_str(l->j, "problem", why.msg);
-	}
-	template_fini(&t);
-	json_out_end(l->j);
-	return 0;
-}
-
-static int get_templates(struct api_call *c, struct err *err)
-{
-	struct json_out j;
-	struct templates l = { .call = c, .j = &j };
-
-	api_out(&j);
-	json_out_object(&j, NULL);
-	json_out_array(&j, "templates");
-	(void)put_template(&l, "host");
-	(void)put_template(&l, "empty");
-	if (template_each(engine_home(c->engine), put_template, &l, err) < 0) {
-		json_out_fini(&j);
-		return -1;
-	}
-	json_out_end(&j);
-	json_out_end(&j);
-	return api_reply(c, 200, &j, err);
-}
-
-static int delete_template(struct api_call *c, struct err *err)
-{
-	struct json_out j;
-
-	if (template_drop(c->engine, c->params[0], err) < 0)
-		return -1;
-	api_out(&j);
-	json_out_object(&j, NULL);
-	json_out_str(&j, "removed", c->params[0]);
-	json_out_end(&j);
-	return api_reply(c, 200, &j, err);
-}
-
 const struct api_route api_admin[] = {
 	{ "POST", "/v1/keys", API_TENANT, post_key },
 	{ "GET", "/v1/keys", API_TENANT, get_keys },
@@ -397,7 +337,5 @@ const struct api_route api_admin[] = {
 	{ "GET", "/v1/users/{user}", API_SESSION, get_user },
 	{ "GET", "/v1/users/{user}/quota", API_SESSION, get_quota },
 	{ "PUT", "/v1/users/{user}/quota", API_TENANT, put_user_quota },
-	{ "GET", "/v1/templates", API_TENANT, get_templates },
-	{ "DELETE", "/v1/templates/{name}", API_ADMIN, delete_template },
 	{ 0 },
 };

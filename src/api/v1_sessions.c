@@ -81,8 +81,6 @@ static int refuse_missing(const json_t *b, struct err *err)
 		return -1;
 	if (strcmp(network, "none") != 0)
 		return err_set(err, ERR_INVALID, "network: only \"none\" is possible");
-	if (json_object_get(b, "policy") && !json_is_null(json_object_get(b, "policy")))
-		return err_set(err, ERR_INVALID, "policy: there are none");
 	return 0;
 }
 
@@ -107,7 +105,8 @@ static int take_names(const json_t *b, struct session_want *w, struct err *err)
 	if (api_str(b, "user", &w->user, err) < 0 || api_str(b, "project", &w->project, err) < 0 ||
 	    api_str(b, "fragment", &w->fragment, err) < 0 ||
 	    api_str(b, "template", &w->template, err) < 0 ||
-	    api_str(b, "snapshot", &w->snapshot, err) < 0 || api_str(b, "pin", &w->pin, err) < 0 ||
+	    api_str(b, "snapshot", &w->snapshot, err) < 0 ||
+	    api_str(b, "policy", &w->policy, err) < 0 || api_str(b, "pin", &w->pin, err) < 0 ||
 	    api_str(b, "idempotency_key", &w->once, err) < 0)
 		return -1;
 	return 0;

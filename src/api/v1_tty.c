@@ -344,8 +344,10 @@ static void feed(struct tty *t)
 /* {"resize": {"cols": N, "rows": N}} */
 static int take_resize(const char *text, size_t len, int64_t *cols, int64_t *rows, struct err *err)
 {
-	json_error_t wrong;
-	json_t *v = json_loadb(text, len, JSON_REJECT_DUPLICATES, &wrong);
+	json_error_t wrong = { .text = "nested too deeply" };
+	json_t *v = body_is_shallow(text, len)
+			    ? json_loadb(text, len, JSON_REJECT_DUPLICATES, &wrong)
+			    : NULL;
 	json_t *size = json_object_get(v, "resize");
 	int r = -1;
 

@@ -361,6 +361,16 @@ static int run_in(struct run_opts *o, struct run *r, char **argv)
 	return o->json ? run_report_json(r) : run_report(r);
 }
 
+/* A layer is known to sessions only. */
+static int need_own_files(const struct run_opts *o, struct err *err)
+{
+	return o->base.layer ? err_set(err, ERR_INVALID,
+				       "template \"%s\" is made of a snapshot: only sessions can "
+				       "start from it",
+				       o->template)
+			     : 0;
+}
+
 static int run_with(struct run_opts *o, const char *home, char **argv)
 {
 	auto_call(keeper_client_free) struct keeper_client *k = NULL;
@@ -371,7 +381,8 @@ static int run_with(struct run_opts *o, const char *home, char **argv)
 	struct run r = { 0 };
 	int status;
 
-	if (template_load(home, o->template, &o->base, &r.err) < 0 || add_term(o, &r.err) < 0 ||
+	if (template_load(home, o->template, &o->base, &r.err) < 0 ||
+	    need_own_files(o, &r.err) < 0 || add_term(o, &r.err) < 0 ||
 	    template_merge(&o->base, &o->over, &r.err) < 0 ||
 	    fill_spec(o, &spec, binds, &r.err) < 0 || keeper_client_spawn(&how, &k, &r.err) < 0)
 		return opt_fail(OPT_EXIT_FAILED, &r.err);

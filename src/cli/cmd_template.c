@@ -224,6 +224,7 @@ static int rm(int argc, char **argv, struct err *err)
 	struct opts o = { 0 };
 	char home[HOME_SIZE];
 	struct template t;
+	bool of_snapshot;
 	int first, n = opt_parse(&rm_command, argc, argv, &o, &first, err);
 
 	if (n)
@@ -237,7 +238,12 @@ static int rm(int argc, char **argv, struct err *err)
 	if (home_find(o.home, home, err) < 0)
 		return -1;
 	n = template_load(home, argv[first], &t, err);
+	of_snapshot = t.layer != NULL;
 	template_fini(&t);
+	if (of_snapshot)
+		return err_set(err, ERR_CONFLICT,
+			       "template \"%s\" is made of a snapshot: only lodged can remove it",
+			       argv[first]);
 	if (n < 0 && (err->code == ERR_NOT_FOUND || !template_name_is_valid(argv[first])))
 		return -1;
 	if (!o.yes && !confirm(argv[first]))

@@ -10,24 +10,15 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/auto.h"
 #include "cli/limit_opt.h"
-#include "cli/oci.h"
 #include "cli/opt.h"
-#include "cli/unpack.h"
-#include "sandbox/files.h"
+#include "sandbox/fill.h"
 #include "sandbox/home.h"
 #include "sandbox/keeper_client.h"
-#include "wire/agent.h"
-
-/* Room for what is being unpacked; sandboxes made from it later have limits of their own. */
-#define UNPACK_MEMORY (1ull << 30)
-#define UNPACK_DISK (256ull << 30)
-#define UNPACK_INODES (64ull << 20)
-
-enum { PASSWD_MAX = 1 << 20 };
 
 struct add_opts {
 	struct template t; /* first: limit_opt.h */
@@ -55,28 +46,23 @@ static const struct opt_command command = {
 	.opts = options,
 };
 
-/* ---- sandboxes to work in -------------------------------------------------------------------- */
+/* ---- progress -------------------------------------------------------------------------------- */
 
-static int new_empty(struct keeper_client *k, struct sandbox **ret, struct err *err)
+static void show(void *arg, const struct unpack *u)
 {
-	struct sandbox_spec spec = sandbox_spec_default();
-
-	spec.template = "empty";
-	spec.class = KEEPER_CLASS_ROOT;
-	spec.store = KEEPER_STORE_DISK;
-	spec.uid = spec.gid = 0;
-	spec.limits.memory_bytes = UNPACK_MEMORY;
-	spec.limits.disk_bytes = spec.limits.file_bytes = UNPACK_DISK;
-	spec.limits.inodes = UNPACK_INODES;
-	return sandbox_new(k, &spec, ret, err);
+	(void)arg;
+	if (u->total)
+		fprintf(stderr, "\runpacking %3d %%  %llu MB",
+			(int)(100 * u->done / (u->total > u->done ? u->total : u->done)),
+			(unsigned long long)(u->done >> 20));
+	else
+		fprintf(stderr, "\runpacking %llu MB", (unsigned long long)(u->done >> 20));
 }
 
-static int new_host(struct keeper_client *k, struct sandbox **ret, struct err *err)
+static void show_no_more(void)
 {
-	struct sandbox_spec spec = sandbox_spec_default();
-
-	spec.limits.memory_bytes = UNPACK_MEMORY; /* xz -9 and zstd --long need a lot */
-	return sandbox_new(k, &spec, ret, err);
+	if (isatty(STDERR_FILENO))
+		fprintf(stderr, "\r%40s\r", "");
 }
 
 /* ---- sources --------------------------------------------------------------------------------- */
@@ -101,9 +87,11 @@ static int open_source(const char *path, struct source *s, struct template *t, s
 	s->is_oci = s->is_dir && oci_is_layout(fd);
 	if (!s->is_dir && !S_ISREG(s->st.st_mode))
 		return err_set(err, ERR_INVALID, "%s: neither a directory nor a file", path);
-	if (s->is_oci)
-		return oci_open(steal_fd(&fd), t, &s->image, err) < 0 ? err_ctx(err, "%s", path)
-								      : 0;
+	if (s->is_oci) {
+		struct oci_files from = { oci_open_at, &fd };
+
+		return oci_open(&from, t, &s->image, err) < 0 ? err_ctx(err, "%s", path) : 0;
+	}
 	s->fd = steal_fd(&fd);
 	return 0;
 }
@@ -172,22 +160,12 @@ static int unpack_dir(struct unpack *u, const char *dir, unsigned flags, struct 
 	if (spawn_tar(dir, out, &pid, err) < 0)
 		return -1;
 	close(steal_fd(&out));
-	r = unpack_tar(u, in, UNPACK_PLAIN, flags, err);
+	r = unpack_tar(u, in, "/", flags, err);
 	close(steal_fd(&in)); /* a tar that still writes ends by this */
 	waitpid(pid, &status, 0);
 	if (!r && (!WIFEXITED(status) || WEXITSTATUS(status) > 1))
 		return err_set(err, ERR_INTERNAL, "%s: tar could not read all of it", dir);
 	return r;
-}
-
-static int unpack_one(struct unpack *u, struct keeper_client *k, int fd, unsigned flags,
-		      struct err *err)
-{
-	enum unpack_packing packing = unpack_detect(fd);
-
-	if (packing != UNPACK_PLAIN && !u->host && new_host(k, &u->host, err) < 0)
-		return -1;
-	return unpack_tar(u, fd, packing, flags, err);
 }
 
 static int unpack_source(struct unpack *u, struct keeper_client *k, struct source *s,
@@ -197,19 +175,13 @@ static int unpack_source(struct unpack *u, struct keeper_client *k, struct sourc
 
 	if (keeper_client_features(k, &features, err) < 0)
 		return -1;
-	/* an ordinary user has one id only: everything in the template is its own then */
-	flags = AGENT_JOB_ROOTFS | (features & KEEPER_HAS_ROOT ? AGENT_JOB_OWNERS : 0);
-	if (s->is_dir && !s->is_oci)
+	flags = fill_flags(features);
+	if (s->is_oci)
+		return fill_layers(u, &s->image, flags, err);
+	if (s->is_dir)
 		return unpack_dir(u, s->path, flags, err);
-	if (!s->is_oci) {
-		u->total = (uint64_t)s->st.st_size;
-		return unpack_one(u, k, s->fd, flags, err);
-	}
-	u->total = s->image.total;
-	for (size_t i = 0; i < s->image.nlayers; i++)
-		if (unpack_one(u, k, s->image.layers[i], flags | AGENT_JOB_OCI, err) < 0)
-			return err_ctx(err, "layer %zu", i + 1);
-	return 0;
+	u->total = (uint64_t)s->st.st_size;
+	return unpack_tar(u, s->fd, "/", flags, err);
 }
 
 /* ---- add ------------------------------------------------------------------------------------- */
@@ -222,60 +194,36 @@ int template_add_drop(struct keeper_client *k, const char *name, struct err *err
 	return keeper_client_call(k, &r, NULL, 0, NULL, NULL, err);
 }
 
-static int fill(struct keeper_client *k, struct sandbox *sb, struct source *s, struct err *err)
+static int new_host(void *arg, struct sandbox **ret, struct err *err)
 {
-	struct unpack u = { .into = sb, .progress = isatty(STDERR_FILENO) };
+	struct sandbox_spec spec = fill_host_spec(0);
+
+	return sandbox_new(arg, &spec, ret, err);
+}
+
+static int fill(struct keeper_client *k, struct sandbox *sb, struct source *s, struct template *t,
+		struct err *err)
+{
+	struct unpack u = { .into = sb,
+			    .need_host = new_host,
+			    .progress = isatty(STDERR_FILENO) ? show : NULL,
+			    .arg = k };
 	int r = unpack_source(&u, k, s, err);
 
-	unpack_done(&u);
+	show_no_more();
 	sandbox_free(u.host);
+	t->made.bytes = u.bytes;
 	return r;
 }
 
-/* "uid:gid" of a line "name:x:uid:gid:..." */
-static bool find_user(char *passwd, const char *name, char *ret, size_t size)
+static int note_origin(struct template *t, const struct source *s, struct err *err)
 {
-	size_t n = strlen(name);
-	char *save = NULL;
+	struct timespec now;
 
-	for (char *line = strtok_r(passwd, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-		char *uid = strncmp(line, name, n) == 0 && line[n] == ':'
-				    ? strchr(line + n + 1, ':')
-				    : NULL;
-		size_t len = uid ? strspn(uid + 1, "0123456789:") : 0;
-
-		while (len && uid[len] == ':')
-			len--;
-		if (len < 3 || len >= size)
-			continue;
-		snprintf(ret, size, "%.*s", (int)len, uid + 1);
-		return true;
-	}
-	return false;
-}
-
-/* A name becomes a number now: later, in a sandbox of an ordinary user, there is only one user and
- * its number has to be known before the sandbox is made. */
-static int resolve_user(struct sandbox *sb, struct template *t, struct err *err)
-{
-	char number[64];
-	uint32_t uid, gid;
-	auto_free void *passwd = NULL;
-	size_t len;
-	bool found;
-
-	if (!t->user || template_parse_user(t->user, &uid, &gid, err) != 0)
-		return 0;
-	if (files_read(sb, NULL, "/etc/passwd", PASSWD_MAX, &passwd, &len, err) < 0)
-		return err_ctx(err, "user %s", t->user);
-	found = find_user(passwd, t->user, number, sizeof(number));
-	if (!found || template_parse_user(number, &uid, &gid, err) <= 0)
-		return err_set(err, ERR_NOT_FOUND, "user %.60s: not in its /etc/passwd", t->user);
-	if ((!uid || !gid) && t->class != KEEPER_CLASS_ROOT)
-		return err_set(err, ERR_INVALID, "user %.60s is root: that needs --root", t->user);
-	free(t->user);
-	t->user = strdup(number);
-	return t->user ? 0 : err_sys(err, ENOMEM, "user");
+	clock_gettime(CLOCK_REALTIME, &now);
+	t->made.at = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+	t->made.from = strdup(s->is_oci ? "oci" : s->is_dir ? "directory" : "tar");
+	return t->made.from ? 0 : err_sys(err, ENOMEM, "template");
 }
 
 static int build(const char *home, const char *name, struct source *s, struct template *t,
@@ -284,11 +232,13 @@ static int build(const char *home, const char *name, struct source *s, struct te
 	auto_call(keeper_client_free) struct keeper_client *k = NULL;
 	auto_call(sandbox_free) struct sandbox *sb = NULL;
 	struct keeper_client_opts how = { .home = home, .oneshot = true };
+	struct sandbox_spec spec = fill_spec(0);
 	struct err ignored;
 
-	if (keeper_client_spawn(&how, &k, err) < 0 || new_empty(k, &sb, err) < 0)
+	if (keeper_client_spawn(&how, &k, err) < 0 || sandbox_new(k, &spec, &sb, err) < 0 ||
+	    note_origin(t, s, err) < 0)
 		return -1;
-	if (fill(k, sb, s, err) < 0 || resolve_user(sb, t, err) < 0)
+	if (fill(k, sb, s, t, err) < 0 || fill_user(sb, t, err) < 0)
 		return err_ctx(err, "%s", s->path);
 	/* files without a template.json are what an interrupted add or rm left */
 	template_add_drop(k, name, &ignored);

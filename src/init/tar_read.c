@@ -17,7 +17,7 @@
 #include "init/where.h"
 #include "init/worker.h"
 
-enum { LATER_MAX = 64 << 20 };
+enum { LATER_MAX = 64 << 20, TRIES_MAX = 10000 };
 
 /* A directory's mode and time come last: a read-only one could not be filled otherwise. */
 struct later {
@@ -89,8 +89,14 @@ static int open_in_root(int root, const char *path)
 {
 	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
 				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
-	long fd = syscall(SYS_openat2, root, path, &how, sizeof(how));
+	long fd = -1;
 
+	/* EAGAIN: something was mounted or moved elsewhere while ".." was looked at */
+	for (int i = 0; i < TRIES_MAX; i++) {
+		fd = syscall(SYS_openat2, root, path, &how, sizeof(how));
+		if (fd >= 0 || errno != EAGAIN)
+			break;
+	}
 	return fd < 0 ? -errno : (int)fd;
 }
 

@@ -54,6 +54,8 @@ static const struct setting {
 	SETTING(keep_execs, DURATION),
 	SETTING(keep_events, DURATION),
 	SETTING(drain, DURATION),
+	SETTING(template_size, BYTES),
+	SETTING(template_time, DURATION),
 	SETTING(max_connections, COUNT),
 	SETTING(max_per_address, COUNT),
 	SETTING(max_requests, COUNT),

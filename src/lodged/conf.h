@@ -25,6 +25,7 @@ struct conf {
 	uint64_t max_active, queue_max, pool, probe_failures;
 	uint64_t idle_timeout, idle_timeout_max, lifetime, lifetime_max, extend, probe_timeout,
 		keep_tombstones, keep_execs, keep_events, drain; /* milliseconds */
+	uint64_t template_size, template_time; /* bytes, milliseconds */
 	uint64_t max_connections, max_per_address, max_requests, max_head;
 	uint64_t connection_idle, connection_slow; /* milliseconds */
 	uint64_t rate, burst, concurrent;

@@ -91,6 +91,8 @@ static int open_engine(struct daemon *d, struct err *err)
 		.extend_ms = (int64_t)c->extend,
 		.probe_ms = (int64_t)c->probe_timeout,
 		.probe_failures = (unsigned)c->probe_failures,
+		.template_bytes = c->template_size,
+		.template_ms = (int64_t)c->template_time,
 		.tombstones_ms = (int64_t)c->keep_tombstones,
 		.execs_ms = (int64_t)c->keep_execs,
 		.events_ms = (int64_t)c->keep_events,

@@ -37,6 +37,10 @@ void template_fini(struct template *t)
 {
 	free(t->user);
 	free(t->workdir);
+	free(t->policy);
+	free(t->layer);
+	free(t->made.from);
+	free(t->made.snapshot);
 	for (size_t i = 0; i < t->nenv; i++)
 		free(t->env[i]);
 	template_init(t);
@@ -158,6 +162,8 @@ int template_merge(struct template *base, const struct template *over, struct er
 		return -1;
 	if (over->workdir && replace(&base->workdir, over->workdir, err) < 0)
 		return -1;
+	if (over->policy && replace(&base->policy, over->policy, err) < 0)
+		return -1;
 	for (size_t i = 0; i < over->nenv; i++)
 		if (template_set_env(base, over->env[i], err) < 0)
 			return -1;
@@ -167,6 +173,33 @@ int template_merge(struct template *base, const struct template *over, struct er
 	base->limits_set |= over->limits_set;
 	base->demand |= over->demand;
 	return 0;
+}
+
+/* A quota of 0 is none at all. */
+static bool is_beyond(const struct template *t, const struct template *most, unsigned n)
+{
+	uint64_t value = template_limit_value(t, n), bound = template_limit_value(most, n);
+
+	if (!(most->limits_set & 1u << n) || !bound)
+		return false;
+	return value > bound || !value;
+}
+
+int template_cap(struct template *t, const struct template *most, struct err *err)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(fields); i++)
+		if (is_beyond(t, most, i) &&
+		    template_set_limit(t, fields[i].name, template_limit_value(most, i), err) < 0)
+			return -1;
+	return 0;
+}
+
+const char *template_beyond(const struct template *t, const struct template *most)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(fields); i++)
+		if ((t->limits_set & 1u << i) && is_beyond(t, most, i))
+			return fields[i].name;
+	return NULL;
 }
 
 int template_apply(const struct template *t, struct sandbox_spec *spec, struct err *err)
@@ -192,6 +225,11 @@ bool template_name_is_valid(const char *name)
 	return snprintf(id, sizeof(id), "%s", name) < (int)sizeof(id) && keeper_id_is_valid(id);
 }
 
+bool template_is_builtin(const char *name)
+{
+	return !strcmp(name, "host") || !strcmp(name, "empty");
+}
+
 static int path_of(const char *home, const char *name, const char *rest, char *ret, size_t size,
 		   struct err *err)
 {
@@ -209,12 +247,12 @@ static int path_of(const char *home, const char *name, const char *rest, char *r
 
 int template_load(const char *home, const char *name, struct template *ret, struct err *err)
 {
-	char path[4096], text[65536];
+	char path[4096], text[TEMPLATE_TEXT_MAX];
 	auto_close int fd = -1;
 	ssize_t n;
 
 	template_init(ret);
-	if (!strcmp(name, "host") || !strcmp(name, "empty"))
+	if (template_is_builtin(name))
 		return 0;
 	if (path_of(home, name, "template.json", path, sizeof(path), err) < 0)
 		return -1;
@@ -241,6 +279,8 @@ int template_remove(const char *home, const char *name, struct err *err)
 		return -1;
 	if (unlink(path) < 0 && errno != ENOENT && errno != ENOTDIR)
 		return err_sys(err, errno, "%s", path);
+	template_unmark(home, name, TEMPLATE_UNFINISHED);
+	template_unmark(home, name, TEMPLATE_REMOVING);
 	*strrchr(path, '/') = '\0';
 	if (rmdir(path) < 0 && errno != ENOENT && errno != ENOTEMPTY && errno != EEXIST)
 		return err_sys(err, errno, "%s", path);
@@ -257,7 +297,28 @@ static int is_name(const struct dirent *e)
 	return template_name_is_valid(e->d_name);
 }
 
-int template_each(const char *home, template_fn *fn, void *arg, struct err *err)
+static bool has_file(const char *home, const char *name, const char *file)
+{
+	char path[4096];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/templates/%s/%s", home, name, file);
+	return stat(path, &st) == 0;
+}
+
+static bool is_known(const char *home, const char *name)
+{
+	return has_file(home, name, "template.json");
+}
+
+static bool is_marked(const char *home, const char *name)
+{
+	return template_has_mark(home, name, TEMPLATE_UNFINISHED) ||
+	       template_has_mark(home, name, TEMPLATE_REMOVING);
+}
+
+static int each(const char *home, bool (*counts)(const char *home, const char *name),
+		template_fn *fn, void *arg, struct err *err)
 {
 	struct dirent **list = NULL;
 	char path[4096];
@@ -268,14 +329,58 @@ int template_each(const char *home, template_fn *fn, void *arg, struct err *err)
 	if (n < 0)
 		return errno == ENOENT ? 0 : err_sys(err, errno, "%s", path);
 	for (int i = 0; i < n; i++) {
-		struct stat st;
-
-		snprintf(path, sizeof(path), "%s/templates/%s/template.json", home,
-			 list[i]->d_name);
-		if (!r && stat(path, &st) == 0)
+		if (!r && counts(home, list[i]->d_name))
 			r = fn(arg, list[i]->d_name);
 		free(list[i]);
 	}
 	free(list);
 	return r;
+}
+
+int template_each(const char *home, template_fn *fn, void *arg, struct err *err)
+{
+	return each(home, is_known, fn, arg, err);
+}
+
+int template_each_marked(const char *home, template_fn *fn, void *arg, struct err *err)
+{
+	return each(home, is_marked, fn, arg, err);
+}
+
+/* ---- marks ----------------------------------------------------------------------------------- */
+
+static const char *const marks[] = {
+	[TEMPLATE_UNFINISHED] = "unfinished", [TEMPLATE_REMOVING] = "removing"
+};
+
+int template_mark(const char *home, const char *name, enum template_mark mark, struct err *err)
+{
+	char path[4096];
+	auto_close int fd = -1;
+
+	snprintf(path, sizeof(path), "%s/templates", home);
+	if (mkdir(path, 0755) < 0 && errno != EEXIST)
+		return err_sys(err, errno, "%s", path);
+	if (path_of(home, name, marks[mark], path, sizeof(path), err) < 0)
+		return -1;
+	*strrchr(path, '/') = '\0';
+	if (mkdir(path, 0755) < 0 && errno != EEXIST)
+		return err_sys(err, errno, "%s", path);
+	path[strlen(path)] = '/';
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+	return fd < 0 ? err_sys(err, errno, "%s", path) : 0;
+}
+
+void template_unmark(const char *home, const char *name, enum template_mark mark)
+{
+	char path[4096];
+	struct err ignored;
+
+	if (path_of(home, name, marks[mark], path, sizeof(path), &ignored) == 0)
+		(void)unlink(path);
+}
+
+bool template_has_mark(const char *home, const char *name, enum template_mark mark)
+{
+	return has_file(home, name, marks[mark]);
 }

@@ -99,6 +99,46 @@ static int take_demand(const json_t *v, struct template *t, struct err *err)
 	return 0;
 }
 
+static int take_number(const char *key, const json_t *v, int64_t *ret, struct err *err)
+{
+	if (want(json_is_integer(v) && json_integer_value(v) >= 0, key, "a whole number", err) < 0)
+		return -1;
+	*ret = json_integer_value(v);
+	return 0;
+}
+
+static int take_made_key(const char *key, const json_t *v, struct template *t, struct err *err)
+{
+	int64_t bytes = 0;
+
+	if (!strcmp(key, "from"))
+		return take_string(key, v, &t->made.from, err);
+	if (!strcmp(key, "snapshot"))
+		return take_string(key, v, &t->made.snapshot, err);
+	if (!strcmp(key, "at"))
+		return take_number(key, v, &t->made.at, err);
+	if (strcmp(key, "bytes") != 0)
+		return err_set(err, ERR_INVALID, "unknown key \"made.%.40s\"", key);
+	if (take_number(key, v, &bytes, err) < 0)
+		return -1;
+	t->made.bytes = (uint64_t)bytes;
+	return 0;
+}
+
+static int take_made(json_t *v, struct template *t, struct err *err)
+{
+	const char *key;
+	json_t *item;
+
+	if (want(json_is_object(v), "made", "an object", err) < 0)
+		return -1;
+	json_object_foreach (v, key, item) {
+		if (take_made_key(key, item, t, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 static int take_key(const char *key, json_t *v, struct template *t, struct err *err)
 {
 	if (!strcmp(key, "user"))
@@ -113,6 +153,12 @@ static int take_key(const char *key, json_t *v, struct template *t, struct err *
 		return take_class(v, t, err);
 	if (!strcmp(key, "demand"))
 		return take_demand(v, t, err);
+	if (!strcmp(key, "policy"))
+		return take_string(key, v, &t->policy, err);
+	if (!strcmp(key, "layer"))
+		return take_string(key, v, &t->layer, err);
+	if (!strcmp(key, "made"))
+		return take_made(v, t, err);
 	return err_set(err, ERR_INVALID, "unknown key \"%.40s\"", key);
 }
 
@@ -165,15 +211,30 @@ static int put_lists(const struct template *t, json_t *root)
 	return bad | json_object_set_new(root, "demand", demand);
 }
 
+static int put_text(json_t *o, const char *key, const char *text)
+{
+	return text ? json_object_set_new(o, key, json_string(text)) : 0;
+}
+
+static int put_made(const struct template *t, json_t *root)
+{
+	json_t *o = json_object();
+	int bad = json_object_set_new(o, "at", json_integer(t->made.at)) |
+		  json_object_set_new(o, "bytes", json_integer((json_int_t)t->made.bytes)) |
+		  put_text(o, "from", t->made.from) | put_text(o, "snapshot", t->made.snapshot);
+
+	return bad | json_object_set_new(root, "made", o);
+}
+
 int template_print(const struct template *t, char **ret, struct err *err)
 {
 	auto_call(json_decref) json_t *root = json_object();
 	int bad = root ? 0 : -1;
 
-	if (t->user)
-		bad |= json_object_set_new(root, "user", json_string(t->user));
-	if (t->workdir)
-		bad |= json_object_set_new(root, "workdir", json_string(t->workdir));
+	bad |= put_text(root, "user", t->user) | put_text(root, "workdir", t->workdir) |
+	       put_text(root, "policy", t->policy) | put_text(root, "layer", t->layer);
+	if (t->made.at)
+		bad |= put_made(t, root);
 	bad |= json_object_set_new(root, "class",
 				   json_string(t->class == KEEPER_CLASS_ROOT ? "root" : "user"));
 	bad |= put_limits(t, root) | put_lists(t, root);
@@ -212,6 +273,11 @@ int template_save(const char *home, const char *name, const struct template *t, 
 		return err_ctx(err, "template %s", name);
 	if (!template_name_is_valid(name))
 		return err_set(err, ERR_INVALID, "template \"%.64s\": bad name", name);
+	if (strlen(text) + 1 >= TEMPLATE_TEXT_MAX) { /* nobody would read it again */
+		err_set(err, ERR_LIMIT, "template %s: its environment is too large", name);
+		err->sys = EMSGSIZE;
+		return -1;
+	}
 	if (make_dir(home, "templates", "", path, err) < 0 ||
 	    make_dir(home, "templates/", name, path, err) < 0)
 		return -1;

@@ -51,36 +51,6 @@ void engine_health(struct engine *e, struct engine_health *ret)
 	*ret = h;
 }
 
-static int drop_files(struct engine *e, const char *name, struct err *err)
-{
-	struct keeper_request req = keeper_client_request(KEEPER_TEMPLATE_DROP, NULL);
-	struct keeper_client *k = keep_lock(e, err);
-	int r;
-
-	if (!k)
-		return -1;
-	snprintf(req.template, sizeof(req.template), "%s", name);
-	r = keeper_client_call(k, &req, NULL, 0, NULL, NULL, err);
-	keep_unlock(e);
-	return r < 0 && err->code == ERR_NOT_FOUND ? 0 : r;
-}
-
-int template_drop(struct engine *e, const char *name, struct err *err)
-{
-	struct template t;
-	int r;
-
-	if (!template_name_is_valid(name))
-		return err_set(err, ERR_NOT_FOUND, "no template \"%.64s\"", name);
-	if (!strcmp(name, "host") || !strcmp(name, "empty"))
-		return err_set(err, ERR_CONFLICT, "template \"%s\" is built in", name);
-	r = template_load(e->home, name, &t, err);
-	template_fini(&t);
-	if (r < 0 && err->code == ERR_NOT_FOUND)
-		return -1;
-	return drop_files(e, name, err) < 0 ? -1 : template_remove(e->home, name, err);
-}
-
 unsigned engine_hibernate_all(struct engine *e, const char *actor)
 {
 	struct store_session_filter f = { .states = 1ull << SESSION_ACTIVE };

@@ -20,7 +20,4 @@ int engine_last_event(struct engine *e, int64_t *ret, struct err *err);
 /* Every sandbox that runs, with its files, whoever's it is; how many would not. */
 unsigned engine_hibernate_all(struct engine *e, const char *actor);
 
-/* With its files. ERR_CONFLICT while sandboxes, sessions or snapshots lie on it. */
-int template_drop(struct engine *e, const char *name, struct err *err);
-
 #endif

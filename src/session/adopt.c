@@ -7,6 +7,7 @@
 
 #include "session/inside.h"
 #include "session/project.h"
+#include "session/templates.h"
 
 DEFINE_AUTO(struct store_session *, store_session_fini);
 
@@ -140,6 +141,8 @@ int adopt_all(struct engine *e, struct err *err)
 	free(ids.ids);
 	if (r == 0)
 		r = remove_strays(e, err);
+	if (r == 0)
+		r = templates_settle(e, err);
 	if (r == 0)
 		r = switch_recover(e, err);
 	if (r == 0)

@@ -177,6 +177,7 @@ static int make_place(struct engine *e, const struct caller *who, const char *te
 	auto_call(template_fini) struct template *guard = &over;
 	struct session_want want = { .template = template,
 				     .over = &over,
+				     .no_policy = true,
 				     .on_idle = SESSION_END_DESTROY,
 				     .on_expire = SESSION_END_DESTROY,
 				     .metadata = "{\"" UNFINISHED "\":\"unfinished\"}",

@@ -8,6 +8,7 @@
 #include "base/hook.h"
 #include "sandbox/keeper_client.h"
 #include "session/inside.h"
+#include "session/rules.h"
 #include "session/want.h"
 
 enum { PAUSE_WAIT_MS = 10000 };
@@ -128,9 +129,15 @@ static int patch_limits(struct entry *n, const struct template *limits, struct s
 	return apply_limits(n, s, err);
 }
 
-static int patch_times(struct engine *e, const struct session_patch *p, struct store_session *s,
-		       struct err *err)
+static int64_t bounded(int64_t wanted, int64_t most, int64_t of_policy)
 {
+	return rules_time(wanted < most ? wanted : most, of_policy);
+}
+
+static int patch_times(struct engine *e, const struct session_patch *p, const struct rules *rules,
+		       struct store_session *s, struct err *err)
+{
+	const struct store_policy *of = &rules->policy;
 	int64_t now = engine_now(e);
 
 	if ((p->idle_timeout_ms && *p->idle_timeout_ms <= 0) ||
@@ -139,13 +146,11 @@ static int patch_times(struct engine *e, const struct session_patch *p, struct s
 			       p->idle_timeout_ms && *p->idle_timeout_ms <= 0 ? "idle_timeout_ms"
 									      : "max_lifetime_ms");
 	if (p->idle_timeout_ms)
-		s->idle_timeout_ms = *p->idle_timeout_ms < e->opts.idle_max_ms
-					     ? *p->idle_timeout_ms
-					     : e->opts.idle_max_ms;
+		s->idle_timeout_ms =
+			bounded(*p->idle_timeout_ms, e->opts.idle_max_ms, of->idle_timeout_ms);
 	if (p->max_lifetime_ms)
-		s->max_lifetime_ms = *p->max_lifetime_ms < e->opts.lifetime_max_ms
-					     ? *p->max_lifetime_ms
-					     : e->opts.lifetime_max_ms;
+		s->max_lifetime_ms =
+			bounded(*p->max_lifetime_ms, e->opts.lifetime_max_ms, of->max_lifetime_ms);
 	if (s->state == SESSION_ACTIVE && (p->idle_timeout_ms || p->max_lifetime_ms))
 		session_retime(s, now);
 	return 0;
@@ -171,6 +176,20 @@ static int patch_rest(const struct session_patch *p, struct store_session *s, st
 	return 0;
 }
 
+static int patch(struct entry *n, const struct session_patch *p, struct store_session *s,
+		 struct err *err)
+{
+	struct rules rules;
+	int r = rules_load(n->engine, s->tenant, s->policy, &rules, err);
+
+	if (r == 0 && (rules_allow(&rules, p->limits, err) < 0 ||
+		       patch_times(n->engine, p, &rules, s, err) < 0 || patch_rest(p, s, err) < 0 ||
+		       (p->limits && patch_limits(n, p->limits, s, err) < 0)))
+		r = -1;
+	rules_fini(&rules);
+	return r;
+}
+
 int session_change(struct engine *e, const struct caller *who, const struct session_ref *ref,
 		   const struct session_patch *p, struct store_session *ret, struct err *err)
 {
@@ -182,8 +201,7 @@ int session_change(struct engine *e, const struct caller *who, const struct sess
 	if (entry_use(e, who, ref, p->if_version, &n, err) < 0 ||
 	    store_session_copy(&n->rec, &s, err) < 0)
 		return -1;
-	if (patch_times(e, p, &s, err) < 0 || patch_rest(p, &s, err) < 0 ||
-	    (p->limits && patch_limits(n, p->limits, &s, err) < 0))
+	if (patch(n, p, &s, err) < 0)
 		return -1;
 	if (entry_change(n, &s, "change", who->actor, err) < 0) {
 		if (p->limits) /* what the record does not say is not so */

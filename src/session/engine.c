@@ -167,6 +167,7 @@ static void workers_stop(struct engine *e)
 
 #define MINUTE INT64_C(60000)
 #define HOUR INT64_C(3600000)
+#define TEMPLATE_BYTES (16ull << 30)
 #define DAY INT64_C(86400000)
 #define WEEK INT64_C(604800000)
 #define LIFETIME_MAX_MS INT64_C(18000000) /* 5 h */
@@ -191,6 +192,8 @@ static void take_defaults(struct engine_opts *o)
 	o->extend_ms = given(o->extend_ms, HOUR / 3);
 	o->probe_ms = given(o->probe_ms, MINUTE / 4);
 	o->probe_failures = (unsigned)given(o->probe_failures, 3);
+	o->template_ms = given(o->template_ms, HOUR / 2);
+	o->template_bytes = o->template_bytes ? o->template_bytes : TEMPLATE_BYTES;
 	o->tombstones_ms = given(o->tombstones_ms, WEEK);
 	o->execs_ms = given(o->execs_ms, WEEK);
 	o->events_ms = given(o->events_ms, WEEK);

@@ -48,6 +48,8 @@ struct engine_opts {
 	int64_t extend_ms; /* what an explicit extend adds (20 min) */
 	int64_t probe_ms; /* deadline of a probe (15 s) */
 	unsigned probe_failures; /* transient ones in a row that count as unavailable (3) */
+	uint64_t template_bytes; /* the most that an uploaded template unpacks to (16 GiB) */
+	int64_t template_ms; /* and how long that may take (30 min) */
 	int64_t tombstones_ms, execs_ms, events_ms; /* how long they are kept: 7 days each */
 	unsigned pool; /* sandboxes kept ready */
 };
@@ -105,6 +107,8 @@ struct session_want {
 	const struct template
 		*over; /* what differs from the template; only for a new one; may be NULL */
 	const char *snapshot; /* a new one starts from this snapshot's files */
+	const char *policy; /* NULL: the template's, if any; only for a new one */
+	bool no_policy; /* not the template's either: one that is nobody's, only to work in */
 	const char *project, *fragment; /* names in the record */
 	int64_t idle_timeout_ms, max_lifetime_ms; /* 0: the default; clamped; only for a new one:
 						     attaching never changes a life */

@@ -18,6 +18,7 @@ struct enter { /* one call under way */
 	struct engine *e;
 	const struct caller *who;
 	const struct session_want *want;
+	const struct rules *rules; /* NULL: for one that is there */
 	char id[STORE_ID]; /* that a new one gets */
 	struct session_entered out;
 };
@@ -191,12 +192,12 @@ static int create(struct enter *x, struct err *err)
 
 	if (x->want->pin)
 		return err_set(err, ERR_CONFLICT, "pin: there is no session %s", x->want->pin);
-	if (want_record(x->e, x->who, x->want, x->id, &s, err) < 0)
+	if (want_record(x->e, x->who, x->want, x->rules, x->id, &s, err) < 0)
 		return -1;
 	look_for_loss(x);
 	memcpy(layer, s.layer, sizeof(layer));
 	r = note(x, &s, &n, err);
-	want_release(x->e, x->want, x->id, layer);
+	want_release(x->e, x->id, layer);
 	if (r < 0) {
 		store_session_fini(&s);
 		return err->code == ERR_CONFLICT && x->want->nkeys ? 1 : -1;
@@ -278,9 +279,10 @@ static int enter_one(struct enter *x, struct err *err)
 
 	if (promise(x, err) < 0)
 		return -1;
-	snprintf(turn, sizeof(turn), "user:%s/%s", x->who->tenant, x->want->user);
-	if (per_user)
-		turn_take(x->e, turn); /* two sessions of one user may want each other's place */
+	if (per_user) { /* two sessions of one user may want each other's place */
+		want_turn(x->who, x->want->user, turn, sizeof(turn));
+		turn_take(x->e, turn);
+	}
 	r = per_user ? want_place(x->e, x->who, x->want, x->id, err) : 0;
 	if (r == 0)
 		r = lead(x, err);
@@ -308,6 +310,26 @@ static char *flight_name(const struct caller *who, const struct session_want *w)
 	return name;
 }
 
+static int enter_ruled(struct enter *x, struct err *err)
+{
+	const struct session_want *asked = x->want;
+	struct session_want want = *asked;
+	struct rules rules = { 0 };
+	auto_call(rules_fini) struct rules *guard = &rules;
+	char user[STORE_USER];
+	int r;
+
+	(void)guard;
+	if (rules_of(x->e, x->who, &want, user, &rules, err) < 0)
+		return -1;
+	x->want = &want;
+	x->rules = &rules;
+	r = enter_one(x, err);
+	x->want = asked;
+	x->rules = NULL;
+	return r;
+}
+
 int session_enter(struct engine *e, const struct caller *who, const struct session_want *want,
 		  struct session_entered *ret, struct err *err)
 {
@@ -323,7 +345,7 @@ int session_enter(struct engine *e, const struct caller *who, const struct sessi
 		return err_sys(err, ENOMEM, "session");
 	if (shared && !flight_board(e, name, ret, &r, err))
 		return r;
-	r = enter_one(&x, err);
+	r = enter_ruled(&x, err);
 	if (shared)
 		flight_land(e, name, r, &x.out, err);
 	if (r < 0) {
@@ -339,9 +361,12 @@ int session_resume(struct engine *e, const struct caller *who, const struct sess
 {
 	struct session_want want = { .nkeys = 0 };
 	struct enter x = { .e = e, .who = who, .want = &want };
+	struct place_turn turn = { 0 };
+	auto_call(place_give) struct place_turn *guard = &turn;
 	auto_call(entry_give) struct entry *n = NULL;
 
-	if (entry_use(e, who, ref, if_version, &n, err) < 0)
+	(void)guard;
+	if (place_use(e, who, ref, if_version, &n, &turn, err) < 0)
 		return -1;
 	if (use(&x, n, err) < 0) {
 		session_entered_fini(&x.out);

@@ -90,6 +90,7 @@ static int new_record(const struct entry *n, const char *layer, const struct sto
 	memcpy(s.tenant, from->tenant, sizeof(s.tenant));
 	memcpy(s.user, from->user, sizeof(s.user));
 	memcpy(s.template, from->template, sizeof(s.template));
+	memcpy(s.policy, from->policy, sizeof(s.policy));
 	memcpy(s.layer, layer, sizeof(s.layer));
 	if (id_new("ses_", s.id, err) < 0 || copy_text(from->spec, &s.spec, err) < 0 ||
 	    copy_text(from->metadata, &s.metadata, err) < 0)

@@ -330,9 +330,15 @@ int revive(struct entry *n, struct err *err);
 /* The layers of a stack, topmost first: ids into ret, at most KEEPER_LAYERS_MAX. */
 int layers_of(struct engine *e, const char *top, char (*ret)[STORE_ID], size_t *ret_count,
 	      struct err *err);
-/* template + what the session says over it, merged. *ret is for template_fini(). */
+/* template + what the session says over it, merged, and no more than its policy allows. *ret is for
+ * template_fini(). */
 int spec_load(struct engine *e, const struct store_session *s, struct template *ret,
 	      struct err *err);
+/* The template that its files lie on, which is its own one unless that is made of a layer. */
+int spec_base(struct engine *e, const struct store_session *s, char ret[STORE_ID], struct err *err);
+/* Of one that is about to get a sandbox: its template and policy may say something else than they
+ * did the last time. */
+int spec_refresh(struct entry *n, struct err *err);
 
 /* ---- room, quotas ---------------------------------------------------------------------------- */
 /* One more live sandbox: hibernates the longest idle, queues up to wait_ms, or refuses with sys

@@ -117,9 +117,13 @@ static int try_borrow(struct engine *e, const struct caller *who, const struct s
 		      bool resume, struct session_loan *l, enum session_outcome *outcome,
 		      struct err *err)
 {
+	struct place_turn turn = { 0 };
+	auto_call(place_give) struct place_turn *guard = &turn;
 	auto_call(entry_give) struct entry *n = NULL;
 
-	if (entry_use(e, who, ref, 0, &n, err) < 0 || rouse(n, who, resume, outcome, err) < 0)
+	(void)guard;
+	if (use_awake(e, who, ref, resume, &n, &turn, err) < 0 ||
+	    rouse(n, who, resume, outcome, err) < 0)
 		return -1;
 	*l = (struct session_loan){ .live = live_ref(n->live) };
 	if (!reserve(l->live, &l->side))

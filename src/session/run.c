@@ -154,6 +154,13 @@ static bool is_settled(const struct command *c)
 
 /* ---- starting ------------------------------------------------------------------------------- */
 
+int use_awake(struct engine *e, const struct caller *who, const struct session_ref *ref,
+	      bool resume, struct entry **ret, struct place_turn *turn, struct err *err)
+{
+	return resume ? place_use(e, who, ref, 0, ret, turn, err)
+		      : entry_use(e, who, ref, 0, ret, err);
+}
+
 int rouse(struct entry *n, const struct caller *who, bool resume, enum session_outcome *ret,
 	  struct err *err)
 {
@@ -403,12 +410,14 @@ int run_start(struct engine *e, const struct caller *who, const struct session_r
 	      struct err *err)
 {
 	struct start s = { .who = who, .want = want };
+	struct place_turn turn = { 0 };
 	struct run *x;
 
 	if (check_want(want, err) < 0 || id_new("exe_", s.id, err) < 0 ||
-	    entry_use(e, who, ref, 0, &s.n, err) < 0)
+	    use_awake(e, who, ref, !want->no_resume, &s.n, &turn, err) < 0)
 		return -1;
 	x = launch(&s, err);
+	place_give(&turn);
 	if (s.used) {
 		x = first_use(&s, err);
 	} else if (x && see_through(&s, x, err) < 0) {

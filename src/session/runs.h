@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 
 #include "session/inside.h"
+#include "session/rules.h"
 #include "session/run.h"
 
 struct run {
@@ -97,6 +98,9 @@ struct run *runs_find(struct engine *e, struct live *v, const char *id);
 
 /* The sandbox of this session if it is connected, counted; NULL: none. Needs nobody's turn. */
 struct live *live_find(struct engine *e, const char *session);
+/* entry_use(), and with `resume` in its place (session/rules.h), for rouse() to follow. */
+int use_awake(struct engine *e, const struct caller *who, const struct session_ref *ref,
+	      bool resume, struct entry **ret, struct place_turn *turn, struct err *err);
 /* With the turn of n: a live sandbox that is not paused, and the session is in use. Without
  * `resume` ERR_CONFLICT if it sleeps. */
 int rouse(struct entry *n, const struct caller *who, bool resume, enum session_outcome *ret,

@@ -73,7 +73,8 @@ static int record_layer(struct entry *n, bool whole, struct err *err)
 	int r = -1;
 
 	memcpy(l.id, n->rec.sandbox, sizeof(l.id));
-	memcpy(l.template, n->rec.template, sizeof(l.template));
+	if (spec_base(n->engine, &n->rec, l.template, err) < 0)
+		return -1;
 	if (!whole && base_layer(n, l.parent, err) < 0)
 		return -1;
 	DB (n->engine, st) {

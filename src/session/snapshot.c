@@ -37,7 +37,7 @@ static int copy_files(struct entry *n, const char *layer, bool *ret_whole, uint6
 int layers_copy(struct entry *n, struct layers_new *l, struct err *err)
 {
 	auto_call(layers_made) struct layers_new *guard = l;
-	char below[STORE_ID] = "";
+	char below[STORE_ID] = "", template[STORE_ID];
 	uint64_t bytes = 0;
 	bool whole = false;
 
@@ -48,7 +48,8 @@ int layers_copy(struct entry *n, struct layers_new *l, struct err *err)
 		return -1;
 	hook_crash("snapshot:copied");
 	if ((!whole && base_layer(n, below, err) < 0) ||
-	    layers_add(n->engine, l->id, below, n->rec.template, bytes, err) < 0)
+	    spec_base(n->engine, &n->rec, template, err) < 0 ||
+	    layers_add(n->engine, l->id, below, template, bytes, err) < 0)
 		return -1;
 	hook_crash("snapshot:layered");
 	layers_settle(n->engine, l->id);

@@ -45,14 +45,16 @@ static int make_sandbox(struct entry *n, const struct stack *stack, struct sandb
 	struct sandbox_spec spec = sandbox_spec_default();
 	struct template t;
 	auto_call(template_fini) struct template *guard = &t;
+	char base[STORE_ID];
 	struct keeper_client *k;
 	int r;
 
 	template_init(&t);
-	if (spec_load(n->engine, &n->rec, &t, err) < 0 || template_apply(&t, &spec, err) < 0)
+	if (spec_load(n->engine, &n->rec, &t, err) < 0 || template_apply(&t, &spec, err) < 0 ||
+	    spec_base(n->engine, &n->rec, base, err) < 0)
 		return -1;
 	spec.id = n->rec.sandbox;
-	spec.template = *n->rec.template ? n->rec.template : "host";
+	spec.template = base;
 	spec.store = KEEPER_STORE_DISK;
 	spec.keep = true;
 	spec.take = stack->take;
@@ -190,7 +192,7 @@ int wake(struct entry *n, const struct session_why *why, int64_t wait_ms, struct
 {
 	enum session_state to;
 
-	if (session_next(&n->rec, SESSION_START, &to, err) < 0)
+	if (session_next(&n->rec, SESSION_START, &to, err) < 0 || spec_refresh(n, err) < 0)
 		return -1;
 	if (!n->room && (quota_check(n->engine, &n->rec, false, false, err) < 0 ||
 			 room_take(n->engine, wait_ms, err) < 0))

@@ -57,13 +57,14 @@ int want_metadata(const char *text, struct err *err)
 	return 0;
 }
 
-static int check_limits(struct engine *e, const struct session_want *w, struct template *merged,
-			struct err *err)
+/* As they are before any policy. */
+static int check_limits(struct engine *e, const struct session_want *w, const char *template,
+			struct template *merged, struct err *err)
 {
 	struct sandbox_spec spec = sandbox_spec_default();
 	const char *bad;
 
-	if (template_load(e->home, w->template ? w->template : "host", merged, err) < 0)
+	if (template_load(e->home, template, merged, err) < 0)
 		return err_ctx(err, "template");
 	if (w->over && template_merge(merged, w->over, err) < 0)
 		return -1;
@@ -85,6 +86,7 @@ int want_check(struct engine *e, const struct caller *who, const struct session_
 		return err_set(err, ERR_INVALID, "tenant: missing or too long");
 	if (check_keys(w, err) < 0 || check_text("user", w->user, STORE_USER, err) < 0 ||
 	    check_text("template", w->template, STORE_ID, err) < 0 ||
+	    check_text("policy", w->policy, STORE_NAME, err) < 0 ||
 	    check_text("snapshot", w->snapshot, STORE_ID, err) < 0 ||
 	    check_text("project", w->project, STORE_ID, err) < 0 ||
 	    check_text("fragment", w->fragment, STORE_ID, err) < 0 ||
@@ -94,7 +96,7 @@ int want_check(struct engine *e, const struct caller *who, const struct session_
 	    check_time("max_lifetime_ms", w->max_lifetime_ms, err) < 0 ||
 	    want_metadata(w->metadata, err) < 0)
 		return -1;
-	r = check_limits(e, w, &merged, err);
+	r = check_limits(e, w, w->template ? w->template : "host", &merged, err);
 	(void)guard;
 	return r;
 }
@@ -133,83 +135,128 @@ static void want_holder(const char *id, char ret[STORE_KEY])
 	snprintf(ret, STORE_KEY, "fork:%s", id);
 }
 
-void want_release(struct engine *e, const struct session_want *w, const char *id, const char *layer)
+void want_release(struct engine *e, const char *id, const char *layer)
 {
 	char holder[STORE_KEY];
 
-	if (!w->snapshot || !*layer)
+	if (!*layer)
 		return;
 	want_holder(id, holder);
 	layers_release(e, layer, holder);
 }
 
-/* From a snapshot: its files, on the template they were made on. They are held from here on. */
-static int set_snapshot(struct engine *e, const struct caller *who, const struct session_want *w,
-			struct store_session *s, struct err *err)
+static int get_layer(struct engine *e, const char *id, struct store_layer *ret, struct err *err)
 {
-	char holder[STORE_KEY];
-	struct store_snapshot snap;
-	struct store_layer layer;
 	int r = -1;
 
-	if (!w->snapshot)
-		return 0;
-	want_holder(s->id, holder);
-	if (snapshot_hold(e, who, w->snapshot, holder, &snap, err) < 0)
-		return -1;
-	memcpy(s->layer, snap.layer, sizeof(s->layer));
 	DB (e, st)
-		r = st->layer->get(st, snap.layer, &layer, err);
-	if (r < 0)
+		r = st->layer->get(st, id, ret, err);
+	return r;
+}
+
+int want_template(struct engine *e, const struct caller *who, const struct session_want *w,
+		  char ret[STORE_ID], struct err *err)
+{
+	struct store_layer layer = { .template = "host" };
+	struct store_snapshot snap;
+
+	if (!w->template && w->snapshot &&
+	    (snapshot_get(e, who, w->snapshot, &snap, err) < 0 ||
+	     get_layer(e, snap.layer, &layer, err) < 0))
 		return -1;
-	if (w->template && strcmp(w->template, layer.template) != 0)
-		return err_set(err, ERR_INVALID, "template: the snapshot was made on '%s'",
-			       layer.template);
-	memcpy(s->template, layer.template, sizeof(s->template));
-	memcpy(s->snapshot, snap.id, sizeof(s->snapshot));
-	s->state = SESSION_HIBERNATED;
-	s->runtime = SESSION_RUNTIME_RESUMABLE;
-	s->generation = 1;
+	snprintf(ret, STORE_ID, "%s", w->template ? w->template : layer.template);
 	return 0;
 }
 
-static int set_spec(struct engine *e, const struct session_want *w, struct store_session *s,
-		    struct err *err)
+/* The record names files that are there. They are held from here on. */
+static void set_layer(struct store_session *s, const char *layer)
+{
+	snprintf(s->layer, sizeof(s->layer), "%s", layer);
+	s->state = SESSION_HIBERNATED;
+	s->runtime = SESSION_RUNTIME_RESUMABLE;
+	s->generation = 1;
+}
+
+/* From a snapshot: its files, on the template they were made on, or on one that lies on the same.
+ */
+static int set_snapshot(struct engine *e, const struct caller *who, const struct session_want *w,
+			const char *layer_of_template, struct store_session *s, struct err *err)
+{
+	char holder[STORE_KEY];
+	struct store_layer layer, below = { 0 };
+	struct store_snapshot snap;
+
+	want_holder(s->id, holder);
+	if (snapshot_hold(e, who, w->snapshot, holder, &snap, err) < 0)
+		return -1;
+	set_layer(s, snap.layer);
+	memcpy(s->snapshot, snap.id, sizeof(s->snapshot));
+	if (get_layer(e, snap.layer, &layer, err) < 0)
+		return -1;
+	snprintf(below.template, sizeof(below.template), "%s", s->template);
+	if (layer_of_template && get_layer(e, layer_of_template, &below, err) < 0)
+		return -1;
+	if (strcmp(below.template, layer.template) != 0)
+		return err_set(err, ERR_INVALID, "template: the snapshot was made on '%s'",
+			       layer.template);
+	return 0;
+}
+
+static int set_files(struct engine *e, const struct caller *who, const struct session_want *w,
+		     const struct template *t, struct store_session *s, struct err *err)
+{
+	char holder[STORE_KEY];
+
+	if (w->snapshot)
+		return set_snapshot(e, who, w, t->layer, s, err);
+	if (!t->layer)
+		return 0;
+	want_holder(s->id, holder);
+	if (layers_hold(e, t->layer, holder, err) < 0)
+		return err_ctx(err, "template %s", s->template);
+	set_layer(s, t->layer);
+	return 0;
+}
+
+static int set_spec(struct engine *e, const struct caller *who, const struct session_want *w,
+		    const struct rules *rules, struct store_session *s, struct err *err)
 {
 	struct sandbox_spec spec = sandbox_spec_default();
 	struct template merged;
-	int r;
+	auto_call(template_fini) struct template *guard = &merged;
 
 	template_init(&merged);
-	r = check_limits(e, w, &merged, err);
-	if (r == 0)
-		r = template_apply(&merged, &spec, err);
-	template_fini(&merged);
-	if (r < 0)
+	(void)guard;
+	if (want_template(e, who, w, s->template, err) < 0 ||
+	    check_limits(e, w, s->template, &merged, err) < 0 ||
+	    template_cap(&merged, &rules->most, err) < 0 || template_apply(&merged, &spec, err) < 0)
 		return -1;
 	s->memory_bytes = (int64_t)spec.limits.memory_bytes;
 	s->disk_bytes = (int64_t)spec.limits.disk_bytes;
-	return w->over ? template_print(w->over, &s->spec, err) : 0;
+	if (w->over && template_print(w->over, &s->spec, err) < 0)
+		return -1;
+	return set_files(e, who, w, &merged, s, err);
 }
 
 int want_record(struct engine *e, const struct caller *who, const struct session_want *w,
-		const char *id, struct store_session *ret, struct err *err)
+		const struct rules *rules, const char *id, struct store_session *ret,
+		struct err *err)
 {
 	struct store_session s = { .state = SESSION_NONE, .created_at = engine_now(e) };
 
 	snprintf(s.id, sizeof(s.id), "%s", id);
 	snprintf(s.tenant, sizeof(s.tenant), "%s", who->tenant);
 	snprintf(s.user, sizeof(s.user), "%s", w->user ? w->user : "");
-	snprintf(s.template, sizeof(s.template), "%s", w->template ? w->template : "host");
+	memcpy(s.policy, rules->policy.name, sizeof(s.policy));
 	snprintf(s.project, sizeof(s.project), "%s", w->project ? w->project : "");
 	snprintf(s.fragment, sizeof(s.fragment), "%s", w->fragment ? w->fragment : "");
 	s.on_idle = (uint8_t)w->on_idle;
 	s.on_expire = (uint8_t)w->on_expire;
 	s.idle_timeout_ms = clamp(w->idle_timeout_ms, e->opts.idle_ms, e->opts.idle_max_ms);
 	s.max_lifetime_ms = clamp(w->max_lifetime_ms, e->opts.lifetime_ms, e->opts.lifetime_max_ms);
-	if (set_spec(e, w, &s, err) < 0 || set_snapshot(e, who, w, &s, err) < 0 ||
-	    set_bindings(w, &s, err) < 0 || copy_text(w->metadata, &s.metadata, err) < 0) {
-		want_release(e, w, id, s.layer);
+	if (set_spec(e, who, w, rules, &s, err) < 0 || set_bindings(w, &s, err) < 0 ||
+	    copy_text(w->metadata, &s.metadata, err) < 0) {
+		want_release(e, id, s.layer);
 		store_session_fini(&s);
 		return -1;
 	}
@@ -229,6 +276,11 @@ static bool leads_to(const struct session_want *w, const char *id, const struct 
 			    strcmp(s->bindings[i].key, w->keys[k].key) == 0)
 				return true;
 	return false;
+}
+
+void want_turn(const struct caller *who, const char *user, char *ret, size_t size)
+{
+	snprintf(ret, size, "user:%s/%s", who->tenant, user);
 }
 
 /* The others keep their files; only their place is taken. */

@@ -74,7 +74,9 @@ int check_session(const struct store_session *s, struct err *err)
 int check_session_filter(const struct store_session_filter *f, struct err *err)
 {
 	if (check_filter("tenant", f->tenant, err) < 0 || check_filter("user", f->user, err) < 0 ||
-	    check_filter("project", f->project, err) < 0)
+	    check_filter("project", f->project, err) < 0 ||
+	    check_filter("template", f->template, err) < 0 ||
+	    check_filter("policy", f->policy, err) < 0)
 		return -1;
 	return 0;
 }
@@ -149,6 +151,13 @@ int check_member(const struct store_member *m, struct err *err)
 int check_key(const struct store_key *k, struct err *err)
 {
 	return check_texts(TEXTS({ "key id", k->id }, { "tenant", k->tenant }), err);
+}
+
+int check_policy(const struct store_policy *p, struct err *err)
+{
+	if (check_texts(TEXTS({ "tenant", p->tenant }, { "policy", p->name }), err) < 0)
+		return -1;
+	return check_json("limits", p->limits, err);
 }
 
 int check_files(const struct store_file *files, size_t n, struct err *err)

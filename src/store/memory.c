@@ -176,7 +176,7 @@ static void close_store(struct store *st)
 		&m->session, &m->binding,  &m->tombstone, &m->tombstone_key, &m->layer,
 		&m->hold,    &m->snapshot, &m->exec,	  &m->once,	     &m->event,
 		&m->project, &m->fragment, &m->user,	  &m->member,	     &m->key,
-		&m->quota,   &m->cpu,	   &m->files,
+		&m->policy,  &m->quota,	   &m->cpu,	  &m->files,
 	};
 
 	for (size_t i = 0; i < m->files.count; i++)
@@ -202,6 +202,7 @@ static const struct mem empty = {
 		.user = &memory_user_ops,
 		.team = &memory_team_ops,
 		.key = &memory_key_ops,
+		.policy = &memory_policy_ops,
 		.quota = &memory_quota_ops,
 		.changes = changes,
 		.close = close_store,
@@ -222,6 +223,7 @@ static const struct mem empty = {
 	.user = { &shape_user },
 	.member = { &shape_member },
 	.key = { &shape_key },
+	.policy = { &shape_policy },
 	.quota = { &shape_quota },
 	.cpu = { &shape_mem_cpu },
 };

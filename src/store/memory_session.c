@@ -111,13 +111,36 @@ static int session_list(struct store *st, const struct store_session_filter *f,
 	    mem_page(m, &m->session, page,
 		     MEM_MATCH(MEM_IS(store_session, tenant, f->tenant),
 			       MEM_IS(store_session, user, f->user),
-			       MEM_IS(store_session, project, f->project)),
+			       MEM_IS(store_session, project, f->project),
+			       MEM_IS(store_session, template, f->template),
+			       MEM_IS(store_session, policy, f->policy)),
 		     passes, f, &items, &l.count, &l.next, err) < 0)
 		return -1;
 	l.items = items;
 	if (add_all_bindings(m, &l, err) < 0)
 		return -1;
 	*ret = l;
+	return 0;
+}
+
+static int session_count(struct store *st, const struct store_session_filter *f, int64_t *ret,
+			 struct err *err)
+{
+	struct mem *m = mem_of(st);
+	const struct store_session *row;
+	int64_t n = 0;
+
+	if (check_session_filter(f, err) < 0)
+		return -1;
+	for (size_t at = 0; (row = mem_find(&m->session, &at,
+					    MEM_MATCH(MEM_IS(store_session, tenant, f->tenant),
+						      MEM_IS(store_session, user, f->user),
+						      MEM_IS(store_session, project, f->project),
+						      MEM_IS(store_session, template, f->template),
+						      MEM_IS(store_session, policy, f->policy))));
+	     at++)
+		n += passes(m, row, f);
+	*ret = n;
 	return 0;
 }
 
@@ -270,6 +293,14 @@ static int insert(struct mem *m, const struct store_session *s, const struct sto
 	return add_event(m, s, 1, ev, err);
 }
 
+static int find_policy(struct mem *m, const struct store_session *s, struct err *err)
+{
+	if (!*s->policy || mem_first(&m->policy, MEM_MATCH(MEM_IS(store_policy, tenant, s->tenant),
+							   MEM_IS(store_policy, name, s->policy))))
+		return 0;
+	return err_set(err, ERR_CONFLICT, "session %s: there is no policy %s", s->id, s->policy);
+}
+
 static int session_create(struct store *st, struct store_session *s, const struct store_event *ev,
 			  struct err *err)
 {
@@ -278,7 +309,7 @@ static int session_create(struct store *st, struct store_session *s, const struc
 	int64_t seq;
 
 	if (check_session(s, err) < 0 || (ev && check_event(ev, err) < 0) ||
-	    find_layer(m, s, err) < 0)
+	    find_layer(m, s, err) < 0 || find_policy(m, s, err) < 0)
 		return -1;
 	if (by_id(m, s->id))
 		return err_set(err, ERR_CONFLICT, "session %s is there already", s->id);
@@ -441,6 +472,7 @@ const struct store_session_ops memory_session_ops = {
 	.remove = session_remove,
 	.rebind = session_rebind,
 	.list = session_list,
+	.count = session_count,
 	.due = session_due,
 	.deep = session_deep,
 };

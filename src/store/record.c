@@ -28,6 +28,7 @@ OWNING_LIST(session)
 OWNING_LIST(exec)
 OWNING_LIST(event)
 OWNING_LIST(file)
+OWNING_LIST(policy)
 PLAIN_LIST(layer)
 PLAIN_LIST(snapshot)
 PLAIN_LIST(project)
@@ -71,6 +72,11 @@ void store_exec_fini(struct store_exec *e)
 void store_event_fini(struct store_event *e)
 {
 	shape_fini(&shape_event, e);
+}
+
+void store_policy_fini(struct store_policy *p)
+{
+	shape_fini(&shape_policy, p);
 }
 
 void store_file_fini(struct store_file *f)

@@ -64,6 +64,7 @@ struct store_session {
 	char layer[STORE_ID]; /* the newest sealed file state */
 	char snapshot[STORE_ID]; /* the newest snapshot */
 	char project[STORE_ID], fragment[STORE_ID];
+	char policy[STORE_NAME]; /* of its tenant */
 	uint8_t state, runtime, on_idle, on_expire;
 	bool paused;
 	int64_t generation, incarnation;
@@ -73,7 +74,7 @@ struct store_session {
 	int64_t due_at; /* when the sweep must look at it; 0: not by itself */
 	int64_t memory_bytes, disk_bytes; /* what counts against the quota */
 	struct store_cause cause;
-	char *spec; /* owned; a JSON object of the engine: limits, environment, policy */
+	char *spec; /* owned; a JSON object of the engine: limits, environment */
 	char *metadata; /* owned; a JSON object of the caller */
 	struct store_binding *bindings; /* owned */
 	size_t nbindings;
@@ -206,6 +207,21 @@ struct store_key {
 	int64_t created_at, expires_at;
 };
 STORE_LIST(key);
+
+/* What the sessions that name it are under. 0: nothing said. */
+struct store_policy {
+	int64_t seq; /* given by the store */
+	char tenant[STORE_NAME], name[STORE_NAME]; /* unique together */
+	int64_t max_active_per_user;
+	uint8_t on_exceed;
+	int64_t idle_timeout_ms, max_lifetime_ms;
+	char network[STORE_WORD];
+	char *limits; /* owned; a JSON object of the engine */
+	int64_t created_at;
+};
+
+void store_policy_fini(struct store_policy *p);
+STORE_LIST(policy);
 
 /* 0: no limit of this kind. user "" is the tenant itself. */
 struct store_quota {

@@ -53,6 +53,7 @@ static const struct shape_field session_fields[] = {
 	CAUSE(store_session),
 	OWNED(store_session, spec),
 	OWNED(store_session, metadata),
+	TEXT(store_session, policy),
 };
 SHAPE(session);
 
@@ -145,6 +146,20 @@ static const struct shape_field key_fields[] = {
 	TEXT(store_key, scopes), NUM(store_key, created_at), NUM(store_key, expires_at),
 };
 SHAPE(key);
+
+static const struct shape_field policy_fields[] = {
+	NUM(store_policy, seq),
+	TEXT(store_policy, tenant),
+	TEXT(store_policy, name),
+	NUM(store_policy, max_active_per_user),
+	NUM(store_policy, on_exceed),
+	NUM(store_policy, idle_timeout_ms),
+	NUM(store_policy, max_lifetime_ms),
+	TEXT(store_policy, network),
+	OWNED(store_policy, limits),
+	NUM(store_policy, created_at),
+};
+SHAPE(policy);
 
 static const struct shape_field quota_fields[] = {
 	TEXT(store_quota, tenant),	TEXT(store_quota, user),      NUM(store_quota, sandboxes),

@@ -131,6 +131,7 @@ extern const struct store_fragment_ops sqlite_fragment_ops;
 extern const struct store_user_ops sqlite_user_ops;
 extern const struct store_team_ops sqlite_team_ops;
 extern const struct store_key_ops sqlite_key_ops;
+extern const struct store_policy_ops sqlite_policy_ops;
 extern const struct store_quota_ops sqlite_quota_ops;
 
 /* Inside the transaction of another subject. */

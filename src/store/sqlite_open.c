@@ -77,6 +77,7 @@ static struct db *db_new(const char *path, const char *const *schema)
 		.user = &sqlite_user_ops,
 		.team = &sqlite_team_ops,
 		.key = &sqlite_key_ops,
+		.policy = &sqlite_policy_ops,
 		.quota = &sqlite_quota_ops,
 		.changes = changes,
 		.close = close_store,

@@ -10,11 +10,11 @@
 	"template, sandbox, layer, snapshot, project, fragment, state, runtime, on_idle, "         \
 	"on_expire, paused, generation, incarnation, started_at, last_activity_at, "               \
 	"idle_timeout_ms, max_lifetime_ms, hibernate_at, expires_at, due_at, memory_bytes, "       \
-	"disk_bytes, cause, cause_text, cause_actor, cause_at, spec, metadata"
+	"disk_bytes, cause, cause_text, cause_actor, cause_at, spec, metadata, policy"
 #define COLUMNS FIXED ", " CHANGING
 #define CHANGING_VALUES                                                                            \
 	"?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, "  \
-	"?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34"
+	"?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35"
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
@@ -82,28 +82,47 @@ static int get_list(struct db *db, const char *sql, const struct db_value *value
 	return 0;
 }
 
+#define WHO " WHERE (?2 IS NULL OR tenant = ?2) AND (?3 IS NULL OR user = ?3)"
 #define FILTER                                                                                     \
-	" AND seq > ?1 AND (?4 IS NULL OR project = ?4) AND (?5 = 0 OR (1 << state) & ?5)"         \
+	" AND (?4 IS NULL OR project = ?4) AND (?5 = 0 OR (1 << state) & ?5)"                      \
 	" AND (?6 IS NULL OR EXISTS (SELECT 1 FROM json_each(session.metadata) AS m"               \
-	" WHERE m.key = ?6 AND m.type = 'text' AND m.value = ?7)) ORDER BY seq LIMIT ?8"
+	" WHERE m.key = ?6 AND m.type = 'text' AND m.value = ?7))"                                 \
+	" AND (?9 IS NULL OR template = ?9) AND (?10 IS NULL OR policy = ?10)"
+#define PAGE " AND seq > ?1 ORDER BY seq LIMIT ?8"
+
+/* ?1 to ?10, as two arguments. */
+#define FILTER_VALUES(f, page)                                                                     \
+	DB_VALUES(db_int((page).after), db_text((f)->tenant), db_text((f)->user),                  \
+		  db_text((f)->project), db_int((int64_t)(f)->states), db_text((f)->meta_key),     \
+		  db_text((f)->meta_value), db_int((page).limit), db_text((f)->template),          \
+		  db_text((f)->policy))
 
 static int session_list(struct store *st, const struct store_session_filter *f,
 			struct store_page page, struct store_session_list *ret, struct err *err)
 {
 	/* two texts, so that the one with a user goes by its index */
 	const char *sql = f->tenant && f->user ? "SELECT " COLUMNS " FROM session"
-						 " WHERE tenant = ?2 AND user = ?3" FILTER
-					       : "SELECT " COLUMNS " FROM session"
-						 " WHERE (?2 IS NULL OR tenant = ?2)"
-						 " AND (?3 IS NULL OR user = ?3)" FILTER;
+						 " WHERE tenant = ?2 AND user = ?3" FILTER PAGE
+					       : "SELECT " COLUMNS " FROM session" WHO FILTER PAGE;
 
 	if (check_session_filter(f, err) < 0)
 		return -1;
-	return get_list(db_of(st), sql,
-			DB_VALUES(db_int(page.after), db_text(f->tenant), db_text(f->user),
-				  db_text(f->project), db_int((int64_t)f->states),
-				  db_text(f->meta_key), db_text(f->meta_value), db_int(page.limit)),
-			page.limit, ret, err);
+	return get_list(db_of(st), sql, FILTER_VALUES(f, page), page.limit, ret, err);
+}
+
+static int session_count(struct store *st, const struct store_session_filter *f, int64_t *ret,
+			 struct err *err)
+{
+	static const struct store_page none = { 0 };
+	/* the one that is asked for by a template alone goes by its index */
+	const char *sql = f->template ? "SELECT count(*) FROM session WHERE template = ?9"
+					" AND (?2 IS NULL OR tenant = ?2)"
+					" AND (?3 IS NULL OR user = ?3)" FILTER
+				      : "SELECT count(*) FROM session" WHO FILTER;
+
+	if (check_session_filter(f, err) < 0)
+		return -1;
+	return db_number(db_of(st), sql, FILTER_VALUES(f, none), ret, err);
 }
 
 static int session_due(struct store *st, int64_t now, unsigned limit,
@@ -162,10 +181,24 @@ static int bind_key(struct db *db, const char *tenant, const struct store_bindin
 	return 0;
 }
 
+static int need_policy(struct db *db, const struct store_session *s, struct err *err)
+{
+	int64_t there;
+
+	if (!*s->policy)
+		return 0;
+	if (db_number(db, "SELECT count(*) FROM policy WHERE tenant = ?1 AND name = ?2",
+		      DB_VALUES(db_text(s->tenant), db_text(s->policy)), &there, err) < 0)
+		return -1;
+	return there ? 0 : err_set(err, ERR_CONFLICT, "there is no policy %s", s->policy);
+}
+
 static int insert(struct db *db, struct store_session *s, const struct store_event *ev,
 		  struct err *err)
 {
 	s->version = 1;
+	if (need_policy(db, s, err) < 0)
+		return err_ctx(err, "session %s", s->id);
 	if (db_run_record(db,
 			  "INSERT INTO session (" COLUMNS ") "
 			  "VALUES (NULL, ?2, ?3, ?4, ?5, ?6, " CHANGING_VALUES ")",
@@ -339,6 +372,7 @@ const struct store_session_ops sqlite_session_ops = {
 	.remove = session_remove,
 	.rebind = session_rebind,
 	.list = session_list,
+	.count = session_count,
 	.due = session_due,
 	.deep = session_deep,
 };

@@ -30,7 +30,7 @@ struct store_page {
 };
 
 struct store_session_filter { /* NULL, 0: any */
-	const char *tenant, *user, *project;
+	const char *tenant, *user, *project, *template, *policy;
 	uint64_t states; /* bits 1 << state */
 	const char *meta_key, *meta_value; /* metadata has this text member */
 };
@@ -39,7 +39,7 @@ struct store_session_filter { /* NULL, 0: any */
  * tenant, session and version are taken from the session. */
 struct store_session_ops {
 	/* The record with its bindings. Sets s->version and s->seq. CONFLICT if the id or one of
-	 * the bindings is taken. */
+	 * the bindings is taken, or its policy is not there. */
 	int (*create)(struct store *st, struct store_session *s, const struct store_event *ev,
 		      struct err *err);
 	int (*get)(struct store *st, const char *id, struct store_session *ret, struct err *err);
@@ -65,6 +65,9 @@ struct store_session_ops {
 	/* In the order of creation. */
 	int (*list)(struct store *st, const struct store_session_filter *f, struct store_page page,
 		    struct store_session_list *ret, struct err *err);
+	/* How many there are. */
+	int (*count)(struct store *st, const struct store_session_filter *f, int64_t *ret,
+		     struct err *err);
 	/* Those with 0 < due_at <= now, the longest due first. There is no next page: what has been
 	 * dealt with is not due any more. */
 	int (*due)(struct store *st, int64_t now, unsigned limit, struct store_session_list *ret,
@@ -214,6 +217,20 @@ struct store_key_ops {
 	int (*remove)(struct store *st, const char *id, struct err *err);
 };
 
+struct store_policy_ops {
+	/* Sets p->seq. CONFLICT if the tenant has one of this name. */
+	int (*add)(struct store *st, struct store_policy *p, struct err *err);
+	/* All but tenant, name and created_at. */
+	int (*update)(struct store *st, const struct store_policy *p, struct err *err);
+	int (*get)(struct store *st, const char *tenant, const char *name, struct store_policy *ret,
+		   struct err *err);
+	/* Of one tenant unless NULL. */
+	int (*list)(struct store *st, const char *tenant, struct store_page page,
+		    struct store_policy_list *ret, struct err *err);
+	/* CONFLICT while a session names it. */
+	int (*remove)(struct store *st, const char *tenant, const char *name, struct err *err);
+};
+
 struct store_quota_ops {
 	int (*set)(struct store *st, const struct store_quota *q, struct err *err);
 	/* NOT_FOUND if none was set. */
@@ -241,6 +258,7 @@ struct store {
 	const struct store_user_ops *user;
 	const struct store_team_ops *team;
 	const struct store_key_ops *key;
+	const struct store_policy_ops *policy;
 	const struct store_quota_ops *quota;
 	/* Rows written since it was opened: reading never raises it. */
 	int64_t (*changes)(struct store *st);

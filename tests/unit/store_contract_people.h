@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Part of store_contract.h: projects, fragments, users, teams, keys, quotas. */
+/* Part of store_contract.h: projects, fragments, users, teams, keys, quotas, policies. */
 #ifndef LODGE_TESTS_STORE_CONTRACT_PEOPLE_H
 #define LODGE_TESTS_STORE_CONTRACT_PEOPLE_H
 
@@ -231,6 +231,80 @@ static void usage_is_what_the_sessions_say(void)
 	CHECK(st->quota->usage(st, "t", "", 1, &u, &err) == -1 && err.code == ERR_INVALID);
 }
 
+/* ---- policies ------------------------------------------------------------------------------ */
+
+static void a_policy_is_its_tenants_and_can_be_changed(void)
+{
+	static char limits[] = "{\"pids\":9}";
+	struct store_policy p = { .tenant = "t",
+				  .name = "one",
+				  .max_active_per_user = 1,
+				  .on_exceed = 1,
+				  .idle_timeout_ms = 5,
+				  .network = "none",
+				  .limits = limits,
+				  .created_at = 7 };
+	struct store_policy got = { 0 };
+	struct store_policy_list l;
+
+	OPEN();
+	CHECK(st->policy->get(st, "t", "one", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(st->policy->update(st, &p, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(!st->policy->add(st, &p, &err) && p.seq > 0);
+	CHECK(st->policy->add(st, &p, &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(st->policy->get(st, "t2", "one", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(!st->policy->get(st, "t", "one", &got, &err));
+	CHECK(got.max_active_per_user == 1 && got.on_exceed == 1 && got.idle_timeout_ms == 5);
+	CHECK(got.created_at == 7 && !got.max_lifetime_ms);
+	CHECK_STR(got.limits, limits);
+	CHECK_STR(got.network, "none");
+	store_policy_fini(&got);
+	p.limits = NULL;
+	p.max_active_per_user = 3;
+	p.created_at = 99;
+	CHECK(!st->policy->update(st, &p, &err) && !st->policy->get(st, "t", "one", &got, &err));
+	CHECK(got.max_active_per_user == 3 && !got.limits && got.created_at == 7);
+	strcpy(p.tenant, "t2");
+	CHECK(!st->policy->add(st, &p, &err));
+	CHECK(!st->policy->list(st, "t", all, &l, &err) && l.count == 1 && !l.next);
+	store_policy_list_fini(&l);
+	CHECK(!st->policy->list(st, NULL, (struct store_page){ .limit = 1 }, &l, &err));
+	CHECK(l.count == 1 && l.next == l.items[0].seq);
+	store_policy_list_fini(&l);
+	CHECK(st->policy->list(st, "", all, &l, &err) == -1 && err.code == ERR_INVALID);
+	p.name[0] = '\0';
+	CHECK(st->policy->add(st, &p, &err) == -1 && err.code == ERR_INVALID);
+}
+
+static void a_policy_stays_while_a_session_names_it(void)
+{
+	struct store_policy p = { .tenant = "t", .name = "one" };
+	struct store_session s = session("s1"), got;
+	struct store_session_filter f = { .tenant = "t", .policy = "one" };
+	int64_t n = -1;
+
+	OPEN();
+	strcpy(s.policy, "one");
+	strcpy(s.template, "host");
+	CHECK(st->session->create(st, &s, NULL, &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(st->session->get(st, "s1", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(!st->policy->add(st, &p, &err) && !st->session->create(st, &s, NULL, &err));
+	CHECK(!st->session->get(st, "s1", &got, &err));
+	CHECK_STR(got.policy, "one");
+	store_session_fini(&got);
+	CHECK(!st->session->count(st, &f, &n, &err) && n == 1);
+	f = (struct store_session_filter){ .template = "host" };
+	CHECK(!st->session->count(st, &f, &n, &err) && n == 1);
+	f = (struct store_session_filter){ .template = "other" };
+	CHECK(!st->session->count(st, &f, &n, &err) && n == 0);
+	f.template = "";
+	CHECK(st->session->count(st, &f, &n, &err) == -1 && err.code == ERR_INVALID);
+	CHECK(st->policy->remove(st, "t", "one", &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(st->policy->remove(st, "t2", "one", &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(!st->session->remove(st, "s1", &err) && !st->policy->remove(st, "t", "one", &err));
+	CHECK(st->policy->remove(st, "t", "one", &err) == -1 && err.code == ERR_NOT_FOUND);
+}
+
 static void run_contract_people(void)
 {
 	RUN(projects_are_seen_by_their_owner_and_team);
@@ -241,6 +315,8 @@ static void run_contract_people(void)
 	RUN(a_member_has_one_role);
 	RUN(a_key_is_found_by_its_hash_only);
 	RUN(usage_is_what_the_sessions_say);
+	RUN(a_policy_is_its_tenants_and_can_be_changed);
+	RUN(a_policy_stays_while_a_session_names_it);
 }
 
 #endif

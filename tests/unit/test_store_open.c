@@ -162,29 +162,47 @@ static void a_directory_that_cannot_be_written_is_a_clear_error(void)
 
 static void an_older_file_is_copied_and_brought_up_to_date(void)
 {
-	const char *const schema[] = { schema_files[0], "CREATE TABLE more (x INTEGER) STRICT",
-				       NULL };
+	const char *const schema[] = { schema_files[0], schema_files[1],
+				       "CREATE TABLE more (x INTEGER) STRICT", NULL };
 	char copy[128];
 
 	OPEN();
-	CHECK(!schema_files[1]); /* else this test needs the others too */
+	CHECK(!schema_files[2]); /* else this test needs the others too */
 	CHECK(!append(st, 3));
 	store_close(steal_ptr(&st));
 	CHECK(!sqlite_open(path, "x", schema, &st, &err));
-	CHECK(pragma(st, "PRAGMA user_version") == 2 &&
+	CHECK(pragma(st, "PRAGMA user_version") == 3 &&
 	      pragma(st, "SELECT count(*) FROM more") == 0);
 	CHECK(pragma(st, COUNT) == 3);
 	store_close(steal_ptr(&st));
-	CHECK(refused(ERR_INVALID, "newer lodge (schema 2, this one knows 1)"));
-	snprintf(copy, sizeof(copy), "%s.v1", path);
+	CHECK(refused(ERR_INVALID, "newer lodge (schema 3, this one knows 2)"));
+	snprintf(copy, sizeof(copy), "%s.v2", path);
 	CHECK(rename(copy, path) == 0);
 	st = reopen(&err);
 	CHECK(st && pragma(st, COUNT) == 3);
 }
 
+static void a_file_of_the_first_version_is_brought_up_to_date(void)
+{
+	const char *const first[] = { schema_files[0], NULL };
+	struct store_session s = { .id = "s1", .tenant = "t" };
+	struct store_policy p = { .tenant = "t", .name = "one" };
+
+	OPEN();
+	store_close(steal_ptr(&st));
+	CHECK(unlink(path) == 0);
+	CHECK(!sqlite_open(path, "x", first, &st, &err) && !append(st, 3));
+	store_close(steal_ptr(&st));
+	st = reopen(&err);
+	CHECK(st && pragma(st, COUNT) == 3);
+	CHECK(!st->policy->add(st, &p, &err));
+	strcpy(s.policy, "one");
+	CHECK(!st->session->create(st, &s, NULL, &err));
+}
+
 static void a_migration_that_fails_changes_nothing(void)
 {
-	const char *const schema[] = { schema_files[0],
+	const char *const schema[] = { schema_files[0], schema_files[1],
 				       "CREATE TABLE more (x INTEGER) STRICT; SELECT nonsense;",
 				       NULL };
 
@@ -192,9 +210,9 @@ static void a_migration_that_fails_changes_nothing(void)
 	CHECK(!append(st, 3));
 	store_close(steal_ptr(&st));
 	CHECK(sqlite_open(path, "x", schema, &st, &err) == -1 && !st);
-	CHECK(strstr(err.msg, "schema 2: ") && strstr(err.msg, "nonsense"));
+	CHECK(strstr(err.msg, "schema 3: ") && strstr(err.msg, "nonsense"));
 	st = reopen(&err);
-	CHECK(st && pragma(st, "PRAGMA user_version") == 1);
+	CHECK(st && pragma(st, "PRAGMA user_version") == 2);
 	CHECK(pragma(st, "SELECT count(*) FROM sqlite_schema WHERE name = 'more'") == 0);
 	CHECK(pragma(st, COUNT) == 3);
 }
@@ -221,6 +239,7 @@ int main(void)
 	RUN(another_program_cannot_get_in);
 	RUN(a_directory_that_cannot_be_written_is_a_clear_error);
 	RUN(an_older_file_is_copied_and_brought_up_to_date);
+	RUN(a_file_of_the_first_version_is_brought_up_to_date);
 	RUN(a_migration_that_fails_changes_nothing);
 	RUN(a_half_made_file_is_made_again);
 	remove_dir();

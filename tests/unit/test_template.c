@@ -34,6 +34,51 @@ static void everything_is_read(void)
 	template_fini(&t);
 }
 
+static void what_it_is_made_of_comes_back(void)
+{
+	static const char text[] = "{\"policy\":\"one\",\"layer\":\"lay_x\",\"made\":{\"at\":7,"
+				   "\"bytes\":9,\"from\":\"snapshot\",\"snapshot\":\"snp_x\"}}";
+	struct template t, again;
+	char *out = NULL;
+	struct err err;
+
+	CHECK(parse(text, &t, &err) == 0 && template_print(&t, &out, &err) == 0);
+	CHECK(parse(out, &again, &err) == 0 && again.made.at == 7 && again.made.bytes == 9);
+	CHECK_STR(again.policy, "one");
+	CHECK_STR(again.layer, "lay_x");
+	CHECK_STR(again.made.from, "snapshot");
+	CHECK_STR(again.made.snapshot, "snp_x");
+	free(out);
+	template_fini(&t);
+	CHECK(parse("{\"made\":{\"by\":1}}", &t, &err) == -1 && strstr(err.msg, "made.by"));
+	template_fini(&t);
+	CHECK(template_merge(&again, &t, &err) == 0); /* what says nothing changes nothing */
+	CHECK_STR(again.policy, "one");
+	template_fini(&again);
+}
+
+static void no_limit_is_beyond_the_most(void)
+{
+	struct template t, most;
+	struct err err;
+
+	template_init(&t);
+	template_init(&most);
+	CHECK(!template_beyond(&t, &most) && template_cap(&t, &most, &err) == 0 && !t.limits_set);
+	CHECK(template_set_limit(&most, "pids", 20, &err) == 0);
+	CHECK(template_set_limit(&most, "cpu_milli", 500, &err) == 0);
+	CHECK(!template_beyond(&t, &most)); /* nothing was asked for */
+	CHECK(template_set_limit(&t, "pids", 21, &err) == 0);
+	CHECK_STR(template_beyond(&t, &most), "pids");
+	CHECK(template_cap(&t, &most, &err) == 0 && t.limits.pids == 20);
+	CHECK(t.limits.cpu_milli == 500); /* 0 was no quota at all */
+	CHECK(!template_beyond(&t, &most));
+	CHECK(template_set_limit(&t, "pids", 4, &err) == 0 && template_cap(&t, &most, &err) == 0);
+	CHECK(t.limits.pids == 4);
+	template_fini(&t);
+	template_fini(&most);
+}
+
 static void mistakes_are_named(void)
 {
 	static const struct {
@@ -165,6 +210,8 @@ static void what_is_saved_can_be_loaded(void)
 int main(void)
 {
 	RUN(everything_is_read);
+	RUN(what_it_is_made_of_comes_back);
+	RUN(no_limit_is_beyond_the_most);
 	RUN(mistakes_are_named);
 	RUN(later_variables_replace_earlier_ones);
 	RUN(users);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/unpack.h"
+#include "sandbox/unpack.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -28,37 +28,32 @@ struct flow {
 	int pipe; /* to the job; -1 when there is nothing more for it */
 	size_t off, len;
 	int64_t shown_ms;
-	char buf[BUF];
+	char buf[BUF], out[BUF];
 };
 
 static const struct {
 	const char *magic;
 	size_t len;
-	enum unpack_packing packing;
 	const char *program;
 } packings[] = {
-	{ "\x1f\x8b", 2, UNPACK_GZIP, "gzip" },
+	{ "\x1f\x8b", 2, "gzip" },
 	{ "\xfd"
 	  "7zXZ",
-	  6, UNPACK_XZ, "xz" },
-	{ "\x28\xb5\x2f\xfd", 4, UNPACK_ZSTD, "zstd" },
-	{ "BZh", 3, UNPACK_BZIP2, "bzip2" },
+	  6, "xz" },
+	{ "\x28\xb5\x2f\xfd", 4, "zstd" },
+	{ "BZh", 3, "bzip2" },
 };
 
-enum unpack_packing unpack_detect(int fd)
+/* By the first bytes. NULL: a plain tar. */
+static const char *unpacker(const char *head, size_t len)
 {
-	char head[MAGIC] = { 0 };
-	ssize_t n = pread(fd, head, sizeof(head), 0);
-
-	for (size_t i = 0; n > 0 && i < ARRAY_LEN(packings); i++)
-		if (!memcmp(head, packings[i].magic, packings[i].len))
-			return packings[i].packing;
-	return UNPACK_PLAIN;
+	for (size_t i = 0; i < ARRAY_LEN(packings); i++)
+		if (len >= packings[i].len && !memcmp(head, packings[i].magic, packings[i].len))
+			return packings[i].program;
+	return NULL;
 }
 
-/* ---- progress -------------------------------------------------------------------------------- */
-
-static int64_t now_ms(void)
+int64_t unpack_now_ms(void)
 {
 	struct timespec ts;
 
@@ -68,42 +63,58 @@ static int64_t now_ms(void)
 
 static void show(struct flow *f)
 {
-	struct unpack *u = f->u;
-	int64_t now = u->progress ? now_ms() : 0;
+	int64_t now = f->u->progress ? unpack_now_ms() : 0;
 
-	if (!u->progress || now - f->shown_ms < PROGRESS_MS)
+	if (!f->u->progress || now - f->shown_ms < PROGRESS_MS)
 		return;
 	f->shown_ms = now;
-	if (u->total)
-		fprintf(stderr, "\runpacking %3d %%  %llu MB",
-			(int)(100 * u->done / (u->total > u->done ? u->total : u->done)),
-			(unsigned long long)(u->done >> 20));
-	else
-		fprintf(stderr, "\runpacking %llu MB", (unsigned long long)(u->done >> 20));
+	f->u->progress(f->u->arg, f->u);
 }
 
-void unpack_done(struct unpack *u)
+/* ---- bounds ---------------------------------------------------------------------------------- */
+
+/* Of poll(). -1 with err: the time is over. *ret -1: as long as it takes. */
+static int time_left(const struct unpack *u, int *ret, struct err *err)
 {
-	if (u->progress)
-		fprintf(stderr, "\r%40s\r", "");
+	int64_t left = u->until_ms - unpack_now_ms();
+
+	*ret = !u->until_ms ? -1 : left > INT_MAX ? INT_MAX : (int)left;
+	if (u->until_ms && left <= 0)
+		return err_set(err, ERR_TIMEOUT, "unpacking took too long");
+	return 0;
+}
+
+static int count(struct unpack *u, size_t n, struct err *err)
+{
+	u->bytes += n;
+	if (!u->max_bytes || u->bytes <= u->max_bytes)
+		return 0;
+	err_set(err, ERR_LIMIT, "it unpacks to more than %llu bytes",
+		(unsigned long long)u->max_bytes);
+	err->sys = EMSGSIZE;
+	return -1;
 }
 
 /* ---- the flow -------------------------------------------------------------------------------- */
 
-static int start_filter(struct flow *f, enum unpack_packing packing, struct err *err)
+static int start_filter(struct flow *f, const char *program, struct err *err)
 {
-	const char *argv[] = { NULL, "-dc", NULL };
+	const char *argv[] = { program, "-dc", NULL };
 	struct exec_spec spec = { .argv = argv, .stdin_open = true, .hold = true };
+	struct unpack *u = f->u;
 
-	for (size_t i = 0; i < ARRAY_LEN(packings); i++)
-		if (packings[i].packing == packing)
-			argv[0] = packings[i].program;
-	return exec_start(f->u->host, &spec, &f->filter, err);
+	if (!u->host && u->need_host(u->arg, &u->host, err) < 0)
+		return -1;
+	return exec_start(u->host, &spec, &f->filter, err);
 }
 
-static int start_job(struct flow *f, unsigned flags, struct err *err)
+static int start_job(struct flow *f, const char *path, unsigned flags, struct err *err)
 {
-	struct files_job_spec spec = { .op = AGENT_JOB_TAR_IN, .flags = flags, .path = "/" };
+	struct files_job_spec spec = { .op = AGENT_JOB_TAR_IN,
+				       .flags = flags,
+				       .path = path,
+				       .max_bytes = f->u->max_bytes,
+				       .max_entries = f->u->max_entries };
 	auto_close int theirs = -1;
 	int p[2];
 
@@ -125,6 +136,20 @@ static void close_pipe(struct flow *f)
 	f->pipe = -1;
 }
 
+/* What came is for the decompressor, or as it is. */
+static int take_piece(struct flow *f, size_t n, struct err *err)
+{
+	f->u->done += n;
+	show(f);
+	if (f->filter)
+		return exec_stdin_is_closed(f->filter)
+			       ? 0
+			       : exec_stdin(f->filter, f->buf, n, f->src_eof, err);
+	f->off = 0;
+	f->len = n;
+	return 0;
+}
+
 static int read_source(struct flow *f, struct err *err)
 {
 	ssize_t n = read(f->src, f->buf, sizeof(f->buf));
@@ -134,15 +159,32 @@ static int read_source(struct flow *f, struct err *err)
 	if (n < 0)
 		return err_sys(err, errno, "read the archive");
 	f->src_eof = n == 0;
-	f->u->done += (uint64_t)n;
-	show(f);
-	if (f->filter)
-		return exec_stdin_is_closed(f->filter)
-			       ? 0
-			       : exec_stdin(f->filter, f->buf, (size_t)n, f->src_eof, err);
-	f->off = 0;
-	f->len = (size_t)n;
-	return 0;
+	return take_piece(f, (size_t)n, err);
+}
+
+/* As much as tells what it is: the beginning of buf. */
+static int read_head(struct flow *f, size_t *ret, struct err *err)
+{
+	struct pollfd p = { .fd = f->src, .events = POLLIN };
+	size_t len = 0;
+
+	while (len < MAGIC) {
+		int wait;
+		ssize_t n;
+
+		if (time_left(f->u, &wait, err) < 0)
+			return -1;
+		if (poll(&p, 1, wait) <= 0)
+			continue;
+		n = read(f->src, f->buf + len, sizeof(f->buf) - len);
+		if (n == 0)
+			break;
+		if (n < 0 && errno != EINTR)
+			return err_sys(err, errno, "read the archive");
+		len += n > 0 ? (size_t)n : 0;
+	}
+	*ret = len;
+	return len ? 0 : err_set(err, ERR_INVALID, "the archive is empty");
 }
 
 /* 1: something moved; 0: the pipe is full, or there is nothing to move. */
@@ -159,7 +201,7 @@ static int write_pipe(struct flow *f, const char *data, size_t len, size_t *take
 	if (n < 0)
 		return err_sys(err, errno, "write to the sandbox");
 	*taken = (size_t)n;
-	return 1;
+	return count(f->u, (size_t)n, err) < 0 ? -1 : 1;
 }
 
 static int move_plain(struct flow *f, struct err *err)
@@ -177,9 +219,8 @@ static int move_plain(struct flow *f, struct err *err)
 
 static int move_filtered(struct flow *f, struct err *err)
 {
-	static char out[BUF];
 	uint64_t next = f->filter_at;
-	ssize_t n = exec_read(f->filter, EXEC_OUT, &next, out, sizeof(out));
+	ssize_t n = exec_read(f->filter, EXEC_OUT, &next, f->out, sizeof(f->out));
 	size_t taken = 0;
 	int r;
 
@@ -190,7 +231,7 @@ static int move_filtered(struct flow *f, struct err *err)
 			close_pipe(f);
 		return 0;
 	}
-	r = write_pipe(f, out, (size_t)n, &taken, err);
+	r = write_pipe(f, f->out, (size_t)n, &taken, err);
 	if (r <= 0)
 		return r;
 	f->filter_at += taken;
@@ -230,9 +271,11 @@ static int one_round(struct flow *f, struct err *err)
 		{ wants_source(f) ? f->src : -1, POLLIN, 0 },
 	};
 	struct err ignored;
-	int r;
+	int wait, r;
 
-	if (poll(p, ARRAY_LEN(p), -1) < 0 && errno != EINTR)
+	if (time_left(f->u, &wait, err) < 0)
+		return -1;
+	if (poll(p, ARRAY_LEN(p), wait) < 0 && errno != EINTR)
 		return err_sys(err, errno, "poll");
 	if (p[0].revents && exec_agent(f->job))
 		agent_dispatch(exec_agent(f->job), &ignored);
@@ -280,27 +323,42 @@ static int run_flow(struct flow *f, struct err *err)
 	close_pipe(f);
 	if (check_filter(f, err) < 0)
 		return -1;
-	return files_job_check(f->job, "unpack", err);
+	if (files_job_check(f->job, "unpack", err) == 0)
+		return 0;
+	if (err->code == ERR_LIMIT && !err->sys)
+		err->sys = EMSGSIZE;
+	return -1;
 }
 
-int unpack_tar(struct unpack *u, int fd, enum unpack_packing packing, unsigned job_flags,
-	       struct err *err)
+static int flow(struct flow *f, const char *path, unsigned flags, struct err *err)
+{
+	const char *program;
+	size_t head;
+
+	if (read_head(f, &head, err) < 0)
+		return -1;
+	program = unpacker(f->buf, head);
+	if ((program && start_filter(f, program, err) < 0) || start_job(f, path, flags, err) < 0 ||
+	    take_piece(f, head, err) < 0)
+		return -1;
+	return run_flow(f, err);
+}
+
+int unpack_tar(struct unpack *u, int fd, const char *path, unsigned job_flags, struct err *err)
 {
 	struct flow *f = calloc(1, sizeof(*f));
-	int r = 0;
+	struct err ignored;
+	int r;
 
 	if (!f)
 		return err_sys(err, ENOMEM, "unpack");
 	f->u = u;
 	f->src = fd;
 	f->pipe = -1;
-	if (packing != UNPACK_PLAIN)
-		r = start_filter(f, packing, err);
-	if (!r)
-		r = start_job(f, job_flags, err);
-	if (!r)
-		r = run_flow(f, err);
+	r = flow(f, path, job_flags, err);
 	close_pipe(f);
+	if (f->job && !*exec_ended(f->job))
+		(void)exec_kill(f->job, &ignored);
 	exec_free(f->filter);
 	exec_free(f->job);
 	free(f);

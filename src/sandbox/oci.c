@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/oci.h"
+#include "sandbox/oci.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,12 +23,20 @@ bool oci_is_layout(int dir)
 	       faccessat(dir, "index.json", F_OK, 0) == 0;
 }
 
-static int open_file(int dir, const char *path, struct stat *st, struct err *err)
+int oci_open_at(void *arg, const char *path, struct err *err)
 {
-	auto_close int fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	int fd = openat(*(const int *)arg, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	return fd < 0 ? err_sys(err, errno, "%s", path) : fd;
+}
+
+static int open_file(const struct oci_files *from, const char *path, struct stat *st,
+		     struct err *err)
+{
+	auto_close int fd = from->open(from->arg, path, err);
 
 	if (fd < 0)
-		return err_sys(err, errno, "%s", path);
+		return -1;
 	if (fstat(fd, st) < 0)
 		return err_sys(err, errno, "%s", path);
 	if (!S_ISREG(st->st_mode))
@@ -36,10 +44,10 @@ static int open_file(int dir, const char *path, struct stat *st, struct err *err
 	return steal_fd(&fd);
 }
 
-static json_t *load(int dir, const char *path, struct err *err)
+static json_t *load(const struct oci_files *from, const char *path, struct err *err)
 {
 	struct stat st;
-	auto_close int fd = open_file(dir, path, &st, err);
+	auto_close int fd = open_file(from, path, &st, err);
 	auto_free char *text = NULL;
 	json_error_t why;
 	json_t *j;
@@ -109,9 +117,9 @@ static const json_t *choose(const json_t *index)
 	return json_array_size(list) == 1 && !json_object_get(d, "platform") ? d : NULL;
 }
 
-static json_t *find_manifest(int dir, struct err *err)
+static json_t *find_manifest(const struct oci_files *from, struct err *err)
 {
-	auto_call(json_decref) json_t *index = load(dir, "index.json", err);
+	auto_call(json_decref) json_t *index = load(from, "index.json", err);
 	char path[128];
 
 	for (int depth = 0; index && depth < NESTED_MAX; depth++) {
@@ -127,7 +135,7 @@ static json_t *find_manifest(int dir, struct err *err)
 		}
 		if (blob_path(d, path, sizeof(path), err) < 0)
 			return NULL;
-		next = load(dir, path, err);
+		next = load(from, path, err);
 		json_decref(index);
 		index = next;
 	}
@@ -179,8 +187,8 @@ static int take_user(const char *user, struct template *t, struct oci_image *img
 	return 0;
 }
 
-static int take_config(int dir, const json_t *manifest, struct template *t, struct oci_image *img,
-		       struct err *err)
+static int take_config(const struct oci_files *from, const json_t *manifest, struct template *t,
+		       struct oci_image *img, struct err *err)
 {
 	auto_call(json_decref) json_t *whole = NULL;
 	const json_t *config;
@@ -189,7 +197,7 @@ static int take_config(int dir, const json_t *manifest, struct template *t, stru
 
 	if (blob_path(json_object_get(manifest, "config"), path, sizeof(path), err) < 0)
 		return -1;
-	whole = load(dir, path, err);
+	whole = load(from, path, err);
 	if (!whole)
 		return -1;
 	config = json_object_get(whole, "config");
@@ -205,7 +213,8 @@ static int take_config(int dir, const json_t *manifest, struct template *t, stru
 	return take_env(config, t, err);
 }
 
-static int open_layers(const json_t *manifest, struct oci_image *img, struct err *err)
+static int open_layers(const struct oci_files *from, const json_t *manifest, struct oci_image *img,
+		       struct err *err)
 {
 	const json_t *list = json_object_get(manifest, "layers"), *d;
 	char path[128];
@@ -220,7 +229,7 @@ static int open_layers(const json_t *manifest, struct oci_image *img, struct err
 
 		if (blob_path(d, path, sizeof(path), err) < 0)
 			return -1;
-		fd = open_file(img->dir, path, &st, err);
+		fd = open_file(from, path, &st, err);
 		if (fd < 0)
 			return -1;
 		img->layers[img->nlayers++] = fd;
@@ -232,13 +241,14 @@ static int open_layers(const json_t *manifest, struct oci_image *img, struct err
 	return 0;
 }
 
-int oci_open(int dir, struct template *t, struct oci_image *ret, struct err *err)
+int oci_open(const struct oci_files *from, struct template *t, struct oci_image *ret,
+	     struct err *err)
 {
-	struct oci_image img = { .dir = dir };
-	auto_call(json_decref) json_t *manifest = find_manifest(dir, err);
+	struct oci_image img = { 0 };
+	auto_call(json_decref) json_t *manifest = find_manifest(from, err);
 
-	if (!manifest || take_config(dir, manifest, t, &img, err) < 0 ||
-	    open_layers(manifest, &img, err) < 0) {
+	if (!manifest || take_config(from, manifest, t, &img, err) < 0 ||
+	    open_layers(from, manifest, &img, err) < 0) {
 		oci_close(&img);
 		return -1;
 	}
@@ -250,6 +260,5 @@ void oci_close(struct oci_image *img)
 {
 	for (size_t i = 0; i < img->nlayers; i++)
 		close(img->layers[i]);
-	close(img->dir);
 	img->nlayers = 0;
 }

@@ -1,0 +1,668 @@
+# SPDX-License-Identifier: Apache-2.0
+"""/v1/templates: archives, images and snapshots become what sessions start from."""
+import gzip
+import hashlib
+import http.client
+import io
+import json
+import lzma
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tarfile
+
+import pytest
+
+from client import KEY, Lodged, wait_for
+
+BUSYBOX = shutil.which("busybox")
+PASSWD = b"root:x:0:0::/root:/bin/sh\nuser:x:1000:1000::/home/user:/bin/sh\nother:x:2000:2000::/tmp:/bin/sh\n"
+TAR = {"Content-Type": "application/x-tar"}
+needs_busybox = pytest.mark.skipif(not BUSYBOX, reason="needs busybox")
+
+
+def tar(*entries):
+    """(name, bytes | None for a directory | TarInfo)"""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as t:
+        for name, what in entries:
+            info = what if isinstance(what, tarfile.TarInfo) else tarfile.TarInfo(name)
+            info.name = name
+            if what is None:
+                info.type, info.mode = tarfile.DIRTYPE, 0o755
+            elif isinstance(what, bytes):
+                info.size, info.mode = len(what), 0o755
+            t.addfile(info, io.BytesIO(what) if isinstance(what, bytes) else None)
+    return out.getvalue()
+
+
+def entry(kind, link="", mode=0o755, **rest):
+    info = tarfile.TarInfo("x")
+    info.type, info.linkname, info.mode = kind, link, mode
+    for name, value in rest.items():
+        setattr(info, name, value)
+    return info
+
+
+def link(target):
+    return entry(tarfile.SYMTYPE, target)
+
+
+def root(*more):
+    with open(BUSYBOX, "rb") as f:
+        busybox = f.read()
+    names = ("sh", "ls", "cat", "id", "stat", "find", "pwd", "env")
+    return tar(("bin", None), ("bin/busybox", busybox), *((f"bin/{n}", link("busybox")) for n in names),
+               ("etc", None), ("etc/passwd", PASSWD), ("home", None), ("home/user", None), ("root", None),
+               ("tmp", entry(tarfile.DIRTYPE, mode=0o1777)), *more)
+
+
+class Plain(Lodged):
+    """Its files are in plain directories, which one can look at."""
+
+    def start(self):
+        os.makedirs(os.path.join(self.home, "store"), 0o711, exist_ok=True)
+        super().start()
+
+    def entries(self, prefix):
+        return [n for n in os.listdir(os.path.join(self.home, "store")) if n.startswith(prefix)]
+
+
+@pytest.fixture(scope="module")
+def plain():
+    d = Plain()
+    try:
+        yield d
+    finally:
+        d.close()
+
+
+@pytest.fixture(params=["usual", "plain"])
+def each(request, lodged, plain):
+    """A client for each kind of store."""
+    client = (lodged if request.param == "usual" else plain).client()
+    yield client
+    remove_sessions(client)
+
+
+def remove_sessions(client):
+    for s in client.get("/v1/sessions").json["sessions"]:
+        client.delete("/v1/sessions/" + s["id"])
+
+
+@pytest.fixture
+def name(client, request):
+    """Of a template that goes with the test, or with lodged: layers of snapshots go in their own time."""
+    name = re.sub("[^a-z0-9]+", ".", request.node.name.lower())[-60:].strip(".")
+    yield name
+    remove_sessions(client)
+    client.delete("/v1/templates/" + name)
+
+
+def upload(client, name, data, status=201, query="", headers=None):
+    answer = client.post(f"/v1/templates/{name}{query}", data, headers=headers or TAR)
+    assert answer.status == status, answer
+    return answer
+
+
+def sh(client, template, command, **more):
+    at = "/v1/sessions/" + client.enter(template=template, **more)
+    answer = client.post(at + "/exec", {"argv": ["/bin/sh", "-c", command]})
+    assert answer.status == 200, answer
+    return answer.json["stdout"]
+
+
+def names(client):
+    return [t["name"] for t in client.get("/v1/templates").json["templates"]]
+
+
+def sandboxes(lodged):
+    """Those of this lodged that live, by the keeper's own records."""
+    st = os.stat(lodged.home)
+    found = []
+    for at, dirs, _ in os.walk(f"/run/lodge/{st.st_dev:x}.{st.st_ino:x}"):
+        if os.path.basename(at) == "sandboxes":
+            found += [d for d in dirs if os.path.exists(os.path.join(at, d, "init.sock"))]
+    return found
+
+
+def files_of(lodged, name):
+    """Whether the store has files of it, where one can look."""
+    return os.path.exists(os.path.join(lodged.home, "store", f"t-{name}"))
+
+
+# ---- archives ---------------------------------------------------------------------------------
+
+
+@needs_busybox
+def test_a_tar_becomes_a_template(client, name):
+    t = upload(client, name, root(("app", None), ("app/x", b"hello"))).json["template"]
+    assert t["name"] == name and not t["builtin"] and t["class"] == "user"
+    assert t["from"] == {"kind": "tar"} and t["created_at"] > 10 ** 12 and t["size_bytes"] > 100000
+    assert t["sessions"] == 0 and t["policy"] is None and t["limits"] == {} and t["env"] == {}
+    assert name in names(client)
+    assert sh(client, name, "cat /app/x; id -u; ls /") == "hello1000\napp\nbin\ndev\netc\nhome\nproc\nroot\ntmp\n"
+    assert client.get(f"/v1/templates/{name}").json["template"] == dict(t, sessions=1)
+
+
+@needs_busybox
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress,
+                                  lambda d: subprocess.run(["zstd", "-c"], input=d, stdout=subprocess.PIPE,
+                                                           check=True).stdout], ids=["gzip", "xz", "zstd"])
+def test_packed_tars(client, name, pack):
+    if pack not in (gzip.compress, lzma.compress) and not shutil.which("zstd"):
+        pytest.skip("needs zstd")
+    upload(client, name, pack(root(("x", b"packed"))), headers={"Content-Type": "application/octet-stream"})
+    assert sh(client, name, "cat /x") == "packed"
+
+
+def layout(layers, config, arch=None, **index):
+    """A tar of an OCI image layout."""
+    blobs = []
+
+    def blob(data):
+        digest = hashlib.sha256(data).hexdigest()
+        blobs.append((f"blobs/sha256/{digest}", data))
+        return {"digest": f"sha256:{digest}", "size": len(data)}
+
+    machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine, os.uname().machine)
+    manifest = {"schemaVersion": 2, "layers": [blob(l) for l in layers],
+                "config": blob(json.dumps({"config": config}).encode())}
+    top = dict(blob(json.dumps(manifest).encode()), platform={"os": "linux", "architecture": arch or machine})
+    return tar(("oci-layout", b'{"imageLayoutVersion":"1.0.0"}'),
+               ("index.json", json.dumps({"manifests": [top], **index}).encode()), *blobs)
+
+
+@needs_busybox
+def test_an_image_becomes_a_template(client, name):
+    config = {"Env": ["PATH=/bin", "WHO=image"], "WorkingDir": "/app", "User": "other:staff"}
+    data = layout([gzip.compress(root(("app", None), ("app/old", b"1"), ("app/both", b"1"))),
+                   tar(("app/.wh.old", b""), ("app/both", b"2"))], config)
+    answer = upload(client, name, gzip.compress(data), query="?format=oci").json
+    t = answer["template"]
+    assert t["from"] == {"kind": "oci"} and answer["wants_root"] is False
+    assert (t["run_as"], t["workdir"], t["env"]) == ("2000:2000", "/app", {"PATH": "/bin", "WHO": "image"})
+    assert sh(client, name, "pwd; ls; cat both; id -u; echo $WHO") == "/app\nboth\n22000\nimage\n"
+
+
+@needs_busybox
+def test_an_image_that_wants_a_root(client, name):
+    answer = upload(client, name, layout([root()], {}), query="?format=oci").json
+    assert answer["wants_root"] is True and answer["template"]["class"] == "user"
+    assert client.call("PATCH", f"/v1/templates/{name}", {"class": "root"}).status == 200
+    assert sh(client, name, "id -u") == "0\n"
+
+
+BAD = [
+    (b"", "", "empty"),
+    (b"not a tar at all" * 100, "", ""),
+    (b"\x1f\x8bbroken gzip", "", "decompress"),
+    (b"\xfd7zXZ\0broken", "", "decompress"),
+    (tar(("x", b"1" * 5000))[:3000], "", ""),
+    (tar(("x", b"1")), "?format=oci", "index.json: not in the archive"),
+    (tar(("index.json", b"{")), "?format=oci", "index.json"),
+    (tar(("index.json", b'{"manifests":[{"digest":"sha256:../../../../etc/passwd"}]}')), "?format=oci", "digest"),
+    (tar(("index.json", link("/etc/passwd"))), "?format=oci", "index.json"),
+    (layout([tar(("x", b""))], {}, "riscv64"), "?format=oci", "no image for linux/"),
+    (layout([tar(("x", b""))], {"User": "nobody-knows"}), "?format=oci", "nobody-knows"),
+    (layout([b"\x1f\x8bbroken"], {}), "?format=oci", "layer 1"),
+]
+
+
+@pytest.mark.parametrize("data, query, words", BAD)
+def test_a_bad_archive_leaves_nothing(client, lodged, data, query, words):
+    before = sandboxes(lodged)
+    answer = upload(client, "bad", data, 400, query)
+    assert answer.code == "INVALID" and words in answer.json["error"]["message"]
+    assert "bad" not in names(client) and not files_of(lodged, "bad")
+    assert wait_for(lambda: sandboxes(lodged) == before), "a sandbox is left"
+    assert not os.path.exists(os.path.join(lodged.home, "templates", "bad"))
+
+
+def test_what_is_refused_before_anything_is_read(client, lodged):
+    data = tar(("x", b"1"))
+    for bad in ("Bad", "a b", "..", "x" * 64, "-x"):
+        assert upload(client, bad.replace(" ", "%20"), data, 400).code == "INVALID"
+    for builtin in ("host", "empty"):
+        assert upload(client, builtin, data, 409).code == "CONFLICT"
+    assert upload(client, "x", data, 400, "?format=zip").code == "INVALID"
+    for kind in ("text/plain", "application/json", "multipart/form-data; boundary=x"):
+        assert upload(client, "x", data, 415, headers={"Content-Type": kind}).code == "UNSUPPORTED_MEDIA_TYPE"
+    assert "x" not in names(client) and not sandboxes(lodged)
+
+
+def test_a_name_is_taken_once(client, name):
+    upload(client, name, tar(("x", b"1")))
+    assert upload(client, name, tar(("x", b"2")), 409).code == "CONFLICT"
+
+
+def test_many_at_once_get_one(client, lodged, name):
+    from concurrent.futures import ThreadPoolExecutor
+    data = tar(*((f"f{i}", bytes(10000)) for i in range(50)))
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: client.post(f"/v1/templates/{name}", data, headers=TAR).status, range(4)))
+    assert sorted(found) == [201, 409, 409, 409]
+    assert wait_for(lambda: not sandboxes(lodged)), "a sandbox is left"
+
+
+# ---- archives that mean harm ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("evil", [
+    [("/var/tmp/lodge-escaped", b"x")],
+    [("../" * 20 + "var/tmp/lodge-escaped", b"x")],
+    [("a/../../../../../var/tmp/lodge-escaped", b"x")],
+    [("d", link("/var/tmp")), ("d/lodge-escaped", b"x")],
+    [("d", link("../../../../../../var/tmp")), ("d/lodge-escaped", b"x")],
+    [("f", link("/var/tmp/lodge-escaped")), ("f", entry(tarfile.LNKTYPE, "../../var/tmp/lodge-escaped"))],
+    [("h", entry(tarfile.LNKTYPE, "/etc/passwd"))],
+    [("h", entry(tarfile.LNKTYPE, "../../../../etc/passwd"))],
+    [("etc", link("/etc")), ("h", entry(tarfile.LNKTYPE, "etc/hostname"))],
+], ids=["absolute", "dot-dot", "dot-dot-inside", "link", "relative-link", "link-then-hard-link", "hard-link",
+        "hard-link-dot-dot", "hard-link-by-a-link"])
+@pytest.mark.parametrize("form", ["rootfs", "oci"])
+def test_no_archive_leaves_its_root(client, lodged, name, evil, form):
+    data = tar(*evil)
+    answer = client.post(f"/v1/templates/{name}?format={form}",
+                         layout([data], {}) if form == "oci" else data, headers=TAR)
+    assert not os.path.lexists("/var/tmp/lodge-escaped"), "out"
+    assert answer.status in (201, 400), answer
+    if answer.status == 400:
+        assert name not in names(client)
+
+
+@needs_busybox
+def test_links_of_a_layer_lead_nowhere_but_inside(client, name):
+    """A layer may go through a link of the one below: to where it leads in the new root."""
+    data = layout([root(("lib", link("/usr/lib")), ("usr", None), ("usr/lib", None)),
+                   tar(("lib/x", b"inside"))], {})
+    upload(client, name, data, query="?format=oci")
+    assert sh(client, name, "cat /usr/lib/x") == "inside"
+
+
+@needs_busybox
+def test_devices_are_left_out_and_setuid_is_not_the_hosts(client, lodged, name):
+    device = dict(devmajor=1, devminor=1)
+    upload(client, name, root(("mem", entry(tarfile.CHRTYPE, **device)), ("disk", entry(tarfile.BLKTYPE, **device)),
+                              ("fifo", entry(tarfile.FIFOTYPE)),
+                              ("suid", entry(tarfile.REGTYPE, mode=0o6755, uid=0, gid=0))))
+    assert sh(client, name, "ls /mem /disk /fifo 2>/dev/null; stat -c '%a %u' /suid") == "6755 0\n"
+    # on the host it is nobody's program: no one but root gets there
+    if files_of(lodged, name):
+        store = os.path.join(lodged.home, "store")
+        assert not os.stat(store).st_mode & 0o077 or not os.stat(lodged.home).st_mode & 0o077
+
+
+@pytest.fixture(scope="module")
+def small():
+    """Uploads are bounded here."""
+    d = Lodged(template_size="2M", template_time="3s")
+    try:
+        yield d
+    finally:
+        d.close()
+
+
+@pytest.mark.parametrize("pack, size, query", [
+    (bytes, 8, ""), (gzip.compress, 64, ""), (lambda d: layout([gzip.compress(d)], {}), 64, "?format=oci"),
+], ids=["plain", "gzip", "layer"])
+def test_a_bomb_is_bounded(small, pack, size, query):
+    client = small.client()
+    answer = upload(client, "bomb", pack(tar(("zeros", bytes(size << 20)))), 413, query)
+    assert answer.code == "TOO_LARGE" and "2097152" in answer.json["error"]["message"]
+    assert names(client) == ["host", "empty"] and wait_for(lambda: not sandboxes(small))
+
+
+def begin_upload(lodged, name, length):
+    connection = socket.create_connection((lodged.host, lodged.port))
+    connection.sendall(f"POST /v1/templates/{name} HTTP/1.1\r\nHost: {lodged.host}\r\nAuthorization: Bearer {KEY}\r\n"
+                       f"Content-Type: application/x-tar\r\nContent-Length: {length}\r\n\r\n".encode())
+    return connection
+
+
+def test_an_upload_does_not_last_for_ever(small):
+    """A byte now and then: it is not idle, and still has an end."""
+    data, sent = tar(("x", bytes(100000))), 50000
+    with begin_upload(small, "slow", len(data)) as connection:
+        connection.sendall(data[:sent])
+        assert wait_for(lambda: sandboxes(small))
+
+        def trickle():
+            nonlocal sent
+            sent += connection.send(data[sent:sent + 1])
+            return not sandboxes(small)
+
+        assert wait_for(trickle, pause=0.2), "the sandbox is still there"
+        connection.sendall(data[sent:])  # the answer comes behind it
+        response = http.client.HTTPResponse(connection)
+        response.begin()
+        assert response.status == 504
+    assert names(small.client()) == ["host", "empty"]
+
+
+def test_a_caller_who_hangs_up_leaves_nothing(client, lodged):
+    before = sandboxes(lodged)
+    data = tar(("x", bytes(1 << 20)))
+    for cut in (300000, len(data) - 512):  # the second has all files, and even the end of the archive
+        with begin_upload(lodged, "cut", len(data)) as connection:
+            connection.sendall(data[:cut])
+            assert wait_for(lambda: len(sandboxes(lodged)) > len(before))
+        assert wait_for(lambda: sandboxes(lodged) == before), "a sandbox is left"
+        assert "cut" not in names(client) and not files_of(lodged, "cut")
+
+
+# ---- settings ---------------------------------------------------------------------------------
+
+
+@needs_busybox
+def test_settings_are_the_defaults_of_new_sessions(client, name):
+    upload(client, name, root())
+    answer = client.call("PATCH", f"/v1/templates/{name}", {
+        "run_as": "other", "workdir": "/tmp", "env": {"A": "1", "B": "2"},
+        "limits": {"memory_bytes": 64 << 20, "cpus": 0.5}})
+    assert answer.status == 200, answer
+    t = answer.json["template"]
+    assert (t["run_as"], t["workdir"], t["env"]) == ("other", "/tmp", {"A": "1", "B": "2"})
+    assert t["limits"] == {"memory_bytes": 64 << 20, "cpus": 0.5} and t["from"] == {"kind": "tar"}
+    assert sh(client, name, "id -u; pwd; echo $A$B", key="k") == "2000\n/tmp\n12\n"
+    assert client.get("/v1/sessions/key:k").json["session"]["limits"]["memory_bytes"] == 64 << 20
+    answer = client.call("PATCH", f"/v1/templates/{name}", {"env": {"C": "3"}, "run_as": None, "limits": None})
+    t = answer.json["template"]
+    assert (t["run_as"], t["workdir"], t["env"], t["limits"]) == (None, "/tmp", {"C": "3"}, {})
+    # a session that is there has them from its next sandbox on, and its record says so
+    assert client.post("/v1/sessions/key:k/hibernate").status == 200
+    assert sh(client, name, "id -u; echo $A$C", key="k") == "1000\n3\n"
+    assert client.get("/v1/sessions/key:k").json["session"]["limits"]["memory_bytes"] == 512 << 20
+
+
+@pytest.mark.parametrize("body, words", [
+    ({"colour": 1}, "colour"), ({"workdir": "relative"}, "workdir"), ({"run_as": "0"}, "run_as"),
+    ({"run_as": "99999999"}, "run_as"), ({"run_as": ""}, "run_as"), ({"class": "king"}, "class"),
+    ({"limits": {"fuel": 1}}, "fuel"), ({"limits": {"pids": 1}}, "pids"), ({"env": ["A=1"]}, "env"),
+    ({"env": {"A=": "1"}}, "env"), ({"policy": 7}, "policy"), ({"layer": "lay_x"}, "layer"), ({"directory": "/etc"}, "directory"),
+])
+def test_bad_settings_change_nothing(client, name, body, words):
+    before = upload(client, name, tar(("x", b""))).json["template"]
+    answer = client.call("PATCH", f"/v1/templates/{name}", body)
+    assert answer.status == 400 and words in answer.json["error"]["message"], answer
+    assert client.get(f"/v1/templates/{name}").json["template"] == before
+
+
+def test_settings_that_nobody_could_read_again(client, name):
+    upload(client, name, tar(("x", b"")))
+    answer = client.call("PATCH", f"/v1/templates/{name}", {"env": {"A": "x" * 70000}})
+    assert answer.status == 413 and answer.code == "TOO_LARGE"
+    assert client.get(f"/v1/templates/{name}").json["template"]["env"] == {}
+    answer = upload(client, name + ".oci", layout([tar(("x", b""))], {"Env": ["A=" + "x" * 70000]}), 413, "?format=oci")
+    assert name + ".oci" not in names(client)
+
+
+def test_unknown_and_built_in_ones(client):
+    for call in (("GET", None), ("PATCH", {}), ("DELETE", None)):
+        for unknown in ("nosuch", "Bad..Name", "%2e%2e"):
+            assert client.call(call[0], "/v1/templates/" + unknown, call[1]).status == 404
+    for builtin in ("host", "empty"):
+        assert client.get("/v1/templates/" + builtin).json["template"]["builtin"]
+        assert client.call("PATCH", "/v1/templates/" + builtin, {}).status == 409
+        assert client.delete("/v1/templates/" + builtin).status == 409
+    assert client.call("PATCH", "/v1/templates/nosuch", {"policy": "x"}).status == 404
+    assert client.post("/v1/sessions", {"template": "nosuch"}).status == 404
+
+
+def test_a_policy_that_is_not_there(client, name):
+    upload(client, name, tar(("x", b"")))
+    assert client.call("PATCH", f"/v1/templates/{name}", {"policy": "nosuch"}).status == 404
+
+
+def test_only_who_runs_the_service_may(client, lodged, name):
+    upload(client, name, tar(("x", b"")))
+    key = client.post("/v1/keys", {"scope": "tenant", "tenant": "acme"}).json["secret"]
+    token = client.post("/v1/keys", {"scope": "session", "tenant": "acme", "user": "u"}).json["secret"]
+    for who, looks in ((lodged.client(key), 200), (lodged.client(token), 403)):
+        assert who.get("/v1/templates").status == looks
+        assert who.get(f"/v1/templates/{name}").status == looks
+        for method, path, body in (("POST", "/v1/templates", {"name": "y", "snapshot": "s"}),
+                                   ("PATCH", f"/v1/templates/{name}", {}), ("DELETE", f"/v1/templates/{name}", None)):
+            assert who.call(method, path, body).status == 403
+        assert upload(who, "y", tar(("x", b"")), 403).code == "DENIED"
+    assert lodged.client("wrong-key-0123456789").get("/v1/templates").status == 401
+
+
+# ---- removing ---------------------------------------------------------------------------------
+
+
+@needs_busybox
+def test_one_in_use_stays(client, name):
+    upload(client, name, root())
+    at = "/v1/sessions/" + client.enter(template=name, key="k")
+    answer = client.delete(f"/v1/templates/{name}")
+    assert answer.status == 409 and "1 session" in answer.json["error"]["message"]
+    snapshot = client.post(at + "/snapshots", {}).json["snapshot"]["id"]
+    client.delete(at)
+    answer = client.delete(f"/v1/templates/{name}")
+    assert answer.status == 409, "a snapshot lies on it"
+    assert client.delete("/v1/snapshots/" + snapshot).status == 204
+
+
+def test_a_session_without_a_sandbox_uses_it_too(client, name):
+    upload(client, name, tar(("x", b"")))
+    at = "/v1/sessions/" + client.enter(template=name, asleep=True)
+    assert client.delete(f"/v1/templates/{name}").status == 409
+    client.delete(at)
+    answer = client.delete(f"/v1/templates/{name}")
+    assert answer.status == 200 and answer.json == {"removed": name}
+    assert client.get(f"/v1/templates/{name}").status == 404
+    assert client.delete(f"/v1/templates/{name}").status == 404
+
+
+# ---- snapshots --------------------------------------------------------------------------------
+
+
+def run(client, at, command):
+    answer = client.post(at + "/exec", {"command": command})
+    assert answer.status == 200, answer
+    return answer.json["stdout"]
+
+
+def snapshot_of(client, at):
+    answer = client.post(at + "/snapshots", {})
+    assert answer.status == 201, answer
+    return answer.json["snapshot"]["id"]
+
+
+def test_a_snapshot_becomes_a_template(each, name):
+    client = each
+    at = "/v1/sessions/" + client.enter(key="source")
+    run(client, at, "echo made >made; mkdir -p d; echo x >d/x")
+    snapshot = snapshot_of(client, at)
+    run(client, at, "echo later >made")
+    answer = client.post("/v1/templates", {"name": name, "snapshot": snapshot, "env": {"A": "1"},
+                                           "limits": {"memory_bytes": 77 << 20}})
+    assert answer.status == 201, answer
+    t = answer.json["template"]
+    assert t["from"] == {"kind": "snapshot", "snapshot": snapshot} and t["env"] == {"A": "1"}
+    # it is its own from then on
+    assert client.delete("/v1/snapshots/" + snapshot).status == 204
+    assert client.delete(at).status == 200
+    answer = client.post("/v1/sessions", {"template": name, "key": "one"})
+    assert answer.status == 201 and answer.json["outcome"] == "created" and not answer.json["state_lost"]
+    s = answer.json["session"]
+    assert s["template"] == name and s["limits"]["memory_bytes"] == 77 << 20
+    one, two = "/v1/sessions/" + s["id"], "/v1/sessions/" + client.enter(template=name)
+    assert run(client, one, "cat made d/x; echo $A; echo mine >made; cat /etc/passwd | wc -l") != ""
+    assert run(client, two, "cat made; echo $A") == "made\n1\n"
+    # sleeping, snapshots and forks of it are as with any other
+    assert client.post(one + "/hibernate").status == 200
+    assert run(client, one, "cat made; echo $A") == "mine\n1\n"
+    second = snapshot_of(client, one)
+    three = client.post("/v1/sessions", {"snapshot": second, "template": name}).json["session"]
+    assert three["template"] == name
+    assert run(client, "/v1/sessions/" + three["id"], "cat made; echo $A") == "mine\n1\n"
+    fork = client.post(one + "/fork", {}).json["sessions"][0]
+    assert fork["template"] == name and run(client, "/v1/sessions/" + fork["id"], "cat made") == "mine\n"
+    assert client.get(f"/v1/templates/{name}").json["template"]["sessions"] == 4
+    assert client.delete(f"/v1/templates/{name}").status == 409
+    remove_sessions(client)
+    client.delete("/v1/snapshots/" + second)
+    assert client.delete(f"/v1/templates/{name}").status == 200
+
+
+@needs_busybox
+def test_a_promoted_snapshot_says_what_its_template_said(each, name):
+    client = each
+    upload(client, name, root())
+    client.call("PATCH", f"/v1/templates/{name}", {"env": {"A": "1", "B": "1"}, "workdir": "/tmp"})
+    at = "/v1/sessions/" + client.enter(template=name)
+    client.post(at + "/exec", {"argv": ["/bin/sh", "-c", "echo x >/tmp/x"]})
+    snapshot = snapshot_of(client, at)
+    answer = client.post("/v1/templates", {"name": "second", "snapshot": snapshot, "env": {"B": "2"}})
+    assert answer.status == 201, answer
+    try:
+        assert answer.json["template"]["workdir"] == "/tmp"
+        assert sh(client, "second", "cat x; echo $A$B", key="s") == "x\n12\n"
+        client.delete("/v1/sessions/key:s")
+        client.delete(at)
+        client.delete("/v1/snapshots/" + snapshot)
+        # its files lie on the first
+        assert client.delete(f"/v1/templates/{name}").status == 409
+    finally:
+        remove_sessions(client)
+        assert client.delete("/v1/templates/second").status == 200
+
+
+def test_promoting_what_cannot_be(client, lodged, name):
+    at = "/v1/sessions/" + client.enter(key="source")
+    snapshot = snapshot_of(client, at)
+    for body, status in (({"name": name}, 400), ({"snapshot": snapshot}, 400),
+                         ({"name": "Bad", "snapshot": snapshot}, 400),
+                         ({"name": "host", "snapshot": snapshot}, 409), ({"name": name, "snapshot": "snp_none"}, 404),
+                         ({"name": name, "snapshot": snapshot, "policy": "nosuch"}, 404),
+                         ({"name": name, "snapshot": snapshot, "workdir": "x"}, 400),
+                         ({"name": name, "snapshot": snapshot, "tenant": "acme"}, 404),
+                         ({"name": name, "directory": "/usr"}, 400), ({"name": name, "commands": []}, 400)):
+        assert client.post("/v1/templates", body).status == status, body
+    assert name not in names(client)
+    assert client.post("/v1/templates", {"name": name, "snapshot": snapshot}).status == 201
+    assert client.post("/v1/templates", {"name": name, "snapshot": snapshot}).status == 409
+    client.delete("/v1/snapshots/" + snapshot)
+
+
+# ---- the daemon dies --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def own():
+    d = Plain()
+    try:
+        yield d
+    finally:
+        d.close()
+
+
+@needs_busybox
+def test_all_of_it_survives_a_kill(own):
+    client = own.client()
+    upload(client, "tar", root(("x", b"there")))
+    at = "/v1/sessions/" + client.enter(key="source")
+    run(client, at, "echo made >made")
+    snapshot = snapshot_of(client, at)
+    client.post("/v1/templates", {"name": "snap", "snapshot": snapshot, "env": {"A": "1"}})
+    client.delete("/v1/snapshots/" + snapshot)
+    client.delete(at)
+    before = client.get("/v1/templates").json
+    own.stop(signal.SIGKILL)
+    own.start()
+    client = own.client()
+    assert client.get("/v1/templates").json == before
+    assert sh(client, "tar", "cat /x") == "there"
+    assert run(client, "/v1/sessions/" + client.enter(template="snap"), "cat made; echo $A") == "made\n1\n"
+
+
+def test_killed_in_the_middle_of_an_upload_leaves_nothing(own):
+    data = tar(("x", bytes(4 << 20)))
+    with begin_upload(own, "half", len(data)) as connection:
+        connection.sendall(data[:1 << 20])
+        assert wait_for(lambda: sandboxes(own))
+        own.stop(signal.SIGKILL)
+    own.start()
+    client = own.client()
+    assert names(client) == ["host", "empty"] and not files_of(own, "half")
+    assert wait_for(lambda: not sandboxes(own)), "a sandbox is left"
+    upload(client, "half", data)
+
+
+@pytest.mark.parametrize("step, there", [("template:marked", False), ("template:sealed", False), ("template:saved", True)])
+def test_killed_while_it_is_made(own, monkeypatch, step, there):
+    data = tar(("x", b"1"))
+    own.stop()
+    monkeypatch.setenv("LODGE_CRASH_AT", step)
+    own.start()
+    with pytest.raises((http.client.HTTPException, ConnectionError)):
+        upload(own.client(), "half", data)
+    own.process.stdout.close()
+    own.process.wait(60)
+    monkeypatch.delenv("LODGE_CRASH_AT")
+    own.start()
+    client = own.client()
+    assert ("half" in names(client)) == there and files_of(own, "half") <= there
+    assert wait_for(lambda: not sandboxes(own)), "a sandbox is left"
+    assert os.listdir(os.path.join(own.home, "templates")) == (["half"] if there else [])
+    upload(client, "half", data, 409 if there else 201)
+    assert client.delete("/v1/templates/half").status == 200
+
+
+@pytest.mark.parametrize("step", ["template:removing", "template:dropped"])
+def test_killed_while_it_is_removed(own, monkeypatch, step):
+    upload(own.client(), "half", tar(("x", b"1")))
+    own.stop()
+    monkeypatch.setenv("LODGE_CRASH_AT", step)
+    own.start()
+    with pytest.raises((http.client.HTTPException, ConnectionError)):
+        own.client().delete("/v1/templates/half")
+    own.process.stdout.close()
+    own.process.wait(60)
+    monkeypatch.delenv("LODGE_CRASH_AT")
+    own.start()
+    assert names(own.client()) == ["host", "empty"] and not files_of(own, "half")
+    upload(own.client(), "half", tar(("x", b"1")))
+
+
+def test_killed_while_a_snapshot_is_promoted(own, monkeypatch):
+    at = "/v1/sessions/" + own.client().enter(key="source")
+    snapshot = snapshot_of(own.client(), at)
+    own.stop()
+    monkeypatch.setenv("LODGE_CRASH_AT", "promote:held")
+    own.start()
+    with pytest.raises((http.client.HTTPException, ConnectionError)):
+        own.client().post("/v1/templates", {"name": "half", "snapshot": snapshot})
+    own.process.stdout.close()
+    own.process.wait(60)
+    monkeypatch.delenv("LODGE_CRASH_AT")
+    own.start()
+    client = own.client()
+    assert names(client) == ["host", "empty"]
+    assert client.post("/v1/templates", {"name": "half", "snapshot": snapshot}).status == 201
+
+
+def test_lost_files_begin_again_with_those_of_the_template(own):
+    """Whoever lost its files is told so, and has what the template had."""
+    client = own.client()
+    at = "/v1/sessions/" + client.enter(key="source")
+    run(client, at, "echo made >made")
+    client.post("/v1/templates", {"name": "snap", "snapshot": snapshot_of(client, at)})
+    client.delete(at)
+    at = "/v1/sessions/" + client.enter(template="snap", key="k", asleep=True)
+    assert client.get(at).json["session"]["state"] == "hibernated"
+    assert run(client, at, "cat made; echo mine >mine") == "made\n"
+    lost = client.get(at).json["session"]["sandbox"]
+    shutil.rmtree(os.path.join(own.home, "store", "k-" + lost))
+    client.post(at + "/hibernate")
+    assert client.get(at).json["session"]["cause"]["code"] == "gone"
+    answer = client.post("/v1/sessions", {"key": "k"})
+    assert answer.json["outcome"] == "replaced" and answer.json["state_lost"], answer
+    assert run(client, at, "cat made; ls mine 2>&1 | wc -l") == "made\n1\n"
+    assert client.post(at + "/hibernate").status == 200
+    assert run(client, at, "cat made") == "made\n"
