@@ -153,11 +153,20 @@ static void give(struct http_request *rq)
 	pthread_mutex_unlock(&rq->lock);
 }
 
-/* A small body is read before a worker is asked for: it is woken once and not for each part, and
- * none waits for a slow caller. The time for it is kept as that for the head. */
+static bool has_come(const struct http_request *rq)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(rq->mhd, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+
+	return info && http_conn_has(rq->conn, info->header_size + (uint64_t)rq->length);
+}
+
+/* A small body that has come already is read before a worker is asked for: it is then woken once,
+ * and not for the head, the body and its end. Should some of it be missing nevertheless, the time
+ * for it is kept as that for the head. */
 static bool read_ahead(struct http_request *rq)
 {
-	if (rq->chunked || rq->expect || rq->length > AHEAD_MAX ||
+	if (rq->chunked || rq->expect || rq->length > AHEAD_MAX || !has_come(rq) ||
 	    ring_init(&rq->in, (size_t)rq->length))
 		return false;
 	rq->want_body = true;

@@ -175,6 +175,8 @@ void http_on_connection(void *server, struct MHD_Connection *mhd, void **conn,
 void *http_on_target(void *server, const char *target, struct MHD_Connection *mhd);
 void http_conn_await_head(struct conn *c);
 void http_conn_deadline(struct conn *c, uint64_t bytes); /* for so many bytes */
+/* So many bytes came since the last request. False: perhaps not. */
+bool http_conn_has(struct conn *c, uint64_t bytes);
 void http_cut_all(struct http_server *s);
 void *http_reap(void *server); /* a thread: ends connections past their deadline */
 
