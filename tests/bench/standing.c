@@ -10,9 +10,9 @@
 #include "daemon.h"
 
 enum {
-	WARM = 50,
+	WARM = 300,
 	CONNECTIONS = 1000,
-	RECORDS = 300,
+	RECORDS = 1000,
 	CROWD = 5000,
 	ABREAST = 4,
 	SETTLE_US = 1000000
