@@ -48,7 +48,7 @@ static int begin_body(struct http_request *rq)
 {
 	if (rq->want_body || !rq->has_body)
 		return 0;
-	if (ring_init(&rq->in, BODY_SIZE))
+	if (ring_init(&rq->in, BUFFER_SIZE))
 		return -1;
 	rq->want_body = true;
 	http_wake(rq);

@@ -6,7 +6,6 @@
 #include "http/inside.h"
 
 #include <poll.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 /* The only place that suspends. */
@@ -222,14 +221,6 @@ static enum MHD_Result step(struct http_request *rq)
 	return rq->answered ? send_answer(rq) : wait_worker(rq);
 }
 
-/* The library comes again at once with what waits in the socket, or with the end of the body. */
-static bool comes_more(const struct http_request *rq)
-{
-	int waiting = 0;
-
-	return rq->in.len < rq->in.size / 2 && !ioctl(rq->conn->fd, FIONREAD, &waiting) && waiting;
-}
-
 static enum MHD_Result take_body(struct http_request *rq, const char *data, size_t *size)
 {
 	size_t n;
@@ -242,8 +233,7 @@ static enum MHD_Result take_body(struct http_request *rq, const char *data, size
 	n = ring_put(&rq->in, data, *size);
 	rq->body_bytes += n;
 	*size -= n;
-	if (n &&
-	    !comes_more(rq)) /* a worker that is woken for every piece only writes small ones */
+	if (n)
 		http_moved(rq);
 	return *size ? wait_worker(rq) : MHD_YES;
 }

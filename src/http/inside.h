@@ -20,8 +20,7 @@ enum {
 	LISTENERS_MAX = 16,
 	HEADERS_MAX = 100,
 	ID_MAX = 64,
-	BUFFER_SIZE = 64 << 10, /* of an answer that is a stream */
-	BODY_SIZE = 256 << 10, /* of a body that is read piece by piece */
+	BUFFER_SIZE = 64 << 10, /* of each direction of a request, if it is used */
 	AHEAD_MAX = 8 << 10, /* a body that is read before anybody asked for it */
 	DISCARD_SMALL = 256 << 10, /* a body nobody wants is read for the connection's sake */
 	DISCARD_MAX = 16 << 20, /* and the rest of one that was begun, for the answer's */
