@@ -5,8 +5,12 @@
 
 #include <stddef.h>
 
+enum { ARENA_ROOM = 1024 };
+
 struct api_arena { /* of zeros: empty */
 	struct arena_item *items;
+	size_t used;
+	_Alignas(max_align_t) char room[ARENA_ROOM]; /* for what is small and comes first */
 };
 
 typedef void arena_fn(void *p);

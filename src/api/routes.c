@@ -71,6 +71,7 @@ static bool may_have_slash(const char *part)
 
 struct path {
 	char *parts[PARTS_MAX]; /* decoded */
+	size_t lens[PARTS_MAX]; /* of them */
 	char *tails[PARTS_MAX]; /* this part and all behind it, decoded, with their slashes */
 	bool slash[PARTS_MAX]; /* it has one where none may be */
 	size_t count; /* the last may be only a tail: then parts[count - 1] is NULL */
@@ -92,6 +93,7 @@ static int split(struct api_arena *arena, const char *text, struct path *ret, st
 			return err_sys(err, ENOMEM, "path");
 		if (!decode(p.parts[n]) || !decode(p.tails[n]))
 			return malformed("an escape that is none", err);
+		p.lens[n] = strlen(p.parts[n]);
 		p.slash[n] = strchr(p.parts[n], '/') && !may_have_slash(p.parts[n]);
 		text = end;
 	}
@@ -135,7 +137,7 @@ static bool match(const char *pattern, const struct path *p, const char *params[
 				return false;
 			*slash |= p->slash[i];
 			params[n++] = p->parts[i];
-		} else if (strlen(p->parts[i]) != len || memcmp(p->parts[i], part, len) != 0) {
+		} else if (p->lens[i] != len || memcmp(p->parts[i], part, len) != 0) {
 			return false;
 		}
 		pattern = end;

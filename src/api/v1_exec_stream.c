@@ -67,22 +67,24 @@ static void frame_begin(const struct flow *f, struct json_out *j, const char *ev
 
 static int frame_send(struct flow *f, struct json_out *j, const char *event)
 {
-	auto_free char *text = NULL, *frame = NULL;
+	auto_free char *text = NULL;
+	char name[32];
+	size_t len;
 	int n;
 
 	json_out_end(j);
-	text = json_out_take(j, NULL);
+	text = json_out_take(j, &len);
 	if (!text) {
 		json_out_fini(j);
 		return -1;
 	}
-	n = f->how == V1_NDJSON ? asprintf(&frame, "%s\n", text)
-				: asprintf(&frame, "event: %s\ndata: %s\n\n", event, text);
-	if (n < 0) {
-		frame = NULL;
-		return -1;
-	}
-	return send_text(f, frame, (size_t)n);
+	text[len] = '\n'; /* where the NUL was */
+	if (f->how == V1_NDJSON)
+		return send_text(f, text, len + 1);
+	n = snprintf(name, sizeof(name), "event: %s\ndata: ", event);
+	return send_text(f, name, (size_t)n) < 0 || send_text(f, text, len + 1) < 0
+		       ? -1
+		       : send_text(f, "\n", 1);
 }
 
 static int send_started(struct flow *f)

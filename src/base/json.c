@@ -108,12 +108,14 @@ static void put_escaped_char(struct json_out *j, unsigned char c)
 {
 	static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
 	const char *at = c ? strchr(from, c) : NULL;
-	char text[8];
+	char text[8] = "\\";
 
-	if (at)
-		snprintf(text, sizeof(text), "\\%c", to[at - from]);
-	else
-		snprintf(text, sizeof(text), "\\u%04x", c);
+	if (at) {
+		text[1] = to[at - from];
+		put(j, text, 2);
+		return;
+	}
+	snprintf(text, sizeof(text), "\\u%04x", c);
 	put_str(j, text);
 }
 
@@ -122,12 +124,22 @@ static bool needs_escape(unsigned char c)
 	return c < 0x20 || c == '"' || c == '\\' || c == 0x7f;
 }
 
+/* Most bytes are, and then nothing else has to be asked about them. */
+static bool is_plain(unsigned char c)
+{
+	return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+}
+
 static void put_string(struct json_out *j, const unsigned char *p, size_t len)
 {
 	size_t run = 0, n, bad;
 
 	put(j, "\"", 1);
 	for (size_t i = 0; i < len && !j->failed;) {
+		if (is_plain(p[i])) {
+			i++;
+			continue;
+		}
 		n = utf8_len(p + i, len - i, &bad);
 		if (n && !(n == 1 && needs_escape(p[i]))) {
 			i += n;

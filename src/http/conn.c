@@ -51,6 +51,13 @@ void http_conn_deadline(struct conn *c, uint64_t bytes)
 	c->deadline_ms = now_ms() + (uint64_t)c->server->opts.slow_s * 1000 + bytes / BYTES_PER_MS;
 }
 
+bool http_conn_has(struct conn *c, uint64_t bytes)
+{
+	bool half;
+
+	return bytes_in(c->fd, &half) >= c->bytes_before + bytes;
+}
+
 enum MHD_Result http_on_accept(void *server, const struct sockaddr *addr, socklen_t len)
 {
 	struct http_server *s = server;

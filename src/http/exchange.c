@@ -138,29 +138,68 @@ static enum MHD_Result send_answer(struct http_request *rq)
 	return MHD_YES;
 }
 
-static void give(struct http_request *rq)
+/* http_on_request() gives it to one, when it has let go of the lock: the worker need not wait. */
+static enum MHD_Result ask_worker(struct http_request *rq)
 {
 	rq->given = true;
 	rq->refs++;
+	return wait_worker(rq);
+}
+
+static void give(struct http_request *rq)
+{
 	if (!http_give(rq->server, rq))
 		return;
+	pthread_mutex_lock(&rq->lock);
 	rq->refs--;
+	rq->refused = rq->phase == PHASE_HEAD;
 	http_error(rq, 503, "OVERLOADED", "too many requests at once", true);
+	pthread_mutex_unlock(&rq->lock);
+}
+
+static bool has_come(const struct http_request *rq)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(rq->mhd, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+
+	return info && http_conn_has(rq->conn, info->header_size + (uint64_t)rq->length);
+}
+
+/* A small body that has come already is read before a worker is asked for: it is then woken once,
+ * and not for the head, the body and its end. Should some of it be missing nevertheless, the time
+ * for it is kept as that for the head. */
+static bool read_ahead(struct http_request *rq)
+{
+	if (rq->chunked || rq->expect || rq->length > AHEAD_MAX || !has_come(rq) ||
+	    ring_init(&rq->in, (size_t)rq->length))
+		return false;
+	rq->want_body = true;
+	http_conn_deadline(rq->conn, (uint64_t)rq->length);
+	rq->conn->in_head = true;
+	return true;
+}
+
+static void end_of_body(struct http_request *rq)
+{
+	rq->phase = PHASE_WHOLE;
+	rq->body_end = true;
+	if (!rq->given && !rq->answered) {
+		rq->conn->in_head = false;
+		rq->conn->deadline_ms = 0;
+	}
+	http_moved(rq);
 }
 
 /* The body was announced and nothing of it read. */
 static enum MHD_Result step_head(struct http_request *rq)
 {
-	if (!rq->given && !rq->answered) {
-		give(rq);
-		rq->refused = rq->answered;
-	}
-	if (rq->refused)
-		return send_answer(rq);
 	if (rq->answered) {
 		if (rq->chunked || rq->expect || rq->length > DISCARD_SMALL)
 			return send_answer(rq);
 		http_conn_deadline(rq->conn, (uint64_t)rq->length);
+	} else if (!rq->given) {
+		if (!read_ahead(rq))
+			return ask_worker(rq);
 	} else if (!rq->want_body) {
 		return wait_worker(rq);
 	}
@@ -179,13 +218,10 @@ static enum MHD_Result step(struct http_request *rq)
 		rq->phase = PHASE_WHOLE;
 		return MHD_YES;
 	}
-	if (rq->phase == PHASE_BODY) {
-		rq->phase = PHASE_WHOLE;
-		rq->body_end = true;
-		http_moved(rq);
-	}
+	if (rq->phase == PHASE_BODY)
+		end_of_body(rq);
 	if (!rq->given && !rq->answered)
-		give(rq);
+		return ask_worker(rq);
 	return rq->answered ? send_answer(rq) : wait_worker(rq);
 }
 
@@ -263,6 +299,7 @@ enum MHD_Result http_on_request(void *server, struct MHD_Connection *mhd, const 
 	struct http_request *rq = *arg;
 	struct MHD_Response *response = NULL;
 	enum MHD_Result r;
+	bool given;
 
 	if (!rq)
 		*arg = rq = begin(server, mhd, url, method, version);
@@ -273,10 +310,14 @@ enum MHD_Result http_on_request(void *server, struct MHD_Connection *mhd, const 
 		return MHD_NO;
 	}
 	pthread_mutex_lock(&rq->lock);
+	given = rq->given;
 	r = *size ? take_body(rq, data, size) : step(rq);
 	if (rq->phase == PHASE_ANSWER)
 		response = steal_ptr(&rq->response);
+	given = rq->given && !given;
 	pthread_mutex_unlock(&rq->lock);
+	if (given)
+		give(rq);
 	if (response) {
 		r = MHD_queue_response(mhd, rq->status, response);
 		MHD_destroy_response(response);

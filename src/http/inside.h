@@ -23,6 +23,7 @@ enum {
 	HEAD_EXTRA = 3 << 10, /* memory of a connection beside its head: for that of the answer */
 	ID_MAX = 64,
 	BUFFER_SIZE = 64 << 10, /* of each direction of a request, if it is used */
+	AHEAD_MAX = 8 << 10, /* a body that is read before anybody asked for it */
 	DISCARD_SMALL = 256 << 10, /* a body nobody wants is read for the connection's sake */
 	DISCARD_MAX = 16 << 20, /* and the rest of one that was begun, for the answer's */
 	BYTES_PER_MS = 1, /* slower than this beyond slow_s is no progress */
@@ -187,6 +188,8 @@ void http_conn_await_head(struct conn *c);
 void http_conn_deadline(struct conn *c, uint64_t bytes); /* for so many bytes */
 void http_conn_cut(struct conn *c); /* at once, and so that nobody takes it for the end */
 void http_conn_too_large(struct conn *c, struct MHD_Connection *mhd); /* says so and ends it */
+/* So many bytes came since the last request. False: perhaps not. */
+bool http_conn_has(struct conn *c, uint64_t bytes);
 void http_cut_all(struct http_server *s);
 void *http_reap(void *server); /* a thread: ends connections past their deadline */
 

@@ -85,11 +85,12 @@ int http_give(struct http_server *s, struct http_request *rq)
 			*(s->last ? &s->last->next : &s->first) = rq;
 			s->last = rq;
 			s->queued++;
-			pthread_cond_signal(&s->work);
 			r = 0;
 		}
 	}
 	pthread_mutex_unlock(&s->lock);
+	if (!r) /* whom it wakes finds the lock free */
+		pthread_cond_signal(&s->work);
 	return r;
 }
 

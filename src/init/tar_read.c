@@ -97,7 +97,8 @@ static int open_in_root(int root, const char *path)
 		if (fd >= 0 || errno != EAGAIN)
 			break;
 	}
-	return fd < 0 ? -errno : (int)fd;
+	/* a link to nothing is no directory either */
+	return fd >= 0 ? (int)fd : errno == ENOENT ? -ENOTDIR : -errno;
 }
 
 static int open_below(struct unpack *u, int dir, const char *name, const char *whole)

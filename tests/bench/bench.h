@@ -27,7 +27,7 @@ struct bench {
 	bool sweep; /* measure nothing, end what an interrupted run left */
 	const char *only; /* NULL, or the one part to run */
 	const char *bundle, *state; /* of the OCI runtimes; NULL: leave them out */
-	const char *home, *lodge, *tiny;
+	const char *home, *lodge, *lodged, *tiny;
 	struct keeper_client *keeper;
 	char trash[128]; /* where the keeper has what it still has to remove */
 	int peer; /* socket of the process that runs the other contenders */
@@ -49,10 +49,13 @@ const char *contender_name(enum contender who);
 void peer_latency(const struct bench *b, enum contender who, int round);
 void peer_rested(const struct bench *b, enum contender who, int round);
 void peer_rate(const struct bench *b, enum contender who, int round, int in_flight);
+void peer_http(const struct bench *b, enum contender who, int round); /* beside lodged's rows */
+void peer_burst(const struct bench *b, enum contender who, int round);
 /* In a child with a mount namespace of its own, where crun finds the cgroups it can live with. */
 int peer_start(struct bench *b, struct err *err);
 bool peer_has(const struct bench *b, enum contender who);
-enum { PEER_LATENCY = 0, PEER_RESTED = -1 }; /* else how many in flight */
+/* Else how many in flight. */
+enum { PEER_LATENCY = 0, PEER_RESTED = -1, PEER_HTTP = -2, PEER_BURST = -3 };
 void peer_ask(const struct bench *b, enum contender who, int round, int in_flight);
 
 /* ---- the engine's rows ---------------------------------------------------------------------- */
@@ -70,6 +73,15 @@ int rested_n(const struct bench *b); /* samples of that kind */
 void rate_lodge(const struct bench *b, int round, int in_flight);
 void density_run(const struct bench *b);
 void output_run(const struct bench *b);
+/* A gigabyte that a shell writes, through a pipe: sample WHAT/cat/us. */
+void output_pipe(const char *text, const char *what, int round);
 void session_run(const struct bench *b);
+
+/* ---- lodged's rows: over HTTP --------------------------------------------------------------- */
+void http_run(const struct bench *b);
+void load_run(const struct bench *b);
+void traffic_run(const struct bench *b);
+void standing_run(const struct bench *b);
+void http_sweep(const struct bench *b);
 
 #endif

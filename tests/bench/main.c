@@ -110,6 +110,19 @@ static bool wants(const struct bench *b, const char *part)
 	return !b->only || strcmp(b->only, part) == 0;
 }
 
+static const struct part {
+	const char *name, *title;
+	void (*run)(const struct bench *b);
+} parts[] = {
+	{ "output", "output", output_run },
+	{ "sessions", "sessions", session_run },
+	{ "http", "over HTTP", http_run },
+	{ "load", "load over HTTP", load_run },
+	{ "traffic", "bytes over HTTP", traffic_run },
+	{ "standing", "an idle lodged", standing_run },
+	{ "memory", "idle sandboxes", density_run },
+};
+
 static void run_all(const struct bench *b)
 {
 	static const int in_flight[] = { 1, 2, 8, 32 };
@@ -122,18 +135,11 @@ static void run_all(const struct bench *b)
 	for (int r = 0; wants(b, "rate") && r < rate_rounds; r++)
 		for (size_t i = 0; i < ARRAY_LEN(in_flight); i++)
 			rate_round(b, r, in_flight[i]);
-	if (wants(b, "output")) {
-		fprintf(stderr, "lodge-bench: output\n");
-		output_run(b);
-	}
-	if (wants(b, "sessions")) {
-		fprintf(stderr, "lodge-bench: sessions\n");
-		session_run(b);
-	}
-	if (wants(b, "memory")) {
-		fprintf(stderr, "lodge-bench: idle sandboxes\n");
-		density_run(b);
-	}
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+		if (wants(b, parts[i].name)) {
+			fprintf(stderr, "lodge-bench: %s\n", parts[i].title);
+			parts[i].run(b);
+		}
 }
 
 /* ---- start ---------------------------------------------------------------------------------- */
@@ -178,6 +184,7 @@ static bool parse(int argc, char **argv, struct bench *b)
 						 { "state", required_argument, NULL, 's' },
 						 { "home", required_argument, NULL, 'h' },
 						 { "lodge", required_argument, NULL, 'l' },
+						 { "lodged", required_argument, NULL, 'd' },
 						 { "tiny", required_argument, NULL, 't' },
 						 { "sweep", no_argument, NULL, 'w' },
 						 { NULL, 0, NULL, 0 } };
@@ -212,6 +219,9 @@ static bool parse(int argc, char **argv, struct bench *b)
 		case 'l':
 			b->lodge = optarg;
 			break;
+		case 'd':
+			b->lodged = optarg;
+			break;
 		case 't':
 			b->tiny = optarg;
 			break;
@@ -222,7 +232,8 @@ static bool parse(int argc, char **argv, struct bench *b)
 			return false;
 		}
 	}
-	return b->home && b->lodge && b->tiny && b->rounds > 0 && b->n > 0 && optind == argc;
+	return b->home && b->lodge && b->lodged && b->tiny && b->rounds > 0 && b->n > 0 &&
+	       optind == argc;
 }
 
 int main(int argc, char **argv)
@@ -238,10 +249,12 @@ int main(int argc, char **argv)
 	must(tiny_write(b.tiny, &err), &err, "tiny");
 	must(peer_start(&b, &err), &err, "peer"); /* before there is anything to inherit */
 	must(open_keeper(&b, &err), &err, "keeper");
-	if (b.sweep)
+	if (b.sweep) {
 		proc_each_sandbox(b.home, destroy_named, &b);
-	else
+		http_sweep(&b);
+	} else {
 		run_all(&b);
+	}
 	close(b.peer);
 	keeper_client_free(b.keeper);
 	return 0;

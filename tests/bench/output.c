@@ -28,9 +28,9 @@ static void check_total(uint64_t total, const char *who)
 	must(total == GIGABYTE ? 0 : -1, &err, who);
 }
 
-static void through_cat(int round)
+void output_pipe(const char *text, const char *what, int round)
 {
-	const char *argv[] = { "/bin/sh", "-c", "head -c 1G /dev/zero | cat", NULL };
+	const char *argv[] = { "/bin/sh", "-c", text, NULL };
 	posix_spawn_file_actions_t fa;
 	uint64_t total = 0;
 	double t0 = now_us();
@@ -51,7 +51,7 @@ static void through_cat(int round)
 		total += (uint64_t)n;
 	close(p[0]);
 	waitpid(pid, &status, 0);
-	put_sample("gigabyte", "cat", "us", round, now_us() - t0);
+	put_sample(what, "cat", "us", round, now_us() - t0);
 	check_total(total, "cat");
 }
 
@@ -91,7 +91,7 @@ static void through_sandbox(struct sandbox *sb, int round)
 static double memory_kb(pid_t init)
 {
 	return (double)(proc_kb(getpid(), "status", "VmRSS:") + proc_kb(init, "status", "VmRSS:") +
-			proc_own_memfd_bytes() / 1024);
+			proc_memfd_bytes(getpid()) / 1024);
 }
 
 static void stop_reading(struct sandbox *sb, bool hold, const char *name)
@@ -133,7 +133,7 @@ void output_run(const struct bench *b)
 
 	must(sandbox_new(b->keeper, &spec, &sb, &err), &err, "sandbox_new");
 	for (int i = 0; i < TIMES; i++) {
-		through_cat(i);
+		output_pipe("head -c 1G /dev/zero | cat", "gigabyte", i);
 		through_sandbox(sb, i);
 	}
 	stop_reading(sb, true, "yes/held/growth_kb");

@@ -22,7 +22,7 @@
 
 #include "base/auto.h"
 
-enum { ARGS_MAX = 40, IN_FLIGHT_MAX = 256, CGROUP2_MAGIC = 0x63677270 };
+enum { ARGS_MAX = 40, IN_FLIGHT_MAX = 256, BURST = 100, CGROUP2_MAGIC = 0x63677270 };
 
 struct order { /* to the child; answered by one byte */
 	int who, round, in_flight;
@@ -228,6 +228,11 @@ void peer_rested(const struct bench *b, enum contender who, int round)
 	latency(b, who, "rested", round, rested_n(b), REST_US);
 }
 
+void peer_http(const struct bench *b, enum contender who, int round)
+{
+	latency(b, who, "http", round, b->n, GAP_US);
+}
+
 /* ---- many at a time ------------------------------------------------------------------------- */
 
 static int start_missing(const struct bench *b, enum contender who, struct child *c, int n)
@@ -276,6 +281,19 @@ void peer_rate(const struct bench *b, enum contender who, int round, int in_flig
 	put_sample(what, contender_name(who), "per_s", round, done * 1e6 / (now_us() - t0));
 }
 
+void peer_burst(const struct bench *b, enum contender who, int round)
+{
+	struct child c[BURST];
+	double t0 = now_us();
+	int running = BURST;
+
+	for (int i = 0; i < BURST; i++)
+		start(b, who, &c[i]);
+	while (running > 0)
+		running -= serve(who, c, BURST);
+	put_sample("http_burst", contender_name(who), "us", round, now_us() - t0);
+}
+
 /* ---- the child ------------------------------------------------------------------------------ */
 
 static void hide_cgroup2(void)
@@ -301,6 +319,10 @@ static void obey(const struct bench *b, int sock)
 			peer_latency(b, (enum contender)o.who, o.round);
 		else if (o.in_flight == PEER_RESTED)
 			peer_rested(b, (enum contender)o.who, o.round);
+		else if (o.in_flight == PEER_HTTP)
+			peer_http(b, (enum contender)o.who, o.round);
+		else if (o.in_flight == PEER_BURST)
+			peer_burst(b, (enum contender)o.who, o.round);
 		else
 			peer_rate(b, (enum contender)o.who, o.round, o.in_flight);
 		fflush(stdout);

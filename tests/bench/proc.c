@@ -210,23 +210,26 @@ int proc_count_loops(const char *part)
 	return n;
 }
 
-/* ---- this process --------------------------------------------------------------------------- */
+/* ---- one process ---------------------------------------------------------------------------- */
 
-uint64_t proc_own_memfd_bytes(void)
+uint64_t proc_memfd_bytes(pid_t pid)
 {
-	auto_call(closedir) DIR *d = opendir("/proc/self/fd");
+	char path[64];
+	auto_call(closedir) DIR *d = NULL;
 	uint64_t sum = 0;
 	struct dirent *e;
 	struct stat st;
 	char to[64];
 	ssize_t n;
 
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	d = opendir(path);
 	while (d && (e = readdir(d))) {
 		n = readlinkat(dirfd(d), e->d_name, to, sizeof(to) - 1);
 		if (n < 0)
 			continue;
 		to[n] = '\0';
-		if (strncmp(to, "/memfd:", 7) == 0 && fstat(atoi(e->d_name), &st) == 0)
+		if (strncmp(to, "/memfd:", 7) == 0 && fstatat(dirfd(d), e->d_name, &st, 0) == 0)
 			sum += (uint64_t)st.st_blocks * 512;
 	}
 	return sum;

@@ -26,8 +26,8 @@ long proc_count_files(const char *path);
 long proc_count_dirs(const char *path);
 /* Loop devices whose backing file's path contains this. */
 int proc_count_loops(const char *part);
-/* Bytes in the memory files this process holds open. */
-uint64_t proc_own_memfd_bytes(void);
+/* Bytes in the memory files a process holds open. */
+uint64_t proc_memfd_bytes(pid_t pid);
 /* /run/lodge/H of a keeper with this home, or <home>/run without root. */
 bool proc_run_dir(const char *home, char *ret, size_t size);
 

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Many bytes over HTTP: output that is read fast or slowly, files up and down. */
+#include "bench.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon.h"
+
+enum {
+	TIMES = 3,
+	BUF = 256 << 10,
+	TAIL = 1024,
+	SLOW_MS = 3000,
+	SLOW_BYTES = 4096,
+	SLOW_US = 10000
+};
+#define GIGABYTE (1ull << 30)
+#define LINE "a line of output as programs write them, some sixty bytes long"
+
+static const char lines[] = "yes '" LINE "' | head -c 1G";
+static const char stream_type[] = "application/x-ndjson";
+
+static char buf[BUF];
+
+struct traffic {
+	struct daemon d;
+	struct client c;
+	char id[64];
+	char dir[280], file[300]; /* a gigabyte, here */
+};
+
+static void die(const char *what)
+{
+	struct err err;
+
+	err_set(&err, ERR_INTERNAL, "%s", what);
+	must(-1, &err, "traffic");
+}
+
+static struct request exec_request(const struct traffic *t, const char *command)
+{
+	char path[128], body[256];
+
+	snprintf(path, sizeof(path), "/v1/sessions/%s/exec", t->id);
+	snprintf(body, sizeof(body), "{\"command\":\"%s\",\"timeout_ms\":0}", command);
+	return request_new("POST", path, stream_type, body);
+}
+
+/* ---- output ---------------------------------------------------------------------------------- */
+
+static bool is_end(const char *tail, size_t len)
+{
+	return len >= 5 && memcmp(tail + len - 5, "0\r\n\r\n", 5) == 0;
+}
+
+/* The end of what was read, in order. */
+static void keep_tail(char tail[TAIL], size_t *len, size_t n)
+{
+	size_t more = n < TAIL ? n : TAIL, keep = *len + more > TAIL ? TAIL - more : *len;
+
+	memmove(tail, tail + *len - keep, keep);
+	memcpy(tail + keep, buf + n - more, more);
+	*len = keep + more;
+}
+
+static void read_fast(struct traffic *t, int round)
+{
+	struct request r = exec_request(t, lines);
+	char tail[TAIL];
+	double t0 = now_us();
+	size_t len = 0;
+	ssize_t n = 0;
+
+	client_send(&t->c, &r);
+	client_head(&t->c);
+	if (t->c.status != 200)
+		die(t->c.body);
+	do {
+		n = recv(t->c.fd, buf, sizeof(buf), 0);
+		if (n > 0)
+			keep_tail(tail, &len, (size_t)n);
+	} while (n > 0 && !is_end(tail, len));
+	put_sample("gigabyte_http", "lodge", "us", round, now_us() - t0);
+	if (!memmem(tail, len, "\"stdout_bytes\":1073741824", 25))
+		die("not all of the output came");
+	free(r.text);
+}
+
+static void read_slowly(const struct bench *b, struct traffic *t)
+{
+	struct request r = exec_request(t, "yes");
+	struct client *c = calloc(1, sizeof(*c));
+	double before, until;
+
+	(void)b;
+	must(c ? 0 : -1, NULL, "memory");
+	client_open(c, t->d.port);
+	before = daemon_kb(&t->d) + daemon_memfd_kb(&t->d);
+	client_send(c, &r);
+	for (until = now_us() + SLOW_MS * 1e3; now_us() < until; pause_us(SLOW_US))
+		if (recv(c->fd, buf, SLOW_BYTES, 0) <= 0)
+			die("the stream ended");
+	put_value("yes_http/growth_kb", daemon_kb(&t->d) + daemon_memfd_kb(&t->d) - before);
+	client_close(c);
+	free(c);
+	free(r.text);
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static void put_body(struct client *c, const char *file)
+{
+	int fd = open(file, O_RDONLY | O_CLOEXEC);
+	off_t at = 0;
+
+	while (at < (off_t)GIGABYTE)
+		if (sendfile(c->fd, fd, &at, GIGABYTE - (size_t)at) <= 0)
+			die("sendfile");
+	close(fd);
+}
+
+static void upload(struct traffic *t, int round)
+{
+	struct request r;
+	char path[128];
+	double t0;
+
+	snprintf(path, sizeof(path), "/v1/sessions/%s/files/big", t->id);
+	r = request_upload(path, GIGABYTE);
+	sync();
+	t0 = now_us();
+	client_send(&t->c, &r);
+	put_body(&t->c, t->file);
+	client_answer(&t->c);
+	put_sample("upload", "lodge", "us", round, now_us() - t0);
+	if (t->c.status >= 300)
+		die(t->c.body);
+	free(r.text);
+}
+
+static void copy(struct traffic *t, int round)
+{
+	char text[1024];
+	double t0;
+
+	/* the reflink of a file costs nothing on some file systems, and is no copy */
+	snprintf(text, sizeof(text), "cp --reflink=never '%s' '%s.copy'", t->file, t->file);
+	sync();
+	t0 = now_us();
+	if (system(text) != 0)
+		die("cp");
+	put_sample("upload", "cp", "us", round, now_us() - t0);
+	snprintf(text, sizeof(text), "sync '%s.copy'", t->file);
+	if (system(text) != 0)
+		die("sync");
+	put_sample("upload", "cp-sync", "us", round, now_us() - t0);
+	snprintf(text, sizeof(text), "%s.copy", t->file);
+	unlink(text);
+}
+
+static void download(struct client *c, const char *path, const char *who, int round)
+{
+	struct request r = request_new("GET", path, NULL, NULL);
+	double t0 = now_us();
+	uint64_t got;
+	ssize_t n = 1;
+
+	client_send(c, &r);
+	client_head(c);
+	if (c->status != 200)
+		die(c->body);
+	for (got = c->body_len; got < GIGABYTE && n > 0; got += n > 0 ? (uint64_t)n : 0)
+		n = recv(c->fd, buf, sizeof(buf), 0);
+	put_sample("download", who, "us", round, now_us() - t0);
+	if (got != GIGABYTE)
+		die("not all of the file came");
+	free(r.text);
+}
+
+static void make_file(const struct bench *b, struct traffic *t)
+{
+	char text[1024];
+
+	snprintf(t->dir, sizeof(t->dir), "%s.served", b->home);
+	snprintf(t->file, sizeof(t->file), "%s/big", t->dir);
+	(void)mkdir(t->dir, 0755);
+	snprintf(text, sizeof(text), "head -c 1G /dev/urandom > '%s'", t->file);
+	if (system(text) != 0)
+		die("no room for a gigabyte");
+}
+
+static void files(const struct bench *b, struct traffic *t)
+{
+	struct client *c = calloc(1, sizeof(*c));
+	struct daemon nginx;
+	char path[128];
+	bool peer;
+
+	must(c ? 0 : -1, NULL, "memory");
+	make_file(b, t);
+	peer = nginx_start(&nginx, t->dir);
+	if (peer)
+		client_open(c, nginx.port);
+	else
+		put_note("nginx is missing");
+	snprintf(path, sizeof(path), "/v1/sessions/%s/files/big", t->id);
+	for (int i = 0; i < TIMES; i++) {
+		copy(t, i);
+		upload(t, i);
+		if (peer)
+			download(c, "/big", "nginx", i);
+		download(&t->c, path, "lodge", i);
+	}
+	if (peer) {
+		client_close(c);
+		nginx_stop(&nginx);
+	}
+	unlink(t->file);
+	free(c);
+}
+
+void traffic_run(const struct bench *b)
+{
+	struct traffic *t = calloc(1, sizeof(*t));
+
+	must(t ? 0 : -1, NULL, "memory");
+	daemon_start(b, &t->d, "traffic", NULL);
+	client_open(&t->c, t->d.port);
+	client_ask(&t->c, "POST", "/v1/sessions",
+		   "{\"key\":\"traffic\",\"limits\":{\"disk_bytes\":4294967296,"
+		   "\"file_bytes\":2147483648}}");
+	client_member(&t->c, "id", t->id, sizeof(t->id));
+	for (int i = 0; i < TIMES; i++) {
+		output_pipe("yes '" LINE "' | head -c 1G | cat", "gigabyte_http", i);
+		read_fast(t, i);
+	}
+	read_slowly(b, t);
+	files(b, t);
+	client_close(&t->c);
+	daemon_stop(&t->d);
+	free(t);
+}
