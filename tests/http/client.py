@@ -183,9 +183,12 @@ class Lodged:
                     got += piece
         return got
 
-    def run_dir(self):
+    def keeper_home(self):
         keeper = os.path.join(self.home, "keeper")
-        st = os.stat(keeper if os.path.isdir(keeper) else self.home)
+        return keeper if os.path.isdir(keeper) else self.home
+
+    def run_dir(self):
+        st = os.stat(self.keeper_home())
         return f"/run/lodge/{st.st_dev:x}.{st.st_ino:x}"
 
     def init_of(self, session):

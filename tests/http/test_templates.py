@@ -68,7 +68,7 @@ class Plain(Lodged):
         super().start()
 
     def entries(self, prefix):
-        return [n for n in os.listdir(os.path.join(self.home, "store")) if n.startswith(prefix)]
+        return [n for n in os.listdir(os.path.join(self.keeper_home(), "store")) if n.startswith(prefix)]
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +121,7 @@ def names(client):
 
 def sandboxes(lodged):
     """Those of this lodged that live, by the keeper's own records."""
-    st = os.stat(lodged.home)
+    st = os.stat(lodged.keeper_home())
     found = []
     for at, dirs, _ in os.walk(f"/run/lodge/{st.st_dev:x}.{st.st_ino:x}"):
         if os.path.basename(at) == "sandboxes":
@@ -131,7 +131,7 @@ def sandboxes(lodged):
 
 def files_of(lodged, name):
     """Whether the store has files of it, where one can look."""
-    return os.path.exists(os.path.join(lodged.home, "store", f"t-{name}"))
+    return os.path.exists(os.path.join(lodged.keeper_home(), "store", f"t-{name}"))
 
 
 # ---- archives ---------------------------------------------------------------------------------
@@ -292,7 +292,7 @@ def test_devices_are_left_out_and_setuid_is_not_the_hosts(client, lodged, name):
     assert sh(client, name, "ls /mem /disk /fifo 2>/dev/null; stat -c '%a %u' /suid") == "6755 0\n"
     # on the host it is nobody's program: no one but root gets there
     if files_of(lodged, name):
-        store = os.path.join(lodged.home, "store")
+        store = os.path.join(lodged.keeper_home(), "store")
         assert not os.stat(store).st_mode & 0o077 or not os.stat(lodged.home).st_mode & 0o077
 
 
@@ -658,7 +658,7 @@ def test_lost_files_begin_again_with_those_of_the_template(own):
     assert client.get(at).json["session"]["state"] == "hibernated"
     assert run(client, at, "cat made; echo mine >mine") == "made\n"
     lost = client.get(at).json["session"]["sandbox"]
-    shutil.rmtree(os.path.join(own.home, "store", "k-" + lost))
+    shutil.rmtree(os.path.join(own.keeper_home(), "store", "k-" + lost))
     client.post(at + "/hibernate")
     assert client.get(at).json["session"]["cause"]["code"] == "gone"
     answer = client.post("/v1/sessions", {"key": "k"})
