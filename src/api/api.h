@@ -108,6 +108,7 @@ void api_put_session(struct json_out *j, const char *key, const struct store_ses
 void api_put_cause(struct json_out *j, const char *key, const struct store_cause *cause);
 void api_put_snapshot(struct json_out *j, const char *key, const struct store_snapshot *s);
 void api_put_exec(struct json_out *j, const char *key, const struct store_exec *x);
+void api_put_hits(struct json_out *j, unsigned hits); /* "limits": their names */
 const char *api_outcome_name(enum session_outcome o);
 /* struct template from "limits", "env", "run_as", "workdir", "class" of a body; for
  * template_fini(), also on failure. */

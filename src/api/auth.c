@@ -83,7 +83,7 @@ static int bearer(const char *authorization, const char **ret, struct err *err)
 	static const char scheme[] = "Bearer ";
 
 	if (strncasecmp(authorization, scheme, sizeof(scheme) - 1) != 0)
-		return deny(ENOKEY, "Authorization: only Bearer is known", err);
+		return deny(ENOKEY, "Authorization: write Bearer KEY, or use x-api-key: KEY", err);
 	*ret = authorization + sizeof(scheme) - 1;
 	return 0;
 }
@@ -96,7 +96,8 @@ int auth_pick(const char *authorization, const char *x_api_key, const char **ret
 		return err_set(err, ERR_INVALID,
 			       "Authorization and x-api-key: only one of the two");
 	if (!authorization && !x_api_key)
-		return deny(ENOKEY, "a key is needed: Authorization: Bearer KEY", err);
+		return deny(ENOKEY, "a key is needed: x-api-key: KEY, or Authorization: Bearer KEY",
+			    err);
 	if (authorization && bearer(authorization, &key, err) < 0)
 		return -1;
 	for (const char *p = key; *p; p++)

@@ -222,7 +222,8 @@ int api_reply(struct api_call *c, unsigned status, struct json_out *j, struct er
 		json_out_fini(j);
 		return err_sys(err, ENOMEM, "the answer");
 	}
-	http_reply(c->rq, status, "application/json", text, len);
+	text[len] = '\n'; /* instead of its end: terminals like lines */
+	http_reply(c->rq, status, "application/json", text, len + 1);
 	return 0;
 }
 

@@ -32,6 +32,7 @@ static const struct problem {
 	{ ERR_DENIED, 0, 403, "DENIED", false },
 	{ ERR_LIMIT, EMSGSIZE, 413, "TOO_LARGE", false },
 	{ ERR_LIMIT, EFBIG, 413, "TOO_LARGE", false },
+	{ ERR_LIMIT, E2BIG, 413, "TOO_LARGE", false },
 	{ ERR_LIMIT, ERANGE, 416, "OUTPUT_GONE", false },
 	{ ERR_LIMIT, ENOSPC, 507, "LIMIT_DISK", false },
 	{ ERR_LIMIT, EDQUOT, 507, "LIMIT_DISK", false },
@@ -178,8 +179,10 @@ void api_problem(struct api_call *c, const struct err *err)
 	json_out_end(&j);
 	text = json_out_take(&j, &len);
 	set_headers(c, err, status);
-	if (text)
-		http_reply(c->rq, status, "application/json", text, len);
-	else
+	if (text) {
+		text[len] = '\n'; /* instead of its end: terminals like lines */
+		http_reply(c->rq, status, "application/json", text, len + 1);
+	} else {
 		http_reply(c->rq, 503, "application/json", nothing, sizeof(nothing) - 1);
+	}
 }

@@ -181,6 +181,15 @@ static void put_end(struct json_out *j, const struct store_exec *x)
 	json_out_bool(j, "truncated", x->truncated);
 }
 
+void api_put_hits(struct json_out *j, unsigned hits)
+{
+	json_out_array(j, "limits");
+	for (unsigned bit = 1; bit && bit <= hits; bit <<= 1)
+		if (hits & bit && exec_hit_name(bit))
+			json_out_str(j, NULL, exec_hit_name(bit));
+	json_out_end(j);
+}
+
 void api_put_exec(struct json_out *j, const char *key, const struct store_exec *x)
 {
 	json_out_object(j, key);
@@ -191,6 +200,7 @@ void api_put_exec(struct json_out *j, const char *key, const struct store_exec *
 	json_out_str(j, "state", run_state_name(x->state));
 	json_out_bool(j, "background", x->background);
 	put_end(j, x);
+	api_put_hits(j, (unsigned)x->hits);
 	json_out_i64(j, "stdout_bytes", x->stdout_bytes);
 	json_out_i64(j, "stderr_bytes", x->stderr_bytes);
 	json_out_i64(j, "started_at", x->started_at);
@@ -249,7 +259,11 @@ static int take_limits(json_t *limits, struct template *t, struct err *err)
 			continue;
 		}
 		if (!json_is_integer(v) || json_integer_value(v) < 0)
-			return err_set(err, ERR_INVALID, "limits.%.40s: not a whole number", name);
+			return err_set(err, ERR_INVALID,
+				       "limits.%.40s: not a whole number; there are memory_bytes, "
+				       "cpus, pids, disk_bytes, inodes, file_bytes, open_files and "
+				       "output_bytes",
+				       name);
 		if (template_set_limit(t, name, (uint64_t)json_integer_value(v), err) < 0)
 			return err_ctx(err, "limits");
 	}
@@ -295,6 +309,18 @@ static int take_copy(const json_t *o, const char *name, char **ret, struct err *
 	return *ret ? 0 : err_sys(err, ENOMEM, "%s", name);
 }
 
+/* A limit that somebody asks for is enforced, or there is no sandbox. */
+static unsigned demand_of(const json_t *limits)
+{
+	static const char *const counted[] = { "memory_bytes", "cpus", "pids" };
+	unsigned demand = json_object_get(limits, "disk_bytes") ? KEEPER_DEMAND_DISK : 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(counted); i++)
+		if (json_object_get(limits, counted[i]))
+			demand |= KEEPER_DEMAND_CGROUP;
+	return demand;
+}
+
 int api_take_spec(const json_t *body, struct template *ret, struct err *err)
 {
 	const char *class = "user";
@@ -306,6 +332,7 @@ int api_take_spec(const json_t *body, struct template *ret, struct err *err)
 	    take_copy(body, "workdir", &ret->workdir, err) < 0 ||
 	    api_str(body, "class", &class, err) < 0)
 		return -1;
+	ret->demand |= demand_of(json_object_get(body, "limits"));
 	if (strcmp(class, "user") != 0 && strcmp(class, "root") != 0)
 		return err_set(err, ERR_INVALID, "class: \"user\" or \"root\"");
 	ret->class = strcmp(class, "root") == 0 ? KEEPER_CLASS_ROOT : KEEPER_CLASS_USER;

@@ -171,15 +171,6 @@ void v1_put_output(struct json_out *j, const char *key, const void *bytes, size_
 		json_out_bytes(j, key, bytes, len);
 }
 
-static void put_hits(struct json_out *j, unsigned hits)
-{
-	json_out_array(j, "limits");
-	for (unsigned bit = 1; bit && bit <= hits; bit <<= 1)
-		if (hits & bit && exec_hit_name(bit))
-			json_out_str(j, NULL, exec_hit_name(bit));
-	json_out_end(j);
-}
-
 static void put_number(struct json_out *j, const char *key, bool there, int64_t n)
 {
 	if (there)
@@ -204,7 +195,7 @@ int v1_put_result(struct json_out *j, struct run *x, const struct exec_output *o
 	json_out_bool(j, "timed_out", r->hits & AGENT_HIT_TIME);
 	json_out_bool(j, "oom_killed", rec.oom_killed);
 	json_out_bool(j, "lost", rec.state == RUN_LOST);
-	put_hits(j, r->hits);
+	api_put_hits(j, r->hits);
 	json_out_u64(j, "duration_ms", r->duration_us / 1000);
 	json_out_object(j, "usage");
 	json_out_u64(j, "cpu_ms", r->cpu_us / 1000);

@@ -267,7 +267,7 @@ static int fill(void *arg, int fd, struct err *err)
 static int upload_template(struct api_call *c, struct err *err)
 {
 	auto_call(template_build_free) struct template_build *b = NULL;
-	bool oci, wants_root;
+	bool oci = false, wants_root;
 
 	if (check_type(c, err) < 0 || take_format(c, &oci, err) < 0 ||
 	    template_build_new(c->engine, c->params[0], oci, &b, err) < 0 ||

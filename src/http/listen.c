@@ -41,7 +41,9 @@ static struct addrinfo *parse_address(const char *address, struct err *err)
 	memcpy(host, from, len);
 	host[len] = '\0';
 	if (getaddrinfo(host, colon + 1, &hints, &all)) {
-		err_set(err, ERR_INVALID, "'%s' is not ADDRESS:PORT", address);
+		err_set(err, ERR_INVALID,
+			"'%s' is not ADDRESS:PORT: the address must be a number, like 127.0.0.1",
+			address);
 		return NULL;
 	}
 	return all;

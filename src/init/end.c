@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
@@ -31,13 +32,22 @@ static bool disk_is_full(const char *cwd)
 	return (fs.f_blocks && !fs.f_bavail) || (fs.f_files && !fs.f_ffree);
 }
 
+/* It failed, or something in it did and said so. */
+static bool had_trouble(const struct rec *r)
+{
+	int n = 0;
+
+	return r->exit.code || r->exit.signal || r->out[1].end ||
+	       (r->out[1].pipe >= 0 && ioctl(r->out[1].pipe, FIONREAD, &n) == 0 && n > 0);
+}
+
 /* A quota does not show there: one that is used up has no room for a file without a name either.
- * Only asked of a command that failed, as it costs more than looking. */
+ * Only asked after trouble, as it costs more than looking. */
 static bool quota_is_full(const struct rec *r)
 {
 	int fd;
 
-	if (!r->exit.code && !r->exit.signal)
+	if (!had_trouble(r))
 		return false;
 	fd = open("/tmp", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
 	if (fd < 0)

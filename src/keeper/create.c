@@ -83,7 +83,7 @@ int keeper_bind(struct keeper *k, const struct keeper_create *c, int fd, struct 
 static int check_demands(struct keeper *k, const struct keeper_create *c, struct err *err)
 {
 	if ((c->demand & KEEPER_DEMAND_CGROUP) && !(k->features & KEEPER_HAS_CGROUP))
-		return err_set(err, ERR_UNAVAILABLE,
+		return err_set(err, ERR_CONFLICT,
 			       "memory, cpu and process limits cannot be enforced here (lodge "
 			       "doctor tells why)");
 	if (!(c->demand & KEEPER_DEMAND_DISK) || c->store == KEEPER_STORE_MEMORY)
@@ -91,7 +91,7 @@ static int check_demands(struct keeper *k, const struct keeper_create *c, struct
 	if (shelf_open(&k->shelf, err) < 0)
 		return -1;
 	if (!k->shelf.ops->has_limit)
-		return err_set(err, ERR_UNAVAILABLE,
+		return err_set(err, ERR_CONFLICT,
 			       "the disk limit cannot be enforced here (lodge doctor tells why)");
 	return 0;
 }

@@ -265,7 +265,8 @@ int cgroup_freeze(struct cgroup_host *h, const char *id, bool frozen, struct err
 	int r;
 
 	if (events < 0)
-		return err_set(err, ERR_UNAVAILABLE, "no cgroup to freeze");
+		return err_set(err, ERR_CONFLICT,
+			       "cannot be paused here: no control groups (lodge doctor tells why)");
 	r = file_printf_at(dir, "cgroup.freeze", "%d", frozen);
 	if (r < 0)
 		return err_sys(err, -r, "cgroup.freeze");

@@ -269,6 +269,16 @@ static struct pending *remember(struct agent *a, enum agent_type type, agent_fn 
 	return p;
 }
 
+static int too_long(struct err *err)
+{
+	err_set(err, ERR_LIMIT,
+		"command, environment and arguments are too long: %d bytes together at most; a "
+		"file can be longer",
+		AGENT_MSG_MAX);
+	err->sys = E2BIG;
+	return -1;
+}
+
 int agent_send(struct agent *a, enum agent_type type, const struct agent_part *parts, size_t nparts,
 	       const int *fds, size_t nfds, agent_fn *fn, void *arg, struct err *err)
 {
@@ -289,10 +299,7 @@ int agent_send(struct agent *a, enum agent_type type, const struct agent_part *p
 		len += parts[i].len;
 	}
 	if (len > AGENT_MSG_MAX - sizeof(hdr))
-		return err_set(err, ERR_LIMIT,
-			       "command, environment and arguments are too long: %d bytes together "
-			       "at most",
-			       AGENT_MSG_MAX);
+		return too_long(err);
 	if (a->npending >= PENDING_MAX && !lets_go(type))
 		return err_set(err, ERR_LIMIT, "too many requests wait for the sandbox");
 	hdr.len = (uint32_t)len;

@@ -73,6 +73,20 @@ void db_unlock(struct engine *e)
 	pthread_mutex_unlock(&e->db_mutex);
 }
 
+struct store *db_lock_relaxed(struct engine *e)
+{
+	struct store *st = db_lock(e);
+
+	st->relax(st, true);
+	return st;
+}
+
+void db_unlock_relaxed(struct engine *e)
+{
+	e->store->relax(e->store, false);
+	db_unlock(e);
+}
+
 int64_t engine_changes(struct engine *e)
 {
 	int64_t n = 0;

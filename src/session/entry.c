@@ -331,8 +331,10 @@ static int write_cause(struct entry *n, struct store_session *s, const char *kin
 	struct store_event ev = event_of(kind, cause, engine_now(n->engine));
 	int r = -1;
 
-	DB (n->engine, st)
-		r = st->session->update(st, s, &ev, NULL, err);
+	if (n->relaxed)
+		DB_RELAXED(n->engine, st)
+	r = st->session->update(st, s, &ev, NULL, err);
+	else DB (n->engine, st) r = st->session->update(st, s, &ev, NULL, err);
 	if (r < 0) {
 		n->doubtful = err->code == ERR_UNAVAILABLE;
 		return -1;
@@ -375,19 +377,22 @@ int entry_move(struct entry *n, enum session_event ev, const struct session_why 
 }
 
 int entry_create(struct engine *e, struct store_session *s, const struct store_event *ev,
-		 struct entry **ret, struct err *err)
+		 bool relaxed, struct entry **ret, struct err *err)
 {
 	auto_call(entry_give) struct entry *n = NULL;
 	int r = -1;
 
 	if (take(e, s->id, &n, err) < 0)
 		return -1;
-	DB (e, st)
-		r = st->session->create(st, s, ev, err);
+	if (relaxed)
+		DB_RELAXED(e, st)
+	r = st->session->create(st, s, ev, err);
+	else DB (e, st) r = st->session->create(st, s, ev, err);
 	if (r < 0)
 		return -1;
 	hook_crash("enter:created");
 	publish(n, s);
+	n->relaxed = relaxed;
 	*ret = steal_ptr(&n);
 	return 0;
 }

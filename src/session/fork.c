@@ -125,7 +125,7 @@ static int make_one(struct entry *n, const char *layer, const struct store_bindi
 	    quota_check(n->engine, &s, true, true, err) < 0)
 		return -1;
 	/* nobody knows the new one yet: its turn is free */
-	if (entry_create(n->engine, &s, &ev, &made, err) < 0)
+	if (entry_create(n->engine, &s, &ev, false, &made, err) < 0)
 		return key && err->code == ERR_CONFLICT
 			       ? err_ctx(err, "%s '%.64s'", key->kind, key->key)
 			       : -1;

@@ -46,6 +46,7 @@ struct entry {
 	 * or under engine.mutex; changed only by both together. */
 	struct store_session rec;
 	bool dirty; /* rec is ahead of the store in its timers */
+	bool relaxed; /* its writes need not be synced yet: another one follows that is; likewise */
 	bool doubtful; /* a write failed that may be in the store after all; whoever has the turn */
 	int64_t written_due; /* due_at in the store while it is dirty */
 	bool room; /* it counts among the engine's active ones */
@@ -94,7 +95,7 @@ void entry_give(struct entry *n); /* NULL is allowed */
 DEFINE_AUTO(struct entry *, entry_give);
 /* A fresh session: its record is written with `ev`; the turn is the caller's. Steals *s. */
 int entry_create(struct engine *e, struct store_session *s, const struct store_event *ev,
-		 struct entry **ret, struct err *err);
+		 bool relaxed, struct entry **ret, struct err *err);
 
 /* The record changed in *s (a copy made by store_session_copy) is written with an event of this
  * kind, and published. Steals *s on success. */
@@ -245,6 +246,11 @@ int id_new(const char *prefix, char ret[STORE_ID], struct err *err); /* "ses_...
 struct store *db_lock(struct engine *e) __attribute__((returns_nonnull));
 void db_unlock(struct engine *e);
 #define DB(e, st) for (struct store *st = db_lock(e); st; db_unlock(e), st = NULL)
+/* For what a power loss ends anyway: not synced by itself, see store.relax. */
+struct store *db_lock_relaxed(struct engine *e) __attribute__((returns_nonnull));
+void db_unlock_relaxed(struct engine *e);
+#define DB_RELAXED(e, st)                                                                          \
+	for (struct store *st = db_lock_relaxed(e); st; db_unlock_relaxed(e), st = NULL)
 
 /* The keeper; starts one if there is none or the last one died. NULL with err set. */
 struct keeper_client *keep_lock(struct engine *e, struct err *err);

@@ -202,6 +202,7 @@ static struct command *describe(const struct start *s, struct err *err)
 
 	if (!rec.command) {
 		err_set(err, ERR_LIMIT, "the command is too long");
+		err->sys = E2BIG;
 		return NULL;
 	}
 	c = command_new(s->n->engine, s->n->live, &rec, err);
@@ -334,8 +335,8 @@ static int record(struct command *c, struct err *err)
 	memcpy(rec.id, c->rec.id, sizeof(rec.id));
 	memcpy(rec.tenant, c->rec.tenant, sizeof(rec.tenant));
 	memcpy(rec.session, c->rec.session, sizeof(rec.session));
-	DB (c->engine, st)
-		r = st->exec->record(st, &rec, err);
+	DB_RELAXED(c->engine, st) /* the command is not there after a power loss either */
+	r = st->exec->record(st, &rec, err);
 	hook_crash("run:recorded");
 	command_lock(c);
 	c->rec.seq = rec.seq;

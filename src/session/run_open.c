@@ -62,9 +62,7 @@ static int open_ended(struct engine *e, struct store_exec *rec, struct run **ret
 	c->result = (struct exec_result){
 		.code = (int)c->rec.exit_code,
 		.signal = (int)c->rec.signal,
-		.hits = (c->rec.timed_out ? AGENT_HIT_TIME : 0u) |
-			(c->rec.oom_killed ? AGENT_HIT_MEMORY : 0u) |
-			(c->rec.truncated ? AGENT_HIT_OUTPUT : 0u),
+		.hits = (unsigned)c->rec.hits | (c->rec.truncated ? AGENT_HIT_OUTPUT : 0u),
 		.duration_us = (uint64_t)(c->rec.ended_at - c->rec.started_at) * 1000,
 		.cpu_us = (uint64_t)c->rec.cpu_ms * 1000,
 		.max_rss_bytes = (uint64_t)c->rec.max_rss_bytes,

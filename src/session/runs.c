@@ -197,8 +197,8 @@ static void write_down(struct engine *e, struct run *own)
 		c->rec.truncated |= !kept;
 		rec = c->rec;
 		command_unlock(c);
-		DB (e, st)
-			r = st->exec->finish(st, &rec, &err);
+		DB_RELAXED(e, st)
+		r = st->exec->finish(st, &rec, &err);
 		known = r == 0 || err.code == ERR_CONFLICT || err.code == ERR_NOT_FOUND;
 		hook_crash("run:finished");
 	}
@@ -317,6 +317,7 @@ void command_end(struct command *c, enum run_state state)
 	rec->timed_out = (c->result.hits & AGENT_HIT_TIME) != 0;
 	rec->oom_killed = (c->result.hits & AGENT_HIT_MEMORY) != 0;
 	rec->truncated = (c->result.hits & AGENT_HIT_OUTPUT) != 0 || has_dropped(c);
+	rec->hits = c->result.hits | (rec->truncated ? AGENT_HIT_OUTPUT : 0u);
 	rec->cpu_ms = (int64_t)(c->result.cpu_us / 1000);
 	rec->max_rss_bytes = (int64_t)c->result.max_rss_bytes;
 	rec->stdout_bytes = (int64_t)exec_end(c->exec, EXEC_OUT);

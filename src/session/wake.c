@@ -158,9 +158,11 @@ int wake_new(struct engine *e, struct store_session *s, const struct store_event
 	turn_take(e, turn);
 	r = quota_check(e, s, true, asleep, err);
 	if (r == 0)
-		r = entry_create(e, s, ev, &n, err);
+		r = entry_create(e, s, ev, !asleep && !*s->layer, &n, err);
 	if (r == 0 && !asleep)
 		r = entry_move(n, SESSION_START, why, set_sandbox, sandbox, err);
+	if (n) /* without files there is nothing that the record of its start could save */
+		n->relaxed = false;
 	turn_give(e, turn);
 	if (r < 0) {
 		entry_give(n);

@@ -48,6 +48,7 @@ static int exec_finish(struct store *st, const struct store_exec *e, struct err 
 	row->stderr_bytes = e->stderr_bytes;
 	row->cpu_ms = e->cpu_ms;
 	row->max_rss_bytes = e->max_rss_bytes;
+	row->hits = e->hits;
 	mem_of(st)->changes++;
 	return 0;
 }

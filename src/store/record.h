@@ -123,6 +123,7 @@ struct store_exec {
 	int64_t exit_code, signal;
 	int64_t started_at, ended_at;
 	int64_t stdout_bytes, stderr_bytes, cpu_ms, max_rss_bytes;
+	int64_t hits; /* enum agent_hit: the three above, and more */
 	char *command; /* owned; a JSON array or string */
 };
 

@@ -92,7 +92,7 @@ static const struct shape_field exec_fields[] = {
 	NUM(store_exec, oom_killed),	NUM(store_exec, truncated),    NUM(store_exec, exit_code),
 	NUM(store_exec, signal),	NUM(store_exec, started_at),   NUM(store_exec, ended_at),
 	NUM(store_exec, stdout_bytes),	NUM(store_exec, stderr_bytes), NUM(store_exec, cpu_ms),
-	NUM(store_exec, max_rss_bytes), OWNED(store_exec, command),
+	NUM(store_exec, max_rss_bytes), NUM(store_exec, hits),	       OWNED(store_exec, command),
 };
 SHAPE(exec);
 

@@ -6,7 +6,7 @@
 	"seq, id, tenant, session, incarnation, number, state, background, timed_out, "            \
 	"oom_killed, "                                                                             \
 	"truncated, exit_code, signal, started_at, ended_at, stdout_bytes, stderr_bytes, cpu_ms, " \
-	"max_rss_bytes, command"
+	"max_rss_bytes, hits, command"
 
 /* ---- commands ------------------------------------------------------------------------------ */
 
@@ -17,7 +17,7 @@ static int exec_record(struct store *st, struct store_exec *e, struct err *err)
 	return db_add_record(db_of(st),
 			     "INSERT INTO exec (" COLUMNS ") VALUES (NULL, ?2, ?3, ?4, ?5, ?6, "
 			     "?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, "
-			     "?20)",
+			     "?20, ?21)",
 			     &shape_exec, e, "exec", e->id, &e->seq, err);
 }
 
@@ -38,8 +38,8 @@ static int exec_finish(struct store *st, const struct store_exec *e, struct err 
 	changed = db_run_record(db,
 				"UPDATE exec SET (state, timed_out, oom_killed, truncated, "
 				"exit_code, signal, ended_at, stdout_bytes, stderr_bytes, cpu_ms, "
-				"max_rss_bytes) = (?7, ?9, ?10, ?11, ?12, ?13, ?15, ?16, ?17, ?18, "
-				"?19) WHERE id = ?2 AND state = 0",
+				"max_rss_bytes, hits) = (?7, ?9, ?10, ?11, ?12, ?13, ?15, ?16, "
+				"?17, ?18, ?19, ?20) WHERE id = ?2 AND state = 0",
 				&shape_exec, e, err);
 	if (db_end(db, changed, err) < 0)
 		return -1;

@@ -32,6 +32,17 @@ static int64_t changes(struct store *st)
 	return db->changes + (db->sql ? sqlite3_total_changes64(db->sql) : 0);
 }
 
+static void relax(struct store *st, bool on)
+{
+	static const char *const how[] = { "PRAGMA synchronous = FULL",
+					   "PRAGMA synchronous = NORMAL" };
+	struct db *db = db_of(st);
+
+	/* one that stayed relaxed would acknowledge what is not there: it is opened again */
+	if (db->sql && sqlite3_exec(db->sql, how[on], NULL, NULL, NULL) != SQLITE_OK && !on)
+		db->failed = true;
+}
+
 static void disconnect(struct db *db)
 {
 	for (size_t i = 0; i < db->nstatements; i++)
@@ -80,6 +91,7 @@ static struct db *db_new(const char *path, const char *const *schema)
 		.policy = &sqlite_policy_ops,
 		.quota = &sqlite_quota_ops,
 		.changes = changes,
+		.relax = relax,
 		.close = close_store,
 	};
 	db->owner = -1;

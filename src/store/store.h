@@ -262,6 +262,9 @@ struct store {
 	const struct store_quota_ops *quota;
 	/* Rows written since it was opened: reading never raises it. */
 	int64_t (*changes)(struct store *st);
+	/* While it is on, what is written outlives this process at once, but a power loss only with
+	 * the next write for which it is off: for what a power loss ends anyway. */
+	void (*relax)(struct store *st, bool on);
 	void (*close)(struct store *st);
 };
 

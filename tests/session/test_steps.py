@@ -30,8 +30,13 @@ def named_steps():
     return found
 
 
+OVER_HTTP = os.path.join(os.path.dirname(__file__), "..", "http", "test_templates.py")
+
+
 def test_every_step_is_tried():
     tried = {step for *_, step in CASES} | {s for _, *both in TWICE for s in both}
+    with open(OVER_HTTP) as f:  # templates are made over HTTP only
+        tried |= set(re.findall(r'"((?:template|promote):[a-z]+)"', f.read()))
     assert len(named_steps()) > 45
     assert named_steps() == tried, (f"never reached: {sorted(named_steps() - tried)}, "
                                     f"not in the source: {sorted(tried - named_steps())}")

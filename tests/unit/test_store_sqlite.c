@@ -73,6 +73,47 @@ static void a_change_is_synced_before_it_is_acknowledged(void)
 	}
 }
 
+static void a_relaxed_change_is_synced_with_the_next_one(void)
+{
+	struct store_event e = event("x");
+	int before;
+
+	OPEN();
+	CHECK(!st->event->append(st, &e, &err)); /* the log has its head */
+	before = syncs;
+	st->relax(st, true);
+	for (int i = 0; i < 20; i++)
+		CHECK(!st->event->append(st, &e, &err));
+	st->relax(st, false);
+	CHECK(syncs == before && pragma(st, "PRAGMA synchronous") == 2);
+	CHECK(!st->event->append(st, &e, &err) && syncs > before);
+}
+
+static void write_relaxed_and_die(void)
+{
+	struct store_event e = event("x");
+	struct err err;
+	struct store *st = reopen(&err);
+
+	CHECK(st);
+	st->relax(st, true);
+	for (int i = 0; i < 20; i++)
+		CHECK(!st->event->append(st, &e, &err));
+	raise(SIGKILL);
+}
+
+static void a_relaxed_change_outlives_the_process(void)
+{
+	struct err err;
+	struct store *st;
+
+	forget();
+	(void)in_child(write_relaxed_and_die);
+	st = reopen(&err);
+	CHECK(st && last_event(st) == 20);
+	store_close(st);
+}
+
 static void every_table_is_strict(void)
 {
 	OPEN();
@@ -394,6 +435,8 @@ int main(void)
 	run_contract();
 	RUN(the_settings_are_those_asked_for);
 	RUN(a_change_is_synced_before_it_is_acknowledged);
+	RUN(a_relaxed_change_is_synced_with_the_next_one);
+	RUN(a_relaxed_change_outlives_the_process);
 	RUN(every_table_is_strict);
 	RUN(lookups_and_the_sweep_go_by_an_index);
 	RUN(what_was_written_is_there_when_it_is_opened_again);

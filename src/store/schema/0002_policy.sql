@@ -13,6 +13,9 @@ CREATE TABLE policy (
 	UNIQUE (tenant, name)
 ) STRICT;
 
+-- Which limits a command ran into: bits as lodge-init tells them.
+ALTER TABLE exec ADD COLUMN hits INTEGER NOT NULL DEFAULT 0;
+
 ALTER TABLE session ADD COLUMN policy TEXT;
 CREATE INDEX session_policy ON session (tenant, policy) WHERE policy IS NOT NULL;
 CREATE INDEX session_template ON session (template);
