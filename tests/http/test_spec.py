@@ -4,18 +4,18 @@ import base64
 import contextlib
 import hashlib
 import http.client
-import io
 import json
 import os
 import re
 import subprocess
-import tarfile
 import urllib.parse
 
 import pytest
 
 from client import Answer, LODGED, SOURCE
 from schema import Checker, deref, resolve, unknown_words
+from world import World, target, usual_path
+from ws import BINARY, CLOSE, TEXT, WebSocket
 
 with open(os.path.join(SOURCE, "spec", "openapi.json"), encoding="utf-8") as f:
     SPEC = json.load(f)
@@ -104,6 +104,7 @@ def test_document_has_the_right_form():
         for status, answer in o["responses"].items():
             answer = deref(SPEC, answer)
             assert answer["description"] and "X-Request-Id" in answer["headers"], (path, status)
+            assert (status == "101") == ("x-lodge-messages" in answer), (path, status)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=name_of)
@@ -225,16 +226,20 @@ def check_stream(data, content, is_lines):
     return len(events)
 
 
+def check_headers(told, headers):
+    for name, header in told.get("headers", {}).items():
+        header, value = deref(SPEC, header), headers.get(name)
+        assert value or not header.get("required"), f"{name} is missing: {headers}"
+        if value:
+            assert not Checker(SPEC).problems(value, header["schema"], name)
+
+
 def check_answer(operation, answer):
     """The answer is as the document says of its status."""
     told = operation["responses"].get(str(answer.status))
     assert told, f"nobody told of this status: {answer}"
     told = deref(SPEC, told)
-    for name, header in told.get("headers", {}).items():
-        header, value = deref(SPEC, header), answer.headers[name]
-        assert value or not header.get("required"), f"{name} is missing: {answer.headers}"
-        if value:
-            assert not Checker(SPEC).problems(value, header["schema"], name)
+    check_headers(told, answer.headers)
     kind = (answer.headers["Content-Type"] or "").split(";")[0]
     if "content" not in told:
         assert not answer.data
@@ -247,80 +252,9 @@ def check_answer(operation, answer):
         assert not Checker(SPEC, closed=True).problems(answer.json, content["schema"]), answer
 
 
-def a_tar():
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w") as t:
-        info = tarfile.TarInfo("one.txt")
-        info.size = 4
-        t.addfile(info, io.BytesIO(b"one\n"))
-    return out.getvalue()
-
-
-class World:
-    """What the words with a $ in the examples stand for; each is made when it is first needed."""
-
-    def __init__(self, lodged):
-        self.lodged, self.client, self.n = lodged, lodged.client(), 0
-
-    def ready(self, key):
-        """A session with the file of the examples in it."""
-        session = self.client.enter(key=key, user="ada", metadata={"team": "blue"})
-        at = f"/v1/sessions/{session}/files/notes/hello.txt?mkdir=1"
-        answer = self.client.call("PUT", at, b"hello\n")
-        assert answer.status in (200, 201), answer
-        return session, answer.headers["ETag"]
-
-    def post(self, path, body, status):
-        answer = self.client.post("/v1/sessions/key:demo" + path, body)
-        assert answer.status == status, answer
-        return answer.json
-
-    def snapshot(self):
-        return self.post("/snapshots", None, 201)["snapshot"]["id"]
-
-    def value(self, name):
-        if name == "SESSION":
-            return self.ready("demo")[0]
-        if name == "ETAG":
-            return self.ready("demo")[1]
-        if name == "EXEC":
-            body = {"argv": ["cat"], "background": True, "pty": {}, "timeout_ms": 60000}
-            return self.post("/exec", body, 202)["exec_id"]
-        if name == "SNAPSHOT":
-            return self.snapshot()
-        if name == "KEY_ID":
-            return self.client.post("/v1/keys", {"user": "ada"}).json["key"]["id"]
-        if name == "TEMPLATE":
-            at = os.path.join(self.lodged.home, "templates", "old")
-            os.makedirs(os.path.join(at, "rootfs"))
-            with open(os.path.join(at, "template.json"), "w", encoding="utf-8") as f:
-                f.write("{}")
-            return "old"
-        if name == "TAR":
-            return a_tar()
-        assert name == "ARCHIVE", name
-        return self.client.get(f"/v1/snapshots/{self.snapshot()}/archive").data
-
-    def fill(self, thing):
-        if isinstance(thing, dict):
-            return {k: self.fill(v) for k, v in thing.items()}
-        if isinstance(thing, str) and re.fullmatch(r"\$[A-Z_]+", thing):
-            return self.value(thing[1:])
-        if isinstance(thing, str):
-            return re.sub(r"\$(SESSION)\b", lambda m: self.value(m.group(1)), thing)
-        return thing
-
-
 @pytest.fixture(scope="module")
 def world(lodged):
     return World(lodged)
-
-
-def target(path, params, query):
-    for name, value in params.items():
-        plain = ":" if name == "id" else "" if value.startswith("/") else "/"
-        path = path.replace("{%s}" % name, urllib.parse.quote(value, safe=plain))
-    return path + ("?" + urllib.parse.urlencode(query) if query else "")
 
 
 def body_of(operation, name):
@@ -343,6 +277,29 @@ def ask(client, method, path, body, headers, endless):
             assert line, "the stream has ended"
             data += line
         return Answer(response, data)
+
+
+def talk(client, path, headers, told, said):
+    """All that a WebSocket sends until it is closed, each text as the document has it."""
+    headers = {"Authorization": f"Bearer {client.key}", "Sec-WebSocket-Protocol": "lodge.tty", **headers}
+    socket, texts = WebSocket(client.host, client.port, path, headers), []
+    with contextlib.closing(socket.sock):
+        got = http.client.HTTPMessage()
+        for name, value in socket.headers.items():
+            got[name] = value
+        check_headers(told, got)
+        if "text" in said:
+            assert any(not Checker(SPEC).problems(said["text"], s) for s in told["x-lodge-messages"].values())
+            socket.send(TEXT, json.dumps(said["text"]).encode())
+        socket.send(BINARY, said.get("input", "").encode())
+        while not socket.closed:
+            opcode, data = socket.read()
+            if opcode == TEXT:
+                texts.append(json.loads(data))
+                assert sum(not Checker(SPEC, closed=True).problems(texts[-1], s)
+                           for s in told["x-lodge-events"].values()) == 1, data
+        socket.send(CLOSE)
+    assert socket.closed[0] == 1000 and "exec_id" in texts[0] and "exit" in texts[-1], texts
 
 
 CALLS = [(m, p, o, c) for m, p, o in OPERATIONS for c in o["x-lodge-calls"]]
@@ -369,8 +326,13 @@ def test_example(world, call):
             body = body.encode()
         headers["Content-Type"] = kind
     at = target(path, world.fill(example.get("path", {})), world.fill(example.get("query", {})))
-    answer = ask(world.client, method, at, body, headers, example.get("endless"))
     wanted = example.get("status") or min(int(s) for s in operation["responses"] if s < "300")
+    if wanted == 101:
+        talk(world.client, at, headers, operation["responses"]["101"], example["socket"])
+        return
+    if "socket" in example:
+        headers.update(HANDSHAKE)
+    answer = ask(world.client, method, at, body, headers, example.get("endless"))
     assert answer.status == wanted, answer
     check_answer(operation, answer)
 
@@ -378,19 +340,19 @@ def test_example(world, call):
 # ---- refusals ---------------------------------------------------------------------------------
 
 
-def usual_path(path, session="ses_nobodys"):
-    return target(path, {"id": session, "exec": "exe_x", "snap": "snp_x", "key": "key_x",
-                         "user": "nobody", "name": "nothing", "path": "x"}, {})
+HANDSHAKE = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+             "Sec-WebSocket-Key": base64.b64encode(bytes(16)).decode()}
 
 
 def usual_call(operation, session="ses_nobodys"):
-    """Target and body of its first example, of another session."""
+    """Target, body and headers of its first example, of another session."""
     _, path, o = operation
     example, body = o["x-lodge-calls"][0], None
     if "body" in example:
         body = body_of(o, example["body"])[1]
     query = "?" + urllib.parse.urlencode(example.get("query", {}))
-    return usual_path(path, session) + query, body.encode() if isinstance(body, str) else body
+    return (usual_path(path, session) + query, body.encode() if isinstance(body, str) else body,
+            HANDSHAKE if "socket" in example else {})
 
 
 @pytest.mark.parametrize("operation", [o for o in OPERATIONS if o[2]["x-lodge-scope"] != "-"],
@@ -456,6 +418,8 @@ def announce(client, method, path, length):
 
 JSON_BODIES = [o for o in OPERATIONS
                if "application/json" in o[2].get("requestBody", {}).get("content", {})]
+# without these, what is wrong beside them is not looked at
+NEEDED = {"/v1/policies": {"name": "bounds"}}
 WRONG = {"string": 17, "integer": "seventeen", "number": "seventeen", "boolean": "yes",
          "object": "no object", "array": "no array", "null": "something"}
 
@@ -463,8 +427,7 @@ WRONG = {"string": 17, "integer": "seventeen", "number": "seventeen", "boolean":
 @pytest.mark.parametrize("operation", JSON_BODIES, ids=name_of)
 def test_bodies_that_are_wrong(client, world, operation):
     method, path, o = operation
-    session = world.ready("demo")[0] if "{id}" in path else ""
-    at = usual_path(path, session)
+    at, needed = world.there(path), NEEDED.get(path, {})
     schema = deref(SPEC, o["requestBody"]["content"]["application/json"]["schema"])
     assert schema["additionalProperties"] is False
 
@@ -473,8 +436,9 @@ def test_bodies_that_are_wrong(client, world, operation):
     check_answer(o, answer)
     for name, s in schema["properties"].items():
         s = deref(SPEC, s)
-        kind = s["type"] if "type" in s else "object"
-        answer = client.call(method, at, {name: WRONG[kind]})
+        kind = s.get("type", "object")
+        kind = kind[0] if isinstance(kind, list) else kind
+        answer = client.call(method, at, {**needed, name: WRONG[kind]})
         message = answer.json["error"]["message"]
         assert answer.status == 400 and name in message and "no field" not in message, answer
         check_answer(o, answer)
@@ -496,19 +460,18 @@ HARMLESS.update({("/v1/sessions", n): {"key": "bounds", "asleep": True}
 def test_bounds_of_numbers(client, world, operation):
     """What is told to be out of bounds is refused, and the bounds themselves are not."""
     method, path, o = operation
-    session = world.ready("demo")[0] if "{id}" in path else ""
-    at = usual_path(path, session)
+    at, needed = world.there(path), NEEDED.get(path, {})
     schema = deref(SPEC, o["requestBody"]["content"]["application/json"]["schema"])
     for name, s in schema["properties"].items():
         s = deref(SPEC, s)
-        if s.get("type") != "integer" or "minimum" not in s:
+        if s.get("type") not in ("integer", ["integer", "null"]) or "minimum" not in s:
             continue
         wrong = [s["minimum"] - 1] + ([s["maximum"] + 1] if s["maximum"] < 1 << 62 else [])
         for value in wrong:
-            answer = client.call(method, at, {name: value})
+            answer = client.call(method, at, {**needed, name: value})
             assert answer.status == 400 and name in answer.json["error"]["message"], answer
         for value in (s["minimum"], s["maximum"]):
-            answer = client.call(method, at, dict(HARMLESS.get((path, name), {}), **{name: value}))
+            answer = client.call(method, at, {**needed, **HARMLESS.get((path, name), {}), name: value})
             assert answer.status < 500 and b"not between" not in answer.data, answer
 
 

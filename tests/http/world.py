@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the examples of spec/openapi.json speak of."""
+import hashlib
+import io
+import json
+import os
+import re
+import tarfile
+import urllib.parse
+
+
+def target(path, params, query):
+    for name, value in params.items():
+        plain = ":" if name == "id" else "" if value.startswith("/") else "/"
+        path = path.replace("{%s}" % name, urllib.parse.quote(value, safe=plain))
+    return path + ("?" + urllib.parse.urlencode(query) if query else "")
+
+
+def usual_path(path, session="ses_nobodys"):
+    return target(path, {"id": session, "exec": "exe_x", "snap": "snp_x", "key": "key_x",
+                         "user": "nobody", "name": "nothing", "path": "x"}, {})
+
+
+def a_tar(**files):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as t:
+        for name, data in (files or {"one.txt": b"one\n"}).items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            t.addfile(info, io.BytesIO(data))
+    return out.getvalue()
+
+
+def an_image():
+    """An OCI image layout of one layer."""
+    blobs = {}
+
+    def blob(data):
+        digest = hashlib.sha256(data).hexdigest()
+        blobs["blobs/sha256/" + digest] = data
+        return {"digest": "sha256:" + digest, "size": len(data)}
+
+    machine = os.uname().machine
+    config = blob(b'{"config": {"Env": ["A=1"]}}')
+    manifest = blob(json.dumps({"schemaVersion": 2, "layers": [blob(a_tar())], "config": config}).encode())
+    manifest["platform"] = {"os": "linux",
+                            "architecture": {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)}
+    return a_tar(**{"oci-layout": b'{"imageLayoutVersion":"1.0.0"}',
+                    "index.json": json.dumps({"manifests": [manifest]}).encode()}, **blobs)
+
+
+class World:
+    """What the words with a $ in the examples stand for; each is made when it is first needed."""
+
+    def __init__(self, lodged):
+        self.lodged, self.client, self.n = lodged, lodged.client(), 0
+
+    def ready(self, key):
+        """A session with the file of the examples in it."""
+        session = self.client.enter(key=key, user="ada", metadata={"team": "blue"})
+        at = f"/v1/sessions/{session}/files/notes/hello.txt?mkdir=1"
+        answer = self.client.call("PUT", at, b"hello\n")
+        assert answer.status in (200, 201), answer
+        return session, answer.headers["ETag"]
+
+    def post(self, path, body, status):
+        answer = self.client.post("/v1/sessions/key:demo" + path, body)
+        assert answer.status == status, answer
+        return answer.json
+
+    def snapshot(self):
+        return self.post("/snapshots", None, 201)["snapshot"]["id"]
+
+    def fresh(self, prefix):
+        self.n += 1
+        return f"{prefix}{self.n}"
+
+    def template(self):
+        name = self.fresh("old")
+        answer = self.client.call("POST", "/v1/templates/" + name, a_tar(),
+                                  {"Content-Type": "application/x-tar"})
+        assert answer.status == 201, answer
+        return name
+
+    def policy(self):
+        name = self.fresh("rule")
+        answer = self.client.post("/v1/policies", {"name": name})
+        assert answer.status == 201, answer
+        return name
+
+    def there(self, path):
+        """The path, of things that are there."""
+        if "{name}" in path:
+            make = self.template if "templates" in path else self.policy
+            return path.replace("{name}", make())
+        return usual_path(path, self.ready("demo")[0] if "{id}" in path else "")
+
+    def value(self, name):
+        if name == "SESSION":
+            return self.ready("demo")[0]
+        if name == "ETAG":
+            return self.ready("demo")[1]
+        if name == "EXEC":
+            body = {"argv": ["cat"], "background": True, "pty": {}, "timeout_ms": 60000}
+            return self.post("/exec", body, 202)["exec_id"]
+        if name == "SNAPSHOT":
+            return self.snapshot()
+        if name == "KEY_ID":
+            return self.client.post("/v1/keys", {"user": "ada"}).json["key"]["id"]
+        if name == "TEMPLATE":
+            return self.template()
+        if name == "POLICY":
+            return self.policy()
+        if name == "IMAGE":
+            return an_image()
+        if name == "TAR":
+            return a_tar()
+        assert name == "ARCHIVE", name
+        return self.client.get(f"/v1/snapshots/{self.snapshot()}/archive").data
+
+    def fill(self, thing):
+        if isinstance(thing, dict):
+            return {k: self.fill(v) for k, v in thing.items()}
+        if isinstance(thing, str) and re.fullmatch(r"\$[A-Z_]+", thing):
+            return self.value(thing[1:])
+        if isinstance(thing, str):
+            return re.sub(r"\$(SESSION)\b", lambda m: self.value(m.group(1)), thing)
+        return thing
