@@ -127,7 +127,7 @@ static int load(void *arg, struct conf *ret, struct err *err)
 	struct command *m = arg;
 
 	conf_init(ret);
-	m->config = getenv("LODGE_CONFIG");
+	m->config = secure_getenv("LODGE_CONFIG");
 	for (int i = 1; i < m->argc; i++) {
 		const char *value = i + 1 < m->argc ? m->argv[i + 1] : NULL;
 		int n = take_option(m, ret, m->argv[i], value, err);
@@ -138,7 +138,7 @@ static int load(void *arg, struct conf *ret, struct err *err)
 	}
 	if (m->action >= PRINT_ROUTES)
 		return 0;
-	if (conf_environment(ret, getenv, err) < 0 ||
+	if (conf_environment(ret, secure_getenv, err) < 0 ||
 	    (m->config && *m->config && conf_read(ret, m->config, err) < 0))
 		return -1;
 	return conf_check(ret, err);

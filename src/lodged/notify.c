@@ -11,7 +11,7 @@
 
 void notify(const char *state)
 {
-	const char *path = getenv("NOTIFY_SOCKET");
+	const char *path = secure_getenv("NOTIFY_SOCKET");
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
 	size_t len = path ? strlen(path) : 0;
 	auto_close int fd = -1;

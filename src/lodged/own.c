@@ -26,12 +26,13 @@ static const char keeper[] = "keeper", half[] = "keeper.new";
 
 int own_find(const char *user, struct own *ret, struct err *err)
 {
-	const struct passwd *pw = getpwnam(user ? user : "lodge");
 	struct own o = { NOBODYS_ID, NOBODYS_ID };
-	char *end = NULL;
+	struct passwd pw, *found = NULL;
+	char text[4096], *end = NULL;
 
-	if (pw) {
-		o = (struct own){ pw->pw_uid, pw->pw_gid };
+	(void)getpwnam_r(user ? user : "lodge", &pw, text, sizeof(text), &found);
+	if (found) {
+		o = (struct own){ found->pw_uid, found->pw_gid };
 	} else if (user) {
 		errno = 0;
 		o.uid = o.gid = (uid_t)strtoul(user, &end, 10);

@@ -299,7 +299,7 @@ static void run(struct daemon *d, const sigset_t *signals, serve_load_fn *load, 
 	notify("READY=1");
 	while (sigwait(signals, &signo) != 0 || signo == SIGHUP)
 		reload(d, load, arg);
-	log_line(LEVEL_INFO, "%s: draining", strsignal(signo));
+	log_line(LEVEL_INFO, "%s: draining", sigdescr_np(signo));
 	notify("STOPPING=1");
 	api_drain(d->api);
 	drain(d, signals);
@@ -324,11 +324,11 @@ static void stop(struct daemon *d)
 /* It was taken; whom we start need not have it, nor who looks at our environment. */
 static void forget_key(void)
 {
-	char *key = getenv("LODGE_API_KEY");
+	char *key = secure_getenv("LODGE_API_KEY");
 
 	if (key)
 		explicit_bzero(key, strlen(key));
-	unsetenv("LODGE_API_KEY");
+	(void)unsetenv("LODGE_API_KEY"); /* NOLINT(concurrency-mt-unsafe): there is no thread yet */
 }
 
 int serve(const struct conf *c, serve_load_fn *load, void *arg, struct err *err)

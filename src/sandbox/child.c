@@ -86,7 +86,7 @@ int child_start(const char *program, char *const argv[], char *const env[], cons
 		size_t nfds, int *ret_pidfd, struct err *err)
 {
 	int moved[CHILD_FDS_MAX] = { -1, -1, -1, -1 }, r;
-	pid_t pid;
+	pid_t pid = -1;
 
 	r = move_up(fds, nfds, moved, err);
 	if (r == 0) {
