@@ -167,7 +167,7 @@ def test_not_ready_while_draining():
         sid = client.enter()
         kept = http.client.HTTPConnection(lodged.host, lodged.port, timeout=30)
         kept.request("GET", "/ready")
-        assert kept.getresponse().read() == b'{"ready":true}'
+        assert kept.getresponse().read() == b'{"ready":true}\n'
         running = http.client.HTTPConnection(lodged.host, lodged.port, timeout=30)
         running.request("POST", f"/v1/sessions/{sid}/exec",
                         json.dumps({"command": "touch started; sleep 577; echo over"}),

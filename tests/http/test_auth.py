@@ -202,9 +202,9 @@ def test_another_tenants_key_leads_nowhere(world, route):
 
 def test_ids_in_bodies_are_no_way_around(world):
     for client in (world.other, world.bob):
-        for field, value in (("snapshot", world.snap), ("pin", world.sid)):
+        for field, value, unknown in (("snapshot", world.snap, UNKNOWN["{snap}"]), ("pin", world.sid, UNKNOWN["{id}"])):
             there = client.post("/v1/sessions", {"key": "mine", field: value})
-            never = client.post("/v1/sessions", {"key": "mine", field: UNKNOWN["{snap}"]})
+            never = client.post("/v1/sessions", {"key": "mine", field: unknown})
             assert there.status == never.status and there.status in (404, 409), there
             assert told(there, {"a": value}) == told(never, UNKNOWN)
     at = f"/v1/sessions/{world.mine}"
