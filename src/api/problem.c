@@ -89,7 +89,7 @@ static void put_current(struct api_call *c, struct json_out *j)
 
 	if (api_ref(c, c->params[0], &ref, &ignored) == 0 &&
 	    session_get(c->engine, &c->who, &ref, &s, &ignored) == 0)
-		api_put_session(j, "session", &s);
+		api_put_session(c, j, "session", &s);
 	(void)guard;
 }
 
