@@ -34,7 +34,7 @@ int files_job_check(struct exec *job, const char *what, struct err *err)
 	const struct err *why = exec_error(job);
 
 	if (exec_state(job) == EXEC_FAILED || (why->code && (r->code || r->job_errno))) {
-		if (why->sys)
+		if (why->sys && why->code == ERR_INTERNAL)
 			err_sys(err, why->sys, "%s", what); /* for the code of the errno */
 		else
 			err->code = why->code;
@@ -44,8 +44,11 @@ int files_job_check(struct exec *job, const char *what, struct err *err)
 	}
 	if (r->hits & AGENT_HIT_TIME)
 		return err_set(err, ERR_TIMEOUT, "%s: took too long", what);
-	if (r->hits & AGENT_HIT_MEMORY && r->code)
-		return err_set(err, ERR_LIMIT, "%s: out of memory", what);
+	if (r->hits & AGENT_HIT_MEMORY && r->code) {
+		err_set(err, ERR_LIMIT, "%s: out of memory", what);
+		err->sys = EXEC_NO_MEMORY;
+		return -1;
+	}
 	if (r->job_errno)
 		return err_sys(err, r->job_errno, "%s", what);
 	if (r->signal == SIGXFSZ) {

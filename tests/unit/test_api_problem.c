@@ -4,6 +4,7 @@
 #include <jansson.h>
 
 #include "api/inside.h"
+#include "sandbox/exec.h"
 #include "session/inside.h"
 #include "tap.h"
 
@@ -34,6 +35,9 @@ static void each_class_has_its_status(void)
 static void some_causes_have_their_own(void)
 {
 	CHECK(is(ERR_NOT_FOUND, ESTALE, 410, "GONE", false));
+	CHECK(is(ERR_LIMIT, EXEC_NO_PIDS, 429, "LIMIT_PIDS", false));
+	CHECK(is(ERR_LIMIT, EXEC_NO_MEMORY, 429, "LIMIT_MEMORY", false));
+	CHECK(is(ERR_LIMIT, EAGAIN, 503, "UNAVAILABLE", true)); /* the host's */
 	CHECK(is(ERR_DENIED, ENOKEY, 401, "UNAUTHENTICATED", false));
 	CHECK(is(ERR_DENIED, EKEYREJECTED, 401, "UNAUTHENTICATED", false));
 	CHECK(is(ERR_DENIED, EKEYEXPIRED, 401, "UNAUTHENTICATED", false));
