@@ -225,6 +225,17 @@ def test_pages_stay_in_order_while_sessions_come_and_go(client, made):
         {"sessions": [], "next": None}
 
 
+def test_the_last_page_says_that_it_is(client, made):
+    """Also when it is full."""
+    every = [made(project="full", asleep=True)["id"] for _ in range(4)]
+    page = client.get("/v1/sessions?project=full&limit=4")
+    assert ids(page) == every and page.json["next"] is None
+    page = client.get("/v1/sessions?project=full&limit=2")
+    assert ids(page) == every[:2] and page.json["next"]
+    page = client.get(f"/v1/sessions?project=full&limit=2&after={page.json['next']}")
+    assert ids(page) == every[2:] and page.json["next"] is None
+
+
 def test_a_key_is_as_good_as_an_id_everywhere(client):
     key = "chat/a b?c%d#\u00e4&e=+"
     sid = enter(client, key=key).json["session"]["id"]
