@@ -7,6 +7,7 @@
 
 #include "api/inside.h"
 #include "base/array.h"
+#include "sandbox/exec.h"
 
 DEFINE_AUTO(struct store_session *, store_session_fini);
 
@@ -36,6 +37,8 @@ static const struct problem {
 	{ ERR_LIMIT, ERANGE, 416, "OUTPUT_GONE", false },
 	{ ERR_LIMIT, ENOSPC, 507, "LIMIT_DISK", false },
 	{ ERR_LIMIT, EDQUOT, 507, "LIMIT_DISK", false },
+	{ ERR_LIMIT, EXEC_NO_PIDS, 429, "LIMIT_PIDS", false },
+	{ ERR_LIMIT, EXEC_NO_MEMORY, 429, "LIMIT_MEMORY", false },
 	{ ERR_LIMIT, ENOMEM, 503, "UNAVAILABLE", true },
 	{ ERR_LIMIT, EMFILE, 503, "UNAVAILABLE", true },
 	{ ERR_LIMIT, ENFILE, 503, "UNAVAILABLE", true },
@@ -90,7 +93,7 @@ static void put_current(struct api_call *c, struct json_out *j)
 
 	if (api_ref(c, c->params[0], &ref, &ignored) == 0 &&
 	    session_get(c->engine, &c->who, &ref, &s, &ignored) == 0)
-		api_put_session(j, "session", &s);
+		api_put_session(c, j, "session", &s);
 	(void)guard;
 }
 
@@ -120,6 +123,26 @@ static void put_full(struct api_call *c, struct json_out *j)
 	json_out_i64(j, "retry_after_ms", f.retry_after_ms);
 }
 
+/* How much that is, so that the caller need not ask. */
+static void put_shortage(struct api_call *c, const struct err *err, struct json_out *j)
+{
+	struct store_session s = { 0 };
+	auto_call(store_session_fini) struct store_session *guard = &s;
+	struct session_ref ref;
+	struct limits l;
+	struct err ignored;
+
+	(void)guard;
+	if (api_ref(c, c->params[0], &ref, &ignored) < 0 ||
+	    session_get(c->engine, &c->who, &ref, &s, &ignored) < 0)
+		return;
+	session_limits(c->engine, &s, &l);
+	if (err->sys == EXEC_NO_PIDS)
+		json_out_u64(j, "pids", l.pids);
+	else
+		json_out_u64(j, "memory_bytes", l.memory_bytes);
+}
+
 static void put_details(struct api_call *c, const struct err *err, struct json_out *j)
 {
 	json_out_object(j, "details");
@@ -127,6 +150,9 @@ static void put_details(struct api_call *c, const struct err *err, struct json_o
 		put_current(c, j);
 	if (err->code == ERR_NOT_FOUND && err->sys == ESTALE && is_of_session(c))
 		put_tombstone(c, j);
+	if (err->code == ERR_LIMIT && is_of_session(c) &&
+	    (err->sys == EXEC_NO_PIDS || err->sys == EXEC_NO_MEMORY))
+		put_shortage(c, err, j);
 	if (err->code == ERR_UNAVAILABLE && err->sys == EAGAIN && c->engine)
 		put_full(c, j);
 	json_out_end(j);

@@ -86,21 +86,13 @@ void api_put_limits(struct json_out *j, const char *key, const struct template *
 	json_out_end(j);
 }
 
-/* What the session says itself, and what counts against quotas; the rest is its template's. */
-static void put_session_limits(struct json_out *j, const struct store_session *s)
+static void put_session_limits(struct api_call *c, struct json_out *j,
+			       const struct store_session *s)
 {
-	struct template t;
-	struct err ignored;
+	struct template t = { .limits_set = UINT32_MAX };
 
-	template_init(&t);
-	if (s->spec && template_parse("session", s->spec, strlen(s->spec), &t, &ignored) < 0) {
-		template_fini(&t);
-		template_init(&t);
-	}
-	(void)template_set_limit(&t, "memory_bytes", (uint64_t)s->memory_bytes, &ignored);
-	(void)template_set_limit(&t, "disk_bytes", (uint64_t)s->disk_bytes, &ignored);
+	session_limits(c->engine, s, &t.limits);
 	api_put_limits(j, "limits", &t);
-	template_fini(&t);
 }
 
 static void put_times(struct json_out *j, const struct store_session *s)
@@ -116,7 +108,8 @@ static void put_times(struct json_out *j, const struct store_session *s)
 	json_out_str(j, "on_expire", end_name(s->on_expire));
 }
 
-void api_put_session(struct json_out *j, const char *key, const struct store_session *s)
+void api_put_session(struct api_call *c, struct json_out *j, const char *key,
+		     const struct store_session *s)
 {
 	json_out_object(j, key);
 	json_out_str(j, "id", s->id);
@@ -137,7 +130,7 @@ void api_put_session(struct json_out *j, const char *key, const struct store_ses
 	json_out_i64(j, "incarnation", s->incarnation);
 	put_times(j, s);
 	api_put_cause(j, "cause", &s->cause);
-	put_session_limits(j, s);
+	put_session_limits(c, j, s);
 	put_object(j, "metadata", s->metadata);
 	json_out_end(j);
 }

@@ -281,7 +281,7 @@ static int put_user_quota(struct api_call *c, struct err *err)
 	return reply_quota(c, err);
 }
 
-static void put_user(struct json_out *j, const struct user_info *i)
+static void put_user(struct api_call *c, struct json_out *j, const struct user_info *i)
 {
 	json_out_object(j, "user");
 	json_out_str(j, "id", i->user.id);
@@ -291,7 +291,7 @@ static void put_user(struct json_out *j, const struct user_info *i)
 	put_text(j, "fragment", i->user.fragment);
 	json_out_u64(j, "active", i->active);
 	if (i->has_session)
-		api_put_session(j, "session", &i->session);
+		api_put_session(c, j, "session", &i->session);
 	else
 		json_out_null(j, "session");
 	if (i->user.created_at)
@@ -322,7 +322,7 @@ static int get_user(struct api_call *c, struct err *err)
 	}
 	api_out(&j);
 	json_out_object(&j, NULL);
-	put_user(&j, &i);
+	put_user(c, &j, &i);
 	put_quota(&j, &q, &used);
 	json_out_end(&j);
 	user_info_fini(&i);

@@ -450,6 +450,11 @@ static int put_file(struct api_call *c, struct err *err)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
+static bool is_gone(void *rq)
+{
+	return http_is_gone(rq);
+}
+
 static int delete_now(struct api_call *c, const struct v1_at *a, bool all, struct err *err)
 {
 	char was[ETAG_SIZE];
@@ -460,7 +465,8 @@ static int delete_now(struct api_call *c, const struct v1_at *a, bool all, struc
 		return refuse_condition(c, err);
 	if (!*was)
 		return err_sys(err, ENOENT, "%.160s", a->given);
-	if ((all ? files_remove_tree : files_remove)(a->sb, a->user, a->path, err) < 0)
+	if (all ? files_remove_tree_unless(a->sb, a->user, a->path, is_gone, c->rq, err) < 0
+		: files_remove(a->sb, a->user, a->path, err) < 0)
 		return -1;
 	http_reply(c->rq, 204, NULL, NULL, 0);
 	return 0;

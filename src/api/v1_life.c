@@ -138,6 +138,14 @@ int v1_probe(struct api_call *c, struct err *err)
 	return api_reply(c, 200, &j, err);
 }
 
+static void put_known(struct json_out *j, const char *key, uint64_t n)
+{
+	if (n == UINT64_MAX)
+		json_out_null(j, key);
+	else
+		json_out_u64(j, key, n);
+}
+
 int v1_stats(struct api_call *c, struct err *err)
 {
 	struct keeper_stats s;
@@ -151,15 +159,15 @@ int v1_stats(struct api_call *c, struct err *err)
 	json_out_object(&j, NULL);
 	json_out_object(&j, "stats");
 	json_out_u64(&j, "memory_bytes", s.memory_bytes);
-	json_out_u64(&j, "memory_peak_bytes", s.memory_peak_bytes);
+	put_known(&j, "memory_peak_bytes", s.memory_peak_bytes ? s.memory_peak_bytes : UINT64_MAX);
 	json_out_u64(&j, "oom_kills", s.oom_kills);
 	json_out_u64(&j, "cpu_us", s.cpu_us);
 	json_out_u64(&j, "pids", s.pids);
+	put_known(&j, "pids_peak", s.pids_peak);
 	json_out_u64(&j, "pids_denied", s.pids_denied);
-	if (s.disk_bytes == UINT64_MAX)
-		json_out_null(&j, "disk_bytes");
-	else
-		json_out_u64(&j, "disk_bytes", s.disk_bytes);
+	put_known(&j, "io_read_bytes", s.io_read_bytes);
+	put_known(&j, "io_write_bytes", s.io_write_bytes);
+	put_known(&j, "disk_bytes", s.disk_bytes);
 	json_out_bool(&j, "disk_full", s.disk_full != 0);
 	json_out_end(&j);
 	json_out_end(&j);

@@ -231,7 +231,7 @@ int v1_reply_entered(struct api_call *c, const struct session_entered *how, stru
 		 (unsigned long long)how->ready_us % 1000);
 	api_out(&j);
 	json_out_object(&j, NULL);
-	api_put_session(&j, "session", &how->session);
+	api_put_session(c, &j, "session", &how->session);
 	json_out_str(&j, "outcome", api_outcome_name(how->outcome));
 	json_out_bool(&j, "state_lost", how->state_lost);
 	api_put_cause(&j, "cause", &how->cause);
@@ -291,7 +291,7 @@ int v1_reply_session(struct api_call *c, unsigned status, struct store_session *
 
 	api_out(&j);
 	json_out_object(&j, NULL);
-	api_put_session(&j, "session", s);
+	api_put_session(c, &j, "session", s);
 	json_out_end(&j);
 	store_session_fini(s);
 	return api_reply(c, status, &j, err);
@@ -346,7 +346,7 @@ static int reply_list(struct api_call *c, const struct store_session_list *l, st
 	json_out_array(&j, "sessions");
 	for (size_t i = 0; i < l->count; i++)
 		if (l->items[i].state != SESSION_DESTROYING)
-			api_put_session(&j, NULL, &l->items[i]);
+			api_put_session(c, &j, NULL, &l->items[i]);
 	json_out_end(&j);
 	api_put_next(&j, l->next);
 	json_out_end(&j);

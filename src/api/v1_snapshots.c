@@ -113,7 +113,7 @@ static int reply_forks(struct api_call *c, struct store_session *made, unsigned 
 	json_out_object(&j, NULL);
 	json_out_array(&j, "sessions");
 	for (unsigned i = 0; i < count; i++) {
-		api_put_session(&j, NULL, &made[i]);
+		api_put_session(c, &j, NULL, &made[i]);
 		store_session_fini(&made[i]);
 	}
 	json_out_end(&j);

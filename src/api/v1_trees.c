@@ -103,48 +103,74 @@ static const char *asked_path(struct api_call *c)
 	return path ? path : "";
 }
 
-static int check_format(struct api_call *c, struct err *err)
-{
-	const char *format = http_query(c->rq, "format");
+static const char zstd[] = "application/zstd";
 
-	return !format || strcmp(format, "tar") == 0
-		       ? 0
-		       : err_set(err, ERR_INVALID, "format: only \"tar\"");
+/* "tar", "tar.zst", or what the header says that tells of the bytes. */
+static int take_format(struct api_call *c, const char *header, bool *ret_packed, struct err *err)
+{
+	const char *format = http_query(c->rq, "format"), *type = http_header(c->rq, header);
+
+	if (format && strcmp(format, "tar") != 0 && strcmp(format, "tar.zst") != 0)
+		return err_set(err, ERR_INVALID, "format: \"tar\" or \"tar.zst\"");
+	*ret_packed = format ? strcmp(format, "tar.zst") == 0 : type && strcasestr(type, zstd);
+	return 0;
 }
+
+struct tree {
+	struct engine *engine;
+	struct v1_at at;
+};
 
 static int tar_out(void *arg, int fd, struct err *err)
 {
-	const struct v1_at *a = arg;
+	const struct tree *t = arg;
 
-	return files_tar_out(a->sb, a->user, a->path, fd, err);
+	return files_tar_out(t->at.sb, t->at.user, t->at.path, fd, err);
 }
 
 static int tar_in(void *arg, int fd, struct err *err)
 {
-	const struct v1_at *a = arg;
+	const struct tree *t = arg;
 
-	return files_tar_in(a->sb, a->user, a->path, fd, 0, err);
+	return files_tar_in(t->at.sb, t->at.user, t->at.path, fd, 0, err);
+}
+
+static int packed_out(void *arg, int fd, struct err *err)
+{
+	const struct tree *t = arg;
+
+	return engine_pack(t->engine, false, fd, tar_out, arg, err);
+}
+
+static int packed_in(void *arg, int fd, struct err *err)
+{
+	const struct tree *t = arg;
+
+	return engine_pack(t->engine, true, fd, tar_in, arg, err);
 }
 
 int v1_get_archive(struct api_call *c, struct err *err)
 {
-	struct v1_at a;
+	struct tree t = { .engine = c->engine };
+	bool packed;
 
-	if (check_format(c, err) < 0 || v1_at(c, asked_path(c), &a, err) < 0)
+	if (take_format(c, "Accept", &packed, err) < 0 || v1_at(c, asked_path(c), &t.at, err) < 0)
 		return -1;
 	http_set_header(c->rq, "X-Content-Type-Options", "nosniff");
-	return flow_out(c, "application/x-tar", tar_out, &a, err);
+	return packed ? flow_out(c, zstd, packed_out, &t, err)
+		      : flow_out(c, "application/x-tar", tar_out, &t, err);
 }
 
 /* The directory is made where it is missing. Not all or nothing: what was unpacked before a failure
  * stays. */
 int v1_put_archive(struct api_call *c, struct err *err)
 {
-	struct v1_at a;
+	struct tree t = { .engine = c->engine };
+	bool packed;
 
-	if (check_format(c, err) < 0 || v1_at(c, asked_path(c), &a, err) < 0)
-		return -1;
-	if (flow_in(c, tar_in, &a, err) < 0)
+	if (take_format(c, "Content-Type", &packed, err) < 0 ||
+	    v1_at(c, asked_path(c), &t.at, err) < 0 ||
+	    flow_in(c, packed ? packed_in : tar_in, &t, err) < 0)
 		return -1;
 	http_reply(c->rq, 204, NULL, NULL, 0);
 	return 0;

@@ -365,7 +365,8 @@ static int explain_exec(const struct spawn *s, struct err *err)
 	else if (s->error == ENOEXEC)
 		err_set(err, ERR_INVALID, "%s: not a program", name);
 	else if (s->error == E2BIG)
-		err_set(err, ERR_LIMIT, "%s: arguments and environment are too long; a file can be longer", name);
+		err_set(err, ERR_LIMIT,
+			"%s: arguments and environment are too long; a file can be longer", name);
 	else
 		return err_sys(err, s->error, "%s", name);
 	err->sys = s->error;

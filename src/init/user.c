@@ -206,7 +206,7 @@ static int parse_spec(const char *spec, struct user *u, struct err *err)
 name:
 	if (passwd_find(spec, 0, u))
 		return 0;
-	return err_set(err, ERR_NOT_FOUND, "user %.64s: not in /etc/passwd", spec);
+	return err_set(err, ERR_INVALID, "user %.64s: not in /etc/passwd", spec);
 }
 
 int user_resolve(const char *spec, struct user *ret, struct err *err)

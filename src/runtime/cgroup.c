@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -290,6 +291,28 @@ static void number(int dir, const char *file, const char *key, uint64_t *ret)
 		*ret = 0;
 }
 
+/* Of all devices: "8:0 rbytes=1 wbytes=2 rios=3 ..." */
+static uint64_t sum_in(const char *text, const char *key)
+{
+	uint64_t sum = 0;
+
+	while ((text = strstr(text, key)))
+		sum += strtoull(text += strlen(key), NULL, 10);
+	return sum;
+}
+
+static void set_optional(int dir, int pids, struct keeper_stats *ret)
+{
+	char text[4096];
+
+	ret->pids_peak = ret->io_read_bytes = ret->io_write_bytes = UINT64_MAX;
+	(void)file_number_at(pids, "pids.peak", "", &ret->pids_peak);
+	if (file_read_at(dir, "io.stat", text, sizeof(text)) < 0)
+		return;
+	ret->io_read_bytes = sum_in(text, " rbytes=");
+	ret->io_write_bytes = sum_in(text, " wbytes=");
+}
+
 int cgroup_stats(struct cgroup_host *h, const char *id, struct keeper_stats *ret, struct err *err)
 {
 	auto_close int dir = h->v2 < 0 ? -1 : open_dir(h->v2, id);
@@ -299,6 +322,7 @@ int cgroup_stats(struct cgroup_host *h, const char *id, struct keeper_stats *ret
 	if (dir < 0)
 		return err_set(err, ERR_UNAVAILABLE, "no cgroup to ask");
 	number(dir, "cpu.stat", "usage_usec", &ret->cpu_us);
+	set_optional(dir, h->v2_limits ? dir : pids, ret);
 	if (h->v2_limits) {
 		number(dir, "cmd/memory.current", "", &ret->memory_bytes);
 		number(dir, "cmd/memory.peak", "", &ret->memory_peak_bytes);

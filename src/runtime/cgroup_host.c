@@ -178,6 +178,9 @@ static void enable_v2_limits(struct cgroup_host *h)
 			return;
 	}
 	h->v2_limits = file_printf_at(h->v2, "cgroup.subtree_control", want) == 0;
+	/* only to be counted */
+	if (file_printf_at(h->v2_parent, "cgroup.subtree_control", "+io") == 0)
+		(void)file_printf_at(h->v2, "cgroup.subtree_control", "+io");
 }
 
 int cgroup_host_init(struct cgroup_host *h, uint64_t instance, const char *scratch, struct err *err)

@@ -109,6 +109,21 @@ static void on_event(void *arg, const void *msg, const struct err *err)
 		x->ops.on_output(x, x->arg);
 }
 
+/* The sandbox has used up what it may have: nobody shall take that for the host's shortage. */
+static void refuse(struct exec *x, const struct err *why)
+{
+	x->err = *why;
+	if (why->code == ERR_LIMIT && why->sys == EAGAIN) {
+		err_set(&x->err, ERR_LIMIT, "the sandbox has as many processes as it may have");
+		x->err.sys = EXEC_NO_PIDS;
+	}
+	if (why->code == ERR_LIMIT && why->sys == ENOMEM) {
+		err_set(&x->err, ERR_LIMIT, "the sandbox has no memory left to start it");
+		x->err.sys = EXEC_NO_MEMORY;
+	}
+	finish(x, EXEC_FAILED);
+}
+
 static void on_started(void *arg, const void *msg, size_t len, int *fds, const struct err *err)
 {
 	struct exec *x = arg;
@@ -119,11 +134,12 @@ static void on_started(void *arg, const void *msg, size_t len, int *fds, const s
 	(void)fds;
 	if (msg)
 		memcpy(&hdr, msg, sizeof(hdr));
-	if (!msg || hdr.type != AGENT_STARTED) {
-		if (msg)
-			err_set(&x->err, ERR_UNAVAILABLE, "the sandbox answered something else");
-		else
-			x->err = *err;
+	if (!msg) {
+		refuse(x, err);
+		return;
+	}
+	if (hdr.type != AGENT_STARTED) {
+		err_set(&x->err, ERR_UNAVAILABLE, "the sandbox answered something else");
 		finish(x, EXEC_FAILED);
 		return;
 	}
@@ -257,6 +273,7 @@ int exec_begin(struct sandbox *sb, const struct exec_spec *spec, struct exec **r
 	if (exec_alloc(sb, agent_next_exec(sandbox_agent(sb)), spec->ops, spec->arg, &x, err) < 0)
 		return -1;
 	x->hold = spec->hold;
+	x->pty = spec->pty;
 	x->stdin_open = spec->stdin_open;
 	x->log_bytes = exec_log_size(spec->log_bytes);
 	m.exec = x->id;
@@ -454,6 +471,8 @@ int exec_resize(struct exec *x, uint32_t rows, uint32_t cols, struct err *err)
 {
 	struct agent_resize m = { .exec = x->id, .rows = rows, .cols = cols };
 
+	if (!x->pty)
+		return err_set(err, ERR_CONFLICT, "the command has no terminal");
 	return tell(x, AGENT_RESIZE, &m, sizeof(m), NULL, err);
 }
 

@@ -11,6 +11,7 @@
 #ifndef LODGE_SANDBOX_EXEC_H
 #define LODGE_SANDBOX_EXEC_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -92,8 +93,10 @@ enum exec_state exec_state(const struct exec *x);
 bool exec_was_armed(const struct exec *x); /* it found a shell waiting */
 pid_t exec_pid(const struct exec *x); /* as the sandbox sees it; 0 before it started */
 const struct exec_result *exec_result(const struct exec *x);
+/* With ERR_LIMIT, in the place of an errno: it is the sandbox that has no more of it. */
+enum exec_shortage { EXEC_NO_PIDS = ECHILD, EXEC_NO_MEMORY = ENOBUFS };
 /* Why: while EXEC_FAILED, or of a file job that ended badly (else code ERR_NONE). sys ENOENT: no
- * such command; EACCES, ENOEXEC: not executable. */
+ * such command; EACCES, ENOEXEC: not executable; or an exec_shortage. */
 const struct err *exec_error(const struct exec *x);
 
 /* [exec_start_offset, exec_end) of the stream can be read; older output was dropped. */
@@ -116,6 +119,7 @@ int exec_stdin(struct exec *x, const void *data, size_t len, bool eof, struct er
 bool exec_stdin_is_busy(const struct exec *x);
 bool exec_stdin_is_closed(const struct exec *x); /* the command does not read any more */
 int exec_signal(struct exec *x, int signo, enum agent_scope scope, struct err *err);
+/* ERR_CONFLICT: it has no terminal. */
 int exec_resize(struct exec *x, uint32_t rows, uint32_t cols, struct err *err);
 
 /* Borrowed, for loops of one's own; NULL once the sandbox is gone. */

@@ -57,6 +57,7 @@ static void take_logs(struct exec *x, const struct agent_logs *l, int *fds, cons
 	x->adopting = false;
 	x->log_bytes = l->log_bytes;
 	x->pid = l->proc.pid;
+	x->pty = (l->proc.flags & AGENT_PTY) != 0;
 	for (int i = 0; i < EXEC_STREAMS; i++)
 		x->streams[i].fd = steal_fd(&fds[i]);
 	x->state = EXEC_RUNNING;

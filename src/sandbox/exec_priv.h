@@ -17,6 +17,7 @@ struct exec {
 	uint64_t id, log_bytes;
 	enum exec_state state;
 	bool armed;
+	bool pty;
 	bool ended; /* EXITED or FAILED */
 	bool adopting; /* events say nothing yet: the logs are not here */
 	bool forgotten; /* lodge-init was told to */

@@ -77,6 +77,11 @@ int files_job_check(struct exec *job, const char *what, struct err *err);
 
 /* Whole trees; a missing path is success. */
 int files_remove_tree(struct sandbox *sb, const char *user, const char *path, struct err *err);
+/* The same; `gone` is asked now and then whether whoever wants it has left: then it ends in the
+ * middle, ERR_UNAVAILABLE. */
+typedef bool files_gone_fn(void *arg);
+int files_remove_tree_unless(struct sandbox *sb, const char *user, const char *path,
+			     files_gone_fn *gone, void *arg, struct err *err);
 /* Streams a pax tar of the directory's content to `fd` / from `fd` into the directory. */
 int files_tar_out(struct sandbox *sb, const char *user, const char *path, int fd, struct err *err);
 int files_tar_in(struct sandbox *sb, const char *user, const char *path, int fd, unsigned flags,

@@ -12,7 +12,7 @@
 #include "sandbox/sandbox.h"
 
 /* The largest record: two paths of AGENT_PATH_MAX and the fixed part. */
-enum { RECORD_MAX = 2 * AGENT_PATH_MAX + 256 };
+enum { RECORD_MAX = 2 * AGENT_PATH_MAX + 256, LOOK_MS = 500, KILL_MS = 5000 };
 
 int files_job_begin(struct sandbox *sb, const struct files_job_spec *spec, struct exec **ret,
 		    struct err *err)
@@ -34,7 +34,7 @@ int files_job_check(struct exec *job, const char *what, struct err *err)
 	const struct err *why = exec_error(job);
 
 	if (exec_state(job) == EXEC_FAILED || (why->code && (r->code || r->job_errno))) {
-		if (why->sys)
+		if (why->sys && why->code == ERR_INTERNAL)
 			err_sys(err, why->sys, "%s", what); /* for the code of the errno */
 		else
 			err->code = why->code;
@@ -44,8 +44,11 @@ int files_job_check(struct exec *job, const char *what, struct err *err)
 	}
 	if (r->hits & AGENT_HIT_TIME)
 		return err_set(err, ERR_TIMEOUT, "%s: took too long", what);
-	if (r->hits & AGENT_HIT_MEMORY && r->code)
-		return err_set(err, ERR_LIMIT, "%s: out of memory", what);
+	if (r->hits & AGENT_HIT_MEMORY && r->code) {
+		err_set(err, ERR_LIMIT, "%s: out of memory", what);
+		err->sys = EXEC_NO_MEMORY;
+		return -1;
+	}
 	if (r->job_errno)
 		return err_sys(err, r->job_errno, "%s", what);
 	if (r->signal == SIGXFSZ) {
@@ -76,6 +79,29 @@ int files_remove_tree(struct sandbox *sb, const char *user, const char *path, st
 	};
 
 	return job_run(sb, &spec, err);
+}
+
+int files_remove_tree_unless(struct sandbox *sb, const char *user, const char *path,
+			     files_gone_fn *gone, void *arg, struct err *err)
+{
+	struct files_job_spec spec = {
+		.op = AGENT_JOB_REMOVE, .user = user, .path = path, .fd = -1
+	};
+	auto_call(exec_free) struct exec *job = NULL;
+	struct err ignored;
+
+	if (files_job_begin(sb, &spec, &job, err) < 0)
+		return -1;
+	while (exec_wait(job, LOOK_MS, err) < 0) {
+		if (err->code != ERR_TIMEOUT || *exec_ended(job))
+			return -1;
+		if (!gone(arg))
+			continue;
+		if (exec_kill(job, &ignored) == 0)
+			(void)exec_wait(job, KILL_MS, &ignored);
+		return err_set(err, ERR_UNAVAILABLE, "the caller is gone");
+	}
+	return files_job_check(job, path, err);
 }
 
 int files_tar_out(struct sandbox *sb, const char *user, const char *path, int fd, struct err *err)

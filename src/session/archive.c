@@ -3,7 +3,6 @@
  * what packs it is lodge-zstd. In: the archive is unpacked inside a sandbox of its own, whose files
  * become the snapshot. Neither its packing nor its names are looked at by anybody with rights. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,11 +12,9 @@
 #include "sandbox/keeper_client.h"
 #include "sandbox/layer.h"
 #include "session/layers.h"
-#include "session/pack.h"
 #include "session/work.h"
 
 enum {
-	PIPE_WANTED = 1 << 20,
 	BUSY_MS = 20000, /* the keeper does so many things at once */
 	BUSY_US = 20000,
 	ROOM_MS = 60000,
@@ -32,16 +29,9 @@ enum {
 DEFINE_AUTO(struct store_session *, store_session_fini);
 DEFINE_AUTO(struct template *, template_fini);
 
-static int new_pipe(int *ret_read, int *ret_write, struct err *err)
+int engine_pack(struct engine *e, bool back, int fd, pack_fn *fn, void *arg, struct err *err)
 {
-	int p[2];
-
-	if (pipe2(p, O_CLOEXEC) < 0)
-		return err_sys(err, errno, "pipe");
-	(void)fcntl(p[1], F_SETPIPE_SZ, PIPE_WANTED); /* as large as the host lets us have it */
-	*ret_read = p[0];
-	*ret_write = p[1];
-	return 0;
+	return pack_through(e->opts.packer, back, fd, fn, arg, err);
 }
 
 /* ---- export ---------------------------------------------------------------------------------- */
@@ -83,52 +73,39 @@ static void cancel_job(struct engine *e, const char *job)
 	keep_unlock(e);
 }
 
-/* What packs says why when the other one only knows that nobody reads any more. */
-static int end_export(struct engine *e, const char *job, struct pack *z, struct err *err)
-{
-	struct err packing;
-	int r = keep_job(e, job, NULL, err);
+struct outward {
+	struct engine *engine;
+	const char *layer;
+};
 
-	if (r < 0)
-		cancel_job(e, job);
-	if (pack_end(z, &packing) < 0) {
-		*err = packing;
-		return -1;
-	}
-	if (r < 0 && err->sys == EILSEQ)
-		return err_set(err, ERR_INVALID,
-			       "a name in the snapshot begins with .wh., which archives use");
-	return r;
-}
-
-static int export_held(struct engine *e, const char *layer, int fd, struct err *err)
+static int write_out(void *arg, int fd, struct err *err)
 {
-	auto_close int from = -1, to = -1;
-	struct pack z = PACK_NONE;
+	struct outward *x = arg;
 	char job[STORE_ID];
 
-	if (id_new("job_", job, err) < 0 || new_pipe(&from, &to, err) < 0 ||
-	    pack_start(&z, e->opts.packer, false, from, fd, err) < 0)
+	if (id_new("job_", job, err) < 0 || start_export(x->engine, job, x->layer, fd, err) < 0)
 		return -1;
-	close(steal_fd(&from));
-	if (start_export(e, job, layer, to, err) < 0) {
-		pack_kill(&z);
-		return -1;
-	}
-	close(steal_fd(&to));
-	return end_export(e, job, &z, err);
+	if (keep_job(x->engine, job, NULL, err) == 0)
+		return 0;
+	cancel_job(x->engine, job);
+	return err->sys == EILSEQ
+		       ? err_set(err, ERR_INVALID,
+				 "a name in the snapshot begins with .wh., which archives use")
+		       : -1;
 }
 
 int snapshot_export(struct engine *e, const struct caller *who, const char *id, int fd,
 		    struct err *err)
 {
+	struct outward x = { e, NULL };
 	struct store_snapshot s;
 	char holder[STORE_ID];
 	int r;
 
 	if (id_new("export:", holder, err) < 0 || snapshot_hold(e, who, id, holder, &s, err) < 0)
 		return -1;
-	r = export_held(e, s.layer, fd, err);
+	x.layer = s.layer;
+	r = engine_pack(e, false, fd, write_out, &x, err);
 	layers_release(e, s.layer, holder);
 	return r < 0 ? err_ctx(err, "snapshot %s", s.id) : 0;
 }
@@ -199,37 +176,28 @@ static int make_place(struct engine *e, const struct caller *who, const char *te
 	return 0;
 }
 
-static int unpack_into(struct engine *e, struct sandbox *sb, int fd, unsigned flags,
-		       struct err *err)
-{
-	auto_close int from = -1, to = -1;
-	struct pack z = PACK_NONE;
-	struct err packing;
-	int r, ended;
+struct inward {
+	struct sandbox *sb;
+	unsigned flags;
+};
 
-	if (new_pipe(&from, &to, err) < 0 || pack_start(&z, e->opts.packer, true, fd, to, err) < 0)
-		return -1;
-	close(steal_fd(&to));
-	r = files_tar_in(sb, NULL, "/", from, flags, err);
-	close(steal_fd(&from)); /* ends what still writes */
-	ended = pack_end(&z, &packing);
-	/* a damaged archive is the cause; that nobody reads any more is only what follows */
-	if (ended < 0 && (r == 0 || packing.code == ERR_INVALID)) {
-		*err = packing;
-		return -1;
-	}
-	return r;
+static int read_in(void *arg, int fd, struct err *err)
+{
+	const struct inward *x = arg;
+
+	return files_tar_in(x->sb, NULL, "/", fd, x->flags, err);
 }
 
 static int unpack(struct engine *e, const struct caller *who, const struct session_ref *place,
 		  bool owners, int fd, struct err *err)
 {
-	unsigned flags = AGENT_JOB_OCI | (owners ? AGENT_JOB_OWNERS : 0);
+	struct inward x = { .flags = AGENT_JOB_OCI | (owners ? AGENT_JOB_OWNERS : 0) };
 	auto_call(session_give_back) struct session_loan *loan = NULL;
 
 	if (session_borrow(e, who, place, true, &loan, NULL, err) < 0)
 		return -1;
-	return unpack_into(e, session_loan_sandbox(loan), fd, flags, err);
+	x.sb = session_loan_sandbox(loan);
+	return engine_pack(e, true, fd, read_in, &x, err);
 }
 
 static int seal(struct engine *e, const struct caller *who, const struct session_ref *place,

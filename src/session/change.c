@@ -64,22 +64,6 @@ int session_activity(struct engine *e, const struct caller *who, const struct se
 
 /* ---- preferences ----------------------------------------------------------------------------- */
 
-static int limits_of(struct entry *n, const struct store_session *s, struct limits *ret,
-		     struct err *err)
-{
-	struct sandbox_spec full = sandbox_spec_default();
-	struct template all;
-	int r;
-
-	template_init(&all);
-	r = spec_load(n->engine, s, &all, err);
-	if (r == 0)
-		r = template_apply(&all, &full, err);
-	template_fini(&all);
-	*ret = full.limits;
-	return r;
-}
-
 /* In force at once, if there is a sandbox to be limited. */
 static int apply_limits(struct entry *n, const struct store_session *s, struct err *err)
 {
@@ -87,7 +71,7 @@ static int apply_limits(struct entry *n, const struct store_session *s, struct e
 
 	if (!n->live)
 		return 0;
-	if (limits_of(n, s, &req.limits, err) < 0)
+	if (spec_limits(n->engine, s, &req.limits, err) < 0)
 		return -1;
 	return keep_call(n->engine, &req, NULL, err);
 }
@@ -119,7 +103,7 @@ static int patch_limits(struct entry *n, const struct template *limits, struct s
 {
 	struct limits now;
 
-	if (patch_spec(limits, s, err) < 0 || limits_of(n, s, &now, err) < 0)
+	if (patch_spec(limits, s, err) < 0 || spec_limits(n->engine, s, &now, err) < 0)
 		return -1;
 	s->memory_bytes = (int64_t)now.memory_bytes;
 	s->disk_bytes = (int64_t)now.disk_bytes;

@@ -22,6 +22,7 @@
 #include "base/err.h"
 #include "sandbox/keeper_client.h"
 #include "sandbox/template.h"
+#include "session/pack.h"
 #include "session/state.h"
 #include "store/store.h"
 #include "wire/keeper.h"
@@ -150,6 +151,9 @@ int session_get(struct engine *e, const struct caller *who, const struct session
 		struct store_session *ret, struct err *err);
 int session_list(struct engine *e, const struct store_session_filter *f, struct store_page page,
 		 struct store_session_list *ret, struct err *err);
+/* What its sandbox may use: what the session says, else its template, else the defaults; no more
+ * than its policy lets it. Of what cannot be read: the defaults. */
+void session_limits(struct engine *e, const struct store_session *s, struct limits *ret);
 /* True only if its sandbox is live now. */
 bool session_is_valid(struct engine *e, const struct caller *who, const struct session_ref *ref);
 int session_tombstone(struct engine *e, const struct caller *who, const struct session_ref *ref,
@@ -285,6 +289,9 @@ void session_loan_lock(struct session_loan *l);
 void session_loan_unlock(struct session_loan *l);
 void session_give_back(struct session_loan *l);
 DEFINE_AUTO(struct session_loan *, session_give_back);
+
+/* pack_through() the engine's packer. */
+int engine_pack(struct engine *e, bool back, int fd, pack_fn *fn, void *arg, struct err *err);
 
 /* ---- quotas -----------------------------------------------------------------------------------
  */

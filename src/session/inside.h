@@ -340,6 +340,9 @@ int layers_of(struct engine *e, const char *top, char (*ret)[STORE_ID], size_t *
  * template_fini(). */
 int spec_load(struct engine *e, const struct store_session *s, struct template *ret,
 	      struct err *err);
+/* The limits of that. */
+int spec_limits(struct engine *e, const struct store_session *s, struct limits *ret,
+		struct err *err);
 /* The template that its files lie on, which is its own one unless that is made of a layer. */
 int spec_base(struct engine *e, const struct store_session *s, char ret[STORE_ID], struct err *err);
 /* Of one that is about to get a sandbox: its template and policy may say something else than they

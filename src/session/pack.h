@@ -8,21 +8,14 @@
 
 #include "base/err.h"
 
-struct pack {
-	int pidfd; /* -1: none runs */
-	int says; /* what it writes to its standard error */
-};
-#define PACK_NONE                                                                                  \
-	{                                                                                          \
-		-1, -1                                                                             \
-	}
+/* Writes what is to be packed to fd, or reads (then `back`) what was unpacked. Borrows fd. */
+typedef int pack_fn(void *arg, int fd, struct err *err);
 
-/* From `in` to `out`, both borrowed; neither may be non-blocking. program NULL: the one that
- * belongs to us. */
-int pack_start(struct pack *p, const char *program, bool back, int in, int out, struct err *err);
-/* Waits for its end. ERR_INVALID: the input is not what it should be. */
-int pack_end(struct pack *p, struct err *err);
-/* Ends it now, if it still runs. */
-void pack_kill(struct pack *p);
+/* fn with the plain end of a pipe; the packed bytes go to, or come from, `fd`, which is borrowed
+ * and must not be non-blocking. When fn fails, nothing more of them is written. The process is gone
+ * afterwards in any case. program NULL: the one that belongs to us.
+ *
+ * ERR_INVALID: fn says so, or the packed bytes are not what they should be. */
+int pack_through(const char *program, bool back, int fd, pack_fn *fn, void *arg, struct err *err);
 
 #endif

@@ -43,6 +43,34 @@ int spec_load(struct engine *e, const struct store_session *s, struct template *
 	return 0;
 }
 
+int spec_limits(struct engine *e, const struct store_session *s, struct limits *ret,
+		struct err *err)
+{
+	struct sandbox_spec full = sandbox_spec_default();
+	struct template all;
+	auto_call(template_fini) struct template *guard = &all;
+
+	(void)guard;
+	template_init(&all);
+	if (spec_load(e, s, &all, err) < 0 || template_apply(&all, &full, err) < 0)
+		return -1;
+	*ret = full.limits;
+	return 0;
+}
+
+void session_limits(struct engine *e, const struct store_session *s, struct limits *ret)
+{
+	struct err ignored;
+
+	if (spec_limits(e, s, ret, &ignored) < 0)
+		*ret = limits_default();
+	/* these are the ones that count, until it gets another sandbox */
+	if (s->memory_bytes)
+		ret->memory_bytes = (uint64_t)s->memory_bytes;
+	if (s->disk_bytes)
+		ret->disk_bytes = (uint64_t)s->disk_bytes;
+}
+
 int spec_base(struct engine *e, const struct store_session *s, char ret[STORE_ID], struct err *err)
 {
 	struct store_layer l = { 0 };

@@ -141,13 +141,17 @@ int mem_page(struct mem *m, const struct mem_table *t, struct store_page page,
 {
 	char *items = NULL, *row;
 	size_t count = 0;
-	int64_t last = 0;
+	int64_t last = 0, next = 0;
 
 	if (check_page(page, err) < 0)
 		return -1;
-	for (size_t at = 0; count < page.limit && (row = mem_find(t, &at, match, n)); at++) {
+	for (size_t at = 0; (row = mem_find(t, &at, match, n)); at++) {
 		if (number_of(row) <= page.after || (filter && !filter(m, row, arg)))
 			continue;
+		if (count == page.limit) {
+			next = last;
+			break;
+		}
 		if (add_copy(t, row, &items, &count, err) < 0) {
 			while (count > 0)
 				shape_fini(t->shape, items + --count * t->shape->size);
@@ -158,7 +162,7 @@ int mem_page(struct mem *m, const struct mem_table *t, struct store_page page,
 	}
 	*ret_items = items;
 	*ret_count = count;
-	*ret_next = count == page.limit ? last : 0;
+	*ret_next = next;
 	return 0;
 }
 

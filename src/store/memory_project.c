@@ -204,14 +204,15 @@ static int fragment_list(struct store *st, const char *tenant, const char *proje
 	l.items = calloc(page.limit, sizeof(*l.items));
 	if (!l.items)
 		return err_sys(err, ENOMEM, "fragments");
-	for (size_t i = m->fragment.count; i-- > 0 && l.count < page.limit;) {
+	for (size_t i = m->fragment.count; i-- > 0 && !l.next;) {
 		if ((page.after && rows[i].seq >= page.after) ||
 		    strcmp(rows[i].tenant, tenant) != 0 || strcmp(rows[i].project, project) != 0)
 			continue;
-		l.items[l.count++] = rows[i];
+		if (l.count == page.limit)
+			l.next = l.items[l.count - 1].seq;
+		else
+			l.items[l.count++] = rows[i];
 	}
-	if (l.count == page.limit)
-		l.next = l.items[l.count - 1].seq;
 	*ret = l;
 	return 0;
 }

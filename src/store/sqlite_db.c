@@ -325,6 +325,14 @@ int db_get_records(struct db *db, const char *sql, const struct db_value *values
 	return 0;
 }
 
+bool db_trim(const struct shape *s, void *items, size_t *count, size_t limit)
+{
+	if (*count <= limit)
+		return false;
+	shape_fini(s, (char *)items + --*count * s->size);
+	return true;
+}
+
 int db_get_record(struct db *db, const char *sql, const struct db_value *values, size_t n,
 		  const struct shape *s, void *ret, const char *what, const char *name,
 		  struct err *err)

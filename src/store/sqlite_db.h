@@ -107,6 +107,9 @@ int db_get_record(struct db *db, const char *sql, const struct db_value *values,
 /* All rows. *ret_items is an array of *ret_count records, the caller's. */
 int db_get_records(struct db *db, const char *sql, const struct db_value *values, size_t n,
 		   const struct shape *s, void **ret_items, size_t *ret_count, struct err *err);
+/* Of a page that was asked for with one record more than its limit: drops that one. True if it was
+ * there, so that another page follows. */
+bool db_trim(const struct shape *s, void *items, size_t *count, size_t limit);
 
 /* ---- transactions -------------------------------------------------------------------------- */
 

@@ -43,13 +43,14 @@ static int event_since(struct store *st, int64_t id, const char *tenant, const c
 
 	if (check_page(page, err) < 0 || check_filter("tenant", tenant, err) < 0 ||
 	    check_filter("session", session, err) < 0 ||
-	    db_get_records(db_of(st), sql,
-			   DB_VALUES(db_int(id), db_text(tenant), db_text(session), db_int(limit)),
-			   &shape_event, &items, &count, err) < 0)
+	    db_get_records(
+		    db_of(st), sql,
+		    DB_VALUES(db_int(id), db_text(tenant), db_text(session), db_int(limit + 1)),
+		    &shape_event, &items, &count, err) < 0)
 		return -1;
 	*ret = (struct store_event_list){ .items = items, .count = count };
-	if (count == limit)
-		ret->next = ret->items[count - 1].id;
+	if (db_trim(&shape_event, items, &ret->count, limit))
+		ret->next = ret->items[limit - 1].id;
 	return 0;
 }
 

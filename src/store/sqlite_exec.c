@@ -72,12 +72,12 @@ static int exec_list(struct store *st, const char *session, struct store_page pa
 	    db_get_records(db_of(st),
 			   "SELECT " COLUMNS " FROM exec WHERE session = ?1 AND seq > ?2 "
 			   "ORDER BY seq LIMIT ?3",
-			   DB_VALUES(db_text(session), db_int(page.after), db_int(page.limit)),
+			   DB_VALUES(db_text(session), db_int(page.after), db_int(page.limit + 1)),
 			   &shape_exec, &items, &count, err) < 0)
 		return -1;
 	*ret = (struct store_exec_list){ .items = items, .count = count };
-	if (count == page.limit)
-		ret->next = ret->items[count - 1].seq;
+	if (db_trim(&shape_exec, items, &ret->count, page.limit))
+		ret->next = ret->items[page.limit - 1].seq;
 	return 0;
 }
 

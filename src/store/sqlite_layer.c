@@ -179,12 +179,12 @@ static int snapshot_list(struct store *st, const char *tenant, const char *sessi
 	if (check_page(page, err) < 0 || check_filter("session", session, err) < 0 ||
 	    db_get_records(db_of(st), sql,
 			   DB_VALUES(db_text(tenant), db_text(session), db_int(page.after),
-				     db_int(page.limit)),
+				     db_int(page.limit + 1)),
 			   &shape_snapshot, &items, &count, err) < 0)
 		return -1;
 	*ret = (struct store_snapshot_list){ .items = items, .count = count };
-	if (count == page.limit)
-		ret->next = ret->items[count - 1].seq;
+	if (db_trim(&shape_snapshot, items, &ret->count, page.limit))
+		ret->next = ret->items[page.limit - 1].seq;
 	return 0;
 }
 

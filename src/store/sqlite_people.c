@@ -46,12 +46,12 @@ static int user_list(struct store *st, const char *tenant, struct store_page pag
 	    db_get_records(db_of(st),
 			   "SELECT " USER_COLUMNS " FROM user WHERE tenant = ?1 AND seq > ?2 "
 			   "ORDER BY seq LIMIT ?3",
-			   DB_VALUES(db_text(tenant), db_int(page.after), db_int(page.limit)),
+			   DB_VALUES(db_text(tenant), db_int(page.after), db_int(page.limit + 1)),
 			   &shape_user, &items, &count, err) < 0)
 		return -1;
 	*ret = (struct store_user_list){ .items = items, .count = count };
-	if (count == page.limit)
-		ret->next = ret->items[count - 1].seq;
+	if (db_trim(&shape_user, items, &ret->count, page.limit))
+		ret->next = ret->items[page.limit - 1].seq;
 	return 0;
 }
 
@@ -152,12 +152,12 @@ static int key_list(struct store *st, const char *tenant, struct store_page page
 	    db_get_records(db_of(st),
 			   "SELECT " KEY_COLUMNS " FROM key WHERE (?1 IS NULL OR tenant = ?1) "
 			   "AND seq > ?2 ORDER BY seq LIMIT ?3",
-			   DB_VALUES(db_text(tenant), db_int(page.after), db_int(page.limit)),
+			   DB_VALUES(db_text(tenant), db_int(page.after), db_int(page.limit + 1)),
 			   &shape_key, &items, &count, err) < 0)
 		return -1;
 	*ret = (struct store_key_list){ .items = items, .count = count };
-	if (count == page.limit)
-		ret->next = ret->items[count - 1].seq;
+	if (db_trim(&shape_key, items, &ret->count, page.limit))
+		ret->next = ret->items[page.limit - 1].seq;
 	return 0;
 }
 

@@ -51,12 +51,12 @@ static int policy_list(struct store *st, const char *tenant, struct store_page p
 	    db_get_records(db_of(st),
 			   "SELECT " COLUMNS " FROM policy WHERE (?1 IS NULL OR tenant = ?1) "
 			   "AND seq > ?2 ORDER BY seq LIMIT ?3",
-			   DB_VALUES(db_text(tenant), db_int(page.after), db_int(page.limit)),
+			   DB_VALUES(db_text(tenant), db_int(page.after), db_int(page.limit + 1)),
 			   &shape_policy, &items, &count, err) < 0)
 		return -1;
 	*ret = (struct store_policy_list){ .items = items, .count = count };
-	if (count == page.limit)
-		ret->next = ret->items[count - 1].seq;
+	if (db_trim(&shape_policy, items, &ret->count, page.limit))
+		ret->next = ret->items[page.limit - 1].seq;
 	return 0;
 }
 

@@ -41,12 +41,12 @@ static int project_list(struct store *st, const char *tenant, const char *user,
 			   " member WHERE tenant = ?1 AND team = p.team AND user = ?2))"
 			   " ORDER BY seq LIMIT ?4",
 			   DB_VALUES(db_text(tenant), db_text(user), db_int(page.after),
-				     db_int(page.limit)),
+				     db_int(page.limit + 1)),
 			   &shape_project, &items, &count, err) < 0)
 		return -1;
 	*ret = (struct store_project_list){ .items = items, .count = count };
-	if (count == page.limit)
-		ret->next = ret->items[count - 1].seq;
+	if (db_trim(&shape_project, items, &ret->count, page.limit))
+		ret->next = ret->items[page.limit - 1].seq;
 	return 0;
 }
 
@@ -178,12 +178,12 @@ static int fragment_list(struct store *st, const char *tenant, const char *proje
 			   "SELECT " FRAGMENT_COLUMNS " FROM fragment WHERE tenant = ?1"
 			   " AND project = ?2 AND (?3 = 0 OR seq < ?3) ORDER BY seq DESC LIMIT ?4",
 			   DB_VALUES(db_text(tenant), db_text(project), db_int(page.after),
-				     db_int(page.limit)),
+				     db_int(page.limit + 1)),
 			   &shape_fragment, &items, &count, err) < 0)
 		return -1;
 	*ret = (struct store_fragment_list){ .items = items, .count = count };
-	if (count == page.limit)
-		ret->next = ret->items[count - 1].seq;
+	if (db_trim(&shape_fragment, items, &ret->count, page.limit))
+		ret->next = ret->items[page.limit - 1].seq;
 	return 0;
 }
 

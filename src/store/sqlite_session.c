@@ -71,13 +71,13 @@ static int get_list(struct db *db, const char *sql, const struct db_value *value
 	    db_get_records(db, sql, values, n, &shape_session, &items, &l.count, err) < 0)
 		return -1;
 	l.items = items;
+	if (db_trim(&shape_session, items, &l.count, limit))
+		l.next = l.items[limit - 1].seq;
 	for (size_t i = 0; i < l.count; i++)
 		if (read_bindings(db, &l.items[i], err) < 0) {
 			store_session_list_fini(&l);
 			return -1;
 		}
-	if (l.count == limit)
-		l.next = l.items[limit - 1].seq;
 	*ret = l;
 	return 0;
 }
@@ -94,7 +94,7 @@ static int get_list(struct db *db, const char *sql, const struct db_value *value
 #define FILTER_VALUES(f, page)                                                                     \
 	DB_VALUES(db_int((page).after), db_text((f)->tenant), db_text((f)->user),                  \
 		  db_text((f)->project), db_int((int64_t)(f)->states), db_text((f)->meta_key),     \
-		  db_text((f)->meta_value), db_int((page).limit), db_text((f)->template),          \
+		  db_text((f)->meta_value), db_int((page).limit + 1), db_text((f)->template),      \
 		  db_text((f)->policy))
 
 static int session_list(struct store *st, const struct store_session_filter *f,

@@ -152,6 +152,8 @@ struct keeper_stats {
 	uint64_t pids, pids_denied; /* pids_denied: forks refused by the limit */
 	uint64_t disk_bytes; /* used; UINT64_MAX where it cannot be told */
 	uint64_t disk_full; /* 1: nothing more can be written */
+	uint64_t pids_peak; /* this and those below: UINT64_MAX where it cannot be told */
+	uint64_t io_read_bytes, io_write_bytes; /* of block devices */
 };
 
 struct keeper_pool_state {

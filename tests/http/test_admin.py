@@ -63,7 +63,7 @@ def test_a_quota_is_kept(client, user):
     refused(client.post("/v1/sessions", {"user": user, "key": "x", "asleep": True}), "disk")
     refused(client.patch("/v1/sessions/" + first, {"limits": {"memory_bytes": 101 << 20}}), "memory")
     refused(client.patch("/v1/sessions/" + first, {"limits": {"disk_bytes": 101 << 20}}), "disk")
-    assert client.session(first)["limits"] == small
+    assert small.items() <= client.session(first)["limits"].items()
     bigger = {"limits": {"memory_bytes": 99 << 20}}
     assert client.patch("/v1/sessions/" + first, bigger).status == 200
     assert client.post("/v1/sessions", {"user": "somebody else", "asleep": True}).status == 201

@@ -5,12 +5,13 @@ import contextlib
 import io
 import os
 import shutil
+import signal
 import subprocess
 import tarfile
 
 import pytest
 
-from client import wait_for
+from client import children, name_of, wait_for
 
 SLOW = bool(os.environ.get("LODGE_SLOW"))
 SECRET = b"what only the host may read\n"
@@ -412,3 +413,95 @@ def test_what_others_pack(client, at, t, format):
     assert unpack(client, at, out.getvalue()).status == 204
     got = [e["path"] for e in client.get(t + "?list&depth=5").json["entries"] if e["type"] == "file"]
     assert got == ["t/d/" + "n" * 80 + "/" + "m" * 90, "t/f", "t/ä/ö"]
+
+
+# ---- packed, into a session and out of it -----------------------------------------------------
+
+
+def packers(lodged):
+    """All its processes but one; also those that nobody waited for."""
+    return [p for p in children(lodged.process.pid) if name_of(p) != "lodged-starter"]
+
+
+def put_packed(client, at, data, path="t"):
+    return client.call("PUT", f"{at}/archive?path={path}&format=tar.zst", data)
+
+
+def test_a_packed_directory_both_ways(client, lodged, at, t):
+    run(client, at, "mkdir -p t/a/b; seq 100000 >t/a/b/c; ln t/a/b/c t/a/d; ln -s b t/a/e")
+    out = client.get(at + "/archive?path=t&format=tar.zst")
+    assert out.status == 200 and out.headers["Content-Type"] == "application/zstd", out
+    assert out.data.startswith(MAGIC) and len(out.data) < 400000
+    assert client.get(at + "/archive?path=t", headers={"Accept": "application/zstd"}).data[:4] == MAGIC
+    assert client.get(at + "/archive?path=t&format=tar", headers={"Accept": "application/zstd"}).data[:4] != MAGIC
+    assert client.call("HEAD", at + "/archive?path=t&format=tar.zst").status == 200
+    assert put_packed(client, at, out.data, "t/again").status == 204
+    answer = client.call("PUT", at + "/archive?path=t/third", out.data, headers={"Content-Type": "application/zstd"})
+    assert answer.status == 204, answer
+    run(client, at, "cmp t/a/b/c t/again/a/b/c && cmp t/a/b/c t/third/a/d && test t/again/a/b/c -ef t/again/a/d")
+    assert put_packed(client, at, packed(GOOD + END), "t/hand").status == 204
+    assert client.get(t + "/hand/good").data == b"first"
+    assert wait_for(lambda: not packers(lodged))
+
+
+def test_packed_where_nothing_can_be(client, lodged, at, t):
+    """What goes wrong before the first byte is told as it is of a plain one."""
+    assert client.get(at + "/archive?path=none&format=tar.zst").status == 404
+    assert client.get(at + "/archive?path=/root&format=tar.zst").status == client.get(at + "/archive?path=/root").status
+    assert client.get(at + "/archive?path=t&format=zip").status == 400
+    assert put_packed(client, at, packed(GOOD + END), "/usr").status == 403
+    assert not packers(lodged)
+
+
+def test_packed_bytes_that_are_damaged(client, lodged, at, t):
+    good = packed(GOOD + END)
+    for data in (b"", MAGIC, good[:20], good[:-10], good[:6] + b"\xff" * 20, b"PK\3\4" + bytes(100), good + b"garbage",
+                 MAGIC + b"\xff" * 40, GOOD + END, packed(b""), packed(GOOD), packed(b"\xff" * 1024),
+                 packed(GOOD + file(b"../evil", b"x") + END), MAGIC + b"\x00\xff\x01\x00\x00"):
+        answer = put_packed(client, at, data)
+        assert answer.status == 400 and answer.json["error"]["message"], (data[:40], answer)
+    assert unpack(client, at, good).status == 400  # nobody said that it is packed
+    assert not packers(lodged)
+
+
+def test_a_mountain_into_a_session(client, lodged):
+    """It ends where the disk does."""
+    small = "/v1/sessions/" + client.enter(key="small packed", limits={"disk_bytes": 32 << 20})
+    answer = put_packed(client, small, bomb(header(b"big", 1 << 30), 1))
+    assert answer.status == 507 and answer.code == "LIMIT_DISK", answer
+    assert client.delete(small + "/files/t/big").status == 204
+    answer = put_packed(client, small, bomb(GOOD + END, 1), "after")
+    assert answer.status == 400 and "after its end" in answer.json["error"]["message"], answer
+    assert not packers(lodged)
+    assert client.delete(small).status == 200
+
+
+def test_one_who_leaves_while_it_is_packed(client, lodged, at, t):
+    import socket
+    run(client, at, "head -c 64M /dev/urandom >t/noise")
+    connection, response = client.open("GET", at + "/archive?path=t&format=tar.zst")
+    assert response.status == 200 and response.read(4) == MAGIC and packers(lodged)
+    connection.sock.shutdown(socket.SHUT_RDWR)
+    connection.close()
+    response.close()
+    assert wait_for(lambda: not packers(lodged))
+    with socket.create_connection((client.host, client.port)) as s:
+        s.sendall(f"PUT {at}/archive?path=t&format=tar.zst HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n"
+                  f"Authorization: Bearer {client.key}\r\n\r\n".encode() + packed(GOOD + file(b"next", b"x"))[:-100])
+        assert wait_for(lambda: packers(lodged))
+    assert wait_for(lambda: not packers(lodged))
+    assert wait_for(lambda: "tar" not in run(client, at, "ps ax -o comm,args | grep '(tar' || :"))
+
+
+def test_a_packer_that_is_killed_in_the_middle(client, lodged, at, t):
+    """The answer breaks off, so that nobody takes it for a whole one."""
+    import http.client
+    run(client, at, "head -c 64M /dev/urandom >t/noise")
+    connection, response = client.open("GET", at + "/archive?path=t&format=tar.zst")
+    with contextlib.closing(connection):
+        assert response.read(4) == MAGIC
+        for pid in packers(lodged):
+            os.kill(pid, signal.SIGKILL)
+        with pytest.raises((http.client.HTTPException, OSError)):
+            response.read()
+    assert wait_for(lambda: not packers(lodged))

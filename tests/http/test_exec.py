@@ -225,6 +225,8 @@ def test_list(client):
         seen += [x["exec_id"] for x in page["execs"]]
         after = page["next"]
     assert seen == ids
+    assert client.get(f"{at}/execs?limit=5").json["next"] is None  # full, and the last
+    assert client.get(f"{at}/execs?limit=4").json["next"]
 
 
 # ---- as a stream ------------------------------------------------------------------------------

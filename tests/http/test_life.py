@@ -191,8 +191,11 @@ def test_no_answer_is_not_dead(lodged, client, session, at):
 def test_stats(client, session, at):
     client.run(session["id"], "head -c 3000000 /dev/zero > f; head -c 30000000 /dev/zero | tail -c 1")
     s = ok(client.get(at + "/stats"))["stats"]
-    assert set(s) >= {"memory_bytes", "memory_peak_bytes", "oom_kills", "cpu_us", "pids",
-                      "pids_denied", "disk_bytes", "disk_full"}
+    assert set(s) == {"memory_bytes", "memory_peak_bytes", "oom_kills", "cpu_us", "pids", "pids_peak",
+                      "pids_denied", "io_read_bytes", "io_write_bytes", "disk_bytes", "disk_full"}
+    assert s["pids_peak"] is None or s["pids_peak"] >= s["pids"]
+    for name in ("io_read_bytes", "io_write_bytes"):  # where the host's v2 tree counts them
+        assert s[name] is None or s[name] >= 0
     assert s["memory_peak_bytes"] >= s["memory_bytes"] > 0 and s["cpu_us"] > 0 and s["pids"] >= 1
     assert s["disk_bytes"] is None or s["disk_bytes"] >= 0
     assert s["disk_full"] is False and s["oom_kills"] == 0

@@ -485,12 +485,41 @@ def test_workers_that_the_guest_stops_or_kills(client, at, t):
                   f"  if p not in (me, os.getppid()):\n   try: os.kill(p, signal.SIG{signo})\n   except OSError: pass\n")
         with running(client, at, f"python3 -c '{hunter}'"):
             seen = set()
+
+            def archive():
+                try:
+                    return client.call("GET", at + "/archive?path=t").status
+                except http.client.IncompleteRead:  # it was under way: it breaks off
+                    return 200
+
             for i in range(20):
                 seen.add(client.get(f"{t}?list&limit=10000").status)
-                seen.add(client.call("GET", at + "/archive?path=t").status if i < 5 else 200)
+                seen.add(archive() if i < 5 else 200)
                 seen.add(watch(client, at + "/watch?path=t").status)
             assert seen <= {200, 503}, seen
     assert client.delete(t + "?recursive=1").status == 204
+
+
+def test_one_who_leaves_while_a_tree_is_removed(client):
+    """It ends there: what was not removed yet stays."""
+    session = "/v1/sessions/" + client.enter(key="leaver")
+    made = client.post(session + "/exec", {"argv": ["sh", "-c", "mkdir d; cd d; seq 30000 | xargs touch"]})
+    assert made.status == 200 and made.json["exit_code"] == 0, made
+
+    def processes():
+        return client.get(session + "/stats").json["stats"]["pids"]
+
+    idle = processes()
+    assert client.patch(session, {"limits": {"cpus": 0.01}}).status == 200
+    with socket.create_connection((client.host, client.port)) as s:
+        s.sendall(f"DELETE {session}/files/d?recursive=1 HTTP/1.1\r\nHost: localhost\r\n"
+                  f"Authorization: Bearer {client.key}\r\n\r\n".encode())
+        assert wait_for(lambda: processes() > idle)
+    assert wait_for(lambda: processes() == idle)
+    assert client.patch(session, {"limits": {"cpus": 0}}).status == 200
+    assert client.get(session + "/files/d?list&limit=1").json["entries"]
+    assert client.delete(session + "/files/d?recursive=1").status == 204
+    assert client.delete(session).status == 200
 
 
 # ---- writing ----------------------------------------------------------------------------------

@@ -113,6 +113,7 @@ def test_pages(client, policy):
     first = client.get("/v1/policies?limit=2").json
     rest = client.get(f"/v1/policies?limit=2&after={first['next']}").json
     assert [p["name"] for p in first["policies"] + rest["policies"]] == ["p0", "p1", "p2"] and rest["next"] is None
+    assert client.get("/v1/policies?limit=3").json["next"] is None
 
 
 def test_who_may(client, lodged, policy):

@@ -144,7 +144,7 @@ def test_what_was_asked_for_is_there(client, made):
               "inodes": 5000, "file_bytes": 8 << 20, "open_files": 200, "output_bytes": 1 << 20}
     s = made(key="asked", env={"COLOR": "green"}, workdir="/tmp", limits=limits, project="p",
              idle_timeout_ms=60000, max_lifetime_ms=120000, on_idle="destroy", on_expire="destroy")
-    assert s["limits"] == limits
+    assert s["limits"] == dict(limits, cpu_weight=100)
     assert (s["project"], s["on_idle"], s["on_expire"]) == ("p", "destroy", "destroy")
     assert (s["idle_timeout_ms"], s["max_lifetime_ms"]) == (60000, 120000)
     assert s["hibernate_at"] == s["last_activity_at"] + 60000
@@ -155,6 +155,20 @@ def test_what_was_asked_for_is_there(client, made):
                   limits={"pids": 5}).json["session"]
     for field in ("idle_timeout_ms", "max_lifetime_ms", "metadata", "limits"):
         assert again[field] == s[field]
+
+
+def test_limits_are_told_as_they_are(client, made):
+    """What nobody asked for is there as well, on every way to the record."""
+    everything = {"memory_bytes": 512 << 20, "cpus": 0, "cpu_weight": 100, "pids": 256, "disk_bytes": 1 << 30,
+                  "inodes": 200000, "file_bytes": 1 << 30, "open_files": 1024, "output_bytes": 16 << 20}
+    assert made(key="nothing asked", asleep=True)["limits"] == everything
+    s = made(key="one asked", asleep=True, limits={"pids": 99})
+    assert s["limits"] == dict(everything, pids=99)
+    assert client.session(s["id"])["limits"] == s["limits"]
+    listed = {x["key"]: x["limits"] for x in client.get("/v1/sessions").json["sessions"]}
+    assert listed["one asked"] == s["limits"] and listed["nothing asked"] == everything
+    changed = client.patch("/v1/sessions/" + s["id"], {"limits": {"open_files": 64}}).json["session"]
+    assert changed["limits"] == dict(everything, pids=99, open_files=64)
 
 
 def test_times_are_clamped_and_told(client, made):
@@ -209,6 +223,17 @@ def test_pages_stay_in_order_while_sessions_come_and_go(client, made):
     assert seen == first + [last, new]
     assert client.get("/v1/sessions?project=paged&after=999999999").json == \
         {"sessions": [], "next": None}
+
+
+def test_the_last_page_says_that_it_is(client, made):
+    """Also when it is full."""
+    every = [made(project="full", asleep=True)["id"] for _ in range(4)]
+    page = client.get("/v1/sessions?project=full&limit=4")
+    assert ids(page) == every and page.json["next"] is None
+    page = client.get("/v1/sessions?project=full&limit=2")
+    assert ids(page) == every[:2] and page.json["next"]
+    page = client.get(f"/v1/sessions?project=full&limit=2&after={page.json['next']}")
+    assert ids(page) == every[2:] and page.json["next"] is None
 
 
 def test_a_key_is_as_good_as_an_id_everywhere(client):

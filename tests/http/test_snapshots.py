@@ -71,6 +71,7 @@ def test_take_look_remove(client, sid, at):
     assert answer.status == 409 and a["id"] in answer.json["error"]["message"], answer
     listed = client.get(at + "/snapshots").json
     assert [x["id"] for x in listed["snapshots"]] == [a["id"], b["id"]] and listed["next"] is None
+    assert client.get(at + "/snapshots?limit=2").json == listed
     page = client.get(at + "/snapshots?limit=1").json
     assert [x["id"] for x in page["snapshots"]] == [a["id"]]
     page = client.get(f"{at}/snapshots?limit=2&after={page['next']}").json

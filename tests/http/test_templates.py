@@ -368,7 +368,8 @@ def test_settings_are_the_defaults_of_new_sessions(client, name):
     assert (t["run_as"], t["workdir"], t["env"]) == ("other", "/tmp", {"A": "1", "B": "2"})
     assert t["limits"] == {"memory_bytes": 64 << 20, "cpus": 0.5} and t["from"] == {"kind": "tar"}
     assert sh(client, name, "id -u; pwd; echo $A$B", key="k") == "2000\n/tmp\n12\n"
-    assert client.get("/v1/sessions/key:k").json["session"]["limits"]["memory_bytes"] == 64 << 20
+    limits = client.get("/v1/sessions/key:k").json["session"]["limits"]
+    assert (limits["memory_bytes"], limits["cpus"], limits["pids"]) == (64 << 20, 0.5, 256)
     answer = client.call("PATCH", f"/v1/templates/{name}", {"env": {"C": "3"}, "run_as": None, "limits": None})
     t = answer.json["template"]
     assert (t["run_as"], t["workdir"], t["env"], t["limits"]) == (None, "/tmp", {"C": "3"}, {})

@@ -83,6 +83,11 @@ def test_directory_and_user_can_be_chosen(client, session):
         assert t.output == b"/usr/lib\r\nuser\r\n"
 
 
+def test_a_user_that_is_not_there(client, session):
+    answer = refused(client, session, "user=nobody-here")
+    assert answer.status == 400 and b"user nobody-here" in answer.body, answer
+
+
 def test_ctrl_c_interrupts_and_ctrl_d_ends(client, session):
     with opened(client, session) as t:
         t.type("sh -c 'echo rea\"\"dy; exec sleep 1000'\n")

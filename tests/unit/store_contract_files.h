@@ -291,6 +291,9 @@ static void commands_of_a_lost_sandbox_end_together(void)
 	for (int i = 1; i < 4; i++)
 		CHECK(l.items[i].state == 3 && l.items[i].ended_at == 77);
 	store_exec_list_fini(&l);
+	CHECK(!st->exec->list(st, "s1", (struct store_page){ .limit = 4 }, &l, &err));
+	CHECK(l.count == 4 && !l.next); /* full, and the last */
+	store_exec_list_fini(&l);
 	CHECK(!st->exec->list(st, "s1", (struct store_page){ .after = 2, .limit = 1 }, &l, &err));
 	CHECK(l.count == 1 && l.next == 3);
 	store_exec_list_fini(&l);

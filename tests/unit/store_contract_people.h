@@ -109,6 +109,9 @@ static void fragments_are_listed_newest_first_and_go_with_their_project(void)
 		CHECK(!st->fragment->add(st, &f, &file, 1, &err));
 	}
 	CHECK(st->snapshot->remove(st, "n1", &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(!st->fragment->list(st, "t", "p1", (struct store_page){ .limit = 4 }, &l, &err));
+	CHECK(l.count == 4 && !l.next); /* full, and the last */
+	store_fragment_list_fini(&l);
 	CHECK(!st->fragment->list(st, "t", "p1", (struct store_page){ .limit = 3 }, &l, &err));
 	CHECK(l.count == 3 && l.next);
 	CHECK_STR(l.items[0].id, "f4");

@@ -4,6 +4,8 @@
 #include <jansson.h>
 
 #include "api/inside.h"
+#include "sandbox/exec.h"
+#include "session/inside.h"
 #include "tap.h"
 
 static struct err err;
@@ -33,6 +35,9 @@ static void each_class_has_its_status(void)
 static void some_causes_have_their_own(void)
 {
 	CHECK(is(ERR_NOT_FOUND, ESTALE, 410, "GONE", false));
+	CHECK(is(ERR_LIMIT, EXEC_NO_PIDS, 429, "LIMIT_PIDS", false));
+	CHECK(is(ERR_LIMIT, EXEC_NO_MEMORY, 429, "LIMIT_MEMORY", false));
+	CHECK(is(ERR_LIMIT, EAGAIN, 503, "UNAVAILABLE", true)); /* the host's */
 	CHECK(is(ERR_DENIED, ENOKEY, 401, "UNAUTHENTICATED", false));
 	CHECK(is(ERR_DENIED, EKEYREJECTED, 401, "UNAUTHENTICATED", false));
 	CHECK(is(ERR_DENIED, EKEYEXPIRED, 401, "UNAUTHENTICATED", false));
@@ -126,6 +131,7 @@ static void a_session_is_shown(void)
 				   .template = "host",
 				   .memory_bytes = 5 };
 	char meta[] = "{\"a\":[1.5]}", limits[] = "{\"limits\":{\"cpu_milli\":1500}}";
+	struct api_call call = { .engine = calloc(1, sizeof(struct engine)) };
 	struct json_out j;
 	char *text;
 	json_t *o;
@@ -134,7 +140,7 @@ static void a_session_is_shown(void)
 	s.metadata = meta;
 	s.spec = limits;
 	api_out(&j);
-	api_put_session(&j, NULL, &s);
+	api_put_session(&call, &j, NULL, &s);
 	text = json_out_take(&j, NULL);
 	o = json_loads(text, 0, NULL);
 	free(text);
@@ -144,8 +150,10 @@ static void a_session_is_shown(void)
 		json_is_null(json_object_get(o, "user")) &&
 		json_is_null(json_object_get(o, "cause")) &&
 		json_real_value(json_object_get(json_object_get(o, "limits"), "cpus")) == 1.5 &&
+		json_integer_value(json_object_get(json_object_get(o, "limits"), "pids")) == 256 &&
 		json_is_array(json_object_get(json_object_get(o, "metadata"), "a"));
 	json_decref(o);
+	free(call.engine);
 	CHECK(right);
 }
 

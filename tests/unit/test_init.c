@@ -52,7 +52,7 @@ static void a_program_that_is_missing_is_named(void)
 	CHECK(begin(&(struct want){ .argv = ARGV("true"), .cwd = "/no/such" }) == AGENT_ERROR);
 	CHECK(error_code() == ERR_INVALID && strstr(error_text(), "/no/such"));
 	CHECK(begin(&(struct want){ .argv = ARGV("true"), .user = "no-such" }) == AGENT_ERROR);
-	CHECK(error_code() == ERR_NOT_FOUND && strstr(error_text(), "no-such"));
+	CHECK(error_code() == ERR_INVALID && strstr(error_text(), "user no-such"));
 	CHECK(begin(&(struct want){ .argv = ARGV("true"), .env = ARGV("=x") }) == AGENT_ERROR);
 }
 
