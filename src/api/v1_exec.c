@@ -13,7 +13,8 @@ enum {
 	TIMEOUT_MS = 30000,
 	LOOK_MS = 1000, /* how often to look whether the caller is still there */
 	SIZE_MAX_PTY = 65535,
-	OUTPUT_MOST = 1 << 30,
+	FEED_MAX_US = 60 * 1000 * 1000,
+	OUTPUT_MOST = 8 << 20, /* of each stream in one answer; more of it is read by offset */
 	STATUS_GONE = 499, /* as others write it into their logs */
 };
 
@@ -209,7 +210,7 @@ int v1_put_result(struct json_out *j, struct run *x, const struct exec_output *o
 
 bool v1_is_ending(void *rq)
 {
-	return http_is_ending(rq);
+	return http_is_ending(rq) || http_is_gone(rq);
 }
 
 /* Who closed only his half may still read it. It is no failure of ours. */
@@ -287,11 +288,25 @@ static const char *state_name(uint8_t state)
 	return names[state < ARRAY_LEN(names) ? state : RUN_LOST];
 }
 
+/* The input of a command that nobody waits for: a thread is held until it took it. */
+struct feeding {
+	struct http_request *rq;
+	int64_t until_us;
+};
+
+static bool has_waited(void *arg)
+{
+	const struct feeding *f = arg;
+
+	return http_is_ending(f->rq) || mono_us() >= f->until_us;
+}
+
 /* The answer is under way before the input: a command takes it when it likes to. */
 static int leave(struct api_call *c, const struct v1_wish *w, struct run *x, struct err *err)
 {
 	struct store_exec rec = { 0 };
 	auto_call(store_exec_fini) struct store_exec *guard __attribute__((unused)) = &rec;
+	struct feeding f = { c->rq, mono_us() + FEED_MAX_US };
 	struct err ignored;
 	struct json_out j;
 
@@ -304,7 +319,7 @@ static int leave(struct api_call *c, const struct v1_wish *w, struct run *x, str
 	json_out_end(&j);
 	if (api_reply(c, 202, &j, err) < 0)
 		return -1;
-	run_give_up(x, v1_is_ending, c->rq);
+	run_give_up(x, has_waited, &f);
 	if (w->input)
 		(void)run_stdin(x, w->input, strlen(w->input), !w->keep_open, &ignored);
 	return 0;

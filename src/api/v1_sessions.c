@@ -13,7 +13,7 @@
 DEFINE_AUTO(struct store_session *, store_session_fini);
 DEFINE_AUTO(struct template *, template_fini);
 
-enum { HOUR_MS = 3600 * 1000 };
+enum { WAIT_MAX_MS = 60 * 1000 };
 
 /* ---- entering -------------------------------------------------------------------------------- */
 
@@ -119,7 +119,7 @@ static int take_numbers(const json_t *b, struct session_want *w, struct err *err
 
 	if (api_int(b, "idle_timeout_ms", 1, INT64_MAX, &w->idle_timeout_ms, err) < 0 ||
 	    api_int(b, "max_lifetime_ms", 1, INT64_MAX, &w->max_lifetime_ms, err) < 0 ||
-	    api_int(b, "wait_ms", 0, HOUR_MS, &w->wait_ms, err) < 0 ||
+	    api_int(b, "wait_ms", 0, WAIT_MAX_MS, &w->wait_ms, err) < 0 ||
 	    api_int(b, "max_active_per_user", 1, INT_MAX, &per_user, err) < 0 ||
 	    take_choice(b, "on_exceed", "refuse", "replace", &replace, err) < 0 ||
 	    take_choice(b, "if_exists", "use", "fail", &w->must_be_new, err) < 0 ||
@@ -274,6 +274,8 @@ static int post_session(struct api_call *c, struct err *err)
 	    take_names(b, &w, err) < 0 || take_numbers(b, &w, err) < 0 ||
 	    take_metadata(c, b, &w.metadata, err) < 0 || api_take_spec(b, &over, err) < 0)
 		return -1;
+	if (w.policy && c->scope < API_TENANT)
+		return err_set(err, ERR_DENIED, "policy: a key of scope tenant is needed for it");
 	if (*c->user && !w.user)
 		w.user = c->user;
 	n = take_key(b, w.user, &key, err);

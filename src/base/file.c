@@ -214,6 +214,13 @@ int file_remove_tree_at(int dir, const char *name)
 	return r;
 }
 
+int file_sync_dir(const char *path)
+{
+	auto_close int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
+}
+
 int file_write_all(int fd, const void *bytes, size_t len)
 {
 	struct pollfd p = { .fd = fd, .events = POLLOUT };

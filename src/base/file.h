@@ -25,6 +25,9 @@ int file_replace_at(int dir, const char *name, const char *text, size_t len);
 /* All of it, also into a pipe that the other side made non-blocking for both. */
 int file_write_all(int fd, const void *bytes, size_t len);
 
+/* So that the names in this directory outlive a power loss. */
+int file_sync_dir(const char *path);
+
 /* Removes name and everything below it, never following a link, never leaving the file system. */
 int file_remove_tree_at(int dir, const char *name);
 

@@ -82,6 +82,9 @@ int keeper_bind(struct keeper *k, const struct keeper_create *c, int fd, struct 
 
 static int check_demands(struct keeper *k, const struct keeper_create *c, struct err *err)
 {
+	/* a descriptor of a directory is no proof of a right to what is in it */
+	if (k->closed && c->nbinds)
+		return err_set(err, ERR_DENIED, "directories of the host are not shown here");
 	if ((c->demand & KEEPER_DEMAND_CGROUP) && !(k->features & KEEPER_HAS_CGROUP))
 		return err_set(err, ERR_CONFLICT,
 			       "memory, cpu and process limits cannot be enforced here (lodge "

@@ -38,6 +38,9 @@ struct slot { /* a sandbox that nobody has yet */
 
 struct keeper {
 	bool rootless, oneshot;
+	/* The engine has fewer rights than we: the home is this one, and nothing else of the host
+	 * is shown to anybody. NULL: it has the same. */
+	const char *closed;
 	bool draining; /* the engine is gone: finish and leave */
 	bool stuck; /* something of a dead keeper would not go: not tried again */
 	int home, run; /* directories: what lasts, what is running */

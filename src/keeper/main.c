@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lodge-keeper --home DIR [--oneshot]; the engine's socket is descriptor 3. */
+/* lodge-keeper --home DIR [--oneshot | --closed ID]; the engine's socket is descriptor 3. */
 #include "keeper/keeper.h"
 
 #include <errno.h>
@@ -41,13 +41,17 @@ enum {
 };
 
 static const char usage[] =
-	"usage: lodge-keeper --home DIR [--oneshot]\n"
+	"usage: lodge-keeper --home DIR [--oneshot | --closed ID]\n"
 	"\n"
 	"Makes and ends sandboxes for lodge. Started by lodge and lodged, which talk to it over\n"
 	"descriptor 3; of no use by hand.\n"
 	"\n"
 	"  --home DIR   where templates and sandboxes are kept\n"
 	"  --oneshot    end every sandbox and leave when the socket closes\n"
+	"  --closed ID  for an engine with fewer rights than the keeper: DIR must be the directory "
+	"of\n"
+	"               this id (device.inode, hexadecimal), and no other one of the host is "
+	"shown\n"
 	"  --version, --help\n";
 
 static struct keeper keeper;
@@ -97,15 +101,25 @@ static int enter_mountns(struct err *err)
 	return 0;
 }
 
+static void id_of(const struct stat *st, char ret[40])
+{
+	snprintf(ret, 40, "%llx.%llx", (unsigned long long)st->st_dev,
+		 (unsigned long long)st->st_ino);
+}
+
 static int open_home(struct keeper *k, const char *home, struct err *err)
 {
 	struct stat st;
+	char id[40];
 
 	if (mkdir(home, 0700) < 0 && errno != EEXIST)
 		return err_sys(err, errno, "%s", home);
-	k->home = open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	k->home = open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (k->closed ? O_NOFOLLOW : 0));
 	if (k->home < 0 || fstat(k->home, &st) < 0)
 		return err_sys(err, errno, "%s", home);
+	id_of(&st, id);
+	if (k->closed && strcmp(id, k->closed) != 0)
+		return err_set(err, ERR_DENIED, "%s is another directory than it was", home);
 	/* ids inside are ids on disk: a set-id file of a guest, or a file somebody else puts below
 	 * everybody's root, must be out of every other user's reach */
 	if (st.st_uid != geteuid() || (st.st_mode & 022))
@@ -119,7 +133,7 @@ static int open_home(struct keeper *k, const char *home, struct err *err)
 static int open_run(struct keeper *k, struct err *err)
 {
 	auto_close int lodge = -1;
-	char name[24];
+	char name[40];
 	struct stat st;
 
 	if (k->rootless) {
@@ -131,8 +145,7 @@ static int open_run(struct keeper *k, struct err *err)
 	lodge = open_subdir(AT_FDCWD, "/run/lodge", 0711, err);
 	if (lodge < 0)
 		return -1;
-	snprintf(name, sizeof(name), "%llx.%llx", (unsigned long long)st.st_dev,
-		 (unsigned long long)st.st_ino);
+	id_of(&st, name);
 	k->run = open_subdir(lodge, name, 0711, err);
 	k->kit_host.ids = steal_fd(&lodge);
 	return k->run < 0 ? -1 : 0;
@@ -279,13 +292,13 @@ static void leave(struct keeper *k, const char *name)
 		(void)file_remove_tree_at(k->run, name);
 }
 
-static const char *parse(int argc, char **argv, bool *oneshot)
+static const char *parse(int argc, char **argv, struct keeper *k)
 {
-	static const struct option options[] = { { "home", required_argument, NULL, 'd' },
-						 { "oneshot", no_argument, NULL, 'o' },
-						 { "help", no_argument, NULL, 'h' },
-						 { "version", no_argument, NULL, 'v' },
-						 { 0 } };
+	static const struct option options[] = {
+		{ "home", required_argument, NULL, 'd' },   { "oneshot", no_argument, NULL, 'o' },
+		{ "closed", required_argument, NULL, 'c' }, { "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'v' },	    { 0 }
+	};
 	const char *home = NULL;
 	int c;
 
@@ -295,7 +308,10 @@ static const char *parse(int argc, char **argv, bool *oneshot)
 			home = optarg;
 			break;
 		case 'o':
-			*oneshot = true;
+			k->oneshot = true;
+			break;
+		case 'c':
+			k->closed = optarg;
 			break;
 		case 'h':
 			fputs(usage, stdout);
@@ -330,7 +346,7 @@ static bool refuse(int sock, const struct err *err)
 int main(int argc, char **argv)
 {
 	struct keeper *k = &keeper;
-	const char *home = parse(argc, argv, &k->oneshot);
+	const char *home = parse(argc, argv, k);
 	char name[32] = "";
 	struct err err = { 0 };
 	int type = 0;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "api/auth.h"
+#include "base/file.h"
 #include "base/hook.h"
 #include "session/admin.h"
 #include "session/keys.h"
@@ -72,6 +73,7 @@ static int write_key(const char *home, const char *text, struct err *err)
 {
 	char path[4200], temp[4208];
 	auto_close int fd = -1;
+	int r;
 
 	snprintf(path, sizeof(path), "%s/admin.key", home);
 	snprintf(temp, sizeof(temp), "%s.new", path);
@@ -79,7 +81,8 @@ static int write_key(const char *home, const char *text, struct err *err)
 	fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0 || dprintf(fd, "%s\n", text) < 0 || fsync(fd) < 0 || rename(temp, path) < 0)
 		return err_sys(err, errno, "%s", path);
-	return 0;
+	r = file_sync_dir(home);
+	return r < 0 ? err_sys(err, -r, "%s", home) : 0;
 }
 
 /* The file first: a key that nobody knows would be in the way of the next. */

@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <pwd.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,14 +30,16 @@ int own_find(const char *user, struct own *ret, struct err *err)
 	struct own o = { NOBODYS_ID, NOBODYS_ID };
 	struct passwd pw, *found = NULL;
 	char text[4096], *end = NULL;
+	unsigned long n;
 
 	(void)getpwnam_r(user ? user : "lodge", &pw, text, sizeof(text), &found);
 	if (found) {
 		o = (struct own){ found->pw_uid, found->pw_gid };
 	} else if (user) {
 		errno = 0;
-		o.uid = o.gid = (uid_t)strtoul(user, &end, 10);
-		if (errno || end == user || *end || *user == '-')
+		n = strtoul(user, &end, 10);
+		o.uid = o.gid = (uid_t)n;
+		if (errno || end == user || *end || *user == '-' || n >= UINT32_MAX)
 			return err_set(err, ERR_INVALID, "user: there is no \"%.64s\"", user);
 	}
 	if (o.uid == 0 || o.gid == 0 || o.uid == (uid_t)-1)
@@ -73,27 +76,56 @@ static int chown_tree(int dir, const char *name, const struct own *o, int depth)
 	return S_ISDIR(st.st_mode) && depth ? file_each_at(dir, name, chown_one, &c) : 0;
 }
 
-static bool is_keepers(const char *name)
+static bool is_one_of(const char *const *names, const char *name)
 {
-	static const char *const names[] = { "volume.*", "store", "run", "host-*", ".host-*" };
-
-	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (fnmatch(names[i], name, 0) == 0)
+	for (; *names; names++)
+		if (fnmatch(*names, name, 0) == 0)
 			return true;
 	return false;
 }
+
+static const char *const keepers[] = { "volume.btrfs", "volume.lock", "volume.new", "store",
+				       "run",	       "host-*",      ".host-*",    NULL };
+static const char *const engines[] = { "lodge.db",  "lodge.db-*", "lodge.db.*", "logs",
+				       "templates", "admin.key*", "lodge.sock", NULL };
+static const char *const signs[] = { "lodge.db",   "volume.btrfs", "templates", "host-*",
+				     "keeper.new", "keeper",	   NULL };
 
 static int rearrange_one(int dir, const char *name, void *arg)
 {
 	const struct own *o = arg;
 	char to[sizeof(half) + NAME_MAX + 2];
 
-	if (!strcmp(name, keeper) || !strcmp(name, half))
-		return 0;
-	if (!is_keepers(name))
+	if (is_one_of(engines, name))
 		return chown_tree(dir, name, o, DEPTH_MAX);
+	if (!is_one_of(keepers, name)) /* not ours */
+		return 0;
 	snprintf(to, sizeof(to), "%s/%s", half, name);
 	return renameat(dir, name, dir, to) < 0 ? -errno : 0;
+}
+
+struct signs {
+	bool any, ours;
+};
+
+static int look_for_signs(int dir, const char *name, void *arg)
+{
+	struct signs *s = arg;
+	struct stat st;
+
+	/* a file beside it, as one with settings, is no reason to refuse */
+	s->any |= fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || S_ISDIR(st.st_mode);
+	s->ours |= is_one_of(signs, name);
+	return 0;
+}
+
+/* Whatever else somebody names by mistake stays as it is. */
+static int check_is_ours(int dir)
+{
+	struct signs s = { 0 };
+	int r = file_each_at(dir, ".", look_for_signs, &s);
+
+	return r < 0 ? r : s.any && !s.ours ? -EEXIST : 0;
 }
 
 static int say_busy(int dir, const char *name, void *arg)
@@ -119,8 +151,10 @@ static int rearrange(int dir, const struct stat *st, const struct own *o)
 {
 	struct own own = *o;
 	struct stat there;
-	int r;
+	int r = check_is_ours(dir);
 
+	if (r < 0)
+		return r;
 	if (fstatat(dir, keeper, &there, AT_SYMLINK_NOFOLLOW) < 0) {
 		r = check_empty(st);
 		if (r < 0)
@@ -139,12 +173,13 @@ static int rearrange(int dir, const struct stat *st, const struct own *o)
 /* A file that root put back, from a copy. One that has another name somewhere may be anybody's. */
 static int take_restored(int dir, const char *name, void *arg)
 {
+	static const char *const names[] = { "lodge.db", "lodge.db-wal", "admin.key", NULL };
 	auto_close int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	const struct own *o = arg;
 	struct stat st;
 
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_nlink != 1 ||
-	    st.st_uid != 0)
+	if (!is_one_of(names, name) || fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+	    st.st_nlink != 1 || st.st_uid != 0)
 		return 0;
 	return fchown(fd, o->uid, o->gid) < 0 ? -errno : 0;
 }
@@ -166,6 +201,11 @@ int own_data(const char *home, const struct own *o, struct err *err)
 		if (r == -EBUSY)
 			return err_set(err, ERR_CONFLICT,
 				       "%s: sandboxes that root made still run there", home);
+		if (r == -EEXIST)
+			return err_set(err, ERR_CONFLICT,
+				       "%s holds other things than lodge's: give it a directory of "
+				       "its own by --data",
+				       home);
 		return r < 0 ? err_sys(err, -r, "%s", home) : 0;
 	}
 	if (mkdirat(dir, keeper, 0700) < 0 && errno != EEXIST)

@@ -22,7 +22,7 @@
 #include "sandbox/keeper_spawn.h"
 #include "session/admin.h"
 
-enum { PEM_MAX = 256 << 10, ADDRESS_SIZE = 256, SLICE_MS = 100 };
+enum { PEM_MAX = 256 << 10, ADDRESS_SIZE = 256, SLICE_MS = 100, CONNECTIONS = 12000, LEAVE_S = 15 };
 
 static const char default_address[] = "127.0.0.1:7070";
 
@@ -154,6 +154,28 @@ static int read_pem(const char *path, char **ret, struct err *err)
 	return 0;
 }
 
+/* Each connection and each sandbox needs some. */
+static void raise_files(void)
+{
+	struct rlimit l;
+
+	if (getrlimit(RLIMIT_NOFILE, &l) < 0 || l.rlim_cur == l.rlim_max)
+		return;
+	l.rlim_cur = l.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &l);
+}
+
+/* Half of the descriptors are for what is done over the connections. */
+static unsigned connections(uint64_t asked)
+{
+	uint64_t most = asked ? asked : CONNECTIONS;
+	struct rlimit l;
+
+	if (getrlimit(RLIMIT_NOFILE, &l) == 0 && most > l.rlim_cur / 2)
+		most = l.rlim_cur / 2;
+	return (unsigned)most;
+}
+
 static int open_http(struct daemon *d, struct err *err)
 {
 	const struct conf *c = d->conf;
@@ -162,7 +184,7 @@ static int open_http(struct daemon *d, struct err *err)
 		.arg = d->api,
 		.admit = api_admit,
 		.log = on_request,
-		.max_connections = (unsigned)c->max_connections,
+		.max_connections = connections(c->max_connections),
 		.max_per_address = (unsigned)c->max_per_address,
 		.max_requests = (unsigned)c->max_requests,
 		.max_head = c->max_head,
@@ -194,17 +216,6 @@ static int listen_all(struct daemon *d, struct err *err)
 }
 
 /* ---- running --------------------------------------------------------------------------------- */
-
-/* Each connection and each sandbox needs some. */
-static void raise_files(void)
-{
-	struct rlimit l;
-
-	if (getrlimit(RLIMIT_NOFILE, &l) < 0 || l.rlim_cur == l.rlim_max)
-		return;
-	l.rlim_cur = l.rlim_max;
-	(void)setrlimit(RLIMIT_NOFILE, &l);
-}
 
 static int hold_packer(struct daemon *d, struct err *err)
 {
@@ -307,6 +318,25 @@ static void run(struct daemon *d, const sigset_t *signals, serve_load_fn *load, 
 		rest(d);
 }
 
+/* Nothing is lost by it: whatever is under way is taken up by the next one, as after a crash. */
+static void leave_anyway(int signo)
+{
+	(void)signo;
+	_exit(0);
+}
+
+/* A sandbox that does not answer must not keep us from ending. */
+static void leave_in_time(void)
+{
+	sigset_t alarms;
+
+	sigemptyset(&alarms);
+	sigaddset(&alarms, SIGALRM);
+	(void)sigaction(SIGALRM, &(struct sigaction){ .sa_handler = leave_anyway }, NULL);
+	(void)pthread_sigmask(SIG_UNBLOCK, &alarms, NULL);
+	(void)alarm(LEAVE_S);
+}
+
 /* In this order: who serves a request needs all that is below. */
 static void stop(struct daemon *d)
 {
@@ -347,6 +377,7 @@ int serve(const struct conf *c, serve_load_fn *load, void *arg, struct err *err)
 	r = start(&d, err);
 	if (r == 0)
 		run(&d, &signals, load, arg);
+	leave_in_time();
 	stop(&d);
 	return r;
 }

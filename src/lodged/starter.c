@@ -3,15 +3,18 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/auto.h"
 #include "base/sock.h"
+#include "sandbox/home.h"
 #include "sandbox/keeper_spawn.h"
 
 /* Its answer: an empty one comes with a socket and a process. The question is one byte. */
@@ -19,16 +22,16 @@ struct answer {
 	struct err err;
 };
 
-static int answer(int sock, const char *home)
+static int answer(int sock, const char *home, const char *id)
 {
 	auto_close int fd = -1, pidfd = -1;
 	struct answer a = { 0 };
-	bool good = keeper_spawn(NULL, home, false, &fd, &pidfd, &a.err) == 0;
+	bool good = keeper_spawn(NULL, home, false, id, &fd, &pidfd, &a.err) == 0;
 
 	return sock_send(sock, &a, sizeof(a), (const int[]){ fd, pidfd }, good ? 2 : 0);
 }
 
-static _Noreturn void serve(int sock, const char *home)
+static _Noreturn void serve(int sock, const char *home, const char *id)
 {
 	char byte;
 	size_t nfds;
@@ -38,7 +41,7 @@ static _Noreturn void serve(int sock, const char *home)
 	while (sock_recv(sock, &byte, sizeof(byte), NULL, 0, &nfds) == sizeof(byte)) {
 		while (waitpid(-1, NULL, WNOHANG) > 0) /* the one before */
 			;
-		if (answer(sock, home) < 0)
+		if (answer(sock, home, id) < 0)
 			break;
 	}
 	_exit(0);
@@ -47,9 +50,19 @@ static _Noreturn void serve(int sock, const char *home)
 int starter_fork(const char *home, int *ret_fd, struct err *err)
 {
 	auto_close int ours = -1, theirs = -1;
+	char path[HOME_SIZE], id[40];
+	struct stat st;
 	int sv[2];
 	pid_t pid;
 
+	/* once, before anybody else can put something in its place */
+	home_keeper(home, path);
+	if (lstat(path, &st) < 0)
+		return err_sys(err, errno, "%s", path);
+	if (!S_ISDIR(st.st_mode) || st.st_uid != 0)
+		return err_set(err, ERR_DENIED, "%s is no directory of root's", path);
+	snprintf(id, sizeof(id), "%llx.%llx", (unsigned long long)st.st_dev,
+		 (unsigned long long)st.st_ino);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
 		return err_sys(err, errno, "socketpair");
 	ours = sv[0];
@@ -63,7 +76,7 @@ int starter_fork(const char *home, int *ret_fd, struct err *err)
 		/* standard error is the keeper's too */
 		close(STDOUT_FILENO);
 		(void)close_range(STDERR_FILENO + 1, ~0u, 0);
-		serve(fd, home);
+		serve(fd, home, id);
 	}
 	*ret_fd = steal_fd(&ours);
 	return 0;

@@ -61,7 +61,7 @@ int keeper_client_spawn(const struct keeper_client_opts *opts, struct keeper_cli
 	auto_close int fd = -1, pidfd = -1;
 
 	if ((opts->start ? opts->start(opts->start_arg, &fd, &pidfd, err)
-			 : keeper_spawn(opts->program, opts->home, opts->oneshot, &fd, &pidfd,
+			 : keeper_spawn(opts->program, opts->home, opts->oneshot, NULL, &fd, &pidfd,
 					err)) < 0)
 		return -1;
 	if (keeper_client_take(steal_fd(&fd), ret, err) < 0)

@@ -58,18 +58,25 @@ int keeper_spawn_find(const char *name, char *ret, size_t size, struct err *err)
 		       LIBEXECDIR);
 }
 
-int keeper_spawn(const char *program, const char *home, bool oneshot, int *ret_fd, int *ret_pidfd,
-		 struct err *err)
+int keeper_spawn(const char *program, const char *home, bool oneshot, const char *closed,
+		 int *ret_fd, int *ret_pidfd, struct err *err)
 {
 	char found[PATH_SIZE], name[] = "lodge-keeper", opt_home[] = "--home",
-			       opt_once[] = "--oneshot", dir[HOME_SIZE];
-	char *argv[] = { name, opt_home, dir, oneshot ? opt_once : NULL, NULL };
+			       opt_once[] = "--oneshot", opt_closed[] = "--closed", dir[HOME_SIZE],
+			       id[40];
+	char *argv[] = { name,
+			 opt_home,
+			 dir,
+			 oneshot ? opt_once : closed ? opt_closed : NULL,
+			 closed ? id : NULL,
+			 NULL };
 	auto_close int ours = -1, theirs = -1;
 	int sv[2];
 
 	if (!home || home[0] != '/' || strlen(home) >= sizeof(dir))
 		return err_set(err, ERR_INVALID, "the home directory must be an absolute path");
 	home_keeper(home, dir);
+	snprintf(id, sizeof(id), "%s", closed ? closed : "");
 	if (!program) {
 		if (keeper_spawn_find(name, found, sizeof(found), err) < 0)
 			return -1;

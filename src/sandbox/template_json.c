@@ -10,6 +10,7 @@
 
 #include "base/array.h"
 #include "base/auto.h"
+#include "base/file.h"
 #include "sandbox/template.h"
 
 DEFINE_AUTO(json_t *, json_decref);
@@ -264,6 +265,20 @@ static int make_dir(const char *home, const char *sub, const char *name, char pa
 	return 0;
 }
 
+/* Each directory from that of the file up to the home. */
+static int sync_above(char *path, size_t home, struct err *err)
+{
+	while (strlen(path) > home) {
+		int r;
+
+		*strrchr(path, '/') = '\0';
+		r = file_sync_dir(*path ? path : "/");
+		if (r < 0)
+			return err_sys(err, -r, "%s", path);
+	}
+	return 0;
+}
+
 int template_save(const char *home, const char *name, const struct template *t, struct err *err)
 {
 	char path[4096], temp[4100];
@@ -291,5 +306,5 @@ int template_save(const char *home, const char *name, const struct template *t, 
 		unlink(temp);
 		return err_sys(err, e, "%s", path);
 	}
-	return 0;
+	return sync_above(path, strlen(home), err);
 }

@@ -143,6 +143,7 @@ struct live {
 	struct sandbox *spare[LIVE_LOANS_MAX]; /* side connections nobody has */
 	unsigned nspare, nside;
 	struct template spec; /* template and session's own, merged */
+	uint64_t saved; /* bytes of output since they were last counted */
 	struct live *next_removed; /* engine.mutex */
 };
 

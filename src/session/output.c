@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -16,6 +17,9 @@
 enum {
 	NAME = STORE_ID + 16,
 	REMOVE_TRIES = 16, /* a command that ends meanwhile may add a file */
+	KEPT_MAX = 64 << 20, /* of one session; beyond it the oldest go */
+	KEPT_STEP = 8 << 20, /* so much more, and it is counted again */
+	FILES_MAX = 20000, /* likewise */
 };
 
 static const char *const suffixes[] = { [EXEC_OUT] = "out", [EXEC_ERR] = "err" };
@@ -75,6 +79,85 @@ static bool is_empty(const struct command *c, enum exec_stream s)
 	return exec_start_offset(c->exec, s) == exec_end(c->exec, s);
 }
 
+/* ---- how much of it is kept -------------------------------------------------------------------
+ */
+
+struct kept {
+	char name[NAME];
+	int64_t at;
+	uint64_t bytes;
+};
+
+struct count {
+	struct kept *items;
+	size_t count, cap;
+	uint64_t bytes;
+};
+
+static int count_file(int dir, const char *name, void *arg)
+{
+	struct count *n = arg;
+	struct stat st;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || strlen(name) >= NAME)
+		return 0;
+	if (n->count == n->cap) {
+		size_t cap = n->cap ? n->cap * 2 : 256;
+		struct kept *more = realloc(n->items, cap * sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		n->items = more;
+		n->cap = cap;
+	}
+	n->items[n->count] =
+		(struct kept){ .at = st.st_mtim.tv_sec, .bytes = (uint64_t)st.st_size };
+	snprintf(n->items[n->count++].name, NAME, "%s", name);
+	n->bytes += (uint64_t)st.st_size;
+	return 0;
+}
+
+static int older_first(const void *a, const void *b)
+{
+	const struct kept *x = a, *y = b;
+
+	return (x->at > y->at) - (x->at < y->at);
+}
+
+/* A guest's output is on the host's disk, which its own limit does not count. */
+static void trim(int dir)
+{
+	struct count n = { 0 };
+
+	if (file_each_at(dir, ".", count_file, &n) == 0 &&
+	    (n.bytes > KEPT_MAX || n.count > FILES_MAX)) {
+		qsort(n.items, n.count, sizeof(*n.items), older_first);
+		for (size_t i = 0;
+		     i < n.count && (n.bytes > KEPT_MAX / 2 || n.count - i > FILES_MAX / 2); i++)
+			if (unlinkat(dir, n.items[i].name, 0) == 0)
+				n.bytes -= n.items[i].bytes;
+	}
+	free(n.items);
+}
+
+/* Counting costs as much as there are files: only after some more came. With no lock. */
+static void bound_kept(struct command *c, int dir, const struct output kept[2])
+{
+	uint64_t file = KEPT_STEP / (FILES_MAX / 8); /* a file costs too, however small it is */
+	bool due;
+
+	if (!c->live)
+		return;
+	command_lock(c);
+	c->live->saved += kept[EXEC_OUT].size + kept[EXEC_ERR].size + file;
+	due = c->live->saved > KEPT_STEP;
+	if (due)
+		c->live->saved = 0;
+	command_unlock(c);
+	if (due)
+		trim(dir);
+}
+
 /* Once it ended nothing changes in an exec but its connection: reading it needs no lock. */
 int output_save(struct command *c, struct err *err)
 {
@@ -91,6 +174,7 @@ int output_save(struct command *c, struct err *err)
 		r = save(c, EXEC_OUT, dir, &kept[EXEC_OUT], err);
 	if (r == 0 && !is_empty(c, EXEC_ERR))
 		r = save(c, EXEC_ERR, dir, &kept[EXEC_ERR], err);
+	bound_kept(c, dir, kept);
 	command_lock(c);
 	output_close(c); /* of an earlier try */
 	memcpy(c->kept, kept, sizeof(kept));

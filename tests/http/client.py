@@ -147,7 +147,7 @@ class Lodged:
     def start(self):
         env = dict(os.environ, LODGE_API_KEY=KEY,
                    **{f"LODGE_{k.upper()}": str(v) for k, v in self.settings.items()})
-        with open(os.path.join(self.home, "lodged.log"), "ab") as log:
+        with open(self.home + ".log", "ab") as log:
             self.process = subprocess.Popen(
                 [self.program, "--data", self.home, "--listen", "127.0.0.1:0"], env=env,
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log)
@@ -157,7 +157,7 @@ class Lodged:
         self.host, self.port = at.group(1), int(at.group(2))
 
     def log(self):
-        with open(os.path.join(self.home, "lodged.log"), "rb") as f:
+        with open(self.home + ".log", "rb") as f:
             return f.read()[-3000:].decode(errors="replace")
 
     def client(self, key=KEY):
@@ -227,6 +227,8 @@ class Lodged:
                 self.process.wait()
             shutil.rmtree(self.run_dir(), ignore_errors=True)
             shutil.rmtree(self.home, ignore_errors=True)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self.home + ".log")
 
     def clear(self):
         client = self.client()

@@ -332,7 +332,7 @@ def test_the_last_key_that_may_all_stays(world):
 
 def kept(lodged):
     data = b""
-    for path in glob.glob(lodged.home + "/lodge.db*") + [lodged.home + "/lodged.log"]:
+    for path in glob.glob(lodged.home + "/lodge.db*") + [lodged.home + ".log"]:
         with open(path, "rb") as f:
             data += f.read()
     return data

@@ -134,7 +134,8 @@ def test_who_may(client, lodged, policy):
         assert who.delete("/v1/policies/theirs").status == 403
     # a session is under its own tenant's
     assert tenant.post("/v1/sessions", {"policy": "mine"}).status == 404
-    answer = user.post("/v1/sessions", {"policy": "theirs"})
+    assert user.post("/v1/sessions", {"policy": "theirs"}).status == 403  # it is not the user's choice
+    answer = tenant.post("/v1/sessions", {"policy": "theirs"})
     assert answer.status == 201 and answer.json["session"]["policy"] == "theirs"
     assert tenant.delete("/v1/sessions/" + answer.json["session"]["id"]).status == 200
     assert client.delete("/v1/policies/theirs?tenant=acme").status == 200

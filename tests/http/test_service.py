@@ -82,6 +82,8 @@ def test_notify(home, daemon, abstract):
     name = home + "/notify"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
         s.bind("\0" + name if abstract else name)
+        if not abstract:
+            os.chmod(name, 0o777)  # as the one of systemd is
         s.settimeout(60)
         d = daemon(env={"NOTIFY_SOCKET": "@" + name if abstract else name})
         assert s.recv(100) == b"READY=1"

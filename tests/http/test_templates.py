@@ -64,7 +64,7 @@ class Plain(Lodged):
     """Its files are in plain directories, which one can look at."""
 
     def start(self):
-        os.makedirs(os.path.join(self.home, "store"), 0o711, exist_ok=True)
+        os.makedirs(os.path.join(self.home, "keeper", "store"), 0o711, exist_ok=True)
         super().start()
 
     def entries(self, prefix):

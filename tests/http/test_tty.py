@@ -508,7 +508,7 @@ class TlsLodged(Lodged):
         subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj",
                         "/CN=localhost", "-keyout", key, "-out", cert], check=True, capture_output=True)
         env = dict(os.environ, LODGE_API_KEY=KEY, LODGE_TLS_CERT=cert, LODGE_TLS_KEY=key)
-        with open(os.path.join(self.home, "lodged.log"), "ab") as log:
+        with open(self.home + ".log", "ab") as log:
             self.process = subprocess.Popen([LODGED, "--data", self.home, "--listen", "127.0.0.1:0"], env=env,
                                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log)
         at = re.search(r"https://([0-9.]+):([0-9]+)", self.process.stdout.readline().decode())

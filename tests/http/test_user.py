@@ -2,11 +2,12 @@
 """Root is given up: by whom the service runs, whose the data are, and what it can still do."""
 import os
 import signal
+import socket
 import subprocess
 
 import pytest
 
-from client import LODGED, Lodged, is_alive, wait_for
+from client import BUILD, LODGED, Lodged, is_alive, wait_for
 
 NOBODYS_ID = 60777
 
@@ -132,3 +133,50 @@ def test_sandboxes_are_hibernated_at_the_end_if_asked():
         assert d.client().get(f"/v1/sessions/{session}").json["session"]["state"] == "hibernated"
     finally:
         d.close()
+
+
+def test_a_directory_with_other_things_stays_as_it_is(tmp_path):
+    (tmp_path / "mine").write_text("x")
+    (tmp_path / "store").mkdir()
+    before = {p.name: p.stat().st_uid for p in (tmp_path, *tmp_path.iterdir())}
+    r = start("--data", str(tmp_path))
+    assert r.returncode == 1 and "other things" in r.stderr, r.stderr
+    assert {p.name: p.stat().st_uid for p in (tmp_path, *tmp_path.iterdir())} == before
+
+
+def keeper_of(home, identity):
+    """The keeper as the starter starts it, without a word from the engine; its status and what it said."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs:
+        k = subprocess.Popen([os.path.join(BUILD, "lodge-keeper"), "--home", home, "--closed", identity],
+                             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                             preexec_fn=lambda: os.dup2(theirs.fileno(), 3), pass_fds=(3,))
+        theirs.close()
+        ours.send(bytes(16))
+        said = ours.recv(65536)
+    k.stderr.close()
+    return k.wait(30), said
+
+
+def test_another_directory_in_the_keepers_place_is_refused(tmp_path):
+    """As one who took over lodged could put there: a link, or another directory of root's."""
+    victim, keeper = tmp_path / "victim", tmp_path / "keeper"
+    victim.mkdir(0o755)
+    keeper.mkdir(0o700)
+    st = os.stat(keeper)
+    identity = f"{st.st_dev:x}.{st.st_ino:x}"
+    keeper.rename(tmp_path / "away")
+    keeper.symlink_to(victim)
+    assert b"keeper" in keeper_of(str(keeper), identity)[1]
+    keeper.unlink()
+    keeper.mkdir(0o755)
+    assert b"another directory" in keeper_of(str(keeper), identity)[1]
+    assert os.stat(victim).st_mode & 0o777 == 0o755 and not os.listdir(victim) and not os.listdir(keeper)
+
+
+def test_the_keeper_of_a_service_is_closed(lodged, client):
+    client.enter(key="k")
+    with open(f"/proc/{lodged.keepers()[0]}/cmdline") as f:
+        words = f.read().split("\0")
+    st = os.stat(lodged.keeper_home())
+    assert words[words.index("--closed") + 1] == f"{st.st_dev:x}.{st.st_ino:x}"
