@@ -174,7 +174,7 @@ class Lodged:
         or nothing more comes."""
         got = b""
         with socket.create_connection((self.host, self.port), timeout=10) as s:
-            with contextlib.suppress(ConnectionError):  # answered before it was all sent
+            with contextlib.suppress(OSError):  # answered, or cut, before it was all sent
                 s.sendall(data)
                 if end:
                     s.shutdown(socket.SHUT_WR)

@@ -151,7 +151,7 @@ def test_time_limits_hold_without_an_engine(home):
     home.engine.kill()
     assert wait_for(lambda: not find("sleep"), 10), "it runs past its limit"
     home.engine = Engine(home.world)
-    done = home.engine.wait(exec=x, ms=0)
+    done = home.engine.wait(exec=x, ms=10000)  # or it had not begun when the engine was killed
     assert done["state"] == "killed" and done["timed_out"], done
     assert home.read_on(x, 0) == "on\n"
 
