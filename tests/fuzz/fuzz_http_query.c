@@ -31,8 +31,6 @@ static char *write_again(const struct pair *p, size_t n)
 		size += 3 * (strlen(p[i].name) + strlen(p[i].value)) + 2;
 	at = text = malloc(size);
 	must(text != NULL);
-	if (size) /* strndup() reads on to a NUL under the strict checks */
-		memcpy(text, data, size);
 	for (size_t i = 0; i < n; i++) {
 		if (i)
 			*at++ = '&';
@@ -51,6 +49,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t n = 0, m = 0;
 
 	must(text != NULL);
+	if (size) /* strndup() reads on to a NUL under the strict checks */
+		memcpy(text, data, size);
 	if (!http_parse_query(text, &p, &n)) {
 		must(!p && !n);
 		free(text);
