@@ -14,7 +14,8 @@ enum {
 	LOOK_MS = 1000, /* how often to look whether the caller is still there */
 	SIZE_MAX_PTY = 65535,
 	FEED_MAX_US = 60 * 1000 * 1000,
-	OUTPUT_MOST = 8 << 20, /* of each stream in one answer; more of it is read by offset */
+	OUTPUT_MOST = 64 << 20,
+	ANSWER_MOST = 8 << 20, /* of each stream in one answer; more of it is read by offset */
 	STATUS_GONE = 499, /* as others write it into their logs */
 };
 
@@ -250,11 +251,23 @@ static int wait_for(struct api_call *c, const struct v1_wish *w, struct run *x, 
 	return 0;
 }
 
+/* What one answer has room for: the last of it, as with every other bound of output. */
+static const char *newest(struct exec_output *o, const char *bytes, size_t *len)
+{
+	size_t over = *len > ANSWER_MOST ? *len - ANSWER_MOST : 0;
+
+	if (over)
+		o->result.hits |= AGENT_HIT_OUTPUT;
+	*len -= over;
+	return bytes + over;
+}
+
 static int answer(struct api_call *c, const struct v1_wish *w, struct run *x, struct err *err)
 {
 	struct exec_output o = { 0 };
 	auto_call(exec_output_fini) struct exec_output *guard __attribute__((unused)) = &o;
 	int64_t began_us = mono_us();
+	const char *out, *error;
 	bool gone = false;
 	struct json_out j;
 
@@ -265,11 +278,13 @@ static int answer(struct api_call *c, const struct v1_wish *w, struct run *x, st
 	if (run_finish(x, NULL, 0, &o, err) < 0)
 		return -1;
 	api_observe(c->api, API_TIME_EXEC, (uint64_t)(mono_us() - began_us));
+	out = newest(&o, o.out, &o.out_len);
+	error = newest(&o, o.err, &o.err_len);
 	/* a byte becomes six at most */
 	json_out_init(&j, 6 * (o.out_len + o.err_len) + (64 << 10));
 	json_out_object(&j, NULL);
-	v1_put_output(&j, "stdout", o.out, o.out_len, w->base64);
-	v1_put_output(&j, "stderr", o.err, o.err_len, w->base64);
+	v1_put_output(&j, "stdout", out, o.out_len, w->base64);
+	v1_put_output(&j, "stderr", error, o.err_len, w->base64);
 	if (v1_put_result(&j, x, &o, err) < 0) {
 		json_out_fini(&j);
 		return -1;
