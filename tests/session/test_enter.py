@@ -2,6 +2,7 @@
 """Entering: one sandbox per key, whoever comes and whatever became of the last one."""
 import os
 import subprocess
+import time
 import threading
 
 import pytest
@@ -143,11 +144,18 @@ def test_one_per_user(engine):
     assert engine.read(key="a", path="f")["data"] == "a"
 
 
+def has_settled(engine):
+    before = engine.facts()["changes"]
+    time.sleep(0.5)
+    return engine.facts()["changes"] == before
+
+
 def test_looking_writes_nothing(engine):
     s = engine.enter(key="k")["session"]
     engine.run(key="k", text="true")
     engine.activity(key="k")
     eventually(lambda: all(x["state"] for x in engine.execs(key="k")["execs"]))
+    eventually(lambda: has_settled(engine))  # the end is known before it is written
     before = engine.facts()["changes"]
     record = engine.get(key="k")["session"]
     for _ in range(20):
