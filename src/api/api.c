@@ -198,6 +198,9 @@ static int find_route(struct serving *s, int *ret, struct err *found, struct err
 	struct http_request *rq = s->call.rq;
 
 	*ret = route_find(&s->arena, http_method(rq), http_path(rq), &s->where, found);
+	s->call.surface = s->where.surface;
+	if (s->call.surface)
+		http_set_header(rq, "Cache-Control", "no-store");
 	if (*ret < 0 && found->code == ERR_INVALID && found->sys == 0) {
 		*err = *found;
 		return -1;

@@ -21,6 +21,17 @@ enum api_scope {
 	API_ADMIN, /* keys, templates, all tenants */
 };
 
+struct api_call;
+
+/* A family of routes that speaks as an older system did, so that its clients work here. /v1 is
+ * none: it has no surface. */
+struct api_surface {
+	/* Writes the body of an error, an object, and returns its status; api_status() has the
+	 * usual one. */
+	unsigned (*problem)(struct api_call *c, const struct err *err, struct json_out *j);
+	size_t body_max; /* of a JSON body; 0: as in /v1 */
+};
+
 struct api_call {
 	struct api *api;
 	struct engine *engine;
@@ -31,6 +42,7 @@ struct api_call {
 	char session[STORE_ID]; /* not empty: a token for this session alone */
 	const char *params[4]; /* of the path, decoded, in order; "" where there is none */
 	const struct api_route *route; /* NULL before one was found */
+	const struct api_surface *surface; /* of the path, once it is known; NULL: /v1 */
 	struct api_arena *arena; /* goes with the call */
 };
 
@@ -43,6 +55,7 @@ struct api_route {
 		*path; /* "/v1/sessions/{id}/files/{path...}": the last may hold slashes */
 	enum api_scope scope; /* the least a key must be allowed */
 	api_fn *fn;
+	const struct api_surface *surface; /* NULL: /v1 */
 };
 /* Each file of handlers has a table that ends with an empty row; routes.c lists the tables. */
 extern const struct api_route api_sessions[], api_exec[], api_tty[], api_files[], api_snapshots[],
@@ -84,7 +97,8 @@ int api_ref(struct api_call *c, const char *id, struct session_ref *ret, struct 
 /* Whether what belongs to this session ("": to none) may be seen: ERR_NOT_FOUND. */
 int api_may_see(struct api_call *c, const char *session, struct err *err);
 /* The body as a JSON object of these fields and no other. NULL-terminated names; an unknown one is
- * ERR_INVALID that names it. An empty body is an empty object. *ret is freed with the call. */
+ * ERR_INVALID that names it. NULL: of any field, for clients that always sent some more. An empty
+ * body is an empty object. *ret is freed with the call. */
 int api_body(struct api_call *c, const char *const *fields, json_t **ret, struct err *err);
 /* Typed members; absent leaves *ret as it is; the wrong type is ERR_INVALID that names it. */
 int api_str(const json_t *o, const char *name, const char **ret, struct err *err);

@@ -92,9 +92,11 @@ int auth_pick(const char *authorization, const char *x_api_key, const char **ret
 {
 	const char *key = x_api_key;
 
-	if (authorization && x_api_key)
-		return err_set(err, ERR_INVALID,
-			       "Authorization and x-api-key: only one of the two");
+	if (authorization && x_api_key) {
+		err_set(err, ERR_INVALID, "Authorization and x-api-key: only one of the two");
+		err->sys = ENOTUNIQ;
+		return -1;
+	}
 	if (!authorization && !x_api_key)
 		return deny(ENOKEY, "a key is needed: x-api-key: KEY, or Authorization: Bearer KEY",
 			    err);

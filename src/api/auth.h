@@ -17,7 +17,7 @@ void auth_free(struct auth *a); /* NULL is allowed */
 DEFINE_AUTO(struct auth *, auth_free);
 
 /* The one key of a request's head (NULL: no such header). ERR_DENIED with sys ENOKEY if there is
- * none, ERR_INVALID if there are two or it cannot be one. */
+ * none, ERR_INVALID if it cannot be one, with sys ENOTUNIQ if there are two. */
 int auth_pick(const char *authorization, const char *x_api_key, const char **ret, struct err *err);
 
 struct auth_pass { /* of one request */

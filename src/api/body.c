@@ -31,6 +31,7 @@ static bool is_json(const char *type)
 static int read_body(struct api_call *c, const char **ret, size_t *ret_len, struct err *err)
 {
 	const char *type = http_header(c->rq, "Content-Type");
+	size_t max = BODY_MAX;
 
 	if (http_body_length(c->rq) == 0) {
 		*ret = "";
@@ -44,7 +45,9 @@ static int read_body(struct api_call *c, const char **ret, size_t *ret_len, stru
 			return -1;
 		}
 	}
-	if (http_body(c->rq, BODY_MAX, ret, ret_len, err) == 0)
+	if (c->surface && c->surface->body_max)
+		max = c->surface->body_max;
+	if (http_body(c->rq, max, ret, ret_len, err) == 0)
 		return 0;
 	if (err->code == ERR_LIMIT)
 		err->sys = EMSGSIZE;
@@ -110,7 +113,7 @@ int api_body(struct api_call *c, const char *const *fields, json_t **ret, struct
 		return err_sys(err, ENOMEM, "body");
 	if (!json_is_object(o))
 		return err_set(err, ERR_INVALID, "body: not an object");
-	if (check_fields(o, fields, err) < 0)
+	if (fields && check_fields(o, fields, err) < 0)
 		return -1;
 	*ret = o;
 	return 0;

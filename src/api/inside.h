@@ -38,6 +38,7 @@ struct api {
 
 struct route_match {
 	const struct api_route *route;
+	const struct api_surface *surface; /* of the path, also if it has no such method */
 	const char *params[4]; /* in the arena */
 	char allow[64]; /* the methods of this path, when it is there */
 };
@@ -63,6 +64,7 @@ void head_options(struct api *a, struct http_request *rq, const char *allow);
 
 const char *problem_code(const struct err *err); /* "NOT_FOUND" */
 bool problem_is_retryable(const struct err *err);
+const char *problem_sentence(const struct err *err); /* for callers; of a 500 it tells nothing */
 
 /* ---- body.c -------------------------------------------------------------------------------------
  */

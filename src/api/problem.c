@@ -175,11 +175,25 @@ static void set_headers(struct api_call *c, const struct err *err, unsigned stat
 }
 
 /* What went wrong inside is for the log; it may tell of the machine. */
-static const char *sentence(const struct err *err)
+const char *problem_sentence(const struct err *err)
 {
 	return api_status(err) == 500 ? "something went wrong inside; the log has it under this "
 					"request's X-Request-Id"
 				      : err->msg;
+}
+
+/* As /v1 tells it. */
+static unsigned put_problem(struct api_call *c, const struct err *err, struct json_out *j)
+{
+	json_out_object(j, NULL);
+	json_out_object(j, "error");
+	json_out_str(j, "code", problem_code(err));
+	json_out_str(j, "message", problem_sentence(err));
+	json_out_bool(j, "retryable", problem_is_retryable(err));
+	put_details(c, err, j);
+	json_out_end(j);
+	json_out_end(j);
+	return api_status(err);
 }
 
 void api_problem(struct api_call *c, const struct err *err)
@@ -195,14 +209,7 @@ void api_problem(struct api_call *c, const struct err *err)
 	if (status >= 500 && (err->code != ERR_UNAVAILABLE || !http_is_gone(c->rq)))
 		api_note_trouble(c, err);
 	api_out(&j);
-	json_out_object(&j, NULL);
-	json_out_object(&j, "error");
-	json_out_str(&j, "code", problem_code(err));
-	json_out_str(&j, "message", sentence(err));
-	json_out_bool(&j, "retryable", problem_is_retryable(err));
-	put_details(c, err, &j);
-	json_out_end(&j);
-	json_out_end(&j);
+	status = c->surface ? c->surface->problem(c, err, &j) : put_problem(c, err, &j);
 	text = json_out_take(&j, &len);
 	set_headers(c, err, status);
 	if (text) {

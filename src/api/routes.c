@@ -168,6 +168,7 @@ static void look(void *arg, const struct api_route *r)
 	if (!match(r->path, s->path, params, &slash))
 		return;
 	s->slash |= slash;
+	s->found.surface = r->surface;
 	if (!strstr(s->found.allow, r->method))
 		allow(s->found.allow, sizeof(s->found.allow), r->method);
 	same = strcmp(r->method, s->method) == 0;
