@@ -182,6 +182,24 @@ static int note(struct enter *x, struct store_session *s, struct entry **ret, st
 	return 0;
 }
 
+/* What can never be made as it was asked for must not stand in the way of who asks for something
+ * else under the same key: it never had a sandbox, and nothing is lost with it. */
+static void forget_refused(struct entry *n, const struct err *why)
+{
+	bool refused =
+		why->code == ERR_INVALID || why->code == ERR_DENIED || why->code == ERR_CONFLICT;
+	struct store_event ev = { .kind = "refuse", .cause = n->rec.cause };
+	struct err ignored;
+	int r = -1;
+
+	if (!refused || n->rec.state != SESSION_FAILED || *n->rec.sandbox)
+		return;
+	DB (n->engine, st)
+		r = st->session->retract(st, &n->rec, &ev, &ignored);
+	if (r == 0)
+		entry_forget(n);
+}
+
 /* 1: a key that was free a moment ago leads somewhere now. */
 static int create(struct enter *x, struct err *err)
 {
@@ -202,7 +220,10 @@ static int create(struct enter *x, struct err *err)
 		store_session_fini(&s);
 		return err->code == ERR_CONFLICT && x->want->nkeys ? 1 : -1;
 	}
-	return start_new(x, n, err);
+	r = start_new(x, n, err);
+	if (r < 0)
+		forget_refused(n, err);
+	return r;
 }
 
 /* ---- which ----------------------------------------------------------------------------------- */

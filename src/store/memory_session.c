@@ -410,6 +410,22 @@ static int session_remove(struct store *st, const char *id, struct err *err)
 	return 0;
 }
 
+static int session_retract(struct store *st, const struct store_session *s,
+			   const struct store_event *ev, struct err *err)
+{
+	struct mem *m = mem_of(st);
+
+	if (ev && check_event(ev, err) < 0)
+		return -1;
+	if (!by_id(m, s->id))
+		return err_set(err, ERR_NOT_FOUND, "there is no session %s", s->id);
+	if (add_event(m, s, s->version, ev, err) < 0)
+		return -1;
+	mem_drop_all(m, &m->binding, MEM_MATCH(MEM_IS(mem_binding, session, s->id)));
+	mem_drop_all(m, &m->session, MEM_MATCH(MEM_IS(store_session, id, s->id)));
+	return 0;
+}
+
 static int move_key(struct mem *m, const char *tenant, const struct store_binding *key,
 		    const char *from, const char *to, struct err *err)
 {
@@ -470,6 +486,7 @@ const struct store_session_ops memory_session_ops = {
 	.update = session_update,
 	.bury = session_bury,
 	.remove = session_remove,
+	.retract = session_retract,
 	.rebind = session_rebind,
 	.list = session_list,
 	.count = session_count,

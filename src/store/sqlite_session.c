@@ -320,6 +320,30 @@ static int session_remove(struct store *st, const char *id, struct err *err)
 			 "session", id, err);
 }
 
+static int retract(struct db *db, const struct store_session *s, const struct store_event *ev,
+		   struct err *err)
+{
+	int gone;
+
+	if (db_run(db, "DELETE FROM binding WHERE session = ?1", DB_VALUES(db_text(s->id)), err) <
+	    0)
+		return -1;
+	gone = db_run(db, "DELETE FROM session WHERE id = ?1", DB_VALUES(db_text(s->id)), err);
+	if (gone == 0)
+		return err_set(err, ERR_NOT_FOUND, "there is no session %s", s->id);
+	return gone < 0 ? -1 : add_event(db, s, ev, err);
+}
+
+static int session_retract(struct store *st, const struct store_session *s,
+			   const struct store_event *ev, struct err *err)
+{
+	struct db *db = db_of(st);
+
+	if ((ev && check_event(ev, err) < 0) || db_begin(db, err) < 0)
+		return -1;
+	return db_end(db, retract(db, s, ev, err), err);
+}
+
 static int raise_version(struct db *db, const char *session, struct err *err)
 {
 	return db_run(db, "UPDATE session SET version = version + 1 WHERE id = ?1",
@@ -370,6 +394,7 @@ const struct store_session_ops sqlite_session_ops = {
 	.update = session_update,
 	.bury = session_bury,
 	.remove = session_remove,
+	.retract = session_retract,
 	.rebind = session_rebind,
 	.list = session_list,
 	.count = session_count,

@@ -56,6 +56,10 @@ struct store_session_ops {
 		    struct store_session *ret_now, struct err *err);
 	/* The last trace but the tombstone. NOT_FOUND if it is gone already. */
 	int (*remove)(struct store *st, const char *id, struct err *err);
+	/* One that came to nothing, with its keys and without a tombstone; the event tells that it
+	 * was. NOT_FOUND if it is gone already. */
+	int (*retract)(struct store *st, const struct store_session *s,
+		       const struct store_event *ev, struct err *err);
 	/* Moves a key from one session to another: CONFLICT unless it leads to `from` now. NULL:
 	 * nowhere. Raises the version of both. With `u`, where that user is now is written in the
 	 * same transaction. */

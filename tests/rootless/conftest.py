@@ -35,7 +35,7 @@ def programs():
         return
     d = tempfile.mkdtemp(prefix="lodge-bin-")
     os.chmod(d, 0o755)
-    for name in ("lodge", "lodge-keeper", "lodge-init"):
+    for name in ("lodge", "lodged", "lodge-keeper", "lodge-init", "lodge-zstd"):
         shutil.copy(os.path.join(world_module.BUILD, name), d)
     world_module.LODGE = os.path.join(d, "lodge")
     yield

@@ -233,6 +233,23 @@ static void a_key_moves_from_one_session_to_another(void)
 	CHECK(st->session->find(st, "t", &loose, &got, &err) == -1 && err.code == ERR_NOT_FOUND);
 }
 
+static void one_that_came_to_nothing_leaves_only_its_event(void)
+{
+	struct store_binding b, same;
+	struct store_session s = bound("s1", &b, "k"), next = bound("s2", &same, "k"), got;
+	struct store_event ev = event("refuse");
+	struct store_tombstone t;
+
+	OPEN();
+	CHECK(!st->session->create(st, &s, NULL, &err));
+	CHECK(!st->session->retract(st, &s, &ev, &err));
+	CHECK(st->session->retract(st, &s, &ev, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(last_event(st) == 1);
+	CHECK(st->session->get(st, "s1", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(st->tombstone->get(st, "s1", &t, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(!st->session->create(st, &next, NULL, &err));
+}
+
 static void a_buried_session_frees_its_keys_and_leaves_a_tombstone(void)
 {
 	struct store_binding b, same;
@@ -431,6 +448,7 @@ static void run_contract_session(void)
 	RUN(an_update_leaves_owner_and_keys_alone);
 	RUN(a_change_and_its_event_happen_together);
 	RUN(a_key_moves_from_one_session_to_another);
+	RUN(one_that_came_to_nothing_leaves_only_its_event);
 	RUN(a_buried_session_frees_its_keys_and_leaves_a_tombstone);
 	RUN(burying_twice_keeps_the_first_cause);
 	RUN(tombstones_are_pruned_by_time);
