@@ -11,6 +11,8 @@
 #include "api/inside.h"
 #include "http/ws.h"
 
+enum { HOLD_US = 1000000 };
+
 DEFINE_AUTO(struct store_session *, store_session_fini);
 
 int64_t wall_ms(void)
@@ -219,6 +221,8 @@ static int enter(struct serving *s, struct err *err)
 	    auth_enter(c->api->auth, key, http_peer(c->rq), &s->pass, err) < 0)
 		return -1;
 	c->scope = s->pass.scope;
+	c->pass = &s->pass;
+	c->held_at_us = mono_us();
 	memcpy(c->user, s->pass.key.user, sizeof(c->user));
 	memcpy(c->session, s->pass.session, sizeof(c->session));
 	c->who.tenant = s->pass.key.tenant;
@@ -302,6 +306,21 @@ int api_admit(void *arg, struct http_request *rq)
 	}
 	end(&s);
 	return status;
+}
+
+bool api_key_holds(struct api_call *c)
+{
+	int64_t now = mono_us();
+
+	if (!c->pass || now - c->held_at_us < HOLD_US)
+		return true;
+	c->held_at_us = now;
+	return auth_holds(c->pass);
+}
+
+bool api_is_over(struct api_call *c)
+{
+	return api_is_draining(c->api) || http_is_gone(c->rq) || !api_key_holds(c);
 }
 
 /* ---- which session --------------------------------------------------------------------------- */

@@ -11,6 +11,7 @@
 #include "session/engine.h"
 
 struct api;
+struct auth_pass;
 
 /* Who asks, once the key has been checked. */
 enum api_scope {
@@ -44,6 +45,8 @@ struct api_call {
 	const struct api_route *route; /* NULL before one was found */
 	const struct api_surface *surface; /* of the path, once it is known; NULL: /v1 */
 	struct api_arena *arena; /* goes with the call */
+	struct auth_pass *pass; /* of the key; NULL: none was asked for */
+	int64_t held_at_us; /* when api_key_holds() last looked */
 };
 
 /* 0, or -1 with err set: then the problem is answered in this surface's envelope. A handler that
@@ -91,6 +94,11 @@ void api_each_route(void (*fn)(void *arg, const struct api_route *r), void *arg)
 /* ---- for handlers
  * ---------------------------------------------------------------------------------- */
 
+/* Whether what began with the key may go on: it has not been removed, and has not expired. For what
+ * lasts; asks once a second at most. */
+bool api_key_holds(struct api_call *c);
+/* The caller is gone, the service ends, or the key does not hold. */
+bool api_is_over(struct api_call *c);
 /* The session that a path's {id} names: an id, or "key:KEY". A token for one session or user sees
  * no other: ERR_NOT_FOUND. */
 int api_ref(struct api_call *c, const char *id, struct session_ref *ret, struct err *err);

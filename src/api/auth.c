@@ -222,8 +222,8 @@ static void tell_refused(struct auth *a, const char *peer)
 	(void)audit(a->opts.engine, "", "key_refused", "lodge", text, &ignored);
 }
 
-static int load(struct auth *a, const uint8_t hash[STORE_HASH], const char *peer,
-		struct store_key *ret, uint64_t *ret_removals, struct err *err)
+static int load(struct auth *a, const uint8_t hash[STORE_HASH], struct store_key *ret,
+		uint64_t *ret_removals, struct err *err)
 {
 	struct slot *s;
 	bool known;
@@ -235,14 +235,7 @@ static int load(struct auth *a, const uint8_t hash[STORE_HASH], const char *peer
 		*ret = s->key;
 	*ret_removals = a->removals;
 	pthread_mutex_unlock(&a->mutex);
-	if (known)
-		return 0;
-	if (key_find(a->opts.engine, hash, ret, err) == 0)
-		return 0;
-	if (err->code != ERR_NOT_FOUND)
-		return -1;
-	tell_refused(a, peer);
-	return deny(EKEYREJECTED, "this key is not known", err);
+	return known ? 0 : key_find(a->opts.engine, hash, ret, err);
 }
 
 static int admit(struct auth *a, uint64_t removals, struct auth_pass *p, struct err *err)
@@ -278,8 +271,14 @@ int auth_enter(struct auth *a, const char *key, const char *peer, struct auth_pa
 	uint8_t hash[STORE_HASH];
 	uint64_t removals;
 
-	if (key_hash(key, hash, err) < 0 || load(a, hash, peer, &p.key, &removals, err) < 0)
+	if (key_hash(key, hash, err) < 0)
 		return -1;
+	if (load(a, hash, &p.key, &removals, err) < 0) {
+		if (err->code != ERR_NOT_FOUND)
+			return -1;
+		tell_refused(a, peer);
+		return deny(EKEYREJECTED, "this key is not known", err);
+	}
 	if (key_is_over(a->opts.engine, &p.key)) {
 		tell_refused(a, peer);
 		return deny(EKEYEXPIRED, "this key has expired", err);
@@ -300,4 +299,15 @@ void auth_leave(struct auth_pass *p)
 	p->auth->slots[p->slot].active--;
 	pthread_mutex_unlock(&p->auth->mutex);
 	p->slot = -1;
+}
+
+bool auth_holds(const struct auth_pass *p)
+{
+	struct store_key key;
+	uint64_t ignored;
+	struct err err;
+
+	if (load(p->auth, p->key.hash, &key, &ignored, &err) < 0)
+		return err.code != ERR_NOT_FOUND;
+	return !key_is_over(p->auth->opts.engine, &key);
 }

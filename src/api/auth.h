@@ -32,6 +32,8 @@ struct auth_pass { /* of one request */
 int auth_enter(struct auth *a, const char *key, const char *peer, struct auth_pass *ret,
 	       struct err *err);
 void auth_leave(struct auth_pass *p);
+/* Whether it would be let in again. When the store cannot tell, it would. */
+bool auth_holds(const struct auth_pass *p);
 void auth_forget(struct auth *a, const char *id); /* a key that was removed */
 
 /* What a key's scopes allow: "admin", "tenant", "session", "session:ID". */

@@ -3,49 +3,27 @@
  * to come back with. Nobody is told when there is something new; streams look a few times a
  * second. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "api/inside.h"
+#include "api/sse.h"
 #include "api/v1.h"
 #include "session/admin.h"
 #include "session/progress.h"
 
-enum { LOOK_MS = 200, BEAT_MS = 15000, BATCH = 200, EVENT_MAX = 256 << 10 };
+enum { BATCH = 200 };
 
 DEFINE_AUTO(struct store_session *, store_session_fini);
 
-static bool wants_stream(const struct api_call *c)
-{
-	const char *accept = http_header(c->rq, "Accept");
-
-	return accept && strstr(accept, "text/event-stream");
-}
-
-static int begin(struct api_call *c)
-{
-	http_set_header(c->rq, "Cache-Control", "no-store");
-	http_set_header(c->rq, "X-Accel-Buffering", "no");
-	if (http_stream_begin(c->rq, 200, "text/event-stream") < 0)
-		return -1;
-	return http_stream_write(c->rq, ": lodge\n\n", 9);
-}
-
-/* Waits until it is time to look again. False: the reader is gone, or the service ends. */
+/* Waits until it is time to look again. */
 static bool pause_stream(struct api_call *c, unsigned *silent_ms)
 {
-	struct timespec ts = { .tv_nsec = LOOK_MS * 1000000L };
+	struct timespec ts = { .tv_nsec = SSE_LOOK_MS * 1000000L };
 
 	nanosleep(&ts, NULL);
-	*silent_ms += LOOK_MS;
-	if (api_is_draining(c->api) || http_is_gone(c->rq))
-		return false;
-	if (*silent_ms < BEAT_MS)
-		return true;
-	*silent_ms = 0;
-	return http_stream_write(c->rq, ": beat\n\n", 8) == 0;
+	return sse_go_on(c, silent_ms);
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -140,21 +118,11 @@ static bool is_theirs(const struct api_call *c, const struct store_event *e)
 
 static int send_event(struct api_call *c, const struct store_event *e)
 {
-	auto_free char *text = NULL, *frame = NULL;
 	struct json_out j;
-	int n;
 
-	json_out_init(&j, EVENT_MAX);
+	json_out_init(&j, SSE_EVENT_MAX);
 	put_event(&j, e);
-	text = json_out_take(&j, NULL);
-	if (!text)
-		return -1;
-	n = asprintf(&frame, "id: %lld\nevent: %s\ndata: %s\n\n", (long long)e->id, e->kind, text);
-	if (n < 0) {
-		frame = NULL;
-		return -1;
-	}
-	return http_stream_write(c->rq, frame, (size_t)n);
+	return sse_send(c, e->id, e->kind, &j);
 }
 
 /* How many were sent; -1: no more can be. */
@@ -184,7 +152,7 @@ static int stream_events(struct api_call *c, struct events *e, struct err *err)
 
 	if (!e->given && engine_last_event(c->engine, &e->since, err) < 0)
 		return -1;
-	if (begin(c) < 0)
+	if (sse_begin(c) < 0)
 		return 0;
 	while ((n = send_news(c, e)) >= 0) {
 		if (n > 0)
@@ -205,7 +173,7 @@ int v1_events(struct api_call *c, struct err *err)
 	if (take_events(c, &e, err) < 0 ||
 	    api_query_int(c, "limit", 1, STORE_PAGE_MAX, &limit, err) < 0)
 		return -1;
-	if (wants_stream(c))
+	if (sse_wanted(c))
 		return stream_events(c, &e, err);
 	if (engine_events(c->engine, e.since, e.tenant, e.session, (unsigned)limit, &l, err) < 0)
 		return -1;
@@ -240,19 +208,11 @@ static void put_progress(struct json_out *j, const struct progress_state *p)
 
 static int send_progress(struct api_call *c, const struct progress_state *p)
 {
-	auto_free char *text = NULL, *frame = NULL;
 	struct json_out j;
-	int n;
 
-	json_out_init(&j, EVENT_MAX);
+	json_out_init(&j, SSE_EVENT_MAX);
 	put_progress(&j, p);
-	text = json_out_take(&j, NULL);
-	n = text ? asprintf(&frame, "event: progress\ndata: %s\n\n", text) : -1;
-	if (n < 0) {
-		frame = NULL;
-		return -1;
-	}
-	return http_stream_write(c->rq, frame, (size_t)n);
+	return sse_send(c, 0, "progress", &j);
 }
 
 static bool is_same(const struct progress_state *a, const struct progress_state *b)
@@ -268,7 +228,7 @@ static int stream_progress(struct api_call *c, const char *session)
 	unsigned silent_ms = 0;
 	struct err ignored;
 
-	if (begin(c) < 0)
+	if (sse_begin(c) < 0)
 		return 0;
 	do {
 		if (progress_get(c->engine, session, &now, &ignored) < 0 || is_same(&now, &last))
@@ -294,7 +254,7 @@ int v1_progress(struct api_call *c, struct err *err)
 	if (api_ref(c, c->params[0], &ref, err) < 0 ||
 	    session_get(c->engine, &c->who, &ref, &s, err) < 0)
 		return -1;
-	if (wants_stream(c))
+	if (sse_wanted(c))
 		return stream_progress(c, s.id);
 	if (progress_get(c->engine, s.id, &now, err) < 0)
 		return -1;

@@ -202,7 +202,7 @@ static void flow_run(struct flow *f)
 			break;
 		(void)run_wait_output(f->x, f->at[EXEC_OUT] + f->part[EXEC_OUT],
 				      f->at[EXEC_ERR] + f->part[EXEC_ERR], LOOK_MS);
-		if (http_is_gone(f->c->rq) ||
+		if (http_is_gone(f->c->rq) || !api_key_holds(f->c) ||
 		    (mono_us() - f->last_us >= BEAT_US && send_beat(f) < 0))
 			return;
 	}

@@ -8,6 +8,7 @@
 
 #include "api/flow.h"
 #include "api/match.h"
+#include "api/sse.h"
 #include "api/v1_files.h"
 
 enum {
@@ -15,9 +16,6 @@ enum {
 	LIST_MAX = 10000, /* entries in one answer */
 	DEPTH_MAX = 64,
 	GLOB_MAX = 256,
-	LOOK_MS = 200,
-	BEAT_MS = 15000,
-	EVENT_MAX = 64 << 10,
 	PAGE_BYTES = 4 << 20, /* an answer of long names ends earlier */
 	GONE_EVERY = 256, /* entries between two looks whether anybody is there */
 };
@@ -190,20 +188,6 @@ static const char *change_name(enum agent_change_kind kind)
 	return names[kind];
 }
 
-static int send_frame(struct api_call *c, const char *event, struct json_out *j)
-{
-	auto_free char *text = json_out_take(j, NULL), *frame = NULL;
-	int n = text ? asprintf(&frame, "event: %s\ndata: %s\n\n", event, text) : -1;
-
-	if (!text)
-		json_out_fini(j);
-	if (n < 0) {
-		frame = NULL;
-		return -1;
-	}
-	return http_stream_write(c->rq, frame, (size_t)n);
-}
-
 static int send_change(struct api_call *c, const char *given, const struct files_change *ch)
 {
 	struct api_arena scratch = { 0 };
@@ -213,13 +197,13 @@ static int send_change(struct api_call *c, const char *given, const struct files
 	int r = -1;
 
 	if (path) {
-		json_out_init(&j, EVENT_MAX);
+		json_out_init(&j, SSE_EVENT_MAX);
 		json_out_object(&j, NULL);
 		json_out_str(&j, "kind", change_name(ch->kind));
 		json_out_str(&j, "path", path);
 		json_out_bool(&j, "is_dir", ch->is_dir);
 		json_out_end(&j);
-		r = send_frame(c, "change", &j);
+		r = sse_send(c, 0, "change", &j);
 	}
 	arena_fini(&scratch);
 	return r;
@@ -230,12 +214,12 @@ static void send_end(struct api_call *c, const struct err *err)
 {
 	struct json_out j;
 
-	json_out_init(&j, EVENT_MAX);
+	json_out_init(&j, SSE_EVENT_MAX);
 	json_out_object(&j, NULL);
 	json_out_str(&j, "code", problem_code(err));
 	json_out_str(&j, "message", api_status(err) == 500 ? "the watch has ended" : err->msg);
 	json_out_end(&j);
-	(void)send_frame(c, "end", &j);
+	(void)sse_send(c, 0, "end", &j);
 }
 
 /* What PUT writes before it has its name: nobody asked for that one. */
@@ -255,16 +239,14 @@ static void stream_changes(struct api_call *c, const char *given, struct files_w
 	struct err err;
 	int n = 1;
 
-	while (n >= 0 && !api_is_draining(c->api) && !http_is_gone(c->rq)) {
-		silent_ms = n > 0 ? 0 : silent_ms + LOOK_MS;
+	for (;;) {
+		if (n > 0)
+			silent_ms = 0;
 		if (n > 0 && !is_unfinished(ch.path) && send_change(c, given, &ch) < 0)
 			return;
-		if (silent_ms >= BEAT_MS) {
-			silent_ms = 0;
-			if (http_stream_write(c->rq, ": beat\n\n", 8) < 0)
-				return;
-		}
-		n = files_watch_next(w, LOOK_MS, &ch, &err);
+		n = files_watch_next(w, SSE_LOOK_MS, &ch, &err);
+		if (n < 0 || !sse_go_on(c, &silent_ms))
+			break;
 	}
 	if (n < 0)
 		send_end(c, &err);
@@ -280,9 +262,7 @@ int v1_watch(struct api_call *c, struct err *err)
 	if (v1_at(c, asked_path(c), &a, err) < 0 ||
 	    files_watch_new(a.sb, a.user, a.path, api_query_flag(c, "recursive"), &w, err) < 0)
 		return -1;
-	http_set_header(c->rq, "Cache-Control", "no-store");
-	http_set_header(c->rq, "X-Accel-Buffering", "no");
-	if (http_stream_begin(c->rq, 200, "text/event-stream") == 0)
+	if (sse_begin(c) == 0)
 		stream_changes(c, a.given, w);
 	return 0;
 }

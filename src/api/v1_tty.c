@@ -475,6 +475,10 @@ static void converse(struct tty *t)
 			ws_close(t->ws, WS_GOING_AWAY, "the service ends; the command goes on");
 			break;
 		}
+		if (!api_key_holds(t->c)) {
+			ws_close(t->ws, WS_POLICY, "the key is not good any more");
+			break;
+		}
 		if (pull(t) < 0)
 			break;
 		feed(t);
