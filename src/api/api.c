@@ -338,6 +338,12 @@ static int unseen(const char *id, struct err *err)
 	return err_set(err, ERR_NOT_FOUND, "no session %.64s", id);
 }
 
+static int by_id(struct api_call *c, const char *id, struct session_ref *ret, struct err *err)
+{
+	*ret = (struct session_ref){ .id = arena_text(c->arena, id, strlen(id)) };
+	return ret->id ? 0 : err_sys(err, ENOMEM, "session");
+}
+
 /* By its id from here on: a key may lead elsewhere in a moment. */
 static int narrow(struct api_call *c, const char *id, struct session_ref *ref, struct err *err)
 {
@@ -347,14 +353,11 @@ static int narrow(struct api_call *c, const char *id, struct session_ref *ref, s
 	struct err why;
 
 	(void)guard;
-	if (session_get(c->engine, &c->who, ref, &s, &why) == 0) {
-		if (!is_theirs(c, s.id, s.user))
-			return unseen(id, err);
-		*ref = (struct session_ref){ .id = arena_text(c->arena, s.id, strlen(s.id)) };
-		return ref->id ? 0 : err_sys(err, ENOMEM, "session");
-	}
+	if (session_get(c->engine, &c->who, ref, &s, &why) == 0)
+		return is_theirs(c, s.id, s.user) ? by_id(c, s.id, ref, err) : unseen(id, err);
 	if (why.sys == ESTALE && session_tombstone(c->engine, &c->who, ref, &t, &why) == 0)
-		return is_theirs(c, t.session, t.user) ? 0 : unseen(id, err);
+		return is_theirs(c, t.session, t.user) ? by_id(c, t.session, ref, err)
+						       : unseen(id, err);
 	if (why.code == ERR_NOT_FOUND)
 		return unseen(id, err);
 	*err = why;

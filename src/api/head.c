@@ -106,7 +106,7 @@ void head_cors(struct api *a, struct http_request *rq)
 		return;
 	http_set_header(rq, "Access-Control-Allow-Origin", origin);
 	http_set_header(rq, "Access-Control-Expose-Headers",
-			"ETag, Lodge-Outcome, Retry-After, X-Request-Id");
+			"ETag, Lodge-Exec, Lodge-Outcome, Retry-After, X-Request-Id");
 	http_set_header(rq, "Vary", "Origin");
 }
 

@@ -181,32 +181,12 @@ static int get_key(struct api_call *c, struct err *err)
 	return find_key(c, &k, err) < 0 ? -1 : reply_key(c, &k, err);
 }
 
-/* Whoever removes the last key that may everything locks everybody out. */
-static int check_last(struct api_call *c, const struct store_key *k, struct err *err)
-{
-	struct store_page page = { .limit = STORE_PAGE_MAX };
-	bool other = strcmp(k->scopes, "admin") != 0;
-
-	do {
-		struct store_key_list l;
-
-		if (key_list(c->engine, NULL, page, &l, err) < 0)
-			return -1;
-		for (size_t i = 0; i < l.count; i++)
-			other |= strcmp(l.items[i].scopes, "admin") == 0 &&
-				 !l.items[i].expires_at && strcmp(l.items[i].id, k->id) != 0;
-		page.after = l.next;
-		store_key_list_fini(&l);
-	} while (!other && page.after);
-	return other ? 0 : err_set(err, ERR_CONFLICT, "it is the last key of scope \"admin\"");
-}
-
 static int delete_key(struct api_call *c, struct err *err)
 {
 	struct store_key k;
 
-	if (find_key(c, &k, err) < 0 || check_reach(c, &k, err) < 0 || check_last(c, &k, err) < 0 ||
-	    key_remove(c->engine, c->who.actor, &k, err) < 0)
+	if (find_key(c, &k, err) < 0 || check_reach(c, &k, err) < 0 ||
+	    key_retire(c->engine, c->who.actor, &k, err) < 0)
 		return -1;
 	auth_forget(c->api->auth, k.id);
 	return reply_key(c, &k, err);

@@ -50,25 +50,6 @@ static int take_given(struct engine *e, const char *given, struct err *err)
 	return add(e, given_id, "given", given, err);
 }
 
-static int has_admin(struct engine *e, bool *ret, struct err *err)
-{
-	struct store_page page = { .limit = STORE_PAGE_MAX };
-	bool found = false;
-
-	do {
-		struct store_key_list l;
-
-		if (key_list(e, NULL, page, &l, err) < 0)
-			return -1;
-		for (size_t i = 0; i < l.count; i++)
-			found |= strcmp(l.items[i].scopes, "admin") == 0 && !l.items[i].expires_at;
-		page.after = l.next;
-		store_key_list_fini(&l);
-	} while (!found && page.after);
-	*ret = found;
-	return 0;
-}
-
 static int write_key(const char *home, const char *text, struct err *err)
 {
 	char path[4200], temp[4208];
@@ -103,7 +84,7 @@ int first_key(struct engine *e, const char *given, bool *ret_made, struct err *e
 {
 	bool has;
 
-	if (take_given(e, given, err) < 0 || has_admin(e, &has, err) < 0)
+	if (take_given(e, given, err) < 0 || key_has_admin(e, NULL, &has, err) < 0)
 		return -1;
 	if (!has && make(e, err) < 0)
 		return -1;

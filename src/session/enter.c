@@ -270,10 +270,11 @@ static int lead(struct enter *x, struct err *err)
 	return -1;
 }
 
-/* The same idempotency key leads to the same id, also when the first caller died in between. */
+/* The same idempotency key leads to the same id, also when the first caller died in between. Two
+ * users may have thought of the same. */
 static int promise(struct enter *x, struct err *err)
 {
-	struct store_once once = { .scope = "create", .created_at = engine_now(x->e) }, first;
+	struct store_once once = { .created_at = engine_now(x->e) }, first;
 	int r = -1;
 
 	if (id_new("ses_", x->id, err) < 0)
@@ -281,6 +282,7 @@ static int promise(struct enter *x, struct err *err)
 	if (!x->want->once)
 		return 0;
 	snprintf(once.tenant, sizeof(once.tenant), "%s", x->who->tenant);
+	snprintf(once.scope, sizeof(once.scope), "create:%s", x->want->user ? x->want->user : "");
 	snprintf(once.key, sizeof(once.key), "%s", x->want->once);
 	memcpy(once.target, x->id, sizeof(once.target));
 	DB (x->e, st)

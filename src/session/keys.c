@@ -101,6 +101,44 @@ int key_remove(struct engine *e, const char *actor, const struct store_key *k, s
 	return r;
 }
 
+int key_has_admin(struct engine *e, const char *but, bool *ret, struct err *err)
+{
+	struct store_page page = { .limit = STORE_PAGE_MAX };
+	bool found = false;
+
+	do {
+		struct store_key_list l;
+
+		if (key_list(e, NULL, page, &l, err) < 0)
+			return -1;
+		for (size_t i = 0; i < l.count; i++)
+			found |= strcmp(l.items[i].scopes, "admin") == 0 &&
+				 !l.items[i].expires_at &&
+				 (!but || strcmp(l.items[i].id, but) != 0);
+		page.after = l.next;
+		store_key_list_fini(&l);
+	} while (!found && page.after);
+	*ret = found;
+	return 0;
+}
+
+/* One at a time: two must not each be the other's reason. */
+int key_retire(struct engine *e, const char *actor, const struct store_key *k, struct err *err)
+{
+	static const char turn[] = "keys";
+	bool other = strcmp(k->scopes, "admin") != 0;
+	int r = 0;
+
+	turn_take(e, turn);
+	if (!other)
+		r = key_has_admin(e, k->id, &other, err);
+	if (r == 0)
+		r = other ? key_remove(e, actor, k, err)
+			  : err_set(err, ERR_CONFLICT, "it is the last key of scope \"admin\"");
+	turn_give(e, turn);
+	return r;
+}
+
 bool key_is_over(struct engine *e, const struct store_key *k)
 {
 	return k->expires_at && k->expires_at <= engine_now(e);

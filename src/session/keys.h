@@ -16,6 +16,11 @@ int key_get(struct engine *e, const char *id, struct store_key *ret, struct err 
 int key_list(struct engine *e, const char *tenant, struct store_page page,
 	     struct store_key_list *ret, struct err *err);
 int key_remove(struct engine *e, const char *actor, const struct store_key *k, struct err *err);
+/* The same for people: ERR_CONFLICT of the last that may do everything and does not expire, without
+ * which everybody is locked out. */
+int key_retire(struct engine *e, const char *actor, const struct store_key *k, struct err *err);
+/* Whether there is such a one besides `but` (NULL: at all). */
+int key_has_admin(struct engine *e, const char *but, bool *ret, struct err *err);
 bool key_is_over(struct engine *e, const struct store_key *k); /* it has expired */
 
 /* Something that goes with no session; tenant "": nobody's. */

@@ -132,7 +132,8 @@ STORE_LIST(exec);
 
 /* One promise that a repeated request gets the first one's result. */
 struct store_once {
-	char tenant[STORE_NAME], scope[STORE_ID]; /* scope: "create", or the session of an exec */
+	char tenant[STORE_NAME];
+	char scope[STORE_USER + 8]; /* "create" for a user, or the session of an exec */
 	char key[STORE_KEY];
 	char target[STORE_ID]; /* the session or exec it led to */
 	int64_t created_at;

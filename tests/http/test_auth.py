@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who may ask what: every route with every kind of key that must not open it."""
+import concurrent.futures
 import contextlib
 import glob
 import hashlib
@@ -325,6 +326,14 @@ def test_the_last_key_that_may_all_stays(world):
     with contextlib.closing(Lodged()) as lone:
         answer = lone.client().delete("/v1/keys/key_given")
         assert answer.status == 409 and lone.client().get("/v1/sessions").status == 200
+        # nor do two that remove each other at once
+        (one, first), (two, second) = (lone.new_key(scope="admin") for _ in "12")
+        assert first.delete("/v1/keys/key_given").status == 200
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            list(pool.map(lambda r: r[0].delete("/v1/keys/" + r[1]), [(first, two["id"]), (second, one["id"])]))
+        assert [c.get("/v1/sessions").status for c in (first, second)].count(200) == 1
+        lone.stop()
+        lone.start()  # with the one that is given
 
 
 # ---- how keys are kept --------------------------------------------------------------------------

@@ -118,6 +118,11 @@ def test_users_and_threads_are_keys(client, made):
     assert c["id"] not in (a["id"], b["id"])
 
 
+def test_two_users_may_think_of_the_same_idempotency_key(made):
+    a, b = (made(idempotency_key="of two", asleep=True, user=u) for u in ("ada", "bob"))
+    assert a["id"] != b["id"] and (a["user"], b["user"]) == ("ada", "bob")
+
+
 def test_the_same_idempotency_key_leads_to_the_same(client, made):
     a = made(idempotency_key="once", asleep=True)
     answer = client.post("/v1/sessions", {"idempotency_key": "once", "asleep": True})
