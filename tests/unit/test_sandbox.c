@@ -15,6 +15,7 @@
 #include "sandbox/exec.h"
 #include "sandbox/files.h"
 #include "sandbox/keeper_client.h"
+#include "sandbox/keeper_spawn.h"
 #include "tap.h"
 
 static char home[] = "/tmp/lodge-test-XXXXXX";
@@ -261,6 +262,43 @@ static void a_home_that_others_can_write_to_is_refused(void)
 	CHECK(stat(home, &st) == 0 && (st.st_mode & 0777) == 0700);
 }
 
+static int start_closed(void *arg, int *ret_fd, int *ret_pidfd, struct err *e)
+{
+	return keeper_spawn(NULL, home, false, arg, ret_fd, ret_pidfd, e);
+}
+
+/* Whoever opened a directory for the engine had other rights than the keeper has. */
+static void a_closed_keeper_shows_no_directory_of_the_host(void)
+{
+	struct keeper_client_opts o = { .home = home, .start = start_closed };
+	struct sandbox_bind bind = { .path = "/mnt" };
+	struct sandbox_spec spec = sandbox_spec_default(), plain = spec;
+	struct keeper_client *k = NULL;
+	struct sandbox *sb = NULL;
+	struct stat st;
+	char id[40], other[] = "1.1";
+
+	CHECK(stat(home, &st) == 0);
+	snprintf(id, sizeof(id), "%llx.%llx", (unsigned long long)st.st_dev,
+		 (unsigned long long)st.st_ino);
+	stop_keeper();
+	o.start_arg = id;
+	CHECK(keeper_client_spawn(&o, &k, &err) == 0);
+	bind.fd = open("/etc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	spec.binds = &bind;
+	spec.nbinds = 1;
+	CHECK(sandbox_new(k, &spec, &sb, &err) < 0 && err.code == ERR_DENIED);
+	CHECK(sandbox_new(k, &plain, &sb, &err) == 0); /* all else as ever */
+	unmake(sb);
+	close(bind.fd);
+	keeper_client_free(k);
+	k = NULL;
+	o.start_arg = other; /* its home is not the directory it was made for */
+	CHECK(keeper_client_spawn(&o, &k, &err) < 0 || sandbox_new(k, &plain, &sb, &err) < 0);
+	keeper_client_free(k);
+	CHECK(start_keeper(false));
+}
+
 /* The OOM killer ends everybody who shares a victim's memory: never PID 1. */
 static void a_full_memory_costs_the_command_not_the_sandbox(void)
 {
@@ -307,6 +345,7 @@ int main(void)
 	RUN(an_armed_shell_takes_the_next_text);
 	RUN(names_of_the_keeper_are_refused);
 	RUN(a_home_that_others_can_write_to_is_refused);
+	RUN(a_closed_keeper_shows_no_directory_of_the_host);
 	RUN(a_full_memory_costs_the_command_not_the_sandbox);
 	RUN(files_go_in_and_out);
 	stop_keeper();
