@@ -306,7 +306,7 @@ int api_admit(void *arg, struct http_request *rq)
 
 /* ---- which session --------------------------------------------------------------------------- */
 
-static bool is_theirs(const struct api_call *c, const char *session, const char *user)
+bool api_is_theirs(const struct api_call *c, const char *session, const char *user)
 {
 	return (!*c->session || strcmp(c->session, session) == 0) &&
 	       (!*c->user || strcmp(c->user, user) == 0);
@@ -329,13 +329,13 @@ static int narrow(struct api_call *c, const char *id, struct session_ref *ref, s
 
 	(void)guard;
 	if (session_get(c->engine, &c->who, ref, &s, &why) == 0) {
-		if (!is_theirs(c, s.id, s.user))
+		if (!api_is_theirs(c, s.id, s.user))
 			return unseen(id, err);
 		*ref = (struct session_ref){ .id = arena_text(c->arena, s.id, strlen(s.id)) };
 		return ref->id ? 0 : err_sys(err, ENOMEM, "session");
 	}
 	if (why.sys == ESTALE && session_tombstone(c->engine, &c->who, ref, &t, &why) == 0)
-		return is_theirs(c, t.session, t.user) ? 0 : unseen(id, err);
+		return api_is_theirs(c, t.session, t.user) ? 0 : unseen(id, err);
 	if (why.code == ERR_NOT_FOUND)
 		return unseen(id, err);
 	*err = why;

@@ -59,7 +59,7 @@ struct api_route {
 };
 /* Each file of handlers has a table that ends with an empty row; routes.c lists the tables. */
 extern const struct api_route api_sessions[], api_exec[], api_tty[], api_files[], api_snapshots[],
-	api_admin[], api_templates[], api_policies[], api_service[];
+	api_admin[], api_templates[], api_policies[], api_service[], api_chat[];
 
 struct api_opts {
 	struct engine *engine;
@@ -94,6 +94,8 @@ void api_each_route(void (*fn)(void *arg, const struct api_route *r), void *arg)
 /* The session that a path's {id} names: an id, or "key:KEY". A token for one session or user sees
  * no other: ERR_NOT_FOUND. */
 int api_ref(struct api_call *c, const char *id, struct session_ref *ret, struct err *err);
+/* Whether a token, if it is for one session or user only, is for this one. */
+bool api_is_theirs(const struct api_call *c, const char *session, const char *user);
 /* Whether what belongs to this session ("": to none) may be seen: ERR_NOT_FOUND. */
 int api_may_see(struct api_call *c, const char *session, struct err *err);
 /* The body as a JSON object of these fields and no other. NULL-terminated names; an unknown one is
@@ -145,6 +147,7 @@ enum api_timer {
 	API_TIMERS,
 };
 void api_observe(struct api *a, enum api_timer t, uint64_t us);
+void api_observe_entered(struct api *a, enum session_outcome outcome, uint64_t us);
 void api_count_request(struct api *a, unsigned status); /* once per request, after it */
 
 #endif
