@@ -271,7 +271,7 @@ void api_handle(void *arg, struct http_request *rq)
 
 	begin(&s, arg, rq);
 	if (serve(&s, &err) < 0)
-		api_problem(&s.call, &err);
+		(void)api_problem(&s.call, &err);
 	end(&s);
 }
 
@@ -296,9 +296,8 @@ int api_admit(void *arg, struct http_request *rq)
 
 	begin(&s, arg, rq);
 	if (may_come(&s, &err) < 0) {
-		status = (int)api_status(&err);
 		head_cors(arg, rq);
-		api_problem(&s.call, &err);
+		status = (int)api_problem(&s.call, &err);
 	}
 	end(&s);
 	return status;

@@ -117,7 +117,8 @@ void api_out(struct json_out *j); /* a writer with the usual bound */
 /* The HTTP status of an error; ERR_NOT_FOUND with sys ESTALE is 410, ERR_UNAVAILABLE 503 ...
  * problem.c has the table. */
 unsigned api_status(const struct err *err);
-void api_problem(struct api_call *c, const struct err *err);
+/* Answers with it, in the words of the surface; returns the status that has there. */
+unsigned api_problem(struct api_call *c, const struct err *err);
 
 /* Shapes that several routes share. */
 void api_put_session(struct api_call *c, struct json_out *j, const char *key,
