@@ -135,6 +135,8 @@ static unsigned status_of(const struct api_call *c, const struct err *err)
 		return 502;
 	if ((is(c, chat_post_sandbox) || is(c, chat_put_snapshot)) && is_failure(err))
 		return 502;
+	if (is(c, chat_post_snapshot) && is_failure(err))
+		return 500;
 	return api_status(err);
 }
 
@@ -147,7 +149,7 @@ static const char *sentence_of(const struct api_call *c, const struct err *err, 
 		return "Session not found";
 	if (status == 502 && is_failure(err))
 		return "Failed to provision sandbox";
-	if (status == 500 && is(c, chat_post_snapshot)) {
+	if (status >= 500 && is(c, chat_post_snapshot)) {
 		snprintf(buf, size, "Failed to create snapshot: %s", problem_sentence(err));
 		return buf;
 	}

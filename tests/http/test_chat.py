@@ -502,6 +502,17 @@ def test_502_failed_to_provision_sandbox():
         refused(sandbox(client, "/snapshot", sid, "PUT"), 404, "No sandbox available for resume")
 
 
+def test_500_failed_to_create_snapshot():
+    """The keeper dies when it is to stop the sandbox, which runs on."""
+    with contextlib.closing(Lodged(crash_at="stop:start")) as d:
+        client = d.client()
+        sid = ok(client.post("/api/sandbox"))["sessionId"]
+        answer = sandbox(client, "/snapshot", sid)
+        assert answer.status == 500 and set(answer.json) == {"status", "error"}, answer
+        assert answer.json["error"].startswith("Failed to create snapshot: ") and len(answer.json["error"]) > 30
+        assert client.run(sid, "echo alive") == "alive\n"
+
+
 # ---- order --------------------------------------------------------------------------------------
 
 
