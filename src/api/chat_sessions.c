@@ -104,7 +104,7 @@ int chat_patch_session(struct api_call *c, struct err *err)
 	struct store_session s = { 0 }, after = { 0 };
 	auto_call(store_session_fini) struct store_session *guard = &s, *guard_after = &after;
 	struct session_ref ref = { .id = s.id };
-	bool archive;
+	bool archive = false;
 
 	(void)guard, (void)guard_after;
 	if (take_status(c, &archive, err) < 0 || chat_session(c, c->params[0], &s, err) < 0)

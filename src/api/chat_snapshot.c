@@ -25,7 +25,7 @@ int chat_post_snapshot(struct api_call *c, struct err *err)
 {
 	struct store_session s = { 0 };
 	auto_call(store_session_fini) struct store_session *guard = &s;
-	struct store_snapshot snap;
+	struct store_snapshot snap = { 0 };
 	struct json_out j;
 
 	(void)guard;

@@ -122,7 +122,7 @@ bool session_is_anothers(struct engine *e, const struct caller *who, const char 
 {
 	struct session_ref ref = { .id = id };
 	struct store_session s;
-	struct err ignored;
+	struct err ignored = { 0 };
 	bool anothers;
 
 	if (read_record(e, who, &ref, &s, &ignored) < 0)

@@ -12,8 +12,6 @@ from client import Lodged, is_alive, wait_for
 from test_chat import LIFECYCLE, call, CALLS, ok, reconnect, refused, sandbox, status, stub
 from test_life import quiet, stored
 
-UNAVAILABLE = 409
-
 
 def new(client):
     """A session with a sandbox, and its record."""
@@ -96,6 +94,45 @@ def test_of_sessions_made_elsewhere(client):
     assert client.session(sid) == record and record["paused"]
     client.post(f"/v1/sessions/{sid}/hibernate")
     assert (status(client, sid)["status"], reconnect(client, sid)["status"]) == ("no_sandbox",) * 2
+    client.delete("/v1/sessions/" + sid)
+
+
+def test_after_a_restart():
+    with contextlib.closing(Lodged()) as d:
+        sid, record = new(d.client())
+        d.stop(signal.SIGKILL)
+        d.start()
+        client = d.client()
+        a = reconnect(client, sid)
+        assert (a["status"], a["verified"], a["expiresAt"]) == ("connected", True, record["expires_at"])
+        assert client.session(sid)["sandbox"] == record["sandbox"]
+
+
+def test_every_look_says_the_same(client):
+    """Whether it runs, whether there is anything to resume from, and its lifecycle."""
+    sid = stub(client)["id"]
+    at = "/api/sessions/" + sid
+    for step, state, has_files in (
+            (lambda: None, "provisioning", False),
+            (lambda: sandbox(client, "", sid), "active", False),
+            (lambda: sandbox(client, "/snapshot?live=1", sid), "active", True),
+            (lambda: sandbox(client, "", sid, "DELETE"), "hibernated", True),
+            (lambda: sandbox(client, "/snapshot", sid, "PUT"), "active", True),
+            (lambda: sandbox(client, "/snapshot", sid), "hibernated", True),
+            (lambda: client.patch(at, {"status": "archived"}), "archived", True),
+            (lambda: client.patch(at, {"status": "running"}), "hibernated", True)):
+        answer = step()
+        assert answer is None or answer.status == 200, answer
+        looks = [status(client, sid), reconnect(client, sid)]
+        if state != "archived":
+            looks.append(ok(client.patch(at, {"status": "running"}))["session"])
+        for look in looks:
+            assert look["hasSnapshot"] == has_files, (state, look)
+            assert look["lifecycle"].pop("serverTime") > 0 and look["lifecycle"]["state"] == state
+            assert look["lifecycle"] == looks[0]["lifecycle"]
+        wanted = ("active", "connected") if state == "active" else ("no_sandbox",) * 2
+        assert (looks[0]["status"], looks[1]["status"]) == wanted
+        assert looks[0]["lifecycleVersion"] == client.session(sid)["version"]
     client.delete("/v1/sessions/" + sid)
 
 
@@ -216,7 +253,7 @@ def test_files_and_commands_of_a_dead_sandbox(lodged, client):
             lodged.kill_sandbox(client.session(sid))
             answer = client.call(method, f"/v1/sessions/{sid}{path}{resume}", body)
             if resume:
-                assert answer.status == UNAVAILABLE and client.session(sid)["state"] == "hibernated", answer
+                assert answer.status == 409 and client.session(sid)["state"] == "hibernated", answer
                 ok(sandbox(client, "", sid))
             else:
                 assert answer.status in (200, 201, 204), answer
