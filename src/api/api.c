@@ -275,7 +275,7 @@ void api_handle(void *arg, struct http_request *rq)
 
 	begin(&s, arg, rq);
 	if (serve(&s, &err) < 0)
-		api_problem(&s.call, &err);
+		(void)api_problem(&s.call, &err);
 	end(&s);
 }
 
@@ -300,9 +300,8 @@ int api_admit(void *arg, struct http_request *rq)
 
 	begin(&s, arg, rq);
 	if (may_come(&s, &err) < 0) {
-		status = (int)api_status(&err);
 		head_cors(arg, rq);
-		api_problem(&s.call, &err);
+		status = (int)api_problem(&s.call, &err);
 	}
 	end(&s);
 	return status;
@@ -325,7 +324,7 @@ bool api_is_over(struct api_call *c)
 
 /* ---- which session --------------------------------------------------------------------------- */
 
-static bool is_theirs(const struct api_call *c, const char *session, const char *user)
+bool api_is_theirs(const struct api_call *c, const char *session, const char *user)
 {
 	return (!*c->session || strcmp(c->session, session) == 0) &&
 	       (!*c->user || strcmp(c->user, user) == 0);
@@ -354,10 +353,10 @@ static int narrow(struct api_call *c, const char *id, struct session_ref *ref, s
 
 	(void)guard;
 	if (session_get(c->engine, &c->who, ref, &s, &why) == 0)
-		return is_theirs(c, s.id, s.user) ? by_id(c, s.id, ref, err) : unseen(id, err);
+		return api_is_theirs(c, s.id, s.user) ? by_id(c, s.id, ref, err) : unseen(id, err);
 	if (why.sys == ESTALE && session_tombstone(c->engine, &c->who, ref, &t, &why) == 0)
-		return is_theirs(c, t.session, t.user) ? by_id(c, t.session, ref, err)
-						       : unseen(id, err);
+		return api_is_theirs(c, t.session, t.user) ? by_id(c, t.session, ref, err)
+							   : unseen(id, err);
 	if (why.code == ERR_NOT_FOUND)
 		return unseen(id, err);
 	*err = why;

@@ -62,7 +62,7 @@ struct api_route {
 };
 /* Each file of handlers has a table that ends with an empty row; routes.c lists the tables. */
 extern const struct api_route api_sessions[], api_exec[], api_tty[], api_files[], api_snapshots[],
-	api_admin[], api_templates[], api_policies[], api_service[];
+	api_admin[], api_templates[], api_policies[], api_service[], api_chat[];
 
 struct api_opts {
 	struct engine *engine;
@@ -102,6 +102,8 @@ bool api_is_over(struct api_call *c);
 /* The session that a path's {id} names: an id, or "key:KEY". A token for one session or user sees
  * no other: ERR_NOT_FOUND. */
 int api_ref(struct api_call *c, const char *id, struct session_ref *ret, struct err *err);
+/* Whether a token, if it is for one session or user only, is for this one. */
+bool api_is_theirs(const struct api_call *c, const char *session, const char *user);
 /* Whether what belongs to this session ("": to none) may be seen: ERR_NOT_FOUND. */
 int api_may_see(struct api_call *c, const char *session, struct err *err);
 /* The body as a JSON object of these fields and no other. NULL-terminated names; an unknown one is
@@ -123,7 +125,8 @@ void api_out(struct json_out *j); /* a writer with the usual bound */
 /* The HTTP status of an error; ERR_NOT_FOUND with sys ESTALE is 410, ERR_UNAVAILABLE 503 ...
  * problem.c has the table. */
 unsigned api_status(const struct err *err);
-void api_problem(struct api_call *c, const struct err *err);
+/* Answers with it, in the words of the surface; returns the status that has there. */
+unsigned api_problem(struct api_call *c, const struct err *err);
 
 /* Shapes that several routes share. */
 void api_put_session(struct api_call *c, struct json_out *j, const char *key,
@@ -153,6 +156,7 @@ enum api_timer {
 	API_TIMERS,
 };
 void api_observe(struct api *a, enum api_timer t, uint64_t us);
+void api_observe_entered(struct api *a, enum session_outcome outcome, uint64_t us);
 void api_count_request(struct api *a, unsigned status); /* once per request, after it */
 
 #endif

@@ -40,6 +40,18 @@ void api_observe(struct api *a, enum api_timer t, uint64_t us)
 	m->count++;
 }
 
+void api_observe_entered(struct api *a, enum session_outcome outcome, uint64_t us)
+{
+	static const enum api_timer of[] = {
+		[SESSION_CREATED] = API_TIME_CREATED,
+		[SESSION_REUSED] = API_TIME_REUSED,
+		[SESSION_RESUMED] = API_TIME_RESUMED,
+		[SESSION_REPLACED] = API_TIME_REPLACED,
+	};
+
+	api_observe(a, of[outcome], us);
+}
+
 void api_count_request(struct api *a, unsigned status)
 {
 	unsigned class = status / 100;

@@ -208,18 +208,6 @@ static const char *source_name(enum session_source source)
 	return names[source];
 }
 
-static void count(struct api_call *c, enum session_outcome outcome, int64_t began_us)
-{
-	static const enum api_timer timers[] = {
-		[SESSION_CREATED] = API_TIME_CREATED,
-		[SESSION_REUSED] = API_TIME_REUSED,
-		[SESSION_RESUMED] = API_TIME_RESUMED,
-		[SESSION_REPLACED] = API_TIME_REPLACED,
-	};
-
-	api_observe(c->api, timers[outcome], (uint64_t)(mono_us() - began_us));
-}
-
 int v1_reply_entered(struct api_call *c, const struct session_entered *how, struct err *err)
 {
 	bool made = how->outcome == SESSION_CREATED || how->outcome == SESSION_REPLACED;
@@ -249,7 +237,7 @@ static int enter(struct api_call *c, const struct session_want *w, struct err *e
 
 	if (session_enter(c->engine, &c->who, w, &how, err) < 0)
 		return -1;
-	count(c, how.outcome, began_us);
+	api_observe_entered(c->api, how.outcome, (uint64_t)(mono_us() - began_us));
 	/* a session without an owner, found by a key that only became one in between */
 	if (*c->user && strcmp(how.session.user, c->user) != 0)
 		r = err_set(err, ERR_CONFLICT, "the key leads to another's session");

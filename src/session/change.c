@@ -22,10 +22,12 @@ static int hand_out(struct entry *n, struct store_session *ret, struct err *err)
 
 static int need_active(const struct entry *n, const char *what, struct err *err)
 {
-	if (n->rec.state == SESSION_ACTIVE)
+	bool over = n->rec.state == SESSION_ACTIVE;
+
+	if (session_is_active(&n->rec, engine_now(n->engine)))
 		return 0;
 	return err_set(err, ERR_CONFLICT, "session %s is %s: nothing to %s", n->id,
-		       sm_name(&session_sm, n->rec.state), what);
+		       over ? "about to expire" : sm_name(&session_sm, n->rec.state), what);
 }
 
 /* ---- deadlines ------------------------------------------------------------------------------- */

@@ -44,6 +44,11 @@ int64_t engine_now(struct engine *e)
 	return e->epoch_ms + clock_ms(CLOCK_BOOTTIME) - e->boot_ms;
 }
 
+int64_t engine_extend_ms(const struct engine *e)
+{
+	return e->opts.extend_ms;
+}
+
 int id_new(const char *prefix, char ret[STORE_ID], struct err *err)
 {
 	static const char set[] = "abcdefghijklmnopqrstuvwxyz012345";

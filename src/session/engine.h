@@ -67,6 +67,10 @@ DEFINE_AUTO(struct engine *, engine_close);
 int engine_sweep(struct engine *e);
 /* Rows written since the engine was opened: looking never raises it. */
 int64_t engine_changes(struct engine *e);
+/* The time that deadlines are compared with: milliseconds since 1970; not moved by a jump of the
+ * clock. */
+int64_t engine_now(struct engine *e);
+int64_t engine_extend_ms(const struct engine *e); /* the usual step of session_extend() */
 
 /* ---- who asks, and for which session -------------------------------------------------------- */
 
@@ -149,6 +153,9 @@ void engine_full(struct engine *e, struct session_full *ret);
 
 int session_get(struct engine *e, const struct caller *who, const struct session_ref *ref,
 		struct store_session *ret, struct err *err);
+/* Whether there is such a session and another tenant has it: for surfaces that tell such callers
+ * that they may not, where session_get() says that there is none. */
+bool session_is_anothers(struct engine *e, const struct caller *who, const char *id);
 int session_list(struct engine *e, const struct store_session_filter *f, struct store_page page,
 		 struct store_session_list *ret, struct err *err);
 /* What its sandbox may use: what the session says, else its template, else the defaults; no more

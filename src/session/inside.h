@@ -234,8 +234,6 @@ struct engine {
 	struct run *unwritten; /* runs.c: ended, not all of it written down yet; work_mutex */
 };
 
-int64_t
-engine_now(struct engine *e); /* milliseconds since 1970; not moved by a jump of the clock */
 int64_t mono_ms(void);
 /* fn(arg) on a worker, soon; without threads at once. */
 int engine_post(struct engine *e, void (*fn)(struct engine *e, void *arg), void *arg,

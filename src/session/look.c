@@ -118,6 +118,20 @@ int session_get(struct engine *e, const struct caller *who, const struct session
 	return ref_gone(e, who, ref, err);
 }
 
+bool session_is_anothers(struct engine *e, const struct caller *who, const char *id)
+{
+	struct session_ref ref = { .id = id };
+	struct store_session s;
+	struct err ignored = { 0 };
+	bool anothers;
+
+	if (read_record(e, who, &ref, &s, &ignored) < 0)
+		return false;
+	anothers = s.state != SESSION_DESTROYING && strcmp(s.tenant, who->tenant) != 0;
+	store_session_fini(&s);
+	return anothers;
+}
+
 int session_list(struct engine *e, const struct store_session_filter *f, struct store_page page,
 		 struct store_session_list *ret, struct err *err)
 {

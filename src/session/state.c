@@ -106,6 +106,11 @@ bool session_has_files(const struct store_session *s)
 	return s->layer[0] != '\0';
 }
 
+bool session_has_snapshot(const struct store_session *s)
+{
+	return session_has_files(s) || (s->runtime == SESSION_RUNTIME_LIVE && s->snapshot[0]);
+}
+
 bool session_is_active(const struct store_session *s, int64_t now)
 {
 	return s->state == SESSION_ACTIVE && s->runtime == SESSION_RUNTIME_LIVE &&

@@ -105,6 +105,9 @@ void session_retime(struct store_session *s, int64_t now);
 bool session_is_active(const struct store_session *s, int64_t now);
 /* Whether there is anything to resume from. */
 bool session_has_files(const struct store_session *s);
+/* The one answer to "has it a snapshot" for callers: files to resume from, or, of one that runs,
+ * a snapshot that was taken of it. */
+bool session_has_snapshot(const struct store_session *s);
 /* When the sweep must look: the earlier of its deadlines, 0 if it has none. */
 int64_t session_due_at(const struct store_session *s);
 

@@ -94,7 +94,7 @@ static enum looked look_at_active(struct entry *n, int64_t now)
 {
 	int64_t idle = n->rec.hibernate_at, expiry = n->rec.expires_at;
 	bool is_idle = idle && idle <= now;
-	bool is_over = expiry && now >= expiry - SESSION_EXPIRY_BUFFER_MS;
+	bool is_over = !session_is_active(&n->rec, now);
 	bool idle_first = is_idle && (!is_over || idle < expiry - SESSION_EXPIRY_BUFFER_MS);
 	struct err ignored;
 

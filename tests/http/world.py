@@ -111,6 +111,8 @@ class World:
             return self.template()
         if name == "POLICY":
             return self.policy()
+        if name == "CHAT_SESSION":
+            return self.client.post("/api/sandbox").json["sessionId"]
         if name == "IMAGE":
             return an_image()
         if name == "TAR":

@@ -292,6 +292,7 @@ static void a_failed_one_that_answers_is_active_again(void)
 
 static void looking_changes_nothing(void)
 {
+	static const struct caller other = { "other", "test" };
 	struct store_session_filter f = { .tenant = me.tenant };
 	struct store_session_list l = { 0 };
 	struct store_event_list ev = { 0 };
@@ -324,8 +325,14 @@ static void looking_changes_nothing(void)
 		engine_full(engine, &full);
 		CHECK(engine_sweep(engine) == 0);
 	}
+	CHECK(!session_is_valid(engine, &other, &a));
+	CHECK(look("a", &s) == SESSION_ACTIVE);
+	CHECK(session_is_anothers(engine, &other, s.id) && !session_is_anothers(engine, &me, s.id));
+	CHECK(!session_is_anothers(engine, &other, "ses_nobodys") &&
+	      !session_is_anothers(engine, &other, ""));
 	CHECK(engine_changes(engine) == before);
-	CHECK(!session_is_valid(engine, &(struct caller){ "other", "test" }, &a));
+	CHECK(session_destroy(engine, &me, &a, &(struct session_why){ 0 }, NULL, &err) == 0);
+	CHECK(!session_is_anothers(engine, &other, s.id));
 }
 
 int main(void)

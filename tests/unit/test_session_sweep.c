@@ -217,8 +217,11 @@ static void a_lifetime_ends_before_its_last_seconds_if_nobody_minds(void)
 	CHECK(enter_as("a", want, NULL) == 0);
 	pass(2 * HOUR - SESSION_EXPIRY_BUFFER_MS - 1);
 	CHECK(engine_sweep(engine) == 0 && session_is_valid(engine, &me, &a));
+	CHECK(session_activity(engine, &me, &a, NULL, &err) == 0);
 	pass(1);
 	CHECK(!session_is_valid(engine, &me, &a)); /* every surface says the same */
+	CHECK(session_extend(engine, &me, &a, 0, 0, NULL, &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(session_activity(engine, &me, &a, NULL, &err) == -1 && err.code == ERR_CONFLICT);
 	CHECK(engine_sweep(engine) == 1);
 	CHECK(session_tombstone(engine, &me, &a, &t, &err) == 0);
 	CHECK_STR(t.cause.code, "expired");

@@ -173,6 +173,22 @@ static void active_ends_ten_seconds_before_expiry(void)
 	}
 }
 
+static void what_ran_and_was_saved_has_a_snapshot(void)
+{
+	struct store_session s = in_state(SESSION_ACTIVE, false);
+
+	s.layer[0] = '\0';
+	CHECK(!session_has_snapshot(&s));
+	snprintf(s.snapshot, sizeof(s.snapshot), "snp_a");
+	CHECK(session_has_snapshot(&s));
+	s.runtime = SESSION_RUNTIME_NONE; /* its files were lost: nothing would be resumed */
+	CHECK(!session_has_snapshot(&s));
+	for (int state = 0; state < SESSION_STATES; state++) {
+		s = in_state(state, true);
+		CHECK(session_has_files(&s) && session_has_snapshot(&s));
+	}
+}
+
 static void the_sweep_is_due_at_the_earlier_deadline(void)
 {
 	struct store_session s = { 0 };
@@ -313,6 +329,7 @@ int main(void)
 	RUN(the_numbers_in_the_store_keep_their_meaning);
 	RUN(all_have_names);
 	RUN(active_ends_ten_seconds_before_expiry);
+	RUN(what_ran_and_was_saved_has_a_snapshot);
 	RUN(the_sweep_is_due_at_the_earlier_deadline);
 	RUN(ready_starts_the_timers_and_clears_the_cause);
 	RUN(use_pushes_the_deadline_never_back_and_never_past_the_lifetime);

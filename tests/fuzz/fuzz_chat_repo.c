@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Addresses of repositories: any text. What is taken is short and printable, cannot be an option,
+ * and has a host and a path. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/chat.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(bool holds)
+{
+	if (!holds)
+		abort();
+}
+
+static void check_taken(const char *url)
+{
+	const char *slashes = strstr(url, "://"), *at = strchr(url, '@');
+
+	must(strlen(url) <= 2048 && *url != '-' && *url != '/');
+	for (const char *p = url; *p; p++)
+		must(*p > ' ' && *p <= '~');
+	if (slashes && strchr("hsg", *url) && slashes - url <= 5) {
+		must(slashes[3] != '/' && slashes[3] != '-');
+		must(strchr(slashes + 3, '/') && strchr(slashes + 3, '/')[1]);
+	} else {
+		must(at && at > url && strchr(at, ':') > at + 1 && at[1] != '-');
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char *text = calloc(1, size + 1);
+
+	must(text != NULL);
+	if (size) /* strndup() reads on to a NUL under the strict checks */
+		memcpy(text, data, size);
+	if (chat_is_repository(text))
+		check_taken(text);
+	free(text);
+	return 0;
+}

@@ -1,0 +1,341 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GET /api/sandbox/status and /reconnect: what is told of a sandbox that lives, died, is over or does
+not answer; and the mistakes that earlier systems made there."""
+import contextlib
+import os
+import signal
+import time
+
+import pytest
+
+from client import Lodged, is_alive, wait_for
+from test_chat import LIFECYCLE, call, CALLS, ok, reconnect, refused, sandbox, status, stub
+from test_life import quiet, stored
+
+
+def new(client):
+    """A session with a sandbox, and its record."""
+    sid = ok(sandbox(client, "", stub(client, accountId="ann", idleTimeoutMs=600000)["id"]))["sessionId"]
+    return sid, client.session(sid)
+
+
+@pytest.fixture
+def running(client):
+    sid, _ = new(client)
+    yield sid
+    assert client.delete("/v1/sessions/" + sid).status in (200, 410)
+
+
+@contextlib.contextmanager
+def standing_still(pid):
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        if is_alive(pid):
+            os.kill(pid, signal.SIGCONT)
+
+
+@pytest.fixture(scope="module")
+def hasty():
+    """It waits for an answer for a second, and not for a second one."""
+    with contextlib.closing(Lodged(probe_timeout="1s", probe_failures=1)) as d:
+        yield d
+
+
+@pytest.fixture(scope="module")
+def patient():
+    with contextlib.closing(Lodged(probe_timeout="1s", probe_failures=1000)) as d:
+        yield d
+
+
+# ---- alive --------------------------------------------------------------------------------------
+
+
+def test_connected(client, running):
+    before = client.session(running)
+    for _ in range(3):
+        a = reconnect(client, running)
+        assert set(a) == {"status", "hasSnapshot", "expiresAt", "lifecycle", "verified", "sessionId"}
+        assert set(a["lifecycle"]) == LIFECYCLE
+        assert (a["status"], a["verified"], a["hasSnapshot"]) == ("connected", True, False)
+        assert a["expiresAt"] == a["lifecycle"]["sandboxExpiresAt"] == before["expires_at"]
+        assert a["lifecycle"]["lastActivityAt"] == before["last_activity_at"]
+        assert a["lifecycle"]["hibernateAfter"] == before["hibernate_at"]
+    assert client.session(running) == before  # nobody's clock is moved
+
+
+def test_looking_writes_nothing(lodged, client, running):
+    stubbed, asleep = stub(client)["id"], new(client)[0]
+    ok(sandbox(client, "", asleep, "DELETE"))
+    before = quiet(lodged)
+    for sid in (running, stubbed, asleep):
+        record = client.session(sid)
+        for _ in range(3):
+            status(client, sid)
+            reconnect(client, sid)
+            for path in ("status", "reconnect"):
+                assert client.call("HEAD", f"/api/sandbox/{path}?sessionId={sid}").status == 200
+        assert client.session(sid) == record
+    assert stored(lodged) == before
+    for sid in (stubbed, asleep):
+        client.delete("/v1/sessions/" + sid)
+
+
+def test_of_sessions_made_elsewhere(client):
+    """By /v1, with keys, titles that are none, and paused."""
+    sid = client.enter(key="of v1", metadata={"title": 17})
+    assert (status(client, sid)["status"], reconnect(client, sid)["status"]) == ("active", "connected")
+    session = ok(client.patch("/api/sessions/" + sid, {"status": "running"}))["session"]
+    assert session["title"] is None and session["id"] == sid
+    assert client.post(f"/v1/sessions/{sid}/pause").status == 200
+    record = client.session(sid)
+    assert (status(client, sid)["status"], reconnect(client, sid)["status"]) == ("active", "connected")
+    assert client.session(sid) == record and record["paused"]
+    client.post(f"/v1/sessions/{sid}/hibernate")
+    assert (status(client, sid)["status"], reconnect(client, sid)["status"]) == ("no_sandbox",) * 2
+    client.delete("/v1/sessions/" + sid)
+
+
+def test_after_a_restart():
+    with contextlib.closing(Lodged()) as d:
+        sid, record = new(d.client())
+        d.stop(signal.SIGKILL)
+        d.start()
+        client = d.client()
+        a = reconnect(client, sid)
+        assert (a["status"], a["verified"], a["expiresAt"]) == ("connected", True, record["expires_at"])
+        assert client.session(sid)["sandbox"] == record["sandbox"]
+
+
+def test_every_look_says_the_same(client):
+    """Whether it runs, whether there is anything to resume from, and its lifecycle."""
+    sid = stub(client)["id"]
+    at = "/api/sessions/" + sid
+    for step, state, has_files in (
+            (lambda: None, "provisioning", False),
+            (lambda: sandbox(client, "", sid), "active", False),
+            (lambda: sandbox(client, "/snapshot?live=1", sid), "active", True),
+            (lambda: sandbox(client, "", sid, "DELETE"), "hibernated", True),
+            (lambda: sandbox(client, "/snapshot", sid, "PUT"), "active", True),
+            (lambda: sandbox(client, "/snapshot", sid), "hibernated", True),
+            (lambda: client.patch(at, {"status": "archived"}), "archived", True),
+            (lambda: client.patch(at, {"status": "running"}), "hibernated", True)):
+        answer = step()
+        assert answer is None or answer.status == 200, answer
+        looks = [status(client, sid), reconnect(client, sid)]
+        if state != "archived":
+            looks.append(ok(client.patch(at, {"status": "running"}))["session"])
+        for look in looks:
+            assert look["hasSnapshot"] == has_files, (state, look)
+            assert look["lifecycle"].pop("serverTime") > 0 and look["lifecycle"]["state"] == state
+            assert look["lifecycle"] == looks[0]["lifecycle"]
+        wanted = ("active", "connected") if state == "active" else ("no_sandbox",) * 2
+        assert (looks[0]["status"], looks[1]["status"]) == wanted
+        assert looks[0]["lifecycleVersion"] == client.session(sid)["version"]
+    client.delete("/v1/sessions/" + sid)
+
+
+def test_what_could_not_be_stopped_heals():
+    """The keeper dies when it is to stop a sandbox, which so lives on in a failed session."""
+    with contextlib.closing(Lodged(crash_at="stop:start")) as d:
+        client = d.client()
+        sid, record = new(client)
+        assert sandbox(client, "", sid, "DELETE").status >= 500
+        assert client.session(sid)["state"] == "failed"
+        s = status(client, sid)
+        assert (s["status"], s["lifecycle"]["state"]) == ("no_sandbox", "failed")
+        a = reconnect(client, sid)
+        assert (a["status"], a["verified"], a["lifecycle"]["state"]) == ("connected", True, "active")
+        assert status(client, sid)["status"] == "active"
+        after = client.session(sid)
+        assert (after["sandbox"], after["state"]) == (record["sandbox"], "active")
+        assert after["last_activity_at"] == record["last_activity_at"]
+
+
+# ---- none ---------------------------------------------------------------------------------------
+
+
+def test_no_sandbox(client):
+    sid = stub(client)["id"]
+    for has_files in (False, True):
+        for state in ("running", "archived"):
+            ok(client.patch("/api/sessions/" + sid, {"status": state}))
+            record, a = client.session(sid), reconnect(client, sid)
+            assert set(a) == {"status", "hasSnapshot", "lifecycle", "sessionId"}
+            assert (a["status"], a["hasSnapshot"]) == ("no_sandbox", has_files)
+            assert client.session(sid) == record
+        ok(client.patch("/api/sessions/" + sid, {"status": "running"}))
+        if not has_files:
+            ok(sandbox(client, "", sid))
+            ok(sandbox(client, "", sid, "DELETE"))
+    client.delete("/v1/sessions/" + sid)
+
+
+# ---- dead ---------------------------------------------------------------------------------------
+
+
+def check_put_away(client, sid, before, causes):
+    """Runtime cleared, expiry null, preference kept; the same at every look."""
+    record = client.session(sid)
+    assert (record["state"], record["runtime"]) == ("hibernated", "resumable")
+    assert record["cause"]["code"] in causes, record
+    assert (record["sandbox"], record["expires_at"], record["hibernate_at"]) == (None, None, None)
+    assert record["idle_timeout_ms"] == before["idle_timeout_ms"]
+    assert record["last_activity_at"] == before["last_activity_at"]
+    life = status(client, sid)["lifecycle"]
+    assert (life["state"], life["hibernateAfter"], life["sandboxExpiresAt"]) == ("hibernated", None, None)
+    assert life["lastActivityAt"] == before["last_activity_at"]
+    for look in (status, reconnect):
+        assert (look(client, sid)["status"], look(client, sid)["hasSnapshot"]) == ("no_sandbox", True)
+    assert client.session(sid) == record
+
+
+def test_killed(lodged, client):
+    """By the kernel, from outside. Whoever finds out first writes it down: this call, which answers
+    "expired", or the service by itself."""
+    answers = []
+    for _ in range(20):
+        sid, _ = new(client)
+        client.run(sid, "echo kept > f")
+        record = client.session(sid)
+        os.kill(lodged.init_of(record), signal.SIGKILL)
+        a = wait_for(lambda: (a := reconnect(client, sid))["status"] != "connected" and a, pause=0)
+        answers.append(a["status"])
+        assert a["status"] in ("expired", "no_sandbox") and a["hasSnapshot"], a
+        assert a["lifecycle"]["state"] == "hibernated" and "expiresAt" not in a
+        check_put_away(client, sid, record, ("gone", "stopped"))
+        assert client.session(sid)["version"] == record["version"] + 2  # hibernating, hibernated
+        back = ok(sandbox(client, "/snapshot", sid, "PUT"))
+        assert back["restoredFrom"] == record["sandbox"] and not back["stateLost"]
+        assert client.run(sid, "cat f") == "kept\n"
+        client.delete("/v1/sessions/" + sid)
+        if "expired" in answers:
+            break
+
+
+def test_expired(hasty):
+    """One that does not answer often enough is given up by this very call."""
+    client = hasty.client()
+    sid, _ = new(client)
+    client.run(sid, "echo kept > f")
+    record = client.session(sid)
+    with standing_still(hasty.init_of(record)):
+        a = reconnect(client, sid)
+        assert set(a) == {"status", "hasSnapshot", "lifecycle", "sessionId"}
+        assert (a["status"], a["hasSnapshot"], a["lifecycle"]["state"]) == ("expired", True, "hibernated")
+        check_put_away(client, sid, record, ("unavailable",))
+    ok(sandbox(client, "", sid))
+    assert client.run(sid, "cat f") == "kept\n"
+
+
+@pytest.mark.parametrize("row", CALLS, ids=lambda r: f"{r[0]} {r[1]}")
+def test_no_call_on_a_dead_sandbox_is_an_error_of_ours(lodged, client, row):
+    sid, record = new(client)
+    lodged.kill_sandbox(record)
+    answer = call(client, row, sid)
+    # while the service puts it away by itself, PATCH and PUT say so
+    assert answer.status in (200, 400) or (answer.status == 409 and row[0] in ("PATCH", "PUT")), answer
+    if row[1].endswith("extend"):
+        refused(answer, 400, "Sandbox not initialized")
+    if row[1].endswith("activity"):
+        assert answer.json == {"success": False, "reason": "not-active"}
+    client.delete("/v1/sessions/" + sid)
+
+
+def test_files_and_commands_of_a_dead_sandbox(lodged, client):
+    """409 for who does not want it resumed, else it is resumed; never 500."""
+    for method, path, body in (("POST", "/exec", {"command": "true"}), ("GET", "/files/f", None),
+                               ("PUT", "/files/f", b"new")):
+        sid, _ = new(client)
+        client.run(sid, "echo kept > f")
+        for resume in ("?resume=0", ""):
+            lodged.kill_sandbox(client.session(sid))
+            answer = client.call(method, f"/v1/sessions/{sid}{path}{resume}", body)
+            if resume:
+                assert answer.status == 409 and client.session(sid)["state"] == "hibernated", answer
+                ok(sandbox(client, "", sid))
+            else:
+                assert answer.status in (200, 201, 204), answer
+        client.delete("/v1/sessions/" + sid)
+
+
+# ---- over ---------------------------------------------------------------------------------------
+
+
+def test_about_to_expire():
+    """Ten seconds before the end nothing begins any more; what works is let finish."""
+    with contextlib.closing(Lodged(lifetime="12s", lifetime_max="12s")) as d:
+        client = d.client()
+        busy, record = new(client)
+        idle, _ = new(client)
+        ok_exec = client.post(f"/v1/sessions/{busy}/exec", {"command": "sleep 600", "background": True})
+        assert ok_exec.status == 202
+        assert status(client, busy)["status"] == "active"
+        assert wait_for(lambda: status(client, busy)["status"] == "no_sandbox")
+        before = client.session(busy)
+        assert before["state"] == "active" and before["sandbox"] == record["sandbox"]
+        for path in ("/extend", "/snapshot"):
+            refused(sandbox(client, path, busy), 400, "Sandbox not initialized")
+        assert not ok(sandbox(client, "/activity", busy))["success"]
+        a = reconnect(client, busy)
+        assert (a["status"], a["verified"], a["expiresAt"]) == ("connected", True, record["expires_at"])
+        assert client.session(busy) == before
+        # swept without anybody asking, with its preference
+        assert wait_for(lambda: client.session(idle)["state"] == "hibernated")
+        record = client.session(idle)
+        assert record["cause"]["code"] == "expired" and record["idle_timeout_ms"] == 600000
+        check_put_away(client, idle, record, ("expired",))
+        refused(sandbox(client, "/extend", idle), 400, "Sandbox not initialized")
+        # to come back is to get the files a new sandbox, with a life of its own
+        again = ok(sandbox(client, "", busy))
+        assert again["sandboxId"] != before["sandbox"] and not again["stateLost"]
+        assert again["createdAt"] > before["started_at"]
+
+
+def test_a_deadline_that_passed_while_nobody_was_there():
+    with contextlib.closing(Lodged(lifetime="12s", lifetime_max="12s")) as d:
+        client = d.client()
+        sid, record = new(client)
+        d.stop()
+        time.sleep(2.5)
+        d.start()
+        client = d.client()
+        assert wait_for(lambda: client.session(sid)["state"] == "hibernated")
+        assert status(client, sid)["status"] == reconnect(client, sid)["status"] == "no_sandbox"
+        assert client.session(sid)["idle_timeout_ms"] == record["idle_timeout_ms"]
+
+
+# ---- nobody knows -------------------------------------------------------------------------------
+
+
+def test_no_answer_changes_nothing(patient):
+    client = patient.client()
+    sid, _ = new(client)
+    client.run(sid, "echo kept > f")
+    before, was = quiet(patient), client.session(sid)
+    with standing_still(patient.init_of(was)):
+        for _ in range(4):
+            a = reconnect(client, sid)
+            assert (a["status"], a["verified"]) == ("connected", False), a
+            assert a["expiresAt"] == was["expires_at"] > a["lifecycle"]["serverTime"]
+            assert a["lifecycle"]["state"] == "active"
+            assert a["lifecycle"]["lastActivityAt"] == was["last_activity_at"]
+        assert status(client, sid)["status"] == "active"  # the store only, no probe
+        assert client.session(sid) == was
+    a = reconnect(client, sid)
+    assert (a["status"], a["verified"]) == ("connected", True)
+    assert client.session(sid) == was and stored(patient) == before
+    assert client.run(sid, "cat f") == "kept\n"
+
+
+def test_a_command_that_fails_verifies_nothing(client):
+    """The sandbox has no process left for the probe's."""
+    sid = client.enter(limits={"pids": 12})
+    client.post(f"/v1/sessions/{sid}/exec",
+                {"command": "while :; do sleep 600 & done", "background": True, "timeout_ms": 60000})
+    a = wait_for(lambda: (a := reconnect(client, sid))["verified"] is False and a)
+    assert (a["status"], a["verified"]) == ("connected", False), a
+    record = client.session(sid)
+    assert (record["state"], record["cause"]) == ("active", None)
+    client.delete("/v1/sessions/" + sid)
