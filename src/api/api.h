@@ -59,7 +59,7 @@ struct api_route {
 };
 /* Each file of handlers has a table that ends with an empty row; routes.c lists the tables. */
 extern const struct api_route api_sessions[], api_exec[], api_tty[], api_files[], api_snapshots[],
-	api_admin[], api_templates[], api_policies[], api_service[];
+	api_admin[], api_templates[], api_policies[], api_service[], api_environments[];
 
 struct api_opts {
 	struct engine *engine;

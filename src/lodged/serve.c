@@ -84,6 +84,7 @@ static int open_engine(struct daemon *d, struct err *err)
 		.max_active = (unsigned)c->max_active,
 		.queue_max = (unsigned)c->queue_max,
 		.pool = (unsigned)c->pool,
+		.environments = c->environment_snapshots != 0,
 		.idle_ms = (int64_t)c->idle_timeout,
 		.idle_max_ms = (int64_t)c->idle_timeout_max,
 		.lifetime_ms = (int64_t)c->lifetime,

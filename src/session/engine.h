@@ -53,6 +53,7 @@ struct engine_opts {
 	int64_t template_ms; /* and how long that may take (30 min) */
 	int64_t tombstones_ms, execs_ms, events_ms; /* how long they are kept: 7 days each */
 	unsigned pool; /* sandboxes kept ready */
+	bool environments; /* look into a sandbox of each template that is used, once */
 };
 
 /* One engine per home: another opener is refused with the process and socket of the first. Adopts

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/hook.h"
+#include "session/environment.h"
 #include "session/inside.h"
 #include "session/want.h"
 
@@ -157,6 +158,8 @@ static int start_new(struct enter *x, struct entry *n, struct err *err)
 		return -1;
 	x->out.source = woken.source;
 	x->out.ready_us = woken.ready_us;
+	if (!x->want->asleep)
+		environment_want(x->e, n->rec.template, false);
 	return publish_result(x, n, err);
 }
 

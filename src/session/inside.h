@@ -29,6 +29,7 @@ enum {
 	ENTRY_BUCKETS = 4096,
 	LIVE_LOANS_MAX = 12, /* side connections of one sandbox; lodge-init takes 16 in all */
 	ENGINE_STAGES_MAX = 64,
+	ENGINE_WISHES_MAX = 64,
 };
 
 /* ---- entries: sessions somebody works with or whose sandbox lives -----------------------------
@@ -193,6 +194,11 @@ struct flight;
 struct job;
 struct waiter;
 
+struct environment_wish {
+	char template[STORE_ID]; /* empty: this place is free */
+	bool due; /* nobody looked since */
+};
+
 struct engine {
 	struct engine_opts opts;
 	char home[HOME_SIZE];
@@ -230,6 +236,9 @@ struct engine {
 	bool collecting; /* a worker is at it */
 	int logs; /* directory of kept output */
 	void *stages; /* progress.c */
+	struct environment_wish wishes[ENGINE_WISHES_MAX]; /* environment.c; mutex */
+	unsigned nwishes; /* that there ever were */
+	bool looking; /* a worker is at one of them; mutex */
 	unsigned write_round;
 	struct run *unwritten; /* runs.c: ended, not all of it written down yet; work_mutex */
 };
