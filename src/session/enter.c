@@ -346,8 +346,11 @@ int session_enter(struct engine *e, const struct caller *who, const struct sessi
 		return -1;
 	if (shared && !(name = flight_name(who, want)))
 		return err_sys(err, ENOMEM, "session");
-	if (shared && !flight_board(e, name, ret, &r, err))
+	if (shared && !flight_board(e, name, ret, &r, err)) {
+		if (r == 0)
+			e->numbers.entered[ret->outcome]++;
 		return r;
+	}
 	r = enter_ruled(&x, err);
 	if (shared)
 		flight_land(e, name, r, &x.out, err);
@@ -355,6 +358,7 @@ int session_enter(struct engine *e, const struct caller *who, const struct sessi
 		session_entered_fini(&x.out);
 		return -1;
 	}
+	e->numbers.entered[x.out.outcome]++;
 	*ret = x.out;
 	return 0;
 }
@@ -375,6 +379,7 @@ int session_resume(struct engine *e, const struct caller *who, const struct sess
 		session_entered_fini(&x.out);
 		return -1;
 	}
+	e->numbers.entered[x.out.outcome]++;
 	*ret = x.out;
 	return 0;
 }

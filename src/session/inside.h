@@ -19,6 +19,7 @@
 #include "sandbox/exec.h"
 #include "sandbox/home.h"
 #include "session/engine.h"
+#include "session/numbers.h"
 
 struct entry;
 struct live;
@@ -236,6 +237,8 @@ struct engine {
 	bool collecting; /* a worker is at it */
 	int logs; /* directory of kept output */
 	void *stages; /* progress.c */
+	struct engine_numbers numbers;
+	struct keeper_pool_state pool; /* as it was last told; mutex */
 	struct environment_wish wishes[ENGINE_WISHES_MAX]; /* environment.c; mutex */
 	unsigned nwishes; /* that there ever were */
 	bool looking; /* a worker is at one of them; mutex */
