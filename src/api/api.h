@@ -56,6 +56,7 @@ struct api_route {
 	enum api_scope scope; /* the least a key must be allowed */
 	api_fn *fn;
 	const struct api_surface *surface; /* NULL: /v1 */
+	bool early; /* answered also while the engine starts; without a key all are */
 };
 /* Each file of handlers has a table that ends with an empty row; routes.c lists the tables. */
 extern const struct api_route api_sessions[], api_exec[], api_tty[], api_files[], api_snapshots[],

@@ -217,6 +217,8 @@ struct engine {
 	struct store *store;
 	pthread_mutex_t keep_mutex;
 	struct keeper_client *keeper;
+	atomic_bool keeper_failed; /* it could not be started the last time: */
+	struct err keeper_error; /* mutex */
 
 	int64_t epoch_ms; /* of the clock when CLOCK_BOOTTIME was boot_ms */
 	int64_t boot_ms;
@@ -237,6 +239,17 @@ struct engine {
 	bool collecting; /* a worker is at it */
 	int logs; /* directory of kept output */
 	void *stages; /* progress.c */
+	struct { /* start.c; mutex */
+		pthread_t thread;
+		bool has_thread, ends;
+		atomic_bool ready;
+		bool wanted; /* somebody waits */
+		unsigned tries, waiting;
+		struct err last; /* failure */
+		pthread_cond_t changed;
+		engine_begun_fn *fn;
+		void *arg;
+	} start;
 	struct engine_numbers numbers;
 	struct keeper_pool_state pool; /* as it was last told; mutex */
 	struct environment_wish wishes[ENGINE_WISHES_MAX]; /* environment.c; mutex */
@@ -394,6 +407,13 @@ void flight_land(struct engine *e, const char *name, int r, const struct session
 /* Only one at a time has this name. */
 void turn_take(struct engine *e, const char *name);
 void turn_give(struct engine *e, const char *name);
+
+/* ---- starting -------------------------------------------------------------------------------- */
+enum start_stage { START_STORE = 1, START_KEEPER, START_ADOPT, START_READY };
+/* Told to whoever listens; `failed` NULL: it is under way. */
+void start_stage(struct engine *e, enum start_stage stage, const struct err *failed);
+int start_now(struct engine *e, struct err *err);
+void start_stop(struct engine *e);
 
 /* ---- progress -------------------------------------------------------------------------------- */
 int progress_init(struct engine *e); /* 0 or -ENOMEM */
