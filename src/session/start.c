@@ -18,13 +18,20 @@ enum {
 	ADOPT_TRIES = 5, /* what the keeper has no part in ends it, then */
 };
 
+/* One that answers: it may have to wait for its predecessor to go. */
 static int have_keeper(struct engine *e, struct err *err)
 {
+	struct keeper_client *k;
+	unsigned features;
+	int r;
+
 	start_stage(e, START_KEEPER, NULL);
-	if (!keep_lock(e, err))
+	k = keep_lock(e, err);
+	if (!k)
 		return -1;
+	r = keeper_client_features(k, &features, err);
 	keep_unlock(e);
-	return 0;
+	return r;
 }
 
 static int start_once(struct engine *e, enum start_stage *at, struct err *err)

@@ -111,6 +111,9 @@ class World:
             return self.template()
         if name == "POLICY":
             return self.policy()
+        if name == "CAPTURED":
+            assert self.client.post("/v1/templates/host/environment").status == 201
+            return "host"
         if name == "IMAGE":
             return an_image()
         if name == "TAR":
