@@ -29,7 +29,6 @@ def ok(answer):
     return answer.json
 
 
-
 class Slow:
     """A lodged whose keeper starts when it is let, on a port that is known before it says so."""
 
