@@ -90,6 +90,8 @@ class World:
 
     def there(self, path):
         """The path, of things that are there."""
+        if path.endswith("/environment"):
+            return path.replace("{name}", self.value("CAPTURED"))
         if "{name}" in path:
             make = self.template if "templates" in path else self.policy
             return path.replace("{name}", make())
