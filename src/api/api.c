@@ -11,7 +11,7 @@
 #include "api/inside.h"
 #include "http/ws.h"
 
-enum { HOLD_US = 1000000 };
+enum { HOLD_US = 1000000, AWAIT_MS = 10000, AWAIT_SLICE_MS = 200 };
 
 DEFINE_AUTO(struct store_session *, store_session_fini);
 
@@ -240,6 +240,22 @@ static int check_scope(const struct serving *s, struct err *err)
 		       names[s->where.route->scope]);
 }
 
+/* While the engine starts, callers wait for a while, and then know for what. */
+static int await_engine(struct api_call *c, struct err *err)
+{
+	for (unsigned ms = 0; !engine_is_ready(c->engine); ms += AWAIT_SLICE_MS) {
+		if (engine_await(c->engine, AWAIT_SLICE_MS, err) == 0)
+			return 0;
+		if (err->code != ERR_TIMEOUT)
+			return -1;
+		if (ms >= AWAIT_MS || api_is_draining(c->api) || http_is_gone(c->rq)) {
+			err->code = ERR_UNAVAILABLE;
+			return -1;
+		}
+	}
+	return 0;
+}
+
 static int serve(struct serving *s, struct err *err)
 {
 	struct api_call *c = &s->call;
@@ -262,6 +278,8 @@ static int serve(struct serving *s, struct err *err)
 		return -1;
 	}
 	if (check_scope(s, err) < 0)
+		return -1;
+	if (!is_open(s) && !s->where.route->early && await_engine(c, err) < 0)
 		return -1;
 	c->route = s->where.route;
 	memcpy(c->params, s->where.params, sizeof(c->params));

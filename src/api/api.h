@@ -59,10 +59,11 @@ struct api_route {
 	enum api_scope scope; /* the least a key must be allowed */
 	api_fn *fn;
 	const struct api_surface *surface; /* NULL: /v1 */
+	bool early; /* answered also while the engine starts; without a key all are */
 };
 /* Each file of handlers has a table that ends with an empty row; routes.c lists the tables. */
 extern const struct api_route api_sessions[], api_exec[], api_tty[], api_files[], api_snapshots[],
-	api_admin[], api_templates[], api_policies[], api_service[], api_chat[];
+	api_admin[], api_templates[], api_policies[], api_service[], api_chat[], api_environments[];
 
 struct api_opts {
 	struct engine *engine;

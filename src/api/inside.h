@@ -8,14 +8,11 @@
 
 #include "api/api.h"
 #include "api/arena.h"
+#include "base/histogram.h"
 
 struct auth;
 
-enum { METRICS_BUCKETS = 14, METRICS_CLASSES = 6 };
-
-struct metrics_timer {
-	atomic_ullong buckets[METRICS_BUCKETS], count, us;
-};
+enum { METRICS_CLASSES = 6 };
 
 struct api {
 	struct api_opts opts; /* its lists are below */
@@ -24,7 +21,7 @@ struct api {
 	char **origins, **hosts; /* owned; NULL: none */
 	atomic_bool draining;
 	atomic_ullong requests[METRICS_CLASSES]; /* [status / 100]; [0]: no answer */
-	struct metrics_timer timers[API_TIMERS];
+	struct histogram timers[API_TIMERS];
 	pthread_mutex_t mutex; /* of what follows */
 	struct {
 		int64_t at; /* milliseconds since 1970; 0: there was none */

@@ -6,16 +6,7 @@
 
 #include "api/inside.h"
 #include "api/metrics.h"
-
-static const struct {
-	const char *text;
-	uint64_t us;
-} bounds[METRICS_BUCKETS] = {
-	{ "0.001", 1000 },  { "0.0025", 2500 }, { "0.005", 5000 },  { "0.01", 10000 },
-	{ "0.025", 25000 }, { "0.05", 50000 },	{ "0.1", 100000 },  { "0.25", 250000 },
-	{ "0.5", 500000 },  { "1", 1000000 },	{ "2.5", 2500000 }, { "5", 5000000 },
-	{ "10", 10000000 }, { "60", 60000000 },
-};
+#include "session/numbers.h"
 
 static const struct {
 	const char *family, *label;
@@ -29,15 +20,7 @@ static const struct {
 
 void api_observe(struct api *a, enum api_timer t, uint64_t us)
 {
-	struct metrics_timer *m = &a->timers[t];
-	size_t i = 0;
-
-	while (i < METRICS_BUCKETS && us > bounds[i].us)
-		i++;
-	if (i < METRICS_BUCKETS)
-		m->buckets[i]++;
-	m->us += us;
-	m->count++;
+	histogram_add(&a->timers[t], us);
 }
 
 void api_observe_entered(struct api *a, enum session_outcome outcome, uint64_t us)
@@ -59,21 +42,25 @@ void api_count_request(struct api *a, unsigned status)
 	a->requests[class < METRICS_CLASSES ? class : 0]++;
 }
 
-static void print_timer(FILE *f, const struct metrics_timer *m, size_t t)
+static void print_histogram(FILE *f, const struct histogram *h, const char *name, const char *label)
 {
-	const char *name = timers[t].family, *label = timers[t].label;
 	const char *comma = *label ? "," : "", *open = *label ? "{" : "", *shut = *label ? "}" : "";
-	unsigned long long sum = 0, us = m->us;
+	unsigned long long sum = 0, us = h->us;
 
-	for (size_t i = 0; i < METRICS_BUCKETS; i++) {
-		sum += m->buckets[i];
-		fprintf(f, "%s_bucket{%s%sle=\"%s\"} %llu\n", name, label, comma, bounds[i].text,
-			sum);
+	for (size_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
+		sum += h->buckets[i];
+		fprintf(f, "%s_bucket{%s%sle=\"%s\"} %llu\n", name, label, comma,
+			histogram_bounds[i].text, sum);
 	}
-	fprintf(f, "%s_bucket{%s%sle=\"+Inf\"} %llu\n", name, label, comma, m->count);
+	fprintf(f, "%s_bucket{%s%sle=\"+Inf\"} %llu\n", name, label, comma, h->count);
 	fprintf(f, "%s_sum%s%s%s %llu.%06llu\n", name, open, label, shut, us / 1000000,
 		us % 1000000);
-	fprintf(f, "%s_count%s%s%s %llu\n", name, open, label, shut, m->count);
+	fprintf(f, "%s_count%s%s%s %llu\n", name, open, label, shut, h->count);
+}
+
+static void print_timer(FILE *f, const struct histogram *h, size_t t)
+{
+	print_histogram(f, h, timers[t].family, timers[t].label);
 }
 
 static void head(FILE *f, const char *name, const char *type, const char *help)
@@ -85,6 +72,38 @@ static void gauge(FILE *f, const char *name, const char *help, unsigned v)
 {
 	head(f, name, "gauge", help);
 	fprintf(f, "%s %u\n", name, v);
+}
+
+static void counter(FILE *f, const char *name, const char *help, unsigned long long v)
+{
+	head(f, name, "counter", help);
+	fprintf(f, "%s %llu\n", name, v);
+}
+
+/* Of what the engine did, whichever surface it was asked by. */
+static void print_engine(struct engine *e, FILE *f)
+{
+	static const char *const sources[] = { [SESSION_SOURCE_POOL] = "source=\"pool\"",
+					       [SESSION_SOURCE_COLD] = "source=\"cold\"",
+					       [SESSION_SOURCE_RESUME] = "source=\"resume\"",
+					       [SESSION_SOURCE_FORK] = "source=\"fork\"" };
+	const struct engine_numbers *n = engine_numbers(e);
+	struct keeper_pool_state pool;
+
+	engine_pool(e, &pool);
+	gauge(f, "lodge_pool_ready", "Sandboxes of the pool that wait.", pool.ready);
+	gauge(f, "lodge_pool_target", "So many are to wait; 0: there is no pool.", pool.target);
+	counter(f, "lodge_pool_hits_total", "Sandboxes taken from the pool.", pool.hits);
+	counter(f, "lodge_pool_misses_total", "Sandboxes made because none fitted.", pool.misses);
+	head(f, "lodge_enters_total", "counter", "Sessions entered by outcome.");
+	for (int o = SESSION_CREATED; o <= SESSION_REPLACED; o++)
+		fprintf(f, "lodge_enters_total{outcome=\"%s\"} %llu\n",
+			api_outcome_name((enum session_outcome)o), n->entered[o]);
+	head(f, "lodge_create_seconds", "histogram", "Time to a sandbox by where it came from.");
+	for (size_t i = SESSION_SOURCE_POOL; i <= SESSION_SOURCE_FORK; i++)
+		print_histogram(f, &n->made[i], "lodge_create_seconds", sources[i]);
+	head(f, "lodge_probe_seconds", "histogram", "Sandboxes asked whether they answer.");
+	print_histogram(f, &n->probe, "lodge_probe_seconds", "");
 }
 
 static void print(struct api *a, FILE *f)
@@ -106,6 +125,7 @@ static void print(struct api *a, FILE *f)
 		print_timer(f, &a->timers[t], t);
 	head(f, "lodge_exec_seconds", "histogram", "Commands that were waited for.");
 	print_timer(f, &a->timers[API_TIME_EXEC], API_TIME_EXEC);
+	print_engine(a->opts.engine, f);
 }
 
 char *metrics_text(struct api *a, size_t *ret_len)

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "api/inside.h"
+#include "api/health.h"
 #include "base/array.h"
+#include "base/plain.h"
 #include "sandbox/exec.h"
 
 DEFINE_AUTO(struct store_session *, store_session_fini);
@@ -155,6 +157,8 @@ static void put_details(struct api_call *c, const struct err *err, struct json_o
 		put_shortage(c, err, j);
 	if (err->code == ERR_UNAVAILABLE && err->sys == EAGAIN && c->engine)
 		put_full(c, j);
+	if (err->code == ERR_UNAVAILABLE && err->sys == EINPROGRESS && c->engine)
+		health_put_stage(c->engine, j);
 	json_out_end(j);
 }
 
@@ -196,18 +200,22 @@ static unsigned put_problem(struct api_call *c, const struct err *err, struct js
 	return api_status(err);
 }
 
-unsigned api_problem(struct api_call *c, const struct err *err)
+/* Words of whatever origin are one plain line to who reads them. */
+unsigned api_problem(struct api_call *c, const struct err *why)
 {
 	static const char nothing[] = "{\"error\":{\"code\":\"UNAVAILABLE\",\"message\":\"no "
 				      "memory\",\"retryable\":true,\"details\":{}}}";
+	struct err plain = *why, *err = &plain;
 	unsigned status = api_status(err);
 	auto_free char *text = NULL;
 	struct json_out j;
 	size_t len;
 
-	/* that a caller left is none */
-	if (status >= 500 && (err->code != ERR_UNAVAILABLE || !http_is_gone(c->rq)))
+	/* that a caller left, or came too early, is none */
+	if (status >= 500 &&
+	    (err->code != ERR_UNAVAILABLE || (err->sys != EINPROGRESS && !http_is_gone(c->rq))))
 		api_note_trouble(c, err);
+	plain_line(why->msg, plain.msg, sizeof(plain.msg));
 	api_out(&j);
 	status = c->surface ? c->surface->problem(c, err, &j) : put_problem(c, err, &j);
 	text = json_out_take(&j, &len);

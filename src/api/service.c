@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/health.h"
 #include "api/inside.h"
 #include "api/metrics.h"
 #include "api/openapi.h"
@@ -223,18 +224,20 @@ static int get_health(struct api_call *c, struct err *err)
 
 	engine_health(c->engine, &h);
 	engine_full(c->engine, &f);
-	ok = h.store; /* a keeper that ended is started again */
+	ok = h.store;
 	api_out(&j);
 	json_out_object(&j, NULL);
-	json_out_str(&j, "status", !ok ? "failing" : h.keeper ? "ok" : "degraded");
+	json_out_str(&j, "status", health_status(c->engine, &h));
 	json_out_str(&j, "version", c->api->opts.version);
 	json_out_object(&j, "parts");
 	put_part(&j, "store", h.store);
 	json_out_end(&j);
 	put_part(&j, "keeper", h.keeper);
+	health_put_error(&j, h.keeper, h.keeper_error);
 	json_out_end(&j);
 	put_room(&j, &f);
 	json_out_end(&j);
+	health_put_start(c->engine, &j);
 	put_trouble(&j, c->api);
 	json_out_end(&j);
 	return api_reply(c, ok ? 200 : 503, &j, err);
@@ -248,7 +251,7 @@ static int get_ready(struct api_call *c, struct err *err)
 	bool ready;
 
 	engine_health(c->engine, &h);
-	ready = h.store && !api_is_draining(c->api);
+	ready = h.store && engine_is_ready(c->engine) && !api_is_draining(c->api);
 	api_out(&j);
 	json_out_object(&j, NULL);
 	json_out_bool(&j, "ready", ready);

@@ -17,6 +17,6 @@ int v1_reply_entered(struct api_call *c, const struct session_entered *how, stru
 int v1_snapshot(struct api_call *c, const char *id, struct store_snapshot *ret, struct err *err);
 
 api_fn v1_probe, v1_extend, v1_activity, v1_pause, v1_unpause, v1_hibernate, v1_resume, v1_stats;
-api_fn v1_progress, v1_events;
+api_fn v1_progress, v1_start, v1_events;
 
 #endif

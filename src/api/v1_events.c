@@ -202,6 +202,7 @@ static void put_progress(struct json_out *j, const struct progress_state *p)
 	json_out_u64(j, "step", p->step);
 	json_out_u64(j, "total_steps", p->total_steps);
 	json_out_str(j, "error", p->status == PROGRESS_ERROR ? p->error : NULL);
+	json_out_i64(j, "updated", p->updated);
 	json_out_i64(j, "updated_at", p->updated);
 	json_out_end(j);
 }
@@ -221,7 +222,7 @@ static bool is_same(const struct progress_state *a, const struct progress_state 
 	       strcmp(a->stage, b->stage) == 0 && strcmp(a->message, b->message) == 0;
 }
 
-/* Until it is ready or has failed. */
+/* Until it is ready or has failed. The engine itself tries again. */
 static int stream_progress(struct api_call *c, const char *session)
 {
 	struct progress_state last = { .updated = -1 }, now;
@@ -236,29 +237,40 @@ static int stream_progress(struct api_call *c, const char *session)
 		last = now;
 		silent_ms = 0;
 		if (send_progress(c, &now) < 0 || now.status == PROGRESS_READY ||
-		    now.status == PROGRESS_ERROR)
+		    (session && now.status == PROGRESS_ERROR))
 			return 0;
 	} while (pause_stream(c, &silent_ms));
 	return 0;
+}
+
+static int reply_progress(struct api_call *c, const char *session, struct err *err)
+{
+	struct progress_state now;
+	struct json_out j;
+
+	if (sse_wanted(c))
+		return stream_progress(c, session);
+	if (progress_get(c->engine, session, &now, err) < 0)
+		return -1;
+	api_out(&j);
+	put_progress(&j, &now);
+	return api_reply(c, 200, &j, err);
+}
+
+int v1_start(struct api_call *c, struct err *err)
+{
+	return reply_progress(c, NULL, err);
 }
 
 int v1_progress(struct api_call *c, struct err *err)
 {
 	struct store_session s = { 0 };
 	auto_call(store_session_fini) struct store_session *guard = &s;
-	struct progress_state now;
 	struct session_ref ref;
-	struct json_out j;
 
 	(void)guard;
 	if (api_ref(c, c->params[0], &ref, err) < 0 ||
 	    session_get(c->engine, &c->who, &ref, &s, err) < 0)
 		return -1;
-	if (sse_wanted(c))
-		return stream_progress(c, s.id);
-	if (progress_get(c->engine, s.id, &now, err) < 0)
-		return -1;
-	api_out(&j);
-	put_progress(&j, &now);
-	return api_reply(c, 200, &j, err);
+	return reply_progress(c, s.id, err);
 }

@@ -516,5 +516,6 @@ const struct api_route api_sessions[] = {
 	{ "GET", "/v1/sessions/{id}/stats", API_SESSION, v1_stats },
 	{ "GET", "/v1/sessions/{id}/progress", API_SESSION, v1_progress },
 	{ "GET", "/v1/events", API_SESSION, v1_events },
+	{ "GET", "/v1/progress", API_SESSION, v1_start, .early = true },
 	{ 0 },
 };

@@ -274,7 +274,7 @@ static int start(struct keeper *k, int dir, const struct keeper_create *c, const
 		r = start_from_slot(k, s, dir, c, dirs, b, err);
 		keeper_slot_free(k, s, false);
 	} else {
-		k->misses += k->pool.max != 0;
+		k->misses += k->pool.max != 0 && !c->no_pool;
 		r = start_cold(k, dir, c, dirs, b, err);
 	}
 	return r < 0 ? -1 : finish(k, dir, c, bound, b, ret_fd, err);

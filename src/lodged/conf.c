@@ -43,6 +43,7 @@ static const struct setting {
 	SETTING(max_active, COUNT),
 	SETTING(queue_max, COUNT),
 	SETTING(pool, COUNT),
+	SETTING(environment_snapshots, COUNT),
 	SETTING(probe_failures, COUNT),
 	SETTING(idle_timeout, DURATION),
 	SETTING(idle_timeout_max, DURATION),
@@ -87,9 +88,11 @@ static bool is_list(const struct setting *s)
 
 void conf_init(struct conf *c)
 {
-	*c = (struct conf){
-		.log_level = LEVEL_INFO, .socket_mode = 0600, .drain = 10000, .concurrent = 512
-	};
+	*c = (struct conf){ .log_level = LEVEL_INFO,
+			    .socket_mode = 0600,
+			    .drain = 10000,
+			    .concurrent = 512,
+			    .environment_snapshots = 1 };
 }
 
 static void list_clear(char ***list)

@@ -22,7 +22,7 @@ struct conf {
 	char *data, *user, *api_key, *tls_cert, *tls_key; /* owned */
 	char **listen, **origins, **hosts; /* owned, NULL-terminated; NULL: none */
 	uint64_t log_level, socket_mode, stop_sandboxes;
-	uint64_t max_active, queue_max, pool, probe_failures;
+	uint64_t max_active, queue_max, pool, probe_failures, environment_snapshots;
 	uint64_t idle_timeout, idle_timeout_max, lifetime, lifetime_max, extend, probe_timeout,
 		keep_tombstones, keep_execs, keep_events, drain; /* milliseconds */
 	uint64_t template_size, template_time; /* bytes, milliseconds */

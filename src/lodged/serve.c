@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -34,6 +35,9 @@ struct daemon {
 	struct engine *engine;
 	struct api *api;
 	struct http_server *http;
+	char *addresses; /* lines to say when it is ready */
+	struct err failed; /* why it will never be; the engine's thread, then nobody's */
+	atomic_bool has_failed;
 	char *cert, *key;
 	int starter; /* -1: we start the keeper ourselves */
 	int packer; /* lodge-zstd, from when its directory could still be reached; or -1 */
@@ -84,6 +88,7 @@ static int open_engine(struct daemon *d, struct err *err)
 		.max_active = (unsigned)c->max_active,
 		.queue_max = (unsigned)c->queue_max,
 		.pool = (unsigned)c->pool,
+		.environments = c->environment_snapshots != 0,
 		.idle_ms = (int64_t)c->idle_timeout,
 		.idle_max_ms = (int64_t)c->idle_timeout_max,
 		.lifetime_ms = (int64_t)c->lifetime,
@@ -103,7 +108,7 @@ static int open_engine(struct daemon *d, struct err *err)
 		o.start_arg = &d->starter;
 		o.packer = d->packer_path;
 	}
-	return engine_open(&o, &d->engine, err);
+	return engine_prepare(&o, &d->engine, err);
 }
 
 static void on_trouble(void *arg, const char *request, const struct err *err)
@@ -197,22 +202,64 @@ static int open_http(struct daemon *d, struct err *err)
 	return http_server_new(&o, &d->http, err);
 }
 
-static int listen_all(struct daemon *d, struct err *err)
+static int listen_on(struct daemon *d, const char *address, FILE *lines, struct err *err)
 {
 	const char *scheme = d->cert ? "https://" : "http://";
+	char bound[ADDRESS_SIZE] = "";
+	bool is_unix = strncmp(address, "unix:", 5) == 0;
 
-	for (const char *const *a = listens(d); *a; a++) {
-		char bound[ADDRESS_SIZE] = "";
-		bool is_unix = strncmp(*a, "unix:", 5) == 0;
+	if (http_server_listen(d->http, address, (mode_t)d->conf->socket_mode, bound, sizeof(bound),
+			       err) < 0)
+		return -1;
+	fprintf(lines, "lodged: listening on %s%s\n", is_unix ? "" : scheme,
+		*bound ? bound : address);
+	if (!d->cert && !is_loopback(address))
+		log_line(LEVEL_WARN, "%s can be reached from outside without TLS", address);
+	return 0;
+}
 
-		if (http_server_listen(d->http, *a, (mode_t)d->conf->socket_mode, bound,
-				       sizeof(bound), err) < 0)
-			return -1;
-		printf("lodged: listening on %s%s\n", is_unix ? "" : scheme, *bound ? bound : *a);
-		if (!d->cert && !is_loopback(*a))
-			log_line(LEVEL_WARN, "%s can be reached from outside without TLS", *a);
+/* From here on it answers; that it can be used is said when it is. */
+static int listen_all(struct daemon *d, struct err *err)
+{
+	size_t len;
+	FILE *lines = open_memstream(&d->addresses, &len);
+	int r = 0;
+
+	if (!lines)
+		return err_sys(err, errno, "addresses");
+	for (const char *const *a = listens(d); r == 0 && *a; a++)
+		r = listen_on(d, *a, lines, err);
+	if (fclose(lines) != 0 && r == 0)
+		r = err_sys(err, errno, "addresses");
+	return r;
+}
+
+/* ---- the engine, when it has started ---------------------------------------------------------
+ */
+
+static void give_up(struct daemon *d, const struct err *why)
+{
+	d->failed = *why;
+	d->has_failed = true;
+	(void)kill(getpid(), SIGTERM); /* for who waits in run() */
+}
+
+static void on_begun(void *arg, const struct err *why, int64_t again_ms)
+{
+	struct daemon *d = arg;
+	struct err err;
+
+	if (why && again_ms) {
+		log_line(LEVEL_ERROR, "not ready yet: %s; the next try is in %lld ms", why->msg,
+			 (long long)again_ms);
+	} else if (why) {
+		give_up(d, why);
+	} else if (fputs(d->addresses, stdout) == EOF || fflush(stdout) != 0) {
+		err_sys(&err, errno, "standard output");
+		give_up(d, &err);
+	} else {
+		notify("READY=1");
 	}
-	return fflush(stdout) == 0 ? 0 : err_sys(err, errno, "standard output");
 }
 
 /* ---- running --------------------------------------------------------------------------------- */
@@ -260,7 +307,7 @@ static int start(struct daemon *d, struct err *err)
 		return -1;
 	if (made)
 		log_line(LEVEL_WARN, "a key of scope admin was made: %s/admin.key", d->home);
-	return listen_all(d, err);
+	return listen_all(d, err) < 0 ? -1 : engine_begin(d->engine, on_begun, d, err);
 }
 
 /* Only what needs nothing else to be opened again. */
@@ -303,19 +350,24 @@ static void drain(struct daemon *d, const sigset_t *signals)
 	}
 }
 
-static void run(struct daemon *d, const sigset_t *signals, serve_load_fn *load, void *arg)
+static int run(struct daemon *d, const sigset_t *signals, serve_load_fn *load, void *arg,
+	       struct err *err)
 {
 	int signo;
 
-	notify("READY=1");
 	while (sigwait(signals, &signo) != 0 || signo == SIGHUP)
 		reload(d, load, arg);
+	if (d->has_failed) {
+		*err = d->failed;
+		return -1;
+	}
 	log_line(LEVEL_INFO, "%s: draining", sigdescr_np(signo));
 	notify("STOPPING=1");
 	api_drain(d->api);
 	drain(d, signals);
-	if (d->conf->stop_sandboxes)
+	if (d->conf->stop_sandboxes && engine_is_ready(d->engine))
 		rest(d);
+	return 0;
 }
 
 /* Nothing is lost by it: whatever is under way is taken up by the next one, as after a crash. */
@@ -343,6 +395,7 @@ static void stop(struct daemon *d)
 	http_server_free(d->http);
 	api_free(d->api);
 	engine_close(d->engine);
+	free(d->addresses);
 	free(d->cert);
 	free(d->key);
 	if (d->packer >= 0)
@@ -376,7 +429,7 @@ int serve(const struct conf *c, serve_load_fn *load, void *arg, struct err *err)
 	forget_key();
 	r = start(&d, err);
 	if (r == 0)
-		run(&d, &signals, load, arg);
+		r = run(&d, &signals, load, arg, err);
 	leave_in_time();
 	stop(&d);
 	return r;

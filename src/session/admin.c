@@ -45,9 +45,12 @@ void engine_health(struct engine *e, struct engine_health *ret)
 	if (!h.store)
 		snprintf(h.store_error, sizeof(h.store_error), "%s", err.msg);
 	h.keeper = keeper_answers(e);
+	pthread_mutex_lock(&e->mutex);
 	if (!h.keeper)
-		snprintf(h.keeper_error, sizeof(h.keeper_error),
-			 "the keeper ended; the next call starts another");
+		snprintf(h.keeper_error, sizeof(h.keeper_error), "%s",
+			 e->keeper_failed ? e->keeper_error.msg
+					  : "the keeper ended; the next call starts another");
+	pthread_mutex_unlock(&e->mutex);
 	*ret = h;
 }
 

@@ -135,7 +135,6 @@ int adopt_all(struct engine *e, struct err *err)
 	struct names ids = { 0 };
 	int r = each_session(e, unfinished, note_id, &ids, err);
 
-	progress(e, NULL, "running", "adopt", "taking up what runs", 1, 2);
 	for (size_t i = 0; r == 0 && i < ids.count; i++)
 		adopt_one(e, ids.ids[i]);
 	free(ids.ids);
@@ -147,6 +146,5 @@ int adopt_all(struct engine *e, struct err *err)
 		r = switch_recover(e, err);
 	if (r == 0)
 		layers_settle_all(e);
-	progress(e, NULL, r < 0 ? "error" : "ready", "adopt", r < 0 ? err->msg : "ready", 2, 2);
 	return r;
 }

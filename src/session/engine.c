@@ -250,6 +250,7 @@ static struct engine *engine_alloc(const struct engine_opts *opts)
 	cond_new(&e->tick);
 	cond_new(&e->work);
 	cond_new(&e->worked);
+	cond_new(&e->start.changed);
 	return e;
 }
 
@@ -277,21 +278,28 @@ static int open_store(struct engine *e, struct err *err)
 }
 
 /* The store first: it is what refuses a second engine, before anything is touched. */
-int engine_open(const struct engine_opts *opts, struct engine **ret, struct err *err)
+int engine_prepare(const struct engine_opts *opts, struct engine **ret, struct err *err)
 {
 	auto_call(engine_close) struct engine *e = engine_alloc(opts);
 
 	if (!e || progress_init(e) < 0)
 		return err_sys(err, ENOMEM, "engine");
+	start_stage(e, START_STORE, NULL);
 	if (open_dirs(e, err) < 0 || open_store(e, err) < 0)
 		return -1;
 	if (pump_start(e, err) < 0)
 		return -1;
 	if (!e->opts.no_threads && workers_start(e, err) < 0)
 		return -1;
-	if (adopt_all(e, err) < 0)
-		return -1;
-	if (!e->opts.no_threads && sweep_start(e, err) < 0)
+	*ret = steal_ptr(&e);
+	return 0;
+}
+
+int engine_open(const struct engine_opts *opts, struct engine **ret, struct err *err)
+{
+	auto_call(engine_close) struct engine *e = NULL;
+
+	if (engine_prepare(opts, &e, err) < 0 || start_now(e, err) < 0)
 		return -1;
 	*ret = steal_ptr(&e);
 	return 0;
@@ -332,6 +340,7 @@ void engine_close(struct engine *e)
 {
 	if (!e)
 		return;
+	start_stop(e);
 	sweep_stop(e);
 	if (e->store) {
 		entries_flush(e);

@@ -53,11 +53,26 @@ struct engine_opts {
 	int64_t template_ms; /* and how long that may take (30 min) */
 	int64_t tombstones_ms, execs_ms, events_ms; /* how long they are kept: 7 days each */
 	unsigned pool; /* sandboxes kept ready */
+	bool environments; /* look into a sandbox of each template that is used, once */
 };
 
 /* One engine per home: another opener is refused with the process and socket of the first. Adopts
  * what the last engine left alive, finishes or undoes what it left half done. */
 int engine_open(const struct engine_opts *opts, struct engine **ret, struct err *err);
+/* The same in two halves, for who has to answer meanwhile. The first takes the home and the store:
+ * what it refuses, another try would not heal. Until the engine is ready nobody may use sessions;
+ * keys can be used, and health and progress be asked for. */
+int engine_prepare(const struct engine_opts *opts, struct engine **ret, struct err *err);
+/* The second starts a keeper and takes up what the last engine left, on a thread of its own. A
+ * failure that may pass is followed by another try, later and later, or soon when somebody waits.
+ * fn(arg) on that thread after each try: NULL, it is ready; else why not, and in how many
+ * milliseconds the next begins; 0: it is the last. */
+typedef void engine_begun_fn(void *arg, const struct err *err, int64_t again_ms);
+int engine_begin(struct engine *e, engine_begun_fn *fn, void *arg, struct err *err);
+bool engine_is_ready(struct engine *e);
+/* Until it is ready. With sys EINPROGRESS and a sentence that tells the stage: ERR_TIMEOUT, not
+ * yet; ERR_UNAVAILABLE: the try that was under way failed, or too many wait already. */
+int engine_await(struct engine *e, int64_t wait_ms, struct err *err);
 /* The sandboxes live on. Nobody may be in a call. NULL is allowed. */
 void engine_close(struct engine *e);
 DEFINE_AUTO(struct engine *, engine_close);

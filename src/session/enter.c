@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/hook.h"
+#include "session/environment.h"
 #include "session/inside.h"
 #include "session/want.h"
 
@@ -157,6 +158,8 @@ static int start_new(struct enter *x, struct entry *n, struct err *err)
 		return -1;
 	x->out.source = woken.source;
 	x->out.ready_us = woken.ready_us;
+	if (!x->want->asleep)
+		environment_want(x->e, n->rec.template, false);
 	return publish_result(x, n, err);
 }
 
@@ -366,8 +369,11 @@ int session_enter(struct engine *e, const struct caller *who, const struct sessi
 		return -1;
 	if (shared && !(name = flight_name(who, want)))
 		return err_sys(err, ENOMEM, "session");
-	if (shared && !flight_board(e, name, ret, &r, err))
+	if (shared && !flight_board(e, name, ret, &r, err)) {
+		if (r == 0)
+			e->numbers.entered[ret->outcome]++;
 		return r;
+	}
 	r = enter_ruled(&x, err);
 	if (shared)
 		flight_land(e, name, r, &x.out, err);
@@ -375,6 +381,7 @@ int session_enter(struct engine *e, const struct caller *who, const struct sessi
 		session_entered_fini(&x.out);
 		return -1;
 	}
+	e->numbers.entered[x.out.outcome]++;
 	*ret = x.out;
 	return 0;
 }
@@ -395,6 +402,7 @@ int session_resume(struct engine *e, const struct caller *who, const struct sess
 		session_entered_fini(&x.out);
 		return -1;
 	}
+	e->numbers.entered[x.out.outcome]++;
 	*ret = x.out;
 	return 0;
 }

@@ -19,6 +19,7 @@
 #include "sandbox/exec.h"
 #include "sandbox/home.h"
 #include "session/engine.h"
+#include "session/numbers.h"
 
 struct entry;
 struct live;
@@ -29,6 +30,7 @@ enum {
 	ENTRY_BUCKETS = 4096,
 	LIVE_LOANS_MAX = 12, /* side connections of one sandbox; lodge-init takes 16 in all */
 	ENGINE_STAGES_MAX = 64,
+	ENGINE_WISHES_MAX = 64,
 };
 
 /* ---- entries: sessions somebody works with or whose sandbox lives -----------------------------
@@ -193,6 +195,11 @@ struct flight;
 struct job;
 struct waiter;
 
+struct environment_wish {
+	char template[STORE_ID]; /* empty: this place is free */
+	bool due; /* nobody looked since */
+};
+
 struct engine {
 	struct engine_opts opts;
 	char home[HOME_SIZE];
@@ -210,6 +217,8 @@ struct engine {
 	struct store *store;
 	pthread_mutex_t keep_mutex;
 	struct keeper_client *keeper;
+	atomic_bool keeper_failed; /* it could not be started the last time: */
+	struct err keeper_error; /* mutex */
 
 	int64_t epoch_ms; /* of the clock when CLOCK_BOOTTIME was boot_ms */
 	int64_t boot_ms;
@@ -230,6 +239,22 @@ struct engine {
 	bool collecting; /* a worker is at it */
 	int logs; /* directory of kept output */
 	void *stages; /* progress.c */
+	struct { /* start.c; mutex */
+		pthread_t thread;
+		bool has_thread, ends;
+		atomic_bool ready;
+		bool wanted; /* somebody waits */
+		unsigned tries, waiting;
+		struct err last; /* failure */
+		pthread_cond_t changed;
+		engine_begun_fn *fn;
+		void *arg;
+	} start;
+	struct engine_numbers numbers;
+	struct keeper_pool_state pool; /* as it was last told; mutex */
+	struct environment_wish wishes[ENGINE_WISHES_MAX]; /* environment.c; mutex */
+	unsigned nwishes; /* that there ever were */
+	bool looking; /* a worker is at one of them; mutex */
 	unsigned write_round;
 	struct run *unwritten; /* runs.c: ended, not all of it written down yet; work_mutex */
 };
@@ -380,6 +405,13 @@ void flight_land(struct engine *e, const char *name, int r, const struct session
 /* Only one at a time has this name. */
 void turn_take(struct engine *e, const char *name);
 void turn_give(struct engine *e, const char *name);
+
+/* ---- starting -------------------------------------------------------------------------------- */
+enum start_stage { START_STORE = 1, START_KEEPER, START_ADOPT, START_READY };
+/* Told to whoever listens; `failed` NULL: it is under way. */
+void start_stage(struct engine *e, enum start_stage stage, const struct err *failed);
+int start_now(struct engine *e, struct err *err);
+void start_stop(struct engine *e);
 
 /* ---- progress -------------------------------------------------------------------------------- */
 int progress_init(struct engine *e); /* 0 or -ENOMEM */

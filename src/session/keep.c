@@ -31,6 +31,7 @@ static int start_keeper(struct engine *e, struct err *err)
 
 	if (keeper_client_spawn(&how, &e->keeper, err) < 0)
 		return -1;
+	e->keeper_failed = false;
 	if (e->opts.pool)
 		(void)keeper_client_pool(e->keeper, want, NULL, &ignored);
 	return 0;
@@ -48,6 +49,10 @@ struct keeper_client *keep_lock(struct engine *e, struct err *err)
 		/* whatever it was, it is nothing that the caller did */
 		err->code = ERR_UNAVAILABLE;
 		err->sys = 0;
+		pthread_mutex_lock(&e->mutex);
+		e->keeper_error = *err;
+		e->keeper_failed = true;
+		pthread_mutex_unlock(&e->mutex);
 		return NULL;
 	}
 	return e->keeper;

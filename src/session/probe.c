@@ -158,6 +158,7 @@ static int echo(struct live *v, int64_t deadline_ms, enum echoed *ret, struct er
 		struct err *err)
 {
 	struct echo *c = calloc(1, sizeof(*c));
+	uint64_t began_us = numbers_us();
 
 	if (!c)
 		return err_sys(err, ENOMEM, "probe");
@@ -168,6 +169,7 @@ static int echo(struct live *v, int64_t deadline_ms, enum echoed *ret, struct er
 	c->live = v;
 	pthread_mutex_lock(&v->mutex);
 	*ret = echo_send(c, deadline_ms);
+	histogram_add(&v->engine->numbers.probe, numbers_us() - began_us);
 	*why = c->err;
 	if (!c->left)
 		free(c);

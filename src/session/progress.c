@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/plain.h"
 #include "session/inside.h"
 
 struct stage {
@@ -114,9 +115,9 @@ void progress(struct engine *e, const char *session, const char *status, const c
 	struct stage *g;
 
 	snprintf(now.stage, sizeof(now.stage), "%s", stage);
-	snprintf(now.message, sizeof(now.message), "%s", message);
+	plain_line(message, now.message, sizeof(now.message));
 	if (now.status == PROGRESS_ERROR)
-		snprintf(now.error, sizeof(now.error), "%s", message);
+		memcpy(now.error, now.message, sizeof(now.error));
 	pthread_mutex_lock(&p->mutex);
 	g = place(p, of);
 	g->at = ++p->count;

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/hook.h"
+#include "session/environment.h"
 #include "session/inside.h"
 
 enum {
@@ -350,6 +351,7 @@ int engine_sweep(struct engine *e)
 	changed = sweep_lost(e) + sweep_due(e);
 
 	runs_retry(e);
+	environment_sweep(e);
 	if (is_time(e, &e->pruned_at, PRUNE_MS))
 		prune(e);
 	if (is_time(e, &e->collected_at, COLLECT_MS))

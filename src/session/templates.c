@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/hook.h"
+#include "session/environment.h"
 #include "session/keys.h"
 #include "session/layers.h"
 #include "session/rules.h"
@@ -282,8 +283,10 @@ int template_change(struct engine *e, const struct caller *who, const char *name
 	turn_take(e, RULES_TURN);
 	r = change(e, who, name, edit, arg, err);
 	turn_give(e, RULES_TURN);
-	if (r == 0)
+	if (r == 0) {
+		environment_want(e, name, true);
 		tell(e, who->actor, name, "changed");
+	}
 	return r;
 }
 
@@ -350,9 +353,13 @@ int template_drop(struct engine *e, const char *actor, const char *name, struct 
 		return unknown(name, err);
 	if (template_is_builtin(name))
 		return err_set(err, ERR_CONFLICT, "template \"%s\" is built in", name);
+	environment_hold(e, name);
 	turn_take(e, RULES_TURN);
 	r = drop(e, name, err);
 	turn_give(e, RULES_TURN);
+	if (r == 0)
+		environment_drop(e, name);
+	environment_release(e, name);
 	if (r == 0)
 		tell(e, actor, name, "removed");
 	return r;

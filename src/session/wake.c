@@ -111,10 +111,12 @@ static int start(struct entry *n, struct wake_result *ret, struct err *err)
 
 int wake_restore(struct entry *n, struct wake_result *ret, struct err *err)
 {
+	uint64_t began_us = numbers_us();
 	struct err second;
 
 	progress(n->engine, n->id, "running", "sandbox", "making the sandbox", 1, 2);
 	if (start(n, ret, err) == 0) {
+		histogram_add(&n->engine->numbers.made[ret->source], numbers_us() - began_us);
 		hook_crash("wake:ready");
 		progress(n->engine, n->id, "ready", "ready", "the sandbox is ready", 2, 2);
 		return 0;

@@ -160,6 +160,15 @@ int check_policy(const struct store_policy *p, struct err *err)
 	return check_json("limits", p->limits, err);
 }
 
+int check_environment(const struct store_environment *v, struct err *err)
+{
+	if (check_texts(TEXTS({ "template", v->template }, { "version", v->version },
+			      { "data", v->data ? v->data : "" }),
+			err) < 0)
+		return -1;
+	return check_json("data", v->data, err);
+}
+
 int check_files(const struct store_file *files, size_t n, struct err *err)
 {
 	if (n > STORE_FILES_MAX)

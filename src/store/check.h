@@ -20,6 +20,7 @@ int check_user(const struct store_user *u, struct err *err);
 int check_member(const struct store_member *m, struct err *err);
 int check_key(const struct store_key *k, struct err *err);
 int check_policy(const struct store_policy *p, struct err *err);
+int check_environment(const struct store_environment *v, struct err *err);
 int check_files(const struct store_file *files, size_t n, struct err *err);
 int check_page(struct store_page page, struct err *err);
 /* `what` must not be empty. */

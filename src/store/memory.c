@@ -185,7 +185,7 @@ static void close_store(struct store *st)
 		&m->session, &m->binding,  &m->tombstone, &m->tombstone_key, &m->layer,
 		&m->hold,    &m->snapshot, &m->exec,	  &m->once,	     &m->event,
 		&m->project, &m->fragment, &m->user,	  &m->member,	     &m->key,
-		&m->policy,  &m->quota,	   &m->cpu,	  &m->files,
+		&m->policy,  &m->quota,	   &m->cpu,	  &m->files,	     &m->environment,
 	};
 
 	for (size_t i = 0; i < m->files.count; i++)
@@ -213,6 +213,7 @@ static const struct mem empty = {
 		.key = &memory_key_ops,
 		.policy = &memory_policy_ops,
 		.quota = &memory_quota_ops,
+		.environment = &memory_environment_ops,
 		.changes = changes,
 		.relax = relax,
 		.close = close_store,
@@ -236,6 +237,7 @@ static const struct mem empty = {
 	.policy = { &shape_policy },
 	.quota = { &shape_quota },
 	.cpu = { &shape_mem_cpu },
+	.environment = { &shape_environment },
 };
 
 int store_open_memory(struct store **ret, struct err *err)

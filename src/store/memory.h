@@ -39,7 +39,8 @@ struct mem {
 	struct store store; /* first: a pointer to it is a pointer to this */
 	int64_t changes;
 	struct mem_table session, binding, tombstone, tombstone_key, layer, hold, snapshot, exec,
-		once, event, project, fragment, files, user, member, key, policy, quota, cpu;
+		once, event, project, fragment, files, user, member, key, policy, quota, cpu,
+		environment;
 };
 
 static inline struct mem *mem_of(struct store *st)
@@ -103,6 +104,7 @@ extern const struct store_team_ops memory_team_ops;
 extern const struct store_key_ops memory_key_ops;
 extern const struct store_policy_ops memory_policy_ops;
 extern const struct store_quota_ops memory_quota_ops;
+extern const struct store_environment_ops memory_environment_ops;
 
 int memory_user_put(struct mem *m, const struct store_user *u, struct err *err);
 

@@ -79,6 +79,11 @@ void store_policy_fini(struct store_policy *p)
 	shape_fini(&shape_policy, p);
 }
 
+void store_environment_fini(struct store_environment *v)
+{
+	shape_fini(&shape_environment, v);
+}
+
 void store_file_fini(struct store_file *f)
 {
 	free(f->path);

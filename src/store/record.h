@@ -225,6 +225,16 @@ struct store_policy {
 void store_policy_fini(struct store_policy *p);
 STORE_LIST(policy);
 
+/* What was found inside a sandbox of a template, and of which state of it. */
+struct store_environment {
+	char template[STORE_ID];
+	char version[STORE_WORD];
+	int64_t captured_at;
+	char *data; /* owned; a JSON object of the engine */
+};
+
+void store_environment_fini(struct store_environment *v);
+
 /* 0: no limit of this kind. user "" is the tenant itself. */
 struct store_quota {
 	char tenant[STORE_NAME], user[STORE_USER];

@@ -167,6 +167,14 @@ static const struct shape_field quota_fields[] = {
 };
 SHAPE(quota);
 
+static const struct shape_field environment_fields[] = {
+	TEXT(store_environment, template),
+	TEXT(store_environment, version),
+	NUM(store_environment, captured_at),
+	OWNED(store_environment, data),
+};
+SHAPE(environment);
+
 int64_t shape_get_num(const struct shape_field *f, const void *record)
 {
 	const char *at = (const char *)record + f->offset;

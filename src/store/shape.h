@@ -30,7 +30,7 @@ struct shape {
 
 extern const struct shape shape_session, shape_binding, shape_tombstone, shape_layer,
 	shape_snapshot, shape_exec, shape_once, shape_event, shape_project, shape_fragment,
-	shape_user, shape_member, shape_key, shape_policy, shape_quota;
+	shape_user, shape_member, shape_key, shape_policy, shape_quota, shape_environment;
 
 int64_t shape_get_num(const struct shape_field *f, const void *record);
 void shape_set_num(const struct shape_field *f, void *record, int64_t value);

@@ -136,6 +136,7 @@ extern const struct store_team_ops sqlite_team_ops;
 extern const struct store_key_ops sqlite_key_ops;
 extern const struct store_policy_ops sqlite_policy_ops;
 extern const struct store_quota_ops sqlite_quota_ops;
+extern const struct store_environment_ops sqlite_environment_ops;
 
 /* Inside the transaction of another subject. */
 int sqlite_event_insert(struct db *db, const struct store_event *ev, int64_t *ret_id,

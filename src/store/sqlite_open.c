@@ -90,6 +90,7 @@ static struct db *db_new(const char *path, const char *const *schema)
 		.key = &sqlite_key_ops,
 		.policy = &sqlite_policy_ops,
 		.quota = &sqlite_quota_ops,
+		.environment = &sqlite_environment_ops,
 		.changes = changes,
 		.relax = relax,
 		.close = close_store,

@@ -249,6 +249,15 @@ struct store_quota_ops {
 		     struct store_usage *ret, struct err *err);
 };
 
+struct store_environment_ops {
+	/* In the place of an earlier one. */
+	int (*put)(struct store *st, const struct store_environment *v, struct err *err);
+	int (*get)(struct store *st, const char *template, struct store_environment *ret,
+		   struct err *err);
+	/* One that is not there is success. */
+	int (*remove)(struct store *st, const char *template, struct err *err);
+};
+
 struct store {
 	const struct store_session_ops *session;
 	const struct store_tombstone_ops *tombstone;
@@ -264,6 +273,7 @@ struct store {
 	const struct store_key_ops *key;
 	const struct store_policy_ops *policy;
 	const struct store_quota_ops *quota;
+	const struct store_environment_ops *environment;
 	/* Rows written since it was opened: reading never raises it. */
 	int64_t (*changes)(struct store *st);
 	/* While it is on, what is written outlives this process at once, but a power loss only with

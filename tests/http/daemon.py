@@ -19,10 +19,11 @@ PLAIN = {k: v for k, v in os.environ.items() if not k.startswith("LODGE_") and k
 class Daemon:
     """One process with just these arguments and settings; `key=None`: without LODGE_API_KEY."""
 
-    def __init__(self, home, *args, key=KEY, env=None, files=None, listen=("127.0.0.1:0",)):
+    def __init__(self, home, *args, key=KEY, env=None, files=None, listen=("127.0.0.1:0",),
+                 program=LODGED):
         self.home = home
         self.err = tempfile.NamedTemporaryFile(prefix="lodged-", suffix=".err")
-        command = [LODGED, *args]
+        command = [program, *args]
         if home:
             command += ["--data", home]
         for address in listen:

@@ -50,6 +50,7 @@ def paths(daemon):
     snap = client.post(at + "/snapshots", {"name": "one"})
     assert snap.status == 201, snap
     assert client.post("/v1/policies", {"name": "host"}).status == 201  # also a template's name
+    assert client.post("/v1/templates/host/environment").status == 201
     key = client.post("/v1/keys", {"name": "k", "tenant": "t", "scope": "tenant"})
     known = {"{exec}": run.json["exec_id"], "{path...}": "/tmp/f", "{user}": "someone",
              "{snap}": snap.json["snapshot"]["id"], "{key}": key.json["key"]["id"], "{name}": "host"}

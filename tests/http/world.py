@@ -90,6 +90,8 @@ class World:
 
     def there(self, path):
         """The path, of things that are there."""
+        if path.endswith("/environment"):
+            return path.replace("{name}", self.value("CAPTURED"))
         if "{name}" in path:
             make = self.template if "templates" in path else self.policy
             return path.replace("{name}", make())
@@ -113,6 +115,9 @@ class World:
             return self.policy()
         if name == "CHAT_SESSION":
             return self.client.post("/api/sandbox").json["sessionId"]
+        if name == "CAPTURED":
+            assert self.client.post("/v1/templates/host/environment").status == 201
+            return "host"
         if name == "IMAGE":
             return an_image()
         if name == "TAR":

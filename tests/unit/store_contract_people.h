@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Part of store_contract.h: projects, fragments, users, teams, keys, quotas, policies. */
+/* Part of store_contract.h: projects, fragments, users, teams, keys, quotas, policies,
+ * environments. */
 #ifndef LODGE_TESTS_STORE_CONTRACT_PEOPLE_H
 #define LODGE_TESTS_STORE_CONTRACT_PEOPLE_H
 
@@ -308,6 +309,37 @@ static void a_policy_stays_while_a_session_names_it(void)
 	CHECK(st->policy->remove(st, "t", "one", &err) == -1 && err.code == ERR_NOT_FOUND);
 }
 
+/* ---- environments -------------------------------------------------------------------------- */
+
+static void a_template_has_one_environment_the_latest(void)
+{
+	char first[] = "{\"a\":1}", second[] = "{\"a\":2}", none[] = "nonsense";
+	struct store_environment v = { .template = "host", .version = "1", .captured_at = 5 }, got;
+
+	OPEN();
+	CHECK(st->environment->get(st, "host", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(st->environment->put(st, &v, &err) == -1 && err.code == ERR_INVALID);
+	v.data = none;
+	CHECK(st->environment->put(st, &v, &err) == -1 && err.code == ERR_INVALID);
+	v.data = first;
+	CHECK(!st->environment->put(st, &v, &err));
+	v = (struct store_environment){ .template = "other", .version = "1", .data = first };
+	CHECK(!st->environment->put(st, &v, &err));
+	v = (struct store_environment){
+		.template = "host", .version = "2", .captured_at = 6, .data = second
+	};
+	CHECK(!st->environment->put(st, &v, &err));
+	CHECK(!st->environment->get(st, "host", &got, &err) && got.captured_at == 6);
+	CHECK_STR(got.version, "2");
+	CHECK_STR(got.data, second);
+	store_environment_fini(&got);
+	CHECK(!st->environment->remove(st, "host", &err) &&
+	      !st->environment->remove(st, "host", &err));
+	CHECK(st->environment->get(st, "host", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(!st->environment->get(st, "other", &got, &err) && got.captured_at == 0);
+	store_environment_fini(&got);
+}
+
 static void run_contract_people(void)
 {
 	RUN(projects_are_seen_by_their_owner_and_team);
@@ -320,6 +352,7 @@ static void run_contract_people(void)
 	RUN(usage_is_what_the_sessions_say);
 	RUN(a_policy_is_its_tenants_and_can_be_changed);
 	RUN(a_policy_stays_while_a_session_names_it);
+	RUN(a_template_has_one_environment_the_latest);
 }
 
 #endif

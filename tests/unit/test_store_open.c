@@ -160,23 +160,37 @@ static void a_directory_that_cannot_be_written_is_a_clear_error(void)
 
 /* ---- migrations ---------------------------------------------------------------------------- */
 
+enum { SCHEMA_MAX = 64 };
+
+/* All that there are and one more; how many there are. */
+static int one_more(const char *schema[static SCHEMA_MAX], const char *more)
+{
+	int n = 0;
+
+	for (; schema_files[n] && n < SCHEMA_MAX - 2; n++)
+		schema[n] = schema_files[n];
+	schema[n] = more;
+	schema[n + 1] = NULL;
+	return n;
+}
+
 static void an_older_file_is_copied_and_brought_up_to_date(void)
 {
-	const char *const schema[] = { schema_files[0], schema_files[1],
-				       "CREATE TABLE more (x INTEGER) STRICT", NULL };
-	char copy[128];
+	const char *schema[SCHEMA_MAX];
+	int n = one_more(schema, "CREATE TABLE more (x INTEGER) STRICT");
+	char copy[128], said[64];
 
 	OPEN();
-	CHECK(!schema_files[2]); /* else this test needs the others too */
 	CHECK(!append(st, 3));
 	store_close(steal_ptr(&st));
 	CHECK(!sqlite_open(path, "x", schema, &st, &err));
-	CHECK(pragma(st, "PRAGMA user_version") == 3 &&
+	CHECK(pragma(st, "PRAGMA user_version") == n + 1 &&
 	      pragma(st, "SELECT count(*) FROM more") == 0);
 	CHECK(pragma(st, COUNT) == 3);
 	store_close(steal_ptr(&st));
-	CHECK(refused(ERR_INVALID, "newer lodge (schema 3, this one knows 2)"));
-	snprintf(copy, sizeof(copy), "%s.v2", path);
+	snprintf(said, sizeof(said), "newer lodge (schema %d, this one knows %d)", n + 1, n);
+	CHECK(refused(ERR_INVALID, said));
+	snprintf(copy, sizeof(copy), "%s.v%d", path, n);
 	CHECK(rename(copy, path) == 0);
 	st = reopen(&err);
 	CHECK(st && pragma(st, COUNT) == 3);
@@ -202,17 +216,18 @@ static void a_file_of_the_first_version_is_brought_up_to_date(void)
 
 static void a_migration_that_fails_changes_nothing(void)
 {
-	const char *const schema[] = { schema_files[0], schema_files[1],
-				       "CREATE TABLE more (x INTEGER) STRICT; SELECT nonsense;",
-				       NULL };
+	const char *schema[SCHEMA_MAX];
+	int n = one_more(schema, "CREATE TABLE more (x INTEGER) STRICT; SELECT nonsense;");
+	char said[32];
 
 	OPEN();
 	CHECK(!append(st, 3));
 	store_close(steal_ptr(&st));
 	CHECK(sqlite_open(path, "x", schema, &st, &err) == -1 && !st);
-	CHECK(strstr(err.msg, "schema 3: ") && strstr(err.msg, "nonsense"));
+	snprintf(said, sizeof(said), "schema %d: ", n + 1);
+	CHECK(strstr(err.msg, said) && strstr(err.msg, "nonsense"));
 	st = reopen(&err);
-	CHECK(st && pragma(st, "PRAGMA user_version") == 2);
+	CHECK(st && pragma(st, "PRAGMA user_version") == n);
 	CHECK(pragma(st, "SELECT count(*) FROM sqlite_schema WHERE name = 'more'") == 0);
 	CHECK(pragma(st, COUNT) == 3);
 }

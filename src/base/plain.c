@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/plain.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <string.h>
+
+/* "<p>", "</p>", "<!-- -->": its length; 0: this is none, as in "a < b". */
+static size_t tag_len(const char *s)
+{
+	const char *end;
+
+	if (*s != '<' || !(isalpha((unsigned char)s[1]) || s[1] == '/' || s[1] == '!'))
+		return 0;
+	end = strchr(s, '>');
+	return end ? (size_t)(end - s) + 1 : 0;
+}
+
+static bool is_blank(char c)
+{
+	return (unsigned char)c <= ' ' || c == 127;
+}
+
+/* Not within a character of several bytes. */
+static void cut(char *text, size_t at)
+{
+	while (at && ((unsigned char)text[at] & 0xc0) == 0x80)
+		at--;
+	memcpy(text + at, "...", sizeof("..."));
+}
+
+void plain_line(const char *text, char *ret, size_t size)
+{
+	size_t n = 0;
+	bool blank = false;
+
+	while (*text) {
+		size_t tag = tag_len(text);
+
+		if (*text == '\n' && n)
+			break;
+		if (tag || is_blank(*text)) {
+			blank = true;
+			text += tag ? tag : 1;
+			continue;
+		}
+		if (n + 3 > size) { /* a blank, a character and the end */
+			cut(ret, size - sizeof("..."));
+			return;
+		}
+		if (blank && n)
+			ret[n++] = ' ';
+		blank = false;
+		ret[n++] = *text++;
+	}
+	ret[n] = '\0';
+}
