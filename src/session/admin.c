@@ -48,6 +48,7 @@ void engine_health(struct engine *e, struct engine_health *ret)
 	if (!h.keeper)
 		snprintf(h.keeper_error, sizeof(h.keeper_error),
 			 "the keeper ended; the next call starts another");
+	h.ready = e->pool_ready;
 	*ret = h;
 }
 

@@ -10,6 +10,7 @@ const char *engine_home(const struct engine *e);
 struct engine_health {
 	bool store, keeper; /* they answer */
 	char store_error[STORE_TEXT], keeper_error[STORE_TEXT]; /* if not */
+	unsigned ready; /* sandboxes of the pool, a moment ago */
 };
 /* Starts nothing, and waits for nothing but the store. */
 void engine_health(struct engine *e, struct engine_health *ret);

@@ -15,6 +15,7 @@
 #define LODGE_SESSION_INSIDE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "sandbox/exec.h"
 #include "sandbox/home.h"
@@ -139,7 +140,8 @@ struct live {
 	bool armed; /* a shell was asked to wait for the usual command */
 	short events; /* what the pump polls for */
 	struct run *runs; /* commands that have not ended */
-	unsigned nruns, nloans, nstreams; /* what keeps it from being idle */
+	unsigned nruns, nloans, nstreams; /* what keeps it from being idle, */
+	unsigned npeeks; /* but for these of the loans */
 	struct sandbox *spare[LIVE_LOANS_MAX]; /* side connections nobody has */
 	unsigned nspare, nside;
 	struct template spec; /* template and session's own, merged */
@@ -209,6 +211,7 @@ struct engine {
 	pthread_mutex_t db_mutex;
 	struct store *store;
 	pthread_mutex_t keep_mutex;
+	atomic_uint pool_ready; /* as the keeper last said */
 	struct keeper_client *keeper;
 
 	int64_t epoch_ms; /* of the clock when CLOCK_BOOTTIME was boot_ms */
