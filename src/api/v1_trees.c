@@ -239,7 +239,7 @@ static void send_end(struct api_call *c, const struct err *err)
 }
 
 /* What PUT writes before it has its name: nobody asked for that one. */
-static bool is_unfinished(const char *path)
+bool v1_is_unfinished(const char *path)
 {
 	static const char prefix[] = ".lodge-";
 	const char *name = base_name(path), *digits = name + sizeof(prefix) - 1;
@@ -257,7 +257,7 @@ static void stream_changes(struct api_call *c, const char *given, struct files_w
 
 	while (n >= 0 && !api_is_draining(c->api) && !http_is_gone(c->rq)) {
 		silent_ms = n > 0 ? 0 : silent_ms + LOOK_MS;
-		if (n > 0 && !is_unfinished(ch.path) && send_change(c, given, &ch) < 0)
+		if (n > 0 && !v1_is_unfinished(ch.path) && send_change(c, given, &ch) < 0)
 			return;
 		if (silent_ms >= BEAT_MS) {
 			silent_ms = 0;
