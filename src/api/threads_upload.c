@@ -81,11 +81,11 @@ static int add_bytes(struct upload *u, const char *bytes, size_t len, struct err
 {
 	int r;
 
-	if (u->size + len > u->max) {
+	u->size += len;
+	if (u->size > u->max) {
 		u->too_large = true;
 		return err_set(err, ERR_LIMIT, "file: too large");
 	}
-	u->size += len;
 	u->spooled += len;
 	if (atomic_fetch_add(&spooled, len) + len > SPOOL_MAX)
 		return err_set(err, ERR_UNAVAILABLE, "too many uploads are under way");

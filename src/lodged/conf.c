@@ -21,7 +21,10 @@ enum { FILE_MAX = 64 << 10, LIST_MAX = 64, SECRET_MIN = 16 };
 enum type {
 	TEXT,
 	SECRET,
-	USER,
+	GUEST, /* these two of struct api_threads */
+	PLACE,
+	NETWORK,
+	USER, /* up to here texts */
 	LIST,
 	ADDRESSES,
 	COUNT,
@@ -81,9 +84,9 @@ static const struct setting {
 	SETTING(concurrent, COUNT),
 	SETTING(insecure_no_auth, SWITCH),
 	SETTING(pool_min, COUNT),
-	SETTING(threads_user, TEXT),
-	SETTING(threads_workdir, TEXT),
-	SETTING(threads_network, TEXT),
+	SETTING(threads_user, GUEST),
+	SETTING(threads_workdir, PLACE),
+	SETTING(threads_network, NETWORK),
 	SETTING(threads_memory, BYTES),
 	SETTING(threads_cpus, MILLI),
 	SETTING(threads_pids, COUNT),
@@ -170,6 +173,21 @@ static int set_user(char **to, const char *value, struct err *err)
 	return *value && own_find(value, &o, err) < 0 ? -1 : set_text(to, value, err);
 }
 
+static int set_thread(char **to, enum type type, const char *value, struct err *err)
+{
+	struct api_threads t = { .user = type == GUEST && *value ? value : NULL,
+				 .workdir = type == PLACE && *value ? value : NULL };
+
+	return api_threads_check(&t, err) < 0 ? -1 : set_text(to, value, err);
+}
+
+static int set_network(char **to, const char *name, const char *value, struct err *err)
+{
+	if (strcmp(value, "none") != 0)
+		return err_set(err, ERR_INVALID, "%s: only \"none\" is possible", name);
+	return set_text(to, value, err);
+}
+
 static int list_add(char ***list, const char *word, size_t len, struct err *err)
 {
 	size_t n = 0;
@@ -243,6 +261,11 @@ static int set_value(struct conf *c, const struct setting *s, const char *value,
 		return set_text(to, value, err);
 	case USER:
 		return set_user(to, value, err);
+	case GUEST:
+	case PLACE:
+		return set_thread(to, s->type, value, err);
+	case NETWORK:
+		return set_network(to, s->name, value, err);
 	case SECRET:
 		return set_secret(to, s->name, value, err);
 	case LIST:
@@ -433,8 +456,6 @@ static int check_threads(const struct conf *c, struct err *err)
 	struct api_threads t;
 
 	conf_threads(c, &t);
-	if (c->threads_network && strcmp(c->threads_network, "none") != 0)
-		return err_set(err, ERR_INVALID, "threads_network: only \"none\" is possible");
 	if (c->idle_timeout_max && c->threads_idle > c->idle_timeout_max)
 		return err_set(err, ERR_INVALID, "threads_idle: more than idle_timeout_max");
 	return api_threads_check(&t, err);
