@@ -290,7 +290,7 @@ static int create_session(struct api_call *c, struct err *err)
 				  .must_be_new = true,
 				  .on_idle = SESSION_END_DESTROY,
 				  .on_expire = SESSION_END_DESTROY };
-	const char *thread;
+	const char *thread = "";
 	int64_t minutes = 0;
 	json_t *b;
 
@@ -404,7 +404,7 @@ static int cleanup(struct api_call *c, struct err *err)
 {
 	struct session_ref ref;
 	struct json_out j;
-	const char *id;
+	const char *id = "";
 	json_t *b;
 
 	if (api_body(c, NULL, &b, err) < 0 ||

@@ -98,7 +98,7 @@ int threads_execute(struct api_call *c, struct err *err)
 	auto_call(run_close) struct run *x = NULL;
 	struct v1_wish w = { 0 };
 	struct session_ref ref;
-	const char *id;
+	const char *id = "";
 	json_t *b;
 
 	if (api_body(c, NULL, &b, err) < 0 ||

@@ -255,7 +255,7 @@ static int take_name(struct api_call *c, const json_t *b, const char **ret, stru
 int threads_download(struct api_call *c, struct err *err)
 {
 	auto_close int fd = -1;
-	const char *id, *name;
+	const char *id = "", *name = "";
 	struct v1_at a;
 	struct stat st;
 	json_t *b;
