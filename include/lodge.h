@@ -207,7 +207,8 @@ struct lodge_want {
 	const char *metadata; /* a JSON object */
 	const struct lodge_limits *limits;
 	const char *const *env; /* NULL-terminated "NAME=VALUE", over the template's */
-	const char *run_as, *workdir; /* of commands; NULL: as the template says */
+	const char *run_as, *workdir; /* of commands; NULL: as the template says. A workdir that is
+					 missing is made, and is the user's */
 	int root; /* not 0: a root inside */
 	unsigned demand; /* enum lodge_demand */
 	enum lodge_end on_idle, on_expire; /* 0: hibernate */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
 
 #include "api/auth.h"
@@ -81,6 +82,14 @@ int api_reload(struct api *a, const char *const *origins, const char *const *hos
 	return 0;
 }
 
+static void name_worker(char *ret, size_t size)
+{
+	uint32_t r = 0;
+
+	(void)getrandom(&r, sizeof(r), 0);
+	snprintf(ret, size, "lodged-%08x", r);
+}
+
 int api_new(const struct api_opts *opts, struct api **ret, struct err *err)
 {
 	auto_call(api_free) struct api *a = calloc(1, sizeof(*a));
@@ -92,9 +101,12 @@ int api_new(const struct api_opts *opts, struct api **ret, struct err *err)
 	if (!a)
 		return err_sys(err, ENOMEM, "api");
 	a->opts = *opts;
+	a->began_us = mono_us();
+	name_worker(a->worker, sizeof(a->worker));
 	pthread_rwlock_init(&a->names, NULL);
 	pthread_mutex_init(&a->mutex, NULL);
-	if (api_reload(a, opts->origins, opts->hosts, err) < 0 ||
+	if (api_threads_check(&a->opts.threads, err) < 0 ||
+	    api_reload(a, opts->origins, opts->hosts, err) < 0 ||
 	    auth_new(&keys, &a->auth, err) < 0)
 		return -1;
 	*ret = steal_ptr(&a);
@@ -184,6 +196,14 @@ static int pick_key(struct serving *s, const char **ret, struct err *err)
 	return auth_pick(authorization, other ? other : key, ret, err);
 }
 
+/* Whoever can reach us may, where the operator said so. A key that is sent is looked at all the
+ * same. */
+static bool is_anonymous(const struct serving *s, const struct err *err)
+{
+	return s->call.api->opts.no_auth && err->code == ERR_DENIED && err->sys == ENOKEY &&
+	       !http_header(s->call.rq, "Authorization");
+}
+
 static bool is_open(const struct serving *s)
 {
 	return s->where.route && s->where.route->scope == API_ANYONE;
@@ -217,8 +237,14 @@ static int enter(struct serving *s, struct err *err)
 
 	if (is_open(s))
 		return 0;
-	if (pick_key(s, &key, err) < 0 ||
-	    auth_enter(c->api->auth, key, http_peer(c->rq), &s->pass, err) < 0)
+	if (pick_key(s, &key, err) < 0) {
+		if (!is_anonymous(s, err))
+			return -1;
+		c->scope = API_TENANT;
+		c->who = (struct caller){ .tenant = "default", .actor = "anonymous" };
+		return 0;
+	}
+	if (auth_enter(c->api->auth, key, http_peer(c->rq), &s->pass, err) < 0)
 		return -1;
 	c->scope = s->pass.scope;
 	c->pass = &s->pass;
@@ -306,7 +332,9 @@ static int may_come(struct serving *s, struct err *err)
 	if (head_check(s->call.api, s->call.rq, err) < 0 ||
 	    find_route(s, &found, &not_found, err) < 0)
 		return -1;
-	return is_open(s) || is_options(s) ? 0 : pick_key(s, &key, err);
+	if (is_open(s) || is_options(s) || pick_key(s, &key, err) == 0)
+		return 0;
+	return is_anonymous(s, err) ? 0 : -1;
 }
 
 /* What can be told without asking the store, which may take its time. */

@@ -63,7 +63,20 @@ struct api_route {
 };
 /* Each file of handlers has a table that ends with an empty row; routes.c lists the tables. */
 extern const struct api_route api_sessions[], api_exec[], api_tty[], api_files[], api_snapshots[],
-	api_admin[], api_templates[], api_policies[], api_service[], api_chat[], api_environments[];
+	api_admin[], api_templates[], api_policies[], api_service[], api_chat[], api_environments[],
+	api_threads[];
+
+/* What sessions made by /create_session are like. 0 or NULL: the default. */
+struct api_threads {
+	uint64_t memory_bytes, cpu_milli, pids, file_bytes, disk_bytes;
+	uint64_t files; /* how many of them an upload may find */
+	int64_t idle_ms;
+	const char *user, *workdir;
+	unsigned pool_min, pool; /* only told, as max_active of the engine is */
+	unsigned demand; /* enum keeper_demand: set by api_threads_check() */
+};
+/* Puts the defaults in place. ERR_INVALID names the setting. */
+int api_threads_check(struct api_threads *t, struct err *err);
 
 struct api_opts {
 	struct engine *engine;
@@ -73,6 +86,8 @@ struct api_opts {
 	bool loopback_only; /* then a Host that is no loopback name is refused */
 	/* Of each key: requests per second, at once after a pause, and under way; 0: any number. */
 	unsigned rate, burst, concurrent;
+	struct api_threads threads;
+	bool no_auth; /* a request without a key is one of tenant "default" */
 	/* What was answered with a 500, in full, for the log; NULL: nobody. */
 	void (*trouble)(void *arg, const char *request, const struct err *err);
 	void *arg;

@@ -20,6 +20,8 @@ struct api {
 	pthread_rwlock_t names; /* of the two lists */
 	char **origins, **hosts; /* owned; NULL: none */
 	atomic_bool draining;
+	int64_t began_us;
+	char worker[24]; /* this process, by a name that tells nothing of the machine */
 	atomic_ullong requests[METRICS_CLASSES]; /* [status / 100]; [0]: no answer */
 	struct histogram timers[API_TIMERS];
 	pthread_mutex_t mutex; /* of what follows */

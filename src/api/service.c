@@ -14,6 +14,7 @@
 #include "base/array.h"
 #include "base/base64.h"
 #include "session/admin.h"
+#include "session/numbers.h"
 
 enum { DIGEST = 32, TAG_BYTES = 16 };
 
@@ -215,19 +216,76 @@ static void put_trouble(struct json_out *j, struct api *a)
 	json_out_end(j);
 }
 
+/* What is ready is counted as well as what is in use; 0 is no most. */
+static void put_pool(struct json_out *j, unsigned ready, const struct session_full *f)
+{
+	json_out_object(j, "pool");
+	json_out_u64(j, "available", ready);
+	json_out_u64(j, "allocated", f->active);
+	json_out_u64(j, "total", ready + f->active);
+	json_out_u64(j, "max_capacity", f->max);
+	json_out_end(j);
+}
+
+/* What sessions of threads may have. */
+static void put_config(struct json_out *j, const struct api_threads *t,
+		       const struct session_full *f)
+{
+	json_out_object(j, "config");
+	json_out_u64(j, "memory_bytes", t->memory_bytes);
+	json_out_u64(j, "cpu_milli", t->cpu_milli);
+	json_out_u64(j, "max_processes", t->pids);
+	json_out_u64(j, "max_file_bytes", t->file_bytes);
+	json_out_u64(j, "max_files", t->files);
+	json_out_u64(j, "max_workspace_bytes", t->disk_bytes);
+	json_out_str(j, "network", "none");
+	json_out_str(j, "user", t->user);
+	json_out_str(j, "workspace_dir", t->workdir);
+	json_out_i64(j, "idle_timeout_ms", t->idle_ms);
+	json_out_u64(j, "pool_min", t->pool_min);
+	json_out_u64(j, "pool_target", t->pool);
+	json_out_u64(j, "pool_max", f->max);
+	json_out_end(j);
+}
+
+static void put_service(struct json_out *j, struct api *a, const struct session_full *f)
+{
+	struct keeper_pool_state pool;
+
+	json_out_bool(j, "insecure_no_auth", a->opts.no_auth);
+	json_out_i64(j, "uptime_seconds", (mono_us() - a->began_us) / 1000000);
+	json_out_str(j, "worker_id", a->worker);
+	engine_pool(a->opts.engine, &pool);
+	put_pool(j, pool.ready, f);
+	json_out_u64(j, "active_sessions", f->active);
+	json_out_bool(j, "redis_connected", false); /* nothing here needs one */
+	put_config(j, &a->opts.threads, f);
+}
+
+/* A keeper that ended is started again. */
+static const char *why_not_ready(struct api *a, const struct engine_health *h)
+{
+	if (!h->store)
+		return "the store does not answer";
+	if (!engine_is_ready(a->opts.engine))
+		return "it is starting";
+	return api_is_draining(a) ? "it is about to end" : NULL;
+}
+
 static int get_health(struct api_call *c, struct err *err)
 {
 	struct engine_health h;
 	struct session_full f;
 	struct json_out j;
-	bool ok;
+	const char *reason;
 
 	engine_health(c->engine, &h);
 	engine_full(c->engine, &f);
-	ok = h.store;
+	reason = why_not_ready(c->api, &h);
 	api_out(&j);
 	json_out_object(&j, NULL);
 	json_out_str(&j, "status", health_status(c->engine, &h));
+	json_out_str(&j, "reason", reason);
 	json_out_str(&j, "version", c->api->opts.version);
 	json_out_object(&j, "parts");
 	put_part(&j, "store", h.store);
@@ -239,8 +297,9 @@ static int get_health(struct api_call *c, struct err *err)
 	json_out_end(&j);
 	health_put_start(c->engine, &j);
 	put_trouble(&j, c->api);
+	put_service(&j, c->api, &f);
 	json_out_end(&j);
-	return api_reply(c, ok ? 200 : 503, &j, err);
+	return api_reply(c, reason ? 503 : 200, &j, err);
 }
 
 /* Whether new work should be sent here. */
@@ -251,7 +310,7 @@ static int get_ready(struct api_call *c, struct err *err)
 	bool ready;
 
 	engine_health(c->engine, &h);
-	ready = h.store && engine_is_ready(c->engine) && !api_is_draining(c->api);
+	ready = !why_not_ready(c->api, &h);
 	api_out(&j);
 	json_out_object(&j, NULL);
 	json_out_bool(&j, "ready", ready);

@@ -9,6 +9,9 @@
 typedef int v1_move_fn(struct engine *e, const struct caller *who, const struct session_ref *ref,
 		       int64_t if_version, struct store_session *ret, struct err *err);
 
+/* A token for one user makes and sees sessions of that user only. */
+int v1_check_token(struct api_call *c, const struct store_binding *key,
+		   const struct session_want *w, struct err *err);
 int v1_reply_session(struct api_call *c, unsigned status, struct store_session *s,
 		     struct err *err); /* ends *s */
 int v1_reply_entered(struct api_call *c, const struct session_entered *how, struct err *err);

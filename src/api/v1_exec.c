@@ -252,39 +252,54 @@ static int wait_for(struct api_call *c, const struct v1_wish *w, struct run *x, 
 }
 
 /* What one answer has room for: the last of it, as with every other bound of output. */
-static const char *newest(struct exec_output *o, const char *bytes, size_t *len)
+static void keep_newest(struct exec_output *o, char *bytes, size_t *len)
 {
-	size_t over = *len > ANSWER_MOST ? *len - ANSWER_MOST : 0;
+	if (*len <= ANSWER_MOST)
+		return;
+	o->result.hits |= AGENT_HIT_OUTPUT;
+	memmove(bytes, bytes + *len - ANSWER_MOST, ANSWER_MOST);
+	*len = ANSWER_MOST;
+}
 
-	if (over)
-		o->result.hits |= AGENT_HIT_OUTPUT;
-	*len -= over;
-	return bytes + over;
+int v1_exec_collect(struct api_call *c, const struct v1_wish *w, struct run *x,
+		    struct exec_output *ret, bool *ret_gone, struct err *err)
+{
+	int64_t began_us = mono_us();
+
+	*ret_gone = false;
+	if (wait_for(c, w, x, ret_gone, err) < 0)
+		return -1;
+	if (*ret_gone)
+		return 0;
+	if (run_finish(x, NULL, 0, ret, err) < 0)
+		return -1;
+	api_observe(c->api, API_TIME_EXEC, (uint64_t)(mono_us() - began_us));
+	keep_newest(ret, ret->out, &ret->out_len);
+	keep_newest(ret, ret->err, &ret->err_len);
+	return 0;
+}
+
+void v1_exec_out(struct json_out *j, const struct exec_output *o)
+{
+	/* a byte becomes six at most */
+	json_out_init(j, 6 * (o->out_len + o->err_len) + (64 << 10));
 }
 
 static int answer(struct api_call *c, const struct v1_wish *w, struct run *x, struct err *err)
 {
 	struct exec_output o = { 0 };
 	auto_call(exec_output_fini) struct exec_output *guard __attribute__((unused)) = &o;
-	int64_t began_us = mono_us();
-	const char *out, *error;
-	bool gone = false;
+	bool gone;
 	struct json_out j;
 
-	if (wait_for(c, w, x, &gone, err) < 0)
+	if (v1_exec_collect(c, w, x, &o, &gone, err) < 0)
 		return -1;
 	if (gone)
 		return say_goes_on(c, x, err);
-	if (run_finish(x, NULL, 0, &o, err) < 0)
-		return -1;
-	api_observe(c->api, API_TIME_EXEC, (uint64_t)(mono_us() - began_us));
-	out = newest(&o, o.out, &o.out_len);
-	error = newest(&o, o.err, &o.err_len);
-	/* a byte becomes six at most */
-	json_out_init(&j, 6 * (o.out_len + o.err_len) + (64 << 10));
+	v1_exec_out(&j, &o);
 	json_out_object(&j, NULL);
-	v1_put_output(&j, "stdout", out, o.out_len, w->base64);
-	v1_put_output(&j, "stderr", error, o.err_len, w->base64);
+	v1_put_output(&j, "stdout", o.out, o.out_len, w->base64);
+	v1_put_output(&j, "stderr", o.err, o.err_len, w->base64);
 	if (v1_put_result(&j, x, &o, err) < 0) {
 		json_out_fini(&j);
 		return -1;
@@ -341,8 +356,8 @@ static int leave(struct api_call *c, const struct v1_wish *w, struct run *x, str
 }
 
 /* A program or directory that is not there is not what the path of the request names. */
-static int start(struct api_call *c, const struct session_ref *ref, const struct v1_wish *w,
-		 struct run **ret, struct err *err)
+int v1_exec_start(struct api_call *c, const struct session_ref *ref, const struct v1_wish *w,
+		  struct run **ret, struct err *err)
 {
 	enum session_outcome outcome = SESSION_REUSED;
 
@@ -374,7 +389,7 @@ static int post_exec(struct api_call *c, struct err *err)
 		return err_set(err, ERR_INVALID,
 			       "stdin: with an idempotency_key only for a command waited for");
 	w.want.hold = how != V1_NO_STREAM;
-	if (start(c, &ref, &w, &x, err) < 0)
+	if (v1_exec_start(c, &ref, &w, &x, err) < 0)
 		return -1;
 	http_set_header(c->rq, "Lodge-Exec", run_id(x));
 	if (how != V1_NO_STREAM)

@@ -14,6 +14,14 @@ struct v1_wish {
 	bool base64; /* output as base64, else as text */
 };
 
+/* Starts it; the answer's head tells if the session had to be resumed. */
+int v1_exec_start(struct api_call *c, const struct session_ref *ref, const struct v1_wish *w,
+		  struct run **ret, struct err *err);
+/* Gives it its input and waits; *ret is the newest of its output, as much as an answer has room
+ * for, and for exec_output_fini(). *ret_gone: nobody waits any more, and it goes on. */
+int v1_exec_collect(struct api_call *c, const struct v1_wish *w, struct run *x,
+		    struct exec_output *ret, bool *ret_gone, struct err *err);
+void v1_exec_out(struct json_out *j, const struct exec_output *o); /* a writer with room for it */
 /* Bytes of a stream as a member of an object. */
 void v1_put_output(struct json_out *j, const char *key, const void *bytes, size_t len, bool base64);
 /* How much of the beginning does not end within a character: what is left out comes again. */

@@ -39,11 +39,18 @@ int v1_resolve(const struct v1_at *a, const char *given, char ret[AGENT_PATH_MAX
 int v1_at(struct api_call *c, const char *given, struct v1_at *ret, struct err *err)
 {
 	bool resume = !http_query(c->rq, "resume") || api_query_flag(c, "resume");
+
+	return v1_at_session(c, c->params[0], given, resume, ret, err);
+}
+
+int v1_at_session(struct api_call *c, const char *id, const char *given, bool resume,
+		  struct v1_at *ret, struct err *err)
+{
 	struct session_loan *loan;
 	enum session_outcome how;
 	struct session_ref ref;
 
-	if (api_ref(c, c->params[0], &ref, err) < 0 ||
+	if (api_ref(c, id, &ref, err) < 0 ||
 	    session_borrow(c->engine, &c->who, &ref, resume, &loan, &how, err) < 0)
 		return -1;
 	if (how != SESSION_REUSED)
@@ -212,8 +219,8 @@ static int reply_bytes(struct api_call *c, int *fd, uint64_t size, const char *e
 	return 0;
 }
 
-static int open_file(const struct v1_at *a, unsigned flags, mode_t mode, int *ret_fd,
-		     struct stat *ret, struct err *err)
+int v1_open_file(const struct v1_at *a, unsigned flags, mode_t mode, int *ret_fd, struct stat *ret,
+		 struct err *err)
 {
 	auto_close int fd = -1;
 
@@ -242,7 +249,7 @@ static int get_file(struct api_call *c, struct err *err)
 		return -1;
 	if (api_query_flag(c, "list"))
 		return v1_list(c, &a, err);
-	if (open_file(&a, AGENT_READ, 0, &fd, &st, err) < 0)
+	if (v1_open_file(&a, AGENT_READ, 0, &fd, &st, err) < 0)
 		return -1;
 	make_etag(etag, st.st_ino, (uint64_t)st.st_size,
 		  (int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec);
@@ -275,13 +282,20 @@ static int take_mode(struct api_call *c, mode_t *ret, struct err *err)
 	return 0;
 }
 
+uint64_t v1_limit(const struct template *spec, const char *name)
+{
+	const struct template usual = { .limits = limits_default() };
+	unsigned i = 0;
+
+	while (strcmp(template_limit_name(i), name) != 0)
+		i++;
+	return template_limit_value(spec->limits_set & 1u << i ? spec : &usual, i);
+}
+
 /* The largest file this session may have: we write for it, but with our own limit. 0: any. */
 static uint64_t largest_file(const struct template *t)
 {
-	for (unsigned i = 0; template_limit_name(i); i++)
-		if (t->limits_set & 1u << i && strcmp(template_limit_name(i), "file_bytes") == 0)
-			return template_limit_value(t, i);
-	return limits_default().file_bytes;
+	return v1_limit(t, "file_bytes");
 }
 
 static int write_all(int fd, const char *at, size_t len, const char *path, struct err *err)
@@ -349,8 +363,8 @@ struct put {
 
 static int open_end(const struct put *p, int *ret_fd, struct stat *ret, struct err *err)
 {
-	return open_file(&p->at, AGENT_WRITE | AGENT_APPEND | AGENT_CREATE | p->flags, p->mode,
-			 ret_fd, ret, err);
+	return v1_open_file(&p->at, AGENT_WRITE | AGENT_APPEND | AGENT_CREATE | p->flags, p->mode,
+			    ret_fd, ret, err);
 }
 
 static int reply_put(struct api_call *c, const struct put *p, struct err *err)

@@ -9,6 +9,8 @@
 #ifndef LODGE_API_V1_FILES_H
 #define LODGE_API_V1_FILES_H
 
+#include <sys/stat.h>
+
 #include "api/inside.h"
 #include "sandbox/files.h"
 
@@ -24,6 +26,16 @@ struct v1_at {
 /* The session of the first parameter, and a path in it, until the call ends. It is resumed unless
  * the query says resume=0, and the answer's head tells. */
 int v1_at(struct api_call *c, const char *given, struct v1_at *ret, struct err *err);
+/* The same of the session of this id. */
+int v1_at_session(struct api_call *c, const char *id, const char *given, bool resume,
+		  struct v1_at *ret, struct err *err);
+/* A regular file, or an error; flags and mode as of files_open(). */
+int v1_open_file(const struct v1_at *a, unsigned flags, mode_t mode, int *ret_fd, struct stat *ret,
+		 struct err *err);
+/* By its JSON name; the default where the session says nothing. */
+uint64_t v1_limit(const struct template *spec, const char *name);
+/* Whether it is what a file is called until all of it is there. */
+bool v1_is_unfinished(const char *path);
 /* Another path of the same session. */
 int v1_resolve(const struct v1_at *a, const char *given, char ret[AGENT_PATH_MAX], struct err *err);
 /* How callers name what is `path` below `dir`. "": dir itself. NULL without memory. */

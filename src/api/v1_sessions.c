@@ -156,9 +156,8 @@ static int take_key(const json_t *b, const char *user, struct store_binding *ret
 	return 1;
 }
 
-/* A token for one user makes and sees sessions of that user only. */
-static int check_token(struct api_call *c, const struct store_binding *key,
-		       const struct session_want *w, struct err *err)
+int v1_check_token(struct api_call *c, const struct store_binding *key,
+		   const struct session_want *w, struct err *err)
 {
 	struct session_ref by = { .kind = key->kind, .key = key->key }, ref;
 	struct store_session s = { 0 };
@@ -267,7 +266,7 @@ static int post_session(struct api_call *c, struct err *err)
 	if (*c->user && !w.user)
 		w.user = c->user;
 	n = take_key(b, w.user, &key, err);
-	if (n < 0 || check_class(c, &w, err) < 0 || check_token(c, &key, &w, err) < 0)
+	if (n < 0 || check_class(c, &w, err) < 0 || v1_check_token(c, &key, &w, err) < 0)
 		return -1;
 	w.nkeys = (size_t)n;
 	return enter(c, &w, err);

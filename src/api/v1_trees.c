@@ -223,7 +223,7 @@ static void send_end(struct api_call *c, const struct err *err)
 }
 
 /* What PUT writes before it has its name: nobody asked for that one. */
-static bool is_unfinished(const char *path)
+bool v1_is_unfinished(const char *path)
 {
 	static const char prefix[] = ".lodge-";
 	const char *name = base_name(path), *digits = name + sizeof(prefix) - 1;
@@ -242,7 +242,7 @@ static void stream_changes(struct api_call *c, const char *given, struct files_w
 	for (;;) {
 		if (n > 0)
 			silent_ms = 0;
-		if (n > 0 && !is_unfinished(ch.path) && send_change(c, given, &ch) < 0)
+		if (n > 0 && !v1_is_unfinished(ch.path) && send_change(c, given, &ch) < 0)
 			return;
 		n = files_watch_next(w, SSE_LOOK_MS, &ch, &err);
 		if (n < 0 || !sse_go_on(c, &silent_ms))

@@ -41,7 +41,7 @@ static bool is_usual(const struct keeper_create *c)
 	l.pids = u.limits.pids;
 	return strcmp(c->template, u.template) == 0 && strcmp(c->hostname, u.hostname) == 0 &&
 	       memcmp(&l, &u.limits, sizeof(l)) == 0 && c->store == u.store && c->nbinds == 0 &&
-	       c->uid == u.uid && c->gid == u.gid;
+	       !*c->workdir && c->uid == u.uid && c->gid == u.gid;
 }
 
 static size_t count(const struct keeper *k, bool rooted)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lodged/conf.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +18,23 @@
 
 enum { FILE_MAX = 64 << 10, LIST_MAX = 64, SECRET_MIN = 16 };
 
-enum type { TEXT, SECRET, USER, LIST, ADDRESSES, COUNT, BYTES, DURATION, LEVEL, MODE };
+enum type {
+	TEXT,
+	SECRET,
+	GUEST, /* these two of struct api_threads */
+	PLACE,
+	NETWORK,
+	USER, /* up to here texts */
+	LIST,
+	ADDRESSES,
+	COUNT,
+	SWITCH, /* 0 or 1 */
+	BYTES,
+	MILLI,
+	DURATION,
+	LEVEL,
+	MODE
+};
 
 #define SETTING(name, type)                                                                        \
 	{                                                                                          \
@@ -66,6 +83,18 @@ static const struct setting {
 	SETTING(rate, COUNT),
 	SETTING(burst, COUNT),
 	SETTING(concurrent, COUNT),
+	SETTING(insecure_no_auth, SWITCH),
+	SETTING(pool_min, COUNT),
+	SETTING(threads_user, GUEST),
+	SETTING(threads_workdir, PLACE),
+	SETTING(threads_network, NETWORK),
+	SETTING(threads_memory, BYTES),
+	SETTING(threads_cpus, MILLI),
+	SETTING(threads_pids, COUNT),
+	SETTING(threads_file_size, BYTES),
+	SETTING(threads_files, COUNT),
+	SETTING(threads_disk, BYTES),
+	SETTING(threads_idle, DURATION),
 };
 _Static_assert(ARRAY_LEN(settings) <= CONF_SETTINGS, "each has a source");
 
@@ -147,6 +176,21 @@ static int set_user(char **to, const char *value, struct err *err)
 	return *value && own_find(value, &o, err) < 0 ? -1 : set_text(to, value, err);
 }
 
+static int set_thread(char **to, enum type type, const char *value, struct err *err)
+{
+	struct api_threads t = { .user = type == GUEST && *value ? value : NULL,
+				 .workdir = type == PLACE && *value ? value : NULL };
+
+	return api_threads_check(&t, err) < 0 ? -1 : set_text(to, value, err);
+}
+
+static int set_network(char **to, const char *name, const char *value, struct err *err)
+{
+	if (strcmp(value, "none") != 0)
+		return err_set(err, ERR_INVALID, "%s: only \"none\" is possible", name);
+	return set_text(to, value, err);
+}
+
 static int list_add(char ***list, const char *word, size_t len, struct err *err)
 {
 	size_t n = 0;
@@ -220,6 +264,11 @@ static int set_value(struct conf *c, const struct setting *s, const char *value,
 		return set_text(to, value, err);
 	case USER:
 		return set_user(to, value, err);
+	case GUEST:
+	case PLACE:
+		return set_thread(to, s->type, value, err);
+	case NETWORK:
+		return set_network(to, s->name, value, err);
 	case SECRET:
 		return set_secret(to, s->name, value, err);
 	case LIST:
@@ -228,6 +277,10 @@ static int set_value(struct conf *c, const struct setting *s, const char *value,
 		return add_addresses(to, s->name, value, err);
 	case COUNT:
 		return size_parse_count(s->name, value, 0, 1000000000, to, err);
+	case SWITCH:
+		return size_parse_count(s->name, value, 0, 1, to, err);
+	case MILLI:
+		return size_parse_milli(s->name, value, to, err);
 	case BYTES:
 		return size_parse_bytes(s->name, value, to, err);
 	case DURATION:
@@ -246,6 +299,11 @@ static const struct setting *find(const char *name)
 		if (strcmp(settings[i].name, name) == 0)
 			return &settings[i];
 	return NULL;
+}
+
+bool conf_is_setting(const char *name)
+{
+	return find(name) != NULL;
 }
 
 int conf_set(struct conf *c, enum conf_source from, const char *name, const char *value,
@@ -348,8 +406,72 @@ int conf_environment(struct conf *c, char *(*get)(const char *name), struct err 
 	return 0;
 }
 
+bool conf_address_is_loopback(const char *address)
+{
+	char host[64];
+	struct in_addr four;
+	const char *port = strrchr(address, ':');
+
+	if (strncmp(address, "unix:", 5) == 0 || strncmp(address, "[::1]:", 6) == 0)
+		return true;
+	if (!port || (size_t)(port - address) >= sizeof(host))
+		return false;
+	memcpy(host, address, (size_t)(port - address));
+	host[port - address] = '\0';
+	return inet_pton(AF_INET, host, &four) == 1 && ntohl(four.s_addr) >> 24 == 127;
+}
+
+/* Without a list: the default addresses are. */
+bool conf_is_loopback(const struct conf *c)
+{
+	for (size_t i = 0; c->listen && c->listen[i]; i++)
+		if (!conf_address_is_loopback(c->listen[i]))
+			return false;
+	return true;
+}
+
+void conf_threads(const struct conf *c, struct api_threads *ret)
+{
+	*ret = (struct api_threads){ .memory_bytes = c->threads_memory,
+				     .cpu_milli = c->threads_cpus,
+				     .pids = c->threads_pids,
+				     .file_bytes = c->threads_file_size,
+				     .disk_bytes = c->threads_disk,
+				     .files = c->threads_files,
+				     .idle_ms = (int64_t)c->threads_idle,
+				     .user = c->threads_user,
+				     .workdir = c->threads_workdir,
+				     .pool_min = (unsigned)c->pool_min,
+				     .pool = (unsigned)c->pool };
+}
+
+static int check_pool(const struct conf *c, struct err *err)
+{
+	if (c->pool_min > c->pool)
+		return err_set(err, ERR_INVALID, "pool_min: more than pool");
+	if (c->max_active && c->pool > c->max_active)
+		return err_set(err, ERR_INVALID, "pool: more than max_active");
+	return 0;
+}
+
+static int check_threads(const struct conf *c, struct err *err)
+{
+	struct api_threads t;
+
+	conf_threads(c, &t);
+	if (c->idle_timeout_max && c->threads_idle > c->idle_timeout_max)
+		return err_set(err, ERR_INVALID, "threads_idle: more than idle_timeout_max");
+	return api_threads_check(&t, err);
+}
+
 int conf_check(const struct conf *c, struct err *err)
 {
+	if (c->insecure_no_auth && !conf_is_loopback(c))
+		return err_set(err, ERR_INVALID,
+			       "insecure_no_auth: only where every address is a loopback one or a "
+			       "unix socket; whoever reaches another could do everything");
+	if (check_pool(c, err) < 0 || check_threads(c, err) < 0)
+		return -1;
 	if (!c->tls_cert != !c->tls_key)
 		return err_set(err, ERR_INVALID, "tls_cert and tls_key: one without the other");
 	if (c->idle_timeout_max && c->idle_timeout > c->idle_timeout_max)

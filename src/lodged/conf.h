@@ -16,7 +16,7 @@
 enum conf_level { LEVEL_ERROR, LEVEL_WARN, LEVEL_INFO, LEVEL_DEBUG };
 enum conf_source { CONF_DEFAULT, CONF_FILE, CONF_ENVIRONMENT, CONF_COMMAND };
 
-enum { CONF_SETTINGS = 40 };
+enum { CONF_SETTINGS = 64 };
 
 struct conf {
 	char *data, *user, *api_key, *tls_cert, *tls_key; /* owned */
@@ -29,12 +29,18 @@ struct conf {
 	uint64_t max_connections, max_per_address, max_requests, max_head;
 	uint64_t connection_idle, connection_slow; /* milliseconds */
 	uint64_t rate, burst, concurrent;
+	uint64_t insecure_no_auth;
+	uint64_t pool_min;
+	char *threads_user, *threads_workdir, *threads_network; /* owned */
+	uint64_t threads_memory, threads_cpus, threads_pids, threads_file_size, threads_files,
+		threads_disk, threads_idle; /* cpus: thousandths; idle: milliseconds */
 	uint8_t source[CONF_SETTINGS]; /* enum conf_source of each */
 };
 
 void conf_init(struct conf *c);
 void conf_fini(struct conf *c);
 
+bool conf_is_setting(const char *name);
 /* ERR_INVALID names the setting. A list is replaced by another source's, and extended by the same.
  */
 int conf_set(struct conf *c, enum conf_source from, const char *name, const char *value,
@@ -46,5 +52,12 @@ int conf_read(struct conf *c, const char *path, struct err *err);
 int conf_environment(struct conf *c, char *(*get)(const char *name), struct err *err);
 /* What does not go together; it looks into the files of TLS. */
 int conf_check(const struct conf *c, struct err *err);
+/* Whether only this machine can reach it. */
+bool conf_is_loopback(const struct conf *c);
+bool conf_address_is_loopback(const char *address);
+
+struct api_threads;
+/* Borrows texts of c. */
+void conf_threads(const struct conf *c, struct api_threads *ret);
 
 #endif

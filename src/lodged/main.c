@@ -18,7 +18,7 @@ enum { EXIT_NO = 1, EXIT_USAGE = 2, CHECK_MS = 10000 };
 
 static const char usage[] =
 	"usage: lodged [--config FILE] [--data DIR] [--listen ADDRESS:PORT|unix:PATH]...\n"
-	"              [--user NAME] [--stop-sandboxes]\n"
+	"              [--user NAME] [--stop-sandboxes] [--insecure-no-auth] [--SETTING VALUE]...\n"
 	"       lodged --check | --print-routes | --version | --help\n"
 	"\n"
 	"  --config FILE      settings, one \"name = value\" a line; see lodged.conf(5)\n"
@@ -27,6 +27,8 @@ static const char usage[] =
 	"  --user NAME        whom root becomes: lodge, if there is such a user; else a number\n"
 	"  --stop-sandboxes   hibernate the sandboxes at the end, instead of leaving them to the "
 	"next\n"
+	"  --insecure-no-auth requests without a key are taken; only on loopback or unix sockets\n"
+	"  --SETTING VALUE    any setting of lodged.conf(5) but api_key: --max-active 80\n"
 	"  --check            read the settings, make one sandbox, run one command in it\n"
 	"  --print-routes     what can be asked over HTTP\n";
 
@@ -79,6 +81,23 @@ struct command {
 	const char *config;
 };
 
+/* --max-active 80 is max_active = 80. A key would be seen by everybody who looks at processes. */
+static int take_setting(struct conf *c, const char *option, const char *value, struct err *err)
+{
+	char name[64];
+	size_t n = strlen(option);
+
+	if (n <= 2 || n >= sizeof(name) || strncmp(option, "--", 2) != 0 || strchr(option, '_'))
+		return err_set(err, ERR_INVALID, "unknown option \"%.40s\" (try --help)", option);
+	for (size_t i = 2; i <= n; i++)
+		name[i - 2] = (char)(option[i] == '-' ? '_' : option[i]);
+	if (!conf_is_setting(name) || !strcmp(name, "api_key"))
+		return err_set(err, ERR_INVALID, "unknown option \"%.40s\" (try --help)", option);
+	if (!value)
+		return err_set(err, ERR_INVALID, "%s: what?", option);
+	return conf_set(c, CONF_COMMAND, name, value, err) < 0 ? -1 : 1;
+}
+
 /* 1: the next argument belongs to it. */
 static int take_option(struct command *m, struct conf *c, const char *option, const char *value,
 		       struct err *err)
@@ -92,33 +111,24 @@ static int take_option(struct command *m, struct conf *c, const char *option, co
 		{ "-h", HELP },
 	};
 
-	static const struct {
-		const char *option, *name; /* NULL: the file itself */
-	} settings[] = { { "--config", NULL },
-			 { "--data", "data" },
-			 { "--home", "data" },
-			 { "--listen", "listen" },
-			 { "--user", "user" } };
+	static const char *const switches[] = { "stop_sandboxes", "insecure_no_auth" };
+	static const char *const options[] = { "--stop-sandboxes", "--insecure-no-auth" };
 
 	for (size_t i = 0; i < ARRAY_LEN(actions); i++)
 		if (!strcmp(option, actions[i].option)) {
 			m->action = actions[i].action;
 			return 0;
 		}
-	if (!strcmp(option, "--stop-sandboxes"))
-		return conf_set(c, CONF_COMMAND, "stop_sandboxes", "1", err);
-	for (size_t i = 0; i < ARRAY_LEN(settings); i++)
-		if (!strcmp(option, settings[i].option)) {
-			if (!value)
-				return err_set(err, ERR_INVALID, "%s: what?", option);
-			if (settings[i].name)
-				return conf_set(c, CONF_COMMAND, settings[i].name, value, err) < 0
-					       ? -1
-					       : 1;
-			m->config = value;
-			return 1;
-		}
-	return err_set(err, ERR_INVALID, "unknown option \"%.40s\" (try --help)", option);
+	for (size_t i = 0; i < ARRAY_LEN(options); i++)
+		if (!strcmp(option, options[i]))
+			return conf_set(c, CONF_COMMAND, switches[i], "1", err);
+	if (!strcmp(option, "--config")) {
+		if (!value)
+			return err_set(err, ERR_INVALID, "%s: what?", option);
+		m->config = value;
+		return 1;
+	}
+	return take_setting(c, !strcmp(option, "--home") ? "--data" : option, value, err);
 }
 
 /* *ret is for conf_fini(), also on failure. */

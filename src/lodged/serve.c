@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lodged/serve.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -56,29 +55,6 @@ static const char *const *listens(struct daemon *d)
 	return d->listen;
 }
 
-static bool is_loopback(const char *address)
-{
-	char host[64];
-	struct in_addr four;
-	const char *port = strrchr(address, ':');
-
-	if (strncmp(address, "unix:", 5) == 0 || strncmp(address, "[::1]:", 6) == 0)
-		return true;
-	if (!port || (size_t)(port - address) >= sizeof(host))
-		return false;
-	memcpy(host, address, (size_t)(port - address));
-	host[port - address] = '\0';
-	return inet_pton(AF_INET, host, &four) == 1 && ntohl(four.s_addr) >> 24 == 127;
-}
-
-static bool all_loopback(const char *const *addresses)
-{
-	for (; *addresses; addresses++)
-		if (!is_loopback(*addresses))
-			return false;
-	return true;
-}
-
 static int open_engine(struct daemon *d, struct err *err)
 {
 	const struct conf *c = d->conf;
@@ -89,6 +65,7 @@ static int open_engine(struct daemon *d, struct err *err)
 		.queue_max = (unsigned)c->queue_max,
 		.pool = (unsigned)c->pool,
 		.environments = c->environment_snapshots != 0,
+		.pool_min = (unsigned)c->pool_min,
 		.idle_ms = (int64_t)c->idle_timeout,
 		.idle_max_ms = (int64_t)c->idle_timeout_max,
 		.lifetime_ms = (int64_t)c->lifetime,
@@ -125,13 +102,15 @@ static int open_api(struct daemon *d, struct err *err)
 		.version = LODGE_VERSION,
 		.origins = (const char *const *)c->origins,
 		.hosts = (const char *const *)c->hosts,
-		.loopback_only = all_loopback(listens(d)),
+		.loopback_only = conf_is_loopback(c),
 		.rate = (unsigned)c->rate,
 		.burst = (unsigned)c->burst,
 		.concurrent = (unsigned)c->concurrent,
+		.no_auth = c->insecure_no_auth,
 		.trouble = on_trouble,
 	};
 
+	conf_threads(c, &o.threads);
 	return api_new(&o, &d->api, err);
 }
 
@@ -213,7 +192,7 @@ static int listen_on(struct daemon *d, const char *address, FILE *lines, struct 
 		return -1;
 	fprintf(lines, "lodged: listening on %s%s\n", is_unix ? "" : scheme,
 		*bound ? bound : address);
-	if (!d->cert && !is_loopback(address))
+	if (!d->cert && !conf_address_is_loopback(address))
 		log_line(LEVEL_WARN, "%s can be reached from outside without TLS", address);
 	return 0;
 }
@@ -305,6 +284,9 @@ static int start(struct daemon *d, struct err *err)
 	    open_engine(d, err) < 0 || first_key(d->engine, c->api_key, &made, err) < 0 ||
 	    open_api(d, err) < 0 || open_http(d, err) < 0)
 		return -1;
+	if (c->insecure_no_auth) /* heard at every log_level */
+		log_line(LEVEL_ERROR, "INSECURE: keys are not asked for: whoever can reach this "
+				      "machine's loopback can do everything a tenant can");
 	if (made)
 		log_line(LEVEL_WARN, "a key of scope admin was made: %s/admin.key", d->home);
 	return listen_all(d, err) < 0 ? -1 : engine_begin(d->engine, on_begun, d, err);

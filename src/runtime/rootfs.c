@@ -121,6 +121,23 @@ static int open_target(int root, const char *path)
 	return steal_fd(&dir);
 }
 
+/* Below the mounts, which come later: what lies in them is not ours to make. Where it cannot be,
+ * because a guest put something else in its place or filled the disk, who wants to work there is
+ * told; it is no reason to have no sandbox. */
+static int make_workdir(const struct rootfs *r, int root)
+{
+	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW,
+				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+	auto_close int dir = *r->workdir ? sys_openat2(root, r->workdir, &how) : -1;
+
+	if (!*r->workdir || dir >= 0 || errno != ENOENT)
+		return 0;
+	dir = open_target(root, r->workdir);
+	if (dir < 0 || r->rootless) /* there is only one user then */
+		return 0;
+	return fchownat(dir, "", r->uid, r->gid, AT_EMPTY_PATH) < 0 ? -errno : 0;
+}
+
 static int move_here(const char *from, int root, const char *to)
 {
 	auto_close int target = open_target(root, to);
@@ -232,6 +249,9 @@ static int build_root(const struct rootfs *r, struct err *err)
 	root = open("new", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
 		return err_sys(err, errno, "open the new root");
+	res = make_workdir(r, root);
+	if (res < 0)
+		return err_sys(err, -res, "make %s", r->workdir);
 	res = move_here("proc", root, "proc");
 	if (res == 0)
 		res = move_here("dev", root, "dev");

@@ -33,6 +33,9 @@ struct rootfs {
 	struct rootfs_bind binds[ROOTFS_BINDS_MAX];
 	size_t nbinds;
 	uid_t owner; /* the sandbox's root as the host sees it */
+	char workdir[KEEPER_PATH_SIZE]; /* made where it is missing; empty: none */
+	uid_t uid; /* whose it is then, as the host sees it */
+	gid_t gid;
 	bool root_class, rootless;
 	char hostname[KEEPER_ID_SIZE];
 };

@@ -222,6 +222,9 @@ int roots_prepare(const struct roots *r, const struct keeper_create *c, const in
 	root.root_class = c->class == KEEPER_CLASS_ROOT;
 	root.rootless = r->rootless;
 	memcpy(root.hostname, c->hostname, sizeof(root.hostname));
+	memcpy(root.workdir, c->workdir, sizeof(root.workdir));
+	root.uid = kit->base + c->uid;
+	root.gid = kit->base + c->gid;
 	res = add_layers(r, c, kit, &root, err);
 	if (res < 0)
 		return -1;

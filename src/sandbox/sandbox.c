@@ -106,6 +106,9 @@ static int fill_request(struct keeper_request *r, const struct sandbox_spec *spe
 	if (set_name(c->hostname, sizeof(c->hostname), "hostname",
 		     spec->hostname ? spec->hostname : "lodge", err) < 0)
 		return -1;
+	if (spec->workdir &&
+	    set_name(c->workdir, sizeof(c->workdir), "workdir", spec->workdir, err) < 0)
+		return -1;
 	c->limits = spec->limits;
 	c->store = spec->store;
 	c->class = spec->class;

@@ -31,6 +31,7 @@ struct sandbox_spec {
 	enum keeper_class class;
 	unsigned demand; /* enum keeper_demand */
 	uint32_t uid, gid;
+	const char *workdir; /* absolute; made where it is missing, and the guest's then; or NULL */
 	bool no_pool;
 	bool keep; /* store disk: the files outlive the sandbox (see sandbox/layer.h) */
 	bool take; /* the topmost layer becomes the writable one, and is a layer no more */

@@ -54,6 +54,7 @@ struct engine_opts {
 	int64_t tombstones_ms, execs_ms, events_ms; /* how long they are kept: 7 days each */
 	unsigned pool; /* sandboxes kept ready */
 	bool environments; /* look into a sandbox of each template that is used, once */
+	unsigned pool_min; /* below so many, new ones are made first (half of the pool) */
 };
 
 /* One engine per home: another opener is refused with the process and socket of the first. Adopts
@@ -302,6 +303,10 @@ struct session_loan;
 int session_borrow(struct engine *e, const struct caller *who, const struct session_ref *ref,
 		   bool resume, struct session_loan **ret, enum session_outcome *ret_outcome,
 		   struct err *err);
+/* The same for who only looks: the session is not resumed (ERR_CONFLICT if nothing runs), nor does
+ * it live longer for it. */
+int session_peek(struct engine *e, const struct caller *who, const struct session_ref *ref,
+		 struct session_loan **ret, struct err *err);
 struct sandbox *session_loan_sandbox(const struct session_loan *l);
 /* What the session's template and spec say: user, workdir, environment. */
 const struct template *session_loan_template(const struct session_loan *l);

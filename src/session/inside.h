@@ -15,6 +15,7 @@
 #define LODGE_SESSION_INSIDE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "sandbox/exec.h"
 #include "sandbox/home.h"
@@ -141,7 +142,8 @@ struct live {
 	bool armed; /* a shell was asked to wait for the usual command */
 	short events; /* what the pump polls for */
 	struct run *runs; /* commands that have not ended */
-	unsigned nruns, nloans, nstreams; /* what keeps it from being idle */
+	unsigned nruns, nloans, nstreams; /* what keeps it from being idle, */
+	unsigned npeeks; /* but for these of the loans */
 	struct sandbox *spare[LIVE_LOANS_MAX]; /* side connections nobody has */
 	unsigned nspare, nside;
 	struct template spec; /* template and session's own, merged */

@@ -17,23 +17,35 @@ enum {
 	WAIT_MAX_US = 50000,
 };
 
+static struct keeper_pool wanted_pool(const struct engine *e)
+{
+	unsigned target = e->opts.pool, min = e->opts.pool_min;
+
+	return (struct keeper_pool){ .min = min ? min : (target + 1) / 2,
+				     .target = target,
+				     .max = target };
+}
+
 /* A pool that cannot be had costs time, not correctness: the keeper says so in its numbers. */
+static void ask_for_pool(struct engine *e)
+{
+	struct err ignored;
+
+	if (e->opts.pool)
+		(void)keeper_client_pool(e->keeper, wanted_pool(e), NULL, &ignored);
+}
+
 static int start_keeper(struct engine *e, struct err *err)
 {
 	struct keeper_client_opts how = { .program = e->opts.keeper,
 					  .home = e->home,
 					  .start = e->opts.start_keeper,
 					  .start_arg = e->opts.start_arg };
-	struct keeper_pool want = { .min = (e->opts.pool + 1) / 2,
-				    .target = e->opts.pool,
-				    .max = e->opts.pool };
-	struct err ignored;
 
 	if (keeper_client_spawn(&how, &e->keeper, err) < 0)
 		return -1;
 	e->keeper_failed = false;
-	if (e->opts.pool)
-		(void)keeper_client_pool(e->keeper, want, NULL, &ignored);
+	ask_for_pool(e);
 	return 0;
 }
 
@@ -70,8 +82,10 @@ void keep_mind(struct engine *e)
 	if (pthread_mutex_trylock(&e->keep_mutex) != 0)
 		return; /* somebody talks to it */
 	pthread_mutex_unlock(&e->keep_mutex);
-	if (keep_lock(e, &ignored))
-		keep_unlock(e);
+	if (!keep_lock(e, &ignored))
+		return;
+	ask_for_pool(e);
+	keep_unlock(e);
 }
 
 int keep_call(struct engine *e, const struct keeper_request *req, struct keeper_reply *ret,

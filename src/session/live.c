@@ -159,7 +159,7 @@ unsigned live_busy(struct live *v)
 	unsigned n;
 
 	pthread_mutex_lock(&v->mutex);
-	n = v->nruns + v->nloans + v->nstreams;
+	n = v->nruns + v->nloans - v->npeeks + v->nstreams;
 	pthread_mutex_unlock(&v->mutex);
 	return n;
 }

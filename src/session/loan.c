@@ -18,6 +18,7 @@ enum {
 struct session_loan {
 	struct live *live;
 	struct sandbox *side;
+	bool peeks; /* it counts for nothing */
 };
 
 /* What came meanwhile is read, so that one which ended is noticed here. */
@@ -43,7 +44,7 @@ static struct sandbox *take_spare(struct live *v)
 }
 
 /* True: one more is lent out; *ret is its connection, or NULL if one has to be made. */
-static bool reserve(struct live *v, struct sandbox **ret)
+static bool reserve(struct live *v, bool peeks, struct sandbox **ret)
 {
 	bool ok;
 
@@ -51,6 +52,7 @@ static bool reserve(struct live *v, struct sandbox **ret)
 	ok = v->nloans < LIVE_LOANS_MAX;
 	if (ok) {
 		v->nloans++;
+		v->npeeks += peeks;
 		*ret = take_spare(v);
 		v->nside += *ret == NULL;
 	}
@@ -100,6 +102,7 @@ static void take_back(struct session_loan *l)
 
 	pthread_mutex_lock(&v->mutex);
 	v->nloans--;
+	v->npeeks -= l->peeks;
 	keep = l->side && !v->gone && v->nspare < SPARE_MAX && is_usable(l->side);
 	if (keep)
 		v->spare[v->nspare++] = l->side;
@@ -112,7 +115,19 @@ static void take_back(struct session_loan *l)
 	live_unref(v);
 }
 
-/* 1: lent; 0: all are lent out, and l->live is the sandbox to wait for. */
+/* With the session's turn. 1: lent; 0: all are lent out, and l->live is the sandbox to wait for. */
+static int lend(struct entry *n, bool peeks, struct session_loan *l, struct err *err)
+{
+	*l = (struct session_loan){ .live = live_ref(n->live), .peeks = peeks };
+	if (!reserve(l->live, peeks, &l->side))
+		return 0;
+	if (l->side || connect_side(l->live, &l->side, err) == 0)
+		return 1;
+	take_back(l);
+	return -1;
+}
+
+/* As lend(). */
 static int try_borrow(struct engine *e, const struct caller *who, const struct session_ref *ref,
 		      bool resume, struct session_loan *l, enum session_outcome *outcome,
 		      struct err *err)
@@ -125,13 +140,7 @@ static int try_borrow(struct engine *e, const struct caller *who, const struct s
 	if (use_awake(e, who, ref, resume, &n, &turn, err) < 0 ||
 	    rouse(n, who, resume, outcome, err) < 0)
 		return -1;
-	*l = (struct session_loan){ .live = live_ref(n->live) };
-	if (!reserve(l->live, &l->side))
-		return 0;
-	if (l->side || connect_side(l->live, &l->side, err) == 0)
-		return 1;
-	take_back(l);
-	return -1;
+	return lend(n, false, l, err);
 }
 
 int session_borrow(struct engine *e, const struct caller *who, const struct session_ref *ref,
@@ -156,6 +165,31 @@ int session_borrow(struct engine *e, const struct caller *who, const struct sess
 	*ret = steal_ptr(&l);
 	if (ret_outcome)
 		*ret_outcome = outcome;
+	return 0;
+}
+
+int session_peek(struct engine *e, const struct caller *who, const struct session_ref *ref,
+		 struct session_loan **ret, struct err *err)
+{
+	auto_free struct session_loan *l = calloc(1, sizeof(*l));
+	auto_call(entry_give) struct entry *n = NULL;
+	int r;
+
+	if (!l)
+		return err_sys(err, ENOMEM, "connection");
+	if (entry_find(e, who, ref, &n, err) < 0)
+		return -1;
+	/* one that is paused would not answer */
+	if (n->rec.state != SESSION_ACTIVE || n->rec.paused || !n->live || live_is_gone(n->live))
+		return err_set(err, ERR_CONFLICT, "nothing runs in session %s now", n->id);
+	r = lend(n, true, l, err);
+	if (r == 0) {
+		live_unref(l->live);
+		return err_set(err, ERR_UNAVAILABLE, "too much is under way in session %s", n->id);
+	}
+	if (r < 0)
+		return -1;
+	*ret = steal_ptr(&l);
 	return 0;
 }
 

@@ -277,6 +277,22 @@ static void explain(struct store_session *s, const struct session_why *why, int6
 	snprintf(s->cause.actor, sizeof(s->cause.actor), "%s", why->actor ? why->actor : "");
 }
 
+/* One that is to be destroyed when nobody uses it is, also when it sleeps by then: something else
+ * than its idle time put it to sleep. */
+static int64_t rest_until(const struct store_session *s)
+{
+	int64_t since = s->last_activity_at ? s->last_activity_at : s->created_at;
+
+	return s->on_idle == SESSION_END_DESTROY && s->idle_timeout_ms ? since + s->idle_timeout_ms
+								       : 0;
+}
+
+bool session_is_at_rest(const struct store_session *s)
+{
+	return SM_BIT(s->state) & (NONE | HIBERNATED) ||
+	       (s->state == SESSION_FAILED && s->runtime != SESSION_RUNTIME_LIVE);
+}
+
 int session_move(struct store_session *s, enum session_event ev, const struct session_why *why,
 		 int64_t now, struct err *err)
 {
@@ -296,6 +312,8 @@ int session_move(struct store_session *s, enum session_event ev, const struct se
 		s->due_at = now;
 	else if (SM_BIT(to) & (PROVISIONING | RESTORING | HIBERNATING))
 		s->due_at = now + SESSION_UNFINISHED_MS;
+	else if (session_is_at_rest(s))
+		s->due_at = rest_until(s);
 	else
 		s->due_at = session_due_at(s);
 	return 0;

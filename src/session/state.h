@@ -103,6 +103,8 @@ void session_retime(struct store_session *s, int64_t now);
 
 /* The one answer to "is it active": running, and not about to expire. */
 bool session_is_active(const struct store_session *s, int64_t now);
+/* Without a sandbox, and not on its way to one; nor archived. */
+bool session_is_at_rest(const struct store_session *s);
 /* Whether there is anything to resume from. */
 bool session_has_files(const struct store_session *s);
 /* The one answer to "has it a snapshot" for callers: files to resume from, or, of one that runs,

@@ -142,8 +142,11 @@ static enum looked look_at(struct entry *n, int64_t now)
 		return look_at_active(n, now);
 	if (n->rec.state != state)
 		return LOOK_CHANGED;
-	if (n->rec.due_at && n->rec.due_at <= now) /* at rest: nothing can be due */
+	if (n->rec.due_at && n->rec.due_at <= now) {
+		if (n->rec.on_idle == SESSION_END_DESTROY && session_is_at_rest(&n->rec))
+			return end_idle(n);
 		set_due(n, 0);
+	}
 	return LOOK_DONE;
 }
 

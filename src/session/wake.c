@@ -39,6 +39,17 @@ static int find_stack(struct entry *n, struct stack *ret, struct err *err)
 	return r;
 }
 
+/* Not every way to write a directory is one that the keeper takes; it may be there all the same. */
+static bool can_be_made(const char *workdir)
+{
+	char path[KEEPER_PATH_SIZE] = { 0 };
+
+	if (!workdir || strlen(workdir) >= sizeof(path))
+		return false;
+	memcpy(path, workdir, strlen(workdir));
+	return keeper_path_is_valid(path);
+}
+
 static int make_sandbox(struct entry *n, const struct stack *stack, struct sandbox **ret,
 			struct err *err)
 {
@@ -55,6 +66,8 @@ static int make_sandbox(struct entry *n, const struct stack *stack, struct sandb
 		return -1;
 	spec.id = n->rec.sandbox;
 	spec.template = base;
+	if (can_be_made(t.workdir))
+		spec.workdir = t.workdir;
 	spec.store = KEEPER_STORE_DISK;
 	spec.keep = true;
 	spec.take = stack->take;

@@ -140,6 +140,8 @@ static const char *create_problem(const struct keeper_create *c, size_t nfds)
 		return "no_pool is neither 0 nor 1";
 	if (files_problem(c))
 		return files_problem(c);
+	if (!keeper_path_is_valid(c->workdir) && !all_zero(c->workdir, sizeof(c->workdir)))
+		return "bad working directory";
 	return binds_problem(c, nfds);
 }
 

@@ -122,6 +122,8 @@ struct keeper_create {
 		   [KEEPER_ID_SIZE]; /* over the template; the first is topmost */
 	uint32_t nbinds;
 	struct keeper_bind binds[KEEPER_BINDS_MAX];
+	char workdir[KEEPER_PATH_SIZE]; /* made where it is missing, and the guest's then; or empty
+					 */
 };
 
 struct keeper_pool {

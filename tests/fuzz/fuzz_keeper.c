@@ -22,6 +22,7 @@ static void check_create(const struct keeper_request *r, size_t nfds)
 	must(r->create.nlayers <= KEEPER_LAYERS_MAX && (!r->create.take || r->create.nlayers));
 	for (uint32_t i = 0; i < r->create.nlayers; i++)
 		must(keeper_id_is_valid(r->create.layers[i]));
+	must(!*r->create.workdir || keeper_path_is_valid(r->create.workdir));
 	for (uint32_t i = 0; i < r->create.nbinds; i++)
 		must(keeper_path_is_valid(r->create.binds[i].path) &&
 		     !strstr(r->create.binds[i].path, "/../"));

@@ -57,11 +57,13 @@ def ask(client, route, names=None, headers=None):
     return client.call(method, path + where, body, headers)
 
 
-def is_problem(answer):
+def is_problem(answer, code=None):
     assert answer.headers["Content-Type"] == "application/json"
+    if "detail" in answer.json:  # an older surface has only a sentence
+        return answer.json["detail"] and isinstance(answer.json["detail"], str)
     error = answer.json["error"]
     assert set(error) >= {"code", "message", "retryable"} and error["message"]
-    return True
+    return not code or error["code"] == code
 
 
 @pytest.fixture(scope="module")
@@ -98,8 +100,8 @@ def world(lodged):
 @pytest.mark.parametrize("route", CLOSED, ids=name_of)
 def test_without_a_key_nothing_is_told(lodged, world, route):
     answer = ask(lodged.client(None), route, world.names)
-    assert answer.status == 401 and answer.code == "UNAUTHENTICATED", answer
-    assert answer.headers["WWW-Authenticate"] == "Bearer" and is_problem(answer)
+    assert answer.status == 401 and is_problem(answer, "UNAUTHENTICATED"), answer
+    assert answer.headers["WWW-Authenticate"] == "Bearer"
     head = lodged.client(None).call("HEAD", route[1])
     assert head.status in (400, 401) and not head.data
 
@@ -125,7 +127,7 @@ def test_keys_that_open_nothing(lodged, world, route):
         assert (status == 401) == ("WWW-Authenticate" in answer.headers)
     for client in (world.late, world.removed):
         answer = ask(client, route, world.names)
-        assert answer.status == 401 and answer.code == "UNAUTHENTICATED", answer
+        assert answer.status == 401 and is_problem(answer, "UNAUTHENTICATED"), answer
 
 
 @pytest.mark.parametrize("route", [r for r in CLOSED if r[2] in ("tenant", "admin")], ids=name_of)

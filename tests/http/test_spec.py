@@ -320,13 +320,15 @@ def test_example(world, call):
                 assert not Checker(SPEC).problems(value, p["schema"], name)
     key = example.get("path", {}).get("id", "key:demo")
     world.ready(key[4:] if key.startswith("key:") else "demo")
+    if "Threads" in operation["tags"]:
+        world.thread()
     headers, body = world.fill(example.get("headers", {})), None
     if "body" in example:
         kind, body = body_of(operation, example["body"])
         body = world.fill(body)
         if isinstance(body, str):
             body = body.encode()
-        headers["Content-Type"] = kind
+        headers["Content-Type"] = kind + ("; boundary=lodge" if kind.startswith("multipart/") else "")
     at = target(path, world.fill(example.get("path", {})), world.fill(example.get("query", {})))
     wanted = example.get("status") or min(int(s) for s in operation["responses"] if s < "300")
     if wanted == 101:

@@ -56,7 +56,7 @@ class Slow:
     def answers(self):
         assert self.daemon.process.poll() is None, self.daemon.log()
         with contextlib.suppress(OSError):
-            return self.client.get("/health").status == 200
+            return self.client.get("/health").status in (200, 503)
 
     def let(self):
         if os.path.exists(self.keeper):
@@ -66,7 +66,10 @@ class Slow:
             os.rename(self.real, self.keeper)
 
     def health(self):
-        return ok(self.client.get("/health"))
+        answer = self.client.get("/health")
+        assert answer.status == (503 if answer.json["starting"] else 200), answer
+        assert bool(answer.json["reason"]) == (answer.status == 503)
+        return answer.json
 
     def close(self):
         self.daemon.__exit__()

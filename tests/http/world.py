@@ -17,7 +17,7 @@ def target(path, params, query):
 
 
 def usual_path(path, session="ses_nobodys"):
-    return target(path, {"id": session, "exec": "exe_x", "snap": "snp_x", "key": "key_x",
+    return target(path, {"id": session, "session_id": session, "exec": "exe_x", "snap": "snp_x", "key": "key_x",
                          "user": "nobody", "name": "nothing", "path": "x"}, {})
 
 
@@ -97,7 +97,20 @@ class World:
             return path.replace("{name}", make())
         return usual_path(path, self.ready("demo")[0] if "{id}" in path else "")
 
+    def thread(self):
+        """The session of a thread with the file of the examples in it."""
+        answer = self.client.post("/create_session", {"user_id": "ada", "thread_id": "demo-thread"})
+        assert answer.status in (201, 409), answer
+        session = (answer.json if answer.status == 201 else answer.json["detail"])["session_id"]
+        answer = self.client.call("PUT", f"/v1/sessions/{session}/files/notes.txt", b"hello\n")
+        assert answer.status in (200, 201), answer
+        return session
+
     def value(self, name):
+        if name == "THREAD":
+            return self.thread()
+        if name == "FRESH_THREAD":
+            return self.fresh("thread-")
         if name == "SESSION":
             return self.ready("demo")[0]
         if name == "ETAG":
@@ -131,5 +144,5 @@ class World:
         if isinstance(thing, str) and re.fullmatch(r"\$[A-Z_]+", thing):
             return self.value(thing[1:])
         if isinstance(thing, str):
-            return re.sub(r"\$(SESSION)\b", lambda m: self.value(m.group(1)), thing)
+            return re.sub(r"\$(SESSION|THREAD)\b", lambda m: self.value(m.group(1)), thing)
         return thing

@@ -86,6 +86,45 @@ static void what_does_not_go_together_is_refused(void)
 	CHECK(parse("") == 0 && conf_check(&c, &err) == 0);
 }
 
+static void settings_of_threads_are_looked_at_together(void)
+{
+	static const struct {
+		const char *text, *says;
+	} bad[] = {
+		{ "pool_min = 4\npool = 3\n", "pool_min: more than pool" },
+		{ "pool = 11\nmax_active = 10\n", "pool: more than max_active" },
+		{ "threads_file_size = 2M\nthreads_disk = 1M\n",
+		  "threads_file_size: more than threads_disk" },
+		{ "threads_memory = 1k\n", "threads_*: memory_bytes is out of bounds" },
+		{ "threads_cpus = 9000\n", "threads_*: cpu_milli is out of bounds" },
+		{ "threads_idle = 2h\nidle_timeout_max = 1h\n",
+		  "threads_idle: more than idle_timeout_max" },
+	};
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		CHECK(parse(bad[i].text) == 0 && conf_check(&c, &err) == -1);
+		CHECK_STR(err.msg, bad[i].says);
+	}
+	CHECK(parse("pool_min = 3\npool = 10\nmax_active = 80\nthreads_cpus = 0.25\n"
+		    "threads_user = 2000\nthreads_workdir = /w\nthreads_network = none\n") == 0);
+	CHECK(conf_check(&c, &err) == 0 && c.threads_cpus == 250);
+	CHECK(parse("\nthreads_user = root\n") == -1 && strstr(err.msg, "f:2: threads_user"));
+	CHECK(parse("threads_user = 0\n") == -1);
+	CHECK(parse("threads_workdir = w\n") == -1 && strstr(err.msg, "f:1: threads_workdir"));
+	CHECK(parse("threads_network = full\n") == -1 && strstr(err.msg, "f:1: threads_network"));
+}
+
+static void without_keys_only_this_machine_is_served(void)
+{
+	CHECK(parse("insecure_no_auth = 1\n") == 0 && conf_check(&c, &err) == 0);
+	CHECK(parse("insecure_no_auth = 1\nlisten = 127.0.0.9:1, [::1]:2, unix:/s\n") == 0);
+	CHECK(conf_check(&c, &err) == 0);
+	CHECK(parse("insecure_no_auth = 1\nlisten = 127.0.0.1:1, 0.0.0.0:2\n") == 0);
+	CHECK(conf_check(&c, &err) == -1 && strstr(err.msg, "loopback"));
+	CHECK(parse("insecure_no_auth = 1\nlisten = [::]:2\n") == 0 && conf_check(&c, &err) == -1);
+	CHECK(parse("insecure_no_auth = 2\n") == -1);
+}
+
 static void a_file_that_is_none_is_refused(void)
 {
 	conf_fini(&c);
@@ -101,6 +140,8 @@ int main(void)
 	RUN(what_is_wrong_is_told_with_its_line);
 	RUN(the_command_line_is_heard_first);
 	RUN(what_does_not_go_together_is_refused);
+	RUN(settings_of_threads_are_looked_at_together);
+	RUN(without_keys_only_this_machine_is_served);
 	RUN(a_file_that_is_none_is_refused);
 	conf_fini(&c);
 	return tap_done();

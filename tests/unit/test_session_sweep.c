@@ -182,6 +182,73 @@ static void idle_can_mean_destroyed(void)
 	CHECK(engine_active(engine) == 0);
 }
 
+/* Something else put it to sleep: to make room, or because somebody asked. */
+static void what_sleeps_is_destroyed_too_where_idle_means_that(void)
+{
+	struct session_want want = brief;
+	struct session_ref a = key("a");
+	struct store_tombstone t;
+
+	ENGINE();
+	want.on_idle = SESSION_END_DESTROY;
+	CHECK(enter_as("a", want, NULL) == 0 && enter_as("b", brief, NULL) == 0);
+	CHECK(session_hibernate(engine, &me, &a, 0, NULL, &err) == 0);
+	CHECK(session_hibernate(engine, &me, &(struct session_ref){ .key = "b" }, 0, NULL, &err) ==
+	      0);
+	pass(9 * MINUTE);
+	CHECK(engine_sweep(engine) == 0 && is("a", SESSION_HIBERNATED));
+	CHECK(says("a", "true", "")); /* used again: counted from now on */
+	CHECK(session_hibernate(engine, &me, &a, 0, NULL, &err) == 0);
+	pass(9 * MINUTE);
+	CHECK(engine_sweep(engine) == 0 && is("a", SESSION_HIBERNATED));
+	pass(2 * MINUTE);
+	CHECK(engine_sweep(engine) == 1 && look("a", NULL) == -1 && err.sys == ESTALE);
+	CHECK(session_tombstone(engine, &me, &a, &t, &err) == 0);
+	CHECK_STR(t.cause.code, "idle");
+	CHECK(is("b", SESSION_HIBERNATED));
+}
+
+static void who_only_looks_extends_nothing(void)
+{
+	struct session_ref a = key("a");
+	struct session_loan *l = NULL;
+	struct store_session before, after;
+
+	ENGINE();
+	CHECK(enter_as("a", brief, NULL) == 0 && look("a", &before) >= 0);
+	pass(9 * MINUTE);
+	CHECK(session_peek(engine, &me, &a, &l, &err) == 0 && session_loan_sandbox(l));
+	CHECK(look("a", &after) >= 0 && after.hibernate_at == before.hibernate_at);
+	pass(2 * MINUTE);
+	session_give_back(l);
+	CHECK(engine_sweep(engine) == 1 && is("a", SESSION_HIBERNATED));
+	CHECK(session_peek(engine, &me, &a, &l, &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(is("a", SESSION_HIBERNATED));
+	CHECK(session_peek(engine, &me, &(struct session_ref){ .key = "none" }, &l, &err) == -1);
+	CHECK(err.code == ERR_NOT_FOUND);
+}
+
+static void a_working_directory_is_made_and_is_the_users(void)
+{
+	struct session_ref a = key("a");
+	struct template over;
+	struct session_want want = brief;
+
+	ENGINE();
+	template_init(&over);
+	over.workdir = strdup("/work space/deep");
+	want.over = &over;
+	CHECK(enter_as("a", want, NULL) == 0);
+	CHECK(says("a", "pwd; stat -c '%u:%g %a' . ..; touch f",
+		   "/work space/deep\n1000:1000 755\n0:0 755\n"));
+	CHECK(session_hibernate(engine, &me, &a, 0, NULL, &err) == 0);
+	CHECK(says("a", "pwd; ls", "/work space/deep\nf\n"));
+	free(over.workdir);
+	over.workdir = strdup("/etc/passwd/x"); /* no reason to have no sandbox */
+	CHECK(enter_as("b", want, NULL) == 0);
+	template_fini(&over);
+}
+
 /* ---- lifetime -------------------------------------------------------------------------------- */
 
 static void a_lifetime_ends_under_a_running_command(void)
@@ -472,6 +539,9 @@ int main(void)
 	RUN(a_lonely_worker_is_told_by_its_cpu_time);
 	RUN(cpu_time_since_the_last_look_is_work);
 	RUN(idle_can_mean_destroyed);
+	RUN(what_sleeps_is_destroyed_too_where_idle_means_that);
+	RUN(who_only_looks_extends_nothing);
+	RUN(a_working_directory_is_made_and_is_the_users);
 	RUN(a_lifetime_ends_under_a_running_command);
 	RUN(a_lifetime_ends_before_its_last_seconds_if_nobody_minds);
 	RUN(what_fell_due_while_nobody_was_there);

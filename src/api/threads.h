@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the thread surface have from each other: sessions of conversations, as a bash
+ * tool of an agent uses them. A failure is {"detail": ...}: a sentence, or an object where the
+ * contract has one. Times are ISO 8601. */
+#ifndef LODGE_API_THREADS_H
+#define LODGE_API_THREADS_H
+
+#include "api/v1_files.h"
+
+extern const struct api_surface threads_surface;
+
+/* A text that must be there, of 1 to max bytes. */
+int threads_text(const json_t *b, const char *name, size_t max, const char **ret, struct err *err);
+/* {"detail": "..."} */
+int threads_refuse(struct api_call *c, unsigned status, const char *detail, struct err *err);
+/* The same with an object that has an "error"; ends with threads_refuse_end(). */
+void threads_refuse_begin(struct json_out *j, const char *error);
+int threads_refuse_end(struct api_call *c, unsigned status, struct json_out *j, struct err *err);
+
+void threads_put_time(struct json_out *j, const char *key, int64_t ms);
+void threads_put_mb(struct json_out *j, const char *key, uint64_t bytes);
+
+/* Regular files below a directory, without those that are still being written. */
+struct threads_survey {
+	uint64_t files, bytes;
+};
+int threads_survey(struct sandbox *sb, const char *user, const char *dir,
+		   struct threads_survey *ret, struct err *err);
+
+/* Relative, within the workspace by its text, and none that another system would read otherwise. */
+bool threads_name_is_valid(const char *name);
+
+api_fn threads_execute, threads_upload, threads_download, threads_list;
+
+#endif

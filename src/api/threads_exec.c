@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /execute: one command of a thread, waited for. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/threads.h"
+#include "api/v1_exec.h"
+
+enum { TIMEOUT_S = 30, TIMEOUT_MAX_S = 24 * 3600, SIGNALLED = 128 };
+
+DEFINE_AUTO(struct exec_output *, exec_output_fini);
+DEFINE_AUTO(struct store_exec *, store_exec_fini);
+
+static int take_seconds(const json_t *b, uint32_t *ret_ms, struct err *err)
+{
+	const json_t *v = json_object_get(b, "timeout");
+	double s = v && !json_is_null(v) ? json_number_value(v) : TIMEOUT_S;
+
+	if (v && !json_is_null(v) && !json_is_number(v))
+		return err_set(err, ERR_INVALID, "timeout: not a number of seconds");
+	if (!(s >= 0.001 && s <= TIMEOUT_MAX_S))
+		return err_set(err, ERR_INVALID, "timeout: not between 0.001 and %d",
+			       TIMEOUT_MAX_S);
+	*ret_ms = (uint32_t)(s * 1000 + 0.5);
+	return 0;
+}
+
+/* The word that a refusal quotes, in the arena; "" if it quotes none. */
+static const char *quoted_word(struct api_call *c, const char *msg)
+{
+	const char *from = strchr(msg, '\''), *to = from ? strchr(from + 1, '\'') : NULL;
+	const char *word = to ? arena_text(c->arena, from + 1, (size_t)(to - from - 1)) : NULL;
+
+	return word ? word : "";
+}
+
+static bool is_refusal(const struct err *err)
+{
+	return err->code == ERR_DENIED && err->sys == ENOEXEC;
+}
+
+static int refuse_command(struct api_call *c, const char *command, struct err *err)
+{
+	struct json_out j;
+
+	threads_refuse_begin(&j, err->msg);
+	json_out_str(&j, "command", command);
+	json_out_str(&j, "forbidden_pattern", quoted_word(c, err->msg));
+	return threads_refuse_end(c, 400, &j, err);
+}
+
+/* As a shell tells it; -1 of one whose end nobody saw. */
+static int put_result(struct json_out *j, struct run *x, const struct exec_output *o,
+		      struct err *err)
+{
+	const struct exec_result *r = &o->result;
+	struct store_exec rec = { 0 };
+	auto_call(store_exec_fini) struct store_exec *guard = &rec;
+	int code = r->signal ? SIGNALLED + r->signal : r->code;
+
+	(void)guard;
+	if (run_info(x, &rec, err) < 0)
+		return -1;
+	json_out_i64(j, "exit_code", rec.state == RUN_LOST ? -1 : code);
+	v1_put_output(j, "stdout", o->out, o->out_len, false);
+	v1_put_output(j, "stderr", o->err, o->err_len, false);
+	json_out_u64(j, "execution_time_ms", r->duration_us / 1000);
+	json_out_bool(j, "timed_out", r->hits & AGENT_HIT_TIME);
+	json_out_bool(j, "truncated", r->hits & AGENT_HIT_OUTPUT);
+	return 0;
+}
+
+static int answer(struct api_call *c, const struct v1_wish *w, struct run *x, struct err *err)
+{
+	struct exec_output o = { 0 };
+	auto_call(exec_output_fini) struct exec_output *guard = &o;
+	struct json_out j;
+	bool gone;
+
+	(void)guard;
+	if (v1_exec_collect(c, w, x, &o, &gone, err) < 0)
+		return -1;
+	if (gone)
+		return err_set(err, ERR_UNAVAILABLE, "nobody waits any more");
+	v1_exec_out(&j, &o);
+	json_out_object(&j, NULL);
+	if (put_result(&j, x, &o, err) < 0) {
+		json_out_fini(&j);
+		return -1;
+	}
+	json_out_end(&j);
+	return api_reply(c, 200, &j, err);
+}
+
+int threads_execute(struct api_call *c, struct err *err)
+{
+	auto_call(run_close) struct run *x = NULL;
+	struct v1_wish w = { 0 };
+	struct session_ref ref;
+	const char *id = "";
+	json_t *b;
+
+	if (api_body(c, NULL, &b, err) < 0 ||
+	    threads_text(b, "session_id", STORE_KEY, &id, err) < 0 ||
+	    threads_text(b, "command", STORE_COMMAND_MAX, &w.want.text, err) < 0 ||
+	    take_seconds(b, &w.want.timeout_ms, err) < 0 || api_ref(c, id, &ref, err) < 0)
+		return -1;
+	if (v1_exec_start(c, &ref, &w, &x, err) < 0)
+		return is_refusal(err) ? refuse_command(c, w.want.text, err) : -1;
+	return answer(c, &w, x, err);
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /upload_file: a form with a session, a file, and perhaps another name for it, in any order. The
+ * file is kept aside until all of the form is there, in the data directory and not in memory: no
+ * larger than a file may be, and all uploads together no more than SPOOL_MAX. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/multipart.h"
+#include "api/threads.h"
+#include "base/file.h"
+#include "session/admin.h"
+
+enum {
+	PIECE = 64 << 10,
+	FIELDS_MAX = 64 << 10, /* bytes of all that is no file */
+	DRAIN_MAX = 1 << 30, /* so much of a file that is too large is let come, to be refused */
+};
+#define SPOOL_MAX (1ull << 30)
+
+static atomic_ullong spooled;
+
+enum field { OTHER, SESSION, NAME, CONTENT };
+
+struct upload {
+	struct api_call *c;
+	int fd; /* the file, aside; -1: none came */
+	uint64_t size, max, spooled;
+	enum field field; /* of the part that comes now */
+	size_t others; /* bytes of fields */
+	char session[STORE_KEY], name[AGENT_PATH_MAX]; /* as fields; "": none came */
+	char given[AGENT_PATH_MAX]; /* as the file calls itself */
+	bool too_large;
+};
+
+/* ---- the form -------------------------------------------------------------------------------- */
+
+static int open_aside(struct upload *u, struct err *err)
+{
+	const char *home = engine_home(u->c->engine);
+
+	if (u->fd >= 0)
+		return err_set(err, ERR_INVALID, "file: only one at a time");
+	u->fd = open(home, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	return u->fd < 0 ? err_sys(err, errno, "upload") : 0;
+}
+
+static int begin_part(void *arg, const char *name, const char *filename, struct err *err)
+{
+	static const char *const names[] = { "", "session_id", "filename", "file" };
+	struct upload *u = arg;
+	unsigned n = CONTENT;
+
+	while (n > OTHER && strcmp(names[n], name) != 0)
+		n--;
+	u->field = (enum field)n;
+	if ((n == SESSION && *u->session) || (n == NAME && *u->name))
+		return err_set(err, ERR_INVALID, "%s: more than one", name);
+	if (n != CONTENT)
+		return 0;
+	snprintf(u->given, sizeof(u->given), "%s", filename ? filename : "");
+	return open_aside(u, err);
+}
+
+static int add_text(char *to, size_t size, const char *field, const char *bytes, size_t len,
+		    struct err *err)
+{
+	size_t n = strlen(to);
+
+	if (len >= size - n || memchr(bytes, '\0', len))
+		return err_set(err, ERR_INVALID, "%s: too long, or not a text", field);
+	memcpy(to + n, bytes, len);
+	to[n + len] = '\0';
+	return 0;
+}
+
+static int add_bytes(struct upload *u, const char *bytes, size_t len, struct err *err)
+{
+	int r;
+
+	u->size += len;
+	if (u->size > u->max) {
+		u->too_large = true;
+		return err_set(err, ERR_LIMIT, "file: too large");
+	}
+	u->spooled += len;
+	if (atomic_fetch_add(&spooled, len) + len > SPOOL_MAX)
+		return err_set(err, ERR_UNAVAILABLE, "too many uploads are under way");
+	r = file_write_all(u->fd, bytes, len);
+	return r < 0 ? err_sys(err, -r, "upload") : 0;
+}
+
+static int add_data(void *arg, const char *bytes, size_t len, struct err *err)
+{
+	struct upload *u = arg;
+
+	if (u->field == CONTENT)
+		return add_bytes(u, bytes, len, err);
+	u->others += len;
+	if (u->others > FIELDS_MAX)
+		return err_set(err, ERR_INVALID, "fields: more than %d bytes", FIELDS_MAX);
+	if (u->field == SESSION)
+		return add_text(u->session, sizeof(u->session), "session_id", bytes, len, err);
+	if (u->field == NAME)
+		return add_text(u->name, sizeof(u->name), "filename", bytes, len, err);
+	return 0;
+}
+
+static int end_part(void *arg, struct err *err)
+{
+	(void)arg, (void)err;
+	return 0;
+}
+
+static int receive(struct upload *u, struct err *err)
+{
+	static const struct multipart_ops ops = { begin_part, add_data, end_part };
+	struct api_call *c = u->c;
+	struct multipart *m = arena_alloc(c->arena, sizeof(*m));
+	char *buf = arena_alloc(c->arena, PIECE);
+	ssize_t n;
+
+	if (!m || !buf)
+		return err_sys(err, ENOMEM, "upload");
+	if (multipart_init(m, http_header(c->rq, "Content-Type"), &ops, u, err) < 0)
+		return -1;
+	while ((n = http_body_read(c->rq, buf, PIECE, err)) > 0)
+		if (multipart_feed(m, buf, (size_t)n, err) < 0)
+			return -1;
+	if (n < 0 || multipart_finish(m, err) < 0)
+		return -1;
+	if (!*u->session)
+		return err_set(err, ERR_INVALID, "session_id: missing");
+	return u->fd < 0 ? err_set(err, ERR_INVALID, "file: missing") : 0;
+}
+
+/* ---- refusals -------------------------------------------------------------------------------- */
+
+/* Who sends reads the answer when all is sent, so the rest is let come. */
+static int refuse_size(struct upload *u, struct err *err)
+{
+	int64_t whole = http_body_length(u->c->rq);
+	uint64_t size = u->size, rest = 0;
+	char *buf = arena_alloc(u->c->arena, PIECE);
+	struct json_out j;
+	ssize_t n = 1;
+
+	while (buf && n > 0 && rest < DRAIN_MAX) {
+		n = http_body_read(u->c->rq, buf, PIECE, err);
+		rest += n > 0 ? (uint64_t)n : 0;
+	}
+	if (u->too_large)
+		size = whole > 0 ? (uint64_t)whole : size + rest;
+	threads_refuse_begin(&j, "File too large");
+	threads_put_mb(&j, "max_size_mb", u->max);
+	threads_put_mb(&j, "uploaded_size_mb", size);
+	return threads_refuse_end(u->c, 413, &j, err);
+}
+
+static int refuse_count(struct upload *u, const struct threads_survey *now, struct err *err)
+{
+	struct json_out j;
+
+	threads_refuse_begin(&j, "Too many files in workspace");
+	json_out_u64(&j, "max_files", u->c->api->opts.threads.files);
+	json_out_u64(&j, "current_files", now->files);
+	return threads_refuse_end(u->c, 507, &j, err);
+}
+
+static int refuse_room(struct upload *u, const struct v1_at *a, struct err *err)
+{
+	struct threads_survey now = { 0 };
+	struct err ignored;
+	struct json_out j;
+
+	(void)threads_survey(a->sb, a->user, a->spec->workdir ? a->spec->workdir : ".", &now,
+			     &ignored);
+	threads_refuse_begin(&j, "Workspace is full");
+	threads_put_mb(&j, "max_workspace_mb", v1_limit(a->spec, "disk_bytes"));
+	threads_put_mb(&j, "current_workspace_mb", now.bytes);
+	threads_put_mb(&j, "file_size_mb", u->size);
+	return threads_refuse_end(u->c, 507, &j, err);
+}
+
+/* ---- into the sandbox ------------------------------------------------------------------------ */
+
+static int copy_in(const struct upload *u, int to, struct err *err)
+{
+	char *buf = arena_alloc(u->c->arena, PIECE);
+	off_t at = 0;
+	ssize_t n;
+	int r = 0;
+
+	if (!buf)
+		return err_sys(err, ENOMEM, "upload");
+	while (r == 0 && (n = pread(u->fd, buf, PIECE, at)) > 0) {
+		r = file_write_all(to, buf, (size_t)n);
+		at += n;
+	}
+	if (r == 0)
+		r = n < 0 || fsync(to) < 0 ? -errno : 0;
+	return r < 0 ? err_sys(err, -r, "%.160s", u->name) : 0;
+}
+
+static int reply_stored(const struct upload *u, const struct v1_at *a, struct err *err)
+{
+	struct json_out j;
+
+	api_out(&j);
+	json_out_object(&j, NULL);
+	json_out_str(&j, "status", "uploaded");
+	json_out_str(&j, "filename", u->name);
+	json_out_str(&j, "path", a->path);
+	json_out_u64(&j, "size_bytes", u->size);
+	json_out_end(&j);
+	return api_reply(u->c, 200, &j, err);
+}
+
+/* With the lock: of two that would be the last one only one is. */
+static int put_now(struct upload *u, const struct v1_at *a, struct files_put *aside,
+		   struct err *err)
+{
+	struct files_stat was = { 0 };
+	struct threads_survey now;
+	bool is_new = files_stat(a->sb, a->user, a->path, true, &was, err) < 0;
+
+	free(was.target);
+	if (threads_survey(a->sb, a->user, a->spec->workdir ? a->spec->workdir : ".", &now, err) <
+	    0)
+		return -1;
+	if (is_new && now.files >= u->c->api->opts.threads.files)
+		return refuse_count(u, &now, err);
+	if (now.bytes - (is_new ? 0 : was.st.size) + u->size > v1_limit(a->spec, "disk_bytes"))
+		return refuse_room(u, a, err);
+	return files_put_commit(aside, err) < 0 ? -1 : reply_stored(u, a, err);
+}
+
+static int put_file(struct upload *u, const struct v1_at *a, struct err *err)
+{
+	auto_call(files_put_free) struct files_put *aside = NULL;
+	int r;
+
+	if (files_put_new(a->sb, a->user, a->path, AGENT_PARENTS, 0, &aside, err) < 0 ||
+	    copy_in(u, files_put_fd(aside), err) < 0)
+		return -1;
+	session_loan_lock(a->loan);
+	r = put_now(u, a, aside, err);
+	session_loan_unlock(a->loan);
+	return r;
+}
+
+static int store(struct upload *u, struct err *err)
+{
+	struct v1_at a;
+
+	if (!*u->name)
+		memcpy(u->name, u->given, sizeof(u->name));
+	if (!threads_name_is_valid(u->name))
+		return threads_refuse(u->c, 400, "Invalid filename", err);
+	if (v1_at_session(u->c, u->session, u->name, true, &a, err) < 0)
+		return -1;
+	u->max = v1_limit(a.spec, "file_bytes"); /* of this one, whatever the setting is now */
+	if (u->size > u->max)
+		return refuse_size(u, err);
+	if (put_file(u, &a, err) == 0)
+		return 0;
+	if (err->code == ERR_LIMIT && (err->sys == EDQUOT || err->sys == ENOSPC))
+		return refuse_room(u, &a, err);
+	return err->code == ERR_INVALID ? threads_refuse(u->c, 400, "Invalid filename", err) : -1;
+}
+
+static void end_upload(void *arg)
+{
+	struct upload *u = arg;
+
+	if (u->fd >= 0)
+		close(u->fd);
+	atomic_fetch_sub(&spooled, u->spooled);
+	free(u);
+}
+
+int threads_upload(struct api_call *c, struct err *err)
+{
+	struct upload *u = calloc(1, sizeof(*u));
+
+	if (!u)
+		return err_sys(err, ENOMEM, "upload");
+	u->c = c;
+	u->fd = -1;
+	u->max = c->api->opts.threads.file_bytes;
+	if (!arena_keep(c->arena, u, end_upload))
+		return err_sys(err, ENOMEM, "upload");
+	if (http_body_length(c->rq) > (int64_t)u->max + FIELDS_MAX + MULTIPART_AROUND) {
+		u->too_large = true;
+		return refuse_size(u, err);
+	}
+	if (receive(u, err) < 0)
+		return u->too_large ? refuse_size(u, err) : -1;
+	return store(u, err);
+}

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""--insecure-no-auth: where it may be, what it lets, and what it does not."""
+import subprocess
+
+import pytest
+
+from client import KEY, LODGED
+from daemon import Daemon, Home, PLAIN, UnixConnection
+from threads import create, fresh, says
+
+
+@pytest.fixture(scope="module")
+def open_house():
+    home = Home()
+    with Daemon(home, "--insecure-no-auth", listen=("127.0.0.1:0", f"unix:{home}/s")) as d:
+        tcp = d.addresses(2)[0]
+        d.nobody, d.known = d.client(tcp, None), d.client(tcp, KEY)
+        yield d
+        assert d.close() == 0
+    home.empty()
+    home.remove()
+
+
+@pytest.mark.parametrize("listen", ["0.0.0.0:0", "[::]:0", "192.0.2.1:0", "128.0.0.1:0", "[::ffff:127.0.0.1]:0"])
+def test_only_where_nobody_else_comes(tmp_path, listen):
+    for options, env in ((["--insecure-no-auth"], {}), ([], {"LODGE_INSECURE_NO_AUTH": "1"})):
+        r = subprocess.run([LODGED, "--data", str(tmp_path / "d"), "--listen", "127.0.0.1:0", "--listen", listen,
+                            *options], capture_output=True, text=True, timeout=60, env={**PLAIN, **env}, check=False)
+        assert r.returncode == 2 and "insecure_no_auth" in r.stderr and "loopback" in r.stderr, r
+        assert not (tmp_path / "d").exists()
+
+
+def test_it_is_said_loudly(open_house):
+    assert any(line["level"] == "error" and "INSECURE" in line["msg"] for line in open_house.lines())
+    assert open_house.nobody.get("/health").json["insecure_no_auth"] is True
+
+
+def test_requests_without_a_key_are_the_default_tenants(open_house):
+    nobody, known = open_house.nobody, open_house.known
+    session = create(nobody)
+    assert says(nobody, session, "echo hi") == "hi\n"
+    assert known.get("/status/" + session).status == 200  # the same tenant
+    assert nobody.get("/v1/sessions/" + session).status == 200
+    assert nobody.put("/v1/users/ada", {}).status < 500
+
+
+def test_but_not_admins(open_house):
+    answer = open_house.nobody.post("/v1/policies", {"name": "p"})
+    assert answer.status == 403 and "admin" in str(answer)
+    assert open_house.known.post("/v1/policies", {"name": "p"}).status == 201
+
+
+def test_a_key_that_is_sent_is_looked_at(open_house):
+    at = open_house.nobody
+    for headers, status in (({"x-api-key": "wrong-key-0123456789"}, 401), ({"Authorization": "Bearer nonsense"}, 401),
+                            ({"Authorization": "Basic YTpi"}, 401), ({"x-api-key": KEY}, 404),
+                            ({"x-api-key": KEY, "Authorization": f"Bearer {KEY}"}, 400)):
+        assert at.get("/status/ses_x", headers=headers).status == status, headers
+
+
+def test_pages_cannot_use_it(open_house):
+    at = open_house.nobody
+    for headers, status in (({"Host": "rebound.example"}, 421), ({"Origin": "http://evil.example"}, 403),
+                            ({"Origin": "null"}, 403), ({"Host": "localhost"}, 404)):
+        assert at.get("/status/ses_x", headers=headers).status == status, headers
+    form = b"--b\r\n\r\n--b--"
+    answer = at.call("POST", "/upload_file", form, {"Origin": "http://evil.example",
+                                                    "Content-Type": "multipart/form-data; boundary=b"})
+    assert answer.status == 403
+
+
+def test_by_a_unix_socket_too(open_house):
+    connection = UnixConnection(f"{open_house.home}/s")
+    connection.request("GET", "/status/ses_x")
+    assert connection.getresponse().status == 404
+    connection.close()
+
+
+def test_without_the_option_a_key_is_needed():
+    home = Home()
+    try:
+        with Daemon(home) as d:
+            client = d.client(key=None)
+            assert client.post("/create_session", {"user_id": "a", "thread_id": fresh()}).status == 401
+            assert client.get("/health").json["insecure_no_auth"] is False
+            assert "INSECURE" not in d.log()
+            assert d.close() == 0
+    finally:
+        home.remove()
