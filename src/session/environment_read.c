@@ -79,12 +79,18 @@ static bool is(const struct part *p, const char *name)
 	return p->name_len == strlen(name) && memcmp(p->name, name, p->name_len) == 0;
 }
 
+/* Up to a NUL, which the store would not take. */
+static void put_text(struct json_out *j, const char *key, const char *text, size_t len, size_t most)
+{
+	json_out_bytes(j, key, text, strnlen(text, len < most ? len : most));
+}
+
 static void put_line(struct json_out *j, const char *key, const struct part *p)
 {
 	const char *end = memchr(p->text, '\n', p->len);
 	size_t len = end ? (size_t)(end - p->text) : p->len;
 
-	json_out_bytes(j, key, p->text, len < LINE_MAX_BYTES ? len : LINE_MAX_BYTES);
+	put_text(j, key, p->text, len, LINE_MAX_BYTES);
 }
 
 static void put_tool(struct json_out *j, const struct part *p)
@@ -109,7 +115,7 @@ static void put_variable(struct json_out *j, char *name, const char *value, size
 	if (environment_is_secret(name))
 		json_out_str(j, name, "[redacted]");
 	else
-		json_out_bytes(j, name, value, len < VALUE_MAX ? len : VALUE_MAX);
+		put_text(j, name, value, len, VALUE_MAX);
 }
 
 /* As a shell reads it, but for escapes. */
@@ -121,7 +127,7 @@ static void put_fact(struct json_out *j, char *name, const char *value, size_t l
 		value++;
 		len -= 2;
 	}
-	json_out_bytes(j, name, value, len < LINE_MAX_BYTES ? len : LINE_MAX_BYTES);
+	put_text(j, name, value, len, LINE_MAX_BYTES);
 }
 
 static void put_pairs(struct json_out *j, const char *key, const struct part *p, char separator,
@@ -132,12 +138,11 @@ static void put_pairs(struct json_out *j, const char *key, const struct part *p,
 	json_out_object(j, key);
 	for (unsigned n = 0; at < end && n < NAMES_MAX; n++) {
 		const char *stop = memchr(at, separator, (size_t)(end - at)), *eq;
+		char name[128]; /* a longer one is left out: what is cut off might be "KEY" */
 
 		stop = stop ? stop : end;
 		eq = memchr(at, '=', (size_t)(stop - at));
-		if (eq && eq > at && *at != '#') {
-			char name[128];
-
+		if (eq && eq > at && (size_t)(eq - at) < sizeof(name) && *at != '#') {
 			snprintf(name, sizeof(name), "%.*s", (int)(eq - at), at);
 			put(j, name, eq + 1, (size_t)(stop - eq - 1));
 		}

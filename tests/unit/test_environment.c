@@ -48,6 +48,8 @@ static void what_was_told_becomes_an_object(void)
 	free(data);
 }
 
+#define LONG "0123456789012345678901234567890123456789012345678901234567890123456789"
+
 static void the_value_of_a_secret_is_nowhere(void)
 {
 	char *data = READ("mark pwd\n/\nmark kernel\nL\nmark env\nA_KEY=sesame\0"
@@ -55,6 +57,11 @@ static void the_value_of_a_secret_is_nowhere(void)
 			  "\nmark end\n");
 
 	CHECK(data && !strstr(data, "sesame") && strstr(data, "A_KEY"));
+	free(data);
+	/* not even where its name is too long to be looked at */
+	data = READ("mark pwd\n/\nmark kernel\nL\nmark env\n" LONG LONG LONG "KEY=sesame\0"
+		    "A=b\0\nmark end\n");
+	CHECK(data && !strstr(data, "sesame") && strstr(data, "\"A\":\"b\""));
 	free(data);
 }
 

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a sandbox says about itself: whatever it is, the store can keep what is made of it, and no
+ * secret is in there. */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "session/environment.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(bool holds)
+{
+	if (!holds)
+		abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char *copy = malloc(size + 1), *out = NULL;
+	const char *name;
+	json_t *found, *value;
+	struct err err;
+
+	must(copy != NULL);
+	memcpy(copy, data, size);
+	copy[size] = '\0';
+	if (environment_read(copy, size, "mark", &out, &err) == 0) {
+		found = json_loads(out, 0, NULL);
+		must(json_is_object(found) && json_is_object(json_object_get(found, "tools")));
+		json_object_foreach (json_object_get(found, "env"), name, value)
+			must(!environment_is_secret(name) ||
+			     strcmp(json_string_value(value), "[redacted]") == 0);
+		json_decref(found);
+		free(out);
+	}
+	free(copy);
+	return 0;
+}
