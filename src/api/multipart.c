@@ -144,7 +144,7 @@ static int hex(char c)
 {
 	if (c >= '0' && c <= '9')
 		return c - '0';
-	c |= 0x20;
+	c = (char)(c | 0x20);
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
@@ -165,8 +165,12 @@ static bool decode_extended(char *s)
 
 		if (high < 0 || low < 0 || (*from == '%' && !high && !low))
 			return false;
-		*to++ = *from == '%' ? (char)(high * 16 + low) : *from;
-		from += *from == '%' ? 2 : 0;
+		if (*from == '%') {
+			*to++ = (char)(high * 16 + low);
+			from += 2;
+		} else {
+			*to++ = *from;
+		}
 	}
 	*to = '\0';
 	return true;

@@ -30,7 +30,7 @@ static int check_workdir(const char *dir, struct err *err)
 	char path[KEEPER_PATH_SIZE] = { 0 };
 
 	if (strlen(dir) < sizeof(path))
-		memcpy(path, dir, strlen(dir));
+		memcpy(path, dir, strlen(dir) + 1);
 	return keeper_path_is_valid(path)
 		       ? 0
 		       : err_set(err, ERR_INVALID, "threads_workdir: not an absolute path");
@@ -73,7 +73,7 @@ int api_threads_check(struct api_threads *t, struct err *err)
 	set_default(&t->disk_bytes, 500 << 20);
 	set_default(&t->files, 1000);
 	if (!t->idle_ms)
-		t->idle_ms = 30 * MINUTE_MS;
+		t->idle_ms = 30 * (int64_t)MINUTE_MS;
 	if (!t->user)
 		t->user = default_user;
 	if (!t->workdir)

@@ -111,7 +111,7 @@ DEFINE_AUTO(struct listing *, listing_free);
 
 static struct item *add_item(struct listing *l)
 {
-	if (l->count == 2 * LIST_MAX || l->bytes > 2 * LIST_BYTES)
+	if (l->count == 2 * (size_t)LIST_MAX || l->bytes > 2 * (size_t)LIST_BYTES)
 		cut(l);
 	if (l->count == l->cap) {
 		size_t cap = l->cap ? 2 * l->cap : 64;
@@ -216,7 +216,7 @@ static void set_disposition(struct api_call *c, const char *name)
 	int n = snprintf(text, sizeof(text), "attachment; filename=\"");
 
 	for (const char *p = name; *p; p++)
-		text[n++] = *p >= ' ' && *p <= '~' && !strchr("\"\\%", *p) ? *p : '_';
+		text[n++] = (char)(*p >= ' ' && *p <= '~' && !strchr("\"\\%", *p) ? *p : '_');
 	text[n++] = '"';
 	text[n] = '\0';
 	if (json_is_utf8(name, strlen(name))) {

@@ -4,6 +4,7 @@
  * larger than a file may be, and all uploads together no more than SPOOL_MAX. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,13 +39,26 @@ struct upload {
 
 /* ---- the form -------------------------------------------------------------------------------- */
 
+/* A file without a name; not every file system knows such. */
+static int open_nameless(const char *dir)
+{
+	char path[PATH_MAX];
+	int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	if (fd >= 0 || errno != EOPNOTSUPP)
+		return fd;
+	snprintf(path, sizeof(path), "%s/upload.XXXXXX", dir);
+	fd = mkostemp(path, O_CLOEXEC);
+	if (fd >= 0)
+		(void)unlink(path);
+	return fd;
+}
+
 static int open_aside(struct upload *u, struct err *err)
 {
-	const char *home = engine_home(u->c->engine);
-
 	if (u->fd >= 0)
 		return err_set(err, ERR_INVALID, "file: only one at a time");
-	u->fd = open(home, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	u->fd = open_nameless(engine_home(u->c->engine));
 	return u->fd < 0 ? err_sys(err, errno, "upload") : 0;
 }
 

@@ -46,7 +46,7 @@ static bool can_be_made(const char *workdir)
 
 	if (!workdir || strlen(workdir) >= sizeof(path))
 		return false;
-	memcpy(path, workdir, strlen(workdir));
+	memcpy(path, workdir, strlen(workdir) + 1);
 	return keeper_path_is_valid(path);
 }
 

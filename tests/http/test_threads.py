@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from client import Lodged, wait_for
+from client import KEY, Lodged, wait_for
+from daemon import Daemon, Home
 from threads import create, execute, fresh, nothing_is_left, sandboxes, says
 
 
@@ -397,6 +398,22 @@ def test_what_sleeps_ends_too():
         assert client.get("/get_session?thread_id=" + thread).json["detail"]["error"] == "Session expired"
     finally:
         d.close()
+
+
+def test_settings_are_options_too():
+    home = Home()
+    try:
+        with Daemon(home, "--threads-files", "7", "--threads-cpus", "0.5", "--max-active", "3") as d:
+            config = d.client().get("/health").json["config"]
+            assert (config["max_files"], config["cpu_milli"], config["pool_max"]) == (7, 500, 3)
+            assert d.close() == 0
+        for options in (["--nothing", "1"], ["--threads_files", "1"], ["--api-key", KEY], ["--threads-files"], ["--"],
+                        ["--threads-files", "x"], ["--pool-min", "4", "--pool", "3"], ["--threads-network", "all"]):
+            with Daemon(home, *options, listen=()) as d:
+                status, said = d.ends()
+                assert status == 2 and said.startswith("lodged: ") and KEY not in said, said
+    finally:
+        home.remove()
 
 
 def test_settings_are_used():
