@@ -156,11 +156,24 @@ static int from_sandbox(struct save *s, struct err *err)
 
 static int collect(struct save *s, const struct fragment_want *want, struct err *err)
 {
-	if (!!want->files + !!want->snapshot + want->from_sandbox != 1)
+	if (want->snapshot)
+		return from_snapshot(s, want->snapshot, err);
+	return want->from_sandbox ? from_sandbox(s, err) : 0;
+}
+
+/* What can be told of the words alone, before anybody's project is looked at. */
+static int read_want(struct save *s, const struct fragment_want *want, struct err *err)
+{
+	bool named = want->id && *want->id;
+
+	if ((named && name_check_id("id", want->id, sizeof(s->f.id), err) < 0) ||
+	    name_check_optional("title", want->title, sizeof(s->f.title), err) < 0)
+		return -1;
+	if (!!want->files + !!want->map + !!want->snapshot + want->from_sandbox != 1)
 		return err_set(err, ERR_INVALID, "files: one of files, a snapshot or fromSandbox");
 	if (want->files)
 		return fragment_parse_files(want->files, want->files_len, &s->files, err);
-	return want->snapshot ? from_snapshot(s, want->snapshot, err) : from_sandbox(s, err);
+	return want->map ? fragment_take_files(want->map, &s->files, err) : 0;
 }
 
 static int add(struct save *s, struct err *err)
@@ -191,9 +204,8 @@ int fragment_add(struct engine *e, const struct caller *who, const char *user, c
 	bool named = want->id && *want->id;
 
 	(void)files;
-	if (project_access(e, who, user, project, PROJECT_SAVE, NULL, err) < 0 ||
-	    name_check_optional("id", want->id, sizeof(s.f.id), err) < 0 ||
-	    name_check_optional("title", want->title, sizeof(s.f.title), err) < 0)
+	if (read_want(&s, want, err) < 0 ||
+	    project_access(e, who, user, project, PROJECT_SAVE, NULL, err) < 0)
 		return -1;
 	snprintf(s.f.tenant, sizeof(s.f.tenant), "%s", who->tenant);
 	snprintf(s.f.project, sizeof(s.f.project), "%s", project);

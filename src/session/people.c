@@ -27,6 +27,15 @@ int name_check_optional(const char *field, const char *text, size_t size, struct
 	return text && *text ? name_check(field, text, size, err) : 0;
 }
 
+int name_check_id(const char *field, const char *text, size_t size, struct err *err)
+{
+	if (name_check(field, text, size, err) < 0)
+		return -1;
+	if (strchr(text, '/') || strcmp(text, ".") == 0 || strcmp(text, "..") == 0)
+		return err_set(err, ERR_INVALID, "%s: a slash, or only dots", field);
+	return 0;
+}
+
 /* ---- order --------------------------------------------------------------------------------- */
 
 static pthread_mutex_t line_mutex = PTHREAD_MUTEX_INITIALIZER;

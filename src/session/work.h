@@ -12,6 +12,8 @@
 int name_check(const char *field, const char *text, size_t size, struct err *err);
 /* The same, where NULL and "" are none. */
 int name_check_optional(const char *field, const char *text, size_t size, struct err *err);
+/* And of an id, which stands in paths as one part of them. */
+int name_check_id(const char *field, const char *text, size_t size, struct err *err);
 
 enum project_need { PROJECT_VIEW, PROJECT_SAVE, PROJECT_DELETE };
 /* The project, if the user may do this with it. ret may be NULL. */
@@ -55,13 +57,20 @@ int fragment_load(struct engine *e, const struct caller *who, const char *fragme
 
 int fragment_parse_files(const char *json, size_t len, struct store_file_list *ret,
 			 struct err *err);
+int fragment_take_files(struct json_t *map, struct store_file_list *ret, struct err *err);
 /* Takes "a//b" for "a/b", puts them in order (a directory's files stand together), and refuses what
  * cannot be unpacked. */
 int fragment_check_files(struct store_file_list *l, struct err *err);
 
+enum { RESTORE_STEP = 1000 }; /* files; after so many it is told */
+struct restore_watch {
+	void (*fn)(void *arg, unsigned done); /* files that have been taken */
+	void *arg;
+};
 /* Writes the files into the session's working directory, and looks whether they are there. */
 int files_restore(struct engine *e, const struct caller *who, const char *session,
-		  const struct store_file_list *files, struct err *err);
+		  const struct store_file_list *files, const struct restore_watch *watch,
+		  struct err *err);
 /* The other way: what lies in the working directory now. 1: more than a fragment may hold; *ret is
  * untouched then. */
 int files_collect(struct engine *e, const struct caller *who, const char *session,
