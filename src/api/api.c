@@ -92,6 +92,7 @@ int api_new(const struct api_opts *opts, struct api **ret, struct err *err)
 	a->opts = *opts;
 	pthread_rwlock_init(&a->names, NULL);
 	pthread_mutex_init(&a->mutex, NULL);
+	large_init(a);
 	if (api_reload(a, opts->origins, opts->hosts, err) < 0 ||
 	    auth_new(&keys, &a->auth, err) < 0)
 		return -1;
@@ -108,6 +109,7 @@ void api_free(struct api *a)
 	auth_free(a->auth);
 	pthread_rwlock_destroy(&a->names);
 	pthread_mutex_destroy(&a->mutex);
+	large_fini(a);
 	free(a);
 }
 
@@ -271,7 +273,7 @@ void api_handle(void *arg, struct http_request *rq)
 
 	begin(&s, arg, rq);
 	if (serve(&s, &err) < 0)
-		api_problem(&s.call, &err);
+		(void)api_problem(&s.call, &err);
 	end(&s);
 }
 
@@ -296,9 +298,8 @@ int api_admit(void *arg, struct http_request *rq)
 
 	begin(&s, arg, rq);
 	if (may_come(&s, &err) < 0) {
-		status = (int)api_status(&err);
 		head_cors(arg, rq);
-		api_problem(&s.call, &err);
+		status = (int)api_problem(&s.call, &err);
 	}
 	end(&s);
 	return status;

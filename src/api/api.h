@@ -30,6 +30,12 @@ struct api_surface {
 	 * usual one. */
 	unsigned (*problem)(struct api_call *c, const struct err *err, struct json_out *j);
 	size_t body_max; /* of a JSON body; 0: as in /v1 */
+	bool nul; /* texts may hold U+0000; api_str() takes none of these */
+};
+
+struct large_place { /* large.c */
+	struct api *api; /* NULL: none */
+	int at;
 };
 
 struct api_call {
@@ -44,6 +50,7 @@ struct api_call {
 	const struct api_route *route; /* NULL before one was found */
 	const struct api_surface *surface; /* of the path, once it is known; NULL: /v1 */
 	struct api_arena *arena; /* goes with the call */
+	struct large_place large;
 };
 
 /* 0, or -1 with err set: then the problem is answered in this surface's envelope. A handler that
@@ -59,7 +66,7 @@ struct api_route {
 };
 /* Each file of handlers has a table that ends with an empty row; routes.c lists the tables. */
 extern const struct api_route api_sessions[], api_exec[], api_tty[], api_files[], api_snapshots[],
-	api_admin[], api_templates[], api_policies[], api_service[];
+	api_admin[], api_templates[], api_policies[], api_service[], api_projects[];
 
 struct api_opts {
 	struct engine *engine;
@@ -115,7 +122,8 @@ void api_out(struct json_out *j); /* a writer with the usual bound */
 /* The HTTP status of an error; ERR_NOT_FOUND with sys ESTALE is 410, ERR_UNAVAILABLE 503 ...
  * problem.c has the table. */
 unsigned api_status(const struct err *err);
-void api_problem(struct api_call *c, const struct err *err);
+/* Answers with it; returns the status. */
+unsigned api_problem(struct api_call *c, const struct err *err);
 
 /* Shapes that several routes share. */
 void api_put_session(struct api_call *c, struct json_out *j, const char *key,
@@ -125,6 +133,8 @@ void api_put_snapshot(struct json_out *j, const char *key, const struct store_sn
 void api_put_exec(struct json_out *j, const char *key, const struct store_exec *x);
 void api_put_hits(struct json_out *j, unsigned hits); /* "limits": their names */
 const char *api_outcome_name(enum session_outcome o);
+struct progress_state;
+void api_put_progress(struct json_out *j, const struct progress_state *p);
 /* struct template from "limits", "env", "run_as", "workdir", "class" of a body; for
  * template_fini(), also on failure. */
 int api_take_spec(const json_t *body, struct template *ret, struct err *err);
@@ -132,6 +142,13 @@ void api_put_limits(struct json_out *j, const char *key, const struct template *
 /* Of a list: "limit" and "after" of the query; and the cursor of the next page, or null. */
 int api_page(struct api_call *c, struct store_page *ret, struct err *err);
 void api_put_next(struct json_out *j, int64_t next);
+
+/* Server-sent events: whether they are wanted, the head of the answer, and one of them. -1: the
+ * reader is gone, or there is no memory. */
+bool api_wants_events(const struct api_call *c);
+int api_events_begin(struct api_call *c);
+/* id 0: none. Ends the writer, whose text is the data. */
+int api_events_send(struct api_call *c, int64_t id, const char *name, struct json_out *j);
 
 /* ---- numbers
  * ------------------------------------------------------------------------------------- */

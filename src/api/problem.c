@@ -196,7 +196,7 @@ static unsigned put_problem(struct api_call *c, const struct err *err, struct js
 	return api_status(err);
 }
 
-void api_problem(struct api_call *c, const struct err *err)
+unsigned api_problem(struct api_call *c, const struct err *err)
 {
 	static const char nothing[] = "{\"error\":{\"code\":\"UNAVAILABLE\",\"message\":\"no "
 				      "memory\",\"retryable\":true,\"details\":{}}}";
@@ -216,6 +216,8 @@ void api_problem(struct api_call *c, const struct err *err)
 		text[len] = '\n'; /* instead of its end: terminals like lines */
 		http_reply(c->rq, status, "application/json", text, len + 1);
 	} else {
-		http_reply(c->rq, 503, "application/json", nothing, sizeof(nothing) - 1);
+		status = 503;
+		http_reply(c->rq, status, "application/json", nothing, sizeof(nothing) - 1);
 	}
+	return status;
 }

@@ -13,25 +13,9 @@
 #include "session/admin.h"
 #include "session/progress.h"
 
-enum { LOOK_MS = 200, BEAT_MS = 15000, BATCH = 200, EVENT_MAX = 256 << 10 };
+enum { LOOK_MS = 200, BEAT_MS = 15000, BATCH = 200 };
 
 DEFINE_AUTO(struct store_session *, store_session_fini);
-
-static bool wants_stream(const struct api_call *c)
-{
-	const char *accept = http_header(c->rq, "Accept");
-
-	return accept && strstr(accept, "text/event-stream");
-}
-
-static int begin(struct api_call *c)
-{
-	http_set_header(c->rq, "Cache-Control", "no-store");
-	http_set_header(c->rq, "X-Accel-Buffering", "no");
-	if (http_stream_begin(c->rq, 200, "text/event-stream") < 0)
-		return -1;
-	return http_stream_write(c->rq, ": lodge\n\n", 9);
-}
 
 /* Waits until it is time to look again. False: the reader is gone, or the service ends. */
 static bool pause_stream(struct api_call *c, unsigned *silent_ms)
@@ -140,21 +124,11 @@ static bool is_theirs(const struct api_call *c, const struct store_event *e)
 
 static int send_event(struct api_call *c, const struct store_event *e)
 {
-	auto_free char *text = NULL, *frame = NULL;
 	struct json_out j;
-	int n;
 
-	json_out_init(&j, EVENT_MAX);
+	api_out(&j);
 	put_event(&j, e);
-	text = json_out_take(&j, NULL);
-	if (!text)
-		return -1;
-	n = asprintf(&frame, "id: %lld\nevent: %s\ndata: %s\n\n", (long long)e->id, e->kind, text);
-	if (n < 0) {
-		frame = NULL;
-		return -1;
-	}
-	return http_stream_write(c->rq, frame, (size_t)n);
+	return api_events_send(c, e->id, e->kind, &j);
 }
 
 /* How many were sent; -1: no more can be. */
@@ -184,7 +158,7 @@ static int stream_events(struct api_call *c, struct events *e, struct err *err)
 
 	if (!e->given && engine_last_event(c->engine, &e->since, err) < 0)
 		return -1;
-	if (begin(c) < 0)
+	if (api_events_begin(c) < 0)
 		return 0;
 	while ((n = send_news(c, e)) >= 0) {
 		if (n > 0)
@@ -205,7 +179,7 @@ int v1_events(struct api_call *c, struct err *err)
 	if (take_events(c, &e, err) < 0 ||
 	    api_query_int(c, "limit", 1, STORE_PAGE_MAX, &limit, err) < 0)
 		return -1;
-	if (wants_stream(c))
+	if (api_wants_events(c))
 		return stream_events(c, &e, err);
 	if (engine_events(c->engine, e.since, e.tenant, e.session, (unsigned)limit, &l, err) < 0)
 		return -1;
@@ -225,34 +199,13 @@ int v1_events(struct api_call *c, struct err *err)
 
 /* ---- progress -------------------------------------------------------------------------------- */
 
-static void put_progress(struct json_out *j, const struct progress_state *p)
-{
-	json_out_object(j, NULL);
-	json_out_str(j, "status", progress_status_name(p->status));
-	json_out_str(j, "stage", p->stage);
-	json_out_str(j, "message", p->message);
-	json_out_u64(j, "step", p->step);
-	json_out_u64(j, "total_steps", p->total_steps);
-	json_out_str(j, "error", p->status == PROGRESS_ERROR ? p->error : NULL);
-	json_out_i64(j, "updated_at", p->updated);
-	json_out_end(j);
-}
-
 static int send_progress(struct api_call *c, const struct progress_state *p)
 {
-	auto_free char *text = NULL, *frame = NULL;
 	struct json_out j;
-	int n;
 
-	json_out_init(&j, EVENT_MAX);
-	put_progress(&j, p);
-	text = json_out_take(&j, NULL);
-	n = text ? asprintf(&frame, "event: progress\ndata: %s\n\n", text) : -1;
-	if (n < 0) {
-		frame = NULL;
-		return -1;
-	}
-	return http_stream_write(c->rq, frame, (size_t)n);
+	api_out(&j);
+	api_put_progress(&j, p);
+	return api_events_send(c, 0, "progress", &j);
 }
 
 static bool is_same(const struct progress_state *a, const struct progress_state *b)
@@ -268,7 +221,7 @@ static int stream_progress(struct api_call *c, const char *session)
 	unsigned silent_ms = 0;
 	struct err ignored;
 
-	if (begin(c) < 0)
+	if (api_events_begin(c) < 0)
 		return 0;
 	do {
 		if (progress_get(c->engine, session, &now, &ignored) < 0 || is_same(&now, &last))
@@ -294,11 +247,11 @@ int v1_progress(struct api_call *c, struct err *err)
 	if (api_ref(c, c->params[0], &ref, err) < 0 ||
 	    session_get(c->engine, &c->who, &ref, &s, err) < 0)
 		return -1;
-	if (wants_stream(c))
+	if (api_wants_events(c))
 		return stream_progress(c, s.id);
 	if (progress_get(c->engine, s.id, &now, err) < 0)
 		return -1;
 	api_out(&j);
-	put_progress(&j, &now);
+	api_put_progress(&j, &now);
 	return api_reply(c, 200, &j, err);
 }
