@@ -51,13 +51,19 @@ def paths(daemon):
     assert snap.status == 201, snap
     assert client.post("/v1/policies", {"name": "host"}).status == 201  # also a template's name
     key = client.post("/v1/keys", {"name": "k", "tenant": "t", "scope": "tenant"})
-    known = {"{exec}": run.json["exec_id"], "{path...}": "/tmp/f", "{user}": "someone",
+    assert client.post("/api/projects", {"id": "p", "name": "P", "userId": "someone"}).status == 201
+    saved = client.post("/api/projects/p/fragments", {"id": "f", "files": {}, "userId": "someone"})
+    assert saved.status == 201, saved
+    known = {"{project}": "p", "{fragment}": "f", "{team}": "t",
+             "{exec}": run.json["exec_id"], "{path...}": "/tmp/f", "{user}": "someone",
              "{snap}": snap.json["snapshot"]["id"], "{key}": key.json["key"]["id"], "{name}": "host"}
 
     def real(path):
         for name, value in known.items():
             path = path.replace(name, value)
         path = path.replace("{id}", known["{snap}"] if "/snapshots/" in path[:14] else session)
+        if path.startswith("/api/"):
+            return path + "?userId=someone"
         return path + "?path=/tmp" if path.endswith(("/archive", "/watch")) else path
 
     return real
