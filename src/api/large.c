@@ -2,6 +2,7 @@
 /* Places for what needs much memory: bodies of tens of megabytes, and answers from as many. A
  * tenant that fills its own share leaves places for others. Nothing of a body is read before it has
  * one. */
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -32,6 +33,7 @@ static void leave(void *place)
 	struct large_place *p = place;
 	struct api *a = p->api;
 
+	malloc_trim(0); /* thousands of small pieces: the machine may have them back */
 	pthread_mutex_lock(&a->large.mutex);
 	a->large.tenants[p->at][0] = '\0';
 	pthread_cond_broadcast(&a->large.left);

@@ -106,7 +106,7 @@ static int add(struct api_call *c, struct err *err)
 {
 	struct project_want want = { 0 };
 	struct store_project p;
-	const char *user;
+	const char *user = NULL;
 	json_t *b;
 
 	if (api_body(c, NULL, &b, err) < 0 || api_str(b, "id", &want.id, err) < 0 ||
@@ -121,7 +121,7 @@ static int list(struct api_call *c, struct err *err)
 {
 	struct store_project_list l;
 	struct store_page page;
-	const char *user;
+	const char *user = NULL;
 	struct json_out j;
 
 	if (projects_user(c, NULL, &user, err) < 0 || api_page(c, &page, err) < 0 ||
@@ -142,7 +142,7 @@ static int list(struct api_call *c, struct err *err)
 static int get(struct api_call *c, struct err *err)
 {
 	struct store_project p;
-	const char *user;
+	const char *user = NULL;
 
 	if (projects_user(c, NULL, &user, err) < 0 ||
 	    project_get(c->engine, &c->who, user, c->params[0], &p, err) < 0)
@@ -154,7 +154,7 @@ static int get(struct api_call *c, struct err *err)
 static int drop(struct api_call *c, struct err *err)
 {
 	struct store_project p;
-	const char *user;
+	const char *user = NULL;
 
 	if (projects_user(c, NULL, &user, err) < 0 ||
 	    project_get(c->engine, &c->who, user, c->params[0], &p, err) < 0 ||

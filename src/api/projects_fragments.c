@@ -46,7 +46,7 @@ int projects_add_fragment(struct api_call *c, struct err *err)
 	struct fragment_want want = { 0 };
 	struct fragment_added added;
 	struct json_out j;
-	const char *user;
+	const char *user = NULL;
 	json_t *b;
 
 	if (api_body(c, NULL, &b, err) < 0 || take_want(b, &want, err) < 0 ||
@@ -66,7 +66,7 @@ int projects_list_fragments(struct api_call *c, struct err *err)
 	struct store_fragment_list l;
 	struct store_page page;
 	struct json_out j;
-	const char *user;
+	const char *user = NULL;
 
 	if (projects_user(c, NULL, &user, err) < 0 || api_page(c, &page, err) < 0 ||
 	    fragment_list(c->engine, &c->who, user, c->params[0], page, &l, err) < 0)
@@ -146,7 +146,7 @@ int projects_get_fragment(struct api_call *c, struct err *err)
 	struct store_file_list files = { 0 };
 	auto_call(store_file_list_fini) struct store_file_list *guard = &files;
 	struct store_fragment f;
-	const char *user;
+	const char *user = NULL;
 
 	(void)guard;
 	if (projects_user(c, NULL, &user, err) < 0 ||
@@ -167,7 +167,7 @@ int projects_remove_fragment(struct api_call *c, struct err *err)
 {
 	struct store_fragment f;
 	struct json_out j;
-	const char *user;
+	const char *user = NULL;
 
 	if (projects_user(c, NULL, &user, err) < 0 ||
 	    fragment_get(c->engine, &c->who, user, c->params[0], c->params[1], &f, NULL, err) < 0 ||

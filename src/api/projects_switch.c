@@ -149,7 +149,7 @@ int projects_clean_up(struct api_call *c, struct err *err)
 	char text[STORE_USER + 64];
 	struct killed_list l;
 	struct json_out j;
-	const char *user;
+	const char *user = NULL;
 	json_t *b;
 
 	if (api_body(c, NULL, &b, err) < 0 || projects_user(c, b, &user, err) < 0 ||
@@ -194,7 +194,7 @@ int projects_look(struct api_call *c, struct err *err)
 {
 	struct user_info i = { 0 };
 	struct json_out j;
-	const char *user;
+	const char *user = NULL;
 
 	if (projects_user(c, NULL, &user, err) < 0 ||
 	    (user_get(c->engine, &c->who, user, &i, err) < 0 && err->code != ERR_NOT_FOUND))

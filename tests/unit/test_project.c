@@ -91,6 +91,12 @@ static void names_that_cannot_be_are_refused(void)
 		    ERR_INVALID, "user: not UTF-8"));
 	CHECK(fails(project_get(engine, &me, "ann", text, &p, &err), ERR_NOT_FOUND,
 		    "Project not found"));
+	CHECK(fails(project_add(engine, &me, "ann", &(struct project_want){ "a/b", "n", NULL }, &p,
+				&err),
+		    ERR_INVALID, "id: a slash, or only dots"));
+	CHECK(fails(
+		project_add(engine, &me, "ann", &(struct project_want){ "p", "n", ".." }, &p, &err),
+		ERR_INVALID, "team: a slash, or only dots"));
 }
 
 static void looking_makes_nobody(void)
@@ -423,12 +429,13 @@ static void there_are_bounds(void)
 	ENGINE(.forgetful = true);
 	CHECK(make_project("ann", "p1", NULL));
 	CHECK(fragment_add(engine, &me, "ann", "p1", &want, &f, &err) < 0 && err.code == ERR_LIMIT);
+	CHECK(err.sys == EFBIG);
 	json = p = malloc((STORE_FILES_MAX + 1) * 16);
 	CHECK(json);
 	for (int i = 0; i <= STORE_FILES_MAX; i++)
 		p += sprintf(p, "%c\"%d\":\"\"", i ? ',' : '{', i);
 	memcpy(p, "}", 2);
-	CHECK(save("ann", "p1", NULL, json) < 0 && err.code == ERR_LIMIT);
+	CHECK(save("ann", "p1", NULL, json) < 0 && err.code == ERR_LIMIT && err.sys == EFBIG);
 	free(json);
 	want = (struct fragment_want){ 0 };
 	CHECK(fragment_add(engine, &me, "ann", "p1", &want, &f, &err) < 0 &&
