@@ -121,11 +121,12 @@ int projects_switch(struct api_call *c, struct err *err)
 	json_t *b;
 
 	if (api_body(c, NULL, &b, err) < 0 || api_str(b, "projectId", &want.project, err) < 0 ||
-	    api_str(b, "fragmentId", &want.fragment, err) < 0 ||
-	    projects_user(c, b, &want.user, err) < 0)
+	    api_str(b, "fragmentId", &want.fragment, err) < 0)
 		return -1;
 	if (!want.project || !*want.project)
 		return err_set(err, ERR_INVALID, "projectId: missing");
+	if (projects_user(c, b, &want.user, err) < 0)
+		return -1;
 	return switch_as(c, &want, &t, err);
 }
 

@@ -124,11 +124,13 @@ int files_tar_in(struct sandbox *sb, const char *user, const char *path, int fd,
 }
 
 int files_tar_in_watched(struct sandbox *sb, const char *user, const char *path, int fd,
-			 unsigned flags, files_look_fn *look, void *arg, struct err *err)
+			 files_look_fn *look, void *arg, uint32_t timeout_ms, struct err *err)
 {
-	struct files_job_spec spec = {
-		.op = AGENT_JOB_TAR_IN, .flags = flags, .user = user, .path = path, .fd = fd
-	};
+	struct files_job_spec spec = { .op = AGENT_JOB_TAR_IN,
+				       .timeout_ms = timeout_ms,
+				       .user = user,
+				       .path = path,
+				       .fd = fd };
 	auto_call(exec_free) struct exec *job = NULL;
 
 	if (files_job_begin(sb, &spec, &job, err) < 0)

@@ -80,6 +80,7 @@ struct save { /* one fragment_add() under way */
 	struct store_file_list files;
 	unsigned skipped;
 	bool own_snapshot; /* made for this fragment, and goes with it */
+	bool heavy;
 };
 
 /* Whose files these are; the session may be gone. */
@@ -122,7 +123,7 @@ static int from_copy(struct save *s, const char *session, struct err *err)
 	struct session_ref ref = { .id = session };
 	struct snapshot_want want = { .name = s->f.id };
 	struct store_snapshot snap;
-	int r = files_collect(s->e, s->who, session, &s->files, &s->skipped, err);
+	int r = files_collect(s->e, s->who, session, &s->files, &s->skipped, &s->heavy, err);
 
 	if (r <= 0)
 		return r;
@@ -202,6 +203,7 @@ int fragment_add(struct engine *e, const struct caller *who, const char *user, c
 	struct save s = { .e = e, .who = who, .user = user, .f = { .created_at = engine_now(e) } };
 	auto_call(store_file_list_fini) struct store_file_list *files = &s.files;
 	bool named = want->id && *want->id;
+	int r;
 
 	(void)files;
 	if (read_want(&s, want, err) < 0 ||
@@ -214,7 +216,9 @@ int fragment_add(struct engine *e, const struct caller *who, const char *user, c
 		snprintf(s.f.id, sizeof(s.f.id), "%s", want->id);
 	else if (id_new("frg_", s.f.id, err) < 0)
 		return -1;
-	if (collect(&s, want, err) < 0 || user_touch(e, who, user, err) < 0 || add(&s, err) < 0)
+	r = collect(&s, want, err) < 0 || user_touch(e, who, user, err) < 0 ? -1 : add(&s, err);
+	heavy_leave(&s.heavy);
+	if (r < 0)
 		return -1;
 	*ret = (struct fragment_added){ .fragment = s.f, .skipped = s.skipped };
 	return 0;

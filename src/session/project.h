@@ -175,6 +175,7 @@ void user_info_fini(struct user_info *i);
 /* What is NULL stays. */
 int user_set(struct engine *e, const struct caller *who, const char *user, const char *name,
 	     const char *email, struct err *err);
+/* Who has sessions but was never named has an id and nothing else. */
 int user_get(struct engine *e, const struct caller *who, const char *user, struct user_info *ret,
 	     struct err *err);
 

@@ -17,6 +17,7 @@
 enum {
 	BLOCK = 512,
 	SAMPLES = 16, /* files looked at after unpacking */
+	RESTORE_MS = 600000,
 	ENTRIES_MAX = 20 * STORE_FILES_MAX, /* directories and links included, that are listed */
 };
 
@@ -198,8 +199,8 @@ static int unpack(struct engine *e, const struct caller *who, const char *sessio
 	    inside(loan, ".", dir, err) < 0)
 		return -1;
 	t = session_loan_template(loan);
-	if (files_tar_in_watched(session_loan_sandbox(loan), t->user, dir, r->fd, 0, look, r, err) <
-	    0)
+	if (files_tar_in_watched(session_loan_sandbox(loan), t->user, dir, r->fd, look, r,
+				 RESTORE_MS, err) < 0)
 		return -1;
 	look(r);
 	return verify(loan, files, err);
@@ -327,7 +328,8 @@ static int read_all(struct collect *c, struct err *err)
 }
 
 int files_collect(struct engine *e, const struct caller *who, const char *session,
-		  struct store_file_list *ret, unsigned *ret_skipped, struct err *err)
+		  struct store_file_list *ret, unsigned *ret_skipped, bool *is_heavy,
+		  struct err *err)
 {
 	auto_call(session_give_back) struct session_loan *loan = NULL;
 	struct collect c = { 0 };
@@ -342,8 +344,10 @@ int files_collect(struct engine *e, const struct caller *who, const char *sessio
 		return -1;
 	c.loan = loan;
 	r = list_all(&c, err);
-	if (r == 0)
+	if (r == 0) {
+		heavy_enter(is_heavy, c.bytes);
 		r = read_all(&c, err);
+	}
 	if (r)
 		return r;
 	guard = NULL;

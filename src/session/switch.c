@@ -14,7 +14,7 @@ struct move { /* one switch under way; its user's line is ours */
 	const struct caller *who;
 	const struct switch_want *want;
 	struct store_binding copy; /* key of the working copy */
-	bool has_fragment, loaded;
+	bool has_fragment, loaded, heavy;
 	struct store_fragment fragment;
 	struct store_file_list files;
 	struct switched out;
@@ -52,6 +52,7 @@ static int load_fragment(struct move *m, struct err *err)
 {
 	if (m->loaded || !m->has_fragment)
 		return 0;
+	heavy_enter(&m->heavy, (uint64_t)m->fragment.bytes);
 	if (!*m->fragment.snapshot &&
 	    (fragment_load(m->e, m->who, m->fragment.id, &m->files, err) < 0 ||
 	     fragment_check_files(&m->files, err) < 0))
@@ -173,6 +174,7 @@ static int make(struct move *m, struct err *err)
 	tell_files(m, 0);
 	if (files_restore(m->e, m->who, m->out.session, &m->files, &watch, err) < 0)
 		return -1;
+	heavy_leave(&m->heavy);
 	m->out.restored_files = (unsigned)m->files.count;
 	m->out.has_restored_files = m->files.count > 0 || want.snapshot;
 	hook_crash("switch:restored");
@@ -248,6 +250,7 @@ int switch_user(struct engine *e, const struct caller *who, const struct switch_
 		(void)switch_tidy(e, who, want->user, &later); /* what was made goes */
 	}
 	line_leave(&place);
+	heavy_leave(&m.heavy);
 	(void)files;
 	if (r < 0)
 		return -1;

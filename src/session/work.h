@@ -47,6 +47,13 @@ void line_join(struct place *p, struct engine *e, const struct caller *who, cons
 void line_leave(struct place *p);
 DEFINE_AUTO(struct place *, line_leave);
 
+/* Before this many bytes of files come into memory; waits while there are enough of others. Nobody
+ * joins a line in there, and what a guest could hold up has a deadline. *is_in says whether it
+ * counts: begin with false. */
+enum { HEAVY_BYTES = 1 << 20 };
+void heavy_enter(bool *is_in, uint64_t bytes);
+void heavy_leave(bool *is_in);
+
 /* ---- files of a fragment ------------------------------------------------------------------- */
 
 /* The fragment, which must be one of this project. */
@@ -72,9 +79,11 @@ int files_restore(struct engine *e, const struct caller *who, const char *sessio
 		  const struct store_file_list *files, const struct restore_watch *watch,
 		  struct err *err);
 /* The other way: what lies in the working directory now. 1: more than a fragment may hold; *ret is
- * untouched then. */
+ * untouched then. *is_heavy is for heavy_leave() when the files are not needed any more, also on
+ * failure. */
 int files_collect(struct engine *e, const struct caller *who, const char *session,
-		  struct store_file_list *ret, unsigned *ret_skipped, struct err *err);
+		  struct store_file_list *ret, unsigned *ret_skipped, bool *is_heavy,
+		  struct err *err);
 
 /* ---- keys ---------------------------------------------------------------------------------- */
 

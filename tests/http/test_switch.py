@@ -104,6 +104,16 @@ def test_get_cleanup_sandboxes(ann):
     assert ann.look() == {"userId": ann.name, "activeSandboxes": 0, "currentSandbox": None}
 
 
+def test_sandboxes_that_were_made_otherwise_count(lodged):
+    """Of somebody who was never named here."""
+    nobody = User(lodged.client(), "never named")
+    extra = nobody.client.enter(user=nobody.name, key="by hand")
+    assert nobody.look() == {"userId": nobody.name, "activeSandboxes": 1, "currentSandbox": None}
+    sandbox = nobody.client.session(extra)["sandbox"]
+    assert nobody.post("/api/cleanup-sandboxes").json["results"]["killedSandboxes"] == [sandbox]
+    assert nobody.look()["activeSandboxes"] == 0
+
+
 # ---- the rules ----------------------------------------------------------------------------------
 
 
@@ -246,6 +256,29 @@ def test_two_users_do_not_wait_for_each_other(ann):
     assert r["activeProjectId"] == bob.name + "-p" and bob.files() == []
     slow.join()
     bob.post("/api/cleanup-sandboxes")
+
+
+def test_more_large_fragments_than_fit_at_once(ann):
+    """Some wait for others, and all come to their end."""
+    users = [User(ann.client, f"{ann.name}-{i}") for i in range(12)]
+    sizes = {}
+
+    def go(user):
+        user.project(user.name)
+        user.save(user.name, {"large": "x" * (2 << 20)})
+        user.switch(user.name)
+        user.here("echo y >> large")
+        answer = user.post(f"/api/projects/{user.name}/fragments", {"fromSandbox": True})
+        sizes[user.name] = answer.json.get("bytes")
+
+    threads = [threading.Thread(target=go, args=(u,)) for u in users]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert sizes == {u.name: (2 << 20) + 2 for u in users}
+    for u in users:
+        assert u.delete("/api/projects/" + u.name).status == 200
 
 
 def test_binary_files_come_back_byte_identical(ann):
