@@ -424,7 +424,8 @@ def announce(client, method, path, length):
 JSON_BODIES = [o for o in OPERATIONS
                if "application/json" in o[2].get("requestBody", {}).get("content", {})]
 # without these, what is wrong beside them is not looked at
-NEEDED = {"/v1/policies": {"name": "bounds"}, "/api/projects/{project}/fragments": {"userId": "ada"}}
+NEEDED = {"/v1/policies": {"name": "bounds"}, "/api/projects/{project}/fragments": {"userId": "ada"},
+          "/api/switch-project": {"projectId": "nothing"}}
 WRONG = {"string": 17, "integer": "seventeen", "number": "seventeen", "boolean": "yes",
          "object": "no object", "array": "no array", "null": "something"}
 
