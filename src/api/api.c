@@ -105,6 +105,7 @@ int api_new(const struct api_opts *opts, struct api **ret, struct err *err)
 	name_worker(a->worker, sizeof(a->worker));
 	pthread_rwlock_init(&a->names, NULL);
 	pthread_mutex_init(&a->mutex, NULL);
+	large_init(a);
 	if (api_threads_check(&a->opts.threads, err) < 0 ||
 	    api_reload(a, opts->origins, opts->hosts, err) < 0 ||
 	    auth_new(&keys, &a->auth, err) < 0)
@@ -122,6 +123,7 @@ void api_free(struct api *a)
 	auth_free(a->auth);
 	pthread_rwlock_destroy(&a->names);
 	pthread_mutex_destroy(&a->mutex);
+	large_fini(a);
 	free(a);
 }
 

@@ -31,6 +31,12 @@ struct api_surface {
 	 * usual one. */
 	unsigned (*problem)(struct api_call *c, const struct err *err, struct json_out *j);
 	size_t body_max; /* of a JSON body; 0: as in /v1 */
+	bool nul; /* texts may hold U+0000; api_str() takes none of these */
+};
+
+struct large_place { /* large.c */
+	struct api *api; /* NULL: none */
+	int at;
 };
 
 struct api_call {
@@ -47,6 +53,7 @@ struct api_call {
 	struct api_arena *arena; /* goes with the call */
 	struct auth_pass *pass; /* of the key; NULL: none was asked for */
 	int64_t held_at_us; /* when api_key_holds() last looked */
+	struct large_place large;
 };
 
 /* 0, or -1 with err set: then the problem is answered in this surface's envelope. A handler that
@@ -64,7 +71,7 @@ struct api_route {
 /* Each file of handlers has a table that ends with an empty row; routes.c lists the tables. */
 extern const struct api_route api_sessions[], api_exec[], api_tty[], api_files[], api_snapshots[],
 	api_admin[], api_templates[], api_policies[], api_service[], api_chat[], api_environments[],
-	api_threads[];
+	api_threads[], api_projects[];
 
 /* What sessions made by /create_session are like. 0 or NULL: the default. */
 struct api_threads {

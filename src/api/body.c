@@ -9,7 +9,13 @@
 #include "api/inside.h"
 #include "base/size.h"
 
-enum { BODY_MAX = 1 << 20, REPLY_MAX = 64 << 20, PAGE_DEFAULT = 100, DEPTH_MAX = 64 };
+enum {
+	BODY_MAX = 1 << 20,
+	REPLY_MAX = 64 << 20,
+	PAGE_DEFAULT = 100,
+	DEPTH_MAX = 64,
+	VALUES_MAX = 64 << 10, /* of a larger body: one of three bytes takes 250 to keep */
+};
 
 static void drop(void *j)
 {
@@ -26,6 +32,13 @@ static bool is_json(const char *type)
 		return false;
 	return type[n + strspn(type + n, " \t")] == '\0' ||
 	       type[n + strspn(type + n, " \t")] == ';';
+}
+
+static bool is_large(const struct api_call *c, size_t max)
+{
+	return max > BODY_MAX &&
+	       (http_body_length(c->rq) < 0 || http_body_length(c->rq) > BODY_MAX) &&
+	       http_body_length(c->rq) <= (int64_t)max;
 }
 
 static int read_body(struct api_call *c, const char **ret, size_t *ret_len, struct err *err)
@@ -47,6 +60,8 @@ static int read_body(struct api_call *c, const char **ret, size_t *ret_len, stru
 	}
 	if (c->surface && c->surface->body_max)
 		max = c->surface->body_max;
+	if (is_large(c, max) && large_enter(c, err) < 0)
+		return -1;
 	if (http_body(c->rq, max, ret, ret_len, err) == 0)
 		return 0;
 	if (err->code == ERR_LIMIT)
@@ -71,11 +86,14 @@ static int check_fields(json_t *o, const char *const *fields, struct err *err)
 }
 
 /* Reading, writing and freeing go as deep as the text, on a thread's small stack. Up to the
- * first byte that is no JSON, where reading ends, this counts the same. */
-bool body_is_shallow(const char *text, size_t len)
+ * first byte that is no JSON, where reading ends, this counts the same. *ret_values is no less than
+ * the number of values. */
+static bool is_shallow(const char *text, size_t len, size_t *ret_values)
 {
 	bool quoted = false;
 	size_t depth = 0;
+
+	*ret_values = 1;
 
 	for (size_t i = 0; i < len; i++) {
 		if (text[i] == '"')
@@ -83,7 +101,9 @@ bool body_is_shallow(const char *text, size_t len)
 		else if (quoted && text[i] == '\\')
 			i++;
 		else if (!quoted && (text[i] == '{' || text[i] == '['))
-			depth++;
+			depth++, ++*ret_values;
+		else if (!quoted && text[i] == ',')
+			++*ret_values;
 		else if (!quoted && depth && (text[i] == '}' || text[i] == ']'))
 			depth--;
 		if (depth > DEPTH_MAX)
@@ -92,18 +112,39 @@ bool body_is_shallow(const char *text, size_t len)
 	return true;
 }
 
+bool body_is_shallow(const char *text, size_t len)
+{
+	size_t ignored;
+
+	return is_shallow(text, len, &ignored);
+}
+
+static int check_cost(const char *text, size_t len, struct err *err)
+{
+	size_t values;
+
+	if (!is_shallow(text, len, &values))
+		return err_set(err, ERR_INVALID, "body: nested deeper than %d", DEPTH_MAX);
+	if (len <= BODY_MAX || values <= VALUES_MAX)
+		return 0;
+	err_set(err, ERR_LIMIT, "body: more than %d values", VALUES_MAX);
+	err->sys = EFBIG;
+	return -1;
+}
+
 int api_body(struct api_call *c, const char *const *fields, json_t **ret, struct err *err)
 {
+	size_t flags = JSON_REJECT_DUPLICATES;
 	const char *text;
 	json_error_t why;
 	json_t *o;
 	size_t len;
 
-	if (read_body(c, &text, &len, err) < 0)
+	if (read_body(c, &text, &len, err) < 0 || check_cost(text, len, err) < 0)
 		return -1;
-	if (!body_is_shallow(text, len))
-		return err_set(err, ERR_INVALID, "body: nested deeper than %d", DEPTH_MAX);
-	o = len ? json_loadb(text, len, JSON_REJECT_DUPLICATES, &why) : json_object();
+	if (c->surface && c->surface->nul)
+		flags |= JSON_ALLOW_NUL;
+	o = len ? json_loadb(text, len, flags, &why) : json_object();
 	if (!o && !len)
 		return err_sys(err, ENOMEM, "body");
 	if (!o)
@@ -137,6 +178,8 @@ int api_str(const json_t *o, const char *name, const char **ret, struct err *err
 		return 0;
 	if (!json_is_string(v))
 		return err_set(err, ERR_INVALID, "%s: not a string", name);
+	if (strlen(json_string_value(v)) != json_string_length(v))
+		return err_set(err, ERR_INVALID, "%s: it holds a NUL", name);
 	*ret = json_string_value(v);
 	return 0;
 }

@@ -13,6 +13,8 @@
 struct auth;
 
 enum { METRICS_CLASSES = 6 };
+/* Of all at once, and of one tenant. Each may cost four times its size in memory. */
+enum { LARGE_MAX = 4, LARGE_TENANT_MAX = 2 };
 
 struct api {
 	struct api_opts opts; /* its lists are below */
@@ -24,6 +26,11 @@ struct api {
 	char worker[24]; /* this process, by a name that tells nothing of the machine */
 	atomic_ullong requests[METRICS_CLASSES]; /* [status / 100]; [0]: no answer */
 	struct histogram timers[API_TIMERS];
+	struct {
+		pthread_mutex_t mutex;
+		pthread_cond_t left;
+		char tenants[LARGE_MAX][STORE_NAME]; /* who has a place; "": it is free */
+	} large;
 	pthread_mutex_t mutex; /* of what follows */
 	struct {
 		int64_t at; /* milliseconds since 1970; 0: there was none */
@@ -70,6 +77,14 @@ const char *problem_sentence(const struct err *err); /* for callers; of a 500 it
 
 /* Whether a text from outside can be read as JSON on a thread's small stack: always ask first. */
 bool body_is_shallow(const char *text, size_t len);
+
+/* ---- large.c: what needs much memory, one way or the other -------------------------------------
+ */
+
+void large_init(struct api *a);
+void large_fini(struct api *a);
+/* Waits for a place, which the call has until its end. ERR_UNAVAILABLE: there was none in time. */
+int large_enter(struct api_call *c, struct err *err);
 
 /* ---- api.c --------------------------------------------------------------------------------------
  */

@@ -11,8 +11,9 @@
 enum { PARTS_MAX = 8, TAIL = 3 };
 
 static const struct api_route *const tables[] = {
-	api_sessions,  api_exec,     api_tty,	  api_files, api_snapshots,    api_admin,
-	api_templates, api_policies, api_service, api_chat,  api_environments, api_threads,
+	api_sessions,	  api_exec,	 api_tty,      api_files,   api_snapshots,
+	api_admin,	  api_templates, api_policies, api_service, api_chat,
+	api_environments, api_threads,	 api_projects,
 };
 
 void api_each_route(void (*fn)(void *arg, const struct api_route *r), void *arg)

@@ -50,3 +50,17 @@ bool sse_go_on(struct api_call *c, unsigned *silent_ms)
 	*silent_ms = 0;
 	return http_stream_write(c->rq, ": beat\n\n", 8) == 0;
 }
+
+void sse_put_progress(struct json_out *j, const struct progress_state *p)
+{
+	json_out_object(j, NULL);
+	json_out_str(j, "status", progress_status_name(p->status));
+	json_out_str(j, "stage", p->stage);
+	json_out_str(j, "message", p->message);
+	json_out_u64(j, "step", p->step);
+	json_out_u64(j, "total_steps", p->total_steps);
+	json_out_str(j, "error", p->status == PROGRESS_ERROR ? p->error : NULL);
+	json_out_i64(j, "updated", p->updated);
+	json_out_i64(j, "updated_at", p->updated);
+	json_out_end(j);
+}

@@ -4,6 +4,7 @@
 #define LODGE_API_SSE_H
 
 #include "api/api.h"
+#include "session/progress.h"
 
 enum { SSE_LOOK_MS = 200, SSE_EVENT_MAX = 256 << 10 };
 
@@ -14,5 +15,7 @@ int sse_send(struct api_call *c, int64_t id, const char *event, struct json_out 
 /* After SSE_LOOK_MS without an event: a sign of life where it is time for one. *silent_ms is the
  * caller's, 0 after each event. False: this is the end. */
 bool sse_go_on(struct api_call *c, unsigned *silent_ms);
+/* The data of a "progress" event. */
+void sse_put_progress(struct json_out *j, const struct progress_state *p);
 
 #endif

@@ -281,25 +281,17 @@ static void put_user(struct api_call *c, struct json_out *j, const struct user_i
 	json_out_end(j);
 }
 
-/* Of a user who has sessions but was never named there is only what they use. */
 static int get_user(struct api_call *c, struct err *err)
 {
 	struct user_info i = { 0 };
 	struct store_usage used;
 	struct store_quota q;
 	struct json_out j;
-	int r;
 
 	if (check_user(c, err) < 0 ||
-	    quota_get(c->engine, c->who.tenant, c->params[0], &q, &used, err) < 0)
+	    quota_get(c->engine, c->who.tenant, c->params[0], &q, &used, err) < 0 ||
+	    user_get(c->engine, &c->who, c->params[0], &i, err) < 0)
 		return -1;
-	r = user_get(c->engine, &c->who, c->params[0], &i, err);
-	if (r < 0 && (err->code != ERR_NOT_FOUND || !used.sessions))
-		return -1;
-	if (r < 0) {
-		snprintf(i.user.id, sizeof(i.user.id), "%s", c->params[0]);
-		i.active = (unsigned)used.active;
-	}
 	api_out(&j);
 	json_out_object(&j, NULL);
 	put_user(c, &j, &i);

@@ -193,26 +193,12 @@ int v1_events(struct api_call *c, struct err *err)
 
 /* ---- progress -------------------------------------------------------------------------------- */
 
-static void put_progress(struct json_out *j, const struct progress_state *p)
-{
-	json_out_object(j, NULL);
-	json_out_str(j, "status", progress_status_name(p->status));
-	json_out_str(j, "stage", p->stage);
-	json_out_str(j, "message", p->message);
-	json_out_u64(j, "step", p->step);
-	json_out_u64(j, "total_steps", p->total_steps);
-	json_out_str(j, "error", p->status == PROGRESS_ERROR ? p->error : NULL);
-	json_out_i64(j, "updated", p->updated);
-	json_out_i64(j, "updated_at", p->updated);
-	json_out_end(j);
-}
-
 static int send_progress(struct api_call *c, const struct progress_state *p)
 {
 	struct json_out j;
 
 	json_out_init(&j, SSE_EVENT_MAX);
-	put_progress(&j, p);
+	sse_put_progress(&j, p);
 	return sse_send(c, 0, "progress", &j);
 }
 
@@ -253,7 +239,7 @@ static int reply_progress(struct api_call *c, const char *session, struct err *e
 	if (progress_get(c->engine, session, &now, err) < 0)
 		return -1;
 	api_out(&j);
-	put_progress(&j, &now);
+	sse_put_progress(&j, &now);
 	return api_reply(c, 200, &j, err);
 }
 

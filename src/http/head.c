@@ -344,6 +344,12 @@ const char *http_peer(const struct http_request *rq)
 	return rq->peer;
 }
 
+/* Of a socket file there is none. */
+bool http_is_tls(const struct http_request *rq)
+{
+	return rq->server->cert && strcmp(rq->peer, "unix") != 0;
+}
+
 int64_t http_body_length(const struct http_request *rq)
 {
 	return rq->length;

@@ -30,6 +30,8 @@ const char *http_header(const struct http_request *rq, const char *name);
 const char *http_id(const struct http_request *rq); /* X-Request-Id: the caller's, or a new one */
 const char *http_peer(const struct http_request *rq); /* the caller's address, or "unix" */
 
+bool http_is_tls(const struct http_request *rq);
+
 /* The length that was announced; -1: none was. */
 int64_t http_body_length(const struct http_request *rq);
 /* The whole body, at most max bytes (more is ERR_LIMIT); ends with a NUL that does not count. Good

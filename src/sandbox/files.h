@@ -86,6 +86,11 @@ int files_remove_tree_unless(struct sandbox *sb, const char *user, const char *p
 int files_tar_out(struct sandbox *sb, const char *user, const char *path, int fd, struct err *err);
 int files_tar_in(struct sandbox *sb, const char *user, const char *path, int fd, unsigned flags,
 		 struct err *err);
+/* The same in; `look` is called now and then while it goes on. Of a regular file the offset of `fd`
+ * tells how far it has been read. */
+typedef void files_look_fn(void *arg);
+int files_tar_in_watched(struct sandbox *sb, const char *user, const char *path, int fd,
+			 files_look_fn *look, void *arg, uint32_t timeout_ms, struct err *err);
 
 /* path is relative to the listed directory, any byte but NUL; target NULL unless a link. Return
  * other than 0 stops the listing, which then returns that number. */

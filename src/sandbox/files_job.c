@@ -12,7 +12,7 @@
 #include "sandbox/sandbox.h"
 
 /* The largest record: two paths of AGENT_PATH_MAX and the fixed part. */
-enum { RECORD_MAX = 2 * AGENT_PATH_MAX + 256, LOOK_MS = 500, KILL_MS = 5000 };
+enum { RECORD_MAX = 2 * AGENT_PATH_MAX + 256, LOOK_MS = 500, WATCH_MS = 50, KILL_MS = 5000 };
 
 int files_job_begin(struct sandbox *sb, const struct files_job_spec *spec, struct exec **ret,
 		    struct err *err)
@@ -121,6 +121,26 @@ int files_tar_in(struct sandbox *sb, const char *user, const char *path, int fd,
 	};
 
 	return job_run(sb, &spec, err);
+}
+
+int files_tar_in_watched(struct sandbox *sb, const char *user, const char *path, int fd,
+			 files_look_fn *look, void *arg, uint32_t timeout_ms, struct err *err)
+{
+	struct files_job_spec spec = { .op = AGENT_JOB_TAR_IN,
+				       .timeout_ms = timeout_ms,
+				       .user = user,
+				       .path = path,
+				       .fd = fd };
+	auto_call(exec_free) struct exec *job = NULL;
+
+	if (files_job_begin(sb, &spec, &job, err) < 0)
+		return -1;
+	while (exec_wait(job, WATCH_MS, err) < 0) {
+		if (err->code != ERR_TIMEOUT || *exec_ended(job))
+			return -1;
+		look(arg);
+	}
+	return files_job_check(job, path, err);
 }
 
 /* ---- records over a pipe --------------------------------------------------------------------- */

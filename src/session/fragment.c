@@ -80,6 +80,7 @@ struct save { /* one fragment_add() under way */
 	struct store_file_list files;
 	unsigned skipped;
 	bool own_snapshot; /* made for this fragment, and goes with it */
+	bool heavy;
 };
 
 /* Whose files these are; the session may be gone. */
@@ -122,7 +123,7 @@ static int from_copy(struct save *s, const char *session, struct err *err)
 	struct session_ref ref = { .id = session };
 	struct snapshot_want want = { .name = s->f.id };
 	struct store_snapshot snap;
-	int r = files_collect(s->e, s->who, session, &s->files, &s->skipped, err);
+	int r = files_collect(s->e, s->who, session, &s->files, &s->skipped, &s->heavy, err);
 
 	if (r <= 0)
 		return r;
@@ -156,11 +157,24 @@ static int from_sandbox(struct save *s, struct err *err)
 
 static int collect(struct save *s, const struct fragment_want *want, struct err *err)
 {
-	if (!!want->files + !!want->snapshot + want->from_sandbox != 1)
+	if (want->snapshot)
+		return from_snapshot(s, want->snapshot, err);
+	return want->from_sandbox ? from_sandbox(s, err) : 0;
+}
+
+/* What can be told of the words alone, before anybody's project is looked at. */
+static int read_want(struct save *s, const struct fragment_want *want, struct err *err)
+{
+	bool named = want->id && *want->id;
+
+	if ((named && name_check_id("id", want->id, sizeof(s->f.id), err) < 0) ||
+	    name_check_optional("title", want->title, sizeof(s->f.title), err) < 0)
+		return -1;
+	if (!!want->files + !!want->map + !!want->snapshot + want->from_sandbox != 1)
 		return err_set(err, ERR_INVALID, "files: one of files, a snapshot or fromSandbox");
 	if (want->files)
 		return fragment_parse_files(want->files, want->files_len, &s->files, err);
-	return want->snapshot ? from_snapshot(s, want->snapshot, err) : from_sandbox(s, err);
+	return want->map ? fragment_take_files(want->map, &s->files, err) : 0;
 }
 
 static int add(struct save *s, struct err *err)
@@ -189,11 +203,11 @@ int fragment_add(struct engine *e, const struct caller *who, const char *user, c
 	struct save s = { .e = e, .who = who, .user = user, .f = { .created_at = engine_now(e) } };
 	auto_call(store_file_list_fini) struct store_file_list *files = &s.files;
 	bool named = want->id && *want->id;
+	int r;
 
 	(void)files;
-	if (project_access(e, who, user, project, PROJECT_SAVE, NULL, err) < 0 ||
-	    name_check_optional("id", want->id, sizeof(s.f.id), err) < 0 ||
-	    name_check_optional("title", want->title, sizeof(s.f.title), err) < 0)
+	if (read_want(&s, want, err) < 0 ||
+	    project_access(e, who, user, project, PROJECT_SAVE, NULL, err) < 0)
 		return -1;
 	snprintf(s.f.tenant, sizeof(s.f.tenant), "%s", who->tenant);
 	snprintf(s.f.project, sizeof(s.f.project), "%s", project);
@@ -202,7 +216,9 @@ int fragment_add(struct engine *e, const struct caller *who, const char *user, c
 		snprintf(s.f.id, sizeof(s.f.id), "%s", want->id);
 	else if (id_new("frg_", s.f.id, err) < 0)
 		return -1;
-	if (collect(&s, want, err) < 0 || user_touch(e, who, user, err) < 0 || add(&s, err) < 0)
+	r = collect(&s, want, err) < 0 || user_touch(e, who, user, err) < 0 ? -1 : add(&s, err);
+	heavy_leave(&s.heavy);
+	if (r < 0)
 		return -1;
 	*ret = (struct fragment_added){ .fragment = s.f, .skipped = s.skipped };
 	return 0;

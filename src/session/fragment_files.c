@@ -83,21 +83,26 @@ static int check_pair(const char *path, const char *next, struct err *err)
 	return next[n] == '/' ? bad(path, "a file, and a directory of another", err) : 0;
 }
 
+static int too_much(size_t n, const char *unit, int max, struct err *err)
+{
+	err_set(err, ERR_LIMIT, "files: %zu%s are more than %d", n, unit, max);
+	err->sys = EFBIG;
+	return -1;
+}
+
 int fragment_check_files(struct store_file_list *l, struct err *err)
 {
 	size_t bytes = 0;
 
 	if (l->count > STORE_FILES_MAX)
-		return err_set(err, ERR_LIMIT, "files: %zu are more than %d", l->count,
-			       STORE_FILES_MAX);
+		return too_much(l->count, "", STORE_FILES_MAX, err);
 	for (size_t i = 0; i < l->count; i++) {
 		if (clean_path(l->items[i].path, err) < 0)
 			return -1;
 		bytes += l->items[i].size;
 	}
 	if (bytes > FRAGMENT_BYTES_MAX)
-		return err_set(err, ERR_LIMIT, "files: %zu bytes are more than %d", bytes,
-			       FRAGMENT_BYTES_MAX);
+		return too_much(bytes, " bytes", FRAGMENT_BYTES_MAX, err);
 	if (l->count > 0)
 		qsort(l->items, l->count, sizeof(*l->items), compare_paths);
 	for (size_t i = 1; i < l->count; i++)
@@ -170,28 +175,33 @@ static int take_member(struct store_file_list *l, const char *path, const json_t
 
 int fragment_parse_files(const char *json, size_t len, struct store_file_list *ret, struct err *err)
 {
+	auto_call(json_decref) json_t *map = NULL;
+	json_error_t why;
+
+	if (len > FRAGMENT_BYTES_MAX)
+		return too_much(len, " bytes", FRAGMENT_BYTES_MAX, err);
+	map = json_loadb(json, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
+	if (!map)
+		return err_set(err, ERR_INVALID, "files: %.200s", why.text);
+	return fragment_take_files(map, ret, err);
+}
+
+int fragment_take_files(json_t *map, struct store_file_list *ret, struct err *err)
+{
 	struct store_file_list l = { 0 };
 	auto_call(store_file_list_fini) struct store_file_list *guard = &l;
-	auto_call(json_decref) json_t *j = NULL;
-	json_error_t why;
+	size_t count = json_object_size(map);
 	const char *path;
 	json_t *value;
 
-	if (len > FRAGMENT_BYTES_MAX)
-		return err_set(err, ERR_LIMIT, "files: %zu bytes are more than %d", len,
-			       FRAGMENT_BYTES_MAX);
-	j = json_loadb(json, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
-	if (!j)
-		return err_set(err, ERR_INVALID, "files: %.200s", why.text);
-	if (!json_is_object(j))
+	if (!json_is_object(map))
 		return err_set(err, ERR_INVALID, "files: not an object");
-	if (json_object_size(j) > STORE_FILES_MAX)
-		return err_set(err, ERR_LIMIT, "files: %zu are more than %d", json_object_size(j),
-			       STORE_FILES_MAX);
-	l.items = calloc(json_object_size(j) + 1, sizeof(*l.items));
+	if (count > STORE_FILES_MAX)
+		return too_much(count, "", STORE_FILES_MAX, err);
+	l.items = calloc(count + 1, sizeof(*l.items));
 	if (!l.items)
 		return err_sys(err, ENOMEM, "files");
-	json_object_foreach (j, path, value)
+	json_object_foreach (map, path, value)
 		if (take_member(&l, path, value, err) < 0)
 			return -1;
 	if (fragment_check_files(&l, err) < 0)
@@ -217,6 +227,17 @@ static void print_coded(struct json_out *j, const struct store_file *f)
 	json_out_bytes(j, f->path, text, len);
 }
 
+/* What a program would show as it is. */
+static bool is_text(const struct store_file *f)
+{
+	const unsigned char *text = f->data;
+
+	for (size_t i = 0; i < f->size; i++)
+		if (text[i] < ' ' && text[i] != '\t' && text[i] != '\n' && text[i] != '\r')
+			return false;
+	return json_is_utf8(f->data, f->size) && !coded_part(f->data, f->size);
+}
+
 void fragment_print_files(struct json_out *j, const char *key, const struct store_file_list *files)
 {
 	json_out_object(j, key);
@@ -225,10 +246,10 @@ void fragment_print_files(struct json_out *j, const char *key, const struct stor
 
 		if (f->size == 0)
 			json_out_str(j, f->path, "");
-		else if (!json_is_utf8(f->data, f->size) || coded_part(f->data, f->size))
-			print_coded(j, f);
-		else
+		else if (is_text(f))
 			json_out_bytes(j, f->path, f->data, f->size);
+		else
+			print_coded(j, f);
 	}
 	json_out_end(j);
 }

@@ -420,5 +420,10 @@ int progress_init(struct engine *e); /* 0 or -ENOMEM */
 void progress_fini(struct engine *e);
 void progress(struct engine *e, const char *session, const char *status, const char *stage,
 	      const char *message, unsigned step, unsigned total);
+/* The same in two steps, for who tells it to somebody else too. */
+struct progress_state;
+struct progress_state progress_now(struct engine *e, const char *status, const char *stage,
+				   const char *message, unsigned step, unsigned total);
+void progress_put(struct engine *e, const char *session, const struct progress_state *now);
 
 #endif

@@ -27,6 +27,15 @@ int name_check_optional(const char *field, const char *text, size_t size, struct
 	return text && *text ? name_check(field, text, size, err) : 0;
 }
 
+int name_check_id(const char *field, const char *text, size_t size, struct err *err)
+{
+	if (name_check(field, text, size, err) < 0)
+		return -1;
+	if (strchr(text, '/') || strcmp(text, ".") == 0 || strcmp(text, "..") == 0)
+		return err_set(err, ERR_INVALID, "%s: a slash, or only dots", field);
+	return 0;
+}
+
 /* ---- order --------------------------------------------------------------------------------- */
 
 static pthread_mutex_t line_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -206,6 +215,29 @@ static int describe(struct engine *e, const struct caller *who, const struct sto
 	return 0;
 }
 
+/* Somebody whom only sessions name; ERR_NOT_FOUND as it was told, if none does. */
+static int stranger(struct engine *e, const char *tenant, const char *user, struct store_user *ret,
+		    struct err *err)
+{
+	struct store_session_filter f = { .tenant = tenant, .user = user };
+	struct store_session_list l = { 0 };
+	struct err why;
+	size_t count;
+
+	if (session_list(e, &f, (struct store_page){ .limit = 1 }, &l, &why) < 0) {
+		*err = why;
+		return -1;
+	}
+	count = l.count;
+	store_session_list_fini(&l);
+	if (count == 0)
+		return -1;
+	*ret = (struct store_user){ 0 };
+	snprintf(ret->tenant, sizeof(ret->tenant), "%s", tenant);
+	snprintf(ret->id, sizeof(ret->id), "%s", user);
+	return 0;
+}
+
 int user_get(struct engine *e, const struct caller *who, const char *user, struct user_info *ret,
 	     struct err *err)
 {
@@ -216,6 +248,8 @@ int user_get(struct engine *e, const struct caller *who, const char *user, struc
 		return -1;
 	DB (e, st)
 		r = st->user->get(st, who->tenant, user, &u, err);
+	if (r < 0 && err->code == ERR_NOT_FOUND)
+		r = stranger(e, who->tenant, user, &u, err);
 	return r < 0 ? -1 : describe(e, who, &u, ret, err);
 }
 

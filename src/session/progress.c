@@ -103,29 +103,43 @@ static enum progress_status status_of(const char *name)
 	return PROGRESS_RUNNING;
 }
 
-void progress(struct engine *e, const char *session, const char *status, const char *stage,
-	      const char *message, unsigned step, unsigned total)
+struct progress_state progress_now(struct engine *e, const char *status, const char *stage,
+				   const char *message, unsigned step, unsigned total)
 {
-	const char *of = session ? session : "";
-	struct stages *p = e->stages;
 	struct progress_state now = { .status = status_of(status),
 				      .step = step,
 				      .total_steps = total,
 				      .updated = engine_now(e) };
-	struct stage *g;
 
 	snprintf(now.stage, sizeof(now.stage), "%s", stage);
 	plain_line(message, now.message, sizeof(now.message));
 	if (now.status == PROGRESS_ERROR)
 		memcpy(now.error, now.message, sizeof(now.error));
+	return now;
+}
+
+void progress_put(struct engine *e, const char *session, const struct progress_state *now)
+{
+	const char *of = session ? session : "";
+	struct stages *p = e->stages;
+	struct stage *g;
+
 	pthread_mutex_lock(&p->mutex);
 	g = place(p, of);
 	g->at = ++p->count;
-	g->state = now;
+	g->state = *now;
 	for (struct progress_sub *sub = p->subs; sub; sub = sub->next)
 		if (strcmp(sub->session, of) == 0)
-			sub->fn(sub->arg, &now);
+			sub->fn(sub->arg, now);
 	pthread_mutex_unlock(&p->mutex);
+}
+
+void progress(struct engine *e, const char *session, const char *status, const char *stage,
+	      const char *message, unsigned step, unsigned total)
+{
+	struct progress_state now = progress_now(e, status, stage, message, step, total);
+
+	progress_put(e, session, &now);
 }
 
 int progress_get(struct engine *e, const char *session, struct progress_state *ret, struct err *err)

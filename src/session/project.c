@@ -77,13 +77,13 @@ int project_add(struct engine *e, const struct caller *who, const char *user,
 		const struct project_want *want, struct store_project *ret, struct err *err)
 {
 	struct store_project p = { .created_at = engine_now(e) };
-	bool named = want->id && *want->id;
+	bool named = want->id && *want->id, grouped = want->team && *want->team;
 	int r = -1;
 
 	if (name_check("user", user, STORE_USER, err) < 0 ||
-	    name_check_optional("id", want->id, sizeof(p.id), err) < 0 ||
+	    (named && name_check_id("id", want->id, sizeof(p.id), err) < 0) ||
 	    name_check("name", want->name, sizeof(p.name), err) < 0 ||
-	    name_check_optional("team", want->team, sizeof(p.team), err) < 0)
+	    (grouped && name_check_id("team", want->team, sizeof(p.team), err) < 0))
 		return -1;
 	snprintf(p.tenant, sizeof(p.tenant), "%s", who->tenant);
 	snprintf(p.name, sizeof(p.name), "%s", want->name);

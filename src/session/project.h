@@ -9,16 +9,21 @@
  * when something is first changed for them. Calls block, from any thread; what comes out through
  * `ret` is untouched on failure.
  *
- *   ERR_NOT_FOUND    "Project not found": there is none, or none for this user; "Fragment not
- * found: F" ERR_DENIED       the user is in the project's team, but may not do this ERR_CONFLICT
- * "Fragment F does not belong to project P"; there already ERR_INVALID      the sentence names the
- * field, or the path of a file ERR_LIMIT        more files or bytes than a fragment may have, a
- * quota, or the disk and what session/engine.h says. */
+ *   ERR_NOT_FOUND    "Project not found": there is none, or none for this user;
+ *                    "Fragment not found: F"
+ *   ERR_DENIED       the user is in the project's team, but may not do this
+ *   ERR_CONFLICT     "Fragment F does not belong to project P"; there already
+ *   ERR_INVALID      the sentence names the field, or the path of a file
+ *   ERR_LIMIT        with sys EFBIG: more files or bytes than a fragment may have; a quota; the
+ * disk
+ *
+ * and what session/engine.h says. */
 #ifndef LODGE_SESSION_PROJECT_H
 #define LODGE_SESSION_PROJECT_H
 
 #include "base/json.h"
 #include "session/engine.h"
+#include "session/progress.h"
 
 enum {
 	FRAGMENT_BYTES_MAX = 64 << 20, /* of all files together, and of the JSON they come in */
@@ -63,16 +68,16 @@ enum team_role team_role_find(const char *name);
  * NULL: the application itself, which may do anything. */
 int team_put(struct engine *e, const struct caller *who, const char *by, const char *team,
 	     const char *user, enum team_role role, struct err *err);
-/* Anybody may leave. */
+/* Anybody may leave. ret_was, the role it was, may be NULL. */
 int team_remove(struct engine *e, const struct caller *who, const char *by, const char *team,
-		const char *user, struct err *err);
+		const char *user, enum team_role *ret_was, struct err *err);
 /* By user. For everybody in it; others see a team without members. */
 int team_list(struct engine *e, const struct caller *who, const char *by, const char *team,
 	      struct store_member_list *ret, struct err *err);
 
 /* ---- fragments ----------------------------------------------------------------------------- */
 
-/* One of files, snapshot and from_sandbox. */
+/* One of files or map, snapshot and from_sandbox. */
 struct fragment_want {
 	const char *id; /* NULL: one is made */
 	const char *title; /* NULL: none */
@@ -80,6 +85,7 @@ struct fragment_want {
 	 * is relative, without "." and "..", and no file's path is another's directory. */
 	const char *files;
 	size_t files_len;
+	struct json_t *map; /* instead of files: the same, as jansson has read it; borrowed */
 	/* A snapshot of one of the user's own sessions. It stays the caller's: it cannot be removed
 	 * while the fragment names it. */
 	const char *snapshot;
@@ -105,7 +111,8 @@ int fragment_get(struct engine *e, const struct caller *who, const char *user, c
 /* For those who may remove the project. Working copies made from it stay. */
 int fragment_remove(struct engine *e, const struct caller *who, const char *user,
 		    const char *project, const char *fragment, struct err *err);
-/* As fragment_want.files: what is no text, or could be taken for something else, is base64. */
+/* As fragment_want.files: what is no text (control characters are none), or could be taken for
+ * something else, is base64. */
 void fragment_print_files(struct json_out *j, const char *key, const struct store_file_list *files);
 
 /* ---- switching ----------------------------------------------------------------------------- */
@@ -116,6 +123,10 @@ struct switch_want {
 	const char *template; /* of a new sandbox; NULL: "host" */
 	const struct template *over; /* what differs from it; may be NULL */
 	int64_t idle_timeout_ms, max_lifetime_ms, wait_ms; /* as in struct session_want */
+	/* How far it has come, also every 1,000 files; may be NULL. In the caller's thread. What
+	 * was refused before anything was touched is not told. */
+	progress_fn *tell;
+	void *tell_arg;
 };
 struct switched {
 	char session[STORE_ID], sandbox[STORE_ID];
@@ -164,6 +175,7 @@ void user_info_fini(struct user_info *i);
 /* What is NULL stays. */
 int user_set(struct engine *e, const struct caller *who, const char *user, const char *name,
 	     const char *email, struct err *err);
+/* Who has sessions but was never named has an id and nothing else. */
 int user_get(struct engine *e, const struct caller *who, const char *user, struct user_info *ret,
 	     struct err *err);
 

@@ -10,12 +10,14 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
+#include "base/array.h"
 #include "sandbox/files.h"
 #include "session/work.h"
 
 enum {
 	BLOCK = 512,
 	SAMPLES = 16, /* files looked at after unpacking */
+	RESTORE_MS = 600000,
 	ENTRIES_MAX = 20 * STORE_FILES_MAX, /* directories and links included, that are listed */
 };
 
@@ -105,22 +107,43 @@ static int put_file(int fd, const struct store_file *f, int64_t mtime, struct er
 	return put_entry(fd, '0', f->path, f->data, f->size, mtime, err);
 }
 
-static int make_archive(const struct store_file_list *files, int64_t now, int *ret, struct err *err)
+/* How far it has come: the reader's offset in the archive is ours too. */
+struct reading {
+	const struct restore_watch *watch;
+	int fd;
+	unsigned steps, told;
+	off_t ends[STORE_FILES_MAX / RESTORE_STEP]; /* of each so many files */
+};
+
+static int make_archive(const struct store_file_list *files, int64_t now, struct reading *ret,
+			struct err *err)
 {
 	static char end[2 * BLOCK];
 	auto_close int fd = memfd_create("lodge-fragment", MFD_CLOEXEC);
 
 	if (fd < 0)
 		return err_sys(err, errno, "archive");
-	for (size_t i = 0; i < files->count; i++)
+	for (size_t i = 0; i < files->count; i++) {
 		if (put_file(fd, &files->items[i], now / 1000, err) < 0)
 			return -1;
+		if ((i + 1) % RESTORE_STEP == 0 && ret->steps < ARRAY_LEN(ret->ends))
+			ret->ends[ret->steps++] = lseek(fd, 0, SEEK_CUR);
+	}
 	if (write_all(fd, &(struct iovec){ end, sizeof(end) }, 1, err) < 0)
 		return -1;
 	if (lseek(fd, 0, SEEK_SET) < 0)
 		return err_sys(err, errno, "archive");
-	*ret = steal_fd(&fd);
+	ret->fd = steal_fd(&fd);
 	return 0;
+}
+
+static void look(void *arg)
+{
+	struct reading *r = arg;
+	off_t at = lseek(r->fd, 0, SEEK_CUR);
+
+	while (r->told < r->steps && r->ends[r->told] <= at)
+		r->watch->fn(r->watch->arg, ++r->told * RESTORE_STEP);
 }
 
 /* ---- in ------------------------------------------------------------------------------------ */
@@ -164,25 +187,39 @@ static int verify(const struct session_loan *loan, const struct store_file_list 
 	return files->count > 0 ? look_at(loan, &files->items[files->count - 1], err) : 0;
 }
 
-int files_restore(struct engine *e, const struct caller *who, const char *session,
-		  const struct store_file_list *files, struct err *err)
+static int unpack(struct engine *e, const struct caller *who, const char *session,
+		  const struct store_file_list *files, struct reading *r, struct err *err)
 {
 	auto_call(session_give_back) struct session_loan *loan = NULL;
-	auto_close int archive = -1;
 	struct session_ref ref = { .id = session };
 	const struct template *t;
 	char dir[AGENT_PATH_MAX];
 
-	if (files->count == 0)
-		return 0;
-	if (make_archive(files, engine_now(e), &archive, err) < 0 ||
-	    session_borrow(e, who, &ref, true, &loan, NULL, err) < 0 ||
+	if (session_borrow(e, who, &ref, true, &loan, NULL, err) < 0 ||
 	    inside(loan, ".", dir, err) < 0)
 		return -1;
 	t = session_loan_template(loan);
-	if (files_tar_in(session_loan_sandbox(loan), t->user, dir, archive, 0, err) < 0)
+	if (files_tar_in_watched(session_loan_sandbox(loan), t->user, dir, r->fd, look, r,
+				 RESTORE_MS, err) < 0)
 		return -1;
+	look(r);
 	return verify(loan, files, err);
+}
+
+int files_restore(struct engine *e, const struct caller *who, const char *session,
+		  const struct store_file_list *files, const struct restore_watch *watch,
+		  struct err *err)
+{
+	struct reading r = { .watch = watch, .fd = -1 };
+	int done;
+
+	if (files->count == 0)
+		return 0;
+	if (make_archive(files, engine_now(e), &r, err) < 0)
+		return -1;
+	done = unpack(e, who, session, files, &r, err);
+	close(r.fd);
+	return done;
 }
 
 /* ---- out ----------------------------------------------------------------------------------- */
@@ -291,7 +328,8 @@ static int read_all(struct collect *c, struct err *err)
 }
 
 int files_collect(struct engine *e, const struct caller *who, const char *session,
-		  struct store_file_list *ret, unsigned *ret_skipped, struct err *err)
+		  struct store_file_list *ret, unsigned *ret_skipped, bool *is_heavy,
+		  struct err *err)
 {
 	auto_call(session_give_back) struct session_loan *loan = NULL;
 	struct collect c = { 0 };
@@ -306,8 +344,10 @@ int files_collect(struct engine *e, const struct caller *who, const char *sessio
 		return -1;
 	c.loan = loan;
 	r = list_all(&c, err);
-	if (r == 0)
+	if (r == 0) {
+		heavy_enter(is_heavy, c.bytes);
 		r = read_all(&c, err);
+	}
 	if (r)
 		return r;
 	guard = NULL;

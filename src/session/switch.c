@@ -14,18 +14,36 @@ struct move { /* one switch under way; its user's line is ours */
 	const struct caller *who;
 	const struct switch_want *want;
 	struct store_binding copy; /* key of the working copy */
-	bool has_fragment, loaded;
+	bool has_fragment, loaded, heavy;
 	struct store_fragment fragment;
 	struct store_file_list files;
 	struct switched out;
 };
 
-enum { STEPS = 4 }; /* check, sandbox, files, switch */
+/* The sandbox, every so many files, and the switch itself. */
+static unsigned steps(const struct move *m)
+{
+	return 2 + (unsigned)((m->files.count + RESTORE_STEP - 1) / RESTORE_STEP);
+}
 
 static void tell(struct move *m, const char *status, const char *stage, const char *text,
 		 unsigned step)
 {
-	progress(m->e, m->out.session, status, stage, text, step, STEPS);
+	struct progress_state now = progress_now(m->e, status, stage, text, step, steps(m));
+
+	if (*m->out.session)
+		progress_put(m->e, m->out.session, &now);
+	if (m->want->tell)
+		m->want->tell(m->want->tell_arg, &now);
+}
+
+static void tell_files(void *arg, unsigned done)
+{
+	struct move *m = arg;
+	char text[64];
+
+	snprintf(text, sizeof(text), "%u of %zu files are restored", done, m->files.count);
+	tell(m, "running", "restore", text, 1 + done / RESTORE_STEP);
 }
 
 /* ---- before anything is touched ------------------------------------------------------------ */
@@ -34,6 +52,7 @@ static int load_fragment(struct move *m, struct err *err)
 {
 	if (m->loaded || !m->has_fragment)
 		return 0;
+	heavy_enter(&m->heavy, (uint64_t)m->fragment.bytes);
 	if (!*m->fragment.snapshot &&
 	    (fragment_load(m->e, m->who, m->fragment.id, &m->files, err) < 0 ||
 	     fragment_check_files(&m->files, err) < 0))
@@ -105,6 +124,7 @@ static int enter_copy(struct move *m, struct err *err)
 		return -1;
 	if (!*id)
 		return 0;
+	tell(m, "running", "sandbox", "going back to the working copy", 1);
 	want.keys = &m->copy;
 	want.nkeys = 1;
 	want.pin = id;
@@ -130,9 +150,11 @@ static int enter_copy(struct move *m, struct err *err)
 /* From nothing but the template, or the snapshot. Nobody's keys lead to it yet. */
 static int make(struct move *m, struct err *err)
 {
+	struct restore_watch watch = { .fn = tell_files, .arg = m };
 	struct session_want want = want_of(m);
 	struct session_entered r;
 
+	tell(m, "running", "sandbox", "making the sandbox", 1);
 	want.template = m->want->template;
 	want.over = m->want->over;
 	want.metadata = SWITCH_PENDING;
@@ -149,9 +171,10 @@ static int make(struct move *m, struct err *err)
 	if (m->out.state_lost)
 		m->out.outcome = SESSION_REPLACED;
 	hook_crash("switch:made");
-	tell(m, "running", "restore", "restoring the files", 3);
-	if (files_restore(m->e, m->who, m->out.session, &m->files, err) < 0)
+	tell_files(m, 0);
+	if (files_restore(m->e, m->who, m->out.session, &m->files, &watch, err) < 0)
 		return -1;
+	heavy_leave(&m->heavy);
 	m->out.restored_files = (unsigned)m->files.count;
 	m->out.has_restored_files = m->files.count > 0 || want.snapshot;
 	hook_crash("switch:restored");
@@ -196,7 +219,7 @@ static int go(struct move *m, struct err *err)
 	hook_crash("switch:checked");
 	if (get_ready(m, err) < 0)
 		return -1;
-	tell(m, "running", "switch", "moving the user", 4);
+	tell(m, "running", "switch", "moving the user", steps(m));
 	if (switch_swap(m->e, m->who, m->want->user, m->out.session, &s, err) < 0)
 		return -1;
 	hook_crash("switch:swapped");
@@ -204,7 +227,7 @@ static int go(struct move *m, struct err *err)
 	memcpy(m->out.sandbox, s.sandbox, sizeof(m->out.sandbox));
 	leave_old(m, &s);
 	hook_crash("switch:done");
-	tell(m, "ready", "switch", "ready", STEPS);
+	tell(m, "ready", "switch", "ready", steps(m));
 	return 0;
 }
 
@@ -223,10 +246,11 @@ int switch_user(struct engine *e, const struct caller *who, const struct switch_
 	r = go(&m, err);
 	if (r < 0) {
 		if (*m.out.session)
-			tell(&m, "error", "switch", err->msg, STEPS);
+			tell(&m, "error", "switch", err->msg, steps(&m));
 		(void)switch_tidy(e, who, want->user, &later); /* what was made goes */
 	}
 	line_leave(&place);
+	heavy_leave(&m.heavy);
 	(void)files;
 	if (r < 0)
 		return -1;

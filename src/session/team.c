@@ -95,7 +95,7 @@ static int check_names(const char *by, const char *team, const char *user, struc
 {
 	if (by && name_check("user", by, STORE_USER, err) < 0)
 		return -1;
-	if (name_check("team", team, STORE_ID, err) < 0 ||
+	if (name_check_id("team", team, STORE_ID, err) < 0 ||
 	    name_check("member", user, STORE_USER, err) < 0)
 		return -1;
 	return 0;
@@ -143,7 +143,7 @@ int team_put(struct engine *e, const struct caller *who, const char *by, const c
 }
 
 static int remove_checked(struct store *st, const char *tenant, const char *by, const char *team,
-			  const char *user, struct err *err)
+			  const char *user, enum team_role *ret_was, struct err *err)
 {
 	int was = team_role_of(st, tenant, team, user, err);
 
@@ -152,18 +152,22 @@ static int remove_checked(struct store *st, const char *tenant, const char *by, 
 	if (!(by && was && strcmp(by, user) == 0) &&
 	    may_change(st, tenant, by, team, was == TEAM_OWNER, err) < 0)
 		return -1;
-	return st->team->remove(st, tenant, team, user, err);
+	if (st->team->remove(st, tenant, team, user, err) < 0)
+		return -1;
+	if (ret_was)
+		*ret_was = (enum team_role)was;
+	return 0;
 }
 
 int team_remove(struct engine *e, const struct caller *who, const char *by, const char *team,
-		const char *user, struct err *err)
+		const char *user, enum team_role *ret_was, struct err *err)
 {
 	int r = -1;
 
 	if (check_names(by, team, user, err) < 0)
 		return -1;
 	DB (e, st)
-		r = remove_checked(st, who->tenant, by, team, user, err);
+		r = remove_checked(st, who->tenant, by, team, user, ret_was, err);
 	return r;
 }
 

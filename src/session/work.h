@@ -12,6 +12,8 @@
 int name_check(const char *field, const char *text, size_t size, struct err *err);
 /* The same, where NULL and "" are none. */
 int name_check_optional(const char *field, const char *text, size_t size, struct err *err);
+/* And of an id, which stands in paths as one part of them. */
+int name_check_id(const char *field, const char *text, size_t size, struct err *err);
 
 enum project_need { PROJECT_VIEW, PROJECT_SAVE, PROJECT_DELETE };
 /* The project, if the user may do this with it. ret may be NULL. */
@@ -45,6 +47,13 @@ void line_join(struct place *p, struct engine *e, const struct caller *who, cons
 void line_leave(struct place *p);
 DEFINE_AUTO(struct place *, line_leave);
 
+/* Before this many bytes of files come into memory; waits while there are enough of others. Nobody
+ * joins a line in there, and what a guest could hold up has a deadline. *is_in says whether it
+ * counts: begin with false. */
+enum { HEAVY_BYTES = 1 << 20 };
+void heavy_enter(bool *is_in, uint64_t bytes);
+void heavy_leave(bool *is_in);
+
 /* ---- files of a fragment ------------------------------------------------------------------- */
 
 /* The fragment, which must be one of this project. */
@@ -55,17 +64,26 @@ int fragment_load(struct engine *e, const struct caller *who, const char *fragme
 
 int fragment_parse_files(const char *json, size_t len, struct store_file_list *ret,
 			 struct err *err);
+int fragment_take_files(struct json_t *map, struct store_file_list *ret, struct err *err);
 /* Takes "a//b" for "a/b", puts them in order (a directory's files stand together), and refuses what
  * cannot be unpacked. */
 int fragment_check_files(struct store_file_list *l, struct err *err);
 
+enum { RESTORE_STEP = 1000 }; /* files; after so many it is told */
+struct restore_watch {
+	void (*fn)(void *arg, unsigned done); /* files that have been taken */
+	void *arg;
+};
 /* Writes the files into the session's working directory, and looks whether they are there. */
 int files_restore(struct engine *e, const struct caller *who, const char *session,
-		  const struct store_file_list *files, struct err *err);
+		  const struct store_file_list *files, const struct restore_watch *watch,
+		  struct err *err);
 /* The other way: what lies in the working directory now. 1: more than a fragment may hold; *ret is
- * untouched then. */
+ * untouched then. *is_heavy is for heavy_leave() when the files are not needed any more, also on
+ * failure. */
 int files_collect(struct engine *e, const struct caller *who, const char *session,
-		  struct store_file_list *ret, unsigned *ret_skipped, struct err *err);
+		  struct store_file_list *ret, unsigned *ret_skipped, bool *is_heavy,
+		  struct err *err);
 
 /* ---- keys ---------------------------------------------------------------------------------- */
 

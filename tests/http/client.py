@@ -49,6 +49,12 @@ class Answer:
         return json.loads(self.data)
 
     @property
+    def message(self):
+        """The sentence of an error, as /v1 or an older surface tells it."""
+        error = self.json["error"]
+        return error if isinstance(error, str) else error["message"]
+
+    @property
     def code(self):
         return self.json["error"]["code"]
 

@@ -57,6 +57,11 @@ def contents(operation):
             yield f"{status} {kind}", content
 
 
+def is_closed(schema):
+    """The older surfaces pass over what they do not know."""
+    return schema.get("additionalProperties") is False
+
+
 def examples(content):
     found = [deref(SPEC, e)["value"] for e in content.get("examples", {}).values()]
     return found + ([content["example"]] if "example" in content else [])
@@ -198,7 +203,7 @@ def test_every_field_is_listed():
     told = set()
     for _, _, o in V1:
         content = o.get("requestBody", {}).get("content", {}).get("application/json")
-        if content:
+        if content and is_closed(deref(SPEC, content["schema"])):
             told |= set(deref(SPEC, content["schema"])["properties"])
     assert accepted == told
 
@@ -423,7 +428,8 @@ def announce(client, method, path, length):
 JSON_BODIES = [o for o in V1
                if "application/json" in o[2].get("requestBody", {}).get("content", {})]
 # without these, what is wrong beside them is not looked at
-NEEDED = {"/v1/policies": {"name": "bounds"}}
+NEEDED = {"/v1/policies": {"name": "bounds"}, "/api/projects/{project}/fragments": {"userId": "ada"},
+          "/api/switch-project": {"projectId": "nothing"}}
 WRONG = {"string": 17, "integer": "seventeen", "number": "seventeen", "boolean": "yes",
          "object": "no object", "array": "no array", "null": "something"}
 
@@ -433,23 +439,22 @@ def test_bodies_that_are_wrong(client, world, operation):
     method, path, o = operation
     at, needed = world.there(path), NEEDED.get(path, {})
     schema = deref(SPEC, o["requestBody"]["content"]["application/json"]["schema"])
-    assert schema["additionalProperties"] is False
+    assert is_closed(schema) == path.startswith("/v1/")
 
     answer = client.call(method, at, {"nonsense": 1})
-    assert answer.status == 400 and '"nonsense"' in answer.json["error"]["message"], answer
+    assert ('"nonsense"' in str(answer.json.get("error"))) == is_closed(schema), answer
     check_answer(o, answer)
     for name, s in schema["properties"].items():
         s = deref(SPEC, s)
         kind = s.get("type", "object")
         kind = kind[0] if isinstance(kind, list) else kind
         answer = client.call(method, at, {**needed, name: WRONG[kind]})
-        message = answer.json["error"]["message"]
-        assert answer.status == 400 and name in message and "no field" not in message, answer
+        assert answer.status == 400 and name in answer.message and "no field" not in answer.message, answer
         check_answer(o, answer)
     answer = client.call(method, at, b"{}", {"Content-Type": "text/plain"})
     assert answer.status == 415, answer
     check_answer(o, answer)
-    answer = announce(client, method, at, (1 << 20) + 1)
+    answer = announce(client, method, at, o.get("x-lodge-body-bytes", 1 << 20) + 1)
     assert answer.status == 413, answer
     check_answer(o, answer)
 

@@ -18,7 +18,8 @@ def target(path, params, query):
 
 def usual_path(path, session="ses_nobodys"):
     return target(path, {"id": session, "session_id": session, "exec": "exe_x", "snap": "snp_x", "key": "key_x",
-                         "user": "nobody", "name": "nothing", "path": "x"}, {})
+                         "user": "nobody", "name": "nothing", "path": "x", "project": "nothing",
+                         "fragment": "nothing", "team": "nothing"}, {})
 
 
 def a_tar(**files):
@@ -88,6 +89,29 @@ class World:
         assert answer.status == 201, answer
         return name
 
+    def project(self, name):
+        """Of ada."""
+        answer = self.client.post("/api/projects", {"id": name, "name": "Site", "userId": "ada"})
+        assert answer.status in (201, 409), answer
+        return name
+
+    def fragment(self):
+        body = {"files": {"index.html": "<h1>hello</h1>\n"}, "userId": "ada"}
+        answer = self.client.post(f"/api/projects/{self.project('site')}/fragments", body)
+        assert answer.status == 201, answer
+        return answer.json["id"]
+
+    def open_project(self):
+        body = {"projectId": self.project("open"), "userId": "ada"}
+        assert self.client.post("/api/switch-project", body).status == 200
+        return "open"
+
+    def team(self):
+        for user, role in (("ada", "OWNER"), ("dan", "VIEWER")):
+            answer = self.client.put("/api/teams/green/members/" + user, {"role": role})
+            assert answer.status == 200, answer
+        return "green"
+
     def there(self, path):
         """The path, of things that are there."""
         if path.endswith("/environment"):
@@ -131,6 +155,16 @@ class World:
         if name == "CAPTURED":
             assert self.client.post("/v1/templates/host/environment").status == 201
             return "host"
+        if name == "PROJECT":
+            return self.project("site")
+        if name == "OLD_PROJECT":
+            return self.project(self.fresh("old-site"))
+        if name == "OPEN_PROJECT":
+            return self.open_project()
+        if name == "FRAGMENT":
+            return self.fragment()
+        if name == "TEAM":
+            return self.team()
         if name == "IMAGE":
             return an_image()
         if name == "TAR":

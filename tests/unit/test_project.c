@@ -91,6 +91,12 @@ static void names_that_cannot_be_are_refused(void)
 		    ERR_INVALID, "user: not UTF-8"));
 	CHECK(fails(project_get(engine, &me, "ann", text, &p, &err), ERR_NOT_FOUND,
 		    "Project not found"));
+	CHECK(fails(project_add(engine, &me, "ann", &(struct project_want){ "a/b", "n", NULL }, &p,
+				&err),
+		    ERR_INVALID, "id: a slash, or only dots"));
+	CHECK(fails(
+		project_add(engine, &me, "ann", &(struct project_want){ "p", "n", ".." }, &p, &err),
+		ERR_INVALID, "team: a slash, or only dots"));
 }
 
 static void looking_makes_nobody(void)
@@ -228,11 +234,12 @@ static void only_those_who_run_a_team_change_it(void)
 	CHECK(fails(put("vic", "vic", TEAM_ADMIN), ERR_DENIED, "Access denied to this team"));
 	CHECK(fails(put("eve", "eve", TEAM_OWNER), ERR_NOT_FOUND, "Team not found"));
 	CHECK(fails(put("ann", "eve", 0), ERR_INVALID, "role: OWNER, ADMIN, MEMBER or VIEWER"));
-	CHECK(fails(team_remove(engine, &me, "adam", "team", "ann", &err), ERR_DENIED,
+	CHECK(fails(team_remove(engine, &me, "adam", "team", "ann", NULL, &err), ERR_DENIED,
 		    "Access denied to this team"));
-	CHECK(team_remove(engine, &me, "vic", "team", "vic", &err) == 0);
-	CHECK(team_remove(engine, &me, "adam", "team", "mia", &err) == 0);
-	CHECK(team_remove(engine, &me, NULL, "team", "mia", &err) < 0 && err.code == ERR_NOT_FOUND);
+	CHECK(team_remove(engine, &me, "vic", "team", "vic", NULL, &err) == 0);
+	CHECK(team_remove(engine, &me, "adam", "team", "mia", NULL, &err) == 0);
+	CHECK(team_remove(engine, &me, NULL, "team", "mia", NULL, &err) < 0 &&
+	      err.code == ERR_NOT_FOUND);
 	CHECK(team_list(engine, &me, "adam", "team", &l, &err) == 0 && l.count == 2);
 	CHECK_STR(l.items[0].user, "adam");
 	store_member_list_fini(&l);
@@ -249,7 +256,7 @@ static void nobody_gets_a_team_by_naming_it(void)
 	CHECK(make_project("eve", "p2", "team"));
 	CHECK(fails(put("eve", "eve", TEAM_MEMBER), ERR_NOT_FOUND, "Team not found"));
 	/* nor when all have left */
-	CHECK(team_remove(engine, &me, "ann", "team", "ann", &err) == 0);
+	CHECK(team_remove(engine, &me, "ann", "team", "ann", NULL, &err) == 0);
 	CHECK(make_project("eve", "p3", "team"));
 	CHECK(fails(project_get(engine, &me, "eve", "p1", &p, &err), ERR_NOT_FOUND,
 		    "Project not found"));
@@ -422,12 +429,13 @@ static void there_are_bounds(void)
 	ENGINE(.forgetful = true);
 	CHECK(make_project("ann", "p1", NULL));
 	CHECK(fragment_add(engine, &me, "ann", "p1", &want, &f, &err) < 0 && err.code == ERR_LIMIT);
+	CHECK(err.sys == EFBIG);
 	json = p = malloc((STORE_FILES_MAX + 1) * 16);
 	CHECK(json);
 	for (int i = 0; i <= STORE_FILES_MAX; i++)
 		p += sprintf(p, "%c\"%d\":\"\"", i ? ',' : '{', i);
 	memcpy(p, "}", 2);
-	CHECK(save("ann", "p1", NULL, json) < 0 && err.code == ERR_LIMIT);
+	CHECK(save("ann", "p1", NULL, json) < 0 && err.code == ERR_LIMIT && err.sys == EFBIG);
 	free(json);
 	want = (struct fragment_want){ 0 };
 	CHECK(fragment_add(engine, &me, "ann", "p1", &want, &f, &err) < 0 &&

@@ -173,6 +173,67 @@ static char *many_files(int n)
 	return json;
 }
 
+struct told {
+	unsigned count, files, last_step, total;
+	bool in_order, ready;
+};
+
+static void note(void *arg, const struct progress_state *now)
+{
+	struct told *t = arg;
+
+	t->in_order = t->in_order && now->step >= t->last_step && now->step <= now->total_steps &&
+		      (!t->total || t->total == now->total_steps) && !t->ready;
+	t->files += strcmp(now->stage, "restore") == 0;
+	t->last_step = now->step;
+	t->total = now->total_steps;
+	t->ready = now->status == PROGRESS_READY;
+	t->count++;
+}
+
+static void it_is_told_how_far_a_switch_is(void)
+{
+	static const struct {
+		const char *project, *fragment;
+		unsigned count, files, total;
+	} asked[] = { { "a", "many", 7, 4, 6 }, /* at 0, 1,000 ... of 3,500 */
+		      { "b", "fb", 4, 1, 3 },
+		      { "a", NULL, 3, 0, 2 } }; /* the working copy */
+	char *json;
+
+	ENGINE(.forgetful = true);
+	json = many_files(3500);
+	CHECK(json && two_projects() && save("ann", "a", "many", json));
+	free(json);
+	for (size_t i = 0; i < ARRAY_LEN(asked); i++) {
+		struct told t = { .in_order = true };
+		struct switch_want want = { .user = "ann",
+					    .project = asked[i].project,
+					    .fragment = asked[i].fragment,
+					    .tell = note,
+					    .tell_arg = &t };
+		struct progress_state latest;
+		struct switched s;
+
+		CHECK(switch_user(engine, &me, &want, &s, &err) == 0);
+		printf("# %u told, %u of files, %u steps\n", t.count, t.files, t.total);
+		CHECK(t.in_order && t.ready && t.last_step == t.total);
+		CHECK(t.count == asked[i].count && t.files == asked[i].files);
+		CHECK(t.total == asked[i].total);
+		CHECK(progress_get(engine, s.session, &latest, &err) == 0);
+		CHECK(latest.status == PROGRESS_READY && latest.total_steps == t.total);
+	}
+	{
+		struct told t = { .in_order = true };
+		struct switch_want want = {
+			.user = "ann", .project = "nope", .tell = note, .tell_arg = &t
+		};
+		struct switched s;
+
+		CHECK(switch_user(engine, &me, &want, &s, &err) < 0 && t.count == 0);
+	}
+}
+
 static void ten_thousand_files_are_one_go(void)
 {
 	char *json;
@@ -495,6 +556,7 @@ int main(void)
 	RUN(users_do_not_meet);
 	RUN(every_byte_comes_back);
 	RUN(ten_thousand_files_are_one_go);
+	RUN(it_is_told_how_far_a_switch_is);
 	RUN(what_is_there_can_be_saved);
 	RUN(what_is_too_much_becomes_a_snapshot);
 	RUN(a_snapshot_must_be_ones_own);

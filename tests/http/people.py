@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""End users of the projects surface."""
+import json
+
+from client import quote
+
+FILES = "cd && find . -type f -printf '%P\\n' | LC_ALL=C sort"
+
+
+class User:
+    """Acts with an application's key, which names them, or (named=False) with a token of their own."""
+
+    def __init__(self, client, name, named=True):
+        self.client, self.name, self.named = client, name, named
+
+    def ask(self, method, path, body=None, **kw):
+        if self.named and method in ("GET", "DELETE"):
+            path += ("&" if "?" in path else "?") + "userId=" + quote(self.name)
+        elif self.named:
+            body = {"userId": self.name, **(body or {})}
+        return self.client.call(method, path, body, **kw)
+
+    def get(self, path, **kw):
+        return self.ask("GET", path, **kw)
+
+    def post(self, path, body=None, **kw):
+        return self.ask("POST", path, body, **kw)
+
+    def put(self, path, body=None, **kw):
+        return self.ask("PUT", path, body, **kw)
+
+    def delete(self, path, **kw):
+        return self.ask("DELETE", path, **kw)
+
+    # -- what goes well
+
+    def project(self, name, **body):
+        answer = self.post("/api/projects", {"id": name, "name": name.upper(), **body})
+        assert answer.status == 201, answer
+        return name
+
+    def save(self, project, files, **body):
+        """The fragment's id."""
+        answer = self.post(f"/api/projects/{project}/fragments", {"files": files, **body})
+        assert answer.status == 201, answer
+        return answer.json["id"]
+
+    def switch(self, project, fragment=None, **kw):
+        """The result, with the session behind it."""
+        body = {"projectId": project, **({"fragmentId": fragment} if fragment else {})}
+        answer = self.post("/api/switch-project", body, **kw)
+        assert answer.status == 200 and answer.json["success"] is True, answer
+        result = answer.json["result"]
+        return {**result, "session": result["sandboxUrl"].rsplit("/", 1)[1]}
+
+    def look(self):
+        answer = self.get("/api/cleanup-sandboxes")
+        assert answer.status == 200, answer
+        return answer.json
+
+    def here(self, command):
+        """What a command says in the sandbox the user is on."""
+        current = self.client.get("/v1/users/" + quote(self.name)).json["user"]["session"]
+        return self.client.run(current["id"], command)
+
+    def files(self):
+        return self.here(FILES).split()
+
+
+def refusal(answer):
+    """The status and the sentence, in the envelope of this surface."""
+    assert answer.headers["Content-Type"] == "application/json"
+    assert set(answer.json) == {"success", "error"} and answer.json["success"] is False, answer
+    return answer.status, answer.json["error"]
+
+
+def events(answer):
+    """Names and data of a stream."""
+    found = []
+    for block in answer.data.decode().split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in block.split("\n") if line and line[0] != ":")
+        if "data" in fields:
+            found.append((fields["event"], json.loads(fields["data"])))
+    return found

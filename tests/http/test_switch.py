@@ -1,0 +1,412 @@
+# SPDX-License-Identifier: Apache-2.0
+"""/api/switch-project and /api/cleanup-sandboxes: the rows of the contract, and each sentence of its
+rules."""
+import base64
+import contextlib
+import itertools
+import os
+import re
+import sqlite3
+import sys
+import threading
+import time
+
+import pytest
+
+from client import KEY, SOURCE, Lodged, wait_for
+from people import User, events, refusal
+
+sys.path.insert(0, os.path.join(SOURCE, "tests", "soak"))
+
+import switch as soak  # noqa: E402
+
+TIME = re.compile(r"20[0-9]{2}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9][.][0-9]{3}Z")
+STREAM = {"Accept": "text/event-stream"}
+USERS = itertools.count()
+
+
+@pytest.fixture
+def ann(lodged):
+    """Somebody new, with the projects a and b of one fragment each."""
+    user = User(lodged.client(), f"ann{next(USERS)}")
+    user.a, user.b = (user.project(f"{user.name}-{n}") for n in "ab")
+    user.fa = user.save(user.a, {"a.txt": "alpha\n", "sub/dir/a.txt": "below\n"})
+    user.fb = user.save(user.b, {"b.txt": "beta\n"})
+    yield user
+    assert user.post("/api/cleanup-sandboxes").status == 200
+
+
+def is_untouched(user, before):
+    """Everything runs on where the user was."""
+    now = user.look()
+    assert now["activeSandboxes"] == 1
+    assert now["currentSandbox"]["sandboxId"] == before["sandboxId"]
+    assert user.here("cat unsaved; pgrep -c sleep") == "u\n1\n"
+    return True
+
+
+def work(user):
+    """Something that must not be lost, and a process."""
+    user.here("echo u > unsaved; sleep 1000 >&- 2>&- & :")
+
+
+# ---- the rows -----------------------------------------------------------------------------------
+
+
+def test_post_switch_project(lodged, ann):
+    answer = ann.post("/api/switch-project", {"projectId": ann.a, "fragmentId": ann.fa})
+    assert answer.status == 200, answer
+    assert set(answer.json) == {"success", "message", "result"} and answer.json["success"] is True
+    assert answer.json["message"] == f"Successfully switched to fragment {ann.fa}"
+    r = answer.json["result"]
+    assert r["restoredFiles"] == 2 and r["hasRestoredFiles"] is True
+    assert r["fragmentId"] == r["activeFragmentId"] == ann.fa and r["activeProjectId"] == ann.a
+    assert r["stateLost"] is False and r["cause"] is None
+    at = re.fullmatch(rf"http://{lodged.host}:{lodged.port}(/v1/sessions/ses_\w+)", r["sandboxUrl"])
+    session = ann.client.get(at.group(1)).json["session"]
+    assert session["sandbox"] == r["sandboxId"] and session["state"] == "active"
+    assert (session["user"], session["project"], session["fragment"]) == (ann.name, ann.a, ann.fa)
+
+
+def test_the_url_is_of_the_host_that_was_asked(ann):
+    answer = ann.post("/api/switch-project", {"projectId": ann.a}, headers={"Host": "localhost:1234"})
+    assert answer.json["result"]["sandboxUrl"].startswith("http://localhost:1234/v1/sessions/ses_")
+
+
+def test_post_cleanup_sandboxes(ann):
+    first, second = ann.switch(ann.a), ann.switch(ann.b)
+    extra = ann.client.enter(user=ann.name, key=ann.name + " by hand")
+    alone = ann.client.session(extra)["sandbox"]
+    answer = ann.post("/api/cleanup-sandboxes")
+    assert answer.status == 200, answer
+    assert answer.json["success"] is True
+    assert answer.json["message"] == f"Sandbox cleanup completed for user {ann.name}"
+    r = answer.json["results"]
+    assert (r["totalProjects"], r["killed"], r["failed"], r["failedSandboxes"]) == (2, 3, 0, [])
+    # the first slept and had no sandbox any more
+    assert set(r["killedSandboxes"]) == {first["session"], second["sandboxId"], alone}
+    again = ann.post("/api/cleanup-sandboxes").json["results"]
+    assert again == {"totalProjects": 0, "killed": 0, "failed": 0, "killedSandboxes": [],
+                     "failedSandboxes": []}
+    assert ann.client.get("/v1/sessions/" + first["session"]).status == 410
+    assert ann.switch(ann.a)["restoredFiles"] == 2  # from the fragment: the working copy went, too
+
+
+def test_get_cleanup_sandboxes(ann):
+    assert ann.look() == {"userId": ann.name, "activeSandboxes": 0, "currentSandbox": None}
+    r = ann.switch(ann.a)
+    now = ann.look()
+    assert now["userId"] == ann.name and now["activeSandboxes"] == 1
+    current = now["currentSandbox"]
+    assert TIME.fullmatch(current.pop("createdAt")) and TIME.fullmatch(current.pop("lastUsedAt"))
+    assert current == {"sandboxId": r["sandboxId"], "projectId": ann.a, "projectName": ann.a.upper()}
+    ann.client.post(f"/v1/sessions/{r['session']}/hibernate", {})
+    assert ann.look() == {"userId": ann.name, "activeSandboxes": 0, "currentSandbox": None}
+
+
+def test_sandboxes_that_were_made_otherwise_count(lodged):
+    """Of somebody who was never named here."""
+    nobody = User(lodged.client(), "never named")
+    extra = nobody.client.enter(user=nobody.name, key="by hand")
+    assert nobody.look() == {"userId": nobody.name, "activeSandboxes": 1, "currentSandbox": None}
+    sandbox = nobody.client.session(extra)["sandbox"]
+    assert nobody.post("/api/cleanup-sandboxes").json["results"]["killedSandboxes"] == [sandbox]
+    assert nobody.look()["activeSandboxes"] == 0
+
+
+# ---- the rules ----------------------------------------------------------------------------------
+
+
+def test_a_project_without_a_fragment_switches_with_no_files(ann):
+    empty = ann.project(ann.name + "-empty")
+    answer = ann.post("/api/switch-project", {"projectId": empty})
+    assert answer.status == 200 and answer.json["message"] == f"Successfully switched to project {empty}"
+    r = answer.json["result"]
+    assert (r["restoredFiles"], r["hasRestoredFiles"]) == (0, False)
+    assert r["fragmentId"] is r["activeFragmentId"] is None and r["activeProjectId"] == empty
+    assert ann.files() == []
+
+
+def test_unsaved_work_is_kept(ann):
+    first = ann.switch(ann.a)
+    assert first["fragmentId"] == ann.fa and first["restoredFiles"] == 2
+    ann.here("echo unsaved > more; rm a.txt")
+    ann.switch(ann.b)
+    assert ann.files() == ["b.txt"]
+    assert ann.client.session(first["session"])["state"] == "hibernated"
+    back = ann.switch(ann.a)
+    assert back["hasRestoredFiles"] is True and back["restoredFiles"] == 0
+    assert back["session"] == first["session"] and back["sandboxId"] != first["sandboxId"]
+    assert ann.files() == ["more", "sub/dir/a.txt"] and ann.look()["activeSandboxes"] == 1
+
+
+def test_to_stay_is_to_stay(ann):
+    first = ann.switch(ann.a)
+    work(ann)
+    again = ann.switch(ann.a)
+    assert again["sandboxId"] == first["sandboxId"] and is_untouched(ann, first)
+
+
+def test_a_named_fragment_is_exactly_its_files(ann):
+    ann.switch(ann.a)
+    ann.here("echo x > sub/strange; echo changed > a.txt; mkdir empty")
+    r = ann.switch(ann.a, ann.fa)
+    assert r["restoredFiles"] == 2 and ann.files() == ["a.txt", "sub/dir/a.txt"]
+    assert ann.here("cat a.txt; ls") == "alpha\na.txt\nsub\n"
+    older = ann.save(ann.a, {"only": "this"})
+    ann.save(ann.a, {"latest": "that"})
+    assert ann.switch(ann.a, older)["activeFragmentId"] == older and ann.files() == ["only"]
+    assert ann.look()["activeSandboxes"] == 1
+    sessions = ann.client.get(f"/v1/sessions?user={ann.name}").json["sessions"]
+    assert len(sessions) == 1  # those that were replaced are gone
+
+
+def put_bad_fragment(lodged, project):
+    """As an older lodge might have left it: nobody can save such a one."""
+    lodged.stop()
+    with contextlib.closing(sqlite3.connect(os.path.join(lodged.home, "lodge.db"))) as db:
+        tables = {name for name, in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        for table in tables:
+            columns = {c[1] for c in db.execute(f"PRAGMA table_info({table})")}
+            if {"path", "data"} <= columns:
+                db.execute(f"UPDATE {table} SET path = ? WHERE path = ?", ("ok/../../out", "to-be-bad"))
+        assert db.total_changes == 1
+        db.commit()
+    lodged.start()
+
+
+def test_one_bad_path_fails_the_switch(lodged):
+    """All or nothing, the path named, and the running sandbox stays."""
+    with contextlib.closing(Lodged()) as own:
+        user = User(own.client(), "ann")
+        user.project("a")
+        user.project("b")
+        fragment = user.save("b", {"fine": "1", "to-be-bad": "2", "z": "3"})
+        before = user.switch("a")
+        work(user)
+        put_bad_fragment(own, "b")
+        user = User(own.client(), "ann")
+        for named in ({}, {"fragmentId": fragment}):
+            answer = user.post("/api/switch-project", {"projectId": "b", **named})
+            assert refusal(answer)[0] == 400 and "ok/../../out" in refusal(answer)[1], answer
+            assert is_untouched(user, before)
+        assert len(own.client().get("/v1/sessions").json["sessions"]) == 1
+
+
+def test_a_link_that_the_guest_planted_leads_nowhere(ann):
+    ann.switch(ann.a)
+    ann.here("mkdir /tmp/elsewhere; ln -s /tmp/elsewhere planted; ln -s /etc/passwd a-link")
+    fragment = ann.save(ann.a, {"planted/file": "1", "a-link": "2"})
+    ann.switch(ann.a, fragment)
+    said = ann.here("stat -c '%F' planted planted/file a-link; cat a-link; ls /tmp/elsewhere 2>&1 | wc -l")
+    assert said == "directory\nregular file\nregular file\n21\n" and ann.files() == ["a-link", "planted/file"]
+
+
+def test_what_is_refused_costs_nothing(ann):
+    before = ann.switch(ann.a)
+    work(ann)
+    other = User(ann.client, "stranger")
+    other.project(ann.name + "-strange")
+    for where, wanted in (
+            ({"projectId": "none"}, (404, "Project not found")),
+            ({"projectId": ann.name + "-strange"}, (404, "Project not found")),
+            ({"projectId": ann.b, "fragmentId": "none"}, (404, "Fragment not found: none")),
+            ({"projectId": ann.b, "fragmentId": ann.fa},
+             (409, f"Fragment {ann.fa} does not belong to project {ann.b}"))):
+        for headers in ({}, STREAM):
+            assert refusal(ann.post("/api/switch-project", where, headers=headers)) == wanted
+    assert is_untouched(ann, before)
+
+
+def test_switches_take_turns_and_the_last_one_asked_wins(ann):
+    """The first is long, so that the others stand behind it in a known order."""
+    many = ann.save(ann.a, {f"d{i % 50}/f{i}": str(i) for i in range(5000)})
+    asked = [(ann.a, many), (ann.b, ann.fb), (ann.a, None), (ann.b, "none"), (ann.a, ann.fa), (ann.b, None)]
+    answers = [None] * len(asked)
+
+    def ask(i):
+        project, fragment = asked[i]
+        answers[i] = ann.post("/api/switch-project", {"projectId": project, "fragmentId": fragment})
+
+    threads = [threading.Thread(target=ask, args=(i,)) for i in range(len(asked))]
+    for t in threads:
+        t.start()
+        time.sleep(0.15)  # so that there is an order
+    for t in threads:
+        t.join()
+    assert [a.status for a in answers] == [200, 200, 200, 404, 200, 200], answers
+    told = [a.json["result"] for a in answers if a.status == 200]
+    assert [r["activeProjectId"] for r in told] == [ann.a, ann.b, ann.a, ann.a, ann.b]
+    assert [r["restoredFiles"] for r in told] == [5000, 1, 0, 2, 0]
+    assert told[2]["sandboxUrl"] == told[0]["sandboxUrl"] and told[4]["sandboxUrl"] == told[1]["sandboxUrl"]
+    now = ann.look()
+    assert now["activeSandboxes"] == 1 and now["currentSandbox"]["sandboxId"] == told[-1]["sandboxId"]
+    assert ann.files() == ["b.txt"]
+    ann.switch(ann.a)
+    assert ann.files() == ["a.txt", "sub/dir/a.txt"]
+
+
+def test_two_users_do_not_wait_for_each_other(ann):
+    bob = User(ann.client, ann.name + "-bob")
+    bob.project(bob.name + "-p")
+    many = ann.save(ann.a, {f"f{i}": "" for i in range(10000)})
+    slow = threading.Thread(target=ann.switch, args=(ann.a, many))
+    slow.start()
+    r = bob.switch(bob.name + "-p")
+    assert r["activeProjectId"] == bob.name + "-p" and bob.files() == []
+    slow.join()
+    bob.post("/api/cleanup-sandboxes")
+
+
+def test_more_large_fragments_than_fit_at_once(ann):
+    """Some wait for others, and all come to their end."""
+    users = [User(ann.client, f"{ann.name}-{i}") for i in range(12)]
+    sizes = {}
+
+    def go(user):
+        user.project(user.name)
+        user.save(user.name, {"large": "x" * (2 << 20)})
+        user.switch(user.name)
+        user.here("echo y >> large")
+        answer = user.post(f"/api/projects/{user.name}/fragments", {"fromSandbox": True})
+        sizes[user.name] = answer.json.get("bytes")
+
+    threads = [threading.Thread(target=go, args=(u,)) for u in users]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert sizes == {u.name: (2 << 20) + 2 for u in users}
+    for u in users:
+        assert u.delete("/api/projects/" + u.name).status == 200
+
+
+def test_binary_files_come_back_byte_identical(ann):
+    raw = bytes(range(256)) * 300 + b"\xff"
+    coded = base64.b64encode(raw).decode()
+    text = "gr\u00fcn \u6f22\u5b57 \0 \x01 \r\n\t no end of line"
+    fragment = ann.save(ann.a, {"deep/er/than/that/bin": "__BASE64__" + coded, "empty": "",
+                                "url.png": f"data:image/png;base64,{coded}", "text": text})
+    session = ann.switch(ann.a, fragment)["session"]
+    for path, data in (("deep/er/than/that/bin", raw), ("url.png", raw), ("text", text.encode()),
+                       ("empty", b"")):
+        assert ann.client.get(f"/v1/sessions/{session}/files/{path}").data == data
+    saved = ann.post(f"/api/projects/{ann.a}/fragments", {"fromSandbox": True}).json["id"]
+    ann.here("rm -r *")
+    session = ann.switch(ann.a, saved)["session"]
+    assert ann.client.get(f"/v1/sessions/{session}/files/url.png").data == raw
+    assert ann.client.get(f"/v1/sessions/{session}/files/text").data == text.encode()
+
+
+def test_a_dead_sandbox_is_no_obstacle(lodged, ann):
+    for fragment in (None, ann.fb):
+        first = ann.switch(ann.a)
+        ann.here("echo kept > kept")
+        lodged.kill_sandbox(ann.client.session(first["session"]))
+        assert ann.switch(ann.b, fragment)["activeProjectId"] == ann.b and ann.files() == ["b.txt"]
+        assert ann.look()["activeSandboxes"] == 1
+        back = ann.switch(ann.a)
+        assert back["stateLost"] is False and ann.here("cat kept") == "kept\n"
+    lodged.kill_sandbox(ann.client.session(back["session"]))
+    again = ann.switch(ann.a)  # where it died
+    assert again["session"] == back["session"] and ann.here("cat kept") == "kept\n"
+
+
+def test_who_left_before_the_answer_is_where_they_asked_to_be(ann):
+    many = ann.save(ann.a, {f"f{i}": "" for i in range(3000)})
+    connection, response = ann.client.open(
+        "POST", "/api/switch-project", {"projectId": ann.a, "fragmentId": many, "userId": ann.name}, STREAM)
+    assert response.status == 200 and response.readline()
+    connection.close()
+    current = wait_for(lambda: ann.look()["currentSandbox"])
+    assert current and current["projectId"] == ann.a and len(ann.files()) == 3000
+
+
+# ---- progress -----------------------------------------------------------------------------------
+
+
+def test_ten_thousand_files_are_told_as_they_come(ann):
+    files = {f"d{i // 100}/f{i}.txt": f"{i}\n" for i in range(10000)}
+    fragment = ann.save(ann.a, files)
+    answer = ann.post("/api/switch-project", {"projectId": ann.a, "fragmentId": fragment}, headers=STREAM)
+    assert answer.status == 200 and answer.headers["Content-Type"] == "text/event-stream"
+    told = events(answer)
+    name, last = told.pop()
+    assert name == "result" and last["success"] is True and last["result"]["restoredFiles"] == 10000
+    assert {name for name, _ in told} == {"progress"} and len(told) < 20
+    steps = [p["step"] for _, p in told]
+    assert steps == sorted(steps) and {p["total_steps"] for _, p in told} == {12}
+    restored = [p for _, p in told if p["stage"] == "restore"]
+    assert [p["message"] for p in restored] == [f"{n * 1000} of 10000 files are restored" for n in range(11)]
+    assert [p["step"] for p in restored] == list(range(1, 12))
+    assert [p["stage"] for _, p in told if p["stage"] != "restore"] == ["sandbox", "switch", "switch"]
+    assert [p["status"] for _, p in told] == ["running"] * (len(told) - 1) + ["ready"]
+    # and who subscribes to the session late is told the latest
+    session = last["result"]["sandboxUrl"].rsplit("/", 1)[1]
+    now = ann.client.get(f"/v1/sessions/{session}/progress").json
+    assert (now["status"], now["stage"], now["step"], now["total_steps"]) == ("ready", "switch", 12, 12)
+    assert ann.here("cat d99/f9999.txt; find . -type f | wc -l") == "9999\n10000\n"
+
+
+def test_a_working_copy_is_two_steps(ann):
+    ann.switch(ann.a)
+    ann.switch(ann.b)
+    answer = ann.post("/api/switch-project", {"projectId": ann.a}, headers=STREAM)
+    told = [(n, d.get("stage"), d.get("step"), d.get("total_steps")) for n, d in events(answer)]
+    assert told == [("progress", "sandbox", 1, 2), ("progress", "switch", 2, 2),
+                    ("progress", "switch", 2, 2), ("result", None, None, None)]
+
+
+# ---- full ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def small():
+    with contextlib.closing(Lodged(max_active=2, queue_max=1)) as d:
+        yield d
+
+
+def test_full_is_told_with_when_to_come_back(small):
+    client = small.client()
+    ann = User(client, "ann")
+    ann.project("a")
+    ann.project("b")
+    before = ann.switch("a")
+    work(ann)
+    busy = client.enter(key="busy")
+    client.post(f"/v1/sessions/{busy}/exec", {"command": "sleep 600", "background": True})
+    for user, project in ((ann, "b"), (User(client, "bob"), "c")):
+        if user is not ann:
+            user.project(project)
+        answer = user.post("/api/switch-project", {"projectId": project})
+        assert refusal(answer)[0] == 503 and int(answer.headers["Retry-After"]) >= 1, answer
+        answer = user.post("/api/switch-project", {"projectId": project}, headers=STREAM)
+        name, data = events(answer)[-1]  # it was not known at once
+        assert name == "error" and data["success"] is False and data["error"]
+    assert is_untouched(ann, before)
+    client.delete("/v1/sessions/" + busy)
+    assert ann.switch("b")["activeProjectId"] == "b"
+    assert client.get("/health").status == 200
+
+
+def test_a_quota_must_leave_room_to_move(ann):
+    """For a moment there are two."""
+    at = f"/v1/users/{ann.name}/quota"
+    before = ann.switch(ann.a)
+    work(ann)
+    assert ann.client.put(at, {"sandboxes": 1}).status == 200
+    answer = ann.post("/api/switch-project", {"projectId": ann.b})
+    assert refusal(answer)[0] == 429 and "quota of sandboxes" in refusal(answer)[1], answer
+    assert is_untouched(ann, before)
+    assert ann.client.put(at, {"sandboxes": 2}).status == 200
+    assert ann.switch(ann.b)["activeProjectId"] == ann.b
+    assert ann.switch(ann.a, ann.fa)["restoredFiles"] == 2
+
+
+# ---- random work --------------------------------------------------------------------------------
+
+
+def test_random_switches_of_some_users():
+    """A short one of `./dev soak switch`."""
+    with contextlib.closing(Lodged()) as own:
+        assert soak.run(own, KEY, users=6, seconds=10, threads=4, seed=11)["switch"] > 5
