@@ -378,6 +378,7 @@ static int read_reserved(struct parser *p, const struct reserved *r, enum list_e
 	case TIME:
 		*again = true;
 		return read_time(p);
+	case AGAIN:
 	default:
 		*again = true;
 		return 0;

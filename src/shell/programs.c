@@ -223,6 +223,8 @@ static int look_at_builtin(struct parser *p, size_t first, enum builtin_kind kin
 		return look_at_callback(p, first);
 	case BUILTIN_NAMES:
 		return look_at_names(p, first);
+	case BUILTIN_NONE:
+	case BUILTIN_PLAIN:
 	default:
 		return look_at_plain(p, first);
 	}
@@ -240,7 +242,7 @@ struct option {
 static struct option long_option(const struct parser *p, const struct starter *s,
 				 const struct word *w)
 {
-	const char *c = chars_of(p, w) + 2;
+	const char *c = p->chars + w->at + 2;
 	size_t len = w->len - 2;
 	struct option o = { .ends = len == 0 };
 	const char *at;
@@ -459,6 +461,8 @@ static int look_at_starter(struct parser *p, const struct starter *s, size_t fir
 		return look_at_find(p, first);
 	case STARTER_XARGS:
 		return look_at_xargs(p, s, first);
+	case STARTER_COMMAND:
+	case STARTER_TEXT:
 	default:
 		r = find_command(p, s, first, &at);
 		if (r != 0)

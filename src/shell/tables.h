@@ -38,7 +38,6 @@ struct starter {
 	const char *words; /* the same for long ones, each between blanks */
 	unsigned operands; /* before the command */
 	bool assigns; /* NAME=VALUE may stand before it */
-	bool optional; /* without a command it starts nothing */
 	char text; /* the letter of an option whose argument is a text; 0: none */
 };
 const struct starter *starter_of(const char *name, size_t len); /* NULL: none */
