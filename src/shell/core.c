@@ -83,6 +83,18 @@ struct word *push_word(struct parser *p, struct err *err)
 	return &p->words[p->nwords++];
 }
 
+/* Of characters that no zero follows. */
+static char *copied(const char *s, size_t len)
+{
+	char *copy = malloc(len + 1);
+
+	if (copy && len)
+		memcpy(copy, s, len);
+	if (copy)
+		copy[len] = '\0';
+	return copy;
+}
+
 int note(struct parser *p, enum shell_kind kind, const char *name, size_t len, uint32_t offset)
 {
 	struct found *f = grown(p->found, p->nfound, &p->found_cap, sizeof(*f));
@@ -96,7 +108,7 @@ int note(struct parser *p, enum shell_kind kind, const char *name, size_t len, u
 		return -1;
 	}
 	f = &p->found[p->nfound];
-	*f = (struct found){ .name = strndup(name, len),
+	*f = (struct found){ .name = copied(name, len),
 			     .offset = offset,
 			     .order = (uint32_t)p->nfound,
 			     .kind = kind,
@@ -115,7 +127,7 @@ int note_function(struct parser *p, const char *name, size_t len, uint32_t offse
 		return no_memory(p);
 	p->functions = f;
 	f = &p->functions[p->nfunctions];
-	*f = (struct function){ .name = strndup(name, len), .offset = offset };
+	*f = (struct function){ .name = copied(name, len), .offset = offset };
 	if (!f->name)
 		return no_memory(p);
 	p->nfunctions++;
