@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a bash text: an answer or a sentence, names with places that are in the text and in
- * its order. A text in single quotes behind `bash -c` must come out as the text itself does. */
+ * its order. A text in single quotes behind `bash -c --` must come out as the text itself does. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +36,7 @@ static void check_same(const struct shell_words *a, const struct shell_words *b,
 
 static void check_quoted(const char *text, size_t size, const struct shell_words *want)
 {
-	static const char before[] = "bash -c '";
+	static const char before[] = "bash -c -- '";
 	const size_t n = sizeof(before) - 1;
 	struct shell_words w = { 0 };
 	struct err err;
