@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "http/request.h"
 #include "session/engine.h"
+#include "session/policy.h"
 
 struct api;
 
@@ -44,6 +45,8 @@ struct api_call {
 	const struct api_route *route; /* NULL before one was found */
 	const struct api_surface *surface; /* of the path, once it is known; NULL: /v1 */
 	struct api_arena *arena; /* goes with the call */
+	struct policy_refusal
+		refusal; /* what a policy refused a command for: give it to run_want */
 };
 
 /* 0, or -1 with err set: then the problem is answered in this surface's envelope. A handler that

@@ -236,6 +236,7 @@ static int get_health(struct api_call *c, struct err *err)
 	put_room(&j, &f);
 	json_out_end(&j);
 	put_trouble(&j, c->api);
+	json_out_str(&j, "policy_enforcement", policy_is_enforced() ? "landlock" : "none");
 	json_out_end(&j);
 	return api_reply(c, ok ? 200 : 503, &j, err);
 }

@@ -162,21 +162,21 @@ static void a_directory_that_cannot_be_written_is_a_clear_error(void)
 
 static void an_older_file_is_copied_and_brought_up_to_date(void)
 {
-	const char *const schema[] = { schema_files[0], schema_files[1],
+	const char *const schema[] = { schema_files[0], schema_files[1], schema_files[2],
 				       "CREATE TABLE more (x INTEGER) STRICT", NULL };
 	char copy[128];
 
 	OPEN();
-	CHECK(!schema_files[2]); /* else this test needs the others too */
+	CHECK(!schema_files[3]); /* else this test needs the others too */
 	CHECK(!append(st, 3));
 	store_close(steal_ptr(&st));
 	CHECK(!sqlite_open(path, "x", schema, &st, &err));
-	CHECK(pragma(st, "PRAGMA user_version") == 3 &&
+	CHECK(pragma(st, "PRAGMA user_version") == 4 &&
 	      pragma(st, "SELECT count(*) FROM more") == 0);
 	CHECK(pragma(st, COUNT) == 3);
 	store_close(steal_ptr(&st));
-	CHECK(refused(ERR_INVALID, "newer lodge (schema 3, this one knows 2)"));
-	snprintf(copy, sizeof(copy), "%s.v2", path);
+	CHECK(refused(ERR_INVALID, "newer lodge (schema 4, this one knows 3)"));
+	snprintf(copy, sizeof(copy), "%s.v3", path);
 	CHECK(rename(copy, path) == 0);
 	st = reopen(&err);
 	CHECK(st && pragma(st, COUNT) == 3);
@@ -202,7 +202,7 @@ static void a_file_of_the_first_version_is_brought_up_to_date(void)
 
 static void a_migration_that_fails_changes_nothing(void)
 {
-	const char *const schema[] = { schema_files[0], schema_files[1],
+	const char *const schema[] = { schema_files[0], schema_files[1], schema_files[2],
 				       "CREATE TABLE more (x INTEGER) STRICT; SELECT nonsense;",
 				       NULL };
 
@@ -210,9 +210,9 @@ static void a_migration_that_fails_changes_nothing(void)
 	CHECK(!append(st, 3));
 	store_close(steal_ptr(&st));
 	CHECK(sqlite_open(path, "x", schema, &st, &err) == -1 && !st);
-	CHECK(strstr(err.msg, "schema 3: ") && strstr(err.msg, "nonsense"));
+	CHECK(strstr(err.msg, "schema 4: ") && strstr(err.msg, "nonsense"));
 	st = reopen(&err);
-	CHECK(st && pragma(st, "PRAGMA user_version") == 2);
+	CHECK(st && pragma(st, "PRAGMA user_version") == 3);
 	CHECK(pragma(st, "SELECT count(*) FROM sqlite_schema WHERE name = 'more'") == 0);
 	CHECK(pragma(st, COUNT) == 3);
 }
