@@ -278,23 +278,6 @@ static int delete_policy(struct api_call *c, struct err *err)
 	return reply_policy(c, 200, &p, err);
 }
 
-static void put_word(struct json_out *j, const struct shell_rules *r, const struct shell_word *w)
-{
-	static const char *const kinds[] = { "program", "builtin", "function", "unknown" };
-	const char *why;
-	bool allowed = shell_allows(r, w, &why);
-
-	json_out_object(j, NULL);
-	json_out_str(j, "name", w->name);
-	json_out_str(j, "kind", kinds[w->kind]);
-	json_out_u64(j, "offset", w->offset);
-	json_out_u64(j, "line", w->line);
-	json_out_u64(j, "column", w->column);
-	json_out_bool(j, "allowed", allowed);
-	json_out_str(j, "why", why);
-	json_out_end(j);
-}
-
 /* What would become of a command; nothing is run. */
 static int post_test(struct api_call *c, struct err *err)
 {
@@ -317,10 +300,7 @@ static int post_test(struct api_call *c, struct err *err)
 	json_out_object(&j, NULL);
 	json_out_bool(&j, "allowed", v.allowed);
 	json_out_bool(&j, "enforced", v.enforced);
-	json_out_array(&j, "programs");
-	for (size_t i = 0; i < v.words.count; i++)
-		put_word(&j, &v.rules, &v.words.items[i]);
-	json_out_end(&j);
+	shell_put_words(&j, "programs", &v.rules, &v.words);
 	json_out_str(&j, "reason", v.allowed ? NULL : v.refusal.reason);
 	json_out_end(&j);
 	return api_reply(c, 200, &j, err);

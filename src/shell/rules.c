@@ -223,3 +223,29 @@ const struct shell_word *shell_refused(const struct shell_rules *r, const struct
 			return &w->items[i];
 	return NULL;
 }
+
+static void put_word(struct json_out *j, const struct shell_rules *r, const struct shell_word *w)
+{
+	static const char *const kinds[] = { "program", "builtin", "function", "unknown" };
+	const char *why;
+	bool allowed = shell_allows(r, w, &why);
+
+	json_out_object(j, NULL);
+	json_out_str(j, "name", w->name);
+	json_out_str(j, "kind", kinds[w->kind]);
+	json_out_u64(j, "offset", w->offset);
+	json_out_u64(j, "line", w->line);
+	json_out_u64(j, "column", w->column);
+	json_out_bool(j, "allowed", allowed);
+	json_out_str(j, "why", why);
+	json_out_end(j);
+}
+
+void shell_put_words(struct json_out *j, const char *key, const struct shell_rules *r,
+		     const struct shell_words *w)
+{
+	json_out_array(j, key);
+	for (size_t i = 0; i < w->count; i++)
+		put_word(j, r, &w->items[i]);
+	json_out_end(j);
+}

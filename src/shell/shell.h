@@ -13,6 +13,7 @@
 
 #include "base/auto.h"
 #include "base/err.h"
+#include "base/json.h"
 
 enum {
 	SHELL_TEXT_MAX = 128 * 1024,
@@ -83,6 +84,9 @@ bool shell_names_have(const struct shell_names *n, const char *name);
 
 /* Why a word is allowed or not, as a few words that follow it. */
 bool shell_allows(const struct shell_rules *r, const struct shell_word *w, const char **ret_why);
+/* All of them as an array of objects: name, kind, offset, line, column, allowed, why. */
+void shell_put_words(struct json_out *j, const char *key, const struct shell_rules *r,
+		     const struct shell_words *w);
 /* The first word that is refused; NULL: none. */
 const struct shell_word *shell_refused(const struct shell_rules *r, const struct shell_words *w);
 
