@@ -129,7 +129,7 @@ static void a_list_of_what_may_be_executed_is_one_string_more(void)
 {
 	struct agent_exec m = { .exec = 1, .argc = 1, .log_bytes = 4096, .flags = AGENT_ONLY };
 
-	CHECK(!judge(AGENT_EXEC, buf, with_strings(&m, sizeof(m), "a\0\0\0/bin/:ls", 12), 2, true));
+	CHECK(!judge(AGENT_EXEC, buf, with_strings(&m, sizeof(m), "a\0\0\0/bin/:ls", 13), 2, true));
 	CHECK(!judge(AGENT_EXEC, buf, with_strings(&m, sizeof(m), "a\0\0\0", 5), 2, true));
 	CHECK(judge(AGENT_EXEC, buf, with_strings(&m, sizeof(m), "a\0\0", 4), 2, true));
 	m.flags = AGENT_ONLY | AGENT_ONLY_MUST;
