@@ -118,13 +118,19 @@ static int look_at_names(struct parser *p, size_t first)
 	return 0;
 }
 
+/* A dash by itself is none. */
+static bool is_option(const struct parser *p, const struct word *w)
+{
+	return is_known(w) && w->len > 1 && chars_of(p, w)[0] == '-';
+}
+
 /* ---- builtins -------------------------------------------------------------------------------- */
 
 static int look_at_exec(struct parser *p, size_t first)
 {
 	size_t i = first + 1;
 
-	for (; i < p->nwords && is_known(word_at(p, i)) && begins(p, word_at(p, i), "-"); i++) {
+	for (; i < p->nwords && is_option(p, word_at(p, i)); i++) {
 		if (is_text(p, word_at(p, i), "--")) {
 			i++;
 			break;
@@ -139,7 +145,7 @@ static int look_at_command(struct parser *p, size_t first)
 {
 	size_t i = first + 1;
 
-	for (; i < p->nwords && is_known(word_at(p, i)) && begins(p, word_at(p, i), "-"); i++) {
+	for (; i < p->nwords && is_option(p, word_at(p, i)); i++) {
 		if (is_text(p, word_at(p, i), "--")) {
 			i++;
 			break;
@@ -305,8 +311,8 @@ static int find_command(struct parser *p, const struct starter *s, size_t first,
 		const struct word *w = word_at(p, i);
 		struct option o;
 
-		if (!is_known(w) || w->len < 2 || chars_of(p, w)[0] != '-') {
-			if (is_text(p, w, "-"))
+		if (!is_option(p, w)) {
+			if (s->assigns && is_text(p, w, "-")) /* env - */
 				continue;
 			break;
 		}
@@ -407,7 +413,7 @@ static int look_at_su(struct parser *p, const struct starter *s, size_t first)
 
 		if (is_text(p, w, "--command") || is_text(p, w, "--exec"))
 			o = (struct option){ .text = true };
-		else if (is_known(w) && w->len > 1 && chars_of(p, w)[0] == '-')
+		else if (is_option(p, w))
 			o = option_of(p, s, w);
 		else
 			continue;
