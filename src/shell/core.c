@@ -112,14 +112,16 @@ int note(struct parser *p, enum shell_kind kind, const char *name, size_t len, u
 			     .offset = offset,
 			     .order = (uint32_t)p->nfound,
 			     .kind = kind,
-			     .in_function = p->in_function > 0 };
+			     .in_function = p->in_function > 0,
+			     .in_subshell = p->in_subshell > 0 };
 	if (!f->name)
 		return no_memory(p);
 	p->nfound++;
 	return 0;
 }
 
-int note_function(struct parser *p, const char *name, size_t len, uint32_t offset)
+static int add_function(struct parser *p, const char *name, size_t len, uint32_t offset,
+			enum function_rank rank)
 {
 	struct function *f = grown(p->functions, p->nfunctions, &p->functions_cap, sizeof(*f));
 
@@ -127,11 +129,22 @@ int note_function(struct parser *p, const char *name, size_t len, uint32_t offse
 		return no_memory(p);
 	p->functions = f;
 	f = &p->functions[p->nfunctions];
-	*f = (struct function){ .name = copied(name, len), .offset = offset };
+	*f = (struct function){ .name = copied(name, len), .offset = offset, .rank = rank };
 	if (!f->name)
 		return no_memory(p);
 	p->nfunctions++;
 	return 0;
+}
+
+int note_function(struct parser *p, const char *name, size_t len, uint32_t offset)
+{
+	return add_function(p, name, len, offset,
+			    p->in_subshell ? FUNCTION_IN_SUBSHELL : FUNCTION_OUTSIDE);
+}
+
+int note_unset(struct parser *p, const char *name, size_t len)
+{
+	return add_function(p, name, len, 0, FUNCTION_UNSET);
 }
 
 struct mark mark_of(const struct parser *p)
@@ -168,7 +181,9 @@ static int by_name(const void *a, const void *b)
 	const struct function *x = a, *y = b;
 	int r = strcmp(x->name, y->name);
 
-	return r ? r : (x->offset > y->offset) - (x->offset < y->offset);
+	if (r || x->rank != y->rank)
+		return r ? r : (int)x->rank - (int)y->rank;
+	return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
 static int by_offset(const void *a, const void *b)
@@ -180,21 +195,41 @@ static int by_offset(const void *a, const void *b)
 	return x->order < y->order ? -1 : 1;
 }
 
-/* A body runs when everything may have been defined; other commands know what stands before. */
-static bool is_function(const struct parser *p, const struct found *f)
+/* The first of this name and rank; NULL: none. */
+static const struct function *find_function(const struct parser *p, char *name,
+					    enum function_rank rank)
 {
+	struct function key = { .name = name, .rank = rank };
 	size_t low = 0, high = p->nfunctions;
 
 	while (low < high) {
 		size_t mid = (low + high) / 2;
 
-		if (strcmp(p->functions[mid].name, f->name) < 0)
+		if (by_name(&p->functions[mid], &key) < 0)
 			low = mid + 1;
 		else
 			high = mid;
 	}
-	return low < p->nfunctions && strcmp(p->functions[low].name, f->name) == 0 &&
-	       (f->in_function || p->functions[low].offset < f->offset);
+	return low < p->nfunctions && p->functions[low].rank == rank &&
+			       strcmp(p->functions[low].name, name) == 0
+		       ? &p->functions[low]
+		       : NULL;
+}
+
+/* A body runs when everything may have been defined; other commands know what stands before. What
+ * a subshell defines nobody outside of one knows. */
+static bool is_function(const struct parser *p, const struct found *f)
+{
+	if (f->no_function || find_function(p, f->name, FUNCTION_UNSET))
+		return false;
+	for (enum function_rank r = FUNCTION_OUTSIDE; r <= FUNCTION_IN_SUBSHELL; r++) {
+		const struct function *known = find_function(p, f->name, r);
+
+		if (known && (r == FUNCTION_OUTSIDE || f->in_subshell) &&
+		    (f->in_function || known->offset < f->offset))
+			return true;
+	}
+	return false;
 }
 
 struct where {
@@ -307,7 +342,7 @@ static int take_arguments(struct parser *p, const char *const *argv)
 			if (put_char(p, *c, (uint32_t)p->pos) < 0)
 				return -1;
 	}
-	return p->nwords ? note_command(p, 0, true) : 0;
+	return p->nwords ? note_command(p, 0, AS_PROGRAM) : 0;
 }
 
 int shell_parse_argv(const char *const *argv, struct shell_words *ret, struct err *err)

@@ -54,18 +54,22 @@ struct found {
 	char *name;
 	uint32_t offset, order;
 	enum shell_kind kind;
-	bool in_function;
+	bool in_function, in_subshell;
+	bool no_function; /* it was asked for in a way that passes by functions */
 };
+
+enum function_rank { FUNCTION_UNSET, FUNCTION_OUTSIDE, FUNCTION_IN_SUBSHELL };
 
 struct function {
 	char *name;
 	uint32_t offset;
+	enum function_rank rank;
 };
 
 struct parser {
 	struct source src;
 	size_t pos;
-	unsigned depth, in_function, retries;
+	unsigned depth, in_function, in_subshell, retries;
 	struct heres *heres; /* that wait for the end of the line */
 
 	char *chars; /* owned */
@@ -107,6 +111,8 @@ int put_char(struct parser *p, char c, uint32_t offset);
 struct word *push_word(struct parser *p, struct err *err);
 int note(struct parser *p, enum shell_kind kind, const char *name, size_t len, uint32_t offset);
 int note_function(struct parser *p, const char *name, size_t len, uint32_t offset);
+/* It may be taken away again: its name is a program's everywhere. */
+int note_unset(struct parser *p, const char *name, size_t len);
 /* Back to what was known then. */
 struct mark {
 	size_t pos, nchars, nwords, nfound, nfunctions;
@@ -156,7 +162,12 @@ int read_text(struct parser *p, const char *chars, const uint32_t *offsets, size
 
 /* ---- programs.c ------------------------------------------------------------------------------ */
 
-/* The words from `first` on are a command. `program`: no shell sees them, so it is no builtin. */
-int note_command(struct parser *p, size_t first, bool program);
+enum command_as {
+	AS_COMMAND, /* a function, a builtin or a program */
+	AS_NO_FUNCTION,
+	AS_PROGRAM, /* no shell sees it */
+};
+/* The words from `first` on are a command. */
+int note_command(struct parser *p, size_t first, enum command_as as);
 
 #endif

@@ -59,7 +59,9 @@ int read_backtick(struct parser *p, bool quoted)
 	if (!peek(p, 0))
 		return fail_at(p, opened, "a ` without its end");
 	p->pos++;
+	p->in_subshell++;
 	r = read_text(p, p->chars + from, p->offsets + from, p->nchars - from, false);
+	p->in_subshell--;
 	p->nchars = from;
 	return r;
 }

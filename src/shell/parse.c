@@ -80,7 +80,10 @@ static int read_paren(struct parser *p)
 		back_to(p, &start);
 	}
 	p->pos++;
-	return read_body_of(p, END_PAREN, opened);
+	p->in_subshell++;
+	r = read_body_of(p, END_PAREN, opened);
+	p->in_subshell--;
+	return r;
 }
 
 /* Words until the end of the line or of the command. */
@@ -431,7 +434,7 @@ static int read_simple(struct parser *p, size_t first)
 		if (may_assign && p->nwords > first && (p->words[first].flags & WORD_ASSIGNS))
 			drop_words(p, first);
 	}
-	if (p->nwords > first && note_command(p, first, false) < 0)
+	if (p->nwords > first && note_command(p, first, AS_COMMAND) < 0)
 		return -1;
 	drop_words(p, first);
 	return 0;
@@ -529,8 +532,10 @@ int read_nested(struct parser *p, enum list_end end, uint32_t opened)
 	int r = enter(p);
 
 	p->heres = &own;
+	p->in_subshell += end == END_PAREN;
 	if (r == 0)
 		r = read_list(p, end, opened);
+	p->in_subshell -= end == END_PAREN;
 	p->heres = outer;
 	if (r == 0)
 		leave(p);

@@ -138,7 +138,7 @@ static int look_at_exec(struct parser *p, size_t first)
 		if (chars_of(p, word_at(p, i))[word_at(p, i)->len - 1] == 'a')
 			i++;
 	}
-	return i < p->nwords ? note_command(p, i, true) : 0;
+	return i < p->nwords ? note_command(p, i, AS_PROGRAM) : 0;
 }
 
 static int look_at_command(struct parser *p, size_t first)
@@ -153,7 +153,7 @@ static int look_at_command(struct parser *p, size_t first)
 		if (has(p, word_at(p, i), "v", 1) || has(p, word_at(p, i), "V", 1))
 			return 0; /* only asks */
 	}
-	return i < p->nwords ? note_command(p, i, false) : 0;
+	return i < p->nwords ? note_command(p, i, AS_NO_FUNCTION) : 0;
 }
 
 static int look_at_trap(struct parser *p, size_t first)
@@ -220,7 +220,7 @@ static int look_at_builtin(struct parser *p, size_t first, enum builtin_kind kin
 	case BUILTIN_COMMAND:
 		return look_at_command(p, first);
 	case BUILTIN_BUILTIN:
-		return first + 1 < p->nwords ? note_command(p, first + 1, false) : 0;
+		return first + 1 < p->nwords ? note_command(p, first + 1, AS_NO_FUNCTION) : 0;
 	case BUILTIN_TRAP:
 		return look_at_trap(p, first);
 	case BUILTIN_ALIAS:
@@ -373,7 +373,7 @@ static int look_at_xargs(struct parser *p, const struct starter *s, size_t first
 		w->offset = more.offset;
 		w->end = w->start;
 	}
-	return note_command(p, at, true);
+	return note_command(p, at, AS_PROGRAM);
 }
 
 /* -c among the options, alone or with other letters; the first operand is the text then. */
@@ -445,7 +445,7 @@ static int look_at_find(struct parser *p, size_t first)
 			if (has(p, word_at(p, stop), "{}", 2))
 				p->words[stop].flags |= WORD_DYNAMIC;
 		p->nwords = stop; /* the command has these only */
-		if (i < stop && note_command(p, i, true) < 0)
+		if (i < stop && note_command(p, i, AS_PROGRAM) < 0)
 			return -1;
 		p->nwords = end;
 		i = stop;
@@ -474,33 +474,53 @@ static int look_at_starter(struct parser *p, const struct starter *s, size_t fir
 		if (r != 0)
 			return r < 0 ? -1 : 0;
 		return s->kind == STARTER_TEXT ? look_at_words(p, at, p->nwords)
-					       : note_command(p, at, true);
+					       : note_command(p, at, AS_PROGRAM);
 	}
 }
 
 /* ---- a command ------------------------------------------------------------------------------- */
 
-static int note_first(struct parser *p, size_t first, bool program)
+/* note() of the word a command begins with; `plain`: it cannot be a function. */
+static int note_name(struct parser *p, enum shell_kind kind, const char *name, size_t len,
+		     uint32_t offset, bool plain)
+{
+	if (note(p, kind, name, len, offset) < 0)
+		return -1;
+	p->found[p->nfound - 1].no_function = plain;
+	return 0;
+}
+
+static int note_unsets(struct parser *p, size_t first)
+{
+	for (size_t i = first + 1; i < p->nwords; i++)
+		if (note_unset(p, chars_of(p, word_at(p, i)), word_at(p, i)->len) < 0)
+			return -1;
+	return 0;
+}
+
+static int note_first(struct parser *p, size_t first, enum command_as as)
 {
 	const struct word *w = word_at(p, first);
 	size_t dir = in_path(chars_of(p, w), w->len);
 	const char *name = chars_of(p, w) + dir;
-	enum builtin_kind kind = program || dir ? BUILTIN_NONE : builtin_of(name, w->len);
+	bool program = as == AS_PROGRAM || dir, plain = as != AS_COMMAND || dir;
+	enum builtin_kind kind = program ? BUILTIN_NONE : builtin_of(name, w->len);
 	const struct starter *s;
 
 	if (kind != BUILTIN_NONE) {
-		if (note(p, kind == BUILTIN_SOURCE ? SHELL_UNKNOWN : SHELL_BUILTIN, name, w->len,
-			 w->offset) < 0)
+		if (note_name(p, kind == BUILTIN_SOURCE ? SHELL_UNKNOWN : SHELL_BUILTIN, name,
+			      w->len, w->offset, plain) < 0 ||
+		    (is_text(p, w, "unset") && note_unsets(p, first) < 0))
 			return -1;
 		return look_at_builtin(p, first, kind);
 	}
-	if (note(p, SHELL_PROGRAM, name, w->len - dir, w->offset) < 0)
+	if (note_name(p, SHELL_PROGRAM, name, w->len - dir, w->offset, plain) < 0)
 		return -1;
 	s = starter_of(name, w->len - dir);
 	return s ? look_at_starter(p, s, first) : 0;
 }
 
-int note_command(struct parser *p, size_t first, bool program)
+int note_command(struct parser *p, size_t first, enum command_as as)
 {
 	size_t nwords = p->nwords;
 	int r;
@@ -509,7 +529,7 @@ int note_command(struct parser *p, size_t first, bool program)
 		return note_unknown(p, word_at(p, first));
 	if (enter(p) < 0)
 		return -1;
-	r = note_first(p, first, program);
+	r = note_first(p, first, as);
 	p->nwords = nwords;
 	if (r == 0)
 		leave(p);

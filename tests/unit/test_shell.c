@@ -271,8 +271,13 @@ static void functions_are_no_programs(void)
 		{ "f; f() { ls; }", "f ls" },
 		{ "a() { b; }; b() { ls; }; a", "b() ls a()" },
 		{ "f() { f; }; f", "f() f()" },
-		{ "f() { ls; }; command f; env f", "ls :command f() env f()" },
-		{ "f() { ls; }; /f", "ls /f" },
+		{ "f() { ls; }; command f; env f", "ls :command f env f" },
+		{ "f() { ls; }; /f; /bin/f; exec f", "ls /f f :exec f" },
+		{ "echo() { ls; }; echo; builtin echo", "ls echo() :builtin :echo" },
+		{ "f() { ls; }; unset -f f; f", "ls :unset f" },
+		{ "(f() { ls; }; f); f", "ls f() f" },
+		{ "a $(f() { ls; }) `g() { b; }`; f; g", "a ls b f g" },
+		{ "f() { ls; }; (f); a $(f)", "ls f() a f()" },
 	};
 
 	CHECK_ALL(cases);
