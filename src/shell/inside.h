@@ -70,6 +70,7 @@ struct parser {
 	struct source src;
 	size_t pos;
 	unsigned depth, in_function, in_subshell, retries;
+	bool piped; /* the command before goes into the next */
 	struct heres *heres; /* that wait for the end of the line */
 
 	char *chars; /* owned */

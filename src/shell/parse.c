@@ -499,6 +499,25 @@ static int read_separator(struct parser *p, enum list_end end)
 	return end == END_CASE;
 }
 
+/* A part of a pipeline, or what runs in the background, is a process of its own, and so are the
+ * functions it defines. */
+static int read_listed(struct parser *p, enum list_end end, bool *closed)
+{
+	bool own = p->piped;
+	size_t from = p->nfunctions;
+
+	p->piped = false;
+	if (read_command(p, end, closed) < 0)
+		return -1;
+	skip_blanks(p);
+	p->piped = peek(p, 0) == '|' && peek(p, 1) != '|';
+	own |= p->piped || (peek(p, 0) == '&' && peek(p, 1) != '&');
+	for (size_t i = from; own && i < p->nfunctions; i++)
+		if (p->functions[i].rank == FUNCTION_OUTSIDE)
+			p->functions[i].rank = FUNCTION_IN_SUBSHELL;
+	return 0;
+}
+
 int read_list(struct parser *p, enum list_end end, uint32_t opened)
 {
 	bool closed = false;
@@ -520,7 +539,7 @@ int read_list(struct parser *p, enum list_end end, uint32_t opened)
 				return 0;
 			continue;
 		}
-		r = read_command(p, end, &closed);
+		r = read_listed(p, end, &closed);
 	}
 	/* esac in the place of ";;": the case is over */
 	return r < 0 ? -1 : closed && end == END_CASE;
