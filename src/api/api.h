@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "http/request.h"
 #include "session/engine.h"
+#include "session/policy.h"
 
 struct api;
 struct auth_pass;
@@ -54,6 +55,8 @@ struct api_call {
 	struct auth_pass *pass; /* of the key; NULL: none was asked for */
 	int64_t held_at_us; /* when api_key_holds() last looked */
 	struct large_place large;
+	struct policy_refusal
+		refusal; /* what a policy refused a command for: give it to run_want */
 };
 
 /* 0, or -1 with err set: then the problem is answered in this surface's envelope. A handler that

@@ -32,6 +32,7 @@ static const struct problem {
 	{ ERR_DENIED, EKEYREJECTED, 401, "UNAUTHENTICATED", false },
 	{ ERR_DENIED, EKEYEXPIRED, 401, "UNAUTHENTICATED", false },
 	{ ERR_DENIED, EADDRNOTAVAIL, 421, "MISDIRECTED", false },
+	{ ERR_DENIED, ENOEXEC, 403, "POLICY", false },
 	{ ERR_DENIED, 0, 403, "DENIED", false },
 	{ ERR_LIMIT, EMSGSIZE, 413, "TOO_LARGE", false },
 	{ ERR_LIMIT, EFBIG, 413, "TOO_LARGE", false },
@@ -145,6 +146,16 @@ static void put_shortage(struct api_call *c, const struct err *err, struct json_
 		json_out_u64(j, "memory_bytes", l.memory_bytes);
 }
 
+static void put_refusal(struct json_out *j, const struct policy_refusal *r)
+{
+	json_out_str(j, "policy", r->policy);
+	json_out_str(j, "word", r->word);
+	json_out_u64(j, "offset", r->offset);
+	json_out_u64(j, "line", r->line);
+	json_out_u64(j, "column", r->column);
+	json_out_str(j, "reason", r->reason);
+}
+
 static void put_details(struct api_call *c, const struct err *err, struct json_out *j)
 {
 	json_out_object(j, "details");
@@ -159,6 +170,8 @@ static void put_details(struct api_call *c, const struct err *err, struct json_o
 		put_full(c, j);
 	if (err->code == ERR_UNAVAILABLE && err->sys == EINPROGRESS && c->engine)
 		health_put_stage(c->engine, j);
+	if (err->code == ERR_DENIED && err->sys == ENOEXEC && *c->refusal.policy)
+		put_refusal(j, &c->refusal);
 	json_out_end(j);
 }
 

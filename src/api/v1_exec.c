@@ -360,8 +360,10 @@ int v1_exec_start(struct api_call *c, const struct session_ref *ref, const struc
 		  struct run **ret, struct err *err)
 {
 	enum session_outcome outcome = SESSION_REUSED;
+	struct run_want want = w->want;
 
-	if (run_start(c->engine, &c->who, ref, &w->want, ret, &outcome, err) < 0) {
+	want.refusal = &c->refusal;
+	if (run_start(c->engine, &c->who, ref, &want, ret, &outcome, err) < 0) {
 		if (err->code == ERR_NOT_FOUND && (err->sys == ENOENT || err->sys == ENOTDIR))
 			err->code = ERR_INVALID;
 		return -1;

@@ -23,6 +23,14 @@ static void put_number(struct json_out *j, const char *key, int64_t n)
 		json_out_null(j, key);
 }
 
+static void put_commands(struct json_out *j, const struct store_policy *p)
+{
+	if (p->commands)
+		json_out_raw(j, "commands", p->commands, strlen(p->commands));
+	else
+		json_out_null(j, "commands");
+}
+
 static int put_policy(struct api_call *c, struct json_out *j, const char *key,
 		      const struct store_policy *p, struct err *err)
 {
@@ -42,6 +50,7 @@ static int put_policy(struct api_call *c, struct json_out *j, const char *key,
 	put_number(j, "max_lifetime_ms", p->max_lifetime_ms);
 	json_out_str(j, "network", *p->network ? p->network : NULL);
 	api_put_limits(j, "limits", &most);
+	put_commands(j, p);
 	json_out_i64(j, "created_at", p->created_at);
 	json_out_i64(j, "sessions", sessions);
 	json_out_end(j);
@@ -121,6 +130,21 @@ static int take_limits(const json_t *b, struct store_policy *p, struct err *err)
 	return says(b, "limits") ? policy_set_limits(p, &most, err) : 0;
 }
 
+static int take_commands(const json_t *b, struct store_policy *p, struct err *err)
+{
+	const json_t *v = json_object_get(b, "commands");
+	auto_free char *text = NULL;
+
+	if (!v)
+		return 0;
+	if (!json_is_null(v)) {
+		text = json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY);
+		if (!text)
+			return err_sys(err, ENOMEM, "commands");
+	}
+	return policy_set_commands(p, text, err);
+}
+
 /* What is not mentioned stays as it is. */
 static int edit(void *arg, struct store_policy *p, struct err *err)
 {
@@ -129,7 +153,7 @@ static int edit(void *arg, struct store_policy *p, struct err *err)
 	if (take_number(b, "max_active_per_user", INT_MAX, &p->max_active_per_user, err) < 0 ||
 	    take_number(b, "idle_timeout_ms", INT64_MAX / 4, &p->idle_timeout_ms, err) < 0 ||
 	    take_number(b, "max_lifetime_ms", INT64_MAX / 4, &p->max_lifetime_ms, err) < 0 ||
-	    take_words(b, p, err) < 0)
+	    take_words(b, p, err) < 0 || take_commands(b, p, err) < 0)
 		return -1;
 	return take_limits(b, p, err);
 }
@@ -152,7 +176,8 @@ static int post_policy(struct api_call *c, struct err *err)
 {
 	static const char *const fields[] = { "name",	   "tenant",	      "max_active_per_user",
 					      "on_exceed", "idle_timeout_ms", "max_lifetime_ms",
-					      "network",   "limits",	      NULL };
+					      "network",   "limits",	      "commands",
+					      NULL };
 	struct store_policy p = { 0 };
 	auto_call(store_policy_fini) struct store_policy *guard = &p;
 	json_t *b;
@@ -226,6 +251,7 @@ static int patch_policy(struct api_call *c, struct err *err)
 					      "max_lifetime_ms",
 					      "network",
 					      "limits",
+					      "commands",
 					      NULL };
 	struct store_policy p = { 0 };
 	auto_call(store_policy_fini) struct store_policy *guard = &p;
@@ -252,11 +278,40 @@ static int delete_policy(struct api_call *c, struct err *err)
 	return reply_policy(c, 200, &p, err);
 }
 
+/* What would become of a command; nothing is run. */
+static int post_test(struct api_call *c, struct err *err)
+{
+	static const char *const fields[] = { "command", NULL };
+	struct policy_verdict v = { 0 };
+	auto_call(policy_verdict_fini) struct policy_verdict *guard = &v;
+	const char *tenant, *text = NULL;
+	struct json_out j;
+	json_t *b;
+
+	(void)guard;
+	if (take_tenant(c, http_query(c->rq, "tenant"), &tenant, err) < 0 ||
+	    api_body(c, fields, &b, err) < 0 || api_str(b, "command", &text, err) < 0)
+		return -1;
+	if (!text)
+		return err_set(err, ERR_INVALID, "command: missing");
+	if (policy_check_command(c->engine, tenant, c->params[0], text, &v, err) < 0)
+		return -1;
+	api_out(&j);
+	json_out_object(&j, NULL);
+	json_out_bool(&j, "allowed", v.allowed);
+	json_out_bool(&j, "enforced", v.enforced);
+	shell_put_words(&j, "programs", &v.rules, &v.words);
+	json_out_str(&j, "reason", v.allowed ? NULL : v.refusal.reason);
+	json_out_end(&j);
+	return api_reply(c, 200, &j, err);
+}
+
 const struct api_route api_policies[] = {
 	{ "POST", "/v1/policies", API_ADMIN, post_policy },
 	{ "GET", "/v1/policies", API_TENANT, get_policies },
 	{ "GET", "/v1/policies/{name}", API_TENANT, get_policy },
 	{ "PATCH", "/v1/policies/{name}", API_ADMIN, patch_policy },
 	{ "DELETE", "/v1/policies/{name}", API_ADMIN, delete_policy },
+	{ "POST", "/v1/policies/{name}/test", API_TENANT, post_test },
 	{ 0 },
 };

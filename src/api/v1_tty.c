@@ -95,6 +95,8 @@ static int take_wish(struct api_call *c, struct wish *ret, struct err *err)
 		w.want.login = true;
 	else
 		w.want.argv = shell;
+	w.want.own_shell = !w.want.text;
+	w.want.refusal = &c->refusal;
 	*ret = w;
 	return 0;
 }

@@ -20,6 +20,7 @@ static const struct {
 } commands[] = {
 	{ "run", cmd_run, "run a command in a sandbox of its own" },
 	{ "template", cmd_template, "add, list and remove what sandboxes start from" },
+	{ "policy", cmd_policy, "see what a policy of commands says of one" },
 	{ "doctor", cmd_doctor, "see what this machine offers and what is missing" },
 };
 

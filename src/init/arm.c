@@ -201,7 +201,8 @@ void arm_now(void)
 
 static bool fits(const struct command *c)
 {
-	const uint32_t shape = AGENT_PTY | AGENT_STDIN_OPEN | AGENT_LOGIN | AGENT_MERGE;
+	const uint32_t shape = AGENT_PTY | AGENT_STDIN_OPEN | AGENT_LOGIN | AGENT_MERGE |
+			       AGENT_ONLY; /* which lists files as they are when it starts */
 	struct agent_exec m;
 	struct stat st;
 	const char *env;

@@ -11,6 +11,7 @@ struct command {
 	const char *env;
 	size_t env_len; /* bytes of all variables */
 	const char *cwd, *user_spec;
+	const char *only; /* what it may execute; NULL: anything */
 	char **argv, **envp;
 	struct user user;
 };

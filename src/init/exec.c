@@ -111,6 +111,8 @@ static int start_fresh(struct rec *r, struct command *c, struct err *err)
 		.keep = { -1, -1 },
 		.tty = (c->m.flags & AGENT_PTY) != 0,
 		.bash = (c->m.flags & AGENT_BASH) != 0,
+		.only = c->only,
+		.only_must = (c->m.flags & AGENT_ONLY_MUST) != 0,
 	};
 	int ret;
 

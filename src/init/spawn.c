@@ -21,6 +21,7 @@
 
 #include "base/array.h"
 #include "base/hook.h"
+#include "init/only.h"
 #include "init/path.h"
 #include "init/user.h"
 
@@ -235,8 +236,12 @@ static _Noreturn void child_main(struct spawn *s, bool joined, int report)
 	if (r == 0) {
 		if (s->text_fd < 0 && !hook_weak("closefds"))
 			syscall(SYS_close_range, 3, ~0u, CLOEXEC_RANGE);
-		s->step = SPAWN_FILTER;
-		r = child_filter();
+		s->step = SPAWN_ONLY;
+		r = s->only ? only_restrict(s->only, s->only_must, s->bash, s->cred) : 0;
+		if (r == 0) {
+			s->step = SPAWN_FILTER;
+			r = child_filter();
+		}
 		if (r == 0)
 			r = child_exec(s);
 	}
@@ -386,12 +391,17 @@ int spawn_explain(const struct spawn *s, struct err *err)
 		[SPAWN_CWD] = "working directory",
 		[SPAWN_EXEC] = "program",
 		[SPAWN_INTERPRETER] = "interpreter",
+		[SPAWN_ONLY] = "list of what it may execute",
 		[SPAWN_STUCK] = "start of the program",
 		[SPAWN_FILTER] = "system call filter",
 	};
 
 	if (s->step == SPAWN_EXEC || s->step == SPAWN_INTERPRETER)
 		return explain_exec(s, err);
+	if (s->step == SPAWN_ONLY && s->error == ENOSYS)
+		return err_set(err, ERR_DENIED,
+			       "its policy demands that the kernel sees to what may be executed, "
+			       "and this kernel has no Landlock");
 	if (s->step != SPAWN_CWD)
 		return err_sys(err, s->error, "%s", what[s->step]);
 	err_sys(err, s->error, "working directory %s", s->cwd);

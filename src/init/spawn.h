@@ -15,6 +15,7 @@ enum spawn_step {
 	SPAWN_LIMITS,
 	SPAWN_USER,
 	SPAWN_CWD,
+	SPAWN_ONLY,
 	SPAWN_FILTER,
 	SPAWN_EXEC,
 	SPAWN_INTERPRETER, /* the program is there, what its first line names is not */
@@ -33,6 +34,8 @@ struct spawn {
 	int leaf_fd; /* -1: no cgroup of its own */
 	bool tty;
 	bool bash; /* argv[0] stands for /bin/bash or, without one, /bin/sh */
+	const char *only; /* what it may execute, as AGENT_ONLY has it; NULL: anything */
+	bool only_must;
 	void (*worker)(void *arg); /* instead of a program; never returns */
 	void *arg;
 	int keep[2]; /* -1, or the worker's descriptors: they become 3 and 4 */

@@ -209,6 +209,8 @@ static int pack(const struct exec_spec *spec, struct agent_exec *m, char **ret, 
 		add_string(f, spec->env[i]);
 	add_string(f, spec->cwd);
 	add_string(f, spec->user);
+	if (spec->only)
+		add_string(f, spec->only);
 	if (fclose(f) != 0)
 		return err_sys(err, ENOMEM, "exec");
 	return 0;
@@ -218,7 +220,8 @@ static uint32_t flags_of(const struct exec_spec *spec)
 {
 	return AGENT_ATTACHED | (spec->text ? AGENT_BASH : 0u) | (spec->pty ? AGENT_PTY : 0u) |
 	       (spec->stdin_open ? AGENT_STDIN_OPEN : 0u) | (spec->merge ? AGENT_MERGE : 0u) |
-	       (spec->login ? AGENT_LOGIN : 0u);
+	       (spec->login ? AGENT_LOGIN : 0u) | (spec->only ? AGENT_ONLY : 0u) |
+	       (spec->only && spec->only_must ? AGENT_ONLY_MUST : 0u);
 }
 
 static int open_logs(struct exec *x, size_t n, int fds[EXEC_STREAMS], struct err *err)

@@ -53,6 +53,8 @@ struct exec_spec {
 	bool login; /* bash -l */
 	bool pty;
 	uint32_t rows, cols; /* with pty */
+	const char *only; /* what it may execute, as AGENT_ONLY has it; NULL: anything */
+	bool only_must; /* not started where the kernel cannot see to it */
 	/* A full log waits for exec_consumed(); else the oldest output is dropped and marked. */
 	bool hold;
 	const struct exec_ops *ops;

@@ -42,6 +42,15 @@ int place_use(struct engine *e, const struct caller *who, const struct session_r
 void place_give(struct place_turn *t);
 DEFINE_AUTO(struct place_turn *, place_give);
 
+/* Of a command that is about to start in a session under a policy: ERR_DENIED with sys ENOEXEC, and
+ * *refusal if that is not NULL. *ret, for shell_rules_fini(), are the rules it runs under. */
+struct run_want;
+int rules_check_run(struct engine *e, const struct store_session *s, const struct run_want *w,
+		    struct shell_rules *ret, struct err *err);
+/* What it may execute, as AGENT_ONLY has it; NULL: anything. The caller's. */
+int rules_only(const struct shell_rules *r, const struct run_want *w, const struct template *t,
+	       char **ret, struct err *err);
+
 /* One at a time changes what templates and policies there are. */
 #define RULES_TURN "templates"
 

@@ -9,6 +9,7 @@
 #include "base/hook.h"
 #include "base/json.h"
 #include "sandbox/sandbox.h"
+#include "session/rules.h"
 #include "session/runs.h"
 
 enum { OUTPUT_DEFAULT = 1 << 20 };
@@ -46,10 +47,10 @@ static char *print_command(const struct run_want *w)
 	return json_out_take(&j, NULL);
 }
 
-static bool is_plain(const struct run_want *w)
+static bool is_plain(const struct run_want *w, const struct shell_rules *r)
 {
-	return w->text && !(w->env && w->env[0]) && !w->cwd && !w->user && !w->pty &&
-	       !w->stdin_open && !w->login;
+	return w->text && !r->allow.said && !(w->env && w->env[0]) && !w->cwd && !w->user &&
+	       !w->pty && !w->stdin_open && !w->login;
 }
 
 static bool sets(const char *const *env, const char *assignment)
@@ -192,6 +193,7 @@ struct start {
 	char id[STORE_ID];
 	bool claimed;
 	bool used; /* the key led to `id` before */
+	struct shell_rules rules; /* of the session's policy */
 	enum session_outcome outcome;
 };
 
@@ -207,17 +209,19 @@ static struct command *describe(const struct start *s, struct err *err)
 	}
 	c = command_new(s->n->engine, s->n->live, &rec, err);
 	if (c) {
-		c->plain = is_plain(s->want);
+		c->plain = is_plain(s->want, &s->rules);
 		c->merge = s->want->merge;
 		c->holds = s->want->hold;
 	}
 	return c;
 }
 
-static int begin(struct command *c, const struct run_want *w, struct run *x, struct err *err)
+static int begin(struct command *c, const struct start *s, struct run *x, struct err *err)
 {
+	const struct run_want *w = s->want;
 	struct live *v = c->live;
 	auto_free const char **env = merge_env(&v->spec, w->env);
+	auto_free char *only = NULL;
 	struct exec_spec spec = { .argv = w->argv,
 				  .text = w->text,
 				  .env = env,
@@ -232,12 +236,16 @@ static int begin(struct command *c, const struct run_want *w, struct run *x, str
 				  .rows = w->rows,
 				  .cols = w->cols,
 				  .hold = w->hold,
+				  .only_must = s->rules.enforce == SHELL_REQUIRE,
 				  .ops = &command_ops,
 				  .arg = c };
 	int r = -1;
 
 	if (!env)
 		return err_sys(err, ENOMEM, "environment");
+	if (rules_only(&s->rules, w, &v->spec, &only, err) < 0)
+		return -1;
+	spec.only = only;
 	pthread_mutex_lock(&v->mutex);
 	if (!v->main || v->gone)
 		err_set(err, ERR_UNAVAILABLE, "the sandbox of session %s is gone", v->session);
@@ -282,7 +290,7 @@ static struct run *begin_in(struct start *s, struct err *err)
 	x = run_new(c);
 	if (!x)
 		err_sys(err, ENOMEM, "command");
-	if (x && may_begin(s, c, err) && begin(c, s->want, x, err) == 0) {
+	if (x && may_begin(s, c, err) && begin(c, s, x, err) == 0) {
 		hook_crash("run:begun");
 		x->first = true;
 		return x;
@@ -417,8 +425,9 @@ int run_start(struct engine *e, const struct caller *who, const struct session_r
 	if (check_want(want, err) < 0 || id_new("exe_", s.id, err) < 0 ||
 	    use_awake(e, who, ref, !want->no_resume, &s.n, &turn, err) < 0)
 		return -1;
-	x = launch(&s, err);
+	x = rules_check_run(e, &s.n->rec, want, &s.rules, err) < 0 ? NULL : launch(&s, err);
 	place_give(&turn);
+	shell_rules_fini(&s.rules);
 	if (s.used) {
 		x = first_use(&s, err);
 	} else if (x && see_through(&s, x, err) < 0) {

@@ -8,6 +8,8 @@
 #include "session/engine.h"
 #include "sandbox/exec.h"
 
+struct policy_refusal;
+
 struct run; /* a handle, counted */
 
 enum run_state { /* numbers are in the store */
@@ -30,6 +32,9 @@ struct run_want {
 	bool hold; /* a full log waits for the reader of this handle */
 	const char *once; /* idempotency key */
 	bool no_resume; /* ERR_CONFLICT if the session sleeps */
+	bool own_shell; /* argv is a shell for somebody to type into: no text tells what it will
+			   start, so a policy allows it where the kernel sees to it */
+	struct policy_refusal *refusal; /* what a policy refused, in parts; may be NULL */
 };
 
 /* Starts it, resuming the session if it sleeps (*ret_outcome, may be NULL). With a `once` that was

@@ -157,7 +157,9 @@ int check_policy(const struct store_policy *p, struct err *err)
 {
 	if (check_texts(TEXTS({ "tenant", p->tenant }, { "policy", p->name }), err) < 0)
 		return -1;
-	return check_json("limits", p->limits, err);
+	if (check_json("limits", p->limits, err) < 0)
+		return -1;
+	return check_json("commands", p->commands, err);
 }
 
 int check_environment(const struct store_environment *v, struct err *err)

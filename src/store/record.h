@@ -220,6 +220,7 @@ struct store_policy {
 	char network[STORE_WORD];
 	char *limits; /* owned; a JSON object of the engine */
 	int64_t created_at;
+	char *commands; /* owned; likewise; NULL: nothing said */
 };
 
 void store_policy_fini(struct store_policy *p);

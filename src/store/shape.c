@@ -158,6 +158,7 @@ static const struct shape_field policy_fields[] = {
 	TEXT(store_policy, network),
 	OWNED(store_policy, limits),
 	NUM(store_policy, created_at),
+	OWNED(store_policy, commands),
 };
 SHAPE(policy);
 

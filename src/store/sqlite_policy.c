@@ -4,7 +4,7 @@
 
 #define COLUMNS                                                                                    \
 	"seq, tenant, name, max_active_per_user, on_exceed, idle_timeout_ms, max_lifetime_ms, "    \
-	"network, limits, created_at"
+	"network, limits, created_at, commands"
 
 static int policy_add(struct store *st, struct store_policy *p, struct err *err)
 {
@@ -12,7 +12,7 @@ static int policy_add(struct store *st, struct store_policy *p, struct err *err)
 		return -1;
 	return db_add_record(db_of(st),
 			     "INSERT INTO policy (" COLUMNS ") "
-			     "VALUES (NULL, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+			     "VALUES (NULL, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
 			     &shape_policy, p, "policy", p->name, &p->seq, err);
 }
 
@@ -25,8 +25,8 @@ static int policy_update(struct store *st, const struct store_policy *p, struct 
 		return -1;
 	changed = db_run_record(db,
 				"UPDATE policy SET (max_active_per_user, on_exceed, "
-				"idle_timeout_ms, max_lifetime_ms, network, limits) = "
-				"(?4, ?5, ?6, ?7, ?8, ?9) WHERE tenant = ?2 AND name = ?3",
+				"idle_timeout_ms, max_lifetime_ms, network, limits, commands) "
+				"= (?4, ?5, ?6, ?7, ?8, ?9, ?11) WHERE tenant = ?2 AND name = ?3",
 				&shape_policy, p, err);
 	if (changed == 0)
 		changed = err_set(err, ERR_NOT_FOUND, "there is no policy %s", p->name);

@@ -77,8 +77,8 @@ static const struct shape *shape_of(uint32_t type, bool into_init)
 	struct name m;                                                                             \
 	memcpy(&m, (body), sizeof(m))
 
-static const uint32_t exec_flags =
-	AGENT_BASH | AGENT_PTY | AGENT_STDIN_OPEN | AGENT_MERGE | AGENT_ATTACHED | AGENT_LOGIN;
+static const uint32_t exec_flags = AGENT_BASH | AGENT_PTY | AGENT_STDIN_OPEN | AGENT_MERGE |
+				   AGENT_ATTACHED | AGENT_LOGIN | AGENT_ONLY | AGENT_ONLY_MUST;
 
 static size_t logs_of(uint32_t flags)
 {
@@ -98,6 +98,10 @@ static const char *exec_problem(const char *body, size_t nfds, bool arm)
 		return "unknown flag of a command";
 	if (m.argc > AGENT_MSG_MAX || m.envc > AGENT_MSG_MAX)
 		return "more strings than a message can hold";
+	if ((m.flags & AGENT_ONLY_MUST) && !(m.flags & AGENT_ONLY))
+		return "no list of what it may execute";
+	if (arm && (m.flags & AGENT_ONLY))
+		return "an armed shell has no list of what it may execute";
 	if (arm)
 		return m.argc ? "an armed shell has no command" : NULL;
 	if (!m.exec)
@@ -270,7 +274,7 @@ static uint64_t strings_wanted(const struct shape *s, const char *body)
 {
 	if (s->type == AGENT_EXEC || s->type == AGENT_ARM) {
 		GET(agent_exec, body);
-		return (uint64_t)m.argc + m.envc + 2;
+		return (uint64_t)m.argc + m.envc + (m.flags & AGENT_ONLY ? 3 : 2);
 	}
 	return s->type == AGENT_PROC ? UINT64_MAX : s->strings;
 }

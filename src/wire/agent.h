@@ -24,6 +24,7 @@ enum {
 	AGENT_FDS_MAX = 4,
 	AGENT_ANSWER_FDS = 2, /* of one answer */
 	AGENT_PAGE = 4096, /* the ring of a log is a multiple of it */
+	AGENT_ONLY_DIRS = 32,
 };
 #define AGENT_LOG_MAX (1ull << 40) /* largest ring of a log */
 
@@ -114,10 +115,18 @@ enum agent_exec_flag {
 	AGENT_MERGE = 1 << 3, /* stderr into stdout's log */
 	AGENT_ATTACHED = 1 << 4, /* as if ATTACH at offset 0 came first: no output can be missed */
 	AGENT_LOGIN = 1 << 5, /* bash -l */
+	AGENT_ONLY =
+		1 << 6, /* one more string: the programs that it may execute, and all it starts */
+	AGENT_ONLY_MUST =
+		1 << 7, /* with AGENT_ONLY: not started where the kernel cannot see to it */
 };
 
 /* Followed by `argc` + `envc` + 2 NUL-terminated strings: argv, env ("K=V"), cwd, user. An empty
- * cwd is the user's home (or "/"); an empty user is the default one; "name" or "uid[:gid]". */
+ * cwd is the user's home (or "/"); an empty user is the default one; "name" or "uid[:gid]".
+ *
+ * With AGENT_ONLY a third string behind them, of parts with colons between them: "/usr/bin/" is a
+ * directory to look for names in, AGENT_ONLY_DIRS of them at most; "/opt/tool" is a program, and so
+ * is "ls" in each of the directories. The shell that AGENT_BASH asks for may always be executed. */
 struct agent_exec {
 	uint64_t exec; /* chosen by the engine, never 0; ERR_CONFLICT while it has a record */
 	uint32_t flags;

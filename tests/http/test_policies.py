@@ -91,7 +91,7 @@ def test_bad_ones_are_refused_by_name(client, body, words):
 
 def test_a_bad_change_changes_nothing(client, policy):
     p = policy("kept", limits={"pids": 9})
-    for body in ({"name": "other"}, {"tenant": "x"}, {"on_exceed": 1}, {"limits": {"pids": 1}}, {"commands": {}},
+    for body in ({"name": "other"}, {"tenant": "x"}, {"on_exceed": 1}, {"limits": {"pids": 1}}, {"commands": {"allow": 1}},
                  {"max_active_per_user": 3, "network": "host"}):
         assert client.call("PATCH", "/v1/policies/kept", body).status == 400, body
     assert client.get("/v1/policies/kept").json["policy"] == p

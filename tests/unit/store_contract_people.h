@@ -239,7 +239,7 @@ static void usage_is_what_the_sessions_say(void)
 
 static void a_policy_is_its_tenants_and_can_be_changed(void)
 {
-	static char limits[] = "{\"pids\":9}";
+	static char limits[] = "{\"pids\":9}", commands[] = "{\"allow\":[\"ls\"]}";
 	struct store_policy p = { .tenant = "t",
 				  .name = "one",
 				  .max_active_per_user = 1,
@@ -247,7 +247,8 @@ static void a_policy_is_its_tenants_and_can_be_changed(void)
 				  .idle_timeout_ms = 5,
 				  .network = "none",
 				  .limits = limits,
-				  .created_at = 7 };
+				  .created_at = 7,
+				  .commands = commands };
 	struct store_policy got = { 0 };
 	struct store_policy_list l;
 
@@ -261,13 +262,14 @@ static void a_policy_is_its_tenants_and_can_be_changed(void)
 	CHECK(got.max_active_per_user == 1 && got.on_exceed == 1 && got.idle_timeout_ms == 5);
 	CHECK(got.created_at == 7 && !got.max_lifetime_ms);
 	CHECK_STR(got.limits, limits);
+	CHECK_STR(got.commands, commands);
 	CHECK_STR(got.network, "none");
 	store_policy_fini(&got);
-	p.limits = NULL;
+	p.limits = p.commands = NULL;
 	p.max_active_per_user = 3;
 	p.created_at = 99;
 	CHECK(!st->policy->update(st, &p, &err) && !st->policy->get(st, "t", "one", &got, &err));
-	CHECK(got.max_active_per_user == 3 && !got.limits && got.created_at == 7);
+	CHECK(got.max_active_per_user == 3 && !got.limits && !got.commands && got.created_at == 7);
 	strcpy(p.tenant, "t2");
 	CHECK(!st->policy->add(st, &p, &err));
 	CHECK(!st->policy->list(st, "t", all, &l, &err) && l.count == 1 && !l.next);

@@ -125,6 +125,21 @@ static void values_out_of_range_are_refused(void)
 	CHECK(judge(AGENT_STAT, buf, with_strings(&f, sizeof(f), "\0p", 3), 0, true));
 }
 
+static void a_list_of_what_may_be_executed_is_one_string_more(void)
+{
+	struct agent_exec m = { .exec = 1, .argc = 1, .log_bytes = 4096, .flags = AGENT_ONLY };
+
+	CHECK(!judge(AGENT_EXEC, buf, with_strings(&m, sizeof(m), "a\0\0\0/bin/:ls", 13), 2, true));
+	CHECK(!judge(AGENT_EXEC, buf, with_strings(&m, sizeof(m), "a\0\0\0", 5), 2, true));
+	CHECK(judge(AGENT_EXEC, buf, with_strings(&m, sizeof(m), "a\0\0", 4), 2, true));
+	m.flags = AGENT_ONLY | AGENT_ONLY_MUST;
+	CHECK(!judge(AGENT_EXEC, buf, with_strings(&m, sizeof(m), "a\0\0\0ls", 7), 2, true));
+	m.flags = AGENT_ONLY_MUST;
+	CHECK(judge(AGENT_EXEC, buf, with_strings(&m, sizeof(m), "a\0\0", 4), 2, true));
+	m = (struct agent_exec){ .flags = AGENT_BASH | AGENT_ONLY };
+	CHECK(judge(AGENT_ARM, buf, with_strings(&m, sizeof(m), "\0\0ls", 5), 0, true));
+}
+
 static void input_says_its_own_length(void)
 {
 	struct agent_stdin m = { .exec = 1, .len = 3 };
@@ -254,6 +269,7 @@ int main(void)
 	RUN(descriptors_are_counted);
 	RUN(strings_are_counted_and_ended);
 	RUN(values_out_of_range_are_refused);
+	RUN(a_list_of_what_may_be_executed_is_one_string_more);
 	RUN(input_says_its_own_length);
 	RUN(answers_are_judged_as_well);
 	RUN(logs_come_in_the_right_number);

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "shell/tables.h"
+
+#include <string.h>
+
+#include "base/array.h"
+#include "shell/shell.h"
+
+const char *const shell_path[] = { "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin",
+				   "/sbin",	      "/bin",		NULL };
+
+static const struct {
+	const char *name;
+	enum builtin_kind kind;
+} builtins[] = {
+	{ ".", BUILTIN_SOURCE },
+	{ ":", BUILTIN_PLAIN },
+	{ "[", BUILTIN_PLAIN },
+	{ "alias", BUILTIN_ALIAS },
+	{ "bg", BUILTIN_PLAIN },
+	{ "bind", BUILTIN_PLAIN },
+	{ "break", BUILTIN_PLAIN },
+	{ "builtin", BUILTIN_BUILTIN },
+	{ "caller", BUILTIN_PLAIN },
+	{ "cd", BUILTIN_PLAIN },
+	{ "command", BUILTIN_COMMAND },
+	{ "compgen", BUILTIN_CALLBACK },
+	{ "complete", BUILTIN_CALLBACK },
+	{ "compopt", BUILTIN_PLAIN },
+	{ "continue", BUILTIN_PLAIN },
+	{ "declare", BUILTIN_NAMES },
+	{ "dirs", BUILTIN_PLAIN },
+	{ "disown", BUILTIN_PLAIN },
+	{ "echo", BUILTIN_PLAIN },
+	{ "enable", BUILTIN_PLAIN },
+	{ "eval", BUILTIN_EVAL },
+	{ "exec", BUILTIN_EXEC },
+	{ "exit", BUILTIN_PLAIN },
+	{ "export", BUILTIN_NAMES },
+	{ "false", BUILTIN_PLAIN },
+	{ "fc", BUILTIN_PLAIN },
+	{ "fg", BUILTIN_PLAIN },
+	{ "getopts", BUILTIN_NAMES },
+	{ "hash", BUILTIN_PLAIN },
+	{ "help", BUILTIN_PLAIN },
+	{ "history", BUILTIN_PLAIN },
+	{ "jobs", BUILTIN_PLAIN },
+	{ "kill", BUILTIN_PLAIN },
+	{ "let", BUILTIN_NAMES },
+	{ "local", BUILTIN_NAMES },
+	{ "logout", BUILTIN_PLAIN },
+	{ "mapfile", BUILTIN_CALLBACK },
+	{ "popd", BUILTIN_PLAIN },
+	{ "printf", BUILTIN_PLAIN },
+	{ "pushd", BUILTIN_PLAIN },
+	{ "pwd", BUILTIN_PLAIN },
+	{ "read", BUILTIN_NAMES },
+	{ "readarray", BUILTIN_CALLBACK },
+	{ "readonly", BUILTIN_NAMES },
+	{ "return", BUILTIN_PLAIN },
+	{ "set", BUILTIN_PLAIN },
+	{ "shift", BUILTIN_PLAIN },
+	{ "shopt", BUILTIN_PLAIN },
+	{ "source", BUILTIN_SOURCE },
+	{ "suspend", BUILTIN_PLAIN },
+	{ "test", BUILTIN_PLAIN },
+	{ "times", BUILTIN_PLAIN },
+	{ "trap", BUILTIN_TRAP },
+	{ "true", BUILTIN_PLAIN },
+	{ "type", BUILTIN_PLAIN },
+	{ "typeset", BUILTIN_NAMES },
+	{ "ulimit", BUILTIN_PLAIN },
+	{ "umask", BUILTIN_PLAIN },
+	{ "unalias", BUILTIN_PLAIN },
+	{ "unset", BUILTIN_NAMES },
+	{ "wait", BUILTIN_PLAIN },
+};
+
+static const struct starter starters[] = {
+	{ .name = "ash", .kind = STARTER_SHELL },
+	{ .name = "bash", .kind = STARTER_SHELL, .words = " rcfile init-file " },
+	{ .name = "busybox", .kind = STARTER_COMMAND },
+	{ .name = "chroot", .words = " groups userspec ", .operands = 1 },
+	{ .name = "chrt", .letters = "TPDp", .operands = 1 },
+	{ .name = "dash", .kind = STARTER_SHELL },
+	{ .name = "doas", .letters = "uCa" },
+	{ .name = "env", .letters = "uC", .words = " unset chdir ", .assigns = true, .text = 'S' },
+	{ .name = "find", .kind = STARTER_FIND },
+	{ .name = "flock",
+	  .letters = "wE",
+	  .words = " timeout wait conflict-exit-code ",
+	  .operands = 1,
+	  .text = 'c' },
+	{ .name = "ionice", .letters = "cnpPu", .words = " class classdata " },
+	{ .name = "ksh", .kind = STARTER_SHELL },
+	{ .name = "ltrace", .letters = "aADeFlnopsuwx" },
+	{ .name = "mksh", .kind = STARTER_SHELL },
+	{ .name = "nice", .letters = "n", .words = " adjustment " },
+	{ .name = "nohup" },
+	{ .name = "nsenter", .letters = "tSG", .words = " target setuid setgid " },
+	{ .name = "parallel", .kind = STARTER_XARGS, .letters = "jPNnLsIaSdtC" },
+	{ .name = "prlimit", .letters = "po", .words = " pid output " },
+	{ .name = "rbash", .kind = STARTER_SHELL, .words = " rcfile init-file " },
+	{ .name = "runuser", .kind = STARTER_SU, .letters = "sgGwuT", .text = 'c' },
+	{ .name = "script", .kind = STARTER_SU, .letters = "BEIOTmo", .text = 'c' },
+	{ .name = "setarch", .operands = 1 },
+	{ .name = "setpriv",
+	  .words = " reuid regid groups inh-caps ambient-caps bounding-set securebits pdeathsig "
+		   "selinux-label apparmor-profile " },
+	{ .name = "setsid" },
+	{ .name = "sg", .kind = STARTER_SU, .text = 'c' },
+	{ .name = "sh", .kind = STARTER_SHELL },
+	{ .name = "start-stop-daemon",
+	  .kind = STARTER_SU,
+	  .letters = "aonpuxgcrdNPIk",
+	  .text = 'x' },
+	{ .name = "stdbuf", .letters = "ioe", .words = " input output error " },
+	{ .name = "strace",
+	  .letters = "abeEIoOpPsSuUX",
+	  .words = " output trace attach string-limit user " },
+	{ .name = "su", .kind = STARTER_SU, .letters = "sgGwT", .text = 'c' },
+	{ .name = "sudo",
+	  .letters = "aCcDghpRrtTuU",
+	  .words = " user group host prompt chdir chroot role type other-user close-from ",
+	  .assigns = true },
+	{ .name = "systemd-run", .letters = "HMpuE", .assigns = true },
+	{ .name = "taskset", .letters = "p", .operands = 1 },
+	{ .name = "time", .letters = "fo", .words = " format output " },
+	{ .name = "timeout", .letters = "sk", .words = " signal kill-after ", .operands = 1 },
+	{ .name = "unshare", .letters = "SGRw" },
+	{ .name = "watch", .kind = STARTER_TEXT, .letters = "nq", .words = " interval equexit " },
+	{ .name = "xargs",
+	  .kind = STARTER_XARGS,
+	  .letters = "IEdLnPsaRJ",
+	  .words = " arg-file delimiter max-lines max-args max-procs max-chars replace "
+		   "process-slot-var " },
+	{ .name = "zsh", .kind = STARTER_SHELL },
+};
+
+static bool is_same(const char *a, const char *b, size_t len)
+{
+	return strlen(a) == len && !memcmp(a, b, len);
+}
+
+enum builtin_kind builtin_of(const char *name, size_t len)
+{
+	for (size_t i = 0; i < ARRAY_LEN(builtins); i++)
+		if (is_same(builtins[i].name, name, len))
+			return builtins[i].kind;
+	return BUILTIN_NONE;
+}
+
+const struct starter *starter_of(const char *name, size_t len)
+{
+	for (size_t i = 0; i < ARRAY_LEN(starters); i++)
+		if (is_same(starters[i].name, name, len))
+			return &starters[i];
+	return NULL;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lists of programs, and their verdicts: the known traps in both directions. */
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "shell/shell.h"
+#include "tap.h"
+
+static const char allowing[] = "{\"allow\":[\"ls\",\"git\",\"bash\",\"env\",\"xargs\",\"a\","
+			       "\"/opt/tool\"],\"reason\":\"ask us\"}";
+
+/* 1 allowed, 0 refused, -1 cannot be read. */
+static int verdict(const char *rules, const char *text)
+{
+	struct shell_rules r = { 0 };
+	struct shell_words w = { 0 };
+	struct err err;
+	int answer = -1;
+
+	if (shell_rules_parse(rules, strlen(rules), &r, &err) < 0)
+		return -2;
+	if (shell_parse(text, strlen(text), &w, &err) == 0)
+		answer = !shell_refused(&r, &w);
+	shell_words_fini(&w);
+	shell_rules_fini(&r);
+	return answer;
+}
+
+static void the_known_traps_are_refused(void)
+{
+	static const char *const refused[] = {
+		"echo hi;xyz",
+		"echo a|xyz",
+		"echo $(xyz)",
+		"echo `xyz`",
+		"a & xyz",
+		"a\nxyz",
+		"bash -c 'xyz'",
+		"env xyz",
+		"xargs xyz",
+		"$X",
+		"/tmp/ls",
+		"./ls",
+		"eval $x",
+		"source f",
+		"/bin/echo hi",
+		"echo hi\nxyz",
+		"tool",
+		"(xyz)",
+		"X=1 xyz",
+		"ls|(xyz)",
+		"ls;{ xyz; }",
+		"! xyz",
+		"xyz",
+		"echo \"$(xyz)\"",
+		"cat <<E\n$(xyz)\nE",
+		"ls && xyz",
+		"ls || xyz",
+		"time xyz",
+		"command xyz",
+		"exec xyz",
+		"echo <(xyz)",
+		"trap xyz EXIT",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
+		printf("# %s\n", refused[i]);
+		CHECK(verdict(allowing, refused[i]) == 0);
+	}
+}
+
+static void what_only_looks_like_a_trap_is_allowed(void)
+{
+	static const char *const allowed[] = {
+		"echo 'look at this'",
+		"git init",
+		"/bin/ls",
+		"X=1 ls",
+		"(ls)",
+		"echo \"it's\"",
+		"echo '|' xyz",
+		"echo ';xyz'",
+		"echo xyz",
+		"ls # xyz",
+		"bash -c 'ls'",
+		"env ls",
+		"xargs ls",
+		"/opt/tool a",
+		"ls xyz; git xyz",
+		"f() { ls; }; f",
+		"for xyz in xyz; do ls; done",
+		"echo if xyz",
+		"cd xyz && ls",
+		"ls <<E\nxyz\nE",
+		"git commit -m 'a; xyz | b'",
+		"[ -f xyz ] || exit 1",
+		"",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(allowed); i++) {
+		printf("# %s\n", allowed[i]);
+		CHECK(verdict(allowing, allowed[i]) == 1);
+	}
+}
+
+static void a_list_of_what_is_denied_allows_the_rest(void)
+{
+	static const char rules[] = "{\"deny\":[\"rm\",\"eval\"]}";
+	static const char both[] = "{\"allow\":[\"ls\",\"rm\"],\"deny\":[\"rm\"]}";
+
+	CHECK(verdict(rules, "ls; xyz") == 1);
+	CHECK(verdict(rules, "rm x") == 0);
+	CHECK(verdict(rules, "/bin/rm x") == 0);
+	CHECK(verdict(rules, "/tmp/../bin/rm x") == 0);
+	CHECK(verdict(rules, "echo rm") == 1);
+	CHECK(verdict(rules, "$X") == 1);
+	CHECK(verdict(rules, "eval ls") == 0);
+	CHECK(verdict(rules, "bash -c 'find . -exec rm {} +'") == 0);
+	CHECK(verdict(both, "ls") == 1);
+	CHECK(verdict(both, "rm") == 0);
+	CHECK(verdict("{}", "xyz $X") == 1);
+	CHECK(verdict("{\"allow\":[]}", "ls") == 0);
+	CHECK(verdict("{\"allow\":[]}", "echo") == 1);
+	CHECK(verdict("{\"allow\":[\"source\"]}", "source f") == 1);
+}
+
+static void rules_are_read_strictly_and_come_back(void)
+{
+	static const struct {
+		const char *text, *want;
+	} bad[] = {
+		{ "[]", "not an object" },
+		{ "{\"x\":1}", "x: unknown field" },
+		{ "{\"allow\":1}", "allow: not an array" },
+		{ "{\"allow\":[1]}", "allow: not a name" },
+		{ "{\"deny\":[\"a/b\"]}",
+		  "deny: \"a/b\" is neither the name of a program nor an absolute path" },
+		{ "{\"deny\":[\"\"]}",
+		  "deny: \"\" is neither the name of a program nor an absolute path" },
+		{ "{\"allow\":[\"a:b\"]}",
+		  "allow: \"a:b\" is neither the name of a program nor an absolute path" },
+		{ "{\"reason\":1}", "reason: not a text of at most 160 bytes" },
+		{ "{\"enforce\":\"no\"}", "enforce: \"try\" or \"require\"" },
+		{ "{\"enforce\":\"require\"}",
+		  "enforce: there is no allow that could be enforced" },
+	};
+	struct shell_rules r = { 0 };
+	struct err err;
+	char *text;
+
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		CHECK(shell_rules_parse(bad[i].text, strlen(bad[i].text), &r, &err) < 0);
+		CHECK(err.code == ERR_INVALID);
+		CHECK_STR(err.msg, bad[i].want);
+	}
+	CHECK(shell_rules_parse(allowing, strlen(allowing), &r, &err) == 0);
+	text = shell_rules_print(&r);
+	shell_rules_fini(&r);
+	CHECK(text != NULL);
+	CHECK_STR(text, allowing);
+	free(text);
+}
+
+int main(void)
+{
+	RUN(the_known_traps_are_refused);
+	RUN(what_only_looks_like_a_trap_is_allowed);
+	RUN(a_list_of_what_is_denied_allows_the_rest);
+	RUN(rules_are_read_strictly_and_come_back);
+	return tap_done();
+}
