@@ -82,6 +82,8 @@ struct api_threads {
 	uint64_t files; /* how many of them an upload may find */
 	int64_t idle_ms;
 	const char *user, *workdir;
+	const char *template; /* "host" */
+	const char *policy; /* of the caller's tenant; NULL: the template's, if any */
 	unsigned pool_min, pool; /* only told, as max_active of the engine is */
 	unsigned demand; /* enum keeper_demand: set by api_threads_check() */
 };

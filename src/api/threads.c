@@ -269,8 +269,13 @@ static int enter(struct api_call *c, const struct session_want *w, struct err *e
 	struct session_entered how = { 0 };
 	struct json_out j;
 
-	if (session_enter(c->engine, &c->who, w, &how, err) < 0)
-		return err->code == ERR_CONFLICT ? reply_existing(c, w, err) : -1;
+	if (session_enter(c->engine, &c->who, w, &how, err) < 0) {
+		if (err->code == ERR_CONFLICT)
+			return reply_existing(c, w, err);
+		if (err->code == ERR_NOT_FOUND) /* the template or the policy, not a session */
+			err->code = ERR_CONFLICT;
+		return -1;
+	}
 	api_observe(c->api, API_TIME_CREATED, how.ready_us);
 	api_out(&j);
 	put_made(c, &j, NULL, &how.session, "created");
@@ -287,6 +292,8 @@ static int create_session(struct api_call *c, struct err *err)
 	struct session_want w = { .keys = &key,
 				  .nkeys = 1,
 				  .over = &over,
+				  .template = t->template,
+				  .policy = t->policy,
 				  .must_be_new = true,
 				  .on_idle = SESSION_END_DESTROY,
 				  .on_expire = SESSION_END_DESTROY };

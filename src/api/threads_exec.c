@@ -26,18 +26,10 @@ static int take_seconds(const json_t *b, uint32_t *ret_ms, struct err *err)
 	return 0;
 }
 
-/* The word that a refusal quotes, in the arena; "" if it quotes none. */
-static const char *quoted_word(struct api_call *c, const char *msg)
-{
-	const char *from = strchr(msg, '\''), *to = from ? strchr(from + 1, '\'') : NULL;
-	const char *word = to ? arena_text(c->arena, from + 1, (size_t)(to - from - 1)) : NULL;
-
-	return word ? word : "";
-}
-
+/* By a policy, or no bash at all. */
 static bool is_refusal(const struct err *err)
 {
-	return err->code == ERR_DENIED && err->sys == ENOEXEC;
+	return (err->code == ERR_DENIED || err->code == ERR_INVALID) && err->sys == ENOEXEC;
 }
 
 static int refuse_command(struct api_call *c, const char *command, struct err *err)
@@ -46,7 +38,7 @@ static int refuse_command(struct api_call *c, const char *command, struct err *e
 
 	threads_refuse_begin(&j, err->msg);
 	json_out_str(&j, "command", command);
-	json_out_str(&j, "forbidden_pattern", quoted_word(c, err->msg));
+	json_out_str(&j, "forbidden_pattern", c->refusal.word);
 	return threads_refuse_end(c, 400, &j, err);
 }
 

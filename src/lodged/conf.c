@@ -88,6 +88,8 @@ static const struct setting {
 	SETTING(threads_user, GUEST),
 	SETTING(threads_workdir, PLACE),
 	SETTING(threads_network, NETWORK),
+	SETTING(threads_template, TEXT),
+	SETTING(threads_policy, TEXT),
 	SETTING(threads_memory, BYTES),
 	SETTING(threads_cpus, MILLI),
 	SETTING(threads_pids, COUNT),
@@ -441,6 +443,8 @@ void conf_threads(const struct conf *c, struct api_threads *ret)
 				     .idle_ms = (int64_t)c->threads_idle,
 				     .user = c->threads_user,
 				     .workdir = c->threads_workdir,
+				     .template = c->threads_template,
+				     .policy = c->threads_policy,
 				     .pool_min = (unsigned)c->pool_min,
 				     .pool = (unsigned)c->pool };
 }

@@ -32,6 +32,7 @@ struct conf {
 	uint64_t insecure_no_auth;
 	uint64_t pool_min;
 	char *threads_user, *threads_workdir, *threads_network; /* owned */
+	char *threads_template, *threads_policy; /* owned */
 	uint64_t threads_memory, threads_cpus, threads_pids, threads_file_size, threads_files,
 		threads_disk, threads_idle; /* cpus: thousandths; idle: milliseconds */
 	uint8_t source[CONF_SETTINGS]; /* enum conf_source of each */

@@ -129,8 +129,11 @@ static int check(const struct shell_rules *r, const struct run_want *w, const ch
 
 	(void)guard;
 	if ((w->text ? shell_parse(w->text, strlen(w->text), &words, err)
-		     : shell_parse_argv(w->argv, &words, err)) < 0)
+		     : shell_parse_argv(w->argv, &words, err)) < 0) {
+		if (err->code == ERR_INVALID)
+			err->sys = ENOEXEC; /* it is the command that is wrong */
 		return -1;
+	}
 	bad = shell_refused(r, &words);
 	if (!bad)
 		return 0;

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One record, whichever surface looks at it: each only translates."""
+import contextlib
+import datetime
+
+import pytest
+
+from client import Lodged
+
+
+def ms(text):
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() * 1000
+
+
+class Views:
+    """The same session through every surface that knows it."""
+
+    def __init__(self, client, session):
+        self.client, self.session = client, session
+
+    @property
+    def v1(self):
+        return self.client.session(self.session)
+
+    def chat(self, path):
+        answer = self.client.get(f"/api/sandbox/{path}?sessionId={self.session}")
+        assert answer.status == 200, answer
+        return answer.json
+
+    def agree(self, live):
+        v1, status, reconnect = self.v1, self.chat("status"), self.chat("reconnect")
+        assert (v1["runtime"] == "live") == live
+        assert status["status"] == ("active" if live else "no_sandbox")
+        assert reconnect["status"] == ("connected" if live else "no_sandbox") and reconnect.get("verified", live) == live
+        assert status["hasSnapshot"] == reconnect["hasSnapshot"]
+        for seen in (status["lifecycle"], reconnect["lifecycle"]):
+            assert (seen["lastActivityAt"], seen["hibernateAfter"], seen["sandboxExpiresAt"]) == \
+                   (v1["last_activity_at"], v1["hibernate_at"], v1["expires_at"])
+            assert seen["state"] == v1["state"]
+        assert status["lifecycleVersion"] == v1["version"] == self.v1["version"], "looking changes nothing"
+        thread = self.client.get("/status/" + self.session)
+        assert thread.status == (200 if live else thread.status), thread
+        if live:
+            assert abs(ms(thread.json["last_activity"]) - v1["last_activity_at"]) < 1000
+        return v1
+
+
+def test_made_by_chat_extended_by_v1_run_by_threads(client):
+    made = client.post("/api/sessions", {"accountId": "ann"}).json["session"]["id"]
+    views = Views(client, made)
+    assert client.session(made)["state"] == "none" and client.session(made)["user"] == "ann"
+    assert client.post("/api/sandbox", {"sessionId": made}).status == 200
+    before = views.agree(True)
+    assert client.post(f"/v1/sessions/{made}/extend", {}).status == 200
+    assert views.agree(True)["version"] > before["version"]
+    answer = client.post("/execute", {"session_id": made, "command": "echo from a thread >f; cat f"})
+    assert answer.status == 200 and answer.json["stdout"] == "from a thread\n", answer
+    assert client.get(f"/v1/sessions/{made}/files/f").data == b"from a thread\n"
+    assert client.delete("/api/sandbox", body={"sessionId": made}).json == {"success": True}
+    assert views.agree(False)["state"] == "hibernated"
+    assert client.run(made, "cat f") == "from a thread\n"
+    views.agree(True)
+
+
+def test_made_by_threads_seen_by_chat_and_ended_by_v1(client):
+    made = client.post("/create_session", {"user_id": "bob", "thread_id": "of bob"}).json["session_id"]
+    views = Views(client, made)
+    assert (views.v1["user"], views.v1["thread"]) == ("bob", "of bob")
+    views.agree(True)
+    assert client.post("/api/sandbox/extend", {"sessionId": made}).json["success"] is True
+    views.agree(True)
+    assert client.delete("/v1/sessions/" + made).status == 200
+    assert client.get("/get_session?thread_id=of%20bob").status == 404
+    assert client.get("/api/sandbox/status?sessionId=" + made).status == 404
+    assert client.post("/execute", {"session_id": made, "command": "true"}).status == 404
+    assert client.get("/v1/sessions/" + made).status == 410
+
+
+def test_made_by_a_switch_seen_by_all_and_ended_with_its_user(client):
+    client.post("/api/projects", {"id": "site", "name": "Site", "userId": "eve"})
+    result = client.post("/api/switch-project", {"projectId": "site", "userId": "eve"}).json["result"]
+    made = result["sandboxUrl"].rsplit("/", 1)[1]
+    views = Views(client, made)
+    v1 = views.agree(True)
+    assert (v1["user"], v1["project"], v1["sandbox"]) == ("eve", "site", result["sandboxId"])
+    assert client.post("/api/sandbox/activity", {"sessionId": made}).json == {"success": True}
+    answer = client.post("/create_session", {"user_id": "eve", "thread_id": "of eve"})
+    assert answer.status == 201, answer
+    cleaned = client.post("/api/cleanup-sandboxes", {"userId": "eve"}).json["results"]
+    assert cleaned["killed"] == 2 and cleaned["failed"] == 0, "every session of the user, however bound"
+    for session in (made, answer.json["session_id"]):
+        assert client.get("/v1/sessions/" + session).status == 410
+
+
+# ---- the policy of commands, through the surface that speaks of it ---------------------------
+
+
+@pytest.fixture(scope="module")
+def ruled():
+    with contextlib.closing(Lodged(threads_policy="tools")) as d:
+        yield d
+
+
+def test_threads_are_under_the_policy_that_is_set(ruled):
+    client, ask = ruled.client(), {"user_id": "u", "thread_id": "t"}
+    answer = client.post("/create_session", ask)
+    assert answer.status == 409 and "tools" in answer.json["detail"], "none runs without it"
+    policy = {"name": "tools", "commands": {"allow": ["ls", "cat", "git"], "reason": "only what reads"}}
+    assert client.post("/v1/policies", policy).status == 201
+    session = client.post("/create_session", ask).json["session_id"]
+
+    def run(command):
+        return client.post("/execute", {"session_id": session, "command": command})
+
+    assert run("X=1 ls; echo 'look at this'; (ls)").status == 200
+    for command, word in [("echo hi;xyz", "xyz"), ("echo $(xyz)", "xyz"), ("ls | xargs xyz", "xargs"),
+                          ("bash -c 'xyz'", "bash"), ("ls\npython3 -c 1", "python3")]:
+        answer = run(command)
+        assert answer.status == 400, (command, answer)
+        detail = answer.json["detail"]
+        assert (detail["command"], detail["forbidden_pattern"]) == (command, word)
+        assert "only what reads" in detail["error"], detail
+    answer = run("echo 'never closed")
+    assert answer.status == 400 and answer.json["detail"]["forbidden_pattern"] == "", answer
