@@ -159,6 +159,8 @@ unsigned api_problem(struct api_call *c, const struct err *err);
 /* Shapes that several routes share. */
 void api_put_session(struct api_call *c, struct json_out *j, const char *key,
 		     const struct store_session *s);
+/* A time as ISO 8601 in UTC; 0: null. */
+void api_put_iso(struct json_out *j, const char *key, int64_t ms);
 void api_put_cause(struct json_out *j, const char *key, const struct store_cause *cause);
 void api_put_snapshot(struct json_out *j, const char *key, const struct store_snapshot *s);
 void api_put_exec(struct json_out *j, const char *key, const struct store_exec *x);

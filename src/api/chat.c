@@ -177,14 +177,6 @@ static unsigned put_problem(struct api_call *c, const struct err *err, struct js
 
 /* ---- answered -------------------------------------------------------------------------------- */
 
-void chat_put_time(struct json_out *j, const char *key, int64_t ms)
-{
-	if (ms)
-		json_out_i64(j, key, ms);
-	else
-		json_out_null(j, key);
-}
-
 /* One that never had a sandbox is waiting for it. */
 static const char *state_name(const struct store_session *s)
 {
@@ -196,9 +188,9 @@ void chat_put_lifecycle(struct api_call *c, struct json_out *j, const struct sto
 	json_out_object(j, "lifecycle");
 	json_out_i64(j, "serverTime", engine_now(c->engine));
 	json_out_str(j, "state", state_name(s));
-	chat_put_time(j, "lastActivityAt", s->last_activity_at);
-	chat_put_time(j, "hibernateAfter", s->hibernate_at);
-	chat_put_time(j, "sandboxExpiresAt", s->expires_at);
+	json_out_i64_if(j, "lastActivityAt", s->last_activity_at, s->last_activity_at);
+	json_out_i64_if(j, "hibernateAfter", s->hibernate_at, s->hibernate_at);
+	json_out_i64_if(j, "sandboxExpiresAt", s->expires_at, s->expires_at);
 	json_out_end(j);
 }
 

@@ -34,7 +34,6 @@ bool chat_is_repository(const char *url);
 
 /* ---- answered -------------------------------------------------------------------------------- */
 
-void chat_put_time(struct json_out *j, const char *key, int64_t ms); /* 0: null */
 /* The one builder of "lifecycle". */
 void chat_put_lifecycle(struct api_call *c, struct json_out *j, const struct store_session *s);
 /* "sessionId", "hasSnapshot", "lifecycle": what every look at a session has. */

@@ -187,7 +187,7 @@ static int reply_probed(struct api_call *c, const struct store_session *s,
 	json_out_str(&j, "status", ended ? "no_sandbox" : answer_name(p, engine_now(c->engine)));
 	if (live && !ended) {
 		json_out_bool(&j, "verified", p->answer == SESSION_CONNECTED);
-		chat_put_time(&j, "expiresAt", s->expires_at);
+		json_out_i64_if(&j, "expiresAt", s->expires_at, s->expires_at);
 	}
 	chat_put_look(c, &j, s);
 	json_out_end(&j);
@@ -224,7 +224,7 @@ int chat_post_extend(struct api_call *c, struct err *err)
 	api_out(&j);
 	json_out_object(&j, NULL);
 	json_out_bool(&j, "success", true);
-	chat_put_time(&j, "expiresAt", after.expires_at);
+	json_out_i64_if(&j, "expiresAt", after.expires_at, after.expires_at);
 	json_out_i64(&j, "extendedBy", engine_extend_ms(c->engine));
 	json_out_end(&j);
 	return api_reply(c, 200, &j, err);

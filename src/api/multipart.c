@@ -5,6 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/percent.h"
+
 /* A delimiter is CR LF - - boundary. No CR is in it but the first: what matched so far and then
  * does not go on was data, and only a CR can begin anew. */
 enum state {
@@ -140,40 +142,19 @@ int multipart_init(struct multipart *m, const char *type, const struct multipart
 
 /* ---- the headers of a part ------------------------------------------------------------------- */
 
-static int hex(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c = (char)(c | 0x20);
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* UTF-8''a%20b, in place: how some write names that are not ASCII. */
 static bool decode_extended(char *s)
 {
 	static const char charset[] = "utf-8'";
-	char *to = s, *from = s;
+	char *name;
 
-	if (strncasecmp(from, charset, sizeof(charset) - 1) != 0)
+	if (strncasecmp(s, charset, sizeof(charset) - 1) != 0)
 		return false;
-	from = strchr(from + sizeof(charset) - 1, '\'');
-	if (!from)
+	name = strchr(s + sizeof(charset) - 1, '\'');
+	if (!name)
 		return false;
-	for (from++; *from; from++) {
-		int high = *from == '%' ? hex(from[1]) : 0;
-		int low = *from == '%' && high >= 0 ? hex(from[2]) : 0;
-
-		if (high < 0 || low < 0 || (*from == '%' && !high && !low))
-			return false;
-		if (*from == '%') {
-			*to++ = (char)(high * 16 + low);
-			from += 2;
-		} else {
-			*to++ = *from;
-		}
-	}
-	*to = '\0';
-	return true;
+	memmove(s, name + 1, strlen(name));
+	return percent_decode(s, false);
 }
 
 struct part {

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "api/inside.h"
 #include "session/project.h"
@@ -59,26 +58,6 @@ int projects_user(struct api_call *c, const json_t *body, const char **ret, stru
 	return 0;
 }
 
-void projects_put_text(struct json_out *j, const char *key, const char *text)
-{
-	json_out_str(j, key, *text ? text : NULL);
-}
-
-void projects_put_time(struct json_out *j, const char *key, int64_t ms)
-{
-	time_t seconds = ms / 1000;
-	char day[32], text[48];
-	struct tm tm;
-
-	if (ms <= 0 || !gmtime_r(&seconds, &tm)) {
-		json_out_null(j, key);
-		return;
-	}
-	strftime(day, sizeof(day), "%Y-%m-%dT%H:%M:%S", &tm);
-	snprintf(text, sizeof(text), "%s.%03dZ", day, (int)(ms % 1000));
-	json_out_str(j, key, text);
-}
-
 /* ---- projects -------------------------------------------------------------------------------- */
 
 static void put_project(struct json_out *j, const struct store_project *p)
@@ -87,8 +66,8 @@ static void put_project(struct json_out *j, const struct store_project *p)
 	json_out_str(j, "id", p->id);
 	json_out_str(j, "name", p->name);
 	json_out_str(j, "owner", p->owner);
-	projects_put_text(j, "team", p->team);
-	projects_put_time(j, "createdAt", p->created_at);
+	json_out_text(j, "team", p->team);
+	api_put_iso(j, "createdAt", p->created_at);
 	json_out_end(j);
 }
 

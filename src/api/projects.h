@@ -11,9 +11,6 @@
 int projects_who(struct api_call *c, const json_t *body, const char **ret, struct err *err);
 /* The same where there must be one: ERR_INVALID that names it. */
 int projects_user(struct api_call *c, const json_t *body, const char **ret, struct err *err);
-void projects_put_text(struct json_out *j, const char *key, const char *text); /* "": null */
-/* ISO 8601 in UTC; 0: null. */
-void projects_put_time(struct json_out *j, const char *key, int64_t ms);
 
 api_fn projects_add_fragment, projects_list_fragments, projects_get_fragment,
 	projects_remove_fragment;

@@ -22,11 +22,11 @@ static void put_fragment(struct json_out *j, const struct store_fragment *f)
 {
 	json_out_str(j, "id", f->id);
 	json_out_str(j, "projectId", f->project);
-	projects_put_text(j, "title", f->title);
-	projects_put_text(j, "snapshotId", f->snapshot);
+	json_out_text(j, "title", f->title);
+	json_out_text(j, "snapshotId", f->snapshot);
 	json_out_i64(j, "fileCount", f->files);
 	json_out_i64(j, "bytes", f->bytes);
-	projects_put_time(j, "createdAt", f->created_at);
+	api_put_iso(j, "createdAt", f->created_at);
 }
 
 static int take_want(const json_t *b, struct fragment_want *ret, struct err *err)

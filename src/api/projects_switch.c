@@ -40,7 +40,7 @@ static void put_loss(struct json_out *j, const char *key, const struct switched 
 	json_out_object(j, key);
 	json_out_str(j, "code", s->cause.code);
 	json_out_str(j, "text", s->cause.text);
-	projects_put_time(j, "at", s->cause.at);
+	api_put_iso(j, "at", s->cause.at);
 	json_out_end(j);
 }
 
@@ -54,9 +54,9 @@ static void put_switched(struct api_call *c, struct json_out *j, const struct sw
 	put_url(c, j, "sandboxUrl", s->session);
 	json_out_u64(j, "restoredFiles", s->restored_files);
 	json_out_bool(j, "hasRestoredFiles", s->has_restored_files);
-	projects_put_text(j, "fragmentId", s->fragment);
+	json_out_text(j, "fragmentId", s->fragment);
 	json_out_str(j, "activeProjectId", s->project);
-	projects_put_text(j, "activeFragmentId", s->fragment);
+	json_out_text(j, "activeFragmentId", s->fragment);
 	json_out_bool(j, "stateLost", s->state_lost);
 	put_loss(j, "cause", s);
 	json_out_end(j);
@@ -184,10 +184,10 @@ static void put_current(struct json_out *j, const char *key, const struct user_i
 	}
 	json_out_object(j, key);
 	json_out_str(j, "sandboxId", s->sandbox);
-	projects_put_text(j, "projectId", s->project);
-	projects_put_text(j, "projectName", i->project_name);
-	projects_put_time(j, "createdAt", s->started_at);
-	projects_put_time(j, "lastUsedAt", s->last_activity_at);
+	json_out_text(j, "projectId", s->project);
+	json_out_text(j, "projectName", i->project_name);
+	api_put_iso(j, "createdAt", s->started_at);
+	api_put_iso(j, "lastUsedAt", s->last_activity_at);
 	json_out_end(j);
 }
 

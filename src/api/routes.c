@@ -7,6 +7,7 @@
 
 #include "api/inside.h"
 #include "base/array.h"
+#include "base/percent.h"
 
 enum { PARTS_MAX = 8, TAIL = 3 };
 
@@ -21,40 +22,6 @@ void api_each_route(void (*fn)(void *arg, const struct api_route *r), void *arg)
 	for (size_t t = 0; t < ARRAY_LEN(tables); t++)
 		for (const struct api_route *r = tables[t]; r->method; r++)
 			fn(arg, r);
-}
-
-/* ---- decoding -------------------------------------------------------------------------------- */
-
-static int hex(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-/* In place. False: a % without two digits, or a NUL. */
-static bool decode(char *s)
-{
-	char *to = s;
-
-	for (; *s; s++) {
-		int high, low;
-
-		if (*s != '%') {
-			*to++ = *s;
-			continue;
-		}
-		high = hex(s[1]);
-		low = high < 0 ? -1 : hex(s[2]);
-		if (low < 0 || high * 16 + low == 0)
-			return false;
-		*to++ = (char)(high * 16 + low);
-		s += 2;
-	}
-	*to = '\0';
-	return true;
 }
 
 static int malformed(const char *why, struct err *err)
@@ -92,7 +59,7 @@ static int split(struct api_arena *arena, const char *text, struct path *ret, st
 		p.tails[n] = arena_text(arena, part, strlen(part));
 		if (!p.parts[n] || !p.tails[n])
 			return err_sys(err, ENOMEM, "path");
-		if (!decode(p.parts[n]) || !decode(p.tails[n]))
+		if (!percent_decode(p.parts[n], false) || !percent_decode(p.tails[n], false))
 			return malformed("an escape that is none", err);
 		p.lens[n] = strlen(p.parts[n]);
 		p.slash[n] = strchr(p.parts[n], '/') && !may_have_slash(p.parts[n]);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "api/inside.h"
 #include "base/array.h"
@@ -11,25 +12,26 @@
 
 /* ---- out ------------------------------------------------------------------------------------- */
 
-/* "" is null. */
-static void put_text(struct json_out *j, const char *key, const char *text)
-{
-	json_out_str(j, key, *text ? text : NULL);
-}
-
-static void put_time(struct json_out *j, const char *key, int64_t ms)
-{
-	if (ms)
-		json_out_i64(j, key, ms);
-	else
-		json_out_null(j, key);
-}
-
 static void put_object(struct json_out *j, const char *key, const char *json)
 {
 	const char *text = json ? json : "{}";
 
 	json_out_raw(j, key, text, strlen(text));
+}
+
+void api_put_iso(struct json_out *j, const char *key, int64_t ms)
+{
+	time_t s = (time_t)(ms / 1000);
+	char text[40], day[32];
+	struct tm tm;
+
+	if (ms <= 0 || !gmtime_r(&s, &tm) ||
+	    !strftime(day, sizeof(day), "%Y-%m-%dT%H:%M:%S", &tm)) {
+		json_out_null(j, key);
+		return;
+	}
+	snprintf(text, sizeof(text), "%s.%03dZ", day, (int)(ms % 1000));
+	json_out_str(j, key, text);
 }
 
 void api_put_cause(struct json_out *j, const char *key, const struct store_cause *cause)
@@ -42,7 +44,7 @@ void api_put_cause(struct json_out *j, const char *key, const struct store_cause
 	json_out_str(j, "code", cause->code);
 	json_out_str(j, "text", cause->text);
 	json_out_str(j, "actor", cause->actor);
-	put_time(j, "at", cause->at);
+	json_out_i64_if(j, "at", cause->at, cause->at);
 	json_out_end(j);
 }
 
@@ -98,12 +100,12 @@ static void put_session_limits(struct api_call *c, struct json_out *j,
 static void put_times(struct json_out *j, const struct store_session *s)
 {
 	json_out_i64(j, "created_at", s->created_at);
-	put_time(j, "started_at", s->started_at);
-	put_time(j, "last_activity_at", s->last_activity_at);
+	json_out_i64_if(j, "started_at", s->started_at, s->started_at);
+	json_out_i64_if(j, "last_activity_at", s->last_activity_at, s->last_activity_at);
 	json_out_i64(j, "idle_timeout_ms", s->idle_timeout_ms);
 	json_out_i64(j, "max_lifetime_ms", s->max_lifetime_ms);
-	put_time(j, "hibernate_at", s->hibernate_at);
-	put_time(j, "expires_at", s->expires_at);
+	json_out_i64_if(j, "hibernate_at", s->hibernate_at, s->hibernate_at);
+	json_out_i64_if(j, "expires_at", s->expires_at, s->expires_at);
 	json_out_str(j, "on_idle", end_name(s->on_idle));
 	json_out_str(j, "on_expire", end_name(s->on_expire));
 }
@@ -113,18 +115,18 @@ void api_put_session(struct api_call *c, struct json_out *j, const char *key,
 {
 	json_out_object(j, key);
 	json_out_str(j, "id", s->id);
-	put_text(j, "key", key_of(s, "key"));
-	put_text(j, "user", s->user);
-	put_text(j, "thread", key_of(s, "thread"));
-	put_text(j, "project", s->project);
-	put_text(j, "fragment", s->fragment);
+	json_out_text(j, "key", key_of(s, "key"));
+	json_out_text(j, "user", s->user);
+	json_out_text(j, "thread", key_of(s, "thread"));
+	json_out_text(j, "project", s->project);
+	json_out_text(j, "fragment", s->fragment);
 	json_out_str(j, "template", s->template);
-	put_text(j, "policy", s->policy);
+	json_out_text(j, "policy", s->policy);
 	json_out_str(j, "state", sm_name(&session_sm, s->state));
 	json_out_str(j, "runtime", runtime_name(s->runtime));
 	json_out_bool(j, "paused", s->paused);
-	put_text(j, "sandbox", s->sandbox);
-	put_text(j, "snapshot", s->snapshot);
+	json_out_text(j, "sandbox", s->sandbox);
+	json_out_text(j, "snapshot", s->snapshot);
 	json_out_i64(j, "version", s->version);
 	json_out_i64(j, "generation", s->generation);
 	json_out_i64(j, "incarnation", s->incarnation);
@@ -139,8 +141,8 @@ void api_put_snapshot(struct json_out *j, const char *key, const struct store_sn
 {
 	json_out_object(j, key);
 	json_out_str(j, "id", s->id);
-	put_text(j, "name", s->name);
-	put_text(j, "session", s->session);
+	json_out_text(j, "name", s->name);
+	json_out_text(j, "session", s->session);
 	json_out_i64(j, "generation", s->generation);
 	json_out_i64(j, "size_bytes", s->bytes);
 	json_out_i64(j, "created_at", s->created_at);
@@ -197,7 +199,7 @@ void api_put_exec(struct json_out *j, const char *key, const struct store_exec *
 	json_out_i64(j, "stdout_bytes", x->stdout_bytes);
 	json_out_i64(j, "stderr_bytes", x->stderr_bytes);
 	json_out_i64(j, "started_at", x->started_at);
-	put_time(j, "ended_at", x->ended_at);
+	json_out_i64_if(j, "ended_at", x->ended_at, x->ended_at);
 	if (x->ended_at)
 		json_out_i64(j, "duration_ms", x->ended_at - x->started_at);
 	else

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "api/v1.h"
 
@@ -160,21 +159,6 @@ int threads_refuse_end(struct api_call *c, unsigned status, struct json_out *j, 
 	return api_reply(c, status, j, err);
 }
 
-void threads_put_time(struct json_out *j, const char *key, int64_t ms)
-{
-	time_t s = (time_t)(ms / 1000);
-	char text[40], day[32];
-	struct tm tm;
-
-	if (ms <= 0 || !gmtime_r(&s, &tm) ||
-	    !strftime(day, sizeof(day), "%Y-%m-%dT%H:%M:%S", &tm)) {
-		json_out_null(j, key);
-		return;
-	}
-	snprintf(text, sizeof(text), "%s.%03dZ", day, (int)(ms % 1000));
-	json_out_str(j, key, text);
-}
-
 void threads_put_mb(struct json_out *j, const char *key, uint64_t bytes)
 {
 	char text[32];
@@ -236,7 +220,7 @@ static void put_made(struct api_call *c, struct json_out *j, const char *key,
 	json_out_str(j, "thread_id", thread_of(s));
 	json_out_str(j, "status", status);
 	put_place(c, j, s, true);
-	threads_put_time(j, "expires_at", s->hibernate_at ? s->hibernate_at : s->expires_at);
+	api_put_iso(j, "expires_at", s->hibernate_at ? s->hibernate_at : s->expires_at);
 	json_out_end(j);
 }
 
@@ -354,7 +338,7 @@ static int refuse_unknown(struct api_call *c, const struct session_ref *ref, str
 	if (expired) {
 		json_out_str(&j, "session_id", t.session);
 		json_out_str(&j, "reason", t.cause.text);
-		threads_put_time(&j, "expired_at", t.cause.at);
+		api_put_iso(&j, "expired_at", t.cause.at);
 	}
 	return threads_refuse_end(c, 404, &j, err);
 }
@@ -376,8 +360,8 @@ static int get_session(struct api_call *c, struct err *err)
 	json_out_str(&j, "session_id", s.id);
 	json_out_str(&j, "thread_id", ref.key);
 	json_out_str(&j, "status", "active");
-	threads_put_time(&j, "created_at", s.created_at);
-	threads_put_time(&j, "last_activity", s.last_activity_at);
+	api_put_iso(&j, "created_at", s.created_at);
+	api_put_iso(&j, "last_activity", s.last_activity_at);
 	put_place(c, &j, &s, false);
 	put_count(c, &j, &s);
 	json_out_end(&j);
@@ -397,8 +381,8 @@ static int get_status(struct api_call *c, struct err *err)
 	json_out_object(&j, NULL);
 	json_out_str(&j, "status", "active");
 	json_out_str(&j, "worker", c->api->worker);
-	threads_put_time(&j, "created_at", s.created_at);
-	threads_put_time(&j, "last_activity", s.last_activity_at);
+	api_put_iso(&j, "created_at", s.created_at);
+	api_put_iso(&j, "last_activity", s.last_activity_at);
 	json_out_end(&j);
 	store_session_fini(&s);
 	return api_reply(c, 200, &j, err);

@@ -17,7 +17,6 @@ int threads_refuse(struct api_call *c, unsigned status, const char *detail, stru
 void threads_refuse_begin(struct json_out *j, const char *error);
 int threads_refuse_end(struct api_call *c, unsigned status, struct json_out *j, struct err *err);
 
-void threads_put_time(struct json_out *j, const char *key, int64_t ms);
 void threads_put_mb(struct json_out *j, const char *key, uint64_t bytes);
 
 /* Regular files below a directory, without those that are still being written. */

@@ -158,7 +158,7 @@ static void put_item(struct json_out *j, const struct item *i)
 	if (!json_is_utf8(i->name, strlen(i->name)))
 		json_out_base64(j, "name_base64", i->name, strlen(i->name));
 	json_out_u64(j, "size_bytes", i->size);
-	threads_put_time(j, "modified", i->mtime_ns / 1000000);
+	api_put_iso(j, "modified", i->mtime_ns / 1000000);
 	json_out_str(j, "permissions", mode);
 	json_out_end(j);
 }

@@ -11,11 +11,6 @@
 #include "session/keys.h"
 #include "session/project.h"
 
-static void put_text(struct json_out *j, const char *key, const char *text)
-{
-	json_out_str(j, key, *text ? text : NULL);
-}
-
 /* Into a field of a record; an absent one leaves it. */
 static int copy_field(const json_t *b, const char *name, char *ret, size_t size, struct err *err)
 {
@@ -39,8 +34,8 @@ static void put_key(struct json_out *j, const char *name, const struct store_key
 	json_out_str(j, "id", k->id);
 	json_out_str(j, "tenant", k->tenant);
 	json_out_str(j, "scope", k->scopes);
-	put_text(j, "user", k->user);
-	put_text(j, "name", k->name);
+	json_out_text(j, "user", k->user);
+	json_out_text(j, "name", k->name);
 	json_out_i64(j, "created_at", k->created_at);
 	if (k->expires_at)
 		json_out_i64(j, "expires_at", k->expires_at);
@@ -265,10 +260,10 @@ static void put_user(struct api_call *c, struct json_out *j, const struct user_i
 {
 	json_out_object(j, "user");
 	json_out_str(j, "id", i->user.id);
-	put_text(j, "name", i->user.name);
-	put_text(j, "email", i->user.email);
-	put_text(j, "project", i->user.project);
-	put_text(j, "fragment", i->user.fragment);
+	json_out_text(j, "name", i->user.name);
+	json_out_text(j, "email", i->user.email);
+	json_out_text(j, "project", i->user.project);
+	json_out_text(j, "fragment", i->user.fragment);
 	json_out_u64(j, "active", i->active);
 	if (i->has_session)
 		api_put_session(c, j, "session", &i->session);

@@ -173,14 +173,6 @@ void v1_put_output(struct json_out *j, const char *key, const void *bytes, size_
 		json_out_bytes(j, key, bytes, len);
 }
 
-static void put_number(struct json_out *j, const char *key, bool there, int64_t n)
-{
-	if (there)
-		json_out_i64(j, key, n);
-	else
-		json_out_null(j, key);
-}
-
 int v1_put_result(struct json_out *j, struct run *x, const struct exec_output *o, struct err *err)
 {
 	const struct exec_result *r = &o->result;
@@ -189,8 +181,8 @@ int v1_put_result(struct json_out *j, struct run *x, const struct exec_output *o
 	if (run_info(x, &rec, err) < 0)
 		return -1;
 	json_out_str(j, "exec_id", rec.id);
-	put_number(j, "exit_code", rec.state != RUN_LOST && !r->signal, r->code);
-	put_number(j, "signal", r->signal, r->signal);
+	json_out_i64_if(j, "exit_code", rec.state != RUN_LOST && !r->signal, r->code);
+	json_out_i64_if(j, "signal", r->signal, r->signal);
 	json_out_u64(j, "stdout_bytes", o->out_total);
 	json_out_u64(j, "stderr_bytes", o->err_total);
 	json_out_bool(j, "truncated", r->hits & AGENT_HIT_OUTPUT);

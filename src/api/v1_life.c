@@ -106,14 +106,6 @@ static const char *answer_name(enum session_probe_answer answer)
 	return "no_sandbox";
 }
 
-static void put_ms(struct json_out *j, const char *key, int64_t ms)
-{
-	if (ms)
-		json_out_i64(j, key, ms);
-	else
-		json_out_null(j, key);
-}
-
 int v1_probe(struct api_call *c, struct err *err)
 {
 	static const char *const fields[] = { "deadline_ms", NULL };
@@ -131,8 +123,8 @@ int v1_probe(struct api_call *c, struct err *err)
 	json_out_object(&j, NULL);
 	json_out_str(&j, "status", answer_name(p.answer));
 	json_out_bool(&j, "verified", p.answer != SESSION_UNSURE);
-	put_ms(&j, "expires_at", p.expires_at);
-	put_ms(&j, "retry_after_ms", p.retry_after_ms);
+	json_out_i64_if(&j, "expires_at", p.expires_at, p.expires_at);
+	json_out_i64_if(&j, "retry_after_ms", p.retry_after_ms, p.retry_after_ms);
 	api_put_cause(&j, "cause", &p.cause);
 	json_out_end(&j);
 	return api_reply(c, 200, &j, err);

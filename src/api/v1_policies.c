@@ -14,15 +14,6 @@ DEFINE_AUTO(struct store_policy *, store_policy_fini);
 
 /* ---- out ------------------------------------------------------------------------------------- */
 
-/* 0 is nothing said. */
-static void put_number(struct json_out *j, const char *key, int64_t n)
-{
-	if (n)
-		json_out_i64(j, key, n);
-	else
-		json_out_null(j, key);
-}
-
 static void put_commands(struct json_out *j, const struct store_policy *p)
 {
 	if (p->commands)
@@ -44,10 +35,10 @@ static int put_policy(struct api_call *c, struct json_out *j, const char *key,
 	json_out_object(j, key);
 	json_out_str(j, "name", p->name);
 	json_out_str(j, "tenant", p->tenant);
-	put_number(j, "max_active_per_user", p->max_active_per_user);
+	json_out_i64_if(j, "max_active_per_user", p->max_active_per_user, p->max_active_per_user);
 	json_out_str(j, "on_exceed", p->on_exceed == SESSION_EXCEED_REPLACE ? "replace" : "refuse");
-	put_number(j, "idle_timeout_ms", p->idle_timeout_ms);
-	put_number(j, "max_lifetime_ms", p->max_lifetime_ms);
+	json_out_i64_if(j, "idle_timeout_ms", p->idle_timeout_ms, p->idle_timeout_ms);
+	json_out_i64_if(j, "max_lifetime_ms", p->max_lifetime_ms, p->max_lifetime_ms);
 	json_out_str(j, "network", *p->network ? p->network : NULL);
 	api_put_limits(j, "limits", &most);
 	put_commands(j, p);

@@ -218,14 +218,6 @@ static void send_place(struct tty *t, const char *exec)
 	send_text(t, &j);
 }
 
-static void put_number(struct json_out *j, const char *key, bool there, int64_t n)
-{
-	if (there)
-		json_out_i64(j, key, n);
-	else
-		json_out_null(j, key);
-}
-
 static void send_exit(struct tty *t)
 {
 	struct store_exec rec = { 0 };
@@ -241,8 +233,8 @@ static void send_exit(struct tty *t)
 	json_out_init(&j, TEXT_MAX);
 	json_out_object(&j, NULL);
 	json_out_object(&j, "exit");
-	put_number(&j, "exit_code", rec.state != RUN_LOST && !rec.signal, rec.exit_code);
-	put_number(&j, "signal", rec.signal, rec.signal);
+	json_out_i64_if(&j, "exit_code", rec.state != RUN_LOST && !rec.signal, rec.exit_code);
+	json_out_i64_if(&j, "signal", rec.signal, rec.signal);
 	json_out_end(&j);
 	send_text(t, &j);
 }

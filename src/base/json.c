@@ -277,6 +277,19 @@ void json_out_null(struct json_out *j, const char *key)
 	put_str(j, "null");
 }
 
+void json_out_text(struct json_out *j, const char *key, const char *s)
+{
+	json_out_str(j, key, s && *s ? s : NULL);
+}
+
+void json_out_i64_if(struct json_out *j, const char *key, bool there, int64_t v)
+{
+	if (there)
+		json_out_i64(j, key, v);
+	else
+		json_out_null(j, key);
+}
+
 void json_out_raw(struct json_out *j, const char *key, const char *json, size_t len)
 {
 	begin_value(j, key);

@@ -29,9 +29,12 @@ void json_out_array(struct json_out *j, const char *key);
 void json_out_end(struct json_out *j); /* of the innermost object or array */
 void json_out_bytes(struct json_out *j, const char *key, const void *bytes, size_t len);
 void json_out_str(struct json_out *j, const char *key, const char *s); /* NULL: null */
+void json_out_text(struct json_out *j, const char *key, const char *s); /* "" too is null */
 void json_out_base64(struct json_out *j, const char *key, const void *bytes, size_t len);
 void json_out_u64(struct json_out *j, const char *key, uint64_t v);
 void json_out_i64(struct json_out *j, const char *key, int64_t v);
+/* Or null if there is none. */
+void json_out_i64_if(struct json_out *j, const char *key, bool there, int64_t v);
 void json_out_bool(struct json_out *j, const char *key, bool v);
 void json_out_null(struct json_out *j, const char *key);
 /* A value that is JSON already: nobody looks whether it is. */
