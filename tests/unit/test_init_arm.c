@@ -109,7 +109,7 @@ static bool run_bare(const char *text)
 
 static bool run_armed(const char *text)
 {
-	for (int tries = 0; tries < 20; tries++) {
+	for (int tries = 0; tries < 200; tries++) {
 		if (!run_want(&(struct want){ .flags = AGENT_BASH | AGENT_ATTACHED,
 					      .argv = ARGV(text),
 					      .env = env,
@@ -237,7 +237,9 @@ static void a_spare_that_died_is_replaced(void)
 				       .argv = ARGV("for p in /proc/[0-9]*; do "
 						    "[ $p/cwd -ef \"$D\" ] && "
 						    "grep -q 'IFS= read' $p/cmdline && "
-						    "kill -9 ${p#/proc/} && echo killed; done"),
+						    "kill -9 ${p#/proc/} && echo killed && "
+						    "while kill -0 ${p#/proc/} 2>&-; do "
+						    ":; done; done"),
 				       .env = ARGV("PATH=/usr/bin:/bin", scratch_var()),
 				       .cwd = "/" }));
 	CHECK_STR(oc.out, "killed\n");
