@@ -149,7 +149,10 @@ int api_body(struct api_call *c, const char *const *fields, json_t **ret, struct
 		return err_sys(err, ENOMEM, "body");
 	if (!o)
 		return err_set(err, ERR_INVALID, "body, line %d, column %d: %.120s", why.line,
-			       why.column, why.text);
+			       why.column,
+			       json_error_code(&why) == json_error_null_character
+				       ? "a text with a NUL, \\u0000, is not possible"
+				       : why.text);
 	if (!arena_keep(c->arena, o, drop))
 		return err_sys(err, ENOMEM, "body");
 	if (!json_is_object(o))

@@ -237,7 +237,7 @@ static int reply_existing(struct api_call *c, const struct session_want *w, stru
 	if (session_get(c->engine, &c->who, &by, &s, &ignored) < 0)
 		return err_set(err, ERR_CONFLICT, "the session of this thread has just ended");
 	if (strcmp(s.user, w->user) != 0)
-		return err_set(err, ERR_CONFLICT, "this thread belongs to another user");
+		return err_set(err, ERR_DENIED, "this thread belongs to another user");
 	by = (struct session_ref){ .id = s.id };
 	if (session_activity(c->engine, &c->who, &by, &used, &ignored) < 0)
 		used = (struct store_session){ 0 };
@@ -256,8 +256,8 @@ static int enter(struct api_call *c, const struct session_want *w, struct err *e
 	if (session_enter(c->engine, &c->who, w, &how, err) < 0) {
 		if (err->code == ERR_CONFLICT)
 			return reply_existing(c, w, err);
-		if (err->code == ERR_NOT_FOUND) /* the template or the policy, not a session */
-			err->code = ERR_CONFLICT;
+		if (err->code == ERR_NOT_FOUND) /* the template or the policy that is set */
+			err->code = ERR_UNAVAILABLE;
 		return -1;
 	}
 	api_observe(c->api, API_TIME_CREATED, how.ready_us);
@@ -279,8 +279,7 @@ static int create_session(struct api_call *c, struct err *err)
 				  .template = t->template,
 				  .policy = t->policy,
 				  .must_be_new = true,
-				  .on_idle = SESSION_END_DESTROY,
-				  .on_expire = SESSION_END_DESTROY };
+				  .on_idle = SESSION_END_DESTROY };
 	const char *thread = "";
 	int64_t minutes = 0;
 	json_t *b;

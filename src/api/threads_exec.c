@@ -60,6 +60,7 @@ static int put_result(struct json_out *j, struct run *x, const struct exec_outpu
 	json_out_u64(j, "execution_time_ms", r->duration_us / 1000);
 	json_out_bool(j, "timed_out", r->hits & AGENT_HIT_TIME);
 	json_out_bool(j, "truncated", r->hits & AGENT_HIT_OUTPUT);
+	api_put_hits(j, r->hits);
 	return 0;
 }
 

@@ -15,6 +15,7 @@
 #include "http/server.h"
 #include "lodged/own.h"
 #include "lodged/tls.h"
+#include "sandbox/template.h"
 
 enum { FILE_MAX = 64 << 10, LIST_MAX = 64, SECRET_MIN = 16 };
 
@@ -24,6 +25,7 @@ enum type {
 	GUEST, /* these two of struct api_threads */
 	PLACE,
 	NETWORK,
+	NAME,
 	USER, /* up to here texts */
 	LIST,
 	ADDRESSES,
@@ -88,8 +90,8 @@ static const struct setting {
 	SETTING(threads_user, GUEST),
 	SETTING(threads_workdir, PLACE),
 	SETTING(threads_network, NETWORK),
-	SETTING(threads_template, TEXT),
-	SETTING(threads_policy, TEXT),
+	SETTING(threads_template, NAME),
+	SETTING(threads_policy, NAME),
 	SETTING(threads_memory, BYTES),
 	SETTING(threads_cpus, MILLI),
 	SETTING(threads_pids, COUNT),
@@ -186,6 +188,13 @@ static int set_thread(char **to, enum type type, const char *value, struct err *
 	return api_threads_check(&t, err) < 0 ? -1 : set_text(to, value, err);
 }
 
+static int set_name(char **to, const char *name, const char *value, struct err *err)
+{
+	if (*value && !template_name_is_valid(value))
+		return err_set(err, ERR_INVALID, "%s: \"%.64s\" is no name", name, value);
+	return set_text(to, value, err);
+}
+
 static int set_network(char **to, const char *name, const char *value, struct err *err)
 {
 	if (strcmp(value, "none") != 0)
@@ -269,6 +278,8 @@ static int set_value(struct conf *c, const struct setting *s, const char *value,
 	case GUEST:
 	case PLACE:
 		return set_thread(to, s->type, value, err);
+	case NAME:
+		return set_name(to, s->name, value, err);
 	case NETWORK:
 		return set_network(to, s->name, value, err);
 	case SECRET:
@@ -280,7 +291,11 @@ static int set_value(struct conf *c, const struct setting *s, const char *value,
 	case COUNT:
 		return size_parse_count(s->name, value, 0, 1000000000, to, err);
 	case SWITCH:
-		return size_parse_count(s->name, value, 0, 1, to, err);
+		if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0)
+			return err_set(err, ERR_INVALID, "%s: \"%.32s\" is neither 0 nor 1",
+				       s->name, value);
+		*(uint64_t *)to = *value == '1';
+		return 0;
 	case MILLI:
 		return size_parse_milli(s->name, value, to, err);
 	case BYTES:

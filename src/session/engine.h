@@ -128,8 +128,9 @@ struct session_want {
 	const struct template
 		*over; /* what differs from the template; only for a new one; may be NULL */
 	const char *snapshot; /* a new one starts from this snapshot's files */
-	const char *policy; /* NULL: the template's, if any; only for a new one */
-	bool no_policy; /* not the template's either: one that is nobody's, only to work in */
+	const char *policy; /* NULL: the template's, else the tenant's "default", if there is one;
+			       only for a new one */
+	bool no_policy; /* none of these either: one that is nobody's, only to work in */
 	const char *project, *fragment; /* names in the record */
 	int64_t idle_timeout_ms, max_lifetime_ms; /* 0: the default; clamped; only for a new one:
 						     attaching never changes a life */

@@ -101,6 +101,19 @@ static int set_new(struct session_want *w, const struct rules *r, struct err *er
 	return rules_allow(r, w->over, err);
 }
 
+/* One of this name is for all sessions of its tenant that are under no other. */
+static int of_tenant(struct engine *e, const struct caller *who, char name[STORE_NAME],
+		     struct err *err)
+{
+	struct store_policy p;
+
+	if (policy_get(e, who->tenant, RULES_DEFAULT, &p, err) < 0)
+		return err->code == ERR_NOT_FOUND ? 0 : -1;
+	snprintf(name, STORE_NAME, "%s", p.name);
+	store_policy_fini(&p);
+	return 0;
+}
+
 int rules_of(struct engine *e, const struct caller *who, struct session_want *w,
 	     char user[STORE_USER], struct rules *ret, struct err *err)
 {
@@ -114,7 +127,8 @@ int rules_of(struct engine *e, const struct caller *who, struct session_want *w,
 		snprintf(name, sizeof(name), "%s", s.policy);
 	else if (w->policy)
 		snprintf(name, sizeof(name), "%s", w->policy);
-	else if (!w->no_policy && of_template(e, who, w, name, err) < 0)
+	else if (!w->no_policy && (of_template(e, who, w, name, err) < 0 ||
+				   (!*name && of_tenant(e, who, name, err) < 0)))
 		return -1;
 	if (rules_load(e, who->tenant, name, ret, err) < 0)
 		return err_ctx(err, "%s", !there && !w->policy ? "template" : "policy");

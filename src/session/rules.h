@@ -11,6 +11,8 @@ struct rules {
 	struct template most; /* its limits */
 };
 
+#define RULES_DEFAULT "default"
+
 /* name "": no rules. *ret is always fit for rules_fini(). ERR_NOT_FOUND names the policy. */
 int rules_load(struct engine *e, const char *tenant, const char *name, struct rules *ret,
 	       struct err *err);

@@ -104,7 +104,7 @@ def ruled():
 def test_threads_are_under_the_policy_that_is_set(ruled):
     client, ask = ruled.client(), {"user_id": "u", "thread_id": "t"}
     answer = client.post("/create_session", ask)
-    assert answer.status == 409 and "tools" in answer.json["detail"], "none runs without it"
+    assert answer.status == 503 and "tools" in answer.json["detail"], "none runs without it"
     policy = {"name": "tools", "commands": {"allow": ["ls", "cat", "git"], "reason": "only what reads"}}
     assert client.post("/v1/policies", policy).status == 201
     session = client.post("/create_session", ask).json["session_id"]
@@ -122,3 +122,20 @@ def test_threads_are_under_the_policy_that_is_set(ruled):
         assert "only what reads" in detail["error"], detail
     answer = run("echo 'never closed")
     assert answer.status == 400 and answer.json["detail"]["forbidden_pattern"] == "", answer
+
+
+def test_a_tenants_default_is_for_whoever_names_none(ruled):
+    admin = ruled.client()
+    _, client = ruled.new_key(tenant="careful", scope="tenant")
+    free = client.enter(key="before")
+    body = {"name": "default", "tenant": "careful", "commands": {"allow": ["ls"]}}
+    assert admin.post("/v1/policies", body).status == 201
+    chat = client.post("/api/sandbox").json["sessionId"]
+    client.post("/api/projects", {"id": "p", "name": "P", "userId": "u"})
+    project = client.post("/api/switch-project", {"projectId": "p", "userId": "u"}).json["result"]["sandboxUrl"]
+    for session in (client.enter(key="after"), chat, project.rsplit("/", 1)[1]):
+        assert client.session(session)["policy"] == "default"
+        answer = client.post(f"/v1/sessions/{session}/exec", {"command": "id"})
+        assert answer.status == 403 and answer.code == "POLICY", answer
+    assert client.run(free, "id -u") == "1000\n", "one that was there is as it was"
+    assert admin.session(admin.enter(key="of another tenant"))["policy"] is None

@@ -53,7 +53,7 @@ def test_row_1_of_another_user_nothing_is_told(client):
     thread = fresh()
     create(client, thread, user="ada")
     answer = client.post("/create_session", {"user_id": "bob", "thread_id": thread})
-    assert answer.status == 409 and isinstance(answer.json["detail"], str), answer
+    assert answer.status == 403 and isinstance(answer.json["detail"], str), answer
     assert "ses_" not in str(answer)
 
 
@@ -74,7 +74,11 @@ def test_bodies_that_are_none(client, path):
     for body, kind, status in ((b"{", "application/json", 422), (b"[]", "application/json", 422),
                                (b"", "application/json", 422), (b"{}", "text/plain", 415),
                                (b'{"a":"' + b"x" * (1 << 20) + b'"}', "application/json", 413)):
-        answer = client.call("POST", path, body, {"Content-Type": kind})
+        try:
+            answer = client.call("POST", path, body, {"Content-Type": kind})
+        except BrokenPipeError:  # refused before it was all sent
+            assert status == 413
+            continue
         assert answer.status == status and isinstance(answer.json["detail"], str), answer
 
 
@@ -152,7 +156,7 @@ def test_row_3_execute(client):
     ms = answer.json["execution_time_ms"]
     assert isinstance(ms, int) and ms >= 0
     assert answer.json == {"exit_code": 3, "stdout": "out\n", "stderr": "err\n", "execution_time_ms": ms,
-                           "timed_out": False, "truncated": False}
+                           "timed_out": False, "truncated": False, "limits": []}
 
 
 def test_row_3_files_and_processes_of_a_thread_stay_together(client):
