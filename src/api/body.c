@@ -14,7 +14,8 @@ enum {
 	REPLY_MAX = 64 << 20,
 	PAGE_DEFAULT = 100,
 	DEPTH_MAX = 64,
-	VALUES_MAX = 64 << 10, /* of a larger body: one of three bytes takes 250 to keep */
+	VALUES_FEW = 8 << 10, /* in a body; one of two bytes takes 250 to keep */
+	VALUES_MAX = 64 << 10, /* where large bodies are allowed */
 };
 
 static void drop(void *j)
@@ -119,17 +120,20 @@ bool body_is_shallow(const char *text, size_t len)
 	return is_shallow(text, len, &ignored);
 }
 
-static int check_cost(const char *text, size_t len, struct err *err)
+/* A value of two bytes takes some hundred in memory, for as long as the request lasts: of more than
+ * a few a body is as good as a large one. */
+static int check_cost(struct api_call *c, const char *text, size_t len, struct err *err)
 {
-	size_t values;
+	size_t most = c->surface && c->surface->body_max ? VALUES_MAX : VALUES_FEW, values;
 
 	if (!is_shallow(text, len, &values))
 		return err_set(err, ERR_INVALID, "body: nested deeper than %d", DEPTH_MAX);
-	if (len <= BODY_MAX || values <= VALUES_MAX)
-		return 0;
-	err_set(err, ERR_LIMIT, "body: more than %d values", VALUES_MAX);
-	err->sys = EFBIG;
-	return -1;
+	if (values > most) {
+		err_set(err, ERR_LIMIT, "body: more than %zu values", most);
+		err->sys = EFBIG;
+		return -1;
+	}
+	return values > VALUES_FEW ? large_enter(c, err) : 0;
 }
 
 int api_body(struct api_call *c, const char *const *fields, json_t **ret, struct err *err)
@@ -140,7 +144,7 @@ int api_body(struct api_call *c, const char *const *fields, json_t **ret, struct
 	json_t *o;
 	size_t len;
 
-	if (read_body(c, &text, &len, err) < 0 || check_cost(text, len, err) < 0)
+	if (read_body(c, &text, &len, err) < 0 || check_cost(c, text, len, err) < 0)
 		return -1;
 	if (c->surface && c->surface->nul)
 		flags |= JSON_ALLOW_NUL;

@@ -84,6 +84,15 @@ static bool origin_is_own(const char *origin, const char *host)
 	return host && name && strcasecmp(name + 3, host) == 0;
 }
 
+/* Browsers tell where a request comes from also where they send no Origin. */
+static bool is_foreign_change(const struct http_request *rq)
+{
+	const char *site = http_header(rq, "Sec-Fetch-Site"), *method = http_method(rq);
+
+	return site && strcasecmp(site, "cross-site") == 0 && strcmp(method, "GET") != 0 &&
+	       strcmp(method, "HEAD") != 0 && strcmp(method, "OPTIONS") != 0;
+}
+
 int head_check(struct api *a, const struct http_request *rq, struct err *err)
 {
 	const char *host = http_header(rq, "Host"), *origin = http_header(rq, "Origin");
@@ -95,6 +104,8 @@ int head_check(struct api *a, const struct http_request *rq, struct err *err)
 	}
 	if (origin && !origin_is_own(origin, host) && !origin_is_listed(a, origin))
 		return err_set(err, ERR_DENIED, "Origin: %.100s may not ask here", origin);
+	if (!origin && is_foreign_change(rq))
+		return err_set(err, ERR_DENIED, "Sec-Fetch-Site: another site's page may not ask");
 	return 0;
 }
 

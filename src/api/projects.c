@@ -53,7 +53,8 @@ int projects_user(struct api_call *c, const json_t *body, const char **ret, stru
 	if (projects_who(c, body, &user, err) < 0)
 		return -1;
 	if (!user || !*user)
-		return err_set(err, ERR_INVALID, "userId: missing");
+		return err_set(err, ERR_INVALID, "userId: missing in the %s",
+			       body ? "body" : "query");
 	*ret = user;
 	return 0;
 }

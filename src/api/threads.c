@@ -38,16 +38,14 @@ static int check_workdir(const char *dir, struct err *err)
 static int check_limits(const struct api_threads *t, struct err *err)
 {
 	struct limits l = limits_default();
-	const char *bad;
 
 	l.memory_bytes = t->memory_bytes;
 	l.cpu_milli = t->cpu_milli < LIMITS_CPU_MILLI_MAX ? (uint32_t)t->cpu_milli : UINT32_MAX;
 	l.pids = t->pids < LIMITS_PIDS_MAX ? (uint32_t)t->pids : UINT32_MAX;
 	l.file_bytes = t->file_bytes;
 	l.disk_bytes = t->disk_bytes;
-	bad = limits_bad_field(&l);
-	if (bad)
-		return err_set(err, ERR_INVALID, "threads_*: %s is out of bounds", bad);
+	if (limits_check(&l, "threads: ", err) < 0)
+		return -1;
 	if (t->file_bytes > t->disk_bytes)
 		return err_set(err, ERR_INVALID, "threads_file_size: more than threads_disk");
 	return 0;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /upload_file: a form with a session, a file, and perhaps another name for it, in any order. The
  * file is kept aside until all of the form is there, in the data directory and not in memory: no
- * larger than a file may be, and all uploads together no more than SPOOL_MAX. */
+ * larger than a file may be, all uploads together no more than SPOOL_MAX, and those of one tenant
+ * half of it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdatomic.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,11 +23,10 @@ enum {
 };
 #define SPOOL_MAX (1ull << 30)
 
-static atomic_ullong spooled;
-
 enum field { OTHER, SESSION, NAME, CONTENT };
 
 struct upload {
+	struct upload *next; /* of all that are under way */
 	struct api_call *c;
 	int fd; /* the file, aside; -1: none came */
 	uint64_t size, max, spooled;
@@ -36,6 +36,28 @@ struct upload {
 	char given[AGENT_PATH_MAX]; /* as the file calls itself */
 	bool too_large;
 };
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct upload *uploads;
+
+/* False: there is no room aside for so much more. */
+static bool take_room(struct upload *u, size_t len)
+{
+	uint64_t all = len, theirs = len;
+	bool fits;
+
+	pthread_mutex_lock(&mutex);
+	for (const struct upload *o = uploads; o; o = o->next) {
+		all += o->spooled;
+		if (strcmp(o->c->who.tenant, u->c->who.tenant) == 0)
+			theirs += o->spooled;
+	}
+	fits = all <= SPOOL_MAX && theirs <= SPOOL_MAX / 2;
+	if (fits)
+		u->spooled += len;
+	pthread_mutex_unlock(&mutex);
+	return fits;
+}
 
 /* ---- the form -------------------------------------------------------------------------------- */
 
@@ -100,8 +122,7 @@ static int add_bytes(struct upload *u, const char *bytes, size_t len, struct err
 		u->too_large = true;
 		return err_set(err, ERR_LIMIT, "file: too large");
 	}
-	u->spooled += len;
-	if (atomic_fetch_add(&spooled, len) + len > SPOOL_MAX)
+	if (!take_room(u, len))
 		return err_set(err, ERR_UNAVAILABLE, "too many uploads are under way");
 	r = file_write_all(u->fd, bytes, len);
 	return r < 0 ? err_sys(err, -r, "upload") : 0;
@@ -247,7 +268,10 @@ static int put_now(struct upload *u, const struct v1_at *a, struct files_put *as
 		return -1;
 	if (is_new && now.files >= u->c->api->opts.threads.files)
 		return refuse_count(u, &now, err);
-	if (now.bytes - (is_new ? 0 : was.st.size) + u->size > v1_limit(a->spec, "disk_bytes"))
+	/* what it takes the place of may be elsewhere, behind a link */
+	if (!is_new && was.st.size <= now.bytes)
+		now.bytes -= was.st.size;
+	if (now.bytes + u->size > v1_limit(a->spec, "disk_bytes"))
 		return refuse_room(u, a, err);
 	return files_put_commit(aside, err) < 0 ? -1 : reply_stored(u, a, err);
 }
@@ -288,11 +312,15 @@ static int store(struct upload *u, struct err *err)
 
 static void end_upload(void *arg)
 {
-	struct upload *u = arg;
+	struct upload *u = arg, **at = &uploads;
 
+	pthread_mutex_lock(&mutex);
+	while (*at != u)
+		at = &(*at)->next;
+	*at = u->next;
+	pthread_mutex_unlock(&mutex);
 	if (u->fd >= 0)
 		close(u->fd);
-	atomic_fetch_sub(&spooled, u->spooled);
 	free(u);
 }
 
@@ -305,6 +333,10 @@ int threads_upload(struct api_call *c, struct err *err)
 	u->c = c;
 	u->fd = -1;
 	u->max = c->api->opts.threads.file_bytes;
+	pthread_mutex_lock(&mutex);
+	u->next = uploads;
+	uploads = u;
+	pthread_mutex_unlock(&mutex);
 	if (!arena_keep(c->arena, u, end_upload))
 		return err_sys(err, ENOMEM, "upload");
 	if (http_body_length(c->rq) > (int64_t)u->max + FIELDS_MAX + MULTIPART_AROUND) {

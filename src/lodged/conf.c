@@ -489,6 +489,11 @@ int conf_check(const struct conf *c, struct err *err)
 		return err_set(err, ERR_INVALID,
 			       "insecure_no_auth: only where every address is a loopback one or a "
 			       "unix socket; whoever reaches another could do everything");
+	for (char *const *o = c->origins; c->insecure_no_auth && o && *o; o++)
+		if (strcmp(*o, "*") == 0)
+			return err_set(err, ERR_INVALID,
+				       "insecure_no_auth: not with origins = *: any page in a "
+				       "browser could do everything");
 	if (check_pool(c, err) < 0 || check_threads(c, err) < 0)
 		return -1;
 	if (!c->tls_cert != !c->tls_key)

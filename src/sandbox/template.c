@@ -85,8 +85,8 @@ int template_set_limit(struct template *t, const char *name, uint64_t value, str
 			memcpy(at, &small, sizeof(small));
 		else
 			memcpy(at, &value, sizeof(value));
-		if (limits_bad_field(&t->limits))
-			return err_set(err, ERR_INVALID, "%s is out of range", name);
+		if (limits_check(&t->limits, "", err) < 0)
+			return -1;
 		t->limits_set |= 1u << i;
 		return 0;
 	}

@@ -39,7 +39,8 @@ const char environment_script[] =
 
 bool environment_is_secret(const char *name)
 {
-	static const char *const words[] = { "KEY", "SECRET", "TOKEN", "PASS", "CREDENTIAL" };
+	static const char *const words[] = { "KEY",  "SECRET", "TOKEN", "PASS",	       "CREDENTIAL",
+					     "AUTH", "_PWD",   "DSN",	"DATABASE_URL" };
 
 	for (size_t i = 0; i < ARRAY_LEN(words); i++)
 		if (strcasestr(name, words[i]))

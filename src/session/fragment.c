@@ -144,7 +144,9 @@ static int from_sandbox(struct save *s, struct err *err)
 
 	if (key_of_copy(s->user, s->f.project, &key, err) < 0)
 		return -1;
-	line_join(&place, s->e, s->who, s->user); /* not in the middle of a switch */
+	/* not in the middle of a switch */
+	if (line_enter(&place, s->e, s->who, s->user, err) < 0)
+		return -1;
 	r = key_leads(s->e, s->who, &key, session, err);
 	if (r == 0 && !*session)
 		r = err_set(err, ERR_CONFLICT, "There is no sandbox of project %s to save from",

@@ -62,7 +62,8 @@ int kill_user_active_sandbox(struct engine *e, const struct caller *who, const c
 
 	if (name_check("user", user, STORE_USER, err) < 0)
 		return -1;
-	line_join(&place, e, who, user);
+	if (line_enter(&place, e, who, user, err) < 0)
+		return -1;
 	r = kill_active(e, who, user, ret, err);
 	line_leave(&place);
 	return r;

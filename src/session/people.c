@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Users, and the teams they are in. */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +43,8 @@ static pthread_mutex_t line_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t line_moved = PTHREAD_COND_INITIALIZER;
 static struct place *line; /* of all users, in the order in which they came */
 
+enum { LINE_MOST = 8 }; /* of one user: each holds a thread of the service */
+
 static bool is_first(const struct place *p)
 {
 	for (const struct place *q = line; q != p; q = q->next)
@@ -51,20 +54,52 @@ static bool is_first(const struct place *p)
 	return true;
 }
 
-void line_join(struct place *p, struct engine *e, const struct caller *who, const char *user)
+static unsigned before(const struct place *p)
+{
+	unsigned n = 0;
+
+	for (const struct place *q = line; q; q = q->next)
+		n += q->engine == p->engine && strcmp(q->user, p->user) == 0 &&
+		     strcmp(q->tenant, p->tenant) == 0;
+	return n;
+}
+
+/* False: there are `most` already. */
+static bool join(struct place *p, struct engine *e, const struct caller *who, const char *user,
+		 unsigned most)
 {
 	struct place **end = &line;
+	bool may;
 
 	*p = (struct place){ .engine = e };
 	snprintf(p->tenant, sizeof(p->tenant), "%s", who->tenant);
 	snprintf(p->user, sizeof(p->user), "%s", user);
 	pthread_mutex_lock(&line_mutex);
-	while (*end)
-		end = &(*end)->next;
-	*end = p;
-	while (!is_first(p))
-		pthread_cond_wait(&line_moved, &line_mutex);
+	may = before(p) < most;
+	if (may) {
+		while (*end)
+			end = &(*end)->next;
+		*end = p;
+		while (!is_first(p))
+			pthread_cond_wait(&line_moved, &line_mutex);
+	}
 	pthread_mutex_unlock(&line_mutex);
+	return may;
+}
+
+void line_join(struct place *p, struct engine *e, const struct caller *who, const char *user)
+{
+	(void)join(p, e, who, user, UINT_MAX);
+}
+
+int line_enter(struct place *p, struct engine *e, const struct caller *who, const char *user,
+	       struct err *err)
+{
+	if (join(p, e, who, user, LINE_MOST))
+		return 0;
+	return err_set(err, ERR_UNAVAILABLE,
+		       "%d calls that move this user wait already: try again in a moment",
+		       LINE_MOST);
 }
 
 void line_leave(struct place *p)

@@ -156,6 +156,9 @@ int session_next(const struct store_session *s, enum session_event ev, enum sess
 		*ret = to;
 		return 0;
 	}
+	if (s->state == SESSION_ARCHIVED)
+		return err_set(err, ERR_CONFLICT, "session %s is archived: unarchive it first",
+			       s->id);
 	return err_set(err, ERR_CONFLICT, "session %s is %s: \"%s\" is not possible now", s->id,
 		       name, events[ev].name);
 }

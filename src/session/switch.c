@@ -242,7 +242,8 @@ int switch_user(struct engine *e, const struct caller *who, const struct switch_
 
 	if (name_check("user", want->user, STORE_USER, err) < 0)
 		return -1;
-	line_join(&place, e, who, want->user);
+	if (line_enter(&place, e, who, want->user, err) < 0)
+		return -1;
 	r = go(&m, err);
 	if (r < 0) {
 		if (*m.out.session)

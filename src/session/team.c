@@ -76,15 +76,18 @@ int team_found(struct store *st, const char *tenant, const char *team, const cha
 	       struct err *err)
 {
 	struct store_member_list l = { 0 };
+	bool theirs = false;
 	size_t members;
 	int named;
 
 	if (st->team->list(st, tenant, team, &l, err) < 0)
 		return -1;
 	members = l.count;
+	for (size_t i = 0; i < l.count; i++)
+		theirs |= strcmp(l.items[i].user, user) == 0 && l.items[i].role != TEAM_VIEWER;
 	store_member_list_fini(&l);
-	if (members > 0)
-		return 0;
+	if (members > 0) /* one who is not in it has nothing to give to it */
+		return theirs ? 0 : err_set(err, ERR_NOT_FOUND, "Team not found");
 	named = is_named(st, tenant, team, err);
 	return named ? (named < 0 ? -1 : 0) : put(st, tenant, team, user, TEAM_OWNER, err);
 }

@@ -62,7 +62,6 @@ static int check_limits(struct engine *e, const struct session_want *w, const ch
 			struct template *merged, struct err *err)
 {
 	struct sandbox_spec spec = sandbox_spec_default();
-	const char *bad;
 
 	if (template_load(e->home, template, merged, err) < 0)
 		return err_ctx(err, "template");
@@ -70,8 +69,7 @@ static int check_limits(struct engine *e, const struct session_want *w, const ch
 		return -1;
 	if (template_apply(merged, &spec, err) < 0)
 		return -1;
-	bad = limits_bad_field(&spec.limits);
-	return bad ? err_set(err, ERR_INVALID, "limits.%s: out of bounds", bad) : 0;
+	return limits_check(&spec.limits, "limits.", err);
 }
 
 int want_check(struct engine *e, const struct caller *who, const struct session_want *w,

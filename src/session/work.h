@@ -44,6 +44,9 @@ struct place {
 	char tenant[STORE_NAME], user[STORE_USER];
 };
 void line_join(struct place *p, struct engine *e, const struct caller *who, const char *user);
+/* The same for a call from outside: ERR_UNAVAILABLE if too many of this user wait. */
+int line_enter(struct place *p, struct engine *e, const struct caller *who, const char *user,
+	       struct err *err);
 void line_leave(struct place *p);
 DEFINE_AUTO(struct place *, line_leave);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/limits.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/array.h"
@@ -20,12 +21,15 @@ struct limits limits_default(void)
 	};
 }
 
-const char *limits_bad_field(const struct limits *l)
+struct bound {
+	const char *name;
+	uint64_t value, min, max;
+};
+
+/* The first that is not kept: true. */
+static bool find_bad(const struct limits *l, struct bound *ret)
 {
-	const struct {
-		const char *name;
-		uint64_t value, min, max;
-	} bounds[] = {
+	const struct bound bounds[] = {
 		{ "memory_bytes", l->memory_bytes, LIMITS_MEMORY_MIN, LIMITS_MEMORY_MAX },
 		{ "disk_bytes", l->disk_bytes, LIMITS_DISK_MIN, LIMITS_DISK_MAX },
 		{ "inodes", l->inodes, LIMITS_INODES_MIN, LIMITS_INODES_MAX },
@@ -38,8 +42,28 @@ const char *limits_bad_field(const struct limits *l)
 		{ "open_files", l->open_files, LIMITS_FILES_MIN, LIMITS_FILES_MAX },
 	};
 
-	for (size_t i = 0; i < ARRAY_LEN(bounds); i++)
-		if (bounds[i].value < bounds[i].min || bounds[i].value > bounds[i].max)
-			return bounds[i].name;
-	return NULL;
+	for (size_t i = 0; i < ARRAY_LEN(bounds); i++) {
+		if (bounds[i].value >= bounds[i].min && bounds[i].value <= bounds[i].max)
+			continue;
+		*ret = bounds[i];
+		return true;
+	}
+	return false;
+}
+
+const char *limits_bad_field(const struct limits *l)
+{
+	struct bound bad;
+
+	return find_bad(l, &bad) ? bad.name : NULL;
+}
+
+int limits_check(const struct limits *l, const char *prefix, struct err *err)
+{
+	struct bound bad;
+
+	if (!find_bad(l, &bad))
+		return 0;
+	return err_set(err, ERR_INVALID, "%s%s: not between %llu and %llu", prefix, bad.name,
+		       (unsigned long long)bad.min, (unsigned long long)bad.max);
 }

@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include "base/err.h"
+
 struct limits {
 	uint64_t memory_bytes; /* swap is always 0 */
 	uint64_t disk_bytes;
@@ -39,5 +41,7 @@ struct limits limits_default(void);
 
 /* NULL if all is well, else the name of the first field out of bounds ("memory_bytes"). */
 const char *limits_bad_field(const struct limits *l);
+/* The same as ERR_INVALID, with the bounds; the prefix stands before the name. */
+int limits_check(const struct limits *l, const char *prefix, struct err *err);
 
 #endif

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What goes on after a request was let in, or after it was answered: it ends with the key, it is
 bounded, and it does not keep the service from ending."""
+import concurrent.futures
 import contextlib
+import json
 import os
 import signal
 import threading
@@ -67,6 +69,32 @@ def test_a_stream_ends_when_its_key_expires(lodged, session):
         while response.readline():
             pass
     assert other.get("/v1/sessions").status == 401
+
+
+# ---- memory and threads -------------------------------------------------------------------------
+
+
+def test_values_are_counted_before_they_are_kept(client, session):
+    """One of two bytes takes a hundred times as much for as long as the request lasts."""
+    many = {"x": [{}] * 200000}
+    for path, body in (("/execute", {"session_id": session, "command": "true", **many}),
+                       (f"/v1/sessions/{session}/exec", {"command": "true", **many}),
+                       ("/api/sandbox/activity", {"sessionId": session, **many}),
+                       ("/api/projects", {"name": "P", "userId": "u", **many})):
+        answer = client.post(path, json.dumps(body, separators=(",", ":")).encode(),
+                             headers={"Content-Type": "application/json"})
+        assert answer.status == 413, (path, answer)
+
+
+def test_a_user_cannot_take_all_threads_by_switching(client):
+    client.post("/api/projects", {"id": "busy", "name": "Busy", "userId": "hasty"})
+    client.post("/api/projects/busy/fragments", {"userId": "hasty", "files": {f"f{i}": "x" for i in range(2000)}})
+    fragment = client.get("/api/projects/busy/fragments?userId=hasty").json["fragments"][0]["id"]
+    body = {"projectId": "busy", "fragmentId": fragment, "userId": "hasty"}
+    with concurrent.futures.ThreadPoolExecutor(30) as pool:
+        answers = list(pool.map(lambda _: client.post("/api/switch-project", body), range(30)))
+    seen = {a.status for a in answers}
+    assert seen == {200, 503} and all("Retry-After" in a.headers for a in answers if a.status == 503), seen
 
 
 # ---- output -----------------------------------------------------------------------------------

@@ -30,6 +30,18 @@ def test_only_where_nobody_else_comes(tmp_path, listen):
         assert not (tmp_path / "d").exists()
 
 
+def test_not_for_the_pages_of_everybody(tmp_path):
+    r = subprocess.run([LODGED, "--data", str(tmp_path / "d"), "--listen", "127.0.0.1:0", "--insecure-no-auth", "--origins", "*"],
+                       capture_output=True, text=True, timeout=60, env=PLAIN, check=False)
+    assert r.returncode == 2 and "origins" in r.stderr, r
+
+
+def test_a_page_of_another_site_changes_nothing(open_house):
+    headers = {"Sec-Fetch-Site": "cross-site"}
+    assert open_house.nobody.post("/create_session", {"user_id": "u", "thread_id": "t"}, headers=headers).status == 403
+    assert open_house.nobody.get("/health", headers=headers).status == 200
+
+
 def test_it_is_said_loudly(open_house):
     assert any(line["level"] == "error" and "INSECURE" in line["msg"] for line in open_house.lines())
     assert open_house.nobody.get("/health").json["insecure_no_auth"] is True

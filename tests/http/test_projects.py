@@ -266,10 +266,10 @@ def test_roles_in_a_team(app, bob, role):
 @pytest.mark.parametrize("call", OF_USERS, ids=lambda c: f"{c[0]} {c[1]}")
 def test_an_application_names_the_user(app, call):
     for body in (call[2], {**call[2], "userId": None} if call[2] is not None else None):
-        assert refusal(app.call(call[0], call[1], body)) == (400, "userId: missing")
+        assert refusal(app.call(call[0], call[1], body)) == (400, f"userId: missing in the {'query' if call[2] is None else 'body'}")
     if call[2] is not None:
         answer = app.call(call[0], call[1], {**call[2], "userId": ""})
-        assert refusal(answer) == (400, "userId: missing")
+        assert refusal(answer) == (400, f"userId: missing in the {'query' if call[2] is None else 'body'}")
         assert refusal(app.call(call[0], call[1], {**call[2], "userId": 7})) == (400, "userId: not a string")
         answer = app.call(call[0], call[1], {**call[2], "userId": "x" * 128})
     else:
@@ -360,6 +360,10 @@ def test_without_a_key(lodged, app, call):
 def test_what_is_wrong_is_told_in_order(lodged, app, ann, bob):
     """401, then 400, then 403 or 404, then 409."""
     app.put("/api/teams/blue/members/bob", {"role": "VIEWER"})
+    # what is one's own goes to no team one is not in, nor where one only looks
+    for user in (ann, bob):
+        assert refusal(user.post("/api/projects", {"name": "Mine", "team": "blue"})) == (404, "Team not found")
+    app.put("/api/teams/blue/members/ann", {"role": "MEMBER"})
     ann.project("site", team="blue")
     ann.project("other")
     fragment = ann.save("other", {})

@@ -315,7 +315,7 @@ static void a_refused_move_changes_nothing(void)
 
 	CHECK(session_move(&s, SESSION_START, &why, NOW, &err) == -1);
 	CHECK(memcmp(&s, &before, sizeof(s)) == 0);
-	CHECK_STR(err.msg, "session s1 is archived: \"start\" is not possible now");
+	CHECK_STR(err.msg, "session s1 is archived: unarchive it first");
 }
 
 int main(void)
