@@ -4,54 +4,9 @@
 #include <errno.h>
 
 #include "base/array.h"
-#include "tap.h"
+#include "shell_finds.h"
 
 /* ---- what is found --------------------------------------------------------------------------- */
-
-/* Programs as they are, builtins as :name, functions as name(), the unknown as ?text, settings
- * as !name. */
-static void describe(const struct shell_words *w, char *ret, size_t size)
-{
-	static const char *const before[] = { "", ":", "", "?", "!" };
-	static const char *const after[] = { "", "", "()", "", "" };
-	size_t len = 0;
-
-	*ret = '\0';
-	for (size_t i = 0; i < w->count && len < size; i++)
-		len += (size_t)snprintf(ret + len, size - len, "%s%s%s%s", i ? " " : "",
-					before[w->items[i].kind], w->items[i].name,
-					after[w->items[i].kind]);
-}
-
-static bool finds(const char *text, const char *want)
-{
-	struct shell_words w = { 0 };
-	struct err err = { 0 };
-	char got[512];
-	bool same;
-
-	if (shell_parse(text, strlen(text), &w, &err) < 0)
-		snprintf(got, sizeof(got), "%s", err.msg);
-	else
-		describe(&w, got, sizeof(got));
-	shell_words_fini(&w);
-	same = strcmp(got, want) == 0;
-	if (!same)
-		printf("# %s\n#   got  %s\n#   want %s\n", text, got, want);
-	return same;
-}
-
-struct example {
-	const char *text, *want;
-};
-
-#define CHECK_ALL(cases)                                                                           \
-	do {                                                                                       \
-		bool all = true;                                                                   \
-		for (size_t i = 0; i < ARRAY_LEN(cases); i++)                                      \
-			all &= finds(cases[i].text, cases[i].want);                                \
-		CHECK(all);                                                                        \
-	} while (0)
 
 static void commands_begin_after_operators(void)
 {
@@ -389,53 +344,6 @@ static void builtins_are_looked_through(void)
 	CHECK_ALL(cases);
 }
 
-static void settings_are_told(void)
-{
-	static const struct example cases[] = {
-		{ "BASH_CMDS[ls]=/x; ls", "!BASH_CMDS ls" },
-		{ "BASH_CMDS=([ls]=/x)", "!BASH_CMDS" },
-		{ "A=1 PS4+='$(x)' ls", "!PS4 ls" },
-		{ "LD_PRELOAD=/x ls", "!LD_PRELOAD ls" },
-		{ "LD_=1 PS5=1 XPS4=1 IFS=: PATH=/x ls", "ls" },
-		{ "export A=1 ENV=f", ":export !ENV" },
-		{ "export PS1", ":export" },
-		{ "declare -x 'BASH_ENV=f' B=$x", ":declare !BASH_ENV" },
-		{ "declare -x \"PS4=$x\"", ":declare !PS4" },
-		{ "declare -n a=PS4", ":declare !-n" },
-		{ "declare -f \"$x\"", ":declare" },
-		{ "f() { local -r a=$1 b=\"$2\" 'c'=3; }", ":local" },
-		{ "f() { local PS0=a; }", ":local !PS0" },
-		{ "export \"$x=1\"", ":export ?\"$x=1\"" },
-		{ "export $(xyz)", ":export ?$(xyz) xyz" },
-		{ "readonly a=\"$x\" c", ":readonly" },
-		{ "read -r PS4", ":read !PS4" },
-		{ "read -p \"$x\" -t $t a b", ":read" },
-		{ "read -a 'BASH_CMDS[ls]'", ":read !BASH_CMDS" },
-		{ "read -raPS4", ":read !PS4" },
-		{ "read \"$x\"", ":read ?\"$x\"" },
-		{ "mapfile -t -C a PS4", ":mapfile a !PS4" },
-		{ "printf -v PS4 a", ":printf !PS4" },
-		{ "printf -vPS4 a", ":printf !PS4" },
-		{ "printf -v \"$x\" a", ":printf ?\"$x\"" },
-		{ "printf '%s' PS4=1 \"$x\"", ":printf" },
-		{ "env PS4=x BASH_FUNC_ls%%='() { a; }' ls", "env !PS4 !BASH_FUNC_ls ls" },
-		{ "env \"A=$x\" ls", "env ls" },
-		{ "for PS4 in a; do :; done", "!PS4 ::" },
-		{ ": ${PS4:=a} ${PS4=a} ${PS4:-a} ${PS4}", ":: !PS4 !PS4" },
-		{ ": ${!x:=a} ${!x}", ":: ?!x" },
-		{ "echo ${x@P} ${x@Q} ${x[@]} \"${x[@]@P}\"", ":echo !@P !@P" },
-		{ "hash -p /x ls", ":hash !-p" },
-		{ "hash -r; hash ls; hash -- $x", ":hash :hash :hash" },
-		{ "hash $x", ":hash ?$x" },
-		{ "set -eH; set -o histexpand; shopt -so histexpand",
-		  ":set !-eH :set !histexpand :shopt !histexpand" },
-		{ "set -euo pipefail; set +H; set -- -H", ":set :set :set" },
-		{ "fc -s; enable -f /x a; bind -x a", "?fc ?enable ?bind" },
-	};
-
-	CHECK_ALL(cases);
-}
-
 static void what_the_text_does_not_tell_is_unknown(void)
 {
 	static const struct example cases[] = {
@@ -603,7 +511,6 @@ int main(void)
 	RUN(functions_are_no_programs);
 	RUN(what_starts_others_is_looked_through);
 	RUN(builtins_are_looked_through);
-	RUN(settings_are_told);
 	RUN(what_the_text_does_not_tell_is_unknown);
 	RUN(paths_are_names_in_standard_places_only);
 	RUN(words_have_their_place);
