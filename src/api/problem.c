@@ -150,9 +150,11 @@ static void put_refusal(struct json_out *j, const struct policy_refusal *r)
 {
 	json_out_str(j, "policy", r->policy);
 	json_out_str(j, "word", r->word);
-	json_out_u64(j, "offset", r->offset);
-	json_out_u64(j, "line", r->line);
-	json_out_u64(j, "column", r->column);
+	if (r->line) {
+		json_out_u64(j, "offset", r->offset);
+		json_out_u64(j, "line", r->line);
+		json_out_u64(j, "column", r->column);
+	}
 	json_out_str(j, "reason", r->reason);
 }
 

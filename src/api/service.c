@@ -298,7 +298,7 @@ static int get_health(struct api_call *c, struct err *err)
 	health_put_start(c->engine, &j);
 	put_trouble(&j, c->api);
 	put_service(&j, c->api, &f);
-	json_out_str(&j, "policy_enforcement", policy_is_enforced() ? "landlock" : "none");
+	json_out_str(&j, "policy_enforcement", shell_can_enforce() ? "landlock" : "none");
 	json_out_end(&j);
 	return api_reply(c, reason ? 503 : 200, &j, err);
 }

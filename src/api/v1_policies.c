@@ -289,10 +289,7 @@ static int post_test(struct api_call *c, struct err *err)
 		return -1;
 	api_out(&j);
 	json_out_object(&j, NULL);
-	json_out_bool(&j, "allowed", v.allowed);
-	json_out_bool(&j, "enforced", v.enforced);
-	shell_put_words(&j, "programs", &v.rules, &v.words);
-	json_out_str(&j, "reason", v.allowed ? NULL : v.refusal.reason);
+	shell_put_verdict(&j, &v.rules, &v.words);
 	json_out_end(&j);
 	return api_reply(c, 200, &j, err);
 }

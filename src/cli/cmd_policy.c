@@ -27,8 +27,13 @@ static int add_names(struct shell_names *to, const char *field, const char *list
 {
 	to->said = true;
 	while (*list) {
-		size_t len = strcspn(list, ",");
-		auto_free char *name = strndup(list, len);
+		size_t len = strcspn(list, ","), skip = strspn(list, " "), end = len;
+		auto_free char *name = NULL;
+
+		skip = skip < len ? skip : len;
+		while (end > skip && list[end - 1] == ' ')
+			end--;
+		name = strndup(list + skip, end - skip);
 
 		if (!name)
 			return err_sys(err, ENOMEM, "%s", field);
@@ -119,17 +124,14 @@ static void print_lines(const struct shell_rules *r, const struct shell_words *w
 		printf("%s\n", r->reason);
 }
 
-static int print_json(const struct shell_rules *r, const struct shell_words *w, bool allowed,
-		      struct err *err)
+static int print_json(const struct shell_rules *r, const struct shell_words *w, struct err *err)
 {
 	auto_free char *text = NULL;
 	struct json_out j;
 
 	json_out_init(&j, (size_t)16 << 20);
 	json_out_object(&j, NULL);
-	json_out_bool(&j, "allowed", allowed);
-	shell_put_words(&j, "programs", r, w);
-	json_out_str(&j, "reason", allowed ? NULL : r->reason);
+	shell_put_verdict(&j, r, w);
 	json_out_end(&j);
 	text = json_out_take(&j, NULL);
 	if (!text)
@@ -157,7 +159,7 @@ static int test(struct opts *o, int argc, char **argv, struct err *err)
 	allowed = !shell_refused(&o->rules, &w);
 	if (!o->json)
 		print_lines(&o->rules, &w, allowed);
-	else if (print_json(&o->rules, &w, allowed, err) < 0)
+	else if (print_json(&o->rules, &w, err) < 0)
 		return opt_fail(OPT_EXIT_FAILED, err);
 	if (fflush(stdout) != 0) {
 		err_sys(err, errno, "standard output");

@@ -201,10 +201,8 @@ static int add_all(struct only *o, const char *list, bool bash, uint64_t handled
 	/* Files go on being moved between directories; handled at all it must be given back. */
 	if (handled & LANDLOCK_ACCESS_FS_REFER)
 		r = root < 0 ? -EACCES : add(o, root, LANDLOCK_ACCESS_FS_REFER);
-	if (r == 0 && bash)
-		r = add_program(o, "/bin/bash", false);
-	if (r == 0 && bash)
-		r = add_program(o, "/bin/sh", false);
+	if (r == 0 && bash) /* as spawn.c takes them */
+		r = add_program(o, access("/bin/bash", F_OK) < 0 ? "/bin/sh" : "/bin/bash", false);
 	return r < 0 ? r : add_list(o, list);
 }
 

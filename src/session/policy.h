@@ -41,25 +41,19 @@ int policy_limits(const struct store_policy *p, struct template *ret, struct err
  * shell_rules_fini(). */
 int policy_set_commands(struct store_policy *p, const char *json, struct err *err);
 int policy_commands(const struct store_policy *p, struct shell_rules *ret, struct err *err);
-/* Whether this kernel has Landlock. */
-bool policy_is_enforced(void);
-
 /* The word that a command was refused for. */
 struct policy_refusal {
 	char policy[STORE_NAME]; /* "": nothing was refused */
 	char word[SHELL_NAME_MAX + 1]; /* cut */
 	size_t offset;
-	unsigned line, column;
-	char reason[SHELL_REASON_MAX + 64];
+	unsigned line, column; /* 0: it is not in the text, but in the environment */
+	char reason[SHELL_TOLD_MAX];
 };
 
 /* What the policy says of a bash text, word by word. */
 struct policy_verdict {
-	bool allowed;
-	bool enforced; /* the kernel sees to it as well */
 	struct shell_rules rules;
-	struct shell_words words; /* shell_allows() tells of each */
-	struct policy_refusal refusal; /* unless allowed */
+	struct shell_words words; /* shell_put_verdict() tells of them */
 };
 int policy_check_command(struct engine *e, const char *tenant, const char *name, const char *text,
 			 struct policy_verdict *ret, struct err *err);

@@ -2,14 +2,10 @@
 /* Which programs the commands of a session may start: src/shell reads the text, the kernel sees to
  * the rest. */
 #include <errno.h>
-#include <linux/landlock.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#include "base/hook.h"
 #include "session/rules.h"
 #include "session/run.h"
 
@@ -50,25 +46,28 @@ int policy_commands(const struct store_policy *p, struct shell_rules *ret, struc
 		       : 0;
 }
 
-bool policy_is_enforced(void)
-{
-	return !hook_weak("landlock") &&
-	       syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION) > 0;
-}
-
 /* ---- advice ---------------------------------------------------------------------------------- */
 
-static void tell_refusal(const struct shell_rules *r, const struct shell_word *w,
-			 const char *policy, struct policy_refusal *ret)
+/* The refusal itself; err->sys tells whose it is. */
+static int refuse(const struct run_want *w, const struct shell_rules *r, const char *policy,
+		  const struct shell_word *bad, struct err *err)
 {
-	const char *why;
+	struct policy_refusal no = { .offset = bad->offset,
+				     .line = bad->line,
+				     .column = bad->column };
 
-	(void)shell_allows(r, w, &why);
-	*ret = (struct policy_refusal){ .offset = w->offset, .line = w->line, .column = w->column };
-	snprintf(ret->policy, sizeof(ret->policy), "%s", policy);
-	snprintf(ret->word, sizeof(ret->word), "%s", w->name);
-	snprintf(ret->reason, sizeof(ret->reason), "%s%s%s", why, r->reason ? ": " : "",
-		 r->reason ? r->reason : "");
+	snprintf(no.policy, sizeof(no.policy), "%s", policy);
+	snprintf(no.word, sizeof(no.word), "%s", bad->name);
+	shell_tell(r, bad, no.reason);
+	if (w->refusal)
+		*w->refusal = no;
+	if (no.line)
+		err_set(err, ERR_DENIED, "command: '%.60s' at line %u, column %u %s", no.word,
+			no.line, no.column, no.reason);
+	else
+		err_set(err, ERR_DENIED, "env: '%.60s' %s", no.word, no.reason);
+	err->sys = ENOEXEC;
+	return -1;
 }
 
 /* Reads the policy; a name that is not there any more is no policy that allows anything. */
@@ -88,7 +87,6 @@ int policy_check_command(struct engine *e, const char *tenant, const char *name,
 			 struct policy_verdict *ret, struct err *err)
 {
 	struct policy_verdict v = { 0 };
-	const struct shell_word *bad;
 
 	if (load(e, tenant, name, &v.rules, err) < 0)
 		return -1;
@@ -96,11 +94,6 @@ int policy_check_command(struct engine *e, const char *tenant, const char *name,
 		policy_verdict_fini(&v);
 		return -1;
 	}
-	bad = shell_refused(&v.rules, &v.words);
-	if (bad)
-		tell_refusal(&v.rules, bad, name, &v.refusal);
-	v.allowed = !bad;
-	v.enforced = v.rules.allow.said && policy_is_enforced();
 	*ret = v;
 	return 0;
 }
@@ -116,7 +109,7 @@ static bool needs_no_advice(const struct shell_rules *r, const struct run_want *
 	if (!r->allow.said && !r->deny.said)
 		return true;
 	return w->own_shell && r->allow.said && !shell_names_have(&r->deny, w->argv[0]) &&
-	       policy_is_enforced();
+	       shell_can_enforce();
 }
 
 static int check(const struct shell_rules *r, const struct run_want *w, const char *policy,
@@ -125,7 +118,6 @@ static int check(const struct shell_rules *r, const struct run_want *w, const ch
 	struct shell_words words = { 0 };
 	auto_call(shell_words_fini) struct shell_words *guard = &words;
 	const struct shell_word *bad;
-	struct policy_refusal no;
 
 	(void)guard;
 	if ((w->text ? shell_parse(w->text, strlen(w->text), &words, err)
@@ -135,15 +127,27 @@ static int check(const struct shell_rules *r, const struct run_want *w, const ch
 		return -1;
 	}
 	bad = shell_refused(r, &words);
-	if (!bad)
-		return 0;
-	tell_refusal(r, bad, policy, &no);
-	if (w->refusal)
-		*w->refusal = no;
-	err_set(err, ERR_DENIED, "command: '%.60s' at line %u, column %u %s", no.word, no.line,
-		no.column, no.reason);
-	err->sys = ENOEXEC;
-	return -1;
+	return bad ? refuse(w, r, policy, bad, err) : 0;
+}
+
+/* What a command says over the session's environment is the caller's as the text is. */
+static int check_env(const struct shell_rules *r, const struct run_want *w, const char *policy,
+		     struct err *err)
+{
+	for (size_t i = 0; w->env && w->env[i]; i++) {
+		char name[SHELL_NAME_MAX + 1];
+		struct shell_word word = { .name = name, .kind = SHELL_SETTING };
+		size_t len = strcspn(w->env[i], "=");
+		const char *why;
+
+		if (!shell_is_setting(w->env[i], len))
+			continue;
+		snprintf(name, sizeof(name), "%.*s",
+			 (int)(len < sizeof(name) ? len : sizeof(name) - 1), w->env[i]);
+		if (!shell_allows(r, &word, &why))
+			return refuse(w, r, policy, &word, err);
+	}
+	return 0;
 }
 
 int rules_check_run(struct engine *e, const struct store_session *s, const struct run_want *w,
@@ -155,7 +159,8 @@ int rules_check_run(struct engine *e, const struct store_session *s, const struc
 		return 0;
 	if (load(e, s->tenant, s->policy, &r, err) < 0)
 		return -1;
-	if (!needs_no_advice(&r, w) && check(&r, w, s->policy, err) < 0) {
+	if ((!needs_no_advice(&r, w) && check(&r, w, s->policy, err) < 0) ||
+	    check_env(&r, w, s->policy, err) < 0) {
 		shell_rules_fini(&r);
 		return -1;
 	}

@@ -260,7 +260,7 @@ static int hand_out(struct parser *p, const char *text, struct shell_words *ret)
 		struct found *f = &p->found[i];
 
 		go_to(&at, text, f->offset);
-		if (f->kind != SHELL_UNKNOWN && is_function(p, f))
+		if (f->kind < SHELL_UNKNOWN && is_function(p, f))
 			f->kind = SHELL_FUNCTION;
 		items[i] = (struct shell_word){ .name = f->name,
 						.offset = f->offset,

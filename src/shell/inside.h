@@ -9,8 +9,10 @@
 #define LODGE_SHELL_INSIDE_H
 
 #include <stdint.h>
+#include <string.h>
 
 #include "shell/shell.h"
+#include "shell/tables.h"
 
 enum {
 	HERES_MAX = 16, /* here-documents of one line */
@@ -121,9 +123,48 @@ struct mark {
 struct mark mark_of(const struct parser *p);
 void back_to(struct parser *p, const struct mark *m);
 
+/* ---- words that are read --------------------------------------------------------------------- */
+
+static inline const struct word *word_at(const struct parser *p, size_t i)
+{
+	return &p->words[i];
+}
+
+static inline const char *chars_of(const struct parser *p, const struct word *w)
+{
+	return w->len ? p->chars + w->at : "";
+}
+
+static inline bool is_known(const struct word *w)
+{
+	return !(w->flags & WORD_DYNAMIC);
+}
+
+static inline bool is_text(const struct parser *p, const struct word *w, const char *s)
+{
+	return is_known(w) && w->len == strlen(s) && !memcmp(chars_of(p, w), s, w->len);
+}
+
+static inline bool begins(const struct parser *p, const struct word *w, const char *s)
+{
+	return w->len >= strlen(s) && !memcmp(chars_of(p, w), s, strlen(s));
+}
+
+static inline bool has(const struct parser *p, const struct word *w, const char *s, size_t len)
+{
+	return w->len && len && memmem(chars_of(p, w), w->len, s, len);
+}
+
+/* A dash by itself is none. */
+static inline bool is_option(const struct parser *p, const struct word *w)
+{
+	return is_known(w) && w->len > 1 && chars_of(p, w)[0] == '-';
+}
+
 /* ---- lex.c ----------------------------------------------------------------------------------- */
 
 bool is_meta(char c);
+bool is_name_char(char c);
 /* Blanks, continued lines, a comment. */
 void skip_blanks(struct parser *p);
 void skip_continued(struct parser *p);
@@ -170,5 +211,18 @@ enum command_as {
 };
 /* The words from `first` on are a command. */
 int note_command(struct parser *p, size_t first, enum command_as as);
+/* What only running it could tell: its own text stands for it. */
+int note_unknown(struct parser *p, const struct word *w);
+/* Some builtins expand the subscript of a variable that they are given the name of. */
+int look_at_names(struct parser *p, size_t first);
+
+/* ---- setting.c ------------------------------------------------------------------------------- */
+
+/* A word NAME=VALUE, or a name that gets a value. */
+int note_assigned(struct parser *p, const struct word *w);
+/* Behind "${": it may assign as well. */
+int note_expansion(struct parser *p);
+/* A builtin that sets variables or options. */
+int look_at_setting(struct parser *p, size_t first, enum builtin_kind kind);
 
 #endif

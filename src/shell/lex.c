@@ -11,7 +11,7 @@ bool is_meta(char c)
 	return c == '\0' || strchr(" \t\n;&|()<>", c) != NULL;
 }
 
-static bool is_name_char(char c)
+bool is_name_char(char c)
 {
 	return isalnum((unsigned char)c) || c == '_';
 }
@@ -121,10 +121,24 @@ static int read_inner(struct parser *p, bool quoted, unsigned *flags)
 	}
 }
 
+/* ${x@P} expands what is in the variable, commands too. */
+static int read_at(struct parser *p, uint32_t opened)
+{
+	p->pos++;
+	skip_continued(p);
+	if (peek(p, 0) != 'P')
+		return 0;
+	p->pos++;
+	skip_continued(p);
+	return peek(p, 0) == '}' ? note(p, SHELL_SETTING, "@P", 2, opened) : 0;
+}
+
 static int read_braces(struct parser *p, bool quoted, uint32_t opened, unsigned *flags)
 {
 	size_t from = p->nchars;
 
+	if (note_expansion(p) < 0)
+		return -1;
 	for (;;) {
 		int r = 0;
 
@@ -140,7 +154,7 @@ static int read_braces(struct parser *p, bool quoted, uint32_t opened, unsigned 
 			break;
 		case '@': /* "${x[@]}" */
 			*flags |= WORD_SPLITS;
-			p->pos++;
+			r = read_at(p, opened);
 			break;
 		default:
 			r = read_inner(p, quoted, flags);

@@ -133,7 +133,7 @@ static int read_for(struct parser *p, uint32_t opened)
 	} else {
 		size_t nwords = p->nwords;
 
-		if (read_word(p, false) < 0)
+		if (read_word(p, false) < 0 || note_assigned(p, &p->words[nwords]) < 0)
 			return -1;
 		drop_words(p, nwords);
 		if (skip_lines(p) < 0 || take_if(p, "in", &in) < 0 || (in && read_words(p) < 0))
@@ -414,6 +414,17 @@ static int read_definition(struct parser *p, size_t first)
 	return read_function_body(p);
 }
 
+/* Takes the word away again if it is one. */
+static int take_assignment(struct parser *p, size_t first)
+{
+	if (p->nwords == first || !(p->words[first].flags & WORD_ASSIGNS))
+		return 0;
+	if (note_assigned(p, &p->words[first]) < 0)
+		return -1;
+	drop_words(p, first);
+	return 0;
+}
+
 /* The rest of a command of which nothing or the first word is read. */
 static int read_simple(struct parser *p, size_t first)
 {
@@ -431,8 +442,8 @@ static int read_simple(struct parser *p, size_t first)
 			r = read_word(p, may_assign);
 		if (r < 0)
 			return -1;
-		if (may_assign && p->nwords > first && (p->words[first].flags & WORD_ASSIGNS))
-			drop_words(p, first);
+		if (may_assign && take_assignment(p, first) < 0)
+			return -1;
 	}
 	if (p->nwords > first && note_command(p, first, AS_COMMAND) < 0)
 		return -1;
@@ -472,8 +483,8 @@ static int read_command(struct parser *p, enum list_end end, bool *closed)
 		if (!again)
 			return 0;
 	}
-	if (p->nwords > first && (p->words[first].flags & WORD_ASSIGNS))
-		drop_words(p, first);
+	if (take_assignment(p, first) < 0)
+		return -1;
 	return read_simple(p, first);
 }
 

@@ -7,38 +7,7 @@
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-static const struct word *word_at(const struct parser *p, size_t i)
-{
-	return &p->words[i];
-}
-
-static const char *chars_of(const struct parser *p, const struct word *w)
-{
-	return w->len ? p->chars + w->at : "";
-}
-
-static bool is_known(const struct word *w)
-{
-	return !(w->flags & WORD_DYNAMIC);
-}
-
-static bool is_text(const struct parser *p, const struct word *w, const char *s)
-{
-	return is_known(w) && w->len == strlen(s) && !memcmp(chars_of(p, w), s, w->len);
-}
-
-static bool begins(const struct parser *p, const struct word *w, const char *s)
-{
-	return w->len >= strlen(s) && !memcmp(chars_of(p, w), s, strlen(s));
-}
-
-static bool has(const struct parser *p, const struct word *w, const char *s, size_t len)
-{
-	return w->len && len && memmem(chars_of(p, w), w->len, s, len);
-}
-
-/* What only running it could tell: its own text stands for it. */
-static int note_unknown(struct parser *p, const struct word *w)
+int note_unknown(struct parser *p, const struct word *w)
 {
 	size_t len = w->end > w->start ? w->end - w->start : 0;
 
@@ -53,18 +22,6 @@ static int note_unknown_of(struct parser *p, size_t first)
 	const struct word *w = word_at(p, first);
 
 	return note(p, SHELL_UNKNOWN, chars_of(p, w), w->len, w->offset);
-}
-
-/* The bytes of /bin before the name; 0 if it is in no such directory. */
-static size_t in_path(const char *s, size_t len)
-{
-	const char *slash = memrchr(s, '/', len);
-	size_t n = slash ? (size_t)(slash - s) : 0;
-
-	for (size_t i = 0; n && n + 1 < len && shell_path[i]; i++)
-		if (strlen(shell_path[i]) == n && !memcmp(shell_path[i], s, n))
-			return n + 1;
-	return 0;
 }
 
 /* ---- texts in arguments ---------------------------------------------------------------------- */
@@ -103,8 +60,7 @@ static int look_at_words(struct parser *p, size_t first, size_t end)
 	return r;
 }
 
-/* Some builtins expand the subscript of a variable that they are given the name of. */
-static int look_at_names(struct parser *p, size_t first)
+int look_at_names(struct parser *p, size_t first)
 {
 	for (size_t i = first + 1; i < p->nwords; i++) {
 		struct word w = *word_at(p, i);
@@ -116,12 +72,6 @@ static int look_at_names(struct parser *p, size_t first)
 			return -1;
 	}
 	return 0;
-}
-
-/* A dash by itself is none. */
-static bool is_option(const struct parser *p, const struct word *w)
-{
-	return is_known(w) && w->len > 1 && chars_of(p, w)[0] == '-';
 }
 
 /* ---- builtins -------------------------------------------------------------------------------- */
@@ -199,7 +149,7 @@ static int look_at_callback(struct parser *p, size_t first)
 	return 0;
 }
 
-/* `printf -v NAME`, `test -v NAME`: only there a name is one. */
+/* `test -v NAME`: only there a name is one. */
 static int look_at_plain(struct parser *p, size_t first)
 {
 	for (size_t i = first + 1; i + 1 < p->nwords; i++)
@@ -225,10 +175,21 @@ static int look_at_builtin(struct parser *p, size_t first, enum builtin_kind kin
 		return look_at_trap(p, first);
 	case BUILTIN_ALIAS:
 		return look_at_alias(p, first);
+	case BUILTIN_MAPFILE:
+		if (look_at_setting(p, first, kind) < 0)
+			return -1;
+		return look_at_callback(p, first);
 	case BUILTIN_CALLBACK:
 		return look_at_callback(p, first);
 	case BUILTIN_NAMES:
 		return look_at_names(p, first);
+	case BUILTIN_DECLARE:
+	case BUILTIN_EXPORT:
+	case BUILTIN_READ:
+	case BUILTIN_PRINTF:
+	case BUILTIN_HASH:
+	case BUILTIN_SET:
+		return look_at_setting(p, first, kind);
 	case BUILTIN_NONE:
 	case BUILTIN_PLAIN:
 	default:
@@ -325,9 +286,11 @@ static int find_command(struct parser *p, const struct starter *s, size_t first,
 			break;
 		}
 	}
-	while (s->assigns && i < p->nwords && is_assigning(p, word_at(p, i)) &&
-	       !(word_at(p, i)->flags & WORD_SPLITS))
-		i++;
+	for (; s->assigns && i < p->nwords && is_assigning(p, word_at(p, i)) &&
+	       !(word_at(p, i)->flags & WORD_SPLITS);
+	     i++)
+		if (note_assigned(p, word_at(p, i)) < 0)
+			return -1;
 	for (unsigned n = s->operands; n && i < p->nwords; n--, i++)
 		if (word_at(p, i)->flags & WORD_SPLITS)
 			break; /* and is told to be unknown */
@@ -501,7 +464,7 @@ static int note_unsets(struct parser *p, size_t first)
 static int note_first(struct parser *p, size_t first, enum command_as as)
 {
 	const struct word *w = word_at(p, first);
-	size_t dir = in_path(chars_of(p, w), w->len);
+	size_t dir = path_prefix(chars_of(p, w), w->len);
 	const char *name = chars_of(p, w) + dir;
 	bool program = as == AS_PROGRAM || dir, plain = as != AS_COMMAND || dir;
 	enum builtin_kind kind = program ? BUILTIN_NONE : builtin_of(name, w->len);

@@ -2,21 +2,44 @@
 /* Lists of programs, and what they say of a word. */
 #include <errno.h>
 #include <jansson.h>
+#include <linux/landlock.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include "base/hook.h"
 #include "shell/shell.h"
+#include "shell/tables.h"
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
-/* In a list for the kernel names stand between colons. */
+/* In a list for the kernel names stand between colons. One with a blank is most likely a command
+ * with its arguments, and would never be found. */
 static bool is_name(const char *s)
 {
 	size_t len = strlen(s);
 	const char *slash = strchr(s, '/');
 
-	if (!len || len > SHELL_NAME_MAX || strpbrk(s, ":\n"))
+	if (!len || len > SHELL_NAME_MAX || strchr(s, ':'))
 		return false;
+	for (const char *c = s; *c; c++)
+		if ((unsigned char)*c <= ' ' || *c == 0x7f)
+			return false;
 	return !slash || (slash == s && len > 1 && s[len - 1] != '/');
+}
+
+static int no_name(const char *field, const char *name, struct err *err)
+{
+	char shown[41];
+
+	snprintf(shown, sizeof(shown), "%s", name);
+	for (char *c = shown; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = '?';
+	return err_set(err, ERR_INVALID,
+		       "%s: \"%s\" is neither the name of a program nor an absolute path", field,
+		       shown);
 }
 
 int shell_names_add(struct shell_names *n, const char *field, const char *name, struct err *err)
@@ -24,10 +47,7 @@ int shell_names_add(struct shell_names *n, const char *field, const char *name, 
 	char **more;
 
 	if (!is_name(name))
-		return err_set(
-			err, ERR_INVALID,
-			"%s: \"%.40s\" is neither the name of a program nor an absolute path",
-			field, name);
+		return no_name(field, name, err);
 	if (n->count >= SHELL_NAMES_MAX)
 		return err_set(err, ERR_INVALID, "%s: more than %d names", field, SHELL_NAMES_MAX);
 	more = reallocarray(n->items, n->count + 1, sizeof(*more));
@@ -42,10 +62,16 @@ int shell_names_add(struct shell_names *n, const char *field, const char *name, 
 	return 0;
 }
 
+/* "ls" of "/bin/ls". */
+static const char *bare(const char *name)
+{
+	return name + path_prefix(name, strlen(name));
+}
+
 bool shell_names_have(const struct shell_names *n, const char *name)
 {
 	for (size_t i = 0; i < n->count; i++)
-		if (strcmp(n->items[i], name) == 0)
+		if (strcmp(bare(n->items[i]), bare(name)) == 0)
 			return true;
 	return false;
 }
@@ -209,6 +235,8 @@ bool shell_allows(const struct shell_rules *r, const struct shell_word *w, const
 		return *ret_why = "is on the list", true;
 	if (w->kind == SHELL_UNKNOWN)
 		return *ret_why = "cannot be known from the text", !r->allow.said;
+	if (w->kind == SHELL_SETTING)
+		return *ret_why = "can make a shell start anything", !r->allow.said;
 	if (!r->allow.said)
 		return *ret_why = "is not denied", true;
 	return *ret_why = "is not on the list of what is allowed", false;
@@ -226,7 +254,8 @@ const struct shell_word *shell_refused(const struct shell_rules *r, const struct
 
 static void put_word(struct json_out *j, const struct shell_rules *r, const struct shell_word *w)
 {
-	static const char *const kinds[] = { "program", "builtin", "function", "unknown" };
+	static const char *const kinds[] = { "program", "builtin", "function", "unknown",
+					     "setting" };
 	const char *why;
 	bool allowed = shell_allows(r, w, &why);
 
@@ -241,11 +270,33 @@ static void put_word(struct json_out *j, const struct shell_rules *r, const stru
 	json_out_end(j);
 }
 
-void shell_put_words(struct json_out *j, const char *key, const struct shell_rules *r,
-		     const struct shell_words *w)
+void shell_tell(const struct shell_rules *r, const struct shell_word *w, char ret[SHELL_TOLD_MAX])
 {
-	json_out_array(j, key);
+	const char *why;
+
+	(void)shell_allows(r, w, &why);
+	snprintf(ret, SHELL_TOLD_MAX, "%s%s%s", why, r->reason ? ": " : "",
+		 r->reason ? r->reason : "");
+}
+
+bool shell_can_enforce(void)
+{
+	return !hook_weak("landlock") &&
+	       syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION) > 0;
+}
+
+void shell_put_verdict(struct json_out *j, const struct shell_rules *r, const struct shell_words *w)
+{
+	const struct shell_word *bad = shell_refused(r, w);
+	char reason[SHELL_TOLD_MAX];
+
+	json_out_bool(j, "allowed", !bad);
+	json_out_bool(j, "enforced", r->allow.said && shell_can_enforce());
+	json_out_array(j, "programs");
 	for (size_t i = 0; i < w->count; i++)
 		put_word(j, r, &w->items[i]);
 	json_out_end(j);
+	if (bad)
+		shell_tell(r, bad, reason);
+	json_out_str(j, "reason", bad ? reason : NULL);
 }

@@ -22,6 +22,7 @@ enum {
 	SHELL_NAMES_MAX = 512, /* of a list */
 	SHELL_NAME_MAX = 255, /* bytes of one */
 	SHELL_REASON_MAX = 160, /* bytes of what a policy says to those it refuses */
+	SHELL_TOLD_MAX = SHELL_REASON_MAX + 64, /* and why, with a zero */
 };
 
 /* Where a name without a slash stands for a program. */
@@ -32,6 +33,7 @@ enum shell_kind {
 	SHELL_BUILTIN,
 	SHELL_FUNCTION, /* the text defines it */
 	SHELL_UNKNOWN, /* a program, but which one depends on what happens when it runs */
+	SHELL_SETTING, /* a variable or an option by which a shell starts what no word shows */
 };
 
 struct shell_word {
@@ -78,15 +80,22 @@ int shell_rules_parse(const char *json, size_t len, struct shell_rules *ret, str
 char *shell_rules_print(const struct shell_rules *r);
 void shell_rules_fini(struct shell_rules *r);
 DEFINE_AUTO(struct shell_rules *, shell_rules_fini);
-/* A name by itself, or an absolute path. */
+/* A name by itself, or an absolute path; without blanks. */
 int shell_names_add(struct shell_names *n, const char *field, const char *name, struct err *err);
 bool shell_names_have(const struct shell_names *n, const char *name);
 
 /* Why a word is allowed or not, as a few words that follow it. */
 bool shell_allows(const struct shell_rules *r, const struct shell_word *w, const char **ret_why);
-/* All of them as an array of objects: name, kind, offset, line, column, allowed, why. */
-void shell_put_words(struct json_out *j, const char *key, const struct shell_rules *r,
-		     const struct shell_words *w);
+/* The same with the policy's reason. */
+void shell_tell(const struct shell_rules *r, const struct shell_word *w, char ret[SHELL_TOLD_MAX]);
+/* PS4, LD_PRELOAD: in an environment it makes a shell or a loader start what no word shows. */
+bool shell_is_setting(const char *name, size_t len);
+/* Whether this kernel could see to a list of what is allowed. */
+bool shell_can_enforce(void);
+/* Members of an object: allowed, enforced, programs (name, kind, offset, line, column, allowed,
+ * why), reason. */
+void shell_put_verdict(struct json_out *j, const struct shell_rules *r,
+		       const struct shell_words *w);
 /* The first word that is refused; NULL: none. */
 const struct shell_word *shell_refused(const struct shell_rules *r, const struct shell_words *w);
 

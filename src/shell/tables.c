@@ -13,66 +13,36 @@ static const struct {
 	const char *name;
 	enum builtin_kind kind;
 } builtins[] = {
-	{ ".", BUILTIN_SOURCE },
-	{ ":", BUILTIN_PLAIN },
-	{ "[", BUILTIN_PLAIN },
-	{ "alias", BUILTIN_ALIAS },
-	{ "bg", BUILTIN_PLAIN },
-	{ "bind", BUILTIN_PLAIN },
-	{ "break", BUILTIN_PLAIN },
-	{ "builtin", BUILTIN_BUILTIN },
-	{ "caller", BUILTIN_PLAIN },
-	{ "cd", BUILTIN_PLAIN },
-	{ "command", BUILTIN_COMMAND },
-	{ "compgen", BUILTIN_CALLBACK },
-	{ "complete", BUILTIN_CALLBACK },
-	{ "compopt", BUILTIN_PLAIN },
-	{ "continue", BUILTIN_PLAIN },
-	{ "declare", BUILTIN_NAMES },
-	{ "dirs", BUILTIN_PLAIN },
-	{ "disown", BUILTIN_PLAIN },
-	{ "echo", BUILTIN_PLAIN },
-	{ "enable", BUILTIN_PLAIN },
-	{ "eval", BUILTIN_EVAL },
-	{ "exec", BUILTIN_EXEC },
-	{ "exit", BUILTIN_PLAIN },
-	{ "export", BUILTIN_NAMES },
-	{ "false", BUILTIN_PLAIN },
-	{ "fc", BUILTIN_PLAIN },
-	{ "fg", BUILTIN_PLAIN },
-	{ "getopts", BUILTIN_NAMES },
-	{ "hash", BUILTIN_PLAIN },
-	{ "help", BUILTIN_PLAIN },
-	{ "history", BUILTIN_PLAIN },
-	{ "jobs", BUILTIN_PLAIN },
-	{ "kill", BUILTIN_PLAIN },
-	{ "let", BUILTIN_NAMES },
-	{ "local", BUILTIN_NAMES },
-	{ "logout", BUILTIN_PLAIN },
-	{ "mapfile", BUILTIN_CALLBACK },
-	{ "popd", BUILTIN_PLAIN },
-	{ "printf", BUILTIN_PLAIN },
-	{ "pushd", BUILTIN_PLAIN },
-	{ "pwd", BUILTIN_PLAIN },
-	{ "read", BUILTIN_NAMES },
-	{ "readarray", BUILTIN_CALLBACK },
-	{ "readonly", BUILTIN_NAMES },
-	{ "return", BUILTIN_PLAIN },
-	{ "set", BUILTIN_PLAIN },
-	{ "shift", BUILTIN_PLAIN },
-	{ "shopt", BUILTIN_PLAIN },
-	{ "source", BUILTIN_SOURCE },
-	{ "suspend", BUILTIN_PLAIN },
-	{ "test", BUILTIN_PLAIN },
-	{ "times", BUILTIN_PLAIN },
-	{ "trap", BUILTIN_TRAP },
-	{ "true", BUILTIN_PLAIN },
-	{ "type", BUILTIN_PLAIN },
-	{ "typeset", BUILTIN_NAMES },
-	{ "ulimit", BUILTIN_PLAIN },
-	{ "umask", BUILTIN_PLAIN },
-	{ "unalias", BUILTIN_PLAIN },
-	{ "unset", BUILTIN_NAMES },
+	{ ".", BUILTIN_SOURCE },	  { ":", BUILTIN_PLAIN },
+	{ "[", BUILTIN_PLAIN },		  { "alias", BUILTIN_ALIAS },
+	{ "bg", BUILTIN_PLAIN },	  { "bind", BUILTIN_SOURCE },
+	{ "break", BUILTIN_PLAIN },	  { "builtin", BUILTIN_BUILTIN },
+	{ "caller", BUILTIN_PLAIN },	  { "cd", BUILTIN_PLAIN },
+	{ "command", BUILTIN_COMMAND },	  { "compgen", BUILTIN_CALLBACK },
+	{ "complete", BUILTIN_CALLBACK }, { "compopt", BUILTIN_PLAIN },
+	{ "continue", BUILTIN_PLAIN },	  { "declare", BUILTIN_DECLARE },
+	{ "dirs", BUILTIN_PLAIN },	  { "disown", BUILTIN_PLAIN },
+	{ "echo", BUILTIN_PLAIN },	  { "enable", BUILTIN_SOURCE },
+	{ "eval", BUILTIN_EVAL },	  { "exec", BUILTIN_EXEC },
+	{ "exit", BUILTIN_PLAIN },	  { "export", BUILTIN_EXPORT },
+	{ "false", BUILTIN_PLAIN },	  { "fc", BUILTIN_SOURCE },
+	{ "fg", BUILTIN_PLAIN },	  { "getopts", BUILTIN_NAMES },
+	{ "hash", BUILTIN_HASH },	  { "help", BUILTIN_PLAIN },
+	{ "history", BUILTIN_PLAIN },	  { "jobs", BUILTIN_PLAIN },
+	{ "kill", BUILTIN_PLAIN },	  { "let", BUILTIN_NAMES },
+	{ "local", BUILTIN_DECLARE },	  { "logout", BUILTIN_PLAIN },
+	{ "mapfile", BUILTIN_MAPFILE },	  { "popd", BUILTIN_PLAIN },
+	{ "printf", BUILTIN_PRINTF },	  { "pushd", BUILTIN_PLAIN },
+	{ "pwd", BUILTIN_PLAIN },	  { "read", BUILTIN_READ },
+	{ "readarray", BUILTIN_MAPFILE }, { "readonly", BUILTIN_EXPORT },
+	{ "return", BUILTIN_PLAIN },	  { "set", BUILTIN_SET },
+	{ "shift", BUILTIN_PLAIN },	  { "shopt", BUILTIN_SET },
+	{ "source", BUILTIN_SOURCE },	  { "suspend", BUILTIN_PLAIN },
+	{ "test", BUILTIN_PLAIN },	  { "times", BUILTIN_PLAIN },
+	{ "trap", BUILTIN_TRAP },	  { "true", BUILTIN_PLAIN },
+	{ "type", BUILTIN_PLAIN },	  { "typeset", BUILTIN_DECLARE },
+	{ "ulimit", BUILTIN_PLAIN },	  { "umask", BUILTIN_PLAIN },
+	{ "unalias", BUILTIN_PLAIN },	  { "unset", BUILTIN_NAMES },
 	{ "wait", BUILTIN_PLAIN },
 };
 
@@ -156,4 +126,15 @@ const struct starter *starter_of(const char *name, size_t len)
 		if (is_same(starters[i].name, name, len))
 			return &starters[i];
 	return NULL;
+}
+
+size_t path_prefix(const char *s, size_t len)
+{
+	const char *slash = memrchr(s, '/', len);
+	size_t n = slash ? (size_t)(slash - s) : 0;
+
+	for (size_t i = 0; n && n + 1 < len && shell_path[i]; i++)
+		if (is_same(shell_path[i], s, n))
+			return n + 1;
+	return 0;
 }

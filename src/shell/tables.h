@@ -11,13 +11,20 @@ enum builtin_kind {
 	BUILTIN_PLAIN, /* starts nothing */
 	BUILTIN_NAMES, /* takes names of variables, whose subscripts are expanded */
 	BUILTIN_EVAL,
-	BUILTIN_SOURCE, /* of a file that the text does not have */
+	BUILTIN_SOURCE, /* of what the text does not have: a file, the history, a library */
 	BUILTIN_EXEC,
 	BUILTIN_COMMAND,
 	BUILTIN_BUILTIN,
 	BUILTIN_TRAP,
 	BUILTIN_ALIAS,
 	BUILTIN_CALLBACK, /* -C TEXT */
+	BUILTIN_MAPFILE, /* the same, and a name */
+	BUILTIN_DECLARE, /* NAME=VALUE, and -n that gives a name another one */
+	BUILTIN_EXPORT, /* NAME=VALUE */
+	BUILTIN_READ,
+	BUILTIN_PRINTF,
+	BUILTIN_HASH,
+	BUILTIN_SET,
 };
 enum builtin_kind builtin_of(const char *name, size_t len);
 
@@ -41,5 +48,8 @@ struct starter {
 	char text; /* the letter of an option whose argument is a text; 0: none */
 };
 const struct starter *starter_of(const char *name, size_t len); /* NULL: none */
+
+/* The bytes of "/bin/" before a name; 0 if it is in no directory of shell_path. */
+size_t path_prefix(const char *s, size_t len);
 
 #endif

@@ -44,11 +44,20 @@ def test_each_word_is_explained():
 
 def test_as_json():
     answer = test("--json", "--allow", "ls", "ls;xyz")
-    assert answer.returncode == 1 and json.loads(answer.stdout) == {
-        "allowed": False, "reason": None, "programs": [
+    verdict = json.loads(answer.stdout)
+    assert verdict.pop("enforced") in (True, False)
+    assert answer.returncode == 1 and verdict == {
+        "allowed": False, "reason": "is not on the list of what is allowed", "programs": [
             {"name": "ls", "kind": "program", "offset": 0, "line": 1, "column": 1, "allowed": True, "why": "is on the list"},
             {"name": "xyz", "kind": "program", "offset": 3, "line": 1, "column": 4, "allowed": False,
              "why": "is not on the list of what is allowed"}]}
+
+
+def test_blanks_around_names_are_none_of_them():
+    assert test("--allow", " ls, cat ", "ls; cat").returncode == 0
+    for names in ("ls -la", "ls,,cat", " , ls"):
+        answer = test("--allow", names, "ls")
+        assert answer.returncode == 2 and "is neither the name of a program" in answer.stderr, names
 
 
 def test_lists_from_a_file(tmp_path):
@@ -58,6 +67,8 @@ def test_lists_from_a_file(tmp_path):
         path.write_text(json.dumps(content))
         assert test("--file", str(path), "ls").returncode == 0
         assert test("--file", str(path), "cat").stdout.splitlines()[-1] == "ask the operator"
+        verdict = json.loads(test("--json", "--file", str(path), "cat").stdout)
+        assert verdict["reason"] == "is not on the list of what is allowed: ask the operator"
         assert test("--file", str(path), "--allow", "cat,git", "cat; ls").returncode == 0
         assert test("--file", str(path), "--allow", "git", "git").returncode == 1
     path.write_text('{"allow": [1]}')

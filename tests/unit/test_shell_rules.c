@@ -61,6 +61,12 @@ static void the_known_traps_are_refused(void)
 		"exec xyz",
 		"echo <(xyz)",
 		"trap xyz EXIT",
+		"hash -p /x ls; ls a",
+		"BASH_CMDS[ls]=/x; ls a",
+		"x='$(a)'; echo ${x@P}",
+		"PS4='$(a)'; set -x; :",
+		"LD_PRELOAD=/x ls",
+		"env LD_PRELOAD=/x ls",
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
@@ -114,6 +120,7 @@ static void a_list_of_what_is_denied_allows_the_rest(void)
 	CHECK(verdict(rules, "/tmp/../bin/rm x") == 0);
 	CHECK(verdict(rules, "echo rm") == 1);
 	CHECK(verdict(rules, "$X") == 1);
+	CHECK(verdict(rules, "hash -p /x ls; PS4=a") == 1);
 	CHECK(verdict(rules, "eval ls") == 0);
 	CHECK(verdict(rules, "bash -c 'find . -exec rm {} +'") == 0);
 	CHECK(verdict(both, "ls") == 1);
@@ -122,6 +129,11 @@ static void a_list_of_what_is_denied_allows_the_rest(void)
 	CHECK(verdict("{\"allow\":[]}", "ls") == 0);
 	CHECK(verdict("{\"allow\":[]}", "echo") == 1);
 	CHECK(verdict("{\"allow\":[\"source\"]}", "source f") == 1);
+	CHECK(verdict("{\"allow\":[\"LD_PRELOAD\"]}", "LD_PRELOAD=/x; PS4=a") == 0);
+	CHECK(verdict("{\"allow\":[\"LD_PRELOAD\"]}", "LD_PRELOAD=/x") == 1);
+	CHECK(verdict("{\"allow\":[\"/bin/ls\"]}", "ls; /bin/ls") == 1);
+	CHECK(verdict("{\"deny\":[\"/bin/ls\"]}", "ls") == 0);
+	CHECK(verdict("{\"allow\":[\"/opt/ls\"]}", "ls") == 0);
 }
 
 static void rules_are_read_strictly_and_come_back(void)
@@ -139,6 +151,12 @@ static void rules_are_read_strictly_and_come_back(void)
 		  "deny: \"\" is neither the name of a program nor an absolute path" },
 		{ "{\"allow\":[\"a:b\"]}",
 		  "allow: \"a:b\" is neither the name of a program nor an absolute path" },
+		{ "{\"allow\":[\"ls -la\"]}",
+		  "allow: \"ls -la\" is neither the name of a program nor an absolute path" },
+		{ "{\"allow\":[\" ls\"]}",
+		  "allow: \" ls\" is neither the name of a program nor an absolute path" },
+		{ "{\"allow\":[\"ls\\t\"]}",
+		  "allow: \"ls?\" is neither the name of a program nor an absolute path" },
 		{ "{\"reason\":1}", "reason: not a text of at most 160 bytes" },
 		{ "{\"enforce\":\"no\"}", "enforce: \"try\" or \"require\"" },
 		{ "{\"enforce\":\"require\"}",
