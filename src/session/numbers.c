@@ -22,9 +22,8 @@ uint64_t numbers_us(void)
 void engine_pool(struct engine *e, struct keeper_pool_state *ret)
 {
 	struct keeper_pool same = { .target = e->opts.pool, .max = e->opts.pool };
+	struct keeper_pool_state now = { 0 };
 	struct err ignored;
-
-	struct keeper_pool_state now;
 	int r = -1;
 
 	if (e->opts.pool && pthread_mutex_trylock(&e->keep_mutex) == 0) {

@@ -104,11 +104,11 @@ static int64_t jitter(int64_t ms)
 /* False: the engine is being closed. */
 static bool pause_start(struct engine *e, int64_t ms)
 {
-	int64_t now = mono_ms(), early = now + PAUSE_MIN_MS, late = now + ms;
+	int64_t early = mono_ms() + PAUSE_MIN_MS, late = early - PAUSE_MIN_MS + ms;
 	bool ends;
 
 	pthread_mutex_lock(&e->mutex);
-	while (!e->start.ends && (now = mono_ms()) < (e->start.wanted ? early : late)) {
+	while (!e->start.ends && mono_ms() < (e->start.wanted ? early : late)) {
 		struct timespec ts = at_ms(e->start.wanted ? early : late);
 
 		pthread_cond_timedwait(&e->start.changed, &e->mutex, &ts);

@@ -102,11 +102,11 @@ static int take_names(const char *field, const json_t *v, struct shell_names *n,
 	n->said = true;
 	for (size_t i = 0; i < json_array_size(v); i++) {
 		const json_t *one = json_array_get(v, i);
+		const char *name = json_string_value(one);
 
-		if (!json_is_string(one) ||
-		    strlen(json_string_value(one)) != json_string_length(one))
+		if (!name || strlen(name) != json_string_length(one))
 			return err_set(err, ERR_INVALID, "%s: not a name", field);
-		if (shell_names_add(n, field, json_string_value(one), err) < 0)
+		if (shell_names_add(n, field, name, err) < 0)
 			return -1;
 	}
 	return 0;

@@ -339,7 +339,7 @@ static int session_retract(struct store *st, const struct store_session *s,
 {
 	struct db *db = db_of(st);
 
-	if ((ev && check_event(ev, err) < 0) || db_begin(db, err) < 0)
+	if (check_session(s, err) < 0 || (ev && check_event(ev, err) < 0) || db_begin(db, err) < 0)
 		return -1;
 	return db_end(db, retract(db, s, ev, err), err);
 }
