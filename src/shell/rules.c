@@ -128,7 +128,7 @@ static int take_enforce(const json_t *v, struct shell_rules *r, struct err *err)
 {
 	const char *s = v ? json_string_value(v) : "try";
 
-	if (v && json_is_null(v))
+	if (json_is_null(v))
 		s = "try";
 	if (!s || (strcmp(s, "try") != 0 && strcmp(s, "require") != 0))
 		return err_set(err, ERR_INVALID, "enforce: \"try\" or \"require\"");

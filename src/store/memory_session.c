@@ -415,10 +415,10 @@ static int session_retract(struct store *st, const struct store_session *s,
 {
 	struct mem *m = mem_of(st);
 
-	if (ev && check_event(ev, err) < 0)
+	if (check_session(s, err) < 0 || (ev && check_event(ev, err) < 0))
 		return -1;
-	if (!by_id(m, s->id))
-		return err_set(err, ERR_NOT_FOUND, "there is no session %s", s->id);
+	if (!by_id(m, s->id) || by_id(m, s->id)->version != s->version)
+		return err_set(err, ERR_NOT_FOUND, "there is no session %s as it was", s->id);
 	if (add_event(m, s, s->version, ev, err) < 0)
 		return -1;
 	mem_drop_all(m, &m->binding, MEM_MATCH(MEM_IS(mem_binding, session, s->id)));

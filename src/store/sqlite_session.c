@@ -328,9 +328,10 @@ static int retract(struct db *db, const struct store_session *s, const struct st
 	if (db_run(db, "DELETE FROM binding WHERE session = ?1", DB_VALUES(db_text(s->id)), err) <
 	    0)
 		return -1;
-	gone = db_run(db, "DELETE FROM session WHERE id = ?1", DB_VALUES(db_text(s->id)), err);
+	gone = db_run(db, "DELETE FROM session WHERE id = ?1 AND version = ?2",
+		      DB_VALUES(db_text(s->id), db_int(s->version)), err);
 	if (gone == 0)
-		return err_set(err, ERR_NOT_FOUND, "there is no session %s", s->id);
+		return err_set(err, ERR_NOT_FOUND, "there is no session %s as it was", s->id);
 	return gone < 0 ? -1 : add_event(db, s, ev, err);
 }
 

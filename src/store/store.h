@@ -57,7 +57,7 @@ struct store_session_ops {
 	/* The last trace but the tombstone. NOT_FOUND if it is gone already. */
 	int (*remove)(struct store *st, const char *id, struct err *err);
 	/* One that came to nothing, with its keys and without a tombstone; the event tells that it
-	 * was. NOT_FOUND if it is gone already. */
+	 * was. NOT_FOUND if it is gone already, or at another version. */
 	int (*retract)(struct store *st, const struct store_session *s,
 		       const struct store_event *ev, struct err *err);
 	/* Moves a key from one session to another: CONFLICT unless it leads to `from` now. NULL:

@@ -242,6 +242,9 @@ static void one_that_came_to_nothing_leaves_only_its_event(void)
 
 	OPEN();
 	CHECK(!st->session->create(st, &s, NULL, &err));
+	s.version = 7;
+	CHECK(st->session->retract(st, &s, &ev, &err) == -1 && err.code == ERR_NOT_FOUND);
+	s.version = 1;
 	CHECK(!st->session->retract(st, &s, &ev, &err));
 	CHECK(st->session->retract(st, &s, &ev, &err) == -1 && err.code == ERR_NOT_FOUND);
 	CHECK(last_event(st) == 1);
