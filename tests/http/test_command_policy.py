@@ -374,6 +374,42 @@ def test_a_users_own_file_is_no_listed_name(client, policy, enforced, probe):
     assert "tool\n" in out and "ermission denied" in out
 
 
+def test_a_users_own_link_is_no_listed_name(client, policy, enforced):
+    """The file behind it is root's, but who may write to the directory chose which."""
+    s = Under(client, policy("p", allow=["ls", "ln", "cp", "mkdir"], enforce="require"),
+              env={"PATH": "/tmp/bin:/usr/bin:/bin"})
+    out = s.out("mkdir -p /tmp/bin; ln -sf /usr/bin/id /tmp/bin/cp; ls /tmp/bin")
+    assert out == "cp\n"
+    out = s.out("cp; ls -d /")
+    assert "uid=" not in out and "ermission denied" in out and out.startswith("/\n")
+
+
+def with_loader(program, loader):
+    """A dynamic program that names another loader."""
+    at = int.from_bytes(program[32:40], "little")
+    for i in range(int.from_bytes(program[56:58], "little")):
+        part = at + 56 * i
+        if program[part:part + 4] == b"\x03\0\0\0":
+            where = int.from_bytes(program[part + 8:part + 16], "little")
+            data = bytearray(program)
+            data[where:where + len(loader) + 1] = loader + b"\0"
+            data[part + 32:part + 40] = (len(loader) + 1).to_bytes(8, "little")
+            return bytes(data)
+    return None
+
+
+@pytest.mark.parametrize("loader", [b"/", b"/usr/bin", b"/usr/bin/"])
+def test_a_loader_is_a_file(client, policy, enforced, probe, loader):
+    with open("/usr/bin/ls", "rb") as f:
+        program = with_loader(f.read(), loader)
+    if not program:
+        pytest.skip("ls is static")
+    s = Under(client, policy("p", allow=["/tmp/probe", "/tmp/own"], enforce="require"))
+    s.put("/tmp/probe", probe)
+    s.put("/tmp/own", program)
+    assert s.out("/tmp/probe /usr/bin/id") == EACCES
+
+
 def test_the_rest_of_the_sandbox_is_as_before(client, policy, enforced):
     s = Under(client, policy("p", allow=["ls", "mv", "mkdir", "ln", "cat", "rm", "chmod"]))
     out = s.out("cd /tmp && mkdir -p a b && echo x > a/f && mv a/f b/g && ln b/g a/h && cat a/h && chmod 600 a/h "
