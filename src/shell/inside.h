@@ -39,6 +39,7 @@ struct here {
 	char word[HERE_WORD];
 	size_t len;
 	bool quoted, tabs;
+	struct word said; /* as it stands in the source */
 };
 
 struct heres {
@@ -190,6 +191,8 @@ int read_ansi(struct parser *p); /* behind $' */
 int read_redirection(struct parser *p);
 /* Behind a newline: the bodies of those that wait. */
 int read_heres(struct parser *p);
+/* Those for which no line came: where they end, and with it what is a command, is not known. */
+int note_heres(struct parser *p);
 
 /* ---- parse.c --------------------------------------------------------------------------------- */
 

@@ -565,6 +565,8 @@ int read_nested(struct parser *p, enum list_end end, uint32_t opened)
 	p->in_subshell += end == END_PAREN;
 	if (r == 0)
 		r = read_list(p, end, opened);
+	if (r == 0)
+		r = note_heres(p);
 	p->in_subshell -= end == END_PAREN;
 	p->heres = outer;
 	if (r == 0)

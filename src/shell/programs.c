@@ -388,27 +388,52 @@ static int look_at_su(struct parser *p, const struct starter *s, size_t first)
 	return 0;
 }
 
-/* -exec COMMAND ... ; or +, any number of times. What {} becomes is a name of a file. */
-static int look_at_find(struct parser *p, size_t first)
+static bool is_action(const struct parser *p, const struct word *w)
 {
 	static const char *const actions[] = { "-exec", "-execdir", "-ok", "-okdir" };
+
+	for (size_t k = 0; k < sizeof(actions) / sizeof(*actions); k++)
+		if (is_text(p, w, actions[k]))
+			return true;
+	return false;
+}
+
+/* Where the command ends: at ; or at a + behind {}. What {} becomes is a name of a file. */
+static size_t end_of_action(struct parser *p, size_t first, size_t end)
+{
+	bool files = false;
+	size_t i;
+
+	for (i = first; i < end && !is_text(p, word_at(p, i), ";"); i++) {
+		if (files && is_text(p, word_at(p, i), "+"))
+			break;
+		files = is_text(p, word_at(p, i), "{}");
+		if (has(p, word_at(p, i), "{}", 2))
+			p->words[i].flags |= WORD_DYNAMIC;
+	}
+	return i;
+}
+
+/* -exec COMMAND, any number of times; each as words of its own on top, where nothing that is
+ * nested in them gets at those that follow. */
+static int look_at_find(struct parser *p, size_t first)
+{
 	size_t end = p->nwords;
 
 	for (size_t i = first + 1; i < end; i++) {
-		bool action = false;
 		size_t stop;
 
-		for (size_t k = 0; k < sizeof(actions) / sizeof(*actions); k++)
-			action |= is_text(p, word_at(p, i), actions[k]);
-		if (!action)
+		if (!is_action(p, word_at(p, i)))
 			continue;
-		for (stop = ++i; stop < end && !is_text(p, word_at(p, stop), ";") &&
-				 !is_text(p, word_at(p, stop), "+");
-		     stop++)
-			if (has(p, word_at(p, stop), "{}", 2))
-				p->words[stop].flags |= WORD_DYNAMIC;
-		p->nwords = stop; /* the command has these only */
-		if (i < stop && note_command(p, i, AS_PROGRAM) < 0)
+		stop = end_of_action(p, ++i, end);
+		for (size_t k = i; k < stop; k++) {
+			struct word *copy = push_word(p, p->err);
+
+			if (!copy)
+				return -1;
+			*copy = p->words[k];
+		}
+		if (i < stop && note_command(p, end, AS_PROGRAM) < 0)
 			return -1;
 		p->nwords = end;
 		i = stop;

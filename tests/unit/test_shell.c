@@ -206,10 +206,22 @@ static void here_documents_are_no_commands(void)
 		{ "echo $(cat <<E\n)\nE\n)", ":echo cat" },
 		{ "(cat <<E\nxyz\nE\n)", "cat" },
 		{ "if cat <<E; then\nxyz\nE\nls; fi", "cat ls" },
-		{ "cat <<E\nno end", "cat" },
-		{ "cat <<E", "cat" },
+		{ "cat <<E\nno end", "cat ?E" },
+		{ "cat <<E", "cat ?E" },
+		{ "echo $(cat <<E)\nls\nE", ":echo cat ?E ls E" },
+		{ "cat <<$'E'\nE\nxyz", "cat xyz" },
+		{ "cat <<$'\\x45'\nE\nxyz", "cat xyz" },
+		{ "cat <<$\"E\"\nE\nxyz", "cat xyz" },
+		{ "cat <<'a\\b'\na\\b\nxyz", "cat xyz" },
+		{ "cat <<\"a\\b\"\na\\b\nxyz", "cat xyz" },
+		{ "cat <<a\\b\nab\nxyz", "cat xyz" },
+		{ "cat <<'a\nb'\nab\nxyz", "cat ?'a\nb'" },
+		{ "cat <<E\n\\\nE\nxyz", "cat xyz" },
+		{ "cat <<E\nE\\\n\nxyz", "cat xyz" },
+		{ "cat <<'E'\na\\\nE\nxyz", "cat xyz" },
+		{ "cat <<-E\n\t\\\nE\nxyz", "cat xyz" },
 		{ "cat << E\nxyz\nE", "cat" },
-		{ "cat <<$(x)\na\n$(x)\nls", "cat ls" },
+		{ "cat <<$(x)\na\n$(x)\nls", "cat ?$(x) x" },
 	};
 
 	CHECK_ALL(cases);
@@ -298,6 +310,10 @@ static void what_starts_others_is_looked_through(void)
 		{ "find . -exec sh -c 'xyz \"$1\"' _ {} \\;", "find sh xyz" },
 		{ "find . -exec {} \\;", "find ?{}" },
 		{ "find . -name '*.c'", "find" },
+		{ "find . -exec bash -c 'echo a b c d e f g h' \\; -exec xyz \\;",
+		  "find bash :echo xyz" },
+		{ "find . -exec xargs ls \\; -exec xyz \\;", "find xargs ls xyz" },
+		{ "find . -exec env -u + xyz {} +", "find env xyz" },
 		{ "ssh host xyz", "ssh" },
 	};
 
