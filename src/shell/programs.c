@@ -474,15 +474,17 @@ static int note_name(struct parser *p, enum shell_kind kind, const char *name, s
 {
 	if (note(p, kind, name, len, offset) < 0)
 		return -1;
-	p->found[p->nfound - 1].no_function = plain;
+	p->found[p->nfound - 1].no_function |= plain;
 	return 0;
 }
 
 static int note_unsets(struct parser *p, size_t first)
 {
-	for (size_t i = first + 1; i < p->nwords; i++)
+	for (size_t i = first + 1; i < p->nwords; i++) {
+		p->unset_any |= !is_known(word_at(p, i));
 		if (note_unset(p, chars_of(p, word_at(p, i)), word_at(p, i)->len) < 0)
 			return -1;
+	}
 	return 0;
 }
 
@@ -494,6 +496,7 @@ static int note_first(struct parser *p, size_t first, enum command_as as)
 	bool program = as == AS_PROGRAM || dir, plain = as != AS_COMMAND || dir;
 	enum builtin_kind kind = program ? BUILTIN_NONE : builtin_of(name, w->len);
 	const struct starter *s;
+	int r;
 
 	if (kind != BUILTIN_NONE) {
 		if (note_name(p, kind == BUILTIN_SOURCE ? SHELL_UNKNOWN : SHELL_BUILTIN, name,
@@ -505,7 +508,12 @@ static int note_first(struct parser *p, size_t first, enum command_as as)
 	if (note_name(p, SHELL_PROGRAM, name, w->len - dir, w->offset, plain) < 0)
 		return -1;
 	s = starter_of(name, w->len - dir);
-	return s ? look_at_starter(p, s, first) : 0;
+	if (!s)
+		return 0;
+	p->in_other++;
+	r = look_at_starter(p, s, first);
+	p->in_other--;
+	return r;
 }
 
 int note_command(struct parser *p, size_t first, enum command_as as)
