@@ -139,6 +139,7 @@ def test_bad_lists_are_refused_by_name(client, commands, words):
     ("$X", "$X", 1), ("./ls", "./ls", 1), ("/tmp/ls", "/tmp/ls", 1), ("eval \"$x\"", "\"$x\"", 6), ("source f", "source", 1),
     ("/bin/echo hi", "echo", 1), ("find", "find", 1),
     ("/lib64/ld-linux-x86-64.so.2 /bin/id", "/lib64/ld-linux-x86-64.so.2", 1), ("ls\n\n  xyz", "xyz", 3),
+    ("false && xyz() { :; }; xyz", "xyz", 24), ("env --uns ls xyz", "--uns", 5), ("bash +c xyz", "xyz", 9),
 ])
 def test_what_is_not_on_the_list_is_refused_with_its_place(client, policy, command, word, column):
     s = Under(client, policy("p", allow=["ls", "git", "bash", "env", "xargs"], reason="ask the operator"))
