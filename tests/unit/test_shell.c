@@ -335,6 +335,14 @@ static void what_starts_others_is_looked_through(void)
 		{ "find . -exec xargs ls \\; -exec xyz \\;", "find xargs ls xyz" },
 		{ "find . -exec env -u + xyz {} +", "find env xyz" },
 		{ "ssh host xyz", "ssh" },
+	};
+
+	CHECK_ALL(cases);
+}
+
+static void options_are_read_as_the_programs_do(void)
+{
+	static const struct example cases[] = {
 		{ "env --split-string='xyz a'", "env xyz" },
 		{ "env --split-string 'xyz a'", "env xyz" },
 		{ "env --split='xyz a'", "env ?--split='xyz a'" },
@@ -567,6 +575,7 @@ int main(void)
 	RUN(here_documents_are_no_commands);
 	RUN(functions_are_no_programs);
 	RUN(what_starts_others_is_looked_through);
+	RUN(options_are_read_as_the_programs_do);
 	RUN(builtins_are_looked_through);
 	RUN(what_the_text_does_not_tell_is_unknown);
 	RUN(paths_are_names_in_standard_places_only);
