@@ -72,6 +72,8 @@ static int read_delimiter(struct parser *p, bool tabs)
 	if (read_word(p, false) < 0)
 		return -1;
 	w = p->words[start.nwords];
+	if (w.start == p->pos)
+		return fail_at(p, place(p, start.pos - 1), "a << without its word");
 	start.pos = p->pos;
 	back_to(p, &start); /* its characters stay until the next */
 	if (!is_known(&w) && note_unknown(p, &w) < 0)

@@ -500,6 +500,7 @@ static void what_is_not_balanced_is_told_with_its_place(void)
 		{ "[[ a", "command: a [[ without its ]] at line 1, column 1" },
 		{ "a b (c)", "command: a ( where none can be at line 1, column 5" },
 		{ "bash -c 'echo \"'", "command: a \" without its end at line 1, column 15" },
+		{ "cat <<", "command: a << without its word at line 1, column 6" },
 		{ "a=(b", "command: a ( without its end at line 1, column 3" },
 		{ "cat <<E\n$(\nE\n", "command: a ( without its end at line 2, column 1" },
 	};
