@@ -32,10 +32,7 @@ enum {
 struct only {
 	int rules;
 	const struct cred *cred;
-	struct {
-		const char *at;
-		size_t len; /* with the slash */
-	} dirs[AGENT_ONLY_DIRS];
+	int dirs[AGENT_ONLY_DIRS]; /* opened */
 	size_t ndirs;
 	char loaders[LOADERS_MAX][LOADER_SIZE];
 	size_t nloaders;
@@ -52,12 +49,30 @@ static int add(struct only *o, int fd, uint64_t access)
 		       : 0;
 }
 
+/* Whoever may write to a file, or to the directory in which it is found by its name, could put any
+ * program there. Of a user to whom everything belongs that says nothing. */
+static bool is_its_own(const struct only *o, const struct stat *st)
+{
+	const struct cred *c = o->cred;
+
+	if (c->uid == 0 || init_binding.one_id)
+		return false;
+	if (st->st_uid == c->uid || (st->st_mode & S_IWOTH))
+		return true;
+	if (!(st->st_mode & S_IWGRP))
+		return false;
+	for (uint32_t i = 0; i < c->ngroups; i++)
+		if (st->st_gid == c->groups[i])
+			return true;
+	return st->st_gid == c->gid;
+}
+
 /* ---- loaders --------------------------------------------------------------------------------- */
 
 /* Bytes of a guest's file: every number in them is only believed as far as pread() goes. */
-static bool read_loader(const char *program, char ret[LOADER_SIZE])
+static bool read_loader(int dir, const char *program, char ret[LOADER_SIZE])
 {
-	auto_close int fd = open(program, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	auto_close int fd = openat(dir, program, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	Elf64_Ehdr head;
 	Elf64_Phdr part;
 
@@ -81,12 +96,14 @@ static bool read_loader(const char *program, char ret[LOADER_SIZE])
 	return false;
 }
 
-static int add_loader(struct only *o, const char *program)
+/* A directory would let everything in it run, and who wrote the program chose the name. */
+static int add_loader(struct only *o, int dir, const char *program)
 {
 	char loader[LOADER_SIZE];
 	auto_close int fd = -1;
+	struct stat st;
 
-	if (!read_loader(program, loader))
+	if (!read_loader(dir, program, loader))
 		return 0;
 	for (size_t i = 0; i < o->nloaders; i++)
 		if (!strcmp(o->loaders[i], loader))
@@ -94,65 +111,56 @@ static int add_loader(struct only *o, const char *program)
 	if (o->nloaders < LOADERS_MAX)
 		strcpy(o->loaders[o->nloaders++], loader);
 	fd = open(loader, O_PATH | O_CLOEXEC);
-	return fd < 0 ? 0 : add(o, fd, LANDLOCK_ACCESS_FS_EXECUTE);
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || is_its_own(o, &st))
+		return 0;
+	return add(o, fd, LANDLOCK_ACCESS_FS_EXECUTE);
 }
 
 /* ---- programs -------------------------------------------------------------------------------- */
 
-/* Whoever may write to a file that is found by its name could put any program there. Of a user to
- * whom everything belongs that says nothing. */
-static bool is_its_own(const struct only *o, const struct stat *st)
+/* What is not there, or is no program, is no rule. `dir` is AT_FDCWD for an absolute path. */
+static int add_program(struct only *o, int dir, const char *program)
 {
-	const struct cred *c = o->cred;
-
-	if (c->uid == 0 || init_binding.one_id)
-		return false;
-	if (st->st_uid == c->uid || (st->st_mode & S_IWOTH))
-		return true;
-	if (!(st->st_mode & S_IWGRP))
-		return false;
-	for (uint32_t i = 0; i < c->ngroups; i++)
-		if (st->st_gid == c->groups[i])
-			return true;
-	return st->st_gid == c->gid;
-}
-
-/* What is not there, or is no program, is no rule. */
-static int add_program(struct only *o, const char *program, bool by_name)
-{
-	auto_close int fd = open(program, O_PATH | O_CLOEXEC);
+	auto_close int fd = openat(dir, program, O_PATH | O_CLOEXEC);
 	struct stat st;
 	int r;
 
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || !(st.st_mode & 0111) ||
-	    (by_name && is_its_own(o, &st)))
+	    (dir != AT_FDCWD && is_its_own(o, &st)))
 		return 0;
 	r = add(o, fd, LANDLOCK_ACCESS_FS_EXECUTE);
-	return r < 0 ? r : add_loader(o, program);
+	return r < 0 ? r : add_loader(o, dir, program);
 }
 
-static int add_path(struct only *o, const char *at, size_t len)
+/* One that its user may write to is none to find names in: a link there could be to anything. */
+static void add_dir(struct only *o)
 {
-	if (len >= sizeof(path))
-		return 0;
-	memcpy(path, at, len);
-	path[len] = '\0';
-	return add_program(o, path, false);
+	auto_close int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || o->ndirs >= AGENT_ONLY_DIRS || fstat(fd, &st) < 0 || is_its_own(o, &st))
+		return;
+	o->dirs[o->ndirs++] = fd;
+	fd = -1;
 }
 
-static int add_name(struct only *o, const char *name, size_t len)
+static int add_name(struct only *o)
 {
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < o->ndirs; i++) {
-		if (o->dirs[i].len + len >= sizeof(path))
-			continue;
-		memcpy(path, o->dirs[i].at, o->dirs[i].len);
-		memcpy(path + o->dirs[i].len, name, len);
-		path[o->dirs[i].len + len] = '\0';
-		r = add_program(o, path, true);
-	}
+	for (size_t i = 0; r == 0 && i < o->ndirs; i++)
+		r = add_program(o, o->dirs[i], path);
 	return r;
+}
+
+static int add_entry(struct only *o, size_t len)
+{
+	if (path[0] != '/')
+		return add_name(o);
+	if (path[len - 1] != '/')
+		return add_program(o, AT_FDCWD, path);
+	add_dir(o);
+	return 0;
 }
 
 static int add_list(struct only *o, const char *list)
@@ -162,16 +170,15 @@ static int add_list(struct only *o, const char *list)
 	while (r == 0 && *list) {
 		size_t len = strcspn(list, ":");
 
-		if (len && list[0] == '/' && list[len - 1] == '/') {
-			if (o->ndirs < AGENT_ONLY_DIRS) {
-				o->dirs[o->ndirs].at = list;
-				o->dirs[o->ndirs++].len = len;
-			}
-		} else if (len) {
-			r = list[0] == '/' ? add_path(o, list, len) : add_name(o, list, len);
+		if (len && len < sizeof(path)) {
+			memcpy(path, list, len);
+			path[len] = '\0';
+			r = add_entry(o, len);
 		}
 		list += len + (list[len] == ':');
 	}
+	while (o->ndirs)
+		(void)close(o->dirs[--o->ndirs]);
 	return r;
 }
 
@@ -202,7 +209,8 @@ static int add_all(struct only *o, const char *list, bool bash, uint64_t handled
 	if (handled & LANDLOCK_ACCESS_FS_REFER)
 		r = root < 0 ? -EACCES : add(o, root, LANDLOCK_ACCESS_FS_REFER);
 	if (r == 0 && bash) /* as spawn.c takes them */
-		r = add_program(o, access("/bin/bash", F_OK) < 0 ? "/bin/sh" : "/bin/bash", false);
+		r = add_program(o, AT_FDCWD,
+				access("/bin/bash", F_OK) < 0 ? "/bin/sh" : "/bin/bash");
 	return r < 0 ? r : add_list(o, list);
 }
 

@@ -113,7 +113,7 @@ int note(struct parser *p, enum shell_kind kind, const char *name, size_t len, u
 			     .order = (uint32_t)p->nfound,
 			     .kind = kind,
 			     .in_function = p->in_function > 0,
-			     .in_subshell = p->in_subshell > 0 };
+			     .no_function = p->in_other > 0 };
 	if (!f->name)
 		return no_memory(p);
 	p->nfound++;
@@ -136,10 +136,13 @@ static int add_function(struct parser *p, const char *name, size_t len, uint32_t
 	return 0;
 }
 
-int note_function(struct parser *p, const char *name, size_t len, uint32_t offset)
+/* bash takes no name with quotes or an expansion. */
+int note_function(struct parser *p, const struct word *w)
 {
-	return add_function(p, name, len, offset,
-			    p->in_subshell ? FUNCTION_IN_SUBSHELL : FUNCTION_OUTSIDE);
+	bool sure = !p->in_subshell && !p->in_function && !p->unsure && !w->flags;
+
+	return add_function(p, chars_of(p, w), w->len, w->offset,
+			    sure ? FUNCTION_SURE : FUNCTION_UNSURE);
 }
 
 int note_unset(struct parser *p, const char *name, size_t len)
@@ -161,6 +164,37 @@ void back_to(struct parser *p, const struct mark *m)
 		free(p->found[--p->nfound].name);
 	while (p->nfunctions > m->nfunctions)
 		free(p->functions[--p->nfunctions].name);
+}
+
+/* ---- texts in texts -------------------------------------------------------------------------- */
+
+int read_text(struct parser *p, const char *chars, const uint32_t *offsets, size_t n, bool expanded)
+{
+	auto_free char *text = malloc(n + 1);
+	auto_free uint32_t *map = calloc(n + 1, sizeof(*map));
+	struct source outer = p->src;
+	size_t pos = p->pos;
+	bool chained = p->chained, piped = p->piped;
+	int r;
+
+	if (!text || !map)
+		return no_memory(p);
+	if (!n)
+		return 0;
+	memcpy(text, chars, n);
+	memcpy(map, offsets, n * sizeof(*map));
+	map[n] = map[n - 1];
+	p->src = (struct source){ .text = text, .map = map, .end = n };
+	p->pos = 0;
+	p->chained = p->piped = false;
+	p->unsure++;
+	r = expanded ? read_expanded(p) : read_nested(p, END_TEXT, 0);
+	p->unsure--;
+	p->chained = chained;
+	p->piped = piped;
+	p->src = outer;
+	p->pos = pos;
+	return r;
 }
 
 /* ---- the call -------------------------------------------------------------------------------- */
@@ -216,20 +250,31 @@ static const struct function *find_function(const struct parser *p, char *name,
 		       : NULL;
 }
 
-/* A body runs when everything may have been defined; other commands know what stands before. What
- * a subshell defines nobody outside of one knows. */
-static bool is_function(const struct parser *p, const struct found *f)
+static bool is_named(const struct parser *p, const struct found *f)
 {
-	if (f->no_function || find_function(p, f->name, FUNCTION_UNSET))
-		return false;
-	for (enum function_rank r = FUNCTION_OUTSIDE; r <= FUNCTION_IN_SUBSHELL; r++) {
-		const struct function *known = find_function(p, f->name, r);
+	return f->kind < SHELL_UNKNOWN && !f->no_function &&
+	       (find_function(p, f->name, FUNCTION_SURE) ||
+		find_function(p, f->name, FUNCTION_UNSURE));
+}
 
-		if (known && (r == FUNCTION_OUTSIDE || f->in_subshell) &&
-		    (f->in_function || known->offset < f->offset))
-			return true;
-	}
-	return false;
+/* Until then no body runs. `found` is in the order of the text. */
+static uint32_t first_call(const struct parser *p)
+{
+	for (size_t i = 0; i < p->nfound; i++)
+		if (!p->found[i].in_function && is_named(p, &p->found[i]))
+			return p->found[i].offset;
+	return UINT32_MAX;
+}
+
+/* Only what is defined for certain before it runs: commands know what stands before them, those of
+ * a body also what stands before the first call. */
+static bool is_function(const struct parser *p, const struct found *f, uint32_t call)
+{
+	const struct function *known = find_function(p, f->name, FUNCTION_SURE);
+
+	if (!known || f->no_function || p->unset_any || find_function(p, f->name, FUNCTION_UNSET))
+		return false;
+	return known->offset < f->offset || (f->in_function && known->offset < call);
 }
 
 struct where {
@@ -249,6 +294,7 @@ static int hand_out(struct parser *p, const char *text, struct shell_words *ret)
 {
 	struct shell_word *items = calloc(p->nfound + 1, sizeof(*items));
 	struct where at = { 0, 1, 1 };
+	uint32_t call;
 
 	if (!items)
 		return no_memory(p);
@@ -256,11 +302,12 @@ static int hand_out(struct parser *p, const char *text, struct shell_words *ret)
 		qsort(p->functions, p->nfunctions, sizeof(*p->functions), by_name);
 	if (p->nfound)
 		qsort(p->found, p->nfound, sizeof(*p->found), by_offset);
+	call = first_call(p);
 	for (size_t i = 0; i < p->nfound; i++) {
 		struct found *f = &p->found[i];
 
 		go_to(&at, text, f->offset);
-		if (f->kind < SHELL_UNKNOWN && is_function(p, f))
+		if (f->kind < SHELL_UNKNOWN && is_function(p, f, call))
 			f->kind = SHELL_FUNCTION;
 		items[i] = (struct shell_word){ .name = f->name,
 						.offset = f->offset,

@@ -43,32 +43,27 @@ static void skip_operator(struct parser *p)
 
 /* ---- here-documents -------------------------------------------------------------------------- */
 
-/* What ends it is the word as it stands, without its quotes. */
+/* What ends it is the word without its quotes. */
 static int add_here(struct parser *p, const struct word *w, bool tabs)
 {
 	struct here *h = &p->heres->items[p->heres->count];
 
-	if (p->heres->count >= HERES_MAX || w->end - w->start >= HERE_WORD) {
+	if (p->heres->count >= HERES_MAX || w->len >= HERE_WORD) {
 		err_set(p->err, ERR_LIMIT, "command: too many here-documents in a line");
 		p->err->sys = E2BIG;
 		return -1;
 	}
-	*h = (struct here){ .tabs = tabs, .quoted = (w->flags & WORD_QUOTED) != 0 };
-	for (size_t i = w->start; i < w->end; i++) {
-		char c = p->src.text[i];
-
-		if (c == '\\' && i + 1 < w->end)
-			c = p->src.text[++i];
-		else if (c == '\'' || c == '"')
-			continue;
-		if (c != '\n')
-			h->word[h->len++] = c;
-	}
+	*h = (struct here){
+		.tabs = tabs, .quoted = (w->flags & WORD_QUOTED) != 0, .len = w->len, .said = *w
+	};
+	if (w->len)
+		memcpy(h->word, p->chars + w->at, w->len);
 	p->heres->count++;
 	return 0;
 }
 
-/* Of a delimiter nothing is run, whatever it looks like. */
+/* Of a delimiter nothing is run, whatever it looks like; nothing is expanded either, and what
+ * shells make of the quotes in such a one differs. */
 static int read_delimiter(struct parser *p, bool tabs)
 {
 	struct mark start = mark_of(p);
@@ -77,8 +72,12 @@ static int read_delimiter(struct parser *p, bool tabs)
 	if (read_word(p, false) < 0)
 		return -1;
 	w = p->words[start.nwords];
+	if (w.start == p->pos)
+		return fail_at(p, place(p, start.pos - 1), "a << without its word");
 	start.pos = p->pos;
-	back_to(p, &start);
+	back_to(p, &start); /* its characters stay until the next */
+	if (!is_known(&w) && note_unknown(p, &w) < 0)
+		return -1;
 	return add_here(p, &w, tabs);
 }
 
@@ -105,39 +104,42 @@ int read_redirection(struct parser *p)
 	return r < 0 ? -1 : 1;
 }
 
-static bool is_delimiter(const struct here *h, const char *line, size_t len)
+/* A line is what it is when those that go on are one. Moves behind it. */
+static bool take_line(struct parser *p, const struct here *h)
 {
-	for (; h->tabs && len && *line == '\t'; line++)
-		len--;
-	return len == h->len && !memcmp(line, h->word, len);
-}
-
-static bool goes_on(const char *line, size_t len)
-{
+	bool same = true, begun = false;
 	size_t n = 0;
 
-	while (n < len && line[len - 1 - n] == '\\')
+	for (; peek(p, 0) && peek(p, 0) != '\n'; p->pos++) {
+		if (!h->quoted && peek(p, 0) == '\\' && peek(p, 1) == '\n') {
+			p->pos++;
+			continue;
+		}
+		if (h->tabs && !begun && peek(p, 0) == '\t')
+			continue;
+		begun = true;
+		same = same && n < h->len && h->word[n] == peek(p, 0);
 		n++;
-	return n % 2 == 1;
+		if (h->quoted || peek(p, 0) != '\\' || !peek(p, 1))
+			continue;
+		p->pos++; /* what a backslash is before does not go on */
+		same = same && n < h->len && h->word[n] == peek(p, 0);
+		n++;
+	}
+	p->pos += peek(p, 0) == '\n';
+	return same && n == h->len;
 }
 
 /* Moves behind the document; *ret_end is where its text ends. */
-static void find_end(struct parser *p, const struct here *h, size_t *ret_end)
+static int find_end(struct parser *p, const struct here *h, size_t *ret_end)
 {
-	bool joined = false;
-
 	while (p->pos < p->src.end) {
-		const char *line = p->src.text + p->pos;
-		const char *nl = memchr(line, '\n', p->src.end - p->pos);
-		size_t len = nl ? (size_t)(nl - line) : p->src.end - p->pos;
-
 		*ret_end = p->pos;
-		p->pos += len + (nl != NULL);
-		if (!joined && is_delimiter(h, line, len))
-			return;
-		joined = !h->quoted && goes_on(line, len);
+		if (take_line(p, h))
+			return 0;
 	}
 	*ret_end = p->pos;
+	return is_known(&h->said) ? note_unknown(p, &h->said) : 0;
 }
 
 static int read_body(struct parser *p, size_t from, size_t to)
@@ -165,10 +167,18 @@ int read_heres(struct parser *p)
 	for (size_t i = 0; i < all->count; i++) {
 		size_t from = p->pos, to = from;
 
-		find_end(p, &all->items[i], &to);
-		if (!all->items[i].quoted && read_body(p, from, to) < 0)
+		if (find_end(p, &all->items[i], &to) < 0 ||
+		    (!all->items[i].quoted && read_body(p, from, to) < 0))
 			return -1;
 	}
 	all->count = 0;
+	return 0;
+}
+
+int note_heres(struct parser *p)
+{
+	for (size_t i = 0; i < p->heres->count; i++)
+		if (note_unknown(p, &p->heres->items[i].said) < 0)
+			return -1;
 	return 0;
 }

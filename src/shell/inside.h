@@ -39,6 +39,7 @@ struct here {
 	char word[HERE_WORD];
 	size_t len;
 	bool quoted, tabs;
+	struct word said; /* as it stands in the source */
 };
 
 struct heres {
@@ -56,11 +57,15 @@ struct found {
 	char *name;
 	uint32_t offset, order;
 	enum shell_kind kind;
-	bool in_function, in_subshell;
+	bool in_function;
 	bool no_function; /* it was asked for in a way that passes by functions */
 };
 
-enum function_rank { FUNCTION_UNSET, FUNCTION_OUTSIDE, FUNCTION_IN_SUBSHELL };
+enum function_rank {
+	FUNCTION_UNSET,
+	FUNCTION_SURE,
+	FUNCTION_UNSURE, /* perhaps it is never defined, or for others */
+};
 
 struct function {
 	char *name;
@@ -72,7 +77,11 @@ struct parser {
 	struct source src;
 	size_t pos;
 	unsigned depth, in_function, in_subshell, retries;
+	unsigned unsure; /* it may not run, or not now */
+	unsigned in_other; /* another shell reads it, which has no functions of this one */
 	bool piped; /* the command before goes into the next */
+	bool chained; /* it decides whether the next runs */
+	bool unset_any; /* a function whose name is not known is taken away */
 	struct heres *heres; /* that wait for the end of the line */
 
 	char *chars; /* owned */
@@ -113,7 +122,7 @@ int put_char(struct parser *p, char c, uint32_t offset);
 /* NULL: no memory. Pointers into the stack of words are good until the next one. */
 struct word *push_word(struct parser *p, struct err *err);
 int note(struct parser *p, enum shell_kind kind, const char *name, size_t len, uint32_t offset);
-int note_function(struct parser *p, const char *name, size_t len, uint32_t offset);
+int note_function(struct parser *p, const struct word *w);
 /* It may be taken away again: its name is a program's everywhere. */
 int note_unset(struct parser *p, const char *name, size_t len);
 /* Back to what was known then. */
@@ -122,6 +131,9 @@ struct mark {
 };
 struct mark mark_of(const struct parser *p);
 void back_to(struct parser *p, const struct mark *m);
+/* `n` characters of the stack as a text. `expanded`: only what it expands, as in "...". */
+int read_text(struct parser *p, const char *chars, const uint32_t *offsets, size_t n,
+	      bool expanded);
 
 /* ---- words that are read --------------------------------------------------------------------- */
 
@@ -190,6 +202,8 @@ int read_ansi(struct parser *p); /* behind $' */
 int read_redirection(struct parser *p);
 /* Behind a newline: the bodies of those that wait. */
 int read_heres(struct parser *p);
+/* Those for which no line came: where they end, and with it what is a command, is not known. */
+int note_heres(struct parser *p);
 
 /* ---- parse.c --------------------------------------------------------------------------------- */
 
@@ -198,9 +212,6 @@ enum list_end { END_TEXT, END_PAREN, END_BRACE, END_FI, END_DONE, END_CASE };
 int read_list(struct parser *p, enum list_end end, uint32_t opened);
 /* A list with here-documents of its own. */
 int read_nested(struct parser *p, enum list_end end, uint32_t opened);
-/* `n` characters of the stack as a text. `expanded`: only what it expands, as in "...". */
-int read_text(struct parser *p, const char *chars, const uint32_t *offsets, size_t n,
-	      bool expanded);
 
 /* ---- programs.c ------------------------------------------------------------------------------ */
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Commands: where one begins, and what is around it. Takes more than bash does where that changes
  * nothing (a `then` without an `if`): bash refuses such a text by itself. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "shell/inside.h"
@@ -264,7 +263,7 @@ static int read_function(struct parser *p)
 	if (read_word(p, false) < 0)
 		return -1;
 	w = &p->words[nwords];
-	if (note_function(p, p->chars + w->at, w->len, w->offset) < 0)
+	if (note_function(p, w) < 0)
 		return -1;
 	drop_words(p, nwords);
 	skip_blanks(p);
@@ -359,6 +358,8 @@ static const struct reserved *find_reserved(const struct parser *p, const struct
 static int read_reserved(struct parser *p, const struct reserved *r, enum list_end end,
 			 uint32_t opened, bool *again, bool *closed)
 {
+	/* also a group, whose redirection may fail */
+	p->unsure += r->kind == OPENS || r->kind == FOR || r->kind == CASE || r->kind == COPROC;
 	switch ((enum reserved_kind)r->kind) {
 	case CLOSES:
 		if (r->end != end)
@@ -408,7 +409,7 @@ static int read_definition(struct parser *p, size_t first)
 	if (peek(p, 0) != ')' || p->nwords != first + 1)
 		return fail_at(p, at, "a ( where none can be");
 	p->pos++;
-	if (note_function(p, p->chars + w->at, w->len, w->offset) < 0)
+	if (note_function(p, w) < 0)
 		return -1;
 	drop_words(p, first);
 	return read_function_body(p);
@@ -511,21 +512,25 @@ static int read_separator(struct parser *p, enum list_end end)
 }
 
 /* A part of a pipeline, or what runs in the background, is a process of its own, and so are the
- * functions it defines. */
+ * functions it defines; what is behind && or || may not run. */
 static int read_listed(struct parser *p, enum list_end end, bool *closed)
 {
 	bool own = p->piped;
 	size_t from = p->nfunctions;
+	unsigned unsure = p->unsure;
 
-	p->piped = false;
+	p->unsure += p->chained;
+	p->piped = p->chained = false;
 	if (read_command(p, end, closed) < 0)
 		return -1;
+	p->unsure = unsure;
 	skip_blanks(p);
-	p->piped = peek(p, 0) == '|' && peek(p, 1) != '|';
-	own |= p->piped || (peek(p, 0) == '&' && peek(p, 1) != '&');
+	p->chained = (peek(p, 0) == '|' || peek(p, 0) == '&') && peek(p, 1) == peek(p, 0);
+	p->piped = peek(p, 0) == '|' && !p->chained;
+	own |= p->piped || (peek(p, 0) == '&' && !p->chained);
 	for (size_t i = from; own && i < p->nfunctions; i++)
-		if (p->functions[i].rank == FUNCTION_OUTSIDE)
-			p->functions[i].rank = FUNCTION_IN_SUBSHELL;
+		if (p->functions[i].rank == FUNCTION_SURE)
+			p->functions[i].rank = FUNCTION_UNSURE;
 	return 0;
 }
 
@@ -565,32 +570,11 @@ int read_nested(struct parser *p, enum list_end end, uint32_t opened)
 	p->in_subshell += end == END_PAREN;
 	if (r == 0)
 		r = read_list(p, end, opened);
+	if (r == 0)
+		r = note_heres(p);
 	p->in_subshell -= end == END_PAREN;
 	p->heres = outer;
 	if (r == 0)
 		leave(p);
-	return r;
-}
-
-int read_text(struct parser *p, const char *chars, const uint32_t *offsets, size_t n, bool expanded)
-{
-	auto_free char *text = malloc(n + 1);
-	auto_free uint32_t *map = calloc(n + 1, sizeof(*map));
-	struct source outer = p->src;
-	size_t pos = p->pos;
-	int r;
-
-	if (!text || !map)
-		return no_memory(p);
-	if (!n)
-		return 0;
-	memcpy(text, chars, n);
-	memcpy(map, offsets, n * sizeof(*map));
-	map[n] = map[n - 1];
-	p->src = (struct source){ .text = text, .map = map, .end = n };
-	p->pos = 0;
-	r = expanded ? read_expanded(p) : read_nested(p, END_TEXT, 0);
-	p->src = outer;
-	p->pos = pos;
 	return r;
 }

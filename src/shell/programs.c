@@ -136,14 +136,39 @@ static int look_at_alias(struct parser *p, size_t first)
 	return 0;
 }
 
+/* -C TEXT, -CTEXT, both also behind other letters. */
+static int look_at_callback_of(struct parser *p, size_t i)
+{
+	struct word w = *word_at(p, i);
+	const char *c = memchr(chars_of(p, &w), 'C', w.len);
+	size_t skip = c ? (size_t)(c - chars_of(p, &w)) + 1 : 0;
+
+	if (!c)
+		return 0;
+	if (skip == w.len)
+		return i + 1 < p->nwords ? look_at_text(p, word_at(p, i + 1)) : 0;
+	w.at += skip;
+	w.len -= skip;
+	return look_at_text(p, &w);
+}
+
 static int look_at_callback(struct parser *p, size_t first)
 {
 	if (look_at_names(p, first) < 0)
 		return -1;
-	for (size_t i = first + 1; i + 1 < p->nwords; i++) {
-		if (is_text(p, word_at(p, i), "-C") && look_at_text(p, word_at(p, i + 1)) < 0)
+	for (size_t i = first + 1; i < p->nwords; i++) {
+		const struct word *w = word_at(p, i);
+
+		if (is_text(p, w, "--"))
+			break;
+		if (!is_known(w) && (w->flags & WORD_SPLITS || w->len == 0 || begins(p, w, "-")) &&
+		    note_unknown(p, w) < 0) /* it may be an option */
 			return -1;
-		if (is_text(p, word_at(p, i), "-W") && note_unknown_of(p, first) < 0)
+		w = word_at(p, i);
+		if (!is_option(p, w))
+			continue;
+		if ((has(p, w, "W", 1) && note_unknown_of(p, first) < 0) ||
+		    look_at_callback_of(p, i) < 0)
 			return -1;
 	}
 	return 0;
@@ -202,23 +227,39 @@ static int look_at_builtin(struct parser *p, size_t first, enum builtin_kind kin
 /* The option's argument is the next word. *text: it is a text to run, in the next word or behind
  * the letter (then *inside is where). */
 struct option {
-	bool ends, argument, text;
+	bool ends, argument, text, unknown;
 	size_t inside;
 };
 
+static bool is_listed(const char *list, const char *name, size_t len)
+{
+	for (const char *at = list; at && (at = strchr(at, ' ')) != NULL && at[1]; at++)
+		if (!strncmp(at + 1, name, len) && at[1 + len] == ' ')
+			return true;
+	return false;
+}
+
+/* Programs take the first letters of one too, and then it could be any: what follows may be its
+ * argument or a program. With a = it only matters where one has a text. */
 static struct option long_option(const struct parser *p, const struct starter *s,
 				 const struct word *w)
 {
 	const char *c = p->chars + w->at + 2;
-	size_t len = w->len - 2;
-	struct option o = { .ends = len == 0 };
-	const char *at;
+	const char *eq = memchr(c, '=', w->len - 2);
+	size_t len = eq ? (size_t)(eq - c) : w->len - 2;
+	struct option o = { .ends = w->len == 2 };
 
-	if (o.ends || memchr(c, '=', len) || !s->words)
+	if (o.ends || is_listed(s->flags, c, len))
 		return o;
-	for (at = s->words; (at = strchr(at, ' ')) != NULL && at[1]; at++)
-		if (!strncmp(at + 1, c, len) && at[1 + len] == ' ')
-			o.argument = true;
+	if (s->text_word && strlen(s->text_word) == len && !memcmp(s->text_word, c, len)) {
+		o.text = true;
+		o.argument = !eq;
+		o.inside = eq ? len + 3 : 0;
+	} else if (is_listed(s->words, c, len)) {
+		o.argument = !eq;
+	} else {
+		o.unknown = !eq || s->text_word;
+	}
 	return o;
 }
 
@@ -278,7 +319,8 @@ static int find_command(struct parser *p, const struct starter *s, size_t first,
 			break;
 		}
 		o = option_of(p, s, w);
-		if (o.text && look_at_option_text(p, i, &o) < 0)
+		if ((o.unknown && note_unknown(p, w) < 0) ||
+		    (o.text && look_at_option_text(p, i, &o) < 0))
 			return -1;
 		i += o.argument;
 		if (o.ends) {
@@ -355,13 +397,17 @@ static int look_at_shell(struct parser *p, const struct starter *s, size_t first
 			i++;
 			break;
 		}
+		if (c[0] == '-' && is_listed(s->words, c + 1, w->len - 1)) { /* -rcfile FILE */
+			i++;
+			continue;
+		}
 		if (c[0] == '-' && c[1] == '-') {
 			i += long_option(p, s, w).argument;
 			continue;
 		}
-		text |= c[0] == '-' && has(p, w, "c", 1);
-		if (c[w->len - 1] == 'o' || c[w->len - 1] == 'O')
-			i++;
+		text |= has(p, w, "c", 1); /* also +c */
+		for (size_t k = 1, n = w->len; k < n; k++)
+			i += c[k] == 'o' || c[k] == 'O';
 	}
 	if (i >= p->nwords || (!text && !(word_at(p, i)->flags & WORD_SPLITS)))
 		return 0; /* a script, or what it reads: whoever lists a shell knows */
@@ -374,41 +420,62 @@ static int look_at_su(struct parser *p, const struct starter *s, size_t first)
 		const struct word *w = word_at(p, i);
 		struct option o;
 
-		if (is_text(p, w, "--command") || is_text(p, w, "--exec"))
-			o = (struct option){ .text = true };
-		else if (is_option(p, w))
-			o = option_of(p, s, w);
-		else
+		if (!is_option(p, w))
 			continue;
-		if (begins(p, w, "--command="))
-			o = (struct option){ .text = true, .inside = strlen("--command=") };
-		if (o.text && look_at_option_text(p, i, &o) < 0)
+		o = option_of(p, s, w);
+		if ((o.unknown && note_unknown(p, w) < 0) ||
+		    (o.text && look_at_option_text(p, i, &o) < 0))
 			return -1;
 	}
 	return 0;
 }
 
-/* -exec COMMAND ... ; or +, any number of times. What {} becomes is a name of a file. */
-static int look_at_find(struct parser *p, size_t first)
+static bool is_action(const struct parser *p, const struct word *w)
 {
 	static const char *const actions[] = { "-exec", "-execdir", "-ok", "-okdir" };
+
+	for (size_t k = 0; k < sizeof(actions) / sizeof(*actions); k++)
+		if (is_text(p, w, actions[k]))
+			return true;
+	return false;
+}
+
+/* Where the command ends: at ; or at a + behind {}. What {} becomes is a name of a file. */
+static size_t end_of_action(struct parser *p, size_t first, size_t end)
+{
+	bool files = false;
+	size_t i;
+
+	for (i = first; i < end && !is_text(p, word_at(p, i), ";"); i++) {
+		if (files && is_text(p, word_at(p, i), "+"))
+			break;
+		files = is_text(p, word_at(p, i), "{}");
+		if (has(p, word_at(p, i), "{}", 2))
+			p->words[i].flags |= WORD_DYNAMIC;
+	}
+	return i;
+}
+
+/* -exec COMMAND, any number of times; each as words of its own on top, where nothing that is
+ * nested in them gets at those that follow. */
+static int look_at_find(struct parser *p, size_t first)
+{
 	size_t end = p->nwords;
 
 	for (size_t i = first + 1; i < end; i++) {
-		bool action = false;
 		size_t stop;
 
-		for (size_t k = 0; k < sizeof(actions) / sizeof(*actions); k++)
-			action |= is_text(p, word_at(p, i), actions[k]);
-		if (!action)
+		if (!is_action(p, word_at(p, i)))
 			continue;
-		for (stop = ++i; stop < end && !is_text(p, word_at(p, stop), ";") &&
-				 !is_text(p, word_at(p, stop), "+");
-		     stop++)
-			if (has(p, word_at(p, stop), "{}", 2))
-				p->words[stop].flags |= WORD_DYNAMIC;
-		p->nwords = stop; /* the command has these only */
-		if (i < stop && note_command(p, i, AS_PROGRAM) < 0)
+		stop = end_of_action(p, ++i, end);
+		for (size_t k = i; k < stop; k++) {
+			struct word *copy = push_word(p, p->err);
+
+			if (!copy)
+				return -1;
+			*copy = p->words[k];
+		}
+		if (i < stop && note_command(p, end, AS_PROGRAM) < 0)
 			return -1;
 		p->nwords = end;
 		i = stop;
@@ -449,15 +516,17 @@ static int note_name(struct parser *p, enum shell_kind kind, const char *name, s
 {
 	if (note(p, kind, name, len, offset) < 0)
 		return -1;
-	p->found[p->nfound - 1].no_function = plain;
+	p->found[p->nfound - 1].no_function |= plain;
 	return 0;
 }
 
 static int note_unsets(struct parser *p, size_t first)
 {
-	for (size_t i = first + 1; i < p->nwords; i++)
+	for (size_t i = first + 1; i < p->nwords; i++) {
+		p->unset_any |= !is_known(word_at(p, i));
 		if (note_unset(p, chars_of(p, word_at(p, i)), word_at(p, i)->len) < 0)
 			return -1;
+	}
 	return 0;
 }
 
@@ -469,6 +538,7 @@ static int note_first(struct parser *p, size_t first, enum command_as as)
 	bool program = as == AS_PROGRAM || dir, plain = as != AS_COMMAND || dir;
 	enum builtin_kind kind = program ? BUILTIN_NONE : builtin_of(name, w->len);
 	const struct starter *s;
+	int r;
 
 	if (kind != BUILTIN_NONE) {
 		if (note_name(p, kind == BUILTIN_SOURCE ? SHELL_UNKNOWN : SHELL_BUILTIN, name,
@@ -480,7 +550,12 @@ static int note_first(struct parser *p, size_t first, enum command_as as)
 	if (note_name(p, SHELL_PROGRAM, name, w->len - dir, w->offset, plain) < 0)
 		return -1;
 	s = starter_of(name, w->len - dir);
-	return s ? look_at_starter(p, s, first) : 0;
+	if (!s)
+		return 0;
+	p->in_other++;
+	r = look_at_starter(p, s, first);
+	p->in_other--;
+	return r;
 }
 
 int note_command(struct parser *p, size_t first, enum command_as as)

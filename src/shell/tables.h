@@ -43,9 +43,11 @@ struct starter {
 	enum starter_kind kind;
 	const char *letters; /* options that have an argument */
 	const char *words; /* the same for long ones, each between blanks */
+	const char *flags; /* long ones that have none, or only behind a = */
 	unsigned operands; /* before the command */
 	bool assigns; /* NAME=VALUE may stand before it */
 	char text; /* the letter of an option whose argument is a text; 0: none */
+	const char *text_word; /* the same, long */
 };
 const struct starter *starter_of(const char *name, size_t len); /* NULL: none */
 

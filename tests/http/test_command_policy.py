@@ -139,6 +139,7 @@ def test_bad_lists_are_refused_by_name(client, commands, words):
     ("$X", "$X", 1), ("./ls", "./ls", 1), ("/tmp/ls", "/tmp/ls", 1), ("eval \"$x\"", "\"$x\"", 6), ("source f", "source", 1),
     ("/bin/echo hi", "echo", 1), ("find", "find", 1),
     ("/lib64/ld-linux-x86-64.so.2 /bin/id", "/lib64/ld-linux-x86-64.so.2", 1), ("ls\n\n  xyz", "xyz", 3),
+    ("false && xyz() { :; }; xyz", "xyz", 24), ("env --uns ls xyz", "--uns", 5), ("bash +c xyz", "xyz", 9),
 ])
 def test_what_is_not_on_the_list_is_refused_with_its_place(client, policy, command, word, column):
     s = Under(client, policy("p", allow=["ls", "git", "bash", "env", "xargs"], reason="ask the operator"))
@@ -372,6 +373,42 @@ def test_a_users_own_file_is_no_listed_name(client, policy, enforced, probe):
     s.put("/tmp/tool", probe)
     out = s.out("ls /tmp; tool /bin/ls")
     assert "tool\n" in out and "ermission denied" in out
+
+
+def test_a_users_own_link_is_no_listed_name(client, policy, enforced):
+    """The file behind it is root's, but who may write to the directory chose which."""
+    s = Under(client, policy("p", allow=["ls", "ln", "cp", "mkdir"], enforce="require"),
+              env={"PATH": "/tmp/bin:/usr/bin:/bin"})
+    out = s.out("mkdir -p /tmp/bin; ln -sf /usr/bin/id /tmp/bin/cp; ls /tmp/bin")
+    assert out == "cp\n"
+    out = s.out("cp; ls -d /")
+    assert "uid=" not in out and "ermission denied" in out and out.startswith("/\n")
+
+
+def with_loader(program, loader):
+    """A dynamic program that names another loader."""
+    at = int.from_bytes(program[32:40], "little")
+    for i in range(int.from_bytes(program[56:58], "little")):
+        part = at + 56 * i
+        if program[part:part + 4] == b"\x03\0\0\0":
+            where = int.from_bytes(program[part + 8:part + 16], "little")
+            data = bytearray(program)
+            data[where:where + len(loader) + 1] = loader + b"\0"
+            data[part + 32:part + 40] = (len(loader) + 1).to_bytes(8, "little")
+            return bytes(data)
+    return None
+
+
+@pytest.mark.parametrize("loader", [b"/", b"/usr/bin", b"/usr/bin/"])
+def test_a_loader_is_a_file(client, policy, enforced, probe, loader):
+    with open("/usr/bin/ls", "rb") as f:
+        program = with_loader(f.read(), loader)
+    if not program:
+        pytest.skip("ls is static")
+    s = Under(client, policy("p", allow=["/tmp/probe", "/tmp/own"], enforce="require"))
+    s.put("/tmp/probe", probe)
+    s.put("/tmp/own", program)
+    assert s.out("/tmp/probe /usr/bin/id") == EACCES
 
 
 def test_the_rest_of_the_sandbox_is_as_before(client, policy, enforced):

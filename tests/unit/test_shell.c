@@ -206,10 +206,22 @@ static void here_documents_are_no_commands(void)
 		{ "echo $(cat <<E\n)\nE\n)", ":echo cat" },
 		{ "(cat <<E\nxyz\nE\n)", "cat" },
 		{ "if cat <<E; then\nxyz\nE\nls; fi", "cat ls" },
-		{ "cat <<E\nno end", "cat" },
-		{ "cat <<E", "cat" },
+		{ "cat <<E\nno end", "cat ?E" },
+		{ "cat <<E", "cat ?E" },
+		{ "echo $(cat <<E)\nls\nE", ":echo cat ?E ls E" },
+		{ "cat <<$'E'\nE\nxyz", "cat xyz" },
+		{ "cat <<$'\\x45'\nE\nxyz", "cat xyz" },
+		{ "cat <<$\"E\"\nE\nxyz", "cat xyz" },
+		{ "cat <<'a\\b'\na\\b\nxyz", "cat xyz" },
+		{ "cat <<\"a\\b\"\na\\b\nxyz", "cat xyz" },
+		{ "cat <<a\\b\nab\nxyz", "cat xyz" },
+		{ "cat <<'a\nb'\nab\nxyz", "cat ?'a\nb'" },
+		{ "cat <<E\n\\\nE\nxyz", "cat xyz" },
+		{ "cat <<E\nE\\\n\nxyz", "cat xyz" },
+		{ "cat <<'E'\na\\\nE\nxyz", "cat xyz" },
+		{ "cat <<-E\n\t\\\nE\nxyz", "cat xyz" },
 		{ "cat << E\nxyz\nE", "cat" },
-		{ "cat <<$(x)\na\n$(x)\nls", "cat ls" },
+		{ "cat <<$(x)\na\n$(x)\nls", "cat ?$(x) x" },
 	};
 
 	CHECK_ALL(cases);
@@ -230,13 +242,33 @@ static void functions_are_no_programs(void)
 		{ "f() { ls; }; /f; /bin/f; exec f", "ls /f f :exec f" },
 		{ "echo() { ls; }; echo; builtin echo", "ls echo() :builtin :echo" },
 		{ "f() { ls; }; unset -f f; f", "ls :unset f" },
-		{ "(f() { ls; }; f); f", "ls f() f" },
+		{ "(f() { ls; }; f); f", "ls f f" },
 		{ "a $(f() { ls; }) `g() { b; }`; f; g", "a ls b f g" },
 		{ "f() { ls; } | a; f", "ls a f" },
 		{ "a | f() { ls; }; f", "a ls f" },
 		{ "f() { ls; } & f", "ls f" },
 		{ "a | b; f() { ls; } && f", "a b ls f()" },
 		{ "f() { ls; }; (f); a $(f)", "ls f() a f()" },
+		{ "false && f() { ls; }; f", ":false ls f" },
+		{ "a || b && f() { ls; }; f", "a b ls f" },
+		{ "a && b; f() { ls; }; f", "a b ls f()" },
+		{ "a &&\nf() { ls; }\nf", "a ls f" },
+		{ "if a; then f() { ls; }; fi; f", "a ls f" },
+		{ "while a; do f() { ls; }; done; f", "a ls f" },
+		{ "case a in b) f() { ls; };; esac; f", "ls f" },
+		{ "{ f() { ls; }; } > /a/b; f", "ls f" },
+		{ "if a; then b; fi; f() { ls; }; f", "a b ls f()" },
+		{ "g() { f() { ls; }; }; f", "ls f" },
+		{ "g() { f; }; g; f() { ls; }", "f g() ls" },
+		{ "f() { ls; }; bash -c f", "ls bash f" },
+		{ "f() { ls; }; env bash -c 'eval f'", "ls env bash :eval f" },
+		{ "bash -c 'f() { ls; }'; f", "bash ls f" },
+		{ "f() { ls; }; unset -f $x; f", "ls :unset f" },
+		{ "f() { ls; }; unset -f {f,g}; f", "ls :unset f" },
+		{ "trap 'f() { ls; }' EXIT; f", ":trap ls f" },
+		{ "coproc { f() { ls; }; }; f", "ls f" },
+		{ "'f'() { ls; }; f", "ls f" },
+		{ "f() { ls; }; eval f", "ls :eval f()" },
 	};
 
 	CHECK_ALL(cases);
@@ -298,7 +330,34 @@ static void what_starts_others_is_looked_through(void)
 		{ "find . -exec sh -c 'xyz \"$1\"' _ {} \\;", "find sh xyz" },
 		{ "find . -exec {} \\;", "find ?{}" },
 		{ "find . -name '*.c'", "find" },
+		{ "find . -exec bash -c 'echo a b c d e f g h' \\; -exec xyz \\;",
+		  "find bash :echo xyz" },
+		{ "find . -exec xargs ls \\; -exec xyz \\;", "find xargs ls xyz" },
+		{ "find . -exec env -u + xyz {} +", "find env xyz" },
 		{ "ssh host xyz", "ssh" },
+	};
+
+	CHECK_ALL(cases);
+}
+
+static void options_are_read_as_the_programs_do(void)
+{
+	static const struct example cases[] = {
+		{ "env --split-string='xyz a'", "env xyz" },
+		{ "env --split-string 'xyz a'", "env xyz" },
+		{ "env --split='xyz a'", "env ?--split='xyz a'" },
+		{ "env --uns ls xyz", "env ?--uns ls" },
+		{ "env --unset ls xyz", "env xyz" },
+		{ "env --unset=A --ignore-environment xyz", "env xyz" },
+		{ "env -a ls xyz", "env xyz" },
+		{ "timeout --foreground --sig ls 5 xyz", "timeout ?--sig 5" },
+		{ "xargs --replace xyz", "xargs xyz" },
+		{ "su --comm xyz", "su ?--comm" },
+		{ "su --session-command=xyz", "su ?--session-command=xyz" },
+		{ "bash +c xyz", "bash xyz" },
+		{ "bash -oc pipefail xyz", "bash xyz" },
+		{ "bash -rcfile ls -c xyz", "bash xyz" },
+		{ "bash -init-file ls -c xyz", "bash xyz" },
 	};
 
 	CHECK_ALL(cases);
@@ -333,6 +392,12 @@ static void builtins_are_looked_through(void)
 		{ ". ./f", "?." },
 		{ "alias ll='xyz -l'", ":alias xyz" },
 		{ "mapfile -C xyz a", ":mapfile xyz" },
+		{ "mapfile -Cxyz a", ":mapfile xyz" },
+		{ "mapfile -tCxyz a", ":mapfile xyz" },
+		{ "mapfile -t a", ":mapfile" },
+		{ "compgen -Cxyz a", ":compgen xyz" },
+		{ "compgen -W'$(xyz)'", ":compgen ?compgen" },
+		{ "compgen $x a", ":compgen ?$x" },
 		{ "let 'a[$(xyz)]=1'", ":let xyz" },
 		{ "unset 'a[`xyz`]'", ":unset xyz" },
 		{ "printf -v 'a[$(xyz)]' b", ":printf xyz" },
@@ -435,6 +500,7 @@ static void what_is_not_balanced_is_told_with_its_place(void)
 		{ "[[ a", "command: a [[ without its ]] at line 1, column 1" },
 		{ "a b (c)", "command: a ( where none can be at line 1, column 5" },
 		{ "bash -c 'echo \"'", "command: a \" without its end at line 1, column 15" },
+		{ "cat <<", "command: a << without its word at line 1, column 6" },
 		{ "a=(b", "command: a ( without its end at line 1, column 3" },
 		{ "cat <<E\n$(\nE\n", "command: a ( without its end at line 2, column 1" },
 	};
@@ -510,6 +576,7 @@ int main(void)
 	RUN(here_documents_are_no_commands);
 	RUN(functions_are_no_programs);
 	RUN(what_starts_others_is_looked_through);
+	RUN(options_are_read_as_the_programs_do);
 	RUN(builtins_are_looked_through);
 	RUN(what_the_text_does_not_tell_is_unknown);
 	RUN(paths_are_names_in_standard_places_only);

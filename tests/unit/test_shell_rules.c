@@ -67,6 +67,18 @@ static void the_known_traps_are_refused(void)
 		"PS4='$(a)'; set -x; :",
 		"LD_PRELOAD=/x ls",
 		"env LD_PRELOAD=/x ls",
+		"env --split-string='xyz a'",
+		"env --uns ls xyz",
+		"bash +c xyz",
+		"compgen -Cxyz x",
+		"compgen -W'$(xyz)'",
+		"mapfile -Cxyz a",
+		"ls <<$'E'\nE\nxyz",
+		"ls <<'a\\b'\na\\b\nxyz",
+		"ls <<E\nxyz",
+		"false && xyz() { :; }; xyz",
+		"xyz() { :; }; bash -c xyz",
+		"xyz() { :; }; unset -f $x; xyz",
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
