@@ -20,6 +20,7 @@
 #include "base/array.h"
 #include "base/auto.h"
 #include "base/hook.h"
+#include "init/path.h"
 
 enum {
 	PATH_SIZE = AGENT_PATH_MAX + 256,
@@ -72,7 +73,7 @@ static bool is_its_own(const struct only *o, const struct stat *st)
 /* Bytes of a guest's file: every number in them is only believed as far as pread() goes. */
 static bool read_loader(int dir, const char *program, char ret[LOADER_SIZE])
 {
-	auto_close int fd = openat(dir, program, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	auto_close int fd = path_openat(dir, program, O_RDONLY | O_CLOEXEC, 0);
 	Elf64_Ehdr head;
 	Elf64_Phdr part;
 
@@ -109,8 +110,8 @@ static int add_loader(struct only *o, int dir, const char *program)
 		if (!strcmp(o->loaders[i], loader))
 			return 0;
 	if (o->nloaders < LOADERS_MAX)
-		strcpy(o->loaders[o->nloaders++], loader);
-	fd = open(loader, O_PATH | O_CLOEXEC);
+		memcpy(o->loaders[o->nloaders++], loader, strlen(loader) + 1);
+	fd = path_openat(AT_FDCWD, loader, O_PATH | O_CLOEXEC, 0);
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || is_its_own(o, &st))
 		return 0;
 	return add(o, fd, LANDLOCK_ACCESS_FS_EXECUTE);
@@ -121,7 +122,7 @@ static int add_loader(struct only *o, int dir, const char *program)
 /* What is not there, or is no program, is no rule. `dir` is AT_FDCWD for an absolute path. */
 static int add_program(struct only *o, int dir, const char *program)
 {
-	auto_close int fd = openat(dir, program, O_PATH | O_CLOEXEC);
+	auto_close int fd = path_openat(dir, program, O_PATH | O_CLOEXEC, 0);
 	struct stat st;
 	int r;
 
@@ -135,7 +136,7 @@ static int add_program(struct only *o, int dir, const char *program)
 /* One that its user may write to is none to find names in: a link there could be to anything. */
 static void add_dir(struct only *o)
 {
-	auto_close int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	auto_close int fd = path_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
 	struct stat st;
 
 	if (fd < 0 || o->ndirs >= AGENT_ONLY_DIRS || fstat(fd, &st) < 0 || is_its_own(o, &st))
