@@ -141,8 +141,7 @@ static void add_dir(struct only *o)
 
 	if (fd < 0 || o->ndirs >= AGENT_ONLY_DIRS || fstat(fd, &st) < 0 || is_its_own(o, &st))
 		return;
-	o->dirs[o->ndirs++] = fd;
-	fd = -1;
+	o->dirs[o->ndirs++] = steal_fd(&fd);
 }
 
 static int add_name(struct only *o)
