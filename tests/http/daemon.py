@@ -84,9 +84,11 @@ class Daemon:
 
 class Home(str):
     """A data directory; whatever lives in it ends with it."""
+    made = []
 
     def __new__(cls):
-        return super().__new__(cls, tempfile.mkdtemp(prefix="lodge-http-", dir="/var/tmp"))
+        cls.made.append(tempfile.mkdtemp(prefix="lodge-http-", dir="/var/tmp"))
+        return super().__new__(cls, cls.made[-1])
 
     def empty(self):
         """No session is left, so that no sandbox is."""
