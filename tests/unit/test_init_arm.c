@@ -167,7 +167,8 @@ static void a_spare_is_used_once(void)
 {
 	CHECK(run_armed("leak=1; cd /; export X=2; set -f; echo $$"));
 	CHECK(run_armed("echo \"[$leak$X]$(pwd)\" $-"));
-	CHECK(!strncmp(oc.out, "[]", 2) && !strstr(oc.out, "f"));
+	CHECK(!strncmp(oc.out, "[]", 2) && strrchr(oc.out, ' '));
+	CHECK(!strchr(strrchr(oc.out, ' '), 'f')); /* of its options: the path may have one */
 }
 
 static void another_shape_gets_a_shell_of_its_own(void)

@@ -253,7 +253,7 @@ static void nobody_gets_a_team_by_naming_it(void)
 
 	ENGINE(.forgetful = true);
 	CHECK(make_project("ann", "p1", "team"));
-	CHECK(make_project("eve", "p2", "team"));
+	CHECK(!make_project("eve", "p2", "team") && err.code == ERR_NOT_FOUND);
 	CHECK(fails(put("eve", "eve", TEAM_MEMBER), ERR_NOT_FOUND, "Team not found"));
 	/* nor when all have left */
 	CHECK(team_remove(engine, &me, "ann", "team", "ann", NULL, &err) == 0);

@@ -101,7 +101,8 @@ static void users_do_not_meet(void)
 	struct switched mine, theirs;
 
 	ENGINE(.forgetful = true);
-	CHECK(two_projects() && team_put(engine, &me, NULL, "t", "a/b%", TEAM_VIEWER, &err) == 0);
+	CHECK(two_projects() && team_put(engine, &me, NULL, "t", "a/b%", TEAM_VIEWER, &err) == 0 &&
+	      team_put(engine, &me, NULL, "t", "ann", TEAM_MEMBER, &err) == 0);
 	CHECK(project_add(engine, &me, "ann", &(struct project_want){ "c", "c", "t" },
 			  &(struct store_project){ 0 }, &err) == 0);
 	CHECK(save("ann", "c", "fc", "{\"c\":\"c\"}"));
