@@ -80,6 +80,18 @@ def children(pid):
     return found
 
 
+def keepers_of(home):
+    """Also those whose lodged has ended."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                words = f.read().split(b"\0")
+            if b"lodge-keeper" in words[0] and any(w.startswith(home.encode()) for w in words[1:]):
+                found.append(int(pid))
+    return found
+
+
 def is_alive(pid):
     with contextlib.suppress(OSError):
         with open(f"/proc/{pid}/stat") as f:
@@ -231,6 +243,7 @@ class Lodged:
             if self.process.poll() is None:
                 self.process.kill()
                 self.process.wait()
+            wait_for(lambda: not keepers_of(self.home), 60)  # it may have a pool to end
             shutil.rmtree(self.run_dir(), ignore_errors=True)
             shutil.rmtree(self.home, ignore_errors=True)
             with contextlib.suppress(FileNotFoundError):

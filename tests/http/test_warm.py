@@ -215,7 +215,7 @@ def test_what_runs_is_taken_up_before_anybody_is_served(slow):
 
 def test_a_keeper_that_fails_later_is_told(slow):
     """The service goes on; each call tries anew, and the last error is in /health."""
-    d = slow("waits")
+    d = slow("waits", LODGE_ENVIRONMENT_SNAPSHOTS="0")  # whose sandbox would be nobody's until the next start
     d.let()
     d.daemon.addresses()
     sid = d.client.enter(key="a")
