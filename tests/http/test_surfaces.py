@@ -139,3 +139,5 @@ def test_a_tenants_default_is_for_whoever_names_none(ruled):
         assert answer.status == 403 and answer.code == "POLICY", answer
     assert client.run(free, "id -u") == "1000\n", "one that was there is as it was"
     assert admin.session(admin.enter(key="of another tenant"))["policy"] is None
+    for s in client.get("/v1/sessions").json["sessions"]:  # another tenant's end with nobody
+        assert client.delete("/v1/sessions/" + s["id"]).status == 200
