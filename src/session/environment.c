@@ -134,8 +134,6 @@ static int make(struct engine *e, const char *name, const struct template *t, st
 	struct store_session like = { 0 };
 	char ids[KEEPER_LAYERS_MAX][STORE_ID], base[STORE_ID];
 	const char *names[KEEPER_LAYERS_MAX];
-	struct keeper_client *k;
-	int r;
 
 	snprintf(like.template, sizeof(like.template), "%s", name);
 	snprintf(like.layer, sizeof(like.layer), "%s", t->layer ? t->layer : "");
@@ -151,22 +149,7 @@ static int make(struct engine *e, const char *name, const struct template *t, st
 		spec.keep = true;
 		spec.store = KEEPER_STORE_DISK;
 	}
-	k = keep_lock(e, err);
-	if (!k)
-		return -1;
-	r = sandbox_new(k, &spec, ret, err);
-	keep_unlock(e);
-	return r;
-}
-
-static void unmake(struct engine *e, struct sandbox *sb)
-{
-	char id[KEEPER_ID_SIZE];
-	struct err ignored; /* a stray at the next start */
-
-	snprintf(id, sizeof(id), "%s", sandbox_id(sb));
-	sandbox_free(sb);
-	(void)keep_destroy(e, id, &ignored);
+	return aside_make(e, &spec, NULL, ret, err);
 }
 
 static bool is_ending(struct engine *e)
@@ -267,7 +250,7 @@ static int capture(struct engine *e, const char *name, const struct template *t,
 	if (interview(e, sb, t, &v.data, err) == 0)
 		DB (e, st)
 			r = st->environment->put(st, &v, err);
-	unmake(e, sb);
+	aside_unmake(e, sb);
 	store_environment_fini(&v);
 	return r;
 }

@@ -202,6 +202,8 @@ struct environment_wish {
 	bool due; /* nobody looked since */
 };
 
+enum { ASIDE_MAX = 64 };
+
 struct engine {
 	struct engine_opts opts;
 	char home[HOME_SIZE];
@@ -218,6 +220,8 @@ struct engine {
 	pthread_mutex_t db_mutex;
 	struct store *store;
 	pthread_mutex_t keep_mutex;
+	char aside[ASIDE_MAX][KEEPER_ID_SIZE]; /* to be ended by the sweep; mutex */
+	unsigned naside;
 	struct keeper_client *keeper;
 	atomic_bool keeper_failed; /* it could not be started the last time: */
 	struct err keeper_error; /* mutex */
@@ -281,6 +285,15 @@ void db_unlock_relaxed(struct engine *e);
 /* The keeper; starts one if there is none or the last one died. NULL with err set. */
 struct keeper_client *keep_lock(struct engine *e, struct err *err);
 void keep_unlock(struct engine *e);
+/* ---- aside.c: sandboxes that belong to no session ---------------------------------------------
+ */
+
+/* ret_features may be NULL. */
+int aside_make(struct engine *e, const struct sandbox_spec *spec, unsigned *ret_features,
+	       struct sandbox **ret, struct err *err);
+void aside_unmake(struct engine *e, struct sandbox *sb); /* NULL is allowed */
+void aside_sweep(struct engine *e);
+
 /* One that died is replaced: it may have left a sandbox frozen, which its successor thaws. */
 void keep_mind(struct engine *e);
 /* One request without descriptors; ret may be NULL. */

@@ -66,7 +66,9 @@ int key_list(struct engine *e, const char *tenant, struct store_page page,
 	return r;
 }
 
-int key_get(struct engine *e, const char *id, struct store_key *ret, struct err *err)
+/* The first that fn wants: 1; none: 0. */
+static int find(struct engine *e, bool (*fn)(const void *arg, const struct store_key *k),
+		const void *arg, struct store_key *ret, struct err *err)
 {
 	struct store_page page = { .limit = STORE_PAGE_MAX };
 	bool found = false;
@@ -77,14 +79,26 @@ int key_get(struct engine *e, const char *id, struct store_key *ret, struct err 
 		if (key_list(e, NULL, page, &l, err) < 0)
 			return -1;
 		for (size_t i = 0; i < l.count && !found; i++) {
-			found = strcmp(l.items[i].id, id) == 0;
+			found = fn(arg, &l.items[i]);
 			if (found)
 				*ret = l.items[i];
 		}
 		page.after = l.next;
 		store_key_list_fini(&l);
 	} while (!found && page.after);
-	return found ? 0 : err_set(err, ERR_NOT_FOUND, "no key %.64s", id);
+	return found;
+}
+
+static bool has_id(const void *id, const struct store_key *k)
+{
+	return strcmp(k->id, id) == 0;
+}
+
+int key_get(struct engine *e, const char *id, struct store_key *ret, struct err *err)
+{
+	int r = find(e, has_id, id, ret, err);
+
+	return r ? (r < 0 ? -1 : 0) : err_set(err, ERR_NOT_FOUND, "no key %.64s", id);
 }
 
 int key_remove(struct engine *e, const char *actor, const struct store_key *k, struct err *err)
@@ -101,24 +115,19 @@ int key_remove(struct engine *e, const char *actor, const struct store_key *k, s
 	return r;
 }
 
+static bool is_other_admin(const void *but, const struct store_key *k)
+{
+	return strcmp(k->scopes, "admin") == 0 && !k->expires_at && (!but || !has_id(but, k));
+}
+
 int key_has_admin(struct engine *e, const char *but, bool *ret, struct err *err)
 {
-	struct store_page page = { .limit = STORE_PAGE_MAX };
-	bool found = false;
+	struct store_key ignored;
+	int r = find(e, is_other_admin, but, &ignored, err);
 
-	do {
-		struct store_key_list l;
-
-		if (key_list(e, NULL, page, &l, err) < 0)
-			return -1;
-		for (size_t i = 0; i < l.count; i++)
-			found |= strcmp(l.items[i].scopes, "admin") == 0 &&
-				 !l.items[i].expires_at &&
-				 (!but || strcmp(l.items[i].id, but) != 0);
-		page.after = l.next;
-		store_key_list_fini(&l);
-	} while (!found && page.after);
-	*ret = found;
+	if (r < 0)
+		return -1;
+	*ret = r;
 	return 0;
 }
 

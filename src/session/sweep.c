@@ -351,6 +351,7 @@ int engine_sweep(struct engine *e)
 	int changed;
 
 	keep_mind(e);
+	aside_sweep(e);
 	changed = sweep_lost(e) + sweep_due(e);
 
 	runs_retry(e);

@@ -32,39 +32,12 @@ struct template_build {
 
 /* ---- sandboxes ------------------------------------------------------------------------------- */
 
-static int make(struct engine *e, const struct sandbox_spec *spec, unsigned *ret_features,
-		struct sandbox **ret, struct err *err)
-{
-	struct keeper_client *k = keep_lock(e, err);
-	int r;
-
-	if (!k)
-		return -1;
-	r = ret_features ? keeper_client_features(k, ret_features, err) : 0;
-	if (r == 0)
-		r = sandbox_new(k, spec, ret, err);
-	keep_unlock(e);
-	return r;
-}
-
-static void unmake(struct engine *e, struct sandbox *sb)
-{
-	char id[KEEPER_ID_SIZE];
-	struct err ignored; /* a stray at the next start */
-
-	if (!sb)
-		return;
-	snprintf(id, sizeof(id), "%s", sandbox_id(sb));
-	sandbox_free(sb);
-	(void)keep_destroy(e, id, &ignored);
-}
-
 static int need_host(void *arg, struct sandbox **ret, struct err *err)
 {
 	struct template_build *b = arg;
 	struct sandbox_spec spec = fill_host_spec(b->oci ? b->engine->opts.template_bytes : 0);
 
-	if (!b->host && make(b->engine, &spec, NULL, &b->host, err) < 0)
+	if (!b->host && aside_make(b->engine, &spec, NULL, &b->host, err) < 0)
 		return -1;
 	*ret = b->host;
 	return 0;
@@ -90,7 +63,7 @@ int template_build_new(struct engine *e, const char *name, bool oci, struct temp
 	if (room_take(e, ROOM_MS, err) < 0)
 		return -1;
 	b->room = true;
-	if (make(e, &spec, &b->features, &b->into, err) < 0)
+	if (aside_make(e, &spec, &b->features, &b->into, err) < 0)
 		return -1;
 	*ret = steal_ptr(&b);
 	return 0;
@@ -103,8 +76,8 @@ void template_build_free(struct template_build *b)
 	if (b->sealed)
 		sandbox_free(b->into);
 	else
-		unmake(b->engine, b->into);
-	unmake(b->engine, b->host);
+		aside_unmake(b->engine, b->into);
+	aside_unmake(b->engine, b->host);
 	if (b->room)
 		room_give(b->engine);
 	template_fini(&b->t);

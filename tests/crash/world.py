@@ -389,7 +389,7 @@ class World:
             left += self.loops()
         return left
 
-    def assert_clean(self, what="", seconds=60, **kw):
+    def assert_clean(self, what="", seconds=5, **kw):
         left = []
 
         def clean():

@@ -20,7 +20,7 @@ KEY = "lodge-test-key-0123456789"
 ANSWER_SECONDS = 60
 
 
-def wait_for(condition, seconds=20, pause=0.05):
+def wait_for(condition, seconds=ANSWER_SECONDS, pause=0.05):
     """The first true value, or the last false one."""
     end = time.monotonic() + seconds
     while True:
@@ -34,6 +34,15 @@ def routes():
     """Method, path and least scope of all that can be asked; "-" is no key."""
     text = subprocess.run([LODGED, "--print-routes"], stdout=subprocess.PIPE, check=True).stdout
     return [tuple(line.split()) for line in text.decode().splitlines()]
+
+
+THREADS = ("/create_session", "/get_session", "/execute", "/upload_file", "/download_file", "/list_files", "/cleanup",
+           "/status/")
+
+
+def is_older(path):
+    """Of a surface that tells errors in its own words."""
+    return path.startswith(("/api/", *THREADS))
 
 
 def quote(text):

@@ -215,7 +215,7 @@ def test_what_runs_is_taken_up_before_anybody_is_served(slow):
 
 def test_a_keeper_that_fails_later_is_told(slow):
     """The service goes on; each call tries anew, and the last error is in /health."""
-    d = slow("waits", LODGE_ENVIRONMENT_SNAPSHOTS="0")  # whose sandbox would be nobody's until the next start
+    d = slow("waits")
     d.let()
     d.daemon.addresses()
     sid = d.client.enter(key="a")
@@ -238,6 +238,13 @@ def test_a_keeper_that_fails_later_is_told(slow):
     assert h["status"] == "ok" and "error" not in h["parts"]["keeper"] and h["last_error"]["code"] == "UNAVAILABLE"
     for key in ("a", "b"):
         assert d.client.delete("/v1/sessions/key:" + key).status == 200
+    # nor is the one left that was being looked into when its keeper died
+    assert wait_for(lambda: not sandboxes_of(d.home)), sandboxes_of(d.home)
+
+
+def sandboxes_of(home):
+    st = os.stat(os.path.join(home, "keeper"))
+    return os.listdir(f"/run/lodge/{st.st_dev:x}.{st.st_ino:x}/d/sandboxes")
 
 
 def keepers(program):

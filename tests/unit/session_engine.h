@@ -198,7 +198,9 @@ static inline void make_home(void)
 	setvbuf(stdout, NULL, _IOLBF, 0); /* a leak report must not swallow the rest */
 	clock_gettime(CLOCK_REALTIME, &ts);
 	the_time = (int64_t)ts.tv_sec * 1000;
-	snprintf(keeper, sizeof(keeper), "%s/lodge-keeper", build ? build : "build");
+	if (!realpath(build ? build : "build", keeper))
+		keeper[0] = '\0';
+	strncat(keeper, "/lodge-keeper", sizeof(keeper) - strlen(keeper) - 1);
 	snprintf(home, sizeof(home), "/var/tmp/lodge-sessions-XXXXXX");
 	if (access(keeper, X_OK) < 0) {
 		why_not = "needs lodge-keeper in $LODGE_BUILD";
