@@ -62,7 +62,7 @@ void peer_ask(const struct bench *b, enum contender who, int round, int in_fligh
 void engine_cold(const struct bench *b, int round);
 void engine_live(const struct bench *b, int round);
 void engine_rested(const struct bench *b, int round);
-void engine_pool(const struct bench *b, int round);
+void bench_pool(const struct bench *b, int round);
 void engine_destroy(const struct bench *b, int round);
 /* Create to first output, n times, as sample WHAT/lodge/out. */
 void engine_create(const struct bench *b, const char *what, int round, int n, unsigned gap);

@@ -160,7 +160,7 @@ static void set_pool(const struct bench *b, unsigned n)
 	must(keeper_client_pool(b->keeper, want, &st, &err), &err, "pool");
 }
 
-void engine_pool(const struct bench *b, int round)
+void bench_pool(const struct bench *b, int round)
 {
 	int misses = 0;
 

@@ -78,7 +78,7 @@ static void latency_round(const struct bench *b, int round)
 	engine_settle(b);
 	engine_live(b, round);
 	engine_settle(b);
-	engine_pool(b, round);
+	bench_pool(b, round);
 	engine_settle(b);
 	engine_destroy(b, round);
 	engine_settle(b);
