@@ -17,6 +17,7 @@
 #include "base/auto.h"
 #include "base/file.h"
 #include "base/hook.h"
+#include "runtime/mount.h"
 #include "runtime/sys.h"
 
 /* Ranges lie in the upper quarter of positive 32-bit ids, above what distributions hand out as
@@ -25,6 +26,8 @@
 #define RANGES 0x4000u
 
 #define SECBIT_NO_SETUID_FIXUP_ (1 << 2)
+
+enum { PROC_SHARED = 16 };
 
 static int loopback_up(void)
 {
@@ -36,7 +39,7 @@ static int loopback_up(void)
 	return ioctl(s, SIOCSIFFLAGS, &ifr) < 0 ? -errno : 0;
 }
 
-static int make_network(uid_t base, bool rootless)
+static int make_network(int proc, uid_t base, bool rootless)
 {
 	int r;
 
@@ -48,15 +51,15 @@ static int make_network(uid_t base, bool rootless)
 	if (r < 0)
 		return r;
 	/* nobody inside is privileged over this network, so low ports are for everyone */
-	r = file_printf_at(AT_FDCWD, "/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
+	r = file_printf_at(proc, "sys/net/ipv4/ip_unprivileged_port_start", "0");
 	if (r == 0 && !rootless)
-		(void)file_printf_at(AT_FDCWD, "/proc/sys/net/ipv4/ping_group_range", "%u %u", base,
+		(void)file_printf_at(proc, "sys/net/ipv4/ping_group_range", "%u %u", base,
 				     base + KIT_RANGE - 1);
 	return r;
 }
 
 /* No namespace of any kind below this one, and bounded watches. Old kernels lack some files. */
-static int bound_user(void)
+static int bound_user(int proc)
 {
 	static const struct {
 		const char *name;
@@ -76,8 +79,8 @@ static int bound_user(void)
 	for (size_t i = 0; i < ARRAY_LEN(bounds); i++) {
 		int r;
 
-		snprintf(path, sizeof(path), "/proc/sys/user/%s", bounds[i].name);
-		r = file_printf_at(AT_FDCWD, path, "%u", bounds[i].max);
+		snprintf(path, sizeof(path), "sys/user/%s", bounds[i].name);
+		r = file_printf_at(proc, path, "%u", bounds[i].max);
 		if (r < 0 && r != -ENOENT)
 			return r;
 	}
@@ -97,6 +100,7 @@ static int become(uid_t id)
 
 /* What the helper process of one namespace does, and how its ids are mapped afterwards. */
 struct plan {
+	int proc;
 	bool network, own_user, bounds;
 	uid_t base; /* own_user: whom to become first */
 	uid_t inside, outside, count; /* the map */
@@ -106,7 +110,7 @@ struct plan {
 /* In the child: the namespaces, then one errno to the keeper, then wait to be done with. */
 static _Noreturn void helper(int sock, const struct plan *p)
 {
-	int r = p->network ? make_network(p->base, !p->own_user) : 0;
+	int r = p->network ? make_network(p->proc, p->base, !p->own_user) : 0;
 	char end;
 
 	if (r == 0 && p->own_user)
@@ -114,7 +118,7 @@ static _Noreturn void helper(int sock, const struct plan *p)
 	if (r == 0 && unshare(CLONE_NEWUSER) < 0)
 		r = -errno;
 	if (r == 0 && p->bounds)
-		r = bound_user();
+		r = bound_user(p->proc);
 	if (write(sock, &r, sizeof(r)) == sizeof(r))
 		(void)read(sock, &end, 1);
 	_exit(0);
@@ -228,6 +232,30 @@ void kit_close(struct kit *kit)
 	}
 }
 
+/* The kernel remembers every name below sys/ for each namespace that looked it up, all of them side
+ * by side in one procfs: beside thousands of sandboxes a look-up would walk past the names of all
+ * of them. So a few share one of ours, and what it remembers goes with it. Where we may have none,
+ * the host's has to do. */
+static int have_proc(struct kit_host *h)
+{
+	if (!h->proc_left) {
+		h->proc = mount_new("proc", NULL, 0,
+				    SYS_ATTR_NOSUID | SYS_ATTR_NODEV | SYS_ATTR_NOEXEC);
+		if (h->proc < 0)
+			h->proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (h->proc < 0)
+			return -errno;
+		h->proc_left = PROC_SHARED;
+	}
+	return h->proc;
+}
+
+static void done_with_proc(struct kit_host *h)
+{
+	if (--h->proc_left == 0)
+		close(h->proc);
+}
+
 int kit_make(struct kit_host *h, int one_id, struct kit *ret, struct err *err)
 {
 	struct kit kit = { -1, -1, -1, 0 };
@@ -236,13 +264,20 @@ int kit_make(struct kit_host *h, int one_id, struct kit *ret, struct err *err)
 
 	if (r < 0)
 		return err_sys(err, -r, "id range");
+	p.proc = have_proc(h);
+	if (p.proc < 0) {
+		kit_close(&kit);
+		return err_sys(err, -p.proc, "procfs");
+	}
 	p.base = kit.base;
 	p.inside = h->rootless ? (uid_t)one_id : 0;
 	p.outside = h->rootless ? 0 : kit.base;
 	p.count = h->rootless ? 1 : KIT_RANGE;
 	p.gid_inside = p.inside;
 	p.gid_outside = p.outside;
-	if (run_plan(&p, &kit.userns, &kit.netns, err) < 0) {
+	r = run_plan(&p, &kit.userns, &kit.netns, err);
+	done_with_proc(h);
+	if (r < 0) {
 		kit_close(&kit);
 		return -1;
 	}

@@ -26,6 +26,8 @@ struct kit_host {
 	bool rootless;
 	int ids; /* directory that holds the host-wide lock file */
 	uint32_t next;
+	int proc; /* a procfs of our own, */
+	unsigned proc_left; /* good for so many more */
 };
 
 /* `one_id` >= 0 (rootless): the namespace maps only this inner id, to the keeper's own user. */
