@@ -22,7 +22,7 @@ static void check_taken(const char *url)
 	must(strlen(url) <= 2048 && *url != '-' && *url != '/');
 	for (const char *p = url; *p; p++)
 		must(*p > ' ' && *p <= '~');
-	if (slashes && strchr("hsg", *url) && slashes - url <= 5) {
+	if (slashes && strcspn(url, "@") > (size_t)(slashes - url)) {
 		must(slashes[3] != '/' && slashes[3] != '-');
 		must(strchr(slashes + 3, '/') && strchr(slashes + 3, '/')[1]);
 	} else {
