@@ -61,7 +61,7 @@ class RemoteThreads:
             return b'--%b\r\nContent-Disposition: form-data; name="%b"\r\n\r\n%b\r\n' % (edge, title, value)
 
         head = field(b"session_id", session_id.encode()) + field(b"filename", name)
-        head += b'--%b\r\nContent-Disposition: form-data; name="file"; filename="file"\r\n\r\n' % edge
+        head += b'--%b\r\nContent-Disposition: form-data; name="file"; filename=""\r\n\r\n' % edge
         tail = b"\r\n--%b--\r\n" % edge
         size = length_of(source)
 
