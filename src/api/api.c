@@ -106,7 +106,7 @@ int api_new(const struct api_opts *opts, struct api **ret, struct err *err)
 	pthread_rwlock_init(&a->names, NULL);
 	pthread_mutex_init(&a->mutex, NULL);
 	large_init(a);
-	if (api_threads_check(&a->opts.threads, err) < 0 ||
+	if (thread_rules_check(&a->opts.threads, err) < 0 ||
 	    api_reload(a, opts->origins, opts->hosts, err) < 0 ||
 	    auth_new(&keys, &a->auth, err) < 0)
 		return -1;

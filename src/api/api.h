@@ -10,6 +10,7 @@
 #include "http/request.h"
 #include "session/engine.h"
 #include "session/policy.h"
+#include "session/thread.h"
 
 struct api;
 struct auth_pass;
@@ -76,20 +77,6 @@ extern const struct api_route api_sessions[], api_exec[], api_tty[], api_files[]
 	api_admin[], api_templates[], api_policies[], api_service[], api_chat[], api_environments[],
 	api_threads[], api_projects[];
 
-/* What sessions made by /create_session are like. 0 or NULL: the default. */
-struct api_threads {
-	uint64_t memory_bytes, cpu_milli, pids, file_bytes, disk_bytes;
-	uint64_t files; /* how many of them an upload may find */
-	int64_t idle_ms;
-	const char *user, *workdir;
-	const char *template; /* "host" */
-	const char *policy; /* of the caller's tenant; NULL: the template's, if any */
-	unsigned pool_min, pool; /* only told, as max_active of the engine is */
-	unsigned demand; /* enum keeper_demand: set by api_threads_check() */
-};
-/* Puts the defaults in place. ERR_INVALID names the setting. */
-int api_threads_check(struct api_threads *t, struct err *err);
-
 struct api_opts {
 	struct engine *engine;
 	const char *version;
@@ -98,7 +85,7 @@ struct api_opts {
 	bool loopback_only; /* then a Host that is no loopback name is refused */
 	/* Of each key: requests per second, at once after a pause, and under way; 0: any number. */
 	unsigned rate, burst, concurrent;
-	struct api_threads threads;
+	struct thread_rules threads; /* of what /create_session makes */
 	bool no_auth; /* a request without a key is one of tenant "default" */
 	/* What was answered with a 500, in full, for the log; NULL: nobody. */
 	void (*trouble)(void *arg, const char *request, const struct err *err);

@@ -228,7 +228,7 @@ static void put_pool(struct json_out *j, unsigned ready, const struct session_fu
 }
 
 /* What sessions of threads may have. */
-static void put_config(struct json_out *j, const struct api_threads *t,
+static void put_config(struct json_out *j, const struct thread_rules *t,
 		       const struct session_full *f)
 {
 	json_out_object(j, "config");

@@ -9,99 +9,8 @@
 
 #include "api/v1.h"
 
-enum { MINUTE_MS = 60000, MINUTES_MAX = 7 * 24 * 60 };
-
-static const char default_user[] = "user", default_workdir[] = "/workspace";
-
 DEFINE_AUTO(struct store_session *, store_session_fini);
 DEFINE_AUTO(struct template *, template_fini);
-
-/* ---- settings -------------------------------------------------------------------------------- */
-
-static void set_default(uint64_t *to, uint64_t value)
-{
-	if (!*to)
-		*to = value;
-}
-
-static int check_workdir(const char *dir, struct err *err)
-{
-	char path[KEEPER_PATH_SIZE] = { 0 };
-
-	if (strlen(dir) < sizeof(path))
-		memcpy(path, dir, strlen(dir) + 1);
-	return keeper_path_is_valid(path)
-		       ? 0
-		       : err_set(err, ERR_INVALID, "threads_workdir: not an absolute path");
-}
-
-static int check_limits(const struct api_threads *t, struct err *err)
-{
-	struct limits l = limits_default();
-
-	l.memory_bytes = t->memory_bytes;
-	l.cpu_milli = t->cpu_milli < LIMITS_CPU_MILLI_MAX ? (uint32_t)t->cpu_milli : UINT32_MAX;
-	l.pids = t->pids < LIMITS_PIDS_MAX ? (uint32_t)t->pids : UINT32_MAX;
-	l.file_bytes = t->file_bytes;
-	l.disk_bytes = t->disk_bytes;
-	if (limits_check(&l, "threads: ", err) < 0)
-		return -1;
-	if (t->file_bytes > t->disk_bytes)
-		return err_set(err, ERR_INVALID, "threads_file_size: more than threads_disk");
-	return 0;
-}
-
-/* As in /v1, a limit that somebody asked for is enforced, or there is no sandbox. */
-static unsigned demand_of(const struct api_threads *t)
-{
-	return (t->memory_bytes || t->cpu_milli || t->pids ? KEEPER_DEMAND_CGROUP : 0) |
-	       (t->disk_bytes ? KEEPER_DEMAND_DISK : 0);
-}
-
-int api_threads_check(struct api_threads *t, struct err *err)
-{
-	uint32_t uid = 1, gid = 1;
-
-	t->demand = demand_of(t);
-	set_default(&t->memory_bytes, 256 << 20);
-	set_default(&t->cpu_milli, 250);
-	set_default(&t->pids, 128);
-	set_default(&t->file_bytes, 100 << 20);
-	set_default(&t->disk_bytes, 500 << 20);
-	set_default(&t->files, 1000);
-	if (!t->idle_ms)
-		t->idle_ms = 30 * (int64_t)MINUTE_MS;
-	if (!t->user)
-		t->user = default_user;
-	if (!t->workdir)
-		t->workdir = default_workdir;
-	if (strcmp(t->user, default_user) != 0 &&
-	    (template_parse_user(t->user, &uid, &gid, err) != 1 || !uid || !gid))
-		return err_set(err, ERR_INVALID, "threads_user: \"%s\", or a number other than 0",
-			       default_user);
-	return check_workdir(t->workdir, err) < 0 ? -1 : check_limits(t, err);
-}
-
-static int set_copy(char **to, const char *text, struct err *err)
-{
-	*to = strdup(text);
-	return *to ? 0 : err_sys(err, ENOMEM, "session");
-}
-
-/* How many files there are is looked at when one is sent: what holds files on disk counts bytes
- * only. */
-static int make_spec(const struct api_threads *t, struct template *ret, struct err *err)
-{
-	ret->demand = t->demand;
-	if (template_set_limit(ret, "memory_bytes", t->memory_bytes, err) < 0 ||
-	    template_set_limit(ret, "cpu_milli", t->cpu_milli, err) < 0 ||
-	    template_set_limit(ret, "pids", t->pids, err) < 0 ||
-	    template_set_limit(ret, "file_bytes", t->file_bytes, err) < 0 ||
-	    template_set_limit(ret, "disk_bytes", t->disk_bytes, err) < 0 ||
-	    set_copy(&ret->user, t->user, err) < 0)
-		return -1;
-	return set_copy(&ret->workdir, t->workdir, err);
-}
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
@@ -196,7 +105,7 @@ static const char *thread_of(const struct store_session *s)
 static void put_place(struct api_call *c, struct json_out *j, const struct store_session *s,
 		      bool with_user)
 {
-	const struct api_threads *t = &c->api->opts.threads;
+	const struct thread_rules *t = &c->api->opts.threads;
 	struct template spec;
 	auto_call(template_fini) struct template *guard = &spec;
 	struct err ignored;
@@ -222,78 +131,51 @@ static void put_made(struct api_call *c, struct json_out *j, const char *key,
 	json_out_end(j);
 }
 
-/* Asking for one's own is a use of it; of another's nothing is told. */
-static int reply_existing(struct api_call *c, const struct session_want *w, struct err *err)
+static int reply_existing(struct api_call *c, const struct store_session *s, struct err *err)
 {
-	struct session_ref by = { .kind = w->keys->kind, .key = w->keys->key };
-	struct store_session s = { 0 }, used = { 0 };
-	auto_call(store_session_fini) struct store_session *guard = &s, *guard_used = &used;
-	struct err ignored;
 	struct json_out j;
 
-	(void)guard, (void)guard_used;
-	if (session_get(c->engine, &c->who, &by, &s, &ignored) < 0)
-		return err_set(err, ERR_CONFLICT, "the session of this thread has just ended");
-	if (strcmp(s.user, w->user) != 0)
-		return err_set(err, ERR_DENIED, "this thread belongs to another user");
-	by = (struct session_ref){ .id = s.id };
-	if (session_activity(c->engine, &c->who, &by, &used, &ignored) < 0)
-		used = (struct store_session){ 0 };
 	api_out(&j);
 	json_out_object(&j, NULL);
-	put_made(c, &j, "detail", *used.id ? &used : &s, "existing");
+	put_made(c, &j, "detail", s, "existing");
 	json_out_end(&j);
 	return api_reply(c, 409, &j, err);
 }
 
-static int enter(struct api_call *c, const struct session_want *w, struct err *err)
+static int reply_created(struct api_call *c, const struct session_entered *how, struct err *err)
 {
-	struct session_entered how = { 0 };
 	struct json_out j;
 
-	if (session_enter(c->engine, &c->who, w, &how, err) < 0) {
-		if (err->code == ERR_CONFLICT)
-			return reply_existing(c, w, err);
-		if (err->code == ERR_NOT_FOUND) /* the template or the policy that is set */
-			err->code = ERR_UNAVAILABLE;
-		return -1;
-	}
-	api_observe(c->api, API_TIME_CREATED, how.ready_us);
+	api_observe(c->api, API_TIME_CREATED, how->ready_us);
 	api_out(&j);
-	put_made(c, &j, NULL, &how.session, "created");
-	session_entered_fini(&how);
+	put_made(c, &j, NULL, &how->session, "created");
 	return api_reply(c, 201, &j, err);
 }
 
 static int create_session(struct api_call *c, struct err *err)
 {
-	const struct api_threads *t = &c->api->opts.threads;
 	struct store_binding key = { .kind = "thread" };
-	struct template over;
-	auto_call(template_fini) struct template *guard = &over;
-	struct session_want w = { .keys = &key,
-				  .nkeys = 1,
-				  .over = &over,
-				  .template = t->template,
-				  .policy = t->policy,
-				  .must_be_new = true,
-				  .on_idle = SESSION_END_DESTROY };
+	struct session_entered how = { 0 };
+	struct session_want w = { 0 };
 	const char *thread = "";
 	int64_t minutes = 0;
 	json_t *b;
+	int r;
 
-	(void)guard;
-	template_init(&over);
 	if (api_body(c, NULL, &b, err) < 0 ||
 	    threads_text(b, "user_id", STORE_USER - 1, &w.user, err) < 0 ||
 	    threads_text(b, "thread_id", STORE_KEY - 1, &thread, err) < 0 ||
-	    api_int(b, "timeout_minutes", 1, MINUTES_MAX, &minutes, err) < 0)
+	    api_int(b, "timeout_minutes", 1, THREAD_MINUTES_MAX, &minutes, err) < 0)
 		return -1;
 	memcpy(key.key, thread, strlen(thread) + 1);
-	w.idle_timeout_ms = minutes ? minutes * MINUTE_MS : t->idle_ms;
-	if (v1_check_token(c, &key, &w, err) < 0 || make_spec(t, &over, err) < 0)
+	if (v1_check_token(c, &key, &w, err) < 0 ||
+	    thread_enter(c->engine, &c->who, &c->api->opts.threads, w.user, thread, minutes, &how,
+			 err) < 0)
 		return -1;
-	return enter(c, &w, err);
+	r = how.outcome == SESSION_REUSED ? reply_existing(c, &how.session, err)
+					  : reply_created(c, &how, err);
+	session_entered_fini(&how);
+	return r;
 }
 
 /* ---- looking --------------------------------------------------------------------------------- */
@@ -303,17 +185,11 @@ static void put_count(struct api_call *c, struct json_out *j, const struct store
 {
 	struct session_ref ref = { .id = s->id };
 	auto_call(session_give_back) struct session_loan *loan = NULL;
-	struct threads_survey n;
-	const struct template *t;
+	struct thread_survey n;
 	struct err ignored;
 
-	if (session_peek(c->engine, &c->who, &ref, &loan, &ignored) < 0) {
-		json_out_null(j, "files_count");
-		return;
-	}
-	t = session_loan_template(loan);
-	if (threads_survey(session_loan_sandbox(loan), t->user, t->workdir ? t->workdir : ".", &n,
-			   &ignored) < 0)
+	if (session_peek(c->engine, &c->who, &ref, &loan, &ignored) < 0 ||
+	    thread_survey(loan, &n, &ignored) < 0)
 		json_out_null(j, "files_count");
 	else
 		json_out_u64(j, "files_count", n.files);

@@ -19,16 +19,6 @@ int threads_refuse_end(struct api_call *c, unsigned status, struct json_out *j, 
 
 void threads_put_mb(struct json_out *j, const char *key, uint64_t bytes);
 
-/* Regular files below a directory, without those that are still being written. */
-struct threads_survey {
-	uint64_t files, bytes;
-};
-int threads_survey(struct sandbox *sb, const char *user, const char *dir,
-		   struct threads_survey *ret, struct err *err);
-
-/* Relative, within the workspace by its text, and none that another system would read otherwise. */
-bool threads_name_is_valid(const char *name);
-
 api_fn threads_execute, threads_upload, threads_download, threads_list;
 
 #endif

@@ -7,23 +7,16 @@
 #include "api/threads.h"
 #include "api/v1_exec.h"
 
-enum { TIMEOUT_S = 30, TIMEOUT_MAX_S = 24 * 3600, SIGNALLED = 128 };
-
 DEFINE_AUTO(struct exec_output *, exec_output_fini);
-DEFINE_AUTO(struct store_exec *, store_exec_fini);
 
 static int take_seconds(const json_t *b, uint32_t *ret_ms, struct err *err)
 {
 	const json_t *v = json_object_get(b, "timeout");
-	double s = v && !json_is_null(v) ? json_number_value(v) : TIMEOUT_S;
+	double s = v && !json_is_null(v) ? json_number_value(v) : THREAD_TIMEOUT_S;
 
 	if (v && !json_is_null(v) && !json_is_number(v))
 		return err_set(err, ERR_INVALID, "timeout: not a number of seconds");
-	if (!(s >= 0.001 && s <= TIMEOUT_MAX_S))
-		return err_set(err, ERR_INVALID, "timeout: not between 0.001 and %d",
-			       TIMEOUT_MAX_S);
-	*ret_ms = (uint32_t)(s * 1000 + 0.5);
-	return 0;
+	return thread_timeout(s, ret_ms, err);
 }
 
 /* By a policy, or no bash at all. */
@@ -42,19 +35,15 @@ static int refuse_command(struct api_call *c, const char *command, struct err *e
 	return threads_refuse_end(c, 400, &j, err);
 }
 
-/* As a shell tells it; -1 of one whose end nobody saw. */
 static int put_result(struct json_out *j, struct run *x, const struct exec_output *o,
 		      struct err *err)
 {
 	const struct exec_result *r = &o->result;
-	struct store_exec rec = { 0 };
-	auto_call(store_exec_fini) struct store_exec *guard = &rec;
-	int code = r->signal ? SIGNALLED + r->signal : r->code;
+	int code;
 
-	(void)guard;
-	if (run_info(x, &rec, err) < 0)
+	if (thread_exit_code(x, r, &code, err) < 0)
 		return -1;
-	json_out_i64(j, "exit_code", rec.state == RUN_LOST ? -1 : code);
+	json_out_i64(j, "exit_code", code);
 	v1_put_output(j, "stdout", o->out, o->out_len, false);
 	v1_put_output(j, "stderr", o->err, o->err_len, false);
 	json_out_u64(j, "execution_time_ms", r->duration_us / 1000);

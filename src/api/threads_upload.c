@@ -195,52 +195,46 @@ static int refuse_size(struct upload *u, struct err *err)
 	return threads_refuse_end(u->c, 413, &j, err);
 }
 
-static int refuse_count(struct upload *u, const struct threads_survey *now, struct err *err)
+static int refuse_count(struct upload *u, const struct thread_refusal *no, struct err *err)
 {
 	struct json_out j;
 
-	threads_refuse_begin(&j, "Too many files in workspace");
-	json_out_u64(&j, "max_files", u->c->api->opts.threads.files);
-	json_out_u64(&j, "current_files", now->files);
+	threads_refuse_begin(&j, err->msg);
+	json_out_u64(&j, "max_files", no->max);
+	json_out_u64(&j, "current_files", no->now);
 	return threads_refuse_end(u->c, 507, &j, err);
 }
 
-static int refuse_room(struct upload *u, const struct v1_at *a, struct err *err)
+static int refuse_room(struct upload *u, const struct thread_refusal *no, struct err *err)
 {
-	struct threads_survey now = { 0 };
-	struct err ignored;
 	struct json_out j;
 
-	(void)threads_survey(a->sb, a->user, a->spec->workdir ? a->spec->workdir : ".", &now,
-			     &ignored);
-	threads_refuse_begin(&j, "Workspace is full");
-	threads_put_mb(&j, "max_workspace_mb", v1_limit(a->spec, "disk_bytes"));
-	threads_put_mb(&j, "current_workspace_mb", now.bytes);
-	threads_put_mb(&j, "file_size_mb", u->size);
+	threads_refuse_begin(&j, err->msg);
+	threads_put_mb(&j, "max_workspace_mb", no->max);
+	threads_put_mb(&j, "current_workspace_mb", no->now);
+	threads_put_mb(&j, "file_size_mb", no->asked);
 	return threads_refuse_end(u->c, 507, &j, err);
+}
+
+static int refuse(struct upload *u, const struct thread_refusal *no, struct err *err)
+{
+	switch (no->why) {
+	case THREAD_FILE_SIZE:
+		u->max = no->max; /* of this one, whatever the setting is now */
+		return refuse_size(u, err);
+	case THREAD_FILE_COUNT:
+		return refuse_count(u, no, err);
+	case THREAD_ROOM:
+		return refuse_room(u, no, err);
+	case THREAD_FITS:
+		break;
+	}
+	return err->code == ERR_INVALID ? threads_refuse(u->c, 400, "Invalid filename", err) : -1;
 }
 
 /* ---- into the sandbox ------------------------------------------------------------------------ */
 
-static int copy_in(const struct upload *u, int to, struct err *err)
-{
-	char *buf = arena_alloc(u->c->arena, PIECE);
-	off_t at = 0;
-	ssize_t n;
-	int r = 0;
-
-	if (!buf)
-		return err_sys(err, ENOMEM, "upload");
-	while (r == 0 && (n = pread(u->fd, buf, PIECE, at)) > 0) {
-		r = file_write_all(to, buf, (size_t)n);
-		at += n;
-	}
-	if (r == 0)
-		r = n < 0 || fsync(to) < 0 ? -errno : 0;
-	return r < 0 ? err_sys(err, -r, "%.160s", u->name) : 0;
-}
-
-static int reply_stored(const struct upload *u, const struct v1_at *a, struct err *err)
+static int reply_stored(const struct upload *u, const struct thread_put *p, struct err *err)
 {
 	struct json_out j;
 
@@ -248,66 +242,28 @@ static int reply_stored(const struct upload *u, const struct v1_at *a, struct er
 	json_out_object(&j, NULL);
 	json_out_str(&j, "status", "uploaded");
 	json_out_str(&j, "filename", u->name);
-	json_out_str(&j, "path", a->path);
-	json_out_u64(&j, "size_bytes", u->size);
+	json_out_str(&j, "path", p->path);
+	json_out_u64(&j, "size_bytes", p->size);
 	json_out_end(&j);
 	return api_reply(u->c, 200, &j, err);
 }
 
-/* With the lock: of two that would be the last one only one is. */
-static int put_now(struct upload *u, const struct v1_at *a, struct files_put *aside,
-		   struct err *err)
-{
-	struct files_stat was = { 0 };
-	struct threads_survey now;
-	bool is_new = files_stat(a->sb, a->user, a->path, true, &was, err) < 0;
-
-	free(was.target);
-	if (threads_survey(a->sb, a->user, a->spec->workdir ? a->spec->workdir : ".", &now, err) <
-	    0)
-		return -1;
-	if (is_new && now.files >= u->c->api->opts.threads.files)
-		return refuse_count(u, &now, err);
-	/* what it takes the place of may be elsewhere, behind a link */
-	if (!is_new && was.st.size <= now.bytes)
-		now.bytes -= was.st.size;
-	if (now.bytes + u->size > v1_limit(a->spec, "disk_bytes"))
-		return refuse_room(u, a, err);
-	return files_put_commit(aside, err) < 0 ? -1 : reply_stored(u, a, err);
-}
-
-static int put_file(struct upload *u, const struct v1_at *a, struct err *err)
-{
-	auto_call(files_put_free) struct files_put *aside = NULL;
-	int r;
-
-	if (files_put_new(a->sb, a->user, a->path, AGENT_PARENTS, 0, &aside, err) < 0 ||
-	    copy_in(u, files_put_fd(aside), err) < 0)
-		return -1;
-	session_loan_lock(a->loan);
-	r = put_now(u, a, aside, err);
-	session_loan_unlock(a->loan);
-	return r;
-}
-
 static int store(struct upload *u, struct err *err)
 {
+	struct thread_put p;
 	struct v1_at a;
 
 	if (!*u->name)
 		memcpy(u->name, u->given, sizeof(u->name));
-	if (!threads_name_is_valid(u->name))
+	if (!thread_name_is_valid(u->name))
 		return threads_refuse(u->c, 400, "Invalid filename", err);
 	if (v1_at_session(u->c, u->session, u->name, true, &a, err) < 0)
 		return -1;
-	u->max = v1_limit(a.spec, "file_bytes"); /* of this one, whatever the setting is now */
-	if (u->size > u->max)
-		return refuse_size(u, err);
-	if (put_file(u, &a, err) == 0)
-		return 0;
-	if (err->code == ERR_LIMIT && (err->sys == EDQUOT || err->sys == ENOSPC))
-		return refuse_room(u, &a, err);
-	return err->code == ERR_INVALID ? threads_refuse(u->c, 400, "Invalid filename", err) : -1;
+	if (lseek(u->fd, 0, SEEK_SET) < 0)
+		return err_sys(err, errno, "upload");
+	if (thread_put(a.loan, &u->c->api->opts.threads, u->name, u->fd, &p, err) < 0)
+		return refuse(u, &p.refusal, err);
+	return reply_stored(u, &p, err);
 }
 
 static void end_upload(void *arg)

@@ -273,6 +273,8 @@ int v1_exec_stream(struct api_call *c, const struct v1_wish *w, enum v1_stream h
 		run_range(x, EXEC_OUT, &f->at[EXEC_OUT], &end);
 		run_range(x, EXEC_ERR, &f->at[EXEC_ERR], &end);
 		f->gap = f->at[EXEC_OUT] || f->at[EXEC_ERR];
+		/* also for who comes back by its idempotency key: the log waits for him again */
+		run_hold(x, f->at[EXEC_OUT], f->at[EXEC_ERR]);
 		http_set_header(c->rq, "Cache-Control", "no-store");
 		http_set_header(c->rq, "X-Accel-Buffering", "no");
 		r = 0;

@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 
 #include "api/match.h"
-#include "wire/limits.h"
 
 enum { PIECE = 64 << 10, ETAG_SIZE = 64 };
 
@@ -282,20 +281,10 @@ static int take_mode(struct api_call *c, mode_t *ret, struct err *err)
 	return 0;
 }
 
-uint64_t v1_limit(const struct template *spec, const char *name)
-{
-	const struct template usual = { .limits = limits_default() };
-	unsigned i = 0;
-
-	while (strcmp(template_limit_name(i), name) != 0)
-		i++;
-	return template_limit_value(spec->limits_set & 1u << i ? spec : &usual, i);
-}
-
 /* The largest file this session may have: we write for it, but with our own limit. 0: any. */
 static uint64_t largest_file(const struct template *t)
 {
-	return v1_limit(t, "file_bytes");
+	return template_limit_of(t, "file_bytes");
 }
 
 static int write_all(int fd, const char *at, size_t len, const char *path, struct err *err)

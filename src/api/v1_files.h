@@ -32,10 +32,6 @@ int v1_at_session(struct api_call *c, const char *id, const char *given, bool re
 /* A regular file, or an error; flags and mode as of files_open(). */
 int v1_open_file(const struct v1_at *a, unsigned flags, mode_t mode, int *ret_fd, struct stat *ret,
 		 struct err *err);
-/* By its JSON name; the default where the session says nothing. */
-uint64_t v1_limit(const struct template *spec, const char *name);
-/* Whether it is what a file is called until all of it is there. */
-bool v1_is_unfinished(const char *path);
 /* Another path of the same session. */
 int v1_resolve(const struct v1_at *a, const char *given, char ret[AGENT_PATH_MAX], struct err *err);
 /* How callers name what is `path` below `dir`. "": dir itself. NULL without memory. */

@@ -222,16 +222,6 @@ static void send_end(struct api_call *c, const struct err *err)
 	(void)sse_send(c, 0, "end", &j);
 }
 
-/* What PUT writes before it has its name: nobody asked for that one. */
-bool v1_is_unfinished(const char *path)
-{
-	static const char prefix[] = ".lodge-";
-	const char *name = base_name(path), *digits = name + sizeof(prefix) - 1;
-
-	return strncmp(name, prefix, sizeof(prefix) - 1) == 0 && strlen(digits) == 16 &&
-	       strspn(digits, "0123456789abcdef") == 16;
-}
-
 static void stream_changes(struct api_call *c, const char *given, struct files_watch *w)
 {
 	struct files_change ch = { .kind = AGENT_CHANGE_READY, .is_dir = true, .path = "" };
@@ -242,7 +232,7 @@ static void stream_changes(struct api_call *c, const char *given, struct files_w
 	for (;;) {
 		if (n > 0)
 			silent_ms = 0;
-		if (n > 0 && !v1_is_unfinished(ch.path) && send_change(c, given, &ch) < 0)
+		if (n > 0 && !files_is_unfinished(ch.path) && send_change(c, given, &ch) < 0)
 			return;
 		n = files_watch_next(w, SSE_LOOK_MS, &ch, &err);
 		if (n < 0 || !sse_go_on(c, &silent_ms))

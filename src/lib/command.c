@@ -35,7 +35,8 @@ static struct run_want want_of(const struct lodge_command *c)
 				  .cols = c->cols,
 				  .hold = c->hold,
 				  .once = c->once,
-				  .no_resume = c->no_resume };
+				  .no_resume = c->no_resume,
+				  .refusal = &last_word };
 }
 
 /* ---- to its end ------------------------------------------------------------------------------ */
@@ -54,11 +55,13 @@ static void result_fini(void *body)
 }
 
 /* Takes *o over, also on failure. */
-static int give_result(const struct run *x, struct exec_output *o, struct lodge_result **ret)
+static int give_result(struct run *x, struct exec_output *o, struct lodge_result **ret)
 {
 	struct result_box *b = box_new(sizeof(*b), result_fini);
+	int status;
 
-	if (!b) {
+	if (!b || thread_exit_code(x, &o->result, &status, &last) < 0) {
+		lodge_free(b);
 		exec_output_fini(o);
 		return -1;
 	}
@@ -76,33 +79,40 @@ static int give_result(const struct run *x, struct exec_output *o, struct lodge_
 					.err_total = o->err_total,
 					.duration_us = o->result.duration_us,
 					.cpu_us = o->result.cpu_us,
-					.max_rss_bytes = o->result.max_rss_bytes };
+					.max_rss_bytes = o->result.max_rss_bytes,
+					.status = status };
 	*ret = &b->pub;
 	return 0;
+}
+
+int give_run(struct lodge *l, const struct session_ref *ref, struct run_want *want,
+	     const void *input, size_t input_len, struct lodge_result **ret)
+{
+	auto_call(run_close) struct run *x = NULL;
+	struct exec_output o = { 0 };
+
+	want->stdin_open = input != NULL;
+	if (run_start(l->engine, &l->who, ref, want, &x, &last_outcome, &last) < 0 ||
+	    run_finish(x, input, input_len, &o, &last) < 0)
+		return -1;
+	return give_result(x, &o, ret);
 }
 
 PUBLIC int lodge_run(struct lodge *l, const struct lodge_ref *ref, const struct lodge_command *cmd,
 		     struct lodge_result **ret)
 {
-	auto_call(run_close) struct run *x = NULL;
-	struct exec_output o = { 0 };
 	struct run_want want;
 	struct lodge_command c;
 	struct session_ref r;
 
-	last_outcome = 0;
+	forget_last();
 	if (take_ref(ref, &r) < 0 || TAKE(lodge_command, cmd, &c) < 0)
 		return -1;
 	if (c.background || c.stdin_open || c.hold)
 		return err_set(&last, ERR_INVALID,
 			       "background, stdin_open, hold: only for lodge_exec_start()");
 	want = want_of(&c);
-	want.stdin_open = c.input != NULL;
-	if (run_start(l->engine, &l->who, &r, &want, &x, &last_outcome, &last) < 0)
-		return -1;
-	if (run_finish(x, c.input, c.input_len, &o, &last) < 0)
-		return -1;
-	return give_result(x, &o, ret);
+	return give_run(l, &r, &want, c.input, c.input_len, ret);
 }
 
 /* ---- by a handle ----------------------------------------------------------------------------- */
@@ -115,7 +125,7 @@ PUBLIC int lodge_exec_start(struct lodge *l, const struct lodge_ref *ref,
 	struct session_ref r;
 	struct run *x;
 
-	last_outcome = 0;
+	forget_last();
 	if (take_ref(ref, &r) < 0 || TAKE(lodge_command, cmd, &c) < 0)
 		return -1;
 	if (c.input)

@@ -108,8 +108,7 @@ PUBLIC int lodge_file_append(struct lodge *l, const struct lodge_ref *ref, const
 
 /* ---- looking --------------------------------------------------------------------------------- */
 
-static struct lodge_file *file_new(const char *path, const struct agent_stat *st,
-				   const char *target)
+struct lodge_file *give_file(const char *path, const struct agent_stat *st, const char *target)
 {
 	size_t path_size = strlen(path) + 1, target_size = target ? strlen(target) + 1 : 1;
 	struct {
@@ -144,7 +143,7 @@ PUBLIC int lodge_file_stat(struct lodge *l, const struct lodge_ref *ref, const c
 
 	if (!a || files_stat(a->sb, a->user, a->path, follow, &st, &last) < 0)
 		return -1;
-	f = file_new(path, &st.st, st.target);
+	f = give_file(path, &st.st, st.target);
 	free(st.target);
 	if (!f)
 		return -1;
@@ -167,6 +166,19 @@ static void files_fini(void *body)
 	free(f->items);
 }
 
+struct lodge_files *give_files(size_t n)
+{
+	struct lodge_files *f = box_new(sizeof(*f), files_fini);
+
+	if (f && n)
+		f->items = calloc(n, sizeof(void *));
+	if (!f || !n || f->items)
+		return f;
+	lodge_free(f);
+	err_sys(&last, ENOMEM, "files");
+	return NULL;
+}
+
 static int add_file(void *arg, const char *path, const struct agent_stat *st, const char *target)
 {
 	struct listing *to = arg;
@@ -181,7 +193,7 @@ static int add_file(void *arg, const char *path, const struct agent_stat *st, co
 			return err_sys(&last, ENOMEM, "%s", to->path);
 		f->items = grown;
 	}
-	f->items[f->count] = file_new(path, st, target);
+	f->items[f->count] = give_file(path, st, target);
 	if (!f->items[f->count])
 		return -1;
 	f->count++;
@@ -196,7 +208,7 @@ PUBLIC int lodge_file_list(struct lodge *l, const struct lodge_ref *ref, const c
 
 	if (!a)
 		return -1;
-	to.files = box_new(sizeof(*to.files), files_fini);
+	to.files = give_files(0);
 	if (!to.files)
 		return -1;
 	if (files_list(a->sb, a->user, a->path, depth, add_file, &to, &last) < 0) {

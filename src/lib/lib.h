@@ -6,6 +6,8 @@
 #include <lodge.h>
 
 #include "session/engine.h"
+#include "session/policy.h"
+#include "session/thread.h"
 
 #define PUBLIC __attribute__((visibility("default")))
 
@@ -13,10 +15,13 @@ struct lodge {
 	struct engine *engine;
 	struct caller who;
 	char *tenant, *actor; /* what `who` points to */
+	struct thread_rules threads;
 };
 
 extern _Thread_local struct err last; /* what lodge_last_error() tells */
 extern _Thread_local enum session_outcome last_outcome;
+extern _Thread_local struct policy_refusal last_word; /* what lodge_last_refusal() tells: these */
+extern _Thread_local struct thread_refusal last_full;
 
 /* ---- in: what a caller filled ---------------------------------------------------------------- */
 
@@ -31,6 +36,8 @@ int take_ref(const struct lodge_ref *ref, struct session_ref *ret);
 /* An array of n, the caller's to free(); NULL for none. */
 int take_keys(const struct lodge_ref *keys, size_t n, struct store_binding **ret);
 int take_limits(const struct lodge_limits *limits, struct template *ret);
+/* Where a call that needs the sandbox begins: nothing is told of the one before. */
+void forget_last(void);
 struct store_page take_page(int64_t after, uint64_t limit);
 
 /* ---- out: what lodge_free() takes ------------------------------------------------------------ */
@@ -44,6 +51,12 @@ int give_session(struct store_session *rec, struct lodge_session **ret);
 int give_entered(struct session_entered *how, struct lodge_session **ret);
 int give_tombstone(const struct store_tombstone *rec, struct lodge_tombstone **ret);
 int give_probed(const struct session_probed *rec, struct lodge_probed **ret);
+/* Runs it to its end. */
+int give_run(struct lodge *l, const struct session_ref *ref, struct run_want *want,
+	     const void *input, size_t input_len, struct lodge_result **ret);
+struct lodge_file *give_file(const char *path, const struct agent_stat *st, const char *target);
+/* Empty, for n of them; NULL: no memory. */
+struct lodge_files *give_files(size_t n);
 int give_exec(struct store_exec *rec, struct lodge_exec_info **ret);
 int give_snapshot(const struct store_snapshot *rec, struct lodge_snapshot **ret);
 int give_event(struct store_event *rec, struct lodge_event **ret);

@@ -18,6 +18,7 @@ ENDS_WITH(lodge_want, wait_ms);
 ENDS_WITH(lodge_filter, limit);
 ENDS_WITH(lodge_patch, if_version);
 ENDS_WITH(lodge_command, hold);
+ENDS_WITH(lodge_thread, idle_minutes);
 ENDS_WITH(lodge_quota, cpu_ms);
 
 enum { STRUCT_MAX = 1 << 16 }; /* no struct of any version is larger: `size` was not set */

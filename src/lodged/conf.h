@@ -57,8 +57,8 @@ int conf_check(const struct conf *c, struct err *err);
 bool conf_is_loopback(const struct conf *c);
 bool conf_address_is_loopback(const char *address);
 
-struct api_threads;
+struct thread_rules;
 /* Borrows texts of c. */
-void conf_threads(const struct conf *c, struct api_threads *ret);
+void conf_threads(const struct conf *c, struct thread_rules *ret);
 
 #endif

@@ -286,3 +286,13 @@ int files_chmod(struct sandbox *sb, const char *user, const char *path, mode_t m
 		      (struct ask){ .type = AGENT_CHMOD, .mode = mode, .user = user, .path = path },
 		      err);
 }
+
+bool files_is_unfinished(const char *path)
+{
+	static const char prefix[] = ".lodge-";
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	const char *digits = name + sizeof(prefix) - 1;
+
+	return strncmp(name, prefix, sizeof(prefix) - 1) == 0 && strlen(digits) == 16 &&
+	       strspn(digits, "0123456789abcdef") == 16;
+}

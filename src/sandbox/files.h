@@ -31,6 +31,9 @@ int files_write(struct sandbox *sb, const char *user, const char *path, const vo
 int files_append(struct sandbox *sb, const char *user, const char *path, const void *data,
 		 size_t len, mode_t mode, struct err *err);
 
+/* Whether it is what a file is called until all of it is there: nobody asked for that one. */
+bool files_is_unfinished(const char *path);
+
 /* The same in pieces: write to files_put_fd(), then commit or free (which aborts). */
 struct files_put;
 int files_put_new(struct sandbox *sb, const char *user, const char *path, unsigned flags,

@@ -65,6 +65,16 @@ uint64_t template_limit_value(const struct template *t, unsigned n)
 	return small;
 }
 
+uint64_t template_limit_of(const struct template *t, const char *name)
+{
+	const struct template usual = { .limits = limits_default() };
+	unsigned i = 0;
+
+	while (strcmp(fields[i].name, name) != 0)
+		i++;
+	return template_limit_value(t->limits_set & 1u << i ? t : &usual, i);
+}
+
 /* Moves one field from one struct limits to another. */
 static void copy_field(const struct limit_field *f, const struct limits *from, struct limits *to)
 {

@@ -63,6 +63,8 @@ int template_set_limit(struct template *t, const char *name, uint64_t value, str
 /* The JSON names of struct limits' fields: "memory_bytes" ...; NULL behind the last. */
 const char *template_limit_name(unsigned n);
 uint64_t template_limit_value(const struct template *t, unsigned n);
+/* By its name, which there is; the default where the template says nothing. */
+uint64_t template_limit_of(const struct template *t, const char *name);
 
 /* What `over` says wins, but for what its files are and how they came to be; its root class makes
  * root the user unless it names another. */

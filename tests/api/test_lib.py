@@ -67,7 +67,7 @@ def told(r, word):
     return re.search(rf"^{word} (\S+)$", r.stdout, re.M).group(1)
 
 
-@pytest.mark.parametrize("name", ["use_lib", "use_lib_run", "use_lib_files"])
+@pytest.mark.parametrize("name", ["use_lib", "use_lib_run", "use_lib_files", "use_lib_threads"])
 def test_a_program_outside(programs, home, name):
     assert passed(run(programs(name), home))
 

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The asynchronous side: streams of asyncio."""
+import asyncio
+import contextlib
+import ssl
+from typing import Any, AsyncIterator, Callable, Dict, List, Optional, Tuple
+
+from ._http import LAST_CHUNK, PIECE, Call, Exchange, Reply, Request, chunk, joined
+from ._place import Place
+from ._retry import Retry
+from ._sync import IDLE_MAX, Op
+from .errors import Error, TransportError, of_answer
+
+Link = Tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+async def in_time(what: Any, timeout: Optional[float], say: str, sent: bool = True) -> Any:
+    try:
+        return await asyncio.wait_for(what, timeout)
+    except asyncio.TimeoutError:
+        raise TransportError(say, sent=sent) from None
+
+
+async def connect(place: Place, timeout: Optional[float], tls: Optional[ssl.SSLContext]) -> Link:
+    if place.scheme == "unix":
+        opening: Any = asyncio.open_unix_connection(place.host, limit=PIECE)
+    else:
+        context = (tls or ssl.create_default_context()) if place.scheme == "https" else None
+        opening = asyncio.open_connection(place.host, place.port, ssl=context, limit=PIECE)
+    try:
+        return await in_time(opening, timeout, f"no lodged answers at {place}", sent=False)
+    except OSError as e:
+        raise TransportError(f"no lodged answers at {place} ({e.strerror or e}): is it running?", sent=False) from e
+
+
+def drop(link: Link) -> None:
+    with contextlib.suppress(Exception):
+        link[1].close()
+
+
+class AsyncAnswer:
+    """One answer under way. Leaving early closes the connection."""
+
+    def __init__(self, transport: "AsyncTransport", link: Link, exchange: Exchange, timeout: Optional[float]) -> None:
+        self._transport, self._link, self._exchange, self._timeout = transport, link, exchange, timeout
+        self.status, self.headers = exchange.status, exchange.headers
+        self._open = True
+        self._check()
+
+    def _check(self) -> None:
+        if self._open and self._exchange.done:
+            self._open = False
+            self._transport.give_back(self._link, self._exchange.keep and not self._exchange.rest)
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        while True:
+            for piece in self._exchange.take():
+                yield piece
+            if not self._open:
+                return
+            await self._transport.receive(self._link, self._exchange, self._timeout)
+            self._check()
+
+    async def read(self) -> bytes:
+        return joined([piece async for piece in self.pieces()])
+
+    def take_link(self) -> Link:
+        self._open = False
+        return self._link
+
+    @property
+    def rest(self) -> bytes:
+        return self._exchange.rest
+
+    def close(self) -> None:
+        if self._open:
+            self._open = False
+            drop(self._link)
+
+    async def __aenter__(self) -> "AsyncAnswer":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
+
+class AsyncTransport:
+    """Connections to one place, of one event loop."""
+
+    def __init__(self, place: Place, key: Optional[str], timeout: Optional[float], patience: float,
+                 tls: Optional[ssl.SSLContext]) -> None:
+        self.place, self.key, self.timeout, self.patience, self.tls = place, key, timeout, patience, tls
+        self._idle: List[Link] = []
+        self._closed = False
+
+    async def close(self) -> None:
+        idle, self._idle, self._closed = self._idle, [], True
+        for link in idle:
+            drop(link)
+        for link in idle:
+            with contextlib.suppress(Exception):
+                await link[1].wait_closed()
+
+    def give_back(self, link: Link, keep: bool) -> None:
+        if keep and not self._closed and len(self._idle) < IDLE_MAX:
+            self._idle.append(link)
+        else:
+            drop(link)
+
+    async def connection(self, timeout: Optional[float], fresh: bool = False) -> Link:
+        while self._idle and not fresh:
+            link = self._idle.pop()
+            if not link[0].at_eof() and not link[1].is_closing():
+                return link
+            drop(link)
+        return await connect(self.place, timeout, self.tls)
+
+    async def receive(self, link: Link, exchange: Exchange, timeout: Optional[float]) -> None:
+        try:
+            exchange.receive(await in_time(link[0].read(PIECE), timeout, "no answer in time"))
+        except OSError as e:
+            drop(link)
+            raise TransportError(f"the connection broke ({e.strerror or e})") from e
+        except BaseException:
+            drop(link)
+            raise
+
+    def limit(self, ask: Request) -> Optional[float]:
+        return self.timeout if ask.timeout is not None and ask.timeout < 0 else ask.timeout
+
+    async def send(self, link: Link, data: bytes, timeout: Optional[float]) -> None:
+        link[1].write(data)
+        await in_time(link[1].drain(), timeout, "the service takes nothing more")
+
+    async def refusal(self, link: Link, method: str, why: Exception) -> Error:
+        """Of a service that closed before it had all: its reason, where it gave one."""
+        exchange = Exchange(method)
+        with contextlib.suppress(OSError, Error):
+            while not exchange.done:
+                exchange.receive(await in_time(link[0].read(PIECE), 5, "nothing"))
+        drop(link)
+        if exchange.has_head and exchange.status >= 400:
+            return of_answer(exchange.status, exchange.headers, joined(exchange.take()))
+        return TransportError(f"the connection broke ({why})")
+
+    async def begin(self, ask: Request) -> Link:
+        link = await self.connection(self.limit(ask), fresh=True)
+        await self.send(link, ask.head(self.place.authority, self.key, self.place.prefix), self.limit(ask))
+        return link
+
+    async def answer(self, link: Link, ask: Request) -> AsyncAnswer:
+        exchange = Exchange(ask.method)
+        while not exchange.has_head:
+            await self.receive(link, exchange, self.limit(ask))
+        return AsyncAnswer(self, link, exchange, self.limit(ask))
+
+    async def once(self, ask: Request) -> AsyncAnswer:
+        timeout = self.limit(ask)
+        link = await self.connection(timeout)
+        try:
+            head = ask.head(self.place.authority, self.key, self.place.prefix)
+            await self.send(link, head + (ask.body or b""), timeout)
+            if ask.source is not None:
+                async for piece in ask.source:
+                    await self.send(link, chunk(piece) if ask.chunked else piece, timeout)
+                if ask.chunked:
+                    await self.send(link, LAST_CHUNK, timeout)
+        except OSError as e:
+            raise await self.refusal(link, ask.method, e) from e
+        except BaseException:
+            drop(link)
+            raise
+        return await self.answer(link, ask)
+
+    async def open(self, ask: Request, problem: Callable[[int, Dict[str, str], bytes], Error] = of_answer,
+                   patience: Optional[float] = None) -> AsyncAnswer:
+        retry = Retry(ask, self.patience if patience is None else patience)
+        while True:
+            try:
+                answer = await self.once(ask)
+                if answer.status < 400:
+                    return answer
+                raise problem(answer.status, answer.headers, await answer.read())
+            except Error as e:
+                pause = retry.pause(e)
+                if pause is None:
+                    raise
+                await asyncio.sleep(pause)
+
+    async def fetch(self, ask: Request) -> Reply:
+        async with await self.open(ask) as answer:
+            return Reply(answer.status, answer.headers, await answer.read())
+
+
+class AsyncDriver:
+    """How the shared calls of _api.py are made here: they are awaited."""
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def _one(self, call: Call[Any]) -> Any:
+        return call.decode(await self._transport.fetch(call.request))
+
+    async def _do(self, op: Op) -> Any:
+        if isinstance(op, Call):
+            return await self._one(op)
+        try:
+            call = next(op)
+            while True:
+                try:
+                    value = await self._one(call)
+                except Error as e:
+                    call = op.throw(e)
+                else:
+                    call = op.send(value)
+        except StopIteration as end:
+            return end.value
+
+    async def _pages(self, make: Callable[[Any], Call[Any]], name: str) -> AsyncIterator[Any]:
+        after = None
+        while True:
+            page = await self._one(make(after))
+            for item in page[name]:
+                yield item
+            after = page.get("next")
+            if not after:
+                return
+
+    async def _events(self, machine: Any) -> AsyncIterator[Any]:
+        while not machine.done:
+            try:
+                async with await self._transport.open(machine.request(), patience=0.0) as answer:
+                    async for piece in answer.pieces():
+                        for event in machine.feed(piece):
+                            yield event
+                for event in machine.end():
+                    yield event
+            except Error as e:
+                await asyncio.sleep(machine.failed(e))

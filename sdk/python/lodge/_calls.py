@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pieces of calls that several of them need."""
+import base64
+import uuid
+from typing import Any, Callable, Dict, Generator, List, Mapping, Optional, Sequence, Union
+
+from ._http import Call, Reply, Request, query, quote, request
+from .errors import Error, OutputGoneError, TimeoutError
+from .types import ExecResult, Output, Record
+
+Command = Union[str, Sequence[str]]
+GRACE = 30.0  # more than the command's own deadline before an answer is given up
+LONG = 600.0  # for calls that move whole trees
+
+
+def new_key() -> str:
+    return uuid.uuid4().hex
+
+
+def whole(reply: Reply) -> Any:
+    return reply.json()
+
+
+def nothing(reply: Reply) -> None:
+    return None
+
+
+def text(reply: Reply) -> str:
+    return reply.body.decode("utf-8", "replace")
+
+
+def member(name: str) -> Callable[[Reply], Any]:
+    return lambda reply: reply.json()[name]
+
+
+def get(path: str, decode: Callable[[Reply], Any] = whole, pairs: Optional[Mapping[str, Any]] = None,
+        **how: Any) -> Call[Any]:
+    return Call(Request("GET", path + query(pairs or {}), **how), decode)
+
+
+def post(path: str, body: Optional[Mapping[str, Any]] = None, decode: Callable[[Reply], Any] = whole,
+         **how: Any) -> Call[Any]:
+    return Call(request("POST", path, dict(body or {}), **how), decode)
+
+
+def delete(path: str, decode: Callable[[Reply], Any] = whole, pairs: Optional[Mapping[str, Any]] = None) -> Call[Any]:
+    return Call(Request("DELETE", path + query(pairs or {})), decode)
+
+
+def page(path: str, filters: Mapping[str, Any]) -> Callable[[Any], Call[Any]]:
+    return lambda after: get(path, pairs={**filters, "after": after})
+
+
+def session_base(ref: str) -> str:
+    return f"/v1/sessions/{quote(ref)}"
+
+
+def ms(seconds: Optional[float]) -> int:
+    """0: never."""
+    if seconds is None:
+        return 0
+    return max(1, round(seconds * 1000))
+
+
+def exec_body(command: Command, *, stdin: Union[str, bytes, None], timeout: Optional[float], key: Optional[str],
+              **more: Any) -> Dict[str, Any]:
+    """Without an idempotency key where the service refuses one: input for a command that nobody waits for."""
+    if isinstance(stdin, bytes):
+        try:
+            stdin = stdin.decode("utf-8")
+        except UnicodeDecodeError:
+            raise ValueError("stdin: not UTF-8; use start() and write() for any bytes") from None
+    body: Dict[str, Any] = {"argv": list(command)} if not isinstance(command, str) else {"command": command}
+    body.update({k: v for k, v in more.items() if v is not None}, timeout_ms=ms(timeout), encoding="base64")
+    if stdin is not None:
+        body["stdin"] = stdin
+    if key or stdin is None or not more.get("detached"):
+        body["idempotency_key"] = key or new_key()
+    body.pop("detached", None)
+    return body
+
+
+def run(base: str, body: Dict[str, Any], timeout: Optional[float]) -> Call[ExecResult]:
+    def decode(reply: Reply) -> ExecResult:
+        told = reply.json()
+        return ExecResult.of(told, stdout=base64.b64decode(told["stdout"]), stderr=base64.b64decode(told["stderr"]),
+                             outcome=reply.headers.get("lodge-outcome", "reused"))
+    wait = None if timeout is None else timeout + GRACE
+    return Call(request("POST", base + "/exec", body, keyed=True, timeout=wait), decode)
+
+
+def output(base: str, exec_id: str, stdout: int, stderr: int, wait: float) -> Call[Output]:
+    def decode(reply: Reply) -> Output:
+        told = reply.json()
+        return Output(base64.b64decode(told["stdout"]), base64.b64decode(told["stderr"]), told["stdout_offset"],
+                      told["stderr_offset"], told["done"])
+    wait_ms = min(60000, max(0, round(wait * 1000)))
+    return get(f"{base}/execs/{quote(exec_id)}/output", decode,
+               {"stdout_offset": stdout, "stderr_offset": stderr, "wait_ms": wait_ms, "encoding": "base64"},
+               timeout=wait_ms / 1000 + GRACE)
+
+
+def wait_for(base: str, exec_id: str, now: Callable[[], float],
+             timeout: Optional[float]) -> Generator[Call[Any], Any, ExecResult]:
+    """Long polls from the end of what it wrote, until it ended."""
+    until = None if timeout is None else now() + timeout
+    while True:
+        record: Record = yield get(f"{base}/execs/{quote(exec_id)}", member("exec"))
+        if record["state"] != "running":
+            return ExecResult.of_record(record)
+        left = 20.0 if until is None else min(20.0, until - now())
+        if left <= 0:
+            raise TimeoutError(f"command {exec_id} still runs", details={"exec_id": exec_id})
+        try:
+            yield output(base, exec_id, record["stdout_bytes"], record["stderr_bytes"], left)
+        except OutputGoneError:
+            pass  # it writes faster than we ask
+
+
+def ended(machine_error: Error) -> bool:
+    """Of a session that is not there: for calls that have nothing to say then."""
+    return machine_error.status in (404, 409, 410)
+
+
+def cleanup(filters: Mapping[str, Any], why: Optional[str]) -> Generator[Call[Any], Any, Record]:
+    """Destroys all that the filters find; one failure does not stop the rest."""
+    ids: List[str] = []
+    after = None
+    while True:
+        found = yield get("/v1/sessions", pairs={**filters, "after": after, "limit": 100})
+        ids += [s["id"] for s in found["sessions"]]
+        after = found["next"]
+        if not after:
+            break
+    done: Record = {"destroyed": [], "failed": []}
+    for one in ids:
+        try:
+            yield delete(session_base(one), pairs={"reason": why})
+            done["destroyed"].append(one)
+        except Error as e:
+            done["destroyed" if e.status in (404, 410) else "failed"].append(one)
+    return done

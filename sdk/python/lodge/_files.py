@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of a session as file objects, and terminals: the blocking side."""
+import contextlib
+import io
+import json
+import os
+import socket
+import time
+from typing import Any, BinaryIO, Callable, Iterator, Optional, Union
+
+from . import _ws
+from ._http import LAST_CHUNK, PIECE, Call, Request, chunk
+from ._streams import Download
+from ._sync import Answer, Driver, Transport, refusal
+from .errors import TransportError, of_answer
+
+Source = Union[bytes, str, "os.PathLike[str]", BinaryIO]
+FLUSH = 64 << 10
+
+
+class Reader(io.RawIOBase):
+    """A file inside. seek() asks anew from there."""
+
+    def __init__(self, transport: Transport, ask: Request, patience: float) -> None:
+        super().__init__()
+        self._transport, self._ask, self._patience = transport, ask, patience
+        self._answer: Optional[Answer] = None
+        self._begin(0)
+
+    def _begin(self, at: int) -> None:
+        self._drop()
+        self._down = Download(self._ask, self._patience, at)
+        self._pieces: Iterator[bytes] = iter(())
+        self._left = b""
+        if at == 0 or self._size is None or at < self._size:
+            self._open()
+
+    _size: Optional[int] = None
+
+    def _open(self) -> None:
+        self._answer = self._transport.open(self._down.request())
+        self._down.begun(self._answer.status, self._answer.headers)
+        self._size = self._down.size
+        self._pieces = self._answer.pieces()
+
+    def _drop(self) -> None:
+        if self._answer:
+            self._answer.close()
+            self._answer = None
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._down.at - len(self._left)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self.tell(), io.SEEK_END: self._size or 0}[whence]
+        if base + offset < 0:
+            raise ValueError("a place before the beginning")
+        if base + offset != self.tell():
+            self._begin(base + offset)
+        return base + offset
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._left:
+            if self._answer is None:
+                return 0
+            try:
+                piece = next(self._pieces, b"")
+            except TransportError as e:
+                self._drop()
+                time.sleep(self._down.failed(e))
+                self._open()
+                continue
+            if not piece:
+                self._drop()
+                return 0
+            self._down.came(len(piece))
+            self._left = piece
+        n = min(len(buffer), len(self._left))
+        buffer[:n] = self._left[:n]
+        self._left = self._left[n:]
+        return n
+
+    def close(self) -> None:
+        self._drop()
+        super().close()
+
+
+class Writer(io.RawIOBase):
+    """A file inside that is there when this was closed. abort(), or an exception in `with`: it is not."""
+
+    def __init__(self, transport: Transport, ask: Request) -> None:
+        super().__init__()
+        self._transport, self._ask = transport, ask
+        self._sock: Optional[socket.socket] = transport.begin(ask)
+        self._buffer = bytearray()
+        self.entry: Optional[dict] = None  # of the file, when it was closed
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        if self.closed:
+            raise ValueError("it is closed")
+        self._buffer += data
+        if len(self._buffer) >= FLUSH:
+            self.flush()
+        return memoryview(data).nbytes
+
+    def flush(self) -> None:
+        if self._sock and self._buffer:
+            piece, self._buffer = chunk(bytes(self._buffer)), bytearray()
+            self._send(piece)
+
+    def _send(self, piece: bytes) -> None:
+        assert self._sock
+        try:
+            self._sock.sendall(piece)
+        except OSError as e:
+            sock, self._sock = self._sock, None
+            raise refusal(sock, self._ask.method, e) from e
+
+    def abort(self) -> None:
+        if self._sock:
+            self._sock.close()
+            self._sock = None
+        self._buffer.clear()
+        super().close()
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        try:
+            self.flush()
+            if self._sock:
+                self._send(LAST_CHUNK)
+                sock, self._sock = self._sock, None
+                with self._transport.answer(sock, self._ask.method) as answer:
+                    body = answer.read()
+                    if answer.status >= 400:
+                        raise of_answer(answer.status, answer.headers, body)
+                    self.entry = json.loads(body)["entry"]
+        finally:
+            self.abort()
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
+
+    def __del__(self) -> None:
+        if not self.closed:
+            self.abort()
+
+
+class Terminal:
+    """Bytes of a terminal inside. `exec_id` leads back to it, from `offset` on."""
+
+    def __init__(self, transport: Transport, path: str) -> None:
+        ask = _ws.upgrade(path)
+        answer = transport.open(ask)
+        _ws.check(ask, answer.status, answer.headers)
+        self._sock, self._frames = answer.take_socket(), _ws.Frames()
+        self._sock.settimeout(None)
+        self._waiting = self._frames.feed(answer.rest)
+        self.exec_id: Optional[str] = None
+        self.offset = 0
+        self.exit: Optional[dict] = None
+
+    def write(self, data: bytes) -> None:
+        self._sock.sendall(_ws.frame(_ws.BINARY, data))
+
+    def resize(self, rows: int, cols: int) -> None:
+        text = json.dumps({"resize": {"rows": rows, "cols": cols}})
+        self._sock.sendall(_ws.frame(_ws.TEXT, text.encode()))
+
+    def read(self, timeout: Optional[float] = None) -> bytes:
+        """The next bytes; b"" when the terminal ended (`exit` tells how) or the connection did."""
+        self._sock.settimeout(timeout)
+        while True:
+            while self._waiting:
+                data = self._waiting.pop(0).data
+                if isinstance(data, bytes):
+                    self.offset += len(data)
+                    return data
+                self._note(data)
+            if self._frames.closed:
+                return b""
+            try:
+                came = self._sock.recv(PIECE)
+            except socket.timeout:
+                raise TransportError("nothing came in time") from None
+            except OSError:
+                came = b""
+            if not came:
+                self._frames.closed = True
+                continue
+            self._waiting = self._frames.feed(came)
+            for reply in self._frames.replies:
+                with contextlib.suppress(OSError):
+                    self._sock.sendall(reply)
+            self._frames.replies = []
+
+    def _note(self, told: dict) -> None:
+        if "exec_id" in told:
+            self.exec_id, self.offset = told["exec_id"], told.get("offset", 0)
+        if "exit" in told:
+            self.exit = told["exit"]
+
+    def close(self) -> None:
+        self._sock.close()
+
+    def __enter__(self) -> "Terminal":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def pieces_of(source: BinaryIO) -> Iterator[bytes]:
+    while True:
+        piece = source.read(PIECE)
+        if not piece:
+            return
+        yield piece
+
+
+def length_of(source: BinaryIO) -> Optional[int]:
+    """What is left of a regular file."""
+    try:
+        return max(0, os.fstat(source.fileno()).st_size - source.tell()) if source.seekable() else None
+    except (OSError, AttributeError, ValueError):
+        return None
+
+
+class FileDriver(Driver):
+    def __init__(self, transport: Transport, reconnect: float) -> None:
+        super().__init__(transport)
+        self.reconnect = reconnect
+
+    def _reader(self, path: str) -> BinaryIO:
+        return io.BufferedReader(Reader(self._transport, Request("GET", path), self.reconnect), 256 << 10)
+
+    def _writer(self, ask: Request) -> Writer:
+        return Writer(self._transport, ask)
+
+    def _terminal(self, path: str) -> Terminal:
+        return Terminal(self._transport, path)
+
+    def _save_to(self, ask: Request, to: Source) -> int:
+        if not hasattr(to, "write"):
+            with open(to, "wb") as f:  # type: ignore[arg-type]
+                return self._save_to(ask, f)
+        down = Download(ask, self.reconnect)
+        while True:
+            try:
+                with self._transport.open(down.request()) as answer:
+                    down.begun(answer.status, answer.headers)
+                    for piece in answer.pieces():
+                        to.write(piece)  # type: ignore[union-attr]
+                        down.came(len(piece))
+                return down.at
+            except TransportError as e:
+                time.sleep(down.failed(e))
+
+    def _send_from(self, source: Source, make: Callable[..., Request], decode: Callable[[Any], Any]) -> Any:
+        if isinstance(source, (bytes, bytearray)):
+            return self._one(Call(make(body=bytes(source)), decode))
+        if not hasattr(source, "read"):
+            with open(source, "rb") as f:
+                return self._send_from(f, make, decode)
+        ask = make(source=pieces_of(source), length=length_of(source))  # type: ignore[arg-type]
+        return self._one(Call(ask, decode))
+
+    def _event_pages(self, make: Callable[[int], Call[Any]], since: int) -> Iterator[Any]:
+        while True:
+            page = self._one(make(since))
+            yield from page["events"]
+            if page["next"] == since:
+                return
+            since = page["next"]

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Threads by the engine in this process. One engine of a home at a time: all clients of a process share it, and it
+stays open until the process ends, since it is what enforces the deadlines of the sessions."""
+import atexit
+import ctypes
+import datetime
+import json
+import os
+import threading
+from typing import Any, BinaryIO, Dict, List, Optional
+
+from . import _native as n
+from .errors import PolicyError, SandboxError
+
+_lock = threading.Lock()
+_engines: Dict[str, "Engine"] = {}
+
+
+class Engine:
+    """An open struct lodge."""
+
+    def __init__(self, home: str, **options: Any) -> None:
+        self.lib = n.load()
+        self.handle = ctypes.c_void_p()
+        self.pid = os.getpid()
+        self.busy = 0
+        self.counter = threading.Lock()
+        opts = n.Options(size=ctypes.sizeof(n.Options), actor=b"python", home=os.fsencode(home) if home else None,
+                         **options)
+        if self.lib.lodge_open(ctypes.byref(opts), ctypes.byref(self.handle)) < 0:
+            error = n.problem(self.lib)
+            raise SandboxError(f'{error.message} (is lodged running there? then use mode="remote")', code=error.code)
+
+    def close(self) -> None:
+        if self.handle and self.pid == os.getpid():
+            handle, self.handle = self.handle, ctypes.c_void_p()
+            self.lib.lodge_close(handle)
+
+    def check(self, result: int) -> None:
+        if result < 0:
+            raise n.problem(self.lib)
+
+
+def _home() -> str:
+    return os.environ.get("LODGE_DATA") or os.environ.get("LODGE_HOME") or ""
+
+
+def open_engine(home: Optional[str] = None, **options: Any) -> Engine:
+    """The process's engine of a home; options (as struct lodge_options has them) count for the first who asks."""
+    at = home if home is not None else _home()
+    with _lock:
+        engine = _engines.get(at)
+        if engine and engine.pid != os.getpid():
+            raise SandboxError("the engine belongs to the process this one was forked from: make a new process "
+                               "by subprocess, or by multiprocessing with the method spawn")
+        if not engine:
+            engine = _engines[at] = Engine(at, **options)
+        return engine
+
+
+def shutdown() -> None:
+    """Closes all engines; the sessions live on. Nobody may be in a call."""
+    with _lock:
+        for engine in _engines.values():
+            engine.close()
+        _engines.clear()
+
+
+@atexit.register
+def _at_exit() -> None:
+    with _lock:
+        if not any(e.busy for e in _engines.values()):  # a thread that is still in a call ends with the process
+            for engine in _engines.values():
+                engine.close()
+
+
+def _iso(ms: int) -> Optional[str]:
+    if not ms:
+        return None
+    when = datetime.datetime.fromtimestamp(ms // 1000, datetime.timezone.utc)
+    return f"{when:%Y-%m-%dT%H:%M:%S}.{ms % 1000:03d}Z"
+
+
+class _Busy:
+    """Counted, so that nothing is closed under a call."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def __enter__(self) -> Engine:
+        if not self._engine.handle or self._engine.pid != os.getpid():
+            raise SandboxError("the engine of this process was closed")
+        with self._engine.counter:
+            self._engine.busy += 1
+        return self._engine
+
+    def __exit__(self, *_: object) -> None:
+        with self._engine.counter:
+            self._engine.busy -= 1
+
+
+class LocalThreads:
+    """What RemoteThreads has, from liblodge."""
+
+    def __init__(self) -> None:
+        self._engine = open_engine()
+
+    def _call(self, name: str, session_id: str, *args: Any) -> None:
+        ref = n.Ref(id=session_id.encode())
+        engine = self._engine
+        engine.check(getattr(engine.lib, name)(engine.handle, ctypes.byref(ref), *args))
+
+    def create(self, user_id: str, thread_id: str, minutes: Optional[int]) -> Dict[str, Any]:
+        want = n.Thread(size=ctypes.sizeof(n.Thread), user=_text("user_id", user_id),
+                        thread=_text("thread_id", thread_id),
+                        idle_minutes=0 if minutes is None else _whole(minutes) or -1)
+        found = ctypes.POINTER(n.Session)()
+        with _Busy(self._engine) as e:
+            e.check(e.lib.lodge_thread_enter(e.handle, ctypes.byref(want), ctypes.byref(found)))
+            try:
+                return self._made(found.contents)
+            finally:
+                e.lib.lodge_free(found)
+
+    def _made(self, s: n.Session) -> Dict[str, Any]:
+        spec = json.loads(s.spec or b"{}")
+        keys = [s.keys[i] for i in range(s.nkeys)]
+        return {"session_id": s.id.decode(),
+                "thread_id": next(k.key.decode() for k in keys if k.kind == b"thread"),
+                "status": "existing" if s.outcome == n.REUSED else "created",
+                "workspace_dir": spec.get("workdir"), "user": spec.get("user"),
+                "expires_at": _iso(s.hibernate_at or s.expires_at)}
+
+    def execute(self, session_id: str, command: str, timeout: float) -> Dict[str, Any]:
+        found = ctypes.POINTER(n.Result)()
+        with _Busy(self._engine) as e:
+            try:
+                self._call("lodge_thread_run", session_id, _text("command", command), timeout, ctypes.byref(found))
+            except PolicyError as error:
+                error.details["command"] = command
+                raise
+            try:
+                r = found.contents
+                return {"exit_code": r.status, "stdout": r.out[:r.out_len].decode("utf-8", "replace"),
+                        "stderr": r.err[:r.err_len].decode("utf-8", "replace"),
+                        "execution_time_ms": r.duration_us // 1000, "timed_out": bool(r.hits & 1),
+                        "truncated": bool(r.hits & 8),
+                        "limits": [name for i, name in enumerate(n.HITS) if r.hits & 1 << i],
+                        "state_lost": e.lib.lodge_last_outcome() == n.REPLACED}
+            finally:
+                e.lib.lodge_free(found)
+
+    def upload(self, session_id: str, name: bytes, source: BinaryIO) -> Dict[str, Any]:
+        found = ctypes.POINTER(n.File)()
+        with _Busy(self._engine) as e:
+            self._call("lodge_thread_put", session_id, _name(name), source.fileno(), ctypes.byref(found))
+            try:
+                return {"status": "uploaded", "filename": os.fsdecode(name), "path": os.fsdecode(found.contents.path),
+                        "size_bytes": found.contents.size}
+            finally:
+                e.lib.lodge_free(found)
+
+    def download(self, session_id: str, name: bytes, to: BinaryIO) -> None:
+        with _Busy(self._engine):
+            self._call("lodge_thread_fetch", session_id, _name(name), to.fileno())
+
+    def list(self, session_id: str) -> Dict[str, Any]:
+        found = ctypes.POINTER(n.Files)()
+        with _Busy(self._engine) as e:
+            self._call("lodge_thread_files", session_id, ctypes.byref(found))
+            try:
+                all_ = found.contents
+                files: List[Dict[str, Any]] = []
+                for i in range(all_.count):
+                    f = all_.items[i].contents
+                    files.append({"name": os.fsdecode(f.path), "size_bytes": f.size,
+                                  "modified": _iso(f.mtime_ns // 1000000), "permissions": f"{f.mode & 0o7777:04o}"})
+                return {"session_id": session_id, "workspace_dir": self._workspace(session_id), "files": files,
+                        "total_files": all_.total, "total_size_bytes": all_.total_bytes}
+            finally:
+                e.lib.lodge_free(found)
+
+    def _workspace(self, session_id: str) -> Optional[str]:
+        found = ctypes.POINTER(n.Session)()
+        self._call("lodge_get", session_id, ctypes.byref(found))
+        try:
+            workdir: Optional[str] = json.loads(found.contents.spec or b"{}").get("workdir")
+            return workdir
+        finally:
+            self._engine.lib.lodge_free(found)
+
+    def cleanup(self, session_id: str) -> None:
+        with _Busy(self._engine):
+            self._call("lodge_destroy", session_id, None, None)
+
+    def close(self) -> None:
+        """The engine stays: others may use it, and it keeps the deadlines."""
+
+
+def _text(field: str, value: Any) -> bytes:
+    if not isinstance(value, str):
+        raise SandboxError(f"{field}: not a text", code="INVALID")
+    if "\0" in value:
+        raise SandboxError(f"{field}: not a text without NUL", code="INVALID")
+    return value.encode("utf-8", "surrogateescape")
+
+
+def _whole(minutes: Any) -> int:
+    if isinstance(minutes, bool) or not isinstance(minutes, int) or abs(minutes) >= 1 << 62:
+        raise SandboxError("timeout_minutes: not a whole number", code="INVALID")
+    return minutes
+
+
+def _name(name: bytes) -> bytes:
+    """C would see only what lies before a NUL."""
+    return name if b"\0" not in name else b""

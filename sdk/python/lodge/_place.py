@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the service is, and by which key: what was said, else the environment, else the local socket."""
+import os
+import urllib.parse
+from typing import List, NamedTuple, Optional
+
+from .errors import InvalidError, UnavailableError
+
+
+class Place(NamedTuple):
+    scheme: str  # "unix", "http", "https"
+    host: str  # of unix: the path of the socket
+    port: int
+    prefix: str  # before every path; usually ""
+
+    @property
+    def authority(self) -> str:
+        if self.scheme == "unix":
+            return "localhost"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+    def __str__(self) -> str:
+        return f"unix:{self.host}" if self.scheme == "unix" else f"{self.scheme}://{self.authority}{self.prefix}"
+
+
+def data_directories() -> List[str]:
+    """Those of lodged, the likeliest first."""
+    said = os.environ.get("LODGE_DATA") or os.environ.get("LODGE_HOME")
+    if said:
+        return [said]
+    own = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
+    return ["/var/lib/lodge", os.path.join(own, "lodge")]
+
+
+def parse(url: str) -> Place:
+    if url.startswith("unix:"):
+        path = url[len("unix:"):]
+        if path.startswith("//"):
+            path = path[2:]
+        if not path.startswith("/"):
+            raise InvalidError(f"server_url: {url!r} needs an absolute path, as in unix:/var/lib/lodge/lodge.sock")
+        return Place("unix", path, 0, "")
+    parts = urllib.parse.urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise InvalidError(f"server_url: {url!r} is neither http://HOST[:PORT], https://HOST[:PORT] nor unix:PATH")
+    try:
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+    except ValueError:
+        raise InvalidError(f"server_url: {url!r} has no such port") from None
+    return Place(parts.scheme, parts.hostname, port, parts.path.rstrip("/"))
+
+
+def find(url: Optional[str]) -> Place:
+    said = url or os.environ.get("LODGE_URL")
+    if said:
+        return parse(said)
+    for directory in data_directories():
+        path = os.path.join(directory, "lodge.sock")
+        if os.path.exists(path):
+            return Place("unix", path, 0, "")
+    raise UnavailableError("no lodged found: start one, or give server_url or LODGE_URL")
+
+
+def find_key(place: Place, key: Optional[str]) -> Optional[str]:
+    """The key in a data directory is for its own socket and goes nowhere else."""
+    said = key or os.environ.get("LODGE_API_KEY")
+    if said or place.scheme != "unix":
+        return said or None
+    try:
+        with open(os.path.join(os.path.dirname(place.host), "admin.key"), encoding="ascii") as f:
+            return f.read().strip() or None
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a request is sent again, and when. Only where that cannot do anything twice: nothing was sent yet, asking
+changes nothing, or an idempotency key makes it one."""
+import random
+import time
+from typing import Optional
+
+from ._http import Request
+from .errors import Error, TransportError, UnavailableError
+
+FIRST_PAUSE = 0.05
+LONGEST_PAUSE = 1.0
+
+
+class Retry:
+    """Of one request; `patience` seconds in all."""
+
+    def __init__(self, ask: Request, patience: float) -> None:
+        self._ask = ask
+        self._until = time.monotonic() + patience
+        self._tries = 0
+
+    def pause(self, error: Error) -> Optional[float]:
+        """Seconds until the next try; None: this is the answer."""
+        if not self._may_repeat(error):
+            return None
+        wait = min(FIRST_PAUSE * 2 ** self._tries, LONGEST_PAUSE) * random.uniform(0.75, 1.25)
+        self._tries += 1
+        if error.retry_after is not None:
+            wait = max(wait, error.retry_after)
+        return wait if time.monotonic() + wait <= self._until else None
+
+    def _may_repeat(self, error: Error) -> bool:
+        if isinstance(error, TransportError):
+            return not error.sent or self._ask.repeatable
+        return isinstance(error, UnavailableError) and error.retry_after is not None and self._ask.repeatable
+
+
+class Patience:
+    """Of a stream that broke: how long to try before it is given up. Starts anew with every byte."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self.renew()
+
+    def renew(self) -> None:
+        self._since: Optional[float] = None
+        self._tries = 0
+
+    def pause(self, error: Error) -> float:
+        """Raises the error when it lasted too long, or is not of the kind that passes."""
+        passes = isinstance(error, (TransportError, UnavailableError)) or (error.status or 0) >= 502
+        now = time.monotonic()
+        if self._since is None:
+            self._since = now
+        if not passes or now - self._since > self._seconds:
+            raise error
+        wait = max(min(FIRST_PAUSE * 2 ** self._tries, LONGEST_PAUSE), error.retry_after or 0.0)
+        self._tries += 1
+        return wait

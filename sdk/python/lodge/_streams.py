@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Streams without input or output: what to ask for next, and what the bytes that came tell. A stream that broke is
+taken up where it was left."""
+import base64
+import json
+from typing import Any, Dict, List, Optional
+
+from ._http import Request, query, request
+from ._retry import Patience
+from .errors import Error, OutputGoneError, TransportError
+from .types import Event, ExecResult
+
+LINE_MAX = 4 << 20
+POLL_MS = 20000
+QUIET_SECONDS = 60.0  # the service sends a beat every 15
+
+
+class Lines:
+    """Whole lines of what comes in pieces."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, piece: bytes) -> List[bytes]:
+        *lines, self._rest = (self._rest + piece).split(b"\n")
+        if len(self._rest) > LINE_MAX:
+            raise TransportError("a line of the stream is too long")
+        return lines
+
+
+class ExecStream:
+    """A command as it runs. It is asked for by an idempotency key, so that asking again leads to the same command,
+    whose log waits for the reader; where that is not possible (a session that sleeps, standard input) it is read by
+    offset. Every byte comes once; one that is not kept any more is an OutputGoneError."""
+
+    def __init__(self, base: str, body: Dict[str, Any], patience: float, exec_id: Optional[str] = None,
+                 offsets: Optional[List[int]] = None) -> None:
+        self._base, self._body = base, body
+        self._mode = "poll" if exec_id else "stream"
+        self._at = {"stdout": 0, "stderr": 0}
+        if offsets:
+            self._at = {"stdout": offsets[0], "stderr": offsets[1]}
+        self._patience = Patience(patience)
+        self._begin()
+        self.exec_id = exec_id
+        self.done = False
+
+    def _begin(self) -> None:
+        self._lines, self._body_read = Lines(), b""
+
+    def request(self) -> Request:
+        self._begin()
+        if self._mode == "stream":
+            again = "?resume=0" if self.exec_id else ""
+            return request("POST", f"{self._base}/exec{again}", self._body, accept="application/x-ndjson",
+                           keyed="idempotency_key" in self._body, timeout=QUIET_SECONDS)
+        path = f"{self._base}/execs/{self.exec_id}"
+        if self._mode == "record":
+            return Request("GET", path)
+        return Request("GET", path + "/output" + query({
+            "stdout_offset": self._at["stdout"], "stderr_offset": self._at["stderr"], "wait_ms": POLL_MS,
+            "encoding": "base64"}), timeout=QUIET_SECONDS)
+
+    def feed(self, piece: bytes) -> List[Event]:
+        self._patience.renew()
+        if self._mode != "stream":
+            self._body_read += piece
+            return []
+        events: List[Event] = []
+        for line in self._lines.feed(piece):
+            if line and not self.done:
+                events += self._event(json.loads(line))
+        return events
+
+    def _event(self, told: Dict[str, Any]) -> List[Event]:
+        kind = told.pop("event")
+        if kind == "started":
+            first = self.exec_id is None
+            self.exec_id = told["exec_id"]
+            return [Event("started", exec_id=self.exec_id)] if first else []
+        if kind in self._at:
+            return self._output(kind, told["offset"], base64.b64decode(told["data"]))
+        if kind == "exit":
+            self.done = True
+            return [Event("exit", exec_id=self.exec_id, result=ExecResult.of(told))]
+        return []  # a beat
+
+    def _output(self, stream: str, offset: int, data: bytes) -> List[Event]:
+        expected = self._at[stream]
+        if offset > expected:
+            raise OutputGoneError(f"{offset - expected} bytes of {stream} are not kept any more",
+                                  details={"stdout_offset": self._at["stdout"], "stderr_offset": self._at["stderr"],
+                                           f"{stream}_offset": offset, "exec_id": self.exec_id})
+        data = data[expected - offset:]
+        if not data:
+            return []
+        self._at[stream] = expected + len(data)
+        return [Event(stream, exec_id=self.exec_id, offset=expected, data=data)]
+
+    def end(self) -> List[Event]:
+        """The answer is complete."""
+        if self._mode == "stream":
+            if not self.done:
+                raise TransportError("the stream ended before the command did")
+            return []
+        told = json.loads(self._body_read)
+        if self._mode == "record":
+            record = told["exec"]
+            if record["state"] == "running":
+                self._mode = "poll"
+                return []
+            self.done = True
+            return [Event("exit", exec_id=self.exec_id, result=ExecResult.of_record(record))]
+        events = self._output("stdout", self._at["stdout"], base64.b64decode(told["stdout"]))
+        events += self._output("stderr", self._at["stderr"], base64.b64decode(told["stderr"]))
+        if told["done"]:
+            self._mode = "record"
+        return events
+
+    def failed(self, error: Error) -> float:
+        """Seconds until request() is worth asking; or raises."""
+        if self._mode == "stream" and self.exec_id and 400 <= (error.status or 0) < 500:
+            self._mode = "poll"
+            return 0.0
+        if self._mode == "stream" and isinstance(error, TransportError) and error.sent:
+            if self.exec_id and "idempotency_key" not in self._body:
+                self._mode = "poll"
+            elif not self.exec_id and "idempotency_key" not in self._body:
+                raise error  # whether it runs is not known, and it must not run twice
+        return self._patience.pause(error)
+
+
+class ServerEvents:
+    """Server-sent events. resume: take it up again by the id of the last one; else a break is an error."""
+
+    def __init__(self, path: str, patience: float, *, resume: bool = False, last: Optional[int] = None,
+                 ends: bool = False) -> None:
+        self._path, self._resume, self._ends = path, resume, ends
+        self._last = last
+        self._patience = Patience(patience)
+        self._reset()
+        self.done = False
+
+    def _reset(self) -> None:
+        self._lines = Lines()
+        self._id, self._kind, self._data = "", "", ""
+
+    def request(self) -> Request:
+        self._reset()
+        headers = {"Last-Event-ID": str(self._last)} if self._last is not None else {}
+        return Request("GET", self._path, accept="text/event-stream", headers=headers, timeout=QUIET_SECONDS)
+
+    def feed(self, piece: bytes) -> List[Dict[str, Any]]:
+        self._patience.renew()
+        events = []
+        for line in self._lines.feed(piece):
+            text = line.rstrip(b"\r").decode("utf-8", "replace")
+            if text and not text.startswith(":"):
+                name, _, value = text.partition(":")
+                value = value[1:] if value.startswith(" ") else value
+                if name == "id":
+                    self._id = value
+                elif name == "event":
+                    self._kind = value
+                elif name == "data":
+                    self._data += value
+            elif not text and self._data:
+                events.append(self._take())
+        return events
+
+    def _take(self) -> Dict[str, Any]:
+        event = dict(json.loads(self._data))
+        kind = self._kind
+        if self._id.isdigit():
+            self._last = int(self._id)
+        self._id, self._kind, self._data = "", "", ""
+        if kind == "end" and not self._resume:
+            raise Error(event.get("message", "it has ended"), code=event.get("code"))
+        return event
+
+    def end(self) -> List[Dict[str, Any]]:
+        if self._ends:
+            self.done = True
+        elif not self._resume:
+            raise TransportError("the stream ended")
+        return []
+
+    def failed(self, error: Error) -> float:
+        if not self._resume:
+            raise error
+        return self._patience.pause(error)
+
+
+class Download:
+    """Bytes of one file from an offset on, taken up again where they broke off as long as it is the same file."""
+
+    def __init__(self, ask: Request, patience: float, at: int = 0) -> None:
+        self._ask, self.at = ask, at
+        self._patience = Patience(patience)
+        self._tag: Optional[str] = None
+        self.size: Optional[int] = None
+        self._kept = False  # the service can serve a part of it
+
+    def request(self) -> Request:
+        headers = dict(self._ask.headers)
+        if self.at:
+            headers["Range"] = f"bytes={self.at}-"
+        if self._tag:
+            headers["If-Match"] = self._tag
+        return Request("GET", self._ask.path, headers=headers, timeout=self._ask.timeout)
+
+    def begun(self, status: int, headers: Dict[str, str]) -> None:
+        self._kept = headers.get("accept-ranges") == "bytes"
+        self._tag = headers.get("etag") if self._kept else None
+        if status == 206:
+            self.size = int(headers["content-range"].rpartition("/")[2])
+        elif self.at:
+            raise TransportError("the service serves it only as a whole")
+        elif "content-length" in headers:
+            self.size = int(headers["content-length"])
+
+    def came(self, count: int) -> None:
+        self.at += count
+        self._patience.renew()
+
+    def failed(self, error: Error) -> float:
+        if self.at and not self._tag:
+            raise error
+        return self._patience.pause(error)

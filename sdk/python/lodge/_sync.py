@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The blocking side: sockets."""
+import contextlib
+import select
+import socket
+import ssl
+import threading
+import time
+from typing import Any, Callable, Dict, Generator, Iterable, Iterator, List, Optional, Union
+
+from ._http import LAST_CHUNK, PIECE, Call, Exchange, Reply, Request, chunk, joined
+from ._place import Place
+from ._retry import Retry
+from .errors import Error, TransportError, of_answer
+
+IDLE_MAX = 8  # connections kept for the next request
+
+
+def connect(place: Place, timeout: Optional[float], tls: Optional[ssl.SSLContext]) -> socket.socket:
+    try:
+        if place.scheme == "unix":
+            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            with contextlib.ExitStack() as undo:
+                undo.callback(sock.close)
+                sock.settimeout(timeout)
+                sock.connect(place.host)
+                undo.pop_all()
+            return sock
+        sock = socket.create_connection((place.host, place.port), timeout)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if place.scheme == "https":
+            context = tls or ssl.create_default_context()
+            return context.wrap_socket(sock, server_hostname=place.host)
+        return sock
+    except ssl.SSLError as e:
+        raise TransportError(f"{place}: {e}", sent=False) from e
+    except OSError as e:
+        raise TransportError(f"no lodged answers at {place} ({e.strerror or e}): is it running?", sent=False) from e
+
+
+def refusal(sock: socket.socket, method: str, why: OSError) -> Error:
+    """Of a service that closed before it had all: its reason, where it gave one."""
+    exchange = Exchange(method)
+    with contextlib.suppress(OSError, Error):
+        while not exchange.done:
+            exchange.receive(sock.recv(PIECE))
+    sock.close()
+    if exchange.has_head and exchange.status >= 400:
+        return of_answer(exchange.status, exchange.headers, joined(exchange.take()))
+    return TransportError(f"the connection broke ({why.strerror or why})")
+
+
+class Answer:
+    """One answer under way; iterate it for its bytes. Leaving early closes the connection."""
+
+    def __init__(self, transport: "Transport", sock: socket.socket, exchange: Exchange) -> None:
+        self._transport, self._sock, self._exchange = transport, sock, exchange
+        self.status, self.headers = exchange.status, exchange.headers
+        self._open = True
+        self._check()
+
+    def _check(self) -> None:
+        if self._open and self._exchange.done:
+            self._open = False
+            self._transport.give_back(self._sock, self._exchange.keep and not self._exchange.rest)
+
+    def pieces(self) -> Iterator[bytes]:
+        while True:
+            yield from self._exchange.take()
+            if not self._open:
+                return
+            self._transport.receive(self._sock, self._exchange)
+            self._check()
+
+    def read(self) -> bytes:
+        return joined(self.pieces())
+
+    def take_socket(self) -> socket.socket:
+        """For a connection that speaks something else from now on."""
+        self._open = False
+        return self._sock
+
+    @property
+    def rest(self) -> bytes:
+        return self._exchange.rest
+
+    def close(self) -> None:
+        if self._open:
+            self._open = False
+            self._transport.give_back(self._sock, False)
+
+    def __enter__(self) -> "Answer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Transport:
+    """Connections to one place; used by any number of threads."""
+
+    def __init__(self, place: Place, key: Optional[str], timeout: Optional[float], patience: float,
+                 tls: Optional[ssl.SSLContext]) -> None:
+        self.place, self.key, self.timeout, self.patience, self.tls = place, key, timeout, patience, tls
+        self._idle: List[socket.socket] = []
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def close(self) -> None:
+        with self._lock:
+            idle, self._idle, self._closed = self._idle, [], True
+        for sock in idle:
+            sock.close()
+
+    def give_back(self, sock: socket.socket, keep: bool) -> None:
+        with self._lock:
+            if keep and not self._closed and len(self._idle) < IDLE_MAX:
+                self._idle.append(sock)
+                return
+        sock.close()
+
+    def _take_idle(self) -> Optional[socket.socket]:
+        """One that the service has closed meanwhile is readable."""
+        while True:
+            with self._lock:
+                sock = self._idle.pop() if self._idle else None
+            if sock is None:
+                return None
+            poll = select.poll()
+            poll.register(sock, select.POLLIN)
+            if not poll.poll(0):
+                return sock
+            sock.close()
+
+    def connection(self, timeout: Optional[float], fresh: bool = False) -> socket.socket:
+        sock = None if fresh else self._take_idle()
+        if sock is None:
+            sock = connect(self.place, timeout, self.tls)
+        sock.settimeout(timeout)
+        return sock
+
+    def receive(self, sock: socket.socket, exchange: Exchange) -> None:
+        try:
+            exchange.receive(sock.recv(PIECE))
+        except socket.timeout:
+            self._drop(sock)
+            raise TransportError("no answer in time") from None
+        except OSError as e:
+            self._drop(sock)
+            raise TransportError(f"the connection broke ({e.strerror or e})") from e
+        except Error:
+            self._drop(sock)
+            raise
+
+    def _drop(self, sock: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            sock.close()
+
+    def limit(self, ask: Request) -> Optional[float]:
+        return self.timeout if ask.timeout is not None and ask.timeout < 0 else ask.timeout
+
+    def begin(self, ask: Request) -> socket.socket:
+        """The head is sent; for a body that somebody writes himself."""
+        sock = self.connection(self.limit(ask), fresh=True)
+        self.send(sock, [ask.head(self.place.authority, self.key, self.place.prefix)])
+        return sock
+
+    def send(self, sock: socket.socket, pieces: Iterable[bytes]) -> None:
+        try:
+            for piece in pieces:
+                sock.sendall(piece)
+        except socket.timeout:
+            self._drop(sock)
+            raise TransportError("the service takes nothing more") from None
+        except OSError as e:
+            self._drop(sock)
+            raise TransportError(f"the connection broke ({e.strerror or e})") from e
+
+    def _body(self, ask: Request) -> Iterator[bytes]:
+        if ask.source is None:
+            if ask.body:
+                yield ask.body
+            return
+        for piece in ask.source:
+            yield chunk(piece) if ask.chunked else piece
+        if ask.chunked:
+            yield LAST_CHUNK
+
+    def answer(self, sock: socket.socket, method: str) -> Answer:
+        exchange = Exchange(method)
+        while not exchange.has_head:
+            self.receive(sock, exchange)
+        return Answer(self, sock, exchange)
+
+    def once(self, ask: Request) -> Answer:
+        sock = self.connection(self.limit(ask))
+        head = ask.head(self.place.authority, self.key, self.place.prefix)
+        try:
+            if ask.source is None:
+                self.send(sock, [head + (ask.body or b"")])
+            else:
+                self._send_source(sock, head, ask)
+        except Error:
+            self._drop(sock)
+            raise
+        return self.answer(sock, ask.method)
+
+    def _send_source(self, sock: socket.socket, head: bytes, ask: Request) -> None:
+        """The service may refuse, with a reason, what it did not want to the end."""
+        try:
+            sock.sendall(head)
+            for piece in self._body(ask):
+                sock.sendall(piece)
+        except OSError as e:
+            raise refusal(sock, ask.method, e) from e
+        except BaseException:
+            sock.close()
+            raise
+
+    def open(self, ask: Request, problem: Callable[[int, Dict[str, str], bytes], Error] = of_answer,
+             patience: Optional[float] = None) -> Answer:
+        """An answer that is not a failure."""
+        retry = Retry(ask, self.patience if patience is None else patience)
+        while True:
+            try:
+                answer = self.once(ask)
+                if answer.status < 400:
+                    return answer
+                raise problem(answer.status, answer.headers, answer.read())
+            except Error as e:
+                pause = retry.pause(e)
+                if pause is None:
+                    raise
+                time.sleep(pause)
+
+    def fetch(self, ask: Request, problem: Callable[[int, Dict[str, str], bytes], Error] = of_answer) -> Reply:
+        with self.open(ask, problem) as answer:
+            return Reply(answer.status, answer.headers, answer.read())
+
+
+Op = Union[Call[Any], Generator[Call[Any], Any, Any]]
+
+
+class Driver:
+    """How the shared calls of _api.py are made here: they block."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def _one(self, call: Call[Any]) -> Any:
+        return call.decode(self._transport.fetch(call.request))
+
+    def _do(self, op: Op) -> Any:
+        if isinstance(op, Call):
+            return self._one(op)
+        try:
+            call = next(op)
+            while True:
+                try:
+                    value = self._one(call)
+                except Error as e:
+                    call = op.throw(e)
+                else:
+                    call = op.send(value)
+        except StopIteration as end:
+            return end.value
+
+    def _pages(self, make: Callable[[Any], Call[Any]], name: str) -> Iterator[Any]:
+        after = None
+        while True:
+            page = self._one(make(after))
+            yield from page[name]
+            after = page.get("next")
+            if not after:
+                return
+
+    def _events(self, machine: Any) -> Iterator[Any]:
+        while not machine.done:
+            try:
+                answer = self._transport.open(machine.request(), patience=0.0)
+                with answer:
+                    for piece in answer.pieces():
+                        yield from machine.feed(piece)
+                yield from machine.end()
+            except Error as e:
+                time.sleep(machine.failed(e))

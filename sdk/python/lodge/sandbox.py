@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bash sessions of conversations. The same script runs with the engine in this process (mode="local") and against
+a service (mode="remote"): the sessions and their rules are the same."""
+import contextlib
+import os
+import tempfile
+import uuid
+from typing import Any, Dict, List, Optional, Sequence, Union
+
+from .errors import Error, SandboxError, SessionExpiredError
+
+NO_SESSION = "No active session. Call get_or_create_session() first."
+ENTER_TRIES = 3  # of a session that ends just when it is asked for
+
+
+def _threads(mode: str, server_url: Optional[str], api_key: Optional[str]) -> Any:
+    if mode == "remote":
+        from ._remote import RemoteThreads
+        return RemoteThreads(server_url, api_key)
+    if mode == "local":
+        from ._local import LocalThreads
+        return LocalThreads()
+    raise ValueError(f'mode: {mode!r} is neither "local" nor "remote"')
+
+
+class FileList(List[Dict[str, Any]]):
+    """Files of the workspace, the newest first: name, size_bytes, modified, permissions. Of very many only the
+    newest are listed; the totals are of all."""
+
+    def __init__(self, told: Dict[str, Any]) -> None:
+        super().__init__(told["files"])
+        self.workspace_dir: str = told["workspace_dir"]
+        self.total_files: int = told["total_files"]
+        self.total_size_bytes: int = told["total_size_bytes"]
+
+
+class SandboxClient:
+    """One conversation's session at a time. Leaving `with` closes it."""
+
+    def __init__(self, mode: str = "local", server_url: Optional[str] = None, api_key: Optional[str] = None) -> None:
+        self._threads = _threads(mode, server_url, api_key)
+        self._wanted: Any = None
+        self.mode = mode
+        self.session: Optional[Dict[str, Any]] = None  # as get_or_create_session() returned it
+
+    @property
+    def session_id(self) -> Optional[str]:
+        return self.session["session_id"] if self.session else None
+
+    def get_or_create_session(self, user_id: str, thread_id: str, timeout_minutes: Optional[int] = 30) -> Dict[str, Any]:
+        """{session_id, thread_id, status: "created" or "existing", workspace_dir, user, expires_at}"""
+        for last in range(ENTER_TRIES):
+            try:
+                made: Dict[str, Any] = self._threads.create(user_id, thread_id, timeout_minutes)
+                break
+            except SandboxError as e:
+                if e.code != "CONFLICT" or last == ENTER_TRIES - 1:
+                    raise
+        self.session, self._wanted = made, (user_id, thread_id, timeout_minutes)
+        return dict(made)
+
+    def _id(self) -> str:
+        if self.session is None:
+            raise ValueError(NO_SESSION)
+        found: str = self.session["session_id"]
+        return found
+
+    def execute(self, command: str, timeout: float = 30, auto_retry: bool = True) -> Dict[str, Any]:
+        """{exit_code, stdout, stderr, execution_time_ms, timed_out, truncated, limits, state_lost}. A command that
+        fails is a result. With auto_retry a session that expired is made anew, and the command is run there: then
+        state_lost is True, for its files are gone."""
+        session = self._id()
+        try:
+            result: Dict[str, Any] = self._threads.execute(session, command, timeout)
+        except SessionExpiredError:
+            if not auto_retry:
+                raise
+            self.get_or_create_session(*self._wanted)
+            result = self._threads.execute(self._id(), command, timeout)
+            result["state_lost"] = True
+        return result
+
+    def upload_file(self, path: Union[str, "os.PathLike[str]"], remote_name: Union[str, bytes, None] = None) -> Dict[str, Any]:
+        """{status, filename, path, size_bytes}"""
+        session = self._id()
+        name = os.fsencode(remote_name if remote_name is not None else os.path.basename(os.fspath(path)))
+        with open(path, "rb") as f:
+            told: Dict[str, Any] = self._threads.upload(session, name, f)
+        return told
+
+    def upload_file_from_bytes(self, filename: Union[str, bytes], data: bytes) -> Dict[str, Any]:
+        session = self._id()
+        with tempfile.TemporaryFile() as f:
+            f.write(data)
+            f.flush()
+            f.seek(0)
+            told: Dict[str, Any] = self._threads.upload(session, os.fsencode(filename), f)
+        return told
+
+    def download_file(self, remote_name: Union[str, bytes],
+                      local_path: Union[str, bytes, "os.PathLike[str]", None] = None) -> str:
+        """The path it was written to: by default its name in the current directory. All or nothing."""
+        session = self._id()
+        name = os.fsencode(remote_name)
+        target = os.fsdecode(local_path if local_path is not None else os.path.basename(name))
+        if os.path.isdir(target):
+            target = os.path.join(target, os.fsdecode(os.path.basename(name)))
+        with tempfile.NamedTemporaryFile(dir=os.path.dirname(os.path.abspath(target)), prefix=".lodge-",
+                                         delete=False) as f:
+            try:
+                self._threads.download(session, name, f)
+                f.flush()
+                os.chmod(f.name, 0o666 & ~_umask())
+                os.replace(f.name, target)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    os.unlink(f.name)
+                raise
+        return target
+
+    def list_files(self) -> FileList:
+        return FileList(self._threads.list(self._id()))
+
+    def close_session(self) -> None:
+        """Ends the session, with its files. Never raises."""
+        session, self.session = self.session, None
+        if session is not None:
+            with contextlib.suppress(Exception):
+                self._threads.cleanup(session["session_id"])
+
+    def close(self) -> None:
+        """close_session(), and what this client has open itself."""
+        self.close_session()
+        with contextlib.suppress(Exception):
+            self._threads.close()
+
+    def __enter__(self) -> "SandboxClient":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _umask() -> int:
+    """Without changing it, even for a moment: there may be other threads."""
+    try:
+        with open("/proc/self/status", encoding="ascii", errors="replace") as f:
+            for line in f:
+                if line.startswith("Umask:"):
+                    return int(line.split()[1], 8)
+    except (OSError, ValueError):
+        pass
+    return 0o077
+
+
+class BatchSandboxClient:
+    """Commands in a session of their own, which is closed at the end."""
+
+    def __init__(self, mode: str = "local", server_url: Optional[str] = None, api_key: Optional[str] = None) -> None:
+        self._client = SandboxClient(mode, server_url, api_key)
+
+    def execute_batch(self, commands: Sequence[str], timeout: float = 30, user_id: str = "batch_user",
+                      thread_id: Optional[str] = None) -> List[Dict[str, Any]]:
+        """One result for each, in order; what could not be run has exit_code -1 and says why in `error`."""
+        results: List[Dict[str, Any]] = []
+        try:
+            self._client.get_or_create_session(user_id, thread_id or f"batch-{uuid.uuid4().hex}")
+            for command in commands:
+                try:
+                    result = self._client.execute(command, timeout)
+                except Error as e:
+                    result = {"exit_code": -1, "stdout": "", "stderr": e.message, "execution_time_ms": 0,
+                              "timed_out": False, "truncated": False, "limits": [], "state_lost": False,
+                              "error": e.message}
+                results.append({"command": command, **result})
+        finally:
+            self._client.close_session()
+        return results
+
+    def close(self) -> None:
+        self._client.close()
+
+    def __enter__(self) -> "BatchSandboxClient":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

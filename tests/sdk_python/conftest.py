@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Python package against a real lodged, and against the engine in this process."""
+import asyncio
+import inspect
+import os
+import sys
+
+import pytest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.realpath(os.path.join(HERE, "..", ".."))
+for place in ("tests/http", "sdk/python", "tests/sdk_python"):
+    sys.path.insert(0, os.path.join(ROOT, place))
+
+from client import KEY, LODGED  # noqa: E402
+from places import LocalWorld, RemoteWorld, Service  # noqa: E402
+
+import lodge  # noqa: E402
+
+
+def pytest_collection_modifyitems(items):
+    if os.geteuid() != 0:
+        for item in items:
+            item.add_marker(pytest.mark.skip(reason="these tests need root"))
+    assert os.access(LODGED, os.X_OK), f"{LODGED} is missing; LODGE_BUILD names the build directory"
+
+
+@pytest.fixture(scope="module")
+def service():
+    """A lodged for all tests of a file; `url` is its socket."""
+    s = Service()
+    try:
+        yield s
+    finally:
+        s.close()
+
+
+@pytest.fixture(scope="module", params=["remote", "local"])
+def world(request):
+    """Where threads live: the same tests run in both."""
+    w = RemoteWorld() if request.param == "remote" else LocalWorld()
+    try:
+        yield w
+    finally:
+        w.close()
+
+
+class Way:
+    """One of the two clients of /v1; `do` makes what the asynchronous one returns a value."""
+
+    def __init__(self, kind, url):
+        self.kind = kind
+        self.loop = asyncio.new_event_loop() if kind == "async" else None
+        make = lodge.AsyncClient if self.loop else lodge.Client
+        self.client = make(url, KEY)
+
+    def do(self, value):
+        if inspect.isawaitable(value):
+            return self.loop.run_until_complete(value)
+        if inspect.isasyncgen(value):
+            async def collect():
+                return [x async for x in value]
+            return self.loop.run_until_complete(collect())
+        return list(value) if inspect.isgenerator(value) else value
+
+    def steps(self, value):
+        """An iterator of either kind, one by one."""
+        if inspect.isgenerator(value):
+            yield from value
+            return
+        try:
+            while True:
+                yield self.loop.run_until_complete(value.__anext__())
+        except StopAsyncIteration:
+            return
+        finally:
+            self.loop.run_until_complete(value.aclose())
+
+    def close(self):
+        self.do(self.client.close())
+        if self.loop:
+            self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+            self.loop.run_until_complete(self.loop.shutdown_default_executor())
+            self.loop.close()
+
+
+@pytest.fixture(params=["sync", "async"])
+def way(request, service):
+    w = Way(request.param, service.url)
+    try:
+        yield w
+    finally:
+        w.close()
+
+
+@pytest.fixture
+def do(way):
+    return way.do
+
+
+@pytest.fixture
+def session(way, do):
+    """A fresh one."""
+    s = do(way.client.enter())
+    yield s
+    do(s.delete())
