@@ -7,5 +7,6 @@ int cmd_run(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_template(int argc, char **argv);
 int cmd_policy(int argc, char **argv);
+int cmd_login(int argc, char **argv);
 
 #endif

@@ -13,22 +13,35 @@
 #define LODGE_VERSION "0.1.0"
 #endif
 
+/* One row is one command; the rows of a group stand together. */
 static const struct {
-	const char *name;
+	const char *group, *name;
 	int (*run)(int argc, char **argv);
 	const char *summary;
 } commands[] = {
-	{ "run", cmd_run, "run a command in a sandbox of its own" },
-	{ "template", cmd_template, "add, list and remove what sandboxes start from" },
-	{ "policy", cmd_policy, "see what a policy of commands says of one" },
-	{ "doctor", cmd_doctor, "see what this machine offers and what is missing" },
+
+	{ "administration", "login", cmd_login, "remember which lodged to ask" },
+
+	{ "this machine", "run", cmd_run, "run a command in a sandbox of its own" },
+	{ "this machine", "template", cmd_template,
+	  "add, list and remove what sandboxes start from" },
+	{ "this machine", "policy", cmd_policy, "see what a policy of commands says of one" },
+	{ "this machine", "doctor", cmd_doctor,
+	  "see what this machine offers and what is missing" },
 };
 
 static int help(FILE *to)
 {
-	fprintf(to, "usage: lodge COMMAND ...\nSandboxes on this machine.\n\n");
-	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+	const char *group = "";
+
+	fputs("usage: lodge COMMAND ...\nSandboxes: sessions of a lodged, and of this machine.\n",
+	      to);
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+		if (strcmp(group, commands[i].group) != 0)
+			fprintf(to, "\n%s\n", commands[i].group);
+		group = commands[i].group;
 		fprintf(to, "  %-12s %s\n", commands[i].name, commands[i].summary);
+	}
 	fprintf(to, "\n  --version    show the version\n  --help       show this; also behind each "
 		    "command\n");
 	return 0;
