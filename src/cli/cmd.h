@@ -8,6 +8,12 @@ int cmd_doctor(int argc, char **argv);
 int cmd_template(int argc, char **argv);
 int cmd_policy(int argc, char **argv);
 int cmd_login(int argc, char **argv);
+int cmd_enter(int argc, char **argv);
+int cmd_exec(int argc, char **argv);
+int cmd_ps(int argc, char **argv);
+int cmd_logs(int argc, char **argv);
+int cmd_attach(int argc, char **argv);
+int cmd_kill(int argc, char **argv);
 
 /* of a lodged: sessions and administration */
 int cmd_new(int argc, char **argv);

@@ -19,6 +19,13 @@ static const struct {
 	int (*run)(int argc, char **argv);
 	const char *summary;
 } commands[] = {
+	{ "sessions", "enter", cmd_enter, "a shell in a session, made if it is not there" },
+
+	{ "commands", "exec", cmd_exec, "run a command in a session" },
+	{ "commands", "ps", cmd_ps, "list the commands of a session" },
+	{ "commands", "logs", cmd_logs, "show what a command wrote" },
+	{ "commands", "attach", cmd_attach, "follow a command that runs" },
+	{ "commands", "kill", cmd_kill, "end a command, or send it a signal" },
 
 	{ "sessions", "new", cmd_new, "make a session" },
 	{ "sessions", "ls", cmd_ls, "list sessions" },

@@ -57,6 +57,8 @@ struct client_request {
 	const char *type; /* of the body; NULL: application/json with `body`, else octets */
 	const char *const *headers; /* NULL-terminated "Name: value"; NULL: none */
 	const json_t *body; /* or: */
+	const void *bytes; /* these octets; NULL: none; or: */
+	size_t nbytes;
 	int body_fd; /* is sent to its end when has_body_fd, with Content-Length where it is a file
 		      */
 	bool has_body_fd;

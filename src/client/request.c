@@ -16,7 +16,8 @@ enum { PIECE = 64 << 10, REFUSED_TRIES = 2 };
 /* What is sent behind the head. */
 struct body {
 	enum body_kind kind;
-	char *text; /* NULL: from fd */
+	char *text; /* of JSON; the request's own */
+	const char *bytes; /* NULL: from fd */
 	uint64_t length;
 	const char *type;
 };
@@ -32,8 +33,14 @@ static int take_body(const struct client_request *rq, struct body *ret, struct e
 		if (!ret->text)
 			return err_sys(err, ENOMEM, "question");
 		ret->kind = BODY_LENGTH;
+		ret->bytes = ret->text;
 		ret->length = strlen(ret->text);
 		ret->type = rq->type ? rq->type : "application/json";
+	} else if (rq->bytes) {
+		ret->kind = BODY_LENGTH;
+		ret->bytes = rq->bytes;
+		ret->length = rq->nbytes;
+		ret->type = rq->type ? rq->type : "application/octet-stream";
 	} else if (rq->has_body_fd) {
 		if (fstat(rq->body_fd, &st) < 0)
 			return err_sys(err, errno, "what is to be sent");
@@ -160,8 +167,8 @@ static int send_all(struct conn *conn, const struct client_request *rq, const st
 
 	if (r < 0 || b->kind == BODY_NONE)
 		return r;
-	if (b->text)
-		return conn_write(conn, b->text, (size_t)b->length);
+	if (b->bytes)
+		return conn_write(conn, b->bytes, (size_t)b->length);
 	return rq->has_body_fd ? send_fd(conn, rq, b, err) : 0;
 }
 
