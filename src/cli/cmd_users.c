@@ -32,8 +32,16 @@ static int gather(struct ask *a, bool live, json_t **ret, struct err *err)
 	return 0;
 }
 
-/* What the service knows of each: {"users": [{user..., sessions: [...]}]}. */
-static int run_users(struct ask *a, struct err *err);
+/* A user whose name no path can have, or who went meanwhile, is known by the name alone. */
+static int ask_user_record(struct ask *a, const char *id, json_t **ret, struct err *err)
+{
+	if (ask_call(a, "GET", NULL, ret, err, "/v1/users/%s", id) == 0)
+		return 0;
+	if (err->code != ERR_INVALID && err->code != ERR_NOT_FOUND)
+		return -1;
+	*ret = json_pack("{s:{s:s}}", "user", "id", id);
+	return 0;
+}
 
 static void add_session(struct table *t, const json_t *user, const json_t *s)
 {
@@ -68,6 +76,7 @@ static void say_users(struct ask *a, const json_t *answer)
 	table_print(&t, stdout);
 }
 
+/* {"users": [{what the service knows of the user, sessions: [...]}]} */
 static int run_users(struct ask *a, struct err *err)
 {
 	auto_json json_t *users = NULL, *answer = NULL;
@@ -80,7 +89,7 @@ static int run_users(struct ask *a, struct err *err)
 	json_object_foreach (users, id, sessions) {
 		auto_json json_t *one = NULL;
 
-		if (ask_call(a, "GET", NULL, &one, err, "/v1/users/%s", id) < 0)
+		if (ask_user_record(a, id, &one, err) < 0)
 			return -1;
 		json_object_set(json_object_get(one, "user"), "sessions", sessions);
 		json_array_append(out, json_object_get(one, "user"));
