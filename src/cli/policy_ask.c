@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/policy_ask.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
-#include "base/file.h"
 #include "cli/ask.h"
 #include "cli/say_session.h"
 
-enum { FILE_SIZE = 256 << 10, LINE = 1024 };
+enum { LINE = 1024 };
 
 /* ---- ls -------------------------------------------------------------------------------------- */
 
@@ -179,20 +175,14 @@ static const struct ask_command show_command = {
 
 static int load(const char *file, json_t **ret, struct err *err)
 {
-	auto_free char *text = malloc(FILE_SIZE);
 	bool piped = strcmp(file, "-") == 0;
-	ssize_t n;
+	json_error_t why;
 
-	if (!text)
-		return err_sys(err, ENOMEM, "%.160s", file);
-	n = piped ? file_read_fd(STDIN_FILENO, text, FILE_SIZE)
-		  : file_read_at(AT_FDCWD, file, text, FILE_SIZE);
-	if (n < 0)
-		return err_sys(err, (int)-n, "%.160s", file);
-	*ret = json_loadb(text, (size_t)n, JSON_REJECT_DUPLICATES, NULL);
-	if (!json_is_object(*ret))
-		return err_set(err, ERR_INVALID, "%.160s: no object of JSON", file);
-	return 0;
+	*ret = piped ? json_loadfd(STDIN_FILENO, JSON_REJECT_DUPLICATES, &why)
+		     : json_load_file(file, JSON_REJECT_DUPLICATES, &why);
+	if (!*ret)
+		return err_set(err, ERR_INVALID, "%.100s: %.100s", file, why.text);
+	return json_is_object(*ret) ? 0 : err_set(err, ERR_INVALID, "%.160s: no object", file);
 }
 
 static json_t *split(const char *list)
