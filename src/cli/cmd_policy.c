@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lodge policy test: what a policy of commands would say of one. Neither a daemon nor a sandbox is
- * needed: the parser is the engine's own. */
+ * needed: the parser is the engine's own. The others, which ask, are in policy_ask.c. */
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "cli/cmd.h"
 #include "cli/opt.h"
+#include "cli/policy_ask.h"
 #include "shell/shell.h"
 
 enum { FILE_SIZE = 64 << 10, EXIT_REFUSED = 1 };
@@ -170,8 +171,13 @@ static int test(struct opts *o, int argc, char **argv, struct err *err)
 
 static int help(FILE *to, int status)
 {
-	fputs("usage: lodge policy COMMAND ...\nWhich programs commands may start.\n\n"
-	      "  test   see what a policy says of a command\n",
+	fputs("usage: lodge policy COMMAND ...\nWhat sessions may have, and which programs their "
+	      "commands may start.\n\n"
+	      "  test   see what a policy says of a command; needs no service\n"
+	      "  ls     list the policies of the service\n"
+	      "  show   show one\n"
+	      "  set    make or change one\n"
+	      "  rm     remove one\n",
 	      to);
 	return status;
 }
@@ -186,6 +192,9 @@ int cmd_policy(int argc, char **argv)
 		return help(stderr, OPT_EXIT_USAGE);
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))
 		return help(stdout, 0);
+	status = policy_ask(argc - 1, argv + 1);
+	if (status >= 0)
+		return status;
 	if (strcmp(argv[1], "test") != 0) {
 		err_set(&err, ERR_INVALID,
 			"unknown command \"policy %.40s\" (try lodge policy --help)", argv[1]);

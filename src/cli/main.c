@@ -13,22 +13,90 @@
 #define LODGE_VERSION "0.1.0"
 #endif
 
+/* One row is one command; the rows of a group stand together. */
 static const struct {
-	const char *name;
+	const char *group, *name;
 	int (*run)(int argc, char **argv);
 	const char *summary;
 } commands[] = {
-	{ "run", cmd_run, "run a command in a sandbox of its own" },
-	{ "template", cmd_template, "add, list and remove what sandboxes start from" },
-	{ "policy", cmd_policy, "see what a policy of commands says of one" },
-	{ "doctor", cmd_doctor, "see what this machine offers and what is missing" },
+	{ "sessions", "enter", cmd_enter, "a shell in a session, made if it is not there" },
+
+	{ "commands", "exec", cmd_exec, "run a command in a session" },
+	{ "commands", "ps", cmd_ps, "list the commands of a session" },
+	{ "commands", "logs", cmd_logs, "show what a command wrote" },
+	{ "commands", "attach", cmd_attach, "follow a command that runs" },
+	{ "commands", "kill", cmd_kill, "end a command, or send it a signal" },
+
+	{ "sessions", "new", cmd_new, "make a session" },
+	{ "sessions", "ls", cmd_ls, "list sessions" },
+	{ "sessions", "show", cmd_show, "show all of one" },
+	{ "sessions", "cp", cmd_cp, "copy files in and out" },
+	{ "sessions", "pause", cmd_pause, "freeze processes" },
+	{ "sessions", "unpause", cmd_unpause, "let them go on" },
+	{ "sessions", "hibernate", cmd_hibernate, "end processes, keep files" },
+	{ "sessions", "resume", cmd_resume, "a sandbox for one that sleeps" },
+	{ "sessions", "extend", cmd_extend, "give later deadlines" },
+	{ "sessions", "rm", cmd_rm, "destroy sessions with their files" },
+
+	{ "snapshots", "snapshot", cmd_snapshot, "take one, or remove some" },
+	{ "snapshots", "snapshots", cmd_snapshots, "list those of a session" },
+	{ "snapshots", "diff", cmd_diff, "which files changed since one" },
+	{ "snapshots", "fork", cmd_fork, "new sessions from the files of one" },
+	{ "snapshots", "rollback", cmd_rollback, "take a session back to one" },
+	{ "snapshots", "export", cmd_export, "write one as a file" },
+	{ "snapshots", "import", cmd_import, "read one from a file" },
+
+	{ "users", "users", cmd_users, "list users with a live sandbox" },
+	{ "users", "cleanup", cmd_cleanup, "destroy all that a user has" },
+	{ "users", "projects", cmd_projects, "list the projects of a user" },
+	{ "users", "switch", cmd_switch, "move a user's sandbox to a project" },
+
+	{ "administration", "status", cmd_status, "how the service is" },
+	{ "administration", "top", cmd_top, "what sandboxes use, live" },
+	{ "administration", "events", cmd_events, "what happened, and what happens" },
+	{ "administration", "templates", cmd_templates, "list what sessions start from" },
+	{ "administration", "keys", cmd_keys, "list, make and remove keys" },
+	{ "administration", "bench", cmd_bench, "measure how fast the service answers" },
+	{ "administration", "login", cmd_login, "remember which lodged to ask" },
+
+	{ "this machine", "run", cmd_run, "run a command in a sandbox of its own" },
+	{ "this machine", "template", cmd_template,
+	  "add, list and remove what sandboxes start from" },
+	{ "this machine", "policy", cmd_policy,
+	  "policies of the service; what one says of a command" },
+	{ "this machine", "doctor", cmd_doctor,
+	  "see what this machine offers and what is missing" },
+	{ "this machine", "completion", cmd_completion, "print a completion for bash or zsh" },
 };
+
+const char *cmd_name(unsigned i, const char **ret_summary)
+{
+	if (i >= ARRAY_LEN(commands))
+		return NULL;
+	*ret_summary = commands[i].summary;
+	return commands[i].name;
+}
+
+int cmd_call(const char *name, int argc, char **argv)
+{
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+		if (!strcmp(name, commands[i].name))
+			return commands[i].run(argc, argv);
+	return -1;
+}
 
 static int help(FILE *to)
 {
-	fprintf(to, "usage: lodge COMMAND ...\nSandboxes on this machine.\n\n");
-	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+	const char *group = "";
+
+	fputs("usage: lodge COMMAND ...\nSandboxes: sessions of a lodged, and of this machine.\n",
+	      to);
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+		if (strcmp(group, commands[i].group) != 0)
+			fprintf(to, "\n%s\n", commands[i].group);
+		group = commands[i].group;
 		fprintf(to, "  %-12s %s\n", commands[i].name, commands[i].summary);
+	}
 	fprintf(to, "\n  --version    show the version\n  --help       show this; also behind each "
 		    "command\n");
 	return 0;
@@ -44,6 +112,8 @@ static void open_standard_fds(void)
 
 int main(int argc, char **argv)
 {
+	int status;
+
 	open_standard_fds();
 	signal(SIGPIPE, SIG_IGN);
 	if (argc < 2) {
@@ -56,9 +126,9 @@ int main(int argc, char **argv)
 		puts("lodge " LODGE_VERSION);
 		return 0;
 	}
-	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-		if (!strcmp(argv[1], commands[i].name))
-			return commands[i].run(argc - 1, argv + 1);
+	status = cmd_call(argv[1], argc - 1, argv + 1);
+	if (status >= 0)
+		return status;
 	fprintf(stderr, "lodge: unknown %s \"%.40s\" (try lodge --help)\n",
 		argv[1][0] == '-' ? "option" : "command", argv[1]);
 	return OPT_EXIT_USAGE;

@@ -135,8 +135,21 @@ static void help_line(const struct opt *o)
 		printf("%s\n%*s  %s\n", left, HELP_COLUMN, "", o->help);
 }
 
+static opt_help_fn *help_to;
+static void *help_arg;
+
+void opt_help_to(opt_help_fn *fn, void *arg)
+{
+	help_to = fn;
+	help_arg = arg;
+}
+
 void opt_help(const struct opt_command *cmd)
 {
+	if (help_to) {
+		help_to(help_arg, cmd);
+		return;
+	}
 	printf("usage: %s %s\n%s\n\n", cmd->name, cmd->usage, cmd->summary);
 	for (const struct opt *o = cmd->opts; o->name; o++)
 		help_line(o);

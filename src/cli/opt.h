@@ -41,6 +41,10 @@ struct opt_command {
 int opt_parse(const struct opt_command *cmd, int argc, char **argv, void *ctx, int *first,
 	      struct err *err);
 void opt_help(const struct opt_command *cmd);
+/* What --help would print is handed to fn instead, until it is set to NULL: completions are made of
+ * the tables themselves. */
+typedef void opt_help_fn(void *arg, const struct opt_command *cmd);
+void opt_help_to(opt_help_fn *fn, void *arg);
 
 /* "lodge: message" on stderr, one line; returns status. */
 int opt_fail(int status, const struct err *err);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One lodged, asked over HTTP: by its unix socket, or by http:// and https://. Every call blocks. A
- * client is used by one thread at a time; streams of it are independent of each other and of it. */
+/* One lodged, asked over HTTP: by its unix socket, or by http:// and https://. Every call but
+ * client_ws_read() blocks. A client never changes, so that several threads may use it; a stream is
+ * used by one thread at a time, and independent of others and of its client. SIGPIPE is ignored by
+ * whoever uses https://. */
 #ifndef LODGE_CLIENT_CLIENT_H
 #define LODGE_CLIENT_CLIENT_H
 
@@ -25,21 +27,29 @@ int client_path(char *buf, size_t size, struct err *err, const char *fmt, ...);
 
 /* ---- one question, one answer ------------------------------------------------------------------
  *
- * body NULL: none; borrowed. ret NULL: the answer is not looked at; else a JSON value, the caller's,
- * or NULL for an answer without a body. An answer of 400 or more is -1: err has the service's own
- * sentence and the class that fits the status (404 and 410 NOT_FOUND, with sys ESTALE for 410; 409
- * CONFLICT; 401 and 403 DENIED; 429 and 507 LIMIT; 503 UNAVAILABLE). A daemon that is not there is
- * UNAVAILABLE with ECONNREFUSED, and a sentence that says what to do. POST requests that create carry
- * an idempotency key where the caller put one; nothing is asked twice by itself, except what a
- * connection refused before any byte was sent. */
+ * body NULL: none; borrowed. ret NULL: the answer is not looked at; else a JSON value, the
+ * caller's, or NULL for an answer without a body. An answer of 400 or more is -1: err has the
+ * service's own sentence and the class that fits the status (404 and 410 NOT_FOUND, with sys ESTALE
+ * for 410; 409 CONFLICT; 401 and 403 DENIED; 429 and 507 LIMIT; 503 UNAVAILABLE). A daemon that is
+ * not there is UNAVAILABLE with ECONNREFUSED, and a sentence that says what to do; 401 has sys
+ * EKEYREJECTED, 416 is LIMIT with ERANGE. POST requests that create carry an idempotency key where
+ * the caller put one; nothing is asked twice by itself, except what a connection refused before any
+ * byte was sent. */
 int client_call(struct client *c, const char *method, const char *path, const json_t *body,
 		json_t **ret, struct err *err);
+
+/* The same, but any answer is 0: *ret is what it says, NULL for nothing. client_failed() makes an
+ * error of it afterwards, and returns -1. */
+int client_ask(struct client *c, const char *method, const char *path, const json_t *body,
+	       int *ret_status, json_t **ret, struct err *err);
+int client_failed(const struct client *c, int status, const json_t *answer, struct err *err);
 
 /* All pages of a list: `path` may have a query; items of `member` are appended to one array. */
 int client_list(struct client *c, const char *path, const char *member, json_t **ret,
 		struct err *err);
 
-/* ---- streams ----------------------------------------------------------------------------------- */
+/* ---- streams -----------------------------------------------------------------------------------
+ */
 
 struct client_request {
 	const char *method, *path;
@@ -47,7 +57,10 @@ struct client_request {
 	const char *type; /* of the body; NULL: application/json with `body`, else octets */
 	const char *const *headers; /* NULL-terminated "Name: value"; NULL: none */
 	const json_t *body; /* or: */
-	int body_fd; /* is sent to its end when has_body_fd, with Content-Length where it is a file */
+	const void *bytes; /* these octets; NULL: none; or: */
+	size_t nbytes;
+	int body_fd; /* is sent to its end when has_body_fd, with Content-Length where it is a file
+		      */
 	bool has_body_fd;
 	/* Called with the bytes sent so far; NULL: nobody wants to know. */
 	void (*sent)(void *arg, uint64_t bytes);
@@ -67,34 +80,39 @@ const char *client_header(const struct client_stream *s, const char *name);
 ssize_t client_read(struct client_stream *s, void *buf, size_t size, struct err *err);
 /* One line of NDJSON, parsed, the caller's; 0: the end; 1: *ret is one. */
 int client_read_json(struct client_stream *s, json_t **ret, struct err *err);
-/* The next server-sent event; comments and heart-beats are passed over. 0: the end; 1: one. `id` and
- * `event` are empty where there is none, and valid until the next call. */
+/* The next server-sent event; comments and heart-beats are passed over. 0: the end; 1: one. `id`
+ * and `event` are empty where there is none, and valid until the next call. */
 struct client_event {
 	char id[64], event[64];
 	json_t *data; /* the caller's */
 };
 int client_read_event(struct client_stream *s, struct client_event *ret, struct err *err);
-/* For poll(): readable when there may be something. Bytes may also wait inside: client_pending(). */
+/* For poll(): readable when there may be something. Bytes may also wait inside: client_pending().
+ */
 int client_fd(const struct client_stream *s);
 bool client_pending(const struct client_stream *s);
 
-/* ---- a terminal (WebSocket) ------------------------------------------------------------------- */
+/* ---- a terminal (WebSocket) -------------------------------------------------------------------
+ */
 
 struct client_ws;
 
 int client_ws_open(struct client *c, const char *path, struct client_ws **ret, struct err *err);
+/* Of the answer that opened it; NULL: not there. */
+const char *client_ws_header(const struct client_ws *w, const char *name);
 void client_ws_close(struct client_ws *w); /* NULL is allowed */
 int client_ws_fd(const struct client_ws *w);
 bool client_ws_pending(const struct client_ws *w);
 int client_ws_send(struct client_ws *w, bool text, const void *data, size_t len, struct err *err);
-enum client_ws_kind { CLIENT_WS_BYTES, CLIENT_WS_TEXT, CLIENT_WS_END };
+enum client_ws_kind { CLIENT_WS_BYTES, CLIENT_WS_TEXT, CLIENT_WS_END, CLIENT_WS_NOTHING };
 struct client_ws_message {
 	enum client_ws_kind kind;
 	const char *data; /* until the next call */
 	size_t len;
-	int code; /* of the end */
+	int code; /* of the end; `data` is the reason then */
 };
-/* Pings are answered meanwhile. */
+/* Never waits: CLIENT_WS_NOTHING means poll() client_ws_fd() first. Pings are answered meanwhile.
+ * A connection that ends without a word is an error (ERR_UNAVAILABLE). */
 int client_ws_read(struct client_ws *w, struct client_ws_message *ret, struct err *err);
 
 #endif

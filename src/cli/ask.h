@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the commands that ask lodged have in common: options, the client, how answers and failures
+ * are said, and what the exit status is. */
+#ifndef LODGE_CLI_ASK_H
+#define LODGE_CLI_ASK_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/auto.h"
+#include "base/err.h"
+#include "cli/opt.h"
+#include "cli/table.h"
+#include "cli/where.h"
+#include "client/client.h"
+
+DEFINE_AUTO(json_t *, json_decref);
+#define auto_json auto_call(json_decref)
+
+enum { ASK_PATH = 8192, ASK_FAILED = 1 };
+
+/* All options of all these commands: each command has those that its table names. */
+struct ask {
+	struct client *client;
+	const char *session, *user, *state, *project, *fragment, *tenant, *scope, *name, *key;
+	const char *template, *snapshot, *policy, *reason, *count, *by, *since, *expires;
+	const char *file, *allow, *deny, *idle, *lifetime, *max_active, *on_exceed;
+	bool json, yes, quiet, all, stop, follow, once;
+	int argc; /* operands */
+	char **argv;
+	bool told; /* a failure that was said already */
+	bool wrong; /* it is the command line's fault */
+};
+
+/* A failure of the command line that only the command itself can see: exit status 2. */
+#define ask_wrong(a, err, ...) ((a)->wrong = true, err_set((err), ERR_INVALID, __VA_ARGS__))
+
+/* The exit status, or -1 with err. */
+typedef int ask_fn(struct ask *a, struct err *err);
+
+struct ask_command {
+	struct opt_command opt;
+	int least, most; /* operands; most < 0: any number */
+	ask_fn *run;
+};
+
+/* Options, operands, client, command, exit status: 0, 1 it failed, 2 a wrong call, 125 lodged
+ * could not be asked. */
+int ask_main(const struct ask_command *cmd, int argc, char **argv);
+
+/* A command of several: argv[1] is the name of one; without a name it is the first. */
+struct ask_family {
+	const char *name; /* "lodge keys" */
+	const char *summary;
+	const struct ask_sub {
+		const char *name;
+		const struct ask_command *command;
+		const char *summary;
+	} * subs; /* one without a command ends them */
+};
+int ask_family_main(const struct ask_family *f, int argc, char **argv);
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+opt_fn ask_session, ask_user, ask_state, ask_project, ask_fragment, ask_tenant, ask_scope;
+opt_fn ask_name, ask_key, ask_template, ask_snapshot, ask_policy, ask_reason, ask_count, ask_by;
+opt_fn ask_since, ask_expires, ask_file, ask_allow, ask_deny, ask_idle, ask_lifetime;
+opt_fn ask_max_active, ask_on_exceed;
+opt_fn ask_json, ask_yes, ask_quiet, ask_all, ask_stop, ask_follow, ask_once;
+
+/* clang-format off */
+#define ASK_OPTIONS                                                                                \
+	{ "json", 0, NULL, ask_json, "as JSON" },                                                  \
+	WHERE_OPT_TABLE
+/* clang-format on */
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+/* client_call() of a path with parts, as client_path() makes it. */
+#define ask_call(a, method, body, ret, err, ...)                                                   \
+	({                                                                                         \
+		char path_[ASK_PATH];                                                              \
+		client_path(path_, sizeof(path_), (err), __VA_ARGS__) < 0                          \
+			? -1                                                                       \
+			: client_call((a)->client, (method), path_, (body), (ret), (err));         \
+	})
+/* All of a list, as {"member": [...]}. The path is whole. */
+int ask_list(struct ask *a, const char *path, const char *member, json_t **ret, struct err *err);
+/* A member to a JSON body, if there is one. Negative: no memory. */
+int ask_put(json_t *body, const char *name, const char *value);
+/* "2h" as so many milliseconds. */
+int ask_put_ms(struct ask *a, json_t *body, const char *name, const char *option, const char *value,
+	       struct err *err);
+/* A number of an option within bounds; without a value *ret stays. */
+int ask_count_of(struct ask *a, const char *option, const char *value, uint64_t least,
+		 uint64_t most, uint64_t *ret, struct err *err);
+/* Adds `name=value` to the query of a path, encoded; a NULL value adds nothing. */
+int ask_query(char *path, size_t size, const char *name, const char *value, struct err *err);
+
+/* The snapshot of a session by id or name; ret has its record. */
+int ask_find_snapshot(struct ask *a, const char *ref, const char *which, json_t **ret,
+		      struct err *err);
+
+/* ---- saying ---------------------------------------------------------------------------------- */
+
+/* The answer as JSON, or by `people`. Returns the exit status 0, or -1. */
+typedef void ask_say_fn(struct ask *a, const json_t *answer);
+int ask_say(struct ask *a, const json_t *answer, ask_say_fn *people, struct err *err);
+int ask_say_json(const json_t *answer, struct err *err);
+/* printf() of texts that others wrote, cleaned as a whole. */
+void ask_print(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* "lodge: what: why" on standard error; goes on with an exit status of 1. */
+void ask_complain(struct ask *a, const char *what, const struct err *err);
+
+/* On a terminal: asks, and only "y" or "yes" is one. Elsewhere, and with --yes, true without a
+ * word. */
+bool ask_sure(const struct ask *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Members of answers; "" and -1 where there is none. Dots lead into objects. */
+const char *ask_text(const json_t *j, const char *path);
+int64_t ask_number(const json_t *j, const char *path);
+bool ask_is(const json_t *j, const char *path, const char *text);
+/* The key of a session, or its id. */
+const char *ask_called(const json_t *session);
+
+/* For each operand as a session, `one`; what it failed for is said, and the others go on. */
+typedef int ask_one_fn(struct ask *a, const char *ref, json_t **ret, struct err *err);
+int ask_each(struct ask *a, ask_one_fn *one, ask_say_fn *people, struct err *err);
+
+#endif

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lodge users, cleanup: who has sandboxes, and an end to them. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "cli/ask.h"
+#include "cli/cmd.h"
+
+/* ---- users ----------------------------------------------------------------------------------- */
+
+/* Sessions by user, in the order in which they were made; `live`: those with a sandbox alone. */
+static int gather(struct ask *a, bool live, json_t **ret, struct err *err)
+{
+	auto_json json_t *list = NULL, *users = json_object();
+	json_t *s;
+	size_t i;
+
+	if (client_list(a->client, "/v1/sessions?limit=1000", "sessions", &list, err) < 0)
+		return -1;
+	json_array_foreach (list, i, s) {
+		const char *user = ask_text(s, "user");
+
+		if (!*user || (live && !ask_is(s, "runtime", "live")))
+			continue;
+		if (!json_object_get(users, user))
+			json_object_set_new(users, user, json_array());
+		json_array_append(json_object_get(users, user), s);
+	}
+	*ret = steal_ptr(&users);
+	return 0;
+}
+
+/* A user whose name no path can have, or who went meanwhile, is known by the name alone. */
+static int ask_user_record(struct ask *a, const char *id, json_t **ret, struct err *err)
+{
+	if (ask_call(a, "GET", NULL, ret, err, "/v1/users/%s", id) == 0)
+		return 0;
+	if (err->code != ERR_INVALID && err->code != ERR_NOT_FOUND)
+		return -1;
+	*ret = json_pack("{s:{s:s}}", "user", "id", id);
+	return 0;
+}
+
+static void add_session(struct table *t, const json_t *user, const json_t *s)
+{
+	int64_t now = human_now_ms();
+
+	table_add(t, ask_text(user, "name"));
+	table_add(t, ask_text(user, "email"));
+	table_add(t, ask_text(user, "id"));
+	table_add(t, ask_text(s, "sandbox"));
+	table_add(t, ask_text(s, "project"));
+	table_add_span(t, now - ask_number(s, "started_at"));
+	table_add_span(t, now - ask_number(s, "last_activity_at"));
+}
+
+static void say_users(struct ask *a, const json_t *answer)
+{
+	static const struct table_column columns[] = {
+		{ "NAME", TABLE_SHRINK },    { "EMAIL", TABLE_SHRINK },
+		{ "USER", TABLE_SHRINK },    { "SANDBOX", 0 },
+		{ "PROJECT", TABLE_SHRINK }, { "CREATED", TABLE_RIGHT },
+		{ "LAST USED", TABLE_RIGHT }
+	};
+	struct table t;
+	json_t *u, *s;
+	size_t i, k;
+
+	(void)a;
+	table_init(&t, columns, ARRAY_LEN(columns));
+	json_array_foreach (json_object_get(answer, "users"), i, u)
+		json_array_foreach (json_object_get(u, "sessions"), k, s)
+			add_session(&t, u, s);
+	table_print(&t, stdout);
+}
+
+/* {"users": [{what the service knows of the user, sessions: [...]}]} */
+static int run_users(struct ask *a, struct err *err)
+{
+	auto_json json_t *users = NULL, *answer = NULL;
+	json_t *sessions, *out = json_array();
+	const char *id;
+
+	answer = json_pack("{s:o}", "users", out);
+	if (gather(a, true, &users, err) < 0)
+		return -1;
+	json_object_foreach (users, id, sessions) {
+		auto_json json_t *one = NULL;
+
+		if (ask_user_record(a, id, &one, err) < 0)
+			return -1;
+		json_object_set(json_object_get(one, "user"), "sessions", sessions);
+		json_array_append(out, json_object_get(one, "user"));
+	}
+	return ask_say(a, answer, say_users, err);
+}
+
+static const struct opt users_options[] = { ASK_OPTIONS, { NULL } };
+
+int cmd_users(int argc, char **argv)
+{
+	static const struct ask_command command = {
+		.opt = { .name = "lodge users",
+			 .usage = "[--json]",
+			 .summary = "Lists users with a live sandbox.",
+			 .opts = users_options },
+		.run = run_users,
+	};
+
+	return ask_main(&command, argc, argv);
+}
+
+/* ---- cleanup --------------------------------------------------------------------------------- */
+
+static int clean_one(struct ask *a, const char *user, json_t *out, struct err *err)
+{
+	auto_json json_t *body = json_pack("{s:s}", "userId", user), *one = NULL;
+
+	if (!body)
+		return err_set(err, ERR_INVALID, "USER: no text (UTF-8)");
+	if (client_call(a->client, "POST", "/api/cleanup-sandboxes", body, &one, err) < 0)
+		return -1;
+	json_object_set_new(one, "userId", json_string(user));
+	json_array_append(out, one);
+	if (ask_number(one, "results.failed") > 0)
+		a->told = true; /* the exit status tells */
+	return 0;
+}
+
+static void say_names(const json_t *names, const char *what)
+{
+	json_t *name;
+	size_t i;
+
+	json_array_foreach (names, i, name)
+		ask_print("  %s  %s", what, json_string_value(name));
+}
+
+static void say_cleaned(struct ask *a, const json_t *answer)
+{
+	json_t *one;
+	size_t i;
+
+	(void)a;
+	json_array_foreach (answer, i, one) {
+		const json_t *r = json_object_get(one, "results");
+
+		ask_print("%s: %lld ended, %lld failed", ask_text(one, "userId"),
+			  (long long)ask_number(r, "killed"), (long long)ask_number(r, "failed"));
+		say_names(json_object_get(r, "killedSandboxes"), "ended ");
+		say_names(json_object_get(r, "failedSandboxes"), "failed");
+	}
+}
+
+static int clean_all(struct ask *a, json_t *out, struct err *err)
+{
+	auto_json json_t *users = NULL;
+	json_t *sessions;
+	const char *id;
+
+	if (gather(a, false, &users, err) < 0)
+		return -1;
+	if (!ask_sure(a, "Destroy all sessions of all %zu users, with their files?",
+		      json_object_size(users)))
+		return err_set(err, ERR_CONFLICT, "nothing was destroyed");
+	json_object_foreach (users, id, sessions)
+		if (clean_one(a, id, out, err) < 0)
+			ask_complain(a, id, err);
+	return 0;
+}
+
+static int run_cleanup(struct ask *a, struct err *err)
+{
+	auto_json json_t *out = json_array();
+
+	if (a->all == (a->argc == 1))
+		return ask_wrong(a, err, "give a user, or --all");
+	if (a->all) {
+		if (clean_all(a, out, err) < 0)
+			return -1;
+	} else {
+		if (!ask_sure(a, "Destroy all sessions of %s, with their files?", a->argv[0]))
+			return err_set(err, ERR_CONFLICT, "nothing was destroyed");
+		if (clean_one(a, a->argv[0], out, err) < 0)
+			return -1;
+	}
+	if (a->json)
+		return ask_say_json(a->all ? out : json_array_get(out, 0), err);
+	say_cleaned(a, out);
+	return 0;
+}
+
+static const struct opt cleanup_options[] = {
+	{ "all", 0, NULL, ask_all, "of all users" },
+	{ "yes", 'y', NULL, ask_yes, "do not ask" },
+	ASK_OPTIONS,
+	{ NULL },
+};
+
+int cmd_cleanup(int argc, char **argv)
+{
+	static const struct ask_command command = {
+		.opt = { .name = "lodge cleanup",
+			 .usage = "USER|--all [--yes]",
+			 .summary = "Destroys all sessions of a user, with their files.",
+			 .opts = cleanup_options },
+		.most = 1,
+		.run = run_cleanup,
+	};
+
+	return ask_main(&command, argc, argv);
+}

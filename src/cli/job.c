@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/job.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/opt.h"
+
+enum { SIGNAL_BASE = 128 };
+
+void job_fini(struct job *j)
+{
+	json_decref(j->end);
+	for (int i = 0; i < JOB_STREAMS; i++)
+		free(j->kept[i].bytes);
+	j->end = NULL;
+	memset(j->kept, 0, sizeof(j->kept));
+}
+
+int job_path(const struct job *j, const char *tail, char ret[JOB_PATH], struct err *err)
+{
+	size_t n;
+
+	if (client_path(ret, JOB_PATH, err, "/v1/sessions/%s/execs/%s", j->ref, j->id) < 0)
+		return -1;
+	n = strlen(ret);
+	if ((size_t)snprintf(ret + n, JOB_PATH - n, "%s", tail) >= JOB_PATH - n)
+		return err_set(err, ERR_INVALID, "a name is too long");
+	return 0;
+}
+
+int job_start(struct job *j, json_t *body, json_t **ret, struct err *err)
+{
+	auto_json json_t *answer = NULL;
+	char path[JOB_PATH];
+
+	if (json_object_set_new(body, "background", json_true()) < 0)
+		return err_sys(err, ENOMEM, "command");
+	if (client_path(path, sizeof(path), err, "/v1/sessions/%s/exec", j->ref) < 0 ||
+	    client_call(j->client, "POST", path, body, &answer, err) < 0)
+		return -1;
+	snprintf(j->id, sizeof(j->id), "%s",
+		 json_string_value(json_object_get(answer, "exec_id")) ?: "");
+	if (!*j->id)
+		return err_set(err, ERR_UNAVAILABLE, "the answer has no exec_id");
+	if (ret)
+		*ret = steal_ptr(&answer);
+	return 0;
+}
+
+int job_look(struct job *j, json_t **ret, struct err *err)
+{
+	auto_json json_t *answer = NULL;
+	json_t *record;
+	char path[JOB_PATH];
+
+	if (job_path(j, "", path, err) < 0 ||
+	    client_call(j->client, "GET", path, NULL, &answer, err) < 0)
+		return -1;
+	record = json_object_get(answer, "exec");
+	if (!json_is_object(record))
+		return err_set(err, ERR_UNAVAILABLE, "the answer has no record of the command");
+	*ret = json_incref(record);
+	return 0;
+}
+
+static json_t *signal_value(const char *signal)
+{
+	char *end;
+	long n = strtol(signal, &end, 10);
+
+	return *signal && !*end ? json_integer(n) : json_string(signal);
+}
+
+int job_signal(const struct job *j, const char *signal, struct err *err)
+{
+	auto_json json_t *body = json_object();
+	char path[JOB_PATH];
+
+	if (json_object_set_new(body, "signal", signal_value(signal)) < 0)
+		return err_set(err, ERR_INVALID, "signal: \"%.32s\" is none", signal);
+	if (job_path(j, "/signal", path, err) < 0)
+		return -1;
+	return client_call(j->client, "POST", path, body, NULL, err);
+}
+
+bool job_resize(const struct job *j, uint32_t rows, uint32_t cols)
+{
+	auto_json json_t *body =
+		json_pack("{s:I, s:I}", "rows", (json_int_t)rows, "cols", (json_int_t)cols);
+	char path[JOB_PATH];
+	struct err ignored;
+
+	return job_path(j, "/resize", path, &ignored) == 0 &&
+	       client_call(j->client, "POST", path, body, NULL, &ignored) == 0;
+}
+
+/* ---- how it ended ------------------------------------------------------------------------------
+ */
+
+static bool has(const json_t *end, const char *name)
+{
+	return json_is_true(json_object_get(end, name));
+}
+
+int job_status(const json_t *end)
+{
+	const json_t *code = json_object_get(end, "exit_code"),
+		     *signal = json_object_get(end, "signal");
+
+	if (has(end, "timed_out"))
+		return OPT_EXIT_TIMEOUT;
+	if (json_is_integer(signal))
+		return SIGNAL_BASE + (int)json_integer_value(signal);
+	if (json_is_integer(code))
+		return (int)json_integer_value(code);
+	return OPT_EXIT_FAILED; /* nobody knows */
+}
+
+/* By its name in the interface, which people can look up. */
+static const char *words_for(const char *limit)
+{
+	static const char *const words[][2] = {
+		{ "TIMEOUT", "it was still running then, and was ended" },
+		{ "LIMIT_MEMORY", "more memory was needed, a process was ended" },
+		{ "LIMIT_PIDS", "more processes and threads were refused" },
+		{ "LIMIT_DISK", "the disk of the session is full" },
+		{ "LIMIT_FILE", "a file would have grown too large" },
+	};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strcmp(words[i][0], limit) == 0)
+			return words[i][1];
+	return NULL;
+}
+
+void job_remark(const struct job *j)
+{
+	json_t *limit;
+	size_t i;
+
+	json_array_foreach (json_object_get(j->end, "limits"), i, limit) {
+		const char *name = json_string_value(limit), *words = name ? words_for(name) : NULL;
+
+		if (words)
+			fprintf(stderr, "lodge: %s: %s\n", name, words);
+	}
+	if (j->gap)
+		fputs("lodge: LIMIT_OUTPUT: some of the output was dropped before it was read\n",
+		      stderr);
+	if (has(j->end, "lost") ||
+	    !strcmp(json_string_value(json_object_get(j->end, "state")) ?: "", "lost"))
+		fputs("lodge: its sandbox went away before anybody knew how it ended\n", stderr);
+}

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""lodge users, cleanup, projects, switch, templates, keys, policy, status, bench."""
+import json
+
+import pytest
+
+from terminal import Terminal
+
+
+@pytest.fixture
+def people(client):
+    """ada has two sandboxes, bob one that sleeps."""
+    made = [client.enter(key="a1", user="ada"), client.enter(key="a2", user="ada", project="blue"),
+            client.enter(key="b", user="bob", asleep=True)]
+    yield made
+    for sid in made:
+        client.delete("/v1/sessions/" + sid)
+
+
+def lines(result):
+    assert result[0] == 0, result
+    return result[1].decode().splitlines()
+
+
+def test_users(lodged, client, people):
+    rows = lines(lodged.lodge("users"))
+    assert rows[0].split() == ["NAME", "EMAIL", "USER", "SANDBOX", "PROJECT", "CREATED", "LAST", "USED"]
+    assert len(rows) == 3 and all("ada" in r and "sbx_" in r for r in rows[1:]) and "blue" in rows[2]
+    users = json.loads(lodged.lodge("users", "--json")[1])["users"]
+    assert [u["id"] for u in users] == ["ada"] and [s["id"] for s in users[0]["sessions"]] == people[:2]
+    key = client.post("/v1/keys", {"tenant": "default", "scope": "session", "user": "ada"}).json
+    seen = lodged.lodge("users", "--json", env=dict(lodged.env(), LODGE_API_KEY=key["secret"]))
+    assert seen[0] == 0 and len(json.loads(seen[1])["users"]) == 1
+    client.delete("/v1/keys/" + key["key"]["id"])
+
+
+def test_cleanup(lodged, client, people):
+    t = Terminal("cleanup", "ada", env=lodged.env())
+    t.wait("Destroy all sessions of ada")
+    t.type("\n")
+    assert t.end() == 1 and client.session(people[0])
+    rows = lines(lodged.lodge("cleanup", "ada"))
+    assert rows[0] == "ada: 2 ended, 0 failed" and sum("ended   sbx_" in r for r in rows) == 2
+    assert client.get("/v1/sessions/" + people[0]).status == 410
+    answer = json.loads(lodged.lodge("cleanup", "--all", "--json")[1])
+    assert [a["userId"] for a in answer] == ["bob"] and answer[0]["results"]["killedSandboxes"] == [people[2]]
+    assert lodged.lodge("cleanup", "--all")[0] == 0
+    assert json.loads(lodged.lodge("cleanup", "nobody", "--json")[1])["results"]["killed"] == 0
+    for words in ((), ("ada", "--all")):
+        assert lodged.lodge("cleanup", *words)[0] == 2
+
+
+def test_projects(lodged, client):
+    assert client.post("/api/projects", {"id": "p1", "name": "One", "userId": "eve"}).status == 201
+    try:
+        assert lines(lodged.lodge("projects", "--user", "eve"))[1].split()[:3] == ["p1", "One", "eve"]
+        answer = json.loads(lodged.lodge("projects", "--user", "eve", "--json")[1])
+        assert [p["id"] for p in answer["projects"]] == ["p1"]
+        status, _, err = lodged.lodge("projects")
+        assert status == 1 and "--user" in err
+        rows = lines(lodged.lodge("switch", "--user", "eve", "p1"))
+        assert rows[0] == "Successfully switched to project p1" and rows[1].startswith("sandbox sbx_")
+        assert json.loads(lodged.lodge("switch", "--user", "eve", "p1", "--json")[1])["result"]["activeProjectId"] == "p1"
+        status, _, err = lodged.lodge("switch", "--user", "eve", "nosuch")
+        assert status == 1 and "Project not found" in err
+        assert lodged.lodge("switch", "--user", "eve")[0] == 2
+    finally:
+        lodged.lodge("cleanup", "eve")
+        client.delete("/api/projects/p1?userId=eve")
+
+
+def test_templates(lodged):
+    rows = lines(lodged.lodge("templates"))
+    assert [r.split()[0] for r in rows] == ["TEMPLATE", "host", "empty"] and rows[1].endswith("built in")
+    assert json.loads(lodged.lodge("templates", "--json")[1])["templates"][0]["name"] == "host"
+    assert lodged.lodge("templates", "x")[0] == 2
+
+
+def test_keys(lodged, client):
+    status, out, err = lodged.lodge("keys", "add", "--tenant", "app", "--scope", "tenant", "--name", "for me",
+                                    "--expires", "2h")
+    secret = out.decode().strip()
+    assert status == 0 and secret.startswith("lk_") and "told once" in err and secret not in err
+    assert lodged.lodge("ls", env=dict(lodged.env(), LODGE_API_KEY=secret))[0] == 0
+    rows = lines(lodged.lodge("keys", "ls", "--tenant", "app"))
+    assert len(rows) == 2 and "for me" in rows[1] and ("in 119m" in rows[1] or "in 2h" in rows[1])
+    assert len(json.loads(lodged.lodge("keys", "--json")[1])["keys"]) >= 2
+    kid = rows[1].split()[0]
+    made = json.loads(lodged.lodge("keys", "add", "--user", "ada", "--json")[1])
+    assert made["key"]["user"] == "ada" and made["secret"].startswith("lk_")
+    for k in (kid, made["key"]["id"]):
+        assert lines(lodged.lodge("keys", "rm", "--yes", k)) == [f"{k} is removed"]
+    status, _, err = lodged.lodge("keys", "rm", kid)
+    assert status == 1 and kid in err
+    assert lodged.lodge("keys", "add", "--expires", "never")[0] == 2
+    assert lodged.lodge("keys", "add", "--scope", "king")[0] == 1
+    assert lodged.lodge("keys", "nosuch")[0] == 2
+
+
+def test_policies(lodged, client, tmp_path):
+    rows = lines(lodged.lodge("policy", "set", "readers", "--allow", "ls,cat", "--deny", "rm", "--idle", "10m",
+                              "--max-active", "2", "--on-exceed", "replace", "--reason", "only reading"))
+    assert "ls cat" in "\n".join(rows)
+    assert lodged.lodge("policy", "set", "readers", "--allow", "ls")[0] == 0  # what is not said stays
+    answer = json.loads(lodged.lodge("policy", "show", "readers", "--json")[1])["policy"]
+    assert answer["commands"]["allow"] == ["ls"] and answer["idle_timeout_ms"] == 600000
+    assert answer["max_active_per_user"] == 2
+    (tmp_path / "p").write_text(json.dumps(answer))
+    assert lodged.lodge("policy", "set", "copy", "--file", str(tmp_path / "p"))[0] == 0
+    assert lodged.lodge("policy", "set", "copy", "--file", "-", data=b'{"limits": {"memory_bytes": 268435456}}')[0] == 0
+    text = "\n".join(lines(lodged.lodge("policy", "show", "copy")))
+    assert "memory_bytes at most 256M" in text and "the one used longest ago sleeps" in text
+    assert sorted(r.split()[0] for r in lines(lodged.lodge("policy", "ls"))) == ["POLICY", "copy", "readers"]
+    names = [p["name"] for p in json.loads(lodged.lodge("policy", "ls", "--json")[1])["policies"]]
+    assert sorted(names) == ["copy", "readers"]
+    for name in names:
+        assert lodged.lodge("policy", "rm", name)[0] == 0
+    status, _, err = lodged.lodge("policy", "show", "copy")
+    assert status == 1 and "copy" in err
+    assert lodged.lodge("policy", "set", "x", "--max-active", "no")[0] == 2
+    assert lodged.lodge("policy", "set", "x", "--allow", "a b")[0] == 1
+    assert lodged.lodge("policy", "test", "--allow", "ls", "ls")[0] == 0  # as before, and without a service
+
+
+def test_status(lodged):
+    text = "\n".join(lines(lodged.lodge("status")))
+    assert "ok" in text and "ready" in text and lodged.url in text
+    assert json.loads(lodged.lodge("status", "--json")[1])["status"] == "ok"
+    status, _, err = lodged.lodge("status", "--url", "http://127.0.0.1:1")
+    assert status == 125 and err.count("\n") == 1
+
+
+def test_bench(lodged, client):
+    before = client.get("/v1/sessions").json["sessions"]
+    rows = lines(lodged.lodge("bench", "-n", "3"))
+    assert rows[0].split() == ["CALL", "TIMES", "MEDIAN", "P99", "WORST"] and len(rows) == 6
+    calls = json.loads(lodged.lodge("bench", "--count", "2", "--json")[1])["calls"]
+    assert {c["name"] for c in calls} == {"status", "enter", "exec", "write 4K", "read 4K"}
+    assert all(c["median_ms"] <= c["p99_ms"] <= c["worst_ms"] for c in calls)
+    assert client.get("/v1/sessions").json["sessions"] == before
+    assert lodged.lodge("bench", "-n", "0")[0] == 2

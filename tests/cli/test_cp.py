@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""lodge cp, in and out, and what archives of bad guests cannot do."""
+import http.server
+import io
+import json
+import os
+import signal
+import tarfile
+import threading
+import time
+
+import pytest
+
+from client import wait_for
+from terminal import Terminal
+
+
+def ok(result):
+    assert result[0] == 0, result
+    return result[1]
+
+
+@pytest.fixture
+def at(client):
+    sid = client.enter(key="cp")
+    yield "cp"
+    client.delete("/v1/sessions/" + sid)
+
+
+def test_files(lodged, client, at, tmp_path):
+    data = bytes(range(256)) * 5000
+    src = tmp_path / "src"
+    src.write_bytes(data)
+    src.chmod(0o751)
+    answer = json.loads(ok(lodged.lodge("cp", str(src), "cp:", "--json")))
+    assert answer["copied"] == [{"from": str(src), "to": "cp:", "bytes": len(data)}]
+    assert client.run("key:cp", "stat -c %a src").strip() == "751"
+    ok(lodged.lodge("cp", "cp:src", str(tmp_path / "back")))
+    assert (tmp_path / "back").read_bytes() == data and (tmp_path / "back").stat().st_mode & 0o7777 == 0o751
+    assert ok(lodged.lodge("cp", "key:cp:src", "-")) == data
+    ok(lodged.lodge("cp", "-", "cp:/tmp/from-stdin", data=b"typed"))
+    assert client.run("key:cp", "cat /tmp/from-stdin") == "typed"
+    (tmp_path / "d").mkdir()
+    ok(lodged.lodge("cp", "cp:src", "cp:/tmp/from-stdin", str(tmp_path / "d")))
+    assert sorted(os.listdir(tmp_path / "d")) == ["from-stdin", "src"]
+    assert sorted(os.listdir(tmp_path)) == ["back", "d", "src"]  # nothing half-done is left
+
+
+def test_directories(lodged, client, at, tmp_path):
+    src = tmp_path / "tree"
+    (src / "deep" / "er").mkdir(parents=True)
+    (src / "deep" / "er" / "f\xfc \n").write_bytes(b"x" * 100000)
+    (src / "run").write_text("#!/bin/sh\n")
+    (src / "run").chmod(0o755)
+    (src / "link").symlink_to("run")
+    (src / "shut").mkdir()
+    (src / "shut" / "in").write_text("in")
+    (src / "shut").chmod(0o555)
+    src.chmod(0o750)
+    ok(lodged.lodge("cp", str(src), "cp:"))
+    assert client.run("key:cp", "stat -c '%a %F' tree tree/run tree/link tree/shut").split("\n")[:4] == [
+        "750 directory", "755 regular file", "777 symbolic link", "555 directory"]
+    ok(lodged.lodge("cp", "cp:tree", str(tmp_path / "back")))
+    back = tmp_path / "back"
+    assert (back / "deep" / "er" / "f\xfc \n").read_bytes() == b"x" * 100000
+    assert os.readlink(back / "link") == "run" and (back / "shut").stat().st_mode & 0o777 == 0o555
+    assert back.stat().st_mode & 0o777 == 0o750
+    ok(lodged.lodge("cp", "cp:tree", str(back)))  # one that is there: below it
+    assert (back / "tree" / "run").exists()
+    (back / "run").write_text("old")
+    ok(lodged.lodge("cp", "cp:tree/.", str(back)))  # the content alone, over what is there
+    assert (back / "run").read_text() == "#!/bin/sh\n" and not list(back.glob(".lodge*"))
+    tar = tarfile.open(fileobj=io.BytesIO(ok(lodged.lodge("cp", "cp:tree", "-"))))
+    assert "run" in [n.lstrip("./") for n in tar.getnames()]
+    ok(lodged.lodge("cp", "-", "cp:unpacked/", data=ok(lodged.lodge("cp", "cp:tree", "-"))))
+    assert client.run("key:cp", "ls unpacked/deep/er").startswith("f")
+
+
+def test_what_is_wrong(lodged, client, at, tmp_path):
+    for words, status, text in (
+            (("cp", "cp:nosuch", str(tmp_path)), 1, "nosuch"),
+            (("cp", "nobody:x", str(tmp_path)), 1, "nobody"),
+            (("cp", str(tmp_path / "no"), "cp:"), 1, "No such file"),
+            (("cp", "a", "b"), 2, "SESSION:PATH"),
+            (("cp", "cp:a", "cp:b"), 2, "SESSION:PATH"),
+            (("cp", ":a", "b"), 1, "no session"),
+            (("cp", "cp:a"), 2, "operands"),
+            (("cp", "cp:/dev/null", str(tmp_path / "x")), 1, "neither")):
+        got = lodged.lodge(*words)
+        assert got[0] == status and text in got[2] and got[2].count("\n") == 1, (words, got)
+    got = lodged.lodge("cp", "cp:.", "cp:nosuch", str(tmp_path))
+    assert got[0] == 1 and "cp:nosuch" in got[2]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_progress_on_a_terminal_only(lodged, client, at, tmp_path):
+    (tmp_path / "big").write_bytes(b"x" * 3000000)
+    t = Terminal("cp", str(tmp_path / "big"), "cp:", env=lodged.env())
+    assert t.end() == 0 and b"100%" in t.seen and b"2.9M" in t.seen and b"/s" in t.seen
+    t = Terminal("cp", "cp:big", str(tmp_path / "back"), env=lodged.env())
+    assert t.end() == 0 and b"100%" in t.seen
+    t = Terminal("cp", "-q", "cp:big", str(tmp_path / "back"), env=lodged.env())
+    assert t.end() == 0 and t.seen == b""
+    assert lodged.lodge("cp", "cp:big", str(tmp_path / "back")) == (0, b"", "")
+
+
+# ---- a service that is another's ------------------------------------------------------------------
+
+class Evil(http.server.BaseHTTPRequestHandler):
+    """Every path is a directory, and its archive is whatever the test says."""
+    archive = b""
+    stall = False
+
+    def answer(self, kind, data):
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(data) + (1 if self.stall else 0)))
+        self.end_headers()
+        self.wfile.write(data)
+        self.wfile.flush()
+        if self.stall:
+            time.sleep(20)
+
+    def do_POST(self):
+        Evil.stall, stall = False, Evil.stall
+        self.answer("application/json", json.dumps({"entry": {"name": "d", "path": "d", "type": "directory", "size": 0,
+                                                              "mode": "0755", "uid": 0, "gid": 0, "mtime_ms": 0}}).encode())
+        Evil.stall = stall
+
+    def do_GET(self):
+        self.answer("application/x-tar", self.archive)
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def evil(lodged):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Evil)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    Evil.stall = False
+    yield dict(lodged.env(), LODGE_URL="http://127.0.0.1:%d" % server.server_port)
+    server.shutdown()
+    server.server_close()
+
+
+def member(name, kind=tarfile.REGTYPE, data=b"evil", link="", mode=0o644):
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname, info.mode = kind, link, mode
+    info.size = len(data) if kind == tarfile.REGTYPE else 0
+    return info, data
+
+
+def archive(*members):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        for info, data in members:
+            tar.addfile(info, io.BytesIO(data))
+    return out.getvalue()
+
+
+LINK, HARD, DIR, CHAR, FIFO = tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE
+
+
+@pytest.fixture
+def world(tmp_path):
+    """`out` is where it may write; `secret` is not."""
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "file").write_text("mine")
+    (tmp_path / "out").mkdir()
+    return tmp_path
+
+
+def check_kept(world):
+    assert sorted(p.name for p in world.iterdir()) == ["out", "secret"]
+    assert [p.name for p in (world / "secret").iterdir()] == ["file"]
+    assert (world / "secret" / "file").read_text() == "mine" and (world / "secret" / "file").stat().st_nlink == 1
+    assert not list((world / "out").glob(".lodge*"))
+
+
+BAD = {
+    "symlink then file": lambda w: [member("x", LINK, link=str(w / "secret")), member("x/file")],
+    "symlink up then file": lambda w: [member("x", LINK, link="../../secret"), member("x/file")],
+    "symlink in a directory": lambda w: [member("a", DIR, mode=0o755), member("a/x", LINK, link="../../../secret"),
+                                         member("a/x/file")],
+    "link of links": lambda w: [member("u", LINK, link=".."), member("v", LINK, link="u/.."),
+                                member("v/secret/file")],
+    "symlink to the file": lambda w: [member("x", LINK, link=str(w / "secret" / "file")), member("x")],
+    "dot-dot": lambda w: [member("../secret/file"), member("../../secret/file"), member("a/../../secret/file")],
+    "absolute": lambda w: [member(str(w / "secret" / "file"))],
+    "hard link out": lambda w: [member("h", HARD, link=str(w / "secret" / "file")), member("h")],
+    "hard link up": lambda w: [member("h", HARD, link="../../secret/file"), member("h")],
+    "hard link to a symlink": lambda w: [member("s", LINK, link=str(w / "secret" / "file")), member("h", HARD, link="s"),
+                                         member("h")],
+    "directory over symlink": lambda w: [member("x", LINK, link=str(w / "secret")), member("x", DIR, mode=0o777),
+                                         member("x/file")],
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_bad_archives_stay_inside(lodged, evil, world, what):
+    Evil.archive = archive(*BAD[what](world))
+    for _ in range(2):  # the second one finds what the first one left
+        lodged.lodge("cp", "ses_x:d/.", str(world / "out"), env=evil)
+        check_kept(world)
+        assert (world / "secret").stat().st_mode & 0o777 != 0o777
+
+
+def test_a_link_of_an_earlier_copy(lodged, evil, world):
+    """Each archive alone is harmless; the second one writes through the link of the first."""
+    secret = world / "secret"
+    Evil.archive = archive(member("x", LINK, link=str(secret)), member("y", LINK, link="../secret/file"))
+    assert lodged.lodge("cp", "ses_x:d/.", str(world / "out"), env=evil)[0] == 0
+    assert os.readlink(world / "out" / "x") == str(secret)
+    Evil.archive = archive(member("x/file"), member("z"))
+    status, _, err = lodged.lodge("cp", "ses_x:d/.", str(world / "out"), env=evil)
+    assert status == 1 and "symbolic link" in err
+    check_kept(world)
+    Evil.archive = archive(member("x", DIR, mode=0o755), member("x/file"))
+    assert lodged.lodge("cp", "ses_x:d/.", str(world / "out"), env=evil)[0] == 1
+    Evil.archive = archive(member("y"))
+    assert lodged.lodge("cp", "ses_x:d/.", str(world / "out"), env=evil)[0] == 0
+    assert (world / "out" / "y").read_text() == "evil" and not (world / "out" / "y").is_symlink()
+    (world / "out" / "d").symlink_to(secret)
+    status, _, err = lodged.lodge("cp", "ses_x:d", str(world / "out"), env=evil)
+    assert status == 1 and "symbolic link" in err
+    check_kept(world)
+
+
+def test_no_devices_owners_or_set_id_bits(lodged, evil, world):
+    info, data = member("su", mode=0o6755)
+    info.uid, info.gid = 1234, 1234
+    Evil.archive = archive((info, data), member("pipe", FIFO), member("d", DIR, mode=0o2775), member("d/f"))
+    status, _, err = lodged.lodge("cp", "ses_x:d/.", str(world / "out"), env=evil)
+    st = (world / "out" / "su").stat()
+    assert status == 0 and (st.st_mode & 0o7777, st.st_uid, st.st_gid) == (0o755, os.getuid(), os.getgid())
+    assert "pipe" in err and sorted(p.name for p in (world / "out").iterdir()) == ["d", "su"]
+    assert (world / "out" / "d").stat().st_mode & 0o7777 == 0o775
+    dev, _ = member("null", CHAR)
+    dev.devmajor, dev.devminor = 1, 3
+    Evil.archive = archive((dev, b""), member("other"))
+    assert lodged.lodge("cp", "ses_x:d/.", str(world / "out"), env=evil)[0] == 1
+    assert not (world / "out" / "null").exists() and not (world / "out" / "other").exists()
+    check_kept(world)
+
+
+def test_an_archive_that_breaks_off(lodged, evil, world):
+    Evil.archive = archive(member("a", data=b"x" * 5000), member("b"))[:4096]
+    status, _, err = lodged.lodge("cp", "ses_x:d/.", str(world / "out"), env=evil)
+    assert status == 1 and err and list((world / "out").iterdir()) == []
+    Evil.archive = b"no tar at all" * 1000
+    assert lodged.lodge("cp", "ses_x:d/.", str(world / "out"), env=evil)[0] == 1
+    check_kept(world)
+
+
+def test_options_of_tar_from_the_environment(lodged, evil, world):
+    Evil.archive = archive(member(str(world / "secret" / "file")))
+    lodged.lodge("cp", "ses_x:d/.", str(world / "out"), env=dict(evil, TAR_OPTIONS="--absolute-names"))
+    check_kept(world)
+
+
+def test_interrupted(lodged, evil, world):
+    Evil.archive, Evil.stall = archive(member("a", data=b"x" * 200000)), True
+    p = lodged.start_lodge("cp", "ses_x:d/.", str(world / "out"), env=evil)
+    assert wait_for(lambda: list((world / "out").glob(".lodge*/a")))
+    p.send_signal(signal.SIGINT)
+    assert p.wait(20) == 130
+    p.stdout.close()
+    p.stderr.close()
+    assert list((world / "out").iterdir()) == []

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""lodge new, ls, show, rm, pause, unpause, hibernate, resume, extend."""
+import json
+
+import pytest
+
+from terminal import Terminal
+
+
+@pytest.fixture
+def alice(client):
+    sid = client.enter(key="alice", user="ada", project="blue")
+    yield sid
+    client.delete("/v1/sessions/" + sid)
+
+
+def test_new(lodged, client):
+    status, out, _ = lodged.lodge("new", "--key", "n", "--user", "bob", "--idle", "10m", "--lifetime", "2h")
+    sid = out.decode().strip()
+    try:
+        record = client.session(sid)
+        assert status == 0 and record["key"] == "n" and record["user"] == "bob"
+        assert (record["idle_timeout_ms"], record["max_lifetime_ms"]) == (600000, 7200000)
+        answer = json.loads(lodged.lodge("new", "--key", "n", "--json")[1])
+        assert answer["outcome"] == "reused" and answer["session"]["id"] == sid
+    finally:
+        client.delete("/v1/sessions/" + sid)
+    status, _, err = lodged.lodge("new", "--idle", "soon")
+    assert status == 2 and "--idle" in err
+    status, _, err = lodged.lodge("new", "--template", "nosuch")
+    assert status == 1 and "nosuch" in err
+
+
+def test_ls(lodged, client, alice, session):
+    status, out, _ = lodged.lodge("ls")
+    lines = out.decode().splitlines()
+    assert status == 0 and lines[0].split() == ["SESSION", "USER", "STATE", "AGE", "IDLE", "MEMORY", "PROJECT"]
+    row = next(line for line in lines if line.startswith("alice"))
+    assert row.split()[1:3] == ["ada", "active"] and row.split()[-1] == "blue" and b"\033" not in out
+    assert any(line.startswith(session) for line in lines)
+    listed = json.loads(lodged.lodge("ls", "--json")[1])["sessions"]
+    assert {alice, session} <= {s["id"] for s in listed}
+    assert lodged.lodge("ls", "-q", "--user", "ada")[1].decode().split() == [alice]
+    assert lodged.lodge("ls", "-q", "--project", "blue", "--state", "active")[1].decode().split() == [alice]
+    assert lodged.lodge("ls", "-q", "--state", "hibernated")[1] == b""
+    status, _, err = lodged.lodge("ls", "--state", "asleep")
+    assert status == 1 and "asleep" in err
+    assert lodged.lodge("ls", "--nosuch")[0] == 2
+    assert lodged.lodge("ls", "operand")[0] == 2
+
+
+def test_ls_of_many_pages(lodged, client):
+    made = [client.enter(asleep=True, project="many") for _ in range(7)]
+    try:
+        assert lodged.lodge("ls", "-q", "--project", "many")[1].decode().split() == made
+    finally:
+        for sid in made:
+            client.delete("/v1/sessions/" + sid)
+
+
+def test_nothing_of_others_reaches_the_terminal(lodged, client):
+    name = "\u001b]0;evil\u0007\u202ename\u009b31m"
+    sid = client.enter(key=name, user="m\rx")
+    try:
+        for words in (("ls",), ("show", sid), ("users",), ("pause", sid)):
+            t = Terminal(*words, env=lodged.env(NO_COLOR="1"))
+            assert t.end() == 0, t.seen
+            text = t.seen.replace(b"\r\n", b"\n")
+            assert not any(c in text for c in (b"\033", b"\007", b"\r", "\u202e".encode(), "\u009b".encode())), text
+            assert b"?]0;evil??name?31m" in text or words == ("users",)
+        assert json.loads(lodged.lodge("show", sid, "--json")[1])["session"]["key"] == name
+    finally:
+        client.delete("/v1/sessions/" + sid)
+
+
+def test_colours_and_width(lodged, client):
+    sid = client.enter(key="k" * 120, user="u" * 120)
+    try:
+        t = Terminal("ls", env=lodged.env(TERM="xterm"), cols=60)
+        assert t.end() == 0 and b"\033[32mactive" in t.seen and b"\xe2\x80\xa6" in t.seen
+        t = Terminal("ls", env=lodged.env(TERM="xterm", NO_COLOR="1"), cols=60)
+        assert t.end() == 0 and b"\033" not in t.seen
+        assert all(len(line.decode()) <= 60 for line in t.seen.split(b"\r\n"))
+        assert b"k" * 120 in lodged.lodge("ls")[1]  # no terminal: nothing is cut
+    finally:
+        client.delete("/v1/sessions/" + sid)
+
+
+def test_show(lodged, client, alice):
+    client.run(alice, "echo one")
+    client.post(f"/v1/sessions/{alice}/exec", {"argv": ["sh", "-c", "exit 3"]})
+    status, out, _ = lodged.lodge("show", "alice")
+    text = out.decode()
+    assert status == 0 and alice in text and "hibernated after 30m without use" in text
+    assert "echo one" in text and "exited 3" in text and "sh -c exit 3" in text and "processes" in text
+    answer = json.loads(lodged.lodge("show", "alice", "--json")[1])
+    assert answer["session"]["id"] == alice and answer["stats"]["pids"] >= 1 and len(answer["execs"]) == 2
+    client.post(f"/v1/sessions/{alice}/hibernate")
+    status, out, _ = lodged.lodge("show", alice)
+    assert status == 0 and b"asked by" in out
+    assert json.loads(lodged.lodge("show", "alice", "--json")[1])["stats"] is None
+    status, _, err = lodged.lodge("show", "nobody")
+    assert status == 1 and "nobody" in err
+
+
+def test_moves(lodged, client, alice, session):
+    assert lodged.lodge("pause", "alice")[:2] == (0, f"alice ({alice}): paused\n".encode())
+    assert client.session(alice)["paused"]
+    assert lodged.lodge("unpause", "key:alice")[0] == 0
+    status, out, _ = lodged.lodge("hibernate", "alice", session, "--json")
+    assert status == 0 and [a["session"]["state"] for a in json.loads(out)] == ["hibernated"] * 2
+    answer = json.loads(lodged.lodge("resume", "alice", "--json")[1])
+    assert answer["outcome"] == "resumed"
+    status, out, _ = lodged.lodge("extend", "--by", "40m", "alice")
+    assert status == 0 and b"at most until" in out
+    assert json.loads(lodged.lodge("extend", "alice", "--json")[1])["session"]["id"] == alice
+    status, out, err = lodged.lodge("pause", "nobody", "alice")
+    assert status == 1 and b"alice" in out and err.startswith("lodge: nobody: ")
+    assert lodged.lodge("extend", "--by", "x", "alice")[0] == 2
+    assert lodged.lodge("pause")[0] == 2
+
+
+def test_rm(lodged, client):
+    sids = [client.enter(key=f"rm{i}", user="ada") for i in range(3)]
+    status, out, err = lodged.lodge("rm", "rm0", "nobody", "--reason", "no need")
+    assert status == 1 and f"{sids[0]} of ada is destroyed" in out.decode() and "no need" in out.decode()
+    assert "nobody" in err and client.get("/v1/sessions/" + sids[0]).status == 410
+    answer = json.loads(lodged.lodge("rm", sids[1], "--json")[1])
+    assert answer["tombstone"]["session"] == sids[1]
+    t = Terminal("rm", "rm2", env=lodged.env())
+    t.wait("[y/N]")
+    t.type("n\n")
+    assert t.end() == 1 and b"nothing was destroyed" in t.seen and client.session(sids[2])
+    t = Terminal("rm", "rm2", env=lodged.env())
+    t.wait("Destroy rm2 with its files?")
+    t.type("y\n")
+    assert t.end() == 0 and client.get("/v1/sessions/" + sids[2]).status == 410
+
+
+def test_who_cannot_be_asked(lodged, tmp_path):
+    status, _, err = lodged.lodge("ls", "--url", f"unix:{tmp_path}/nobody")
+    assert status == 125 and err.count("\n") == 1
+    status, _, err = lodged.lodge("ls", env=dict(lodged.env(), LODGE_API_KEY="lk_" + "0" * 64))
+    assert status == 1 and err
+
+
+def test_a_reader_that_leaves(lodged, client, session):
+    p = lodged.start_lodge("events", "--json")
+    p.stdout.close()
+    assert p.wait(30) == 141 and p.stderr.read() == b""
+    p.stderr.close()

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""lodge top, events, completion."""
+import json
+import os
+import re
+import signal
+import subprocess
+
+import pytest
+
+from client import SOURCE, wait_for
+from lodge import LODGE
+from terminal import Terminal
+
+
+@pytest.fixture
+def busy(client):
+    sid = client.enter(key="busy", user="ada")
+    client.post(f"/v1/sessions/{sid}/exec", {"command": "while :; do :; done", "background": True, "timeout_ms": 0})
+    yield sid
+    client.delete("/v1/sessions/" + sid)
+
+
+def test_top_once(lodged, busy, session):
+    status, out, _ = lodged.lodge("top")
+    rows = out.decode().splitlines()
+    assert status == 0 and rows[0].split() == ["SESSION", "USER", "CPU%", "MEMORY", "PIDS", "DISK", "IDLE", "STATE"]
+    assert rows[1].split()[:2] == ["busy", "ada"] and float(rows[1].split()[2]) > 0 and b"\033" not in out
+    listed = json.loads(lodged.lodge("top", "--once", "--json")[1])["sessions"]
+    assert [s["id"] for s in listed] == [busy, session] and listed[0]["stats"]["pids"] >= 2
+    status, _, err = lodged.lodge("top", "--url", "http://127.0.0.1:1")
+    assert status == 125 and err
+
+
+@pytest.mark.parametrize("leave", ["q", "\x03", "signal"])
+def test_top_live(lodged, busy, leave):
+    t = Terminal("top", env=lodged.env(TERM="xterm"))
+    t.wait("busy")
+    seen = len(t.seen)
+    t.wait("\033[?1049h")
+    assert wait_for(lambda: t.read(0.1) and t.seen.count(b"CPU%") >= 2)  # it is drawn again
+    assert len(t.seen) > seen and b"\033[?1049l" not in t.seen
+    if leave == "signal":
+        t.process.send_signal(signal.SIGTERM)
+    else:
+        t.type(leave)
+    assert t.end() == 0 and t.seen.endswith(b"\033[?25h\033[?1049l") and t.after == t.before
+
+
+def test_events(lodged, client, session):
+    client.post(f"/v1/sessions/{session}/hibernate")
+    status, out, _ = lodged.lodge("events", "--session", session)
+    assert status == 0 and re.search(rf"create +{session}", out.decode()) and "sealed" in out.decode()
+    events = [json.loads(x) for x in lodged.lodge("events", "--json")[1].splitlines()]
+    assert [e["id"] for e in events] == sorted({e["id"] for e in events})
+    last = events[-1]["id"]
+    assert lodged.lodge("events", "--since", str(last))[:2] == (0, b"")
+    assert len(lodged.lodge("events", "--since", str(last - 1), "--json", "--all")[1].splitlines()) == 1
+    assert lodged.lodge("events", "--since", "x")[0] == 2
+    assert lodged.lodge("events", "--session", "nobody")[0] == 1
+
+
+def test_events_followed_over_a_restart(lodged, client):
+    session = client.enter()
+    p = lodged.start_lodge("events", "-f", "--json", "--since", "0")
+    try:
+        seen = [json.loads(p.stdout.readline())]
+        while seen[-1]["kind"] != "ready" or seen[-1]["session"] != session:
+            seen.append(json.loads(p.stdout.readline()))
+        lodged.crash()
+        lodged.start()
+        client = lodged.client()
+        assert client.post(f"/v1/sessions/{session}/hibernate").status == 200
+        while seen[-1]["kind"] != "sealed":
+            seen.append(json.loads(p.stdout.readline()))
+        ids = [e["id"] for e in seen]
+        assert ids == sorted(set(ids)) and ids[0] == 1  # nothing twice; from the first on
+        stored = [e["id"] for e in client.get("/v1/events?limit=1000").json["events"]]
+        assert ids == [i for i in stored if i <= ids[-1]]  # and nothing missed
+        p.send_signal(signal.SIGINT)
+        p.wait(20)
+    finally:
+        p.kill()
+        p.wait()
+        p.stdout.close()
+        p.stderr.close()
+        lodged.client().delete("/v1/sessions/" + session)
+
+
+# ---- completion -----------------------------------------------------------------------------------
+
+def names():
+    text = subprocess.run([LODGE, "--help"], stdout=subprocess.PIPE, check=True).stdout.decode()
+    return re.findall(r"^  ([a-z]+)  ", text, re.M)
+
+
+def complete(lodged, tmp_path, *words):
+    """What bash offers for the last word."""
+    script = tmp_path / "c.bash"
+    script.write_bytes(subprocess.run([LODGE, "completion", "bash"], stdout=subprocess.PIPE, check=True).stdout)
+    quoted = " ".join(f"'{w}'" for w in (LODGE, *words))
+    text = f'. {script}; COMP_WORDS=({quoted}); COMP_CWORD={len(words)}; _lodge; printf "%s\\n" "${{COMPREPLY[@]}}"'
+    return subprocess.run(["bash", "--norc", "-uc", text], stdout=subprocess.PIPE, env=lodged.env(),
+                          check=True).stdout.decode().split()
+
+
+def test_bash_completion(lodged, session, tmp_path):
+    assert set(complete(lodged, tmp_path, "")) == {"--help", "--version", *names()}
+    assert complete(lodged, tmp_path, "snap") == ["snapshot", "snapshots"]
+    assert complete(lodged, tmp_path, "show", "ses_") == [session]
+    assert "--project" in complete(lodged, tmp_path, "ls", "--")
+    assert set(complete(lodged, tmp_path, "keys", "")) == {"ls", "add", "rm"}
+    assert "--expires" in complete(lodged, tmp_path, "keys", "add", "--")
+    assert set(complete(lodged, tmp_path, "policy", "")) == {"test", "ls", "show", "set", "rm"}
+    assert "--session" in complete(lodged, tmp_path, "snapshot", "rm", "--")
+    assert complete(lodged, tmp_path, "run", "x") == []
+    quiet = dict(lodged.env(), LODGE_URL="http://127.0.0.1:1")
+    assert subprocess.run([LODGE, "completion", "bash"], stdout=subprocess.PIPE, env=quiet, check=True).stdout
+
+
+def test_zsh_completion(tmp_path):
+    text = subprocess.run([LODGE, "completion", "zsh"], stdout=subprocess.PIPE, check=True).stdout.decode()
+    assert text.startswith("#compdef lodge\n") and text.count("'*:operand:") > 30
+    for name in names():
+        assert f"\t\t\t'{name}:" in text
+        assert re.search(rf"^\t'{name}( [a-z]+)?'\) _arguments", text, re.M), name
+    assert subprocess.run([LODGE, "completion", "fish"], stderr=subprocess.PIPE, check=False).returncode == 2
+
+
+def test_every_command_has_a_page():
+    """And says its options there."""
+    pages = ""
+    for name in os.listdir(os.path.join(SOURCE, "man")):
+        with open(os.path.join(SOURCE, "man", name), encoding="utf-8") as f:
+            pages += f.read()
+    main = open(os.path.join(SOURCE, "man", "lodge.1.scd"), encoding="utf-8").read()
+    for name in names():
+        assert f"*{name}*" in main or f"*lodge {name}*" in main, name
+        assert f"*lodge {name}*" in pages, name
