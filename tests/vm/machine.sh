@@ -69,7 +69,7 @@ boot() { # boot [WORD...] -- of the kernel's command line
 }
 
 run_machine() { # run_machine [WORD...] -- prints the TAP lines among what it says; fails if one is bad or none comes
-	boot "$@" | tr -d '\r' | tee "$work/console.log" |
+	boot "$@" | stdbuf -oL tr -d '\r' | tee "$work/console.log" |
 		grep -E --line-buffered '^(ok|not ok|1\.\.|#|Bail out!)' | tee "$work/result.tap" || :
 	rm -f "$work/disk.img"
 	grep -q '^1\.\.[1-9]' "$work/result.tap" || {
