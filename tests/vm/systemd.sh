@@ -22,6 +22,7 @@ build_tree() {
 	cp "$next"/lodge_*.deb "$next"/liblodge0_*.deb "$tree/next/"
 	unshare -mpf --mount-proc="$tree/proc" chroot "$tree" sh -c 'dpkg -i /debs/lodge_*.deb' >&2 || die "cannot install"
 	ln -sf /lib/systemd/systemd "$tree/init"
+	cp /bin/busybox "$tree/busybox"
 	cp "$here/systemd_checks.sh" "$tree/checks.sh"
 	cat >"$tree/etc/systemd/system/checks.service" <<-'UNIT'
 		[Unit]

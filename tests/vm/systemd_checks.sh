@@ -63,6 +63,15 @@ knows_limits() { # the features that need control groups and a volume
 		ask $api/key:disk/exec --json '{"command": "tail /dev/zero"}' >/tmp/memory && cat /tmp/memory && grep -q LIMIT_MEMORY /tmp/memory
 }
 
+has_root_inside() { # which needs set-user-id files and no no_new_privs, whatever the unit forbids
+	mkdir -p /tmp/rootfs/bin && cp /busybox /tmp/rootfs/bin/sh && cp /busybox /tmp/rootfs/bin/busybox || return 1
+	tar -C /tmp/rootfs -c . | ask -X POST http://localhost/v1/templates/mine -H 'Content-Type: application/x-tar' -T - || return 1
+	ask $api --json '{"key": "root", "template": "mine", "class": "root"}' || return 1
+	ask $api/key:root/exec --json '{"argv": ["/bin/sh", "-c", "busybox id -u; busybox touch f && busybox chmod 4755 f && busybox stat -c %a f && busybox hostname"]}' |
+		tee /tmp/root
+	grep -q '"stdout":"0\\n4755\\n' /tmp/root
+}
+
 begins_work() {
 	ask $api --json '{"key": "work"}' && ask $api/key:work/files/note -T - <<<kept || return 1
 	ask $api/key:work/exec --json '{"command": "i=0; while sleep 0.2; do i=$((i + 1)); echo $i; done", "background": true, "timeout_ms": 3600000}' |
@@ -143,6 +152,7 @@ echo "# $(systemctl --version | head -1), Linux $(uname -r), up $(cut -d' ' -f1 
 check 'it was started with the machine' wait_for is_up
 check 'it gave up root, and the data is its own' gave_up_root
 check 'limits on memory and disk hold' knows_limits
+check 'a sandbox with a root works' has_root_inside
 check 'a command in the background runs' begins_work
 inits_before=$(inits)
 check 'sandboxes live in the group of their own unit' lives_in_its_unit
