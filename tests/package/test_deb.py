@@ -184,6 +184,12 @@ def test_service(debian):
     assert done["exit_code"] == 0 and done["stdout"] == "1000\n"
 
 
+def test_the_command_finds_the_service(debian):
+    if not re.search(r"^\s+ls\b", debian.run("lodge", "--help"), re.M):
+        pytest.skip("this lodge has no command ls")
+    assert "work" in debian.run("lodge", "ls")
+
+
 def numbers(debian, exec_id):
     answer = debian.call("GET", f"/v1/sessions/key:work/execs/{exec_id}/output?stdout_offset=0&stderr_offset=0")
     return [int(n) for n in answer["stdout"].split("\n")[:-1]]

@@ -1,3 +1,4 @@
+#!/bin/sh
 # Sourced by the scripts that boot Debian's own kernel under qemu: the kernel, modules and early root.
 # Wants $here, $work (its directory below the build), $seconds (how long it may take).
 # shellcheck shell=sh disable=SC2154
