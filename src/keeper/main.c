@@ -247,6 +247,10 @@ static int open_cgroups(struct keeper *k, struct err *err)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d/cgroup", k->scratch);
 	if (cgroup_host_init(&k->cgroups, id, path, err) < 0)
 		return -1;
+	if (k->cgroups.unnamed)
+		fputs("lodge-keeper: LODGE_CGROUP: there is no such control group; going on "
+		      "without it\n",
+		      stderr);
 	k->features = cgroup_features(&k->cgroups) | (k->rootless ? 0 : KEEPER_HAS_ROOT);
 	return 0;
 }

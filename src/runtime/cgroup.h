@@ -28,11 +28,13 @@ struct cgroup_host {
 	bool v2_limits; /* the v2 tree has memory, cpu and pids */
 	int v2_parent, v1_parent[CGROUP_V1_COUNT];
 	char name[32]; /* lodge-I */
+	bool unnamed; /* the group that LODGE_CGROUP names is not there: another was chosen */
 };
 
 /* Finds the hierarchies (mounting a private cgroup2 below `scratch` when the host has none) and
- * makes lodge-I. What the host lacks or refuses is left at -1: cgroup_features() tells. Fails only
- * when something that exists cannot be used halfway. */
+ * makes lodge-I, in v2 below the group that the environment names as LODGE_CGROUP, if there is one.
+ * What the host lacks or refuses is left at -1: cgroup_features() tells. Fails only when something
+ * that exists cannot be used halfway. */
 int cgroup_host_init(struct cgroup_host *h, uint64_t instance, const char *scratch,
 		     struct err *err);
 /* Removes lodge-I where empty; closes everything. */

@@ -114,20 +114,47 @@ static bool is_delegated(int dir)
 	       fgetxattr(dir, "user.delegate", v, sizeof(v)) == 1;
 }
 
-/* Below our own group when it was given to us (systemd's Delegate=, or an ordinary user), else
- * below the root of the tree. */
+static void set_v2_base(struct cgroup_host *h, int base)
+{
+	close(h->v2_parent);
+	h->v2_parent = base;
+}
+
+/* A group that outlives ours. systemd puts a service it starts into the unit's own group, which
+ * cannot be done while that one hands controllers down to sandboxes of the service before. */
+static bool choose_named(struct cgroup_host *h, const char *name)
+{
+	char path[512];
+	int base;
+
+	if (name[0] != '/' || snprintf(path, sizeof(path), ".%s", name) >= (int)sizeof(path))
+		return false;
+	base = openat(h->v2_parent, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (base < 0)
+		return false;
+	set_v2_base(h, base);
+	return true;
+}
+
+/* Below the group that LODGE_CGROUP names; else below our own when it was given to us (systemd's
+ * Delegate=, or an ordinary user), else below the root of the tree. */
 static void choose_v2_base(struct cgroup_host *h)
 {
+	const char *name = secure_getenv("LODGE_CGROUP");
 	char path[512];
 	int own;
 
+	if (name && *name) {
+		if (choose_named(h, name))
+			return;
+		h->unnamed = true;
+	}
 	if (own_group(path, sizeof(path)) < 0 || strcmp(path, "./") == 0)
 		return;
 	own = openat(h->v2_parent, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (own >= 0 && faccessat(own, "cgroup.procs", W_OK, AT_EACCESS) == 0 &&
 	    (geteuid() != 0 || is_delegated(own))) {
-		close(h->v2_parent);
-		h->v2_parent = own;
+		set_v2_base(h, own);
 	} else if (own >= 0) {
 		close(own);
 	}

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands in README.md work as they are pasted.
+"""The commands in README.md and the guides work as they are pasted.
 
 Those in blocks with the info string `sh` between `<!-- run -->` and `<!-- /run -->`, in order, in one
 bash, so that variables stay. No command of a block may fail. The shell has what a reader has who
 followed the page so far: LODGE is the address, LODGE_API_KEY the key, and the usual address is the
 one of this test's lodged."""
+import glob
 import os
 import re
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 
 from client import BUILD, KEY, SOURCE
 
+PAGES = ["README.md", *sorted(os.path.relpath(p, SOURCE) for p in glob.glob(os.path.join(SOURCE, "docs/guides/*.md")))]
 USUAL = re.compile(r"\b(127\.0\.0\.1|localhost):7070\b")
 SECONDS = 120
 # each block by eval, as if pasted; what fails in it is told with its line
@@ -47,11 +49,12 @@ def run(commands, lodged, where):
         timeout=SECONDS, check=False)
 
 
-def test_readme(lodged, tmp_path):
-    with open(os.path.join(SOURCE, "README.md"), encoding="utf-8") as f:
+@pytest.mark.parametrize("page", PAGES)
+def test_page(lodged, tmp_path, page):
+    with open(os.path.join(SOURCE, page), encoding="utf-8") as f:
         commands = blocks(f.read())
     if not commands:
-        pytest.skip("README.md has no commands to run: nothing between <!-- run --> comments")
+        pytest.skip(f"{page} has no commands to run: nothing between <!-- run --> comments")
     done = run(commands, lodged, tmp_path)
     assert done.returncode == 0, done.stdout.decode(errors="replace")[-6000:]
 

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vm-driver WHAT: one check of what `lodge run` has no option for. Exit status 0: it holds.
- * vm-driver tsc: kHz of this processor's time stamp counter, for the machine's kernel: calibrating
- * it there fails when the host is busy, and then the boot hangs. */
+/* vm-driver WHAT: one check of what `lodge run` has no option for. Exit status 0: it holds. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include <x86intrin.h>
 
 #include "sandbox/agent.h"
 #include "sandbox/exec.h"
 #include "sandbox/keeper_client.h"
 #include "sandbox/sandbox.h"
 
-enum { QUIET_MS = 700, MOVE_MS = 10000, TSC_US = 200000 };
+enum { QUIET_MS = 700, MOVE_MS = 10000 };
 
 static int fail(const char *what, const struct err *err)
 {
@@ -141,32 +138,11 @@ static int run(int (*check)(struct sandbox *sb), unsigned pool)
 	return r;
 }
 
-static uint64_t now_us(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
-}
-
-static int print_tsc(void)
-{
-	uint64_t us = now_us(), ticks = __rdtsc();
-
-	usleep(TSC_US);
-	us = now_us() - us;
-	ticks = __rdtsc() - ticks;
-	printf("%llu\n", (unsigned long long)(ticks * 1000 / us));
-	return 0;
-}
-
 int main(int argc, char **argv)
 {
-	if (argc == 2 && strcmp(argv[1], "tsc") == 0)
-		return print_tsc();
 	for (size_t i = 0; argc == 2 && i < sizeof(checks) / sizeof(checks[0]); i++)
 		if (strcmp(argv[1], checks[i].name) == 0)
 			return run(checks[i].check, checks[i].pool);
-	fputs("usage: vm-driver freeze|frozen-end|limits|pool|tsc\n", stderr);
+	fputs("usage: vm-driver freeze|frozen-end|limits|pool\n", stderr);
 	return 2;
 }

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is installed beside the programs says what the programs do."""
+import glob
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from debian import TOP, unit_values
+
+BUILD = os.path.realpath(os.environ.get("LODGE_BUILD", os.path.join(TOP, "build")))
+LODGED = os.path.join(BUILD, "lodged")
+UNITS = sorted(glob.glob(os.path.join(TOP, "packaging/systemd/*.service")))
+
+
+def text(*names):
+    with open(os.path.join(TOP, *names), encoding="utf-8") as f:
+        return f.read()
+
+
+def commented():
+    return re.findall(r"^#(\w+) = (.*)$", text("packaging/lodged.conf"), re.M)
+
+
+def test_example_has_every_setting_once():
+    known = re.findall(r"^\tSETTING\((\w+), [A-Z]+\),$", text("src/lodged/conf.c"), re.M)
+    assert len(known) > 40 and sorted(n for n, _ in commented()) == sorted(known)
+
+
+def test_example_says_nothing_by_itself():
+    lines = text("packaging/lodged.conf").splitlines()
+    assert all(not line or line.startswith("#") for line in lines)
+
+
+def test_every_setting_has_its_place_in_the_manual():
+    page = text("man/lodged.conf.5.scd").replace("\\_", "_")
+    told = set(re.findall(r"\*(\w+)\*", page))
+    assert {n for n, _ in commented()} <= told
+
+
+# Times and sizes as the manual tells them, where it does so beside the name.
+DEFAULTS = [("idle_timeout", "30m"), ("idle_timeout_max", "1d"), ("lifetime", "5h"), ("lifetime_max", "5h"), ("extend", "20m"),
+            ("queue_max", "64"), ("concurrent", "512"), ("drain", "10s"), ("socket_mode", "0600"), ("template_size", "16G")]
+
+
+@pytest.mark.parametrize("name,value", DEFAULTS)
+def test_default_is_that_of_the_manual(name, value):
+    assert dict(commented())[name] == value and value in text("man/lodged.conf.5.scd")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="it makes a sandbox with a directory of root's")
+def test_example_without_its_comments_is_taken(tmp_path):
+    """All of them at once, but for files and users that are not here; one sandbox is made with them."""
+    skip = {"tls_cert", "tls_key", "user", "data", "listen"}
+    home = tmp_path / "data"
+    conf = tmp_path / "lodged.conf"
+    conf.write_text("".join(f"{n} = {v}\n" for n, v in commented() if n not in skip) + f"data = {home}\nuser = 60777\n")
+    done = subprocess.run([LODGED, "--config", str(conf), "--check"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+                          env={"PATH": os.environ["PATH"]})
+    assert done.returncode == 0 and b"sandboxes can be made here" in done.stdout, done.stdout
+
+
+def test_misspelt_setting_is_named(tmp_path):
+    conf = tmp_path / "lodged.conf"
+    conf.write_text("# one\nmax_activ = 3\n")
+    done = subprocess.run([LODGED, "--config", str(conf), "--check"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+                          env={"PATH": os.environ["PATH"]})
+    assert done.returncode == 2 and b'lodged.conf:2: there is no setting "max_activ"' in done.stdout, done.stdout
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd-analyze is not installed")
+@pytest.mark.parametrize("unit", UNITS, ids=os.path.basename)
+def test_unit_is_understood(unit, tmp_path):
+    """Where the program is not installed the unit is checked with another in its place."""
+    for path in UNITS:
+        with open(path) as f:
+            (tmp_path / os.path.basename(path)).write_text(f.read().replace("/usr/sbin/lodged", "/bin/true"))
+    done = subprocess.run(["systemd-analyze", "verify", "--man=no", os.path.basename(unit)], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, check=False, env={**os.environ, "SYSTEMD_UNIT_PATH": f"{tmp_path}:"})
+    ours = [line for line in done.stdout.decode().splitlines() if "lodge" in line]
+    assert done.returncode == 0 and not ours, done.stdout
+
+
+def test_group_of_the_sandboxes_is_that_of_its_unit():
+    lodged, sandboxes = text("packaging/systemd/lodged.service"), text("packaging/systemd/lodge-sandboxes.service")
+    [slice_] = unit_values(sandboxes, "Slice")
+    assert unit_values(lodged, "Environment") == [f"LODGE_CGROUP=/{slice_}/lodge-sandboxes.service"]
+    assert unit_values(lodged, "BindsTo") == ["lodge-sandboxes.service"]

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Debian packages: what is in them, installed on a clean system, upgraded under running commands, removed.
+
+LODGE_SLOW=1 builds them, and fetches a small Debian once. LODGE_DEBS and LODGE_DEBS_NEXT name directories where they, and
+those of a later version, are already."""
+import filecmp
+import glob
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from debian import TOP, Debian, unit_values, wait_for
+
+pytestmark = pytest.mark.skipif(
+    os.environ.get("LODGE_SLOW") != "1" or os.geteuid() != 0,
+    reason="they build packages and a Debian to install them in: LODGE_SLOW=1, as root")
+PYTHON = os.path.isdir(os.path.join(TOP, "sdk/python/lodge"))
+NAMES = ["liblodge-dev", "liblodge0", "lodge"] + (["python3-lodge"] if PYTHON else [])
+
+
+class Packages:
+    def __init__(self, directory):
+        self.directory = directory
+
+    def path(self, name):
+        [found] = glob.glob(os.path.join(self.directory, name + "_*.deb"))
+        return found
+
+    def field(self, name, field):
+        return subprocess.run(["dpkg-deb", "-f", self.path(name), field], stdout=subprocess.PIPE, check=True,
+                              text=True).stdout.strip()
+
+    def list(self, name):
+        """Path: mode and owner."""
+        text = subprocess.run(["dpkg-deb", "-c", self.path(name)], stdout=subprocess.PIPE, check=True, text=True).stdout
+        return {line[5][1:]: (line[0], line[1]) for line in (x.split() for x in text.splitlines())}
+
+    def unpack(self, name, where):
+        subprocess.run(["dpkg-deb", "-R", self.path(name), where], check=True)
+        return where
+
+
+def build(directory, *args):
+    subprocess.run([os.path.join(TOP, "packaging/build"), *args], check=True, env={**os.environ, "LODGE_DEB_OUT": directory})
+    return Packages(directory)
+
+
+def version():
+    with open(os.path.join(TOP, "meson.build")) as f:
+        return re.search(r"version: '([^']+)'", f.read()).group(1)
+
+
+@pytest.fixture(scope="module")
+def debs():
+    there = os.environ.get("LODGE_DEBS")
+    return Packages(there) if there else build(os.path.join(TOP, "build/deb"))
+
+
+@pytest.fixture(scope="module")
+def following():
+    there = os.environ.get("LODGE_DEBS_NEXT")
+    return Packages(there) if there else build(os.path.join(TOP, "build/deb-next"), version() + "+next")
+
+
+@pytest.fixture(scope="module")
+def debian(debs):
+    d = Debian()
+    try:
+        d.said = d.install(*[debs.path(n) for n in NAMES if n != "python3-lodge"])
+        yield d
+    finally:
+        d.close()
+
+
+# ---- what is in them -----------------------------------------------------------------------------
+
+def test_names(debs):
+    found = sorted(os.path.basename(p).split("_")[0] for p in glob.glob(debs.directory + "/*.deb"))
+    assert found == NAMES
+    assert {debs.field(n, "Version") for n in NAMES} == {version()}
+
+
+def test_programs(debs):
+    files = debs.list("lodge")
+    for path in ["/usr/bin/lodge", "/usr/sbin/lodged", *("/usr/libexec/lodge/lodge-" + n for n in ("init", "keeper", "zstd"))]:
+        assert files[path] == ("-rwxr-xr-x", "root/root"), path
+    for path in ["/lib/systemd/system/lodged.service", "/lib/systemd/system/lodge-sandboxes.service", "/etc/lodge/lodged.conf",
+                 "/usr/lib/tmpfiles.d/lodge.conf"]:
+        assert files[path] == ("-rw-r--r--", "root/root"), path
+
+
+def test_nobody_can_write_and_nothing_is_setuid(debs):
+    for name in NAMES:
+        for path, (mode, owner) in debs.list(name).items():
+            assert owner == "root/root" and "s" not in mode, (path, mode, owner)
+            assert mode[0] == "l" or (mode[5] == "-" and mode[8] == "-"), (path, mode)
+
+
+def test_every_page_of_the_manual(debs):
+    """Each of man/ is in one of them."""
+    there = set().union(*(debs.list(n) for n in NAMES))
+    pages = [os.path.basename(p)[:-4] for p in glob.glob(os.path.join(TOP, "man/*.scd"))]
+    assert pages and all(f"/usr/share/man/man{p[-1]}/{p}.gz" in there for p in pages), pages
+
+
+def test_completions(debs):
+    if not os.path.isdir(os.path.join(TOP, "completions")):
+        pytest.skip("there is no completions/")
+    assert {"/usr/share/bash-completion/completions/lodge", "/usr/share/zsh/vendor-completions/_lodge"} <= set(debs.list("lodge"))
+
+
+def test_depends(debs):
+    lodge = debs.field("lodge", "Depends")
+    for library in ["libc6", "libjansson4", "libmicrohttpd12", "libsqlite3-0", "libssl3", "libwslay1"]:
+        assert re.search(rf"\b{library} \(>= ", lodge), lodge
+    assert "adduser" not in lodge and "passwd" in lodge
+    # the library starts the programs of its own version
+    assert f"lodge (= {version()})" in debs.field("liblodge0", "Depends")
+    assert f"liblodge0 (= {version()})" in debs.field("liblodge-dev", "Depends")
+
+
+def test_conffiles(debs, tmp_path):
+    debs.unpack("lodge", str(tmp_path / "x"))
+    found = (tmp_path / "x/DEBIAN/conffiles").read_text().split()
+    assert found == ["/etc/lodge/lodged.conf", "/etc/needrestart/conf.d/lodge.conf"]
+
+
+def test_no_hooks_of_tests(debs, tmp_path):
+    debs.unpack("lodge", str(tmp_path / "x"))
+    for path in glob.glob(f"{tmp_path}/x/usr/*bin/*") + glob.glob(f"{tmp_path}/x/usr/libexec/lodge/*"):
+        with open(path, "rb") as f:
+            data = f.read()
+        assert b"LODGE_CRASH_AT" not in data and b"LODGE_WEAKEN" not in data, path
+
+
+def test_program_of_the_manual_is_built(debs, tmp_path):
+    for name in ("liblodge0", "liblodge-dev"):
+        debs.unpack(name, str(tmp_path / name))
+    dev, lib = tmp_path / "liblodge-dev/usr", tmp_path / "liblodge0/usr/lib/x86_64-linux-gnu"
+    env = {**os.environ, "PKG_CONFIG_LIBDIR": str(dev / "lib/x86_64-linux-gnu/pkgconfig"),
+           "PKG_CONFIG_SYSROOT_DIR": str(tmp_path / "liblodge-dev")}
+    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "liblodge"], env=env, stdout=subprocess.PIPE, check=True,
+                           text=True).stdout.split()
+    shutil.copy(lib / "liblodge.so.0", dev / "lib/x86_64-linux-gnu")
+    subprocess.run(["cc", f"-I{dev}/include", str(dev / "share/doc/liblodge-dev/examples/session.c"), "-o", str(tmp_path / "session"),
+                    f"-L{dev}/lib/x86_64-linux-gnu", *flags], check=True)
+
+
+def test_same_tree_same_bytes(debs, tmp_path):
+    again = build(str(tmp_path / "again"))
+    assert all(filecmp.cmp(debs.path(n), again.path(n), shallow=False) for n in NAMES)
+
+
+# ---- on a clean system ---------------------------------------------------------------------------
+
+def test_user_and_directories(debian):
+    assert re.search(r"^lodge:x:\d+:\d+:lodge service:/var/lib/lodge:/usr/sbin/nologin$", debian.read("/etc/passwd"), re.M)
+    assert debian.run("stat", "-c", "%U %a", "/var/lib/lodge") == "root 700\n"  # until lodged takes it
+
+
+def test_units_are_understood(debian):
+    said = debian.run("systemd-analyze", "verify", "--man=no", "lodged.service", "lodge-sandboxes.service")
+    assert said == ""
+
+
+def test_settings_as_installed_are_good(debian):
+    assert "sandboxes can be made here" in debian.run("lodged", "--config", "/etc/lodge/lodged.conf", "--check")
+
+
+def test_the_command_without_settings(debian):
+    assert debian.run("lodge", "run", "--", "sh", "-c", "echo $((6 * 7))") == "42\n"
+    assert "lodge" in debian.run("lodge", "--version")
+
+
+def test_service(debian):
+    debian.start()
+    assert debian.run("stat", "-c", "%U %a", "/var/lib/lodge", "/var/lib/lodge/keeper") == "lodge 700\nroot 700\n"
+    assert debian.run("stat", "-c", "%U", f"/proc/{debian.run('cat', '/run/lodged.pid').strip()}") == "lodge\n"
+    debian.call("POST", "/v1/sessions", {"key": "work"})
+    done = debian.call("POST", "/v1/sessions/key:work/exec", {"command": "id -u; echo kept > note"})
+    assert done["exit_code"] == 0 and done["stdout"] == "1000\n"
+
+
+def test_the_command_finds_the_service(debian):
+    if not re.search(r"^\s+ls\b", debian.run("lodge", "--help"), re.M):
+        pytest.skip("this lodge has no command ls")
+    assert "work" in debian.run("lodge", "ls")
+
+
+def numbers(debian, exec_id):
+    answer = debian.call("GET", f"/v1/sessions/key:work/execs/{exec_id}/output?stdout_offset=0&stderr_offset=0")
+    return [int(n) for n in answer["stdout"].split("\n")[:-1]]
+
+
+def test_upgrade_ends_nothing(debian, following):
+    work = debian.call("POST", "/v1/sessions/key:work/exec", {
+        "command": "i=0; while sleep 0.05; do i=$((i + 1)); echo $i; done", "background": True, "timeout_ms": 3600000})["exec_id"]
+    wait_for(lambda: len(numbers(debian, work)) > 5)
+    before = debian.run("pgrep", "-x", "lodge-init")
+    had = len(numbers(debian, work))
+    debian.stop()
+    assert debian.run("pgrep", "-x", "lodge-init") == before
+    debian.install(following.path("lodge"), following.path("liblodge0"))
+    debian.start()
+    assert debian.call("GET", "/health")["version"] == version() + "+next"
+    assert debian.run("pgrep", "-x", "lodge-init") == before
+    wait_for(lambda: len(numbers(debian, work)) > had + 5)
+    all_of_them = numbers(debian, work)
+    assert all_of_them == list(range(1, len(all_of_them) + 1))
+    assert debian.call("GET", f"/v1/sessions/key:work/execs/{work}")["exec"]["state"] == "running"
+    assert debian.call("GET", "/v1/sessions/key:work/files/note") == b"kept\n"
+
+
+def test_remove_keeps_and_purge_removes(debian):
+    debian.call("DELETE", "/v1/sessions/key:work")
+    debian.stop()
+    debian.run("dpkg", "-r", "liblodge-dev", "liblodge0", "lodge")
+    assert os.path.exists(debian.path("/var/lib/lodge/lodge.db")) and os.path.exists(debian.path("/etc/lodge/lodged.conf"))
+    assert "removing /var/lib/lodge: sessions, their files" in debian.run("dpkg", "-P", "lodge")
+    assert not os.path.exists(debian.path("/var/lib/lodge")) and not os.path.exists(debian.path("/etc/lodge"))
+
+
+def test_unit_says_how_it_is_started(debs, tmp_path):
+    debs.unpack("lodge", str(tmp_path / "x"))
+    unit = (tmp_path / "x/lib/systemd/system/lodged.service").read_text()
+    assert unit_values(unit, "Type") == ["notify"] and unit_values(unit, "KillMode") == ["process"]
+    assert unit_values(unit, "Environment") == ["LODGE_CGROUP=/system.slice/lodge-sandboxes.service"]
+    assert unit_values((tmp_path / "x/lib/systemd/system/lodge-sandboxes.service").read_text(), "Delegate") == ["yes"]
+
+
+@pytest.mark.skipif(not PYTHON, reason="there is no sdk/python/lodge")
+def test_python(debs, tmp_path):
+    debs.unpack("python3-lodge", str(tmp_path / "x"))
+    where = str(tmp_path / "x/usr/lib/python3/dist-packages")
+    subprocess.run(["/usr/bin/python3", "-c", "import lodge; lodge.Client"], check=True, cwd=tmp_path,
+                   env={"PYTHONPATH": where, "PYTHONDONTWRITEBYTECODE": "1"})
