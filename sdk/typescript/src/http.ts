@@ -294,8 +294,8 @@ export class Wire {
       };
       signal.addEventListener("abort", abort, { once: true });
       request.on("socket", (socket) => {
-        if (!socket.connecting) connected = true;
-        socket.once("connect", () => (connected = true));
+        if (socket.connecting) socket.once("connect", () => (connected = true));
+        else connected = true;
       });
       request.on("error", fail);
       request.on("response", (response) => {

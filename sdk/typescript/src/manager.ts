@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One sandbox for each key, found, kept alive, resumed or replaced as needed. The rules are lodged's, and so is the
 // memory: whatever is asked here is asked there.
-import { LodgeError, isAbsent, isLodgeError } from "./errors.js";
+import { isAbsent, isLodgeError } from "./errors.js";
 import type { CallOptions } from "./http.js";
 import { LodgeClient, type LodgeClientOptions } from "./lodge.js";
 import type { Cause, EnterRequest, Entered, Outcome, Session, SessionState } from "./types.js";
@@ -299,7 +299,7 @@ export class SandboxSessionManager implements ISandboxSessionManager {
 /** One of several who wait may leave; the others do not notice. */
 function abandonable<T>(flight: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise<T>((resolve, reject) => {
-    const leave = () => reject(signal.reason instanceof Error ? signal.reason : new LodgeError({ code: "CONNECTION", message: "given up by its caller", cause: signal.reason }));
+    const leave = () => reject(signal.reason as Error);
     if (signal.aborted) leave();
     signal.addEventListener("abort", leave, { once: true });
     flight.then(resolve, reject).finally(() => signal.removeEventListener("abort", leave));
