@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers that go on: lines of JSON, and server-sent events.
+import type { IncomingMessage } from "node:http";
+
+import { LodgeError } from "./errors.js";
+import { signalOf, type Wire } from "./http.js";
+
+const QUIET_MS = 45_000; // a stream says something every 15 s
+const LINE_MOST = 4 << 20;
+
+/**
+ * What comes, piece by piece. With a time a stream that says nothing for so long is given up; nobody counts
+ * while the reader does something else.
+ */
+export async function* pieces(wire: Wire, response: IncomingMessage, quietMs = 0): AsyncGenerator<Buffer, void, undefined> {
+  const reader = (response as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const timer = quietMs > 0 ? setTimeout(() => response.destroy(new Error(`nothing came for ${quietMs} ms`)), quietMs) : undefined;
+      const next = await reader.next().finally(() => clearTimeout(timer));
+      if (next.done) return;
+      yield next.value;
+    }
+  } catch (error) {
+    signalOf(response)?.throwIfAborted();
+    throw wire.broken(error, true);
+  } finally {
+    response.destroy();
+  }
+}
+
+/** Lines without their ends. One that is not ended is not told: it was cut. */
+export async function* lines(wire: Wire, response: IncomingMessage): AsyncGenerator<string, void, undefined> {
+  let parts: Buffer[] = [];
+  let size = 0;
+  for await (const piece of pieces(wire, response, QUIET_MS)) {
+    let from = 0;
+    for (let at = piece.indexOf(10); at >= 0; at = piece.indexOf(10, from)) {
+      parts.push(piece.subarray(from, at));
+      yield Buffer.concat(parts).toString("utf8");
+      parts = [];
+      size = 0;
+      from = at + 1;
+    }
+    if (from === piece.length) continue;
+    parts.push(piece.subarray(from));
+    size += piece.length - from;
+    if (size > LINE_MOST) throw new LodgeError({ code: "PROTOCOL", message: `a line of more than ${LINE_MOST} bytes` });
+  }
+}
+
+export interface Frame<T> {
+  /** Its name; empty: it has none. */
+  event: string;
+  /** For Last-Event-ID; empty: it has none. */
+  id: string;
+  data: T;
+}
+
+/** Server-sent events whose data is JSON. */
+export async function* frames<T>(wire: Wire, response: IncomingMessage): AsyncGenerator<Frame<T>, void, undefined> {
+  let event = "";
+  let id = "";
+  let data: string[] = [];
+  for await (const line of lines(wire, response)) {
+    const text = line.endsWith("\r") ? line.slice(0, -1) : line;
+    if (text === "") {
+      if (data.length) yield { event, id, data: JSON.parse(data.join("\n")) as T };
+      event = "";
+      data = [];
+      continue;
+    }
+    const colon = text.indexOf(":");
+    const name = colon < 0 ? text : text.slice(0, colon);
+    const value = colon < 0 ? "" : text.slice(colon + 1).replace(/^ /, "");
+    if (name === "event") event = value;
+    else if (name === "id") id = value;
+    else if (name === "data") data.push(value);
+  }
+}

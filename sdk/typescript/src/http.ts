@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+// One lodged over HTTP: a question, an answer, and what is asked again when the connection breaks.
+import * as http from "node:http";
+import * as https from "node:https";
+import { Readable } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
+
+import { LodgeError, errorOf, isLodgeError } from "./errors.js";
+import type { Place } from "./place.js";
+
+/** What every call takes. */
+export interface CallOptions {
+  /** Ends the call; it throws the signal's reason. What was asked for may still happen. */
+  signal?: AbortSignal | undefined;
+  /**
+   * Until the whole answer is there; of a stream until it begins. 0: for ever. Default: that of the client, but
+   * for ever where files and archives are transferred.
+   */
+  timeoutMs?: number | undefined;
+}
+
+/** Bytes to send: as they are, or as they come. A text is sent as UTF-8. */
+export type Bytes = Uint8Array | string | AsyncIterable<Uint8Array | string> | Iterable<Uint8Array>;
+
+export type QueryValue = string | number | boolean | Uint8Array | undefined;
+
+/**
+ * When a question may be asked twice. `safe`: whenever its answer did not come, since twice is as good as once.
+ * `unsent`: if it never left, or was refused unread.
+ */
+export type Again = "safe" | "unsent";
+
+export interface Question extends CallOptions {
+  method: string;
+  /** Encoded already. */
+  path: string;
+  query?: Record<string, QueryValue> | undefined;
+  json?: unknown;
+  body?: Bytes | undefined;
+  headers?: Record<string, string | undefined> | undefined;
+  again?: Again | undefined;
+  /** For how long a broken connection is tried again; default: that of the client. */
+  retryMs?: number | undefined;
+}
+
+export interface WireOptions {
+  timeoutMs: number;
+  retryMs: number;
+  tls: https.AgentOptions | undefined;
+}
+
+const ANSWERED_MOST = 3; // tries of what is answered by "later"
+const PAUSE_FIRST_MS = 50;
+const PAUSE_MOST_MS = 1000;
+const ERROR_MOST = 1 << 20; // bytes of an answer that tells what is wrong
+const FREE_MS = 20_000; // lodged closes a connection that does nothing after 60 s
+
+/** All but letters, digits and `-._~`, byte by byte, so that a name need not be UTF-8. `keep`: and these. */
+export function encodeBytes(text: string | Uint8Array, keep = ""): string {
+  let out = "";
+  for (const byte of typeof text === "string" ? Buffer.from(text, "utf8") : text) {
+    const c = String.fromCharCode(byte);
+    out += /[A-Za-z0-9._~-]/.test(c) || (c !== "" && keep.includes(c)) ? c : "%" + byte.toString(16).padStart(2, "0");
+  }
+  return out;
+}
+
+function queryOf(query: Record<string, QueryValue> | undefined): string {
+  const parts: string[] = [];
+  for (const [name, value] of Object.entries(query ?? {})) {
+    if (value === undefined) continue;
+    const text = typeof value === "boolean" ? (value ? "1" : "0") : typeof value === "number" ? String(value) : value;
+    parts.push(`${encodeBytes(name)}=${encodeBytes(text)}`);
+  }
+  return parts.length ? "?" + parts.join("&") : "";
+}
+
+/** Whether it can be sent a second time. */
+function lasts(body: Bytes | undefined): body is Uint8Array | string | undefined {
+  return body === undefined || typeof body === "string" || body instanceof Uint8Array;
+}
+
+function codeOf(error: unknown): string {
+  return (error as NodeJS.ErrnoException | undefined)?.code ?? "";
+}
+
+/** Waits; a signal ends it with its reason. */
+export async function rest(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  try {
+    await sleep(ms, undefined, signal ? { signal } : {});
+  } catch (error) {
+    throw signal?.aborted ? signal.reason : error;
+  }
+}
+
+/** A caller's signal and a time, as one. */
+export class Patience {
+  readonly #controller = new AbortController();
+  readonly #given: AbortSignal | undefined;
+  readonly #timer: NodeJS.Timeout | undefined;
+  readonly #pass = () => this.#controller.abort(this.#given!.reason);
+
+  constructor(given: AbortSignal | undefined, timeoutMs: number, what: string) {
+    this.#given = given;
+    given?.throwIfAborted();
+    given?.addEventListener("abort", this.#pass, { once: true });
+    if (timeoutMs > 0)
+      this.#timer = setTimeout(() => {
+        const message = `${what}: no answer within ${timeoutMs} ms; give a larger timeoutMs, or look at lodged's log`;
+        this.#controller.abort(new LodgeError({ code: "CLIENT_TIMEOUT", message, retryable: true }));
+      }, timeoutMs);
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** Gives up, for this reason. */
+  fail(reason: unknown): void {
+    this.#controller.abort(reason);
+  }
+
+  /** The answer has begun: from now on only the caller ends it. */
+  stopClock(): void {
+    clearTimeout(this.#timer);
+  }
+
+  end(): void {
+    this.stopClock();
+    this.#given?.removeEventListener("abort", this.#pass);
+  }
+}
+
+const signals = new WeakMap<http.IncomingMessage, AbortSignal>();
+
+/** That which ends a stream of Wire.open(). */
+export function signalOf(response: http.IncomingMessage): AbortSignal | undefined {
+  return signals.get(response);
+}
+
+export class Wire {
+  readonly place: Place;
+  readonly #key: string | undefined;
+  readonly #options: WireOptions;
+  readonly #agent: http.Agent;
+  #closed = false;
+
+  constructor(place: Place, key: string | undefined, options: WireOptions) {
+    this.place = place;
+    this.#key = key;
+    this.#options = options;
+    const keep = { keepAlive: true, maxFreeSockets: 32, timeout: FREE_MS };
+    this.#agent = place.secure ? new https.Agent({ ...options.tls, ...keep }) : new http.Agent(keep);
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#agent.destroy();
+  }
+
+  get timeoutMs(): number {
+    return this.#options.timeoutMs;
+  }
+
+  get retryMs(): number {
+    return this.#options.retryMs;
+  }
+
+  // ---- questions with one answer ----------------------------------------------------------------
+
+  /** The JSON of the answer; undefined if it has no body. */
+  async json<T>(question: Question): Promise<T> {
+    return this.#patiently(question, async (signal) => {
+      const response = await this.#once(question, signal);
+      const text = await textOf(response, signal);
+      if (!text) return undefined as T;
+      try {
+        return JSON.parse(text) as T;
+      } catch {
+        throw new LodgeError({ code: "PROTOCOL", message: `${this.place.url} answers with something that is no JSON` });
+      }
+    });
+  }
+
+  async text(question: Question): Promise<string> {
+    return this.#patiently(question, async (signal) => textOf(await this.#once(question, signal), signal));
+  }
+
+  // ---- answers that stream ----------------------------------------------------------------------
+
+  /** The answer when its head is there. Whoever has it reads or destroys it. */
+  async open(question: Question): Promise<http.IncomingMessage> {
+    return this.#patiently(question, (signal) => this.#once(question, signal), (response, patience) => {
+      const end = () => void response.destroy();
+      signals.set(response, patience.signal);
+      patience.stopClock();
+      if (patience.signal.aborted) return end();
+      patience.signal.addEventListener("abort", end, { once: true });
+      response.once("close", () => patience.end());
+    });
+  }
+
+  /** Bytes of a question or answer that upgrades to something else: see ws.ts. */
+  upgrade(path: string, query: Record<string, QueryValue>, headers: Record<string, string>): http.ClientRequest {
+    return this.#request({ method: "GET", path, query, headers }, false);
+  }
+
+  // ---- how --------------------------------------------------------------------------------------
+
+  async #patiently<T>(
+    question: Question,
+    attempt: (signal: AbortSignal) => Promise<T>,
+    keep?: (result: T, patience: Patience) => void,
+  ): Promise<T> {
+    const what = `${question.method} ${question.path}`;
+    const patience = new Patience(question.signal, question.timeoutMs ?? this.#options.timeoutMs, what);
+    const retryMs = question.retryMs ?? this.#options.retryMs;
+    let until = Infinity;
+    let kept = false;
+    try {
+      for (let tries = 1; ; tries++) {
+        const began = Date.now();
+        try {
+          const result = await attempt(patience.signal);
+          kept = keep !== undefined;
+          keep?.(result, patience);
+          return result;
+        } catch (error) {
+          if (patience.signal.aborted) throw patience.signal.reason;
+          // counted from when it broke: an answer may take hours
+          until = Math.min(until, Date.now() + retryMs);
+          if (tries > 1 && Date.now() - began > retryMs) until = Date.now() + retryMs;
+          const pause = this.#pause(question, error, tries, until);
+          if (pause === undefined) throw error;
+          await rest(pause, patience.signal);
+        }
+      }
+    } finally {
+      if (!kept) patience.end();
+    }
+  }
+
+  /** How long to wait before asking again; undefined: not at all. */
+  #pause(question: Question, error: unknown, tries: number, until: number): number | undefined {
+    const step = Math.min(PAUSE_FIRST_MS * 2 ** Math.min(tries - 1, 10), PAUSE_MOST_MS) * (0.5 + Math.random() / 2);
+    if (!(error instanceof LodgeError) || !lasts(question.body) || this.#closed) return undefined;
+    const safe = (question.again ?? (/^(GET|HEAD)$/.test(question.method) ? "safe" : "unsent")) === "safe";
+    if (error.code === "CONNECTION") {
+      const unsent = error.details["sent"] === false;
+      return (safe || unsent) && Date.now() + step < until ? step : undefined;
+    }
+    if (!error.retryable || tries >= ANSWERED_MOST || Date.now() + (error.retryAfterMs ?? 0) > until) return undefined;
+    const unread = isLodgeError(error, "RATE_LIMITED", "OVERLOADED");
+    const full = error.details["max"] !== undefined; // who wants to wait for room says so by wait_ms
+    return unread || (safe && !full) ? Math.max(error.retryAfterMs ?? 0, step) : undefined;
+  }
+
+  #request(question: Question, reuse: boolean): http.ClientRequest {
+    const { place } = this;
+    const headers: http.OutgoingHttpHeaders = { host: place.name };
+    if (this.#key !== undefined) headers["authorization"] = "Bearer " + this.#key;
+    for (const [name, value] of Object.entries(question.headers ?? {})) if (value !== undefined) headers[name] = value;
+    const options: https.RequestOptions = {
+      method: question.method,
+      path: place.prefix + question.path + queryOf(question.query),
+      headers,
+      agent: reuse ? this.#agent : false,
+      ...(place.socketPath ? { socketPath: place.socketPath } : { host: place.host, ...(place.port ? { port: place.port } : {}) }),
+      ...(place.secure && !reuse ? this.#options.tls : {}),
+    };
+    return place.secure ? https.request(options) : http.request(options);
+  }
+
+  /** One try, until the head of the answer; an answer of 400 or more is thrown. */
+  async #once(question: Question, signal: AbortSignal): Promise<http.IncomingMessage> {
+    if (this.#closed) throw new LodgeError({ code: "CONNECTION", message: "this client is closed" });
+    const safe = question.again === "safe" || question.method === "GET" || question.method === "HEAD";
+    // a connection that was used before may have ended by now: only what can be asked again goes there
+    const request = this.#request(question, safe && lasts(question.body));
+    const response = await this.#answer(question, request, signal);
+    if ((response.statusCode ?? 0) < 400) return response;
+    throw errorOf(response, await textOf(response, signal, ERROR_MOST));
+  }
+
+  #answer(question: Question, request: http.ClientRequest, signal: AbortSignal): Promise<http.IncomingMessage> {
+    return new Promise((resolve, reject) => {
+      let connected = false;
+      let answered = false;
+      let failed: unknown;
+      const abort = () => request.destroy();
+      const fail = (error: unknown) => {
+        signal.removeEventListener("abort", abort);
+        reject(signal.aborted ? signal.reason : failed ?? this.broken(error, connected));
+      };
+      signal.addEventListener("abort", abort, { once: true });
+      request.on("socket", (socket) => {
+        if (socket.connecting) socket.once("connect", () => (connected = true));
+        else connected = true;
+      });
+      request.on("error", fail);
+      request.on("response", (response) => {
+        answered = true;
+        signal.removeEventListener("abort", abort);
+        request.off("error", fail);
+        request.on("error", () => {}); // what is left of the body may find nobody
+        response.once("end", () => request.writableFinished || request.destroy());
+        resolve(response);
+      });
+      // what the caller's own stream throws goes back to the caller as it is
+      send(request, question, () => answered).catch((error) => {
+        failed ??= error;
+        request.destroy(error as Error);
+      });
+      if (signal.aborted) abort();
+    });
+  }
+
+  /** What is said of a connection that did not do. */
+  broken(error: unknown, sent: boolean): LodgeError {
+    if (error instanceof LodgeError) return error;
+    const why = error instanceof Error ? error.message || codeOf(error) : String(error);
+    const message = sent
+      ? `the connection to ${this.place.url} broke off: ${why}`
+      : `no lodged answers at ${this.place.url} (${why}): start it, or set LODGE_URL to where it is`;
+    return new LodgeError({ code: "CONNECTION", message, retryable: true, details: { sent }, cause: error });
+  }
+}
+
+/** All of the body, no faster than it is taken; no more of it once there is an answer. */
+async function send(request: http.ClientRequest, question: Question, isAnswered: () => boolean): Promise<void> {
+  if (question.json !== undefined) {
+    const text = Buffer.from(JSON.stringify(question.json), "utf8");
+    request.setHeader("content-type", "application/json");
+    request.setHeader("content-length", text.length);
+    request.end(text);
+    return;
+  }
+  const { body } = question;
+  if (lasts(body)) {
+    if (body !== undefined) request.setHeader("content-length", Buffer.byteLength(body));
+    else if (question.method !== "GET" && question.method !== "HEAD") request.setHeader("content-length", 0);
+    request.end(body);
+    return;
+  }
+  for await (const piece of body) {
+    if (isAnswered() || request.destroyed) return;
+    if (piece.length === 0) continue; // an empty chunk would be the last
+    if (!request.write(piece)) await drained(request);
+  }
+  request.end();
+}
+
+function drained(request: http.ClientRequest): Promise<void> {
+  return new Promise((resolve) => {
+    const go = () => {
+      request.off("drain", go);
+      request.off("close", go);
+      request.off("response", go);
+      resolve();
+    };
+    request.on("drain", go);
+    request.on("close", go);
+    request.on("response", go);
+  });
+}
+
+/** The whole body as text. */
+async function textOf(response: http.IncomingMessage, signal: AbortSignal, most = Infinity): Promise<string> {
+  const pieces: Buffer[] = [];
+  let size = 0;
+  const abort = () => response.destroy();
+  signal.addEventListener("abort", abort, { once: true });
+  try {
+    for await (const piece of response as AsyncIterable<Buffer>) {
+      size += piece.length;
+      if (size > most) break;
+      pieces.push(piece);
+    }
+  } catch (error) {
+    if (signal.aborted) throw signal.reason;
+    const message = `the answer broke off: ${error instanceof Error ? error.message : String(error)}`;
+    throw new LodgeError({ code: "CONNECTION", message, retryable: true, details: { sent: true }, cause: error });
+  } finally {
+    signal.removeEventListener("abort", abort);
+  }
+  return Buffer.concat(pieces).toString("utf8");
+}
+
+/** The bytes of an answer as a stream of its own, whose errors are LodgeErrors. */
+export function streamOf(bytes: AsyncIterable<Uint8Array>): Readable {
+  return Readable.from(bytes, { objectMode: false, highWaterMark: 1 << 16 });
+}

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+// One sandbox for each key, found, kept alive, resumed or replaced as needed. The rules are lodged's, and so is the
+// memory: whatever is asked here is asked there.
+import { isAbsent, isLodgeError } from "./errors.js";
+import type { CallOptions } from "./http.js";
+import { LodgeClient, type LodgeClientOptions } from "./lodge.js";
+import type { Cause, EnterRequest, Entered, Outcome, Session, SessionState } from "./types.js";
+
+export interface SandboxSession {
+  /** Of the live sandbox; null: there is none now. Another one after each resume. */
+  readonly sandboxId: string | null;
+  /** Whose it is. */
+  readonly userId: string;
+  /** Milliseconds since 1970, as all times here. */
+  readonly createdAt: number;
+  /** When its sandbox is put to sleep, if nobody uses it before; null: it has none now. */
+  readonly expiresAt: number | null;
+  readonly lastUsedAt: number;
+  /** `running`, if its sandbox is; else the state that lodged has it in. */
+  readonly status: "running" | "paused" | Exclude<SessionState, "active">;
+}
+
+export interface SandboxSessionManagerConfig {
+  /** What a new sandbox has until it is put to sleep, and one that is extended; default 300000. */
+  readonly defaultTimeoutMs?: number;
+  /** What it has at least after each use; default 120000. */
+  readonly extendOnAccessMs?: number;
+  /** No sandbox lives longer, however much it is used; default 2700000. */
+  readonly maxTimeoutMs?: number;
+}
+
+/** What getOrCreateSession() had to do for it. */
+interface SandboxSessionOutcome {
+  /** `created`: new. `reused`: it ran. `resumed`: it slept, its files are there. `replaced`: they are not. */
+  readonly outcome: Outcome;
+  /** Files of an earlier sandbox are gone; `cause` says why. */
+  readonly stateLost: boolean;
+  readonly cause: Cause | null;
+}
+
+interface SandboxSessionOptions extends CallOptions {
+  /** Whose session it is; default: the key itself. */
+  userId?: string;
+  /** The id of a session or sandbox: that one, or a CONFLICT. One that was made elsewhere is only borrowed. */
+  pin?: string;
+}
+
+/** Keys of what was done, of what could not be, and of what is another's. */
+interface SandboxSessionCleanup {
+  readonly destroyed: string[];
+  readonly failed: { readonly session: string; readonly error: unknown }[];
+  /** Borrowed: they live on. */
+  readonly kept: string[];
+}
+
+export interface ISandboxSessionManager {
+  /** The primary call: a sandbox that runs, whatever became of the last one. */
+  getOrCreateSession(key: string, options?: SandboxSessionOptions): Promise<SandboxSession & SandboxSessionOutcome>;
+  /** The record, or null; a mere look. */
+  getSession(key: string, call?: CallOptions): Promise<SandboxSession | null>;
+  /** true only if its sandbox answers now; changes nothing. */
+  isSessionValid(key: string, call?: CallOptions): Promise<boolean>;
+  /** Pushes the deadline; false: there is nothing to extend. */
+  extendSession(key: string, call?: CallOptions): Promise<boolean>;
+  /** Destroys it; true: nothing of it is left, also if there was nothing. false: it is borrowed, and lives on. */
+  invalidateSession(key: string, call?: CallOptions): Promise<boolean>;
+  /** Destroys every session of the user, however bound and whoever made it, but for borrowed ones. */
+  cleanupUserSessions(userId: string, call?: CallOptions): Promise<SandboxSessionCleanup>;
+  /** Destroys all that managers of this name made; one failure does not stop the rest. */
+  cleanup(call?: CallOptions): Promise<SandboxSessionCleanup>;
+  /** How many of them run. */
+  getActiveSessionCount(call?: CallOptions): Promise<number>;
+  hasActiveSession(key: string, call?: CallOptions): Promise<boolean>;
+}
+
+interface ManagerOptions extends LodgeClientOptions {
+  /** Instead of one of its own. */
+  client?: LodgeClient;
+  /** Managers of one name share their sessions; default "default". */
+  name?: string;
+  /** What new sessions have: template, limits, env, metadata ... */
+  session?: Omit<EnterRequest, "key" | "user" | "thread" | "pin" | "idle_timeout_ms" | "max_lifetime_ms" | "if_exists" | "asleep" | "idempotency_key">;
+}
+
+const DEFAULTS: Required<SandboxSessionManagerConfig> = { defaultTimeoutMs: 300_000, extendOnAccessMs: 120_000, maxTimeoutMs: 2_700_000 };
+const BUFFER_MS = 10_000; // lodged puts a sandbox to sleep so long before its lifetime is over
+const USER_MOST = 127; // bytes
+const RACES_MOST = 3;
+const AT_ONCE = 8;
+/** In the metadata of a session: the name of the manager that made it. */
+const MARK = "sandbox_session_manager";
+
+function check(config: Required<SandboxSessionManagerConfig>): Required<SandboxSessionManagerConfig> {
+  for (const [name, value] of Object.entries(config))
+    if (!Number.isSafeInteger(value) || value < 1) throw new RangeError(`${name}: a whole number of milliseconds above 0 is needed, not ${String(value)}`);
+  return config;
+}
+
+function given(config: SandboxSessionManagerConfig): SandboxSessionManagerConfig {
+  return Object.fromEntries(Object.entries(config).filter(([, value]) => value !== undefined));
+}
+
+/** When lodged puts it to sleep if nobody does anything. */
+function deadline(s: Session): number | null {
+  const ends = [s.hibernate_at, s.expires_at === null ? null : s.expires_at - BUFFER_MS].filter((at): at is number => at !== null);
+  return s.state === "active" && ends.length ? Math.min(...ends) : null;
+}
+
+function recordOf(s: Session, key: string): SandboxSession {
+  return {
+    sandboxId: s.sandbox,
+    userId: s.user ?? key,
+    createdAt: s.created_at,
+    expiresAt: deadline(s),
+    lastUsedAt: s.last_activity_at ?? s.created_at,
+    status: s.state !== "active" ? s.state : s.paused ? "paused" : "running",
+  };
+}
+
+function isActive(s: Session): boolean {
+  return s.state === "active" && s.runtime === "live";
+}
+
+/** `null` if there is none, or none any more. */
+async function orNull<T>(asked: Promise<T>): Promise<T | null> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (isAbsent(error)) return null;
+    throw error;
+  }
+}
+
+export class SandboxSessionManager implements ISandboxSessionManager {
+  /** By which everything else is done: `manager.client.session({ key }).exec("...")`. */
+  readonly client: LodgeClient;
+  readonly config: Readonly<Required<SandboxSessionManagerConfig>>;
+  readonly #name: string;
+  readonly #session: ManagerOptions["session"];
+  readonly #flights = new Map<string, Promise<SandboxSession & SandboxSessionOutcome>>();
+  /** Ids of sessions that others made and that were entered here. */
+  readonly #borrowed = new Set<string>();
+
+  constructor(config: SandboxSessionManagerConfig = {}, options: ManagerOptions = {}) {
+    const { client, name, session, ...where } = options;
+    this.config = Object.freeze(check({ ...DEFAULTS, ...given(config) }));
+    this.client = client ?? new LodgeClient(where);
+    this.#name = name ?? "default";
+    this.#session = session;
+  }
+
+  // ---- get or create ----------------------------------------------------------------------------
+
+  getOrCreateSession(key: string, options: SandboxSessionOptions = {}): Promise<SandboxSession & SandboxSessionOutcome> {
+    const { signal, ...asked } = options;
+    const name = JSON.stringify([key, asked.userId, asked.pin]);
+    let flight = this.#flights.get(name);
+    if (!flight) {
+      flight = this.#enter(key, asked).finally(() => this.#flights.delete(name));
+      this.#flights.set(name, flight);
+    }
+    return signal ? abandonable(flight, signal) : flight;
+  }
+
+  async #enter(key: string, options: Omit<SandboxSessionOptions, "signal">): Promise<SandboxSession & SandboxSessionOutcome> {
+    const { userId, pin, ...call } = options;
+    for (let tries = 1; ; tries++) {
+      const entered = await this.#ask(key, userId, pin, call);
+      if (!this.#isOurs(entered.session)) this.#borrowed.add(entered.session.id);
+      try {
+        const session = await this.#keep(entered, call);
+        return { ...recordOf(session, key), outcome: entered.outcome, stateLost: entered.state_lost, cause: entered.cause };
+      } catch (error) {
+        // it ended in between: what comes next is found out by entering again
+        if (tries === RACES_MOST || !isLodgeError(error, "CONFLICT", "NOT_FOUND", "GONE")) throw error;
+      }
+    }
+  }
+
+  /** As the user's; a session of this key that belongs to somebody else is entered without a word about users. */
+  async #ask(key: string, userId: string | undefined, pin: string | undefined, call: CallOptions): Promise<Entered> {
+    const { defaultTimeoutMs, extendOnAccessMs, maxTimeoutMs } = this.config;
+    const user = userId ?? (Buffer.byteLength(key) <= USER_MOST ? key : undefined);
+    const request: EnterRequest = {
+      ...this.#session,
+      key,
+      ...(user === undefined ? {} : { user }),
+      ...(pin === undefined ? {} : { pin }),
+      idle_timeout_ms: Math.min(defaultTimeoutMs, extendOnAccessMs),
+      max_lifetime_ms: maxTimeoutMs + BUFFER_MS,
+      metadata: { ...this.#session?.metadata, [MARK]: this.#name },
+    };
+    try {
+      return await this.client.enter(request, call);
+    } catch (error) {
+      if (userId !== undefined || user === undefined || !isLodgeError(error, "CONFLICT")) throw error;
+      const there = await orNull(this.client.session({ key }).get(call));
+      if (!there || there.user === null || there.user === user) throw error;
+      const { user: _, ...anybody } = request;
+      return this.client.enter(anybody, call);
+    }
+  }
+
+  /**
+   * lodged gives each use the smaller of the two times. The other one is asked for where it is due: never past the
+   * lifetime, and never to shorten anything.
+   */
+  async #keep(entered: Entered, call: CallOptions): Promise<Session> {
+    const { defaultTimeoutMs, extendOnAccessMs } = this.config;
+    const ms = entered.outcome === "reused" ? extendOnAccessMs : defaultTimeoutMs;
+    if (ms <= entered.session.idle_timeout_ms) return entered.session;
+    return this.client.session(entered.session.id).extend({ ms }, call);
+  }
+
+  #isOurs(session: Session): boolean {
+    return session.metadata[MARK] === this.#name;
+  }
+
+  // ---- looking ----------------------------------------------------------------------------------
+
+  async getSession(key: string, call: CallOptions = {}): Promise<SandboxSession | null> {
+    const session = await orNull(this.client.session({ key }).get(call));
+    return session && recordOf(session, key);
+  }
+
+  async isSessionValid(key: string, call: CallOptions = {}): Promise<boolean> {
+    const probe = await orNull(this.client.session({ key }).probe({}, call));
+    return probe !== null && probe.status === "connected" && probe.verified;
+  }
+
+  async hasActiveSession(key: string, call: CallOptions = {}): Promise<boolean> {
+    const session = await orNull(this.client.session({ key }).get(call));
+    return session !== null && isActive(session);
+  }
+
+  async getActiveSessionCount(call: CallOptions = {}): Promise<number> {
+    let count = 0;
+    const filter = { state: "active" as const, metadata: { [MARK]: this.#name } };
+    for await (const session of this.client.sessions(filter, call)) if (isActive(session)) count++;
+    return count;
+  }
+
+  // ---- longer -----------------------------------------------------------------------------------
+
+  async extendSession(key: string, call: CallOptions = {}): Promise<boolean> {
+    const { defaultTimeoutMs, extendOnAccessMs } = this.config;
+    try {
+      await this.client.session({ key }).extend({ ms: Math.max(defaultTimeoutMs, extendOnAccessMs) }, call);
+      return true;
+    } catch (error) {
+      if (isAbsent(error) || isLodgeError(error, "CONFLICT")) return false;
+      throw error;
+    }
+  }
+
+  // ---- away -------------------------------------------------------------------------------------
+
+  async invalidateSession(key: string, call: CallOptions = {}): Promise<boolean> {
+    const session = await orNull(this.client.session({ key }).get(call));
+    if (!session) return true;
+    if (!this.#isOurs(session)) return false;
+    await orNull(this.client.session(session.id).delete({}, call));
+    return true;
+  }
+
+  async cleanupUserSessions(userId: string, call: CallOptions = {}): Promise<SandboxSessionCleanup> {
+    return this.#destroyAll(this.client.sessions({ user: userId }, call), (s) => !this.#borrowed.has(s.id), call);
+  }
+
+  async cleanup(call: CallOptions = {}): Promise<SandboxSessionCleanup> {
+    const done = await this.#destroyAll(this.client.sessions({ metadata: { [MARK]: this.#name } }, call), () => true, call);
+    for (const id of this.#borrowed) {
+      const session = await orNull(this.client.session(id).get(call));
+      if (session) done.kept.push(session.key ?? id);
+      else this.#borrowed.delete(id);
+    }
+    return done;
+  }
+
+  async #destroyAll(sessions: AsyncIterable<Session>, may: (s: Session) => boolean, call: CallOptions): Promise<SandboxSessionCleanup> {
+    const done: SandboxSessionCleanup = { destroyed: [], failed: [], kept: [] };
+    const all: Session[] = [];
+    for await (const session of sessions) all.push(session);
+    const away = async (s: Session) => {
+      const session = s.key ?? s.id;
+      if (!may(s)) return void done.kept.push(session);
+      try {
+        await orNull(this.client.session(s.id).delete({}, call));
+        done.destroyed.push(session);
+      } catch (error) {
+        done.failed.push({ session, error });
+      }
+    };
+    for (let at = 0; at < all.length; at += AT_ONCE) await Promise.all(all.slice(at, at + AT_ONCE).map(away));
+    return done;
+  }
+}
+
+/** One of several who wait may leave; the others do not notice. */
+function abandonable<T>(flight: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    const leave = () => reject(signal.reason as Error);
+    if (signal.aborted) leave();
+    signal.addEventListener("abort", leave, { once: true });
+    flight.then(resolve, reject).finally(() => signal.removeEventListener("abort", leave));
+  });
+}

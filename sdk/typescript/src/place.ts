@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where lodged is, and the key for it.
+import { existsSync, readFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { dirname, join } from "node:path";
+
+import { LodgeError } from "./errors.js";
+
+export interface Place {
+  /** As it was given, for messages. */
+  url: string;
+  secure: boolean;
+  /** Instead of host and port. */
+  socketPath?: string;
+  host: string;
+  port?: number;
+  /** Of a proxy, without a slash at its end. */
+  prefix: string;
+  /** What the Host header says. */
+  name: string;
+}
+
+/** "unix:PATH", "http://HOST[:PORT][/PREFIX]" or "https://..." */
+export function parsePlace(url: string): Place {
+  if (url.startsWith("unix:")) {
+    const socketPath = url.slice("unix:".length).replace(/^\/\/(?=\/)/, "");
+    if (!socketPath) throw wrong(url);
+    return { url, secure: false, socketPath, host: "localhost", prefix: "", name: "localhost" };
+  }
+  let u: URL;
+  try {
+    u = new URL(url);
+  } catch {
+    throw wrong(url);
+  }
+  if (u.protocol !== "http:" && u.protocol !== "https:") throw wrong(url);
+  return {
+    url,
+    secure: u.protocol === "https:",
+    host: u.hostname.replace(/^\[(.*)\]$/, "$1"),
+    ...(u.port ? { port: Number(u.port) } : {}),
+    prefix: u.pathname.replace(/\/+$/, ""),
+    name: u.host,
+  };
+}
+
+function wrong(url: string): LodgeError {
+  return new LodgeError({
+    code: "INVALID",
+    message: `"${url}" is no address of lodged: give unix:/path/lodge.sock, http://HOST:PORT or https://HOST`,
+  });
+}
+
+/** Data directories that a lodged of this machine may have, the likeliest first. */
+function homes(env: NodeJS.ProcessEnv): string[] {
+  const given = env["LODGE_DATA"] || env["LODGE_HOME"];
+  if (given) return [given];
+  return ["/var/lib/lodge", join(env["XDG_DATA_HOME"] || join(homedir(), ".local", "share"), "lodge")];
+}
+
+/** undefined: it is not there, or not for us. */
+function keyIn(home: string): string | undefined {
+  try {
+    return readFileSync(join(home, "admin.key"), "utf8").trim() || undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * What is not given comes from LODGE_URL and LODGE_API_KEY, else from the local daemon: its socket, and the key
+ * beside it. That key goes to no other address.
+ */
+export function findPlace(
+  url: string | undefined,
+  key: string | null | undefined,
+  env: NodeJS.ProcessEnv = process.env,
+): { place: Place; key: string | undefined } {
+  const at = url ?? (env["LODGE_URL"] || undefined);
+  const given = key === null ? undefined : key ?? (env["LODGE_API_KEY"] || undefined);
+  if (at !== undefined) {
+    const place = parsePlace(at);
+    const beside = key !== null && place.socketPath ? keyIn(dirname(place.socketPath)) : undefined;
+    return { place, key: given ?? beside };
+  }
+  const all = homes(env);
+  const home = all.find((h) => existsSync(join(h, "lodge.sock"))) ?? all[0]!;
+  return {
+    place: parsePlace("unix:" + join(home, "lodge.sock")),
+    key: given ?? (key === null ? undefined : keyIn(home)),
+  };
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// A terminal in a session.
+import { LodgeError } from "./errors.js";
+import { rest, type CallOptions, type Wire } from "./http.js";
+import type { TtyExit, TtyPlace } from "./types.js";
+import { Socket } from "./ws.js";
+
+export interface TtyOptions {
+  /** A command that runs already, or has run, rather than a new one. */
+  exec?: string;
+  /** With `exec`: from this byte of its output on; else from the last 64 KiB at most. */
+  offset?: number;
+  /** Run by a login shell; default `bash -l`. */
+  command?: string;
+  cwd?: string;
+  /** The user inside. */
+  user?: string;
+  cols?: number;
+  rows?: number;
+  /** false: 409 rather than resuming a session that sleeps. */
+  resume?: boolean;
+}
+
+const RECONNECT_MS = 60_000;
+const PAUSE_MS = 250;
+
+/**
+ * What a command shows, as an async iterable of bytes, and what is typed. It lives on when this is closed. A
+ * connection that breaks, or a lodged that is started again, is not noticed: it goes on at the same byte.
+ */
+export class Tty implements AsyncIterable<Uint8Array> {
+  readonly #wire: Wire;
+  readonly #path: string;
+  readonly #signal: AbortSignal | undefined;
+  #socket: Socket;
+  #closed = false;
+  #again: Promise<boolean> | undefined;
+  /** Of the command: by it one comes back later. */
+  readonly execId: string;
+  #offset: number;
+  #exit: TtyExit["exit"] | undefined;
+
+  private constructor(wire: Wire, path: string, socket: Socket, place: TtyPlace, signal: AbortSignal | undefined) {
+    this.#wire = wire;
+    this.#path = path;
+    this.#socket = socket;
+    this.#signal = signal;
+    this.execId = place.exec_id!;
+    this.#offset = place.offset;
+    signal?.addEventListener("abort", () => this.#end(), { once: true });
+  }
+
+  static async open(wire: Wire, session: string, options: TtyOptions, call: CallOptions): Promise<Tty> {
+    const path = session + "/tty";
+    const { resume, ...query } = options;
+    const socket = await Socket.open(wire, path, { ...query, resume: resume === false ? 0 : undefined }, call);
+    const first = await socket.read();
+    if (!first || !("text" in first)) {
+      socket.destroy();
+      throw new LodgeError({ code: "PROTOCOL", message: "the terminal does not say where it is" });
+    }
+    return new Tty(wire, path, socket, JSON.parse(first.text) as TtyPlace, call.signal);
+  }
+
+  /** Of the next byte of its output: `open` with it and `exec` goes on exactly there. */
+  get offset(): number {
+    return this.#offset;
+  }
+
+  /** How the command ended, once all of its output was read. */
+  get exit(): TtyExit["exit"] | undefined {
+    return this.#exit;
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array, void, undefined> {
+    for (;;) {
+      const socket = this.#socket;
+      const message = await socket.read();
+      this.#signal?.throwIfAborted();
+      if (message === undefined) {
+        if (this.#closed || this.#exit || !(await this.#comeBack(socket))) return;
+        continue;
+      }
+      if ("bytes" in message) {
+        this.#offset += message.bytes.length;
+        yield message.bytes;
+        continue;
+      }
+      const told = JSON.parse(message.text) as Partial<TtyExit & TtyPlace>;
+      if (told.offset !== undefined) this.#offset = told.offset; // what is between is not kept any more
+      if (told.exit) this.#exit = told.exit;
+    }
+  }
+
+  /** Another socket in the place of the one that broke; false: it was closed meanwhile. */
+  #comeBack(broken: Socket): Promise<boolean> {
+    if (broken !== this.#socket) return Promise.resolve(true);
+    this.#again ??= this.#reopen(broken).finally(() => (this.#again = undefined));
+    return this.#again;
+  }
+
+  async #reopen(broken: Socket): Promise<boolean> {
+    // these mean that we did wrong: the same again would end the same way
+    const code = broken.closed?.code ?? 1006;
+    if ([1002, 1003, 1007, 1008, 1009].includes(code))
+      throw new LodgeError({ code: "PROTOCOL", message: `the terminal was closed: ${code} ${broken.closed?.reason ?? ""}` });
+    for (const until = Date.now() + RECONNECT_MS; !this.#closed; ) {
+      try {
+        const socket = await Socket.open(this.#wire, this.#path, { exec: this.execId, offset: this.#offset }, { signal: this.#signal });
+        this.#socket = socket;
+        if (this.#closed) socket.destroy();
+        return !this.#closed;
+      } catch (error) {
+        const later = error instanceof LodgeError && (error.code === "CONNECTION" || error.retryable);
+        if (!later || Date.now() > until) throw error;
+      }
+      await rest(PAUSE_MS, this.#signal);
+    }
+    return false;
+  }
+
+  /** Types; resolves when there is room for more. What was on its way when a connection broke may be lost. */
+  async write(input: string | Uint8Array): Promise<void> {
+    this.#signal?.throwIfAborted();
+    await this.#socket.sendBytes(typeof input === "string" ? Buffer.from(input, "utf8") : input);
+  }
+
+  /** The window has another size. */
+  async resize(size: { cols: number; rows: number }): Promise<void> {
+    await this.#socket.sendText(JSON.stringify({ resize: { cols: size.cols, rows: size.rows } }));
+  }
+
+  /** Leaves; the command goes on. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#socket.close();
+  }
+
+  #end(): void {
+    this.#closed = true;
+    this.#socket.destroy();
+  }
+}

@@ -1,0 +1,113 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes src/types.ts: what /v1 takes and answers, from spec/openapi.json, under the same names.
+
+usage: types.py [--check]"""
+import json
+import os
+import re
+import sys
+import textwrap
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SPEC = os.path.join(HERE, "..", "..", "spec", "openapi.json")
+TARGET = os.path.join(HERE, "src", "types.ts")
+HEAD = """// SPDX-License-Identifier: Apache-2.0
+// What /v1 takes and answers. Made by types.py from spec/openapi.json: do not edit.
+"""
+SIMPLE = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
+REF = re.compile(r'"#/components/schemas/([A-Za-z0-9]+)"')
+
+
+def used(spec):
+    """Names of the schemas that calls of /v1 and of operation lead to, in the document's order."""
+    schemas, found = spec["components"]["schemas"], set()
+
+    def walk(part):
+        for name in REF.findall(json.dumps(part)):
+            if name not in found:
+                found.add(name)
+                walk(schemas[name])
+    for path, calls in spec["paths"].items():
+        if path.startswith("/v1/") or path in ("/", "/health", "/ready"):
+            for call in calls.values():
+                if isinstance(call, dict):
+                    walk(call)
+    for name in ("Invalid", "Conflict", "Gone", "OutputGone", "Unavailable"):
+        walk(spec["components"]["responses"][name])
+    return [name for name in schemas if name in found]
+
+
+def comment(text, indent):
+    """A description, or nothing."""
+    if not text:
+        return ""
+    text = re.sub(r"\s+", " ", text.replace("\n- ", "; ").removeprefix("- ")).replace("*/", "* /")
+    if len(indent) + len(text) <= 110:
+        return f"{indent}/** {text} */\n"
+    lines = textwrap.wrap(text, 110 - len(indent), break_long_words=False, break_on_hyphens=False)
+    return "".join([f"{indent}/**\n", *[f"{indent} * {line}\n" for line in lines], f"{indent} */\n"])
+
+
+def members(schema, indent):
+    required, inner = set(schema.get("required", [])), indent + "  "
+    out = ""
+    for name, part in schema["properties"].items():
+        mark = "" if name in required else "?"
+        out += f"{comment(part.get('description'), inner)}{inner}{name}{mark}: {kind(part, inner)};\n"
+    return "{\n" + out + indent + "}" if out else "Record<string, never>"
+
+
+def kind(schema, indent):
+    """A schema as a type."""
+    if "$ref" in schema:
+        return schema["$ref"].rsplit("/", 1)[1]
+    if "const" in schema:
+        return json.dumps(schema["const"])
+    if "enum" in schema:
+        return " | ".join(json.dumps(value) for value in schema["enum"])
+    for word, sign in (("allOf", " & "), ("anyOf", " | ")):
+        if word in schema:
+            return sign.join(kind(part, indent) for part in schema[word])
+    types = schema.get("type", "object")
+    types = types if isinstance(types, list) else [types]
+    return " | ".join(one(t, schema, indent) for t in types)
+
+
+def one(name, schema, indent):
+    if name in SIMPLE:
+        return SIMPLE[name]
+    if name == "array":
+        inner = kind(schema["items"], indent)
+        return f"({inner})[]" if " | " in inner else inner + "[]"
+    if "properties" in schema:
+        return members(schema, indent)
+    more = schema.get("additionalProperties", True)
+    return f"Record<string, {kind(more, indent) if isinstance(more, dict) else 'unknown'}>"
+
+
+def text():
+    with open(SPEC, encoding="utf-8") as f:
+        spec = json.load(f)
+    out = HEAD
+    for name in used(spec):
+        schema = spec["components"]["schemas"][name]
+        body = kind(schema, "")
+        plain = schema.get("type") == "object" and "properties" in schema and body.startswith("{")
+        out += "\n" + comment(schema.get("description"), "")
+        out += f"export interface {name} {body}\n" if plain else f"export type {name} = {body};\n"
+    return out
+
+
+def main():
+    if sys.argv[1:] == ["--check"]:
+        with open(TARGET, encoding="utf-8") as f:
+            if f.read() != text():
+                sys.exit("src/types.ts is not what spec/openapi.json says: run sdk/typescript/types.py")
+        return
+    with open(TARGET, "w", encoding="utf-8") as f:
+        f.write(text())
+
+
+if __name__ == "__main__":
+    main()

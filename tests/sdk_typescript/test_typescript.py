@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sdk/typescript: its own tests, under node --test, beside a lodged of theirs. Each of them is one here."""
+import contextlib
+import glob
+import http.server
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import urllib.parse
+
+import pytest
+
+from client import KEY, LODGED, SOURCE, Lodged, routes
+
+PACKAGE = os.path.join(SOURCE, "sdk", "typescript")
+OUT = os.path.join(PACKAGE, "build")  # what is made for the tests
+PAGES = os.path.join(OUT, "pages")
+SECONDS = 900 if os.environ.get("LODGE_SLOW") else 120
+FILES = sorted(glob.glob(os.path.join(PACKAGE, "test", "*.test.mts")))
+# what a client has no use for: a page for people
+NOT_CALLED = {("GET", "/docs")}
+
+pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="these tests need root")]
+
+
+def names():
+    """(file, name) of every test, as they are written there."""
+    for path in FILES:
+        with open(path, encoding="utf-8") as f:
+            text = f.read()
+        for quote, name in re.findall(r'^\s*test\((["`])(.*?)\1, ', text, re.M):
+            if quote == '"':
+                yield os.path.basename(path), name
+            else:  # in a loop: `a ${how} of it`
+                words = re.search(r'for \(const (\w+) of \[([^]]*)\]', text)
+                for word in re.findall(r'"(\w+)"', words.group(2)):
+                    yield os.path.basename(path), name.replace("${%s}" % words.group(1), word)
+
+
+# ---- a lodged that can be killed ------------------------------------------------------------------
+
+
+class Both(Lodged):
+    """At a unix socket and a port, which stay the same when it starts again."""
+    port = 0
+
+    def start(self):
+        env = dict(os.environ, LODGE_API_KEY=KEY, LODGE_DRAIN="1s")
+        with open(self.home + ".log", "ab") as log:
+            self.process = subprocess.Popen(
+                [self.program, "--data", self.home, "--listen", f"127.0.0.1:{self.port}", "--listen", "unix:" + self.socket()],
+                env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log)
+        line = self.process.stdout.readline().decode()
+        at = re.search(r"http://([0-9.]+):([0-9]+)", line)
+        assert at, f"lodged did not start: {line!r} {self.log()}"
+        self.host, self.port = at.group(1), int(at.group(2))
+
+    def socket(self):
+        return os.path.join(self.home, "lodge.sock")
+
+    def asked(self):
+        """Method and path of all requests so far, from its log."""
+        with open(self.home + ".log", encoding="utf-8", errors="replace") as f:
+            return set(re.findall(r'"method":"([A-Z]+)","path":"([^"?]*)', f.read()))
+
+
+def control(lodged):
+    """A server through which the tests kill and start lodged."""
+    def do(what, query):
+        if what == "kill-sandbox":
+            lodged.kill_sandbox(lodged.client().session("key:" + query["key"][0]))
+        elif what in ("kill", "restart", "stop"):
+            lodged.stop(signal.SIGTERM if what == "restart" else signal.SIGKILL)
+        if what in ("kill", "restart", "start"):
+            lodged.start()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            url, status, text = urllib.parse.urlsplit(self.path), 200, b""
+            try:
+                do(url.path.strip("/"), urllib.parse.parse_qs(url.query))
+            except Exception as e:  # the test is told
+                status, text = 500, repr(e).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        def log_message(self, *_):
+            pass
+
+    return http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+
+
+@contextlib.contextmanager
+def controlled(lodged):
+    server = control(lodged)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+# ---- the package ----------------------------------------------------------------------------------
+
+
+def run(*command, **kw):
+    done = subprocess.run(command, cwd=PACKAGE, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, timeout=SECONDS, check=False, **kw)
+    assert done.returncode == 0, done.stdout.decode(errors="replace")[-6000:]
+    return done.stdout.decode(errors="replace")
+
+
+def tsc(*args):
+    return run(os.path.join("node_modules", ".bin", "tsc"), *args)
+
+
+def install():
+    """npm ci, unless what is there is of the same lock file."""
+    lock, there = os.path.join(PACKAGE, "package-lock.json"), os.path.join(PACKAGE, "node_modules", ".of-lock")
+    with open(lock, "rb") as f:
+        wanted = f.read()
+    with contextlib.suppress(OSError):
+        with open(there, "rb") as f:
+            if f.read() == wanted:
+                return
+    run("npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts")
+    with open(there, "wb") as f:
+        f.write(wanted)
+
+
+def code_blocks():
+    """Those of the package's README, each as a module of its own."""
+    with open(os.path.join(PACKAGE, "README.md"), encoding="utf-8") as f:
+        return re.findall(r"^```ts\n(.*?)^```$", f.read(), re.S | re.M)
+
+
+def write_pages():
+    os.makedirs(PAGES)
+    for i, block in enumerate(code_blocks()):
+        with open(os.path.join(PAGES, f"readme{i}.mts"), "w", encoding="utf-8") as f:
+            f.write(block + "\nexport {};\n")
+    shutil.copy(os.path.join(SOURCE, "docs", "examples", "bash_tool.ts"), os.path.join(PAGES, "bash_tool.mts"))
+
+
+@pytest.fixture(scope="module")
+def built():
+    """The package and its tests, compiled."""
+    missing = [p for p in ("node", "npm") if not shutil.which(p)]
+    assert not missing, f"{' and '.join(missing)} missing: apt-get install nodejs npm"
+    install()
+    shutil.rmtree(OUT, ignore_errors=True)
+    shutil.rmtree(os.path.join(PACKAGE, "dist"), ignore_errors=True)
+    write_pages()
+    tsc("-p", "tsconfig.build.json")
+    tsc("-p", "tsconfig.test.json")
+    yield OUT
+    shutil.rmtree(OUT, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def lodged():
+    assert os.access(LODGED, os.X_OK), f"{LODGED} is missing; LODGE_BUILD names the build directory"
+    d = Both()
+    try:
+        yield d
+    finally:
+        d.close()
+
+
+def finish(command, env):
+    """Its status and what it said, also if it took too long."""
+    process = subprocess.Popen(command, cwd=PACKAGE, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT)
+    try:
+        said, late = process.communicate(timeout=SECONDS)[0], b""
+    except subprocess.TimeoutExpired:
+        process.terminate()  # node ends those that it started
+        said, late = process.communicate()[0], f"\nnot at its end after {SECONDS} s\n".encode()
+    return process.returncode, (said + late).decode(errors="replace")
+
+
+@pytest.fixture(scope="module")
+def node(built, lodged):
+    """What `node --test` says of a file's tests, by name: whether it went well, and how not."""
+    said = {}
+
+    def ask(name):
+        if name in said:
+            return said[name]
+        with controlled(lodged) as at:
+            env = dict(os.environ, LODGE_TEST_URL=f"http://{lodged.host}:{lodged.port}", LODGE_TEST_SOCKET=lodged.socket(),
+                       LODGE_TEST_KEY=KEY, LODGE_TEST_CONTROL=at)
+            status, text = finish(
+                ["node", "--test", "--test-reporter=tap", os.path.join(built, "test", name.replace(".mts", ".mjs"))], env)
+        said[name] = {}
+        for result in re.finditer(r"^ *(not )?ok \d+ - (.*)\n((?: .*\n)*)", text, re.M):
+            said[name].setdefault(result.group(2).replace("\\#", "#"), (not result.group(1), result.group(3)))
+        said[name][""] = (status == 0, text[-4000:])
+        return said[name]
+
+    return ask
+
+
+# ---- tests ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("file,name", list(names()))
+def test_node(node, file, name):
+    results = node(file)
+    ok, text = results.get(name, (False, "it did not run: " + results[""][1]))
+    assert ok, text[:5000]
+
+
+@pytest.mark.parametrize("file", [os.path.basename(f) for f in FILES])
+def test_whole_file(node, file):
+    """Nothing beside the tests went wrong, such as a promise nobody waited for."""
+    ok, text = node(file)[""]
+    assert ok, text
+
+
+def test_every_route_is_called_by_the_client(node, lodged):
+    """By the tests above: the log of lodged says what was asked."""
+    for file in FILES:
+        node(os.path.basename(file))
+    asked = lodged.asked()
+    missing = []
+    for method, path, _ in routes():
+        if not path.startswith("/v1/") and path not in ("/", "/health", "/ready", "/metrics", "/openapi.json", "/docs"):
+            continue  # of an older surface
+        pattern = re.compile(re.sub(r"\\{[^}]*\\.\\.\\.\\}", ".*", re.sub(r"\\{[a-z]+\\}", "[^/]+", re.escape(path))) + "$")
+        if (method, path) not in NOT_CALLED and not any(m == method and pattern.match(p) for m, p in asked):
+            missing.append((method, path))
+    assert not missing
+
+
+def test_types_are_strict(built):
+    tsc("--strict", "--noEmit")
+
+
+def test_types_are_those_of_the_document():
+    run(sys.executable, "types.py", "--check")
+
+
+def test_package_has_what_it_says(built):
+    """No dependency, no registry's name, and nothing but dist in what would be published."""
+    with open(os.path.join(PACKAGE, "package.json"), encoding="utf-8") as f:
+        assert '"dependencies"' not in f.read()
+    with open(os.path.join(PACKAGE, "package-lock.json"), encoding="utf-8") as f:
+        assert "http" not in f.read()
+    said = run("npm", "pack", "--dry-run", "--ignore-scripts", "--json")
+    files = re.findall(r'"path": "([^"]+)"', said)
+    assert files and all(f.startswith("dist/") or f in ("package.json", "README.md") for f in files), files
+
+
+@pytest.mark.parametrize("block", range(len(code_blocks())))
+def test_readme(built, lodged, block):
+    run_page(built, lodged, f"readme{block}")
+
+
+def run_page(built, lodged, name, *args):
+    env = dict(os.environ, LODGE_URL="unix:" + lodged.socket(), LODGE_API_KEY=KEY)
+    return run("node", os.path.join(built, "build", "pages", name + ".mjs"), *args, env=env)
+
+
+def test_bash_tool(built, lodged):
+    """A model that is a script: it asks for commands, and is told what they said."""
+    script = os.path.join(built, "drive.mjs")
+    with open(script, "w", encoding="utf-8") as f:
+        f.write(DRIVE)
+    env = dict(os.environ, LODGE_URL="unix:" + lodged.socket(), LODGE_API_KEY=KEY)
+    said = run("node", script, env=env)
+    assert said.splitlines()[-1] == "the answer is 42", said
+
+
+DRIVE = """
+import { runAgent } from "./build/pages/bash_tool.mjs";
+const turns = [
+    () => ({ bash: "echo 'print(6 * 7)' > answer.py; ls" }),
+    (seen) => { if (!seen.includes("answer.py")) throw new Error(seen); return { bash: "python3 answer.py" }; },
+    (seen) => { if (!seen.includes("42")) throw new Error(seen); return { bash: "exit 3" }; },
+    (seen) => { if (!seen.includes("exit code 3")) throw new Error(seen); return { bash: "sleep 60" , timeout_ms: 300 }; },
+    (seen) => { if (!seen.includes("time")) throw new Error(seen); return { answer: "the answer is 42" }; },
+];
+console.log(await runAgent("bash-tool-test", "what is six times seven?", async (messages) => turns.shift()(messages.at(-1).content)));
+"""
