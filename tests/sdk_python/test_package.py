@@ -129,3 +129,8 @@ def test_the_example_with_a_model(world, monkeypatch):
     assert tool.converse(model, "six times seven?", "ada", "talk", world.mode) == "42"
     assert seen[0] == "six times seven?" and seen[2] == "42\n\n(exit code 0)"
     assert "(exit code 127)" in seen[3] and "(exit code 137)" in seen[4]
+
+
+def test_the_types_are_those_of_the_methods():
+    assert subprocess.run([sys.executable, os.path.join(PACKAGE, "stubs.py"), "--check"]).returncode == 0, \
+        "sdk/python/stubs.py writes them anew"
