@@ -252,6 +252,28 @@ static void feeder_end(struct feeder *d)
 	run_close(d->x);
 }
 
+/* From the beginning of what is kept; who comes back by an idempotency key says what he has. */
+static int take_place(struct flow *f, struct err *err)
+{
+	static const char *const names[] = {
+		[EXEC_OUT] = "stdout_offset", [EXEC_ERR] = "stderr_offset"
+	};
+
+	for (int s = EXEC_OUT; s <= EXEC_ERR; s++) {
+		uint64_t start, end;
+		int64_t has = 0;
+
+		if (api_query_int(f->c, names[s], 0, INT64_MAX, &has, err) < 0)
+			return -1;
+		run_range(f->x, (enum exec_stream)s, &start, &end);
+		f->gap |= start > (uint64_t)has;
+		f->at[s] = start > (uint64_t)has ? start : (uint64_t)has;
+	}
+	/* for him, too, the log waits again */
+	run_hold(f->x, f->at[EXEC_OUT], f->at[EXEC_ERR]);
+	return 0;
+}
+
 int v1_exec_stream(struct api_call *c, const struct v1_wish *w, enum v1_stream how, struct run *x,
 		   struct err *err)
 {
@@ -260,21 +282,17 @@ int v1_exec_stream(struct api_call *c, const struct v1_wish *w, enum v1_stream h
 	};
 	struct feeder feeder = { .wish = w };
 	struct flow *f = arena_alloc(c->arena, sizeof(*f));
-	uint64_t end;
 	int r = -1;
 
-	if (!f) {
-		err_sys(err, ENOMEM, "stream");
-	} else if (feeder_start(&feeder, c, run_id(x), err) == 0) {
+	if (f) {
 		f->c = c;
 		f->wish = w;
 		f->how = how;
 		f->x = x;
-		run_range(x, EXEC_OUT, &f->at[EXEC_OUT], &end);
-		run_range(x, EXEC_ERR, &f->at[EXEC_ERR], &end);
-		f->gap = f->at[EXEC_OUT] || f->at[EXEC_ERR];
-		/* also for who comes back by its idempotency key: the log waits for him again */
-		run_hold(x, f->at[EXEC_OUT], f->at[EXEC_ERR]);
+	} else {
+		err_sys(err, ENOMEM, "stream");
+	}
+	if (f && take_place(f, err) == 0 && feeder_start(&feeder, c, run_id(x), err) == 0) {
 		http_set_header(c->rq, "Cache-Control", "no-store");
 		http_set_header(c->rq, "X-Accel-Buffering", "no");
 		r = 0;

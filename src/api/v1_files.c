@@ -430,6 +430,15 @@ static int put_aside(struct api_call *c, struct put *p, struct err *err)
 	return r;
 }
 
+/* Of what says beforehand how large it is nothing is let come. */
+static bool says_too_much(struct api_call *c, const struct v1_at *a)
+{
+	uint64_t max = largest_file(a->spec);
+	int64_t whole = http_body_length(c->rq);
+
+	return max && whole > 0 && (uint64_t)whole > max;
+}
+
 /* Conditions are looked at before the body comes, and again when it is there. */
 static int put_file(struct api_call *c, struct err *err)
 {
@@ -444,6 +453,8 @@ static int put_file(struct api_call *c, struct err *err)
 		return -1;
 	if (check_conditions(c, *p.was ? p.was : NULL, false))
 		return refuse_condition(c, err);
+	if (says_too_much(c, &p.at))
+		return too_large(&p.at, largest_file(p.at.spec), err);
 	if (none && strcmp(none, "*") == 0)
 		p.flags |= p.adds ? AGENT_EXCL : AGENT_NOREPLACE;
 	if (p.adds && !none && !http_header(c->rq, "If-Match"))

@@ -57,6 +57,10 @@ class RemoteWorld:
         """As if it had expired."""
         self.service.client().delete("/v1/sessions/" + session_id)
 
+    def is_there(self, session_id):
+        """Looking changes nothing."""
+        return self.service.client().get("/status/" + session_id).status == 200
+
     def policy(self, **commands):
         answer = self.service.client().post("/v1/policies", {"name": "default", "commands": commands})
         assert answer.status == 201, answer
@@ -116,6 +120,12 @@ class LocalWorld:
     def end_session(self, session_id):
         threads = self.client()._threads
         threads.cleanup(session_id)
+
+    def is_there(self, session_id):
+        try:
+            return bool(self.client()._threads._workspace(session_id))
+        except lodge.SessionExpiredError:
+            return False
 
     def leave(self):
         """The home is another process's for a while."""

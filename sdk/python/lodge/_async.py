@@ -28,7 +28,8 @@ async def connect(place: Place, timeout: Optional[float], tls: Optional[ssl.SSLC
         context = (tls or ssl.create_default_context()) if place.scheme == "https" else None
         opening = asyncio.open_connection(place.host, place.port, ssl=context, limit=PIECE)
     try:
-        return await in_time(opening, timeout, f"no lodged answers at {place}", sent=False)
+        link: Link = await in_time(opening, timeout, f"no lodged answers at {place}", sent=False)
+        return link
     except OSError as e:
         raise TransportError(f"no lodged answers at {place} ({e.strerror or e}): is it running?", sent=False) from e
 

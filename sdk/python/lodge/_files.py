@@ -6,7 +6,7 @@ import json
 import os
 import socket
 import time
-from typing import Any, BinaryIO, Callable, Iterator, Optional, Union
+from typing import Any, BinaryIO, Callable, Dict, Iterator, Optional, Union
 
 from . import _ws
 from ._http import LAST_CHUNK, PIECE, Call, Request, chunk
@@ -99,7 +99,7 @@ class Writer(io.RawIOBase):
         self._transport, self._ask = transport, ask
         self._sock: Optional[socket.socket] = transport.begin(ask)
         self._buffer = bytearray()
-        self.entry: Optional[dict] = None  # of the file, when it was closed
+        self.entry: Optional[Dict[str, Any]] = None  # of the file, when it was closed
 
     def writable(self) -> bool:
         return True
@@ -171,7 +171,7 @@ class Terminal:
         self._waiting = self._frames.feed(answer.rest)
         self.exec_id: Optional[str] = None
         self.offset = 0
-        self.exit: Optional[dict] = None
+        self.exit: Optional[Dict[str, Any]] = None
 
     def write(self, data: bytes) -> None:
         self._sock.sendall(_ws.frame(_ws.BINARY, data))
@@ -207,7 +207,7 @@ class Terminal:
                     self._sock.sendall(reply)
             self._frames.replies = []
 
-    def _note(self, told: dict) -> None:
+    def _note(self, told: Dict[str, Any]) -> None:
         if "exec_id" in told:
             self.exec_id, self.offset = told["exec_id"], told.get("offset", 0)
         if "exit" in told:
@@ -255,7 +255,7 @@ class FileDriver(Driver):
 
     def _save_to(self, ask: Request, to: Source) -> int:
         if not hasattr(to, "write"):
-            with open(to, "wb") as f:  # type: ignore[arg-type]
+            with open(to, "wb") as f:
                 return self._save_to(ask, f)
         down = Download(ask, self.reconnect)
         while True:
@@ -263,7 +263,7 @@ class FileDriver(Driver):
                 with self._transport.open(down.request()) as answer:
                     down.begun(answer.status, answer.headers)
                     for piece in answer.pieces():
-                        to.write(piece)  # type: ignore[union-attr]
+                        to.write(piece)
                         down.came(len(piece))
                 return down.at
             except TransportError as e:

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import json
-from typing import Any, AsyncIterator, BinaryIO, Callable, List, Optional
+from typing import Any, AsyncIterator, BinaryIO, Callable, Dict, List, Optional
 
 from . import _ws
 from ._async import AsyncAnswer, AsyncDriver, AsyncTransport, Link, drop
@@ -90,7 +90,7 @@ class AsyncWriter:
         self._link: Optional[Link] = None
         self._buffer = bytearray()
         self._closed = False
-        self.entry: Optional[dict] = None
+        self.entry: Optional[Dict[str, Any]] = None
 
     async def _send(self, data: bytes) -> None:
         if self._link is None:
@@ -148,7 +148,7 @@ class AsyncTerminal:
         self._link: Optional[Link] = None
         self.exec_id: Optional[str] = None
         self.offset = 0
-        self.exit: Optional[dict] = None
+        self.exit: Optional[Dict[str, Any]] = None
 
     async def __aenter__(self) -> "AsyncTerminal":
         ask = _ws.upgrade(self._path)
@@ -228,7 +228,7 @@ class AsyncFileDriver(AsyncDriver):
 
     async def _save_to(self, ask: Request, to: Source) -> int:
         if not hasattr(to, "write"):
-            with open(to, "wb") as f:  # type: ignore[arg-type]
+            with open(to, "wb") as f:
                 return await self._save_to(ask, f)
         down = Download(ask, self.reconnect)
         while True:
@@ -236,7 +236,7 @@ class AsyncFileDriver(AsyncDriver):
                 async with await self._transport.open(down.request()) as answer:
                     down.begun(answer.status, answer.headers)
                     async for piece in answer.pieces():
-                        await asyncio.to_thread(to.write, piece)  # type: ignore[union-attr]
+                        await asyncio.to_thread(to.write, piece)
                         down.came(len(piece))
                 return down.at
             except TransportError as e:

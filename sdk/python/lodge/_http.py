@@ -207,7 +207,9 @@ class Exchange:
     def _begin_body(self, version: str) -> None:
         self.keep = version == "HTTP/1.1" and self.headers.get("connection", "").lower() != "close"
         length = self.headers.get("content-length")
-        if self._method == "HEAD" or self.status in (101, 204, 304):
+        if self.status == 101:
+            self._state = "raw"  # `rest` and what comes later are of another protocol
+        elif self._method == "HEAD" or self.status in (204, 304):
             self._state = "done"
         elif self.headers.get("transfer-encoding", "").lower() == "chunked":
             self._chunked, self._state = True, "size"

@@ -23,8 +23,7 @@ class Engine:
         self.lib = n.load()
         self.handle = ctypes.c_void_p()
         self.pid = os.getpid()
-        self.busy = 0
-        self.counter = threading.Lock()
+        self.busy: Dict[int, int] = {}  # threads that are in a call
         opts = n.Options(size=ctypes.sizeof(n.Options), actor=b"python", home=os.fsencode(home) if home else None,
                          **options)
         if self.lib.lodge_open(ctypes.byref(opts), ctypes.byref(self.handle)) < 0:
@@ -82,21 +81,21 @@ def _iso(ms: int) -> Optional[str]:
 
 
 class _Busy:
-    """Counted, so that nothing is closed under a call."""
+    """Noted, so that nothing is closed under a call. Kept small: it is part of every call."""
+    __slots__ = ("_engine",)
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def __enter__(self) -> Engine:
-        if not self._engine.handle or self._engine.pid != os.getpid():
+        engine = self._engine
+        if not engine.handle or engine.pid != os.getpid():
             raise SandboxError("the engine of this process was closed")
-        with self._engine.counter:
-            self._engine.busy += 1
-        return self._engine
+        engine.busy[threading.get_ident()] = 1
+        return engine
 
     def __exit__(self, *_: object) -> None:
-        with self._engine.counter:
-            self._engine.busy -= 1
+        del self._engine.busy[threading.get_ident()]
 
 
 class LocalThreads:
@@ -104,11 +103,16 @@ class LocalThreads:
 
     def __init__(self) -> None:
         self._engine = open_engine()
+        self._last = ("", n.Ref())
+        self._places: Dict[str, Optional[str]] = {}  # workspaces of sessions, which stay what they are
 
     def _call(self, name: str, session_id: str, *args: Any) -> None:
-        ref = n.Ref(id=session_id.encode())
-        engine = self._engine
-        engine.check(getattr(engine.lib, name)(engine.handle, ctypes.byref(ref), *args))
+        last, engine = self._last, self._engine
+        if session_id != last[0]:  # one assignment: there may be other threads
+            last = self._last = (session_id, n.Ref(id=session_id.encode()))
+        ref = last[1]
+        if getattr(engine.lib, name)(engine.handle, ref, *args) < 0:
+            raise n.problem(engine.lib)
 
     def create(self, user_id: str, thread_id: str, minutes: Optional[int]) -> Dict[str, Any]:
         want = n.Thread(size=ctypes.sizeof(n.Thread), user=_text("user_id", user_id),
@@ -118,7 +122,9 @@ class LocalThreads:
         with _Busy(self._engine) as e:
             e.check(e.lib.lodge_thread_enter(e.handle, ctypes.byref(want), ctypes.byref(found)))
             try:
-                return self._made(found.contents)
+                made = self._made(found.contents)
+                self._places = {made["session_id"]: made["workspace_dir"]}
+                return made
             finally:
                 e.lib.lodge_free(found)
 
@@ -132,7 +138,7 @@ class LocalThreads:
                 "expires_at": _iso(s.hibernate_at or s.expires_at)}
 
     def execute(self, session_id: str, command: str, timeout: float) -> Dict[str, Any]:
-        found = ctypes.POINTER(n.Result)()
+        found = n.ResultPointer()
         with _Busy(self._engine) as e:
             try:
                 self._call("lodge_thread_run", session_id, _text("command", command), timeout, ctypes.byref(found))
@@ -141,11 +147,11 @@ class LocalThreads:
                 raise
             try:
                 r = found.contents
-                return {"exit_code": r.status, "stdout": r.out[:r.out_len].decode("utf-8", "replace"),
-                        "stderr": r.err[:r.err_len].decode("utf-8", "replace"),
-                        "execution_time_ms": r.duration_us // 1000, "timed_out": bool(r.hits & 1),
-                        "truncated": bool(r.hits & 8),
-                        "limits": [name for i, name in enumerate(n.HITS) if r.hits & 1 << i],
+                hits = r.hits
+                return {"exit_code": r.status, "stdout": n.text_at(r.out, r.out_len),
+                        "stderr": n.text_at(r.err, r.err_len), "execution_time_ms": r.duration_us // 1000,
+                        "timed_out": bool(hits & 1), "truncated": bool(hits & 8),
+                        "limits": [name for i, name in enumerate(n.HITS) if hits & 1 << i] if hits else [],
                         "state_lost": e.lib.lodge_last_outcome() == n.REPLACED}
             finally:
                 e.lib.lodge_free(found)
@@ -175,7 +181,9 @@ class LocalThreads:
                     f = all_.items[i].contents
                     files.append({"name": os.fsdecode(f.path), "size_bytes": f.size,
                                   "modified": _iso(f.mtime_ns // 1000000), "permissions": f"{f.mode & 0o7777:04o}"})
-                return {"session_id": session_id, "workspace_dir": self._workspace(session_id), "files": files,
+                if session_id not in self._places:
+                    self._places = {session_id: self._workspace(session_id)}
+                return {"session_id": session_id, "workspace_dir": self._places[session_id], "files": files,
                         "total_files": all_.total, "total_size_bytes": all_.total_bytes}
             finally:
                 e.lib.lodge_free(found)

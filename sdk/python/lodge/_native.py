@@ -3,7 +3,7 @@
 import ctypes
 import errno
 import os
-from ctypes import POINTER, c_char, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint, c_uint32, c_uint64, c_void_p
 from typing import Any, Dict, List, Optional, Type
 
 from .errors import EXPIRED, FULL, LimitError, PolicyError, SandboxError, SessionExpiredError
@@ -42,10 +42,17 @@ class Session(ctypes.Structure):
 
 
 class Result(ctypes.Structure):
-    _fields_ = [("exec_id", c_char_p), ("code", c_int), ("signal", c_int), ("hits", c_uint), ("out", POINTER(c_char)),
-                ("err", POINTER(c_char)), ("out_len", c_size_t), ("err_len", c_size_t), ("out_total", c_uint64),
+    _fields_ = [("exec_id", c_char_p), ("code", c_int), ("signal", c_int), ("hits", c_uint), ("out", c_void_p),
+                ("err", c_void_p), ("out_len", c_size_t), ("err_len", c_size_t), ("out_total", c_uint64),
                 ("err_total", c_uint64), ("duration_us", c_uint64), ("cpu_us", c_uint64), ("max_rss_bytes", c_uint64),
                 ("status", c_int)]
+
+
+ResultPointer = POINTER(Result)
+
+
+def text_at(place: int, size: int) -> str:
+    return ctypes.string_at(place, size).decode("utf-8", "replace") if size else ""
 
 
 class File(ctypes.Structure):

@@ -55,6 +55,6 @@ class Patience:
             self._since = now
         if not passes or now - self._since > self._seconds:
             raise error
-        wait = max(min(FIRST_PAUSE * 2 ** self._tries, LONGEST_PAUSE), error.retry_after or 0.0)
+        wait: float = max(min(FIRST_PAUSE * 2 ** self._tries, LONGEST_PAUSE), error.retry_after or 0.0)
         self._tries += 1
         return wait

@@ -51,7 +51,8 @@ class ExecStream:
     def request(self) -> Request:
         self._begin()
         if self._mode == "stream":
-            again = "?resume=0" if self.exec_id else ""
+            again = query({"resume": 0, "stdout_offset": self._at["stdout"], "stderr_offset": self._at["stderr"]}) \
+                if self.exec_id else ""
             return request("POST", f"{self._base}/exec{again}", self._body, accept="application/x-ndjson",
                            keyed="idempotency_key" in self._body, timeout=QUIET_SECONDS)
         path = f"{self._base}/execs/{self.exec_id}"
@@ -62,7 +63,6 @@ class ExecStream:
             "encoding": "base64"}), timeout=QUIET_SECONDS)
 
     def feed(self, piece: bytes) -> List[Event]:
-        self._patience.renew()
         if self._mode != "stream":
             self._body_read += piece
             return []
@@ -70,6 +70,8 @@ class ExecStream:
         for line in self._lines.feed(piece):
             if line and not self.done:
                 events += self._event(json.loads(line))
+        if events:  # only what is new counts: a line that never comes through is no progress
+            self._patience.renew()
         return events
 
     def _event(self, told: Dict[str, Any]) -> List[Event]:
@@ -104,6 +106,7 @@ class ExecStream:
                 raise TransportError("the stream ended before the command did")
             return []
         told = json.loads(self._body_read)
+        self._patience.renew()
         if self._mode == "record":
             record = told["exec"]
             if record["state"] == "running":
@@ -151,7 +154,6 @@ class ServerEvents:
         return Request("GET", self._path, accept="text/event-stream", headers=headers, timeout=QUIET_SECONDS)
 
     def feed(self, piece: bytes) -> List[Dict[str, Any]]:
-        self._patience.renew()
         events = []
         for line in self._lines.feed(piece):
             text = line.rstrip(b"\r").decode("utf-8", "replace")
@@ -166,6 +168,8 @@ class ServerEvents:
                     self._data += value
             elif not text and self._data:
                 events.append(self._take())
+        if events:
+            self._patience.renew()
         return events
 
     def _take(self) -> Dict[str, Any]:

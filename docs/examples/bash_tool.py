@@ -1,0 +1,36 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""A bash tool for an agent: bash_tool.py local|remote. `model` is yours: messages in, the next message out."""
+import sys
+
+import lodge
+
+TOOL = {"name": "bash", "description": "Runs bash in a Linux machine of this conversation. Files stay.",
+        "input_schema": {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}}
+
+
+def bash(sandbox, command):
+    try:
+        r = sandbox.execute(command, timeout=60)
+    except lodge.PolicyError as e:
+        return f"refused: {e}"
+    lost = "(the machine was replaced: earlier files are gone)\n" if r["state_lost"] else ""
+    hit = f"\n(stopped by {', '.join(r['limits'])})" if r["limits"] else ""
+    return f"{lost}{r['stdout']}{r['stderr']}{hit}\n(exit code {r['exit_code']})"
+
+
+def converse(model, question, user, thread, mode):
+    messages = [{"role": "user", "content": question}]
+    with lodge.SandboxClient(mode) as sandbox:
+        sandbox.get_or_create_session(user, thread)
+        while True:
+            reply = model(messages, tools=[TOOL])
+            messages.append({"role": "assistant", "content": reply["content"]})
+            if "command" not in reply:
+                return reply["content"]
+            messages.append({"role": "tool", "content": bash(sandbox, reply["command"])})
+
+
+if __name__ == "__main__":
+    print(converse(lambda messages, tools: {"content": messages[-1]["content"], **(
+        {"command": "uname -sr"} if len(messages) == 1 else {})}, "Which kernel?", "ada", "talk-1", sys.argv[1]))

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What breaks: connections, the service itself. Both clients."""
+import contextlib
+import threading
+import time
+import uuid
+
+import pytest
+from client import wait_for
+from conftest import Way
+from proxy import Proxy
+
+import lodge
+
+EXPECTED = b"".join(b"%d\n" % i for i in range(1, 60001))  # 350 kB
+SLOWLY = "for i in $(seq 1 60000); do echo $i; if (( i % 6000 == 0 )); then sleep 0.2; fi; done; exit 7"
+
+
+@contextlib.contextmanager
+def through(way, service, limit):
+    """The same client behind something that cuts its connections."""
+    proxy = Proxy(service.home, service.url[len("unix:"):], limit)
+    w = Way(way.kind, proxy.url)
+    try:
+        yield w, proxy
+    finally:
+        w.close()
+        proxy.close()
+
+
+def collect(way, session, stream):
+    """Output, its offsets checked, and the result."""
+    got, result, started = b"", None, 0
+    for event in way.steps(stream):
+        if event.kind == "stdout":
+            assert event.offset == len(got)
+            got += event.data
+        started += event.kind == "started"
+        result = event.result or result
+    assert started == 1
+    return got, result
+
+
+def test_a_stream_through_cut_connections(way, service, session):
+    with through(way, service, 150000) as (w, proxy):
+        got, result = collect(w, session, w.client.session(session.id).stream("seq 1 60000; exit 7"))
+        assert got == EXPECTED and result.exit_code == 7 and proxy.cut > 1
+
+
+def test_a_stream_while_the_service_is_killed(way, service, session, do):
+    stream = way.steps(session.stream(SLOWLY))
+    got, killed, result = b"", 0, None
+    for event in stream:
+        if event.kind == "stdout":
+            assert event.offset == len(got)
+            got += event.data
+        result = event.result or result
+        if len(got) > (killed + 1) * 100000 and killed < 2:
+            killed += 1
+            service.stop(9)
+            later = threading.Timer(0.3, service.start)
+            later.start()
+    assert got == EXPECTED and result.exit_code == 7 and killed == 2
+    assert len(do(session.execs())) == 1
+
+
+def test_a_stream_with_input_is_read_on_by_offset(way, service, session):
+    with through(way, service, 1000) as (w, proxy):
+        threading.Timer(1, lambda: setattr(proxy, "limit", 0)).start()
+        s = w.client.session(session.id)
+        got, result = collect(w, s, s.stream("read x; seq 1 $x; sleep 1.2; seq 1 $x; exit 7", stdin="500\n"))
+        assert got == 2 * EXPECTED[:1892] and result.exit_code == 7 and proxy.cut
+
+
+def test_output_that_is_not_kept_is_told(way, session, do):
+    x = do(session.start("seq 1 400000"))
+    do(x.wait(60))
+    with pytest.raises(lodge.OutputGoneError) as e:
+        do(x.output())
+    at = e.value.details["stdout_offset"]
+    rest = b"".join(event.data for event in do(x.stream(at)))
+    assert rest.endswith(b"\n400000\n") and len(rest) == 1 << 20
+    with pytest.raises(lodge.OutputGoneError):
+        do(x.stream())
+
+
+def test_an_exec_is_not_run_twice(way, service, session, do):
+    """The answer is lost; the key leads to the same command."""
+    with through(way, service, 20) as (w, proxy):
+        threading.Timer(0.6, lambda: setattr(proxy, "limit", 0)).start()
+        r = w.do(w.client.session(session.id).exec("echo x >> once; echo done"))
+        assert r.stdout == b"done\n" and proxy.cut
+        assert do(session.files.read("once")) == b"x\n"
+
+
+def test_what_has_no_key_is_not_repeated(way, service, session, do):
+    with through(way, service, 20) as (w, proxy):
+        with pytest.raises(lodge.TransportError) as e:
+            w.do(w.client.session(session.id).files.write("f", b"x", append=True))
+        assert e.value.sent and proxy.cut == 1
+    assert wait_for(lambda: do(session.files.read("f")) == b"x")
+
+
+def test_entering_is_not_done_twice(way, service, do):
+    name = uuid.uuid4().hex
+    with through(way, service, 20) as (w, proxy):
+        threading.Timer(0.6, lambda: setattr(proxy, "limit", 0)).start()
+        s = w.do(w.client.enter(user=name, metadata={"n": name}))
+        assert proxy.cut
+    assert [x["id"] for x in do(way.client.sessions(metadata={"n": name}))] == [s.id]
+    do(way.client.session(s.id).delete())
+
+
+def test_a_download_through_cut_connections(way, service, session, do, tmp_path):
+    do(session.exec("seq 1 60000 > f"))
+    with through(way, service, 60000) as (w, proxy):
+        assert w.do(w.client.session(session.id).files.download("f", tmp_path / "f")) == len(EXPECTED)
+        assert (tmp_path / "f").read_bytes() == EXPECTED and proxy.cut > 3
+
+
+def test_an_upload_that_breaks_leaves_nothing(way, service, session, do):
+    do(session.files.write("f", b"old"))
+    if way.kind == "sync":
+        with pytest.raises(KeyError):
+            with session.files.open("f", "wb") as f:
+                f.write(b"new" * 100000)
+                raise KeyError
+    else:
+        async def use():
+            async with session.files.open("f", "wb") as f:
+                await f.write(b"new" * 100000)
+                raise KeyError
+        with pytest.raises(KeyError):
+            do(use())
+    assert do(session.files.read("f")) == b"old"
+    assert wait_for(lambda: [e["name"] for e in do(session.files.list())] == ["f"])
+
+
+def test_events_go_on(way, service, session, do):
+    with through(way, service, 2000) as (w, proxy):
+        follow = w.steps(w.client.follow_events(session=session.id, since=0))
+        seen = []
+        for _ in range(6):
+            do(session.hibernate())
+            do(session.resume())
+        last = do(way.client.events(session=session.id))[-1]["id"]
+        while not seen or seen[-1] < last:
+            seen.append(next(follow)["id"])
+        assert seen == [e["id"] for e in do(way.client.events(session=session.id))] and proxy.cut
+        follow.close()
+
+
+def test_a_service_that_is_not_there(way, tmp_path):
+    w = Way(way.kind, f"unix:{tmp_path}/none.sock")
+    w.client._transport.patience = 0.2
+    began = time.monotonic()
+    with pytest.raises(lodge.TransportError, match="is it running") as e:
+        w.do(w.client.health())
+    assert not e.value.sent and e.value.retryable and time.monotonic() - began < 10
+    w.close()
+
+
+def test_calls_wait_for_a_service_that_starts(way, service, session, do):
+    service.stop(9)
+    later = threading.Timer(0.4, service.start)
+    later.start()
+    assert do(session.exec("echo back")).stdout == b"back\n"
+    later.join()

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All of /v1 by both clients: every test with the blocking and the asynchronous one."""
+import io
+import os
+import tarfile
+import uuid
+
+import pytest
+
+import lodge
+
+
+def test_enter_and_list(way, do):
+    key = "k/" + uuid.uuid4().hex
+    a = do(way.client.enter(key, user="ada", metadata={"team": key}, idle_timeout_ms=60000))
+    b = do(way.client.enter(key))
+    assert (a.outcome, b.outcome) == ("created", "reused") and a.id == b.id and not a.state_lost
+    assert do(way.client.session("key:" + key).get())["id"] == a.id == a.record["id"]
+    with pytest.raises(lodge.ConflictError):
+        do(way.client.enter(key, if_exists="fail"))
+    more = [do(way.client.enter(key + str(i), user="ada", metadata={"team": key}, asleep=True)) for i in range(4)]
+    found = do(way.client.sessions(metadata={"team": key}, limit=2))  # three pages
+    assert [s["id"] for s in found] == [s.id for s in [a, *more]]
+    assert do(a.patch(metadata={"x": "y"}, idle_timeout_ms=90000))["idle_timeout_ms"] == 90000
+    with pytest.raises(lodge.ConflictError) as e:
+        do(a.patch(metadata={}, if_version=1))
+    assert e.value.details["session"]["id"] == a.id and e.value.status == 409
+    assert do(a.delete("enough"))["cause"]["text"] == "enough"
+    with pytest.raises(lodge.GoneError) as e:
+        do(a.get())
+    assert e.value.details["cause"]["text"] == "enough" and isinstance(e.value, lodge.SessionExpiredError)
+    assert do(way.client.cleanup(user="ada"))["failed"] == []
+    assert do(way.client.sessions(user="ada")) == []
+
+
+def test_life(session, do):
+    assert do(session.probe())["status"] == "connected" and do(session.probe(2.5))["verified"]
+    assert do(session.extend(60000))["state"] == "active" and do(session.activity())["id"] == session.id
+    assert do(session.pause())["paused"] and not do(session.unpause())["paused"]
+    assert do(session.hibernate())["state"] == "hibernated"
+    assert do(session.resume())["outcome"] == "resumed"
+    do(session.hibernate())
+    r = do(session.exec("true"))
+    assert r.outcome == "resumed" and not r.state_lost
+    assert do(session.stats())["memory_bytes"] > 0 and do(session.progress())["status"] == "ready"
+    assert do(session.watch_progress())[-1]["status"] == "ready"
+
+
+def test_exec(session, do):
+    r = do(session.exec(r"printf 'a\0\377\n'; echo no >&2; exit 3"))
+    assert (r.exit_code, r.stdout, r.stderr, r.ok, r.signal) == (3, b"a\0\xff\n", b"no\n", False, None)
+    assert r.stdout_bytes == 4 and not r.truncated and r.usage["cpu_ms"] >= 0
+    r = do(session.exec(["sh", "-c", 'cat; echo "$A $1"; pwd', "sh", "x y"], stdin="in\n", env={"A": "b"}, cwd="/usr"))
+    assert r.text == "in\nb x y\n/usr\n"
+    assert do(session.exec("sleep 60", timeout=0.2)).timed_out
+    r = do(session.exec("kill -9 $$"))
+    assert r.exit_code is None and r.signal == 9
+    key = uuid.uuid4().hex
+    ids = {do(session.exec("echo x >> once", idempotency_key=key)).exec_id for _ in range(3)}
+    assert len(ids) == 1 and do(session.files.read("once")) == b"x\n"
+    with pytest.raises(lodge.InvalidError):
+        do(session.exec(["/no/such"]))
+    assert {e["exec_id"] for e in do(session.execs())} >= ids
+
+
+def test_stream(session, do):
+    events = do(session.stream(r"printf 'o\377'; printf e >&2; exit 5"))
+    assert [e.kind for e in events][0] == "started" and events[-1].kind == "exit"
+    assert b"".join(e.data for e in events if e.kind == "stdout") == b"o\xff"
+    assert b"".join(e.data for e in events if e.kind == "stderr") == b"e"
+    assert events[-1].result.exit_code == 5 and events[-1].result.exec_id == events[0].exec_id
+    assert b"".join(e.data for e in do(session.stream("cat", stdin="given"))) == b"given"
+    out = b"".join(e.data for e in do(session.stream("tty; stty size", pty={"rows": 5, "cols": 7})))
+    assert b"/dev/pts/" in out and b"5 7" in out
+
+
+def test_in_the_background(session, do):
+    x = do(session.start("cat; echo bye; exit 2"))
+    assert do(x.info())["state"] == "running"
+    raw = bytes(range(256))
+    assert do(x.write(raw)) == 256
+    got = do(x.output(wait=10))
+    assert got.stdout == raw and not got.done
+    with pytest.raises(lodge.TimeoutError):
+        do(x.wait(0.1))
+    do(x.write(b"!", eof=True))
+    r = do(x.wait(30))
+    assert r.exit_code == 2 and r.stdout_bytes == 261
+    again = session.command(x.id)
+    assert b"".join(e.data for e in do(again.stream(256))) == b"!bye\n"
+    assert do(again.output(256)).done
+
+
+def test_steering(session, do):
+    x = do(session.start("trap 'echo caught; exit 9' USR1; while :; do sleep 0.05; done", timeout=60))
+    do(session.exec("sleep 0.3"))  # for the trap to be set
+    do(x.signal("USR1"))
+    assert do(x.wait(30)).exit_code == 9 and do(x.output()).stdout == b"caught\n"
+    y = do(session.start("sleep 600"))
+    assert do(y.kill())["state"] == "killed" and do(y.kill())["state"] == "killed"
+    z = do(session.start("sleep 600", pty={"rows": 1, "cols": 2}))
+    do(z.resize(30, 90))
+    do(z.kill())
+    with pytest.raises(lodge.ConflictError):
+        do(z.signal(15))
+
+
+def test_files(session, do):
+    f = session.files
+    assert do(f.write("d/a b", b"one", mkdir=True, mode=0o600))["size"] == 3
+    do(f.write("d/a b", b"two", append=True))
+    assert do(f.read("d/a b")) == b"onetwo"
+    assert do(f.stat("d/a b"))["mode"] == "0600"
+    do(f.mkdir("x/y", parents=True))
+    assert do(f.rename("d/a b", "x/c"))["path"] == "x/c"
+    assert [e["path"] for e in do(f.list(depth=5))] == ["d", "x", "x/c", "x/y"]
+    assert [e["name"] for e in do(f.list("x", glob="c*"))] == ["c"]
+    with pytest.raises(lodge.NotFoundError):
+        do(f.read("d/a b"))
+    with pytest.raises(lodge.PreconditionError):
+        do(f.write("x/c", b"", if_none_match="*"))
+    do(f.remove("x/c"))
+    do(f.remove("x", recursive=True))
+    assert do(f.read("/etc/hostname")) == do(session.exec("cat /etc/hostname")).stdout
+
+
+@pytest.mark.parametrize("name", ["new\nline", os.fsdecode(b"raw\xff"), b"bytes\xfe", "a?b#c%2F", " ", "+&="], ids=repr)
+def test_names(session, do, name):
+    do(session.files.write(name, b"x"))
+    assert do(session.files.read(name)) == b"x" and do(session.files.stat(name))["size"] == 1
+    inside = do(session.exec(["python3", "-c", "import os,sys; sys.stdout.write(repr(os.listdir(b'.')))"])).text
+    assert inside == repr([os.fsencode(name)])
+    do(session.files.rename(name, os.fsencode(name) + b"\xfd"))
+    assert do(session.files.read(os.fsencode(name) + b"\xfd")) == b"x"
+
+
+def test_archives_and_snapshots(way, session, do, tmp_path):
+    do(session.files.write("d/f", b"data", mkdir=True))
+    size = do(session.files.get_archive("d", tmp_path / "d.tar"))
+    assert size == os.path.getsize(tmp_path / "d.tar") and tarfile.open(tmp_path / "d.tar").getnames()
+    do(session.files.put_archive(tmp_path / "d.tar", "copy"))
+    assert do(session.files.read("copy/f")) == b"data"
+    packed = io.BytesIO()
+    do(session.files.get_archive("d", packed, format="tar.zst"))
+    do(session.files.put_archive(packed.getvalue(), "copy2", format="tar.zst"))
+    snap = do(session.snapshot("first"))
+    assert do(way.client.snapshot(snap["id"]))["name"] == "first"
+    do(session.files.write("d/f", b"changed"))
+    forks = do(session.fork(2, snapshot=snap["id"]))
+    assert [do(s.files.read("d/f")) for s in forks] == [b"data"] * 2
+    do(session.rollback(snap["id"]))
+    assert do(session.files.read("d/f")) == b"data" and [s["id"] for s in do(session.snapshots())] == [snap["id"]]
+    do(way.client.export_snapshot(snap["id"], tmp_path / "s.tar.zst"))
+    back = do(way.client.import_snapshot(tmp_path / "s.tar.zst", name="back"))
+    new = do(way.client.enter(snapshot=back["id"]))
+    assert do(new.files.read("copy2/f")) == b"data"
+    for s in [new, *forks]:
+        do(s.delete())
+    do(way.client.delete_snapshot(back["id"]))
+    do(session.delete_snapshot(snap["id"]))
+
+
+def test_watch_and_events(way, session, do):
+    changes = way.steps(session.files.watch())
+    assert next(changes)["kind"] == "ready"
+    do(session.files.write("w", b"x"))
+    assert next(changes)["path"] == "w"
+    changes.close()
+    do(session.activity())
+    kinds = [e["kind"] for e in do(way.client.events(session=session.id))]
+    assert kinds and kinds == [e["kind"] for e in do(way.client.events(session=session.id, since=0))]
+    follow = way.steps(way.client.follow_events(session=session.id, since=0))
+    assert [next(follow)["kind"] for _ in kinds] == kinds
+    do(session.hibernate())
+    assert next(follow)["session"] == session.id
+    follow.close()
+
+
+def test_administration(way, do, session):
+    name = "n" + uuid.uuid4().hex[:12]
+    c = way.client
+    made = do(c.create_key(tenant=name, scope="tenant", name="for a test"))
+    assert do(c.key(made["key"]["id"]))["tenant"] == name and len(do(c.keys(tenant=name))) == 1
+    do(c.delete_key(made["key"]["id"]))
+    assert do(c.create_policy(name, commands={"allow": ["ls"]}))["name"] == name
+    assert do(c.policy(name))["commands"]["allow"] == ["ls"] and name in [p["name"] for p in do(c.policies())]
+    assert not do(c.test_policy(name, "ls | xargs rm"))["allowed"]
+    assert do(c.patch_policy(name, commands=None))["commands"] is None
+    do(c.delete_policy(name))
+    assert do(c.set_quota("zoe", sandboxes=2))["quota"]["sandboxes"] == 2
+    assert do(c.quota("zoe"))["usage"]["sessions"] == 0
+    with pytest.raises(lodge.NotFoundError):  # one that never had a session or a project
+        do(c.user("zo\u00eb"))
+    assert "host" in [t["name"] for t in do(c.templates())] and do(c.template("host"))["builtin"]
+    snap = do(session.snapshot())
+    assert do(c.create_template(name, snap["id"], workdir="/tmp"))["workdir"] == "/tmp"
+    assert do(c.patch_template(name, workdir=None))["workdir"] is None
+    assert do(c.delete_template(name)) == name
+    assert do(c.environment(refresh=True))["template"] == "host" and do(c.environment())["pwd"]
+    assert do(c.health())["status"] == "ok" and do(c.ready())["ready"] and "lodge_" in do(c.metrics())
+    assert do(c.openapi())["openapi"] and do(c.progress())["status"] == "ready"
+    assert do(c.watch_progress())[-1]["status"] == "ready"
+
+
+def test_a_template_by_upload(way, do, tmp_path):
+    name = "n" + uuid.uuid4().hex[:12]
+    busybox = "/bin/busybox"
+    if not os.path.exists(busybox):
+        pytest.skip("needs busybox-static")
+    with tarfile.open(tmp_path / "t.tar", "w") as tar:
+        tar.add(busybox, "bin/sh")
+    assert do(way.client.upload_template(name, tmp_path / "t.tar"))["name"] == name
+    do(way.client.delete_template(name))
+
+
+def test_policies_and_limits_are_typed(way, do):
+    name = "n" + uuid.uuid4().hex[:12]
+    do(way.client.create_policy(name, commands={"deny": ["rm"]}))
+    s = do(way.client.enter(policy=name, limits={"file_bytes": 1 << 20}))
+    with pytest.raises(lodge.PolicyError) as e:
+        do(s.exec("echo hi; rm x"))
+    assert e.value.details["word"] == "rm" and e.value.details["policy"] == name
+    with pytest.raises(lodge.LimitError) as e:
+        do(s.files.write("f", bytes(2 << 20)))
+    assert e.value.code == "TOO_LARGE" and e.value.status == 413
+    do(s.delete())
+    do(way.client.delete_policy(name))
+
+
+def test_a_key_that_is_none(way, service):
+    wrong = type(way)(way.kind, service.url)
+    wrong.client._transport.key = "wrong"
+    with pytest.raises(lodge.UnauthenticatedError):
+        wrong.do(wrong.client.sessions())
+    wrong.close()
+
+
+def test_over_tcp(way, service):
+    w = type(way)(way.kind, service.http_url)
+    s = w.do(w.client.enter())
+    assert w.do(s.exec("echo hi")).text == "hi\n"
+    w.do(s.delete())
+    w.close()
+
+
+def test_a_terminal(way, session):
+    if way.kind == "sync":
+        with session.tty(command="cat", rows=7, cols=9) as t:
+            t.write(b"hi\n")
+            got = b""
+            while b"hi\r\nhi" not in got:
+                got += t.read(20)
+            t.resize(10, 20)
+            t.write(b"\x04")
+            while t.read(20):
+                pass
+            assert t.exec_id and t.exit == {"exit_code": 0, "signal": None}
+        return
+
+    async def use():
+        async with session.tty(command="cat") as t:
+            await t.write(b"hi\n")
+            got = b""
+            while b"hi\r\nhi" not in got:
+                got += await t.read()
+            await t.resize(10, 20)
+            await t.write(b"\x04")
+            while await t.read():
+                pass
+            assert t.exec_id and t.exit == {"exit_code": 0, "signal": None}
+    way.do(use())
+
+
+def test_sessions_as_contexts(service):
+    with lodge.Client(service.url, "x") as c:
+        c._transport.key = None
+        with pytest.raises(lodge.UnauthenticatedError):
+            c.enter()
+    with lodge.Client(service.url) as c:  # by the key beside the socket, or of the environment
+        c._transport.key = "lodge-test-key-0123456789"
+        with c.enter() as s:
+            assert s.exec("true").ok
+        with pytest.raises(lodge.GoneError):
+            s.get()

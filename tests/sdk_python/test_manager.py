@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The session manager's methods."""
+import concurrent.futures
+import uuid
+
+import pytest
+from client import KEY
+
+import lodge
+
+
+@pytest.fixture
+def manager(service):
+    with lodge.Client(service.url, KEY) as client:
+        with lodge.SessionManager(client, idle_timeout_ms=600000) as m:
+            yield m
+            m.cleanup()
+
+
+def test_get_or_create(manager):
+    key = "k-" + uuid.uuid4().hex
+    assert manager.get_session(key) is None and not manager.is_session_valid(key)
+    first = manager.get_or_create_session(key, user="ada")
+    assert first.outcome == "created" and first.record["idle_timeout_ms"] == 600000
+    again = manager.get_or_create_session(key)
+    assert again.outcome == "reused" and again.id == first.id
+    first.hibernate()
+    assert not manager.is_session_valid(key) and manager.get_session(key)["state"] == "hibernated"
+    assert manager.get_or_create_session(key).outcome == "resumed"
+    first.delete()
+    replaced = manager.get_or_create_session(key)
+    assert replaced.outcome == "created" and not replaced.state_lost and replaced.id != first.id  # it was asked for
+
+
+def test_concurrent_calls_share_one_creation(manager):
+    key = "k-" + uuid.uuid4().hex
+    with concurrent.futures.ThreadPoolExecutor(12) as pool:
+        found = list(pool.map(lambda _: manager.get_or_create_session(key), range(12)))
+    assert len({s.id for s in found}) == 1 and sum(s.outcome == "created" for s in found) >= 1
+
+
+def test_looking_changes_nothing(manager):
+    key = "k-" + uuid.uuid4().hex
+    manager.get_or_create_session(key)
+    before = manager.get_session(key)
+    assert manager.is_session_valid(key) and manager.has_active_session(key)
+    assert manager.get_session(key) == before
+
+
+def test_extending_and_ending(manager):
+    key = "k-" + uuid.uuid4().hex
+    assert manager.extend_session(key) is False
+    manager.get_or_create_session(key)
+    before = manager.get_session(key)["hibernate_at"]
+    assert manager.extend_session(key, 900000) is True and manager.get_session(key)["hibernate_at"] > before
+    manager.invalidate_session(key)
+    manager.invalidate_session(key)
+    assert manager.get_session(key) is None and manager.extend_session(key) is False
+    manager.invalidate_session("never-there")
+
+
+def test_counting_and_cleaning(manager):
+    assert manager.get_active_session_count() == 0
+    for user, key in (("ada", "1"), ("ada", "2"), ("bob", "3")):
+        manager.get_or_create_session(key, user=user)
+    thread = manager.client.enter(user="ada", thread="t")  # however it is bound
+    assert manager.get_active_session_count() == 4
+    done = manager.cleanup_user_sessions("ada")
+    assert len(done["destroyed"]) == 3 and thread.id in done["destroyed"] and done["failed"] == []
+    assert manager.get_active_session_count() == 1 and manager.has_active_session("3")
+    assert len(manager.cleanup()["destroyed"]) == 1 and manager.cleanup() == {"destroyed": [], "failed": []}

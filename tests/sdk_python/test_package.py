@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The package as people get it: the wheel, the types, the README, the example."""
+import ast
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+
+import pytest
+from conftest import ROOT
+
+PACKAGE = os.path.join(ROOT, "sdk/python")
+README = os.path.join(PACKAGE, "README.md")
+EXAMPLE = os.path.join(ROOT, "docs/examples/bash_tool.py")
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """Built and installed offline."""
+    work = tmp_path_factory.mktemp("wheel")
+    shutil.copytree(PACKAGE, work / "source", ignore=shutil.ignore_patterns("__pycache__"))  # pip builds beside it
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
+    subprocess.run([*pip, "wheel", "--no-build-isolation", "--no-index", "--no-deps", "-w", work, work / "source"],
+                   check=True)
+    wheel, = work.glob("lodge-*-py3-none-any.whl")
+    subprocess.run([*pip, "install", "--no-index", "--no-deps", "--target", work / "target", wheel], check=True)
+    return wheel, work / "target"
+
+
+def test_the_wheel(installed):
+    wheel, target = installed
+    names = zipfile.ZipFile(wheel).namelist()
+    ours = {"lodge/" + n for n in os.listdir(os.path.join(PACKAGE, "lodge")) if n != "__pycache__"}
+    assert ours <= set(names) and "lodge/py.typed" in names
+    r = subprocess.run([sys.executable, "-c", "import lodge; print(lodge.__version__, lodge.__file__)"], cwd="/",
+                       env={"PYTHONPATH": str(target)}, capture_output=True, text=True, check=True)
+    version, place = r.stdout.split()
+    assert place.startswith(str(target)) and f"lodge-{version}-" in wheel.name
+
+
+def test_only_the_standard_library_of_3_9():
+    for name in os.listdir(os.path.join(PACKAGE, "lodge")):
+        if not name.endswith(".py"):
+            continue
+        with open(os.path.join(PACKAGE, "lodge", name)) as f:
+            tree = ast.parse(f.read(), feature_version=(3, 9))
+        for node in ast.walk(tree):
+            found = [a.name for a in node.names] if isinstance(node, ast.Import) else \
+                [node.module] if isinstance(node, ast.ImportFrom) and not node.level else []
+            assert all(m.split(".")[0] in sys.stdlib_module_names for m in found), (name, found)
+
+
+def blocks(kind):
+    with open(README) as f:
+        parts = re.split(r"<!-- run: (\w+) -->", f.read())
+    found = [part for name, part in zip(parts[1::2], parts[2::2]) if name == kind]
+    code = [b for part in found for b in re.findall(r"```python\n(.*?)```", part, re.S)]
+    assert code
+    return code
+
+
+def run(code, world, cwd):
+    env = {**{k: v for k, v in os.environ.items() if not k.startswith("LODGE_")}, **world.environment(),
+           "PYTHONPATH": PACKAGE}
+    r = subprocess.run([sys.executable, "-c", code], cwd=cwd, env=env, capture_output=True, text=True, timeout=120)
+    assert r.returncode == 0, r.stderr
+    return r.stdout
+
+
+def lend(world):
+    """A process of its own needs the home for itself."""
+    if world.mode == "local":
+        world.leave()
+
+
+def back(world):
+    if world.mode == "local":
+        world.back()
+
+
+def test_all_of_the_readme_is_run():
+    with open(README) as f:
+        text = f.read()
+    assert len(re.findall("```python", text)) == len(blocks("mode")) + len(blocks("service"))
+
+
+def test_the_readme_in_both_modes(world, tmp_path):
+    lend(world)
+    try:
+        run(f"mode = {world.mode!r}\n" + "\n".join(blocks("mode")), world, tmp_path)
+        assert (tmp_path / "note.txt").read_text() == "hello\n"
+        if world.mode == "remote":
+            run("\n".join(blocks("service")), world, tmp_path)
+    finally:
+        back(world)
+
+
+def test_the_example(world, tmp_path):
+    lend(world)
+    try:
+        out = subprocess.run([sys.executable, EXAMPLE, world.mode], cwd=tmp_path, timeout=120, capture_output=True, text=True,
+                             env={**os.environ, **world.environment(), "PYTHONPATH": PACKAGE}, check=True).stdout
+    finally:
+        back(world)
+    assert out.startswith("Linux ") and "(exit code 0)" in out
+    with open(EXAMPLE) as f:
+        assert len([line for line in f if line.strip() and not line.startswith("#")]) <= 30
+
+
+def test_the_example_with_a_model(world, monkeypatch):
+    """A loop with a script in the place of a model."""
+    for name, value in world.environment().items():
+        monkeypatch.setenv(name, value)
+    spec = importlib.util.spec_from_file_location("bash_tool", EXAMPLE)
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    script = ["echo 6 > n", "expr $(cat n) \\* 7", "no-such-program", "kill -9 $$"]
+    seen = []
+
+    def model(messages, tools):
+        assert tools[0]["name"] == "bash"
+        seen.append(messages[-1]["content"])
+        step = sum(m["role"] == "assistant" for m in messages)
+        return {"content": "thinking", "command": script[step]} if step < len(script) else {"content": "42"}
+
+    assert tool.converse(model, "six times seven?", "ada", "talk", world.mode) == "42"
+    assert seen[0] == "six times seven?" and seen[2] == "42\n\n(exit code 0)"
+    assert "(exit code 127)" in seen[3] and "(exit code 137)" in seen[4]
+
+
+def test_the_types_are_those_of_the_methods():
+    assert subprocess.run([sys.executable, os.path.join(PACKAGE, "stubs.py"), "--check"]).returncode == 0, \
+        "sdk/python/stubs.py writes them anew"

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Threads when something ends: idle sessions, what a policy forbids, the service, its room."""
+import threading
+import time
+import uuid
+
+import pytest
+from client import KEY, wait_for
+from places import LocalWorld, RemoteWorld, Service
+
+import lodge
+
+
+@pytest.fixture(scope="module", params=["remote", "local"])
+def short(request):
+    """Sessions that end after two seconds without use, whatever is asked for."""
+    w = RemoteWorld(idle_timeout_max="2s", threads_idle="2s") if request.param == "remote" else \
+        LocalWorld(idle_max_ms=2000)
+    try:
+        yield w
+    finally:
+        w.close()
+
+
+def test_expiry_while_idle(short):
+    """Counted from the last activity, not from the start; then it is gone, and that is told."""
+    with short.client() as c:
+        first = c.get_or_create_session("ada", "t-" + uuid.uuid4().hex)["session_id"]
+        c.execute("echo mine > f")
+        for _ in range(5):  # longer than its idle time in all
+            time.sleep(0.6)
+            assert c.execute("cat f", auto_retry=False)["stdout"] == "mine\n"
+        assert wait_for(lambda: not short.is_there(first))
+        with pytest.raises(lodge.SessionExpiredError):
+            c.execute("true", auto_retry=False)
+        r = c.execute("ls -A")
+        assert r["state_lost"] is True and r["stdout"] == "" and c.session_id != first
+
+
+def test_policies_in_both_modes():
+    rules = {"allow": ["echo", "ls", "cat"], "reason": "only readers"}
+    remote = RemoteWorld()
+    remote.policy(**rules)
+    for w in (remote, LocalWorld(policy=rules)):
+        try:
+            with w.client() as c:
+                c.get_or_create_session("ada", "t")
+                assert c.execute("echo hi | cat")["stdout"] == "hi\n"
+                with pytest.raises(lodge.PolicyError, match="only readers") as e:
+                    c.execute("echo hi; rm -rf x")
+                assert e.value.details["forbidden_pattern"] == "rm" and e.value.code == "POLICY"
+                assert e.value.details["command"] == "echo hi; rm -rf x" and "line 1, column 10" in str(e.value)
+                with pytest.raises(lodge.PolicyError):
+                    c.execute("echo 'open")
+                b = w.batch()
+                assert [r["exit_code"] for r in b.execute_batch(["echo a", "rm x", "echo b"])] == [0, -1, 0]
+        finally:
+            w.close()
+
+
+def test_a_restart_between_calls():
+    """kill -9: the session, its files, and the client's connection to it."""
+    w = RemoteWorld()
+    try:
+        with w.client() as c:
+            c.get_or_create_session("ada", "t")
+            c.execute("echo kept > f")
+            w.service.restart()
+            r = c.execute("cat f")
+            assert r["stdout"] == "kept\n" and r["state_lost"] is False
+            w.service.stop()
+            c._threads._transport.patience = 0.1
+            with pytest.raises(lodge.SandboxError):
+                c.execute("true")
+            c.close_session()  # never raises
+            w.service.start()
+    finally:
+        w.close()
+
+
+def test_a_full_service_is_told_so():
+    s = Service(max_active=1)
+    try:
+        with lodge.SandboxClient("remote", s.url, KEY) as c, lodge.SandboxClient("remote", s.url, KEY) as d:
+            c.get_or_create_session("ada", "t")
+            busy = threading.Thread(target=lambda: c.execute("sleep 3"))
+            busy.start()
+            assert wait_for(lambda: s.client().get("/health").json["parts"]["room"]["idle"] == 0)
+            with pytest.raises(lodge.SandboxError, match="max capacity") as e:
+                d.get_or_create_session("ada", "u")
+            assert e.value.code == "UNAVAILABLE" and e.value.retryable and e.value.retry_after
+            busy.join()
+    finally:
+        s.close()
