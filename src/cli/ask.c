@@ -223,11 +223,12 @@ int ask_find_snapshot(struct ask *a, const char *ref, const char *which, json_t 
 	if (client_path(path, sizeof(path), err, "/v1/sessions/%s/snapshots", ref) < 0 ||
 	    client_list(a->client, path, "snapshots", &list, err) < 0)
 		return -1;
-	json_array_foreach (list, i, s)
+	json_array_foreach (list, i, s) {
 		if (which ? is_snapshot(s, which)
 			  : !found ||
 				    ask_number(s, "created_at") >= ask_number(found, "created_at"))
 			found = s;
+	}
 	if (!found && which)
 		return err_set(err, ERR_NOT_FOUND,
 			       "no snapshot \"%.64s\" of this session (lodge snapshots lists them)",

@@ -2,6 +2,7 @@
 /* lodge cp: files and directories into sessions and out of them. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -54,9 +55,8 @@ int cp_stat(struct ask *a, const struct cp_place *p, const char *path, json_t **
 static int64_t length_of(const struct client_stream *s)
 {
 	const char *text = client_header(s, "Content-Length");
-	long long n;
 
-	return text && sscanf(text, "%lld", &n) == 1 ? n : -1;
+	return text ? strtoll(text, NULL, 10) : -1;
 }
 
 int cp_drain(struct client_stream *s, int fd, const char *what, bool quiet, uint64_t *bytes,

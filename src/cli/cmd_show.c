@@ -164,9 +164,10 @@ static void add_command(struct table *t, const json_t *e)
 		table_add(t, json_string_value(command));
 		return;
 	}
-	json_array_foreach (command, i, word)
+	json_array_foreach (command, i, word) {
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s", i ? " " : "",
 			 json_string_value(word));
+	}
 	table_add(t, text);
 }
 
@@ -185,8 +186,9 @@ static void say(struct ask *a, const json_t *answer)
 		return;
 	putchar('\n');
 	table_init(&t, columns, ARRAY_LEN(columns));
-	json_array_foreach (execs, i, e)
+	json_array_foreach (execs, i, e) {
 		add_command(&t, e);
+	}
 	table_print(&t, stdout);
 }
 

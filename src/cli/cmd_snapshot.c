@@ -190,8 +190,9 @@ static void say_forks(struct ask *a, const json_t *answer)
 	json_t *s;
 	size_t i;
 
-	json_array_foreach (json_object_get(answer, "sessions"), i, s)
+	json_array_foreach (json_object_get(answer, "sessions"), i, s) {
 		ask_print("%s", a->quiet ? ask_text(s, "id") : say_name(s, name, sizeof(name)));
+	}
 }
 
 static int run_fork(struct ask *a, struct err *err)

@@ -68,8 +68,9 @@ static int look(struct ask *a, const json_t *before, json_t **ret, struct err *e
 	if (client_list(a->client, "/v1/sessions?state=active&limit=1000", "sessions", &list, err) <
 	    0)
 		return -1;
-	json_array_foreach (list, i, s)
+	json_array_foreach (list, i, s) {
 		look_at(a, s, before, now);
+	}
 	*ret = steal_ptr(&now);
 	return 0;
 }
@@ -101,8 +102,9 @@ static json_t *sorted(json_t *now)
 
 	if (!items)
 		return out;
-	json_object_foreach (now, id, s)
+	json_object_foreach (now, id, s) {
 		items[i++] = s;
+	}
 	qsort(items, n, sizeof(json_t *), by_use);
 	for (i = 0; i < n; i++)
 		json_array_append(out, items[i]);

@@ -94,8 +94,8 @@ static int make_dir(struct ask *a, const struct cp_place *to, const char *path,
 	char mode[16];
 
 	snprintf(mode, sizeof(mode), "%o", (unsigned)st->st_mode & 0777);
-	return ask_call(a, "POST", NULL, NULL, err,
-			"/v1/sessions/%s/files/%S?mkdir&mode=%s", to->ref, path, mode);
+	return ask_call(a, "POST", NULL, NULL, err, "/v1/sessions/%s/files/%S?mkdir&mode=%s",
+			to->ref, path, mode);
 }
 
 static int up_tar(struct ask *a, const struct cp_place *from, const struct cp_place *to,

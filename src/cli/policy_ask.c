@@ -20,9 +20,10 @@ static char *name_list(const json_t *names, char *buf, size_t size)
 	size_t i;
 
 	*buf = '\0';
-	json_array_foreach (names, i, one)
+	json_array_foreach (names, i, one) {
 		snprintf(buf + strlen(buf), size - strlen(buf), "%s%s", i ? " " : "",
 			 json_string_value(one));
+	}
 	if (json_is_array(names) && !i)
 		snprintf(buf, size, "(none)");
 	return buf;
