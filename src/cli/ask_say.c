@@ -62,7 +62,7 @@ bool ask_sure(const struct ask *a, const char *fmt, ...)
 	char answer[16];
 	va_list ap;
 
-	if (a->yes || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+	if (a->yes || !isatty(STDIN_FILENO))
 		return true;
 	va_start(ap, fmt);
 	text = make_clean(fmt, ap);

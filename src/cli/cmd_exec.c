@@ -305,10 +305,12 @@ static int failure_status(const struct opts *o, const struct err *err)
 {
 	size_t n = o->program ? strlen(o->program) : 0;
 
-	if (!n || err->code != ERR_INVALID || strncmp(err->msg, o->program, n) != 0 ||
-	    err->msg[n] != ':')
+	if (!n || strncmp(err->msg, o->program, n) != 0 || err->msg[n] != ':' ||
+	    (err->code != ERR_INVALID && err->code != ERR_DENIED))
 		return OPT_EXIT_FAILED;
-	return strstr(err->msg, "No such file") ? OPT_EXIT_NOT_FOUND : OPT_EXIT_NOT_EXECUTABLE;
+	return strstr(err->msg + n, "not found") || strstr(err->msg + n, "No such file")
+		       ? OPT_EXIT_NOT_FOUND
+		       : OPT_EXIT_NOT_EXECUTABLE;
 }
 
 static int run(struct opts *o, const char *session, struct err *err)

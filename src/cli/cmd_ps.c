@@ -12,7 +12,7 @@
 #include "cli/screen.h"
 #include "cli/term.h"
 
-enum { EXIT_REFUSED = 1, COMMAND_WIDTH = 256, TIME_TEXT = 32, ID_COLUMN = 26 };
+enum { NOT_ASKED = -2, EXIT_REFUSED = 1, COMMAND_WIDTH = 256, TIME_TEXT = 32, ID_COLUMN = 26 };
 
 DEFINE_AUTO(struct client *, client_free);
 DEFINE_AUTO(struct screen *, screen_fini);
@@ -106,7 +106,7 @@ static int run_verb(const struct verb *v, const struct opts *o, char **words, in
 
 	(void)guard;
 	if (where_ref(words[0], j.ref, err) < 0 || where_client(&c, err) < 0)
-		return -1;
+		return NOT_ASKED;
 	j.client = c;
 	if (take_exec(&j, v, n > 1 ? words[1] : NULL, err) < 0)
 		return -1;
@@ -133,7 +133,7 @@ static int verb_main(const struct verb *v, int argc, char **argv)
 	if (n >= 0)
 		return n;
 	/* a daemon that is not there, against one that said no */
-	away = err.code == ERR_UNAVAILABLE && err.sys;
+	away = n == NOT_ASKED || (err.code == ERR_UNAVAILABLE && err.sys);
 	return opt_fail(v->tells_status || away ? OPT_EXIT_FAILED : EXIT_REFUSED, &err);
 }
 

@@ -97,6 +97,11 @@ int stream_begin(struct conn *conn, bool bodiless, struct client_stream **ret, s
 /* All that is left, at most ANSWER_MAX; with a NUL behind it. */
 int stream_all(struct client_stream *s, char **ret, size_t *ret_len, struct err *err);
 
+/* ---- ws.c */
+
+/* Over an answer whose head was read; takes it over. NULL: no memory. */
+struct client_ws *client_ws_wrap(struct client_stream *s);
+
 /* ---- request.c ----------------------------------------------------------------------------------
  */
 

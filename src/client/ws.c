@@ -88,12 +88,22 @@ static int make_key(char to[BASE64_ENCODED(KEY_BYTES) + 1], struct err *err)
 	return 0;
 }
 
+struct client_ws *client_ws_wrap(struct client_stream *s)
+{
+	struct client_ws *w = calloc(1, sizeof(*w));
+
+	if (w)
+		w->s = s;
+	else
+		client_close(s);
+	return w;
+}
+
 int client_ws_open(struct client *c, const char *path, struct client_ws **ret, struct err *err)
 {
 	struct client_request rq = { .method = "GET", .path = path };
 	auto_call(client_close) struct client_stream *s = NULL;
 	char key[BASE64_ENCODED(KEY_BYTES) + 1], upgrade[256];
-	struct client_ws *w;
 
 	if (make_key(key, err) < 0)
 		return -1;
@@ -103,12 +113,8 @@ int client_ws_open(struct client *c, const char *path, struct client_ws **ret, s
 		 key);
 	if (request_send(c, &rq, upgrade, &s, err) < 0 || check_answer(c, s, key, err) < 0)
 		return -1;
-	w = calloc(1, sizeof(*w));
-	if (!w)
-		return err_sys(err, ENOMEM, "terminal");
-	w->s = steal_ptr(&s);
-	*ret = w;
-	return 0;
+	*ret = client_ws_wrap(steal_ptr(&s));
+	return *ret ? 0 : err_sys(err, ENOMEM, "terminal");
 }
 
 int client_ws_fd(const struct client_ws *w)

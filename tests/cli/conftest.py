@@ -35,7 +35,8 @@ def client(lodged):
 
 
 @pytest.fixture
-def session(client):
-    sid = client.enter()
+def session(lodged):
+    """The port may be another when it is removed."""
+    sid = lodged.client().enter()
     yield sid
-    client.delete("/v1/sessions/" + sid)
+    lodged.client().delete("/v1/sessions/" + sid)

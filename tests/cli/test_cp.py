@@ -4,14 +4,19 @@ import http.server
 import io
 import json
 import os
+import pathlib
+import shutil
 import signal
+import subprocess
 import tarfile
+import tempfile
 import threading
 import time
 
 import pytest
 
 from client import wait_for
+from lodge import LODGE
 from terminal import Terminal
 
 
@@ -243,6 +248,34 @@ def test_no_devices_owners_or_set_id_bits(lodged, evil, world):
     assert lodged.lodge("cp", "ses_x:d/.", str(world / "out"), env=evil)[0] == 1
     assert not (world / "out" / "null").exists() and not (world / "out" / "other").exists()
     check_kept(world)
+
+
+@pytest.fixture
+def open_world():
+    """A directory whose parents anybody may enter."""
+    with tempfile.TemporaryDirectory(prefix="lodge-cp-", dir="/var/tmp") as at:
+        os.chmod(at, 0o755)
+        yield pathlib.Path(at)
+
+
+def test_as_an_ordinary_user(evil, open_world):
+    """Who may not write to a directory of his own can move it nevertheless."""
+    out = open_world / "out"
+    out.mkdir()
+    os.chown(out, 65534, 65534)
+    shutil.copy(LODGE, open_world / "lodge")
+    Evil.archive = archive(member("ro", DIR, mode=0o555), member("ro/f", mode=0o444), member("shut", DIR, mode=0o000),
+                           member("ro/sub", DIR, mode=0o500), member("ro/sub/g"))
+    done = subprocess.run([open_world / "lodge", "cp", "ses_x:d/.", out], env=dict(evil, HOME="/"), stderr=subprocess.PIPE,
+                          user=65534, group=65534, extra_groups=[], check=False)
+    assert done.returncode == 0, done
+    assert [(out / p).stat().st_mode & 0o777 for p in ("ro", "shut", "ro/sub", "ro/f", "ro/sub/g")] == [
+        0o555, 0, 0o500, 0o444, 0o644]
+    assert (out / "ro").stat().st_uid == 65534 and sorted(p.name for p in out.iterdir()) == ["ro", "shut"]
+    done = subprocess.run([open_world / "lodge", "cp", "ses_x:d/.", out], env=dict(evil, HOME="/"), stderr=subprocess.PIPE,
+                          user=65534, group=65534, extra_groups=[], check=False)
+    assert done.returncode == 1 and b"Permission denied" in done.stderr  # as cp -r would say
+    assert sorted(p.name for p in out.iterdir()) == ["ro", "shut"]
 
 
 def test_an_archive_that_breaks_off(lodged, evil, world):
