@@ -270,7 +270,8 @@ int ask_each(struct ask *a, ask_one_fn *one, ask_say_fn *people, struct err *err
 			if (status_of(err) == OPT_EXIT_FAILED || (a->argc == 1))
 				return -1;
 			ask_complain(a, a->argv[i], err);
-			answer = json_pack("{s:s, s:s}", "operand", a->argv[i], "error", err->msg);
+			answer = json_pack("{s:o, s:o}", "operand", ask_string(a->argv[i]), "error",
+					   ask_string(err->msg));
 		} else if (!a->json && answer) {
 			people(a, answer);
 		}

@@ -75,6 +75,14 @@ bool ask_sure(const struct ask *a, const char *fmt, ...)
 	return strcasecmp(answer, "y") == 0 || strcasecmp(answer, "yes") == 0;
 }
 
+json_t *ask_string(const char *text)
+{
+	json_t *j = json_string(text);
+	auto_free char *clean = j ? NULL : human_clean_dup(text);
+
+	return j || !clean ? j : json_string(clean);
+}
+
 /* ---- members --------------------------------------------------------------------------------- */
 
 static const json_t *member(const json_t *j, const char *path)

@@ -101,8 +101,8 @@ static int copy_one(struct ask *a, const char *arg, const struct cp_place *to, j
 			: cp_up(a, &from, to, many, &bytes, err);
 	if (r < 0)
 		return -1;
-	json_array_append_new(copied, json_pack("{s:s, s:s, s:I}", "from", arg, "to", to->given,
-						"bytes", (json_int_t)bytes));
+	json_array_append_new(copied, json_pack("{s:o, s:o, s:I}", "from", ask_string(arg), "to",
+						ask_string(to->given), "bytes", (json_int_t)bytes));
 	return 0;
 }
 

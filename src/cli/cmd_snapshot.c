@@ -86,7 +86,7 @@ static int run_remove(struct ask *a, struct err *err)
 			ask_complain(a, a->argv[i], err);
 			continue;
 		}
-		json_array_append_new(removed, json_string(a->argv[i]));
+		json_array_append_new(removed, ask_string(a->argv[i]));
 		if (!a->json)
 			ask_print("%s is removed", a->argv[i]);
 	}

@@ -137,7 +137,7 @@ static void say_names(const json_t *names, const char *what)
 	size_t i;
 
 	json_array_foreach (names, i, name) {
-		ask_print("  %s  %s", what, json_string_value(name));
+		ask_print("  %s  %s", what, ask_text(name, ""));
 	}
 }
 

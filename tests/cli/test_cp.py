@@ -51,6 +51,17 @@ def test_files(lodged, client, at, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["back", "d", "src"]  # nothing half-done is left
 
 
+def test_names_that_are_no_text(lodged, at, tmp_path):
+    src = os.fsencode(tmp_path) + b"/\xff\xfe %2f?"
+    with open(src, "wb") as f:
+        f.write(b"1")
+    answer = json.loads(ok(lodged.lodge("cp", src, "cp:", "--json")))
+    assert answer["copied"][0]["from"].endswith("/?? %2f?")
+    assert ok(lodged.lodge("cp", b"cp:\xff\xfe %2f?", "-")) == b"1"
+    got = lodged.lodge("cp", b"cp:\xff\033[31m", "-")
+    assert got[0] == 1 and "\033" not in got[2]
+
+
 def test_directories(lodged, client, at, tmp_path):
     src = tmp_path / "tree"
     (src / "deep" / "er").mkdir(parents=True)
