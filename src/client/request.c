@@ -11,7 +11,7 @@
 #define LODGE_VERSION "0.1.0"
 #endif
 
-enum { PIECE = 64 << 10, REFUSED_TRIES = 2 };
+enum { PIECE = 64 << 10 };
 
 /* What is sent behind the head. */
 struct body {
@@ -55,8 +55,7 @@ static int take_body(const struct client_request *rq, struct body *ret, struct e
 	return 0;
 }
 
-/* ---- the head ----------------------------------------------------------------------------------
- */
+/* ---- the head -------------------------------------------------------------------------------- */
 
 /* Nothing in a line may begin another one. */
 static int check_line(const char *s, bool spaces, struct err *err)
@@ -115,8 +114,7 @@ static int make_head(const struct client *c, const struct client_request *rq, co
 	return err_sys(err, ENOMEM, "question");
 }
 
-/* ---- sending ------------------------------------------------------------------------------------
- */
+/* ---- sending --------------------------------------------------------------------------------- */
 
 /* 0: all of it, or the answer came before; -errno of the socket; 1: err. */
 static int send_fd(struct conn *conn, const struct client_request *rq, const struct body *b,
@@ -172,16 +170,6 @@ static int send_all(struct conn *conn, const struct client_request *rq, const st
 	return rq->has_body_fd ? send_fd(conn, rq, b, err) : 0;
 }
 
-static int open_again(const struct client *c, struct conn *ret, struct err *err)
-{
-	for (int i = 1;; i++) {
-		if (conn_open(c, ret, err) == 0)
-			return 0;
-		if (err->sys != ECONNREFUSED || i == REFUSED_TRIES)
-			return -1;
-	}
-}
-
 /* Who refuses a body may do so before all of it came, and close: then his answer tells more than
  * that he did not listen. */
 static int exchange(struct client *c, const struct client_request *rq, const struct body *b,
@@ -190,7 +178,7 @@ static int exchange(struct client *c, const struct client_request *rq, const str
 	struct conn conn = { .fd = -1 };
 	int r;
 
-	if (open_again(c, &conn, err) < 0)
+	if (conn_open(c, &conn, err) < 0)
 		return -1;
 	r = send_all(&conn, rq, b, head, len, err);
 	if (r > 0) {

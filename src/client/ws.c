@@ -44,8 +44,7 @@ struct client_ws {
 };
 DEFINE_AUTO(struct client_ws *, client_ws_close);
 
-/* ---- opening -----------------------------------------------------------------------------------
- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static void expected_answer(const char *key, char to[BASE64_ENCODED(SHA1_BYTES) + 1])
 {
@@ -132,8 +131,7 @@ const char *client_ws_header(const struct client_ws *w, const char *name)
 	return client_header(w->s, name);
 }
 
-/* ---- out ----------------------------------------------------------------------------------------
- */
+/* ---- out ------------------------------------------------------------------------------------- */
 
 static size_t put_head(unsigned char *to, unsigned op, uint64_t len)
 {
@@ -196,8 +194,7 @@ void client_ws_close(struct client_ws *w)
 	free(w);
 }
 
-/* ---- in -----------------------------------------------------------------------------------------
- */
+/* ---- in -------------------------------------------------------------------------------------- */
 
 static int malformed(struct client_ws *w, const char *why, struct err *err)
 {
@@ -278,9 +275,10 @@ static ssize_t receive(struct client_ws *w, void *to, size_t size, struct err *e
 		return 0;
 	if (n > 0)
 		return n;
-	if (n < 0)
-		return problem_broken(n, err);
-	return err_set(err, ERR_UNAVAILABLE, "lodged closed the terminal's connection");
+	problem_broken(n, err);
+	if (n == 0)
+		snprintf(err->msg, sizeof(err->msg), "lodged closed the terminal's connection");
+	return -1;
 }
 
 /* 1: there is something to look at; 0: nothing more yet. */
