@@ -195,8 +195,8 @@ static int run_ps(const struct opts *o, struct job *j, struct err *err)
 	if (o->json)
 		return job_say(some, err);
 	printf("%-*s %-10s %-20s %s\n", ID_COLUMN, "EXEC", "STATE", "STARTED", "COMMAND");
-	json_array_foreach (some, i, x)
-		print_row(x);
+	for (i = 0; i < json_array_size(some); i++)
+		print_row(json_array_get(some, i));
 	return 0;
 }
 

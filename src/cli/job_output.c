@@ -16,7 +16,7 @@
 #include "cli/opt.h"
 #include "cli/retry.h"
 
-enum { WAIT_MS = 30000, RANDOM = 18 };
+enum { WAIT_MS = 30000, RANDOM = 18, ONCE = BASE64_ENCODED(RANDOM) };
 
 DEFINE_AUTO(struct client_stream *, client_close);
 
@@ -215,12 +215,12 @@ static int read_stream(struct job *j, struct client_stream *s, struct err *err)
 static int put_once(json_t *body, struct err *err)
 {
 	unsigned char bytes[RANDOM];
-	char text[BASE64_ENCODED(RANDOM) + 1];
+	char text[ONCE + 1];
 
 	if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
 		return err_sys(err, errno, "random bytes");
 	base64_encode(bytes, sizeof(bytes), text);
-	text[BASE64_ENCODED(RANDOM)] = '\0';
+	text[ONCE] = '\0';
 	if (json_object_set_new(body, "idempotency_key", json_string(text)) < 0 ||
 	    json_object_set_new(body, "encoding", json_string("base64")) < 0)
 		return err_sys(err, ENOMEM, "command");

@@ -173,7 +173,7 @@ static int take_messages(struct screen *s, struct err *err)
  * one more. */
 static bool filter(struct screen *s, char *buf, ssize_t *len)
 {
-	char out[PIECE + 1];
+	char out[PIECE + 1] = { 0 };
 	ssize_t n = 0;
 
 	for (ssize_t i = 0; i < *len; i++) {
@@ -188,7 +188,8 @@ static bool filter(struct screen *s, char *buf, ssize_t *len)
 		s->armed = false;
 		out[n++] = buf[i];
 	}
-	memcpy(buf, out, (size_t)n);
+	if (n)
+		memcpy(buf, out, (size_t)n);
 	*len = n;
 	return false;
 }
