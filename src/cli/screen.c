@@ -24,8 +24,7 @@ enum {
 	EOF_LAST_MS = 2000,
 };
 
-/* ---- connecting
- * ----------------------------------------------------------------------------------- */
+/* ---- connecting ------------------------------------------------------------------------------ */
 
 static int make_path(const struct screen *s, bool tail, char path[JOB_PATH], struct err *err)
 {
@@ -59,13 +58,38 @@ static int open_ws(struct screen *s, struct err *err)
 	return client_ws_open(s->client, path, &s->ws, err);
 }
 
+static void say_size(struct screen *s, uint32_t rows, uint32_t cols)
+{
+	char text[64];
+	struct err ignored;
+	int n = snprintf(text, sizeof(text), "{\"resize\":{\"cols\":%u,\"rows\":%u}}", cols, rows);
+
+	if (s->ws)
+		(void)client_ws_send(s->ws, true, text, (size_t)n, &ignored);
+}
+
+/* What is seen may be half of what the program drew, with words of lodge in it: it draws again when
+ * the size changes. */
+static void draw_again(struct screen *s)
+{
+	uint32_t rows, cols;
+
+	term_size(&rows, &cols);
+	if (rows > 1)
+		say_size(s, rows - 1, cols);
+	say_size(s, rows, cols);
+}
+
 int screen_open(struct screen *s, char ret_outcome[32], struct err *err)
 {
+	bool back = *s->id && !s->from_start;
 	const char *id;
 
 	s->signals = -1;
 	if (open_ws(s, err) < 0)
 		return -1;
+	if (back)
+		draw_again(s);
 	id = client_ws_header(s->ws, "Lodge-Exec");
 	if (!*s->id)
 		snprintf(s->id, sizeof(s->id), "%s", id ? id : "");
@@ -85,8 +109,7 @@ void screen_fini(struct screen *s)
 	s->signals = -1;
 }
 
-/* ---- what comes
- * ------------------------------------------------------------------------------------ */
+/* ---- what comes ------------------------------------------------------------------------------ */
 
 static int show(struct screen *s, const char *bytes, size_t len, struct err *err)
 {
@@ -144,14 +167,13 @@ static int take_messages(struct screen *s, struct err *err)
 	return r;
 }
 
-/* ---- what is typed
- * --------------------------------------------------------------------------------- */
+/* ---- what is typed --------------------------------------------------------------------------- */
 
 /* Takes out what is for lodge: ctrl-] d leaves, ctrl-] twice is one. True: leave. The room is for
  * one more. */
 static bool filter(struct screen *s, char *buf, ssize_t *len)
 {
-	char out[PIECE + 1];
+	char out[PIECE + 1] = { 0 };
 	ssize_t n = 0;
 
 	for (ssize_t i = 0; i < *len; i++) {
@@ -166,7 +188,8 @@ static bool filter(struct screen *s, char *buf, ssize_t *len)
 		s->armed = false;
 		out[n++] = buf[i];
 	}
-	memcpy(buf, out, (size_t)n);
+	if (n)
+		memcpy(buf, out, (size_t)n);
 	*len = n;
 	return false;
 }
@@ -225,8 +248,7 @@ static bool type(struct screen *s)
 	return false;
 }
 
-/* ---- signals
- * --------------------------------------------------------------------------------------- */
+/* ---- signals --------------------------------------------------------------------------------- */
 
 static int catch_signals(struct screen *s, struct err *err)
 {
@@ -241,33 +263,11 @@ static int catch_signals(struct screen *s, struct err *err)
 	return s->signals < 0 ? err_sys(err, errno, "signals") : 0;
 }
 
-static void say_size(struct screen *s, uint32_t rows, uint32_t cols)
-{
-	char text[64];
-	struct err ignored;
-	int n = snprintf(text, sizeof(text), "{\"resize\":{\"cols\":%u,\"rows\":%u}}", cols, rows);
-
-	if (s->ws)
-		(void)client_ws_send(s->ws, true, text, (size_t)n, &ignored);
-}
-
 static void resize(struct screen *s)
 {
 	uint32_t rows, cols;
 
 	term_size(&rows, &cols);
-	say_size(s, rows, cols);
-}
-
-/* What lodge said is in the middle of what the program drew: it draws again when the size changes.
- */
-static void draw_again(struct screen *s)
-{
-	uint32_t rows, cols;
-
-	term_size(&rows, &cols);
-	if (rows > 1)
-		say_size(s, rows - 1, cols);
 	say_size(s, rows, cols);
 }
 
@@ -289,8 +289,7 @@ static bool take_signals(struct screen *s)
 	return false;
 }
 
-/* ---- both
- * ------------------------------------------------------------------------------------------ */
+/* ---- both ------------------------------------------------------------------------------------ */
 
 /* A pipe waits until there is somebody. */
 static bool hears(const struct screen *s)

@@ -79,5 +79,6 @@ int problem_broken(ssize_t n, struct err *err)
 	else
 		err_set(err, ERR_UNAVAILABLE, "lodged closed the connection within its answer");
 	err->code = ERR_UNAVAILABLE;
+	err->sys = n < 0 ? (int)-n : ECONNRESET;
 	return -1;
 }

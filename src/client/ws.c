@@ -17,6 +17,8 @@ enum {
 	CONTROL_MAX = 125,
 	KEY_BYTES = 16,
 	SHA1_BYTES = 20,
+	KEY_TEXT = BASE64_ENCODED(KEY_BYTES),
+	ANSWER_TEXT = BASE64_ENCODED(SHA1_BYTES),
 	PIECE = 16 << 10, /* masked at a time */
 	CODE_NORMAL = 1000,
 	CODE_NONE = 1005,
@@ -44,10 +46,9 @@ struct client_ws {
 };
 DEFINE_AUTO(struct client_ws *, client_ws_close);
 
-/* ---- opening -----------------------------------------------------------------------------------
- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
-static void expected_answer(const char *key, char to[BASE64_ENCODED(SHA1_BYTES) + 1])
+static void expected_answer(const char *key, char to[ANSWER_TEXT + 1])
 {
 	unsigned char sum[EVP_MAX_MD_SIZE] = { 0 };
 	char text[128];
@@ -55,7 +56,7 @@ static void expected_answer(const char *key, char to[BASE64_ENCODED(SHA1_BYTES) 
 
 	(void)EVP_Digest(text, (size_t)n, sum, NULL, EVP_sha1(), NULL);
 	base64_encode(sum, SHA1_BYTES, to);
-	to[BASE64_ENCODED(SHA1_BYTES)] = '\0';
+	to[ANSWER_TEXT] = '\0';
 }
 
 static bool is(const char *got, const char *want)
@@ -65,7 +66,7 @@ static bool is(const char *got, const char *want)
 
 static int check_answer(struct client *c, struct client_stream *s, const char *key, struct err *err)
 {
-	char want[BASE64_ENCODED(SHA1_BYTES) + 1];
+	char want[ANSWER_TEXT + 1];
 	const char *got = client_header(s, "Sec-WebSocket-Accept");
 
 	if (client_status(s) >= 400)
@@ -77,14 +78,14 @@ static int check_answer(struct client *c, struct client_stream *s, const char *k
 	return 0;
 }
 
-static int make_key(char to[BASE64_ENCODED(KEY_BYTES) + 1], struct err *err)
+static int make_key(char to[KEY_TEXT + 1], struct err *err)
 {
 	unsigned char bytes[KEY_BYTES];
 
 	if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
 		return err_sys(err, errno, "random bytes");
 	base64_encode(bytes, sizeof(bytes), to);
-	to[BASE64_ENCODED(KEY_BYTES)] = '\0';
+	to[KEY_TEXT] = '\0';
 	return 0;
 }
 
@@ -103,7 +104,7 @@ int client_ws_open(struct client *c, const char *path, struct client_ws **ret, s
 {
 	struct client_request rq = { .method = "GET", .path = path };
 	auto_call(client_close) struct client_stream *s = NULL;
-	char key[BASE64_ENCODED(KEY_BYTES) + 1], upgrade[256];
+	char key[KEY_TEXT + 1], upgrade[256];
 
 	if (make_key(key, err) < 0)
 		return -1;
@@ -132,8 +133,7 @@ const char *client_ws_header(const struct client_ws *w, const char *name)
 	return client_header(w->s, name);
 }
 
-/* ---- out ----------------------------------------------------------------------------------------
- */
+/* ---- out ------------------------------------------------------------------------------------- */
 
 static size_t put_head(unsigned char *to, unsigned op, uint64_t len)
 {
@@ -196,8 +196,7 @@ void client_ws_close(struct client_ws *w)
 	free(w);
 }
 
-/* ---- in -----------------------------------------------------------------------------------------
- */
+/* ---- in -------------------------------------------------------------------------------------- */
 
 static int malformed(struct client_ws *w, const char *why, struct err *err)
 {
@@ -278,9 +277,10 @@ static ssize_t receive(struct client_ws *w, void *to, size_t size, struct err *e
 		return 0;
 	if (n > 0)
 		return n;
-	if (n < 0)
-		return problem_broken(n, err);
-	return err_set(err, ERR_UNAVAILABLE, "lodged closed the terminal's connection");
+	problem_broken(n, err);
+	if (n == 0)
+		snprintf(err->msg, sizeof(err->msg), "lodged closed the terminal's connection");
+	return -1;
 }
 
 /* 1: there is something to look at; 0: nothing more yet. */

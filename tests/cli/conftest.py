@@ -35,8 +35,7 @@ def client(lodged):
 
 
 @pytest.fixture
-def session(lodged):
-    """The port may be another when it is removed."""
-    sid = lodged.client().enter()
+def session(client):
+    sid = client.enter()
     yield sid
-    lodged.client().delete("/v1/sessions/" + sid)
+    client.delete("/v1/sessions/" + sid)

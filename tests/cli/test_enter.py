@@ -79,9 +79,9 @@ def term(lodged, request):
 
 
 @pytest.fixture
-def key(lodged, request):
+def key(client, request):
     yield request.node.name
-    lodged.client().delete("/v1/sessions/key:" + request.node.name)
+    client.delete("/v1/sessions/key:" + request.node.name)
 
 
 def test_the_shell_ends_with_its_status(term, key):

@@ -34,8 +34,7 @@ static int call(json_t **ret)
 	return client_call(c, "GET", "/v1/x", NULL, ret, &err);
 }
 
-/* ---- words -------------------------------------------------------------------------------------
- */
+/* ---- words ----------------------------------------------------------------------------------- */
 
 static void parts_of_a_path_are_encoded(void)
 {
@@ -90,8 +89,7 @@ static void nothing_of_a_caller_becomes_a_line_of_its_own(void)
 	c = NULL;
 }
 
-/* ---- one answer
- * ---------------------------------------------------------------------------------- */
+/* ---- one answer ------------------------------------------------------------------------------ */
 
 static void an_answer_of_a_length_is_read(void)
 {
@@ -282,8 +280,7 @@ static void pages_become_one_list(void)
 	finish();
 }
 
-/* ---- bodies
- * -------------------------------------------------------------------------------------- */
+/* ---- bodies ---------------------------------------------------------------------------------- */
 
 static uint64_t told;
 
@@ -351,8 +348,7 @@ static void a_refusal_before_the_end_of_a_body_is_heard(void)
 	finish();
 }
 
-/* ---- streams
- * ------------------------------------------------------------------------------------- */
+/* ---- streams --------------------------------------------------------------------------------- */
 
 static struct client_stream *open_stream(const char *answer, size_t piece)
 {

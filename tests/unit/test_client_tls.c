@@ -22,8 +22,7 @@ static struct {
 static char cert_file[] = "/tmp/lodge-tls-XXXXXX";
 static struct err err;
 
-/* ---- the other side
- * -------------------------------------------------------------------------------- */
+/* ---- the other side -------------------------------------------------------------------------- */
 
 static bool add_name(X509 *x)
 {
@@ -126,8 +125,7 @@ static int ask(const char *host)
 	return r;
 }
 
-/* ---- tests
- * --------------------------------------------------------------------------------------- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void a_certificate_that_is_trusted_is_accepted(void)
 {

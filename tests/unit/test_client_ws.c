@@ -14,8 +14,7 @@ static int other = -1;
 static struct err err;
 static struct client_ws_message m;
 
-/* ---- the other side
- * -------------------------------------------------------------------------------- */
+/* ---- the other side -------------------------------------------------------------------------- */
 
 static const char *lie; /* instead of the right answer */
 
@@ -116,8 +115,7 @@ static ssize_t heard(unsigned *op, char *to, size_t size)
 	return (ssize_t)len;
 }
 
-/* ---- tests
- * --------------------------------------------------------------------------------------- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void a_socket_is_opened_and_spoken_over(void)
 {
