@@ -113,6 +113,8 @@ int ask_main(const struct ask_command *cmd, int argc, char **argv)
 		return fail(OPT_EXIT_USAGE, &err);
 	a.argc = argc - first;
 	a.argv = argv + first;
+	if (cmd->check && cmd->check(&a, &err) < 0)
+		return fail(OPT_EXIT_USAGE, &err);
 	if (where_client(&client, &err) < 0)
 		return fail(OPT_EXIT_FAILED, &err);
 	a.client = client;

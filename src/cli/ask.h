@@ -42,6 +42,7 @@ typedef int ask_fn(struct ask *a, struct err *err);
 struct ask_command {
 	struct opt_command opt;
 	int least, most; /* operands; most < 0: any number */
+	ask_fn *check; /* what is wrong with the command line in other ways; may be NULL */
 	ask_fn *run;
 };
 

@@ -175,12 +175,15 @@ static int clean_all(struct ask *a, json_t *out, struct err *err)
 	return 0;
 }
 
+static int check_cleanup(struct ask *a, struct err *err)
+{
+	return a->all != (a->argc == 1) ? 0 : ask_wrong(a, err, "give a user, or --all");
+}
+
 static int run_cleanup(struct ask *a, struct err *err)
 {
 	auto_json json_t *out = json_array();
 
-	if (a->all == (a->argc == 1))
-		return ask_wrong(a, err, "give a user, or --all");
 	if (a->all) {
 		if (clean_all(a, out, err) < 0)
 			return -1;
@@ -211,6 +214,7 @@ int cmd_cleanup(int argc, char **argv)
 			 .summary = "Destroys all sessions of a user, with their files.",
 			 .opts = cleanup_options },
 		.most = 1,
+		.check = check_cleanup,
 		.run = run_cleanup,
 	};
 

@@ -49,7 +49,7 @@ def test_cleanup(lodged, client, people):
     assert lodged.lodge("cleanup", "--all")[0] == 0
     assert json.loads(lodged.lodge("cleanup", "nobody", "--json")[1])["results"]["killed"] == 0
     for words in ((), ("ada", "--all")):
-        assert lodged.lodge("cleanup", *words)[0] == 2
+        assert lodged.lodge("cleanup", *words, "--url", "http://127.0.0.1:1")[0] == 2
 
 
 class Stuck(http.server.BaseHTTPRequestHandler):

@@ -99,7 +99,7 @@ def test_what_is_wrong(lodged, client, at, tmp_path):
             (("cp", str(tmp_path / "no"), "cp:"), 1, "No such file"),
             (("cp", "a", "b"), 2, "SESSION:PATH"),
             (("cp", "cp:a", "cp:b"), 2, "SESSION:PATH"),
-            (("cp", ":a", "b"), 1, "no session"),
+            (("cp", ":a", "b"), 2, "no session"),
             (("cp", "cp:a"), 2, "operands"),
             (("cp", "cp:/dev/null", str(tmp_path / "x")), 1, "neither")):
         got = lodged.lodge(*words)
@@ -295,6 +295,15 @@ def test_an_archive_that_breaks_off(lodged, evil, world):
     assert status == 1 and err and list((world / "out").iterdir()) == []
     Evil.archive = b"no tar at all" * 1000
     assert lodged.lodge("cp", "ses_x:d/.", str(world / "out"), env=evil)[0] == 1
+    check_kept(world)
+
+
+def test_names_of_an_archive_on_the_terminal(evil, world):
+    Evil.archive = archive(member("a\033[31m", LINK, link="/"), member("a\033[31m/x\u202e\u009b1m"),
+                           member("../\033]0;t\007"), member("p\033[5m", FIFO))
+    t = Terminal("cp", "ses_x:d/.", str(world / "out"), env=dict(evil, LANG="C.UTF-8", NO_COLOR="1"))
+    assert t.end() == 1
+    assert b"tar: " in t.seen and not any(c in t.seen.replace(b"\033[K", b"") for c in (b"\033", b"\007")), t.seen
     check_kept(world)
 
 
