@@ -109,6 +109,14 @@ def test_what_is_wrong(lodged, client, at, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_without_tar(lodged, client, at, tmp_path):
+    client.run("key:cp", "mkdir -p d")
+    (tmp_path / "d").mkdir()
+    for words in (("cp:d", str(tmp_path / "new")), (str(tmp_path / "d"), "cp:e")):
+        got = lodged.lodge("cp", *words, env=lodged.env() | {"PATH": "/nowhere"})
+        assert got[0] == 1 and got[2] == "lodge: tar: not installed; directories need it\n"
+
+
 def test_progress_on_a_terminal_only(lodged, client, at, tmp_path):
     (tmp_path / "big").write_bytes(b"x" * 3000000)
     t = Terminal("cp", str(tmp_path / "big"), "cp:", env=lodged.env())
