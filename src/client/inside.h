@@ -3,7 +3,7 @@
 #ifndef LODGE_CLIENT_INSIDE_H
 #define LODGE_CLIENT_INSIDE_H
 
-#include <openssl/ssl.h>
+#include <openssl/types.h>
 
 #include "base/auto.h"
 #include "client/client.h"
@@ -50,8 +50,14 @@ bool conn_answered(const struct conn *c);
 /* ---- tls.c ----------------------------------------------------------------------------------- */
 
 int tls_context(SSL_CTX **ret, struct err *err);
+void tls_context_free(SSL_CTX *ctx); /* NULL is allowed */
 /* A session over a connected socket, its peer's certificate checked. */
-int tls_open(SSL_CTX *ctx, int fd, const char *host, SSL **ret, struct err *err);
+int tls_open(SSL_CTX *ctx, int fd, char *host, SSL **ret, struct err *err);
+void tls_free(SSL *ssl); /* NULL is allowed */
+/* Bytes, 0 for the end, -errno; -EAGAIN with what to wait for. */
+ssize_t tls_read(SSL *ssl, void *buf, size_t size, short *ret_wait);
+ssize_t tls_write(SSL *ssl, const void *data, size_t len, short *ret_wait);
+bool tls_pending(SSL *ssl);
 
 /* ---- head.c: an answer's head ---------------------------------------------------------------- */
 

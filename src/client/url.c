@@ -89,7 +89,7 @@ void client_free(struct client *c)
 {
 	if (!c)
 		return;
-	SSL_CTX_free(c->tls);
+	tls_context_free(c->tls);
 	if (c->key)
 		explicit_bzero(c->key, strlen(c->key));
 	free(c->url);

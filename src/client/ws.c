@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The client's side of a WebSocket (RFC 6455), without extensions. */
 #include <errno.h>
-#include <openssl/evp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,14 +10,14 @@
 #include "base/base64.h"
 #include "base/json.h"
 #include "client/inside.h"
+#include "client/sha1.h"
 
 enum {
 	MESSAGE_MAX = 16 << 20,
 	CONTROL_MAX = 125,
 	KEY_BYTES = 16,
-	SHA1_BYTES = 20,
 	KEY_TEXT = BASE64_ENCODED(KEY_BYTES),
-	ANSWER_TEXT = BASE64_ENCODED(SHA1_BYTES),
+	ANSWER_TEXT = BASE64_ENCODED(SHA1_SIZE),
 	PIECE = 16 << 10, /* masked at a time */
 	CODE_NORMAL = 1000,
 	CODE_NONE = 1005,
@@ -50,12 +49,12 @@ DEFINE_AUTO(struct client_ws *, client_ws_close);
 
 static void expected_answer(const char *key, char to[ANSWER_TEXT + 1])
 {
-	unsigned char sum[EVP_MAX_MD_SIZE] = { 0 };
+	unsigned char sum[SHA1_SIZE];
 	char text[128];
 	int n = snprintf(text, sizeof(text), "%s258EAFA5-E914-47DA-95CA-C5AB0DC85B11", key);
 
-	(void)EVP_Digest(text, (size_t)n, sum, NULL, EVP_sha1(), NULL);
-	base64_encode(sum, SHA1_BYTES, to);
+	sha1(text, (size_t)n, sum);
+	base64_encode(sum, SHA1_SIZE, to);
 	to[ANSWER_TEXT] = '\0';
 }
 

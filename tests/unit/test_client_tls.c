@@ -2,6 +2,7 @@
 /* https://: whose certificate is accepted, and whose is not. */
 #include <arpa/inet.h>
 #include <openssl/pem.h>
+#include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <pthread.h>
 #include <signal.h>

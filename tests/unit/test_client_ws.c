@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The client's side of a WebSocket, over a pair of sockets: the other side is bytes by hand. */
 #include <errno.h>
+#include <openssl/evp.h>
 #include <poll.h>
 
 #include "base/base64.h"
 #include "client/inside.h"
+#include "client/sha1.h"
 #include "client_peer.h"
 #include "tap.h"
 
@@ -116,6 +118,19 @@ static ssize_t heard(unsigned *op, char *to, size_t size)
 }
 
 /* ---- tests ----------------------------------------------------------------------------------- */
+
+static void sums_are_those_of_others(void)
+{
+	unsigned char ours[SHA1_SIZE], theirs[EVP_MAX_MD_SIZE];
+	char text[300];
+
+	for (size_t i = 0; i < sizeof(text); i++) {
+		text[i] = (char)(i * 7);
+		sha1(text, i, ours);
+		CHECK(EVP_Digest(text, i, theirs, NULL, EVP_sha1(), NULL) == 1);
+		CHECK(!memcmp(ours, theirs, SHA1_SIZE));
+	}
+}
 
 static void a_socket_is_opened_and_spoken_over(void)
 {
@@ -232,6 +247,7 @@ static void frames_that_no_server_sends_are_refused(void)
 
 int main(void)
 {
+	RUN(sums_are_those_of_others);
 	RUN(a_socket_is_opened_and_spoken_over);
 	RUN(who_does_not_know_the_answer_is_no_socket);
 	RUN(messages_come_in_pieces_with_pings_between);
