@@ -29,7 +29,8 @@ static int start_thread(void *(*run)(void *), struct job *j, struct err *err)
 
 /* ---- input ----------------------------------------------------------------------------------- */
 
-/* A daemon that does not even listen has taken nothing: only then the same is sent again. */
+/* A daemon that does not even listen, or look, has taken nothing: only then the same is sent
+ * again. */
 static int send_piece(struct job *j, const char *bytes, size_t len, struct err *err)
 {
 	char path[JOB_PATH];
@@ -43,7 +44,8 @@ static int send_piece(struct job *j, const char *bytes, size_t len, struct err *
 	if (job_path(j, len ? "/stdin" : "/stdin?eof=true", path, err) < 0)
 		return -1;
 	while (client_open(j->client, &rq, &s, err) < 0) {
-		if (err->sys != ECONNREFUSED || (ms = retry_pause(&again, err)) < 0)
+		if ((err->sys != ECONNREFUSED && err->sys != EUSERS) ||
+		    (ms = retry_pause(&again, err)) < 0)
 			return -1;
 		(void)poll(NULL, 0, ms);
 	}

@@ -33,8 +33,8 @@ int client_path(char *buf, size_t size, struct err *err, const char *fmt, ...);
  * for 410; 409 CONFLICT; 401 and 403 DENIED; 429 and 507 LIMIT; 503 UNAVAILABLE). A daemon that is
  * not there is UNAVAILABLE with ECONNREFUSED, and a sentence that says what to do; a connection
  * that breaks has any other errno, and an answer of 503 has none. 401 has sys EKEYREJECTED, 416 is
- * LIMIT with ERANGE. POST requests that create carry an idempotency key where
- * the caller put one; nothing is asked twice by itself. */
+ * LIMIT with ERANGE, too many requests in a second LIMIT with EUSERS. POST requests that create
+ * carry an idempotency key where the caller put one; nothing is asked twice by itself. */
 int client_call(struct client *c, const char *method, const char *path, const json_t *body,
 		json_t **ret, struct err *err);
 

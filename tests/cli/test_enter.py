@@ -233,6 +233,27 @@ def test_a_command_on_the_terminal(term, key):
     assert term.status() == 8
 
 
+def test_an_interrupt_of_a_command_without_a_terminal(term, session):
+    term.type(f"{LODGE} exec {session} -c 'echo on; sleep 1000'")
+    term.sees("on$")
+    term.keys("C-c")
+    assert term.status() == 128 + 2
+
+
+def test_attaching_to_a_command_on_a_terminal(term, session, lodged):
+    exec_id = lodged.lodge("exec", "-dt", session, "--", "sh", "-c", "echo begun; read x; exit $x")[1].decode().strip()
+    term.type(f"{LODGE} attach {session} {exec_id}")
+    term.sees("begun$")
+    term.keys("C-]")
+    term.keys("d")
+    assert term.status() == 0
+    term.clear()
+    term.type(f"{LODGE} attach {session}")
+    term.sees("begun$")
+    term.type("9")
+    assert term.status() == 9
+
+
 def test_without_a_terminal(lodged, key):
     status, out, _ = lodged.lodge("enter", "-q", key, data=b"echo on $((40 + 2))\nexit 7\n")
     assert status == 7 and b"on 42" in out

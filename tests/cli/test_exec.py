@@ -162,3 +162,27 @@ def test_a_daemon_that_is_killed_meanwhile(lodged, session):
     lines = said.decode().splitlines()
     assert [x for x in lines if x.startswith("error")] == [f"error {i}" for i in range(1, 41)]
     assert any("trying again" in x for x in lines) and "lodge: connected again" in lines
+
+
+def test_input_goes_on_after_a_restart(lodged, session):
+    p = lodged.start_lodge("exec", session, "cat", stdin=subprocess.PIPE)
+    p.stdin.write(b"one\n")
+    p.stdin.flush()
+    assert read_until(p.stdout, b"\n") == b"one\n"
+    lodged.crash()
+    p.stdin.write(b"two\n")
+    p.stdin.flush()
+    lodged.start()
+    assert p.communicate(b"three\n", 60)[0] == b"two\nthree\n" and p.returncode == 0
+
+
+def test_one_who_asks_too_often_waits(lodged):
+    d = type(lodged)(rate=5, burst=5)
+    try:
+        assert wait_for(lambda: d.lodge("enter", "-q", "k", "--", "true")[0] == 0)
+        data = os.urandom(700000)  # more than five pieces
+        status, out, said = d.lodge("exec", "k", "cat", data=data)
+        assert (status, said) == (0, "") and out == data
+        assert wait_for(lambda: d.client().delete("/v1/sessions/key:k").status == 200, pause=0.3)
+    finally:
+        d.close()
