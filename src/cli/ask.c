@@ -69,8 +69,14 @@ FLAG_OPTION(once)
 static int fail(int status, const struct err *err)
 {
 	struct err clean = *err;
+	char text[sizeof(clean.msg)];
 
-	human_clean(err->msg, clean.msg, sizeof(clean.msg));
+	if (err->sys == EKEYREJECTED)
+		err_set(&clean, err->code,
+			"%.160s (give one by `lodge login`, --key-file or LODGE_API_KEY)",
+			err->msg);
+	snprintf(text, sizeof(text), "%s", clean.msg);
+	human_clean(text, clean.msg, sizeof(clean.msg));
 	return opt_fail(status, &clean);
 }
 
@@ -107,6 +113,8 @@ int ask_main(const struct ask_command *cmd, int argc, char **argv)
 		return fail(OPT_EXIT_USAGE, &err);
 	a.argc = argc - first;
 	a.argv = argv + first;
+	if (cmd->check && cmd->check(&a, &err) < 0)
+		return fail(OPT_EXIT_USAGE, &err);
 	if (where_client(&client, &err) < 0)
 		return fail(OPT_EXIT_FAILED, &err);
 	a.client = client;
@@ -223,11 +231,12 @@ int ask_find_snapshot(struct ask *a, const char *ref, const char *which, json_t 
 	if (client_path(path, sizeof(path), err, "/v1/sessions/%s/snapshots", ref) < 0 ||
 	    client_list(a->client, path, "snapshots", &list, err) < 0)
 		return -1;
-	json_array_foreach (list, i, s)
+	json_array_foreach (list, i, s) {
 		if (which ? is_snapshot(s, which)
 			  : !found ||
 				    ask_number(s, "created_at") >= ask_number(found, "created_at"))
 			found = s;
+	}
 	if (!found && which)
 		return err_set(err, ERR_NOT_FOUND,
 			       "no snapshot \"%.64s\" of this session (lodge snapshots lists them)",
@@ -263,7 +272,8 @@ int ask_each(struct ask *a, ask_one_fn *one, ask_say_fn *people, struct err *err
 			if (status_of(err) == OPT_EXIT_FAILED || (a->argc == 1))
 				return -1;
 			ask_complain(a, a->argv[i], err);
-			answer = json_pack("{s:s, s:s}", "operand", a->argv[i], "error", err->msg);
+			answer = json_pack("{s:o, s:o}", "operand", ask_string(a->argv[i]), "error",
+					   ask_string(err->msg));
 		} else if (!a->json && answer) {
 			people(a, answer);
 		}

@@ -42,6 +42,7 @@ typedef int ask_fn(struct ask *a, struct err *err);
 struct ask_command {
 	struct opt_command opt;
 	int least, most; /* operands; most < 0: any number */
+	ask_fn *check; /* what is wrong with the command line in other ways; may be NULL */
 	ask_fn *run;
 };
 
@@ -89,6 +90,8 @@ opt_fn ask_json, ask_yes, ask_quiet, ask_all, ask_stop, ask_follow, ask_once;
 int ask_list(struct ask *a, const char *path, const char *member, json_t **ret, struct err *err);
 /* A member to a JSON body, if there is one. Negative: no memory. */
 int ask_put(json_t *body, const char *name, const char *value);
+/* A text of a command line or an error, cleaned if it is no UTF-8. */
+json_t *ask_string(const char *text);
 /* "2h" as so many milliseconds. */
 int ask_put_ms(struct ask *a, json_t *body, const char *name, const char *option, const char *value,
 	       struct err *err);
@@ -117,7 +120,7 @@ void ask_complain(struct ask *a, const char *what, const struct err *err);
  * word. */
 bool ask_sure(const struct ask *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Members of answers; "" and -1 where there is none. Dots lead into objects. */
+/* Members of answers; "" and -1 where there is none. Dots lead into objects; "" is j itself. */
 const char *ask_text(const json_t *j, const char *path);
 int64_t ask_number(const json_t *j, const char *path);
 bool ask_is(const json_t *j, const char *path, const char *text);

@@ -62,7 +62,7 @@ bool ask_sure(const struct ask *a, const char *fmt, ...)
 	char answer[16];
 	va_list ap;
 
-	if (a->yes || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+	if (a->yes || !isatty(STDIN_FILENO))
 		return true;
 	va_start(ap, fmt);
 	text = make_clean(fmt, ap);
@@ -73,6 +73,14 @@ bool ask_sure(const struct ask *a, const char *fmt, ...)
 		return false;
 	answer[strcspn(answer, "\n")] = '\0';
 	return strcasecmp(answer, "y") == 0 || strcasecmp(answer, "yes") == 0;
+}
+
+json_t *ask_string(const char *text)
+{
+	json_t *j = json_string(text);
+	auto_free char *clean = j ? NULL : human_clean_dup(text);
+
+	return j || !clean ? j : json_string(clean);
 }
 
 /* ---- members --------------------------------------------------------------------------------- */

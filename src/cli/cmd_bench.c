@@ -96,6 +96,11 @@ static int by_size(const void *x, const void *y)
 	return a < b ? -1 : a > b;
 }
 
+static double to_ms(int64_t ns)
+{
+	return (double)ns / 1e6;
+}
+
 static int measure(struct bench *b, const char *name, int (*one)(struct bench *, struct err *),
 		   uint64_t times, json_t *rows, struct err *err)
 {
@@ -113,9 +118,8 @@ static int measure(struct bench *b, const char *name, int (*one)(struct bench *,
 	}
 	qsort(ns, times, sizeof(*ns), by_size);
 	row = json_pack("{s:s, s:I, s:f, s:f, s:f}", "name", name, "count", (json_int_t)times,
-			"median_ms", (double)ns[times / 2] / 1e6, "p99_ms",
-			(double)ns[(times * 99 + 99) / 100 - 1] / 1e6, "worst_ms",
-			(double)ns[times - 1] / 1e6);
+			"median_ms", to_ms(ns[times / 2]), "p99_ms",
+			to_ms(ns[(times * 99 - 1) / 100]), "worst_ms", to_ms(ns[times - 1]));
 	return json_array_append_new(rows, row) < 0 ? err_sys(err, ENOMEM, "bench") : 0;
 }
 

@@ -67,11 +67,15 @@ static int export_session(struct ask *a, struct err *err)
 	return r;
 }
 
+static int check_export(struct ask *a, struct err *err)
+{
+	if (!isatty(STDOUT_FILENO))
+		return 0;
+	return ask_wrong(a, err, "this is for a file, not for a terminal: add > FILE.tar.zst");
+}
+
 static int run_export(struct ask *a, struct err *err)
 {
-	if (isatty(STDOUT_FILENO))
-		return ask_wrong(a, err,
-				 "this is for a file, not for a terminal: add > FILE.tar.zst");
 	if (strncmp(a->argv[0], "snp_", 4) == 0)
 		return send_out(a, a->argv[0], err);
 	return export_session(a, err);
@@ -92,6 +96,7 @@ int cmd_export(int argc, char **argv)
 			 .opts = export_options },
 		.least = 1,
 		.most = 1,
+		.check = check_export,
 		.run = run_export,
 	};
 
@@ -121,6 +126,13 @@ static int read_json(struct client_stream *s, json_t **ret, struct err *err)
 	return *ret ? 0 : err_set(err, ERR_UNAVAILABLE, "the answer is no JSON");
 }
 
+static int check_import(struct ask *a, struct err *err)
+{
+	if (!isatty(STDIN_FILENO))
+		return 0;
+	return ask_wrong(a, err, "this reads a file, not a terminal: add < FILE.tar.zst");
+}
+
 static int run_import(struct ask *a, struct err *err)
 {
 	auto_call(client_close) struct client_stream *s = NULL;
@@ -136,8 +148,6 @@ static int run_import(struct ask *a, struct err *err)
 				     .arg = &p };
 	int r;
 
-	if (isatty(STDIN_FILENO))
-		return ask_wrong(a, err, "this reads a file, not a terminal: add < FILE.tar.zst");
 	if (ask_query(url, sizeof(url), "template", a->template, err) < 0 ||
 	    ask_query(url, sizeof(url), "name", a->name, err) < 0)
 		return -1;
@@ -165,6 +175,7 @@ int cmd_import(int argc, char **argv)
 			 .summary = "Brings a snapshot in, and prints its id.",
 			 .opts = import_options,
 			 .more = "lodge new --snapshot ID makes a session of it.\n" },
+		.check = check_import,
 		.run = run_import,
 	};
 

@@ -2,6 +2,7 @@
 /* lodge cp: files and directories into sessions and out of them. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -54,9 +55,8 @@ int cp_stat(struct ask *a, const struct cp_place *p, const char *path, json_t **
 static int64_t length_of(const struct client_stream *s)
 {
 	const char *text = client_header(s, "Content-Length");
-	long long n;
 
-	return text && sscanf(text, "%lld", &n) == 1 ? n : -1;
+	return text ? strtoll(text, NULL, 10) : -1;
 }
 
 int cp_drain(struct client_stream *s, int fd, const char *what, bool quiet, uint64_t *bytes,
@@ -95,14 +95,30 @@ static int copy_one(struct ask *a, const char *arg, const struct cp_place *to, j
 
 	if (cp_place(arg, &from, err) < 0)
 		return -1;
-	if (from.remote == to->remote)
-		return ask_wrong(a, err, "one side must be SESSION:PATH and the other a file here");
 	r = from.remote ? cp_down(a, &from, to, many, &bytes, err)
 			: cp_up(a, &from, to, many, &bytes, err);
 	if (r < 0)
 		return -1;
-	json_array_append_new(copied, json_pack("{s:s, s:s, s:I}", "from", arg, "to", to->given,
-						"bytes", (json_int_t)bytes));
+	json_array_append_new(copied, json_pack("{s:o, s:o, s:I}", "from", ask_string(arg), "to",
+						ask_string(to->given), "bytes", (json_int_t)bytes));
+	return 0;
+}
+
+static int check(struct ask *a, struct err *err)
+{
+	struct cp_place from, to;
+
+	if (cp_place(a->argv[a->argc - 1], &to, err) < 0)
+		return -1;
+	if (a->json && to.stream)
+		return ask_wrong(a, err, "--json: standard output is taken by the file");
+	for (int i = 0; i < a->argc - 1; i++) {
+		if (cp_place(a->argv[i], &from, err) < 0)
+			return -1;
+		if (from.remote == to.remote)
+			return ask_wrong(a, err,
+					 "one side must be SESSION:PATH and the other a file here");
+	}
 	return 0;
 }
 
@@ -113,8 +129,6 @@ static int run(struct ask *a, struct err *err)
 
 	if (cp_place(a->argv[a->argc - 1], &to, err) < 0)
 		return -1;
-	if (a->json && to.stream)
-		return ask_wrong(a, err, "--json: standard output is taken by the file");
 	for (int i = 0; i < a->argc - 1; i++) {
 		if (copy_one(a, a->argv[i], &to, copied, err) == 0)
 			continue;
@@ -144,6 +158,7 @@ int cmd_cp(int argc, char **argv)
 				 "- is standard input or output.\n" },
 		.least = 2,
 		.most = -1,
+		.check = check,
 		.run = run,
 	};
 

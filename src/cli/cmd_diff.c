@@ -144,7 +144,7 @@ static int take_operands(struct ask *a, const char *ref, json_t **snapshot, cons
 	*path = a->argc > 2 ? a->argv[2] : "";
 	if (ask_find_snapshot(a, ref, second, snapshot, err) == 0)
 		return 0;
-	if (a->argc != 2 || err->code != ERR_NOT_FOUND || !strpbrk(second, "/."))
+	if (!second || a->argc != 2 || err->code != ERR_NOT_FOUND || !strpbrk(second, "/."))
 		return -1;
 	*path = second;
 	return ask_find_snapshot(a, ref, NULL, snapshot, err);

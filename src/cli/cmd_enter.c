@@ -23,8 +23,7 @@ struct opts {
 	char ref[WHERE_REF];
 };
 
-/* ---- options
- * ------------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static int put(struct opts *o, const char *name, json_t *value, struct err *err)
 {
@@ -165,8 +164,7 @@ static int take_command(struct opts *o, char **argv, struct err *err)
 	return 0;
 }
 
-/* ---- the session
- * --------------------------------------------------------------------------------- */
+/* ---- the session ----------------------------------------------------------------------------- */
 
 static const char *own_name(void)
 {
@@ -217,8 +215,7 @@ static int get_session(struct opts *o, struct client *c, struct err *err)
 	return 0;
 }
 
-/* ---- the shell
- * ----------------------------------------------------------------------------------- */
+/* ---- the shell ------------------------------------------------------------------------------- */
 
 static bool is_shell(const json_t *x)
 {
@@ -231,21 +228,29 @@ static bool is_shell(const json_t *x)
 	       strcmp(name, "bash") == 0 && login && strcmp(login, "-l") == 0;
 }
 
-/* The newest that was entered and left. */
+/* The newest that was entered and left; only a terminal can be resized. */
 static int find_shell(const struct opts *o, struct screen *s, struct err *err)
 {
+	struct job j = { .client = s->client };
 	auto_json json_t *all = NULL;
 	json_t *x;
 	char path[JOB_PATH];
+	uint32_t rows, cols;
 	size_t i;
 
+	memcpy(j.ref, o->ref, sizeof(j.ref));
+	term_size(&rows, &cols);
 	if (client_path(path, sizeof(path), err, "/v1/sessions/%s/execs", o->ref) < 0 ||
 	    client_list(s->client, path, "execs", &all, err) < 0)
 		return -1;
-	json_array_foreach (all, i, x)
-		if (is_shell(x))
-			snprintf(s->id, sizeof(s->id), "%s",
-				 json_string_value(json_object_get(x, "exec_id")) ?: "");
+	json_array_foreach (all, i, x) {
+		if (!is_shell(x))
+			continue;
+		snprintf(j.id, sizeof(j.id), "%s",
+			 json_string_value(json_object_get(x, "exec_id")) ?: "");
+		if (job_resize(&j, rows, cols))
+			memcpy(s->id, j.id, sizeof(s->id));
+	}
 	return 0;
 }
 

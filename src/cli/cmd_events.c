@@ -55,9 +55,10 @@ static int replay(struct ask *a, int64_t since, struct err *err)
 		if (make_path(a, since, path, err) < 0 ||
 		    client_call(a->client, "GET", path, NULL, &page, err) < 0)
 			return -1;
-		json_array_foreach (json_object_get(page, "events"), i, e)
+		json_array_foreach (json_object_get(page, "events"), i, e) {
 			if (say_event(a, e, err) < 0)
 				return -1;
+		}
 		next = ask_number(page, "next");
 		if (next <= since)
 			return 0;
@@ -84,7 +85,6 @@ static int follow_once(struct following *f, struct err *err)
 		.method = "GET", .path = path, .accept = "text/event-stream", .headers = headers
 	};
 	struct client_event e = { 0 };
-	int r;
 
 	snprintf(last, sizeof(last), "Last-Event-ID: %" PRId64, f->since);
 	if (make_path(f->a, f->since, path, err) < 0)
@@ -92,7 +92,7 @@ static int follow_once(struct following *f, struct err *err)
 	if (client_open(f->a->client, &rq, &s, err) < 0)
 		return f->heard && err->code == ERR_UNAVAILABLE ? 0 : -1;
 	f->heard = true;
-	while ((r = client_read_event(s, &e, err)) > 0) {
+	while (client_read_event(s, &e, err) > 0) {
 		auto_json json_t *data = e.data;
 
 		f->since = ask_number(data, "id");

@@ -8,8 +8,6 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "base/base64.h"
-#include "base/json.h"
 #include "base/size.h"
 #include "cli/cmd.h"
 #include "cli/screen.h"
@@ -27,8 +25,7 @@ struct opts {
 	bool tty, interactive, detach, json;
 };
 
-/* ---- options
- * ------------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static int put(struct opts *o, const char *field, const char *name, json_t *value, struct err *err)
 {
@@ -126,8 +123,7 @@ static const struct opt_command command = {
 	.stops_at_operand = true,
 };
 
-/* ---- what is wanted
- * -------------------------------------------------------------------------------- */
+/* ---- what is wanted -------------------------------------------------------------------------- */
 
 static int take_argv(struct opts *o, char **words, int n, struct err *err)
 {
@@ -195,15 +191,7 @@ static int fill_body(const struct opts *o, struct err *err)
 	return 0;
 }
 
-/* ---- the three ways
- * ---------------------------------------------------------------------------------- */
-
-static int say_json(const json_t *v, struct err *err)
-{
-	if (json_dumpf(v, stdout, JSON_COMPACT) < 0 || putchar('\n') == EOF || fflush(stdout) != 0)
-		return err_sys(err, errno, "standard output");
-	return 0;
-}
+/* ---- the three ways -------------------------------------------------------------------------- */
 
 static int leave_it(const struct opts *o, struct job *j, struct err *err)
 {
@@ -212,7 +200,7 @@ static int leave_it(const struct opts *o, struct job *j, struct err *err)
 	if (job_start(j, o->body, &answer, err) < 0)
 		return -1;
 	if (o->json)
-		return say_json(answer, err);
+		return job_say(answer, err);
 	puts(j->id);
 	return fflush(stdout) == 0 ? 0 : err_sys(err, errno, "standard output");
 }
@@ -246,32 +234,6 @@ static int on_start(struct job *j, void *arg, struct err *err)
 	return wants_stdin(o) ? job_feed(j, err) : 0;
 }
 
-static json_t *kept(const struct job_text *t, bool text)
-{
-	auto_free char *encoded = NULL;
-
-	if (text)
-		return json_stringn(t->len ? t->bytes : "", t->len);
-	encoded = malloc(BASE64_ENCODED(t->len) + 1);
-	if (!encoded)
-		return NULL;
-	base64_encode(t->bytes, t->len, encoded);
-	return json_stringn(encoded, BASE64_ENCODED(t->len));
-}
-
-/* As text where it is, else both streams as base64. */
-static int say_kept(struct job *j, struct err *err)
-{
-	const struct job_text *out = &j->kept[JOB_OUT], *error = &j->kept[JOB_ERR];
-	bool text = json_is_utf8(out->bytes, out->len) && json_is_utf8(error->bytes, error->len);
-
-	if (json_object_set_new(j->end, "encoding", json_string(text ? "utf-8" : "base64")) < 0 ||
-	    json_object_set_new(j->end, "stdout", kept(out, text)) < 0 ||
-	    json_object_set_new(j->end, "stderr", kept(error, text)) < 0)
-		return err_sys(err, ENOMEM, "output");
-	return say_json(j->end, err);
-}
-
 /* Of a program that is not there nobody else says so. */
 static void say_missing(const struct opts *o, const struct job *j, int status)
 {
@@ -294,7 +256,7 @@ static int in_front(struct opts *o, struct job *j, struct err *err)
 		return -1;
 	status = job_status(j->end);
 	if (o->json)
-		return say_kept(j, err) < 0 ? -1 : status;
+		return job_say_kept(j, err) < 0 ? -1 : status;
 	job_remark(j);
 	say_missing(o, j, status);
 	return status;
@@ -305,10 +267,12 @@ static int failure_status(const struct opts *o, const struct err *err)
 {
 	size_t n = o->program ? strlen(o->program) : 0;
 
-	if (!n || err->code != ERR_INVALID || strncmp(err->msg, o->program, n) != 0 ||
-	    err->msg[n] != ':')
+	if (!n || strncmp(err->msg, o->program, n) != 0 || err->msg[n] != ':' ||
+	    (err->code != ERR_INVALID && err->code != ERR_DENIED))
 		return OPT_EXIT_FAILED;
-	return strstr(err->msg, "No such file") ? OPT_EXIT_NOT_FOUND : OPT_EXIT_NOT_EXECUTABLE;
+	return strstr(err->msg + n, "not found") || strstr(err->msg + n, "No such file")
+		       ? OPT_EXIT_NOT_FOUND
+		       : OPT_EXIT_NOT_EXECUTABLE;
 }
 
 static int run(struct opts *o, const char *session, struct err *err)

@@ -134,7 +134,7 @@ int cmd_rm(int argc, char **argv)
 
 /* ---- moves ----------------------------------------------------------------------------------- */
 
-#define MOVE(verb, text)                                                                           \
+#define MOVE(verb)                                                                                 \
 	static int verb##_one(struct ask *a, const char *ref, json_t **ret, struct err *err)       \
 	{                                                                                          \
 		return ask_call(a, "POST", NULL, ret, err, "/v1/sessions/%s/" #verb, ref);         \
@@ -148,7 +148,7 @@ int cmd_rm(int argc, char **argv)
 		static const struct ask_command command = {                                        \
 			.opt = { .name = "lodge " #verb,                                           \
 				 .usage = "SESSION...",                                            \
-				 .summary = text,                                                  \
+				 .summary = verb##_text,                                           \
 				 .opts = no_options },                                             \
 			.least = 1,                                                                \
 			.most = -1,                                                                \
@@ -158,10 +158,15 @@ int cmd_rm(int argc, char **argv)
 		return ask_main(&command, argc, argv);                                             \
 	}
 
-MOVE(pause, "Freezes the processes of sessions; their memory stays.")
-MOVE(unpause, "Lets frozen processes go on.")
-MOVE(hibernate, "Ends the processes of sessions and keeps their files.")
-MOVE(resume, "Gives sessions that sleep a sandbox with their files.")
+static const char pause_text[] = "Freezes the processes of sessions; their memory stays.";
+static const char unpause_text[] = "Lets frozen processes go on.";
+static const char hibernate_text[] = "Ends the processes of sessions and keeps their files.";
+static const char resume_text[] = "Gives sessions that sleep a sandbox with their files.";
+
+MOVE(pause)
+MOVE(unpause)
+MOVE(hibernate)
+MOVE(resume)
 
 /* ---- extend ---------------------------------------------------------------------------------- */
 

@@ -49,13 +49,15 @@ static void say(struct ask *a, const json_t *answer)
 	size_t i;
 
 	if (a->quiet) {
-		json_array_foreach (json_object_get(answer, "sessions"), i, s)
+		json_array_foreach (json_object_get(answer, "sessions"), i, s) {
 			puts(ask_text(s, "id"));
+		}
 		return;
 	}
 	table_init(&t, columns, ARRAY_LEN(columns));
-	json_array_foreach (json_object_get(answer, "sessions"), i, s)
+	json_array_foreach (json_object_get(answer, "sessions"), i, s) {
 		add_row(a, &t, s);
+	}
 	table_print(&t, stdout);
 }
 

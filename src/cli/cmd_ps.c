@@ -12,7 +12,7 @@
 #include "cli/screen.h"
 #include "cli/term.h"
 
-enum { EXIT_REFUSED = 1, COMMAND_WIDTH = 256, TIME_TEXT = 32, ID_COLUMN = 26 };
+enum { NOT_ASKED = -2, EXIT_REFUSED = 1, COMMAND_WIDTH = 256, TIME_TEXT = 32, ID_COLUMN = 26 };
 
 DEFINE_AUTO(struct client *, client_free);
 DEFINE_AUTO(struct screen *, screen_fini);
@@ -42,8 +42,7 @@ static int set_signal(void *ctx, const char *name, const char *value, struct err
 	return *value ? 0 : err_set(err, ERR_INVALID, "%s: empty", name);
 }
 
-/* ---- what they share
- * ------------------------------------------------------------------------------- */
+/* ---- what they share ------------------------------------------------------------------------- */
 
 /* One of these commands: SESSION, and mostly EXEC. */
 struct verb {
@@ -106,7 +105,7 @@ static int run_verb(const struct verb *v, const struct opts *o, char **words, in
 
 	(void)guard;
 	if (where_ref(words[0], j.ref, err) < 0 || where_client(&c, err) < 0)
-		return -1;
+		return NOT_ASKED;
 	j.client = c;
 	if (take_exec(&j, v, n > 1 ? words[1] : NULL, err) < 0)
 		return -1;
@@ -133,19 +132,11 @@ static int verb_main(const struct verb *v, int argc, char **argv)
 	if (n >= 0)
 		return n;
 	/* a daemon that is not there, against one that said no */
-	away = err.code == ERR_UNAVAILABLE && err.sys;
+	away = n == NOT_ASKED || (err.code == ERR_UNAVAILABLE && err.sys);
 	return opt_fail(v->tells_status || away ? OPT_EXIT_FAILED : EXIT_REFUSED, &err);
 }
 
-static int say_json(const json_t *v, struct err *err)
-{
-	return json_dumpf(v, stdout, JSON_INDENT(2)) < 0 || putchar('\n') == EOF
-		       ? err_sys(err, errno, "standard output")
-		       : 0;
-}
-
-/* ---- ps
- * ---------------------------------------------------------------------------------------------- */
+/* ---- ps -------------------------------------------------------------------------------------- */
 
 static void command_text(const json_t *c, char ret[COMMAND_WIDTH])
 {
@@ -202,10 +193,10 @@ static int run_ps(const struct opts *o, struct job *j, struct err *err)
 		if (o->all || strcmp(text_of(x, "state"), "running") == 0)
 			json_array_append(some, x);
 	if (o->json)
-		return say_json(some, err);
+		return job_say(some, err);
 	printf("%-*s %-10s %-20s %s\n", ID_COLUMN, "EXEC", "STATE", "STARTED", "COMMAND");
-	json_array_foreach (some, i, x)
-		print_row(x);
+	for (i = 0; i < json_array_size(some); i++)
+		print_row(json_array_get(some, i));
 	return 0;
 }
 
@@ -230,13 +221,15 @@ int cmd_ps(int argc, char **argv)
 	return verb_main(&ps, argc, argv);
 }
 
-/* ---- logs
- * -------------------------------------------------------------------------------------------- */
+/* ---- logs ------------------------------------------------------------------------------------ */
 
 static int run_logs(const struct opts *o, struct job *j, struct err *err)
 {
+	j->keep = o->json;
 	if (job_follow(j, o->follow, err) < 0)
 		return -1;
+	if (o->json)
+		return !j->end && job_look(j, &j->end, err) < 0 ? -1 : job_say_kept(j, err);
 	if (j->gap)
 		fputs("lodge: the beginning is not kept any more\n", stderr);
 	return 0;
@@ -244,13 +237,14 @@ static int run_logs(const struct opts *o, struct job *j, struct err *err)
 
 static const struct opt logs_options[] = {
 	{ "follow", 'f', NULL, set_follow, "go on until it ends" },
+	{ "json", 0, NULL, set_json, "one JSON object: its record, with the output" },
 	WHERE_OPT_TABLE,
 	{ NULL },
 };
 
 static const struct verb logs = {
 	.opt = { .name = "lodge logs",
-		 .usage = "[-f] SESSION [EXEC]",
+		 .usage = "[-f] [--json] SESSION [EXEC]",
 		 .summary = "Shows what a command wrote; without EXEC the newest.",
 		 .opts = logs_options },
 	.run = run_logs,
@@ -261,8 +255,7 @@ int cmd_logs(int argc, char **argv)
 	return verb_main(&logs, argc, argv);
 }
 
-/* ---- attach
- * ------------------------------------------------------------------------------------------ */
+/* ---- attach ---------------------------------------------------------------------------------- */
 
 static int attach_screen(struct job *j, struct err *err)
 {
@@ -334,31 +327,34 @@ int cmd_attach(int argc, char **argv)
 	return verb_main(&attach, argc, argv);
 }
 
-/* ---- kill
- * -------------------------------------------------------------------------------------------- */
+/* ---- kill ------------------------------------------------------------------------------------ */
 
 /* Without a signal everything it started ends with it. */
 static int run_kill(const struct opts *o, struct job *j, struct err *err)
 {
-	auto_json json_t *answer = NULL;
+	auto_json json_t *record = NULL;
 	char path[JOB_PATH];
 
-	if (o->signal)
-		return job_signal(j, o->signal, err);
-	if (job_path(j, "", path, err) < 0)
+	if (o->signal && job_signal(j, o->signal, err) < 0)
 		return -1;
-	return client_call(j->client, "DELETE", path, NULL, NULL, err);
+	if (!o->signal && (job_path(j, "", path, err) < 0 ||
+			   client_call(j->client, "DELETE", path, NULL, NULL, err) < 0))
+		return -1;
+	if (!o->json)
+		return 0;
+	return job_look(j, &record, err) < 0 ? -1 : job_say(record, err);
 }
 
 static const struct opt kill_options[] = {
 	{ "signal", 's', "SIGNAL", set_signal, "send this one to its processes: TERM, SIGINT, 15" },
+	{ "json", 0, NULL, set_json, "its record afterwards, as JSON" },
 	WHERE_OPT_TABLE,
 	{ NULL },
 };
 
 static const struct verb kill_verb = {
 	.opt = { .name = "lodge kill",
-		 .usage = "[-s SIGNAL] SESSION EXEC",
+		 .usage = "[-s SIGNAL] [--json] SESSION EXEC",
 		 .summary = "Ends a command with everything it started, or sends it a signal.",
 		 .opts = kill_options },
 	.run = run_kill,

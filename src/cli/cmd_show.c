@@ -60,7 +60,7 @@ static void add_deadlines(struct table *t, const json_t *s)
 	snprintf(text, sizeof(text), "%s after %s without use", end_word(s, "on_idle"),
 		 human_span(ask_number(s, "idle_timeout_ms"), span));
 	say_line(t, "when idle", text);
-	snprintf(text, sizeof(text), "%s after %s of one sandbox", end_word(s, "on_expire"),
+	snprintf(text, sizeof(text), "%s when its sandbox is %s old", end_word(s, "on_expire"),
 		 human_span(ask_number(s, "max_lifetime_ms"), span));
 	say_line(t, "when old", text);
 }
@@ -164,9 +164,10 @@ static void add_command(struct table *t, const json_t *e)
 		table_add(t, json_string_value(command));
 		return;
 	}
-	json_array_foreach (command, i, word)
+	json_array_foreach (command, i, word) {
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s", i ? " " : "",
-			 json_string_value(word));
+			 ask_text(word, ""));
+	}
 	table_add(t, text);
 }
 
@@ -185,8 +186,9 @@ static void say(struct ask *a, const json_t *answer)
 		return;
 	putchar('\n');
 	table_init(&t, columns, ARRAY_LEN(columns));
-	json_array_foreach (execs, i, e)
+	json_array_foreach (execs, i, e) {
 		add_command(&t, e);
+	}
 	table_print(&t, stdout);
 }
 

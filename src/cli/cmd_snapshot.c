@@ -86,7 +86,7 @@ static int run_remove(struct ask *a, struct err *err)
 			ask_complain(a, a->argv[i], err);
 			continue;
 		}
-		json_array_append_new(removed, json_string(a->argv[i]));
+		json_array_append_new(removed, ask_string(a->argv[i]));
 		if (!a->json)
 			ask_print("%s is removed", a->argv[i]);
 	}
@@ -190,8 +190,9 @@ static void say_forks(struct ask *a, const json_t *answer)
 	json_t *s;
 	size_t i;
 
-	json_array_foreach (json_object_get(answer, "sessions"), i, s)
+	json_array_foreach (json_object_get(answer, "sessions"), i, s) {
 		ask_print("%s", a->quiet ? ask_text(s, "id") : say_name(s, name, sizeof(name)));
+	}
 }
 
 static int run_fork(struct ask *a, struct err *err)

@@ -68,8 +68,9 @@ static int look(struct ask *a, const json_t *before, json_t **ret, struct err *e
 	if (client_list(a->client, "/v1/sessions?state=active&limit=1000", "sessions", &list, err) <
 	    0)
 		return -1;
-	json_array_foreach (list, i, s)
+	json_array_foreach (list, i, s) {
 		look_at(a, s, before, now);
+	}
 	*ret = steal_ptr(&now);
 	return 0;
 }
@@ -101,8 +102,9 @@ static json_t *sorted(json_t *now)
 
 	if (!items)
 		return out;
-	json_object_foreach (now, id, s)
+	json_object_foreach (now, id, s) {
 		items[i++] = s;
+	}
 	qsort(items, n, sizeof(json_t *), by_use);
 	for (i = 0; i < n; i++)
 		json_array_append(out, items[i]);
@@ -172,24 +174,55 @@ static bool pause_for(int ms)
 	return read(STDIN_FILENO, &key, 1) <= 0 || key == 'q' || key == 'Q' || key == CTRL_C;
 }
 
+/* What was there stays on the screen, below why it does not change. */
+static void draw_trouble(const struct err *err)
+{
+	char clean[sizeof(err->msg)];
+	uint32_t rows, cols;
+
+	term_size(&rows, &cols);
+	human_clean(err->msg, clean, sizeof(clean));
+	printf("\033[H%.*s\033[K", (int)human_fit(clean, cols), clean);
+	fflush(stdout);
+}
+
+/* A service that is started again is looked at again. */
+static int watch(struct ask *a, json_t *now, struct err *err)
+{
+	json_t *before = NULL;
+	int r = 0;
+
+	do {
+		if (r < 0) {
+			draw_trouble(err);
+		} else {
+			draw(a, now);
+			json_decref(before);
+			before = now;
+		}
+		if (pause_for(EVERY_MS)) {
+			r = 0;
+			break;
+		}
+		r = look(a, before, &now, err);
+	} while (r == 0 || err->code == ERR_UNAVAILABLE);
+	json_decref(before);
+	return r;
+}
+
 static int live(struct ask *a, struct err *err)
 {
 	struct sigaction act = { .sa_handler = stop };
-	json_t *before = NULL, *now = NULL;
+	json_t *now;
 	int r;
 
+	if (look(a, NULL, &now, err) < 0)
+		return -1;
 	sigaction(SIGTERM, &act, NULL);
 	sigaction(SIGHUP, &act, NULL);
 	term_raw(STDIN_FILENO);
 	fputs("\033[?1049h\033[?25l\033[H\033[J", stdout);
-	while ((r = look(a, before, &now, err)) == 0) {
-		draw(a, now);
-		json_decref(before);
-		before = now;
-		if (pause_for(EVERY_MS))
-			break;
-	}
-	json_decref(before);
+	r = watch(a, now, err);
 	fputs("\033[?25h\033[?1049l", stdout);
 	fflush(stdout);
 	term_restore();

@@ -70,9 +70,11 @@ static void say_users(struct ask *a, const json_t *answer)
 
 	(void)a;
 	table_init(&t, columns, ARRAY_LEN(columns));
-	json_array_foreach (json_object_get(answer, "users"), i, u)
-		json_array_foreach (json_object_get(u, "sessions"), k, s)
+	json_array_foreach (json_object_get(answer, "users"), i, u) {
+		json_array_foreach (json_object_get(u, "sessions"), k, s) {
 			add_session(&t, u, s);
+		}
+	}
 	table_print(&t, stdout);
 }
 
@@ -134,8 +136,9 @@ static void say_names(const json_t *names, const char *what)
 	json_t *name;
 	size_t i;
 
-	json_array_foreach (names, i, name)
-		ask_print("  %s  %s", what, json_string_value(name));
+	json_array_foreach (names, i, name) {
+		ask_print("  %s  %s", what, ask_text(name, ""));
+	}
 }
 
 static void say_cleaned(struct ask *a, const json_t *answer)
@@ -165,18 +168,22 @@ static int clean_all(struct ask *a, json_t *out, struct err *err)
 	if (!ask_sure(a, "Destroy all sessions of all %zu users, with their files?",
 		      json_object_size(users)))
 		return err_set(err, ERR_CONFLICT, "nothing was destroyed");
-	json_object_foreach (users, id, sessions)
+	json_object_foreach (users, id, sessions) {
 		if (clean_one(a, id, out, err) < 0)
 			ask_complain(a, id, err);
+	}
 	return 0;
+}
+
+static int check_cleanup(struct ask *a, struct err *err)
+{
+	return a->all != (a->argc == 1) ? 0 : ask_wrong(a, err, "give a user, or --all");
 }
 
 static int run_cleanup(struct ask *a, struct err *err)
 {
 	auto_json json_t *out = json_array();
 
-	if (a->all == (a->argc == 1))
-		return ask_wrong(a, err, "give a user, or --all");
 	if (a->all) {
 		if (clean_all(a, out, err) < 0)
 			return -1;
@@ -207,6 +214,7 @@ int cmd_cleanup(int argc, char **argv)
 			 .summary = "Destroys all sessions of a user, with their files.",
 			 .opts = cleanup_options },
 		.most = 1,
+		.check = check_cleanup,
 		.run = run_cleanup,
 	};
 

@@ -94,8 +94,8 @@ static int make_dir(struct ask *a, const struct cp_place *to, const char *path,
 	char mode[16];
 
 	snprintf(mode, sizeof(mode), "%o", (unsigned)st->st_mode & 0777);
-	return ask_call(a, "POST", NULL, NULL, err,
-			"/v1/sessions/%s/files/%S?mkdir&mode=%s", to->ref, path, mode);
+	return ask_call(a, "POST", NULL, NULL, err, "/v1/sessions/%s/files/%S?mkdir&mode=%s",
+			to->ref, path, mode);
 }
 
 static int up_tar(struct ask *a, const struct cp_place *from, const struct cp_place *to,
@@ -120,14 +120,19 @@ static int up_dir(struct ask *a, const struct cp_place *from, const struct cp_pl
 {
 	struct tar_child t = { .fd = -1, .target = -1, .stage = -1 };
 	auto_call(tar_abort) struct tar_child *guard = &t;
+	struct err why;
 
 	(void)guard;
 	if (there && !ask_is(there, "type", "directory"))
 		return err_set(err, ERR_CONFLICT, "%.160s: no directory there", to->given);
-	if ((!there && make_dir(a, to, path, st, err) < 0) || tar_pack(&t, from->path, err) < 0 ||
-	    up_tar(a, from, to, path, t.fd, bytes, err) < 0)
+	if ((!there && make_dir(a, to, path, st, err) < 0) || tar_pack(&t, from->path, err) < 0)
 		return -1;
-	return tar_finish(&t, err);
+	if (up_tar(a, from, to, path, t.fd, bytes, err) == 0)
+		return tar_finish(&t, err);
+	/* what the service has to say of nothing is no help where there is no tar */
+	if (tar_finish(&t, &why) < 0 && why.code == ERR_NOT_FOUND)
+		*err = why;
+	return -1;
 }
 
 int cp_up(struct ask *a, const struct cp_place *from, const struct cp_place *to, bool many,

@@ -99,8 +99,7 @@ bool job_resize(const struct job *j, uint32_t rows, uint32_t cols)
 	       client_call(j->client, "POST", path, body, NULL, &ignored) == 0;
 }
 
-/* ---- how it ended ------------------------------------------------------------------------------
- */
+/* ---- how it ended ---------------------------------------------------------------------------- */
 
 static bool has(const json_t *end, const char *name)
 {

@@ -61,4 +61,8 @@ int job_catch(struct job *j, struct err *err);
 int job_status(const json_t *end);
 void job_remark(const struct job *j);
 
+/* --json: one line on standard output; of a command that was kept, its record with the output. */
+int job_say(const json_t *v, struct err *err);
+int job_say_kept(struct job *j, struct err *err);
+
 #endif

@@ -27,10 +27,10 @@ static int start_thread(void *(*run)(void *), struct job *j, struct err *err)
 	return 0;
 }
 
-/* ---- input
- * --------------------------------------------------------------------------------------- */
+/* ---- input ----------------------------------------------------------------------------------- */
 
-/* A daemon that does not even listen has taken nothing: only then the same is sent again. */
+/* A daemon that does not even listen, or look, has taken nothing: only then the same is sent
+ * again. */
 static int send_piece(struct job *j, const char *bytes, size_t len, struct err *err)
 {
 	char path[JOB_PATH];
@@ -44,7 +44,8 @@ static int send_piece(struct job *j, const char *bytes, size_t len, struct err *
 	if (job_path(j, len ? "/stdin" : "/stdin?eof=true", path, err) < 0)
 		return -1;
 	while (client_open(j->client, &rq, &s, err) < 0) {
-		if (err->sys != ECONNREFUSED || (ms = retry_pause(&again, err)) < 0)
+		if ((err->sys != ECONNREFUSED && err->sys != EUSERS) ||
+		    (ms = retry_pause(&again, err)) < 0)
 			return -1;
 		(void)poll(NULL, 0, ms);
 	}
@@ -64,6 +65,17 @@ static void fail_input(struct job *j, const struct err *err)
 	_exit(OPT_EXIT_FAILED);
 }
 
+/* Also from a pipe that the other side made non-blocking for both. */
+static ssize_t read_input(char buf[PIECE])
+{
+	struct pollfd p = { .fd = STDIN_FILENO, .events = POLLIN };
+	ssize_t n;
+
+	while ((n = read(STDIN_FILENO, buf, PIECE)) < 0 && (errno == EINTR || errno == EAGAIN))
+		(void)poll(&p, 1, -1);
+	return n;
+}
+
 static void *feed(void *arg)
 {
 	struct job *j = arg;
@@ -72,11 +84,7 @@ static void *feed(void *arg)
 	ssize_t n = buf ? 1 : 0;
 
 	while (n > 0) {
-		n = read(STDIN_FILENO, buf, PIECE);
-		if (n < 0 && errno == EINTR) {
-			n = 1;
-			continue;
-		}
+		n = read_input(buf);
 		if (send_piece(j, n > 0 ? buf : "", n > 0 ? (size_t)n : 0, &err) < 0) {
 			fail_input(j, &err);
 			break;
@@ -90,8 +98,7 @@ int job_feed(struct job *j, struct err *err)
 	return start_thread(feed, j, err);
 }
 
-/* ---- signals
- * ------------------------------------------------------------------------------------- */
+/* ---- signals --------------------------------------------------------------------------------- */
 
 static void caught(sigset_t *set)
 {

@@ -16,12 +16,11 @@
 #include "cli/opt.h"
 #include "cli/retry.h"
 
-enum { WAIT_MS = 30000, RANDOM = 18 };
+enum { WAIT_MS = 30000, RANDOM = 18, ONCE = BASE64_ENCODED(RANDOM) };
 
 DEFINE_AUTO(struct client_stream *, client_close);
 
-/* ---- to whom it goes
- * ----------------------------------------------------------------------------- */
+/* ---- to whom it goes ------------------------------------------------------------------------- */
 
 static int keep(struct job_text *t, const char *bytes, size_t len, struct err *err)
 {
@@ -79,8 +78,7 @@ static int emit(struct job *j, int which, uint64_t at, const json_t *text, struc
 	return 0;
 }
 
-/* ---- by offsets
- * ---------------------------------------------------------------------------------- */
+/* ---- by offsets ------------------------------------------------------------------------------ */
 
 static uint64_t number(const json_t *o, const char *name)
 {
@@ -175,8 +173,7 @@ int job_follow(struct job *j, bool wait, struct err *err)
 	return follow(j, wait, &again, err);
 }
 
-/* ---- as a stream
- * --------------------------------------------------------------------------------- */
+/* ---- as a stream ----------------------------------------------------------------------------- */
 
 /* 1: it has ended. */
 static int take_frame(struct job *j, json_t *frame, struct err *err)
@@ -218,20 +215,20 @@ static int read_stream(struct job *j, struct client_stream *s, struct err *err)
 static int put_once(json_t *body, struct err *err)
 {
 	unsigned char bytes[RANDOM];
-	char text[BASE64_ENCODED(RANDOM) + 1];
+	char text[ONCE + 1];
 
 	if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
 		return err_sys(err, errno, "random bytes");
 	base64_encode(bytes, sizeof(bytes), text);
-	text[BASE64_ENCODED(RANDOM)] = '\0';
+	text[ONCE] = '\0';
 	if (json_object_set_new(body, "idempotency_key", json_string(text)) < 0 ||
 	    json_object_set_new(body, "encoding", json_string("base64")) < 0)
 		return err_sys(err, ENOMEM, "command");
 	return 0;
 }
 
-/* Without an id nothing is known to have begun: it is asked again. One that was never there is not
- * waited for. */
+/* A connection that broke may have begun it: it is asked again. One that is not there, or has no
+ * room, is not waited for. */
 static int open_stream(struct job *j, const json_t *body, struct retry *again,
 		       struct client_stream **ret, struct err *err)
 {
@@ -243,7 +240,7 @@ static int open_stream(struct job *j, const json_t *body, struct retry *again,
 	if (client_path(path, sizeof(path), err, "/v1/sessions/%s/exec", j->ref) < 0)
 		return -1;
 	while (client_open(j->client, &rq, ret, err) < 0) {
-		if (err->sys == ECONNREFUSED && !again->since_ms)
+		if ((!err->sys || err->sys == ECONNREFUSED) && !again->since_ms)
 			return -1;
 		if (wait_for_it(again, err) < 0)
 			return -1;

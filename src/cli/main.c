@@ -20,13 +20,6 @@ static const struct {
 	const char *summary;
 } commands[] = {
 	{ "sessions", "enter", cmd_enter, "a shell in a session, made if it is not there" },
-
-	{ "commands", "exec", cmd_exec, "run a command in a session" },
-	{ "commands", "ps", cmd_ps, "list the commands of a session" },
-	{ "commands", "logs", cmd_logs, "show what a command wrote" },
-	{ "commands", "attach", cmd_attach, "follow a command that runs" },
-	{ "commands", "kill", cmd_kill, "end a command, or send it a signal" },
-
 	{ "sessions", "new", cmd_new, "make a session" },
 	{ "sessions", "ls", cmd_ls, "list sessions" },
 	{ "sessions", "show", cmd_show, "show all of one" },
@@ -37,6 +30,12 @@ static const struct {
 	{ "sessions", "resume", cmd_resume, "a sandbox for one that sleeps" },
 	{ "sessions", "extend", cmd_extend, "give later deadlines" },
 	{ "sessions", "rm", cmd_rm, "destroy sessions with their files" },
+
+	{ "commands", "exec", cmd_exec, "run a command in a session" },
+	{ "commands", "ps", cmd_ps, "list the commands of a session" },
+	{ "commands", "logs", cmd_logs, "show what a command wrote" },
+	{ "commands", "attach", cmd_attach, "follow a command that runs" },
+	{ "commands", "kill", cmd_kill, "end a command, or send it a signal" },
 
 	{ "snapshots", "snapshot", cmd_snapshot, "take one, or remove some" },
 	{ "snapshots", "snapshots", cmd_snapshots, "list those of a session" },
@@ -56,14 +55,14 @@ static const struct {
 	{ "administration", "events", cmd_events, "what happened, and what happens" },
 	{ "administration", "templates", cmd_templates, "list what sessions start from" },
 	{ "administration", "keys", cmd_keys, "list, make and remove keys" },
+	{ "administration", "policy", cmd_policy,
+	  "what sessions may have; what a policy says of a command" },
 	{ "administration", "bench", cmd_bench, "measure how fast the service answers" },
 	{ "administration", "login", cmd_login, "remember which lodged to ask" },
 
 	{ "this machine", "run", cmd_run, "run a command in a sandbox of its own" },
 	{ "this machine", "template", cmd_template,
 	  "add, list and remove what sandboxes start from" },
-	{ "this machine", "policy", cmd_policy,
-	  "policies of the service; what one says of a command" },
 	{ "this machine", "doctor", cmd_doctor,
 	  "see what this machine offers and what is missing" },
 	{ "this machine", "completion", cmd_completion, "print a completion for bash or zsh" },

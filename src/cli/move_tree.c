@@ -133,3 +133,27 @@ int move_tree(int from, int to, struct err *err)
 	m.to = to;
 	return each(&m, from, ".", move_one) != 0 ? -1 : 0;
 }
+
+/* ---- or away --------------------------------------------------------------------------------- */
+
+static int open_up(int dir, const char *name, void *arg)
+{
+	unsigned *depth = arg;
+	struct stat st;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
+		return 0;
+	(void)fchmodat(dir, name, 0700, 0);
+	if (++*depth < DEPTH_MAX)
+		(void)file_each_at(dir, name, open_up, depth);
+	--*depth;
+	return 0;
+}
+
+void move_tree_drop(int dir, const char *name)
+{
+	unsigned depth = 0;
+
+	(void)open_up(dir, name, &depth);
+	(void)file_remove_tree_at(dir, name);
+}

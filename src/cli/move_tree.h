@@ -9,5 +9,8 @@
  * that is in the way is replaced; no link is followed on either side. Set-id bits are taken away,
  * and what is neither file, directory nor link is left out. */
 int move_tree(int from, int to, struct err *err);
+/* Removes dir/name and what is below it, also from directories that their owner may not write to.
+ */
+void move_tree_drop(int dir, const char *name);
 
 #endif

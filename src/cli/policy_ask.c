@@ -20,9 +20,10 @@ static char *name_list(const json_t *names, char *buf, size_t size)
 	size_t i;
 
 	*buf = '\0';
-	json_array_foreach (names, i, one)
+	json_array_foreach (names, i, one) {
 		snprintf(buf + strlen(buf), size - strlen(buf), "%s%s", i ? " " : "",
-			 json_string_value(one));
+			 ask_text(one, ""));
+	}
 	if (json_is_array(names) && !i)
 		snprintf(buf, size, "(none)");
 	return buf;
@@ -232,6 +233,20 @@ static int make_body(struct ask *a, json_t *body, struct err *err)
 	return json_object_set_new(body, "max_active_per_user", json_integer((json_int_t)most));
 }
 
+/* The service takes `commands` as a whole: what is not said of it stays all the same. */
+static int keep_commands(struct ask *a, const char *path, json_t *body, struct err *err)
+{
+	auto_json json_t *answer = NULL;
+	json_t *commands;
+
+	if ((!a->allow && !a->deny && !a->reason) || json_object_get(body, "commands"))
+		return 0;
+	if (client_call(a->client, "GET", path, NULL, &answer, err) < 0)
+		return err->code == ERR_NOT_FOUND ? 0 : -1;
+	commands = json_object_get(json_object_get(answer, "policy"), "commands");
+	return json_is_object(commands) ? json_object_set(body, "commands", commands) : 0;
+}
+
 /* Changes the one that is there, or makes it. */
 static int run_set(struct ask *a, struct err *err)
 {
@@ -243,7 +258,8 @@ static int run_set(struct ask *a, struct err *err)
 		return -1;
 	for (size_t i = 0; i < ARRAY_LEN(told); i++) /* what `show --json` has and nobody sets */
 		json_object_del(body, told[i]);
-	if (make_body(a, body, err) < 0 || policy_path(a, path, err) < 0)
+	if (policy_path(a, path, err) < 0 || keep_commands(a, path, body, err) < 0 ||
+	    make_body(a, body, err) < 0)
 		return -1;
 	if (client_call(a->client, "PATCH", path, body, &answer, err) < 0) {
 		if (err->code != ERR_NOT_FOUND)

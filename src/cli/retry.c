@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/retry.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -16,7 +17,7 @@ static int64_t now_ms(void)
 
 bool retry_is_worth(const struct err *err)
 {
-	return err->code == ERR_UNAVAILABLE;
+	return err->code == ERR_UNAVAILABLE || (err->code == ERR_LIMIT && err->sys == EUSERS);
 }
 
 int retry_pause(struct retry *r, const struct err *err)
@@ -26,8 +27,10 @@ int retry_pause(struct retry *r, const struct err *err)
 	if (!r->since_ms) {
 		r->since_ms = now;
 		r->pause_ms = FIRST_MS;
-		fprintf(stderr, "%slodge: %s; trying again (ctrl-c leaves)%s\n",
-			r->raw ? "\r\n" : "", err->msg, r->raw ? "\r" : "");
+		r->told = err->code == ERR_UNAVAILABLE;
+		if (r->told)
+			fprintf(stderr, "%slodge: %s; trying again (ctrl-c leaves)%s\n",
+				r->raw ? "\r\n" : "", err->msg, r->raw ? "\r" : "");
 	} else if (now - r->since_ms > AWAY_MS) {
 		return -1;
 	} else if (r->pause_ms < LONGEST_MS) {
@@ -38,7 +41,7 @@ int retry_pause(struct retry *r, const struct err *err)
 
 void retry_over(struct retry *r)
 {
-	if (r->since_ms)
+	if (r->told)
 		fprintf(stderr, "lodge: connected again%s\n", r->raw ? "\r" : "");
 	*r = (struct retry){ .raw = r->raw };
 }

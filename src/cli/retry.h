@@ -11,6 +11,7 @@
 struct retry { /* of zeros: all is well */
 	int64_t since_ms; /* when it went away; 0: it is there */
 	int pause_ms;
+	bool told; /* that it is away */
 	bool raw; /* so is the terminal: lines end with both characters */
 };
 

@@ -20,10 +20,11 @@ enum {
 	KEY_EOF = 0x04,
 	GOING_ON = -1, /* or an exit status, */
 	FAILED = -2, /* or err */
+	EOF_FIRST_MS = 100,
+	EOF_LAST_MS = 2000,
 };
 
-/* ---- connecting
- * ----------------------------------------------------------------------------------- */
+/* ---- connecting ------------------------------------------------------------------------------ */
 
 static int make_path(const struct screen *s, bool tail, char path[JOB_PATH], struct err *err)
 {
@@ -57,13 +58,38 @@ static int open_ws(struct screen *s, struct err *err)
 	return client_ws_open(s->client, path, &s->ws, err);
 }
 
+static void say_size(struct screen *s, uint32_t rows, uint32_t cols)
+{
+	char text[64];
+	struct err ignored;
+	int n = snprintf(text, sizeof(text), "{\"resize\":{\"cols\":%u,\"rows\":%u}}", cols, rows);
+
+	if (s->ws)
+		(void)client_ws_send(s->ws, true, text, (size_t)n, &ignored);
+}
+
+/* What is seen may be half of what the program drew, with words of lodge in it: it draws again when
+ * the size changes. */
+static void draw_again(struct screen *s)
+{
+	uint32_t rows, cols;
+
+	term_size(&rows, &cols);
+	if (rows > 1)
+		say_size(s, rows - 1, cols);
+	say_size(s, rows, cols);
+}
+
 int screen_open(struct screen *s, char ret_outcome[32], struct err *err)
 {
+	bool back = *s->id && !s->from_start;
 	const char *id;
 
 	s->signals = -1;
 	if (open_ws(s, err) < 0)
 		return -1;
+	if (back)
+		draw_again(s);
 	id = client_ws_header(s->ws, "Lodge-Exec");
 	if (!*s->id)
 		snprintf(s->id, sizeof(s->id), "%s", id ? id : "");
@@ -83,8 +109,7 @@ void screen_fini(struct screen *s)
 	s->signals = -1;
 }
 
-/* ---- what comes
- * ------------------------------------------------------------------------------------ */
+/* ---- what comes ------------------------------------------------------------------------------ */
 
 static int show(struct screen *s, const char *bytes, size_t len, struct err *err)
 {
@@ -142,14 +167,13 @@ static int take_messages(struct screen *s, struct err *err)
 	return r;
 }
 
-/* ---- what is typed
- * --------------------------------------------------------------------------------- */
+/* ---- what is typed --------------------------------------------------------------------------- */
 
 /* Takes out what is for lodge: ctrl-] d leaves, ctrl-] twice is one. True: leave. The room is for
  * one more. */
 static bool filter(struct screen *s, char *buf, ssize_t *len)
 {
-	char out[PIECE + 1];
+	char out[PIECE + 1] = { 0 };
 	ssize_t n = 0;
 
 	for (ssize_t i = 0; i < *len; i++) {
@@ -164,8 +188,34 @@ static bool filter(struct screen *s, char *buf, ssize_t *len)
 		s->armed = false;
 		out[n++] = buf[i];
 	}
-	memcpy(buf, out, (size_t)n);
+	if (n)
+		memcpy(buf, out, (size_t)n);
 	*len = n;
+	return false;
+}
+
+static void send_input(struct screen *s, const char *bytes, size_t len)
+{
+	struct err ignored;
+
+	if (client_ws_send(s->ws, false, bytes, len, &ignored) == 0)
+		return;
+	client_ws_close(s->ws);
+	s->ws = NULL;
+}
+
+/* For when somebody is there again; ctrl-c is for lodge meanwhile: true. What does not fit is told
+ * by the bell. */
+static bool keep_typed(struct screen *s, const char *bytes, size_t len)
+{
+	if (memchr(bytes, KEY_INTERRUPT, len))
+		return true;
+	if (len > sizeof(s->typed) - s->typed_len) {
+		(void)!write(STDERR_FILENO, "\a", 1);
+		return false;
+	}
+	memcpy(s->typed + s->typed_len, bytes, len);
+	s->typed_len += len;
 	return false;
 }
 
@@ -173,13 +223,13 @@ static bool filter(struct screen *s, char *buf, ssize_t *len)
 static bool type(struct screen *s)
 {
 	char buf[PIECE + 1];
-	struct err ignored;
 	ssize_t n = read(STDIN_FILENO, buf, PIECE - 1);
 
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return false;
 	if (n <= 0) {
 		s->eof = true;
+		s->eof_ms = EOF_FIRST_MS;
 		if (s->tty)
 			return true; /* the terminal is gone */
 		n = 0;
@@ -189,19 +239,16 @@ static bool type(struct screen *s)
 	} else if (s->tty && !s->no_keys && filter(s, buf, &n)) {
 		return true;
 	}
+	if (!n)
+		return false;
 	if (!s->ws)
-		return memchr(buf, KEY_INTERRUPT, (size_t)n) != NULL;
-	if (n)
-		s->in_line = buf[n - 1] != '\n';
-	if (n && client_ws_send(s->ws, false, buf, (size_t)n, &ignored) < 0) {
-		client_ws_close(s->ws);
-		s->ws = NULL;
-	}
+		return keep_typed(s, buf, (size_t)n);
+	s->in_line = buf[n - 1] != '\n';
+	send_input(s, buf, (size_t)n);
 	return false;
 }
 
-/* ---- signals
- * --------------------------------------------------------------------------------------- */
+/* ---- signals --------------------------------------------------------------------------------- */
 
 static int catch_signals(struct screen *s, struct err *err)
 {
@@ -219,14 +266,9 @@ static int catch_signals(struct screen *s, struct err *err)
 static void resize(struct screen *s)
 {
 	uint32_t rows, cols;
-	char text[64];
-	struct err ignored;
-	int n;
 
 	term_size(&rows, &cols);
-	n = snprintf(text, sizeof(text), "{\"resize\":{\"cols\":%u,\"rows\":%u}}", cols, rows);
-	if (s->ws)
-		(void)client_ws_send(s->ws, true, text, (size_t)n, &ignored);
+	say_size(s, rows, cols);
 }
 
 /* True: leave. */
@@ -247,13 +289,24 @@ static bool take_signals(struct screen *s)
 	return false;
 }
 
-/* ---- both
- * ------------------------------------------------------------------------------------------ */
+/* ---- both ------------------------------------------------------------------------------------ */
 
-/* A pipe waits until there is somebody; what is typed meanwhile is lost but for what leaves. */
+/* A pipe waits until there is somebody. */
 static bool hears(const struct screen *s)
 {
 	return !s->eof && (s->ws || s->tty);
+}
+
+/* A pipe at its end says so to everybody who reads; ctrl-d only to one, and to nobody while a shell
+ * sets its terminal up. */
+static void say_eof(struct screen *s)
+{
+	static const char key = KEY_EOF;
+
+	if (!s->eof_ms)
+		return;
+	send_input(s, &key, 1);
+	s->eof_ms = s->eof_ms < EOF_LAST_MS ? 2 * s->eof_ms : EOF_LAST_MS;
 }
 
 /* Input is read when it can be sent, so that sending never waits; -1 as ms: as long as it takes.
@@ -264,11 +317,17 @@ static bool wait_for_news(struct screen *s, int ms)
 			      { .fd = s->ws ? client_ws_fd(s->ws) : -1, .events = POLLIN },
 			      { .fd = hears(s) ? STDIN_FILENO : -1, .events = POLLIN } };
 	struct pollfd out = { .fd = p[1].fd, .events = POLLOUT };
+	int n;
 
 	if (s->ws && client_ws_pending(s->ws))
 		ms = 0;
-	if (poll(p, 3, ms) < 0)
+	else if (s->ws && s->eof_ms)
+		ms = s->eof_ms;
+	n = poll(p, 3, ms);
+	if (n < 0)
 		return errno != EINTR;
+	if (n == 0 && ms && s->ws)
+		say_eof(s);
 	if (p[0].revents && take_signals(s))
 		return true;
 	if (!p[2].revents)
@@ -293,6 +352,10 @@ static int connect_again(struct screen *s, struct err *err)
 	if (open_ws(s, err) < 0)
 		return retry_is_worth(err) ? 0 : -1;
 	retry_over(&s->again);
+	draw_again(s);
+	if (s->typed_len)
+		send_input(s, s->typed, s->typed_len);
+	s->typed_len = 0;
 	return 0;
 }
 

@@ -26,6 +26,9 @@ struct screen {
 	struct retry again;
 	uint64_t at; /* where in the output the next byte is */
 	bool knows_at, raw, tty, eof, armed, in_line;
+	char typed[4096]; /* while nobody was there */
+	size_t typed_len;
+	int eof_ms; /* until the end of a pipe is told again */
 	int signals; /* signalfd */
 	int left_by; /* a signal; 0: none */
 };

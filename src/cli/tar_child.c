@@ -16,7 +16,6 @@
 
 #include "base/array.h"
 #include "base/auto.h"
-#include "base/file.h"
 #include "cli/move_tree.h"
 #include "cli/undo.h"
 
@@ -155,6 +154,6 @@ void tar_abort(void *tar_child)
 	if (t->stage >= 0)
 		close(t->stage);
 	if (*t->name)
-		(void)file_remove_tree_at(t->target, t->name);
+		move_tree_drop(t->target, t->name);
 	*t = (struct tar_child){ .fd = -1, .target = -1, .stage = -1 };
 }

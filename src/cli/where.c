@@ -41,8 +41,7 @@ void where_fini(struct where *w)
 	*w = (struct where){ 0 };
 }
 
-/* ---- this machine's -----------------------------------------------------------------------------
- */
+/* ---- this machine's -------------------------------------------------------------------------- */
 
 /* Where the data of a daemon may be; LODGE_DATA leaves no choice. */
 static int places(char ret[PLACES][WHERE_PATH])
@@ -126,8 +125,7 @@ static int key_beside(const char *url, char **ret, struct err *err)
 	return err_ctx(err, "no key (LODGE_API_KEY or --key-file gives one)");
 }
 
-/* ---- all of it
- * ----------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static int copy(char **ret, const char *value, struct err *err)
 {
@@ -207,8 +205,7 @@ int where_client(struct client **ret, struct err *err)
 	return r;
 }
 
-/* ---- sessions
- * ------------------------------------------------------------------------------------ */
+/* ---- sessions -------------------------------------------------------------------------------- */
 
 int where_ref(const char *arg, char ret[WHERE_REF], struct err *err)
 {

@@ -27,8 +27,7 @@ int where_client(struct client **ret, struct err *err);
 enum { WHERE_REF = 1024 };
 int where_ref(const char *arg, char ret[WHERE_REF], struct err *err);
 
-/* ---- the parts, for `lodge login`
- * ---------------------------------------------------------------- */
+/* ---- the parts, for `lodge login` ------------------------------------------------------------ */
 
 struct where {
 	char *url, *key; /* key NULL: none */

@@ -31,10 +31,10 @@ int client_path(char *buf, size_t size, struct err *err, const char *fmt, ...);
  * caller's, or NULL for an answer without a body. An answer of 400 or more is -1: err has the
  * service's own sentence and the class that fits the status (404 and 410 NOT_FOUND, with sys ESTALE
  * for 410; 409 CONFLICT; 401 and 403 DENIED; 429 and 507 LIMIT; 503 UNAVAILABLE). A daemon that is
- * not there is UNAVAILABLE with ECONNREFUSED, and a sentence that says what to do; 401 has sys
- * EKEYREJECTED, 416 is LIMIT with ERANGE. POST requests that create carry an idempotency key where
- * the caller put one; nothing is asked twice by itself, except what a connection refused before any
- * byte was sent. */
+ * not there is UNAVAILABLE with ECONNREFUSED, and a sentence that says what to do; a connection
+ * that breaks has any other errno, and an answer of 503 has none. 401 has sys EKEYREJECTED, 416 is
+ * LIMIT with ERANGE, too many requests in a second LIMIT with EUSERS. POST requests that create
+ * carry an idempotency key where the caller put one; nothing is asked twice by itself. */
 int client_call(struct client *c, const char *method, const char *path, const json_t *body,
 		json_t **ret, struct err *err);
 
@@ -48,8 +48,7 @@ int client_failed(const struct client *c, int status, const json_t *answer, stru
 int client_list(struct client *c, const char *path, const char *member, json_t **ret,
 		struct err *err);
 
-/* ---- streams -----------------------------------------------------------------------------------
- */
+/* ---- streams --------------------------------------------------------------------------------- */
 
 struct client_request {
 	const char *method, *path;
@@ -92,8 +91,7 @@ int client_read_event(struct client_stream *s, struct client_event *ret, struct 
 int client_fd(const struct client_stream *s);
 bool client_pending(const struct client_stream *s);
 
-/* ---- a terminal (WebSocket) -------------------------------------------------------------------
- */
+/* ---- a terminal (WebSocket) ------------------------------------------------------------------ */
 
 struct client_ws;
 

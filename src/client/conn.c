@@ -6,7 +6,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <openssl/err.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -23,8 +22,7 @@ enum {
 	WRITE_MAX = 64 << 10,
 };
 
-/* ---- connecting --------------------------------------------------------------------------------
- */
+/* ---- connecting ------------------------------------------------------------------------------ */
 
 static int finish_connect(int fd)
 {
@@ -150,15 +148,14 @@ int conn_wrap(int fd, struct conn *ret, struct err *err)
 
 void conn_fini(struct conn *c)
 {
-	SSL_free(c->ssl);
+	tls_free(c->ssl);
 	if (c->fd >= 0)
 		close(c->fd);
 	free(c->buf);
 	*c = (struct conn){ .fd = -1 };
 }
 
-/* ---- bytes -------------------------------------------------------------------------------------
- */
+/* ---- bytes ----------------------------------------------------------------------------------- */
 
 static int wait_for(const struct conn *c, short events)
 {
@@ -168,37 +165,12 @@ static int wait_for(const struct conn *c, short events)
 }
 
 /* Bytes, 0 for the end, -errno; -EAGAIN with what to wait for. */
-static ssize_t tls_result(struct conn *c, int n, short *ret_wait)
-{
-	int why = n > 0 ? SSL_ERROR_NONE : SSL_get_error(c->ssl, n), e = errno;
-
-	ERR_clear_error();
-	switch (why) {
-	case SSL_ERROR_NONE:
-		return n;
-	case SSL_ERROR_WANT_READ:
-		*ret_wait = POLLIN;
-		return -EAGAIN;
-	case SSL_ERROR_WANT_WRITE:
-		*ret_wait = POLLOUT;
-		return -EAGAIN;
-	case SSL_ERROR_ZERO_RETURN:
-		return 0;
-	case SSL_ERROR_SYSCALL:
-		return e ? -e : -ECONNRESET;
-	default:
-		return -EPROTO;
-	}
-}
-
 static ssize_t read_some(struct conn *c, void *buf, size_t size, short *ret_wait)
 {
 	ssize_t n;
 
-	if (c->ssl) {
-		errno = 0;
-		return tls_result(c, SSL_read(c->ssl, buf, (int)size), ret_wait);
-	}
+	if (c->ssl)
+		return tls_read(c->ssl, buf, size, ret_wait);
 	*ret_wait = POLLIN;
 	n = recv(c->fd, buf, size, 0);
 	return n < 0 ? -errno : n;
@@ -208,10 +180,8 @@ static ssize_t write_some(struct conn *c, const void *data, size_t len, short *r
 {
 	ssize_t n;
 
-	if (c->ssl) {
-		errno = 0;
-		return tls_result(c, SSL_write(c->ssl, data, (int)len), ret_wait);
-	}
+	if (c->ssl)
+		return tls_write(c->ssl, data, len, ret_wait);
 	*ret_wait = POLLOUT;
 	n = send(c->fd, data, len, MSG_NOSIGNAL);
 	return n < 0 ? -errno : n;
@@ -286,7 +256,7 @@ ssize_t conn_read(struct conn *c, void *buf, size_t size, bool wait)
 
 bool conn_pending(const struct conn *c)
 {
-	return c->at < c->len || (c->ssl && SSL_pending(c->ssl) > 0);
+	return c->at < c->len || (c->ssl && tls_pending(c->ssl));
 }
 
 bool conn_answered(const struct conn *c)

@@ -29,7 +29,7 @@ static int take_status(const char *line, struct head *h, struct err *err)
 {
 	const char *p = line + 9;
 
-	if (!line || strncmp(line, "HTTP/1.", 7) != 0 || (line[7] != '0' && line[7] != '1') ||
+	if (strncmp(line, "HTTP/1.", 7) != 0 || (line[7] != '0' && line[7] != '1') ||
 	    line[8] != ' ')
 		return refuse(err, "it does not begin with HTTP/1.1");
 	for (int i = 0; i < 3; i++) {

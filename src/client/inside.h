@@ -3,7 +3,7 @@
 #ifndef LODGE_CLIENT_INSIDE_H
 #define LODGE_CLIENT_INSIDE_H
 
-#include <openssl/ssl.h>
+#include <openssl/types.h>
 
 #include "base/auto.h"
 #include "client/client.h"
@@ -24,8 +24,7 @@ struct client {
 };
 DEFINE_AUTO(struct client *, client_free);
 
-/* ---- conn.c: bytes to and from one socket -------------------------------------------------------
- */
+/* ---- conn.c: bytes to and from one socket ---------------------------------------------------- */
 
 struct conn {
 	int fd; /* non-blocking; -1: none */
@@ -48,15 +47,19 @@ bool conn_pending(const struct conn *c);
 /* Whether an answer came already, as far as can be told without reading. */
 bool conn_answered(const struct conn *c);
 
-/* ---- tls.c ------------------------------------------------------------------------------------
- */
+/* ---- tls.c ----------------------------------------------------------------------------------- */
 
 int tls_context(SSL_CTX **ret, struct err *err);
+void tls_context_free(SSL_CTX *ctx); /* NULL is allowed */
 /* A session over a connected socket, its peer's certificate checked. */
-int tls_open(SSL_CTX *ctx, int fd, const char *host, SSL **ret, struct err *err);
+int tls_open(SSL_CTX *ctx, int fd, char *host, SSL **ret, struct err *err);
+void tls_free(SSL *ssl); /* NULL is allowed */
+/* Bytes, 0 for the end, -errno; -EAGAIN with what to wait for. */
+ssize_t tls_read(SSL *ssl, void *buf, size_t size, short *ret_wait);
+ssize_t tls_write(SSL *ssl, const void *data, size_t len, short *ret_wait);
+bool tls_pending(SSL *ssl);
 
-/* ---- head.c: an answer's head ------------------------------------------------------------------
- */
+/* ---- head.c: an answer's head ---------------------------------------------------------------- */
 
 enum body_kind { BODY_NONE, BODY_LENGTH, BODY_CHUNKED, BODY_REST };
 
@@ -74,8 +77,7 @@ struct head {
 int head_parse(char *text, size_t len, bool bodiless, struct head *ret, struct err *err);
 const char *head_get(const struct head *h, const char *name);
 
-/* ---- stream.c: an answer -----------------------------------------------------------------------
- */
+/* ---- stream.c: an answer --------------------------------------------------------------------- */
 
 enum chunk_at { CHUNK_SIZE_LINE, CHUNK_DATA, CHUNK_END_LINE, CHUNK_TRAILER, CHUNK_OVER };
 
@@ -97,15 +99,18 @@ int stream_begin(struct conn *conn, bool bodiless, struct client_stream **ret, s
 /* All that is left, at most ANSWER_MAX; with a NUL behind it. */
 int stream_all(struct client_stream *s, char **ret, size_t *ret_len, struct err *err);
 
-/* ---- request.c ----------------------------------------------------------------------------------
- */
+/* ---- ws.c ------------------------------------------------------------------------------------ */
+
+/* Over an answer whose head was read; takes it over. NULL: no memory. */
+struct client_ws *client_ws_wrap(struct client_stream *s);
+
+/* ---- request.c ------------------------------------------------------------------------------- */
 
 /* Sends the question and reads the head of the answer, whatever its status is. */
 int request_send(struct client *c, const struct client_request *rq, const char *upgrade,
 		 struct client_stream **ret, struct err *err);
 
-/* ---- problem.c ----------------------------------------------------------------------------------
- */
+/* ---- problem.c ------------------------------------------------------------------------------- */
 
 /* Reads the rest of an answer of 400 or more; returns -1. */
 int problem_read(const struct client *c, struct client_stream *s, struct err *err);

@@ -91,8 +91,7 @@ int client_read_json(struct client_stream *s, json_t **ret, struct err *err)
 	return n;
 }
 
-/* ---- server-sent events -------------------------------------------------------------------------
- */
+/* ---- server-sent events ---------------------------------------------------------------------- */
 
 struct text {
 	char *bytes;

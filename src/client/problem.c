@@ -45,7 +45,8 @@ static void classify(int status, struct err *err)
 int problem_set(const struct client *c, int status, const json_t *answer, struct err *err)
 {
 	const json_t *e = json_object_get(answer, "error");
-	const char *said = json_string_value(json_object_get(e, "message"));
+	const char *said = json_string_value(json_object_get(e, "message")),
+		   *code = json_string_value(json_object_get(e, "code"));
 
 	if (!said)
 		said = json_string_value(e);
@@ -55,6 +56,9 @@ int problem_set(const struct client *c, int status, const json_t *answer, struct
 		err_set(err, ERR_INVALID, "%.120s answers %d, without a word that lodged would say",
 			c->url, status);
 	classify(status, err);
+	/* of those that pass by themselves */
+	if (code && strcmp(code, "RATE_LIMITED") == 0)
+		err->sys = EUSERS;
 	return -1;
 }
 
@@ -79,5 +83,6 @@ int problem_broken(ssize_t n, struct err *err)
 	else
 		err_set(err, ERR_UNAVAILABLE, "lodged closed the connection within its answer");
 	err->code = ERR_UNAVAILABLE;
+	err->sys = n < 0 ? (int)-n : ECONNRESET;
 	return -1;
 }

@@ -11,7 +11,7 @@
 #define LODGE_VERSION "0.1.0"
 #endif
 
-enum { PIECE = 64 << 10, REFUSED_TRIES = 2 };
+enum { PIECE = 64 << 10 };
 
 /* What is sent behind the head. */
 struct body {
@@ -55,8 +55,7 @@ static int take_body(const struct client_request *rq, struct body *ret, struct e
 	return 0;
 }
 
-/* ---- the head ----------------------------------------------------------------------------------
- */
+/* ---- the head -------------------------------------------------------------------------------- */
 
 /* Nothing in a line may begin another one. */
 static int check_line(const char *s, bool spaces, struct err *err)
@@ -115,8 +114,39 @@ static int make_head(const struct client *c, const struct client_request *rq, co
 	return err_sys(err, ENOMEM, "question");
 }
 
-/* ---- sending ------------------------------------------------------------------------------------
- */
+/* ---- sending --------------------------------------------------------------------------------- */
+
+/* A piece as the body has it; buf has room for two more bytes. 0 or -errno. */
+static int send_piece(struct conn *conn, const struct body *b, char *buf, size_t n)
+{
+	char size[24];
+	int len = snprintf(size, sizeof(size), "%zx\r\n", n), r;
+
+	if (b->kind == BODY_LENGTH)
+		return conn_write(conn, buf, n);
+	buf[n] = '\r';
+	buf[n + 1] = '\n';
+	r = conn_write(conn, size, (size_t)len);
+	return r < 0 ? r : conn_write(conn, buf, n + 2);
+}
+
+/* Bytes; 0: the end; -1: err. */
+static ssize_t read_piece(const struct client_request *rq, const struct body *b, uint64_t sent,
+			  char *buf, struct err *err)
+{
+	bool known = b->kind == BODY_LENGTH;
+	size_t want = known && b->length - sent < PIECE ? (size_t)(b->length - sent) : PIECE;
+	ssize_t n;
+
+	if (!want)
+		return 0;
+	do
+		n = read(rq->body_fd, buf, want);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return err_sys(err, errno, "what is to be sent");
+	return !n && known ? err_set(err, ERR_CONFLICT, "the file got shorter meanwhile") : n;
+}
 
 /* 0: all of it, or the answer came before; -errno of the socket; 1: err. */
 static int send_fd(struct conn *conn, const struct client_request *rq, const struct body *b,
@@ -124,40 +154,24 @@ static int send_fd(struct conn *conn, const struct client_request *rq, const str
 {
 	auto_free char *buf = malloc(PIECE + 2);
 	uint64_t sent = 0;
-	char size[24];
-	int r = 0;
+	ssize_t n = -1;
+	int r;
 
 	if (!buf)
-		return err_sys(err, ENOMEM, "question"), 1;
-	while (r == 0 && (b->kind == BODY_CHUNKED || sent < b->length)) {
-		size_t want = b->kind == BODY_CHUNKED || b->length - sent > PIECE
-				      ? PIECE
-				      : (size_t)(b->length - sent);
-		ssize_t n = read(rq->body_fd, buf, want);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return err_sys(err, errno, "what is to be sent"), 1;
-		if (n == 0 && b->kind == BODY_LENGTH)
-			return err_set(err, ERR_CONFLICT, "the file got shorter meanwhile"), 1;
-		if (n == 0)
-			return conn_write(conn, "0\r\n\r\n", 5);
+		err_sys(err, ENOMEM, "question");
+	while (buf && (n = read_piece(rq, b, sent, buf, err)) > 0) {
 		if (conn_answered(conn))
 			return 0;
-		if (b->kind == BODY_CHUNKED) {
-			memcpy(buf + n, "\r\n", 2);
-			r = conn_write(conn, size,
-				       (size_t)snprintf(size, sizeof(size), "%zx\r\n", (size_t)n));
-			r = r == 0 ? conn_write(conn, buf, (size_t)n + 2) : r;
-		} else {
-			r = conn_write(conn, buf, (size_t)n);
-		}
+		r = send_piece(conn, b, buf, (size_t)n);
+		if (r < 0)
+			return r;
 		sent += (uint64_t)n;
-		if (r == 0 && rq->sent)
+		if (rq->sent)
 			rq->sent(rq->arg, sent);
 	}
-	return r;
+	if (n < 0)
+		return 1;
+	return b->kind == BODY_CHUNKED ? conn_write(conn, "0\r\n\r\n", 5) : 0;
 }
 
 static int send_all(struct conn *conn, const struct client_request *rq, const struct body *b,
@@ -172,16 +186,6 @@ static int send_all(struct conn *conn, const struct client_request *rq, const st
 	return rq->has_body_fd ? send_fd(conn, rq, b, err) : 0;
 }
 
-static int open_again(const struct client *c, struct conn *ret, struct err *err)
-{
-	for (int i = 1;; i++) {
-		if (conn_open(c, ret, err) == 0)
-			return 0;
-		if (err->sys != ECONNREFUSED || i == REFUSED_TRIES)
-			return -1;
-	}
-}
-
 /* Who refuses a body may do so before all of it came, and close: then his answer tells more than
  * that he did not listen. */
 static int exchange(struct client *c, const struct client_request *rq, const struct body *b,
@@ -190,7 +194,7 @@ static int exchange(struct client *c, const struct client_request *rq, const str
 	struct conn conn = { .fd = -1 };
 	int r;
 
-	if (open_again(c, &conn, err) < 0)
+	if (conn_open(c, &conn, err) < 0)
 		return -1;
 	r = send_all(&conn, rq, b, head, len, err);
 	if (r > 0) {

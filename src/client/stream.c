@@ -12,8 +12,7 @@ static int malformed(struct err *err)
 	return err_set(err, ERR_UNAVAILABLE, "the answer is malformed");
 }
 
-/* ---- the head ----------------------------------------------------------------------------------
- */
+/* ---- the head -------------------------------------------------------------------------------- */
 
 /* The length of the head, with the empty line at its end; 0: that has not come yet. */
 static size_t head_length(const char *text, size_t len)
@@ -102,8 +101,7 @@ bool client_pending(const struct client_stream *s)
 	return s->at < s->len || s->over || conn_pending(&s->conn);
 }
 
-/* ---- chunks ------------------------------------------------------------------------------------
- */
+/* ---- chunks ---------------------------------------------------------------------------------- */
 
 /* One line, without its end. */
 static int read_line(struct client_stream *s, char line[LINE_MAX_CHUNK], struct err *err)
@@ -168,8 +166,7 @@ static int next_chunk(struct client_stream *s, struct err *err)
 	return 0;
 }
 
-/* ---- the body ----------------------------------------------------------------------------------
- */
+/* ---- the body -------------------------------------------------------------------------------- */
 
 static void note_read(struct client_stream *s, size_t n)
 {

@@ -37,7 +37,8 @@ static int take_authority(struct client *c, const char *text, const char *usual,
 	for (const char *p = c->authority; *p; p++)
 		if (*p <= ' ' || *p > '~')
 			return err_set(err, ERR_INVALID, "url: a character no host may have");
-	if (!host || (*text && *text != ':') || (*text == ':' && !text[1]))
+	if (!host || (skip && c->authority[skip + host] != ']') || (*text && *text != ':') ||
+	    (*text == ':' && !text[1]))
 		return err_set(err, ERR_INVALID, "%.100s: no host in it", c->url);
 	return take_port(c, *text ? text + 1 : "", usual, err);
 }
@@ -88,7 +89,7 @@ void client_free(struct client *c)
 {
 	if (!c)
 		return;
-	SSL_CTX_free(c->tls);
+	tls_context_free(c->tls);
 	if (c->key)
 		explicit_bzero(c->key, strlen(c->key));
 	free(c->url);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The client's side of a WebSocket (RFC 6455), without extensions. */
 #include <errno.h>
-#include <openssl/evp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,12 +10,14 @@
 #include "base/base64.h"
 #include "base/json.h"
 #include "client/inside.h"
+#include "client/sha1.h"
 
 enum {
 	MESSAGE_MAX = 16 << 20,
 	CONTROL_MAX = 125,
 	KEY_BYTES = 16,
-	SHA1_BYTES = 20,
+	KEY_TEXT = BASE64_ENCODED(KEY_BYTES),
+	ANSWER_TEXT = BASE64_ENCODED(SHA1_SIZE),
 	PIECE = 16 << 10, /* masked at a time */
 	CODE_NORMAL = 1000,
 	CODE_NONE = 1005,
@@ -44,18 +45,17 @@ struct client_ws {
 };
 DEFINE_AUTO(struct client_ws *, client_ws_close);
 
-/* ---- opening -----------------------------------------------------------------------------------
- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
-static void expected_answer(const char *key, char to[BASE64_ENCODED(SHA1_BYTES) + 1])
+static void expected_answer(const char *key, char to[ANSWER_TEXT + 1])
 {
-	unsigned char sum[EVP_MAX_MD_SIZE] = { 0 };
+	unsigned char sum[SHA1_SIZE];
 	char text[128];
 	int n = snprintf(text, sizeof(text), "%s258EAFA5-E914-47DA-95CA-C5AB0DC85B11", key);
 
-	(void)EVP_Digest(text, (size_t)n, sum, NULL, EVP_sha1(), NULL);
-	base64_encode(sum, SHA1_BYTES, to);
-	to[BASE64_ENCODED(SHA1_BYTES)] = '\0';
+	sha1(text, (size_t)n, sum);
+	base64_encode(sum, SHA1_SIZE, to);
+	to[ANSWER_TEXT] = '\0';
 }
 
 static bool is(const char *got, const char *want)
@@ -65,7 +65,7 @@ static bool is(const char *got, const char *want)
 
 static int check_answer(struct client *c, struct client_stream *s, const char *key, struct err *err)
 {
-	char want[BASE64_ENCODED(SHA1_BYTES) + 1];
+	char want[ANSWER_TEXT + 1];
 	const char *got = client_header(s, "Sec-WebSocket-Accept");
 
 	if (client_status(s) >= 400)
@@ -77,23 +77,33 @@ static int check_answer(struct client *c, struct client_stream *s, const char *k
 	return 0;
 }
 
-static int make_key(char to[BASE64_ENCODED(KEY_BYTES) + 1], struct err *err)
+static int make_key(char to[KEY_TEXT + 1], struct err *err)
 {
 	unsigned char bytes[KEY_BYTES];
 
 	if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
 		return err_sys(err, errno, "random bytes");
 	base64_encode(bytes, sizeof(bytes), to);
-	to[BASE64_ENCODED(KEY_BYTES)] = '\0';
+	to[KEY_TEXT] = '\0';
 	return 0;
+}
+
+struct client_ws *client_ws_wrap(struct client_stream *s)
+{
+	struct client_ws *w = calloc(1, sizeof(*w));
+
+	if (w)
+		w->s = s;
+	else
+		client_close(s);
+	return w;
 }
 
 int client_ws_open(struct client *c, const char *path, struct client_ws **ret, struct err *err)
 {
 	struct client_request rq = { .method = "GET", .path = path };
 	auto_call(client_close) struct client_stream *s = NULL;
-	char key[BASE64_ENCODED(KEY_BYTES) + 1], upgrade[256];
-	struct client_ws *w;
+	char key[KEY_TEXT + 1], upgrade[256];
 
 	if (make_key(key, err) < 0)
 		return -1;
@@ -103,12 +113,8 @@ int client_ws_open(struct client *c, const char *path, struct client_ws **ret, s
 		 key);
 	if (request_send(c, &rq, upgrade, &s, err) < 0 || check_answer(c, s, key, err) < 0)
 		return -1;
-	w = calloc(1, sizeof(*w));
-	if (!w)
-		return err_sys(err, ENOMEM, "terminal");
-	w->s = steal_ptr(&s);
-	*ret = w;
-	return 0;
+	*ret = client_ws_wrap(steal_ptr(&s));
+	return *ret ? 0 : err_sys(err, ENOMEM, "terminal");
 }
 
 int client_ws_fd(const struct client_ws *w)
@@ -126,8 +132,7 @@ const char *client_ws_header(const struct client_ws *w, const char *name)
 	return client_header(w->s, name);
 }
 
-/* ---- out ----------------------------------------------------------------------------------------
- */
+/* ---- out ------------------------------------------------------------------------------------- */
 
 static size_t put_head(unsigned char *to, unsigned op, uint64_t len)
 {
@@ -190,8 +195,7 @@ void client_ws_close(struct client_ws *w)
 	free(w);
 }
 
-/* ---- in -----------------------------------------------------------------------------------------
- */
+/* ---- in -------------------------------------------------------------------------------------- */
 
 static int malformed(struct client_ws *w, const char *why, struct err *err)
 {
@@ -272,9 +276,10 @@ static ssize_t receive(struct client_ws *w, void *to, size_t size, struct err *e
 		return 0;
 	if (n > 0)
 		return n;
-	if (n < 0)
-		return problem_broken(n, err);
-	return err_set(err, ERR_UNAVAILABLE, "lodged closed the terminal's connection");
+	problem_broken(n, err);
+	if (n == 0)
+		snprintf(err->msg, sizeof(err->msg), "lodged closed the terminal's connection");
+	return -1;
 }
 
 /* 1: there is something to look at; 0: nothing more yet. */

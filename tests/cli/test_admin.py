@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """lodge users, cleanup, projects, switch, templates, keys, policy, status, bench."""
+import http.server
 import json
+import threading
 
 import pytest
 
@@ -47,7 +49,35 @@ def test_cleanup(lodged, client, people):
     assert lodged.lodge("cleanup", "--all")[0] == 0
     assert json.loads(lodged.lodge("cleanup", "nobody", "--json")[1])["results"]["killed"] == 0
     for words in ((), ("ada", "--all")):
-        assert lodged.lodge("cleanup", *words)[0] == 2
+        assert lodged.lodge("cleanup", *words, "--url", "http://127.0.0.1:1")[0] == 2
+
+
+class Stuck(http.server.BaseHTTPRequestHandler):
+    """A service that cannot end one of two."""
+
+    def do_POST(self):
+        data = json.dumps({"success": True, "message": "", "results": {
+            "totalProjects": 0, "killed": 1, "failed": 1, "killedSandboxes": ["sbx_a"],
+            "failedSandboxes": ["sbx_\033[31mb"]}}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *args):
+        pass
+
+
+def test_cleanup_that_fails_in_part(lodged):
+    server = http.server.HTTPServer(("127.0.0.1", 0), Stuck)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    env = dict(lodged.env(), LODGE_URL=f"http://127.0.0.1:{server.server_port}")
+    status, out, _ = lodged.lodge("cleanup", "ada", env=env)
+    assert status == 1 and out == b"ada: 1 ended, 1 failed\n  ended   sbx_a\n  failed  sbx_?[31mb\n"
+    status, out, _ = lodged.lodge("cleanup", "ada", "--json", env=env)
+    assert status == 1 and json.loads(out)["results"]["failed"] == 1
+    server.shutdown()
+    server.server_close()
 
 
 def test_projects(lodged, client):
@@ -104,6 +134,7 @@ def test_policies(lodged, client, tmp_path):
     assert lodged.lodge("policy", "set", "readers", "--allow", "ls")[0] == 0  # what is not said stays
     answer = json.loads(lodged.lodge("policy", "show", "readers", "--json")[1])["policy"]
     assert answer["commands"]["allow"] == ["ls"] and answer["idle_timeout_ms"] == 600000
+    assert answer["commands"]["deny"] == ["rm"] and answer["commands"]["reason"] == "only reading"
     assert answer["max_active_per_user"] == 2
     (tmp_path / "p").write_text(json.dumps(answer))
     assert lodged.lodge("policy", "set", "copy", "--file", str(tmp_path / "p"))[0] == 0

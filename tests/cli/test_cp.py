@@ -4,14 +4,19 @@ import http.server
 import io
 import json
 import os
+import pathlib
+import shutil
 import signal
+import subprocess
 import tarfile
+import tempfile
 import threading
 import time
 
 import pytest
 
 from client import wait_for
+from lodge import LODGE
 from terminal import Terminal
 
 
@@ -44,6 +49,17 @@ def test_files(lodged, client, at, tmp_path):
     ok(lodged.lodge("cp", "cp:src", "cp:/tmp/from-stdin", str(tmp_path / "d")))
     assert sorted(os.listdir(tmp_path / "d")) == ["from-stdin", "src"]
     assert sorted(os.listdir(tmp_path)) == ["back", "d", "src"]  # nothing half-done is left
+
+
+def test_names_that_are_no_text(lodged, at, tmp_path):
+    src = os.fsencode(tmp_path) + b"/\xff\xfe %2f?"
+    with open(src, "wb") as f:
+        f.write(b"1")
+    answer = json.loads(ok(lodged.lodge("cp", src, "cp:", "--json")))
+    assert answer["copied"][0]["from"].endswith("/?? %2f?")
+    assert ok(lodged.lodge("cp", b"cp:\xff\xfe %2f?", "-")) == b"1"
+    got = lodged.lodge("cp", b"cp:\xff\033[31m", "-")
+    assert got[0] == 1 and "\033" not in got[2]
 
 
 def test_directories(lodged, client, at, tmp_path):
@@ -83,7 +99,7 @@ def test_what_is_wrong(lodged, client, at, tmp_path):
             (("cp", str(tmp_path / "no"), "cp:"), 1, "No such file"),
             (("cp", "a", "b"), 2, "SESSION:PATH"),
             (("cp", "cp:a", "cp:b"), 2, "SESSION:PATH"),
-            (("cp", ":a", "b"), 1, "no session"),
+            (("cp", ":a", "b"), 2, "no session"),
             (("cp", "cp:a"), 2, "operands"),
             (("cp", "cp:/dev/null", str(tmp_path / "x")), 1, "neither")):
         got = lodged.lodge(*words)
@@ -91,6 +107,14 @@ def test_what_is_wrong(lodged, client, at, tmp_path):
     got = lodged.lodge("cp", "cp:.", "cp:nosuch", str(tmp_path))
     assert got[0] == 1 and "cp:nosuch" in got[2]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_without_tar(lodged, client, at, tmp_path):
+    client.run("key:cp", "mkdir -p d")
+    (tmp_path / "d").mkdir()
+    for words in (("cp:d", str(tmp_path / "new")), (str(tmp_path / "d"), "cp:e")):
+        got = lodged.lodge("cp", *words, env=lodged.env() | {"PATH": "/nowhere"})
+        assert got[0] == 1 and got[2] == "lodge: tar: not installed; directories need it\n"
 
 
 def test_progress_on_a_terminal_only(lodged, client, at, tmp_path):
@@ -245,12 +269,49 @@ def test_no_devices_owners_or_set_id_bits(lodged, evil, world):
     check_kept(world)
 
 
+@pytest.fixture
+def open_world():
+    """A directory whose parents anybody may enter."""
+    with tempfile.TemporaryDirectory(prefix="lodge-cp-", dir="/var/tmp") as at:
+        os.chmod(at, 0o755)
+        yield pathlib.Path(at)
+
+
+def test_as_an_ordinary_user(evil, open_world):
+    """Who may not write to a directory of his own can move it nevertheless."""
+    out = open_world / "out"
+    out.mkdir()
+    os.chown(out, 65534, 65534)
+    shutil.copy(LODGE, open_world / "lodge")
+    Evil.archive = archive(member("ro", DIR, mode=0o555), member("ro/f", mode=0o444), member("shut", DIR, mode=0o000),
+                           member("ro/sub", DIR, mode=0o500), member("ro/sub/g"))
+    done = subprocess.run([open_world / "lodge", "cp", "ses_x:d/.", out], env=dict(evil, HOME="/"), stderr=subprocess.PIPE,
+                          user=65534, group=65534, extra_groups=[], check=False)
+    assert done.returncode == 0, done
+    assert [(out / p).stat().st_mode & 0o777 for p in ("ro", "shut", "ro/sub", "ro/f", "ro/sub/g")] == [
+        0o555, 0, 0o500, 0o444, 0o644]
+    assert (out / "ro").stat().st_uid == 65534 and sorted(p.name for p in out.iterdir()) == ["ro", "shut"]
+    done = subprocess.run([open_world / "lodge", "cp", "ses_x:d/.", out], env=dict(evil, HOME="/"), stderr=subprocess.PIPE,
+                          user=65534, group=65534, extra_groups=[], check=False)
+    assert done.returncode == 1 and b"Permission denied" in done.stderr  # as cp -r would say
+    assert sorted(p.name for p in out.iterdir()) == ["ro", "shut"]
+
+
 def test_an_archive_that_breaks_off(lodged, evil, world):
     Evil.archive = archive(member("a", data=b"x" * 5000), member("b"))[:4096]
     status, _, err = lodged.lodge("cp", "ses_x:d/.", str(world / "out"), env=evil)
     assert status == 1 and err and list((world / "out").iterdir()) == []
     Evil.archive = b"no tar at all" * 1000
     assert lodged.lodge("cp", "ses_x:d/.", str(world / "out"), env=evil)[0] == 1
+    check_kept(world)
+
+
+def test_names_of_an_archive_on_the_terminal(evil, world):
+    Evil.archive = archive(member("a\033[31m", LINK, link="/"), member("a\033[31m/x\u202e\u009b1m"),
+                           member("../\033]0;t\007"), member("p\033[5m", FIFO))
+    t = Terminal("cp", "ses_x:d/.", str(world / "out"), env=dict(evil, LANG="C.UTF-8", NO_COLOR="1"))
+    assert t.end() == 1
+    assert b"tar: " in t.seen and not any(c in t.seen.replace(b"\033[K", b"") for c in (b"\033", b"\007")), t.seen
     check_kept(world)
 
 

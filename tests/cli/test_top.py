@@ -47,6 +47,20 @@ def test_top_live(lodged, busy, leave):
     assert t.end() == 0 and t.seen.endswith(b"\033[?25h\033[?1049l") and t.after == t.before
 
 
+def test_top_of_a_service_that_is_started_again(lodged):
+    sid = lodged.client().enter(key="lasting")
+    t = Terminal("top", env=lodged.env(TERM="xterm"))
+    t.wait("lasting")
+    lodged.crash()
+    t.wait("no lodged answers")
+    lodged.start()
+    seen = t.seen.count(b"sandboxes")
+    assert wait_for(lambda: t.read(0.1) and t.seen.count(b"sandboxes") > seen)
+    t.type("q")
+    assert t.end() == 0
+    lodged.client().delete("/v1/sessions/" + sid)
+
+
 def test_events(lodged, client, session):
     client.post(f"/v1/sessions/{session}/hibernate")
     status, out, _ = lodged.lodge("events", "--session", session)

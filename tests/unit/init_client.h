@@ -247,7 +247,7 @@ static inline bool client_alive(void)
 	return waitpid(cl.pid, NULL, WNOHANG) == 0 && call(AGENT_HELLO, NULL, 0) == AGENT_HELLOR;
 }
 
-/* ---- commands ------------------------------------------------------------------------------ */
+/* ---- commands -------------------------------------------------------------------------------- */
 
 struct want {
 	uint32_t flags, timeout_ms;
@@ -428,7 +428,7 @@ static inline void pause_ms(int ms)
 	poll(NULL, 0, ms);
 }
 
-/* ---- files --------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static inline uint32_t file_op(uint32_t type, uint32_t flags, uint32_t mode, const char *a,
 			       const char *b)

@@ -341,8 +341,7 @@ static void descriptors_nobody_takes_are_closed(void)
 	close(after);
 }
 
-/* ---- the table of commands ---------------------------------------------------------------------
- */
+/* ---- the table of commands ------------------------------------------------------------------- */
 
 struct walk {
 	uint64_t sum;
@@ -413,8 +412,7 @@ static void a_list_has_an_end(void)
 	finish();
 }
 
-/* ---- numbers -----------------------------------------------------------------------------------
- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 static void numbers_of_side_connections_are_apart(void)
 {

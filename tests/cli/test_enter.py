@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A shell in a session, on a real terminal: that of tmux."""
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+from client import wait_for
+from lodge import LODGE
+
+pytestmark = pytest.mark.skipif(not shutil.which("tmux"), reason="needs tmux")
+
+
+class Terminal:
+    """An outer shell, whose prompt is "outer$"."""
+
+    def __init__(self, lodged, name):
+        self.base = ["tmux", "-L", name, "-f", "/dev/null"]
+        self.asked = 0
+        self.env = lodged.env(TERM="screen", LANG="C.UTF-8", HISTFILE="")
+
+    def start(self):
+        self.tmux("new-session", "-d", "-x", "90", "-y", "24", "sh")
+        self.type("PS1='outer$ '; clear")
+        self.sees("outer\\$")
+
+    def tmux(self, *words):
+        return subprocess.run([*self.base, *words], env=self.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              timeout=60, check=False).stdout.decode()
+
+    def screen(self):
+        return self.tmux("capture-pane", "-p", "-J")
+
+    def keys(self, *keys):
+        self.tmux("send-keys", *keys)
+
+    def type(self, text):
+        self.tmux("send-keys", "-l", text)
+        self.keys("Enter")
+
+    def sees(self, pattern, times=1):
+        """On a line of its own, so that what was typed is not taken for it."""
+        seen = re.compile("^" + pattern, re.M)
+        assert wait_for(lambda: len(seen.findall(self.screen())) >= times, 30), f"no {pattern}:\n{self.screen()}"
+
+    def clear(self):
+        self.type("clear")
+        assert wait_for(lambda: self.screen().strip() == "outer$", 30), self.screen()
+
+    def enter(self, *words):
+        self.clear()
+        self.type(f"{LODGE} enter " + " ".join(words))
+        self.sees(r"\S+@lodge:.*\$")
+
+    def status(self):
+        """Of what was run; the terminal is as it was."""
+        self.sees(r"outer\$ $|outer\$$")
+        self.asked += 1
+        self.type(f"echo status{self.asked}=$?; stty -a | grep -ow -- -\\\\?icanon")
+        self.sees(f"status{self.asked}=.*\n-?icanon")
+        found = re.search(rf"^status{self.asked}=(\d+)\n(\S+)", self.screen(), re.M)
+        assert found.group(2) == "icanon", self.screen()
+        return int(found.group(1))
+
+    def close(self):
+        self.tmux("kill-server")
+
+
+@pytest.fixture
+def term(lodged, request):
+    t = Terminal(lodged, f"lodge-cli-{os.getpid()}-{request.node.name[:40]}")
+    try:
+        t.start()
+        yield t
+    finally:
+        t.close()
+
+
+@pytest.fixture
+def key(client, request):
+    yield request.node.name
+    client.delete("/v1/sessions/key:" + request.node.name)
+
+
+def test_the_shell_ends_with_its_status(term, key):
+    term.enter(key)
+    assert f"lodge: {key} is new" in term.screen() and "ctrl-] d" in term.screen()
+    term.type("exit 42")
+    assert term.status() == 42
+    term.enter(key)
+    assert "is new" not in term.screen()
+    term.keys("C-d")
+    assert term.status() == 0
+
+
+def test_the_size_is_that_of_the_terminal(term, key):
+    term.enter(key)
+    term.type("stty size")
+    term.sees("24 90$")
+    term.tmux("resize-window", "-x", "77", "-y", "20")
+    term.type("while [ \"$(stty size)\" != '20 77' ]; do sleep .1; done; echo resized")
+    term.sees("resized")
+
+
+def test_an_interrupt_is_for_what_runs_inside(term, key):
+    term.enter(key)
+    term.type("echo be''gins; sleep 1000")
+    term.sees("begins")
+    term.keys("C-c")
+    term.type("echo after=$?")
+    term.sees("after=130")
+
+
+def test_a_program_that_takes_the_whole_screen(term, key):
+    term.enter(key)
+    term.type("seq 500 | less")
+    term.sees("23$")
+    assert "lodge" not in term.screen()
+    term.keys("G")
+    term.sees("500$")
+    term.keys("q")
+    term.sees(r"\S+@lodge:.*\$ seq 500 \| less")
+    assert "499" not in term.screen()
+
+
+def test_leaving_and_coming_back(term, key, client):
+    term.enter(key)
+    term.type("x=kept; echo mark''er")
+    term.sees("marker")
+    term.keys("C-]")
+    term.keys("d")
+    assert term.status() == 0
+    assert f"lodge: left; it goes on (lodge enter {key})" in term.screen()
+    term.enter(key)
+    term.sees("marker")  # the tail of its screen
+    assert "back in the shell" in term.screen()
+    term.type("echo x=$x")
+    term.sees("x=kept")
+    term.keys("C-]")
+    term.keys("C-]")
+    term.type("echo still=$?")  # one for the shell, which finds no character; none for lodge
+    term.keys("C-c")
+    term.type("echo here''")
+    term.sees("here")
+
+
+def test_another_shell_beside_it(term, key, client):
+    term.enter(key)
+    term.type("x=first")
+    term.keys("C-]")
+    term.keys("d")
+    term.sees("outer\\$")
+    term.enter("--new", key)
+    term.type("echo x=$x.")
+    term.sees(r"x=\.")
+    execs = client.get(f"/v1/sessions/key:{key}/execs").json["execs"]
+    assert [x["state"] for x in execs] == ["running", "running"]
+
+
+def test_keys_for_the_shell_only(term, key):
+    term.enter("--no-detach-keys", key)
+    assert "ctrl-]" not in term.screen()
+    term.type("read -rsn 2 x; echo \"got=${#x}\"")
+    term.keys("C-]")
+    term.keys("d")
+    term.sees("got=2")
+
+
+def test_a_daemon_that_is_killed_meanwhile(term, key, lodged):
+    term.enter(key)
+    term.type("x=kept; echo be''fore")
+    term.sees("before")
+    lodged.crash()
+    term.sees("lodge: .*trying again")
+    term.type("echo x=$x")  # not lost
+    lodged.start()
+    term.sees("lodge: connected again")
+    term.sees("x=kept")
+    term.type("exit 5")
+    assert term.status() == 5
+
+
+def test_leaving_while_it_is_away(term, key, lodged):
+    term.enter(key)
+    lodged.crash()
+    try:
+        term.sees("lodge: .*trying again")
+        term.keys("C-c")
+        assert term.status() == 0
+    finally:
+        lodged.start()
+
+
+def test_a_signal_leaves_the_terminal_as_it_was(term, key, client):
+    term.enter(key)
+    pids = [p for p in filter(str.isdigit, os.listdir("/proc")) if is_enter(p, key)]
+    assert len(pids) == 1
+    os.kill(int(pids[0]), 15)
+    assert term.status() == 128 + 15
+    execs = client.get(f"/v1/sessions/key:{key}/execs").json["execs"]
+    assert [x["state"] for x in execs] == ["running"]
+
+
+def is_enter(pid, key):
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as f:
+            return f.read().split(b"\0")[:-1] == [LODGE.encode(), b"enter", key.encode()]
+    except OSError:
+        return False
+
+
+def test_a_session_that_slept(term, key, client):
+    term.enter(key)
+    term.type("echo written > file; exit")
+    assert term.status() == 0
+    assert client.post(f"/v1/sessions/key:{key}/hibernate").status == 200
+    term.enter(key)
+    assert f"lodge: {key} slept" in term.screen()
+    term.type("cat file")
+    term.sees("written")
+
+
+def test_a_command_on_the_terminal(term, key):
+    term.type(f"{LODGE} enter {key} -- sh -c 'stty size; exit 6'")
+    term.sees("24 90$")
+    assert term.status() == 6
+    term.clear()
+    term.type(f"{LODGE} exec -t {key} -- sh -c 'stty size; read x; exit $x'")
+    term.sees("24 90$")
+    term.type("8")
+    assert term.status() == 8
+
+
+def test_an_interrupt_of_a_command_without_a_terminal(term, session):
+    term.type(f"{LODGE} exec {session} -c 'echo on; sleep 1000'")
+    term.sees("on$")
+    term.keys("C-c")
+    assert term.status() == 128 + 2
+
+
+def test_attaching_to_a_command_on_a_terminal(term, session, lodged):
+    exec_id = lodged.lodge("exec", "-dt", session, "--", "sh", "-c", "echo begun; read x; exit $x")[1].decode().strip()
+    term.type(f"{LODGE} attach {session} {exec_id}")
+    term.sees("begun$")
+    term.keys("C-]")
+    term.keys("d")
+    assert term.status() == 0
+    term.clear()
+    term.type(f"{LODGE} attach {session}")
+    term.sees("begun$")
+    term.type("9")
+    assert term.status() == 9
+
+
+def test_without_a_terminal(lodged, key):
+    status, out, _ = lodged.lodge("enter", "-q", key, data=b"echo on $((40 + 2))\nexit 7\n")
+    assert status == 7 and b"on 42" in out
+    status, out, _ = lodged.lodge("enter", "-q", key, data=b"echo x$((1 + 1))")  # the end is its end
+    assert status == 0 and b"x2" in out
+
+
+def test_limits_are_of_a_new_one(lodged, key, client):
+    status, _, said = lodged.lodge("enter", "-q", key, "--memory", "64M", "--pids", "50", "--", "true")
+    assert status == 0, said
+    limits = client.session("key:" + key)["limits"]
+    assert (limits["memory_bytes"], limits["pids"]) == (64 << 20, 50)
+    sid = client.session("key:" + key)["id"]
+    status, _, said = lodged.lodge("enter", sid, "--memory", "64M")
+    assert status == 125 and "does not change" in said
+    assert lodged.lodge("enter", sid, "-q", "--", "true")[0] == 0
+    assert json.loads(lodged.lodge("ps", "--json", sid)[1]) == []

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands of a session, from the command line."""
+import base64
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+from client import wait_for
+
+ALL_BYTES = bytes(range(256)) * 1000
+
+
+def running(lodged, session):
+    status, out, said = lodged.lodge("ps", "--json", session)
+    assert status == 0, said
+    return [x["exec_id"] for x in json.loads(out)]
+
+
+def test_output_and_status(lodged, session):
+    assert lodged.lodge("exec", session, "--", "sh", "-c", "echo out; echo err >&2; exit 3") == (3, b"out\n", "err\n")
+    assert lodged.lodge("exec", session, "echo", "-n", "--", "a") == (0, b"-- a", "")
+    assert lodged.lodge("exec", session, "-c", "echo $0 | cat") == (0, b"bash\n", "")
+
+
+@pytest.mark.parametrize("words, status", [
+    (["-c", "kill -TERM $$"], 128 + signal.SIGTERM), (["--timeout", "200ms", "sleep", "60"], 124),
+    (["nosuch-program"], 127), (["/etc/passwd"], 126)])
+def test_how_it_ended(lodged, session, words, status):
+    got, out, said = lodged.lodge("exec", session, *words)
+    assert (got, out) == (status, b""), said
+    assert said.startswith("lodge: ") or status == 128 + signal.SIGTERM, said
+
+
+def test_what_it_is_given(lodged, session):
+    words = ["--cwd", "/tmp", "--env", "A=1 2", "--env", "B==", "-c", "pwd; echo $A$B"]
+    assert lodged.lodge("exec", session, *words) == (0, b"/tmp\n1 2=\n", "")
+    assert lodged.lodge("exec", *words, session) == (0, b"/tmp\n1 2=\n", "")
+
+
+@pytest.mark.parametrize("words", [[], ["--nothing", "s"], ["s", "--env", "A", "true"], ["s", "-c", "true", "true"],
+                                   ["s", "--timeout", "x", "true"]])
+def test_wrong_calls(lodged, words):
+    status, out, said = lodged.lodge("exec", *words)
+    assert status == 125 and not out and said.startswith("lodge: ") and said.count("\n") == 1
+
+
+def test_a_session_that_is_not_there(lodged):
+    status, _, said = lodged.lodge("exec", "nobody-made-it", "true")
+    assert status == 125 and "nobody-made-it" in said
+
+
+def test_bytes_are_exact(lodged, session):
+    assert lodged.lodge("exec", session, "cat", data=ALL_BYTES) == (0, ALL_BYTES, "")
+    assert lodged.lodge("exec", session, "-c", "cat >&2", data=b"\xff\0\xfe")[1:] == (b"", "\ufffd\0\ufffd")
+
+
+def test_more_than_is_kept(lodged, session):
+    """A stream drops nothing, however little is kept."""
+    status, out, said = lodged.lodge("exec", session, "-c", "seq 600000")
+    assert status == 0 and out == b"".join(b"%d\n" % i for i in range(1, 600001)), said
+
+
+def test_input_that_is_not_wanted(lodged, session):
+    assert lodged.lodge("exec", session, "true", data=b"x" * 3000000)[0] == 0
+    assert lodged.lodge("exec", session, "-c", "exec <&-; echo on", data=b"x" * 3000000)[:2] == (0, b"on\n")
+    assert lodged.lodge("exec", session, "cat")[:2] == (0, b"")  # /dev/null
+
+
+def test_json(lodged, session):
+    status, out, _ = lodged.lodge("exec", "--json", session, "-c", "echo out; echo err >&2; exit 5")
+    answer = json.loads(out)
+    assert status == 5 and (answer["stdout"], answer["stderr"], answer["exit_code"]) == ("out\n", "err\n", 5)
+    _, out, _ = lodged.lodge("exec", "--json", session, "cat", data=b"\0\xff")
+    answer = json.loads(out)
+    assert answer["encoding"] == "base64" and base64.b64decode(answer["stdout"]) == b"\0\xff"
+
+
+def test_in_the_background(lodged, session):
+    status, out, said = lodged.lodge("exec", "-di", session, "-c", "echo begun; read x; echo got $x; exit 4")
+    assert status == 0, said
+    exec_id = out.decode().strip()
+    assert exec_id.startswith("exe_") and running(lodged, session) == [exec_id]
+    assert wait_for(lambda: lodged.lodge("logs", session)[1] == b"begun\n")
+    status, out, _ = lodged.lodge("attach", session, exec_id, data=b"word\n")
+    assert (status, out) == (4, b"begun\ngot word\n")
+    assert running(lodged, session) == []
+    assert exec_id.encode() in lodged.lodge("ps", "-a", session)[1]
+    assert lodged.lodge("logs", "-f", session, exec_id)[1] == b"begun\ngot word\n"
+
+
+def test_kill(lodged, session):
+    for how, state in (([], "signal 9"), (["-s", "TERM"], "signal 15"), (["-s", "2"], "signal 2")):
+        exec_id = lodged.lodge("exec", "-d", session, "sleep", "1000")[1].decode().strip()
+        assert lodged.lodge("kill", *how, session, exec_id)[0] == 0
+        assert wait_for(lambda: not running(lodged, session))
+        line = [x for x in lodged.lodge("ps", "-a", session)[1].decode().splitlines() if x.startswith(exec_id)]
+        assert state in line[0]
+    assert lodged.lodge("kill", session, "exe_nobody")[0] == 1
+    assert lodged.lodge("kill", session)[0] == 2
+
+
+def read_until(pipe, word):
+    got = b""
+    os.set_blocking(pipe.fileno(), False)
+
+    def more():
+        nonlocal got
+        got += pipe.read() or b""
+        return word in got
+    assert wait_for(more), got
+    os.set_blocking(pipe.fileno(), True)
+    return got
+
+
+def test_it_comes_as_it_is_written(lodged, session):
+    p = lodged.start_lodge("exec", session, "-c", "echo one; read x; echo two", stdin=subprocess.PIPE)
+    read_until(p.stdout, b"one\n")
+    assert p.communicate(b"\n", 60)[0] == b"two\n" and p.returncode == 0
+
+
+def test_an_interrupt_is_for_the_command(lodged, session):
+    p = lodged.start_lodge("exec", session, "-c", "trap 'echo caught; exit 7' INT; echo on; while :; do sleep .1; done")
+    read_until(p.stdout, b"on\n")
+    p.send_signal(signal.SIGINT)
+    assert p.communicate(timeout=60)[0] == b"caught\n" and p.returncode == 7
+
+
+def test_a_second_interrupt_leaves(lodged, session):
+    p = lodged.start_lodge("exec", session, "-c", "trap 'echo caught' INT; echo on; while :; do sleep .1; done")
+    read_until(p.stdout, b"on\n")
+    p.send_signal(signal.SIGINT)
+    read_until(p.stdout, b"caught\n")
+    p.send_signal(signal.SIGINT)
+    said = p.communicate(timeout=60)[1].decode()
+    assert p.returncode == 128 + signal.SIGINT and "lodge attach" in said
+    assert len(running(lodged, session)) == 1
+
+
+def test_nobody_listens_any_more(lodged, session):
+    p = lodged.start_lodge("exec", session, "yes")
+    p.stdout.read(10)
+    p.stdout.close()
+    assert p.wait(60) == 128 + signal.SIGPIPE
+    p.stderr.close()
+    assert wait_for(lambda: not running(lodged, session))
+
+
+def test_a_daemon_that_is_killed_meanwhile(lodged, session):
+    """Not a byte is missed or comes twice."""
+    text = "for i in $(seq 40); do echo line $i; echo error $i >&2; sleep .05; done; exit 9"
+    p = lodged.start_lodge("exec", session, "-c", text)
+    first = read_until(p.stdout, b"line 3\n")
+    lodged.crash()
+    time.sleep(0.3)
+    lodged.start()
+    out, said = p.communicate(timeout=60)
+    assert p.returncode == 9, said
+    assert first + out == b"".join(b"line %d\n" % i for i in range(1, 41))
+    lines = said.decode().splitlines()
+    assert [x for x in lines if x.startswith("error")] == [f"error {i}" for i in range(1, 41)]
+    assert any("trying again" in x for x in lines) and "lodge: connected again" in lines
+
+
+def test_input_goes_on_after_a_restart(lodged, session):
+    p = lodged.start_lodge("exec", session, "cat", stdin=subprocess.PIPE)
+    p.stdin.write(b"one\n")
+    p.stdin.flush()
+    assert read_until(p.stdout, b"\n") == b"one\n"
+    lodged.crash()
+    p.stdin.write(b"two\n")
+    p.stdin.flush()
+    lodged.start()
+    assert p.communicate(b"three\n", 60)[0] == b"two\nthree\n" and p.returncode == 0
+
+
+def test_one_who_asks_too_often_waits(lodged):
+    d = type(lodged)(rate=5, burst=5)
+    try:
+        assert wait_for(lambda: d.lodge("enter", "-q", "k", "--", "true")[0] == 0)
+        data = os.urandom(700000)  # more than five pieces
+        status, out, said = d.lodge("exec", "k", "cat", data=data)
+        assert (status, said) == (0, "") and out == data
+        assert wait_for(lambda: d.client().delete("/v1/sessions/key:k").status == 200, pause=0.3)
+    finally:
+        d.close()

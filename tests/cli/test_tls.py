@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A lodged elsewhere: over https, with everything the commands do."""
+import os
+import subprocess
+
+import pytest
+from lodge import Daemon
+
+
+def make(directory, name):
+    """A certificate that signs itself, and its key."""
+    cert, key = (str(directory / f"{name}.{kind}") for kind in ("crt", "key"))
+    subprocess.run(["openssl", "req", "-x509", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext",
+                    "subjectAltName=DNS:localhost,IP:127.0.0.1", "-newkey", "ec", "-pkeyopt",
+                    "ec_paramgen_curve:prime256v1", "-keyout", key, "-out", cert], check=True, capture_output=True)
+    return cert, key
+
+
+class TlsDaemon(Daemon):
+    """Its own tests go by the socket."""
+
+    def env(self, **more):
+        base = super().env(SSL_CERT_FILE=self.settings["tls_cert"], **more)
+        return dict(base, LODGE_URL=f"https://localhost:{self.port}")
+
+
+@pytest.fixture(scope="module")
+def lodged(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("tls")
+    cert, key = make(directory, "one")
+    d = TlsDaemon(tls_cert=cert, tls_key=key)
+    d.other = make(directory, "other")[0]
+    try:
+        yield d
+    finally:
+        d.close()
+
+
+@pytest.fixture
+def key(lodged):
+    assert lodged.lodge("enter", "-q", "box", "--", "true")[0] == 0
+    return "box"
+
+
+def test_commands_and_bytes(lodged, key):
+    data = os.urandom(3000000)
+    assert lodged.lodge("exec", key, "cat", data=data) == (0, data, "")
+
+
+def test_a_terminal(lodged, key):
+    """What is typed goes there although nothing comes meanwhile."""
+    status, out, said = lodged.lodge("enter", "-q", key, data=b"echo on $((40 + 2))\nexit 7\n")
+    assert status == 7 and b"on 42" in out, said
+    text = b"x" * 1000 + b"\n"
+    status, out, said = lodged.lodge("enter", key, "--", "sh", "-c", "stty -echo; echo go; head -c 200200 | md5sum",
+                                     data=text * 200)
+    assert status == 0, said
+
+
+def test_who_it_is_not(lodged, key):
+    status, _, said = lodged.lodge("ps", key, env=lodged.env() | {"SSL_CERT_FILE": lodged.other})
+    assert status in (1, 125) and "certificate" in said

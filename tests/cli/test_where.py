@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which lodged is asked, and with which key."""
+import os
+import stat
+import subprocess
+
+import pytest
+from client import KEY
+from lodge import LODGE
+
+
+@pytest.fixture
+def home(tmp_path):
+    return tmp_path
+
+
+def ask(home, *words, data=None, **env):
+    """With nothing set but what is given."""
+    base = {"PATH": os.environ["PATH"], "HOME": str(home)}
+    base.update({k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")})
+    done = subprocess.run([LODGE, *words], env=dict(base, **env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, timeout=60, check=False)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def write_config(home, text, mode=0o600):
+    path = home / ".config" / "lodge" / "config"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(mode)
+    return path
+
+
+def test_by_the_environment(lodged, session, home):
+    assert ask(home, "ps", session, LODGE_URL=lodged.url, LODGE_API_KEY=KEY)[0] == 0
+    status, _, said = ask(home, "ps", session, LODGE_URL=lodged.url, LODGE_API_KEY="another-key-of-nobody")
+    assert status == 1 and "key" in said, said
+
+
+def test_by_tcp(lodged, session, home):
+    url = f"http://{lodged.host}:{lodged.port}"
+    assert ask(home, "ps", session, LODGE_URL=url, LODGE_API_KEY=KEY)[0] == 0
+
+
+def test_options_come_first(lodged, session, home):
+    key = home / "key"
+    key.write_text(KEY + "\n")
+    assert ask(home, "ps", "--url", lodged.url, "--key-file", str(key), session, LODGE_URL="unix:/nonexistent",
+               LODGE_API_KEY="wrong")[0] == 0
+
+
+def test_by_the_file(lodged, session, home):
+    write_config(home, f"# mine\n\nurl = {lodged.url}\nkey={KEY}\n")
+    assert ask(home, "ps", session) == (0, *ask(home, "ps", session)[1:])
+    assert ask(home, "ps", session)[2] == ""
+
+
+def test_a_key_in_a_file_of_its_own(lodged, session, home):
+    (home / "key").write_text(KEY)
+    write_config(home, f"url = {lodged.url}\nkey_file = {home}/key\n", 0o644)
+    status, _, said = ask(home, "ps", session)
+    assert (status, said) == (0, "")
+
+
+def test_a_key_that_others_may_read_is_told(lodged, session, home):
+    write_config(home, f"url = {lodged.url}\nkey = {KEY}\n", 0o644)
+    status, _, said = ask(home, "ps", session)
+    assert status == 0 and "warning" in said and "chmod 600" in said
+
+
+@pytest.mark.parametrize("line", ["uri = x", "url", "url =", "key_file = /nonexistent/key"])
+def test_a_bad_file_is_told_with_its_line(home, line):
+    path = write_config(home, "# one\n" + line + "\n")
+    status, _, said = ask(home, "ps", "x")
+    assert status == 125 and f"{path}:2:" in said, said
+
+
+def test_the_key_of_the_file_goes_nowhere_else(lodged, session, home):
+    """Not to another daemon that a variable names."""
+    write_config(home, f"url = http://127.0.0.1:1\nkey = {KEY}\n")
+    status, _, said = ask(home, "ps", session, LODGE_URL=f"http://{lodged.host}:{lodged.port}")
+    assert status == 1 and "key" in said, said
+
+
+def test_by_the_socket_of_this_machine(lodged, session, home):
+    assert ask(home, "ps", session, LODGE_DATA=lodged.home, LODGE_API_KEY=KEY)[0] == 0
+    link = home / ".local" / "share"
+    link.mkdir(parents=True)
+    (link / "lodge").symlink_to(lodged.home)
+    assert ask(home, "ps", session, LODGE_API_KEY=KEY)[0] == 0
+
+
+def test_the_key_beside_the_socket(lodged, session, home):
+    with open(os.path.join(lodged.home, "admin.key"), "w") as f:
+        f.write(KEY + "\n")
+    try:
+        assert ask(home, "ps", session, LODGE_DATA=lodged.home)[0] == 0
+        assert ask(home, "ps", session, LODGE_URL=lodged.url)[0] == 0
+    finally:
+        os.unlink(os.path.join(lodged.home, "admin.key"))
+
+
+def test_nowhere(home):
+    status, _, said = ask(home, "ps", "x", LODGE_DATA=str(home))
+    assert status == 125 and str(home) in said and "./dev run" in said and "systemctl start lodged" in said
+    assert said.count("\n") == 1
+    status, _, said = ask(home, "ps", "x", LODGE_URL="unix:/nonexistent/s")
+    assert status == 125 and "/nonexistent/s" in said and "systemctl start lodged" in said
+
+
+def test_login_remembers_what_works(lodged, session, home):
+    key = home / "key"
+    key.write_text("not-a-key-of-anybody\n")
+    status, _, said = ask(home, "login", "--url", lodged.url, "--key-file", str(key))
+    assert status == 125 and not (home / ".config").exists(), said
+    key.write_text(KEY + "\n")
+    assert ask(home, "login", "--url", lodged.url, "--key-file", str(key))[0] == 0
+    config = home / ".config" / "lodge" / "config"
+    assert stat.S_IMODE(config.stat().st_mode) == 0o600
+    assert ask(home, "ps", session)[0] == 0
+
+
+def test_login_without_a_key_says_what_to_do(lodged, home):
+    status, _, said = ask(home, "login", "--url", f"http://{lodged.host}:{lodged.port}")
+    assert status == 125 and "--key-file" in said
+
+
+def test_sessions_by_key_and_id(lodged, client, home):
+    sid = client.enter(key="ses-not an/id")
+    env = {"LODGE_URL": lodged.url, "LODGE_API_KEY": KEY}
+    for name in (sid, "ses-not an/id", "key:ses-not an/id"):
+        assert ask(home, "ps", name, **env)[0] == 0
+    for name in ("ses_nobody", "key:ses_nobody", "nobody"):
+        status, _, said = ask(home, "ps", name, **env)
+        assert status == 1 and "nobody" in said
+    assert ask(home, "ps", "", **env)[0] == 125

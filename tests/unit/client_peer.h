@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Somebody who says what he was told to, whatever is asked: the other side of the client's tests.
+ */
+#ifndef LODGE_TESTS_CLIENT_PEER_H
+#define LODGE_TESTS_CLIENT_PEER_H
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { PEER_ANSWERS = 4, PEER_HEARD = 1 << 20 };
+
+static struct peer {
+	int fd;
+	char dir[64], path[96], url[112];
+	const char *answers[PEER_ANSWERS]; /* one for each connection; NULL ends them */
+	size_t lengths[PEER_ANSWERS]; /* 0: of a text */
+	bool early; /* answers when the head has come */
+	size_t piece; /* bytes at a time; 0: all */
+	char *heard; /* of the last question */
+	size_t heard_len;
+	pthread_t thread;
+} peer;
+
+static inline bool peer_has_all(const char *text, size_t len)
+{
+	const char *end = memmem(text, len, "\r\n\r\n", 4), *length, *last;
+
+	if (!end)
+		return false;
+	if (peer.early)
+		return true;
+	length = memmem(text, (size_t)(end - text), "Content-Length: ", 16);
+	if (length)
+		return len - (size_t)(end + 4 - text) >= strtoul(length + 16, NULL, 10);
+	last = memmem(text, len, "\r\n0\r\n\r\n", 7);
+	return !memmem(text, (size_t)(end - text), "chunked", 7) || last;
+}
+
+static inline void peer_hear(int fd)
+{
+	peer.heard_len = 0;
+	while (!peer_has_all(peer.heard, peer.heard_len)) {
+		ssize_t n = recv(fd, peer.heard + peer.heard_len, PEER_HEARD - peer.heard_len, 0);
+
+		if (n <= 0)
+			break;
+		peer.heard_len += (size_t)n;
+	}
+	peer.heard[peer.heard_len] = '\0';
+}
+
+static inline void peer_say(int fd, const char *text, size_t len)
+{
+	size_t piece = peer.piece ? peer.piece : len;
+
+	while (len) {
+		ssize_t n = send(fd, text, len < piece ? len : piece, MSG_NOSIGNAL);
+
+		if (n <= 0)
+			return;
+		text += n;
+		len -= (size_t)n;
+	}
+}
+
+static inline void *peer_run(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < PEER_ANSWERS && peer.answers[i]; i++) {
+		int fd = accept(peer.fd, NULL, NULL);
+		size_t len = peer.lengths[i] ? peer.lengths[i] : strlen(peer.answers[i]);
+
+		if (fd < 0)
+			break;
+		peer_hear(fd);
+		peer_say(fd, peer.answers[i], len);
+		close(fd);
+	}
+	return NULL;
+}
+
+static inline bool peer_listen(void)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+
+	peer = (struct peer){ .fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0),
+			      .heard = malloc(PEER_HEARD + 1) };
+	snprintf(peer.dir, sizeof(peer.dir), "/tmp/lodge-client-XXXXXX");
+	if (peer.fd < 0 || !peer.heard || !mkdtemp(peer.dir))
+		return false;
+	snprintf(peer.path, sizeof(peer.path), "%s/s", peer.dir);
+	snprintf(peer.url, sizeof(peer.url), "unix:%s", peer.path);
+	snprintf(a.sun_path, sizeof(a.sun_path), "%s", peer.path);
+	return bind(peer.fd, (struct sockaddr *)&a, sizeof(a)) == 0 && listen(peer.fd, 8) == 0;
+}
+
+static inline bool peer_start(void)
+{
+	return pthread_create(&peer.thread, NULL, peer_run, NULL) == 0;
+}
+
+static inline void peer_end(void)
+{
+	shutdown(peer.fd, SHUT_RDWR); /* accept() returns */
+	pthread_join(peer.thread, NULL);
+	close(peer.fd);
+	unlink(peer.path);
+	rmdir(peer.dir);
+	free(peer.heard);
+}
+
+#endif

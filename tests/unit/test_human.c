@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "cli/human.h"
+#include "cli/table.h"
+#include "tap.h"
+
+static void spans(void)
+{
+	static const struct {
+		int64_t ms;
+		const char *text;
+	} all[] = { { -5, "0s" },	  { 999, "0s" },       { 119999, "119s" },
+		    { 120000, "2m" },	  { 7199999, "119m" }, { 7200000, "2h" },
+		    { 172799999, "47h" }, { 172800000, "2d" }, { INT64_MAX, "106751991167d" } };
+	char buf[HUMAN_TEXT];
+
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		CHECK_STR(human_span(all[i].ms, buf), all[i].text);
+}
+
+static void sizes(void)
+{
+	static const struct {
+		uint64_t bytes;
+		const char *text;
+	} all[] = { { 0, "0" },
+		    { 999, "999" },
+		    { 1000, "1.0K" },
+		    { 1024, "1.0K" },
+		    { 1536, "1.5K" },
+		    { 10240, "10K" },
+		    { 999 << 10, "999K" },
+		    { 1 << 20, "1.0M" },
+		    { 12 << 20, "12M" },
+		    { UINT64_MAX, "16E" } };
+	char buf[HUMAN_TEXT];
+
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		CHECK_STR(human_bytes(all[i].bytes, buf), all[i].text);
+}
+
+static void texts(void)
+{
+	static const struct {
+		const char *raw, *clean;
+	} all[] = {
+		{ "plain", "plain" },
+		{ "a\033[31mb\007\n\r\t", "a?[31mb????" },
+		{ "\xc3\xa4\xe6\x97\xa5", "\xc3\xa4\xe6\x97\xa5" },
+		{ "\x80\xff\xc3", "???" }, /* no UTF-8 */
+		{ "\xc0\xaf", "??" }, /* too long a form */
+		{ "\xed\xa0\x80", "???" }, /* half of a pair */
+		{ "\xf4\x90\x80\x80", "????" }, /* beyond the last */
+		{ "\xc2\x9b"
+		  "31m",
+		  "?31m" }, /* the same as ESC [ */
+		{ "\xe2\x80\xae"
+		  "x\xe2\x81\xa6",
+		  "?x?" }, /* turns the direction */
+	};
+	char buf[64];
+
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		CHECK_STR(human_clean(all[i].raw, buf, sizeof(buf)), all[i].clean);
+	/* a character is not cut in two; a wide one takes two columns, and fits whole or not at all
+	 */
+	CHECK_STR(human_clean("\xe6\x97\xa5\xe6\x97\xa5", buf, 6), "\xe6\x97\xa5");
+	CHECK(human_width("a\xe6\x97\xa5") == 3);
+	CHECK(human_fit("a\xe6\x97\xa5", 2) == 1 && human_fit("a\xe6\x97\xa5", 3) == 4);
+}
+
+static void tables(void)
+{
+	static const struct table_column columns[] = { { "NAME", TABLE_SHRINK },
+						       { "SIZE", TABLE_RIGHT } };
+	struct table_look look = { .width = 17, .end = "\n" };
+	char *text = NULL;
+	size_t len;
+	FILE *to = open_memstream(&text, &len);
+	struct table t;
+
+	table_init(&t, columns, ARRAY_LEN(columns));
+	table_add(&t, "a name that is long");
+	table_add_bytes(&t, 12 << 20);
+	table_add(&t, "\033x");
+	table_add_bytes(&t, -1);
+	CHECK(table_rows(&t) == 2 && table_print_as(&t, to, &look) == 0);
+	fclose(to);
+	CHECK_STR(text, "NAME         SIZE\n"
+			"a name tha\xe2\x80\xa6   12M\n"
+			"?x              -\n");
+	free(text);
+}
+
+int main(void)
+{
+	RUN(spans);
+	RUN(sizes);
+	RUN(texts);
+	RUN(tables);
+	return tap_done();
+}
