@@ -39,6 +39,8 @@ export interface Question extends CallOptions {
   body?: Bytes | undefined;
   headers?: Record<string, string | undefined> | undefined;
   again?: Again | undefined;
+  /** A status that is no failure, if what comes with it tells of none. */
+  also?: number | undefined;
   /** For how long a broken connection is tried again; default: that of the client. */
   retryMs?: number | undefined;
 }
@@ -174,11 +176,14 @@ export class Wire {
       const response = await this.#once(question, signal);
       const text = await textOf(response, signal);
       if (!text) return undefined as T;
+      let value: unknown;
       try {
-        return JSON.parse(text) as T;
+        value = JSON.parse(text);
       } catch {
         throw new LodgeError({ code: "PROTOCOL", message: `${this.place.url} answers with something that is no JSON` });
       }
+      if (response.statusCode === question.also && (value as { error?: unknown } | null)?.error) throw errorOf(response, text);
+      return value as T;
     });
   }
 
@@ -278,7 +283,7 @@ export class Wire {
     // a connection that was used before may have ended by now: only what can be asked again goes there
     const request = this.#request(question, safe && lasts(question.body));
     const response = await this.#answer(question, request, signal);
-    if ((response.statusCode ?? 0) < 400) return response;
+    if ((response.statusCode ?? 0) < 400 || response.statusCode === question.also) return response;
     throw errorOf(response, await textOf(response, signal, ERROR_MOST));
   }
 

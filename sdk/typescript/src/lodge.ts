@@ -146,14 +146,14 @@ export class LodgeClient {
 
   // ---- the service ------------------------------------------------------------------------------
 
-  /** How it is; also of one that is failing, whose answer has status 503. */
+  /** How it is; also of one that is failing. */
   async health(call: CallOptions = {}): Promise<Health> {
-    return this.#wire.json<Health>({ method: "GET", path: "/health", ...call });
+    return this.#wire.json<Health>({ method: "GET", path: "/health", also: 503, ...call });
   }
 
   /** Whether new work should be sent there. */
   async ready(call: CallOptions = {}): Promise<boolean> {
-    return (await this.#wire.json<Ready>({ method: "GET", path: "/ready", ...call })).ready;
+    return (await this.#wire.json<Ready>({ method: "GET", path: "/ready", also: 503, ...call })).ready;
   }
 
   /** How far the start of the service is. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What /v1 takes and answers. Made by types.py from spec/openapi.json: do not edit.
+// What /v1 takes and answers. Made by make_types.py from spec/openapi.json: do not edit.
 
 /** Why something is as it is. */
 export interface Cause {

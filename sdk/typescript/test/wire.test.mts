@@ -106,6 +106,16 @@ test("later is later, as often as is polite", async () => {
   });
 });
 
+test("a lodged that is not well says so in its own words", async () => {
+  await pretend([json(503, { status: "failing", reason: "the disk" })], async (client) => {
+    assert.equal((await client.health()).reason, "the disk");
+  });
+  await pretend([json(503, { ready: false }), problem(503, "OVERLOADED", true)], async (client) => {
+    assert.equal(await client.ready(), false);
+    await fails("OVERLOADED", client.ready());
+  });
+});
+
 test("a file that breaks off is read on, if it is still the same", async () => {
   const part = (status: number, text: string, size: number, etag: string): Handler => (_, response) => {
     response.writeHead(status, { etag, "content-length": size });

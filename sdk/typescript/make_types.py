@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes src/types.ts: what /v1 takes and answers, from spec/openapi.json, under the same names.
 
-usage: types.py [--check]"""
+usage: make_types.py [--check]"""
 import json
 import os
 import re
@@ -13,7 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 SPEC = os.path.join(HERE, "..", "..", "spec", "openapi.json")
 TARGET = os.path.join(HERE, "src", "types.ts")
 HEAD = """// SPDX-License-Identifier: Apache-2.0
-// What /v1 takes and answers. Made by types.py from spec/openapi.json: do not edit.
+// What /v1 takes and answers. Made by make_types.py from spec/openapi.json: do not edit.
 """
 SIMPLE = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
 REF = re.compile(r'"#/components/schemas/([A-Za-z0-9]+)"')
@@ -103,7 +103,7 @@ def main():
     if sys.argv[1:] == ["--check"]:
         with open(TARGET, encoding="utf-8") as f:
             if f.read() != text():
-                sys.exit("src/types.ts is not what spec/openapi.json says: run sdk/typescript/types.py")
+                sys.exit("src/types.ts is not what spec/openapi.json says: run sdk/typescript/make_types.py")
         return
     with open(TARGET, "w", encoding="utf-8") as f:
         f.write(text())
