@@ -3,6 +3,7 @@
 import contextlib
 import glob
 import http.server
+import json
 import os
 import re
 import shutil
@@ -49,13 +50,14 @@ class Both(Lodged):
     port = 0
 
     def start(self):
-        env = dict(os.environ, LODGE_API_KEY=KEY, LODGE_DRAIN="1s")
+        env = dict(os.environ, LODGE_API_KEY=KEY, LODGE_DRAIN="1s",
+                   **{f"LODGE_{k.upper()}": v for k, v in self.settings.items()})
         with open(self.home + ".log", "ab") as log:
             self.process = subprocess.Popen(
                 [self.program, "--data", self.home, "--listen", f"127.0.0.1:{self.port}", "--listen", "unix:" + self.socket()],
                 env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log)
         line = self.process.stdout.readline().decode()
-        at = re.search(r"http://([0-9.]+):([0-9]+)", line)
+        at = re.search(r"https?://([0-9.]+):([0-9]+)", line)
         assert at, f"lodged did not start: {line!r} {self.log()}"
         self.host, self.port = at.group(1), int(at.group(2))
 
@@ -269,6 +271,44 @@ def test_readme(built, lodged, block):
 def run_page(built, lodged, name, *args):
     env = dict(os.environ, LODGE_URL="unix:" + lodged.socket(), LODGE_API_KEY=KEY)
     return run("node", os.path.join(built, "build", "pages", name + ".mjs"), *args, env=env)
+
+
+TLS = """
+import { readFileSync } from "node:fs";
+import { LodgeClient } from "lodge-sandbox/client";
+const [url, apiKey, cert] = process.argv.slice(2);
+const client = new LodgeClient({ url, apiKey, tls: { ca: readFileSync(cert) } });
+await client.enter({ key: "tls" });
+const box = client.session({ key: "tls" });
+const data = Buffer.alloc(1 << 20, "lodge");
+await box.files.write("f", (async function* () { yield data; })());
+const read = await box.files.read("f");
+let out = "";
+for await (const e of box.stream("wc -c < f")) if (e.event === "stdout") out += e.data;
+const tty = await box.tty({ command: "echo over tls" });
+for await (const bytes of tty) out += Buffer.from(bytes);
+await box.delete();
+const other = new LodgeClient({ url, apiKey, retryMs: 0 });
+const refused = await other.health().catch((error) => error.code);
+console.log(JSON.stringify([read.equals(data), out.split(/\\s+/), refused]));
+"""
+
+
+def test_https(built, tmp_path):
+    """With the certificate it is given, and with no other."""
+    cert, key = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
+    subprocess.run(["openssl", "req", "-x509", "-nodes", "-days", "2", "-newkey", "rsa:2048", "-subj", "/CN=localhost",
+                    "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert], check=True, capture_output=True)
+    script = os.path.join(built, "tls.mjs")
+    with open(script, "w", encoding="utf-8") as f:
+        f.write(TLS)
+    d = Both(tls_cert=cert, tls_key=key)
+    try:
+        said = run("node", script, f"https://127.0.0.1:{d.port}", KEY, cert)
+    finally:
+        ended = d.stop()
+        d.close()
+    assert ended == 0 and json.loads(said) == [True, ["1048576", "over", "tls", ""], "CONNECTION"]
 
 
 def test_bash_tool(built, lodged):
