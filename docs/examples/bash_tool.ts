@@ -11,7 +11,11 @@ const manager = new SandboxSessionManager(); // the local lodged, or that of LOD
 async function bash(conversation: string, command: string, timeout_ms = 30_000): Promise<string> {
   const { stateLost } = await manager.getOrCreateSession(conversation);
   const r = await manager.client.session({ key: conversation }).exec(command, { timeout_ms });
-  const notes = [stateLost && "earlier files are gone", r.timed_out && "ended: it took too long", r.oom_killed && "out of memory"];
+  const notes = [
+    stateLost && "earlier files are gone",
+    r.timed_out && "ended: it took too long",
+    r.oom_killed && "out of memory",
+  ];
   return [r.stdout, r.stderr, ...notes.filter(Boolean), `exit code ${r.exit_code ?? "none"}`].join("\n");
 }
 

@@ -54,8 +54,13 @@ def members(schema, indent):
     out = ""
     for name, part in schema["properties"].items():
         mark = "" if name in required else "?"
-        out += f"{comment(part.get('description'), inner)}{inner}{name}{mark}: {kind(part, inner)};\n"
+        out += f"{comment(part.get('description'), inner)}{inner}{name}{mark}: {kind(part, inner)};\n".replace(": \n", ":\n")
     return "{\n" + out + indent + "}" if out else "Record<string, never>"
+
+
+def union(words, indent):
+    line = " | ".join(words)
+    return line if len(line) < 90 else "".join(f"\n{indent}  | {word}" for word in words)
 
 
 def kind(schema, indent):
@@ -65,7 +70,7 @@ def kind(schema, indent):
     if "const" in schema:
         return json.dumps(schema["const"])
     if "enum" in schema:
-        return " | ".join(json.dumps(value) for value in schema["enum"])
+        return union([json.dumps(value) for value in schema["enum"]], indent)
     for word, sign in (("allOf", " & "), ("anyOf", " | ")):
         if word in schema:
             return sign.join(kind(part, indent) for part in schema[word])
@@ -95,7 +100,7 @@ def text():
         body = kind(schema, "")
         plain = schema.get("type") == "object" and "properties" in schema and body.startswith("{")
         out += "\n" + comment(schema.get("description"), "")
-        out += f"export interface {name} {body}\n" if plain else f"export type {name} = {body};\n"
+        out += f"export interface {name} {body}\n" if plain else f"export type {name} = {body};\n".replace("= \n", "=\n")
     return out
 
 

@@ -10,7 +10,18 @@ import { Wire, rest, type CallOptions } from "./http.js";
 import { listAll } from "./pages.js";
 import { findPlace } from "./place.js";
 import { SessionClient, progressOf, type SessionRef } from "./session.js";
-import type { EnterRequest, Entered, Event, EventList, Health, Index, Progress, Ready, Session, SessionState } from "./types.js";
+import type {
+  EnterRequest,
+  Entered,
+  Event,
+  EventList,
+  Health,
+  Index,
+  Progress,
+  Ready,
+  Session,
+  SessionState,
+} from "./types.js";
 
 export interface LodgeClientOptions {
   /** "unix:/path/lodge.sock", "http://HOST:PORT" or "https://HOST"; default LODGE_URL, else the local daemon. */

@@ -4,7 +4,12 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 
 import * as main from "lodge-sandbox";
-import { SandboxSessionManager, type ISandboxSessionManager, type SandboxSession, type SandboxSessionManagerConfig } from "lodge-sandbox";
+import {
+  SandboxSessionManager,
+  type ISandboxSessionManager,
+  type SandboxSession,
+  type SandboxSessionManagerConfig,
+} from "lodge-sandbox";
 
 import { SMALL, all, connect, control, fails, fresh, until } from "./common.mjs";
 
@@ -27,7 +32,12 @@ test("the package exports the manager and nothing else", () => {
   assert.deepEqual(Object.keys(main), ["SandboxSessionManager"]);
   const config: Required<SandboxSessionManagerConfig> = new SandboxSessionManager({}, { client }).config;
   assert.deepEqual(config, { defaultTimeoutMs: 300_000, extendOnAccessMs: 120_000, maxTimeoutMs: 2_700_000 });
-  for (const wrong of [{ defaultTimeoutMs: 0 }, { extendOnAccessMs: -1 }, { maxTimeoutMs: NaN }, { maxTimeoutMs: 1.5 }])
+  for (const wrong of [
+    { defaultTimeoutMs: 0 },
+    { extendOnAccessMs: -1 },
+    { maxTimeoutMs: NaN },
+    { maxTimeoutMs: 1.5 },
+  ])
     assert.throws(() => new SandboxSessionManager(wrong, { client }), RangeError);
 });
 
@@ -42,7 +52,10 @@ test("getOrCreateSession creates, reuses, resumes and replaces, and says which",
   await box.files.write("note", "kept");
 
   const second = await m.getOrCreateSession(key);
-  assert.deepEqual([second.outcome, second.sandboxId, second.createdAt], ["reused", first.sandboxId, first.createdAt]);
+  assert.deepEqual(
+    [second.outcome, second.sandboxId, second.createdAt],
+    ["reused", first.sandboxId, first.createdAt],
+  );
   await box.hibernate();
   const third = await m.getOrCreateSession(key);
   assert.deepEqual([third.outcome, third.stateLost], ["resumed", false]);
@@ -58,7 +71,10 @@ test("getOrCreateSession creates, reuses, resumes and replaces, and says which",
 
 test("files that are lost are told", async () => {
   const key = fresh("lost");
-  const m = new SandboxSessionManager({ defaultTimeoutMs: 600, extendOnAccessMs: 600 }, { client, name: fresh("m"), session: { limits: SMALL, on_idle: "destroy" } });
+  const m = new SandboxSessionManager(
+    { defaultTimeoutMs: 600, extendOnAccessMs: 600 },
+    { client, name: fresh("m"), session: { limits: SMALL, on_idle: "destroy" } },
+  );
   made.push(m);
   await m.getOrCreateSession(key);
   await until(async () => (await m.getSession(key)) === null);
@@ -74,7 +90,14 @@ test("getSession is a look, and null if there is nothing", async () => {
   const before = await client.session({ key }).get();
   const record = (await m.getSession(key)) as SandboxSession;
   assert.deepEqual(await client.session({ key }).get(), before);
-  assert.deepEqual(Object.keys(record).sort(), ["createdAt", "expiresAt", "lastUsedAt", "sandboxId", "status", "userId"]);
+  assert.deepEqual(Object.keys(record).sort(), [
+    "createdAt",
+    "expiresAt",
+    "lastUsedAt",
+    "sandboxId",
+    "status",
+    "userId",
+  ]);
   assert.deepEqual(record, {
     sandboxId: before.sandbox,
     userId: "ada",
@@ -120,7 +143,8 @@ test("extendSession pushes the deadline, or says that there is none", async () =
 });
 
 test("the three times are those of the configuration", async () => {
-  const near = (at: number | null, from: number, ms: number) => assert.ok(Math.abs(at! - from - ms) < 5000, `${at! - from} instead of ${ms}`);
+  const near = (at: number | null, from: number, ms: number) =>
+    assert.ok(Math.abs(at! - from - ms) < 5000, `${at! - from} instead of ${ms}`);
   const usual = manager();
   const key = fresh("times");
   const created = await usual.getOrCreateSession(key);
@@ -259,7 +283,10 @@ test("cleanup ends all of its own, counts are real, one failure stops nothing", 
   };
   const done = await broken.cleanup();
   assert.deepEqual(done.destroyed.sort(), [keys[0]!, keys[2]!].sort());
-  assert.deepEqual(done.failed.map((f) => f.session), [keys[1]]);
+  assert.deepEqual(
+    done.failed.map((f) => f.session),
+    [keys[1]],
+  );
   assert.equal(await m.getActiveSessionCount(), 1);
   assert.deepEqual((await m.cleanup()).destroyed, [keys[1]]);
   assert.equal(await m.getActiveSessionCount(), 0);
