@@ -153,6 +153,7 @@ export class Wire {
   readonly #key: string | undefined;
   readonly #options: WireOptions;
   readonly #agent: http.Agent;
+  readonly #fresh: http.Agent;
   #closed = false;
 
   constructor(place: Place, key: string | undefined, options: WireOptions) {
@@ -160,12 +161,17 @@ export class Wire {
     this.#key = key;
     this.#options = options;
     const keep = { keepAlive: true, maxFreeSockets: 32, timeout: FREE_MS };
-    this.#agent = place.secure ? new https.Agent({ ...options.tls, ...keep }) : new http.Agent(keep);
+    const agent = () => (place.secure ? new https.Agent({ ...options.tls, ...keep }) : new http.Agent(keep));
+    this.#agent = agent();
+    // A connection for each request. It is kept alive all the same until we close it: one that lodged closes behind
+    // its answer may be gone before Node is through with writing, which then hides the answer.
+    this.#fresh = Object.assign(agent(), { keepSocketAlive: () => false });
   }
 
   close(): void {
     this.#closed = true;
     this.#agent.destroy();
+    this.#fresh.destroy();
   }
 
   get timeoutMs(): number {
@@ -289,11 +295,10 @@ export class Wire {
       method: question.method,
       path: place.prefix + question.path + queryOf(question.query),
       headers,
-      agent: reuse ? this.#agent : false,
+      agent: reuse ? this.#agent : this.#fresh,
       ...(place.socketPath
         ? { socketPath: place.socketPath }
         : { host: place.host, ...(place.port ? { port: place.port } : {}) }),
-      ...(place.secure && !reuse ? this.#options.tls : {}),
     };
     return place.secure ? https.request(options) : http.request(options);
   }

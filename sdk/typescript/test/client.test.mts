@@ -106,6 +106,17 @@ test("output and input of any bytes are exact", async () => {
   assert.ok(much.equals(back.raw.stderr));
 });
 
+test("the input of several commands at once arrives whole", async () => {
+  const much = Buffer.alloc(2 << 20, "any bytes \0");
+  const again = async () => {
+    for (let i = 0; i < 6; i++) {
+      const r = await box.exec("cat", { stdin: much, max_output_bytes: 4 << 20 });
+      assert.ok(much.equals(r.raw.stdout), `${r.raw.stdout.length} bytes came back`);
+    }
+  };
+  await Promise.all([again(), again(), again(), again()]);
+});
+
 test("the same idempotency key runs a command once", async () => {
   const once = { idempotency_key: fresh("once") };
   const first = await box.exec("echo x >> count; wc -l < count", once);
@@ -266,10 +277,7 @@ test("events: pages, and a stream from where one was", async () => {
     return Promise.race([next.then(() => true), new Promise<boolean>((resolve) => setTimeout(resolve, 100, false))]);
   });
   leave.abort();
-  await assert.rejects(
-    now.next().then(() => now.next()),
-    { name: "AbortError" },
-  );
+  await assert.rejects(all(now), { name: "AbortError" });
 });
 
 test("over TCP with a key, and without one", async () => {
