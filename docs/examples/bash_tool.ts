@@ -2,19 +2,20 @@
 // A bash tool for an agent: each conversation has a machine of its own, which is there again tomorrow.
 import { SandboxSessionManager } from "lodge-sandbox";
 
-export interface Message {
-  role: "user" | "model" | "tool";
-  content: string;
-}
-/** A model asks for a command, or has the answer. */
+/** What a model is told, and what it answers: a command to run, or the end. */
+export type Message = { role: "user" | "model" | "tool"; content: string };
 export type Model = (messages: Message[]) => Promise<{ bash: string; timeout_ms?: number } | { answer: string }>;
 
-const manager = new SandboxSessionManager(); // finds the local lodged, or LODGE_URL and LODGE_API_KEY
+const manager = new SandboxSessionManager(); // the local lodged, or that of LODGE_URL and LODGE_API_KEY
 
 async function bash(conversation: string, command: string, timeout_ms = 30_000): Promise<string> {
   const { stateLost } = await manager.getOrCreateSession(conversation);
   const r = await manager.client.session({ key: conversation }).exec(command, { timeout_ms });
-  const notes = [stateLost && "the files of earlier are gone", r.timed_out && "ended: it took too long", r.oom_killed && "out of memory"];
+  const notes = [
+    stateLost && "earlier files are gone",
+    r.timed_out && "ended: it took too long",
+    r.oom_killed && "out of memory",
+  ];
   return [r.stdout, r.stderr, ...notes.filter(Boolean), `exit code ${r.exit_code ?? "none"}`].join("\n");
 }
 

@@ -39,7 +39,9 @@ export class Snapshots {
   }
 
   async get(id: string, call: CallOptions = {}): Promise<Snapshot> {
-    return (await this.#wire.json<SnapshotAnswer>({ method: "GET", path: `/v1/snapshots/${encodeBytes(id)}`, ...call })).snapshot;
+    return (
+      await this.#wire.json<SnapshotAnswer>({ method: "GET", path: `/v1/snapshots/${encodeBytes(id)}`, ...call })
+    ).snapshot;
   }
 
   async delete(id: string, call: CallOptions = {}): Promise<void> {
@@ -52,7 +54,11 @@ export class Snapshots {
   }
 
   /** In: a `.tar.zst` from here or elsewhere. */
-  async import(archive: Bytes, options: { template?: string; name?: string } = {}, call: CallOptions = {}): Promise<Snapshot> {
+  async import(
+    archive: Bytes,
+    options: { template?: string; name?: string } = {},
+    call: CallOptions = {},
+  ): Promise<Snapshot> {
     const answer = await this.#wire.json<SnapshotAnswer>({
       method: "POST",
       path: "/v1/snapshots",
@@ -83,11 +89,17 @@ export class Templates {
 
   /** Of a snapshot. */
   async create(request: TemplateRequest, call: CallOptions = {}): Promise<Template> {
-    return (await this.#wire.json<TemplateAnswer>({ method: "POST", path: "/v1/templates", json: request, ...call })).template;
+    return (await this.#wire.json<TemplateAnswer>({ method: "POST", path: "/v1/templates", json: request, ...call }))
+      .template;
   }
 
   /** Of a tar of a root, or with `format: "oci"` of an OCI image layout; packed or not. */
-  async upload(name: string, archive: Bytes, options: { format?: "rootfs" | "oci" } = {}, call: CallOptions = {}): Promise<TemplateMade> {
+  async upload(
+    name: string,
+    archive: Bytes,
+    options: { format?: "rootfs" | "oci" } = {},
+    call: CallOptions = {},
+  ): Promise<TemplateMade> {
     return this.#wire.json<TemplateMade>({
       method: "POST",
       path: at(name),
@@ -100,7 +112,13 @@ export class Templates {
   }
 
   async patch(name: string, patch: TemplatePatch, call: CallOptions = {}): Promise<Template> {
-    const answer = await this.#wire.json<TemplateAnswer>({ method: "PATCH", path: at(name), json: patch, again: "safe", ...call });
+    const answer = await this.#wire.json<TemplateAnswer>({
+      method: "PATCH",
+      path: at(name),
+      json: patch,
+      again: "safe",
+      ...call,
+    });
     return answer.template;
   }
 
@@ -110,14 +128,19 @@ export class Templates {
 
   /** What it looks like inside, as it was found last; NOT_FOUND if nobody has looked. */
   async environment(name: string, call: CallOptions = {}): Promise<TemplateEnvironment> {
-    const answer = await this.#wire.json<TemplateEnvironmentAnswer>({ method: "GET", path: at(name) + "/environment", ...call });
+    const answer = await this.#wire.json<TemplateEnvironmentAnswer>({
+      method: "GET",
+      path: at(name) + "/environment",
+      ...call,
+    });
     return answer.environment;
   }
 
   /** Looks inside now. */
   async captureEnvironment(name: string, call: CallOptions = {}): Promise<TemplateEnvironment> {
     const path = at(name) + "/environment";
-    return (await this.#wire.json<TemplateEnvironmentAnswer>({ method: "POST", path, again: "safe", ...call })).environment;
+    return (await this.#wire.json<TemplateEnvironmentAnswer>({ method: "POST", path, again: "safe", ...call }))
+      .environment;
   }
 }
 
@@ -167,11 +190,16 @@ export class Policies {
   }
 
   async create(request: PolicyRequest, call: CallOptions = {}): Promise<Policy> {
-    return (await this.#wire.json<PolicyAnswer>({ method: "POST", path: "/v1/policies", json: request, ...call })).policy;
+    return (await this.#wire.json<PolicyAnswer>({ method: "POST", path: "/v1/policies", json: request, ...call }))
+      .policy;
   }
 
   list(options: OfTenant = {}, call: CallOptions = {}): AsyncGenerator<Policy, void, undefined> {
-    return listAll<Policy>(this.#wire, "policies", { path: "/v1/policies", query: { tenant: options.tenant }, ...call });
+    return listAll<Policy>(this.#wire, "policies", {
+      path: "/v1/policies",
+      query: { tenant: options.tenant },
+      ...call,
+    });
   }
 
   async get(name: string, options: OfTenant = {}, call: CallOptions = {}): Promise<Policy> {
@@ -179,7 +207,13 @@ export class Policies {
   }
 
   async patch(name: string, patch: PolicyPatch, options: OfTenant = {}, call: CallOptions = {}): Promise<Policy> {
-    const answer = await this.#wire.json<PolicyAnswer>({ method: "PATCH", ...this.#at(name, options), json: patch, again: "safe", ...call });
+    const answer = await this.#wire.json<PolicyAnswer>({
+      method: "PATCH",
+      ...this.#at(name, options),
+      json: patch,
+      again: "safe",
+      ...call,
+    });
     return answer.policy;
   }
 
@@ -190,7 +224,14 @@ export class Policies {
   /** What it says of a command; nothing is run. */
   async test(name: string, command: string, options: OfTenant = {}, call: CallOptions = {}): Promise<PolicyVerdict> {
     const { path, query } = this.#at(name, options);
-    return this.#wire.json<PolicyVerdict>({ method: "POST", path: path + "/test", query, json: { command }, again: "safe", ...call });
+    return this.#wire.json<PolicyVerdict>({
+      method: "POST",
+      path: path + "/test",
+      query,
+      json: { command },
+      again: "safe",
+      ...call,
+    });
   }
 }
 

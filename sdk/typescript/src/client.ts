@@ -15,7 +15,14 @@ export {
   type OutputPart,
   type StreamOptions,
 } from "./exec.js";
-export { Files, type ArchiveOptions, type FilePath, type ListOptions, type ReadOptions, type WriteOptions } from "./files.js";
+export {
+  Files,
+  type ArchiveOptions,
+  type FilePath,
+  type ListOptions,
+  type ReadOptions,
+  type WriteOptions,
+} from "./files.js";
 export { Tty, type TtyOptions } from "./tty.js";
 export { Keys, Policies, Snapshots, Templates, Users } from "./admin.js";
 export type { Bytes, CallOptions } from "./http.js";

@@ -64,7 +64,11 @@ const TEXT_MOST = 300;
 
 /** From a body that may be of a proxy, with its tags: words only, and not many. */
 function plain(body: string): string {
-  const text = body.replace(/<(script|style)[^]*?<\/\1>/gi, " ").replace(/<[^>]*>/g, " ").replace(/\s+/g, " ").trim();
+  const text = body
+    .replace(/<(script|style)[^]*?<\/\1>/gi, " ")
+    .replace(/<[^>]*>/g, " ")
+    .replace(/\s+/g, " ")
+    .trim();
   return text.length > TEXT_MOST ? text.slice(0, TEXT_MOST) + "..." : text;
 }
 

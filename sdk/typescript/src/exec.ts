@@ -5,7 +5,16 @@ import { randomUUID } from "node:crypto";
 import { LodgeError, isLodgeError } from "./errors.js";
 import { lines } from "./frames.js";
 import { Patience, encodeBytes, rest, type Bytes, type CallOptions, type Wire } from "./http.js";
-import type { Exec, ExecAnswer, ExecOutput, ExecRecord, ExecRequest, ExecResult, ExecStarted, Written } from "./types.js";
+import type {
+  Exec,
+  ExecAnswer,
+  ExecOutput,
+  ExecRecord,
+  ExecRequest,
+  ExecResult,
+  ExecStarted,
+  Written,
+} from "./types.js";
 
 /** Bash text, or a program and its arguments. */
 export type Command = string | readonly string[];
@@ -37,7 +46,12 @@ export type OutputName = "stdout" | "stderr";
 export type ExecEvent =
   | { event: "started"; exec_id: string }
   | { event: OutputName; /** Of the first byte in its stream. */ offset: number; data: Uint8Array }
-  | { event: "gap"; /** Of this stream bytes are not kept any more. */ stream: OutputName; offset: number; bytes: number }
+  | {
+      event: "gap";
+      /** Of this stream bytes are not kept any more. */ stream: OutputName;
+      offset: number;
+      bytes: number;
+    }
   | ({ event: "exit" } & ExecResult);
 
 /** The next byte of each stream. */
@@ -76,7 +90,8 @@ function patienceFor(wire: Wire, timeoutMs: number | undefined): number {
 function asText(input: string | Uint8Array): string | undefined {
   if (input.length > STDIN_MOST) return undefined;
   try {
-    const text = typeof input === "string" ? input : new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(input);
+    const text =
+      typeof input === "string" ? input : new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(input);
     return text.includes("\0") ? undefined : text;
   } catch {
     return undefined;
@@ -85,7 +100,13 @@ function asText(input: string | Uint8Array): string | undefined {
 
 // ---- waited for ------------------------------------------------------------------------------------
 
-export async function run(wire: Wire, at: string, command: Command, options: ExecOptions, call: CallOptions): Promise<ExecOutcome> {
+export async function run(
+  wire: Wire,
+  at: string,
+  command: Command,
+  options: ExecOptions,
+  call: CallOptions,
+): Promise<ExecOutcome> {
   const { stdin, ...more } = options;
   const text = stdin === undefined ? undefined : asText(stdin);
   if (stdin !== undefined && text === undefined) return gather(stream(wire, at, command, { ...more, stdin }, call));
@@ -274,7 +295,13 @@ function resultOf(exec: Exec, gap: boolean): ExecResult {
 
 // ---- in the background -----------------------------------------------------------------------------
 
-export async function start(wire: Wire, at: string, command: Command, options: BackgroundOptions, call: CallOptions): Promise<Execution> {
+export async function start(
+  wire: Wire,
+  at: string,
+  command: Command,
+  options: BackgroundOptions,
+  call: CallOptions,
+): Promise<Execution> {
   const started = await wire.json<ExecStarted>({
     method: "POST",
     path: at + "/exec",
@@ -305,7 +332,8 @@ export class Execution {
 
   /** Its record: whether it runs, or how it ended. */
   async get(call: CallOptions = {}): Promise<Exec> {
-    return (await this.#wire.json<ExecRecord>({ method: "GET", path: this.#path, retryMs: RECONNECT_MS, ...call })).exec;
+    return (await this.#wire.json<ExecRecord>({ method: "GET", path: this.#path, retryMs: RECONNECT_MS, ...call }))
+      .exec;
   }
 
   /** At most 1 MiB of each stream, from these bytes on; waits up to `waitMs` (60000 at most) for something. */
@@ -314,7 +342,12 @@ export class Execution {
     const o = await this.#wire.json<ExecOutput>({
       method: "GET",
       path: this.#path + "/output",
-      query: { stdout_offset: from.stdout ?? 0, stderr_offset: from.stderr ?? 0, wait_ms: waitMs, encoding: "base64" },
+      query: {
+        stdout_offset: from.stdout ?? 0,
+        stderr_offset: from.stderr ?? 0,
+        wait_ms: waitMs,
+        encoding: "base64",
+      },
       timeoutMs: this.#wire.timeoutMs === 0 ? 0 : waitMs + this.#wire.timeoutMs,
       retryMs: RECONNECT_MS,
       ...call,
@@ -343,9 +376,11 @@ export class Execution {
       const exec = await this.get(call);
       if (exec.state !== "running") return exec;
       // returns as soon as it writes or ends
-      await this.output({ stdout: exec.stdout_bytes, stderr: exec.stderr_bytes, waitMs: POLL_MS }, call).catch((error: unknown) => {
-        if (!isLodgeError(error, "OUTPUT_GONE")) throw error;
-      });
+      await this.output({ stdout: exec.stdout_bytes, stderr: exec.stderr_bytes, waitMs: POLL_MS }, call).catch(
+        (error: unknown) => {
+          if (!isLodgeError(error, "OUTPUT_GONE")) throw error;
+        },
+      );
       await rest(100, call.signal);
     }
   }
@@ -383,12 +418,20 @@ export class Execution {
 
   /** 15, "TERM" or "SIGTERM", to it and what it started. */
   async signal(signal: number | string, call: CallOptions = {}): Promise<Exec> {
-    return (await this.#wire.json<ExecRecord>({ method: "POST", path: this.#path + "/signal", json: { signal }, ...call })).exec;
+    return (
+      await this.#wire.json<ExecRecord>({ method: "POST", path: this.#path + "/signal", json: { signal }, ...call })
+    ).exec;
   }
 
   /** Of its terminal. */
   async resize(size: { rows: number; cols: number }, call: CallOptions = {}): Promise<Exec> {
-    const answer = await this.#wire.json<ExecRecord>({ method: "POST", path: this.#path + "/resize", json: size, again: "safe", ...call });
+    const answer = await this.#wire.json<ExecRecord>({
+      method: "POST",
+      path: this.#path + "/resize",
+      json: size,
+      again: "safe",
+      ...call,
+    });
     return answer.exec;
   }
 

@@ -173,7 +173,11 @@ export class Files {
 
   /** What it is. `follow`: what a symbolic link leads to. */
   async stat(path: FilePath, options: Resume & { follow?: boolean } = {}, call: CallOptions = {}): Promise<Entry> {
-    return this.#post(path, { query: { stat: 1, follow: options.follow, resume: resumeOf(options) }, again: "safe", ...call });
+    return this.#post(path, {
+      query: { stat: 1, follow: options.follow, resume: resumeOf(options) },
+      again: "safe",
+      ...call,
+    });
   }
 
   async exists(path: FilePath, options: Resume = {}, call: CallOptions = {}): Promise<boolean> {
@@ -188,13 +192,22 @@ export class Files {
 
   /** The tag and size of a file, for `ifMatch`. */
   async head(path: FilePath, options: Resume = {}, call: CallOptions = {}): Promise<{ etag: string; size: number }> {
-    const response = await this.#wire.open({ method: "HEAD", path: this.#at(path), query: { resume: resumeOf(options) }, ...call });
+    const response = await this.#wire.open({
+      method: "HEAD",
+      path: this.#at(path),
+      query: { resume: resumeOf(options) },
+      ...call,
+    });
     response.resume();
     return { etag: response.headers.etag ?? "", size: Number(response.headers["content-length"] ?? 0) };
   }
 
   /** What is in a directory, sorted by path. Names that are no UTF-8 come with U+FFFD. */
-  async *list(path: FilePath = "", options: ListOptions = {}, call: CallOptions = {}): AsyncGenerator<Entry, void, undefined> {
+  async *list(
+    path: FilePath = "",
+    options: ListOptions = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<Entry, void, undefined> {
     for (let after: number | null = 0; after !== null; ) {
       const page: EntryList = await this.#wire.json<EntryList>({
         method: "GET",
@@ -208,18 +221,31 @@ export class Files {
   }
 
   /** Makes a directory. `parents`: also those above it, and it may be there. */
-  async mkdir(path: FilePath, options: Resume & { parents?: boolean; mode?: string } = {}, call: CallOptions = {}): Promise<Entry> {
+  async mkdir(
+    path: FilePath,
+    options: Resume & { parents?: boolean; mode?: string } = {},
+    call: CallOptions = {},
+  ): Promise<Entry> {
     const query = { mkdir: 1, parents: options.parents, mode: options.mode, resume: resumeOf(options) };
     return this.#post(path, { query, again: options.parents ? "safe" : "unsent", ...call });
   }
 
   /** Moves it. `replace: false`: CONFLICT if there is something. */
-  async rename(from: FilePath, to: FilePath, options: Resume & { replace?: boolean } = {}, call: CallOptions = {}): Promise<Entry> {
+  async rename(
+    from: FilePath,
+    to: FilePath,
+    options: Resume & { replace?: boolean } = {},
+    call: CallOptions = {},
+  ): Promise<Entry> {
     return this.#post(from, { query: { rename: to, replace: options.replace, resume: resumeOf(options) }, ...call });
   }
 
   /** `recursive`: with everything in it; else a directory must be empty. */
-  async remove(path: FilePath, options: Resume & { recursive?: boolean; ifMatch?: string } = {}, call: CallOptions = {}): Promise<void> {
+  async remove(
+    path: FilePath,
+    options: Resume & { recursive?: boolean; ifMatch?: string } = {},
+    call: CallOptions = {},
+  ): Promise<void> {
     await this.#wire.json({
       method: "DELETE",
       path: this.#at(path),
@@ -234,11 +260,20 @@ export class Files {
   /** A directory as a tar, plain or packed by zstd. */
   download(path: FilePath = "", options: ArchiveOptions = {}, call: CallOptions = {}): Readable {
     const { format } = options;
-    return archiveStream(this.#wire, { path: this.#session + "/archive", query: { path, format, resume: resumeOf(options) }, ...call });
+    return archiveStream(this.#wire, {
+      path: this.#session + "/archive",
+      query: { path, format, resume: resumeOf(options) },
+      ...call,
+    });
   }
 
   /** Unpacks a tar into a directory, which is made where it is missing. What was unpacked before a failure stays. */
-  async upload(archive: Bytes, path: FilePath = "", options: ArchiveOptions = {}, call: CallOptions = {}): Promise<void> {
+  async upload(
+    archive: Bytes,
+    path: FilePath = "",
+    options: ArchiveOptions = {},
+    call: CallOptions = {},
+  ): Promise<void> {
     await this.#wire.json({
       method: "PUT",
       path: this.#session + "/archive",
@@ -256,7 +291,11 @@ export class Files {
    * What changes in a directory; `ready` comes first. It ends with an error when the sandbox or the directory is
    * gone, or the connection breaks: what happened meanwhile nobody knows.
    */
-  async *watch(path: FilePath = "", options: Resume & { recursive?: boolean } = {}, call: CallOptions = {}): AsyncGenerator<Change, void, undefined> {
+  async *watch(
+    path: FilePath = "",
+    options: Resume & { recursive?: boolean } = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<Change, void, undefined> {
     const response = await this.#wire.open({
       method: "GET",
       path: this.#session + "/watch",
@@ -271,7 +310,12 @@ export class Files {
       }
       yield frame.data as Change;
     }
-    throw new LodgeError({ code: "CONNECTION", message: "the watch has ended", retryable: true, details: { sent: true } });
+    throw new LodgeError({
+      code: "CONNECTION",
+      message: "the watch has ended",
+      retryable: true,
+      details: { sent: true },
+    });
   }
 }
 

@@ -12,11 +12,18 @@ const LINE_MOST = 4 << 20;
  * What comes, piece by piece. With a time a stream that says nothing for so long is given up; nobody counts
  * while the reader does something else.
  */
-export async function* pieces(wire: Wire, response: IncomingMessage, quietMs = 0): AsyncGenerator<Buffer, void, undefined> {
+export async function* pieces(
+  wire: Wire,
+  response: IncomingMessage,
+  quietMs = 0,
+): AsyncGenerator<Buffer, void, undefined> {
   const reader = (response as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
   try {
     for (;;) {
-      const timer = quietMs > 0 ? setTimeout(() => response.destroy(new Error(`nothing came for ${quietMs} ms`)), quietMs) : undefined;
+      const timer =
+        quietMs > 0
+          ? setTimeout(() => response.destroy(new Error(`nothing came for ${quietMs} ms`)), quietMs)
+          : undefined;
       const next = await reader.next().finally(() => clearTimeout(timer));
       if (next.done) return;
       yield next.value;
@@ -45,7 +52,8 @@ export async function* lines(wire: Wire, response: IncomingMessage): AsyncGenera
     if (from === piece.length) continue;
     parts.push(piece.subarray(from));
     size += piece.length - from;
-    if (size > LINE_MOST) throw new LodgeError({ code: "PROTOCOL", message: `a line of more than ${LINE_MOST} bytes` });
+    if (size > LINE_MOST)
+      throw new LodgeError({ code: "PROTOCOL", message: `a line of more than ${LINE_MOST} bytes` });
   }
 }
 

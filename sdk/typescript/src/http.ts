@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One lodged over HTTP: a question, an answer, and what is asked again when the connection breaks.
+import { getEventListeners, setMaxListeners } from "node:events";
 import * as http from "node:http";
 import * as https from "node:https";
 import { Readable } from "node:stream";
@@ -39,6 +40,8 @@ export interface Question extends CallOptions {
   body?: Bytes | undefined;
   headers?: Record<string, string | undefined> | undefined;
   again?: Again | undefined;
+  /** A status that is no failure, if what comes with it tells of none. */
+  also?: number | undefined;
   /** For how long a broken connection is tried again; default: that of the client. */
   retryMs?: number | undefined;
 }
@@ -52,6 +55,7 @@ export interface WireOptions {
 const ANSWERED_MOST = 3; // tries of what is answered by "later"
 const PAUSE_FIRST_MS = 50;
 const PAUSE_MOST_MS = 1000;
+const LARGE = 1 << 20; // of a body
 const ERROR_MOST = 1 << 20; // bytes of an answer that tells what is wrong
 const FREE_MS = 20_000; // lodged closes a connection that does nothing after 60 s
 
@@ -93,6 +97,12 @@ export async function rest(ms: number, signal: AbortSignal | undefined): Promise
   }
 }
 
+/** Any number of calls may have one signal: that is no leak. */
+export function listen(signal: AbortSignal, then: () => void): void {
+  setMaxListeners(getEventListeners(signal, "abort").length + 11, signal);
+  signal.addEventListener("abort", then, { once: true });
+}
+
 /** A caller's signal and a time, as one. */
 export class Patience {
   readonly #controller = new AbortController();
@@ -103,7 +113,7 @@ export class Patience {
   constructor(given: AbortSignal | undefined, timeoutMs: number, what: string) {
     this.#given = given;
     given?.throwIfAborted();
-    given?.addEventListener("abort", this.#pass, { once: true });
+    if (given) listen(given, this.#pass);
     if (timeoutMs > 0)
       this.#timer = setTimeout(() => {
         const message = `${what}: no answer within ${timeoutMs} ms; give a larger timeoutMs, or look at lodged's log`;
@@ -143,6 +153,7 @@ export class Wire {
   readonly #key: string | undefined;
   readonly #options: WireOptions;
   readonly #agent: http.Agent;
+  readonly #fresh: http.Agent;
   #closed = false;
 
   constructor(place: Place, key: string | undefined, options: WireOptions) {
@@ -150,12 +161,17 @@ export class Wire {
     this.#key = key;
     this.#options = options;
     const keep = { keepAlive: true, maxFreeSockets: 32, timeout: FREE_MS };
-    this.#agent = place.secure ? new https.Agent({ ...options.tls, ...keep }) : new http.Agent(keep);
+    const agent = () => (place.secure ? new https.Agent({ ...options.tls, ...keep }) : new http.Agent(keep));
+    this.#agent = agent();
+    // A connection for each request. It is kept alive all the same until we close it: one that lodged closes behind
+    // its answer may be gone before Node is through with writing, which then hides the answer.
+    this.#fresh = Object.assign(agent(), { keepSocketAlive: () => false });
   }
 
   close(): void {
     this.#closed = true;
     this.#agent.destroy();
+    this.#fresh.destroy();
   }
 
   get timeoutMs(): number {
@@ -174,11 +190,18 @@ export class Wire {
       const response = await this.#once(question, signal);
       const text = await textOf(response, signal);
       if (!text) return undefined as T;
+      let value: unknown;
       try {
-        return JSON.parse(text) as T;
+        value = JSON.parse(text);
       } catch {
-        throw new LodgeError({ code: "PROTOCOL", message: `${this.place.url} answers with something that is no JSON` });
+        throw new LodgeError({
+          code: "PROTOCOL",
+          message: `${this.place.url} answers with something that is no JSON`,
+        });
       }
+      if (response.statusCode === question.also && (value as { error?: unknown } | null)?.error)
+        throw errorOf(response, text);
+      return value as T;
     });
   }
 
@@ -190,14 +213,18 @@ export class Wire {
 
   /** The answer when its head is there. Whoever has it reads or destroys it. */
   async open(question: Question): Promise<http.IncomingMessage> {
-    return this.#patiently(question, (signal) => this.#once(question, signal), (response, patience) => {
-      const end = () => void response.destroy();
-      signals.set(response, patience.signal);
-      patience.stopClock();
-      if (patience.signal.aborted) return end();
-      patience.signal.addEventListener("abort", end, { once: true });
-      response.once("close", () => patience.end());
-    });
+    return this.#patiently(
+      question,
+      (signal) => this.#once(question, signal),
+      (response, patience) => {
+        const end = () => void response.destroy();
+        signals.set(response, patience.signal);
+        patience.stopClock();
+        if (patience.signal.aborted) return end();
+        patience.signal.addEventListener("abort", end, { once: true });
+        response.once("close", () => patience.end());
+      },
+    );
   }
 
   /** Bytes of a question or answer that upgrades to something else: see ws.ts. */
@@ -247,9 +274,12 @@ export class Wire {
     const safe = (question.again ?? (/^(GET|HEAD)$/.test(question.method) ? "safe" : "unsent")) === "safe";
     if (error.code === "CONNECTION") {
       const unsent = error.details["sent"] === false;
-      return (safe || unsent) && Date.now() + step < until ? step : undefined;
+      // what is large may have been cut because it is refused: once more, and no more
+      const much = !unsent && (question.body?.length ?? 0) > LARGE && tries > 1;
+      return (safe || unsent) && !much && Date.now() + step < until ? step : undefined;
     }
-    if (!error.retryable || tries >= ANSWERED_MOST || Date.now() + (error.retryAfterMs ?? 0) > until) return undefined;
+    if (!error.retryable || tries >= ANSWERED_MOST || Date.now() + (error.retryAfterMs ?? 0) > until)
+      return undefined;
     const unread = isLodgeError(error, "RATE_LIMITED", "OVERLOADED");
     const full = error.details["max"] !== undefined; // who wants to wait for room says so by wait_ms
     return unread || (safe && !full) ? Math.max(error.retryAfterMs ?? 0, step) : undefined;
@@ -259,26 +289,28 @@ export class Wire {
     const { place } = this;
     const headers: http.OutgoingHttpHeaders = { host: place.name };
     if (this.#key !== undefined) headers["authorization"] = "Bearer " + this.#key;
-    for (const [name, value] of Object.entries(question.headers ?? {})) if (value !== undefined) headers[name] = value;
+    for (const [name, value] of Object.entries(question.headers ?? {}))
+      if (value !== undefined) headers[name] = value;
     const options: https.RequestOptions = {
       method: question.method,
       path: place.prefix + question.path + queryOf(question.query),
       headers,
-      agent: reuse ? this.#agent : false,
-      ...(place.socketPath ? { socketPath: place.socketPath } : { host: place.host, ...(place.port ? { port: place.port } : {}) }),
-      ...(place.secure && !reuse ? this.#options.tls : {}),
+      agent: reuse ? this.#agent : this.#fresh,
+      ...(place.socketPath
+        ? { socketPath: place.socketPath }
+        : { host: place.host, ...(place.port ? { port: place.port } : {}) }),
     };
     return place.secure ? https.request(options) : http.request(options);
   }
 
-  /** One try, until the head of the answer; an answer of 400 or more is thrown. */
+  /** One try, until the head of the answer; an answer of 300 or more is thrown. */
   async #once(question: Question, signal: AbortSignal): Promise<http.IncomingMessage> {
     if (this.#closed) throw new LodgeError({ code: "CONNECTION", message: "this client is closed" });
     const safe = question.again === "safe" || question.method === "GET" || question.method === "HEAD";
     // a connection that was used before may have ended by now: only what can be asked again goes there
     const request = this.#request(question, safe && lasts(question.body));
     const response = await this.#answer(question, request, signal);
-    if ((response.statusCode ?? 0) < 400) return response;
+    if ((response.statusCode ?? 0) < 300 || response.statusCode === question.also) return response;
     throw errorOf(response, await textOf(response, signal, ERROR_MOST));
   }
 
@@ -290,7 +322,11 @@ export class Wire {
       const abort = () => request.destroy();
       const fail = (error: unknown) => {
         signal.removeEventListener("abort", abort);
-        reject(signal.aborted ? signal.reason : failed ?? this.broken(error, connected));
+        const hint =
+          connected && question.body !== undefined
+            ? "; lodged also cuts off a body that it refuses, as one larger than file_bytes"
+            : "";
+        reject(signal.aborted ? signal.reason : (failed ?? this.broken(error, connected, hint)));
       };
       signal.addEventListener("abort", abort, { once: true });
       request.on("socket", (socket) => {
@@ -316,11 +352,11 @@ export class Wire {
   }
 
   /** What is said of a connection that did not do. */
-  broken(error: unknown, sent: boolean): LodgeError {
+  broken(error: unknown, sent: boolean, hint = ""): LodgeError {
     if (error instanceof LodgeError) return error;
     const why = error instanceof Error ? error.message || codeOf(error) : String(error);
     const message = sent
-      ? `the connection to ${this.place.url} broke off: ${why}`
+      ? `the connection to ${this.place.url} broke off: ${why}${hint}`
       : `no lodged answers at ${this.place.url} (${why}): start it, or set LODGE_URL to where it is`;
     return new LodgeError({ code: "CONNECTION", message, retryable: true, details: { sent }, cause: error });
   }
@@ -343,6 +379,7 @@ async function send(request: http.ClientRequest, question: Question, isAnswered:
     return;
   }
   for await (const piece of body) {
+    await new Promise(setImmediate); // an answer that is there is read before writing finds nobody
     if (isAnswered() || request.destroyed) return;
     if (piece.length === 0) continue; // an empty chunk would be the last
     if (!request.write(piece)) await drained(request);

@@ -10,7 +10,18 @@ import { Wire, rest, type CallOptions } from "./http.js";
 import { listAll } from "./pages.js";
 import { findPlace } from "./place.js";
 import { SessionClient, progressOf, type SessionRef } from "./session.js";
-import type { EnterRequest, Entered, Event, EventList, Health, Index, Progress, Ready, Session, SessionState } from "./types.js";
+import type {
+  EnterRequest,
+  Entered,
+  Event,
+  EventList,
+  Health,
+  Index,
+  Progress,
+  Ready,
+  Session,
+  SessionState,
+} from "./types.js";
 
 export interface LodgeClientOptions {
   /** "unix:/path/lodge.sock", "http://HOST:PORT" or "https://HOST"; default LODGE_URL, else the local daemon. */
@@ -146,14 +157,14 @@ export class LodgeClient {
 
   // ---- the service ------------------------------------------------------------------------------
 
-  /** How it is; also of one that is failing, whose answer has status 503. */
+  /** How it is; also of one that is failing. */
   async health(call: CallOptions = {}): Promise<Health> {
-    return this.#wire.json<Health>({ method: "GET", path: "/health", ...call });
+    return this.#wire.json<Health>({ method: "GET", path: "/health", also: 503, ...call });
   }
 
   /** Whether new work should be sent there. */
   async ready(call: CallOptions = {}): Promise<boolean> {
-    return (await this.#wire.json<Ready>({ method: "GET", path: "/ready", ...call })).ready;
+    return (await this.#wire.json<Ready>({ method: "GET", path: "/ready", also: 503, ...call })).ready;
   }
 
   /** How far the start of the service is. */

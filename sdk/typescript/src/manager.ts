@@ -2,7 +2,7 @@
 // One sandbox for each key, found, kept alive, resumed or replaced as needed. The rules are lodged's, and so is the
 // memory: whatever is asked here is asked there.
 import { isAbsent, isLodgeError } from "./errors.js";
-import type { CallOptions } from "./http.js";
+import { listen, type CallOptions } from "./http.js";
 import { LodgeClient, type LodgeClientOptions } from "./lodge.js";
 import type { Cause, EnterRequest, Entered, Outcome, Session, SessionState } from "./types.js";
 
@@ -21,7 +21,7 @@ export interface SandboxSession {
 }
 
 export interface SandboxSessionManagerConfig {
-  /** What a new sandbox has until it is put to sleep, and one that is extended; default 300000. */
+  /** What a new or resumed sandbox has until it is put to sleep, and one that is extended; default 300000. */
   readonly defaultTimeoutMs?: number;
   /** What it has at least after each use; default 120000. */
   readonly extendOnAccessMs?: number;
@@ -79,10 +79,25 @@ interface ManagerOptions extends LodgeClientOptions {
   /** Managers of one name share their sessions; default "default". */
   name?: string;
   /** What new sessions have: template, limits, env, metadata ... */
-  session?: Omit<EnterRequest, "key" | "user" | "thread" | "pin" | "idle_timeout_ms" | "max_lifetime_ms" | "if_exists" | "asleep" | "idempotency_key">;
+  session?: Omit<
+    EnterRequest,
+    | "key"
+    | "user"
+    | "thread"
+    | "pin"
+    | "idle_timeout_ms"
+    | "max_lifetime_ms"
+    | "if_exists"
+    | "asleep"
+    | "idempotency_key"
+  >;
 }
 
-const DEFAULTS: Required<SandboxSessionManagerConfig> = { defaultTimeoutMs: 300_000, extendOnAccessMs: 120_000, maxTimeoutMs: 2_700_000 };
+const DEFAULTS: Required<SandboxSessionManagerConfig> = {
+  defaultTimeoutMs: 300_000,
+  extendOnAccessMs: 120_000,
+  maxTimeoutMs: 2_700_000,
+};
 const BUFFER_MS = 10_000; // lodged puts a sandbox to sleep so long before its lifetime is over
 const USER_MOST = 127; // bytes
 const RACES_MOST = 3;
@@ -92,7 +107,8 @@ const MARK = "sandbox_session_manager";
 
 function check(config: Required<SandboxSessionManagerConfig>): Required<SandboxSessionManagerConfig> {
   for (const [name, value] of Object.entries(config))
-    if (!Number.isSafeInteger(value) || value < 1) throw new RangeError(`${name}: a whole number of milliseconds above 0 is needed, not ${String(value)}`);
+    if (!Number.isSafeInteger(value) || value < 1)
+      throw new RangeError(`${name}: a whole number of milliseconds above 0 is needed, not ${String(value)}`);
   return config;
 }
 
@@ -102,7 +118,9 @@ function given(config: SandboxSessionManagerConfig): SandboxSessionManagerConfig
 
 /** When lodged puts it to sleep if nobody does anything. */
 function deadline(s: Session): number | null {
-  const ends = [s.hibernate_at, s.expires_at === null ? null : s.expires_at - BUFFER_MS].filter((at): at is number => at !== null);
+  const ends = [s.hibernate_at, s.expires_at === null ? null : s.expires_at - BUFFER_MS].filter(
+    (at): at is number => at !== null,
+  );
   return s.state === "active" && ends.length ? Math.min(...ends) : null;
 }
 
@@ -151,7 +169,10 @@ export class SandboxSessionManager implements ISandboxSessionManager {
 
   // ---- get or create ----------------------------------------------------------------------------
 
-  getOrCreateSession(key: string, options: SandboxSessionOptions = {}): Promise<SandboxSession & SandboxSessionOutcome> {
+  getOrCreateSession(
+    key: string,
+    options: SandboxSessionOptions = {},
+  ): Promise<SandboxSession & SandboxSessionOutcome> {
     const { signal, ...asked } = options;
     const name = JSON.stringify([key, asked.userId, asked.pin]);
     let flight = this.#flights.get(name);
@@ -162,14 +183,22 @@ export class SandboxSessionManager implements ISandboxSessionManager {
     return signal ? abandonable(flight, signal) : flight;
   }
 
-  async #enter(key: string, options: Omit<SandboxSessionOptions, "signal">): Promise<SandboxSession & SandboxSessionOutcome> {
+  async #enter(
+    key: string,
+    options: Omit<SandboxSessionOptions, "signal">,
+  ): Promise<SandboxSession & SandboxSessionOutcome> {
     const { userId, pin, ...call } = options;
     for (let tries = 1; ; tries++) {
       const entered = await this.#ask(key, userId, pin, call);
       if (!this.#isOurs(entered.session)) this.#borrowed.add(entered.session.id);
       try {
         const session = await this.#keep(entered, call);
-        return { ...recordOf(session, key), outcome: entered.outcome, stateLost: entered.state_lost, cause: entered.cause };
+        return {
+          ...recordOf(session, key),
+          outcome: entered.outcome,
+          stateLost: entered.state_lost,
+          cause: entered.cause,
+        };
       } catch (error) {
         // it ended in between: what comes next is found out by entering again
         if (tries === RACES_MOST || !isLodgeError(error, "CONFLICT", "NOT_FOUND", "GONE")) throw error;
@@ -268,7 +297,11 @@ export class SandboxSessionManager implements ISandboxSessionManager {
   }
 
   async cleanup(call: CallOptions = {}): Promise<SandboxSessionCleanup> {
-    const done = await this.#destroyAll(this.client.sessions({ metadata: { [MARK]: this.#name } }, call), () => true, call);
+    const done = await this.#destroyAll(
+      this.client.sessions({ metadata: { [MARK]: this.#name } }, call),
+      () => true,
+      call,
+    );
     for (const id of this.#borrowed) {
       const session = await orNull(this.client.session(id).get(call));
       if (session) done.kept.push(session.key ?? id);
@@ -277,7 +310,11 @@ export class SandboxSessionManager implements ISandboxSessionManager {
     return done;
   }
 
-  async #destroyAll(sessions: AsyncIterable<Session>, may: (s: Session) => boolean, call: CallOptions): Promise<SandboxSessionCleanup> {
+  async #destroyAll(
+    sessions: AsyncIterable<Session>,
+    may: (s: Session) => boolean,
+    call: CallOptions,
+  ): Promise<SandboxSessionCleanup> {
     const done: SandboxSessionCleanup = { destroyed: [], failed: [], kept: [] };
     const all: Session[] = [];
     for await (const session of sessions) all.push(session);
@@ -301,7 +338,7 @@ function abandonable<T>(flight: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     const leave = () => reject(signal.reason as Error);
     if (signal.aborted) leave();
-    signal.addEventListener("abort", leave, { once: true });
+    listen(signal, leave);
     flight.then(resolve, reject).finally(() => signal.removeEventListener("abort", leave));
   });
 }

@@ -77,7 +77,7 @@ export function findPlace(
   env: NodeJS.ProcessEnv = process.env,
 ): { place: Place; key: string | undefined } {
   const at = url ?? (env["LODGE_URL"] || undefined);
-  const given = key === null ? undefined : key ?? (env["LODGE_API_KEY"] || undefined);
+  const given = key === null ? undefined : (key ?? (env["LODGE_API_KEY"] || undefined));
   if (at !== undefined) {
     const place = parsePlace(at);
     const beside = key !== null && place.socketPath ? keyIn(dirname(place.socketPath)) : undefined;

@@ -80,13 +80,15 @@ export class SessionClient {
 
   async patch(patch: SessionPatch, call: CallOptions = {}): Promise<Session> {
     const again = patch.if_version === undefined ? "safe" : "unsent";
-    return (await this.#wire.json<SessionAnswer>({ method: "PATCH", path: this.#path, json: patch, again, ...call })).session;
+    return (await this.#wire.json<SessionAnswer>({ method: "PATCH", path: this.#path, json: patch, again, ...call }))
+      .session;
   }
 
   /** Destroys it with its files, from every state; of one that is gone: success, with its tombstone. */
   async delete(options: { reason?: string } = {}, call: CallOptions = {}): Promise<Tombstone["tombstone"]> {
     const query = { reason: options.reason };
-    return (await this.#wire.json<Tombstone>({ method: "DELETE", path: this.#path, query, again: "safe", ...call })).tombstone;
+    return (await this.#wire.json<Tombstone>({ method: "DELETE", path: this.#path, query, again: "safe", ...call }))
+      .tombstone;
   }
 
   // ---- its life ---------------------------------------------------------------------------------
@@ -151,7 +153,11 @@ export class SessionClient {
    * The same as events while it runs. Who reads slowly slows the command; a broken connection or a lodged that starts
    * again is bridged by offset. Who leaves does not end it: see `kill` of `execution`.
    */
-  stream(command: Command, options: StreamOptions = {}, call: CallOptions = {}): AsyncGenerator<ExecEvent, void, undefined> {
+  stream(
+    command: Command,
+    options: StreamOptions = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<ExecEvent, void, undefined> {
     return stream(this.#wire, this.#path, command, options, call);
   }
 
@@ -200,7 +206,11 @@ export class SessionClient {
   }
 }
 
-export async function* progressOf(wire: Wire, path: string, call: CallOptions): AsyncGenerator<Progress, void, undefined> {
+export async function* progressOf(
+  wire: Wire,
+  path: string,
+  call: CallOptions,
+): AsyncGenerator<Progress, void, undefined> {
   const response = await wire.open({ method: "GET", path, headers: { accept: "text/event-stream" }, ...call });
   for await (const frame of frames<Progress>(wire, response)) yield frame.data;
 }

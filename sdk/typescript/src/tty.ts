@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A terminal in a session.
 import { LodgeError } from "./errors.js";
-import { rest, type CallOptions, type Wire } from "./http.js";
+import { listen, rest, type CallOptions, type Wire } from "./http.js";
 import type { TtyExit, TtyPlace } from "./types.js";
 import { Socket } from "./ws.js";
 
@@ -47,7 +47,7 @@ export class Tty implements AsyncIterable<Uint8Array> {
     this.#signal = signal;
     this.execId = place.exec_id!;
     this.#offset = place.offset;
-    signal?.addEventListener("abort", () => this.#end(), { once: true });
+    if (signal) listen(signal, () => this.#end());
   }
 
   static async open(wire: Wire, session: string, options: TtyOptions, call: CallOptions): Promise<Tty> {
@@ -103,10 +103,18 @@ export class Tty implements AsyncIterable<Uint8Array> {
     // these mean that we did wrong: the same again would end the same way
     const code = broken.closed?.code ?? 1006;
     if ([1002, 1003, 1007, 1008, 1009].includes(code))
-      throw new LodgeError({ code: "PROTOCOL", message: `the terminal was closed: ${code} ${broken.closed?.reason ?? ""}` });
+      throw new LodgeError({
+        code: "PROTOCOL",
+        message: `the terminal was closed: ${code} ${broken.closed?.reason ?? ""}`,
+      });
     for (const until = Date.now() + RECONNECT_MS; !this.#closed; ) {
       try {
-        const socket = await Socket.open(this.#wire, this.#path, { exec: this.execId, offset: this.#offset }, { signal: this.#signal });
+        const socket = await Socket.open(
+          this.#wire,
+          this.#path,
+          { exec: this.execId, offset: this.#offset },
+          { signal: this.#signal },
+        );
         this.#socket = socket;
         if (this.#closed) socket.destroy();
         return !this.#closed;

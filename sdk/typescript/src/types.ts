@@ -1,10 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// What /v1 takes and answers. Made by types.py from spec/openapi.json: do not edit.
+// What /v1 takes and answers. Made by make_types.py from spec/openapi.json: do not edit.
 
 /** Why something is as it is. */
 export interface Cause {
   /** Why, as a word. More may be added. */
-  code: "asked" | "idle" | "expired" | "replaced" | "room" | "gone" | "stopped" | "unavailable" | "interrupted" | "error" | "transient" | "";
+  code:
+    | "asked"
+    | "idle"
+    | "expired"
+    | "replaced"
+    | "room"
+    | "gone"
+    | "stopped"
+    | "unavailable"
+    | "interrupted"
+    | "error"
+    | "transient"
+    | "";
   /** The same as a sentence; may be empty. */
   text: string;
   /** Who: a key, a user, or `lodge` itself. */
@@ -167,7 +179,32 @@ export type Environment = Record<string, string>;
  * `OVERLOADED`: too many requests at once; 503; `TIMEOUT`: the sandbox did not answer in time; 504;
  * `LIMIT_DISK`: no room on the disk; 507
  */
-export type ErrorCode = "INVALID" | "UNAUTHENTICATED" | "DENIED" | "POLICY" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "CONFLICT" | "GONE" | "PRECONDITION_FAILED" | "TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "RANGE" | "OUTPUT_GONE" | "MISDIRECTED" | "UPGRADE_REQUIRED" | "LIMIT" | "LIMIT_PIDS" | "LIMIT_MEMORY" | "RATE_LIMITED" | "INTERNAL" | "CALLER_GONE" | "UNAVAILABLE" | "OVERLOADED" | "TIMEOUT" | "LIMIT_DISK";
+export type ErrorCode =
+  | "INVALID"
+  | "UNAUTHENTICATED"
+  | "DENIED"
+  | "POLICY"
+  | "NOT_FOUND"
+  | "METHOD_NOT_ALLOWED"
+  | "CONFLICT"
+  | "GONE"
+  | "PRECONDITION_FAILED"
+  | "TOO_LARGE"
+  | "UNSUPPORTED_MEDIA_TYPE"
+  | "RANGE"
+  | "OUTPUT_GONE"
+  | "MISDIRECTED"
+  | "UPGRADE_REQUIRED"
+  | "LIMIT"
+  | "LIMIT_PIDS"
+  | "LIMIT_MEMORY"
+  | "RATE_LIMITED"
+  | "INTERNAL"
+  | "CALLER_GONE"
+  | "UNAVAILABLE"
+  | "OVERLOADED"
+  | "TIMEOUT"
+  | "LIMIT_DISK";
 
 export interface Event {
   /** Rises, and is never used twice. */
@@ -851,7 +888,16 @@ export interface SessionPatch {
 }
 
 /** `none`: it never had a sandbox, or lost it with its files. `destroying` is not shown in lists. */
-export type SessionState = "none" | "provisioning" | "active" | "hibernating" | "hibernated" | "restoring" | "archived" | "failed" | "destroying";
+export type SessionState =
+  | "none"
+  | "provisioning"
+  | "active"
+  | "hibernating"
+  | "hibernated"
+  | "restoring"
+  | "archived"
+  | "failed"
+  | "destroying";
 
 export interface SignalRequest {
   /** 15, "TERM" or "SIGTERM". */

@@ -69,7 +69,9 @@ export class Socket {
 
   static open(wire: Wire, path: string, query: Record<string, QueryValue>, call: CallOptions): Promise<Socket> {
     const key = randomBytes(16).toString("base64");
-    const proof = createHash("sha1").update(key + GUID).digest("base64");
+    const proof = createHash("sha1")
+      .update(key + GUID)
+      .digest("base64");
     const patience = new Patience(call.signal, call.timeoutMs ?? wire.timeoutMs, "GET " + path);
     return new Promise<Socket>((resolve, reject) => {
       const request = wire.upgrade(path, query, {
@@ -80,9 +82,12 @@ export class Socket {
         "sec-websocket-protocol": "lodge.tty",
       });
       patience.signal.addEventListener("abort", () => request.destroy(), { once: true });
-      request.on("error", (error) => reject(patience.signal.aborted ? patience.signal.reason : wire.broken(error, false)));
+      request.on("error", (error) =>
+        reject(patience.signal.aborted ? patience.signal.reason : wire.broken(error, false)),
+      );
       request.on("upgrade", (response, stream, head) => {
-        if (response.headers["sec-websocket-accept"] === proof) return resolve(new Socket(stream, head, response.headers));
+        if (response.headers["sec-websocket-accept"] === proof)
+          return resolve(new Socket(stream, head, response.headers));
         stream.destroy();
         reject(new LodgeError({ code: "PROTOCOL", message: "what answers is no WebSocket" }));
       });
@@ -145,14 +150,18 @@ export class Socket {
       for (let frame = await this.#frame(); frame; frame = await this.#frame()) {
         if (frame.op === Op.Ping) void this.#send(Op.Pong, frame.data).catch(() => {});
         if (frame.op === Op.Close) {
-          this.closed = { code: frame.data.length >= 2 ? frame.data.readUInt16BE() : 1005, reason: frame.data.subarray(2).toString("utf8") };
+          this.closed = {
+            code: frame.data.length >= 2 ? frame.data.readUInt16BE() : 1005,
+            reason: frame.data.subarray(2).toString("utf8"),
+          };
           if (!this.#closing) await this.#send(Op.Close, frame.data.subarray(0, 2)).catch(() => {});
           break;
         }
         if (frame.op > Op.Binary) continue;
         if (frame.op !== Op.More) [kind, parts] = [frame.op, []];
         parts.push(frame.data);
-        if (parts.reduce((sum, part) => sum + part.length, 0) > MESSAGE_MOST) throw broken("a message without an end");
+        if (parts.reduce((sum, part) => sum + part.length, 0) > MESSAGE_MOST)
+          throw broken("a message without an end");
         if (!frame.last) continue;
         const whole = parts.length === 1 ? parts[0]! : Buffer.concat(parts);
         return kind === Op.Text ? { text: whole.toString("utf8") } : { bytes: whole };
@@ -177,7 +186,8 @@ export class Socket {
   }
 
   async sendBytes(data: Uint8Array): Promise<void> {
-    for (let from = 0; from < data.length; from += SEND_MOST) await this.#send(Op.Binary, data.subarray(from, from + SEND_MOST));
+    for (let from = 0; from < data.length; from += SEND_MOST)
+      await this.#send(Op.Binary, data.subarray(from, from + SEND_MOST));
   }
 
   sendText(text: string): Promise<void> {

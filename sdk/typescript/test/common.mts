@@ -40,7 +40,10 @@ export async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
 }
 
 /** The error that it ends with, which has this code. */
-export async function fails(code: LodgeError["code"], asked: Promise<unknown> | (() => Promise<unknown>)): Promise<LodgeError> {
+export async function fails(
+  code: LodgeError["code"],
+  asked: Promise<unknown> | (() => Promise<unknown>),
+): Promise<LodgeError> {
   let found: unknown;
   await assert.rejects(asked, (error) => ((found = error), true));
   assert.ok(found instanceof LodgeError, String(found));
@@ -49,7 +52,8 @@ export async function fails(code: LodgeError["code"], asked: Promise<unknown> | 
 }
 
 export async function until(condition: () => Promise<boolean> | boolean, seconds = 30): Promise<void> {
-  for (const end = Date.now() + seconds * 1000; !(await condition()); await sleep(50)) assert.ok(Date.now() < end, `not within ${seconds} s`);
+  for (const end = Date.now() + seconds * 1000; !(await condition()); await sleep(50))
+    assert.ok(Date.now() < end, `not within ${seconds} s`);
 }
 
 /** Small ones: many of them fit. */
@@ -63,7 +67,13 @@ export function tar(name?: string | Uint8Array, data: Uint8Array = new Uint8Arra
   head.write("0000644\0" + "0001750\0" + "0001750\0", 100);
   head.write(data.length.toString(8).padStart(11, "0") + "\0" + "00000000000\0" + "        " + "0", 124);
   head.write("ustar\0" + "00", 257);
-  head.write(head.reduce((sum, byte) => sum + byte, 0).toString(8).padStart(6, "0") + "\0 ", 148);
+  head.write(
+    head
+      .reduce((sum, byte) => sum + byte, 0)
+      .toString(8)
+      .padStart(6, "0") + "\0 ",
+    148,
+  );
   return Buffer.concat([head, data, Buffer.alloc((512 - (data.length % 512)) % 512)]);
 }
 

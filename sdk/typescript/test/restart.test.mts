@@ -64,7 +64,16 @@ test("a command that is waited for, one in the background and a terminal outlive
   await until(() => shown.includes("6"));
   await tty.write("typed\n");
   await showing;
-  assert.deepEqual(shown.replace(/\r/g, "").split("\n").filter(Boolean), ["1", "2", "3", "4", "5", "6", "typed", "got typed"]);
+  assert.deepEqual(shown.replace(/\r/g, "").split("\n").filter(Boolean), [
+    "1",
+    "2",
+    "3",
+    "4",
+    "5",
+    "6",
+    "typed",
+    "got typed",
+  ]);
   assert.equal(tty.exit?.exit_code, 0);
   tcp.close();
 });
@@ -73,7 +82,13 @@ test("what is safe to ask waits for lodged to come back, the rest is refused at 
   const m = new SandboxSessionManager({}, { client, name: fresh("m"), session: { limits: SMALL } });
   const other = fresh("back");
   await control("stop");
-  const early = [m.getOrCreateSession(other), box.get(), box.exec("echo back"), box.files.write("w", "w"), box.snapshot()];
+  const early = [
+    m.getOrCreateSession(other),
+    box.get(),
+    box.exec("echo back"),
+    box.files.write("w", "w"),
+    box.snapshot(),
+  ];
   const impatient = connect({ retryMs: 0 });
   const error = await fails("CONNECTION", impatient.health());
   assert.match(error.message, /start it/);
@@ -119,7 +134,10 @@ test("100 sessions at once, each its own", { timeout: 120_000 }, async () => {
   assert.equal(await m.getActiveSessionCount(), 100);
   for (let at = 0; at < keys.length; at += 25) {
     const said = await Promise.all(keys.slice(at, at + 25).map((k) => client.session({ key: k }).exec("cat who")));
-    assert.deepEqual(said.map((r) => r.stdout), keys.slice(at, at + 25));
+    assert.deepEqual(
+      said.map((r) => r.stdout),
+      keys.slice(at, at + 25),
+    );
   }
   const done = await m.cleanup();
   assert.deepEqual([done.destroyed.length, done.failed], [100, []]);

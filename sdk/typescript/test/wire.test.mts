@@ -15,7 +15,10 @@ import { API_KEY, all, fails } from "./common.mjs";
 type Handler = (request: IncomingMessage, response: ServerResponse, body: string) => void;
 
 /** Answers each request by the next of these; the last one stays. */
-async function pretend(handlers: Handler[], use: (client: LodgeClient, asked: { line: string; body: string }[]) => Promise<void>): Promise<void> {
+async function pretend(
+  handlers: Handler[],
+  use: (client: LodgeClient, asked: { line: string; body: string }[]) => Promise<void>,
+): Promise<void> {
   const asked: { line: string; body: string }[] = [];
   const server = createServer((request, response) => {
     let body = "";
@@ -27,7 +30,11 @@ async function pretend(handlers: Handler[], use: (client: LodgeClient, asked: { 
     request.on("end", go);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const client = new LodgeClient({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/base/`, apiKey: "key", retryMs: 3000 });
+  const client = new LodgeClient({
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/base/`,
+    apiKey: "key",
+    retryMs: 3000,
+  });
   try {
     await use(client, asked);
   } finally {
@@ -38,8 +45,10 @@ async function pretend(handlers: Handler[], use: (client: LodgeClient, asked: { 
 }
 
 const cut: Handler = (request) => request.socket.destroy();
-const json = (status: number, value: unknown, headers = {}): Handler => (_, response) =>
-  void response.writeHead(status, { "content-type": "application/json", ...headers }).end(JSON.stringify(value));
+const json =
+  (status: number, value: unknown, headers = {}): Handler =>
+  (_, response) =>
+    void response.writeHead(status, { "content-type": "application/json", ...headers }).end(JSON.stringify(value));
 const problem = (status: number, code: string, retryable: boolean, details = {}, headers = {}) =>
   json(status, { error: { code, message: `it is ${code}`, retryable, details } }, headers);
 const session = { session: { id: "ses_1" } };
@@ -47,7 +56,10 @@ const session = { session: { id: "ses_1" } };
 test("what can be asked twice is, with the same idempotency key", async () => {
   await pretend([cut, json(200, session)], async (client, asked) => {
     await client.session("ses_1").get();
-    assert.deepEqual(asked.map((a) => a.line), Array(2).fill("GET /base/v1/sessions/ses_1"));
+    assert.deepEqual(
+      asked.map((a) => a.line),
+      Array(2).fill("GET /base/v1/sessions/ses_1"),
+    );
   });
   const answer = { stdout: "", stderr: "", exit_code: 0 };
   await pretend([cut, cut, json(200, answer)], async (client, asked) => {
@@ -88,40 +100,65 @@ test("what cannot is not", async () => {
 });
 
 test("later is later, as often as is polite", async () => {
-  await pretend([problem(503, "UNAVAILABLE", true, {}, { "retry-after": "0" }), json(200, session)], async (client, asked) => {
-    await client.session("ses_1").get();
-    assert.equal(asked.length, 2);
-  });
-  await pretend([problem(429, "RATE_LIMITED", true, {}, { "retry-after": "0" }), json(201, { sessions: [] })], async (client, asked) => {
-    await client.session("ses_1").fork();
-    assert.equal(asked.length, 2);
-  });
-  await pretend([problem(503, "UNAVAILABLE", true, { max: 4, active: 4 }, { "retry-after": "1" })], async (client, asked) => {
-    const full = await fails("UNAVAILABLE", client.enter({ key: "k" }));
-    assert.deepEqual([asked.length, full.retryable, full.retryAfterMs, full.details["max"]], [1, true, 1000, 4]);
-  });
+  await pretend(
+    [problem(503, "UNAVAILABLE", true, {}, { "retry-after": "0" }), json(200, session)],
+    async (client, asked) => {
+      await client.session("ses_1").get();
+      assert.equal(asked.length, 2);
+    },
+  );
+  await pretend(
+    [problem(429, "RATE_LIMITED", true, {}, { "retry-after": "0" }), json(201, { sessions: [] })],
+    async (client, asked) => {
+      await client.session("ses_1").fork();
+      assert.equal(asked.length, 2);
+    },
+  );
+  await pretend(
+    [problem(503, "UNAVAILABLE", true, { max: 4, active: 4 }, { "retry-after": "1" })],
+    async (client, asked) => {
+      const full = await fails("UNAVAILABLE", client.enter({ key: "k" }));
+      assert.deepEqual([asked.length, full.retryable, full.retryAfterMs, full.details["max"]], [1, true, 1000, 4]);
+    },
+  );
   await pretend([problem(504, "TIMEOUT", true)], async (client, asked) => {
     await fails("TIMEOUT", client.session("ses_1").get());
     assert.equal(asked.length, 3);
   });
 });
 
-test("a file that breaks off is read on, if it is still the same", async () => {
-  const part = (status: number, text: string, size: number, etag: string): Handler => (_, response) => {
-    response.writeHead(status, { etag, "content-length": size });
-    response.write(text);
-    setTimeout(() => response.destroy(), 50);
-  };
-  await pretend([part(200, "hello ", 11, '"a"'), part(206, "wor", 5, '"a"'), part(206, "ld", 2, '"a"')], async (client) => {
-    assert.equal(await client.session("ses_1").files.readText("f"), "hello world");
+test("a lodged that is not well says so in its own words", async () => {
+  await pretend([json(503, { status: "failing", reason: "the disk" })], async (client) => {
+    assert.equal((await client.health()).reason, "the disk");
   });
+  await pretend([json(503, { ready: false }), problem(503, "OVERLOADED", true)], async (client) => {
+    assert.equal(await client.ready(), false);
+    await fails("OVERLOADED", client.ready());
+  });
+});
+
+test("a file that breaks off is read on, if it is still the same", async () => {
+  const part =
+    (status: number, text: string, size: number, etag: string): Handler =>
+    (_, response) => {
+      response.writeHead(status, { etag, "content-length": size });
+      response.write(text);
+      setTimeout(() => response.destroy(), 50);
+    };
+  await pretend(
+    [part(200, "hello ", 11, '"a"'), part(206, "wor", 5, '"a"'), part(206, "ld", 2, '"a"')],
+    async (client) => {
+      assert.equal(await client.session("ses_1").files.readText("f"), "hello world");
+    },
+  );
   await pretend([part(200, "hello ", 11, '"a"'), problem(412, "PRECONDITION_FAILED", false)], async (client) => {
     await fails("CONNECTION", client.session("ses_1").files.read("f"));
   });
 });
 
 test("what is no lodged is told in words", async () => {
-  const page: Handler = (_, response) => void response.writeHead(404).end("<html><script>x</script><h1>Not  here</h1>");
+  const page: Handler = (_, response) =>
+    void response.writeHead(404).end("<html><script>x</script><h1>Not  here</h1>");
   await pretend([page], async (client) => {
     const error = await fails("PROTOCOL", client.session("ses_1").get());
     assert.match(error.message, /status 404 .*: Not here$/);
@@ -141,11 +178,29 @@ test("a stream whose line is cut is bridged", async () => {
     response.write(`${started}\n${piece}\n{"event":"stdout","offset":3,"da`);
     setTimeout(() => response.destroy(), 50);
   };
-  const output = { stdout: Buffer.from("def").toString("base64"), stderr: "", stdout_offset: 6, stderr_offset: 0, done: true };
-  const exec = { exec_id: "exe_1", state: "exited", exit_code: 0, signal: null, limits: [], stdout_bytes: 6, stderr_bytes: 0, duration_ms: 1 };
+  const output = {
+    stdout: Buffer.from("def").toString("base64"),
+    stderr: "",
+    stdout_offset: 6,
+    stderr_offset: 0,
+    done: true,
+  };
+  const exec = {
+    exec_id: "exe_1",
+    state: "exited",
+    exit_code: 0,
+    signal: null,
+    limits: [],
+    stdout_bytes: 6,
+    stderr_bytes: 0,
+    duration_ms: 1,
+  };
   await pretend([stream, json(200, output), json(200, { exec })], async (client, asked) => {
     const events = await all(client.session("ses_1").stream("x"));
-    assert.deepEqual(events.map((e) => e.event), ["started", "stdout", "stdout", "exit"]);
+    assert.deepEqual(
+      events.map((e) => e.event),
+      ["started", "stdout", "stdout", "exit"],
+    );
     assert.match(asked[1]!.line, /stdout_offset=3&stderr_offset=0/);
   });
 });
@@ -154,7 +209,8 @@ test("lodged is found by the environment, or beside its data", async () => {
   const home = await mkdtemp(join(tmpdir(), "lodge-ts-"));
   const kept = { ...process.env };
   const set = (values: Record<string, string>) => {
-    for (const name of ["LODGE_URL", "LODGE_API_KEY", "LODGE_DATA", "LODGE_HOME", "XDG_DATA_HOME"]) delete process.env[name];
+    for (const name of ["LODGE_URL", "LODGE_API_KEY", "LODGE_DATA", "LODGE_HOME", "XDG_DATA_HOME"])
+      delete process.env[name];
     Object.assign(process.env, values);
   };
   const url = (values: Record<string, string>) => {
@@ -174,7 +230,11 @@ test("lodged is found by the environment, or beside its data", async () => {
     await writeFile(join(home, "admin.key"), "lk_file\n");
     const missing = await fails("CONNECTION", new LodgeClient({ retryMs: 0 }).health());
     assert.match(missing.message, /set LODGE_URL/);
-    for (const wrong of ["", "ftp://x", "unix:", "lodge.sock"]) assert.throws(() => new LodgeClient({ url: wrong }), (e) => (e as LodgeError).code === "INVALID");
+    for (const wrong of ["", "ftp://x", "unix:", "lodge.sock"])
+      assert.throws(
+        () => new LodgeClient({ url: wrong }),
+        (e) => (e as LodgeError).code === "INVALID",
+      );
   } finally {
     for (const name of Object.keys(process.env)) if (!(name in kept)) delete process.env[name];
     Object.assign(process.env, kept);

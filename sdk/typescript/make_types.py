@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes src/types.ts: what /v1 takes and answers, from spec/openapi.json, under the same names.
 
-usage: types.py [--check]"""
+usage: make_types.py [--check]"""
 import json
 import os
 import re
@@ -13,7 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 SPEC = os.path.join(HERE, "..", "..", "spec", "openapi.json")
 TARGET = os.path.join(HERE, "src", "types.ts")
 HEAD = """// SPDX-License-Identifier: Apache-2.0
-// What /v1 takes and answers. Made by types.py from spec/openapi.json: do not edit.
+// What /v1 takes and answers. Made by make_types.py from spec/openapi.json: do not edit.
 """
 SIMPLE = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
 REF = re.compile(r'"#/components/schemas/([A-Za-z0-9]+)"')
@@ -54,8 +54,13 @@ def members(schema, indent):
     out = ""
     for name, part in schema["properties"].items():
         mark = "" if name in required else "?"
-        out += f"{comment(part.get('description'), inner)}{inner}{name}{mark}: {kind(part, inner)};\n"
+        out += f"{comment(part.get('description'), inner)}{inner}{name}{mark}: {kind(part, inner)};\n".replace(": \n", ":\n")
     return "{\n" + out + indent + "}" if out else "Record<string, never>"
+
+
+def union(words, indent):
+    line = " | ".join(words)
+    return line if len(line) < 90 else "".join(f"\n{indent}  | {word}" for word in words)
 
 
 def kind(schema, indent):
@@ -65,7 +70,7 @@ def kind(schema, indent):
     if "const" in schema:
         return json.dumps(schema["const"])
     if "enum" in schema:
-        return " | ".join(json.dumps(value) for value in schema["enum"])
+        return union([json.dumps(value) for value in schema["enum"]], indent)
     for word, sign in (("allOf", " & "), ("anyOf", " | ")):
         if word in schema:
             return sign.join(kind(part, indent) for part in schema[word])
@@ -95,7 +100,7 @@ def text():
         body = kind(schema, "")
         plain = schema.get("type") == "object" and "properties" in schema and body.startswith("{")
         out += "\n" + comment(schema.get("description"), "")
-        out += f"export interface {name} {body}\n" if plain else f"export type {name} = {body};\n"
+        out += f"export interface {name} {body}\n" if plain else f"export type {name} = {body};\n".replace("= \n", "=\n")
     return out
 
 
@@ -103,7 +108,7 @@ def main():
     if sys.argv[1:] == ["--check"]:
         with open(TARGET, encoding="utf-8") as f:
             if f.read() != text():
-                sys.exit("src/types.ts is not what spec/openapi.json says: run sdk/typescript/types.py")
+                sys.exit("src/types.ts is not what spec/openapi.json says: run sdk/typescript/make_types.py")
         return
     with open(TARGET, "w", encoding="utf-8") as f:
         f.write(text())
