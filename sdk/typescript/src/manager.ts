@@ -174,6 +174,7 @@ export class SandboxSessionManager implements ISandboxSessionManager {
     options: SandboxSessionOptions = {},
   ): Promise<SandboxSession & SandboxSessionOutcome> {
     const { signal, ...asked } = options;
+    if (signal?.aborted) return Promise.reject(signal.reason as Error);
     const name = JSON.stringify([key, asked.userId, asked.pin]);
     let flight = this.#flights.get(name);
     if (!flight) {

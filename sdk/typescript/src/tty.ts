@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A terminal in a session.
-import { LodgeError } from "./errors.js";
+import { LodgeError, isLodgeError } from "./errors.js";
 import { listen, rest, type CallOptions, type Wire } from "./http.js";
 import type { TtyExit, TtyPlace } from "./types.js";
 import { Socket } from "./ws.js";
@@ -38,6 +38,7 @@ export class Tty implements AsyncIterable<Uint8Array> {
   /** Of the command: by it one comes back later. */
   readonly execId: string;
   #offset: number;
+  #missed = 0;
   #exit: TtyExit["exit"] | undefined;
 
   private constructor(wire: Wire, path: string, socket: Socket, place: TtyPlace, signal: AbortSignal | undefined) {
@@ -67,6 +68,11 @@ export class Tty implements AsyncIterable<Uint8Array> {
     return this.#offset;
   }
 
+  /** Bytes of its output that were not kept until they could be read, as of a reader who paused for minutes. */
+  get missed(): number {
+    return this.#missed;
+  }
+
   /** How the command ended, once all of its output was read. */
   get exit(): TtyExit["exit"] | undefined {
     return this.#exit;
@@ -87,7 +93,10 @@ export class Tty implements AsyncIterable<Uint8Array> {
         continue;
       }
       const told = JSON.parse(message.text) as Partial<TtyExit & TtyPlace>;
-      if (told.offset !== undefined) this.#offset = told.offset; // what is between is not kept any more
+      if (told.offset !== undefined) {
+        this.#missed += Math.max(0, told.offset - this.#offset);
+        this.#offset = told.offset;
+      }
       if (told.exit) this.#exit = told.exit;
     }
   }
@@ -102,24 +111,23 @@ export class Tty implements AsyncIterable<Uint8Array> {
   async #reopen(broken: Socket): Promise<boolean> {
     // these mean that we did wrong: the same again would end the same way
     const code = broken.closed?.code ?? 1006;
-    if ([1002, 1003, 1007, 1008, 1009].includes(code))
+    if ([1002, 1003, 1007, 1009].includes(code))
       throw new LodgeError({
         code: "PROTOCOL",
         message: `the terminal was closed: ${code} ${broken.closed?.reason ?? ""}`,
       });
+    let offset: number | undefined = this.#offset;
     for (const until = Date.now() + RECONNECT_MS; !this.#closed; ) {
       try {
-        const socket = await Socket.open(
-          this.#wire,
-          this.#path,
-          { exec: this.execId, offset: this.#offset },
-          { signal: this.#signal },
-        );
+        const query = { exec: this.execId, offset };
+        const socket = await Socket.open(this.#wire, this.#path, query, { signal: this.#signal });
         this.#socket = socket;
         if (this.#closed) socket.destroy();
         return !this.#closed;
       } catch (error) {
-        const later = error instanceof LodgeError && (error.code === "CONNECTION" || error.retryable);
+        const gone = isLodgeError(error, "OUTPUT_GONE") && offset !== undefined;
+        if (gone) offset = undefined; // where its tail begins is told
+        const later = gone || (error instanceof LodgeError && (error.code === "CONNECTION" || error.retryable));
         if (!later || Date.now() > until) throw error;
       }
       await rest(PAUSE_MS, this.#signal);
@@ -130,6 +138,7 @@ export class Tty implements AsyncIterable<Uint8Array> {
   /** Types; resolves when there is room for more. What was on its way when a connection broke may be lost. */
   async write(input: string | Uint8Array): Promise<void> {
     this.#signal?.throwIfAborted();
+    await this.#again;
     await this.#socket.sendBytes(typeof input === "string" ? Buffer.from(input, "utf8") : input);
   }
 
