@@ -56,7 +56,7 @@ class Terminal:
 
     def status(self):
         """Of what was run; the terminal is as it was."""
-        self.sees(r"outer\$ $|outer\$$")
+        self.sees(r"(?:\^C)?outer\$ *$")
         self.asked += 1
         self.type(f"echo status{self.asked}=$?; stty -a | grep -ow -- -\\\\?icanon")
         self.sees(f"status{self.asked}=.*\n-?icanon")
