@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/plain.h"
 #include "base/size.h"
 #include "cli/cmd.h"
 #include "cli/screen.h"
@@ -174,14 +175,16 @@ static const char *own_name(void)
 	return p ? p->pw_name : user && *user ? user : "me";
 }
 
-/* In one line, and only what is worth it. */
+/* In one line, and only what is worth it. The reason may be anybody's words. */
 static void say_entered(const struct opts *o, const json_t *e)
 {
+	const json_t *cause = json_object_get(e, "cause");
 	const char *outcome = json_string_value(json_object_get(e, "outcome")) ?: "",
-		   *key = o->ref + (strncmp(o->ref, "key:", 4) ? 0 : 4),
-		   *why = json_string_value(json_object_get(json_object_get(e, "cause"), "message"))
-				  ?: "";
+		   *text = json_string_value(json_object_get(cause, "text")) ?: "",
+		   *key = o->ref + 4;
+	char why[256];
 
+	plain_line(text, why, sizeof(why));
 	if (json_is_true(json_object_get(e, "state_lost")))
 		fprintf(stderr, "lodge: %s began anew, its earlier files are gone%s%s\n", key,
 			*why ? ": " : "", why);

@@ -77,6 +77,8 @@ int client_status(const struct client_stream *s);
 const char *client_header(const struct client_stream *s, const char *name);
 /* 0: the end, and all of it came; an answer that breaks off is an error (ERR_UNAVAILABLE). */
 ssize_t client_read(struct client_stream *s, void *buf, size_t size, struct err *err);
+/* One line that is not empty, without its end, until the next call; 0: the end; 1: *ret is one. */
+int client_read_line(struct client_stream *s, const char **ret, size_t *ret_len, struct err *err);
 /* One line of NDJSON, parsed, the caller's; 0: the end; 1: *ret is one. */
 int client_read_json(struct client_stream *s, json_t **ret, struct err *err);
 /* The next server-sent event; comments and heart-beats are passed over. 0: the end; 1: one. `id`

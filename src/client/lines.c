@@ -74,16 +74,29 @@ static int parse(const char *text, size_t len, json_t **ret, struct err *err)
 	return *ret ? 1 : err_set(err, ERR_UNAVAILABLE, "a line of the answer is not JSON");
 }
 
-int client_read_json(struct client_stream *s, json_t **ret, struct err *err)
+int client_read_line(struct client_stream *s, const char **ret, size_t *ret_len, struct err *err)
 {
-	json_t *v = NULL;
-	size_t len;
+	size_t len = 0;
 	char *line;
 	int n;
 
 	do
 		n = next_line(s, &line, &len, err);
 	while (n > 0 && !len);
+	if (n > 0) {
+		*ret = line;
+		*ret_len = len;
+	}
+	return n;
+}
+
+int client_read_json(struct client_stream *s, json_t **ret, struct err *err)
+{
+	const char *line;
+	json_t *v = NULL;
+	size_t len;
+	int n = client_read_line(s, &line, &len, err);
+
 	if (n > 0)
 		n = parse(line, len, &v, err);
 	if (n > 0)

@@ -56,7 +56,7 @@ class Terminal:
 
     def status(self):
         """Of what was run; the terminal is as it was."""
-        self.sees(r"outer\$ $|outer\$$")
+        self.sees(r"(?:\^C)?outer\$ *$")
         self.asked += 1
         self.type(f"echo status{self.asked}=$?; stty -a | grep -ow -- -\\\\?icanon")
         self.sees(f"status{self.asked}=.*\n-?icanon")
@@ -271,3 +271,11 @@ def test_limits_are_of_a_new_one(lodged, key, client):
     assert status == 125 and "does not change" in said
     assert lodged.lodge("enter", sid, "-q", "--", "true")[0] == 0
     assert json.loads(lodged.lodge("ps", "--json", sid)[1]) == []
+
+
+def test_files_that_are_gone_are_told(lodged, key, client):
+    sid = client.enter(key=key, idle_timeout_ms=200, on_idle="destroy")
+    assert wait_for(lambda: client.get(f"/v1/sessions/{sid}").status in (404, 410))
+    status, _, said = lodged.lodge("enter", "-q", key, "--", "true")
+    assert status == 0 and said.startswith(f"lodge: {key} began anew, its earlier files are gone"), said
+    assert said.count("\n") == 1
