@@ -148,6 +148,8 @@ void api_put_session(struct api_call *c, struct json_out *j, const char *key,
 		     const struct store_session *s);
 /* A time as ISO 8601 in UTC; 0: null. */
 void api_put_iso(struct json_out *j, const char *key, int64_t ms);
+/* "path"; where that is no UTF-8 it has U+FFFD in it, and its bytes are "path_base64" beside it. */
+void api_put_path(struct json_out *j, const char *path);
 void api_put_cause(struct json_out *j, const char *key, const struct store_cause *cause);
 void api_put_snapshot(struct json_out *j, const char *key, const struct store_snapshot *s);
 void api_put_exec(struct json_out *j, const char *key, const struct store_exec *x);

@@ -34,6 +34,13 @@ void api_put_iso(struct json_out *j, const char *key, int64_t ms)
 	json_out_str(j, key, text);
 }
 
+void api_put_path(struct json_out *j, const char *path)
+{
+	json_out_str(j, "path", path);
+	if (!json_is_utf8(path, strlen(path)))
+		json_out_base64(j, "path_base64", path, strlen(path));
+}
+
 void api_put_cause(struct json_out *j, const char *key, const struct store_cause *cause)
 {
 	if (!*cause->code || strcmp(cause->code, session_cause_name(SESSION_CAUSE_NONE)) == 0) {

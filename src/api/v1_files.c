@@ -106,7 +106,7 @@ void v1_put_entry(struct json_out *j, const char *key, const char *path,
 	snprintf(mode, sizeof(mode), "%04o", st->mode & 07777);
 	json_out_object(j, key);
 	json_out_str(j, "name", slash && slash[1] ? slash + 1 : path);
-	json_out_str(j, "path", path);
+	api_put_path(j, path);
 	json_out_str(j, "type", type_name(st->mode));
 	json_out_u64(j, "size", st->size);
 	json_out_str(j, "mode", mode);

@@ -200,7 +200,7 @@ static int send_change(struct api_call *c, const char *given, const struct files
 		json_out_init(&j, SSE_EVENT_MAX);
 		json_out_object(&j, NULL);
 		json_out_str(&j, "kind", change_name(ch->kind));
-		json_out_str(&j, "path", path);
+		api_put_path(&j, path);
 		json_out_bool(&j, "is_dir", ch->is_dir);
 		json_out_end(&j);
 		r = sse_send(c, 0, "change", &j);

@@ -128,6 +128,9 @@ def test_files(session, do):
 def test_names(session, do, name):
     do(session.files.write(name, b"x"))
     assert do(session.files.read(name)) == b"x" and do(session.files.stat(name))["size"] == 1
+    text = os.fsdecode(name)
+    assert [(e["name"], e["path"]) for e in do(session.files.list())] == [(text, text)]
+    assert [e["path"] for e in do(session.files.list("/" + do(session.exec("pwd")).text.strip("/\n")))][0].endswith(text)
     inside = do(session.exec(["python3", "-c", "import os,sys; sys.stdout.write(repr(os.listdir(b'.')))"])).text
     assert inside == repr([os.fsencode(name)])
     do(session.files.rename(name, os.fsencode(name) + b"\xfd"))
@@ -165,6 +168,9 @@ def test_watch_and_events(way, session, do):
     assert next(changes)["kind"] == "ready"
     do(session.files.write("w", b"x"))
     assert next(changes)["path"] == "w"
+    do(session.files.write(b"w\xff", b"x"))
+    while next(changes)["path"] != os.fsdecode(b"w\xff"):
+        pass
     changes.close()
     do(session.activity())
     kinds = [e["kind"] for e in do(way.client.events(session=session.id))]

@@ -93,9 +93,17 @@ def test_the_timeout_is_applied(sandbox):
     r = sandbox.execute("sleep 600 & sleep 600", timeout=0.3)
     assert r["timed_out"] and r["limits"] == ["TIMEOUT"] and r["exit_code"] > 128
     assert says(sandbox, "ps ax | grep -c '[s]leep 600' || :") == "0\n"
-    for wrong in (0, -1, 1e9):
+    assert sandbox.execute("true", timeout=None)["exit_code"] == 0
+    for wrong in (0, -1, 1e9, "5", True):
         with pytest.raises(lodge.SandboxError, match="timeout"):
             sandbox.execute("true", timeout=wrong)
+
+
+@pytest.mark.parametrize("command", ["", "a\0b", os.fsdecode(b"echo \xff"), 5, None], ids=repr)
+def test_commands_that_are_none(sandbox, command):
+    with pytest.raises(lodge.SandboxError) as e:
+        sandbox.execute(command)
+    assert e.value.code == "INVALID"
 
 
 def test_limits_of_commands_are_told(sandbox):

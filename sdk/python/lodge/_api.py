@@ -87,7 +87,7 @@ class FilesApi(Part):
         """All or nothing (but for append)."""
         raw = data.encode() if isinstance(data, str) else bytes(data)
         return self._do(Call(self._put(path, mode, mkdir, append, if_match, if_none_match, body=raw),
-                             c.member("entry")))
+                             c.one_entry))
 
     def _put(self, path: Name, mode: Optional[int], mkdir: bool, append: bool, if_match: Optional[str],
              if_none_match: Optional[str], **how: Any) -> Request:
@@ -96,21 +96,21 @@ class FilesApi(Part):
         return Request("PUT", at, kind="application/octet-stream", headers=headers, **how)
 
     def stat(self, path: Name, follow: bool = False) -> Record:
-        return self._do(Call(Request("POST", self._at(path, stat=1, follow=follow or None)), c.member("entry")))
+        return self._do(Call(Request("POST", self._at(path, stat=1, follow=follow or None)), c.one_entry))
 
     def list(self, path: Name = "", *, depth: int = 1, glob: Optional[str] = None) -> Iterator[Record]:
         """Sorted by name, depth first."""
         def make(after: Any) -> Call[Any]:
-            return c.get(self._at(path, list=1, depth=depth, glob=glob, after=after))
+            return c.get(self._at(path, list=1, depth=depth, glob=glob, after=after), c.entries)
         return self._pages(make, "entries")
 
     def mkdir(self, path: Name, *, parents: bool = False, mode: Optional[int] = None) -> Record:
         at = self._at(path, mkdir=1, parents=parents or None, mode=None if mode is None else f"{mode:o}")
-        return self._do(Call(Request("POST", at), c.member("entry")))
+        return self._do(Call(Request("POST", at), c.one_entry))
 
     def rename(self, path: Name, to: Name, *, replace: bool = True) -> Record:
         at = self._at(path, rename=to, replace=None if replace else 0)
-        return self._do(Call(Request("POST", at), c.member("entry")))
+        return self._do(Call(Request("POST", at), c.one_entry))
 
     def remove(self, path: Name, *, recursive: bool = False) -> None:
         return self._do(Call(Request("DELETE", self._at(path, recursive=recursive or None), timeout=c.LONG),
@@ -128,7 +128,7 @@ class FilesApi(Part):
     def upload(self, source: Source, path: Name, *, mode: Optional[int] = None, mkdir: bool = False) -> Record:
         """A local file (its path, or an open one) of any size."""
         return self._send_from(source, lambda **how: self._put(path, mode, mkdir, False, None, None, **how),
-                               c.member("entry"))
+                               c.one_entry)
 
     def download(self, path: Name, to: Source) -> int:
         """Into a local file (its path, or an open one); its size."""

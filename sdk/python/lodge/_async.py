@@ -158,20 +158,59 @@ class AsyncTransport:
     async def once(self, ask: Request) -> AsyncAnswer:
         timeout = self.limit(ask)
         link = await self.connection(timeout)
+        head = ask.head(self.place.authority, self.key, self.place.prefix)
+        if ask.source is not None or len(ask.body or b"") >= PIECE:
+            return await self._send_body(link, head, ask)
         try:
-            head = ask.head(self.place.authority, self.key, self.place.prefix)
             await self.send(link, head + (ask.body or b""), timeout)
-            if ask.source is not None:
-                async for piece in ask.source:
-                    await self.send(link, chunk(piece) if ask.chunked else piece, timeout)
-                if ask.chunked:
-                    await self.send(link, LAST_CHUNK, timeout)
         except OSError as e:
-            raise await self.refusal(link, ask.method, e) from e
+            drop(link)
+            raise TransportError(f"the connection broke ({e.strerror or e})") from e
         except BaseException:
             drop(link)
             raise
         return await self.answer(link, ask)
+
+    async def _body(self, ask: Request) -> AsyncIterator[bytes]:
+        if ask.source is None:
+            body = ask.body or b""
+            for at in range(0, len(body), PIECE):
+                yield body[at:at + PIECE]
+            return
+        async for piece in ask.source:
+            yield chunk(piece) if ask.chunked else piece
+        if ask.chunked:
+            yield LAST_CHUNK
+
+    async def _send_body(self, link: Link, head: bytes, ask: Request) -> AsyncAnswer:
+        """The service may refuse, with a reason, what it did not want to the end: so somebody listens meanwhile."""
+        timeout, exchange = self.limit(ask), Exchange(ask.method)
+
+        async def listen() -> None:
+            while not exchange.has_head:
+                exchange.receive(await link[0].read(PIECE))
+
+        listening = asyncio.ensure_future(listen())
+        whole = False
+        try:
+            await self.send(link, head, timeout)
+            with contextlib.suppress(OSError):
+                async for piece in self._body(ask):
+                    if listening.done():
+                        break
+                    await self.send(link, piece, timeout)
+                else:
+                    whole = True
+            try:
+                await in_time(listening, timeout if whole else 5.0, "no answer in time")
+            except OSError as e:
+                raise TransportError(f"the connection broke ({e.strerror or e})") from e
+        except BaseException:
+            listening.cancel()
+            drop(link)
+            raise
+        exchange.keep = exchange.keep and whole
+        return AsyncAnswer(self, link, exchange, timeout)
 
     async def open(self, ask: Request, problem: Callable[[int, Dict[str, str], bytes], Error] = of_answer,
                    patience: Optional[float] = None) -> AsyncAnswer:

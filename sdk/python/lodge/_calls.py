@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pieces of calls that several of them need."""
 import base64
+import os
 import uuid
 from typing import Any, Callable, Dict, Generator, List, Mapping, Optional, Sequence, Union
 
@@ -27,6 +28,26 @@ def nothing(reply: Reply) -> None:
 
 def text(reply: Reply) -> str:
     return reply.body.decode("utf-8", "replace")
+
+
+def named(entry: Record) -> Record:
+    """A name that is no UTF-8, as os.fsdecode() tells it: it leads to the file again."""
+    coded = entry.pop("path_base64", None)
+    if coded is not None:
+        entry["path"] = os.fsdecode(base64.b64decode(coded))
+        if "name" in entry:
+            entry["name"] = entry["path"].rstrip("/").rpartition("/")[2] or entry["path"]
+    return entry
+
+
+def one_entry(reply: Reply) -> Record:
+    return named(reply.json()["entry"])
+
+
+def entries(reply: Reply) -> Record:
+    told: Record = reply.json()
+    told["entries"] = [named(e) for e in told["entries"]]
+    return told
 
 
 def member(name: str) -> Callable[[Reply], Any]:

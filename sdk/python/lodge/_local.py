@@ -141,7 +141,8 @@ class LocalThreads:
         found = n.ResultPointer()
         with _Busy(self._engine) as e:
             try:
-                self._call("lodge_thread_run", session_id, _text("command", command), timeout, ctypes.byref(found))
+                self._call("lodge_thread_run", session_id, _text("command", command), _seconds(timeout),
+                           ctypes.byref(found))
             except PolicyError as error:
                 error.details["command"] = command
                 raise
@@ -210,7 +211,18 @@ def _text(field: str, value: Any) -> bytes:
         raise SandboxError(f"{field}: not a text", code="INVALID")
     if "\0" in value:
         raise SandboxError(f"{field}: not a text without NUL", code="INVALID")
-    return value.encode("utf-8", "surrogateescape")
+    try:
+        return value.encode("utf-8")
+    except UnicodeEncodeError:
+        raise SandboxError(f"{field}: not UTF-8", code="INVALID") from None
+
+
+def _seconds(timeout: Any) -> float:
+    if timeout is None:
+        return 30.0
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)):
+        raise SandboxError("timeout: not a number of seconds", code="INVALID")
+    return float(timeout)
 
 
 def _whole(minutes: Any) -> int:

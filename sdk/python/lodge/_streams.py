@@ -5,6 +5,7 @@ import base64
 import json
 from typing import Any, Dict, List, Optional
 
+from ._calls import named
 from ._http import Request, query, request
 from ._retry import Patience
 from .errors import Error, OutputGoneError, TransportError
@@ -173,7 +174,7 @@ class ServerEvents:
         return events
 
     def _take(self) -> Dict[str, Any]:
-        event = dict(json.loads(self._data))
+        event = named(dict(json.loads(self._data)))
         kind = self._kind
         if self._id.isdigit():
             self._last = int(self._id)

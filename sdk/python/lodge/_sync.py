@@ -176,41 +176,44 @@ class Transport:
             self._drop(sock)
             raise TransportError(f"the connection broke ({e.strerror or e})") from e
 
-    def _body(self, ask: Request) -> Iterator[bytes]:
+    def _body(self, ask: Request) -> Iterator[Any]:
         if ask.source is None:
-            if ask.body:
-                yield ask.body
+            body = memoryview(ask.body or b"")
+            for at in range(0, len(body), PIECE):
+                yield body[at:at + PIECE]
             return
         for piece in ask.source:
             yield chunk(piece) if ask.chunked else piece
         if ask.chunked:
             yield LAST_CHUNK
 
-    def answer(self, sock: socket.socket, method: str) -> Answer:
+    def answer(self, sock: socket.socket, method: str, whole: bool = True) -> Answer:
+        """whole: all of the request was sent."""
         exchange = Exchange(method)
         while not exchange.has_head:
             self.receive(sock, exchange)
+        exchange.keep = exchange.keep and whole
         return Answer(self, sock, exchange)
 
     def once(self, ask: Request) -> Answer:
         sock = self.connection(self.limit(ask))
         head = ask.head(self.place.authority, self.key, self.place.prefix)
-        try:
-            if ask.source is None:
-                self.send(sock, [head + (ask.body or b"")])
-            else:
-                self._send_source(sock, head, ask)
-        except Error:
-            self._drop(sock)
-            raise
-        return self.answer(sock, ask.method)
+        if ask.source is None and len(ask.body or b"") < PIECE:
+            self.send(sock, [head + (ask.body or b"")])
+            return self.answer(sock, ask.method)
+        return self.answer(sock, ask.method, self._send_body(sock, head, ask))
 
-    def _send_source(self, sock: socket.socket, head: bytes, ask: Request) -> None:
-        """The service may refuse, with a reason, what it did not want to the end."""
+    def _send_body(self, sock: socket.socket, head: bytes, ask: Request) -> bool:
+        """The service may refuse, with a reason, what it did not want to the end: then no more is sent."""
+        poll = select.poll()
+        poll.register(sock, select.POLLIN)
         try:
             sock.sendall(head)
             for piece in self._body(ask):
+                if poll.poll(0):
+                    return False
                 sock.sendall(piece)
+            return True
         except OSError as e:
             raise refusal(sock, ask.method, e) from e
         except BaseException:

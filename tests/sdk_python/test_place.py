@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the service is found, and which key goes there; what HTTP looks like in pieces."""
+import pytest
+
+import lodge
+from lodge import _http, _place
+
+
+@pytest.fixture(autouse=True)
+def empty(monkeypatch, tmp_path):
+    for name in ("LODGE_URL", "LODGE_API_KEY", "LODGE_DATA", "LODGE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("LODGE_DATA", str(tmp_path))
+
+
+def test_addresses():
+    assert str(_place.parse("http://[::1]:7070/")) == "http://[::1]:7070"
+    assert _place.parse("https://example.org").port == 443 and _place.parse("http://h:1/x/").prefix == "/x"
+    assert _place.parse("unix:/run/l.sock") == _place.parse("unix:///run/l.sock")
+    for bad in ("h:80", "ftp://h", "http://", "unix:l.sock", "http://h:x", "http://h?x=1"):
+        with pytest.raises(lodge.InvalidError, match="server_url"):
+            _place.parse(bad)
+
+
+def test_the_local_socket_and_its_key(tmp_path, monkeypatch):
+    with pytest.raises(lodge.UnavailableError, match="LODGE_URL"):
+        _place.find(None)
+    (tmp_path / "lodge.sock").touch()
+    (tmp_path / "admin.key").write_text("secret\n")
+    here = _place.find(None)
+    assert str(here) == f"unix:{tmp_path}/lodge.sock" and _place.find_key(here, None) == "secret"
+    assert _place.find_key(here, "mine") == "mine"
+    monkeypatch.setenv("LODGE_API_KEY", "other")
+    assert _place.find_key(here, None) == "other"
+    monkeypatch.delenv("LODGE_API_KEY")
+    monkeypatch.setenv("LODGE_URL", "http://far:1")
+    assert str(_place.find(None)) == "http://far:1" and _place.find_key(_place.find(None), None) is None
+    assert str(_place.find("unix:/x")) == "unix:/x"
+
+
+ANSWERS = [
+    b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3;x=y\r\nllo\r\n0\r\nA: b\r\n\r\n",
+    b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nX: y\r\ncontent-length:5\r\n\r\nhello",
+    b"HTTP/1.0 200 OK\r\n\r\nhello",
+]
+
+
+@pytest.mark.parametrize("answer", ANSWERS, ids=range(len(ANSWERS)))
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
+def test_answers_in_pieces(answer, size):
+    x = _http.Exchange("GET")
+    for at in range(0, len(answer), size):
+        x.receive(answer[at:at + size])
+    if not x.done:
+        x.receive(b"")
+    assert x.status == 200 and _http.joined(x.take()) == b"hello" and x.done
+    assert x.keep == answer.startswith(b"HTTP/1.1")
+
+
+@pytest.mark.parametrize("answer", [ANSWERS[0][:-1], ANSWERS[1][:-3], b"HTTP/1.1 200", b"nonsense\r\n\r\n",
+                                    b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
+                                    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"])
+def test_answers_that_break_off(answer):
+    x = _http.Exchange("GET")
+    with pytest.raises(lodge.TransportError):
+        x.receive(answer)
+        x.receive(b"")
+
+
+def test_headers_do_not_break_lines():
+    for bad in ("a\r\nb: c", "a\nb"):
+        with pytest.raises(ValueError):
+            _http.Request("GET", "/", headers={"X": bad}).head("h", None)
+    assert _http.quote_path("/a b/%2F\n") == "%2Fa%20b/%252F%0A" and _http.quote("a/b") == "a%2Fb"
