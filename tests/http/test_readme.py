@@ -3,7 +3,7 @@
 
 Those in blocks with the info string `sh` between `<!-- run -->` and `<!-- /run -->`, in order, in one
 bash, so that variables stay. No command of a block may fail. The shell has what a reader has who
-followed the page so far: LODGE is the address, LODGE_API_KEY the key, and the usual address is the
+followed the page so far: LODGE and LODGE_URL are the address, LODGE_API_KEY the key, and the usual address is the
 one of this test's lodged."""
 import glob
 import os
@@ -42,7 +42,7 @@ def blocks(text):
 def run(commands, lodged, where):
     at = f"{lodged.host}:{lodged.port}"
     os.symlink(BUILD, os.path.join(where, "build"))
-    env = dict(os.environ, LODGE=f"http://{at}", LODGE_API_KEY=KEY, HOME=str(where))
+    env = dict(os.environ, LODGE=f"http://{at}", LODGE_URL=f"http://{at}", LODGE_API_KEY=KEY, HOME=str(where))
     return subprocess.run(
         ["bash", "-c", RUNNER, "README.md", *[USUAL.sub(at, c) for c in commands]], cwd=where,
         env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
