@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What Python's local mode costs per call over the engine it loads. Usage: sdk_local.py [BUILD] [RUNS]
 
-Two ways: the same calls by a C program, each beside its Python twin (medians of runs that take turns); and inside
-Python, all of a call less the time that liblodge itself had. BUILD is one without sanitizers."""
+Two ways: the same calls by a C program and then by Python, each in a process of its own; and inside Python, all of a call
+less the time that liblodge itself had. The first differ by more than the overhead on a machine with other work; the second
+is what is judged, by its median. The calls take turns, so that none finds its code in the caches. BUILD is one without
+sanitizers."""
 import os
 import shutil
 import statistics
@@ -146,13 +148,13 @@ def main():
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     print(f"| call (median of {runs}) | C, us | Python, us | of it outside liblodge, us | in the quietest tenth |")
     print("|---|---|---|---|---|")
-    worst = 0.0
+    worst, calm = 0.0, 0.0
     for n, name in enumerate(CALLS):
         outside, quiet = statistics.median(over[n]), statistics.quantiles(over[n], n=10)[0]
-        # others on the machine are no overhead of ours: what the quiet moments tell counts
-        worst = max(worst, quiet)
+        worst, calm = max(worst, outside), max(calm, quiet)
         print(f"| {name} | {statistics.median(c[n]):.1f} | {statistics.median(whole[n]):.1f} | {outside:.1f} | {quiet:.1f} |")
-    print(f"{'met' if worst < 50 else 'MISSED'}: overhead below 50 us per call")
+    for what, value in (("median", worst), ("quietest tenth", calm)):
+        print(f"{'met' if value < 50 else 'MISSED'} by the {what}: below 50 us per call (the worst has {value:.1f})")
     return 0 if worst < 50 else 1
 
 

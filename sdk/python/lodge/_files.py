@@ -159,7 +159,7 @@ class Writer(io.RawIOBase):
             self.abort()
 
 
-class Terminal:
+class Terminal(_ws.Screen):
     """Bytes of a terminal inside. `exec_id` leads back to it, from `offset` on."""
 
     def __init__(self, transport: Transport, path: str) -> None:
@@ -167,51 +167,32 @@ class Terminal:
         answer = transport.open(ask)
         _ws.check(ask, answer.status, answer.headers)
         self._sock, self._frames = answer.take_socket(), _ws.Frames()
-        self._sock.settimeout(None)
-        self._waiting = self._frames.feed(answer.rest)
-        self.exec_id: Optional[str] = None
-        self.offset = 0
-        self.exit: Optional[Dict[str, Any]] = None
+        self._frames.feed(answer.rest)
 
     def write(self, data: bytes) -> None:
         self._sock.sendall(_ws.frame(_ws.BINARY, data))
 
     def resize(self, rows: int, cols: int) -> None:
-        text = json.dumps({"resize": {"rows": rows, "cols": cols}})
-        self._sock.sendall(_ws.frame(_ws.TEXT, text.encode()))
+        self._sock.sendall(_ws.resize(rows, cols))
 
     def read(self, timeout: Optional[float] = None) -> bytes:
         """The next bytes; b"" when the terminal ended (`exit` tells how) or the connection did."""
         self._sock.settimeout(timeout)
         while True:
-            while self._waiting:
-                data = self._waiting.pop(0).data
-                if isinstance(data, bytes):
-                    self.offset += len(data)
-                    return data
-                self._note(data)
-            if self._frames.closed:
-                return b""
+            data = self._frames.next_bytes()
+            if data is not None:
+                return data
             try:
                 came = self._sock.recv(PIECE)
             except socket.timeout:
                 raise TransportError("nothing came in time") from None
             except OSError:
                 came = b""
-            if not came:
-                self._frames.closed = True
-                continue
-            self._waiting = self._frames.feed(came)
-            for reply in self._frames.replies:
-                with contextlib.suppress(OSError):
+            self._frames.closed = self._frames.closed or not came
+            self._frames.feed(came)
+            with contextlib.suppress(OSError):
+                for reply in self._frames.take_replies():
                     self._sock.sendall(reply)
-            self._frames.replies = []
-
-    def _note(self, told: Dict[str, Any]) -> None:
-        if "exec_id" in told:
-            self.exec_id, self.offset = told["exec_id"], told.get("offset", 0)
-        if "exit" in told:
-            self.exit = told["exit"]
 
     def close(self) -> None:
         self._sock.close()

@@ -138,24 +138,20 @@ class AsyncWriter:
         await (self.close() if kind is None else self.abort())
 
 
-class AsyncTerminal:
+class AsyncTerminal(_ws.Screen):
     """Bytes of a terminal inside. `exec_id` leads back to it, from `offset` on."""
 
     def __init__(self, transport: AsyncTransport, path: str) -> None:
         self._transport, self._path = transport, path
         self._frames = _ws.Frames()
-        self._waiting: List[_ws.Message] = []
         self._link: Optional[Link] = None
-        self.exec_id: Optional[str] = None
-        self.offset = 0
-        self.exit: Optional[Dict[str, Any]] = None
 
     async def __aenter__(self) -> "AsyncTerminal":
         ask = _ws.upgrade(self._path)
         answer = await self._transport.open(ask)
         _ws.check(ask, answer.status, answer.headers)
         self._link = answer.take_link()
-        self._waiting = self._frames.feed(answer.rest)
+        self._frames.feed(answer.rest)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -170,32 +166,22 @@ class AsyncTerminal:
         await self._send(_ws.frame(_ws.BINARY, data))
 
     async def resize(self, rows: int, cols: int) -> None:
-        await self._send(_ws.frame(_ws.TEXT, json.dumps({"resize": {"rows": rows, "cols": cols}}).encode()))
+        await self._send(_ws.resize(rows, cols))
 
     async def read(self) -> bytes:
         """The next bytes; b"" when the terminal ended (`exit` tells how) or the connection did."""
         assert self._link, "use `async with`"
         while True:
-            while self._waiting:
-                data = self._waiting.pop(0).data
-                if isinstance(data, bytes):
-                    self.offset += len(data)
-                    return data
-                if "exec_id" in data:
-                    self.exec_id, self.offset = data["exec_id"], data.get("offset", 0)
-                self.exit = data.get("exit", self.exit)
-            if self._frames.closed:
-                return b""
+            data = self._frames.next_bytes()
+            if data is not None:
+                return data
             came = b""
             with contextlib.suppress(OSError):
                 came = await self._link[0].read(PIECE)
-            if not came:
-                self._frames.closed = True
-                continue
-            self._waiting = self._frames.feed(came)
-            replies, self._frames.replies = self._frames.replies, []
-            for reply in replies:
-                with contextlib.suppress(OSError):
+            self._frames.closed = self._frames.closed or not came
+            self._frames.feed(came)
+            with contextlib.suppress(OSError):
+                for reply in self._frames.take_replies():
                     await self._send(reply)
 
     async def close(self) -> None:

@@ -48,23 +48,43 @@ class Message(NamedTuple):
 
 
 class Frames:
-    """feed() what came; then take `messages`, send `replies`, and see whether it is `closed`."""
+    """feed() what came, then next_bytes() until it is None; send `replies`, and see whether it is `closed`. exec_id,
+    offset and exit are what the service told of the terminal so far."""
 
     def __init__(self) -> None:
+        self.exec_id: Optional[str] = None
+        self.offset = 0
+        self.exit: Optional[Dict[str, Any]] = None
+        self._waiting: List[Message] = []
         self._buffer = bytearray()
         self._parts = bytearray()
         self._kind = 0
         self.replies: List[bytes] = []
         self.closed = False
 
-    def feed(self, data: bytes) -> List[Message]:
+    def feed(self, data: bytes) -> None:
         self._buffer += data
-        out: List[Message] = []
         while True:
             found = self._next()
             if found is None:
-                return out
-            out += found
+                return
+            self._waiting += found
+
+    def next_bytes(self) -> Optional[bytes]:
+        """b"": it is over. None: more has to come first."""
+        while self._waiting:
+            data = self._waiting.pop(0).data
+            if isinstance(data, bytes):
+                self.offset += len(data)
+                return data
+            if "exec_id" in data:
+                self.exec_id, self.offset = data["exec_id"], data.get("offset", 0)
+            self.exit = data.get("exit", self.exit)
+        return b"" if self.closed else None
+
+    def take_replies(self) -> List[bytes]:
+        replies, self.replies = self.replies, []
+        return replies
 
     def _next(self) -> Optional[List[Message]]:
         b = self._buffer
@@ -97,3 +117,25 @@ class Frames:
                 whole, self._parts = bytes(self._parts), bytearray()
                 return [Message(json.loads(whole) if self._kind == TEXT else whole)]
         return []
+
+
+
+def resize(rows: int, cols: int) -> bytes:
+    return frame(TEXT, json.dumps({"resize": {"rows": rows, "cols": cols}}).encode())
+
+
+class Screen:
+    """What both terminals tell of themselves."""
+    _frames: Frames
+
+    @property
+    def exec_id(self) -> Optional[str]:
+        return self._frames.exec_id
+
+    @property
+    def offset(self) -> int:
+        return self._frames.offset
+
+    @property
+    def exit(self) -> Optional[Dict[str, Any]]:
+        return self._frames.exit
