@@ -107,8 +107,6 @@ def test_every_page_of_the_manual(debs):
 
 
 def test_completions(debs):
-    if not os.path.isdir(os.path.join(TOP, "completions")):
-        pytest.skip("there is no completions/")
     assert {"/usr/share/bash-completion/completions/lodge", "/usr/share/zsh/vendor-completions/_lodge"} <= set(debs.list("lodge"))
 
 
