@@ -141,19 +141,20 @@ class LocalThreads:
         found = n.ResultPointer()
         with _Busy(self._engine) as e:
             try:
-                self._call("lodge_thread_run", session_id, _text("command", command), _seconds(timeout),
-                           ctypes.byref(found))
+                self._call("lodge_thread_run", session_id, _text("command", command), _seconds(timeout), found)
             except PolicyError as error:
                 error.details["command"] = command
                 raise
+            lost = e.lib.lodge_last_outcome() == n.REPLACED
             try:
                 r = found.contents
                 hits = r.hits
-                return {"exit_code": r.status, "stdout": n.text_at(r.out, r.out_len),
-                        "stderr": n.text_at(r.err, r.err_len), "execution_time_ms": r.duration_us // 1000,
-                        "timed_out": bool(hits & 1), "truncated": bool(hits & 8),
+                return {"exit_code": r.status, "stdout": n.text_at(r.out, r.out_len) if r.out_len else "",
+                        "stderr": n.text_at(r.err, r.err_len) if r.err_len else "",
+                        "execution_time_ms": r.duration_us // 1000, "timed_out": hits & 1 != 0,
+                        "truncated": hits & 8 != 0,
                         "limits": [name for i, name in enumerate(n.HITS) if hits & 1 << i] if hits else [],
-                        "state_lost": e.lib.lodge_last_outcome() == n.REPLACED}
+                        "state_lost": lost}
             finally:
                 e.lib.lodge_free(found)
 

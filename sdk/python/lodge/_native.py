@@ -52,7 +52,7 @@ ResultPointer = POINTER(Result)
 
 
 def text_at(place: int, size: int) -> str:
-    return ctypes.string_at(place, size).decode("utf-8", "replace") if size else ""
+    return ctypes.string_at(place, size).decode("utf-8", "replace")
 
 
 class File(ctypes.Structure):
