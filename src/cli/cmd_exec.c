@@ -81,19 +81,10 @@ static int set_env(void *ctx, const char *name, const char *value, struct err *e
 		       : 0;
 }
 
-#define FLAG(field)                                                                                \
-	static int set_##field(void *ctx, const char *name, const char *value, struct err *err)    \
-	{                                                                                          \
-		(void)name;                                                                        \
-		(void)value;                                                                       \
-		(void)err;                                                                         \
-		((struct opts *)ctx)->field = true;                                                \
-		return 0;                                                                          \
-	}
-FLAG(tty)
-FLAG(interactive)
-FLAG(detach)
-FLAG(json)
+OPT_FLAG(tty)
+OPT_FLAG(interactive)
+OPT_FLAG(detach)
+OPT_FLAG(json)
 
 static const struct opt options[] = {
 	{ "command", 'c', "TEXT", set_text, "bash text to run instead of COMMAND" },

@@ -23,18 +23,9 @@ struct opts {
 	const char *signal;
 };
 
-#define FLAG(field)                                                                                \
-	static int set_##field(void *ctx, const char *name, const char *value, struct err *err)    \
-	{                                                                                          \
-		(void)name;                                                                        \
-		(void)value;                                                                       \
-		(void)err;                                                                         \
-		((struct opts *)ctx)->field = true;                                                \
-		return 0;                                                                          \
-	}
-FLAG(json)
-FLAG(all)
-FLAG(follow)
+OPT_FLAG(json)
+OPT_FLAG(all)
+OPT_FLAG(follow)
 
 static int set_signal(void *ctx, const char *name, const char *value, struct err *err)
 {

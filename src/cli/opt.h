@@ -19,6 +19,17 @@ enum {
 /* value is NULL for an option without argument. */
 typedef int opt_fn(void *ctx, const char *name, const char *value, struct err *err);
 
+/* set_FIELD(), which sets this bool of the command's own struct opts. */
+#define OPT_FLAG(field)                                                                            \
+	static int set_##field(void *ctx, const char *name, const char *value, struct err *err)    \
+	{                                                                                          \
+		(void)name;                                                                        \
+		(void)value;                                                                       \
+		(void)err;                                                                         \
+		((struct opts *)ctx)->field = true;                                                \
+		return 0;                                                                          \
+	}
+
 struct opt {
 	const char *name; /* without the dashes; NULL ends the table */
 	char letter; /* 0: none */
