@@ -371,10 +371,11 @@ static int post_exec(struct api_call *c, struct err *err)
 	enum v1_stream how = v1_stream_wanted(c);
 	struct v1_wish w = { 0 };
 	struct session_ref ref;
+	int64_t has[2];
 	json_t *b;
 
 	if (api_ref(c, c->params[0], &ref, err) < 0 || api_body(c, exec_fields, &b, err) < 0 ||
-	    take_wish(c, b, &w, err) < 0)
+	    take_wish(c, b, &w, err) < 0 || v1_stream_place(c, has, err) < 0)
 		return -1;
 	if (w.want.background)
 		how = V1_NO_STREAM;
@@ -387,7 +388,7 @@ static int post_exec(struct api_call *c, struct err *err)
 		return -1;
 	http_set_header(c->rq, "Lodge-Exec", run_id(x));
 	if (how != V1_NO_STREAM)
-		return v1_exec_stream(c, &w, how, steal_ptr(&x), err);
+		return v1_exec_stream(c, &w, how, has, steal_ptr(&x), err);
 	return w.want.background ? leave(c, &w, x, err) : answer(c, &w, x, err);
 }
 

@@ -38,9 +38,11 @@ int v1_open_exec(struct api_call *c, const char *id, struct run **ret, struct er
 
 enum v1_stream { V1_NO_STREAM, V1_SSE, V1_NDJSON };
 enum v1_stream v1_stream_wanted(const struct api_call *c);
+/* The offsets that the caller has already: read before anything is started. */
+int v1_stream_place(struct api_call *c, int64_t has[2], struct err *err);
 /* Sends what the command does until it ends or the caller is gone; takes over x. */
-int v1_exec_stream(struct api_call *c, const struct v1_wish *w, enum v1_stream how, struct run *x,
-		   struct err *err);
+int v1_exec_stream(struct api_call *c, const struct v1_wish *w, enum v1_stream how,
+		   const int64_t has[2], struct run *x, struct err *err);
 
 api_fn v1_execs, v1_exec_get, v1_exec_output, v1_exec_stdin, v1_exec_signal, v1_exec_resize;
 api_fn v1_exec_kill;

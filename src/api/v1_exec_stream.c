@@ -252,30 +252,32 @@ static void feeder_end(struct feeder *d)
 	run_close(d->x);
 }
 
-/* From the beginning of what is kept; who comes back by an idempotency key says what he has. */
-static int take_place(struct flow *f, struct err *err)
+int v1_stream_place(struct api_call *c, int64_t has[2], struct err *err)
 {
-	static const char *const names[] = {
-		[EXEC_OUT] = "stdout_offset", [EXEC_ERR] = "stderr_offset"
-	};
+	has[EXEC_OUT] = has[EXEC_ERR] = 0;
+	if (api_query_int(c, "stdout_offset", 0, INT64_MAX, &has[EXEC_OUT], err) < 0)
+		return -1;
+	return api_query_int(c, "stderr_offset", 0, INT64_MAX, &has[EXEC_ERR], err);
+}
 
+/* From the beginning of what is kept; who comes back by an idempotency key says what he has, which
+ * is no more than there is. */
+static void take_place(struct flow *f, const int64_t has[2])
+{
 	for (int s = EXEC_OUT; s <= EXEC_ERR; s++) {
-		uint64_t start, end;
-		int64_t has = 0;
+		uint64_t start, end, at = (uint64_t)has[s];
 
-		if (api_query_int(f->c, names[s], 0, INT64_MAX, &has, err) < 0)
-			return -1;
 		run_range(f->x, (enum exec_stream)s, &start, &end);
-		f->gap |= start > (uint64_t)has;
-		f->at[s] = start > (uint64_t)has ? start : (uint64_t)has;
+		at = at < end ? at : end;
+		f->gap |= start > at;
+		f->at[s] = start > at ? start : at;
 	}
 	/* for him, too, the log waits again */
 	run_hold(f->x, f->at[EXEC_OUT], f->at[EXEC_ERR]);
-	return 0;
 }
 
-int v1_exec_stream(struct api_call *c, const struct v1_wish *w, enum v1_stream how, struct run *x,
-		   struct err *err)
+int v1_exec_stream(struct api_call *c, const struct v1_wish *w, enum v1_stream how,
+		   const int64_t has[2], struct run *x, struct err *err)
 {
 	static const char *const types[] = {
 		[V1_SSE] = "text/event-stream", [V1_NDJSON] = "application/x-ndjson"
@@ -289,10 +291,11 @@ int v1_exec_stream(struct api_call *c, const struct v1_wish *w, enum v1_stream h
 		f->wish = w;
 		f->how = how;
 		f->x = x;
+		take_place(f, has);
 	} else {
 		err_sys(err, ENOMEM, "stream");
 	}
-	if (f && take_place(f, err) == 0 && feeder_start(&feeder, c, run_id(x), err) == 0) {
+	if (f && feeder_start(&feeder, c, run_id(x), err) == 0) {
 		http_set_header(c->rq, "Cache-Control", "no-store");
 		http_set_header(c->rq, "X-Accel-Buffering", "no");
 		r = 0;

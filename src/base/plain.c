@@ -16,9 +16,15 @@ static size_t tag_len(const char *s)
 	return end ? (size_t)(end - s) + 1 : 0;
 }
 
-static bool is_blank(char c)
+/* Bytes of one that a terminal could take for a command, or that is a blank; 0: none. Those of the
+ * second kind, U+0080 to U+009F, have two. */
+static size_t blank_len(const char *s)
 {
-	return (unsigned char)c <= ' ' || c == 127;
+	const unsigned char *b = (const unsigned char *)s;
+
+	if (*b <= ' ' || *b == 127)
+		return 1;
+	return b[0] == 0xc2 && b[1] >= 0x80 && b[1] < 0xa0 ? 2 : 0;
 }
 
 /* Not within a character of several bytes. */
@@ -35,13 +41,13 @@ void plain_line(const char *text, char *ret, size_t size)
 	bool blank = false;
 
 	while (*text) {
-		size_t tag = tag_len(text);
+		size_t tag = tag_len(text), skip = tag ? tag : blank_len(text);
 
 		if (*text == '\n' && n)
 			break;
-		if (tag || is_blank(*text)) {
+		if (skip) {
 			blank = true;
-			text += tag ? tag : 1;
+			text += skip;
 			continue;
 		}
 		if (n + 3 > size) { /* a blank, a character and the end */

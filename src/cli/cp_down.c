@@ -60,9 +60,13 @@ static int drain(struct down *d, struct client_stream *s, int fd, struct err *er
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
+/* As the guest has it, but for what the caller lets nobody do. */
 static mode_t mode_of(const json_t *entry)
 {
-	return (mode_t)strtoul(ask_text(entry, "mode"), NULL, 8) & 0777;
+	mode_t mask = umask(0);
+
+	umask(mask);
+	return (mode_t)strtoul(ask_text(entry, "mode"), NULL, 8) & 0777 & ~mask;
 }
 
 static void drop(void *path)
@@ -113,16 +117,14 @@ static int down_file(struct down *d, struct err *err)
 
 /* ---- directories ----------------------------------------------------------------------------- */
 
-static int open_target(const struct down *d, struct err *err)
+/* A new one is ours alone until all of it has come. */
+static int open_target(const struct down *d, bool *ret_new, struct err *err)
 {
 	int fd;
 
-	if (mkdir(d->path, 0700) == 0) {
-		if (chmod(d->path, mode_of(d->entry) | 0700) < 0)
-			return err_sys(err, errno, "%.160s", d->path);
-	} else if (errno != EEXIST) {
+	*ret_new = mkdir(d->path, 0700) == 0;
+	if (!*ret_new && errno != EEXIST)
 		return err_sys(err, errno, "%.160s", d->path);
-	}
 	fd = open(d->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (d->below ? O_NOFOLLOW : 0));
 	if (fd < 0 && d->below && (errno == ELOOP || errno == ENOTDIR))
 		return err_set(err, ERR_CONFLICT,
@@ -137,13 +139,14 @@ static int down_dir(struct down *d, struct err *err)
 	struct tar_child t = { .fd = -1, .target = -1, .stage = -1 };
 	auto_call(client_close) struct client_stream *s = NULL;
 	auto_close int target = -1;
+	bool is_new;
 	int r;
 
 	if (open_remote(d, "/v1/sessions/%s/archive?path=%s", &s, err) < 0)
 		return -1;
 	if (d->to->stream)
 		return drain(d, s, STDOUT_FILENO, err);
-	target = open_target(d, err);
+	target = open_target(d, &is_new, err);
 	if (target < 0)
 		return -1;
 	r = tar_unpack(&t, target, err);
@@ -154,6 +157,8 @@ static int down_dir(struct down *d, struct err *err)
 		r = tar_finish(&t, err);
 	undo_clear();
 	tar_abort(&t);
+	if (r == 0 && is_new && fchmod(target, mode_of(d->entry) | 0700) < 0)
+		return err_sys(err, errno, "%.160s", d->path);
 	return r;
 }
 

@@ -49,10 +49,11 @@ static int tame_dir(struct moving *m, int dir, const char *name, mode_t mode)
 		err_set(m->err, ERR_LIMIT, "directories nested more than %d deep", DEPTH_MAX);
 		return 1;
 	}
-	if (shut && fchmodat(dir, name, 0700, 0) < 0)
+	if (shut && fchmodat(dir, name, 0700, AT_SYMLINK_NOFOLLOW) < 0)
 		return fail(m, errno, name);
 	r = each(&inner, dir, name, tame_one);
-	if (r == 0 && (shut || mode & 06000) && fchmodat(dir, name, mode & 01777, 0) < 0)
+	if (r == 0 && (shut || mode & 06000) &&
+	    fchmodat(dir, name, mode & 01777, AT_SYMLINK_NOFOLLOW) < 0)
 		return fail(m, errno, name);
 	return r;
 }
@@ -74,7 +75,7 @@ static int tame_one(int dir, const char *name, void *arg)
 			human_clean(name, clean, sizeof(clean)));
 		return unlinkat(dir, name, 0) < 0 ? fail(m, errno, name) : 0;
 	}
-	if (st.st_mode & 06000 && fchmodat(dir, name, st.st_mode & 01777, 0) < 0)
+	if (st.st_mode & 06000 && fchmodat(dir, name, st.st_mode & 01777, AT_SYMLINK_NOFOLLOW) < 0)
 		return fail(m, errno, name);
 	return 0;
 }
@@ -91,9 +92,9 @@ static int move_whole(struct moving *m, int dir, const char *name, const struct 
 	error = errno;
 	if (!S_ISDIR(st->st_mode) || error != EACCES || st->st_mode & 0200)
 		return fail(m, error, name);
-	if (fchmodat(dir, name, (st->st_mode & 01777) | 0700, 0) < 0 ||
+	if (fchmodat(dir, name, (st->st_mode & 01777) | 0700, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    renameat(dir, name, m->to, name) < 0 ||
-	    fchmodat(m->to, name, st->st_mode & 01777, 0) < 0)
+	    fchmodat(m->to, name, st->st_mode & 01777, AT_SYMLINK_NOFOLLOW) < 0)
 		return fail(m, errno, name);
 	return 0;
 }
@@ -118,7 +119,7 @@ static int move_one(int dir, const char *name, void *arg)
 	if (!S_ISDIR(st.st_mode))
 		return move_whole(m, dir, name, &st);
 	to = openat(m->to, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (to < 0 || fchmodat(dir, name, 0700, 0) < 0)
+	if (to < 0 || fchmodat(dir, name, 0700, AT_SYMLINK_NOFOLLOW) < 0)
 		return fail(m, errno, name);
 	inner.to = to;
 	return each(&inner, dir, name, move_one);
@@ -143,7 +144,7 @@ static int open_up(int dir, const char *name, void *arg)
 
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
 		return 0;
-	(void)fchmodat(dir, name, 0700, 0);
+	(void)fchmodat(dir, name, 0700, AT_SYMLINK_NOFOLLOW);
 	if (++*depth < DEPTH_MAX)
 		(void)file_each_at(dir, name, open_up, depth);
 	--*depth;

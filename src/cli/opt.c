@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/opt.h"
+#include "cli/human.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -160,6 +161,8 @@ void opt_help(const struct opt_command *cmd)
 
 int opt_fail(int status, const struct err *err)
 {
-	fprintf(stderr, "lodge: %s\n", err->msg);
+	char clean[2 * sizeof(err->msg)]; /* it may have words of a guest in it */
+
+	fprintf(stderr, "lodge: %s\n", human_clean(err->msg, clean, sizeof(clean)));
 	return status;
 }

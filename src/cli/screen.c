@@ -141,30 +141,25 @@ static int hear(struct screen *s, const char *text, size_t len, struct err *err)
 	return FAILED;
 }
 
-/* A connection that is of no use any more is closed. */
-static int take_messages(struct screen *s, struct err *err)
+/* One, so that whoever floods us cannot keep us from what is typed. A connection that is of no use
+ * any more is closed. */
+static int take_message(struct screen *s, struct err *err)
 {
 	struct client_ws_message m;
-	int r = GOING_ON;
+	bool good = client_ws_read(s->ws, &m, err) == 0;
 
-	while (r == GOING_ON) {
-		if (client_ws_read(s->ws, &m, err) < 0)
-			break;
-		if (m.kind == CLIENT_WS_NOTHING)
-			return GOING_ON;
-		if (m.kind == CLIENT_WS_END) {
-			err_set(err, ERR_UNAVAILABLE, "%.200s",
-				m.len ? m.data : "lodged closed the connection");
-			break;
-		}
-		r = m.kind == CLIENT_WS_BYTES ? show(s, m.data, m.len, err)
-					      : hear(s, m.data, m.len, err);
-	}
-	if (r == GOING_ON) {
-		client_ws_close(s->ws);
-		s->ws = NULL;
-	}
-	return r;
+	if (good && m.kind == CLIENT_WS_NOTHING)
+		return GOING_ON;
+	if (good && m.kind == CLIENT_WS_BYTES)
+		return show(s, m.data, m.len, err);
+	if (good && m.kind == CLIENT_WS_TEXT)
+		return hear(s, m.data, m.len, err);
+	if (good)
+		err_set(err, ERR_UNAVAILABLE, "%.200s",
+			m.len ? m.data : "lodged closed the connection");
+	client_ws_close(s->ws);
+	s->ws = NULL;
+	return GOING_ON;
 }
 
 /* ---- what is typed --------------------------------------------------------------------------- */
@@ -373,7 +368,7 @@ static int converse(struct screen *s, enum screen_end *ret, int *ret_status, str
 	err_set(err, ERR_UNAVAILABLE, "the connection broke");
 	for (;;) {
 		if (s->ws) {
-			status = take_messages(s, err);
+			status = take_message(s, err);
 			if (status == FAILED)
 				return -1;
 			*ret = SCREEN_EXIT;

@@ -29,7 +29,7 @@ static const char *const unpack_words[] = { "tar",
 					    "--extract",
 					    "--file=-",
 					    "--no-same-owner",
-					    "--same-permissions",
+					    "--no-same-permissions", /* the umask holds */
 					    "--delay-directory-restore",
 					    "--no-acls",
 					    "--no-selinux",
@@ -89,6 +89,7 @@ int tar_pack(struct tar_child *t, const char *dir, struct err *err)
 static int make_stage(struct tar_child *t, struct err *err)
 {
 	unsigned long long salt;
+	struct stat st;
 
 	if (getrandom(&salt, sizeof(salt), 0) != sizeof(salt))
 		return err_sys(err, errno, "random");
@@ -98,7 +99,13 @@ static int make_stage(struct tar_child *t, struct err *err)
 		return err_sys(err, errno, "the target directory");
 	}
 	t->stage = openat(t->target, t->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return t->stage < 0 ? err_sys(err, errno, "the target directory") : 0;
+	if (t->stage < 0 || fstat(t->stage, &st) < 0)
+		return err_sys(err, errno, "the target directory");
+	/* in a target that others may write to it may have been changed for another */
+	if (st.st_uid == geteuid() && !(st.st_mode & 077))
+		return 0;
+	t->name[0] = '\0';
+	return err_set(err, ERR_DENIED, "the target directory: somebody else works in it");
 }
 
 int tar_unpack(struct tar_child *t, int target, struct err *err)

@@ -13,9 +13,9 @@ bool term_raw(int fd)
 {
 	struct termios t;
 
-	if (tcgetattr(fd, &saved) < 0)
+	if (raw_fd < 0 && tcgetattr(fd, &saved) < 0)
 		return false;
-	t = saved;
+	t = saved; /* once: what it is when it is raw already is not what it shall be again */
 	cfmakeraw(&t);
 	if (tcsetattr(fd, TCSADRAIN, &t) < 0)
 		return false;

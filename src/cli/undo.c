@@ -4,7 +4,10 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <time.h>
 #include <unistd.h>
+
+enum { HELD_S = 10 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static undo_fn *current;
@@ -20,6 +23,7 @@ static void fill_signals(sigset_t *set)
 
 static void *wait_for_signal(void *arg)
 {
+	struct timespec until;
 	sigset_t set;
 	int signo = 0;
 
@@ -27,8 +31,10 @@ static void *wait_for_signal(void *arg)
 	fill_signals(&set);
 	if (sigwait(&set, &signo) != 0)
 		return NULL;
-	pthread_mutex_lock(&lock);
-	if (current)
+	/* what is held for longer waits for somebody who does not answer */
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += HELD_S;
+	if (pthread_mutex_timedlock(&lock, &until) == 0 && current)
 		current(current_arg);
 	_exit(128 + signo);
 }

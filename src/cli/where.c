@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "base/auto.h"
@@ -112,14 +113,22 @@ static int find_here(char **ret, struct err *err)
 	return 0;
 }
 
-/* The key that a daemon makes at its first start lies beside its socket. */
+/* The key that a daemon makes at its first start lies beside its socket, and both are the daemon's
+ * own: another's key, by a link, is not for whoever listens there. */
 static int key_beside(const char *url, char **ret, struct err *err)
 {
 	char path[WHERE_PATH + 16];
 	const char *socket = url + 5, *slash = strrchr(socket, '/');
 	int n = slash ? (int)(slash - socket) : 1;
+	struct stat key, its;
 
 	snprintf(path, sizeof(path), "%.*s/admin.key", n, slash ? socket : ".");
+	if (lstat(path, &key) == 0 && stat(socket, &its) == 0 &&
+	    (!S_ISREG(key.st_mode) || (key.st_uid != its.st_uid && key.st_uid != geteuid())))
+		return err_set(err, ERR_DENIED,
+			       "%.100s: not a file of the one who has the socket "
+			       "(LODGE_API_KEY or --key-file gives a key)",
+			       path);
 	if (where_key_of(path, ret, err) == 0 || err->sys == ENOENT || err->sys == ENOTDIR)
 		return 0;
 	return err_ctx(err, "no key (LODGE_API_KEY or --key-file gives one)");

@@ -161,7 +161,11 @@ static int wait_for(const struct conn *c, short events)
 {
 	struct pollfd p = { .fd = c->fd, .events = events };
 
-	return poll(&p, 1, -1) < 0 && errno != EINTR ? -errno : 0;
+	int n = poll(&p, 1, c->limit_ms ? c->limit_ms : -1);
+
+	if (n == 0)
+		return -ETIMEDOUT;
+	return n < 0 && errno != EINTR ? -errno : 0;
 }
 
 /* Bytes, 0 for the end, -errno; -EAGAIN with what to wait for. */

@@ -30,6 +30,7 @@ struct conn {
 	int fd; /* non-blocking; -1: none */
 	SSL *ssl;
 	bool sent; /* something was */
+	int limit_ms; /* of each wait; 0: as long as it takes */
 	size_t at, len; /* of what came and was not taken */
 	char *buf; /* CONN_BUF bytes */
 };

@@ -11,7 +11,9 @@
 #define LODGE_VERSION "0.1.0"
 #endif
 
-enum { PIECE = 64 << 10 };
+/* An answer may take as long as a command does; that to an upgrade comes at once, and who waits for
+ * it hears nothing else. */
+enum { PIECE = 64 << 10, UPGRADE_MS = 10000 };
 
 /* What is sent behind the head. */
 struct body {
@@ -189,20 +191,24 @@ static int send_all(struct conn *conn, const struct client_request *rq, const st
 /* Who refuses a body may do so before all of it came, and close: then his answer tells more than
  * that he did not listen. */
 static int exchange(struct client *c, const struct client_request *rq, const struct body *b,
-		    const char *head, size_t len, struct client_stream **ret, struct err *err)
+		    const char *head, size_t len, int limit_ms, struct client_stream **ret,
+		    struct err *err)
 {
 	struct conn conn = { .fd = -1 };
 	int r;
 
 	if (conn_open(c, &conn, err) < 0)
 		return -1;
+	conn.limit_ms = limit_ms;
 	r = send_all(&conn, rq, b, head, len, err);
 	if (r > 0) {
 		conn_fini(&conn);
 		return -1;
 	}
-	if (stream_begin(&conn, strcmp(rq->method, "HEAD") == 0, ret, err) == 0)
+	if (stream_begin(&conn, strcmp(rq->method, "HEAD") == 0, ret, err) == 0) {
+		(*ret)->conn.limit_ms = 0;
 		return 0;
+	}
 	return r < 0 ? problem_broken(r, err) : -1;
 }
 
@@ -218,7 +224,7 @@ int request_send(struct client *c, const struct client_request *rq, const char *
 		return -1;
 	r = make_head(c, rq, &b, upgrade, &head, &len, err);
 	if (r == 0)
-		r = exchange(c, rq, &b, head, len, ret, err);
+		r = exchange(c, rq, &b, head, len, upgrade ? UPGRADE_MS : 0, ret, err);
 	if (head)
 		explicit_bzero(head, len); /* it has the key */
 	free(b.text);

@@ -260,7 +260,7 @@ def test_no_devices_owners_or_set_id_bits(lodged, evil, world):
     st = (world / "out" / "su").stat()
     assert status == 0 and (st.st_mode & 0o7777, st.st_uid, st.st_gid) == (0o755, os.getuid(), os.getgid())
     assert "pipe" in err and sorted(p.name for p in (world / "out").iterdir()) == ["d", "su"]
-    assert (world / "out" / "d").stat().st_mode & 0o7777 == 0o775
+    assert (world / "out" / "d").stat().st_mode & 0o7777 == 0o775 & ~0o022  # the umask of these tests
     dev, _ = member("null", CHAR)
     dev.devmajor, dev.devminor = 1, 3
     Evil.archive = archive((dev, b""), member("other"))
@@ -330,3 +330,15 @@ def test_interrupted(lodged, evil, world):
     p.stdout.close()
     p.stderr.close()
     assert list((world / "out").iterdir()) == []
+
+
+def test_the_umask_of_the_caller_holds(lodged, client, at, tmp_path):
+    """Whatever modes the guest chose; a new directory is nobody else's until it is whole."""
+    client.run("key:cp", "rm -rf open; mkdir open && chmod 777 open && touch open/f && chmod 666 open/f && cp -p open/f g")
+    before = os.umask(0o077)
+    try:
+        ok(lodged.lodge("cp", "cp:open", "cp:g", str(tmp_path)))
+    finally:
+        os.umask(before)
+    modes = [os.stat(tmp_path / name).st_mode & 0o777 for name in ("open", "open/f", "g")]
+    assert modes == [0o700, 0o600, 0o600], [oct(m) for m in modes]

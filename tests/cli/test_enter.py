@@ -279,3 +279,22 @@ def test_files_that_are_gone_are_told(lodged, key, client):
     status, _, said = lodged.lodge("enter", "-q", key, "--", "true")
     assert status == 0 and said.startswith(f"lodge: {key} began anew, its earlier files are gone"), said
     assert said.count("\n") == 1
+
+
+def test_one_that_floods_can_be_left(term, key):
+    term.enter(key)
+    term.type("yes")
+    term.sees("y$", 5)
+    term.keys("C-]")
+    term.keys("d")
+    assert term.status() == 0
+
+
+def test_stopped_and_continued_the_terminal_is_restored(term, key):
+    term.enter(key)
+    term.tmux("run-shell", "pkill -CONT -t \"$(basename $(dirname #{pane_tty}))/$(basename #{pane_tty})\" -x lodge; true")
+    term.type("echo con''tinued")
+    term.sees("continued")
+    term.keys("C-]")
+    term.keys("d")
+    assert term.status() == 0

@@ -134,3 +134,20 @@ def test_sessions_by_key_and_id(lodged, client, home):
         status, _, said = ask(home, "ps", name, **env)
         assert status == 1 and "nobody" in said
     assert ask(home, "ps", "", **env)[0] == 125
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs another user")
+def test_a_key_of_another_is_not_given_away(lodged, session, home):
+    """Whoever listens on a socket may have put a link to somebody's key beside it."""
+    there = home / "there"
+    there.mkdir()
+    os.symlink(lodged.url[5:], there / "lodge.sock")
+    (home / "admin.key").write_text(KEY)
+    os.symlink(home / "admin.key", there / "admin.key")
+    status, _, said = ask(home, "ps", session, LODGE_URL=f"unix:{there}/lodge.sock")
+    assert status != 0 and "not a file of the one who has the socket" in said, said
+    os.unlink(there / "admin.key")
+    (there / "admin.key").write_text(KEY)
+    assert ask(home, "ps", session, LODGE_URL=f"unix:{there}/lodge.sock")[0] == 0
+    os.chown(there / "admin.key", 65534, 65534)
+    assert ask(home, "ps", session, LODGE_URL=f"unix:{there}/lodge.sock")[0] != 0

@@ -362,3 +362,15 @@ def test_survives_the_daemon(lodged):
     assert client.post(path + "/stdin?eof=1", b"after\n").status == 200
     assert has_ended(client, path)
     assert client.get(path + "/output").json["stdout"] == "before\nafter\n"
+
+
+def test_a_bad_offset_is_told_before_anything_runs(client, at):
+    answer = client.call("POST", at + "/exec?stdout_offset=-1", {"command": "touch ran"}, {"Accept": "application/x-ndjson"})
+    assert answer.status == 400 and "stdout_offset" in answer.message, answer
+    assert client.get(at + "/files/ran").status == 404
+
+
+def test_an_offset_beyond_the_end_is_the_end(client, at):
+    answer = client.call("POST", at + "/exec?stdout_offset=9000000000000000000", {"command": "seq 200000"},
+                         {"Accept": "application/x-ndjson"})
+    assert answer.status == 200 and b'"event":"exit"' in answer.data, answer
