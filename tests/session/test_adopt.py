@@ -232,6 +232,7 @@ def test_removed_from_outside(home):
     pid = e.init_of(s)
     e.kill()
     os.kill(pid, signal.SIGKILL)
+    eventually(lambda: not os.path.exists(f"/proc/{pid}"))
     e = home.engine = Engine(home.world)
     now = e.get(key="k")["session"]
     assert now["state"] == "hibernated" and now["cause"] == "gone", now
