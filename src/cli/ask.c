@@ -55,6 +55,10 @@ TEXT_OPTION(idle)
 TEXT_OPTION(lifetime)
 TEXT_OPTION(max_active)
 TEXT_OPTION(on_exceed)
+TEXT_OPTION(memory)
+TEXT_OPTION(cpus)
+TEXT_OPTION(pids)
+TEXT_OPTION(disk)
 FLAG_OPTION(json)
 FLAG_OPTION(yes)
 FLAG_OPTION(quiet)
@@ -96,8 +100,10 @@ static int check_operands(const struct ask_command *cmd, int n, struct err *err)
 {
 	if (n >= cmd->least && (cmd->most < 0 || n <= cmd->most))
 		return 0;
-	return err_set(err, ERR_INVALID, "%s operands: usage: %s %s",
-		       n < cmd->least ? "too few" : "too many", cmd->opt.name, cmd->opt.usage);
+	/* of several ways to call it the first: this is one line */
+	return err_set(err, ERR_INVALID, "%s operands: usage: %s %.*s",
+		       n < cmd->least ? "too few" : "too many", cmd->opt.name,
+		       (int)strcspn(cmd->opt.usage, "\n"), cmd->opt.usage);
 }
 
 int ask_main(const struct ask_command *cmd, int argc, char **argv)

@@ -23,8 +23,18 @@ def test_new(lodged, client):
         assert (record["idle_timeout_ms"], record["max_lifetime_ms"]) == (600000, 7200000)
         answer = json.loads(lodged.lodge("new", "--key", "n", "--json")[1])
         assert answer["outcome"] == "reused" and answer["session"]["id"] == sid
+        assert lodged.lodge("new", "--key", "n") == (0, out, "")
+        status, again, err = lodged.lodge("new", "--key", "n", "--idle", "5m")
+        assert (status, again) == (0, out) and err == "lodge: n is there already; what was asked for is left as it was\n"
     finally:
         client.delete("/v1/sessions/" + sid)
+    status, out, err = lodged.lodge("new", "--json", "--memory", "64M", "--cpus", "0.5", "--pids", "50", "--disk", "100M")
+    answer = json.loads(out)["session"]
+    client.delete("/v1/sessions/" + answer["id"])
+    assert (status, err) == (0, "") and {
+        "memory_bytes": 64 << 20, "cpu_milli": 500, "pids": 50, "disk_bytes": 100 << 20}.items() <= answer["limits"].items()
+    status, _, err = lodged.lodge("new", "--memory", "much")
+    assert status == 2 and "--memory" in err
     status, _, err = lodged.lodge("new", "--idle", "soon")
     assert status == 2 and "--idle" in err
     status, _, err = lodged.lodge("new", "--template", "nosuch")
