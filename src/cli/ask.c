@@ -75,10 +75,6 @@ static int fail(int status, const struct err *err)
 	struct err clean = *err;
 	char text[sizeof(clean.msg)];
 
-	if (err->sys == EKEYREJECTED)
-		err_set(&clean, err->code,
-			"%.160s (give one by `lodge login`, --key-file or LODGE_API_KEY)",
-			err->msg);
 	snprintf(text, sizeof(text), "%s", clean.msg);
 	human_clean(text, clean.msg, sizeof(clean.msg));
 	return opt_fail(status, &clean);

@@ -94,6 +94,7 @@ def test_projects(lodged, client):
         status, _, err = lodged.lodge("switch", "--user", "eve", "nosuch")
         assert status == 1 and "Project not found" in err
         assert lodged.lodge("switch", "--user", "eve")[0] == 2
+        assert "with --user" in lodged.lodge("switch", "p1")[2]
     finally:
         lodged.lodge("cleanup", "eve")
         client.delete("/api/projects/p1?userId=eve")

@@ -32,7 +32,7 @@ def test_new(lodged, client):
     answer = json.loads(out)["session"]
     client.delete("/v1/sessions/" + answer["id"])
     assert (status, err) == (0, "") and {
-        "memory_bytes": 64 << 20, "cpu_milli": 500, "pids": 50, "disk_bytes": 100 << 20}.items() <= answer["limits"].items()
+        "memory_bytes": 64 << 20, "cpus": 0.5, "pids": 50, "disk_bytes": 100 << 20}.items() <= answer["limits"].items()
     status, _, err = lodged.lodge("new", "--memory", "much")
     assert status == 2 and "--memory" in err
     status, _, err = lodged.lodge("new", "--idle", "soon")
@@ -152,6 +152,22 @@ def test_who_cannot_be_asked(lodged, tmp_path):
     assert status == 125 and err.count("\n") == 1
     status, _, err = lodged.lodge("ls", env=dict(lodged.env(), LODGE_API_KEY="lk_" + "0" * 64))
     assert status == 1 and "lodge login" in err
+    for words, status in ((("exec", "x", "true"), 125), (("enter", "x"), 125), (("login",), 125), (("ls",), 1)):
+        for key, text in (("lk_" + "0" * 64, "this key is not known"), ("", "a key is needed")):
+            env = dict(lodged.env(), LODGE_API_KEY=key, LODGE_URL=f"http://{lodged.host}:{lodged.port}", HOME=str(tmp_path))
+            if words == ("login",) and not key:
+                continue  # it asks for one
+            got = lodged.lodge(*words, env=env)
+            assert got[0] == status and got[2] == (
+                f"lodge: {text} (give one by `lodge login`, --key-file or LODGE_API_KEY)\n"), (words, got)
+
+
+def test_who_is_not_there(lodged, tmp_path):
+    (tmp_path / "f").write_text("f")
+    said = "lodge: no session with key 'nobody' (lodge new --key nobody makes one)\n"
+    for words in (("exec", "nobody", "true"), ("show", "nobody"), ("ps", "nobody"), ("cp", str(tmp_path / "f"), "nobody:")):
+        assert lodged.lodge(*words)[2] == said, words
+    assert "makes one" not in lodged.lodge("show", "key:$(no body)")[2]
 
 
 def test_a_reader_that_leaves(lodged, client, session):
