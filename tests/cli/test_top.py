@@ -141,6 +141,17 @@ def test_zsh_completion(tmp_path):
     assert subprocess.run([LODGE, "completion", "fish"], stderr=subprocess.PIPE, check=False).returncode == 2
 
 
+def test_help_and_names_that_are_none():
+    def say(*words):
+        done = subprocess.run([LODGE, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+        return done.returncode, done.stdout.decode(), done.stderr.decode()
+    assert say("help", "ls") == say("ls", "--help") and say("help", "keys", "add") == say("keys", "add", "--help")
+    assert say("help") == say("--help")
+    assert say("snapsht")[2] == 'lodge: unknown command "snapsht" (is it lodge snapshot? try lodge --help)\n'
+    assert say("help", "exce")[2] == 'lodge: unknown command "exce" (is it lodge exec? try lodge --help)\n'
+    assert say("zzz") == (2, "", 'lodge: unknown command "zzz" (try lodge --help)\n')
+
+
 def test_every_command_has_a_page():
     """And says its options there."""
     pages = ""
