@@ -71,6 +71,9 @@ opt_fn ask_since, ask_expires, ask_file, ask_allow, ask_deny, ask_idle, ask_life
 opt_fn ask_max_active, ask_on_exceed, ask_memory, ask_cpus, ask_pids, ask_disk;
 opt_fn ask_json, ask_yes, ask_quiet, ask_all, ask_stop, ask_follow, ask_once;
 
+/* --help of those with --yes. */
+#define ASK_ASKS "On a terminal it asks first, and --yes answers; elsewhere it does not ask.\n"
+
 /* clang-format off */
 #define ASK_OPTIONS                                                                                \
 	{ "json", 0, NULL, ask_json, "as JSON" },                                                  \

@@ -138,16 +138,18 @@ static void say_removed(struct ask *a, const json_t *answer)
 	const char *user = ask_text(t, "user");
 	char why[LINE];
 
-	(void)a;
 	say_cause(json_object_get(t, "cause"), why, sizeof(why));
-	ask_print("%s%s%s is destroyed (%s)", ask_text(t, "session"), *user ? " of " : "", user,
-		  why);
+	ask_print("%s%s%s%s: destroyed (%s%s%s%s)", a->key ? a->key : "", a->key ? " (" : "",
+		  ask_text(t, "session"), a->key ? ")" : "", *user ? "of " : "", user,
+		  *user ? "; " : "", why);
 }
 
 static int remove_one(struct ask *a, const char *ref, json_t **ret, struct err *err)
 {
 	char path[ASK_PATH];
 
+	/* what is left of it has no key */
+	a->key = strncmp(ref, "key:", 4) == 0 ? ref + 4 : NULL;
 	if (client_path(path, sizeof(path), err, "/v1/sessions/%s", ref) < 0 ||
 	    ask_query(path, sizeof(path), "reason", a->reason, err) < 0)
 		return -1;
@@ -178,7 +180,8 @@ int cmd_rm(int argc, char **argv)
 		.opt = { .name = "lodge rm",
 			 .usage = "[--yes] SESSION...",
 			 .summary = "Destroys sessions with their files; their snapshots stay.",
-			 .opts = rm_options },
+			 .opts = rm_options,
+			 .more = ASK_ASKS },
 		.least = 1,
 		.most = -1,
 		.run = run_rm,
@@ -225,13 +228,24 @@ MOVE(resume)
 
 /* ---- extend ---------------------------------------------------------------------------------- */
 
+static bool same_deadlines(const json_t *a, const json_t *b)
+{
+	return ask_number(a, "hibernate_at") == ask_number(b, "hibernate_at") &&
+	       ask_number(a, "expires_at") == ask_number(b, "expires_at");
+}
+
 static int extend_one(struct ask *a, const char *ref, json_t **ret, struct err *err)
 {
-	auto_json json_t *body = json_object();
+	auto_json json_t *body = json_object(), *before = NULL;
 
-	if (ask_put_ms(a, body, "ms", "--by", a->by, err) < 0)
+	if (ask_put_ms(a, body, "ms", "--by", a->by, err) < 0 ||
+	    ask_call(a, "GET", NULL, &before, err, "/v1/sessions/%s", ref) < 0 ||
+	    ask_call(a, "POST", body, ret, err, "/v1/sessions/%s/extend", ref) < 0)
 		return -1;
-	return ask_call(a, "POST", body, ret, err, "/v1/sessions/%s/extend", ref);
+	if (!a->json &&
+	    same_deadlines(json_object_get(before, "session"), json_object_get(*ret, "session")))
+		json_object_set_new(*ret, "same", json_true());
+	return 0;
 }
 
 static void say_extended(struct ask *a, const json_t *answer)
@@ -242,7 +256,10 @@ static void say_extended(struct ask *a, const json_t *answer)
 	(void)a;
 	say_time(ask_number(s, "hibernate_at"), sleeps, sizeof(sleeps));
 	say_time(ask_number(s, "expires_at"), ends, sizeof(ends));
-	ask_print("%s: idle until %s, at most until %s", say_name(s, name, sizeof(name)),
+	ask_print("%s: %sidle until %s, at most until %s", say_name(s, name, sizeof(name)),
+		  json_is_true(json_object_get(answer, "same"))
+			  ? "unchanged, so late it is already: "
+			  : "",
 		  *sleeps ? sleeps : "-", *ends ? ends : "-");
 }
 

@@ -61,22 +61,49 @@ static void say(struct ask *a, const json_t *answer)
 	table_print(&t, stdout);
 }
 
+static bool is_no_state(const struct ask *a, const struct err *err)
+{
+	return a->state && err->code == ERR_INVALID && strncmp(err->msg, "state:", 6) == 0;
+}
+
+static int say_states(const struct ask *a, struct err *err)
+{
+	return err_set(err, ERR_INVALID,
+		       "--state: there is no \"%.32s\", but none, provisioning, active, paused, "
+		       "hibernating, hibernated, restoring, archived, failed and destroying",
+		       a->state);
+}
+
+/* To the service it is no state, but something that an active one may be. */
+static void keep_paused(json_t *sessions)
+{
+	for (size_t i = json_array_size(sessions); i-- > 0;)
+		if (!json_is_true(json_object_get(json_array_get(sessions, i), "paused")))
+			json_array_remove(sessions, i);
+}
+
 static int run(struct ask *a, struct err *err)
 {
 	auto_json json_t *answer = NULL;
 	char path[ASK_PATH] = "/v1/sessions?limit=1000";
 
+	bool paused = a->state && strcmp(a->state, "paused") == 0;
+
 	if (ask_query(path, sizeof(path), "user", a->user, err) < 0 ||
-	    ask_query(path, sizeof(path), "state", a->state, err) < 0 ||
-	    ask_query(path, sizeof(path), "project", a->project, err) < 0 ||
-	    ask_list(a, path, "sessions", &answer, err) < 0)
+	    ask_query(path, sizeof(path), "state", paused ? "active" : a->state, err) < 0 ||
+	    ask_query(path, sizeof(path), "project", a->project, err) < 0)
 		return -1;
+	if (ask_list(a, path, "sessions", &answer, err) < 0)
+		return is_no_state(a, err) ? say_states(a, err) : -1;
+	if (paused)
+		keep_paused(json_object_get(answer, "sessions"));
 	return ask_say(a, answer, say, err);
 }
 
 static const struct opt options[] = {
 	{ "user", 'u', "USER", ask_user, "of this user" },
-	{ "state", 's', "STATE", ask_state, "in this state: active, hibernated, failed ..." },
+	{ "state", 's', "STATE", ask_state,
+	  "in this state: active, paused, hibernated, failed ..." },
 	{ "project", 'p', "PROJECT", ask_project, "with this project" },
 	{ "quiet", 'q', NULL, ask_quiet, "ids alone" },
 	ASK_OPTIONS,
