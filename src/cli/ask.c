@@ -66,6 +66,7 @@ FLAG_OPTION(all)
 FLAG_OPTION(stop)
 FLAG_OPTION(follow)
 FLAG_OPTION(once)
+FLAG_OPTION(keys)
 
 /* ---- running --------------------------------------------------------------------------------- */
 

@@ -42,15 +42,34 @@ static void add_row(struct ask *a, struct table *t, const json_t *s)
 	table_add(t, ask_text(s, "project"));
 }
 
+/* Completions hand words to shells that expand them, and keys are anybody's: only plain ones. */
+static bool is_plain(const char *key)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789._@+-";
+
+	return *key && *key != '-' && strncmp(key, "ses_", 4) != 0 &&
+	       key[strspn(key, plain)] == '\0';
+}
+
+static void say_words(const struct ask *a, const json_t *s)
+{
+	const char *key = ask_text(s, "key");
+
+	puts(ask_text(s, "id"));
+	if (a->keys && is_plain(key))
+		puts(key);
+}
+
 static void say(struct ask *a, const json_t *answer)
 {
 	struct table t;
 	json_t *s;
 	size_t i;
 
-	if (a->quiet) {
+	if (a->quiet || a->keys) {
 		json_array_foreach (json_object_get(answer, "sessions"), i, s) {
-			puts(ask_text(s, "id"));
+			say_words(a, s);
 		}
 		return;
 	}
@@ -106,6 +125,7 @@ static const struct opt options[] = {
 	  "in this state: active, paused, hibernated, failed ..." },
 	{ "project", 'p', "PROJECT", ask_project, "with this project" },
 	{ "quiet", 'q', NULL, ask_quiet, "ids alone" },
+	{ "keys", 0, NULL, ask_keys, "ids, and keys of plain letters, alone: for completions" },
 	ASK_OPTIONS,
 	{ NULL },
 };

@@ -122,6 +122,15 @@ def test_bash_completion(lodged, session, tmp_path):
     assert set(complete(lodged, tmp_path, "")) == {"--help", "--version", *names()}
     assert complete(lodged, tmp_path, "snap") == ["snapshot", "snapshots"]
     assert complete(lodged, tmp_path, "show", "ses_") == [session]
+    client = lodged.client()
+    for key in ("plain.key", "$(touch bad)", "two words"):
+        client.enter(key=key, asleep=True)
+    assert [w for w in complete(lodged, tmp_path, "show", "") if not w.startswith("ses_")] == ["plain.key"]
+    for key in ("plain.key", "%24%28touch%20bad%29", "two%20words"):
+        assert client.delete("/v1/sessions/key:" + key).status == 200
+    snapshot = client.post(f"/v1/sessions/{session}/snapshots", {}).json["snapshot"]["id"]
+    assert complete(lodged, tmp_path, "rollback", session, "") == [snapshot]
+    assert client.delete("/v1/snapshots/" + snapshot).status == 204
     assert "--project" in complete(lodged, tmp_path, "ls", "--")
     assert set(complete(lodged, tmp_path, "keys", "")) == {"ls", "add", "rm"}
     assert "--expires" in complete(lodged, tmp_path, "keys", "add", "--")
