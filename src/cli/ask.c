@@ -55,6 +55,10 @@ TEXT_OPTION(idle)
 TEXT_OPTION(lifetime)
 TEXT_OPTION(max_active)
 TEXT_OPTION(on_exceed)
+TEXT_OPTION(memory)
+TEXT_OPTION(cpus)
+TEXT_OPTION(pids)
+TEXT_OPTION(disk)
 FLAG_OPTION(json)
 FLAG_OPTION(yes)
 FLAG_OPTION(quiet)
@@ -62,6 +66,7 @@ FLAG_OPTION(all)
 FLAG_OPTION(stop)
 FLAG_OPTION(follow)
 FLAG_OPTION(once)
+FLAG_OPTION(keys)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
@@ -71,10 +76,6 @@ static int fail(int status, const struct err *err)
 	struct err clean = *err;
 	char text[sizeof(clean.msg)];
 
-	if (err->sys == EKEYREJECTED)
-		err_set(&clean, err->code,
-			"%.160s (give one by `lodge login`, --key-file or LODGE_API_KEY)",
-			err->msg);
 	snprintf(text, sizeof(text), "%s", clean.msg);
 	human_clean(text, clean.msg, sizeof(clean.msg));
 	return opt_fail(status, &clean);
@@ -96,8 +97,10 @@ static int check_operands(const struct ask_command *cmd, int n, struct err *err)
 {
 	if (n >= cmd->least && (cmd->most < 0 || n <= cmd->most))
 		return 0;
-	return err_set(err, ERR_INVALID, "%s operands: usage: %s %s",
-		       n < cmd->least ? "too few" : "too many", cmd->opt.name, cmd->opt.usage);
+	/* of several ways to call it the first: this is one line */
+	return err_set(err, ERR_INVALID, "%s operands: usage: %s %.*s",
+		       n < cmd->least ? "too few" : "too many", cmd->opt.name,
+		       (int)strcspn(cmd->opt.usage, "\n"), cmd->opt.usage);
 }
 
 int ask_main(const struct ask_command *cmd, int argc, char **argv)

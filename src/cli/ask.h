@@ -26,7 +26,8 @@ struct ask {
 	const char *session, *user, *state, *project, *fragment, *tenant, *scope, *name, *key;
 	const char *template, *snapshot, *policy, *reason, *count, *by, *since, *expires;
 	const char *file, *allow, *deny, *idle, *lifetime, *max_active, *on_exceed;
-	bool json, yes, quiet, all, stop, follow, once;
+	const char *memory, *cpus, *pids, *disk;
+	bool json, yes, quiet, all, stop, follow, once, keys;
 	int argc; /* operands */
 	char **argv;
 	bool told; /* a failure that was said already */
@@ -67,8 +68,11 @@ int ask_family_main(const struct ask_family *f, int argc, char **argv);
 opt_fn ask_session, ask_user, ask_state, ask_project, ask_fragment, ask_tenant, ask_scope;
 opt_fn ask_name, ask_key, ask_template, ask_snapshot, ask_policy, ask_reason, ask_count, ask_by;
 opt_fn ask_since, ask_expires, ask_file, ask_allow, ask_deny, ask_idle, ask_lifetime;
-opt_fn ask_max_active, ask_on_exceed;
-opt_fn ask_json, ask_yes, ask_quiet, ask_all, ask_stop, ask_follow, ask_once;
+opt_fn ask_max_active, ask_on_exceed, ask_memory, ask_cpus, ask_pids, ask_disk;
+opt_fn ask_json, ask_yes, ask_quiet, ask_all, ask_stop, ask_follow, ask_once, ask_keys;
+
+/* --help of those with --yes. */
+#define ASK_ASKS "On a terminal it asks first, and --yes answers; elsewhere it does not ask.\n"
 
 /* clang-format off */
 #define ASK_OPTIONS                                                                                \

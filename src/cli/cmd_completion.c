@@ -119,7 +119,11 @@ static void print_bash(void)
 	     "\t\treturn\n"
 	     "\tfi\n"
 	     "\t((COMP_CWORD == 2)) || subs=''\n"
-	     "\tif ((sessions)); then subs+=\" $(\"${COMP_WORDS[0]}\" ls -q 2>/dev/null)\"; fi\n"
+	     "\tif ((sessions)); then subs+=\" $(\"${COMP_WORDS[0]}\" ls --keys 2>/dev/null)\"; "
+	     "fi\n"
+	     "\tif [[ $cmd == rollback ]] && ((COMP_CWORD == 3)); then\n"
+	     "\t\tsubs=$(\"${COMP_WORDS[0]}\" snapshots -q \"${COMP_WORDS[2]}\" 2>/dev/null)\n"
+	     "\tfi\n"
 	     "\tCOMPREPLY=($(compgen -W \"$subs\" -- \"$cur\"))\n"
 	     "}\n"
 	     "complete -o default -F _lodge lodge");
@@ -179,9 +183,10 @@ static void print_zsh(void)
 	const char *name, *summary;
 
 	puts("#compdef lodge\n# zsh completion of lodge; made by `lodge completion zsh`\n\n"
-	     "_lodge_sessions() {\n\tlocal -a ids\n\tids=(${(f)\"$(lodge ls -q 2>/dev/null)\"})\n"
+	     "_lodge_sessions() {\n\tlocal -a ids\n\tids=(${(f)\"$(lodge ls --keys "
+	     "2>/dev/null)\"})\n"
 	     "\tcompadd -a ids\n}\n\n"
-	     "_lodge_places() {\n\tlocal -a ids\n\tids=(${(f)\"$(lodge ls -q 2>/dev/null)\"})\n"
+	     "_lodge_places() {\n\tlocal -a ids\n\tids=(${(f)\"$(lodge ls --keys 2>/dev/null)\"})\n"
 	     "\tcompadd -S : -a ids\n\t_files\n}\n\n"
 	     "_lodge() {\n\tlocal form=$words[2]\n\tlocal -a commands subs\n"
 	     "\tif ((CURRENT == 2)); then\n\t\tcommands=(");

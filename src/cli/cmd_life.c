@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
+#include "base/size.h"
 #include "cli/ask.h"
 #include "cli/cmd.h"
 #include "cli/say_session.h"
@@ -32,6 +34,53 @@ static void say_new(struct ask *a, const json_t *answer)
 	ask_print("%s", ask_text(answer, "session.id"));
 }
 
+/* A number out of what is too much or too little is the service's to refuse. */
+static int count(const char *name, const char *text, uint64_t *ret, struct err *err)
+{
+	return size_parse_count(name, text, 1, UINT32_MAX, ret, err);
+}
+
+static int put_limits(struct ask *a, json_t *body, struct err *err)
+{
+	const struct {
+		const char *option, *value, *member;
+		int (*parse)(const char *name, const char *text, uint64_t *ret, struct err *err);
+	} all[] = { { "--memory", a->memory, "memory_bytes", size_parse_bytes },
+		    { "--cpus", a->cpus, "cpu_milli", size_parse_milli },
+		    { "--pids", a->pids, "pids", count },
+		    { "--disk", a->disk, "disk_bytes", size_parse_bytes } };
+	auto_json json_t *limits = json_object();
+	uint64_t n;
+
+	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+		if (!all[i].value)
+			continue;
+		if (all[i].parse(all[i].option, all[i].value, &n, err) < 0) {
+			a->wrong = true;
+			return -1;
+		}
+		if (n > INT64_MAX)
+			return ask_wrong(a, err, "%s: too much", all[i].option);
+		json_object_set_new(limits, all[i].member, json_integer((json_int_t)n));
+	}
+	if (json_object_size(limits) && json_object_set(body, "limits", limits) < 0)
+		return err_sys(err, ENOMEM, "limits");
+	return 0;
+}
+
+/* A session that is there does not change: who asked for more than its key is told so. */
+static void say_unchanged(const json_t *asked, const json_t *answer)
+{
+	auto_free char *name = NULL;
+
+	if (ask_is(answer, "outcome", "created") ||
+	    json_object_size(asked) <= (json_object_get(asked, "key") ? 1 : 0))
+		return;
+	name = human_clean_dup(ask_called(json_object_get(answer, "session")));
+	fprintf(stderr, "lodge: %s is there already; what was asked for is left as it was\n",
+		name ? name : "it");
+}
+
 static int run_new(struct ask *a, struct err *err)
 {
 	auto_json json_t *body = json_object(), *answer = NULL;
@@ -43,8 +92,10 @@ static int run_new(struct ask *a, struct err *err)
 		return err_set(err, ERR_INVALID, "an option is no text (UTF-8)");
 	if (ask_put_ms(a, body, "idle_timeout_ms", "--idle", a->idle, err) < 0 ||
 	    ask_put_ms(a, body, "max_lifetime_ms", "--lifetime", a->lifetime, err) < 0 ||
+	    put_limits(a, body, err) < 0 ||
 	    client_call(a->client, "POST", "/v1/sessions", body, &answer, err) < 0)
 		return -1;
+	say_unchanged(body, answer);
 	return ask_say(a, answer, say_new, err);
 }
 
@@ -57,6 +108,10 @@ static const struct opt new_options[] = {
 	{ "policy", 0, "NAME", ask_policy, "the policy it is under" },
 	{ "idle", 0, "TIME", ask_idle, "sleep after so long without use" },
 	{ "lifetime", 0, "TIME", ask_lifetime, "no sandbox of it lives longer" },
+	{ "memory", 0, "SIZE", ask_memory, "most memory, 256M" },
+	{ "cpus", 0, "N", ask_cpus, "most processor time, 0.5 is half a core" },
+	{ "pids", 0, "N", ask_pids, "most processes and threads" },
+	{ "disk", 0, "SIZE", ask_disk, "most data in files, 500M" },
 	ASK_OPTIONS,
 	{ NULL },
 };
@@ -83,16 +138,18 @@ static void say_removed(struct ask *a, const json_t *answer)
 	const char *user = ask_text(t, "user");
 	char why[LINE];
 
-	(void)a;
 	say_cause(json_object_get(t, "cause"), why, sizeof(why));
-	ask_print("%s%s%s is destroyed (%s)", ask_text(t, "session"), *user ? " of " : "", user,
-		  why);
+	ask_print("%s%s%s%s: destroyed (%s%s%s%s)", a->key ? a->key : "", a->key ? " (" : "",
+		  ask_text(t, "session"), a->key ? ")" : "", *user ? "of " : "", user,
+		  *user ? "; " : "", why);
 }
 
 static int remove_one(struct ask *a, const char *ref, json_t **ret, struct err *err)
 {
 	char path[ASK_PATH];
 
+	/* what is left of it has no key */
+	a->key = strncmp(ref, "key:", 4) == 0 ? ref + 4 : NULL;
 	if (client_path(path, sizeof(path), err, "/v1/sessions/%s", ref) < 0 ||
 	    ask_query(path, sizeof(path), "reason", a->reason, err) < 0)
 		return -1;
@@ -123,7 +180,8 @@ int cmd_rm(int argc, char **argv)
 		.opt = { .name = "lodge rm",
 			 .usage = "[--yes] SESSION...",
 			 .summary = "Destroys sessions with their files; their snapshots stay.",
-			 .opts = rm_options },
+			 .opts = rm_options,
+			 .more = ASK_ASKS },
 		.least = 1,
 		.most = -1,
 		.run = run_rm,
@@ -170,13 +228,24 @@ MOVE(resume)
 
 /* ---- extend ---------------------------------------------------------------------------------- */
 
+static bool same_deadlines(const json_t *a, const json_t *b)
+{
+	return ask_number(a, "hibernate_at") == ask_number(b, "hibernate_at") &&
+	       ask_number(a, "expires_at") == ask_number(b, "expires_at");
+}
+
 static int extend_one(struct ask *a, const char *ref, json_t **ret, struct err *err)
 {
-	auto_json json_t *body = json_object();
+	auto_json json_t *body = json_object(), *before = NULL;
 
-	if (ask_put_ms(a, body, "ms", "--by", a->by, err) < 0)
+	if (ask_put_ms(a, body, "ms", "--by", a->by, err) < 0 ||
+	    ask_call(a, "GET", NULL, &before, err, "/v1/sessions/%s", ref) < 0 ||
+	    ask_call(a, "POST", body, ret, err, "/v1/sessions/%s/extend", ref) < 0)
 		return -1;
-	return ask_call(a, "POST", body, ret, err, "/v1/sessions/%s/extend", ref);
+	if (!a->json &&
+	    same_deadlines(json_object_get(before, "session"), json_object_get(*ret, "session")))
+		json_object_set_new(*ret, "same", json_true());
+	return 0;
 }
 
 static void say_extended(struct ask *a, const json_t *answer)
@@ -187,7 +256,10 @@ static void say_extended(struct ask *a, const json_t *answer)
 	(void)a;
 	say_time(ask_number(s, "hibernate_at"), sleeps, sizeof(sleeps));
 	say_time(ask_number(s, "expires_at"), ends, sizeof(ends));
-	ask_print("%s: idle until %s, at most until %s", say_name(s, name, sizeof(name)),
+	ask_print("%s: %sidle until %s, at most until %s", say_name(s, name, sizeof(name)),
+		  json_is_true(json_object_get(answer, "same"))
+			  ? "unchanged, so late it is already: "
+			  : "",
 		  *sleeps ? sleeps : "-", *ends ? ends : "-");
 }
 

@@ -42,15 +42,34 @@ static void add_row(struct ask *a, struct table *t, const json_t *s)
 	table_add(t, ask_text(s, "project"));
 }
 
+/* Completions hand words to shells that expand them, and keys are anybody's: only plain ones. */
+static bool is_plain(const char *key)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789._@+-";
+
+	return *key && *key != '-' && strncmp(key, "ses_", 4) != 0 &&
+	       key[strspn(key, plain)] == '\0';
+}
+
+static void say_words(const struct ask *a, const json_t *s)
+{
+	const char *key = ask_text(s, "key");
+
+	puts(ask_text(s, "id"));
+	if (a->keys && is_plain(key))
+		puts(key);
+}
+
 static void say(struct ask *a, const json_t *answer)
 {
 	struct table t;
 	json_t *s;
 	size_t i;
 
-	if (a->quiet) {
+	if (a->quiet || a->keys) {
 		json_array_foreach (json_object_get(answer, "sessions"), i, s) {
-			puts(ask_text(s, "id"));
+			say_words(a, s);
 		}
 		return;
 	}
@@ -61,24 +80,52 @@ static void say(struct ask *a, const json_t *answer)
 	table_print(&t, stdout);
 }
 
+static bool is_no_state(const struct ask *a, const struct err *err)
+{
+	return a->state && err->code == ERR_INVALID && strncmp(err->msg, "state:", 6) == 0;
+}
+
+static int say_states(const struct ask *a, struct err *err)
+{
+	return err_set(err, ERR_INVALID,
+		       "--state: there is no \"%.32s\", but none, provisioning, active, paused, "
+		       "hibernating, hibernated, restoring, archived, failed and destroying",
+		       a->state);
+}
+
+/* To the service it is no state, but something that an active one may be. */
+static void keep_paused(json_t *sessions)
+{
+	for (size_t i = json_array_size(sessions); i-- > 0;)
+		if (!json_is_true(json_object_get(json_array_get(sessions, i), "paused")))
+			json_array_remove(sessions, i);
+}
+
 static int run(struct ask *a, struct err *err)
 {
 	auto_json json_t *answer = NULL;
 	char path[ASK_PATH] = "/v1/sessions?limit=1000";
 
+	bool paused = a->state && strcmp(a->state, "paused") == 0;
+
 	if (ask_query(path, sizeof(path), "user", a->user, err) < 0 ||
-	    ask_query(path, sizeof(path), "state", a->state, err) < 0 ||
-	    ask_query(path, sizeof(path), "project", a->project, err) < 0 ||
-	    ask_list(a, path, "sessions", &answer, err) < 0)
+	    ask_query(path, sizeof(path), "state", paused ? "active" : a->state, err) < 0 ||
+	    ask_query(path, sizeof(path), "project", a->project, err) < 0)
 		return -1;
+	if (ask_list(a, path, "sessions", &answer, err) < 0)
+		return is_no_state(a, err) ? say_states(a, err) : -1;
+	if (paused)
+		keep_paused(json_object_get(answer, "sessions"));
 	return ask_say(a, answer, say, err);
 }
 
 static const struct opt options[] = {
 	{ "user", 'u', "USER", ask_user, "of this user" },
-	{ "state", 's', "STATE", ask_state, "in this state: active, hibernated, failed ..." },
+	{ "state", 's', "STATE", ask_state,
+	  "in this state: active, paused, hibernated, failed ..." },
 	{ "project", 'p', "PROJECT", ask_project, "with this project" },
 	{ "quiet", 'q', NULL, ask_quiet, "ids alone" },
+	{ "keys", 0, NULL, ask_keys, "ids, and keys of plain letters, alone: for completions" },
 	ASK_OPTIONS,
 	{ NULL },
 };

@@ -30,6 +30,15 @@ static void say_projects(struct ask *a, const json_t *answer)
 	table_print(&t, stdout);
 }
 
+/* Only a token of one user says by itself whom it is for. */
+static int say_whose(const struct ask *a, struct err *err)
+{
+	return !a->user && err->code == ERR_INVALID
+		       ? err_set(err, ERR_INVALID,
+				 "this key is for many users: say whose with --user")
+		       : -1;
+}
+
 static int run_projects(struct ask *a, struct err *err)
 {
 	auto_json json_t *answer = NULL;
@@ -38,10 +47,7 @@ static int run_projects(struct ask *a, struct err *err)
 	if (ask_query(path, sizeof(path), "userId", a->user, err) < 0)
 		return -1;
 	if (ask_list(a, path, "projects", &answer, err) < 0)
-		return !a->user && err->code == ERR_INVALID
-			       ? err_set(err, ERR_INVALID,
-					 "this key is for many users: say whose with --user")
-			       : -1;
+		return say_whose(a, err);
 	return ask_say(a, answer, say_projects, err);
 }
 
@@ -85,7 +91,7 @@ static int run_switch(struct ask *a, struct err *err)
 	    ask_put(body, "fragmentId", a->fragment) < 0)
 		return err_set(err, ERR_INVALID, "a name is no text (UTF-8)");
 	if (client_call(a->client, "POST", "/api/switch-project", body, &answer, err) < 0)
-		return -1;
+		return strncmp(err->msg, "userId", 6) == 0 ? say_whose(a, err) : -1;
 	return ask_say(a, answer, say_switched, err);
 }
 

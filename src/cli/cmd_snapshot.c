@@ -15,11 +15,8 @@ enum { LINE = 512, FORKS_MAX = 100 };
 
 static void say_taken(struct ask *a, const json_t *answer)
 {
-	const json_t *s = json_object_get(answer, "snapshot");
-	const char *name = ask_text(s, "name");
-
 	(void)a;
-	ask_print("%s%s%s", ask_text(s, "id"), *name ? "  " : "", name);
+	ask_print("%s", ask_text(answer, "snapshot.id"));
 }
 
 static int take_one(struct ask *a, const char *ref, json_t **ret, struct err *err)
@@ -47,7 +44,8 @@ static const struct opt take_options[] = {
 
 static const struct ask_command take_command = {
 	.opt = { .name = "lodge snapshot",
-		 .usage = "[--name NAME] SESSION...\n       lodge snapshot rm SNAPSHOT...",
+		 .usage = "[--name NAME] SESSION...\n       lodge snapshot rm [--session SESSION] "
+			  "SNAPSHOT...",
 		 .summary = "Takes a snapshot of the files of sessions, and prints its id.",
 		 .opts = take_options,
 		 .more = "lodge snapshots lists them.\n" },
@@ -64,8 +62,16 @@ static int remove_one(struct ask *a, const char *which, struct err *err)
 	auto_json json_t *s = NULL;
 	char ref[WHERE_REF];
 
-	if (!a->session)
-		return ask_call(a, "DELETE", NULL, NULL, err, "/v1/snapshots/%s", which);
+	if (!a->session) {
+		if (ask_call(a, "DELETE", NULL, NULL, err, "/v1/snapshots/%s", which) == 0)
+			return 0;
+		return err->code == ERR_NOT_FOUND && strncmp(which, "snp_", 4) != 0
+			       ? err_set(err, ERR_NOT_FOUND,
+					 "no snapshot has the id \"%.64s\"; by its name --session "
+					 "SESSION finds it",
+					 which)
+			       : -1;
+	}
 	if (where_ref(a->session, ref, err) < 0 || ask_find_snapshot(a, ref, which, &s, err) < 0)
 		return -1;
 	return ask_call(a, "DELETE", NULL, NULL, err, "/v1/sessions/%s/snapshots/%s", ref,
@@ -105,7 +111,8 @@ static const struct ask_command remove_command = {
 	.opt = { .name = "lodge snapshot rm",
 		 .usage = "[--session SESSION] [--yes] SNAPSHOT...",
 		 .summary = "Removes snapshots.",
-		 .opts = remove_options },
+		 .opts = remove_options,
+		 .more = "SNAPSHOT is an id; with --session also a name.\n" ASK_ASKS },
 	.least = 1,
 	.most = -1,
 	.run = run_remove,
@@ -282,7 +289,8 @@ int cmd_rollback(int argc, char **argv)
 			 .usage = "[--yes] SESSION SNAPSHOT",
 			 .summary = "Takes a session back to one of its snapshots; newer files are "
 				    "lost.",
-			 .opts = rollback_options },
+			 .opts = rollback_options,
+			 .more = ASK_ASKS },
 		.least = 2,
 		.most = 2,
 		.run = run_rollback,

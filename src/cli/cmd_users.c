@@ -165,6 +165,11 @@ static int clean_all(struct ask *a, json_t *out, struct err *err)
 
 	if (gather(a, false, &users, err) < 0)
 		return -1;
+	if (!json_object_size(users)) {
+		if (!a->json)
+			puts("nothing to destroy: no user has a session");
+		return 0;
+	}
 	if (!ask_sure(a, "Destroy all sessions of all %zu users, with their files?",
 		      json_object_size(users)))
 		return err_set(err, ERR_CONFLICT, "nothing was destroyed");
@@ -212,7 +217,9 @@ int cmd_cleanup(int argc, char **argv)
 		.opt = { .name = "lodge cleanup",
 			 .usage = "USER|--all [--yes]",
 			 .summary = "Destroys all sessions of a user, with their files.",
-			 .opts = cleanup_options },
+			 .opts = cleanup_options,
+			 .more = "--all leaves sessions that have no user; lodge rm destroys "
+				 "them.\n" ASK_ASKS },
 		.most = 1,
 		.check = check_cleanup,
 		.run = run_cleanup,

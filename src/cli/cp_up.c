@@ -33,6 +33,8 @@ static int aim(struct ask *a, const struct cp_place *from, const struct cp_place
 	cp_base(from->path, base, sizeof(base));
 	if (cp_stat(a, to, to->path, there, err) < 0)
 		return -1;
+	if (!*there && !n) /* its working directory is always there: the session is not */
+		return -1;
 	if (many && !ask_is(*there, "type", "directory") && !slash)
 		return err_set(err, ERR_INVALID, "%.160s: several files need a directory",
 			       to->given);

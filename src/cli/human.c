@@ -21,14 +21,16 @@ int64_t human_now_ms(void)
 char *human_span(int64_t ms, char buf[HUMAN_TEXT])
 {
 	static const struct {
-		int64_t s;
+		int64_t s, below;
 		char unit;
-	} units[] = { { 86400, 'd' }, { 3600, 'h' }, { 60, 'm' } };
-	long long s = ms > 0 ? (long long)ms / 1000 : 0;
+	} units[] = { { 86400, 3600, 'd' }, { 3600, 60, 'h' }, { 60, 1, 'm' } };
+	long long s = ms > 0 ? (long long)ms / 1000 + (ms % 1000 >= 500) : 0;
 
+	/* what would be rounded to 2h as minutes is 2h, and not 120m */
 	for (size_t i = 0; i < ARRAY_LEN(units); i++)
-		if (s >= 2 * units[i].s) {
-			snprintf(buf, HUMAN_TEXT, "%lld%c", s / units[i].s, units[i].unit);
+		if (s >= 2 * units[i].s - units[i].below / 2) {
+			snprintf(buf, HUMAN_TEXT, "%lld%c", (s + units[i].s / 2) / units[i].s,
+				 units[i].unit);
 			return buf;
 		}
 	snprintf(buf, HUMAN_TEXT, "%llds", s);

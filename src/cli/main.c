@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -101,6 +102,79 @@ static int help(FILE *to)
 	return 0;
 }
 
+/* ---- names that are none --------------------------------------------------------------------- */
+
+enum { NAME_MOST = 16, TYPOS = 2 };
+
+static unsigned least(unsigned a, unsigned b)
+{
+	return a < b ? a : b;
+}
+
+/* How many letters are to be added, taken away or changed. */
+static unsigned distance(const char *a, const char *b)
+{
+	unsigned row[NAME_MOST + 1], n = (unsigned)strlen(b);
+
+	if (strlen(a) > NAME_MOST || n > NAME_MOST)
+		return UINT_MAX;
+	for (unsigned k = 0; k <= n; k++)
+		row[k] = k;
+	for (unsigned i = 1; a[i - 1]; i++) {
+		unsigned before = row[0]++; /* of the row above, one to the left */
+
+		for (unsigned k = 1; k <= n; k++) {
+			unsigned above = row[k];
+
+			row[k] = least(least(above, row[k - 1]) + 1,
+				       before + (a[i - 1] != b[k - 1]));
+			before = above;
+		}
+	}
+	return row[n];
+}
+
+/* The most alike; NULL: none is. Half of a word wrong is another word. */
+static const char *nearest(const char *word)
+{
+	unsigned best = TYPOS + 1;
+	const char *name = NULL;
+
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+		unsigned d = distance(word, commands[i].name);
+
+		if (d < best && 2 * d <= strlen(word)) {
+			best = d;
+			name = commands[i].name;
+		}
+	}
+	return name;
+}
+
+static int unknown(const char *word)
+{
+	const char *name = nearest(word);
+
+	fprintf(stderr, "lodge: unknown %s \"%.40s\" (", word[0] == '-' ? "option" : "command",
+		word);
+	if (name)
+		fprintf(stderr, "is it lodge %s? ", name);
+	fputs("try lodge --help)\n", stderr);
+	return OPT_EXIT_USAGE;
+}
+
+/* lodge help keys add: as lodge keys add --help. */
+static int help_of(int argc, char **argv)
+{
+	char flag[] = "--help", *words[] = { argv[0], flag, flag, NULL };
+	int status;
+
+	if (argc > 1)
+		words[1] = argv[1];
+	status = cmd_call(argv[0], argc > 1 ? 3 : 2, words);
+	return status < 0 ? unknown(argv[0]) : status;
+}
+
 /* A closed standard descriptor would become one of ours, and get a command's bytes. */
 static void open_standard_fds(void)
 {
@@ -119,6 +193,8 @@ int main(int argc, char **argv)
 		help(stderr);
 		return OPT_EXIT_USAGE;
 	}
+	if (!strcmp(argv[1], "help") && argc > 2)
+		return help_of(argc - 2, argv + 2);
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
 		return help(stdout);
 	if (!strcmp(argv[1], "--version")) {
@@ -126,9 +202,5 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	status = cmd_call(argv[1], argc - 1, argv + 1);
-	if (status >= 0)
-		return status;
-	fprintf(stderr, "lodge: unknown %s \"%.40s\" (try lodge --help)\n",
-		argv[1][0] == '-' ? "option" : "command", argv[1]);
-	return OPT_EXIT_USAGE;
+	return status >= 0 ? status : unknown(argv[1]);
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/opt.h"
-#include "cli/human.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "cli/human.h"
 
 enum { HELP_COLUMN = 26, QUOTED = 40 };
 
@@ -159,10 +161,44 @@ void opt_help(const struct opt_command *cmd)
 		printf("\n%s", cmd->more);
 }
 
+/* ---- failures -------------------------------------------------------------------------------- */
+
+/* The service speaks of headers, of which nobody writes one here. */
+static bool advise_key(const struct err *err)
+{
+	static const char needed[] = "a key is needed";
+	bool none = strncmp(err->msg, needed, sizeof(needed) - 1) == 0;
+
+	if (err->sys != EKEYREJECTED)
+		return false;
+	fprintf(stderr, "lodge: %s (give one by `lodge login`, --key-file or LODGE_API_KEY)\n",
+		none ? needed : err->msg);
+	return true;
+}
+
+/* A key that a shell would take apart is not put into a command to be copied. */
+static bool advise_session(const struct err *err)
+{
+	static const char missing[] = "no session with key '",
+			  plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789._@+/:-";
+	const char *key = err->msg + sizeof(missing) - 1;
+	size_t n;
+
+	if (err->code != ERR_NOT_FOUND || strncmp(err->msg, missing, sizeof(missing) - 1) != 0)
+		return false;
+	n = strspn(key, plain);
+	if (!n || *key == '-' || strcmp(key + n, "'") != 0)
+		return false;
+	fprintf(stderr, "lodge: %s (lodge new --key %.*s makes one)\n", err->msg, (int)n, key);
+	return true;
+}
+
 int opt_fail(int status, const struct err *err)
 {
 	char clean[2 * sizeof(err->msg)]; /* it may have words of a guest in it */
 
-	fprintf(stderr, "lodge: %s\n", human_clean(err->msg, clean, sizeof(clean)));
+	if (!advise_key(err) && !advise_session(err))
+		fprintf(stderr, "lodge: %s\n", human_clean(err->msg, clean, sizeof(clean)));
 	return status;
 }

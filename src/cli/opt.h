@@ -57,7 +57,7 @@ void opt_help(const struct opt_command *cmd);
 typedef void opt_help_fn(void *arg, const struct opt_command *cmd);
 void opt_help_to(opt_help_fn *fn, void *arg);
 
-/* "lodge: message" on stderr, one line; returns status. */
+/* "lodge: message" on stderr, one line, with what can be done about it; returns status. */
 int opt_fail(int status, const struct err *err);
 
 #endif

@@ -17,13 +17,15 @@
 #include "base/array.h"
 #include "base/auto.h"
 #include "cli/move_tree.h"
+#include "cli/tar_leave.h"
 #include "cli/undo.h"
 
-enum { WORDS_MAX = 16 };
+DEFINE_AUTO(char **, tar_leave_free);
 
 static const char *const pack_words[] = {
-	"tar", "--create", "--file=-", "--format=pax", "--sparse-version=1.0", "--", ".", NULL
+	"tar", "--create", "--file=-", "--format=pax", "--sparse-version=1.0", NULL
 };
+static const char *const pack_what[] = { "--", ".", NULL };
 /* No --absolute-names: leading slashes go, and names with ".." are refused. */
 static const char *const unpack_words[] = { "tar",
 					    "--extract",
@@ -38,15 +40,10 @@ static const char *const unpack_words[] = { "tar",
 					    NULL };
 
 /* Only what is safe between fork and exec. Root's tar would make devices and give files away. */
-static _Noreturn void become_tar(int dir, int pipe_end, int as, const char *const *words)
+static _Noreturn void become_tar(int dir, int pipe_end, int as, char **argv)
 {
 	static const int never[] = { CAP_MKNOD, CAP_CHOWN, CAP_SETFCAP, CAP_SYS_ADMIN };
-	char *argv[WORDS_MAX];
-	size_t n = 0;
 
-	do /* exec does not change them, and says so in no type */
-		memcpy(&argv[n], &words[n], sizeof(argv[n]));
-	while (words[n++]);
 	for (size_t i = 0; i < ARRAY_LEN(never); i++)
 		(void)prctl(PR_CAPBSET_DROP, never[i], 0, 0, 0); /* EPERM: there is none to drop */
 	undo_child();
@@ -55,18 +52,47 @@ static _Noreturn void become_tar(int dir, int pipe_end, int as, const char *cons
 	_exit(errno == ENOENT ? 127 : 126);
 }
 
-static int start(struct tar_child *t, int dir, bool packs, struct err *err)
+static size_t count(char *const *words)
 {
+	size_t n = 0;
+
+	while (words && words[n])
+		n++;
+	return n;
+}
+
+/* Exec does not change the words, and says so in no type. */
+static char **join(const void *first, const void *more, const void *last)
+{
+	char *const *parts[] = { first, more, last };
+	size_t n = 0;
+	char **all;
+
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+		n += count(parts[i]);
+	all = calloc(n + 1, sizeof(*all));
+	n = 0;
+	for (size_t i = 0; all && i < ARRAY_LEN(parts); i++)
+		for (size_t k = 0; k < count(parts[i]); k++)
+			all[n++] = parts[i][k];
+	return all;
+}
+
+static int start(struct tar_child *t, int dir, bool packs, char *const *leave, struct err *err)
+{
+	auto_free char **argv =
+		join(packs ? pack_words : unpack_words, leave, packs ? pack_what : NULL);
 	int ends[2];
 	pid_t pid;
 
+	if (!argv)
+		return err_sys(err, ENOMEM, "tar");
 	unsetenv("TAR_OPTIONS"); /* nobody else has a say in how */
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return err_sys(err, errno, "pipe");
 	pid = fork();
 	if (pid == 0)
-		become_tar(dir, ends[packs ? 1 : 0], packs ? STDOUT_FILENO : STDIN_FILENO,
-			   packs ? pack_words : unpack_words);
+		become_tar(dir, ends[packs ? 1 : 0], packs ? STDOUT_FILENO : STDIN_FILENO, argv);
 	close(ends[packs ? 1 : 0]);
 	t->fd = ends[packs ? 0 : 1];
 	if (pid < 0)
@@ -78,11 +104,12 @@ static int start(struct tar_child *t, int dir, bool packs, struct err *err)
 int tar_pack(struct tar_child *t, const char *dir, struct err *err)
 {
 	auto_close int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	auto_call(tar_leave_free) char **leave = NULL;
 
 	*t = (struct tar_child){ .fd = -1, .target = -1, .stage = -1 };
 	if (fd < 0)
 		return err_sys(err, errno, "%.160s", dir);
-	return start(t, fd, true, err);
+	return tar_leave(dir, &leave, err) < 0 ? -1 : start(t, fd, true, leave, err);
 }
 
 /* A directory that nobody else may look into. */
@@ -116,7 +143,7 @@ int tar_unpack(struct tar_child *t, int target, struct err *err)
 	if (undo_set(tar_abort, t, err) < 0)
 		return -1;
 	undo_hold();
-	r = make_stage(t, err) < 0 ? -1 : start(t, t->stage, false, err);
+	r = make_stage(t, err) < 0 ? -1 : start(t, t->stage, false, NULL, err);
 	undo_release();
 	return r;
 }

@@ -18,7 +18,7 @@ struct tar_child {
 	char name[32]; /* of the stage in the target; empty: none */
 };
 
-/* Packs what is in dir; the archive is read from t->fd. */
+/* Packs what is in dir, but for what tar_leave.h names; the archive is read from t->fd. */
 int tar_pack(struct tar_child *t, const char *dir, struct err *err);
 /* Unpacks into the directory `target` (borrowed) what is written to t->fd. */
 int tar_unpack(struct tar_child *t, int target, struct err *err);

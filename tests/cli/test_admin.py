@@ -46,7 +46,7 @@ def test_cleanup(lodged, client, people):
     assert client.get("/v1/sessions/" + people[0]).status == 410
     answer = json.loads(lodged.lodge("cleanup", "--all", "--json")[1])
     assert [a["userId"] for a in answer] == ["bob"] and answer[0]["results"]["killedSandboxes"] == [people[2]]
-    assert lodged.lodge("cleanup", "--all")[0] == 0
+    assert lines(lodged.lodge("cleanup", "--all")) == ["nothing to destroy: no user has a session"]
     assert json.loads(lodged.lodge("cleanup", "nobody", "--json")[1])["results"]["killed"] == 0
     for words in ((), ("ada", "--all")):
         assert lodged.lodge("cleanup", *words, "--url", "http://127.0.0.1:1")[0] == 2
@@ -94,6 +94,7 @@ def test_projects(lodged, client):
         status, _, err = lodged.lodge("switch", "--user", "eve", "nosuch")
         assert status == 1 and "Project not found" in err
         assert lodged.lodge("switch", "--user", "eve")[0] == 2
+        assert "with --user" in lodged.lodge("switch", "p1")[2]
     finally:
         lodged.lodge("cleanup", "eve")
         client.delete("/api/projects/p1?userId=eve")

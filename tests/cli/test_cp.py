@@ -7,6 +7,8 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
+import stat
 import subprocess
 import tarfile
 import tempfile
@@ -90,6 +92,24 @@ def test_directories(lodged, client, at, tmp_path):
     assert "run" in [n.lstrip("./") for n in tar.getnames()]
     ok(lodged.lodge("cp", "-", "cp:unpacked/", data=ok(lodged.lodge("cp", "cp:tree", "-"))))
     assert client.run("key:cp", "ls unpacked/deep/er").startswith("f")
+
+
+def test_pipes_and_sockets_stay(lodged, client, at, tmp_path):
+    src = tmp_path / "odd"
+    (src / "d").mkdir(parents=True)
+    names = ["d/p*", "q\\n", "r\nr", "[s]"]
+    for name in names:
+        os.mkfifo(src / name)
+    for name in ("d/pp", "q\n", "s", "d/q\\n", "fine"):
+        (src / name).write_text(name)
+    os.mknod(src / "zero", 0o600 | stat.S_IFCHR, os.makedev(1, 5))
+    with socket.socket(socket.AF_UNIX) as s:
+        s.bind(str(src / "sock"))
+        for source, there in ((str(src), "odd"), (f"{src}/", "other")):
+            status, _, err = lodged.lodge("cp", source, f"cp:{there}")
+            assert status == 0 and err.count(": not copied: a pipe\n") == 4 and err.count("\n") == 6, err
+            assert "/sock: not copied: a socket\n" in err and "/zero: not copied: a device\n" in err
+            assert client.run("key:cp", f"cd {there}; find . ! -type d -printf x; cat fine d/pp s") == "xxxxxfined/pps"
 
 
 def test_what_is_wrong(lodged, client, at, tmp_path):

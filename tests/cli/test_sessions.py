@@ -23,8 +23,18 @@ def test_new(lodged, client):
         assert (record["idle_timeout_ms"], record["max_lifetime_ms"]) == (600000, 7200000)
         answer = json.loads(lodged.lodge("new", "--key", "n", "--json")[1])
         assert answer["outcome"] == "reused" and answer["session"]["id"] == sid
+        assert lodged.lodge("new", "--key", "n") == (0, out, "")
+        status, again, err = lodged.lodge("new", "--key", "n", "--idle", "5m")
+        assert (status, again) == (0, out) and err == "lodge: n is there already; what was asked for is left as it was\n"
     finally:
         client.delete("/v1/sessions/" + sid)
+    status, out, err = lodged.lodge("new", "--json", "--memory", "64M", "--cpus", "0.5", "--pids", "50", "--disk", "100M")
+    answer = json.loads(out)["session"]
+    client.delete("/v1/sessions/" + answer["id"])
+    assert (status, err) == (0, "") and {
+        "memory_bytes": 64 << 20, "cpus": 0.5, "pids": 50, "disk_bytes": 100 << 20}.items() <= answer["limits"].items()
+    status, _, err = lodged.lodge("new", "--memory", "much")
+    assert status == 2 and "--memory" in err
     status, _, err = lodged.lodge("new", "--idle", "soon")
     assert status == 2 and "--idle" in err
     status, _, err = lodged.lodge("new", "--template", "nosuch")
@@ -44,7 +54,7 @@ def test_ls(lodged, client, alice, session):
     assert lodged.lodge("ls", "-q", "--project", "blue", "--state", "active")[1].decode().split() == [alice]
     assert lodged.lodge("ls", "-q", "--state", "hibernated")[1] == b""
     status, _, err = lodged.lodge("ls", "--state", "asleep")
-    assert status == 1 and "asleep" in err
+    assert status == 1 and "asleep" in err and "hibernated" in err
     assert lodged.lodge("ls", "--nosuch")[0] == 2
     assert lodged.lodge("ls", "operand")[0] == 2
 
@@ -106,13 +116,16 @@ def test_show(lodged, client, alice):
 def test_moves(lodged, client, alice, session):
     assert lodged.lodge("pause", "alice")[:2] == (0, f"alice ({alice}): paused\n".encode())
     assert client.session(alice)["paused"]
+    assert lodged.lodge("ls", "-qs", "paused")[1].decode().split() == [alice]
     assert lodged.lodge("unpause", "key:alice")[0] == 0
+    assert lodged.lodge("ls", "-qs", "paused")[:2] == (0, b"")
     status, out, _ = lodged.lodge("hibernate", "alice", session, "--json")
     assert status == 0 and [a["session"]["state"] for a in json.loads(out)] == ["hibernated"] * 2
     answer = json.loads(lodged.lodge("resume", "alice", "--json")[1])
     assert answer["outcome"] == "resumed"
     status, out, _ = lodged.lodge("extend", "--by", "40m", "alice")
-    assert status == 0 and b"at most until" in out
+    assert status == 0 and b"at most until" in out and b"unchanged" not in out
+    assert b"unchanged" in lodged.lodge("extend", "--by", "1m", "alice")[1]
     assert json.loads(lodged.lodge("extend", "alice", "--json")[1])["session"]["id"] == alice
     status, out, err = lodged.lodge("pause", "nobody", "alice")
     assert status == 1 and b"alice" in out and err.startswith("lodge: nobody: ")
@@ -123,7 +136,7 @@ def test_moves(lodged, client, alice, session):
 def test_rm(lodged, client):
     sids = [client.enter(key=f"rm{i}", user="ada") for i in range(3)]
     status, out, err = lodged.lodge("rm", "rm0", "nobody", "--reason", "no need")
-    assert status == 1 and f"{sids[0]} of ada is destroyed" in out.decode() and "no need" in out.decode()
+    assert status == 1 and out.decode().startswith(f"rm0 ({sids[0]}): destroyed (of ada; ") and "no need" in out.decode()
     assert "nobody" in err and client.get("/v1/sessions/" + sids[0]).status == 410
     answer = json.loads(lodged.lodge("rm", sids[1], "--json")[1])
     assert answer["tombstone"]["session"] == sids[1]
@@ -142,6 +155,22 @@ def test_who_cannot_be_asked(lodged, tmp_path):
     assert status == 125 and err.count("\n") == 1
     status, _, err = lodged.lodge("ls", env=dict(lodged.env(), LODGE_API_KEY="lk_" + "0" * 64))
     assert status == 1 and "lodge login" in err
+    for words, status in ((("exec", "x", "true"), 125), (("enter", "x"), 125), (("login",), 125), (("ls",), 1)):
+        for key, text in (("lk_" + "0" * 64, "this key is not known"), ("", "a key is needed")):
+            env = dict(lodged.env(), LODGE_API_KEY=key, LODGE_URL=f"http://{lodged.host}:{lodged.port}", HOME=str(tmp_path))
+            if words == ("login",) and not key:
+                continue  # it asks for one
+            got = lodged.lodge(*words, env=env)
+            assert got[0] == status and got[2] == (
+                f"lodge: {text} (give one by `lodge login`, --key-file or LODGE_API_KEY)\n"), (words, got)
+
+
+def test_who_is_not_there(lodged, tmp_path):
+    (tmp_path / "f").write_text("f")
+    said = "lodge: no session with key 'nobody' (lodge new --key nobody makes one)\n"
+    for words in (("exec", "nobody", "true"), ("show", "nobody"), ("ps", "nobody"), ("cp", str(tmp_path / "f"), "nobody:")):
+        assert lodged.lodge(*words)[2] == said, words
+    assert "makes one" not in lodged.lodge("show", "key:$(no body)")[2]
 
 
 def test_a_reader_that_leaves(lodged, client, session):

@@ -31,8 +31,10 @@ def sessions(client):
 
 
 def test_snapshots(lodged, client, one):
-    made = lines(lodged.lodge("snapshot", "one", "--name", "second"))[0].split()
-    assert made[1] == "second"
+    made = lines(lodged.lodge("snapshot", "one", "--name", "second"))
+    assert len(made) == 1 and made[0].startswith("snp_") and " " not in made[0]
+    status, _, err = lodged.lodge("snapshot", "rm", "second")
+    assert status == 1 and "--session" in err
     answer = json.loads(lodged.lodge("snapshot", "one", "--stop", "--json")[1])
     assert answer["snapshot"]["session"] == one
     listed = lines(lodged.lodge("snapshots", "one"))
@@ -46,7 +48,9 @@ def test_snapshots(lodged, client, one):
     assert len(lines(lodged.lodge("snapshots", "-q", "one"))) == 1
     status, _, err = lodged.lodge("snapshot", "one", "--name", "first")
     assert status == 1 and "first" in err
-    assert lodged.lodge("snapshot")[0] == 2 and lodged.lodge("snapshots", "nobody")[0] == 1
+    status, _, err = lodged.lodge("snapshot")
+    assert status == 2 and err == "lodge: too few operands: usage: lodge snapshot [--name NAME] SESSION...\n"
+    assert lodged.lodge("snapshots", "nobody")[0] == 1
 
 
 def test_fork(lodged, client, one):

@@ -122,6 +122,15 @@ def test_bash_completion(lodged, session, tmp_path):
     assert set(complete(lodged, tmp_path, "")) == {"--help", "--version", *names()}
     assert complete(lodged, tmp_path, "snap") == ["snapshot", "snapshots"]
     assert complete(lodged, tmp_path, "show", "ses_") == [session]
+    client = lodged.client()
+    for key in ("plain.key", "$(touch bad)", "two words"):
+        client.enter(key=key, asleep=True)
+    assert [w for w in complete(lodged, tmp_path, "show", "") if not w.startswith("ses_")] == ["plain.key"]
+    for key in ("plain.key", "%24%28touch%20bad%29", "two%20words"):
+        assert client.delete("/v1/sessions/key:" + key).status == 200
+    snapshot = client.post(f"/v1/sessions/{session}/snapshots", {}).json["snapshot"]["id"]
+    assert complete(lodged, tmp_path, "rollback", session, "") == [snapshot]
+    assert client.delete("/v1/snapshots/" + snapshot).status == 204
     assert "--project" in complete(lodged, tmp_path, "ls", "--")
     assert set(complete(lodged, tmp_path, "keys", "")) == {"ls", "add", "rm"}
     assert "--expires" in complete(lodged, tmp_path, "keys", "add", "--")
@@ -139,6 +148,17 @@ def test_zsh_completion(tmp_path):
         assert f"\t\t\t'{name}:" in text
         assert re.search(rf"^\t'{name}( [a-z]+)?'\) _arguments", text, re.M), name
     assert subprocess.run([LODGE, "completion", "fish"], stderr=subprocess.PIPE, check=False).returncode == 2
+
+
+def test_help_and_names_that_are_none():
+    def say(*words):
+        done = subprocess.run([LODGE, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+        return done.returncode, done.stdout.decode(), done.stderr.decode()
+    assert say("help", "ls") == say("ls", "--help") and say("help", "keys", "add") == say("keys", "add", "--help")
+    assert say("help") == say("--help")
+    assert say("snapsht")[2] == 'lodge: unknown command "snapsht" (is it lodge snapshot? try lodge --help)\n'
+    assert say("help", "exce")[2] == 'lodge: unknown command "exce" (is it lodge exec? try lodge --help)\n'
+    assert say("zzz") == (2, "", 'lodge: unknown command "zzz" (try lodge --help)\n')
 
 
 def test_every_command_has_a_page():
