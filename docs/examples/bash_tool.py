@@ -1,11 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A bash tool for an agent: bash_tool.py local|remote. `model` is yours: messages in, the next message out."""
+# A thread's machine (256 MB, a quarter of a core, 128 processes, files in /workspace) is destroyed with its files after
+# timeout_minutes without use, 30 by default, and here at the end of `with`. For machines that last use the sessions of
+# lodge.Client: they hibernate, and their files stay.
+"""A bash tool for an agent: bash_tool.py [remote|local]. `model` is yours: messages in, the next message out."""
 import sys
 
 import lodge
 
-TOOL = {"name": "bash", "description": "Runs bash in a Linux machine of this conversation. Files stay.",
+TOOL = {"name": "bash", "description": "Runs bash in a Linux machine of this conversation, in /workspace.",
         "input_schema": {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}}
 
 
@@ -33,4 +36,4 @@ def converse(model, question, user, thread, mode):
 
 if __name__ == "__main__":
     print(converse(lambda messages, tools: {"content": messages[-1]["content"], **(
-        {"command": "uname -sr"} if len(messages) == 1 else {})}, "Which kernel?", "ada", "talk-1", sys.argv[1]))
+        {"command": "uname -sr"} if len(messages) == 1 else {})}, "Which kernel?", "ada", "talk-1", (sys.argv + ["remote"])[1]))

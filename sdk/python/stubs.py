@@ -30,7 +30,7 @@ FIELDS = {
     "Client": ["server_url: str"],
 }
 MAKE = ("    def __init__(self, server_url: Optional[str] = ..., api_key: Optional[str] = ..., *, timeout: float = ..., "
-        "retry_for: float = ..., reconnect_for: float = ..., tls: Optional[ssl.SSLContext] = ...) -> None: ...")
+        "retry_for: Optional[float] = ..., reconnect_for: float = ..., tls: Optional[ssl.SSLContext] = ...) -> None: ...")
 
 
 def returns(method, asynchronous):

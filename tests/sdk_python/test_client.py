@@ -16,6 +16,7 @@ def test_enter_and_list(way, do):
     b = do(way.client.enter(key))
     assert (a.outcome, b.outcome) == ("created", "reused") and a.id == b.id and not a.state_lost
     assert do(way.client.session("key:" + key).get())["id"] == a.id == a.record["id"]
+    assert f"Session {a.id} key={key!r}>" in repr(a) and f"Session key:{key}>" in repr(way.client.session("key:" + key))
     with pytest.raises(lodge.ConflictError):
         do(way.client.enter(key, if_exists="fail"))
     more = [do(way.client.enter(key + str(i), user="ada", metadata={"team": key}, asleep=True)) for i in range(4)]

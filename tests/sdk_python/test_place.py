@@ -38,6 +38,19 @@ def test_the_local_socket_and_its_key(tmp_path, monkeypatch):
     assert str(_place.find("unix:/x")) == "unix:/x"
 
 
+def test_keys_are_taken_as_they_are_read_from_files(monkeypatch):
+    far = _place.parse("http://far:1")
+    assert _place.find_key(far, " lk_a\r\n") == "lk_a" and _place.find_key(far, " \n") is None
+    monkeypatch.setenv("LODGE_API_KEY", "lk_b\n")
+    assert _place.find_key(far, None) == "lk_b"
+    for bad in ("lk_a\nlk_b", "lk a", "lk_\u20ac", "lk_\x00", b"lk_a"):
+        with pytest.raises(lodge.InvalidError, match="api_key"):
+            lodge.Client("http://far:1", bad)
+    monkeypatch.setenv("LODGE_API_KEY", "two words")
+    with pytest.raises(lodge.InvalidError, match="api_key"):
+        lodge.SandboxClient("remote", "http://far:1")
+
+
 ANSWERS = [
     b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3;x=y\r\nllo\r\n0\r\nA: b\r\n\r\n",

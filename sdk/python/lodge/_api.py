@@ -163,6 +163,10 @@ class SessionApi(Part):
         self._base = c.session_base(self.id)
         self.files = self._files_type(driver, self.id)
 
+    def __repr__(self) -> str:
+        key = self.record.get("key")
+        return f"<{type(self).__name__} {self.id}" + (f" key={key!r}>" if key is not None else ">")
+
     def _move(self, verb: str, **body: Any) -> Any:
         return self._do(c.post(f"{self._base}/{verb}", body, c.member("session"), timeout=c.LONG))
 
@@ -211,7 +215,7 @@ class SessionApi(Part):
     def exec(self, command: Command, *, cwd: Optional[str] = None, env: Optional[Mapping[str, str]] = None,
              stdin: Union[str, bytes, None] = None, timeout: Optional[float] = 30.0, user: Optional[str] = None,
              max_output_bytes: Optional[int] = None, idempotency_key: Optional[str] = None) -> ExecResult:
-        """Runs bash text, or a program with its arguments, to its end. timeout None: for ever."""
+        """Runs bash text, or a program with its arguments, to its end. timeout: seconds until all it started is killed; None: never."""
         body = c.exec_body(command, stdin=stdin, timeout=timeout, key=idempotency_key, cwd=cwd, env=env, user=user,
                            max_output_bytes=max_output_bytes)
         return self._do(c.run(self._base, body, timeout))
@@ -287,7 +291,7 @@ class ClientApi(Part):
         return self._do(Call(ask, lambda r: self._session_type(self._driver, "", r.json())))
 
     def session(self, ref: str) -> Any:
-        """By its id, or by "key:..."; asks nothing."""
+        """By its id, or "key:NAME"; asks nothing, so that only its first call tells whether it is there."""
         return self._session_type(self._driver, ref)
 
     def sessions(self, *, user: Optional[str] = None, state: Optional[str] = None, project: Optional[str] = None,

@@ -7,7 +7,7 @@ from typing import Any, AsyncIterator, Callable, Dict, List, Optional, Tuple
 
 from ._http import LAST_CHUNK, PIECE, Call, Exchange, Reply, Request, chunk, joined
 from ._place import Place
-from ._retry import Retry
+from ._retry import FIRST_CONTACT, RETRY_FOR, Retry
 from ._sync import IDLE_MAX, Op
 from .errors import Error, TransportError, of_answer
 
@@ -88,9 +88,11 @@ class AsyncAnswer:
 class AsyncTransport:
     """Connections to one place, of one event loop."""
 
-    def __init__(self, place: Place, key: Optional[str], timeout: Optional[float], patience: float,
+    def __init__(self, place: Place, key: Optional[str], timeout: Optional[float], patience: Optional[float],
                  tls: Optional[ssl.SSLContext]) -> None:
-        self.place, self.key, self.timeout, self.patience, self.tls = place, key, timeout, patience, tls
+        self.place, self.key, self.timeout, self.tls = place, key, timeout, tls
+        self.patience = RETRY_FOR if patience is None else patience
+        self._first: Optional[float] = FIRST_CONTACT if patience is None else patience  # None: it was there
         self._idle: List[Link] = []
         self._closed = False
 
@@ -114,7 +116,14 @@ class AsyncTransport:
             if not link[0].at_eof() and not link[1].is_closing():
                 return link
             drop(link)
-        return await connect(self.place, timeout, self.tls)
+        try:
+            link = await connect(self.place, timeout, self.tls)
+        except TransportError as e:
+            if not isinstance(e.__cause__, BlockingIOError):  # else it is there, with a long queue
+                e.patience = self._first
+            raise
+        self._first = None
+        return link
 
     async def receive(self, link: Link, exchange: Exchange, timeout: Optional[float]) -> None:
         try:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the service is, and by which key: what was said, else the environment, else the local socket."""
 import os
+import re
 import urllib.parse
 from typing import List, NamedTuple, Optional
 
@@ -64,11 +65,20 @@ def find(url: Optional[str]) -> Place:
 
 def find_key(place: Place, key: Optional[str]) -> Optional[str]:
     """The key in a data directory is for its own socket and goes nowhere else."""
-    said = key or os.environ.get("LODGE_API_KEY")
+    said = check_key(key) or check_key(os.environ.get("LODGE_API_KEY"))
     if said or place.scheme != "unix":
-        return said or None
+        return said
     try:
         with open(os.path.join(os.path.dirname(place.host), "admin.key"), encoding="ascii") as f:
             return f.read().strip() or None
     except (OSError, ValueError):
         return None
+
+
+def check_key(key: Optional[str]) -> Optional[str]:
+    """Without the line break of the file it was read from; None: there is none."""
+    if not key:
+        return None
+    if not isinstance(key, str) or not re.fullmatch("[!-~]*", key.strip()):
+        raise InvalidError("api_key (or LODGE_API_KEY): a key is one word of printable ASCII, as a str")
+    return key.strip() or None

@@ -25,7 +25,7 @@ def _is_utf8(name: bytes) -> bool:
 class RemoteThreads:
     def __init__(self, server_url: Optional[str], api_key: Optional[str]) -> None:
         place = _place.find(server_url)
-        self._transport = Transport(place, _place.find_key(place, api_key), 60.0, 10.0, None)
+        self._transport = Transport(place, _place.find_key(place, api_key), 60.0, None, None)
 
     def _ask(self, ask: Request) -> Any:
         return self._fetch(ask).json()

@@ -8,6 +8,8 @@ from typing import Optional
 from ._http import Request
 from .errors import Error, TransportError, UnavailableError
 
+RETRY_FOR = 10.0
+FIRST_CONTACT = 1.5  # for a service that was never there: likely it is not, or somewhere else
 FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 1.0
 
@@ -17,7 +19,7 @@ class Retry:
 
     def __init__(self, ask: Request, patience: float) -> None:
         self._ask = ask
-        self._until = time.monotonic() + patience
+        self._began, self._patience = time.monotonic(), patience
         self._tries = 0
 
     def pause(self, error: Error) -> Optional[float]:
@@ -28,12 +30,17 @@ class Retry:
         self._tries += 1
         if error.retry_after is not None:
             wait = max(wait, error.retry_after)
-        return wait if time.monotonic() + wait <= self._until else None
+        return wait if time.monotonic() + wait <= self._began + _shorter(self._patience, error) else None
 
     def _may_repeat(self, error: Error) -> bool:
         if isinstance(error, TransportError):
             return not error.sent or self._ask.repeatable
         return isinstance(error, UnavailableError) and error.retry_after is not None and self._ask.repeatable
+
+
+def _shorter(patience: float, error: Error) -> float:
+    most = error.patience if isinstance(error, TransportError) else None
+    return patience if most is None else min(patience, most)
 
 
 class Patience:
@@ -53,7 +60,7 @@ class Patience:
         now = time.monotonic()
         if self._since is None:
             self._since = now
-        if not passes or now - self._since > self._seconds:
+        if not passes or now - self._since > _shorter(self._seconds, error):
             raise error
         wait: float = max(min(FIRST_PAUSE * 2 ** self._tries, LONGEST_PAUSE), error.retry_after or 0.0)
         self._tries += 1

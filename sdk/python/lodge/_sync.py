@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, Generator, Iterable, Iterator, List, Opt
 
 from ._http import LAST_CHUNK, PIECE, Call, Exchange, Reply, Request, chunk, joined
 from ._place import Place
-from ._retry import Retry
+from ._retry import FIRST_CONTACT, RETRY_FOR, Retry
 from .errors import Error, TransportError, of_answer
 
 IDLE_MAX = 8  # connections kept for the next request
@@ -99,9 +99,11 @@ class Answer:
 class Transport:
     """Connections to one place; used by any number of threads."""
 
-    def __init__(self, place: Place, key: Optional[str], timeout: Optional[float], patience: float,
+    def __init__(self, place: Place, key: Optional[str], timeout: Optional[float], patience: Optional[float],
                  tls: Optional[ssl.SSLContext]) -> None:
-        self.place, self.key, self.timeout, self.patience, self.tls = place, key, timeout, patience, tls
+        self.place, self.key, self.timeout, self.tls = place, key, timeout, tls
+        self.patience = RETRY_FOR if patience is None else patience
+        self._first: Optional[float] = FIRST_CONTACT if patience is None else patience  # None: it was there
         self._idle: List[socket.socket] = []
         self._lock = threading.Lock()
         self._closed = False
@@ -135,8 +137,18 @@ class Transport:
     def connection(self, timeout: Optional[float], fresh: bool = False) -> socket.socket:
         sock = None if fresh else self._take_idle()
         if sock is None:
-            sock = connect(self.place, timeout, self.tls)
+            sock = self._connect(timeout)
         sock.settimeout(timeout)
+        return sock
+
+    def _connect(self, timeout: Optional[float]) -> socket.socket:
+        try:
+            sock = connect(self.place, timeout, self.tls)
+        except TransportError as e:
+            if not isinstance(e.__cause__, BlockingIOError):  # else it is there, with a long queue
+                e.patience = self._first
+            raise
+        self._first = None
         return sock
 
     def receive(self, sock: socket.socket, exchange: Exchange) -> None:

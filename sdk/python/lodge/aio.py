@@ -34,7 +34,7 @@ class AsyncClient(_api.ClientApi):
     _session_type = AsyncSession
 
     def __init__(self, server_url: Optional[str] = None, api_key: Optional[str] = None, *, timeout: float = 60.0,
-                 retry_for: float = 10.0, reconnect_for: float = 60.0, tls: Optional[ssl.SSLContext] = None) -> None:
+                 retry_for: Optional[float] = None, reconnect_for: float = 60.0, tls: Optional[ssl.SSLContext] = None) -> None:
         place = _place.find(server_url)
         self._transport = AsyncTransport(place, _place.find_key(place, api_key), timeout, retry_for, tls)
         self.server_url = str(place)

@@ -32,11 +32,12 @@ class Session(_api.SessionApi):
 class Client(_api.ClientApi):
     """server_url: "http://HOST:PORT", "https://..." or "unix:PATH"; by default LODGE_URL, or the socket of the
     local service. Used by any number of threads. timeout: seconds without a byte; retry_for: how long a request
-    that can be repeated safely is; reconnect_for: how long a stream that broke is tried."""
+    that can be repeated safely is, by default 10 s, but 1.5 s while nothing was ever there; reconnect_for: how long a
+    stream that broke is tried."""
     _session_type = Session
 
     def __init__(self, server_url: Optional[str] = None, api_key: Optional[str] = None, *, timeout: float = 60.0,
-                 retry_for: float = 10.0, reconnect_for: float = 60.0, tls: Optional[ssl.SSLContext] = None) -> None:
+                 retry_for: Optional[float] = None, reconnect_for: float = 60.0, tls: Optional[ssl.SSLContext] = None) -> None:
         place = _place.find(server_url)
         self._transport = Transport(place, _place.find_key(place, api_key), timeout, retry_for, tls)
         self.server_url = str(place)

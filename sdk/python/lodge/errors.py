@@ -72,6 +72,7 @@ class TransportError(Error):
     """No answer: the service is not there, or the connection broke. `sent` tells whether anything of the
     request may have reached it."""
     code = "TRANSPORT"
+    patience: Optional[float] = None  # for how long at most it is worth another try
 
     def __init__(self, message: str, *, sent: bool = True, **more: Any) -> None:
         super().__init__(message, retryable=True, **more)

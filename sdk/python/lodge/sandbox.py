@@ -68,7 +68,7 @@ class SandboxClient:
     def execute(self, command: str, timeout: float = 30, auto_retry: bool = True) -> Dict[str, Any]:
         """{exit_code, stdout, stderr, execution_time_ms, timed_out, truncated, limits, state_lost}. A command that
         fails is a result. With auto_retry a session that expired is made anew, and the command is run there: then
-        state_lost is True, for its files are gone."""
+        state_lost is True, for its files are gone. Before get_or_create_session(): ValueError, as all here."""
         session = self._id()
         try:
             result: Dict[str, Any] = self._threads.execute(session, command, timeout)

@@ -305,7 +305,13 @@ export async function start(
   const started = await wire.json<ExecStarted>({
     method: "POST",
     path: at + "/exec",
-    json: { idempotency_key: randomUUID(), ...options, ...commandOf(command), background: true },
+    json: {
+      idempotency_key: randomUUID(),
+      ...options,
+      ...commandOf(command),
+      timeout_ms: options.timeout_ms ?? 0, // unlike lodged's: nobody waits for it
+      background: true,
+    },
     again: "safe",
     retryMs: RECONNECT_MS,
     ...call,

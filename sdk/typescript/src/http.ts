@@ -49,6 +49,8 @@ export interface Question extends CallOptions {
 export interface WireOptions {
   timeoutMs: number;
   retryMs: number;
+  /** The same until it was reached once. */
+  firstMs: number;
   tls: https.AgentOptions | undefined;
 }
 
@@ -155,6 +157,7 @@ export class Wire {
   readonly #agent: http.Agent;
   readonly #fresh: http.Agent;
   #closed = false;
+  #reached = false;
 
   constructor(place: Place, key: string | undefined, options: WireOptions) {
     this.place = place;
@@ -242,7 +245,7 @@ export class Wire {
     const what = `${question.method} ${question.path}`;
     const patience = new Patience(question.signal, question.timeoutMs ?? this.#options.timeoutMs, what);
     const retryMs = question.retryMs ?? this.#options.retryMs;
-    let until = Infinity;
+    let since: number | undefined;
     let kept = false;
     try {
       for (let tries = 1; ; tries++) {
@@ -255,8 +258,9 @@ export class Wire {
         } catch (error) {
           if (patience.signal.aborted) throw patience.signal.reason;
           // counted from when it broke: an answer may take hours
-          until = Math.min(until, Date.now() + retryMs);
-          if (tries > 1 && Date.now() - began > retryMs) until = Date.now() + retryMs;
+          since ??= Date.now();
+          if (tries > 1 && Date.now() - began > retryMs) since = Date.now();
+          const until = since + (this.#isNobody(error) ? Math.min(retryMs, this.#options.firstMs) : retryMs);
           const pause = this.#pause(question, error, tries, until);
           if (pause === undefined) throw error;
           await rest(pause, patience.signal);
@@ -265,6 +269,11 @@ export class Wire {
     } finally {
       if (!kept) patience.end();
     }
+  }
+
+  /** No connection, now or ever before. EAGAIN: it is there, with a long queue. */
+  #isNobody(error: unknown): boolean {
+    return isLodgeError(error, "CONNECTION") && !this.#reached && codeOf(error.cause) !== "EAGAIN";
   }
 
   /** How long to wait before asking again; undefined: not at all. */
@@ -329,9 +338,10 @@ export class Wire {
         reject(signal.aborted ? signal.reason : (failed ?? this.broken(error, connected, hint)));
       };
       signal.addEventListener("abort", abort, { once: true });
+      const reached = () => (connected = this.#reached = true);
       request.on("socket", (socket) => {
-        if (socket.connecting) socket.once("connect", () => (connected = true));
-        else connected = true;
+        if (socket.connecting) socket.once("connect", reached);
+        else reached();
       });
       request.on("error", fail);
       request.on("response", (response) => {

@@ -30,7 +30,10 @@ export interface LodgeClientOptions {
   apiKey?: string | null;
   /** Of a call that says nothing about it; default 60000. 0: for ever. */
   timeoutMs?: number;
-  /** For how long what is safe to ask twice is asked again when lodged does not answer; default 15000. */
+  /**
+   * For how long what is safe to ask twice is asked again when lodged does not answer; default 15000, but 1500 while
+   * this client never reached it.
+   */
   retryMs?: number;
   /** With https: `ca` and the like. */
   tls?: AgentOptions;
@@ -55,6 +58,7 @@ export interface EventsOptions {
 
 const TIMEOUT_MS = 60_000;
 const RETRY_MS = 15_000;
+const FIRST_MS = 1500; // for a lodged that was never there: likely it is not, or somewhere else
 const EVENTS_PAUSE_MS = 250;
 const EVENTS_RETRY_MS = 60_000;
 
@@ -71,6 +75,7 @@ export class LodgeClient {
     this.#wire = new Wire(place, key, {
       timeoutMs: options.timeoutMs ?? TIMEOUT_MS,
       retryMs: options.retryMs ?? RETRY_MS,
+      firstMs: options.retryMs ?? FIRST_MS,
       tls: options.tls,
     });
     this.snapshots = new Snapshots(this.#wire);

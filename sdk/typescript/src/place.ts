@@ -67,6 +67,17 @@ function keyIn(home: string): string | undefined {
   }
 }
 
+/** Without the line break of the file it was read from. */
+function checkKey(key: string | undefined): string | undefined {
+  const word = typeof key === "string" ? key.trim() : key;
+  if (word !== undefined && (typeof word !== "string" || !/^[!-~]+$/.test(word)))
+    throw new LodgeError({
+      code: "INVALID",
+      message: "apiKey (or LODGE_API_KEY): a key is one word of printable ASCII; null: none is sent",
+    });
+  return word;
+}
+
 /**
  * What is not given comes from LODGE_URL and LODGE_API_KEY, else from the local daemon: its socket, and the key
  * beside it. That key goes to no other address.
@@ -77,7 +88,7 @@ export function findPlace(
   env: NodeJS.ProcessEnv = process.env,
 ): { place: Place; key: string | undefined } {
   const at = url ?? (env["LODGE_URL"] || undefined);
-  const given = key === null ? undefined : (key ?? (env["LODGE_API_KEY"] || undefined));
+  const given = key === null ? undefined : checkKey(key ?? (env["LODGE_API_KEY"] || undefined));
   if (at !== undefined) {
     const place = parsePlace(at);
     const beside = key !== null && place.socketPath ? keyIn(dirname(place.socketPath)) : undefined;

@@ -143,14 +143,15 @@ export class SessionClient {
 
   /**
    * Runs a command and waits for its end; one that fails is a success of the call. With its idempotency key it is
-   * asked for again when the connection breaks, and runs once. The last 8 MiB of each stream come along.
+   * asked for again when the connection breaks, and runs once. The last 8 MiB of each stream come along. After
+   * `timeout_ms` (default 30000; 0: never) all it started is killed; a `signal` ends the call, not the command.
    */
   exec(command: Command, options: ExecOptions = {}, call: CallOptions = {}): Promise<ExecOutcome> {
     return run(this.#wire, this.#path, command, options, call);
   }
 
   /**
-   * The same as events while it runs. Who reads slowly slows the command; a broken connection or a lodged that starts
+   * The same as events while it runs, with the same `timeout_ms`. Who reads slowly slows the command; a broken connection or a lodged that starts
    * again is bridged by offset. Who leaves does not end it: see `kill` of `execution`.
    */
   stream(
@@ -161,7 +162,10 @@ export class SessionClient {
     return stream(this.#wire, this.#path, command, options, call);
   }
 
-  /** Starts it in the background. Its input stays open unless `stdin_open` is false. */
+  /**
+   * Starts it in the background, with no time limit unless `timeout_ms` says one. Its input stays open unless
+   * `stdin_open` is false.
+   */
   start(command: Command, options: BackgroundOptions = {}, call: CallOptions = {}): Promise<Execution> {
     return start(this.#wire, this.#path, command, options, call);
   }

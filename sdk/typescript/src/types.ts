@@ -29,6 +29,8 @@ export interface Change {
   /** `ready` comes first: nothing after it is missed. `lost`: there were too many, look for yourself. */
   kind: "ready" | "create" | "write" | "remove" | "rename" | "chmod" | "lost";
   path: string;
+  /** Its bytes; only where they are no UTF-8, and `path` has U+FFFD. */
+  path_base64?: string;
   is_dir: boolean;
 }
 
@@ -137,6 +139,8 @@ export interface Entry {
   name: string;
   /** As callers name it: below the path that was asked for. */
   path: string;
+  /** Its bytes; only where they are no UTF-8, and `path` has U+FFFD. */
+  path_base64?: string;
   type: "file" | "directory" | "symlink" | "fifo" | "socket" | "device";
   size: number;
   /** Octal. */

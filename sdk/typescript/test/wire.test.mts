@@ -53,6 +53,18 @@ const problem = (status: number, code: string, retryable: boolean, details = {},
   json(status, { error: { code, message: `it is ${code}`, retryable, details } }, headers);
 const session = { session: { id: "ses_1" } };
 
+test("only what is waited for has lodged's time limit by default", async () => {
+  await pretend([json(202, { exec_id: "exe_1" })], async (client, asked) => {
+    const box = client.session("ses_1");
+    await box.start("true");
+    await box.start("true", { timeout_ms: 5 });
+    assert.deepEqual(
+      asked.map((a) => (JSON.parse(a.body) as { timeout_ms?: number }).timeout_ms),
+      [0, 5],
+    );
+  });
+});
+
 test("what can be asked twice is, with the same idempotency key", async () => {
   await pretend([cut, json(200, session)], async (client, asked) => {
     await client.session("ses_1").get();
@@ -228,13 +240,24 @@ test("lodged is found by the environment, or beside its data", async () => {
     local.close();
     set({ LODGE_DATA: home });
     await writeFile(join(home, "admin.key"), "lk_file\n");
-    const missing = await fails("CONNECTION", new LodgeClient({ retryMs: 0 }).health());
+    // as it is by default: who never reached lodged is told soon, also of what has more patience later
+    const nobody = new LodgeClient();
+    const missing = await fails("CONNECTION", nobody.health());
     assert.match(missing.message, /set LODGE_URL/);
+    await fails("CONNECTION", all(nobody.session("ses_1").stream("true")));
     for (const wrong of ["", "ftp://x", "unix:", "lodge.sock"])
       assert.throws(
         () => new LodgeClient({ url: wrong }),
         (e) => (e as LodgeError).code === "INVALID",
       );
+    for (const wrong of ["", " ", "two words", "lk_1\nlk_2", "lk_\u20ac", "lk_\0"])
+      assert.throws(
+        () => new LodgeClient({ url: "http://x", apiKey: wrong }),
+        (e) => (e as LodgeError).code === "INVALID" && /apiKey/.test((e as LodgeError).message),
+      );
+    const read = new LodgeClient({ url: "unix:" + here, apiKey: ` ${API_KEY}\r\n` }); // as from a file
+    assert.ok(Array.isArray(await all(read.sessions({ state: "failed" }))));
+    read.close();
   } finally {
     for (const name of Object.keys(process.env)) if (!(name in kept)) delete process.env[name];
     Object.assign(process.env, kept);
