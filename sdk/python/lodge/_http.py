@@ -38,6 +38,10 @@ def query(pairs: Mapping[str, Any]) -> str:
     return "?" + "&".join(out) if out else ""
 
 
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()  # there are more digits than 0 to 9
+
+
 class Request:
     """safe: asking twice is as asking once. keyed: it has an idempotency key, so the same holds. source: a body
     in pieces, which can be sent only once; its length, or None if only its end will tell."""
@@ -192,7 +196,7 @@ class Exchange:
         lines = self._buffer[:end].decode("latin-1").split("\r\n")
         del self._buffer[:end + 4]
         words = lines[0].split(" ", 2)
-        if not lines[0].startswith("HTTP/1.") or len(words) < 2 or not words[1].isdigit():
+        if not lines[0].startswith("HTTP/1.") or len(words) < 2 or not _is_number(words[1]):
             raise TransportError("the answer is no HTTP")
         self.status = int(words[1])
         if 100 <= self.status < 200 and self.status != 101:
@@ -214,7 +218,7 @@ class Exchange:
         elif self.headers.get("transfer-encoding", "").lower() == "chunked":
             self._chunked, self._state = True, "size"
         elif length is not None:
-            if not length.isdigit():
+            if not _is_number(length):
                 raise TransportError("the answer has no such length")
             self._left = int(length)
             self._state = "body" if self._left else "done"

@@ -69,7 +69,12 @@ def find_key(place: Place, key: Optional[str]) -> Optional[str]:
     if said or place.scheme != "unix":
         return said
     try:
-        with open(os.path.join(os.path.dirname(place.host), "admin.key"), encoding="ascii") as f:
+        path = os.path.join(os.path.dirname(place.host), "admin.key")
+        # of the one who listens there, or ours: not a link to somebody else's
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), encoding="ascii") as f:
+            owner = os.fstat(f.fileno()).st_uid
+            if owner != os.geteuid() and owner != os.stat(place.host).st_uid:
+                return None
             return f.read().strip() or None
     except (OSError, ValueError):
         return None

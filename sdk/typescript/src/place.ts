@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where lodged is, and the key for it.
-import { existsSync, readFileSync } from "node:fs";
+import { closeSync, constants, existsSync, fstatSync, openSync, readFileSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 
@@ -58,12 +58,17 @@ function homes(env: NodeJS.ProcessEnv): string[] {
   return ["/var/lib/lodge", join(env["XDG_DATA_HOME"] || join(homedir(), ".local", "share"), "lodge")];
 }
 
-/** undefined: it is not there, or not for us. */
-function keyIn(home: string): string | undefined {
+/** Of the one who listens there, or ours: not a link to somebody else's. undefined: it is not there, or not for us. */
+function keyBeside(socket: string): string | undefined {
+  let fd: number | undefined;
   try {
-    return readFileSync(join(home, "admin.key"), "utf8").trim() || undefined;
+    fd = openSync(join(dirname(socket), "admin.key"), constants.O_RDONLY | constants.O_NOFOLLOW);
+    if (![statSync(socket, { throwIfNoEntry: false })?.uid, process.geteuid?.()].includes(fstatSync(fd).uid)) return undefined;
+    return readFileSync(fd, "utf8").trim() || undefined;
   } catch {
     return undefined;
+  } finally {
+    if (fd !== undefined) closeSync(fd);
   }
 }
 
@@ -91,13 +96,11 @@ export function findPlace(
   const given = key === null ? undefined : checkKey(key ?? (env["LODGE_API_KEY"] || undefined));
   if (at !== undefined) {
     const place = parsePlace(at);
-    const beside = key !== null && place.socketPath ? keyIn(dirname(place.socketPath)) : undefined;
+    const beside = key !== null && place.socketPath ? keyBeside(place.socketPath) : undefined;
     return { place, key: given ?? beside };
   }
   const all = homes(env);
   const home = all.find((h) => existsSync(join(h, "lodge.sock"))) ?? all[0]!;
-  return {
-    place: parsePlace("unix:" + join(home, "lodge.sock")),
-    key: given ?? (key === null ? undefined : keyIn(home)),
-  };
+  const socket = join(home, "lodge.sock");
+  return { place: parsePlace("unix:" + socket), key: given ?? (key === null ? undefined : keyBeside(socket)) };
 }
