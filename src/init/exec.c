@@ -187,9 +187,10 @@ static int signal_tree(struct rec *r, int signo)
 	if (n != 0)
 		return n;
 	/* Nothing to be seen, and yet the shim still waits for somebody. A worker of ours is as
-	 * invisible as it is unable to have children. */
+	 * invisible as it is unable to have children; or the shim, which ends one that is stopped,
+	 * was quicker, and its report is on the way. */
 	if (r->state == REC_RUNNING)
-		return kill(r->pid, signo) < 0 ? -errno : 1;
+		return kill(r->pid, signo) < 0 && errno != ESRCH ? -errno : 1;
 	if (signo == SIGKILL)
 		tree_kill_hidden(is_ours);
 	return 0;
