@@ -143,7 +143,7 @@ static const char *nearest(const char *word)
 	for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
 		unsigned d = distance(word, commands[i].name);
 
-		if (d < best && 2 * d <= strlen(word)) {
+		if (d < best && d <= strlen(word) / 2) {
 			best = d;
 			name = commands[i].name;
 		}

@@ -73,8 +73,8 @@ static char **join(const void *first, const void *more, const void *last)
 	all = calloc(n + 1, sizeof(*all));
 	n = 0;
 	for (size_t i = 0; all && i < ARRAY_LEN(parts); i++)
-		for (size_t k = 0; k < count(parts[i]); k++)
-			all[n++] = parts[i][k];
+		for (char *const *word = parts[i]; word && *word; word++)
+			all[n++] = *word;
 	return all;
 }
 
