@@ -222,6 +222,15 @@ def test_one_that_does_not_answer_can_be_destroyed(home):
     eventually(lambda: not e.kept()["kept"])
 
 
+def has_ended(pid):
+    """Also if nobody has waited for it yet."""
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rsplit(") ", 1)[1][0] in "ZX"
+    except OSError:
+        return True
+
+
 def test_removed_from_outside(home):
     """Its processes were killed while no engine ran."""
     e = home.engine
@@ -232,7 +241,7 @@ def test_removed_from_outside(home):
     pid = e.init_of(s)
     e.kill()
     os.kill(pid, signal.SIGKILL)
-    eventually(lambda: not os.path.exists(f"/proc/{pid}"))
+    eventually(lambda: has_ended(pid))
     e = home.engine = Engine(home.world)
     now = e.get(key="k")["session"]
     assert now["state"] == "hibernated" and now["cause"] == "gone", now

@@ -213,8 +213,8 @@ def test_archived_sessions_rest(engine):
 
 
 def is_silent(engine, x, at):
-    """The offset, if nothing comes behind it."""
-    return at if engine.output(exec=x, offset=at, wait_ms=300)["data"] == "" else None
+    """The offset, which may be 0, if nothing comes behind it."""
+    return [at] if engine.output(exec=x, offset=at, wait_ms=300)["data"] == "" else None
 
 
 def test_pause(engine):
@@ -222,7 +222,7 @@ def test_pause(engine):
     x = engine.start(key="k", text="i=0; while :; do echo $((i++)); sleep 0.01; done")["exec"]
     assert engine.pause(key="k")["session"]["paused"]
     # what it wrote before may still be on its way into the log
-    at = eventually(lambda: is_silent(engine, x, engine.output(exec=x, offset=0)["next"]))
+    [at] = eventually(lambda: is_silent(engine, x, engine.output(exec=x, offset=0)["next"]))
     assert not engine.unpause(key="k")["session"]["paused"]
     eventually(lambda: engine.output(exec=x, offset=at)["data"])
     engine.pause(key="k")
