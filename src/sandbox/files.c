@@ -182,8 +182,13 @@ static int put_end(struct files_put *p, enum agent_type type, struct err *err)
 			  AGENT_OK, NULL, err);
 }
 
+/* Closed before: whoever hears that it is there may execute it, which he could not while anybody
+ * has it open for writing. */
 int files_put_commit(struct files_put *p, struct err *err)
 {
+	if (p->fd >= 0)
+		close(p->fd);
+	p->fd = -1;
 	return put_end(p, AGENT_COMMIT, err);
 }
 
@@ -195,7 +200,8 @@ void files_put_free(struct files_put *p)
 		return;
 	if (!p->done)
 		put_end(p, AGENT_ABORT, &ignored);
-	close(p->fd);
+	if (p->fd >= 0)
+		close(p->fd);
 	free(p);
 }
 

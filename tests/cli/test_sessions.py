@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """lodge new, ls, show, rm, pause, unpause, hibernate, resume, extend."""
 import json
+import os
+import subprocess
 
 import pytest
 
+from lodge import LODGE
 from terminal import Terminal
 
 
@@ -174,7 +177,9 @@ def test_who_is_not_there(lodged, tmp_path):
 
 
 def test_a_reader_that_leaves(lodged, client, session):
-    p = lodged.start_lodge("events", "--json")
-    p.stdout.close()
-    assert p.wait(30) == 141 and p.stderr.read() == b""
-    p.stderr.close()
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([LODGE, "events", "--json"], stdout=writer, stderr=subprocess.PIPE, env=lodged.env(), timeout=60,
+                          check=False)
+    os.close(writer)
+    assert done.returncode == 141 and done.stderr == b"", done
