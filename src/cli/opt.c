@@ -164,7 +164,7 @@ void opt_help(const struct opt_command *cmd)
 /* ---- failures -------------------------------------------------------------------------------- */
 
 /* The service speaks of headers, of which nobody writes one here. */
-static bool advise_key(const struct err *err)
+static bool advise_key(const struct err *err, const char *clean)
 {
 	static const char needed[] = "a key is needed";
 	bool none = strncmp(err->msg, needed, sizeof(needed) - 1) == 0;
@@ -172,7 +172,7 @@ static bool advise_key(const struct err *err)
 	if (err->sys != EKEYREJECTED)
 		return false;
 	fprintf(stderr, "lodge: %s (give one by `lodge login`, --key-file or LODGE_API_KEY)\n",
-		none ? needed : err->msg);
+		none ? needed : clean);
 	return true;
 }
 
@@ -198,7 +198,8 @@ int opt_fail(int status, const struct err *err)
 {
 	char clean[2 * sizeof(err->msg)]; /* it may have words of a guest in it */
 
-	if (!advise_key(err) && !advise_session(err))
-		fprintf(stderr, "lodge: %s\n", human_clean(err->msg, clean, sizeof(clean)));
+	human_clean(err->msg, clean, sizeof(clean));
+	if (!advise_key(err, clean) && !advise_session(err))
+		fprintf(stderr, "lodge: %s\n", clean);
 	return status;
 }

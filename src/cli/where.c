@@ -2,6 +2,7 @@
 #include "cli/where.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,16 +121,25 @@ static int key_beside(const char *url, char **ret, struct err *err)
 	char path[WHERE_PATH + 16];
 	const char *socket = url + 5, *slash = strrchr(socket, '/');
 	int n = slash ? (int)(slash - socket) : 1;
+	auto_close int fd = -1;
 	struct stat key, its;
 
 	snprintf(path, sizeof(path), "%.*s/admin.key", n, slash ? socket : ".");
-	if (lstat(path, &key) == 0 && stat(socket, &its) == 0 &&
-	    (!S_ISREG(key.st_mode) || (key.st_uid != its.st_uid && key.st_uid != geteuid())))
+	if (stat(socket, &its) < 0)
+		return 0; /* nobody is there to be given one */
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
+	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+		return 0;
+	if (fd < 0 && errno != ELOOP)
+		return err_sys(err, errno, "no key (LODGE_API_KEY or --key-file gives one): %.100s",
+			       path);
+	if (fd < 0 || fstat(fd, &key) < 0 || !S_ISREG(key.st_mode) ||
+	    (key.st_uid != its.st_uid && key.st_uid != geteuid()))
 		return err_set(err, ERR_DENIED,
 			       "%.100s: not a file of the one who has the socket "
 			       "(LODGE_API_KEY or --key-file gives a key)",
 			       path);
-	if (where_key_of(path, ret, err) == 0 || err->sys == ENOENT || err->sys == ENOTDIR)
+	if (where_key_in(fd, path, ret, err) == 0)
 		return 0;
 	return err_ctx(err, "no key (LODGE_API_KEY or --key-file gives one)");
 }

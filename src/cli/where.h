@@ -42,5 +42,6 @@ int where_config(char ret[WHERE_PATH], struct err *err);
 int where_read(const char *path, struct where *ret, struct err *err);
 /* The first line of a file, without blanks around it. */
 int where_key_of(const char *path, char **ret, struct err *err);
+int where_key_in(int fd, const char *path, char **ret, struct err *err);
 
 #endif

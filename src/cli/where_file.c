@@ -47,8 +47,15 @@ static char *trim(char *s)
 
 int where_key_of(const char *path, char **ret, struct err *err)
 {
+	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+
+	return fd < 0 ? err_sys(err, errno, "%s", path) : where_key_in(fd, path, ret, err);
+}
+
+int where_key_in(int fd, const char *path, char **ret, struct err *err)
+{
 	char buf[KEY_SIZE], *key;
-	ssize_t n = file_read_at(AT_FDCWD, path, buf, sizeof(buf));
+	ssize_t n = file_read_fd(fd, buf, sizeof(buf));
 
 	if (n < 0)
 		return err_sys(err, (int)-n, "%s", path);
