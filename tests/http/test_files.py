@@ -340,3 +340,10 @@ def test_a_snapshot_as_a_file(client, at, files):
     assert client.post("/v1/snapshots", b"nonsense").status == 400
     assert client.post("/v1/snapshots?template=none", out.data).status == 404
     assert client.get("/v1/snapshots/snp_none/archive").status == 404
+
+
+def test_what_was_put_can_be_executed_at_once(client, at, files):
+    """Nobody has it open for writing when the answer comes."""
+    for i in range(40):
+        put(client, f"{files}/script{i}?mode=0755", b"#!/bin/sh\necho runs\n")
+        assert client.post(at + "/exec", {"argv": [f"./t/script{i}"]}).json["stdout"] == "runs\n"
