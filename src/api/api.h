@@ -151,7 +151,9 @@ void api_put_iso(struct json_out *j, const char *key, int64_t ms);
 /* "path"; where that is no UTF-8 it has U+FFFD in it, and its bytes are "path_base64" beside it. */
 void api_put_path(struct json_out *j, const char *path);
 void api_put_cause(struct json_out *j, const char *key, const struct store_cause *cause);
-void api_put_snapshot(struct json_out *j, const char *key, const struct store_snapshot *s);
+/* `of` is the session it was taken of; NULL: that is gone, or it was brought in. */
+void api_put_snapshot(struct json_out *j, const char *key, const struct store_snapshot *s,
+		      const struct store_session *of);
 void api_put_exec(struct json_out *j, const char *key, const struct store_exec *x);
 void api_put_hits(struct json_out *j, unsigned hits); /* "limits": their names */
 const char *api_outcome_name(enum session_outcome o);

@@ -144,12 +144,15 @@ void api_put_session(struct api_call *c, struct json_out *j, const char *key,
 	json_out_end(j);
 }
 
-void api_put_snapshot(struct json_out *j, const char *key, const struct store_snapshot *s)
+void api_put_snapshot(struct json_out *j, const char *key, const struct store_snapshot *s,
+		      const struct store_session *of)
 {
 	json_out_object(j, key);
 	json_out_str(j, "id", s->id);
 	json_out_text(j, "name", s->name);
 	json_out_text(j, "session", s->session);
+	json_out_text(j, "session_key", of ? key_of(of, "key") : "");
+	json_out_bool(j, "session_exists", of != NULL);
 	json_out_i64(j, "generation", s->generation);
 	json_out_i64(j, "size_bytes", s->bytes);
 	json_out_i64(j, "created_at", s->created_at);

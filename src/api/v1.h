@@ -16,6 +16,9 @@ int v1_reply_session(struct api_call *c, unsigned status, struct store_session *
 		     struct err *err); /* ends *s */
 int v1_reply_entered(struct api_call *c, const struct session_entered *how, struct err *err);
 
+/* The id of the session that a parameter of the query names, as a path's {id} does; a key may lead
+ * to what is gone. */
+int v1_session_id(struct api_call *c, const char *name, const char **ret, struct err *err);
 /* One that this key may see; another's is ERR_NOT_FOUND as one that never was. */
 int v1_snapshot(struct api_call *c, const char *id, struct store_snapshot *ret, struct err *err);
 

@@ -67,8 +67,7 @@ static int take_since(struct api_call *c, struct events *e, struct err *err)
 	return 0;
 }
 
-/* Events know ids only; a key may lead to what is gone. */
-static int take_session(struct api_call *c, const char *name, const char **ret, struct err *err)
+int v1_session_id(struct api_call *c, const char *name, const char **ret, struct err *err)
 {
 	struct store_session s = { 0 };
 	auto_call(store_session_fini) struct store_session *guard = &s;
@@ -100,7 +99,7 @@ static int take_events(struct api_call *c, struct events *e, struct err *err)
 		session = c->session;
 	if (!session && *c->user)
 		return err_set(err, ERR_DENIED, "session: this token must name one");
-	if (session && take_session(c, session, &e->session, err) < 0)
+	if (session && v1_session_id(c, session, &e->session, err) < 0)
 		return -1;
 	if (api_query_flag(c, "all")) {
 		if (c->scope != API_ADMIN)

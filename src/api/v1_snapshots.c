@@ -9,8 +9,26 @@
 #include "api/flow.h"
 #include "api/inside.h"
 #include "api/v1.h"
+#include "base/array.h"
 
 enum { FORKS_MAX = 100 };
+
+DEFINE_AUTO(struct store_session *, store_session_fini);
+
+static int put_snapshot(struct api_call *c, struct json_out *j, const char *key,
+			const struct store_snapshot *s, struct err *err)
+{
+	struct session_ref ref = { .id = s->session };
+	struct store_session of = { 0 };
+	auto_call(store_session_fini) struct store_session *guard = &of;
+	bool there = *s->session && session_get(c->engine, &c->who, &ref, &of, err) == 0;
+
+	(void)guard;
+	if (*s->session && !there && err->code != ERR_NOT_FOUND)
+		return -1;
+	api_put_snapshot(j, key, s, there ? &of : NULL);
+	return 0;
+}
 
 static int reply_snapshot(struct api_call *c, unsigned status, const struct store_snapshot *s,
 			  struct err *err)
@@ -19,9 +37,33 @@ static int reply_snapshot(struct api_call *c, unsigned status, const struct stor
 
 	api_out(&j);
 	json_out_object(&j, NULL);
-	api_put_snapshot(&j, "snapshot", s);
+	if (put_snapshot(c, &j, "snapshot", s, err) < 0) {
+		json_out_fini(&j);
+		return -1;
+	}
 	json_out_end(&j);
 	return api_reply(c, status, &j, err);
+}
+
+/* Ends *l. */
+static int reply_list(struct api_call *c, struct store_snapshot_list *l, struct err *err)
+{
+	struct json_out j;
+	int r = 0;
+
+	api_out(&j);
+	json_out_object(&j, NULL);
+	json_out_array(&j, "snapshots");
+	for (size_t i = 0; r == 0 && i < l->count; i++)
+		r = put_snapshot(c, &j, NULL, &l->items[i], err);
+	json_out_end(&j);
+	api_put_next(&j, l->next);
+	json_out_end(&j);
+	store_snapshot_list_fini(l);
+	if (r == 0)
+		return api_reply(c, 200, &j, err);
+	json_out_fini(&j);
+	return -1;
 }
 
 int v1_snapshot(struct api_call *c, const char *id, struct store_snapshot *ret, struct err *err)
@@ -57,26 +99,16 @@ static int post_snapshot(struct api_call *c, struct err *err)
 	return reply_snapshot(c, 201, &s, err);
 }
 
-static int get_snapshots(struct api_call *c, struct err *err)
+static int get_own(struct api_call *c, struct err *err)
 {
 	struct store_snapshot_list l = { 0 };
 	struct store_page page;
 	struct session_ref ref;
-	struct json_out j;
 
 	if (api_ref(c, c->params[0], &ref, err) < 0 || api_page(c, &page, err) < 0 ||
 	    snapshot_list(c->engine, &c->who, &ref, page, &l, err) < 0)
 		return -1;
-	api_out(&j);
-	json_out_object(&j, NULL);
-	json_out_array(&j, "snapshots");
-	for (size_t i = 0; i < l.count; i++)
-		api_put_snapshot(&j, NULL, &l.items[i]);
-	json_out_end(&j);
-	api_put_next(&j, l.next);
-	json_out_end(&j);
-	store_snapshot_list_fini(&l);
-	return api_reply(c, 200, &j, err);
+	return reply_list(c, &l, err);
 }
 
 /* By way of its session: only one that the session made. */
@@ -190,6 +222,45 @@ static int post_rollback(struct api_call *c, struct err *err)
 
 /* ---- by themselves --------------------------------------------------------------------------- */
 
+static int check_filter(void *arg, const char *name, const char *value)
+{
+	static const char *const names[] = { "limit", "after", "session", "user" };
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (strcmp(name, names[i]) == 0)
+			return *value ? 0 : err_set(arg, ERR_INVALID, "%s: empty", name);
+	return err_set(arg, ERR_INVALID, "there is no filter \"%.64s\"", name);
+}
+
+/* A token for one user or session sees what is known to be of that one, as v1_snapshot() has it. */
+static int take_filter(struct api_call *c, struct store_snapshot_filter *ret, struct err *err)
+{
+	const char *session = http_query(c->rq, "session");
+
+	if (http_query_each(c->rq, check_filter, err) != 0)
+		return -1;
+	ret->user = http_query(c->rq, "user");
+	if (*c->user && ret->user && strcmp(ret->user, c->user) != 0)
+		return err_set(err, ERR_DENIED, "user: this token is for another");
+	if (*c->user)
+		ret->user = c->user;
+	if (!session && *c->session)
+		session = c->session;
+	return session ? v1_session_id(c, session, &ret->session, err) : 0;
+}
+
+static int get_all(struct api_call *c, struct err *err)
+{
+	struct store_snapshot_filter f = { .tenant = c->who.tenant };
+	struct store_snapshot_list l = { 0 };
+	struct store_page page;
+
+	if (api_page(c, &page, err) < 0 || take_filter(c, &f, err) < 0 ||
+	    snapshot_search(c->engine, &f, page, &l, err) < 0)
+		return -1;
+	return reply_list(c, &l, err);
+}
+
 static int get_snapshot(struct api_call *c, struct err *err)
 {
 	struct store_snapshot s;
@@ -262,10 +333,11 @@ static int post_import(struct api_call *c, struct err *err)
 
 const struct api_route api_snapshots[] = {
 	{ "POST", "/v1/sessions/{id}/snapshots", API_SESSION, post_snapshot },
-	{ "GET", "/v1/sessions/{id}/snapshots", API_SESSION, get_snapshots },
+	{ "GET", "/v1/sessions/{id}/snapshots", API_SESSION, get_own },
 	{ "DELETE", "/v1/sessions/{id}/snapshots/{snap}", API_SESSION, delete_own },
 	{ "POST", "/v1/sessions/{id}/fork", API_SESSION, post_fork },
 	{ "POST", "/v1/sessions/{id}/rollback", API_SESSION, post_rollback },
+	{ "GET", "/v1/snapshots", API_SESSION, get_all },
 	{ "GET", "/v1/snapshots/{id}", API_SESSION, get_snapshot },
 	{ "DELETE", "/v1/snapshots/{id}", API_SESSION, delete_snapshot },
 	{ "GET", "/v1/snapshots/{id}/archive", API_SESSION, get_archive },

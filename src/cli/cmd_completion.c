@@ -124,6 +124,10 @@ static void print_bash(void)
 	     "\tif [[ $cmd == rollback ]] && ((COMP_CWORD == 3)); then\n"
 	     "\t\tsubs=$(\"${COMP_WORDS[0]}\" snapshots -q \"${COMP_WORDS[2]}\" 2>/dev/null)\n"
 	     "\tfi\n"
+	     "\tif [[ $cmd == snapshot && ${COMP_WORDS[2]} == rm && ${COMP_WORDS[COMP_CWORD-1]} != "
+	     "--session ]] && ((COMP_CWORD > 2)); then\n"
+	     "\t\tsubs=$(\"${COMP_WORDS[0]}\" snapshots -q 2>/dev/null)\n"
+	     "\tfi\n"
 	     "\tCOMPREPLY=($(compgen -W \"$subs\" -- \"$cur\"))\n"
 	     "}\n"
 	     "complete -o default -F _lodge lodge");

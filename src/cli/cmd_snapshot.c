@@ -127,17 +127,37 @@ int cmd_snapshot(int argc, char **argv)
 
 /* ---- listing --------------------------------------------------------------------------------- */
 
+static void add_session(struct table *t, const json_t *s)
+{
+	const char *id = ask_text(s, "session"), *key = ask_text(s, "session_key");
+
+	if (json_is_true(json_object_get(s, "session_exists"))) {
+		table_add(t, *key ? key : id);
+		return;
+	}
+	if (*id)
+		table_addf(t, "%s (destroyed)", id);
+	else
+		table_add(t, "(imported)");
+	table_tint(t, TINT_DIM);
+}
+
 static void say_list(struct ask *a, const json_t *answer)
 {
-	static const struct table_column columns[] = { { "SNAPSHOT", 0 },
-						       { "NAME", TABLE_SHRINK },
-						       { "AGE", TABLE_RIGHT },
-						       { "SIZE", TABLE_RIGHT } };
+	static const struct table_column own[] = { { "SNAPSHOT", 0 },
+						   { "NAME", TABLE_SHRINK },
+						   { "AGE", TABLE_RIGHT },
+						   { "SIZE", TABLE_RIGHT } };
+	static const struct table_column all[] = { { "SNAPSHOT", 0 },
+						   { "NAME", TABLE_SHRINK },
+						   { "SESSION", TABLE_SHRINK },
+						   { "AGE", TABLE_RIGHT },
+						   { "SIZE", TABLE_RIGHT } };
 	struct table t;
 	json_t *s;
 	size_t i;
 
-	table_init(&t, columns, ARRAY_LEN(columns));
+	table_init(&t, a->argc ? own : all, a->argc ? ARRAY_LEN(own) : ARRAY_LEN(all));
 	json_array_foreach (json_object_get(answer, "snapshots"), i, s) {
 		int64_t size = ask_number(s, "size_bytes");
 
@@ -147,6 +167,8 @@ static void say_list(struct ask *a, const json_t *answer)
 		}
 		table_add(&t, ask_text(s, "id"));
 		table_add(&t, ask_text(s, "name"));
+		if (!a->argc)
+			add_session(&t, s);
 		table_add_span(&t, human_now_ms() - ask_number(s, "created_at"));
 		table_add_bytes(&t, size ? size : -1);
 	}
@@ -155,19 +177,37 @@ static void say_list(struct ask *a, const json_t *answer)
 	table_fini(&t);
 }
 
+static int check_list(struct ask *a, struct err *err)
+{
+	return a->argc && a->user ? err_set(err, ERR_INVALID, "--user: not beside a session") : 0;
+}
+
+static int list_path(struct ask *a, char *path, size_t size, struct err *err)
+{
+	char ref[WHERE_REF];
+
+	if (a->argc)
+		return where_ref(a->argv[0], ref, err) < 0
+			       ? -1
+			       : client_path(path, size, err,
+					     "/v1/sessions/%s/snapshots?limit=1000", ref);
+	snprintf(path, size, "/v1/snapshots?limit=1000");
+	return ask_query(path, size, "user", a->user, err);
+}
+
 static int run_list(struct ask *a, struct err *err)
 {
 	auto_json json_t *answer = NULL;
-	char ref[WHERE_REF], path[ASK_PATH];
+	char path[ASK_PATH];
 
-	if (where_ref(a->argv[0], ref, err) < 0 ||
-	    client_path(path, sizeof(path), err, "/v1/sessions/%s/snapshots?limit=1000", ref) < 0 ||
+	if (list_path(a, path, sizeof(path), err) < 0 ||
 	    ask_list(a, path, "snapshots", &answer, err) < 0)
 		return -1;
 	return ask_say(a, answer, say_list, err);
 }
 
 static const struct opt list_options[] = {
+	{ "user", 'u', "USER", ask_user, "of sessions of this user" },
 	{ "quiet", 'q', NULL, ask_quiet, "ids alone" },
 	ASK_OPTIONS,
 	{ NULL },
@@ -177,12 +217,13 @@ int cmd_snapshots(int argc, char **argv)
 {
 	static const struct ask_command command = {
 		.opt = { .name = "lodge snapshots",
-			 .usage = "[-q] SESSION",
-			 .summary = "Lists the snapshots of a session; SIZE is what each has of "
-				    "its own.",
-			 .opts = list_options },
-		.least = 1,
+			 .usage = "[-q] [--user USER | SESSION]",
+			 .summary = "Lists all snapshots, or those of a session; SIZE is what each "
+				    "has of its own.",
+			 .opts = list_options,
+			 .more = "A session that was destroyed is named by its id.\n" },
 		.most = 1,
+		.check = check_list,
 		.run = run_list,
 	};
 

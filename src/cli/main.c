@@ -39,7 +39,7 @@ static const struct {
 	{ "commands", "kill", cmd_kill, "end a command, or send it a signal" },
 
 	{ "snapshots", "snapshot", cmd_snapshot, "take one, or remove some" },
-	{ "snapshots", "snapshots", cmd_snapshots, "list those of a session" },
+	{ "snapshots", "snapshots", cmd_snapshots, "list all, or those of a session" },
 	{ "snapshots", "diff", cmd_diff, "which files changed since one" },
 	{ "snapshots", "fork", cmd_fork, "new sessions from the files of one" },
 	{ "snapshots", "rollback", cmd_rollback, "take a session back to one" },

@@ -272,7 +272,9 @@ int session_snapshot(struct engine *e, const struct caller *who, const struct se
 		     const struct snapshot_want *want, struct store_snapshot *ret, struct err *err);
 int snapshot_get(struct engine *e, const struct caller *who, const char *id,
 		 struct store_snapshot *ret, struct err *err);
-/* session NULL: all of the tenant. */
+int snapshot_search(struct engine *e, const struct store_snapshot_filter *f, struct store_page page,
+		    struct store_snapshot_list *ret, struct err *err);
+/* session NULL: all of the tenant. One without any, and that never was, is ERR_NOT_FOUND. */
 int snapshot_list(struct engine *e, const struct caller *who, const struct session_ref *session,
 		  struct store_page page, struct store_snapshot_list *ret, struct err *err);
 int snapshot_remove(struct engine *e, const struct caller *who, const char *id, struct err *err);

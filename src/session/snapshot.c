@@ -236,28 +236,36 @@ int snapshot_hold(struct engine *e, const struct caller *who, const char *id, co
 	return -1;
 }
 
+int snapshot_search(struct engine *e, const struct store_snapshot_filter *f, struct store_page page,
+		    struct store_snapshot_list *ret, struct err *err)
+{
+	int r = -1;
+
+	DB (e, st) {
+		r = st->snapshot->list(st, f, page, ret, err);
+		for (size_t i = 0; r == 0 && i < ret->count; i++)
+			measure(st, &ret->items[i]);
+	}
+	return r;
+}
+
 int snapshot_list(struct engine *e, const struct caller *who, const struct session_ref *session,
 		  struct store_page page, struct store_snapshot_list *ret, struct err *err)
 {
-	const char *id = session ? session->id : NULL;
+	struct store_snapshot_filter f = { .tenant = who->tenant,
+					   .session = session ? session->id : NULL };
 	struct store_session s = { 0 };
 	auto_call(store_session_fini) struct store_session *guard = &s;
 	struct store_snapshot_list l = { 0 };
-	int r = -1;
 
 	(void)guard;
 	/* by id it may be one that is gone: its snapshots outlive it */
-	if (session && !id) {
+	if (session && !f.session) {
 		if (session_get(e, who, session, &s, err) < 0)
 			return -1;
-		id = s.id;
+		f.session = s.id;
 	}
-	DB (e, st) {
-		r = st->snapshot->list(st, who->tenant, id, page, &l, err);
-		for (size_t i = 0; r == 0 && i < l.count; i++)
-			measure(st, &l.items[i]);
-	}
-	if (r < 0)
+	if (snapshot_search(e, &f, page, &l, err) < 0)
 		return -1;
 	/* none at all: was there ever such a session? */
 	if (session && session->id && !l.count && session_get(e, who, session, &s, err) < 0) {

@@ -81,6 +81,14 @@ int check_session_filter(const struct store_session_filter *f, struct err *err)
 	return 0;
 }
 
+int check_snapshot_filter(const struct store_snapshot_filter *f, struct err *err)
+{
+	if (check_text("tenant", f->tenant, err) < 0)
+		return -1;
+	return check_filter("session", f->session, err) < 0 ? -1
+							    : check_filter("user", f->user, err);
+}
+
 int check_event(const struct store_event *e, struct err *err)
 {
 	if (check_text("kind of an event", e->kind, err) < 0)

@@ -8,6 +8,7 @@
 
 int check_session(const struct store_session *s, struct err *err);
 int check_session_filter(const struct store_session_filter *f, struct err *err);
+int check_snapshot_filter(const struct store_snapshot_filter *f, struct err *err);
 int check_event(const struct store_event *e, struct err *err);
 int check_binding(const struct store_binding *b, struct err *err);
 int check_layer(const struct store_layer *l, struct err *err);

@@ -232,18 +232,29 @@ static int snapshot_find(struct store *st, const char *session, const char *name
 			err);
 }
 
-static int snapshot_list(struct store *st, const char *tenant, const char *session,
+/* Of this user's sessions, or of those that are gone. */
+static bool is_of_user(struct mem *m, const void *row, const void *user)
+{
+	const struct store_snapshot *s = row;
+
+	return mem_first(&m->session, MEM_MATCH(MEM_IS(store_session, id, s->session),
+						MEM_IS(store_session, user, user))) ||
+	       mem_first(&m->tombstone, MEM_MATCH(MEM_IS(store_tombstone, session, s->session),
+						  MEM_IS(store_tombstone, user, user)));
+}
+
+static int snapshot_list(struct store *st, const struct store_snapshot_filter *f,
 			 struct store_page page, struct store_snapshot_list *ret, struct err *err)
 {
 	struct mem *m = mem_of(st);
 	struct store_snapshot_list l = { 0 };
 	void *items;
 
-	if (check_filter("session", session, err) < 0 ||
+	if (check_snapshot_filter(f, err) < 0 ||
 	    mem_page(m, &m->snapshot, page,
-		     MEM_MATCH(MEM_IS(store_snapshot, tenant, tenant),
-			       MEM_IS(store_snapshot, session, session)),
-		     NULL, NULL, &items, &l.count, &l.next, err) < 0)
+		     MEM_MATCH(MEM_IS(store_snapshot, tenant, f->tenant),
+			       MEM_IS(store_snapshot, session, f->session)),
+		     f->user ? is_of_user : NULL, f->user, &items, &l.count, &l.next, err) < 0)
 		return -1;
 	l.items = items;
 	*ret = l;

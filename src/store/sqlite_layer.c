@@ -166,20 +166,26 @@ static int snapshot_find(struct store *st, const char *session, const char *name
 			     "snapshot", name, err);
 }
 
-static int snapshot_list(struct store *st, const char *tenant, const char *session,
+#define OF_TENANT "SELECT " SNAPSHOT_COLUMNS " FROM snapshot AS n WHERE tenant = ?1"
+#define OF_USER                                                                                    \
+	" AND (?5 IS NULL"                                                                         \
+	" OR EXISTS (SELECT 1 FROM session AS s WHERE s.id = n.session AND s.user = ?5)"           \
+	" OR EXISTS (SELECT 1 FROM tombstone AS t WHERE t.session = n.session AND t.user = ?5))"
+#define PAGE " AND seq > ?3 ORDER BY seq LIMIT ?4"
+
+static int snapshot_list(struct store *st, const struct store_snapshot_filter *f,
 			 struct store_page page, struct store_snapshot_list *ret, struct err *err)
 {
-	const char *sql = session ? "SELECT " SNAPSHOT_COLUMNS " FROM snapshot WHERE tenant = ?1"
-				    " AND session = ?2 AND seq > ?3 ORDER BY seq LIMIT ?4"
-				  : "SELECT " SNAPSHOT_COLUMNS " FROM snapshot WHERE tenant = ?1"
-				    " AND seq > ?3 ORDER BY seq LIMIT ?4";
+	/* two texts, so that the one with a session goes by all of the index */
+	const char *sql =
+		f->session ? OF_TENANT " AND session = ?2" OF_USER PAGE : OF_TENANT OF_USER PAGE;
 	size_t count;
 	void *items;
 
-	if (check_page(page, err) < 0 || check_filter("session", session, err) < 0 ||
+	if (check_page(page, err) < 0 || check_snapshot_filter(f, err) < 0 ||
 	    db_get_records(db_of(st), sql,
-			   DB_VALUES(db_text(tenant), db_text(session), db_int(page.after),
-				     db_int(page.limit + 1)),
+			   DB_VALUES(db_text(f->tenant), db_text(f->session), db_int(page.after),
+				     db_int(page.limit + 1), db_text(f->user)),
 			   &shape_snapshot, &items, &count, err) < 0)
 		return -1;
 	*ret = (struct store_snapshot_list){ .items = items, .count = count };

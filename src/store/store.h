@@ -35,6 +35,11 @@ struct store_session_filter { /* NULL, 0: any */
 	const char *meta_key, *meta_value; /* metadata has this text member */
 };
 
+struct store_snapshot_filter { /* NULL: any, but for the tenant */
+	const char *tenant, *session;
+	const char *user; /* whose session it was, as long as the store knows of that session */
+};
+
 /* An event given to a change is appended in the same transaction, or not at all; NULL: none. Its
  * tenant, session and version are taken from the session. */
 struct store_session_ops {
@@ -122,9 +127,9 @@ struct store_snapshot_ops {
 	/* By its name in a session. */
 	int (*find)(struct store *st, const char *session, const char *name,
 		    struct store_snapshot *ret, struct err *err);
-	/* Of a tenant, and of one session unless NULL; oldest first. */
-	int (*list)(struct store *st, const char *tenant, const char *session,
-		    struct store_page page, struct store_snapshot_list *ret, struct err *err);
+	/* Oldest first. */
+	int (*list)(struct store *st, const struct store_snapshot_filter *f, struct store_page page,
+		    struct store_snapshot_list *ret, struct err *err);
 	int (*remove)(struct store *st, const char *id, struct err *err);
 };
 

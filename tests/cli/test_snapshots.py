@@ -53,6 +53,30 @@ def test_snapshots(lodged, client, one):
     assert lodged.lodge("snapshots", "nobody")[0] == 1
 
 
+def test_all_snapshots(lodged, client, one):
+    """Also of what is gone, and what was brought in: each can be removed."""
+    bare, gone = client.enter(user="bob"), client.enter(key="gone", user="ann")
+    made = [lines(lodged.lodge("snapshot", s, "--name", "n"))[0] for s in (bare, "gone")]
+    made.append(lines(lodged.lodge("import", "--name", "moved", data=lodged.lodge("export", made[0])[1]))[0])
+    assert client.delete("/v1/sessions/" + gone).status == 200
+    shown = lines(lodged.lodge("snapshots"))
+    assert shown[0].split() == ["SNAPSHOT", "NAME", "SESSION", "AGE", "SIZE"]
+    rows = {w[0]: w[1:-2] for w in (line.split() for line in shown[1:])}
+    assert [rows[s] for s in made] == [["n", bare], ["n", gone, "(destroyed)"], ["moved", "(imported)"]]
+    assert ["first", "one"] in rows.values()
+    assert list(rows) == lines(lodged.lodge("snapshots", "-q"))
+    every = json.loads(lodged.lodge("snapshots", "--json")[1])
+    assert list(every) == ["snapshots"] and [s["id"] for s in every["snapshots"]] == list(rows)
+    assert lines(lodged.lodge("snapshots", "--user", "ann", "-q")) == [made[1]]
+    assert lines(lodged.lodge("snapshots", gone, "-q")) == [made[1]]
+    assert json.loads(lodged.lodge("snapshots", "--user", "nobody", "--json")[1]) == {"snapshots": []}
+    status, _, err = lodged.lodge("snapshots", "--user", "ann", "one")
+    assert status == 2 and "--user" in err
+    assert lodged.lodge("snapshot", "rm", *made)[0] == 0
+    assert lines(lodged.lodge("snapshots", "-q")) == [s for s in rows if s not in made]
+    assert client.delete("/v1/sessions/" + bare).status == 200
+
+
 def test_fork(lodged, client, one):
     status, out, _ = lodged.lodge("fork", "one", "--key", "two", "--snapshot", "first")
     assert status == 0 and out.startswith(b"two (ses_")

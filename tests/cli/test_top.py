@@ -130,6 +130,8 @@ def test_bash_completion(lodged, session, tmp_path):
         assert client.delete("/v1/sessions/key:" + key).status == 200
     snapshot = client.post(f"/v1/sessions/{session}/snapshots", {}).json["snapshot"]["id"]
     assert complete(lodged, tmp_path, "rollback", session, "") == [snapshot]
+    assert complete(lodged, tmp_path, "snapshot", "rm", "snp_") == [snapshot]
+    assert complete(lodged, tmp_path, "snapshot", "rm", "--session", "ses_") == [session]
     assert client.delete("/v1/snapshots/" + snapshot).status == 204
     assert "--project" in complete(lodged, tmp_path, "ls", "--")
     assert set(complete(lodged, tmp_path, "keys", "")) == {"ls", "add", "rm"}

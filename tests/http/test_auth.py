@@ -243,6 +243,12 @@ def test_lists_have_only_ones_own(world):
         assert answer.status == 200 and [s["id"] for s in answer.json["sessions"]] == ids
         answer = client.get("/v1/events?session=" + world.sid)
         assert answer.status == 404 or answer.json["events"] == []
+        assert client.get("/v1/snapshots").json["snapshots"] == []
+        for where in (world.sid, world.gone, "key:" + quote("of the first"), "key:once"):
+            answer = client.get("/v1/snapshots?session=" + where)
+            assert answer.status == 404 or answer.json["snapshots"] == [], answer
+    for client in (world.owner, world.tenant, world.session):
+        assert world.snap in [s["id"] for s in client.get("/v1/snapshots").json["snapshots"]]
     assert world.other.get("/v1/events").json["events"][0]["kind"] == "key_add"
     assert not [e for e in world.other.get("/v1/events").json["events"] if e["session"]]
     keys = world.other.get("/v1/keys").json["keys"]
@@ -257,6 +263,8 @@ def test_lists_have_only_ones_own(world):
     assert world.one.get("/v1/users/bob").status == 403
     assert world.session.get("/v1/users/ann").status == 403
     assert world.bob.get("/v1/sessions?user=ann").status == 403
+    assert world.bob.get("/v1/snapshots?user=ann").status == 403
+    assert world.one.get("/v1/snapshots?session=" + world.sid).status == 404
     assert world.bob.get("/v1/events").status == 403
 
 

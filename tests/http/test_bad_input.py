@@ -216,7 +216,8 @@ NUMBERS = ["", "x", "1x", "%201", "+1", "1.5", "0x10", "-1", "--1", "9" * 19, "9
 @pytest.mark.parametrize("path, name", [
     ("/v1/sessions", "limit"), ("/v1/sessions", "after"), ("/v1/keys", "limit"),
     ("/v1/keys", "after"), ("/v1/events", "limit"), ("/v1/events", "since"),
-    ("/v1/sessions/{id}/snapshots", "limit"), ("/v1/sessions/{id}/snapshots", "after")])
+    ("/v1/sessions/{id}/snapshots", "limit"), ("/v1/sessions/{id}/snapshots", "after"),
+    ("/v1/snapshots", "limit"), ("/v1/snapshots", "after")])
 def test_numbers_in_the_query(client, sid, path, name):
     where = path.replace("{id}", sid)
     for value in NUMBERS + ["0", "1001"] * (name == "limit"):
@@ -235,10 +236,18 @@ def test_filters_that_are_none(client):
                   "project=%27%3b--"):
         answer = client.get("/v1/sessions?" + query)
         assert answer.status == 200 and answer.json["sessions"] == [], (query, answer)
-    for query in ("session=", "session=key:", "session=%ff", "session=" + "x" * 1000):
-        answer = client.get("/v1/events?" + query)
-        assert answer.status in (200, 400, 404), (query, answer)
-        assert answer.status != 200 or answer.json["events"] == []
+    for path, name in (("/v1/events", "events"), ("/v1/snapshots", "snapshots")):
+        for query in ("session=", "session=key:", "session=%ff", "session=" + "x" * 1000):
+            answer = client.get(f"{path}?{query}")
+            assert answer.status in (200, 400, 404), (query, answer)
+            assert answer.status != 200 or answer.json[name] == []
+    for name in ("session", "user", "limit", "after", "nonsense"):
+        answer = client.get(f"/v1/snapshots?{name}=")
+        refused(answer)
+        assert name in answer.json["error"]["message"], answer
+    for query in ("user=%ff%fe", "user=" + "x" * 5000, "session=ses_" + "x" * 5000, "session=ses_%27%3b--"):
+        answer = client.get("/v1/snapshots?" + query)
+        assert answer.status == 200 and answer.json["snapshots"] == [], (query, answer)
     for last in ("x", "-1", "1.5", " ", "+1", "9" * 30, "1 2"):
         answer = client.get("/v1/events", headers={"Last-Event-ID": last})
         assert answer.status == 400 or last == " ", (last, answer)

@@ -134,6 +134,100 @@ def test_snapshots_outlive_their_session(client):
     clear(client, made)
 
 
+# ---- all of them --------------------------------------------------------------------------------
+
+
+def ids(answer):
+    assert answer.status == 200, answer
+    return [s["id"] for s in answer.json["snapshots"]]
+
+
+@pytest.fixture
+def several(lodged):
+    """In a tenant of its own: of ann's, of bob's, of one of ann's that is gone, and one that was brought in."""
+    class Several:
+        pass
+
+    w = Several()
+    _, w.owner = lodged.new_key(tenant="several", scope="tenant")
+    w.ann, w.bob, w.gone = (w.owner.enter(key=k, user=u) for k, u in (("a", "ann"), ("b", "bob"), ("c", "ann")))
+    w.of_ann, w.of_bob, w.of_gone = (snapshot(w.owner, "/v1/sessions/" + x)["id"] for x in (w.ann, w.bob, w.gone))
+    assert w.owner.delete("/v1/sessions/" + w.gone).status == 200
+    archive = w.owner.get(f"/v1/snapshots/{w.of_ann}/archive").data
+    w.brought = w.owner.post("/v1/snapshots", archive, headers=ZSTD).json["snapshot"]["id"]
+    yield w
+    for s in w.owner.get("/v1/snapshots").json["snapshots"]:
+        assert w.owner.delete("/v1/snapshots/" + s["id"]).status == 204
+    for sid in (w.ann, w.bob):
+        assert w.owner.delete("/v1/sessions/" + sid).status == 200
+
+
+def test_all_are_found_and_removed(several):
+    w, c = several, several.owner
+    listed = c.get("/v1/snapshots").json
+    assert [s["id"] for s in listed["snapshots"]] == [w.of_ann, w.of_bob, w.of_gone, w.brought]
+    assert listed["next"] is None
+    assert [(s["session"], s["session_key"], s["session_exists"]) for s in listed["snapshots"]] == [
+        (w.ann, "a", True), (w.bob, "b", True), (w.gone, None, False), (None, None, False)]
+    for s in listed["snapshots"]:
+        assert c.get("/v1/snapshots/" + s["id"]).json["snapshot"] == s
+    assert c.get(f"/v1/sessions/{w.ann}/snapshots").json["snapshots"] == listed["snapshots"][:1]
+    for query, found in (("session=" + w.ann, [w.of_ann]), ("session=key:b", [w.of_bob]), ("session=key:c", [w.of_gone]),
+                         ("session=" + w.gone, [w.of_gone]), ("user=ann", [w.of_ann, w.of_gone]), ("user=eve", []),
+                         (f"user=bob&session={w.gone}", []), (f"user=ann&session={w.gone}", [w.of_gone]),
+                         ("session=ses_unknown", [])):
+        assert ids(c.get("/v1/snapshots?" + query)) == found, query
+    assert c.get("/v1/snapshots?session=key:nobody").status == 404
+    for s in (w.of_gone, w.brought):
+        assert c.delete("/v1/snapshots/" + s).status == 204
+    assert ids(c.get("/v1/snapshots")) == [w.of_ann, w.of_bob]
+
+
+@pytest.mark.parametrize("query", ["", "user=ann&", "session=key:a&"])
+def test_all_page_by_page(several, query):
+    c, got, after = several.owner, [], 0
+    for _ in range(2):
+        snapshot(c, "/v1/sessions/" + several.ann)
+    want = ids(c.get("/v1/snapshots?" + query))
+    while after is not None:
+        page = c.get(f"/v1/snapshots?{query}limit=1&after={after}")
+        assert len(ids(page)) == 1
+        got, after = got + ids(page), page.json["next"]
+    assert got == want and len(got) >= 3
+
+
+def test_all_that_a_token_may_see(lodged, several):
+    w = several
+    _, ann = lodged.new_key(tenant="several", user="ann")
+    _, bob = lodged.new_key(tenant="several", user="bob")
+    _, one = lodged.new_key(tenant="several", scope="session:" + w.bob)
+    _, session = lodged.new_key(tenant="several", scope="session")
+    every = [w.of_ann, w.of_bob, w.of_gone, w.brought]
+    for client, sees in ((ann, [w.of_ann, w.of_gone]), (bob, [w.of_bob]), (one, [w.of_bob]), (session, every)):
+        assert ids(client.get("/v1/snapshots")) == sees
+        # the rule of a list is the rule of each
+        assert [s for s in every if client.get("/v1/snapshots/" + s).status == 200] == sees
+    assert ids(ann.get("/v1/snapshots?user=ann&session=" + w.gone)) == [w.of_gone]
+    assert ids(one.get("/v1/snapshots?session=" + w.bob)) == [w.of_bob]
+    assert ids(one.get("/v1/snapshots?user=ann")) == []
+    for client in (bob, one):
+        for name in (w.ann, w.gone, "key:a", "ses_unknown"):
+            answer = client.get("/v1/snapshots?session=" + name)
+            assert answer.status == 404 and answer.code == "NOT_FOUND", answer
+    assert bob.get("/v1/snapshots?user=ann").status == 403
+    assert w.owner.delete("/v1/sessions/" + w.ann).status == 200
+    assert ids(ann.get("/v1/snapshots")) == [w.of_ann, w.of_gone]
+    w.ann = w.owner.enter(key="a", user="ann")
+
+
+def test_looking_at_all_changes_nothing(several):
+    c = several.owner
+    assert c.post(f"/v1/sessions/{several.ann}/hibernate").status == 200
+    before = c.get("/v1/sessions").json, c.get("/v1/events?limit=1000").json
+    assert c.get("/v1/snapshots").json == c.get("/v1/snapshots?limit=1000").json
+    assert (c.get("/v1/sessions").json, c.get("/v1/events?limit=1000").json) == before
+
+
 # ---- forks and going back -----------------------------------------------------------------------
 
 

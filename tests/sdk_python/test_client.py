@@ -160,8 +160,16 @@ def test_archives_and_snapshots(way, session, do, tmp_path):
     assert do(new.files.read("copy2/f")) == b"data"
     for s in [new, *forks]:
         do(s.delete())
+    more = do(session.snapshot())
+    every = list(do(way.client.snapshots(limit=1)))
+    assert [s["id"] for s in every if s["id"] in (snap["id"], back["id"], more["id"])] == [
+        snap["id"], back["id"], more["id"]]
+    assert [s["session_exists"] for s in every if s["id"] == back["id"]] == [False]
+    assert [s["id"] for s in do(way.client.snapshots(session=session.id))] == [snap["id"], more["id"]]
+    assert list(do(way.client.snapshots(user="nobody"))) == []
     do(way.client.delete_snapshot(back["id"]))
     do(session.delete_snapshot(snap["id"]))
+    do(way.client.delete_snapshot(more["id"]))
 
 
 def test_watch_and_events(way, session, do):

@@ -189,7 +189,6 @@ static void snapshots_are_named_within_their_session(void)
 {
 	struct store_snapshot n = { .tenant = "t", .session = "s1", .layer = "l1", .bytes = 5 },
 			      got;
-	struct store_snapshot_list l;
 
 	OPEN();
 	CHECK(!add_layer(st, "l1", "", 10));
@@ -217,14 +216,102 @@ static void snapshots_are_named_within_their_session(void)
 	CHECK_STR(got.id, "n4");
 	CHECK(st->snapshot->find(st, "s1", "", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
 	CHECK(st->snapshot->find(st, "s1", "other", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
-	CHECK(!st->snapshot->list(st, "t", "s1", all, &l, &err) && l.count == 3);
-	CHECK_STR(l.items[0].id, "n1");
-	store_snapshot_list_fini(&l);
-	CHECK(!st->snapshot->list(st, "t", NULL, all, &l, &err) && l.count == 4);
-	store_snapshot_list_fini(&l);
-	CHECK(!st->snapshot->list(st, "t2", NULL, all, &l, &err) && l.count == 0);
-	store_snapshot_list_fini(&l);
 	CHECK(st->snapshot->remove(st, "n9", &err) == -1 && err.code == ERR_NOT_FOUND);
+}
+
+/* The ids of a page, joined, and "..." where more follow. */
+static const char *snapshots(struct store *st, struct store_snapshot_filter f, unsigned limit,
+			     int64_t *after)
+{
+	static char text[256];
+	struct store_page page = { .after = *after, .limit = limit };
+	struct store_snapshot_list l;
+	struct err err;
+
+	text[0] = '\0';
+	if (st->snapshot->list(st, &f, page, &l, &err) < 0)
+		return err.code == ERR_INVALID ? "invalid" : "error";
+	for (size_t i = 0; i < l.count; i++)
+		strcat(strcat(text, i ? " " : ""), l.items[i].id);
+	strcat(text, l.next ? " ..." : "");
+	*after = l.next;
+	store_snapshot_list_fini(&l);
+	return text;
+}
+
+#define SNAPSHOTS(...)                                                                             \
+	snapshots(st, (struct store_snapshot_filter){ __VA_ARGS__ }, 10, &(int64_t){ 0 })
+
+/* Of sessions s1 of ann, s2 of bob, s3 of nobody, and of none; n5 is another tenant's. */
+static void add_snapshots(struct store *st)
+{
+	static const char *const of[] = { "s1", "s2", "s3", "", "s1", "s1" };
+	struct err err;
+
+	CHECK(!add_layer(st, "l1", "", 10));
+	for (int i = 0; i < 3; i++) {
+		struct store_session s = session(of[i]);
+
+		strcpy(s.user, i == 0 ? "ann" : i == 1 ? "bob" : "");
+		CHECK(!st->session->create(st, &s, NULL, &err));
+	}
+	for (int i = 0; i < 6; i++) {
+		struct store_snapshot n = { .layer = "l1" };
+
+		snprintf(n.id, sizeof(n.id), "n%d", i + 1);
+		strcpy(n.tenant, i == 4 ? "t2" : "t");
+		strcpy(n.session, of[i]);
+		CHECK(!st->snapshot->add(st, &n, &err));
+	}
+}
+
+static void snapshots_are_listed_by_whose_they_are(void)
+{
+	int64_t after = 0, changes;
+
+	OPEN();
+	add_snapshots(st);
+	changes = st->changes(st);
+	CHECK_STR(SNAPSHOTS("t"), "n1 n2 n3 n4 n6");
+	CHECK_STR(SNAPSHOTS("t2"), "n5");
+	CHECK_STR(SNAPSHOTS("t3"), "");
+	CHECK_STR(SNAPSHOTS("t", .session = "s1"), "n1 n6");
+	CHECK_STR(SNAPSHOTS("t", .session = "s9"), "");
+	CHECK_STR(SNAPSHOTS("t", .user = "ann"), "n1 n6");
+	CHECK_STR(SNAPSHOTS("t", .user = "bob"), "n2");
+	CHECK_STR(SNAPSHOTS("t", .user = "eve"), "");
+	CHECK_STR(SNAPSHOTS("t", "s1", "ann"), "n1 n6");
+	CHECK_STR(SNAPSHOTS("t", "s1", "bob"), "");
+	CHECK_STR(SNAPSHOTS(NULL), "invalid");
+	CHECK_STR(SNAPSHOTS("t", .session = ""), "invalid");
+	CHECK_STR(SNAPSHOTS("t", .user = ""), "invalid");
+	CHECK_STR(snapshots(st, (struct store_snapshot_filter){ "t" }, 3, &after), "n1 n2 n3 ...");
+	CHECK_STR(snapshots(st, (struct store_snapshot_filter){ "t" }, 2, &after), "n4 n6");
+	CHECK_STR(snapshots(st, (struct store_snapshot_filter){ "t", .user = "ann" }, 1, &after),
+		  "n1 ...");
+	CHECK_STR(snapshots(st, (struct store_snapshot_filter){ "t", .user = "ann" }, 1, &after),
+		  "n6");
+	CHECK(st->changes(st) == changes);
+}
+
+static void a_snapshot_is_its_users_while_the_tombstone_stands(void)
+{
+	struct store_session s;
+
+	OPEN();
+	add_snapshots(st);
+	CHECK(!st->session->get(st, "s1", &s, &err));
+	s.cause.at = 50;
+	CHECK(!st->session->bury(st, &s, NULL, NULL, &err));
+	store_session_fini(&s);
+	CHECK_STR(SNAPSHOTS("t", .user = "ann"), "n1 n6");
+	CHECK(!st->session->remove(st, "s1", &err));
+	CHECK_STR(SNAPSHOTS("t", .user = "ann"), "n1 n6");
+	CHECK_STR(SNAPSHOTS("t", .user = "bob"), "n2");
+	CHECK(!st->tombstone->prune(st, 51, &err));
+	CHECK_STR(SNAPSHOTS("t", .user = "ann"), "");
+	CHECK_STR(SNAPSHOTS("t", .session = "s1"), "n1 n6");
+	CHECK_STR(SNAPSHOTS("t"), "n1 n2 n3 n4 n6");
 }
 
 /* ---- commands ------------------------------------------------------------------------------ */
@@ -336,6 +423,8 @@ static void run_contract_files(void)
 	RUN(holds_of_one_kind_go_together);
 	RUN(deep_stacks_are_found);
 	RUN(snapshots_are_named_within_their_session);
+	RUN(snapshots_are_listed_by_whose_they_are);
+	RUN(a_snapshot_is_its_users_while_the_tombstone_stands);
 	RUN(a_command_ends_once);
 	RUN(commands_of_a_lost_sandbox_end_together);
 	RUN(a_repeated_request_leads_to_the_first_result);

@@ -130,6 +130,11 @@ static void lookups_and_the_sweep_go_by_an_index(void)
 		"SELECT session FROM binding WHERE tenant = 't' AND kind = 'k' AND key = 'x'",
 		"SELECT * FROM session WHERE due_at > 0 AND due_at <= 5 ORDER BY due_at LIMIT 3",
 		"SELECT * FROM session WHERE tenant = 't' AND user = 'u' AND seq > 5 ORDER BY seq",
+		"SELECT * FROM snapshot WHERE tenant = 't' AND session = 's' AND seq > 5 "
+		"ORDER BY seq",
+		"SELECT * FROM snapshot AS n WHERE tenant = 't' AND seq > 5 AND (EXISTS "
+		"(SELECT 1 FROM session AS s WHERE s.id = n.session AND s.user = 'u') OR EXISTS "
+		"(SELECT 1 FROM tombstone AS t WHERE t.session = n.session AND t.user = 'u'))",
 		"SELECT * FROM event WHERE id > 5 AND session = 's' ORDER BY id LIMIT 3",
 		"DELETE FROM event WHERE cause_at < 5",
 		"DELETE FROM exec WHERE state > 0 AND ended_at < 5",
@@ -137,7 +142,7 @@ static void lookups_and_the_sweep_go_by_an_index(void)
 
 	OPEN();
 	for (size_t i = 0; i < ARRAY_LEN(queries); i++) {
-		char text[256];
+		char text[320];
 
 		snprintf(text, sizeof(text), "EXPLAIN QUERY PLAN %s", queries[i]);
 		auto_call(db_reset) sqlite3_stmt *stmt = NULL;

@@ -316,6 +316,12 @@ class ClientApi(Part):
         path = "/v1/events" + query({"session": session, "all": all, "since": since})
         return self._events(ServerEvents(path, self._driver.reconnect, resume=True, last=since))
 
+    def snapshots(self, *, session: Optional[str] = None, user: Optional[str] = None,
+                  limit: Optional[int] = None) -> Iterator[Record]:
+        """All of them, page by page, also those whose session is gone and those that were brought in; `limit` is how
+        many one page has."""
+        return self._pages(c.page("/v1/snapshots", {"session": session, "user": user, "limit": limit}), "snapshots")
+
     def snapshot(self, snapshot: str) -> Record:
         return self._do(c.get(f"/v1/snapshots/{quote(snapshot)}", c.member("snapshot")))
 

@@ -38,6 +38,14 @@ export class Snapshots {
     this.#wire = wire;
   }
 
+  /** All, the oldest first: also of sessions that are gone, and what was brought in. `session`: its id, or `key:KEY`. */
+  list(
+    filter: { session?: string; user?: string } = {},
+    call: CallOptions = {},
+  ): AsyncGenerator<Snapshot, void, undefined> {
+    return listAll<Snapshot>(this.#wire, "snapshots", { path: "/v1/snapshots", query: { ...filter }, ...call });
+  }
+
   async get(id: string, call: CallOptions = {}): Promise<Snapshot> {
     return (
       await this.#wire.json<SnapshotAnswer>({ method: "GET", path: `/v1/snapshots/${encodeBytes(id)}`, ...call })

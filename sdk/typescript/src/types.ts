@@ -914,6 +914,10 @@ export interface Snapshot {
   name: string | null;
   /** null: it was brought in. */
   session: string | null;
+  /** The key that leads to the session now. */
+  session_key: string | null;
+  /** false: the session was destroyed, or there never was one. */
+  session_exists: boolean;
   generation: number;
   /** Of what it has beside its parent; 0 until that is known. */
   size_bytes: number;

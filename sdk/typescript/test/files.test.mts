@@ -223,6 +223,19 @@ test("snapshots, forks, rollback, out and in", async () => {
   await client.session(session.id).delete();
   await client.session(fork!.id).delete();
   await s.delete();
+  const every = await all(client.snapshots.list());
+  assert.deepEqual(
+    every.filter((x) => [first.id, brought.id].includes(x.id)).map((x) => [x.id, x.session_exists]),
+    [
+      [first.id, false],
+      [brought.id, false],
+    ],
+  );
+  assert.deepEqual(
+    (await all(client.snapshots.list({ session: first.session! }))).map((x) => x.id),
+    [first.id],
+  );
+  assert.deepEqual(await all(client.snapshots.list({ user: "nobody" })), []);
   await client.snapshots.delete(first.id);
   await client.snapshots.delete(brought.id);
   await fails("NOT_FOUND", client.snapshots.get(first.id));
