@@ -16,6 +16,8 @@ static const struct {
 	{ "template", false, { "add", "ls", "rm" } },
 	{ "policy", false, { "test", "ls", "show", "set", "rm" } },
 	{ "keys", false, { "ls", "add", "rm" } },
+	{ "templates", false, { "ls", "show", "add", "set", "rm", "env" } },
+	{ "projects", false, { "ls", "show", "add", "rm", "fragments", "save" } },
 	{ "snapshot", true, { "rm" } },
 };
 
