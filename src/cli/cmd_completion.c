@@ -18,6 +18,7 @@ static const struct {
 	{ "keys", false, { "ls", "add", "rm" } },
 	{ "templates", false, { "ls", "show", "add", "set", "rm", "env" } },
 	{ "projects", false, { "ls", "show", "add", "rm", "fragments", "save" } },
+	{ "teams", false, { "ls", "add", "rm" } },
 	{ "snapshot", true, { "rm" } },
 };
 

@@ -49,6 +49,7 @@ static const struct {
 	{ "users", "users", cmd_users, "list users with a live sandbox" },
 	{ "users", "cleanup", cmd_cleanup, "destroy all that a user has" },
 	{ "users", "projects", cmd_projects, "list, make and remove projects" },
+	{ "users", "teams", cmd_teams, "who is in a team" },
 	{ "users", "switch", cmd_switch, "move a user's sandbox to a project" },
 
 	{ "administration", "status", cmd_status, "how the service is" },

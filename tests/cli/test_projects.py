@@ -90,3 +90,22 @@ def test_switching_and_saving(lodged, client, eve):
     failed(lodged.lodge("switch", "--user", eve, "nosuch"), "Project not found")
     assert lodged.lodge("switch", "--user", eve)[0] == 2
     assert "with --user" in lodged.lodge("switch", "p1")[2]
+
+
+def test_teams(lodged, client, eve):
+    made = ok(lodged.lodge("projects", "add", "Ours", "--user", eve, "--team", "red")).strip()
+    assert ok(lodged.lodge("teams", "add", "red", "bob")) == "bob is MEMBER of red\n"
+    assert json.loads(ok(lodged.lodge("teams", "add", "red", "bob", "--role", "VIEWER", "--user", eve, "--json"))) == {
+        "team": "red", "user": "bob", "role": "VIEWER"}
+    assert [r.split() for r in ok(lodged.lodge("teams", "ls", "red")).splitlines()] == [
+        ["USER", "ROLE"], ["bob", "VIEWER"], [eve, "OWNER"]]
+    assert made in ok(lodged.lodge("projects", "--user", "bob"))
+    failed(lodged.lodge("teams", "add", "red", "carol", "--user", "bob"))
+    failed(lodged.lodge("teams", "add", "red", "carol", "--role", "KING"), "role")
+    failed(lodged.lodge("projects", "rm", made, "--user", "bob"))
+    assert ok(lodged.lodge("teams", "rm", "red", "bob")) == "bob is out of red\n"
+    assert json.loads(ok(lodged.lodge("teams", "ls", "red", "--json")))["members"] == [
+        {"team": "red", "user": eve, "role": "OWNER"}]
+    failed(lodged.lodge("teams", "rm", "red", "bob"))
+    for words in ((), ("ls",), ("add", "red"), ("rm", "red"), ("red",)):
+        assert lodged.lodge("teams", *words, "--url", "http://127.0.0.1:1")[0] == 2
