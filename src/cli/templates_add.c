@@ -120,7 +120,7 @@ static int send_source(struct ask *a, struct sending *s, struct made *m, json_t 
 	progress_end(&s->progress);
 	if (r < 0)
 		return -1;
-	m->there = true;
+	m->there = true; /* signals are held */
 	r = client_read_json(stream, ret, err);
 	return r ? r : err_set(err, ERR_UNAVAILABLE, "an answer without a word");
 }
@@ -147,16 +147,16 @@ static int make_of(struct ask *a, struct source *source, json_t **ret, struct er
 	if (undo_set(unmake, &m, err) < 0)
 		return -1;
 	r = send_source(a, &s, &m, ret, err);
-	if (!s.whole)
-		undo_hold();
+	if (s.whole)
+		undo_release();
 	if (r < 0 && s.whole && !m.there && err->code == ERR_UNAVAILABLE && err->sys)
 		err_ctx(err, "all was sent, and lodge templates tells what came of it");
 	if (r < 0 || settle(a, &m, *ret, err) < 0) {
-		unmake(&m);
 		r = -1;
+		undo_hold();
+		unmake(&m);
+		undo_release();
 	}
-	m.there = false; /* it is as it was wanted, and stays */
-	undo_release();
 	undo_clear();
 	return r < 0 ? -1 : 0;
 }
