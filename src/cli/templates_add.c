@@ -138,6 +138,21 @@ static int settle(struct ask *a, const struct made *m, json_t *answer, struct er
 	return json_object_set(answer, "template", json_object_get(now, "template"));
 }
 
+/* The connection broke. A service that is still there broke it off: while much is still to come it
+ * cannot be heard, and what it had against the archive is not told. */
+static void explain(struct ask *a, bool whole, struct err *err)
+{
+	struct err why = { 0 };
+	int r = ask_call(a, "GET", NULL, NULL, &why, "/v1/templates/%s", a->argv[0]);
+
+	if (r == 0 || (whole && why.code == ERR_NOT_FOUND))
+		err_ctx(err, "lodge templates tells what came of it");
+	else if (why.code == ERR_NOT_FOUND)
+		err_set(err, ERR_INVALID,
+			"lodged broke it off: it is damaged, no tar, or more than lodged takes "
+			"(template_size, template_time); nothing was made");
+}
+
 static int make_of(struct ask *a, struct source *source, json_t **ret, struct err *err)
 {
 	struct made m = { .client = a->client, .name = a->argv[0] };
@@ -149,8 +164,8 @@ static int make_of(struct ask *a, struct source *source, json_t **ret, struct er
 	r = send_source(a, &s, &m, ret, err);
 	if (s.whole)
 		undo_release();
-	if (r < 0 && s.whole && !m.there && err->code == ERR_UNAVAILABLE && err->sys)
-		err_ctx(err, "all was sent, and lodge templates tells what came of it");
+	if (r < 0 && !m.there && err->code == ERR_UNAVAILABLE && err->sys)
+		explain(a, s.whole, err);
 	if (r < 0 || settle(a, &m, *ret, err) < 0) {
 		r = -1;
 		undo_hold();

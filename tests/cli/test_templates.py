@@ -198,6 +198,9 @@ def test_wrong_calls(lodged, tmp_path):
 def test_bad_ones(lodged, client, name, tmp_path):
     (tmp_path / "a").write_bytes(b"not a tar at all" * 100)
     failed(lodged.lodge("templates", "add", name, str(tmp_path / "a")))
+    with open(tmp_path / "a", "ab") as f:  # too much of it for an answer to be heard
+        f.truncate(100 << 20)
+    failed(lodged.lodge("templates", "add", name, str(tmp_path / "a")), "damaged", "nothing was made")
     (tmp_path / "a").write_bytes(gzip.compress(tar(("x", bytes(100000))))[:60])
     failed(lodged.lodge("templates", "add", name, str(tmp_path / "a")))
     (tmp_path / "a").write_bytes(tar(("x", b"1")))
@@ -410,3 +413,5 @@ def test_the_two_are_told_apart(lodged):
                          (("templates", "ls"), "template"), (("templates", "add"), "template")):
         text = ok(lodged.lodge(*words, "--help"))
         assert re.search(rf"lodge {other}\b", text), text
+    status, _, err = lodged.lodge("new", "--template", "nosuch")
+    assert status == 1 and "there is none" in err and "lodge template " not in err, err  # which would not show it
