@@ -12,6 +12,7 @@
 enum { EXIT_UNREAD = 128 + 13 }; /* as of those whom SIGPIPE ends */
 
 DEFINE_AUTO(struct client *, client_free);
+DEFINE_AUTO(struct template *, template_fini);
 
 /* ---- options --------------------------------------------------------------------------------- */
 
@@ -59,6 +60,11 @@ TEXT_OPTION(memory)
 TEXT_OPTION(cpus)
 TEXT_OPTION(pids)
 TEXT_OPTION(disk)
+TEXT_OPTION(unset)
+TEXT_OPTION(id)
+TEXT_OPTION(team)
+TEXT_OPTION(title)
+TEXT_OPTION(role)
 FLAG_OPTION(json)
 FLAG_OPTION(yes)
 FLAG_OPTION(quiet)
@@ -67,6 +73,8 @@ FLAG_OPTION(stop)
 FLAG_OPTION(follow)
 FLAG_OPTION(once)
 FLAG_OPTION(keys)
+FLAG_OPTION(oci)
+FLAG_OPTION(look)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
@@ -107,9 +115,13 @@ int ask_main(const struct ask_command *cmd, int argc, char **argv)
 {
 	auto_call(client_free) struct client *client = NULL;
 	struct ask a = { 0 };
+	auto_call(template_fini) struct template *guard = &a.spec;
 	struct err err = { 0 };
-	int first, r = opt_parse(&cmd->opt, argc, argv, &a, &first, &err);
+	int first, r;
 
+	(void)guard;
+	template_init(&a.spec);
+	r = opt_parse(&cmd->opt, argc, argv, &a, &first, &err);
 	if (r > 0)
 		return 0;
 	if (r < 0 || check_operands(cmd, argc - first, &err) < 0)
@@ -137,7 +149,7 @@ static int family_help(const struct ask_family *f)
 {
 	printf("usage: %s COMMAND ...\n%s\n\n", f->name, f->summary);
 	for (const struct ask_sub *s = f->subs; s->command; s++)
-		printf("  %-8s %s\n", s->name, s->summary);
+		printf("  %-10s %s\n", s->name, s->summary);
 	return 0;
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/auto.h"
 #include "base/err.h"
+#include "cli/limit_opt.h"
 #include "cli/opt.h"
 #include "cli/table.h"
 #include "cli/where.h"
@@ -22,12 +23,13 @@ enum { ASK_PATH = 8192, ASK_FAILED = 1 };
 
 /* All options of all these commands: each command has those that its table names. */
 struct ask {
+	struct template spec; /* first: limit_opt.h */
 	struct client *client;
 	const char *session, *user, *state, *project, *fragment, *tenant, *scope, *name, *key;
 	const char *template, *snapshot, *policy, *reason, *count, *by, *since, *expires;
 	const char *file, *allow, *deny, *idle, *lifetime, *max_active, *on_exceed;
-	const char *memory, *cpus, *pids, *disk;
-	bool json, yes, quiet, all, stop, follow, once, keys;
+	const char *memory, *cpus, *pids, *disk, *unset, *id, *team, *title, *role;
+	bool json, yes, quiet, all, stop, follow, once, keys, oci, look;
 	int argc; /* operands */
 	char **argv;
 	bool told; /* a failure that was said already */
@@ -69,6 +71,7 @@ opt_fn ask_session, ask_user, ask_state, ask_project, ask_fragment, ask_tenant, 
 opt_fn ask_name, ask_key, ask_template, ask_snapshot, ask_policy, ask_reason, ask_count, ask_by;
 opt_fn ask_since, ask_expires, ask_file, ask_allow, ask_deny, ask_idle, ask_lifetime;
 opt_fn ask_max_active, ask_on_exceed, ask_memory, ask_cpus, ask_pids, ask_disk;
+opt_fn ask_unset, ask_id, ask_team, ask_title, ask_role, ask_oci, ask_look;
 opt_fn ask_json, ask_yes, ask_quiet, ask_all, ask_stop, ask_follow, ask_once, ask_keys;
 
 /* --help of those with --yes. */

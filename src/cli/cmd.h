@@ -37,6 +37,7 @@ int cmd_users(int argc, char **argv);
 int cmd_cleanup(int argc, char **argv);
 int cmd_projects(int argc, char **argv);
 int cmd_switch(int argc, char **argv);
+int cmd_teams(int argc, char **argv);
 int cmd_templates(int argc, char **argv);
 int cmd_keys(int argc, char **argv);
 int cmd_events(int argc, char **argv);

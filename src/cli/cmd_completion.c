@@ -16,6 +16,9 @@ static const struct {
 	{ "template", false, { "add", "ls", "rm" } },
 	{ "policy", false, { "test", "ls", "show", "set", "rm" } },
 	{ "keys", false, { "ls", "add", "rm" } },
+	{ "templates", false, { "ls", "show", "add", "set", "rm", "env" } },
+	{ "projects", false, { "ls", "show", "add", "rm", "fragments", "save" } },
+	{ "teams", false, { "ls", "add", "rm" } },
 	{ "snapshot", true, { "rm" } },
 };
 

@@ -371,6 +371,17 @@ static int need_own_files(const struct run_opts *o, struct err *err)
 			     : 0;
 }
 
+static int load_base(struct run_opts *o, const char *home, struct err *err)
+{
+	if (template_load(home, o->template, &o->base, err) == 0)
+		return 0;
+	return err->code == ERR_NOT_FOUND
+		       ? err_set(err, ERR_NOT_FOUND,
+				 "template \"%.63s\": there is none (see lodge template ls)",
+				 o->template)
+		       : -1;
+}
+
 static int run_with(struct run_opts *o, const char *home, char **argv)
 {
 	auto_call(keeper_client_free) struct keeper_client *k = NULL;
@@ -381,9 +392,8 @@ static int run_with(struct run_opts *o, const char *home, char **argv)
 	struct run r = { 0 };
 	int status;
 
-	if (template_load(home, o->template, &o->base, &r.err) < 0 ||
-	    need_own_files(o, &r.err) < 0 || add_term(o, &r.err) < 0 ||
-	    template_merge(&o->base, &o->over, &r.err) < 0 ||
+	if (load_base(o, home, &r.err) < 0 || need_own_files(o, &r.err) < 0 ||
+	    add_term(o, &r.err) < 0 || template_merge(&o->base, &o->over, &r.err) < 0 ||
 	    fill_spec(o, &spec, binds, &r.err) < 0 || keeper_client_spawn(&how, &k, &r.err) < 0)
 		return opt_fail(OPT_EXIT_FAILED, &r.err);
 	if (sandbox_new(k, &spec, &sb, &r.err) < 0)

@@ -265,7 +265,10 @@ static const struct {
 
 static void help(FILE *to)
 {
-	fputs("usage: lodge template COMMAND ...\nWhat sandboxes start from.\n\n", to);
+	fputs("usage: lodge template COMMAND ...\nWhat sandboxes of lodge run on this machine "
+	      "start "
+	      "from. Those of a service: lodge templates.\n\n",
+	      to);
 	for (size_t i = 0; i < ARRAY_LEN(subcommands); i++)
 		fprintf(to, "  %-6s %s\n", subcommands[i].name, subcommands[i].summary);
 }

@@ -134,3 +134,13 @@ int limit_opt_require(void *ctx, const char *name, const char *value, struct err
 	t->demand = KEEPER_DEMAND_CGROUP | KEEPER_DEMAND_DISK;
 	return 0;
 }
+
+int limit_opt_check(const struct template *t, struct err *err)
+{
+	uint32_t uid, gid;
+
+	if (t->user && template_parse_user(t->user, &uid, &gid, err) > 0 && (!uid || !gid) &&
+	    t->class != KEEPER_CLASS_ROOT)
+		return err_set(err, ERR_INVALID, "--user: 0 needs --root");
+	return 0;
+}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options that `lodge run` and `lodge template add` share: what a sandbox may use, who runs in
- * it and where. Their context begins with a struct template, which collects them. */
+/* The options that `lodge run`, `lodge template add` and `lodge templates` share: what a sandbox
+ * may use, who runs in it and where. Their context begins with a struct template, which collects
+ * them. */
 #ifndef LODGE_CLI_LIMIT_OPT_H
 #define LODGE_CLI_LIMIT_OPT_H
 
@@ -11,8 +12,11 @@ opt_fn limit_opt_memory, limit_opt_cpus, limit_opt_pids, limit_opt_disk, limit_o
 	limit_opt_open_files, limit_opt_file_size, limit_opt_inodes;
 opt_fn limit_opt_env, limit_opt_workdir, limit_opt_user, limit_opt_root, limit_opt_require;
 
+/* What no template can be made with. */
+int limit_opt_check(const struct template *t, struct err *err);
+
 /* clang-format off */
-#define LIMIT_OPT_TABLE                                                                            \
+#define LIMIT_OPT_SPEC                                                                             \
 	{ "memory", 0, "SIZE", limit_opt_memory, "most memory, 256M; swap is never used" },        \
 	{ "cpus", 0, "N", limit_opt_cpus, "most processor time, 0.5 is half a core" },             \
 	{ "pids", 0, "N", limit_opt_pids, "most processes and threads" },                          \
@@ -21,13 +25,15 @@ opt_fn limit_opt_env, limit_opt_workdir, limit_opt_user, limit_opt_root, limit_o
 	{ "file-size", 0, "SIZE", limit_opt_file_size, "largest single file" },                    \
 	{ "open-files", 0, "N", limit_opt_open_files, "most open files of one process" },          \
 	{ "output", 0, "SIZE", limit_opt_output, "kept of each output stream (--json)" },          \
-	{ "require-limits", 0, NULL, limit_opt_require, "fail if a limit cannot be enforced" },    \
 	{ "env", 0, "NAME=VALUE", limit_opt_env, "set a variable; may be repeated" },              \
 	{ "workdir", 0, "PATH", limit_opt_workdir, "working directory inside" },                   \
 	{ "user", 0, "USER", limit_opt_user, "run as this user inside: name or uid[:gid]" },       \
 	{ "root", 0, NULL, limit_opt_root,                                                         \
 	  "a root inside: apt and sudo work\n"                                                     \
 	  "                            in a template with a root file system of its own" }
+#define LIMIT_OPT_TABLE                                                                            \
+	LIMIT_OPT_SPEC,                                                                            \
+	{ "require-limits", 0, NULL, limit_opt_require, "fail if a limit cannot be enforced" }
 /* clang-format on */
 
 #endif

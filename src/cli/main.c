@@ -48,13 +48,14 @@ static const struct {
 
 	{ "users", "users", cmd_users, "list users with a live sandbox" },
 	{ "users", "cleanup", cmd_cleanup, "destroy all that a user has" },
-	{ "users", "projects", cmd_projects, "list the projects of a user" },
+	{ "users", "projects", cmd_projects, "list, make and remove projects" },
+	{ "users", "teams", cmd_teams, "who is in a team" },
 	{ "users", "switch", cmd_switch, "move a user's sandbox to a project" },
 
 	{ "administration", "status", cmd_status, "how the service is" },
 	{ "administration", "top", cmd_top, "what sandboxes use, live" },
 	{ "administration", "events", cmd_events, "what happened, and what happens" },
-	{ "administration", "templates", cmd_templates, "list what sessions start from" },
+	{ "administration", "templates", cmd_templates, "what sessions of the service start from" },
 	{ "administration", "keys", cmd_keys, "list, make and remove keys" },
 	{ "administration", "policy", cmd_policy,
 	  "what sessions may have; what a policy says of a command" },
@@ -62,8 +63,7 @@ static const struct {
 	{ "administration", "login", cmd_login, "remember which lodged to ask" },
 
 	{ "this machine", "run", cmd_run, "run a command in a sandbox of its own" },
-	{ "this machine", "template", cmd_template,
-	  "add, list and remove what sandboxes start from" },
+	{ "this machine", "template", cmd_template, "what sandboxes of lodge run start from" },
 	{ "this machine", "doctor", cmd_doctor,
 	  "see what this machine offers and what is missing" },
 	{ "this machine", "completion", cmd_completion, "print a completion for bash or zsh" },

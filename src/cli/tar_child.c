@@ -20,11 +20,26 @@
 #include "cli/tar_leave.h"
 #include "cli/undo.h"
 
+enum { TAR_CHANGED = 1 }; /* its status if something did while it was read */
+
 DEFINE_AUTO(char **, tar_leave_free);
 
 static const char *const pack_words[] = {
 	"tar", "--create", "--file=-", "--format=pax", "--sparse-version=1.0", NULL
 };
+/* Owners by number, and nothing of what is mounted in it or made anew by every start. */
+static const char *const pack_root_words[] = { "tar",
+					       "--create",
+					       "--file=-",
+					       "--format=pax",
+					       "--pax-option=delete=atime,delete=ctime",
+					       "--numeric-owner",
+					       "--one-file-system",
+					       "--warning=no-file-ignored",
+					       "--exclude=./dev/*",
+					       "--exclude=./proc/*",
+					       "--exclude=./sys/*",
+					       NULL };
 static const char *const pack_what[] = { "--", ".", NULL };
 /* No --absolute-names: leading slashes go, and names with ".." are refused. */
 static const char *const unpack_words[] = { "tar",
@@ -78,10 +93,11 @@ static char **join(const void *first, const void *more, const void *last)
 	return all;
 }
 
-static int start(struct tar_child *t, int dir, bool packs, char *const *leave, struct err *err)
+static int start(struct tar_child *t, int dir, const char *const *words, char *const *leave,
+		 struct err *err)
 {
-	auto_free char **argv =
-		join(packs ? pack_words : unpack_words, leave, packs ? pack_what : NULL);
+	bool packs = t->stage < 0;
+	auto_free char **argv = join(words, leave, packs ? pack_what : NULL);
 	int ends[2];
 	pid_t pid;
 
@@ -109,7 +125,17 @@ int tar_pack(struct tar_child *t, const char *dir, struct err *err)
 	*t = (struct tar_child){ .fd = -1, .target = -1, .stage = -1 };
 	if (fd < 0)
 		return err_sys(err, errno, "%.160s", dir);
-	return tar_leave(dir, &leave, err) < 0 ? -1 : start(t, fd, true, leave, err);
+	return tar_leave(dir, &leave, err) < 0 ? -1 : start(t, fd, pack_words, leave, err);
+}
+
+int tar_pack_root(struct tar_child *t, const char *dir, struct err *err)
+{
+	auto_close int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	*t = (struct tar_child){ .fd = -1, .target = -1, .stage = -1, .fine = TAR_CHANGED };
+	if (fd < 0)
+		return err_sys(err, errno, "%.160s", dir);
+	return start(t, fd, pack_root_words, NULL, err);
 }
 
 /* A directory that nobody else may look into. */
@@ -143,7 +169,7 @@ int tar_unpack(struct tar_child *t, int target, struct err *err)
 	if (undo_set(tar_abort, t, err) < 0)
 		return -1;
 	undo_hold();
-	r = make_stage(t, err) < 0 ? -1 : start(t, t->stage, false, NULL, err);
+	r = make_stage(t, err) < 0 ? -1 : start(t, t->stage, unpack_words, NULL, err);
 	undo_release();
 	return r;
 }
@@ -159,7 +185,7 @@ static int wait_for(struct tar_child *t, struct err *err)
 		if (errno != EINTR)
 			return err_sys(err, errno, "tar");
 	t->pid = 0;
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+	if (WIFEXITED(status) && WEXITSTATUS(status) <= t->fine)
 		return 0;
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
 		return err_set(err, ERR_NOT_FOUND, "tar: not installed; directories need it");

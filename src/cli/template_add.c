@@ -3,22 +3,22 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/auto.h"
 #include "cli/limit_opt.h"
 #include "cli/opt.h"
+#include "cli/tar_child.h"
 #include "sandbox/fill.h"
 #include "sandbox/home.h"
 #include "sandbox/keeper_client.h"
+
+DEFINE_AUTO(struct tar_child *, tar_abort);
 
 struct add_opts {
 	struct template t; /* first: limit_opt.h */
@@ -43,6 +43,8 @@ static const struct opt_command command = {
 	.summary = "Makes a template from a directory, a root file system as a tar (also .gz .xz "
 		   ".zst)\nor an OCI image layout. The options become the defaults of its "
 		   "sandboxes.",
+	.more = "For lodge run on this machine; lodge templates add is for sessions of a "
+		"service.\n",
 	.opts = options,
 };
 
@@ -106,66 +108,15 @@ static void close_source(struct source *s)
 
 /* tar(1) reads the directory with the caller's own rights. A sandbox with the directory bound in
  * would not do: in there every owner but its own looks like nobody. */
-static int spawn_tar(const char *dir, int out, pid_t *ret, struct err *err)
-{
-	const char *const argv[] = { "tar",
-				     "--format=pax",
-				     "--pax-option=delete=atime,delete=ctime",
-				     "--numeric-owner",
-				     "--one-file-system",
-				     "--warning=no-file-ignored",
-				     "--exclude=./dev/*",
-				     "--exclude=./proc/*",
-				     "--exclude=./sys/*",
-				     "-C",
-				     dir,
-				     "-cf",
-				     "-",
-				     "--",
-				     ".",
-				     NULL };
-	posix_spawn_file_actions_t fa;
-	posix_spawnattr_t at;
-	char *args[sizeof(argv) / sizeof(argv[0])];
-	sigset_t pipe_only;
-	int r;
-
-	memcpy(args, argv, sizeof(argv));
-	sigemptyset(&pipe_only);
-	sigaddset(&pipe_only, SIGPIPE); /* when unpacking failed it has to go quietly */
-	if (posix_spawn_file_actions_init(&fa) || posix_spawnattr_init(&at))
-		return err_sys(err, ENOMEM, "tar");
-	r = posix_spawn_file_actions_adddup2(&fa, out, STDOUT_FILENO);
-	if (!r)
-		r = posix_spawnattr_setsigdefault(&at, &pipe_only);
-	if (!r)
-		r = posix_spawnattr_setflags(&at, POSIX_SPAWN_SETSIGDEF);
-	if (!r)
-		r = posix_spawnp(ret, "tar", &fa, &at, args, environ);
-	posix_spawnattr_destroy(&at);
-	posix_spawn_file_actions_destroy(&fa);
-	return r ? err_sys(err, r, "tar") : 0;
-}
-
 static int unpack_dir(struct unpack *u, const char *dir, unsigned flags, struct err *err)
 {
-	auto_close int in = -1, out = -1;
-	int p[2], status = 0, r;
-	pid_t pid;
+	struct tar_child t = { .fd = -1, .target = -1, .stage = -1 };
+	auto_call(tar_abort) struct tar_child *guard = &t;
 
-	if (pipe2(p, O_CLOEXEC) < 0)
-		return err_sys(err, errno, "pipe");
-	in = p[0];
-	out = p[1];
-	if (spawn_tar(dir, out, &pid, err) < 0)
+	(void)guard;
+	if (tar_pack_root(&t, dir, err) < 0 || unpack_tar(u, t.fd, "/", flags, err) < 0)
 		return -1;
-	close(steal_fd(&out));
-	r = unpack_tar(u, in, "/", flags, err);
-	close(steal_fd(&in)); /* a tar that still writes ends by this */
-	waitpid(pid, &status, 0);
-	if (!r && (!WIFEXITED(status) || WEXITSTATUS(status) > 1))
-		return err_set(err, ERR_INTERNAL, "%s: tar could not read all of it", dir);
-	return r;
+	return tar_finish(&t, err);
 }
 
 static int unpack_source(struct unpack *u, struct keeper_client *k, struct source *s,
@@ -275,15 +226,11 @@ static int add(struct add_opts *o, const char *name, const char *path, struct er
 {
 	struct source s = { .fd = -1 };
 	char home[HOME_SIZE];
-	uint32_t uid = 1000, gid = 1000;
 	int r;
 
 	if (home_find(o->home, home, err) < 0 || check_name(home, name, err) < 0)
 		return -1;
-	if (o->t.user && template_parse_user(o->t.user, &uid, &gid, err) > 0 && (!uid || !gid) &&
-	    o->t.class != KEEPER_CLASS_ROOT)
-		return err_set(err, ERR_INVALID, "--user: 0 needs --root");
-	if (open_source(path, &s, &o->t, err) < 0)
+	if (limit_opt_check(&o->t, err) < 0 || open_source(path, &s, &o->t, err) < 0)
 		return -1;
 	if (s.is_oci && s.image.wants_root && !o->t.user && o->t.class != KEEPER_CLASS_ROOT)
 		fprintf(stderr, "lodge: this image expects root; its sandboxes run as uid 1000 "

@@ -63,6 +63,10 @@ struct client_request {
 	bool has_body_fd;
 	/* Called with the bytes sent so far; NULL: nobody wants to know. */
 	void (*sent)(void *arg, uint64_t bytes);
+	/* Called when body_fd has come to its end; NULL: it is always whole. Negative: it is not,
+	 * and the connection is broken off before the service takes it for whole (of a file it
+	 * knew the length). */
+	int (*whole)(void *arg, struct err *err);
 	void *arg;
 };
 

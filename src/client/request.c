@@ -171,7 +171,7 @@ static int send_fd(struct conn *conn, const struct client_request *rq, const str
 		if (rq->sent)
 			rq->sent(rq->arg, sent);
 	}
-	if (n < 0)
+	if (n < 0 || (rq->whole && rq->whole(rq->arg, err) < 0))
 		return 1;
 	return b->kind == BODY_CHUNKED ? conn_write(conn, "0\r\n\r\n", 5) : 0;
 }

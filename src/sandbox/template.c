@@ -269,9 +269,7 @@ int template_load(const char *home, const char *name, struct template *ret, stru
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT
-			       ? err_set(err, ERR_NOT_FOUND,
-					 "template \"%s\": there is none (see lodge template ls)",
-					 name)
+			       ? err_set(err, ERR_NOT_FOUND, "template \"%s\": there is none", name)
 			       : err_sys(err, errno, "%s", path);
 	n = read(fd, text, sizeof(text));
 	if (n < 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""lodge users, cleanup, projects, switch, templates, keys, policy, status, bench."""
+"""lodge users, cleanup, keys, policy, status, bench."""
 import http.server
 import json
 import threading
@@ -78,33 +78,6 @@ def test_cleanup_that_fails_in_part(lodged):
     assert status == 1 and json.loads(out)["results"]["failed"] == 1
     server.shutdown()
     server.server_close()
-
-
-def test_projects(lodged, client):
-    assert client.post("/api/projects", {"id": "p1", "name": "One", "userId": "eve"}).status == 201
-    try:
-        assert lines(lodged.lodge("projects", "--user", "eve"))[1].split()[:3] == ["p1", "One", "eve"]
-        answer = json.loads(lodged.lodge("projects", "--user", "eve", "--json")[1])
-        assert [p["id"] for p in answer["projects"]] == ["p1"]
-        status, _, err = lodged.lodge("projects")
-        assert status == 1 and "--user" in err
-        rows = lines(lodged.lodge("switch", "--user", "eve", "p1"))
-        assert rows[0] == "Successfully switched to project p1" and rows[1].startswith("sandbox sbx_")
-        assert json.loads(lodged.lodge("switch", "--user", "eve", "p1", "--json")[1])["result"]["activeProjectId"] == "p1"
-        status, _, err = lodged.lodge("switch", "--user", "eve", "nosuch")
-        assert status == 1 and "Project not found" in err
-        assert lodged.lodge("switch", "--user", "eve")[0] == 2
-        assert "with --user" in lodged.lodge("switch", "p1")[2]
-    finally:
-        lodged.lodge("cleanup", "eve")
-        client.delete("/api/projects/p1?userId=eve")
-
-
-def test_templates(lodged):
-    rows = lines(lodged.lodge("templates"))
-    assert [r.split()[0] for r in rows] == ["TEMPLATE", "host", "empty"] and rows[1].endswith("built in")
-    assert json.loads(lodged.lodge("templates", "--json")[1])["templates"][0]["name"] == "host"
-    assert lodged.lodge("templates", "x")[0] == 2
 
 
 def test_keys(lodged, client):

@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """/v1/templates: archives, images and snapshots become what sessions start from."""
 import gzip
-import hashlib
 import http.client
-import io
-import json
 import lzma
 import os
 import re
@@ -17,47 +14,9 @@ import tarfile
 import pytest
 
 from client import KEY, Lodged, wait_for
+from roots import entry, layout, link, needs_busybox, root, sandboxes, tar
 
-BUSYBOX = shutil.which("busybox")
-PASSWD = b"root:x:0:0::/root:/bin/sh\nuser:x:1000:1000::/home/user:/bin/sh\nother:x:2000:2000::/tmp:/bin/sh\n"
 TAR = {"Content-Type": "application/x-tar"}
-needs_busybox = pytest.mark.skipif(not BUSYBOX, reason="needs busybox")
-
-
-def tar(*entries):
-    """(name, bytes | None for a directory | TarInfo)"""
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w") as t:
-        for name, what in entries:
-            info = what if isinstance(what, tarfile.TarInfo) else tarfile.TarInfo(name)
-            info.name = name
-            if what is None:
-                info.type, info.mode = tarfile.DIRTYPE, 0o755
-            elif isinstance(what, bytes):
-                info.size, info.mode = len(what), 0o755
-            t.addfile(info, io.BytesIO(what) if isinstance(what, bytes) else None)
-    return out.getvalue()
-
-
-def entry(kind, link="", mode=0o755, **rest):
-    info = tarfile.TarInfo("x")
-    info.type, info.linkname, info.mode = kind, link, mode
-    for name, value in rest.items():
-        setattr(info, name, value)
-    return info
-
-
-def link(target):
-    return entry(tarfile.SYMTYPE, target)
-
-
-def root(*more):
-    with open(BUSYBOX, "rb") as f:
-        busybox = f.read()
-    names = ("sh", "ls", "cat", "id", "stat", "find", "pwd", "env")
-    return tar(("bin", None), ("bin/busybox", busybox), *((f"bin/{n}", link("busybox")) for n in names),
-               ("etc", None), ("etc/passwd", PASSWD), ("home", None), ("home/user", None), ("root", None),
-               ("tmp", entry(tarfile.DIRTYPE, mode=0o1777)), *more)
 
 
 class Plain(Lodged):
@@ -119,16 +78,6 @@ def names(client):
     return [t["name"] for t in client.get("/v1/templates").json["templates"]]
 
 
-def sandboxes(lodged):
-    """Those of this lodged that live, by the keeper's own records."""
-    st = os.stat(lodged.keeper_home())
-    found = []
-    for at, dirs, _ in os.walk(f"/run/lodge/{st.st_dev:x}.{st.st_ino:x}"):
-        if os.path.basename(at) == "sandboxes":
-            found += [d for d in dirs if os.path.exists(os.path.join(at, d, "init.sock"))]
-    return found
-
-
 def files_of(lodged, name):
     """Whether the store has files of it, where one can look."""
     return os.path.exists(os.path.join(lodged.keeper_home(), "store", f"t-{name}"))
@@ -157,23 +106,6 @@ def test_packed_tars(client, name, pack):
         pytest.skip("needs zstd")
     upload(client, name, pack(root(("x", b"packed"))), headers={"Content-Type": "application/octet-stream"})
     assert sh(client, name, "cat /x") == "packed"
-
-
-def layout(layers, config, arch=None, **index):
-    """A tar of an OCI image layout."""
-    blobs = []
-
-    def blob(data):
-        digest = hashlib.sha256(data).hexdigest()
-        blobs.append((f"blobs/sha256/{digest}", data))
-        return {"digest": f"sha256:{digest}", "size": len(data)}
-
-    machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine, os.uname().machine)
-    manifest = {"schemaVersion": 2, "layers": [blob(l) for l in layers],
-                "config": blob(json.dumps({"config": config}).encode())}
-    top = dict(blob(json.dumps(manifest).encode()), platform={"os": "linux", "architecture": arch or machine})
-    return tar(("oci-layout", b'{"imageLayoutVersion":"1.0.0"}'),
-               ("index.json", json.dumps({"manifests": [top], **index}).encode()), *blobs)
 
 
 @needs_busybox

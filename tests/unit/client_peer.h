@@ -24,6 +24,7 @@ static struct peer {
 	char *heard; /* of the last question */
 	size_t heard_len;
 	pthread_t thread;
+	bool done; /* nobody runs in it any more */
 } peer;
 
 static inline bool peer_has_all(const char *text, size_t len)
@@ -104,10 +105,18 @@ static inline bool peer_start(void)
 	return pthread_create(&peer.thread, NULL, peer_run, NULL) == 0;
 }
 
+/* Until he has given all his answers: then what he heard is all there was. */
+static inline void peer_wait(void)
+{
+	pthread_join(peer.thread, NULL);
+	peer.done = true;
+}
+
 static inline void peer_end(void)
 {
 	shutdown(peer.fd, SHUT_RDWR); /* accept() returns */
-	pthread_join(peer.thread, NULL);
+	if (!peer.done)
+		peer_wait();
 	close(peer.fd);
 	unlink(peer.path);
 	rmdir(peer.dir);

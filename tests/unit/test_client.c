@@ -329,6 +329,33 @@ static void a_pipe_is_sent_in_chunks(void)
 	finish();
 }
 
+static int not_whole(void *arg, struct err *e)
+{
+	(void)arg;
+	return err_set(e, ERR_INVALID, "half of it");
+}
+
+/* He would take an end of the chunks for that of the body. */
+static void what_is_not_whole_is_not_ended(void)
+{
+	struct client_request rq = {
+		.method = "PUT", .path = "/f", .has_body_fd = true, .whole = not_whole
+	};
+	struct client_stream *s = NULL;
+	int fds[2];
+
+	CHECK(pipe2(fds, O_CLOEXEC) == 0 && write(fds[1], "hello", 5) == 5);
+	close(fds[1]);
+	rq.body_fd = fds[0];
+	CHECK(begin("HTTP/1.1 201 Created\r\n\r\n") && peer_start());
+	CHECK(client_open(c, &rq, &s, &err) < 0 && !s);
+	CHECK_STR(err.msg, "half of it");
+	peer_wait();
+	CHECK(strstr(peer.heard, "\r\n5\r\nhello\r\n") && !strstr(peer.heard, "\r\n0\r\n"));
+	close(fds[0]);
+	finish();
+}
+
 /* He refuses after the head, and reads no more of what would never fit into the socket. */
 static void a_refusal_before_the_end_of_a_body_is_heard(void)
 {
@@ -438,6 +465,7 @@ int main(void)
 	RUN(pages_become_one_list);
 	RUN(a_file_is_sent_with_its_length);
 	RUN(a_pipe_is_sent_in_chunks);
+	RUN(what_is_not_whole_is_not_ended);
 	RUN(a_refusal_before_the_end_of_a_body_is_heard);
 	RUN(lines_are_values);
 	RUN(events_are_told_from_comments);

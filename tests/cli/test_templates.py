@@ -1,0 +1,417 @@
+# SPDX-License-Identifier: Apache-2.0
+"""lodge templates: what sessions of a service start from, furnished from the command line."""
+import gzip
+import io
+import json
+import lzma
+import os
+import re
+import signal
+import socket
+import subprocess
+import tarfile
+import threading
+
+import pytest
+
+from client import wait_for
+from lodge import LODGE
+from roots import layout, needs_busybox, root, sandboxes, tar
+from terminal import Terminal
+
+OTHER = 4321  # somebody who is not root
+
+
+def ok(result):
+    assert result[0] == 0, result
+    return result[1].decode()
+
+
+def failed(result, *words):
+    status, out, err = result
+    assert status == 1 and out == b"" and err.count("\n") == 1, result
+    assert all(w in err for w in words), err
+    return err
+
+
+def names(client):
+    return [t["name"] for t in client.get("/v1/templates").json["templates"]]
+
+
+@pytest.fixture
+def name(client):
+    yield "mine"
+    for s in client.get("/v1/sessions").json["sessions"]:
+        client.delete("/v1/sessions/" + s["id"])
+    # lodged itself may still be looking into it
+    assert wait_for(lambda: client.delete("/v1/templates/mine").status in (200, 404))
+
+
+def sh(client, command, template="mine"):
+    at = "/v1/sessions/" + client.enter(template=template)
+    answer = client.post(at + "/exec", {"argv": ["/bin/sh", "-c", command]})
+    assert answer.status == 200, answer
+    client.delete(at)
+    return answer.json["stdout"]
+
+
+@pytest.fixture
+def rootfs(tmp_path):
+    at = tmp_path / "root"
+    with tarfile.open(fileobj=io.BytesIO(root(("app", None), ("app/x", b"hello")))) as t:
+        t.extractall(at)
+    return at
+
+
+# ---- sources ----------------------------------------------------------------------------------
+
+
+@needs_busybox
+def test_a_directory(lodged, client, name, rootfs):
+    (rootfs / "app" / "out").symlink_to("/etc/shadow")  # a link is a link: nobody follows it
+    (rootfs / "app" / "up").symlink_to("../../../../../etc/shadow")
+    (rootfs / "dev").mkdir()
+    (rootfs / "dev" / "left-out").write_text("x")
+    os.chown(rootfs / "app" / "x", 2000, 2001)
+    socket.socket(socket.AF_UNIX).bind(str(rootfs / "app" / "sock"))
+    assert ok(lodged.lodge("templates", "add", name, str(rootfs))).startswith("mine is there, ")
+    found = sh(client, "cd /app; cat x; stat -c ' %u %g' x; ls; stat -c %N out up; ls /dev/left-out 2>/dev/null")
+    assert found.splitlines() == ["hello 2000 2001", "out", "up", "x", "'out' -> '/etc/shadow'",
+                                  "'up' -> '../../../../../etc/shadow'"], found
+    t = json.loads(ok(lodged.lodge("templates", "show", name, "--json")))["template"]
+    assert t["from"] == {"kind": "tar"} and t["limits"] == {} and t["class"] == "user"
+
+
+@needs_busybox
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, lzma.compress], ids=["tar", "gz", "xz"])
+@pytest.mark.parametrize("how", ["file", "pipe", "input"])
+def test_an_archive(lodged, client, name, tmp_path, pack, how):
+    data = pack(root(("x", b"packed")))
+    if how == "file":
+        (tmp_path / "a").write_bytes(data)
+        ok(lodged.lodge("templates", "add", name, str(tmp_path / "a")))
+    elif how == "input":
+        ok(lodged.lodge("templates", "add", name, "-", data=data))
+    else:
+        os.mkfifo(tmp_path / "a")
+        writer = threading.Thread(target=(tmp_path / "a").write_bytes, args=(data,))
+        writer.start()
+        ok(lodged.lodge("templates", "add", name, str(tmp_path / "a")))
+        writer.join()
+    assert sh(client, "cat /x") == "packed"
+
+
+@needs_busybox
+def test_an_image(lodged, client, name, tmp_path):
+    data = layout([root(), tar(("x", b"layer"))], {"Env": ["A=image", "B=image"], "WorkingDir": "/tmp"})
+    with tarfile.open(fileobj=io.BytesIO(data)) as t:
+        t.extractall(tmp_path / "oci")
+    status, out, err = lodged.lodge("templates", "add", name, str(tmp_path / "oci"), "--env", "B=mine", "--json")
+    answer = json.loads(out)
+    assert status == 0 and answer["wants_root"] is True and answer["template"]["from"] == {"kind": "oci"}
+    assert answer["template"]["env"] == {"A": "image", "B": "mine"} and answer["template"]["workdir"] == "/tmp"
+    assert sh(client, "cat /x; echo $A$B; pwd") == "layerimagemine\n/tmp\n"
+    assert wait_for(lambda: lodged.lodge("templates", "rm", name)[0] == 0)
+    (tmp_path / "a.tar").write_bytes(data)  # the same as one file
+    status, _, err = lodged.lodge("templates", "add", name, str(tmp_path / "a.tar"), "--oci")
+    assert status == 0 and "expects root" in err and "set mine --root" in err
+    ok(lodged.lodge("templates", "set", name, "--root"))
+    assert sh(client, "id -u") == "0\n"
+
+
+def test_a_snapshot(lodged, client, name):
+    sid = client.enter(key="source")
+    client.run(sid, "echo kept > f")
+    snapshot = client.post(f"/v1/sessions/{sid}/snapshots", {}).json["snapshot"]["id"]
+    assert ok(lodged.lodge("templates", "add", name, "--snapshot", snapshot, "--env", "A=1", "--memory",
+                           "80M")).startswith("mine is there")
+    t = client.get("/v1/templates/mine").json["template"]
+    assert t["from"] == {"kind": "snapshot", "snapshot": snapshot}
+    assert t["env"] == {"A": "1"} and t["limits"]["memory_bytes"] == 80 << 20
+    assert sh(client, "cat f") == "kept\n"
+    client.delete("/v1/snapshots/" + snapshot)
+    failed(lodged.lodge("templates", "add", "other", "--snapshot", "snp_none"), "snp_none")
+
+
+# ---- what is said of it -----------------------------------------------------------------------
+
+
+SPEC = ("--memory", "64M", "--cpus", "0.5", "--pids", "40", "--disk", "100M", "--inodes", "1000", "--file-size", "10M",
+        "--open-files", "100", "--output", "1M", "--env", "A=1", "--env", "B=x=y", "--workdir", "/tmp", "--user", "2000")
+LIMITS = {"memory_bytes": 64 << 20, "cpus": 0.5, "pids": 40, "disk_bytes": 100 << 20, "inodes": 1000,
+          "file_bytes": 10 << 20, "open_files": 100, "output_bytes": 1 << 20}
+
+
+def test_settings(lodged, client, name, tmp_path):
+    (tmp_path / "a").write_bytes(tar(("x", b"1")))
+    assert lodged.lodge("policy", "set", "readers", "--deny", "rm")[0] == 0
+    t = json.loads(ok(lodged.lodge("templates", "add", name, str(tmp_path / "a"), *SPEC, "--policy", "readers",
+                                   "--json")))["template"]
+    assert t["limits"] == LIMITS and t["env"] == {"A": "1", "B": "x=y"} and t["policy"] == "readers"
+    assert (t["run_as"], t["workdir"], t["class"]) == ("2000", "/tmp", "user")
+    text = ok(lodged.lodge("templates", "show", name))
+    for words in ("memory 64M", "cpus 0.5", "B=x=y", "readers", "/tmp", "2000"):
+        assert words in text, text
+    # what is not mentioned stays, also of variables and limits
+    t = json.loads(ok(lodged.lodge("templates", "set", name, "--pids", "50", "--env", "A=2", "--root", "--json")))["template"]
+    assert t["limits"] == dict(LIMITS, pids=50) and t["env"] == {"A": "2", "B": "x=y"} and t["class"] == "root"
+    t = json.loads(ok(lodged.lodge("templates", "set", name, "--unset", "cpus,memory,env:B,root,policy,workdir", "--disk", "1G",
+                                   "--json")))["template"]
+    assert "cpus" not in t["limits"] and "memory_bytes" not in t["limits"] and t["limits"]["disk_bytes"] == 1 << 30
+    assert t["limits"]["pids"] == 50 and t["env"] == {"A": "2"} and t["class"] == "user"
+    assert t["policy"] is None and t["workdir"] is None and t["run_as"] == "2000"
+    t = json.loads(ok(lodged.lodge("templates", "set", name, "--unset", "env", "--env", "C=3", "--json")))["template"]
+    assert t["env"] == {"C": "3"}
+    assert "A=" not in ok(lodged.lodge("templates", "set", name, "--unset", "user"))
+    failed(lodged.lodge("templates", "set", "nosuch", "--pids", "9"), "nosuch")
+    failed(lodged.lodge("templates", "set", "host", "--pids", "9"), "built in")
+    for words in ((), ("--unset", "colour"), ("--pids", "1"), ("--env", "A"), ("--workdir", "relative")):
+        status, out, err = lodged.lodge("templates", "set", name, *words)
+        assert status == 2 and out == b"" and err.count("\n") == 1, (words, err)
+    lodged.lodge("policy", "rm", "readers")
+
+
+def test_what_cannot_be_said_leaves_no_template(lodged, client, name, tmp_path):
+    """Files without what was wanted of them are half a template."""
+    (tmp_path / "a").write_bytes(tar(("x", b"1")))
+    failed(lodged.lodge("templates", "add", name, str(tmp_path / "a"), "--env", "A=" + "x" * 70000))
+    assert name not in names(client)
+    failed(lodged.lodge("templates", "add", name, str(tmp_path / "a"), "--policy", "nosuch"), "nosuch")
+    assert lodged.lodge("templates", "add", name, str(tmp_path / "a"), "--user", "0")[0] == 2
+    assert name not in names(client)
+
+
+# ---- refused ----------------------------------------------------------------------------------
+
+
+def test_wrong_calls(lodged, tmp_path):
+    for words in (("add",), ("add", "x"), ("add", "x", "y", "z"), ("add", "x", "y", "--snapshot", "s"),
+                  ("add", "x", "--snapshot", "s", "--oci"), ("add", "x", "y", "--tenant", "t"), ("show",), ("rm",), ("env",),
+                  ("x",), ("ls", "x"), ("add", "x", "y", "--require-limits")):
+        status, out, err = lodged.lodge("templates", *words, "--url", "http://127.0.0.1:1")
+        assert status == 2 and out == b"" and err.startswith("lodge: "), (words, err)
+    t = Terminal("templates", "add", "x", "-", env=lodged.env())
+    assert t.end() == 2 and b"not a terminal" in t.seen
+    assert lodged.lodge("templates", "add", "x", str(tmp_path), "--url", "http://127.0.0.1:1")[0] == 125
+
+
+def test_bad_ones(lodged, client, name, tmp_path):
+    (tmp_path / "a").write_bytes(b"not a tar at all" * 100)
+    failed(lodged.lodge("templates", "add", name, str(tmp_path / "a")))
+    with open(tmp_path / "a", "ab") as f:  # too much of it for an answer to be heard
+        f.truncate(100 << 20)
+    failed(lodged.lodge("templates", "add", name, str(tmp_path / "a")), "damaged", "nothing was made")
+    (tmp_path / "a").write_bytes(gzip.compress(tar(("x", bytes(100000))))[:60])
+    failed(lodged.lodge("templates", "add", name, str(tmp_path / "a")))
+    (tmp_path / "a").write_bytes(tar(("x", b"1")))
+    failed(lodged.lodge("templates", "add", name, str(tmp_path / "a"), "--oci"), "index.json")
+    failed(lodged.lodge("templates", "add", name, str(tmp_path / "nosuch")), "nosuch")
+    failed(lodged.lodge("templates", "add", "Bad Name", str(tmp_path / "a")), "a-z")
+    failed(lodged.lodge("templates", "add", "host", str(tmp_path / "a")), "built in")
+    assert names(client) == ["host", "empty"] and wait_for(lambda: not sandboxes(lodged)), "a sandbox is left"
+
+
+def test_a_name_that_is_taken(lodged, client, name, tmp_path):
+    (tmp_path / "a").write_bytes(tar(("x", b"1")))
+    ok(lodged.lodge("templates", "add", name, str(tmp_path / "a")))
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "large").write_bytes(bytes(50 << 20))
+    for source in ("a", "d"):
+        failed(lodged.lodge("templates", "add", name, str(tmp_path / source), "--env", "A=1"), "there already",
+               "lodge templates rm mine")
+    assert client.get("/v1/templates/mine").json["template"]["env"] == {}  # nobody touched the one that is there
+
+
+def test_only_who_runs_the_service_may(lodged, client, tmp_path):
+    key = client.post("/v1/keys", {"scope": "tenant", "tenant": "acme"}).json
+    env = dict(lodged.env(), LODGE_API_KEY=key["secret"])
+    assert "host" in ok(lodged.lodge("templates", env=env))
+    (tmp_path / "d").mkdir()
+    for words in (("add", "x", str(tmp_path / "d")), ("set", "host", "--pids", "9"), ("rm", "host")):
+        assert lodged.lodge("templates", *words, env=env)[0] == 1
+    client.delete("/v1/keys/" + key["key"]["id"])
+
+
+# ---- rm ---------------------------------------------------------------------------------------
+
+
+def test_removing(lodged, client, name, tmp_path):
+    (tmp_path / "a").write_bytes(tar(("x", b"1")))
+    for n in (name, "second"):
+        ok(lodged.lodge("templates", "add", n, str(tmp_path / "a")))
+    sid = client.enter(template=name, asleep=True)
+    failed(lodged.lodge("templates", "rm", name), "in use by 1 session")
+    status, out, err = lodged.lodge("templates", "rm", name, "second", "nosuch", "--json")
+    assert status == 1 and json.loads(out) == {"removed": ["second"]}
+    assert "lodge: mine: " in err and "lodge: nosuch: " in err
+    client.delete("/v1/sessions/" + sid)
+    t = Terminal("templates", "rm", name, env=lodged.env())
+    t.wait("Remove template mine?")
+    t.type("\n")
+    assert t.end() == 1 and name in names(client)
+    assert ok(lodged.lodge("templates", "rm", "--yes", name)) == "mine is removed\n"
+    assert names(client) == ["host", "empty"]
+    failed(lodged.lodge("templates", "rm", "host"), "built in")
+
+
+# ---- half ones --------------------------------------------------------------------------------
+
+
+def start_half(lodged, name, *words):
+    """An upload that has begun and waits for more."""
+    assert wait_for(lambda: not sandboxes(lodged))
+    p = lodged.start_lodge("templates", "add", name, "-", *words, stdin=subprocess.PIPE)
+    p.stdin.write(tar(("x", bytes(1 << 20)))[:1 << 19])
+    p.stdin.flush()
+    assert wait_for(lambda: sandboxes(lodged))
+    return p
+
+
+@pytest.mark.parametrize("signo", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=["int", "term", "kill"])
+def test_one_that_is_stopped_half_way(lodged, client, name, signo):
+    p = start_half(lodged, name, "--env", "A=1")
+    p.send_signal(signo)
+    status = p.wait(60)
+    assert status == (-signo if signo == signal.SIGKILL else 128 + signo)
+    p.stdin.close()
+    assert wait_for(lambda: not sandboxes(lodged)), "a sandbox is left"
+    assert name not in names(client)
+
+
+def test_a_huge_directory_stopped_half_way(lodged, client, name, tmp_path):
+    (tmp_path / "d").mkdir()
+    for i in range(4):  # sparse here, and as many zeros on the way
+        with open(tmp_path / "d" / f"f{i}", "wb") as f:
+            f.truncate(8 << 30)
+    t = Terminal("templates", "add", name, str(tmp_path / "d"), env=lodged.env())
+    t.wait("/s")  # progress
+    os.kill(t.process.pid, signal.SIGINT)
+    assert t.end() == 130
+    assert name not in names(client) and wait_for(lambda: not sandboxes(lodged)), "a sandbox is left"
+
+
+def test_the_service_dies_half_way(lodged, client, name):
+    p = start_half(lodged, name)
+    lodged.crash()
+    p.stdin.close()
+    assert p.wait(60) == 125
+    err = p.stderr.read().decode()
+    assert err.startswith("lodge: ") and err.count("\n") == 1, err
+    lodged.start()
+    assert name not in names(client) and wait_for(lambda: not sandboxes(lodged)), "a sandbox is left"
+
+
+class Between:
+    """Hands on to lodged what comes, but for a question of one method, which waits."""
+
+    def __init__(self, lodged, method):
+        self.to, self.method, self.held = (lodged.host, lodged.port), method, threading.Event()
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.serve, args=(connection,), daemon=True).start()
+
+    def serve(self, connection):
+        data = connection.recv(65536)
+        if data.startswith(self.method):
+            self.held.set()
+            connection.recv(1)  # until the other side goes
+            return
+        with connection, socket.create_connection(self.to) as there:
+            threading.Thread(target=self.copy, args=(there, connection), daemon=True).start()
+            while data:
+                there.sendall(data)
+                data = connection.recv(65536)
+
+    @staticmethod
+    def copy(source, to):
+        try:
+            while data := source.recv(65536):
+                to.sendall(data)
+            to.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # one of them is gone
+
+
+@pytest.mark.parametrize("signo", [signal.SIGINT, signal.SIGTERM], ids=["int", "term"])
+def test_stopped_between_files_and_settings(lodged, client, name, tmp_path, signo):
+    (tmp_path / "a").write_bytes(tar(("x", b"1")))
+    between = Between(lodged, b"PATCH ")
+    p = lodged.start_lodge("templates", "add", name, str(tmp_path / "a"), "--env", "A=1",
+                           env=dict(lodged.env(), LODGE_URL=between.url))
+    assert between.held.wait(60) and name in names(client), p.poll()
+    p.send_signal(signo)
+    assert p.wait(60) == 128 + signo, p.stderr.read()
+    between.listener.close()
+    assert name not in names(client)
+
+
+def as_other(lodged, *words):
+    return subprocess.run([LODGE, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          env=dict(lodged.env(), LODGE_URL=f"http://{lodged.host}:{lodged.port}"),
+                          user=OTHER, group=OTHER, extra_groups=[], timeout=60, check=False)
+
+
+@needs_busybox
+def test_somebody_elses_files(lodged, client, name, rootfs):
+    """A caller who is not root sends what he may read; what he may not is no template without it."""
+    for at in (rootfs, *rootfs.parents):
+        if str(at).startswith("/tmp/"):
+            at.chmod(0o755)
+    secret = rootfs / "app" / "secret"
+    secret.write_text("s")
+    secret.chmod(0o600)
+    done = as_other(lodged, "templates", "add", name, str(rootfs))
+    assert done.returncode == 1 and b"secret" in done.stderr and b"tar failed" in done.stderr, done
+    assert name not in names(client) and wait_for(lambda: not sandboxes(lodged)), "a sandbox is left"
+    secret.unlink()
+    done = as_other(lodged, "templates", "add", name, str(rootfs))
+    assert done.returncode == 0, done
+    assert sh(client, "cat /app/x") == "hello"
+
+
+def test_no_tar(lodged, client, name, tmp_path):
+    env = dict(lodged.env(), PATH=str(tmp_path))
+    failed(lodged.lodge("templates", "add", name, str(tmp_path), env=env), "tar: not installed")
+    assert name not in names(client)
+
+
+# ---- looking ----------------------------------------------------------------------------------
+
+
+def test_listing(lodged):
+    rows = ok(lodged.lodge("templates")).splitlines()
+    assert [r.split()[0] for r in rows] == ["TEMPLATE", "host", "empty"] and rows[1].endswith("built in")
+    assert ok(lodged.lodge("templates", "ls")).splitlines() == rows
+    assert json.loads(ok(lodged.lodge("templates", "--json")))["templates"][0]["name"] == "host"
+    assert "built in" in ok(lodged.lodge("templates", "show", "host"))
+    failed(lodged.lodge("templates", "show", "nosuch"), "nosuch")
+
+
+def test_what_is_inside(lodged, client, name, tmp_path):
+    (tmp_path / "a").write_bytes(tar(("x", b"1")))
+    ok(lodged.lodge("templates", "add", name, str(tmp_path / "a")))
+    failed(lodged.lodge("templates", "env", name), "--look")
+    failed(lodged.lodge("templates", "env", name, "--look"), "/bin/sh")
+    failed(lodged.lodge("templates", "env", "nosuch"), 'no template "nosuch"')
+    text = ok(lodged.lodge("templates", "env", "host", "--look"))
+    assert "env" in text and "PATH=" in text and "kernel" in text
+    answer = json.loads(ok(lodged.lodge("templates", "env", "host", "--json")))["environment"]
+    assert answer["current"] and answer["env"]["PATH"]
+
+
+def test_the_two_are_told_apart(lodged):
+    """This machine's store, and that of a service."""
+    for words, other in ((("template",), "templates"), (("template", "add"), "templates"), (("templates",), "template"),
+                         (("templates", "ls"), "template"), (("templates", "add"), "template")):
+        text = ok(lodged.lodge(*words, "--help"))
+        assert re.search(rf"lodge {other}\b", text), text
+    status, _, err = lodged.lodge("new", "--template", "nosuch")
+    assert status == 1 and "there is none" in err and "lodge template " not in err, err  # which would not show it
