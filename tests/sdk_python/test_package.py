@@ -110,13 +110,27 @@ def test_the_example(world, tmp_path):
         assert len([line for line in f if line.strip() and not line.startswith("#")]) <= 30
 
 
-def test_the_example_with_a_model(world, monkeypatch):
+@pytest.fixture
+def tool():
+    spec = importlib.util.spec_from_file_location("bash_tool", EXAMPLE)
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+def test_the_example_tells_the_model_what_was_lost(world, tool):
+    with world.client() as sandbox:
+        made = sandbox.get_or_create_session("ada", "lost")
+        assert tool.bash(sandbox, "touch f; ls") == "f\n\n(exit code 0)"
+        world.end_session(made["session_id"])
+        assert tool.bash(sandbox, "ls") == "(the machine was replaced: earlier files are gone)\n\n(exit code 0)"
+        assert tool.bash(sandbox, "ls") == "\n(exit code 0)"
+
+
+def test_the_example_with_a_model(world, tool, monkeypatch):
     """A loop with a script in the place of a model."""
     for name, value in world.environment().items():
         monkeypatch.setenv(name, value)
-    spec = importlib.util.spec_from_file_location("bash_tool", EXAMPLE)
-    tool = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tool)
     script = ["echo 6 > n", "expr $(cat n) \\* 7", "no-such-program", "kill -9 $$"]
     seen = []
 
