@@ -18,7 +18,7 @@ PAGES = [os.path.relpath(p, TOP) for p in (os.path.join(TOP, "README.md"),
 RUN_BY = {
     "": (("sh",), "tests/http/test_readme.py"),  # beside a lodged; those of a page in one shell
     "dev": (("sh",), "tests/http/test_run.py"),  # in a checkout
-    "service": (("sh",), "tests/vm/systemd_checks.sh"),  # on a machine with systemd and the packages
+    "service": (("sh",), "tests/vm/systemd.sh"),  # on a machine with systemd and the packages
     "c": (("c", "sh"), "tests/api/test_lib.py"),
     "wheel": (("sh",), "tests/sdk_python/test_package.py"),
     "python": (("python",), "tests/sdk_python/test_package.py"),  # beside a lodged; those of a page in one process
