@@ -4,7 +4,13 @@ import { SandboxSessionManager } from "lodge-sandbox";
 
 /** What a model is told, and what it answers: a command to run, or the end. */
 export type Message = { role: "user" | "model" | "tool"; content: string };
-export type Model = (messages: Message[]) => Promise<{ bash: string; timeout_ms?: number } | { answer: string }>;
+export type Model = (messages: Message[], tools: object[]) => Promise<{ bash: string; timeout_ms?: number } | { answer: string }>;
+
+export const tool = {
+  name: "bash",
+  description: "Runs bash in a Linux machine of this conversation.",
+  input_schema: { type: "object", properties: { bash: { type: "string" }, timeout_ms: { type: "integer" } }, required: ["bash"] },
+};
 
 const manager = new SandboxSessionManager(); // the local lodged, or that of LODGE_URL and LODGE_API_KEY
 
@@ -22,7 +28,7 @@ async function bash(conversation: string, command: string, timeout_ms = 30_000):
 export async function runAgent(conversation: string, question: string, model: Model): Promise<string> {
   const messages: Message[] = [{ role: "user", content: question }];
   for (;;) {
-    const turn = await model(messages);
+    const turn = await model(messages, [tool]);
     if ("answer" in turn) return turn.answer;
     messages.push({ role: "model", content: turn.bash });
     messages.push({ role: "tool", content: await bash(conversation, turn.bash, turn.timeout_ms) });

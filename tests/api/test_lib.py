@@ -12,6 +12,10 @@ import tempfile
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+
+import pages  # noqa: E402
+
 BUILD = pathlib.Path(os.path.abspath(os.environ.get("LODGE_BIN", ROOT / "build" / "lodge"))).parent
 LIBRARY = BUILD / "liblodge.so"
 HEADER = ROOT / "include/lodge.h"
@@ -96,7 +100,20 @@ def test_the_example_is_short_and_the_documents_have_it():
     text = EXAMPLE.read_text()
     assert len(text.splitlines()) <= 30
     assert f"```\n{text}```\n" in (ROOT / "man/liblodge.3.scd").read_text()
-    assert f"```c\n{text}```\n" in (ROOT / "README.md").read_text()
+    assert [b.text for b in pages.blocks("c") if b.info == "c"] == [text]
+
+
+def test_the_readme_says_how_it_is_built_and_run(tmp_path, home):
+    for name, target in (("build", BUILD), ("include", ROOT / "include"), ("docs", ROOT / "docs")):
+        (tmp_path / name).symlink_to(target)
+    (tmp_path / "bin").mkdir()
+    compiler = tmp_path / "bin/cc"  # what is linked with a sanitized library must be so too
+    compiler.write_text(f"#!/bin/sh\nexec {shutil.which('cc')} {' '.join(sanitized())} \"$@\"\n")
+    compiler.chmod(0o755)
+    env = {**os.environ, "LODGE_HOME": home, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
+    block, = [b for b in pages.blocks("c") if b.info == "sh"]
+    done = run("bash", "-ec", block.text, cwd=tmp_path, env=env)
+    assert done.returncode == 0 and "visit number 2\n" in done.stdout
 
 
 def functions(text):

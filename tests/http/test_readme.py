@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands in README.md and the guides work as they are pasted.
+"""The commands in README.md and the guides work as they are pasted, and every block there is run by some test.
 
-Those in blocks with the info string `sh` between `<!-- run -->` and `<!-- /run -->`, in order, in one
-bash, so that variables stay. No command of a block may fail. The shell has what a reader has who
-followed the page so far: LODGE and LODGE_URL are the address, LODGE_API_KEY the key, and the usual address is the
-one of this test's lodged."""
-import glob
+Those of the mark `<!-- run -->` are run here: a page's in order, in one bash, so that variables stay. No command of a block may
+fail. The shell has what a reader has who followed the page so far: a checkout with its build, `lodge` in the PATH, and a
+lodged that made its own key, with another data directory and port than the usual ones."""
 import os
 import re
+import shutil
 import subprocess
+import tempfile
 
 import pytest
 
-from client import BUILD, KEY, SOURCE
+import pages
+from client import BUILD, SOURCE, Client, Lodged
 
-PAGES = ["README.md", *sorted(os.path.relpath(p, SOURCE) for p in glob.glob(os.path.join(SOURCE, "docs/guides/*.md")))]
 USUAL = re.compile(r"\b(127\.0\.0\.1|localhost):7070\b")
+USUAL_DATA = re.compile(r"/var/lib/lodge\b")
 SECONDS = 120
 # each block by eval, as if pasted; what fails in it is told with its line
 RUNNER = """
@@ -31,59 +32,128 @@ done
 """
 
 
-def blocks(text):
-    regions = re.findall(r"^<!-- run -->$(.*?)^<!-- /run -->$", text, re.S | re.M)
-    assert len(regions) == text.count("<!-- run -->") == text.count("<!-- /run -->")
-    found = [re.findall(r"^```sh\n(.*?)^```$", r, re.S | re.M) for r in regions]
-    assert all(found), "nothing to run between <!-- run --> and <!-- /run -->"
-    return sum(found, [])
+class Local(Lodged):
+    """As `./dev run` starts it: with a key that it made, and a socket beside it."""
+
+    def start(self):
+        env = {k: v for k, v in os.environ.items() if not k.startswith("LODGE_")}
+        with open(self.home + ".log", "ab") as log:
+            self.process = subprocess.Popen(
+                [self.program, "--data", self.home, "--listen", "127.0.0.1:0", "--listen", f"unix:{self.home}/lodge.sock"],
+                env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log)
+        line = self.process.stdout.readline().decode()
+        at = re.search(r"http://([0-9.]+):([0-9]+)", line)
+        assert at, f"lodged did not start: {line!r} {self.log()}"
+        self.host, self.port = at.group(1), int(at.group(2))
+
+    def client(self, key=None):
+        with open(os.path.join(self.home, "admin.key"), encoding="ascii") as f:
+            return Client(self.host, self.port, key or f.read().strip())
 
 
-def run(commands, lodged, where):
-    at = f"{lodged.host}:{lodged.port}"
-    os.symlink(BUILD, os.path.join(where, "build"))
-    env = dict(os.environ, LODGE=f"http://{at}", LODGE_URL=f"http://{at}", LODGE_API_KEY=KEY, HOME=str(where))
-    return subprocess.run(
-        ["bash", "-c", RUNNER, "README.md", *[USUAL.sub(at, c) for c in commands]], cwd=where,
-        env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        timeout=SECONDS, check=False)
+@pytest.fixture(scope="module")
+def lodged():
+    d = Local()
+    try:
+        yield d
+    finally:
+        d.close()
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_page(lodged, tmp_path, page):
-    with open(os.path.join(SOURCE, page), encoding="utf-8") as f:
-        commands = blocks(f.read())
-    if not commands:
-        pytest.skip(f"{page} has no commands to run: nothing between <!-- run --> comments")
-    done = run(commands, lodged, tmp_path)
+@pytest.fixture
+def home():
+    """For what needs no service."""
+    path = tempfile.mkdtemp(prefix="lodge-http-", dir="/var/tmp")
+    yield path
+    st = os.stat(path)
+    shutil.rmtree(f"/run/lodge/{st.st_dev:x}.{st.st_ino:x}", ignore_errors=True)
+    shutil.rmtree(path)
+
+
+@pytest.fixture
+def paste(lodged, home, tmp_path):
+    """Runs commands one after the other, in a checkout."""
+    os.symlink(BUILD, tmp_path / "build")
+    for name in ("src", "include", "docs"):
+        shutil.copytree(os.path.join(SOURCE, name), tmp_path / name)
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("LODGE_", "XDG_"))}
+    env.update(LODGE_DATA=lodged.home, LODGE_HOME=home, HOME=str(tmp_path), PATH=BUILD + ":" + os.environ["PATH"])
+
+    def here(text):
+        return USUAL_DATA.sub(lodged.home, USUAL.sub(f"{lodged.host}:{lodged.port}", text))
+
+    def run(blocks):
+        return subprocess.run(["bash", "-c", RUNNER, "README.md", *[here(b.text) for b in blocks]], cwd=tmp_path, env=env,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=SECONDS,
+                              check=False)
+
+    return run
+
+
+@pytest.mark.parametrize("page", [p for p in pages.PAGES if pages.blocks("", p)])
+def test_page(paste, page):
+    done = paste(pages.blocks("", page))
     assert done.returncode == 0, done.stdout.decode(errors="replace")[-6000:]
+
+
+@pytest.mark.parametrize("page", pages.PAGES)
+def test_every_block_is_run(page):
+    assert list(pages.complaints(pages.read(page))) == []
+
+
+def test_who_runs_them_knows_the_mark():
+    for where, (infos, test) in pages.RUN_BY.items():
+        with open(os.path.join(SOURCE, test), encoding="utf-8") as f:
+            text = f.read()
+        assert f'blocks("{where}"' in text or f'pages.py" {where} ' in text, (where, test)
+        assert pages.blocks(where), where
+        assert {b.info for b in pages.blocks(where)} == set(infos), where
 
 
 EXAMPLE = """
 <!-- run -->
 ```sh
-id=$(curl -sS -f "$LODGE/v1/sessions" -H "Authorization: Bearer $LODGE_API_KEY" \\
+id=$(curl -sS -f http://127.0.0.1:7070/v1/sessions -H "x-api-key: $(cat /var/lib/lodge/admin.key)" \\
   -H 'Content-Type: application/json' -d '{"key": "readme"}' | grep -o 'ses_[0-9a-z]*' | head -1)
 ```
 and
 ```sh
-curl -sS -f http://127.0.0.1:7070/v1/sessions/$id -H "x-api-key: $LODGE_API_KEY"
-```
-```
-false
+lodge show $id
+build/lodge rm $id --yes
 ```
 <!-- /run -->
-```sh
+```text
 false
 ```
 """
 
 
-def test_example_that_works(lodged, tmp_path):
-    done = run(blocks(EXAMPLE), lodged, tmp_path)
-    assert done.returncode == 0 and b'"key":"readme"' in done.stdout, done.stdout
+def test_example_that_works(paste):
+    done = paste(pages.parse(EXAMPLE)[:2])
+    assert done.returncode == 0 and re.search(rb"^key +readme$", done.stdout, re.M), done.stdout
 
 
-def test_example_that_does_not_work(lodged, tmp_path):
-    done = run(blocks(EXAMPLE.replace("/$id", "/no")), lodged, tmp_path)
-    assert done.returncode == 1 and b"failed: curl" in done.stdout, done.stdout
+def test_example_that_does_not_work(paste):
+    done = paste(pages.parse(EXAMPLE.replace("show $id", "show no"))[:2])
+    assert done.returncode == 1 and b"failed: lodge show no" in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("was, becomes, said", [
+    ("<!-- run -->", "<!-- run: nowhere -->", "nobody runs such"),
+    ("```sh\nlodge", "```\nlodge", "nobody runs such"),
+    ("```sh\nlodge", "```text\nlodge", "nobody runs such"),
+    ("```text", "```", "nothing says who"),
+    ("```text", "```sh", "nothing says who"),
+    ("and", "<!-- /run -->\nand\n<!-- run: c -->\n```python\n```", "nobody runs such"),
+])
+def test_what_nobody_would_run_is_told(was, becomes, said):
+    assert not list(pages.complaints(pages.parse(EXAMPLE)))
+    assert all(said in c for c in [*pages.complaints(pages.parse(EXAMPLE.replace(was, becomes)))] or [""])
+
+
+@pytest.mark.parametrize("was, becomes", [
+    ("<!-- /run -->", ""), ("<!-- run -->", ""), ("and", "<!-- run -->"), ("and", "  ```sh\n  false\n  ```"),
+    ("and", "~~~\n~~~"), ("<!-- run -->", "here: <!-- run -->"), ("```text\nfalse\n```", "```text\nfalse\n")])
+def test_what_cannot_be_told_apart_is_refused(was, becomes):
+    with pytest.raises(AssertionError):
+        pages.parse(EXAMPLE.replace(was, becomes))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""./dev run: what it prints works as pasted."""
+"""./dev run: what it prints works as pasted. The other of the two commands of a checkout is what runs these tests."""
 import os
 import re
 import shutil
@@ -7,9 +7,15 @@ import signal
 import subprocess
 import tempfile
 
+import pages
 from client import BUILD, KEY, SOURCE, Client
 
 READY = "the machines live on"
+
+
+def test_the_two_commands():
+    block, = pages.blocks("dev")
+    assert [line.split("#")[0].split() for line in block.text.splitlines()] == [["./dev", "run"], ["./dev", "test"]]
 
 
 def test_the_three_commands_work_as_pasted():

@@ -9,7 +9,7 @@ import pytest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.realpath(os.path.join(HERE, "..", ".."))
-for place in ("tests/http", "sdk/python", "tests/sdk_python"):
+for place in ("tests", "tests/http", "sdk/python", "tests/sdk_python"):
     sys.path.insert(0, os.path.join(ROOT, place))
 
 from client import KEY, LODGED  # noqa: E402

@@ -3,17 +3,17 @@
 import ast
 import importlib.util
 import os
-import re
 import shutil
 import subprocess
 import sys
 import zipfile
 
+import pages
 import pytest
+from client import KEY
 from conftest import ROOT
 
 PACKAGE = os.path.join(ROOT, "sdk/python")
-README = os.path.join(PACKAGE, "README.md")
 EXAMPLE = os.path.join(ROOT, "docs/examples/bash_tool.py")
 
 
@@ -21,12 +21,14 @@ EXAMPLE = os.path.join(ROOT, "docs/examples/bash_tool.py")
 def installed(tmp_path_factory):
     """Built and installed offline."""
     work = tmp_path_factory.mktemp("wheel")
-    shutil.copytree(PACKAGE, work / "source", ignore=shutil.ignore_patterns("__pycache__"))  # pip builds beside it
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
-    subprocess.run([*pip, "wheel", "--no-build-isolation", "--no-index", "--no-deps", "-w", work, work / "source"],
-                   check=True)
+    shutil.copytree(PACKAGE, work / "sdk/python", ignore=shutil.ignore_patterns("__pycache__"))  # pip builds beside it
+    env = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+           "PATH": os.path.dirname(sys.executable) + ":" + os.environ["PATH"]}
+    block, = pages.blocks("wheel")
+    subprocess.run(["bash", "-ec", block.text], cwd=work, env=env, check=True)
     wheel, = work.glob("lodge-*-py3-none-any.whl")
-    subprocess.run([*pip, "install", "--no-index", "--no-deps", "--target", work / "target", wheel], check=True)
+    subprocess.run([sys.executable, "-m", "pip", "-q", "install", "--no-index", "--no-deps", "--target", work / "target",
+                    wheel], env=env, check=True)
     return wheel, work / "target"
 
 
@@ -53,18 +55,13 @@ def test_only_the_standard_library_of_3_9():
             assert all(m.split(".")[0] in sys.stdlib_module_names for m in found), (name, found)
 
 
-def blocks(kind):
-    with open(README) as f:
-        parts = re.split(r"<!-- run: (\w+) -->", f.read())
-    found = [part for name, part in zip(parts[1::2], parts[2::2]) if name == kind]
-    code = [b for part in found for b in re.findall(r"```python\n(.*?)```", part, re.S)]
-    assert code
-    return code
+def texts(found):
+    """Of a page's blocks, in one process."""
+    return "\n".join(b.text for b in found)
 
 
-def run(code, world, cwd):
-    env = {**{k: v for k, v in os.environ.items() if not k.startswith("LODGE_")}, **world.environment(),
-           "PYTHONPATH": PACKAGE}
+def run(code, environment, cwd):
+    env = {**{k: v for k, v in os.environ.items() if not k.startswith("LODGE_")}, **environment, "PYTHONPATH": PACKAGE}
     r = subprocess.run([sys.executable, "-c", code], cwd=cwd, env=env, capture_output=True, text=True, timeout=120)
     assert r.returncode == 0, r.stderr
     return r.stdout
@@ -81,21 +78,23 @@ def back(world):
         world.back()
 
 
-def test_all_of_the_readme_is_run():
-    with open(README) as f:
-        text = f.read()
-    assert len(re.findall("```python", text)) == len(blocks("mode")) + len(blocks("service"))
-
-
 def test_the_readme_in_both_modes(world, tmp_path):
     lend(world)
     try:
-        run(f"mode = {world.mode!r}\n" + "\n".join(blocks("mode")), world, tmp_path)
+        run(f"mode = {world.mode!r}\n" + texts(pages.blocks("mode")), world.environment(), tmp_path)
         assert (tmp_path / "note.txt").read_text() == "hello\n"
-        if world.mode == "remote":
-            run("\n".join(blocks("service")), world, tmp_path)
     finally:
         back(world)
+
+
+@pytest.mark.parametrize("page", sorted({b.page for b in pages.blocks("python")}))
+def test_page(service, tmp_path, page):
+    run(texts(pages.blocks("python", page)), {"LODGE_URL": service.url, "LODGE_API_KEY": KEY}, tmp_path)
+
+
+def test_the_guide_has_the_example():
+    with open(EXAMPLE) as f:
+        assert f.read() in [b.text for b in pages.blocks("python", "docs/guides/bash-tool.md")]
 
 
 def test_the_example(world, tmp_path):
@@ -111,13 +110,27 @@ def test_the_example(world, tmp_path):
         assert len([line for line in f if line.strip() and not line.startswith("#")]) <= 30
 
 
-def test_the_example_with_a_model(world, monkeypatch):
+@pytest.fixture
+def tool():
+    spec = importlib.util.spec_from_file_location("bash_tool", EXAMPLE)
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+def test_the_example_tells_the_model_what_was_lost(world, tool):
+    with world.client() as sandbox:
+        made = sandbox.get_or_create_session("ada", "lost")
+        assert tool.bash(sandbox, "touch f; ls") == "f\n\n(exit code 0)"
+        world.end_session(made["session_id"])
+        assert tool.bash(sandbox, "ls") == "(the machine was replaced: earlier files are gone)\n\n(exit code 0)"
+        assert tool.bash(sandbox, "ls") == "\n(exit code 0)"
+
+
+def test_the_example_with_a_model(world, tool, monkeypatch):
     """A loop with a script in the place of a model."""
     for name, value in world.environment().items():
         monkeypatch.setenv(name, value)
-    spec = importlib.util.spec_from_file_location("bash_tool", EXAMPLE)
-    tool = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tool)
     script = ["echo 6 > n", "expr $(cat n) \\* 7", "no-such-program", "kill -9 $$"]
     seen = []
 

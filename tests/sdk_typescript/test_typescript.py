@@ -15,6 +15,7 @@ import urllib.parse
 
 import pytest
 
+import pages
 from client import KEY, LODGED, SOURCE, Lodged, is_older, routes
 
 PACKAGE = os.path.join(SOURCE, "sdk", "typescript")
@@ -139,17 +140,15 @@ def install():
         f.write(wanted)
 
 
-def code_blocks():
-    """Those of the package's README, each as a module of its own."""
-    with open(os.path.join(PACKAGE, "README.md"), encoding="utf-8") as f:
-        return re.findall(r"^```ts\n(.*?)^```$", f.read(), re.S | re.M)
+BLOCKS = pages.blocks("typescript")
 
 
 def write_pages():
+    """Each block is a module of its own."""
     os.makedirs(PAGES)
-    for i, block in enumerate(code_blocks()):
-        with open(os.path.join(PAGES, f"readme{i}.mts"), "w", encoding="utf-8") as f:
-            f.write(block + "\nexport {};\n")
+    for i, block in enumerate(BLOCKS):
+        with open(os.path.join(PAGES, f"block{i}.mts"), "w", encoding="utf-8") as f:
+            f.write(block.text + "\nexport {};\n")
     shutil.copy(os.path.join(SOURCE, "docs", "examples", "bash_tool.ts"), os.path.join(PAGES, "bash_tool.mts"))
 
 
@@ -278,9 +277,9 @@ def test_package_has_what_it_says(built):
     assert files and all(f.startswith("dist/") or f in ("package.json", "README.md") for f in files), files
 
 
-@pytest.mark.parametrize("block", range(len(code_blocks())))
-def test_readme(built, lodged, block):
-    run_page(built, lodged, f"readme{block}")
+@pytest.mark.parametrize("block", range(len(BLOCKS)))
+def test_page(built, lodged, block):
+    run_page(built, lodged, f"block{block}")
 
 
 def run_page(built, lodged, name, *args):
@@ -335,6 +334,13 @@ def test_bash_tool(built, lodged):
     env = dict(os.environ, LODGE_URL="unix:" + lodged.socket(), LODGE_API_KEY=KEY)
     said = run("node", script, env=env)
     assert said.splitlines()[-1] == "the answer is 42", said
+
+
+def test_the_guide_has_the_example():
+    with open(os.path.join(SOURCE, "docs", "examples", "bash_tool.ts"), encoding="utf-8") as f:
+        text = f.read()
+    assert text in [b.text for b in pages.blocks("typescript", "docs/guides/bash-tool.md")]
+    assert len([line for line in text.splitlines() if line.strip() and not line.startswith("//")]) <= 30
 
 
 DRIVE = """

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Boots a Debian with systemd under qemu, with the packages installed, and runs systemd_checks.sh there. Prints TAP.
+# Boots a Debian with systemd under qemu, with the packages installed, and runs systemd_checks.sh there, which also follows
+# the guides. Prints TAP.
 # usage: tests/vm/systemd.sh [DEBS [NEXT]] -- directories with the packages and with those of a later version
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -16,14 +17,15 @@ seconds=${LODGE_VM_SECONDS:-420}
 
 build_tree() {
 	rm -rf "$tree"
-	mkdir -p "$tree/debs" "$tree/next"
+	mkdir -p "$tree/build/deb" "$tree/next" "$tree/blocks"
 	"$top/tests/package/root" "$tree" >&2 || die "no Debian to boot"
-	cp "$debs"/lodge_*.deb "$debs"/liblodge0_*.deb "$tree/debs/"
+	cp "$debs"/lodge_*.deb "$debs"/liblodge0_*.deb "$tree/build/deb/"
 	cp "$next"/lodge_*.deb "$next"/liblodge0_*.deb "$tree/next/"
-	unshare -mpf --mount-proc="$tree/proc" chroot "$tree" sh -c 'dpkg -i /debs/lodge_*.deb' >&2 || die "cannot install"
+	unshare -mpf --mount-proc="$tree/proc" chroot "$tree" sh -c 'dpkg -i /build/deb/lodge_*.deb' >&2 || die "cannot install"
 	ln -sf /lib/systemd/systemd "$tree/init"
 	cp /bin/busybox "$tree/busybox"
 	cp "$here/systemd_checks.sh" "$tree/checks.sh"
+	/usr/bin/python3 "$top/tests/pages.py" service "$tree/blocks"
 	cat >"$tree/etc/systemd/system/checks.service" <<-'UNIT'
 		[Unit]
 		After=multi-user.target

@@ -170,5 +170,8 @@ check 'to stop the unit of the sandboxes ends them' leaves_none_when_stopped
 check 'files are there after it' has_files_again
 check 'removed, it runs no more and keeps its data' removes
 check 'purged, nothing is left, and it says so' purges
+for block in /blocks/*; do # the guides begin with the package
+	check "the guides: ${block##*/}" bash -eo pipefail "$block"
+done
 echo "1..$n"
 sync
