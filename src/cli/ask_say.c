@@ -48,10 +48,12 @@ void ask_print(const char *fmt, ...)
 	puts(text ? text : "no memory");
 }
 
-void ask_complain(struct ask *a, const char *what, const struct err *err)
+void ask_complain(struct ask *a, const char *what, struct err *err)
 {
-	auto_free char *clean = human_clean_dup(what), *why = human_clean_dup(err->msg);
+	auto_free char *clean = human_clean_dup(what), *why = NULL;
 
+	ask_name_option(a, err);
+	why = human_clean_dup(err->msg);
 	a->told = true;
 	fprintf(stderr, "lodge: %s: %s\n", clean ? clean : "", why ? why : "");
 }

@@ -4,19 +4,10 @@
 #ifndef LODGE_CLI_JOB_H
 #define LODGE_CLI_JOB_H
 
-#include <jansson.h>
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "base/auto.h"
-#include "cli/where.h"
-#include "client/client.h"
+#include "cli/ask.h"
 
 enum { JOB_ID = 64, JOB_PATH = 8192, JOB_KEEP_MAX = 64 << 20 };
 enum { JOB_OUT, JOB_ERR, JOB_STREAMS };
-
-DEFINE_AUTO(json_t *, json_decref);
-#define auto_json auto_call(json_decref)
 
 struct job {
 	struct client *client;
@@ -52,7 +43,8 @@ int job_signal(const struct job *j, const char *signal, struct err *err);
 /* False: it has no terminal, or has ended. */
 bool job_resize(const struct job *j, uint32_t rows, uint32_t cols);
 
-/* Standard input to the command, in a thread of its own, to its end. */
+/* Standard input to the command, in a thread of its own, to its end. Threads have the job until the
+ * process ends: it is none of a frame, and ask.h's `threads` is set. */
 int job_feed(struct job *j, struct err *err);
 /* SIGINT, SIGQUIT and SIGTERM go to the command from now on; a second one leaves it alone. */
 int job_catch(struct job *j, struct err *err);
@@ -61,8 +53,7 @@ int job_catch(struct job *j, struct err *err);
 int job_status(const json_t *end);
 void job_remark(const struct job *j);
 
-/* --json: one line on standard output; of a command that was kept, its record with the output. */
-int job_say(const json_t *v, struct err *err);
+/* --json of a command that was kept: its record with the output. */
 int job_say_kept(struct job *j, struct err *err);
 
 #endif

@@ -231,9 +231,11 @@ int where_ref(const char *arg, char ret[WHERE_REF], struct err *err)
 	bool whole = strncmp(arg, "ses_", 4) == 0 || strncmp(arg, "key:", 4) == 0;
 
 	if (!*arg || strcmp(arg, "key:") == 0)
-		return err_set(err, ERR_INVALID,
-			       "a session has an id, ses_..., or a key: give one");
-	if (snprintf(ret, WHERE_REF, "%s%s", whole ? "" : "key:", arg) >= WHERE_REF)
-		return err_set(err, ERR_INVALID, "the key of a session has at most 255 bytes");
-	return 0;
+		err_set(err, ERR_INVALID, "a session has an id, ses_..., or a key: give one");
+	else if (snprintf(ret, WHERE_REF, "%s%s", whole ? "" : "key:", arg) >= WHERE_REF)
+		err_set(err, ERR_INVALID, "the key of a session has at most 255 bytes");
+	else
+		return 0;
+	err->sys = WHERE_NO_REF;
+	return -1;
 }

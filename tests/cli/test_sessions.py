@@ -173,7 +173,34 @@ def test_who_is_not_there(lodged, tmp_path):
     said = "lodge: no session with key 'nobody' (lodge new --key nobody makes one)\n"
     for words in (("exec", "nobody", "true"), ("show", "nobody"), ("ps", "nobody"), ("cp", str(tmp_path / "f"), "nobody:")):
         assert lodged.lodge(*words)[2] == said, words
-    assert "makes one" not in lodged.lodge("show", "key:$(no body)")[2]
+    for key in ("$(no body)", "ses_x", "key:x"):
+        assert "makes one" not in lodged.lodge("show", "key:" + key)[2], key
+    assert lodged.lodge("show", "ses_x")[2] == "lodge: no session ses_x (a key of that name is key:ses_x)\n"
+    assert "key:" not in lodged.lodge("show", "ses_" + "0" * 20)[2]
+
+
+@pytest.mark.parametrize("key", ["ses_abc", "key:foo"])
+def test_a_key_that_could_not_be_called(lodged, client, alice, key):
+    for words in (("new", "--key", key), ("fork", "alice", "--key", key), ("enter", "key:" + key, "--", "true")):
+        status, out, err = lodged.lodge(*words)
+        assert (status, out) == (2, b"") and f'"{key}" could not be called' in err, words
+    sid = client.enter(key=key)  # others may have made one
+    assert lodged.lodge("show", "key:" + key)[0] == 0
+    client.delete("/v1/sessions/" + sid)
+
+
+@pytest.mark.parametrize("words, said", [
+    (["new", "--memory", "1"], "--memory: not between"), (["new", "--cpus", "9999"], "--cpus: not between"),
+    (["new", "--pids", "4000000000"], "--pids: not between"), (["new", "--disk", "1"], "--disk: not between"),
+    (["new", "--key", "k" * 300], "--key: 1 to 255 bytes"), (["new", "--policy", "nosuch"], "--policy: no policy"),
+    (["enter", "--memory", "1", "alice2"], "--memory: not between"), (["extend", "alice", "--by", "0"], "--by: not between"),
+    (["extend", "alice", "alice", "--by", "0"], "alice: --by: not between"), (["keys", "add", "--scope", "x"], "--scope: "),
+    (["exec", "alice", "--timeout", "60d", "true"], "--timeout: not between"),
+    (["policy", "set", "x", "--on-exceed", "x"], "--on-exceed: "), (["policy", "set", "x", "--allow", "a b"], "--allow: "),
+    (["enter", "k" * 300], "key: 1 to 255 bytes")])  # no option said that
+def test_what_is_refused_is_told_by_its_option(lodged, alice, words, said):
+    status, _, err = lodged.lodge(*words)
+    assert status in (1, 125) and err.startswith("lodge: " + said), err
 
 
 def test_a_reader_that_leaves(lodged, client, session):

@@ -133,7 +133,9 @@ def test_sessions_by_key_and_id(lodged, client, home):
     for name in ("ses_nobody", "key:ses_nobody", "nobody"):
         status, _, said = ask(home, "ps", name, **env)
         assert status == 1 and "nobody" in said
-    assert ask(home, "ps", "", **env)[0] == 125
+    for words in (("ps", ""), ("show", "key:"), ("enter", ""), ("cp", "/dev/null", "key::x")):
+        assert ask(home, *words, **env)[0] == 2, words
+    assert ask(home, "exec", "", "true", **env)[0] == 125
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs another user")
