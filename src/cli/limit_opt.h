@@ -23,7 +23,7 @@ opt_fn limit_opt_env, limit_opt_workdir, limit_opt_user, limit_opt_root, limit_o
 	{ "output", 0, "SIZE", limit_opt_output, "kept of each output stream (--json)" },          \
 	{ "require-limits", 0, NULL, limit_opt_require, "fail if a limit cannot be enforced" },    \
 	{ "env", 0, "NAME=VALUE", limit_opt_env, "set a variable; may be repeated" },              \
-	{ "workdir", 0, "PATH", limit_opt_workdir, "working directory inside" },                   \
+	{ "workdir", 'w', "PATH", limit_opt_workdir, "working directory inside" },                   \
 	{ "user", 0, "USER", limit_opt_user, "run as this user inside: name or uid[:gid]" },       \
 	{ "root", 0, NULL, limit_opt_root,                                                         \
 	  "a root inside: apt and sudo work\n"                                                     \

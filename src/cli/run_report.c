@@ -163,7 +163,7 @@ static void put_hits(struct json_out *j, unsigned hits)
 {
 	json_out_bool(j, "timed_out", hits & AGENT_HIT_TIME);
 	json_out_bool(j, "oom_killed", hits & AGENT_HIT_MEMORY);
-	json_out_array(j, "limits_hit");
+	json_out_array(j, "limits");
 	for (unsigned i = 0; i < HITS; i++)
 		if (hits & 1u << i)
 			json_out_str(j, NULL, exec_hit_name(1u << i));
