@@ -10,8 +10,6 @@
 #include "base/array.h"
 #include "base/size.h"
 
-enum { EXIT_UNREAD = 128 + 13 }; /* as of those whom SIGPIPE ends */
-
 DEFINE_AUTO(struct client *, client_free);
 
 /* ---- running --------------------------------------------------------------------------------- */
@@ -43,16 +41,12 @@ static int check_operands(const struct ask_command *cmd, int n, struct err *err)
 /* The exit status of what run() returned. */
 static int finish(const struct ask *a, const struct ask_command *cmd, int r, struct err *err)
 {
-	bool said = r < 0;
-
-	if (r >= 0 && (fflush(stdout) != 0 || ferror(stdout)))
-		r = err_sys(err, errno, "standard output");
 	if (r >= 0)
-		return r ? r : a->told ? ASK_FAILED : 0;
+		return opt_flush(r ? r : a->told ? ASK_FAILED : 0);
 	if (is_unread(err))
-		return EXIT_UNREAD;
+		return OPT_EXIT_UNREAD;
 	ask_name_option(a, err);
-	return opt_fail(said ? status_of(a, cmd, err) : OPT_EXIT_FAILED, err);
+	return opt_fail(status_of(a, cmd, err), err);
 }
 
 static int take_call(const struct ask_command *cmd, int argc, char **argv, struct ask *a,

@@ -131,6 +131,8 @@ int ask_find_snapshot(struct ask *a, const char *ref, const char *which, json_t 
 typedef void ask_say_fn(struct ask *a, const json_t *answer);
 int ask_say(struct ask *a, const json_t *answer, ask_say_fn *people, struct err *err);
 int ask_say_json(const json_t *answer, struct err *err);
+/* One of many, each in one line. */
+int ask_say_line(const json_t *answer, struct err *err);
 /* printf() of texts that others wrote, cleaned as a whole. */
 void ask_print(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* "lodge: what: why" on standard error; goes on with an exit status of 1. */

@@ -214,3 +214,16 @@ int opt_fail(int status, const struct err *err)
 		fprintf(stderr, "lodge: %s\n", clean);
 	return status;
 }
+
+int opt_flush(int status)
+{
+	struct err err;
+	int e = fflush(stdout) != 0 ? errno : ferror(stdout) ? EIO : 0;
+
+	if (!e)
+		return status;
+	if (e == EPIPE)
+		return OPT_EXIT_UNREAD;
+	err_sys(&err, e, "standard output");
+	return opt_fail(OPT_EXIT_FAILED, &err);
+}

@@ -8,6 +8,7 @@
 #include "base/auto.h"
 #include "base/json.h"
 #include "base/size.h"
+#include "cli/human.h"
 #include "cli/opt.h"
 #include "cli/run.h"
 
@@ -194,9 +195,6 @@ int run_report_json(const struct run *r)
 		err_sys(&err, ENOMEM, "result");
 		return opt_fail(OPT_EXIT_FAILED, &err);
 	}
-	if (puts(text) < 0 || fflush(stdout) != 0) {
-		err_sys(&err, errno, "write to stdout");
-		return opt_fail(errno == EPIPE ? SIGNAL_BASE + SIGPIPE : OPT_EXIT_FAILED, &err);
-	}
-	return status_of(r);
+	human_put_json(text, stdout);
+	return opt_flush(status_of(r));
 }

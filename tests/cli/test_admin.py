@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from client import KEY
 from terminal import Terminal
 
 
@@ -158,7 +159,8 @@ def test_policies(lodged, client, tmp_path):
 def test_status(lodged):
     text = "\n".join(lines(lodged.lodge("status")))
     assert "ok" in text and "ready" in text and lodged.url in text
-    assert json.loads(lodged.lodge("status", "--json")[1])["status"] == "ok"
+    status, out, _ = lodged.lodge("status", "--json")
+    assert status == 0 and json.loads(out)["status"] == "ok" and KEY.encode() not in out
     status, _, err = lodged.lodge("status", "--url", "http://127.0.0.1:1")
     assert status == 125 and err.count("\n") == 1
 

@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from client import quote
 from lodge import LODGE
 from terminal import Terminal
 
@@ -82,8 +83,30 @@ def test_nothing_of_others_reaches_the_terminal(lodged, client):
             assert not any(c in text for c in (b"\033", b"\007", b"\r", "\u202e".encode(), "\u009b".encode())), text
             assert b"?]0;evil??name?31m" in text or words == ("users",)
         assert json.loads(lodged.lodge("show", sid, "--json")[1])["session"]["key"] == name
+        t = Terminal("show", sid, "--json", env=lodged.env())
+        assert t.end() == 0 and json.loads(t.seen)["session"]["key"] == name and not controls(t.seen), t.seen
     finally:
         client.delete("/v1/sessions/" + sid)
+
+
+def controls(text):
+    return [c for c in text.decode().replace("\r\n", "") if ord(c) < 32 or 127 <= ord(c) < 160]
+
+
+@pytest.mark.parametrize("words", [["run", "-c"], ["exec", "one", "-c"], ["logs", "one"], ["events"]])
+def test_json_on_a_terminal(lodged, client, tmp_path, words):
+    """As text it is the same, but nothing of it controls the terminal."""
+    said = "a\u009b31mb\u007fc\u0080d\u00a0e\u00e4"
+    sid = client.enter(key="one")
+    client.run(sid, f"printf %s '{said}'")
+    client.delete("/v1/sessions/" + client.enter(key="two") + "?reason=" + quote(said))
+    more = [f"printf %s '{said}'"] if words[-1] == "-c" else []
+    t = Terminal(words[0], "--json", *words[1:], *more, env=lodged.env(LODGE_HOME=str(tmp_path / "home")), only_output=True)
+    assert t.end() == 0 and not controls(t.seen), t.seen
+    assert "\\u009b31mb\\u007fc\\u0080d\u00a0e\u00e4" in t.seen.decode()
+    documents = t.seen.splitlines() if words == ["events"] else [t.seen]
+    assert said in [a.get("stdout") or (a.get("cause") or {}).get("text") for a in map(json.loads, documents)]
+    client.delete("/v1/sessions/" + sid)
 
 
 def test_colours_and_width(lodged, client):
