@@ -152,7 +152,7 @@ static int copy(char **ret, const char *value, struct err *err)
 	return *ret ? 0 : err_sys(err, ENOMEM, "url");
 }
 
-/* A key of the file is only for the daemon of the file. */
+/* A key of the file is only for the daemon of the file; where it names none, for this machine's. */
 static int find_url(struct where *w, struct err *err)
 {
 	const char *given = said.url ? said.url : getenv("LODGE_URL");
@@ -173,7 +173,7 @@ static int find_url(struct where *w, struct err *err)
 		r = copy(&w->url, file.url, err);
 	else
 		r = find_here(&w->url, err);
-	if (r == 0 && file.key && (!file.url || strcmp(file.url, w->url) == 0))
+	if (r == 0 && file.key && (file.url ? !strcmp(file.url, w->url) : !(given && *given)))
 		w->key = steal_ptr(&file.key);
 	where_fini(&file);
 	return r;
