@@ -68,17 +68,6 @@ static void look_at(struct ask *a, json_t *s, const json_t *before, json_t *ret)
 	json_object_set(ret, ask_text(s, "id"), s);
 }
 
-/* Who says nothing must not keep anybody from leaving: it is asked by a thread, which may stay
- * behind. */
-static struct looker {
-	struct ask *a;
-	const json_t *before;
-	json_t *now;
-	struct err err;
-	int r, ends[2]; /* of a pipe: a byte when it is done */
-	bool busy;
-} looker;
-
 /* By id; `before` may be NULL. */
 static int look(struct ask *a, const json_t *before, json_t **ret, struct err *err)
 {
@@ -95,6 +84,17 @@ static int look(struct ask *a, const json_t *before, json_t **ret, struct err *e
 	*ret = steal_ptr(&now);
 	return 0;
 }
+
+/* Who says nothing must not keep anybody from leaving: it is asked by a thread, which may stay
+ * behind. */
+static struct looker {
+	struct ask *a;
+	const json_t *before;
+	json_t *now;
+	struct err err;
+	int r, ends[2]; /* of a pipe: a byte when it is done */
+	bool busy;
+} looker;
 
 static void *look_on(void *arg)
 {
@@ -152,7 +152,8 @@ static int look_within(struct ask *a, const json_t *before, bool keys, json_t **
 		return -1;
 	}
 	looker.busy = false;
-	*ret = looker.now;
+	if (looker.r == 0)
+		*ret = looker.now;
 	*err = looker.err;
 	return looker.r;
 }
@@ -283,7 +284,7 @@ static int watch(struct ask *a, json_t *now, struct err *err)
 static int live(struct ask *a, struct err *err)
 {
 	struct sigaction act = { .sa_handler = stop };
-	json_t *now;
+	json_t *now = NULL;
 	int r;
 
 	if (look_within(a, NULL, false, &now, err) < 0)
