@@ -10,7 +10,6 @@
 #include "base/plain.h"
 #include "cli/cmd.h"
 #include "cli/screen.h"
-#include "cli/term.h"
 
 DEFINE_AUTO(struct screen *, screen_fini);
 
@@ -84,10 +83,8 @@ static int find_shell(struct ask *a, struct job *j, char ret[JOB_ID], struct err
 	auto_json json_t *all = NULL;
 	json_t *x;
 	char path[JOB_PATH];
-	uint32_t rows, cols;
 	size_t i;
 
-	term_size(&rows, &cols);
 	if (client_path(path, sizeof(path), err, "/v1/sessions/%s/execs", j->ref) < 0 ||
 	    client_list(a->client, path, "execs", &all, err) < 0)
 		return -1;
@@ -95,7 +92,7 @@ static int find_shell(struct ask *a, struct job *j, char ret[JOB_ID], struct err
 		if (!is_shell(x))
 			continue;
 		snprintf(j->id, sizeof(j->id), "%s", ask_text(x, "exec_id"));
-		if (job_resize(j, rows, cols))
+		if (job_resize(j))
 			memcpy(ret, j->id, JOB_ID);
 	}
 	return 0;
@@ -103,20 +100,13 @@ static int find_shell(struct ask *a, struct job *j, char ret[JOB_ID], struct err
 
 static int start_command(struct ask *a, struct job *j, char **words, struct err *err)
 {
-	uint32_t rows, cols;
-	auto_json json_t *body = NULL, *argv = json_array();
+	auto_json json_t *body = json_pack("{s:o, s:i}", "pty", job_size(), "timeout_ms", 0);
 
-	term_size(&rows, &cols);
-	for (; *words; words++)
-		if (json_array_append_new(argv, json_string(*words)) < 0)
-			return ask_wrong(a, err, "\"%.60s\" is not UTF-8", *words);
-	body = json_pack("{s:O, s:{s:I, s:I}, s:i}", "argv", argv, "pty", "rows", (json_int_t)rows,
-			 "cols", (json_int_t)cols, "timeout_ms", 0);
 	if (!body)
 		return err_sys(err, ENOMEM, "command");
 	if (ask_put(body, "cwd", a->workdir) < 0)
 		return ask_wrong(a, err, "--workdir: no text (UTF-8)");
-	return job_start(j, body, NULL, err);
+	return job_put_words(a, body, words, err) < 0 ? -1 : job_start(j, body, NULL, err);
 }
 
 /* What the screen is to show: a command, a shell that runs, or a new one where it is wanted. */

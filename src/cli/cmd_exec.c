@@ -3,49 +3,18 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "cli/cmd.h"
 #include "cli/screen.h"
 #include "cli/term.h"
 
-enum { DEV_NULL_MAJOR = 1, DEV_NULL_MINOR = 3 };
-
-DEFINE_AUTO(struct screen *, screen_fini);
-
 /* ---- what is wanted -------------------------------------------------------------------------- */
 
 /* Of a terminal only when asked for: the reader may be the shell that started us. */
 static bool wants_stdin(const struct ask *a)
 {
-	struct stat st;
-
-	if (a->interactive)
-		return true;
-	return !a->detach && !isatty(STDIN_FILENO) && fstat(STDIN_FILENO, &st) == 0 &&
-	       !(S_ISCHR(st.st_mode) && st.st_rdev == makedev(DEV_NULL_MAJOR, DEV_NULL_MINOR));
-}
-
-static json_t *pty(void)
-{
-	uint32_t rows, cols;
-
-	term_size(&rows, &cols);
-	return json_pack("{s:I, s:I}", "rows", (json_int_t)rows, "cols", (json_int_t)cols);
-}
-
-static int put_words(struct ask *a, json_t *body, struct err *err)
-{
-	json_t *argv = json_array();
-
-	if (json_object_set_new(body, "argv", argv) < 0)
-		return err_sys(err, ENOMEM, "command");
-	for (int i = 1; i < a->argc; i++)
-		if (json_array_append_new(argv, json_string(a->argv[i])) < 0)
-			return ask_wrong(a, err, "\"%.60s\" is not UTF-8", a->argv[i]);
-	return 0;
+	return a->interactive || (!a->detach && !isatty(STDIN_FILENO) && !term_no_input());
 }
 
 static int fill_body(struct ask *a, json_t *body, struct err *err)
@@ -55,9 +24,9 @@ static int fill_body(struct ask *a, json_t *body, struct err *err)
 		return ask_wrong(a, err, "an option is no text (UTF-8)");
 	if (json_object_set_new(body, "stdin_open", json_boolean(a->tty || wants_stdin(a))) < 0 ||
 	    (a->env && json_object_set(body, "env", a->env) < 0) ||
-	    (a->tty && json_object_set_new(body, "pty", pty()) < 0))
+	    (a->tty && json_object_set_new(body, "pty", job_size()) < 0))
 		return err_sys(err, ENOMEM, "command");
-	if (!a->script && put_words(a, body, err) < 0)
+	if (!a->script && job_put_words(a, body, a->argv + 1, err) < 0)
 		return -1;
 	return ask_put_ms(a, body, "timeout_ms", "--timeout", a->timeout ? a->timeout : "0", err);
 }
@@ -78,22 +47,7 @@ static int leave_it(struct ask *a, struct job *j, json_t *body, struct err *err)
 
 static int on_terminal(struct job *j, json_t *body, struct err *err)
 {
-	struct screen s = { .client = j->client, .ref = j->ref, .from_start = true, .signals = -1 };
-	auto_call(screen_fini) struct screen *guard = &s;
-	enum screen_end end = SCREEN_EXIT;
-	char outcome[32];
-	int status = 0;
-
-	(void)guard;
-	if (job_start(j, body, NULL, err) < 0)
-		return -1;
-	memcpy(s.id, j->id, sizeof(s.id));
-	if (screen_open(&s, outcome, err) < 0 || screen_run(&s, &end, &status, err) < 0)
-		return -1;
-	if (end != SCREEN_EXIT)
-		fprintf(stderr, "\r\nlodge: left; it goes on (lodge attach %s %s)\n", j->ref,
-			j->id);
-	return status;
+	return job_start(j, body, NULL, err) < 0 ? -1 : screen_job(j, true, err);
 }
 
 static int on_start(struct job *j, void *arg, struct err *err)

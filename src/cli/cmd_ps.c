@@ -7,9 +7,7 @@
 #include "cli/cmd.h"
 #include "cli/say_session.h"
 #include "cli/screen.h"
-#include "cli/term.h"
 
-DEFINE_AUTO(struct screen *, screen_fini);
 DEFINE_AUTO(struct job *, job_fini);
 
 /* ---- what they share ------------------------------------------------------------------------- */
@@ -141,39 +139,15 @@ int cmd_logs(int argc, char **argv)
 
 /* ---- attach ---------------------------------------------------------------------------------- */
 
-static int attach_screen(struct job *j, struct err *err)
-{
-	struct screen s = { .client = j->client, .ref = j->ref, .signals = -1 };
-	auto_call(screen_fini) struct screen *guard = &s;
-	enum screen_end end = SCREEN_EXIT;
-	char outcome[32];
-	int status = 0;
-
-	(void)guard;
-	memcpy(s.id, j->id, sizeof(s.id));
-	if (screen_open(&s, outcome, err) < 0)
-		return -1;
-	if (isatty(STDIN_FILENO))
-		fprintf(stderr, "lodge: " SCREEN_KEYS " leaves it running\n");
-	if (screen_run(&s, &end, &status, err) < 0)
-		return -1;
-	if (end != SCREEN_EXIT)
-		fprintf(stderr, "\r\nlodge: left; it goes on (lodge attach %s %s)\n", j->ref,
-			j->id);
-	return status;
-}
-
 /* A terminal can be resized, nothing else can. */
 static int run_attach(struct ask *a, struct err *err)
 {
-	static struct job j;
-	uint32_t rows, cols;
+	static struct job j; /* threads have it to the end */
 
 	if (take_job(a, "running", &j, err) < 0)
 		return -1;
-	term_size(&rows, &cols);
-	if (job_resize(&j, rows, cols))
-		return attach_screen(&j, err);
+	if (job_resize(&j))
+		return screen_job(&j, false, err);
 	a->threads = true;
 	if (job_catch(&j, err) < 0 || (!isatty(STDIN_FILENO) && job_feed(&j, err) < 0) ||
 	    job_follow(&j, true, err) < 0)

@@ -27,6 +27,8 @@ void job_fini(struct job *j); /* not the client */
 /* "/v1/sessions/REF/execs/ID" and what follows. */
 int job_path(const struct job *j, const char *tail, char ret[JOB_PATH], struct err *err);
 
+/* A program and its arguments into the body of an exec; NULL ends them. */
+int job_put_words(struct ask *a, json_t *body, char **words, struct err *err);
 /* POST exec in the background; *ret is the answer. */
 int job_start(struct job *j, json_t *body, json_t **ret, struct err *err);
 /* The same as a stream that is read to its end, by offsets where it breaks. `started` is called
@@ -40,8 +42,10 @@ int job_follow(struct job *j, bool wait, struct err *err);
 int job_look(struct job *j, json_t **ret, struct err *err);
 /* By the name or number of a signal. */
 int job_signal(const struct job *j, const char *signal, struct err *err);
-/* False: it has no terminal, or has ended. */
-bool job_resize(const struct job *j, uint32_t rows, uint32_t cols);
+/* {"rows": ..., "cols": ...} of the terminal here. */
+json_t *job_size(void);
+/* To that size. False: it has no terminal, or has ended. */
+bool job_resize(const struct job *j);
 
 /* Standard input to the command, in a thread of its own, to its end. Threads have the job until the
  * process ends: it is none of a frame, and ask.h's `threads` is set. */
