@@ -7,87 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/size.h"
-
-enum { EXIT_UNREAD = 128 + 13 }; /* as of those whom SIGPIPE ends */
 
 DEFINE_AUTO(struct client *, client_free);
 DEFINE_AUTO(struct template *, template_fini);
 
-/* ---- options --------------------------------------------------------------------------------- */
-
-#define TEXT_OPTION(field)                                                                         \
-	int ask_##field(void *ctx, const char *name, const char *value, struct err *err)           \
-	{                                                                                          \
-		((struct ask *)ctx)->field = value;                                                \
-		return *value ? 0 : err_set(err, ERR_INVALID, "%s: empty", name);                  \
-	}
-#define FLAG_OPTION(field)                                                                         \
-	int ask_##field(void *ctx, const char *name, const char *value, struct err *err)           \
-	{                                                                                          \
-		(void)name;                                                                        \
-		(void)value;                                                                       \
-		(void)err;                                                                         \
-		((struct ask *)ctx)->field = true;                                                 \
-		return 0;                                                                          \
-	}
-
-TEXT_OPTION(session)
-TEXT_OPTION(user)
-TEXT_OPTION(state)
-TEXT_OPTION(project)
-TEXT_OPTION(fragment)
-TEXT_OPTION(tenant)
-TEXT_OPTION(scope)
-TEXT_OPTION(name)
-TEXT_OPTION(key)
-TEXT_OPTION(template)
-TEXT_OPTION(snapshot)
-TEXT_OPTION(policy)
-TEXT_OPTION(reason)
-TEXT_OPTION(count)
-TEXT_OPTION(by)
-TEXT_OPTION(since)
-TEXT_OPTION(expires)
-TEXT_OPTION(file)
-TEXT_OPTION(allow)
-TEXT_OPTION(deny)
-TEXT_OPTION(idle)
-TEXT_OPTION(lifetime)
-TEXT_OPTION(max_active)
-TEXT_OPTION(on_exceed)
-TEXT_OPTION(memory)
-TEXT_OPTION(cpus)
-TEXT_OPTION(pids)
-TEXT_OPTION(disk)
-TEXT_OPTION(unset)
-TEXT_OPTION(id)
-TEXT_OPTION(team)
-TEXT_OPTION(title)
-TEXT_OPTION(role)
-FLAG_OPTION(json)
-FLAG_OPTION(yes)
-FLAG_OPTION(quiet)
-FLAG_OPTION(all)
-FLAG_OPTION(stop)
-FLAG_OPTION(follow)
-FLAG_OPTION(once)
-FLAG_OPTION(keys)
-FLAG_OPTION(oci)
-FLAG_OPTION(look)
-
 /* ---- running --------------------------------------------------------------------------------- */
-
-/* The service's sentence may have a guest's words in it. */
-static int fail(int status, const struct err *err)
-{
-	struct err clean = *err;
-	char text[sizeof(clean.msg)];
-
-	snprintf(text, sizeof(text), "%s", clean.msg);
-	human_clean(text, clean.msg, sizeof(clean.msg));
-	return opt_fail(status, &clean);
-}
 
 /* Who reads our output had enough: nothing to complain about. */
 static bool is_unread(const struct err *err)
@@ -95,10 +21,12 @@ static bool is_unread(const struct err *err)
 	return err->sys == EPIPE && ferror(stdout);
 }
 
-/* A daemon that is not there, against one that said no. */
-static int status_of(const struct err *err)
+/* A daemon that is not there, against one that said no, and a call that was wrong. */
+static int status_of(const struct ask *a, const struct ask_command *cmd, const struct err *err)
 {
-	return err->code == ERR_UNAVAILABLE && err->sys ? OPT_EXIT_FAILED : ASK_FAILED;
+	if (a->wrong || err->sys == WHERE_NO_REF)
+		return cmd->misused ? cmd->misused : OPT_EXIT_USAGE;
+	return err->code == ERR_UNAVAILABLE && err->sys ? OPT_EXIT_FAILED : a->failed;
 }
 
 static int check_operands(const struct ask_command *cmd, int n, struct err *err)
@@ -111,38 +39,57 @@ static int check_operands(const struct ask_command *cmd, int n, struct err *err)
 		       (int)strcspn(cmd->opt.usage, "\n"), cmd->opt.usage);
 }
 
+/* The exit status of what run() returned. */
+static int finish(const struct ask *a, const struct ask_command *cmd, int r, struct err *err)
+{
+	if (r >= 0)
+		return opt_flush(r ? r : a->told ? ASK_FAILED : 0);
+	if (is_unread(err))
+		return OPT_EXIT_UNREAD;
+	ask_name_option(a, err);
+	return opt_fail(status_of(a, cmd, err), err);
+}
+
+static int take_call(const struct ask_command *cmd, int argc, char **argv, struct ask *a,
+		     struct err *err)
+{
+	int first, r = opt_parse(&cmd->opt, argc, argv, a, &first, err);
+
+	if (r)
+		return r;
+	a->argc = argc - first;
+	a->argv = argv + first;
+	if (check_operands(cmd, a->argc, err) < 0)
+		return -1;
+	return cmd->check ? cmd->check(a, err) : 0;
+}
+
 int ask_main(const struct ask_command *cmd, int argc, char **argv)
 {
 	auto_call(client_free) struct client *client = NULL;
-	struct ask a = { 0 };
+	struct ask a = { .failed = cmd->failed ? cmd->failed : ASK_FAILED };
 	auto_call(template_fini) struct template *guard = &a.spec;
 	struct err err = { 0 };
-	int first, r;
+	int r;
 
 	(void)guard;
 	template_init(&a.spec);
-	r = opt_parse(&cmd->opt, argc, argv, &a, &first, &err);
-	if (r > 0)
-		return 0;
-	if (r < 0 || check_operands(cmd, argc - first, &err) < 0)
-		return fail(OPT_EXIT_USAGE, &err);
-	a.argc = argc - first;
-	a.argv = argv + first;
-	if (cmd->check && cmd->check(&a, &err) < 0)
-		return fail(OPT_EXIT_USAGE, &err);
-	if (where_client(&client, &err) < 0)
-		return fail(OPT_EXIT_FAILED, &err);
-	a.client = client;
-	r = cmd->run(&a, &err);
-	if (r < 0 && is_unread(&err))
-		return EXIT_UNREAD;
-	if (r < 0)
-		return fail(a.wrong ? OPT_EXIT_USAGE : status_of(&err), &err);
-	if (fflush(stdout) != 0 || ferror(stdout)) {
-		err_sys(&err, errno, "standard output");
-		return is_unread(&err) ? EXIT_UNREAD : fail(OPT_EXIT_FAILED, &err);
+	r = take_call(cmd, argc, argv, &a, &err);
+	if (r < 0) {
+		a.wrong = true;
+		r = opt_fail(status_of(&a, cmd, &err), &err);
+	} else if (r > 0) {
+		r = 0;
+	} else if (where_client(&client, &err) < 0) {
+		r = opt_fail(OPT_EXIT_FAILED, &err);
+	} else {
+		a.client = client;
+		r = finish(&a, cmd, cmd->run(&a, &err), &err);
 	}
-	return r ? r : a.told ? ASK_FAILED : 0;
+	if (a.threads)
+		_exit(r);
+	json_decref(a.env);
+	return r;
 }
 
 static int family_help(const struct ask_family *f)
@@ -150,7 +97,7 @@ static int family_help(const struct ask_family *f)
 	printf("usage: %s COMMAND ...\n%s\n\n", f->name, f->summary);
 	for (const struct ask_sub *s = f->subs; s->command; s++)
 		printf("  %-10s %s\n", s->name, s->summary);
-	return 0;
+	return opt_flush(0);
 }
 
 int ask_family_main(const struct ask_family *f, int argc, char **argv)
@@ -200,6 +147,50 @@ int ask_put_ms(struct ask *a, json_t *body, const char *name, const char *option
 	if (ms > INT64_MAX || json_object_set_new(body, name, json_integer((json_int_t)ms)) < 0)
 		return ask_wrong(a, err, "%s: too long", option);
 	return 0;
+}
+
+/* A number out of what is too much or too little is the service's to refuse. */
+static int parse_count(const char *name, const char *text, uint64_t *ret, struct err *err)
+{
+	return size_parse_count(name, text, 1, UINT32_MAX, ret, err);
+}
+
+int ask_put_limits(struct ask *a, json_t *body, struct err *err)
+{
+	const struct {
+		const char *option, *value, *member;
+		int (*parse)(const char *name, const char *text, uint64_t *ret, struct err *err);
+	} all[] = { { "--memory", a->memory, "memory_bytes", size_parse_bytes },
+		    { "--cpus", a->cpus, "cpu_milli", size_parse_milli },
+		    { "--pids", a->pids, "pids", parse_count },
+		    { "--disk", a->disk, "disk_bytes", size_parse_bytes } };
+	auto_json json_t *limits = json_object();
+	uint64_t n;
+
+	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+		if (!all[i].value)
+			continue;
+		if (all[i].parse(all[i].option, all[i].value, &n, err) < 0) {
+			a->wrong = true;
+			return -1;
+		}
+		if (n > INT64_MAX)
+			return ask_wrong(a, err, "%s: too much", all[i].option);
+		json_object_set_new(limits, all[i].member, json_integer((json_int_t)n));
+	}
+	if (json_object_size(limits) && json_object_set(body, "limits", limits) < 0)
+		return err_sys(err, ENOMEM, "limits");
+	return 0;
+}
+
+int ask_check_key(struct ask *a, const char *what, const char *key, struct err *err)
+{
+	char ref[WHERE_REF];
+
+	if (!key || where_ref(key, ref, err) < 0 || strcmp(key, ref) != 0)
+		return 0; /* what is wrong with it in other ways is the service's to say */
+	return ask_wrong(a, err, "%s: \"%.60s\" could not be called: it would be taken for %s",
+			 what, key, *key == 's' ? "an id" : "the key behind the colon");
 }
 
 int ask_count_of(struct ask *a, const char *option, const char *value, uint64_t least,
@@ -284,7 +275,7 @@ int ask_each(struct ask *a, ask_one_fn *one, ask_say_fn *people, struct err *err
 		if (where_ref(a->argv[i], ref, err) < 0)
 			return -1;
 		if (one(a, ref, &answer, err) < 0) {
-			if (status_of(err) == OPT_EXIT_FAILED || (a->argc == 1))
+			if (a->argc == 1 || (err->code == ERR_UNAVAILABLE && err->sys))
 				return -1;
 			ask_complain(a, a->argv[i], err);
 			answer = json_pack("{s:o, s:o}", "operand", ask_string(a->argv[i]), "error",

@@ -28,12 +28,17 @@ struct ask {
 	const char *session, *user, *state, *project, *fragment, *tenant, *scope, *name, *key;
 	const char *template, *snapshot, *policy, *reason, *count, *by, *since, *expires;
 	const char *file, *allow, *deny, *idle, *lifetime, *max_active, *on_exceed;
-	const char *memory, *cpus, *pids, *disk, *unset, *id, *team, *title, *role;
+	const char *memory, *cpus, *pids, *disk, *workdir, *timeout, *signal, *script;
+	const char *unset, *id, *team, *title, *role;
+	json_t *env; /* NULL: none */
 	bool json, yes, quiet, all, stop, follow, once, keys, oci, look;
+	bool tty, interactive, detach, fresh, no_keys;
 	int argc; /* operands */
 	char **argv;
 	bool told; /* a failure that was said already */
 	bool wrong; /* it is the command line's fault */
+	int failed; /* the exit status when it is the service's */
+	bool threads; /* some are at work until the process ends */
 };
 
 /* A failure of the command line that only the command itself can see: exit status 2. */
@@ -45,12 +50,14 @@ typedef int ask_fn(struct ask *a, struct err *err);
 struct ask_command {
 	struct opt_command opt;
 	int least, most; /* operands; most < 0: any number */
+	/* Of those whose exit status is that of a command inside: 125, and not 1 or 2. */
+	int failed, misused;
 	ask_fn *check; /* what is wrong with the command line in other ways; may be NULL */
 	ask_fn *run;
 };
 
 /* Options, operands, client, command, exit status: 0, 1 it failed, 2 a wrong call, 125 lodged
- * could not be asked. */
+ * could not be asked, 141 nobody reads the output. */
 int ask_main(const struct ask_command *cmd, int argc, char **argv);
 
 /* A command of several: argv[1] is the name of one; without a name it is the first. */
@@ -70,9 +77,14 @@ int ask_family_main(const struct ask_family *f, int argc, char **argv);
 opt_fn ask_session, ask_user, ask_state, ask_project, ask_fragment, ask_tenant, ask_scope;
 opt_fn ask_name, ask_key, ask_template, ask_snapshot, ask_policy, ask_reason, ask_count, ask_by;
 opt_fn ask_since, ask_expires, ask_file, ask_allow, ask_deny, ask_idle, ask_lifetime;
-opt_fn ask_max_active, ask_on_exceed, ask_memory, ask_cpus, ask_pids, ask_disk;
+opt_fn ask_max_active, ask_on_exceed, ask_memory, ask_cpus, ask_pids, ask_disk, ask_workdir;
+opt_fn ask_timeout, ask_signal, ask_script, ask_env;
 opt_fn ask_unset, ask_id, ask_team, ask_title, ask_role, ask_oci, ask_look;
 opt_fn ask_json, ask_yes, ask_quiet, ask_all, ask_stop, ask_follow, ask_once, ask_keys;
+opt_fn ask_tty, ask_interactive, ask_detach, ask_fresh, ask_no_keys;
+
+/* What the service says of a field that an option filled, it says of the option then. */
+void ask_name_option(const struct ask *a, struct err *err);
 
 /* --help of those with --yes. */
 #define ASK_ASKS "On a terminal it asks first, and --yes answers; elsewhere it does not ask.\n"
@@ -99,6 +111,11 @@ int ask_list(struct ask *a, const char *path, const char *member, json_t **ret, 
 int ask_put(json_t *body, const char *name, const char *value);
 /* A text of a command line or an error, cleaned if it is no UTF-8. */
 json_t *ask_string(const char *text);
+/* --memory, --cpus, --pids and --disk as the limits of a session. */
+int ask_put_limits(struct ask *a, json_t *body, struct err *err);
+/* Whether a session could be called by this key: one that looks like an id, or like key:..., means
+ * something else there. */
+int ask_check_key(struct ask *a, const char *what, const char *key, struct err *err);
 /* "2h" as so many milliseconds. */
 int ask_put_ms(struct ask *a, json_t *body, const char *name, const char *option, const char *value,
 	       struct err *err);
@@ -118,10 +135,12 @@ int ask_find_snapshot(struct ask *a, const char *ref, const char *which, json_t 
 typedef void ask_say_fn(struct ask *a, const json_t *answer);
 int ask_say(struct ask *a, const json_t *answer, ask_say_fn *people, struct err *err);
 int ask_say_json(const json_t *answer, struct err *err);
+/* One of many, each in one line. */
+int ask_say_line(const json_t *answer, struct err *err);
 /* printf() of texts that others wrote, cleaned as a whole. */
 void ask_print(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* "lodge: what: why" on standard error; goes on with an exit status of 1. */
-void ask_complain(struct ask *a, const char *what, const struct err *err);
+void ask_complain(struct ask *a, const char *what, struct err *err);
 
 /* On a terminal: asks, and only "y" or "yes" is one. Elsewhere, and with --yes, true without a
  * word. */

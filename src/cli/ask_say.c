@@ -9,13 +9,24 @@
 
 #include "cli/ask.h"
 
+static int say_as(const json_t *answer, size_t how, struct err *err)
+{
+	auto_free char *text = json_dumps(answer ? answer : json_null(), JSON_ENCODE_ANY | how);
+
+	if (!text)
+		return err_sys(err, ENOMEM, "answer");
+	human_put_json(text, stdout);
+	return 0;
+}
+
 int ask_say_json(const json_t *answer, struct err *err)
 {
-	size_t how = JSON_ENCODE_ANY | (isatty(STDOUT_FILENO) ? JSON_INDENT(2) : JSON_COMPACT);
+	return say_as(answer, isatty(STDOUT_FILENO) ? JSON_INDENT(2) : JSON_COMPACT, err);
+}
 
-	if (json_dumpf(answer ? answer : json_null(), stdout, how) < 0 || putchar('\n') < 0)
-		return err_sys(err, errno ? errno : ENOMEM, "standard output");
-	return 0;
+int ask_say_line(const json_t *answer, struct err *err)
+{
+	return say_as(answer, JSON_COMPACT, err);
 }
 
 int ask_say(struct ask *a, const json_t *answer, ask_say_fn *people, struct err *err)
@@ -48,10 +59,12 @@ void ask_print(const char *fmt, ...)
 	puts(text ? text : "no memory");
 }
 
-void ask_complain(struct ask *a, const char *what, const struct err *err)
+void ask_complain(struct ask *a, const char *what, struct err *err)
 {
-	auto_free char *clean = human_clean_dup(what), *why = human_clean_dup(err->msg);
+	auto_free char *clean = human_clean_dup(what), *why = NULL;
 
+	ask_name_option(a, err);
+	why = human_clean_dup(err->msg);
 	a->told = true;
 	fprintf(stderr, "lodge: %s: %s\n", clean ? clean : "", why ? why : "");
 }

@@ -36,14 +36,13 @@ DEFINE_AUTO(struct client *, client_free);
 static void remove_taken(void *arg)
 {
 	auto_call(client_free) struct client *c = NULL;
-	struct taken *t = arg;
+	const struct taken *t = arg;
 	struct err ignored;
 	char path[ASK_PATH];
 
 	if (*t->id && where_client(&c, &ignored) == 0 &&
 	    client_path(path, sizeof(path), &ignored, "/v1/snapshots/%s", t->id) == 0)
 		(void)client_call(c, "DELETE", path, NULL, NULL, &ignored);
-	t->id[0] = '\0';
 }
 
 /* A session as it is now: by a snapshot that goes afterwards. */
@@ -62,8 +61,7 @@ static int export_session(struct ask *a, struct err *err)
 	undo_release();
 	if (r == 0)
 		r = send_out(a, t.id, err);
-	undo_clear();
-	remove_taken(&t);
+	undo_run();
 	return r;
 }
 

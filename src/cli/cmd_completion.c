@@ -243,9 +243,5 @@ int cmd_completion(int argc, char **argv)
 		err_set(&err, ERR_INVALID, "completion: give bash or zsh");
 		return opt_fail(OPT_EXIT_USAGE, &err);
 	}
-	if (fflush(stdout) != 0) {
-		err_set(&err, ERR_UNAVAILABLE, "standard output cannot be written to");
-		return opt_fail(OPT_EXIT_FAILED, &err);
-	}
 	return 0;
 }

@@ -20,8 +20,8 @@ static int say_event(struct ask *a, const json_t *e, struct err *err)
 	char when[HUMAN_TEXT];
 
 	if (a->json) {
-		if (json_dumpf(e, stdout, JSON_COMPACT) < 0 || putchar('\n') < 0)
-			return err_sys(err, EPIPE, "standard output");
+		if (ask_say_line(e, err) < 0)
+			return -1;
 	} else {
 		ask_print("%s  %-6" PRId64 "  %-10s  %s%s%s%s%s",
 			  human_when(ask_number(e, "at"), when), ask_number(e, "id"),

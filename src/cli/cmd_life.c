@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/array.h"
-#include "base/size.h"
 #include "cli/ask.h"
 #include "cli/cmd.h"
 #include "cli/say_session.h"
@@ -34,40 +32,6 @@ static void say_new(struct ask *a, const json_t *answer)
 	ask_print("%s", ask_text(answer, "session.id"));
 }
 
-/* A number out of what is too much or too little is the service's to refuse. */
-static int count(const char *name, const char *text, uint64_t *ret, struct err *err)
-{
-	return size_parse_count(name, text, 1, UINT32_MAX, ret, err);
-}
-
-static int put_limits(struct ask *a, json_t *body, struct err *err)
-{
-	const struct {
-		const char *option, *value, *member;
-		int (*parse)(const char *name, const char *text, uint64_t *ret, struct err *err);
-	} all[] = { { "--memory", a->memory, "memory_bytes", size_parse_bytes },
-		    { "--cpus", a->cpus, "cpu_milli", size_parse_milli },
-		    { "--pids", a->pids, "pids", count },
-		    { "--disk", a->disk, "disk_bytes", size_parse_bytes } };
-	auto_json json_t *limits = json_object();
-	uint64_t n;
-
-	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
-		if (!all[i].value)
-			continue;
-		if (all[i].parse(all[i].option, all[i].value, &n, err) < 0) {
-			a->wrong = true;
-			return -1;
-		}
-		if (n > INT64_MAX)
-			return ask_wrong(a, err, "%s: too much", all[i].option);
-		json_object_set_new(limits, all[i].member, json_integer((json_int_t)n));
-	}
-	if (json_object_size(limits) && json_object_set(body, "limits", limits) < 0)
-		return err_sys(err, ENOMEM, "limits");
-	return 0;
-}
-
 /* A session that is there does not change: who asked for more than its key is told so. */
 static void say_unchanged(const json_t *asked, const json_t *answer)
 {
@@ -81,6 +45,11 @@ static void say_unchanged(const json_t *asked, const json_t *answer)
 		name ? name : "it");
 }
 
+static int check_new(struct ask *a, struct err *err)
+{
+	return ask_check_key(a, "--key", a->key, err);
+}
+
 static int run_new(struct ask *a, struct err *err)
 {
 	auto_json json_t *body = json_object(), *answer = NULL;
@@ -92,7 +61,7 @@ static int run_new(struct ask *a, struct err *err)
 		return err_set(err, ERR_INVALID, "an option is no text (UTF-8)");
 	if (ask_put_ms(a, body, "idle_timeout_ms", "--idle", a->idle, err) < 0 ||
 	    ask_put_ms(a, body, "max_lifetime_ms", "--lifetime", a->lifetime, err) < 0 ||
-	    put_limits(a, body, err) < 0 ||
+	    ask_put_limits(a, body, err) < 0 ||
 	    client_call(a->client, "POST", "/v1/sessions", body, &answer, err) < 0)
 		return -1;
 	say_unchanged(body, answer);
@@ -124,6 +93,7 @@ int cmd_new(int argc, char **argv)
 			 .summary =
 				 "Makes a session, or finds the one of the key, and prints its id.",
 			 .opts = new_options },
+		.check = check_new,
 		.run = run_new,
 	};
 

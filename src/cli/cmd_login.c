@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "cli/cmd.h"
 #include "cli/opt.h"
+#include "cli/undo.h"
 #include "cli/where.h"
 
 DEFINE_AUTO(struct client *, client_free);
@@ -34,7 +35,12 @@ static const struct opt_command command = {
 		"tried, then written to ~/.config/lodge/config, which only you can read.\n",
 };
 
-/* Typed without being shown. */
+static void show_again(void *was)
+{
+	tcsetattr(STDIN_FILENO, TCSAFLUSH, was);
+}
+
+/* Typed without being shown; who interrupts it sees again what is typed. */
 static int ask_key(const char *url, char **ret, struct err *err)
 {
 	struct termios was, quiet;
@@ -46,10 +52,12 @@ static int ask_key(const char *url, char **ret, struct err *err)
 			       "no key for %.120s: give --key-file, or LODGE_API_KEY", url);
 	quiet = was;
 	quiet.c_lflag &= ~(tcflag_t)ECHO;
-	fprintf(stderr, "key for %s: ", url);
+	if (undo_set(show_again, &was, err) < 0)
+		return -1;
 	tcsetattr(STDIN_FILENO, TCSAFLUSH, &quiet);
+	fprintf(stderr, "key for %s: ", url);
 	got = fgets(buf, sizeof(buf), stdin) != NULL;
-	tcsetattr(STDIN_FILENO, TCSAFLUSH, &was);
+	undo_run();
 	fputc('\n', stderr);
 	buf[got ? strcspn(buf, "\r\n") : 0] = '\0';
 	if (!*buf)
@@ -100,8 +108,11 @@ static int write_file(const char *path, const struct where *w, struct err *err)
 	fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0 || dprintf(fd, "url = %s\n", w->url) < 0 ||
 	    (w->key && dprintf(fd, "key = %s\n", w->key) < 0) || fsync(fd) < 0 ||
-	    rename(temp, path) < 0)
-		return err_sys(err, errno, "%s", path);
+	    rename(temp, path) < 0) {
+		err_sys(err, errno, "%s", path);
+		(void)unlink(temp);
+		return -1;
+	}
 	return 0;
 }
 

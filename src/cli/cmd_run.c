@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/size.h"
@@ -16,7 +14,7 @@
 #include "sandbox/home.h"
 #include "sandbox/keeper_client.h"
 
-enum { STREAM_LOG = 1 << 20, DEV_NULL_MAJOR = 1, DEV_NULL_MINOR = 3 };
+enum { STREAM_LOG = 1 << 20 };
 
 struct dir_opt {
 	int fd;
@@ -282,14 +280,6 @@ static void warn_unenforced(const struct run_opts *o, const struct sandbox_spec 
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-static bool stdin_is_null(void)
-{
-	struct stat st;
-
-	return fstat(STDIN_FILENO, &st) == 0 && S_ISCHR(st.st_mode) &&
-	       st.st_rdev == makedev(DEV_NULL_MAJOR, DEV_NULL_MINOR);
-}
-
 static int add_term(struct run_opts *o, struct err *err)
 {
 	const char *term = getenv("TERM");
@@ -319,7 +309,7 @@ static int begin(struct run_opts *o, struct run *r, char **argv)
 	/* a number is the default user of the sandbox already; an ordinary user has no other */
 	if (x.user && template_parse_user(x.user, &uid, &gid, &r->err) > 0)
 		x.user = NULL;
-	r->feed = (o->interactive || o->tty || !isatty(STDIN_FILENO)) && !stdin_is_null();
+	r->feed = (o->interactive || o->tty || !isatty(STDIN_FILENO)) && !term_no_input();
 	r->collect = o->json;
 	r->tty = o->tty;
 	r->timeout_ms = o->timeout_ms;

@@ -133,63 +133,16 @@ static void say_record(const json_t *answer)
 	table_print(&t, stdout);
 }
 
-/* ---- commands -------------------------------------------------------------------------------- */
-
-static void add_end(struct table *t, const json_t *e)
-{
-	int64_t code = ask_number(e, "exit_code"), signal = ask_number(e, "signal");
-
-	if (json_is_true(json_object_get(e, "timed_out")))
-		table_add(t, "time-out");
-	else if (json_is_true(json_object_get(e, "oom_killed")))
-		table_add(t, "out of memory");
-	else if (signal > 0)
-		table_addf(t, "signal %lld", (long long)signal);
-	else if (code >= 0)
-		table_addf(t, "%s %lld", ask_text(e, "state"), (long long)code);
-	else
-		table_add(t, ask_text(e, "state"));
-}
-
-static void add_command(struct table *t, const json_t *e)
-{
-	const json_t *command = json_object_get(e, "command"), *word;
-	char text[LINE] = "";
-	size_t i;
-
-	table_add(t, ask_text(e, "exec_id"));
-	add_end(t, e);
-	table_add_span(t, human_now_ms() - ask_number(e, "started_at"));
-	if (json_is_string(command)) {
-		table_add(t, json_string_value(command));
-		return;
-	}
-	json_array_foreach (command, i, word) {
-		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s", i ? " " : "",
-			 ask_text(word, ""));
-	}
-	table_add(t, text);
-}
-
 static void say(struct ask *a, const json_t *answer)
 {
-	static const struct table_column columns[] = {
-		{ "COMMAND", 0 }, { "END", 0 }, { "AGE", TABLE_RIGHT }, { "TEXT", TABLE_SHRINK }
-	};
-	const json_t *execs = json_object_get(answer, "execs"), *e;
-	struct table t;
-	size_t i;
+	const json_t *execs = json_object_get(answer, "execs");
 
 	(void)a;
 	say_record(answer);
 	if (!json_array_size(execs))
 		return;
 	putchar('\n');
-	table_init(&t, columns, ARRAY_LEN(columns));
-	json_array_foreach (execs, i, e) {
-		add_command(&t, e);
-	}
-	table_print(&t, stdout);
+	say_execs(execs);
 }
 
 static int run(struct ask *a, struct err *err)

@@ -253,6 +253,8 @@ static int run_fork(struct ask *a, struct err *err)
 	    ask_count_of(a, "--count", a->count, 1, FORKS_MAX, &count, err) < 0 ||
 	    (a->snapshot && ask_find_snapshot(a, ref, a->snapshot, &snapshot, err) < 0))
 		return -1;
+	if (ask_check_key(a, "--key", a->key, err) < 0)
+		return -1;
 	if (a->key && count != 1)
 		return ask_wrong(a, err, "--key: leads to one session, not to %s", a->count);
 	if (ask_put(body, "key", a->key) < 0 ||

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lodge top: what sandboxes use, as it changes. */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,13 +17,21 @@
 #include "cli/say_session.h"
 #include "cli/term.h"
 
-enum { EVERY_MS = 1000, ONCE_MS = 300, CTRL_C = 3 };
+enum { EVERY_MS = 1000, ONCE_MS = 300, SILENT_MS = 10000, CTRL_C = 3, LEAVE = 1 };
 
 static const struct table_column columns[] = {
 	{ "SESSION", TABLE_SHRINK }, { "USER", TABLE_SHRINK }, { "CPU%", TABLE_RIGHT },
 	{ "MEMORY", TABLE_RIGHT },   { "PIDS", TABLE_RIGHT },  { "DISK", TABLE_RIGHT },
 	{ "IDLE", TABLE_RIGHT },     { "STATE", 0 },
 };
+
+static volatile sig_atomic_t over;
+
+static void stop(int signo)
+{
+	(void)signo;
+	over = 1;
+}
 
 /* ---- measuring ------------------------------------------------------------------------------- */
 
@@ -73,6 +83,79 @@ static int look(struct ask *a, const json_t *before, json_t **ret, struct err *e
 	}
 	*ret = steal_ptr(&now);
 	return 0;
+}
+
+/* Who says nothing must not keep anybody from leaving: it is asked by a thread, which may stay
+ * behind. */
+static struct looker {
+	struct ask *a;
+	const json_t *before;
+	json_t *now;
+	struct err err;
+	int r, ends[2]; /* of a pipe: a byte when it is done */
+	bool busy;
+} looker;
+
+static void *look_on(void *arg)
+{
+	struct looker *l = arg;
+
+	l->r = look(l->a, l->before, &l->now, &l->err);
+	return write(l->ends[1], "", 1) == 1 ? l : NULL;
+}
+
+/* One that did not answer yet is waited for, and not asked again. */
+static int begin_look(struct ask *a, const json_t *before, struct err *err)
+{
+	pthread_t thread;
+	int r;
+
+	if (looker.busy)
+		return 0;
+	if (!looker.a && pipe2(looker.ends, O_CLOEXEC) < 0)
+		return err_sys(err, errno, "pipe");
+	looker.a = a;
+	looker.before = before;
+	a->threads = looker.busy = true;
+	r = pthread_create(&thread, NULL, look_on, &looker);
+	looker.busy = r == 0;
+	return r ? err_sys(err, r, "thread") : pthread_detach(thread);
+}
+
+static bool leaves(void)
+{
+	char key = 0;
+
+	return read(STDIN_FILENO, &key, 1) <= 0 || key == 'q' || key == 'Q' || key == CTRL_C;
+}
+
+/* LEAVE: somebody wants to, if there are keys to be typed. */
+static int look_within(struct ask *a, const json_t *before, bool keys, json_t **ret,
+		       struct err *err)
+{
+	struct pollfd p[] = { { .events = POLLIN },
+			      { .fd = keys ? STDIN_FILENO : -1, .events = POLLIN } };
+	char done;
+	int n;
+
+	if (begin_look(a, before, err) < 0)
+		return -1;
+	p[0].fd = looker.ends[0];
+	do {
+		n = poll(p, ARRAY_LEN(p), SILENT_MS);
+		if (over || (n > 0 && p[1].revents && leaves()))
+			return LEAVE;
+	} while (n > 0 && !p[0].revents);
+	if (n <= 0 || read(looker.ends[0], &done, 1) != 1) {
+		err_set(err, ERR_UNAVAILABLE, "%.120s does not answer", client_url(a->client));
+		err->sys = ETIMEDOUT;
+		return -1;
+	}
+	looker.busy = false;
+	if (looker.r == 0)
+		*ret = looker.now;
+	*err = looker.err;
+	return looker.r;
 }
 
 static double cpu_of(const json_t *s)
@@ -155,23 +238,12 @@ static void draw(struct ask *a, json_t *now)
 	fflush(stdout);
 }
 
-static volatile sig_atomic_t over;
-
-static void stop(int signo)
-{
-	(void)signo;
-	over = 1;
-}
-
 /* True: somebody wants to leave. */
 static bool pause_for(int ms)
 {
 	struct pollfd p = { .fd = STDIN_FILENO, .events = POLLIN };
-	char key = 0;
 
-	if (poll(&p, 1, ms) <= 0)
-		return over;
-	return read(STDIN_FILENO, &key, 1) <= 0 || key == 'q' || key == 'Q' || key == CTRL_C;
+	return poll(&p, 1, ms) <= 0 ? over : leaves();
 }
 
 /* What was there stays on the screen, below why it does not change. */
@@ -204,19 +276,18 @@ static int watch(struct ask *a, json_t *now, struct err *err)
 			r = 0;
 			break;
 		}
-		r = look(a, before, &now, err);
-	} while (r == 0 || err->code == ERR_UNAVAILABLE);
-	json_decref(before);
-	return r;
+		r = look_within(a, before, true, &now, err);
+	} while (r == 0 || (r < 0 && err->code == ERR_UNAVAILABLE));
+	return r < 0 ? -1 : 0; /* `before` may be in use until the end */
 }
 
 static int live(struct ask *a, struct err *err)
 {
 	struct sigaction act = { .sa_handler = stop };
-	json_t *now;
+	json_t *now = NULL;
 	int r;
 
-	if (look(a, NULL, &now, err) < 0)
+	if (look_within(a, NULL, false, &now, err) < 0)
 		return -1;
 	sigaction(SIGTERM, &act, NULL);
 	sigaction(SIGHUP, &act, NULL);
@@ -231,14 +302,15 @@ static int live(struct ask *a, struct err *err)
 
 static int once(struct ask *a, struct err *err)
 {
-	auto_json json_t *before = NULL, *now = NULL, *list = NULL, *answer = NULL;
+	auto_json json_t *now = NULL, *list = NULL, *answer = NULL;
+	json_t *before = NULL; /* may be in use until the end */
 	struct timespec gap = { .tv_nsec = ONCE_MS * 1000000L };
 	struct table t;
 
-	if (look(a, NULL, &before, err) < 0)
+	if (look_within(a, NULL, false, &before, err) < 0)
 		return -1;
 	nanosleep(&gap, NULL);
-	if (look(a, before, &now, err) < 0)
+	if (look_within(a, before, false, &now, err) < 0)
 		return -1;
 	list = sorted(now);
 	if (a->json) {

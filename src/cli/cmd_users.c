@@ -116,17 +116,23 @@ int cmd_users(int argc, char **argv)
 
 /* ---- cleanup --------------------------------------------------------------------------------- */
 
+/* That call has names of its own for what it did. */
 static int clean_one(struct ask *a, const char *user, json_t *out, struct err *err)
 {
-	auto_json json_t *body = json_pack("{s:s}", "userId", user), *one = NULL;
+	auto_json json_t *body = json_pack("{s:s}", "userId", user), *answer = NULL;
+	json_t *r, *one;
 
 	if (!body)
 		return err_set(err, ERR_INVALID, "USER: no text (UTF-8)");
-	if (client_call(a->client, "POST", "/api/cleanup-sandboxes", body, &one, err) < 0)
+	if (client_call(a->client, "POST", "/api/cleanup-sandboxes", body, &answer, err) < 0)
 		return -1;
-	json_object_set_new(one, "userId", json_string(user));
-	json_array_append(out, one);
-	if (ask_number(one, "results.failed") > 0)
+	r = json_object_get(answer, "results");
+	one = json_pack("{s:s, s:O, s:O}", "id", user, "ended",
+			json_object_get(r, "killedSandboxes"), "failed",
+			json_object_get(r, "failedSandboxes"));
+	if (!one || json_array_append_new(out, one) < 0)
+		return err_set(err, ERR_UNAVAILABLE, "the answer has no results");
+	if (json_array_size(json_object_get(one, "failed")))
 		a->told = true; /* the exit status tells */
 	return 0;
 }
@@ -143,17 +149,21 @@ static void say_names(const json_t *names, const char *what)
 
 static void say_cleaned(struct ask *a, const json_t *answer)
 {
+	const json_t *users = json_object_get(answer, "users");
 	json_t *one;
 	size_t i;
 
 	(void)a;
-	json_array_foreach (answer, i, one) {
-		const json_t *r = json_object_get(one, "results");
+	if (!json_array_size(users))
+		puts("nothing to destroy: no user has a session");
+	json_array_foreach (users, i, one) {
+		const json_t *ended = json_object_get(one, "ended"),
+			     *failed = json_object_get(one, "failed");
 
-		ask_print("%s: %lld ended, %lld failed", ask_text(one, "userId"),
-			  (long long)ask_number(r, "killed"), (long long)ask_number(r, "failed"));
-		say_names(json_object_get(r, "killedSandboxes"), "ended ");
-		say_names(json_object_get(r, "failedSandboxes"), "failed");
+		ask_print("%s: %zu ended, %zu failed", ask_text(one, "id"), json_array_size(ended),
+			  json_array_size(failed));
+		say_names(ended, "ended ");
+		say_names(failed, "failed");
 	}
 }
 
@@ -165,11 +175,8 @@ static int clean_all(struct ask *a, json_t *out, struct err *err)
 
 	if (gather(a, false, &users, err) < 0)
 		return -1;
-	if (!json_object_size(users)) {
-		if (!a->json)
-			puts("nothing to destroy: no user has a session");
+	if (!json_object_size(users))
 		return 0;
-	}
 	if (!ask_sure(a, "Destroy all sessions of all %zu users, with their files?",
 		      json_object_size(users)))
 		return err_set(err, ERR_CONFLICT, "nothing was destroyed");
@@ -185,23 +192,21 @@ static int check_cleanup(struct ask *a, struct err *err)
 	return a->all != (a->argc == 1) ? 0 : ask_wrong(a, err, "give a user, or --all");
 }
 
+static int clean_named(struct ask *a, json_t *out, struct err *err)
+{
+	if (!ask_sure(a, "Destroy all sessions of %s, with their files?", a->argv[0]))
+		return err_set(err, ERR_CONFLICT, "nothing was destroyed");
+	return clean_one(a, a->argv[0], out, err);
+}
+
+/* {"users": [{"id": ..., "ended": [...], "failed": [...]}]} */
 static int run_cleanup(struct ask *a, struct err *err)
 {
-	auto_json json_t *out = json_array();
+	auto_json json_t *out = json_array(), *answer = json_pack("{s:O}", "users", out);
 
-	if (a->all) {
-		if (clean_all(a, out, err) < 0)
-			return -1;
-	} else {
-		if (!ask_sure(a, "Destroy all sessions of %s, with their files?", a->argv[0]))
-			return err_set(err, ERR_CONFLICT, "nothing was destroyed");
-		if (clean_one(a, a->argv[0], out, err) < 0)
-			return -1;
-	}
-	if (a->json)
-		return ask_say_json(a->all ? out : json_array_get(out, 0), err);
-	say_cleaned(a, out);
-	return 0;
+	if ((a->all ? clean_all(a, out, err) : clean_named(a, out, err)) < 0)
+		return -1;
+	return ask_say(a, answer, say_cleaned, err);
 }
 
 static const struct opt cleanup_options[] = {

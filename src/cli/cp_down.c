@@ -81,19 +81,22 @@ static int replace(struct down *d, struct client_stream *s, struct err *err)
 	auto_close int fd = -1;
 
 	snprintf(temp, sizeof(temp), "%s.lodge-XXXXXX", d->path);
+	if (undo_set(drop, temp, err) < 0)
+		return -1;
+	undo_hold();
 	fd = mkostemp(temp, O_CLOEXEC);
-	if (fd < 0)
-		return err_sys(err, errno, "%.160s", d->path);
-	if (undo_set(drop, temp, err) == 0 && drain(d, s, fd, err) == 0) {
-		if (fchmod(fd, mode_of(d->entry)) == 0 && rename(temp, d->path) == 0) {
-			undo_clear();
-			return 0;
-		}
+	undo_release();
+	if (fd >= 0 && drain(d, s, fd, err) < 0) {
+		undo_run();
+		return -1;
+	}
+	if (fd < 0 || fchmod(fd, mode_of(d->entry)) < 0 || rename(temp, d->path) < 0) {
 		err_sys(err, errno, "%.160s", d->path);
+		undo_run();
+		return -1;
 	}
 	undo_clear();
-	unlink(temp);
-	return -1;
+	return 0;
 }
 
 /* A device or a pipe is written to; a file is replaced. */
@@ -155,8 +158,9 @@ static int down_dir(struct down *d, struct err *err)
 	/* who stopped reading says why, or had all there was */
 	if (r == 0 || err->sys == EPIPE)
 		r = tar_finish(&t, err);
-	undo_clear();
-	tar_abort(&t);
+	undo_run();
+	if (r < 0 && is_new)
+		(void)rmdir(d->path);
 	if (r == 0 && is_new && fchmod(target, mode_of(d->entry) | 0700) < 0)
 		return err_sys(err, errno, "%.160s", d->path);
 	return r;

@@ -171,6 +171,23 @@ size_t human_width(const char *clean)
 	return used;
 }
 
+/* Delete, and the control characters behind it, are left as they are by those who write JSON. */
+void human_put_json(const char *text, FILE *to)
+{
+	const unsigned char *p = (const unsigned char *)text;
+	bool shown = isatty(fileno(to));
+
+	for (; shown && *p; p++) {
+		if (*p == 0x7f)
+			fputs("\\u007f", to);
+		else if (*p == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0)
+			fprintf(to, "\\u%04x", *++p);
+		else
+			putc(*p, to);
+	}
+	fprintf(to, "%s\n", (const char *)p);
+}
+
 /* ---- colours --------------------------------------------------------------------------------- */
 
 bool human_colours(FILE *to)

@@ -28,6 +28,10 @@ size_t human_width(const char *clean);
 /* Bytes of the longest beginning that fits in so many columns. */
 size_t human_fit(const char *clean, size_t columns);
 
+/* JSON in one line or many, and the end of the line. On a terminal no character of a text in it
+ * controls that: it is escaped. */
+void human_put_json(const char *text, FILE *to);
+
 enum tint { TINT_NONE, TINT_BOLD, TINT_DIM, TINT_GOOD, TINT_BAD, TINT_WARN };
 
 /* A terminal that shows colours, and nobody said NO_COLOR. */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/opt.h"
+#include "cli/term.h"
 
 enum { SIGNAL_BASE = 128 };
 
@@ -30,6 +31,18 @@ int job_path(const struct job *j, const char *tail, char ret[JOB_PATH], struct e
 	n = strlen(ret);
 	if ((size_t)snprintf(ret + n, JOB_PATH - n, "%s", tail) >= JOB_PATH - n)
 		return err_set(err, ERR_INVALID, "a name is too long");
+	return 0;
+}
+
+int job_put_words(struct ask *a, json_t *body, char **words, struct err *err)
+{
+	json_t *argv = json_array();
+
+	if (json_object_set_new(body, "argv", argv) < 0)
+		return err_sys(err, ENOMEM, "command");
+	for (; *words; words++)
+		if (json_array_append_new(argv, json_string(*words)) < 0)
+			return ask_wrong(a, err, "\"%.60s\" is not UTF-8", *words);
 	return 0;
 }
 
@@ -88,10 +101,17 @@ int job_signal(const struct job *j, const char *signal, struct err *err)
 	return client_call(j->client, "POST", path, body, NULL, err);
 }
 
-bool job_resize(const struct job *j, uint32_t rows, uint32_t cols)
+json_t *job_size(void)
 {
-	auto_json json_t *body =
-		json_pack("{s:I, s:I}", "rows", (json_int_t)rows, "cols", (json_int_t)cols);
+	uint32_t rows, cols;
+
+	term_size(&rows, &cols);
+	return json_pack("{s:I, s:I}", "rows", (json_int_t)rows, "cols", (json_int_t)cols);
+}
+
+bool job_resize(const struct job *j)
+{
+	auto_json json_t *body = job_size();
 	char path[JOB_PATH];
 	struct err ignored;
 

@@ -4,19 +4,10 @@
 #ifndef LODGE_CLI_JOB_H
 #define LODGE_CLI_JOB_H
 
-#include <jansson.h>
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "base/auto.h"
-#include "cli/where.h"
-#include "client/client.h"
+#include "cli/ask.h"
 
 enum { JOB_ID = 64, JOB_PATH = 8192, JOB_KEEP_MAX = 64 << 20 };
 enum { JOB_OUT, JOB_ERR, JOB_STREAMS };
-
-DEFINE_AUTO(json_t *, json_decref);
-#define auto_json auto_call(json_decref)
 
 struct job {
 	struct client *client;
@@ -36,6 +27,8 @@ void job_fini(struct job *j); /* not the client */
 /* "/v1/sessions/REF/execs/ID" and what follows. */
 int job_path(const struct job *j, const char *tail, char ret[JOB_PATH], struct err *err);
 
+/* A program and its arguments into the body of an exec; NULL ends them. */
+int job_put_words(struct ask *a, json_t *body, char **words, struct err *err);
 /* POST exec in the background; *ret is the answer. */
 int job_start(struct job *j, json_t *body, json_t **ret, struct err *err);
 /* The same as a stream that is read to its end, by offsets where it breaks. `started` is called
@@ -49,10 +42,13 @@ int job_follow(struct job *j, bool wait, struct err *err);
 int job_look(struct job *j, json_t **ret, struct err *err);
 /* By the name or number of a signal. */
 int job_signal(const struct job *j, const char *signal, struct err *err);
-/* False: it has no terminal, or has ended. */
-bool job_resize(const struct job *j, uint32_t rows, uint32_t cols);
+/* {"rows": ..., "cols": ...} of the terminal here. */
+json_t *job_size(void);
+/* To that size. False: it has no terminal, or has ended. */
+bool job_resize(const struct job *j);
 
-/* Standard input to the command, in a thread of its own, to its end. */
+/* Standard input to the command, in a thread of its own, to its end. Threads have the job until the
+ * process ends: it is none of a frame, and ask.h's `threads` is set. */
 int job_feed(struct job *j, struct err *err);
 /* SIGINT, SIGQUIT and SIGTERM go to the command from now on; a second one leaves it alone. */
 int job_catch(struct job *j, struct err *err);
@@ -61,8 +57,7 @@ int job_catch(struct job *j, struct err *err);
 int job_status(const json_t *end);
 void job_remark(const struct job *j);
 
-/* --json: one line on standard output; of a command that was kept, its record with the output. */
-int job_say(const json_t *v, struct err *err);
+/* --json of a command that was kept: its record with the output. */
 int job_say_kept(struct job *j, struct err *err);
 
 #endif

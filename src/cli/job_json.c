@@ -8,13 +8,6 @@
 #include "base/json.h"
 #include "cli/job.h"
 
-int job_say(const json_t *v, struct err *err)
-{
-	if (json_dumpf(v, stdout, JSON_COMPACT) < 0 || putchar('\n') == EOF || fflush(stdout) != 0)
-		return err_sys(err, errno, "standard output");
-	return 0;
-}
-
 static json_t *kept(const struct job_text *t, bool text)
 {
 	auto_free char *encoded = NULL;
@@ -38,5 +31,5 @@ int job_say_kept(struct job *j, struct err *err)
 	    json_object_set_new(j->end, "stdout", kept(out, text)) < 0 ||
 	    json_object_set_new(j->end, "stderr", kept(error, text)) < 0)
 		return err_sys(err, ENOMEM, "output");
-	return job_say(j->end, err);
+	return ask_say_json(j->end, err);
 }

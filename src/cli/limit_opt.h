@@ -26,7 +26,7 @@ int limit_opt_check(const struct template *t, struct err *err);
 	{ "open-files", 0, "N", limit_opt_open_files, "most open files of one process" },          \
 	{ "output", 0, "SIZE", limit_opt_output, "kept of each output stream (--json)" },          \
 	{ "env", 0, "NAME=VALUE", limit_opt_env, "set a variable; may be repeated" },              \
-	{ "workdir", 0, "PATH", limit_opt_workdir, "working directory inside" },                   \
+	{ "workdir", 'w', "PATH", limit_opt_workdir, "working directory inside" },                   \
 	{ "user", 0, "USER", limit_opt_user, "run as this user inside: name or uid[:gid]" },       \
 	{ "root", 0, NULL, limit_opt_root,                                                         \
 	  "a root inside: apt and sudo work\n"                                                     \

@@ -194,13 +194,15 @@ int main(int argc, char **argv)
 		return OPT_EXIT_USAGE;
 	}
 	if (!strcmp(argv[1], "help") && argc > 2)
-		return help_of(argc - 2, argv + 2);
+		return opt_flush(help_of(argc - 2, argv + 2));
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
-		return help(stdout);
+		return opt_flush(help(stdout));
 	if (!strcmp(argv[1], "--version")) {
 		puts("lodge " LODGE_VERSION);
-		return 0;
+		return opt_flush(0);
 	}
 	status = cmd_call(argv[1], argc - 1, argv + 1);
-	return status >= 0 ? status : unknown(argv[1]);
+	if (status < 0)
+		return unknown(argv[1]);
+	return status ? status : opt_flush(0); /* who failed has said so */
 }

@@ -7,7 +7,7 @@
 
 #include "cli/human.h"
 
-enum { HELP_COLUMN = 26, QUOTED = 40 };
+enum { HELP_COLUMN = 26, QUOTED = 40, ID_LENGTH = 20 };
 
 static const struct opt *find_long(const struct opt *opts, const char *name, size_t len)
 {
@@ -176,19 +176,30 @@ static bool advise_key(const struct err *err, const char *clean)
 	return true;
 }
 
-/* A key that a shell would take apart is not put into a command to be copied. */
+/* The rest of the sentence if it begins like this; NULL: it does not. */
+static const char *behind(const struct err *err, const char *begin)
+{
+	size_t n = strlen(begin);
+
+	return err->code == ERR_NOT_FOUND && strncmp(err->msg, begin, n) == 0 ? err->msg + n : NULL;
+}
+
+/* A key that a shell would take apart is not put into a command to be copied, nor is one that would
+ * be refused there. */
 static bool advise_session(const struct err *err)
 {
-	static const char missing[] = "no session with key '",
-			  plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				    "0123456789._@+/:-";
-	const char *key = err->msg + sizeof(missing) - 1;
-	size_t n;
+	const char *key = behind(err, "no session with key '"),
+		   *id = behind(err, "no session ses_");
+	size_t n = strspn(key ? key : id ? id : "", plain);
 
-	if (err->code != ERR_NOT_FOUND || strncmp(err->msg, missing, sizeof(missing) - 1) != 0)
-		return false;
-	n = strspn(key, plain);
-	if (!n || *key == '-' || strcmp(key + n, "'") != 0)
+	if (id && !id[n] && n != ID_LENGTH) {
+		fprintf(stderr, "lodge: %s (a key of that name is key:ses_%s)\n", err->msg, id);
+		return true;
+	}
+	if (!key || !n || *key == '-' || strcmp(key + n, "'") != 0 || !strncmp(key, "ses_", 4) ||
+	    !strncmp(key, "key:", 4))
 		return false;
 	fprintf(stderr, "lodge: %s (lodge new --key %.*s makes one)\n", err->msg, (int)n, key);
 	return true;
@@ -202,4 +213,17 @@ int opt_fail(int status, const struct err *err)
 	if (!advise_key(err, clean) && !advise_session(err))
 		fprintf(stderr, "lodge: %s\n", clean);
 	return status;
+}
+
+int opt_flush(int status)
+{
+	struct err err;
+	int e = fflush(stdout) != 0 ? errno : ferror(stdout) ? EIO : 0;
+
+	if (!e)
+		return status;
+	if (e == EPIPE)
+		return OPT_EXIT_UNREAD;
+	err_sys(&err, e, "standard output");
+	return opt_fail(OPT_EXIT_FAILED, &err);
 }

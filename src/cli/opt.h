@@ -14,6 +14,7 @@ enum {
 	OPT_EXIT_FAILED = 125,
 	OPT_EXIT_NOT_EXECUTABLE = 126,
 	OPT_EXIT_NOT_FOUND = 127,
+	OPT_EXIT_UNREAD = 128 + 13, /* as of those whom SIGPIPE ends */
 };
 
 /* value is NULL for an option without argument. */
@@ -59,5 +60,8 @@ void opt_help_to(opt_help_fn *fn, void *arg);
 
 /* "lodge: message" on stderr, one line, with what can be done about it; returns status. */
 int opt_fail(int status, const struct err *err);
+/* The status, unless not all of standard output could be written: 125 then, and 141 without a word
+ * when its reader had enough. */
+int opt_flush(int status);
 
 #endif

@@ -8,6 +8,7 @@
 #include "base/auto.h"
 #include "base/json.h"
 #include "base/size.h"
+#include "cli/human.h"
 #include "cli/opt.h"
 #include "cli/run.h"
 
@@ -163,7 +164,7 @@ static void put_hits(struct json_out *j, unsigned hits)
 {
 	json_out_bool(j, "timed_out", hits & AGENT_HIT_TIME);
 	json_out_bool(j, "oom_killed", hits & AGENT_HIT_MEMORY);
-	json_out_array(j, "limits_hit");
+	json_out_array(j, "limits");
 	for (unsigned i = 0; i < HITS; i++)
 		if (hits & 1u << i)
 			json_out_str(j, NULL, exec_hit_name(1u << i));
@@ -194,9 +195,6 @@ int run_report_json(const struct run *r)
 		err_sys(&err, ENOMEM, "result");
 		return opt_fail(OPT_EXIT_FAILED, &err);
 	}
-	if (puts(text) < 0 || fflush(stdout) != 0) {
-		err_sys(&err, errno, "write to stdout");
-		return opt_fail(errno == EPIPE ? SIGNAL_BASE + SIGPIPE : OPT_EXIT_FAILED, &err);
-	}
-	return status_of(r);
+	human_put_json(text, stdout);
+	return opt_flush(status_of(r));
 }

@@ -18,6 +18,9 @@ char *say_cause(const json_t *cause, char *buf, size_t size);
 /* "2026-11-16 09:43:25 (in 5m)" or "(3m ago)"; "" for none. */
 char *say_time(int64_t ms, char *buf, size_t size);
 
+/* Commands of a session as a table. */
+void say_execs(const json_t *execs);
+
 /* A line of a table of two columns; nothing for an empty value. */
 extern const struct table_column say_lines[2];
 void say_line(struct table *t, const char *name, const char *value);

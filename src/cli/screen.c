@@ -399,3 +399,29 @@ int screen_run(struct screen *s, enum screen_end *ret, int *ret_status, struct e
 	s->raw = false;
 	return r;
 }
+
+DEFINE_AUTO(struct screen *, screen_fini);
+
+int screen_job(const struct job *j, bool from_start, struct err *err)
+{
+	struct screen s = {
+		.client = j->client, .ref = j->ref, .from_start = from_start, .signals = -1
+	};
+	auto_call(screen_fini) struct screen *guard = &s;
+	enum screen_end end = SCREEN_EXIT;
+	char outcome[32];
+	int status = 0;
+
+	(void)guard;
+	memcpy(s.id, j->id, sizeof(s.id));
+	if (screen_open(&s, outcome, err) < 0)
+		return -1;
+	if (!from_start && isatty(STDIN_FILENO))
+		fprintf(stderr, "lodge: " SCREEN_KEYS " leaves it running\n");
+	if (screen_run(&s, &end, &status, err) < 0)
+		return -1;
+	if (end != SCREEN_EXIT)
+		fprintf(stderr, "\r\nlodge: left; it goes on (lodge attach %s %s)\n", j->ref,
+			j->id);
+	return status;
+}

@@ -41,4 +41,7 @@ int screen_open(struct screen *s, char ret_outcome[32], struct err *err);
 int screen_run(struct screen *s, enum screen_end *ret, int *ret_status, struct err *err);
 void screen_fini(struct screen *s);
 
+/* All of it for a command of a session that runs; from_start: which was started for it. */
+int screen_job(const struct job *j, bool from_start, struct err *err);
+
 #endif

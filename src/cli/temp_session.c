@@ -52,9 +52,6 @@ int temp_session_new(struct ask *a, const char *path, const json_t *body, struct
 
 void temp_session_end(struct temp_session *t)
 {
-	undo_hold();
-	destroy(t);
+	undo_run();
 	t->id[0] = '\0';
-	undo_release();
-	undo_clear();
 }

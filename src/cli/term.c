@@ -3,8 +3,12 @@
 
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <termios.h>
 #include <unistd.h>
+
+enum { DEV_NULL_MAJOR = 1, DEV_NULL_MINOR = 3 };
 
 static struct termios saved;
 static int raw_fd = -1;
@@ -46,4 +50,12 @@ void term_size(uint32_t *rows, uint32_t *cols)
 			return;
 		}
 	}
+}
+
+bool term_no_input(void)
+{
+	struct stat st;
+
+	return fstat(STDIN_FILENO, &st) < 0 ||
+	       (S_ISCHR(st.st_mode) && st.st_rdev == makedev(DEV_NULL_MAJOR, DEV_NULL_MINOR));
 }

@@ -11,5 +11,7 @@ bool term_raw(int fd);
 void term_restore(void);
 /* 24 x 80 where nobody knows. */
 void term_size(uint32_t *rows, uint32_t *cols);
+/* Standard input is /dev/null: not even its end is worth passing on. */
+bool term_no_input(void);
 
 #endif

@@ -17,6 +17,7 @@ static void fill_signals(sigset_t *set)
 {
 	sigemptyset(set);
 	sigaddset(set, SIGINT);
+	sigaddset(set, SIGQUIT);
 	sigaddset(set, SIGTERM);
 	sigaddset(set, SIGHUP);
 }
@@ -67,6 +68,15 @@ int undo_set(undo_fn *fn, void *arg, struct err *err)
 	current_arg = arg;
 	undo_release();
 	return 0;
+}
+
+void undo_run(void)
+{
+	undo_hold();
+	if (current)
+		current(current_arg);
+	current = NULL;
+	undo_release();
 }
 
 void undo_clear(void)

@@ -152,7 +152,7 @@ static int copy(char **ret, const char *value, struct err *err)
 	return *ret ? 0 : err_sys(err, ENOMEM, "url");
 }
 
-/* A key of the file is only for the daemon of the file. */
+/* A key of the file is only for the daemon of the file; where it names none, for this machine's. */
 static int find_url(struct where *w, struct err *err)
 {
 	const char *given = said.url ? said.url : getenv("LODGE_URL");
@@ -173,7 +173,7 @@ static int find_url(struct where *w, struct err *err)
 		r = copy(&w->url, file.url, err);
 	else
 		r = find_here(&w->url, err);
-	if (r == 0 && file.key && (!file.url || strcmp(file.url, w->url) == 0))
+	if (r == 0 && file.key && (file.url ? !strcmp(file.url, w->url) : !(given && *given)))
 		w->key = steal_ptr(&file.key);
 	where_fini(&file);
 	return r;
@@ -231,9 +231,11 @@ int where_ref(const char *arg, char ret[WHERE_REF], struct err *err)
 	bool whole = strncmp(arg, "ses_", 4) == 0 || strncmp(arg, "key:", 4) == 0;
 
 	if (!*arg || strcmp(arg, "key:") == 0)
-		return err_set(err, ERR_INVALID,
-			       "a session has an id, ses_..., or a key: give one");
-	if (snprintf(ret, WHERE_REF, "%s%s", whole ? "" : "key:", arg) >= WHERE_REF)
-		return err_set(err, ERR_INVALID, "the key of a session has at most 255 bytes");
-	return 0;
+		err_set(err, ERR_INVALID, "a session has an id, ses_..., or a key: give one");
+	else if (snprintf(ret, WHERE_REF, "%s%s", whole ? "" : "key:", arg) >= WHERE_REF)
+		err_set(err, ERR_INVALID, "the key of a session has at most 255 bytes");
+	else
+		return 0;
+	err->sys = WHERE_NO_REF;
+	return -1;
 }

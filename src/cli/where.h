@@ -3,6 +3,7 @@
 #ifndef LODGE_CLI_WHERE_H
 #define LODGE_CLI_WHERE_H
 
+#include <errno.h>
 #include <stddef.h>
 
 #include "cli/opt.h"
@@ -23,8 +24,8 @@ opt_fn where_opt_url, where_opt_key_file;
 int where_client(struct client **ret, struct err *err);
 
 /* SESSION of a command line as lodged has it in its paths: ses_... is an id, anything else a key;
- * key:... is always one. */
-enum { WHERE_REF = 1024 };
+ * key:... is always one. What can be neither fails with sys WHERE_NO_REF: a wrong call. */
+enum { WHERE_REF = 1024, WHERE_NO_REF = EDESTADDRREQ };
 int where_ref(const char *arg, char ret[WHERE_REF], struct err *err);
 
 /* ---- the parts, for `lodge login` ------------------------------------------------------------ */

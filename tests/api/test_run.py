@@ -506,7 +506,7 @@ def test_json():
     assert r.returncode == 4 and r.stderr == b"" and r.stdout.count(b"\n") == 1
     assert (j["exit_code"], j["signal"], j["stdout"], j["stderr"]) == (4, None, "out\n", "err\n")
     assert (j["stdout_bytes"], j["stderr_bytes"], j["encoding"]) == (4, 4, "utf-8")
-    assert not j["truncated"] and not j["timed_out"] and not j["oom_killed"] and j["limits_hit"] == []
+    assert not j["truncated"] and not j["timed_out"] and not j["oom_killed"] and j["limits"] == []
     assert j["duration_ms"] >= 0 and j["usage"]["max_rss_bytes"] > 0 and j["usage"]["cpu_ms"] >= 0
     assert j["source"] == "cold" and j["ready_ms"] >= 0
 
@@ -525,7 +525,7 @@ def test_json_unicode_and_control_characters():
 def test_json_keeps_the_newest_output():
     r = run("--json", "--output", "8K", "seq", "100000")
     j = json.loads(r.stdout)
-    assert j["truncated"] and "LIMIT_OUTPUT" in j["limits_hit"]
+    assert j["truncated"] and "LIMIT_OUTPUT" in j["limits"]
     assert j["stdout"].endswith("99999\n100000\n") and len(j["stdout"]) <= 8192
     assert j["stdout_bytes"] == sum(len(str(i)) + 1 for i in range(1, 100001))
 
@@ -533,7 +533,7 @@ def test_json_keeps_the_newest_output():
 def test_json_timeout_and_signal():
     r = run("--json", "--timeout", "300ms", "sleep", "30")
     j = json.loads(r.stdout)
-    assert r.returncode == 124 and j["timed_out"] and j["limits_hit"] == ["TIMEOUT"]
+    assert r.returncode == 124 and j["timed_out"] and j["limits"] == ["TIMEOUT"]
     assert j["exit_code"] is None and j["signal"] == 9
     j = json.loads(bash("kill -TERM $$", "--json").stdout)
     assert j["exit_code"] is None and j["signal"] == 15
@@ -542,7 +542,7 @@ def test_json_timeout_and_signal():
 @needs_root
 def test_json_memory():
     j = json.loads(run("--json", "--memory", "32M", "tail", "/dev/zero").stdout)
-    assert j["oom_killed"] and "LIMIT_MEMORY" in j["limits_hit"] and j["signal"] == 9
+    assert j["oom_killed"] and "LIMIT_MEMORY" in j["limits"] and j["signal"] == 9
 
 
 def test_json_with_input():

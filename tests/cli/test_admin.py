@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from client import KEY
 from terminal import Terminal
 
 
@@ -45,9 +46,10 @@ def test_cleanup(lodged, client, people):
     assert rows[0] == "ada: 2 ended, 0 failed" and sum("ended   sbx_" in r for r in rows) == 2
     assert client.get("/v1/sessions/" + people[0]).status == 410
     answer = json.loads(lodged.lodge("cleanup", "--all", "--json")[1])
-    assert [a["userId"] for a in answer] == ["bob"] and answer[0]["results"]["killedSandboxes"] == [people[2]]
+    assert answer == {"users": [{"id": "bob", "ended": [people[2]], "failed": []}]}
     assert lines(lodged.lodge("cleanup", "--all")) == ["nothing to destroy: no user has a session"]
-    assert json.loads(lodged.lodge("cleanup", "nobody", "--json")[1])["results"]["killed"] == 0
+    assert json.loads(lodged.lodge("cleanup", "--all", "--json")[1]) == {"users": []}
+    assert json.loads(lodged.lodge("cleanup", "nobody", "--json")[1])["users"][0]["ended"] == []
     for words in ((), ("ada", "--all")):
         assert lodged.lodge("cleanup", *words, "--url", "http://127.0.0.1:1")[0] == 2
 
@@ -75,7 +77,7 @@ def test_cleanup_that_fails_in_part(lodged):
     status, out, _ = lodged.lodge("cleanup", "ada", env=env)
     assert status == 1 and out == b"ada: 1 ended, 1 failed\n  ended   sbx_a\n  failed  sbx_?[31mb\n"
     status, out, _ = lodged.lodge("cleanup", "ada", "--json", env=env)
-    assert status == 1 and json.loads(out)["results"]["failed"] == 1
+    assert status == 1 and json.loads(out)["users"][0]["failed"] == ["sbx_\033[31mb"]
     server.shutdown()
     server.server_close()
 
@@ -130,7 +132,8 @@ def test_policies(lodged, client, tmp_path):
 def test_status(lodged):
     text = "\n".join(lines(lodged.lodge("status")))
     assert "ok" in text and "ready" in text and lodged.url in text
-    assert json.loads(lodged.lodge("status", "--json")[1])["status"] == "ok"
+    status, out, _ = lodged.lodge("status", "--json")
+    assert status == 0 and json.loads(out)["status"] == "ok" and KEY.encode() not in out
     status, _, err = lodged.lodge("status", "--url", "http://127.0.0.1:1")
     assert status == 125 and err.count("\n") == 1
 

@@ -261,6 +261,12 @@ def test_without_a_terminal(lodged, key):
     assert status == 0 and b"x2" in out
 
 
+def test_where_it_begins(lodged, key, client):
+    assert lodged.lodge("enter", "-q", key, "-w", "/tmp", "--", "pwd")[:2] == (0, b"/tmp\r\n")
+    _, out, _ = lodged.lodge("enter", "-q", key, "--workdir", "/usr/lib", data=b"echo at=$PWD=; exit\n")
+    assert b"at=/usr/lib=" in out, out
+
+
 def test_limits_are_of_a_new_one(lodged, key, client):
     status, _, said = lodged.lodge("enter", "-q", key, "--memory", "64M", "--pids", "50", "--", "true")
     assert status == 0, said
@@ -268,9 +274,9 @@ def test_limits_are_of_a_new_one(lodged, key, client):
     assert (limits["memory_bytes"], limits["pids"]) == (64 << 20, 50)
     sid = client.session("key:" + key)["id"]
     status, _, said = lodged.lodge("enter", sid, "--memory", "64M")
-    assert status == 125 and "does not change" in said
+    assert status == 2 and "does not change" in said
     assert lodged.lodge("enter", sid, "-q", "--", "true")[0] == 0
-    assert json.loads(lodged.lodge("ps", "--json", sid)[1]) == []
+    assert json.loads(lodged.lodge("ps", "--json", sid)[1]) == {"execs": []}
 
 
 def test_files_that_are_gone_are_told(lodged, key, client):

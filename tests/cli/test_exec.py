@@ -16,7 +16,7 @@ ALL_BYTES = bytes(range(256)) * 1000
 def running(lodged, session):
     status, out, said = lodged.lodge("ps", "--json", session)
     assert status == 0, said
-    return [x["exec_id"] for x in json.loads(out)]
+    return [x["exec_id"] for x in json.loads(out)["execs"]]
 
 
 def test_output_and_status(lodged, session):
@@ -35,7 +35,7 @@ def test_how_it_ended(lodged, session, words, status):
 
 
 def test_what_it_is_given(lodged, session):
-    words = ["--cwd", "/tmp", "--env", "A=1 2", "--env", "B==", "-c", "pwd; echo $A$B"]
+    words = ["-w", "/tmp", "--env", "A=1 2", "--env", "B==", "-c", "pwd; echo $A$B"]
     assert lodged.lodge("exec", session, *words) == (0, b"/tmp\n1 2=\n", "")
     assert lodged.lodge("exec", *words, session) == (0, b"/tmp\n1 2=\n", "")
 
@@ -78,6 +78,17 @@ def test_json(lodged, session):
     assert answer["encoding"] == "base64" and base64.b64decode(answer["stdout"]) == b"\0\xff"
 
 
+def test_run_and_exec_have_the_same_words(lodged, session, tmp_path):
+    for words in (["-c", "echo out; exit 5"], ["--timeout", "200ms", "sleep", "60"], ["-w", "/tmp", "-c", "kill -9 $$"]):
+        run = json.loads(lodged.lodge("run", "--json", "--home", str(tmp_path / "home"), *words)[1])
+        execd = json.loads(lodged.lodge("exec", "--json", session, *words)[1])
+        assert run.keys() - execd.keys() == {"source", "ready_ms"} and execd.keys() - run.keys() == {"exec_id", "lost"}
+        for name in ("exit_code", "signal", "stdout", "stderr", "encoding", "stdout_bytes", "stderr_bytes", "truncated",
+                     "timed_out", "oom_killed", "limits"):
+            assert run[name] == execd[name], name
+        assert run["usage"].keys() == execd["usage"].keys() and isinstance(execd["duration_ms"], int)
+
+
 def test_in_the_background(lodged, session):
     status, out, said = lodged.lodge("exec", "-di", session, "-c", "echo begun; read x; echo got $x; exit 4")
     assert status == 0, said
@@ -97,7 +108,7 @@ def test_kill(lodged, session):
         assert lodged.lodge("kill", *how, session, exec_id)[0] == 0
         assert wait_for(lambda: not running(lodged, session))
         line = [x for x in lodged.lodge("ps", "-a", session)[1].decode().splitlines() if x.startswith(exec_id)]
-        assert state in line[0]
+        assert f" {state} " in line[0]
     assert lodged.lodge("kill", session, "exe_nobody")[0] == 1
     assert lodged.lodge("kill", session)[0] == 2
 

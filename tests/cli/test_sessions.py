@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from client import quote
 from lodge import LODGE
 from terminal import Terminal
 
@@ -82,8 +83,30 @@ def test_nothing_of_others_reaches_the_terminal(lodged, client):
             assert not any(c in text for c in (b"\033", b"\007", b"\r", "\u202e".encode(), "\u009b".encode())), text
             assert b"?]0;evil??name?31m" in text or words == ("users",)
         assert json.loads(lodged.lodge("show", sid, "--json")[1])["session"]["key"] == name
+        t = Terminal("show", sid, "--json", env=lodged.env())
+        assert t.end() == 0 and json.loads(t.seen)["session"]["key"] == name and not controls(t.seen), t.seen
     finally:
         client.delete("/v1/sessions/" + sid)
+
+
+def controls(text):
+    return [c for c in text.decode().replace("\r\n", "") if ord(c) < 32 or 127 <= ord(c) < 160]
+
+
+@pytest.mark.parametrize("words", [["run", "-c"], ["exec", "one", "-c"], ["logs", "one"], ["events"]])
+def test_json_on_a_terminal(lodged, client, tmp_path, words):
+    """As text it is the same, but nothing of it controls the terminal."""
+    said = "a\u009b31mb\u007fc\u0080d\u00a0e\u00e4"
+    sid = client.enter(key="one")
+    client.run(sid, f"printf %s '{said}'")
+    client.delete("/v1/sessions/" + client.enter(key="two") + "?reason=" + quote(said))
+    more = [f"printf %s '{said}'"] if words[-1] == "-c" else []
+    t = Terminal(words[0], "--json", *words[1:], *more, env=lodged.env(LODGE_HOME=str(tmp_path / "home")), only_output=True)
+    assert t.end() == 0 and not controls(t.seen), t.seen
+    assert "\\u009b31mb\\u007fc\\u0080d\u00a0e\u00e4" in t.seen.decode()
+    documents = t.seen.splitlines() if words == ["events"] else [t.seen]
+    assert said in [a.get("stdout") or (a.get("cause") or {}).get("text") for a in map(json.loads, documents)]
+    client.delete("/v1/sessions/" + sid)
 
 
 def test_colours_and_width(lodged, client):
@@ -173,7 +196,34 @@ def test_who_is_not_there(lodged, tmp_path):
     said = "lodge: no session with key 'nobody' (lodge new --key nobody makes one)\n"
     for words in (("exec", "nobody", "true"), ("show", "nobody"), ("ps", "nobody"), ("cp", str(tmp_path / "f"), "nobody:")):
         assert lodged.lodge(*words)[2] == said, words
-    assert "makes one" not in lodged.lodge("show", "key:$(no body)")[2]
+    for key in ("$(no body)", "ses_x", "key:x"):
+        assert "makes one" not in lodged.lodge("show", "key:" + key)[2], key
+    assert lodged.lodge("show", "ses_x")[2] == "lodge: no session ses_x (a key of that name is key:ses_x)\n"
+    assert "key:" not in lodged.lodge("show", "ses_" + "0" * 20)[2]
+
+
+@pytest.mark.parametrize("key", ["ses_abc", "key:foo"])
+def test_a_key_that_could_not_be_called(lodged, client, alice, key):
+    for words in (("new", "--key", key), ("fork", "alice", "--key", key), ("enter", "key:" + key, "--", "true")):
+        status, out, err = lodged.lodge(*words)
+        assert (status, out) == (2, b"") and f'"{key}" could not be called' in err, words
+    sid = client.enter(key=key)  # others may have made one
+    assert lodged.lodge("show", "key:" + key)[0] == 0
+    client.delete("/v1/sessions/" + sid)
+
+
+@pytest.mark.parametrize("words, said", [
+    (["new", "--memory", "1"], "--memory: not between"), (["new", "--cpus", "9999"], "--cpus: not between"),
+    (["new", "--pids", "4000000000"], "--pids: not between"), (["new", "--disk", "1"], "--disk: not between"),
+    (["new", "--key", "k" * 300], "--key: 1 to 255 bytes"), (["new", "--policy", "nosuch"], "--policy: no policy"),
+    (["enter", "--memory", "1", "alice2"], "--memory: not between"), (["extend", "alice", "--by", "0"], "--by: not between"),
+    (["extend", "alice", "alice", "--by", "0"], "alice: --by: not between"), (["keys", "add", "--scope", "x"], "--scope: "),
+    (["exec", "alice", "--timeout", "60d", "true"], "--timeout: not between"),
+    (["policy", "set", "x", "--on-exceed", "x"], "--on-exceed: "), (["policy", "set", "x", "--allow", "a b"], "--allow: "),
+    (["enter", "k" * 300], "key: 1 to 255 bytes")])  # no option said that
+def test_what_is_refused_is_told_by_its_option(lodged, alice, words, said):
+    status, _, err = lodged.lodge(*words)
+    assert status in (1, 125) and err.startswith("lodge: " + said), err
 
 
 def test_a_reader_that_leaves(lodged, client, session):

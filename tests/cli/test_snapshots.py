@@ -3,11 +3,13 @@
 import json
 import signal
 import subprocess
+import threading
 
 import pytest
 
 from client import wait_for
 from lodge import LODGE
+from relay import Relay
 from terminal import Terminal
 
 
@@ -155,6 +157,30 @@ def test_export_and_import(lodged, client, one, tmp_path):
     assert lodged.lodge("export", "nobody")[0] == 1
     t = Terminal("export", "one", env=lodged.env())
     assert t.end() == 2 and b"add > FILE" in t.seen
+
+
+def test_export_interrupted_at_its_end(lodged, client, one):
+    """What was taken for it goes, also if the signal comes while it does."""
+    asked, go_on = threading.Event(), threading.Event()
+
+    def before(line):
+        if line.startswith("DELETE /v1/snapshots/"):
+            asked.set()
+            go_on.wait(60)
+
+    with Relay(lodged, before) as relay:
+        p = lodged.start_lodge("export", "one", env=lodged.env() | {"LODGE_URL": relay.url})
+        reader = threading.Thread(target=p.stdout.read, daemon=True)
+        reader.start()
+        assert asked.wait(60)
+        p.send_signal(signal.SIGINT)
+        assert wait_for(lambda: p.poll(), 0.5) is None  # it waits for the answer, however long
+        go_on.set()
+        assert p.wait(60) == 128 + signal.SIGINT
+        reader.join()
+        p.stdout.close()
+        p.stderr.close()
+    assert [s["name"] for s in client.get(f"/v1/sessions/{one}/snapshots").json["snapshots"]] == ["first"]
 
 
 def test_a_full_pipe_is_told(lodged, one):

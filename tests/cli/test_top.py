@@ -4,12 +4,15 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
+import threading
 
 import pytest
 
 from client import SOURCE, wait_for
 from lodge import LODGE
+from relay import Relay
 from terminal import Terminal
 
 
@@ -59,6 +62,34 @@ def test_top_of_a_service_that_is_started_again(lodged):
     t.type("q")
     assert t.end() == 0
     lodged.client().delete("/v1/sessions/" + sid)
+
+
+@pytest.mark.parametrize("leave", ["q", "\x03", "signal"])
+def test_top_of_a_service_that_says_nothing(lodged, busy, leave):
+    silent, asked, go_on = threading.Event(), threading.Event(), threading.Event()
+
+    def before(_):
+        if silent.is_set():
+            asked.set()
+            go_on.wait(60)
+
+    with Relay(lodged, before) as relay:
+        t = Terminal("top", env=lodged.env(TERM="xterm") | {"LODGE_URL": relay.url})
+        t.wait("busy")
+        silent.set()
+        assert asked.wait(60)
+        if leave == "signal":
+            t.process.send_signal(signal.SIGTERM)
+        else:
+            t.type(leave)
+        assert t.end() == 0 and t.seen.endswith(b"\033[?25h\033[?1049l") and t.after == t.before
+        go_on.set()
+
+
+def test_top_does_not_wait_for_ever(lodged):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        status, out, err = lodged.lodge("top", "--url", "http://127.0.0.1:%d" % silent.getsockname()[1])
+    assert (status, out) == (125, b"") and err.endswith("does not answer\n"), err
 
 
 def test_events(lodged, client, session):

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which lodged is asked, and with which key."""
 import os
+import signal
 import stat
 import subprocess
+import termios
 
 import pytest
 from client import KEY
 from lodge import LODGE
+from terminal import Terminal
 
 
 @pytest.fixture
@@ -82,6 +85,15 @@ def test_the_key_of_the_file_goes_nowhere_else(lodged, session, home):
     assert status == 1 and "key" in said, said
 
 
+def test_a_key_without_a_url_is_for_this_machine(lodged, session, home):
+    write_config(home, f"key = {KEY}\n")
+    assert ask(home, "ps", session, LODGE_DATA=lodged.home)[0] == 0
+    url = f"http://{lodged.host}:{lodged.port}"
+    for words, env in ((("ps", session), {"LODGE_URL": url}), (("ps", "--url", url, session), {})):
+        status, _, said = ask(home, *words, **env)
+        assert status == 1 and "a key is needed" in said, said
+
+
 def test_by_the_socket_of_this_machine(lodged, session, home):
     assert ask(home, "ps", session, LODGE_DATA=lodged.home, LODGE_API_KEY=KEY)[0] == 0
     link = home / ".local" / "share"
@@ -120,6 +132,21 @@ def test_login_remembers_what_works(lodged, session, home):
     assert ask(home, "ps", session)[0] == 0
 
 
+@pytest.mark.parametrize("signo", [None, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM])
+def test_login_shows_again_what_is_typed(lodged, home, signo):
+    env = lodged.env() | {"HOME": str(home), "LODGE_API_KEY": ""}
+    t = Terminal("login", "--url", f"http://{lodged.host}:{lodged.port}", env=env)
+    t.wait("key for ")
+    assert not termios.tcgetattr(t.slave)[3] & termios.ECHO
+    if signo:
+        t.process.send_signal(signo)
+        assert t.end() == 128 + signo
+    else:
+        t.type(KEY + "\n")
+        assert t.end() == 0 and KEY.encode() not in t.seen
+    assert t.after == t.before
+
+
 def test_login_without_a_key_says_what_to_do(lodged, home):
     status, _, said = ask(home, "login", "--url", f"http://{lodged.host}:{lodged.port}")
     assert status == 125 and "--key-file" in said
@@ -133,7 +160,9 @@ def test_sessions_by_key_and_id(lodged, client, home):
     for name in ("ses_nobody", "key:ses_nobody", "nobody"):
         status, _, said = ask(home, "ps", name, **env)
         assert status == 1 and "nobody" in said
-    assert ask(home, "ps", "", **env)[0] == 125
+    for words in (("ps", ""), ("show", "key:"), ("enter", ""), ("cp", "/dev/null", "key::x")):
+        assert ask(home, *words, **env)[0] == 2, words
+    assert ask(home, "exec", "", "true", **env)[0] == 125
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs another user")

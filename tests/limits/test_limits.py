@@ -25,7 +25,7 @@ def js(world, options, command, seconds=60):
 def hit(world, options, text, seconds=60):
     """The names of the limits that bash text runs into."""
     j, r = js(world, options, ["bash", "-c", text], seconds)
-    return j["limits_hit"], j, r
+    return j["limits"], j, r
 
 
 # ---- memory -----------------------------------------------------------------------------------
@@ -39,7 +39,7 @@ def test_memory_bomb(world):
 
 def test_memory_json(world):
     j, r = js(world, ["--memory", "64M"], py("x = bytearray(1 << 30)"))
-    assert j["oom_killed"] and "LIMIT_MEMORY" in j["limits_hit"], j
+    assert j["oom_killed"] and "LIMIT_MEMORY" in j["limits"], j
     assert j["signal"] == 9 and j["exit_code"] is None and r.code == 137, j
 
 
@@ -110,7 +110,7 @@ os.system("echo usable")
 """
     j, r = js(world, ["--pids", "30"], py(text))
     assert j["stdout"] == "EAGAIN\nTrue\nusable\n", j
-    assert "LIMIT_PIDS" in j["limits_hit"] and r.code == 0, j
+    assert "LIMIT_PIDS" in j["limits"] and r.code == 0, j
 
 
 def test_pids_message(world):
@@ -188,7 +188,7 @@ for d in ("/tmp", "/var/tmp", "/home/user", "/dev/shm", "/run", "/run/lock", "/m
 print("done")
 """
     j, r = js(world, ["--store", store, "--disk", "24M", "--memory", "96M"], py(text))
-    assert j["stdout"] == "done\n" or "LIMIT_MEMORY" in j["limits_hit"], f"{j}"
+    assert j["stdout"] == "done\n" or "LIMIT_MEMORY" in j["limits"], f"{j}"
 
 
 def test_inodes(world):
@@ -317,7 +317,7 @@ def test_time(world, how):
 
 def test_time_json(world):
     j, r = js(world, ["--timeout", "300ms"], ["bash", "-c", "echo partial; echo e >&2; sleep 60"])
-    assert j["timed_out"] and j["limits_hit"] == ["TIMEOUT"] and r.code == 124, j
+    assert j["timed_out"] and j["limits"] == ["TIMEOUT"] and r.code == 124, j
     assert (j["stdout"], j["stderr"]) == ("partial\n", "e\n"), j
     assert 250 <= j["duration_ms"] < 5000, j
 
@@ -387,9 +387,9 @@ for _ in range(40):
 print(all(os.waitpid(k, 0)[1] == 0 for k in kids))
 """
     j, r = js(world, ["--memory", "300M", "--pids", "100"], py(text))
-    assert j["stdout"] == "True\n" and j["limits_hit"] == [], j
+    assert j["stdout"] == "True\n" and j["limits"] == [], j
     b = json.loads(world.finish(bomb, 30).out)
-    assert "LIMIT_PIDS" in b["limits_hit"] and "LIMIT_MEMORY" in b["limits_hit"], b
+    assert "LIMIT_PIDS" in b["limits"] and "LIMIT_MEMORY" in b["limits"], b
 
 
 # ---- the words of `lodge run` -----------------------------------------------------------------

@@ -157,7 +157,7 @@ def test_usage(world):
 def test_output_and_file_limits_hold_anyway(world):
     """What needs no cgroup."""
     r = world.sh(["--json", "--output", "64K"], "head -c 500000 /dev/zero | tr '\\0' a")
-    assert "LIMIT_OUTPUT" in json.loads(r.out)["limits_hit"], r
+    assert "LIMIT_OUTPUT" in json.loads(r.out)["limits"], r
     r = world.sh(["--file-size", "1M"], "exec dd if=/dev/zero of=f bs=64k count=100 status=none")
     assert r.code == 128 + 25 and "LIMIT_FILE" in r.err, r
     r = world.sh(["--open-files", "32"], "ulimit -n")

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Between lodge and a lodged: what is asked can be seen, and kept waiting."""
+import contextlib
+import socket
+import socketserver
+import threading
+
+
+class Relay:
+    """`before(line)` is called with the first line of each request, and may take its time."""
+
+    def __init__(self, lodged, before):
+        class Handler(socketserver.BaseRequestHandler):
+            def handle(self):
+                head = self.request.recv(65536)
+                before(head.split(b"\r\n")[0].decode())
+                with contextlib.suppress(OSError), socket.create_connection((lodged.host, lodged.port)) as there:
+                    there.sendall(head)
+                    pump = threading.Thread(target=carry, args=(self.request, there), daemon=True)
+                    pump.start()
+                    carry(there, self.request)
+
+        self.server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.socket.close()
+
+
+def carry(here, there):
+    with contextlib.suppress(OSError):
+        while data := here.recv(65536):
+            there.sendall(data)
+        there.shutdown(socket.SHUT_WR)
