@@ -129,10 +129,11 @@ static int make_upper(struct keeper *k, const char *id, const struct keeper_crea
 
 	if (c->store == KEEPER_STORE_MEMORY)
 		return shelf_make_memory(&c->limits, userns, kit->base, ret, err);
-	if (c->keep)
+	if (c->keep && !keeper_is_slot(id))
 		return make_kept(k, id, c, userns, ret, err);
 	snprintf(entry, sizeof(entry), "s-%s", id);
-	return shelf_make(&k->shelf, entry, NULL, &c->limits, userns, ret, err);
+	return shelf_make(&k->shelf, entry, c->keep ? c->template : NULL, &c->limits, userns, ret,
+			  err);
 }
 
 int keeper_prepare_root(struct keeper *k, const char *id, const struct keeper_create *c,
@@ -205,6 +206,22 @@ static int root_slot(struct keeper *k, struct slot *s, const struct keeper_creat
 	return r;
 }
 
+/* Files that were made ahead get the name by which they are kept. */
+static int claim_files(struct keeper *k, const struct slot *s, const char *id, struct err *err)
+{
+	char from[KEEPER_ID_SIZE + 4], to[KEEPER_ID_SIZE + 4];
+	struct err ignored;
+
+	if (s->store != KEEPER_STORE_DISK)
+		return 0;
+	snprintf(from, sizeof(from), "s-%s", s->name);
+	snprintf(to, sizeof(to), "k-%s", id);
+	if (shelf_move(&k->shelf, from, to, err) == 0)
+		return 0;
+	(void)shelf_drop(&k->shelf, from, &ignored);
+	return -1;
+}
+
 /* From the pool: the slot's socket moves into the sandbox's directory. */
 static int start_from_slot(struct keeper *k, struct slot *s, int dir, const struct keeper_create *c,
 			   const int *dirs, struct box *b, struct err *err)
@@ -219,6 +236,9 @@ static int start_from_slot(struct keeper *k, struct slot *s, int dir, const stru
 	b->start = s->start;
 	b->base = s->parts.kit.base;
 	hook_crash("claim:moved");
+	if (claim_files(k, s, b->id, err) < 0)
+		return -1;
+	hook_crash("claim:files");
 	if (root_slot(k, s, c, dirs, b, err) < 0)
 		return -1;
 	hook_crash("claim:rooted");

@@ -25,7 +25,7 @@
 
 enum { KEEPER_PARTS_MAX = 8, KEEPER_SLOTS_MAX = 1024 };
 
-/* How names of slots begin; a sandbox that was one keeps it as the name of its groups. */
+/* How names of slots begin, and of no sandbox. */
 #define KEEPER_SLOT_PREFIX "p."
 
 struct slot { /* a sandbox that nobody has yet */
@@ -34,6 +34,7 @@ struct slot { /* a sandbox that nobody has yet */
 	uint64_t start; /* of the process: tells a reused pid */
 	struct parts parts;
 	bool rooted; /* has the usual root, is bound and armed */
+	uint32_t store; /* of that root; on disk its files are s-NAME */
 };
 
 struct keeper {
@@ -110,6 +111,7 @@ void keeper_parts_drop(struct keeper *k, struct parts *p); /* never used */
 /* One that fits, or NULL. */
 struct slot *keeper_take_slot(struct keeper *k, const struct keeper_create *c);
 void keeper_slot_free(struct keeper *k, struct slot *s, bool discard);
+bool keeper_is_slot(const char *id);
 int keeper_set_pool(struct keeper *k, const struct keeper_pool *pool, struct err *err);
 /* Makes one thing ahead, if any is wanted; false when nothing is. */
 bool keeper_prepare_one(struct keeper *k);

@@ -245,16 +245,29 @@ int keeper_export_layers(struct keeper *k, const struct keeper_layer *l, int fd,
 
 /* ---- what was left --------------------------------------------------------------------------- */
 
-static int drop_unfinished(int dir, const char *name, void *arg)
+struct strays {
+	struct keeper *k;
+	const char *prefix;
+};
+
+static int drop_one(int dir, const char *name, void *arg)
 {
-	struct keeper *k = arg;
+	const struct strays *s = arg;
 	entry_name entry;
 	struct err err;
 
 	(void)dir;
-	snprintf(entry, sizeof(entry), "n-%s", name);
-	(void)shelf_drop(&k->shelf, entry, &err);
+	snprintf(entry, sizeof(entry), "%s%s", s->prefix, name);
+	(void)shelf_drop(&s->k->shelf, entry, &err);
 	return 0;
+}
+
+static void drop_strays(struct keeper *k, const char *prefix)
+{
+	struct strays s = { k, prefix };
+	struct err err;
+
+	(void)shelf_each(&k->shelf, prefix, drop_one, &s, &err);
 }
 
 static int note_dropped(int dir, const char *name, void *arg)
@@ -271,7 +284,9 @@ void keeper_sweep_layers(struct keeper *k)
 {
 	struct err err;
 
-	(void)shelf_each(&k->shelf, "n-", drop_unfinished, k, &err);
+	drop_strays(k, "n-");
+	/* of a pool that went with its keeper, or with the machine */
+	drop_strays(k, "s-" KEEPER_SLOT_PREFIX);
 	(void)shelf_each(&k->shelf, "x-", note_dropped, k, &err);
 	(void)shelf_each(&k->shelf, ".deep.x-", note_dropped, k, &err);
 }

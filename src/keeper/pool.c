@@ -18,21 +18,23 @@
 #include "wire/boot.h"
 
 /* What most ask for: such a slot waits with its root in place and a shell started. */
-static struct keeper_create usual(void)
+static struct keeper_create usual(const struct keeper *k)
 {
 	return (struct keeper_create){ .template = "host",
 				       .hostname = "lodge",
 				       .limits = limits_default(),
-				       .store = KEEPER_STORE_MEMORY,
+				       .store = k->pool.kept ? KEEPER_STORE_DISK
+							     : KEEPER_STORE_MEMORY,
+				       .keep = k->pool.kept,
 				       .class = KEEPER_CLASS_USER,
 				       .uid = 1000,
 				       .gid = 1000 };
 }
 
 /* Whether a slot made for the usual request will do. What control groups limit can still change. */
-static bool is_usual(const struct keeper_create *c)
+static bool is_usual(const struct keeper *k, const struct keeper_create *c)
 {
-	const struct keeper_create u = usual();
+	const struct keeper_create u = usual(k);
 	struct limits l = c->limits;
 
 	l.memory_bytes = u.limits.memory_bytes;
@@ -40,8 +42,14 @@ static bool is_usual(const struct keeper_create *c)
 	l.cpu_weight = u.limits.cpu_weight;
 	l.pids = u.limits.pids;
 	return strcmp(c->template, u.template) == 0 && strcmp(c->hostname, u.hostname) == 0 &&
-	       memcmp(&l, &u.limits, sizeof(l)) == 0 && c->store == u.store && c->nbinds == 0 &&
-	       !*c->workdir && c->uid == u.uid && c->gid == u.gid;
+	       memcmp(&l, &u.limits, sizeof(l)) == 0 && c->store == u.store && c->keep == u.keep &&
+	       c->nlayers == 0 && c->nbinds == 0 && !*c->workdir && c->uid == u.uid &&
+	       c->gid == u.gid;
+}
+
+bool keeper_is_slot(const char *id)
+{
+	return strncmp(id, KEEPER_SLOT_PREFIX, strlen(KEEPER_SLOT_PREFIX)) == 0;
 }
 
 static size_t count(const struct keeper *k, bool rooted)
@@ -76,7 +84,7 @@ struct slot *keeper_take_slot(struct keeper *k, const struct keeper_create *c)
 
 	if (c->no_pool || c->class != KEEPER_CLASS_USER)
 		return NULL;
-	if (is_usual(c))
+	if (is_usual(k, c))
 		s = take_kind(k, true);
 	return s ? s : take_kind(k, false);
 }
@@ -84,7 +92,7 @@ struct slot *keeper_take_slot(struct keeper *k, const struct keeper_create *c)
 /* `discard`: the slot was never claimed, so that its process and groups are still its own. */
 void keeper_slot_free(struct keeper *k, struct slot *s, bool discard)
 {
-	struct box b = { .pid = s->pid, .start = s->start, .store = KEEPER_STORE_MEMORY };
+	struct box b = { .pid = s->pid, .start = s->start, .store = s->store };
 
 	memcpy(b.id, s->name, sizeof(b.id));
 	memcpy(b.group, s->parts.group, sizeof(b.group));
@@ -100,7 +108,7 @@ void keeper_slot_free(struct keeper *k, struct slot *s, bool discard)
  */
 static int arm_slot(struct keeper *k, const struct slot *s, struct err *err)
 {
-	const struct keeper_create u = usual();
+	const struct keeper_create u = usual(k);
 	struct {
 		struct agent_hdr hdr;
 		struct agent_exec exec;
@@ -120,7 +128,7 @@ static int arm_slot(struct keeper *k, const struct slot *s, struct err *err)
 
 static int spawn_slot(struct keeper *k, struct slot *s, int dir, struct err *err)
 {
-	const struct keeper_create u = usual();
+	const struct keeper_create u = usual(k);
 	struct rootfs root;
 	struct spawn_args args = { .host = &k->spawn,
 				   .parts = &s->parts,
@@ -134,6 +142,8 @@ static int spawn_slot(struct keeper *k, struct slot *s, int dir, struct err *err
 	if (r == 0)
 		r = keeper_take_parts(k, 0, &u.limits, &s->parts, err);
 	hook_crash("pool:parts");
+	if (s->rooted)
+		s->store = u.store;
 	if (r == 0 && s->rooted)
 		r = keeper_prepare_root(k, s->name, &u, NULL, &s->parts.kit, &root, err);
 	if (r == 0)
@@ -170,7 +180,9 @@ static bool make_slot(struct keeper *k)
 
 	if (!s)
 		return false;
-	*s = (struct slot){ .parts = PARTS_NONE, .rooted = count(k, true) <= count(k, false) };
+	*s = (struct slot){ .parts = PARTS_NONE,
+			    .store = KEEPER_STORE_MEMORY,
+			    .rooted = count(k, true) <= count(k, false) };
 	snprintf(s->name, sizeof(s->name), KEEPER_SLOT_PREFIX "%llx", keeper_serial(k));
 	if (fill_slot(k, s, &err) < 0) {
 		keeper_slot_free(k, s, true);
@@ -187,9 +199,10 @@ int keeper_set_pool(struct keeper *k, const struct keeper_pool *pool, struct err
 			       "no pool without root: its namespaces are made to order");
 	if (pool->max > KEEPER_SLOTS_MAX)
 		return err_set(err, ERR_INVALID, "pool max is %u at most", KEEPER_SLOTS_MAX);
-	k->pool = *pool;
-	while (k->nslots > pool->max)
+	/* those that have a root have one of the other kind */
+	while (k->nslots > (pool->kept == k->pool.kept ? pool->max : 0))
 		keeper_slot_free(k, k->slots[--k->nslots], true);
+	k->pool = *pool;
 	while (k->nslots < pool->min)
 		if (!make_slot(k))
 			return err_set(err, ERR_UNAVAILABLE, "pool: %zu of %u slots made",

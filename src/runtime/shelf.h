@@ -6,15 +6,16 @@
  *   dir     any file system: an entry is a plain directory, no limit
  *   memory  a tmpfs of its own, gone with the sandbox
  *
- *   s-ID    files of a sandbox that go with it
+ *   s-ID    files of a sandbox that go with it, or of one of the pool that nobody has yet
  *   k-ID    files of a sandbox that outlive it
  *   l-NAME  a layer: such files, sealed
  *   n-NAME  a layer that is being made
  *   t-NAME  a template
  *   x-R     being removed
  *
- * k, l and n also hold "template", a link whose target is the name of what they lie on: a link is
- * there whole or not at all. "u" is made last: an entry that has one is complete. */
+ * k, l, n and those of the pool also hold "template", a link whose target is the name of what they
+ * lie on: a link is there whole or not at all. "u" is made last: an entry that has one is complete.
+ */
 #ifndef LODGE_RUNTIME_SHELF_H
 #define LODGE_RUNTIME_SHELF_H
 

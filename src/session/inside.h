@@ -284,6 +284,7 @@ void db_unlock_relaxed(struct engine *e);
 
 /* The keeper; starts one if there is none or the last one died. NULL with err set. */
 struct keeper_client *keep_lock(struct engine *e, struct err *err);
+struct keeper_pool keep_pool(const struct engine *e); /* that it is asked for */
 void keep_unlock(struct engine *e);
 /* ---- aside.c: sandboxes that belong to no session ---------------------------------------------
  */

@@ -17,13 +17,13 @@ enum {
 	WAIT_MAX_US = 50000,
 };
 
-static struct keeper_pool wanted_pool(const struct engine *e)
+struct keeper_pool keep_pool(const struct engine *e)
 {
 	unsigned target = e->opts.pool, min = e->opts.pool_min;
 
-	return (struct keeper_pool){ .min = min ? min : (target + 1) / 2,
-				     .target = target,
-				     .max = target };
+	return (struct keeper_pool){
+		.min = min ? min : (target + 1) / 2, .target = target, .max = target, .kept = 1
+	};
 }
 
 /* A pool that cannot be had costs time, not correctness: the keeper says so in its numbers. */
@@ -32,7 +32,7 @@ static void ask_for_pool(struct engine *e)
 	struct err ignored;
 
 	if (e->opts.pool)
-		(void)keeper_client_pool(e->keeper, wanted_pool(e), NULL, &ignored);
+		(void)keeper_client_pool(e->keeper, keep_pool(e), NULL, &ignored);
 }
 
 static int start_keeper(struct engine *e, struct err *err)

@@ -21,11 +21,12 @@ uint64_t numbers_us(void)
 /* With the least that must be there at 0 the keeper only tells: it makes none because of this. */
 void engine_pool(struct engine *e, struct keeper_pool_state *ret)
 {
-	struct keeper_pool same = { .target = e->opts.pool, .max = e->opts.pool };
+	struct keeper_pool same = keep_pool(e);
 	struct keeper_pool_state now = { 0 };
 	struct err ignored;
 	int r = -1;
 
+	same.min = 0;
 	if (e->opts.pool && pthread_mutex_trylock(&e->keep_mutex) == 0) {
 		if (e->keeper && !keeper_client_is_dead(e->keeper))
 			r = keeper_client_pool(e->keeper, same, &now, &ignored);

@@ -151,6 +151,8 @@ static const char *pool_problem(const struct keeper_pool *p)
 		return "pool too large";
 	if (p->min > p->target || p->target > p->max)
 		return "pool: not min <= target <= max";
+	if (p->kept > 1)
+		return "pool: kept is neither 0 nor 1";
 	return NULL;
 }
 

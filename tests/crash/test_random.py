@@ -92,9 +92,9 @@ def test_runs_of_an_ordinary_user():
 
 def ask_for_things(d, rng, names):
     """Until somebody dies."""
-    d.ask("pool 1 2 3")
+    d.ask(f"pool 1 2 3 {rng.randrange(2)}")
     for n in names:
-        d.ask(f"new {n} {rng.choice(['memory', 'disk'])} host")
+        d.ask(rng.choice([f"new {n} memory host", f"new {n} disk host", f"kept {n} share -"]))
         d.run(n, "setsid sleep 300 & (setsid sleep 300 &) ; echo up")
         if rng.random() < 0.6:
             d.ask(f"destroy {n}")

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The keeper, or the process that is to become lodge-init, dies at every named step of the source;
 after the next start nothing of it is left, and what was complete still runs."""
+import glob
 import os
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -229,13 +231,13 @@ class Word:
 
 def operations(d, word):
     """Everything a keeper is asked for; the first error ends it."""
-    d.ask("pool 2 3 4")
+    d.ask("pool 2 3 4 0")
     d.ask("new a memory host")
     d.run("a", "echo hi; setsid sleep 300 & sleep 300 &")
     d.ask("new b disk host")
     d.ask("destroy a")
     d.ask("destroy b")
-    d.ask("pool 0 0 0")
+    d.ask("pool 0 0 0 0")
     d.ask("new c disk host")
     d.ask("new e memory host")
     d.ask("seal c t1")
@@ -253,7 +255,7 @@ def on_layers(d, word):
     def ask(line, *facts):
         word.ask(d, line, *facts)
 
-    d.ask("pool 2 2 4")
+    d.ask("pool 2 2 4 1")
     ask("kept g take base", "-files/g", "+list/g", "-layers/base")
     d.run("g", "echo more >/tmp/more")
     word.paused = True
@@ -265,7 +267,10 @@ def on_layers(d, word):
     ask("stop g", "-list/g", "?files/g")
     ask("sealed g base", "-files/g", "-list/g", "+layers/base")
     ask("kept h share base", "+list/h", "-files/h")
-    d.ask("pool 0 0 0")
+    ask("kept k share -", "+list/k", "-files/k")
+    d.run("k", "echo more >more")
+    ask("destroy k", "-list/k", "-files/k")
+    d.ask("pool 0 0 0 0")
     d.ask("sync base")
     ask("merge l2 base", "+layers/l2")
     d.ask(f"export {d.world.base}/tar l2")
@@ -359,14 +364,14 @@ def test_the_engine_dies(daemon):
     """kill -9 of the engine: its keeper leaves, a new pair takes up the sandbox."""
     d = Driver(daemon, daemon.program)
     daemon.kept.check(d, "before")
-    d.ask("pool 1 1 2")
+    d.ask("pool 1 1 2 1")
     d.kill()
     clean_up(daemon, "after the engine's death")
 
 
 def test_the_engine_and_its_keeper_die(daemon):
     d = Driver(daemon, daemon.program)
-    d.ask("pool 1 1 2")
+    d.ask("pool 1 1 2 0")
     d.ask("new x memory host")
     pid = int(d.ask("new y disk host")[0])
     d.ask(f"start y 7 {daemon.base}/log7 {COUNTER}")
@@ -422,7 +427,7 @@ def test_a_slot_name_is_not_used_twice(daemon):
     """Two keepers with the same pid (a container starts them so) and the sandbox of a claimed slot:
     no new slot and no new sandbox may get at its group."""
     d = Driver(daemon, daemon.program)
-    d.ask("pool 1 1 1")
+    d.ask("pool 1 1 1 0")
     _, source = d.ask("new s memory host")
     assert source == "pool"
     with open(os.path.join(daemon.run_dir(), "d", "sandboxes", "s", "record")) as f:
@@ -435,6 +440,33 @@ def test_a_slot_name_is_not_used_twice(daemon):
     assert d.run("s", "echo alive") == (0, "alive\n"), "another sandbox's name ended this one"
     d.end()
     clean_up(daemon, "slot names")
+
+
+def test_a_slot_with_files_is_kept_as_any(daemon):
+    """Files that were made ahead have the sandbox's name from the claim on, and stay when it ends."""
+    d = Driver(daemon, daemon.program)
+    d.ask("pool 1 1 1 1")
+    assert d.ask("kept s share -")[1] == "pool"
+    assert d.run("s", "pwd; echo mine >file; cat file") == (0, "/home/user\nmine\n")
+    d.ask("pool 0 0 0 1")
+    d.ask("stop s")
+    assert wait_for(lambda: "s" in d.ask("files"), 10)
+    d.ask("sealed s mine")
+    d.ask("kept t take mine")
+    assert d.run("t", "cat file") == (0, "mine\n")
+    d.end()
+    clean_up(daemon, "kept slots")
+
+
+def test_files_of_a_pool_that_went_with_the_machine(daemon):
+    """What was known of it was in memory: only its files tell."""
+    d = Driver(daemon, daemon.program)
+    d.ask("pool 2 2 2 1")
+    d.kill_keeper()
+    d.kill()
+    for slot in glob.glob(os.path.join(daemon.run_dir(), "d", "sandboxes", "p.*")):
+        shutil.rmtree(slot)
+    clean_up(daemon, "a pool without records")
 
 
 def test_frozen_sandboxes_end(daemon):

@@ -291,7 +291,9 @@ static void pools_and_templates(void)
 	CHECK(problem(&r, 0));
 	r.pool = (struct keeper_pool){ 1, 2, UINT32_MAX };
 	CHECK(problem(&r, 0));
-	r.pool = (struct keeper_pool){ 1, 2, 3 };
+	r.pool = (struct keeper_pool){ 1, 2, 3, 2 };
+	CHECK_STR(problem(&r, 0), "pool: kept is neither 0 nor 1");
+	r.pool.kept = 1;
 	CHECK(!problem(&r, 0));
 	r = request(KEEPER_TEMPLATE_DROP, NULL);
 	strcpy(r.template, "host");

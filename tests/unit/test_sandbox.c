@@ -172,7 +172,7 @@ static void a_pool_is_claimed_by_any_request_and_never_reused(void)
 	struct sandbox_spec spec = sandbox_spec_default();
 	struct sandbox *a = NULL, *b = NULL;
 
-	CHECK(keeper_client_pool(keeper, (struct keeper_pool){ 2, 2, 4 }, &st, &err) == 0);
+	CHECK(keeper_client_pool(keeper, (struct keeper_pool){ 2, 2, 4, 0 }, &st, &err) == 0);
 	CHECK(st.ready == 2);
 	spec.hostname = "claimed";
 	spec.limits.pids = 50;
@@ -184,7 +184,7 @@ static void a_pool_is_claimed_by_any_request_and_never_reused(void)
 	CHECK(says(b, "ls -A /tmp ~", "/home/user:\n\n/tmp:\n"));
 	unmake(b);
 	sandbox_free(a);
-	CHECK(keeper_client_pool(keeper, (struct keeper_pool){ 0, 0, 0 }, &st, &err) == 0);
+	CHECK(keeper_client_pool(keeper, (struct keeper_pool){ 0, 0, 0, 0 }, &st, &err) == 0);
 	CHECK(st.ready == 0 && st.hits == 2);
 }
 
