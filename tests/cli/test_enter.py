@@ -125,6 +125,23 @@ def test_a_program_that_takes_the_whole_screen(term, key):
     assert "499" not in term.screen()
 
 
+def test_an_editor_that_takes_the_whole_screen(term, key, client):
+    term.enter(key)
+    term.type("vi -u NONE note")
+    term.sees("~ *$")
+    assert "lodge" not in term.screen()
+    term.keys("i", "first", "Enter", "second")
+    term.tmux("resize-window", "-x", "60", "-y", "14")
+    term.sees("second *$")
+    term.keys("Escape")
+    term.keys(":wq", "Enter")
+    term.sees(r"\S+@lodge:.*\$ vi -u NONE note")
+    assert "second" not in term.screen()
+    term.type("stty size; tr '\\n' + < note; echo")
+    term.sees("14 60$")
+    term.sees(r"first\+second\+$")
+
+
 def test_leaving_and_coming_back(term, key, client):
     term.enter(key)
     term.type("x=kept; echo mark''er")
