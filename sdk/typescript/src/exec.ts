@@ -213,6 +213,8 @@ export async function* stream(
         for await (const line of lines(wire, response)) {
           const e = JSON.parse(line) as StreamLine;
           if (e.event === "started") {
+            if (id !== undefined)
+              throw new LodgeError({ code: "PROTOCOL", message: `${e.exec_id} answers in the place of command ${id}` });
             id = e.exec_id!;
             if (stdin !== undefined) feed(new Execution(wire, at, id), stdin, own);
             yield { event: "started", exec_id: id };
