@@ -5,10 +5,10 @@ import base64
 import json
 from typing import Any, Dict, List, Optional
 
-from ._calls import named
-from ._http import Request, query, request
+from ._calls import is_key, named
+from ._http import Request, query, quote, request
 from ._retry import Patience
-from .errors import Error, OutputGoneError, TransportError
+from .errors import Error, GoneError, OutputGoneError, TransportError
 from .types import Event, ExecResult
 
 LINE_MAX = 4 << 20
@@ -31,13 +31,14 @@ class Lines:
 
 class ExecStream:
     """A command as it runs. It is asked for by an idempotency key, so that asking again leads to the same command,
-    whose log waits for the reader; where that is not possible (a session that sleeps, standard input) it is read by
-    offset. Every byte comes once; one that is not kept any more is an OutputGoneError."""
+    whose log waits for the reader; where that is not possible (a session that sleeps, standard input) or could start it
+    anew (a key, which may lead to another session by then) it is read by offset. Every byte comes once; one that is not kept any more is an OutputGoneError."""
 
     def __init__(self, base: str, body: Dict[str, Any], patience: float, exec_id: Optional[str] = None,
                  offsets: Optional[List[int]] = None) -> None:
         self._base, self._body = base, body
         self._mode = "poll" if exec_id else "stream"
+        self._again = "idempotency_key" in body and not is_key(base)
         self._at = {"stdout": 0, "stderr": 0}
         if offsets:
             self._at = {"stdout": offsets[0], "stderr": offsets[1]}
@@ -56,7 +57,7 @@ class ExecStream:
                 if self.exec_id else ""
             return request("POST", f"{self._base}/exec{again}", self._body, accept="application/x-ndjson",
                            keyed="idempotency_key" in self._body, timeout=QUIET_SECONDS)
-        path = f"{self._base}/execs/{self.exec_id}"
+        path = f"{self._base}/execs/{quote(self.exec_id or '')}"
         if self._mode == "record":
             return Request("GET", path)
         return Request("GET", path + "/output" + query({
@@ -78,15 +79,22 @@ class ExecStream:
     def _event(self, told: Dict[str, Any]) -> List[Event]:
         kind = told.pop("event")
         if kind == "started":
-            first = self.exec_id is None
-            self.exec_id = told["exec_id"]
-            return [Event("started", exec_id=self.exec_id)] if first else []
+            return self._started(told["exec_id"])
         if kind in self._at:
             return self._output(kind, told["offset"], base64.b64decode(told["data"]))
         if kind == "exit":
             self.done = True
             return [Event("exit", exec_id=self.exec_id, result=ExecResult.of(told))]
         return []  # a beat
+
+    def _started(self, exec_id: str) -> List[Event]:
+        """Once, and never another one's bytes behind it."""
+        first = self.exec_id is None
+        if not first and exec_id != self.exec_id:
+            raise GoneError(f"command {self.exec_id} is gone: {exec_id} answers in its place",
+                            details={"exec_id": self.exec_id})
+        self.exec_id = exec_id
+        return [Event("started", exec_id=exec_id)] if first else []
 
     def _output(self, stream: str, offset: int, data: bytes) -> List[Event]:
         expected = self._at[stream]
@@ -127,7 +135,7 @@ class ExecStream:
             self._mode = "poll"
             return 0.0
         if self._mode == "stream" and isinstance(error, TransportError) and error.sent:
-            if self.exec_id and "idempotency_key" not in self._body:
+            if self.exec_id and not self._again:
                 self._mode = "poll"
             elif not self.exec_id and "idempotency_key" not in self._body:
                 raise error  # whether it runs is not known, and it must not run twice
