@@ -97,6 +97,14 @@ def test_what_started_stays_what_it_is():
         machine.failed(lodge.GoneError("as it is told to the caller"))
 
 
+def test_what_is_no_stream_is_told():
+    for text in (b"<html>\n", b"[]\n", b"7\n"):
+        with pytest.raises(lodge.TransportError):
+            _streams.ExecStream("/v1/sessions/s", {}, 60).feed(text)
+        with pytest.raises(lodge.TransportError):
+            _streams.ServerEvents("/v1/events", 60).feed(b"data: " + text + b"\n")
+
+
 def test_output_that_is_not_kept_is_told(way, session, do):
     x = do(session.start("seq 1 400000"))
     do(x.wait(60))

@@ -42,11 +42,12 @@ def test_the_wheel(installed):
 
 
 # what came later than 3.9, and a module could have without being wrong for the parser
-LATER = {"tomllib", "aiter", "anext", "ExceptionGroup", "BaseExceptionGroup", "EncodingWarning", "add_note", "TaskGroup", "Runner",
-         "timeout_at", "Barrier", "aclosing", "pairwise", "batched", "bit_count", "StrEnum", "UTC", "get_annotations", "Self",
+LATER = {"tomllib", "aiter", "anext", "ExceptionGroup", "BaseExceptionGroup", "EncodingWarning", "add_note", "TaskGroup",
+         "Runner", "timeout_at", "Barrier", "aclosing", "pairwise", "batched", "bit_count", "StrEnum", "UTC",
+         "get_annotations", "Self",
          "TypeAlias", "ParamSpec", "Concatenate", "TypeGuard", "Never", "LiteralString", "NotRequired", "Required", "Unpack",
-         "TypeVarTuple", "assert_never", "assert_type", "reveal_type", "override", "dataclass_transform", "EllipsisType", "NoneType",
-         "UnionType", "stdlib_module_names", "orig_argv", "file_digest"}
+         "TypeVarTuple", "assert_never", "assert_type", "reveal_type", "override", "dataclass_transform", "EllipsisType",
+         "NoneType", "UnionType", "stdlib_module_names", "orig_argv", "file_digest"}
 LATER_OF = {("asyncio", "timeout"), ("contextlib", "chdir"), ("sys", "exception"), ("typing", "get_overloads")}
 LATER_ARGUMENTS = {"zip": {"strict"}, "dataclass": {"slots", "kw_only", "match_args", "weakref_slot"}, "bisect": {"key"},
                    "TypeVar": {"default"}, "create_task": {"context"}}
@@ -90,8 +91,9 @@ def test_only_the_standard_library_of_3_9():
             assert not list(later(node)), (name, node.lineno, list(later(node)))
 
 
-@pytest.mark.parametrize("text", ["asyncio.timeout(3)", "from asyncio import TaskGroup", "x: int | None", "isinstance(x, str | bytes)",
-                                  "zip(a, b, strict=True)", "@dataclasses.dataclass(slots=True)\nclass A: pass", "typing.Self",
+@pytest.mark.parametrize("text", ["asyncio.timeout(3)", "from asyncio import TaskGroup", "x: int | None",
+                                  "isinstance(x, str | bytes)", "zip(a, b, strict=True)", "typing.Self",
+                                  "@dataclasses.dataclass(slots=True)\nclass A: pass",
                                   "def f() -> Dict[str, int] | None: pass"])
 def test_that_it_finds_what_came_later(text):
     assert any(list(later(node)) for node in ast.walk(ast.parse(text)))

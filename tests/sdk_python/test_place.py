@@ -24,8 +24,9 @@ def test_addresses():
             _place.parse(bad)
 
 
-PASSWORDS = ["http://ada:s3cret@h", "https://ada:s3cret@h:1/x", "http://s3cret@h", "http://ada:s3cret@h?x=1", "http://ada:s3cret@h:x",
-             "http://h/?key=s3cret", "http://ada:s3#cret@h", "ada:s3cret@h", "http://ada:s3cret@[h", "http://ada:s3cret@h\u2100", "unix:s3cret@x"]
+PASSWORDS = ["http://ada:s3cret@h", "https://ada:s3cret@h:1/x", "http://s3cret@h", "http://ada:s3cret@h?x=1",
+             "http://ada:s3cret@h:x", "http://h/?key=s3cret", "http://ada:s3#cret@h", "ada:s3cret@h", "http://ada:s3cret@[h",
+             "http://ada:s3cret@h\u2100", "unix:s3cret@x"]
 
 
 @pytest.mark.parametrize("url", PASSWORDS)

@@ -3,7 +3,7 @@
 taken up where it was left."""
 import base64
 import json
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Union
 
 from ._calls import is_key, named
 from ._http import Request, query, quote, request
@@ -14,6 +14,16 @@ from .types import Event, ExecResult
 LINE_MAX = 4 << 20
 POLL_MS = 20000
 QUIET_SECONDS = 60.0  # the service sends a beat every 15
+
+
+def parsed(text: Union[bytes, str]) -> Dict[str, Any]:
+    try:
+        told = json.loads(text)
+    except ValueError:
+        told = None
+    if not isinstance(told, dict):
+        raise TransportError("the stream has something that is no JSON object")
+    return told
 
 
 class Lines:
@@ -32,7 +42,8 @@ class Lines:
 class ExecStream:
     """A command as it runs. It is asked for by an idempotency key, so that asking again leads to the same command,
     whose log waits for the reader; where that is not possible (a session that sleeps, standard input) or could start it
-    anew (a key, which may lead to another session by then) it is read by offset. Every byte comes once; one that is not kept any more is an OutputGoneError."""
+    anew (a key, which may lead to another session by then) it is read by offset. Every byte comes once; one that
+    is not kept any more is an OutputGoneError."""
 
     def __init__(self, base: str, body: Dict[str, Any], patience: float, exec_id: Optional[str] = None,
                  offsets: Optional[List[int]] = None) -> None:
@@ -71,13 +82,13 @@ class ExecStream:
         events: List[Event] = []
         for line in self._lines.feed(piece):
             if line and not self.done:
-                events += self._event(json.loads(line))
+                events += self._event(parsed(line))
         if events:  # only what is new counts: a line that never comes through is no progress
             self._patience.renew()
         return events
 
     def _event(self, told: Dict[str, Any]) -> List[Event]:
-        kind = told.pop("event")
+        kind = told.pop("event", None)
         if kind == "started":
             return self._started(told["exec_id"])
         if kind in self._at:
@@ -114,7 +125,7 @@ class ExecStream:
             if not self.done:
                 raise TransportError("the stream ended before the command did")
             return []
-        told = json.loads(self._body_read)
+        told = parsed(self._body_read)
         self._patience.renew()
         if self._mode == "record":
             record = told["exec"]
@@ -182,7 +193,7 @@ class ServerEvents:
         return events
 
     def _take(self) -> Dict[str, Any]:
-        event = named(dict(json.loads(self._data)))
+        event = named(parsed(self._data))
         kind = self._kind
         if self._id.isdigit():
             self._last = int(self._id)

@@ -196,10 +196,14 @@ test("what is no lodged is told in words", async () => {
     const error = await fails("PROTOCOL", client.session("ses_1").get());
     assert.match(error.message, /status 404 .*: Not here$/);
   });
-  await pretend([json(200, session), (_, r) => void r.end("nonsense")], async (client) => {
+  await pretend([json(200, session), (_, r) => void r.end("nonsense\n")], async (client) => {
     await client.session("ses_1").get();
     await fails("PROTOCOL", client.session("ses_1").get());
     await fails("PROTOCOL", client.session("ses_1").tty());
+    await fails("PROTOCOL", all(client.session("ses_1").stream("x")));
+  });
+  await pretend([cut], async (client) => {
+    assert.deepEqual((await fails("CONNECTION", client.session("ses_1").tty())).details, { sent: true });
   });
 });
 
