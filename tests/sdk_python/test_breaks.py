@@ -134,6 +134,17 @@ def test_what_has_no_key_is_not_repeated(way, service, session, do):
     assert wait_for(lambda: do(session.files.read("f")) == b"x")
 
 
+def test_what_ends_a_session_is_not_repeated(way, service, do):
+    """Its key may lead to somebody else's by then."""
+    key = uuid.uuid4().hex
+    do(way.client.enter(key))
+    for ask in (lambda s: s.hibernate(), lambda s: s.delete()):
+        with through(way, service, 20) as (w, proxy):
+            with pytest.raises(lodge.TransportError) as e:
+                w.do(ask(w.client.session("key:" + key)))
+            assert e.value.sent and proxy.cut == proxy.connections == 1
+
+
 def test_entering_is_not_done_twice(way, service, do):
     name = uuid.uuid4().hex
     with through(way, service, 20) as (w, proxy):
