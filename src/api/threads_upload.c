@@ -19,7 +19,7 @@
 enum {
 	PIECE = 64 << 10,
 	FIELDS_MAX = 64 << 10, /* bytes of all that is no file */
-	DRAIN_MAX = 1 << 30, /* so much of a file that is too large is let come, to be refused */
+	DRAIN_MAX = 256 << 20, /* so much of a file that is too large is let come, to be refused */
 };
 #define SPOOL_MAX (1ull << 30)
 
@@ -174,19 +174,30 @@ static int receive(struct upload *u, struct err *err)
 
 /* ---- refusals -------------------------------------------------------------------------------- */
 
-/* Who sends reads the answer when all is sent, so the rest is let come. */
+/* Who sends reads the answer when all is sent, so the rest is let come. But who asks first whether
+ * he may is answered at once, and so is who says that it is more than would be let come. */
+static uint64_t drain(const struct upload *u, struct err *err)
+{
+	struct api_call *c = u->c;
+	char *buf = arena_alloc(c->arena, PIECE);
+	uint64_t rest = 0;
+	ssize_t n = 1;
+
+	if (!u->size && (http_header(c->rq, "Expect") || http_body_length(c->rq) > DRAIN_MAX))
+		return 0;
+	while (buf && n > 0 && rest < DRAIN_MAX) {
+		n = http_body_read(c->rq, buf, PIECE, err);
+		rest += n > 0 ? (uint64_t)n : 0;
+	}
+	return rest;
+}
+
 static int refuse_size(struct upload *u, struct err *err)
 {
 	int64_t whole = http_body_length(u->c->rq);
-	uint64_t size = u->size, rest = 0;
-	char *buf = arena_alloc(u->c->arena, PIECE);
+	uint64_t size = u->size, rest = drain(u, err);
 	struct json_out j;
-	ssize_t n = 1;
 
-	while (buf && n > 0 && rest < DRAIN_MAX) {
-		n = http_body_read(u->c->rq, buf, PIECE, err);
-		rest += n > 0 ? (uint64_t)n : 0;
-	}
 	if (u->too_large)
 		size = whole > 0 ? (uint64_t)whole : size + rest;
 	threads_refuse_begin(&j, "File too large");

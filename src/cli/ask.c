@@ -212,9 +212,10 @@ int ask_query(char *path, size_t size, const char *name, const char *value, stru
 
 	if (!value)
 		return 0;
-	if (client_path(part, sizeof(part), err, "%s", value) < 0)
+	if (client_path(part, sizeof(part), err, "?%s", value) < 0)
 		return -1;
-	n = snprintf(path + has, size - has, "%c%s=%s", strchr(path, '?') ? '&' : '?', name, part);
+	n = snprintf(path + has, size - has, "%c%s=%s", strchr(path, '?') ? '&' : '?', name,
+		     part + 1);
 	if (n < 0 || (size_t)n >= size - has)
 		return err_set(err, ERR_INVALID, "%s: too long", name);
 	return 0;

@@ -22,7 +22,8 @@ void client_free(struct client *c); /* NULL is allowed */
 const char *client_url(const struct client *c);
 
 /* A path of several parts, each %s of fmt percent-encoded as one segment: client_path(buf, size,
- * err, "/v1/sessions/%s/snapshots/%s", id, name). In `%S` slashes stay. */
+ * err, "/v1/sessions/%s/snapshots/%s", id, name). In `%S` slashes stay. One with ".." between its
+ * slashes is refused, but behind a `?` of fmt. */
 int client_path(char *buf, size_t size, struct err *err, const char *fmt, ...);
 
 /* ---- one question, one answer ------------------------------------------------------------------

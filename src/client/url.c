@@ -22,7 +22,7 @@ static int take_authority(struct client *c, const char *text, const char *usual,
 {
 	size_t len = strcspn(text, "/?#"), host = 0, skip = text[0] == '[';
 
-	if ((text[len] && strcmp(text + len, "/") != 0) || memchr(text, '@', len))
+	if (text[len] && strcmp(text + len, "/") != 0)
 		return err_set(err, ERR_INVALID,
 			       "%.100s: nothing but a host and a port may follow the scheme",
 			       c->url);
@@ -52,6 +52,8 @@ static int take_url(struct client *c, const char *url, struct err *err)
 			return err_sys(err, ENOMEM, "url");
 		return *c->path ? 0 : err_set(err, ERR_INVALID, "unix: no path behind it");
 	}
+	if (strchr(url, '@')) /* not a word of it: there may be a password */
+		return err_set(err, ERR_INVALID, "url: no name and no password may be in it");
 	if (strncmp(url, "http://", 7) == 0)
 		return take_authority(c, url + 7, "80", err);
 	if (strncmp(url, "https://", 8) == 0)

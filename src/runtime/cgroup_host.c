@@ -124,12 +124,16 @@ static void set_v2_base(struct cgroup_host *h, int base)
  * cannot be done while that one hands controllers down to sandboxes of the service before. */
 static bool choose_named(struct cgroup_host *h, const char *name)
 {
+	/* nothing but a group of this tree */
+	struct open_how how = { .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
+				.resolve =
+					RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV };
 	char path[512];
 	int base;
 
 	if (name[0] != '/' || snprintf(path, sizeof(path), ".%s", name) >= (int)sizeof(path))
 		return false;
-	base = openat(h->v2_parent, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	base = sys_openat2(h->v2_parent, path, &how);
 	if (base < 0)
 		return false;
 	set_v2_base(h, base);

@@ -64,6 +64,14 @@ def test_names_that_are_no_text(lodged, at, tmp_path):
     assert got[0] == 1 and "\033" not in got[2]
 
 
+def test_no_path_leads_up(lodged, at, tmp_path):
+    """On the way another path may be made of it."""
+    (tmp_path / "f").write_text("x")
+    for args in (("cp:../x", "-"), ("cp:a/../b", "-"), (str(tmp_path / "f"), "cp:/tmp/../f")):
+        got = lodged.lodge("cp", *args)
+        assert got[0] == 1 and '".." in it' in got[2], got
+
+
 def test_directories(lodged, client, at, tmp_path):
     src = tmp_path / "tree"
     (src / "deep" / "er").mkdir(parents=True)

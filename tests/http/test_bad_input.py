@@ -135,6 +135,8 @@ def test_what_is_no_object_is_refused(client, sid, route):
 @every_body
 def test_a_body_has_its_size_and_type(lodged, client, sid, route):
     where = target(route, sid)
+    got = raw(lodged, f"{route[0]} {where} HTTP/1.1\r\n{HEAD}Content-Type: application/json\r\nContent-Length: 99999999999\r\n\r\n")
+    assert statuses(got) == [413], got  # before anything of it came
     big = b'{"nonsense":"' + b"x" * (1 << 20) + b'"}'
     got = raw(lodged, f"{route[0]} {where} HTTP/1.1\r\n{HEAD}Content-Type: application/json\r\n"
               f"Connection: close\r\nContent-Length: {len(big)}\r\n\r\n", big)

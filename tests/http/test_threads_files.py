@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import os
 import re
+import socket
 from urllib.parse import unquote
 
 import pytest
@@ -147,6 +148,18 @@ def test_row_4_too_large_a_file(small):
             assert detail["uploaded_size_mb"] >= size / (1 << 20) - 0.01
     assert listed(small, session)["files"] == []
     assert upload(small, session, "just", bytes(1 << 20)).status == 200
+
+
+@pytest.mark.parametrize("more", [("Content-Length: 1000000000000",), ("Content-Length: 300000000",),
+                                  ("Content-Length: 9000000", "Expect: 100-continue")])
+def test_row_4_too_large_a_file_is_refused_before_it_comes(small, more):
+    """To who says that it is more than would be let come, and to who asks first."""
+    with socket.create_connection((small.host, small.port), timeout=60) as s:
+        lines = ("POST /upload_file HTTP/1.1", "Host: localhost", f"Authorization: Bearer {small.key}",
+                 "Content-Type: multipart/form-data; boundary=frontier", *more, "", "")
+        s.sendall("\r\n".join(lines).encode())
+        got = b"".join(iter(lambda: s.recv(65536), b""))
+    assert got.startswith(b"HTTP/1.1 413 ") and b'"uploaded_size_mb"' in got, got
 
 
 def test_row_4_too_many_files(small):

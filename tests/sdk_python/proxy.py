@@ -12,6 +12,7 @@ class Proxy:
     def __init__(self, home, target, limit):
         self.path, self._target, self.limit = os.path.join(home, "proxy.sock"), target, limit
         self.cut = self.connections = 0
+        self._live = []
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.path)
         self._listener = socket.socket(socket.AF_UNIX)
@@ -31,6 +32,7 @@ class Proxy:
                 except OSError:
                     ours.close()
                     continue
+                self._live += [ours, theirs]
                 threading.Thread(target=self._pump, args=(ours, theirs, 0), daemon=True).start()
                 threading.Thread(target=self._pump, args=(theirs, ours, self.limit), daemon=True).start()
 
@@ -47,9 +49,16 @@ class Proxy:
                     break
                 sink.sendall(piece)
                 left -= len(piece)
-        for s in (source, sink):
+        self._end(source, sink)
+
+    def _end(self, *sockets):
+        for s in sockets:
             with contextlib.suppress(OSError):
                 s.shutdown(socket.SHUT_RDWR)
+
+    def drop(self):
+        """Cuts all there are now."""
+        self._end(*self._live)
 
     def close(self):
         self._listener.close()

@@ -10,7 +10,7 @@ from conftest import Way
 from proxy import Proxy
 
 import lodge
-from lodge import _retry
+from lodge import _retry, _streams
 
 EXPECTED = b"".join(b"%d\n" % i for i in range(1, 60001))  # 350 kB
 SLOWLY = "for i in $(seq 1 60000); do echo $i; if (( i % 6000 == 0 )); then sleep 0.2; fi; done; exit 7"
@@ -72,6 +72,39 @@ def test_a_stream_with_input_is_read_on_by_offset(way, service, session):
         assert got == 2 * EXPECTED[:1892] and result.exit_code == 7 and proxy.cut
 
 
+def test_a_stream_is_never_of_two_commands(way, service, do):
+    """The key leads to another session by the time the connection is back: not to the rest of what was read."""
+    key = uuid.uuid4().hex
+    with through(way, service, 0) as (w, proxy):
+        do(way.client.enter(key))
+        stream = w.steps(w.client.session("key:" + key).stream("echo x; sleep 3"))
+        assert [next(stream).kind, next(stream).kind] == ["started", "stdout"]
+        proxy.drop()
+        do(way.client.session("key:" + key).delete())
+        do(way.client.enter(key))
+        with pytest.raises(lodge.GoneError):
+            next(stream)
+    assert do(way.client.session("key:" + key).execs()) == []  # and it was not run again there
+    do(way.client.session("key:" + key).delete())
+
+
+def test_what_started_stays_what_it_is():
+    machine = _streams.ExecStream("/v1/sessions/key:k", {"idempotency_key": "a"}, 60)
+    assert [e.kind for e in machine.feed(b'{"event":"started","exec_id":"exe_1"}\n' * 2)] == ["started"]
+    with pytest.raises(lodge.GoneError, match="exe_1 .* exe_2"):
+        machine.feed(b'{"event":"started","exec_id":"exe_2"}\n')
+    with pytest.raises(lodge.GoneError):
+        machine.failed(lodge.GoneError("as it is told to the caller"))
+
+
+def test_what_is_no_stream_is_told():
+    for text in (b"<html>\n", b"[]\n", b"7\n"):
+        with pytest.raises(lodge.TransportError):
+            _streams.ExecStream("/v1/sessions/s", {}, 60).feed(text)
+        with pytest.raises(lodge.TransportError):
+            _streams.ServerEvents("/v1/events", 60).feed(b"data: " + text + b"\n")
+
+
 def test_output_that_is_not_kept_is_told(way, session, do):
     x = do(session.start("seq 1 400000"))
     do(x.wait(60))
@@ -99,6 +132,17 @@ def test_what_has_no_key_is_not_repeated(way, service, session, do):
             w.do(w.client.session(session.id).files.write("f", b"x", append=True))
         assert e.value.sent and proxy.cut == 1
     assert wait_for(lambda: do(session.files.read("f")) == b"x")
+
+
+def test_what_ends_a_session_is_not_repeated(way, service, do):
+    """Its key may lead to somebody else's by then."""
+    key = uuid.uuid4().hex
+    do(way.client.enter(key))
+    for ask in (lambda s: s.hibernate(), lambda s: s.delete()):
+        with through(way, service, 20) as (w, proxy):
+            with pytest.raises(lodge.TransportError) as e:
+                w.do(ask(w.client.session("key:" + key)))
+            assert e.value.sent and proxy.cut == proxy.connections == 1
 
 
 def test_entering_is_not_done_twice(way, service, do):

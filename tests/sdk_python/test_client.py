@@ -125,6 +125,13 @@ def test_files(session, do):
     assert do(f.read("/etc/hostname")) == do(session.exec("cat /etc/hostname")).stdout
 
 
+def test_what_was_streamed_is_named_as_any_other(session, do):
+    file, name = session.files.open(b"w\xff", "wb"), os.fsdecode(b"w\xff")
+    do(file.write(b"x"))
+    do(file.close())
+    assert file.entry["path"] == name and "path_base64" not in file.entry
+
+
 @pytest.mark.parametrize("name", ["new\nline", os.fsdecode(b"raw\xff"), b"bytes\xfe", "a?b#c%2F", " ", "+&="], ids=repr)
 def test_names(session, do, name):
     do(session.files.write(name, b"x"))

@@ -43,16 +43,62 @@ def test_the_wheel(installed):
     assert place.startswith(str(target)) and f"lodge-{version}-" in wheel.name
 
 
-def test_only_the_standard_library_of_3_9():
+# what came later than 3.9, and a module could have without being wrong for the parser
+LATER = {"tomllib", "aiter", "anext", "ExceptionGroup", "BaseExceptionGroup", "EncodingWarning", "add_note", "TaskGroup",
+         "Runner", "timeout_at", "Barrier", "aclosing", "pairwise", "batched", "bit_count", "StrEnum", "UTC",
+         "get_annotations", "Self",
+         "TypeAlias", "ParamSpec", "Concatenate", "TypeGuard", "Never", "LiteralString", "NotRequired", "Required", "Unpack",
+         "TypeVarTuple", "assert_never", "assert_type", "reveal_type", "override", "dataclass_transform", "EllipsisType",
+         "NoneType", "UnionType", "stdlib_module_names", "orig_argv", "file_digest"}
+LATER_OF = {("asyncio", "timeout"), ("contextlib", "chdir"), ("sys", "exception"), ("typing", "get_overloads")}
+LATER_ARGUMENTS = {"zip": {"strict"}, "dataclass": {"slots", "kw_only", "match_args", "weakref_slot"}, "bisect": {"key"},
+                   "TypeVar": {"default"}, "create_task": {"context"}}
+TYPES = {"str", "bytes", "bytearray", "int", "float", "bool", "dict", "list", "tuple", "set", "object", "None", "Any"}
+
+
+def sources():
     for name in os.listdir(os.path.join(PACKAGE, "lodge")):
-        if not name.endswith(".py"):
-            continue
-        with open(os.path.join(PACKAGE, "lodge", name)) as f:
-            tree = ast.parse(f.read(), feature_version=(3, 9))
+        if name.endswith(".py"):
+            with open(os.path.join(PACKAGE, "lodge", name)) as f:
+                yield name, ast.parse(f.read(), feature_version=(3, 9))
+
+
+def is_type(node):
+    name = getattr(node, "id", getattr(node, "attr", ""))
+    return isinstance(node, ast.Subscript) or (isinstance(node, ast.Constant) and node.value is None) or name in TYPES
+
+
+def later(node):
+    """What of it Python 3.9 does not have."""
+    name = getattr(node, "id", getattr(node, "attr", None))
+    if isinstance(node, (ast.Name, ast.Attribute)) and name in LATER:
+        yield name
+    if isinstance(node, ast.Attribute) and (getattr(node.value, "id", ""), node.attr) in LATER_OF:
+        yield node.attr
+    if isinstance(node, ast.ImportFrom):
+        yield from (a.name for a in node.names if a.name in LATER or (node.module, a.name) in LATER_OF)
+    if isinstance(node, ast.Call):
+        called = getattr(node.func, "id", getattr(node.func, "attr", ""))
+        yield from {k.arg for k in node.keywords} & LATER_ARGUMENTS.get(called, set())
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr) and (is_type(node.left) or is_type(node.right)):
+        yield "a union of types"
+
+
+def test_only_the_standard_library_of_3_9():
+    for name, tree in sources():
         for node in ast.walk(tree):
             found = [a.name for a in node.names] if isinstance(node, ast.Import) else \
                 [node.module] if isinstance(node, ast.ImportFrom) and not node.level else []
-            assert all(m.split(".")[0] in sys.stdlib_module_names for m in found), (name, found)
+            assert all(m.split(".")[0] in sys.stdlib_module_names and m not in LATER for m in found), (name, found)
+            assert not list(later(node)), (name, node.lineno, list(later(node)))
+
+
+@pytest.mark.parametrize("text", ["asyncio.timeout(3)", "from asyncio import TaskGroup", "x: int | None",
+                                  "isinstance(x, str | bytes)", "zip(a, b, strict=True)", "typing.Self",
+                                  "@dataclasses.dataclass(slots=True)\nclass A: pass",
+                                  "def f() -> Dict[str, int] | None: pass"])
+def test_that_it_finds_what_came_later(text):
+    assert any(list(later(node)) for node in ast.walk(ast.parse(text)))
 
 
 def texts(found):

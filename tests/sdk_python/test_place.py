@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the service is found, and which key goes there; what HTTP looks like in pieces."""
+import traceback
+
 import pytest
 
 import lodge
@@ -20,6 +22,34 @@ def test_addresses():
     for bad in ("h:80", "ftp://h", "http://", "unix:l.sock", "http://h:x", "http://h?x=1"):
         with pytest.raises(lodge.InvalidError, match="server_url"):
             _place.parse(bad)
+
+
+PASSWORDS = ["http://ada:s3cret@h", "https://ada:s3cret@h:1/x", "http://s3cret@h", "http://ada:s3cret@h?x=1",
+             "http://ada:s3cret@h:x", "http://h/?key=s3cret", "http://ada:s3#cret@h", "ada:s3cret@h", "http://ada:s3cret@[h",
+             "http://ada:s3cret@h\u2100", "unix:s3cret@x"]
+
+
+@pytest.mark.parametrize("url", PASSWORDS)
+def test_a_password_in_an_address_is_refused_and_not_told(url, monkeypatch):
+    monkeypatch.setenv("LODGE_URL", url)
+    for make in (lodge.Client, lodge.AsyncClient, lambda: lodge.SandboxClient("remote"), lambda: lodge.Client(url)):
+        with pytest.raises(lodge.InvalidError, match="^server_url: ") as e:
+            make()
+        told = "".join(traceback.format_exception(type(e.value), e.value, None)) + repr(e.value)
+        assert "s3" not in told and "cret" not in told, told
+
+
+def test_a_key_is_not_told(tmp_path):
+    for make in (lodge.Client, lodge.AsyncClient):
+        client = make(f"unix:{tmp_path}/none.sock", "lk_s3cret", retry_for=0)
+        for shown in (client, client._transport, client.session("ses_1"), client.session("ses_1").files, client.server_url):
+            assert "s3cret" not in repr(shown) + str(shown)
+    with lodge.Client(f"unix:{tmp_path}/none.sock", "lk_s3cret", retry_for=0) as client:
+        with pytest.raises(lodge.TransportError) as e:
+            client.health()
+    assert "s3cret" not in repr(e.value) + str(e.value) + repr(vars(e.value)) + repr(e.value.__cause__)
+    sandbox = lodge.SandboxClient("remote", f"unix:{tmp_path}/none.sock", "lk_s3cret")
+    assert "s3cret" not in repr(sandbox) + repr(vars(sandbox))
 
 
 def test_the_local_socket_and_its_key(tmp_path, monkeypatch):
@@ -86,3 +116,17 @@ def test_headers_do_not_break_lines():
         with pytest.raises(ValueError):
             _http.Request("GET", "/", headers={"X": bad}).head("h", None)
     assert _http.quote_path("/a b/%2F\n") == "%2Fa%20b/%252F%0A" and _http.quote("a/b") == "a%2Fb"
+
+
+def test_no_path_leads_up():
+    """A proxy may make another path of it, and so another question."""
+    client = lodge.Client("http://far:1", "lk_a")
+    files = client.session("ses_1").files
+    for ask in (lambda: files.read("../x"), lambda: files.remove("a/../b"), lambda: files.write(b"/etc/..", b""),
+                lambda: files.open("..", "wb"), lambda: files.list(".."), lambda: client.session("..").delete(),
+                lambda: client.session("key:a/../ses_2").delete(), lambda: client.user(".."),
+                lambda: client.session("s").command("../..").stream(), lambda: client.delete_template("x/../../keys/k")):
+        with pytest.raises(lodge.InvalidError, match=r"/\.\.|%2F\.\."):
+            list(ask() or ())
+    for name in ("..x", "a/...", "x..", "./a", "a//b", ""):
+        assert _http.Request("GET", "/files/" + _http.quote_path(name))

@@ -167,13 +167,14 @@ def test_a_file_that_is_not_there(sandbox, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_a_file_that_is_too_large(sandbox, tmp_path):
+@pytest.mark.parametrize("mb", [100.5, 1500])  # the latter is refused before it comes
+def test_a_file_that_is_too_large(sandbox, tmp_path, mb):
     with open(tmp_path / "large", "wb") as f:
-        f.truncate((100 << 20) + (1 << 19))
+        f.truncate(int(mb * (1 << 20)))
     with pytest.raises(lodge.LimitError, match="^File too large$") as e:
         sandbox.upload_file(tmp_path / "large")
     assert e.value.code == "LIMIT" and e.value.details["max_size_mb"] == 100
-    assert round(e.value.details["uploaded_size_mb"], 1) == 100.5
+    assert round(e.value.details["uploaded_size_mb"], 1) == mb
     assert sandbox.list_files() == []
 
 

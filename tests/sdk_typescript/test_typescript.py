@@ -269,7 +269,10 @@ def test_types_are_those_of_the_document():
 def test_package_has_what_it_says(built):
     """No dependency, no registry's name, and nothing but dist in what would be published."""
     with open(os.path.join(PACKAGE, "package.json"), encoding="utf-8") as f:
-        assert '"dependencies"' not in f.read()
+        package = json.load(f)
+    assert "dependencies" not in package
+    # checked against the oldest Node there is to be
+    assert package["engines"]["node"] == ">=" + package["devDependencies"]["@types/node"].split(".")[0]
     with open(os.path.join(PACKAGE, "package-lock.json"), encoding="utf-8") as f:
         assert "http" not in f.read()
     said = run("npm", "pack", "--dry-run", "--ignore-scripts", "--json")

@@ -44,10 +44,36 @@ static void parts_of_a_path_are_encoded(void)
 	CHECK_STR(buf, "/v1/key%3Aa%2Fb%20c/x?a=%C3%A4%26");
 	CHECK(client_path(buf, sizeof(buf), &err, "/%S", "tmp/a b/c") == 0);
 	CHECK_STR(buf, "/tmp/a%20b/c");
-	CHECK(client_path(buf, sizeof(buf), &err, "/%s/", "..") == 0);
-	CHECK_STR(buf, "/%2E%2E/");
+	CHECK(client_path(buf, sizeof(buf), &err, "/files/%S", "/a/..b/...") == 0);
+	CHECK_STR(buf, "/files/%2Fa/..b/...");
 	CHECK(client_path(buf, 6, &err, "/%s", "abcd") == 0);
 	CHECK(client_path(buf, 5, &err, "/%s", "abcd") < 0 && err.code == ERR_INVALID);
+}
+
+static void no_path_leads_up(void)
+{
+	static const char *const bad[] = { "..", "../x", "a/../b", "a/..", "/..", "//../x" };
+	char buf[128];
+
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		CHECK(client_path(buf, sizeof(buf), &err, "/%S", bad[i]) < 0);
+		CHECK(err.code == ERR_INVALID && strstr(err.msg, bad[i]) == err.msg);
+		CHECK(client_path(buf, sizeof(buf), &err, "/%s/x?a=%s", bad[i], "b") < 0);
+		CHECK(client_path(buf, sizeof(buf), &err, "/x?a=%s", bad[i]) == 0);
+	}
+}
+
+static void passwords_are_not_told(void)
+{
+	static const char *const bad[] = { "http://u:s3cret@a",	 "https://s3cret@a/x",
+					   "http://u:s3#cret@a", "http://u:s3/cret@a:x",
+					   "ftp://u:s3cret@a",	 "u:s3cret@a" };
+
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		CHECK(client_new(bad[i], NULL, &c, &err) < 0 && err.code == ERR_INVALID);
+		CHECK(!strstr(err.msg, "s3") && !strstr(err.msg, "cret"));
+	}
+	c = NULL;
 }
 
 static void addresses_that_are_none_are_refused(void)
@@ -449,6 +475,8 @@ static void bytes_are_read_as_they_are(void)
 int main(void)
 {
 	RUN(parts_of_a_path_are_encoded);
+	RUN(no_path_leads_up);
+	RUN(passwords_are_not_told);
 	RUN(addresses_that_are_none_are_refused);
 	RUN(nothing_of_a_caller_becomes_a_line_of_its_own);
 	RUN(an_answer_of_a_length_is_read);

@@ -2,12 +2,13 @@
 # mypy: disable-error-code="no-any-return"
 """All of /v1, once for both clients: in the blocking one a method returns what it says, in the asynchronous one
 something to await (iterators: to iterate by `async for`). stubs.py writes the types of both."""
+import json
 import time
 from typing import Any, BinaryIO, Callable, Dict, Iterator, Mapping, Optional, Union
 
 from . import _calls as c
 from ._calls import Command
-from ._http import Call, Name, Request, quote, query, request
+from ._http import Call, Name, Request, quote, quote_path, query, request
 from ._streams import ExecStream, ServerEvents
 from .types import Event, ExecResult, Output, Record
 
@@ -76,7 +77,6 @@ class FilesApi(Part):
         self._base = c.session_base(session)
 
     def _at(self, path: Name, **pairs: Any) -> str:
-        from ._http import quote_path
         return f"{self._base}/files/{quote_path(path)}{query(pairs)}"
 
     def read(self, path: Name) -> bytes:
@@ -365,11 +365,8 @@ class ClientApi(Part):
     def environment(self, template: str = "host", *, refresh: bool = False) -> Record:
         """What it looks like inside: variables, tools, system."""
         path = f"/v1/templates/{quote(template)}/environment"
-        how = c.post(path, {}, c.member("environment"), timeout=c.LONG) if refresh \
-            else c.get(path, c.member("environment"))
-        if refresh:
-            how.request.body, how.request.kind = None, None
-        return self._do(how)
+        ask = Request("POST", path, timeout=c.LONG) if refresh else Request("GET", path)
+        return self._do(Call(ask, c.member("environment")))
 
     def create_key(self, **want: Any) -> Record:
         """tenant, scope, user, name, expires_at, expires_in_ms: {"key": ..., "secret": ...}, told only once."""
@@ -439,5 +436,4 @@ class ClientApi(Part):
 
 def _json(changes: Mapping[str, Any]) -> Dict[str, Any]:
     """With its nulls, which mean something here."""
-    import json
     return {"body": json.dumps(dict(changes)).encode(), "kind": "application/json"}

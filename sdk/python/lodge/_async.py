@@ -30,6 +30,8 @@ async def connect(place: Place, timeout: Optional[float], tls: Optional[ssl.SSLC
     try:
         link: Link = await in_time(opening, timeout, f"no lodged answers at {place}", sent=False)
         return link
+    except ssl.SSLError as e:
+        raise TransportError(f"{place}: {e}", sent=False) from e
     except OSError as e:
         raise TransportError(f"no lodged answers at {place} ({e.strerror or e}): is it running?", sent=False) from e
 
@@ -142,6 +144,17 @@ class AsyncTransport:
         link[1].write(data)
         await in_time(link[1].drain(), timeout, "the service takes nothing more")
 
+    async def _send_small(self, link: Link, data: bytes, timeout: Optional[float]) -> None:
+        """What nobody refuses half-way."""
+        try:
+            await self.send(link, data, timeout)
+        except OSError as e:
+            drop(link)
+            raise TransportError(f"the connection broke ({e.strerror or e})") from e
+        except BaseException:
+            drop(link)
+            raise
+
     async def refusal(self, link: Link, method: str, why: Exception) -> Error:
         """Of a service that closed before it had all: its reason, where it gave one."""
         exchange = Exchange(method)
@@ -155,7 +168,7 @@ class AsyncTransport:
 
     async def begin(self, ask: Request) -> Link:
         link = await self.connection(self.limit(ask), fresh=True)
-        await self.send(link, ask.head(self.place.authority, self.key, self.place.prefix), self.limit(ask))
+        await self._send_small(link, ask.head(self.place.authority, self.key, self.place.prefix), self.limit(ask))
         return link
 
     async def answer(self, link: Link, ask: Request) -> AsyncAnswer:
@@ -170,14 +183,7 @@ class AsyncTransport:
         head = ask.head(self.place.authority, self.key, self.place.prefix)
         if ask.source is not None or len(ask.body or b"") >= PIECE:
             return await self._send_body(link, head, ask)
-        try:
-            await self.send(link, head + (ask.body or b""), timeout)
-        except OSError as e:
-            drop(link)
-            raise TransportError(f"the connection broke ({e.strerror or e})") from e
-        except BaseException:
-            drop(link)
-            raise
+        await self._send_small(link, head + (ask.body or b""), timeout)
         return await self.answer(link, ask)
 
     async def _body(self, ask: Request) -> AsyncIterator[bytes]:

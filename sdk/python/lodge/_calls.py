@@ -76,6 +76,11 @@ def session_base(ref: str) -> str:
     return f"/v1/sessions/{quote(ref)}"
 
 
+def is_key(base: str) -> bool:
+    """Of a session_base(): it may lead to another session next time."""
+    return base.startswith(session_base("key:"))
+
+
 def ms(seconds: Optional[float]) -> int:
     """0: never."""
     if seconds is None:

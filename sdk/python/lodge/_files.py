@@ -2,14 +2,14 @@
 """Files of a session as file objects, and terminals: the blocking side."""
 import contextlib
 import io
-import json
 import os
 import socket
 import time
 from typing import Any, BinaryIO, Callable, Dict, Iterator, Optional, Union
 
 from . import _ws
-from ._http import LAST_CHUNK, PIECE, Call, Request, chunk
+from ._calls import one_entry
+from ._http import LAST_CHUNK, PIECE, Call, Reply, Request, chunk
 from ._streams import Download
 from ._sync import Answer, Driver, Transport, refusal
 from .errors import TransportError, of_answer
@@ -144,7 +144,7 @@ class Writer(io.RawIOBase):
                     body = answer.read()
                     if answer.status >= 400:
                         raise of_answer(answer.status, answer.headers, body)
-                    self.entry = json.loads(body)["entry"]
+                    self.entry = one_entry(Reply(answer.status, answer.headers, body))
         finally:
             self.abort()
 

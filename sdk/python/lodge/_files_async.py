@@ -2,13 +2,13 @@
 """Files of a session and terminals on asyncio: what _files.py is for the blocking client."""
 import asyncio
 import contextlib
-import json
 from typing import Any, AsyncIterator, BinaryIO, Callable, Dict, List, Optional
 
 from . import _ws
 from ._async import AsyncAnswer, AsyncDriver, AsyncTransport, Link, drop
+from ._calls import one_entry
 from ._files import FLUSH, Source, length_of
-from ._http import LAST_CHUNK, PIECE, Call, Request, chunk
+from ._http import LAST_CHUNK, PIECE, Call, Reply, Request, chunk
 from ._streams import Download
 from .errors import TransportError, of_answer
 
@@ -127,7 +127,7 @@ class AsyncWriter:
                 body = await answer.read()
                 if answer.status >= 400:
                     raise of_answer(answer.status, answer.headers, body)
-                self.entry = json.loads(body)["entry"]
+                self.entry = one_entry(Reply(answer.status, answer.headers, body))
         finally:
             await self.abort()
 

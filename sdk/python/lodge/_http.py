@@ -6,7 +6,7 @@ import os
 import urllib.parse
 from typing import Any, Callable, Dict, Generic, Iterable, List, Mapping, Optional, TypeVar, Union
 
-from .errors import TransportError
+from .errors import InvalidError, TransportError
 
 HEAD_MAX = 64 << 10
 LINE_MAX = 1 << 10  # of a chunk's head or a trailer
@@ -49,6 +49,8 @@ class Request:
     def __init__(self, method: str, path: str, *, body: Optional[bytes] = None, kind: Optional[str] = None,
                  accept: Optional[str] = None, headers: Optional[Mapping[str, str]] = None, keyed: bool = False,
                  timeout: Optional[float] = -1.0, source: Any = None, length: Optional[int] = None) -> None:
+        if ".." in urllib.parse.unquote_to_bytes(path.partition("?")[0]).decode("latin-1").split("/"):
+            raise InvalidError(f'{path}: ".." in it, which may lead elsewhere on its way')  # as a proxy sees it
         self.method, self.path = method, path
         self.body, self.kind, self.accept = body, kind, accept
         self.headers = dict(headers or {})

@@ -34,21 +34,32 @@ def data_directories() -> List[str]:
     return ["/var/lib/lodge", os.path.join(own, "lodge")]
 
 
+def _shown(url: str) -> str:
+    """For people, who may have written a password into it."""
+    _, at, rest = url.rpartition("@")
+    return repr(("..." + at if at else "") + re.split("[?#]", rest)[0])
+
+
 def parse(url: str) -> Place:
     if url.startswith("unix:"):
         path = url[len("unix:"):]
         if path.startswith("//"):
             path = path[2:]
         if not path.startswith("/"):
-            raise InvalidError(f"server_url: {url!r} needs an absolute path, as in unix:/var/lib/lodge/lodge.sock")
+            raise InvalidError(f"server_url: {_shown(url)} needs an absolute path, as in unix:/var/lib/lodge/lodge.sock")
         return Place("unix", path, 0, "")
-    parts = urllib.parse.urlsplit(url)
+    try:
+        parts = urllib.parse.urlsplit(url)
+    except ValueError:  # its own words have all of it
+        raise InvalidError(f"server_url: {_shown(url)} is no address") from None
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise InvalidError(f"server_url: {url!r} is neither http://HOST[:PORT], https://HOST[:PORT] nor unix:PATH")
+        raise InvalidError(f"server_url: {_shown(url)} is neither http://HOST[:PORT], https://HOST[:PORT] nor unix:PATH")
+    if "@" in parts.netloc:
+        raise InvalidError(f"server_url: {_shown(url)} has a user or a password: a key is given as api_key")
     try:
         port = parts.port or (443 if parts.scheme == "https" else 80)
     except ValueError:
-        raise InvalidError(f"server_url: {url!r} has no such port") from None
+        raise InvalidError(f"server_url: {_shown(url)} has no such port") from None
     return Place(parts.scheme, parts.hostname, port, parts.path.rstrip("/"))
 
 

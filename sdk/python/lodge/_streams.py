@@ -3,17 +3,27 @@
 taken up where it was left."""
 import base64
 import json
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Union
 
-from ._calls import named
-from ._http import Request, query, request
+from ._calls import is_key, named
+from ._http import Request, query, quote, request
 from ._retry import Patience
-from .errors import Error, OutputGoneError, TransportError
+from .errors import Error, GoneError, OutputGoneError, TransportError
 from .types import Event, ExecResult
 
 LINE_MAX = 4 << 20
 POLL_MS = 20000
 QUIET_SECONDS = 60.0  # the service sends a beat every 15
+
+
+def parsed(text: Union[bytes, str]) -> Dict[str, Any]:
+    try:
+        told = json.loads(text)
+    except ValueError:
+        told = None
+    if not isinstance(told, dict):
+        raise TransportError("the stream has something that is no JSON object")
+    return told
 
 
 class Lines:
@@ -31,13 +41,15 @@ class Lines:
 
 class ExecStream:
     """A command as it runs. It is asked for by an idempotency key, so that asking again leads to the same command,
-    whose log waits for the reader; where that is not possible (a session that sleeps, standard input) it is read by
-    offset. Every byte comes once; one that is not kept any more is an OutputGoneError."""
+    whose log waits for the reader; where that is not possible (a session that sleeps, standard input) or could start it
+    anew (a key, which may lead to another session by then) it is read by offset. Every byte comes once; one that
+    is not kept any more is an OutputGoneError."""
 
     def __init__(self, base: str, body: Dict[str, Any], patience: float, exec_id: Optional[str] = None,
                  offsets: Optional[List[int]] = None) -> None:
         self._base, self._body = base, body
         self._mode = "poll" if exec_id else "stream"
+        self._again = "idempotency_key" in body and not is_key(base)
         self._at = {"stdout": 0, "stderr": 0}
         if offsets:
             self._at = {"stdout": offsets[0], "stderr": offsets[1]}
@@ -56,7 +68,7 @@ class ExecStream:
                 if self.exec_id else ""
             return request("POST", f"{self._base}/exec{again}", self._body, accept="application/x-ndjson",
                            keyed="idempotency_key" in self._body, timeout=QUIET_SECONDS)
-        path = f"{self._base}/execs/{self.exec_id}"
+        path = f"{self._base}/execs/{quote(self.exec_id or '')}"
         if self._mode == "record":
             return Request("GET", path)
         return Request("GET", path + "/output" + query({
@@ -70,23 +82,30 @@ class ExecStream:
         events: List[Event] = []
         for line in self._lines.feed(piece):
             if line and not self.done:
-                events += self._event(json.loads(line))
+                events += self._event(parsed(line))
         if events:  # only what is new counts: a line that never comes through is no progress
             self._patience.renew()
         return events
 
     def _event(self, told: Dict[str, Any]) -> List[Event]:
-        kind = told.pop("event")
+        kind = told.pop("event", None)
         if kind == "started":
-            first = self.exec_id is None
-            self.exec_id = told["exec_id"]
-            return [Event("started", exec_id=self.exec_id)] if first else []
+            return self._started(told["exec_id"])
         if kind in self._at:
             return self._output(kind, told["offset"], base64.b64decode(told["data"]))
         if kind == "exit":
             self.done = True
             return [Event("exit", exec_id=self.exec_id, result=ExecResult.of(told))]
         return []  # a beat
+
+    def _started(self, exec_id: str) -> List[Event]:
+        """Once, and never another one's bytes behind it."""
+        first = self.exec_id is None
+        if not first and exec_id != self.exec_id:
+            raise GoneError(f"command {self.exec_id} is gone: {exec_id} answers in its place",
+                            details={"exec_id": self.exec_id})
+        self.exec_id = exec_id
+        return [Event("started", exec_id=exec_id)] if first else []
 
     def _output(self, stream: str, offset: int, data: bytes) -> List[Event]:
         expected = self._at[stream]
@@ -106,7 +125,7 @@ class ExecStream:
             if not self.done:
                 raise TransportError("the stream ended before the command did")
             return []
-        told = json.loads(self._body_read)
+        told = parsed(self._body_read)
         self._patience.renew()
         if self._mode == "record":
             record = told["exec"]
@@ -127,7 +146,7 @@ class ExecStream:
             self._mode = "poll"
             return 0.0
         if self._mode == "stream" and isinstance(error, TransportError) and error.sent:
-            if self.exec_id and "idempotency_key" not in self._body:
+            if self.exec_id and not self._again:
                 self._mode = "poll"
             elif not self.exec_id and "idempotency_key" not in self._body:
                 raise error  # whether it runs is not known, and it must not run twice
@@ -174,7 +193,7 @@ class ServerEvents:
         return events
 
     def _take(self) -> Dict[str, Any]:
-        event = named(dict(json.loads(self._data)))
+        event = named(parsed(self._data))
         kind = self._kind
         if self._id.isdigit():
             self._last = int(self._id)

@@ -121,7 +121,6 @@ class Frames:
         return []
 
 
-
 def resize(rows: int, cols: int) -> bytes:
     return frame(TEXT, json.dumps({"resize": {"rows": rows, "cols": cols}}).encode())
 

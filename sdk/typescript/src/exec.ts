@@ -3,7 +3,7 @@
 import { randomUUID } from "node:crypto";
 
 import { LodgeError, isLodgeError } from "./errors.js";
-import { lines } from "./frames.js";
+import { lines, parsed } from "./frames.js";
 import { Patience, encodeBytes, rest, type Bytes, type CallOptions, type Wire } from "./http.js";
 import type {
   Exec,
@@ -211,8 +211,10 @@ export async function* stream(
       });
       try {
         for await (const line of lines(wire, response)) {
-          const e = JSON.parse(line) as StreamLine;
+          const e = parsed<StreamLine>(line);
           if (e.event === "started") {
+            if (id !== undefined)
+              throw new LodgeError({ code: "PROTOCOL", message: `${e.exec_id} answers in the place of command ${id}` });
             id = e.exec_id!;
             if (stdin !== undefined) feed(new Execution(wire, at, id), stdin, own);
             yield { event: "started", exec_id: id };

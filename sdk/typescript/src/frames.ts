@@ -36,6 +36,15 @@ export async function* pieces(
   }
 }
 
+/** What a line or an event says. */
+export function parsed<T>(text: string): T {
+  try {
+    return JSON.parse(text) as T;
+  } catch {
+    throw new LodgeError({ code: "PROTOCOL", message: "the stream has something that is no JSON" });
+  }
+}
+
 /** Lines without their ends. One that is not ended is not told: it was cut. */
 export async function* lines(wire: Wire, response: IncomingMessage): AsyncGenerator<string, void, undefined> {
   let parts: Buffer[] = [];
@@ -73,7 +82,7 @@ export async function* frames<T>(wire: Wire, response: IncomingMessage): AsyncGe
   for await (const line of lines(wire, response)) {
     const text = line.endsWith("\r") ? line.slice(0, -1) : line;
     if (text === "") {
-      if (data.length) yield { event, id, data: JSON.parse(data.join("\n")) as T };
+      if (data.length) yield { event, id, data: parsed<T>(data.join("\n")) };
       event = "";
       data = [];
       continue;

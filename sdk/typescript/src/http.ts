@@ -71,6 +71,12 @@ export function encodeBytes(text: string | Uint8Array, keep = ""): string {
   return out;
 }
 
+/** A proxy may make another path of it, and so another question. */
+function checkPath(path: string): void {
+  if (path.replace(/%2f/gi, "/").split("/").includes(".."))
+    throw new LodgeError({ code: "INVALID", message: `${path}: ".." in it, which may lead elsewhere on its way` });
+}
+
 function queryOf(query: Record<string, QueryValue> | undefined): string {
   const parts: string[] = [];
   for (const [name, value] of Object.entries(query ?? {})) {
@@ -296,6 +302,7 @@ export class Wire {
 
   #request(question: Question, reuse: boolean): http.ClientRequest {
     const { place } = this;
+    checkPath(question.path);
     const headers: http.OutgoingHttpHeaders = { host: place.name };
     if (this.#key !== undefined) headers["authorization"] = "Bearer " + this.#key;
     for (const [name, value] of Object.entries(question.headers ?? {}))

@@ -34,6 +34,7 @@ export function parsePlace(url: string): Place {
     throw wrong(url);
   }
   if (u.protocol !== "http:" && u.protocol !== "https:") throw wrong(url);
+  if (u.username || u.password || u.search || u.hash) throw wrong(url);
   return {
     url,
     secure: u.protocol === "https:",
@@ -44,10 +45,12 @@ export function parsePlace(url: string): Place {
   };
 }
 
+/** Without what may be a password. */
 function wrong(url: string): LodgeError {
+  const shown = url.replace(/^.*@/s, "...@").replace(/[?#].*$/s, "");
   return new LodgeError({
     code: "INVALID",
-    message: `"${url}" is no address of lodged: give unix:/path/lodge.sock, http://HOST:PORT or https://HOST`,
+    message: `"${shown}" is no address of lodged: give unix:/path/lodge.sock, http://HOST:PORT or https://HOST`,
   });
 }
 

@@ -15,7 +15,7 @@ import {
 } from "./exec.js";
 import { Files } from "./files.js";
 import { frames } from "./frames.js";
-import { encodeBytes, type CallOptions, type Question, type Wire } from "./http.js";
+import { encodeBytes, type Again, type CallOptions, type Question, type Wire } from "./http.js";
 import { listAll } from "./pages.js";
 import { Tty, type TtyOptions } from "./tty.js";
 import type {
@@ -49,15 +49,22 @@ export function sessionPath(ref: SessionRef): string {
   return "/v1/sessions/" + encodeBytes(id);
 }
 
+/** By the second try a key may lead to another session, which is somebody's. */
+function againOf(ref: SessionRef): Again {
+  return (typeof ref === "string" ? ref.startsWith("key:") : "key" in ref) ? "unsent" : "safe";
+}
+
 /** A session by its id or key. Making one asks nothing: it need not be there yet. */
 export class SessionClient {
   readonly files: Files;
   readonly #wire: Wire;
   readonly #path: string;
+  readonly #again: Again;
 
   constructor(wire: Wire, ref: SessionRef) {
     this.#wire = wire;
     this.#path = sessionPath(ref);
+    this.#again = againOf(ref);
     this.files = new Files(wire, this.#path);
   }
 
@@ -67,8 +74,8 @@ export class SessionClient {
     return this.#wire.json<T>({ method: "POST", path: this.#path + path, json, again, ...more, ...call });
   }
 
-  async #change(path: string, json: object, call: CallOptions): Promise<Session> {
-    return (await this.#post<SessionAnswer>(path, json, call)).session;
+  async #change(path: string, json: object, call: CallOptions, again?: Again): Promise<Session> {
+    return (await this.#post<SessionAnswer>(path, json, call, again ? { again } : {})).session;
   }
 
   // ---- the record -------------------------------------------------------------------------------
@@ -79,16 +86,16 @@ export class SessionClient {
   }
 
   async patch(patch: SessionPatch, call: CallOptions = {}): Promise<Session> {
-    const again = patch.if_version === undefined ? "safe" : "unsent";
+    const again = patch.if_version === undefined ? this.#again : "unsent";
     return (await this.#wire.json<SessionAnswer>({ method: "PATCH", path: this.#path, json: patch, again, ...call }))
       .session;
   }
 
   /** Destroys it with its files, from every state; of one that is gone: success, with its tombstone. */
   async delete(options: { reason?: string } = {}, call: CallOptions = {}): Promise<Tombstone["tombstone"]> {
-    const query = { reason: options.reason };
-    return (await this.#wire.json<Tombstone>({ method: "DELETE", path: this.#path, query, again: "safe", ...call }))
-      .tombstone;
+    const { reason } = options;
+    const question = { method: "DELETE", path: this.#path, query: { reason }, again: this.#again };
+    return (await this.#wire.json<Tombstone>({ ...question, ...call })).tombstone;
   }
 
   // ---- its life ---------------------------------------------------------------------------------
@@ -108,16 +115,17 @@ export class SessionClient {
     return this.#change("/activity", {}, call);
   }
 
+  // what somebody may undo meanwhile, as by entering it, is not done again
   async pause(options: IfVersion = {}, call: CallOptions = {}): Promise<Session> {
-    return this.#change("/pause", options, call);
+    return this.#change("/pause", options, call, "unsent");
   }
 
   async unpause(options: IfVersion = {}, call: CallOptions = {}): Promise<Session> {
-    return this.#change("/unpause", options, call);
+    return this.#change("/unpause", options, call, "unsent");
   }
 
   async hibernate(options: IfVersion = {}, call: CallOptions = {}): Promise<Session> {
-    return this.#change("/hibernate", options, call);
+    return this.#change("/hibernate", options, call, "unsent");
   }
 
   async resume(options: IfVersion = {}, call: CallOptions = {}): Promise<Entered> {
@@ -206,7 +214,7 @@ export class SessionClient {
 
   /** Back to one of its snapshots. What runs is ended. */
   async rollback(options: RollbackRequest, call: CallOptions = {}): Promise<Session> {
-    return this.#change("/rollback", options, call);
+    return this.#change("/rollback", options, call, "unsent");
   }
 }
 

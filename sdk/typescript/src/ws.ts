@@ -81,9 +81,11 @@ export class Socket {
         "sec-websocket-key": key,
         "sec-websocket-protocol": "lodge.tty",
       });
+      let sent = false;
       patience.signal.addEventListener("abort", () => request.destroy(), { once: true });
+      request.on("socket", (socket) => socket.once("connect", () => (sent = true)));
       request.on("error", (error) =>
-        reject(patience.signal.aborted ? patience.signal.reason : wire.broken(error, false)),
+        reject(patience.signal.aborted ? patience.signal.reason : wire.broken(error, sent)),
       );
       request.on("upgrade", (response, stream, head) => {
         if (response.headers["sec-websocket-accept"] === proof)

@@ -7,7 +7,9 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { inspect } from "node:util";
 
+import { SandboxSessionManager } from "lodge-sandbox";
 import { LodgeClient, type LodgeError } from "lodge-sandbox/client";
 
 import { API_KEY, all, fails } from "./common.mjs";
@@ -97,6 +99,10 @@ test("what cannot is not", async () => {
       () => s.fork(),
       () => s.snapshot(),
       () => s.extend({ if_version: 3 }),
+      () => s.hibernate(),
+      () => s.pause(),
+      () => s.unpause(),
+      () => s.rollback({ snapshot: "snp_1" }),
       () => s.files.rename("a", "b"),
       () => s.files.write("a", "b", { append: true }),
       () => s.execution("exe_1").write("x"),
@@ -108,6 +114,21 @@ test("what cannot is not", async () => {
       await fails("CONNECTION", call());
       assert.equal(asked.length, i + 1, asked.at(-1)?.line);
     }
+  });
+});
+
+test("a key may lead to somebody else's session by the second try", async () => {
+  for (const ref of ["key:k", { key: "k" }])
+    await pretend([cut], async (client, asked) => {
+      const s = client.session(ref);
+      await fails("CONNECTION", s.delete());
+      await fails("CONNECTION", s.patch({ archived: true }));
+      assert.equal(asked.length, 2);
+    });
+  await pretend([cut, json(200, { tombstone: {} }), cut, json(200, session)], async (client, asked) => {
+    await client.session("ses_1").delete();
+    await client.session("ses_1").patch({ archived: true });
+    assert.equal(asked.length, 4);
   });
 });
 
@@ -175,10 +196,14 @@ test("what is no lodged is told in words", async () => {
     const error = await fails("PROTOCOL", client.session("ses_1").get());
     assert.match(error.message, /status 404 .*: Not here$/);
   });
-  await pretend([json(200, session), (_, r) => void r.end("nonsense")], async (client) => {
+  await pretend([json(200, session), (_, r) => void r.end("nonsense\n")], async (client) => {
     await client.session("ses_1").get();
     await fails("PROTOCOL", client.session("ses_1").get());
     await fails("PROTOCOL", client.session("ses_1").tty());
+    await fails("PROTOCOL", all(client.session("ses_1").stream("x")));
+  });
+  await pretend([cut], async (client) => {
+    assert.deepEqual((await fails("CONNECTION", client.session("ses_1").tty())).details, { sent: true });
   });
 });
 
@@ -215,6 +240,63 @@ test("a stream whose line is cut is bridged", async () => {
     );
     assert.match(asked[1]!.line, /stdout_offset=3&stderr_offset=0/);
   });
+});
+
+test("a stream is of one command", async () => {
+  const two: Handler = (_, response) => {
+    for (const exec_id of ["exe_1", "exe_2"]) response.write(JSON.stringify({ event: "started", exec_id }) + "\n");
+    response.end();
+  };
+  await pretend([two], async (client) => {
+    const error = await fails("PROTOCOL", all(client.session("ses_1").stream("x")));
+    assert.match(error.message, /exe_2 .* exe_1/);
+  });
+});
+
+test("no path leads up", async () => {
+  await pretend([json(200, session)], async (client, asked) => {
+    const { files } = client.session("ses_1");
+    const calls: (() => Promise<unknown>)[] = [
+      () => files.read("../x"),
+      () => files.remove("a/../b"),
+      () => files.write(Buffer.from("/etc/.."), "x"),
+      () => all(files.list("..")),
+      () => client.session("..").delete(),
+      () => client.session({ key: "a/../ses_2" }).delete(),
+      () => client.session("ses_1").execution("../..").kill(),
+      () => client.session("..").tty(),
+      () => client.users.quota(".."),
+      () => client.templates.delete("x/../../keys/k"),
+    ];
+    for (const call of calls) assert.match((await fails("INVALID", call)).message, /(\/|%2f)\.\./);
+    assert.equal(asked.length, 0);
+    for (const name of ["..x", "a/...", "x..", "./a"]) await files.write(name, "");
+    assert.equal(asked.length, 4);
+  });
+});
+
+test("passwords and keys are told to nobody", async () => {
+  const secret = (told: unknown) => /s3|cret/.test(inspect(told, { depth: 9, showHidden: true }) + String(told));
+  for (const url of [
+    "http://ada:s3cret@h",
+    "https://s3cret@h:1/x",
+    "http://ada:s3cret@h?x=1",
+    "http://ada:s3cret@h:x",
+    "http://h/?key=s3cret",
+    "http://ada:s3#cret@h",
+    "ada:s3cret@h",
+    "ftp://ada:s3cret@h",
+  ])
+    assert.throws(
+      () => new LodgeClient({ url }),
+      (e) => (e as LodgeError).code === "INVALID" && !secret(e) && !secret(JSON.stringify(e)),
+    );
+  const client = new LodgeClient({ url: "unix:/nowhere/lodge.sock", apiKey: "lk_s3cret", retryMs: 0 });
+  const box = client.session("ses_1");
+  const error = await fails("CONNECTION", box.get());
+  for (const told of [client, box, box.files, client.keys, error, new SandboxSessionManager({}, { client })])
+    assert.ok(!secret(told) && !secret(JSON.stringify(told)), inspect(told));
+  client.close();
 });
 
 test("lodged is found by the environment, or beside its data", async () => {

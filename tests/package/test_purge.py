@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `apt purge` removes, and what it leaves: the script of the package, with a /var/lib and a /run of its own."""
+import os
+import subprocess
+
+import pytest
+
+from debian import TOP
+
+SCRIPT = os.path.join(TOP, "packaging/debian/lodge.postrm")
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="they mount")
+
+
+def purge(before, after):
+    """What `after` prints when the package was purged, and what was said meanwhile."""
+    text = f"""set -e
+mount -t tmpfs none /run
+mkdir /run/lodge
+exec 3<"$1"
+mount -t tmpfs none /var/lib
+{before}
+sh /dev/fd/3 purge
+[ ! -e /run/lodge ]
+{after}"""
+    done = subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c", text, "sh", SCRIPT], check=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return done.stdout.split(), done.stderr
+
+
+def test_the_data():
+    there, said = purge("mkdir -p /var/lib/lodge/a/b; touch /var/lib/lodge/lodge.db", "ls -A /var/lib")
+    assert there == [] and said == "lodge: removing /var/lib/lodge: sessions, their files, snapshots, templates and keys\n"
+    assert purge("", "ls -A /var/lib") == ([], "")
+
+
+def test_a_disk_of_its_own_is_emptied():
+    there, said = purge("mkdir /var/lib/lodge; mount -t tmpfs none /var/lib/lodge; touch /var/lib/lodge/lodge.db",
+                        "ls -A /var/lib /var/lib/lodge")
+    assert there == ["/var/lib:", "lodge", "/var/lib/lodge:"] and "something left" in said
+
+
+@pytest.mark.parametrize("mount", ["--bind /var/lib/other", "-t tmpfs none"])
+def test_what_is_mounted_in_it_stays(mount):
+    there, said = purge(f"mkdir -p /var/lib/lodge/in /var/lib/other; mount {mount} /var/lib/lodge/in; touch /var/lib/lodge/in/mine",
+                        "cd /var/lib; find lodge -type f")
+    assert there == ["lodge/in/mine"] and said == "lodge: something is mounted below /var/lib/lodge, which is left as it is\n"
+
+
+def test_what_a_link_leads_to_stays():
+    there, said = purge("mkdir /var/lib/data; touch /var/lib/data/mine; ln -s data /var/lib/lodge",
+                        "cd /var/lib; find . ! -name .")
+    assert there == ["./data", "./data/mine"] and said == "lodge: /var/lib/lodge is a link: data is left as it is\n"
