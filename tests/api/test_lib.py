@@ -11,8 +11,10 @@ import tempfile
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.path.abspath(os.environ.get("LODGE_BIN", ROOT / "build" / "lodge"))).parent
+import machine
+
+ROOT = pathlib.Path(machine.SOURCE)
+BUILD = pathlib.Path(machine.build())
 LIBRARY = BUILD / "liblodge.so"
 HEADER = ROOT / "include/lodge.h"
 HEADERS = [HEADER, ROOT / "include/lodge_thread.h"]  # the first includes the other

@@ -14,7 +14,7 @@ import pytest
 
 from client import Answer, LODGED, SOURCE
 from schema import Checker, deref, resolve, unknown_words
-from world import World, target, usual_path
+from examples import World, target, usual_path
 from ws import BINARY, CLOSE, TEXT, WebSocket
 
 with open(os.path.join(SOURCE, "spec", "openapi.json"), encoding="utf-8") as f:

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-import os
-import sys
+from client import LODGED
+from machine import need
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "http"))
+
+def pytest_collection_modifyitems(items):
+    need(items, LODGED)
