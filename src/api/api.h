@@ -161,8 +161,11 @@ const char *api_outcome_name(enum session_outcome o);
  * template_fini(), also on failure. */
 int api_take_spec(const json_t *body, struct template *ret, struct err *err);
 void api_put_limits(struct json_out *j, const char *key, const struct template *t);
-/* Of a list: "limit" and "after" of the query; and the cursor of the next page, or null. */
+/* Of a list: "limit" and "after" of the query; the object with the list in it, from api_out() to
+ * before the first; and its end, with the cursor of the next page, or null. */
 int api_page(struct api_call *c, struct store_page *ret, struct err *err);
+void api_list(struct json_out *j, const char *name);
+void api_list_end(struct json_out *j, int64_t next);
 void api_put_next(struct json_out *j, int64_t next);
 
 /* ---- numbers

@@ -287,3 +287,17 @@ void api_put_next(struct json_out *j, int64_t next)
 	else
 		json_out_null(j, "next");
 }
+
+void api_list(struct json_out *j, const char *name)
+{
+	api_out(j);
+	json_out_object(j, NULL);
+	json_out_array(j, name);
+}
+
+void api_list_end(struct json_out *j, int64_t next)
+{
+	json_out_end(j);
+	api_put_next(j, next);
+	json_out_end(j);
+}

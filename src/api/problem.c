@@ -160,7 +160,6 @@ static void put_refusal(struct json_out *j, const struct policy_refusal *r)
 
 static void put_details(struct api_call *c, const struct err *err, struct json_out *j)
 {
-	json_out_object(j, "details");
 	if (err->code == ERR_CONFLICT && is_of_session(c))
 		put_current(c, j);
 	if (err->code == ERR_NOT_FOUND && err->sys == ESTALE && is_of_session(c))
@@ -174,7 +173,6 @@ static void put_details(struct api_call *c, const struct err *err, struct json_o
 		health_put_stage(c->engine, j);
 	if (err->code == ERR_DENIED && err->sys == ENOEXEC && *c->refusal.policy)
 		put_refusal(j, &c->refusal);
-	json_out_end(j);
 }
 
 static void set_headers(struct api_call *c, const struct err *err, unsigned status)
@@ -204,14 +202,9 @@ const char *problem_sentence(const struct err *err)
 /* As /v1 tells it. */
 static unsigned put_problem(struct api_call *c, const struct err *err, struct json_out *j)
 {
-	json_out_object(j, NULL);
-	json_out_object(j, "error");
-	json_out_str(j, "code", problem_code(err));
-	json_out_str(j, "message", problem_sentence(err));
-	json_out_bool(j, "retryable", problem_is_retryable(err));
+	http_error_begin(j, problem_code(err), problem_sentence(err), problem_is_retryable(err));
 	put_details(c, err, j);
-	json_out_end(j);
-	json_out_end(j);
+	http_error_end(j);
 	return api_status(err);
 }
 

@@ -107,14 +107,10 @@ static int list(struct api_call *c, struct err *err)
 	if (projects_user(c, NULL, &user, err) < 0 || api_page(c, &page, err) < 0 ||
 	    project_list(c->engine, &c->who, user, page, &l, err) < 0)
 		return -1;
-	api_out(&j);
-	json_out_object(&j, NULL);
-	json_out_array(&j, "projects");
+	api_list(&j, "projects");
 	for (size_t i = 0; i < l.count; i++)
 		put_project(&j, &l.items[i]);
-	json_out_end(&j);
-	api_put_next(&j, l.next);
-	json_out_end(&j);
+	api_list_end(&j, l.next);
 	store_project_list_fini(&l);
 	return api_reply(c, 200, &j, err);
 }

@@ -71,17 +71,13 @@ int projects_list_fragments(struct api_call *c, struct err *err)
 	if (projects_user(c, NULL, &user, err) < 0 || api_page(c, &page, err) < 0 ||
 	    fragment_list(c->engine, &c->who, user, c->params[0], page, &l, err) < 0)
 		return -1;
-	api_out(&j);
-	json_out_object(&j, NULL);
-	json_out_array(&j, "fragments");
+	api_list(&j, "fragments");
 	for (size_t i = 0; i < l.count; i++) {
 		json_out_object(&j, NULL);
 		put_fragment(&j, &l.items[i]);
 		json_out_end(&j);
 	}
-	json_out_end(&j);
-	api_put_next(&j, l.next);
-	json_out_end(&j);
+	api_list_end(&j, l.next);
 	store_fragment_list_fini(&l);
 	return api_reply(c, 200, &j, err);
 }

@@ -137,14 +137,10 @@ static int get_keys(struct api_call *c, struct err *err)
 	}
 	if (api_page(c, &page, err) < 0 || key_list(c->engine, tenant, page, &l, err) < 0)
 		return -1;
-	api_out(&j);
-	json_out_object(&j, NULL);
-	json_out_array(&j, "keys");
+	api_list(&j, "keys");
 	for (size_t i = 0; i < l.count; i++)
 		put_key(&j, NULL, &l.items[i]);
-	json_out_end(&j);
-	api_put_next(&j, l.next);
-	json_out_end(&j);
+	api_list_end(&j, l.next);
 	store_key_list_fini(&l);
 	return api_reply(c, 200, &j, err);
 }

@@ -212,16 +212,9 @@ static int say_goes_on(struct api_call *c, struct run *x, struct err *err)
 	struct json_out j;
 
 	api_out(&j);
-	json_out_object(&j, NULL);
-	json_out_object(&j, "error");
-	json_out_str(&j, "code", "CALLER_GONE");
-	json_out_str(&j, "message", "nobody waits any more; the command goes on");
-	json_out_bool(&j, "retryable", false);
-	json_out_object(&j, "details");
+	http_error_begin(&j, "CALLER_GONE", "nobody waits any more; the command goes on", false);
 	json_out_str(&j, "exec_id", run_id(x));
-	json_out_end(&j);
-	json_out_end(&j);
-	json_out_end(&j);
+	http_error_end(&j);
 	return api_reply(c, STATUS_GONE, &j, err);
 }
 

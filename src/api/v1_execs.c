@@ -32,14 +32,10 @@ int v1_execs(struct api_call *c, struct err *err)
 	if (api_ref(c, c->params[0], &ref, err) < 0 || api_page(c, &page, err) < 0 ||
 	    run_list(c->engine, &c->who, &ref, page, &l, err) < 0)
 		return -1;
-	api_out(&j);
-	json_out_object(&j, NULL);
-	json_out_array(&j, "execs");
+	api_list(&j, "execs");
 	for (size_t i = 0; i < l.count; i++)
 		api_put_exec(&j, NULL, &l.items[i]);
-	json_out_end(&j);
-	api_put_next(&j, l.next);
-	json_out_end(&j);
+	api_list_end(&j, l.next);
 	store_exec_list_fini(&l);
 	return api_reply(c, 200, &j, err);
 }
@@ -157,17 +153,10 @@ static int reply_gone(struct api_call *c, struct run *x, const struct err *why, 
 	run_range(x, EXEC_OUT, &out, &end);
 	run_range(x, EXEC_ERR, &error, &end);
 	api_out(&j);
-	json_out_object(&j, NULL);
-	json_out_object(&j, "error");
-	json_out_str(&j, "code", "OUTPUT_GONE");
-	json_out_str(&j, "message", why->msg);
-	json_out_bool(&j, "retryable", false);
-	json_out_object(&j, "details");
+	http_error_begin(&j, "OUTPUT_GONE", why->msg, false);
 	json_out_u64(&j, "stdout_offset", out);
 	json_out_u64(&j, "stderr_offset", error);
-	json_out_end(&j);
-	json_out_end(&j);
-	json_out_end(&j);
+	http_error_end(&j);
 	return api_reply(c, api_status(why), &j, err);
 }
 

@@ -153,15 +153,8 @@ static int refuse(struct api_call *c, unsigned status, const char *code, const c
 	struct json_out j;
 
 	api_out(&j);
-	json_out_object(&j, NULL);
-	json_out_object(&j, "error");
-	json_out_str(&j, "code", code);
-	json_out_str(&j, "message", message);
-	json_out_bool(&j, "retryable", false);
-	json_out_object(&j, "details");
-	json_out_end(&j);
-	json_out_end(&j);
-	json_out_end(&j);
+	http_error_begin(&j, code, message, false);
+	http_error_end(&j);
 	return api_reply(c, status, &j, err);
 }
 

@@ -187,17 +187,13 @@ static int reply_list(struct api_call *c, const struct store_policy_list *l, str
 {
 	struct json_out j;
 
-	api_out(&j);
-	json_out_object(&j, NULL);
-	json_out_array(&j, "policies");
+	api_list(&j, "policies");
 	for (size_t i = 0; i < l->count; i++)
 		if (put_policy(c, &j, NULL, &l->items[i], err) < 0) {
 			json_out_fini(&j);
 			return -1;
 		}
-	json_out_end(&j);
-	api_put_next(&j, l->next);
-	json_out_end(&j);
+	api_list_end(&j, l->next);
 	return api_reply(c, 200, &j, err);
 }
 

@@ -330,15 +330,11 @@ static int reply_list(struct api_call *c, const struct store_session_list *l, st
 {
 	struct json_out j;
 
-	api_out(&j);
-	json_out_object(&j, NULL);
-	json_out_array(&j, "sessions");
+	api_list(&j, "sessions");
 	for (size_t i = 0; i < l->count; i++)
 		if (l->items[i].state != SESSION_DESTROYING)
 			api_put_session(c, &j, NULL, &l->items[i]);
-	json_out_end(&j);
-	api_put_next(&j, l->next);
-	json_out_end(&j);
+	api_list_end(&j, l->next);
 	return api_reply(c, 200, &j, err);
 }
 

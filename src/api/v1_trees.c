@@ -78,16 +78,12 @@ int v1_list(struct api_call *c, const struct v1_at *a, struct err *err)
 		return -1;
 	if (l.glob && strlen(l.glob) > GLOB_MAX)
 		return err_set(err, ERR_INVALID, "glob: more than %d bytes", GLOB_MAX);
-	api_out(&l.j);
-	json_out_object(&l.j, NULL);
-	json_out_array(&l.j, "entries");
+	api_list(&l.j, "entries");
 	if (files_list(a->sb, a->user, a->path, (uint32_t)depth, add_entry, &l, err) < 0) {
 		json_out_fini(&l.j);
 		return -1;
 	}
-	json_out_end(&l.j);
-	api_put_next(&l.j, l.more ? l.skip + l.told : 0);
-	json_out_end(&l.j);
+	api_list_end(&l.j, l.more ? l.skip + l.told : 0);
 	l.j.failed |= l.no_memory;
 	return api_reply(c, 200, &l.j, err);
 }

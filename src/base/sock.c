@@ -2,6 +2,7 @@
 #include "base/sock.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <string.h>
@@ -107,4 +108,11 @@ int sock_recv(int fd, void *buf, size_t size, int *fds, size_t maxfds, size_t *r
 	while (*ret_nfds)
 		close(fds[--*ret_nfds]);
 	return -EMSGSIZE;
+}
+
+int sock_nonblock(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ? -errno : 0;
 }

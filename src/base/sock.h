@@ -19,4 +19,7 @@ int sock_sendv(int fd, const struct iovec *iov, size_t niov, const int *fds, siz
  * answer is -EMSGSIZE. */
 int sock_recv(int fd, void *buf, size_t size, int *fds, size_t maxfds, size_t *ret_nfds);
 
+/* Of any kind: what cannot be done at once is -EAGAIN from now on. */
+int sock_nonblock(int fd);
+
 #endif

@@ -2,7 +2,6 @@
 /* A socket is never blocking: whoever may wait waits in poll(2), the same way with TLS and
  * without. */
 #include <errno.h>
-#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -11,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "base/sock.h"
 #include "client/inside.h"
 
 enum {
@@ -137,10 +137,8 @@ int conn_open(const struct client *c, struct conn *ret, struct err *err)
 
 int conn_wrap(int fd, struct conn *ret, struct err *err)
 {
-	int flags = fcntl(fd, F_GETFL);
-
 	*ret = (struct conn){ .fd = fd, .buf = malloc(CONN_BUF) };
-	if (ret->buf && flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0)
+	if (ret->buf && sock_nonblock(fd) == 0)
 		return 0;
 	conn_fini(ret);
 	return err_sys(err, ENOMEM, "connection");

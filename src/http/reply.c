@@ -114,6 +114,23 @@ void http_reply(struct http_request *rq, unsigned status, const char *type, cons
 	pthread_mutex_unlock(&rq->lock);
 }
 
+void http_error_begin(struct json_out *j, const char *code, const char *message, bool retryable)
+{
+	json_out_object(j, NULL);
+	json_out_object(j, "error");
+	json_out_str(j, "code", code);
+	json_out_str(j, "message", message);
+	json_out_bool(j, "retryable", retryable);
+	json_out_object(j, "details");
+}
+
+void http_error_end(struct json_out *j)
+{
+	json_out_end(j);
+	json_out_end(j);
+	json_out_end(j);
+}
+
 void http_error(struct http_request *rq, unsigned status, const char *code, const char *message,
 		bool retryable)
 {
@@ -122,15 +139,8 @@ void http_error(struct http_request *rq, unsigned status, const char *code, cons
 	auto_free char *text = NULL;
 
 	json_out_init(&j, 4096);
-	json_out_object(&j, NULL);
-	json_out_object(&j, "error");
-	json_out_str(&j, "code", code);
-	json_out_str(&j, "message", message);
-	json_out_bool(&j, "retryable", retryable);
-	json_out_object(&j, "details");
-	json_out_end(&j);
-	json_out_end(&j);
-	json_out_end(&j);
+	http_error_begin(&j, code, message, retryable);
+	http_error_end(&j);
 	text = json_out_take(&j, &len);
 	json_out_fini(&j);
 	if (status == 503)

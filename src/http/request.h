@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "base/json.h"
 
 struct http_request;
 
@@ -48,6 +49,9 @@ ssize_t http_body_read(struct http_request *rq, void *buf, size_t size, struct e
 
 /* Before the answer; a name may be added once, the last value counts. */
 void http_set_header(struct http_request *rq, const char *name, const char *value);
+/* The body of an error: its details, to be filled in between, are an object that is open. */
+void http_error_begin(struct json_out *j, const char *code, const char *message, bool retryable);
+void http_error_end(struct json_out *j);
 /* data is copied; NULL with len 0: no body. HEAD sends the same head. */
 void http_reply(struct http_request *rq, unsigned status, const char *type, const void *data,
 		size_t len);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/hook.h"
+#include "base/sock.h"
 #include "init/conn.h"
 #include "init/loop.h"
 
@@ -41,12 +42,7 @@ static int fill_stdio(void)
 
 static int take_fds(void)
 {
-	int flags;
-
-	if (fill_stdio() < 0 || !is_listener(BOOT_FD_LISTEN))
-		return -1;
-	flags = fcntl(BOOT_FD_LISTEN, F_GETFL);
-	if (flags < 0 || fcntl(BOOT_FD_LISTEN, F_SETFL, flags | O_NONBLOCK) < 0)
+	if (fill_stdio() < 0 || !is_listener(BOOT_FD_LISTEN) || sock_nonblock(BOOT_FD_LISTEN) < 0)
 		return -1;
 	syscall(SYS_close_range, BOOT_FD_END, ~0u, 0);
 	for (int fd = BOOT_FD_LISTEN; fd < BOOT_FD_END && !hook_weak("closefds"); fd++)

@@ -123,15 +123,12 @@ static void on_request(void *arg, const struct http_request *rq, unsigned status
 
 static int read_pem(const char *path, char **ret, struct err *err)
 {
-	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
 	auto_free char *text = malloc(PEM_MAX);
 	ssize_t n;
 
-	if (fd < 0)
-		return err_sys(err, errno, "%s", path);
 	if (!text)
 		return err_sys(err, ENOMEM, "%s", path);
-	n = file_read_fd(fd, text, PEM_MAX);
+	n = file_read_at(AT_FDCWD, path, text, PEM_MAX);
 	if (n < 0)
 		return err_sys(err, (int)-n, "%s", path);
 	*ret = steal_ptr(&text);

@@ -58,11 +58,11 @@ struct agent {
 int agent_new(int fd, struct agent **ret, struct err *err)
 {
 	auto_close int own = fd;
-	int flags = fcntl(fd, F_GETFL);
+	int r = sock_nonblock(fd);
 	struct agent *a;
 
-	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
-		return err_sys(err, errno, "connection to the sandbox");
+	if (r < 0)
+		return err_sys(err, -r, "connection to the sandbox");
 	a = calloc(1, sizeof(*a));
 	if (!a)
 		return err_sys(err, ENOMEM, "agent");

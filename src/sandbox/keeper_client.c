@@ -2,7 +2,6 @@
 #include "sandbox/keeper_client.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -40,11 +39,11 @@ struct keeper_client {
 int keeper_client_take(int fd, struct keeper_client **ret, struct err *err)
 {
 	auto_close int own = fd;
-	int flags = fcntl(fd, F_GETFL);
+	int r = sock_nonblock(fd);
 	struct keeper_client *k;
 
-	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
-		return err_sys(err, errno, "connection to the keeper");
+	if (r < 0)
+		return err_sys(err, -r, "connection to the keeper");
 	k = calloc(1, sizeof(*k));
 	if (!k)
 		return err_sys(err, ENOMEM, "keeper");

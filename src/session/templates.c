@@ -42,6 +42,16 @@ static int unknown(const char *name, struct err *err)
 	return err_set(err, ERR_NOT_FOUND, "no template \"%.64s\"", name);
 }
 
+/* One that somebody made, by its name. */
+static int check_own(const char *name, struct err *err)
+{
+	if (!template_name_is_valid(name))
+		return unknown(name, err);
+	if (template_is_builtin(name))
+		return err_set(err, ERR_CONFLICT, "template \"%s\" is built in", name);
+	return 0;
+}
+
 static int count_sessions(struct engine *e, const char *name, int64_t *ret, struct err *err)
 {
 	struct store_session_filter f = { .template = name };
@@ -276,10 +286,8 @@ int template_change(struct engine *e, const struct caller *who, const char *name
 {
 	int r;
 
-	if (!template_name_is_valid(name))
-		return unknown(name, err);
-	if (template_is_builtin(name))
-		return err_set(err, ERR_CONFLICT, "template \"%s\" is built in", name);
+	if (check_own(name, err) < 0)
+		return -1;
 	turn_take(e, RULES_TURN);
 	r = change(e, who, name, edit, arg, err);
 	turn_give(e, RULES_TURN);
@@ -349,10 +357,8 @@ int template_drop(struct engine *e, const char *actor, const char *name, struct 
 {
 	int r;
 
-	if (!template_name_is_valid(name))
-		return unknown(name, err);
-	if (template_is_builtin(name))
-		return err_set(err, ERR_CONFLICT, "template \"%s\" is built in", name);
+	if (check_own(name, err) < 0)
+		return -1;
 	environment_hold(e, name);
 	turn_take(e, RULES_TURN);
 	r = drop(e, name, err);

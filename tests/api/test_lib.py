@@ -11,12 +11,11 @@ import tempfile
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
+import machine
+import pages
 
-import pages  # noqa: E402
-
-BUILD = pathlib.Path(os.path.abspath(os.environ.get("LODGE_BIN", ROOT / "build" / "lodge"))).parent
+ROOT = pathlib.Path(machine.SOURCE)
+BUILD = pathlib.Path(machine.build())
 LIBRARY = BUILD / "liblodge.so"
 HEADER = ROOT / "include/lodge.h"
 HEADERS = [HEADER, ROOT / "include/lodge_thread.h"]  # the first includes the other

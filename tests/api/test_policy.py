@@ -2,13 +2,13 @@
 """lodge policy test: verdicts with reasons, without a daemon."""
 import json
 import os
-import pathlib
 import subprocess
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-LODGE = os.path.abspath(os.environ.get("LODGE_BIN", ROOT / "build" / "lodge"))
+import machine
+
+LODGE = os.path.join(machine.build(), "lodge")
 
 
 def test(*args):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """lodge run, doctor and template, as a user meets them: real sandboxes, real exit statuses.
 
-The binary is $LODGE_BIN (default build/lodge). Everything happens in a home directory of its own,
-and at the end nothing may be left of it: no process, no mount, no state."""
+Everything happens in a home directory of its own, and at the end nothing may be left of it: no process,
+no mount, no state."""
 
 import base64
 import hashlib
@@ -10,9 +10,7 @@ import io
 import json
 import os
 import pathlib
-import pty
 import re
-import select
 import shutil
 import signal
 import subprocess
@@ -21,8 +19,10 @@ import time
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-LODGE = os.path.abspath(os.environ.get("LODGE_BIN", ROOT / "build" / "lodge"))
+import machine
+from machine import descendants, keepers_of, stat_of, wait_for, with_words
+
+LODGE = os.path.join(machine.build(), "lodge")
 BUSYBOX = shutil.which("busybox")
 IS_ROOT = os.geteuid() == 0
 needs_root = pytest.mark.skipif(not IS_ROOT, reason="needs root: cgroup limits")
@@ -38,56 +38,27 @@ def home(tmp_path_factory):
     assert leftovers(path) == []
 
 
-def keepers(home):
-    """Processes whose command line names this home."""
-    found = []
-    for proc in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            words = (proc / "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if b"--home" in words and str(home).encode() in words:
-            found.append(int(proc.name))
-    return found
+def below_keepers(home):
+    return {pid for keeper in keepers_of(home) for pid in descendants(keeper)}
 
 
-def children(pids):
-    """Every process below these."""
-    parents = {}
-    for proc in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            fields = (proc / "stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        parents[int(proc.name)] = int(fields[1])
-    found = set(pids)
-    while True:
-        more = {p for p, parent in parents.items() if parent in found} - found
-        if not more:
-            return found - set(pids)
-        found |= more
+def gone(pids):
+    return wait_for(lambda: not any(map(stat_of, pids)), 10)
 
 
-def gone(pids, seconds=10):
-    end = time.monotonic() + seconds
-    while any(pathlib.Path(f"/proc/{p}").exists() for p in pids):
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.05)
-    return True
-
-
-def leftovers(home, seconds=10):
+def leftovers(home):
     """What is still there after the keepers had time to clean up."""
-    end = time.monotonic() + seconds
-    while True:
-        left = [f"process {pid}" for pid in keepers(home)]
-        left += [str(p) for p in (home / "oneshot").glob("*")]
+    left = []
+
+    def clean():
+        left[:] = [f"process {pid}" for pid in with_words(home, "lodge", "lodge-keeper")]
+        left.extend(str(p) for p in (home / "oneshot").glob("*"))
         mounts = pathlib.Path("/proc/self/mounts").read_text()
-        left += [line for line in mounts.splitlines() if str(home) in line]
-        if not left or time.monotonic() > end:
-            return left
-        time.sleep(0.05)
+        left.extend(line for line in mounts.splitlines() if str(home) in line)
+        return not left
+
+    wait_for(clean, 10)
+    return left
 
 
 def lodge(*args, **kw):
@@ -606,7 +577,7 @@ def test_a_second_signal_ends_it_at_once():
 def test_killing_lodge_leaves_nothing(home):
     mark = f"33{os.getpid()}.99"
     p = started("-c", f"echo ready; setsid sleep {mark} & sleep {mark}")
-    inner = children(keepers(home))
+    inner = below_keepers(home)
     p.kill()
     p.communicate(timeout=20)
     assert inner and leftovers(home) == [] and gone(inner)
@@ -615,9 +586,9 @@ def test_killing_lodge_leaves_nothing(home):
 
 def test_killing_the_keeper_is_told(home):
     p = started("-c", "echo ready; sleep 60")
-    inner = children(keepers(home))
+    inner = below_keepers(home)
     assert inner
-    for pid in keepers(home):
+    for pid in keepers_of(home):
         os.kill(pid, signal.SIGKILL)
     _, err = p.communicate(timeout=30)
     assert p.returncode == 125 and err.count(b"\n") == 1 and b"keeper" in err
@@ -654,33 +625,9 @@ def test_stalled_reader_does_not_shield_from_signals():
 # ---- terminals -------------------------------------------------------------------------------------
 
 
-def in_terminal(args, feed=(), size=None):
+def in_terminal(args, feed=()):
     """Runs lodge with a terminal of its own; what it wrote, and its status."""
-    pid, fd = pty.fork()
-    if pid == 0:
-        os.execv(LODGE, [LODGE, "run", *args])
-    if size:
-        import fcntl
-        import struct
-        import termios
-        fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
-    data, feed = b"", list(feed)
-    end = time.monotonic() + 30
-    while time.monotonic() < end:
-        if feed and feed[0][0] in data:
-            os.write(fd, feed.pop(0)[1])
-        if not select.select([fd], [], [], 0.2)[0]:
-            continue
-        try:
-            chunk = os.read(fd, 65536)
-        except OSError:
-            break
-        if not chunk:
-            break
-        data += chunk
-    _, status = os.waitpid(pid, 0)
-    os.close(fd)
-    return data, os.waitstatus_to_exitcode(status)
+    return machine.in_terminal(lambda: os.execv(LODGE, [LODGE, "run", *args]), feed)
 
 
 def test_tty():

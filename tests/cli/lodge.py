@@ -1,53 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line, and a daemon for it that keeps its address when it is started again."""
-import json
 import os
-import re
 import signal
 import subprocess
 
-from client import BUILD, KEY, Client, Lodged
-from daemon import UnixConnection
+from client import BUILD, KEY, SocketLodged, UnixClient
 
 LODGE = os.path.join(BUILD, "lodge")
 SECONDS = 60
 
 
-class UnixClient(Client):
-    """Stays good when the daemon is started again."""
-
-    def __init__(self, path, key):
-        super().__init__("localhost", 0, key)
-        self.path = path
-
-    def open(self, method, path, body=None, headers=None):
-        headers = dict(headers or {}, Authorization=f"Bearer {self.key}")
-        if body is not None and not isinstance(body, bytes):
-            body = json.dumps(body).encode()
-            headers.setdefault("Content-Type", "application/json")
-        connection = UnixConnection(self.path)
-        connection.request(method, path, body, headers)
-        return connection, connection.getresponse()
-
-
-class Daemon(Lodged):
-    @property
-    def url(self):
-        return f"unix:{self.home}/lodge.sock"
-
-    def start(self):
-        env = dict(os.environ, LODGE_API_KEY=KEY, **{f"LODGE_{k.upper()}": str(v) for k, v in self.settings.items()})
-        with open(self.home + ".log", "ab") as log:
-            self.process = subprocess.Popen(
-                [self.program, "--data", self.home, "--listen", "127.0.0.1:0", "--listen", self.url], env=env,
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log)
-        line = self.process.stdout.readline().decode()
-        at = re.search(r"https?://([0-9.]+):([0-9]+)", line)
-        assert at, f"lodged did not start: {line!r} {self.log()}"
-        self.host, self.port = at.group(1), int(at.group(2))
-
+class Daemon(SocketLodged):
     def client(self, key=KEY):
-        return UnixClient(f"{self.home}/lodge.sock", key)
+        return UnixClient(self.socket, key)
 
     def crash(self):
         """Without a word; the sandboxes live on."""

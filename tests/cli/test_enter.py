@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A shell in a session, on a real terminal: that of tmux."""
+import contextlib
 import json
 import os
 import re
@@ -70,12 +71,9 @@ class Terminal:
 
 @pytest.fixture
 def term(lodged, request):
-    t = Terminal(lodged, f"lodge-cli-{os.getpid()}-{request.node.name[:40]}")
-    try:
+    with contextlib.closing(Terminal(lodged, f"lodge-cli-{os.getpid()}-{request.node.name[:40]}")) as t:
         t.start()
         yield t
-    finally:
-        t.close()
 
 
 @pytest.fixture

@@ -1,19 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A lodged elsewhere: over https, with everything the commands do."""
 import os
-import subprocess
 
 import pytest
+from client import certificate
 from lodge import Daemon
-
-
-def make(directory, name):
-    """A certificate that signs itself, and its key."""
-    cert, key = (str(directory / f"{name}.{kind}") for kind in ("crt", "key"))
-    subprocess.run(["openssl", "req", "-x509", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext",
-                    "subjectAltName=DNS:localhost,IP:127.0.0.1", "-newkey", "ec", "-pkeyopt",
-                    "ec_paramgen_curve:prime256v1", "-keyout", key, "-out", cert], check=True, capture_output=True)
-    return cert, key
 
 
 class TlsDaemon(Daemon):
@@ -27,9 +18,9 @@ class TlsDaemon(Daemon):
 @pytest.fixture(scope="module")
 def lodged(tmp_path_factory):
     directory = tmp_path_factory.mktemp("tls")
-    cert, key = make(directory, "one")
+    cert, key = certificate(directory, "one")
     d = TlsDaemon(tls_cert=cert, tls_key=key)
-    d.other = make(directory, "other")[0]
+    d.other = certificate(directory, "other")[0]
     try:
         yield d
     finally:

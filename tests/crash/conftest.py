@@ -1,21 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
 import shutil
-import sys
 import tempfile
 
 import pytest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-from world import LODGE, World, build_driver  # noqa: E402
+from machine import need
+from world import LODGE, World, build_driver
 
 
 def pytest_collection_modifyitems(items):
-    if os.geteuid() != 0:
-        for item in items:
-            item.add_marker(pytest.mark.skip(reason="these tests need root"))
-    assert os.access(LODGE, os.X_OK), f"{LODGE} is missing; LODGE_BUILD names the build directory"
+    need(items, LODGE)
 
 
 @pytest.fixture

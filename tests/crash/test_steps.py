@@ -9,10 +9,8 @@ import subprocess
 
 import pytest
 
-from world import (SOURCE, Driver, DriverError, World, children, descendants, id_range_is_locked,
+from world import (COUNTER, SOURCE, Driver, DriverError, World, children, descendants, id_range_is_locked,
                    read_log, wait_for)
-
-COUNTER = 'i=0; while :; do echo $((i++)); sleep 0.02; done'
 
 
 def _sources():

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the tests start sandboxes and say what came of it."""
 import os
-import pty
 import re
 import subprocess
 import sys
-import time
+
+from machine import in_terminal
 
 HELD, BROKEN, UNJUDGED, TROUBLE = 0, 1, 77, 99
 RUN_SECONDS = 120
@@ -103,24 +103,14 @@ class Lodge:
 
     def _under_tty(self, argv, env):
         """With a terminal in control of the caller, as when typed at a prompt."""
-        pid, master = pty.fork()
-        if pid == 0:
+        def act():
             # output by pipes: only the session has to do with the terminal
             r = subprocess.run(argv, env=env, stdin=subprocess.DEVNULL, capture_output=True)
             os.write(1, r.stdout + r.stderr)
             os._exit(r.returncode & 0xff)
-        out = b""
-        while True:
-            try:
-                piece = os.read(master, 65536)
-            except OSError:
-                break
-            if not piece:
-                break
-            out += piece
-        _, status = os.waitpid(pid, 0)
-        os.close(master)
-        return Result(os.waitstatus_to_exitcode(status), out.decode(errors="replace"), "")
+
+        out, status = in_terminal(act, seconds=RUN_SECONDS)
+        return Result(status, out.decode(errors="replace"), "")
 
     def start(self, options, command, weaken=None):
         """In the background; returns once the command printed its first line."""
@@ -144,16 +134,6 @@ def stop(p):
             p.wait()
     p.stdout.close()
     p.stderr.close()
-
-
-def wait_for(condition, seconds):
-    end = time.monotonic() + seconds
-    while True:
-        if condition():
-            return True
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.05)
 
 
 def result_of(check, lodge, host, weaken):

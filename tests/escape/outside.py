@@ -7,7 +7,8 @@ import stat
 from dataclasses import dataclass
 from typing import Callable, Optional
 
-from harness import BROKEN, HELD, UNJUDGED, stop, wait_for
+from harness import BROKEN, HELD, UNJUDGED, stop
+from machine import wait_for
 
 SPACES = ("user", "mnt", "pid", "net", "ipc", "uts", "cgroup", "time")
 GONE_SECONDS = 5

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The usual programs work inside a sandbox: each is started by `lodge run` and prints TAP.
 
-LODGE_BIN is the lodge to test (default build/lodge). A program the host does not have below /usr is
+LODGE_BUILD is the build to test (default build). A program the host does not have below /usr is
 skipped by name. apt needs a template with a root inside: give its root file system as a tar file by
 LODGE_APT_TAR, or LODGE_SLOW=1 to have it made by mmdebstrap.
 """
@@ -12,10 +12,10 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import machine  # noqa: E402
 from harness import Result, Tap  # noqa: E402
 
-TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MORE = ["--memory", "2G", "--pids", "512"]
 
 PROGRAMS = [
@@ -211,7 +211,7 @@ def test(tap, binary, home, directory):
 
 
 def main():
-    binary = os.path.abspath(os.environ.get("LODGE_BIN", os.path.join(TOP, "build", "lodge")))
+    binary = os.path.join(machine.build(), "lodge")
     tap = Tap()
     if not os.access(binary, os.X_OK):
         tap.bail(f"{binary} is not there")

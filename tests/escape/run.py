@@ -4,10 +4,10 @@
 prints TAP.
 
 Environment:
-  LODGE_BIN        the lodge to test (default build/lodge)
+  LODGE_BUILD      the build to test (default build)
   LODGE_BIN_HOOKS  a build with -Dtest_hooks=true: every check is also run in a sandbox weakened
                    by LODGE_WEAKEN and must be found broken there ("can fail")
-  ESCAPE_PROBE     escape-probe (default: beside LODGE_BIN)
+  ESCAPE_PROBE     escape-probe (default: of LODGE_BUILD)
   ESCAPE_ONLY      comma-separated patterns of check names
   ESCAPE_TEMPLATE  a template with a root inside, for the root class (default: host with --root)
 
@@ -23,13 +23,11 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import machine  # noqa: E402
 import outside  # noqa: E402
 import programs  # noqa: E402
 from harness import HELD, BROKEN, UNJUDGED, Lodge, Tap, result_of  # noqa: E402
-
-HERE = os.path.dirname(os.path.abspath(__file__))
-TOP = os.path.dirname(os.path.dirname(HERE))
 
 
 def enter_namespaces():
@@ -232,8 +230,8 @@ def main():
     enter_namespaces()
     # as first process of its namespace it would otherwise not even notice
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    binary = os.path.abspath(os.environ.get("LODGE_BIN", os.path.join(TOP, "build", "lodge")))
-    probe = os.environ.get("ESCAPE_PROBE", os.path.join(os.path.dirname(binary), "escape-probe"))
+    binary = os.path.join(machine.build(), "lodge")
+    probe = os.environ.get("ESCAPE_PROBE", os.path.join(machine.build(), "escape-probe"))
     hooks = os.environ.get("LODGE_BIN_HOOKS")
     tap = Tap()
     for path in filter(None, (binary, probe, hooks)):

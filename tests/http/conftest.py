@@ -1,32 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-import os
-import sys
+import contextlib
 
 import pytest
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.dirname(HERE)]
-
-from client import LODGED, Lodged  # noqa: E402
+from client import LODGED, Lodged
+from machine import need
 
 
 def pytest_collection_modifyitems(items):
-    if os.geteuid() != 0:
-        for item in items:
-            item.add_marker(pytest.mark.skip(reason="these tests need root"))
-    assert os.access(LODGED, os.X_OK), f"{LODGED} is missing; LODGE_BUILD names the build directory"
+    need(items, LODGED)
 
 
 @pytest.fixture(scope="module")
 def lodged():
     """One for all tests of a file."""
-    d = Lodged()
-    try:
+    with contextlib.closing(Lodged()) as d:
         yield d
-    finally:
-        d.close()
 
 
 @pytest.fixture
 def client(lodged):
     return lodged.client()
+
+
+@pytest.fixture
+def t(client, at):
+    """The URL of a new directory in the session at `at`, which a file of tests has for itself."""
+    client.delete(at + "/files/t?recursive=1")
+    assert client.post(at + "/files/t?mkdir").status == 201
+    return at + "/files/t"

@@ -12,6 +12,8 @@ import tarfile
 import pytest
 
 from client import children, name_of, wait_for
+from files import run
+from machine import memory_of
 
 SLOW = bool(os.environ.get("LODGE_SLOW"))
 SECRET = b"what only the host may read\n"
@@ -35,19 +37,6 @@ def host(lodged):
 @pytest.fixture
 def at(client):
     return "/v1/sessions/" + client.enter(key="archives")
-
-
-@pytest.fixture
-def t(client, at):
-    client.delete(at + "/files/t?recursive=1")
-    assert client.post(at + "/files/t?mkdir").status == 201
-    return at + "/files/t"
-
-
-def run(client, at, command, **more):
-    answer = client.post(at + "/exec", dict(command=command, **more))
-    assert answer.status == 200 and answer.json["exit_code"] == 0, answer
-    return answer.json["stdout"]
 
 
 # ---- made by hand -----------------------------------------------------------------------------
@@ -276,11 +265,6 @@ def send(client, path, pieces, method="PUT"):
             return response.status, response.read()
         except (OSError, http.client.HTTPException):
             return None, b""
-
-
-def memory_of(pid):
-    with open(f"/proc/{pid}/status") as f:
-        return next(int(line.split()[1]) << 10 for line in f if line.startswith("VmRSS"))
 
 
 def test_a_million_entries(client, lodged, at, t):

@@ -10,6 +10,7 @@ import tarfile
 import pytest
 
 from client import wait_for
+from files import run
 
 
 @pytest.fixture
@@ -18,11 +19,8 @@ def at(client):
 
 
 @pytest.fixture
-def files(client, at):
-    """A new directory's URL."""
-    client.delete(at + "/files/t?recursive=1")
-    assert client.post(at + "/files/t?mkdir").status == 201
-    return at + "/files/t"
+def files(t):
+    return t
 
 
 def put(client, url, data=b"", status=(200, 201), **headers):
@@ -35,12 +33,6 @@ def names(client, url):
     answer = client.get(url)
     assert answer.status == 200, answer
     return [e["path"] for e in answer.json["entries"]]
-
-
-def run(client, at, command):
-    answer = client.post(at + "/exec", {"command": command})
-    assert answer.status == 200 and answer.json["exit_code"] == 0, answer
-    return answer.json["stdout"]
 
 
 # ---- bytes ------------------------------------------------------------------------------------

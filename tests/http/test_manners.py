@@ -4,20 +4,14 @@ import http.client
 import json
 import re
 import socket
-import subprocess
 import time
 
 import pytest
 
-from client import KEY, LODGED, is_older, wait_for
+from client import KEY, is_older, routes, wait_for
 from daemon import Daemon, Home, raw
 
 SECRET = "hush-hush-in-a-query"
-
-
-def routes():
-    text = subprocess.run([LODGED, "--print-routes"], capture_output=True, text=True, check=True).stdout
-    return [line.split() for line in text.splitlines()]
 
 
 @pytest.fixture(scope="module")
@@ -29,8 +23,7 @@ def daemon():
             d.at = d.client()
             yield d
         finally:
-            for s in d.at.get("/v1/sessions").json["sessions"]:
-                d.at.delete("/v1/sessions/" + s["id"])
+            d.at.clear()
             assert d.close() == 0
             home.remove()
 

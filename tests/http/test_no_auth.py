@@ -4,8 +4,8 @@ import subprocess
 
 import pytest
 
-from client import KEY, LODGED
-from daemon import Daemon, Home, PLAIN, UnixConnection
+from client import KEY, LODGED, UnixConnection
+from daemon import Daemon, Home, PLAIN
 from threads import create, fresh, says
 
 

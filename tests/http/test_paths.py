@@ -14,6 +14,8 @@ import urllib.parse
 import pytest
 
 from client import wait_for
+from files import run
+from machine import memory_of
 
 SLOW = bool(os.environ.get("LODGE_SLOW"))
 RACES = 500 if SLOW else 40
@@ -46,22 +48,8 @@ def at(client):
     return "/v1/sessions/" + client.enter(key="paths")
 
 
-@pytest.fixture
-def t(client, at):
-    """A new directory's URL."""
-    client.delete(at + "/files/t?recursive=1")
-    assert client.post(at + "/files/t?mkdir").status == 201
-    return at + "/files/t"
-
-
 def put(client, url, data=b"", **headers):
     return client.call("PUT", url, data, {k.replace("_", "-"): v for k, v in headers.items()})
-
-
-def run(client, at, command, **more):
-    answer = client.post(at + "/exec", dict(command=command, **more))
-    assert answer.status == 200 and answer.json["exit_code"] == 0, answer
-    return answer.json["stdout"]
 
 
 @contextlib.contextmanager
@@ -341,11 +329,6 @@ def test_a_lease_holds_nobody(client, at, t):
 
 
 # ---- large and odd ----------------------------------------------------------------------------
-
-
-def memory_of(pid):
-    with open(f"/proc/{pid}/status") as f:
-        return next(int(line.split()[1]) << 10 for line in f if line.startswith("VmRSS"))
 
 
 def test_a_terabyte_of_nothing(client, lodged, at):

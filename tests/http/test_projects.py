@@ -6,15 +6,13 @@ import contextlib
 import http.client
 import itertools
 import json
-import re
 import threading
 
 import pytest
 
 from client import quote, wait_for
-from people import User, refusal
+from people import TIME, User, refusal
 
-TIME = re.compile(r"20[0-9]{2}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9][.][0-9]{3}Z")
 UNKNOWN_PROJECT = (404, "Project not found")
 DENIED = (403, "Access denied to this project")
 CALLS = [  # every call here, with what would be a good body

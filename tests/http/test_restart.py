@@ -24,11 +24,8 @@ LOST = (OSError, http.client.HTTPException)  # what a caller sees of a lodged th
 
 @pytest.fixture(scope="module")
 def lodged():
-    d = Lodged(drain="3s")
-    try:
+    with contextlib.closing(Lodged(drain="3s")) as d:
         yield d
-    finally:
-        d.close()
 
 
 def kill(lodged):

@@ -2,13 +2,13 @@
 """./dev run: what it prints works as pasted. The other of the two commands of a checkout is what runs these tests."""
 import os
 import re
-import shutil
 import signal
 import subprocess
 import tempfile
 
 import pages
 from client import BUILD, KEY, SOURCE, Client
+from machine import remove_home
 
 READY = "the machines live on"
 
@@ -43,9 +43,7 @@ def test_the_three_commands_work_as_pasted():
             f.seek(0)
             assert Client(host, int(port), f.read().strip()).delete("/v1/sessions/key:me").status == 200
     finally:
-        st = os.stat(os.path.join(home, "keeper"))
         os.killpg(run.pid, signal.SIGINT)
         run.stdout.read()
         assert run.wait(60) in (0, 130)
-        shutil.rmtree(f"/run/lodge/{st.st_dev:x}.{st.st_ino:x}", ignore_errors=True)
-        shutil.rmtree(home, ignore_errors=True)
+        remove_home(home)

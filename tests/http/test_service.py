@@ -9,8 +9,9 @@ import subprocess
 
 import pytest
 
-from client import KEY, LODGED, SOURCE, wait_for
-from daemon import Daemon, Home, UnixConnection
+from client import KEY, LODGED, SOURCE, UnixConnection, wait_for
+from daemon import Daemon, Home
+from machine import fill, mounted, with_words
 
 
 @pytest.fixture
@@ -38,18 +39,7 @@ def daemon(home):
 
 def children():
     """Who was left to us: nobody, when a lodged has ended that had no sandboxes."""
-    mine = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/cmdline", "rb") as f:
-                words = f.read().split(b"\0")
-        except OSError:
-            continue
-        # other tests have theirs at the same time
-        ours = any(w.startswith(home.encode()) for w in words for home in Home.made)
-        if os.path.basename(words[0]) in (b"lodged", b"lodge-keeper") and ours:
-            mine.append(int(pid))
-    return mine
+    return [pid for home in Home.made for pid in with_words(home, "lodged", "lodge-keeper")]
 
 
 # ---- the start --------------------------------------------------------------------------------
@@ -446,14 +436,11 @@ def test_nowhere_to_keep_it():
 
 
 def test_read_only(home, daemon):
-    subprocess.run(["mount", "--bind", home, home], check=True)
-    try:
+    with mounted(home, "--bind", home):
         subprocess.run(["mount", "-o", "remount,bind,ro", home], check=True)
         status, said = daemon().ends()
         assert status == 1 and home in said and "Read-only file system" in said, said
         assert said.count("\n") == 1 and not children()
-    finally:
-        subprocess.run(["umount", home], check=True)
     d = daemon()
     assert d.client().get("/health").status == 200
     assert d.close() == 0
@@ -497,11 +484,8 @@ def test_damaged_database(home, daemon, damage):
 @pytest.fixture
 def small(home):
     """The directory is a file system of its own that is soon full."""
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m,mode=700", "tmpfs", home], check=True)
-    try:
+    with mounted(home, "-t", "tmpfs", "-o", "size=24m,mode=700", "tmpfs"):
         yield home
-    finally:
-        subprocess.run(["umount", "-l", home], check=True)
 
 
 def test_full_disk(small, daemon):
@@ -511,13 +495,7 @@ def test_full_disk(small, daemon):
     at = "/v1/sessions/" + client.enter(key="before")
     assert client.post(at + "/exec", {"command": "echo kept > ~/kept; sync"}).json["exit_code"] == 0
     path = small + "/ballast"
-    with open(path, "wb") as f:
-        try:
-            while True:
-                f.write(b"x" * 65536)
-                f.flush()
-        except OSError:
-            pass
+    fill(path)
     calls = [("PUT", at + "/files/big", b"x" * 3_000_000), ("POST", "/v1/sessions", {"key": "during"}),
              ("POST", at + "/exec", {"command": "head -c 3000000 /dev/zero > ~/big || echo full"}),
              ("POST", at + "/exec", {"command": "head -c 900000 /dev/zero"}),

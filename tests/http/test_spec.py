@@ -14,7 +14,7 @@ import pytest
 
 from client import Answer, LODGED, SOURCE
 from schema import Checker, deref, resolve, unknown_words
-from world import World, target, usual_path
+from examples import World, target, usual_path
 from ws import BINARY, CLOSE, TEXT, WebSocket
 
 with open(os.path.join(SOURCE, "spec", "openapi.json"), encoding="utf-8") as f:
@@ -189,7 +189,7 @@ def test_every_error_code_is_listed():
     codes = set(re.findall(r'\{ ERR_\w+, \w+, \d+, "(\w+)"', source("api/problem.c")))
     assert len(codes) > 10
     text = source(*handlers())
-    codes |= set(re.findall(r'json_out_str\(&j, "code", "(\w+)"\)', text))
+    codes |= set(re.findall(r'http_error_begin\(&j, "(\w+)"', text))
     codes |= set(re.findall(r'refuse\(c, \d+, "(\w+)"', text))
     lower = ["http/" + n for n in os.listdir(os.path.join(SOURCE, "src", "http"))]
     codes |= set(re.findall(r'http_error\([^;]*?"([A-Z_]+)"', source(*lower)))

@@ -14,13 +14,12 @@ import time
 import pytest
 
 from client import KEY, SOURCE, Lodged, wait_for
-from people import User, events, refusal
+from people import TIME, User, events, refusal
 
 sys.path.insert(0, os.path.join(SOURCE, "tests", "soak"))
 
 import switch as soak  # noqa: E402
 
-TIME = re.compile(r"20[0-9]{2}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9][.][0-9]{3}Z")
 STREAM = {"Accept": "text/event-stream"}
 USERS = itertools.count()
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """/v1/templates: archives, images and snapshots become what sessions start from."""
+import contextlib
 import gzip
 import http.client
 import lzma
@@ -32,11 +33,8 @@ class Plain(Lodged):
 
 @pytest.fixture(scope="module")
 def plain():
-    d = Plain()
-    try:
+    with contextlib.closing(Plain()) as d:
         yield d
-    finally:
-        d.close()
 
 
 @pytest.fixture(params=["usual", "plain"])
@@ -44,12 +42,7 @@ def each(request, lodged, plain):
     """A client for each kind of store."""
     client = (lodged if request.param == "usual" else plain).client()
     yield client
-    remove_sessions(client)
-
-
-def remove_sessions(client):
-    for s in client.get("/v1/sessions").json["sessions"]:
-        client.delete("/v1/sessions/" + s["id"])
+    client.clear()
 
 
 @pytest.fixture
@@ -57,7 +50,7 @@ def name(client, request):
     """Of a template that goes with the test, or with lodged: layers of snapshots go in their own time."""
     name = re.sub("[^a-z0-9]+", ".", request.node.name.lower())[-60:].strip(".")
     yield name
-    remove_sessions(client)
+    client.clear()
     client.delete("/v1/templates/" + name)
 
 
@@ -231,11 +224,8 @@ def test_devices_are_left_out_and_setuid_is_not_the_hosts(client, lodged, name):
 @pytest.fixture(scope="module")
 def small():
     """Uploads are bounded here."""
-    d = Lodged(template_size="2M", template_time="3s")
-    try:
+    with contextlib.closing(Lodged(template_size="2M", template_time="3s")) as d:
         yield d
-    finally:
-        d.close()
 
 
 @pytest.mark.parametrize("pack, size, query", [
@@ -438,7 +428,7 @@ def test_a_snapshot_becomes_a_template(each, name):
     assert fork["template"] == name and run(client, "/v1/sessions/" + fork["id"], "cat made") == "mine\n"
     assert client.get(f"/v1/templates/{name}").json["template"]["sessions"] == 4
     assert client.delete(f"/v1/templates/{name}").status == 409
-    remove_sessions(client)
+    client.clear()
     client.delete("/v1/snapshots/" + second)
     assert client.delete(f"/v1/templates/{name}").status == 200
 
@@ -462,7 +452,7 @@ def test_a_promoted_snapshot_says_what_its_template_said(each, name):
         # its files lie on the first
         assert client.delete(f"/v1/templates/{name}").status == 409
     finally:
-        remove_sessions(client)
+        client.clear()
         assert client.delete("/v1/templates/second").status == 200
 
 
@@ -488,11 +478,8 @@ def test_promoting_what_cannot_be(client, lodged, name):
 
 @pytest.fixture
 def own():
-    d = Plain()
-    try:
+    with contextlib.closing(Plain()) as d:
         yield d
-    finally:
-        d.close()
 
 
 @needs_busybox

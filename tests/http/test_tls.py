@@ -9,33 +9,22 @@ import re
 import shutil
 import socket
 import ssl
-import subprocess
 import tempfile
 import warnings
 
 import pytest
 
-from client import KEY, Answer, Client
-from daemon import Daemon, Home, UnixConnection, raw
+from client import KEY, Answer, TlsClient, UnixConnection, certificate
+from daemon import Daemon, Home, raw
 
 DEADLINE = 60
-
-
-def make(directory, name, *how):
-    """A certificate for localhost that signs itself, and its key."""
-    cert, key = (os.path.join(directory, f"{name}.{kind}") for kind in ("crt", "key"))
-    subprocess.run(["openssl", "req", "-x509", "-nodes", "-days", "2", "-subj", "/CN=localhost",
-                    "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", *(how or ("-newkey", "rsa:2048")),
-                    "-keyout", key, "-out", cert], check=True, capture_output=True)
-    return cert, key
 
 
 @pytest.fixture(scope="module")
 def pems():
     directory = tempfile.mkdtemp(prefix="lodge-tls-")
-    yield {"rsa": make(directory, "rsa"), "other": make(directory, "other"),
-           "ec": make(directory, "ec", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"),
-           "dir": directory}
+    yield {**{name: certificate(directory, name, "-newkey", "rsa:2048") for name in ("rsa", "other")},
+           "ec": certificate(directory, "ec"), "dir": directory}
     shutil.rmtree(directory)
 
 
@@ -43,19 +32,8 @@ def settings(cert, key):
     return {"LODGE_TLS_CERT": cert, "LODGE_TLS_KEY": key}
 
 
-class TlsClient(Client):
-    def __init__(self, port, cert):
-        super().__init__("localhost", port, KEY)
-        self.context = ssl.create_default_context(cafile=cert)
-
-    def open(self, method, path, body=None, headers=None):
-        headers = dict(headers or {}, Authorization=f"Bearer {self.key}")
-        if body is not None and not isinstance(body, bytes):
-            body = json.dumps(body).encode()
-            headers.setdefault("Content-Type", "application/json")
-        c = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=DEADLINE, context=self.context)
-        c.request(method, path, body, headers)
-        return c, c.getresponse()
+def tls(port, cert):
+    return TlsClient("127.0.0.1", port, KEY, cert)
 
 
 @pytest.fixture(scope="module")
@@ -66,11 +44,10 @@ def daemon(pems):
             said = d.addresses(2)
             d.port = int(re.fullmatch(r"https://127\.0\.0\.1:([0-9]+)", said[0]).group(1))
             assert said[1] == f"unix:{home}/s"
-            d.at = TlsClient(d.port, pems["rsa"][0])
+            d.at = tls(d.port, pems["rsa"][0])
             yield d
         finally:
-            for s in d.at.get("/v1/sessions").json["sessions"]:
-                d.at.delete("/v1/sessions/" + s["id"])
+            d.at.clear()
             assert d.close() == 0
             home.remove()
 
@@ -130,7 +107,7 @@ def test_other_kinds_of_keys(pems):
     home = Home()
     with Daemon(home, env=settings(*pems["ec"])) as d:
         port = int(d.addresses()[0].rpartition(":")[2])
-        assert TlsClient(port, pems["ec"][0]).get("/health").status == 200
+        assert tls(port, pems["ec"][0]).get("/health").status == 200
         assert d.close() == 0
     home.remove()
 
@@ -160,7 +137,7 @@ def test_versions(daemon, pems):
 
 def test_stranger_is_noticed(daemon, pems):
     with pytest.raises(ssl.SSLCertVerificationError):
-        TlsClient(daemon.port, pems["other"][0]).get("/health")
+        tls(daemon.port, pems["other"][0]).get("/health")
 
 
 @pytest.mark.parametrize("text", (

@@ -1,19 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Terminals over WebSockets: what is typed and seen, going away and coming back, limits."""
 import contextlib
-import http.client
 import os
-import re
 import shutil
 import signal
-import ssl
-import subprocess
 import threading
 import urllib.parse
 
 import pytest
 
-from client import KEY, LODGED, Client, Lodged, wait_for
+from client import KEY, Client, Lodged, TlsClient, certificate, wait_for
+from machine import memory_of
 from ws import BINARY, CLOSE, PING, SECONDS, TEXT, Refused, Terminal, frame
 
 slow = pytest.mark.skipif(not os.environ.get("LODGE_SLOW"), reason="takes long: LODGE_SLOW=1")
@@ -350,8 +347,7 @@ def test_what_breaks_the_rules_ends_the_socket_not_the_command(client, session, 
 
 
 def memory(lodged):
-    with open(f"/proc/{lodged.process.pid}/status", encoding="ascii") as f:
-        return int(re.search(r"VmRSS:\s+(\d+)", f.read()).group(1)) << 10
+    return memory_of(lodged.process.pid)
 
 
 def settled(client, session, exec_id):
@@ -495,44 +491,21 @@ def test_terminals_outlive_lodged_to_the_byte():
 # ---- TLS --------------------------------------------------------------------------------------
 
 
-CONTEXT = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-CONTEXT.check_hostname = False
-CONTEXT.verify_mode = ssl.CERT_NONE
-
-
-class TlsClient(Client):
-    def open(self, method, path, body=None, headers=None):
-        connection = http.client.HTTPSConnection(self.host, self.port, timeout=60, context=CONTEXT)
-        connection.request(method, path, body, dict(headers or {}, Authorization=f"Bearer {self.key}"))
-        return connection, connection.getresponse()
-
-
-class TlsLodged(Lodged):
-    def start(self):
-        cert, key = (os.path.join(self.home, name) for name in ("cert.pem", "key.pem"))
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj",
-                        "/CN=localhost", "-keyout", key, "-out", cert], check=True, capture_output=True)
-        env = dict(os.environ, LODGE_API_KEY=KEY, LODGE_TLS_CERT=cert, LODGE_TLS_KEY=key)
-        with open(self.home + ".log", "ab") as log:
-            self.process = subprocess.Popen([LODGED, "--data", self.home, "--listen", "127.0.0.1:0"], env=env,
-                                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log)
-        at = re.search(r"https://([0-9.]+):([0-9]+)", self.process.stdout.readline().decode())
-        assert at, self.log()
-        self.host, self.port = at.group(1), int(at.group(2))
-
+class Tls(Lodged):
     def client(self, key=KEY):
-        return TlsClient(self.host, self.port, key)
+        return TlsClient(self.host, self.port, key, self.settings["tls_cert"])
 
 
 @pytest.mark.skipif(not shutil.which("openssl"), reason="no openssl to make a certificate with")
-def test_all_of_it_works_over_tls():
-    with contextlib.closing(TlsLodged()) as lodged:
+def test_all_of_it_works_over_tls(tmp_path):
+    cert, key = certificate(tmp_path, "here")
+    with contextlib.closing(Tls(tls_cert=cert, tls_key=key)) as lodged:
         client = lodged.client()
         answer = client.post("/v1/sessions", b'{"key": "tls"}', headers={"Content-Type": "application/json"})
         assert answer.status == 201, answer
         session = answer.json["session"]["id"]
         with opened(client, session, of("read x; echo got:$x; seq 1 5000"), early=frame(BINARY, b"early\n"),
-                    wrap=CONTEXT.wrap_socket) as t:
+                    wrap=lambda s: client.context.wrap_socket(s, server_hostname="localhost")) as t:
             assert t.run() == 1000
             assert t.output.endswith(b"got:early\r\n" + b"".join(b"%d\r\n" % i for i in range(1, 5001)))
             assert t.exit == {"exit_code": 0, "signal": None}

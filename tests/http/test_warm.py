@@ -15,6 +15,7 @@ import pytest
 
 from client import BUILD, KEY, Client, Lodged, wait_for
 from daemon import Daemon, Home
+from machine import run_dir
 from test_admin import check_histogram, numbers
 
 STAGES = ("store", "keeper", "adopt", "ready")
@@ -243,8 +244,7 @@ def test_a_keeper_that_fails_later_is_told(slow):
 
 
 def sandboxes_of(home):
-    st = os.stat(os.path.join(home, "keeper"))
-    return os.listdir(f"/run/lodge/{st.st_dev:x}.{st.st_ino:x}/d/sandboxes")
+    return os.listdir(run_dir(os.path.join(home, "keeper")) + "/d/sandboxes")
 
 
 def keepers(program):

@@ -6,24 +6,12 @@ import json
 import pytest
 
 from client import wait_for
+from files import run
 
 
 @pytest.fixture
 def at(client):
     return "/v1/sessions/" + client.enter(key="watch")
-
-
-@pytest.fixture
-def t(client, at):
-    client.delete(at + "/files/t?recursive=1")
-    assert client.post(at + "/files/t?mkdir").status == 201
-    return at + "/files/t"
-
-
-def run(client, at, command, **more):
-    answer = client.post(at + "/exec", dict(command=command, **more))
-    assert answer.status == 200 and answer.json["exit_code"] == 0, answer
-    return answer.json["stdout"]
 
 
 class Watch:
@@ -60,11 +48,8 @@ class Watch:
 
 @contextlib.contextmanager
 def watching(client, at, path="t", recursive=1):
-    w = Watch(client, f"{at}/watch?path={path}&recursive={recursive}")
-    try:
+    with contextlib.closing(Watch(client, f"{at}/watch?path={path}&recursive={recursive}")) as w:
         yield w
-    finally:
-        w.close()
 
 
 def test_what_a_path_can_be(client, at, t):

@@ -2,7 +2,6 @@
 """A small Debian in a directory, with processes, mounts and a network of its own. No systemd runs in it: lodged is
 started by what its unit says."""
 import contextlib
-import http.client
 import json
 import os
 import re
@@ -10,10 +9,10 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-TOP = os.path.dirname(os.path.dirname(HERE))
+from client import UnixConnection
+from machine import SOURCE as TOP
+
 SECONDS = 120
 SETUP = """
 set -e
@@ -36,31 +35,13 @@ def unit_values(text, key):
     return re.findall(rf"^{key}=(.*)$", text, re.M)
 
 
-def wait_for(condition, seconds=SECONDS):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "not within its time"
-        time.sleep(0.05)
-
-
-class Socket(http.client.HTTPConnection):
-    def __init__(self, path):
-        super().__init__("localhost", timeout=SECONDS)
-        self.path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(SECONDS)
-        self.sock.connect(self.path)
-
-
 class Debian:
     def __init__(self):
         self.root = tempfile.mkdtemp(prefix="lodge-deb-", dir="/var/tmp")
         os.chmod(self.root, 0o755)
         self.lodged = self.holder = None
         try:
-            subprocess.run([os.path.join(HERE, "root"), self.root], check=True)
+            subprocess.run([os.path.join(TOP, "tests/package/root"), self.root], check=True)
             self.holder = subprocess.Popen(
                 ["unshare", "-m", "-n", "-p", "-f", "--kill-child", "--propagation", "private", "sh", "-c", SETUP, "sh",
                  self.root], stdout=subprocess.PIPE)
@@ -127,7 +108,7 @@ class Debian:
         assert self.lodged.wait(SECONDS) == 0, self.log()
 
     def call(self, method, path, body=None):
-        with contextlib.closing(Socket(self.path("/var/lib/lodge/lodge.sock"))) as c:
+        with contextlib.closing(UnixConnection(self.path("/var/lib/lodge/lodge.sock"), SECONDS)) as c:
             data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
             kind = {} if data is body else {"Content-Type": "application/json"}
             c.request(method, path, data, {"x-api-key": self.read("/var/lib/lodge/admin.key").strip(), **kind})

@@ -8,10 +8,9 @@ import subprocess
 
 import pytest
 
+from client import LODGED
 from debian import TOP, unit_values
 
-BUILD = os.path.realpath(os.environ.get("LODGE_BUILD", os.path.join(TOP, "build")))
-LODGED = os.path.join(BUILD, "lodged")
 UNITS = sorted(glob.glob(os.path.join(TOP, "packaging/systemd/*.service")))
 
 

@@ -3,6 +3,7 @@
 
 LODGE_SLOW=1 builds them, and fetches a small Debian once. LODGE_DEBS and LODGE_DEBS_NEXT name directories where they, and
 those of a later version, are already."""
+import contextlib
 import filecmp
 import glob
 import os
@@ -12,7 +13,8 @@ import subprocess
 
 import pytest
 
-from debian import TOP, Debian, unit_values, wait_for
+from debian import SECONDS, TOP, Debian, unit_values
+from machine import eventually
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("LODGE_SLOW") != "1" or os.geteuid() != 0,
@@ -67,12 +69,9 @@ def following():
 
 @pytest.fixture(scope="module")
 def debian(debs):
-    d = Debian()
-    try:
+    with contextlib.closing(Debian()) as d:
         d.said = d.install(*[debs.path(n) for n in NAMES if n != "python3-lodge"])
         yield d
-    finally:
-        d.close()
 
 
 # ---- what is in them -----------------------------------------------------------------------------
@@ -202,7 +201,7 @@ def numbers(debian, exec_id):
 def test_upgrade_ends_nothing(debian, following):
     work = debian.call("POST", "/v1/sessions/key:work/exec", {
         "command": "i=0; while sleep 0.05; do i=$((i + 1)); echo $i; done", "background": True, "timeout_ms": 3600000})["exec_id"]
-    wait_for(lambda: len(numbers(debian, work)) > 5)
+    eventually(lambda: len(numbers(debian, work)) > 5, SECONDS)
     before = debian.run("pgrep", "-x", "lodge-init")
     had = len(numbers(debian, work))
     debian.stop()
@@ -211,7 +210,7 @@ def test_upgrade_ends_nothing(debian, following):
     debian.start()
     assert debian.call("GET", "/health")["version"] == version() + "+next"
     assert debian.run("pgrep", "-x", "lodge-init") == before
-    wait_for(lambda: len(numbers(debian, work)) > had + 5)
+    eventually(lambda: len(numbers(debian, work)) > had + 5, SECONDS)
     all_of_them = numbers(debian, work)
     assert all_of_them == list(range(1, len(all_of_them) + 1))
     assert debian.call("GET", f"/v1/sessions/key:work/execs/{work}")["exec"]["state"] == "running"

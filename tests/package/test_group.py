@@ -7,9 +7,9 @@ import tempfile
 
 import pytest
 
-from debian import TOP, wait_for
+from machine import build, eventually
 
-LODGE = os.path.join(os.path.realpath(os.environ.get("LODGE_BUILD", os.path.join(TOP, "build"))), "lodge")
+LODGE = os.path.join(build(), "lodge")
 
 
 def tree():
@@ -48,7 +48,8 @@ def test_sandboxes_are_below_it(home, group):
         with open(group + "/cgroup.procs", "w") as f:
             f.write(str(other.pid))
         with lodge(home, "/" + os.path.basename(group), "cat") as p:
-            wait_for(lambda: any(os.path.getsize(f) or open(f).read() for f in glob.glob(group + "/lodge-*/*/**/cgroup.procs", recursive=True)))
+            eventually(lambda: any(os.path.getsize(f) or open(f).read()
+                                   for f in glob.glob(group + "/lodge-*/*/**/cgroup.procs", recursive=True)), 120)
             with open(group + "/cgroup.subtree_control") as f:
                 controllers = f.read().split()
             with open(group + "/cgroup.procs") as f:

@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
+import contextlib
 import os
 import shutil
 import stat
-import sys
 import tempfile
 
 import pytest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "crash"))
-
-import world as world_module  # noqa: E402
+import world as world_module
 
 USER = 12345
 
@@ -44,12 +42,9 @@ def programs():
 
 @pytest.fixture(scope="module")
 def world(programs):
-    w = world_module.World(uid=USER)
-    try:
+    with contextlib.closing(world_module.World(uid=USER)) as w:
         yield w
         w.assert_clean("after all tests")
-    finally:
-        w.close()
 
 
 @pytest.fixture(autouse=True)

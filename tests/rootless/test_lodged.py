@@ -2,20 +2,20 @@
 """The service as an ordinary user."""
 import contextlib
 import os
-import re
-import shutil
-import subprocess
-import sys
-import tempfile
 
 import pytest
 
 import world as world_module
+from client import Lodged
 from conftest import USER
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "http"))
 
-from client import KEY, Client  # noqa: E402
+class Users(Lodged):
+    how = {"user": USER, "group": USER, "extra_groups": []}
+
+    def start(self):
+        os.chown(self.home, USER, USER)
+        super().start()
 
 
 @pytest.fixture(autouse=True)
@@ -25,25 +25,8 @@ def nothing_is_left():
 
 @pytest.fixture(scope="module")
 def client(programs):
-    home = tempfile.mkdtemp(prefix="lodge-user-", dir="/var/tmp")
-    os.chown(home, USER, USER)
-    program = os.path.join(os.path.dirname(world_module.LODGE), "lodged")
-    p = subprocess.Popen([program, "--data", home, "--listen", "127.0.0.1:0"], user=USER, group=USER, extra_groups=[],
-                         env=dict(os.environ, LODGE_API_KEY=KEY), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
-    try:
-        host, port = re.search(r"http://([0-9.]+):([0-9]+)", p.stdout.readline().decode()).groups()
-        c = Client(host, int(port), KEY)
-        yield c
-        for s in c.get("/v1/sessions").json["sessions"]:
-            c.delete("/v1/sessions/" + s["id"])
-        p.terminate()
-        assert p.wait(60) == 0
-    finally:
-        with contextlib.suppress(OSError):
-            p.kill()
-        p.wait()
-        p.stdout.close()
-        shutil.rmtree(home)
+    with contextlib.closing(Users(os.path.join(os.path.dirname(world_module.LODGE), "lodged"))) as lodged:
+        yield lodged.client()
 
 
 def test_a_session_works(client):

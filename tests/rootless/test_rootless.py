@@ -2,14 +2,12 @@
 """As an ordinary user: everything but cgroup limits and disk quotas, and honest words about those."""
 import json
 import os
-import pty
-import select
 import time
 
 import pytest
 
 from conftest import USER
-from world import children, descendants, wait_for
+from machine import children, descendants, in_terminal, wait_for
 
 STORES = ["memory", "disk"]
 
@@ -65,30 +63,15 @@ def test_stdin_and_bytes(world):
 
 def test_pty(world):
     """A terminal of its own, with the size of ours."""
-    pid, master = pty.fork()
-    if pid == 0:
-        try:
-            os.setgroups([])
-            os.setgid(USER)
-            os.setuid(USER)
-            os.chdir("/")
-            argv = world.argv(["--tty"], ["bash", "-c", "test -t 0 && test -t 1 && tty && stty size"])
-            os.execve(argv[0], argv, world.env())
-        finally:
-            os._exit(99)
-    out, end = b"", time.monotonic() + 20
-    while time.monotonic() < end:
-        if not select.select([master], [], [], 1)[0]:
-            continue
-        try:
-            piece = os.read(master, 4096)
-        except OSError:
-            break
-        if not piece:
-            break
-        out += piece
-    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    os.close(master)
+    def act():
+        os.setgroups([])
+        os.setgid(USER)
+        os.setuid(USER)
+        os.chdir("/")
+        argv = world.argv(["--tty"], ["bash", "-c", "test -t 0 && test -t 1 && tty && stty size"])
+        os.execve(argv[0], argv, world.env())
+
+    out, status = in_terminal(act)
     assert status == 0 and b"/dev/pts/" in out, f"{status} {out!r}"
 
 

@@ -1,48 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Python package against a real lodged, and against the engine in this process."""
 import asyncio
+import contextlib
 import inspect
 import os
 import sys
 
 import pytest
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.realpath(os.path.join(HERE, "..", ".."))
-for place in ("tests", "tests/http", "sdk/python", "tests/sdk_python"):
-    sys.path.insert(0, os.path.join(ROOT, place))
+from client import KEY, LODGED
+from machine import SOURCE, need
 
-from client import KEY, LODGED  # noqa: E402
+ROOT = SOURCE
+sys.path.insert(0, os.path.join(ROOT, "sdk/python"))
+
 from places import LocalWorld, RemoteWorld, Service  # noqa: E402
 
 import lodge  # noqa: E402
 
 
 def pytest_collection_modifyitems(items):
-    if os.geteuid() != 0:
-        for item in items:
-            item.add_marker(pytest.mark.skip(reason="these tests need root"))
-    assert os.access(LODGED, os.X_OK), f"{LODGED} is missing; LODGE_BUILD names the build directory"
+    need(items, LODGED)
 
 
 @pytest.fixture(scope="module")
 def service():
     """A lodged for all tests of a file; `url` is its socket."""
-    s = Service()
-    try:
+    with contextlib.closing(Service()) as s:
         yield s
-    finally:
-        s.close()
 
 
 @pytest.fixture(scope="module", params=["remote", "local"])
 def world(request):
     """Where threads live: the same tests run in both."""
-    w = RemoteWorld() if request.param == "remote" else LocalWorld()
-    try:
+    with contextlib.closing(RemoteWorld() if request.param == "remote" else LocalWorld()) as w:
         yield w
-    finally:
-        w.close()
 
 
 class Way:
@@ -86,11 +78,8 @@ class Way:
 
 @pytest.fixture(params=["sync", "async"])
 def way(request, service):
-    w = Way(request.param, service.url)
-    try:
+    with contextlib.closing(Way(request.param, service.url)) as w:
         yield w
-    finally:
-        w.close()
 
 
 @pytest.fixture

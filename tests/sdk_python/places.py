@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Homes for threads: a lodged of one's own, or the engine in this process."""
 import os
-import shutil
 import signal
 import subprocess
 import tempfile
 
-from client import BUILD, KEY, LODGED, Lodged, keepers_of, wait_for
+from client import BUILD, KEY, SocketLodged, keepers_of, wait_for
+from daemon import Daemon
+from machine import remove_home
 
 import lodge
 from lodge import _local
@@ -14,22 +15,7 @@ from lodge import _local
 PLAIN = os.path.realpath(os.environ.get("LODGE_BUILD_PLAIN", BUILD))
 
 
-class Service(Lodged):
-    """On a socket whose path stays the same, whenever it is started."""
-
-    def start(self):
-        self.url = f"unix:{self.home}/lodge.sock"
-        env = dict(os.environ, LODGE_API_KEY=KEY, **{f"LODGE_{k.upper()}": str(v) for k, v in self.settings.items()})
-        with open(self.home + ".log", "ab") as log:
-            self.process = subprocess.Popen(
-                [self.program, "--data", self.home, "--listen", self.url, "--listen", "127.0.0.1:0"], env=env,
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log)
-        lines = [self.process.stdout.readline().decode() for _ in range(2)]
-        assert "unix:" in lines[0] and "http://" in lines[1], (lines, self.log())
-        self.http_url = lines[1].split()[-1]
-        self.host, port = self.http_url[len("http://"):].split(":")
-        self.port = int(port)
-
+class Service(SocketLodged):
     def restart(self, signo=signal.SIGKILL):
         self.stop(signo)
         self.start()
@@ -85,16 +71,12 @@ class LocalWorld:
 
     def _make_policy(self, commands):
         """Policies are lodged's to make; the engine has them from the same store."""
-        settings = {"LODGE_API_KEY": KEY}
-        process = subprocess.Popen([LODGED, "--data", self.home, "--listen", f"unix:{self.home}/lodge.sock"],
-                                   env={**os.environ, **settings}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                   stderr=subprocess.DEVNULL)
-        assert b"listening" in process.stdout.readline()
-        with lodge.Client(f"unix:{self.home}/lodge.sock", KEY) as c:
-            c.create_policy("default", commands=commands)
-        process.terminate()
-        process.wait(60)
-        process.stdout.close()
+        url = f"unix:{self.home}/lodge.sock"
+        with Daemon(self.home, listen=(url,)) as d:
+            assert d.addresses() == [url]
+            with lodge.Client(url, KEY) as c:
+                c.create_policy("default", commands=commands)
+            assert d.close() == 0
         assert wait_for(lambda: not keepers_of(self.home))
 
     def client(self):
@@ -141,10 +123,4 @@ class LocalWorld:
         e.lib.lodge_cleanup.argtypes = [_local.ctypes.c_void_p, _local.ctypes.c_char_p, _local.ctypes.c_void_p]
         assert e.lib.lodge_cleanup(e.handle, None, None) == 0
         self.leave()
-        st = os.stat(self.home)
-        shutil.rmtree(f"/run/lodge/{st.st_dev:x}.{st.st_ino:x}", ignore_errors=True)
-        keeper = os.path.join(self.home, "keeper")
-        if os.path.isdir(keeper):
-            st = os.stat(keeper)
-            shutil.rmtree(f"/run/lodge/{st.st_dev:x}.{st.st_ino:x}", ignore_errors=True)
-        shutil.rmtree(self.home, ignore_errors=True)
+        remove_home(self.home)

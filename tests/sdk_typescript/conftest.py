@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-import os
-import sys
+from client import LODGED
+from machine import need
 
-TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path[:0] = [TESTS, os.path.join(TESTS, "http")]
+
+def pytest_collection_modifyitems(items):
+    need(items, LODGED)

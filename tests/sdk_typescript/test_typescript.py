@@ -16,7 +16,7 @@ import urllib.parse
 import pytest
 
 import pages
-from client import KEY, LODGED, SOURCE, Lodged, is_older, routes
+from client import KEY, SOURCE, SocketLodged, certificate, is_older, routes
 
 PACKAGE = os.path.join(SOURCE, "sdk", "typescript")
 OUT = os.path.join(PACKAGE, "build")  # what is made for the tests
@@ -25,8 +25,6 @@ SECONDS = 900 if os.environ.get("LODGE_SLOW") else 120
 FILES = sorted(glob.glob(os.path.join(PACKAGE, "test", "*.test.mts")))
 # what a client has no use for: a page for people
 NOT_CALLED = {("GET", "/docs")}
-
-pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="these tests need root")]
 
 
 def names():
@@ -46,24 +44,13 @@ def names():
 # ---- a lodged that can be killed ------------------------------------------------------------------
 
 
-class Both(Lodged):
-    """At a unix socket and a port, which stay the same when it starts again."""
+class Both(SocketLodged):
+    """At a port that stays the same too."""
     port = 0
 
-    def start(self):
-        env = dict(os.environ, LODGE_API_KEY=KEY, LODGE_DRAIN="1s",
-                   **{f"LODGE_{k.upper()}": v for k, v in self.settings.items()})
-        with open(self.home + ".log", "ab") as log:
-            self.process = subprocess.Popen(
-                [self.program, "--data", self.home, "--listen", f"127.0.0.1:{self.port}",
-                 "--listen", "unix:" + self.socket()], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log)
-        line = self.process.stdout.readline().decode()
-        at = re.search(r"https?://([0-9.]+):([0-9]+)", line)
-        assert at, f"lodged did not start: {line!r} {self.log()}"
-        self.host, self.port = at.group(1), int(at.group(2))
-
-    def socket(self):
-        return os.path.join(self.home, "lodge.sock")
+    @property
+    def listen(self):
+        return (f"127.0.0.1:{self.port}", self.url)
 
     def asked(self):
         """Method and path of all requests so far, from its log."""
@@ -180,12 +167,8 @@ def checking(built):
 
 @pytest.fixture(scope="module")
 def lodged():
-    assert os.access(LODGED, os.X_OK), f"{LODGED} is missing; LODGE_BUILD names the build directory"
-    d = Both()
-    try:
+    with contextlib.closing(Both(drain="1s")) as d:
         yield d
-    finally:
-        d.close()
 
 
 def finish(command, env):
@@ -209,8 +192,8 @@ def node(built, lodged, checking):
         if name in said:
             return said[name]
         with controlled(lodged) as at:
-            env = dict(os.environ, LODGE_TEST_URL=f"http://{lodged.host}:{lodged.port}", LODGE_TEST_KEY=KEY,
-                       LODGE_TEST_SOCKET=lodged.socket(), LODGE_TEST_CONTROL=at)
+            env = dict(os.environ, LODGE_TEST_URL=lodged.http_url, LODGE_TEST_KEY=KEY,
+                       LODGE_TEST_SOCKET=lodged.socket, LODGE_TEST_CONTROL=at)
             script = os.path.join(built, "test", name.replace(".mts", ".mjs"))
             status, text = finish(["node", "--test", "--test-reporter=tap", script], env)
         said[name] = {}
@@ -286,7 +269,7 @@ def test_page(built, lodged, block):
 
 
 def run_page(built, lodged, name, *args):
-    env = dict(os.environ, LODGE_URL="unix:" + lodged.socket(), LODGE_API_KEY=KEY)
+    env = dict(os.environ, LODGE_URL=lodged.url, LODGE_API_KEY=KEY)
     return run("node", os.path.join(built, "build", "pages", name + ".mjs"), *args, env=env)
 
 
@@ -313,16 +296,13 @@ console.log(JSON.stringify([read.equals(data), out.split(/\\s+/), refused]));
 
 def test_https(built, tmp_path):
     """With the certificate it is given, and with no other."""
-    cert, key = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
-    subprocess.run(["openssl", "req", "-x509", "-nodes", "-days", "2", "-newkey", "rsa:2048", "-subj", "/CN=localhost",
-                    "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert],
-                   check=True, capture_output=True)
+    cert, key = certificate(tmp_path, "here")
     script = os.path.join(built, "tls.mjs")
     with open(script, "w", encoding="utf-8") as f:
         f.write(TLS)
-    d = Both(tls_cert=cert, tls_key=key)
+    d = Both(drain="1s", tls_cert=cert, tls_key=key)
     try:
-        said = run("node", script, f"https://127.0.0.1:{d.port}", KEY, cert)
+        said = run("node", script, d.http_url, KEY, cert)
     finally:
         ended = d.stop()
         d.close()
@@ -334,7 +314,7 @@ def test_bash_tool(built, lodged):
     script = os.path.join(built, "drive.mjs")
     with open(script, "w", encoding="utf-8") as f:
         f.write(DRIVE)
-    env = dict(os.environ, LODGE_URL="unix:" + lodged.socket(), LODGE_API_KEY=KEY)
+    env = dict(os.environ, LODGE_URL=lodged.url, LODGE_API_KEY=KEY)
     said = run("node", script, env=env)
     assert said.splitlines()[-1] == "the answer is 42", said
 

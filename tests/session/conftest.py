@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
-import sys
 import zlib
 
 import pytest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-from engine import DRIVER, Engine, World  # noqa: E402
+from engine import DRIVER, Engine, World
+from machine import need
 
 
 def in_this_run(item):
@@ -22,41 +20,32 @@ def pytest_collection_modifyitems(config, items):
     left_out = [i for i in items if i.fspath.basename == "test_steps.py" and not in_this_run(i)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [i for i in items if i not in left_out]
-    if os.geteuid() != 0:
-        for item in items:
-            item.add_marker(pytest.mark.skip(reason="these tests need root"))
-    assert os.access(DRIVER, os.X_OK), f"{DRIVER} is missing; LODGE_BUILD names the build directory"
+    need(items, DRIVER)
+
+
+def homes(kind):
+    w = World(store="dir" if kind == "directory" else None)
+    w.kind = kind
+    try:
+        yield w
+    finally:
+        w.close()
 
 
 @pytest.fixture(params=["volume", "directory"])
 def world(request):
     """A home on the btrfs volume, and one of plain directories."""
-    w = World(store="dir" if request.param == "directory" else None)
-    w.kind = request.param
-    try:
-        yield w
-    finally:
-        w.close()
+    yield from homes(request.param)
 
 
 @pytest.fixture
 def volume():
-    w = World()
-    w.kind = "volume"
-    try:
-        yield w
-    finally:
-        w.close()
+    yield from homes("volume")
 
 
 @pytest.fixture
 def plain():
-    w = World(store="dir")
-    w.kind = "directory"
-    try:
-        yield w
-    finally:
-        w.close()
+    yield from homes("directory")
 
 
 @pytest.fixture

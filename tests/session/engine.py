@@ -7,14 +7,11 @@ import queue
 import re
 import signal
 import subprocess
-import sys
 import threading
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "crash"))
-
-from world import BUILD, KEEPER, World, children, comm, describe, descendants, find, wait_for  # noqa: E402,F401
-from world import _known, _stat  # noqa: E402
+from machine import children, eventually, is_alive, wait_for  # noqa: F401: of those who have an Engine
+from world import BUILD, KEEPER, World, _known, find  # noqa: F401
 
 DRIVER = os.environ.get("SESSION_DRIVER", os.path.join(BUILD, "session-driver"))
 ANSWER_SECONDS = 120
@@ -117,18 +114,7 @@ class Engine:
 
     def keepers(self):
         """Started by whichever thread needed one."""
-        try:
-            tasks = os.listdir(f"/proc/{self.pid}/task")
-        except OSError:
-            return []
-        found = []
-        for tid in tasks:
-            try:
-                with open(f"/proc/{self.pid}/task/{tid}/children") as f:
-                    found += [int(x) for x in f.read().split()]
-            except OSError:
-                pass
-        return [p for p in found if comm(p) == "lodge-keeper" and (_stat(p) or "Z")[0] != "Z"]
+        return [p for p in children(self.pid, "lodge-keeper") if is_alive(p)]
 
     def kill(self, signo=signal.SIGKILL):
         """Only the engine; its keeper sees the end of the connection and leaves."""
@@ -164,19 +150,13 @@ class Engine:
         """From outside, as the OOM killer would; true when it is dead."""
         pid = self.init_of(session)
         os.kill(pid, signal.SIGKILL)
-        return wait_for(lambda: (_stat(pid) or "Z")[0] == "Z", 10)
+        return wait_for(lambda: not is_alive(pid), 10)
 
     def init_of(self, session):
         """Host pid of the lodge-init behind a session, from the keeper's own record."""
         record = os.path.join(self.world.run_dir(), "d", "sandboxes", session["sandbox"], "record")
         with open(record) as f:
             return int(re.search(r"^pid (\d+)$", f.read(), re.M).group(1))
-
-
-def eventually(condition, seconds=20):
-    value = wait_for(condition, seconds)
-    assert value, "did not come true"
-    return value
 
 
 def now_ms():

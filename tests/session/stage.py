@@ -9,11 +9,10 @@ import random
 import pytest
 
 from engine import Died, Engine, Refused, World, eventually, find, wait_for
-from world import reap
+from world import COUNTER, reap
 
 REST = {"none", "active", "hibernated", "failed", "archived"}
 RUNNING = 0  # of op execs
-COUNTER = "i=0; while :; do echo $((i++)); sleep 0.02; done"
 
 _rng = random.Random(7)
 

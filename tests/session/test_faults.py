@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 from engine import DRIVER, KEEPER, Died, Engine, Refused, eventually, find
+from machine import fill, mounted
 
 DAY = 24 * 3600 * 1000
 
@@ -135,22 +136,6 @@ def test_killed_in_the_middle_of_everything(world):
     e.destroy_all()
     assert e.close() == 0
     world.assert_clean("the end")
-
-
-@contextlib.contextmanager
-def mounted(where, *how):
-    subprocess.run(["mount", *how, where], check=True)
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "-l", where], check=True)
-
-
-def fill(path):
-    """To the last block."""
-    with open(path, "wb", buffering=0) as f, contextlib.suppress(OSError):
-        while True:
-            f.write(b"x" * 4096)
 
 
 def test_the_disk_is_full(plain):

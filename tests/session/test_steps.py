@@ -2,6 +2,7 @@
 """The engine dies by SIGKILL at every named step of the source, in the middle of whatever leads
 there; then the next one starts, and nothing acknowledged is lost, nothing stays half done, nothing
 is left."""
+import contextlib
 import os
 import re
 
@@ -44,14 +45,11 @@ def test_every_step_is_tried():
 
 @pytest.fixture(scope="module", params=["volume", "directory"])
 def stage(request):
-    s = Stage(request.param)
-    try:
+    with contextlib.closing(Stage(request.param)) as s:
         yield s
         if s.engine.process.poll() is not None:  # a test failed in the middle
             s.start()
         s.end()
-    finally:
-        s.close()
 
 
 def prepare(stage, name):

@@ -152,9 +152,8 @@ static inline struct run *start(const char *name, const char *text)
 	return x;
 }
 
-static inline bool says(const char *name, const char *text, const char *want)
+static inline bool runs(struct session_ref ref, const char *text, const char *want)
 {
-	struct session_ref ref = key(name);
 	struct run_want how = { .text = text, .timeout_ms = 20000 };
 	struct exec_output o;
 	bool same;
@@ -165,9 +164,14 @@ static inline bool says(const char *name, const char *text, const char *want)
 	}
 	same = strcmp(o.out, want) == 0;
 	if (!same)
-		printf("# got '%s', want '%s'\n", o.out, want);
+		printf("# got '%s' '%s', want '%s'\n", o.out, o.err, want);
 	exec_output_fini(&o);
 	return same;
+}
+
+static inline bool says(const char *name, const char *text, const char *want)
+{
+	return runs(key(name), text, want);
 }
 
 static inline void nap(long ms)

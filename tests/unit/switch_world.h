@@ -43,23 +43,6 @@ static inline bool go(const char *project, const char *fragment, struct switched
 	return false;
 }
 
-static inline bool runs(struct session_ref ref, const char *text, const char *want)
-{
-	struct run_want how = { .text = text, .timeout_ms = 20000 };
-	struct exec_output o;
-	bool same;
-
-	if (run_all(engine, &me, &ref, &how, NULL, 0, &o, &err) < 0) {
-		printf("# %s\n", err.msg);
-		return false;
-	}
-	same = strcmp(o.out, want) == 0;
-	if (!same)
-		printf("# got '%s' '%s', want '%s'\n", o.out, o.err, want);
-	exec_output_fini(&o);
-	return same;
-}
-
 /* In the sandbox ann is on. */
 static inline bool here(const char *text, const char *want)
 {

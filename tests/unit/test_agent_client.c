@@ -6,14 +6,10 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
+#include "agent_pair.h"
 #include "base/sock.h"
 #include "tap.h"
-
-static struct agent *agent;
-static int init_end; /* where the test sits */
 
 struct seen {
 	int calls, fd;
@@ -37,23 +33,6 @@ static void on_answer(void *arg, const void *msg, size_t len, int *fds, const st
 static void on_event(void *arg, const void *msg, const struct err *err)
 {
 	on_answer(arg, msg, 0, NULL, err);
-}
-
-static void begin(void)
-{
-	struct err err;
-	int sv[2];
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0 ||
-	    agent_new(sv[0], &agent, &err) < 0)
-		_exit(1);
-	init_end = sv[1];
-}
-
-static void finish(void)
-{
-	agent_free(agent);
-	close(init_end);
 }
 
 static int ask(enum agent_type type, struct seen *s)

@@ -1,31 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The engine's end of lodge-init's socket while nobody reads at the other. */
-#include <sys/socket.h>
-#include <unistd.h>
-
+#include "agent_pair.h"
 #include "base/sock.h"
 #include "sandbox/agent.h"
 #include "tap.h"
 
-static struct agent *agent;
-static int init_end; /* where the test sits */
 static struct err err;
-
-static void begin(void)
-{
-	int sv[2];
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0 ||
-	    agent_new(sv[0], &agent, &err) < 0)
-		_exit(1);
-	init_end = sv[1];
-}
-
-static void finish(void)
-{
-	agent_free(agent);
-	close(init_end);
-}
 
 static void a_full_socket_queues_and_keeps_the_order(void)
 {

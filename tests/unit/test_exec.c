@@ -9,41 +9,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "one_sandbox.h"
 #include "sandbox/agent.h"
 #include "sandbox/exec.h"
 #include "sandbox/files.h"
-#include "sandbox/keeper_client.h"
-#include "sandbox/sandbox.h"
-#include "tap.h"
-
-static char home[] = "/var/tmp/lodge-exec-XXXXXX";
-static struct keeper_client *keeper;
-static struct sandbox *box; /* the connection of the engine that lives */
-static struct err err;
-
-static const char *open_engine(void)
-{
-	static char program[4096];
-	const char *build = getenv("LODGE_BUILD");
-	struct keeper_client_opts how = { .program = program, .home = home, .oneshot = true };
-	struct sandbox_spec spec = sandbox_spec_default();
-
-	snprintf(program, sizeof(program), "%s/lodge-keeper", build ? build : "build");
-	if (access(program, X_OK) < 0)
-		return "needs lodge-keeper in $LODGE_BUILD";
-	if (!mkdtemp(home) || chmod(home, 0755) < 0 ||
-	    keeper_client_spawn(&how, &keeper, &err) < 0 ||
-	    sandbox_new(keeper, &spec, &box, &err) < 0) {
-		printf("# %s\n", err.msg);
-		return "needs a machine where sandboxes work";
-	}
-	return NULL;
-}
-
-static const char *why_not;
-#define ENGINE()                                                                                   \
-	if (why_not)                                                                               \
-	SKIP(why_not)
 
 /* ---- an engine to kill -------------------------------------------------------------------------
  */
@@ -540,8 +509,7 @@ static void what_is_gone_is_not_adopted(void)
 
 int main(void)
 {
-	setvbuf(stdout, NULL, _IOLBF, 0); /* a leak report must not swallow the rest */
-	why_not = open_engine();
+	open_engine();
 	RUN(output_is_complete_after_a_kill_in_the_middle);
 	RUN(output_goes_on_while_there_is_no_engine);
 	RUN(one_that_ended_alone_is_adopted_ended);
@@ -559,14 +527,6 @@ int main(void)
 	RUN(file_jobs_are_adopted_as_well);
 	RUN(arming_need_not_wait);
 	RUN(what_is_gone_is_not_adopted);
-	sandbox_free(box);
-	keeper_client_free(keeper);
-	if (!why_not) { /* what is left is the keeper's cache of the host template */
-		char cmd[128];
-
-		snprintf(cmd, sizeof(cmd), "rm -rf %s", home);
-		if (system(cmd) != 0)
-			printf("# %s stays\n", home);
-	}
+	close_engine();
 	return tap_done();
 }

@@ -61,8 +61,7 @@ static void a_full_socket_and_a_gone_peer_are_told(void)
 	size_t n;
 	int r, got[1];
 
-	fcntl(s[0], F_SETFL, O_NONBLOCK);
-	fcntl(s[1], F_SETFL, O_NONBLOCK);
+	CHECK(sock_nonblock(s[0]) == 0 && sock_nonblock(s[1]) == 0 && sock_nonblock(-1) == -EBADF);
 	while ((r = sock_send(s[0], big, sizeof(big), NULL, 0)) == 0)
 		;
 	CHECK(r == -EAGAIN);

@@ -25,7 +25,7 @@ build_tree() {
 	ln -sf /lib/systemd/systemd "$tree/init"
 	cp /bin/busybox "$tree/busybox"
 	cp "$here/systemd_checks.sh" "$tree/checks.sh"
-	/usr/bin/python3 "$top/tests/pages.py" service "$tree/blocks"
+	/usr/bin/python3 "$top/tests/lib/pages.py" service "$tree/blocks"
 	cat >"$tree/etc/systemd/system/checks.service" <<-'UNIT'
 		[Unit]
 		After=multi-user.target

@@ -10,7 +10,7 @@ import os
 import re
 import sys
 
-TOP = os.path.realpath(os.path.join(os.path.dirname(__file__), ".."))
+TOP = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
 PAGES = [os.path.relpath(p, TOP) for p in (os.path.join(TOP, "README.md"),
                                            *sorted(glob.glob(os.path.join(TOP, "docs/guides/*.md"))),
                                            *sorted(glob.glob(os.path.join(TOP, "sdk/*/README.md"))))]

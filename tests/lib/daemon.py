@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A lodged that is started, watched and ended by hand."""
-import http.client
 import json
 import os
 import re
 import resource
-import shutil
 import signal
 import socket
-import subprocess
 import tempfile
 
-from client import KEY, LODGED, Client, wait_for
+from client import KEY, LODGED, Client, addresses, launch
+from machine import remove_home, wait_for
 
 PLAIN = {k: v for k, v in os.environ.items() if not k.startswith("LODGE_") and k != "NOTIFY_SOCKET"}
 
@@ -23,22 +21,16 @@ class Daemon:
                  program=LODGED):
         self.home = home
         self.err = tempfile.NamedTemporaryFile(prefix="lodged-", suffix=".err")
-        command = [program, *args]
-        if home:
-            command += ["--data", home]
-        for address in listen:
-            command += ["--listen", address]
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.err,
+        self.process = launch(
+            program, *args, home=home, listen=listen, err=self.err,
             env={**PLAIN, **({"LODGE_API_KEY": key} if key else {}), **(env or {})},
             preexec_fn=files and (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))))
 
     def addresses(self, count=1):
         """As it says them when it is ready."""
-        lines = [self.process.stdout.readline().decode() for _ in range(count)]
-        found = [re.fullmatch(r"lodged: listening on (\S+)\n", line) for line in lines]
-        assert all(found), (lines, self.log())
-        return [m.group(1) for m in found]
+        found = addresses(self.process, count)
+        assert found, self.log()
+        return found
 
     def client(self, address=None, key=KEY):
         at = re.fullmatch(r"https?://\[?([0-9a-f.:]+?)\]?:([0-9]+)", address or self.addresses()[0])
@@ -93,27 +85,11 @@ class Home(str):
     def empty(self):
         """No session is left, so that no sandbox is."""
         with Daemon(self) as d:
-            client = d.client()
-            while sessions := client.get("/v1/sessions").json["sessions"]:
-                for s in sessions:
-                    client.delete("/v1/sessions/" + s["id"])
+            d.client().clear()
             d.close()
 
     def remove(self):
-        st = os.stat(self)
-        shutil.rmtree(f"/run/lodge/{st.st_dev:x}.{st.st_ino:x}", ignore_errors=True)
-        shutil.rmtree(self, ignore_errors=True)
-
-
-class UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path):
-        super().__init__("localhost", timeout=60)
-        self.path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(60)
-        self.sock.connect(self.path)
+        remove_home(self)
 
 
 def raw(host, port, request, until=None):

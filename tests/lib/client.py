@@ -5,29 +5,20 @@ import http.client
 import json
 import os
 import re
-import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import tempfile
-import time
 import urllib.parse
 
-SOURCE = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
-BUILD = os.path.realpath(os.environ.get("LODGE_BUILD", os.path.join(SOURCE, "build")))
+import machine
+from machine import SOURCE, children, is_alive, keepers_of, name_of, wait_for  # noqa: F401: of those who ask a lodged
+
+BUILD = machine.build()
 LODGED = os.path.join(BUILD, "lodged")
 KEY = "lodge-test-key-0123456789"
 ANSWER_SECONDS = 60
-
-
-def wait_for(condition, seconds=ANSWER_SECONDS, pause=0.05):
-    """The first true value, or the last false one."""
-    end = time.monotonic() + seconds
-    while True:
-        value = condition()
-        if value or time.monotonic() > end:
-            return value
-        time.sleep(pause)
 
 
 def routes():
@@ -71,41 +62,24 @@ class Answer:
         return f"{self.status} {self.data[:600]!r}"
 
 
-def name_of(pid):
-    with contextlib.suppress(OSError):
-        with open(f"/proc/{pid}/comm") as f:
-            return f.read().strip()
-    return ""
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path, seconds=ANSWER_SECONDS):
+        super().__init__("localhost", timeout=seconds)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
 
 
-def children(pid):
-    """Of all its threads."""
-    found = []
-    with contextlib.suppress(OSError):
-        for tid in os.listdir(f"/proc/{pid}/task"):
-            with contextlib.suppress(OSError):
-                with open(f"/proc/{pid}/task/{tid}/children") as f:
-                    found += [int(x) for x in f.read().split()]
-    return found
-
-
-def keepers_of(home):
-    """Also those whose lodged has ended."""
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        with contextlib.suppress(OSError):
-            with open(f"/proc/{pid}/cmdline", "rb") as f:
-                words = f.read().split(b"\0")
-            if b"lodge-keeper" in words[0] and any(w.startswith(home.encode()) for w in words[1:]):
-                found.append(int(pid))
-    return found
-
-
-def is_alive(pid):
-    with contextlib.suppress(OSError):
-        with open(f"/proc/{pid}/stat") as f:
-            return f.read().rsplit(") ", 1)[1][0] not in "ZX"
-    return False
+def certificate(directory, name, *how):
+    """One for localhost that signs itself, and its key (of an elliptic curve, where `how` says nothing else)."""
+    cert, key = (os.path.join(directory, f"{name}.{kind}") for kind in ("crt", "key"))
+    subprocess.run(["openssl", "req", "-x509", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+                    "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", *(how or ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1")),
+                    "-keyout", key, "-out", cert], check=True, capture_output=True)
+    return cert, key
 
 
 class Client:
@@ -113,6 +87,9 @@ class Client:
 
     def __init__(self, host, port, key):
         self.host, self.port, self.key = host, port, key
+
+    def connect(self):
+        return http.client.HTTPConnection(self.host, self.port, timeout=ANSWER_SECONDS)
 
     def open(self, method, path, body=None, headers=None):
         """The connection and the response, of which nothing has been read."""
@@ -122,7 +99,7 @@ class Client:
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body).encode()
             headers.setdefault("Content-Type", "application/json")
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=ANSWER_SECONDS)
+        connection = self.connect()
         connection.request(method, path, body, headers)
         return connection, connection.getresponse()
 
@@ -156,14 +133,59 @@ class Client:
         assert answer.status == 200, answer
         return answer.json["session"]
 
-    def run(self, sid, command):
+    def run(self, sid, command, **more):
         """What it wrote."""
-        answer = self.post(f"/v1/sessions/{sid}/exec", {"command": command})
+        answer = self.post(f"/v1/sessions/{sid}/exec", {"command": command, **more})
         assert answer.status == 200 and answer.json["exit_code"] == 0, answer
         return answer.json["stdout"]
 
+    def clear(self):
+        """No session is left."""
+        # it may be one that answers so many requests a second
+        while (answer := self.get("/v1/sessions")).status == 429 or answer.json["sessions"]:
+            for s in answer.json.get("sessions", []):
+                self.delete("/v1/sessions/" + quote(s["id"]))
+
+
+class UnixClient(Client):
+    """Stays good when the daemon is started again."""
+
+    def __init__(self, path, key):
+        super().__init__("localhost", 0, key)
+        self.path = path
+
+    def connect(self):
+        return UnixConnection(self.path)
+
+
+class TlsClient(Client):
+    def __init__(self, host, port, key, cert):
+        super().__init__(host, port, key)
+        self.context = ssl.create_default_context(cafile=cert)
+
+    def connect(self):
+        return http.client.HTTPSConnection(self.host, self.port, timeout=ANSWER_SECONDS, context=self.context)
+
+
+def launch(program, *words, home, listen, err, **how):
+    """The process of a lodged, which may not be ready yet."""
+    for address in listen:
+        words += ("--listen", address)
+    return subprocess.Popen([program, *words, *(["--data", home] if home else [])], stdin=subprocess.DEVNULL,
+                            stdout=subprocess.PIPE, stderr=err, **how)
+
+
+def addresses(process, count):
+    """As it says them when it is ready, or None."""
+    lines = [process.stdout.readline().decode() for _ in range(count)]
+    found = [re.fullmatch(r"lodged: listening on (\S+)\n", line) for line in lines]
+    return [m.group(1) for m in found] if all(found) else None
+
 
 class Lodged:
+    listen = ("127.0.0.1:0",)
+    how = {}  # more for its Popen
+
     def __init__(self, program=LODGED, **settings):
         self.home = tempfile.mkdtemp(prefix="lodge-http-", dir="/var/tmp")
         self.program = program
@@ -175,13 +197,12 @@ class Lodged:
         env = dict(os.environ, LODGE_API_KEY=KEY,
                    **{f"LODGE_{k.upper()}": str(v) for k, v in self.settings.items()})
         with open(self.home + ".log", "ab") as log:
-            self.process = subprocess.Popen(
-                [self.program, "--data", self.home, "--listen", "127.0.0.1:0"], env=env,
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log)
-        line = self.process.stdout.readline().decode()
-        at = re.search(r"http://([0-9.]+):([0-9]+)", line)
-        assert at, f"lodged did not start: {line!r} {self.log()}"
-        self.host, self.port = at.group(1), int(at.group(2))
+            self.process = launch(self.program, home=self.home, listen=self.listen, err=log, env=env, **self.how)
+        said = addresses(self.process, len(self.listen))
+        assert said, f"lodged did not start: {self.log()}"
+        self.http_url = said[0]
+        self.host, port = self.http_url.split("//")[1].split(":")
+        self.port = int(port)
 
     def log(self):
         with open(self.home + ".log", "rb") as f:
@@ -215,8 +236,7 @@ class Lodged:
         return keeper if os.path.isdir(keeper) else self.home
 
     def run_dir(self):
-        st = os.stat(self.keeper_home())
-        return f"/run/lodge/{st.st_dev:x}.{st.st_ino:x}"
+        return machine.run_dir(self.keeper_home())
 
     def init_of(self, session):
         """Host pid of the lodge-init behind a session's record, from the keeper's own."""
@@ -231,10 +251,10 @@ class Lodged:
 
     def starter(self):
         """The process that starts its keepers."""
-        return [p for p in children(self.process.pid) if name_of(p) == "lodged-starter"][0]
+        return children(self.process.pid, "lodged-starter")[0]
 
     def keepers(self):
-        return [p for p in children(self.starter()) if is_alive(p) and name_of(p) == "lodge-keeper"]
+        return [p for p in children(self.starter(), "lodge-keeper") if is_alive(p)]
 
     def stop(self, signo=signal.SIGTERM):
         """The sandboxes live on."""
@@ -246,21 +266,29 @@ class Lodged:
         """Nothing is left."""
         try:
             if self.process.poll() is None:
-                self.clear()
+                self.client().clear()
                 assert self.stop() == 0, self.log()  # a sanitizer that found something says so here
         finally:
             if self.process.poll() is None:
                 self.process.kill()
                 self.process.wait()
             wait_for(lambda: not keepers_of(self.home), 60)  # it may have a pool to end
-            shutil.rmtree(self.run_dir(), ignore_errors=True)
-            shutil.rmtree(self.home, ignore_errors=True)
+            machine.remove_home(self.home)
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self.home + ".log")
 
-    def clear(self):
-        client = self.client()
-        # it may be one that answers so many requests a second
-        while (answer := client.get("/v1/sessions")).status == 429 or answer.json["sessions"]:
-            for s in answer.json.get("sessions", []):
-                client.delete("/v1/sessions/" + urllib.parse.quote(s["id"]))
+
+class SocketLodged(Lodged):
+    """Listens on a unix socket too, which stays the same when it is started again."""
+
+    @property
+    def socket(self):
+        return os.path.join(self.home, "lodge.sock")
+
+    @property
+    def url(self):
+        return "unix:" + self.socket
+
+    @property
+    def listen(self):
+        return (*Lodged.listen, self.url)

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """End users of the projects surface."""
 import json
+import re
 
 from client import quote
+
+TIME = re.compile(r"20[0-9]{2}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9][.][0-9]{3}Z")
 
 FILES = "cd && find . -type f -printf '%P\\n' | LC_ALL=C sort"
 

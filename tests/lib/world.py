@@ -14,14 +14,16 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 
-SOURCE = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
-BUILD = os.path.realpath(os.environ.get("LODGE_BUILD", os.path.join(SOURCE, "build", "hooks")))
+import machine
+from machine import SOURCE, children, descendants, name_of, stat_of, wait_for  # noqa: F401: of those who have a World
+
+BUILD = machine.build("hooks")
 LODGE = os.path.join(BUILD, "lodge")
 KEEPER = os.path.join(BUILD, "lodge-keeper")
 ANSWER_SECONDS = 20
 MARK = "LODGE_TEST_MARK"  # in the environment of every guest command
+COUNTER = "i=0; while :; do echo $((i++)); sleep 0.02; done"
 
 PR_SET_CHILD_SUBREAPER = 36
 ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -32,39 +34,10 @@ _known = set()  # children somebody waits for properly
 # ---- processes --------------------------------------------------------------------------------
 
 
-def _stat(pid):
-    """(state, parent) or None."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as f:
-            rest = f.read().rpartition(b")")[2].split()
-    except OSError:
-        return None
-    return rest[0].decode(), int(rest[1])
-
-
-def descendants(root=None):
-    """pid -> state of everything below, zombies included."""
-    root = root or os.getpid()
-    parents = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            st = _stat(int(name))
-            if st:
-                parents[int(name)] = st
-    found, more = {}, [root]
-    while more:
-        parent = more.pop()
-        for pid, (state, ppid) in parents.items():
-            if ppid == parent and pid not in found:
-                found[pid] = state
-                more.append(pid)
-    return found
-
-
 def reap():
     """Orphans that became ours; children with a Popen are left to it."""
     for pid, state in descendants().items():
-        if state == "Z" and pid not in _known and (_stat(pid) or ("", 0))[1] == os.getpid():
+        if state == "Z" and pid not in _known and (stat_of(pid) or ("", 0))[1] == os.getpid():
             try:
                 os.waitpid(pid, os.WNOHANG)
             except OSError:
@@ -75,46 +48,16 @@ def describe(pid):
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as f:
             line = f.read().replace(b"\0", b" ").decode(errors="replace").strip()
-        with open(f"/proc/{pid}/comm") as f:
-            comm = f.read().strip()
     except OSError:
         return f"process {pid}"
-    return f"process {pid} ({comm}) {line[:120]}"
-
-
-def comm(pid):
-    try:
-        with open(f"/proc/{pid}/comm") as f:
-            return f.read().strip()
-    except OSError:
-        return ""
+    return f"process {pid} ({name_of(pid)}) {line[:120]}"
 
 
 INIT = "lodge-init"
 
 
 def find(name, root=None):
-    return sorted(p for p, st in descendants(root).items() if st != "Z" and comm(p) == name)
-
-
-def children(pid, name=None):
-    """Direct ones, without a walk through all of /proc."""
-    try:
-        with open(f"/proc/{pid}/task/{pid}/children") as f:
-            found = [int(x) for x in f.read().split()]
-    except OSError:
-        return []
-    return [p for p in found if not name or comm(p) == name]
-
-
-def wait_for(condition, seconds, pause=0.02):
-    """The first true value, or the last false one."""
-    end = time.monotonic() + seconds
-    while True:
-        value = condition()
-        if value or time.monotonic() > end:
-            return value
-        time.sleep(pause)
+    return sorted(p for p, st in descendants(root).items() if st != "Z" and name_of(p) == name)
 
 
 def kill(pid, signo=signal.SIGKILL):
@@ -264,8 +207,7 @@ class World:
     def run_dir(self):
         if self.uid:
             return os.path.join(self.home, "run")
-        st = os.stat(self.home)
-        return f"/run/lodge/{st.st_dev:x}.{st.st_ino:x}"
+        return machine.run_dir(self.home)
 
     def states(self):
         try:
@@ -516,7 +458,7 @@ class Driver:
         finally:
             _known.discard(self.p.pid)
         # its keeper sees the socket close; nobody may start before it left
-        wait_for(lambda: not any(comm(p) == "lodge-keeper" for p, s in descendants().items()
+        wait_for(lambda: not any(name_of(p) == "lodge-keeper" for p, s in descendants().items()
                                  if s != "Z"), 10)
 
     def allowed(self):

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every suite needs of the machine: the build, processes, mounts, terminals, and time to wait."""
+import contextlib
+import os
+import pty
+import select
+import shutil
+import subprocess
+import time
+
+SOURCE = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
+
+
+def build(*default):
+    """Where the programs are; `default` is the directory below build/ when nobody said."""
+    return os.path.realpath(os.environ.get("LODGE_BUILD", os.path.join(SOURCE, "build", *default)))
+
+
+def need(items, *programs):
+    """For pytest_collection_modifyitems: these tests want root, and these programs."""
+    import pytest  # not everybody here is run by it
+    if os.geteuid() != 0:
+        for item in items:
+            item.add_marker(pytest.mark.skip(reason="these tests need root"))
+    for program in programs:
+        assert os.access(program, os.X_OK), f"{program} is missing; LODGE_BUILD names the build directory"
+
+
+def wait_for(condition, seconds=60, pause=0.05):
+    """The first true value, or the last false one."""
+    end = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value or time.monotonic() > end:
+            return value
+        time.sleep(pause)
+
+
+def eventually(condition, seconds=20):
+    value = wait_for(condition, seconds)
+    assert value, "did not come true"
+    return value
+
+
+# ---- processes --------------------------------------------------------------------------------
+
+
+def stat_of(pid):
+    """(state, parent) or None."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as f:
+            rest = f.read().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    return rest[0].decode(), int(rest[1])
+
+
+def is_alive(pid):
+    return (stat_of(pid) or "X")[0] not in "ZX"
+
+
+def name_of(pid):
+    with contextlib.suppress(OSError):
+        with open(f"/proc/{pid}/comm") as f:
+            return f.read().strip()
+    return ""
+
+
+def children(pid, name=None):
+    """Direct ones, of all its threads, without a walk through all of /proc."""
+    found = []
+    with contextlib.suppress(OSError):
+        for tid in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError):
+                with open(f"/proc/{pid}/task/{tid}/children") as f:
+                    found += [int(x) for x in f.read().split()]
+    return [p for p in found if not name or name_of(p) == name]
+
+
+def memory_of(pid):
+    """Bytes that it has in memory."""
+    with open(f"/proc/{pid}/status") as f:
+        return next(int(line.split()[1]) << 10 for line in f if line.startswith("VmRSS"))
+
+
+def _pids():
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def descendants(root=None):
+    """pid -> state of everything below it, or below us; zombies included."""
+    everybody = {pid: st for pid in _pids() if (st := stat_of(pid))}
+    found, more = {}, [root or os.getpid()]
+    while more:
+        parent = more.pop()
+        for pid, (state, ppid) in everybody.items():
+            if ppid == parent and pid not in found:
+                found[pid] = state
+                more.append(pid)
+    return found
+
+
+def with_words(home, *programs):
+    """Processes of one of these programs that have a path at or below `home` on their command line."""
+    found = []
+    for pid in _pids():
+        with contextlib.suppress(OSError):
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                program, *words = os.fsdecode(f.read()).split("\0")
+            if os.path.basename(program) in programs and any(f"{w}/".startswith(f"{home}/") for w in words):
+                found.append(pid)
+    return found
+
+
+def keepers_of(home):
+    """Also those whose lodged has ended."""
+    return with_words(home, "lodge-keeper")
+
+
+# ---- files ------------------------------------------------------------------------------------
+
+
+def run_dir(home):
+    """Where the keeper of this home, started by root, has its state."""
+    st = os.stat(home)
+    return f"/run/lodge/{st.st_dev:x}.{st.st_ino:x}"
+
+
+def remove_home(home):
+    """Nothing lives in it any more: it, and what the keeper knew of it."""
+    for place in (home, os.path.join(home, "keeper")):
+        if os.path.isdir(place):
+            shutil.rmtree(run_dir(place), ignore_errors=True)
+    shutil.rmtree(home, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def mounted(where, *how):
+    subprocess.run(["mount", *how, where], check=True)
+    try:
+        yield where
+    finally:
+        subprocess.run(["umount", "-l", where], check=True)
+
+
+def fill(path):
+    """To the last block."""
+    with open(path, "wb", buffering=0) as f, contextlib.suppress(OSError):
+        while True:
+            f.write(b"x" * 4096)
+
+
+# ---- terminals --------------------------------------------------------------------------------
+
+
+def in_terminal(act, feed=(), seconds=30):
+    """What a new process writes that does `act` with a terminal in control of it, and its status. `feed`: what is
+    typed, each once the text before it was seen."""
+    pid, fd = pty.fork()
+    if pid == 0:
+        try:
+            act()
+        finally:
+            os._exit(99)
+    data, feed = b"", list(feed)
+    end = time.monotonic() + seconds
+    with contextlib.suppress(OSError):  # how the end of a terminal is told
+        while time.monotonic() < end:
+            if feed and feed[0][0] in data:
+                os.write(fd, feed.pop(0)[1])
+            if select.select([fd], [], [], 0.2)[0]:
+                data += os.read(fd, 65536)
+    _, status = os.waitpid(pid, 0)
+    os.close(fd)
+    return data, os.waitstatus_to_exitcode(status)
