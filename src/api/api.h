@@ -166,7 +166,6 @@ void api_put_limits(struct json_out *j, const char *key, const struct template *
 int api_page(struct api_call *c, struct store_page *ret, struct err *err);
 void api_list(struct json_out *j, const char *name);
 void api_list_end(struct json_out *j, int64_t next);
-void api_put_next(struct json_out *j, int64_t next);
 
 /* ---- numbers
  * ------------------------------------------------------------------------------------- */

@@ -280,7 +280,7 @@ int api_reply(struct api_call *c, unsigned status, struct json_out *j, struct er
 	return 0;
 }
 
-void api_put_next(struct json_out *j, int64_t next)
+static void put_next(struct json_out *j, int64_t next)
 {
 	if (next)
 		json_out_i64(j, "next", next);
@@ -298,6 +298,6 @@ void api_list(struct json_out *j, const char *name)
 void api_list_end(struct json_out *j, int64_t next)
 {
 	json_out_end(j);
-	api_put_next(j, next);
+	put_next(j, next);
 	json_out_end(j);
 }

@@ -51,14 +51,10 @@ static int reply_list(struct api_call *c, struct store_snapshot_list *l, struct 
 	struct json_out j;
 	int r = 0;
 
-	api_out(&j);
-	json_out_object(&j, NULL);
-	json_out_array(&j, "snapshots");
+	api_list(&j, "snapshots");
 	for (size_t i = 0; r == 0 && i < l->count; i++)
 		r = put_snapshot(c, &j, NULL, &l->items[i], err);
-	json_out_end(&j);
-	api_put_next(&j, l->next);
-	json_out_end(&j);
+	api_list_end(&j, l->next);
 	store_snapshot_list_fini(l);
 	if (r == 0)
 		return api_reply(c, 200, &j, err);

@@ -366,7 +366,8 @@ static void start_sweeper(struct keeper *k)
 {
 	pid_t pid = child_fork(&k->shelf.dir, 1, CHILD_IDLE);
 
-	k->shelf.has_dropped = false; /* what comes from now on is another one's */
+	/* what comes from now on is another one's; who cannot be had now is tried again */
+	k->shelf.has_dropped = pid < 0;
 	if (pid != 0) {
 		sweeper = pid > 0 ? pid : 0;
 		return;

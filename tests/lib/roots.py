@@ -69,9 +69,8 @@ def layout(layers, config, arch=None, **index):
 
 def sandboxes(lodged):
     """Those of this lodged that live, by the keeper's own records."""
-    st = os.stat(lodged.keeper_home())
     found = []
-    for at, dirs, _ in os.walk(f"/run/lodge/{st.st_dev:x}.{st.st_ino:x}"):
+    for at, dirs, _ in os.walk(lodged.run_dir()):
         if os.path.basename(at) == "sandboxes":
             found += [d for d in dirs if os.path.exists(os.path.join(at, d, "init.sock"))]
     return found
