@@ -113,6 +113,8 @@ struct slot *keeper_take_slot(struct keeper *k, const struct keeper_create *c);
 void keeper_slot_free(struct keeper *k, struct slot *s, bool discard);
 bool keeper_is_slot(const char *id);
 int keeper_set_pool(struct keeper *k, const struct keeper_pool *pool, struct err *err);
+/* Whether the next one might find nothing made ahead. */
+bool keeper_is_short(const struct keeper *k);
 /* Makes one thing ahead, if any is wanted; false when nothing is. */
 bool keeper_prepare_one(struct keeper *k);
 

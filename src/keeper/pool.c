@@ -210,6 +210,11 @@ int keeper_set_pool(struct keeper *k, const struct keeper_pool *pool, struct err
 	return 0;
 }
 
+bool keeper_is_short(const struct keeper *k)
+{
+	return k->nslots < k->pool.min || k->nparts == 0;
+}
+
 bool keeper_prepare_one(struct keeper *k)
 {
 	if (k->draining || k->rootless)

@@ -16,7 +16,10 @@
 #include "base/sock.h"
 
 enum {
-	QUIET_MS = 3, /* things are made ahead only after this long without a request */
+	/* things are made ahead only after this long without a request: whoever got a sandbox is
+	 * likely to use it at once, and not to be disturbed unless the next one would wait */
+	QUIET_MS = 3,
+	REST_MS = 25,
 	TRASH_RETRY_MS = 2, /* processes of a killed sandbox need a moment to go */
 	TRASH_SLOW_MS = 50,
 	DRAIN_MS = 5000,
@@ -323,7 +326,9 @@ static int timeout_of(const struct keeper *k, bool more, int trash_wait)
 {
 	if (k->trash_count)
 		return trash_wait;
-	return more ? QUIET_MS : -1;
+	if (!more)
+		return -1;
+	return keeper_is_short(k) ? QUIET_MS : REST_MS;
 }
 
 static bool signalled(int sigfd)
@@ -402,10 +407,10 @@ void keeper_serve(struct keeper *k, int sock)
 			trash_wait = TRASH_RETRY_MS;
 			continue;
 		}
-		if (k->trash_count && !keeper_empty_trash(k))
-			trash_wait = trash_wait < TRASH_SLOW_MS ? trash_wait * 2 : TRASH_SLOW_MS;
-		else if (n == 0)
+		if (!k->trash_count && n == 0)
 			more = keeper_prepare_one(k);
+		else if (!keeper_empty_trash(k))
+			trash_wait = trash_wait < TRASH_SLOW_MS ? trash_wait * 2 : TRASH_SLOW_MS;
 	}
 	drain(k);
 }
