@@ -987,7 +987,7 @@ export interface Template {
     /** The one it was made of. */
     snapshot?: string;
   } | null;
-  /** What was unpacked; null if that is not known, and of a snapshot, whose files it shares. */
+  /** What was unpacked, or what the snapshot took; null if that is not known. */
   size_bytes: number | null;
   /** How many are of it. */
   sessions: number;
