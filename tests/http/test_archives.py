@@ -294,7 +294,7 @@ def test_one_who_leaves_in_the_middle(client, at, t):
         s.sendall(f"PUT {at}/archive?path=t HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n"
                   f"Authorization: Bearer {client.key}\r\n\r\n".encode() + GOOD + header(b"half", 500000) + bytes(1000))
         assert wait_for(lambda: client.call("HEAD", t + "/half").status == 200)
-    assert wait_for(lambda: "tar" not in run(client, at, "ps ax -o comm,args | grep '(tar' || :"))
+    assert wait_for(lambda: "tar" not in run(client, at, "ps ax -o comm,args | grep '[(]tar' || :"))
     assert client.get(t + "/good").data == b"first"
     assert unpack(client, at, GOOD + END).status == 204
 
@@ -475,7 +475,7 @@ def test_one_who_leaves_while_it_is_packed(client, lodged, at, t):
         s.settimeout(0.01)
         assert wait_for(lambda: packers(lodged)), s.recv(4096)  # what was answered instead, if anything
     assert wait_for(lambda: not packers(lodged))
-    assert wait_for(lambda: "tar" not in run(client, at, "ps ax -o comm,args | grep '(tar' || :"))
+    assert wait_for(lambda: "tar" not in run(client, at, "ps ax -o comm,args | grep '[(]tar' || :"))
 
 
 def test_a_packer_that_is_killed_in_the_middle(client, lodged, at, t):
