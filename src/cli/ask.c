@@ -256,12 +256,30 @@ int ask_find_snapshot(struct ask *a, const char *ref, const char *which, json_t 
 
 /* ---- several sessions ------------------------------------------------------------------------ */
 
-/* Of one operand the answer itself, of several an array. */
+/* One shape, however many there were: scripts need not count. */
 static int say_all(struct ask *a, json_t *answers, struct err *err)
 {
-	if (!a->json)
-		return 0;
-	return ask_say_json(a->argc == 1 ? json_array_get(answers, 0) : answers, err);
+	auto_json json_t *whole = json_pack("{s:O}", "results", answers);
+
+	return a->json ? ask_say_json(whole, err) : 0;
+}
+
+/* -1: there is no use in going on, and the caller has err. */
+static int note_failure(struct ask *a, const char *operand, json_t *answers, struct err *err)
+{
+	struct err ignored;
+
+	if (a->wrong || (err->code == ERR_UNAVAILABLE && err->sys))
+		return -1;
+	ask_name_option(a, err);
+	json_array_append_new(answers, json_pack("{s:o, s:o}", "operand", ask_string(operand),
+						 "error", ask_string(err->msg)));
+	if (a->argc == 1) {
+		(void)say_all(a, answers, &ignored);
+		return -1;
+	}
+	ask_complain(a, operand, err);
+	return 0;
 }
 
 int ask_each(struct ask *a, ask_one_fn *one, ask_say_fn *people, struct err *err)
@@ -275,14 +293,12 @@ int ask_each(struct ask *a, ask_one_fn *one, ask_say_fn *people, struct err *err
 		if (where_ref(a->argv[i], ref, err) < 0)
 			return -1;
 		if (one(a, ref, &answer, err) < 0) {
-			if (a->argc == 1 || (err->code == ERR_UNAVAILABLE && err->sys))
+			if (note_failure(a, a->argv[i], answers, err) < 0)
 				return -1;
-			ask_complain(a, a->argv[i], err);
-			answer = json_pack("{s:o, s:o}", "operand", ask_string(a->argv[i]), "error",
-					   ask_string(err->msg));
-		} else if (!a->json && answer) {
-			people(a, answer);
+			continue;
 		}
+		if (!a->json && answer)
+			people(a, answer);
 		json_array_append(answers, answer);
 	}
 	return say_all(a, answers, err);

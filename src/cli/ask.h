@@ -142,6 +142,9 @@ void ask_print(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* "lodge: what: why" on standard error; goes on with an exit status of 1. */
 void ask_complain(struct ask *a, const char *what, struct err *err);
 
+/* A word for people whose standard error is a terminal, behind what was printed. */
+void ask_hint(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
 /* On a terminal: asks, and only "y" or "yes" is one. Elsewhere, and with --yes, true without a
  * word. */
 bool ask_sure(const struct ask *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -37,6 +37,8 @@ static void say_list(struct ask *a, const json_t *answer)
 		table_add(&t, *when ? when : "never");
 	}
 	table_print(&t, stdout);
+	if (i == 0)
+		ask_hint("no keys (lodge keys add makes one)");
 }
 
 static int run_list(struct ask *a, struct err *err)

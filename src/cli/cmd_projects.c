@@ -32,6 +32,8 @@ static void say_projects(struct ask *a, const json_t *answer)
 		table_addf(&t, "%.10s", ask_text(p, "createdAt"));
 	}
 	table_print(&t, stdout);
+	if (i == 0)
+		ask_hint("no projects (lodge projects add makes one)");
 }
 
 /* Only a token of one user says by itself whom it is for. */

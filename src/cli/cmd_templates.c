@@ -42,6 +42,8 @@ static void say_list(struct ask *a, const json_t *answer)
 		table_tint(&t, *problem ? TINT_BAD : TINT_NONE);
 	}
 	table_print(&t, stdout);
+	if (i == 0)
+		ask_hint("no templates (lodge templates add makes one)");
 }
 
 static int run_list(struct ask *a, struct err *err)

@@ -76,6 +76,8 @@ static void say_users(struct ask *a, const json_t *answer)
 		}
 	}
 	table_print(&t, stdout);
+	if (i == 0)
+		ask_hint("no user has a live sandbox (lodge ls lists all sessions)");
 }
 
 /* {"users": [{what the service knows of the user, sessions: [...]}]} */
@@ -170,6 +172,7 @@ static void say_cleaned(struct ask *a, const json_t *answer)
 static int clean_all(struct ask *a, json_t *out, struct err *err)
 {
 	auto_json json_t *users = NULL;
+	char count[HUMAN_TEXT];
 	json_t *sessions;
 	const char *id;
 
@@ -177,8 +180,8 @@ static int clean_all(struct ask *a, json_t *out, struct err *err)
 		return -1;
 	if (!json_object_size(users))
 		return 0;
-	if (!ask_sure(a, "Destroy all sessions of all %zu users, with their files?",
-		      json_object_size(users)))
+	if (!ask_sure(a, "Destroy all sessions of %s, with their files?",
+		      human_count((int64_t)json_object_size(users), "user", NULL, count)))
 		return err_set(err, ERR_CONFLICT, "nothing was destroyed");
 	json_object_foreach (users, id, sessions) {
 		if (clean_one(a, id, out, err) < 0)

@@ -65,6 +65,8 @@ static void say_list(struct ask *a, const json_t *answer)
 		table_add(&t, name_list(commands_of(p, "deny"), text, sizeof(text)));
 	}
 	table_print(&t, stdout);
+	if (i == 0)
+		ask_hint("no policies (lodge policy set makes one)");
 }
 
 static int run_list(struct ask *a, struct err *err)
@@ -129,7 +131,7 @@ static void say_one(struct ask *a, const json_t *answer)
 {
 	const json_t *p = json_object_get(answer, "policy");
 	int64_t most = ask_number(p, "max_active_per_user");
-	char text[LINE];
+	char text[LINE], count[HUMAN_TEXT];
 	struct table t;
 
 	(void)a;
@@ -138,7 +140,8 @@ static void say_one(struct ask *a, const json_t *answer)
 	say_line(&t, "tenant", ask_text(p, "tenant"));
 	snprintf(text, sizeof(text), "%lld", (long long)ask_number(p, "sessions"));
 	say_line(&t, "sessions", text);
-	snprintf(text, sizeof(text), "%lld live sandboxes, then %s", (long long)most,
+	snprintf(text, sizeof(text), "%s, then %s",
+		 human_count(most, "live sandbox", "live sandboxes", count),
 		 ask_is(p, "on_exceed", "replace") ? "the one used longest ago sleeps" : "refused");
 	say_line(&t, "per user", most < 0 ? "" : text);
 	add_span(&t, "idle", ask_number(p, "idle_timeout_ms"));

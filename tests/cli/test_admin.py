@@ -140,10 +140,10 @@ def test_status(lodged):
 
 def test_bench(lodged, client):
     before = client.get("/v1/sessions").json["sessions"]
-    rows = lines(lodged.lodge("bench", "-n", "3"))
+    rows = lines(lodged.lodge("bench", "--count", "3"))
     assert rows[0].split() == ["CALL", "TIMES", "MEDIAN", "P99", "WORST"] and len(rows) == 6
     calls = json.loads(lodged.lodge("bench", "--count", "2", "--json")[1])["calls"]
     assert {c["name"] for c in calls} == {"status", "enter", "exec", "write 4K", "read 4K"}
     assert all(c["median_ms"] <= c["p99_ms"] <= c["worst_ms"] for c in calls)
     assert client.get("/v1/sessions").json["sessions"] == before
-    assert lodged.lodge("bench", "-n", "0")[0] == 2
+    assert lodged.lodge("bench", "--count", "0")[0] == 2
