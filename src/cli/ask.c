@@ -10,6 +10,8 @@
 #include "base/array.h"
 #include "base/size.h"
 
+enum { SILENT_MS = 30000 };
+
 DEFINE_AUTO(struct client *, client_free);
 DEFINE_AUTO(struct template *, template_fini);
 
@@ -64,6 +66,11 @@ static int take_call(const struct ask_command *cmd, int argc, char **argv, struc
 	return cmd->check ? cmd->check(a, err) : 0;
 }
 
+void ask_be_prompt(struct ask *a)
+{
+	client_limit(a->client, SILENT_MS);
+}
+
 int ask_main(const struct ask_command *cmd, int argc, char **argv)
 {
 	auto_call(client_free) struct client *client = NULL;
@@ -84,6 +91,8 @@ int ask_main(const struct ask_command *cmd, int argc, char **argv)
 		r = opt_fail(OPT_EXIT_FAILED, &err);
 	} else {
 		a.client = client;
+		if (cmd->prompt)
+			ask_be_prompt(&a);
 		r = finish(&a, cmd, cmd->run(&a, &err), &err);
 	}
 	if (a.threads)

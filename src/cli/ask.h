@@ -52,6 +52,7 @@ struct ask_command {
 	int least, most; /* operands; most < 0: any number */
 	/* Of those whose exit status is that of a command inside: 125, and not 1 or 2. */
 	int failed, misused;
+	bool prompt; /* the service answers at once, or it is not well: see ask_be_prompt() */
 	ask_fn *check; /* what is wrong with the command line in other ways; may be NULL */
 	ask_fn *run;
 };
@@ -59,6 +60,10 @@ struct ask_command {
 /* Options, operands, client, command, exit status: 0, 1 it failed, 2 a wrong call, 125 lodged
  * could not be asked, 141 nobody reads the output. */
 int ask_main(const struct ask_command *cmd, int argc, char **argv);
+
+/* From here on a service that says nothing for half a minute is not waited for: of what is not
+ * long by its nature, and waits for no room. */
+void ask_be_prompt(struct ask *a);
 
 /* A command of several: argv[1] is the name of one; without a name it is the first. */
 struct ask_family {

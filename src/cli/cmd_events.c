@@ -193,6 +193,8 @@ static int run(struct ask *a, struct err *err)
 
 	if (ask_count_of(a, "--since", a->since, 0, INT64_MAX, &since, err) < 0)
 		return -1;
+	if (!a->follow)
+		ask_be_prompt(a);
 	r = a->follow ? follow(&t, (int64_t)since, err) : replay(&t, (int64_t)since, err);
 	json_decref(t.keys);
 	return r;

@@ -139,6 +139,7 @@ static const struct ask_command command = {
 		 .usage = "[OPTION...]",
 		 .summary = "Lists sessions.",
 		 .opts = options },
+	.prompt = true,
 	.run = run,
 };
 

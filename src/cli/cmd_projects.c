@@ -68,6 +68,7 @@ static const struct ask_command list_command = {
 		 .usage = "[--user USER]",
 		 .summary = "Lists the projects of a user and of the user's teams.",
 		 .opts = user_options },
+	.prompt = true,
 	.run = run_list,
 };
 
@@ -114,6 +115,7 @@ static const struct ask_command show_command = {
 		 .opts = user_options },
 	.least = 1,
 	.most = 1,
+	.prompt = true,
 	.run = run_show,
 };
 
@@ -187,6 +189,7 @@ static const struct ask_command add_command = {
 		 .more = "lodge switch moves the user's sandbox to it.\n" },
 	.least = 1,
 	.most = 1,
+	.prompt = true,
 	.run = run_add,
 };
 
@@ -238,6 +241,7 @@ static const struct ask_command fragments_command = {
 		 .opts = user_options },
 	.least = 1,
 	.most = 1,
+	.prompt = true,
 	.run = run_fragments,
 };
 

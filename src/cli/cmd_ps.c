@@ -107,6 +107,7 @@ int cmd_ps(int argc, char **argv)
 			 .opts = ps_options },
 		.least = 1,
 		.most = 1,
+		.prompt = true,
 		.run = run_ps,
 	};
 
@@ -236,6 +237,7 @@ int cmd_kill(int argc, char **argv)
 			 .opts = kill_options },
 		.least = 2,
 		.most = 2,
+		.prompt = true,
 		.run = run_kill,
 	};
 

@@ -168,6 +168,7 @@ static const struct ask_command command = {
 		 .opts = options },
 	.least = 1,
 	.most = -1,
+	.prompt = true,
 	.run = run,
 };
 

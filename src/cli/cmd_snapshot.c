@@ -226,6 +226,7 @@ int cmd_snapshots(int argc, char **argv)
 			 .more = "A session that was destroyed is named by its id.\n" },
 		.most = 1,
 		.check = check_list,
+		.prompt = true,
 		.run = run_list,
 	};
 

@@ -91,6 +91,7 @@ int cmd_status(int argc, char **argv)
 			 .summary = "Says how the service is.",
 			 .opts = options,
 			 .more = "Exit status: 0 all is well, 1 it is not, 125 nobody answers.\n" },
+		.prompt = true,
 		.run = run,
 	};
 

@@ -63,6 +63,7 @@ static const struct ask_command list_command = {
 		 .summary = "Lists what sessions of the service can start from.",
 		 .opts = plain_options,
 		 .more = "lodge template ls is for lodge run on this machine.\n" },
+	.prompt = true,
 	.run = run_list,
 };
 
@@ -151,6 +152,7 @@ static const struct ask_command show_command = {
 		 .opts = plain_options },
 	.least = 1,
 	.most = 1,
+	.prompt = true,
 	.run = run_show,
 };
 
@@ -196,6 +198,7 @@ static const struct ask_command set_command = {
 	.least = 1,
 	.most = 1,
 	.check = check_set,
+	.prompt = true,
 	.run = run_set,
 };
 

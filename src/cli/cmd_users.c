@@ -110,6 +110,7 @@ int cmd_users(int argc, char **argv)
 			 .usage = "[--json]",
 			 .summary = "Lists users with a live sandbox.",
 			 .opts = users_options },
+		.prompt = true,
 		.run = run_users,
 	};
 

@@ -91,6 +91,7 @@ static const struct ask_command list_command = {
 		 .usage = "[--tenant TENANT]",
 		 .summary = "Lists the policies of a tenant.",
 		 .opts = tenant_options },
+	.prompt = true,
 	.run = run_list,
 };
 
@@ -172,6 +173,7 @@ static const struct ask_command show_command = {
 		 .opts = tenant_options },
 	.least = 1,
 	.most = 1,
+	.prompt = true,
 	.run = run_show,
 };
 
@@ -298,6 +300,7 @@ static const struct ask_command set_command = {
 		 .opts = set_options },
 	.least = 1,
 	.most = 1,
+	.prompt = true,
 	.run = run_set,
 };
 
@@ -333,6 +336,7 @@ static const struct ask_command remove_command = {
 		 .opts = remove_options },
 	.least = 1,
 	.most = 1,
+	.prompt = true,
 	.run = run_remove,
 };
 

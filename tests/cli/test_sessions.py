@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import socket
 import subprocess
 
 import pytest
@@ -219,6 +220,23 @@ def test_who_cannot_be_asked(lodged, tmp_path):
             got = lodged.lodge(*words, env=env)
             assert got[0] == status and got[2] == (
                 f"lodge: {text} (give one by `lodge login`, --key-file or LODGE_API_KEY)\n"), (words, got)
+
+
+def test_who_takes_a_question_and_says_nothing(lodged):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        env = lodged.env() | {"LODGE_URL": "http://127.0.0.1:%d" % silent.getsockname()[1]}
+        waits = [lodged.start_lodge(*words, env=env) for words in (("exec", "s", "true"), ("new",), ("events", "-f"))]
+        try:
+            asked = [lodged.start_lodge(*words, env=env)
+                     for words in (("ls",), ("show", "s"), ("status",), ("keys",), ("events",))]
+            for p in asked:
+                out, err = p.communicate(timeout=60)
+                assert (p.returncode, out, err) == (125, b"", b"lodge: lodged does not answer\n"), p.args
+            assert [p.poll() for p in waits] == [None] * 3  # these may take longer than any limit
+        finally:
+            for p in waits:
+                p.kill()
+                p.communicate()
 
 
 def test_who_is_not_there(lodged, tmp_path):
