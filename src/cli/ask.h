@@ -29,7 +29,7 @@ struct ask {
 	const char *template, *snapshot, *policy, *reason, *count, *by, *since, *expires;
 	const char *file, *allow, *deny, *idle, *lifetime, *max_active, *on_exceed;
 	const char *memory, *cpus, *pids, *disk, *workdir, *timeout, *signal, *script;
-	const char *unset, *id, *team, *title, *role;
+	const char *unset, *id, *team, *title, *role, *sandboxes, *cpu;
 	json_t *env; /* NULL: none */
 	bool json, yes, quiet, all, stop, follow, once, keys, oci, look;
 	bool tty, interactive, detach, fresh, no_keys;
@@ -84,7 +84,7 @@ opt_fn ask_name, ask_key, ask_template, ask_snapshot, ask_policy, ask_reason, as
 opt_fn ask_since, ask_expires, ask_file, ask_allow, ask_deny, ask_idle, ask_lifetime;
 opt_fn ask_max_active, ask_on_exceed, ask_memory, ask_cpus, ask_pids, ask_disk, ask_workdir;
 opt_fn ask_timeout, ask_signal, ask_script, ask_env;
-opt_fn ask_unset, ask_id, ask_team, ask_title, ask_role, ask_oci, ask_look;
+opt_fn ask_unset, ask_id, ask_team, ask_title, ask_role, ask_sandboxes, ask_cpu, ask_oci, ask_look;
 opt_fn ask_json, ask_yes, ask_quiet, ask_all, ask_stop, ask_follow, ask_once, ask_keys;
 opt_fn ask_tty, ask_interactive, ask_detach, ask_fresh, ask_no_keys;
 

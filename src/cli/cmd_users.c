@@ -7,6 +7,7 @@
 #include "base/array.h"
 #include "cli/ask.h"
 #include "cli/cmd.h"
+#include "cli/users.h"
 
 /* ---- users ----------------------------------------------------------------------------------- */
 
@@ -103,18 +104,26 @@ static int run_users(struct ask *a, struct err *err)
 
 static const struct opt users_options[] = { ASK_OPTIONS, { NULL } };
 
+static const struct ask_command users_command = {
+	.opt = { .name = "lodge users ls",
+		 .usage = "[--json]",
+		 .summary = "Lists users with a live sandbox.",
+		 .opts = users_options },
+	.prompt = true,
+	.run = run_users,
+};
+
 int cmd_users(int argc, char **argv)
 {
-	static const struct ask_command command = {
-		.opt = { .name = "lodge users",
-			 .usage = "[--json]",
-			 .summary = "Lists users with a live sandbox.",
-			 .opts = users_options },
-		.prompt = true,
-		.run = run_users,
+	static const struct ask_sub subs[] = {
+		{ "ls", &users_command, "list users with a live sandbox" },
+		{ "show", &users_show, "show one" },
+		{ "quota", &users_quota, "show or change what one may have" },
+		{ NULL, NULL, NULL },
 	};
+	static const struct ask_family family = { "lodge users", "What end users have.", subs };
 
-	return ask_main(&command, argc, argv);
+	return ask_family_main(&family, argc, argv);
 }
 
 /* ---- cleanup --------------------------------------------------------------------------------- */

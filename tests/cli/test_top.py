@@ -194,6 +194,8 @@ def test_bash_completion(lodged, session, tmp_path):
     assert client.delete("/v1/snapshots/" + snapshot).status == 204
     assert "--project" in complete(lodged, tmp_path, "ls", "--")
     assert set(complete(lodged, tmp_path, "keys", "")) == {"ls", "add", "rm"}
+    assert set(complete(lodged, tmp_path, "users", "")) == {"ls", "show", "quota"}
+    assert "--sandboxes" in complete(lodged, tmp_path, "users", "quota", "--")
     assert "--expires" in complete(lodged, tmp_path, "keys", "add", "--")
     assert set(complete(lodged, tmp_path, "policy", "")) == {"test", "ls", "show", "set", "rm"}
     assert "--session" in complete(lodged, tmp_path, "snapshot", "rm", "--")
