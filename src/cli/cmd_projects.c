@@ -300,10 +300,12 @@ int cmd_projects(int argc, char **argv)
 
 static void say_switched(struct ask *a, const json_t *answer)
 {
+	char count[HUMAN_TEXT];
+
 	(void)a;
 	ask_print("%s", ask_text(answer, "message"));
-	ask_print("sandbox %s, %lld files restored", ask_text(answer, "result.sandboxId"),
-		  (long long)ask_number(answer, "result.restoredFiles"));
+	ask_print("sandbox %s, %s restored", ask_text(answer, "result.sandboxId"),
+		  human_count(ask_number(answer, "result.restoredFiles"), "file", NULL, count));
 	if (json_is_true(json_object_get(json_object_get(answer, "result"), "stateLost")))
 		ask_print("the working copy was lost (%s): the latest fragment serves",
 			  ask_text(answer, "result.cause.text"));
