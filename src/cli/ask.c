@@ -10,6 +10,8 @@
 #include "base/array.h"
 #include "base/size.h"
 
+enum { SILENT_MS = 30000 };
+
 DEFINE_AUTO(struct client *, client_free);
 DEFINE_AUTO(struct template *, template_fini);
 
@@ -64,6 +66,11 @@ static int take_call(const struct ask_command *cmd, int argc, char **argv, struc
 	return cmd->check ? cmd->check(a, err) : 0;
 }
 
+void ask_be_prompt(struct ask *a)
+{
+	client_limit(a->client, SILENT_MS);
+}
+
 int ask_main(const struct ask_command *cmd, int argc, char **argv)
 {
 	auto_call(client_free) struct client *client = NULL;
@@ -84,6 +91,8 @@ int ask_main(const struct ask_command *cmd, int argc, char **argv)
 		r = opt_fail(OPT_EXIT_FAILED, &err);
 	} else {
 		a.client = client;
+		if (cmd->prompt)
+			ask_be_prompt(&a);
 		r = finish(&a, cmd, cmd->run(&a, &err), &err);
 	}
 	if (a.threads)
@@ -257,12 +266,30 @@ int ask_find_snapshot(struct ask *a, const char *ref, const char *which, json_t 
 
 /* ---- several sessions ------------------------------------------------------------------------ */
 
-/* Of one operand the answer itself, of several an array. */
+/* One shape, however many there were: scripts need not count. */
 static int say_all(struct ask *a, json_t *answers, struct err *err)
 {
-	if (!a->json)
-		return 0;
-	return ask_say_json(a->argc == 1 ? json_array_get(answers, 0) : answers, err);
+	auto_json json_t *whole = json_pack("{s:O}", "results", answers);
+
+	return a->json ? ask_say_json(whole, err) : 0;
+}
+
+/* -1: there is no use in going on, and the caller has err. */
+static int note_failure(struct ask *a, const char *operand, json_t *answers, struct err *err)
+{
+	struct err ignored;
+
+	if (a->wrong || (err->code == ERR_UNAVAILABLE && err->sys))
+		return -1;
+	ask_name_option(a, err);
+	json_array_append_new(answers, json_pack("{s:o, s:o}", "operand", ask_string(operand),
+						 "error", ask_string(err->msg)));
+	if (a->argc == 1) {
+		(void)say_all(a, answers, &ignored);
+		return -1;
+	}
+	ask_complain(a, operand, err);
+	return 0;
 }
 
 int ask_each(struct ask *a, ask_one_fn *one, ask_say_fn *people, struct err *err)
@@ -276,14 +303,12 @@ int ask_each(struct ask *a, ask_one_fn *one, ask_say_fn *people, struct err *err
 		if (where_ref(a->argv[i], ref, err) < 0)
 			return -1;
 		if (one(a, ref, &answer, err) < 0) {
-			if (a->argc == 1 || (err->code == ERR_UNAVAILABLE && err->sys))
+			if (note_failure(a, a->argv[i], answers, err) < 0)
 				return -1;
-			ask_complain(a, a->argv[i], err);
-			answer = json_pack("{s:o, s:o}", "operand", ask_string(a->argv[i]), "error",
-					   ask_string(err->msg));
-		} else if (!a->json && answer) {
-			people(a, answer);
+			continue;
 		}
+		if (!a->json && answer)
+			people(a, answer);
 		json_array_append(answers, answer);
 	}
 	return say_all(a, answers, err);

@@ -29,7 +29,7 @@ struct ask {
 	const char *template, *snapshot, *policy, *reason, *count, *by, *since, *expires;
 	const char *file, *allow, *deny, *idle, *lifetime, *max_active, *on_exceed;
 	const char *memory, *cpus, *pids, *disk, *workdir, *timeout, *signal, *script;
-	const char *unset, *id, *team, *title, *role;
+	const char *unset, *id, *team, *title, *role, *sandboxes, *cpu;
 	json_t *env; /* NULL: none */
 	bool json, yes, quiet, all, stop, follow, once, keys, oci, look;
 	bool tty, interactive, detach, fresh, no_keys;
@@ -52,6 +52,7 @@ struct ask_command {
 	int least, most; /* operands; most < 0: any number */
 	/* Of those whose exit status is that of a command inside: 125, and not 1 or 2. */
 	int failed, misused;
+	bool prompt; /* the service answers at once, or it is not well: see ask_be_prompt() */
 	ask_fn *check; /* what is wrong with the command line in other ways; may be NULL */
 	ask_fn *run;
 };
@@ -59,6 +60,10 @@ struct ask_command {
 /* Options, operands, client, command, exit status: 0, 1 it failed, 2 a wrong call, 125 lodged
  * could not be asked, 141 nobody reads the output. */
 int ask_main(const struct ask_command *cmd, int argc, char **argv);
+
+/* From here on a service that says nothing for half a minute is not waited for: of what is not
+ * long by its nature, and waits for no room. */
+void ask_be_prompt(struct ask *a);
 
 /* A command of several: argv[1] is the name of one; without a name it is the first. */
 struct ask_family {
@@ -79,7 +84,7 @@ opt_fn ask_name, ask_key, ask_template, ask_snapshot, ask_policy, ask_reason, as
 opt_fn ask_since, ask_expires, ask_file, ask_allow, ask_deny, ask_idle, ask_lifetime;
 opt_fn ask_max_active, ask_on_exceed, ask_memory, ask_cpus, ask_pids, ask_disk, ask_workdir;
 opt_fn ask_timeout, ask_signal, ask_script, ask_env;
-opt_fn ask_unset, ask_id, ask_team, ask_title, ask_role, ask_oci, ask_look;
+opt_fn ask_unset, ask_id, ask_team, ask_title, ask_role, ask_sandboxes, ask_cpu, ask_oci, ask_look;
 opt_fn ask_json, ask_yes, ask_quiet, ask_all, ask_stop, ask_follow, ask_once, ask_keys;
 opt_fn ask_tty, ask_interactive, ask_detach, ask_fresh, ask_no_keys;
 
@@ -141,6 +146,9 @@ int ask_say_line(const json_t *answer, struct err *err);
 void ask_print(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* "lodge: what: why" on standard error; goes on with an exit status of 1. */
 void ask_complain(struct ask *a, const char *what, struct err *err);
+
+/* A word for people whose standard error is a terminal, behind what was printed. */
+void ask_hint(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* On a terminal: asks, and only "y" or "yes" is one. Elsewhere, and with --yes, true without a
  * word. */

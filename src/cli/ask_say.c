@@ -69,6 +69,20 @@ void ask_complain(struct ask *a, const char *what, struct err *err)
 	fprintf(stderr, "lodge: %s: %s\n", clean ? clean : "", why ? why : "");
 }
 
+void ask_hint(const char *fmt, ...)
+{
+	auto_free char *text = NULL;
+	va_list ap;
+
+	if (!isatty(STDERR_FILENO))
+		return;
+	va_start(ap, fmt);
+	text = make_clean(fmt, ap);
+	va_end(ap);
+	fflush(stdout);
+	fprintf(stderr, "%s\n", text ? text : "no memory");
+}
+
 bool ask_sure(const struct ask *a, const char *fmt, ...)
 {
 	auto_free char *text = NULL;

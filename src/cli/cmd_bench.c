@@ -197,7 +197,7 @@ static int run(struct ask *a, struct err *err)
 }
 
 static const struct opt options[] = {
-	{ "count", 'n', "N", ask_count, "ask so often (default: 50)" },
+	{ "count", 0, "N", ask_count, "ask so often (default: 50)" },
 	ASK_OPTIONS,
 	{ NULL },
 };

@@ -17,6 +17,7 @@ static const struct {
 	{ "policy", false, { "test", "ls", "show", "set", "rm" } },
 	{ "keys", false, { "ls", "add", "rm" } },
 	{ "templates", false, { "ls", "show", "add", "set", "rm", "env" } },
+	{ "users", false, { "ls", "show", "quota" } },
 	{ "projects", false, { "ls", "show", "add", "rm", "fragments", "save" } },
 	{ "teams", false, { "ls", "add", "rm" } },
 	{ "snapshot", true, { "rm" } },

@@ -10,23 +10,89 @@
 #include "cli/cmd.h"
 #include "cli/say_session.h"
 
-enum { LINE = 512, AGAIN_MS = 500, AGAIN_MAX_MS = 10000 };
+enum {
+	KIND = 16, /* columns: "snapshot_removed" */
+	SESSION = 24, /* an id; most keys are shorter */
+	KNOWN_MAX = 10000,
+	AGAIN_MS = 500,
+	AGAIN_MAX_MS = 10000,
+};
 
 DEFINE_AUTO(struct client_stream *, client_close);
 
-static int say_event(struct ask *a, const json_t *e, struct err *err)
+/* ---- who it is about ------------------------------------------------------------------------- */
+
+struct telling {
+	struct ask *a;
+	json_t *keys; /* of sessions by their ids, "" for one without; NULL: nobody asked yet */
+	bool singly; /* sessions that are not in it may be there, and are asked for once */
+};
+
+/* All at once: those that are not among them are gone. What fails leaves ids. */
+static void learn_all(struct telling *t)
 {
-	const char *session = ask_text(e, "session"), *text = ask_text(e, "cause.text");
+	auto_json json_t *list = NULL;
+	struct err ignored;
+	json_t *s;
+	size_t i;
+
+	if (client_list(t->a->client, "/v1/sessions?limit=1000", "sessions", &list, &ignored) < 0)
+		return;
+	json_array_foreach (list, i, s) {
+		json_object_set_new(t->keys, ask_text(s, "id"), json_string(ask_text(s, "key")));
+	}
+}
+
+static void learn_one(struct telling *t, const char *id)
+{
+	auto_json json_t *answer = NULL;
+	struct err ignored;
+
+	if (json_object_size(t->keys) >= KNOWN_MAX)
+		json_object_clear(t->keys);
+	(void)ask_call(t->a, "GET", NULL, &answer, &ignored, "/v1/sessions/%s", id);
+	json_object_set_new(t->keys, id, json_string(ask_text(answer, "session.key")));
+}
+
+/* The key, of one that has none the id, and "-" of no session. */
+static const char *called(struct telling *t, const json_t *event)
+{
+	const char *id = ask_text(event, "session"), *key;
+
+	if (!*id)
+		return "-";
+	if (!t->keys) {
+		t->keys = json_object();
+		if (!t->a->session)
+			learn_all(t);
+	}
+	if (t->singly && !json_object_get(t->keys, id))
+		learn_one(t, id);
+	key = ask_text(json_object_get(t->keys, id), "");
+	return *key ? key : id;
+}
+
+/* Columns of a stream cannot wait for the longest. */
+static void say_line_of(struct telling *t, const json_t *e)
+{
+	const char *text = ask_text(e, "cause.text"), *actor = ask_text(e, "cause.actor");
+	auto_free char *who = human_clean_dup(called(t, e));
+	size_t width = who ? human_width(who) : 0;
 	char when[HUMAN_TEXT];
 
-	if (a->json) {
+	ask_print("%s  %-6" PRId64 "  %-*s  %s%*s%s%s%s%s", human_when(ask_number(e, "at"), when),
+		  ask_number(e, "id"), KIND, ask_text(e, "kind"), who ? who : "",
+		  (*text || *actor) && width < SESSION ? (int)(SESSION - width) : 0, "",
+		  *text ? "  " : "", text, *actor ? "  by " : "", actor);
+}
+
+static int say_event(struct telling *t, const json_t *e, struct err *err)
+{
+	if (t->a->json) {
 		if (ask_say_line(e, err) < 0)
 			return -1;
 	} else {
-		ask_print("%s  %-6" PRId64 "  %-10s  %s%s%s%s%s",
-			  human_when(ask_number(e, "at"), when), ask_number(e, "id"),
-			  ask_text(e, "kind"), *session ? session : "-", *text ? "  " : "", text,
-			  *ask_text(e, "cause.actor") ? "  by " : "", ask_text(e, "cause.actor"));
+		say_line_of(t, e);
 	}
 	return fflush(stdout) == 0 ? 0 : err_sys(err, errno, "standard output");
 }
@@ -43,7 +109,7 @@ static int make_path(struct ask *a, int64_t since, char path[ASK_PATH], struct e
 }
 
 /* Page by page: `next` is always there, and the same as `since` at the end. */
-static int replay(struct ask *a, int64_t since, struct err *err)
+static int replay(struct telling *t, int64_t since, struct err *err)
 {
 	for (;;) {
 		auto_json json_t *page = NULL;
@@ -52,11 +118,11 @@ static int replay(struct ask *a, int64_t since, struct err *err)
 		json_t *e;
 		size_t i;
 
-		if (make_path(a, since, path, err) < 0 ||
-		    client_call(a->client, "GET", path, NULL, &page, err) < 0)
+		if (make_path(t->a, since, path, err) < 0 ||
+		    client_call(t->a->client, "GET", path, NULL, &page, err) < 0)
 			return -1;
 		json_array_foreach (json_object_get(page, "events"), i, e) {
-			if (say_event(a, e, err) < 0)
+			if (say_event(t, e, err) < 0)
 				return -1;
 		}
 		next = ask_number(page, "next");
@@ -69,7 +135,7 @@ static int replay(struct ask *a, int64_t since, struct err *err)
 /* ---- as it goes on --------------------------------------------------------------------------- */
 
 struct following {
-	struct ask *a;
+	struct telling *to;
 	int64_t since;
 	unsigned wait_ms;
 	bool heard; /* it has answered at least once */
@@ -87,9 +153,9 @@ static int follow_once(struct following *f, struct err *err)
 	struct client_event e = { 0 };
 
 	snprintf(last, sizeof(last), "Last-Event-ID: %" PRId64, f->since);
-	if (make_path(f->a, f->since, path, err) < 0)
+	if (make_path(f->to->a, f->since, path, err) < 0)
 		return -1;
-	if (client_open(f->a->client, &rq, &s, err) < 0)
+	if (client_open(f->to->a->client, &rq, &s, err) < 0)
 		return f->heard && err->code == ERR_UNAVAILABLE ? 0 : -1;
 	f->heard = true;
 	while (client_read_event(s, &e, err) > 0) {
@@ -97,23 +163,23 @@ static int follow_once(struct following *f, struct err *err)
 
 		f->since = ask_number(data, "id");
 		f->wait_ms = AGAIN_MS;
-		if (say_event(f->a, data, err) < 0)
+		if (say_event(f->to, data, err) < 0)
 			return -1;
 	}
 	return 0;
 }
 
-static int follow(struct ask *a, int64_t since, struct err *err)
+static int follow(struct telling *t, int64_t since, struct err *err)
 {
-	struct following f = { .a = a, .since = since, .wait_ms = AGAIN_MS };
+	struct following f = { .to = t, .since = since, .wait_ms = AGAIN_MS };
 
 	while (follow_once(&f, err) == 0) {
-		struct timespec t = { .tv_sec = f.wait_ms / 1000,
-				      .tv_nsec = (long)(f.wait_ms % 1000) * 1000000 };
+		struct timespec gap = { .tv_sec = f.wait_ms / 1000,
+					.tv_nsec = (long)(f.wait_ms % 1000) * 1000000 };
 
 		if (f.wait_ms == AGAIN_MS)
 			fputs("lodge: the stream broke; trying again\n", stderr);
-		nanosleep(&t, NULL);
+		nanosleep(&gap, NULL);
 		f.wait_ms = f.wait_ms * 2 > AGAIN_MAX_MS ? AGAIN_MAX_MS : f.wait_ms * 2;
 	}
 	return -1;
@@ -121,11 +187,17 @@ static int follow(struct ask *a, int64_t since, struct err *err)
 
 static int run(struct ask *a, struct err *err)
 {
+	struct telling t = { .a = a, .singly = a->follow || a->session };
 	uint64_t since = 0;
+	int r;
 
 	if (ask_count_of(a, "--since", a->since, 0, INT64_MAX, &since, err) < 0)
 		return -1;
-	return a->follow ? follow(a, (int64_t)since, err) : replay(a, (int64_t)since, err);
+	if (!a->follow)
+		ask_be_prompt(a);
+	r = a->follow ? follow(&t, (int64_t)since, err) : replay(&t, (int64_t)since, err);
+	json_decref(t.keys);
+	return r;
 }
 
 static const struct opt options[] = {

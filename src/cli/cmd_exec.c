@@ -83,6 +83,7 @@ static int in_front(struct ask *a, struct job *j, json_t *body, struct err *err)
 	int status;
 
 	j->keep = a->json;
+	j->timeout_ms = (uint32_t)ask_number(body, "timeout_ms");
 	if (job_stream(j, body, on_start, a, err) < 0)
 		return -1;
 	status = job_status(j->end);

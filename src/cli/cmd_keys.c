@@ -37,6 +37,8 @@ static void say_list(struct ask *a, const json_t *answer)
 		table_add(&t, *when ? when : "never");
 	}
 	table_print(&t, stdout);
+	if (i == 0)
+		ask_hint("no keys (lodge keys add makes one)");
 }
 
 static int run_list(struct ask *a, struct err *err)
@@ -61,6 +63,7 @@ static const struct ask_command list_command = {
 		 .usage = "[--tenant TENANT]",
 		 .summary = "Lists keys; not the secrets, which are kept nowhere.",
 		 .opts = list_options },
+	.prompt = true,
 	.run = run_list,
 };
 
@@ -105,6 +108,7 @@ static const struct ask_command add_command = {
 		 .usage = "[OPTION...]",
 		 .summary = "Makes a key and prints its secret.",
 		 .opts = add_options },
+	.prompt = true,
 	.run = run_add,
 };
 
@@ -137,6 +141,7 @@ static const struct ask_command remove_command = {
 		 .opts = remove_options },
 	.least = 1,
 	.most = 1,
+	.prompt = true,
 	.run = run_remove,
 };
 

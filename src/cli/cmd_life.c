@@ -253,6 +253,7 @@ int cmd_extend(int argc, char **argv)
 			 .opts = extend_options },
 		.least = 1,
 		.most = -1,
+		.prompt = true,
 		.run = run_extend,
 	};
 

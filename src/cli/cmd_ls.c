@@ -78,6 +78,10 @@ static void say(struct ask *a, const json_t *answer)
 		add_row(a, &t, s);
 	}
 	table_print(&t, stdout);
+	if (i == 0)
+		ask_hint(a->user || a->state || a->project
+				 ? "no such session (lodge ls without options lists all)"
+				 : "no sessions (lodge new makes one)");
 }
 
 static bool is_no_state(const struct ask *a, const struct err *err)
@@ -135,6 +139,7 @@ static const struct ask_command command = {
 		 .usage = "[OPTION...]",
 		 .summary = "Lists sessions.",
 		 .opts = options },
+	.prompt = true,
 	.run = run,
 };
 

@@ -32,6 +32,8 @@ static void say_projects(struct ask *a, const json_t *answer)
 		table_addf(&t, "%.10s", ask_text(p, "createdAt"));
 	}
 	table_print(&t, stdout);
+	if (i == 0)
+		ask_hint("no projects (lodge projects add makes one)");
 }
 
 /* Only a token of one user says by itself whom it is for. */
@@ -66,6 +68,7 @@ static const struct ask_command list_command = {
 		 .usage = "[--user USER]",
 		 .summary = "Lists the projects of a user and of the user's teams.",
 		 .opts = user_options },
+	.prompt = true,
 	.run = run_list,
 };
 
@@ -112,6 +115,7 @@ static const struct ask_command show_command = {
 		 .opts = user_options },
 	.least = 1,
 	.most = 1,
+	.prompt = true,
 	.run = run_show,
 };
 
@@ -185,6 +189,7 @@ static const struct ask_command add_command = {
 		 .more = "lodge switch moves the user's sandbox to it.\n" },
 	.least = 1,
 	.most = 1,
+	.prompt = true,
 	.run = run_add,
 };
 
@@ -236,6 +241,7 @@ static const struct ask_command fragments_command = {
 		 .opts = user_options },
 	.least = 1,
 	.most = 1,
+	.prompt = true,
 	.run = run_fragments,
 };
 
@@ -294,10 +300,12 @@ int cmd_projects(int argc, char **argv)
 
 static void say_switched(struct ask *a, const json_t *answer)
 {
+	char count[HUMAN_TEXT];
+
 	(void)a;
 	ask_print("%s", ask_text(answer, "message"));
-	ask_print("sandbox %s, %lld files restored", ask_text(answer, "result.sandboxId"),
-		  (long long)ask_number(answer, "result.restoredFiles"));
+	ask_print("sandbox %s, %s restored", ask_text(answer, "result.sandboxId"),
+		  human_count(ask_number(answer, "result.restoredFiles"), "file", NULL, count));
 	if (json_is_true(json_object_get(json_object_get(answer, "result"), "stateLost")))
 		ask_print("the working copy was lost (%s): the latest fragment serves",
 			  ask_text(answer, "result.cause.text"));

@@ -62,19 +62,34 @@ static void say_ps(struct ask *a, const json_t *answer)
 	say_execs(json_object_get(answer, "execs"));
 }
 
+static void hint_at(int64_t ended)
+{
+	if (ended)
+		ask_hint("nothing runs; -a lists the %lld that ended", (long long)ended);
+	else
+		ask_hint("no commands (lodge exec runs one)");
+}
+
 static int run_ps(struct ask *a, struct err *err)
 {
 	auto_json json_t *answer = NULL;
 	char ref[WHERE_REF];
+	int64_t ended = 0;
 	json_t *all;
 
 	if (where_ref(a->argv[0], ref, err) < 0 || list(a, ref, &answer, err) < 0)
 		return -1;
 	all = json_object_get(answer, "execs");
 	for (size_t i = json_array_size(all); !a->all && i-- > 0;)
-		if (!ask_is(json_array_get(all, i), "state", "running"))
+		if (!ask_is(json_array_get(all, i), "state", "running")) {
 			json_array_remove(all, i);
-	return ask_say(a, answer, say_ps, err);
+			ended++;
+		}
+	if (ask_say(a, answer, say_ps, err) < 0)
+		return -1;
+	if (!a->json && !json_array_size(all))
+		hint_at(ended);
+	return 0;
 }
 
 static const struct opt ps_options[] = {
@@ -92,6 +107,7 @@ int cmd_ps(int argc, char **argv)
 			 .opts = ps_options },
 		.least = 1,
 		.most = 1,
+		.prompt = true,
 		.run = run_ps,
 	};
 
@@ -221,6 +237,7 @@ int cmd_kill(int argc, char **argv)
 			 .opts = kill_options },
 		.least = 2,
 		.most = 2,
+		.prompt = true,
 		.run = run_kill,
 	};
 

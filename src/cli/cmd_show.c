@@ -46,44 +46,52 @@ static void add_time(struct table *t, const char *name, int64_t ms)
 	say_line(t, name, say_time(ms, text, sizeof(text)));
 }
 
-static const char *end_word(const json_t *s, const char *name)
+/* "hibernates in 12m, after 30m without use"; `at` negative: no time is set now. */
+static void add_end(struct table *t, const char *name, bool destroys, int64_t at, const char *why)
 {
-	return ask_is(s, name, "destroy") ? "destroyed" : "hibernated";
+	char text[LINE], in[HUMAN_TEXT] = "";
+
+	if (at >= 0)
+		human_span(at - human_now_ms(), in);
+	snprintf(text, sizeof(text), "%s%s%s%s %s", destroys ? "is destroyed" : "hibernates",
+		 *in ? " in " : "", in, *in ? "," : "", why);
+	say_line(t, name, text);
 }
 
-static void add_deadlines(struct table *t, const json_t *s)
+static void add_ends(struct table *t, const json_t *s)
 {
-	char text[LINE], span[HUMAN_TEXT];
+	char why[LINE], span[HUMAN_TEXT];
 
-	add_time(t, "sleeps", ask_number(s, "hibernate_at"));
-	add_time(t, "expires", ask_number(s, "expires_at"));
-	snprintf(text, sizeof(text), "%s after %s without use", end_word(s, "on_idle"),
+	snprintf(why, sizeof(why), "after %s without use",
 		 human_span(ask_number(s, "idle_timeout_ms"), span));
-	say_line(t, "when idle", text);
-	snprintf(text, sizeof(text), "%s when its sandbox is %s old", end_word(s, "on_expire"),
+	add_end(t, "when idle", ask_is(s, "on_idle", "destroy"), ask_number(s, "hibernate_at"),
+		why);
+	snprintf(why, sizeof(why), "when its sandbox is %s old",
 		 human_span(ask_number(s, "max_lifetime_ms"), span));
-	say_line(t, "when old", text);
+	add_end(t, "when old", ask_is(s, "on_expire", "destroy"), ask_number(s, "expires_at"), why);
 }
 
 static void add_limits(struct table *t, const json_t *s)
 {
 	const json_t *limits = json_object_get(s, "limits");
-	char text[LINE], memory[HUMAN_TEXT], disk[HUMAN_TEXT];
+	char text[LINE], memory[HUMAN_TEXT], disk[HUMAN_TEXT], count[HUMAN_TEXT];
 	double cpus = json_number_value(json_object_get(limits, "cpus"));
 	int n;
 
-	n = snprintf(text, sizeof(text), "memory %s, disk %s, %lld processes",
+	n = snprintf(text, sizeof(text), "memory %s, disk %s, %s",
 		     human_bytes((uint64_t)ask_number(limits, "memory_bytes"), memory),
 		     human_bytes((uint64_t)ask_number(limits, "disk_bytes"), disk),
-		     (long long)ask_number(limits, "pids"));
+		     human_count(ask_number(limits, "pids"), "process", "processes", count));
 	if (cpus > 0)
-		snprintf(text + n, sizeof(text) - (size_t)n, ", %g processors", cpus);
+		snprintf(text + n, sizeof(text) - (size_t)n, ", %g processor%s", cpus,
+			 cpus == 1 ? "" : "s");
 	say_line(t, "limits", text);
 }
 
 static void add_stats(struct table *t, const json_t *stats)
 {
 	char text[LINE], now[HUMAN_TEXT], peak[HUMAN_TEXT], disk[HUMAN_TEXT] = "?";
+	char count[HUMAN_TEXT];
 	int64_t most = ask_number(stats, "memory_peak_bytes"),
 		kept = ask_number(stats, "disk_bytes");
 
@@ -91,15 +99,16 @@ static void add_stats(struct table *t, const json_t *stats)
 		return;
 	if (kept >= 0)
 		human_bytes((uint64_t)kept, disk);
-	snprintf(text, sizeof(text),
-		 "memory %s (most %s), disk %s, %lld processes, %.2f s of processor",
+	snprintf(text, sizeof(text), "memory %s (most %s), disk %s, %s, %.2f s of processor",
 		 human_bytes((uint64_t)ask_number(stats, "memory_bytes"), now),
 		 most < 0 ? "?" : human_bytes((uint64_t)most, peak), disk,
-		 (long long)ask_number(stats, "pids"), (double)ask_number(stats, "cpu_us") / 1e6);
+		 human_count(ask_number(stats, "pids"), "process", "processes", count),
+		 (double)ask_number(stats, "cpu_us") / 1e6);
 	say_line(t, "uses", text);
 	if (ask_number(stats, "oom_kills") > 0) {
-		snprintf(text, sizeof(text), "%lld processes ended for want of memory",
-			 (long long)ask_number(stats, "oom_kills"));
+		snprintf(
+			text, sizeof(text), "%s ended for want of memory",
+			human_count(ask_number(stats, "oom_kills"), "process", "processes", count));
 		say_line(t, "trouble", text);
 	}
 }
@@ -127,7 +136,7 @@ static void say_record(const json_t *answer)
 	add_time(&t, "created", ask_number(s, "created_at"));
 	add_time(&t, "started", ask_number(s, "started_at"));
 	add_time(&t, "last used", ask_number(s, "last_activity_at"));
-	add_deadlines(&t, s);
+	add_ends(&t, s);
 	add_limits(&t, s);
 	add_stats(&t, json_object_get(answer, "stats"));
 	table_print(&t, stdout);
@@ -159,6 +168,7 @@ static const struct ask_command command = {
 		 .opts = options },
 	.least = 1,
 	.most = -1,
+	.prompt = true,
 	.run = run,
 };
 

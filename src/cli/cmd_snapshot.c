@@ -174,6 +174,8 @@ static void say_list(struct ask *a, const json_t *answer)
 	}
 	if (!a->quiet)
 		table_print(&t, stdout);
+	if (!a->quiet && i == 0)
+		ask_hint("no snapshots (lodge snapshot takes one)");
 	table_fini(&t);
 }
 
@@ -224,6 +226,7 @@ int cmd_snapshots(int argc, char **argv)
 			 .more = "A session that was destroyed is named by its id.\n" },
 		.most = 1,
 		.check = check_list,
+		.prompt = true,
 		.run = run_list,
 	};
 
@@ -268,7 +271,7 @@ static int run_fork(struct ask *a, struct err *err)
 
 static const struct opt fork_options[] = {
 	{ "key", 'k', "KEY", ask_key, "leads to the new session" },
-	{ "count", 'n', "N", ask_count, "so many (default: 1); all or none" },
+	{ "count", 0, "N", ask_count, "so many (default: 1); all or none" },
 	{ "snapshot", 0, "SNAPSHOT", ask_snapshot, "from this one of its snapshots, not from now" },
 	{ "quiet", 'q', NULL, ask_quiet, "ids alone" },
 	ASK_OPTIONS,
@@ -310,8 +313,10 @@ static int run_rollback(struct ask *a, struct err *err)
 	    ask_find_snapshot(a, ref, a->argv[1], &snapshot, err) < 0)
 		return -1;
 	human_span(human_now_ms() - ask_number(snapshot, "created_at"), span);
-	if (!ask_sure(a, "Take %s back by %s? What was written since then is lost.", a->argv[0],
-		      span))
+	if (!ask_sure(a,
+		      "Take %s back to %s, which was taken %s ago? What was written since then is "
+		      "lost.",
+		      a->argv[0], a->argv[1], span))
 		return err_set(err, ERR_CONFLICT, "nothing was changed");
 	body = json_pack("{s:O}", "snapshot", json_object_get(snapshot, "id"));
 	if (ask_call(a, "POST", body, &answer, err, "/v1/sessions/%s/rollback", ref) < 0)

@@ -14,15 +14,16 @@ static void add_room(struct table *t, const json_t *h)
 {
 	const json_t *room = json_object_get(json_object_get(h, "parts"), "room");
 	int64_t max = ask_number(room, "max");
-	char text[LINE];
+	char text[LINE], count[HUMAN_TEXT];
 	int n;
 
 	n = snprintf(text, sizeof(text), "%lld live", (long long)ask_number(room, "active"));
 	if (max > 0)
 		n += snprintf(text + n, sizeof(text) - (size_t)n, " of at most %lld",
 			      (long long)max);
-	snprintf(text + n, sizeof(text) - (size_t)n, ", %lld idle, %lld callers waiting for one",
-		 (long long)ask_number(room, "idle"), (long long)ask_number(room, "waiting"));
+	snprintf(text + n, sizeof(text) - (size_t)n, ", %lld idle, %s waiting for one",
+		 (long long)ask_number(room, "idle"),
+		 human_count(ask_number(room, "waiting"), "caller", NULL, count));
 	say_line(t, "sandboxes", text);
 	snprintf(text, sizeof(text), "%lld ready (usually %lld)",
 		 (long long)ask_number(h, "pool.available"),
@@ -90,6 +91,7 @@ int cmd_status(int argc, char **argv)
 			 .summary = "Says how the service is.",
 			 .opts = options,
 			 .more = "Exit status: 0 all is well, 1 it is not, 125 nobody answers.\n" },
+		.prompt = true,
 		.run = run,
 	};
 

@@ -50,6 +50,7 @@ static const struct ask_command list_command = {
 		 .opts = list_options },
 	.least = 1,
 	.most = 1,
+	.prompt = true,
 	.run = run_list,
 };
 
@@ -89,6 +90,7 @@ static const struct ask_command add_command = {
 		 .opts = add_options },
 	.least = 2,
 	.most = 2,
+	.prompt = true,
 	.run = run_add,
 };
 
@@ -115,6 +117,7 @@ static const struct ask_command remove_command = {
 		 .opts = list_options },
 	.least = 2,
 	.most = 2,
+	.prompt = true,
 	.run = run_remove,
 };
 

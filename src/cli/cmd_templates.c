@@ -42,6 +42,8 @@ static void say_list(struct ask *a, const json_t *answer)
 		table_tint(&t, *problem ? TINT_BAD : TINT_NONE);
 	}
 	table_print(&t, stdout);
+	if (i == 0)
+		ask_hint("no templates (lodge templates add makes one)");
 }
 
 static int run_list(struct ask *a, struct err *err)
@@ -61,6 +63,7 @@ static const struct ask_command list_command = {
 		 .summary = "Lists what sessions of the service can start from.",
 		 .opts = plain_options,
 		 .more = "lodge template ls is for lodge run on this machine.\n" },
+	.prompt = true,
 	.run = run_list,
 };
 
@@ -149,6 +152,7 @@ static const struct ask_command show_command = {
 		 .opts = plain_options },
 	.least = 1,
 	.most = 1,
+	.prompt = true,
 	.run = run_show,
 };
 
@@ -194,6 +198,7 @@ static const struct ask_command set_command = {
 	.least = 1,
 	.most = 1,
 	.check = check_set,
+	.prompt = true,
 	.run = run_set,
 };
 

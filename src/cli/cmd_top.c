@@ -222,7 +222,7 @@ static void draw(struct ask *a, json_t *now)
 {
 	auto_json json_t *list = sorted(now);
 	struct table_look how = { .colours = human_colours(stdout), .end = "\033[K\r\n" };
-	char clean[128];
+	char clean[128], count[HUMAN_TEXT];
 	struct table t;
 	uint32_t rows, cols;
 
@@ -230,8 +230,9 @@ static void draw(struct ask *a, json_t *now)
 	how.width = cols;
 	how.rows = rows > 4 ? rows - 4 : 1;
 	human_clean(client_url(a->client), clean, sizeof(clean));
-	printf("\033[H%.*s  %zu sandboxes  (q leaves)\033[K\r\n\033[K\r\n",
-	       (int)human_fit(clean, cols > 40 ? cols - 40 : 1), clean, json_array_size(list));
+	printf("\033[H%.*s  %s  (q leaves)\033[K\r\n\033[K\r\n",
+	       (int)human_fit(clean, cols > 40 ? cols - 40 : 1), clean,
+	       human_count((int64_t)json_array_size(list), "sandbox", "sandboxes", count));
 	fill(&t, list);
 	table_print_as(&t, stdout, &how);
 	fputs("\033[J", stdout);

@@ -7,6 +7,7 @@
 #include "base/array.h"
 #include "cli/ask.h"
 #include "cli/cmd.h"
+#include "cli/users.h"
 
 /* ---- users ----------------------------------------------------------------------------------- */
 
@@ -76,6 +77,8 @@ static void say_users(struct ask *a, const json_t *answer)
 		}
 	}
 	table_print(&t, stdout);
+	if (i == 0)
+		ask_hint("no user has a live sandbox (lodge ls lists all sessions)");
 }
 
 /* {"users": [{what the service knows of the user, sessions: [...]}]} */
@@ -101,17 +104,26 @@ static int run_users(struct ask *a, struct err *err)
 
 static const struct opt users_options[] = { ASK_OPTIONS, { NULL } };
 
+static const struct ask_command users_command = {
+	.opt = { .name = "lodge users ls",
+		 .usage = "[--json]",
+		 .summary = "Lists users with a live sandbox.",
+		 .opts = users_options },
+	.prompt = true,
+	.run = run_users,
+};
+
 int cmd_users(int argc, char **argv)
 {
-	static const struct ask_command command = {
-		.opt = { .name = "lodge users",
-			 .usage = "[--json]",
-			 .summary = "Lists users with a live sandbox.",
-			 .opts = users_options },
-		.run = run_users,
+	static const struct ask_sub subs[] = {
+		{ "ls", &users_command, "list users with a live sandbox" },
+		{ "show", &users_show, "show one" },
+		{ "quota", &users_quota, "show or change what one may have" },
+		{ NULL, NULL, NULL },
 	};
+	static const struct ask_family family = { "lodge users", "What end users have.", subs };
 
-	return ask_main(&command, argc, argv);
+	return ask_family_main(&family, argc, argv);
 }
 
 /* ---- cleanup --------------------------------------------------------------------------------- */
@@ -170,6 +182,7 @@ static void say_cleaned(struct ask *a, const json_t *answer)
 static int clean_all(struct ask *a, json_t *out, struct err *err)
 {
 	auto_json json_t *users = NULL;
+	char count[HUMAN_TEXT];
 	json_t *sessions;
 	const char *id;
 
@@ -177,8 +190,8 @@ static int clean_all(struct ask *a, json_t *out, struct err *err)
 		return -1;
 	if (!json_object_size(users))
 		return 0;
-	if (!ask_sure(a, "Destroy all sessions of all %zu users, with their files?",
-		      json_object_size(users)))
+	if (!ask_sure(a, "Destroy all sessions of %s, with their files?",
+		      human_count((int64_t)json_object_size(users), "user", NULL, count)))
 		return err_set(err, ERR_CONFLICT, "nothing was destroyed");
 	json_object_foreach (users, id, sessions) {
 		if (clean_one(a, id, out, err) < 0)

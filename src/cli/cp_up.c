@@ -49,20 +49,47 @@ static int aim(struct ask *a, const struct cp_place *from, const struct cp_place
 	return cp_stat(a, to, path, there, err);
 }
 
-static int send(struct ask *a, const struct client_request *rq, const struct cp_place *from,
-		int64_t total, uint64_t *bytes, struct err *err)
+struct sending {
+	struct progress progress;
+	struct tar_child *tar; /* NULL: it is a file */
+};
+
+static void has_sent(void *arg, uint64_t bytes)
 {
-	auto_call(client_close) struct client_stream *s = NULL;
+	progress_at(&((struct sending *)arg)->progress, bytes);
+}
+
+/* What tar could not read must not be missing from a copy that is called whole. The service unpacks
+ * as it comes: what else there is may be there already. */
+static int is_whole(void *arg, struct err *err)
+{
+	struct sending *s = arg;
+
+	progress_end(&s->progress);
+	if (!s->tar || tar_finish(s->tar, err) == 0)
+		return 0;
+	if (err->code == ERR_NOT_FOUND)
+		return -1;
+	return err_set(err, ERR_INVALID,
+		       "tar failed; what it said is above: that was not copied, and of the rest "
+		       "not all may have arrived");
+}
+
+static int send(struct ask *a, const struct client_request *rq, const struct cp_place *from,
+		int64_t total, struct tar_child *tar, uint64_t *bytes, struct err *err)
+{
+	auto_call(client_close) struct client_stream *stream = NULL;
 	struct client_request with = *rq;
-	struct progress p;
+	struct sending s = { .tar = tar };
 	int r;
 
-	progress_begin(&p, from->given, total, a->quiet);
-	with.sent = progress_at;
-	with.arg = &p;
-	r = client_open(a->client, &with, &s, err);
-	progress_end(&p);
-	*bytes += p.bytes;
+	progress_begin(&s.progress, from->given, total, a->quiet);
+	with.sent = has_sent;
+	with.whole = is_whole;
+	with.arg = &s;
+	r = client_open(a->client, &with, &stream, err);
+	progress_end(&s.progress);
+	*bytes += s.progress.bytes;
 	return r;
 }
 
@@ -86,7 +113,7 @@ static int up_file(struct ask *a, const struct cp_place *from, const struct cp_p
 		return -1;
 	if (ask_query(url, sizeof(url), "mkdir", parents ? "1" : NULL, err) < 0)
 		return -1;
-	return send(a, &rq, from, S_ISREG(st.st_mode) ? st.st_size : -1, bytes, err);
+	return send(a, &rq, from, S_ISREG(st.st_mode) ? st.st_size : -1, NULL, bytes, err);
 }
 
 /* What the archive says of the directory itself is not looked at there. */
@@ -100,20 +127,21 @@ static int make_dir(struct ask *a, const struct cp_place *to, const char *path,
 			to->ref, path, mode);
 }
 
+/* tar NULL: from standard input. */
 static int up_tar(struct ask *a, const struct cp_place *from, const struct cp_place *to,
-		  const char *path, int fd, uint64_t *bytes, struct err *err)
+		  const char *path, struct tar_child *tar, uint64_t *bytes, struct err *err)
 {
 	char url[ASK_PATH * 3];
 	struct client_request rq = { .method = "PUT",
 				     .path = url,
 				     .type = "application/x-tar",
-				     .body_fd = fd,
+				     .body_fd = tar ? tar->fd : STDIN_FILENO,
 				     .has_body_fd = true };
 
 	if (client_path(url, sizeof(url), err, "/v1/sessions/%s/archive?path=%s", to->ref, path) <
 	    0)
 		return -1;
-	return send(a, &rq, from, -1, bytes, err);
+	return send(a, &rq, from, -1, tar, bytes, err);
 }
 
 static int up_dir(struct ask *a, const struct cp_place *from, const struct cp_place *to,
@@ -122,19 +150,13 @@ static int up_dir(struct ask *a, const struct cp_place *from, const struct cp_pl
 {
 	struct tar_child t = { .fd = -1, .target = -1, .stage = -1 };
 	auto_call(tar_abort) struct tar_child *guard = &t;
-	struct err why;
 
 	(void)guard;
 	if (there && !ask_is(there, "type", "directory"))
 		return err_set(err, ERR_CONFLICT, "%.160s: no directory there", to->given);
 	if ((!there && make_dir(a, to, path, st, err) < 0) || tar_pack(&t, from->path, err) < 0)
 		return -1;
-	if (up_tar(a, from, to, path, t.fd, bytes, err) == 0)
-		return tar_finish(&t, err);
-	/* what the service has to say of nothing is no help where there is no tar */
-	if (tar_finish(&t, &why) < 0 && why.code == ERR_NOT_FOUND)
-		*err = why;
-	return -1;
+	return up_tar(a, from, to, path, &t, bytes, err) < 0 ? -1 : tar_finish(&t, err);
 }
 
 int cp_up(struct ask *a, const struct cp_place *from, const struct cp_place *to, bool many,
@@ -148,7 +170,7 @@ int cp_up(struct ask *a, const struct cp_place *from, const struct cp_place *to,
 	if (aim(a, from, to, many, path, &there, err) < 0)
 		return -1;
 	if (from->stream && (ask_is(there, "type", "directory") || is_dir_name(to->path)))
-		return up_tar(a, from, to, path, STDIN_FILENO, bytes, err);
+		return up_tar(a, from, to, path, NULL, bytes, err);
 	if (from->stream)
 		return up_file(a, from, to, path, STDIN_FILENO, bytes, err);
 	fd = open(from->path, O_RDONLY | O_CLOEXEC | O_NOCTTY);

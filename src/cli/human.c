@@ -54,6 +54,13 @@ char *human_bytes(uint64_t bytes, char buf[HUMAN_TEXT])
 	return buf;
 }
 
+char *human_count(int64_t n, const char *one, const char *many, char buf[HUMAN_TEXT])
+{
+	snprintf(buf, HUMAN_TEXT, "%lld %s%s", (long long)n, n != 1 && many ? many : one,
+		 n != 1 && !many ? "s" : "");
+	return buf;
+}
+
 char *human_when(int64_t ms, char buf[HUMAN_TEXT])
 {
 	time_t s = (time_t)(ms / 1000);

@@ -15,6 +15,8 @@ int64_t human_now_ms(void);
 char *human_span(int64_t ms, char buf[HUMAN_TEXT]);
 /* "512", "1.5K", "12M". */
 char *human_bytes(uint64_t bytes, char buf[HUMAN_TEXT]);
+/* "1 session", "3 sessions"; many NULL: with an s. */
+char *human_count(int64_t n, const char *one, const char *many, char buf[HUMAN_TEXT]);
 /* The local date and time of epoch milliseconds. */
 char *human_when(int64_t ms, char buf[HUMAN_TEXT]);
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/opt.h"
+#include "cli/remark.h"
 #include "cli/term.h"
 
 enum { SIGNAL_BASE = 128 };
@@ -140,34 +141,43 @@ int job_status(const json_t *end)
 	return OPT_EXIT_FAILED; /* nobody knows */
 }
 
-/* By its name in the interface, which people can look up. */
-static const char *words_for(const char *limit)
+static uint64_t limit_of(const json_t *session, const char *path)
 {
-	static const char *const words[][2] = {
-		{ "TIMEOUT", "it was still running then, and was ended" },
-		{ "LIMIT_MEMORY", "more memory was needed, a process was ended" },
-		{ "LIMIT_PIDS", "more processes and threads were refused" },
-		{ "LIMIT_DISK", "the disk of the session is full" },
-		{ "LIMIT_FILE", "a file would have grown too large" },
-	};
+	int64_t n = ask_number(session, path);
 
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		if (strcmp(words[i][0], limit) == 0)
-			return words[i][1];
-	return NULL;
+	return n > 0 ? (uint64_t)n : 0;
+}
+
+/* What the session may have; 0 where that cannot be asked any more. */
+static struct limits limits_of(const struct job *j)
+{
+	auto_json json_t *answer = NULL;
+	struct err ignored;
+	char path[JOB_PATH];
+
+	if (client_path(path, sizeof(path), &ignored, "/v1/sessions/%s", j->ref) == 0)
+		(void)client_call(j->client, "GET", path, NULL, &answer, &ignored);
+	return (struct limits){
+		.memory_bytes = limit_of(answer, "session.limits.memory_bytes"),
+		.disk_bytes = limit_of(answer, "session.limits.disk_bytes"),
+		.file_bytes = limit_of(answer, "session.limits.file_bytes"),
+		.pids = (uint32_t)limit_of(answer, "session.limits.pids"),
+	};
 }
 
 void job_remark(const struct job *j)
 {
-	json_t *limit;
+	const json_t *hits = json_object_get(j->end, "limits");
+	struct limits limits = { 0 };
+	json_t *hit;
 	size_t i;
 
-	json_array_foreach (json_object_get(j->end, "limits"), i, limit) {
-		const char *name = json_string_value(limit), *words = name ? words_for(name) : NULL;
-
-		if (words)
-			fprintf(stderr, "lodge: %s: %s\n", name, words);
-	}
+	if (json_array_size(hits))
+		limits = limits_of(j);
+	/* whether output is missing here, only whoever read it knows */
+	json_array_foreach (hits, i, hit)
+		if (!ask_is(hit, "", "LIMIT_OUTPUT"))
+			remark_limit(ask_text(hit, ""), &limits, j->timeout_ms);
 	if (j->gap)
 		fputs("lodge: LIMIT_OUTPUT: some of the output was dropped before it was read\n",
 		      stderr);

@@ -20,6 +20,7 @@ struct job {
 		size_t len, room;
 	} kept[JOB_STREAMS];
 	bool gap; /* some of the output was dropped before it was read */
+	uint32_t timeout_ms; /* that it was given; 0: not known */
 	json_t *end; /* the record of how it ended */
 };
 void job_fini(struct job *j); /* not the client */

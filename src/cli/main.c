@@ -46,7 +46,7 @@ static const struct {
 	{ "snapshots", "export", cmd_export, "write one as a file" },
 	{ "snapshots", "import", cmd_import, "read one from a file" },
 
-	{ "users", "users", cmd_users, "list users with a live sandbox" },
+	{ "users", "users", cmd_users, "list users, show one, set quotas" },
 	{ "users", "cleanup", cmd_cleanup, "destroy all that a user has" },
 	{ "users", "projects", cmd_projects, "list, make and remove projects" },
 	{ "users", "teams", cmd_teams, "who is in a team" },

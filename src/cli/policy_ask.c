@@ -65,6 +65,8 @@ static void say_list(struct ask *a, const json_t *answer)
 		table_add(&t, name_list(commands_of(p, "deny"), text, sizeof(text)));
 	}
 	table_print(&t, stdout);
+	if (i == 0)
+		ask_hint("no policies (lodge policy set makes one)");
 }
 
 static int run_list(struct ask *a, struct err *err)
@@ -89,6 +91,7 @@ static const struct ask_command list_command = {
 		 .usage = "[--tenant TENANT]",
 		 .summary = "Lists the policies of a tenant.",
 		 .opts = tenant_options },
+	.prompt = true,
 	.run = run_list,
 };
 
@@ -129,7 +132,7 @@ static void say_one(struct ask *a, const json_t *answer)
 {
 	const json_t *p = json_object_get(answer, "policy");
 	int64_t most = ask_number(p, "max_active_per_user");
-	char text[LINE];
+	char text[LINE], count[HUMAN_TEXT];
 	struct table t;
 
 	(void)a;
@@ -138,7 +141,8 @@ static void say_one(struct ask *a, const json_t *answer)
 	say_line(&t, "tenant", ask_text(p, "tenant"));
 	snprintf(text, sizeof(text), "%lld", (long long)ask_number(p, "sessions"));
 	say_line(&t, "sessions", text);
-	snprintf(text, sizeof(text), "%lld live sandboxes, then %s", (long long)most,
+	snprintf(text, sizeof(text), "%s, then %s",
+		 human_count(most, "live sandbox", "live sandboxes", count),
 		 ask_is(p, "on_exceed", "replace") ? "the one used longest ago sleeps" : "refused");
 	say_line(&t, "per user", most < 0 ? "" : text);
 	add_span(&t, "idle", ask_number(p, "idle_timeout_ms"));
@@ -169,6 +173,7 @@ static const struct ask_command show_command = {
 		 .opts = tenant_options },
 	.least = 1,
 	.most = 1,
+	.prompt = true,
 	.run = run_show,
 };
 
@@ -295,6 +300,7 @@ static const struct ask_command set_command = {
 		 .opts = set_options },
 	.least = 1,
 	.most = 1,
+	.prompt = true,
 	.run = run_set,
 };
 
@@ -330,6 +336,7 @@ static const struct ask_command remove_command = {
 		 .opts = remove_options },
 	.least = 1,
 	.most = 1,
+	.prompt = true,
 	.run = run_remove,
 };
 

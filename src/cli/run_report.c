@@ -7,9 +7,9 @@
 
 #include "base/auto.h"
 #include "base/json.h"
-#include "base/size.h"
 #include "cli/human.h"
 #include "cli/opt.h"
+#include "cli/remark.h"
 #include "cli/run.h"
 
 enum { HITS = 6, SIGNAL_BASE = 128 };
@@ -59,47 +59,6 @@ static int status_of(const struct run *r)
 	return res->signal ? SIGNAL_BASE + res->signal : res->code;
 }
 
-static void print_time(char *buf, size_t size, uint32_t ms)
-{
-	if (ms % 1000)
-		snprintf(buf, size, "%u ms", ms);
-	else
-		snprintf(buf, size, "%u s", ms / 1000);
-}
-
-static void print_hit(const struct run *r, unsigned hit)
-{
-	const char *name = exec_hit_name(hit);
-	char size[SIZE_TEXT];
-
-	switch ((enum agent_hit)hit) {
-	case AGENT_HIT_TIME:
-		print_time(size, sizeof(size), r->timeout_ms);
-		fprintf(stderr, "lodge: %s: still running after %s, ended\n", name, size);
-		break;
-	case AGENT_HIT_MEMORY:
-		fprintf(stderr, "lodge: %s: more than %s was needed, a process was ended\n", name,
-			size_format(r->limits.memory_bytes, size));
-		break;
-	case AGENT_HIT_PIDS:
-		fprintf(stderr, "lodge: %s: more than %u processes and threads were refused\n",
-			name, r->limits.pids);
-		break;
-	case AGENT_HIT_OUTPUT:
-		fprintf(stderr, "lodge: %s: more than %s was written, the oldest is lost\n", name,
-			size_format(r->limits.output_bytes, size));
-		break;
-	case AGENT_HIT_DISK:
-		fprintf(stderr, "lodge: %s: the disk is full, it holds %s\n", name,
-			size_format(r->limits.disk_bytes, size));
-		break;
-	case AGENT_HIT_FILE:
-		fprintf(stderr, "lodge: %s: a file would have grown beyond %s\n", name,
-			size_format(r->limits.file_bytes, size));
-		break;
-	}
-}
-
 int run_report(const struct run *r)
 {
 	unsigned hits = hits_of(r);
@@ -107,7 +66,7 @@ int run_report(const struct run *r)
 	fflush(stdout);
 	for (unsigned i = 0; i < HITS; i++)
 		if (hits & 1u << i)
-			print_hit(r, 1u << i);
+			remark_limit(exec_hit_name(1u << i), &r->limits, r->timeout_ms);
 	if (r->err.code && !r->oom && !r->late)
 		return opt_fail(status_of(r), &r->err);
 	return status_of(r);

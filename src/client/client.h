@@ -20,6 +20,9 @@ struct client;
 int client_new(const char *url, const char *key, struct client **ret, struct err *err);
 void client_free(struct client *c); /* NULL is allowed */
 const char *client_url(const struct client *c);
+/* Of each wait for the service, from its first byte to its last; 0: as long as it takes, as it is
+ * at first. Before anything is asked. Then it is UNAVAILABLE with ETIMEDOUT. */
+void client_limit(struct client *c, int ms);
 
 /* A path of several parts, each %s of fmt percent-encoded as one segment: client_path(buf, size,
  * err, "/v1/sessions/%s/snapshots/%s", id, name). In `%S` slashes stay. One with ".." between its

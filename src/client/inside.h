@@ -21,6 +21,7 @@ struct client {
 	char *path; /* of the unix socket */
 	char *authority; /* what Host says */
 	SSL_CTX *tls; /* NULL: plain */
+	int limit_ms; /* as conn's */
 };
 DEFINE_AUTO(struct client *, client_free);
 

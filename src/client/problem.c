@@ -78,7 +78,9 @@ int problem_read(const struct client *c, struct client_stream *s, struct err *er
 
 int problem_broken(ssize_t n, struct err *err)
 {
-	if (n < 0)
+	if (n == -ETIMEDOUT)
+		err_set(err, ERR_UNAVAILABLE, "lodged does not answer");
+	else if (n < 0)
 		err_sys(err, (int)-n, "the connection to lodged broke");
 	else
 		err_set(err, ERR_UNAVAILABLE, "lodged closed the connection within its answer");

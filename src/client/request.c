@@ -206,7 +206,7 @@ static int exchange(struct client *c, const struct client_request *rq, const str
 		return -1;
 	}
 	if (stream_begin(&conn, strcmp(rq->method, "HEAD") == 0, ret, err) == 0) {
-		(*ret)->conn.limit_ms = 0;
+		(*ret)->conn.limit_ms = c->limit_ms;
 		return 0;
 	}
 	return r < 0 ? problem_broken(r, err) : -1;
@@ -224,7 +224,7 @@ int request_send(struct client *c, const struct client_request *rq, const char *
 		return -1;
 	r = make_head(c, rq, &b, upgrade, &head, &len, err);
 	if (r == 0)
-		r = exchange(c, rq, &b, head, len, upgrade ? UPGRADE_MS : 0, ret, err);
+		r = exchange(c, rq, &b, head, len, upgrade ? UPGRADE_MS : c->limit_ms, ret, err);
 	if (head)
 		explicit_bzero(head, len); /* it has the key */
 	free(b.text);

@@ -103,6 +103,11 @@ void client_free(struct client *c)
 	free(c);
 }
 
+void client_limit(struct client *c, int ms)
+{
+	c->limit_ms = ms;
+}
+
 const char *client_url(const struct client *c)
 {
 	return c->url;

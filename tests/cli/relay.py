@@ -7,16 +7,19 @@ import threading
 
 
 class Relay:
-    """`before(line)` is called with the first line of each request, and may take its time."""
+    """`before(line)` is called with the first line of each request, and may take its time; `asked` is all that came."""
 
     def __init__(self, lodged, before):
+        self.asked = asked = bytearray()
+
         class Handler(socketserver.BaseRequestHandler):
             def handle(self):
                 head = self.request.recv(65536)
+                asked.extend(head)
                 before(head.split(b"\r\n")[0].decode())
                 with contextlib.suppress(OSError), socket.create_connection((lodged.host, lodged.port)) as there:
                     there.sendall(head)
-                    pump = threading.Thread(target=carry, args=(self.request, there), daemon=True)
+                    pump = threading.Thread(target=carry, args=(self.request, there, asked), daemon=True)
                     pump.start()
                     carry(there, self.request)
 
@@ -33,8 +36,10 @@ class Relay:
         self.server.socket.close()
 
 
-def carry(here, there):
+def carry(here, there, seen=None):
     with contextlib.suppress(OSError):
         while data := here.recv(65536):
+            if seen is not None:
+                seen.extend(data)
             there.sendall(data)
         there.shutdown(socket.SHUT_WR)

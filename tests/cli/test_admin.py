@@ -37,6 +37,34 @@ def test_users(lodged, client, people):
     client.delete("/v1/keys/" + key["key"]["id"])
 
 
+def test_one_user(lodged, client, people):
+    rows = dict(r.split(None, 1) for r in lines(lodged.lodge("users", "show", "ada")))
+    assert rows["user"] == "ada" and rows["sessions"] == "2" and rows["sandboxes"] == "2, no limit"
+    assert json.loads(lodged.lodge("users", "show", "ada", "--json")[1]).keys() == {"user", "quota", "usage"}
+    assert lodged.lodge("users", "show", "nobody")[0] == 1
+    assert lines(lodged.lodge("users", "ls"))[0] == lines(lodged.lodge("users"))[0]
+
+
+def test_quota(lodged, client, people):
+    assert lines(lodged.lodge("users", "quota", "bob"))[0] == "sandboxes  0, no limit"
+    rows = lines(lodged.lodge("users", "quota", "bob", "--sandboxes", "3", "--memory", "2G", "--disk", "1T", "--cpu", "2h"))
+    assert rows[:2] == ["sandboxes  0 of 3", "memory     0 of 2.0G"]
+    assert rows[2].endswith(" of 1.0T") and rows[3].endswith(" of 2h")
+    answer = json.loads(lodged.lodge("users", "quota", "bob", "--sandboxes", "0", "--unset", "memory,cpu", "--json")[1])
+    assert answer["quota"] == {"sandboxes": 0, "memory_bytes": 0, "disk_bytes": 1 << 40, "cpu_ms": 0}
+    assert client.get("/v1/users/bob/quota").json["quota"] == answer["quota"]
+    for words, said in ((("--memory", "x"), "--memory: "), (("--cpu", "-1"), "--cpu: "),
+                        (("--unset", "pids"), '--unset: no "pids"')):
+        status, _, err = lodged.lodge("users", "quota", "bob", *words)
+        assert status == 2 and err.startswith("lodge: " + said), err
+    assert client.get("/v1/users/bob/quota").json["quota"] == answer["quota"]
+    client.put("/v1/users/ada/quota", {"sandboxes": 2})
+    status, _, err = lodged.lodge("new", "--user", "ada")
+    assert status == 1 and "2" in err
+    assert lodged.lodge("users", "quota", "ada", "--unset", "sandboxes")[0] == 0
+    assert lodged.lodge("users", "quota", "bob", "--unset", "disk")[0] == 0
+
+
 def test_cleanup(lodged, client, people):
     t = Terminal("cleanup", "ada", env=lodged.env())
     t.wait("Destroy all sessions of ada")
@@ -140,10 +168,10 @@ def test_status(lodged):
 
 def test_bench(lodged, client):
     before = client.get("/v1/sessions").json["sessions"]
-    rows = lines(lodged.lodge("bench", "-n", "3"))
+    rows = lines(lodged.lodge("bench", "--count", "3"))
     assert rows[0].split() == ["CALL", "TIMES", "MEDIAN", "P99", "WORST"] and len(rows) == 6
     calls = json.loads(lodged.lodge("bench", "--count", "2", "--json")[1])["calls"]
     assert {c["name"] for c in calls} == {"status", "enter", "exec", "write 4K", "read 4K"}
     assert all(c["median_ms"] <= c["p99_ms"] <= c["worst_ms"] for c in calls)
     assert client.get("/v1/sessions").json["sessions"] == before
-    assert lodged.lodge("bench", "-n", "0")[0] == 2
+    assert lodged.lodge("bench", "--count", "0")[0] == 2

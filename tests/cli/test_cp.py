@@ -19,6 +19,7 @@ import pytest
 
 from client import wait_for
 from lodge import LODGE
+from relay import Relay
 from terminal import Terminal
 
 
@@ -143,6 +144,21 @@ def test_without_tar(lodged, client, at, tmp_path):
     for words in (("cp:d", str(tmp_path / "new")), (str(tmp_path / "d"), "cp:e")):
         got = lodged.lodge("cp", *words, env=lodged.env() | {"PATH": "/nowhere"})
         assert got[0] == 1 and got[2] == "lodge: tar: not installed; directories need it\n"
+
+
+@pytest.mark.parametrize("end", ["exit 2", "kill -9 $$"])
+def test_a_tar_that_fails_sends_nothing_whole(lodged, client, at, tmp_path, end):
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "seen").write_text("x")
+    (tmp_path / "tar").write_text(f'#!/bin/sh\n{shutil.which("tar")} "$@"; echo "tar: ./secret: no" >&2; {end}\n')
+    (tmp_path / "tar").chmod(0o755)
+    with Relay(lodged, lambda line: None) as relay:
+        env = lodged.env(PATH=f"{tmp_path}:{os.environ['PATH']}") | {"LODGE_URL": relay.url}
+        status, out, said = lodged.lodge("cp", str(tmp_path / "d"), "cp:", env=env)
+        assert (status, out) == (1, b"") and said.startswith("tar: ./secret: no\nlodge: tar failed; what it said is above: ")
+        assert said.count("\n") == 2 and "not copied" in said
+        wait_for(lambda: b"/archive?" in relay.asked)
+        assert not relay.asked.endswith(b"\r\n0\r\n\r\n")  # whole, it would be answered, and so have come
 
 
 def test_progress_on_a_terminal_only(lodged, client, at, tmp_path):

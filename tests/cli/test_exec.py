@@ -34,6 +34,23 @@ def test_how_it_ended(lodged, session, words, status):
     assert said.startswith("lodge: ") or status == 128 + signal.SIGTERM, said
 
 
+def test_what_it_ran_into_is_told_with_its_size(lodged, client):
+    sid = client.enter(limits={"memory_bytes": 64 << 20, "pids": 16, "file_bytes": 4096})
+    try:
+        for text, sentence in (
+                ("tail /dev/zero", "LIMIT_MEMORY: more than 64M was needed, a process was ended"),
+                ("for i in $(seq 40); do sleep 1 & done 2>/dev/null; true",
+                 "LIMIT_PIDS: more than 16 processes and threads were refused"),
+                ("exec head -c 5000 /dev/zero >f", "LIMIT_FILE: a file would have grown beyond 4K")):
+            said = lodged.lodge("exec", sid, "-c", text)[2]
+            assert f"lodge: {sentence}\n" in said, (text, said)
+        for time, words in (("200ms", "200 ms"), ("1s", "1 s")):
+            said = lodged.lodge("exec", "--timeout", time, sid, "sleep", "60")[2]
+            assert said == f"lodge: TIMEOUT: still running after {words}, ended\n"
+    finally:
+        client.delete("/v1/sessions/" + sid)
+
+
 def test_what_it_is_given(lodged, session):
     words = ["-w", "/tmp", "--env", "A=1 2", "--env", "B==", "-c", "pwd; echo $A$B"]
     assert lodged.lodge("exec", session, *words) == (0, b"/tmp\n1 2=\n", "")

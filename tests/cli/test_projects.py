@@ -86,7 +86,7 @@ def test_switching_and_saving(lodged, client, eve):
     answer = json.loads(ok(lodged.lodge("projects", "fragments", "p1", "--user", eve, "--json")))
     assert [f["id"] for f in answer["fragments"]] == [second["id"], fragment]
     client.run(sid, "echo lost > f")
-    assert "1 files restored" in ok(lodged.lodge("switch", "--user", eve, "p1", "--fragment", fragment))
+    assert "1 file restored" in ok(lodged.lodge("switch", "--user", eve, "p1", "--fragment", fragment))
     failed(lodged.lodge("switch", "--user", eve, "nosuch"), "Project not found")
     assert lodged.lodge("switch", "--user", eve)[0] == 2
     assert "with --user" in lodged.lodge("switch", "p1")[2]

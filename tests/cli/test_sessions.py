@@ -2,6 +2,8 @@
 """lodge new, ls, show, rm, pause, unpause, hibernate, resume, extend."""
 import json
 import os
+import re
+import socket
 import subprocess
 
 import pytest
@@ -72,6 +74,28 @@ def test_ls_of_many_pages(lodged, client):
             client.delete("/v1/sessions/" + sid)
 
 
+def test_nothing_to_list(lodged, client, session):
+    """On a terminal what to do next is said beside the titles; scripts see the titles alone, and JSON as it is."""
+    for words, said in (
+            (("ls", "--user", "nobody"), "no such session"), (("ps", session), "no commands (lodge exec runs one)"),
+            (("snapshots", session), "no snapshots (lodge snapshot takes one)"),
+            (("policy", "ls"), "no policies (lodge policy set"),
+            (("projects", "--user", "nobody"), "no projects (lodge projects add"), (("users",), "no user has a live sandbox"),
+            (("keys", "--tenant", "nobody"), "no keys (lodge keys add")):
+        t = Terminal(*words, env=lodged.env())
+        assert t.end() == 0 and t.seen.count(b"\n") == 2 and said.encode() in t.seen, t.seen
+        status, out, err = lodged.lodge(*words)
+        assert (status, out.count(b"\n"), err) == (0, 1, ""), words
+        t = Terminal(*words, "--json", env=lodged.env())
+        assert t.end() == 0 and list(json.loads(t.seen).values()) == [[]]
+    client.run(session, "true")
+    t = Terminal("ps", session, env=lodged.env())
+    assert t.end() == 0 and b"nothing runs; -a lists the 1 that ended" in t.seen
+    client.delete("/v1/sessions/" + session)
+    t = Terminal("ls", env=lodged.env())
+    assert t.end() == 0 and b"no sessions (lodge new makes one)" in t.seen
+
+
 def test_nothing_of_others_reaches_the_terminal(lodged, client):
     name = "\u001b]0;evil\u0007\u202ename\u009b31m"
     sid = client.enter(key=name, user="m\rx")
@@ -82,9 +106,9 @@ def test_nothing_of_others_reaches_the_terminal(lodged, client):
             text = t.seen.replace(b"\r\n", b"\n")
             assert not any(c in text for c in (b"\033", b"\007", b"\r", "\u202e".encode(), "\u009b".encode())), text
             assert b"?]0;evil??name?31m" in text or words == ("users",)
-        assert json.loads(lodged.lodge("show", sid, "--json")[1])["session"]["key"] == name
+        assert json.loads(lodged.lodge("show", sid, "--json")[1])["results"][0]["session"]["key"] == name
         t = Terminal("show", sid, "--json", env=lodged.env())
-        assert t.end() == 0 and json.loads(t.seen)["session"]["key"] == name and not controls(t.seen), t.seen
+        assert t.end() == 0 and json.loads(t.seen)["results"][0]["session"]["key"] == name and not controls(t.seen), t.seen
     finally:
         client.delete("/v1/sessions/" + sid)
 
@@ -127,14 +151,17 @@ def test_show(lodged, client, alice):
     client.post(f"/v1/sessions/{alice}/exec", {"argv": ["sh", "-c", "exit 3"]})
     status, out, _ = lodged.lodge("show", "alice")
     text = out.decode()
-    assert status == 0 and alice in text and "hibernated after 30m without use" in text
-    assert "echo one" in text and "exited 3" in text and "sh -c exit 3" in text and "processes" in text
-    answer = json.loads(lodged.lodge("show", "alice", "--json")[1])
+    assert status == 0 and alice in text and "hibernates in 30m, after 30m without use" in text
+    assert "echo one" in text and "exited 3" in text and "sh -c exit 3" in text
+    assert re.search(r" (1 process|\d\d+ processes|[2-9] processes), ", text)
+    answer = json.loads(lodged.lodge("show", "alice", "--json")[1])["results"][0]
     assert answer["session"]["id"] == alice and answer["stats"]["pids"] >= 1 and len(answer["execs"]) == 2
     client.post(f"/v1/sessions/{alice}/hibernate")
     status, out, _ = lodged.lodge("show", alice)
-    assert status == 0 and b"asked by" in out
-    assert json.loads(lodged.lodge("show", "alice", "--json")[1])["stats"] is None
+    assert status == 0 and b"asked by" in out and b"hibernates after 30m without use" in out
+    assert json.loads(lodged.lodge("show", "alice", "--json")[1])["results"][0]["stats"] is None
+    client.patch("/v1/sessions/" + alice, {"on_idle": "destroy"})
+    assert b"is destroyed " in lodged.lodge("show", alice)[1]
     status, _, err = lodged.lodge("show", "nobody")
     assert status == 1 and "nobody" in err
 
@@ -146,13 +173,13 @@ def test_moves(lodged, client, alice, session):
     assert lodged.lodge("unpause", "key:alice")[0] == 0
     assert lodged.lodge("ls", "-qs", "paused")[:2] == (0, b"")
     status, out, _ = lodged.lodge("hibernate", "alice", session, "--json")
-    assert status == 0 and [a["session"]["state"] for a in json.loads(out)] == ["hibernated"] * 2
+    assert status == 0 and [a["session"]["state"] for a in json.loads(out)["results"]] == ["hibernated"] * 2
     answer = json.loads(lodged.lodge("resume", "alice", "--json")[1])
-    assert answer["outcome"] == "resumed"
+    assert [a["outcome"] for a in answer["results"]] == ["resumed"]
     status, out, _ = lodged.lodge("extend", "--by", "40m", "alice")
     assert status == 0 and b"at most until" in out and b"unchanged" not in out
     assert b"unchanged" in lodged.lodge("extend", "--by", "1m", "alice")[1]
-    assert json.loads(lodged.lodge("extend", "alice", "--json")[1])["session"]["id"] == alice
+    assert json.loads(lodged.lodge("extend", "alice", "--json")[1])["results"][0]["session"]["id"] == alice
     status, out, err = lodged.lodge("pause", "nobody", "alice")
     assert status == 1 and b"alice" in out and err.startswith("lodge: nobody: ")
     assert lodged.lodge("extend", "--by", "x", "alice")[0] == 2
@@ -165,7 +192,11 @@ def test_rm(lodged, client):
     assert status == 1 and out.decode().startswith(f"rm0 ({sids[0]}): destroyed (of ada; ") and "no need" in out.decode()
     assert "nobody" in err and client.get("/v1/sessions/" + sids[0]).status == 410
     answer = json.loads(lodged.lodge("rm", sids[1], "--json")[1])
-    assert answer["tombstone"]["session"] == sids[1]
+    assert [a["tombstone"]["session"] for a in answer["results"]] == [sids[1]]
+    for words in (["nobody"], ["nobody", "noone"]):  # one shape for any number, and for failures
+        status, out, _ = lodged.lodge("rm", "--json", *words)
+        results = json.loads(out)["results"]
+        assert status == 1 and [r["operand"] for r in results] == words and "no session" in results[0]["error"]
     t = Terminal("rm", "rm2", env=lodged.env())
     t.wait("[y/N]")
     t.type("n\n")
@@ -189,6 +220,23 @@ def test_who_cannot_be_asked(lodged, tmp_path):
             got = lodged.lodge(*words, env=env)
             assert got[0] == status and got[2] == (
                 f"lodge: {text} (give one by `lodge login`, --key-file or LODGE_API_KEY)\n"), (words, got)
+
+
+def test_who_takes_a_question_and_says_nothing(lodged):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        env = lodged.env() | {"LODGE_URL": "http://127.0.0.1:%d" % silent.getsockname()[1]}
+        waits = [lodged.start_lodge(*words, env=env) for words in (("exec", "s", "true"), ("new",), ("events", "-f"))]
+        try:
+            asked = [lodged.start_lodge(*words, env=env)
+                     for words in (("ls",), ("show", "s"), ("status",), ("keys",), ("events",))]
+            for p in asked:
+                out, err = p.communicate(timeout=60)
+                assert (p.returncode, out, err) == (125, b"", b"lodge: lodged does not answer\n"), p.args
+            assert [p.poll() for p in waits] == [None] * 3  # these may take longer than any limit
+        finally:
+            for p in waits:
+                p.kill()
+                p.communicate()
 
 
 def test_who_is_not_there(lodged, tmp_path):

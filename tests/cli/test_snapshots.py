@@ -37,7 +37,7 @@ def test_snapshots(lodged, client, one):
     assert len(made) == 1 and made[0].startswith("snp_") and " " not in made[0]
     status, _, err = lodged.lodge("snapshot", "rm", "second")
     assert status == 1 and "--session" in err
-    answer = json.loads(lodged.lodge("snapshot", "one", "--stop", "--json")[1])
+    answer = json.loads(lodged.lodge("snapshot", "one", "--stop", "--json")[1])["results"][0]
     assert answer["snapshot"]["session"] == one
     listed = lines(lodged.lodge("snapshots", "one"))
     assert listed[0].split() == ["SNAPSHOT", "NAME", "AGE", "SIZE"] and len(listed) == 4
@@ -94,11 +94,13 @@ def test_rollback(lodged, client, one):
     client.run(one, "echo newer > top")
     t = Terminal("rollback", "one", "first", env=lodged.env())
     t.wait("What was written since then is lost.")
+    assert b"Take one back to first, which was taken " in t.seen
     t.type("no\n")
     assert t.end() == 1 and client.run(one, "cat top") == "newer\n"
     status, out, _ = lodged.lodge("rollback", "one", "first", "--yes")
     assert status == 0 and b"has the files of first again" in out and client.run(one, "cat top") == "t\n"
     assert json.loads(lodged.lodge("rollback", "one", "first", "--json")[1])["session"]["id"] == one
+    assert lodged.lodge("fork", "-n", "2", "one")[0] == 2  # the letter of --name
     status, _, err = lodged.lodge("rollback", "one", "nosuch")
     assert status == 1 and "lodge snapshots" in err
 

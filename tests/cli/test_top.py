@@ -57,8 +57,8 @@ def test_top_of_a_service_that_is_started_again(lodged):
     lodged.crash()
     t.wait("no lodged answers")
     lodged.start()
-    seen = t.seen.count(b"sandboxes")
-    assert wait_for(lambda: t.read(0.1) and t.seen.count(b"sandboxes") > seen)
+    seen = t.seen.count(b"(q leaves)")
+    assert wait_for(lambda: t.read(0.1) and t.seen.count(b"(q leaves)") > seen)
     t.type("q")
     assert t.end() == 0
     lodged.client().delete("/v1/sessions/" + sid)
@@ -103,6 +103,34 @@ def test_events(lodged, client, session):
     assert len(lodged.lodge("events", "--since", str(last - 1), "--json", "--all")[1].splitlines()) == 1
     assert lodged.lodge("events", "--since", "x")[0] == 2
     assert lodged.lodge("events", "--session", "nobody")[0] == 1
+
+
+@pytest.fixture
+def named(client):
+    sid = client.enter(key="näme")
+    yield sid
+    client.delete("/v1/sessions/" + sid)
+
+
+def test_events_name_sessions_by_their_keys(lodged, client, session, named):
+    gone = client.enter(key="soon-gone")
+    client.delete("/v1/sessions/" + gone)
+    asked = []
+    with Relay(lodged, asked.append) as relay:
+        rows = [x for x in lodged.lodge("events", env=lodged.env() | {"LODGE_URL": relay.url})[1].decode().splitlines()
+                if any(n in x for n in (gone, session, "näme"))]
+    assert named not in "".join(rows) and "soon-gone" not in "".join(rows)
+    assert {x[29:47].rstrip() for x in rows} >= {"create", "ready", "destroy"} and {x[47:49] for x in rows} == {"se", "nä"}
+    assert {x[71:76] for x in rows if " by " in x} == {"  by "}, rows  # columns, whatever the width of a name in bytes
+    assert len([x for x in asked if "/v1/sessions" in x]) == 1, asked
+    p = lodged.start_lodge("events", "-f", "--since", "0")
+    try:
+        while "ready" not in (line := p.stdout.readline().decode()) or "näme" not in line:
+            assert line
+    finally:
+        p.kill()
+        p.communicate()
+    assert " näme" in lodged.lodge("events", "--session", named)[1].decode()
 
 
 def test_events_followed_over_a_restart(lodged, client):
@@ -166,6 +194,8 @@ def test_bash_completion(lodged, session, tmp_path):
     assert client.delete("/v1/snapshots/" + snapshot).status == 204
     assert "--project" in complete(lodged, tmp_path, "ls", "--")
     assert set(complete(lodged, tmp_path, "keys", "")) == {"ls", "add", "rm"}
+    assert set(complete(lodged, tmp_path, "users", "")) == {"ls", "show", "quota"}
+    assert "--sandboxes" in complete(lodged, tmp_path, "users", "quota", "--")
     assert "--expires" in complete(lodged, tmp_path, "keys", "add", "--")
     assert set(complete(lodged, tmp_path, "policy", "")) == {"test", "ls", "show", "set", "rm"}
     assert "--session" in complete(lodged, tmp_path, "snapshot", "rm", "--")

@@ -293,6 +293,17 @@ static void one_who_is_not_there_is_told_apart(void)
 	c = NULL;
 }
 
+/* It took the connection, and that was all. */
+static void one_who_is_silent_is_not_waited_for(void)
+{
+	CHECK(begin(NULL));
+	client_limit(c, 10);
+	CHECK(call(NULL) < 0 && err.code == ERR_UNAVAILABLE && err.sys == ETIMEDOUT);
+	CHECK_STR(err.msg, "lodged does not answer");
+	CHECK(peer_start());
+	finish();
+}
+
 static void pages_become_one_list(void)
 {
 	json_t *v = NULL;
@@ -490,6 +501,7 @@ int main(void)
 	RUN(a_head_without_end_is_not_read_to_the_end);
 	RUN(an_answer_too_long_to_keep_is_refused);
 	RUN(one_who_is_not_there_is_told_apart);
+	RUN(one_who_is_silent_is_not_waited_for);
 	RUN(pages_become_one_list);
 	RUN(a_file_is_sent_with_its_length);
 	RUN(a_pipe_is_sent_in_chunks);

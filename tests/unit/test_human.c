@@ -46,6 +46,16 @@ static void sizes(void)
 		CHECK_STR(human_bytes(all[i].bytes, buf), all[i].text);
 }
 
+static void counts(void)
+{
+	char buf[HUMAN_TEXT];
+
+	CHECK_STR(human_count(0, "user", NULL, buf), "0 users");
+	CHECK_STR(human_count(1, "user", NULL, buf), "1 user");
+	CHECK_STR(human_count(1, "process", "processes", buf), "1 process");
+	CHECK_STR(human_count(2, "process", "processes", buf), "2 processes");
+}
+
 static void texts(void)
 {
 	static const struct {
@@ -103,6 +113,7 @@ int main(void)
 {
 	RUN(spans);
 	RUN(sizes);
+	RUN(counts);
 	RUN(texts);
 	RUN(tables);
 	return tap_done();
