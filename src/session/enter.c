@@ -112,25 +112,6 @@ static int start_existing(struct enter *x, struct entry *n, struct err *err)
 	return 0;
 }
 
-static int use(struct enter *x, struct entry *n, struct err *err)
-{
-	if (check_existing(x, n, err) < 0 || bind_keys(x, n, err) < 0)
-		return -1;
-	x->out.outcome = SESSION_REUSED;
-	if (x->want->asleep)
-		return publish_result(x, n, err);
-	if (renew_if_due(n, err) < 0)
-		return -1;
-	if (n->rec.state != SESSION_ACTIVE && start_existing(x, n, err) < 0)
-		return -1;
-	if (unpause(n, x->who->actor, err) < 0)
-		return -1;
-	entry_touch(n);
-	return publish_result(x, n, err);
-}
-
-/* ---- a new one ------------------------------------------------------------------------------- */
-
 /* A key whose last session lost its files without its user asking: that is told. */
 static void look_for_loss(struct enter *x)
 {
@@ -149,6 +130,34 @@ static void look_for_loss(struct enter *x)
 	x->out.state_lost = true;
 	x->out.cause = t.cause;
 }
+
+/* Who asks again because the first answer did not arrive has not been told of a loss yet. */
+static void tell_again(struct enter *x, const struct entry *n)
+{
+	if (x->want->once && strcmp(n->id, x->id) == 0)
+		look_for_loss(x);
+	if (!x->out.state_lost)
+		x->out.outcome = SESSION_REUSED;
+}
+
+static int use(struct enter *x, struct entry *n, struct err *err)
+{
+	if (check_existing(x, n, err) < 0 || bind_keys(x, n, err) < 0)
+		return -1;
+	tell_again(x, n);
+	if (x->want->asleep)
+		return publish_result(x, n, err);
+	if (renew_if_due(n, err) < 0)
+		return -1;
+	if (n->rec.state != SESSION_ACTIVE && start_existing(x, n, err) < 0)
+		return -1;
+	if (unpause(n, x->who->actor, err) < 0)
+		return -1;
+	entry_touch(n);
+	return publish_result(x, n, err);
+}
+
+/* ---- a new one ------------------------------------------------------------------------------- */
 
 static int start_new(struct enter *x, struct entry *n, struct err *err)
 {

@@ -74,10 +74,15 @@ def test_killed_from_outside_keeps_its_files(lodged, client, made):
 def test_what_is_lost_is_told(client):
     first = enter(client, key="lost", idle_timeout_ms=1, on_idle="destroy").json["session"]["id"]
     assert wait_for(lambda: client.get("/v1/sessions/" + first).status == 410)
-    answer = enter(client, key="lost")
+    answer = enter(client, key="lost", idempotency_key="lost")
     assert answer.status == 201 and answer.json["outcome"] == "replaced"
     assert answer.json["state_lost"] and answer.json["cause"]["code"] == "idle"
     assert answer.json["session"]["id"] != first
+    # also to who asks again because the first answer did not arrive, and to nobody else
+    again = enter(client, key="lost", idempotency_key="lost").json
+    assert again["session"]["id"] == answer.json["session"]["id"]
+    assert (again["outcome"], again["state_lost"], again["cause"]["code"]) == ("replaced", True, "idle")
+    assert enter(client, key="lost").json["outcome"] == "reused"
     client.delete("/v1/sessions/" + answer.json["session"]["id"])
     # who asked for it knows
     answer = enter(client, key="lost", asleep=True)
