@@ -377,6 +377,7 @@ static int post_exec(struct api_call *c, struct err *err)
 		return err_set(err, ERR_INVALID,
 			       "stdin: with an idempotency_key only for a command waited for");
 	w.want.hold = how != V1_NO_STREAM;
+	w.want.again = has[0] > 0 || has[1] > 0;
 	if (v1_exec_start(c, &ref, &w, &x, err) < 0)
 		return -1;
 	http_set_header(c->rq, "Lodge-Exec", run_id(x));

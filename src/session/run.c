@@ -3,6 +3,7 @@
  * once is claimed before. */
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,16 +97,42 @@ static uint64_t output_bytes(const struct template *t, uint64_t wanted)
 
 /* ---- once ----------------------------------------------------------------------------------- */
 
+static struct store_once use_of(const char *key, const char *tenant, const char *session)
+{
+	struct store_once o = { 0 };
+
+	snprintf(o.tenant, sizeof(o.tenant), "%s", tenant);
+	snprintf(o.scope, sizeof(o.scope), "%s", session);
+	snprintf(o.key, sizeof(o.key), "%s", key);
+	return o;
+}
+
+/* Who has read of it already must not start it anew, in a session that came after its own. */
+static int check_again(const struct entry *n, const struct run_want *w, struct err *err)
+{
+	struct store_once o, was;
+	int r = -1;
+
+	if (!w->again || !w->once)
+		return 0;
+	o = use_of(w->once, n->rec.tenant, n->id);
+	DB (n->engine, st)
+		r = st->once->find(st, &o, &was, err);
+	if (r < 0 && err->code == ERR_NOT_FOUND)
+		err_set(err, ERR_NOT_FOUND,
+			"idempotency key: no command of session %s has it; nothing was started",
+			n->id);
+	return r;
+}
+
 /* 0: it is ours to start; 1: it was used before, for `first`. */
 static int claim(struct command *c, const char *key, char first[STORE_ID], struct err *err)
 {
-	struct store_once o = { .created_at = c->rec.started_at }, was;
+	struct store_once o = use_of(key, c->rec.tenant, c->rec.session), was;
 	int r = -1;
 
-	memcpy(o.tenant, c->rec.tenant, sizeof(o.tenant));
-	memcpy(o.scope, c->rec.session, sizeof(o.scope));
+	o.created_at = c->rec.started_at;
 	memcpy(o.target, c->rec.id, sizeof(o.target));
-	memcpy(o.key, key, strlen(key) + 1);
 	DB (c->engine, st)
 		r = st->once->claim(st, &o, &was, err);
 	if (r == 0) {
@@ -425,7 +452,10 @@ int run_start(struct engine *e, const struct caller *who, const struct session_r
 	if (check_want(want, err) < 0 || id_new("exe_", s.id, err) < 0 ||
 	    use_awake(e, who, ref, !want->no_resume, &s.n, &turn, err) < 0)
 		return -1;
-	x = rules_check_run(e, &s.n->rec, want, &s.rules, err) < 0 ? NULL : launch(&s, err);
+	x = check_again(s.n, want, err) < 0 ||
+			    rules_check_run(e, &s.n->rec, want, &s.rules, err) < 0
+		    ? NULL
+		    : launch(&s, err);
 	place_give(&turn);
 	shell_rules_fini(&s.rules);
 	if (s.used) {

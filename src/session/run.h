@@ -31,6 +31,7 @@ struct run_want {
 	uint32_t rows, cols;
 	bool hold; /* a full log waits for the reader of this handle */
 	const char *once; /* idempotency key */
+	bool again; /* it was used before: ERR_NOT_FOUND, and nothing is started, if it was not */
 	bool no_resume; /* ERR_CONFLICT if the session sleeps */
 	bool own_shell; /* argv is a shell for somebody to type into: no text tells what it will
 			   start, so a policy allows it where the kernel sees to it */

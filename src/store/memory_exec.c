@@ -110,6 +110,24 @@ const struct store_exec_ops memory_exec_ops = {
 
 /* ---- keys of repeated requests ------------------------------------------------------------- */
 
+static const struct store_once *once_like(struct mem *m, const struct store_once *o)
+{
+	return mem_first(&m->once, MEM_MATCH(MEM_IS(store_once, tenant, o->tenant),
+					     MEM_IS(store_once, scope, o->scope),
+					     MEM_IS(store_once, key, o->key)));
+}
+
+static int once_find(struct store *st, const struct store_once *o, struct store_once *ret,
+		     struct err *err)
+{
+	const struct store_once *first = once_like(mem_of(st), o);
+
+	if (!first)
+		return err_set(err, ERR_NOT_FOUND, "no use of %s", o->key);
+	*ret = *first;
+	return 0;
+}
+
 static int once_claim(struct store *st, const struct store_once *o, struct store_once *ret_first,
 		      struct err *err)
 {
@@ -118,9 +136,7 @@ static int once_claim(struct store *st, const struct store_once *o, struct store
 
 	if (check_once(o, err) < 0)
 		return -1;
-	first = mem_first(&m->once, MEM_MATCH(MEM_IS(store_once, tenant, o->tenant),
-					      MEM_IS(store_once, scope, o->scope),
-					      MEM_IS(store_once, key, o->key)));
+	first = once_like(m, o);
 	if (!first)
 		return mem_add(m, &m->once, o, err) ? 0 : -1;
 	if (ret_first)
@@ -141,5 +157,6 @@ static int once_prune(struct store *st, int64_t before, struct err *err)
 
 const struct store_once_ops memory_once_ops = {
 	.claim = once_claim,
+	.find = once_find,
 	.prune = once_prune,
 };

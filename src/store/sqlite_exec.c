@@ -100,6 +100,16 @@ const struct store_exec_ops sqlite_exec_ops = {
 
 /* ---- keys of repeated requests ------------------------------------------------------------- */
 
+static int once_find(struct store *st, const struct store_once *o, struct store_once *ret,
+		     struct err *err)
+{
+	return db_get_record(db_of(st),
+			     "SELECT tenant, scope, key, target, created_at FROM once "
+			     "WHERE tenant = ?1 AND scope = ?2 AND key = ?3",
+			     DB_VALUES(db_text(o->tenant), db_text(o->scope), db_text(o->key)),
+			     &shape_once, ret, "use of", o->key, err);
+}
+
 static int once_claim(struct store *st, const struct store_once *o, struct store_once *ret_first,
 		      struct err *err)
 {
@@ -117,11 +127,7 @@ static int once_claim(struct store *st, const struct store_once *o, struct store
 		return -1;
 	if (changed > 0)
 		return 0;
-	if (db_get_record(db,
-			  "SELECT tenant, scope, key, target, created_at FROM once "
-			  "WHERE tenant = ?1 AND scope = ?2 AND key = ?3",
-			  DB_VALUES(db_text(o->tenant), db_text(o->scope), db_text(o->key)),
-			  &shape_once, &first, "use of", o->key, err) < 0)
+	if (once_find(st, o, &first, err) < 0)
 		return -1;
 	if (ret_first)
 		*ret_first = first;
@@ -138,5 +144,6 @@ static int once_prune(struct store *st, int64_t before, struct err *err)
 
 const struct store_once_ops sqlite_once_ops = {
 	.claim = once_claim,
+	.find = once_find,
 	.prune = once_prune,
 };

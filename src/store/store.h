@@ -152,6 +152,9 @@ struct store_once_ops {
 	/* CONFLICT if the key was used in this scope; *ret_first (if not NULL) is then that use. */
 	int (*claim)(struct store *st, const struct store_once *o, struct store_once *ret_first,
 		     struct err *err);
+	/* The use of this key in this scope; o->target does not matter. */
+	int (*find)(struct store *st, const struct store_once *o, struct store_once *ret,
+		    struct err *err);
 	int (*prune)(struct store *st, int64_t before, struct err *err);
 };
 

@@ -374,3 +374,20 @@ def test_an_offset_beyond_the_end_is_the_end(client, at):
     answer = client.call("POST", at + "/exec?stdout_offset=9000000000000000000", {"command": "seq 200000"},
                          {"Accept": "application/x-ndjson"})
     assert answer.status == 200 and b'"event":"exit"' in answer.data, answer
+
+
+def test_who_comes_back_to_another_session_starts_nothing(client):
+    """By the key of a session that was replaced: the command that was read of is not there, and is not run again."""
+    body = {"command": "echo ran; touch ran", "idempotency_key": "one"}
+    stream = {"Accept": "application/x-ndjson"}
+    first = client.enter(key="comes back")
+    assert client.call("POST", "/v1/sessions/key:comes back/exec".replace(" ", "%20"), body, stream).status == 200
+    again = client.call("POST", f"/v1/sessions/{first}/exec?stdout_offset=4", body, stream)
+    assert again.status == 200 and b'"event":"exit"' in again.data and b'"event":"stdout"' not in again.data, again
+    assert client.delete(f"/v1/sessions/{first}").status == 200
+    second = client.enter(key="comes back")
+    for offset in ("stdout_offset=4", "stderr_offset=1"):
+        answer = client.call("POST", f"/v1/sessions/{second}/exec?{offset}", body, stream)
+        assert answer.status == 404 and "idempotency key" in answer.message, answer
+    assert client.get(f"/v1/sessions/{second}/files/ran").status == 404
+    assert client.delete(f"/v1/sessions/{second}").status == 200

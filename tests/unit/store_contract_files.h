@@ -401,8 +401,11 @@ static void a_repeated_request_leads_to_the_first_result(void)
 	struct store_once again = o, first;
 
 	OPEN();
+	CHECK(st->once->find(st, &o, &first, &err) == -1 && err.code == ERR_NOT_FOUND);
 	CHECK(!st->once->claim(st, &o, NULL, &err));
 	strcpy(again.target, "s2");
+	CHECK(!st->once->find(st, &again, &first, &err));
+	CHECK_STR(first.target, "s1");
 	CHECK(st->once->claim(st, &again, &first, &err) == -1 && err.code == ERR_CONFLICT);
 	CHECK_STR(first.target, "s1");
 	CHECK(st->once->claim(st, &again, NULL, &err) == -1);
