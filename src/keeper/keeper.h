@@ -32,6 +32,7 @@ struct slot { /* a sandbox that nobody has yet */
 	char name[KEEPER_ID_SIZE];
 	pid_t pid;
 	uint64_t start; /* of the process: tells a reused pid */
+	int64_t made_ms;
 	struct parts parts;
 	bool rooted; /* has the usual root, is bound and armed */
 	uint32_t store; /* of that root; on disk its files are s-NAME */
@@ -115,6 +116,8 @@ bool keeper_is_slot(const char *id);
 int keeper_set_pool(struct keeper *k, const struct keeper_pool *pool, struct err *err);
 /* Whether the next one might find nothing made ahead. */
 bool keeper_is_short(const struct keeper *k);
+/* Until something has to be made anew; -1: nothing has. */
+int keeper_rest_ms(const struct keeper *k);
 /* Makes one thing ahead, if any is wanted; false when nothing is. */
 bool keeper_prepare_one(struct keeper *k);
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/auto.h"
@@ -52,6 +53,20 @@ bool keeper_is_slot(const char *id)
 	return strncmp(id, KEEPER_SLOT_PREFIX, strlen(KEEPER_SLOT_PREFIX)) == 0;
 }
 
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* Until this one is too old. */
+static int64_t left_ms(const struct keeper *k, const struct slot *s)
+{
+	return k->pool.age_ms ? s->made_ms + k->pool.age_ms - now_ms() : INT32_MAX;
+}
+
 static size_t count(const struct keeper *k, bool rooted)
 {
 	size_t n = 0;
@@ -71,7 +86,7 @@ static struct slot *take_kind(struct keeper *k, bool rooted)
 		k->nslots--;
 		for (size_t j = i; j < k->nslots; j++)
 			k->slots[j] = k->slots[j + 1];
-		if (s->start && box_start_time(s->pid) == s->start)
+		if (s->start && box_start_time(s->pid) == s->start && left_ms(k, s) > 0)
 			return s;
 		keeper_slot_free(k, s, true);
 	}
@@ -182,6 +197,7 @@ static bool make_slot(struct keeper *k)
 		return false;
 	*s = (struct slot){ .parts = PARTS_NONE,
 			    .store = KEEPER_STORE_MEMORY,
+			    .made_ms = now_ms(),
 			    .rooted = count(k, true) <= count(k, false) };
 	snprintf(s->name, sizeof(s->name), KEEPER_SLOT_PREFIX "%llx", keeper_serial(k));
 	if (fill_slot(k, s, &err) < 0) {
@@ -215,9 +231,32 @@ bool keeper_is_short(const struct keeper *k)
 	return k->nslots < k->pool.min || k->nparts == 0;
 }
 
+/* The first is the oldest. */
+static void drop_old(struct keeper *k)
+{
+	struct slot *s = k->nslots ? k->slots[0] : NULL;
+
+	if (!s || left_ms(k, s) > 0)
+		return;
+	k->nslots--;
+	memmove(k->slots, k->slots + 1, k->nslots * sizeof(struct slot *));
+	keeper_slot_free(k, s, true);
+}
+
+int keeper_rest_ms(const struct keeper *k)
+{
+	int64_t left;
+
+	if (!k->nslots || !k->pool.age_ms)
+		return -1;
+	left = left_ms(k, k->slots[0]);
+	return left > 0 ? (int)left : 0;
+}
+
 bool keeper_prepare_one(struct keeper *k)
 {
 	if (k->draining || k->rootless)
 		return false;
+	drop_old(k);
 	return k->nslots < k->pool.target ? make_slot(k) : keeper_make_parts_ahead(k);
 }

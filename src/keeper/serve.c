@@ -327,7 +327,7 @@ static int timeout_of(const struct keeper *k, bool more, int trash_wait)
 	if (k->trash_count)
 		return trash_wait;
 	if (!more)
-		return -1;
+		return keeper_rest_ms(k);
 	return keeper_is_short(k) ? QUIET_MS : REST_MS;
 }
 

@@ -15,15 +15,19 @@ enum {
 	JOB_MS = 3600 * 1000,
 	WAIT_MIN_US = 200,
 	WAIT_MAX_US = 50000,
+	/* the host's programs and settings, which lie below a slot's files, change meanwhile */
+	POOL_AGE_MS = 3600 * 1000,
 };
 
 struct keeper_pool keep_pool(const struct engine *e)
 {
 	unsigned target = e->opts.pool, min = e->opts.pool_min;
 
-	return (struct keeper_pool){
-		.min = min ? min : (target + 1) / 2, .target = target, .max = target, .kept = 1
-	};
+	return (struct keeper_pool){ .min = min ? min : (target + 1) / 2,
+				     .target = target,
+				     .max = target,
+				     .kept = 1,
+				     .age_ms = POOL_AGE_MS };
 }
 
 /* A pool that cannot be had costs time, not correctness: the keeper says so in its numbers. */

@@ -129,6 +129,7 @@ struct keeper_create {
 struct keeper_pool {
 	uint32_t min, target, max; /* all 0: no pool */
 	uint32_t kept; /* those with a root in place are for sandboxes whose files are kept */
+	uint32_t age_ms; /* older ones are made anew; 0: never */
 };
 
 struct keeper_layer {

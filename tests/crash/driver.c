@@ -3,7 +3,7 @@
  * "error SENTENCE"). It owns a keeper as a daemon does, and can be killed at any time.
  *
  *   keeper HOME PROGRAM          start a keeper; features
- *   pool MIN TARGET MAX KEPT     -> ready
+ *   pool MIN TARGET MAX KEPT AGE -> ready
  *   new ID memory|disk TEMPLATE  make a sandbox -> pid cold|pool
  *   connect ID                   connect again -> pid execs last_exec
  *   kept ID take|share LAYER|-   make one whose files are kept -> pid cold|pool
@@ -91,7 +91,7 @@ static int do_keeper(char **w, struct err *err)
 static int do_pool(char **w, struct err *err)
 {
 	struct keeper_pool p = { (uint32_t)atoi(w[1]), (uint32_t)atoi(w[2]), (uint32_t)atoi(w[3]),
-				 (uint32_t)atoi(w[4]) };
+				 (uint32_t)atoi(w[4]), (uint32_t)atoi(w[5]) };
 	struct keeper_pool_state st;
 
 	if (keeper_client_pool(keeper, p, &st, err) < 0)
@@ -439,7 +439,7 @@ static const struct command {
 	int nwords; /* the last one is the rest of the line */
 	int (*fn)(char **w, struct err *err);
 } commands[] = {
-	{ "keeper", 3, do_keeper },   { "pool", 5, do_pool },	  { "new", 4, do_new },
+	{ "keeper", 3, do_keeper },   { "pool", 6, do_pool },	  { "new", 4, do_new },
 	{ "connect", 2, do_connect }, { "list", 1, do_list },	  { "start", 5, do_start },
 	{ "attach", 4, do_attach },   { "status", 3, do_status }, { "signal", 4, do_signal },
 	{ "run", 3, do_run },	      { "stats", 2, do_stats },	  { "limits", 4, do_limits },

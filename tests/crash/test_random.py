@@ -92,7 +92,7 @@ def test_runs_of_an_ordinary_user():
 
 def ask_for_things(d, rng, names):
     """Until somebody dies."""
-    d.ask(f"pool 1 2 3 {rng.randrange(2)}")
+    d.ask(f"pool 1 2 3 {rng.randrange(2)} {rng.choice([0, 10])}")
     for n in names:
         d.ask(rng.choice([f"new {n} memory host", f"new {n} disk host", f"kept {n} share -"]))
         d.run(n, "setsid sleep 300 & (setsid sleep 300 &) ; echo up")

@@ -229,13 +229,13 @@ class Word:
 
 def operations(d, word):
     """Everything a keeper is asked for; the first error ends it."""
-    d.ask("pool 2 3 4 0")
+    d.ask("pool 2 3 4 0 0")
     d.ask("new a memory host")
     d.run("a", "echo hi; setsid sleep 300 & sleep 300 &")
     d.ask("new b disk host")
     d.ask("destroy a")
     d.ask("destroy b")
-    d.ask("pool 0 0 0 0")
+    d.ask("pool 0 0 0 0 0")
     d.ask("new c disk host")
     d.ask("new e memory host")
     d.ask("seal c t1")
@@ -253,7 +253,7 @@ def on_layers(d, word):
     def ask(line, *facts):
         word.ask(d, line, *facts)
 
-    d.ask("pool 2 2 4 1")
+    d.ask("pool 2 2 4 1 0")
     ask("kept g take base", "-files/g", "+list/g", "-layers/base")
     d.run("g", "echo more >/tmp/more")
     word.paused = True
@@ -268,7 +268,7 @@ def on_layers(d, word):
     ask("kept k share -", "+list/k", "-files/k")
     d.run("k", "echo more >more")
     ask("destroy k", "-list/k", "-files/k")
-    d.ask("pool 0 0 0 0")
+    d.ask("pool 0 0 0 0 0")
     d.ask("sync base")
     ask("merge l2 base", "+layers/l2")
     d.ask(f"export {d.world.base}/tar l2")
@@ -362,14 +362,14 @@ def test_the_engine_dies(daemon):
     """kill -9 of the engine: its keeper leaves, a new pair takes up the sandbox."""
     d = Driver(daemon, daemon.program)
     daemon.kept.check(d, "before")
-    d.ask("pool 1 1 2 1")
+    d.ask("pool 1 1 2 1 0")
     d.kill()
     clean_up(daemon, "after the engine's death")
 
 
 def test_the_engine_and_its_keeper_die(daemon):
     d = Driver(daemon, daemon.program)
-    d.ask("pool 1 1 2 0")
+    d.ask("pool 1 1 2 0 0")
     d.ask("new x memory host")
     pid = int(d.ask("new y disk host")[0])
     d.ask(f"start y 7 {daemon.base}/log7 {COUNTER}")
@@ -425,7 +425,7 @@ def test_a_slot_name_is_not_used_twice(daemon):
     """Two keepers with the same pid (a container starts them so) and the sandbox of a claimed slot:
     no new slot and no new sandbox may get at its group."""
     d = Driver(daemon, daemon.program)
-    d.ask("pool 1 1 1 0")
+    d.ask("pool 1 1 1 0 0")
     _, source = d.ask("new s memory host")
     assert source == "pool"
     with open(os.path.join(daemon.run_dir(), "d", "sandboxes", "s", "record")) as f:
@@ -443,10 +443,10 @@ def test_a_slot_name_is_not_used_twice(daemon):
 def test_a_slot_with_files_is_kept_as_any(daemon):
     """Files that were made ahead have the sandbox's name from the claim on, and stay when it ends."""
     d = Driver(daemon, daemon.program)
-    d.ask("pool 1 1 1 1")
+    d.ask("pool 1 1 1 1 0")
     assert d.ask("kept s share -")[1] == "pool"
     assert d.run("s", "pwd; echo mine >file; cat file") == (0, "/home/user\nmine\n")
-    d.ask("pool 0 0 0 1")
+    d.ask("pool 0 0 0 1 0")
     d.ask("stop s")
     assert wait_for(lambda: "s" in d.ask("files"), 10)
     d.ask("sealed s mine")
@@ -456,10 +456,27 @@ def test_a_slot_with_files_is_kept_as_any(daemon):
     clean_up(daemon, "kept slots")
 
 
+def test_an_old_slot_is_made_anew(daemon):
+    """Without anybody asking: what lies below its files may have changed."""
+    def slots():
+        return sorted(glob.glob(os.path.join(daemon.run_dir(), "d", "sandboxes", "p.*")))
+
+    d = Driver(daemon, daemon.program)
+    d.ask("pool 2 2 2 1 300")
+    first = slots()
+    assert len(first) == 2
+    assert wait_for(lambda: len(slots()) == 2 and not set(first) & set(slots()), 20)
+    d.ask("pool 2 2 2 1 0")
+    assert d.ask("kept s share -")[1] == "pool"
+    d.ask("pool 0 0 0 1 0")
+    d.end()
+    clean_up(daemon, "old slots")
+
+
 def test_files_of_a_pool_that_went_with_the_machine(daemon):
     """What was known of it was in memory: only its files tell."""
     d = Driver(daemon, daemon.program)
-    d.ask("pool 2 2 2 1")
+    d.ask("pool 2 2 2 1 0")
     d.kill_keeper()
     d.kill()
     for slot in glob.glob(os.path.join(daemon.run_dir(), "d", "sandboxes", "p.*")):
