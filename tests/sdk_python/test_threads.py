@@ -2,11 +2,13 @@
 """SandboxClient and BatchSandboxClient: every test in both modes."""
 import concurrent.futures
 import os
+import socket
 import uuid
 
 import pytest
 
 import lodge
+from lodge import _http, _remote
 
 FIELDS = {"exit_code", "stdout", "stderr", "execution_time_ms", "timed_out", "truncated", "limits", "state_lost"}
 
@@ -176,6 +178,17 @@ def test_a_file_that_is_too_large(sandbox, tmp_path, mb):
     assert e.value.code == "LIMIT" and e.value.details["max_size_mb"] == 100
     assert round(e.value.details["uploaded_size_mb"], 1) == mb
     assert sandbox.list_files() == []
+
+
+def test_a_refusal_in_the_middle_of_an_upload():
+    """The service said why and left while more was sent: in the same words as when that was waited for."""
+    ours, theirs = socket.socketpair()
+    body = b'{"detail": {"error": "File too large", "max_size_mb": 100}}'
+    theirs.sendall(b"HTTP/1.1 413 no\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+    theirs.close()
+    transport = _remote.RemoteThreads("unix:/nowhere", "key")._transport
+    with pytest.raises(lodge.LimitError, match="^File too large$"):
+        transport._send_body(ours, b"head", _http.Request("POST", "/upload_file", source=iter([])))
 
 
 def test_too_many_files(sandbox):

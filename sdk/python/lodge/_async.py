@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import ssl
-from typing import Any, AsyncIterator, Callable, Dict, List, Optional, Tuple
+from typing import Any, AsyncIterator, Callable, List, Optional, Tuple
 
 from ._http import LAST_CHUNK, PIECE, Call, Exchange, Reply, Request, chunk, joined
 from ._place import Place
@@ -227,15 +227,14 @@ class AsyncTransport:
         exchange.keep = exchange.keep and whole
         return AsyncAnswer(self, link, exchange, timeout)
 
-    async def open(self, ask: Request, problem: Callable[[int, Dict[str, str], bytes], Error] = of_answer,
-                   patience: Optional[float] = None) -> AsyncAnswer:
+    async def open(self, ask: Request, patience: Optional[float] = None) -> AsyncAnswer:
         retry = Retry(ask, self.patience if patience is None else patience)
         while True:
             try:
                 answer = await self.once(ask)
                 if answer.status < 400:
                     return answer
-                raise problem(answer.status, answer.headers, await answer.read())
+                raise of_answer(answer.status, answer.headers, await answer.read())
             except Error as e:
                 pause = retry.pause(e)
                 if pause is None:

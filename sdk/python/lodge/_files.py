@@ -123,7 +123,7 @@ class Writer(io.RawIOBase):
             self._sock.sendall(piece)
         except OSError as e:
             sock, self._sock = self._sock, None
-            raise refusal(sock, self._ask.method, e) from e
+            raise refusal(sock, self._ask.method, e, self._transport.problem) from e
 
     def abort(self) -> None:
         if self._sock:

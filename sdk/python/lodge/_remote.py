@@ -25,14 +25,15 @@ def _is_utf8(name: bytes) -> bool:
 class RemoteThreads:
     def __init__(self, server_url: Optional[str], api_key: Optional[str]) -> None:
         place = _place.find(server_url)
-        self._transport = Transport(place, _place.find_key(place, api_key), 60.0, None, None)
+        self._transport = Transport(place, _place.find_key(place, api_key), 60.0, None, None,
+                                    of_thread_answer)
 
     def _ask(self, ask: Request) -> Any:
         return self._fetch(ask).json()
 
     def _fetch(self, ask: Request) -> Any:
         try:
-            return self._transport.fetch(ask, of_thread_answer)
+            return self._transport.fetch(ask)
         except TransportError as e:
             raise SandboxError(e.message, code=e.code, retryable=True) from e
 
@@ -86,7 +87,7 @@ class RemoteThreads:
             body["filename_base64"] = base64.b64encode(name).decode()
         ask = request("POST", "/download_file", body)
         try:
-            with self._transport.open(ask, of_thread_answer) as answer:
+            with self._transport.open(ask) as answer:
                 for piece in answer.pieces():
                     to.write(piece)
         except TransportError as e:

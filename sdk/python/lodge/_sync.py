@@ -38,7 +38,10 @@ def connect(place: Place, timeout: Optional[float], tls: Optional[ssl.SSLContext
         raise TransportError(f"no lodged answers at {place} ({e.strerror or e}): is it running?", sent=False) from e
 
 
-def refusal(sock: socket.socket, method: str, why: OSError) -> Error:
+Problem = Callable[[int, Dict[str, str], bytes], Error]
+
+
+def refusal(sock: socket.socket, method: str, why: OSError, problem: Problem) -> Error:
     """Of a service that closed before it had all: its reason, where it gave one."""
     exchange = Exchange(method)
     with contextlib.suppress(OSError, Error):
@@ -46,7 +49,7 @@ def refusal(sock: socket.socket, method: str, why: OSError) -> Error:
             exchange.receive(sock.recv(PIECE))
     sock.close()
     if exchange.has_head and exchange.status >= 400:
-        return of_answer(exchange.status, exchange.headers, joined(exchange.take()))
+        return problem(exchange.status, exchange.headers, joined(exchange.take()))
     return TransportError(f"the connection broke ({why.strerror or why})")
 
 
@@ -100,8 +103,8 @@ class Transport:
     """Connections to one place; used by any number of threads."""
 
     def __init__(self, place: Place, key: Optional[str], timeout: Optional[float], patience: Optional[float],
-                 tls: Optional[ssl.SSLContext]) -> None:
-        self.place, self.key, self.timeout, self.tls = place, key, timeout, tls
+                 tls: Optional[ssl.SSLContext], problem: Problem = of_answer) -> None:
+        self.place, self.key, self.timeout, self.tls, self.problem = place, key, timeout, tls, problem
         self.patience = RETRY_FOR if patience is None else patience
         self._first: Optional[float] = FIRST_CONTACT if patience is None else patience  # None: it was there
         self._idle: List[socket.socket] = []
@@ -227,13 +230,12 @@ class Transport:
                 sock.sendall(piece)
             return True
         except OSError as e:
-            raise refusal(sock, ask.method, e) from e
+            raise refusal(sock, ask.method, e, self.problem) from e
         except BaseException:
             sock.close()
             raise
 
-    def open(self, ask: Request, problem: Callable[[int, Dict[str, str], bytes], Error] = of_answer,
-             patience: Optional[float] = None) -> Answer:
+    def open(self, ask: Request, patience: Optional[float] = None) -> Answer:
         """An answer that is not a failure."""
         retry = Retry(ask, self.patience if patience is None else patience)
         while True:
@@ -241,15 +243,15 @@ class Transport:
                 answer = self.once(ask)
                 if answer.status < 400:
                     return answer
-                raise problem(answer.status, answer.headers, answer.read())
+                raise self.problem(answer.status, answer.headers, answer.read())
             except Error as e:
                 pause = retry.pause(e)
                 if pause is None:
                     raise
                 time.sleep(pause)
 
-    def fetch(self, ask: Request, problem: Callable[[int, Dict[str, str], bytes], Error] = of_answer) -> Reply:
-        with self.open(ask, problem) as answer:
+    def fetch(self, ask: Request) -> Reply:
+        with self.open(ask) as answer:
             return Reply(answer.status, answer.headers, answer.read())
 
 
