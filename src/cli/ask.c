@@ -23,12 +23,18 @@ static bool is_unread(const struct err *err)
 	return err->sys == EPIPE && ferror(stdout);
 }
 
+/* A service that is not there will not be for the next one either. */
+static bool is_away(const struct err *err)
+{
+	return err->code == ERR_UNAVAILABLE && err->sys;
+}
+
 /* A daemon that is not there, against one that said no, and a call that was wrong. */
 static int status_of(const struct ask *a, const struct ask_command *cmd, const struct err *err)
 {
 	if (a->wrong || err->sys == WHERE_NO_REF)
 		return cmd->misused ? cmd->misused : OPT_EXIT_USAGE;
-	return err->code == ERR_UNAVAILABLE && err->sys ? OPT_EXIT_FAILED : a->failed;
+	return is_away(err) ? OPT_EXIT_FAILED : a->failed;
 }
 
 static int check_operands(const struct ask_command *cmd, int n, struct err *err)
@@ -274,12 +280,38 @@ static int say_all(struct ask *a, json_t *answers, struct err *err)
 	return a->json ? ask_say_json(whole, err) : 0;
 }
 
+int ask_go_on(struct ask *a, const char *what, int of, struct err *err)
+{
+	if (of == 1 || a->wrong || is_away(err))
+		return -1;
+	ask_complain(a, what, err);
+	return 0;
+}
+
+int ask_remove_each(struct ask *a, ask_remove_fn *one, struct err *err)
+{
+	auto_json json_t *removed = json_array(), *answer = NULL;
+
+	for (int i = 0; i < a->argc; i++) {
+		if (one(a, a->argv[i], err) < 0) {
+			if (ask_go_on(a, a->argv[i], a->argc, err) < 0)
+				return -1;
+			continue;
+		}
+		json_array_append_new(removed, ask_string(a->argv[i]));
+		if (!a->json)
+			ask_print("%s is removed", a->argv[i]);
+	}
+	answer = json_pack("{s:O}", "removed", removed);
+	return a->json ? ask_say_json(answer, err) : 0;
+}
+
 /* -1: there is no use in going on, and the caller has err. */
 static int note_failure(struct ask *a, const char *operand, json_t *answers, struct err *err)
 {
 	struct err ignored;
 
-	if (a->wrong || (err->code == ERR_UNAVAILABLE && err->sys))
+	if (a->wrong || is_away(err))
 		return -1;
 	ask_name_option(a, err);
 	json_array_append_new(answers, json_pack("{s:o, s:o}", "operand", ask_string(operand),

@@ -149,6 +149,8 @@ void ask_complain(struct ask *a, const char *what, struct err *err);
 
 /* A word for people whose standard error is a terminal, behind what was printed. */
 void ask_hint(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* The same, wherever that goes. */
+void ask_remark(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* On a terminal: asks, and only "y" or "yes" is one. Elsewhere, and with --yes, true without a
  * word. */
@@ -161,6 +163,11 @@ bool ask_is(const json_t *j, const char *path, const char *text);
 /* The key of a session, or its id. */
 const char *ask_called(const json_t *session);
 
+/* After a failure with one of so many: says it and goes on; -1: no use in that. */
+int ask_go_on(struct ask *a, const char *what, int of, struct err *err);
+/* For each operand `one`, and which are gone then. */
+typedef int ask_remove_fn(struct ask *a, const char *which, struct err *err);
+int ask_remove_each(struct ask *a, ask_remove_fn *one, struct err *err);
 /* For each operand as a session, `one`; what it failed for is said, and the others go on. */
 typedef int ask_one_fn(struct ask *a, const char *ref, json_t **ret, struct err *err);
 int ask_each(struct ask *a, ask_one_fn *one, ask_say_fn *people, struct err *err);

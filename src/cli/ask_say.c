@@ -69,18 +69,32 @@ void ask_complain(struct ask *a, const char *what, struct err *err)
 	fprintf(stderr, "lodge: %s: %s\n", clean ? clean : "", why ? why : "");
 }
 
+static void remark(const char *fmt, va_list ap)
+{
+	auto_free char *text = make_clean(fmt, ap);
+
+	fflush(stdout);
+	fprintf(stderr, "%s\n", text ? text : "no memory");
+}
+
+void ask_remark(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	remark(fmt, ap);
+	va_end(ap);
+}
+
 void ask_hint(const char *fmt, ...)
 {
-	auto_free char *text = NULL;
 	va_list ap;
 
 	if (!isatty(STDERR_FILENO))
 		return;
 	va_start(ap, fmt);
-	text = make_clean(fmt, ap);
+	remark(fmt, ap);
 	va_end(ap);
-	fflush(stdout);
-	fprintf(stderr, "%s\n", text ? text : "no memory");
 }
 
 bool ask_sure(const struct ask *a, const char *fmt, ...)

@@ -130,11 +130,9 @@ static int run(struct ask *a, struct err *err)
 	if (cp_place(a->argv[a->argc - 1], &to, err) < 0)
 		return -1;
 	for (int i = 0; i < a->argc - 1; i++) {
-		if (copy_one(a, a->argv[i], &to, copied, err) == 0)
-			continue;
-		if (a->argc == 2)
+		if (copy_one(a, a->argv[i], &to, copied, err) < 0 &&
+		    ask_go_on(a, a->argv[i], a->argc - 1, err) < 0)
 			return -1;
-		ask_complain(a, a->argv[i], err);
 	}
 	answer = json_pack("{s:O}", "copied", copied);
 	return a->json ? ask_say_json(answer, err) : 0;

@@ -75,8 +75,8 @@ static void say_added(struct ask *a, const json_t *answer)
 	const json_t *k = json_object_get(answer, "key");
 
 	(void)a;
-	fprintf(stderr, "%s for tenant %s, scope %s; the secret is told once:\n", ask_text(k, "id"),
-		ask_text(k, "tenant"), ask_text(k, "scope"));
+	ask_remark("%s for tenant %s, scope %s; the secret is told once:", ask_text(k, "id"),
+		   ask_text(k, "tenant"), ask_text(k, "scope"));
 	ask_print("%s", ask_text(answer, "secret"));
 }
 

@@ -80,24 +80,10 @@ static int remove_one(struct ask *a, const char *which, struct err *err)
 
 static int run_remove(struct ask *a, struct err *err)
 {
-	auto_json json_t *removed = json_array(), *answer = NULL;
-
 	if (!ask_sure(a, a->argc == 1 ? "Remove this snapshot?" : "Remove these %d snapshots?",
 		      a->argc))
 		return err_set(err, ERR_CONFLICT, "nothing was removed");
-	for (int i = 0; i < a->argc; i++) {
-		if (remove_one(a, a->argv[i], err) < 0) {
-			if (a->argc == 1)
-				return -1;
-			ask_complain(a, a->argv[i], err);
-			continue;
-		}
-		json_array_append_new(removed, ask_string(a->argv[i]));
-		if (!a->json)
-			ask_print("%s is removed", a->argv[i]);
-	}
-	answer = json_pack("{s:O}", "removed", removed);
-	return a->json ? ask_say_json(answer, err) : 0;
+	return ask_remove_each(a, remove_one, err);
 }
 
 static const struct opt remove_options[] = {

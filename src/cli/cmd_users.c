@@ -194,8 +194,8 @@ static int clean_all(struct ask *a, json_t *out, struct err *err)
 		      human_count((int64_t)json_object_size(users), "user", NULL, count)))
 		return err_set(err, ERR_CONFLICT, "nothing was destroyed");
 	json_object_foreach (users, id, sessions) {
-		if (clean_one(a, id, out, err) < 0)
-			ask_complain(a, id, err);
+		if (clean_one(a, id, out, err) < 0 && ask_go_on(a, id, 0, err) < 0)
+			return -1;
 	}
 	return 0;
 }

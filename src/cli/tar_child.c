@@ -122,7 +122,7 @@ int tar_pack(struct tar_child *t, const char *dir, struct err *err)
 	auto_close int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	auto_call(tar_leave_free) char **leave = NULL;
 
-	*t = (struct tar_child){ .fd = -1, .target = -1, .stage = -1 };
+	*t = (struct tar_child){ .fd = -1, .target = -1, .stage = -1, .fine = TAR_CHANGED };
 	if (fd < 0)
 		return err_sys(err, errno, "%.160s", dir);
 	return tar_leave(dir, &leave, err) < 0 ? -1 : start(t, fd, pack_words, leave, err);

@@ -292,7 +292,7 @@ static int start(struct keeper *k, int dir, const struct keeper_create *c, const
 	if (s) {
 		k->hits++;
 		r = start_from_slot(k, s, dir, c, dirs, b, err);
-		keeper_slot_free(k, s, false);
+		keeper_slot_free(k, s, !b->pid); /* it may not have been claimed at all */
 	} else {
 		k->misses += k->pool.max != 0 && !c->no_pool;
 		r = start_cold(k, dir, c, dirs, b, err);

@@ -124,17 +124,20 @@ static void look_for_loss(struct enter *x)
 		DB (x->e, st)
 			r = st->tombstone->find(st, x->who->tenant, &x->want->keys[i], &t,
 						&ignored);
-	if (r < 0 || strcmp(t.cause.code, session_cause_name(SESSION_CAUSE_ASKED)) == 0)
+	if (r < 0 || strcmp(t.cause.code, session_cause_name(SESSION_CAUSE_ASKED)) == 0 ||
+	    (x->want->user && *t.user && strcmp(x->want->user, t.user) != 0)) /* another's loss */
 		return;
 	x->out.outcome = SESSION_REPLACED;
 	x->out.state_lost = true;
 	x->out.cause = t.cause;
 }
 
-/* Who asks again because the first answer did not arrive has not been told of a loss yet. */
+/* Who asks again because the first answer did not arrive has not been told of a loss yet. Who has
+ * used it since has. */
 static void tell_again(struct enter *x, const struct entry *n)
 {
-	if (x->want->once && strcmp(n->id, x->id) == 0)
+	if (x->want->once && strcmp(n->id, x->id) == 0 &&
+	    n->rec.last_activity_at == n->rec.started_at)
 		look_for_loss(x);
 	if (!x->out.state_lost)
 		x->out.outcome = SESSION_REUSED;
@@ -153,7 +156,8 @@ static int use(struct enter *x, struct entry *n, struct err *err)
 		return -1;
 	if (unpause(n, x->who->actor, err) < 0)
 		return -1;
-	entry_touch(n);
+	if (!x->out.state_lost)
+		entry_touch(n);
 	return publish_result(x, n, err);
 }
 

@@ -83,6 +83,8 @@ def test_what_is_lost_is_told(client):
     assert again["session"]["id"] == answer.json["session"]["id"]
     assert (again["outcome"], again["state_lost"], again["cause"]["code"]) == ("replaced", True, "idle")
     assert enter(client, key="lost").json["outcome"] == "reused"
+    # who used it knows
+    assert enter(client, key="lost", idempotency_key="lost").json["outcome"] == "reused"
     client.delete("/v1/sessions/" + answer.json["session"]["id"])
     # who asked for it knows
     answer = enter(client, key="lost", asleep=True)
@@ -126,6 +128,14 @@ def test_users_and_threads_are_keys(client, made):
 def test_two_users_may_think_of_the_same_idempotency_key(made):
     a, b = (made(idempotency_key="of two", asleep=True, user=u) for u in ("ada", "bob"))
     assert a["id"] != b["id"] and (a["user"], b["user"]) == ("ada", "bob")
+
+
+def test_the_loss_of_another_is_not_told(client):
+    first = enter(client, key="both", user="ada", idle_timeout_ms=1, on_idle="destroy").json["session"]["id"]
+    assert wait_for(lambda: client.get("/v1/sessions/" + first).status == 410)
+    answer = enter(client, key="both", user="bob", asleep=True).json
+    assert answer["outcome"] == "created" and not answer["state_lost"], answer
+    client.delete("/v1/sessions/" + answer["session"]["id"])
 
 
 def test_the_same_idempotency_key_leads_to_the_same(client, made):

@@ -50,3 +50,22 @@ def test_what_a_link_leads_to_stays():
     there, said = purge("mkdir /var/lib/data; touch /var/lib/data/mine; ln -s data /var/lib/lodge",
                         "cd /var/lib; find . ! -name .")
     assert there == ["./data", "./data/mine"] and said == "lodge: /var/lib/lodge is a link: data is left as it is\n"
+
+
+def test_what_is_mounted_behind_a_link_on_the_way_stays():
+    there, said = purge("mount -t tmpfs none /var; mkdir -p /var/real/lodge/in /var/other; ln -s real /var/lib; touch /var/other/mine; "
+                        "mount --bind /var/other /var/real/lodge/in", "cd /var; ls other real/lodge/in")
+    assert there == ["other:", "mine", "real/lodge/in:", "mine"]
+    assert said == "lodge: something is mounted below /var/lib/lodge, which is left as it is\n"
+
+
+def test_subvolumes_go(tmp_path):
+    """Where /var/lib is a btrfs, sessions' files are subvolumes of it."""
+    image = tmp_path / "image"
+    with open(image, "wb") as f:
+        f.truncate(256 << 20)
+    subprocess.run(["mkfs.btrfs", "-q", str(image)], check=True)
+    there, said = purge(f"mount -o loop {image} /var/lib; mkdir -p /var/lib/lodge/keeper/store; "
+                        "btrfs -q subvolume create /var/lib/lodge/keeper/store/k-1; touch /var/lib/lodge/keeper/store/k-1/file",
+                        "ls -A /var/lib")
+    assert there == [] and "left" not in said
