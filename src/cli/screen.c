@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "cli/human.h"
 #include "cli/opt.h"
 #include "cli/term.h"
 
@@ -22,6 +23,7 @@ enum {
 	FAILED = -2, /* or err */
 	EOF_FIRST_MS = 100,
 	EOF_LAST_MS = 2000,
+	REPLAY_MS = 1000,
 };
 
 /* ---- connecting ------------------------------------------------------------------------------ */
@@ -88,8 +90,10 @@ int screen_open(struct screen *s, char ret_outcome[32], struct err *err)
 	s->signals = -1;
 	if (open_ws(s, err) < 0)
 		return -1;
-	if (back)
+	if (back) {
+		s->replay_ms = human_now_ms() + REPLAY_MS;
 		draw_again(s);
+	}
 	id = client_ws_header(s->ws, "Lodge-Exec");
 	if (!*s->id)
 		snprintf(s->id, sizeof(s->id), "%s", id ? id : "");
@@ -233,6 +237,10 @@ static bool type(struct screen *s)
 		buf[n++] = KEY_EOF;
 	} else if (s->tty && !s->no_keys && filter(s, buf, &n)) {
 		return true;
+	}
+	if (s->tty && n > 0 && s->replay_ms > human_now_ms()) {
+		buf[n] = '\0';
+		n = (ssize_t)term_strip_reports(buf, (size_t)n);
 	}
 	if (!n)
 		return false;

@@ -31,6 +31,7 @@ struct screen {
 	int eof_ms; /* until the end of a pipe is told again */
 	int signals; /* signalfd */
 	int left_by; /* a signal; 0: none */
+	int64_t replay_ms; /* until then the terminal answers questions that were asked before */
 };
 
 enum screen_end { SCREEN_EXIT, SCREEN_DETACHED, SCREEN_LEFT };

@@ -2,13 +2,14 @@
 #include "cli/term.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <termios.h>
 #include <unistd.h>
 
-enum { DEV_NULL_MAJOR = 1, DEV_NULL_MINOR = 3 };
+enum { DEV_NULL_MAJOR = 1, DEV_NULL_MINOR = 3, ESC = 033 };
 
 static struct termios saved;
 static int raw_fd = -1;
@@ -50,6 +51,46 @@ void term_size(uint32_t *rows, uint32_t *cols)
 			return;
 		}
 	}
+}
+
+/* ESC [ 24;80 R, ESC [ ? 64;1;2 c and their like: the length, or 0. */
+static size_t csi_report(const char *p, size_t len)
+{
+	size_t n = 2 + strspn(p + 2, "?>=");
+
+	n += strspn(p + n, "0123456789;$");
+	return n < len && n > 2 && p[n] && strchr("Rcnty", p[n]) ? n + 1 : 0;
+}
+
+/* ESC ] ... or ESC P ..., up to BEL or ESC \. */
+static size_t string_report(const char *p, size_t len)
+{
+	for (size_t n = 2; n < len; n++) {
+		if (p[n] == '\a')
+			return n + 1;
+		if (p[n] == ESC && n + 1 < len && p[n + 1] == '\\')
+			return n + 2;
+	}
+	return 0;
+}
+
+size_t term_strip_reports(char *bytes, size_t len)
+{
+	size_t out = 0;
+
+	for (size_t i = 0; i < len;) {
+		const char *p = bytes + i;
+		size_t n = 0;
+
+		if (len - i > 2 && *p == ESC)
+			n = p[1] == '['			 ? csi_report(p, len - i)
+			    : p[1] == ']' || p[1] == 'P' ? string_report(p, len - i)
+							 : 0;
+		if (!n)
+			bytes[out++] = *p;
+		i += n ? n : 1;
+	}
+	return out;
 }
 
 bool term_no_input(void)

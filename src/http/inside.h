@@ -25,7 +25,7 @@ enum {
 	BUFFER_SIZE = 64 << 10, /* of each direction of a request, if it is used */
 	AHEAD_MAX = 8 << 10, /* a body that is read before anybody asked for it */
 	DISCARD_SMALL = 256 << 10, /* a body nobody wants is read for the connection's sake */
-	DISCARD_MAX = 16 << 20, /* and the rest of one that was begun, for the answer's */
+	DISCARD_MAX = 1 << 30, /* and the rest of one that was begun, for the answer's */
 	BYTES_PER_MS = 1, /* slower than this beyond slow_s is no progress */
 };
 

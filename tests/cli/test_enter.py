@@ -160,6 +160,24 @@ def test_leaving_and_coming_back(term, key, client):
     term.sees("code=29")
 
 
+def test_old_questions_to_the_terminal_are_not_answered_again(term, key):
+    """What an editor asked is in the tail that is shown again: the answers are not for the shell."""
+    term.enter(key)
+    term.type("vi -u NONE note")
+    term.sees("~ *$")
+    term.keys(":q!", "Enter")
+    term.type("printf '\\033[c\\033[>c\\033[6n'; sleep 1; read -rsn 999 -t 1; clear; echo do''ne")
+    term.sees("done")
+    term.keys("C-]")
+    term.keys("d")
+    assert term.status() == 0
+    term.enter(key)
+    term.sees(r"\S+@lodge:.*\$ *$")
+    term.type("echo cl''ean")
+    term.sees("clean$")
+    assert "not found" not in term.screen() and ";" not in term.screen().rpartition("@lodge")[2], term.screen()
+
+
 def test_another_shell_beside_it(term, key, client):
     term.enter(key)
     term.type("x=first")

@@ -5,6 +5,7 @@
 #include "base/array.h"
 #include "cli/human.h"
 #include "cli/table.h"
+#include "cli/term.h"
 #include "tap.h"
 
 static void spans(void)
@@ -109,8 +110,32 @@ static void tables(void)
 	free(text);
 }
 
+static bool strips(const char *from, const char *to)
+{
+	char bytes[128];
+	size_t n = strlen(from);
+
+	memcpy(bytes, from, n + 1);
+	n = term_strip_reports(bytes, n);
+	return n == strlen(to) && memcmp(bytes, to, n) == 0;
+}
+
+static void reports(void)
+{
+	CHECK(strips("ls\n", "ls\n") && strips("", "") && strips("\033", "\033"));
+	CHECK(strips("a\033[24;80Rb", "ab"));
+	CHECK(strips("\033[?64;1;2c\033[>84;0;0cls", "ls"));
+	CHECK(strips("\033]11;rgb:0000/0000/0000\033\\x\033]10;?\ay", "xy"));
+	CHECK(strips("\033P1$r0m\033\\z", "z") && strips("\033[?2004;2$yq", "q"));
+	/* keys */
+	CHECK(strips("\033[A\033[1;5C\033OP\033[3~\033x", "\033[A\033[1;5C\033OP\033[3~\033x"));
+	CHECK(strips("\033[", "\033[") && strips("\033[12;", "\033[12;") &&
+	      strips("\033]0;", "\033]0;"));
+}
+
 int main(void)
 {
+	RUN(reports);
 	RUN(spans);
 	RUN(sizes);
 	RUN(counts);
