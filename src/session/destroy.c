@@ -9,20 +9,30 @@
 #include "session/inside.h"
 #include "session/run.h"
 
+static int write_tombstone(struct entry *n, struct store_session *s, struct err *err)
+{
+	struct store_event ev = { .kind = "destroy", .cause = s->cause };
+	int r = -1;
+
+	DB (n->engine, st) {
+		r = st->session->bury(st, s, &ev, NULL, err);
+		/* whoever filled the disk must be able to go */
+		if (r < 0 && err->sys == ENOSPC && st->reserve(st, false))
+			r = st->session->bury(st, s, &ev, NULL, err);
+	}
+	return r;
+}
+
 static int bury(struct entry *n, const struct session_why *why, struct err *err)
 {
 	struct store_session s = { 0 };
-	struct store_event ev = { .kind = "destroy" };
 	int64_t now = engine_now(n->engine);
 	int r = -1;
 
 	if (store_session_copy(&n->rec, &s, err) < 0)
 		return -1;
-	if (session_move(&s, SESSION_DESTROY, why, now, err) == 0) {
-		ev.cause = s.cause;
-		DB (n->engine, st)
-			r = st->session->bury(st, &s, &ev, NULL, err);
-	}
+	if (session_move(&s, SESSION_DESTROY, why, now, err) == 0)
+		r = write_tombstone(n, &s, err);
 	store_session_fini(&s);
 	return r < 0 ? -1 : entry_reload(n, err);
 }

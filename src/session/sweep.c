@@ -316,6 +316,7 @@ static void prune(struct engine *e)
 		(void)st->event->prune(st, now - e->opts.events_ms, &ignored);
 		(void)st->exec->prune(st, execs, &ignored);
 		(void)st->once->prune(st, execs, &ignored);
+		(void)st->reserve(st, true);
 	}
 	runs_prune(e, execs);
 }

@@ -197,6 +197,12 @@ static void close_store(struct store *st)
 	free(m);
 }
 
+static bool reserve(struct store *st, bool keep)
+{
+	(void)st;
+	return keep;
+}
+
 static const struct mem empty = {
 	.store = {
 		.session = &memory_session_ops,
@@ -216,6 +222,7 @@ static const struct mem empty = {
 		.environment = &memory_environment_ops,
 		.changes = changes,
 		.relax = relax,
+		.reserve = reserve,
 		.close = close_store,
 	},
 	.session = { &shape_session },

@@ -2,14 +2,16 @@
 #include "store/sqlite_open.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "store/schema.h"
 
-enum { OPEN_WAIT_MS = 3000, REOPEN_MS = 1000 };
+enum { OPEN_WAIT_MS = 3000, REOPEN_MS = 1000, RESERVE_BYTES = 1 << 20 };
 
 /* Nothing here changes the file: that comes after it has been found to be ours and whole. With this
  * lock mode SQLite keeps the index of the log in its own memory: safe before 3.51.3, and no other
@@ -41,6 +43,29 @@ static void relax(struct store *st, bool on)
 	/* one that stayed relaxed would acknowledge what is not there: it is opened again */
 	if (db->sql && sqlite3_exec(db->sql, how[on], NULL, NULL, NULL) != SQLITE_OK && !on)
 		db->failed = true;
+}
+
+static bool make_reserve(const char *path)
+{
+	auto_close int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+	if (fd < 0)
+		return errno == EEXIST;
+	if (posix_fallocate(fd, 0, RESERVE_BYTES) == 0)
+		return true;
+	(void)unlink(path);
+	return false;
+}
+
+static bool reserve(struct store *st, bool keep)
+{
+	auto_free char *path = NULL;
+
+	if (asprintf(&path, "%s-reserve", db_of(st)->path) < 0) {
+		path = NULL;
+		return false;
+	}
+	return keep ? make_reserve(path) : unlink(path) == 0;
 }
 
 static void disconnect(struct db *db)
@@ -93,6 +118,7 @@ static struct db *db_new(const char *path, const char *const *schema)
 		.environment = &sqlite_environment_ops,
 		.changes = changes,
 		.relax = relax,
+		.reserve = reserve,
 		.close = close_store,
 	};
 	db->owner = -1;
@@ -214,6 +240,7 @@ int sqlite_open(const char *path, const char *socket, const char *const *schema,
 		return -1;
 	if (connect_to(db, err) < 0)
 		return -1;
+	(void)reserve(&db->store, true);
 	*ret = &steal_ptr(&db)->store;
 	return 0;
 }

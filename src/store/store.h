@@ -287,6 +287,10 @@ struct store {
 	/* While it is on, what is written outlives this process at once, but a power loss only with
 	 * the next write for which it is off: for what a power loss ends anyway. */
 	void (*relax)(struct store *st, bool on);
+	/* A little of the disk is held back, so that on a full one what makes room can still be
+	 * written. keep: see to it that it is there; else give it up, once. Whether it is, or was.
+	 */
+	bool (*reserve)(struct store *st, bool keep);
 	void (*close)(struct store *st);
 };
 

@@ -527,6 +527,23 @@ def test_full_disk(small, daemon):
     assert d.close() == 0
 
 
+def test_a_session_can_go_on_a_full_disk(small, daemon):
+    """Whoever filled it, too: a little of the disk is held back for that."""
+    d = daemon()
+    client = d.client()
+    at = "/v1/sessions/" + client.enter(key="fills")
+    fill(small + "/ballast")
+    wait_for(lambda: client.post("/v1/keys", {"name": "k", "tenant": "t", "scope": "tenant"}).status == 507)
+    assert client.delete(at).status == 200
+    os.unlink(small + "/ballast")
+    assert client.get("/v1/sessions").json["sessions"] == []
+    assert d.close() == 0
+    d = daemon()
+    d.client()
+    assert d.close() == 0
+    assert os.path.getsize(small + "/lodge.db-reserve") == 1 << 20
+
+
 def leave_descriptors(d, count):
     """It has so many left and no more."""
     used = [int(n) for n in os.listdir(f"/proc/{d.process.pid}/fd")]

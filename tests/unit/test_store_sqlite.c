@@ -295,6 +295,9 @@ static void fill_small_disk(void)
 	n = append_until_refused(st, &err);
 	CHECK(n > 10 && n < 200 && err.code == ERR_LIMIT && strstr(err.msg, "the disk is full"));
 	CHECK(last_event(st) == n);
+	/* what makes room can be written, once */
+	CHECK(st->reserve(st, false) && !st->reserve(st, false));
+	CHECK(!st->event->append(st, &e, &err) && e.id == ++n);
 	CHECK(!st->event->prune(st, 1, &err) || err.code == ERR_LIMIT);
 	store_close(st);
 	CHECK(mount(NULL, dir, NULL, MS_REMOUNT, "size=64m") == 0);
