@@ -116,6 +116,8 @@ bool keeper_is_slot(const char *id);
 int keeper_set_pool(struct keeper *k, const struct keeper_pool *pool, struct err *err);
 /* Whether the next one might find nothing made ahead. */
 bool keeper_is_short(const struct keeper *k);
+/* After a child was reaped: those that are gone do not wait to be found so. Whether any was. */
+bool keeper_drop_dead(struct keeper *k);
 /* Until something has to be made anew; -1: nothing has. */
 int keeper_rest_ms(const struct keeper *k);
 /* Makes one thing ahead, if any is wanted; false when nothing is. */

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +77,15 @@ static size_t count(const struct keeper *k, bool rooted)
 	return n;
 }
 
+static struct slot *pull(struct keeper *k, size_t i)
+{
+	struct slot *s = k->slots[i];
+
+	k->nslots--;
+	memmove(k->slots + i, k->slots + i + 1, (k->nslots - i) * sizeof(struct slot *));
+	return s;
+}
+
 static struct slot *take_kind(struct keeper *k, bool rooted)
 {
 	for (size_t i = k->nslots; i-- > 0;) {
@@ -83,9 +93,7 @@ static struct slot *take_kind(struct keeper *k, bool rooted)
 
 		if (s->rooted != rooted)
 			continue;
-		k->nslots--;
-		for (size_t j = i; j < k->nslots; j++)
-			k->slots[j] = k->slots[j + 1];
+		pull(k, i);
 		if (s->start && box_start_time(s->pid) == s->start && left_ms(k, s) > 0)
 			return s;
 		keeper_slot_free(k, s, true);
@@ -234,13 +242,18 @@ bool keeper_is_short(const struct keeper *k)
 /* The first is the oldest. */
 static void drop_old(struct keeper *k)
 {
-	struct slot *s = k->nslots ? k->slots[0] : NULL;
+	if (k->nslots && left_ms(k, k->slots[0]) <= 0)
+		keeper_slot_free(k, pull(k, 0), true);
+}
 
-	if (!s || left_ms(k, s) > 0)
-		return;
-	k->nslots--;
-	memmove(k->slots, k->slots + 1, k->nslots * sizeof(struct slot *));
-	keeper_slot_free(k, s, true);
+bool keeper_drop_dead(struct keeper *k)
+{
+	size_t before = k->nslots;
+
+	for (size_t i = k->nslots; i-- > 0;)
+		if (kill(k->slots[i]->pid, 0) < 0)
+			keeper_slot_free(k, pull(k, i), true);
+	return k->nslots < before;
 }
 
 int keeper_rest_ms(const struct keeper *k)

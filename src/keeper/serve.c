@@ -398,8 +398,11 @@ void keeper_serve(struct keeper *k, int sock)
 
 		if (n < 0 && errno != EINTR)
 			break;
-		if (p[1].revents && signalled(sigfd))
-			break;
+		if (p[1].revents) {
+			if (signalled(sigfd))
+				break;
+			more = keeper_drop_dead(k) || more;
+		}
 		if (p[0].revents) {
 			if (!serve_one(k, sock))
 				break;

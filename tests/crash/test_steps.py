@@ -473,6 +473,20 @@ def test_an_old_slot_is_made_anew(daemon):
     clean_up(daemon, "old slots")
 
 
+def test_a_slot_that_died_is_replaced(daemon):
+    d = Driver(daemon, daemon.program)
+    assert d.ask("pool 2 2 2 1 0") == ["2"]
+    first = set(children(d.keeper_pid()))
+    assert len(first) == 2
+    for pid in first:
+        os.kill(pid, 9)
+    assert wait_for(lambda: len(set(children(d.keeper_pid(), "lodge-init")) - first) == 2, 20)
+    assert d.ask("kept s share -")[1] == "pool"
+    d.ask("pool 0 0 0 1 0")
+    d.end()
+    clean_up(daemon, "dead slots")
+
+
 def test_files_of_a_pool_that_went_with_the_machine(daemon):
     """What was known of it was in memory: only its files tell."""
     d = Driver(daemon, daemon.program)
