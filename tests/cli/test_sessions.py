@@ -29,7 +29,9 @@ def test_new(lodged, client):
         assert (record["idle_timeout_ms"], record["max_lifetime_ms"]) == (600000, 7200000)
         answer = json.loads(lodged.lodge("new", "--key", "n", "--json")[1])
         assert answer["outcome"] == "reused" and answer["session"]["id"] == sid
-        assert lodged.lodge("new", "--key", "n") == (0, out, "")
+        assert lodged.lodge("new", "--key", "n") == lodged.lodge("new", "n") == (0, out, "")
+        for words in (("n", "--key", "n"), ("n", "m")):
+            assert lodged.lodge("new", *words)[:2] == (2, b""), words
         status, again, err = lodged.lodge("new", "--key", "n", "--idle", "5m")
         assert (status, again) == (0, out) and err == "lodge: n is there already; what was asked for is left as it was\n"
     finally:
