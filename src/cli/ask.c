@@ -59,8 +59,8 @@ static const char *behind(const struct err *err, const char *begin)
  * be refused there. */
 static bool is_plain_key(const char *key, size_t plain)
 {
-	return plain && *key != '-' && strcmp(key + plain, "'") == 0 && strncmp(key, "ses_", 4) &&
-	       strncmp(key, "key:", 4);
+	return plain && *key != '-' && strcmp(key + plain, "'") == 0 &&
+	       strncmp(key, "ses_", 4) != 0 && strncmp(key, "key:", 4) != 0;
 }
 
 /* What can be done about a session that is not there. */
