@@ -18,8 +18,10 @@ def bash(sandbox, command):
     except lodge.PolicyError as e:
         return f"refused: {e}"
     lost = "(the machine was replaced: earlier files are gone)\n" if r["state_lost"] else ""
-    hit = f"\n(stopped by {', '.join(r['limits'])})" if r["limits"] else ""
-    return f"{lost}{r['stdout']}{r['stderr']}{hit}\n(exit code {r['exit_code']})"
+    cut = "(beginning cut)\n" if r["truncated"] else ""
+    hit = ", ".join(limit for limit in r["limits"] if limit != "LIMIT_OUTPUT")
+    stopped = f"\n(limits hit: {hit})" if hit else ""
+    return f"{lost}{cut}{r['stdout']}{r['stderr']}{stopped}\n(exit code {r['exit_code']})"
 
 
 def converse(model, question, user, thread, mode):

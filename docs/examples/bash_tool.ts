@@ -21,6 +21,7 @@ async function bash(conversation: string, command: string, timeout_ms = 30_000):
     stateLost && "earlier files are gone",
     r.timed_out && "ended: it took too long",
     r.oom_killed && "out of memory",
+    r.truncated && "the beginning of the output is cut",
   ];
   return [r.stdout, r.stderr, ...notes.filter(Boolean), `exit code ${r.exit_code ?? "none"}`].join("\n");
 }

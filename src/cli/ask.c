@@ -10,7 +10,7 @@
 #include "base/array.h"
 #include "base/size.h"
 
-enum { SILENT_MS = 30000 };
+enum { SILENT_MS = 30000, ID_LENGTH = 20 };
 
 DEFINE_AUTO(struct client *, client_free);
 DEFINE_AUTO(struct template *, template_fini);
@@ -47,6 +47,42 @@ static int check_operands(const struct ask_command *cmd, int n, struct err *err)
 		       (int)strcspn(cmd->opt.usage, "\n"), cmd->opt.usage);
 }
 
+/* The rest of the sentence if it begins like this; NULL: it does not. */
+static const char *behind(const struct err *err, const char *begin)
+{
+	size_t n = strlen(begin);
+
+	return err->code == ERR_NOT_FOUND && strncmp(err->msg, begin, n) == 0 ? err->msg + n : NULL;
+}
+
+/* A key that a shell would take apart is not put into a command to be copied, nor is one that would
+ * be refused there. */
+static bool is_plain_key(const char *key, size_t plain)
+{
+	return plain && *key != '-' && strcmp(key + plain, "'") == 0 &&
+	       strncmp(key, "ses_", 4) != 0 && strncmp(key, "key:", 4) != 0;
+}
+
+/* What can be done about a session that is not there. */
+static void advise_session(const struct ask_command *cmd, struct err *err)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789._@+/:-";
+	const char *key = behind(err, "no session with key '"),
+		   *id = behind(err, "no session ses_");
+	char more[sizeof(err->msg)] = " (lodge ls lists them)";
+	size_t n = strspn(key ? key : id ? id : "", plain), has = strlen(err->msg);
+
+	if (!key && (!id || id[n] || n == ID_LENGTH))
+		return;
+	if (id)
+		snprintf(more, sizeof(more), " (a key of that name is key:ses_%s)", id);
+	else if (cmd->new_helps && is_plain_key(key, n))
+		snprintf(more, sizeof(more), " (lodge new %.*s makes one)", (int)n, key);
+	if (has + strlen(more) < sizeof(err->msg))
+		memcpy(err->msg + has, more, strlen(more) + 1);
+}
+
 /* The exit status of what run() returned. */
 static int finish(const struct ask *a, const struct ask_command *cmd, int r, struct err *err)
 {
@@ -55,6 +91,7 @@ static int finish(const struct ask *a, const struct ask_command *cmd, int r, str
 	if (is_unread(err))
 		return OPT_EXIT_UNREAD;
 	ask_name_option(a, err);
+	advise_session(cmd, err);
 	return opt_fail(status_of(a, cmd, err), err);
 }
 

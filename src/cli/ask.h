@@ -53,6 +53,7 @@ struct ask_command {
 	/* Of those whose exit status is that of a command inside: 125, and not 1 or 2. */
 	int failed, misused;
 	bool prompt; /* the service answers at once, or it is not well: see ask_be_prompt() */
+	bool new_helps; /* where there is no session, one that is made would do */
 	ask_fn *check; /* what is wrong with the command line in other ways; may be NULL */
 	ask_fn *run;
 };

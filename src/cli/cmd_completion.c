@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "cli/ask.h"
 #include "cli/cmd.h"
 #include "cli/opt.h"
+#include "cli/say_session.h"
 
 /* Commands of several. One with `alone` is also something without a name behind it. */
 static const struct {
@@ -81,12 +83,18 @@ static bool wants_session(const struct opt_command *cmd)
 	return strstr(cmd->usage, "SESSION") != NULL;
 }
 
+/* Of the service: lodge run and lodge template have others. */
+static bool wants_template(const char *name, const char *sub)
+{
+	return strcmp(name, "templates") == 0 && sub && strcmp(sub, "add") != 0;
+}
+
 /* ---- bash ------------------------------------------------------------------------------------ */
 
 static void bash_form(const char *name, const char *sub, const struct opt_command *cmd)
 {
-	printf("\t'%s%s%s') sessions=%d opts='--help", name, sub ? " " : "", sub ? sub : "",
-	       wants_session(cmd));
+	printf("\t'%s%s%s') sessions=%d templates=%d opts='--help", name, sub ? " " : "",
+	       sub ? sub : "", wants_session(cmd), wants_template(name, sub));
 	for (const struct opt *o = cmd->opts; o->name; o++)
 		printf(" --%s", o->name);
 	puts("' ;;");
@@ -102,8 +110,8 @@ static void print_bash(void)
 	each_form(&w);
 	puts("\t*) return 1 ;;\n\tesac\n}\n\n"
 	     "_lodge() {\n"
-	     "\tlocal cur=${COMP_WORDS[COMP_CWORD]} cmd=${COMP_WORDS[1]} opts='' sessions=0 "
-	     "subs=''\n"
+	     "\tlocal cur=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
+	     "\tlocal cmd=${COMP_WORDS[1]} opts='' sessions=0 templates=0 subs=''\n"
 	     "\tCOMPREPLY=()\n"
 	     "\tif ((COMP_CWORD == 1)); then");
 	printf("\t\tCOMPREPLY=($(compgen -W '--help --version");
@@ -125,10 +133,16 @@ static void print_bash(void)
 	     "\t((COMP_CWORD == 2)) || subs=''\n"
 	     "\tif ((sessions)); then subs+=\" $(\"${COMP_WORDS[0]}\" ls --keys 2>/dev/null)\"; "
 	     "fi\n"
+	     "\tif [[ $before == --template && $cmd != run ]]; then templates=1; fi\n"
+	     "\tif ((templates && COMP_CWORD > 2)); then\n"
+	     "\t\tsubs=$(\"${COMP_WORDS[0]}\" templates -q 2>/dev/null)\n"
+	     "\tfi\n"
+	     "\tif [[ $cmd == ls && $before == @(-s|--state) ]]; then\n"
+	     "\t\tsubs='" SAY_STATES "'\n\tfi\n"
 	     "\tif [[ $cmd == rollback ]] && ((COMP_CWORD == 3)); then\n"
 	     "\t\tsubs=$(\"${COMP_WORDS[0]}\" snapshots -q \"${COMP_WORDS[2]}\" 2>/dev/null)\n"
 	     "\tfi\n"
-	     "\tif [[ $cmd == snapshot && ${COMP_WORDS[2]} == rm && ${COMP_WORDS[COMP_CWORD-1]} != "
+	     "\tif [[ $cmd == snapshot && ${COMP_WORDS[2]} == rm && $before != "
 	     "--session ]] && ((COMP_CWORD > 2)); then\n"
 	     "\t\tsubs=$(\"${COMP_WORDS[0]}\" snapshots -q 2>/dev/null)\n"
 	     "\tfi\n"
@@ -152,6 +166,15 @@ static void zsh_text(const char *text)
 	}
 }
 
+static const char *zsh_values(const struct opt *o)
+{
+	return strcmp(o->arg, "FILE") == 0	? "_files"
+	       : strcmp(o->arg, "SESSION") == 0 ? "_lodge_sessions"
+	       : strcmp(o->arg, "STATE") == 0	? "(" SAY_STATES ")"
+	       : o->set == ask_template		? "_lodge_templates"
+						: " ";
+}
+
 static void zsh_option(const struct opt *o)
 {
 	for (int i = 0; i < (o->letter ? 2 : 1); i++) {
@@ -165,10 +188,7 @@ static void zsh_option(const struct opt *o)
 			putchar(':');
 			zsh_text(o->arg);
 			putchar(':');
-			fputs(strcmp(o->arg, "FILE") == 0      ? "_files"
-			      : strcmp(o->arg, "SESSION") == 0 ? "_lodge_sessions"
-							       : " ",
-			      stdout);
+			fputs(zsh_values(o), stdout);
 		}
 		putchar('\'');
 	}
@@ -180,9 +200,10 @@ static void zsh_form(const char *name, const char *sub, const struct opt_command
 	       sub ? sub : "");
 	for (const struct opt *o = cmd->opts; o->name; o++)
 		zsh_option(o);
-	printf(" '*:operand:%s' ;;\n", strcmp(name, "cp") == 0 ? "_lodge_places"
-				       : wants_session(cmd)    ? "_lodge_sessions"
-							       : "_files");
+	printf(" '*:operand:%s' ;;\n", strcmp(name, "cp") == 0	   ? "_lodge_places"
+				       : wants_session(cmd)	   ? "_lodge_sessions"
+				       : wants_template(name, sub) ? "_lodge_templates"
+								   : "_files");
 }
 
 static void print_zsh(void)
@@ -194,6 +215,9 @@ static void print_zsh(void)
 	     "_lodge_sessions() {\n\tlocal -a ids\n\tids=(${(f)\"$(lodge ls --keys "
 	     "2>/dev/null)\"})\n"
 	     "\tcompadd -a ids\n}\n\n"
+	     "_lodge_templates() {\n\tlocal -a names\n\tnames=(${(f)\"$(lodge templates -q "
+	     "2>/dev/null)\"})\n"
+	     "\tcompadd -a names\n}\n\n"
 	     "_lodge_places() {\n\tlocal -a ids\n\tids=(${(f)\"$(lodge ls --keys 2>/dev/null)\"})\n"
 	     "\tcompadd -S : -a ids\n\t_files\n}\n\n"
 	     "_lodge() {\n\tlocal form=$words[2]\n\tlocal -a commands subs\n"

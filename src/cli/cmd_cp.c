@@ -156,6 +156,7 @@ int cmd_cp(int argc, char **argv)
 				 "- is standard input or output.\n" },
 		.least = 2,
 		.most = -1,
+		.new_helps = true,
 		.check = check,
 		.run = run,
 	};

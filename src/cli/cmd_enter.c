@@ -176,10 +176,7 @@ static int run(struct ask *a, struct err *err)
 
 static const struct opt options[] = {
 	{ "template", 0, "NAME", ask_template, "what a new session starts from (default: host)" },
-	{ "memory", 0, "SIZE", ask_memory, "most memory of a new session, 256M" },
-	{ "cpus", 0, "N", ask_cpus, "most processor time of a new session, 0.5 is half a core" },
-	{ "pids", 0, "N", ask_pids, "most processes and threads of a new session" },
-	{ "disk", 0, "SIZE", ask_disk, "most data in files of a new session, 500M" },
+	LIMIT_OPT_MAIN(ask_memory, ask_cpus, ask_pids, ask_disk),
 	{ "workdir", 'w', "PATH", ask_workdir,
 	  "working directory of COMMAND, or of another shell" },
 	{ "new", 0, NULL, ask_fresh, "another shell, even if one runs" },
@@ -207,7 +204,8 @@ int cmd_enter(int argc, char **argv)
 				    "resumed if it sleeps.",
 			 .opts = options,
 			 .more = "SESSION is a key, or an id (ses_...); default: your "
-				 "name.\n\n" SCREEN_KEYS
+				 "name. Limits are those of a\nsession that is made; one that is "
+				 "there does not change.\n\n" SCREEN_KEYS
 				 " leaves the shell running; entering again comes back to it, with "
 				 "the\nlast of its output. ctrl-] twice sends one ctrl-]. Exit "
 				 "status: the shell's; 128+N\nwhen killed by signal N; 0 after "

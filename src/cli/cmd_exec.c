@@ -160,6 +160,7 @@ static const struct ask_command command = {
 	.most = -1,
 	.failed = OPT_EXIT_FAILED,
 	.misused = OPT_EXIT_FAILED,
+	.new_helps = true,
 	.check = check,
 	.run = run,
 };

@@ -47,6 +47,10 @@ static void say_unchanged(const json_t *asked, const json_t *answer)
 
 static int check_new(struct ask *a, struct err *err)
 {
+	if (a->argc && a->key)
+		return ask_wrong(a, err, "new: give one key, with --key or without");
+	if (a->argc)
+		a->key = a->argv[0];
 	return ask_check_key(a, "--key", a->key, err);
 }
 
@@ -75,12 +79,9 @@ static const struct opt new_options[] = {
 	{ "template", 0, "NAME", ask_template, "what its files begin as (default: host)" },
 	{ "snapshot", 0, "ID", ask_snapshot, "begin with the files of this snapshot" },
 	{ "policy", 0, "NAME", ask_policy, "the policy it is under" },
-	{ "idle", 0, "TIME", ask_idle, "sleep after so long without use" },
-	{ "lifetime", 0, "TIME", ask_lifetime, "no sandbox of it lives longer" },
-	{ "memory", 0, "SIZE", ask_memory, "most memory, 256M" },
-	{ "cpus", 0, "N", ask_cpus, "most processor time, 0.5 is half a core" },
-	{ "pids", 0, "N", ask_pids, "most processes and threads" },
-	{ "disk", 0, "SIZE", ask_disk, "most data in files, 500M" },
+	{ "idle", 0, "TIME", ask_idle, "sleep after so long without use (default: 30m)" },
+	{ "lifetime", 0, "TIME", ask_lifetime, "no sandbox of it lives longer (default: 5h)" },
+	LIMIT_OPT_MAIN(ask_memory, ask_cpus, ask_pids, ask_disk),
 	ASK_OPTIONS,
 	{ NULL },
 };
@@ -89,10 +90,13 @@ int cmd_new(int argc, char **argv)
 {
 	static const struct ask_command command = {
 		.opt = { .name = "lodge new",
-			 .usage = "[--key KEY] [OPTION...]",
+			 .usage = "[OPTION...] [KEY]",
 			 .summary =
 				 "Makes a session, or finds the one of the key, and prints its id.",
-			 .opts = new_options },
+			 .opts = new_options,
+			 .more = "KEY is as with --key. A template, a policy and the settings of "
+				 "the service may\nsay other defaults.\n" },
+		.most = 1,
 		.check = check_new,
 		.run = run_new,
 	};

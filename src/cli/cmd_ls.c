@@ -91,9 +91,7 @@ static bool is_no_state(const struct ask *a, const struct err *err)
 
 static int say_states(const struct ask *a, struct err *err)
 {
-	return err_set(err, ERR_INVALID,
-		       "--state: there is no \"%.32s\", but none, provisioning, active, paused, "
-		       "hibernating, hibernated, restoring, archived, failed and destroying",
+	return err_set(err, ERR_INVALID, "--state: there is no \"%.32s\"; there are: " SAY_STATES,
 		       a->state);
 }
 

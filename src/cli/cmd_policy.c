@@ -169,7 +169,7 @@ static int test(struct opts *o, int argc, char **argv, struct err *err)
 	return allowed ? 0 : EXIT_REFUSED;
 }
 
-static int help(FILE *to, int status)
+static int help(void)
 {
 	fputs("usage: lodge policy COMMAND ...\nWhat sessions may have, and which programs their "
 	      "commands may start.\n\n"
@@ -178,8 +178,8 @@ static int help(FILE *to, int status)
 	      "  show   show one\n"
 	      "  set    make or change one\n"
 	      "  rm     remove one\n",
-	      to);
-	return status;
+	      stdout);
+	return opt_flush(0);
 }
 
 int cmd_policy(int argc, char **argv)
@@ -188,11 +188,9 @@ int cmd_policy(int argc, char **argv)
 	struct err err = { 0 };
 	int status;
 
-	if (argc < 2)
-		return help(stderr, OPT_EXIT_USAGE);
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))
-		return help(stdout, 0);
-	status = policy_ask(argc - 1, argv + 1);
+	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
+		return help();
+	status = policy_ask(argc, argv);
 	if (status >= 0)
 		return status;
 	if (strcmp(argv[1], "test") != 0) {

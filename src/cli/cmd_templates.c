@@ -24,11 +24,14 @@ static void say_list(struct ask *a, const json_t *answer)
 	json_t *x;
 	size_t i;
 
-	(void)a;
 	table_init(&t, columns, ARRAY_LEN(columns));
 	json_array_foreach (json_object_get(answer, "templates"), i, x) {
 		const char *problem = ask_text(x, "problem");
 
+		if (a->quiet) {
+			ask_print("%s", ask_text(x, "name"));
+			continue;
+		}
 		table_add(&t, ask_text(x, "name"));
 		table_add(&t, ask_text(x, "class"));
 		table_add(&t, ask_text(x, "run_as"));
@@ -41,8 +44,9 @@ static void say_list(struct ask *a, const json_t *answer)
 				      : ask_text(x, "from.kind"));
 		table_tint(&t, *problem ? TINT_BAD : TINT_NONE);
 	}
-	table_print(&t, stdout);
-	if (i == 0)
+	if (!a->quiet)
+		table_print(&t, stdout);
+	if (!a->quiet && i == 0)
 		ask_hint("no templates (lodge templates add makes one)");
 }
 
@@ -57,11 +61,17 @@ static int run_list(struct ask *a, struct err *err)
 
 static const struct opt plain_options[] = { ASK_OPTIONS, { NULL } };
 
+static const struct opt list_options[] = {
+	{ "quiet", 'q', NULL, ask_quiet, "names alone" },
+	ASK_OPTIONS,
+	{ NULL },
+};
+
 static const struct ask_command list_command = {
 	.opt = { .name = "lodge templates ls",
-		 .usage = "[--json]",
+		 .usage = "[-q] [--json]",
 		 .summary = "Lists what sessions of the service can start from.",
-		 .opts = plain_options,
+		 .opts = list_options,
 		 .more = "lodge template ls is for lodge run on this machine.\n" },
 	.prompt = true,
 	.run = run_list,

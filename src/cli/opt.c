@@ -7,7 +7,7 @@
 
 #include "cli/human.h"
 
-enum { HELP_COLUMN = 26, QUOTED = 40, ID_LENGTH = 20 };
+enum { HELP_COLUMN = 26, QUOTED = 40 };
 
 static const struct opt *find_long(const struct opt *opts, const char *name, size_t len)
 {
@@ -176,41 +176,12 @@ static bool advise_key(const struct err *err, const char *clean)
 	return true;
 }
 
-/* The rest of the sentence if it begins like this; NULL: it does not. */
-static const char *behind(const struct err *err, const char *begin)
-{
-	size_t n = strlen(begin);
-
-	return err->code == ERR_NOT_FOUND && strncmp(err->msg, begin, n) == 0 ? err->msg + n : NULL;
-}
-
-/* A key that a shell would take apart is not put into a command to be copied, nor is one that would
- * be refused there. */
-static bool advise_session(const struct err *err)
-{
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				    "0123456789._@+/:-";
-	const char *key = behind(err, "no session with key '"),
-		   *id = behind(err, "no session ses_");
-	size_t n = strspn(key ? key : id ? id : "", plain);
-
-	if (id && !id[n] && n != ID_LENGTH) {
-		fprintf(stderr, "lodge: %s (a key of that name is key:ses_%s)\n", err->msg, id);
-		return true;
-	}
-	if (!key || !n || *key == '-' || strcmp(key + n, "'") != 0 || !strncmp(key, "ses_", 4) ||
-	    !strncmp(key, "key:", 4))
-		return false;
-	fprintf(stderr, "lodge: %s (lodge new --key %.*s makes one)\n", err->msg, (int)n, key);
-	return true;
-}
-
 int opt_fail(int status, const struct err *err)
 {
 	char clean[2 * sizeof(err->msg)]; /* it may have words of a guest in it */
 
 	human_clean(err->msg, clean, sizeof(clean));
-	if (!advise_key(err, clean) && !advise_session(err))
+	if (!advise_key(err, clean))
 		fprintf(stderr, "lodge: %s\n", clean);
 	return status;
 }

@@ -350,8 +350,10 @@ int policy_ask(int argc, char **argv)
 		    { "set", &set_command },
 		    { "rm", &remove_command } };
 
+	if (argc < 2 || argv[1][0] == '-')
+		return ask_main(all->command, argc, argv);
 	for (size_t i = 0; i < ARRAY_LEN(all); i++)
-		if (strcmp(argv[0], all[i].name) == 0)
-			return ask_main(all[i].command, argc, argv);
+		if (strcmp(argv[1], all[i].name) == 0)
+			return ask_main(all[i].command, argc - 1, argv + 1);
 	return -1;
 }

@@ -3,7 +3,7 @@
 #ifndef LODGE_CLI_POLICY_ASK_H
 #define LODGE_CLI_POLICY_ASK_H
 
-/* argv[0] is the name of one of them; -1: it is none. */
+/* argv[1] is the name of one of them, without a name it is ls; -1: it is none. */
 int policy_ask(int argc, char **argv);
 
 #endif

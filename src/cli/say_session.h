@@ -8,6 +8,10 @@
 #include "cli/human.h"
 #include "cli/table.h"
 
+/* What say_state() may say. */
+#define SAY_STATES                                                                                 \
+	"none provisioning active paused hibernating hibernated restoring archived failed "        \
+	"destroying"
 /* "active", "paused", "hibernated" ... */
 const char *say_state(const json_t *session);
 enum tint say_state_tint(const json_t *session);

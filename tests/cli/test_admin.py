@@ -146,6 +146,8 @@ def test_policies(lodged, client, tmp_path):
     text = "\n".join(lines(lodged.lodge("policy", "show", "copy")))
     assert "memory_bytes at most 256M" in text and "the one used longest ago sleeps" in text
     assert sorted(r.split()[0] for r in lines(lodged.lodge("policy", "ls"))) == ["POLICY", "copy", "readers"]
+    for words in (("policy",), ("policy", "--json")):
+        assert lodged.lodge(*words) == lodged.lodge("policy", "ls", *words[1:]), words
     names = [p["name"] for p in json.loads(lodged.lodge("policy", "ls", "--json")[1])["policies"]]
     assert sorted(names) == ["copy", "readers"]
     for name in names:

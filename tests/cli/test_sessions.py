@@ -29,7 +29,9 @@ def test_new(lodged, client):
         assert (record["idle_timeout_ms"], record["max_lifetime_ms"]) == (600000, 7200000)
         answer = json.loads(lodged.lodge("new", "--key", "n", "--json")[1])
         assert answer["outcome"] == "reused" and answer["session"]["id"] == sid
-        assert lodged.lodge("new", "--key", "n") == (0, out, "")
+        assert lodged.lodge("new", "--key", "n") == lodged.lodge("new", "n") == (0, out, "")
+        for words in (("n", "--key", "n"), ("n", "m")):
+            assert lodged.lodge("new", *words)[:2] == (2, b""), words
         status, again, err = lodged.lodge("new", "--key", "n", "--idle", "5m")
         assert (status, again) == (0, out) and err == "lodge: n is there already; what was asked for is left as it was\n"
     finally:
@@ -241,18 +243,21 @@ def test_who_takes_a_question_and_says_nothing(lodged):
 
 def test_who_is_not_there(lodged, tmp_path):
     (tmp_path / "f").write_text("f")
-    said = "lodge: no session with key 'nobody' (lodge new --key nobody makes one)\n"
-    for words in (("exec", "nobody", "true"), ("show", "nobody"), ("ps", "nobody"), ("cp", str(tmp_path / "f"), "nobody:")):
-        assert lodged.lodge(*words)[2] == said, words
-    for key in ("$(no body)", "ses_x", "key:x"):
-        assert "makes one" not in lodged.lodge("show", "key:" + key)[2], key
+    said = "lodge: no session with key 'nobody' (lodge %s)\n"
+    for words in (("exec", "nobody", "true"), ("cp", str(tmp_path / "f"), "nobody:")):
+        assert lodged.lodge(*words)[2] == said % "new nobody makes one", words
+    for words in ("rm", "export", "fork", "show", "snapshot", "hibernate", "ps"):  # these want one that was there before
+        assert lodged.lodge(words, "nobody")[2] == said % "ls lists them", words
+    for key in ("$(no body)", "ses_x", "key:x", "-x"):
+        assert "makes one" not in lodged.lodge("exec", "key:" + key, "true")[2], key
+    assert lodged.lodge("exec", "k" * 226, "true")[2].endswith("kkk'\n")  # the service says a part: that would be another
     assert lodged.lodge("show", "ses_x")[2] == "lodge: no session ses_x (a key of that name is key:ses_x)\n"
     assert "key:" not in lodged.lodge("show", "ses_" + "0" * 20)[2]
 
 
 @pytest.mark.parametrize("key", ["ses_abc", "key:foo"])
 def test_a_key_that_could_not_be_called(lodged, client, alice, key):
-    for words in (("new", "--key", key), ("fork", "alice", "--key", key), ("enter", "key:" + key, "--", "true")):
+    for words in (("new", "--key", key), ("new", key), ("fork", "alice", "--key", key), ("enter", "key:" + key, "--", "true")):
         status, out, err = lodged.lodge(*words)
         assert (status, out) == (2, b"") and f'"{key}" could not be called' in err, words
     sid = client.enter(key=key)  # others may have made one

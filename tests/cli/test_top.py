@@ -193,6 +193,12 @@ def test_bash_completion(lodged, session, tmp_path):
     assert complete(lodged, tmp_path, "snapshot", "rm", "--session", "ses_") == [session]
     assert client.delete("/v1/snapshots/" + snapshot).status == 204
     assert "--project" in complete(lodged, tmp_path, "ls", "--")
+    assert complete(lodged, tmp_path, "ls", "--state", "hib") == ["hibernating", "hibernated"]
+    for words in (("templates", "show"), ("templates", "set"), ("templates", "rm", "x"), ("new", "--template"),
+                  ("enter", "--template")):
+        assert complete(lodged, tmp_path, *words, "ho") == ["host"], words
+    for words in (("templates", "add"), ("run", "--template")):  # a name of one's own, and what this machine has
+        assert complete(lodged, tmp_path, *words, "ho") == [], words
     assert set(complete(lodged, tmp_path, "keys", "")) == {"ls", "add", "rm"}
     assert set(complete(lodged, tmp_path, "users", "")) == {"ls", "show", "quota"}
     assert "--sandboxes" in complete(lodged, tmp_path, "users", "quota", "--")
@@ -206,6 +212,8 @@ def test_bash_completion(lodged, session, tmp_path):
 
 def test_zsh_completion(tmp_path):
     text = subprocess.run([LODGE, "completion", "zsh"], stdout=subprocess.PIPE, check=True).stdout.decode()
+    assert ":STATE:(none provisioning active " in text and text.count(":NAME:_lodge_templates'") == 3
+    assert text.count("'*:operand:_lodge_templates' ;;") == 5
     assert text.startswith("#compdef lodge\n") and text.count("'*:operand:") > 30
     for name in names():
         assert f"\t\t\t'{name}:" in text

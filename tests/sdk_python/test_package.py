@@ -173,6 +173,13 @@ def test_the_example_tells_the_model_what_was_lost(world, tool):
         assert tool.bash(sandbox, "ls") == "\n(exit code 0)"
 
 
+def test_the_example_tells_the_model_what_was_cut(world, tool):
+    with world.client() as sandbox:
+        sandbox.get_or_create_session("ada", "cut")
+        said = tool.bash(sandbox, "head -c 3000000 /dev/zero | tr '\\0' x")
+        assert said == "(beginning cut)\n" + "x" * (1 << 20) + "\n(exit code 0)", (len(said), said[:40], said[-80:])
+
+
 def test_the_example_with_a_model(world, tool, monkeypatch):
     """A loop with a script in the place of a model."""
     for name, value in world.environment().items():
