@@ -181,6 +181,7 @@ static int start_cold(struct keeper *k, int dir, const struct keeper_create *c, 
 	}
 	if (r == 0)
 		r = spawn(&args, &b->pid, err);
+	hook_crash("create:spawned");
 	b->start = b->pid > 0 ? box_start_time(b->pid) : 0;
 	if (args.listener >= 0)
 		close(args.listener);
