@@ -111,6 +111,7 @@ static int start_fresh(struct rec *r, struct command *c, struct err *err)
 		.keep = { -1, -1 },
 		.tty = (c->m.flags & AGENT_PTY) != 0,
 		.bash = (c->m.flags & AGENT_BASH) != 0,
+		.or_sh = (c->m.flags & (AGENT_BASH | AGENT_OR_SH)) != 0,
 		.only = c->only,
 		.only_must = (c->m.flags & AGENT_ONLY_MUST) != 0,
 	};

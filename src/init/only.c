@@ -200,7 +200,7 @@ static int filter_memory(void)
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog) < 0 ? -errno : 0;
 }
 
-static int add_all(struct only *o, const char *list, bool bash, uint64_t handled)
+static int add_all(struct only *o, const char *list, bool shell, uint64_t handled)
 {
 	auto_close int root = open("/", O_PATH | O_CLOEXEC);
 	int r = 0;
@@ -208,13 +208,13 @@ static int add_all(struct only *o, const char *list, bool bash, uint64_t handled
 	/* Files go on being moved between directories; handled at all it must be given back. */
 	if (handled & LANDLOCK_ACCESS_FS_REFER)
 		r = root < 0 ? -EACCES : add(o, root, LANDLOCK_ACCESS_FS_REFER);
-	if (r == 0 && bash) /* as spawn.c takes them */
+	if (r == 0 && shell) /* as spawn.c takes them */
 		r = add_program(o, AT_FDCWD,
 				access("/bin/bash", F_OK) < 0 ? "/bin/sh" : "/bin/bash");
 	return r < 0 ? r : add_list(o, list);
 }
 
-int only_restrict(const char *list, bool must, bool bash, const struct cred *cred)
+int only_restrict(const char *list, bool must, bool shell, const struct cred *cred)
 {
 	static struct only o;
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
@@ -231,7 +231,7 @@ int only_restrict(const char *list, bool must, bool bash, const struct cred *cre
 		return -errno;
 	o.rules = rules;
 	o.cred = cred;
-	r = add_all(&o, list, bash, attr.handled_access_fs);
+	r = add_all(&o, list, shell, attr.handled_access_fs);
 	if (r < 0)
 		return r;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||

@@ -218,14 +218,13 @@ static int child_search(struct spawn *s)
 
 static int child_exec(struct spawn *s)
 {
-	int r;
+	static char sh[] = "sh";
+	int r = s->bash ? try_exec(s, "/bin/bash") : child_search(s);
 
-	if (!s->bash)
-		return child_search(s);
-	r = try_exec(s, "/bin/bash");
-	if (r == -ENOENT && s->text_fd < 0)
-		r = try_exec(s, "/bin/sh");
-	return r;
+	if (r != -ENOENT || !s->or_sh)
+		return r;
+	s->argv[0] = sh; /* some are many programs in one, and go by it */
+	return try_exec(s, "/bin/sh");
 }
 
 static _Noreturn void child_main(struct spawn *s, bool joined, int report)
@@ -237,7 +236,7 @@ static _Noreturn void child_main(struct spawn *s, bool joined, int report)
 		if (s->text_fd < 0 && !hook_weak("closefds"))
 			syscall(SYS_close_range, 3, ~0u, CLOEXEC_RANGE);
 		s->step = SPAWN_ONLY;
-		r = s->only ? only_restrict(s->only, s->only_must, s->bash, s->cred) : 0;
+		r = s->only ? only_restrict(s->only, s->only_must, s->or_sh, s->cred) : 0;
 		if (r == 0) {
 			s->step = SPAWN_FILTER;
 			r = child_filter();
@@ -359,7 +358,7 @@ pid_t spawn_worker(struct spawn *s)
 
 static int explain_exec(const struct spawn *s, struct err *err)
 {
-	const char *name = s->bash ? "bash" : s->argv[0];
+	const char *name = s->argv[0];
 
 	if (s->step == SPAWN_INTERPRETER)
 		err_set(err, ERR_NOT_FOUND, "%s: its interpreter is not there", name);

@@ -33,7 +33,8 @@ struct spawn {
 	int text_fd; /* -1, or becomes SPAWN_TEXT_FD */
 	int leaf_fd; /* -1: no cgroup of its own */
 	bool tty;
-	bool bash; /* argv[0] stands for /bin/bash or, without one, /bin/sh */
+	bool bash; /* argv[0] stands for /bin/bash, wherever the path leads */
+	bool or_sh; /* without that bash it is /bin/sh */
 	const char *only; /* what it may execute, as AGENT_ONLY has it; NULL: anything */
 	bool only_must;
 	void (*worker)(void *arg); /* instead of a program; never returns */

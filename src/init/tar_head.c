@@ -144,7 +144,7 @@ static int parse_header(const struct tar_header *h, struct tar_entry *e, struct 
 	e->gid = (uint32_t)gid;
 	e->mtime = (int64_t)mtime;
 	e->mtime_ns = 0;
-	e->type = (char)(h->type ? h->type : '0');
+	e->type = (char)(h->type && h->type != '7' ? h->type : '0');
 	e->extra_len = 0;
 	/* GNU's own form has other things where ustar has the prefix. */
 	if (!memcmp(h->magic, "ustar\0", 6) && h->prefix[0]) {
@@ -154,10 +154,6 @@ static int parse_header(const struct tar_header *h, struct tar_entry *e, struct 
 	}
 	copy_field(e->path + n, sizeof(e->path) - n, h->name, sizeof(h->name));
 	copy_field(e->link, sizeof(e->link), h->link, sizeof(h->link));
-	/* Before ustar a directory was a file whose name ends so. */
-	n = strlen(e->path);
-	if (e->type == '7' || e->type == '0')
-		e->type = (char)(n && e->path[n - 1] == '/' ? '5' : '0');
 	return 0;
 }
 
@@ -334,6 +330,15 @@ static bool is_zero(const struct tar_header *h)
 	return !b[0] && !memcmp(b, b + 1, sizeof(*h) - 1);
 }
 
+/* Before ustar a directory was a file whose name ends so. Only the whole name tells: a header has
+ * room for the beginning of a long one, which may end anywhere. */
+static bool is_old_dir(const struct tar_entry *e)
+{
+	size_t n = strlen(e->path);
+
+	return e->type == '0' && n && e->path[n - 1] == '/';
+}
+
 static int use_before(struct tar_source *s, const struct before *b, struct tar_entry *e,
 		      struct err *err)
 {
@@ -343,6 +348,8 @@ static int use_before(struct tar_source *s, const struct before *b, struct tar_e
 		memcpy(e->link, b->link, sizeof(e->link));
 	if (b->pax_len && apply_extra(s, b->pax_len, e, err) < 0)
 		return -1;
+	if (is_old_dir(e))
+		e->type = '5';
 	s->left = e->size;
 	s->pad = (uint32_t)(-e->size & (TAR_BLOCK - 1));
 	if (e->type != '0' && e->size)

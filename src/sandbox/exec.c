@@ -221,7 +221,8 @@ static uint32_t flags_of(const struct exec_spec *spec)
 	return AGENT_ATTACHED | (spec->text ? AGENT_BASH : 0u) | (spec->pty ? AGENT_PTY : 0u) |
 	       (spec->stdin_open ? AGENT_STDIN_OPEN : 0u) | (spec->merge ? AGENT_MERGE : 0u) |
 	       (spec->login ? AGENT_LOGIN : 0u) | (spec->only ? AGENT_ONLY : 0u) |
-	       (spec->only && spec->only_must ? AGENT_ONLY_MUST : 0u);
+	       (spec->only && spec->only_must ? AGENT_ONLY_MUST : 0u) |
+	       (spec->or_sh ? AGENT_OR_SH : 0u);
 }
 
 static int open_logs(struct exec *x, size_t n, int fds[EXEC_STREAMS], struct err *err)

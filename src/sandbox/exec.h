@@ -42,7 +42,8 @@ struct exec_ops {
 
 struct exec_spec {
 	const char *const *argv; /* NULL-terminated; or: */
-	const char *text; /* bash text, run as `bash -c TEXT` */
+	const char *text; /* bash text, run as `bash -c TEXT`, by /bin/sh where there is no bash */
+	bool or_sh; /* argv is a bash: /bin/sh where there is none, as for text */
 	const char *const *env; /* NULL-terminated "K=V", may be NULL */
 	const char *cwd; /* NULL: the user's home */
 	const char *user; /* NULL: the default one; "name" or "uid[:gid]" */

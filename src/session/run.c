@@ -251,6 +251,7 @@ static int begin(struct command *c, const struct start *s, struct run *x, struct
 	auto_free char *only = NULL;
 	struct exec_spec spec = { .argv = w->argv,
 				  .text = w->text,
+				  .or_sh = w->own_shell,
 				  .env = env,
 				  .cwd = w->cwd ? w->cwd : v->spec.workdir,
 				  .user = w->user ? w->user : v->spec.user,

@@ -33,7 +33,7 @@ struct run_want {
 	const char *once; /* idempotency key */
 	bool again; /* it was used before: ERR_NOT_FOUND, and nothing is started, if it was not */
 	bool no_resume; /* ERR_CONFLICT if the session sleeps */
-	bool own_shell; /* argv is a shell for somebody to type into: no text tells what it will
+	bool own_shell; /* argv is a bash for somebody to type into: no text tells what it will
 			   start, so a policy allows it where the kernel sees to it */
 	struct policy_refusal *refusal; /* what a policy refused, in parts; may be NULL */
 };

@@ -78,7 +78,8 @@ static const struct shape *shape_of(uint32_t type, bool into_init)
 	memcpy(&m, (body), sizeof(m))
 
 static const uint32_t exec_flags = AGENT_BASH | AGENT_PTY | AGENT_STDIN_OPEN | AGENT_MERGE |
-				   AGENT_ATTACHED | AGENT_LOGIN | AGENT_ONLY | AGENT_ONLY_MUST;
+				   AGENT_ATTACHED | AGENT_LOGIN | AGENT_ONLY | AGENT_ONLY_MUST |
+				   AGENT_OR_SH;
 
 static size_t logs_of(uint32_t flags)
 {

@@ -119,6 +119,7 @@ enum agent_exec_flag {
 		1 << 6, /* one more string: the programs that it may execute, and all it starts */
 	AGENT_ONLY_MUST =
 		1 << 7, /* with AGENT_ONLY: not started where the kernel cannot see to it */
+	AGENT_OR_SH = 1 << 8, /* argv[0] is bash: /bin/sh where there is none; text has that too */
 };
 
 /* Followed by `argc` + `envc` + 2 NUL-terminated strings: argv, env ("K=V"), cwd, user. An empty
@@ -126,7 +127,8 @@ enum agent_exec_flag {
  *
  * With AGENT_ONLY a third string behind them, of parts with colons between them: "/usr/bin/" is a
  * directory to look for names in, AGENT_ONLY_DIRS of them at most; "/opt/tool" is a program, and so
- * is "ls" in each of the directories. The shell that AGENT_BASH asks for may always be executed. */
+ * is "ls" in each of the directories. The shell that AGENT_BASH or AGENT_OR_SH asks for may always
+ * be executed. */
 struct agent_exec {
 	uint64_t exec; /* chosen by the engine, never 0; ERR_CONFLICT while it has a record */
 	uint32_t flags;

@@ -746,6 +746,15 @@ def test_template_from_a_directory(tmp_path, template):
 
 
 @needs_busybox
+def test_text_without_bash(tmp_path, template):
+    (tmp_path / "root/bin").mkdir(parents=True)
+    shutil.copy(BUSYBOX, tmp_path / "root/bin/sh")
+    added(template, tmp_path / "root")
+    r = run("--template", template, "-c", "echo $0 $((6 * 7))")
+    assert (r.returncode, r.stdout, r.stderr) == (0, b"sh 42\n", b"")
+
+
+@needs_busybox
 @pytest.mark.parametrize("packer", ["cat", "gzip", "xz", "zstd"])
 def test_template_from_a_tar(tmp_path, template, packer):
     if not shutil.which(packer):

@@ -10,6 +10,7 @@ import subprocess
 import pytest
 from client import wait_for
 from lodge import LODGE
+from roots import needs_busybox, root
 
 pytestmark = pytest.mark.skipif(not shutil.which("tmux"), reason="needs tmux")
 
@@ -189,6 +190,27 @@ def test_another_shell_beside_it(term, key, client):
     term.sees(r"x=\.")
     execs = client.get(f"/v1/sessions/key:{key}/execs").json["execs"]
     assert [x["state"] for x in execs] == ["running", "running"]
+
+
+@needs_busybox
+def test_a_shell_without_bash(term, key, client):
+    assert client.post("/v1/templates/bare", root(), headers={"Content-Type": "application/x-tar"}).status == 201
+    try:
+        term.type(f"{LODGE} enter --template bare {key}")
+        term.sees(r".*\$ $")
+        term.type("x=kept; echo it is $0")
+        term.sees("it is sh")
+        term.keys("C-]")
+        term.keys("d")
+        assert term.status() == 0
+        term.type(f"{LODGE} enter {key}")
+        term.sees("lodge: back in the shell")
+        term.type("echo x=$x; exit 3")
+        term.sees("x=kept")
+        assert term.status() == 3
+    finally:
+        client.delete("/v1/sessions/key:" + key)
+        assert wait_for(lambda: client.delete("/v1/templates/bare").status in (200, 404))
 
 
 def test_keys_for_the_shell_only(term, key):

@@ -229,6 +229,24 @@ def test_bits_owners_and_names(client, at, t):
     run(client, at, "chmod 755 t/ro; test -d t/dot/slash")
 
 
+@pytest.mark.parametrize("form", [tarfile.GNU_FORMAT, tarfile.PAX_FORMAT, tarfile.USTAR_FORMAT])
+def test_a_long_name_is_cut_anywhere_in_its_header(client, at, t, form):
+    """What is left there may end like the name of a directory."""
+    out, files = io.BytesIO(), {}
+    with tarfile.open(fileobj=out, mode="w", format=form) as archive:
+        for n in range(95, 102):
+            for name, data in (("empty", b""), ("full", b"content")):
+                info = tarfile.TarInfo(f"{'n' * n}/{name}")
+                info.size = len(data)
+                archive.addfile(info, io.BytesIO(data))
+                files[info.name] = data
+    answer = unpack(client, at, out.getvalue())
+    assert answer.status == 204, answer
+    for name, data in files.items():
+        entry = client.post(f"{t}/{name}?stat").json["entry"]
+        assert entry["type"] == "file" and client.get(f"{t}/{name}").data == data, (len(name), entry)
+
+
 def test_where_it_is_unpacked(client, at, t):
     put_file = client.call("PUT", t + "/f", b"x")
     assert put_file.status == 201

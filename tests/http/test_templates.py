@@ -16,6 +16,7 @@ import pytest
 
 from client import KEY, Lodged, wait_for
 from roots import entry, layout, link, needs_busybox, root, sandboxes, tar
+from ws import Terminal
 
 TAR = {"Content-Type": "application/x-tar"}
 
@@ -74,6 +75,42 @@ def names(client):
 def files_of(lodged, name):
     """Whether the store has files of it, where one can look."""
     return os.path.exists(os.path.join(lodged.keeper_home(), "store", f"t-{name}"))
+
+
+# ---- without bash -----------------------------------------------------------------------------
+
+
+@needs_busybox
+def test_without_bash_it_is_sh(client, name):
+    """Which is told by its name what it is to be."""
+    upload(client, name, root())
+    sid = client.enter(template=name)
+    for more in ({}, {"env": {"BASH_ENV": "/x"}}, {"pty": {"rows": 24, "cols": 80}}):
+        answer = client.post(f"/v1/sessions/{sid}/exec", {"command": "echo $0 $((6 * 7))", **more})
+        assert answer.status == 200 and answer.json["stdout"].split() == ["sh", "42"], answer
+    answer = client.post(f"/v1/sessions/{sid}/exec", {"argv": ["bash", "-l"]})
+    assert answer.status == 400 and "bash: not found" in answer.json["error"]["message"], answer
+    for query in ("", "command=echo+$0;+read+x;+eval+%22$x%22"):
+        with Terminal(client, sid, query) as t:
+            t.type("echo it is $0.; exit 3\n")
+            t.run()
+            assert b"it is sh.\r\n" in t.output and t.exit["exit_code"] == 3, t.output
+
+
+@needs_busybox
+def test_without_bash_a_policy_lets_sh_be_typed_into(client, name):
+    if client.get("/health").json["policy_enforcement"] == "none":
+        pytest.skip("needs Landlock")
+    upload(client, name, root())
+    assert client.post("/v1/policies", {"name": name, "commands": {"allow": ["none"]}}).status == 201
+    try:
+        with Terminal(client, client.enter(template=name, policy=name)) as t:
+            t.type("echo it is $0.; exit 3\n")
+            t.run()
+            assert b"it is sh.\r\n" in t.output and t.exit["exit_code"] == 3, t.output
+    finally:
+        client.clear()
+        client.delete("/v1/policies/" + name)
 
 
 # ---- archives ---------------------------------------------------------------------------------
