@@ -3,6 +3,7 @@
  * serves files; answers the engine over the socket it was started with. */
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -37,6 +38,20 @@ static int fill_stdio(void)
 		if (!is_open(fd) && open("/dev/null", O_RDWR | O_CLOEXEC) != fd)
 			return -1;
 	}
+	return 0;
+}
+
+/* Until it is told whose it is. That was so before exec, which ends it where a user 0 gets its
+ * capabilities back; who died meanwhile sends no signal any more. */
+static int die_with_keeper(void)
+{
+	struct pollfd p = { .fd = BOOT_FD_KEEPER, .events = POLLIN };
+
+	if (!is_open(BOOT_FD_KEEPER))
+		return 0;
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || poll(&p, 1, 0) != 0)
+		return -1;
+	close(BOOT_FD_KEEPER);
 	return 0;
 }
 
@@ -107,7 +122,7 @@ static void volunteer_for_oom(void)
 int main(void)
 {
 	init_binding.pid1 = getpid() == 1;
-	if (take_fds() < 0)
+	if (die_with_keeper() < 0 || take_fds() < 0)
 		return 1;
 	volunteer_for_oom();
 	prctl(PR_SET_NAME, "lodge-init"); /* what ps on the host shows, instead of the memfd */

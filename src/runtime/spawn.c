@@ -135,6 +135,7 @@ static _Noreturn void child_main(const struct spawn_args *a)
 		a->parts->cgroup.oom,
 		a->parts->cgroup.pids_events,
 		a->parts->kit.lock,
+		a->host->self,
 		a->host->init,
 	};
 	static char name[] = "lodge-init";

@@ -13,6 +13,7 @@ enum boot_fd {
 	BOOT_FD_OOM, /* v1 memory.oom_control or v2 memory.events: a line "oom_kill N" */
 	BOOT_FD_PIDS, /* pids.events: a line "max N" */
 	BOOT_FD_LOCK, /* holds the sandbox's id range: kept open, never used */
+	BOOT_FD_KEEPER, /* pidfd of who started it: looked at once, then closed */
 	BOOT_FD_END,
 };
 

@@ -209,6 +209,23 @@ def test_template_add(uid):
         w.close()
 
 
+@pytest.mark.parametrize("uid", [None, 12345])
+@pytest.mark.parametrize("command", [("run", "--", "true"), ("template", "add", "t", "rootfs")])
+def test_what_has_no_record_dies_with_its_keeper(uid, command):
+    """Also one with a root inside, to which exec gives capabilities back."""
+    w = World(uid=uid, store=None if uid else "dir")
+    os.makedirs(os.path.join(w.base, "rootfs", "bin"))
+    shutil.copy("/bin/busybox", os.path.join(w.base, "rootfs", "bin", "sh"))
+    try:
+        words = [os.path.join(w.base, x) if x == "rootfs" else x for x in command]
+        assert w.finish(w.popen([LODGE, *words], crash="create:spawned")).code != 0
+        assert wait_for(lambda: not find("lodge-init"), 10), "it is left"
+        w.next_start()
+        w.assert_clean("after the next start")
+    finally:
+        w.close()
+
+
 def test_killed_while_the_volume_is_made(driver_program):
     """The first use of the disk makes the volume; a keeper killed meanwhile must not spoil it."""
     rng = random.Random(SEED)
