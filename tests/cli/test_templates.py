@@ -198,9 +198,9 @@ def test_wrong_calls(lodged, tmp_path):
 def test_bad_ones(lodged, client, name, tmp_path):
     (tmp_path / "a").write_bytes(b"not a tar at all" * 100)
     failed(lodged.lodge("templates", "add", name, str(tmp_path / "a")))
-    with open(tmp_path / "a", "ab") as f:  # too much of it for an answer to be heard
+    with open(tmp_path / "a", "ab") as f:  # the reason is heard behind all of it
         f.truncate(100 << 20)
-    failed(lodged.lodge("templates", "add", name, str(tmp_path / "a")), "damaged", "nothing was made")
+    failed(lodged.lodge("templates", "add", name, str(tmp_path / "a")), "damaged", "sum is wrong")
     (tmp_path / "a").write_bytes(gzip.compress(tar(("x", bytes(100000))))[:60])
     failed(lodged.lodge("templates", "add", name, str(tmp_path / "a")))
     (tmp_path / "a").write_bytes(tar(("x", b"1")))

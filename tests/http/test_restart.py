@@ -377,7 +377,7 @@ class Lives(Work):
 
 def strange(home):
     """What is left without any session."""
-    known = ("lodge.db", "lodge.db-wal", "lodge.db-shm", "lodge.db.owner", "logs", "keeper",
+    known = ("lodge.db", "lodge.db-wal", "lodge.db-shm", "lodge.db-reserve", "lodge.db.owner", "logs", "keeper",
              "volume.btrfs", "volume.lock")
     return [n for n in os.listdir(home) + os.listdir(home + "/keeper")
             if n not in known and not n.startswith("host-")] + os.listdir(home + "/logs")
