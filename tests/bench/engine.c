@@ -153,7 +153,7 @@ void engine_rested(const struct bench *b, int round)
 
 static void set_pool(const struct bench *b, unsigned n)
 {
-	struct keeper_pool want = { n, n, n };
+	struct keeper_pool want = { .min = n, .target = n, .max = n };
 	struct keeper_pool_state st;
 	struct err err;
 

@@ -75,7 +75,7 @@ static int start(struct soak *s, struct err *err)
 /* Full, so that two looks at it see the same. */
 static int fill_pool(struct soak *s, struct err *err)
 {
-	struct keeper_pool want = { POOL, POOL, POOL };
+	struct keeper_pool want = { .min = POOL, .target = POOL, .max = POOL };
 	struct keeper_pool_state st;
 
 	return s->has_pool ? keeper_client_pool(s->keeper, want, &st, err) : 0;

@@ -120,7 +120,7 @@ static int run(int (*check)(struct sandbox *sb), unsigned pool)
 	struct sandbox_spec spec = sandbox_spec_default();
 	auto_call(keeper_client_free) struct keeper_client *k = NULL;
 	auto_call(sandbox_free) struct sandbox *sb = NULL;
-	struct keeper_pool want = { pool, pool, pool };
+	struct keeper_pool want = { .min = pool, .target = pool, .max = pool };
 	struct keeper_pool_state state;
 	struct err err = { 0 };
 	int r;
