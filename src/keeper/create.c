@@ -207,7 +207,8 @@ static int root_slot(struct keeper *k, struct slot *s, const struct keeper_creat
 	return r;
 }
 
-/* Files that were made ahead get the name by which they are kept. */
+/* Files that were made ahead get the name by which they are kept, for good: under the old one the
+ * next start drops them, and what is synced in them later says nothing of their name. */
 static int claim_files(struct keeper *k, const struct slot *s, const char *id, struct err *err)
 {
 	char from[KEEPER_ID_SIZE + 4], to[KEEPER_ID_SIZE + 4];
@@ -217,7 +218,7 @@ static int claim_files(struct keeper *k, const struct slot *s, const char *id, s
 		return 0;
 	snprintf(from, sizeof(from), "s-%s", s->name);
 	snprintf(to, sizeof(to), "k-%s", id);
-	if (shelf_move(&k->shelf, from, to, err) == 0)
+	if (shelf_rename(&k->shelf, from, to, err) == 0)
 		return 0;
 	(void)shelf_drop(&k->shelf, from, &ignored);
 	return -1;

@@ -33,3 +33,15 @@ class Daemon(SocketLodged):
         done = subprocess.run([LODGE, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               env=env or self.env(), timeout=SECONDS, check=False, **how)
         return done.returncode, done.stdout, done.stderr.decode(errors="replace")
+
+
+def ok(result):
+    assert result[0] == 0, result
+    return result[1].decode()
+
+
+def failed(result, *words):
+    status, out, err = result
+    assert status == 1 and out == b"" and err.count("\n") == 1, result
+    assert all(w in err for w in words), err
+    return err

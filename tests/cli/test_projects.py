@@ -4,18 +4,8 @@ import json
 
 import pytest
 
+from lodge import failed, ok
 from terminal import Terminal
-
-
-def ok(result):
-    assert result[0] == 0, result
-    return result[1].decode()
-
-
-def failed(result, *words):
-    status, out, err = result
-    assert status == 1 and out == b"" and err.count("\n") == 1, result
-    assert all(w in err for w in words), err
 
 
 @pytest.fixture

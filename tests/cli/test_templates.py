@@ -15,23 +15,11 @@ import threading
 import pytest
 
 from client import wait_for
-from lodge import LODGE
+from lodge import LODGE, failed, ok
 from roots import layout, needs_busybox, root, sandboxes, tar
 from terminal import Terminal
 
 OTHER = 4321  # somebody who is not root
-
-
-def ok(result):
-    assert result[0] == 0, result
-    return result[1].decode()
-
-
-def failed(result, *words):
-    status, out, err = result
-    assert status == 1 and out == b"" and err.count("\n") == 1, result
-    assert all(w in err for w in words), err
-    return err
 
 
 def names(client):
