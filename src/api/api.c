@@ -8,9 +8,9 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "api/auth.h"
-#include "api/inside.h"
-#include "http/ws.h"
+#include "api/core/auth.h"
+#include "api/core/internal.h"
+#include "http/ws_server.h"
 
 enum { HOLD_US = 1000000, AWAIT_MS = 10000, AWAIT_SLICE_MS = 200 };
 

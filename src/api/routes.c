@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/inside.h"
+#include "api/core/internal.h"
 #include "base/array.h"
 #include "base/percent.h"
 

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "cli/ask.h"
-#include "cli/cmd.h"
-#include "cli/opt.h"
-#include "cli/say_session.h"
+#include "cli/core/api_cmd.h"
+#include "cli/core/commands.h"
+#include "cli/core/options.h"
+#include "cli/core/print_session.h"
 
 /* Commands of several. One with `alone` is also something without a name behind it. */
 static const struct {

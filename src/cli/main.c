@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/array.h"
-#include "cli/cmd.h"
-#include "cli/opt.h"
+#include "cli/core/commands.h"
+#include "cli/core/options.h"
 
 #ifndef LODGE_VERSION
 #define LODGE_VERSION "0.1.0"

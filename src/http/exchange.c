@@ -3,7 +3,7 @@
  * head, then with pieces of the body, then once with nothing more, and again after each time that
  * the connection was suspended: exactly where it was. An answer can be queued at the first and at
  * the last of these places only; at the first it ends the connection, if a body was to come. */
-#include "http/inside.h"
+#include "http/internal.h"
 
 #include <poll.h>
 

@@ -7,7 +7,7 @@
 
 #include "base/auto.h"
 #include "base/err.h"
-#include "http/request.h"
+#include "http/http_request.h"
 
 struct http_server;
 

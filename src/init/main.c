@@ -12,10 +12,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/hook.h"
-#include "base/sock.h"
-#include "init/conn.h"
-#include "init/loop.h"
+#include "base/test_hook.h"
+#include "base/fd_message.h"
+#include "init/exec/agent_conn.h"
+#include "init/exec/event_loop.h"
 
 static bool is_open(int fd)
 {

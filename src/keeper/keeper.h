@@ -16,12 +16,12 @@
 #include <stddef.h>
 
 #include "base/err.h"
-#include "keeper/box.h"
-#include "runtime/cgroup.h"
-#include "runtime/kit.h"
-#include "runtime/roots.h"
-#include "runtime/spawn.h"
-#include "runtime/shelf.h"
+#include "keeper/sandbox_table.h"
+#include "runtime/isolate/cgroup.h"
+#include "runtime/isolate/idmap.h"
+#include "runtime/isolate/root_open.h"
+#include "runtime/isolate/sandbox_spawn.h"
+#include "runtime/storage/storage.h"
 
 enum { KEEPER_PARTS_MAX = 8, KEEPER_SLOTS_MAX = 1024 };
 

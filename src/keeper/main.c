@@ -22,9 +22,9 @@
 #include <unistd.h>
 
 #include "base/auto.h"
-#include "base/file.h"
-#include "keeper/child.h"
-#include "runtime/sys.h"
+#include "base/file_io.h"
+#include "keeper/helper_child.h"
+#include "runtime/linux_calls.h"
 
 #ifndef LODGE_VERSION
 #define LODGE_VERSION "0.1.0"

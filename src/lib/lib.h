@@ -5,9 +5,9 @@
 
 #include <lodge.h>
 
-#include "session/engine.h"
-#include "session/policy.h"
-#include "session/thread.h"
+#include "engine/engine.h"
+#include "admit/policy.h"
+#include "thread/thread.h"
 
 #define PUBLIC __attribute__((visibility("default")))
 

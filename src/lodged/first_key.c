@@ -8,11 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "api/auth.h"
-#include "base/file.h"
-#include "base/hook.h"
-#include "session/admin.h"
-#include "session/keys.h"
+#include "api/core/auth.h"
+#include "base/file_io.h"
+#include "base/test_hook.h"
+#include "service/service_admin.h"
+#include "admit/api_key.h"
 
 static const char given_id[] = "key_given", actor[] = "lodged";
 

@@ -2,7 +2,7 @@
 #ifndef LODGE_LODGED_FIRST_KEY_H
 #define LODGE_LODGED_FIRST_KEY_H
 
-#include "session/engine.h"
+#include "engine/engine.h"
 
 /* The key that makes all others. `given` is one as long as it is given, and not a day longer.
  * Without it, and if there is no other that may everything, one is made and written to

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/api.h"
+#include "api/core/api_call.h"
 #include "base/array.h"
-#include "lodged/conf.h"
-#include "lodged/serve.h"
-#include "sandbox/exec.h"
-#include "sandbox/home.h"
+#include "lodged/config.h"
+#include "lodged/daemon.h"
+#include "sandbox/guest_exec.h"
+#include "sandbox/home_dir.h"
 #include "sandbox/keeper_client.h"
 #include "sandbox/sandbox.h"
 

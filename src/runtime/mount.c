@@ -5,7 +5,7 @@
 #include <fcntl.h>
 
 #include "base/auto.h"
-#include "runtime/sys.h"
+#include "runtime/linux_calls.h"
 
 int mount_new(const char *type, const struct mount_option *options, size_t count, uint64_t attr)
 {

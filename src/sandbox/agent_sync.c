@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "sandbox/agent.h"
+#include "sandbox/agent_client.h"
 
 static int64_t now_ms(void)
 {

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "base/sock.h"
+#include "base/fd_message.h"
 #include "sandbox/keeper_spawn.h"
 
 enum {

@@ -10,7 +10,7 @@
 
 #include "base/auto.h"
 #include "base/err.h"
-#include "wire/keeper.h"
+#include "wire/keeper_proto.h"
 
 struct keeper_client;
 

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "base/auto.h"
-#include "sandbox/child.h"
-#include "sandbox/home.h"
-#include "wire/keeper.h"
+#include "sandbox/child_program.h"
+#include "sandbox/home_dir.h"
+#include "wire/keeper_proto.h"
 
 #ifndef LIBEXECDIR
 #define LIBEXECDIR "/usr/libexec/lodge"

@@ -8,7 +8,7 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "sandbox/agent.h"
+#include "sandbox/agent_client.h"
 #include "sandbox/keeper_client.h"
 
 struct sandbox {

@@ -10,7 +10,7 @@
 
 #include "base/auto.h"
 #include "base/err.h"
-#include "wire/keeper.h"
+#include "wire/keeper_proto.h"
 
 struct agent;
 struct keeper_client;
@@ -33,7 +33,7 @@ struct sandbox_spec {
 	uint32_t uid, gid;
 	const char *workdir; /* absolute; made where it is missing, and the guest's then; or NULL */
 	bool no_pool;
-	bool keep; /* store disk: the files outlive the sandbox (see sandbox/layer.h) */
+	bool keep; /* store disk: the files outlive the sandbox (see sandbox/layer_client.h) */
 	bool take; /* the topmost layer becomes the writable one, and is a layer no more */
 	const char *const *layers; /* over the template; the first is topmost */
 	size_t nlayers;

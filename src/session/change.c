@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hook.h"
+#include "base/test_hook.h"
 #include "sandbox/keeper_client.h"
-#include "session/inside.h"
-#include "session/rules.h"
-#include "session/want.h"
+#include "engine/internal.h"
+#include "admit/policy_rules.h"
+#include "session/session_opts.h"
 
 enum { PAUSE_WAIT_MS = 10000 };
 

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hook.h"
-#include "session/inside.h"
-#include "session/run.h"
+#include "base/test_hook.h"
+#include "engine/internal.h"
+#include "machine/exec.h"
 
 static int write_tombstone(struct entry *n, struct store_session *s, struct err *err)
 {

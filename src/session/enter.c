@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hook.h"
-#include "session/environment.h"
-#include "session/inside.h"
-#include "session/want.h"
+#include "base/test_hook.h"
+#include "template/environment.h"
+#include "engine/internal.h"
+#include "session/session_opts.h"
 
 enum { RACES_MAX = 8 };
 

@@ -10,11 +10,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/hook.h"
-#include "sandbox/agent.h"
+#include "base/test_hook.h"
+#include "sandbox/agent_client.h"
 #include "sandbox/keeper_client.h"
 #include "sandbox/sandbox.h"
-#include "session/inside.h"
+#include "engine/internal.h"
 
 enum {
 	DEADLINE_MAX_MS = 600 * 1000,

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/shape.h"
+#include "store/columns.h"
 #include "store/store.h"
 
 /* Lists of records that own nothing, and of those that do. */

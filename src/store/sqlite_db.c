@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/hook.h"
+#include "base/test_hook.h"
 #include "store/sqlite_open.h"
 
 /* Callers say in front of this what it was about. */

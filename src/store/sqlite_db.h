@@ -8,7 +8,7 @@
 
 #include "base/array.h"
 #include "base/auto.h"
-#include "store/shape.h"
+#include "store/columns.h"
 #include "store/store.h"
 
 enum { DB_STATEMENTS = 128 };

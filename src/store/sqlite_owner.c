@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
-#include "base/file.h"
+#include "base/file_io.h"
 #include "store/sqlite_open.h"
 
 /* A lock of its own, beside SQLite's: SQLite's says only "busy", and would be lost if anything in

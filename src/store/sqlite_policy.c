@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/check.h"
+#include "store/record_check.h"
 #include "store/sqlite_db.h"
 
 #define COLUMNS                                                                                    \

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "store/check.h"
+#include "store/record_check.h"
 #include "store/sqlite_db.h"
 
 #define PROJECT_COLUMNS "seq, tenant, id, name, owner, team, created_at"

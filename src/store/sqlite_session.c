@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "store/check.h"
+#include "store/record_check.h"
 #include "store/sqlite_db.h"
 
 /* who it is, and what may change */

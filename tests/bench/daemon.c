@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "proc.h"
-#include "session/engine.h"
+#include "engine/engine.h"
 
 enum { SETTINGS_MAX = 16, START_MS = 10000 };
 

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "proc.h"
-#include "sandbox/agent.h"
-#include "sandbox/exec.h"
+#include "sandbox/agent_client.h"
+#include "sandbox/guest_exec.h"
 #include "sandbox/keeper_client.h"
 #include "sandbox/sandbox.h"
 

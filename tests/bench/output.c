@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "proc.h"
-#include "sandbox/agent.h"
-#include "sandbox/exec.h"
+#include "sandbox/agent_client.h"
+#include "sandbox/guest_exec.h"
 #include "sandbox/sandbox.h"
 
 enum { BUF = 256 * 1024, TIMES = 3, STOPPED_MS = 2000, READ_FIRST = 1 << 20 };

@@ -12,8 +12,8 @@
 
 #include "base/array.h"
 #include "proc.h"
-#include "session/engine.h"
-#include "session/run.h"
+#include "engine/engine.h"
+#include "machine/exec.h"
 
 enum { SETTLE_US = 300000, CROWD = 5000 };
 

@@ -28,10 +28,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "sandbox/agent.h"
-#include "sandbox/exec.h"
+#include "sandbox/agent_client.h"
+#include "sandbox/guest_exec.h"
 #include "sandbox/keeper_client.h"
-#include "sandbox/layer.h"
+#include "sandbox/layer_client.h"
 #include "sandbox/sandbox.h"
 
 enum { BOXES = 64, WORDS = 6, LINE = 8192, RING = 64 * 1024, TRIES = 10000 };

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "client/inside.h"
+#include "client/internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

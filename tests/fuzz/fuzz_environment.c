@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "session/environment.h"
+#include "template/environment.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

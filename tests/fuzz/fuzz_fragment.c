@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "session/work.h"
+#include "project/internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

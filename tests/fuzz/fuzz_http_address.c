@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "http/inside.h"
+#include "http/internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

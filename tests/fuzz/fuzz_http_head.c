@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "http/inside.h"
+#include "http/internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/inside.h"
+#include "http/internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/match.h"
+#include "api/core/glob.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

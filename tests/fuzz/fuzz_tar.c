@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "init/tar.h"
-#include "init/worker.h"
+#include "init/files/tar_format.h"
+#include "init/files/file_worker.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 
 #include "base/json.h"
-#include "http/ws.h"
+#include "http/ws_server.h"
 
 enum { MAX = 512 };
 

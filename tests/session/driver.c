@@ -19,9 +19,9 @@
 
 #include "driver.h"
 #include "base/array.h"
-#include "sandbox/files.h"
-#include "session/inside.h"
-#include "session/run.h"
+#include "sandbox/files_client.h"
+#include "engine/internal.h"
+#include "machine/exec.h"
 
 struct engine *engine;
 const struct caller caller = { "test", "driver" };

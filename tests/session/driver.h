@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "session/engine.h"
+#include "engine/engine.h"
 
 extern struct engine *engine;
 extern const struct caller caller;

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "driver.h"
-#include "sandbox/files.h"
-#include "session/run.h"
+#include "sandbox/files_client.h"
+#include "machine/exec.h"
 
 enum { READ_MAX = 64 << 20 };
 

@@ -9,7 +9,7 @@
 
 #include "base/array.h"
 #include "driver.h"
-#include "session/project.h"
+#include "project/project.h"
 
 json_t *op_snapshot(const json_t *q, struct err *err)
 {

@@ -14,8 +14,8 @@
 
 #include "base/array.h"
 #include "base/auto.h"
-#include "sandbox/exec.h"
-#include "sandbox/files.h"
+#include "sandbox/guest_exec.h"
+#include "sandbox/files_client.h"
 #include "sandbox/keeper_client.h"
 #include "sandbox/sandbox.h"
 

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "sandbox/agent.h"
+#include "sandbox/agent_client.h"
 
 static struct agent *agent;
 static int init_end;

@@ -25,9 +25,9 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "base/sock.h"
-#include "wire/agent.h"
-#include "wire/boot.h"
+#include "base/fd_message.h"
+#include "wire/agent_proto.h"
+#include "wire/boot_fds.h"
 
 enum { LOG_BYTES = 1 << 20 };
 

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/file_io.h"
 #include "sandbox/keeper_client.h"
 #include "sandbox/sandbox.h"
 #include "tap.h"

@@ -11,9 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "session/engine.h"
-#include "session/run.h"
+#include "base/file_io.h"
+#include "engine/engine.h"
+#include "machine/exec.h"
 #include "tap.h"
 
 enum { SECOND = 1000, MINUTE = 60 * SECOND, HOUR = 60 * MINUTE };

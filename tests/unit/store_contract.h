@@ -59,7 +59,7 @@ static int64_t last_event(struct store *st)
 
 #include "store_contract_session.h"
 #include "store_contract_files.h"
-#include "store_contract_people.h"
+#include "store_contract_users.h"
 
 /* ---- reading writes nothing ---------------------------------------------------------------- */
 

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "base/file.h"
+#include "base/file_io.h"
 #include "store/sqlite_open.h"
 #include "tap.h"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The engine's end of lodge-init's socket, with the test playing a lodge-init that may be hostile.
  */
-#include "sandbox/agent.h"
+#include "sandbox/agent_client.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
 #include "agent_pair.h"
-#include "base/sock.h"
+#include "base/fd_message.h"
 #include "tap.h"
 
 struct seen {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The engine's end of lodge-init's socket while nobody reads at the other. */
 #include "agent_pair.h"
-#include "base/sock.h"
-#include "sandbox/agent.h"
+#include "base/fd_message.h"
+#include "sandbox/agent_client.h"
 #include "tap.h"
 
 static struct err err;

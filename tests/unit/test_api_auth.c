@@ -4,8 +4,8 @@
 
 #include <errno.h>
 
-#include "api/auth.h"
-#include "session/keys.h"
+#include "api/core/auth.h"
+#include "admit/api_key.h"
 
 static const char *picked;
 

@@ -8,7 +8,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 
-#include "client/inside.h"
+#include "client/internal.h"
 #include "tap.h"
 
 static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n{\"a\":1}";

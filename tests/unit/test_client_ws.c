@@ -5,7 +5,7 @@
 #include <poll.h>
 
 #include "base/base64.h"
-#include "client/inside.h"
+#include "client/internal.h"
 #include "client/sha1.h"
 #include "client_peer.h"
 #include "tap.h"

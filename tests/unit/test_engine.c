@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "one_sandbox.h"
-#include "sandbox/agent.h"
-#include "sandbox/exec.h"
-#include "sandbox/files.h"
+#include "sandbox/agent_client.h"
+#include "sandbox/guest_exec.h"
+#include "sandbox/files_client.h"
 
 static int sh(const char *text, struct exec_output *o)
 {

@@ -4,7 +4,7 @@
 #ifndef LODGE_TEST_HOOKS
 #define LODGE_TEST_HOOKS 1
 #endif
-#include "base/hook.h"
+#include "base/test_hook.h"
 
 #include <sys/wait.h>
 

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "cli/human.h"
-#include "cli/table.h"
-#include "cli/term.h"
+#include "cli/core/human.h"
+#include "cli/core/text_table.h"
+#include "cli/core/terminal.h"
 #include "tap.h"
 
 static void spans(void)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lodge-init as a plain process: commands, output, signals, deadlines, readers. */
-#include "base/sock.h"
+#include "base/fd_message.h"
 #include "init_client.h"
 #include "tap.h"
-#include "wire/agent.h"
+#include "wire/agent_proto.h"
 
 #define ARGV(...) ((const char *const[]){ __VA_ARGS__, NULL })
 

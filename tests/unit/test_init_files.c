@@ -2,10 +2,10 @@
 /* lodge-init as a plain process: file operations, jobs, archives. */
 #include <sys/xattr.h>
 
-#include "base/sock.h"
+#include "base/fd_message.h"
 #include "init_client.h"
 #include "tap.h"
-#include "wire/agent.h"
+#include "wire/agent_proto.h"
 
 /* Every byte a name can have, in a few names. */
 static const char *const odd_names[] = {

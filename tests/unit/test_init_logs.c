@@ -3,10 +3,10 @@
  * one, and what is kept has bounds. */
 #include <sys/resource.h>
 
-#include "base/sock.h"
+#include "base/fd_message.h"
 #include "init_client.h"
 #include "tap.h"
-#include "wire/agent.h"
+#include "wire/agent_proto.h"
 
 #define ARGV(...) ((const char *const[]){ __VA_ARGS__, NULL })
 

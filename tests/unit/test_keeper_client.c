@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/sock.h"
+#include "base/fd_message.h"
 #include "tap.h"
 
 static struct keeper_client *client;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies of sandboxes that live, and what else is done with layers beside the keeper. */
-#include "sandbox/layer.h"
+#include "sandbox/layer_client.h"
 
-#include "layer_words.h"
+#include "layer_text.h"
 
 static void a_living_sandbox_is_copied(void)
 {

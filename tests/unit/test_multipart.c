@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Forms with files: whatever way they are cut into pieces, they are the same. */
-#include "api/multipart.h"
+#include "api/core/multipart.h"
 
 #include <errno.h>
 #include <stdio.h>

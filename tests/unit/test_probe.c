@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-#include "session/inside.h"
+#include "engine/internal.h"
 
 static pid_t init_of(const char *name)
 {

@@ -3,8 +3,8 @@
 #include "session_engine.h"
 
 #include "base/array.h"
-#include "session/inside.h"
-#include "session/project.h"
+#include "engine/internal.h"
+#include "project/project.h"
 
 static struct store_page page = { .limit = 100 };
 

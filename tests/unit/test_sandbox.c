@@ -11,9 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "sandbox/exec.h"
-#include "sandbox/files.h"
+#include "base/file_io.h"
+#include "sandbox/guest_exec.h"
+#include "sandbox/files_client.h"
 #include "sandbox/keeper_client.h"
 #include "sandbox/keeper_spawn.h"
 #include "tap.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/seccomp.h"
+#include "runtime/isolate/seccomp.h"
 
 #include <errno.h>
 #include <linux/audit.h>

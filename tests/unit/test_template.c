@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sandbox/template.h"
+#include "sandbox/template/template.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>

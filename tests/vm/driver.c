@@ -5,8 +5,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sandbox/agent.h"
-#include "sandbox/exec.h"
+#include "sandbox/agent_client.h"
+#include "sandbox/guest_exec.h"
 #include "sandbox/keeper_client.h"
 #include "sandbox/sandbox.h"
 

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "admit/api_key.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/internal.h"
+
+static int append(struct store *st, int64_t now, const char *tenant, const char *kind,
+		  const char *actor, const char *text, struct err *err)
+{
+	struct store_event ev = { .cause.at = now };
+
+	snprintf(ev.tenant, sizeof(ev.tenant), "%s", tenant);
+	snprintf(ev.kind, sizeof(ev.kind), "%s", kind);
+	snprintf(ev.cause.code, sizeof(ev.cause.code), "asked");
+	snprintf(ev.cause.actor, sizeof(ev.cause.actor), "%s", actor);
+	snprintf(ev.cause.text, sizeof(ev.cause.text), "%s", text);
+	return st->event->append(st, &ev, err);
+}
+
+int audit(struct engine *e, const char *tenant, const char *kind, const char *actor,
+	  const char *text, struct err *err)
+{
+	int r = -1;
+
+	DB (e, st)
+		r = append(st, engine_now(e), tenant, kind, actor, text, err);
+	return r;
+}
+
+/* The event comes first: of a key that works there is always one. */
+int key_add(struct engine *e, const char *actor, struct store_key *k, struct err *err)
+{
+	char text[STORE_TEXT];
+	int r = -1;
+
+	if (!*k->id && id_new("key_", k->id, err) < 0)
+		return -1;
+	k->created_at = engine_now(e);
+	snprintf(text, sizeof(text), "key %s (%.128s)", k->id, k->scopes);
+	DB (e, st)
+		r = append(st, k->created_at, k->tenant, "key_add", actor, text, err) < 0
+			    ? -1
+			    : st->key->add(st, k, err);
+	return r;
+}
+
+int key_find(struct engine *e, const uint8_t hash[STORE_HASH], struct store_key *ret,
+	     struct err *err)
+{
+	int r = -1;
+
+	DB (e, st)
+		r = st->key->find(st, hash, ret, err);
+	return r;
+}
+
+int key_list(struct engine *e, const char *tenant, struct store_page page,
+	     struct store_key_list *ret, struct err *err)
+{
+	int r = -1;
+
+	DB (e, st)
+		r = st->key->list(st, tenant, page, ret, err);
+	return r;
+}
+
+/* The first that fn wants: 1; none: 0. */
+static int find(struct engine *e, bool (*fn)(const void *arg, const struct store_key *k),
+		const void *arg, struct store_key *ret, struct err *err)
+{
+	struct store_page page = { .limit = STORE_PAGE_MAX };
+	bool found = false;
+
+	do {
+		struct store_key_list l;
+
+		if (key_list(e, NULL, page, &l, err) < 0)
+			return -1;
+		for (size_t i = 0; i < l.count && !found; i++) {
+			found = fn(arg, &l.items[i]);
+			if (found)
+				*ret = l.items[i];
+		}
+		page.after = l.next;
+		store_key_list_fini(&l);
+	} while (!found && page.after);
+	return found;
+}
+
+static bool has_id(const void *id, const struct store_key *k)
+{
+	return strcmp(k->id, id) == 0;
+}
+
+int key_get(struct engine *e, const char *id, struct store_key *ret, struct err *err)
+{
+	int r = find(e, has_id, id, ret, err);
+
+	return r ? (r < 0 ? -1 : 0) : err_set(err, ERR_NOT_FOUND, "no key %.64s", id);
+}
+
+int key_remove(struct engine *e, const char *actor, const struct store_key *k, struct err *err)
+{
+	char text[STORE_TEXT];
+	int r = -1;
+
+	snprintf(text, sizeof(text), "key %s", k->id);
+	DB (e, st) {
+		r = st->key->remove(st, k->id, err);
+		if (r == 0)
+			r = append(st, engine_now(e), k->tenant, "key_remove", actor, text, err);
+	}
+	return r;
+}
+
+static bool is_other_admin(const void *but, const struct store_key *k)
+{
+	return strcmp(k->scopes, "admin") == 0 && !k->expires_at && (!but || !has_id(but, k));
+}
+
+int key_has_admin(struct engine *e, const char *but, bool *ret, struct err *err)
+{
+	struct store_key ignored;
+	int r = find(e, is_other_admin, but, &ignored, err);
+
+	if (r < 0)
+		return -1;
+	*ret = r;
+	return 0;
+}
+
+/* One at a time: two must not each be the other's reason. */
+int key_retire(struct engine *e, const char *actor, const struct store_key *k, struct err *err)
+{
+	static const char turn[] = "keys";
+	bool other = strcmp(k->scopes, "admin") != 0;
+	int r = 0;
+
+	turn_take(e, turn);
+	if (!other)
+		r = key_has_admin(e, k->id, &other, err);
+	if (r == 0)
+		r = other ? key_remove(e, actor, k, err)
+			  : err_set(err, ERR_CONFLICT, "it is the last key of scope \"admin\"");
+	turn_give(e, turn);
+	return r;
+}
+
+bool key_is_over(struct engine *e, const struct store_key *k)
+{
+	return k->expires_at && k->expires_at <= engine_now(e);
+}

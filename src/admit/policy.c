@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "admit/policy.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "admit/api_key.h"
+#include "admit/policy_rules.h"
+#include "project/internal.h"
+
+DEFINE_AUTO(struct store_policy *, store_policy_fini);
+DEFINE_AUTO(struct template *, template_fini);
+
+/* ---- limits ---------------------------------------------------------------------------------- */
+
+int policy_set_limits(struct store_policy *p, const struct template *most, struct err *err)
+{
+	struct template only;
+	char *text = NULL;
+	int r = 0;
+
+	template_init(&only);
+	only.limits = most->limits;
+	only.limits_set = most->limits_set;
+	if (most->limits_set)
+		r = template_print(&only, &text, err);
+	template_fini(&only);
+	if (r < 0)
+		return -1;
+	free(p->limits);
+	p->limits = text;
+	return 0;
+}
+
+int policy_limits(const struct store_policy *p, struct template *ret, struct err *err)
+{
+	template_init(ret);
+	if (!p->limits)
+		return 0;
+	return template_parse("policy", p->limits, strlen(p->limits), ret, err);
+}
+
+/* ---- administration -------------------------------------------------------------------------- */
+
+static int unknown(const char *name, struct err *err)
+{
+	return err_set(err, ERR_NOT_FOUND, "no policy \"%.64s\"", name);
+}
+
+static int check(const struct store_policy *p, struct err *err)
+{
+	if (name_check("tenant", p->tenant, sizeof(p->tenant), err) < 0 ||
+	    name_check("name", p->name, sizeof(p->name), err) < 0)
+		return -1;
+	if (strchr(p->name, '/'))
+		return err_set(err, ERR_INVALID, "name: without a slash");
+	if (p->max_active_per_user < 0 || p->max_active_per_user > INT_MAX ||
+	    p->idle_timeout_ms < 0 || p->max_lifetime_ms < 0)
+		return err_set(err, ERR_INVALID, "a number is out of range");
+	if (*p->network && strcmp(p->network, "none") != 0)
+		return err_set(err, ERR_INVALID, "network: only \"none\" is possible");
+	return 0;
+}
+
+int policy_add(struct engine *e, const char *actor, struct store_policy *p, struct err *err)
+{
+	char text[STORE_TEXT];
+	int r = -1;
+
+	p->created_at = engine_now(e);
+	snprintf(text, sizeof(text), "policy %s was made", p->name);
+	if (check(p, err) < 0 || audit(e, p->tenant, "policy", actor, text, err) < 0)
+		return -1;
+	DB (e, st)
+		r = st->policy->add(st, p, err);
+	return r;
+}
+
+int policy_get(struct engine *e, const char *tenant, const char *name, struct store_policy *ret,
+	       struct err *err)
+{
+	int r = -1;
+
+	DB (e, st)
+		r = st->policy->get(st, tenant, name, ret, err);
+	return r < 0 && err->code == ERR_NOT_FOUND ? unknown(name, err) : r;
+}
+
+int policy_list(struct engine *e, const char *tenant, struct store_page page,
+		struct store_policy_list *ret, struct err *err)
+{
+	int r = -1;
+
+	DB (e, st)
+		r = st->policy->list(st, tenant, page, ret, err);
+	return r;
+}
+
+int policy_sessions(struct engine *e, const struct store_policy *p, int64_t *ret, struct err *err)
+{
+	struct store_session_filter f = { .tenant = p->tenant, .policy = p->name };
+	int r = -1;
+
+	DB (e, st)
+		r = st->session->count(st, &f, ret, err);
+	return r;
+}
+
+static int change(struct engine *e, const char *actor, struct store_policy *p, policy_edit_fn *edit,
+		  void *arg, struct err *err)
+{
+	char text[STORE_TEXT];
+	int r = -1;
+
+	snprintf(text, sizeof(text), "policy %s was changed", p->name);
+	if (edit(arg, p, err) < 0 || check(p, err) < 0 ||
+	    audit(e, p->tenant, "policy", actor, text, err) < 0)
+		return -1;
+	DB (e, st)
+		r = st->policy->update(st, p, err);
+	return r;
+}
+
+int policy_change(struct engine *e, const char *actor, const char *tenant, const char *name,
+		  policy_edit_fn *edit, void *arg, struct store_policy *ret, struct err *err)
+{
+	struct store_policy p = { 0 };
+	int r;
+
+	turn_take(e, RULES_TURN);
+	r = policy_get(e, tenant, name, &p, err);
+	if (r == 0)
+		r = change(e, actor, &p, edit, arg, err);
+	turn_give(e, RULES_TURN);
+	if (r < 0)
+		store_policy_fini(&p);
+	else
+		*ret = p;
+	return r;
+}
+
+struct search {
+	struct engine *engine;
+	const char *policy;
+	char found[STORE_ID];
+};
+
+static int look_at(void *arg, const char *name)
+{
+	struct search *s = arg;
+	struct template t;
+	struct err ignored;
+
+	if (template_load(s->engine->home, name, &t, &ignored) == 0 && t.policy &&
+	    strcmp(t.policy, s->policy) == 0)
+		snprintf(s->found, sizeof(s->found), "%s", name);
+	template_fini(&t);
+	return *s->found != '\0';
+}
+
+/* Templates are everybody's: they name a policy of whoever uses them. */
+static int refuse_if_named(struct engine *e, const char *name, struct err *err)
+{
+	struct search s = { .engine = e, .policy = name };
+
+	if (template_each(e->home, look_at, &s, err) < 0)
+		return -1;
+	return *s.found ? err_set(err, ERR_CONFLICT, "policy \"%s\" is named by template \"%s\"",
+				  name, s.found)
+			: 0;
+}
+
+int policy_remove(struct engine *e, const char *actor, const char *tenant, const char *name,
+		  struct err *err)
+{
+	struct store_policy p = { 0 };
+	auto_call(store_policy_fini) struct store_policy *guard = &p;
+	char text[STORE_TEXT];
+	int r = -1;
+
+	(void)guard;
+	turn_take(e, RULES_TURN);
+	snprintf(text, sizeof(text), "policy %.64s was removed", name);
+	if (policy_get(e, tenant, name, &p, err) == 0 && refuse_if_named(e, name, err) == 0) {
+		DB (e, st)
+			r = st->policy->remove(st, tenant, name, err);
+		if (r == 0)
+			(void)audit(e, tenant, "policy", actor, text, &(struct err){ 0 });
+	}
+	turn_give(e, RULES_TURN);
+	return r;
+}

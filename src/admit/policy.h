@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Policies: what a tenant's sessions are under when they, or their template, name one. How many of
+ * a user may be active, the most that their limits and times may be, and which programs their
+ * commands may start. */
+#ifndef LODGE_ADMIT_POLICY_H
+#define LODGE_ADMIT_POLICY_H
+
+#include "engine/engine.h"
+#include "shell/shell.h"
+
+/* ERR_CONFLICT if the tenant has one of this name. Sets p->created_at. */
+int policy_add(struct engine *e, const char *actor, struct store_policy *p, struct err *err);
+int policy_get(struct engine *e, const char *tenant, const char *name, struct store_policy *ret,
+	       struct err *err);
+/* Of one tenant unless NULL. */
+int policy_list(struct engine *e, const char *tenant, struct store_page page,
+		struct store_policy_list *ret, struct err *err);
+/* `edit` changes the record; it is for new sessions, and for the limits of others when they next
+ * get a sandbox. *ret is for store_policy_fini(). */
+typedef int policy_edit_fn(void *arg, struct store_policy *p, struct err *err);
+int policy_change(struct engine *e, const char *actor, const char *tenant, const char *name,
+		  policy_edit_fn *edit, void *arg, struct store_policy *ret, struct err *err);
+/* ERR_CONFLICT while sessions or templates name it. */
+int policy_remove(struct engine *e, const char *actor, const char *tenant, const char *name,
+		  struct err *err);
+/* How many sessions name it. */
+int policy_sessions(struct engine *e, const struct store_policy *p, int64_t *ret, struct err *err);
+
+/* store_policy.limits from the limits that `most` says, and back; `ret` is for template_fini(). */
+int policy_set_limits(struct store_policy *p, const struct template *most, struct err *err);
+int policy_limits(const struct store_policy *p, struct template *ret, struct err *err);
+
+/* ---- commands --------------------------------------------------------------------------------
+ *
+ * Advice and enforcement. Each command of a session under such a policy is looked through before it
+ * starts, and refused with ERR_DENIED, sys ENOEXEC, if it would start what the policy does not
+ * allow. What its text does not tell the kernel sees to: with a list of what is allowed the command
+ * cannot execute anything else, where there is Landlock. */
+
+/* store_policy.commands from a JSON object (NULL: nothing is said), and back: *ret is for
+ * shell_rules_fini(). */
+int policy_set_commands(struct store_policy *p, const char *json, struct err *err);
+int policy_commands(const struct store_policy *p, struct shell_rules *ret, struct err *err);
+/* The word that a command was refused for. */
+struct policy_refusal {
+	char policy[STORE_NAME]; /* "": nothing was refused */
+	char word[SHELL_NAME_MAX + 1]; /* cut */
+	size_t offset;
+	unsigned line, column; /* 0: it is not in the text, but in the environment */
+	char reason[SHELL_TOLD_MAX];
+};
+
+/* What the policy says of a bash text, word by word. */
+struct policy_verdict {
+	struct shell_rules rules;
+	struct shell_words words; /* shell_put_verdict() tells of them */
+};
+int policy_check_command(struct engine *e, const char *tenant, const char *name, const char *text,
+			 struct policy_verdict *ret, struct err *err);
+void policy_verdict_fini(struct policy_verdict *v);
+DEFINE_AUTO(struct policy_verdict *, policy_verdict_fini);
+
+#endif

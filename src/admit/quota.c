@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What users and tenants may have at once, and what they used. */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/internal.h"
+
+/* What holds a sandbox, or is about to. */
+static const uint64_t active_states = SM_BIT(SESSION_PROVISIONING) | SM_BIT(SESSION_ACTIVE) |
+				      SM_BIT(SESSION_HIBERNATING) | SM_BIT(SESSION_RESTORING);
+
+static int check_limit(const char *what, int64_t limit, struct err *err)
+{
+	if (limit < 0)
+		return err_set(err, ERR_INVALID, "%s must not be negative", what);
+	return 0;
+}
+
+int quota_set(struct engine *e, const struct store_quota *q, struct err *err)
+{
+	int r = -1;
+
+	if (check_limit("sandboxes", q->sandboxes, err) < 0 ||
+	    check_limit("memory_bytes", q->memory_bytes, err) < 0 ||
+	    check_limit("disk_bytes", q->disk_bytes, err) < 0 ||
+	    check_limit("cpu_ms", q->cpu_ms, err) < 0)
+		return -1;
+	DB (e, st)
+		r = st->quota->set(st, q, err);
+	return r;
+}
+
+/* Zeros where none was set. */
+static int limits_of(struct store *st, const char *tenant, const char *user,
+		     struct store_quota *ret, struct err *err)
+{
+	struct store_quota q = { 0 };
+
+	if (st->quota->get(st, tenant, user, &q, err) < 0) {
+		if (err->code != ERR_NOT_FOUND)
+			return -1;
+		snprintf(q.tenant, sizeof(q.tenant), "%s", tenant);
+		snprintf(q.user, sizeof(q.user), "%s", user);
+	}
+	*ret = q;
+	return 0;
+}
+
+/* The tenant's own is the sum over all its users. */
+static int usage_of(struct store *st, const char *tenant, const char *user, struct store_usage *ret,
+		    struct err *err)
+{
+	return st->quota->usage(st, tenant, *user ? user : NULL, active_states, ret, err);
+}
+
+int quota_get(struct engine *e, const char *tenant, const char *user, struct store_quota *ret,
+	      struct store_usage *ret_usage, struct err *err)
+{
+	const char *of = user ? user : "";
+	struct store_usage used = { 0 };
+	struct store_quota q = { 0 };
+	int r = -1;
+
+	if (!*tenant || strlen(tenant) >= sizeof(q.tenant) || strlen(of) >= sizeof(q.user))
+		return err_set(err, ERR_INVALID, "tenant or user is empty or too long");
+	DB (e, st)
+		r = limits_of(st, tenant, of, &q, err) < 0 ||
+				    usage_of(st, tenant, of, &used, err) < 0
+			    ? -1
+			    : 0;
+	if (r < 0)
+		return -1;
+	*ret = q;
+	if (ret_usage)
+		*ret_usage = used;
+	return 0;
+}
+
+/* ---- one more -----------------------------------------------------------------------------------
+ */
+
+static int refuse(const struct store_quota *q, const char *what, int64_t used, int64_t limit,
+		  struct err *err)
+{
+	return err_set(err, ERR_LIMIT, "%s '%s' is at its quota of %s: %lld of %lld used",
+		       *q->user ? "user" : "tenant", *q->user ? q->user : q->tenant, what,
+		       (long long)used, (long long)limit);
+}
+
+/* `used` is without this session. */
+static int check_one(const struct store_quota *q, const struct store_usage *used,
+		     const struct store_session *s, struct err *err)
+{
+	if (q->disk_bytes && used->disk_bytes + s->disk_bytes > q->disk_bytes)
+		return refuse(q, "disk bytes", used->disk_bytes, q->disk_bytes, err);
+	if (q->sandboxes && used->active + 1 > q->sandboxes)
+		return refuse(q, "sandboxes", used->active, q->sandboxes, err);
+	if (q->memory_bytes && used->memory_bytes + s->memory_bytes > q->memory_bytes)
+		return refuse(q, "memory bytes", used->memory_bytes, q->memory_bytes, err);
+	if (q->cpu_ms && used->cpu_ms >= q->cpu_ms)
+		return refuse(q, "cpu milliseconds", used->cpu_ms, q->cpu_ms, err);
+	return 0;
+}
+
+/* What the store counts of this session already. */
+static int counted(struct store *st, const struct store_session *s, struct store_usage *ret,
+		   struct err *err)
+{
+	struct store_session there;
+
+	*ret = (struct store_usage){ 0 };
+	if (st->session->get(st, s->id, &there, err) < 0)
+		return err->code == ERR_NOT_FOUND ? 0 : -1;
+	ret->disk_bytes = there.disk_bytes;
+	if (active_states & SM_BIT(there.state)) {
+		ret->active = 1;
+		ret->memory_bytes = there.memory_bytes;
+	}
+	store_session_fini(&there);
+	return 0;
+}
+
+static int check_quota(struct store *st, const char *user, const struct store_usage *own,
+		       const struct store_session *s, bool asleep, struct err *err)
+{
+	struct store_quota q;
+	struct store_usage used;
+
+	if (limits_of(st, s->tenant, user, &q, err) < 0)
+		return -1;
+	if (asleep) /* only its files count */
+		q.sandboxes = q.memory_bytes = q.cpu_ms = 0;
+	if (!q.sandboxes && !q.memory_bytes && !q.disk_bytes && !q.cpu_ms)
+		return 0;
+	if (usage_of(st, s->tenant, user, &used, err) < 0)
+		return -1;
+	used.active -= own->active;
+	used.memory_bytes -= own->memory_bytes;
+	used.disk_bytes -= own->disk_bytes;
+	return check_one(&q, &used, s, err);
+}
+
+int quota_check(struct engine *e, const struct store_session *s, bool is_new, bool asleep,
+		struct err *err)
+{
+	struct store_usage own = { 0 };
+	int r = 0;
+
+	DB (e, st) {
+		if (!is_new)
+			r = counted(st, s, &own, err);
+		if (r == 0 && *s->user)
+			r = check_quota(st, s->user, &own, s, asleep, err);
+		if (r == 0)
+			r = check_quota(st, "", &own, s, asleep, err);
+	}
+	return r;
+}
+
+void quota_charge(struct engine *e, const struct store_session *s, uint64_t cpu_us)
+{
+	struct err ignored;
+
+	if (cpu_us < 1000)
+		return;
+	DB (e, st)
+		(void)st->quota->charge(st, s->tenant, s->user, (int64_t)(cpu_us / 1000), &ignored);
+}

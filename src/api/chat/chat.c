@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all calls of the chat surface have in common: how a session is found, how errors are told,
+ * and the parts that several answers share. */
+#include "api/chat/chat.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/core/internal.h"
+
+/* Marks in err.sys of what is told in words of this surface. */
+enum {
+	CHAT_FIELD = ENODATA, /* of ERR_INVALID: a field is missing */
+	CHAT_BARE = ENOMEDIUM, /* of ERR_NOT_FOUND: not the session, but what it could resume */
+	CHAT_CUT_OFF = ENETUNREACH, /* of ERR_CONFLICT: sandboxes have no network */
+};
+
+static const char missing[] = "Missing ";
+
+/* ---- asked ----------------------------------------------------------------------------------- */
+
+int chat_body(struct api_call *c, json_t **ret, struct err *err)
+{
+	if (api_body(c, NULL, ret, err) == 0)
+		return 0;
+	if (err->code == ERR_INVALID && err->sys == 0)
+		err_set(err, ERR_INVALID, "Invalid JSON body");
+	return -1;
+}
+
+int chat_missing(const struct api_call *c, const char *field, struct err *err)
+{
+	err_set(err, ERR_INVALID, "%s%s", missing, field);
+	if (strcmp(c->route->method, "GET") != 0)
+		err->sys = CHAT_FIELD;
+	return -1;
+}
+
+static int forbidden(struct err *err)
+{
+	return err_set(err, ERR_DENIED, "Forbidden");
+}
+
+int chat_session(struct api_call *c, const char *id, struct store_session *ret, struct err *err)
+{
+	struct session_ref ref = { .id = id };
+	struct store_session s;
+
+	if (session_get(c->engine, &c->who, &ref, &s, err) < 0) {
+		if (err->code != ERR_NOT_FOUND)
+			return -1;
+		if (*c->user || *c->session)
+			err->sys = 0; /* why it is gone is for its owner */
+		return session_is_anothers(c->engine, &c->who, id) ? forbidden(err) : -1;
+	}
+	if (!api_is_theirs(c, s.id, s.user)) {
+		store_session_fini(&s);
+		return forbidden(err);
+	}
+	*ret = s;
+	return 0;
+}
+
+int chat_find(struct api_call *c, struct store_session *ret, struct err *err)
+{
+	const char *id = http_query(c->rq, "sessionId");
+	json_t *b;
+
+	if (strcmp(c->route->method, "GET") != 0) {
+		if (chat_body(c, &b, err) < 0)
+			return -1;
+		id = json_string_value(json_object_get(b, "sessionId"));
+	}
+	if (!id || !*id)
+		return chat_missing(c, "sessionId", err);
+	return chat_session(c, id, ret, err);
+}
+
+int chat_may_make(const struct api_call *c, const char *user, struct err *err)
+{
+	return api_is_theirs(c, "", user) ? 0 : forbidden(err);
+}
+
+int chat_not_running(struct err *err)
+{
+	return err_set(err, ERR_INVALID, "Sandbox not initialized");
+}
+
+int chat_no_files(struct err *err)
+{
+	err_set(err, ERR_NOT_FOUND, "No sandbox available for resume");
+	err->sys = CHAT_BARE;
+	return -1;
+}
+
+int chat_no_network(struct err *err)
+{
+	err_set(err, ERR_CONFLICT,
+		"The repository cannot be cloned: sandboxes have no network here. Leave out "
+		"repoUrl "
+		"and put the files into the sandbox instead.");
+	err->sys = CHAT_CUT_OFF;
+	return -1;
+}
+
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+static bool is(const struct api_call *c, api_fn *fn)
+{
+	return c->route && c->route->fn == fn;
+}
+
+/* A key that is malformed, or one too many, is no better than one that is wrong. The path was
+ * found, so that before the route is known nothing else can be malformed. */
+static bool is_about_key(const struct api_call *c, const struct err *err)
+{
+	return !c->route && err->code == ERR_INVALID && err->sys != EOPNOTSUPP;
+}
+
+/* That all is full is none: it is told with the time to come again. */
+static bool is_failure(const struct err *err)
+{
+	return err->code == ERR_INTERNAL || err->code == ERR_TIMEOUT ||
+	       (err->code == ERR_UNAVAILABLE && err->sys != EAGAIN);
+}
+
+static unsigned status_of(const struct api_call *c, const struct err *err)
+{
+	if (is_about_key(c, err))
+		return 401;
+	if (err->code == ERR_NOT_FOUND)
+		return 404;
+	if (err->code == ERR_CONFLICT && err->sys == CHAT_CUT_OFF)
+		return 502;
+	if ((is(c, chat_post_sandbox) || is(c, chat_put_snapshot)) && is_failure(err))
+		return 502;
+	if (is(c, chat_post_snapshot) && is_failure(err))
+		return 500;
+	return api_status(err);
+}
+
+static const char *sentence_of(const struct api_call *c, const struct err *err, unsigned status,
+			       char *buf, size_t size)
+{
+	if (err->sys == ENOKEY || err->sys == ENOTUNIQ)
+		return "Exactly one of x-api-key or Authorization must be provided";
+	if (err->code == ERR_NOT_FOUND && err->sys != CHAT_BARE)
+		return "Session not found";
+	if (status == 502 && is_failure(err))
+		return "Failed to provision sandbox";
+	if (status >= 500 && is(c, chat_post_snapshot)) {
+		snprintf(buf, size, "Failed to create snapshot: %s", problem_sentence(err));
+		return buf;
+	}
+	return problem_sentence(err);
+}
+
+static unsigned put_problem(struct api_call *c, const struct err *err, struct json_out *j)
+{
+	unsigned status = status_of(c, err);
+	char buf[sizeof(err->msg) + 64];
+
+	json_out_object(j, NULL);
+	json_out_str(j, "status", "error");
+	json_out_str(j, "error", sentence_of(c, err, status, buf, sizeof(buf)));
+	if (err->code == ERR_INVALID && err->sys == CHAT_FIELD) {
+		json_out_array(j, "missing_fields");
+		json_out_str(j, NULL, err->msg + sizeof(missing) - 1);
+		json_out_end(j);
+	}
+	if (err->code == ERR_NOT_FOUND && err->sys == ESTALE)
+		json_out_str(j, "reason", err->msg); /* loss is told */
+	json_out_end(j);
+	return status;
+}
+
+/* ---- answered -------------------------------------------------------------------------------- */
+
+/* One that never had a sandbox is waiting for it. */
+static const char *state_name(const struct store_session *s)
+{
+	return sm_name(&session_sm, s->state == SESSION_NONE ? SESSION_PROVISIONING : s->state);
+}
+
+void chat_put_lifecycle(struct api_call *c, struct json_out *j, const struct store_session *s)
+{
+	json_out_object(j, "lifecycle");
+	json_out_i64(j, "serverTime", engine_now(c->engine));
+	json_out_str(j, "state", state_name(s));
+	json_out_i64_if(j, "lastActivityAt", s->last_activity_at, s->last_activity_at);
+	json_out_i64_if(j, "hibernateAfter", s->hibernate_at, s->hibernate_at);
+	json_out_i64_if(j, "sandboxExpiresAt", s->expires_at, s->expires_at);
+	json_out_end(j);
+}
+
+void chat_put_look(struct api_call *c, struct json_out *j, const struct store_session *s)
+{
+	json_out_str(j, "sessionId", s->id);
+	json_out_bool(j, "hasSnapshot", session_has_snapshot(s));
+	chat_put_lifecycle(c, j, s);
+}
+
+static const struct api_surface chat = { .problem = put_problem };
+
+const struct api_route api_chat[] = {
+	{ "POST", "/api/sessions", API_SESSION, chat_post_session, &chat },
+	{ "PATCH", "/api/sessions/{id}", API_SESSION, chat_patch_session, &chat },
+	{ "POST", "/api/sandbox", API_SESSION, chat_post_sandbox, &chat },
+	{ "DELETE", "/api/sandbox", API_SESSION, chat_delete_sandbox, &chat },
+	{ "GET", "/api/sandbox/status", API_SESSION, chat_get_status, &chat },
+	{ "GET", "/api/sandbox/reconnect", API_SESSION, chat_get_reconnect, &chat },
+	{ "POST", "/api/sandbox/extend", API_SESSION, chat_post_extend, &chat },
+	{ "POST", "/api/sandbox/activity", API_SESSION, chat_post_activity, &chat },
+	{ "POST", "/api/sandbox/snapshot", API_SESSION, chat_post_snapshot, &chat },
+	{ "PUT", "/api/sandbox/snapshot", API_SESSION, chat_put_snapshot, &chat },
+	{ 0 },
+};

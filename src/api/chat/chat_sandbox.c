@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /api/sandbox: making, stopping, looking, and keeping it from falling asleep. */
+#include <string.h>
+
+#include "api/chat/chat.h"
+#include "api/core/internal.h"
+
+DEFINE_AUTO(struct session_entered *, session_entered_fini);
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+int chat_enter(struct api_call *c, const struct session_want *w, struct session_entered *ret,
+	       struct err *err)
+{
+	if (session_enter(c->engine, &c->who, w, ret, err) == 0)
+		return 0;
+	if (err->code == ERR_NOT_FOUND) /* what a field names; a session is made here, not found */
+		err->code = ERR_INVALID;
+	return -1;
+}
+
+struct wanted {
+	const char *session, *template, *repository;
+};
+
+static int take_wanted(struct api_call *c, struct wanted *w, struct err *err)
+{
+	const char *branch; /* of a repository, which nobody can reach yet */
+	json_t *b;
+
+	if (chat_body(c, &b, err) < 0 || api_str(b, "sessionId", &w->session, err) < 0 ||
+	    api_str(b, "template", &w->template, err) < 0 ||
+	    api_str(b, "branch", &branch, err) < 0 ||
+	    api_str(b, "repoUrl", &w->repository, err) < 0)
+		return -1;
+	if (w->session && !*w->session)
+		return chat_missing(c, "sessionId", err);
+	if (w->repository && !chat_is_repository(w->repository))
+		return err_set(err, ERR_INVALID, "Invalid repository URL");
+	return 0;
+}
+
+static int make_new(struct api_call *c, const struct wanted *w, struct session_entered *ret,
+		    struct err *err)
+{
+	struct session_want want = { .template = w->template, .user = *c->user ? c->user : NULL };
+
+	if (chat_may_make(c, c->user, err) < 0)
+		return -1;
+	return w->repository ? chat_no_network(err) : chat_enter(c, &want, ret, err);
+}
+
+static int make_for(struct api_call *c, const struct wanted *w, struct session_entered *ret,
+		    struct err *err)
+{
+	struct store_session s = { 0 };
+	auto_call(store_session_fini) struct store_session *guard = &s;
+	struct session_ref ref = { .id = s.id };
+
+	(void)guard;
+	if (chat_session(c, w->session, &s, err) < 0)
+		return -1;
+	if (w->repository)
+		return chat_no_network(err);
+	if (w->template && strcmp(w->template, s.template) != 0)
+		return err_set(err, ERR_CONFLICT,
+			       "template: the session is made of \"%s\" and stays so", s.template);
+	return session_resume(c->engine, &c->who, &ref, 0, ret, err);
+}
+
+int chat_post_sandbox(struct api_call *c, struct err *err)
+{
+	struct session_entered how = { 0 };
+	auto_call(session_entered_fini) struct session_entered *guard = &how;
+	const struct store_session *s = &how.session;
+	int64_t began_us = mono_us();
+	struct wanted w = { 0 };
+	struct json_out j;
+
+	(void)guard;
+	if (take_wanted(c, &w, err) < 0 || (w.session ? make_for : make_new)(c, &w, &how, err) < 0)
+		return -1;
+	api_observe_entered(c->api, how.outcome, (uint64_t)(mono_us() - began_us));
+	api_out(&j);
+	json_out_object(&j, NULL);
+	json_out_str(&j, "sessionId", s->id);
+	json_out_str(&j, "sandboxId", s->sandbox);
+	json_out_i64(&j, "createdAt", s->started_at);
+	json_out_i64(&j, "timeout", s->max_lifetime_ms);
+	json_out_str(&j, "mode", "lodge");
+	json_out_object(&j, "timing");
+	json_out_u64(&j, "readyMs", (how.ready_us + 999) / 1000);
+	json_out_end(&j);
+	json_out_bool(&j, "stateLost", how.state_lost);
+	json_out_end(&j);
+	return api_reply(c, 200, &j, err);
+}
+
+/* ---- stopping -------------------------------------------------------------------------------- */
+
+int chat_delete_sandbox(struct api_call *c, struct err *err)
+{
+	struct store_session s = { 0 }, after = { 0 };
+	auto_call(store_session_fini) struct store_session *guard = &s, *guard_after = &after;
+	struct session_ref ref = { .id = s.id };
+	bool stopped;
+	struct json_out j;
+
+	(void)guard, (void)guard_after;
+	if (chat_find(c, &s, err) < 0)
+		return -1;
+	stopped = s.state == SESSION_NONE;
+	if (!stopped && session_hibernate(c->engine, &c->who, &ref, 0, &after, err) < 0)
+		return -1;
+	stopped |= after.generation == s.generation; /* nothing had to be put away */
+	api_out(&j);
+	json_out_object(&j, NULL);
+	json_out_bool(&j, "success", true);
+	if (stopped)
+		json_out_bool(&j, "alreadyStopped", true);
+	json_out_end(&j);
+	return api_reply(c, 200, &j, err);
+}
+
+/* ---- looking --------------------------------------------------------------------------------- */
+
+int chat_get_status(struct api_call *c, struct err *err)
+{
+	struct store_session s = { 0 };
+	auto_call(store_session_fini) struct store_session *guard = &s;
+	struct json_out j;
+	bool active;
+
+	(void)guard;
+	if (chat_find(c, &s, err) < 0)
+		return -1;
+	active = session_is_active(&s, engine_now(c->engine));
+	api_out(&j);
+	json_out_object(&j, NULL);
+	json_out_str(&j, "status", active ? "active" : "no_sandbox");
+	json_out_i64(&j, "lifecycleVersion", s.version);
+	chat_put_look(c, &j, &s);
+	json_out_end(&j);
+	return api_reply(c, 200, &j, err);
+}
+
+/* What kept the probe from being made proves as little as no answer to it. */
+static int probe(struct api_call *c, const struct store_session *s, struct session_probed *ret,
+		 struct err *err)
+{
+	struct session_ref ref = { .id = s->id };
+
+	if (session_probe(c->engine, &c->who, &ref, 0, ret, err) == 0)
+		return 0;
+	if (!problem_is_retryable(err) || s->runtime != SESSION_RUNTIME_LIVE)
+		return -1;
+	*ret = (struct session_probed){ .answer = SESSION_UNSURE, .expires_at = s->expires_at };
+	return 0;
+}
+
+/* What nobody is sure of is believed for as long as it was to live. */
+static const char *answer_name(const struct session_probed *p, int64_t now)
+{
+	switch (p->answer) {
+	case SESSION_CONNECTED:
+		return "connected";
+	case SESSION_UNSURE:
+		return !p->expires_at || p->expires_at > now ? "connected" : "expired";
+	case SESSION_EXPIRED:
+		return "expired";
+	case SESSION_NO_SANDBOX:
+		break;
+	}
+	return "no_sandbox";
+}
+
+/* s: as it is after the probe. */
+static int reply_probed(struct api_call *c, const struct store_session *s,
+			const struct session_probed *p, struct err *err)
+{
+	bool live = p->answer == SESSION_CONNECTED || p->answer == SESSION_UNSURE;
+	bool ended = live && s->runtime != SESSION_RUNTIME_LIVE; /* in this moment */
+	struct json_out j;
+
+	api_out(&j);
+	json_out_object(&j, NULL);
+	json_out_str(&j, "status", ended ? "no_sandbox" : answer_name(p, engine_now(c->engine)));
+	if (live && !ended) {
+		json_out_bool(&j, "verified", p->answer == SESSION_CONNECTED);
+		json_out_i64_if(&j, "expiresAt", s->expires_at, s->expires_at);
+	}
+	chat_put_look(c, &j, s);
+	json_out_end(&j);
+	return api_reply(c, 200, &j, err);
+}
+
+int chat_get_reconnect(struct api_call *c, struct err *err)
+{
+	struct store_session s = { 0 }, after = { 0 };
+	auto_call(store_session_fini) struct store_session *guard = &s, *guard_after = &after;
+	struct session_probed p;
+
+	(void)guard, (void)guard_after;
+	if (chat_find(c, &s, err) < 0 || probe(c, &s, &p, err) < 0 ||
+	    chat_session(c, s.id, &after, err) < 0)
+		return -1;
+	return reply_probed(c, &after, &p, err);
+}
+
+/* ---- keeping it awake ------------------------------------------------------------------------ */
+
+int chat_post_extend(struct api_call *c, struct err *err)
+{
+	struct store_session s = { 0 }, after = { 0 };
+	auto_call(store_session_fini) struct store_session *guard = &s, *guard_after = &after;
+	struct session_ref ref = { .id = s.id };
+	struct json_out j;
+
+	(void)guard, (void)guard_after;
+	if (chat_find(c, &s, err) < 0)
+		return -1;
+	if (session_extend(c->engine, &c->who, &ref, 0, 0, &after, err) < 0)
+		return err->code == ERR_CONFLICT ? chat_not_running(err) : -1;
+	api_out(&j);
+	json_out_object(&j, NULL);
+	json_out_bool(&j, "success", true);
+	json_out_i64_if(&j, "expiresAt", after.expires_at, after.expires_at);
+	json_out_i64(&j, "extendedBy", engine_extend_ms(c->engine));
+	json_out_end(&j);
+	return api_reply(c, 200, &j, err);
+}
+
+int chat_post_activity(struct api_call *c, struct err *err)
+{
+	struct store_session s = { 0 };
+	auto_call(store_session_fini) struct store_session *guard = &s;
+	struct session_ref ref = { .id = s.id };
+	struct json_out j;
+	bool active;
+
+	(void)guard;
+	if (chat_find(c, &s, err) < 0)
+		return -1;
+	active = session_activity(c->engine, &c->who, &ref, NULL, err) == 0;
+	if (!active && err->code != ERR_CONFLICT)
+		return -1;
+	api_out(&j);
+	json_out_object(&j, NULL);
+	json_out_bool(&j, "success", active);
+	if (!active)
+		json_out_str(&j, "reason", "not-active");
+	json_out_end(&j);
+	return api_reply(c, 200, &j, err);
+}

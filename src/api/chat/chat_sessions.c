@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /api/sessions: the records of conversations, which have a sandbox only once one is asked for. */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/chat/chat.h"
+#include "api/core/internal.h"
+
+DEFINE_AUTO(json_t *, json_decref);
+
+/* Of sessions that others made it may be anything. */
+static void put_title(struct json_out *j, const char *metadata)
+{
+	auto_call(json_decref) json_t *all = NULL;
+
+	if (metadata && body_is_shallow(metadata, strlen(metadata)))
+		all = json_loads(metadata, 0, NULL);
+	json_out_str(j, "title", json_string_value(json_object_get(all, "title")));
+}
+
+static int reply(struct api_call *c, const struct store_session *s, struct err *err)
+{
+	struct json_out j;
+
+	api_out(&j);
+	json_out_object(&j, NULL);
+	json_out_str(&j, "status", "success");
+	json_out_object(&j, "session");
+	json_out_str(&j, "id", s->id);
+	put_title(&j, s->metadata);
+	json_out_str(&j, "accountId", *s->user ? s->user : NULL);
+	json_out_str(&j, "status", s->state == SESSION_ARCHIVED ? "archived" : "running");
+	json_out_str(&j, "template", s->template);
+	json_out_i64(&j, "createdAt", s->created_at);
+	json_out_i64(&j, "idleTimeoutMs", s->idle_timeout_ms);
+	json_out_i64(&j, "lifecycleVersion", s->version);
+	chat_put_look(c, &j, s);
+	json_out_end(&j);
+	json_out_end(&j);
+	return api_reply(c, 200, &j, err);
+}
+
+static int take_title(struct api_call *c, const json_t *b, const char **ret, struct err *err)
+{
+	auto_call(json_decref) json_t *o = NULL;
+	const char *title = NULL;
+	char *text;
+
+	if (api_str(b, "title", &title, err) < 0)
+		return -1;
+	if (!title)
+		return 0;
+	o = json_pack("{s:s}", "title", title);
+	text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+	if (!text || !arena_keep(c->arena, text, free))
+		return err_sys(err, ENOMEM, "title");
+	*ret = text;
+	return 0;
+}
+
+int chat_post_session(struct api_call *c, struct err *err)
+{
+	struct session_want w = { .asleep = true, .user = *c->user ? c->user : NULL };
+	struct session_entered how = { 0 };
+	json_t *b;
+	int r;
+
+	if (chat_body(c, &b, err) < 0 || take_title(c, b, &w.metadata, err) < 0 ||
+	    api_str(b, "accountId", &w.user, err) < 0 ||
+	    api_str(b, "template", &w.template, err) < 0 ||
+	    api_int(b, "idleTimeoutMs", 1, INT64_MAX, &w.idle_timeout_ms, err) < 0)
+		return -1;
+	if (w.user && (!*w.user || strlen(w.user) >= STORE_USER))
+		return err_set(err, ERR_INVALID, "accountId: 1 to %d bytes", STORE_USER - 1);
+	if (chat_may_make(c, w.user ? w.user : "", err) < 0 || chat_enter(c, &w, &how, err) < 0)
+		return -1;
+	r = reply(c, &how.session, err);
+	session_entered_fini(&how);
+	return r;
+}
+
+/* ---- archiving ------------------------------------------------------------------------------- */
+
+/* *archive is what "status" asks for. */
+static int take_status(struct api_call *c, bool *archive, struct err *err)
+{
+	const char *status = NULL;
+	json_t *b;
+
+	if (chat_body(c, &b, err) < 0 || api_str(b, "status", &status, err) < 0)
+		return -1;
+	if (!status)
+		return chat_missing(c, "status", err);
+	*archive = strcmp(status, "archived") == 0;
+	if (!*archive && strcmp(status, "running") != 0)
+		return err_set(err, ERR_INVALID, "status: \"archived\" or \"running\"");
+	return 0;
+}
+
+int chat_patch_session(struct api_call *c, struct err *err)
+{
+	struct store_session s = { 0 }, after = { 0 };
+	auto_call(store_session_fini) struct store_session *guard = &s, *guard_after = &after;
+	struct session_ref ref = { .id = s.id };
+	bool archive = false;
+
+	(void)guard, (void)guard_after;
+	if (take_status(c, &archive, err) < 0 || chat_session(c, c->params[0], &s, err) < 0)
+		return -1;
+	if (!archive && s.state == SESSION_HIBERNATING)
+		return err_set(err, ERR_CONFLICT, "Sandbox is still being paused...");
+	if (!archive && s.state != SESSION_ARCHIVED) /* so it is already */
+		return reply(c, &s, err);
+	if ((archive ? session_archive : session_unarchive)(c->engine, &c->who, &ref, 0, &after,
+							    err) < 0)
+		return -1;
+	return reply(c, &after, err);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /api/sandbox/snapshot: saving the files and putting the sandbox away, and bringing it back. */
+#include <string.h>
+
+#include "api/chat/chat.h"
+
+DEFINE_AUTO(struct session_entered *, session_entered_fini);
+
+/* Put away first, its files have a name without being copied, and nothing is written after them. */
+static int save(struct api_call *c, const struct store_session *s, struct store_snapshot *ret,
+		struct err *err)
+{
+	struct session_ref ref = { .id = s->id };
+	struct snapshot_want want = { 0 };
+
+	if (!session_is_active(s, engine_now(c->engine)))
+		return chat_not_running(err);
+	if (!api_query_flag(c, "live") &&
+	    session_hibernate(c->engine, &c->who, &ref, 0, NULL, err) < 0)
+		return err->code == ERR_CONFLICT ? chat_not_running(err) : -1;
+	return session_snapshot(c->engine, &c->who, &ref, &want, ret, err);
+}
+
+int chat_post_snapshot(struct api_call *c, struct err *err)
+{
+	struct store_session s = { 0 };
+	auto_call(store_session_fini) struct store_session *guard = &s;
+	struct store_snapshot snap = { 0 };
+	struct json_out j;
+
+	(void)guard;
+	if (chat_find(c, &s, err) < 0 || save(c, &s, &snap, err) < 0)
+		return -1;
+	api_out(&j);
+	json_out_object(&j, NULL);
+	json_out_str(&j, "snapshotId", snap.id);
+	json_out_i64(&j, "createdAt", snap.created_at);
+	json_out_end(&j);
+	return api_reply(c, 200, &j, err);
+}
+
+/* The snapshot that its files are, or the sandbox they were sealed from. */
+static void put_origin(struct api_call *c, struct json_out *j, const struct store_session *s)
+{
+	struct store_snapshot snap = { 0 };
+	struct err ignored;
+	bool same = *s->snapshot &&
+		    snapshot_get(c->engine, &c->who, s->snapshot, &snap, &ignored) == 0 &&
+		    strcmp(snap.layer, s->layer) == 0;
+
+	json_out_str(j, "restoredFrom", same ? s->snapshot : *s->layer ? s->layer : NULL);
+}
+
+/* From what the record says before anybody's turn is waited for. */
+static int may_resume(const struct store_session *s, struct err *err)
+{
+	if (s->state == SESSION_HIBERNATING)
+		return err_set(err, ERR_CONFLICT,
+			       "A snapshot is being taken: try again in a moment");
+	if (s->runtime == SESSION_RUNTIME_NONE && s->state != SESSION_PROVISIONING)
+		return chat_no_files(err);
+	return 0;
+}
+
+int chat_put_snapshot(struct api_call *c, struct err *err)
+{
+	struct store_session s = { 0 };
+	auto_call(store_session_fini) struct store_session *guard = &s;
+	struct session_entered how = { 0 };
+	auto_call(session_entered_fini) struct session_entered *guard_how = &how;
+	struct session_ref ref = { .id = s.id };
+	struct json_out j;
+
+	(void)guard, (void)guard_how;
+	if (chat_find(c, &s, err) < 0 || may_resume(&s, err) < 0 ||
+	    session_resume(c->engine, &c->who, &ref, 0, &how, err) < 0)
+		return -1;
+	api_out(&j);
+	json_out_object(&j, NULL);
+	json_out_bool(&j, "success", true);
+	if (how.outcome == SESSION_REUSED)
+		json_out_bool(&j, "alreadyRunning", true);
+	put_origin(c, &j, &how.session);
+	json_out_str(&j, "sandboxId", how.session.sandbox);
+	json_out_bool(&j, "stateLost", how.state_lost);
+	json_out_end(&j);
+	return api_reply(c, 200, &j, err);
+}

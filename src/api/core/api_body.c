@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What callers send, as values; and what they get, as text. */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "api/core/internal.h"
+#include "base/units.h"
+
+enum {
+	BODY_MAX = 1 << 20,
+	REPLY_MAX = 64 << 20,
+	PAGE_DEFAULT = 100,
+	DEPTH_MAX = 64,
+	VALUES_FEW = 8 << 10, /* in a body; one of two bytes takes 250 to keep */
+	VALUES_MAX = 64 << 10, /* where large bodies are allowed */
+};
+
+static void drop(void *j)
+{
+	json_decref(j);
+}
+
+/* Browsers send forms and texts anywhere without asking; they ask before they send this. */
+static bool is_json(const char *type)
+{
+	static const char json[] = "application/json";
+	size_t n = sizeof(json) - 1;
+
+	if (!type || strncasecmp(type, json, n) != 0)
+		return false;
+	return type[n + strspn(type + n, " \t")] == '\0' ||
+	       type[n + strspn(type + n, " \t")] == ';';
+}
+
+static bool is_large(const struct api_call *c, size_t max)
+{
+	return max > BODY_MAX &&
+	       (http_body_length(c->rq) < 0 || http_body_length(c->rq) > BODY_MAX) &&
+	       http_body_length(c->rq) <= (int64_t)max;
+}
+
+static int read_body(struct api_call *c, const char **ret, size_t *ret_len, struct err *err)
+{
+	const char *type = http_header(c->rq, "Content-Type");
+	size_t max = BODY_MAX;
+
+	if (http_body_length(c->rq) == 0) {
+		*ret = "";
+		*ret_len = 0;
+		return 0;
+	}
+	if (http_header(c->rq, "Content-Length") || http_header(c->rq, "Transfer-Encoding")) {
+		if (!is_json(type)) {
+			err_set(err, ERR_INVALID, "Content-Type: application/json is needed");
+			err->sys = EMEDIUMTYPE;
+			return -1;
+		}
+	}
+	if (c->surface && c->surface->body_max)
+		max = c->surface->body_max;
+	if (is_large(c, max) && large_enter(c, err) < 0)
+		return -1;
+	if (http_body(c->rq, max, ret, ret_len, err) == 0)
+		return 0;
+	if (err->code == ERR_LIMIT)
+		err->sys = EMSGSIZE;
+	return -1;
+}
+
+static int check_fields(json_t *o, const char *const *fields, struct err *err)
+{
+	void *at = json_object_iter(o);
+
+	for (; at; at = json_object_iter_next(o, at)) {
+		const char *name = json_object_iter_key(at);
+		size_t i = 0;
+
+		while (fields[i] && strcmp(fields[i], name) != 0)
+			i++;
+		if (!fields[i])
+			return err_set(err, ERR_INVALID, "there is no field \"%.64s\"", name);
+	}
+	return 0;
+}
+
+/* Reading, writing and freeing go as deep as the text, on a thread's small stack. Up to the
+ * first byte that is no JSON, where reading ends, this counts the same. *ret_values is no less than
+ * the number of values. */
+static bool is_shallow(const char *text, size_t len, size_t *ret_values)
+{
+	bool quoted = false;
+	size_t depth = 0;
+
+	*ret_values = 1;
+
+	for (size_t i = 0; i < len; i++) {
+		if (text[i] == '"')
+			quoted = !quoted;
+		else if (quoted && text[i] == '\\')
+			i++;
+		else if (!quoted && (text[i] == '{' || text[i] == '['))
+			depth++, ++*ret_values;
+		else if (!quoted && text[i] == ',')
+			++*ret_values;
+		else if (!quoted && depth && (text[i] == '}' || text[i] == ']'))
+			depth--;
+		if (depth > DEPTH_MAX)
+			return false;
+	}
+	return true;
+}
+
+bool body_is_shallow(const char *text, size_t len)
+{
+	size_t ignored;
+
+	return is_shallow(text, len, &ignored);
+}
+
+/* A value of two bytes takes some hundred in memory, for as long as the request lasts: of more than
+ * a few a body is as good as a large one. */
+static int check_cost(struct api_call *c, const char *text, size_t len, struct err *err)
+{
+	size_t most = c->surface && c->surface->body_max ? VALUES_MAX : VALUES_FEW, values;
+
+	if (!is_shallow(text, len, &values))
+		return err_set(err, ERR_INVALID, "body: nested deeper than %d", DEPTH_MAX);
+	if (values > most) {
+		err_set(err, ERR_LIMIT, "body: more than %zu values", most);
+		err->sys = EFBIG;
+		return -1;
+	}
+	return values > VALUES_FEW ? large_enter(c, err) : 0;
+}
+
+int api_body(struct api_call *c, const char *const *fields, json_t **ret, struct err *err)
+{
+	size_t flags = JSON_REJECT_DUPLICATES;
+	const char *text;
+	json_error_t why;
+	json_t *o;
+	size_t len;
+
+	if (read_body(c, &text, &len, err) < 0 || check_cost(c, text, len, err) < 0)
+		return -1;
+	if (c->surface && c->surface->nul)
+		flags |= JSON_ALLOW_NUL;
+	o = len ? json_loadb(text, len, flags, &why) : json_object();
+	if (!o && !len)
+		return err_sys(err, ENOMEM, "body");
+	if (!o)
+		return err_set(err, ERR_INVALID, "body, line %d, column %d: %.120s", why.line,
+			       why.column,
+			       json_error_code(&why) == json_error_null_character
+				       ? "a text with a NUL, \\u0000, is not possible"
+				       : why.text);
+	if (!arena_keep(c->arena, o, drop))
+		return err_sys(err, ENOMEM, "body");
+	if (!json_is_object(o))
+		return err_set(err, ERR_INVALID, "body: not an object");
+	if (fields && check_fields(o, fields, err) < 0)
+		return -1;
+	*ret = o;
+	return 0;
+}
+
+/* ---- members --------------------------------------------------------------------------------- */
+
+/* null is as good as absent. */
+static const json_t *member(const json_t *o, const char *name)
+{
+	const json_t *v = json_object_get(o, name);
+
+	return json_is_null(v) ? NULL : v;
+}
+
+int api_str(const json_t *o, const char *name, const char **ret, struct err *err)
+{
+	const json_t *v = member(o, name);
+
+	if (!v)
+		return 0;
+	if (!json_is_string(v))
+		return err_set(err, ERR_INVALID, "%s: not a string", name);
+	if (strlen(json_string_value(v)) != json_string_length(v))
+		return err_set(err, ERR_INVALID, "%s: it holds a NUL", name);
+	*ret = json_string_value(v);
+	return 0;
+}
+
+int api_int(const json_t *o, const char *name, int64_t min, int64_t max, int64_t *ret,
+	    struct err *err)
+{
+	const json_t *v = member(o, name);
+	int64_t n;
+
+	if (!v)
+		return 0;
+	if (!json_is_integer(v))
+		return err_set(err, ERR_INVALID, "%s: not a whole number", name);
+	n = json_integer_value(v);
+	if (n < min || n > max)
+		return err_set(err, ERR_INVALID, "%s: not between %lld and %lld", name,
+			       (long long)min, (long long)max);
+	*ret = n;
+	return 0;
+}
+
+int api_bool(const json_t *o, const char *name, bool *ret, struct err *err)
+{
+	const json_t *v = member(o, name);
+
+	if (!v)
+		return 0;
+	if (!json_is_boolean(v))
+		return err_set(err, ERR_INVALID, "%s: not true or false", name);
+	*ret = json_is_true(v);
+	return 0;
+}
+
+int api_query_int(struct api_call *c, const char *name, int64_t min, int64_t max, int64_t *ret,
+		  struct err *err)
+{
+	const char *text = http_query(c->rq, name);
+	char *end;
+	int64_t n;
+
+	if (!text)
+		return 0;
+	errno = 0;
+	n = strtoll(text, &end, 10);
+	if (errno || end == text || *end || strspn(text, "-0123456789") != strlen(text))
+		return err_set(err, ERR_INVALID, "%s: not a whole number", name);
+	if (n < min || n > max)
+		return err_set(err, ERR_INVALID, "%s: not between %lld and %lld", name,
+			       (long long)min, (long long)max);
+	*ret = n;
+	return 0;
+}
+
+bool api_query_flag(struct api_call *c, const char *name)
+{
+	const char *v = http_query(c->rq, name);
+
+	return v && strcmp(v, "0") != 0 && strcmp(v, "false") != 0;
+}
+
+int api_page(struct api_call *c, struct store_page *ret, struct err *err)
+{
+	int64_t limit = PAGE_DEFAULT, after = 0;
+
+	if (api_query_int(c, "limit", 1, STORE_PAGE_MAX, &limit, err) < 0 ||
+	    api_query_int(c, "after", 0, INT64_MAX, &after, err) < 0)
+		return -1;
+	*ret = (struct store_page){ .after = after, .limit = (unsigned)limit };
+	return 0;
+}
+
+/* ---- the answer ------------------------------------------------------------------------------ */
+
+void api_out(struct json_out *j)
+{
+	json_out_init(j, REPLY_MAX);
+}
+
+int api_reply(struct api_call *c, unsigned status, struct json_out *j, struct err *err)
+{
+	size_t len;
+	auto_free char *text = json_out_take(j, &len);
+
+	if (!text) {
+		json_out_fini(j);
+		return err_sys(err, ENOMEM, "the answer");
+	}
+	text[len] = '\n'; /* instead of its end: terminals like lines */
+	http_reply(c->rq, status, "application/json", text, len + 1);
+	return 0;
+}
+
+static void put_next(struct json_out *j, int64_t next)
+{
+	if (next)
+		json_out_i64(j, "next", next);
+	else
+		json_out_null(j, "next");
+}
+
+void api_list(struct json_out *j, const char *name)
+{
+	api_out(j);
+	json_out_object(j, NULL);
+	json_out_array(j, name);
+}
+
+void api_list_end(struct json_out *j, int64_t next)
+{
+	json_out_end(j);
+	put_next(j, next);
+	json_out_end(j);
+}

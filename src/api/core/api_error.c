@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A failure as this surface tells it. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/core/internal.h"
+#include "api/core/health.h"
+#include "base/array.h"
+#include "base/one_line.h"
+#include "sandbox/guest_exec.h"
+
+DEFINE_AUTO(struct store_session *, store_session_fini);
+
+/* The first row of the class whose errno is the error's, or 0, says it. */
+static const struct problem {
+	enum err_code code;
+	int sys;
+	unsigned status;
+	char name[24];
+	bool retryable;
+} problems[] = {
+	{ ERR_INVALID, EMEDIUMTYPE, 415, "UNSUPPORTED_MEDIA_TYPE", false },
+	{ ERR_INVALID, EPROTONOSUPPORT, 426, "UPGRADE_REQUIRED", false },
+	{ ERR_INVALID, EOPNOTSUPP, 405, "METHOD_NOT_ALLOWED", false },
+	{ ERR_INVALID, 0, 400, "INVALID", false },
+	{ ERR_NOT_FOUND, ESTALE, 410, "GONE", false },
+	{ ERR_NOT_FOUND, 0, 404, "NOT_FOUND", false },
+	{ ERR_CONFLICT, 0, 409, "CONFLICT", false },
+	{ ERR_DENIED, ENOKEY, 401, "UNAUTHENTICATED", false },
+	{ ERR_DENIED, EKEYREJECTED, 401, "UNAUTHENTICATED", false },
+	{ ERR_DENIED, EKEYEXPIRED, 401, "UNAUTHENTICATED", false },
+	{ ERR_DENIED, EADDRNOTAVAIL, 421, "MISDIRECTED", false },
+	{ ERR_DENIED, ENOEXEC, 403, "POLICY", false },
+	{ ERR_DENIED, 0, 403, "DENIED", false },
+	{ ERR_LIMIT, EMSGSIZE, 413, "TOO_LARGE", false },
+	{ ERR_LIMIT, EFBIG, 413, "TOO_LARGE", false },
+	{ ERR_LIMIT, E2BIG, 413, "TOO_LARGE", false },
+	{ ERR_LIMIT, ERANGE, 416, "OUTPUT_GONE", false },
+	{ ERR_LIMIT, ENOSPC, 507, "LIMIT_DISK", false },
+	{ ERR_LIMIT, EDQUOT, 507, "LIMIT_DISK", false },
+	{ ERR_LIMIT, EXEC_NO_PIDS, 429, "LIMIT_PIDS", false },
+	{ ERR_LIMIT, EXEC_NO_MEMORY, 429, "LIMIT_MEMORY", false },
+	{ ERR_LIMIT, ENOMEM, 503, "UNAVAILABLE", true },
+	{ ERR_LIMIT, EMFILE, 503, "UNAVAILABLE", true },
+	{ ERR_LIMIT, ENFILE, 503, "UNAVAILABLE", true },
+	{ ERR_LIMIT, EAGAIN, 503, "UNAVAILABLE", true },
+	{ ERR_LIMIT, EUSERS, 429, "RATE_LIMITED", true },
+	{ ERR_LIMIT, 0, 429, "LIMIT", false }, /* a quota */
+	{ ERR_TIMEOUT, 0, 504, "TIMEOUT", true },
+	{ ERR_UNAVAILABLE, 0, 503, "UNAVAILABLE", true },
+	{ ERR_INTERNAL, 0, 500, "INTERNAL", false },
+};
+
+static const struct problem *look_up(const struct err *err)
+{
+	for (size_t i = 0; i < ARRAY_LEN(problems); i++)
+		if (problems[i].code == err->code &&
+		    (!problems[i].sys || problems[i].sys == err->sys))
+			return &problems[i];
+	return &problems[ARRAY_LEN(problems) - 1];
+}
+
+unsigned api_status(const struct err *err)
+{
+	return look_up(err)->status;
+}
+
+const char *problem_code(const struct err *err)
+{
+	return look_up(err)->name;
+}
+
+bool problem_is_retryable(const struct err *err)
+{
+	return look_up(err)->retryable;
+}
+
+/* ---- details --------------------------------------------------------------------------------- */
+
+static bool is_of_session(const struct api_call *c)
+{
+	static const char prefix[] = "/v1/sessions/{id}";
+
+	return c->route && strncmp(c->route->path, prefix, sizeof(prefix) - 1) == 0;
+}
+
+/* The record as it is now, so that the caller need not ask before it tries again. */
+static void put_current(struct api_call *c, struct json_out *j)
+{
+	struct store_session s = { 0 };
+	auto_call(store_session_fini) struct store_session *guard = &s;
+	struct session_ref ref;
+	struct err ignored;
+
+	if (api_ref(c, c->params[0], &ref, &ignored) == 0 &&
+	    session_get(c->engine, &c->who, &ref, &s, &ignored) == 0)
+		api_put_session(c, j, "session", &s);
+	(void)guard;
+}
+
+static void put_tombstone(struct api_call *c, struct json_out *j)
+{
+	struct store_tombstone t;
+	struct session_ref ref;
+	struct err ignored;
+
+	if (api_ref(c, c->params[0], &ref, &ignored) == 0 &&
+	    session_tombstone(c->engine, &c->who, &ref, &t, &ignored) == 0) {
+		json_out_str(j, "session", t.session);
+		api_put_cause(j, "cause", &t.cause);
+	}
+}
+
+static void put_full(struct api_call *c, struct json_out *j)
+{
+	struct session_full f;
+
+	engine_full(c->engine, &f);
+	json_out_u64(j, "active", f.active);
+	json_out_u64(j, "max", f.max);
+	json_out_u64(j, "waiting", f.waiting);
+	json_out_u64(j, "position", f.waiting + 1);
+	json_out_u64(j, "idle", f.idle);
+	json_out_i64(j, "retry_after_ms", f.retry_after_ms);
+}
+
+/* How much that is, so that the caller need not ask. */
+static void put_shortage(struct api_call *c, const struct err *err, struct json_out *j)
+{
+	struct store_session s = { 0 };
+	auto_call(store_session_fini) struct store_session *guard = &s;
+	struct session_ref ref;
+	struct limits l;
+	struct err ignored;
+
+	(void)guard;
+	if (api_ref(c, c->params[0], &ref, &ignored) < 0 ||
+	    session_get(c->engine, &c->who, &ref, &s, &ignored) < 0)
+		return;
+	session_limits(c->engine, &s, &l);
+	if (err->sys == EXEC_NO_PIDS)
+		json_out_u64(j, "pids", l.pids);
+	else
+		json_out_u64(j, "memory_bytes", l.memory_bytes);
+}
+
+static void put_refusal(struct json_out *j, const struct policy_refusal *r)
+{
+	json_out_str(j, "policy", r->policy);
+	json_out_str(j, "word", r->word);
+	if (r->line) {
+		json_out_u64(j, "offset", r->offset);
+		json_out_u64(j, "line", r->line);
+		json_out_u64(j, "column", r->column);
+	}
+	json_out_str(j, "reason", r->reason);
+}
+
+static void put_details(struct api_call *c, const struct err *err, struct json_out *j)
+{
+	if (err->code == ERR_CONFLICT && is_of_session(c))
+		put_current(c, j);
+	if (err->code == ERR_NOT_FOUND && err->sys == ESTALE && is_of_session(c))
+		put_tombstone(c, j);
+	if (err->code == ERR_LIMIT && is_of_session(c) &&
+	    (err->sys == EXEC_NO_PIDS || err->sys == EXEC_NO_MEMORY))
+		put_shortage(c, err, j);
+	if (err->code == ERR_UNAVAILABLE && err->sys == EAGAIN && c->engine)
+		put_full(c, j);
+	if (err->code == ERR_UNAVAILABLE && err->sys == EINPROGRESS && c->engine)
+		health_put_stage(c->engine, j);
+	if (err->code == ERR_DENIED && err->sys == ENOEXEC && *c->refusal.policy)
+		put_refusal(j, &c->refusal);
+}
+
+static void set_headers(struct api_call *c, const struct err *err, unsigned status)
+{
+	struct session_full f = { .retry_after_ms = 1000 };
+	char text[24];
+
+	if (status == 401)
+		http_set_header(c->rq, "WWW-Authenticate", "Bearer");
+	if (status != 429 && status != 503)
+		return;
+	if (err->code == ERR_UNAVAILABLE && err->sys == EAGAIN && c->engine)
+		engine_full(c->engine, &f);
+	snprintf(text, sizeof(text), "%lld", (long long)(f.retry_after_ms + 999) / 1000);
+	if (problem_is_retryable(err))
+		http_set_header(c->rq, "Retry-After", text);
+}
+
+/* What went wrong inside is for the log; it may tell of the machine. */
+const char *problem_sentence(const struct err *err)
+{
+	return api_status(err) == 500 ? "something went wrong inside; the log has it under this "
+					"request's X-Request-Id"
+				      : err->msg;
+}
+
+/* As /v1 tells it. */
+static unsigned put_problem(struct api_call *c, const struct err *err, struct json_out *j)
+{
+	http_error_begin(j, problem_code(err), problem_sentence(err), problem_is_retryable(err));
+	put_details(c, err, j);
+	http_error_end(j);
+	return api_status(err);
+}
+
+/* Words of whatever origin are one plain line to who reads them. */
+unsigned api_problem(struct api_call *c, const struct err *why)
+{
+	static const char nothing[] = "{\"error\":{\"code\":\"UNAVAILABLE\",\"message\":\"no "
+				      "memory\",\"retryable\":true,\"details\":{}}}";
+	struct err plain = *why, *err = &plain;
+	unsigned status = api_status(err);
+	auto_free char *text = NULL;
+	struct json_out j;
+	size_t len;
+
+	/* that a caller left, or came too early, is none */
+	if (status >= 500 &&
+	    (err->code != ERR_UNAVAILABLE || (err->sys != EINPROGRESS && !http_is_gone(c->rq))))
+		api_note_trouble(c, err);
+	plain_line(why->msg, plain.msg, sizeof(plain.msg));
+	api_out(&j);
+	status = c->surface ? c->surface->problem(c, err, &j) : put_problem(c, err, &j);
+	text = json_out_take(&j, &len);
+	set_headers(c, err, status);
+	if (text) {
+		text[len] = '\n'; /* instead of its end: terminals like lines */
+		http_reply(c->rq, status, "application/json", text, len + 1);
+	} else {
+		status = 503;
+		http_reply(c->rq, status, "application/json", nothing, sizeof(nothing) - 1);
+	}
+	return status;
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/core/auth.h"
+
+#include <errno.h>
+#include <openssl/crypto.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#include "base/array.h"
+#include "admit/api_key.h"
+
+enum {
+	SETS = 64,
+	WAYS = 8,
+	FRESH_MS = 5000, /* for so long a record is believed */
+	AUDIT_MS = 10000, /* so often refusals are written down, not each */
+	KEY_MIN = 8,
+	KEY_MAX = 200,
+};
+
+struct slot { /* of zeros: empty */
+	struct store_key key;
+	int64_t checked_at; /* monotonic milliseconds; 0: must be asked for again */
+	int64_t filled_at;
+	double tokens; /* requests it may make at once */
+	unsigned active;
+};
+
+struct auth {
+	struct auth_opts opts;
+	pthread_mutex_t mutex; /* of all that follows; held for moments */
+	struct slot slots[SETS * WAYS];
+	uint64_t removals; /* what was read of the store before the last is not believed */
+	int64_t told_at;
+	unsigned refused; /* since then */
+};
+
+static int64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+int auth_new(const struct auth_opts *opts, struct auth **ret, struct err *err)
+{
+	struct auth *a = calloc(1, sizeof(*a));
+
+	if (!a)
+		return err_sys(err, ENOMEM, "auth");
+	a->opts = *opts;
+	if (a->opts.burst < a->opts.rate)
+		a->opts.burst = a->opts.rate;
+	pthread_mutex_init(&a->mutex, NULL);
+	*ret = a;
+	return 0;
+}
+
+void auth_free(struct auth *a)
+{
+	if (!a)
+		return;
+	pthread_mutex_destroy(&a->mutex);
+	OPENSSL_cleanse(a, sizeof(*a));
+	free(a);
+}
+
+/* ---- the head -------------------------------------------------------------------------------- */
+
+static int deny(int sys, const char *why, struct err *err)
+{
+	err_set(err, ERR_DENIED, "%s", why);
+	err->sys = sys;
+	return -1;
+}
+
+static int bearer(const char *authorization, const char **ret, struct err *err)
+{
+	static const char scheme[] = "Bearer ";
+
+	if (strncasecmp(authorization, scheme, sizeof(scheme) - 1) != 0)
+		return deny(ENOKEY, "Authorization: write Bearer KEY, or use x-api-key: KEY", err);
+	*ret = authorization + sizeof(scheme) - 1;
+	return 0;
+}
+
+int auth_pick(const char *authorization, const char *x_api_key, const char **ret, struct err *err)
+{
+	const char *key = x_api_key;
+
+	if (authorization && x_api_key) {
+		err_set(err, ERR_INVALID, "Authorization and x-api-key: only one of the two");
+		err->sys = ENOTUNIQ;
+		return -1;
+	}
+	if (!authorization && !x_api_key)
+		return deny(ENOKEY, "a key is needed: x-api-key: KEY, or Authorization: Bearer KEY",
+			    err);
+	if (authorization && bearer(authorization, &key, err) < 0)
+		return -1;
+	for (const char *p = key; *p; p++)
+		if (*p <= ' ' || *p > '~' || *p == ',')
+			return err_set(err, ERR_INVALID, "the key has characters no key has");
+	if (strlen(key) < KEY_MIN || strlen(key) > KEY_MAX)
+		return deny(EKEYREJECTED, "this key is not known", err);
+	*ret = key;
+	return 0;
+}
+
+int auth_scope(const char *scopes, enum api_scope *ret, char ret_session[STORE_ID], struct err *err)
+{
+	static const char one[] = "session:";
+	const char *id = strncmp(scopes, one, sizeof(one) - 1) ? "" : scopes + sizeof(one) - 1;
+
+	if ((*id && strlen(id) < STORE_ID) || strcmp(scopes, "session") == 0)
+		*ret = API_SESSION;
+	else if (strcmp(scopes, "tenant") == 0)
+		*ret = API_TENANT;
+	else if (strcmp(scopes, "admin") == 0)
+		*ret = API_ADMIN;
+	else
+		return err_set(err, ERR_INVALID,
+			       "scope: \"admin\", \"tenant\", \"session\" or \"session:ID\"");
+	snprintf(ret_session, STORE_ID, "%s", id);
+	return 0;
+}
+
+/* ---- what is remembered; all with the mutex -------------------------------------------------- */
+
+static struct slot *set_of(struct auth *a, const uint8_t hash[STORE_HASH])
+{
+	return &a->slots[(size_t)(hash[0] % SETS) * WAYS];
+}
+
+static struct slot *find(struct auth *a, const uint8_t hash[STORE_HASH])
+{
+	struct slot *set = set_of(a, hash);
+
+	for (size_t i = 0; i < WAYS; i++)
+		if (*set[i].key.id && CRYPTO_memcmp(set[i].key.hash, hash, STORE_HASH) == 0)
+			return &set[i];
+	return NULL;
+}
+
+static bool is_fresh(const struct slot *s, int64_t now)
+{
+	return s->checked_at && now - s->checked_at < FRESH_MS;
+}
+
+/* The one nobody asked for longest; NULL when all are in use. */
+static struct slot *place(struct auth *a, const struct store_key *k, int64_t now)
+{
+	struct slot *set = set_of(a, k->hash), *s = find(a, k->hash);
+
+	for (size_t i = 0; !s && i < WAYS; i++)
+		if (!*set[i].key.id)
+			s = &set[i];
+	if (!s)
+		for (size_t i = 0; i < WAYS; i++)
+			if (!set[i].active && (!s || set[i].checked_at < s->checked_at))
+				s = &set[i];
+	if (!s)
+		return NULL;
+	if (strcmp(s->key.id, k->id) != 0)
+		*s = (struct slot){ .tokens = a->opts.burst, .filled_at = now };
+	s->key = *k;
+	s->checked_at = now;
+	return s;
+}
+
+static bool take_token(struct auth *a, struct slot *s, int64_t now)
+{
+	if (a->opts.rate) {
+		s->tokens += (double)(now - s->filled_at) * a->opts.rate / 1000;
+		if (s->tokens > a->opts.burst)
+			s->tokens = a->opts.burst;
+		s->filled_at = now;
+		if (s->tokens < 1)
+			return false;
+		s->tokens -= 1;
+	}
+	return !a->opts.concurrent || s->active < a->opts.concurrent;
+}
+
+void auth_forget(struct auth *a, const char *id)
+{
+	pthread_mutex_lock(&a->mutex);
+	a->removals++;
+	for (size_t i = 0; i < ARRAY_LEN(a->slots); i++)
+		if (strcmp(a->slots[i].key.id, id) == 0)
+			a->slots[i].checked_at = 0;
+	pthread_mutex_unlock(&a->mutex);
+}
+
+/* ---- one request ----------------------------------------------------------------------------- */
+
+/* Somebody who tries keys must not be able to fill the disk with it. */
+static void tell_refused(struct auth *a, const char *peer)
+{
+	int64_t now = now_ms();
+	char text[STORE_TEXT];
+	struct err ignored;
+	unsigned n = 0;
+
+	pthread_mutex_lock(&a->mutex);
+	a->refused++;
+	if (!a->told_at || now - a->told_at >= AUDIT_MS) {
+		n = a->refused;
+		a->refused = 0;
+		a->told_at = now;
+	}
+	pthread_mutex_unlock(&a->mutex);
+	if (!n)
+		return;
+	snprintf(text, sizeof(text),
+		 "%u requests with keys that are not known or have expired, the last from %.60s", n,
+		 peer);
+	(void)audit(a->opts.engine, "", "key_refused", "lodge", text, &ignored);
+}
+
+static int load(struct auth *a, const uint8_t hash[STORE_HASH], struct store_key *ret,
+		uint64_t *ret_removals, struct err *err)
+{
+	struct slot *s;
+	bool known;
+
+	pthread_mutex_lock(&a->mutex);
+	s = find(a, hash);
+	known = s && is_fresh(s, now_ms());
+	if (known)
+		*ret = s->key;
+	*ret_removals = a->removals;
+	pthread_mutex_unlock(&a->mutex);
+	return known ? 0 : key_find(a->opts.engine, hash, ret, err);
+}
+
+static int admit(struct auth *a, uint64_t removals, struct auth_pass *p, struct err *err)
+{
+	int64_t now = now_ms();
+	struct slot *s;
+	bool may = true;
+
+	pthread_mutex_lock(&a->mutex);
+	s = find(a, p->key.hash);
+	if (!s || !is_fresh(s, now))
+		s = place(a, &p->key, now);
+	if (s && a->removals != removals)
+		s->checked_at = 0;
+	if (s)
+		may = take_token(a, s, now);
+	if (s && may) {
+		s->active++;
+		p->slot = (int)(s - a->slots);
+	}
+	pthread_mutex_unlock(&a->mutex);
+	if (may)
+		return 0;
+	err_set(err, ERR_LIMIT, "too many requests with this key");
+	err->sys = EUSERS;
+	return -1;
+}
+
+int auth_enter(struct auth *a, const char *key, const char *peer, struct auth_pass *ret,
+	       struct err *err)
+{
+	struct auth_pass p = { .auth = a, .slot = -1 };
+	uint8_t hash[STORE_HASH];
+	uint64_t removals;
+
+	if (key_hash(key, hash, err) < 0)
+		return -1;
+	if (load(a, hash, &p.key, &removals, err) < 0) {
+		if (err->code != ERR_NOT_FOUND)
+			return -1;
+		tell_refused(a, peer);
+		return deny(EKEYREJECTED, "this key is not known", err);
+	}
+	if (key_is_over(a->opts.engine, &p.key)) {
+		tell_refused(a, peer);
+		return deny(EKEYEXPIRED, "this key has expired", err);
+	}
+	if (auth_scope(p.key.scopes, &p.scope, p.session, err) < 0)
+		return err_set(err, ERR_DENIED, "this key is for nothing that is known here");
+	if (admit(a, removals, &p, err) < 0)
+		return -1;
+	*ret = p;
+	return 0;
+}
+
+void auth_leave(struct auth_pass *p)
+{
+	if (!p->auth || p->slot < 0)
+		return;
+	pthread_mutex_lock(&p->auth->mutex);
+	p->auth->slots[p->slot].active--;
+	pthread_mutex_unlock(&p->auth->mutex);
+	p->slot = -1;
+}
+
+bool auth_holds(const struct auth_pass *p)
+{
+	struct store_key key;
+	uint64_t ignored;
+	struct err err;
+
+	if (load(p->auth, p->key.hash, &key, &ignored, &err) < 0)
+		return err.code != ERR_NOT_FOUND;
+	return !key_is_over(p->auth->opts.engine, &key);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What /health tells of the start and of the keeper. */
+#ifndef LODGE_API_CORE_HEALTH_H
+#define LODGE_API_CORE_HEALTH_H
+
+#include "api/core/api_call.h"
+
+struct engine_health;
+
+/* "starting", "ok", "degraded", "failing". */
+const char *health_status(struct engine *e, const struct engine_health *h);
+/* "stage", "message", "step", "total_steps" of the start. */
+void health_put_stage(struct engine *e, struct json_out *j);
+/* "starting": how far it is, what went wrong last and who waits; null when it is over. */
+void health_put_start(struct engine *e, struct json_out *j);
+/* "error" of a part that is not well. */
+void health_put_error(struct json_out *j, bool ok, const char *error);
+
+#endif

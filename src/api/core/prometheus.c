@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers for whoever watches, as Prometheus reads them. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/core/internal.h"
+#include "api/core/prometheus.h"
+#include "engine/engine_metrics.h"
+
+static const struct {
+	const char *family, *label;
+} timers[API_TIMERS] = {
+	[API_TIME_CREATED] = { "lodge_enter_seconds", "outcome=\"created\"" },
+	[API_TIME_REUSED] = { "lodge_enter_seconds", "outcome=\"reused\"" },
+	[API_TIME_RESUMED] = { "lodge_enter_seconds", "outcome=\"resumed\"" },
+	[API_TIME_REPLACED] = { "lodge_enter_seconds", "outcome=\"replaced\"" },
+	[API_TIME_EXEC] = { "lodge_exec_seconds", "" },
+};
+
+void api_observe(struct api *a, enum api_timer t, uint64_t us)
+{
+	histogram_add(&a->timers[t], us);
+}
+
+void api_observe_entered(struct api *a, enum session_outcome outcome, uint64_t us)
+{
+	static const enum api_timer of[] = {
+		[SESSION_CREATED] = API_TIME_CREATED,
+		[SESSION_REUSED] = API_TIME_REUSED,
+		[SESSION_RESUMED] = API_TIME_RESUMED,
+		[SESSION_REPLACED] = API_TIME_REPLACED,
+	};
+
+	api_observe(a, of[outcome], us);
+}
+
+void api_count_request(struct api *a, unsigned status)
+{
+	unsigned class = status / 100;
+
+	a->requests[class < METRICS_CLASSES ? class : 0]++;
+}
+
+static void print_histogram(FILE *f, const struct histogram *h, const char *name, const char *label)
+{
+	const char *comma = *label ? "," : "", *open = *label ? "{" : "", *shut = *label ? "}" : "";
+	unsigned long long sum = 0, us = h->us;
+
+	for (size_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
+		sum += h->buckets[i];
+		fprintf(f, "%s_bucket{%s%sle=\"%s\"} %llu\n", name, label, comma,
+			histogram_bounds[i].text, sum);
+	}
+	fprintf(f, "%s_bucket{%s%sle=\"+Inf\"} %llu\n", name, label, comma, h->count);
+	fprintf(f, "%s_sum%s%s%s %llu.%06llu\n", name, open, label, shut, us / 1000000,
+		us % 1000000);
+	fprintf(f, "%s_count%s%s%s %llu\n", name, open, label, shut, h->count);
+}
+
+static void print_timer(FILE *f, const struct histogram *h, size_t t)
+{
+	print_histogram(f, h, timers[t].family, timers[t].label);
+}
+
+static void head(FILE *f, const char *name, const char *type, const char *help)
+{
+	fprintf(f, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void gauge(FILE *f, const char *name, const char *help, unsigned v)
+{
+	head(f, name, "gauge", help);
+	fprintf(f, "%s %u\n", name, v);
+}
+
+static void counter(FILE *f, const char *name, const char *help, unsigned long long v)
+{
+	head(f, name, "counter", help);
+	fprintf(f, "%s %llu\n", name, v);
+}
+
+/* Of what the engine did, whichever surface it was asked by. */
+static void print_engine(struct engine *e, FILE *f)
+{
+	static const char *const sources[] = { [SESSION_SOURCE_POOL] = "source=\"pool\"",
+					       [SESSION_SOURCE_COLD] = "source=\"cold\"",
+					       [SESSION_SOURCE_RESUME] = "source=\"resume\"",
+					       [SESSION_SOURCE_FORK] = "source=\"fork\"" };
+	const struct engine_numbers *n = engine_numbers(e);
+	struct keeper_pool_state pool;
+
+	engine_pool(e, &pool);
+	gauge(f, "lodge_pool_ready", "Sandboxes of the pool that wait.", pool.ready);
+	gauge(f, "lodge_pool_target", "So many are to wait; 0: there is no pool.", pool.target);
+	counter(f, "lodge_pool_hits_total", "Sandboxes taken from the pool.", pool.hits);
+	counter(f, "lodge_pool_misses_total", "Sandboxes made because none fitted.", pool.misses);
+	head(f, "lodge_enters_total", "counter", "Sessions entered by outcome.");
+	for (int o = SESSION_CREATED; o <= SESSION_REPLACED; o++)
+		fprintf(f, "lodge_enters_total{outcome=\"%s\"} %llu\n",
+			api_outcome_name((enum session_outcome)o), n->entered[o]);
+	head(f, "lodge_create_seconds", "histogram", "Time to a sandbox by where it came from.");
+	for (size_t i = SESSION_SOURCE_POOL; i <= SESSION_SOURCE_FORK; i++)
+		print_histogram(f, &n->made[i], "lodge_create_seconds", sources[i]);
+	head(f, "lodge_probe_seconds", "histogram", "Sandboxes asked whether they answer.");
+	print_histogram(f, &n->probe, "lodge_probe_seconds", "");
+}
+
+static void print(struct api *a, FILE *f)
+{
+	struct session_full full;
+
+	engine_full(a->opts.engine, &full);
+	gauge(f, "lodge_sandboxes_active", "Sandboxes that live.", full.active);
+	gauge(f, "lodge_sandboxes_max", "At most so many; 0: any number.", full.max);
+	gauge(f, "lodge_sandboxes_idle", "Of them could be hibernated.", full.idle);
+	gauge(f, "lodge_queue_waiting", "Callers that wait for room.", full.waiting);
+	head(f, "lodge_requests_total", "counter", "Requests by class of their status.");
+	for (unsigned i = 1; i < METRICS_CLASSES; i++)
+		fprintf(f, "lodge_requests_total{class=\"%uxx\"} %llu\n", i, a->requests[i]);
+	head(f, "lodge_requests_vanished_total", "counter", "Requests whose caller was gone.");
+	fprintf(f, "lodge_requests_vanished_total %llu\n", a->requests[0]);
+	head(f, "lodge_enter_seconds", "histogram", "Time to a ready sandbox by outcome.");
+	for (size_t t = API_TIME_CREATED; t <= API_TIME_REPLACED; t++)
+		print_timer(f, &a->timers[t], t);
+	head(f, "lodge_exec_seconds", "histogram", "Commands that were waited for.");
+	print_timer(f, &a->timers[API_TIME_EXEC], API_TIME_EXEC);
+	print_engine(a->opts.engine, f);
+}
+
+char *metrics_text(struct api *a, size_t *ret_len)
+{
+	char *text = NULL;
+	FILE *f = open_memstream(&text, ret_len);
+
+	if (!f)
+		return NULL;
+	print(a, f);
+	if (fclose(f) != 0) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LODGE_API_CORE_PROMETHEUS_H
+#define LODGE_API_CORE_PROMETHEUS_H
+
+#include <stddef.h>
+
+struct api;
+
+char *metrics_text(struct api *a, size_t *ret_len); /* the caller's; NULL without memory */
+
+#endif

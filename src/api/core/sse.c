@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/core/sse.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { BEAT_MS = 15000 };
+
+bool sse_wanted(const struct api_call *c)
+{
+	const char *accept = http_header(c->rq, "Accept");
+
+	return accept && strstr(accept, "text/event-stream");
+}
+
+int sse_begin(struct api_call *c)
+{
+	http_set_header(c->rq, "Cache-Control", "no-store");
+	http_set_header(c->rq, "X-Accel-Buffering", "no");
+	if (http_stream_begin(c->rq, 200, "text/event-stream") < 0)
+		return -1;
+	return http_stream_write(c->rq, ": lodge\n\n", 9);
+}
+
+int sse_send(struct api_call *c, int64_t id, const char *event, struct json_out *j)
+{
+	auto_free char *text = json_out_take(j, NULL), *frame = NULL;
+	char name[32] = "";
+	int n;
+
+	if (!text)
+		return -1;
+	if (id)
+		snprintf(name, sizeof(name), "id: %lld\n", (long long)id);
+	n = asprintf(&frame, "%sevent: %s\ndata: %s\n\n", name, event, text);
+	if (n < 0) {
+		frame = NULL;
+		return -1;
+	}
+	return http_stream_write(c->rq, frame, (size_t)n);
+}
+
+bool sse_go_on(struct api_call *c, unsigned *silent_ms)
+{
+	*silent_ms += SSE_LOOK_MS;
+	if (api_is_over(c))
+		return false;
+	if (*silent_ms < BEAT_MS)
+		return true;
+	*silent_ms = 0;
+	return http_stream_write(c->rq, ": beat\n\n", 8) == 0;
+}
+
+void sse_put_progress(struct json_out *j, const struct progress_state *p)
+{
+	json_out_object(j, NULL);
+	json_out_str(j, "status", progress_status_name(p->status));
+	json_out_str(j, "stage", p->stage);
+	json_out_str(j, "message", p->message);
+	json_out_u64(j, "step", p->step);
+	json_out_u64(j, "total_steps", p->total_steps);
+	json_out_str(j, "error", p->status == PROGRESS_ERROR ? p->error : NULL);
+	json_out_i64(j, "updated", p->updated);
+	json_out_i64(j, "updated_at", p->updated);
+	json_out_end(j);
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Records as this surface shows them, and what several bodies have in common. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "api/core/internal.h"
+#include "base/array.h"
+#include "machine/exec.h"
+
+/* ---- out ------------------------------------------------------------------------------------- */
+
+static void put_object(struct json_out *j, const char *key, const char *json)
+{
+	const char *text = json ? json : "{}";
+
+	json_out_raw(j, key, text, strlen(text));
+}
+
+void api_put_iso(struct json_out *j, const char *key, int64_t ms)
+{
+	time_t s = (time_t)(ms / 1000);
+	char text[40], day[32];
+	struct tm tm;
+
+	if (ms <= 0 || !gmtime_r(&s, &tm) ||
+	    !strftime(day, sizeof(day), "%Y-%m-%dT%H:%M:%S", &tm)) {
+		json_out_null(j, key);
+		return;
+	}
+	snprintf(text, sizeof(text), "%s.%03dZ", day, (int)(ms % 1000));
+	json_out_str(j, key, text);
+}
+
+void api_put_path(struct json_out *j, const char *path)
+{
+	json_out_str(j, "path", path);
+	if (!json_is_utf8(path, strlen(path)))
+		json_out_base64(j, "path_base64", path, strlen(path));
+}
+
+void api_put_cause(struct json_out *j, const char *key, const struct store_cause *cause)
+{
+	if (!*cause->code || strcmp(cause->code, session_cause_name(SESSION_CAUSE_NONE)) == 0) {
+		json_out_null(j, key);
+		return;
+	}
+	json_out_object(j, key);
+	json_out_str(j, "code", cause->code);
+	json_out_str(j, "text", cause->text);
+	json_out_str(j, "actor", cause->actor);
+	json_out_i64_if(j, "at", cause->at, cause->at);
+	json_out_end(j);
+}
+
+static const char *key_of(const struct store_session *s, const char *kind)
+{
+	for (size_t i = 0; i < s->nbindings; i++)
+		if (strcmp(s->bindings[i].kind, kind) == 0)
+			return s->bindings[i].key;
+	return "";
+}
+
+static const char *end_name(uint8_t end)
+{
+	return end == SESSION_END_DESTROY ? "destroy" : "hibernate";
+}
+
+static const char *runtime_name(uint8_t runtime)
+{
+	static const char *const names[] = { "none", "resumable", "live" };
+
+	return runtime < ARRAY_LEN(names) ? names[runtime] : "none";
+}
+
+void api_put_limits(struct json_out *j, const char *key, const struct template *t)
+{
+	json_out_object(j, key);
+	for (unsigned i = 0; template_limit_name(i); i++) {
+		uint64_t v = template_limit_value(t, i);
+		char text[32];
+
+		if (!(t->limits_set & 1u << i))
+			continue;
+		if (strcmp(template_limit_name(i), "cpu_milli") != 0) {
+			json_out_u64(j, template_limit_name(i), v);
+			continue;
+		}
+		snprintf(text, sizeof(text), "%llu.%03llu", (unsigned long long)v / 1000,
+			 (unsigned long long)v % 1000);
+		json_out_raw(j, "cpus", text, strlen(text));
+	}
+	json_out_end(j);
+}
+
+static void put_session_limits(struct api_call *c, struct json_out *j,
+			       const struct store_session *s)
+{
+	struct template t = { .limits_set = UINT32_MAX };
+
+	session_limits(c->engine, s, &t.limits);
+	api_put_limits(j, "limits", &t);
+}
+
+static void put_times(struct json_out *j, const struct store_session *s)
+{
+	json_out_i64(j, "created_at", s->created_at);
+	json_out_i64_if(j, "started_at", s->started_at, s->started_at);
+	json_out_i64_if(j, "last_activity_at", s->last_activity_at, s->last_activity_at);
+	json_out_i64(j, "idle_timeout_ms", s->idle_timeout_ms);
+	json_out_i64(j, "max_lifetime_ms", s->max_lifetime_ms);
+	json_out_i64_if(j, "hibernate_at", s->hibernate_at, s->hibernate_at);
+	json_out_i64_if(j, "expires_at", s->expires_at, s->expires_at);
+	json_out_str(j, "on_idle", end_name(s->on_idle));
+	json_out_str(j, "on_expire", end_name(s->on_expire));
+}
+
+void api_put_session(struct api_call *c, struct json_out *j, const char *key,
+		     const struct store_session *s)
+{
+	json_out_object(j, key);
+	json_out_str(j, "id", s->id);
+	json_out_text(j, "key", key_of(s, "key"));
+	json_out_text(j, "user", s->user);
+	json_out_text(j, "thread", key_of(s, "thread"));
+	json_out_text(j, "project", s->project);
+	json_out_text(j, "fragment", s->fragment);
+	json_out_str(j, "template", s->template);
+	json_out_text(j, "policy", s->policy);
+	json_out_str(j, "state", sm_name(&session_sm, s->state));
+	json_out_str(j, "runtime", runtime_name(s->runtime));
+	json_out_bool(j, "paused", s->paused);
+	json_out_text(j, "sandbox", s->sandbox);
+	json_out_text(j, "snapshot", s->snapshot);
+	json_out_i64(j, "version", s->version);
+	json_out_i64(j, "generation", s->generation);
+	json_out_i64(j, "incarnation", s->incarnation);
+	put_times(j, s);
+	api_put_cause(j, "cause", &s->cause);
+	put_session_limits(c, j, s);
+	put_object(j, "metadata", s->metadata);
+	json_out_end(j);
+}
+
+void api_put_snapshot(struct json_out *j, const char *key, const struct store_snapshot *s,
+		      const struct store_session *of)
+{
+	json_out_object(j, key);
+	json_out_str(j, "id", s->id);
+	json_out_text(j, "name", s->name);
+	json_out_text(j, "session", s->session);
+	json_out_text(j, "session_key", of ? key_of(of, "key") : "");
+	json_out_bool(j, "session_exists", of != NULL);
+	json_out_i64(j, "generation", s->generation);
+	json_out_i64(j, "size_bytes", s->bytes);
+	json_out_i64(j, "created_at", s->created_at);
+	json_out_end(j);
+}
+
+static const char *run_state_name(uint8_t state)
+{
+	static const char *const names[] = { [RUN_RUNNING] = "running",
+					     [RUN_EXITED] = "exited",
+					     [RUN_KILLED] = "killed",
+					     [RUN_LOST] = "lost" };
+
+	return state < ARRAY_LEN(names) ? names[state] : "lost";
+}
+
+static void put_end(struct json_out *j, const struct store_exec *x)
+{
+	bool known = x->state == RUN_EXITED || x->state == RUN_KILLED;
+
+	if (known && !x->signal)
+		json_out_i64(j, "exit_code", x->exit_code);
+	else
+		json_out_null(j, "exit_code");
+	if (known && x->signal)
+		json_out_i64(j, "signal", x->signal);
+	else
+		json_out_null(j, "signal");
+	json_out_bool(j, "timed_out", x->timed_out);
+	json_out_bool(j, "oom_killed", x->oom_killed);
+	json_out_bool(j, "truncated", x->truncated);
+}
+
+void api_put_hits(struct json_out *j, unsigned hits)
+{
+	json_out_array(j, "limits");
+	for (unsigned bit = 1; bit && bit <= hits; bit <<= 1)
+		if (hits & bit && exec_hit_name(bit))
+			json_out_str(j, NULL, exec_hit_name(bit));
+	json_out_end(j);
+}
+
+void api_put_exec(struct json_out *j, const char *key, const struct store_exec *x)
+{
+	json_out_object(j, key);
+	json_out_str(j, "exec_id", x->id);
+	json_out_str(j, "session", x->session);
+	json_out_raw(j, "command", x->command ? x->command : "null",
+		     x->command ? strlen(x->command) : 4);
+	json_out_str(j, "state", run_state_name(x->state));
+	json_out_bool(j, "background", x->background);
+	put_end(j, x);
+	api_put_hits(j, (unsigned)x->hits);
+	json_out_i64(j, "stdout_bytes", x->stdout_bytes);
+	json_out_i64(j, "stderr_bytes", x->stderr_bytes);
+	json_out_i64(j, "started_at", x->started_at);
+	json_out_i64_if(j, "ended_at", x->ended_at, x->ended_at);
+	if (x->ended_at)
+		json_out_i64(j, "duration_ms", x->ended_at - x->started_at);
+	else
+		json_out_null(j, "duration_ms");
+	json_out_object(j, "usage");
+	json_out_i64(j, "cpu_ms", x->cpu_ms);
+	json_out_i64(j, "max_rss_bytes", x->max_rss_bytes);
+	json_out_end(j);
+	json_out_end(j);
+}
+
+const char *api_outcome_name(enum session_outcome o)
+{
+	switch (o) {
+	case SESSION_CREATED:
+		return "created";
+	case SESSION_REUSED:
+		return "reused";
+	case SESSION_RESUMED:
+		return "resumed";
+	case SESSION_REPLACED:
+		return "replaced";
+	}
+	return "none";
+}
+
+/* ---- in -------------------------------------------------------------------------------------- */
+
+static int take_cpus(const json_t *v, struct template *t, struct err *err)
+{
+	double cpus = json_number_value(v);
+
+	if (!json_is_number(v) || !(cpus == 0 || cpus >= LIMITS_CPU_MILLI_MIN / 1000.0) ||
+	    cpus > LIMITS_CPU_MILLI_MAX / 1000.0)
+		return err_set(err, ERR_INVALID, "limits.cpus: not a number of processors");
+	return template_set_limit(t, "cpu_milli", (uint64_t)(cpus * 1000 + 0.5), err);
+}
+
+static int take_limits(json_t *limits, struct template *t, struct err *err)
+{
+	const char *name;
+	json_t *v;
+
+	if (!limits || json_is_null(limits))
+		return 0;
+	if (!json_is_object(limits))
+		return err_set(err, ERR_INVALID, "limits: not an object");
+	json_object_foreach (limits, name, v) {
+		if (strcmp(name, "cpus") == 0) {
+			if (take_cpus(v, t, err) < 0)
+				return -1;
+			continue;
+		}
+		if (!json_is_integer(v) || json_integer_value(v) < 0)
+			return err_set(err, ERR_INVALID,
+				       "limits.%.40s: not a whole number; there are memory_bytes, "
+				       "cpus, pids, disk_bytes, inodes, file_bytes, open_files and "
+				       "output_bytes",
+				       name);
+		if (template_set_limit(t, name, (uint64_t)json_integer_value(v), err) < 0)
+			return err_ctx(err, "limits");
+	}
+	return 0;
+}
+
+/* {"NAME": "value"} */
+static int take_env(json_t *env, struct template *t, struct err *err)
+{
+	const char *name;
+	json_t *v;
+
+	if (!env || json_is_null(env))
+		return 0;
+	if (!json_is_object(env))
+		return err_set(err, ERR_INVALID, "env: not an object of texts");
+	if (json_object_size(env) > TEMPLATE_ENV_MAX)
+		return err_set(err, ERR_INVALID, "env: more than %d variables", TEMPLATE_ENV_MAX);
+	json_object_foreach (env, name, v) {
+		auto_free char *pair = NULL;
+
+		if (!json_is_string(v) || !*name || strchr(name, '='))
+			return err_set(err, ERR_INVALID, "env.%.60s: not a name with a text", name);
+		if (asprintf(&pair, "%s=%s", name, json_string_value(v)) < 0) {
+			pair = NULL;
+			return err_sys(err, ENOMEM, "env");
+		}
+		if (template_set_env(t, pair, err) < 0)
+			return err_ctx(err, "env");
+	}
+	return 0;
+}
+
+static int take_copy(const json_t *o, const char *name, char **ret, struct err *err)
+{
+	const char *text = NULL;
+
+	if (api_str(o, name, &text, err) < 0)
+		return -1;
+	if (!text)
+		return 0;
+	*ret = strdup(text);
+	return *ret ? 0 : err_sys(err, ENOMEM, "%s", name);
+}
+
+/* A limit that somebody asks for is enforced, or there is no sandbox. */
+static unsigned demand_of(const json_t *limits)
+{
+	static const char *const counted[] = { "memory_bytes", "cpus", "pids" };
+	unsigned demand = json_object_get(limits, "disk_bytes") ? KEEPER_DEMAND_DISK : 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(counted); i++)
+		if (json_object_get(limits, counted[i]))
+			demand |= KEEPER_DEMAND_CGROUP;
+	return demand;
+}
+
+int api_take_spec(const json_t *body, struct template *ret, struct err *err)
+{
+	const char *class = "user";
+
+	template_init(ret);
+	if (take_limits(json_object_get(body, "limits"), ret, err) < 0 ||
+	    take_env(json_object_get(body, "env"), ret, err) < 0 ||
+	    take_copy(body, "run_as", &ret->user, err) < 0 ||
+	    take_copy(body, "workdir", &ret->workdir, err) < 0 ||
+	    api_str(body, "class", &class, err) < 0)
+		return -1;
+	ret->demand |= demand_of(json_object_get(body, "limits"));
+	if (strcmp(class, "user") != 0 && strcmp(class, "root") != 0)
+		return err_set(err, ERR_INVALID, "class: \"user\" or \"root\"");
+	ret->class = strcmp(class, "root") == 0 ? KEEPER_CLASS_ROOT : KEEPER_CLASS_USER;
+	return 0;
+}

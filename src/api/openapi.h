@@ -1,9 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* spec/openapi.json and web/docs.html; made by tools/embed when lodge is built. */
-#ifndef LODGE_API_OPENAPI_H
-#define LODGE_API_OPENAPI_H
-
-enum openapi_file { OPENAPI_JSON, OPENAPI_DOCS };
-extern const char *const openapi_files[]; /* by that; NULL ends them */
-
-#endif

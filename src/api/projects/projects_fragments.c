@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /api/projects/{project}/fragments: saved sets of files. Files come in one body, which is read
+ * into memory; they go out one by one. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/core/internal.h"
+#include "api/projects/projects_routes.h"
+#include "project/project.h"
+
+enum {
+	SMALL = 1 << 20, /* an answer from so many bytes needs no place of its own */
+	/* one file as JSON: twice its bytes, and its path */
+	FILE_JSON_MAX = 2 * FRAGMENT_BYTES_MAX + 8 * FRAGMENT_PATH_MAX,
+};
+
+DEFINE_AUTO(struct store_file_list *, store_file_list_fini);
+
+/* The members, of an object that is open. */
+static void put_fragment(struct json_out *j, const struct store_fragment *f)
+{
+	json_out_str(j, "id", f->id);
+	json_out_str(j, "projectId", f->project);
+	json_out_text(j, "title", f->title);
+	json_out_text(j, "snapshotId", f->snapshot);
+	json_out_i64(j, "fileCount", f->files);
+	json_out_i64(j, "bytes", f->bytes);
+	api_put_iso(j, "createdAt", f->created_at);
+}
+
+static int take_want(const json_t *b, struct fragment_want *ret, struct err *err)
+{
+	json_t *files = json_object_get(b, "files");
+
+	if (api_str(b, "id", &ret->id, err) < 0 || api_str(b, "title", &ret->title, err) < 0 ||
+	    api_str(b, "snapshotId", &ret->snapshot, err) < 0 ||
+	    api_bool(b, "fromSandbox", &ret->from_sandbox, err) < 0)
+		return -1;
+	ret->map = json_is_null(files) ? NULL : files;
+	return 0;
+}
+
+int projects_add_fragment(struct api_call *c, struct err *err)
+{
+	struct fragment_want want = { 0 };
+	struct fragment_added added;
+	struct json_out j;
+	const char *user = NULL;
+	json_t *b;
+
+	if (api_body(c, NULL, &b, err) < 0 || take_want(b, &want, err) < 0 ||
+	    projects_user(c, b, &user, err) < 0 ||
+	    fragment_add(c->engine, &c->who, user, c->params[0], &want, &added, err) < 0)
+		return -1;
+	api_out(&j);
+	json_out_object(&j, NULL);
+	put_fragment(&j, &added.fragment);
+	json_out_u64(&j, "skipped", added.skipped);
+	json_out_end(&j);
+	return api_reply(c, 201, &j, err);
+}
+
+int projects_list_fragments(struct api_call *c, struct err *err)
+{
+	struct store_fragment_list l;
+	struct store_page page;
+	struct json_out j;
+	const char *user = NULL;
+
+	if (projects_user(c, NULL, &user, err) < 0 || api_page(c, &page, err) < 0 ||
+	    fragment_list(c->engine, &c->who, user, c->params[0], page, &l, err) < 0)
+		return -1;
+	api_list(&j, "fragments");
+	for (size_t i = 0; i < l.count; i++) {
+		json_out_object(&j, NULL);
+		put_fragment(&j, &l.items[i]);
+		json_out_end(&j);
+	}
+	api_list_end(&j, l.next);
+	store_fragment_list_fini(&l);
+	return api_reply(c, 200, &j, err);
+}
+
+/* ---- one, with its files --------------------------------------------------------------------- */
+
+/* What is open at the end stays open: `skip` bytes are left out there, and at the start if it is
+ * not the first. Ends the writer. */
+static int send_part(struct api_call *c, struct json_out *j, const char *before, size_t from,
+		     size_t skip)
+{
+	size_t len;
+	auto_free char *text = json_out_take(j, &len);
+
+	if (!text) {
+		json_out_fini(j);
+		return -1;
+	}
+	if (*before && http_stream_write(c->rq, before, strlen(before)) < 0)
+		return -1;
+	return http_stream_write(c->rq, text + from, len - from - skip);
+}
+
+/* {"id": ..., "files": {} } without its last two braces. */
+static int send_head(struct api_call *c, const struct store_fragment *f)
+{
+	struct json_out j;
+
+	api_out(&j);
+	json_out_object(&j, NULL);
+	put_fragment(&j, f);
+	json_out_object(&j, "files");
+	json_out_end(&j);
+	json_out_end(&j);
+	return send_part(c, &j, "", 0, 2);
+}
+
+/* {"PATH": "CONTENT"} without its braces. */
+static int send_file(struct api_call *c, struct store_file *f, bool first)
+{
+	struct store_file_list one = { .items = f, .count = 1 };
+	struct json_out j;
+
+	json_out_init(&j, FILE_JSON_MAX);
+	fragment_print_files(&j, NULL, &one);
+	return send_part(c, &j, first ? "" : ",", 1, 1);
+}
+
+static int send_all(struct api_call *c, const struct store_fragment *f,
+		    const struct store_file_list *files)
+{
+	if (send_head(c, f) < 0)
+		return -1;
+	for (size_t i = 0; i < files->count; i++)
+		if (send_file(c, &files->items[i], i == 0) < 0)
+			return -1;
+	return http_stream_write(c->rq, "}}\n", 3);
+}
+
+int projects_get_fragment(struct api_call *c, struct err *err)
+{
+	struct store_file_list files = { 0 };
+	auto_call(store_file_list_fini) struct store_file_list *guard = &files;
+	struct store_fragment f;
+	const char *user = NULL;
+
+	(void)guard;
+	if (projects_user(c, NULL, &user, err) < 0 ||
+	    fragment_get(c->engine, &c->who, user, c->params[0], c->params[1], &f, NULL, err) < 0)
+		return -1;
+	if (f.bytes > SMALL && large_enter(c, err) < 0)
+		return -1;
+	if (fragment_get(c->engine, &c->who, user, c->params[0], c->params[1], &f, &files, err) < 0)
+		return -1;
+	if (http_stream_begin(c->rq, 200, "application/json") < 0)
+		return 0;
+	if (strcmp(http_method(c->rq), "HEAD") != 0 && send_all(c, &f, &files) < 0)
+		http_stream_abort(c->rq);
+	return 0;
+}
+
+int projects_remove_fragment(struct api_call *c, struct err *err)
+{
+	struct store_fragment f;
+	struct json_out j;
+	const char *user = NULL;
+
+	if (projects_user(c, NULL, &user, err) < 0 ||
+	    fragment_get(c->engine, &c->who, user, c->params[0], c->params[1], &f, NULL, err) < 0 ||
+	    fragment_remove(c->engine, &c->who, user, c->params[0], c->params[1], err) < 0)
+		return -1;
+	api_out(&j);
+	json_out_object(&j, NULL);
+	put_fragment(&j, &f);
+	json_out_end(&j);
+	return api_reply(c, 200, &j, err);
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /api/projects and its neighbours: users who move between bodies of work, one sandbox each. */
+#include "api/projects/projects_routes.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/core/internal.h"
+#include "project/project.h"
+
+/* ---- the surface ----------------------------------------------------------------------------- */
+
+/* Two keys are as good as none here. */
+static unsigned problem(struct api_call *c, const struct err *err, struct json_out *j)
+{
+	(void)c;
+	json_out_object(j, NULL);
+	json_out_bool(j, "success", false);
+	json_out_str(j, "error", problem_sentence(err));
+	json_out_end(j);
+	return err->code == ERR_INVALID && err->sys == ENOTUNIQ ? 401 : api_status(err);
+}
+
+static const struct api_surface usual = { .problem = problem };
+/* A fragment's files come in one body, and may have any byte. */
+static const struct api_surface large = { .problem = problem,
+					  .body_max = FRAGMENT_BYTES_MAX,
+					  .nul = true };
+
+int projects_who(struct api_call *c, const json_t *body, const char **ret, struct err *err)
+{
+	const char *named = body ? NULL : http_query(c->rq, "userId");
+
+	if (body && api_str(body, "userId", &named, err) < 0)
+		return -1;
+	if (*c->session)
+		return err_set(err, ERR_DENIED, "this token is for one session only");
+	if (!*c->user && c->scope < API_TENANT)
+		return err_set(
+			err, ERR_DENIED,
+			"this key may not: one of scope \"tenant\" or of one user is needed");
+	if (*c->user && named && strcmp(c->user, named) != 0)
+		return err_set(err, ERR_DENIED, "userId: this token is for another user");
+	*ret = *c->user ? c->user : named;
+	return 0;
+}
+
+int projects_user(struct api_call *c, const json_t *body, const char **ret, struct err *err)
+{
+	const char *user = NULL;
+
+	if (projects_who(c, body, &user, err) < 0)
+		return -1;
+	if (!user || !*user)
+		return err_set(err, ERR_INVALID, "userId: missing in the %s",
+			       body ? "body" : "query");
+	*ret = user;
+	return 0;
+}
+
+/* ---- projects -------------------------------------------------------------------------------- */
+
+static void put_project(struct json_out *j, const struct store_project *p)
+{
+	json_out_object(j, NULL);
+	json_out_str(j, "id", p->id);
+	json_out_str(j, "name", p->name);
+	json_out_str(j, "owner", p->owner);
+	json_out_text(j, "team", p->team);
+	api_put_iso(j, "createdAt", p->created_at);
+	json_out_end(j);
+}
+
+static int reply_project(struct api_call *c, unsigned status, const struct store_project *p,
+			 struct err *err)
+{
+	struct json_out j;
+
+	api_out(&j);
+	put_project(&j, p);
+	return api_reply(c, status, &j, err);
+}
+
+static int add(struct api_call *c, struct err *err)
+{
+	struct project_want want = { 0 };
+	struct store_project p;
+	const char *user = NULL;
+	json_t *b;
+
+	if (api_body(c, NULL, &b, err) < 0 || api_str(b, "id", &want.id, err) < 0 ||
+	    api_str(b, "name", &want.name, err) < 0 || api_str(b, "team", &want.team, err) < 0 ||
+	    projects_user(c, b, &user, err) < 0 ||
+	    project_add(c->engine, &c->who, user, &want, &p, err) < 0)
+		return -1;
+	return reply_project(c, 201, &p, err);
+}
+
+static int list(struct api_call *c, struct err *err)
+{
+	struct store_project_list l;
+	struct store_page page;
+	const char *user = NULL;
+	struct json_out j;
+
+	if (projects_user(c, NULL, &user, err) < 0 || api_page(c, &page, err) < 0 ||
+	    project_list(c->engine, &c->who, user, page, &l, err) < 0)
+		return -1;
+	api_list(&j, "projects");
+	for (size_t i = 0; i < l.count; i++)
+		put_project(&j, &l.items[i]);
+	api_list_end(&j, l.next);
+	store_project_list_fini(&l);
+	return api_reply(c, 200, &j, err);
+}
+
+static int get(struct api_call *c, struct err *err)
+{
+	struct store_project p;
+	const char *user = NULL;
+
+	if (projects_user(c, NULL, &user, err) < 0 ||
+	    project_get(c->engine, &c->who, user, c->params[0], &p, err) < 0)
+		return -1;
+	return reply_project(c, 200, &p, err);
+}
+
+/* The answer is the project that was. */
+static int drop(struct api_call *c, struct err *err)
+{
+	struct store_project p;
+	const char *user = NULL;
+
+	if (projects_user(c, NULL, &user, err) < 0 ||
+	    project_get(c->engine, &c->who, user, c->params[0], &p, err) < 0 ||
+	    project_remove(c->engine, &c->who, user, c->params[0], err) < 0)
+		return -1;
+	return reply_project(c, 200, &p, err);
+}
+
+#define PROJECT "/api/projects/{project}"
+#define FRAGMENTS PROJECT "/fragments"
+#define MEMBERS "/api/teams/{team}/members"
+
+const struct api_route api_projects[] = {
+	{ "POST", "/api/switch-project", API_SESSION, projects_switch, &usual },
+	{ "POST", "/api/cleanup-sandboxes", API_SESSION, projects_clean_up, &usual },
+	{ "GET", "/api/cleanup-sandboxes", API_SESSION, projects_look, &usual },
+	{ "POST", "/api/projects", API_SESSION, add, &usual },
+	{ "GET", "/api/projects", API_SESSION, list, &usual },
+	{ "GET", PROJECT, API_SESSION, get, &usual },
+	{ "DELETE", PROJECT, API_SESSION, drop, &usual },
+	{ "POST", FRAGMENTS, API_SESSION, projects_add_fragment, &large },
+	{ "GET", FRAGMENTS, API_SESSION, projects_list_fragments, &large },
+	{ "GET", FRAGMENTS "/{fragment}", API_SESSION, projects_get_fragment, &usual },
+	{ "DELETE", FRAGMENTS "/{fragment}", API_SESSION, projects_remove_fragment, &usual },
+	{ "GET", MEMBERS, API_SESSION, projects_list_members, &usual },
+	{ "PUT", MEMBERS "/{user}", API_SESSION, projects_put_member, &usual },
+	{ "DELETE", MEMBERS "/{user}", API_SESSION, projects_remove_member, &usual },
+	{ 0 },
+};

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /api/switch-project and /api/cleanup-sandboxes: the one sandbox of a user. */
+#include <stdio.h>
+#include <string.h>
+
+#include "api/core/internal.h"
+#include "api/core/sse.h"
+#include "api/projects/projects_routes.h"
+#include "project/project.h"
+
+/* ---- switching ------------------------------------------------------------------------------- */
+
+static void put_url(struct api_call *c, struct json_out *j, const char *key, const char *session)
+{
+	const char *host = http_header(c->rq, "Host");
+	char url[1024];
+
+	snprintf(url, sizeof(url), "%s://%s/v1/sessions/%s", http_is_tls(c->rq) ? "https" : "http",
+		 host && *host ? host : "localhost", session);
+	json_out_str(j, key, url);
+}
+
+static void put_message(struct json_out *j, const struct switched *s)
+{
+	bool named = *s->fragment != '\0';
+	char text[STORE_TEXT];
+
+	snprintf(text, sizeof(text), "Successfully switched to %s %s",
+		 named ? "fragment" : "project", named ? s->fragment : s->project);
+	json_out_str(j, "message", text);
+}
+
+/* Why files were lost; null if none were. */
+static void put_loss(struct json_out *j, const char *key, const struct switched *s)
+{
+	if (!s->state_lost) {
+		json_out_null(j, key);
+		return;
+	}
+	json_out_object(j, key);
+	json_out_str(j, "code", s->cause.code);
+	json_out_str(j, "text", s->cause.text);
+	api_put_iso(j, "at", s->cause.at);
+	json_out_end(j);
+}
+
+static void put_switched(struct api_call *c, struct json_out *j, const struct switched *s)
+{
+	json_out_object(j, NULL);
+	json_out_bool(j, "success", true);
+	put_message(j, s);
+	json_out_object(j, "result");
+	json_out_str(j, "sandboxId", s->sandbox);
+	put_url(c, j, "sandboxUrl", s->session);
+	json_out_u64(j, "restoredFiles", s->restored_files);
+	json_out_bool(j, "hasRestoredFiles", s->has_restored_files);
+	json_out_text(j, "fragmentId", s->fragment);
+	json_out_str(j, "activeProjectId", s->project);
+	json_out_text(j, "activeFragmentId", s->fragment);
+	json_out_bool(j, "stateLost", s->state_lost);
+	put_loss(j, "cause", s);
+	json_out_end(j);
+	json_out_end(j);
+}
+
+struct telling {
+	struct api_call *c;
+	bool begun, gone; /* whoever is gone by now is where they asked to be nevertheless */
+};
+
+/* Until the first of these a refusal is an answer as any other. */
+static void tell(void *arg, const struct progress_state *now)
+{
+	struct telling *t = arg;
+	struct json_out j;
+
+	if (!t->begun)
+		t->gone = sse_begin(t->c) < 0;
+	t->begun = true;
+	if (t->gone)
+		return;
+	api_out(&j);
+	sse_put_progress(&j, now);
+	t->gone = sse_send(t->c, 0, "progress", &j) < 0;
+}
+
+static int end_stream(struct telling *t, const struct switched *s, const struct err *why)
+{
+	struct json_out j;
+
+	if (why && api_status(why) >= 500)
+		api_note_trouble(t->c, why);
+	api_out(&j);
+	if (why)
+		(void)t->c->surface->problem(t->c, why, &j);
+	else
+		put_switched(t->c, &j, s);
+	(void)sse_send(t->c, 0, why ? "error" : "result", &j);
+	return 0;
+}
+
+static int switch_as(struct api_call *c, const struct switch_want *want, struct telling *t,
+		     struct err *err)
+{
+	struct switched s;
+	struct json_out j;
+	int r = switch_user(c->engine, &c->who, want, &s, err);
+
+	if (t->begun)
+		return end_stream(t, &s, r < 0 ? err : NULL);
+	if (r < 0)
+		return -1;
+	api_out(&j);
+	put_switched(c, &j, &s);
+	return api_reply(c, 200, &j, err);
+}
+
+int projects_switch(struct api_call *c, struct err *err)
+{
+	struct telling t = { .c = c };
+	struct switch_want want = { .tell = sse_wanted(c) ? tell : NULL, .tell_arg = &t };
+	json_t *b;
+
+	if (api_body(c, NULL, &b, err) < 0 || api_str(b, "projectId", &want.project, err) < 0 ||
+	    api_str(b, "fragmentId", &want.fragment, err) < 0)
+		return -1;
+	if (!want.project || !*want.project)
+		return err_set(err, ERR_INVALID, "projectId: missing");
+	if (projects_user(c, b, &want.user, err) < 0)
+		return -1;
+	return switch_as(c, &want, &t, err);
+}
+
+/* ---- cleaning up ----------------------------------------------------------------------------- */
+
+/* One that slept has no sandbox: it is called by its session. */
+static void put_killed(struct json_out *j, const char *key, const struct killed_list *l,
+		       bool killed)
+{
+	json_out_array(j, key);
+	for (size_t i = 0; i < l->count; i++)
+		if (l->items[i].killed == killed)
+			json_out_str(j, NULL,
+				     *l->items[i].sandbox ? l->items[i].sandbox
+							  : l->items[i].session);
+	json_out_end(j);
+}
+
+int projects_clean_up(struct api_call *c, struct err *err)
+{
+	char text[STORE_USER + 64];
+	struct killed_list l;
+	struct json_out j;
+	const char *user = NULL;
+	json_t *b;
+
+	if (api_body(c, NULL, &b, err) < 0 || projects_user(c, b, &user, err) < 0 ||
+	    kill_user_sandboxes(c->engine, &c->who, user, &l, err) < 0)
+		return -1;
+	snprintf(text, sizeof(text), "Sandbox cleanup completed for user %s", user);
+	api_out(&j);
+	json_out_object(&j, NULL);
+	json_out_bool(&j, "success", true);
+	json_out_str(&j, "message", text);
+	json_out_object(&j, "results");
+	json_out_u64(&j, "totalProjects", l.projects);
+	json_out_u64(&j, "killed", l.killed);
+	json_out_u64(&j, "failed", l.failed);
+	put_killed(&j, "killedSandboxes", &l, true);
+	put_killed(&j, "failedSandboxes", &l, false);
+	json_out_end(&j);
+	json_out_end(&j);
+	killed_list_fini(&l);
+	return api_reply(c, 200, &j, err);
+}
+
+static void put_current(struct json_out *j, const char *key, const struct user_info *i)
+{
+	const struct store_session *s = &i->session;
+
+	if (!i->has_session || !*s->sandbox) {
+		json_out_null(j, key);
+		return;
+	}
+	json_out_object(j, key);
+	json_out_str(j, "sandboxId", s->sandbox);
+	json_out_text(j, "projectId", s->project);
+	json_out_text(j, "projectName", i->project_name);
+	api_put_iso(j, "createdAt", s->started_at);
+	api_put_iso(j, "lastUsedAt", s->last_activity_at);
+	json_out_end(j);
+}
+
+/* A user nobody knows has nothing. */
+int projects_look(struct api_call *c, struct err *err)
+{
+	struct user_info i = { 0 };
+	struct json_out j;
+	const char *user = NULL;
+
+	if (projects_user(c, NULL, &user, err) < 0 ||
+	    (user_get(c->engine, &c->who, user, &i, err) < 0 && err->code != ERR_NOT_FOUND))
+		return -1;
+	api_out(&j);
+	json_out_object(&j, NULL);
+	json_out_str(&j, "userId", user);
+	json_out_u64(&j, "activeSandboxes", i.active);
+	put_current(&j, "currentSandbox", &i);
+	json_out_end(&j);
+	user_info_fini(&i);
+	return api_reply(c, 200, &j, err);
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is asked without a key: whether it works, how much it works, how it is used. */
+#include <errno.h>
+#include <openssl/evp.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/core/health.h"
+#include "api/core/internal.h"
+#include "api/core/prometheus.h"
+#include "api/core/openapi.h"
+#include "base/array.h"
+#include "base/base64.h"
+#include "service/service_admin.h"
+#include "engine/engine_metrics.h"
+
+enum { DIGEST = 32, TAG_BYTES = 16 };
+
+/* ---- documents: the same bytes as long as we run ------------------------------------------------
+ */
+
+static struct document {
+	const char *type;
+	size_t len;
+	char etag[2 * TAG_BYTES + 3];
+	char policy[512]; /* of the page */
+} documents[2]; /* as openapi_files has them */
+static pthread_once_t documents_once = PTHREAD_ONCE_INIT;
+
+static bool digest(const char *text, size_t len, unsigned char ret[DIGEST])
+{
+	unsigned char hash[EVP_MAX_MD_SIZE];
+	unsigned n = 0;
+
+	if (EVP_Digest(text, len, hash, &n, EVP_sha256(), NULL) != 1 || n != DIGEST)
+		return false;
+	memcpy(ret, hash, DIGEST);
+	return true;
+}
+
+/* What may run in the page is what is between these tags, and nothing that got in otherwise. */
+static void add_hash(const char *page, const char *tag, char ret[static 80])
+{
+	char open[16], shut[16], text[BASE64_ENCODED(DIGEST) + 1] = "";
+	unsigned char hash[DIGEST];
+	const char *from, *to;
+
+	snprintf(open, sizeof(open), "<%s>", tag);
+	snprintf(shut, sizeof(shut), "</%s>", tag);
+	from = strstr(page, open);
+	to = from ? strstr(from, shut) : NULL;
+	snprintf(ret, 80, "'none'");
+	if (!to)
+		return;
+	from += strlen(open);
+	if (!digest(from, (size_t)(to - from), hash))
+		return;
+	base64_encode(hash, DIGEST, text);
+	snprintf(ret, 80, "'sha256-%s'", text);
+}
+
+static void prepare_documents(void)
+{
+	char script[80], style[80];
+	unsigned char hash[DIGEST];
+
+	documents[OPENAPI_JSON].type = "application/json";
+	documents[OPENAPI_DOCS].type = "text/html; charset=utf-8";
+	for (size_t i = 0; i < ARRAY_LEN(documents); i++) {
+		struct document *d = &documents[i];
+		size_t at = 1;
+
+		d->len = strlen(openapi_files[i]);
+		if (!digest(openapi_files[i], d->len, hash))
+			continue; /* then it is always sent */
+		d->etag[0] = '"';
+		for (size_t b = 0; b < TAG_BYTES; b++, at += 2)
+			snprintf(d->etag + at, sizeof(d->etag) - at, "%02x", hash[b]);
+		d->etag[at] = '"';
+	}
+	add_hash(openapi_files[OPENAPI_DOCS], "script", script);
+	add_hash(openapi_files[OPENAPI_DOCS], "style", style);
+	snprintf(documents[OPENAPI_DOCS].policy, sizeof(documents[0].policy),
+		 "default-src 'none'; script-src %s; style-src %s; connect-src 'self'; "
+		 "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+		 script, style);
+}
+
+static void set_page_headers(struct api_call *c, const char *policy)
+{
+	http_set_header(c->rq, "Content-Security-Policy", policy);
+	http_set_header(c->rq, "X-Content-Type-Options", "nosniff");
+	http_set_header(c->rq, "Referrer-Policy", "no-referrer");
+}
+
+static int reply_document(struct api_call *c, enum openapi_file which)
+{
+	const char *none = http_header(c->rq, "If-None-Match");
+	const struct document *d = &documents[which];
+
+	pthread_once(&documents_once, prepare_documents);
+	if (*d->etag)
+		http_set_header(c->rq, "ETag", d->etag);
+	http_set_header(c->rq, "Cache-Control", "no-cache");
+	if (*d->policy)
+		set_page_headers(c, d->policy);
+	if (none && *d->etag && (strcmp(none, "*") == 0 || strstr(none, d->etag)))
+		http_reply(c->rq, 304, NULL, NULL, 0);
+	else
+		http_reply(c->rq, 200, d->type, openapi_files[which], d->len);
+	return 0;
+}
+
+static int get_openapi(struct api_call *c, struct err *err)
+{
+	(void)err;
+	return reply_document(c, OPENAPI_JSON);
+}
+
+static int get_docs(struct api_call *c, struct err *err)
+{
+	(void)err;
+	return reply_document(c, OPENAPI_DOCS);
+}
+
+/* ---- where everything is --------------------------------------------------------------------- */
+
+static int get_index_page(struct api_call *c)
+{
+	char text[512];
+	int n = snprintf(text, sizeof(text),
+			 "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n"
+			 "<meta name=color-scheme content=\"light dark\">\n<title>lodge</title>\n"
+			 "<h1>lodge %s</h1>\n<ul>\n<li><a href=/docs>how it is used</a>\n"
+			 "<li><a href=/openapi.json>the same for programs</a>\n"
+			 "<li><a href=/health>whether it works</a>\n</ul>\n</html>\n",
+			 c->api->opts.version);
+
+	http_reply(c->rq, 200, "text/html; charset=utf-8", text, (size_t)n);
+	return 0;
+}
+
+static int get_root(struct api_call *c, struct err *err)
+{
+	const char *accept = http_header(c->rq, "Accept");
+	struct json_out j;
+
+	set_page_headers(c, "default-src 'none'; base-uri 'none'; frame-ancestors 'none'");
+	http_set_header(c->rq, "Vary", "Accept, Origin");
+	if (accept && strstr(accept, "text/html"))
+		return get_index_page(c);
+	api_out(&j);
+	json_out_object(&j, NULL);
+	json_out_str(&j, "name", "lodge");
+	json_out_str(&j, "version", c->api->opts.version);
+	json_out_str(&j, "docs", "/docs");
+	json_out_str(&j, "openapi", "/openapi.json");
+	json_out_str(&j, "health", "/health");
+	json_out_end(&j);
+	return api_reply(c, 200, &j, err);
+}
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+static int get_metrics(struct api_call *c, struct err *err)
+{
+	size_t len;
+	auto_free char *text = metrics_text(c->api, &len);
+
+	if (!text)
+		return err_sys(err, ENOMEM, "metrics");
+	http_reply(c->rq, 200, "text/plain; version=0.0.4; charset=utf-8", text, len);
+	return 0;
+}
+
+/* ---- health ---------------------------------------------------------------------------------- */
+
+static void put_part(struct json_out *j, const char *name, bool ok)
+{
+	json_out_object(j, name);
+	json_out_bool(j, "ok", ok);
+}
+
+static void put_room(struct json_out *j, const struct session_full *f)
+{
+	put_part(j, "room", !f->max || f->active < f->max || f->idle);
+	json_out_u64(j, "active", f->active);
+	json_out_u64(j, "max", f->max);
+	json_out_u64(j, "idle", f->idle);
+	json_out_u64(j, "waiting", f->waiting);
+	json_out_end(j);
+}
+
+/* When and of which kind; the sentence is in the log. */
+static void put_trouble(struct json_out *j, struct api *a)
+{
+	int64_t at;
+	unsigned count;
+	struct err last = { 0 };
+
+	pthread_mutex_lock(&a->mutex);
+	at = a->trouble.at;
+	count = a->trouble.count;
+	last.code = a->trouble.code;
+	pthread_mutex_unlock(&a->mutex);
+	if (!at) {
+		json_out_null(j, "last_error");
+		return;
+	}
+	json_out_object(j, "last_error");
+	json_out_i64(j, "at", at);
+	json_out_str(j, "code", problem_code(&last));
+	json_out_u64(j, "count", count);
+	json_out_end(j);
+}
+
+/* What is ready is counted as well as what is in use; 0 is no most. */
+static void put_pool(struct json_out *j, unsigned ready, const struct session_full *f)
+{
+	json_out_object(j, "pool");
+	json_out_u64(j, "available", ready);
+	json_out_u64(j, "allocated", f->active);
+	json_out_u64(j, "total", ready + f->active);
+	json_out_u64(j, "max_capacity", f->max);
+	json_out_end(j);
+}
+
+/* What sessions of threads may have. */
+static void put_config(struct json_out *j, const struct thread_rules *t,
+		       const struct session_full *f)
+{
+	json_out_object(j, "config");
+	json_out_u64(j, "memory_bytes", t->memory_bytes);
+	json_out_u64(j, "cpu_milli", t->cpu_milli);
+	json_out_u64(j, "max_processes", t->pids);
+	json_out_u64(j, "max_file_bytes", t->file_bytes);
+	json_out_u64(j, "max_files", t->files);
+	json_out_u64(j, "max_workspace_bytes", t->disk_bytes);
+	json_out_str(j, "network", "none");
+	json_out_str(j, "user", t->user);
+	json_out_str(j, "workspace_dir", t->workdir);
+	json_out_i64(j, "idle_timeout_ms", t->idle_ms);
+	json_out_u64(j, "pool_min", t->pool_min);
+	json_out_u64(j, "pool_target", t->pool);
+	json_out_u64(j, "pool_max", f->max);
+	json_out_end(j);
+}
+
+static void put_service(struct json_out *j, struct api *a, const struct session_full *f)
+{
+	struct keeper_pool_state pool;
+
+	json_out_bool(j, "insecure_no_auth", a->opts.no_auth);
+	json_out_i64(j, "uptime_seconds", (mono_us() - a->began_us) / 1000000);
+	json_out_str(j, "worker_id", a->worker);
+	engine_pool(a->opts.engine, &pool);
+	put_pool(j, pool.ready, f);
+	json_out_u64(j, "active_sessions", f->active);
+	json_out_bool(j, "redis_connected", false); /* nothing here needs one */
+	put_config(j, &a->opts.threads, f);
+}
+
+/* A keeper that ended is started again. */
+static const char *why_not_ready(struct api *a, const struct engine_health *h)
+{
+	if (!h->store)
+		return "the store does not answer";
+	if (!engine_is_ready(a->opts.engine))
+		return "it is starting";
+	return api_is_draining(a) ? "it is about to end" : NULL;
+}
+
+static int get_health(struct api_call *c, struct err *err)
+{
+	struct engine_health h;
+	struct session_full f;
+	struct json_out j;
+	const char *reason;
+
+	engine_health(c->engine, &h);
+	engine_full(c->engine, &f);
+	reason = why_not_ready(c->api, &h);
+	api_out(&j);
+	json_out_object(&j, NULL);
+	json_out_str(&j, "status", health_status(c->engine, &h));
+	json_out_str(&j, "reason", reason);
+	json_out_str(&j, "version", c->api->opts.version);
+	json_out_object(&j, "parts");
+	put_part(&j, "store", h.store);
+	json_out_end(&j);
+	put_part(&j, "keeper", h.keeper);
+	health_put_error(&j, h.keeper, h.keeper_error);
+	json_out_end(&j);
+	put_room(&j, &f);
+	json_out_end(&j);
+	health_put_start(c->engine, &j);
+	put_trouble(&j, c->api);
+	put_service(&j, c->api, &f);
+	json_out_str(&j, "policy_enforcement", shell_can_enforce() ? "landlock" : "none");
+	json_out_end(&j);
+	return api_reply(c, reason ? 503 : 200, &j, err);
+}
+
+/* Whether new work should be sent here. */
+static int get_ready(struct api_call *c, struct err *err)
+{
+	struct engine_health h;
+	struct json_out j;
+	bool ready;
+
+	engine_health(c->engine, &h);
+	ready = !why_not_ready(c->api, &h);
+	api_out(&j);
+	json_out_object(&j, NULL);
+	json_out_bool(&j, "ready", ready);
+	json_out_end(&j);
+	return api_reply(c, ready ? 200 : 503, &j, err);
+}
+
+const struct api_route api_service[] = {
+	{ "GET", "/", API_ANYONE, get_root },
+	{ "GET", "/health", API_ANYONE, get_health },
+	{ "GET", "/ready", API_ANYONE, get_ready },
+	{ "GET", "/metrics", API_ANYONE, get_metrics },
+	{ "GET", "/openapi.json", API_ANYONE, get_openapi },
+	{ "GET", "/docs", API_ANYONE, get_docs },
+	{ 0 },
+};

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions of threads: making, finding and ending them. */
+#include "api/threads/threads_sessions.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/v1/v1.h"
+
+DEFINE_AUTO(struct store_session *, store_session_fini);
+DEFINE_AUTO(struct template *, template_fini);
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+static const char *sentence(const struct api_call *c, const struct err *err, unsigned status)
+{
+	if (err->code == ERR_UNAVAILABLE && err->sys == EAGAIN)
+		return "Pool at max capacity, try again later";
+	if (status == 404 && c->route)
+		return err->sys == ENOENT ? "File not found" : "Invalid or expired session";
+	return problem_sentence(err);
+}
+
+/* What a handler finds wrong is a field's fault; what was wrong before is the request's. */
+static unsigned put_problem(struct api_call *c, const struct err *err, struct json_out *j)
+{
+	unsigned status = api_status(err);
+
+	if (status == 400 && c->route)
+		status = 422;
+	if (status == 410)
+		status = 404;
+	json_out_object(j, NULL);
+	json_out_str(j, "detail", sentence(c, err, status));
+	json_out_end(j);
+	return status;
+}
+
+const struct api_surface threads_surface = { .problem = put_problem };
+
+int threads_refuse(struct api_call *c, unsigned status, const char *detail, struct err *err)
+{
+	struct json_out j;
+
+	api_out(&j);
+	json_out_object(&j, NULL);
+	json_out_str(&j, "detail", detail);
+	json_out_end(&j);
+	return api_reply(c, status, &j, err);
+}
+
+void threads_refuse_begin(struct json_out *j, const char *error)
+{
+	api_out(j);
+	json_out_object(j, NULL);
+	json_out_object(j, "detail");
+	json_out_str(j, "error", error);
+}
+
+int threads_refuse_end(struct api_call *c, unsigned status, struct json_out *j, struct err *err)
+{
+	json_out_end(j);
+	json_out_end(j);
+	return api_reply(c, status, j, err);
+}
+
+void threads_put_mb(struct json_out *j, const char *key, uint64_t bytes)
+{
+	char text[32];
+
+	if (bytes % (1 << 20) == 0)
+		snprintf(text, sizeof(text), "%llu", (unsigned long long)bytes >> 20);
+	else
+		snprintf(text, sizeof(text), "%.2f", (double)bytes / (1 << 20));
+	json_out_raw(j, key, text, strlen(text));
+}
+
+int threads_text(const json_t *b, const char *name, size_t max, const char **ret, struct err *err)
+{
+	const char *text = NULL;
+
+	if (api_str(b, name, &text, err) < 0)
+		return -1;
+	if (!text)
+		return err_set(err, ERR_INVALID, "%s: missing", name);
+	if (!*text || strlen(text) > max)
+		return err_set(err, ERR_INVALID, "%s: 1 to %zu bytes", name, max);
+	*ret = text;
+	return 0;
+}
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+static const char *thread_of(const struct store_session *s)
+{
+	for (size_t i = 0; i < s->nbindings; i++)
+		if (strcmp(s->bindings[i].kind, "thread") == 0)
+			return s->bindings[i].key;
+	return NULL;
+}
+
+/* As the session has them, whatever the settings were when it was made. */
+static void put_place(struct api_call *c, struct json_out *j, const struct store_session *s,
+		      bool with_user)
+{
+	const struct thread_rules *t = &c->api->opts.threads;
+	struct template spec;
+	auto_call(template_fini) struct template *guard = &spec;
+	struct err ignored;
+
+	(void)guard;
+	template_init(&spec);
+	if (s->spec)
+		(void)template_parse("session", s->spec, strlen(s->spec), &spec, &ignored);
+	json_out_str(j, "workspace_dir", spec.workdir ? spec.workdir : t->workdir);
+	if (with_user)
+		json_out_str(j, "user", spec.user ? spec.user : t->user);
+}
+
+static void put_made(struct api_call *c, struct json_out *j, const char *key,
+		     const struct store_session *s, const char *status)
+{
+	json_out_object(j, key);
+	json_out_str(j, "session_id", s->id);
+	json_out_str(j, "thread_id", thread_of(s));
+	json_out_str(j, "status", status);
+	put_place(c, j, s, true);
+	api_put_iso(j, "expires_at", s->hibernate_at ? s->hibernate_at : s->expires_at);
+	json_out_end(j);
+}
+
+static int reply_existing(struct api_call *c, const struct store_session *s, struct err *err)
+{
+	struct json_out j;
+
+	api_out(&j);
+	json_out_object(&j, NULL);
+	put_made(c, &j, "detail", s, "existing");
+	json_out_end(&j);
+	return api_reply(c, 409, &j, err);
+}
+
+static int reply_created(struct api_call *c, const struct session_entered *how, struct err *err)
+{
+	struct json_out j;
+
+	api_observe(c->api, API_TIME_CREATED, how->ready_us);
+	api_out(&j);
+	put_made(c, &j, NULL, &how->session, "created");
+	return api_reply(c, 201, &j, err);
+}
+
+static int create_session(struct api_call *c, struct err *err)
+{
+	struct store_binding key = { .kind = "thread" };
+	struct session_entered how = { 0 };
+	struct session_want w = { 0 };
+	const char *thread = "";
+	int64_t minutes = 0;
+	json_t *b;
+	int r;
+
+	if (api_body(c, NULL, &b, err) < 0 ||
+	    threads_text(b, "user_id", STORE_USER - 1, &w.user, err) < 0 ||
+	    threads_text(b, "thread_id", STORE_KEY - 1, &thread, err) < 0 ||
+	    api_int(b, "timeout_minutes", 1, THREAD_MINUTES_MAX, &minutes, err) < 0)
+		return -1;
+	memcpy(key.key, thread, strlen(thread) + 1);
+	if (v1_check_token(c, &key, &w, err) < 0 ||
+	    thread_enter(c->engine, &c->who, &c->api->opts.threads, w.user, thread, minutes, &how,
+			 err) < 0)
+		return -1;
+	r = how.outcome == SESSION_REUSED ? reply_existing(c, &how.session, err)
+					  : reply_created(c, &how, err);
+	session_entered_fini(&how);
+	return r;
+}
+
+/* ---- looking --------------------------------------------------------------------------------- */
+
+/* null: it sleeps, and looking does not wake it. */
+static void put_count(struct api_call *c, struct json_out *j, const struct store_session *s)
+{
+	struct session_ref ref = { .id = s->id };
+	auto_call(session_give_back) struct session_loan *loan = NULL;
+	struct thread_survey n;
+	struct err ignored;
+
+	if (session_peek(c->engine, &c->who, &ref, &loan, &ignored) < 0 ||
+	    thread_survey(loan, &n, &ignored) < 0)
+		json_out_null(j, "files_count");
+	else
+		json_out_u64(j, "files_count", n.files);
+}
+
+/* One that ended by itself is told of for as long as it is known. */
+static int refuse_unknown(struct api_call *c, const struct session_ref *ref, struct err *err)
+{
+	struct store_tombstone t;
+	struct json_out j;
+	bool expired;
+
+	expired = session_tombstone(c->engine, &c->who, ref, &t, err) == 0 &&
+		  api_may_see(c, t.session, err) == 0 &&
+		  strcmp(t.cause.code, session_cause_name(SESSION_CAUSE_ASKED)) != 0;
+	threads_refuse_begin(&j,
+			     expired ? "Session expired" : "No active session found for thread_id");
+	json_out_str(&j, "thread_id", ref->key);
+	if (expired) {
+		json_out_str(&j, "session_id", t.session);
+		json_out_str(&j, "reason", t.cause.text);
+		api_put_iso(&j, "expired_at", t.cause.at);
+	}
+	return threads_refuse_end(c, 404, &j, err);
+}
+
+static int get_session(struct api_call *c, struct err *err)
+{
+	struct session_ref ref = { .kind = "thread", .key = http_query(c->rq, "thread_id") };
+	struct store_session s = { 0 };
+	auto_call(store_session_fini) struct store_session *guard = &s;
+	struct json_out j;
+
+	(void)guard;
+	if (!ref.key || !*ref.key)
+		return err_set(err, ERR_INVALID, "thread_id: missing");
+	if (session_get(c->engine, &c->who, &ref, &s, err) < 0 || api_may_see(c, s.id, err) < 0)
+		return err->code == ERR_NOT_FOUND ? refuse_unknown(c, &ref, err) : -1;
+	api_out(&j);
+	json_out_object(&j, NULL);
+	json_out_str(&j, "session_id", s.id);
+	json_out_str(&j, "thread_id", ref.key);
+	json_out_str(&j, "status", "active");
+	api_put_iso(&j, "created_at", s.created_at);
+	api_put_iso(&j, "last_activity", s.last_activity_at);
+	put_place(c, &j, &s, false);
+	put_count(c, &j, &s);
+	json_out_end(&j);
+	return api_reply(c, 200, &j, err);
+}
+
+static int get_status(struct api_call *c, struct err *err)
+{
+	struct store_session s = { 0 };
+	struct session_ref ref;
+	struct json_out j;
+
+	if (api_ref(c, c->params[0], &ref, err) < 0 ||
+	    session_get(c->engine, &c->who, &ref, &s, err) < 0)
+		return -1;
+	api_out(&j);
+	json_out_object(&j, NULL);
+	json_out_str(&j, "status", "active");
+	json_out_str(&j, "worker", c->api->worker);
+	api_put_iso(&j, "created_at", s.created_at);
+	api_put_iso(&j, "last_activity", s.last_activity_at);
+	json_out_end(&j);
+	store_session_fini(&s);
+	return api_reply(c, 200, &j, err);
+}
+
+/* ---- ending ---------------------------------------------------------------------------------- */
+
+/* What is not there is as clean as can be. */
+static int cleanup(struct api_call *c, struct err *err)
+{
+	struct session_ref ref;
+	struct json_out j;
+	const char *id = "";
+	json_t *b;
+
+	if (api_body(c, NULL, &b, err) < 0 ||
+	    threads_text(b, "session_id", STORE_KEY, &id, err) < 0)
+		return -1;
+	if ((api_ref(c, id, &ref, err) < 0 ||
+	     session_destroy(c->engine, &c->who, &ref, NULL, NULL, err) < 0) &&
+	    err->code != ERR_NOT_FOUND)
+		return -1;
+	api_out(&j);
+	json_out_object(&j, NULL);
+	json_out_str(&j, "status", "cleaned_up");
+	json_out_str(&j, "session_id", id);
+	json_out_end(&j);
+	return api_reply(c, 200, &j, err);
+}
+
+const struct api_route api_threads[] = {
+	{ "POST", "/create_session", API_SESSION, create_session, &threads_surface },
+	{ "GET", "/get_session", API_SESSION, get_session, &threads_surface },
+	{ "POST", "/execute", API_SESSION, threads_execute, &threads_surface },
+	{ "POST", "/upload_file", API_SESSION, threads_upload, &threads_surface },
+	{ "POST", "/download_file", API_SESSION, threads_download, &threads_surface },
+	{ "GET", "/list_files", API_SESSION, threads_list, &threads_surface },
+	{ "POST", "/cleanup", API_SESSION, cleanup, &threads_surface },
+	{ "GET", "/status/{session_id}", API_SESSION, get_status, &threads_surface },
+	{ 0 },
+};

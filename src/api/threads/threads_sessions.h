@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the thread surface have from each other: sessions of conversations, as a bash
+ * tool of an agent uses them. A failure is {"detail": ...}: a sentence, or an object where the
+ * contract has one. Times are ISO 8601. */
+#ifndef LODGE_API_THREADS_THREADS_SESSIONS_H
+#define LODGE_API_THREADS_THREADS_SESSIONS_H
+
+#include "api/v1/v1_files.h"
+
+extern const struct api_surface threads_surface;
+
+/* A text that must be there, of 1 to max bytes. */
+int threads_text(const json_t *b, const char *name, size_t max, const char **ret, struct err *err);
+/* {"detail": "..."} */
+int threads_refuse(struct api_call *c, unsigned status, const char *detail, struct err *err);
+/* The same with an object that has an "error"; ends with threads_refuse_end(). */
+void threads_refuse_begin(struct json_out *j, const char *error);
+int threads_refuse_end(struct api_call *c, unsigned status, struct json_out *j, struct err *err);
+
+void threads_put_mb(struct json_out *j, const char *key, uint64_t bytes);
+
+api_fn threads_execute, threads_upload, threads_download, threads_list;
+
+#endif

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /upload_file: a form with a session, a file, and perhaps another name for it, in any order. The
+ * file is kept aside until all of the form is there, in the data directory and not in memory: no
+ * larger than a file may be, all uploads together no more than SPOOL_MAX, and those of one tenant
+ * half of it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/core/multipart.h"
+#include "api/threads/threads_sessions.h"
+#include "base/file_io.h"
+#include "service/service_admin.h"
+
+enum {
+	PIECE = 64 << 10,
+	FIELDS_MAX = 64 << 10, /* bytes of all that is no file */
+	DRAIN_MAX = 256 << 20, /* so much of a file that is too large is let come, to be refused */
+};
+#define SPOOL_MAX (1ull << 30)
+
+enum field { OTHER, SESSION, NAME, CONTENT };
+
+struct upload {
+	struct upload *next; /* of all that are under way */
+	struct api_call *c;
+	int fd; /* the file, aside; -1: none came */
+	uint64_t size, max, spooled;
+	enum field field; /* of the part that comes now */
+	size_t others; /* bytes of fields */
+	char session[STORE_KEY], name[AGENT_PATH_MAX]; /* as fields; "": none came */
+	char given[AGENT_PATH_MAX]; /* as the file calls itself */
+	bool too_large;
+};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct upload *uploads;
+
+/* False: there is no room aside for so much more. */
+static bool take_room(struct upload *u, size_t len)
+{
+	uint64_t all = len, theirs = len;
+	bool fits;
+
+	pthread_mutex_lock(&mutex);
+	for (const struct upload *o = uploads; o; o = o->next) {
+		all += o->spooled;
+		if (strcmp(o->c->who.tenant, u->c->who.tenant) == 0)
+			theirs += o->spooled;
+	}
+	fits = all <= SPOOL_MAX && theirs <= SPOOL_MAX / 2;
+	if (fits)
+		u->spooled += len;
+	pthread_mutex_unlock(&mutex);
+	return fits;
+}
+
+/* ---- the form -------------------------------------------------------------------------------- */
+
+/* A file without a name; not every file system knows such. */
+static int open_nameless(const char *dir)
+{
+	char path[PATH_MAX];
+	int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	if (fd >= 0 || errno != EOPNOTSUPP)
+		return fd;
+	snprintf(path, sizeof(path), "%s/upload.XXXXXX", dir);
+	fd = mkostemp(path, O_CLOEXEC);
+	if (fd >= 0)
+		(void)unlink(path);
+	return fd;
+}
+
+static int open_aside(struct upload *u, struct err *err)
+{
+	if (u->fd >= 0)
+		return err_set(err, ERR_INVALID, "file: only one at a time");
+	u->fd = open_nameless(engine_home(u->c->engine));
+	return u->fd < 0 ? err_sys(err, errno, "upload") : 0;
+}
+
+static int begin_part(void *arg, const char *name, const char *filename, struct err *err)
+{
+	static const char *const names[] = { "", "session_id", "filename", "file" };
+	struct upload *u = arg;
+	unsigned n = CONTENT;
+
+	while (n > OTHER && strcmp(names[n], name) != 0)
+		n--;
+	u->field = (enum field)n;
+	if ((n == SESSION && *u->session) || (n == NAME && *u->name))
+		return err_set(err, ERR_INVALID, "%s: more than one", name);
+	if (n != CONTENT)
+		return 0;
+	snprintf(u->given, sizeof(u->given), "%s", filename ? filename : "");
+	return open_aside(u, err);
+}
+
+static int add_text(char *to, size_t size, const char *field, const char *bytes, size_t len,
+		    struct err *err)
+{
+	size_t n = strlen(to);
+
+	if (len >= size - n || memchr(bytes, '\0', len))
+		return err_set(err, ERR_INVALID, "%s: too long, or not a text", field);
+	memcpy(to + n, bytes, len);
+	to[n + len] = '\0';
+	return 0;
+}
+
+static int add_bytes(struct upload *u, const char *bytes, size_t len, struct err *err)
+{
+	int r;
+
+	u->size += len;
+	if (u->size > u->max) {
+		u->too_large = true;
+		return err_set(err, ERR_LIMIT, "file: too large");
+	}
+	if (!take_room(u, len))
+		return err_set(err, ERR_UNAVAILABLE, "too many uploads are under way");
+	r = file_write_all(u->fd, bytes, len);
+	return r < 0 ? err_sys(err, -r, "upload") : 0;
+}
+
+static int add_data(void *arg, const char *bytes, size_t len, struct err *err)
+{
+	struct upload *u = arg;
+
+	if (u->field == CONTENT)
+		return add_bytes(u, bytes, len, err);
+	u->others += len;
+	if (u->others > FIELDS_MAX)
+		return err_set(err, ERR_INVALID, "fields: more than %d bytes", FIELDS_MAX);
+	if (u->field == SESSION)
+		return add_text(u->session, sizeof(u->session), "session_id", bytes, len, err);
+	if (u->field == NAME)
+		return add_text(u->name, sizeof(u->name), "filename", bytes, len, err);
+	return 0;
+}
+
+static int end_part(void *arg, struct err *err)
+{
+	(void)arg, (void)err;
+	return 0;
+}
+
+static int receive(struct upload *u, struct err *err)
+{
+	static const struct multipart_ops ops = { begin_part, add_data, end_part };
+	struct api_call *c = u->c;
+	struct multipart *m = arena_alloc(c->arena, sizeof(*m));
+	char *buf = arena_alloc(c->arena, PIECE);
+	ssize_t n;
+
+	if (!m || !buf)
+		return err_sys(err, ENOMEM, "upload");
+	if (multipart_init(m, http_header(c->rq, "Content-Type"), &ops, u, err) < 0)
+		return -1;
+	while ((n = http_body_read(c->rq, buf, PIECE, err)) > 0)
+		if (multipart_feed(m, buf, (size_t)n, err) < 0)
+			return -1;
+	if (n < 0 || multipart_finish(m, err) < 0)
+		return -1;
+	if (!*u->session)
+		return err_set(err, ERR_INVALID, "session_id: missing");
+	return u->fd < 0 ? err_set(err, ERR_INVALID, "file: missing") : 0;
+}
+
+/* ---- refusals -------------------------------------------------------------------------------- */
+
+/* Who sends reads the answer when all is sent, so the rest is let come. But who asks first whether
+ * he may is answered at once, and so is who says that it is more than would be let come. */
+static uint64_t drain(const struct upload *u, struct err *err)
+{
+	struct api_call *c = u->c;
+	char *buf = arena_alloc(c->arena, PIECE);
+	uint64_t rest = 0;
+	ssize_t n = 1;
+
+	if (!u->size && (http_header(c->rq, "Expect") || http_body_length(c->rq) > DRAIN_MAX))
+		return 0;
+	while (buf && n > 0 && rest < DRAIN_MAX) {
+		n = http_body_read(c->rq, buf, PIECE, err);
+		rest += n > 0 ? (uint64_t)n : 0;
+	}
+	return rest;
+}
+
+static int refuse_size(struct upload *u, struct err *err)
+{
+	int64_t whole = http_body_length(u->c->rq);
+	uint64_t size = u->size, rest = drain(u, err);
+	struct json_out j;
+
+	if (u->too_large)
+		size = whole > 0 ? (uint64_t)whole : size + rest;
+	threads_refuse_begin(&j, "File too large");
+	threads_put_mb(&j, "max_size_mb", u->max);
+	threads_put_mb(&j, "uploaded_size_mb", size);
+	return threads_refuse_end(u->c, 413, &j, err);
+}
+
+static int refuse_count(struct upload *u, const struct thread_refusal *no, struct err *err)
+{
+	struct json_out j;
+
+	threads_refuse_begin(&j, err->msg);
+	json_out_u64(&j, "max_files", no->max);
+	json_out_u64(&j, "current_files", no->now);
+	return threads_refuse_end(u->c, 507, &j, err);
+}
+
+static int refuse_room(struct upload *u, const struct thread_refusal *no, struct err *err)
+{
+	struct json_out j;
+
+	threads_refuse_begin(&j, err->msg);
+	threads_put_mb(&j, "max_workspace_mb", no->max);
+	threads_put_mb(&j, "current_workspace_mb", no->now);
+	threads_put_mb(&j, "file_size_mb", no->asked);
+	return threads_refuse_end(u->c, 507, &j, err);
+}
+
+static int refuse(struct upload *u, const struct thread_refusal *no, struct err *err)
+{
+	switch (no->why) {
+	case THREAD_FILE_SIZE:
+		u->max = no->max; /* of this one, whatever the setting is now */
+		return refuse_size(u, err);
+	case THREAD_FILE_COUNT:
+		return refuse_count(u, no, err);
+	case THREAD_ROOM:
+		return refuse_room(u, no, err);
+	case THREAD_FITS:
+		break;
+	}
+	return err->code == ERR_INVALID ? threads_refuse(u->c, 400, "Invalid filename", err) : -1;
+}
+
+/* ---- into the sandbox ------------------------------------------------------------------------ */
+
+static int reply_stored(const struct upload *u, const struct thread_put *p, struct err *err)
+{
+	struct json_out j;
+
+	api_out(&j);
+	json_out_object(&j, NULL);
+	json_out_str(&j, "status", "uploaded");
+	json_out_str(&j, "filename", u->name);
+	json_out_str(&j, "path", p->path);
+	json_out_u64(&j, "size_bytes", p->size);
+	json_out_end(&j);
+	return api_reply(u->c, 200, &j, err);
+}
+
+static int store(struct upload *u, struct err *err)
+{
+	struct thread_put p;
+	struct v1_at a;
+
+	if (!*u->name)
+		memcpy(u->name, u->given, sizeof(u->name));
+	if (!thread_name_is_valid(u->name))
+		return threads_refuse(u->c, 400, "Invalid filename", err);
+	if (v1_at_session(u->c, u->session, u->name, true, &a, err) < 0)
+		return -1;
+	if (lseek(u->fd, 0, SEEK_SET) < 0)
+		return err_sys(err, errno, "upload");
+	if (thread_put(a.loan, &u->c->api->opts.threads, u->name, u->fd, &p, err) < 0)
+		return refuse(u, &p.refusal, err);
+	return reply_stored(u, &p, err);
+}
+
+static void end_upload(void *arg)
+{
+	struct upload *u = arg, **at = &uploads;
+
+	pthread_mutex_lock(&mutex);
+	while (*at != u)
+		at = &(*at)->next;
+	*at = u->next;
+	pthread_mutex_unlock(&mutex);
+	if (u->fd >= 0)
+		close(u->fd);
+	free(u);
+}
+
+int threads_upload(struct api_call *c, struct err *err)
+{
+	struct upload *u = calloc(1, sizeof(*u));
+
+	if (!u)
+		return err_sys(err, ENOMEM, "upload");
+	u->c = c;
+	u->fd = -1;
+	u->max = c->api->opts.threads.file_bytes;
+	pthread_mutex_lock(&mutex);
+	u->next = uploads;
+	uploads = u;
+	pthread_mutex_unlock(&mutex);
+	if (!arena_keep(c->arena, u, end_upload))
+		return err_sys(err, ENOMEM, "upload");
+	if (http_body_length(c->rq) > (int64_t)u->max + FIELDS_MAX + MULTIPART_AROUND) {
+		u->too_large = true;
+		return refuse_size(u, err);
+	}
+	if (receive(u, err) < 0)
+		return u->too_large ? refuse_size(u, err) : -1;
+	return store(u, err);
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /v1/keys and /v1/users: who the sessions are of. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/core/auth.h"
+#include "api/core/internal.h"
+#include "service/service_admin.h"
+#include "admit/api_key.h"
+#include "project/project.h"
+
+/* Into a field of a record; an absent one leaves it. */
+static int copy_field(const json_t *b, const char *name, char *ret, size_t size, struct err *err)
+{
+	const char *text = NULL;
+
+	if (api_str(b, name, &text, err) < 0)
+		return -1;
+	if (!text)
+		return 0;
+	if (!*text || strlen(text) >= size)
+		return err_set(err, ERR_INVALID, "%s: 1 to %zu bytes", name, size - 1);
+	snprintf(ret, size, "%s", text);
+	return 0;
+}
+
+/* ---- keys ------------------------------------------------------------------------------------ */
+
+static void put_key(struct json_out *j, const char *name, const struct store_key *k)
+{
+	json_out_object(j, name);
+	json_out_str(j, "id", k->id);
+	json_out_str(j, "tenant", k->tenant);
+	json_out_str(j, "scope", k->scopes);
+	json_out_text(j, "user", k->user);
+	json_out_text(j, "name", k->name);
+	json_out_i64(j, "created_at", k->created_at);
+	if (k->expires_at)
+		json_out_i64(j, "expires_at", k->expires_at);
+	else
+		json_out_null(j, "expires_at");
+	json_out_end(j);
+}
+
+/* A tenant's own key makes and removes tokens for its users and sessions, nothing wider. */
+static int check_reach(const struct api_call *c, const struct store_key *k, struct err *err)
+{
+	char session[STORE_ID];
+	enum api_scope scope;
+
+	if (auth_scope(k->scopes, &scope, session, err) < 0)
+		return -1;
+	if (c->scope == API_ADMIN)
+		return 0;
+	if (strcmp(k->tenant, c->who.tenant) != 0)
+		return err_set(err, ERR_DENIED, "tenant: only a key of scope \"admin\" may");
+	if (scope != API_SESSION)
+		return err_set(err, ERR_DENIED, "scope: only a key of scope \"admin\" may");
+	return 0;
+}
+
+static int check_scopes(struct api_call *c, const struct store_key *k, struct err *err)
+{
+	char session[STORE_ID];
+	enum api_scope scope;
+	struct caller who = { k->tenant, c->who.actor };
+	struct store_session s = { 0 };
+
+	if (check_reach(c, k, err) < 0 || auth_scope(k->scopes, &scope, session, err) < 0)
+		return -1;
+	if (*k->user && scope != API_SESSION)
+		return err_set(err, ERR_INVALID, "user: only for scope \"session\"");
+	if (!*session)
+		return 0;
+	if (session_get(c->engine, &who, &(struct session_ref){ .id = session }, &s, err) < 0)
+		return -1;
+	store_session_fini(&s);
+	return 0;
+}
+
+static int take_key(struct api_call *c, struct store_key *k, struct err *err)
+{
+	static const char *const fields[] = { "tenant",	    "scope",	     "user", "name",
+					      "expires_at", "expires_in_ms", NULL };
+	int64_t in = 0;
+	json_t *b;
+
+	snprintf(k->tenant, sizeof(k->tenant), "%s", c->who.tenant);
+	snprintf(k->scopes, sizeof(k->scopes), "session");
+	if (api_body(c, fields, &b, err) < 0 ||
+	    copy_field(b, "tenant", k->tenant, sizeof(k->tenant), err) < 0 ||
+	    copy_field(b, "scope", k->scopes, sizeof(k->scopes), err) < 0 ||
+	    copy_field(b, "user", k->user, sizeof(k->user), err) < 0 ||
+	    copy_field(b, "name", k->name, sizeof(k->name), err) < 0 ||
+	    api_int(b, "expires_at", wall_ms(), INT64_MAX, &k->expires_at, err) < 0 ||
+	    api_int(b, "expires_in_ms", 1, INT64_MAX / 4, &in, err) < 0)
+		return -1;
+	if (in && k->expires_at)
+		return err_set(err, ERR_INVALID, "expires_in_ms: not beside expires_at");
+	if (in)
+		k->expires_at = wall_ms() + in;
+	return check_scopes(c, k, err);
+}
+
+static int post_key(struct api_call *c, struct err *err)
+{
+	struct store_key k = { 0 };
+	char text[KEY_TEXT];
+	struct json_out j;
+
+	if (take_key(c, &k, err) < 0 || key_new(text, err) < 0 || key_hash(text, k.hash, err) < 0 ||
+	    key_add(c->engine, c->who.actor, &k, err) < 0)
+		return -1;
+	http_set_header(c->rq, "Cache-Control", "no-store");
+	api_out(&j);
+	json_out_object(&j, NULL);
+	put_key(&j, "key", &k);
+	json_out_str(&j, "secret", text);
+	json_out_end(&j);
+	explicit_bzero(text, sizeof(text));
+	return api_reply(c, 201, &j, err);
+}
+
+static int get_keys(struct api_call *c, struct err *err)
+{
+	const char *tenant = http_query(c->rq, "tenant");
+	struct store_key_list l = { 0 };
+	struct store_page page;
+	struct json_out j;
+
+	if (c->scope != API_ADMIN) {
+		if (tenant && strcmp(tenant, c->who.tenant) != 0)
+			return err_set(err, ERR_DENIED, "tenant: not this key's");
+		tenant = c->who.tenant;
+	}
+	if (api_page(c, &page, err) < 0 || key_list(c->engine, tenant, page, &l, err) < 0)
+		return -1;
+	api_list(&j, "keys");
+	for (size_t i = 0; i < l.count; i++)
+		put_key(&j, NULL, &l.items[i]);
+	api_list_end(&j, l.next);
+	store_key_list_fini(&l);
+	return api_reply(c, 200, &j, err);
+}
+
+static int find_key(struct api_call *c, struct store_key *ret, struct err *err)
+{
+	if (key_get(c->engine, c->params[0], ret, err) < 0)
+		return -1;
+	if (c->scope != API_ADMIN && strcmp(ret->tenant, c->who.tenant) != 0)
+		return err_set(err, ERR_NOT_FOUND, "no key %.64s", c->params[0]);
+	return 0;
+}
+
+static int reply_key(struct api_call *c, const struct store_key *k, struct err *err)
+{
+	struct json_out j;
+
+	api_out(&j);
+	json_out_object(&j, NULL);
+	put_key(&j, "key", k);
+	json_out_end(&j);
+	return api_reply(c, 200, &j, err);
+}
+
+static int get_key(struct api_call *c, struct err *err)
+{
+	struct store_key k;
+
+	return find_key(c, &k, err) < 0 ? -1 : reply_key(c, &k, err);
+}
+
+static int delete_key(struct api_call *c, struct err *err)
+{
+	struct store_key k;
+
+	if (find_key(c, &k, err) < 0 || check_reach(c, &k, err) < 0 ||
+	    key_retire(c->engine, c->who.actor, &k, err) < 0)
+		return -1;
+	auth_forget(c->api->auth, k.id);
+	return reply_key(c, &k, err);
+}
+
+/* ---- users ----------------------------------------------------------------------------------- */
+
+/* A token for one user sees itself. */
+static int check_user(const struct api_call *c, struct err *err)
+{
+	if (c->scope >= API_TENANT || (!*c->session && strcmp(c->user, c->params[0]) == 0))
+		return 0;
+	return err_set(err, ERR_DENIED, "users: a key of scope \"tenant\" is needed");
+}
+
+static void put_quota(struct json_out *j, const struct store_quota *q, const struct store_usage *u)
+{
+	json_out_object(j, "quota"); /* 0: no limit */
+	json_out_i64(j, "sandboxes", q->sandboxes);
+	json_out_i64(j, "memory_bytes", q->memory_bytes);
+	json_out_i64(j, "disk_bytes", q->disk_bytes);
+	json_out_i64(j, "cpu_ms", q->cpu_ms);
+	json_out_end(j);
+	json_out_object(j, "usage");
+	json_out_i64(j, "sessions", u->sessions);
+	json_out_i64(j, "active", u->active);
+	json_out_i64(j, "memory_bytes", u->memory_bytes);
+	json_out_i64(j, "disk_bytes", u->disk_bytes);
+	json_out_i64(j, "cpu_ms", u->cpu_ms);
+	json_out_end(j);
+}
+
+static int reply_quota(struct api_call *c, struct err *err)
+{
+	struct store_usage used;
+	struct store_quota q;
+	struct json_out j;
+
+	if (quota_get(c->engine, c->who.tenant, c->params[0], &q, &used, err) < 0)
+		return -1;
+	api_out(&j);
+	json_out_object(&j, NULL);
+	put_quota(&j, &q, &used);
+	json_out_end(&j);
+	return api_reply(c, 200, &j, err);
+}
+
+static int get_quota(struct api_call *c, struct err *err)
+{
+	return check_user(c, err) < 0 ? -1 : reply_quota(c, err);
+}
+
+/* All of it: what is left out has no limit. */
+static int put_user_quota(struct api_call *c, struct err *err)
+{
+	static const char *const fields[] = { "sandboxes", "memory_bytes", "disk_bytes", "cpu_ms",
+					      NULL };
+	struct store_quota q = { 0 };
+	json_t *b;
+
+	if (strlen(c->params[0]) >= sizeof(q.user))
+		return err_set(err, ERR_INVALID, "user: longer than %zu bytes", sizeof(q.user) - 1);
+	snprintf(q.tenant, sizeof(q.tenant), "%s", c->who.tenant);
+	snprintf(q.user, sizeof(q.user), "%s", c->params[0]);
+	if (api_body(c, fields, &b, err) < 0 ||
+	    api_int(b, "sandboxes", 0, INT64_MAX, &q.sandboxes, err) < 0 ||
+	    api_int(b, "memory_bytes", 0, INT64_MAX, &q.memory_bytes, err) < 0 ||
+	    api_int(b, "disk_bytes", 0, INT64_MAX, &q.disk_bytes, err) < 0 ||
+	    api_int(b, "cpu_ms", 0, INT64_MAX, &q.cpu_ms, err) < 0 ||
+	    quota_set(c->engine, &q, err) < 0)
+		return -1;
+	return reply_quota(c, err);
+}
+
+static void put_user(struct api_call *c, struct json_out *j, const struct user_info *i)
+{
+	json_out_object(j, "user");
+	json_out_str(j, "id", i->user.id);
+	json_out_text(j, "name", i->user.name);
+	json_out_text(j, "email", i->user.email);
+	json_out_text(j, "project", i->user.project);
+	json_out_text(j, "fragment", i->user.fragment);
+	json_out_u64(j, "active", i->active);
+	if (i->has_session)
+		api_put_session(c, j, "session", &i->session);
+	else
+		json_out_null(j, "session");
+	if (i->user.created_at)
+		json_out_i64(j, "created_at", i->user.created_at);
+	else
+		json_out_null(j, "created_at");
+	json_out_end(j);
+}
+
+static int get_user(struct api_call *c, struct err *err)
+{
+	struct user_info i = { 0 };
+	struct store_usage used;
+	struct store_quota q;
+	struct json_out j;
+
+	if (check_user(c, err) < 0 ||
+	    quota_get(c->engine, c->who.tenant, c->params[0], &q, &used, err) < 0 ||
+	    user_get(c->engine, &c->who, c->params[0], &i, err) < 0)
+		return -1;
+	api_out(&j);
+	json_out_object(&j, NULL);
+	put_user(c, &j, &i);
+	put_quota(&j, &q, &used);
+	json_out_end(&j);
+	user_info_fini(&i);
+	return api_reply(c, 200, &j, err);
+}
+
+const struct api_route api_admin[] = {
+	{ "POST", "/v1/keys", API_TENANT, post_key },
+	{ "GET", "/v1/keys", API_TENANT, get_keys },
+	{ "GET", "/v1/keys/{key}", API_TENANT, get_key },
+	{ "DELETE", "/v1/keys/{key}", API_TENANT, delete_key },
+	{ "GET", "/v1/users/{user}", API_SESSION, get_user },
+	{ "GET", "/v1/users/{user}/quota", API_SESSION, get_quota },
+	{ "PUT", "/v1/users/{user}/quota", API_TENANT, put_user_quota },
+	{ 0 },
+};

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /v1/sessions/{id}/...: whole directories: lists, archives, and what changes below them. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "api/core/pipe_stream.h"
+#include "api/core/glob.h"
+#include "api/core/sse.h"
+#include "api/v1/v1_files.h"
+
+enum {
+	LIST_DEFAULT = 1000,
+	LIST_MAX = 10000, /* entries in one answer */
+	DEPTH_MAX = 64,
+	GLOB_MAX = 256,
+	PAGE_BYTES = 4 << 20, /* an answer of long names ends earlier */
+	GONE_EVERY = 256, /* entries between two looks whether anybody is there */
+};
+
+/* ---- lists ----------------------------------------------------------------------------------- */
+
+struct listing {
+	struct json_out j;
+	const char *given, *glob; /* glob NULL: everything */
+	struct http_request *rq;
+	int64_t skip, max, count, told, seen;
+	bool more, no_memory;
+};
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static int add_entry(void *arg, const char *path, const struct agent_stat *st, const char *target)
+{
+	struct listing *l = arg;
+	const char *whole = strchr(l->glob ? l->glob : "", '/') ? path : base_name(path);
+	struct api_arena scratch = { 0 };
+	struct api_call call = { .arena = &scratch };
+
+	if (++l->seen % GONE_EVERY == 0 && http_is_gone(l->rq))
+		return 1;
+	if (l->glob && !match_glob(l->glob, whole))
+		return 0;
+	if (l->count++ < l->skip)
+		return 0;
+	if (l->told == l->max || l->j.len > PAGE_BYTES) {
+		l->more = true;
+		return 1;
+	}
+	l->told++;
+	whole = v1_join(&call, l->given, path);
+	if (whole)
+		v1_put_entry(&l->j, NULL, whole, st, target);
+	l->no_memory |= !whole;
+	arena_fini(&scratch);
+	return l->no_memory || l->j.failed;
+}
+
+/* The cursor is how many were told: the list is sorted, and made anew for each page. */
+int v1_list(struct api_call *c, const struct v1_at *a, struct err *err)
+{
+	struct listing l = { .given = a->given,
+			     .glob = http_query(c->rq, "glob"),
+			     .rq = c->rq,
+			     .max = LIST_DEFAULT };
+	int64_t depth = 1;
+
+	if (api_query_int(c, "depth", 1, DEPTH_MAX, &depth, err) < 0 ||
+	    api_query_int(c, "limit", 1, LIST_MAX, &l.max, err) < 0 ||
+	    api_query_int(c, "after", 0, INT64_MAX / 2, &l.skip, err) < 0)
+		return -1;
+	if (l.glob && strlen(l.glob) > GLOB_MAX)
+		return err_set(err, ERR_INVALID, "glob: more than %d bytes", GLOB_MAX);
+	api_list(&l.j, "entries");
+	if (files_list(a->sb, a->user, a->path, (uint32_t)depth, add_entry, &l, err) < 0) {
+		json_out_fini(&l.j);
+		return -1;
+	}
+	api_list_end(&l.j, l.more ? l.skip + l.told : 0);
+	l.j.failed |= l.no_memory;
+	return api_reply(c, 200, &l.j, err);
+}
+
+/* ---- archives -------------------------------------------------------------------------------- */
+
+static const char *asked_path(struct api_call *c)
+{
+	const char *path = http_query(c->rq, "path");
+
+	return path ? path : "";
+}
+
+static const char zstd[] = "application/zstd";
+
+/* "tar", "tar.zst", or what the header says that tells of the bytes. */
+static int take_format(struct api_call *c, const char *header, bool *ret_packed, struct err *err)
+{
+	const char *format = http_query(c->rq, "format"), *type = http_header(c->rq, header);
+
+	if (format && strcmp(format, "tar") != 0 && strcmp(format, "tar.zst") != 0)
+		return err_set(err, ERR_INVALID, "format: \"tar\" or \"tar.zst\"");
+	*ret_packed = format ? strcmp(format, "tar.zst") == 0 : type && strcasestr(type, zstd);
+	return 0;
+}
+
+struct tree {
+	struct engine *engine;
+	struct v1_at at;
+};
+
+static int tar_out(void *arg, int fd, struct err *err)
+{
+	const struct tree *t = arg;
+
+	return files_tar_out(t->at.sb, t->at.user, t->at.path, fd, err);
+}
+
+static int tar_in(void *arg, int fd, struct err *err)
+{
+	const struct tree *t = arg;
+
+	return files_tar_in(t->at.sb, t->at.user, t->at.path, fd, 0, err);
+}
+
+static int packed_out(void *arg, int fd, struct err *err)
+{
+	const struct tree *t = arg;
+
+	return engine_pack(t->engine, false, fd, tar_out, arg, err);
+}
+
+static int packed_in(void *arg, int fd, struct err *err)
+{
+	const struct tree *t = arg;
+
+	return engine_pack(t->engine, true, fd, tar_in, arg, err);
+}
+
+int v1_get_archive(struct api_call *c, struct err *err)
+{
+	struct tree t = { .engine = c->engine };
+	bool packed;
+
+	if (take_format(c, "Accept", &packed, err) < 0 || v1_at(c, asked_path(c), &t.at, err) < 0)
+		return -1;
+	http_set_header(c->rq, "X-Content-Type-Options", "nosniff");
+	return packed ? flow_out(c, zstd, packed_out, &t, err)
+		      : flow_out(c, "application/x-tar", tar_out, &t, err);
+}
+
+/* The directory is made where it is missing. Not all or nothing: what was unpacked before a failure
+ * stays. */
+int v1_put_archive(struct api_call *c, struct err *err)
+{
+	struct tree t = { .engine = c->engine };
+	bool packed;
+
+	if (take_format(c, "Content-Type", &packed, err) < 0 ||
+	    v1_at(c, asked_path(c), &t.at, err) < 0 ||
+	    flow_in(c, packed ? packed_in : tar_in, &t, err) < 0)
+		return -1;
+	http_reply(c->rq, 204, NULL, NULL, 0);
+	return 0;
+}
+
+/* ---- changes --------------------------------------------------------------------------------- */
+
+static const char *change_name(enum agent_change_kind kind)
+{
+	static const char *const names[] = {
+		[AGENT_CHANGE_READY] = "ready",	  [AGENT_CHANGE_CREATE] = "create",
+		[AGENT_CHANGE_WRITE] = "write",	  [AGENT_CHANGE_REMOVE] = "remove",
+		[AGENT_CHANGE_RENAME] = "rename", [AGENT_CHANGE_CHMOD] = "chmod",
+		[AGENT_CHANGE_LOST] = "lost",
+	};
+
+	return names[kind];
+}
+
+static int send_change(struct api_call *c, const char *given, const struct files_change *ch)
+{
+	struct api_arena scratch = { 0 };
+	struct api_call call = { .arena = &scratch };
+	const char *path = v1_join(&call, given, ch->path);
+	struct json_out j;
+	int r = -1;
+
+	if (path) {
+		json_out_init(&j, SSE_EVENT_MAX);
+		json_out_object(&j, NULL);
+		json_out_str(&j, "kind", change_name(ch->kind));
+		api_put_path(&j, path);
+		json_out_bool(&j, "is_dir", ch->is_dir);
+		json_out_end(&j);
+		r = sse_send(c, 0, "change", &j);
+	}
+	arena_fini(&scratch);
+	return r;
+}
+
+/* The sandbox is gone, or the directory is. */
+static void send_end(struct api_call *c, const struct err *err)
+{
+	struct json_out j;
+
+	json_out_init(&j, SSE_EVENT_MAX);
+	json_out_object(&j, NULL);
+	json_out_str(&j, "code", problem_code(err));
+	json_out_str(&j, "message", api_status(err) == 500 ? "the watch has ended" : err->msg);
+	json_out_end(&j);
+	(void)sse_send(c, 0, "end", &j);
+}
+
+static void stream_changes(struct api_call *c, const char *given, struct files_watch *w)
+{
+	struct files_change ch = { .kind = AGENT_CHANGE_READY, .is_dir = true, .path = "" };
+	unsigned silent_ms = 0;
+	struct err err;
+	int n = 1;
+
+	for (;;) {
+		if (n > 0)
+			silent_ms = 0;
+		if (n > 0 && !files_is_unfinished(ch.path) && send_change(c, given, &ch) < 0)
+			return;
+		n = files_watch_next(w, SSE_LOOK_MS, &ch, &err);
+		if (n < 0 || !sse_go_on(c, &silent_ms))
+			break;
+	}
+	if (n < 0)
+		send_end(c, &err);
+}
+
+/* The first event is "ready": nothing after it is missed. The session is busy meanwhile: it does
+ * not go to sleep while somebody watches. */
+int v1_watch(struct api_call *c, struct err *err)
+{
+	auto_call(files_watch_free) struct files_watch *w = NULL;
+	struct v1_at a;
+
+	if (v1_at(c, asked_path(c), &a, err) < 0 ||
+	    files_watch_new(a.sb, a.user, a.path, api_query_flag(c, "recursive"), &w, err) < 0)
+		return -1;
+	if (sse_begin(c) == 0)
+		stream_changes(c, a.given, w);
+	return 0;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /v1/templates/{name}/environment: what it looks like inside, without starting anything. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/core/internal.h"
+#include "template/environment.h"
+
+/* What was found is an object of the store: its members come behind ours. */
+static int put_found(struct json_out *j, const struct environment *v, struct err *err)
+{
+	json_t *found = json_loads(v->found.data, 0, NULL), *value;
+	const char *key;
+
+	if (!found)
+		return err_set(err, ERR_INTERNAL, "environment of %s: not what was written",
+			       v->found.template);
+	json_object_foreach (found, key, value) {
+		auto_free char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+
+		if (text)
+			json_out_raw(j, key, text, strlen(text));
+	}
+	json_decref(found);
+	return 0;
+}
+
+static int reply(struct api_call *c, unsigned status, struct environment *v, struct err *err)
+{
+	struct json_out j;
+	int r;
+
+	api_out(&j);
+	json_out_object(&j, NULL);
+	json_out_object(&j, "environment");
+	json_out_str(&j, "template", v->found.template);
+	json_out_i64(&j, "captured_at", v->found.captured_at);
+	json_out_str(&j, "template_version", v->found.version);
+	json_out_bool(&j, "current", v->current);
+	r = put_found(&j, v, err);
+	environment_fini(v);
+	if (r < 0) {
+		json_out_fini(&j);
+		return -1;
+	}
+	json_out_end(&j);
+	json_out_end(&j);
+	return api_reply(c, status, &j, err);
+}
+
+static int get_environment(struct api_call *c, struct err *err)
+{
+	struct environment v;
+
+	if (environment_get(c->engine, c->params[0], &v, err) < 0)
+		return -1;
+	return reply(c, 200, &v, err);
+}
+
+static int post_environment(struct api_call *c, struct err *err)
+{
+	static const char *const fields[] = { NULL };
+	struct environment v;
+	json_t *b;
+
+	if (api_body(c, fields, &b, err) < 0 ||
+	    environment_capture(c->engine, c->params[0], &v, err) < 0)
+		return -1;
+	return reply(c, 201, &v, err);
+}
+
+const struct api_route api_environments[] = {
+	{ "GET", "/v1/templates/{name}/environment", API_TENANT, get_environment },
+	{ "POST", "/v1/templates/{name}/environment", API_ADMIN, post_environment },
+	{ 0 },
+};

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What happened, as pages or as a stream that goes on: server-sent events, whose ids are the ones
+ * to come back with. Nobody is told when there is something new; streams look a few times a
+ * second. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "api/core/internal.h"
+#include "api/core/sse.h"
+#include "api/v1/v1.h"
+#include "service/service_admin.h"
+#include "engine/start_progress.h"
+
+enum { BATCH = 200 };
+
+DEFINE_AUTO(struct store_session *, store_session_fini);
+
+/* Waits until it is time to look again. */
+static bool pause_stream(struct api_call *c, unsigned *silent_ms)
+{
+	struct timespec ts = { .tv_nsec = SSE_LOOK_MS * 1000000L };
+
+	nanosleep(&ts, NULL);
+	return sse_go_on(c, silent_ms);
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+static void put_event(struct json_out *j, const struct store_event *e)
+{
+	json_out_object(j, NULL);
+	json_out_i64(j, "id", e->id);
+	json_out_str(j, "kind", e->kind);
+	json_out_str(j, "session", *e->session ? e->session : NULL);
+	if (e->version)
+		json_out_i64(j, "version", e->version);
+	else
+		json_out_null(j, "version");
+	json_out_i64(j, "at", e->cause.at);
+	api_put_cause(j, "cause", &e->cause);
+	json_out_raw(j, "data", e->data ? e->data : "{}", e->data ? strlen(e->data) : 2);
+	json_out_end(j);
+}
+
+struct events {
+	const char *tenant, *session; /* NULL: all */
+	int64_t since;
+	bool given; /* the caller said from where on */
+};
+
+static int take_since(struct api_call *c, struct events *e, struct err *err)
+{
+	const char *last = http_header(c->rq, "Last-Event-ID");
+	char *end;
+
+	e->given = last || http_query(c->rq, "since");
+	if (api_query_int(c, "since", 0, INT64_MAX, &e->since, err) < 0)
+		return -1;
+	if (!last)
+		return 0;
+	errno = 0;
+	e->since = strtoll(last, &end, 10);
+	if (errno || *end || *last < '0' || *last > '9')
+		return err_set(err, ERR_INVALID, "Last-Event-ID: not one of ours");
+	return 0;
+}
+
+int v1_session_id(struct api_call *c, const char *name, const char **ret, struct err *err)
+{
+	struct store_session s = { 0 };
+	auto_call(store_session_fini) struct store_session *guard = &s;
+	struct store_tombstone t;
+	struct session_ref ref;
+
+	(void)guard;
+	if (!*name)
+		return err_set(err, ERR_INVALID, "session: empty");
+	if (api_ref(c, name, &ref, err) < 0)
+		return -1;
+	if (!ref.id && session_get(c->engine, &c->who, &ref, &s, err) == 0)
+		ref.id = arena_text(c->arena, s.id, strlen(s.id));
+	else if (!ref.id && session_tombstone(c->engine, &c->who, &ref, &t, err) == 0)
+		ref.id = arena_text(c->arena, t.session, strlen(t.session));
+	else if (!ref.id)
+		return -1;
+	*ret = ref.id;
+	return ref.id ? 0 : err_sys(err, ENOMEM, "session");
+}
+
+/* Events have no user: a token for one user must say which of its sessions. */
+static int take_events(struct api_call *c, struct events *e, struct err *err)
+{
+	const char *session = http_query(c->rq, "session");
+
+	*e = (struct events){ .tenant = c->who.tenant };
+	if (!session && *c->session)
+		session = c->session;
+	if (!session && *c->user)
+		return err_set(err, ERR_DENIED, "session: this token must name one");
+	if (session && v1_session_id(c, session, &e->session, err) < 0)
+		return -1;
+	if (api_query_flag(c, "all")) {
+		if (c->scope != API_ADMIN)
+			return err_set(err, ERR_DENIED, "all: only for a key of scope \"admin\"");
+		e->tenant = NULL;
+	}
+	return take_since(c, e, err);
+}
+
+/* What goes with no session, as keys that come and go, is the tenant's business. */
+static bool is_theirs(const struct api_call *c, const struct store_event *e)
+{
+	return *e->session || c->scope >= API_TENANT;
+}
+
+static int send_event(struct api_call *c, const struct store_event *e)
+{
+	struct json_out j;
+
+	json_out_init(&j, SSE_EVENT_MAX);
+	put_event(&j, e);
+	return sse_send(c, e->id, e->kind, &j);
+}
+
+/* How many were sent; -1: no more can be. */
+static int send_news(struct api_call *c, struct events *e)
+{
+	struct store_event_list l = { 0 };
+	struct err ignored;
+	int r = 0;
+
+	if (engine_events(c->engine, e->since, e->tenant, e->session, BATCH, &l, &ignored) < 0)
+		return ignored.code == ERR_UNAVAILABLE ? 0 : -1;
+	for (size_t i = 0; i < l.count && r >= 0; i++) {
+		if (is_theirs(c, &l.items[i]) && send_event(c, &l.items[i]) < 0)
+			r = -1;
+		else
+			r++;
+		e->since = l.items[i].id;
+	}
+	store_event_list_fini(&l);
+	return r;
+}
+
+static int stream_events(struct api_call *c, struct events *e, struct err *err)
+{
+	unsigned silent_ms = 0;
+	int n;
+
+	if (!e->given && engine_last_event(c->engine, &e->since, err) < 0)
+		return -1;
+	if (sse_begin(c) < 0)
+		return 0;
+	while ((n = send_news(c, e)) >= 0) {
+		if (n > 0)
+			silent_ms = 0;
+		if (n < BATCH && !pause_stream(c, &silent_ms))
+			break;
+	}
+	return 0;
+}
+
+int v1_events(struct api_call *c, struct err *err)
+{
+	struct store_event_list l = { 0 };
+	int64_t limit = 100;
+	struct json_out j;
+	struct events e;
+
+	if (take_events(c, &e, err) < 0 ||
+	    api_query_int(c, "limit", 1, STORE_PAGE_MAX, &limit, err) < 0)
+		return -1;
+	if (sse_wanted(c))
+		return stream_events(c, &e, err);
+	if (engine_events(c->engine, e.since, e.tenant, e.session, (unsigned)limit, &l, err) < 0)
+		return -1;
+	api_out(&j);
+	json_out_object(&j, NULL);
+	json_out_array(&j, "events");
+	for (size_t i = 0; i < l.count; i++)
+		if (is_theirs(c, &l.items[i]))
+			put_event(&j, &l.items[i]);
+	json_out_end(&j);
+	/* always there: what comes later is behind it */
+	json_out_i64(&j, "next", l.count ? l.items[l.count - 1].id : e.since);
+	json_out_end(&j);
+	store_event_list_fini(&l);
+	return api_reply(c, 200, &j, err);
+}
+
+/* ---- progress -------------------------------------------------------------------------------- */
+
+static int send_progress(struct api_call *c, const struct progress_state *p)
+{
+	struct json_out j;
+
+	json_out_init(&j, SSE_EVENT_MAX);
+	sse_put_progress(&j, p);
+	return sse_send(c, 0, "progress", &j);
+}
+
+static bool is_same(const struct progress_state *a, const struct progress_state *b)
+{
+	return a->updated == b->updated && a->status == b->status && a->step == b->step &&
+	       strcmp(a->stage, b->stage) == 0 && strcmp(a->message, b->message) == 0;
+}
+
+/* Until it is ready or has failed. The engine itself tries again. */
+static int stream_progress(struct api_call *c, const char *session)
+{
+	struct progress_state last = { .updated = -1 }, now;
+	unsigned silent_ms = 0;
+	struct err ignored;
+
+	if (sse_begin(c) < 0)
+		return 0;
+	do {
+		if (progress_get(c->engine, session, &now, &ignored) < 0 || is_same(&now, &last))
+			continue;
+		last = now;
+		silent_ms = 0;
+		if (send_progress(c, &now) < 0 || now.status == PROGRESS_READY ||
+		    (session && now.status == PROGRESS_ERROR))
+			return 0;
+	} while (pause_stream(c, &silent_ms));
+	return 0;
+}
+
+static int reply_progress(struct api_call *c, const char *session, struct err *err)
+{
+	struct progress_state now;
+	struct json_out j;
+
+	if (sse_wanted(c))
+		return stream_progress(c, session);
+	if (progress_get(c->engine, session, &now, err) < 0)
+		return -1;
+	api_out(&j);
+	sse_put_progress(&j, &now);
+	return api_reply(c, 200, &j, err);
+}
+
+int v1_start(struct api_call *c, struct err *err)
+{
+	return reply_progress(c, NULL, err);
+}
+
+int v1_progress(struct api_call *c, struct err *err)
+{
+	struct store_session s = { 0 };
+	auto_call(store_session_fini) struct store_session *guard = &s;
+	struct session_ref ref;
+
+	(void)guard;
+	if (api_ref(c, c->params[0], &ref, err) < 0 ||
+	    session_get(c->engine, &c->who, &ref, &s, err) < 0)
+		return -1;
+	return reply_progress(c, s.id, err);
+}

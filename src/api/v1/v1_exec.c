@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Running a command: waited for, in the background, or as a stream. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/core/internal.h"
+#include "api/v1/v1_exec.h"
+#include "base/array.h"
+
+enum {
+	TIMEOUT_MS = 30000,
+	LOOK_MS = 1000, /* how often to look whether the caller is still there */
+	SIZE_MAX_PTY = 65535,
+	FEED_MAX_US = 60 * 1000 * 1000,
+	OUTPUT_MOST = 64 << 20,
+	ANSWER_MOST = 8 << 20, /* of each stream in one answer; more of it is read by offset */
+	STATUS_GONE = 499, /* as others write it into their logs */
+};
+
+DEFINE_AUTO(struct exec_output *, exec_output_fini);
+DEFINE_AUTO(struct store_exec *, store_exec_fini);
+
+/* ---- what is wanted -------------------------------------------------------------------------- */
+
+static const char *const exec_fields[] = {
+	"command",    "argv",	    "cwd", "env",  "stdin",	      "stdin_open",
+	"timeout_ms", "background", "pty", "user", "idempotency_key", "max_output_bytes",
+	"encoding",   NULL,
+};
+
+static json_t *given(const json_t *o, const char *name)
+{
+	json_t *v = json_object_get(o, name);
+
+	return json_is_null(v) ? NULL : v;
+}
+
+static int take_argv(struct api_call *c, const json_t *b, const char *const **ret, struct err *err)
+{
+	const json_t *v = given(b, "argv");
+	const char **argv;
+	size_t n;
+
+	if (!v)
+		return 0;
+	n = json_array_size(v);
+	if (!json_is_array(v) || !n)
+		return err_set(err, ERR_INVALID, "argv: not a list of texts");
+	argv = arena_alloc(c->arena, (n + 1) * sizeof(*argv));
+	if (!argv)
+		return err_sys(err, ENOMEM, "argv");
+	for (size_t i = 0; i < n; i++) {
+		argv[i] = json_string_value(json_array_get(v, i));
+		if (!argv[i])
+			return err_set(err, ERR_INVALID, "argv[%zu]: not a text", i);
+	}
+	*ret = argv;
+	return 0;
+}
+
+/* {"NAME": "value"} */
+static int take_env(struct api_call *c, const json_t *b, const char *const **ret, struct err *err)
+{
+	json_t *v = given(b, "env"), *value;
+	const char **env, *name;
+	size_t n = 0;
+
+	if (!v)
+		return 0;
+	if (!json_is_object(v))
+		return err_set(err, ERR_INVALID, "env: not an object of texts");
+	env = arena_alloc(c->arena, (json_object_size(v) + 1) * sizeof(*env));
+	if (!env)
+		return err_sys(err, ENOMEM, "env");
+	json_object_foreach (v, name, value) {
+		char *pair = NULL;
+
+		if (!json_is_string(value) || !*name || strchr(name, '='))
+			return err_set(err, ERR_INVALID, "env.%.60s: not a name with a text", name);
+		if (asprintf(&pair, "%s=%s", name, json_string_value(value)) < 0 ||
+		    !arena_keep(c->arena, pair, free))
+			return err_sys(err, ENOMEM, "env");
+		env[n++] = pair;
+	}
+	*ret = env;
+	return 0;
+}
+
+static int take_pty(const json_t *b, struct run_want *w, struct err *err)
+{
+	json_t *v = given(b, "pty");
+	int64_t rows = 24, cols = 80;
+	const char *name;
+	json_t *ignored;
+
+	if (!v)
+		return 0;
+	if (!json_is_object(v))
+		return err_set(err, ERR_INVALID, "pty: not an object of rows and cols");
+	json_object_foreach (v, name, ignored)
+		if (strcmp(name, "rows") != 0 && strcmp(name, "cols") != 0)
+			return err_set(err, ERR_INVALID, "pty: there is no field \"%.64s\"", name);
+	if (api_int(v, "rows", 1, SIZE_MAX_PTY, &rows, err) < 0 ||
+	    api_int(v, "cols", 1, SIZE_MAX_PTY, &cols, err) < 0)
+		return err_ctx(err, "pty");
+	w->pty = true;
+	w->rows = (uint32_t)rows;
+	w->cols = (uint32_t)cols;
+	return 0;
+}
+
+int v1_take_encoding(const char *name, bool *ret, struct err *err)
+{
+	if (name && strcmp(name, "base64") != 0 && strcmp(name, "utf-8") != 0)
+		return err_set(err, ERR_INVALID, "encoding: \"utf-8\" or \"base64\"");
+	*ret = name && strcmp(name, "base64") == 0;
+	return 0;
+}
+
+/* Nobody reads what a command waited for asks on its input; of the others it stays open for those
+ * who write to it later. */
+static int take_input(const json_t *b, struct v1_wish *w, struct err *err)
+{
+	bool open = w->want.background || w->want.pty;
+
+	if (api_str(b, "stdin", &w->input, err) < 0)
+		return -1;
+	if (w->input)
+		open = false;
+	if (api_bool(b, "stdin_open", &open, err) < 0)
+		return -1;
+	w->keep_open = open;
+	w->want.stdin_open = open || w->input;
+	return 0;
+}
+
+static int take_wish(struct api_call *c, const json_t *b, struct v1_wish *w, struct err *err)
+{
+	int64_t timeout = TIMEOUT_MS, most = 0;
+	const char *encoding = NULL;
+	struct run_want *to = &w->want;
+
+	if (api_str(b, "command", &to->text, err) < 0 || take_argv(c, b, &to->argv, err) < 0 ||
+	    api_str(b, "cwd", &to->cwd, err) < 0 || take_env(c, b, &to->env, err) < 0 ||
+	    api_int(b, "timeout_ms", 0, UINT32_MAX, &timeout, err) < 0 ||
+	    api_bool(b, "background", &to->background, err) < 0 || take_pty(b, to, err) < 0 ||
+	    take_input(b, w, err) < 0 || api_str(b, "user", &to->user, err) < 0 ||
+	    api_str(b, "idempotency_key", &to->once, err) < 0 ||
+	    api_int(b, "max_output_bytes", 1, OUTPUT_MOST, &most, err) < 0 ||
+	    api_str(b, "encoding", &encoding, err) < 0 ||
+	    v1_take_encoding(encoding, &w->base64, err) < 0)
+		return -1;
+	to->timeout_ms = (uint32_t)timeout;
+	to->output_bytes = (uint64_t)most;
+	to->no_resume = v1_no_resume(c);
+	return 0;
+}
+
+bool v1_no_resume(struct api_call *c)
+{
+	return http_query(c->rq, "resume") && !api_query_flag(c, "resume");
+}
+
+/* ---- what came out --------------------------------------------------------------------------- */
+
+void v1_put_output(struct json_out *j, const char *key, const void *bytes, size_t len, bool base64)
+{
+	if (base64)
+		json_out_base64(j, key, bytes, len);
+	else
+		json_out_bytes(j, key, bytes, len);
+}
+
+int v1_put_result(struct json_out *j, struct run *x, const struct exec_output *o, struct err *err)
+{
+	const struct exec_result *r = &o->result;
+	struct store_exec rec;
+
+	if (run_info(x, &rec, err) < 0)
+		return -1;
+	json_out_str(j, "exec_id", rec.id);
+	json_out_i64_if(j, "exit_code", rec.state != RUN_LOST && !r->signal, r->code);
+	json_out_i64_if(j, "signal", r->signal, r->signal);
+	json_out_u64(j, "stdout_bytes", o->out_total);
+	json_out_u64(j, "stderr_bytes", o->err_total);
+	json_out_bool(j, "truncated", r->hits & AGENT_HIT_OUTPUT);
+	json_out_bool(j, "timed_out", r->hits & AGENT_HIT_TIME);
+	json_out_bool(j, "oom_killed", rec.oom_killed);
+	json_out_bool(j, "lost", rec.state == RUN_LOST);
+	api_put_hits(j, r->hits);
+	json_out_u64(j, "duration_ms", r->duration_us / 1000);
+	json_out_object(j, "usage");
+	json_out_u64(j, "cpu_ms", r->cpu_us / 1000);
+	json_out_u64(j, "max_rss_bytes", r->max_rss_bytes);
+	json_out_end(j);
+	store_exec_fini(&rec);
+	return 0;
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+bool v1_is_ending(void *rq)
+{
+	return http_is_ending(rq) || http_is_gone(rq);
+}
+
+/* Who closed only his half may still read it. It is no failure of ours. */
+static int say_goes_on(struct api_call *c, struct run *x, struct err *err)
+{
+	struct json_out j;
+
+	api_out(&j);
+	http_error_begin(&j, "CALLER_GONE", "nobody waits any more; the command goes on", false);
+	json_out_str(&j, "exec_id", run_id(x));
+	http_error_end(&j);
+	return api_reply(c, STATUS_GONE, &j, err);
+}
+
+/* The command goes on when nobody waits for its answer any more: then *ret_gone. */
+static int wait_for(struct api_call *c, const struct v1_wish *w, struct run *x, bool *ret_gone,
+		    struct err *err)
+{
+	run_give_up(x, v1_is_ending, c->rq);
+	if (w->input && run_feed(x, w->input, strlen(w->input), !w->keep_open, err) < 0)
+		return -1;
+	while (run_wait(x, LOOK_MS, err) < 0) {
+		if (err->code != ERR_TIMEOUT)
+			return -1;
+		if (http_is_gone(c->rq)) {
+			*ret_gone = true;
+			return 0;
+		}
+	}
+	return 0;
+}
+
+/* What one answer has room for: the last of it, as with every other bound of output. */
+static void keep_newest(struct exec_output *o, char *bytes, size_t *len)
+{
+	if (*len <= ANSWER_MOST)
+		return;
+	o->result.hits |= AGENT_HIT_OUTPUT;
+	memmove(bytes, bytes + *len - ANSWER_MOST, ANSWER_MOST);
+	*len = ANSWER_MOST;
+}
+
+int v1_exec_collect(struct api_call *c, const struct v1_wish *w, struct run *x,
+		    struct exec_output *ret, bool *ret_gone, struct err *err)
+{
+	int64_t began_us = mono_us();
+
+	*ret_gone = false;
+	if (wait_for(c, w, x, ret_gone, err) < 0)
+		return -1;
+	if (*ret_gone)
+		return 0;
+	if (run_finish(x, NULL, 0, ret, err) < 0)
+		return -1;
+	api_observe(c->api, API_TIME_EXEC, (uint64_t)(mono_us() - began_us));
+	keep_newest(ret, ret->out, &ret->out_len);
+	keep_newest(ret, ret->err, &ret->err_len);
+	return 0;
+}
+
+void v1_exec_out(struct json_out *j, const struct exec_output *o)
+{
+	/* a byte becomes six at most */
+	json_out_init(j, 6 * (o->out_len + o->err_len) + (64 << 10));
+}
+
+static int answer(struct api_call *c, const struct v1_wish *w, struct run *x, struct err *err)
+{
+	struct exec_output o = { 0 };
+	auto_call(exec_output_fini) struct exec_output *guard __attribute__((unused)) = &o;
+	bool gone;
+	struct json_out j;
+
+	if (v1_exec_collect(c, w, x, &o, &gone, err) < 0)
+		return -1;
+	if (gone)
+		return say_goes_on(c, x, err);
+	v1_exec_out(&j, &o);
+	json_out_object(&j, NULL);
+	v1_put_output(&j, "stdout", o.out, o.out_len, w->base64);
+	v1_put_output(&j, "stderr", o.err, o.err_len, w->base64);
+	if (v1_put_result(&j, x, &o, err) < 0) {
+		json_out_fini(&j);
+		return -1;
+	}
+	json_out_end(&j);
+	return api_reply(c, 200, &j, err);
+}
+
+static const char *state_name(uint8_t state)
+{
+	static const char *const names[] = { [RUN_RUNNING] = "running",
+					     [RUN_EXITED] = "exited",
+					     [RUN_KILLED] = "killed",
+					     [RUN_LOST] = "lost" };
+
+	return names[state < ARRAY_LEN(names) ? state : RUN_LOST];
+}
+
+/* The input of a command that nobody waits for: a thread is held until it took it. */
+struct feeding {
+	struct http_request *rq;
+	int64_t until_us;
+};
+
+static bool has_waited(void *arg)
+{
+	const struct feeding *f = arg;
+
+	return http_is_ending(f->rq) || mono_us() >= f->until_us;
+}
+
+/* The answer is under way before the input: a command takes it when it likes to. */
+static int leave(struct api_call *c, const struct v1_wish *w, struct run *x, struct err *err)
+{
+	struct store_exec rec = { 0 };
+	auto_call(store_exec_fini) struct store_exec *guard __attribute__((unused)) = &rec;
+	struct feeding f = { c->rq, mono_us() + FEED_MAX_US };
+	struct err ignored;
+	struct json_out j;
+
+	if (run_info(x, &rec, err) < 0)
+		return -1;
+	api_out(&j);
+	json_out_object(&j, NULL);
+	json_out_str(&j, "exec_id", rec.id);
+	json_out_str(&j, "state", state_name(rec.state));
+	json_out_end(&j);
+	if (api_reply(c, 202, &j, err) < 0)
+		return -1;
+	run_give_up(x, has_waited, &f);
+	if (w->input)
+		(void)run_stdin(x, w->input, strlen(w->input), !w->keep_open, &ignored);
+	return 0;
+}
+
+/* A program or directory that is not there is not what the path of the request names. */
+int v1_exec_start(struct api_call *c, const struct session_ref *ref, const struct v1_wish *w,
+		  struct run **ret, struct err *err)
+{
+	enum session_outcome outcome = SESSION_REUSED;
+	struct run_want want = w->want;
+
+	want.refusal = &c->refusal;
+	if (run_start(c->engine, &c->who, ref, &want, ret, &outcome, err) < 0) {
+		if (err->code == ERR_NOT_FOUND && (err->sys == ENOENT || err->sys == ENOTDIR))
+			err->code = ERR_INVALID;
+		return -1;
+	}
+	if (outcome != SESSION_REUSED)
+		http_set_header(c->rq, "Lodge-Outcome", api_outcome_name(outcome));
+	return 0;
+}
+
+static int post_exec(struct api_call *c, struct err *err)
+{
+	auto_call(run_close) struct run *x = NULL;
+	enum v1_stream how = v1_stream_wanted(c);
+	struct v1_wish w = { 0 };
+	struct session_ref ref;
+	int64_t has[2];
+	json_t *b;
+
+	if (api_ref(c, c->params[0], &ref, err) < 0 || api_body(c, exec_fields, &b, err) < 0 ||
+	    take_wish(c, b, &w, err) < 0 || v1_stream_place(c, has, err) < 0)
+		return -1;
+	if (w.want.background)
+		how = V1_NO_STREAM;
+	/* who repeats it must not give it the same input twice */
+	if (w.input && w.want.once && (how != V1_NO_STREAM || w.want.background || w.keep_open))
+		return err_set(err, ERR_INVALID,
+			       "stdin: with an idempotency_key only for a command waited for");
+	w.want.hold = how != V1_NO_STREAM;
+	w.want.again = has[0] > 0 || has[1] > 0;
+	if (v1_exec_start(c, &ref, &w, &x, err) < 0)
+		return -1;
+	http_set_header(c->rq, "Lodge-Exec", run_id(x));
+	if (how != V1_NO_STREAM)
+		return v1_exec_stream(c, &w, how, has, steal_ptr(&x), err);
+	return w.want.background ? leave(c, &w, x, err) : answer(c, &w, x, err);
+}
+
+const struct api_route api_exec[] = {
+	{ "POST", "/v1/sessions/{id}/exec", API_SESSION, post_exec },
+	{ "GET", "/v1/sessions/{id}/execs", API_SESSION, v1_execs },
+	{ "GET", "/v1/sessions/{id}/execs/{exec}", API_SESSION, v1_exec_get },
+	{ "DELETE", "/v1/sessions/{id}/execs/{exec}", API_SESSION, v1_exec_kill },
+	{ "GET", "/v1/sessions/{id}/execs/{exec}/output", API_SESSION, v1_exec_output },
+	{ "POST", "/v1/sessions/{id}/execs/{exec}/stdin", API_SESSION, v1_exec_stdin },
+	{ "POST", "/v1/sessions/{id}/execs/{exec}/signal", API_SESSION, v1_exec_signal },
+	{ "POST", "/v1/sessions/{id}/execs/{exec}/resize", API_SESSION, v1_exec_resize },
+	{ 0 },
+};

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A command as a stream: what it writes, as it writes it. A full log waits for the reader, so that
+ * a slow one slows the command and nothing is lost; when he is gone it waits for nobody. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/core/internal.h"
+#include "api/v1/v1_exec.h"
+
+enum { LOOK_MS = 500, BEAT_US = 15000000, PIECE = 64 << 10, FRAME_MAX = 512 << 10 };
+
+DEFINE_AUTO(struct exec_output *, exec_output_fini);
+
+struct flow {
+	struct api_call *c;
+	const struct v1_wish *wish;
+	enum v1_stream how;
+	struct run *x;
+	uint64_t at[2]; /* sent so far */
+	size_t part[2]; /* bytes behind it that begin a character, left for the next time */
+	bool gap; /* something was dropped before it was sent */
+	int64_t last_us; /* when something was sent */
+	char buf[PIECE];
+};
+
+enum v1_stream v1_stream_wanted(const struct api_call *c)
+{
+	const char *accept = http_header(c->rq, "Accept");
+
+	if (accept && strstr(accept, "text/event-stream"))
+		return V1_SSE;
+	return accept && strstr(accept, "application/x-ndjson") ? V1_NDJSON : V1_NO_STREAM;
+}
+
+size_t v1_whole(const char *bytes, size_t len)
+{
+	for (size_t back = 1; back <= 3 && back <= len; back++) {
+		unsigned char lead = (unsigned char)bytes[len - back];
+		size_t needs = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc2 ? 2 : 1;
+
+		if (lead >= 0x80 && lead < 0xc0)
+			continue;
+		return needs > back && lead <= 0xf4 ? len - back : len;
+	}
+	return len;
+}
+
+/* ---- frames ---------------------------------------------------------------------------------- */
+
+static int send_text(struct flow *f, const char *text, size_t len)
+{
+	f->last_us = mono_us();
+	return http_stream_write(f->c->rq, text, len);
+}
+
+/* An object whose first member, "event", a line of NDJSON has in the place of the frame's name. */
+static void frame_begin(const struct flow *f, struct json_out *j, const char *event)
+{
+	json_out_init(j, FRAME_MAX);
+	json_out_object(j, NULL);
+	if (f->how == V1_NDJSON)
+		json_out_str(j, "event", event);
+}
+
+static int frame_send(struct flow *f, struct json_out *j, const char *event)
+{
+	auto_free char *text = NULL;
+	char name[32];
+	size_t len;
+	int n;
+
+	json_out_end(j);
+	text = json_out_take(j, &len);
+	if (!text) {
+		json_out_fini(j);
+		return -1;
+	}
+	text[len] = '\n'; /* where the NUL was */
+	if (f->how == V1_NDJSON)
+		return send_text(f, text, len + 1);
+	n = snprintf(name, sizeof(name), "event: %s\ndata: ", event);
+	return send_text(f, name, (size_t)n) < 0 || send_text(f, text, len + 1) < 0
+		       ? -1
+		       : send_text(f, "\n", 1);
+}
+
+static int send_started(struct flow *f)
+{
+	struct json_out j;
+
+	frame_begin(f, &j, "started");
+	json_out_str(&j, "exec_id", run_id(f->x));
+	return frame_send(f, &j, "started");
+}
+
+static int send_beat(struct flow *f)
+{
+	static const char line[] = "{\"event\":\"beat\"}\n", comment[] = ": beat\n\n";
+
+	return f->how == V1_NDJSON ? send_text(f, line, sizeof(line) - 1)
+				   : send_text(f, comment, sizeof(comment) - 1);
+}
+
+static int send_exit(struct flow *f)
+{
+	struct exec_output o = { 0 };
+	auto_call(exec_output_fini) struct exec_output *guard __attribute__((unused)) = &o;
+	struct err ignored;
+	struct json_out j;
+
+	if (run_finish(f->x, NULL, 0, &o, &ignored) < 0)
+		return -1;
+	/* of the log only the end is left: what counts is what was sent */
+	o.result.hits &= ~(unsigned)AGENT_HIT_OUTPUT;
+	if (f->gap)
+		o.result.hits |= AGENT_HIT_OUTPUT;
+	frame_begin(f, &j, "exit");
+	if (v1_put_result(&j, f->x, &o, &ignored) < 0) {
+		json_out_fini(&j);
+		return -1;
+	}
+	return frame_send(f, &j, "exit");
+}
+
+/* ---- output ---------------------------------------------------------------------------------- */
+
+/* Of a log that does not wait for us the oldest may be gone: the offset in the frame tells. */
+static int read_piece(struct flow *f, enum exec_stream s, size_t *ret)
+{
+	uint64_t start, end;
+	struct err err;
+
+	while (run_read(f->x, s, f->at[s], f->buf, sizeof(f->buf), 0, ret, &err) < 0) {
+		if (err.code != ERR_LIMIT || err.sys != ERANGE)
+			return -1;
+		run_range(f->x, s, &start, &end);
+		if (start <= f->at[s])
+			return -1;
+		f->at[s] = start;
+		f->gap = true;
+	}
+	return 0;
+}
+
+/* 1: something was sent; -1: no more can be. */
+static int send_piece(struct flow *f, enum exec_stream s, bool ended)
+{
+	static const char *const names[] = { [EXEC_OUT] = "stdout", [EXEC_ERR] = "stderr" };
+	struct json_out j;
+	size_t n, all;
+
+	if (read_piece(f, s, &all) < 0)
+		return -1;
+	n = f->wish->base64 ? all : v1_whole(f->buf, all);
+	if (!n && ended)
+		n = all;
+	f->part[s] = all - n;
+	if (!n)
+		return 0;
+	frame_begin(f, &j, names[s]);
+	json_out_u64(&j, "offset", f->at[s]);
+	v1_put_output(&j, "data", f->buf, n, f->wish->base64);
+	if (frame_send(f, &j, names[s]) < 0)
+		return -1;
+	f->at[s] += n;
+	return 1;
+}
+
+/* What was sent was taken by the socket at least: the command may write as much again. */
+static int send_news(struct flow *f, bool ended)
+{
+	int out = send_piece(f, EXEC_OUT, ended),
+	    more = out < 0 ? -1 : send_piece(f, EXEC_ERR, ended);
+	struct err ignored;
+
+	if (more < 0)
+		return -1;
+	if (!out && !more)
+		return 0;
+	(void)run_consumed(f->x, f->at[EXEC_OUT], f->at[EXEC_ERR], &ignored);
+	return 1;
+}
+
+static void flow_run(struct flow *f)
+{
+	bool ended;
+	int n;
+
+	if (send_started(f) < 0)
+		return;
+	for (;;) {
+		ended = run_ended(f->x); /* before reading: nothing comes after it */
+		n = send_news(f, ended);
+		if (n < 0)
+			return;
+		if (n > 0)
+			continue;
+		if (ended)
+			break;
+		(void)run_wait_output(f->x, f->at[EXEC_OUT] + f->part[EXEC_OUT],
+				      f->at[EXEC_ERR] + f->part[EXEC_ERR], LOOK_MS);
+		if (http_is_gone(f->c->rq) || !api_key_holds(f->c) ||
+		    (mono_us() - f->last_us >= BEAT_US && send_beat(f) < 0))
+			return;
+	}
+	(void)send_exit(f);
+}
+
+/* ---- input ----------------------------------------------------------------------------------- */
+
+/* Beside the output: a command may wait for the one before it takes the other. */
+struct feeder {
+	struct run *x; /* its own, since the stream's is closed when the caller is gone */
+	const struct v1_wish *wish;
+	pthread_t thread;
+	bool runs;
+};
+
+static void *feed(void *arg)
+{
+	struct feeder *d = arg;
+	struct err ignored; /* one that does not read all of its input is not wrong */
+
+	(void)run_stdin(d->x, d->wish->input, strlen(d->wish->input), !d->wish->keep_open,
+			&ignored);
+	return NULL;
+}
+
+static int feeder_start(struct feeder *d, struct api_call *c, const char *exec, struct err *err)
+{
+	int r;
+
+	if (!d->wish->input)
+		return 0;
+	if (run_open(c->engine, &c->who, exec, &d->x, err) < 0)
+		return -1;
+	run_give_up(d->x, v1_is_ending, c->rq);
+	r = pthread_create(&d->thread, NULL, feed, d);
+	if (r)
+		return err_sys(err, r, "a thread");
+	d->runs = true;
+	return 0;
+}
+
+static void feeder_end(struct feeder *d)
+{
+	if (d->runs)
+		pthread_join(d->thread, NULL);
+	run_close(d->x);
+}
+
+int v1_stream_place(struct api_call *c, int64_t has[2], struct err *err)
+{
+	has[EXEC_OUT] = has[EXEC_ERR] = 0;
+	if (api_query_int(c, "stdout_offset", 0, INT64_MAX, &has[EXEC_OUT], err) < 0)
+		return -1;
+	return api_query_int(c, "stderr_offset", 0, INT64_MAX, &has[EXEC_ERR], err);
+}
+
+/* From the beginning of what is kept; who comes back by an idempotency key says what he has, which
+ * is no more than there is. */
+static void take_place(struct flow *f, const int64_t has[2])
+{
+	for (int s = EXEC_OUT; s <= EXEC_ERR; s++) {
+		uint64_t start, end, at = (uint64_t)has[s];
+
+		run_range(f->x, (enum exec_stream)s, &start, &end);
+		at = at < end ? at : end;
+		f->gap |= start > at;
+		f->at[s] = start > at ? start : at;
+	}
+	/* for him, too, the log waits again */
+	run_hold(f->x, f->at[EXEC_OUT], f->at[EXEC_ERR]);
+}
+
+int v1_exec_stream(struct api_call *c, const struct v1_wish *w, enum v1_stream how,
+		   const int64_t has[2], struct run *x, struct err *err)
+{
+	static const char *const types[] = {
+		[V1_SSE] = "text/event-stream", [V1_NDJSON] = "application/x-ndjson"
+	};
+	struct feeder feeder = { .wish = w };
+	struct flow *f = arena_alloc(c->arena, sizeof(*f));
+	int r = -1;
+
+	if (f) {
+		f->c = c;
+		f->wish = w;
+		f->how = how;
+		f->x = x;
+		take_place(f, has);
+	} else {
+		err_sys(err, ENOMEM, "stream");
+	}
+	if (f && feeder_start(&feeder, c, run_id(x), err) == 0) {
+		http_set_header(c->rq, "Cache-Control", "no-store");
+		http_set_header(c->rq, "X-Accel-Buffering", "no");
+		r = 0;
+		if (http_stream_begin(c->rq, 200, types[how]) == 0)
+			flow_run(f);
+	}
+	run_close(x); /* before the feeder ends: it may wait for what the log holds up */
+	feeder_end(&feeder);
+	return r;
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Commands that were started: looking at them, reading what they wrote, steering them. */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/core/internal.h"
+#include "api/v1/v1_exec.h"
+
+enum {
+	PIECE = 1 << 20, /* of each stream in one answer */
+	WAIT_MAX_MS = 60000,
+	LOOK_MS = 1000, /* how often to look whether the caller is still there */
+	KILL_WAIT_MS = 5000,
+	SIDE_MAX = 65535,
+	INPUT_PIECE = 64 << 10,
+};
+
+DEFINE_AUTO(struct store_exec *, store_exec_fini);
+DEFINE_AUTO(struct store_session *, store_session_fini);
+
+/* ---- looking --------------------------------------------------------------------------------- */
+
+int v1_execs(struct api_call *c, struct err *err)
+{
+	struct store_exec_list l = { 0 };
+	struct session_ref ref;
+	struct store_page page;
+	struct json_out j;
+
+	if (api_ref(c, c->params[0], &ref, err) < 0 || api_page(c, &page, err) < 0 ||
+	    run_list(c->engine, &c->who, &ref, page, &l, err) < 0)
+		return -1;
+	api_list(&j, "execs");
+	for (size_t i = 0; i < l.count; i++)
+		api_put_exec(&j, NULL, &l.items[i]);
+	api_list_end(&j, l.next);
+	store_exec_list_fini(&l);
+	return api_reply(c, 200, &j, err);
+}
+
+static int check_session(struct run *x, const char *session, struct err *err)
+{
+	struct store_exec rec;
+	bool same;
+
+	if (run_info(x, &rec, err) < 0)
+		return -1;
+	same = strcmp(rec.session, session) == 0;
+	store_exec_fini(&rec);
+	return same ? 0 : err_set(err, ERR_NOT_FOUND, "no command %s", run_id(x));
+}
+
+int v1_open_exec(struct api_call *c, const char *id, struct run **ret, struct err *err)
+{
+	struct store_session s = { 0 };
+	auto_call(store_session_fini) struct store_session *guard __attribute__((unused)) = &s;
+	auto_call(run_close) struct run *x = NULL;
+	struct session_ref ref;
+
+	if (api_ref(c, c->params[0], &ref, err) < 0 ||
+	    session_get(c->engine, &c->who, &ref, &s, err) < 0 ||
+	    run_open(c->engine, &c->who, id, &x, err) < 0 || check_session(x, s.id, err) < 0)
+		return -1;
+	*ret = steal_ptr(&x);
+	return 0;
+}
+
+static int open_exec(struct api_call *c, struct run **ret, struct err *err)
+{
+	return v1_open_exec(c, c->params[1], ret, err);
+}
+
+static int reply_exec(struct api_call *c, struct run *x, struct err *err)
+{
+	struct store_exec rec;
+	struct json_out j;
+
+	if (run_info(x, &rec, err) < 0)
+		return -1;
+	api_out(&j);
+	json_out_object(&j, NULL);
+	api_put_exec(&j, "exec", &rec);
+	json_out_end(&j);
+	store_exec_fini(&rec);
+	return api_reply(c, 200, &j, err);
+}
+
+int v1_exec_get(struct api_call *c, struct err *err)
+{
+	auto_call(run_close) struct run *x = NULL;
+
+	return open_exec(c, &x, err) < 0 ? -1 : reply_exec(c, x, err);
+}
+
+/* ---- output ---------------------------------------------------------------------------------- */
+
+struct part {
+	enum exec_stream stream;
+	uint64_t at;
+	char *buf; /* PIECE bytes, in the arena */
+	size_t len; /* whole characters */
+	size_t rest; /* behind them: the beginning of one */
+};
+
+/* *ret_left: there is more behind it. */
+static int read_part(struct run *x, struct part *p, bool base64, bool ended, bool *ret_left,
+		     struct err *err)
+{
+	uint64_t start, end;
+	size_t all;
+
+	if (run_read(x, p->stream, p->at, p->buf, PIECE, 0, &all, err) < 0)
+		return -1;
+	p->len = base64 ? all : v1_whole(p->buf, all);
+	run_range(x, p->stream, &start, &end);
+	if (ended && p->at + all >= end)
+		p->len = all;
+	p->rest = all - p->len;
+	*ret_left = p->at + p->len < end;
+	return 0;
+}
+
+/* Until there is something, it ended, or the time is over. */
+static int read_parts(struct api_call *c, struct run *x, struct part p[2], bool base64,
+		      int64_t wait_ms, bool *ret_done, struct err *err)
+{
+	int64_t until_us = mono_us() + wait_ms * 1000, left_ms;
+	bool ended, more[2];
+
+	for (;;) {
+		ended = run_ended(x); /* before reading: nothing comes after it */
+		if (read_part(x, &p[0], base64, ended, &more[0], err) < 0 ||
+		    read_part(x, &p[1], base64, ended, &more[1], err) < 0)
+			return -1;
+		left_ms = (until_us - mono_us()) / 1000;
+		if (ended || p[0].len || p[1].len || left_ms <= 0 || http_is_gone(c->rq))
+			break;
+		(void)run_wait_output(x, p[0].at + p[0].rest, p[1].at + p[1].rest,
+				      left_ms < LOOK_MS ? left_ms : LOOK_MS);
+	}
+	*ret_done = ended && !more[0] && !more[1];
+	return 0;
+}
+
+/* Where what is kept begins, so that the reader can go on there. */
+static int reply_gone(struct api_call *c, struct run *x, const struct err *why, struct err *err)
+{
+	uint64_t out, error, end;
+	struct json_out j;
+
+	run_range(x, EXEC_OUT, &out, &end);
+	run_range(x, EXEC_ERR, &error, &end);
+	api_out(&j);
+	http_error_begin(&j, "OUTPUT_GONE", why->msg, false);
+	json_out_u64(&j, "stdout_offset", out);
+	json_out_u64(&j, "stderr_offset", error);
+	http_error_end(&j);
+	return api_reply(c, api_status(why), &j, err);
+}
+
+static int reply_parts(struct api_call *c, const struct part p[2], bool base64, bool done,
+		       struct err *err)
+{
+	struct json_out j;
+
+	api_out(&j);
+	json_out_object(&j, NULL);
+	v1_put_output(&j, "stdout", p[0].buf, p[0].len, base64);
+	v1_put_output(&j, "stderr", p[1].buf, p[1].len, base64);
+	json_out_u64(&j, "stdout_offset", p[0].at + p[0].len);
+	json_out_u64(&j, "stderr_offset", p[1].at + p[1].len);
+	json_out_bool(&j, "done", done);
+	json_out_end(&j);
+	return api_reply(c, 200, &j, err);
+}
+
+int v1_exec_output(struct api_call *c, struct err *err)
+{
+	auto_call(run_close) struct run *x = NULL;
+	struct part p[2] = { { .stream = EXEC_OUT }, { .stream = EXEC_ERR } };
+	int64_t out = 0, error = 0, wait_ms = 0;
+	bool base64, done;
+	struct err why;
+
+	if (api_query_int(c, "stdout_offset", 0, INT64_MAX, &out, err) < 0 ||
+	    api_query_int(c, "stderr_offset", 0, INT64_MAX, &error, err) < 0 ||
+	    api_query_int(c, "wait_ms", 0, WAIT_MAX_MS, &wait_ms, err) < 0 ||
+	    v1_take_encoding(http_query(c->rq, "encoding"), &base64, err) < 0 ||
+	    open_exec(c, &x, err) < 0)
+		return -1;
+	p[0].at = (uint64_t)out;
+	p[1].at = (uint64_t)error;
+	p[0].buf = arena_alloc(c->arena, PIECE);
+	p[1].buf = arena_alloc(c->arena, PIECE);
+	if (!p[0].buf || !p[1].buf)
+		return err_sys(err, ENOMEM, "output");
+	if (read_parts(c, x, p, base64, wait_ms, &done, &why) == 0)
+		return reply_parts(c, p, base64, done, err);
+	if (why.code == ERR_LIMIT && why.sys == ERANGE)
+		return reply_gone(c, x, &why, err);
+	*err = why;
+	return -1;
+}
+
+/* ---- steering -------------------------------------------------------------------------------- */
+
+static int feed(struct api_call *c, struct run *x, int64_t *ret, struct err *err)
+{
+	bool eof = api_query_flag(c, "eof");
+	char *buf = arena_alloc(c->arena, INPUT_PIECE);
+	ssize_t n;
+
+	if (!buf)
+		return err_sys(err, ENOMEM, "input");
+	while ((n = http_body_read(c->rq, buf, INPUT_PIECE, err)) > 0) {
+		if (run_stdin(x, buf, (size_t)n, false, err) < 0)
+			return -1;
+		*ret += n;
+	}
+	if (n < 0)
+		return -1;
+	/* a command that took all of it and ended has no input left to close */
+	return eof && run_stdin(x, NULL, 0, true, err) < 0 && !(*ret && err->code == ERR_CONFLICT)
+		       ? -1
+		       : 0;
+}
+
+int v1_exec_stdin(struct api_call *c, struct err *err)
+{
+	auto_call(run_close) struct run *x = NULL;
+	struct json_out j;
+	int64_t bytes = 0;
+
+	if (open_exec(c, &x, err) < 0)
+		return -1;
+	run_give_up(x, v1_is_ending, c->rq);
+	if (feed(c, x, &bytes, err) < 0)
+		return -1;
+	api_out(&j);
+	json_out_object(&j, NULL);
+	json_out_i64(&j, "written_bytes", bytes);
+	json_out_end(&j);
+	return api_reply(c, 200, &j, err);
+}
+
+/* 15, "TERM" or "SIGTERM". */
+static int take_signal(const json_t *b, int *ret, struct err *err)
+{
+	const json_t *v = json_object_get(b, "signal");
+	const char *name = json_string_value(v), *known;
+	int64_t number = 0;
+
+	if (!name) {
+		if (!json_is_integer(v))
+			return err_set(err, ERR_INVALID, "signal: a name or a number is needed");
+		if (api_int(b, "signal", 1, SIGRTMAX, &number, err) < 0)
+			return -1;
+		*ret = (int)number;
+		return 0;
+	}
+	if (strncmp(name, "SIG", 3) == 0)
+		name += 3;
+	for (int i = 1; i < NSIG; i++) {
+		known = sigabbrev_np(i);
+		if (known && strcmp(known, name) == 0) {
+			*ret = i;
+			return 0;
+		}
+	}
+	return err_set(err, ERR_INVALID, "signal: there is no \"%.32s\"", name);
+}
+
+int v1_exec_signal(struct api_call *c, struct err *err)
+{
+	static const char *const fields[] = { "signal", NULL };
+	auto_call(run_close) struct run *x = NULL;
+	json_t *b;
+	int signo = 0;
+
+	if (api_body(c, fields, &b, err) < 0 || take_signal(b, &signo, err) < 0 ||
+	    open_exec(c, &x, err) < 0 || run_signal(x, signo, AGENT_TO_GROUP, err) < 0)
+		return -1;
+	return reply_exec(c, x, err);
+}
+
+int v1_exec_resize(struct api_call *c, struct err *err)
+{
+	static const char *const fields[] = { "rows", "cols", NULL };
+	auto_call(run_close) struct run *x = NULL;
+	int64_t rows = 0, cols = 0;
+	json_t *b;
+
+	if (api_body(c, fields, &b, err) < 0 || api_int(b, "rows", 1, SIDE_MAX, &rows, err) < 0 ||
+	    api_int(b, "cols", 1, SIDE_MAX, &cols, err) < 0)
+		return -1;
+	if (!rows || !cols)
+		return err_set(err, ERR_INVALID, "%s: it is needed", rows ? "cols" : "rows");
+	if (open_exec(c, &x, err) < 0 || run_resize(x, (uint32_t)rows, (uint32_t)cols, err) < 0)
+		return -1;
+	return reply_exec(c, x, err);
+}
+
+/* Everything it started goes with it. One that has ended is as wanted already. */
+int v1_exec_kill(struct api_call *c, struct err *err)
+{
+	auto_call(run_close) struct run *x = NULL;
+	struct err ignored;
+
+	if (open_exec(c, &x, err) < 0)
+		return -1;
+	if (run_signal(x, SIGKILL, AGENT_TO_TREE, err) < 0 && err->code != ERR_CONFLICT)
+		return -1;
+	(void)run_wait(x, KILL_WAIT_MS, &ignored);
+	return reply_exec(c, x, err);
+}

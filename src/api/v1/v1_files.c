@@ -1,0 +1,555 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /v1/sessions/{id}/files: bytes of one file, and names. */
+#include "api/v1/v1_files.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "api/core/glob.h"
+
+enum { PIECE = 64 << 10, ETAG_SIZE = 64 };
+
+/* ---- where ----------------------------------------------------------------------------------- */
+
+static void give_back(void *loan)
+{
+	session_give_back(loan);
+}
+
+int v1_resolve(const struct v1_at *a, const char *given, char ret[AGENT_PATH_MAX], struct err *err)
+{
+	const char *dir = a->spec->workdir;
+	int n;
+
+	if (!*given)
+		n = snprintf(ret, AGENT_PATH_MAX, "%s", dir ? dir : ".");
+	else if (*given == '/' || !dir)
+		n = snprintf(ret, AGENT_PATH_MAX, "%s", given);
+	else
+		n = snprintf(ret, AGENT_PATH_MAX, "%s/%s", dir, given);
+	return n >= 0 && n < AGENT_PATH_MAX
+		       ? 0
+		       : err_set(err, ERR_INVALID, "path: longer than %d bytes",
+				 AGENT_PATH_MAX - 1);
+}
+
+int v1_at(struct api_call *c, const char *given, struct v1_at *ret, struct err *err)
+{
+	bool resume = !http_query(c->rq, "resume") || api_query_flag(c, "resume");
+
+	return v1_at_session(c, c->params[0], given, resume, ret, err);
+}
+
+int v1_at_session(struct api_call *c, const char *id, const char *given, bool resume,
+		  struct v1_at *ret, struct err *err)
+{
+	struct session_loan *loan;
+	enum session_outcome how;
+	struct session_ref ref;
+
+	if (api_ref(c, id, &ref, err) < 0 ||
+	    session_borrow(c->engine, &c->who, &ref, resume, &loan, &how, err) < 0)
+		return -1;
+	if (how != SESSION_REUSED)
+		http_set_header(c->rq, "Lodge-Outcome", api_outcome_name(how));
+	*ret = (struct v1_at){ .loan = loan,
+			       .sb = session_loan_sandbox(loan),
+			       .spec = session_loan_template(loan),
+			       .given = given };
+	ret->user = ret->spec->user;
+	if (!arena_keep(c->arena, loan, give_back))
+		return err_sys(err, ENOMEM, "path");
+	return v1_resolve(ret, given, ret->path, err);
+}
+
+const char *v1_join(struct api_call *c, const char *dir, const char *path)
+{
+	size_t n = strlen(dir), size = n + strlen(path) + 2;
+	char *text = arena_alloc(c->arena, size);
+
+	if (!text)
+		return NULL;
+	while (n > 1 && dir[n - 1] == '/')
+		n--;
+	snprintf(text, size, "%.*s%s%s", (int)n, dir, n && *path && dir[n - 1] != '/' ? "/" : "",
+		 path);
+	return text;
+}
+
+/* ---- what is there --------------------------------------------------------------------------- */
+
+static const char *type_name(uint32_t mode)
+{
+	switch (mode & S_IFMT) {
+	case S_IFREG:
+		return "file";
+	case S_IFDIR:
+		return "directory";
+	case S_IFLNK:
+		return "symlink";
+	case S_IFIFO:
+		return "fifo";
+	case S_IFSOCK:
+		return "socket";
+	}
+	return "device";
+}
+
+void v1_put_entry(struct json_out *j, const char *key, const char *path,
+		  const struct agent_stat *st, const char *target)
+{
+	const char *slash = strrchr(path, '/');
+	char mode[8];
+
+	snprintf(mode, sizeof(mode), "%04o", st->mode & 07777);
+	json_out_object(j, key);
+	json_out_str(j, "name", slash && slash[1] ? slash + 1 : path);
+	api_put_path(j, path);
+	json_out_str(j, "type", type_name(st->mode));
+	json_out_u64(j, "size", st->size);
+	json_out_str(j, "mode", mode);
+	json_out_u64(j, "uid", st->uid);
+	json_out_u64(j, "gid", st->gid);
+	json_out_i64(j, "mtime_ms", st->mtime_ns / 1000000);
+	if (target)
+		json_out_str(j, "target", target);
+	json_out_end(j);
+}
+
+/* By the time of the last change of any kind: the other one a guest can set as it likes. */
+static void make_etag(char ret[ETAG_SIZE], uint64_t ino, uint64_t size, int64_t ctime_ns)
+{
+	snprintf(ret, ETAG_SIZE, "\"%llx-%llx-%llx\"", (unsigned long long)ino,
+		 (unsigned long long)size, (unsigned long long)ctime_ns);
+}
+
+static int reply_entry(struct api_call *c, unsigned status, const struct v1_at *a,
+		       const char *given, const char *path, bool follow, struct err *err)
+{
+	struct files_stat st;
+	char etag[ETAG_SIZE];
+	struct json_out j;
+
+	if (files_stat(a->sb, a->user, path, follow, &st, err) < 0)
+		return -1;
+	make_etag(etag, st.st.ino, st.st.size, st.st.ctime_ns);
+	http_set_header(c->rq, "ETag", etag);
+	api_out(&j);
+	json_out_object(&j, NULL);
+	v1_put_entry(&j, "entry", given, &st.st, st.target);
+	json_out_end(&j);
+	free(st.target);
+	return api_reply(c, status, &j, err);
+}
+
+/* ---- conditions ------------------------------------------------------------------------------ */
+
+/* A failure that has no class of its own. */
+static int refuse(struct api_call *c, unsigned status, const char *code, const char *message,
+		  struct err *err)
+{
+	struct json_out j;
+
+	api_out(&j);
+	http_error_begin(&j, code, message, false);
+	http_error_end(&j);
+	return api_reply(c, status, &j, err);
+}
+
+/* 0: go on; else the status to answer with. */
+static unsigned check_conditions(struct api_call *c, const char *etag, bool reading)
+{
+	const char *match = http_header(c->rq, "If-Match");
+	const char *none = http_header(c->rq, "If-None-Match");
+
+	if (match && !match_tag(match, etag, false))
+		return 412;
+	if (none && match_tag(none, etag, true))
+		return reading ? 304 : 412;
+	return 0;
+}
+
+static int refuse_condition(struct api_call *c, struct err *err)
+{
+	return refuse(c, 412, "PRECONDITION_FAILED",
+		      http_header(c->rq, "If-Match") ? "If-Match: it is another file by now"
+						     : "If-None-Match: it is there",
+		      err);
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static int reply_impossible(struct api_call *c, uint64_t size, struct err *err)
+{
+	char text[48];
+
+	snprintf(text, sizeof(text), "bytes */%llu", (unsigned long long)size);
+	http_set_header(c->rq, "Content-Range", text);
+	return refuse(c, 416, "RANGE", "Range: nothing of the file is in it", err);
+}
+
+/* Takes over *fd. */
+static int reply_bytes(struct api_call *c, int *fd, uint64_t size, const char *etag,
+		       struct err *err)
+{
+	const char *if_range = http_header(c->rq, "If-Range"), *text = http_header(c->rq, "Range");
+	struct match_range r =
+		match_range(if_range && strcmp(if_range, etag) != 0 ? NULL : text, size);
+	char part[80];
+
+	if (r.impossible)
+		return reply_impossible(c, size, err);
+	if (r.part) {
+		snprintf(part, sizeof(part), "bytes %llu-%llu/%llu", (unsigned long long)r.from,
+			 (unsigned long long)(r.from + r.len - 1), (unsigned long long)size);
+		http_set_header(c->rq, "Content-Range", part);
+	}
+	http_reply_fd(c->rq, r.part ? 206 : 200, "application/octet-stream", steal_fd(fd), r.from,
+		      r.len);
+	return 0;
+}
+
+int v1_open_file(const struct v1_at *a, unsigned flags, mode_t mode, int *ret_fd, struct stat *ret,
+		 struct err *err)
+{
+	auto_close int fd = -1;
+
+	if (files_open(a->sb, a->user, a->path, flags, mode, &fd, err) < 0)
+		return -1;
+	if (fstat(fd, ret) < 0)
+		return err_sys(err, errno, "%.160s", a->given);
+	/* lodge-init lives next door to the guest: it is asked, not believed */
+	if (!S_ISREG(ret->st_mode))
+		return err_set(err, ERR_INVALID, "%.160s: %s", a->given,
+			       S_ISDIR(ret->st_mode) ? "a directory (?list shows it)"
+						     : "not a file");
+	*ret_fd = steal_fd(&fd);
+	return 0;
+}
+
+static int get_file(struct api_call *c, struct err *err)
+{
+	auto_close int fd = -1;
+	char etag[ETAG_SIZE];
+	struct v1_at a;
+	struct stat st;
+	unsigned status;
+
+	if (v1_at(c, c->params[1], &a, err) < 0)
+		return -1;
+	if (api_query_flag(c, "list"))
+		return v1_list(c, &a, err);
+	if (v1_open_file(&a, AGENT_READ, 0, &fd, &st, err) < 0)
+		return -1;
+	make_etag(etag, st.st_ino, (uint64_t)st.st_size,
+		  (int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec);
+	http_set_header(c->rq, "ETag", etag);
+	http_set_header(c->rq, "Accept-Ranges", "bytes");
+	/* a guest's bytes are never a page of ours */
+	http_set_header(c->rq, "X-Content-Type-Options", "nosniff");
+	status = check_conditions(c, etag, true);
+	if (status == 412)
+		return refuse_condition(c, err);
+	if (status == 304) {
+		http_reply(c->rq, 304, NULL, NULL, 0);
+		return 0;
+	}
+	return reply_bytes(c, &fd, (uint64_t)st.st_size, etag, err);
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static int take_mode(struct api_call *c, mode_t *ret, struct err *err)
+{
+	const char *text = http_query(c->rq, "mode");
+
+	if (!text)
+		return 0;
+	if (!*text || strlen(text) > 5 || strspn(text, "01234567") != strlen(text) ||
+	    strtoul(text, NULL, 8) > 0777 || strtoul(text, NULL, 8) == 0)
+		return err_set(err, ERR_INVALID, "mode: octal, 1 to 777");
+	*ret = (mode_t)strtoul(text, NULL, 8);
+	return 0;
+}
+
+/* The largest file this session may have: we write for it, but with our own limit. 0: any. */
+static uint64_t largest_file(const struct template *t)
+{
+	return template_limit_of(t, "file_bytes");
+}
+
+static int write_all(int fd, const char *at, size_t len, const char *path, struct err *err)
+{
+	while (len) {
+		ssize_t n = write(fd, at, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_sys(err, errno, "%.160s", path);
+		at += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+static int too_large(const struct v1_at *a, uint64_t max, struct err *err)
+{
+	err_set(err, ERR_LIMIT, "%.160s: more than %llu bytes (file_bytes)", a->given,
+		(unsigned long long)max);
+	err->sys = EMSGSIZE;
+	return -1;
+}
+
+static int write_body(struct api_call *c, const struct v1_at *a, int fd, uint64_t has,
+		      struct err *err)
+{
+	uint64_t max = largest_file(a->spec);
+	char *buf = arena_alloc(c->arena, PIECE);
+	ssize_t n;
+
+	if (!buf)
+		return err_sys(err, ENOMEM, "%.160s", a->given);
+	while ((n = http_body_read(c->rq, buf, PIECE, err)) > 0) {
+		has += (uint64_t)n;
+		if (max && has > max)
+			return too_large(a, max, err);
+		if (write_all(fd, buf, (size_t)n, a->given, err) < 0)
+			return -1;
+	}
+	return n < 0 ? -1 : 0;
+}
+
+/* The tag of what is there, or "". */
+static int tag_of(const struct v1_at *a, bool follow, char ret[ETAG_SIZE], struct err *err)
+{
+	struct files_stat st;
+
+	*ret = '\0';
+	if (files_stat(a->sb, a->user, a->path, follow, &st, err) < 0)
+		return err->code == ERR_NOT_FOUND ? 0 : -1;
+	make_etag(ret, st.st.ino, st.st.size, st.st.ctime_ns);
+	free(st.target);
+	return 0;
+}
+
+struct put {
+	struct v1_at at;
+	unsigned flags; /* of AGENT_TEMP or AGENT_OPEN */
+	mode_t mode;
+	bool adds;
+	char was[ETAG_SIZE];
+};
+
+static int open_end(const struct put *p, int *ret_fd, struct stat *ret, struct err *err)
+{
+	return v1_open_file(&p->at, AGENT_WRITE | AGENT_APPEND | AGENT_CREATE | p->flags, p->mode,
+			    ret_fd, ret, err);
+}
+
+static int reply_put(struct api_call *c, const struct put *p, struct err *err)
+{
+	return reply_entry(c, *p->was ? 200 : 201, &p->at, p->at.given, p->at.path, true, err);
+}
+
+/* Straight into the file, as it comes. */
+static int append(struct api_call *c, const struct put *p, struct err *err)
+{
+	auto_close int fd = -1;
+	struct stat st;
+
+	if (open_end(p, &fd, &st, err) < 0 ||
+	    write_body(c, &p->at, fd, (uint64_t)st.st_size, err) < 0)
+		return -1;
+	return reply_put(c, p, err);
+}
+
+/* What was kept aside until the condition could be looked at for the last time. */
+static int append_aside(struct api_call *c, const struct put *p, int from, struct err *err)
+{
+	uint64_t max = largest_file(p->at.spec);
+	char *buf = arena_alloc(c->arena, PIECE);
+	auto_close int fd = -1;
+	struct stat st, add;
+	off_t at = 0;
+	ssize_t n;
+
+	if (!buf)
+		return err_sys(err, ENOMEM, "%.160s", p->at.given);
+	if (fstat(from, &add) < 0)
+		return err_sys(err, errno, "%.160s", p->at.given);
+	if (open_end(p, &fd, &st, err) < 0)
+		return -1;
+	if (max && (uint64_t)st.st_size + (uint64_t)add.st_size > max)
+		return too_large(&p->at, max, err);
+	while ((n = pread(from, buf, PIECE, at)) > 0) {
+		if (write_all(fd, buf, (size_t)n, p->at.given, err) < 0)
+			return -1;
+		at += n;
+	}
+	return n < 0 ? err_sys(err, errno, "%.160s", p->at.given) : 0;
+}
+
+/* With the lock, so that of those who expect the same file one alone finds it. */
+static int put_now(struct api_call *c, struct put *p, struct files_put *aside, struct err *err)
+{
+	if (tag_of(&p->at, true, p->was, err) < 0)
+		return -1;
+	if (check_conditions(c, *p->was ? p->was : NULL, false))
+		return refuse_condition(c, err);
+	if ((p->adds ? append_aside(c, p, files_put_fd(aside), err)
+		     : files_put_commit(aside, err)) < 0)
+		return -1;
+	return reply_put(c, p, err);
+}
+
+/* Synced before the commit: lodge-init serves others too and must not wait for a disk. */
+static int put_aside(struct api_call *c, struct put *p, struct err *err)
+{
+	auto_call(files_put_free) struct files_put *aside = NULL;
+	const struct v1_at *a = &p->at;
+	int r;
+
+	if (files_put_new(a->sb, a->user, a->path, p->flags, p->mode, &aside, err) < 0 ||
+	    write_body(c, a, files_put_fd(aside), 0, err) < 0)
+		return -1;
+	if (!p->adds && fsync(files_put_fd(aside)) < 0)
+		return err_sys(err, errno, "%.160s", a->given);
+	session_loan_lock(a->loan);
+	r = put_now(c, p, aside, err);
+	session_loan_unlock(a->loan);
+	return r;
+}
+
+/* Of what says beforehand how large it is nothing is let come. */
+static bool says_too_much(struct api_call *c, const struct v1_at *a)
+{
+	uint64_t max = largest_file(a->spec);
+	int64_t whole = http_body_length(c->rq);
+
+	return max && whole > 0 && (uint64_t)whole > max;
+}
+
+/* Conditions are looked at before the body comes, and again when it is there. */
+static int put_file(struct api_call *c, struct err *err)
+{
+	const char *none = http_header(c->rq, "If-None-Match");
+	struct put p = { .flags = api_query_flag(c, "mkdir") ? AGENT_PARENTS : 0,
+			 .adds = api_query_flag(c, "append") };
+
+	if (!*c->params[1])
+		return err_set(err, ERR_INVALID, "path: empty");
+	if (take_mode(c, &p.mode, err) < 0 || v1_at(c, c->params[1], &p.at, err) < 0 ||
+	    tag_of(&p.at, true, p.was, err) < 0)
+		return -1;
+	if (check_conditions(c, *p.was ? p.was : NULL, false))
+		return refuse_condition(c, err);
+	if (says_too_much(c, &p.at))
+		return too_large(&p.at, largest_file(p.at.spec), err);
+	if (none && strcmp(none, "*") == 0)
+		p.flags |= p.adds ? AGENT_EXCL : AGENT_NOREPLACE;
+	if (p.adds && !none && !http_header(c->rq, "If-Match"))
+		return append(c, &p, err);
+	return put_aside(c, &p, err);
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static bool is_gone(void *rq)
+{
+	return http_is_gone(rq);
+}
+
+static int delete_now(struct api_call *c, const struct v1_at *a, bool all, struct err *err)
+{
+	char was[ETAG_SIZE];
+
+	if (tag_of(a, false, was, err) < 0)
+		return -1;
+	if (check_conditions(c, *was ? was : NULL, false))
+		return refuse_condition(c, err);
+	if (!*was)
+		return err_sys(err, ENOENT, "%.160s", a->given);
+	if (all ? files_remove_tree_unless(a->sb, a->user, a->path, is_gone, c->rq, err) < 0
+		: files_remove(a->sb, a->user, a->path, err) < 0)
+		return -1;
+	http_reply(c->rq, 204, NULL, NULL, 0);
+	return 0;
+}
+
+static int delete_file(struct api_call *c, struct err *err)
+{
+	bool all = api_query_flag(c, "recursive");
+	struct v1_at a;
+	int r;
+
+	if (!*c->params[1])
+		return err_set(err, ERR_INVALID, "path: empty");
+	if (v1_at(c, c->params[1], &a, err) < 0)
+		return -1;
+	if (all) /* may take long */
+		return delete_now(c, &a, all, err);
+	session_loan_lock(a.loan);
+	r = delete_now(c, &a, all, err);
+	session_loan_unlock(a.loan);
+	return r;
+}
+
+static int make_directory(struct api_call *c, const struct v1_at *a, struct err *err)
+{
+	mode_t mode = 0;
+
+	if (take_mode(c, &mode, err) < 0 ||
+	    files_mkdir(a->sb, a->user, a->path, api_query_flag(c, "parents"), mode, err) < 0)
+		return -1;
+	return reply_entry(c, 201, a, a->given, a->path, true, err);
+}
+
+static int rename_file(struct api_call *c, const struct v1_at *a, struct err *err)
+{
+	bool over = !http_query(c->rq, "replace") || api_query_flag(c, "replace");
+	const char *to = http_query(c->rq, "rename");
+	char path[AGENT_PATH_MAX];
+	int r;
+
+	if (!*to || !*a->given)
+		return err_set(err, ERR_INVALID, "%s: empty", *to ? "path" : "rename");
+	if (v1_resolve(a, to, path, err) < 0)
+		return -1;
+	session_loan_lock(a->loan);
+	r = files_rename(a->sb, a->user, a->path, path, over, err);
+	session_loan_unlock(a->loan);
+	if (r < 0)
+		return -1;
+	return reply_entry(c, 200, a, to, path, false, err);
+}
+
+static int post_file(struct api_call *c, struct err *err)
+{
+	bool makes = api_query_flag(c, "mkdir"), looks = api_query_flag(c, "stat");
+	bool renames = http_query(c->rq, "rename");
+	struct v1_at a;
+
+	if (makes + looks + renames != 1)
+		return err_set(err, ERR_INVALID, "one of ?mkdir, ?rename=TO and ?stat is needed");
+	if (v1_at(c, c->params[1], &a, err) < 0)
+		return -1;
+	if (makes)
+		return make_directory(c, &a, err);
+	if (renames)
+		return rename_file(c, &a, err);
+	return reply_entry(c, 200, &a, a.given, a.path, api_query_flag(c, "follow"), err);
+}
+
+const struct api_route api_files[] = {
+	{ "GET", "/v1/sessions/{id}/files/{path...}", API_SESSION, get_file },
+	{ "PUT", "/v1/sessions/{id}/files/{path...}", API_SESSION, put_file },
+	{ "POST", "/v1/sessions/{id}/files/{path...}", API_SESSION, post_file },
+	{ "DELETE", "/v1/sessions/{id}/files/{path...}", API_SESSION, delete_file },
+	{ "GET", "/v1/sessions/{id}/archive", API_SESSION, v1_get_archive },
+	{ "PUT", "/v1/sessions/{id}/archive", API_SESSION, v1_put_archive },
+	{ "GET", "/v1/sessions/{id}/watch", API_SESSION, v1_watch },
+	{ 0 },
+};

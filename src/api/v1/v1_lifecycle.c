@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /v1/sessions/{id}/...: moves of one session, and looks at its sandbox. */
+#include <limits.h>
+#include <string.h>
+
+#include "api/core/internal.h"
+#include "api/v1/v1.h"
+
+enum { PROBE_MAX_MS = 60000 };
+
+static const char *const version_fields[] = { "if_version", NULL };
+
+static int take_version(struct api_call *c, int64_t *ret, struct err *err)
+{
+	json_t *b;
+
+	if (api_body(c, version_fields, &b, err) < 0)
+		return -1;
+	return api_int(b, "if_version", 1, INT64_MAX, ret, err);
+}
+
+static int move(struct api_call *c, v1_move_fn *fn, struct err *err)
+{
+	struct store_session s = { 0 };
+	struct session_ref ref;
+	int64_t version = 0;
+
+	if (api_ref(c, c->params[0], &ref, err) < 0 || take_version(c, &version, err) < 0 ||
+	    fn(c->engine, &c->who, &ref, version, &s, err) < 0)
+		return -1;
+	return v1_reply_session(c, 200, &s, err);
+}
+
+int v1_pause(struct api_call *c, struct err *err)
+{
+	return move(c, session_pause, err);
+}
+
+int v1_unpause(struct api_call *c, struct err *err)
+{
+	return move(c, session_unpause, err);
+}
+
+int v1_hibernate(struct api_call *c, struct err *err)
+{
+	return move(c, session_hibernate, err);
+}
+
+int v1_resume(struct api_call *c, struct err *err)
+{
+	struct session_entered how = { 0 };
+	struct session_ref ref;
+	int64_t version = 0;
+	int r;
+
+	if (api_ref(c, c->params[0], &ref, err) < 0 || take_version(c, &version, err) < 0 ||
+	    session_resume(c->engine, &c->who, &ref, version, &how, err) < 0)
+		return -1;
+	r = v1_reply_entered(c, &how, err);
+	session_entered_fini(&how);
+	return r;
+}
+
+int v1_extend(struct api_call *c, struct err *err)
+{
+	static const char *const fields[] = { "ms", "if_version", NULL };
+	struct store_session s = { 0 };
+	int64_t ms = 0, version = 0;
+	struct session_ref ref;
+	json_t *b;
+
+	if (api_ref(c, c->params[0], &ref, err) < 0 || api_body(c, fields, &b, err) < 0 ||
+	    api_int(b, "ms", 1, INT64_MAX / 4, &ms, err) < 0 ||
+	    api_int(b, "if_version", 1, INT64_MAX, &version, err) < 0 ||
+	    session_extend(c->engine, &c->who, &ref, ms, version, &s, err) < 0)
+		return -1;
+	return v1_reply_session(c, 200, &s, err);
+}
+
+int v1_activity(struct api_call *c, struct err *err)
+{
+	static const char *const none[] = { NULL };
+	struct store_session s = { 0 };
+	struct session_ref ref;
+	json_t *b;
+
+	if (api_ref(c, c->params[0], &ref, err) < 0 || api_body(c, none, &b, err) < 0 ||
+	    session_activity(c->engine, &c->who, &ref, &s, err) < 0)
+		return -1;
+	return v1_reply_session(c, 200, &s, err);
+}
+
+/* ---- looks ----------------------------------------------------------------------------------- */
+
+static const char *answer_name(enum session_probe_answer answer)
+{
+	switch (answer) {
+	case SESSION_CONNECTED:
+	case SESSION_UNSURE:
+		return "connected";
+	case SESSION_EXPIRED:
+		return "expired";
+	case SESSION_NO_SANDBOX:
+		break;
+	}
+	return "no_sandbox";
+}
+
+int v1_probe(struct api_call *c, struct err *err)
+{
+	static const char *const fields[] = { "deadline_ms", NULL };
+	struct session_probed p;
+	struct session_ref ref;
+	int64_t deadline = 0;
+	struct json_out j;
+	json_t *b;
+
+	if (api_ref(c, c->params[0], &ref, err) < 0 || api_body(c, fields, &b, err) < 0 ||
+	    api_int(b, "deadline_ms", 1, PROBE_MAX_MS, &deadline, err) < 0 ||
+	    session_probe(c->engine, &c->who, &ref, deadline, &p, err) < 0)
+		return -1;
+	api_out(&j);
+	json_out_object(&j, NULL);
+	json_out_str(&j, "status", answer_name(p.answer));
+	json_out_bool(&j, "verified", p.answer != SESSION_UNSURE);
+	json_out_i64_if(&j, "expires_at", p.expires_at, p.expires_at);
+	json_out_i64_if(&j, "retry_after_ms", p.retry_after_ms, p.retry_after_ms);
+	api_put_cause(&j, "cause", &p.cause);
+	json_out_end(&j);
+	return api_reply(c, 200, &j, err);
+}
+
+static void put_known(struct json_out *j, const char *key, uint64_t n)
+{
+	if (n == UINT64_MAX)
+		json_out_null(j, key);
+	else
+		json_out_u64(j, key, n);
+}
+
+int v1_stats(struct api_call *c, struct err *err)
+{
+	struct keeper_stats s;
+	struct session_ref ref;
+	struct json_out j;
+
+	if (api_ref(c, c->params[0], &ref, err) < 0 ||
+	    session_stats(c->engine, &c->who, &ref, &s, err) < 0)
+		return -1;
+	api_out(&j);
+	json_out_object(&j, NULL);
+	json_out_object(&j, "stats");
+	json_out_u64(&j, "memory_bytes", s.memory_bytes);
+	put_known(&j, "memory_peak_bytes", s.memory_peak_bytes ? s.memory_peak_bytes : UINT64_MAX);
+	json_out_u64(&j, "oom_kills", s.oom_kills);
+	json_out_u64(&j, "cpu_us", s.cpu_us);
+	json_out_u64(&j, "pids", s.pids);
+	put_known(&j, "pids_peak", s.pids_peak);
+	json_out_u64(&j, "pids_denied", s.pids_denied);
+	put_known(&j, "io_read_bytes", s.io_read_bytes);
+	put_known(&j, "io_write_bytes", s.io_write_bytes);
+	put_known(&j, "disk_bytes", s.disk_bytes);
+	json_out_bool(&j, "disk_full", s.disk_full != 0);
+	json_out_end(&j);
+	json_out_end(&j);
+	return api_reply(c, 200, &j, err);
+}

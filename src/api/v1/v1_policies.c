@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /v1/policies: what a tenant's sessions are under. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/core/internal.h"
+#include "admit/policy.h"
+
+DEFINE_AUTO(struct template *, template_fini);
+DEFINE_AUTO(struct store_policy *, store_policy_fini);
+
+/* ---- out ------------------------------------------------------------------------------------- */
+
+static void put_commands(struct json_out *j, const struct store_policy *p)
+{
+	if (p->commands)
+		json_out_raw(j, "commands", p->commands, strlen(p->commands));
+	else
+		json_out_null(j, "commands");
+}
+
+static int put_policy(struct api_call *c, struct json_out *j, const char *key,
+		      const struct store_policy *p, struct err *err)
+{
+	struct template most;
+	auto_call(template_fini) struct template *guard = &most;
+	int64_t sessions;
+
+	(void)guard;
+	if (policy_limits(p, &most, err) < 0 || policy_sessions(c->engine, p, &sessions, err) < 0)
+		return -1;
+	json_out_object(j, key);
+	json_out_str(j, "name", p->name);
+	json_out_str(j, "tenant", p->tenant);
+	json_out_i64_if(j, "max_active_per_user", p->max_active_per_user, p->max_active_per_user);
+	json_out_str(j, "on_exceed", p->on_exceed == SESSION_EXCEED_REPLACE ? "replace" : "refuse");
+	json_out_i64_if(j, "idle_timeout_ms", p->idle_timeout_ms, p->idle_timeout_ms);
+	json_out_i64_if(j, "max_lifetime_ms", p->max_lifetime_ms, p->max_lifetime_ms);
+	json_out_str(j, "network", *p->network ? p->network : NULL);
+	api_put_limits(j, "limits", &most);
+	put_commands(j, p);
+	json_out_i64(j, "created_at", p->created_at);
+	json_out_i64(j, "sessions", sessions);
+	json_out_end(j);
+	return 0;
+}
+
+static int reply_policy(struct api_call *c, unsigned status, const struct store_policy *p,
+			struct err *err)
+{
+	struct json_out j;
+
+	api_out(&j);
+	json_out_object(&j, NULL);
+	if (put_policy(c, &j, "policy", p, err) < 0) {
+		json_out_fini(&j);
+		return -1;
+	}
+	json_out_end(&j);
+	return api_reply(c, status, &j, err);
+}
+
+/* ---- in -------------------------------------------------------------------------------------- */
+
+/* Of which tenant: a key that is no admin's sees its own only. */
+static int take_tenant(struct api_call *c, const char *asked, const char **ret, struct err *err)
+{
+	*ret = asked ? asked : c->who.tenant;
+	if (c->scope != API_ADMIN && strcmp(*ret, c->who.tenant) != 0)
+		return err_set(err, ERR_DENIED, "tenant: not this key's");
+	return **ret ? 0 : err_set(err, ERR_INVALID, "tenant: empty");
+}
+
+static bool says(const json_t *b, const char *name)
+{
+	return json_object_get(b, name) != NULL; /* also null, which takes it away */
+}
+
+static int take_number(const json_t *b, const char *name, int64_t max, int64_t *ret,
+		       struct err *err)
+{
+	int64_t n = 0;
+
+	if (!says(b, name))
+		return 0;
+	if (api_int(b, name, 1, max, &n, err) < 0)
+		return -1;
+	*ret = n;
+	return 0;
+}
+
+static int take_words(const json_t *b, struct store_policy *p, struct err *err)
+{
+	const char *exceed = "refuse", *network = NULL;
+
+	if (api_str(b, "on_exceed", &exceed, err) < 0 || api_str(b, "network", &network, err) < 0)
+		return -1;
+	if (strcmp(exceed, "refuse") != 0 && strcmp(exceed, "replace") != 0)
+		return err_set(err, ERR_INVALID, "on_exceed: \"refuse\" or \"replace\"");
+	if (network && (!*network || strlen(network) >= sizeof(p->network)))
+		return err_set(err, ERR_INVALID, "network: only \"none\" is possible");
+	if (says(b, "on_exceed"))
+		p->on_exceed = strcmp(exceed, "replace") == 0 ? SESSION_EXCEED_REPLACE
+							      : SESSION_EXCEED_REFUSE;
+	if (says(b, "network"))
+		snprintf(p->network, sizeof(p->network), "%s", network ? network : "");
+	return 0;
+}
+
+static int take_limits(const json_t *b, struct store_policy *p, struct err *err)
+{
+	struct template most;
+	auto_call(template_fini) struct template *guard = &most;
+
+	(void)guard;
+	if (api_take_spec(b, &most, err) < 0)
+		return -1;
+	return says(b, "limits") ? policy_set_limits(p, &most, err) : 0;
+}
+
+static int take_commands(const json_t *b, struct store_policy *p, struct err *err)
+{
+	const json_t *v = json_object_get(b, "commands");
+	auto_free char *text = NULL;
+
+	if (!v)
+		return 0;
+	if (!json_is_null(v)) {
+		text = json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY);
+		if (!text)
+			return err_sys(err, ENOMEM, "commands");
+	}
+	return policy_set_commands(p, text, err);
+}
+
+/* What is not mentioned stays as it is. */
+static int edit(void *arg, struct store_policy *p, struct err *err)
+{
+	const json_t *b = arg;
+
+	if (take_number(b, "max_active_per_user", INT_MAX, &p->max_active_per_user, err) < 0 ||
+	    take_number(b, "idle_timeout_ms", INT64_MAX / 4, &p->idle_timeout_ms, err) < 0 ||
+	    take_number(b, "max_lifetime_ms", INT64_MAX / 4, &p->max_lifetime_ms, err) < 0 ||
+	    take_words(b, p, err) < 0 || take_commands(b, p, err) < 0)
+		return -1;
+	return take_limits(b, p, err);
+}
+
+static int take_name(const json_t *b, const char *field, char *ret, size_t size, struct err *err)
+{
+	const char *text = NULL;
+
+	if (api_str(b, field, &text, err) < 0)
+		return -1;
+	if (!text || !*text || strlen(text) >= size)
+		return err_set(err, ERR_INVALID, "%s: 1 to %zu bytes", field, size - 1);
+	snprintf(ret, size, "%s", text);
+	return 0;
+}
+
+/* ---- routes ---------------------------------------------------------------------------------- */
+
+static int post_policy(struct api_call *c, struct err *err)
+{
+	static const char *const fields[] = { "name",	   "tenant",	      "max_active_per_user",
+					      "on_exceed", "idle_timeout_ms", "max_lifetime_ms",
+					      "network",   "limits",	      "commands",
+					      NULL };
+	struct store_policy p = { 0 };
+	auto_call(store_policy_fini) struct store_policy *guard = &p;
+	json_t *b;
+
+	(void)guard;
+	snprintf(p.tenant, sizeof(p.tenant), "%s", c->who.tenant);
+	if (api_body(c, fields, &b, err) < 0 ||
+	    take_name(b, "name", p.name, sizeof(p.name), err) < 0 ||
+	    (says(b, "tenant") && take_name(b, "tenant", p.tenant, sizeof(p.tenant), err) < 0) ||
+	    edit(b, &p, err) < 0 || policy_add(c->engine, c->who.actor, &p, err) < 0)
+		return -1;
+	return reply_policy(c, 201, &p, err);
+}
+
+static int reply_list(struct api_call *c, const struct store_policy_list *l, struct err *err)
+{
+	struct json_out j;
+
+	api_list(&j, "policies");
+	for (size_t i = 0; i < l->count; i++)
+		if (put_policy(c, &j, NULL, &l->items[i], err) < 0) {
+			json_out_fini(&j);
+			return -1;
+		}
+	api_list_end(&j, l->next);
+	return api_reply(c, 200, &j, err);
+}
+
+static int get_policies(struct api_call *c, struct err *err)
+{
+	struct store_policy_list l = { 0 };
+	struct store_page page;
+	const char *tenant;
+	int r;
+
+	if (take_tenant(c, http_query(c->rq, "tenant"), &tenant, err) < 0 ||
+	    api_page(c, &page, err) < 0 || policy_list(c->engine, tenant, page, &l, err) < 0)
+		return -1;
+	r = reply_list(c, &l, err);
+	store_policy_list_fini(&l);
+	return r;
+}
+
+static int find(struct api_call *c, struct store_policy *ret, struct err *err)
+{
+	const char *tenant;
+
+	if (take_tenant(c, http_query(c->rq, "tenant"), &tenant, err) < 0)
+		return -1;
+	return policy_get(c->engine, tenant, c->params[0], ret, err);
+}
+
+static int get_policy(struct api_call *c, struct err *err)
+{
+	struct store_policy p = { 0 };
+	auto_call(store_policy_fini) struct store_policy *guard = &p;
+
+	(void)guard;
+	return find(c, &p, err) < 0 ? -1 : reply_policy(c, 200, &p, err);
+}
+
+static int patch_policy(struct api_call *c, struct err *err)
+{
+	static const char *const fields[] = { "max_active_per_user",
+					      "on_exceed",
+					      "idle_timeout_ms",
+					      "max_lifetime_ms",
+					      "network",
+					      "limits",
+					      "commands",
+					      NULL };
+	struct store_policy p = { 0 };
+	auto_call(store_policy_fini) struct store_policy *guard = &p;
+	const char *tenant;
+	json_t *b;
+
+	(void)guard;
+	if (take_tenant(c, http_query(c->rq, "tenant"), &tenant, err) < 0 ||
+	    api_body(c, fields, &b, err) < 0 ||
+	    policy_change(c->engine, c->who.actor, tenant, c->params[0], edit, b, &p, err) < 0)
+		return -1;
+	return reply_policy(c, 200, &p, err);
+}
+
+static int delete_policy(struct api_call *c, struct err *err)
+{
+	struct store_policy p = { 0 };
+	auto_call(store_policy_fini) struct store_policy *guard = &p;
+
+	(void)guard;
+	if (find(c, &p, err) < 0 ||
+	    policy_remove(c->engine, c->who.actor, p.tenant, p.name, err) < 0)
+		return -1;
+	return reply_policy(c, 200, &p, err);
+}
+
+/* What would become of a command; nothing is run. */
+static int post_test(struct api_call *c, struct err *err)
+{
+	static const char *const fields[] = { "command", NULL };
+	struct policy_verdict v = { 0 };
+	auto_call(policy_verdict_fini) struct policy_verdict *guard = &v;
+	const char *tenant, *text = NULL;
+	struct json_out j;
+	json_t *b;
+
+	(void)guard;
+	if (take_tenant(c, http_query(c->rq, "tenant"), &tenant, err) < 0 ||
+	    api_body(c, fields, &b, err) < 0 || api_str(b, "command", &text, err) < 0)
+		return -1;
+	if (!text)
+		return err_set(err, ERR_INVALID, "command: missing");
+	if (policy_check_command(c->engine, tenant, c->params[0], text, &v, err) < 0)
+		return -1;
+	api_out(&j);
+	json_out_object(&j, NULL);
+	shell_put_verdict(&j, &v.rules, &v.words);
+	json_out_end(&j);
+	return api_reply(c, 200, &j, err);
+}
+
+const struct api_route api_policies[] = {
+	{ "POST", "/v1/policies", API_ADMIN, post_policy },
+	{ "GET", "/v1/policies", API_TENANT, get_policies },
+	{ "GET", "/v1/policies/{name}", API_TENANT, get_policy },
+	{ "PATCH", "/v1/policies/{name}", API_ADMIN, patch_policy },
+	{ "DELETE", "/v1/policies/{name}", API_ADMIN, delete_policy },
+	{ "POST", "/v1/policies/{name}/test", API_TENANT, post_test },
+	{ 0 },
+};

@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /v1/sessions: entering, looking, changing, ending. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/core/internal.h"
+#include "api/v1/v1.h"
+#include "service/service_admin.h"
+
+DEFINE_AUTO(struct store_session *, store_session_fini);
+DEFINE_AUTO(struct template *, template_fini);
+
+enum { WAIT_MAX_MS = 60 * 1000 };
+
+/* ---- entering -------------------------------------------------------------------------------- */
+
+static const char *const enter_fields[] = {
+	"key",
+	"user",
+	"thread",
+	"project",
+	"fragment",
+	"template",
+	"snapshot",
+	"limits",
+	"env",
+	"run_as",
+	"workdir",
+	"class",
+	"idle_timeout_ms",
+	"max_lifetime_ms",
+	"on_idle",
+	"on_expire",
+	"network",
+	"policy",
+	"metadata",
+	"if_exists",
+	"pin",
+	"idempotency_key",
+	"max_active_per_user",
+	"on_exceed",
+	"wait_ms",
+	"asleep",
+	NULL,
+};
+
+/* One of two words. */
+static int take_choice(const json_t *b, const char *name, const char *no, const char *yes,
+		       bool *ret, struct err *err)
+{
+	const char *text = NULL;
+
+	if (api_str(b, name, &text, err) < 0)
+		return -1;
+	if (text && strcmp(text, no) != 0 && strcmp(text, yes) != 0)
+		return err_set(err, ERR_INVALID, "%s: \"%s\" or \"%s\"", name, no, yes);
+	if (text)
+		*ret = strcmp(text, yes) == 0;
+	return 0;
+}
+
+static int take_end(const json_t *b, const char *name, enum session_end *ret, struct err *err)
+{
+	bool destroy = false;
+
+	if (take_choice(b, name, "hibernate", "destroy", &destroy, err) < 0)
+		return -1;
+	*ret = destroy ? SESSION_END_DESTROY : SESSION_END_HIBERNATE;
+	return 0;
+}
+
+/* What the engine has not yet is refused rather than ignored. */
+static int refuse_missing(const json_t *b, struct err *err)
+{
+	const char *network = "none";
+
+	if (api_str(b, "network", &network, err) < 0)
+		return -1;
+	if (strcmp(network, "none") != 0)
+		return err_set(err, ERR_INVALID, "network: only \"none\" is possible");
+	return 0;
+}
+
+static int take_metadata(struct api_call *c, const json_t *b, const char **ret, struct err *err)
+{
+	const json_t *v = json_object_get(b, "metadata");
+	char *text;
+
+	if (!v || json_is_null(v))
+		return 0;
+	if (!json_is_object(v))
+		return err_set(err, ERR_INVALID, "metadata: not an object");
+	text = arena_keep(c->arena, json_dumps(v, JSON_COMPACT), free);
+	if (!text)
+		return err_sys(err, ENOMEM, "metadata");
+	*ret = text;
+	return 0;
+}
+
+static int take_names(const json_t *b, struct session_want *w, struct err *err)
+{
+	if (api_str(b, "user", &w->user, err) < 0 || api_str(b, "project", &w->project, err) < 0 ||
+	    api_str(b, "fragment", &w->fragment, err) < 0 ||
+	    api_str(b, "template", &w->template, err) < 0 ||
+	    api_str(b, "snapshot", &w->snapshot, err) < 0 ||
+	    api_str(b, "policy", &w->policy, err) < 0 || api_str(b, "pin", &w->pin, err) < 0 ||
+	    api_str(b, "idempotency_key", &w->once, err) < 0)
+		return -1;
+	return 0;
+}
+
+static int take_numbers(const json_t *b, struct session_want *w, struct err *err)
+{
+	int64_t per_user = 0;
+	bool replace = false;
+
+	if (api_int(b, "idle_timeout_ms", 1, INT64_MAX, &w->idle_timeout_ms, err) < 0 ||
+	    api_int(b, "max_lifetime_ms", 1, INT64_MAX, &w->max_lifetime_ms, err) < 0 ||
+	    api_int(b, "wait_ms", 0, WAIT_MAX_MS, &w->wait_ms, err) < 0 ||
+	    api_int(b, "max_active_per_user", 1, INT_MAX, &per_user, err) < 0 ||
+	    take_choice(b, "on_exceed", "refuse", "replace", &replace, err) < 0 ||
+	    take_choice(b, "if_exists", "use", "fail", &w->must_be_new, err) < 0 ||
+	    api_bool(b, "asleep", &w->asleep, err) < 0 ||
+	    take_end(b, "on_idle", &w->on_idle, err) < 0 ||
+	    take_end(b, "on_expire", &w->on_expire, err) < 0)
+		return -1;
+	w->max_active_per_user = (unsigned)per_user;
+	w->on_exceed = replace ? SESSION_EXCEED_REPLACE : SESSION_EXCEED_REFUSE;
+	return 0;
+}
+
+/* A key of the caller's, or a thread, or else the user: the first that is given leads there. */
+static int take_key(const json_t *b, const char *user, struct store_binding *ret, struct err *err)
+{
+	static const char *const kinds[] = { "key", "thread" };
+	const char *text = NULL, *kind = "user";
+
+	for (size_t i = 0; i < 2 && !text; i++) {
+		kind = kinds[i];
+		if (api_str(b, kind, &text, err) < 0)
+			return -1;
+	}
+	if (!text) {
+		kind = "user";
+		text = user;
+	}
+	if (!text)
+		return 0;
+	if (!*text || strlen(text) >= sizeof(ret->key))
+		return err_set(err, ERR_INVALID, "%s: 1 to %zu bytes", kind, sizeof(ret->key) - 1);
+	snprintf(ret->kind, sizeof(ret->kind), "%s", kind);
+	snprintf(ret->key, sizeof(ret->key), "%s", text);
+	return 1;
+}
+
+int v1_check_token(struct api_call *c, const struct store_binding *key,
+		   const struct session_want *w, struct err *err)
+{
+	struct session_ref by = { .kind = key->kind, .key = key->key }, ref;
+	struct store_session s = { 0 };
+	auto_call(store_session_fini) struct store_session *guard = &s;
+	struct store_snapshot snap;
+	struct err ignored;
+
+	(void)guard;
+	if (*c->session)
+		return err_set(err, ERR_DENIED, "this token is for one session only");
+	if (!*c->user)
+		return 0;
+	if (strcmp(w->user, c->user) != 0)
+		return err_set(err, ERR_DENIED, "user: this token is for another");
+	if (w->pin && api_ref(c, w->pin, &ref, err) < 0)
+		return -1;
+	if (w->snapshot && v1_snapshot(c, w->snapshot, &snap, err) < 0)
+		return -1;
+	if (*key->kind && session_get(c->engine, &c->who, &by, &s, &ignored) == 0 &&
+	    strcmp(s.user, c->user) != 0)
+		return err_set(err, ERR_CONFLICT, "%s: it leads to another's session", key->kind);
+	return 0;
+}
+
+/* Root inside has more of the kernel in reach. That is for the tenant to say, or for who made the
+ * template. */
+static int check_class(struct api_call *c, const struct session_want *w, struct err *err)
+{
+	struct template t;
+	struct err ignored;
+	bool root;
+
+	if (w->over->class != KEEPER_CLASS_ROOT || c->scope >= API_TENANT)
+		return 0;
+	root = template_load(engine_home(c->engine), w->template ? w->template : "host", &t,
+			     &ignored) == 0 &&
+	       t.class == KEEPER_CLASS_ROOT;
+	template_fini(&t);
+	return root ? 0
+		    : err_set(err, ERR_DENIED, "class: \"root\" is for keys of scope \"tenant\"");
+}
+
+static const char *source_name(enum session_source source)
+{
+	static const char *const names[] = { NULL, "pool", "cold", "resume", "fork" };
+
+	return names[source];
+}
+
+int v1_reply_entered(struct api_call *c, const struct session_entered *how, struct err *err)
+{
+	bool made = how->outcome == SESSION_CREATED || how->outcome == SESSION_REPLACED;
+	char ms[32];
+	struct json_out j;
+
+	http_set_header(c->rq, "Lodge-Outcome", api_outcome_name(how->outcome));
+	snprintf(ms, sizeof(ms), "%llu.%03llu", (unsigned long long)how->ready_us / 1000,
+		 (unsigned long long)how->ready_us % 1000);
+	api_out(&j);
+	json_out_object(&j, NULL);
+	api_put_session(c, &j, "session", &how->session);
+	json_out_str(&j, "outcome", api_outcome_name(how->outcome));
+	json_out_bool(&j, "state_lost", how->state_lost);
+	api_put_cause(&j, "cause", &how->cause);
+	json_out_raw(&j, "ready_ms", ms, strlen(ms));
+	json_out_str(&j, "source", source_name(how->source));
+	json_out_end(&j);
+	return api_reply(c, made ? 201 : 200, &j, err);
+}
+
+static int enter(struct api_call *c, const struct session_want *w, struct err *err)
+{
+	struct session_entered how = { 0 };
+	int64_t began_us = mono_us();
+	int r;
+
+	if (session_enter(c->engine, &c->who, w, &how, err) < 0)
+		return -1;
+	api_observe_entered(c->api, how.outcome, (uint64_t)(mono_us() - began_us));
+	/* a session without an owner, found by a key that only became one in between */
+	if (*c->user && strcmp(how.session.user, c->user) != 0)
+		r = err_set(err, ERR_CONFLICT, "the key leads to another's session");
+	else
+		r = v1_reply_entered(c, &how, err);
+	session_entered_fini(&how);
+	return r;
+}
+
+static int post_session(struct api_call *c, struct err *err)
+{
+	struct template over;
+	auto_call(template_fini) struct template *guard = &over;
+	struct store_binding key = { 0 };
+	struct session_want w = { .keys = &key, .over = &over };
+	json_t *b;
+	int n;
+
+	template_init(&over);
+	(void)guard;
+	if (api_body(c, enter_fields, &b, err) < 0 || refuse_missing(b, err) < 0 ||
+	    take_names(b, &w, err) < 0 || take_numbers(b, &w, err) < 0 ||
+	    take_metadata(c, b, &w.metadata, err) < 0 || api_take_spec(b, &over, err) < 0)
+		return -1;
+	if (w.policy && c->scope < API_TENANT)
+		return err_set(err, ERR_DENIED, "policy: a key of scope tenant is needed for it");
+	if (*c->user && !w.user)
+		w.user = c->user;
+	n = take_key(b, w.user, &key, err);
+	if (n < 0 || check_class(c, &w, err) < 0 || v1_check_token(c, &key, &w, err) < 0)
+		return -1;
+	w.nkeys = (size_t)n;
+	return enter(c, &w, err);
+}
+
+/* ---- looking --------------------------------------------------------------------------------- */
+
+int v1_reply_session(struct api_call *c, unsigned status, struct store_session *s, struct err *err)
+{
+	struct json_out j;
+
+	api_out(&j);
+	json_out_object(&j, NULL);
+	api_put_session(c, &j, "session", s);
+	json_out_end(&j);
+	store_session_fini(s);
+	return api_reply(c, status, &j, err);
+}
+
+struct filter {
+	struct store_session_filter by;
+	struct err *err;
+};
+
+static int take_state(struct filter *f, const char *value)
+{
+	int state = sm_find(&session_sm, value);
+
+	if (state < 0)
+		return err_set(f->err, ERR_INVALID, "state: there is no \"%.32s\"", value);
+	f->by.states = SM_BIT(state);
+	return 0;
+}
+
+static int take_filter(void *arg, const char *name, const char *value)
+{
+	static const char meta[] = "metadata.";
+	struct filter *f = arg;
+
+	if (strcmp(name, "limit") == 0 || strcmp(name, "after") == 0)
+		return 0;
+	if (!*value)
+		return err_set(f->err, ERR_INVALID, "%.40s: empty", name);
+	if (strcmp(name, "state") == 0)
+		return take_state(f, value);
+	if (strcmp(name, "user") == 0)
+		f->by.user = value;
+	else if (strcmp(name, "project") == 0)
+		f->by.project = value;
+	else if (strncmp(name, meta, sizeof(meta) - 1) == 0 && name[sizeof(meta) - 1] &&
+		 !f->by.meta_key) {
+		f->by.meta_key = name + sizeof(meta) - 1;
+		f->by.meta_value = value;
+	} else
+		return err_set(f->err, ERR_INVALID, "there is no filter \"%.64s\"%s", name,
+			       f->by.meta_key ? " beside the other" : "");
+	return 0;
+}
+
+static int reply_list(struct api_call *c, const struct store_session_list *l, struct err *err)
+{
+	struct json_out j;
+
+	api_list(&j, "sessions");
+	for (size_t i = 0; i < l->count; i++)
+		if (l->items[i].state != SESSION_DESTROYING)
+			api_put_session(c, &j, NULL, &l->items[i]);
+	api_list_end(&j, l->next);
+	return api_reply(c, 200, &j, err);
+}
+
+/* The list that a token for one session sees. */
+static int list_one(struct api_call *c, struct err *err)
+{
+	struct session_ref ref = { .id = c->session };
+	struct store_session s = { 0 };
+	struct store_session_list l = { .items = &s, .count = 1 };
+	int r;
+
+	if (session_get(c->engine, &c->who, &ref, &s, err) < 0) {
+		if (err->code != ERR_NOT_FOUND)
+			return -1;
+		l.count = 0;
+	}
+	r = reply_list(c, &l, err);
+	store_session_fini(&s);
+	return r;
+}
+
+static int get_sessions(struct api_call *c, struct err *err)
+{
+	struct filter f = { .by.tenant = c->who.tenant, .err = err };
+	struct store_session_list l = { 0 };
+	struct store_page page;
+	int r;
+
+	if (*c->session)
+		return list_one(c, err);
+	if (api_page(c, &page, err) < 0 || http_query_each(c->rq, take_filter, &f) != 0)
+		return -1;
+	if (*c->user && f.by.user && strcmp(f.by.user, c->user) != 0)
+		return err_set(err, ERR_DENIED, "user: this token is for another");
+	if (*c->user)
+		f.by.user = c->user;
+	if (session_list(c->engine, &f.by, page, &l, err) < 0)
+		return -1;
+	r = reply_list(c, &l, err);
+	store_session_list_fini(&l);
+	return r;
+}
+
+static int get_session(struct api_call *c, struct err *err)
+{
+	struct store_session s = { 0 };
+	struct session_ref ref;
+
+	if (api_ref(c, c->params[0], &ref, err) < 0 ||
+	    session_get(c->engine, &c->who, &ref, &s, err) < 0)
+		return -1;
+	return v1_reply_session(c, 200, &s, err);
+}
+
+/* ---- changing -------------------------------------------------------------------------------- */
+
+struct change {
+	struct session_patch patch;
+	int64_t idle, lifetime;
+	enum session_end on_idle, on_expire;
+	bool any, has_archived, archived;
+};
+
+static bool has(const json_t *b, const char *name)
+{
+	const json_t *v = json_object_get(b, name);
+
+	return v && !json_is_null(v);
+}
+
+static int take_change(struct api_call *c, const json_t *b, const struct template *limits,
+		       struct change *p, struct err *err)
+{
+	struct session_patch *to = &p->patch;
+
+	if (api_int(b, "idle_timeout_ms", 1, INT64_MAX, &p->idle, err) < 0 ||
+	    api_int(b, "max_lifetime_ms", 1, INT64_MAX, &p->lifetime, err) < 0 ||
+	    api_int(b, "if_version", 1, INT64_MAX, &to->if_version, err) < 0 ||
+	    take_end(b, "on_idle", &p->on_idle, err) < 0 ||
+	    take_end(b, "on_expire", &p->on_expire, err) < 0 ||
+	    take_metadata(c, b, &to->metadata, err) < 0 ||
+	    api_bool(b, "archived", &p->archived, err) < 0)
+		return -1;
+	to->idle_timeout_ms = has(b, "idle_timeout_ms") ? &p->idle : NULL;
+	to->max_lifetime_ms = has(b, "max_lifetime_ms") ? &p->lifetime : NULL;
+	to->on_idle = has(b, "on_idle") ? &p->on_idle : NULL;
+	to->on_expire = has(b, "on_expire") ? &p->on_expire : NULL;
+	to->limits = has(b, "limits") ? limits : NULL;
+	p->has_archived = has(b, "archived");
+	p->any = to->idle_timeout_ms || to->max_lifetime_ms || to->on_idle || to->on_expire ||
+		 to->limits || to->metadata;
+	return 0;
+}
+
+/* Preferences first, so that they are there when it goes to sleep. */
+static int make_change(struct api_call *c, const struct session_ref *ref, const struct change *p,
+		       struct store_session *ret, struct err *err)
+{
+	int64_t version = p->patch.if_version;
+	v1_move_fn *move = p->archived ? session_archive : session_unarchive;
+
+	if (p->any || !p->has_archived) {
+		if (session_change(c->engine, &c->who, ref, &p->patch, ret, err) < 0)
+			return -1;
+		if (version)
+			version = ret->version;
+	}
+	if (!p->has_archived)
+		return 0;
+	store_session_fini(ret);
+	*ret = (struct store_session){ 0 };
+	return move(c->engine, &c->who, ref, version, ret, err);
+}
+
+static int patch_session(struct api_call *c, struct err *err)
+{
+	static const char *const fields[] = { "idle_timeout_ms", "max_lifetime_ms", "on_idle",
+					      "on_expire",	 "limits",	    "metadata",
+					      "archived",	 "if_version",	    NULL };
+	struct template limits;
+	auto_call(template_fini) struct template *guard = &limits;
+	struct store_session s = { 0 };
+	struct change p = { 0 };
+	struct session_ref ref;
+	json_t *b;
+
+	template_init(&limits);
+	(void)guard;
+	if (api_ref(c, c->params[0], &ref, err) < 0 || api_body(c, fields, &b, err) < 0 ||
+	    api_take_spec(b, &limits, err) < 0 || take_change(c, b, &limits, &p, err) < 0 ||
+	    make_change(c, &ref, &p, &s, err) < 0)
+		return -1;
+	return v1_reply_session(c, 200, &s, err);
+}
+
+static int delete_session(struct api_call *c, struct err *err)
+{
+	const char *reason = http_query(c->rq, "reason");
+	struct session_why why = { .cause = SESSION_CAUSE_ASKED,
+				   .text = reason ? reason : "",
+				   .actor = c->who.actor };
+	struct store_tombstone t;
+	struct session_ref ref;
+	struct json_out j;
+
+	if (api_ref(c, c->params[0], &ref, err) < 0 ||
+	    session_destroy(c->engine, &c->who, &ref, &why, &t, err) < 0)
+		return -1;
+	api_out(&j);
+	json_out_object(&j, NULL);
+	json_out_object(&j, "tombstone");
+	json_out_str(&j, "session", t.session);
+	json_out_str(&j, "user", *t.user ? t.user : NULL);
+	json_out_i64(&j, "created_at", t.created_at);
+	api_put_cause(&j, "cause", &t.cause);
+	json_out_end(&j);
+	json_out_end(&j);
+	return api_reply(c, 200, &j, err);
+}
+
+const struct api_route api_sessions[] = {
+	{ "POST", "/v1/sessions", API_SESSION, post_session },
+	{ "GET", "/v1/sessions", API_SESSION, get_sessions },
+	{ "GET", "/v1/sessions/{id}", API_SESSION, get_session },
+	{ "PATCH", "/v1/sessions/{id}", API_SESSION, patch_session },
+	{ "DELETE", "/v1/sessions/{id}", API_SESSION, delete_session },
+	{ "POST", "/v1/sessions/{id}/probe", API_SESSION, v1_probe },
+	{ "POST", "/v1/sessions/{id}/extend", API_SESSION, v1_extend },
+	{ "POST", "/v1/sessions/{id}/activity", API_SESSION, v1_activity },
+	{ "POST", "/v1/sessions/{id}/pause", API_SESSION, v1_pause },
+	{ "POST", "/v1/sessions/{id}/unpause", API_SESSION, v1_unpause },
+	{ "POST", "/v1/sessions/{id}/hibernate", API_SESSION, v1_hibernate },
+	{ "POST", "/v1/sessions/{id}/resume", API_SESSION, v1_resume },
+	{ "GET", "/v1/sessions/{id}/stats", API_SESSION, v1_stats },
+	{ "GET", "/v1/sessions/{id}/progress", API_SESSION, v1_progress },
+	{ "GET", "/v1/events", API_SESSION, v1_events },
+	{ "GET", "/v1/progress", API_SESSION, v1_start, .early = true },
+	{ 0 },
+};

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /v1/snapshots, and what sessions do with theirs: fork, rollback. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/core/pipe_stream.h"
+#include "api/core/internal.h"
+#include "api/v1/v1.h"
+#include "base/array.h"
+
+enum { FORKS_MAX = 100 };
+
+DEFINE_AUTO(struct store_session *, store_session_fini);
+
+static int put_snapshot(struct api_call *c, struct json_out *j, const char *key,
+			const struct store_snapshot *s, struct err *err)
+{
+	struct session_ref ref = { .id = s->session };
+	struct store_session of = { 0 };
+	auto_call(store_session_fini) struct store_session *guard = &of;
+	bool there = *s->session && session_get(c->engine, &c->who, &ref, &of, err) == 0;
+
+	(void)guard;
+	if (*s->session && !there && err->code != ERR_NOT_FOUND)
+		return -1;
+	api_put_snapshot(j, key, s, there ? &of : NULL);
+	return 0;
+}
+
+static int reply_snapshot(struct api_call *c, unsigned status, const struct store_snapshot *s,
+			  struct err *err)
+{
+	struct json_out j;
+
+	api_out(&j);
+	json_out_object(&j, NULL);
+	if (put_snapshot(c, &j, "snapshot", s, err) < 0) {
+		json_out_fini(&j);
+		return -1;
+	}
+	json_out_end(&j);
+	return api_reply(c, status, &j, err);
+}
+
+/* Ends *l. */
+static int reply_list(struct api_call *c, struct store_snapshot_list *l, struct err *err)
+{
+	struct json_out j;
+	int r = 0;
+
+	api_list(&j, "snapshots");
+	for (size_t i = 0; r == 0 && i < l->count; i++)
+		r = put_snapshot(c, &j, NULL, &l->items[i], err);
+	api_list_end(&j, l->next);
+	store_snapshot_list_fini(l);
+	if (r == 0)
+		return api_reply(c, 200, &j, err);
+	json_out_fini(&j);
+	return -1;
+}
+
+int v1_snapshot(struct api_call *c, const char *id, struct store_snapshot *ret, struct err *err)
+{
+	struct store_snapshot s;
+	struct err unseen;
+
+	if (snapshot_get(c->engine, &c->who, id, &s, err) < 0)
+		return -1;
+	if (api_may_see(c, s.session, &unseen) < 0)
+		return err_set(err, ERR_NOT_FOUND, "no snapshot %.64s", id);
+	*ret = s;
+	return 0;
+}
+
+/* ---- of a session ---------------------------------------------------------------------------- */
+
+static int post_snapshot(struct api_call *c, struct err *err)
+{
+	static const char *const fields[] = { "name", "live", NULL };
+	struct snapshot_want w = { 0 };
+	struct store_snapshot s;
+	struct session_ref ref;
+	bool live = true;
+	json_t *b;
+
+	if (api_ref(c, c->params[0], &ref, err) < 0 || api_body(c, fields, &b, err) < 0 ||
+	    api_str(b, "name", &w.name, err) < 0 || api_bool(b, "live", &live, err) < 0)
+		return -1;
+	w.stop = !live;
+	if (session_snapshot(c->engine, &c->who, &ref, &w, &s, err) < 0)
+		return -1;
+	return reply_snapshot(c, 201, &s, err);
+}
+
+static int get_own(struct api_call *c, struct err *err)
+{
+	struct store_snapshot_list l = { 0 };
+	struct store_page page;
+	struct session_ref ref;
+
+	if (api_ref(c, c->params[0], &ref, err) < 0 || api_page(c, &page, err) < 0 ||
+	    snapshot_list(c->engine, &c->who, &ref, page, &l, err) < 0)
+		return -1;
+	return reply_list(c, &l, err);
+}
+
+/* By way of its session: only one that the session made. */
+static int delete_own(struct api_call *c, struct err *err)
+{
+	struct store_session rec = { 0 };
+	struct store_snapshot s;
+	struct session_ref ref;
+	bool theirs;
+
+	if (api_ref(c, c->params[0], &ref, err) < 0 ||
+	    session_get(c->engine, &c->who, &ref, &rec, err) < 0)
+		return -1;
+	if (snapshot_get(c->engine, &c->who, c->params[1], &s, err) < 0) {
+		store_session_fini(&rec);
+		return -1;
+	}
+	theirs = strcmp(s.session, rec.id) == 0;
+	store_session_fini(&rec);
+	if (!theirs)
+		return err_set(err, ERR_NOT_FOUND, "no snapshot %.64s", c->params[1]);
+	if (snapshot_remove(c->engine, &c->who, s.id, err) < 0)
+		return -1;
+	http_reply(c->rq, 204, NULL, NULL, 0);
+	return 0;
+}
+
+static int reply_forks(struct api_call *c, struct store_session *made, unsigned count,
+		       struct err *err)
+{
+	struct json_out j;
+
+	api_out(&j);
+	json_out_object(&j, NULL);
+	json_out_array(&j, "sessions");
+	for (unsigned i = 0; i < count; i++) {
+		api_put_session(c, &j, NULL, &made[i]);
+		store_session_fini(&made[i]);
+	}
+	json_out_end(&j);
+	json_out_end(&j);
+	return api_reply(c, 201, &j, err);
+}
+
+/* A key leads to one session: of several none can have it. */
+static int take_key(const json_t *b, int64_t count, struct store_binding *ret, struct err *err)
+{
+	const char *key = NULL;
+
+	if (api_str(b, "key", &key, err) < 0)
+		return -1;
+	if (!key)
+		return 0;
+	if (count != 1)
+		return err_set(err, ERR_INVALID, "key: only with a count of 1");
+	if (!*key || strlen(key) >= sizeof(ret->key))
+		return err_set(err, ERR_INVALID, "key: 1 to %zu bytes", sizeof(ret->key) - 1);
+	snprintf(ret->kind, sizeof(ret->kind), "key");
+	snprintf(ret->key, sizeof(ret->key), "%s", key);
+	return 1;
+}
+
+static int post_fork(struct api_call *c, struct err *err)
+{
+	static const char *const fields[] = { "count", "key", "snapshot", NULL };
+	auto_free struct store_session *made = NULL;
+	struct store_binding key = { 0 };
+	const char *snapshot = NULL;
+	struct session_ref ref;
+	int64_t count = 1;
+	json_t *b;
+	int n;
+
+	if (api_ref(c, c->params[0], &ref, err) < 0 || api_body(c, fields, &b, err) < 0 ||
+	    api_int(b, "count", 1, FORKS_MAX, &count, err) < 0 ||
+	    api_str(b, "snapshot", &snapshot, err) < 0)
+		return -1;
+	n = take_key(b, count, &key, err);
+	if (n < 0)
+		return -1;
+	if (*c->session)
+		return err_set(err, ERR_DENIED, "this token is for one session only");
+	made = calloc((size_t)count, sizeof(*made));
+	if (!made)
+		return err_sys(err, ENOMEM, "fork");
+	if (session_fork(c->engine, &c->who, &ref, snapshot, (unsigned)count, n ? &key : NULL, made,
+			 err) < 0)
+		return -1;
+	return reply_forks(c, made, (unsigned)count, err);
+}
+
+static int post_rollback(struct api_call *c, struct err *err)
+{
+	static const char *const fields[] = { "snapshot", "if_version", NULL };
+	struct store_session s = { 0 };
+	const char *snapshot = NULL;
+	struct session_ref ref;
+	int64_t version = 0;
+	json_t *b;
+
+	if (api_ref(c, c->params[0], &ref, err) < 0 || api_body(c, fields, &b, err) < 0 ||
+	    api_str(b, "snapshot", &snapshot, err) < 0 ||
+	    api_int(b, "if_version", 1, INT64_MAX, &version, err) < 0)
+		return -1;
+	if (!snapshot || !*snapshot)
+		return err_set(err, ERR_INVALID, "snapshot: missing");
+	if (session_rollback(c->engine, &c->who, &ref, snapshot, version, &s, err) < 0)
+		return -1;
+	return v1_reply_session(c, 200, &s, err);
+}
+
+/* ---- by themselves --------------------------------------------------------------------------- */
+
+static int check_filter(void *arg, const char *name, const char *value)
+{
+	static const char *const names[] = { "limit", "after", "session", "user" };
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (strcmp(name, names[i]) == 0)
+			return *value ? 0 : err_set(arg, ERR_INVALID, "%s: empty", name);
+	return err_set(arg, ERR_INVALID, "there is no filter \"%.64s\"", name);
+}
+
+/* A token for one user or session sees what is known to be of that one, as v1_snapshot() has it. */
+static int take_filter(struct api_call *c, struct store_snapshot_filter *ret, struct err *err)
+{
+	const char *session = http_query(c->rq, "session");
+
+	if (http_query_each(c->rq, check_filter, err) != 0)
+		return -1;
+	ret->user = http_query(c->rq, "user");
+	if (*c->user && ret->user && strcmp(ret->user, c->user) != 0)
+		return err_set(err, ERR_DENIED, "user: this token is for another");
+	if (*c->user)
+		ret->user = c->user;
+	if (!session && *c->session)
+		session = c->session;
+	return session ? v1_session_id(c, session, &ret->session, err) : 0;
+}
+
+static int get_all(struct api_call *c, struct err *err)
+{
+	struct store_snapshot_filter f = { .tenant = c->who.tenant };
+	struct store_snapshot_list l = { 0 };
+	struct store_page page;
+
+	if (api_page(c, &page, err) < 0 || take_filter(c, &f, err) < 0 ||
+	    snapshot_search(c->engine, &f, page, &l, err) < 0)
+		return -1;
+	return reply_list(c, &l, err);
+}
+
+static int get_snapshot(struct api_call *c, struct err *err)
+{
+	struct store_snapshot s;
+
+	if (v1_snapshot(c, c->params[0], &s, err) < 0)
+		return -1;
+	return reply_snapshot(c, 200, &s, err);
+}
+
+static int delete_snapshot(struct api_call *c, struct err *err)
+{
+	struct store_snapshot s;
+
+	if (v1_snapshot(c, c->params[0], &s, err) < 0 ||
+	    snapshot_remove(c->engine, &c->who, s.id, err) < 0)
+		return -1;
+	http_reply(c->rq, 204, NULL, NULL, 0);
+	return 0;
+}
+
+/* ---- as one file ----------------------------------------------------------------------------- */
+
+struct carry {
+	struct api_call *call;
+	const char *template, *name;
+	struct store_snapshot snap;
+};
+
+static int carry_out(void *arg, int fd, struct err *err)
+{
+	struct carry *x = arg;
+
+	return snapshot_export(x->call->engine, &x->call->who, x->snap.id, fd, err);
+}
+
+static int carry_in(void *arg, int fd, struct err *err)
+{
+	struct carry *x = arg;
+
+	return snapshot_import(x->call->engine, &x->call->who, x->template, x->name, fd, &x->snap,
+			       err);
+}
+
+static int get_archive(struct api_call *c, struct err *err)
+{
+	struct carry x = { .call = c };
+	char name[STORE_ID + 64];
+
+	if (v1_snapshot(c, c->params[0], &x.snap, err) < 0)
+		return -1;
+	snprintf(name, sizeof(name), "attachment; filename=\"%s.tar.zst\"", x.snap.id);
+	http_set_header(c->rq, "Content-Disposition", name);
+	return flow_out(c, "application/zstd", carry_out, &x, err);
+}
+
+static int post_import(struct api_call *c, struct err *err)
+{
+	struct carry x = { .call = c,
+			   .template = http_query(c->rq, "template"),
+			   .name = http_query(c->rq, "name") };
+	struct err ignored;
+
+	if (flow_in(c, carry_in, &x, err) < 0) {
+		if (*x.snap.id) /* of a body that was cut behind the end of the archive */
+			(void)snapshot_remove(c->engine, &c->who, x.snap.id, &ignored);
+		return -1;
+	}
+	return reply_snapshot(c, 201, &x.snap, err);
+}
+
+const struct api_route api_snapshots[] = {
+	{ "POST", "/v1/sessions/{id}/snapshots", API_SESSION, post_snapshot },
+	{ "GET", "/v1/sessions/{id}/snapshots", API_SESSION, get_own },
+	{ "DELETE", "/v1/sessions/{id}/snapshots/{snap}", API_SESSION, delete_own },
+	{ "POST", "/v1/sessions/{id}/fork", API_SESSION, post_fork },
+	{ "POST", "/v1/sessions/{id}/rollback", API_SESSION, post_rollback },
+	{ "GET", "/v1/snapshots", API_SESSION, get_all },
+	{ "GET", "/v1/snapshots/{id}", API_SESSION, get_snapshot },
+	{ "DELETE", "/v1/snapshots/{id}", API_SESSION, delete_snapshot },
+	{ "GET", "/v1/snapshots/{id}/archive", API_SESSION, get_archive },
+	{ "POST", "/v1/snapshots", API_TENANT, post_import },
+	{ 0 },
+};

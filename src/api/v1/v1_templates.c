@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /v1/templates: what sessions start from. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "api/core/pipe_stream.h"
+#include "api/core/internal.h"
+#include "base/array.h"
+#include "template/templates.h"
+
+DEFINE_AUTO(struct template *, template_fini);
+
+/* ---- out ------------------------------------------------------------------------------------- */
+
+static void put_env(struct json_out *j, const struct template *t)
+{
+	json_out_object(j, "env");
+	for (size_t i = 0; i < t->nenv; i++) {
+		const char *eq = strchr(t->env[i], '=');
+		auto_free char *name = strndup(t->env[i], (size_t)(eq - t->env[i]));
+
+		if (name)
+			json_out_str(j, name, eq + 1);
+	}
+	json_out_end(j);
+}
+
+static void put_origin(struct json_out *j, const struct template *t)
+{
+	if (t->made.at)
+		json_out_i64(j, "created_at", t->made.at);
+	else
+		json_out_null(j, "created_at");
+	if (!t->made.from) {
+		json_out_null(j, "from");
+		return;
+	}
+	json_out_object(j, "from");
+	json_out_str(j, "kind", t->made.from);
+	if (t->made.snapshot)
+		json_out_str(j, "snapshot", t->made.snapshot);
+	json_out_end(j);
+}
+
+static void put_template(struct json_out *j, const char *key, const struct template_info *i)
+{
+	json_out_object(j, key);
+	json_out_str(j, "name", i->name);
+	json_out_bool(j, "builtin", i->builtin);
+	json_out_str(j, "class", i->t.class == KEEPER_CLASS_ROOT ? "root" : "user");
+	json_out_str(j, "run_as", i->t.user);
+	json_out_str(j, "workdir", i->t.workdir);
+	put_env(j, &i->t);
+	api_put_limits(j, "limits", &i->t);
+	json_out_str(j, "policy", i->t.policy);
+	put_origin(j, &i->t);
+	if (i->bytes)
+		json_out_i64(j, "size_bytes", i->bytes);
+	else
+		json_out_null(j, "size_bytes");
+	json_out_i64(j, "sessions", i->sessions);
+	if (*i->problem)
+		json_out_str(j, "problem", i->problem);
+	json_out_end(j);
+}
+
+static int list_one(void *arg, const struct template_info *i)
+{
+	put_template(arg, NULL, i);
+	return 0;
+}
+
+static int get_templates(struct api_call *c, struct err *err)
+{
+	struct json_out j;
+
+	api_out(&j);
+	json_out_object(&j, NULL);
+	json_out_array(&j, "templates");
+	if (template_list(c->engine, list_one, &j, err) < 0) {
+		json_out_fini(&j);
+		return -1;
+	}
+	json_out_end(&j);
+	json_out_end(&j);
+	return api_reply(c, 200, &j, err);
+}
+
+static int reply_template(struct api_call *c, unsigned status, const char *name,
+			  const bool *wants_root, struct err *err)
+{
+	struct template_info i;
+	struct json_out j;
+
+	if (template_info(c->engine, name, &i, err) < 0)
+		return -1;
+	api_out(&j);
+	json_out_object(&j, NULL);
+	put_template(&j, "template", &i);
+	if (wants_root)
+		json_out_bool(&j, "wants_root", *wants_root);
+	json_out_end(&j);
+	template_info_fini(&i);
+	return api_reply(c, status, &j, err);
+}
+
+static int get_template(struct api_call *c, struct err *err)
+{
+	return reply_template(c, 200, c->params[0], NULL, err);
+}
+
+/* ---- settings -------------------------------------------------------------------------------- */
+
+static bool says(const json_t *b, const char *name)
+{
+	return json_object_get(b, name) != NULL; /* also null, which takes it away */
+}
+
+static int take_policy(const json_t *b, struct template *t, struct err *err)
+{
+	const char *name = NULL;
+
+	if (api_str(b, "policy", &name, err) < 0)
+		return -1;
+	free(t->policy);
+	t->policy = name ? strdup(name) : NULL;
+	return name && !t->policy ? err_sys(err, ENOMEM, "policy") : 0;
+}
+
+static void move_text(char **to, char **from)
+{
+	free(*to);
+	*to = *from;
+	*from = NULL;
+}
+
+static int replace_env(struct template *t, const struct template *new, struct err *err)
+{
+	for (; t->nenv; t->nenv--) {
+		free(t->env[t->nenv - 1]);
+		t->env[t->nenv - 1] = NULL;
+	}
+	for (size_t i = 0; i < new->nenv; i++)
+		if (template_set_env(t, new->env[i], err) < 0)
+			return -1;
+	return 0;
+}
+
+/* What is not mentioned stays; what is, is replaced as a whole. */
+static int edit(void *arg, struct template *t, struct err *err)
+{
+	const json_t *b = arg;
+	struct template new;
+	auto_call(template_fini) struct template *guard = &new;
+
+	(void)guard;
+	if (api_take_spec(b, &new, err) < 0)
+		return -1;
+	if (says(b, "run_as"))
+		move_text(&t->user, &new.user);
+	if (says(b, "workdir"))
+		move_text(&t->workdir, &new.workdir);
+	if (says(b, "class"))
+		t->class = new.class;
+	if (says(b, "limits")) {
+		t->limits = new.limits;
+		t->limits_set = new.limits_set;
+	}
+	if (says(b, "env") && replace_env(t, &new, err) < 0)
+		return -1;
+	return says(b, "policy") ? take_policy(b, t, err) : 0;
+}
+
+static int patch_template(struct api_call *c, struct err *err)
+{
+	static const char *const fields[] = { "run_as", "workdir", "env", "limits",
+					      "class",	"policy",  NULL };
+	json_t *b;
+
+	if (api_body(c, fields, &b, err) < 0 ||
+	    template_change(c->engine, &c->who, c->params[0], edit, b, err) < 0)
+		return -1;
+	return reply_template(c, 200, c->params[0], NULL, err);
+}
+
+static int delete_template(struct api_call *c, struct err *err)
+{
+	struct json_out j;
+
+	if (template_drop(c->engine, c->who.actor, c->params[0], err) < 0)
+		return -1;
+	api_out(&j);
+	json_out_object(&j, NULL);
+	json_out_str(&j, "removed", c->params[0]);
+	json_out_end(&j);
+	return api_reply(c, 200, &j, err);
+}
+
+/* ---- of a snapshot --------------------------------------------------------------------------- */
+
+static int need(const char *name, const char *value, struct err *err)
+{
+	return value && *value ? 0 : err_set(err, ERR_INVALID, "%s: missing", name);
+}
+
+static int post_template(struct api_call *c, struct err *err)
+{
+	static const char *const fields[] = { "name", "snapshot", "tenant", "run_as", "workdir",
+					      "env",  "limits",	  "class",  "policy", NULL };
+	struct caller who = c->who;
+	const char *name = NULL, *snapshot = NULL;
+	struct template over;
+	auto_call(template_fini) struct template *guard = &over;
+	json_t *b;
+
+	template_init(&over);
+	(void)guard;
+	if (api_body(c, fields, &b, err) < 0 || api_str(b, "name", &name, err) < 0 ||
+	    api_str(b, "snapshot", &snapshot, err) < 0 ||
+	    api_str(b, "tenant", &who.tenant, err) < 0 || api_take_spec(b, &over, err) < 0 ||
+	    take_policy(b, &over, err) < 0 || need("name", name, err) < 0 ||
+	    need("snapshot", snapshot, err) < 0 ||
+	    template_promote(c->engine, &who, name, snapshot, &over, err) < 0)
+		return -1;
+	return reply_template(c, 201, name, NULL, err);
+}
+
+/* ---- of an archive --------------------------------------------------------------------------- */
+
+/* What the bytes are they tell themselves. This is so that no form of a browser comes this far. */
+static int check_type(struct api_call *c, struct err *err)
+{
+	static const char *const types[] = { "application/x-tar",   "application/gzip",
+					     "application/zstd",    "application/x-xz",
+					     "application/x-bzip2", "application/octet-stream" };
+	const char *type = http_header(c->rq, "Content-Type");
+	size_t len = type ? strcspn(type, " \t;") : 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(types); i++)
+		if (len == strlen(types[i]) && strncasecmp(type, types[i], len) == 0)
+			return 0;
+	err_set(err, ERR_INVALID,
+		"Content-Type: application/x-tar, gzip, zstd, x-xz, x-bzip2 or octet-stream");
+	err->sys = EMEDIUMTYPE;
+	return -1;
+}
+
+static int take_format(struct api_call *c, bool *ret, struct err *err)
+{
+	const char *format = http_query(c->rq, "format");
+
+	if (format && strcmp(format, "oci") != 0 && strcmp(format, "rootfs") != 0)
+		return err_set(err, ERR_INVALID, "format: \"rootfs\" or \"oci\"");
+	*ret = format && strcmp(format, "oci") == 0;
+	return 0;
+}
+
+static int fill(void *arg, int fd, struct err *err)
+{
+	return template_build_fill(arg, fd, err);
+}
+
+/* Only what came to its end is made a template. */
+static int upload_template(struct api_call *c, struct err *err)
+{
+	auto_call(template_build_free) struct template_build *b = NULL;
+	bool oci = false, wants_root;
+
+	if (check_type(c, err) < 0 || take_format(c, &oci, err) < 0 ||
+	    template_build_new(c->engine, c->params[0], oci, &b, err) < 0 ||
+	    flow_in(c, fill, b, err) < 0 || template_build_commit(b, c->who.actor, err) < 0)
+		return -1;
+	wants_root = template_build_wants_root(b);
+	return reply_template(c, 201, c->params[0], oci ? &wants_root : NULL, err);
+}
+
+const struct api_route api_templates[] = {
+	{ "GET", "/v1/templates", API_TENANT, get_templates },
+	{ "POST", "/v1/templates", API_ADMIN, post_template },
+	{ "GET", "/v1/templates/{name}", API_TENANT, get_template },
+	{ "POST", "/v1/templates/{name}", API_ADMIN, upload_template },
+	{ "PATCH", "/v1/templates/{name}", API_ADMIN, patch_template },
+	{ "DELETE", "/v1/templates/{name}", API_ADMIN, delete_template },
+	{ 0 },
+};

@@ -1,0 +1,552 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A terminal over a WebSocket. The command is one like any other and knows nothing of who looks at
+ * it: sockets come and go, and each says from which byte of the output on it wants to see. A full
+ * log waits for every socket, so that a slow one slows the command and takes no memory here. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+
+#include "api/core/internal.h"
+#include "api/v1/v1_exec.h"
+#include "http/ws_server.h"
+
+enum {
+	MESSAGE_MAX = 1 << 20,
+	TAIL = 64 << 10, /* of the output, for one who says nothing else */
+	PIECE = 64 << 10,
+	INPUT_MAX = 256 << 10, /* waiting for the command: then nothing more is read */
+	TEXT_MAX = 1024,
+	LOOK_MS = 500, /* how often to look whether the service ends */
+	FED_MIN_MS = 1, /* ... and whether input was taken */
+	FED_MAX_MS = 16,
+	END_MS = 2000, /* for the last words of both sides */
+	SIDE_MAX = 65535,
+};
+
+static const char protocol[] = "lodge.tty";
+
+DEFINE_AUTO(struct store_exec *, store_exec_fini);
+_Static_assert((int)PIECE >= (int)TAIL && (int)PIECE >= (int)TEXT_MAX, "all fits the buffer");
+
+struct tty {
+	struct api_call *c;
+	struct run *x;
+	struct ws *ws;
+	int wake; /* eventfd: there is output, or the end */
+	bool fresh; /* the command was started for this socket */
+	uint64_t at; /* sent so far */
+	bool over; /* how it ended was said */
+	bool blocked; /* the socket takes no more */
+	char *input; /* not taken yet */
+	size_t input_len, input_room;
+	int pause_ms; /* until the next look whether it was */
+	char buf[PIECE]; /* of the message under way */
+};
+
+/* ---- what is wanted ---------------------------------------------------------------------------
+ */
+
+struct wish {
+	const char *exec; /* NULL: a new one */
+	int64_t offset; /* -1: the tail */
+	struct run_want want;
+};
+
+static int check_wish(struct api_call *c, const struct wish *w, struct err *err)
+{
+	static const char *const of_new[] = { "command", "cwd", "user", NULL };
+
+	for (size_t i = 0; w->exec && of_new[i]; i++)
+		if (http_query(c->rq, of_new[i]))
+			return err_set(err, ERR_INVALID, "%s: not for a command that runs",
+				       of_new[i]);
+	if (!w->exec && w->offset >= 0)
+		return err_set(err, ERR_INVALID, "offset: only with exec");
+	if (w->exec && !http_query(c->rq, "cols") != !http_query(c->rq, "rows"))
+		return err_set(err, ERR_INVALID, "cols and rows: both, or neither");
+	return 0;
+}
+
+static int take_wish(struct api_call *c, struct wish *ret, struct err *err)
+{
+	static const char *const shell[] = { "bash", "-l", NULL };
+	struct wish w = { .exec = http_query(c->rq, "exec"), .offset = -1 };
+	int64_t cols = 80, rows = 24;
+
+	if (api_query_int(c, "cols", 1, SIDE_MAX, &cols, err) < 0 ||
+	    api_query_int(c, "rows", 1, SIDE_MAX, &rows, err) < 0 ||
+	    api_query_int(c, "offset", 0, INT64_MAX, &w.offset, err) < 0 ||
+	    check_wish(c, &w, err) < 0)
+		return -1;
+	w.want = (struct run_want){ .text = http_query(c->rq, "command"),
+				    .cwd = http_query(c->rq, "cwd"),
+				    .user = http_query(c->rq, "user"),
+				    .rows = (uint32_t)rows,
+				    .cols = (uint32_t)cols,
+				    .pty = true,
+				    .stdin_open = true,
+				    .background = true,
+				    .hold = true,
+				    .no_resume = v1_no_resume(c) };
+	if (w.want.text)
+		w.want.login = true;
+	else
+		w.want.argv = shell;
+	w.want.own_shell = !w.want.text;
+	w.want.refusal = &c->refusal;
+	*ret = w;
+	return 0;
+}
+
+/* ---- where to begin ---------------------------------------------------------------------------
+ */
+
+/* Output that was cut somewhere makes sense from the next line on; else from a sequence of control
+ * characters, or at least from a character. */
+static size_t safe_cut(const char *bytes, size_t len)
+{
+	const char *line = memchr(bytes, '\n', len), *escape = memchr(bytes, '\033', len);
+	size_t n = 0;
+
+	if (line)
+		return (size_t)(line - bytes) + 1;
+	if (escape)
+		return (size_t)(escape - bytes);
+	while (n < len && n < 3 && ((unsigned char)bytes[n] & 0xc0) == 0x80)
+		n++;
+	return n;
+}
+
+/* Held first, so that it is still there when it is read. */
+static int begin_at_tail(struct tty *t, struct err *err)
+{
+	uint64_t start, end;
+	size_t n;
+
+	do {
+		run_range(t->x, EXEC_OUT, &start, &end);
+		t->at = end - start > TAIL ? end - TAIL : start;
+		run_hold(t->x, t->at, UINT64_MAX);
+		if (!t->at)
+			return 0;
+		if (run_read(t->x, EXEC_OUT, t->at, t->buf, TAIL, 0, &n, err) == 0) {
+			t->at += safe_cut(t->buf, n);
+			return 0;
+		}
+	} while (err->code == ERR_LIMIT && err->sys == ERANGE);
+	return -1;
+}
+
+static int begin_at(struct tty *t, uint64_t offset, struct err *err)
+{
+	uint64_t start, end;
+
+	run_hold(t->x, offset, UINT64_MAX);
+	run_range(t->x, EXEC_OUT, &start, &end);
+	t->at = offset;
+	if (offset >= start && offset <= end)
+		return 0;
+	err_set(err, ERR_LIMIT, "offset: there is output from %llu to %llu",
+		(unsigned long long)start, (unsigned long long)end);
+	err->sys = ERANGE;
+	return -1;
+}
+
+static int attach(struct tty *t, const struct wish *w, struct err *err)
+{
+	struct err ignored;
+
+	if (v1_open_exec(t->c, w->exec, &t->x, err) < 0)
+		return -1;
+	if (http_query(t->c->rq, "cols"))
+		(void)run_resize(t->x, w->want.rows, w->want.cols, &ignored);
+	return w->offset < 0 ? begin_at_tail(t, err) : begin_at(t, (uint64_t)w->offset, err);
+}
+
+/* A program or directory that is not there is not what the path of the request names. */
+static int start(struct tty *t, const struct wish *w, struct err *err)
+{
+	enum session_outcome outcome = SESSION_REUSED;
+	struct api_call *c = t->c;
+	struct session_ref ref;
+
+	if (api_ref(c, c->params[0], &ref, err) < 0)
+		return -1;
+	if (run_start(c->engine, &c->who, &ref, &w->want, &t->x, &outcome, err) < 0) {
+		if (err->code == ERR_NOT_FOUND && (err->sys == ENOENT || err->sys == ENOTDIR))
+			err->code = ERR_INVALID;
+		return -1;
+	}
+	t->fresh = true;
+	if (outcome != SESSION_REUSED)
+		http_set_header(c->rq, "Lodge-Outcome", api_outcome_name(outcome));
+	return 0;
+}
+
+/* ---- to the socket ----------------------------------------------------------------------------
+ */
+
+static void send_text(struct tty *t, struct json_out *j)
+{
+	size_t len = 0;
+	auto_free char *text = NULL;
+
+	json_out_end(j);
+	text = json_out_take(j, &len);
+	if (text) {
+		memcpy(t->buf, text, len);
+		ws_send(t->ws, WS_TEXT, t->buf, len);
+	} else {
+		json_out_fini(j);
+		ws_close(t->ws, WS_INTERNAL, "out of memory");
+	}
+}
+
+/* Where in the output the next byte is; first of all also whose. */
+static void send_place(struct tty *t, const char *exec)
+{
+	struct json_out j;
+
+	json_out_init(&j, TEXT_MAX);
+	json_out_object(&j, NULL);
+	if (exec)
+		json_out_str(&j, "exec_id", exec);
+	json_out_u64(&j, "offset", t->at);
+	send_text(t, &j);
+}
+
+static void send_exit(struct tty *t)
+{
+	struct store_exec rec = { 0 };
+	auto_call(store_exec_fini) struct store_exec *guard __attribute__((unused)) = &rec;
+	struct json_out j;
+	struct err ignored;
+
+	t->over = true;
+	if (run_info(t->x, &rec, &ignored) < 0) {
+		ws_close(t->ws, WS_INTERNAL, "out of memory");
+		return;
+	}
+	json_out_init(&j, TEXT_MAX);
+	json_out_object(&j, NULL);
+	json_out_object(&j, "exit");
+	json_out_i64_if(&j, "exit_code", rec.state != RUN_LOST && !rec.signal, rec.exit_code);
+	json_out_i64_if(&j, "signal", rec.signal, rec.signal);
+	json_out_end(&j);
+	send_text(t, &j);
+}
+
+/* The next message; false: there is none yet. */
+static bool send_next(struct tty *t)
+{
+	bool ended = run_ended(t->x); /* before reading: nothing comes after it */
+	uint64_t start, end;
+	struct err err;
+	size_t n = 0;
+
+	if (run_read(t->x, EXEC_OUT, t->at, t->buf, PIECE, 0, &n, &err) < 0) {
+		run_range(t->x, EXEC_OUT, &start, &end);
+		if (err.code != ERR_LIMIT || err.sys != ERANGE || start <= t->at) {
+			ws_close(t->ws, WS_INTERNAL, "the output cannot be read");
+			t->over = true;
+			return true;
+		}
+		t->at = start; /* what is between is gone */
+		send_place(t, NULL);
+		return true;
+	}
+	if (n)
+		ws_send(t->ws, WS_BINARY, t->buf, n);
+	else if (ended)
+		send_exit(t);
+	t->at += n;
+	return n || ended;
+}
+
+/* What the socket took the command may write again. -1: it is over, or he is gone. */
+static int push(struct tty *t)
+{
+	struct err ignored;
+	int r;
+
+	while ((r = ws_flush(t->ws)) == 0) {
+		(void)run_consumed(t->x, t->at, UINT64_MAX, &ignored);
+		if (t->over) {
+			ws_close(t->ws, WS_NORMAL, "");
+			return -1;
+		}
+		if (!send_next(t))
+			break;
+	}
+	t->blocked = r > 0;
+	return r < 0 ? -1 : 0;
+}
+
+/* ---- from the socket --------------------------------------------------------------------------
+ */
+
+static int keep_input(struct tty *t, const void *data, size_t len)
+{
+	size_t need = t->input_len + len, room = 2 * t->input_room;
+	char *bigger;
+
+	if (need > t->input_room) {
+		room = room < need ? need : room;
+		bigger = realloc(t->input, room);
+		if (!bigger)
+			return -1;
+		t->input = bigger;
+		t->input_room = room;
+	}
+	if (len)
+		memcpy(t->input + t->input_len, data, len);
+	t->input_len = need;
+	t->pause_ms = FED_MIN_MS;
+	return 0;
+}
+
+static void drop_input(struct tty *t)
+{
+	free(t->input);
+	t->input = NULL;
+	t->input_len = t->input_room = 0;
+}
+
+/* What a command does not want to read is nobody's, as with any terminal. */
+static void feed(struct tty *t)
+{
+	struct err err;
+	size_t n = 0;
+
+	if (!t->input_len)
+		return;
+	if (run_offer(t->x, t->input, t->input_len, &n, &err) < 0 || n == t->input_len) {
+		drop_input(t);
+		return;
+	}
+	memmove(t->input, t->input + n, t->input_len - n);
+	t->input_len -= n;
+	if (n)
+		t->pause_ms = FED_MIN_MS;
+	else if (t->pause_ms < FED_MAX_MS)
+		t->pause_ms *= 2;
+}
+
+/* {"resize": {"cols": N, "rows": N}} */
+static int take_resize(const char *text, size_t len, int64_t *cols, int64_t *rows, struct err *err)
+{
+	json_error_t wrong = { .text = "nested too deeply" };
+	json_t *v = body_is_shallow(text, len)
+			    ? json_loadb(text, len, JSON_REJECT_DUPLICATES, &wrong)
+			    : NULL;
+	json_t *size = json_object_get(v, "resize");
+	int r = -1;
+
+	if (!v)
+		err_set(err, ERR_INVALID, "not JSON: %.80s", wrong.text);
+	else if (json_object_size(v) != 1 || json_object_size(size) != 2)
+		err_set(err, ERR_INVALID, "only {\"resize\":{\"cols\",\"rows\"}} is known");
+	else if (api_int(size, "cols", 1, SIDE_MAX, cols, err) == 0 &&
+		 api_int(size, "rows", 1, SIDE_MAX, rows, err) == 0)
+		r = *cols && *rows ? 0 : err_set(err, ERR_INVALID, "cols and rows are needed");
+	json_decref(v);
+	return r;
+}
+
+static int hear(struct tty *t, const char *text, size_t len)
+{
+	int64_t cols = 0, rows = 0;
+	struct err err;
+
+	if (take_resize(text, len, &cols, &rows, &err) < 0) {
+		ws_close(t->ws, WS_POLICY, err.msg);
+		return -1;
+	}
+	(void)run_resize(t->x, (uint32_t)rows, (uint32_t)cols, &err);
+	return 0;
+}
+
+static bool listens(const struct tty *t)
+{
+	return t->input_len < INPUT_MAX;
+}
+
+/* -1: no more comes. */
+static int pull(struct tty *t)
+{
+	const void *data;
+	size_t len;
+
+	while (listens(t)) {
+		switch (ws_read(t->ws, &data, &len)) {
+		case WS_BINARY:
+			if (keep_input(t, data, len) < 0) {
+				ws_close(t->ws, WS_INTERNAL, "out of memory");
+				return -1;
+			}
+			feed(t);
+			break;
+		case WS_TEXT:
+			if (hear(t, data, len) < 0)
+				return -1;
+			break;
+		case WS_NOTHING:
+			return 0;
+		case WS_CLOSED:
+		case WS_GONE:
+		default:
+			return -1;
+		}
+	}
+	return 0;
+}
+
+/* ---- both -------------------------------------------------------------------------------------
+ */
+
+static void on_news(void *arg)
+{
+	const struct tty *t = arg;
+
+	(void)!write(t->wake, &(uint64_t){ 1 }, sizeof(uint64_t));
+}
+
+static short events_of(const struct tty *t)
+{
+	if (listens(t) && t->blocked)
+		return POLLIN | POLLOUT | POLLRDHUP;
+	if (listens(t))
+		return POLLIN | POLLRDHUP;
+	if (t->blocked)
+		return POLLOUT | POLLRDHUP;
+	return POLLRDHUP;
+}
+
+/* -1: it is of no use to go on. */
+static int wait_for_news(struct tty *t)
+{
+	struct pollfd p[] = { { .fd = ws_fd(t->ws), .events = events_of(t) },
+			      { .fd = t->wake, .events = POLLIN } };
+	int keep = ws_keep(t->ws, mono_us() / 1000, listens(t));
+	int wait = keep < LOOK_MS ? keep : LOOK_MS;
+	uint64_t told;
+
+	if (keep < 0) {
+		ws_close(t->ws, WS_POLICY, "no answer to pings");
+		return -1;
+	}
+	if (t->input_len && t->pause_ms < wait)
+		wait = t->pause_ms;
+	if (poll(p, 2, wait) < 0 && errno != EINTR)
+		return -1;
+	if (p[1].revents)
+		(void)!read(t->wake, &told, sizeof(told));
+	/* with something left to read before it, the end is found by reading */
+	return !listens(t) && (p[0].revents & (POLLRDHUP | POLLHUP | POLLERR)) ? -1 : 0;
+}
+
+/* He may have gone right after his last words: they count. */
+static void feed_last(struct tty *t)
+{
+	int64_t until_us = mono_us() + (int64_t)END_MS * 1000;
+
+	while (t->input_len && mono_us() < until_us) {
+		feed(t);
+		if (t->input_len)
+			(void)poll(NULL, 0, t->pause_ms);
+	}
+}
+
+static void converse(struct tty *t)
+{
+	run_notify(t->x, on_news, t);
+	send_place(t, run_id(t->x));
+	for (;;) {
+		if (api_is_draining(t->c->api)) {
+			ws_close(t->ws, WS_GOING_AWAY, "the service ends; the command goes on");
+			break;
+		}
+		if (!api_key_holds(t->c)) {
+			ws_close(t->ws, WS_POLICY, "the key is not good any more");
+			break;
+		}
+		if (pull(t) < 0)
+			break;
+		feed(t);
+		if (push(t) < 0 || wait_for_news(t) < 0)
+			break;
+	}
+	run_notify(t->x, NULL, NULL);
+	run_hold(t->x, UINT64_MAX, UINT64_MAX); /* nobody waits for him any more */
+	ws_end(t->ws, END_MS);
+	feed_last(t);
+}
+
+/* Nobody has been told of a command whose socket could not be had. */
+static void abandon(struct tty *t)
+{
+	struct err ignored;
+
+	if (t->fresh)
+		(void)run_signal(t->x, SIGKILL, AGENT_TO_TREE, &ignored);
+}
+
+static int open_tty(struct tty *t, const struct wish *w, struct err *err)
+{
+	size_t len = 0;
+	const char *offered = ws_offered(t->c->rq, protocol, &len);
+
+	t->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (t->wake < 0)
+		return err_sys(err, errno, "eventfd");
+	if ((w->exec ? attach(t, w, err) : start(t, w, err)) < 0)
+		return -1;
+	http_set_header(t->c->rq, "Lodge-Exec", run_id(t->x));
+	if (ws_accept(t->c->rq, offered && len == sizeof(protocol) - 1 ? protocol : NULL,
+		      MESSAGE_MAX, &t->ws, err) == 0)
+		return 0;
+	abandon(t);
+	return -1;
+}
+
+static void tty_fini(void *arg)
+{
+	struct tty *t = arg;
+
+	ws_free(t->ws);
+	run_close(t->x);
+	drop_input(t);
+	if (t->wake >= 0)
+		close(t->wake);
+	free(t);
+}
+
+static int get_tty(struct api_call *c, struct err *err)
+{
+	struct tty *t;
+	struct wish w;
+
+	if (ws_check(c->rq, err) < 0 || take_wish(c, &w, err) < 0)
+		return -1;
+	if (api_is_draining(c->api))
+		return err_set(err, ERR_UNAVAILABLE, "the service is about to end");
+	t = calloc(1, sizeof(*t));
+	if (t) {
+		t->c = c;
+		t->wake = -1;
+	}
+	if (!t || !arena_keep(c->arena, t, tty_fini))
+		return err_sys(err, ENOMEM, "terminal");
+	if (open_tty(t, &w, err) < 0)
+		return -1;
+	converse(t);
+	return 0;
+}
+
+const struct api_route api_tty[] = {
+	{ "GET", "/v1/sessions/{id}/tty", API_SESSION, get_tty },
+	{ 0 },
+};

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Points where the test suite may stop a process or leave out one wall. Only a build with
+ * -Dtest_hooks=true has them; in every other build hook_crash() is nothing, hook_weak() is the
+ * constant false and hook_env() an empty environment, so neither variable has any meaning.
+ *
+ *   LODGE_CRASH_AT=step          the process that comes to this step dies as if by SIGKILL
+ *   LODGE_WEAKEN=name[,name...]  this isolation step is left out, to show that a test notices */
+#ifndef LODGE_BASE_TEST_HOOK_H
+#define LODGE_BASE_TEST_HOOK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef LODGE_TEST_HOOKS
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+struct hook_vars {
+	bool read;
+	const char *crash, *weaken;
+};
+
+/* Read once per source file: the answer cannot change while a sandbox is half made. */
+static inline const struct hook_vars *hook_vars(void)
+{
+	static struct hook_vars v;
+
+	if (!v.read)
+		v = (struct hook_vars){ true, getenv("LODGE_CRASH_AT"), getenv("LODGE_WEAKEN") };
+	return &v;
+}
+
+static inline void hook_crash(const char *step)
+{
+	const char *at = hook_vars()->crash;
+
+	if (!at || strcmp(at, step) != 0)
+		return;
+	/* raw calls: this may run in a child of clone3(CLONE_VM) */
+	syscall(SYS_kill, syscall(SYS_getpid), SIGKILL);
+	/* the kernel shields PID 1 of a namespace from its own SIGKILL */
+	syscall(SYS_exit_group, 128 + SIGKILL);
+}
+
+static inline bool hook_weak(const char *name)
+{
+	const char *p = hook_vars()->weaken;
+	size_t len = strlen(name), word;
+
+	for (; p && *p; p += word + (p[word] == ',')) {
+		word = strcspn(p, ",");
+		if (word == len && memcmp(p, name, len) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* What lodge-init gets as its environment: the two variables, nothing else. */
+static inline char **hook_env(void)
+{
+	static char crash[128], weaken[256];
+	static char *env[3];
+	size_t n = 0;
+
+	if (hook_weak("env"))
+		return environ;
+	if (hook_vars()->crash) {
+		snprintf(crash, sizeof(crash), "LODGE_CRASH_AT=%s", hook_vars()->crash);
+		env[n++] = crash;
+	}
+	if (hook_vars()->weaken) {
+		snprintf(weaken, sizeof(weaken), "LODGE_WEAKEN=%s", hook_vars()->weaken);
+		env[n++] = weaken;
+	}
+	env[n] = NULL;
+	return env;
+}
+
+#else
+
+#define hook_crash(step) ((void)0)
+
+static inline bool hook_weak(const char *name)
+{
+	(void)name;
+	return false;
+}
+
+static inline char **hook_env(void)
+{
+	static char *none[1];
+
+	return none;
+}
+
+#endif
+#endif

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lodge cp: files and directories into sessions and out of them. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file_io.h"
+#include "cli/core/commands.h"
+#include "cli/copy/cp.h"
+#include "cli/core/progress_bar.h"
+
+enum { PIECE = 256 << 10 };
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+/* "SESSION:path", where a slash before the colon makes it a file here, as with scp(1). */
+int cp_place(const char *arg, struct cp_place *ret, struct err *err)
+{
+	const char *name = strncmp(arg, "key:", 4) == 0 ? strchr(arg, ':') + 1 : arg;
+	const char *colon = strpbrk(name, ":/");
+	char session[WHERE_REF];
+
+	*ret = (struct cp_place){ .given = arg, .path = arg, .stream = strcmp(arg, "-") == 0 };
+	if (!colon || *colon != ':')
+		return *arg ? 0 : err_set(err, ERR_INVALID, "an empty name");
+	if (colon == name || (size_t)(colon - arg) >= sizeof(session))
+		return err_set(err, ERR_INVALID, "%.80s: no session before the colon", arg);
+	snprintf(session, sizeof(session), "%.*s", (int)(colon - arg), arg);
+	ret->remote = true;
+	ret->path = colon + 1;
+	return where_ref(session, ret->ref, err);
+}
+
+void cp_base(const char *path, char *ret, size_t size)
+{
+	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+
+	snprintf(ret, size, "%s", strcmp(base, ".") == 0 || strcmp(base, "..") == 0 ? "" : base);
+}
+
+int cp_stat(struct ask *a, const struct cp_place *p, const char *path, json_t **ret,
+	    struct err *err)
+{
+	auto_json json_t *answer = NULL;
+
+	*ret = NULL;
+	if (ask_call(a, "POST", NULL, &answer, err, "/v1/sessions/%s/files/%S?stat&follow=1",
+		     p->ref, path) < 0)
+		return err->code == ERR_NOT_FOUND && err->sys != ESTALE ? 0 : -1;
+	*ret = json_incref(json_object_get(answer, "entry"));
+	return 0;
+}
+
+static int64_t length_of(const struct client_stream *s)
+{
+	const char *text = client_header(s, "Content-Length");
+
+	return text ? strtoll(text, NULL, 10) : -1;
+}
+
+int cp_drain(struct client_stream *s, int fd, const char *what, bool quiet, uint64_t *bytes,
+	     struct err *err)
+{
+	auto_free char *buf = malloc(PIECE);
+	struct progress p;
+	uint64_t sum = 0;
+	ssize_t n;
+	int r = 0;
+
+	if (!buf)
+		return err_sys(err, ENOMEM, "%.160s", what);
+	progress_begin(&p, what, length_of(s), quiet);
+	while (r == 0 && (n = client_read(s, buf, PIECE, err)) != 0) {
+		r = n < 0 ? -1 : file_write_all(fd, buf, (size_t)n);
+		if (n > 0 && r < 0)
+			r = err_sys(err, -r, "writing %.160s", what);
+		sum += n > 0 ? (uint64_t)n : 0;
+		progress_at(&p, sum);
+	}
+	progress_end(&p);
+	*bytes += sum;
+	return r;
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+static int copy_one(struct ask *a, const char *arg, const struct cp_place *to, json_t *copied,
+		    struct err *err)
+{
+	bool many = a->argc > 2;
+	struct cp_place from;
+	uint64_t bytes = 0;
+	int r;
+
+	if (cp_place(arg, &from, err) < 0)
+		return -1;
+	r = from.remote ? cp_down(a, &from, to, many, &bytes, err)
+			: cp_up(a, &from, to, many, &bytes, err);
+	if (r < 0)
+		return -1;
+	json_array_append_new(copied, json_pack("{s:o, s:o, s:I}", "from", ask_string(arg), "to",
+						ask_string(to->given), "bytes", (json_int_t)bytes));
+	return 0;
+}
+
+static int check(struct ask *a, struct err *err)
+{
+	struct cp_place from, to;
+
+	if (cp_place(a->argv[a->argc - 1], &to, err) < 0)
+		return -1;
+	if (a->json && to.stream)
+		return ask_wrong(a, err, "--json: standard output is taken by the file");
+	for (int i = 0; i < a->argc - 1; i++) {
+		if (cp_place(a->argv[i], &from, err) < 0)
+			return -1;
+		if (from.remote == to.remote)
+			return ask_wrong(a, err,
+					 "one side must be SESSION:PATH and the other a file here");
+	}
+	return 0;
+}
+
+static int run(struct ask *a, struct err *err)
+{
+	auto_json json_t *copied = json_array(), *answer = NULL;
+	struct cp_place to;
+
+	if (cp_place(a->argv[a->argc - 1], &to, err) < 0)
+		return -1;
+	for (int i = 0; i < a->argc - 1; i++) {
+		if (copy_one(a, a->argv[i], &to, copied, err) < 0 &&
+		    ask_go_on(a, a->argv[i], a->argc - 1, err) < 0)
+			return -1;
+	}
+	answer = json_pack("{s:O}", "copied", copied);
+	return a->json ? ask_say_json(answer, err) : 0;
+}
+
+static const struct opt options[] = {
+	{ "quiet", 'q', NULL, ask_quiet, "no progress on a terminal" },
+	ASK_OPTIONS,
+	{ NULL },
+};
+
+int cmd_cp(int argc, char **argv)
+{
+	static const struct ask_command command = {
+		.opt = { .name = "lodge cp",
+			 .usage = "SOURCE... SESSION:PATH\n       lodge cp SESSION:PATH... TARGET",
+			 .summary = "Copies files and directories into sessions and out of them.",
+			 .opts = options,
+			 .more = "PATH begins at the session's working directory unless it is "
+				 "absolute. "
+				 "- is standard input or output.\n" },
+		.least = 2,
+		.most = -1,
+		.new_helps = true,
+		.check = check,
+		.run = run,
+	};
+
+	return ask_main(&command, argc, argv);
+}

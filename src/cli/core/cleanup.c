@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/core/cleanup.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { HELD_S = 10 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static undo_fn *current;
+static void *current_arg;
+
+static void fill_signals(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGQUIT);
+	sigaddset(set, SIGTERM);
+	sigaddset(set, SIGHUP);
+}
+
+static void *wait_for_signal(void *arg)
+{
+	struct timespec until;
+	sigset_t set;
+	int signo = 0;
+
+	(void)arg;
+	fill_signals(&set);
+	if (sigwait(&set, &signo) != 0)
+		return NULL;
+	/* what is held for longer waits for somebody who does not answer */
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += HELD_S;
+	if (pthread_mutex_timedlock(&lock, &until) == 0 && current)
+		current(current_arg);
+	_exit(128 + signo);
+}
+
+static int watch(struct err *err)
+{
+	static bool watching;
+	pthread_t thread;
+	sigset_t set;
+	int r;
+
+	if (watching)
+		return 0;
+	fill_signals(&set);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	r = pthread_create(&thread, NULL, wait_for_signal, NULL);
+	if (r)
+		return err_sys(err, r, "thread");
+	pthread_detach(thread);
+	watching = true;
+	return 0;
+}
+
+int undo_set(undo_fn *fn, void *arg, struct err *err)
+{
+	if (watch(err) < 0)
+		return -1;
+	undo_hold();
+	current = fn;
+	current_arg = arg;
+	undo_release();
+	return 0;
+}
+
+void undo_run(void)
+{
+	undo_hold();
+	if (current)
+		current(current_arg);
+	current = NULL;
+	undo_release();
+}
+
+void undo_clear(void)
+{
+	undo_hold();
+	current = NULL;
+	undo_release();
+}
+
+void undo_hold(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void undo_release(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+void undo_child(void)
+{
+	sigset_t set;
+
+	fill_signals(&set);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_DFL);
+}

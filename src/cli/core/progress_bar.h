@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How far a transfer is: one line on standard error, on a terminal only. */
+#ifndef LODGE_CLI_CORE_PROGRESS_BAR_H
+#define LODGE_CLI_CORE_PROGRESS_BAR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct progress {
+	const char *what;
+	int64_t total; /* -1: not known */
+	uint64_t bytes;
+	int64_t began_ms, drawn_ms;
+	bool shown;
+};
+
+void progress_begin(struct progress *p, const char *what, int64_t total, bool quiet);
+/* So many so far. Its type is that of client_request.sent. */
+void progress_at(void *p, uint64_t bytes);
+void progress_end(struct progress *p);
+
+#endif

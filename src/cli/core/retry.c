@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/core/retry.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <time.h>
+
+enum { FIRST_MS = 50, LONGEST_MS = 2000, AWAY_MS = 300000 };
+
+static int64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+bool retry_is_worth(const struct err *err)
+{
+	return err->code == ERR_UNAVAILABLE || (err->code == ERR_LIMIT && err->sys == EUSERS);
+}
+
+int retry_pause(struct retry *r, const struct err *err)
+{
+	int64_t now = now_ms();
+
+	if (!r->since_ms) {
+		r->since_ms = now;
+		r->pause_ms = FIRST_MS;
+		r->told = err->code == ERR_UNAVAILABLE;
+		if (r->told)
+			fprintf(stderr, "%slodge: %s; trying again (ctrl-c leaves)%s\n",
+				r->raw ? "\r\n" : "", err->msg, r->raw ? "\r" : "");
+	} else if (now - r->since_ms > AWAY_MS) {
+		return -1;
+	} else if (r->pause_ms < LONGEST_MS) {
+		r->pause_ms *= 2;
+	}
+	return r->pause_ms;
+}
+
+void retry_over(struct retry *r)
+{
+	if (r->told)
+		fprintf(stderr, "lodge: connected again%s\n", r->raw ? "\r" : "");
+	*r = (struct retry){ .raw = r->raw };
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/core/text_table.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+enum { GAP = 2, LEAST = 8, COLUMNS_MAX = 16 };
+
+void table_init(struct table *t, const struct table_column *columns, size_t ncolumns)
+{
+	*t = (struct table){ .columns = columns, .ncolumns = ncolumns };
+}
+
+void table_fini(struct table *t)
+{
+	for (size_t i = 0; i < t->ncells; i++)
+		free(t->cells[i].text);
+	free(t->cells);
+	t->cells = NULL;
+	t->ncells = t->room = 0;
+}
+
+void table_add(struct table *t, const char *text)
+{
+	size_t room = t->room ? t->room * 2 : 64;
+	struct table_cell *cells;
+
+	if (t->failed)
+		return;
+	if (t->ncells == t->room) {
+		cells = reallocarray(t->cells, room, sizeof(*cells));
+		t->failed = !cells;
+		if (t->failed)
+			return;
+		t->cells = cells;
+		t->room = room;
+	}
+	t->cells[t->ncells] =
+		(struct table_cell){ .text = human_clean_dup(text && *text ? text : "-") };
+	t->failed = !t->cells[t->ncells].text;
+	t->ncells += !t->failed;
+}
+
+void table_addf(struct table *t, const char *fmt, ...)
+{
+	char *text = NULL;
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vasprintf(&text, fmt, ap) < 0)
+		text = NULL;
+	va_end(ap);
+	if (text)
+		table_add(t, text);
+	t->failed |= !text;
+	free(text);
+}
+
+void table_add_span(struct table *t, int64_t ms)
+{
+	char text[HUMAN_TEXT];
+
+	table_add(t, ms < 0 ? NULL : human_span(ms, text));
+}
+
+void table_add_bytes(struct table *t, int64_t bytes)
+{
+	char text[HUMAN_TEXT];
+
+	table_add(t, bytes < 0 ? NULL : human_bytes((uint64_t)bytes, text));
+}
+
+void table_tint(struct table *t, enum tint tint)
+{
+	if (!t->failed)
+		t->cells[t->ncells - 1].tint = tint;
+}
+
+size_t table_rows(const struct table *t)
+{
+	return t->ncells / t->ncolumns;
+}
+
+/* ---- printing -------------------------------------------------------------------------------- */
+
+static void measure(const struct table *t, size_t widths[])
+{
+	for (size_t c = 0; c < t->ncolumns; c++)
+		widths[c] = t->columns[c].title ? strlen(t->columns[c].title) : 0;
+	for (size_t i = 0; i < t->ncells; i++) {
+		size_t w = human_width(t->cells[i].text), *max = &widths[i % t->ncolumns];
+
+		if (w > *max)
+			*max = w;
+	}
+}
+
+/* The widest that may shrink gives way, one column at a time, so that all of them suffer alike. */
+static void shrink(const struct table *t, size_t widths[], size_t most)
+{
+	size_t sum = GAP * (t->ncolumns - 1);
+
+	for (size_t c = 0; c < t->ncolumns; c++)
+		sum += widths[c];
+	for (; sum > most; sum--) {
+		size_t best = t->ncolumns;
+
+		for (size_t c = 0; c < t->ncolumns; c++)
+			if (t->columns[c].flags & TABLE_SHRINK && widths[c] > LEAST &&
+			    (best == t->ncolumns || widths[c] > widths[best]))
+				best = c;
+		if (best == t->ncolumns)
+			return;
+		widths[best]--;
+	}
+}
+
+static void print_cell(FILE *to, const struct table_cell *cell, size_t width, unsigned flags,
+		       bool last, bool colours)
+{
+	size_t has = human_width(cell->text), len = strlen(cell->text);
+	const char *more = "";
+	int pad;
+
+	if (has > width) {
+		len = human_fit(cell->text, width - 1);
+		has = width;
+		more = "\xe2\x80\xa6";
+	}
+	pad = (int)(width - has);
+	if (flags & TABLE_RIGHT)
+		fprintf(to, "%*s", pad, "");
+	fprintf(to, "%s%.*s%s%s", colours ? human_tint(cell->tint) : "", (int)len, cell->text, more,
+		colours ? human_tint_end(cell->tint) : "");
+	if (!last && !(flags & TABLE_RIGHT))
+		fprintf(to, "%*s", pad, "");
+}
+
+static void print_row(const struct table *t, FILE *to, const struct table_cell *cells,
+		      const size_t widths[], const struct table_look *look)
+{
+	for (size_t c = 0; c < t->ncolumns; c++) {
+		bool last = c + 1 == t->ncolumns;
+
+		print_cell(to, &cells[c], widths[c], t->columns[c].flags, last, look->colours);
+		fputs(last ? look->end : "  ", to);
+	}
+}
+
+static void print_titles(const struct table *t, FILE *to, const size_t widths[],
+			 const struct table_look *look)
+{
+	struct table_cell cells[COLUMNS_MAX];
+	char texts[COLUMNS_MAX][64];
+
+	for (size_t c = 0; c < t->ncolumns; c++) {
+		snprintf(texts[c], sizeof(texts[c]), "%s", t->columns[c].title);
+		cells[c] = (struct table_cell){ .text = texts[c], .tint = TINT_BOLD };
+	}
+	print_row(t, to, cells, widths, look);
+}
+
+int table_print_as(struct table *t, FILE *to, const struct table_look *look)
+{
+	size_t widths[COLUMNS_MAX], rows = table_rows(t);
+
+	if (t->failed || t->ncolumns > COLUMNS_MAX) {
+		table_fini(t);
+		return -ENOMEM;
+	}
+	measure(t, widths);
+	if (look->width)
+		shrink(t, widths, look->width);
+	if (t->columns[0].title)
+		print_titles(t, to, widths, look);
+	if (look->rows && rows > look->rows)
+		rows = look->rows;
+	for (size_t r = 0; r < rows; r++)
+		print_row(t, to, t->cells + r * t->ncolumns, widths, look);
+	table_fini(t);
+	return 0;
+}
+
+int table_print(struct table *t, FILE *to)
+{
+	struct table_look look = { .colours = human_colours(to), .end = "\n" };
+	struct winsize w;
+
+	if (isatty(fileno(to)) && ioctl(fileno(to), TIOCGWINSZ, &w) == 0)
+		look.width = w.ws_col;
+	return table_print_as(t, to, &look);
+}

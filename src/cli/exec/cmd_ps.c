@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lodge ps, logs, attach, kill: the commands of a session that were started before. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/core/commands.h"
+#include "cli/core/print_session.h"
+#include "cli/exec/tty_session.h"
+
+DEFINE_AUTO(struct job *, job_fini);
+
+/* ---- what they share ------------------------------------------------------------------------- */
+
+static int list(struct ask *a, const char *ref, json_t **ret, struct err *err)
+{
+	char path[ASK_PATH];
+
+	if (client_path(path, sizeof(path), err, "/v1/sessions/%s/execs", ref) < 0)
+		return -1;
+	return ask_list(a, path, "execs", ret, err);
+}
+
+static int find_newest(struct ask *a, struct job *j, const char *state, struct err *err)
+{
+	auto_json json_t *all = NULL;
+	json_t *x;
+	size_t i;
+
+	if (list(a, j->ref, &all, err) < 0)
+		return -1;
+	json_array_foreach (json_object_get(all, "execs"), i, x)
+		if (!state || ask_is(x, "state", state))
+			snprintf(j->id, sizeof(j->id), "%s", ask_text(x, "exec_id"));
+	return *j->id ? 0
+		      : err_set(err, ERR_NOT_FOUND, "no command of %s %s (lodge ps -a lists them)",
+				j->ref, state ? state : "is known");
+}
+
+/* SESSION [EXEC]; without EXEC the newest of this state, NULL: of any. */
+static int take_job(struct ask *a, const char *state, struct job *j, struct err *err)
+{
+	const char *id = a->argc > 1 ? a->argv[1] : NULL;
+
+	j->client = a->client;
+	if (where_ref(a->argv[0], j->ref, err) < 0)
+		return -1;
+	if (!id)
+		return find_newest(a, j, state, err);
+	if (snprintf(j->id, sizeof(j->id), "%s", id) >= (int)sizeof(j->id) ||
+	    strncmp(id, "exe_", 4) != 0)
+		return err_set(err, ERR_INVALID,
+			       "\"%.60s\" is no command: their ids begin with exe_ (lodge ps)", id);
+	return 0;
+}
+
+/* ---- ps -------------------------------------------------------------------------------------- */
+
+static void say_ps(struct ask *a, const json_t *answer)
+{
+	(void)a;
+	say_execs(json_object_get(answer, "execs"));
+}
+
+static void hint_at(int64_t ended)
+{
+	if (ended)
+		ask_hint("nothing runs; -a lists the %lld that ended", (long long)ended);
+	else
+		ask_hint("no commands (lodge exec runs one)");
+}
+
+static int run_ps(struct ask *a, struct err *err)
+{
+	auto_json json_t *answer = NULL;
+	char ref[WHERE_REF];
+	int64_t ended = 0;
+	json_t *all;
+
+	if (where_ref(a->argv[0], ref, err) < 0 || list(a, ref, &answer, err) < 0)
+		return -1;
+	all = json_object_get(answer, "execs");
+	for (size_t i = json_array_size(all); !a->all && i-- > 0;)
+		if (!ask_is(json_array_get(all, i), "state", "running")) {
+			json_array_remove(all, i);
+			ended++;
+		}
+	if (ask_say(a, answer, say_ps, err) < 0)
+		return -1;
+	if (!a->json && !json_array_size(all))
+		hint_at(ended);
+	return 0;
+}
+
+static const struct opt ps_options[] = {
+	{ "all", 'a', NULL, ask_all, "also those that have ended, of the last 7 days" },
+	ASK_OPTIONS,
+	{ NULL },
+};
+
+int cmd_ps(int argc, char **argv)
+{
+	static const struct ask_command command = {
+		.opt = { .name = "lodge ps",
+			 .usage = "[-a] [--json] SESSION",
+			 .summary = "Lists the commands of a session that run.",
+			 .opts = ps_options },
+		.least = 1,
+		.most = 1,
+		.prompt = true,
+		.run = run_ps,
+	};
+
+	return ask_main(&command, argc, argv);
+}
+
+/* ---- logs ------------------------------------------------------------------------------------ */
+
+static int run_logs(struct ask *a, struct err *err)
+{
+	struct job j = { .keep = a->json };
+	auto_call(job_fini) struct job *guard = &j;
+
+	(void)guard;
+	if (take_job(a, NULL, &j, err) < 0 || job_follow(&j, a->follow, err) < 0)
+		return -1;
+	if (a->json)
+		return !j.end && job_look(&j, &j.end, err) < 0 ? -1 : job_say_kept(&j, err);
+	if (j.gap)
+		fputs("lodge: the beginning is not kept any more\n", stderr);
+	return 0;
+}
+
+static const struct opt logs_options[] = {
+	{ "follow", 'f', NULL, ask_follow, "go on until it ends" },
+	{ "json", 0, NULL, ask_json, "one JSON object: its record, with the output" },
+	WHERE_OPT_TABLE,
+	{ NULL },
+};
+
+int cmd_logs(int argc, char **argv)
+{
+	static const struct ask_command command = {
+		.opt = { .name = "lodge logs",
+			 .usage = "[-f] [--json] SESSION [EXEC]",
+			 .summary = "Shows what a command wrote; without EXEC the newest.",
+			 .opts = logs_options },
+		.least = 1,
+		.most = 2,
+		.run = run_logs,
+	};
+
+	return ask_main(&command, argc, argv);
+}
+
+/* ---- attach ---------------------------------------------------------------------------------- */
+
+/* A terminal can be resized, nothing else can. */
+static int run_attach(struct ask *a, struct err *err)
+{
+	static struct job j; /* threads have it to the end */
+
+	if (take_job(a, "running", &j, err) < 0)
+		return -1;
+	if (job_resize(&j))
+		return screen_job(&j, false, err);
+	a->threads = true;
+	if (job_catch(&j, err) < 0 || (!isatty(STDIN_FILENO) && job_feed(&j, err) < 0) ||
+	    job_follow(&j, true, err) < 0)
+		return -1;
+	job_remark(&j);
+	return job_status(j.end);
+}
+
+static const struct opt attach_options[] = {
+	WHERE_OPT_TABLE,
+	{ NULL },
+};
+
+int cmd_attach(int argc, char **argv)
+{
+	static const struct ask_command command = {
+		.opt = { .name = "lodge attach",
+			 .usage = "SESSION [EXEC]",
+			 .summary = "Follows a command that runs, without EXEC the newest of them.",
+			 .opts = attach_options,
+			 .more = "A command with a terminal gets this one; " SCREEN_KEYS
+				 " leaves it running. "
+				 "Of others the\noutput that is kept is shown from its beginning, "
+				 "ctrl-c "
+				 "interrupts the command,\ntwice leaves it, and standard input is "
+				 "passed on if "
+				 "it is no terminal.\nExit status: the command's, as with lodge "
+				 "exec.\n" },
+		.least = 1,
+		.most = 2,
+		.failed = OPT_EXIT_FAILED,
+		.run = run_attach,
+	};
+
+	return ask_main(&command, argc, argv);
+}
+
+/* ---- kill ------------------------------------------------------------------------------------ */
+
+/* Without a signal everything it started ends with it. */
+static int run_kill(struct ask *a, struct err *err)
+{
+	auto_json json_t *record = NULL;
+	struct job j = { 0 };
+	char path[JOB_PATH];
+
+	if (take_job(a, NULL, &j, err) < 0 || (a->signal && job_signal(&j, a->signal, err) < 0))
+		return -1;
+	if (!a->signal && (job_path(&j, "", path, err) < 0 ||
+			   client_call(j.client, "DELETE", path, NULL, NULL, err) < 0))
+		return -1;
+	if (!a->json)
+		return 0;
+	return job_look(&j, &record, err) < 0 ? -1 : ask_say_json(record, err);
+}
+
+static const struct opt kill_options[] = {
+	{ "signal", 's', "SIGNAL", ask_signal, "send this one to its processes: TERM, SIGINT, 15" },
+	{ "json", 0, NULL, ask_json, "its record afterwards, as JSON" },
+	WHERE_OPT_TABLE,
+	{ NULL },
+};
+
+int cmd_kill(int argc, char **argv)
+{
+	static const struct ask_command command = {
+		.opt = { .name = "lodge kill",
+			 .usage = "[-s SIGNAL] [--json] SESSION EXEC",
+			 .summary =
+				 "Ends a command with everything it started, or sends it a signal.",
+			 .opts = kill_options },
+		.least = 2,
+		.most = 2,
+		.prompt = true,
+		.run = run_kill,
+	};
+
+	return ask_main(&command, argc, argv);
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command's standard input, and the signals of who waits for it: each in a thread, because both
+ * come while the output is read. They end with the process. */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/exec/exec_job.h"
+#include "cli/core/options.h"
+#include "cli/core/retry.h"
+
+enum { PIECE = 64 << 10 };
+
+static int start_thread(void *(*run)(void *), struct job *j, struct err *err)
+{
+	pthread_t thread;
+	int r = pthread_create(&thread, NULL, run, j);
+
+	if (r)
+		return err_sys(err, r, "a thread");
+	pthread_detach(thread);
+	return 0;
+}
+
+/* ---- input ----------------------------------------------------------------------------------- */
+
+/* A daemon that does not even listen, or look, has taken nothing: only then the same is sent
+ * again. */
+static int send_piece(struct job *j, const char *bytes, size_t len, struct err *err)
+{
+	char path[JOB_PATH];
+	struct client_request rq = {
+		.method = "POST", .path = path, .bytes = bytes, .nbytes = len
+	};
+	struct client_stream *s = NULL;
+	struct retry again = { 0 };
+	int ms;
+
+	if (job_path(j, len ? "/stdin" : "/stdin?eof=true", path, err) < 0)
+		return -1;
+	while (client_open(j->client, &rq, &s, err) < 0) {
+		if ((err->sys != ECONNREFUSED && err->sys != EUSERS) ||
+		    (ms = retry_pause(&again, err)) < 0)
+			return -1;
+		(void)poll(NULL, 0, ms);
+	}
+	client_close(s);
+	return 0;
+}
+
+/* One that reads no more, or has ended, is not wrong. */
+static void fail_input(struct job *j, const struct err *err)
+{
+	if (err->code == ERR_CONFLICT || err->code == ERR_NOT_FOUND)
+		return;
+	fprintf(stderr,
+		"lodge: input: %s; how much of it the command has is not known\n"
+		"lodge: left; the command goes on (lodge attach %s %s)\n",
+		err->msg, j->ref, j->id);
+	_exit(OPT_EXIT_FAILED);
+}
+
+/* Also from a pipe that the other side made non-blocking for both. */
+static ssize_t read_input(char buf[PIECE])
+{
+	struct pollfd p = { .fd = STDIN_FILENO, .events = POLLIN };
+	ssize_t n;
+
+	while ((n = read(STDIN_FILENO, buf, PIECE)) < 0 && (errno == EINTR || errno == EAGAIN))
+		(void)poll(&p, 1, -1);
+	return n;
+}
+
+static void *feed(void *arg)
+{
+	struct job *j = arg;
+	auto_free char *buf = malloc(PIECE);
+	struct err err = { 0 };
+	ssize_t n = buf ? 1 : 0;
+
+	while (n > 0) {
+		n = read_input(buf);
+		if (send_piece(j, n > 0 ? buf : "", n > 0 ? (size_t)n : 0, &err) < 0) {
+			fail_input(j, &err);
+			break;
+		}
+	}
+	return NULL;
+}
+
+int job_feed(struct job *j, struct err *err)
+{
+	return start_thread(feed, j, err);
+}
+
+/* ---- signals --------------------------------------------------------------------------------- */
+
+static void caught(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGQUIT);
+	sigaddset(set, SIGTERM);
+	sigaddset(set, SIGHUP);
+}
+
+static void *pass_on(void *arg)
+{
+	struct job *j = arg;
+	sigset_t set;
+	struct err err;
+	int signo = 0;
+
+	caught(&set);
+	for (bool again = false;; again = true) {
+		if (sigwait(&set, &signo) != 0)
+			continue;
+		if (again || signo == SIGHUP || job_signal(j, sigabbrev_np(signo), &err) < 0) {
+			fprintf(stderr, "lodge: left; the command goes on (lodge attach %s %s)\n",
+				j->ref, j->id);
+			_exit(128 + signo);
+		}
+	}
+	return NULL;
+}
+
+int job_catch(struct job *j, struct err *err)
+{
+	sigset_t set;
+
+	caught(&set);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	return start_thread(pass_on, j, err);
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/json.h"
+#include "cli/core/commands.h"
+#include "cli/local/doctor.h"
+#include "cli/core/options.h"
+#include "sandbox/guest_exec.h"
+#include "sandbox/home_dir.h"
+#include "sandbox/keeper_client.h"
+#include "sandbox/keeper_spawn.h"
+#include "sandbox/sandbox.h"
+
+enum { PROBE_SECONDS = 10 };
+
+struct doctor {
+	const char *home_given;
+	bool json;
+	struct json_out out;
+	bool ok;
+};
+
+/* ---- saying it ------------------------------------------------------------------------------- */
+
+static void say_text(const char *name, bool found, bool needed, const char *detail,
+		     const char *advice)
+{
+	const char *state = found ? "ok" : needed ? "MISSING" : "missing";
+
+	printf("%-8s %s%s%s%s\n", state, name, detail[0] ? ": " : "", detail,
+	       found || needed ? "" : " (optional)");
+	if (!found && advice)
+		printf("%8s -> %s\n", "", advice);
+}
+
+static void say(struct doctor *d, const char *name, bool found, bool needed, const char *detail,
+		const char *advice)
+{
+	if (!found && needed)
+		d->ok = false;
+	if (!d->json) {
+		say_text(name, found, needed, detail, advice);
+		fflush(stdout);
+		return;
+	}
+	json_out_object(&d->out, NULL);
+	json_out_str(&d->out, "name", name);
+	json_out_bool(&d->out, "found", found);
+	json_out_bool(&d->out, "needed", needed);
+	json_out_str(&d->out, "detail", detail);
+	json_out_str(&d->out, "advice", found ? NULL : advice);
+	json_out_end(&d->out);
+}
+
+/* ---- trying it ------------------------------------------------------------------------------- */
+
+struct answer {
+	int result;
+	char detail[DOCTOR_TEXT];
+};
+
+static void child(const struct doctor_check *c, int out)
+{
+	struct answer a = { 0 };
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	alarm(PROBE_SECONDS);
+	a.result = c->probe(c->arg, a.detail);
+	_exit(write(out, &a, sizeof(a)) == sizeof(a) ? 0 : 1);
+}
+
+/* A child that says nothing and exits 0 has become /bin/true: that is the execveat probe. */
+static int try_check(const struct doctor_check *c, struct answer *ret)
+{
+	int p[2], status = 0;
+	struct answer a = { 0 };
+	ssize_t n;
+	pid_t pid;
+
+	if (pipe2(p, O_CLOEXEC) < 0)
+		return -errno;
+	pid = fork();
+	if (pid == 0)
+		child(c, p[1]);
+	close(p[1]);
+	n = pid < 0 ? -1 : read(p[0], &a, sizeof(a));
+	close(p[0]);
+	if (pid < 0 || waitpid(pid, &status, 0) < 0)
+		return -EAGAIN;
+	a.detail[DOCTOR_TEXT - 1] = '\0';
+	if (n != sizeof(a))
+		a.result = WIFEXITED(status) && !WEXITSTATUS(status) ? 0 : -EINTR;
+	*ret = a;
+	return a.result;
+}
+
+static void run_check(struct doctor *d, const struct doctor_check *c)
+{
+	struct answer a = { 0 };
+	int r = try_check(c, &a);
+
+	if (r < 0 && !a.detail[0])
+		snprintf(a.detail, sizeof(a.detail), "%s", strerrordesc_np(-r));
+	say(d, c->name, r == 0, c->need == DOCTOR_NEEDED, a.detail, c->advice);
+}
+
+static void run_all(struct doctor *d, const struct doctor_check *checks)
+{
+	for (; checks->name; checks++)
+		run_check(d, checks);
+}
+
+static void check_program(struct doctor *d, const char *name)
+{
+	char path[HOME_SIZE];
+	struct err err;
+	bool found = keeper_spawn_find(name, path, sizeof(path), &err) == 0;
+
+	say(d, name, found, true, found ? path : err.msg,
+	    "install lodge completely, or run it from its build directory");
+}
+
+/* ---- all of it together ---------------------------------------------------------------------- */
+
+static void say_features(struct doctor *d, struct keeper_client *k)
+{
+	auto_call(sandbox_free) struct sandbox *sb = NULL;
+	struct sandbox_spec spec = sandbox_spec_default();
+	unsigned f = 0;
+	struct err err;
+
+	/* the keeper looks for its disk store when it is first asked for one */
+	spec.store = KEEPER_STORE_DISK;
+	if (sandbox_new(k, &spec, &sb, &err) == 0)
+		sandbox_destroy(sb, &err);
+	if (keeper_client_features(k, &f, &err) < 0)
+		return;
+	say(d, "limits on memory, cpu, processes", f & KEEPER_HAS_CGROUP, false,
+	    f & KEEPER_HAS_CGROUP_V2 ? "cgroup version 2"
+	    : f & KEEPER_HAS_CGROUP  ? "cgroup version 1"
+				     : "not enforced",
+	    "see cgroup controllers above");
+	say(d, "limit on disk space", f & KEEPER_HAS_DISK_LIMIT, false,
+	    f & KEEPER_HAS_DISK_LIMIT ? "" : "only in memory (--store memory)",
+	    "see btrfs volume above");
+}
+
+static int try_sandbox(struct doctor *d, char detail[DOCTOR_TEXT], struct err *err)
+{
+	auto_call(keeper_client_free) struct keeper_client *k = NULL;
+	auto_call(sandbox_free) struct sandbox *sb = NULL;
+	struct sandbox_spec spec = sandbox_spec_default();
+	struct exec_spec x = { .text = "echo lodge", .timeout_ms = PROBE_SECONDS * 1000 };
+	struct exec_output o;
+	char home[HOME_SIZE];
+	struct keeper_client_opts how = { .home = home, .oneshot = true };
+	bool right;
+
+	if (home_find(d->home_given, home, err) < 0 || keeper_client_spawn(&how, &k, err) < 0)
+		return -1;
+	say_features(d, k);
+	if (sandbox_new(k, &spec, &sb, err) < 0 || exec_run(sb, &x, NULL, 0, &o, err) < 0)
+		return -1;
+	right = o.result.code == 0 && !strcmp(o.out, "lodge\n");
+	exec_output_fini(&o);
+	if (!right)
+		return err_set(err, ERR_INTERNAL, "its first command did not work");
+	snprintf(detail, DOCTOR_TEXT, "made in %.1f ms", (double)sandbox_ready_us(sb) / 1000);
+	return 0;
+}
+
+static void check_sandbox(struct doctor *d)
+{
+	char detail[DOCTOR_TEXT] = "";
+	struct err err;
+	int r = try_sandbox(d, detail, &err);
+
+	say(d, "a sandbox", r == 0, true, r < 0 ? err.msg : detail,
+	    "what is missing above is the likely cause");
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+static int set_json(void *ctx, const char *name, const char *value, struct err *err)
+{
+	(void)name;
+	(void)value;
+	(void)err;
+	((struct doctor *)ctx)->json = true;
+	return 0;
+}
+
+static int set_home(void *ctx, const char *name, const char *value, struct err *err)
+{
+	((struct doctor *)ctx)->home_given = value;
+	return *value ? 0 : err_set(err, ERR_INVALID, "%s: empty", name);
+}
+
+static const struct opt options[] = {
+	{ "json", 0, NULL, set_json, "as JSON" },
+	{ "home", 0, "DIR", set_home, "where lodge keeps its data" },
+	{ NULL },
+};
+
+static const struct opt_command command = {
+	.name = "lodge doctor",
+	.usage = "[--json]",
+	.summary = "Tries everything lodge needs from this machine and says what to do about what "
+		   "is missing.",
+	.opts = options,
+	.more = "Exit status: 0 when sandboxes work, 1 when something needed is missing.\n",
+};
+
+static void examine(struct doctor *d)
+{
+	run_all(d, doctor_kernel);
+	run_all(d, doctor_namespaces);
+	run_all(d, doctor_host);
+	check_program(d, "lodge-keeper");
+	check_program(d, "lodge-init");
+	check_sandbox(d);
+}
+
+int cmd_doctor(int argc, char **argv)
+{
+	struct doctor d = { .ok = true };
+	auto_free char *text = NULL;
+	struct err err;
+	int first, n = opt_parse(&command, argc, argv, &d, &first, &err);
+
+	if (n)
+		return n < 0 ? opt_fail(OPT_EXIT_USAGE, &err) : 0;
+	if (first < argc) {
+		err_set(&err, ERR_INVALID, "doctor takes no argument \"%.40s\"", argv[first]);
+		return opt_fail(OPT_EXIT_USAGE, &err);
+	}
+	json_out_init(&d.out, 1 << 20);
+	json_out_object(&d.out, NULL);
+	json_out_array(&d.out, "checks");
+	examine(&d);
+	json_out_end(&d.out);
+	json_out_bool(&d.out, "ok", d.ok);
+	json_out_end(&d.out);
+	text = json_out_take(&d.out, NULL);
+	if (d.json)
+		puts(text ? text : "{}");
+	else
+		puts(d.ok ? "sandboxes work here" : "sandboxes do not work here");
+	return d.ok ? 0 : 1;
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "cli/local/local_run.h"
+#include "cli/local/output_sink.h"
+#include "cli/core/terminal.h"
+#include "sandbox/agent_client.h"
+#include "sandbox/keeper_client.h"
+
+enum {
+	CHUNK = 128 * 1024,
+	GRACE_MS = 5000, /* between a forwarded SIGTERM and the end of everything */
+	LATE_MS = 5000, /* how far behind its deadline lodge-init may be */
+	NSTREAMS = 2,
+	FD_AGENT = 0,
+	FD_KEEPER,
+	FD_SIGNAL,
+	FD_INPUT,
+	FD_OUT,
+	FD_ERR,
+	NFDS,
+};
+
+struct loop {
+	struct run *r;
+	int signals;
+	bool input_eof;
+	struct sink sinks[NSTREAMS];
+	bool blocked[NSTREAMS];
+	uint64_t at[NSTREAMS], told[NSTREAMS]; /* written so far; what lodge-init knows of it */
+	int64_t deadline, kill_at; /* monotonic ms; 0: none */
+	char buf[CHUNK];
+};
+
+static int64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/* ---- output ---------------------------------------------------------------------------------- */
+
+static void stop(struct loop *l)
+{
+	struct err ignored;
+
+	exec_kill(l->r->x, &ignored);
+}
+
+/* The command, and what it wrote as far as nobody takes it: it cannot end before that is gone. */
+static void give_up(struct loop *l)
+{
+	for (int s = 0; s < NSTREAMS; s++) {
+		l->sinks[s].dead |= l->blocked[s];
+		l->blocked[s] = false;
+	}
+	stop(l);
+}
+
+static void output_is_dead(struct loop *l, int s, int error)
+{
+	l->sinks[s].dead = true;
+	if (s == EXEC_ERR) /* nobody wants it: let the command go on */
+		return;
+	if (error == EPIPE || error == ECONNRESET)
+		l->r->pipe_broken = true;
+	else if (!l->r->err.code)
+		err_sys(&l->r->err, error, "write to stdout");
+	stop(l);
+}
+
+static void write_stream(struct loop *l, int s)
+{
+	struct exec *x = l->r->x;
+
+	for (;;) {
+		uint64_t next = l->at[s];
+		ssize_t n = exec_read(x, (enum exec_stream)s, &next, l->buf, sizeof(l->buf)), w;
+
+		if (n <= 0)
+			return;
+		if (l->sinks[s].dead) {
+			l->at[s] = next;
+			continue;
+		}
+		w = sink_write(&l->sinks[s], l->buf, (size_t)n);
+		l->blocked[s] = w == -EAGAIN;
+		if (w == -EAGAIN)
+			return;
+		if (w < 0)
+			output_is_dead(l, s, (int)-w);
+		else
+			l->at[s] = next - (uint64_t)n + (uint64_t)w;
+	}
+}
+
+static void write_output(struct loop *l)
+{
+	struct err ignored;
+
+	if (l->r->collect)
+		return;
+	for (int s = 0; s < NSTREAMS; s++)
+		write_stream(l, s);
+	if (l->at[0] == l->told[0] && l->at[1] == l->told[1])
+		return;
+	memcpy(l->told, l->at, sizeof(l->told));
+	if (!*exec_ended(l->r->x))
+		exec_consumed(l->r->x, l->at[EXEC_OUT], l->at[EXEC_ERR], &ignored);
+}
+
+static bool all_written(const struct loop *l)
+{
+	for (int s = 0; s < NSTREAMS; s++)
+		if (!l->r->collect && l->at[s] < exec_end(l->r->x, (enum exec_stream)s))
+			return false;
+	return true;
+}
+
+/* ---- input and signals ----------------------------------------------------------------------- */
+
+static bool wants_input(const struct loop *l)
+{
+	return l->r->feed && !l->input_eof && exec_state(l->r->x) == EXEC_RUNNING &&
+	       !exec_stdin_is_busy(l->r->x) && !exec_stdin_is_closed(l->r->x);
+}
+
+static void read_input(struct loop *l)
+{
+	ssize_t n = read(STDIN_FILENO, l->buf, AGENT_DATA_MAX);
+	struct err ignored;
+
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return;
+	l->input_eof = n <= 0;
+	exec_stdin(l->r->x, l->buf, n > 0 ? (size_t)n : 0, n <= 0, &ignored);
+}
+
+static void resize(struct loop *l)
+{
+	uint32_t rows, cols;
+	struct err ignored;
+
+	term_size(&rows, &cols);
+	exec_resize(l->r->x, rows, cols, &ignored);
+}
+
+/* The command gets the signal. One that should end things does so for certain a little later, and
+ * at once when it comes again. */
+static void forward(struct loop *l, int signo)
+{
+	bool ends = signo == SIGTERM || signo == SIGHUP || signo == SIGINT;
+	struct err ignored;
+
+	if (ends && (l->kill_at || *exec_ended(l->r->x))) {
+		give_up(l);
+		return;
+	}
+	exec_signal(l->r->x, signo, AGENT_TO_GROUP, &ignored);
+	if (signo == SIGTERM || signo == SIGHUP)
+		l->kill_at = now_ms() + GRACE_MS;
+	else if (signo == SIGINT)
+		l->kill_at = INT64_MAX; /* it may live with it, but not with a second one */
+}
+
+static void read_signals(struct loop *l)
+{
+	struct signalfd_siginfo info;
+
+	while (read(l->signals, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo == SIGWINCH)
+			resize(l);
+		else
+			forward(l, (int)info.ssi_signo);
+	}
+}
+
+static int catch_signals(struct loop *l, sigset_t *old)
+{
+	static const int caught[] = {
+		SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH
+	};
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof(caught) / sizeof(caught[0]); i++)
+		if (caught[i] != SIGWINCH || l->r->tty)
+			sigaddset(&set, caught[i]);
+	sigprocmask(SIG_BLOCK, &set, old);
+	l->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (l->signals < 0)
+		return err_sys(&l->r->err, errno, "signalfd");
+	return 0;
+}
+
+/* ---- the loop -------------------------------------------------------------------------------- */
+
+static void fill_poll(struct loop *l, struct pollfd p[NFDS])
+{
+	struct agent *a = exec_agent(l->r->x);
+
+	p[FD_AGENT] = (struct pollfd){ a ? agent_fd(a) : -1, (short)(a ? agent_events(a) : 0), 0 };
+	p[FD_KEEPER] = (struct pollfd){ keeper_client_fd(l->r->keeper), POLLIN, 0 };
+	p[FD_SIGNAL] = (struct pollfd){ l->signals, POLLIN, 0 };
+	p[FD_INPUT] = (struct pollfd){ wants_input(l) ? STDIN_FILENO : -1, POLLIN, 0 };
+	p[FD_OUT] = (struct pollfd){ l->blocked[0] ? l->sinks[0].fd : -1, POLLOUT, 0 };
+	p[FD_ERR] = (struct pollfd){ l->blocked[1] ? l->sinks[1].fd : -1, POLLOUT, 0 };
+}
+
+static int time_left(const struct loop *l)
+{
+	int64_t now = now_ms(), next = INT64_MAX;
+
+	if (l->deadline && l->deadline < next)
+		next = l->deadline;
+	if (l->kill_at && l->kill_at < next)
+		next = l->kill_at;
+	if (next == INT64_MAX)
+		return -1;
+	return next <= now ? 0 : next - now > 60000 ? 60000 : (int)(next - now);
+}
+
+/* False: it is no use waiting any longer. */
+static bool check_times(struct loop *l)
+{
+	int64_t now = now_ms();
+
+	if (l->kill_at && l->kill_at != INT64_MAX && now >= l->kill_at) {
+		l->kill_at = INT64_MAX;
+		give_up(l);
+	}
+	if (!l->deadline || now < l->deadline || *exec_ended(l->r->x))
+		return true;
+	/* It cannot end before its last output found room, which is for our own reader to make. */
+	if (l->blocked[EXEC_OUT] || l->blocked[EXEC_ERR]) {
+		l->deadline = now + LATE_MS;
+		return true;
+	}
+	l->r->late = true;
+	return false;
+}
+
+static int one_round(struct loop *l)
+{
+	struct pollfd p[NFDS];
+	struct err err;
+
+	fill_poll(l, p);
+	if (poll(p, NFDS, time_left(l)) < 0) {
+		if (errno == EINTR)
+			return 0;
+		return err_sys(&l->r->err, errno, "poll");
+	}
+	if (p[FD_SIGNAL].revents)
+		read_signals(l);
+	if (p[FD_AGENT].revents)
+		agent_dispatch(exec_agent(l->r->x), &err); /* the exec hears of its end */
+	if (p[FD_KEEPER].revents && keeper_client_dispatch(l->r->keeper, &err) < 0) {
+		l->r->err = err;
+		return -1;
+	}
+	if (p[FD_INPUT].revents && wants_input(l))
+		read_input(l);
+	return check_times(l) ? 0 : -1;
+}
+
+static int until_the_end(struct loop *l)
+{
+	while (!*exec_ended(l->r->x) || !all_written(l)) {
+		if (one_round(l) < 0)
+			return -1;
+		write_output(l);
+	}
+	if (exec_state(l->r->x) == EXEC_FAILED) {
+		l->r->err = *exec_error(l->r->x);
+		return -1;
+	}
+	return l->r->err.code ? -1 : 0;
+}
+
+int run_loop(struct run *r)
+{
+	auto_free struct loop *l = calloc(1, sizeof(*l));
+	sigset_t old;
+	int n;
+
+	if (!l)
+		return err_sys(&r->err, ENOMEM, "run");
+	l->r = r;
+	if (catch_signals(l, &old) < 0)
+		return -1;
+	sink_init(&l->sinks[0], STDOUT_FILENO);
+	sink_init(&l->sinks[1], STDERR_FILENO);
+	if (r->timeout_ms)
+		l->deadline = now_ms() + r->timeout_ms + LATE_MS;
+	n = until_the_end(l);
+	sink_fini(&l->sinks[0]);
+	sink_fini(&l->sinks[1]);
+	close(l->signals);
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	return n;
+}

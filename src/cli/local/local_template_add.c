@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/local/local_template_add.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "cli/core/limit_options.h"
+#include "cli/core/options.h"
+#include "cli/copy/tar_child.h"
+#include "sandbox/template/template_fill.h"
+#include "sandbox/home_dir.h"
+#include "sandbox/keeper_client.h"
+
+DEFINE_AUTO(struct tar_child *, tar_abort);
+
+struct add_opts {
+	struct template t; /* first: limit_opt.h */
+	const char *home;
+};
+
+static int set_home(void *ctx, const char *name, const char *value, struct err *err)
+{
+	((struct add_opts *)ctx)->home = value;
+	return *value ? 0 : err_set(err, ERR_INVALID, "%s: empty", name);
+}
+
+static const struct opt options[] = {
+	LIMIT_OPT_TABLE,
+	{ "home", 0, "DIR", set_home, "where lodge keeps its data" },
+	{ NULL },
+};
+
+static const struct opt_command command = {
+	.name = "lodge template add",
+	.usage = "NAME SOURCE [OPTION...]",
+	.summary = "Makes a template from a directory, a root file system as a tar (also .gz .xz "
+		   ".zst)\nor an OCI image layout. The options become the defaults of its "
+		   "sandboxes.",
+	.more = "For lodge run on this machine; lodge templates add is for sessions of a "
+		"service.\n",
+	.opts = options,
+};
+
+/* ---- progress -------------------------------------------------------------------------------- */
+
+static void show(void *arg, const struct unpack *u)
+{
+	(void)arg;
+	if (u->total)
+		fprintf(stderr, "\runpacking %3d %%  %llu MB",
+			(int)(100 * u->done / (u->total > u->done ? u->total : u->done)),
+			(unsigned long long)(u->done >> 20));
+	else
+		fprintf(stderr, "\runpacking %llu MB", (unsigned long long)(u->done >> 20));
+}
+
+static void show_no_more(void)
+{
+	if (isatty(STDERR_FILENO))
+		fprintf(stderr, "\r%40s\r", "");
+}
+
+/* ---- sources --------------------------------------------------------------------------------- */
+
+struct source {
+	const char *path;
+	int fd;
+	struct stat st;
+	bool is_dir, is_oci;
+	struct oci_image image;
+};
+
+static int open_source(const char *path, struct source *s, struct template *t, struct err *err)
+{
+	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	s->path = path;
+	s->fd = -1;
+	if (fd < 0 || fstat(fd, &s->st) < 0)
+		return err_sys(err, errno, "%s", path);
+	s->is_dir = S_ISDIR(s->st.st_mode);
+	s->is_oci = s->is_dir && oci_is_layout(fd);
+	if (!s->is_dir && !S_ISREG(s->st.st_mode))
+		return err_set(err, ERR_INVALID, "%s: neither a directory nor a file", path);
+	if (s->is_oci) {
+		struct oci_files from = { oci_open_at, &fd };
+
+		return oci_open(&from, t, &s->image, err) < 0 ? err_ctx(err, "%s", path) : 0;
+	}
+	s->fd = steal_fd(&fd);
+	return 0;
+}
+
+static void close_source(struct source *s)
+{
+	if (s->fd >= 0)
+		close(s->fd);
+	if (s->is_oci && s->image.nlayers)
+		oci_close(&s->image);
+}
+
+/* tar(1) reads the directory with the caller's own rights. A sandbox with the directory bound in
+ * would not do: in there every owner but its own looks like nobody. */
+static int unpack_dir(struct unpack *u, const char *dir, unsigned flags, struct err *err)
+{
+	struct tar_child t = { .fd = -1, .target = -1, .stage = -1 };
+	auto_call(tar_abort) struct tar_child *guard = &t;
+
+	(void)guard;
+	if (tar_pack_root(&t, dir, err) < 0 || unpack_tar(u, t.fd, "/", flags, err) < 0)
+		return -1;
+	return tar_finish(&t, err);
+}
+
+static int unpack_source(struct unpack *u, struct keeper_client *k, struct source *s,
+			 struct err *err)
+{
+	unsigned features, flags;
+
+	if (keeper_client_features(k, &features, err) < 0)
+		return -1;
+	flags = fill_flags(features);
+	if (s->is_oci)
+		return fill_layers(u, &s->image, flags, err);
+	if (s->is_dir)
+		return unpack_dir(u, s->path, flags, err);
+	u->total = (uint64_t)s->st.st_size;
+	return unpack_tar(u, s->fd, "/", flags, err);
+}
+
+/* ---- add ------------------------------------------------------------------------------------- */
+
+int template_add_drop(struct keeper_client *k, const char *name, struct err *err)
+{
+	struct keeper_request r = keeper_client_request(KEEPER_TEMPLATE_DROP, NULL);
+
+	snprintf(r.template, sizeof(r.template), "%s", name);
+	return keeper_client_call(k, &r, NULL, 0, NULL, NULL, err);
+}
+
+static int new_host(void *arg, struct sandbox **ret, struct err *err)
+{
+	struct sandbox_spec spec = fill_host_spec(0);
+
+	return sandbox_new(arg, &spec, ret, err);
+}
+
+static int fill(struct keeper_client *k, struct sandbox *sb, struct source *s, struct template *t,
+		struct err *err)
+{
+	struct unpack u = { .into = sb,
+			    .need_host = new_host,
+			    .progress = isatty(STDERR_FILENO) ? show : NULL,
+			    .arg = k };
+	int r = unpack_source(&u, k, s, err);
+
+	show_no_more();
+	sandbox_free(u.host);
+	t->made.bytes = u.bytes;
+	return r;
+}
+
+static int note_origin(struct template *t, const struct source *s, struct err *err)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	t->made.at = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+	t->made.from = strdup(s->is_oci ? "oci" : s->is_dir ? "directory" : "tar");
+	return t->made.from ? 0 : err_sys(err, ENOMEM, "template");
+}
+
+static int build(const char *home, const char *name, struct source *s, struct template *t,
+		 struct err *err)
+{
+	auto_call(keeper_client_free) struct keeper_client *k = NULL;
+	auto_call(sandbox_free) struct sandbox *sb = NULL;
+	struct keeper_client_opts how = { .home = home, .oneshot = true };
+	struct sandbox_spec spec = fill_spec(0);
+	struct err ignored;
+
+	if (keeper_client_spawn(&how, &k, err) < 0 || sandbox_new(k, &spec, &sb, err) < 0 ||
+	    note_origin(t, s, err) < 0)
+		return -1;
+	if (fill(k, sb, s, t, err) < 0 || fill_user(sb, t, err) < 0)
+		return err_ctx(err, "%s", s->path);
+	/* files without a template.json are what an interrupted add or rm left */
+	template_add_drop(k, name, &ignored);
+	if (sandbox_seal(sb, name, err) < 0)
+		return -1;
+	if (template_save(home, name, t, err) < 0) {
+		template_add_drop(k, name, &ignored);
+		return -1;
+	}
+	return 0;
+}
+
+static int check_name(const char *home, const char *name, struct err *err)
+{
+	struct template t;
+	int r;
+
+	if (!template_name_is_valid(name))
+		return err_set(err, ERR_INVALID,
+			       "template \"%.64s\": a name is made of a-z, 0-9, '.', '_', '-'",
+			       name);
+	if (!strcmp(name, "host") || !strcmp(name, "empty"))
+		return err_set(err, ERR_INVALID, "template \"%s\" is built in", name);
+	r = template_load(home, name, &t, err);
+	template_fini(&t);
+	if (r == 0 || err->code != ERR_NOT_FOUND)
+		return err_set(err, ERR_CONFLICT,
+			       "template \"%s\" is there already (lodge template rm %s)", name,
+			       name);
+	return 0;
+}
+
+static int add(struct add_opts *o, const char *name, const char *path, struct err *err)
+{
+	struct source s = { .fd = -1 };
+	char home[HOME_SIZE];
+	int r;
+
+	if (home_find(o->home, home, err) < 0 || check_name(home, name, err) < 0)
+		return -1;
+	if (limit_opt_check(&o->t, err) < 0 || open_source(path, &s, &o->t, err) < 0)
+		return -1;
+	if (s.is_oci && s.image.wants_root && !o->t.user && o->t.class != KEEPER_CLASS_ROOT)
+		fprintf(stderr, "lodge: this image expects root; its sandboxes run as uid 1000 "
+				"(--root gives them a root inside)\n");
+	r = build(home, name, &s, &o->t, err);
+	close_source(&s);
+	return r;
+}
+
+int template_add(int argc, char **argv, struct err *err)
+{
+	struct add_opts o = { 0 };
+	int first, n;
+
+	template_init(&o.t);
+	n = opt_parse(&command, argc, argv, &o, &first, err);
+	if (n < 0) {
+		n = -OPT_EXIT_USAGE;
+	} else if (n > 0) {
+		n = 0;
+	} else if (argc - first != 2) {
+		err_set(err, ERR_INVALID, "template add: give a name and a source");
+		n = -OPT_EXIT_USAGE;
+	} else {
+		n = add(&o, argv[first], argv[first + 1], err);
+	}
+	template_fini(&o.t);
+	return n;
+}

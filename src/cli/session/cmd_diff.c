@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lodge diff: what changed in the files of a session since a snapshot. Both states are listed, the
+ * older one in a fork of the snapshot that lives as long as this command. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/core/api_cmd.h"
+#include "cli/core/commands.h"
+#include "cli/session/temp_session.h"
+
+DEFINE_AUTO(struct temp_session *, temp_session_end);
+
+/* ---- lists ----------------------------------------------------------------------------------- */
+
+static int by_path(const void *x, const void *y)
+{
+	return strcmp(ask_text(*(json_t *const *)x, "path"), ask_text(*(json_t *const *)y, "path"));
+}
+
+/* In the order of bytes, whatever order the service has. */
+static int sort(json_t *entries, struct err *err)
+{
+	size_t n = json_array_size(entries);
+	auto_free json_t **items = calloc(n + 1, sizeof(json_t *));
+
+	if (!items)
+		return err_sys(err, ENOMEM, "files");
+	for (size_t i = 0; i < n; i++)
+		items[i] = json_incref(json_array_get(entries, i));
+	qsort(items, n, sizeof(json_t *), by_path);
+	json_array_clear(entries);
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(entries, items[i]);
+	return 0;
+}
+
+/* One of the two may not have the directory: then it has nothing in it. */
+static int list(struct ask *a, const char *ref, const char *path, json_t **ret, bool *found,
+		struct err *err)
+{
+	char url[ASK_PATH];
+
+	if (client_path(url, sizeof(url), err, "/v1/sessions/%s/files/%S?list&depth=64&limit=10000",
+			ref, path) < 0)
+		return -1;
+	*found = client_list(a->client, url, "entries", ret, err) == 0;
+	if (*found)
+		return sort(*ret, err);
+	if (err->code != ERR_NOT_FOUND)
+		return -1;
+	*ret = json_array();
+	return 0;
+}
+
+/* ---- comparing ------------------------------------------------------------------------------- */
+
+static bool is_same(const json_t *old, const json_t *new)
+{
+	static const char *const both[] = { "type", "mode", "target" };
+
+	for (size_t i = 0; i < sizeof(both) / sizeof(both[0]); i++)
+		if (strcmp(ask_text(old, both[i]), ask_text(new, both[i])) != 0)
+			return false;
+	/* a directory's time and size tell of names in it, which are told themselves */
+	if (ask_is(old, "type", "directory"))
+		return true;
+	return ask_number(old, "size") == ask_number(new, "size") &&
+	       ask_number(old, "mtime_ms") == ask_number(new, "mtime_ms");
+}
+
+static int put(json_t *changes, const char *kind, const json_t *entry, struct err *err)
+{
+	json_t *one = json_pack("{s:s, s:s, s:s}", "change", kind, "path", ask_text(entry, "path"),
+				"type", ask_text(entry, "type"));
+
+	return one && json_array_append_new(changes, one) == 0 ? 0
+							       : err_sys(err, ENOMEM, "changes");
+}
+
+/* Both are sorted: one walk. */
+static int compare(const json_t *old, const json_t *new, json_t *changes, struct err *err)
+{
+	size_t i = 0, k = 0;
+
+	while (i < json_array_size(old) || k < json_array_size(new)) {
+		const json_t *o = json_array_get(old, i), *n = json_array_get(new, k);
+		int order = !o ? 1 : !n ? -1 : strcmp(ask_text(o, "path"), ask_text(n, "path"));
+
+		i += order <= 0;
+		k += order >= 0;
+		if (order == 0 && is_same(o, n))
+			continue;
+		if (put(changes,
+			order < 0   ? "D"
+			: order > 0 ? "A"
+				    : "M",
+			order < 0 ? o : n, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int compare_at(struct ask *a, const char *ref, const char *older, const char *path,
+		      json_t *changes, struct err *err)
+{
+	auto_json json_t *old = NULL, *new = NULL;
+	bool was, is;
+
+	if (list(a, older, path, &old, &was, err) < 0 || list(a, ref, path, &new, &is, err) < 0)
+		return -1;
+	if (!was && !is)
+		return -1; /* err has which */
+	return compare(old, new, changes, err);
+}
+
+/* ---- saying ---------------------------------------------------------------------------------- */
+
+static void say(struct ask *a, const json_t *answer)
+{
+	bool colours = human_colours(stdout);
+	json_t *c;
+	size_t i;
+
+	(void)a;
+	json_array_foreach (json_object_get(answer, "changes"), i, c) {
+		const char *kind = ask_text(c, "change");
+		enum tint tint = *kind == 'A' ? TINT_GOOD : *kind == 'D' ? TINT_BAD : TINT_WARN;
+
+		if (colours)
+			fputs(human_tint(tint), stdout);
+		printf("%s%s ", kind, colours ? human_tint_end(tint) : "");
+		ask_print("%s%s", ask_text(c, "path"), ask_is(c, "type", "directory") ? "/" : "");
+	}
+}
+
+/* SNAPSHOT may be left out before a PATH: then what follows SESSION is none of its snapshots. */
+static int take_operands(struct ask *a, const char *ref, json_t **snapshot, const char **path,
+			 struct err *err)
+{
+	const char *second = a->argc > 1 ? a->argv[1] : NULL;
+
+	*path = a->argc > 2 ? a->argv[2] : "";
+	if (ask_find_snapshot(a, ref, second, snapshot, err) == 0)
+		return 0;
+	if (!second || a->argc != 2 || err->code != ERR_NOT_FOUND || !strpbrk(second, "/."))
+		return -1;
+	*path = second;
+	return ask_find_snapshot(a, ref, NULL, snapshot, err);
+}
+
+static int run(struct ask *a, struct err *err)
+{
+	auto_json json_t *snapshot = NULL, *body = NULL, *changes = json_array(), *answer = NULL;
+	struct temp_session older = { 0 };
+	auto_call(temp_session_end) struct temp_session *guard = &older;
+	char ref[WHERE_REF], url[ASK_PATH];
+	const char *path;
+
+	(void)guard;
+	if (where_ref(a->argv[0], ref, err) < 0 ||
+	    take_operands(a, ref, &snapshot, &path, err) < 0 ||
+	    client_path(url, sizeof(url), err, "/v1/sessions/%s/fork", ref) < 0)
+		return -1;
+	body = json_pack("{s:O}", "snapshot", json_object_get(snapshot, "id"));
+	if (temp_session_new(a, url, body, &older, err) < 0 ||
+	    compare_at(a, ref, older.id, path, changes, err) < 0)
+		return -1;
+	answer = json_pack("{s:O, s:O}", "snapshot", snapshot, "changes", changes);
+	return ask_say(a, answer, say, err);
+}
+
+static const struct opt options[] = { ASK_OPTIONS, { NULL } };
+
+int cmd_diff(int argc, char **argv)
+{
+	static const struct ask_command command = {
+		.opt = { .name = "lodge diff",
+			 .usage = "SESSION [SNAPSHOT] [PATH]",
+			 .summary = "Shows which files were added (A), modified (M) and deleted "
+				    "(D) since "
+				    "a snapshot.",
+			 .opts = options,
+			 .more = "Without SNAPSHOT it is the newest, without PATH the working "
+				 "directory. "
+				 "A PATH alone has a / or a dot in it.\n" },
+		.least = 1,
+		.most = 3,
+		.run = run,
+	};
+
+	return ask_main(&command, argc, argv);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Answers that are failures, and connections that are. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/one_line.h"
+#include "client/internal.h"
+
+static const struct {
+	int status;
+	enum err_code code;
+	int sys;
+} classes[] = {
+	{ 401, ERR_DENIED, EKEYREJECTED },
+	{ 403, ERR_DENIED, 0 },
+	{ 404, ERR_NOT_FOUND, 0 },
+	{ 408, ERR_TIMEOUT, 0 },
+	{ 409, ERR_CONFLICT, 0 },
+	{ 410, ERR_NOT_FOUND, ESTALE },
+	{ 412, ERR_CONFLICT, 0 },
+	{ 413, ERR_LIMIT, EFBIG },
+	{ 416, ERR_LIMIT, ERANGE },
+	{ 421, ERR_DENIED, 0 },
+	{ 429, ERR_LIMIT, 0 },
+	{ 500, ERR_INTERNAL, 0 },
+	{ 502, ERR_UNAVAILABLE, 0 },
+	{ 503, ERR_UNAVAILABLE, 0 },
+	{ 504, ERR_TIMEOUT, 0 },
+	{ 507, ERR_LIMIT, ENOSPC },
+};
+
+static void classify(int status, struct err *err)
+{
+	err->code = status < 500 ? ERR_INVALID : ERR_INTERNAL;
+	err->sys = 0;
+	for (size_t i = 0; i < ARRAY_LEN(classes); i++) {
+		if (classes[i].status == status) {
+			err->code = classes[i].code;
+			err->sys = classes[i].sys;
+		}
+	}
+}
+
+int problem_set(const struct client *c, int status, const json_t *answer, struct err *err)
+{
+	const json_t *e = json_object_get(answer, "error");
+	const char *said = json_string_value(json_object_get(e, "message")),
+		   *code = json_string_value(json_object_get(e, "code"));
+
+	if (!said)
+		said = json_string_value(e);
+	if (said)
+		plain_line(said, err->msg, sizeof(err->msg));
+	else
+		err_set(err, ERR_INVALID, "%.120s answers %d, without a word that lodged would say",
+			c->url, status);
+	classify(status, err);
+	/* of those that pass by themselves */
+	if (code && strcmp(code, "RATE_LIMITED") == 0)
+		err->sys = EUSERS;
+	return -1;
+}
+
+int problem_read(const struct client *c, struct client_stream *s, struct err *err)
+{
+	auto_free char *text = NULL;
+	json_t *answer = NULL;
+	struct err ignored;
+	size_t len;
+
+	if (stream_all(s, &text, &len, &ignored) == 0)
+		answer = json_loadb(text, len, 0, NULL);
+	problem_set(c, s->head.status, answer, err);
+	json_decref(answer);
+	return -1;
+}
+
+int problem_broken(ssize_t n, struct err *err)
+{
+	if (n == -ETIMEDOUT)
+		err_set(err, ERR_UNAVAILABLE, "lodged does not answer");
+	else if (n < 0)
+		err_sys(err, (int)-n, "the connection to lodged broke");
+	else
+		err_set(err, ERR_UNAVAILABLE, "lodged closed the connection within its answer");
+	err->code = ERR_UNAVAILABLE;
+	err->sys = n < 0 ? (int)-n : ECONNRESET;
+	return -1;
+}

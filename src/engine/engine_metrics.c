@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/engine_metrics.h"
+
+#include <time.h>
+
+#include "engine/internal.h"
+
+const struct engine_numbers *engine_numbers(const struct engine *e)
+{
+	return &e->numbers;
+}
+
+uint64_t numbers_us(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+/* With the least that must be there at 0 the keeper only tells: it makes none because of this. */
+void engine_pool(struct engine *e, struct keeper_pool_state *ret)
+{
+	struct keeper_pool same = keep_pool(e);
+	struct keeper_pool_state now = { 0 };
+	struct err ignored;
+	int r = -1;
+
+	same.min = 0;
+	if (e->opts.pool && pthread_mutex_trylock(&e->keep_mutex) == 0) {
+		if (e->keeper && !keeper_client_is_dead(e->keeper))
+			r = keeper_client_pool(e->keeper, same, &now, &ignored);
+		pthread_mutex_unlock(&e->keep_mutex);
+	}
+	pthread_mutex_lock(&e->mutex);
+	if (r == 0)
+		e->pool = now;
+	*ret = e->pool;
+	pthread_mutex_unlock(&e->mutex);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the engine counts of itself, whichever surface asked. */
+#ifndef LODGE_ENGINE_ENGINE_METRICS_H
+#define LODGE_ENGINE_ENGINE_METRICS_H
+
+#include "base/histogram.h"
+#include "engine/engine.h"
+
+struct engine_numbers {
+	atomic_ullong entered[SESSION_REPLACED + 1]; /* by enum session_outcome */
+	struct histogram made[SESSION_SOURCE_FORK + 1]; /* sandboxes, by enum session_source */
+	struct histogram probe; /* those that were asked, whatever came of it */
+};
+const struct engine_numbers *engine_numbers(const struct engine *e);
+
+/* Sandboxes that wait, and how often there was one. Starts nothing: while the keeper is busy, or
+ * there is none, what it said last. */
+void engine_pool(struct engine *e, struct keeper_pool_state *ret);
+
+uint64_t numbers_us(void); /* a clock for what is measured */
+
+#endif

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The keeper: started when needed, started again when it died, spoken to by one thread at a time.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sandbox/keeper_client.h"
+#include "sandbox/layer_client.h"
+#include "engine/internal.h"
+
+enum {
+	END_MS = 20000, /* what the processes of a sandbox may need to be gone */
+	JOB_MS = 3600 * 1000,
+	WAIT_MIN_US = 200,
+	WAIT_MAX_US = 50000,
+	/* the host's programs and settings, which lie below a slot's files, change meanwhile */
+	POOL_AGE_MS = 3600 * 1000,
+};
+
+struct keeper_pool keep_pool(const struct engine *e)
+{
+	unsigned target = e->opts.pool, min = e->opts.pool_min;
+
+	return (struct keeper_pool){ .min = min ? min : (target + 1) / 2,
+				     .target = target,
+				     .max = target,
+				     .kept = 1,
+				     .age_ms = POOL_AGE_MS };
+}
+
+/* A pool that cannot be had costs time, not correctness: the keeper says so in its numbers. */
+static void ask_for_pool(struct engine *e)
+{
+	struct err ignored;
+
+	if (e->opts.pool)
+		(void)keeper_client_pool(e->keeper, keep_pool(e), NULL, &ignored);
+}
+
+static int start_keeper(struct engine *e, struct err *err)
+{
+	struct keeper_client_opts how = { .program = e->opts.keeper,
+					  .home = e->home,
+					  .start = e->opts.start_keeper,
+					  .start_arg = e->opts.start_arg };
+
+	if (keeper_client_spawn(&how, &e->keeper, err) < 0)
+		return -1;
+	e->keeper_failed = false;
+	ask_for_pool(e);
+	return 0;
+}
+
+struct keeper_client *keep_lock(struct engine *e, struct err *err)
+{
+	pthread_mutex_lock(&e->keep_mutex);
+	if (e->keeper && keeper_client_is_dead(e->keeper)) {
+		keeper_client_free(e->keeper);
+		e->keeper = NULL;
+	}
+	if (!e->keeper && start_keeper(e, err) < 0) {
+		pthread_mutex_unlock(&e->keep_mutex);
+		/* whatever it was, it is nothing that the caller did */
+		err->code = ERR_UNAVAILABLE;
+		err->sys = 0;
+		pthread_mutex_lock(&e->mutex);
+		e->keeper_error = *err;
+		e->keeper_failed = true;
+		pthread_mutex_unlock(&e->mutex);
+		return NULL;
+	}
+	return e->keeper;
+}
+
+void keep_unlock(struct engine *e)
+{
+	pthread_mutex_unlock(&e->keep_mutex);
+}
+
+void keep_mind(struct engine *e)
+{
+	struct err ignored; /* whoever needs it is told */
+
+	if (pthread_mutex_trylock(&e->keep_mutex) != 0)
+		return; /* somebody talks to it */
+	pthread_mutex_unlock(&e->keep_mutex);
+	if (!keep_lock(e, &ignored))
+		return;
+	ask_for_pool(e);
+	keep_unlock(e);
+}
+
+int keep_call(struct engine *e, const struct keeper_request *req, struct keeper_reply *ret,
+	      struct err *err)
+{
+	struct keeper_client *k = keep_lock(e, err);
+	int r;
+
+	if (!k)
+		return -1;
+	r = keeper_client_call(k, req, NULL, 0, ret, NULL, err);
+	keep_unlock(e);
+	return r;
+}
+
+int keep_stats(struct engine *e, const char *sandbox, struct keeper_stats *ret, struct err *err)
+{
+	struct keeper_request req = keeper_client_request(KEEPER_STATS, sandbox);
+	struct keeper_reply reply;
+
+	if (keep_call(e, &req, &reply, err) < 0)
+		return -1;
+	*ret = reply.stats;
+	return 0;
+}
+
+int keep_stop(struct engine *e, const char *sandbox, struct err *err)
+{
+	struct keeper_client *k = keep_lock(e, err);
+	int r;
+
+	if (!k)
+		return -1;
+	r = layer_stop(k, sandbox, NULL, err);
+	keep_unlock(e);
+	return r;
+}
+
+int keep_destroy(struct engine *e, const char *sandbox, struct err *err)
+{
+	struct keeper_request req = keeper_client_request(KEEPER_DESTROY, sandbox);
+
+	return keep_call(e, &req, NULL, err);
+}
+
+/* Others use the keeper between two tries. False when the time is over. */
+static bool pause_until(int64_t until, unsigned *us)
+{
+	if (mono_ms() > until)
+		return false;
+	usleep(*us);
+	*us = *us * 2 < WAIT_MAX_US ? *us * 2 : WAIT_MAX_US;
+	return true;
+}
+
+int keep_seal(struct engine *e, const char *sandbox, const char *layer, bool *ret_whole,
+	      struct err *err)
+{
+	int64_t until = mono_ms() + END_MS;
+	unsigned us = WAIT_MIN_US;
+	int r;
+
+	do {
+		struct keeper_client *k = keep_lock(e, err);
+
+		if (!k)
+			return -1;
+		r = layer_seal(k, sandbox, layer, ret_whole, err);
+		keep_unlock(e);
+	} while (r < 0 && err->sys == EBUSY && pause_until(until, &us));
+	return r;
+}
+
+int keep_job(struct engine *e, const char *name, uint64_t *ret_bytes, struct err *err)
+{
+	int64_t until = mono_ms() + JOB_MS;
+	unsigned us = WAIT_MIN_US;
+	struct keeper_job job;
+
+	do {
+		struct keeper_client *k = keep_lock(e, err);
+		int r = k ? layer_job(k, name, &job, err) : -1;
+
+		if (k)
+			keep_unlock(e);
+		if (r < 0)
+			return -1;
+	} while (job.state == KEEPER_JOB_RUNNING && pause_until(until, &us));
+	if (job.state != KEEPER_JOB_DONE)
+		return err_set(err, ERR_UNAVAILABLE, "job %s of the keeper was interrupted", name);
+	if (ret_bytes)
+		*ret_bytes = job.bytes;
+	return 0;
+}
+
+int keep_snap(struct engine *e, const char *sandbox, const char *layer, bool *ret_whole,
+	      uint64_t *ret_bytes, struct err *err)
+{
+	struct keeper_client *k = keep_lock(e, err);
+	struct keeper_job job;
+	int r;
+
+	if (!k)
+		return -1;
+	r = layer_snap(k, sandbox, layer, ret_whole, &job, err);
+	keep_unlock(e);
+	if (r < 0)
+		return -1;
+	if (job.state == KEEPER_JOB_RUNNING)
+		return keep_job(e, layer, ret_bytes, err);
+	*ret_bytes = job.bytes;
+	return 0;
+}
+
+/* ---- what is there --------------------------------------------------------------------------- */
+
+static int add_item(void *arg, enum keeper_what what, const char *id, pid_t pid)
+{
+	struct keep_list *l = arg;
+
+	(void)pid;
+	if ((l->count & (l->count - 1)) == 0) { /* full at every power of two */
+		size_t cap = l->count ? l->count * 2 : 1;
+		struct keep_item *more = realloc(l->items, cap * sizeof(*more));
+
+		if (!more)
+			return -1;
+		l->items = more;
+	}
+	l->items[l->count] = (struct keep_item){ .what = what };
+	strncpy(l->items[l->count++].id, id, KEEPER_ID_SIZE - 1);
+	return 0;
+}
+
+static int by_id(const void *a, const void *b)
+{
+	return strcmp(((const struct keep_item *)a)->id, ((const struct keep_item *)b)->id);
+}
+
+int keep_list(struct engine *e, struct keep_list *ret, struct err *err)
+{
+	struct keep_list l = { 0 };
+	struct keeper_client *k = keep_lock(e, err);
+	int r;
+
+	if (!k)
+		return -1;
+	r = keeper_client_list(k, add_item, &l, err);
+	keep_unlock(e);
+	if (r != 0) {
+		keep_list_fini(&l);
+		return r < 0 ? -1 : err_sys(err, ENOMEM, "list of the keeper");
+	}
+	if (l.count > 1)
+		qsort(l.items, l.count, sizeof(*l.items), by_id);
+	*ret = l;
+	return 0;
+}
+
+void keep_list_fini(struct keep_list *l)
+{
+	free(l->items);
+	l->items = NULL;
+	l->count = 0;
+}
+
+/* A sandbox and the layer it became have one id: both kinds may be there. */
+static bool has(const struct keep_list *l, const char *id, enum keeper_what what)
+{
+	size_t lo = 0, hi = l->count;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (strcmp(l->items[mid].id, id) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	for (; lo < l->count && strcmp(l->items[lo].id, id) == 0; lo++)
+		if (l->items[lo].what == what)
+			return true;
+	return false;
+}
+
+enum keep_has keep_list_sandbox(const struct keep_list *l, const char *id)
+{
+	if (has(l, id, KEEPER_IS_SANDBOX))
+		return KEEP_SANDBOX;
+	return has(l, id, KEEPER_IS_FILES) ? KEEP_FILES : KEEP_NOTHING;
+}
+
+bool keep_list_layer(const struct keep_list *l, const char *id)
+{
+	return has(l, id, KEEPER_IS_LAYER);
+}

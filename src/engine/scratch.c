@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sandboxes that belong to no session: a template is built in one, or looked into. Nobody's record
+ * names them, so that whoever made one ends it; what cannot be ended then, because the keeper has
+ * just died, the sweep ends. Those of an engine that died are strays at the next start. */
+#include <stdio.h>
+#include <string.h>
+
+#include "sandbox/sandbox.h"
+#include "engine/internal.h"
+
+/* With too many of them the rest waits for the next start. */
+static void remember(struct engine *e, const char *id)
+{
+	pthread_mutex_lock(&e->mutex);
+	if (e->naside < ASIDE_MAX)
+		snprintf(e->aside[e->naside++], sizeof(e->aside[0]), "%s", id);
+	pthread_mutex_unlock(&e->mutex);
+}
+
+static void end(struct engine *e, const char *id)
+{
+	struct err err;
+
+	if (keep_destroy(e, id, &err) < 0 && err.code != ERR_NOT_FOUND)
+		remember(e, id);
+}
+
+/* By a name that we know: also one whose maker died before it could tell has to be ended. */
+int aside_make(struct engine *e, const struct sandbox_spec *spec, unsigned *ret_features,
+	       struct sandbox **ret, struct err *err)
+{
+	struct sandbox_spec named = *spec;
+	char id[STORE_ID];
+	struct keeper_client *k;
+	int r;
+
+	if (id_new("aside_", id, err) < 0)
+		return -1;
+	named.id = id;
+	k = keep_lock(e, err);
+	if (!k)
+		return -1;
+	r = ret_features ? keeper_client_features(k, ret_features, err) : 0;
+	if (r == 0)
+		r = sandbox_new(k, &named, ret, err);
+	keep_unlock(e);
+	if (r < 0)
+		end(e, id);
+	return r;
+}
+
+void aside_unmake(struct engine *e, struct sandbox *sb)
+{
+	char id[KEEPER_ID_SIZE];
+
+	if (!sb)
+		return;
+	snprintf(id, sizeof(id), "%s", sandbox_id(sb));
+	sandbox_free(sb);
+	end(e, id);
+}
+
+void aside_sweep(struct engine *e)
+{
+	char ids[ASIDE_MAX][KEEPER_ID_SIZE];
+	unsigned n;
+
+	pthread_mutex_lock(&e->mutex);
+	n = e->naside;
+	memcpy(ids, e->aside, n * sizeof(ids[0]));
+	e->naside = 0;
+	pthread_mutex_unlock(&e->mutex);
+	for (unsigned i = 0; i < n; i++)
+		end(e, ids[i]);
+}

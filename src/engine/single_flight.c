@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One creation per key: who comes while it is under way waits for its result, good or bad. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/internal.h"
+
+struct flight {
+	struct flight *next;
+	char *name;
+	unsigned refs;
+	bool landed;
+	int r;
+	struct err err;
+	struct session_entered result;
+};
+
+static struct flight *find(struct engine *e, const char *name)
+{
+	struct flight *f = e->flights;
+
+	while (f && (f->landed || strcmp(f->name, name) != 0))
+		f = f->next;
+	return f;
+}
+
+static struct flight *add(struct engine *e, const char *name)
+{
+	struct flight *f = calloc(1, sizeof(*f));
+
+	if (f)
+		f->name = strdup(name);
+	if (!f || !f->name) {
+		free(f);
+		return NULL;
+	}
+	f->refs = 1;
+	f->next = e->flights;
+	e->flights = f;
+	return f;
+}
+
+static void drop(struct engine *e, struct flight *f)
+{
+	struct flight **p = &e->flights;
+
+	if (--f->refs > 0)
+		return;
+	while (*p != f)
+		p = &(*p)->next;
+	*p = f->next;
+	session_entered_fini(&f->result);
+	free(f->name);
+	free(f);
+}
+
+static int copy_result(const struct session_entered *from, struct session_entered *ret,
+		       struct err *err)
+{
+	struct session_entered copy = *from;
+
+	if (store_session_copy(&from->session, &copy.session, err) < 0)
+		return -1;
+	*ret = copy;
+	return 0;
+}
+
+bool flight_board(struct engine *e, const char *name, struct session_entered *ret, int *ret_r,
+		  struct err *err)
+{
+	struct flight *f;
+
+	pthread_mutex_lock(&e->mutex);
+	f = find(e, name);
+	if (!f) {
+		/* without memory everybody leads for himself: the store still allows only one */
+		(void)add(e, name);
+		pthread_mutex_unlock(&e->mutex);
+		return true;
+	}
+	f->refs++;
+	while (!f->landed)
+		pthread_cond_wait(&e->flown, &e->mutex);
+	*ret_r = f->r;
+	if (f->r < 0)
+		*err = f->err;
+	else
+		*ret_r = copy_result(&f->result, ret, err);
+	drop(e, f);
+	pthread_mutex_unlock(&e->mutex);
+	return false;
+}
+
+void flight_land(struct engine *e, const char *name, int r, const struct session_entered *res,
+		 const struct err *err)
+{
+	struct flight *f;
+
+	pthread_mutex_lock(&e->mutex);
+	f = find(e, name);
+	if (f) {
+		f->landed = true;
+		f->r = r;
+		if (r < 0)
+			f->err = *err;
+		else if (f->refs > 1)
+			f->r = copy_result(res, &f->result, &f->err);
+		pthread_cond_broadcast(&e->flown);
+		drop(e, f);
+	}
+	pthread_mutex_unlock(&e->mutex);
+}
+
+void turn_take(struct engine *e, const char *name)
+{
+	pthread_mutex_lock(&e->mutex);
+	while (find(e, name))
+		pthread_cond_wait(&e->flown, &e->mutex);
+	(void)add(e, name); /* without memory nobody is kept out, which beats waiting for ever */
+	pthread_mutex_unlock(&e->mutex);
+}
+
+void turn_give(struct engine *e, const char *name)
+{
+	struct flight *f;
+
+	pthread_mutex_lock(&e->mutex);
+	f = find(e, name);
+	if (f) {
+		f->landed = true;
+		pthread_cond_broadcast(&e->flown);
+		drop(e, f);
+	}
+	pthread_mutex_unlock(&e->mutex);
+}

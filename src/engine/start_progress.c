@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/start_progress.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/one_line.h"
+#include "engine/internal.h"
+
+struct stage {
+	char session[STORE_ID]; /* empty: this place is free, or it is the engine's own */
+	uint64_t at; /* rises: the smallest is the oldest; 0: nothing was told */
+	struct progress_state state;
+};
+
+struct progress_sub {
+	struct progress_sub *next;
+	char session[STORE_ID];
+	progress_fn *fn;
+	void *arg;
+};
+
+struct stages {
+	pthread_mutex_t mutex; /* taken last of all, beside the workers' */
+	uint64_t count;
+	struct stage engine, sessions[ENGINE_STAGES_MAX];
+	struct progress_sub *subs;
+};
+
+static const char *const names[] = {
+	[PROGRESS_PENDING] = "pending",
+	[PROGRESS_RUNNING] = "running",
+	[PROGRESS_READY] = "ready",
+	[PROGRESS_ERROR] = "error",
+};
+
+const char *progress_status_name(enum progress_status s)
+{
+	return names[s];
+}
+
+int progress_init(struct engine *e)
+{
+	struct stages *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return -ENOMEM;
+	pthread_mutex_init(&p->mutex, NULL);
+	e->stages = p;
+	return 0;
+}
+
+void progress_fini(struct engine *e)
+{
+	struct stages *p = e->stages;
+
+	if (!p)
+		return;
+	while (p->subs) {
+		struct progress_sub *sub = p->subs;
+
+		p->subs = sub->next;
+		free(sub);
+	}
+	pthread_mutex_destroy(&p->mutex);
+	free(p);
+	e->stages = NULL;
+}
+
+/* NULL: nothing is known of it. */
+static struct stage *find(struct stages *p, const char *session)
+{
+	if (!*session)
+		return p->engine.at ? &p->engine : NULL;
+	for (size_t i = 0; i < ARRAY_LEN(p->sessions); i++)
+		if (strcmp(p->sessions[i].session, session) == 0)
+			return &p->sessions[i];
+	return NULL;
+}
+
+static struct stage *place(struct stages *p, const char *session)
+{
+	struct stage *g = *session ? find(p, session) : &p->engine;
+
+	if (g)
+		return g;
+	g = &p->sessions[0];
+	for (size_t i = 1; i < ARRAY_LEN(p->sessions); i++)
+		if (p->sessions[i].at < g->at)
+			g = &p->sessions[i];
+	snprintf(g->session, sizeof(g->session), "%s", session);
+	return g;
+}
+
+static enum progress_status status_of(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (strcmp(names[i], name) == 0)
+			return (enum progress_status)i;
+	return PROGRESS_RUNNING;
+}
+
+struct progress_state progress_now(struct engine *e, const char *status, const char *stage,
+				   const char *message, unsigned step, unsigned total)
+{
+	struct progress_state now = { .status = status_of(status),
+				      .step = step,
+				      .total_steps = total,
+				      .updated = engine_now(e) };
+
+	snprintf(now.stage, sizeof(now.stage), "%s", stage);
+	plain_line(message, now.message, sizeof(now.message));
+	if (now.status == PROGRESS_ERROR)
+		memcpy(now.error, now.message, sizeof(now.error));
+	return now;
+}
+
+void progress_put(struct engine *e, const char *session, const struct progress_state *now)
+{
+	const char *of = session ? session : "";
+	struct stages *p = e->stages;
+	struct stage *g;
+
+	pthread_mutex_lock(&p->mutex);
+	g = place(p, of);
+	g->at = ++p->count;
+	g->state = *now;
+	for (struct progress_sub *sub = p->subs; sub; sub = sub->next)
+		if (strcmp(sub->session, of) == 0)
+			sub->fn(sub->arg, now);
+	pthread_mutex_unlock(&p->mutex);
+}
+
+void progress(struct engine *e, const char *session, const char *status, const char *stage,
+	      const char *message, unsigned step, unsigned total)
+{
+	struct progress_state now = progress_now(e, status, stage, message, step, total);
+
+	progress_put(e, session, &now);
+}
+
+int progress_get(struct engine *e, const char *session, struct progress_state *ret, struct err *err)
+{
+	struct stages *p = e->stages;
+	const struct stage *g;
+
+	pthread_mutex_lock(&p->mutex);
+	g = find(p, session ? session : "");
+	if (g)
+		*ret = g->state;
+	pthread_mutex_unlock(&p->mutex);
+	return g ? 0 : err_set(err, ERR_NOT_FOUND, "nothing is being started there");
+}
+
+int progress_subscribe(struct engine *e, const char *session, progress_fn *fn, void *arg,
+		       struct progress_sub **ret, struct err *err)
+{
+	struct stages *p = e->stages;
+	struct progress_sub *sub;
+	const struct stage *g;
+
+	if (session && (!*session || strlen(session) >= STORE_ID))
+		return err_set(err, ERR_INVALID, "no session has such an id");
+	sub = calloc(1, sizeof(*sub));
+	if (!sub)
+		return err_sys(err, ENOMEM, "progress");
+	*sub = (struct progress_sub){ .fn = fn, .arg = arg };
+	snprintf(sub->session, sizeof(sub->session), "%s", session ? session : "");
+	pthread_mutex_lock(&p->mutex);
+	g = find(p, sub->session);
+	if (g)
+		fn(arg, &g->state);
+	sub->next = p->subs;
+	p->subs = sub;
+	pthread_mutex_unlock(&p->mutex);
+	*ret = sub;
+	return 0;
+}
+
+void progress_unsubscribe(struct engine *e, struct progress_sub *sub)
+{
+	struct stages *p = e->stages;
+	struct progress_sub **at = &p->subs;
+
+	if (!sub)
+		return;
+	pthread_mutex_lock(&p->mutex);
+	while (*at != sub)
+		at = &(*at)->next;
+	*at = sub->next;
+	pthread_mutex_unlock(&p->mutex);
+	free(sub);
+}

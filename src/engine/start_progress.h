@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How far a start has come: the engine's own, and that of a session's sandbox. Who asks late is
+ * told the latest. */
+#ifndef LODGE_ENGINE_START_PROGRESS_H
+#define LODGE_ENGINE_START_PROGRESS_H
+
+#include "engine/engine.h"
+
+enum progress_status {
+	PROGRESS_PENDING,
+	PROGRESS_RUNNING,
+	PROGRESS_READY,
+	PROGRESS_ERROR,
+};
+
+struct progress_state {
+	enum progress_status status;
+	char stage[STORE_WORD];
+	char message[STORE_TEXT];
+	unsigned step, total_steps;
+	char error[STORE_TEXT]; /* with PROGRESS_ERROR */
+	int64_t updated; /* milliseconds since 1970 */
+};
+
+const char *progress_status_name(enum progress_status s);
+
+/* Of a session, or of the engine with NULL. ERR_NOT_FOUND: nothing was told yet, or it is too long
+ * ago: only the latest sessions are kept. */
+int progress_get(struct engine *e, const char *session, struct progress_state *ret,
+		 struct err *err);
+
+/* fn(arg) at once with the latest, if there is one, then from whichever thread makes progress. It
+ * must not block nor call progress_*(). After progress_unsubscribe() it is not called again. */
+typedef void progress_fn(void *arg, const struct progress_state *now);
+struct progress_sub;
+int progress_subscribe(struct engine *e, const char *session, progress_fn *fn, void *arg,
+		       struct progress_sub **ret, struct err *err);
+void progress_unsubscribe(struct engine *e, struct progress_sub *sub); /* NULL is allowed */
+
+#endif

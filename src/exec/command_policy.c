@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which programs the commands of a session may start: src/shell reads the text, the kernel sees to
+ * the rest. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "admit/policy_rules.h"
+#include "machine/exec.h"
+
+DEFINE_AUTO(struct store_policy *, store_policy_fini);
+
+/* ---- the record ------------------------------------------------------------------------------ */
+
+int policy_set_commands(struct store_policy *p, const char *json, struct err *err)
+{
+	struct shell_rules r = { 0 };
+	char *text = NULL;
+
+	if (json) {
+		if (shell_rules_parse(json, strlen(json), &r, err) < 0)
+			return err_ctx(err, "commands");
+		text = shell_rules_print(&r);
+		shell_rules_fini(&r);
+		if (!text)
+			return err_sys(err, ENOMEM, "commands");
+		if (strlen(text) > STORE_JSON_MAX) {
+			free(text);
+			return err_set(err, ERR_INVALID, "commands: longer than %d bytes",
+				       STORE_JSON_MAX);
+		}
+	}
+	free(p->commands);
+	p->commands = text;
+	return 0;
+}
+
+int policy_commands(const struct store_policy *p, struct shell_rules *ret, struct err *err)
+{
+	*ret = (struct shell_rules){ 0 };
+	if (!p->commands)
+		return 0;
+	return shell_rules_parse(p->commands, strlen(p->commands), ret, err) < 0
+		       ? err_ctx(err, "commands of policy \"%s\"", p->name)
+		       : 0;
+}
+
+/* ---- advice ---------------------------------------------------------------------------------- */
+
+/* The refusal itself; err->sys tells whose it is. */
+static int refuse(const struct run_want *w, const struct shell_rules *r, const char *policy,
+		  const struct shell_word *bad, struct err *err)
+{
+	struct policy_refusal no = { .offset = bad->offset,
+				     .line = bad->line,
+				     .column = bad->column };
+
+	snprintf(no.policy, sizeof(no.policy), "%s", policy);
+	snprintf(no.word, sizeof(no.word), "%s", bad->name);
+	shell_tell(r, bad, no.reason);
+	if (w->refusal)
+		*w->refusal = no;
+	if (no.line)
+		err_set(err, ERR_DENIED, "command: '%.60s' at line %u, column %u %s", no.word,
+			no.line, no.column, no.reason);
+	else
+		err_set(err, ERR_DENIED, "env: '%.60s' %s", no.word, no.reason);
+	err->sys = ENOEXEC;
+	return -1;
+}
+
+/* Reads the policy; a name that is not there any more is no policy that allows anything. */
+static int load(struct engine *e, const char *tenant, const char *name, struct shell_rules *ret,
+		struct err *err)
+{
+	struct store_policy p = { 0 };
+	auto_call(store_policy_fini) struct store_policy *guard = &p;
+
+	(void)guard;
+	if (policy_get(e, tenant, name, &p, err) < 0)
+		return -1;
+	return policy_commands(&p, ret, err);
+}
+
+int policy_check_command(struct engine *e, const char *tenant, const char *name, const char *text,
+			 struct policy_verdict *ret, struct err *err)
+{
+	struct policy_verdict v = { 0 };
+
+	if (load(e, tenant, name, &v.rules, err) < 0)
+		return -1;
+	if (shell_parse(text, strlen(text), &v.words, err) < 0) {
+		policy_verdict_fini(&v);
+		return -1;
+	}
+	*ret = v;
+	return 0;
+}
+
+void policy_verdict_fini(struct policy_verdict *v)
+{
+	shell_rules_fini(&v->rules);
+	shell_words_fini(&v->words);
+}
+
+static bool needs_no_advice(const struct shell_rules *r, const struct run_want *w)
+{
+	if (!r->allow.said && !r->deny.said)
+		return true;
+	return w->own_shell && r->allow.said && !shell_names_have(&r->deny, w->argv[0]) &&
+	       shell_can_enforce();
+}
+
+static int check(const struct shell_rules *r, const struct run_want *w, const char *policy,
+		 struct err *err)
+{
+	struct shell_words words = { 0 };
+	auto_call(shell_words_fini) struct shell_words *guard = &words;
+	const struct shell_word *bad;
+
+	(void)guard;
+	if ((w->text ? shell_parse(w->text, strlen(w->text), &words, err)
+		     : shell_parse_argv(w->argv, &words, err)) < 0) {
+		if (err->code == ERR_INVALID)
+			err->sys = ENOEXEC; /* it is the command that is wrong */
+		return -1;
+	}
+	bad = shell_refused(r, &words);
+	return bad ? refuse(w, r, policy, bad, err) : 0;
+}
+
+/* What a command says over the session's environment is the caller's as the text is. */
+static int check_env(const struct shell_rules *r, const struct run_want *w, const char *policy,
+		     struct err *err)
+{
+	for (size_t i = 0; w->env && w->env[i]; i++) {
+		char name[SHELL_NAME_MAX + 1];
+		struct shell_word word = { .name = name, .kind = SHELL_SETTING };
+		size_t len = strcspn(w->env[i], "=");
+		const char *why;
+
+		if (!shell_is_setting(w->env[i], len))
+			continue;
+		snprintf(name, sizeof(name), "%.*s",
+			 (int)(len < sizeof(name) ? len : sizeof(name) - 1), w->env[i]);
+		if (!shell_allows(r, &word, &why))
+			return refuse(w, r, policy, &word, err);
+	}
+	return 0;
+}
+
+int rules_check_run(struct engine *e, const struct store_session *s, const struct run_want *w,
+		    struct shell_rules *ret, struct err *err)
+{
+	struct shell_rules r = { 0 };
+
+	if (!*s->policy)
+		return 0;
+	if (load(e, s->tenant, s->policy, &r, err) < 0)
+		return -1;
+	if ((!needs_no_advice(&r, w) && check(&r, w, s->policy, err) < 0) ||
+	    check_env(&r, w, s->policy, err) < 0) {
+		shell_rules_fini(&r);
+		return -1;
+	}
+	*ret = r;
+	return 0;
+}
+
+/* ---- enforcement ----------------------------------------------------------------------------- */
+
+static bool is_standard(const char *dir, size_t len)
+{
+	for (size_t i = 0; shell_path[i]; i++)
+		if (strlen(shell_path[i]) == len && !memcmp(shell_path[i], dir, len))
+			return true;
+	return false;
+}
+
+/* The session's own, not what a command says over it. */
+static void put_dirs(FILE *f, const struct template *t)
+{
+	const char *own = NULL;
+	size_t count = 0;
+
+	for (; shell_path[count]; count++)
+		fprintf(f, "%s/:", shell_path[count]);
+	for (size_t i = 0; i < t->nenv; i++)
+		if (strncmp(t->env[i], "PATH=", 5) == 0)
+			own = t->env[i] + 5;
+	while (own && *own && count < AGENT_ONLY_DIRS) {
+		size_t len = strcspn(own, ":");
+
+		if (len > 1 && own[0] == '/' && own[len - 1] != '/' && !is_standard(own, len)) {
+			fprintf(f, "%.*s/:", (int)len, own);
+			count++;
+		}
+		own += len + (own[len] == ':');
+	}
+}
+
+int rules_only(const struct shell_rules *r, const struct run_want *w, const struct template *t,
+	       char **ret, struct err *err)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *f;
+
+	if (!r->allow.said)
+		return 0;
+	f = open_memstream(&text, &size);
+	if (!f)
+		return err_sys(err, ENOMEM, "policy");
+	put_dirs(f, t);
+	for (size_t i = 0; i < r->allow.count; i++)
+		if (!shell_names_have(&r->deny, r->allow.items[i]))
+			fprintf(f, "%s:", r->allow.items[i]);
+	if (w->own_shell)
+		fprintf(f, "%s:", w->argv[0]);
+	if (fclose(f) != 0) {
+		free(text);
+		return err_sys(err, ENOMEM, "policy");
+	}
+	*ret = text;
+	return 0;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+int ring_init(struct ring *r, size_t size)
+{
+	char *buf = malloc(size);
+
+	if (!buf)
+		return -ENOMEM;
+	*r = (struct ring){ .buf = buf, .size = size };
+	return 0;
+}
+
+void ring_fini(struct ring *r)
+{
+	free(r->buf);
+	*r = (struct ring){ 0 };
+}
+
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+size_t ring_put(struct ring *r, const void *data, size_t len)
+{
+	size_t n = least(len, r->size - r->len), end, first;
+
+	if (!n)
+		return 0;
+	end = (r->start + r->len) % r->size;
+	first = least(n, r->size - end);
+	memcpy(r->buf + end, data, first);
+	memcpy(r->buf, (const char *)data + first, n - first);
+	r->len += n;
+	return n;
+}
+
+size_t ring_take(struct ring *r, void *buf, size_t size)
+{
+	size_t n = least(size, r->len), first;
+
+	if (!n)
+		return 0;
+	first = least(n, r->size - r->start);
+	memcpy(buf, r->buf + r->start, first);
+	memcpy((char *)buf + first, r->buf, n - first);
+	r->start = (r->start + n) % r->size;
+	r->len -= n;
+	return n;
+}

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The answer, made by the handler and sent by the library's thread. */
+#include "http/internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/json.h"
+
+enum { FILE_BLOCK = 128 << 10 }; /* of each file that is being sent */
+
+/* ---- headers ------------------------------------------------------------------------------------
+ */
+
+void http_set_header(struct http_request *rq, const char *name, const char *value)
+{
+	struct pair *bigger, p = { strdup(name), strdup(value) };
+
+	for (size_t i = 0; i < rq->nset && p.name && p.value; i++) {
+		if (!strcasecmp(rq->set[i].name, name)) {
+			free(rq->set[i].value);
+			rq->set[i].value = p.value;
+			free(p.name);
+			return;
+		}
+	}
+	bigger = p.name && p.value ? realloc(rq->set, (rq->nset + 1) * sizeof(p)) : NULL;
+	if (!bigger) {
+		free(p.name);
+		free(p.value);
+		return;
+	}
+	rq->set = bigger;
+	rq->set[rq->nset++] = p;
+}
+
+static void add_headers(struct http_request *rq, struct MHD_Response *response, const char *type)
+{
+	if (type)
+		MHD_add_response_header(response, "Content-Type", type);
+	MHD_add_response_header(response, "X-Request-Id", rq->id);
+	/* The library refuses what would break the head in two. */
+	for (size_t i = 0; i < rq->nset; i++)
+		MHD_add_response_header(response, rq->set[i].name, rq->set[i].value);
+	/* Else it sends the end of the chunks where none were asked for. */
+	if (rq->stream && rq->is_head)
+		MHD_set_response_options(response, MHD_RF_HTTP_VERSION_1_0_ONLY, MHD_RO_END);
+	if (rq->server->draining)
+		MHD_add_response_header(response, "Connection", "close");
+}
+
+/* ---- answers ------------------------------------------------------------------------------------
+ */
+
+/* What is still to be read before the answer can go. */
+static uint64_t rest_of_body(const struct http_request *rq)
+{
+	uint64_t rest = rq->chunked ? DISCARD_SMALL : (uint64_t)rq->length - rq->body_bytes;
+
+	return rest < DISCARD_MAX ? rest : DISCARD_MAX;
+}
+
+/* Locked. Takes over the response; NULL is lack of memory, and then there is an empty one. */
+static int put_answer(struct http_request *rq, unsigned status, const char *type,
+		      struct MHD_Response *response, uint64_t bytes)
+{
+	if (!response) {
+		status = 500;
+		bytes = 0;
+		response = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+	}
+	if (!response) {
+		http_cut(rq);
+		return -1;
+	}
+	if (rq->answered) {
+		MHD_destroy_response(response);
+		return -1;
+	}
+	add_headers(rq, response, type);
+	rq->response = response;
+	rq->status = rq->gone ? 499 : status;
+	rq->bytes = rq->is_head ? 0 : bytes;
+	rq->answered = true;
+	if (rq->phase == PHASE_BODY && !rq->gone)
+		http_conn_deadline(rq->conn, rest_of_body(rq));
+	http_wake(rq);
+	return 0;
+}
+
+/* It does not write to what it is to copy, but does not say so. */
+static struct MHD_Response *from_copy(const void *data, size_t len)
+{
+	union {
+		const void *in;
+		void *out;
+	} bytes = { data };
+
+	return MHD_create_response_from_buffer(
+		len, bytes.out, len ? MHD_RESPMEM_MUST_COPY : MHD_RESPMEM_PERSISTENT);
+}
+
+void http_reply(struct http_request *rq, unsigned status, const char *type, const void *data,
+		size_t len)
+{
+	struct MHD_Response *response = from_copy(data, len);
+
+	pthread_mutex_lock(&rq->lock);
+	put_answer(rq, status, type, response, len);
+	pthread_mutex_unlock(&rq->lock);
+}
+
+void http_error_begin(struct json_out *j, const char *code, const char *message, bool retryable)
+{
+	json_out_object(j, NULL);
+	json_out_object(j, "error");
+	json_out_str(j, "code", code);
+	json_out_str(j, "message", message);
+	json_out_bool(j, "retryable", retryable);
+	json_out_object(j, "details");
+}
+
+void http_error_end(struct json_out *j)
+{
+	json_out_end(j);
+	json_out_end(j);
+	json_out_end(j);
+}
+
+void http_error(struct http_request *rq, unsigned status, const char *code, const char *message,
+		bool retryable)
+{
+	struct json_out j;
+	size_t len = 0;
+	auto_free char *text = NULL;
+
+	json_out_init(&j, 4096);
+	http_error_begin(&j, code, message, retryable);
+	http_error_end(&j);
+	text = json_out_take(&j, &len);
+	json_out_fini(&j);
+	if (status == 503)
+		http_set_header(rq, "Retry-After", "1");
+	put_answer(rq, status, "application/json", from_copy(text, len), len);
+}
+
+/* ---- files --------------------------------------------------------------------------------------
+ */
+
+/* Of the response alone, which may outlive the request. */
+struct file {
+	struct http_request *rq; /* good as long as the library reads */
+	int fd;
+	uint64_t from, len;
+};
+
+static void file_free(void *arg)
+{
+	struct file *f = arg;
+
+	close(f->fd);
+	free(f);
+}
+
+/* By reading, not by sendfile(): there the library waits for the rest of a file that became
+ * shorter, and for ever. A block is taken when the one before it has been sent, so that each has a
+ * time of its own. */
+static ssize_t on_read_file(void *arg, uint64_t pos, char *buf, size_t max)
+{
+	struct file *f = arg;
+	uint64_t left = pos < f->len ? f->len - pos : 0;
+	ssize_t n;
+
+	do
+		n = pread(f->fd, buf, left < max ? (size_t)left : max, (off_t)(f->from + pos));
+	while (n < 0 && errno == EINTR);
+	if (n <= 0)
+		return http_broken(f->rq);
+	f->rq->bytes += (uint64_t)n;
+	http_conn_deadline(f->rq->conn, (uint64_t)n);
+	return n;
+}
+
+/* Takes over fd, if there is something to read. */
+static struct MHD_Response *from_file(struct http_request *rq, int fd, uint64_t offset,
+				      uint64_t len)
+{
+	struct MHD_Response *response;
+	struct file *f = malloc(sizeof(*f));
+
+	if (!f)
+		return NULL;
+	*f = (struct file){ rq, fd, offset, len };
+	response = MHD_create_response_from_callback(len, FILE_BLOCK, on_read_file, f, file_free);
+	if (!response)
+		free(f);
+	return response;
+}
+
+void http_reply_fd(struct http_request *rq, unsigned status, const char *type, int fd,
+		   uint64_t offset, uint64_t len)
+{
+	struct MHD_Response *response = len ? from_file(rq, fd, offset, len) : from_copy(NULL, 0);
+
+	if (!len || !response)
+		close(fd);
+	pthread_mutex_lock(&rq->lock);
+	put_answer(rq, status, type, response, 0);
+	pthread_mutex_unlock(&rq->lock);
+}
+
+/* ---- streams ------------------------------------------------------------------------------------
+ */
+
+int http_stream_begin(struct http_request *rq, unsigned status, const char *type)
+{
+	struct MHD_Response *response = MHD_create_response_from_callback(
+		MHD_SIZE_UNKNOWN, BUFFER_SIZE / 2, http_on_read, rq, NULL);
+	int r = -1;
+
+	pthread_mutex_lock(&rq->lock);
+	if (response && !rq->answered && !rq->gone && !rq->cut &&
+	    !ring_init(&rq->out, BUFFER_SIZE)) {
+		rq->stream = true;
+		rq->conn->open_end = rq->old;
+		rq->waited_ms = 0;
+		r = put_answer(rq, status, type, response, 0);
+	} else if (response) {
+		MHD_destroy_response(response);
+	}
+	pthread_mutex_unlock(&rq->lock);
+	return r;
+}
+
+int http_stream_write(struct http_request *rq, const void *data, size_t len)
+{
+	const char *at = data;
+	int r = -1;
+
+	pthread_mutex_lock(&rq->lock);
+	while (rq->stream && !rq->gone && !rq->cut && !rq->aborted) {
+		size_t n = rq->is_head ? len : ring_put(&rq->out, at, len);
+
+		at += n;
+		len -= n;
+		if (n && rq->phase == PHASE_ANSWER)
+			http_wake(rq);
+		if (!len) {
+			r = 0;
+			break;
+		}
+		if (http_waited(rq, rq->bytes, false))
+			break;
+	}
+	pthread_mutex_unlock(&rq->lock);
+	return r;
+}
+
+/* What was written still goes out, then the connection ends where a chunk should follow. */
+void http_stream_abort(struct http_request *rq)
+{
+	pthread_mutex_lock(&rq->lock);
+	if (rq->stream && !rq->gone) {
+		rq->aborted = true;
+		if (rq->phase == PHASE_ANSWER)
+			http_conn_deadline(rq->conn, rq->out.len);
+		http_wake(rq);
+	}
+	pthread_mutex_unlock(&rq->lock);
+}
+
+/* ---- other protocols ----------------------------------------------------------------------------
+ */
+
+static void on_upgraded(void *arg, struct MHD_Connection *mhd, void *con_cls, const char *extra,
+			size_t extra_len, MHD_socket fd, struct MHD_UpgradeResponseHandle *handle)
+{
+	struct http_request *rq = arg;
+	bool late;
+
+	(void)mhd;
+	(void)con_cls;
+	pthread_mutex_lock(&rq->lock);
+	late = rq->stream_end;
+	rq->extra = malloc(extra_len + 1);
+	if (rq->extra && extra_len) {
+		memcpy(rq->extra, extra, extra_len);
+		rq->extra_len = extra_len;
+	}
+	rq->upgraded_fd = fd;
+	rq->upgraded = late ? NULL : handle;
+	http_moved(rq);
+	pthread_mutex_unlock(&rq->lock);
+	if (late) /* the handler did not wait for it */
+		MHD_upgrade_action(handle, MHD_UPGRADE_ACTION_CLOSE);
+}
+
+/* Locked. A descriptor of the caller's own, because the library closes its own. */
+static int take_socket(struct http_request *rq, int *ret_fd, struct err *err)
+{
+	int fd, flags;
+
+	while (!rq->upgraded) {
+		if (http_waited(rq, 0, false))
+			return err_set(err, ERR_UNAVAILABLE, "the caller is gone");
+	}
+	if (!rq->extra)
+		return err_set(err, ERR_LIMIT, "out of memory for a connection");
+	fd = fcntl(rq->upgraded_fd, F_DUPFD_CLOEXEC, 3);
+	if (fd < 0)
+		return err_sys(err, errno, "dup of a connection");
+	/* With TLS it is not the same socket. What is sent is not to wait for more; others than TCP
+	 * do not know the option. */
+	(void)setsockopt(rq->conn->fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
+	flags = fcntl(fd, F_GETFL);
+	fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
+	*ret_fd = fd;
+	return 0;
+}
+
+int http_upgrade(struct http_request *rq, const char *protocol, int *ret_fd, const void **ret_extra,
+		 size_t *ret_extra_len, struct err *err)
+{
+	struct MHD_Response *response;
+	int r;
+
+	if (rq->has_body)
+		return err_set(err, ERR_INVALID,
+			       "a request with a body cannot change the protocol");
+	response = MHD_create_response_for_upgrade(on_upgraded, rq);
+	if (!response)
+		return err_set(err, ERR_LIMIT, "out of memory for a connection");
+	MHD_add_response_header(response, "Upgrade", protocol);
+	pthread_mutex_lock(&rq->lock);
+	if (put_answer(rq, MHD_HTTP_SWITCHING_PROTOCOLS, NULL, response, 0))
+		r = err_set(err, ERR_INTERNAL, "there was an answer already");
+	else
+		r = take_socket(rq, ret_fd, err);
+	if (!r) {
+		*ret_extra = rq->extra;
+		*ret_extra_len = rq->extra_len;
+	}
+	pthread_mutex_unlock(&rq->lock);
+	return r;
+}

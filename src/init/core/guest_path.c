@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "init/core/guest_path.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <linux/magic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+
+int path_openat(int dir, const char *path, int flags, mode_t mode)
+{
+	struct open_how how = {
+		.flags = (uint64_t)(unsigned)flags | O_CLOEXEC,
+		.resolve = RESOLVE_NO_MAGICLINKS,
+	};
+	int fd;
+
+	if (!(flags & O_PATH))
+		how.flags |= O_NONBLOCK | O_NOCTTY;
+	if (flags & O_CREAT)
+		how.mode = mode;
+	/* EAGAIN: a rename raced with a ".."; it is worth a few more tries, not endless ones. */
+	for (int tries = 0; tries < 16; tries++) {
+		fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+		if (fd >= 0 || (errno != EAGAIN && errno != EINTR))
+			break;
+	}
+	return fd < 0 ? -errno : fd;
+}
+
+const char path_in_proc[] = "part of /proc, which only a command can read";
+
+const char *path_kind(mode_t mode)
+{
+	switch (mode & S_IFMT) {
+	case S_IFREG:
+		return "a regular file";
+	case S_IFDIR:
+		return "a directory";
+	case S_IFIFO:
+		return "a FIFO";
+	case S_IFSOCK:
+		return "a socket";
+	case S_IFLNK:
+		return "a symbolic link";
+	case S_IFCHR:
+		return "a character device";
+	case S_IFBLK:
+		return "a block device";
+	default:
+		return "no file";
+	}
+}
+
+/* What opening failed on: a FIFO without a reader and a socket both say ENXIO. */
+static int explain(int dir, const char *path, int error, const char **ret_kind)
+{
+	auto_close int fd = path_openat(dir, path, O_PATH, 0);
+	struct stat st;
+
+	if (error != ENXIO || fd < 0 || fstat(fd, &st) < 0)
+		return -error;
+	*ret_kind = path_kind(st.st_mode);
+	return -EINVAL;
+}
+
+int path_open_file(int dir, const char *path, int flags, mode_t mode, const char **ret_kind)
+{
+	auto_close int fd = path_openat(dir, path, flags, mode);
+	struct statfs fs;
+	struct stat st;
+	int got;
+
+	*ret_kind = NULL;
+	if (fd < 0)
+		return explain(dir, path, -fd, ret_kind);
+	if (fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0)
+		return -errno;
+	/* Below /proc this process would be let into its own memory, whoever it acts for. */
+	if (fs.f_type == PROC_SUPER_MAGIC)
+		*ret_kind = path_in_proc;
+	else if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+		*ret_kind = path_kind(st.st_mode);
+	if (*ret_kind)
+		return -EINVAL;
+	got = fcntl(fd, F_GETFL);
+	if (got < 0 || fcntl(fd, F_SETFL, got & ~O_NONBLOCK) < 0)
+		return -errno;
+	return steal_fd(&fd);
+}

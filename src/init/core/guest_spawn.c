@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "init/core/guest_spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/filter.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/test_hook.h"
+#include "init/core/landlock.h"
+#include "init/core/guest_path.h"
+#include "init/core/passwd.h"
+
+/* A child is a plain fork. Sharing this process's memory with it until it runs its program would be
+ * cheaper, but the child is in the guest's memory group by then, and the OOM killer ends everybody
+ * who shares a victim's memory: PID 1. vfork() would be spared that, and could be stopped for ever
+ * by a guest that stops the child. */
+static char child_path[AGENT_PATH_MAX + NAME_MAX + 2];
+
+enum { CLOEXEC_RANGE = 4 }; /* CLOSE_RANGE_CLOEXEC: the way to report stays open until the exec */
+
+struct report { /* from a child that could not become its program */
+	int step, error;
+};
+
+static int child_group(const struct spawn *s, bool joined)
+{
+	int fd;
+
+	if (s->leaf_fd >= 0 && !joined) {
+		fd = openat(s->leaf_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+		if (fd < 0 || write(fd, "0", 1) < 0)
+			return -errno;
+		close(fd);
+	}
+	if (init_binding.tasks && write(BOOT_FD_TASKS, "0", 1) < 0)
+		return -errno;
+	return 0;
+}
+
+/* 0, 1, 2 and, where asked for, a few fixed ones above; the rest closes with the exec. */
+static int child_stdio(const struct spawn *s)
+{
+	for (int i = 0; i < 3; i++) {
+		if (dup2(s->stdio[i], i) < 0)
+			return -errno;
+	}
+	if (s->text_fd >= 0) {
+		if (dup2(s->text_fd, SPAWN_TEXT_FD) < 0)
+			return -errno;
+		syscall(SYS_close_range, 3, SPAWN_TEXT_FD - 1, CLOEXEC_RANGE);
+		syscall(SYS_close_range, SPAWN_TEXT_FD + 1, ~0u, CLOEXEC_RANGE);
+		return 0;
+	}
+	return 0;
+}
+
+static int child_limits(const struct spawn *s)
+{
+	const struct agent_bind *b = &init_binding.b;
+	struct rlimit l;
+
+	/* A worker is ours and needs a descriptor per level of a tree. */
+	if (b->open_files && !s->worker) {
+		if (getrlimit(RLIMIT_NOFILE, &l) < 0)
+			return -errno;
+		if (b->open_files < l.rlim_max)
+			l.rlim_max = b->open_files;
+		l.rlim_cur = l.rlim_max;
+		if (setrlimit(RLIMIT_NOFILE, &l) < 0)
+			return -errno;
+	}
+	if (b->file_bytes) {
+		if (getrlimit(RLIMIT_FSIZE, &l) < 0)
+			return -errno;
+		if (b->file_bytes < l.rlim_max)
+			l.rlim_max = b->file_bytes;
+		l.rlim_cur = l.rlim_max;
+		if (setrlimit(RLIMIT_FSIZE, &l) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+/* As the user, so that a directory the user may not enter cannot be a working directory. */
+static int child_chdir(const struct spawn *s)
+{
+	int fd = path_openat(AT_FDCWD, s->home, O_PATH | O_DIRECTORY, 0);
+
+	if (fd < 0 || fchdir(fd) < 0)
+		(void)!chdir("/");
+	if (fd >= 0)
+		close(fd);
+	if (!s->cwd[0])
+		return 0;
+	fd = path_openat(AT_FDCWD, s->cwd, O_PATH | O_DIRECTORY, 0);
+	if (fd < 0)
+		return fd;
+	if (fchdir(fd) < 0)
+		return -errno;
+	close(fd);
+	return 0;
+}
+
+static int child_prepare(struct spawn *s, bool joined)
+{
+	sigset_t none;
+	int r;
+
+	if ((r = child_group(s, joined)) < 0)
+		return s->step = SPAWN_GROUP, r;
+	if (!hook_weak("session") && setsid() < 0)
+		return s->step = SPAWN_SESSION, -errno;
+	if ((r = child_stdio(s)) < 0)
+		return s->step = SPAWN_STDIO, r;
+	if (s->tty && ioctl(0, TIOCSCTTY, 0) < 0)
+		return s->step = SPAWN_TTY, -errno;
+	if ((r = child_limits(s)) < 0)
+		return s->step = SPAWN_LIMITS, r;
+	umask(022);
+	if ((r = user_become(s->cred)) < 0)
+		return s->step = SPAWN_USER, r;
+	/* The change of user made this memory what fs.suid_dumpable says. */
+	prctl(PR_SET_DUMPABLE, hook_weak("dumpable"));
+	if ((r = child_chdir(s)) < 0)
+		return s->step = SPAWN_CWD, r;
+	sigemptyset(&none);
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, _NSIG / 8);
+	return 0;
+}
+
+/* Two calls hide what they ask for behind a pointer, where the sandbox's filter cannot look: this
+ * process has them, its commands get the older ones instead. Only without no_new_privs, in the
+ * root class, there is no way to take them away here. */
+static int child_filter(void)
+{
+	static struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = { .len = ARRAY_LEN(code), .filter = code };
+
+	if (init_binding.root_class || hook_weak("seccomp") ||
+	    prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
+		return 0;
+	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog) < 0 ? -errno : 0;
+}
+
+static const char *env_path(char **envp)
+{
+	for (; *envp; envp++) {
+		if (!strncmp(*envp, "PATH=", 5))
+			return *envp + 5;
+	}
+	return "/usr/local/bin:/usr/bin:/bin";
+}
+
+static int try_exec(struct spawn *s, const char *path)
+{
+	int error;
+
+	execve(path, s->argv, hook_weak("env") ? environ : s->envp);
+	error = errno;
+	s->step = error == ENOENT && faccessat(AT_FDCWD, path, F_OK, 0) == 0 ? SPAWN_INTERPRETER
+									     : SPAWN_EXEC;
+	return -error;
+}
+
+/* As execvp(3), but a file that is no program is an error, never a script for a shell. */
+static int child_search(struct spawn *s)
+{
+	const char *name = s->argv[0], *dir = env_path(s->envp), *end;
+	size_t name_len = strlen(name);
+	int r = -ENOENT, one;
+
+	s->step = SPAWN_EXEC;
+	if (strchr(name, '/') || !name_len)
+		return name_len ? try_exec(s, name) : -ENOENT;
+	for (; dir; dir = *end ? end + 1 : NULL) {
+		size_t n;
+
+		end = strchrnul(dir, ':');
+		n = (size_t)(end - dir);
+		if (n + name_len + 2 > sizeof(child_path))
+			continue;
+		memcpy(child_path, dir, n);
+		if (!n)
+			child_path[n++] = '.';
+		child_path[n++] = '/';
+		memcpy(child_path + n, name, name_len + 1);
+		one = try_exec(s, child_path);
+		if (s->step == SPAWN_INTERPRETER ||
+		    (one != -ENOENT && one != -ENOTDIR && one != -EACCES))
+			return one;
+		if (one == -EACCES)
+			r = one;
+	}
+	s->step = SPAWN_EXEC;
+	return r;
+}
+
+static int child_exec(struct spawn *s)
+{
+	static char sh[] = "sh";
+	int r = s->bash ? try_exec(s, "/bin/bash") : child_search(s);
+
+	if (r != -ENOENT || !s->or_sh)
+		return r;
+	s->argv[0] = sh; /* some are many programs in one, and go by it */
+	return try_exec(s, "/bin/sh");
+}
+
+static _Noreturn void child_main(struct spawn *s, bool joined, int report)
+{
+	struct report failed;
+	int r = child_prepare(s, joined);
+
+	if (r == 0) {
+		if (s->text_fd < 0 && !hook_weak("closefds"))
+			syscall(SYS_close_range, 3, ~0u, CLOEXEC_RANGE);
+		s->step = SPAWN_ONLY;
+		r = s->only ? only_restrict(s->only, s->only_must, s->or_sh, s->cred) : 0;
+		if (r == 0) {
+			s->step = SPAWN_FILTER;
+			r = child_filter();
+		}
+		if (r == 0)
+			r = child_exec(s);
+	}
+	failed = (struct report){ s->step, -r };
+	(void)!write(report, &failed, sizeof(failed));
+	_exit(127);
+}
+
+/* A filter that cannot look into clone3's arguments answers ENOSYS; then the child moves itself. */
+static bool no_clone3;
+
+pid_t spawn_fork(int leaf_fd)
+{
+	struct clone_args a = {
+		.flags = leaf_fd >= 0 ? CLONE_INTO_CGROUP : 0,
+		.exit_signal = SIGCHLD,
+		.cgroup = leaf_fd >= 0 ? (uint64_t)leaf_fd : 0,
+	};
+	long pid = -1;
+
+	if (!no_clone3) {
+		pid = syscall(SYS_clone3, &a, sizeof(a));
+		if (pid >= 0 || errno != ENOSYS)
+			return (pid_t)pid;
+		no_clone3 = true;
+	}
+	return (pid_t)syscall(SYS_clone, (long)SIGCHLD, 0L, NULL, NULL, 0L);
+}
+
+/* Until the program runs, or the child says why it does not. A guest may stop the child in the
+ * moment in which it already has the guest's user: that must not stop PID 1 with it. */
+static void wait_started(struct spawn *s, pid_t pid, int report)
+{
+	struct pollfd p = { .fd = report, .events = POLLIN };
+	struct report r;
+	int n;
+
+	do
+		n = poll(&p, 1, INIT_EXEC_WAIT_MS);
+	while (n < 0 && errno == EINTR);
+	if (n <= 0) {
+		kill(pid, SIGKILL);
+		s->step = SPAWN_STUCK;
+		s->error = ETIMEDOUT;
+	} else if (read(report, &r, sizeof(r)) == sizeof(r)) {
+		s->step = r.step;
+		s->error = r.error;
+	}
+}
+
+pid_t spawn_program(struct spawn *s)
+{
+	int report[2];
+	pid_t pid;
+
+	s->step = s->error = 0;
+	if (pipe2(report, O_CLOEXEC) < 0) {
+		s->step = SPAWN_CLONE;
+		s->error = errno;
+		return -1;
+	}
+	pid = spawn_fork(s->leaf_fd);
+	if (pid == 0)
+		child_main(s, !no_clone3, report[1]);
+	if (pid < 0) {
+		s->step = SPAWN_CLONE;
+		s->error = errno;
+	}
+	close(report[1]);
+	if (pid > 0)
+		wait_started(s, pid, report[0]);
+	close(report[0]);
+	if (!s->error)
+		return pid;
+	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	return -1;
+}
+
+/* Puts the worker's descriptors at 3 and 4 and closes the rest, whatever numbers they had. */
+static int worker_fds(struct spawn *s)
+{
+	int high[2] = { -1, -1 };
+
+	for (int i = 0; i < 2; i++) {
+		if (s->keep[i] >= 0)
+			high[i] = fcntl(s->keep[i], F_DUPFD_CLOEXEC, 16);
+		if (s->keep[i] >= 0 && high[i] < 0)
+			return -errno;
+	}
+	for (int i = 0; i < 2; i++) {
+		close(3 + i);
+		if (high[i] >= 0 && dup3(high[i], 3 + i, O_CLOEXEC) < 0)
+			return -errno;
+	}
+	syscall(SYS_close_range, 5, ~0u, 0);
+	return 0;
+}
+
+pid_t spawn_worker(struct spawn *s)
+{
+	pid_t pid = spawn_fork(s->leaf_fd);
+	bool joined = !no_clone3;
+
+	if (pid != 0) {
+		s->step = SPAWN_CLONE;
+		s->error = pid < 0 ? errno : 0;
+		return pid;
+	}
+	if (child_prepare(s, joined) < 0 || worker_fds(s) < 0)
+		_exit(126);
+	s->worker(s->arg);
+	_exit(125);
+}
+
+static int explain_exec(const struct spawn *s, struct err *err)
+{
+	const char *name = s->argv[0];
+
+	if (s->step == SPAWN_INTERPRETER)
+		err_set(err, ERR_NOT_FOUND, "%s: its interpreter is not there", name);
+	else if (s->error == ENOENT || s->error == ENOTDIR)
+		err_set(err, ERR_NOT_FOUND, "%s: not found", name);
+	else if (s->error == EACCES || s->error == EPERM)
+		err_set(err, ERR_DENIED, "%s: permission denied", name);
+	else if (s->error == ENOEXEC)
+		err_set(err, ERR_INVALID, "%s: not a program", name);
+	else if (s->error == E2BIG)
+		err_set(err, ERR_LIMIT,
+			"%s: arguments and environment are too long; a file can be longer", name);
+	else
+		return err_sys(err, s->error, "%s", name);
+	err->sys = s->error;
+	return -1;
+}
+
+int spawn_explain(const struct spawn *s, struct err *err)
+{
+	static const char *const what[] = {
+		[SPAWN_CLONE] = "new process",
+		[SPAWN_GROUP] = "control group",
+		[SPAWN_SESSION] = "new session",
+		[SPAWN_STDIO] = "standard descriptors",
+		[SPAWN_TTY] = "terminal",
+		[SPAWN_LIMITS] = "resource limits",
+		[SPAWN_USER] = "change of user",
+		[SPAWN_CWD] = "working directory",
+		[SPAWN_EXEC] = "program",
+		[SPAWN_INTERPRETER] = "interpreter",
+		[SPAWN_ONLY] = "list of what it may execute",
+		[SPAWN_STUCK] = "start of the program",
+		[SPAWN_FILTER] = "system call filter",
+	};
+
+	if (s->step == SPAWN_EXEC || s->step == SPAWN_INTERPRETER)
+		return explain_exec(s, err);
+	if (s->step == SPAWN_ONLY && s->error == ENOSYS)
+		return err_set(err, ERR_DENIED,
+			       "its policy demands that the kernel sees to what may be executed, "
+			       "and this kernel has no Landlock");
+	if (s->step != SPAWN_CWD)
+		return err_sys(err, s->error, "%s", what[s->step]);
+	err_sys(err, s->error, "working directory %s", s->cwd);
+	if (err->code == ERR_NOT_FOUND)
+		err->code = ERR_INVALID;
+	return -1;
+}

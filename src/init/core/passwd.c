@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "init/core/passwd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/fsuid.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/test_hook.h"
+#include "init/core/guest_path.h"
+
+enum {
+	FILE_MAX = 1 << 20, /* of /etc/passwd and /etc/group */
+	LINE_MAX_ = 1024, /* a longer line is passed over */
+};
+
+/* One line at a time out of a file of unknown intentions. */
+struct lines {
+	int fd;
+	size_t total, have, at;
+	bool skip;
+	char buf[2 * LINE_MAX_];
+};
+
+static int lines_open(struct lines *l, const char *path)
+{
+	const char *kind;
+
+	*l = (struct lines){ .fd = path_open_file(AT_FDCWD, path, O_RDONLY, 0, &kind) };
+	return l->fd < 0 ? -1 : 0;
+}
+
+static char *lines_next(struct lines *l)
+{
+	for (;;) {
+		char *line = l->buf + l->at, *nl = memchr(line, '\n', l->have - l->at);
+		bool skipped = l->skip;
+		ssize_t n;
+
+		if (nl) {
+			*nl = 0;
+			l->at = (size_t)(nl + 1 - l->buf);
+			l->skip = false;
+			if (!skipped)
+				return line;
+			continue;
+		}
+		memmove(l->buf, line, l->have - l->at);
+		l->have -= l->at;
+		l->at = 0;
+		if (l->have >= LINE_MAX_) {
+			l->skip = true;
+			l->have = 0;
+		}
+		n = l->total < FILE_MAX ? read(l->fd, l->buf + l->have, LINE_MAX_) : 0;
+		if (n <= 0)
+			return NULL;
+		l->have += (size_t)n;
+		l->total += (size_t)n;
+	}
+}
+
+/* Cuts "a:b:c" in place; false unless there are exactly `n` fields. */
+static bool split(char *line, char **fields, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		char *colon = strchr(line, ':');
+
+		fields[i] = line;
+		if (i + 1 == n)
+			return !colon;
+		if (!colon)
+			return false;
+		*colon = 0;
+		line = colon + 1;
+	}
+	return false;
+}
+
+static bool number(const char *s, uint32_t *ret)
+{
+	uint64_t v = 0;
+
+	if (!*s)
+		return false;
+	for (; *s; s++) {
+		if (*s < '0' || *s > '9')
+			return false;
+		v = v * 10 + (uint64_t)(*s - '0');
+		if (v > INT32_MAX)
+			return false;
+	}
+	*ret = (uint32_t)v;
+	return true;
+}
+
+static void copy(char *to, size_t size, const char *from)
+{
+	size_t n = strnlen(from, size - 1);
+
+	memcpy(to, from, n);
+	to[n] = 0;
+}
+
+/* By name, or by uid when `name` is NULL. */
+static bool passwd_find(const char *name, uint32_t uid, struct user *u)
+{
+	struct lines l;
+	char *line, *f[7];
+	bool found = false;
+	uint32_t id, gid;
+
+	if (lines_open(&l, "/etc/passwd") < 0)
+		return false;
+	while (!found && (line = lines_next(&l))) {
+		if (!split(line, f, 7) || !number(f[2], &id) || !number(f[3], &gid))
+			continue;
+		if (name ? strcmp(f[0], name) != 0 : id != uid)
+			continue;
+		found = true;
+		u->cred.uid = id;
+		u->cred.gid = gid;
+		copy(u->name, sizeof(u->name), f[0]);
+		copy(u->home, sizeof(u->home), f[5][0] == '/' ? f[5] : "/");
+		copy(u->shell, sizeof(u->shell), f[6][0] == '/' ? f[6] : "/bin/sh");
+	}
+	close(l.fd);
+	return found;
+}
+
+static bool is_member(char *members, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (char *at = members; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+		if (!strncmp(at, name, n) && (at[n] == ',' || at[n] == 0))
+			return true;
+	}
+	return false;
+}
+
+static void groups_find(struct user *u)
+{
+	struct lines l;
+	char *line, *f[4];
+	uint32_t gid;
+
+	if (!u->name[0] || lines_open(&l, "/etc/group") < 0)
+		return;
+	while (u->cred.ngroups < INIT_GROUPS_MAX && (line = lines_next(&l))) {
+		if (!split(line, f, 4) || !number(f[2], &gid) || !is_member(f[3], u->name))
+			continue;
+		/* Group 0 by an entry the guest may have written means nothing without a root. */
+		if (gid != u->cred.gid && (gid != 0 || init_binding.root_class))
+			u->cred.groups[u->cred.ngroups++] = gid;
+	}
+	close(l.fd);
+}
+
+static int check_allowed(const char *spec, const struct user *u, struct err *err)
+{
+	const struct agent_bind *b = &init_binding.b;
+
+	if (init_binding.one_id)
+		return u->cred.uid == b->uid ? 0
+					     : err_set(err, ERR_DENIED,
+						       "user %s: this sandbox has only one", spec);
+	if (u->cred.uid == BOOT_INIT_ID || u->cred.gid == BOOT_INIT_ID)
+		return err_set(err, ERR_DENIED, "user %s is reserved", spec);
+	if (!init_binding.root_class &&
+	    ((u->cred.uid == 0 && b->uid != 0) || (u->cred.gid == 0 && b->gid != 0)))
+		return err_set(err, ERR_DENIED, "user %s: this sandbox has no root inside", spec);
+	return 0;
+}
+
+static int parse_spec(const char *spec, struct user *u, struct err *err)
+{
+	const char *colon = strchr(spec, ':');
+	char first[16];
+	uint32_t uid, gid;
+	size_t n = colon ? (size_t)(colon - spec) : strlen(spec);
+
+	if (n >= sizeof(first) || n == 0)
+		goto name;
+	memcpy(first, spec, n);
+	first[n] = 0;
+	if (!number(first, &uid))
+		goto name;
+	if (colon && !number(colon + 1, &gid))
+		return err_set(err, ERR_INVALID, "user %.64s: no such form", spec);
+	if (!passwd_find(NULL, uid, u)) {
+		u->cred.uid = uid;
+		u->cred.gid = uid == init_binding.b.uid ? init_binding.b.gid : uid;
+	}
+	if (colon)
+		u->cred.gid = gid;
+	return 0;
+name:
+	if (passwd_find(spec, 0, u))
+		return 0;
+	return err_set(err, ERR_INVALID, "user %.64s: not in /etc/passwd", spec);
+}
+
+int user_resolve(const char *spec, struct user *ret, struct err *err)
+{
+	struct user u = { .home = "/", .shell = "/bin/sh" };
+
+	if (*spec) {
+		if (parse_spec(spec, &u, err) < 0)
+			return -1;
+	} else {
+		passwd_find(NULL, init_binding.b.uid, &u);
+		u.cred.uid = init_binding.b.uid;
+		u.cred.gid = init_binding.b.gid;
+	}
+	if (check_allowed(*spec ? spec : "(default)", &u, err) < 0)
+		return -1;
+	if (!init_binding.one_id)
+		groups_find(&u);
+	*ret = u;
+	return 0;
+}
+
+static struct cred own; /* what user_leave() goes back to */
+static bool own_known;
+
+static int set_effective(bool none)
+{
+	struct __user_cap_header_struct h = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct d[2];
+
+	if (syscall(SYS_capget, &h, d) < 0)
+		return -errno;
+	for (int i = 0; i < 2; i++)
+		d[i].effective = none ? 0 : d[i].permitted;
+	return syscall(SYS_capset, &h, d) < 0 ? -errno : 0;
+}
+
+int user_enter(const struct cred *c)
+{
+	if (init_binding.one_id)
+		return 0;
+	if (!own_known) {
+		own.uid = geteuid();
+		own.gid = getegid();
+		own_known = true;
+	}
+	if (syscall(SYS_setgroups, (size_t)c->ngroups, c->groups) < 0)
+		return -errno;
+	setfsgid(c->gid);
+	setfsuid(c->uid);
+	/* setfsuid() has no way to fail aloud but to be asked again. */
+	if ((uint32_t)setfsuid(c->uid) != c->uid || (uint32_t)setfsgid(c->gid) != c->gid) {
+		user_leave();
+		return -EPERM;
+	}
+	/* The root class leaves rights over files to this process; a user has none of them. */
+	return init_binding.root_class && c->uid != 0 ? set_effective(true) : 0;
+}
+
+void user_leave(void)
+{
+	if (init_binding.one_id || !own_known)
+		return;
+	if (init_binding.root_class)
+		set_effective(false);
+	setfsuid(own.uid);
+	setfsgid(own.gid);
+	syscall(SYS_setgroups, (size_t)0, NULL);
+	/* The kernel makes a process that changed its user what fs.suid_dumpable says. */
+	prctl(PR_SET_DUMPABLE, hook_weak("dumpable"));
+}
+
+int user_become(const struct cred *c)
+{
+	struct __user_cap_header_struct h = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	static const struct __user_cap_data_struct none[2];
+
+	if (!init_binding.one_id) {
+		if (syscall(SYS_setgroups, (size_t)c->ngroups, c->groups) < 0 ||
+		    syscall(SYS_setresgid, c->gid, c->gid, c->gid) < 0 ||
+		    syscall(SYS_setresuid, c->uid, c->uid, c->uid) < 0)
+			return -errno;
+	}
+	if ((c->uid != 0 || !init_binding.root_class) && !hook_weak("caps")) {
+		if (syscall(SYS_capset, &h, none) < 0)
+			return -errno;
+	}
+	return 0;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The strings of an AGENT_EXEC or AGENT_ARM as execve() wants them. */
+#ifndef LODGE_INIT_EXEC_EXEC_ARGS_H
+#define LODGE_INIT_EXEC_EXEC_ARGS_H
+
+#include "init/core/passwd.h"
+
+struct command {
+	struct agent_exec m;
+	const char *strings; /* argv, one after the other */
+	const char *env;
+	size_t env_len; /* bytes of all variables */
+	const char *cwd, *user_spec;
+	const char *only; /* what it may execute; NULL: anything */
+	char **argv, **envp;
+	struct user user;
+};
+
+/* Borrows from the message and from buffers that the next call reuses. */
+int command_parse(struct command *c, const void *msg, size_t len, struct err *err);
+
+#endif

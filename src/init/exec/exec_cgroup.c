@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "init/exec/exec_cgroup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/file_io.h"
+#include "init/core/init_state.h"
+
+enum { DROPPED_MAX = 1024 };
+
+/* Left behind by commands whose children live on. When even this is full, the directory stays
+ * until the keeper removes the whole sandbox. */
+static struct leaf dropped[DROPPED_MAX];
+static unsigned ndropped;
+
+int leaf_make(struct leaf *l, char prefix, uint64_t id, struct err *err)
+{
+	int fd;
+
+	snprintf(l->name, sizeof(l->name), "%c%llu", prefix, (unsigned long long)id);
+	if (mkdirat(BOOT_FD_CGROUP, l->name, 0755) < 0 && errno != EEXIST) {
+		err_sys(err, errno, "cgroup %s", l->name);
+		l->name[0] = 0;
+		return -1;
+	}
+	fd = openat(BOOT_FD_CGROUP, l->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0) {
+		err_sys(err, errno, "cgroup %s", l->name);
+		leaf_drop(l);
+		return -1;
+	}
+	/* Where memory is counted here: a command without one of its processes is no command. */
+	file_printf_at(fd, "memory.oom.group", "1");
+	return fd;
+}
+
+static int open_in(const struct leaf *l, const char *file, int flags)
+{
+	char path[64];
+
+	if (!l->name[0])
+		return -1;
+	snprintf(path, sizeof(path), "%s/%s", l->name, file);
+	return openat(BOOT_FD_CGROUP, path, flags | O_CLOEXEC);
+}
+
+static uint64_t find_counter(const char *text, const char *name)
+{
+	size_t n = strlen(name);
+
+	while (text) {
+		if (!strncmp(text, name, n) && text[n] == ' ')
+			return strtoull(text + n + 1, NULL, 10);
+		text = strchr(text, '\n');
+		if (text)
+			text++;
+	}
+	return UINT64_MAX;
+}
+
+static uint64_t fd_counter(int fd, const char *name)
+{
+	char text[2048];
+	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+
+	if (n <= 0)
+		return UINT64_MAX;
+	text[n] = 0;
+	return find_counter(text, name);
+}
+
+uint64_t leaf_counter(const struct leaf *l, const char *file, const char *name)
+{
+	auto_close int fd = open_in(l, file, O_RDONLY);
+
+	return fd < 0 ? UINT64_MAX : fd_counter(fd, name);
+}
+
+uint64_t leaf_oom_kills(const struct leaf *l)
+{
+	uint64_t v = leaf_counter(l, "memory.events", "oom_kill");
+
+	if (v == UINT64_MAX && init_binding.oom)
+		v = fd_counter(BOOT_FD_OOM, "oom_kill");
+	return v == UINT64_MAX ? 0 : v;
+}
+
+uint64_t leaf_forks_refused(void)
+{
+	uint64_t v = init_binding.pids ? fd_counter(BOOT_FD_PIDS, "max") : 0;
+
+	return v == UINT64_MAX ? 0 : v;
+}
+
+bool leaf_is_populated(const struct leaf *l)
+{
+	return leaf_counter(l, "cgroup.events", "populated") == 1;
+}
+
+static int kill_all(const struct leaf *l)
+{
+	auto_close int fd = open_in(l, "cgroup.kill", O_WRONLY);
+
+	if (fd < 0)
+		return -errno;
+	return write(fd, "1", 1) < 0 ? -errno : 1;
+}
+
+/* One pass over the list; a process that forks meanwhile may leave a child without the signal,
+ * which for anything but SIGKILL is what a signal to a process group does as well. */
+static int signal_pass(const struct leaf *l, int signo)
+{
+	auto_close int fd = open_in(l, "cgroup.procs", O_RDONLY);
+	char text[4096];
+	long pid = 0;
+	int sent = 0;
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	while ((n = read(fd, text, sizeof(text))) > 0) {
+		for (ssize_t i = 0; i < n; i++) {
+			if (text[i] >= '0' && text[i] <= '9') {
+				pid = pid * 10 + (text[i] - '0');
+				continue;
+			}
+			if (pid > 1 && kill((pid_t)pid, signo) == 0)
+				sent++;
+			pid = 0;
+		}
+	}
+	return n < 0 ? -errno : sent;
+}
+
+int leaf_signal(const struct leaf *l, int signo)
+{
+	int n, passes = 0;
+
+	if (!l->name[0])
+		return 0;
+	if (signo != SIGKILL)
+		return signal_pass(l, signo);
+	n = kill_all(l);
+	/* A kernel before 5.14 has no cgroup.kill: stop first, so that nothing can fork away. */
+	while (n == -ENOENT && passes++ < 64 && signal_pass(l, SIGSTOP) > 0) {
+		if (signal_pass(l, SIGKILL) == 0)
+			break;
+		n = leaf_is_populated(l) ? -ENOENT : 1;
+	}
+	return n;
+}
+
+void leaf_drop(struct leaf *l)
+{
+	if (!l->name[0])
+		return;
+	if (unlinkat(BOOT_FD_CGROUP, l->name, AT_REMOVEDIR) < 0 && errno == EBUSY &&
+	    ndropped < DROPPED_MAX)
+		dropped[ndropped++] = *l;
+	l->name[0] = 0;
+}
+
+void leaf_drop_if_empty(struct leaf *l)
+{
+	if (l->name[0] && unlinkat(BOOT_FD_CGROUP, l->name, AT_REMOVEDIR) == 0)
+		l->name[0] = 0;
+}
+
+void leaf_sweep(void)
+{
+	for (unsigned i = 0; i < ndropped;) {
+		if (unlinkat(BOOT_FD_CGROUP, dropped[i].name, AT_REMOVEDIR) < 0 && errno == EBUSY)
+			i++;
+		else
+			dropped[i] = dropped[--ndropped];
+	}
+}

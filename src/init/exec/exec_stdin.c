@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "init/exec/exec_stdin.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "init/exec/agent_conn.h"
+#include "init/exec/event_loop.h"
+
+enum { WAITING_MAX = 64 }; /* 4 MB at most wait in all commands together */
+
+static unsigned waiting;
+
+static void drop_buffer(struct input *in)
+{
+	if (!in->buf)
+		return;
+	munmap(in->buf, AGENT_DATA_MAX);
+	in->buf = NULL;
+	waiting--;
+}
+
+static void close_fd(struct rec *r)
+{
+	struct input *in = &r->in;
+
+	if (in->fd < 0)
+		return;
+	if (in->polled && !in->tty)
+		loop_del(in->fd);
+	in->polled = false;
+	/* A terminal's master lives on as long as its output is read. */
+	if (!in->tty || r->out[0].pipe != in->fd)
+		close(in->fd);
+	in->fd = -1;
+}
+
+/* A terminal has no end of file but the character its line discipline takes for one. */
+static void finish_eof(struct rec *r)
+{
+	if (r->in.tty)
+		(void)!write(r->in.fd, "\x04", 1);
+	else
+		close_fd(r);
+}
+
+/* Bytes taken, or -errno. */
+static ssize_t put(struct input *in, const char *bytes, size_t len)
+{
+	size_t done = 0;
+
+	while (done < len) {
+		ssize_t n = write(in->fd, bytes + done, len - done);
+
+		if (n > 0)
+			done += (size_t)n;
+		else if (n < 0 && errno == EINTR)
+			continue;
+		else if (n < 0 && errno != EAGAIN)
+			return -errno;
+		else
+			break;
+	}
+	return (ssize_t)done;
+}
+
+static void watch(struct rec *r, bool on)
+{
+	struct input *in = &r->in;
+
+	if (in->fd < 0 || in->polled == on)
+		return;
+	/* The master of a terminal is in the set already, for its output. */
+	if (in->tty) {
+		if (r->out[0].polled)
+			loop_mod(in->fd, LOOP_OUT, table_index(r), EPOLLIN | (on ? EPOLLOUT : 0));
+	} else if (on) {
+		loop_add(in->fd, LOOP_IN, table_index(r), EPOLLOUT);
+	} else {
+		loop_del(in->fd);
+	}
+	in->polled = on;
+}
+
+static int keep_rest(struct rec *r, uint8_t conn, uint32_t req, const char *bytes, size_t len,
+		     struct err *err)
+{
+	struct input *in = &r->in;
+
+	if (waiting >= WAITING_MAX)
+		return err_set(err, ERR_LIMIT, "too much input waits for other commands");
+	in->buf = mmap(NULL, AGENT_DATA_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		       -1, 0);
+	if (in->buf == MAP_FAILED) {
+		in->buf = NULL;
+		return err_sys(err, errno, "input");
+	}
+	waiting++;
+	memcpy(in->buf, bytes, len);
+	in->off = 0;
+	in->len = (uint32_t)len;
+	in->waiting = true;
+	in->answered = false;
+	in->conn = conn;
+	in->req = req;
+	watch(r, true);
+	return 0;
+}
+
+int input_put(struct rec *r, uint8_t conn, uint32_t req, const struct agent_stdin *m,
+	      const char *bytes, struct err *err)
+{
+	struct input *in = &r->in;
+	ssize_t n;
+
+	/* Nothing, sent while bytes of a connection that is gone still wait: whoever comes next
+	 * learns by it when they are in. */
+	if (in->buf && !in->waiting && !in->answered && !m->len && (in->tty || !in->eof)) {
+		in->waiting = true;
+		in->conn = conn;
+		in->req = req;
+		in->eof = in->eof || m->eof;
+		return 0;
+	}
+	if (in->waiting || in->answered || in->buf)
+		return err_set(err, ERR_CONFLICT, "command %llu has not taken its input yet",
+			       (unsigned long long)r->id);
+	if (in->fd < 0)
+		return err_set(err, ERR_INVALID, "standard input of command %llu is not open",
+			       (unsigned long long)r->id);
+	n = put(in, bytes, m->len);
+	if (n < 0) {
+		err_sys(err, (int)-n, "standard input of command %llu", (unsigned long long)r->id);
+		err->code = ERR_INVALID;
+		close_fd(r);
+		return -1;
+	}
+	in->eof = m->eof != 0;
+	if ((size_t)n < m->len)
+		return keep_rest(r, conn, req, bytes + n, m->len - (size_t)n, err);
+	if (in->eof)
+		finish_eof(r);
+	return 1;
+}
+
+static void answer(struct rec *r, int result)
+{
+	struct input *in = &r->in;
+
+	drop_buffer(in);
+	if (!in->waiting)
+		return;
+	in->waiting = false;
+	in->answered = true;
+	in->result = result;
+	conn_wake(in->conn);
+}
+
+void input_ready(struct rec *r)
+{
+	struct input *in = &r->in;
+	ssize_t n;
+
+	if (in->fd < 0 || !in->buf)
+		return;
+	n = put(in, in->buf + in->off, in->len - in->off);
+	if (n >= 0)
+		in->off += (uint32_t)n;
+	if (n >= 0 && in->off < in->len)
+		return;
+	watch(r, false);
+	if (n < 0)
+		close_fd(r);
+	else if (in->eof)
+		finish_eof(r);
+	answer(r, n < 0 ? (int)-n : 0);
+}
+
+void input_close(struct rec *r)
+{
+	close_fd(r);
+	answer(r, EPIPE);
+}
+
+/* The bytes still go in; only nobody is told. */
+void input_forget_conn(struct rec *r, uint8_t conn)
+{
+	if (r->in.conn == conn)
+		r->in.waiting = r->in.answered = false;
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "init/exec/file_job.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "init/exec/process.h"
+#include "init/core/passwd.h"
+#include "init/files/file_worker.h"
+
+static struct worker_job job; /* one at a time: the worker has its own copy */
+
+static const char *job_name(uint32_t op)
+{
+	static const char *const names[] = {
+		[AGENT_JOB_LIST] = "(list)",	   [AGENT_JOB_REMOVE] = "(remove)",
+		[AGENT_JOB_TAR_OUT] = "(tar out)", [AGENT_JOB_TAR_IN] = "(tar in)",
+		[AGENT_JOB_WATCH] = "(watch)",
+	};
+
+	return names[op];
+}
+
+static int run(const struct worker_job *j, struct err *err)
+{
+	switch (j->m.op) {
+	case AGENT_JOB_LIST:
+		return worker_list(j, err);
+	case AGENT_JOB_REMOVE:
+		return worker_remove(j, err);
+	case AGENT_JOB_TAR_OUT:
+		return worker_tar_out(j, err);
+	case AGENT_JOB_TAR_IN:
+		return worker_tar_in(j, err);
+	default:
+		return worker_watch(j, err);
+	}
+}
+
+static void worker_main(void *arg)
+{
+	const struct worker_job *j = arg;
+	struct worker_error out = { 0 };
+	struct err err = { 0 };
+
+	/* The other end going away is an error like others. */
+	signal(SIGPIPE, SIG_IGN);
+	if (run(j, &err) == 0)
+		_exit(0);
+	out.sys = err.sys;
+	out.code = err.code;
+	memcpy(out.msg, err.msg, sizeof(out.msg));
+	(void)!write(WORKER_ERROR_FD, &out, sizeof(out));
+	_exit(1);
+}
+
+static int launch(struct rec *r, const struct user *u, int fd, struct err *err)
+{
+	auto_close int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	struct spawn s = {
+		.cred = &u->cred,
+		.cwd = "",
+		.home = u->home,
+		.stdio = { null, null, null },
+		.text_fd = -1,
+		.worker = worker_main,
+		.arg = &job,
+		.keep = { fd, -1 },
+	};
+	int p[2], ret;
+
+	if (null < 0 || pipe2(p, O_CLOEXEC | O_NONBLOCK) < 0)
+		return err_sys(err, errno, "descriptors of a job");
+	r->error_fd = p[0];
+	s.keep[1] = p[1];
+	ret = exec_launch(r, 'x', &s, err);
+	close(p[1]);
+	return ret;
+}
+
+int job_start(uint8_t conn, const void *msg, size_t len, int fd, struct agent_started *ret,
+	      struct err *err)
+{
+	auto_close int own_fd = fd;
+	char shown[AGENT_PATH_MAX + 16];
+	const char *path = agent_msg_string(msg, len, 1);
+	struct user u;
+	struct rec *r;
+	int n;
+
+	memcpy(&job.m, (const char *)msg + sizeof(struct agent_hdr), sizeof(job.m));
+	memcpy(job.path, path, strlen(path) + 1);
+	if (user_resolve(agent_msg_string(msg, len, 0), &u, err) < 0)
+		return -1;
+	if ((job.m.flags & AGENT_JOB_OWNERS) && !(init_binding.root_class && u.cred.uid == 0))
+		return err_set(err, ERR_DENIED, "owners are kept only by a root inside");
+	r = exec_new(job.m.exec, err);
+	if (!r)
+		return -1;
+	r->job = true;
+	r->attached = (uint16_t)(1u << conn);
+	n = snprintf(shown, sizeof(shown), "%s", job_name(job.m.op));
+	memcpy(shown + n + 1, path, strlen(path) + 1);
+	table_describe(r, shown, 2);
+	if (launch(r, &u, own_fd, err) < 0) {
+		exec_undo(r);
+		return -1;
+	}
+	exec_begin(r, job.m.timeout_ms);
+	*ret = (struct agent_started){ .exec = r->id, .pid = r->pid };
+	return 0;
+}
+
+void job_ended(struct rec *r)
+{
+	struct worker_error e;
+	char *sentence = table_sentence(r);
+
+	sentence[0] = 0;
+	if (r->error_fd < 0)
+		return;
+	if (read(r->error_fd, &e, sizeof(e)) == (ssize_t)sizeof(e)) {
+		r->exit.job_errno = e.sys ? e.sys : (e.code == ERR_LIMIT ? EFBIG : EINVAL);
+		e.msg[sizeof(e.msg) - 1] = 0;
+		memcpy(sentence, e.msg, sizeof(e.msg));
+	} else if (r->exit.code > 0) {
+		r->exit.job_errno = EPERM;
+		snprintf(sentence, INIT_SENTENCE_SIZE, "the worker could not start");
+	}
+	close(r->error_fd);
+	r->error_fd = -1;
+}

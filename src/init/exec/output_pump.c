@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "init/exec/output_pump.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "init/exec/agent_conn.h"
+#include "init/exec/event_loop.h"
+
+enum {
+	CHUNK = 64 * 1024,
+	TURN = 256 * 1024, /* one pipe's share of a round, so that a flood starves nobody */
+};
+
+static char scratch[CHUNK]; /* touched only for terminals and for output that is thrown away */
+
+static void write_head(const struct rec *r, const struct stream *s)
+{
+	struct agent_log head = { AGENT_LOG_MAGIC, r->log_bytes, s->start, s->end };
+
+	/* Only there for a reader after this process; the events carry the same numbers. */
+	(void)!pwrite(s->log, &head, sizeof(head), 0);
+}
+
+int pump_open(struct rec *r, const int *logs, int nlogs, uint64_t log_bytes, struct err *err)
+{
+	struct stat st;
+
+	r->log_bytes = log_bytes;
+	for (int i = 0; i < nlogs; i++)
+		r->out[i].log = logs[i];
+	for (int i = 0; i < nlogs; i++) {
+		int mode = fcntl(logs[i], F_GETFL);
+
+		if (fstat(logs[i], &st) < 0 || mode < 0)
+			return err_sys(err, errno, "log");
+		if (!S_ISREG(st.st_mode) || (mode & O_ACCMODE) == O_RDONLY || (mode & O_APPEND))
+			return err_set(err, ERR_INVALID, "a log is a file open for writing");
+		if ((uint64_t)st.st_size < AGENT_LOG_HEAD + log_bytes)
+			return err_set(err, ERR_INVALID, "a log is shorter than it says");
+		write_head(r, &r->out[i]);
+	}
+	return 0;
+}
+
+static void poll_set(struct rec *r, int i, bool on)
+{
+	struct stream *s = &r->out[i];
+
+	if (s->pipe < 0 || s->polled == on)
+		return;
+	/* Out of the set, not merely without events: a hang-up is reported regardless. */
+	if (!on)
+		loop_del(s->pipe);
+	else if (loop_add(s->pipe, i ? LOOP_ERR : LOOP_OUT, table_index(r),
+			  EPOLLIN | (r->in.tty && r->in.polled ? EPOLLOUT : 0)) < 0)
+		return;
+	s->polled = on;
+}
+
+void pump_watch(struct rec *r, int i)
+{
+	poll_set(r, i, true);
+}
+
+static void stream_end(struct rec *r, int i)
+{
+	struct stream *s = &r->out[i];
+
+	if (s->pipe < 0)
+		return;
+	poll_set(r, i, false);
+	/* A terminal's master is the command's input as well. */
+	if (r->in.fd != s->pipe)
+		close(s->pipe);
+	s->pipe = -1;
+}
+
+/* After its EXIT a reader holds back only what it was promised by it. */
+static bool holds(const struct rec *r, int c, int i, uint64_t *ret)
+{
+	uint64_t final = i ? r->exit.at.err_end : r->exit.at.out_end;
+
+	if (!(r->attached & (1u << c)))
+		return false;
+	*ret = r->seen[c][i];
+	return !(r->state == REC_DONE && *ret >= final);
+}
+
+static bool is_held(const struct rec *r, int i)
+{
+	uint64_t seen;
+
+	for (int c = 0; c < AGENT_CONNS_MAX; c++) {
+		if (holds(r, c, i, &seen))
+			return true;
+	}
+	return false;
+}
+
+/* How much may be written now; with nobody attached the oldest output makes room. */
+static uint64_t room(const struct rec *r, int i)
+{
+	const struct stream *s = &r->out[i];
+	uint64_t most = r->log_bytes, seen;
+
+	for (int c = 0; c < AGENT_CONNS_MAX; c++) {
+		if (holds(r, c, i, &seen) && r->log_bytes - (s->end - seen) < most)
+			most = r->log_bytes - (s->end - seen);
+	}
+	return most;
+}
+
+/* Bytes moved, 0 at the end of the pipe, or -errno. */
+static ssize_t throw_away(struct rec *r, struct stream *s)
+{
+	ssize_t n = read(s->pipe, scratch, sizeof(scratch));
+
+	if (n > 0)
+		r->exit.hits |= AGENT_HIT_OUTPUT;
+	return n < 0 ? -errno : n;
+}
+
+static ssize_t log_refused(struct rec *r, struct stream *s)
+{
+	s->cut = true;
+	r->exit.hits |= AGENT_HIT_OUTPUT;
+	return throw_away(r, s);
+}
+
+static ssize_t move_tty(struct rec *r, struct stream *s, size_t want, off_t at)
+{
+	ssize_t n = read(s->pipe, scratch, want < sizeof(scratch) ? want : sizeof(scratch));
+
+	if (n <= 0)
+		return n < 0 ? -errno : 0;
+	if (pwrite(s->log, scratch, (size_t)n, at) != n) {
+		s->cut = true;
+		r->exit.hits |= AGENT_HIT_OUTPUT;
+		return -EAGAIN;
+	}
+	return n;
+}
+
+static ssize_t move_pipe(struct rec *r, struct stream *s, size_t want, off_t at)
+{
+	ssize_t n = splice(s->pipe, NULL, s->log, &at, want, SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
+
+	if (n >= 0)
+		return n;
+	if (errno == EAGAIN || errno == EINTR)
+		return -EAGAIN;
+	return log_refused(r, s);
+}
+
+/* How much can be read; 0 at the end, or -errno. What was written to a terminal may still be on its
+ * way where FIONREAD does not see it: poll() brings it in, and after a hangup no more follows. */
+static int look(const struct stream *s)
+{
+	struct pollfd p = { .fd = s->pipe, .events = POLLIN };
+	int there = 0;
+
+	for (int tries = 0; tries < 3; tries++) {
+		if (ioctl(s->pipe, FIONREAD, &there) < 0)
+			return -errno;
+		if (there > 0)
+			return there;
+		if (poll(&p, 1, 0) <= 0)
+			return -EAGAIN;
+	}
+	return p.revents & POLLHUP ? 0 : -EAGAIN;
+}
+
+/* Gives up the oldest output before it is overwritten, so that a head never promises it, and no
+ * more of it than there is new output. 1, or what move() has to answer. */
+static int make_room(struct rec *r, int i, uint64_t *want)
+{
+	struct stream *s = &r->out[i];
+	int there = look(s);
+
+	if (there <= 0)
+		return there;
+	if (*want > (uint64_t)there)
+		*want = (uint64_t)there;
+	if (s->end + *want <= s->start + r->log_bytes)
+		return 1;
+	s->start = s->end + *want - r->log_bytes;
+	if (!is_held(r, i))
+		r->exit.hits |= AGENT_HIT_OUTPUT;
+	write_head(r, s);
+	return 1;
+}
+
+/* One piece that does not wrap. Bytes moved into the log or away, 0 at the end, or -errno. */
+static ssize_t move(struct rec *r, int i, uint64_t allowed)
+{
+	struct stream *s = &r->out[i];
+	uint64_t at = s->end % r->log_bytes, want = r->log_bytes - at;
+	bool tty = (r->flags & AGENT_PTY) != 0;
+	ssize_t n;
+
+	if (s->cut)
+		return throw_away(r, s);
+	if (want > CHUNK)
+		want = CHUNK;
+	if (want > allowed)
+		want = allowed;
+	if (s->end + want - s->start > r->log_bytes) {
+		n = make_room(r, i, &want);
+		if (n <= 0)
+			return n;
+	}
+	n = tty ? move_tty(r, s, want, (off_t)(AGENT_LOG_HEAD + at))
+		: move_pipe(r, s, want, (off_t)(AGENT_LOG_HEAD + at));
+	if (n > 0 && !s->cut) {
+		s->end += (uint64_t)n;
+		r->news = 0xffff;
+	}
+	return n;
+}
+
+/* The terminal of a session without processes says EIO: that is its end of file. */
+static bool is_end(ssize_t n)
+{
+	return n == 0 || n == -EIO;
+}
+
+static bool pump_some(struct rec *r, int i, uint64_t limit)
+{
+	struct stream *s = &r->out[i];
+	uint64_t moved = 0, before = s->end, allowed;
+	ssize_t n = 1;
+	bool full = false;
+
+	while (s->pipe >= 0 && moved < limit) {
+		allowed = room(r, i);
+		if (!allowed && !s->cut) {
+			full = true;
+			break;
+		}
+		n = move(r, i, allowed);
+		if (n <= 0)
+			break;
+		moved += (uint64_t)n;
+	}
+	if (s->end != before) {
+		write_head(r, s);
+		conn_output(r);
+	}
+	if (s->pipe >= 0 && is_end(n))
+		stream_end(r, i);
+	else
+		poll_set(r, i, !full);
+	return !full;
+}
+
+void pump_ready(struct rec *r, int i)
+{
+	if (r->out[i].pipe >= 0)
+		pump_some(r, i, TURN);
+}
+
+/* A guest that writes faster than this reads must not keep the end away: a pipe holds 64 kB, what
+ * the command itself wrote is in the first megabyte. */
+bool pump_drain(struct rec *r)
+{
+	bool all = true;
+
+	for (int i = 0; i < 2; i++)
+		all &= r->out[i].pipe < 0 || pump_some(r, i, 1 << 20);
+	return all;
+}
+
+void pump_readers_changed(struct rec *r)
+{
+	for (int i = 0; i < 2; i++) {
+		if (r->out[i].pipe >= 0 && !r->out[i].polled)
+			pump_some(r, i, TURN);
+	}
+}
+
+void pump_note_owed(struct rec *r)
+{
+	for (int i = 0; i < 2; i++) {
+		const int there = r->out[i].pipe < 0 ? 0 : look(&r->out[i]);
+
+		r->out[i].owed = r->out[i].end + (uint64_t)(there > 0 ? there : 0);
+	}
+}
+
+bool pump_owes_nothing(const struct rec *r)
+{
+	for (int i = 0; i < 2; i++) {
+		const struct stream *s = &r->out[i];
+
+		if (s->pipe >= 0 && !s->cut && s->end < s->owed)
+			return false;
+	}
+	return true;
+}
+
+bool pump_at_end(const struct rec *r)
+{
+	return r->out[0].pipe < 0 && r->out[1].pipe < 0;
+}
+
+void pump_close(struct rec *r)
+{
+	for (int i = 0; i < 2; i++) {
+		stream_end(r, i);
+		if (r->out[i].log >= 0)
+			close(r->out[i].log);
+		r->out[i].log = -1;
+	}
+}
+
+/* ---- what ended commands keep --------------------------------------------------------------- */
+
+/* Somebody may still write to it, or has yet to be told how far it reaches. */
+static bool is_kept(const struct rec *r)
+{
+	return r->state == REC_DONE && pump_at_end(r) && !r->exit_due &&
+	       (r->out[0].log >= 0 || r->out[1].log >= 0);
+}
+
+static void add_kept(const struct rec *r, uint64_t *fds, uint64_t *bytes)
+{
+	for (int i = 0; i < 2; i++) {
+		const struct stream *s = &r->out[i];
+
+		if (s->log < 0)
+			continue;
+		++*fds;
+		*bytes += AGENT_LOG_HEAD + (s->end < r->log_bytes ? s->end : r->log_bytes);
+	}
+}
+
+static void give_up(struct rec *r)
+{
+	for (int i = 0; i < 2; i++) {
+		if (r->out[i].end > r->out[i].start)
+			r->exit.hits |= AGENT_HIT_OUTPUT;
+		r->out[i].start = r->out[i].end;
+	}
+	pump_close(r);
+}
+
+static struct rec *first_kept(void)
+{
+	struct rec *best = NULL;
+
+	for (uint32_t i = 0; i < table_end(); i++) {
+		struct rec *r = table_at(i);
+
+		if (r && is_kept(r) && (!best || r->ended_us < best->ended_us))
+			best = r;
+	}
+	return best;
+}
+
+/* Only when something is started: while there is no engine everything stays, and what was written
+ * by then was within bounds. A quarter of the descriptors leaves enough for those that run. */
+void pump_trim(void)
+{
+	uint64_t fds = 0, bytes = 0;
+	struct rlimit l;
+
+	for (uint32_t i = 0; i < table_end(); i++) {
+		struct rec *r = table_at(i);
+
+		if (r && is_kept(r))
+			add_kept(r, &fds, &bytes);
+	}
+	if (getrlimit(RLIMIT_NOFILE, &l) < 0)
+		return;
+	while (fds > l.rlim_cur / 4 || bytes > INIT_KEPT_BYTES) {
+		uint64_t less_fds = 0, less_bytes = 0;
+		struct rec *r = first_kept();
+
+		if (!r)
+			return;
+		add_kept(r, &less_fds, &less_bytes);
+		give_up(r);
+		fds -= less_fds;
+		bytes -= less_bytes;
+	}
+}
+
+void pump_progress(const struct rec *r, struct agent_progress *ret)
+{
+	*ret = (struct agent_progress){
+		.exec = r->id,
+		.out_start = r->out[0].start,
+		.out_end = r->out[0].end,
+		.err_start = r->out[1].start,
+		.err_end = r->out[1].end,
+	};
+}

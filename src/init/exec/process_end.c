@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How commands end: reaped, drained, told. The end of a command is the end of its process; a child
+ * that keeps a pipe open gets a short moment, not the power to hold the result. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "init/exec/spare_shell.h"
+#include "init/exec/agent_conn.h"
+#include "init/exec/process.h"
+#include "init/exec/exec_stdin.h"
+#include "init/exec/file_job.h"
+#include "init/exec/event_loop.h"
+#include "init/exec/output_pump.h"
+#include "init/exec/subreaper.h"
+#include "init/exec/exec_usage.h"
+
+/* Where the command worked, or the root. What nobody can write to is always full. */
+static bool disk_is_full(const char *cwd)
+{
+	struct statfs fs;
+
+	if (statfs(cwd[0] == '/' ? cwd : "/", &fs) < 0 || (fs.f_flags & ST_RDONLY))
+		return false;
+	return (fs.f_blocks && !fs.f_bavail) || (fs.f_files && !fs.f_ffree);
+}
+
+/* It failed, or something in it did and said so. */
+static bool had_trouble(const struct rec *r)
+{
+	int n = 0;
+
+	return r->exit.code || r->exit.signal || r->out[1].end ||
+	       (r->out[1].pipe >= 0 && ioctl(r->out[1].pipe, FIONREAD, &n) == 0 && n > 0);
+}
+
+/* A quota does not show there: one that is used up has no room for a file without a name either.
+ * Only asked after trouble, as it costs more than looking. */
+static bool quota_is_full(const struct rec *r)
+{
+	int fd;
+
+	if (!had_trouble(r))
+		return false;
+	fd = open("/tmp", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return errno == EDQUOT;
+	close(fd);
+	return false;
+}
+
+static void note_hits(struct rec *r)
+{
+	if (leaf_oom_kills(&r->leaf) > r->oom_before)
+		r->exit.hits |= AGENT_HIT_MEMORY;
+	if (leaf_forks_refused() > r->pids_before)
+		r->exit.hits |= AGENT_HIT_PIDS;
+	if (r->exit.signal == SIGXFSZ)
+		r->exit.hits |= AGENT_HIT_FILE;
+	if (disk_is_full(table_cwd(r)) || quota_is_full(r))
+		r->exit.hits |= AGENT_HIT_DISK;
+}
+
+static void finish(struct rec *r)
+{
+	r->state = REC_DONE;
+	r->ended_us = init_now_us();
+	pump_progress(r, &r->exit.at);
+	if (r->job)
+		job_ended(r);
+	r->exit_due = r->attached;
+	r->news = 0;
+	conn_wake_mask(r->attached);
+	leaf_drop_if_empty(&r->leaf);
+	arm_later();
+}
+
+void exec_output_moved(struct rec *r)
+{
+	uint64_t now;
+
+	if (r->state != REC_ENDING)
+		return;
+	if (!pump_at_end(r)) {
+		now = init_now_us();
+		if (now < r->grace_us)
+			return;
+		/* A reader that is attached and slow may keep this open; a pipe that is held by
+		 * a survivor may not. A deadline waits for nobody: what does not fit is cut. */
+		if (!pump_owes_nothing(r) && !(r->exit.hits & AGENT_HIT_TIME)) {
+			r->grace_us = now + INIT_GRACE_MS * 1000ull;
+			return;
+		}
+		if (!pump_owes_nothing(r))
+			r->exit.hits |= AGENT_HIT_OUTPUT;
+	}
+	finish(r);
+}
+
+static void ended(struct rec *r, int status, uint64_t cpu_us, uint64_t rss_bytes)
+{
+	uint64_t leaf_us = leaf_counter(&r->leaf, "cpu.stat", "usage_usec");
+
+	r->state = REC_ENDING;
+	r->exit.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+	r->exit.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+	r->exit.duration_us = init_now_us() - r->started_us;
+	r->exit.cpu_us = leaf_us != UINT64_MAX && leaf_us > cpu_us ? leaf_us : cpu_us;
+	r->exit.max_rss_bytes = rss_bytes;
+	note_hits(r);
+	/* Timed out means everything it started, also what was born a moment ago. */
+	if (r->exit.hits & AGENT_HIT_TIME)
+		exec_signal(r, SIGKILL, AGENT_TO_TREE, &(struct err){ 0 });
+	input_close(r);
+	pump_note_owed(r);
+	pump_drain(r);
+	r->grace_us = init_now_us() + INIT_GRACE_MS * 1000ull;
+	exec_output_moved(r);
+}
+
+void exec_shim_ready(struct rec *r)
+{
+	struct shim_report rep;
+	int got;
+
+	if (r->shim_fd < 0)
+		return;
+	got = shim_read(r->shim_fd, &rep);
+	if (got == 0)
+		return;
+	loop_del(r->shim_fd);
+	close(r->shim_fd);
+	r->shim_fd = -1;
+	if (got == 1 && rep.kind == SHIM_ENDED)
+		ended(r, rep.status, rep.cpu_us, rep.max_rss_bytes);
+	else if (r->state == REC_RUNNING)
+		ended(r, SIGKILL, 0, 0); /* the shim was killed, and its orphans are below */
+}
+
+static bool is_known(pid_t pid)
+{
+	return table_find_pid(pid) || arm_is(pid);
+}
+
+static void shim_reaped(struct rec *r, int status)
+{
+	exec_shim_ready(r);
+	r->shim_gone = true;
+	/* A shim only leaves by itself when nothing is below it. Whatever came to this process
+	 * because a guest killed one has lost its place in the order and goes too. */
+	if (WIFSIGNALED(status))
+		tree_kill_strays(is_known);
+}
+
+void exec_reap(void)
+{
+	struct rusage ru;
+	int status;
+	pid_t pid;
+
+	while ((pid = wait4(-1, &status, WNOHANG | WUNTRACED, &ru)) > 0) {
+		struct rec *r = table_find_pid(pid);
+
+		if (WIFSTOPPED(status)) {
+			/* a worker has the guest's user; whoever stops it must not hold the one
+			 * who waits for it */
+			if (r && r->job)
+				kill(pid, SIGKILL);
+			continue;
+		}
+		if (arm_reaped(pid))
+			continue;
+		if (!r)
+			continue;
+		if (r->shimmed)
+			shim_reaped(r, status);
+		else
+			ended(r, status, usage_cpu_us(&ru), usage_rss_bytes(&ru));
+	}
+	leaf_sweep();
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All descendants of a process, by the parent every process has in /proc. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "init/exec/subreaper.h"
+
+enum { PIDS_MAX = 65536 };
+
+struct proc {
+	pid_t pid, parent;
+	bool below;
+};
+
+struct list {
+	size_t n;
+	struct proc procs[PIDS_MAX];
+};
+
+struct dirent64 {
+	uint64_t ino;
+	int64_t off;
+	uint16_t reclen;
+	uint8_t type;
+	char name[];
+};
+
+/* False for one that is gone, or dead and only not yet waited for. */
+static bool read_parent(int proc, pid_t pid, pid_t *ret)
+{
+	char path[32], text[512], *at, state;
+	auto_close int fd = -1;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "%d/stat", (int)pid);
+	fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = read(fd, text, sizeof(text) - 1);
+	if (n <= 0)
+		return false;
+	text[n] = 0;
+	at = strrchr(text, ')'); /* the name before it may hold anything */
+	if (!at || strlen(at) < 5)
+		return false;
+	state = at[2];
+	*ret = (pid_t)strtol(at + 4, NULL, 10);
+	return state != 'Z' && state != 'X';
+}
+
+static void add_entries(int proc, struct list *l, char *buf, long n)
+{
+	for (long at = 0; at < n;) {
+		struct dirent64 *d = (struct dirent64 *)(void *)(buf + at);
+		pid_t pid = d->name[0] >= '1' && d->name[0] <= '9'
+				    ? (pid_t)strtol(d->name, NULL, 10)
+				    : 0;
+
+		at += d->reclen;
+		if (pid <= 1 || l->n == PIDS_MAX || pid == getpid())
+			continue;
+		l->procs[l->n].pid = pid;
+		l->procs[l->n].below = false;
+		if (read_parent(proc, pid, &l->procs[l->n].parent))
+			l->n++;
+	}
+}
+
+static int read_all(struct list *l)
+{
+	auto_close int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_Alignas(8) char buf[4096];
+	long n;
+
+	l->n = 0;
+	if (proc < 0)
+		return -errno;
+	while ((n = syscall(SYS_getdents64, proc, buf, sizeof(buf))) > 0)
+		add_entries(proc, l, buf, n);
+	return n < 0 ? -errno : 0;
+}
+
+static bool is_below(const struct list *l, pid_t pid, pid_t root)
+{
+	if (pid == root)
+		return true;
+	for (size_t i = 0; i < l->n; i++) {
+		if (l->procs[i].pid == pid)
+			return l->procs[i].below;
+	}
+	return false;
+}
+
+/* Marks generation after generation; how many there are. */
+static int mark(struct list *l, pid_t root)
+{
+	int found = 0, before;
+
+	do {
+		before = found;
+		for (size_t i = 0; i < l->n; i++) {
+			struct proc *p = &l->procs[i];
+
+			if (!p->below && is_below(l, p->parent, root)) {
+				p->below = true;
+				found++;
+			}
+		}
+	} while (found != before);
+	return found;
+}
+
+static int send_all(const struct list *l, int signo)
+{
+	int sent = 0;
+
+	for (size_t i = 0; i < l->n; i++) {
+		if (l->procs[i].below && kill(l->procs[i].pid, signo) == 0)
+			sent++;
+	}
+	return sent;
+}
+
+/* Everything below a child of ours that is not `known`. */
+static int mark_strays(struct list *l, bool (*is_known)(pid_t pid))
+{
+	int found = 0;
+
+	for (size_t i = 0; i < l->n; i++) {
+		struct proc *p = &l->procs[i];
+
+		if (p->parent == getpid() && !is_known(p->pid)) {
+			p->below = true;
+			found++;
+		}
+	}
+	return found + mark(l, 0);
+}
+
+static int stop_and_kill(struct list *l, pid_t root, bool (*is_known)(pid_t pid))
+{
+	int found, stopped = -1, r;
+
+	/* What is stopped cannot fork: when a pass finds nothing new, the list is complete. */
+	for (int pass = 0; pass < 64; pass++) {
+		r = read_all(l);
+		if (r < 0)
+			return r;
+		found = is_known ? mark_strays(l, is_known) : mark(l, root);
+		if (found == stopped)
+			break;
+		stopped = send_all(l, SIGSTOP);
+	}
+	return send_all(l, SIGKILL);
+}
+
+/* Large, wanted rarely, given back at once. */
+static struct list *list_map(void)
+{
+	struct list *l =
+		mmap(NULL, sizeof(*l), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return l == MAP_FAILED ? NULL : l;
+}
+
+void tree_kill_strays(bool (*is_known)(pid_t pid))
+{
+	struct list *l = list_map();
+
+	if (!l)
+		return;
+	stop_and_kill(l, 0, is_known);
+	munmap(l, sizeof(*l));
+}
+
+static long pid_max(void)
+{
+	auto_close int fd = open("/proc/sys/kernel/pid_max", O_RDONLY | O_CLOEXEC);
+	char text[32];
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+	if (n <= 0)
+		return 32768;
+	text[n] = 0;
+	return strtol(text, NULL, 10);
+}
+
+/* Numbers are given out in order: none is above a new one, unless they began again. */
+static long highest_pid(void)
+{
+	static pid_t highest;
+	pid_t probe = spawn_fork(-1);
+
+	if (probe == 0)
+		_exit(0);
+	if (probe < 0)
+		return pid_max();
+	waitpid(probe, NULL, 0);
+	if (probe < highest)
+		return pid_max();
+	return highest = probe;
+}
+
+/* Under hidepid a process that made itself undumpable is in no listing, but its number is. */
+void tree_kill_hidden(bool (*is_ours)(pid_t pid))
+{
+	auto_close int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	long limit = highest_pid();
+	char path[32];
+
+	for (pid_t pid = 2; pid <= limit && proc >= 0; pid++) {
+		if (kill(pid, 0) < 0 && errno == ESRCH)
+			continue;
+		snprintf(path, sizeof(path), "%d/stat", (int)pid);
+		if (pid != getpid() && !is_ours(pid) && faccessat(proc, path, F_OK, 0) < 0)
+			kill(pid, SIGKILL);
+	}
+}
+
+int tree_signal(pid_t root, int signo)
+{
+	struct list *l = list_map();
+	int r;
+
+	if (!l)
+		return -errno;
+	if (signo == SIGKILL) {
+		r = stop_and_kill(l, root, NULL);
+	} else {
+		r = read_all(l);
+		if (r == 0) {
+			mark(l, root);
+			r = send_all(l, signo);
+		}
+	}
+	munmap(l, sizeof(*l));
+	return r;
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The spare is the image's own bash, unmodified, as `bash -c SCRIPT`: it reads its text from one
+ * descriptor, closes it, and evaluates the text. What then differs from `bash -c TEXT`, found by
+ * running both over a table of texts (tests/unit/test_init.c):
+ *   - a syntax error is reported by "bash: eval:" instead of "bash: -c:" (status 2 in both);
+ *   - `set -x` marks one level more ("++");
+ *   - PIPESTATUS is (0) instead of unset before the first command;
+ *   - the last command of a text is not exec'ed in place of the shell. Where it is killed by a
+ *     signal the shell says so on stderr and exits with 128 + n. A text that is one external
+ *     command without expansions is therefore given to the spare as `_=PATH exec TEXT`, which
+ *     is what bash makes of it; only longer texts are left with this.
+ * A variable that changes how bash starts or reads keeps the spare from being used at all. */
+#include "init/exec/spare_shell.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/auto.h"
+#include "init/exec/process.h"
+#include "init/core/guest_path.h"
+#include "init/exec/output_pump.h"
+#include "init/exec/subreaper.h"
+#include "init/exec/exec_stdio.h"
+#include "init/exec/shell_words.h"
+
+enum {
+	ORDER_MAX = 64 * 1024, /* environment and directory of the spare */
+	TEXT_MAX = 4096,
+	AGAIN_US = 1000 * 1000, /* a spare that dies is not replaced more often */
+};
+
+static const char script[] = "IFS= read -r -d '' -u 9 BASH_EXECUTION_STRING || exit; exec 9<&-; "
+			     "SECONDS=0; : \"$0\"; eval \"$BASH_EXECUTION_STRING\"";
+
+static char order[ORDER_MAX]; /* the AGENT_ARM message */
+static size_t order_len;
+
+static struct {
+	bool ready, due;
+	int text_fd;
+	uint64_t made, not_before_us;
+	dev_t cwd_dev;
+	ino_t cwd_ino;
+	struct user user;
+	struct rec r; /* process, leaf and pipes, until a record takes them */
+} spare = { .text_fd = -1 };
+
+static void discard(void)
+{
+	if (!spare.ready)
+		return;
+	spare.ready = false;
+	if (spare.r.leaf.name[0])
+		leaf_signal(&spare.r.leaf, SIGKILL);
+	if (spare.r.shimmed && !spare.r.shim_gone) {
+		tree_signal(spare.r.shim, SIGKILL);
+		close(spare.r.shim_fd);
+	} else if (!spare.r.shimmed && spare.r.pid > 0) {
+		kill(spare.r.pid, SIGKILL);
+	}
+	if (spare.r.shimmed && spare.r.shim_gone)
+		close(spare.r.shim_fd);
+	close(spare.text_fd);
+	for (int i = 0; i < 2; i++) {
+		if (spare.r.out[i].pipe >= 0)
+			close(spare.r.out[i].pipe);
+	}
+	leaf_drop(&spare.r.leaf);
+}
+
+static bool changes_bash(const char *env, uint32_t envc)
+{
+	static const char *const names[] = { "BASH_ENV=",      "BASH_FUNC_",	   "BASHOPTS=",
+					     "SHELLOPTS=",     "POSIXLY_CORRECT=", "TMOUT=",
+					     "BASH_XTRACEFD=", "BASH_COMPAT=",	   "PS4=",
+					     "BASH_ARGV0=",    "IGNOREEOF=" };
+
+	for (; envc--; env += strlen(env) + 1) {
+		for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+			if (!strncmp(env, names[i], strlen(names[i])))
+				return true;
+		}
+	}
+	return false;
+}
+
+int arm_set(const void *msg, size_t len, struct err *err)
+{
+	struct command c;
+
+	if (len > sizeof(order))
+		return err_set(err, ERR_LIMIT, "the environment of a spare shell is too long");
+	if (command_parse(&c, msg, len, err) < 0)
+		return -1;
+	discard();
+	order_len = 0;
+	if (changes_bash(c.env, c.m.envc))
+		return 0; /* every command gets a shell of its own */
+	memcpy(order, msg, len);
+	order_len = len;
+	spare.due = true;
+	spare.not_before_us = 0;
+	return 0;
+}
+
+/* Which directory that is now, as the user sees it. */
+static bool look_at_cwd(const struct command *c, struct stat *ret)
+{
+	const char *dir = c->cwd[0] ? c->cwd : c->user.home;
+	auto_close int fd = -1;
+	bool ok = false;
+
+	if (user_enter(&c->user.cred) == 0 && dir[0] == '/') {
+		fd = path_openat(AT_FDCWD, dir, O_PATH | O_DIRECTORY, 0);
+		ok = fd >= 0 && fstat(fd, ret) == 0;
+	}
+	user_leave();
+	return ok;
+}
+
+static int start(struct command *c, int text_end, struct err *err)
+{
+	static char bash[] = "bash", dash_c[] = "-c";
+	static char *argv[4] = { bash, dash_c };
+	struct stdio io;
+	struct spawn s = {
+		.cred = &c->user.cred,
+		.argv = argv,
+		.envp = c->envp,
+		.cwd = c->cwd,
+		.home = c->user.home,
+		.text_fd = text_end,
+		.keep = { -1, -1 },
+		.bash = true,
+	};
+	const char *text = script;
+	int r;
+
+	memcpy(&argv[2], &text, sizeof(text)); /* execve() does not write to it */
+	if (stdio_open(&io, &c->user.cred, c->m.flags & AGENT_MERGE, 0, 0, err) < 0)
+		return -1;
+	memcpy(s.stdio, io.child, sizeof(s.stdio));
+	r = exec_launch(&spare.r, 'a', &s, err);
+	stdio_close_child(&io);
+	for (int i = 0; i < 2; i++) {
+		spare.r.out[i].pipe = io.out[i];
+		if (r < 0 && io.out[i] >= 0)
+			close(io.out[i]);
+	}
+	if (r < 0)
+		leaf_drop(&spare.r.leaf);
+	return r;
+}
+
+void arm_later(void)
+{
+	spare.due = order_len != 0 && !spare.ready;
+}
+
+uint64_t arm_next_timer(void)
+{
+	return spare.due && spare.not_before_us ? spare.not_before_us : UINT64_MAX;
+}
+
+void arm_now(void)
+{
+	struct command c;
+	struct stat st;
+	struct err err;
+	int text[2];
+
+	if (!spare.due || spare.ready ||
+	    (spare.not_before_us && init_now_us() < spare.not_before_us))
+		return;
+	spare.due = false;
+	spare.not_before_us = 0;
+	if (command_parse(&c, order, order_len, &err) < 0 || !look_at_cwd(&c, &st) ||
+	    pipe2(text, O_CLOEXEC) < 0)
+		return;
+	memset(&spare.r, 0, sizeof(spare.r));
+	spare.r.id = ++spare.made;
+	spare.r.shim_fd = -1;
+	if (fcntl(text[1], F_SETFL, O_NONBLOCK) == 0 && start(&c, text[0], &err) == 0) {
+		spare.ready = true;
+		spare.text_fd = text[1];
+		spare.user = c.user;
+		spare.cwd_dev = st.st_dev;
+		spare.cwd_ino = st.st_ino;
+	} else {
+		close(text[1]);
+	}
+	close(text[0]);
+}
+
+static bool fits(const struct command *c)
+{
+	const uint32_t shape = AGENT_PTY | AGENT_STDIN_OPEN | AGENT_LOGIN | AGENT_MERGE |
+			       AGENT_ONLY; /* which lists files as they are when it starts */
+	struct agent_exec m;
+	struct stat st;
+	const char *env;
+	size_t rest;
+
+	if (!spare.ready || !(c->m.flags & AGENT_BASH) || strlen(c->strings) > TEXT_MAX)
+		return false;
+	memcpy(&m, order + sizeof(struct agent_hdr), sizeof(m));
+	if ((c->m.flags & shape) != (m.flags & AGENT_MERGE) || c->m.envc != m.envc)
+		return false;
+	/* Environment, directory and user follow each other in both messages. */
+	env = agent_msg_string(order, order_len, 0);
+	rest = order_len - (size_t)(env - order);
+	if (rest != c->env_len + strlen(c->cwd) + strlen(c->user_spec) + 2 ||
+	    memcmp(env, c->env, rest) != 0)
+		return false;
+	return !memcmp(&spare.user, &c->user, sizeof(c->user)) && look_at_cwd(c, &st) &&
+	       st.st_dev == spare.cwd_dev && st.st_ino == spare.cwd_ino;
+}
+
+static bool hand_over(const struct command *c)
+{
+	char before[WORDS_PATH_SIZE + 16], program[WORDS_PATH_SIZE];
+	struct iovec iov[2] = { { before, 0 }, { .iov_len = strlen(c->strings) + 1 } };
+
+	/* bash tells a program by which path it found it; its own exec does not. */
+	if (words_is_one_program(c->strings, c->envp, program))
+		iov[0].iov_len = (size_t)snprintf(before, sizeof(before), "_=%s exec ", program);
+	memcpy(&iov[1].iov_base, &c->strings, sizeof(c->strings));
+	return writev(spare.text_fd, iov, 2) == (ssize_t)(iov[0].iov_len + iov[1].iov_len);
+}
+
+uint32_t arm_take(struct rec *r, const struct command *c)
+{
+	if (!fits(c))
+		return 0;
+	if (!hand_over(c)) {
+		discard();
+		return 0;
+	}
+	close(spare.text_fd);
+	r->pid = spare.r.pid;
+	r->shim = spare.r.shim;
+	r->shim_fd = spare.r.shim_fd;
+	r->shimmed = spare.r.shimmed;
+	r->leaf = spare.r.leaf;
+	for (int i = 0; i < 2; i++)
+		r->out[i].pipe = spare.r.out[i].pipe;
+	spare.ready = false;
+	return 1;
+}
+
+bool arm_is(pid_t pid)
+{
+	return spare.ready && pid == (spare.r.shimmed ? spare.r.shim : spare.r.pid);
+}
+
+bool arm_reaped(pid_t pid)
+{
+	if (!arm_is(pid))
+		return false;
+	spare.r.shim_gone = true;
+	spare.r.pid = -1;
+	discard();
+	spare.due = true;
+	spare.not_before_us = init_now_us() + AGAIN_US;
+	return true;
+}

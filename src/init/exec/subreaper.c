@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "init/exec/subreaper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "init/exec/exec_usage.h"
+
+static void report(int fd, const struct shim_report *r)
+{
+	/* Smaller than PIPE_BUF, into a pipe of its own: whole or not at all. */
+	(void)!write(fd, r, sizeof(*r));
+}
+
+/* Until the last descendant is gone: init may still want to find them. */
+static void __attribute__((noreturn)) shim_wait(int fd, pid_t main_pid, bool is_worker)
+{
+	struct rusage ru;
+	int status;
+	pid_t pid;
+
+	for (;;) {
+		pid = wait4(-1, &status, is_worker ? WUNTRACED : 0, &ru);
+		if (pid < 0 && errno == ECHILD)
+			_exit(0);
+		if (pid != main_pid)
+			continue;
+		if (WIFSTOPPED(status)) { /* as in exec_reap() */
+			kill(pid, SIGKILL);
+			continue;
+		}
+		report(fd, &(struct shim_report){ .kind = SHIM_ENDED,
+						  .pid = pid,
+						  .status = status,
+						  .cpu_us = usage_cpu_us(&ru),
+						  .max_rss_bytes = usage_rss_bytes(&ru) });
+	}
+}
+
+static void __attribute__((noreturn)) shim_main(struct spawn *s, int fd)
+{
+	pid_t pid;
+
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	prctl(PR_SET_NAME, "lodge-shim");
+	pid = s->worker ? spawn_worker(s) : spawn_program(s);
+	report(fd, &(struct shim_report){ .kind = pid < 0 ? SHIM_FAILED : SHIM_STARTED,
+					  .pid = pid,
+					  .step = s->step,
+					  .error = s->error });
+	if (pid < 0)
+		_exit(1);
+	/* The command's pipes must not look held because of this process. */
+	if (fd != 3) {
+		dup3(fd, 3, O_CLOEXEC);
+		fd = 3;
+	}
+	syscall(SYS_close_range, 4, ~0u, 0);
+	shim_wait(fd, pid, s->worker != NULL);
+}
+
+int shim_read(int fd, struct shim_report *ret)
+{
+	ssize_t n;
+
+	do
+		n = read(fd, ret, sizeof(*ret));
+	while (n < 0 && errno == EINTR);
+	if (n == (ssize_t)sizeof(*ret))
+		return 1;
+	return n < 0 && errno == EAGAIN ? 0 : -1;
+}
+
+static pid_t give_up(struct spawn *s, pid_t shim, int fd, int error)
+{
+	tree_signal(shim, SIGKILL);
+	kill(shim, SIGKILL);
+	while (waitpid(shim, NULL, 0) < 0 && errno == EINTR)
+		;
+	close(fd);
+	if (!s->error) {
+		s->step = SPAWN_STUCK;
+		s->error = error;
+	}
+	return -1;
+}
+
+pid_t shim_start(struct spawn *s, pid_t *ret_shim, int *ret_fd)
+{
+	struct shim_report r;
+	struct pollfd p;
+	int ends[2];
+	pid_t shim;
+
+	s->step = SPAWN_CLONE;
+	s->error = 0;
+	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+		return s->error = errno, -1;
+	shim = spawn_fork(s->leaf_fd);
+	if (shim == 0)
+		shim_main(s, ends[1]);
+	if (shim < 0) {
+		s->error = errno;
+		close(ends[0]);
+		close(ends[1]);
+		return -1;
+	}
+	close(ends[1]);
+	p = (struct pollfd){ .fd = ends[0], .events = POLLIN };
+	while (poll(&p, 1, 2 * INIT_EXEC_WAIT_MS) < 0 && errno == EINTR)
+		;
+	if (shim_read(ends[0], &r) != 1)
+		return give_up(s, shim, ends[0], ETIMEDOUT);
+	s->step = r.step;
+	s->error = r.error;
+	if (r.kind != SHIM_STARTED)
+		return give_up(s, shim, ends[0], r.error);
+	*ret_shim = shim;
+	*ret_fd = ends[0];
+	return r.pid;
+}

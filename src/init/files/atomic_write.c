@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "init/files/atomic_write.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "init/core/guest_path.h"
+#include "init/core/passwd.h"
+#include "init/files/parent_dir.h"
+
+enum { LINKS_MAX = 16 };
+
+struct temp {
+	uint64_t token;
+	int dir, fd;
+	bool used, noreplace;
+	bool can_sync; /* the directory is open for reading, not as a mere place */
+	uint8_t conn;
+	struct cred cred;
+	char name[NAME_MAX + 1];
+	char hidden[32];
+};
+
+static struct temp temps[INIT_TEMPS_MAX];
+
+static struct temp *find_free(void)
+{
+	for (int i = 0; i < INIT_TEMPS_MAX; i++) {
+		if (!temps[i].used)
+			return &temps[i];
+	}
+	return NULL;
+}
+
+static struct temp *find(uint8_t conn, uint64_t token)
+{
+	for (int i = 0; i < INIT_TEMPS_MAX; i++) {
+		if (temps[i].used && temps[i].token == token && temps[i].conn == conn)
+			return &temps[i];
+	}
+	return NULL;
+}
+
+/* Goes on from a link to what it names, as opening the path would. */
+static int follow(struct where *w, const char *target, bool make)
+{
+	struct where next;
+	int r = where_find(&next, w->dir, target, make);
+
+	if (r < 0)
+		return r;
+	close(w->dir);
+	*w = next;
+	return 0;
+}
+
+/* The place that is to be replaced. *ret_mode: of the file there, or 0. */
+static int find_target(struct where *w, int base, const char *path, const struct agent_file *m,
+		       mode_t *ret_mode, const char **ret_kind)
+{
+	char target[AGENT_PATH_MAX];
+	bool make = (m->flags & AGENT_PARENTS) != 0;
+	int r = where_find(w, base, path, make);
+	struct stat st;
+	ssize_t n;
+
+	*ret_mode = 0;
+	for (int i = 0; r == 0 && i < LINKS_MAX; i++) {
+		if (fstatat(w->dir, w->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			return errno == ENOENT ? 0 : -errno;
+		if (S_ISREG(st.st_mode))
+			return *ret_mode = st.st_mode & 0777, 0;
+		if (!S_ISLNK(st.st_mode) || (m->flags & AGENT_NOFOLLOW))
+			return *ret_kind = path_kind(st.st_mode), -EINVAL;
+		n = readlinkat(w->dir, w->name, target, sizeof(target) - 1);
+		if (n < 0)
+			return -errno;
+		target[n] = 0;
+		r = follow(w, target, make);
+	}
+	return r < 0 ? r : -ELOOP;
+}
+
+/* A directory that may be written but not read cannot be synced by itself. */
+static int open_for_sync(struct temp *t, int dir)
+{
+	t->dir = path_openat(dir, ".", O_RDONLY | O_DIRECTORY, 0);
+	t->can_sync = t->dir >= 0;
+	if (t->dir == -EACCES)
+		t->dir = path_openat(dir, ".", O_PATH | O_DIRECTORY, 0);
+	return t->dir < 0 ? t->dir : 0;
+}
+
+static int check_space(int fd, uint64_t want)
+{
+	struct statfs fs;
+
+	if (!want || fstatfs(fd, &fs) < 0 || !fs.f_blocks)
+		return 0;
+	return want / (uint64_t)fs.f_bsize > fs.f_bavail ? -ENOSPC : 0;
+}
+
+static void take_back(struct temp *t)
+{
+	int r = user_enter(&t->cred);
+
+	if (r == 0)
+		unlinkat(t->dir, t->hidden, 0);
+	user_leave();
+}
+
+static void release(struct temp *t)
+{
+	if (t->fd >= 0)
+		close(t->fd);
+	if (t->dir >= 0)
+		close(t->dir);
+	t->used = false;
+}
+
+static int make_hidden(struct temp *t, mode_t mode)
+{
+	uint64_t random[2];
+
+	if (getrandom(random, sizeof(random), GRND_NONBLOCK) != (ssize_t)sizeof(random))
+		return -EAGAIN;
+	t->token = random[0] | 1;
+	snprintf(t->hidden, sizeof(t->hidden), ".lodge-%016llx", (unsigned long long)random[1]);
+	t->fd = path_openat(t->dir, t->hidden, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
+	if (t->fd < 0)
+		return t->fd;
+	return fcntl(t->fd, F_SETFL, 0) < 0 ? -errno : 0;
+}
+
+int temp_open(uint8_t conn, const struct cred *cred, int base, const char *path,
+	      const struct agent_file *m, const char **ret_kind, struct file_answer *ret)
+{
+	struct temp *t = find_free();
+	struct where w = { .dir = -1 };
+	mode_t mode;
+	int r;
+
+	if (!t)
+		return -EMFILE;
+	r = find_target(&w, base, path, m, &mode, ret_kind);
+	if (r == 0) {
+		*t = (struct temp){ .conn = conn, .cred = *cred, .dir = -1, .fd = -1 };
+		memcpy(t->name, w.name, sizeof(t->name));
+		t->noreplace = (m->flags & AGENT_NOREPLACE) != 0;
+		r = open_for_sync(t, w.dir);
+	}
+	if (w.dir >= 0)
+		close(w.dir);
+	if (r < 0)
+		return r;
+	if (m->mode)
+		mode = m->mode;
+	r = make_hidden(t, mode ? mode : 0644);
+	if (r == 0)
+		r = check_space(t->fd, m->limit);
+	if (r == 0)
+		ret->fd = fcntl(t->fd, F_DUPFD_CLOEXEC, 0);
+	if (r < 0 || ret->fd < 0) {
+		r = r < 0 ? r : -errno;
+		if (t->fd >= 0)
+			unlinkat(t->dir, t->hidden, 0);
+		release(t);
+		return r;
+	}
+	t->used = true;
+	ret->type = AGENT_FD;
+	ret->token.token = t->token;
+	return 0;
+}
+
+static int rename_synced(struct temp *t)
+{
+	int r;
+
+	/* The one who wrote has synced already, so that this finds nothing to wait for. */
+	if (fsync(t->fd) < 0)
+		return -errno;
+	r = user_enter(&t->cred);
+	if (r == 0)
+		r = where_rename(t->dir, t->hidden, t->dir, t->name, t->noreplace);
+	user_leave();
+	if (r < 0)
+		return r;
+	/* The file is in its place; from here on only its durability can fail. */
+	t->hidden[0] = 0;
+	return (t->can_sync ? fsync(t->dir) : syncfs(t->fd)) < 0 ? -errno : 0;
+}
+
+int temp_commit(uint8_t conn, uint64_t token, struct err *err)
+{
+	struct temp *t = find(conn, token);
+	char name[NAME_MAX + 1];
+	int r;
+
+	if (!t)
+		return err_set(err, ERR_NOT_FOUND, "this write is not known");
+	r = rename_synced(t);
+	memcpy(name, t->name, sizeof(name));
+	if (r < 0 && t->hidden[0])
+		take_back(t);
+	release(t);
+	return r < 0 ? err_sys(err, -r, "%.160s", name) : 0;
+}
+
+int temp_abort(uint8_t conn, uint64_t token, struct err *err)
+{
+	struct temp *t = find(conn, token);
+
+	if (!t)
+		return err_set(err, ERR_NOT_FOUND, "this write is not known");
+	take_back(t);
+	release(t);
+	return 0;
+}
+
+void temp_forget_conn(uint8_t conn)
+{
+	for (int i = 0; i < INIT_TEMPS_MAX; i++) {
+		if (temps[i].used && temps[i].conn == conn) {
+			take_back(&temps[i]);
+			release(&temps[i]);
+		}
+	}
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Atomic writes: a hidden file beside the target that becomes it, whole or not at all. */
+#ifndef LODGE_INIT_FILES_ATOMIC_WRITE_H
+#define LODGE_INIT_FILES_ATOMIC_WRITE_H
+
+#include "init/files/guest_file.h"
+
+/* With the user's rights entered. 0 and `ret` filled, or -errno with *ret_kind as
+ * path_open_file(). */
+int temp_open(uint8_t conn, const struct cred *cred, int base, const char *path,
+	      const struct agent_file *m, const char **ret_kind, struct file_answer *ret);
+int temp_commit(uint8_t conn, uint64_t token, struct err *err);
+int temp_abort(uint8_t conn, uint64_t token, struct err *err);
+void temp_forget_conn(uint8_t conn);
+
+#endif

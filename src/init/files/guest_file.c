@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "init/files/guest_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "init/core/guest_path.h"
+#include "init/files/atomic_write.h"
+#include "init/core/passwd.h"
+#include "init/files/parent_dir.h"
+
+#ifndef SYS_fchmodat2
+#define SYS_fchmodat2 452
+#endif
+
+enum { PROC_ROOT = 1 }; /* the inode of /proc itself */
+
+/* One operation while it runs with the user's rights. */
+struct op {
+	struct agent_file m;
+	struct user user;
+	int base; /* where relative paths start */
+	const char *path, *path2;
+	uint8_t conn;
+	struct file_answer *ret;
+};
+
+static int fail(struct err *err, int error, const char *path, const char *kind)
+{
+	if (error == EINVAL && kind)
+		return err_set(err, ERR_INVALID, "%.160s is %s", path, kind);
+	if (error == ELOOP)
+		return err_set(err, ERR_INVALID, "%.160s: a link that must not be followed", path);
+	return err_sys(err, error, "%.160s", path);
+}
+
+static int op_open(struct op *o, struct err *err)
+{
+	const uint32_t f = o->m.flags;
+	struct where w;
+	const char *kind;
+	int flags, fd;
+
+	flags = f & AGENT_WRITE ? (f & AGENT_READ ? O_RDWR : O_WRONLY) : O_RDONLY;
+	flags |= (f & AGENT_CREATE ? O_CREAT : 0) | (f & AGENT_TRUNC ? O_TRUNC : 0) |
+		 (f & AGENT_APPEND ? O_APPEND : 0) | (f & AGENT_EXCL ? O_EXCL : 0) |
+		 (f & AGENT_DIR ? O_DIRECTORY : 0) | (f & AGENT_NOFOLLOW ? O_NOFOLLOW : 0);
+	if ((f & AGENT_PARENTS) && (f & AGENT_CREATE)) {
+		int r = where_find(&w, o->base, o->path, true);
+
+		if (r < 0)
+			return fail(err, -r, o->path, NULL);
+		close(w.dir);
+	}
+	fd = path_open_file(o->base, o->path, flags, o->m.mode ? o->m.mode : 0644, &kind);
+	if (fd < 0)
+		return fail(err, -fd, o->path, kind);
+	o->ret->type = AGENT_FD;
+	o->ret->fd = fd;
+	o->ret->token.token = 0;
+	return 0;
+}
+
+static int64_t nanoseconds(struct timespec t)
+{
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+void file_fill_stat(struct agent_stat *to, const struct stat *st)
+{
+	*to = (struct agent_stat){
+		.mode = st->st_mode,
+		.nlink = (uint32_t)st->st_nlink,
+		.uid = st->st_uid,
+		.gid = st->st_gid,
+		.size = (uint64_t)st->st_size,
+		.ino = st->st_ino,
+		.mtime_ns = nanoseconds(st->st_mtim),
+		.ctime_ns = nanoseconds(st->st_ctim),
+	};
+}
+
+/* In /proc a link can tell things about this process that are nobody's business. */
+static bool in_proc(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
+}
+
+static int op_stat(struct op *o, struct err *err)
+{
+	const bool nofollow = (o->m.flags & AGENT_NOFOLLOW) != 0;
+	auto_close int fd = path_openat(o->base, o->path, O_PATH | (nofollow ? O_NOFOLLOW : 0), 0);
+	struct stat st;
+	ssize_t n;
+
+	if (fd < 0)
+		return fail(err, -fd, o->path, NULL);
+	if (fstat(fd, &st) < 0)
+		return fail(err, errno, o->path, NULL);
+	/* nor is what only this process may look at, as it is its own */
+	if (in_proc(fd) && st.st_ino != PROC_ROOT)
+		return fail(err, EINVAL, o->path, path_in_proc);
+	file_fill_stat(&o->ret->st, &st);
+	if (S_ISLNK(st.st_mode)) {
+		n = readlinkat(fd, "", o->ret->target, sizeof(o->ret->target));
+		if (n < 0)
+			return fail(err, errno, o->path, NULL);
+		o->ret->st.target_len = (uint32_t)n;
+	}
+	o->ret->type = AGENT_STATR;
+	return 0;
+}
+
+static int op_mkdir(struct op *o, struct err *err)
+{
+	const bool parents = (o->m.flags & AGENT_PARENTS) != 0;
+	struct where w;
+	struct stat st;
+	int r = where_find(&w, o->base, o->path, parents);
+	auto_close int dir = r < 0 ? -1 : w.dir;
+
+	if (r < 0)
+		return fail(err, -r, o->path, NULL);
+	if (mkdirat(dir, w.name, o->m.mode ? o->m.mode : 0755) == 0)
+		return 0;
+	if (errno != EEXIST || !parents)
+		return fail(err, errno, o->path, NULL);
+	if (fstatat(dir, w.name, &st, 0) < 0)
+		return fail(err, EEXIST, o->path, NULL);
+	return S_ISDIR(st.st_mode) ? 0 : fail(err, EINVAL, o->path, path_kind(st.st_mode));
+}
+
+static int op_rename(struct op *o, struct err *err)
+{
+	auto_close int from_dir = -1, to_dir = -1;
+	struct where from, to;
+	int r = where_find(&from, o->base, o->path, false);
+
+	if (r < 0)
+		return fail(err, -r, o->path, NULL);
+	from_dir = from.dir;
+	r = where_find(&to, o->base, o->path2, (o->m.flags & AGENT_PARENTS) != 0);
+	if (r < 0)
+		return fail(err, -r, o->path2, NULL);
+	to_dir = to.dir;
+	r = where_rename(from_dir, from.name, to_dir, to.name, o->m.flags & AGENT_NOREPLACE);
+	if (r < 0)
+		return fail(err, -r, r == -ENOENT ? o->path : o->path2, NULL);
+	return 0;
+}
+
+static int op_remove(struct op *o, struct err *err)
+{
+	struct where w;
+	int r = where_find(&w, o->base, o->path, false);
+	auto_close int dir = r < 0 ? -1 : w.dir;
+
+	if (r < 0)
+		return fail(err, -r, o->path, NULL);
+	if (unlinkat(dir, w.name, 0) == 0)
+		return 0;
+	if ((errno == EISDIR || errno == EPERM) && unlinkat(dir, w.name, AT_REMOVEDIR) == 0)
+		return 0;
+	return fail(err, errno, o->path, NULL);
+}
+
+static int op_symlink(struct op *o, struct err *err)
+{
+	const char *target = o->path, *path = o->path2;
+	struct where w;
+	int r = where_find(&w, o->base, path, (o->m.flags & AGENT_PARENTS) != 0);
+	auto_close int dir = r < 0 ? -1 : w.dir;
+
+	if (r < 0)
+		return fail(err, -r, path, NULL);
+	return symlinkat(target, dir, w.name) < 0 ? fail(err, errno, path, NULL) : 0;
+}
+
+/* By descriptor, so that what was resolved is what is changed. */
+static int op_chmod(struct op *o, struct err *err)
+{
+	auto_close int fd = path_openat(o->base, o->path, O_PATH, 0);
+	char self[32];
+
+	if (fd < 0)
+		return fail(err, -fd, o->path, NULL);
+	if (in_proc(fd))
+		return fail(err, EPERM, o->path, NULL);
+	if (syscall(SYS_fchmodat2, fd, "", o->m.mode, AT_EMPTY_PATH) == 0)
+		return 0;
+	if (errno != ENOSYS && errno != EPERM)
+		return fail(err, errno, o->path, NULL);
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+	return chmod(self, o->m.mode) < 0 ? fail(err, errno, o->path, NULL) : 0;
+}
+
+static int op_temp(struct op *o, struct err *err)
+{
+	const char *kind = NULL;
+	int r = temp_open(o->conn, &o->user.cred, o->base, o->path, &o->m, &kind, o->ret);
+
+	return r < 0 ? fail(err, -r, o->path, kind) : 0;
+}
+
+static int run(uint32_t type, struct op *o, struct err *err)
+{
+	switch (type) {
+	case AGENT_OPEN:
+		return op_open(o, err);
+	case AGENT_TEMP:
+		return op_temp(o, err);
+	case AGENT_STAT:
+		return op_stat(o, err);
+	case AGENT_MKDIR:
+		return op_mkdir(o, err);
+	case AGENT_RENAME:
+		return op_rename(o, err);
+	case AGENT_REMOVE:
+		return op_remove(o, err);
+	case AGENT_SYMLINK:
+		return op_symlink(o, err);
+	case AGENT_CHMOD:
+		return op_chmod(o, err);
+	default:
+		return err_set(err, ERR_INVALID, "no such operation");
+	}
+}
+
+static bool needs_home(const struct op *o, uint32_t type)
+{
+	if (type == AGENT_SYMLINK)
+		return o->path2[0] != '/';
+	return o->path[0] != '/' || (o->path2 && o->path2[0] != '/');
+}
+
+static int run_as_user(uint32_t type, struct op *o, struct err *err)
+{
+	auto_close int home = -1;
+
+	o->base = AT_FDCWD;
+	if (needs_home(o, type)) {
+		home = path_openat(AT_FDCWD, o->user.home, O_PATH | O_DIRECTORY, 0);
+		if (home < 0)
+			return fail(err, -home, o->user.home, NULL);
+		o->base = home;
+	}
+	return run(type, o, err);
+}
+
+static int token_request(uint8_t conn, uint32_t type, const void *msg, struct err *err)
+{
+	struct agent_token t;
+
+	memcpy(&t, (const char *)msg + sizeof(struct agent_hdr), sizeof(t));
+	return type == AGENT_COMMIT ? temp_commit(conn, t.token, err)
+				    : temp_abort(conn, t.token, err);
+}
+
+int file_request(uint8_t conn, uint32_t type, const void *msg, size_t len, struct file_answer *ret,
+		 struct err *err)
+{
+	struct op o = { .conn = conn, .ret = ret };
+	int r;
+
+	ret->type = AGENT_OK;
+	if (type == AGENT_COMMIT || type == AGENT_ABORT)
+		return token_request(conn, type, msg, err);
+	memcpy(&o.m, (const char *)msg + sizeof(struct agent_hdr), sizeof(o.m));
+	o.path = agent_msg_string(msg, len, 1);
+	o.path2 = agent_msg_string(msg, len, 2);
+	if (user_resolve(agent_msg_string(msg, len, 0), &o.user, err) < 0)
+		return -1;
+	r = user_enter(&o.user.cred);
+	if (r < 0)
+		return err_sys(err, -r, "change of user");
+	r = run_as_user(type, &o, err);
+	user_leave();
+	return r;
+}
+
+void file_forget_conn(uint8_t conn)
+{
+	temp_forget_conn(conn);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* AGENT_JOB_LIST: struct agent_entry records, a directory before what is in it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "init/files/guest_file.h"
+#include "init/files/dir_walk.h"
+#include "init/files/file_worker.h"
+
+static struct writer out;
+static char path[WORKER_PATH_SIZE];
+
+static int put_entry(int dir, const char *name, size_t path_len, const struct stat *st)
+{
+	char target[AGENT_PATH_MAX];
+	struct agent_entry e = { .path_len = (uint32_t)path_len };
+	ssize_t n = 0;
+	int r;
+
+	file_fill_stat(&e.st, st);
+	if (S_ISLNK(st->st_mode)) {
+		n = readlinkat(dir, name, target, sizeof(target));
+		if (n < 0)
+			n = 0;
+	}
+	e.st.target_len = (uint32_t)n;
+	e.len = (uint32_t)(sizeof(e) + path_len + (size_t)n);
+	r = writer_put(&out, &e, sizeof(e));
+	if (r == 0)
+		r = writer_put(&out, path, path_len);
+	return r == 0 ? writer_put(&out, target, (size_t)n) : r;
+}
+
+static int list_dir(int dir, size_t path_len, uint32_t depth, unsigned level);
+
+static int list_one(int dir, const char *name, size_t path_len, uint32_t depth, unsigned level)
+{
+	auto_close int sub = -1;
+	size_t n = strlen(name);
+	struct stat st;
+	int r;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -errno; /* gone since the names were read */
+	if (path_len + n >= AGENT_PATH_MAX)
+		return 0; /* no call could name it */
+	memcpy(path + path_len, name, n + 1);
+	r = put_entry(dir, name, path_len + n, &st);
+	if (r < 0 || !S_ISDIR(st.st_mode) || depth <= 1 || level + 1 >= WORKER_DEPTH)
+		return r;
+	sub = walk_dir(dir, name);
+	if (sub < 0) /* what the user may not read is shown closed */
+		return sub == -EACCES || sub == -ENOENT || sub == -ENOTDIR ? 0 : sub;
+	path[path_len + n] = '/';
+	return list_dir(sub, path_len + n + 1, depth - 1, level + 1);
+}
+
+static int list_dir(int dir, size_t path_len, uint32_t depth, unsigned level)
+{
+	struct names names;
+	int r = names_read(&names, dir);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < names.n && r == 0; i++)
+		r = list_one(dir, names.list[i], path_len, depth, level);
+	names_free(&names);
+	return r;
+}
+
+int worker_list(const struct worker_job *j, struct err *err)
+{
+	auto_close int dir = walk_root(j->path);
+	int r;
+
+	if (dir < 0)
+		return err_sys(err, -dir, "%.160s", j->path);
+	out.fd = WORKER_FD;
+	r = list_dir(dir, 0, j->m.depth ? j->m.depth : 1, 0);
+	if (r == 0)
+		r = writer_flush(&out);
+	return r < 0 ? err_sys(err, -r, "%.160s", j->path) : 0;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tar format: ustar with pax records both ways; GNU long names when reading. */
+#ifndef LODGE_INIT_FILES_TAR_FORMAT_H
+#define LODGE_INIT_FILES_TAR_FORMAT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "init/core/init_state.h"
+
+enum {
+	TAR_BLOCK = 512,
+	TAR_EXTRA_MAX = 256 * 1024, /* of one pax header: names and extended attributes */
+	TAR_AFTER_MAX = 64 << 20, /* of whatever follows the end mark */
+};
+
+#define TAR_XATTR "SCHILY.xattr."
+
+struct tar_header { /* as it is in the file */
+	char name[100], mode[8], uid[8], gid[8], size[12], mtime[12], sum[8], type;
+	char link[100], magic[6], version[2], uname[32], gname[32], major[8], minor[8];
+	char prefix[155], pad[12];
+};
+
+struct tar_entry {
+	char type; /* '0' file, '1' hard link, '2' symlink, '5' directory, others as they are */
+	uint32_t mode, uid, gid;
+	uint64_t size;
+	int64_t mtime;
+	uint32_t mtime_ns;
+	char path[AGENT_PATH_MAX], link[AGENT_PATH_MAX];
+	size_t extra_len; /* pax records, for the extended attributes in them */
+};
+
+/* Where an archive comes from. */
+struct tar_source {
+	int fd;
+	uint64_t left; /* of the content of the entry last returned, padding not counted */
+	uint32_t pad;
+	char *extra; /* TAR_EXTRA_MAX + 1 bytes, the caller's */
+};
+
+/* 1 and the next entry, 0 at the end mark, -1. What was not read of the last entry is skipped. */
+int tar_next(struct tar_source *s, struct tar_entry *e, struct err *err);
+/* Content of that entry: bytes, 0 at its end, -1. */
+ssize_t tar_read(struct tar_source *s, void *buf, size_t size, struct err *err);
+
+/* The next record of `extra` from *at on; false at the end. Values may hold any byte. */
+struct tar_record {
+	const char *key, *value;
+	size_t key_len, value_len;
+};
+bool tar_record_next(const char *extra, size_t len, size_t *at, struct tar_record *ret);
+
+struct tar_options {
+	bool oci, owners, rootfs;
+	uint64_t max_bytes, max_entries; /* 0: no bound of ours */
+};
+
+/* Unpacks into an open directory. */
+int tar_extract(int fd, int dir, const struct tar_options *o, struct err *err);
+
+#endif

@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* AGENT_JOB_TAR_IN: an archive of unknown intentions into a directory, and nowhere else. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "init/files/tar_format.h"
+#include "init/files/dir_walk.h"
+#include "init/files/parent_dir.h"
+#include "init/files/file_worker.h"
+
+enum { LATER_MAX = 64 << 20, TRIES_MAX = 10000 };
+
+/* A directory's mode and time come last: a read-only one could not be filled otherwise. */
+struct later {
+	struct later *next;
+	uint32_t mode;
+	int64_t mtime;
+	uint32_t mtime_ns;
+	char path[];
+};
+
+struct unpack {
+	const struct tar_options *o;
+	struct tar_source src;
+	int root;
+	int parent; /* of the last entry, and its path, as the next is often beside it */
+	char parent_path[AGENT_PATH_MAX];
+	uint64_t bytes, entries;
+	size_t later_bytes;
+	struct later *later;
+	struct tar_entry e;
+	char buf[64 * 1024];
+};
+
+static int fail(struct err *err, int error, const char *path)
+{
+	if (error == ELOOP || error == ENOTDIR)
+		return err_set(err, ERR_INVALID,
+			       "%.160s leads through something that is no "
+			       "directory",
+			       path);
+	/* made and gone again in the same moment: somebody else works there */
+	if (error == ENOENT)
+		error = EBUSY;
+	return err_sys(err, error, "%.160s", path);
+}
+
+/* "./a//b/./c/" becomes "a/b/c"; "" is the directory itself. */
+static int clean_path(char *path, const char *what, struct err *err)
+{
+	char *from = path, *to = path;
+
+	if (*path == '/')
+		return err_set(err, ERR_INVALID, "%s %.160s: an absolute name", what, path);
+	while (*from) {
+		size_t n = strcspn(from, "/");
+
+		if (n == 2 && from[0] == '.' && from[1] == '.')
+			return err_set(err, ERR_INVALID, "%s %.160s: a name that leads out", what,
+				       path);
+		if (n > NAME_MAX)
+			return err_set(err, ERR_INVALID, "%s %.100s: a name that is too long", what,
+				       from);
+		if (n && !(n == 1 && from[0] == '.')) {
+			if (to != path)
+				*to++ = '/';
+			memmove(to, from, n);
+			to += n;
+		}
+		from += n;
+		from += strspn(from, "/");
+	}
+	*to = 0;
+	return 0;
+}
+
+/* Layers name files below directories that a lower layer has as links. Those are followed, but
+ * only inside the root. */
+static int open_in_root(int root, const char *path)
+{
+	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+	long fd = -1;
+
+	/* EAGAIN: something was mounted or moved elsewhere while ".." was looked at */
+	for (int i = 0; i < TRIES_MAX; i++) {
+		fd = syscall(SYS_openat2, root, path, &how, sizeof(how));
+		if (fd >= 0 || errno != EAGAIN)
+			break;
+	}
+	/* a link to nothing is no directory either */
+	return fd >= 0 ? (int)fd : errno == ENOENT ? -ENOTDIR : -errno;
+}
+
+static int open_below(struct unpack *u, int dir, const char *name, const char *whole)
+{
+	int fd = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd >= 0)
+		return fd;
+	if (errno == ENOENT) {
+		if (mkdirat(dir, name, 0755) < 0 && errno != EEXIST)
+			return -errno;
+		fd = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	} else if (u->o->oci && (errno == ELOOP || errno == ENOTDIR)) {
+		return open_in_root(u->root, whole);
+	}
+	return fd < 0 ? -errno : fd;
+}
+
+/* The directory of `path`, made where missing, every step by descriptor and no link followed. */
+static int open_parent(struct unpack *u, const char *path, const char **ret_name)
+{
+	const char *slash = strrchr(path, '/');
+	auto_close int dir = -1;
+	char whole[AGENT_PATH_MAX];
+	size_t len = slash ? (size_t)(slash - path) : 0, at = 0;
+
+	*ret_name = slash ? slash + 1 : path;
+	dir = openat(u->root, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return -errno;
+	memcpy(whole, path, len);
+	whole[len] = 0;
+	while (at < len) {
+		size_t n = strcspn(whole + at, "/");
+		char was = whole[at + n];
+		int next;
+
+		whole[at + n] = 0;
+		next = open_below(u, dir, whole + at, whole);
+		if (next < 0)
+			return next;
+		whole[at + n] = was;
+		close(dir);
+		dir = next;
+		at += n + 1;
+	}
+	return steal_fd(&dir);
+}
+
+/* Borrowed until the next call. */
+static int parent_of(struct unpack *u, const char *path, const char **ret_name)
+{
+	const char *slash = strrchr(path, '/');
+	size_t n = slash ? (size_t)(slash - path) : 0;
+
+	if (u->parent >= 0 && strlen(u->parent_path) == n && !memcmp(u->parent_path, path, n)) {
+		*ret_name = slash ? slash + 1 : path;
+		return u->parent;
+	}
+	if (u->parent >= 0)
+		close(u->parent);
+	u->parent = open_parent(u, path, ret_name);
+	memcpy(u->parent_path, path, n);
+	u->parent_path[n] = 0;
+	return u->parent;
+}
+
+static void set_xattrs(const struct unpack *u, int fd)
+{
+	const size_t prefix = strlen(TAR_XATTR);
+	struct tar_record r;
+	char name[256];
+	size_t at = 0;
+
+	while (tar_record_next(u->src.extra, u->e.extra_len, &at, &r)) {
+		size_t n = r.key_len - prefix;
+
+		if (r.key_len <= prefix || memcmp(r.key, TAR_XATTR, prefix) != 0 ||
+		    n >= sizeof(name) || n < 6 || memcmp(r.key + prefix, "user.", 5) != 0)
+			continue;
+		memcpy(name, r.key + prefix, n);
+		name[n] = 0;
+		fsetxattr(fd, name, r.value, r.value_len, 0); /* where the disk has them */
+	}
+}
+
+static uint32_t mode_of(const struct unpack *u)
+{
+	return u->e.mode & (u->o->owners ? 07777 : 0777);
+}
+
+static int set_owner(const struct unpack *u, int dir, const char *name)
+{
+	if (!u->o->owners)
+		return 0;
+	return fchownat(dir, name, u->e.uid, u->e.gid, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+}
+
+/* Makes the place free for something that is not a directory. */
+static int clear(const struct unpack *u, int dir, const char *name)
+{
+	if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
+		return 0;
+	if (errno != EISDIR && errno != EPERM)
+		return -errno;
+	if (u->o->oci)
+		return remove_tree(dir, name);
+	return unlinkat(dir, name, AT_REMOVEDIR) == 0 ? 0 : -errno;
+}
+
+static int too_much(const struct unpack *u, struct err *err)
+{
+	err_set(err, ERR_LIMIT, "the archive holds more than %llu bytes",
+		(unsigned long long)u->o->max_bytes);
+	err->sys = ENOSPC;
+	return -1;
+}
+
+static int copy_content(struct unpack *u, int fd, struct err *err)
+{
+	ssize_t n;
+
+	while ((n = tar_read(&u->src, u->buf, sizeof(u->buf), err)) > 0) {
+		u->bytes += (uint64_t)n;
+		if (u->o->max_bytes && u->bytes > u->o->max_bytes)
+			return too_much(u, err);
+		for (ssize_t at = 0; at < n;) {
+			ssize_t w = write(fd, u->buf + at, (size_t)(n - at));
+
+			if (w < 0 && errno != EINTR)
+				return fail(err, errno, u->e.path);
+			at += w > 0 ? w : 0;
+		}
+	}
+	return n < 0 ? -1 : 0;
+}
+
+static int put_file(struct unpack *u, int dir, const char *name, struct err *err)
+{
+	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
+				     { .tv_sec = u->e.mtime, .tv_nsec = u->e.mtime_ns } };
+	auto_close int fd = -1;
+	int r = clear(u, dir, name);
+
+	if (r < 0)
+		return fail(err, -r, u->e.path);
+	fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return fail(err, errno, u->e.path);
+	if (copy_content(u, fd, err) < 0)
+		return -1;
+	set_xattrs(u, fd);
+	if (u->o->owners && fchown(fd, u->e.uid, u->e.gid) < 0)
+		return fail(err, errno, u->e.path);
+	/* After the owner: a change of owner takes setuid bits away. */
+	if (fchmod(fd, mode_of(u)) < 0 || futimens(fd, times) < 0)
+		return fail(err, errno, u->e.path);
+	return 0;
+}
+
+static int note_later(struct unpack *u, struct err *err)
+{
+	size_t n = strlen(u->e.path) + 1;
+	struct later *l;
+
+	/* the same one again and again is no reason to eat the guest's memory */
+	u->later_bytes += sizeof(*l) + n;
+	if (u->later_bytes > LATER_MAX)
+		return err_set(err, ERR_LIMIT, "the archive has too many directories");
+	l = malloc(sizeof(*l) + n);
+	if (!l)
+		return err_sys(err, ENOMEM, "%.160s", u->e.path);
+	*l = (struct later){ u->later, mode_of(u), u->e.mtime, u->e.mtime_ns };
+	memcpy(l->path, u->e.path, n);
+	u->later = l;
+	return 0;
+}
+
+static int put_dir(struct unpack *u, int dir, const char *name, struct err *err)
+{
+	auto_close int fd = -1;
+	struct stat st;
+	int r;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode)) {
+		if (unlinkat(dir, name, 0) < 0)
+			return fail(err, errno, u->e.path);
+	}
+	if (mkdirat(dir, name, 0700) < 0 && errno != EEXIST)
+		return fail(err, errno, u->e.path);
+	r = set_owner(u, dir, name);
+	if (r < 0)
+		return fail(err, -r, u->e.path);
+	fd = walk_dir(dir, name);
+	if (fd >= 0) {
+		set_xattrs(u, fd);
+		(void)!fchmod(fd, mode_of(u) | 0700);
+	}
+	return note_later(u, err);
+}
+
+static int put_symlink(struct unpack *u, int dir, const char *name, struct err *err)
+{
+	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
+				     { .tv_sec = u->e.mtime, .tv_nsec = u->e.mtime_ns } };
+	int r = clear(u, dir, name);
+
+	if (r < 0)
+		return fail(err, -r, u->e.path);
+	if (!u->e.link[0])
+		return err_set(err, ERR_INVALID, "%.160s: a link to nothing", u->e.path);
+	if (symlinkat(u->e.link, dir, name) < 0)
+		return fail(err, errno, u->e.path);
+	r = set_owner(u, dir, name);
+	if (r < 0)
+		return fail(err, -r, u->e.path);
+	utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW);
+	return 0;
+}
+
+static int put_hardlink(struct unpack *u, int dir, const char *name, struct err *err)
+{
+	auto_close int target_dir = -1;
+	const char *target;
+	int r;
+
+	if (clean_path(u->e.link, "link to", err) < 0)
+		return -1;
+	if (!u->e.link[0])
+		return err_set(err, ERR_INVALID, "%.160s: a link to nothing", u->e.path);
+	if (!strcmp(u->e.link, u->e.path))
+		return 0;
+	target_dir = open_parent(u, u->e.link, &target);
+	if (target_dir < 0)
+		return fail(err, -target_dir, u->e.link);
+	r = clear(u, dir, name);
+	if (r < 0)
+		return fail(err, -r, u->e.path);
+	if (linkat(target_dir, target, dir, name, 0) == 0)
+		return 0;
+	if (errno == ENOENT)
+		return err_set(err, ERR_INVALID, "%.100s: a link to %.100s, which is not there",
+			       u->e.path, u->e.link);
+	return fail(err, errno, u->e.link);
+}
+
+static int put_fifo(struct unpack *u, int dir, const char *name, struct err *err)
+{
+	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
+				     { .tv_sec = u->e.mtime, .tv_nsec = u->e.mtime_ns } };
+	int r = clear(u, dir, name);
+
+	if (r < 0)
+		return fail(err, -r, u->e.path);
+	if (mkfifoat(dir, name, 0600) < 0)
+		return fail(err, errno, u->e.path);
+	r = set_owner(u, dir, name);
+	if (r < 0)
+		return fail(err, -r, u->e.path);
+	if (fchmodat(dir, name, mode_of(u), 0) < 0)
+		return fail(err, errno, u->e.path);
+	utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW);
+	return 0;
+}
+
+/* ".wh.name" takes away what a lower layer has, ".wh..wh..opq" all of it. True if it was one. */
+static bool whiteout(struct unpack *u, int dir, const char *name, int *ret)
+{
+	auto_close int here = -1;
+
+	*ret = 0;
+	if (!u->o->oci || strncmp(name, ".wh.", 4) != 0)
+		return false;
+	if (!strcmp(name, ".wh..wh..opq")) {
+		here = walk_dir(dir, ".");
+		*ret = here < 0 ? here : remove_inside(here);
+	} else if (strncmp(name, ".wh..wh.", 8) != 0 && name[4] && strcmp(name + 4, ".") != 0 &&
+		   strcmp(name + 4, "..") != 0) {
+		*ret = remove_tree(dir, name + 4);
+	}
+	return true;
+}
+
+/* The archive of a whole root has its /dev and /proc too; what is mounted there is not for it. */
+static bool is_mounted_over(const struct unpack *u, int dir, const char *name)
+{
+	struct stat root, st;
+
+	if (!u->o->rootfs || fstat(u->root, &root) < 0)
+		return false;
+	if (fstat(dir, &st) == 0 && st.st_dev != root.st_dev)
+		return true;
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode) &&
+	       st.st_dev != root.st_dev;
+}
+
+static int put_entry(struct unpack *u, struct err *err)
+{
+	const char *name;
+	int dir, r;
+
+	if (clean_path(u->e.path, "entry", err) < 0)
+		return -1;
+	if (!u->e.path[0])
+		return 0;
+	dir = parent_of(u, u->e.path, &name);
+	if (dir < 0)
+		return fail(err, -dir, u->e.path);
+	if (is_mounted_over(u, dir, name))
+		return 0;
+	if (whiteout(u, dir, name, &r))
+		return r < 0 ? fail(err, -r, u->e.path) : 0;
+	switch (u->e.type) {
+	case '0':
+		return put_file(u, dir, name, err);
+	case '1':
+		return put_hardlink(u, dir, name, err);
+	case '2':
+		return put_symlink(u, dir, name, err);
+	case '5':
+		return put_dir(u, dir, name, err);
+	case '3':
+	case '4':
+	case '6':
+		if (u->o->rootfs)
+			return 0;
+		if (u->e.type == '6' && u->o->oci) /* a layer has what a guest had made */
+			return put_fifo(u, dir, name, err);
+		return err_set(err, ERR_INVALID, "%.160s: devices and FIFOs are not unpacked",
+			       u->e.path);
+	default:
+		return err_set(err, ERR_INVALID, "%.160s: unknown kind of entry (%d)", u->e.path,
+			       (unsigned char)u->e.type);
+	}
+}
+
+static int apply_later(struct unpack *u, struct err *err)
+{
+	for (struct later *l = u->later; l; l = l->next) {
+		struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
+					     { .tv_sec = l->mtime, .tv_nsec = l->mtime_ns } };
+		auto_close int dir = -1, fd = -1;
+		const char *name;
+
+		dir = open_parent(u, l->path, &name);
+		if (dir >= 0)
+			fd = walk_dir(dir, name);
+		if (fd < 0)
+			continue; /* replaced by a later entry */
+		futimens(fd, times);
+		if (fchmod(fd, l->mode) < 0)
+			return fail(err, errno, l->path);
+	}
+	return 0;
+}
+
+static int unpack_all(struct unpack *u, struct err *err)
+{
+	int r;
+
+	while ((r = tar_next(&u->src, &u->e, err)) > 0) {
+		if (u->o->max_entries && ++u->entries > u->o->max_entries)
+			return err_set(err, ERR_LIMIT, "the archive holds more than %llu entries",
+				       (unsigned long long)u->o->max_entries);
+		if (put_entry(u, err) < 0)
+			return -1;
+	}
+	return r < 0 ? -1 : apply_later(u, err);
+}
+
+int tar_extract(int fd, int dir, const struct tar_options *o, struct err *err)
+{
+	struct unpack *u = calloc(1, sizeof(*u));
+	int r = -1;
+
+	if (u)
+		u->src.extra = malloc(TAR_EXTRA_MAX + 1);
+	if (!u || !u->src.extra) {
+		free(u);
+		return err_sys(err, ENOMEM, "archive");
+	}
+	u->o = o;
+	u->src.fd = fd;
+	u->root = dir;
+	u->parent = -1;
+	r = unpack_all(u, err);
+	if (u->parent >= 0)
+		close(u->parent);
+	while (u->later) {
+		struct later *l = u->later;
+
+		u->later = l->next;
+		free(l);
+	}
+	free(u->src.extra);
+	free(u);
+	return r;
+}
+
+/* What was packed tightly may unpack to anything: half of the room there is belongs to others. */
+static uint64_t half_of_room(int dir)
+{
+	struct statfs fs;
+
+	if (fstatfs(dir, &fs) < 0 || !fs.f_blocks)
+		return 0;
+	return (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize / 2 + 1;
+}
+
+int worker_tar_in(const struct worker_job *j, struct err *err)
+{
+	struct tar_options o = {
+		.oci = (j->m.flags & AGENT_JOB_OCI) != 0,
+		.owners = (j->m.flags & AGENT_JOB_OWNERS) != 0,
+		.rootfs = (j->m.flags & AGENT_JOB_ROOTFS) != 0,
+		.max_bytes = j->m.max_bytes,
+		.max_entries = j->m.max_entries,
+	};
+	auto_close int place = where_dir(AT_FDCWD, j->path, true);
+	auto_close int dir =
+		place < 0 ? place : openat(place, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (place < 0)
+		return err_sys(err, -place, "%.160s", j->path);
+	if (dir < 0)
+		return err_sys(err, errno, "%.160s", j->path);
+	if (o.oci && !o.max_bytes)
+		o.max_bytes = half_of_room(dir);
+	if (tar_extract(WORKER_FD, dir, &o, err) < 0)
+		return -1;
+	return syncfs(dir) < 0 ? err_sys(err, errno, "%.160s", j->path) : 0;
+}

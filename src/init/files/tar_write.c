@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* AGENT_JOB_TAR_OUT: the content of a directory as a pax archive, in order of names, so that the
+ * same tree always gives the same bytes. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "init/files/tar_format.h"
+#include "init/files/dir_walk.h"
+#include "init/files/file_worker.h"
+
+enum { LINK_BUCKETS = 1024 };
+
+/* Where a file with several names was seen first. */
+struct seen {
+	struct seen *next;
+	dev_t dev;
+	ino_t ino;
+	char path[];
+};
+
+static struct writer out;
+static char path[WORKER_PATH_SIZE];
+static char extra[TAR_EXTRA_MAX];
+static size_t extra_len;
+static struct seen *seen[LINK_BUCKETS];
+
+static size_t digits(size_t n)
+{
+	size_t d = 1;
+
+	while (n >= 10) {
+		n /= 10;
+		d++;
+	}
+	return d;
+}
+
+/* "LENGTH KEY=VALUE\n", where LENGTH counts itself. */
+static int add_record(const char *key, const void *value, size_t len)
+{
+	size_t body = strlen(key) + len + 3, total = body + digits(body);
+
+	if (digits(total) != digits(body))
+		total = body + digits(total);
+	if (extra_len + total > sizeof(extra) || total != body + digits(total))
+		return -ENAMETOOLONG;
+	extra_len += (size_t)snprintf(extra + extra_len, sizeof(extra) - extra_len,
+				      "%zu %s=", total, key);
+	memcpy(extra + extra_len, value, len);
+	extra_len += len;
+	extra[extra_len++] = '\n';
+	return 0;
+}
+
+static int add_number(const char *key, uint64_t v)
+{
+	char text[32];
+	int n = snprintf(text, sizeof(text), "%llu", (unsigned long long)v);
+
+	return add_record(key, text, (size_t)n);
+}
+
+static int add_time(const struct timespec *t)
+{
+	char text[48];
+	int n = snprintf(text, sizeof(text), "%lld.%09ld", (long long)t->tv_sec, t->tv_nsec);
+
+	return t->tv_nsec ? add_record("mtime", text, (size_t)n) : 0;
+}
+
+/* Those that a user may set; the others are the business of whoever owns the disk. */
+static int add_xattrs(int fd)
+{
+	char names[4096], value[65536], key[300];
+	ssize_t len = flistxattr(fd, names, sizeof(names)), n;
+	int r = 0;
+
+	for (char *at = names; r == 0 && at < names + len; at += strlen(at) + 1) {
+		if (strncmp(at, "user.", 5) != 0)
+			continue;
+		n = fgetxattr(fd, at, value, sizeof(value));
+		if (n < 0)
+			continue;
+		snprintf(key, sizeof(key), TAR_XATTR "%s", at);
+		r = add_record(key, value, (size_t)n);
+	}
+	return r;
+}
+
+static void put_octal(char *field, size_t size, uint64_t v)
+{
+	snprintf(field, size, "%0*llo", (int)size - 1, (unsigned long long)v);
+}
+
+static int put_header(const char *name, const struct stat *st, char type, uint64_t size,
+		      const char *link)
+{
+	struct tar_header h = { .type = type, .magic = "ustar", .version = { '0', '0' } };
+	const unsigned char *b = (const unsigned char *)&h;
+	uint32_t sum = 0;
+
+	memcpy(h.name, name, strnlen(name, sizeof(h.name)));
+	memcpy(h.link, link, strnlen(link, sizeof(h.link)));
+	put_octal(h.mode, sizeof(h.mode), st->st_mode & 07777);
+	put_octal(h.uid, sizeof(h.uid), st->st_uid <= 07777777 ? st->st_uid : 0);
+	put_octal(h.gid, sizeof(h.gid), st->st_gid <= 07777777 ? st->st_gid : 0);
+	put_octal(h.size, sizeof(h.size), size <= 077777777777ull ? size : 0);
+	put_octal(h.mtime, sizeof(h.mtime), st->st_mtime > 0 ? (uint64_t)st->st_mtime : 0);
+	memset(h.sum, ' ', sizeof(h.sum));
+	for (size_t i = 0; i < sizeof(h); i++)
+		sum += b[i];
+	snprintf(h.sum, sizeof(h.sum), "%06o", sum);
+	return writer_put(&out, &h, sizeof(h));
+}
+
+static int put_padding(uint64_t size)
+{
+	static const char zeros[TAR_BLOCK];
+
+	return writer_put(&out, zeros, (size_t)(-size & (TAR_BLOCK - 1)));
+}
+
+static bool is_plain(const char *s)
+{
+	for (; *s; s++) {
+		if ((unsigned char)*s < ' ' || (unsigned char)*s > '~')
+			return false;
+	}
+	return true;
+}
+
+/* The pax header, if this entry needs one, then its own. */
+static int put_headers(const struct stat *st, char type, uint64_t size, const char *link)
+{
+	size_t n = strlen(path);
+	int r = 0;
+
+	if (n > sizeof(((struct tar_header *)0)->name) || !is_plain(path))
+		r = add_record("path", path, n);
+	if (r == 0 && (strlen(link) > sizeof(((struct tar_header *)0)->link) || !is_plain(link)))
+		r = add_record("linkpath", link, strlen(link));
+	if (r == 0 && size > 077777777777ull)
+		r = add_number("size", size);
+	if (r == 0 && st->st_uid > 07777777)
+		r = add_number("uid", st->st_uid);
+	if (r == 0 && st->st_gid > 07777777)
+		r = add_number("gid", st->st_gid);
+	if (r == 0)
+		r = add_time(&st->st_mtim);
+	if (r == 0 && extra_len) {
+		r = put_header("PaxHeader", st, 'x', extra_len, "");
+		if (r == 0)
+			r = writer_put(&out, extra, extra_len);
+		if (r == 0)
+			r = put_padding(extra_len);
+	}
+	return r < 0 ? r : put_header(path, st, type, size, link);
+}
+
+/* Exactly as many bytes as the header said, whatever happens to the file meanwhile. */
+static int put_content(int fd, uint64_t size)
+{
+	static char buf[64 * 1024];
+	uint64_t left = size;
+	int r = 0;
+
+	while (left && r == 0) {
+		size_t want = left < sizeof(buf) ? (size_t)left : sizeof(buf);
+		ssize_t n = read(fd, buf, want);
+
+		if (n < 0)
+			return -errno;
+		if (n == 0) {
+			memset(buf, 0, want);
+			n = (ssize_t)want;
+		}
+		r = writer_put(&out, buf, (size_t)n);
+		left -= (uint64_t)n;
+	}
+	return r < 0 ? r : put_padding(size);
+}
+
+/* The first name of a file with several, or NULL when this is the first. */
+static const char *seen_before(const struct stat *st)
+{
+	struct seen **bucket = &seen[(st->st_ino ^ st->st_dev) % LINK_BUCKETS], *s;
+	size_t n = strlen(path) + 1;
+
+	for (s = *bucket; s; s = s->next) {
+		if (s->ino == st->st_ino && s->dev == st->st_dev)
+			return s->path;
+	}
+	s = malloc(sizeof(*s) + n);
+	if (s) { /* without memory it is written twice, which is no error */
+		*s = (struct seen){ *bucket, st->st_dev, st->st_ino };
+		memcpy(s->path, path, n);
+		*bucket = s;
+	}
+	return NULL;
+}
+
+static int put_file(int dir, const char *name)
+{
+	auto_close int fd =
+		openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	const char *first = NULL;
+	struct stat st;
+	int r;
+
+	/* what changed into a link, a socket or anything else since is left out */
+	if (fd < 0)
+		return errno == ELOOP || errno == ENXIO || errno == ESRCH ? 0 : -errno;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return 0;
+	if (st.st_nlink > 1)
+		first = seen_before(&st);
+	if (first)
+		return put_headers(&st, '1', 0, first);
+	r = add_xattrs(fd);
+	if (r == 0)
+		r = put_headers(&st, '0', (uint64_t)st.st_size, "");
+	return r < 0 ? r : put_content(fd, (uint64_t)st.st_size);
+}
+
+static int put_symlink(int dir, const char *name, const struct stat *st)
+{
+	char target[AGENT_PATH_MAX];
+	ssize_t n = readlinkat(dir, name, target, sizeof(target) - 1);
+
+	if (n < 0)
+		return errno == EINVAL ? 0 : -errno; /* no link any more */
+	target[n] = 0;
+	return put_headers(st, '2', 0, target);
+}
+
+static int put_dir(int dir, size_t path_len, unsigned level, char *ret_where);
+
+static int put_subdir(int dir, const char *name, const struct stat *st, size_t path_len,
+		      unsigned level, char *ret_where)
+{
+	auto_close int sub = walk_dir(dir, name);
+	int r;
+
+	if (sub < 0)
+		return sub == -ENOTDIR ? 0 : sub; /* no directory any more */
+	if (level + 1 >= WORKER_DEPTH)
+		return -ENAMETOOLONG;
+	r = add_xattrs(sub);
+	path[path_len] = '/';
+	path[path_len + 1] = 0;
+	if (r == 0)
+		r = put_headers(st, '5', 0, "");
+	return r < 0 ? r : put_dir(sub, path_len + 1, level + 1, ret_where);
+}
+
+/* Sockets, FIFOs and devices mean nothing outside; they are left out. */
+static int put_one(int dir, const char *name, size_t path_len, unsigned level, char *ret_where)
+{
+	size_t n = strlen(name);
+	struct stat st;
+	int r = 0;
+
+	if (path_len + n + 2 >= sizeof(path))
+		return -ENAMETOOLONG;
+	memcpy(path + path_len, name, n + 1);
+	extra_len = 0;
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (S_ISREG(st.st_mode))
+		r = put_file(dir, name);
+	else if (S_ISLNK(st.st_mode))
+		r = put_symlink(dir, name, &st);
+	else if (S_ISDIR(st.st_mode))
+		r = put_subdir(dir, name, &st, path_len + n, level, ret_where);
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0 && !*ret_where)
+		snprintf(ret_where, 160, "%s", path);
+	return r;
+}
+
+static int put_dir(int dir, size_t path_len, unsigned level, char *ret_where)
+{
+	struct names names;
+	int r = names_read(&names, dir);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < names.n && r == 0; i++)
+		r = put_one(dir, names.list[i], path_len, level, ret_where);
+	names_free(&names);
+	return r;
+}
+
+int worker_tar_out(const struct worker_job *j, struct err *err)
+{
+	static const char end[2 * TAR_BLOCK];
+	auto_close int dir = walk_root(j->path);
+	char where[160] = "";
+	int r;
+
+	if (dir < 0)
+		return err_sys(err, -dir, "%.160s", j->path);
+	out.fd = WORKER_FD;
+	r = put_dir(dir, 0, 0, where);
+	if (r == 0)
+		r = writer_put(&out, end, sizeof(end));
+	if (r == 0)
+		r = writer_flush(&out);
+	return r < 0 ? err_sys(err, -r, "%s", where[0] ? where : j->path) : 0;
+}

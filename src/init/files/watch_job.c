@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* AGENT_JOB_WATCH: what happens in a directory, as struct agent_change records, until killed. */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "init/files/dir_walk.h"
+#include "init/files/file_worker.h"
+
+enum { BUCKETS = 4096, LOOK_MS = 1000 };
+
+static const uint32_t mask = IN_CREATE | IN_MODIFY | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO |
+			     IN_ATTRIB | IN_DELETE_SELF | IN_ONLYDIR;
+
+/* A watched directory, by the kernel's number for it. */
+struct watched {
+	struct watched *next;
+	int wd;
+	char path[]; /* relative, "" for the root, else ends in '/' */
+};
+
+static struct watched *table[BUCKETS];
+static struct writer out;
+static char path[WORKER_PATH_SIZE];
+static int queue = -1, root = -1, root_wd = -1;
+static bool recursive;
+
+static struct watched **find(int wd)
+{
+	struct watched **w = &table[(unsigned)wd % BUCKETS];
+
+	while (*w && (*w)->wd != wd)
+		w = &(*w)->next;
+	return w;
+}
+
+static void forget(int wd)
+{
+	struct watched **w = find(wd), *gone = *w;
+
+	if (gone) {
+		*w = gone->next;
+		free(gone);
+	}
+}
+
+static int remember(int wd, const char *at, size_t len)
+{
+	struct watched *w;
+
+	forget(wd); /* the same directory under a new name */
+	w = malloc(sizeof(*w) + len + 1);
+	if (!w)
+		return -ENOMEM;
+	w->wd = wd;
+	memcpy(w->path, at, len);
+	w->path[len] = 0;
+	w->next = table[(unsigned)wd % BUCKETS];
+	table[(unsigned)wd % BUCKETS] = w;
+	return 0;
+}
+
+static int tell(uint32_t kind, bool is_dir, size_t path_len)
+{
+	struct agent_change c = { .len = (uint32_t)(sizeof(c) + path_len),
+				  .path_len = (uint32_t)path_len,
+				  .kind = kind,
+				  .is_dir = is_dir };
+	int r;
+
+	if (path_len >= AGENT_PATH_MAX)
+		return 0; /* no call could name it */
+	r = writer_put(&out, &c, sizeof(c));
+	return r < 0 ? r : writer_put(&out, path, path_len);
+}
+
+/* Through the working directory: a path could lead elsewhere by now. */
+static int add_watch(int dir)
+{
+	int wd;
+
+	if (fchdir(dir) < 0)
+		return -errno;
+	wd = inotify_add_watch(queue, ".", mask);
+	/* "no space" would be taken for that of the disk */
+	return wd >= 0 ? wd : errno == ENOSPC ? -EMFILE : -errno;
+}
+
+/* Watches `dir` whose path of `len` bytes is in `path`, and what is below it. What is found in a
+ * directory that has just come is told as created: it may have been there before the watch. */
+static int watch_tree(int dir, size_t len, unsigned level, bool report)
+{
+	struct names names;
+	int wd = add_watch(dir), r;
+
+	if (wd < 0)
+		return wd == -EACCES || wd == -ENOENT ? 0 : wd;
+	r = remember(wd, path, len);
+	if (len == 0)
+		root_wd = wd;
+	if (r < 0 || !recursive || level >= WORKER_DEPTH)
+		return r;
+	r = names_read(&names, dir);
+	if (r < 0)
+		return r == -EACCES ? 0 : r;
+	for (size_t i = 0; i < names.n && r == 0; i++) {
+		auto_close int sub = walk_dir(dir, names.list[i]);
+		size_t n = strlen(names.list[i]);
+
+		if (len + n + 2 >= sizeof(path))
+			continue;
+		memcpy(path + len, names.list[i], n);
+		if (report)
+			r = tell(AGENT_CHANGE_CREATE, sub >= 0, len + n);
+		path[len + n] = '/';
+		if (r == 0 && sub >= 0)
+			r = watch_tree(sub, len + n + 1, level + 1, report);
+	}
+	names_free(&names);
+	return r;
+}
+
+/* A directory that went away takes its watches with it. */
+static void unwatch_below(size_t len)
+{
+	path[len++] = '/';
+	for (size_t b = 0; b < BUCKETS; b++) {
+		struct watched *w = table[b], *next;
+
+		for (; w; w = next) {
+			int wd = w->wd;
+
+			next = w->next;
+			if (strncmp(w->path, path, len) != 0)
+				continue;
+			inotify_rm_watch(queue, wd);
+			forget(wd);
+		}
+	}
+}
+
+static int came(size_t len)
+{
+	auto_close int dir = -1;
+	unsigned level = 1;
+
+	path[len] = 0;
+	dir = walk_dir(root, path);
+	for (size_t i = 0; i < len; i++)
+		level += path[i] == '/';
+	path[len] = '/';
+	return dir < 0 ? 0 : watch_tree(dir, len + 1, level, true);
+}
+
+static int on_event(const struct inotify_event *e)
+{
+	struct watched *w = *find(e->wd);
+	bool is_dir = (e->mask & IN_ISDIR) != 0;
+	size_t n, len;
+	int r = 0;
+
+	if (e->mask & IN_Q_OVERFLOW)
+		return tell(AGENT_CHANGE_LOST, false, 0);
+	if (e->mask & IN_IGNORED)
+		return forget(e->wd), 0;
+	if (!w)
+		return 0;
+	if (e->mask & IN_DELETE_SELF)
+		return e->wd == root_wd ? tell(AGENT_CHANGE_REMOVE, true, 0) : 0;
+	n = e->len ? strlen(e->name) : 0;
+	len = strlen(w->path);
+	if (!n || len + n + 2 >= sizeof(path))
+		return 0;
+	memcpy(path, w->path, len);
+	memcpy(path + len, e->name, n);
+	len += n;
+	if (e->mask & (IN_CREATE | IN_MOVED_TO))
+		r = tell(AGENT_CHANGE_CREATE, is_dir, len);
+	else if (e->mask & IN_MODIFY)
+		r = tell(AGENT_CHANGE_WRITE, is_dir, len);
+	else if (e->mask & IN_DELETE)
+		r = tell(AGENT_CHANGE_REMOVE, is_dir, len);
+	else if (e->mask & IN_MOVED_FROM)
+		r = tell(AGENT_CHANGE_RENAME, is_dir, len);
+	else if (e->mask & IN_ATTRIB)
+		r = tell(AGENT_CHANGE_CHMOD, is_dir, len);
+	if (r == 0 && recursive && is_dir && (e->mask & IN_MOVED_FROM))
+		unwatch_below(len);
+	if (r == 0 && recursive && is_dir && (e->mask & (IN_CREATE | IN_MOVED_TO)))
+		r = came(len);
+	return r;
+}
+
+static int read_events(void)
+{
+	_Alignas(struct inotify_event) char buf[16 * 1024];
+	ssize_t n = read(queue, buf, sizeof(buf));
+	int r = 0;
+
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	for (ssize_t at = 0; at < n && r == 0;) {
+		const struct inotify_event *e = (const void *)(buf + at);
+
+		r = on_event(e);
+		at += (ssize_t)(sizeof(*e) + e->len);
+	}
+	return r < 0 ? r : writer_flush(&out);
+}
+
+/* The kernel says so only when nobody has it open any more, and we have. */
+static bool root_is_gone(void)
+{
+	char at[PATH_MAX];
+
+	return fchdir(root) == 0 && !getcwd(at, sizeof(at)) && errno == ENOENT;
+}
+
+static int watch_loop(void)
+{
+	struct pollfd p[2] = { { .fd = queue, .events = POLLIN }, { .fd = WORKER_FD } };
+	int r = 0, n;
+
+	while (r == 0 && root_wd >= 0) {
+		n = poll(p, 2, LOOK_MS);
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n == 0 && root_is_gone()) {
+			r = tell(AGENT_CHANGE_REMOVE, true, 0);
+			return r < 0 ? r : writer_flush(&out);
+		}
+		/* Nobody reads any more: the end of a watch, not an error. */
+		if (p[1].revents & (POLLERR | POLLHUP | POLLNVAL))
+			return 0;
+		if (p[0].revents & POLLIN)
+			r = read_events();
+		if (!*find(root_wd))
+			root_wd = -1;
+	}
+	return r;
+}
+
+int worker_watch(const struct worker_job *j, struct err *err)
+{
+	int r;
+
+	recursive = (j->m.flags & AGENT_JOB_RECURSIVE) != 0;
+	out.fd = WORKER_FD;
+	root = walk_root(j->path);
+	if (root < 0)
+		return err_sys(err, -root, "%.160s", j->path);
+	queue = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	if (queue < 0)
+		return err_sys(err, errno, "watch");
+	r = watch_tree(root, 0, 0, false);
+	if (r == 0 && root_wd < 0)
+		r = -EACCES;
+	if (r == 0)
+		r = tell(AGENT_CHANGE_READY, true, 0);
+	if (r == 0)
+		r = writer_flush(&out);
+	if (r == 0)
+		r = watch_loop();
+	return r < 0 ? err_sys(err, -r, "%.160s", j->path) : 0;
+}

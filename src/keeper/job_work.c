@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "keeper/job_work.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "runtime/storage/layer_stack.h"
+
+size_t work_fds(const struct work *w, int ret[WORK_FDS_MAX])
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < w->nfrom; i++)
+		ret[n++] = w->from[i];
+	if (w->dest >= 0)
+		ret[n++] = w->dest;
+	if (w->out >= 0)
+		ret[n++] = w->out;
+	if (w->shelf)
+		ret[n++] = w->shelf->dir;
+	return n;
+}
+
+void work_close(struct work *w)
+{
+	for (size_t i = 0; i < w->nfrom; i++)
+		close(w->from[i]);
+	if (w->dest >= 0)
+		close(w->dest);
+	w->nfrom = 0;
+	w->dest = -1;
+}
+
+static int copy(const struct work *w, uint64_t *ret_bytes)
+{
+	auto_close int dir = -1;
+	int r;
+
+	if (mkdirat(w->dest, "u", 0755) < 0)
+		return -errno;
+	dir = openat(w->dest, "u", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (dir < 0)
+		return -errno;
+	r = stack_copy(w->from, w->nfrom, dir);
+	return r < 0 ? r : stack_bytes(dir, ret_bytes);
+}
+
+/* Writes out what the source has not yet on disk, which is why it is done here. */
+static int snapshot(const struct work *w)
+{
+	struct err err;
+
+	return shelf_snapshot(w->shelf, w->snap_from, w->snap_to, &err) < 0 ? -err.sys : 0;
+}
+
+static int sync_and_measure(const struct work *w, uint64_t *ret_bytes)
+{
+	int r = stack_sync(w->from[0]);
+
+	return r < 0 ? r : stack_bytes(w->from[0], ret_bytes);
+}
+
+int work_do(const struct work *w, uint64_t *ret_bytes)
+{
+	switch (w->kind) {
+	case JOB_SNAP:
+	case JOB_MERGE:
+		return w->shelf ? snapshot(w) : copy(w, ret_bytes);
+	case JOB_SYNC:
+		return sync_and_measure(w, ret_bytes);
+	case JOB_EXPORT:
+		return stack_tar(w->from, w->nfrom, w->out);
+	}
+	return -EINVAL;
+}

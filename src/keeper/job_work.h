@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a job does, in its own process: it has only these descriptors. */
+#ifndef LODGE_KEEPER_JOB_WORK_H
+#define LODGE_KEEPER_JOB_WORK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "keeper/helper_child.h"
+#include "keeper/keeper.h"
+
+enum { WORK_FDS_MAX = KEEPER_LAYERS_MAX + 2 };
+_Static_assert((int)WORK_FDS_MAX <= (int)CHILD_FDS_MAX, "a child keeps them all");
+
+struct work {
+	enum job_kind kind;
+	int from[KEEPER_LAYERS_MAX]; /* directories "u", topmost first */
+	size_t nfrom;
+	int dest; /* the entry of the new layer; -1: none */
+	int out; /* JOB_EXPORT, borrowed */
+	struct shelf *shelf; /* not NULL: the new layer is a snapshot, and this is all there is */
+	const char *snap_from;
+	char snap_to[KEEPER_ID_SIZE + 4];
+};
+#define WORK_NONE                                                                                  \
+	{                                                                                          \
+		.dest = -1, .out = -1                                                              \
+	}
+
+size_t work_fds(const struct work *w, int ret[WORK_FDS_MAX]);
+void work_close(struct work *w);
+/* 0 or -errno; *ret_bytes: space the layer takes, where one was made or measured. */
+int work_do(const struct work *w, uint64_t *ret_bytes);
+
+#endif

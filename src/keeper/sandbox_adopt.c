@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an earlier keeper left: living sandboxes are taken up again, everything else is removed. */
+#include "keeper/keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/file_io.h"
+
+enum { SWEEP_TRIES = 200, SWEEP_WAIT_US = 5000 };
+
+static int adopt_one(int boxes, const char *id, void *arg)
+{
+	struct keeper *k = arg;
+	struct box b = { 0 };
+	struct err err;
+	auto_close int dir = openat(boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+	/* no record: it died while being made, or is a slot nobody claimed; files that are to go
+	 * or to be a layer again: nobody was told of it, or it was being destroyed */
+	if (dir >= 0 && strlen(id) < sizeof(b.id) && box_record_read(dir, &b) == 0 &&
+	    box_is_alive(&b) && b.files <= BOX_FILES_STAY) {
+		snprintf(b.id, sizeof(b.id), "%s", id);
+		if (!b.paused) /* frozen for a copy, perhaps, when we died */
+			(void)cgroup_freeze(&k->cgroups, b.group, false, &err);
+		if (box_add(&k->table, &b))
+			return 0;
+	}
+	if (renameat(boxes, id, k->trash, id) == 0)
+		k->trash_count++;
+	return 0;
+}
+
+static int count_one(int dir, const char *name, void *arg)
+{
+	(void)dir, (void)name;
+	++*(size_t *)arg;
+	return 0;
+}
+
+struct match {
+	const char *group;
+	bool found;
+};
+
+static void match_group(struct box *b, void *arg)
+{
+	struct match *m = arg;
+
+	m->found = m->found || strcmp(b->group, m->group) == 0;
+}
+
+/* A group without a record: its creator died between the two. */
+static void drop_stray_group(const char *name, void *arg)
+{
+	struct keeper *k = arg;
+	struct match m = { name, false };
+
+	box_each(&k->table, match_group, &m);
+	if (m.found)
+		return;
+	for (int i = 0; i < SWEEP_TRIES; i++) {
+		(void)cgroup_kill(&k->cgroups, name);
+		if (!cgroup_is_populated(&k->cgroups, name) &&
+		    cgroup_remove(&k->cgroups, name) == 0)
+			return;
+		keeper_reap();
+		usleep(SWEEP_WAIT_US);
+	}
+}
+
+int keeper_adopt(struct keeper *k, struct err *err)
+{
+	int r = file_each_at(k->boxes, ".", adopt_one, k);
+
+	if (r < 0)
+		return err_sys(err, -r, "sandboxes");
+	(void)file_each_at(k->trash, ".", count_one, &k->trash_count);
+	(void)keeper_empty_trash(k);
+	cgroup_each(&k->cgroups, drop_stray_group, k);
+	keeper_sweep_layers(k);
+	return 0;
+}
+
+static int trash_one(int boxes, const char *id, void *arg)
+{
+	struct keeper *k = arg;
+
+	return renameat(boxes, id, k->trash, id) < 0 ? -errno : 0;
+}
+
+/* A keeper's state whose lock nobody holds: nothing of it is kept. False: not all of it would go.
+ */
+static bool sweep_state(struct keeper *k, int state)
+{
+	static struct keeper dead; /* too large for the stack */
+	uint64_t id = 0;
+	struct err err;
+	bool done = true; /* without both directories it had not come to anything else */
+
+	dead = *k;
+	memset(&dead.table, 0, sizeof(dead.table));
+	dead.boxes = openat(state, "sandboxes", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	dead.trash = openat(state, "trash", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (dead.boxes >= 0 && dead.trash >= 0 && keeper_group_id(state, &id) == 0 &&
+	    cgroup_host_init(&dead.cgroups, id, ".", &err) == 0) {
+		done = file_each_at(dead.boxes, ".", trash_one, &dead) == 0;
+		dead.trash_count = 1;
+		for (int i = 0; i < SWEEP_TRIES && !keeper_empty_trash(&dead); i++)
+			usleep(SWEEP_WAIT_US);
+		done = done && dead.trash_count == 0;
+		if (done)
+			cgroup_each(&dead.cgroups, drop_stray_group, &dead);
+		cgroup_host_fini(&dead.cgroups);
+	}
+	if (dead.boxes >= 0)
+		close(dead.boxes);
+	if (dead.trash >= 0)
+		close(dead.trash);
+	k->shelf = dead.shelf; /* opened meanwhile, perhaps */
+	return done;
+}
+
+struct sweep {
+	struct keeper *k;
+	const char *own;
+};
+
+static int sweep_one(int dir, const char *name, void *arg)
+{
+	struct sweep *s = arg;
+	auto_close int state = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+	if (strncmp(name, "o-", 2) != 0 || strcmp(name, s->own) == 0 || state < 0 ||
+	    flock(state, LOCK_EX | LOCK_NB) < 0)
+		return 0;
+	if (sweep_state(s->k, state))
+		(void)file_remove_tree_at(dir, name);
+	else
+		s->k->stuck = true;
+	return 0;
+}
+
+void keeper_sweep_oneshots(struct keeper *k, const char *own)
+{
+	struct sweep s = { k, own };
+
+	(void)file_each_at(k->run, ".", sweep_one, &s);
+}

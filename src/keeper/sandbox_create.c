@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "keeper/keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/file_io.h"
+#include "base/test_hook.h"
+#include "base/fd_message.h"
+#include "wire/agent_proto.h"
+#include "wire/boot_fds.h"
+
+enum { BACKLOG = 64, REMOVE_WAIT_MS = 1000 };
+
+DEFINE_AUTO(struct rootfs *, rootfs_close);
+
+static struct sockaddr_un init_address(int dir)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+
+	snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/init.sock", dir);
+	return a;
+}
+
+int keeper_listen(int dir)
+{
+	auto_close int s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct sockaddr_un a = init_address(dir);
+
+	if (s < 0 || bind(s, (struct sockaddr *)&a, sizeof(a)) < 0 || listen(s, BACKLOG) < 0)
+		return -errno;
+	return steal_fd(&s);
+}
+
+int keeper_connect(struct keeper *k, const char *id, int *ret_fd, struct err *err)
+{
+	auto_close int dir = openat(k->boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	auto_close int s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct sockaddr_un a = init_address(dir);
+
+	if (dir < 0 || s < 0)
+		return err_sys(err, errno, "sandbox %s", id);
+	if (connect(s, (struct sockaddr *)&a, sizeof(a)) < 0)
+		return err_set(err, ERR_UNAVAILABLE, "sandbox %s does not answer", id);
+	*ret_fd = steal_fd(&s);
+	return 0;
+}
+
+/* Tells the new lodge-init whose it is; until then it accepts nothing else, and dies with us. Not
+ * waited for: the socket's queue keeps it in front of whatever the engine sends, and one that
+ * cannot be bound closes the connection. */
+int keeper_bind(struct keeper *k, const struct keeper_create *c, int fd, struct err *err)
+{
+	struct {
+		struct agent_hdr hdr;
+		struct agent_bind bind;
+	} msg = {
+		.hdr = { .type = AGENT_BIND, .len = sizeof(msg.bind) },
+		.bind = { .version = AGENT_VERSION,
+			  .uid = c->uid,
+			  .gid = c->gid,
+			  .open_files = c->limits.open_files,
+			  .file_bytes = c->limits.file_bytes },
+	};
+	int r;
+
+	if (c->class == KEEPER_CLASS_ROOT)
+		msg.bind.flags |= AGENT_BIND_ROOT_CLASS;
+	if (k->rootless)
+		msg.bind.flags |= AGENT_BIND_ONE_ID;
+	r = sock_send(fd, &msg, sizeof(msg), NULL, 0);
+	return r < 0 ? err_sys(err, -r, "bind") : 0;
+}
+
+static int check_demands(struct keeper *k, const struct keeper_create *c, struct err *err)
+{
+	/* a descriptor of a directory is no proof of a right to what is in it */
+	if (k->closed && c->nbinds)
+		return err_set(err, ERR_DENIED, "directories of the host are not shown here");
+	if ((c->demand & KEEPER_DEMAND_CGROUP) && !(k->features & KEEPER_HAS_CGROUP))
+		return err_set(err, ERR_CONFLICT,
+			       "memory, cpu and process limits cannot be enforced here (lodge "
+			       "doctor tells why)");
+	if (!(c->demand & KEEPER_DEMAND_DISK) || c->store == KEEPER_STORE_MEMORY)
+		return 0;
+	if (shelf_open(&k->shelf, err) < 0)
+		return -1;
+	if (!k->shelf.ops->has_limit)
+		return err_set(err, ERR_CONFLICT,
+			       "the disk limit cannot be enforced here (lodge doctor tells why)");
+	return 0;
+}
+
+/* What was done halfway when it fails is undone by the record (trash.c). */
+static int make_kept(struct keeper *k, const char *id, const struct keeper_create *c, int userns,
+		     int *ret, struct err *err)
+{
+	char entry[KEEPER_ID_SIZE + 4], layer[KEEPER_ID_SIZE + 4];
+	int upper = roots_upper_layers(&k->roots, c, err);
+	int r;
+
+	if (upper < 0)
+		return -1;
+	snprintf(entry, sizeof(entry), "k-%s", id);
+	if (upper == 0)
+		return shelf_make(&k->shelf, entry, c->template, &c->limits, userns, ret, err);
+	snprintf(layer, sizeof(layer), "l-%s", c->layers[0]);
+	r = c->take ? shelf_move(&k->shelf, layer, entry, err)
+		    : shelf_snapshot(&k->shelf, layer, entry, err);
+	if (r < 0)
+		return -1;
+	hook_crash("create:layer");
+	return shelf_reuse(&k->shelf, entry, &c->limits, userns, ret, err);
+}
+
+static int make_upper(struct keeper *k, const char *id, const struct keeper_create *c,
+		      const struct kit *kit, int *ret, struct err *err)
+{
+	char entry[KEEPER_ID_SIZE + 4];
+	int userns = k->rootless ? -1 : kit->userns;
+
+	if (c->store == KEEPER_STORE_MEMORY)
+		return shelf_make_memory(&c->limits, userns, kit->base, ret, err);
+	if (c->keep && !keeper_is_slot(id))
+		return make_kept(k, id, c, userns, ret, err);
+	snprintf(entry, sizeof(entry), "s-%s", id);
+	return shelf_make(&k->shelf, entry, c->keep ? c->template : NULL, &c->limits, userns, ret,
+			  err);
+}
+
+int keeper_prepare_root(struct keeper *k, const char *id, const struct keeper_create *c,
+			const int *dirs, const struct kit *kit, struct rootfs *ret, struct err *err)
+{
+	if (roots_prepare(&k->roots, c, dirs, kit, ret, err) < 0)
+		return -1;
+	if (make_upper(k, id, c, kit, &ret->upper, err) == 0)
+		return 0;
+	rootfs_close(ret);
+	return -1;
+}
+
+static uid_t inner_id(const struct keeper *k, const struct keeper_create *c)
+{
+	return k->rootless ? c->uid : BOOT_INIT_ID;
+}
+
+/* From nothing. */
+static int start_cold(struct keeper *k, int dir, const struct keeper_create *c, const int *dirs,
+		      struct box *b, struct err *err)
+{
+	struct parts parts = PARTS_NONE;
+	struct rootfs root;
+	struct spawn_args args = { .host = &k->spawn,
+				   .parts = &parts,
+				   .root = &root,
+				   .limits = &c->limits,
+				   .root_class = c->class == KEEPER_CLASS_ROOT,
+				   .inner_id = inner_id(k, c),
+				   .listener = -1 };
+	int r = keeper_take_parts(k, c->uid, &c->limits, &parts, err);
+
+	if (r == 0)
+		memcpy(b->group, parts.group, sizeof(b->group));
+	b->base = parts.kit.base;
+	hook_crash("create:parts");
+	rootfs_init(&root);
+	if (r == 0)
+		r = keeper_prepare_root(k, b->id, c, dirs, &parts.kit, &root, err);
+	hook_crash("create:store");
+	if (r == 0) {
+		args.listener = keeper_listen(dir);
+		r = args.listener < 0 ? err_sys(err, -args.listener, "listen") : 0;
+	}
+	if (r == 0)
+		r = spawn(&args, &b->pid, err);
+	hook_crash("create:spawned");
+	b->start = b->pid > 0 ? box_start_time(b->pid) : 0;
+	if (args.listener >= 0)
+		close(args.listener);
+	rootfs_close(&root);
+	keeper_parts_close(&parts);
+	return r;
+}
+
+/* Puts the root in place under a waiting lodge-init. */
+static int root_slot(struct keeper *k, struct slot *s, const struct keeper_create *c,
+		     const int *dirs, const struct box *b, struct err *err)
+{
+	struct rootfs root;
+	int r;
+
+	if (s->rooted)
+		return 0;
+	rootfs_init(&root);
+	r = keeper_prepare_root(k, b->id, c, dirs, &s->parts.kit, &root, err);
+	if (r == 0)
+		r = spawn_claim(s->pid, &root, err);
+	rootfs_close(&root);
+	return r;
+}
+
+/* Files that were made ahead get the name by which they are kept, for good: under the old one the
+ * next start drops them, and what is synced in them later says nothing of their name. */
+static int claim_files(struct keeper *k, const struct slot *s, const char *id, struct err *err)
+{
+	char from[KEEPER_ID_SIZE + 4], to[KEEPER_ID_SIZE + 4];
+	struct err ignored;
+
+	if (s->store != KEEPER_STORE_DISK)
+		return 0;
+	snprintf(from, sizeof(from), "s-%s", s->name);
+	snprintf(to, sizeof(to), "k-%s", id);
+	if (shelf_rename(&k->shelf, from, to, err) == 0)
+		return 0;
+	(void)shelf_drop(&k->shelf, from, &ignored);
+	return -1;
+}
+
+/* From the pool: the slot's socket moves into the sandbox's directory. */
+static int start_from_slot(struct keeper *k, struct slot *s, int dir, const struct keeper_create *c,
+			   const int *dirs, struct box *b, struct err *err)
+{
+	char path[KEEPER_ID_SIZE + 16];
+
+	snprintf(path, sizeof(path), "%s/init.sock", s->name);
+	if (renameat(k->boxes, path, dir, "init.sock") < 0)
+		return err_sys(err, errno, "claim %s", s->name);
+	memcpy(b->group, s->parts.group, sizeof(b->group));
+	b->pid = s->pid;
+	b->start = s->start;
+	b->base = s->parts.kit.base;
+	hook_crash("claim:moved");
+	if (claim_files(k, s, b->id, err) < 0)
+		return -1;
+	hook_crash("claim:files");
+	if (root_slot(k, s, c, dirs, b, err) < 0)
+		return -1;
+	hook_crash("claim:rooted");
+	return keeper_tune(k, b->group, &c->limits, true, err);
+}
+
+/* Only now: a create that nobody was told of leaves nothing, and a layer it took is one again. */
+static int keep_files(int dir, struct box *b, struct err *err)
+{
+	struct box kept = *b;
+	int r;
+
+	kept.files = BOX_FILES_STAY;
+	r = box_record_write(dir, &kept);
+	if (r < 0)
+		return err_sys(err, -r, "record");
+	hook_crash("create:kept");
+	*b = kept;
+	return 0;
+}
+
+static int finish(struct keeper *k, int dir, const struct keeper_create *c, bool bound,
+		  struct box *b, int *ret_fd, struct err *err)
+{
+	auto_close int fd = -1;
+	int r;
+
+	r = box_record_write(dir, b);
+	if (r < 0)
+		return err_sys(err, -r, "record");
+	hook_crash("create:recorded");
+	if (keeper_connect(k, b->id, &fd, err) < 0 || (!bound && keeper_bind(k, c, fd, err) < 0))
+		return -1;
+	hook_crash("create:bound");
+	if (c->keep && keep_files(dir, b, err) < 0)
+		return -1;
+	if (!box_add(&k->table, b))
+		return err_sys(err, ENOMEM, "sandbox %s", b->id);
+	*ret_fd = steal_fd(&fd);
+	return 0;
+}
+
+static int start(struct keeper *k, int dir, const struct keeper_create *c, const int *dirs,
+		 struct box *b, struct keeper_reply *reply, int *ret_fd, struct err *err)
+{
+	struct slot *s = keeper_take_slot(k, c);
+	bool bound = s && s->rooted;
+	int r;
+
+	reply->source = s ? KEEPER_SOURCE_POOL : KEEPER_SOURCE_COLD;
+	if (s) {
+		k->hits++;
+		r = start_from_slot(k, s, dir, c, dirs, b, err);
+		keeper_slot_free(k, s, !b->pid); /* it may not have been claimed at all */
+	} else {
+		k->misses += k->pool.max != 0 && !c->no_pool;
+		r = start_cold(k, dir, c, dirs, b, err);
+	}
+	return r < 0 ? -1 : finish(k, dir, c, bound, b, ret_fd, err);
+}
+
+/* An id that was destroyed a moment ago: its processes need a moment to be gone. */
+static int wait_removed(struct keeper *k, const char *id)
+{
+	for (int i = 0; i < REMOVE_WAIT_MS; i++) {
+		if (faccessat(k->trash, id, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+			return 0;
+		if (i > 0)
+			usleep(1000);
+		(void)keeper_empty_trash(k);
+	}
+	return -1;
+}
+
+/* Says what to do with the files before any are made. */
+static int plan_files(struct keeper *k, int dir, const struct keeper_create *c, struct box *b,
+		      struct err *err)
+{
+	int r;
+
+	if (!c->keep)
+		return 0;
+	b->files = c->take ? BOX_FILES_BACK : BOX_FILES_DROP;
+	if (c->take)
+		memcpy(b->layer, c->layers[0], sizeof(b->layer));
+	r = box_record_write(dir, b);
+	hook_crash("create:planned");
+	if (r < 0)
+		return err_sys(err, -r, "record");
+	return c->take ? keeper_release_layer(k, b->layer, err) : 0;
+}
+
+static int check_id(struct keeper *k, const char *id, const struct keeper_create *c,
+		    struct err *err)
+{
+	char entry[KEEPER_ID_SIZE + 4];
+
+	if (id[1] == '.' && strchr("gpt", id[0]))
+		return err_set(err, ERR_INVALID,
+			       "names that begin with g., p. or t. are the keeper's");
+	if (c->keep && k->oneshot)
+		return err_set(err, ERR_INVALID, "this keeper keeps no files");
+	if (wait_removed(k, id) < 0)
+		return err_set(err, ERR_CONFLICT, "sandbox %s is still being removed", id);
+	snprintf(entry, sizeof(entry), "k-%s", id);
+	if (!k->oneshot && shelf_has(&k->shelf, entry))
+		return err_set(err, ERR_CONFLICT, "sandbox %s has files already", id);
+	return 0;
+}
+
+static void undo(struct keeper *k, struct box *b, const struct keeper_create *c)
+{
+	if (c->keep)
+		b->files = c->take ? BOX_FILES_BACK : BOX_FILES_DROP;
+	keeper_discard(k, b);
+	if (c->take) /* it is a layer again when the answer is out, if that can be */
+		(void)wait_removed(k, b->id);
+}
+
+int keeper_create(struct keeper *k, const char *id, const struct keeper_create *c, const int *dirs,
+		  struct keeper_reply *reply, int *ret_fd, struct err *err)
+{
+	struct box b = { .store = c->store, .class = c->class };
+	auto_close int dir = -1, lock = -1;
+
+	if (check_demands(k, c, err) < 0)
+		return -1;
+	memcpy(b.id, id, sizeof(b.id));
+	memcpy(b.group, id, sizeof(b.group)); /* until it has one */
+	memcpy(b.template, c->template, sizeof(b.template));
+	lock = keeper_lock_templates(k, LOCK_SH); /* it stays until our record names it */
+	if (lock < 0)
+		return err_sys(err, -lock, "templates.lock");
+	if (check_id(k, id, c, err) < 0)
+		return -1;
+	if (mkdirat(k->boxes, id, 0700) < 0)
+		return err_sys(err, errno, "sandbox %s", id);
+	hook_crash("create:dir");
+	dir = openat(k->boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (dir < 0)
+		return err_sys(err, errno, "sandbox %s", id);
+	if (plan_files(k, dir, c, &b, err) < 0 ||
+	    start(k, dir, c, dirs, &b, reply, ret_fd, err) < 0) {
+		undo(k, &b, c);
+		return -1;
+	}
+	reply->pid = b.pid;
+	return 0;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "keeper/sandbox_table.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/auto.h"
+#include "base/file_io.h"
+
+enum { RECORD_VERSION = 2 };
+
+static struct box **bucket(struct box_table *t, const char *id)
+{
+	uint32_t h = 2166136261u;
+
+	for (const char *p = id; *p; p++)
+		h = (h ^ (unsigned char)*p) * 16777619u;
+	return &t->buckets[h % ARRAY_LEN(t->buckets)];
+}
+
+struct box *box_find(struct box_table *t, const char *id)
+{
+	struct box *b = *bucket(t, id);
+
+	while (b && strcmp(b->id, id) != 0)
+		b = b->next;
+	return b;
+}
+
+struct box *box_add(struct box_table *t, const struct box *b)
+{
+	struct box **at = bucket(t, b->id), *copy = malloc(sizeof(*copy));
+
+	if (!copy)
+		return NULL;
+	*copy = *b;
+	copy->next = *at;
+	*at = copy;
+	t->count++;
+	return copy;
+}
+
+void box_remove(struct box_table *t, const char *id)
+{
+	struct box **at = bucket(t, id), *gone;
+
+	while (*at && strcmp((*at)->id, id) != 0)
+		at = &(*at)->next;
+	gone = *at;
+	if (!gone)
+		return;
+	*at = gone->next;
+	t->count--;
+	free(gone);
+}
+
+void box_each(struct box_table *t, box_each_fn *fn, void *arg)
+{
+	for (size_t i = 0; i < ARRAY_LEN(t->buckets); i++)
+		for (struct box *b = t->buckets[i], *next; b; b = next) {
+			next = b->next;
+			fn(b, arg);
+		}
+}
+
+struct box_entry box_entry(const struct box *b)
+{
+	struct box_entry e;
+
+	snprintf(e.name, sizeof(e.name), "%c-%s", b->files == BOX_FILES_GO ? 's' : 'k', b->id);
+	return e;
+}
+
+int box_record_write(int dir, const struct box *b)
+{
+	char text[512];
+	int n = snprintf(text, sizeof(text),
+			 "version %d\npid %d\nstart %" PRIu64
+			 "\nbase %u\nstore %u\nclass %u\nfiles %u\npaused %u\ngroup %s\n"
+			 "template %s\nlayer %s\n",
+			 RECORD_VERSION, b->pid, b->start, b->base, b->store, b->class, b->files,
+			 b->paused, b->group, b->template[0] ? b->template : "none",
+			 b->layer[0] ? b->layer : "none");
+
+	return file_replace_at(dir, "record", text, (size_t)n);
+}
+
+int box_record_write_at(int boxes, const struct box *b)
+{
+	auto_close int dir = openat(boxes, b->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+	return dir < 0 ? -errno : box_record_write(dir, b);
+}
+
+static int field(const char *text, const char *key, uint64_t max, uint64_t *ret)
+{
+	uint64_t v;
+	int r = file_number_in(text, key, &v);
+
+	if (r == 0 && v > max)
+		r = -ERANGE;
+	if (r == 0)
+		*ret = v;
+	return r;
+}
+
+/* The name after `key` on a line of its own. */
+static int name_field(const char *text, const char *key, char ret[KEEPER_ID_SIZE])
+{
+	const char *p = strstr(text, key);
+	size_t n;
+
+	if (!p)
+		return -EBADMSG;
+	p += strlen(key);
+	n = strcspn(p, "\n");
+	if (n >= KEEPER_ID_SIZE)
+		return -EBADMSG;
+	memset(ret, 0, KEEPER_ID_SIZE);
+	memcpy(ret, p, n);
+	return keeper_id_is_valid(ret) ? 0 : -EBADMSG;
+}
+
+int box_record_read(int dir, struct box *ret)
+{
+	char text[512];
+	uint64_t version = 0, pid = 0, start = 0, base = 0, store = 0, class = 0, files = 0;
+	uint64_t paused = 0;
+	ssize_t n = file_read_at(dir, "record", text, sizeof(text));
+	struct box b = { 0 };
+
+	if (n < 0)
+		return (int)n;
+	if (field(text, "version", RECORD_VERSION, &version) < 0 || version != RECORD_VERSION ||
+	    field(text, "pid", INT32_MAX, &pid) < 0 ||
+	    field(text, "start", UINT64_MAX, &start) < 0 ||
+	    field(text, "base", UINT32_MAX, &base) < 0 || field(text, "store", 16, &store) < 0 ||
+	    field(text, "class", 1, &class) < 0 ||
+	    field(text, "files", BOX_FILES_END - 1, &files) < 0 ||
+	    field(text, "paused", 1, &paused) < 0 || name_field(text, "\ngroup ", b.group) < 0 ||
+	    name_field(text, "\ntemplate ", b.template) < 0 ||
+	    name_field(text, "\nlayer ", b.layer) < 0)
+		return -EBADMSG;
+	b.pid = (pid_t)pid;
+	b.start = start;
+	b.base = (uid_t)base;
+	b.store = (uint32_t)store;
+	b.class = (uint32_t) class;
+	b.files = (enum box_files)files;
+	b.paused = paused;
+	*ret = b;
+	return 0;
+}
+
+/* Field 22 of /proc/PID/stat; the name in field 2 may hold spaces and parentheses. */
+uint64_t box_start_time(pid_t pid)
+{
+	char path[32], text[1024], *p;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	if (file_read_at(AT_FDCWD, path, text, sizeof(text)) <= 0)
+		return 0;
+	p = strrchr(text, ')');
+	if (!p || p[1] != ' ' || p[2] == 'Z' || p[2] == 'X')
+		return 0;
+	for (int i = 0; p && i < 20; i++)
+		p = strchr(p + 1, ' ');
+	return p ? strtoull(p, NULL, 10) : 0;
+}
+
+bool box_is_alive(const struct box *b)
+{
+	return b->pid > 0 && b->start && box_start_time(b->pid) == b->start;
+}

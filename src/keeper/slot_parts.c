@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Namespaces, devices and control groups: the half of a sandbox that is the same for all, made
+ * while nobody waits. */
+#include "keeper/keeper.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "wire/boot_fds.h"
+
+enum { TTY_GID = 5 };
+
+unsigned long long keeper_serial(struct keeper *k)
+{
+	if (!k->serial)
+		(void)getrandom(&k->serial, sizeof(k->serial), 0);
+	return k->serial++;
+}
+
+void keeper_parts_close(struct parts *p)
+{
+	kit_close(&p->kit);
+	dev_close(&p->dev);
+	cgroup_fds_close(&p->cgroup);
+}
+
+void keeper_parts_trim(struct parts *p)
+{
+	dev_close(&p->dev);
+	cgroup_fds_close(&p->cgroup);
+	if (p->kit.netns >= 0)
+		close(p->kit.netns);
+	if (p->kit.lock >= 0)
+		close(p->kit.lock);
+	p->kit.netns = p->kit.lock = -1;
+}
+
+void keeper_parts_drop(struct keeper *k, struct parts *p)
+{
+	keeper_parts_close(p);
+	if (p->group[0])
+		(void)cgroup_remove(&k->cgroups, p->group);
+}
+
+static int make(struct keeper *k, uid_t inner, const struct limits *limits, struct parts *ret,
+		struct err *err)
+{
+	struct parts p = PARTS_NONE;
+	int r = kit_make(&k->kit_host, (int)inner, &p.kit, err);
+
+	if (r == 0) {
+		r = dev_make(k->rootless, k->rootless ? 0 : p.kit.base + TTY_GID, &p.dev);
+		r = r < 0 ? err_sys(err, -r, "/dev") : 0;
+	}
+	if (r == 0) {
+		snprintf(p.group, sizeof(p.group), "g.%llx", keeper_serial(k));
+		r = cgroup_make(&k->cgroups, p.group, limits,
+				k->rootless ? 0 : p.kit.base + BOOT_INIT_ID, &p.cgroup, err);
+	}
+	if (r < 0) {
+		keeper_parts_drop(k, &p);
+		return -1;
+	}
+	*ret = p;
+	return 0;
+}
+
+int keeper_tune(struct keeper *k, const char *group, const struct limits *limits, bool settled,
+		struct err *err)
+{
+	const struct limits usual = limits_default();
+
+	if (memcmp(limits, &usual, sizeof(usual)) == 0)
+		return 0;
+	return cgroup_set_limits(&k->cgroups, group, limits, settled, err);
+}
+
+int keeper_take_parts(struct keeper *k, uid_t inner, const struct limits *limits, struct parts *ret,
+		      struct err *err)
+{
+	struct parts *p;
+
+	/* rootless namespaces map one given id and are made to order */
+	if (k->rootless || k->nparts == 0)
+		return make(k, inner, limits, ret, err);
+	p = &k->parts[--k->nparts];
+	if (keeper_tune(k, p->group, limits, false, err) < 0) {
+		keeper_parts_drop(k, p);
+		return -1;
+	}
+	*ret = *p;
+	return 0;
+}
+
+bool keeper_make_parts_ahead(struct keeper *k)
+{
+	const struct limits usual = limits_default();
+	struct err err;
+
+	if (k->nparts >= k->parts_wanted || make(k, 0, &usual, &k->parts[k->nparts], &err) < 0)
+		return false;
+	k->nparts++;
+	return true;
+}

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "layers/layers.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/test_hook.h"
+#include "sandbox/layer_client.h"
+
+enum {
+	PAGE = 100, /* rows per question to the store */
+	STRAYS_MS = 10 * 60 * 1000, /* how often the files are compared with the rows */
+};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct layers_new *making; /* of all engines */
+static struct {
+	const struct engine *engine;
+	int64_t at;
+} compared;
+
+/* ---- stacks ---------------------------------------------------------------------------------- */
+
+int layers_walk(struct engine *e, const char *top, char (*ret)[STORE_ID], size_t *ret_count,
+		struct err *err)
+{
+	struct store_layer l;
+	char at[STORE_ID];
+	size_t n = 0;
+	int r = 0;
+
+	snprintf(at, sizeof(at), "%s", top);
+	while (r == 0 && *at) {
+		if (n == KEEPER_LAYERS_MAX)
+			return err_set(err, ERR_LIMIT, "layer %s lies on more than %d others", top,
+				       KEEPER_LAYERS_MAX - 1);
+		DB (e, st)
+			r = st->layer->get(st, at, &l, err);
+		if (r < 0 && err->code == ERR_NOT_FOUND)
+			return err_set(err, ERR_INTERNAL, "layer %s is missing", at);
+		memcpy(ret[n++], at, sizeof(*ret));
+		memcpy(at, l.parent, sizeof(at));
+	}
+	if (r < 0)
+		return -1;
+	*ret_count = n;
+	return 0;
+}
+
+/* One place stays free: what is sealed over a stack must still fit into a request to flatten it. */
+int layers_of(struct engine *e, const char *top, char (*ret)[STORE_ID], size_t *ret_count,
+	      struct err *err)
+{
+	char ids[KEEPER_LAYERS_MAX][STORE_ID];
+	size_t n = 0;
+
+	if (layers_walk(e, top, ids, &n, err) < 0)
+		return -1;
+	if (n == KEEPER_LAYERS_MAX)
+		return err_set(
+			err, ERR_LIMIT,
+			"the files are %zu layers deep, and %d is the most; they are merged in "
+			"the background: try again",
+			n, KEEPER_LAYERS_MAX - 1);
+	memcpy(ret, ids, n * sizeof(*ids));
+	*ret_count = n;
+	return 0;
+}
+
+int session_durable(struct engine *e, const struct caller *who, const struct session_ref *ref,
+		    bool *ret, struct err *err)
+{
+	struct store_session s;
+	struct store_layer l = { .durable = true };
+	int r = 0;
+
+	if (session_get(e, who, ref, &s, err) < 0)
+		return -1;
+	/* what lies below it was there when it was synced */
+	if (*s.layer)
+		DB (e, st)
+			r = st->layer->get(st, s.layer, &l, err);
+	store_session_fini(&s);
+	if (r < 0)
+		return -1;
+	*ret = l.durable;
+	return 0;
+}
+
+/* ---- new ones -------------------------------------------------------------------------------- */
+
+int layers_making(struct layers_new *l, struct err *err)
+{
+	if (id_new("lay_", l->id, err) < 0)
+		return -1;
+	pthread_mutex_lock(&mutex);
+	l->next = making;
+	making = l;
+	pthread_mutex_unlock(&mutex);
+	return 0;
+}
+
+void layers_made(struct layers_new *l)
+{
+	pthread_mutex_lock(&mutex);
+	for (struct layers_new **p = &making; *p; p = &(*p)->next)
+		if (*p == l) {
+			*p = l->next;
+			break;
+		}
+	pthread_mutex_unlock(&mutex);
+}
+
+static bool is_being_made(const char *id)
+{
+	bool yes = false;
+
+	pthread_mutex_lock(&mutex);
+	for (const struct layers_new *l = making; l && !yes; l = l->next)
+		yes = strcmp(l->id, id) == 0;
+	pthread_mutex_unlock(&mutex);
+	return yes;
+}
+
+int layers_add(struct engine *e, const char *id, const char *parent, const char *template,
+	       uint64_t bytes, struct err *err)
+{
+	struct store_layer l = { .bytes = (int64_t)bytes, .created_at = engine_now(e) };
+	int r = -1;
+
+	snprintf(l.id, sizeof(l.id), "%s", id);
+	snprintf(l.parent, sizeof(l.parent), "%s", parent);
+	snprintf(l.template, sizeof(l.template), "%s", template);
+	DB (e, st)
+		r = st->layer->add(st, &l, err);
+	return r;
+}
+
+/* ---- holds ----------------------------------------------------------------------------------- */
+
+int layers_hold(struct engine *e, const char *layer, const char *holder, struct err *err)
+{
+	int r = -1;
+
+	DB (e, st)
+		r = st->layer->ref(st, layer, holder, err);
+	return r;
+}
+
+void layers_release(struct engine *e, const char *layer, const char *holder)
+{
+	struct err ignored; /* the next start forgets it */
+
+	DB (e, st)
+		(void)st->layer->unref(st, layer, holder, &ignored);
+}
+
+void layers_forget_holds(struct engine *e)
+{
+	static const char *const kinds[] = { "fork:", "export:", "merge:" };
+	struct err ignored;
+
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+		DB (e, st)
+			(void)st->layer->release(st, kinds[i], &ignored);
+}
+
+/* ---- what nothing names ---------------------------------------------------------------------- */
+
+static int drop_files(struct engine *e, const char *id)
+{
+	struct err ignored; /* what stays is a stray */
+	struct keeper_client *k = keep_lock(e, &ignored);
+	int r;
+
+	if (!k)
+		return -1;
+	r = layer_drop(k, id, &ignored);
+	keep_unlock(e);
+	return r;
+}
+
+/* The row goes first: the store refuses that while anybody names it, and when it is gone nobody can
+ * any more. */
+static bool collect_one(struct engine *e, const char *id)
+{
+	struct err ignored;
+	int r = -1;
+
+	DB (e, st)
+		r = st->layer->remove(st, id, &ignored);
+	if (r < 0)
+		return false;
+	hook_crash("collect:dropped");
+	(void)drop_files(e, id);
+	return true;
+}
+
+/* One that goes may leave the one below it without a name: again until nothing is found. */
+static int collect_rows(struct engine *e)
+{
+	int64_t before = engine_now(e) - LAYER_GRACE_MS;
+	struct err ignored;
+	int removed = 0, now;
+
+	do {
+		struct store_layer_list l = { 0 };
+		int r = -1;
+
+		now = 0;
+		DB (e, st)
+			r = st->layer->unreferenced(st, before, PAGE, &l, &ignored);
+		for (size_t i = 0; r == 0 && i < l.count; i++)
+			now += collect_one(e, l.items[i].id);
+		store_layer_list_fini(&l);
+		removed += now;
+	} while (now > 0);
+	return removed;
+}
+
+/* ---- files without a row --------------------------------------------------------------------- */
+
+static bool has_row(struct engine *e, const char *id)
+{
+	struct store_layer l;
+	struct err err = { 0 };
+	int r = -1;
+
+	DB (e, st)
+		r = st->layer->get(st, id, &l, &err);
+	return r == 0 || err.code != ERR_NOT_FOUND; /* who cannot look removes nothing */
+}
+
+struct strays {
+	char (*ids)[STORE_ID];
+	size_t count;
+};
+
+static int find_candidates(struct engine *e, struct strays *ret, struct err *err)
+{
+	struct keep_list l;
+	struct strays s = { 0 };
+
+	if (keep_list(e, &l, err) < 0)
+		return -1;
+	s.ids = calloc(l.count + 1, sizeof(*s.ids));
+	for (size_t i = 0; s.ids && i < l.count; i++)
+		if (l.items[i].what == KEEPER_IS_LAYER && !has_row(e, l.items[i].id) &&
+		    !is_being_made(l.items[i].id))
+			memcpy(s.ids[s.count++], l.items[i].id, sizeof(*s.ids));
+	keep_list_fini(&l);
+	if (!s.ids)
+		return err_sys(err, ENOMEM, "layers");
+	*ret = s;
+	return 0;
+}
+
+/* A layer has the name of the sandbox it was: the one that a session has now may have been sealed,
+ * and its row is about to be written. */
+static void spare(struct strays *s, const struct store_session_list *l)
+{
+	for (size_t i = 0; i < l->count; i++)
+		for (size_t j = 0; j < s->count; j++)
+			if (strcmp(s->ids[j], l->items[i].sandbox) == 0) {
+				memmove(s->ids[j], s->ids[s->count - 1], sizeof(*s->ids));
+				s->count--;
+				break;
+			}
+}
+
+static int spare_named(struct engine *e, struct strays *s, struct err *err)
+{
+	struct store_session_filter any = { 0 };
+	struct store_page page = { .limit = PAGE };
+	int r = 0;
+
+	while (r == 0 && s->count > 0) {
+		struct store_session_list l = { 0 };
+
+		DB (e, st)
+			r = st->session->list(st, &any, page, &l, err);
+		if (r == 0)
+			spare(s, &l);
+		page.after = l.next;
+		store_session_list_fini(&l);
+		if (!page.after)
+			break;
+	}
+	return r;
+}
+
+int layers_remove_strays(struct engine *e)
+{
+	struct strays s = { 0 };
+	struct err ignored;
+	int removed = 0;
+
+	if (find_candidates(e, &s, &ignored) < 0)
+		return 0;
+	if (spare_named(e, &s, &ignored) < 0)
+		s.count = 0;
+	/* once more: whoever named or made one before has written its row by now */
+	for (size_t i = 0; i < s.count; i++)
+		if (!has_row(e, s.ids[i]))
+			removed += drop_files(e, s.ids[i]) == 0;
+	free(s.ids);
+	return removed;
+}
+
+/* Both kinds of things are many, and files without a row are rare. */
+static bool is_time(struct engine *e)
+{
+	int64_t now = engine_now(e);
+	bool yes;
+
+	pthread_mutex_lock(&mutex);
+	yes = compared.engine != e || now - compared.at >= STRAYS_MS;
+	if (yes) {
+		compared.engine = e;
+		compared.at = now;
+	}
+	pthread_mutex_unlock(&mutex);
+	return yes;
+}
+
+int layers_collect(struct engine *e)
+{
+	int removed = collect_rows(e);
+
+	if (is_time(e))
+		removed += layers_remove_strays(e);
+	layers_flatten(e);
+	return removed;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sealed files: how they are stacked, kept and given up.
+ *
+ * A layer is in two places, as files and as a row of the store. The files are made before the row
+ * and removed after it, so whatever a crash leaves is files without a row, which nobody can name:
+ * those are looked for and removed. */
+#ifndef LODGE_LAYERS_LAYERS_H
+#define LODGE_LAYERS_LAYERS_H
+
+#include "engine/internal.h"
+
+enum {
+	LAYER_GRACE_MS = 60 * 1000, /* a layer that was just made is not named yet */
+	LAYERS_FLATTEN = 16, /* stacks that are deeper become one layer, in the background */
+};
+
+/* A layer whose files come before its row: nobody takes them for leftovers until layers_made(). In
+ * memory of whoever makes it. */
+struct layers_new {
+	struct layers_new *next;
+	char id[STORE_ID];
+};
+int layers_making(struct layers_new *l, struct err *err);
+void layers_made(struct layers_new *l);
+DEFINE_AUTO(struct layers_new *, layers_made);
+
+/* The row of one whose files are there. */
+int layers_add(struct engine *e, const char *id, const char *parent, const char *template,
+	       uint64_t bytes, struct err *err);
+
+/* The files of the session's live sandbox, as they are now, as a layer with its row. With the turn.
+ */
+int layers_copy(struct entry *n, struct layers_new *l, struct err *err);
+
+/* Nobody removes it, nor takes its files for a sandbox, until the hold of this name is released, or
+ * the engine starts again. ERR_CONFLICT: it is gone. `holder` begins with one of those that
+ * layers_forget_holds() knows. */
+int layers_hold(struct engine *e, const char *layer, const char *holder, struct err *err);
+/* A snapshot with its layer held. Looked at again once it is held: a snapshot that was there then
+ * kept everybody from taking the layer before, and the hold does from now on. */
+int snapshot_hold(struct engine *e, const struct caller *who, const char *id, const char *holder,
+		  struct store_snapshot *ret, struct err *err);
+void layers_release(struct engine *e, const char *layer, const char *holder);
+void layers_forget_holds(struct engine *e);
+
+/* Like layers_of(), also of a stack that is too deep to be used until it is flattened. */
+int layers_walk(struct engine *e, const char *top, char (*ret)[STORE_ID], size_t *ret_count,
+		struct err *err);
+
+/* Files of layers that have no row. */
+int layers_remove_strays(struct engine *e);
+/* Sessions that lie too deep get one layer instead of many, in the background. */
+void layers_flatten(struct engine *e);
+
+/* Sessions that an import needed and a crash left behind; at the start. */
+void imports_clean(struct engine *e);
+
+#endif

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files of a session: each call borrows a connection to its sandbox and gives it back. */
+#include "sandbox/files_client.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/lib.h"
+
+/* One call: the loan, who it is for, and the path as the sandbox is told. */
+struct at {
+	struct session_loan *loan;
+	struct sandbox *sb;
+	const char *user; /* NULL: the default one */
+	char path[AGENT_PATH_MAX];
+};
+
+static void at_free(struct at *a)
+{
+	session_give_back(a->loan);
+	free(a);
+}
+DEFINE_AUTO(struct at *, at_free);
+
+/* Where a command would find it: relative paths start at the working directory, which without one
+ * is the user's home, as it is for the sandbox. */
+static int resolve(const struct at *a, const char *path, char ret[AGENT_PATH_MAX])
+{
+	const char *dir = session_loan_template(a->loan)->workdir;
+	int n = path[0] == '/' || !dir ? snprintf(ret, AGENT_PATH_MAX, "%s", path)
+				       : snprintf(ret, AGENT_PATH_MAX, "%s/%s", dir, path);
+
+	if (n < 0 || n >= AGENT_PATH_MAX)
+		return err_set(&last, ERR_INVALID, "path: longer than %d bytes",
+			       AGENT_PATH_MAX - 1);
+	return 0;
+}
+
+static int check_path(const char *what, const char *path)
+{
+	return path && path[0] ? 0 : err_set(&last, ERR_INVALID, "%s: missing", what);
+}
+
+/* NULL with the reason in `last`. */
+static struct at *at_new(struct lodge *l, const struct lodge_ref *ref, const char *path)
+{
+	auto_call(at_free) struct at *a = NULL;
+	struct session_ref r;
+
+	last_outcome = 0;
+	if (take_ref(ref, &r) < 0 || check_path("path", path) < 0)
+		return NULL;
+	a = calloc(1, sizeof(*a));
+	if (!a) {
+		err_sys(&last, ENOMEM, "%s", path);
+		return NULL;
+	}
+	if (session_borrow(l->engine, &l->who, &r, true, &a->loan, &last_outcome, &last) < 0)
+		return NULL;
+	a->sb = session_loan_sandbox(a->loan);
+	a->user = session_loan_template(a->loan)->user;
+	return resolve(a, path, a->path) == 0 ? steal_ptr(&a) : NULL;
+}
+
+/* ---- content --------------------------------------------------------------------------------- */
+
+static void bytes_fini(void *body)
+{
+	free(((struct lodge_bytes *)body)->data);
+}
+
+PUBLIC int lodge_file_read(struct lodge *l, const struct lodge_ref *ref, const char *path,
+			   size_t max, struct lodge_bytes **ret)
+{
+	auto_call(at_free) struct at *a = at_new(l, ref, path);
+	struct lodge_bytes *b;
+	size_t len;
+	void *data;
+
+	if (!a || files_read(a->sb, a->user, a->path, max, &data, &len, &last) < 0)
+		return -1;
+	b = box_new(sizeof(*b), bytes_fini);
+	if (!b) {
+		free(data);
+		return -1;
+	}
+	*b = (struct lodge_bytes){ .data = data, .len = len };
+	*ret = b;
+	return 0;
+}
+
+PUBLIC int lodge_file_write(struct lodge *l, const struct lodge_ref *ref, const char *path,
+			    const void *data, size_t len, mode_t mode)
+{
+	auto_call(at_free) struct at *a = at_new(l, ref, path);
+
+	return a ? files_write(a->sb, a->user, a->path, data, len, AGENT_PARENTS, mode, &last) : -1;
+}
+
+PUBLIC int lodge_file_append(struct lodge *l, const struct lodge_ref *ref, const char *path,
+			     const void *data, size_t len, mode_t mode)
+{
+	auto_call(at_free) struct at *a = at_new(l, ref, path);
+
+	return a ? files_append(a->sb, a->user, a->path, data, len, mode, &last) : -1;
+}
+
+/* ---- looking --------------------------------------------------------------------------------- */
+
+struct lodge_file *give_file(const char *path, const struct agent_stat *st, const char *target)
+{
+	size_t path_size = strlen(path) + 1, target_size = target ? strlen(target) + 1 : 1;
+	struct {
+		struct lodge_file pub;
+		char texts[];
+	} *b = box_new(sizeof(*b) + path_size + target_size, NULL);
+
+	if (!b)
+		return NULL;
+	memcpy(b->texts, path, path_size);
+	if (target)
+		memcpy(b->texts + path_size, target, target_size);
+	b->pub = (struct lodge_file){ .path = b->texts,
+				      .target = b->texts + path_size,
+				      .mode = st->mode,
+				      .nlink = st->nlink,
+				      .uid = st->uid,
+				      .gid = st->gid,
+				      .size = st->size,
+				      .ino = st->ino,
+				      .mtime_ns = st->mtime_ns,
+				      .ctime_ns = st->ctime_ns };
+	return &b->pub;
+}
+
+PUBLIC int lodge_file_stat(struct lodge *l, const struct lodge_ref *ref, const char *path,
+			   int follow, struct lodge_file **ret)
+{
+	auto_call(at_free) struct at *a = at_new(l, ref, path);
+	struct files_stat st;
+	struct lodge_file *f;
+
+	if (!a || files_stat(a->sb, a->user, a->path, follow, &st, &last) < 0)
+		return -1;
+	f = give_file(path, &st.st, st.target);
+	free(st.target);
+	if (!f)
+		return -1;
+	*ret = f;
+	return 0;
+}
+
+struct listing {
+	struct lodge_files *files;
+	const char *path;
+	size_t max;
+};
+
+static void files_fini(void *body)
+{
+	struct lodge_files *f = body;
+
+	for (size_t i = 0; i < f->count; i++)
+		lodge_free(f->items[i]);
+	free(f->items);
+}
+
+struct lodge_files *give_files(size_t n)
+{
+	struct lodge_files *f = box_new(sizeof(*f), files_fini);
+
+	if (f && n)
+		f->items = calloc(n, sizeof(void *));
+	if (!f || !n || f->items)
+		return f;
+	lodge_free(f);
+	err_sys(&last, ENOMEM, "files");
+	return NULL;
+}
+
+static int add_file(void *arg, const char *path, const struct agent_stat *st, const char *target)
+{
+	struct listing *to = arg;
+	struct lodge_files *f = to->files;
+	void *grown;
+
+	if (f->count == to->max)
+		return err_set(&last, ERR_LIMIT, "%s: more than %zu files", to->path, to->max);
+	if ((f->count & (f->count - 1)) == 0) { /* full: it doubles */
+		grown = reallocarray(f->items, f->count ? 2 * f->count : 1, sizeof(void *));
+		if (!grown)
+			return err_sys(&last, ENOMEM, "%s", to->path);
+		f->items = grown;
+	}
+	f->items[f->count] = give_file(path, st, target);
+	if (!f->items[f->count])
+		return -1;
+	f->count++;
+	return 0;
+}
+
+PUBLIC int lodge_file_list(struct lodge *l, const struct lodge_ref *ref, const char *path,
+			   uint32_t depth, size_t max, struct lodge_files **ret)
+{
+	auto_call(at_free) struct at *a = at_new(l, ref, path);
+	struct listing to = { .path = path, .max = max };
+
+	if (!a)
+		return -1;
+	to.files = give_files(0);
+	if (!to.files)
+		return -1;
+	if (files_list(a->sb, a->user, a->path, depth, add_file, &to, &last) < 0) {
+		lodge_free(to.files);
+		return -1;
+	}
+	*ret = to.files;
+	return 0;
+}
+
+/* ---- changing -------------------------------------------------------------------------------- */
+
+PUBLIC int lodge_file_mkdir(struct lodge *l, const struct lodge_ref *ref, const char *path,
+			    int parents, mode_t mode)
+{
+	auto_call(at_free) struct at *a = at_new(l, ref, path);
+
+	return a ? files_mkdir(a->sb, a->user, a->path, parents, mode, &last) : -1;
+}
+
+PUBLIC int lodge_file_rename(struct lodge *l, const struct lodge_ref *ref, const char *from,
+			     const char *to, int replace)
+{
+	auto_call(at_free) struct at *a = at_new(l, ref, from);
+	char target[AGENT_PATH_MAX];
+
+	if (!a || check_path("to", to) < 0 || resolve(a, to, target) < 0)
+		return -1;
+	return files_rename(a->sb, a->user, a->path, target, replace, &last);
+}
+
+PUBLIC int lodge_file_remove(struct lodge *l, const struct lodge_ref *ref, const char *path)
+{
+	auto_call(at_free) struct at *a = at_new(l, ref, path);
+
+	return a ? files_remove(a->sb, a->user, a->path, &last) : -1;
+}
+
+PUBLIC int lodge_file_remove_tree(struct lodge *l, const struct lodge_ref *ref, const char *path)
+{
+	auto_call(at_free) struct at *a = at_new(l, ref, path);
+
+	return a ? files_remove_tree(a->sb, a->user, a->path, &last) : -1;
+}
+
+PUBLIC int lodge_file_symlink(struct lodge *l, const struct lodge_ref *ref, const char *target,
+			      const char *path)
+{
+	auto_call(at_free) struct at *a = at_new(l, ref, path);
+
+	if (!a || check_path("target", target) < 0)
+		return -1;
+	return files_symlink(a->sb, a->user, target, a->path, &last);
+}
+
+PUBLIC int lodge_file_chmod(struct lodge *l, const struct lodge_ref *ref, const char *path,
+			    mode_t mode)
+{
+	auto_call(at_free) struct at *a = at_new(l, ref, path);
+
+	return a ? files_chmod(a->sb, a->user, a->path, mode, &last) : -1;
+}
+
+PUBLIC int lodge_file_tar_out(struct lodge *l, const struct lodge_ref *ref, const char *path,
+			      int fd)
+{
+	auto_call(at_free) struct at *a = at_new(l, ref, path);
+
+	return a ? files_tar_out(a->sb, a->user, a->path, fd, &last) : -1;
+}
+
+PUBLIC int lodge_file_tar_in(struct lodge *l, const struct lodge_ref *ref, const char *path, int fd)
+{
+	auto_call(at_free) struct at *a = at_new(l, ref, path);
+
+	return a ? files_tar_in(a->sb, a->user, a->path, fd, 0, &last) : -1;
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions of threads: thread/thread.h, whose rules they are. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file_io.h"
+#include "lib/lib.h"
+
+enum { PIECE = 64 << 10 };
+
+DEFINE_AUTO(struct thread_files *, thread_files_fini);
+
+PUBLIC const struct lodge_refusal *lodge_last_refusal(void)
+{
+	static const char *const names[] = { [THREAD_FITS] = "",
+					     [THREAD_FILE_SIZE] = "file",
+					     [THREAD_FILE_COUNT] = "files",
+					     [THREAD_ROOM] = "workspace" };
+	static _Thread_local struct lodge_refusal told;
+
+	told = (struct lodge_refusal){ .what = *last_word.policy ? "program" : names[last_full.why],
+				       .word = last_word.word,
+				       .max = last_full.max,
+				       .now = last_full.now,
+				       .asked = last_full.asked };
+	return &told;
+}
+
+PUBLIC int lodge_thread_enter(struct lodge *l, const struct lodge_thread *thread,
+			      struct lodge_session **ret)
+{
+	struct session_entered how = { 0 };
+	struct lodge_thread t;
+
+	forget_last();
+	if (TAKE(lodge_thread, thread, &t) < 0 ||
+	    thread_enter(l->engine, &l->who, &l->threads, t.user, t.thread, t.idle_minutes, &how,
+			 &last) < 0)
+		return -1;
+	return give_entered(&how, ret);
+}
+
+PUBLIC int lodge_thread_run(struct lodge *l, const struct lodge_ref *ref, const char *text,
+			    double seconds, struct lodge_result **ret)
+{
+	struct run_want want = { .text = text, .refusal = &last_word };
+	struct session_ref r;
+
+	forget_last();
+	if (take_ref(ref, &r) < 0 || thread_timeout(seconds, &want.timeout_ms, &last) < 0)
+		return -1;
+	if (!text || !*text)
+		return err_set(&last, ERR_INVALID, "command: missing");
+	return give_run(l, &r, &want, NULL, 0, ret);
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+/* NULL with the reason in `last`. */
+static struct session_loan *borrow(struct lodge *l, const struct lodge_ref *ref)
+{
+	struct session_loan *loan;
+	struct session_ref r;
+
+	forget_last();
+	if (take_ref(ref, &r) < 0 ||
+	    session_borrow(l->engine, &l->who, &r, true, &loan, &last_outcome, &last) < 0)
+		return NULL;
+	return loan;
+}
+
+static int check_name(const char *name)
+{
+	return name && thread_name_is_valid(name) ? 0
+						  : err_set(&last, ERR_INVALID, "Invalid filename");
+}
+
+PUBLIC int lodge_thread_put(struct lodge *l, const struct lodge_ref *ref, const char *name, int fd,
+			    struct lodge_file **ret)
+{
+	auto_call(session_give_back) struct session_loan *loan = NULL;
+	struct agent_stat st = { 0 };
+	struct lodge_file *file;
+	struct thread_put p;
+
+	if (check_name(name) < 0)
+		return -1;
+	loan = borrow(l, ref);
+	if (!loan)
+		return -1;
+	if (thread_put(loan, &l->threads, name, fd, &p, &last) < 0) {
+		last_full = p.refusal;
+		return -1;
+	}
+	st.size = p.size;
+	st.mode = S_IFREG | 0644;
+	file = give_file(p.path, &st, NULL);
+	if (!file)
+		return -1;
+	*ret = file;
+	return 0;
+}
+
+static int copy_out(int from, int to, const char *name)
+{
+	auto_free char *buf = malloc(PIECE);
+	ssize_t n = 1;
+	int r = 0;
+
+	if (!buf)
+		return err_sys(&last, ENOMEM, "%.160s", name);
+	while (r == 0 && n != 0) {
+		n = read(from, buf, PIECE);
+		if (n < 0 && errno == EINTR)
+			continue;
+		r = n < 0 ? -errno : n > 0 ? file_write_all(to, buf, (size_t)n) : 0;
+	}
+	return r < 0 ? err_sys(&last, -r, "%.160s", name) : 0;
+}
+
+PUBLIC int lodge_thread_fetch(struct lodge *l, const struct lodge_ref *ref, const char *name,
+			      int fd)
+{
+	auto_call(session_give_back) struct session_loan *loan = NULL;
+	auto_close int from = -1;
+	struct stat st;
+
+	if (check_name(name) < 0)
+		return -1;
+	loan = borrow(l, ref);
+	if (!loan || thread_open(loan, name, &from, &st, &last) < 0)
+		return -1;
+	return copy_out(from, fd, name);
+}
+
+PUBLIC int lodge_thread_files(struct lodge *l, const struct lodge_ref *ref,
+			      struct lodge_files **ret)
+{
+	auto_call(session_give_back) struct session_loan *loan = borrow(l, ref);
+	struct thread_files all = { 0 };
+	auto_call(thread_files_fini) struct thread_files *guard = &all;
+	struct lodge_files *f;
+
+	(void)guard;
+	if (!loan || thread_files_list(loan, NULL, NULL, &all, &last) < 0)
+		return -1;
+	f = give_files(all.count);
+	for (size_t i = 0; f && i < all.count; i++) {
+		struct agent_stat st = { .size = all.items[i].size,
+					 .mode = all.items[i].mode,
+					 .mtime_ns = all.items[i].mtime_ns };
+
+		f->items[i] = give_file(all.items[i].name, &st, NULL);
+		if (!f->items[i]) {
+			lodge_free(f);
+			return -1;
+		}
+		f->count++;
+	}
+	if (!f)
+		return -1;
+	f->total = all.all.files;
+	f->total_bytes = all.all.bytes;
+	*ret = f;
+	return 0;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The settings of the daemon. Each can be in the file ("name = value"), in the environment
+ * (LODGE_NAME) and, some, on the command line; the later wins. What is 0 or NULL has the default of
+ * whom it is handed to. */
+#ifndef LODGE_LODGED_CONFIG_H
+#define LODGE_LODGED_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/auto.h"
+#include "base/err.h"
+
+enum conf_level { LEVEL_ERROR, LEVEL_WARN, LEVEL_INFO, LEVEL_DEBUG };
+enum conf_source { CONF_DEFAULT, CONF_FILE, CONF_ENVIRONMENT, CONF_COMMAND };
+
+enum { CONF_SETTINGS = 64 };
+
+struct conf {
+	char *data, *user, *api_key, *tls_cert, *tls_key; /* owned */
+	char **listen, **origins, **hosts; /* owned, NULL-terminated; NULL: none */
+	uint64_t log_level, socket_mode, stop_sandboxes;
+	uint64_t max_active, queue_max, pool, probe_failures, environment_snapshots;
+	uint64_t idle_timeout, idle_timeout_max, lifetime, lifetime_max, extend, probe_timeout,
+		keep_tombstones, keep_execs, keep_events, drain; /* milliseconds */
+	uint64_t template_size, template_time; /* bytes, milliseconds */
+	uint64_t max_connections, max_per_address, max_requests, max_head;
+	uint64_t connection_idle, connection_slow; /* milliseconds */
+	uint64_t rate, burst, concurrent;
+	uint64_t insecure_no_auth;
+	uint64_t pool_min;
+	char *threads_user, *threads_workdir, *threads_network; /* owned */
+	char *threads_template, *threads_policy; /* owned */
+	uint64_t threads_memory, threads_cpus, threads_pids, threads_file_size, threads_files,
+		threads_disk, threads_idle; /* cpus: thousandths; idle: milliseconds */
+	uint8_t source[CONF_SETTINGS]; /* enum conf_source of each */
+};
+
+void conf_init(struct conf *c);
+void conf_fini(struct conf *c);
+
+bool conf_is_setting(const char *name);
+/* ERR_INVALID names the setting. A list is replaced by another source's, and extended by the same.
+ */
+int conf_set(struct conf *c, enum conf_source from, const char *name, const char *value,
+	     struct err *err);
+/* The text of a file; `where` is for the error, which tells the line. */
+int conf_parse(struct conf *c, const char *where, const char *text, struct err *err);
+int conf_read(struct conf *c, const char *path, struct err *err);
+/* LODGE_* of these; getenv() for the real ones. */
+int conf_environment(struct conf *c, char *(*get)(const char *name), struct err *err);
+/* What does not go together; it looks into the files of TLS. */
+int conf_check(const struct conf *c, struct err *err);
+/* Whether only this machine can reach it. */
+bool conf_is_loopback(const struct conf *c);
+bool conf_address_is_loopback(const char *address);
+
+struct thread_rules;
+/* Borrows texts of c. */
+void conf_threads(const struct conf *c, struct thread_rules *ret);
+
+#endif

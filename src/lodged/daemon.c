@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lodged/daemon.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "api/core/api_call.h"
+#include "base/file_io.h"
+#include "http/server.h"
+#include "lodged/first_key.h"
+#include "lodged/daemon_log.h"
+#include "lodged/sd_notify.h"
+#include "lodged/service_user.h"
+#include "lodged/keeper_starter.h"
+#include "sandbox/home_dir.h"
+#include "sandbox/keeper_spawn.h"
+#include "service/service_admin.h"
+
+enum { PEM_MAX = 256 << 10, ADDRESS_SIZE = 256, SLICE_MS = 100, CONNECTIONS = 12000, LEAVE_S = 15 };
+
+static const char default_address[] = "127.0.0.1:7070";
+
+struct daemon {
+	const struct conf *conf;
+	char home[HOME_SIZE];
+	char socket[HOME_SIZE + 32]; /* "unix:..." where none was asked for */
+	const char *listen[3]; /* then: */
+	struct engine *engine;
+	struct api *api;
+	struct http_server *http;
+	char *addresses; /* lines to say when it is ready */
+	struct err failed; /* why it will never be; the engine's thread, then nobody's */
+	atomic_bool has_failed;
+	char *cert, *key;
+	int starter; /* -1: we start the keeper ourselves */
+	int packer; /* lodge-zstd, from when its directory could still be reached; or -1 */
+	char packer_path[64];
+};
+
+/* ---- settings to options --------------------------------------------------------------------- */
+
+static const char *const *listens(struct daemon *d)
+{
+	if (d->conf->listen)
+		return (const char *const *)d->conf->listen;
+	snprintf(d->socket, sizeof(d->socket), "unix:%s/lodge.sock", d->home);
+	d->listen[0] = default_address;
+	d->listen[1] = d->socket;
+	return d->listen;
+}
+
+static int open_engine(struct daemon *d, struct err *err)
+{
+	const struct conf *c = d->conf;
+	struct engine_opts o = {
+		.home = d->home,
+		.socket = listens(d)[0],
+		.max_active = (unsigned)c->max_active,
+		.queue_max = (unsigned)c->queue_max,
+		.pool = (unsigned)c->pool,
+		.environments = c->environment_snapshots != 0,
+		.pool_min = (unsigned)c->pool_min,
+		.idle_ms = (int64_t)c->idle_timeout,
+		.idle_max_ms = (int64_t)c->idle_timeout_max,
+		.lifetime_ms = (int64_t)c->lifetime,
+		.lifetime_max_ms = (int64_t)c->lifetime_max,
+		.extend_ms = (int64_t)c->extend,
+		.probe_ms = (int64_t)c->probe_timeout,
+		.probe_failures = (unsigned)c->probe_failures,
+		.template_bytes = c->template_size,
+		.template_ms = (int64_t)c->template_time,
+		.tombstones_ms = (int64_t)c->keep_tombstones,
+		.execs_ms = (int64_t)c->keep_execs,
+		.events_ms = (int64_t)c->keep_events,
+	};
+
+	if (d->starter >= 0) {
+		o.start_keeper = starter_ask;
+		o.start_arg = &d->starter;
+		o.packer = d->packer_path;
+	}
+	return engine_prepare(&o, &d->engine, err);
+}
+
+static void on_trouble(void *arg, const char *request, const struct err *err)
+{
+	(void)arg;
+	log_trouble(request, err);
+}
+
+static int open_api(struct daemon *d, struct err *err)
+{
+	const struct conf *c = d->conf;
+	struct api_opts o = {
+		.engine = d->engine,
+		.version = LODGE_VERSION,
+		.origins = (const char *const *)c->origins,
+		.hosts = (const char *const *)c->hosts,
+		.loopback_only = conf_is_loopback(c),
+		.rate = (unsigned)c->rate,
+		.burst = (unsigned)c->burst,
+		.concurrent = (unsigned)c->concurrent,
+		.no_auth = c->insecure_no_auth,
+		.trouble = on_trouble,
+	};
+
+	conf_threads(c, &o.threads);
+	return api_new(&o, &d->api, err);
+}
+
+static void on_request(void *arg, const struct http_request *rq, unsigned status, uint64_t bytes,
+		       uint64_t us)
+{
+	api_count_request(arg, status);
+	log_request(rq, status, bytes, us);
+}
+
+static int read_pem(const char *path, char **ret, struct err *err)
+{
+	auto_free char *text = malloc(PEM_MAX);
+	ssize_t n;
+
+	if (!text)
+		return err_sys(err, ENOMEM, "%s", path);
+	n = file_read_at(AT_FDCWD, path, text, PEM_MAX);
+	if (n < 0)
+		return err_sys(err, (int)-n, "%s", path);
+	*ret = steal_ptr(&text);
+	return 0;
+}
+
+/* Each connection and each sandbox needs some. */
+static void raise_files(void)
+{
+	struct rlimit l;
+
+	if (getrlimit(RLIMIT_NOFILE, &l) < 0 || l.rlim_cur == l.rlim_max)
+		return;
+	l.rlim_cur = l.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &l);
+}
+
+/* Half of the descriptors are for what is done over the connections. */
+static unsigned connections(uint64_t asked)
+{
+	uint64_t most = asked ? asked : CONNECTIONS;
+	struct rlimit l;
+
+	if (getrlimit(RLIMIT_NOFILE, &l) == 0 && most > l.rlim_cur / 2)
+		most = l.rlim_cur / 2;
+	return (unsigned)most;
+}
+
+static int open_http(struct daemon *d, struct err *err)
+{
+	const struct conf *c = d->conf;
+	struct http_opts o = {
+		.handler = api_handle,
+		.arg = d->api,
+		.admit = api_admit,
+		.log = on_request,
+		.max_connections = connections(c->max_connections),
+		.max_per_address = (unsigned)c->max_per_address,
+		.max_requests = (unsigned)c->max_requests,
+		.max_head = c->max_head,
+		.idle_s = (unsigned)((c->connection_idle + 999) / 1000),
+		.slow_s = (unsigned)((c->connection_slow + 999) / 1000),
+	};
+
+	o.tls_cert = d->cert;
+	o.tls_key = d->key;
+	return http_server_new(&o, &d->http, err);
+}
+
+static int listen_on(struct daemon *d, const char *address, FILE *lines, struct err *err)
+{
+	const char *scheme = d->cert ? "https://" : "http://";
+	char bound[ADDRESS_SIZE] = "";
+	bool is_unix = strncmp(address, "unix:", 5) == 0;
+
+	if (http_server_listen(d->http, address, (mode_t)d->conf->socket_mode, bound, sizeof(bound),
+			       err) < 0)
+		return -1;
+	fprintf(lines, "lodged: listening on %s%s\n", is_unix ? "" : scheme,
+		*bound ? bound : address);
+	if (!d->cert && !conf_address_is_loopback(address))
+		log_line(LEVEL_WARN, "%s can be reached from outside without TLS", address);
+	return 0;
+}
+
+/* From here on it answers; that it can be used is said when it is. */
+static int listen_all(struct daemon *d, struct err *err)
+{
+	size_t len;
+	FILE *lines = open_memstream(&d->addresses, &len);
+	int r = 0;
+
+	if (!lines)
+		return err_sys(err, errno, "addresses");
+	for (const char *const *a = listens(d); r == 0 && *a; a++)
+		r = listen_on(d, *a, lines, err);
+	if (fclose(lines) != 0 && r == 0)
+		r = err_sys(err, errno, "addresses");
+	return r;
+}
+
+/* ---- the engine, when it has started ---------------------------------------------------------
+ */
+
+static void give_up(struct daemon *d, const struct err *why)
+{
+	d->failed = *why;
+	d->has_failed = true;
+	(void)kill(getpid(), SIGTERM); /* for who waits in run() */
+}
+
+static void on_begun(void *arg, const struct err *why, int64_t again_ms)
+{
+	struct daemon *d = arg;
+	struct err err;
+
+	if (why && again_ms) {
+		log_line(LEVEL_ERROR, "not ready yet: %s; the next try is in %lld ms", why->msg,
+			 (long long)again_ms);
+	} else if (why) {
+		give_up(d, why);
+	} else if (fputs(d->addresses, stdout) == EOF || fflush(stdout) != 0) {
+		err_sys(&err, errno, "standard output");
+		give_up(d, &err);
+	} else {
+		notify("READY=1");
+	}
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+static int hold_packer(struct daemon *d, struct err *err)
+{
+	char path[HOME_SIZE];
+
+	if (keeper_spawn_find("lodge-zstd", path, sizeof(path), err) < 0)
+		return -1;
+	d->packer = open(path, O_PATH | O_CLOEXEC);
+	if (d->packer < 0)
+		return err_sys(err, errno, "%s", path);
+	snprintf(d->packer_path, sizeof(d->packer_path), "/proc/%d/fd/%d", getpid(), d->packer);
+	return 0;
+}
+
+/* From here on this process can do what its user can: nothing to the machine. */
+static int give_up_root(struct daemon *d, struct err *err)
+{
+	struct own o;
+
+	if (geteuid() != 0)
+		return d->conf->user
+			       ? err_set(err, ERR_DENIED, "user: only root can become another")
+			       : 0;
+	if (own_find(d->conf->user, &o, err) < 0 || own_data(d->home, &o, err) < 0 ||
+	    hold_packer(d, err) < 0 || starter_fork(d->home, &d->starter, err) < 0)
+		return -1;
+	return own_become(&o, d->home, err);
+}
+
+static int start(struct daemon *d, struct err *err)
+{
+	const struct conf *c = d->conf;
+	bool made = false;
+
+	if (c->tls_cert &&
+	    (read_pem(c->tls_cert, &d->cert, err) < 0 || read_pem(c->tls_key, &d->key, err) < 0))
+		return -1;
+	raise_files();
+	if (home_find(c->data, d->home, err) < 0 || give_up_root(d, err) < 0 ||
+	    open_engine(d, err) < 0 || first_key(d->engine, c->api_key, &made, err) < 0 ||
+	    open_api(d, err) < 0 || open_http(d, err) < 0)
+		return -1;
+	if (c->insecure_no_auth) /* heard at every log_level */
+		log_line(LEVEL_ERROR, "INSECURE: keys are not asked for: whoever can reach this "
+				      "machine's loopback can do everything a tenant can");
+	if (made)
+		log_line(LEVEL_WARN, "a key of scope admin was made: %s/admin.key", d->home);
+	return listen_all(d, err) < 0 ? -1 : engine_begin(d->engine, on_begun, d, err);
+}
+
+/* Only what needs nothing else to be opened again. */
+static void reload(struct daemon *d, serve_load_fn *load, void *arg)
+{
+	struct conf c;
+	struct err err;
+
+	if (load(arg, &c, &err) < 0 || api_reload(d->api, (const char *const *)c.origins,
+						  (const char *const *)c.hosts, &err) < 0)
+		log_line(LEVEL_ERROR, "settings were not read again: %s", err.msg);
+	else {
+		log_level((enum conf_level)c.log_level);
+		log_line(LEVEL_INFO, "log_level, origins and hosts were read again");
+	}
+	conf_fini(&c);
+}
+
+static void rest(struct daemon *d)
+{
+	unsigned left = engine_hibernate_all(d->engine, "lodged");
+
+	if (left)
+		log_line(LEVEL_WARN, "%u sandboxes live on: they could not be hibernated", left);
+}
+
+/* A second signal says that there is no time for it. */
+static void drain(struct daemon *d, const sigset_t *signals)
+{
+	const struct timespec now = { 0 };
+	struct http_numbers n;
+	int signo;
+
+	for (uint64_t ms = 0; ms < d->conf->drain; ms += SLICE_MS) {
+		http_server_drain(d->http, SLICE_MS);
+		http_server_numbers(d->http, &n);
+		signo = sigtimedwait(signals, NULL, &now);
+		if (!n.requests || signo == SIGTERM || signo == SIGINT)
+			return;
+	}
+}
+
+static int run(struct daemon *d, const sigset_t *signals, serve_load_fn *load, void *arg,
+	       struct err *err)
+{
+	int signo;
+
+	while (sigwait(signals, &signo) != 0 || signo == SIGHUP)
+		reload(d, load, arg);
+	if (d->has_failed) {
+		*err = d->failed;
+		return -1;
+	}
+	log_line(LEVEL_INFO, "%s: draining", sigdescr_np(signo));
+	notify("STOPPING=1");
+	api_drain(d->api);
+	drain(d, signals);
+	if (d->conf->stop_sandboxes && engine_is_ready(d->engine))
+		rest(d);
+	return 0;
+}
+
+/* Nothing is lost by it: whatever is under way is taken up by the next one, as after a crash. */
+static void leave_anyway(int signo)
+{
+	(void)signo;
+	_exit(0);
+}
+
+/* A sandbox that does not answer must not keep us from ending. */
+static void leave_in_time(void)
+{
+	sigset_t alarms;
+
+	sigemptyset(&alarms);
+	sigaddset(&alarms, SIGALRM);
+	(void)sigaction(SIGALRM, &(struct sigaction){ .sa_handler = leave_anyway }, NULL);
+	(void)pthread_sigmask(SIG_UNBLOCK, &alarms, NULL);
+	(void)alarm(LEAVE_S);
+}
+
+/* In this order: who serves a request needs all that is below. */
+static void stop(struct daemon *d)
+{
+	http_server_free(d->http);
+	api_free(d->api);
+	engine_close(d->engine);
+	free(d->addresses);
+	free(d->cert);
+	free(d->key);
+	if (d->packer >= 0)
+		close(d->packer);
+	if (d->starter >= 0)
+		close(d->starter);
+}
+
+/* It was taken; whom we start need not have it, nor who looks at our environment. */
+static void forget_key(void)
+{
+	char *key = secure_getenv("LODGE_API_KEY");
+
+	if (key)
+		explicit_bzero(key, strlen(key));
+	(void)unsetenv("LODGE_API_KEY"); /* NOLINT(concurrency-mt-unsafe): there is no thread yet */
+}
+
+int serve(const struct conf *c, serve_load_fn *load, void *arg, struct err *err)
+{
+	struct daemon d = { .conf = c, .starter = -1, .packer = -1 };
+	sigset_t signals;
+	int r;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGHUP);
+	pthread_sigmask(SIG_BLOCK, &signals, NULL); /* for all threads to come */
+	log_level((enum conf_level)c->log_level);
+	forget_key();
+	r = start(&d, err);
+	if (r == 0)
+		r = run(&d, &signals, load, arg, err);
+	leave_in_time();
+	stop(&d);
+	return r;
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Commands that an earlier engine started in a sandbox which is alive: those that run go on under
+ * this engine, those that ended meanwhile are written down, those that nobody knows any more are
+ * lost. Nothing runs unknown: a command without a row gets one. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "sandbox/agent_client.h"
+#include "sandbox/sandbox.h"
+#include "machine/exec_record.h"
+
+enum {
+	PAGE = 200,
+	STATUS_MS = 15000,
+	ALL_MS = 20000, /* for all commands together: one that answers slowly answers many times */
+};
+
+struct proc {
+	uint64_t exec;
+	uint64_t started_ms;
+	bool known; /* there is a row of it */
+};
+
+struct adoption {
+	struct live *v;
+	struct proc procs[AGENT_EXECS_MAX];
+	size_t count;
+	int64_t until; /* mono_ms() */
+};
+
+/* Jobs of side connections are nobody's commands. */
+static int note(void *arg, const struct agent_proc *p)
+{
+	struct adoption *a = arg;
+
+	if (p->exec < AGENT_SIDE_EXEC && a->count < AGENT_EXECS_MAX)
+		a->procs[a->count++] =
+			(struct proc){ .exec = p->exec, .started_ms = p->started_ms };
+	return 0;
+}
+
+static struct proc *find_proc(struct adoption *a, int64_t number)
+{
+	for (size_t i = 0; i < a->count; i++)
+		if (a->procs[i].exec == (uint64_t)number)
+			return &a->procs[i];
+	return NULL;
+}
+
+/* ---- one ------------------------------------------------------------------------------------ */
+
+static int finish(struct engine *e, struct store_exec *rec, enum run_state state, struct err *err)
+{
+	int r = -1;
+
+	rec->state = (uint8_t)state;
+	rec->exit_code = -1;
+	rec->ended_at = engine_now(e);
+	DB (e, st)
+		r = st->exec->finish(st, rec, err);
+	return r;
+}
+
+static void take_end(struct command *c)
+{
+	int64_t at;
+
+	c->result = *exec_result(c->exec);
+	at = c->rec.started_at + (int64_t)(c->result.duration_us / 1000);
+	command_end(c, c->result.signal || (c->result.hits & AGENT_HIT_TIME) ? RUN_KILLED
+									     : RUN_EXITED);
+	if (at < c->rec.ended_at)
+		c->rec.ended_at = at;
+}
+
+/* Its row stays pending, so that nobody else touches the connection before all are taken up. */
+static int take_up(struct live *v, struct store_exec *rec, struct err *err)
+{
+	struct command *c = command_new(v->engine, v, rec, err);
+	int r;
+
+	if (!c)
+		return -1;
+	r = exec_adopt(v->main, (uint64_t)c->rec.number, false, &command_ops, c, &c->exec, err);
+	if (r < 0) {
+		if (err->code == ERR_NOT_FOUND)
+			r = finish(v->engine, &c->rec, RUN_LOST, err);
+		run_close(c->own);
+		return r;
+	}
+	c->started = true;
+	command_link(c);
+	if (exec_state(c->exec) == EXEC_EXITED)
+		take_end(c);
+	return 0;
+}
+
+/* Written down already, only lodge-init was not told. */
+static void forget(struct live *v, uint64_t number)
+{
+	struct agent_ref ref = { .exec = number };
+	struct err ignored;
+
+	(void)agent_send(sandbox_agent(v->main), AGENT_FORGET,
+			 (struct agent_part[]){ { &ref, sizeof(ref) } }, 1, NULL, 0, NULL, NULL,
+			 &ignored);
+}
+
+static int check_time(const struct adoption *a, struct err *err)
+{
+	return mono_ms() < a->until
+		       ? 0
+		       : err_set(err, ERR_TIMEOUT, "the sandbox did not answer in time");
+}
+
+static int adopt_row(struct adoption *a, struct store_exec *row, struct err *err)
+{
+	bool same = row->incarnation == a->v->incarnation;
+	struct proc *p = same ? find_proc(a, row->number) : NULL;
+
+	if (p)
+		p->known = true;
+	if (row->state != RUN_RUNNING) {
+		if (p)
+			forget(a->v, p->exec);
+		return 0;
+	}
+	if (!p) /* one of an earlier sandbox ended with it */
+		return finish(a->v->engine, row, same ? RUN_LOST : RUN_KILLED, err);
+	return check_time(a, err) < 0 ? -1 : take_up(a->v, row, err);
+}
+
+static int adopt_rows(struct adoption *a, struct err *err)
+{
+	struct store_page page = { .limit = PAGE };
+	int r = -1;
+
+	do {
+		struct store_exec_list l = { 0 };
+
+		DB (a->v->engine, st)
+			r = st->exec->list(st, a->v->session, page, &l, err);
+		for (size_t i = 0; r == 0 && i < l.count; i++)
+			r = adopt_row(a, &l.items[i], err);
+		page.after = l.next;
+		store_exec_list_fini(&l);
+	} while (r == 0 && page.after);
+	return r;
+}
+
+/* ---- without a row -------------------------------------------------------------------------- */
+
+struct words {
+	bool done;
+	char *json; /* owned */
+	struct err err;
+};
+
+static void on_status(void *arg, const void *msg, size_t len, int *fds, const struct err *err)
+{
+	struct words *w = arg;
+	struct agent_proc p;
+	struct json_out j;
+	const char *word;
+
+	(void)fds;
+	w->done = true;
+	if (!msg) {
+		w->err = *err;
+		return;
+	}
+	memcpy(&p, (const char *)msg + sizeof(struct agent_hdr), sizeof(p));
+	json_out_init(&j, STORE_COMMAND_MAX);
+	if (!(p.flags & AGENT_BASH))
+		json_out_array(&j, NULL);
+	for (uint32_t i = 0; i < p.argc && (word = agent_msg_string(msg, len, i)); i++)
+		json_out_str(&j, NULL, word);
+	if (!(p.flags & AGENT_BASH))
+		json_out_end(&j);
+	w->json = json_out_take(&j, NULL);
+	if (!w->json)
+		err_sys(&w->err, ENOMEM, "command");
+}
+
+/* What was asked for, as far as lodge-init remembers it; NULL with err. */
+static char *words_of(struct live *v, uint64_t number, struct err *err)
+{
+	struct agent *a = sandbox_agent(v->main);
+	struct agent_ref ref = { .exec = number };
+	struct words w = { 0 };
+
+	if (agent_send(a, AGENT_STATUS, (struct agent_part[]){ { &ref, sizeof(ref) } }, 1, NULL, 0,
+		       on_status, &w, err) < 0)
+		return NULL;
+	if (agent_wait(a, &w.done, STATUS_MS, err) < 0) {
+		agent_cancel(a, &w);
+		return NULL;
+	}
+	if (!w.json)
+		*err = w.err;
+	return w.json;
+}
+
+static int adopt_stranger(struct live *v, const struct proc *p, struct err *err)
+{
+	struct store_exec rec = { .incarnation = v->incarnation,
+				  .number = (int64_t)p->exec,
+				  .started_at = (int64_t)p->started_ms };
+	int r = -1;
+
+	if (id_new("exe_", rec.id, err) < 0)
+		return -1;
+	memcpy(rec.tenant, v->tenant, sizeof(rec.tenant));
+	memcpy(rec.session, v->session, sizeof(rec.session));
+	rec.command = words_of(v, p->exec, err);
+	if (!rec.command)
+		return err->code == ERR_NOT_FOUND ? 0 : -1;
+	DB (v->engine, st)
+		r = st->exec->record(st, &rec, err);
+	if (r < 0) {
+		store_exec_fini(&rec);
+		return -1;
+	}
+	return take_up(v, &rec, err);
+}
+
+int runs_adopt(struct live *v, struct err *err)
+{
+	auto_free struct adoption *a = calloc(1, sizeof(*a));
+	struct run *next;
+
+	if (!a)
+		return err_sys(err, ENOMEM, "commands");
+	a->v = v;
+	a->until = mono_ms() + ALL_MS;
+	if (output_prepare(v->engine, v->session, err) < 0)
+		return -1;
+	if (agent_list(sandbox_agent(v->main), note, a, err) < 0 || adopt_rows(a, err) < 0)
+		return -1;
+	for (size_t i = 0; i < a->count; i++)
+		if (!a->procs[i].known &&
+		    (check_time(a, err) < 0 || adopt_stranger(v, &a->procs[i], err) < 0))
+			return -1;
+	pthread_mutex_lock(&v->mutex);
+	for (struct run *x = v->runs; x; x = next) {
+		next = x->next;
+		command_set_row(x->command, ROW_THERE);
+	}
+	pthread_mutex_unlock(&v->mutex);
+	return 0;
+}

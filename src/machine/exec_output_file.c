@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Output that outlives its sandbox: <home>/logs/<session>/<exec>.out and .err, the raw bytes that
+ * could be read of each stream when its command had ended. An empty stream has no file. The files
+ * are as old as the end they belong to, which is how they are found when their time is over.
+ *
+ * They are not synced: a power loss may take what a command printed, never how it ended. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file_io.h"
+#include "machine/exec_record.h"
+
+enum {
+	NAME = STORE_ID + 16,
+	REMOVE_TRIES = 16, /* a command that ends meanwhile may add a file */
+	KEPT_MAX = 64 << 20, /* of one session; beyond it the oldest go */
+	KEPT_STEP = 8 << 20, /* so much more, and it is counted again */
+	FILES_MAX = 20000, /* likewise */
+};
+
+static const char *const suffixes[] = { [EXEC_OUT] = "out", [EXEC_ERR] = "err" };
+
+static int open_dir(struct engine *e, const char *session)
+{
+	return openat(e->logs, session, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+}
+
+int output_prepare(struct engine *e, const char *session, struct err *err)
+{
+	if (mkdirat(e->logs, session, 0700) < 0 && errno != EEXIST)
+		return err_sys(err, errno, "logs/%s", session);
+	return 0;
+}
+
+static int fill(struct command *c, enum exec_stream s, int fd, uint64_t *ret_size, struct err *err)
+{
+	struct timespec at = { .tv_sec = c->rec.ended_at / 1000 };
+	struct stat st;
+
+	if (exec_save(c->exec, s, fd, err) < 0)
+		return -1;
+	if (futimens(fd, (struct timespec[]){ at, at }) < 0 || fstat(fd, &st) < 0)
+		return err_sys(err, errno, "output");
+	*ret_size = (uint64_t)st.st_size;
+	return 0;
+}
+
+static int save(struct command *c, enum exec_stream s, int dir, struct output *ret, struct err *err)
+{
+	char name[NAME], temp[NAME];
+	auto_close int fd = -1;
+	uint64_t size = 0;
+
+	snprintf(name, sizeof(name), "%s.%s", c->rec.id, suffixes[s]);
+	snprintf(temp, sizeof(temp), "%s.tmp", name);
+	(void)unlinkat(dir, temp, 0); /* of an engine that was killed here */
+	fd = openat(dir, temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return err_sys(err, errno, "logs/%s/%s", c->rec.session, temp);
+	if (fill(c, s, fd, &size, err) < 0) {
+		(void)unlinkat(dir, temp, 0);
+		return -1;
+	}
+	if (renameat(dir, temp, dir, name) < 0) {
+		err_sys(err, errno, "logs/%s/%s", c->rec.session, name);
+		(void)unlinkat(dir, temp, 0);
+		return -1;
+	}
+	*ret = (struct output){ .fd = steal_fd(&fd), .size = size };
+	return 0;
+}
+
+static bool is_empty(const struct command *c, enum exec_stream s)
+{
+	return exec_start_offset(c->exec, s) == exec_end(c->exec, s);
+}
+
+/* ---- how much of it is kept -------------------------------------------------------------------
+ */
+
+struct kept {
+	char name[NAME];
+	int64_t at;
+	uint64_t bytes;
+};
+
+struct count {
+	struct kept *items;
+	size_t count, cap;
+	uint64_t bytes;
+};
+
+static int count_file(int dir, const char *name, void *arg)
+{
+	struct count *n = arg;
+	struct stat st;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || strlen(name) >= NAME)
+		return 0;
+	if (n->count == n->cap) {
+		size_t cap = n->cap ? n->cap * 2 : 256;
+		struct kept *more = realloc(n->items, cap * sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		n->items = more;
+		n->cap = cap;
+	}
+	n->items[n->count] =
+		(struct kept){ .at = st.st_mtim.tv_sec, .bytes = (uint64_t)st.st_size };
+	snprintf(n->items[n->count++].name, NAME, "%s", name);
+	n->bytes += (uint64_t)st.st_size;
+	return 0;
+}
+
+static int older_first(const void *a, const void *b)
+{
+	const struct kept *x = a, *y = b;
+
+	return (x->at > y->at) - (x->at < y->at);
+}
+
+/* A guest's output is on the host's disk, which its own limit does not count. */
+static void trim(int dir)
+{
+	struct count n = { 0 };
+
+	if (file_each_at(dir, ".", count_file, &n) == 0 &&
+	    (n.bytes > KEPT_MAX || n.count > FILES_MAX)) {
+		qsort(n.items, n.count, sizeof(*n.items), older_first);
+		for (size_t i = 0;
+		     i < n.count && (n.bytes > KEPT_MAX / 2 || n.count - i > FILES_MAX / 2); i++)
+			if (unlinkat(dir, n.items[i].name, 0) == 0)
+				n.bytes -= n.items[i].bytes;
+	}
+	free(n.items);
+}
+
+/* Counting costs as much as there are files: only after some more came. With no lock. */
+static void bound_kept(struct command *c, int dir, const struct output kept[2])
+{
+	uint64_t file = KEPT_STEP / (FILES_MAX / 8); /* a file costs too, however small it is */
+	bool due;
+
+	if (!c->live)
+		return;
+	command_lock(c);
+	c->live->saved += kept[EXEC_OUT].size + kept[EXEC_ERR].size + file;
+	due = c->live->saved > KEPT_STEP;
+	if (due)
+		c->live->saved = 0;
+	command_unlock(c);
+	if (due)
+		trim(dir);
+}
+
+/* Once it ended nothing changes in an exec but its connection: reading it needs no lock. */
+int output_save(struct command *c, struct err *err)
+{
+	struct output kept[2] = { { .fd = -1 }, { .fd = -1 } };
+	auto_close int dir = -1;
+	int r = 0;
+
+	if (is_empty(c, EXEC_OUT) && is_empty(c, EXEC_ERR))
+		return 0;
+	dir = open_dir(c->engine, c->rec.session);
+	if (dir < 0)
+		return err_sys(err, errno, "logs/%s", c->rec.session);
+	if (!is_empty(c, EXEC_OUT))
+		r = save(c, EXEC_OUT, dir, &kept[EXEC_OUT], err);
+	if (r == 0 && !is_empty(c, EXEC_ERR))
+		r = save(c, EXEC_ERR, dir, &kept[EXEC_ERR], err);
+	bound_kept(c, dir, kept);
+	command_lock(c);
+	output_close(c); /* of an earlier try */
+	memcpy(c->kept, kept, sizeof(kept));
+	command_unlock(c);
+	return r;
+}
+
+void output_open(struct command *c)
+{
+	auto_close int dir = open_dir(c->engine, c->rec.session);
+
+	for (int s = EXEC_OUT; dir >= 0 && s <= EXEC_ERR; s++) {
+		struct output *o = &c->kept[s];
+		char name[NAME];
+		struct stat st;
+
+		snprintf(name, sizeof(name), "%s.%s", c->rec.id, suffixes[s]);
+		o->fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+		o->size = o->fd >= 0 && fstat(o->fd, &st) == 0 ? (uint64_t)st.st_size : 0;
+	}
+}
+
+void output_close(struct command *c)
+{
+	for (int s = EXEC_OUT; s <= EXEC_ERR; s++) {
+		if (c->kept[s].fd >= 0)
+			close(c->kept[s].fd);
+		c->kept[s].fd = -1;
+	}
+}
+
+/* ---- when it goes --------------------------------------------------------------------------- */
+
+void runs_forget(struct engine *e, const char *session)
+{
+	if (!*session || *session == '.' || strchr(session, '/'))
+		return;
+	for (int i = 0; i < REMOVE_TRIES; i++)
+		if (file_remove_tree_at(e->logs, session) != -ENOTEMPTY)
+			return;
+}
+
+struct pruning {
+	struct engine *engine;
+	int64_t before;
+	bool empty; /* nothing is left in the directory at hand */
+};
+
+static int prune_file(int dir, const char *name, void *arg)
+{
+	struct pruning *p = arg;
+	struct stat st;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    (int64_t)st.st_mtim.tv_sec * 1000 < p->before && unlinkat(dir, name, 0) == 0)
+		return 0;
+	p->empty = false;
+	return 0;
+}
+
+/* That of a session which is there stays, also empty: its next command may end at any moment. */
+static int prune_session(int dir, const char *name, void *arg)
+{
+	struct pruning *p = arg;
+	struct store_session s;
+	struct err err = { 0 };
+	int r = -1;
+
+	p->empty = true;
+	if (file_each_at(dir, name, prune_file, p) < 0 || !p->empty)
+		return 0;
+	DB (p->engine, st)
+		r = st->session->get(st, name, &s, &err);
+	if (r == 0)
+		store_session_fini(&s);
+	else if (err.code == ERR_NOT_FOUND)
+		(void)unlinkat(dir, name, AT_REMOVEDIR);
+	return 0;
+}
+
+void runs_prune(struct engine *e, int64_t before)
+{
+	struct pruning p = { .engine = e, .before = before };
+	struct err ignored;
+
+	DB (e, st)
+		(void)st->exec->prune(st, before, &ignored);
+	(void)file_each_at(e->logs, ".", prune_session, &p);
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sandbox behind an active session: one connection for commands, which the pump reads, and a
+ * few more that are lent out for files. */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "sandbox/agent_client.h"
+#include "sandbox/sandbox.h"
+#include "engine/internal.h"
+
+static void live_free(struct live *v)
+{
+	sandbox_free(v->main);
+	while (v->nspare > 0)
+		sandbox_free(v->spare[--v->nspare]);
+	template_fini(&v->spec);
+	pthread_cond_destroy(&v->changed);
+	pthread_mutex_destroy(&v->names);
+	pthread_mutex_destroy(&v->mutex);
+	free(v);
+}
+
+static struct live *live_alloc(struct entry *n)
+{
+	struct live *v = calloc(1, sizeof(*v));
+	pthread_condattr_t attr;
+
+	if (!v)
+		return NULL;
+	v->engine = n->engine;
+	v->refs = 1;
+	v->incarnation = n->rec.incarnation;
+	memcpy(v->session, n->rec.id, sizeof(v->session));
+	memcpy(v->tenant, n->rec.tenant, sizeof(v->tenant));
+	memcpy(v->sandbox, n->rec.sandbox, sizeof(v->sandbox));
+	template_init(&v->spec);
+	pthread_mutex_init(&v->mutex, NULL);
+	pthread_mutex_init(&v->names, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&v->changed, &attr);
+	pthread_condattr_destroy(&attr);
+	return v;
+}
+
+int live_new(struct entry *n, struct sandbox *sb, bool adopted, struct live **ret, struct err *err)
+{
+	auto_call(sandbox_free) struct sandbox *own = sb;
+	auto_call(live_unref) struct live *v = live_alloc(n);
+
+	if (!v)
+		return err_sys(err, ENOMEM, "session");
+	if (spec_load(n->engine, &n->rec, &v->spec, err) < 0)
+		return -1;
+	v->main = steal_ptr(&own);
+	if (adopted && runs_adopt(v, err) < 0) {
+		runs_leave(v);
+		return -1;
+	}
+	agent_set_patience(sandbox_agent(v->main), -1);
+	if (pump_add(n->engine, v, err) < 0) {
+		runs_leave(v);
+		return -1;
+	}
+	*ret = steal_ptr(&v);
+	return 0;
+}
+
+struct live *live_ref(struct live *v)
+{
+	pthread_mutex_lock(&v->mutex);
+	v->refs++;
+	pthread_mutex_unlock(&v->mutex);
+	return v;
+}
+
+void live_unref(struct live *v)
+{
+	bool last;
+
+	if (!v)
+		return;
+	pthread_mutex_lock(&v->mutex);
+	last = --v->refs == 0;
+	pthread_mutex_unlock(&v->mutex);
+	if (last)
+		live_free(v);
+}
+
+static void disconnect(struct live *v)
+{
+	v->gone = true;
+	sandbox_free(v->main);
+	v->main = NULL;
+	while (v->nspare > 0) {
+		sandbox_free(v->spare[--v->nspare]);
+		v->nside--;
+	}
+	pthread_cond_broadcast(&v->changed);
+}
+
+void live_close(struct live *v)
+{
+	if (!v)
+		return;
+	pump_remove(v->engine, v);
+	pthread_mutex_lock(&v->mutex);
+	v->gone = true;
+	runs_end(v);
+	disconnect(v);
+	pthread_mutex_unlock(&v->mutex);
+	live_unref(v);
+}
+
+void live_leave(struct live *v)
+{
+	if (!v)
+		return;
+	pump_remove(v->engine, v);
+	pthread_mutex_lock(&v->mutex);
+	runs_leave(v);
+	disconnect(v);
+	pthread_mutex_unlock(&v->mutex);
+	live_unref(v);
+}
+
+bool live_is_gone(struct live *v)
+{
+	bool gone;
+
+	pthread_mutex_lock(&v->mutex);
+	gone = v->gone;
+	pthread_mutex_unlock(&v->mutex);
+	return gone;
+}
+
+bool live_quiet(struct live *v, int64_t wait_ms)
+{
+	struct timespec until;
+	bool quiet;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += wait_ms / 1000;
+	pthread_mutex_lock(&v->mutex);
+	while (v->nloans > 0 && !v->gone &&
+	       pthread_cond_timedwait(&v->changed, &v->mutex, &until) == 0)
+		continue;
+	quiet = v->nloans == 0 || v->gone;
+	pthread_mutex_unlock(&v->mutex);
+	return quiet;
+}
+
+unsigned live_busy(struct live *v)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&v->mutex);
+	n = v->nruns + v->nloans - v->npeeks + v->nstreams;
+	pthread_mutex_unlock(&v->mutex);
+	return n;
+}

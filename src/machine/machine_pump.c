@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One thread that reads what the sandboxes say: output, ends of commands, their own end. */
+#include <errno.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "sandbox/agent_client.h"
+#include "sandbox/sandbox.h"
+#include "engine/internal.h"
+
+enum { BATCH = 64 };
+
+static uint32_t epoll_of(short events)
+{
+	return ((events & POLLIN) ? (uint32_t)EPOLLIN : 0u) |
+	       ((events & POLLOUT) ? (uint32_t)EPOLLOUT : 0u);
+}
+
+void live_rearm(struct live *v)
+{
+	short want;
+
+	if (!v->main || v->gone)
+		return;
+	want = agent_events(sandbox_agent(v->main));
+	if (want == v->events)
+		return;
+	if (epoll_ctl(v->engine->epoll, EPOLL_CTL_MOD, agent_fd(sandbox_agent(v->main)),
+		      &(struct epoll_event){ .events = epoll_of(want), .data.ptr = v }) == 0)
+		v->events = want;
+}
+
+bool live_hear(struct live *v)
+{
+	struct err err;
+
+	if (!v->main || v->gone)
+		return false;
+	if (agent_dispatch(sandbox_agent(v->main), &err) == 0) {
+		live_rearm(v);
+		return false;
+	}
+	(void)epoll_ctl(v->engine->epoll, EPOLL_CTL_DEL, agent_fd(sandbox_agent(v->main)), NULL);
+	v->gone = true;
+	pthread_cond_broadcast(&v->changed);
+	return true;
+}
+
+static void dispatch(struct live *v)
+{
+	bool died;
+
+	pthread_mutex_lock(&v->mutex);
+	died = live_hear(v);
+	pthread_mutex_unlock(&v->mutex);
+	if (died)
+		engine_poke(v->engine); /* its files are put away without anybody asking */
+}
+
+/* What was removed may still be named by the batch at hand: its reference goes between two. */
+static void drop_removed(struct engine *e)
+{
+	struct live *v;
+
+	for (;;) {
+		pthread_mutex_lock(&e->mutex);
+		v = e->removed;
+		if (v)
+			e->removed = v->next_removed;
+		pthread_mutex_unlock(&e->mutex);
+		if (!v)
+			return;
+		live_unref(v);
+	}
+}
+
+static void *pump(void *arg)
+{
+	struct engine *e = arg;
+	struct epoll_event evs[BATCH];
+	uint64_t told;
+
+	for (;;) {
+		int n = epoll_wait(e->epoll, evs, BATCH, -1);
+
+		if (n < 0 && errno != EINTR)
+			return NULL;
+		for (int i = 0; i < n; i++) {
+			if (evs[i].data.ptr)
+				dispatch(evs[i].data.ptr);
+			else
+				(void)!read(e->wake, &told, sizeof(told));
+		}
+		drop_removed(e);
+		pthread_mutex_lock(&e->mutex);
+		if (e->pump_ends) {
+			pthread_mutex_unlock(&e->mutex);
+			return NULL;
+		}
+		pthread_mutex_unlock(&e->mutex);
+	}
+}
+
+int pump_start(struct engine *e, struct err *err)
+{
+	int r;
+
+	e->epoll = epoll_create1(EPOLL_CLOEXEC);
+	e->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (e->epoll < 0 || e->wake < 0 ||
+	    epoll_ctl(e->epoll, EPOLL_CTL_ADD, e->wake,
+		      &(struct epoll_event){ .events = EPOLLIN, .data.ptr = NULL }) < 0)
+		return err_sys(err, errno, "epoll");
+	r = pthread_create(&e->pump, NULL, pump, e);
+	if (r)
+		return err_sys(err, r, "pump thread");
+	e->has_pump = true;
+	return 0;
+}
+
+static void wake_pump(struct engine *e)
+{
+	(void)!write(e->wake, &(uint64_t){ 1 }, sizeof(uint64_t));
+}
+
+void pump_stop(struct engine *e)
+{
+	if (e->has_pump) {
+		pthread_mutex_lock(&e->mutex);
+		e->pump_ends = true;
+		pthread_mutex_unlock(&e->mutex);
+		wake_pump(e);
+		pthread_join(e->pump, NULL);
+		drop_removed(e);
+	}
+	if (e->epoll >= 0)
+		close(e->epoll);
+	if (e->wake >= 0)
+		close(e->wake);
+}
+
+int pump_add(struct engine *e, struct live *v, struct err *err)
+{
+	struct epoll_event ev = { .data.ptr = v };
+	int r;
+
+	(void)live_ref(v);
+	pthread_mutex_lock(&v->mutex); /* adoption may have given ended commands to a worker */
+	v->events = agent_events(sandbox_agent(v->main));
+	ev.events = epoll_of(v->events);
+	r = epoll_ctl(e->epoll, EPOLL_CTL_ADD, agent_fd(sandbox_agent(v->main)), &ev) < 0 ? errno
+											  : 0;
+	pthread_mutex_unlock(&v->mutex);
+	if (r == 0)
+		return 0;
+	live_unref(v);
+	return err_sys(err, r, "epoll");
+}
+
+void pump_remove(struct engine *e, struct live *v)
+{
+	pthread_mutex_lock(&v->mutex);
+	if (v->main && !v->gone)
+		(void)epoll_ctl(e->epoll, EPOLL_CTL_DEL, agent_fd(sandbox_agent(v->main)), NULL);
+	pthread_mutex_unlock(&v->mutex);
+	pthread_mutex_lock(&e->mutex);
+	v->next_removed = e->removed;
+	e->removed = v;
+	pthread_mutex_unlock(&e->mutex);
+	wake_pump(e);
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files of a fragment as people send them: a JSON map of path and content. Every path is looked
+ * at before anything is done with any of them. */
+#include <errno.h>
+#include <jansson.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base64.h"
+#include "project/internal.h"
+
+static const char PREFIX[] = "__BASE64__";
+
+DEFINE_AUTO(json_t *, json_decref);
+DEFINE_AUTO(struct store_file_list *, store_file_list_fini);
+
+/* ---- paths --------------------------------------------------------------------------------- */
+
+static int bad(const char *path, const char *why, struct err *err)
+{
+	return err_set(err, ERR_INVALID, "%.160s: %s", path, why);
+}
+
+/* "a//b" becomes "a/b"; everything else must be as it should be. */
+static int clean_path(char *path, struct err *err)
+{
+	const char *from = path;
+	char *to = path;
+
+	if (!*path)
+		return err_set(err, ERR_INVALID, "files: an empty path");
+	if (*path == '/')
+		return bad(path, "an absolute path", err);
+	if (strlen(path) >= FRAGMENT_PATH_MAX)
+		return bad(path, "a path that is too long", err);
+	if (path[strlen(path) - 1] == '/')
+		return bad(path, "a path that ends with a slash", err);
+	while (*from) {
+		size_t n = strcspn(from, "/");
+
+		if ((n == 1 && from[0] == '.') || (n == 2 && from[0] == '.' && from[1] == '.'))
+			return bad(path, "'.' and '..' have no place in a path", err);
+		if (n > NAME_MAX)
+			return bad(path, "a name that is too long", err);
+		memmove(to, from, n);
+		to += n;
+		from += n;
+		if (*from)
+			*to++ = '/';
+		from += strspn(from, "/");
+	}
+	*to = '\0';
+	return 0;
+}
+
+/* A slash before everything else: what is below a directory follows it at once. */
+static int compare_paths(const void *a, const void *b)
+{
+	const char *x = ((const struct store_file *)a)->path;
+	const char *y = ((const struct store_file *)b)->path;
+
+	while (*x && *x == *y) {
+		x++;
+		y++;
+	}
+	if (!*x || !*y)
+		return *x ? 1 : *y ? -1 : 0;
+	if (*x == '/' || *y == '/')
+		return *x == '/' ? -1 : 1;
+	return (unsigned char)*x < (unsigned char)*y ? -1 : 1;
+}
+
+static int check_pair(const char *path, const char *next, struct err *err)
+{
+	size_t n = strlen(path);
+
+	if (strncmp(path, next, n) != 0)
+		return 0;
+	if (!next[n])
+		return bad(path, "is there twice", err);
+	return next[n] == '/' ? bad(path, "a file, and a directory of another", err) : 0;
+}
+
+static int too_much(size_t n, const char *unit, int max, struct err *err)
+{
+	err_set(err, ERR_LIMIT, "files: %zu%s are more than %d", n, unit, max);
+	err->sys = EFBIG;
+	return -1;
+}
+
+int fragment_check_files(struct store_file_list *l, struct err *err)
+{
+	size_t bytes = 0;
+
+	if (l->count > STORE_FILES_MAX)
+		return too_much(l->count, "", STORE_FILES_MAX, err);
+	for (size_t i = 0; i < l->count; i++) {
+		if (clean_path(l->items[i].path, err) < 0)
+			return -1;
+		bytes += l->items[i].size;
+	}
+	if (bytes > FRAGMENT_BYTES_MAX)
+		return too_much(bytes, " bytes", FRAGMENT_BYTES_MAX, err);
+	if (l->count > 0)
+		qsort(l->items, l->count, sizeof(*l->items), compare_paths);
+	for (size_t i = 1; i < l->count; i++)
+		if (check_pair(l->items[i - 1].path, l->items[i].path, err) < 0)
+			return -1;
+	return 0;
+}
+
+/* ---- content ------------------------------------------------------------------------------- */
+
+/* Where the base64 of "data:TYPE;base64,..." begins; NULL if it is only text that starts alike. */
+static const char *data_url(const char *text, size_t len)
+{
+	static const char scheme[] = "data:", mark[] = ";base64,";
+	const char *end = text + len;
+	const char *p = text + sizeof(scheme) - 1;
+
+	if (len < sizeof(scheme) - 1 || memcmp(text, scheme, sizeof(scheme) - 1) != 0)
+		return NULL;
+	while (p<end && * p> ' ' && *p < 0x7f && *p != ',')
+		p++;
+	if (p == end || *p != ',' || (size_t)(p + 1 - text) < sizeof(scheme) + sizeof(mark) - 2)
+		return NULL;
+	p++;
+	return memcmp(p - (sizeof(mark) - 1), mark, sizeof(mark) - 1) == 0 ? p : NULL;
+}
+
+static const char *coded_part(const char *text, size_t len)
+{
+	if (len >= sizeof(PREFIX) - 1 && memcmp(text, PREFIX, sizeof(PREFIX) - 1) == 0)
+		return text + sizeof(PREFIX) - 1;
+	return data_url(text, len);
+}
+
+static int set_content(struct store_file *f, const char *text, size_t len, struct err *err)
+{
+	const char *coded = coded_part(text, len);
+	size_t room = coded ? BASE64_DECODED(len - (size_t)(coded - text)) : len;
+
+	f->data = room > 0 ? malloc(room) : NULL;
+	if (room > 0 && !f->data)
+		return err_sys(err, ENOMEM, "files");
+	if (!coded) {
+		if (len > 0)
+			memcpy(f->data, text, len);
+		f->size = len;
+		return 0;
+	}
+	if (base64_decode(coded, len - (size_t)(coded - text), f->data, &f->size) < 0)
+		return bad(f->path, "not valid base64", err);
+	if (f->size == 0) {
+		free(f->data);
+		f->data = NULL;
+	}
+	return 0;
+}
+
+static int take_member(struct store_file_list *l, const char *path, const json_t *value,
+		       struct err *err)
+{
+	struct store_file *f = &l->items[l->count++];
+
+	f->path = strdup(path);
+	if (!f->path)
+		return err_sys(err, ENOMEM, "files");
+	if (!json_is_string(value))
+		return bad(path, "its content is not a text", err);
+	return set_content(f, json_string_value(value), json_string_length(value), err);
+}
+
+int fragment_parse_files(const char *json, size_t len, struct store_file_list *ret, struct err *err)
+{
+	auto_call(json_decref) json_t *map = NULL;
+	json_error_t why;
+
+	if (len > FRAGMENT_BYTES_MAX)
+		return too_much(len, " bytes", FRAGMENT_BYTES_MAX, err);
+	map = json_loadb(json, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
+	if (!map)
+		return err_set(err, ERR_INVALID, "files: %.200s", why.text);
+	return fragment_take_files(map, ret, err);
+}
+
+int fragment_take_files(json_t *map, struct store_file_list *ret, struct err *err)
+{
+	struct store_file_list l = { 0 };
+	auto_call(store_file_list_fini) struct store_file_list *guard = &l;
+	size_t count = json_object_size(map);
+	const char *path;
+	json_t *value;
+
+	if (!json_is_object(map))
+		return err_set(err, ERR_INVALID, "files: not an object");
+	if (count > STORE_FILES_MAX)
+		return too_much(count, "", STORE_FILES_MAX, err);
+	l.items = calloc(count + 1, sizeof(*l.items));
+	if (!l.items)
+		return err_sys(err, ENOMEM, "files");
+	json_object_foreach (map, path, value)
+		if (take_member(&l, path, value, err) < 0)
+			return -1;
+	if (fragment_check_files(&l, err) < 0)
+		return -1;
+	guard = NULL;
+	*ret = l;
+	return 0;
+}
+
+/* ---- and out ------------------------------------------------------------------------------- */
+
+static void print_coded(struct json_out *j, const struct store_file *f)
+{
+	size_t len = sizeof(PREFIX) - 1 + BASE64_ENCODED(f->size);
+	auto_free char *text = malloc(len);
+
+	if (!text) {
+		j->failed = true; /* sticks, as every failure of it */
+		return;
+	}
+	memcpy(text, PREFIX, sizeof(PREFIX) - 1);
+	base64_encode(f->data, f->size, text + sizeof(PREFIX) - 1);
+	json_out_bytes(j, f->path, text, len);
+}
+
+/* What a program would show as it is. */
+static bool is_text(const struct store_file *f)
+{
+	const unsigned char *text = f->data;
+
+	for (size_t i = 0; i < f->size; i++)
+		if (text[i] < ' ' && text[i] != '\t' && text[i] != '\n' && text[i] != '\r')
+			return false;
+	return json_is_utf8(f->data, f->size) && !coded_part(f->data, f->size);
+}
+
+void fragment_print_files(struct json_out *j, const char *key, const struct store_file_list *files)
+{
+	json_out_object(j, key);
+	for (size_t i = 0; i < files->count; i++) {
+		const struct store_file *f = &files->items[i];
+
+		if (f->size == 0)
+			json_out_str(j, f->path, "");
+		else if (is_text(f))
+			json_out_bytes(j, f->path, f->data, f->size);
+		else
+			print_coded(j, f);
+	}
+	json_out_end(j);
+}

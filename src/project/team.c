@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Teams: who else may see, save and delete. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "project/internal.h"
+
+static const char *const roles[] = {
+	[TEAM_OWNER] = "OWNER",
+	[TEAM_ADMIN] = "ADMIN",
+	[TEAM_MEMBER] = "MEMBER",
+	[TEAM_VIEWER] = "VIEWER",
+};
+
+const char *team_role_name(enum team_role role)
+{
+	return role >= TEAM_OWNER && role <= TEAM_VIEWER ? roles[role] : "?";
+}
+
+enum team_role team_role_find(const char *name)
+{
+	for (size_t i = TEAM_OWNER; i < ARRAY_LEN(roles); i++)
+		if (strcmp(roles[i], name) == 0)
+			return (enum team_role)i;
+	return 0;
+}
+
+int team_role_of(struct store *st, const char *tenant, const char *team, const char *user,
+		 struct err *err)
+{
+	struct store_member m;
+
+	if (st->team->get(st, tenant, team, user, &m, err) == 0)
+		return m.role;
+	return err->code == ERR_NOT_FOUND ? 0 : -1;
+}
+
+static int put(struct store *st, const char *tenant, const char *team, const char *user,
+	       enum team_role role, struct err *err)
+{
+	struct store_member m = { .role = (uint8_t)role };
+
+	snprintf(m.tenant, sizeof(m.tenant), "%s", tenant);
+	snprintf(m.team, sizeof(m.team), "%s", team);
+	snprintf(m.user, sizeof(m.user), "%s", user);
+	return st->team->put(st, &m, err);
+}
+
+/* ---- a team's first member ----------------------------------------------------------------- */
+
+/* 1: yes. Every project is looked at, but only when a team without members is named. */
+static int is_named(struct store *st, const char *tenant, const char *team, struct err *err)
+{
+	struct store_page page = { .limit = STORE_PAGE_MAX };
+
+	do {
+		struct store_project_list l = { 0 };
+		bool found = false;
+
+		if (st->project->list(st, tenant, NULL, page, &l, err) < 0)
+			return -1;
+		for (size_t i = 0; i < l.count && !found; i++)
+			found = strcmp(l.items[i].team, team) == 0;
+		page.after = l.next;
+		store_project_list_fini(&l);
+		if (found)
+			return 1;
+	} while (page.after);
+	return 0;
+}
+
+/* Whoever comes first owns a new team. One that somebody's project names already is not new: its
+ * first member would get that project. */
+int team_found(struct store *st, const char *tenant, const char *team, const char *user,
+	       struct err *err)
+{
+	struct store_member_list l = { 0 };
+	bool theirs = false;
+	size_t members;
+	int named;
+
+	if (st->team->list(st, tenant, team, &l, err) < 0)
+		return -1;
+	members = l.count;
+	for (size_t i = 0; i < l.count; i++)
+		theirs |= strcmp(l.items[i].user, user) == 0 && l.items[i].role != TEAM_VIEWER;
+	store_member_list_fini(&l);
+	if (members > 0) /* one who is not in it has nothing to give to it */
+		return theirs ? 0 : err_set(err, ERR_NOT_FOUND, "Team not found");
+	named = is_named(st, tenant, team, err);
+	return named ? (named < 0 ? -1 : 0) : put(st, tenant, team, user, TEAM_OWNER, err);
+}
+
+/* ---- changing ------------------------------------------------------------------------------ */
+
+static int check_names(const char *by, const char *team, const char *user, struct err *err)
+{
+	if (by && name_check("user", by, STORE_USER, err) < 0)
+		return -1;
+	if (name_check_id("team", team, STORE_ID, err) < 0 ||
+	    name_check("member", user, STORE_USER, err) < 0)
+		return -1;
+	return 0;
+}
+
+/* `owner`: an OWNER is made, changed or removed. */
+static int may_change(struct store *st, const char *tenant, const char *by, const char *team,
+		      bool owner, struct err *err)
+{
+	int role = by ? team_role_of(st, tenant, team, by, err) : TEAM_OWNER;
+
+	if (role < 0)
+		return -1;
+	if (role == 0)
+		return err_set(err, ERR_NOT_FOUND, "Team not found");
+	if (role == TEAM_OWNER || (role == TEAM_ADMIN && !owner))
+		return 0;
+	return err_set(err, ERR_DENIED, "Access denied to this team");
+}
+
+static int put_checked(struct store *st, const char *tenant, const char *by, const char *team,
+		       const char *user, enum team_role role, struct err *err)
+{
+	int was = team_role_of(st, tenant, team, user, err);
+
+	if (was < 0)
+		return -1;
+	if (may_change(st, tenant, by, team, was == TEAM_OWNER || role == TEAM_OWNER, err) < 0)
+		return -1;
+	return put(st, tenant, team, user, role, err);
+}
+
+int team_put(struct engine *e, const struct caller *who, const char *by, const char *team,
+	     const char *user, enum team_role role, struct err *err)
+{
+	int r = -1;
+
+	if (check_names(by, team, user, err) < 0)
+		return -1;
+	if (role < TEAM_OWNER || role > TEAM_VIEWER)
+		return err_set(err, ERR_INVALID, "role: OWNER, ADMIN, MEMBER or VIEWER");
+	DB (e, st)
+		r = put_checked(st, who->tenant, by, team, user, role, err);
+	return r;
+}
+
+static int remove_checked(struct store *st, const char *tenant, const char *by, const char *team,
+			  const char *user, enum team_role *ret_was, struct err *err)
+{
+	int was = team_role_of(st, tenant, team, user, err);
+
+	if (was < 0)
+		return -1;
+	if (!(by && was && strcmp(by, user) == 0) &&
+	    may_change(st, tenant, by, team, was == TEAM_OWNER, err) < 0)
+		return -1;
+	if (st->team->remove(st, tenant, team, user, err) < 0)
+		return -1;
+	if (ret_was)
+		*ret_was = (enum team_role)was;
+	return 0;
+}
+
+int team_remove(struct engine *e, const struct caller *who, const char *by, const char *team,
+		const char *user, enum team_role *ret_was, struct err *err)
+{
+	int r = -1;
+
+	if (check_names(by, team, user, err) < 0)
+		return -1;
+	DB (e, st)
+		r = remove_checked(st, who->tenant, by, team, user, ret_was, err);
+	return r;
+}
+
+int team_list(struct engine *e, const struct caller *who, const char *by, const char *team,
+	      struct store_member_list *ret, struct err *err)
+{
+	int role = TEAM_OWNER, r = -1;
+
+	if (check_names(by, team, "x", err) < 0)
+		return -1;
+	DB (e, st) {
+		if (by)
+			role = team_role_of(st, who->tenant, team, by, err);
+		if (role > 0)
+			r = st->team->list(st, who->tenant, team, ret, err);
+	}
+	if (role == 0) {
+		*ret = (struct store_member_list){ 0 };
+		return 0;
+	}
+	return r;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ending what users have: one, all of one user's, all of everybody's. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/test_hook.h"
+#include "project/internal.h"
+
+void killed_list_fini(struct killed_list *l)
+{
+	free(l->items);
+	*l = (struct killed_list){ 0 };
+}
+
+static int end(struct engine *e, const struct caller *who, const struct store_session *s,
+	       struct killed *ret, struct err *err)
+{
+	static const struct session_why why = { SESSION_CAUSE_ASKED,
+						"its user's sandboxes were ended", NULL };
+	struct session_ref ref = { .id = s->id };
+	int r = session_destroy(e, who, &ref, &why, NULL, err);
+
+	*ret = (struct killed){ .killed = r == 0 };
+	memcpy(ret->session, s->id, sizeof(ret->session));
+	memcpy(ret->sandbox, s->sandbox, sizeof(ret->sandbox));
+	memcpy(ret->project, s->project, sizeof(ret->project));
+	return r;
+}
+
+/* ---- the one a user is on ------------------------------------------------------------------ */
+
+static int kill_active(struct engine *e, const struct caller *who, const char *user,
+		       struct killed *ret, struct err *err)
+{
+	struct session_ref ref = { .kind = "user", .key = user };
+	struct killed k = { .killed = false };
+	struct store_session s;
+	int r = session_get(e, who, &ref, &s, err);
+
+	if (r < 0 && err->code != ERR_NOT_FOUND)
+		return -1;
+	if (r == 0) {
+		r = end(e, who, &s, &k, err);
+		store_session_fini(&s);
+		if (r < 0)
+			return -1;
+	}
+	hook_crash("kill:ended");
+	if (user_leave(e, who, user, err) < 0)
+		return -1;
+	*ret = k;
+	return 0;
+}
+
+int kill_user_active_sandbox(struct engine *e, const struct caller *who, const char *user,
+			     struct killed *ret, struct err *err)
+{
+	struct place place;
+	int r;
+
+	if (name_check("user", user, STORE_USER, err) < 0)
+		return -1;
+	if (line_enter(&place, e, who, user, err) < 0)
+		return -1;
+	r = kill_active(e, who, user, ret, err);
+	line_leave(&place);
+	return r;
+}
+
+/* ---- many ---------------------------------------------------------------------------------- */
+
+static int add_one(struct engine *e, const struct caller *who, const struct store_session *s,
+		   struct killed_list *l)
+{
+	struct killed *grown = realloc(l->items, (l->count + 1) * sizeof(*grown));
+	struct place place;
+	struct err ignored; /* that one is told as failed */
+	int r;
+
+	if (!grown)
+		return -1;
+	l->items = grown;
+	line_join(&place, e, who, s->user);
+	r = end(e, who, s, &grown[l->count], &ignored);
+	line_leave(&place);
+	l->count++;
+	*(r < 0 ? &l->failed : &l->killed) += 1;
+	l->projects += *s->project != '\0';
+	return 0;
+}
+
+static int end_sessions(struct engine *e, const struct caller *who, const char *user,
+			struct killed_list *l, struct err *err)
+{
+	struct store_session_filter f = { .tenant = who->tenant, .user = user };
+	struct store_page page = { .limit = 100 };
+	int r = 0;
+
+	do {
+		struct store_session_list found = { 0 };
+
+		r = session_list(e, &f, page, &found, err);
+		for (size_t i = 0; r == 0 && i < found.count; i++) {
+			const struct store_session *s = &found.items[i];
+
+			if (*s->user && s->state != SESSION_DESTROYING && add_one(e, who, s, l) < 0)
+				r = err_sys(err, ENOMEM, "clean-up");
+		}
+		page.after = found.next;
+		store_session_list_fini(&found);
+	} while (r == 0 && page.after);
+	return r;
+}
+
+/* Who still has a session, because it could not be ended, is still there. */
+static int leave_if_gone(struct engine *e, const struct caller *who, const char *user,
+			 struct err *err)
+{
+	struct store_binding key = key_of_user(user);
+	char session[STORE_ID];
+	struct place place;
+	int r;
+
+	line_join(&place, e, who, user);
+	r = key_leads(e, who, &key, session, err);
+	if (r == 0 && !*session)
+		r = user_leave(e, who, user, err);
+	line_leave(&place);
+	return r;
+}
+
+static int leave_all(struct engine *e, const struct caller *who, struct err *err)
+{
+	struct store_page page = { .limit = 100 };
+	int r = 0;
+
+	do {
+		struct store_user_list l = { 0 };
+
+		DB (e, st)
+			r = st->user->list(st, who->tenant, page, &l, err);
+		for (size_t i = 0; r == 0 && i < l.count; i++)
+			r = leave_if_gone(e, who, l.items[i].id, err);
+		page.after = l.next;
+		store_user_list_fini(&l);
+	} while (r == 0 && page.after);
+	return r;
+}
+
+static int end_all(struct engine *e, const struct caller *who, const char *user,
+		   struct killed_list *ret, struct err *err)
+{
+	struct killed_list l = { 0 };
+	int r = end_sessions(e, who, user, &l, err);
+
+	hook_crash("kill:ended");
+	if (r == 0)
+		r = user ? leave_if_gone(e, who, user, err) : leave_all(e, who, err);
+	if (r < 0) {
+		killed_list_fini(&l);
+		return -1;
+	}
+	*ret = l;
+	return 0;
+}
+
+int kill_user_sandboxes(struct engine *e, const struct caller *who, const char *user,
+			struct killed_list *ret, struct err *err)
+{
+	return name_check("user", user, STORE_USER, err) < 0 ? -1 : end_all(e, who, user, ret, err);
+}
+
+int kill_all_user_sandboxes(struct engine *e, const struct caller *who, struct killed_list *ret,
+			    struct err *err)
+{
+	return end_all(e, who, NULL, ret, err);
+}

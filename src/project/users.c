@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Users, and the teams they are in. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "project/internal.h"
+
+int name_check(const char *field, const char *text, size_t size, struct err *err)
+{
+	if (!text || !*text)
+		return err_set(err, ERR_INVALID, "%s: missing", field);
+	if (strlen(text) >= size)
+		return err_set(err, ERR_INVALID, "%s: longer than %zu bytes", field, size - 1);
+	for (const char *p = text; *p; p++)
+		if ((unsigned char)*p < ' ' || *p == 0x7f)
+			return err_set(err, ERR_INVALID, "%s: a control character", field);
+	if (!json_is_utf8(text, strlen(text)))
+		return err_set(err, ERR_INVALID, "%s: not UTF-8", field);
+	return 0;
+}
+
+int name_check_optional(const char *field, const char *text, size_t size, struct err *err)
+{
+	return text && *text ? name_check(field, text, size, err) : 0;
+}
+
+int name_check_id(const char *field, const char *text, size_t size, struct err *err)
+{
+	if (name_check(field, text, size, err) < 0)
+		return -1;
+	if (strchr(text, '/') || strcmp(text, ".") == 0 || strcmp(text, "..") == 0)
+		return err_set(err, ERR_INVALID, "%s: a slash, or only dots", field);
+	return 0;
+}
+
+/* ---- order --------------------------------------------------------------------------------- */
+
+static pthread_mutex_t line_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t line_moved = PTHREAD_COND_INITIALIZER;
+static struct place *line; /* of all users, in the order in which they came */
+
+enum { LINE_MOST = 8 }; /* of one user: each holds a thread of the service */
+
+static bool is_first(const struct place *p)
+{
+	for (const struct place *q = line; q != p; q = q->next)
+		if (q->engine == p->engine && strcmp(q->user, p->user) == 0 &&
+		    strcmp(q->tenant, p->tenant) == 0)
+			return false;
+	return true;
+}
+
+static unsigned before(const struct place *p)
+{
+	unsigned n = 0;
+
+	for (const struct place *q = line; q; q = q->next)
+		n += q->engine == p->engine && strcmp(q->user, p->user) == 0 &&
+		     strcmp(q->tenant, p->tenant) == 0;
+	return n;
+}
+
+/* False: there are `most` already. */
+static bool join(struct place *p, struct engine *e, const struct caller *who, const char *user,
+		 unsigned most)
+{
+	struct place **end = &line;
+	bool may;
+
+	*p = (struct place){ .engine = e };
+	snprintf(p->tenant, sizeof(p->tenant), "%s", who->tenant);
+	snprintf(p->user, sizeof(p->user), "%s", user);
+	pthread_mutex_lock(&line_mutex);
+	may = before(p) < most;
+	if (may) {
+		while (*end)
+			end = &(*end)->next;
+		*end = p;
+		while (!is_first(p))
+			pthread_cond_wait(&line_moved, &line_mutex);
+	}
+	pthread_mutex_unlock(&line_mutex);
+	return may;
+}
+
+void line_join(struct place *p, struct engine *e, const struct caller *who, const char *user)
+{
+	(void)join(p, e, who, user, UINT_MAX);
+}
+
+int line_enter(struct place *p, struct engine *e, const struct caller *who, const char *user,
+	       struct err *err)
+{
+	if (join(p, e, who, user, LINE_MOST))
+		return 0;
+	return err_set(err, ERR_UNAVAILABLE,
+		       "%d calls that move this user wait already: try again in a moment",
+		       LINE_MOST);
+}
+
+void line_leave(struct place *p)
+{
+	struct place **at = &line;
+
+	pthread_mutex_lock(&line_mutex);
+	while (*at != p)
+		at = &(*at)->next;
+	*at = p->next;
+	pthread_cond_broadcast(&line_moved);
+	pthread_mutex_unlock(&line_mutex);
+}
+
+/* ---- users --------------------------------------------------------------------------------- */
+
+int user_load(struct store *st, const char *tenant, const char *user, int64_t now,
+	      struct store_user *ret, struct err *err)
+{
+	if (st->user->get(st, tenant, user, ret, err) == 0)
+		return 0;
+	if (err->code != ERR_NOT_FOUND)
+		return -1;
+	*ret = (struct store_user){ .created_at = now };
+	snprintf(ret->tenant, sizeof(ret->tenant), "%s", tenant);
+	snprintf(ret->id, sizeof(ret->id), "%s", user);
+	return 0;
+}
+
+static int set(struct store *st, const struct caller *who, const char *user, const char *name,
+	       const char *email, int64_t now, struct err *err)
+{
+	struct store_user u;
+
+	if (user_load(st, who->tenant, user, now, &u, err) < 0)
+		return -1;
+	if (u.seq && !name && !email)
+		return 0; /* known, and nothing to say */
+	if (name)
+		snprintf(u.name, sizeof(u.name), "%s", name);
+	if (email)
+		snprintf(u.email, sizeof(u.email), "%s", email);
+	return st->user->put(st, &u, err);
+}
+
+int user_set(struct engine *e, const struct caller *who, const char *user, const char *name,
+	     const char *email, struct err *err)
+{
+	int r = -1;
+
+	if (name_check("user", user, STORE_USER, err) < 0 ||
+	    name_check_optional("name", name, STORE_TEXT, err) < 0 ||
+	    name_check_optional("email", email, STORE_TEXT, err) < 0)
+		return -1;
+	DB (e, st)
+		r = set(st, who, user, name, email, engine_now(e), err);
+	return r;
+}
+
+int user_touch(struct engine *e, const struct caller *who, const char *user, struct err *err)
+{
+	return user_set(e, who, user, NULL, NULL, err);
+}
+
+static int leave(struct store *st, const char *tenant, const char *user, struct err *err)
+{
+	struct store_user u;
+
+	if (st->user->get(st, tenant, user, &u, err) < 0)
+		return err->code == ERR_NOT_FOUND ? 0 : -1;
+	if (!*u.project && !*u.fragment)
+		return 0;
+	u.project[0] = u.fragment[0] = '\0';
+	return st->user->put(st, &u, err);
+}
+
+int user_leave(struct engine *e, const struct caller *who, const char *user, struct err *err)
+{
+	int r = -1;
+
+	DB (e, st)
+		r = leave(st, who->tenant, user, err);
+	return r;
+}
+
+void user_info_fini(struct user_info *i)
+{
+	store_session_fini(&i->session);
+	memset(i, 0, sizeof(*i));
+}
+
+void user_info_list_fini(struct user_info_list *l)
+{
+	for (size_t i = 0; i < l->count; i++)
+		user_info_fini(&l->items[i]);
+	free(l->items);
+	*l = (struct user_info_list){ 0 };
+}
+
+static int count_active(struct engine *e, const struct store_user *u, unsigned *ret,
+			struct err *err)
+{
+	struct store_session_filter f = { .tenant = u->tenant,
+					  .user = u->id,
+					  .states = SM_BIT(SESSION_ACTIVE) };
+	struct store_page page = { .limit = 100 };
+
+	*ret = 0;
+	do {
+		struct store_session_list l = { 0 };
+
+		if (session_list(e, &f, page, &l, err) < 0)
+			return -1;
+		*ret += (unsigned)l.count;
+		page.after = l.next;
+		store_session_list_fini(&l);
+	} while (page.after);
+	return 0;
+}
+
+/* The project may be gone, or never have been one of ours. */
+static void name_project(struct engine *e, struct user_info *i)
+{
+	struct store_project p;
+	struct err ignored;
+	int r = -1;
+
+	if (*i->session.project)
+		DB (e, st)
+			r = st->project->get(st, i->user.tenant, i->session.project, &p, &ignored);
+	if (r == 0)
+		memcpy(i->project_name, p.name, sizeof(i->project_name));
+}
+
+static int describe(struct engine *e, const struct caller *who, const struct store_user *u,
+		    struct user_info *ret, struct err *err)
+{
+	struct user_info i = { .user = *u };
+	struct session_ref ref = { .kind = "user", .key = u->id };
+
+	if (count_active(e, u, &i.active, err) < 0)
+		return -1;
+	i.has_session = session_get(e, who, &ref, &i.session, err) == 0;
+	if (!i.has_session && err->code != ERR_NOT_FOUND)
+		return -1;
+	name_project(e, &i);
+	*ret = i;
+	return 0;
+}
+
+/* Somebody whom only sessions name; ERR_NOT_FOUND as it was told, if none does. */
+static int stranger(struct engine *e, const char *tenant, const char *user, struct store_user *ret,
+		    struct err *err)
+{
+	struct store_session_filter f = { .tenant = tenant, .user = user };
+	struct store_session_list l = { 0 };
+	struct err why;
+	size_t count;
+
+	if (session_list(e, &f, (struct store_page){ .limit = 1 }, &l, &why) < 0) {
+		*err = why;
+		return -1;
+	}
+	count = l.count;
+	store_session_list_fini(&l);
+	if (count == 0)
+		return -1;
+	*ret = (struct store_user){ 0 };
+	snprintf(ret->tenant, sizeof(ret->tenant), "%s", tenant);
+	snprintf(ret->id, sizeof(ret->id), "%s", user);
+	return 0;
+}
+
+int user_get(struct engine *e, const struct caller *who, const char *user, struct user_info *ret,
+	     struct err *err)
+{
+	struct store_user u;
+	int r = -1;
+
+	if (name_check("user", user, STORE_USER, err) < 0)
+		return -1;
+	DB (e, st)
+		r = st->user->get(st, who->tenant, user, &u, err);
+	if (r < 0 && err->code == ERR_NOT_FOUND)
+		r = stranger(e, who->tenant, user, &u, err);
+	return r < 0 ? -1 : describe(e, who, &u, ret, err);
+}
+
+int user_list(struct engine *e, const struct caller *who, struct store_page page,
+	      struct user_info_list *ret, struct err *err)
+{
+	struct store_user_list users = { 0 };
+	struct user_info_list l = { 0 };
+	int r = -1;
+
+	DB (e, st)
+		r = st->user->list(st, who->tenant, page, &users, err);
+	if (r < 0)
+		return -1;
+	l.next = users.next;
+	l.items = calloc(users.count + 1, sizeof(*l.items));
+	if (!l.items)
+		r = err_sys(err, ENOMEM, "users");
+	while (r == 0 && l.count < users.count) {
+		r = describe(e, who, &users.items[l.count], &l.items[l.count], err);
+		l.count += r == 0;
+	}
+	store_user_list_fini(&users);
+	if (r < 0) {
+		user_info_list_fini(&l);
+		return -1;
+	}
+	*ret = l;
+	return 0;
+}

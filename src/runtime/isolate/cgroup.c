@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/isolate/cgroup.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/auto.h"
+#include "base/file_io.h"
+#include "base/test_hook.h"
+#include "runtime/linux_calls.h"
+
+enum {
+	CPU_PERIOD_US = 100000,
+	OWN_PIDS = 2, /* lodge-init and its shim or spare shell are not the guest's */
+	FREEZE_WAIT_MS = 2000,
+};
+
+struct setting {
+	const char *file;
+	char value[48];
+	bool optional; /* not in every kernel configuration */
+	bool tried; /* comes again below: may fail here */
+};
+
+static int open_dir(int parent, const char *name)
+{
+	return openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+}
+
+static int apply(int dir, const struct setting *s, size_t count, struct err *err)
+{
+	for (size_t i = 0; i < count; i++) {
+		int r = s[i].value[0] ? file_printf_at(dir, s[i].file, "%s", s[i].value) : 0;
+
+		if (r < 0 && !s[i].tried && !(s[i].optional && r == -ENOENT))
+			return err_sys(err, -r, "%s", s[i].file);
+	}
+	return 0;
+}
+
+static int set_v2(int dir, const struct limits *l, struct err *err)
+{
+	struct setting cpu_pids[] = { { "cpu.weight", "", false },
+				      { "cpu.max", "", false },
+				      { "pids.max", "", false } };
+
+	snprintf(cpu_pids[0].value, 48, "%u", l->cpu_weight);
+	if (l->cpu_milli)
+		snprintf(cpu_pids[1].value, 48, "%" PRIu64 " %d",
+			 (uint64_t)l->cpu_milli * CPU_PERIOD_US / 1000, CPU_PERIOD_US);
+	else
+		snprintf(cpu_pids[1].value, 48, "max %d", CPU_PERIOD_US);
+	snprintf(cpu_pids[2].value, 48, "%u", l->pids + OWN_PIDS);
+	return apply(dir, cpu_pids, ARRAY_LEN(cpu_pids), err);
+}
+
+static int set_v2_memory(int dir, const struct limits *l, struct err *err)
+{
+	auto_close int cmd = open_dir(dir, "cmd");
+	struct setting memory[] = { { "memory.max", "", false }, { "memory.swap.max", "0", true } };
+
+	if (cmd < 0)
+		return err_sys(err, errno, "cmd");
+	snprintf(memory[0].value, 48, "%" PRIu64, l->memory_bytes);
+	return apply(cmd, memory, ARRAY_LEN(memory), err);
+}
+
+static int set_v1(int which, int dir, const struct limits *l, bool fresh, struct err *err)
+{
+	struct setting s[4] = { { .optional = true },
+				{ .optional = true },
+				{ .optional = true },
+				{ .optional = true } };
+	uint32_t shares = l->cpu_weight * 1024 / 100;
+
+	switch (which) {
+	case CGROUP_MEMORY:
+		/* memsw is never below the limit: down, the limit goes first; up, it goes last */
+		s[0].file = s[2].file = "memory.limit_in_bytes";
+		s[0].tried = true;
+		s[2].optional = false;
+		s[1].file = "memory.memsw.limit_in_bytes";
+		for (int i = 0; i < 3; i++)
+			snprintf(s[i].value, 48, "%" PRIu64, l->memory_bytes);
+		s[3].file = "memory.kmem.tcp.limit_in_bytes";
+		snprintf(s[3].value, 48, "%" PRIu64, l->memory_bytes / 4);
+		break;
+	case CGROUP_CPU:
+		s[0].file = "cpu.shares";
+		s[1].file = "cpu.cfs_quota_us";
+		/* writing a quota walks every group: leave a fresh one at its default */
+		if (!fresh || l->cpu_weight != 100)
+			snprintf(s[0].value, 48, "%u", shares < 2 ? 2 : shares);
+		if (l->cpu_milli)
+			snprintf(s[1].value, 48, "%" PRIu64,
+				 (uint64_t)l->cpu_milli * CPU_PERIOD_US / 1000);
+		else if (!fresh)
+			snprintf(s[1].value, 48, "-1");
+		s[1].optional = false;
+		break;
+	default:
+		s[0].file = "pids.max";
+		s[0].optional = false;
+		snprintf(s[0].value, 48, "%u", l->pids + OWN_PIDS);
+	}
+	return apply(dir, s, ARRAY_LEN(s), err);
+}
+
+void cgroup_fds_close(struct cgroup_fds *f)
+{
+	int *all[] = { &f->dir, &f->leaves, &f->init, &f->memory_out, &f->oom, &f->pids_events };
+
+	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+		if (*all[i] >= 0)
+			close(*all[i]);
+		*all[i] = -1;
+	}
+	for (int i = 0; i < CGROUP_V1_COUNT; i++) {
+		if (f->tasks[i] >= 0)
+			close(f->tasks[i]);
+		f->tasks[i] = -1;
+	}
+}
+DEFINE_AUTO(struct cgroup_fds *, cgroup_fds_close);
+
+/* lodge-init may make leaves below `dir` and move its children into them. */
+static void give(int dir, uid_t owner)
+{
+	(void)fchown(dir, owner, owner);
+	(void)fchownat(dir, "cgroup.procs", owner, owner, 0);
+}
+
+static int make_v2(struct cgroup_host *h, const char *id, const struct limits *l, uid_t owner,
+		   struct cgroup_fds *f, struct err *err)
+{
+	if (mkdirat(h->v2, id, 0755) < 0)
+		return err_sys(err, errno, "cgroup2 mkdir");
+	f->dir = open_dir(h->v2, id);
+	if (f->dir < 0)
+		return err_sys(err, errno, "cgroup2 open");
+	give(f->dir, owner);
+	if (!h->v2_limits) {
+		f->leaves = sys_open_tree(f->dir, "", SYS_OPEN_TREE_CLONE | AT_EMPTY_PATH);
+		return f->leaves < 0 ? err_sys(err, errno, "cgroup2 open_tree") : 0;
+	}
+	if (mkdirat(f->dir, "init", 0755) < 0 || mkdirat(f->dir, "cmd", 0755) < 0)
+		return err_sys(err, errno, "cgroup2 mkdir");
+	{
+		auto_close int cmd = open_dir(f->dir, "cmd");
+
+		if (cmd < 0)
+			return err_sys(err, errno, "cgroup2 cmd");
+		give(cmd, owner);
+		f->leaves = sys_open_tree(cmd, "", SYS_OPEN_TREE_CLONE | AT_EMPTY_PATH);
+	}
+	f->init = openat(f->dir, "init/cgroup.procs", O_WRONLY | O_CLOEXEC);
+	f->pids_events = openat(f->dir, "pids.events", O_RDONLY | O_CLOEXEC);
+	if (f->leaves < 0 || f->init < 0 || f->pids_events < 0)
+		return err_sys(err, errno, "cgroup2 files");
+	return set_v2(f->dir, l, err);
+}
+
+int cgroup_settle(struct cgroup_fds *f, const struct limits *l, struct err *err)
+{
+	static const char *const steps[] = { "cgroup.subtree_control",
+					     "cmd/cgroup.subtree_control" };
+
+	if (f->init < 0)
+		return 0;
+	if (write(f->init, "0", 1) < 0)
+		return err_sys(err, errno, "cgroup init");
+	for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+		int r = file_printf_at(f->dir, steps[i], "+memory");
+
+		if (r < 0)
+			return err_sys(err, -r, "%s", steps[i]);
+	}
+	f->oom = openat(f->dir, "cmd/memory.events", O_RDONLY | O_CLOEXEC);
+	if (f->oom < 0)
+		return err_sys(err, errno, "memory.events");
+	return set_v2_memory(f->dir, l, err);
+}
+
+static int make_v1(struct cgroup_host *h, int which, const char *id, const struct limits *l,
+		   struct cgroup_fds *f, struct err *err)
+{
+	auto_close int dir = -1;
+
+	if (mkdirat(h->v1[which], id, 0755) < 0)
+		return err_sys(err, errno, "cgroup mkdir");
+	dir = open_dir(h->v1[which], id);
+	if (dir < 0)
+		return err_sys(err, errno, "cgroup open");
+	f->tasks[which] = openat(dir, "tasks", O_WRONLY | O_CLOEXEC);
+	if (f->tasks[which] < 0)
+		return err_sys(err, errno, "tasks");
+	if (which == CGROUP_MEMORY) {
+		f->oom = openat(dir, "memory.oom_control", O_RDONLY | O_CLOEXEC);
+		f->memory_out = openat(h->v1[which], "tasks", O_WRONLY | O_CLOEXEC);
+		if (f->oom < 0 || f->memory_out < 0)
+			return err_sys(err, errno, "memory.oom_control");
+	} else if (which == CGROUP_PIDS) {
+		f->pids_events = openat(dir, "pids.events", O_RDONLY | O_CLOEXEC);
+	}
+	return set_v1(which, dir, l, true, err);
+}
+
+int cgroup_make(struct cgroup_host *h, const char *id, const struct limits *l, uid_t owner,
+		struct cgroup_fds *ret, struct err *err)
+{
+	struct cgroup_fds f = { -1, -1, -1, { -1, -1, -1 }, -1, -1, -1 };
+	int r = 0;
+
+	if (hook_weak("cgroup")) {
+		*ret = f;
+		return 0;
+	}
+	if (h->v2 >= 0)
+		r = make_v2(h, id, l, owner, &f, err);
+	for (int i = 0; r == 0 && i < CGROUP_V1_COUNT; i++)
+		if (h->v1[i] >= 0)
+			r = make_v1(h, i, id, l, &f, err);
+	if (r < 0) {
+		cgroup_fds_close(&f);
+		(void)cgroup_remove(h, id);
+		return -1;
+	}
+	*ret = f;
+	return 0;
+}
+
+int cgroup_set_limits(struct cgroup_host *h, const char *id, const struct limits *l, bool settled,
+		      struct err *err)
+{
+	if (h->v2_limits) {
+		auto_close int dir = open_dir(h->v2, id);
+
+		if (dir < 0)
+			return err_sys(err, errno, "cgroup");
+		if (set_v2(dir, l, err) < 0)
+			return -1;
+		return settled ? set_v2_memory(dir, l, err) : 0;
+	}
+	for (int i = 0; i < CGROUP_V1_COUNT; i++) {
+		auto_close int dir = h->v1[i] < 0 ? -1 : open_dir(h->v1[i], id);
+
+		if (dir >= 0 && set_v1(i, dir, l, false, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int cgroup_freeze(struct cgroup_host *h, const char *id, bool frozen, struct err *err)
+{
+	auto_close int dir = h->v2 < 0 ? -1 : open_dir(h->v2, id);
+	auto_close int events = dir < 0 ? -1 : openat(dir, "cgroup.events", O_RDONLY | O_CLOEXEC);
+	int r;
+
+	if (events < 0)
+		return err_set(err, ERR_CONFLICT,
+			       "cannot be paused here: no control groups (lodge doctor tells why)");
+	r = file_printf_at(dir, "cgroup.freeze", "%d", frozen);
+	if (r < 0)
+		return err_sys(err, -r, "cgroup.freeze");
+	for (int left = FREEZE_WAIT_MS; left > 0; left -= 50) {
+		struct pollfd p = { .fd = events, .events = POLLPRI };
+		uint64_t now = 0;
+		char text[256];
+
+		if (file_read_fd(events, text, sizeof(text)) > 0 &&
+		    file_number_in(text, "frozen", &now) == 0 && now == (uint64_t)frozen)
+			return 0;
+		(void)poll(&p, 1, 50);
+	}
+	(void)file_printf_at(dir, "cgroup.freeze", "0");
+	return err_set(err, ERR_TIMEOUT, "not frozen within %d ms", FREEZE_WAIT_MS);
+}
+
+static void number(int dir, const char *file, const char *key, uint64_t *ret)
+{
+	if (dir < 0 || file_number_at(dir, file, key, ret) < 0)
+		*ret = 0;
+}
+
+/* Of all devices: "8:0 rbytes=1 wbytes=2 rios=3 ..." */
+static uint64_t sum_in(const char *text, const char *key)
+{
+	uint64_t sum = 0;
+
+	while ((text = strstr(text, key)))
+		sum += strtoull(text += strlen(key), NULL, 10);
+	return sum;
+}
+
+static void set_optional(int dir, int pids, struct keeper_stats *ret)
+{
+	char text[4096];
+
+	ret->pids_peak = ret->io_read_bytes = ret->io_write_bytes = UINT64_MAX;
+	(void)file_number_at(pids, "pids.peak", "", &ret->pids_peak);
+	if (file_read_at(dir, "io.stat", text, sizeof(text)) < 0)
+		return;
+	ret->io_read_bytes = sum_in(text, " rbytes=");
+	ret->io_write_bytes = sum_in(text, " wbytes=");
+}
+
+int cgroup_stats(struct cgroup_host *h, const char *id, struct keeper_stats *ret, struct err *err)
+{
+	auto_close int dir = h->v2 < 0 ? -1 : open_dir(h->v2, id);
+	auto_close int memory = h->v1[CGROUP_MEMORY] < 0 ? -1 : open_dir(h->v1[CGROUP_MEMORY], id);
+	auto_close int pids = h->v1[CGROUP_PIDS] < 0 ? -1 : open_dir(h->v1[CGROUP_PIDS], id);
+
+	if (dir < 0)
+		return err_set(err, ERR_UNAVAILABLE, "no cgroup to ask");
+	number(dir, "cpu.stat", "usage_usec", &ret->cpu_us);
+	set_optional(dir, h->v2_limits ? dir : pids, ret);
+	if (h->v2_limits) {
+		number(dir, "cmd/memory.current", "", &ret->memory_bytes);
+		number(dir, "cmd/memory.peak", "", &ret->memory_peak_bytes);
+		number(dir, "cmd/memory.events", "oom_kill", &ret->oom_kills);
+		number(dir, "pids.current", "", &ret->pids);
+		number(dir, "pids.events", "max", &ret->pids_denied);
+		return 0;
+	}
+	number(memory, "memory.usage_in_bytes", "", &ret->memory_bytes);
+	number(memory, "memory.max_usage_in_bytes", "", &ret->memory_peak_bytes);
+	number(memory, "memory.oom_control", "oom_kill", &ret->oom_kills);
+	number(pids, "pids.current", "", &ret->pids);
+	number(pids, "pids.events", "max", &ret->pids_denied);
+	return 0;
+}
+
+int cgroup_kill(struct cgroup_host *h, const char *id)
+{
+	char path[KEEPER_ID_SIZE + 16];
+	int r;
+
+	if (h->v2 < 0)
+		return 0;
+	snprintf(path, sizeof(path), "%s/cgroup.kill", id);
+	r = file_printf_at(h->v2, path, "1");
+	if (r == 0) {
+		/* a frozen group dies only when thawed, on kernels before 5.16 */
+		snprintf(path, sizeof(path), "%s/cgroup.freeze", id);
+		(void)file_printf_at(h->v2, path, "0");
+	}
+	return r == -ENOENT ? 0 : r;
+}
+
+bool cgroup_is_populated(struct cgroup_host *h, const char *id)
+{
+	char path[KEEPER_ID_SIZE + 16];
+	uint64_t populated = 0;
+
+	if (h->v2 < 0)
+		return false;
+	snprintf(path, sizeof(path), "%s/cgroup.events", id);
+	return file_number_at(h->v2, path, "populated", &populated) == 0 && populated;
+}
+
+static int remove_child(int dir, const char *name, void *arg)
+{
+	struct stat st;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
+		return 0;
+	(void)file_each_at(dir, name, remove_child, arg);
+	(void)unlinkat(dir, name, AT_REMOVEDIR);
+	return 0;
+}
+
+/* Directories of commands first: a guest cannot make any, lodge-init may have left some. */
+static int remove_group(int parent, const char *id, bool leaves)
+{
+	if (parent < 0)
+		return 0;
+	if (leaves && unlinkat(parent, id, AT_REMOVEDIR) == 0)
+		return 0;
+	if (leaves)
+		(void)file_each_at(parent, id, remove_child, NULL);
+	if (unlinkat(parent, id, AT_REMOVEDIR) < 0 && errno != ENOENT)
+		return -errno;
+	return 0;
+}
+
+int cgroup_remove(struct cgroup_host *h, const char *id)
+{
+	int worst = remove_group(h->v2, id, true);
+
+	for (int i = 0; i < CGROUP_V1_COUNT; i++) {
+		int r = remove_group(h->v1[i], id, false);
+
+		worst = r < 0 ? r : worst;
+	}
+	return worst;
+}
+
+struct each {
+	cgroup_each_fn *fn;
+	void *arg;
+};
+
+static int each_entry(int dir, const char *name, void *arg)
+{
+	struct each *e = arg;
+	struct stat st;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
+		e->fn(name, e->arg);
+	return 0;
+}
+
+void cgroup_each(struct cgroup_host *h, cgroup_each_fn *fn, void *arg)
+{
+	struct each e = { fn, arg };
+
+	if (h->v2 >= 0)
+		(void)file_each_at(h->v2, ".", each_entry, &e);
+	for (int i = 0; i < CGROUP_V1_COUNT; i++)
+		if (h->v1[i] >= 0)
+			(void)file_each_at(h->v1[i], ".", each_entry, &e);
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/isolate/confine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/test_hook.h"
+#include "runtime/linux_calls.h"
+#include "wire/boot_fds.h"
+
+#define BIT(cap) (1ull << (cap))
+
+/* What lodge-init needs to start commands as somebody else and to end them. */
+#define USER_CAPS (BIT(CAP_SETUID) | BIT(CAP_SETGID) | BIT(CAP_KILL))
+/* What a root inside may have: SECURITY.md, "Two classes". */
+#define ROOT_CAPS                                                                                  \
+	(USER_CAPS | BIT(CAP_CHOWN) | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_FOWNER) | BIT(CAP_FSETID) |  \
+	 BIT(CAP_NET_BIND_SERVICE) | BIT(CAP_SYS_CHROOT))
+
+int confine_rlimits(void)
+{
+	static const struct {
+		int what;
+		rlim_t max;
+	} bounds[] = {
+		{ RLIMIT_CORE, 0 },
+		{ RLIMIT_MEMLOCK, 64 << 10 },
+		{ RLIMIT_MSGQUEUE, 800 << 10 },
+		{ RLIMIT_SIGPENDING, 4096 },
+		{ RLIMIT_NICE, 0 },
+		{ RLIMIT_RTPRIO, 0 },
+		{ RLIMIT_NOFILE, 65536 },
+	};
+
+	if (hook_weak("rlimits"))
+		return 0;
+	for (size_t i = 0; i < ARRAY_LEN(bounds); i++) {
+		struct rlimit now;
+
+		if (getrlimit(bounds[i].what, &now) < 0)
+			return -errno;
+		if (now.rlim_max > bounds[i].max)
+			now.rlim_max = bounds[i].max;
+		now.rlim_cur = now.rlim_max;
+		if (setrlimit(bounds[i].what, &now) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+int confine_userns(int userns)
+{
+	if (hook_weak("userns"))
+		return 0;
+	return setns(userns, CLONE_NEWUSER) < 0 ? -errno : 0;
+}
+
+int confine_seccomp(const struct seccomp_prog *filter, bool root_class)
+{
+	/* a root inside keeps set-id programs: its filter is installed by the right to do so, which
+	 * is given up right after */
+	if (!root_class && !hook_weak("nnp") && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return -errno;
+	return hook_weak("seccomp") ? 0 : seccomp_install(filter);
+}
+
+int confine_ids(uid_t id, bool rootless)
+{
+	if (!rootless && syscall(SYS_setgroups, 0, NULL) < 0)
+		return -errno;
+	if (syscall(SYS_setresgid, id, id, id) < 0 || syscall(SYS_setresuid, id, id, id) < 0)
+		return -errno;
+	return 0;
+}
+
+static int set_caps(unsigned long long permitted, unsigned long long inheritable)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2] = {
+		{ (unsigned)permitted, (unsigned)permitted, (unsigned)inheritable },
+		{ (unsigned)(permitted >> 32), (unsigned)(permitted >> 32),
+		  (unsigned)(inheritable >> 32) },
+	};
+
+	return syscall(SYS_capset, &head, data) < 0 ? -errno : 0;
+}
+
+static int drop_bounding(unsigned long long keep)
+{
+	for (int cap = 0; cap < 64; cap++) {
+		if (keep & BIT(cap))
+			continue;
+		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
+			return errno == EINVAL ? 0 : -errno; /* beyond the last the kernel knows */
+	}
+	return 0;
+}
+
+static int raise_ambient(unsigned long long keep)
+{
+	for (int cap = 0; cap < 64; cap++)
+		if ((keep & BIT(cap)) && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0) < 0)
+			return -errno;
+	return 0;
+}
+
+/* exec by an ordinary user empties all sets but the ambient one: that is what carries the few
+ * capabilities over to lodge-init, which drops it at once. Only what is in the bounding set can
+ * become inheritable, so that set goes last. */
+int confine_caps(bool root_class, bool rootless)
+{
+	unsigned long long keep = rootless ? 0 : root_class ? ROOT_CAPS : USER_CAPS;
+	int r;
+
+	if (hook_weak("caps")) {
+		/* everything there is, and lodge-init hands it on */
+		keep = 0;
+		for (int cap = 0; cap < 64; cap++)
+			keep |= prctl(PR_CAPBSET_READ, cap, 0, 0, 0) == 1 ? BIT(cap) : 0;
+		r = set_caps(keep, keep);
+		return r < 0 ? r : raise_ambient(keep);
+	}
+	r = set_caps(keep | BIT(CAP_SETPCAP), keep);
+	if (r == 0)
+		r = raise_ambient(keep);
+	if (r == 0)
+		r = drop_bounding(root_class ? ROOT_CAPS : 0);
+	return r < 0 ? r : set_caps(keep, keep);
+}
+
+int confine_fds(int *fds, size_t count, int keep_null)
+{
+	/* first out of the way, so that none is overwritten before it is placed */
+	for (size_t i = 0; i < count; i++) {
+		if (fds[i] < 0)
+			continue;
+		fds[i] = fcntl(fds[i], F_DUPFD, 100);
+		if (fds[i] < 0) /* "invalid" is one beyond the limit */
+			return errno == EINVAL ? -EMFILE : -errno;
+	}
+	for (int i = 0; i < 3; i++)
+		if (dup2(keep_null, i) < 0)
+			return -errno;
+	for (size_t i = 0; i < count; i++) {
+		int place = BOOT_FD_LISTEN + (int)i;
+
+		if (fds[i] < 0)
+			close(place);
+		else if (dup2(fds[i], place) < 0)
+			return -errno;
+	}
+	return 0;
+}

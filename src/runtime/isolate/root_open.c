@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/isolate/root_open.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/test_hook.h"
+#include "runtime/storage/host_template.h"
+#include "runtime/mount.h"
+#include "runtime/linux_calls.h"
+
+DEFINE_AUTO(struct rootfs *, rootfs_close);
+
+static int map_of(const struct roots *r, const struct kit *kit)
+{
+	return r->rootless ? -1 : kit->userns;
+}
+
+static int add_lower(const struct roots *r, int dir, const struct kit *kit, struct rootfs *root,
+		     struct err *err)
+{
+	int mnt = mount_clone(dir, "", SYS_ATTR_RDONLY, map_of(r, kit));
+
+	if (mnt < 0)
+		return err_sys(err, -mnt, "layer");
+	root->lowers[root->nlowers++] = mnt;
+	return 0;
+}
+
+static struct rootfs_bind *add_bind(struct rootfs *root, const char *path, int mnt)
+{
+	struct rootfs_bind *b = &root->binds[root->nbinds++];
+
+	*b = (struct rootfs_bind){ .mnt = mnt };
+	snprintf(b->path, sizeof(b->path), "%s", path);
+	return b;
+}
+
+static int add_host(const struct roots *r, const struct kit *kit, struct rootfs *root,
+		    struct err *err)
+{
+	auto_close int tree = hosttree_open(r->home, r->rootless, err);
+	uint64_t attr = SYS_ATTR_RDONLY | SYS_ATTR_NOSUID | SYS_ATTR_NODEV;
+
+	if (tree < 0 || add_lower(r, tree, kit, root, err) < 0)
+		return -1;
+	for (const char *const *path = hosttree_binds(); *path; path++) {
+		int mnt = mount_clone(AT_FDCWD, *path, attr, map_of(r, kit));
+
+		if (mnt ==
+		    -EINVAL) /* a file system whose ids cannot be mapped: owners show as nobody */
+			mnt = mount_clone(AT_FDCWD, *path, attr, -1);
+		if (mnt < 0)
+			return err_sys(err, -mnt, "host %s", *path);
+		add_bind(root, *path, mnt)->own_inodes = true;
+	}
+	return 0;
+}
+
+/* The keeper's working directory is the base tree: a tmpfs, which cannot be mapped before
+ * Linux 6.3. With nothing in it, it need not be. */
+static int add_empty(const struct roots *r, struct rootfs *root, struct err *err)
+{
+	auto_close int dir = open("empty", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	const struct kit unmapped = { .userns = -1 };
+
+	return dir < 0 ? err_sys(err, errno, "empty layer")
+		       : add_lower(r, dir, &unmapped, root, err);
+}
+
+static int add_entry(const struct roots *r, const char *entry, const struct kit *kit,
+		     struct rootfs *root, struct err *err)
+{
+	auto_close int dir = shelf_files(r->shelf, entry, err);
+
+	return dir < 0 ? -1 : add_lower(r, dir, kit, root, err);
+}
+
+static int add_template(const struct roots *r, const char *name, const struct kit *kit,
+			struct rootfs *root, struct err *err)
+{
+	char entry[KEEPER_ID_SIZE + 4];
+
+	snprintf(entry, sizeof(entry), "t-%s", name);
+	if (add_entry(r, entry, kit, root, err) == 0)
+		return 0;
+	return err->sys == ENOENT ? err_set(err, ERR_NOT_FOUND, "unknown template '%s'", name) : -1;
+}
+
+int roots_upper_layers(const struct roots *r, const struct keeper_create *c, struct err *err)
+{
+	if (c->nlayers == 0)
+		return 0;
+	if (shelf_open(r->shelf, err) < 0)
+		return -1;
+	if (shelf_has_snapshots(r->shelf) && c->nlayers > 1)
+		return err_set(err, ERR_INVALID,
+			       "layers of this store are whole: one is all there can be");
+	return c->take || shelf_has_snapshots(r->shelf);
+}
+
+/* The writable one too: what is wrong with it is told before anything is moved. */
+static int check_layer(const struct roots *r, const struct keeper_create *c, const char *name,
+		       struct err *err)
+{
+	char entry[KEEPER_ID_SIZE + 4], below[KEEPER_ID_SIZE];
+	int res;
+
+	snprintf(entry, sizeof(entry), "l-%s", name);
+	res = shelf_template(r->shelf, entry, below);
+	if (res == -ENOENT)
+		return err_set(err, ERR_NOT_FOUND, "no layer %s", name);
+	if (res < 0)
+		return err_sys(err, -res, "layer %s", name);
+	if (strcmp(below, c->template) != 0)
+		return err_set(err, ERR_INVALID, "layer %s lies on template '%s'", name, below);
+	return 0;
+}
+
+static int add_layers(const struct roots *r, const struct keeper_create *c, const struct kit *kit,
+		      struct rootfs *root, struct err *err)
+{
+	int upper = roots_upper_layers(r, c, err);
+	char entry[KEEPER_ID_SIZE + 4];
+
+	if (upper < 0)
+		return -1;
+	for (uint32_t i = 0; i < c->nlayers; i++) {
+		snprintf(entry, sizeof(entry), "l-%s", c->layers[i]);
+		if (check_layer(r, c, c->layers[i], err) < 0)
+			return -1;
+		if (i >= (uint32_t)upper && add_entry(r, entry, kit, root, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* The caller's descriptor belongs to its own mount namespace, which mounts cannot be cloned from:
+ * the same directory is opened again in ours, and must be the very same one. */
+static int reopen(int fd, struct stat *st, struct err *err)
+{
+	char link[40], path[4096];
+	struct stat again;
+	ssize_t n;
+	int dir;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof(path) - 1);
+	if (n < 0 || fstat(fd, st) < 0)
+		return err_sys(err, errno, "directory to mount");
+	path[n] = 0;
+	if (!S_ISDIR(st->st_mode))
+		return err_set(err, ERR_INVALID, "%s is not a directory", path);
+	dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return err_sys(err, errno, "%s", path);
+	if (fstat(dir, &again) < 0 || again.st_dev != st->st_dev || again.st_ino != st->st_ino) {
+		close(dir);
+		return err_set(err, ERR_CONFLICT, "%s changed while it was being mounted", path);
+	}
+	return dir;
+}
+
+/* Inside, what belongs to the directory's owner belongs to the guest, and nothing else does. */
+static int clone_for_guest(const struct roots *r, int dir, const struct stat *st, bool writable,
+			   struct kit_pair guest, struct err *err)
+{
+	uint64_t attr = (hook_weak("nosuid") ? 0 : SYS_ATTR_NOSUID) | SYS_ATTR_NODEV |
+			(writable ? 0 : SYS_ATTR_RDONLY);
+	auto_close int userns =
+		r->rootless ? -1
+			    : kit_map_one((struct kit_pair){ st->st_uid, st->st_gid }, guest, err);
+	int mnt;
+
+	if (userns < 0 && !r->rootless)
+		return -1;
+	mnt = mount_clone(dir, "", attr, userns);
+	if (mnt == -EINVAL && !writable)
+		mnt = mount_clone(dir, "", attr, -1);
+	return mnt < 0 ? err_sys(err, -mnt, "map the owner of the directory") : mnt;
+}
+
+static int add_binds(const struct roots *r, const struct keeper_create *c, const int *dirs,
+		     const struct kit *kit, struct rootfs *root, struct err *err)
+{
+	for (uint32_t i = 0; i < c->nbinds; i++) {
+		const struct keeper_bind *b = &c->binds[i];
+		struct stat st;
+		auto_close int dir = reopen(dirs[i], &st, err);
+		int mnt;
+
+		if (dir < 0)
+			return -1;
+		if (b->writable && c->class == KEEPER_CLASS_ROOT)
+			return err_set(err, ERR_INVALID,
+				       "%s: a root inside gets no writable host directory",
+				       b->path);
+		mnt = clone_for_guest(r, dir, &st, b->writable,
+				      (struct kit_pair){ kit->base + c->uid, kit->base + c->gid },
+				      err);
+		if (mnt < 0)
+			return err_ctx(err, "%s", b->path);
+		add_bind(root, b->path, mnt);
+	}
+	return 0;
+}
+
+int roots_prepare(const struct roots *r, const struct keeper_create *c, const int *dirs,
+		  const struct kit *kit, struct rootfs *ret, struct err *err)
+{
+	struct rootfs root;
+	auto_call(rootfs_close) struct rootfs *guard = &root;
+	int res;
+
+	rootfs_init(&root);
+	root.owner = r->rootless ? 0 : kit->base;
+	root.root_class = c->class == KEEPER_CLASS_ROOT;
+	root.rootless = r->rootless;
+	memcpy(root.hostname, c->hostname, sizeof(root.hostname));
+	memcpy(root.workdir, c->workdir, sizeof(root.workdir));
+	root.uid = kit->base + c->uid;
+	root.gid = kit->base + c->gid;
+	res = add_layers(r, c, kit, &root, err);
+	if (res < 0)
+		return -1;
+	if (strcmp(c->template, "host") == 0)
+		res = add_host(r, kit, &root, err);
+	else if (strcmp(c->template, "empty") == 0)
+		res = add_empty(r, &root, err);
+	else
+		res = add_template(r, c->template, kit, &root, err);
+	if (res < 0 || add_binds(r, c, dirs, kit, &root, err) < 0)
+		return -1;
+	*ret = root;
+	guard = NULL;
+	return 0;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One sandbox from nothing: clone into the namespaces, build the tree, give up every right, become
+ * lodge-init. Also the late change of root that turns a pool slot into somebody's sandbox. */
+#ifndef LODGE_RUNTIME_ISOLATE_SANDBOX_SPAWN_H
+#define LODGE_RUNTIME_ISOLATE_SANDBOX_SPAWN_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "runtime/isolate/cgroup.h"
+#include "runtime/isolate/idmap.h"
+#include "runtime/isolate/rootfs.h"
+#include "runtime/isolate/seccomp.h"
+
+struct spawn_host {
+	struct seccomp_prog filter[2]; /* by class */
+	int init; /* sealed memfd of lodge-init */
+	int self; /* pidfd of the keeper */
+	bool rootless;
+};
+
+/* What every sandbox needs and no request says anything about. */
+struct parts {
+	struct kit kit;
+	struct dev dev;
+	struct cgroup_fds cgroup;
+	char group[KEEPER_ID_SIZE]; /* name of its cgroups */
+};
+#define PARTS_NONE                                                                                 \
+	{                                                                                          \
+		.kit = { -1, -1, -1, 0 }, .dev = { -1, -1 }, .cgroup = {                           \
+			-1,                                                                        \
+			-1,                                                                        \
+			-1,                                                                        \
+			{ -1, -1, -1 },                                                            \
+			-1,                                                                        \
+			-1,                                                                        \
+			-1                                                                         \
+		}                                                                                  \
+	}
+
+struct spawn_args {
+	const struct spawn_host *host;
+	const struct parts *parts;
+	const struct limits *limits;
+	const struct rootfs *root; /* NULL: a pool slot, stays on the base tree */
+	int listener;
+	bool root_class;
+	uid_t inner_id; /* whom lodge-init runs as, inside */
+};
+
+/* On failure err names the step and no process is left. */
+int spawn(const struct spawn_args *args, pid_t *ret_pid, struct err *err);
+
+/* Gives the waiting sandbox `pid` its root. On failure the slot must be thrown away. */
+int spawn_claim(pid_t pid, const struct rootfs *root, struct err *err);
+
+/* Reads lodge-init into a sealed memfd, so that nothing inside ever holds a path to its file. */
+int spawn_seal_init(const char *path, struct err *err);
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/storage/btrfs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/btrfs.h>
+#include <linux/btrfs_tree.h>
+#include <linux/magic.h>
+#include <string.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+
+#define QUOTA_ENABLE_SIMPLE 4 /* BTRFS_QUOTA_CTL_ENABLE_SIMPLE_QUOTA, Linux 6.7 */
+
+bool btrfs_is(int dir)
+{
+	struct statfs fs;
+
+	return fstatfs(dir, &fs) == 0 && fs.f_type == BTRFS_SUPER_MAGIC;
+}
+
+int btrfs_quota_enable(int dir)
+{
+	struct btrfs_ioctl_quota_ctl_args args = { .cmd = QUOTA_ENABLE_SIMPLE };
+
+	if (ioctl(dir, BTRFS_IOC_QUOTA_CTL, &args) == 0 || errno == EEXIST)
+		return 0;
+	args.cmd = BTRFS_QUOTA_CTL_ENABLE;
+	return ioctl(dir, BTRFS_IOC_QUOTA_CTL, &args) < 0 && errno != EEXIST ? -errno : 0;
+}
+
+int btrfs_subvol_create(int dir, const char *name)
+{
+	struct btrfs_ioctl_vol_args args = { 0 };
+
+	snprintf(args.name, sizeof(args.name), "%s", name);
+	return ioctl(dir, BTRFS_IOC_SUBVOL_CREATE, &args) < 0 ? -errno : 0;
+}
+
+int btrfs_subvol_snapshot(int dir, const char *name, int from, bool read_only)
+{
+	struct btrfs_ioctl_vol_args_v2 args = { .fd = from,
+						.flags = read_only ? BTRFS_SUBVOL_RDONLY : 0 };
+
+	snprintf(args.name, sizeof(args.name), "%s", name);
+	return ioctl(dir, BTRFS_IOC_SNAP_CREATE_V2, &args) < 0 ? -errno : 0;
+}
+
+static int subvol_id(int subvol, uint64_t *ret)
+{
+	struct btrfs_ioctl_ino_lookup_args args = { .objectid = BTRFS_FIRST_FREE_OBJECTID };
+
+	if (ioctl(subvol, BTRFS_IOC_INO_LOOKUP, &args) < 0)
+		return -errno;
+	*ret = args.treeid;
+	return 0;
+}
+
+int btrfs_subvol_delete(int dir, const char *name)
+{
+	struct btrfs_ioctl_vol_args args = { 0 };
+	struct btrfs_ioctl_qgroup_create_args group = { 0 };
+	int sub = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	uint64_t id = 0;
+
+	if (sub < 0)
+		return errno == ENOENT ? 0 : -errno;
+	(void)subvol_id(sub, &id);
+	close(sub);
+	snprintf(args.name, sizeof(args.name), "%s", name);
+	if (ioctl(dir, BTRFS_IOC_SNAP_DESTROY, &args) < 0)
+		return -errno;
+	group.qgroupid = id;
+	(void)ioctl(dir, BTRFS_IOC_QGROUP_CREATE, &group); /* create = 0: remove */
+	return 0;
+}
+
+int btrfs_limit(int subvol, uint64_t bytes)
+{
+	struct btrfs_ioctl_qgroup_limit_args args = {
+		.lim = { .flags = BTRFS_QGROUP_LIMIT_MAX_RFER, .max_rfer = bytes },
+	};
+
+	return ioctl(subvol, BTRFS_IOC_QGROUP_LIMIT, &args) < 0 ? -errno : 0;
+}
+
+int btrfs_usage(int subvol, uint64_t *ret)
+{
+	struct btrfs_ioctl_search_args args = {
+		.key = { .tree_id = BTRFS_QUOTA_TREE_OBJECTID,
+			 .min_type = BTRFS_QGROUP_INFO_KEY,
+			 .max_type = BTRFS_QGROUP_INFO_KEY,
+			 .max_transid = UINT64_MAX,
+			 .nr_items = 1 },
+	};
+	struct btrfs_ioctl_search_header head;
+	struct btrfs_qgroup_info_item info;
+	uint64_t id = 0;
+	int r = subvol_id(subvol, &id);
+
+	if (r < 0)
+		return r;
+	args.key.min_offset = args.key.max_offset = id;
+	if (ioctl(subvol, BTRFS_IOC_TREE_SEARCH, &args) < 0)
+		return -errno;
+	memcpy(&head, args.buf, sizeof(head));
+	if (args.key.nr_items != 1 || head.len < sizeof(info))
+		return -ENODATA;
+	memcpy(&info, args.buf + sizeof(head), sizeof(info));
+	*ret = info.rfer; /* little-endian on disk, as is x86_64 */
+	return 0;
+}

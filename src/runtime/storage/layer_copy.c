@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stack_copy(): a directory gets owner, attributes and times when it is full, for a default ACL
+ * would pass on to what is made in it, and every entry changes its time. */
+#include "runtime/storage/layer_stack.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/auto.h"
+#include "base/test_hook.h"
+#include "runtime/storage/layer_attr.h"
+#include "runtime/storage/layer_links.h"
+#include "runtime/storage/layer_walk.h"
+#include "runtime/linux_calls.h"
+
+enum { BUF = 128 << 10 };
+
+struct copy {
+	int root; /* where it goes */
+	int out; /* the directory of it that the walk is in */
+	bool no_clone, no_range; /* the file system does not have it */
+	struct stack_links links;
+	struct stack_attrs attrs;
+	char buf[BUF];
+};
+
+/* ---- content --------------------------------------------------------------------------------- */
+
+static bool is_unsupported(int error)
+{
+	return error == EXDEV || error == ENOSYS || error == EOPNOTSUPP || error == ENOTTY ||
+	       error == EINVAL;
+}
+
+static ssize_t copy_some(struct copy *c, int in, int out, off_t at, size_t len)
+{
+	size_t want = len < sizeof(c->buf) ? len : sizeof(c->buf), done = 0;
+	ssize_t n = pread(in, c->buf, want, at);
+
+	while (n > 0 && done < (size_t)n) {
+		ssize_t w = pwrite(out, c->buf + done, (size_t)n - done, at + (off_t)done);
+
+		if (w < 0)
+			return -errno;
+		done += (size_t)w;
+	}
+	return n < 0 ? -errno : n;
+}
+
+static int copy_range(struct copy *c, int in, int out, off_t at, off_t end)
+{
+	while (at < end) {
+		off_t from = at, to = at;
+		ssize_t n = -1;
+
+		if (!c->no_range) {
+			n = copy_file_range(in, &from, out, &to, (size_t)(end - at), 0);
+			if (n < 0 && !is_unsupported(errno))
+				return -errno;
+			c->no_range = n < 0;
+		}
+		if (n < 0)
+			n = copy_some(c, in, out, at, (size_t)(end - at));
+		if (n <= 0) /* it became shorter: the rest is a hole */
+			return (int)n;
+		at += n;
+	}
+	return 0;
+}
+
+/* What is a hole stays one. */
+static int copy_data(struct copy *c, int in, int out, off_t size)
+{
+	off_t at = 0, end;
+	int r = 0;
+
+	while (at < size && r == 0) {
+		at = lseek(in, at, SEEK_DATA);
+		if (at < 0 && errno == ENXIO)
+			break;
+		if (at < 0 && errno != EINVAL)
+			return -errno;
+		end = at < 0 ? size : lseek(in, at, SEEK_HOLE);
+		if (end < 0)
+			return -errno;
+		end = end < size ? end : size;
+		r = copy_range(c, in, out, at < 0 ? 0 : at, end);
+		at = end;
+	}
+	return r < 0 ? r : ftruncate(out, size) < 0 ? -errno : 0;
+}
+
+static int copy_content(struct copy *c, int in, int out, off_t size)
+{
+	if (size == 0)
+		return 0;
+	if (!c->no_clone && ioctl(out, FICLONE, in) == 0)
+		return 0;
+	/* this one only, if its blocks cannot be shared */
+	c->no_clone |= errno != EINVAL && is_unsupported(errno);
+	return copy_data(c, in, out, size);
+}
+
+/* ---- what else belongs to a file ------------------------------------------------------------- */
+
+static int set_attr(void *arg, const char *name, const void *value, size_t len)
+{
+	return stack_attr_set(arg, name, value, len);
+}
+
+static int set_times(const struct stack_attr_of *to, const struct stat *st)
+{
+	struct timespec times[2] = { st->st_atim, st->st_mtim };
+	int r = to->name ? utimensat(to->dir, to->name, times, AT_SYMLINK_NOFOLLOW)
+			 : futimens(to->fd, times);
+
+	return r < 0 ? -errno : 0;
+}
+
+static int set_mode(const struct stack_attr_of *to, mode_t mode)
+{
+	int r = 0;
+
+	if (!to->name)
+		r = fchmod(to->fd, mode & 07777);
+	else if (!S_ISLNK(mode)) /* just made, in a directory nobody else has */
+		r = fchmodat(to->dir, to->name, mode & 07777, 0);
+	return r < 0 ? -errno : 0;
+}
+
+/* In this order: a change of owner takes set-id bits and capabilities away. */
+static int finish(struct copy *c, const struct stack_attr_of *from, const struct stack_attr_of *to,
+		  const struct stat *st)
+{
+	struct stack_attr_of target = *to;
+	int r = to->name ? fchownat(to->dir, to->name, st->st_uid, st->st_gid, AT_SYMLINK_NOFOLLOW)
+			 : fchown(to->fd, st->st_uid, st->st_gid);
+
+	if (r < 0)
+		return -errno;
+	r = stack_attr_each(&c->attrs, from, set_attr, &target);
+	if (r == 0)
+		r = set_mode(to, st->st_mode);
+	return r < 0 ? r : set_times(to, st);
+}
+
+/* ---- one of each kind ------------------------------------------------------------------------ */
+
+static int copy_file(struct copy *c, const struct stack_item *i)
+{
+	auto_close int in = stack_open(i->dir, i->name, O_RDONLY);
+	auto_close int out = -1;
+	struct stat st;
+	int r;
+
+	if (in < 0)
+		return in;
+	if (fstat(in, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -ESTALE;
+	out = openat(c->out, i->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (out < 0)
+		return -errno;
+	r = copy_content(c, in, out, st.st_size);
+	hook_crash("stack:file");
+	return r < 0 ? r
+		     : finish(c, &(struct stack_attr_of){ .fd = in },
+			      &(struct stack_attr_of){ .fd = out }, &st);
+}
+
+static int copy_symlink(struct copy *c, const struct stack_item *i)
+{
+	char target[PATH_MAX + 1];
+	ssize_t n = readlinkat(i->dir, i->name, target, sizeof(target));
+
+	if (n < 0)
+		return -errno;
+	if (n == (ssize_t)sizeof(target))
+		return -ENAMETOOLONG;
+	target[n] = 0;
+	return symlinkat(target, c->out, i->name) < 0 ? -errno : 0;
+}
+
+static int copy_other(struct copy *c, const struct stack_item *i)
+{
+	struct stack_attr_of from = { .dir = i->dir, .name = i->name },
+			     to = { .dir = c->out, .name = i->name };
+	int r;
+
+	if (S_ISLNK(i->st.st_mode))
+		r = copy_symlink(c, i);
+	else
+		r = mknodat(c->out, i->name, (i->st.st_mode & S_IFMT) | 0600, i->st.st_rdev) < 0
+			    ? -errno
+			    : 0;
+	return r < 0 ? r : finish(c, &from, &to, &i->st);
+}
+
+/* The directory of a path that may be longer than the kernel takes in one piece. */
+static int open_dir_of(int root, const char *path, const char **ret_name)
+{
+	auto_close int dir = fcntl(root, F_DUPFD_CLOEXEC, 3);
+	char piece[PATH_MAX];
+	const char *slash;
+
+	*ret_name = path;
+	if (dir < 0)
+		return -errno;
+	while ((slash = memrchr(path, '/', strnlen(path, sizeof(piece) - 1)))) {
+		size_t n = (size_t)(slash - path);
+		int next;
+
+		memcpy(piece, path, n);
+		piece[n] = 0;
+		next = stack_open(dir, piece, O_RDONLY | O_DIRECTORY);
+		if (next < 0)
+			return next;
+		close(dir);
+		dir = next;
+		*ret_name = path = slash + 1;
+	}
+	return steal_fd(&dir);
+}
+
+static int copy_link(struct copy *c, const char *first, const char *name)
+{
+	const char *target;
+	auto_close int dir = open_dir_of(c->root, first, &target);
+
+	if (dir < 0)
+		return dir;
+	return linkat(dir, target, c->out, name, 0) < 0 ? -errno : 0;
+}
+
+static int put_entry(void *arg, const struct stack_item *i)
+{
+	struct copy *c = arg;
+	const char *first;
+	int r = 0;
+
+	if (i->st.st_nlink > 1)
+		r = stack_links_meet(&c->links, i->layer, &i->st, i->path, &first);
+	if (r < 0)
+		return r;
+	if (r == 1)
+		return copy_link(c, first, i->name);
+	return S_ISREG(i->st.st_mode) ? copy_file(c, i) : copy_other(c, i);
+}
+
+static int put_whiteout(void *arg, const struct stack_item *i)
+{
+	struct copy *c = arg;
+
+	return mknodat(c->out, i->name, S_IFCHR, makedev(0, 0)) < 0 ? -errno : 0;
+}
+
+/* ---- directories ----------------------------------------------------------------------------- */
+
+/* Nothing of what the directory was made in may go on into the copy. */
+static int clear_top(int dir)
+{
+	static const char *const acls[] = { "system.posix_acl_default", "system.posix_acl_access" };
+
+	for (size_t i = 0; i < ARRAY_LEN(acls); i++)
+		if (fremovexattr(dir, acls[i]) < 0 && errno != ENODATA && errno != EOPNOTSUPP)
+			return -errno;
+	return fchmod(dir, 0700) < 0 ? -errno : 0;
+}
+
+static int enter_dir(void *arg, const struct stack_dir *d)
+{
+	struct copy *c = arg;
+	int fd;
+
+	if (!*d->path)
+		return clear_top(c->out);
+	if (mkdirat(c->out, d->name, 0700) < 0)
+		return -errno;
+	fd = stack_open(c->out, d->name, O_RDONLY | O_DIRECTORY);
+	if (fd < 0)
+		return fd;
+	close(c->out);
+	c->out = fd;
+	return 0;
+}
+
+/* Over a template without this directory the overlay lists the whiteouts in it as files, unless it
+ * finds the mark of a directory that was copied up. An empty one does: origin unknown. */
+static int set_marks(const struct copy *c, const struct stack_dir *d)
+{
+	struct stack_attr_of to = { .fd = c->out };
+	int r = 0;
+
+	if (d->opaque)
+		r = stack_attr_set(&to, stack_attr_opaque(c->attrs.user), "y", 1);
+	if (r == 0 && d->whiteouts && *d->path)
+		r = stack_attr_set(&to, stack_attr_origin(c->attrs.user), "", 0);
+	return r;
+}
+
+static int leave_dir(void *arg, const struct stack_dir *d)
+{
+	struct copy *c = arg;
+	auto_close int up = openat(c->out, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r = up < 0 ? -errno : set_marks(c, d);
+
+	hook_crash("stack:dir");
+	if (r == 0)
+		r = finish(c, &(struct stack_attr_of){ .fd = d->fd },
+			   &(struct stack_attr_of){ .fd = c->out }, &d->st);
+	if (r < 0 || !*d->path)
+		return r;
+	close(c->out);
+	c->out = steal_fd(&up);
+	return 0;
+}
+
+int stack_copy(const int *layers, size_t n, int dest)
+{
+	static const struct stack_ops ops = { enter_dir, leave_dir, put_entry, put_whiteout };
+	auto_free struct copy *c = calloc(1, sizeof(*c));
+	auto_close int cwd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int r;
+
+	if (!c)
+		return -ENOMEM;
+	c->attrs.user = stack_attr_is_user();
+	stack_links_init(&c->links);
+	c->root = stack_open(dest, ".", O_RDONLY | O_DIRECTORY);
+	c->out = c->root < 0 ? c->root : stack_open(dest, ".", O_RDONLY | O_DIRECTORY);
+	r = c->out < 0 ? c->out : stack_walk(layers, n, &ops, c);
+	close_autop(&c->out);
+	close_autop(&c->root);
+	stack_links_free(&c->links);
+	if (cwd >= 0)
+		(void)!fchdir(cwd);
+	return r;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/storage/layer_links.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+struct stack_link {
+	uint64_t dev, ino;
+	uint32_t layer;
+	uint32_t path; /* where it begins, plus 1; 0 in an empty slot */
+};
+
+_Static_assert(STACK_LINKS_BYTES < UINT32_MAX, "a path's place fits");
+
+void stack_links_init(struct stack_links *l)
+{
+	memset(l, 0, sizeof(*l));
+	(void)!getrandom(&l->seed, sizeof(l->seed), 0);
+}
+
+void stack_links_free(struct stack_links *l)
+{
+	free(l->slots);
+	free(l->paths);
+	memset(l, 0, sizeof(*l));
+}
+
+static uint64_t mix(uint64_t v)
+{
+	v = (v ^ v >> 30) * 0xbf58476d1ce4e5b9u;
+	v = (v ^ v >> 27) * 0x94d049bb133111ebu;
+	return v ^ v >> 31;
+}
+
+/* The slot that holds it, or the empty one where it belongs. */
+static struct stack_link *find(const struct stack_links *l, const struct stack_link *want)
+{
+	uint64_t h = mix(mix(want->ino ^ l->seed) ^ mix(want->dev + want->layer));
+
+	for (size_t i = h & (l->size - 1);; i = (i + 1) & (l->size - 1)) {
+		struct stack_link *s = &l->slots[i];
+
+		if (!s->path ||
+		    (s->dev == want->dev && s->ino == want->ino && s->layer == want->layer))
+			return s;
+	}
+}
+
+static bool is_too_much(size_t slots, size_t paths)
+{
+	return slots * sizeof(struct stack_link) + paths > STACK_LINKS_BYTES;
+}
+
+static int grow_slots(struct stack_links *l)
+{
+	struct stack_links more = *l;
+
+	if (l->size && 4 * (l->n + 1) <= 3 * l->size)
+		return 0;
+	more.size = l->size ? 2 * l->size : 64;
+	if (is_too_much(more.size, l->paths_size))
+		return -E2BIG;
+	more.slots = calloc(more.size, sizeof(*more.slots));
+	if (!more.slots)
+		return -ENOMEM;
+	for (size_t i = 0; i < l->size; i++)
+		if (l->slots[i].path)
+			*find(&more, &l->slots[i]) = l->slots[i];
+	free(l->slots);
+	l->slots = more.slots;
+	l->size = more.size;
+	return 0;
+}
+
+static int grow_paths(struct stack_links *l, size_t add)
+{
+	size_t size = l->paths_size ? l->paths_size : 4096;
+	char *more;
+
+	while (size - l->paths_len < add)
+		size *= 2;
+	if (size == l->paths_size)
+		return 0;
+	if (is_too_much(l->size, size))
+		return -E2BIG;
+	more = realloc(l->paths, size);
+	if (!more)
+		return -ENOMEM;
+	l->paths = more;
+	l->paths_size = size;
+	return 0;
+}
+
+int stack_links_meet(struct stack_links *l, unsigned layer, const struct stat *st, const char *path,
+		     const char **ret)
+{
+	struct stack_link want = { st->st_dev, st->st_ino, layer, 0 }, *s;
+	size_t len = strlen(path) + 1;
+	int r = grow_slots(l);
+
+	if (r == 0)
+		r = grow_paths(l, len);
+	if (r < 0)
+		return r;
+	s = find(l, &want);
+	if (s->path) {
+		*ret = l->paths + s->path - 1;
+		return 1;
+	}
+	memcpy(l->paths + l->paths_len, path, len);
+	want.path = (uint32_t)l->paths_len + 1;
+	l->paths_len += len;
+	*s = want;
+	l->n++;
+	return 0;
+}

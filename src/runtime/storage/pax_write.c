@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/storage/pax_write.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/file_io.h"
+
+#define OCTAL_11 077777777777ull
+#define OCTAL_7 07777777u
+/* Later than this lodge does not read; some file systems have room for it. */
+#define TIME_MAX (INT64_MAX / 20)
+
+struct header { /* as it is in the file */
+	char name[100], mode[8], uid[8], gid[8], size[12], mtime[12], sum[8], type;
+	char link[100], magic[6], version[2], uname[32], gname[32], major[8], minor[8];
+	char prefix[155], pad[12];
+};
+
+_Static_assert(sizeof(struct header) == PAX_BLOCK, "a header is one block");
+
+static int flush(struct pax *p)
+{
+	size_t n = p->n;
+
+	p->n = 0;
+	return file_write_all(p->fd, p->buf, n);
+}
+
+int pax_bytes(struct pax *p, const void *bytes, size_t len)
+{
+	const char *at = bytes;
+	int r = 0;
+
+	while (len && r == 0) {
+		size_t n = sizeof(p->buf) - p->n;
+
+		n = n < len ? n : len;
+		memcpy(p->buf + p->n, at, n);
+		p->n += n;
+		at += n;
+		len -= n;
+		if (p->n == sizeof(p->buf))
+			r = flush(p);
+	}
+	return r;
+}
+
+int pax_zeros(struct pax *p, uint64_t len)
+{
+	static const char zeros[64 * 1024];
+	int r = 0;
+
+	while (len && r == 0) {
+		size_t n = len < sizeof(zeros) ? (size_t)len : sizeof(zeros);
+
+		r = pax_bytes(p, zeros, n);
+		len -= n;
+	}
+	return r;
+}
+
+static size_t digits(size_t n)
+{
+	size_t d = 1;
+
+	for (; n >= 10; n /= 10)
+		d++;
+	return d;
+}
+
+/* "LENGTH KEY=VALUE\n", where LENGTH counts itself. */
+int pax_record(struct pax *p, const char *key, const void *value, size_t len)
+{
+	size_t body = strlen(key) + len + 3, total = body + digits(body);
+
+	total = body + digits(total);
+	if (total > sizeof(p->extra) - p->extra_len)
+		return -E2BIG;
+	p->extra_len += (size_t)snprintf(p->extra + p->extra_len, sizeof(p->extra) - p->extra_len,
+					 "%zu %s=", total, key);
+	memcpy(p->extra + p->extra_len, value, len);
+	p->extra_len += len;
+	p->extra[p->extra_len++] = '\n';
+	return 0;
+}
+
+static int add_number(struct pax *p, const char *key, uint64_t v, uint64_t max)
+{
+	char text[32];
+
+	if (v <= max)
+		return 0;
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)v);
+	return pax_record(p, key, text, strlen(text));
+}
+
+static int add_text(struct pax *p, const char *key, const char *text, size_t max)
+{
+	size_t n = strlen(text);
+
+	return n > max ? pax_record(p, key, text, n) : 0;
+}
+
+static int add_time(struct pax *p, const struct timespec *t)
+{
+	long long sec = t->tv_sec;
+	long ns = t->tv_nsec;
+	char text[48];
+
+	if (ns == 0 && sec >= 0 && sec <= (long long)OCTAL_11)
+		return 0;
+	if (sec < 0 && ns) { /* -1.75 is -2 and a quarter */
+		sec++;
+		ns = 1000000000 - ns;
+	}
+	sec = sec > TIME_MAX ? TIME_MAX : sec < -TIME_MAX ? -TIME_MAX : sec;
+	snprintf(text, sizeof(text), "%s%lld.%09ld", t->tv_sec < 0 ? "-" : "", sec < 0 ? -sec : sec,
+		 ns);
+	return pax_record(p, "mtime", text, strlen(text));
+}
+
+/* Zero, with a record that says more, where it does not fit. */
+static void put_octal(char *field, size_t size, uint64_t v, uint64_t max)
+{
+	snprintf(field, size, "%0*llo", (int)size - 1, (unsigned long long)(v <= max ? v : 0));
+}
+
+static void put_text(char *field, size_t size, const char *text)
+{
+	size_t n = strnlen(text, size);
+
+	memcpy(field, text, n);
+	/* the part of a longer name must not look like a directory's */
+	if (n == size && text[n] && text[n - 1] == '/')
+		field[n - 1] = '_';
+}
+
+static int put_header(struct pax *p, const struct pax_entry *e)
+{
+	struct header h = { .type = e->type, .magic = "ustar", .version = { '0', '0' } };
+	const unsigned char *b = (const unsigned char *)&h;
+	bool device = e->type == '3' || e->type == '4';
+	unsigned sum = 0;
+
+	put_text(h.name, sizeof(h.name), e->path);
+	put_text(h.link, sizeof(h.link), e->link);
+	put_octal(h.mode, sizeof(h.mode), e->st->st_mode & 07777, OCTAL_7);
+	put_octal(h.uid, sizeof(h.uid), e->st->st_uid, OCTAL_7);
+	put_octal(h.gid, sizeof(h.gid), e->st->st_gid, OCTAL_7);
+	put_octal(h.size, sizeof(h.size), e->size, OCTAL_11);
+	put_octal(h.mtime, sizeof(h.mtime), (uint64_t)e->st->st_mtim.tv_sec, OCTAL_11);
+	put_octal(h.major, sizeof(h.major), device ? major(e->st->st_rdev) : 0, OCTAL_7);
+	put_octal(h.minor, sizeof(h.minor), device ? minor(e->st->st_rdev) : 0, OCTAL_7);
+	memset(h.sum, ' ', sizeof(h.sum));
+	for (size_t i = 0; i < sizeof(h); i++)
+		sum += b[i];
+	snprintf(h.sum, sizeof(h.sum), "%06o", sum);
+	return pax_bytes(p, &h, sizeof(h));
+}
+
+static int put_extra(struct pax *p, const struct stat *st)
+{
+	struct pax_entry e = { "PaxHeader", "", 'x', p->extra_len, st };
+	int r = p->extra_len ? put_header(p, &e) : 0;
+
+	if (r == 0)
+		r = pax_bytes(p, p->extra, p->extra_len);
+	if (r == 0)
+		r = pax_zeros(p, -p->extra_len & (PAX_BLOCK - 1));
+	p->extra_len = 0;
+	return r;
+}
+
+int pax_entry(struct pax *p, const struct pax_entry *e)
+{
+	int r = add_text(p, "path", e->path, sizeof(((struct header *)0)->name));
+
+	if (r == 0)
+		r = add_text(p, "linkpath", e->link, sizeof(((struct header *)0)->link));
+	if (r == 0)
+		r = add_number(p, "size", e->size, OCTAL_11);
+	if (r == 0)
+		r = add_number(p, "uid", e->st->st_uid, OCTAL_7);
+	if (r == 0)
+		r = add_number(p, "gid", e->st->st_gid, OCTAL_7);
+	if (r == 0)
+		r = add_time(p, &e->st->st_mtim);
+	if (r == 0)
+		r = put_extra(p, e->st);
+	return r < 0 ? r : put_header(p, e);
+}
+
+int pax_end(struct pax *p)
+{
+	int r = pax_zeros(p, 2 * (uint64_t)PAX_BLOCK);
+
+	return r < 0 ? r : flush(p);
+}

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/storage/storage.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/auto.h"
+#include "base/file_io.h"
+#include "runtime/storage/btrfs.h"
+#include "runtime/mount.h"
+#include "runtime/linux_calls.h"
+#include "runtime/storage/loop_volume.h"
+
+/* A full volume still takes a few blocks. */
+enum { PROBE_BYTES = 256 << 10 };
+
+static int dir_make(int dir, const char *entry)
+{
+	return mkdirat(dir, entry, 0700) < 0 ? -errno : 0;
+}
+
+static int dir_drop(int dir, const char *entry)
+{
+	return file_remove_tree_at(dir, entry);
+}
+
+static int dir_limit(int dir, const char *entry, uint64_t bytes)
+{
+	(void)dir, (void)entry, (void)bytes;
+	return -EOPNOTSUPP;
+}
+
+static int dir_usage(int dir, const char *entry, uint64_t *ret)
+{
+	(void)dir, (void)entry, (void)ret;
+	return -EOPNOTSUPP;
+}
+
+static int open_entry(int dir, const char *entry)
+{
+	int fd = openat(dir, entry, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static int subvol_limit(int dir, const char *entry, uint64_t bytes)
+{
+	auto_close int fd = open_entry(dir, entry);
+
+	return fd < 0 ? fd : btrfs_limit(fd, bytes);
+}
+
+static int subvol_usage(int dir, const char *entry, uint64_t *ret)
+{
+	auto_close int fd = open_entry(dir, entry);
+
+	return fd < 0 ? fd : btrfs_usage(fd, ret);
+}
+
+static int subvol_snapshot(int dir, const char *from, const char *to)
+{
+	auto_close int fd = open_entry(dir, from);
+
+	return fd < 0 ? fd : btrfs_subvol_snapshot(dir, to, fd, false);
+}
+
+static const struct shelf_ops dir_ops = { "dir",     false,	dir_make, dir_drop,
+					  dir_limit, dir_usage, NULL };
+static const struct shelf_ops btrfs_ops = {
+	"btrfs",      true,	    btrfs_subvol_create, btrfs_subvol_delete,
+	subvol_limit, subvol_usage, subvol_snapshot
+};
+
+static int open_plain(struct shelf *s, struct err *err)
+{
+	if (mkdirat(s->home, "store", 0700) < 0 && errno != EEXIST)
+		return err_sys(err, errno, "store");
+	s->dir = openat(s->home, "store", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (s->dir < 0)
+		return err_sys(err, errno, "store");
+	s->ops = &dir_ops;
+	if (!s->rootless && btrfs_is(s->dir) && btrfs_quota_enable(s->dir) == 0)
+		s->ops = &btrfs_ops;
+	return 0;
+}
+
+/* A host that cannot have a volume (no loop device, no mkfs.btrfs) keeps plain directories from the
+ * start; one that has a volume never falls back to them, since the files are in it. */
+int shelf_open(struct shelf *s, struct err *err)
+{
+	struct err why;
+	int dir, r;
+
+	if (s->dir >= 0)
+		return 0;
+	if (s->rootless || btrfs_is(s->home) || faccessat(s->home, "store", F_OK, 0) == 0)
+		return open_plain(s, err);
+	dir = volume_open(s->home, s->scratch, &why);
+	if (dir < 0 && faccessat(s->home, "volume.btrfs", F_OK, 0) == 0) {
+		*err = why;
+		return -1;
+	}
+	if (dir < 0)
+		return open_plain(s, err);
+	r = btrfs_quota_enable(dir);
+	if (r < 0) {
+		close(dir);
+		return err_sys(err, -r, "volume quota");
+	}
+	s->dir = dir;
+	s->ops = &btrfs_ops;
+	return 0;
+}
+
+bool shelf_has_limit(const struct shelf *s)
+{
+	if (s->dir >= 0)
+		return s->ops->has_limit;
+	if (s->rootless)
+		return false;
+	if (btrfs_is(s->home))
+		return true;
+	return faccessat(s->home, "store", F_OK, 0) < 0 && volume_is_possible(s->home);
+}
+
+bool shelf_has_snapshots(const struct shelf *s)
+{
+	return s->ops->snapshot != NULL;
+}
+
+static int make_upper(int entry)
+{
+	if (mkdirat(entry, "w", 0700) < 0 || mkdirat(entry, "u", 0755) < 0)
+		return -errno;
+	return 0;
+}
+
+static int mount_upper(struct shelf *s, const char *entry, int fd, const struct limits *l,
+		       int userns)
+{
+	int r = s->ops->has_limit ? s->ops->limit(s->dir, entry, l->disk_bytes) : 0;
+
+	return r < 0 ? r : mount_clone(fd, "", SYS_ATTR_NODEV, userns);
+}
+
+int shelf_begin(struct shelf *s, const char *entry, const char *template, struct err *err)
+{
+	int fd, r;
+
+	if (shelf_open(s, err) < 0)
+		return -1;
+	r = s->ops->make(s->dir, entry);
+	if (r < 0)
+		return err_sys(err, -r, "store entry %s", entry);
+	fd = open_entry(s->dir, entry);
+	if (fd >= 0 && (!template || symlinkat(template, fd, "template") == 0))
+		return fd;
+	err_sys(err, fd < 0 ? -fd : errno, "store entry %s", entry);
+	if (fd >= 0)
+		close(fd);
+	(void)s->ops->drop(s->dir, entry);
+	return -1;
+}
+
+int shelf_make(struct shelf *s, const char *entry, const char *template, const struct limits *l,
+	       int userns, int *ret, struct err *err)
+{
+	auto_close int fd = shelf_begin(s, entry, template, err);
+	int mnt;
+
+	if (fd < 0)
+		return -1;
+	mnt = make_upper(fd);
+	if (mnt == 0)
+		mnt = mount_upper(s, entry, fd, l, userns);
+	if (mnt < 0) {
+		(void)s->ops->drop(s->dir, entry);
+		return err_sys(err, -mnt, "store entry %s", entry);
+	}
+	*ret = mnt;
+	return 0;
+}
+
+/* The overlay before may have died in the middle of something. */
+static int empty_work(int entry)
+{
+	int r = file_remove_tree_at(entry, "w");
+
+	return r < 0 ? r : mkdirat(entry, "w", 0700) < 0 ? -errno : 0;
+}
+
+int shelf_reuse(struct shelf *s, const char *entry, const struct limits *l, int userns, int *ret,
+		struct err *err)
+{
+	auto_close int fd = -1;
+	int mnt;
+
+	if (shelf_open(s, err) < 0)
+		return -1;
+	fd = open_entry(s->dir, entry);
+	mnt = fd < 0 ? fd : empty_work(fd);
+	if (mnt == 0)
+		mnt = mount_upper(s, entry, fd, l, userns);
+	if (mnt < 0)
+		return err_sys(err, -mnt, "store entry %s", entry);
+	*ret = mnt;
+	return 0;
+}
+
+/* A tmpfs can be mapped since Linux 6.3. Before, the host's ids are kept in it as they are: nobody
+ * reads it but this one sandbox, so nothing of them shows. */
+static int map_memory(int mnt, int userns, uid_t owner)
+{
+	int r = mount_set(mnt, 0, userns);
+
+	if (r != -EINVAL)
+		return r;
+	if (fchownat(mnt, "u", owner, owner, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    fchownat(mnt, "w", owner, owner, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	return 0;
+}
+
+int shelf_make_memory(const struct limits *l, int userns, uid_t owner, int *ret, struct err *err)
+{
+	char size[32], inodes[32];
+	const struct mount_option options[] = { { "size", size },
+						{ "nr_inodes", inodes },
+						{ "mode", "0755" } };
+	auto_close int mnt = -1;
+	int r;
+
+	snprintf(size, sizeof(size), "%" PRIu64, l->disk_bytes);
+	snprintf(inodes, sizeof(inodes), "%" PRIu64, l->inodes);
+	mnt = mount_new("tmpfs", options, ARRAY_LEN(options), SYS_ATTR_NODEV);
+	if (mnt < 0)
+		return err_sys(err, -mnt, "mount tmpfs");
+	r = make_upper(mnt);
+	if (r == 0 && userns >= 0)
+		r = map_memory(mnt, userns, owner);
+	if (r < 0)
+		return err_sys(err, -r, "memory store");
+	*ret = steal_fd(&mnt);
+	return 0;
+}
+
+bool shelf_is_made(const struct shelf *s)
+{
+	return s->dir >= 0 || faccessat(s->home, "store", F_OK, 0) == 0 ||
+	       faccessat(s->home, "volume.btrfs", F_OK, 0) == 0;
+}
+
+bool shelf_has(const struct shelf *s, const char *entry)
+{
+	return s->dir >= 0 && faccessat(s->dir, entry, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+int shelf_files(struct shelf *s, const char *entry, struct err *err)
+{
+	char path[KEEPER_ID_SIZE + 8];
+	int fd;
+
+	if (shelf_open(s, err) < 0)
+		return -1;
+	snprintf(path, sizeof(path), "%s/u", entry);
+	fd = open_entry(s->dir, path);
+	return fd < 0 ? err_sys(err, -fd, "store entry %s", entry) : fd;
+}
+
+int shelf_template(const struct shelf *s, const char *entry, char ret[KEEPER_ID_SIZE])
+{
+	char path[KEEPER_ID_SIZE + 16], name[KEEPER_ID_SIZE] = { 0 };
+
+	snprintf(path, sizeof(path), "%s/template", entry);
+	if (readlinkat(s->dir, path, name, sizeof(name)) < 0)
+		return -errno;
+	if (!keeper_id_is_valid(name))
+		return -EBADMSG;
+	memcpy(ret, name, sizeof(name));
+	return 0;
+}
+
+struct each {
+	const char *prefix;
+	file_each_fn *fn;
+	void *arg;
+};
+
+static int each_entry(int dir, const char *name, void *arg)
+{
+	const struct each *e = arg;
+	size_t n = strlen(e->prefix);
+
+	return strncmp(name, e->prefix, n) == 0 ? e->fn(dir, name + n, e->arg) : 0;
+}
+
+int shelf_each(struct shelf *s, const char *prefix, file_each_fn *fn, void *arg, struct err *err)
+{
+	struct each e = { prefix, fn, arg };
+	int r;
+
+	if (!shelf_is_made(s))
+		return 0;
+	if (shelf_open(s, err) < 0)
+		return -1;
+	r = file_each_at(s->dir, ".", each_entry, &e);
+	return r < 0 ? err_sys(err, -r, "store") : 0;
+}
+
+int shelf_snapshot(struct shelf *s, const char *from, const char *to, struct err *err)
+{
+	int r = s->ops->snapshot(s->dir, from, to);
+
+	return r < 0 ? err_sys(err, -r, "snapshot %s", to) : 0;
+}
+
+int shelf_seal(struct shelf *s, const char *entry, struct err *err)
+{
+	auto_close int fd = open_entry(s->dir, entry);
+	int r = fd < 0 ? fd : file_remove_tree_at(fd, "w");
+
+	if (r == 0 && s->ops->has_limit)
+		r = btrfs_limit(fd, UINT64_MAX); /* none */
+	return r < 0 ? err_sys(err, -r, "seal %s", entry) : 0;
+}
+
+/* Out of sight at once. */
+static int set_aside(struct shelf *s, const char *entry)
+{
+	char to[24];
+	uint64_t r = 0;
+
+	(void)getrandom(&r, sizeof(r), 0);
+	snprintf(to, sizeof(to), "x-%016" PRIx64, r);
+	if (renameat(s->dir, entry, s->dir, to) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	s->has_dropped = true;
+	return 0;
+}
+
+int shelf_drop(struct shelf *s, const char *entry, struct err *err)
+{
+	int r;
+
+	if (!shelf_is_made(s)) /* nothing was ever kept: no reason to make a volume now */
+		return 0;
+	if (shelf_open(s, err) < 0)
+		return -1;
+	r = s->later && s->ops == &dir_ops ? set_aside(s, entry) : s->ops->drop(s->dir, entry);
+	return r < 0 ? err_sys(err, -r, "drop %s", entry) : 0;
+}
+
+static int sweep_one(int dir, const char *name, void *arg)
+{
+	(void)arg;
+	/* `.deep.x-R`: what a removal that was killed had moved beside the tree */
+	if (strncmp(name, "x-", 2) == 0)
+		(void)file_remove_tree_at(dir, name);
+	else if (strncmp(name, ".deep.x-", 8) == 0)
+		(void)file_remove_tree_at(dir, name + strlen(".deep."));
+	return 0;
+}
+
+void shelf_sweep(const struct shelf *s)
+{
+	(void)file_each_at(s->dir, ".", sweep_one, NULL);
+}
+
+int shelf_move(struct shelf *s, const char *from, const char *to, struct err *err)
+{
+	if (shelf_open(s, err) < 0)
+		return -1;
+	if (syscall(SYS_renameat2, s->dir, from, s->dir, to, 1 /* RENAME_NOREPLACE */) < 0)
+		return err_sys(err, errno, "%s", to);
+	return 0;
+}
+
+int shelf_rename(struct shelf *s, const char *from, const char *to, struct err *err)
+{
+	if (shelf_move(s, from, to, err) < 0)
+		return -1;
+	return fsync(s->dir) < 0 ? err_sys(err, errno, "store") : 0;
+}
+
+int shelf_limit(struct shelf *s, const char *entry, uint64_t bytes, struct err *err)
+{
+	int r;
+
+	if (shelf_open(s, err) < 0)
+		return -1;
+	r = s->ops->limit(s->dir, entry, bytes);
+	return r < 0 ? err_sys(err, -r, "disk limit of %s", entry) : 0;
+}
+
+uint64_t shelf_usage(struct shelf *s, const char *entry)
+{
+	uint64_t used;
+
+	if (s->dir < 0 || s->ops->usage(s->dir, entry, &used) < 0)
+		return UINT64_MAX;
+	return used;
+}
+
+bool shelf_is_full(struct shelf *s, const char *entry)
+{
+	char path[300];
+	auto_close int fd = -1;
+
+	if (s->dir < 0)
+		return false;
+	snprintf(path, sizeof(path), "%s/w", entry);
+	fd = openat(s->dir, path, O_TMPFILE | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd >= 0 && fallocate(fd, 0, 0, PROBE_BYTES) == 0)
+		return false;
+	return errno == EDQUOT || errno == ENOSPC;
+}

@@ -1,0 +1,569 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/agent_client.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/fd_message.h"
+
+enum {
+	PENDING_MAX = 1024,
+	QUEUE_MAX = 64, /* messages that may wait for room in the socket */
+	ANSWER_MAX = 16 * 1024, /* the largest honest answer is a PROC with 4 kB of argv */
+	PARTS_MAX = 8,
+	BATCH = 64, /* messages per dispatch: a guest that floods must not own the loop */
+};
+
+struct pending {
+	struct pending *next;
+	uint32_t req, type;
+	agent_fn *fn;
+	void *arg;
+};
+
+struct listener {
+	struct listener *next;
+	uint64_t exec;
+	agent_event_fn *fn;
+	void *arg;
+};
+
+struct queued {
+	struct queued *next;
+	bool counted; /* in nqueued */
+	size_t len, nfds;
+	int fds[AGENT_FDS_MAX];
+	char bytes[];
+};
+
+struct agent {
+	int fd;
+	uint32_t last_req;
+	uint64_t last_exec;
+	struct pending *pending, **pending_tail;
+	size_t npending;
+	struct listener *listeners;
+	struct queued *queue, **queue_tail;
+	size_t nqueued;
+	struct err gone; /* set once the connection is over */
+	int patience_ms; /* of agent_call() */
+};
+
+int agent_new(int fd, struct agent **ret, struct err *err)
+{
+	auto_close int own = fd;
+	int r = sock_nonblock(fd);
+	struct agent *a;
+
+	if (r < 0)
+		return err_sys(err, -r, "connection to the sandbox");
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		return err_sys(err, ENOMEM, "agent");
+	a->fd = steal_fd(&own);
+	a->patience_ms = -1;
+	a->pending_tail = &a->pending;
+	a->queue_tail = &a->queue;
+	*ret = a;
+	return 0;
+}
+
+static void queued_free(struct queued *q)
+{
+	for (size_t i = 0; i < q->nfds; i++)
+		close(q->fds[i]);
+	free(q);
+}
+
+static void drop_queue(struct agent *a)
+{
+	while (a->queue) {
+		struct queued *q = a->queue;
+
+		a->queue = q->next;
+		queued_free(q);
+	}
+	a->queue_tail = &a->queue;
+	a->nqueued = 0;
+}
+
+/* Everybody who waits hears of it once; nobody is called again afterwards. */
+static int end_connection(struct agent *a, const struct err *why, struct err *err)
+{
+	if (!a->gone.code)
+		a->gone = *why;
+	shutdown(a->fd, SHUT_RDWR);
+	drop_queue(a);
+	while (a->pending) {
+		struct pending *p = a->pending;
+
+		a->pending = p->next;
+		if (p->fn)
+			p->fn(p->arg, NULL, 0, NULL, &a->gone);
+		free(p);
+	}
+	a->pending_tail = &a->pending;
+	a->npending = 0;
+	while (a->listeners) {
+		struct listener *l = a->listeners;
+
+		a->listeners = l->next;
+		l->fn(l->arg, NULL, &a->gone);
+		free(l);
+	}
+	*err = a->gone;
+	return -1;
+}
+
+void agent_free(struct agent *a)
+{
+	struct err why, ignored;
+
+	if (!a)
+		return;
+	err_set(&why, ERR_UNAVAILABLE, "the connection to the sandbox was closed");
+	end_connection(a, &why, &ignored);
+	close(a->fd);
+	free(a);
+}
+
+int agent_fd(const struct agent *a)
+{
+	return a->fd;
+}
+
+short agent_events(const struct agent *a)
+{
+	return a->queue ? POLLIN | POLLOUT : POLLIN;
+}
+
+bool agent_is_closed(const struct agent *a)
+{
+	return a->gone.code != ERR_NONE;
+}
+
+/* ---- sending --------------------------------------------------------------------------------- */
+
+/* What lets go of something is never refused: a command would wait for ever for a reader that is
+ * done. There is no more of it than there are handles, as only the last word of each waits. */
+static bool lets_go(uint32_t type)
+{
+	return type == AGENT_CONSUMED || type == AGENT_DETACH || type == AGENT_FORGET;
+}
+
+static bool is_about(const struct queued *q, uint64_t exec)
+{
+	return q->len >= sizeof(struct agent_hdr) + sizeof(exec) &&
+	       !memcmp(q->bytes + sizeof(struct agent_hdr), &exec, sizeof(exec));
+}
+
+/* Takes the place of an AGENT_CONSUMED that still waits, unless something else about the same
+ * command waits behind that. */
+static bool enqueue_consumed(struct agent *a, const struct agent_offsets *o)
+{
+	struct queued *last = NULL;
+	struct agent_hdr hdr;
+
+	for (struct queued *q = a->queue; q; q = q->next)
+		if (is_about(q, o->exec))
+			last = q;
+	if (!last)
+		return false;
+	memcpy(&hdr, last->bytes, sizeof(hdr));
+	if (hdr.type != AGENT_CONSUMED)
+		return false;
+	memcpy(last->bytes + sizeof(hdr), o, sizeof(*o));
+	return true;
+}
+
+static int enqueue(struct agent *a, const struct iovec *iov, size_t niov, const int *fds,
+		   size_t nfds, struct err *err)
+{
+	struct agent_hdr hdr;
+	struct queued *q;
+	size_t len = 0;
+
+	memcpy(&hdr, iov[0].iov_base, sizeof(hdr));
+	if (hdr.type == AGENT_CONSUMED && niov == 2 &&
+	    iov[1].iov_len == sizeof(struct agent_offsets) && enqueue_consumed(a, iov[1].iov_base))
+		return 0;
+	for (size_t i = 0; i < niov; i++)
+		len += iov[i].iov_len;
+	if (a->nqueued >= QUEUE_MAX && !lets_go(hdr.type))
+		return err_set(err, ERR_LIMIT, "the sandbox does not take its messages");
+	q = calloc(1, sizeof(*q) + len);
+	if (!q)
+		return err_sys(err, ENOMEM, "message to the sandbox");
+	for (size_t i = 0; i < niov; i++) {
+		memcpy(q->bytes + q->len, iov[i].iov_base, iov[i].iov_len);
+		q->len += iov[i].iov_len;
+	}
+	for (; q->nfds < nfds; q->nfds++) {
+		q->fds[q->nfds] = fcntl(fds[q->nfds], F_DUPFD_CLOEXEC, 3);
+		if (q->fds[q->nfds] < 0) {
+			int e = errno;
+
+			queued_free(q);
+			return err_sys(err, e, "message to the sandbox");
+		}
+	}
+	q->counted = !lets_go(hdr.type);
+	a->nqueued += q->counted;
+	*a->queue_tail = q;
+	a->queue_tail = &q->next;
+	return 0;
+}
+
+static int transmit(struct agent *a, const struct iovec *iov, size_t niov, const int *fds,
+		    size_t nfds, struct err *err)
+{
+	int r = a->queue ? -EAGAIN : sock_sendv(a->fd, iov, niov, fds, nfds);
+
+	if (r == -EAGAIN)
+		return enqueue(a, iov, niov, fds, nfds, err);
+	if (r == -EPIPE || r == -ECONNRESET) {
+		err_set(err, ERR_UNAVAILABLE, "the sandbox is gone");
+		err->sys = EPIPE;
+		return -1;
+	}
+	if (r < 0)
+		return err_sys(err, -r, "message to the sandbox");
+	return 0;
+}
+
+static int flush(struct agent *a)
+{
+	while (a->queue) {
+		struct queued *q = a->queue;
+		int r = sock_send(a->fd, q->bytes, q->len, q->fds, q->nfds);
+
+		if (r == -EAGAIN)
+			return 0;
+		if (r < 0)
+			return r;
+		a->queue = q->next;
+		if (!a->queue)
+			a->queue_tail = &a->queue;
+		a->nqueued -= q->counted;
+		queued_free(q);
+	}
+	return 0;
+}
+
+static struct pending *remember(struct agent *a, enum agent_type type, agent_fn *fn, void *arg)
+{
+	struct pending *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->req = ++a->last_req ? a->last_req : ++a->last_req; /* 0 is for events */
+	p->type = type;
+	p->fn = fn;
+	p->arg = arg;
+	return p;
+}
+
+static int too_long(struct err *err)
+{
+	err_set(err, ERR_LIMIT,
+		"command, environment and arguments are too long: %d bytes together at most; a "
+		"file can be longer",
+		AGENT_MSG_MAX);
+	err->sys = E2BIG;
+	return -1;
+}
+
+int agent_send(struct agent *a, enum agent_type type, const struct agent_part *parts, size_t nparts,
+	       const int *fds, size_t nfds, agent_fn *fn, void *arg, struct err *err)
+{
+	struct agent_hdr hdr = { .type = type };
+	struct iovec iov[PARTS_MAX + 1] = { { &hdr, sizeof(hdr) } };
+	struct pending *p;
+	size_t len = 0;
+
+	if (a->gone.code) {
+		*err = a->gone;
+		return -1;
+	}
+	if (nparts > PARTS_MAX || nfds > AGENT_FDS_MAX)
+		return err_set(err, ERR_INTERNAL, "message with too many parts");
+	for (size_t i = 0; i < nparts; i++) {
+		memcpy(&iov[i + 1].iov_base, &parts[i].data, sizeof(void *));
+		iov[i + 1].iov_len = parts[i].len;
+		len += parts[i].len;
+	}
+	if (len > AGENT_MSG_MAX - sizeof(hdr))
+		return too_long(err);
+	if (a->npending >= PENDING_MAX && !lets_go(type))
+		return err_set(err, ERR_LIMIT, "too many requests wait for the sandbox");
+	hdr.len = (uint32_t)len;
+	if (type == AGENT_CONSUMED)
+		return transmit(a, iov, nparts + 1, fds, nfds, err);
+	p = remember(a, type, fn, arg);
+	if (!p)
+		return err_sys(err, ENOMEM, "agent");
+	hdr.req = p->req;
+	if (transmit(a, iov, nparts + 1, fds, nfds, err) < 0) {
+		free(p);
+		return -1;
+	}
+	*a->pending_tail = p;
+	a->pending_tail = &p->next;
+	a->npending++;
+	return 0;
+}
+
+/* ---- receiving ------------------------------------------------------------------------------- */
+
+static struct pending *find_pending(struct agent *a, uint32_t req, bool take)
+{
+	for (struct pending **at = &a->pending; *at; at = &(*at)->next) {
+		struct pending *p = *at;
+
+		if (p->req != req)
+			continue;
+		if (take) {
+			*at = p->next;
+			if (!*at)
+				a->pending_tail = at;
+			a->npending--;
+		}
+		return p;
+	}
+	return NULL;
+}
+
+/* The sentence of an AGENT_ERROR, made fit for a terminal: a guest may have written it. */
+void agent_clean_text(char *text)
+{
+	for (char *c = text; *c; c++)
+		if ((unsigned char)*c < 0x20 || *c == 0x7f)
+			*c = '?';
+}
+
+static void error_of(const void *msg, size_t len, struct err *err)
+{
+	struct agent_error e;
+	const char *text = agent_msg_string(msg, len, 0);
+
+	memcpy(&e, (const char *)msg + sizeof(struct agent_hdr), sizeof(e));
+	err_set(err,
+		e.code > ERR_NONE && e.code <= ERR_INTERNAL ? (enum err_code)e.code : ERR_INTERNAL,
+		"%s", text ? text : "refused");
+	err->sys = e.sys > 0 && e.sys < 4096 ? e.sys : 0;
+	agent_clean_text(err->msg);
+}
+
+static const char *answer(struct agent *a, const struct agent_hdr *hdr, const void *msg, size_t len,
+			  int *fds)
+{
+	/* A listing goes on until its OK (or error). */
+	struct pending *p = find_pending(a, hdr->req, hdr->type != AGENT_PROC);
+	struct err refused = { 0 };
+
+	if (!p)
+		return "an answer nobody waits for";
+	if (hdr->type == AGENT_PROC && p->type != AGENT_LIST)
+		p = find_pending(a, hdr->req, true);
+	if (hdr->type == AGENT_ERROR)
+		error_of(msg, len, &refused);
+	if (p->fn) {
+		agent_fn *fn = p->fn;
+		void *arg = p->arg;
+
+		if (hdr->type != AGENT_PROC || p->type != AGENT_LIST)
+			free(p);
+		if (refused.code)
+			fn(arg, NULL, 0, NULL, &refused);
+		else
+			fn(arg, msg, len, fds, NULL);
+	} else if (hdr->type != AGENT_PROC || p->type != AGENT_LIST) {
+		free(p);
+	}
+	return NULL;
+}
+
+static const char *event(struct agent *a, const struct agent_hdr *hdr, const void *msg)
+{
+	struct agent_ref ref;
+
+	if (hdr->type != AGENT_OUTPUT && hdr->type != AGENT_EXIT)
+		return "not an event";
+	memcpy(&ref, (const char *)msg + sizeof(*hdr), sizeof(ref)); /* both begin with it */
+	for (struct listener *l = a->listeners; l; l = l->next) {
+		if (l->exec == ref.exec) {
+			l->fn(l->arg, msg, NULL);
+			return NULL;
+		}
+	}
+	return NULL; /* of an exec given up meanwhile */
+}
+
+static bool fd_is_harmless(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode));
+}
+
+/* A log must be such that nobody can make a read of it fail or wait: in memory, of a size that is
+ * fixed for ever. */
+static bool fd_is_log(int fd, uint64_t log_bytes)
+{
+	const int sealed = F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL;
+	int seals = fcntl(fd, F_GET_SEALS), mode = fcntl(fd, F_GETFL);
+	struct stat st;
+
+	return seals >= 0 && (seals & sealed) == sealed && mode >= 0 &&
+	       (mode & O_ACCMODE) != O_WRONLY && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+	       (uint64_t)st.st_size == AGENT_LOG_HEAD + log_bytes;
+}
+
+static const char *fds_problem(uint32_t type, const void *msg, const int *fds, size_t nfds)
+{
+	struct agent_logs logs;
+
+	for (size_t i = 0; i < nfds; i++) {
+		if (!fd_is_harmless(fds[i]))
+			return "a descriptor that is neither a file nor a directory";
+		if (type != AGENT_LOGR)
+			continue;
+		memcpy(&logs, (const char *)msg + sizeof(struct agent_hdr), sizeof(logs));
+		if (!fd_is_log(fds[i], logs.log_bytes))
+			return "a descriptor that is no log";
+	}
+	return NULL;
+}
+
+static const char *handle(struct agent *a, const void *msg, size_t len, int *fds, size_t nfds)
+{
+	const char *problem = agent_msg_problem(msg, len, nfds, false);
+	struct agent_hdr hdr;
+
+	if (problem)
+		return problem;
+	memcpy(&hdr, msg, sizeof(hdr));
+	problem = fds_problem(hdr.type, msg, fds, nfds);
+	if (problem)
+		return problem;
+	return hdr.req ? answer(a, &hdr, msg, len, fds) : event(a, &hdr, msg);
+}
+
+/* 1: one message handled; 0: nothing there. */
+static int receive_one(struct agent *a, struct err *err)
+{
+	_Alignas(8) char buf[ANSWER_MAX];
+	int fds[AGENT_ANSWER_FDS] = { -1, -1 };
+	size_t nfds = 0;
+	int n = sock_recv(a->fd, buf, sizeof(buf), fds, AGENT_ANSWER_FDS, &nfds);
+	const char *problem;
+	struct err why;
+
+	if (n == -EAGAIN)
+		return 0;
+	if (n == 0 || n == -ECONNRESET) {
+		err_set(&why, ERR_UNAVAILABLE, "the sandbox is gone");
+		return end_connection(a, &why, err);
+	}
+	problem =
+		n < 0 ? "too long, or too many descriptors" : handle(a, buf, (size_t)n, fds, nfds);
+	for (size_t i = 0; i < nfds; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+	}
+	if (problem) {
+		err_set(&why, ERR_UNAVAILABLE, "the sandbox talks nonsense: %s", problem);
+		return end_connection(a, &why, err);
+	}
+	return 1;
+}
+
+int agent_dispatch(struct agent *a, struct err *err)
+{
+	struct err why;
+	int r = 1;
+
+	if (a->gone.code) {
+		*err = a->gone;
+		return -1;
+	}
+	for (int i = 0; i < BATCH && r > 0; i++)
+		r = receive_one(a, err);
+	if (r < 0)
+		return -1;
+	/* After reading: what the peer said last must not be lost when it is gone. */
+	if (!a->gone.code && flush(a) < 0) {
+		err_set(&why, ERR_UNAVAILABLE, "the sandbox is gone");
+		return end_connection(a, &why, err);
+	}
+	return 0;
+}
+
+void agent_cancel(struct agent *a, const void *arg)
+{
+	for (struct pending *p = a->pending; p; p = p->next)
+		if (p->arg == arg)
+			p->fn = NULL;
+}
+
+/* ---- execs ----------------------------------------------------------------------------------- */
+
+uint64_t agent_next_exec(struct agent *a)
+{
+	return ++a->last_exec;
+}
+
+void agent_number_from(struct agent *a, uint64_t base)
+{
+	if (base > a->last_exec)
+		a->last_exec = base;
+}
+
+int agent_listen(struct agent *a, uint64_t exec, agent_event_fn *fn, void *arg, struct err *err)
+{
+	struct listener *l;
+
+	if (a->gone.code) {
+		*err = a->gone;
+		return -1;
+	}
+	for (l = a->listeners; l; l = l->next)
+		if (l->exec == exec)
+			return err_set(err, ERR_CONFLICT, "command %llu has a handle already",
+				       (unsigned long long)exec);
+	l = calloc(1, sizeof(*l));
+	if (!l)
+		return err_sys(err, ENOMEM, "agent");
+	*l = (struct listener){ .next = a->listeners, .exec = exec, .fn = fn, .arg = arg };
+	a->listeners = l;
+	return 0;
+}
+
+void agent_unlisten(struct agent *a, uint64_t exec)
+{
+	for (struct listener **at = &a->listeners; *at; at = &(*at)->next) {
+		struct listener *l = *at;
+
+		if (l->exec == exec) {
+			*at = l->next;
+			free(l);
+			return;
+		}
+	}
+}
+
+void agent_set_patience(struct agent *a, int ms)
+{
+	a->patience_ms = ms;
+}
+
+int agent_patience(const struct agent *a)
+{
+	return a->patience_ms;
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/files_client.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file_io.h"
+#include "sandbox/agent_client.h"
+#include "sandbox/sandbox.h"
+
+/* One request about one or two paths. */
+struct ask {
+	enum agent_type type, want;
+	unsigned flags;
+	mode_t mode;
+	const char *user, *path, *path2;
+};
+
+static int ask(struct sandbox *sb, const struct ask *q, struct agent_answer *ret, struct err *err)
+{
+	struct agent_file m = { .flags = q->flags, .mode = q->mode & 07777 };
+	const char *user = q->user ? q->user : "";
+	struct agent_part parts[] = {
+		{ &m, sizeof(m) },
+		{ user, strlen(user) + 1 },
+		{ q->path, strlen(q->path) + 1 },
+		{ q->path2, q->path2 ? strlen(q->path2) + 1 : 0 },
+	};
+
+	if (!q->path[0] || strlen(q->path) >= AGENT_PATH_MAX ||
+	    (q->path2 && (!q->path2[0] || strlen(q->path2) >= AGENT_PATH_MAX)))
+		return err_set(err, ERR_INVALID, "a path must have 1 to %d bytes",
+			       AGENT_PATH_MAX - 1);
+	return agent_call(sandbox_agent(sb), q->type, parts, q->path2 ? 4 : 3, NULL, 0, q->want,
+			  ret, err);
+}
+
+static int ask_ok(struct sandbox *sb, struct ask q, struct err *err)
+{
+	q.want = AGENT_OK;
+	return ask(sb, &q, NULL, err);
+}
+
+static uint64_t token_of(const struct agent_answer *ans)
+{
+	struct agent_token t;
+
+	memcpy(&t, (const char *)ans->msg + sizeof(struct agent_hdr), sizeof(t));
+	return t.token;
+}
+
+int files_open(struct sandbox *sb, const char *user, const char *path, unsigned flags, mode_t mode,
+	       int *ret_fd, struct err *err)
+{
+	struct agent_answer ans;
+	struct ask q = { .type = AGENT_OPEN,
+			 .want = AGENT_FD,
+			 .flags = flags,
+			 .mode = mode,
+			 .user = user,
+			 .path = path };
+
+	if (ask(sb, &q, &ans, err) < 0)
+		return -1;
+	*ret_fd = steal_fd(&ans.fd);
+	agent_answer_fini(&ans);
+	return 0;
+}
+
+/* The size told by fstat() is a hint only: the guest may be writing. */
+static int slurp(int fd, const char *path, size_t max, void **ret, size_t *ret_len, struct err *err)
+{
+	struct stat st;
+	auto_free char *buf = NULL;
+	size_t cap = 4096, len = 0;
+	ssize_t n;
+
+	if (fstat(fd, &st) == 0 && st.st_size > 0 && (uint64_t)st.st_size < max)
+		cap = (size_t)st.st_size + 1;
+	for (;;) {
+		if (!buf || len == cap) {
+			char *p = realloc(buf, buf ? cap *= 2 : cap);
+
+			if (!p)
+				return err_sys(err, ENOMEM, "%s", path);
+			buf = p;
+		}
+		n = read(fd, buf + len, cap - len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_sys(err, errno, "%s", path);
+		if (!n)
+			break;
+		len += (size_t)n;
+		if (len > max)
+			return err_set(err, ERR_LIMIT, "%s: more than %zu bytes", path, max);
+	}
+	buf[len] = '\0'; /* there is room: a full buffer grows before it is read into again */
+	*ret_len = len;
+	*ret = steal_ptr(&buf);
+	return 0;
+}
+
+int files_read(struct sandbox *sb, const char *user, const char *path, size_t max, void **ret,
+	       size_t *ret_len, struct err *err)
+{
+	auto_close int fd = -1;
+
+	if (files_open(sb, user, path, AGENT_READ, 0, &fd, err) < 0)
+		return -1;
+	return slurp(fd, path, max, ret, ret_len, err);
+}
+
+static int write_all(int fd, const char *path, const void *data, size_t len, struct err *err)
+{
+	int r = file_write_all(fd, data, len);
+
+	return r < 0 ? err_sys(err, -r, "%s", path) : 0;
+}
+
+int files_append(struct sandbox *sb, const char *user, const char *path, const void *data,
+		 size_t len, mode_t mode, struct err *err)
+{
+	auto_close int fd = -1;
+
+	if (files_open(sb, user, path, AGENT_WRITE | AGENT_APPEND | AGENT_CREATE, mode, &fd, err) <
+	    0)
+		return -1;
+	return write_all(fd, path, data, len, err);
+}
+
+/* ---- atomic writes --------------------------------------------------------------------------- */
+
+struct files_put {
+	struct agent *agent; /* borrowed */
+	uint64_t token;
+	int fd;
+	bool done;
+};
+
+int files_put_new(struct sandbox *sb, const char *user, const char *path, unsigned flags,
+		  mode_t mode, struct files_put **ret, struct err *err)
+{
+	struct files_put *p;
+	struct agent_answer ans;
+	struct ask q = { .type = AGENT_TEMP,
+			 .want = AGENT_FD,
+			 .flags = flags & (AGENT_PARENTS | AGENT_NOREPLACE),
+			 .mode = mode,
+			 .user = user,
+			 .path = path };
+
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return err_sys(err, ENOMEM, "%s", path);
+	if (ask(sb, &q, &ans, err) < 0) {
+		free(p);
+		return -1;
+	}
+	p->agent = sandbox_agent(sb);
+	p->token = token_of(&ans);
+	p->fd = steal_fd(&ans.fd);
+	agent_answer_fini(&ans);
+	*ret = p;
+	return 0;
+}
+
+int files_put_fd(const struct files_put *p)
+{
+	return p->fd;
+}
+
+static int put_end(struct files_put *p, enum agent_type type, struct err *err)
+{
+	struct agent_token t = { .token = p->token };
+
+	p->done = true;
+	return agent_call(p->agent, type, (struct agent_part[]){ { &t, sizeof(t) } }, 1, NULL, 0,
+			  AGENT_OK, NULL, err);
+}
+
+/* Closed before: whoever hears that it is there may execute it, which he could not while anybody
+ * has it open for writing. */
+int files_put_commit(struct files_put *p, struct err *err)
+{
+	if (p->fd >= 0)
+		close(p->fd);
+	p->fd = -1;
+	return put_end(p, AGENT_COMMIT, err);
+}
+
+void files_put_free(struct files_put *p)
+{
+	struct err ignored;
+
+	if (!p)
+		return;
+	if (!p->done)
+		put_end(p, AGENT_ABORT, &ignored);
+	if (p->fd >= 0)
+		close(p->fd);
+	free(p);
+}
+
+int files_write(struct sandbox *sb, const char *user, const char *path, const void *data,
+		size_t len, unsigned flags, mode_t mode, struct err *err)
+{
+	auto_call(files_put_free) struct files_put *p = NULL;
+
+	if (files_put_new(sb, user, path, flags, mode, &p, err) < 0 ||
+	    write_all(p->fd, path, data, len, err) < 0)
+		return -1;
+	return files_put_commit(p, err);
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+int files_stat(struct sandbox *sb, const char *user, const char *path, bool follow,
+	       struct files_stat *ret, struct err *err)
+{
+	struct files_stat out = { 0 };
+	struct agent_answer ans;
+	struct ask q = { .type = AGENT_STAT,
+			 .want = AGENT_STATR,
+			 .flags = follow ? 0 : AGENT_NOFOLLOW,
+			 .user = user,
+			 .path = path };
+	const char *body;
+
+	if (ask(sb, &q, &ans, err) < 0)
+		return -1;
+	body = (const char *)ans.msg + sizeof(struct agent_hdr);
+	memcpy(&out.st, body, sizeof(out.st)); /* target_len was checked against the message */
+	if (S_ISLNK(out.st.mode)) {
+		out.target = calloc(1, (size_t)out.st.target_len + 1);
+		if (!out.target) {
+			agent_answer_fini(&ans);
+			return err_sys(err, ENOMEM, "%s", path);
+		}
+		memcpy(out.target, body + sizeof(out.st), out.st.target_len);
+	}
+	agent_answer_fini(&ans);
+	*ret = out;
+	return 0;
+}
+
+int files_mkdir(struct sandbox *sb, const char *user, const char *path, bool parents, mode_t mode,
+		struct err *err)
+{
+	return ask_ok(sb,
+		      (struct ask){ .type = AGENT_MKDIR,
+				    .flags = parents ? AGENT_PARENTS : 0,
+				    .mode = mode,
+				    .user = user,
+				    .path = path },
+		      err);
+}
+
+int files_rename(struct sandbox *sb, const char *user, const char *from, const char *to,
+		 bool replace, struct err *err)
+{
+	return ask_ok(sb,
+		      (struct ask){ .type = AGENT_RENAME,
+				    .flags = replace ? 0 : AGENT_NOREPLACE,
+				    .user = user,
+				    .path = from,
+				    .path2 = to },
+		      err);
+}
+
+int files_remove(struct sandbox *sb, const char *user, const char *path, struct err *err)
+{
+	return ask_ok(sb, (struct ask){ .type = AGENT_REMOVE, .user = user, .path = path }, err);
+}
+
+int files_symlink(struct sandbox *sb, const char *user, const char *target, const char *path,
+		  struct err *err)
+{
+	return ask_ok(
+		sb,
+		(struct ask){ .type = AGENT_SYMLINK, .user = user, .path = target, .path2 = path },
+		err);
+}
+
+int files_chmod(struct sandbox *sb, const char *user, const char *path, mode_t mode,
+		struct err *err)
+{
+	return ask_ok(sb,
+		      (struct ask){ .type = AGENT_CHMOD, .mode = mode, .user = user, .path = path },
+		      err);
+}
+
+bool files_is_unfinished(const char *path)
+{
+	static const char prefix[] = ".lodge-";
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	const char *digits = name + sizeof(prefix) - 1;
+
+	return strncmp(name, prefix, sizeof(prefix) - 1) == 0 && strlen(digits) == 16 &&
+	       strspn(digits, "0123456789abcdef") == 16;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Commands that another engine started: taken up again, and let go without losing their record. */
+#include <string.h>
+
+#include "base/test_hook.h"
+#include "sandbox/agent_client.h"
+#include "sandbox/guest_exec_internal.h"
+#include "sandbox/sandbox.h"
+
+enum { ADOPT_MS = 15 * 1000 };
+
+struct adoption {
+	struct exec *x;
+	bool done;
+	struct err err;
+};
+
+static void fail(struct adoption *ad, const struct err *why)
+{
+	if (!ad->done) {
+		ad->done = true;
+		ad->err = *why;
+	}
+}
+
+static bool is_answer(struct adoption *ad, const void *msg, enum agent_type want,
+		      const struct err *err)
+{
+	struct agent_hdr hdr;
+	struct err other;
+
+	if (!msg) {
+		fail(ad, err);
+		return false;
+	}
+	memcpy(&hdr, msg, sizeof(hdr));
+	if (hdr.type == want)
+		return true;
+	err_set(&other, ERR_UNAVAILABLE, "the sandbox answered something else");
+	fail(ad, &other);
+	return false;
+}
+
+static void on_attached(void *arg, const void *msg, size_t len, int *fds, const struct err *err)
+{
+	(void)len;
+	(void)fds;
+	is_answer(arg, msg, AGENT_OK, err);
+}
+
+/* The ranges fit the logs and the logs are what they should be: the agent has looked. */
+static void take_logs(struct exec *x, const struct agent_logs *l, int *fds, const char *text)
+{
+	const struct agent_progress *at = &l->proc.exit.at;
+	struct err ignored;
+
+	x->adopting = false;
+	x->log_bytes = l->log_bytes;
+	x->pid = l->proc.pid;
+	x->pty = (l->proc.flags & AGENT_PTY) != 0;
+	for (int i = 0; i < EXEC_STREAMS; i++)
+		x->streams[i].fd = steal_fd(&fds[i]);
+	x->state = EXEC_RUNNING;
+	if (!(l->proc.flags & AGENT_STDIN_OPEN))
+		x->stdin_open = x->stdin_busy = false;
+	if (l->proc.state == AGENT_EXITED) {
+		exec_take_end(x, &l->proc.exit, text);
+		return;
+	}
+	exec_advance(x, at);
+	/* An OUTPUT that came too early is answered by it as well, so that the next one comes. */
+	if (x->hold)
+		exec_consumed(x, at->out_start, at->err_start, &ignored);
+	else
+		exec_consumed(x, at->out_end, at->err_end, &ignored);
+}
+
+static void on_logs(void *arg, const void *msg, size_t len, int *fds, const struct err *err)
+{
+	struct adoption *ad = arg;
+	struct agent_logs l;
+	struct err other;
+
+	if (!is_answer(ad, msg, AGENT_LOGR, err) || ad->done)
+		return;
+	memcpy(&l, (const char *)msg + sizeof(struct agent_hdr), sizeof(l));
+	if (l.proc.exec != ad->x->id) {
+		err_set(&other, ERR_UNAVAILABLE, "the sandbox answered for another command");
+		fail(ad, &other);
+		return;
+	}
+	take_logs(ad->x, &l, fds, agent_msg_string(msg, len, 0));
+	ad->done = true;
+}
+
+/* Attached first: whatever the logs then say stays until it is consumed. */
+static int ask(struct agent *a, struct adoption *ad, struct err *err)
+{
+	struct agent_offsets from_the_start = { .exec = ad->x->id };
+	struct agent_ref ref = { .exec = ad->x->id };
+
+	if (agent_send(a, AGENT_ATTACH,
+		       (struct agent_part[]){ { &from_the_start, sizeof(from_the_start) } }, 1,
+		       NULL, 0, on_attached, ad, err) < 0 ||
+	    exec_probe_stdin(ad->x, err) < 0)
+		return -1;
+	return agent_send(a, AGENT_LOGS, (struct agent_part[]){ { &ref, sizeof(ref) } }, 1, NULL, 0,
+			  on_logs, ad, err);
+}
+
+int exec_adopt(struct sandbox *sb, uint64_t id, bool hold, const struct exec_ops *ops, void *arg,
+	       struct exec **ret, struct err *err)
+{
+	auto_call(exec_free) struct exec *x = NULL;
+	struct agent *a = sandbox_agent(sb);
+	struct adoption ad = { 0 };
+	int r;
+
+	/* No callbacks before there is a handle to give out: its state tells the same. */
+	if (exec_alloc(sb, id, NULL, NULL, &x, err) < 0)
+		return -1;
+	x->adopting = true;
+	x->hold = hold;
+	ad.x = x;
+	r = ask(a, &ad, err);
+	if (r == 0)
+		r = agent_wait(a, &ad.done, ADOPT_MS, err);
+	agent_cancel(a, &ad);
+	if (r < 0)
+		return -1;
+	hook_crash("exec:adopt");
+	if (ad.err.code || x->state == EXEC_FAILED) {
+		*err = ad.err.code ? ad.err : x->err;
+		return -1;
+	}
+	if (ops)
+		x->ops = *ops;
+	x->arg = arg;
+	*ret = steal_ptr(&x);
+	return 0;
+}

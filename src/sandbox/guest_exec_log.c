@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The output of a command, as it lies in its logs. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "base/test_hook.h"
+#include "sandbox/guest_exec_internal.h"
+
+enum { LOG_DEFAULT = 1 << 20, CHUNK = 32 * 1024 };
+
+/* Its size is sealed: lodge-init cannot make a read fail, nor the file grow. The pages it fills
+ * are charged to the sandbox (cgroup v2), or to the group above it (v1). */
+int exec_log_new(uint64_t log_bytes, struct err *err)
+{
+	auto_close int fd = memfd_create("lodge-log", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0)
+		return err_sys(err, errno, "log of the output");
+	if (ftruncate(fd, (off_t)(AGENT_LOG_HEAD + log_bytes)) < 0)
+		return err_sys(err, errno, "log of the output");
+	if (fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
+		return err_sys(err, errno, "seal the log of the output");
+	return steal_fd(&fd);
+}
+
+uint64_t exec_log_size(uint64_t wanted)
+{
+	if (!wanted)
+		return LOG_DEFAULT;
+	if (wanted > AGENT_LOG_MAX)
+		return AGENT_LOG_MAX;
+	return (wanted + AGENT_PAGE - 1) / AGENT_PAGE * AGENT_PAGE;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static ssize_t read_ring(const struct exec *x, int fd, uint64_t offset, char *buf, size_t size)
+{
+	size_t got = 0;
+
+	while (got < size) {
+		uint64_t at = (offset + got) % x->log_bytes;
+		size_t want = size - got;
+		ssize_t n;
+
+		if (want > x->log_bytes - at)
+			want = (size_t)(x->log_bytes - at);
+		n = pread(fd, buf + got, want, (off_t)(AGENT_LOG_HEAD + at));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		got += (size_t)n;
+	}
+	return (ssize_t)got;
+}
+
+/* What lodge-init may have overwritten while we read: the log's own head tells, before it happens.
+ */
+static uint64_t start_now(const struct stream *s)
+{
+	struct agent_log head;
+
+	if (pread(s->fd, &head, sizeof(head), 0) != sizeof(head) || head.magic != AGENT_LOG_MAGIC ||
+	    head.start <= s->start)
+		return s->start;
+	return head.start < s->end ? head.start : s->end;
+}
+
+ssize_t exec_read(struct exec *x, enum exec_stream which, uint64_t *offset, void *buf, size_t size)
+{
+	struct stream *s = &x->streams[which];
+	uint64_t start = s->start;
+	ssize_t n;
+
+	for (;;) {
+		if (s->fd < 0)
+			return 0;
+		if (*offset < start)
+			*offset = start;
+		if (*offset >= s->end || !size)
+			return 0;
+		if (size > s->end - *offset)
+			size = (size_t)(s->end - *offset);
+		n = read_ring(x, s->fd, *offset, buf, size);
+		if (n < 0)
+			return n;
+		start = start_now(s);
+		if (!x->ended) /* afterwards nothing in x changes: see exec_save() */
+			s->start = start;
+		if (start <= *offset)
+			break;
+	}
+	*offset += (uint64_t)n;
+	return n;
+}
+
+uint64_t exec_start_offset(const struct exec *x, enum exec_stream s)
+{
+	return x->streams[s].start;
+}
+
+uint64_t exec_end(const struct exec *x, enum exec_stream s)
+{
+	return x->streams[s].end;
+}
+
+/* ---- saving ---------------------------------------------------------------------------------- */
+
+static int write_at(int fd, const char *bytes, size_t len, uint64_t at)
+{
+	while (len) {
+		ssize_t n = pwrite(fd, bytes, len, (off_t)at);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		bytes += n;
+		at += (uint64_t)n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+/* The offset at which the file begins, -errno in *ret_r. A child that outlived the command may go
+ * on writing: when it overwrites what is not read yet, all starts again behind that. */
+static uint64_t copy_out(const struct exec *x, const struct stream *s, int fd, int *ret_r)
+{
+	uint64_t from = s->start, at = from, start;
+	char buf[CHUNK];
+
+	*ret_r = 0;
+	while (at < s->end && *ret_r == 0) {
+		size_t want = s->end - at < sizeof(buf) ? (size_t)(s->end - at) : sizeof(buf);
+		ssize_t n = read_ring(x, s->fd, at, buf, want);
+
+		start = start_now(s);
+		if (n < 0) {
+			*ret_r = (int)n;
+		} else if (start > at) {
+			from = at = start;
+		} else {
+			*ret_r = write_at(fd, buf, (size_t)n, at - from);
+			at += (uint64_t)n;
+		}
+	}
+	return from;
+}
+
+/* An adopted log is as long as lodge-init says it is; what it claims to hold it must have paid for
+ * with its own memory, or a few bytes of lies would fill the disk. */
+static bool is_all_there(const struct stream *s)
+{
+	struct stat st;
+
+	return fstat(s->fd, &st) == 0 && s->end - s->start <= (uint64_t)st.st_blocks * 512;
+}
+
+int exec_save(const struct exec *x, enum exec_stream which, int fd, struct err *err)
+{
+	const struct stream *s = &x->streams[which];
+	uint64_t from = s->end;
+	struct stat st;
+	int r = 0;
+
+	if (fstat(fd, &st) < 0)
+		return err_sys(err, errno, "save the output");
+	if (!S_ISREG(st.st_mode))
+		return err_set(err, ERR_INVALID, "output is saved to a file only");
+	if (!x->ended)
+		return err_set(err, ERR_CONFLICT, "command %llu is running",
+			       (unsigned long long)x->id);
+	if (s->fd >= 0 && !is_all_there(s))
+		return err_set(err, ERR_UNAVAILABLE,
+			       "the sandbox told of output that is not there");
+	if (s->fd >= 0)
+		from = copy_out(x, s, fd, &r);
+	hook_crash("exec:save");
+	if (r == 0 && ftruncate(fd, (off_t)(s->end - from)) < 0)
+		r = -errno;
+	return r < 0 ? err_sys(err, -r, "save the output") : 0;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/home_dir.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *variable(const char *name)
+{
+	const char *v = secure_getenv(name);
+
+	return v && *v ? v : NULL;
+}
+
+static int choose(const char *given, char ret[HOME_SIZE], struct err *err)
+{
+	const char *dir;
+	int n;
+
+	if (!given)
+		given = variable("LODGE_HOME");
+	if (given) {
+		char cwd[HOME_SIZE];
+
+		if (given[0] == '/')
+			n = snprintf(ret, HOME_SIZE, "%s", given);
+		else if (getcwd(cwd, sizeof(cwd)))
+			n = snprintf(ret, HOME_SIZE, "%s/%s", cwd, given);
+		else
+			return err_sys(err, errno, "home %s", given);
+	} else if (geteuid() == 0) {
+		n = snprintf(ret, HOME_SIZE, "/var/lib/lodge");
+	} else if ((dir = variable("XDG_DATA_HOME")) && dir[0] == '/') {
+		n = snprintf(ret, HOME_SIZE, "%s/lodge", dir);
+	} else if ((dir = variable("HOME")) && dir[0] == '/') {
+		n = snprintf(ret, HOME_SIZE, "%s/.local/share/lodge", dir);
+	} else {
+		return err_set(err, ERR_INVALID, "no home directory: give one by --home or HOME");
+	}
+	if (n < 0 || n >= HOME_SIZE)
+		return err_sys(err, ENAMETOOLONG, "home");
+	return 0;
+}
+
+/* The missing parents of `path`, as mkdir -p does. */
+static int make_all(char *path, struct err *err)
+{
+	for (char *p = path + 1;; p++) {
+		char was = *p;
+
+		if (was != '/' && was != '\0')
+			continue;
+		*p = '\0';
+		if (mkdir(path, 0755) < 0 && errno != EEXIST && errno != EROFS && errno != EACCES)
+			return err_sys(err, errno, "home %s", path);
+		*p = was;
+		if (!was)
+			return 0;
+	}
+}
+
+int home_find(const char *given, char ret[HOME_SIZE], struct err *err)
+{
+	struct stat st;
+
+	if (choose(given, ret, err) < 0)
+		return -1;
+	if (stat(ret, &st) < 0) {
+		if (make_all(ret, err) < 0)
+			return -1;
+		if (stat(ret, &st) < 0)
+			return err_sys(err, errno, "home %s", ret);
+	}
+	if (!S_ISDIR(st.st_mode))
+		return err_sys(err, ENOTDIR, "home %s", ret);
+	return 0;
+}
+
+void home_keeper(const char *home, char ret[HOME_SIZE])
+{
+	struct stat st;
+	int n = snprintf(ret, HOME_SIZE, "%s/keeper", home);
+
+	if (n < 0 || n >= HOME_SIZE || lstat(ret, &st) < 0 || !S_ISDIR(st.st_mode))
+		snprintf(ret, HOME_SIZE, "%s", home);
+}

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/template/archive_unpack.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/auto.h"
+#include "sandbox/agent_client.h"
+#include "sandbox/guest_exec.h"
+#include "sandbox/files_client.h"
+
+enum { BUF = AGENT_DATA_MAX, PIPE_WANTED = 1 << 20, PROGRESS_MS = 100, MAGIC = 6 };
+
+struct flow {
+	struct unpack *u;
+	int src;
+	bool src_eof;
+	struct exec *filter; /* the decompressor, or NULL */
+	uint64_t filter_at;
+	struct exec *job;
+	int pipe; /* to the job; -1 when there is nothing more for it */
+	size_t off, len;
+	int64_t shown_ms;
+	char buf[BUF], out[BUF];
+};
+
+static const struct {
+	const char *magic;
+	size_t len;
+	const char *program;
+} packings[] = {
+	{ "\x1f\x8b", 2, "gzip" },
+	{ "\xfd"
+	  "7zXZ",
+	  6, "xz" },
+	{ "\x28\xb5\x2f\xfd", 4, "zstd" },
+	{ "BZh", 3, "bzip2" },
+};
+
+/* By the first bytes. NULL: a plain tar. */
+static const char *unpacker(const char *head, size_t len)
+{
+	for (size_t i = 0; i < ARRAY_LEN(packings); i++)
+		if (len >= packings[i].len && !memcmp(head, packings[i].magic, packings[i].len))
+			return packings[i].program;
+	return NULL;
+}
+
+int64_t unpack_now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+static void show(struct flow *f)
+{
+	int64_t now = f->u->progress ? unpack_now_ms() : 0;
+
+	if (!f->u->progress || now - f->shown_ms < PROGRESS_MS)
+		return;
+	f->shown_ms = now;
+	f->u->progress(f->u->arg, f->u);
+}
+
+/* ---- bounds ---------------------------------------------------------------------------------- */
+
+/* Of poll(). -1 with err: the time is over. *ret -1: as long as it takes. */
+static int time_left(const struct unpack *u, int *ret, struct err *err)
+{
+	int64_t left = u->until_ms - unpack_now_ms();
+
+	*ret = !u->until_ms ? -1 : left > INT_MAX ? INT_MAX : (int)left;
+	if (u->until_ms && left <= 0)
+		return err_set(err, ERR_TIMEOUT, "unpacking took too long");
+	return 0;
+}
+
+static int count(struct unpack *u, size_t n, struct err *err)
+{
+	u->bytes += n;
+	if (!u->max_bytes || u->bytes <= u->max_bytes)
+		return 0;
+	err_set(err, ERR_LIMIT, "it unpacks to more than %llu bytes",
+		(unsigned long long)u->max_bytes);
+	err->sys = EMSGSIZE;
+	return -1;
+}
+
+/* ---- the flow -------------------------------------------------------------------------------- */
+
+static int start_filter(struct flow *f, const char *program, struct err *err)
+{
+	const char *argv[] = { program, "-dc", NULL };
+	struct exec_spec spec = { .argv = argv, .stdin_open = true, .hold = true };
+	struct unpack *u = f->u;
+
+	if (!u->host && u->need_host(u->arg, &u->host, err) < 0)
+		return -1;
+	return exec_start(u->host, &spec, &f->filter, err);
+}
+
+static int start_job(struct flow *f, const char *path, unsigned flags, struct err *err)
+{
+	struct files_job_spec spec = { .op = AGENT_JOB_TAR_IN,
+				       .flags = flags,
+				       .path = path,
+				       .max_bytes = f->u->max_bytes,
+				       .max_entries = f->u->max_entries };
+	auto_close int theirs = -1;
+	int p[2];
+
+	if (pipe2(p, O_CLOEXEC) < 0)
+		return err_sys(err, errno, "pipe");
+	theirs = p[0];
+	f->pipe = p[1];
+	fcntl(f->pipe, F_SETPIPE_SZ, PIPE_WANTED); /* as large as the host lets us have it */
+	if (fcntl(f->pipe, F_SETFL, O_NONBLOCK) < 0)
+		return err_sys(err, errno, "pipe");
+	spec.fd = theirs;
+	return files_job_begin(f->u->into, &spec, &f->job, err);
+}
+
+static void close_pipe(struct flow *f)
+{
+	if (f->pipe >= 0)
+		close(f->pipe);
+	f->pipe = -1;
+}
+
+/* What came is for the decompressor, or as it is. */
+static int take_piece(struct flow *f, size_t n, struct err *err)
+{
+	f->u->done += n;
+	show(f);
+	if (f->filter)
+		return exec_stdin_is_closed(f->filter)
+			       ? 0
+			       : exec_stdin(f->filter, f->buf, n, f->src_eof, err);
+	f->off = 0;
+	f->len = n;
+	return 0;
+}
+
+static int read_source(struct flow *f, struct err *err)
+{
+	ssize_t n = read(f->src, f->buf, sizeof(f->buf));
+
+	if (n < 0 && errno == EINTR)
+		return 0;
+	if (n < 0)
+		return err_sys(err, errno, "read the archive");
+	f->src_eof = n == 0;
+	return take_piece(f, (size_t)n, err);
+}
+
+/* As much as tells what it is: the beginning of buf. */
+static int read_head(struct flow *f, size_t *ret, struct err *err)
+{
+	struct pollfd p = { .fd = f->src, .events = POLLIN };
+	size_t len = 0;
+
+	while (len < MAGIC) {
+		int wait;
+		ssize_t n;
+
+		if (time_left(f->u, &wait, err) < 0)
+			return -1;
+		if (poll(&p, 1, wait) <= 0)
+			continue;
+		n = read(f->src, f->buf + len, sizeof(f->buf) - len);
+		if (n == 0)
+			break;
+		if (n < 0 && errno != EINTR)
+			return err_sys(err, errno, "read the archive");
+		len += n > 0 ? (size_t)n : 0;
+	}
+	*ret = len;
+	return len ? 0 : err_set(err, ERR_INVALID, "the archive is empty");
+}
+
+/* 1: something moved; 0: the pipe is full, or there is nothing to move. */
+static int write_pipe(struct flow *f, const char *data, size_t len, size_t *taken, struct err *err)
+{
+	ssize_t n = f->pipe < 0 ? (ssize_t)len : write(f->pipe, data, len);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	if (n < 0 && errno == EPIPE) { /* it saw the end of the archive; the rest is padding */
+		close_pipe(f);
+		n = (ssize_t)len;
+	}
+	if (n < 0)
+		return err_sys(err, errno, "write to the sandbox");
+	*taken = (size_t)n;
+	return count(f->u, (size_t)n, err) < 0 ? -1 : 1;
+}
+
+static int move_plain(struct flow *f, struct err *err)
+{
+	size_t taken = 0;
+	int r = 0;
+
+	if (f->off < f->len)
+		r = write_pipe(f, f->buf + f->off, f->len - f->off, &taken, err);
+	f->off += taken;
+	if (f->off == f->len && f->src_eof)
+		close_pipe(f);
+	return r;
+}
+
+static int move_filtered(struct flow *f, struct err *err)
+{
+	uint64_t next = f->filter_at;
+	ssize_t n = exec_read(f->filter, EXEC_OUT, &next, f->out, sizeof(f->out));
+	size_t taken = 0;
+	int r;
+
+	if (n < 0)
+		return err_sys(err, (int)-n, "output of the decompressor");
+	if (n == 0) {
+		if (*exec_ended(f->filter))
+			close_pipe(f);
+		return 0;
+	}
+	r = write_pipe(f, f->out, (size_t)n, &taken, err);
+	if (r <= 0)
+		return r;
+	f->filter_at += taken;
+	if (!*exec_ended(f->filter) &&
+	    exec_consumed(f->filter, f->filter_at, exec_end(f->filter, EXEC_ERR), err) < 0)
+		return -1;
+	return 1;
+}
+
+static bool wants_source(const struct flow *f)
+{
+	if (f->src_eof)
+		return false;
+	if (f->filter)
+		return !exec_stdin_is_busy(f->filter) && !exec_stdin_is_closed(f->filter);
+	return f->off == f->len;
+}
+
+static bool has_output(const struct flow *f)
+{
+	return f->filter ? exec_end(f->filter, EXEC_OUT) > f->filter_at : f->off < f->len;
+}
+
+static struct pollfd watch_agent(struct exec *x)
+{
+	struct agent *a = x ? exec_agent(x) : NULL;
+
+	return (struct pollfd){ a ? agent_fd(a) : -1, (short)(a ? agent_events(a) : 0), 0 };
+}
+
+static int one_round(struct flow *f, struct err *err)
+{
+	struct pollfd p[4] = {
+		watch_agent(f->job),
+		watch_agent(f->filter),
+		{ f->pipe >= 0 && has_output(f) ? f->pipe : -1, POLLOUT, 0 },
+		{ wants_source(f) ? f->src : -1, POLLIN, 0 },
+	};
+	struct err ignored;
+	int wait, r;
+
+	if (time_left(f->u, &wait, err) < 0)
+		return -1;
+	if (poll(p, ARRAY_LEN(p), wait) < 0 && errno != EINTR)
+		return err_sys(err, errno, "poll");
+	if (p[0].revents && exec_agent(f->job))
+		agent_dispatch(exec_agent(f->job), &ignored);
+	if (p[1].revents && exec_agent(f->filter))
+		agent_dispatch(exec_agent(f->filter), &ignored);
+	if (p[3].revents && wants_source(f) && read_source(f, err) < 0)
+		return -1;
+	do
+		r = f->filter ? move_filtered(f, err) : move_plain(f, err);
+	while (r > 0 && f->filter);
+	return r < 0 ? -1 : 0;
+}
+
+static int check_filter(struct flow *f, struct err *err)
+{
+	const struct exec_result *res;
+	struct exec_output o;
+
+	if (!f->filter || f->pipe >= 0)
+		return 0;
+	if (!*exec_ended(f->filter)) { /* padding behind the archive: not worth waiting for */
+		exec_kill(f->filter, err);
+		return 0;
+	}
+	if (exec_state(f->filter) == EXEC_FAILED) {
+		*err = *exec_error(f->filter);
+		return err_ctx(err, "decompress");
+	}
+	res = exec_result(f->filter);
+	if (res->code == 0)
+		return 0;
+	if (exec_collect(f->filter, &o, err) < 0)
+		return -1;
+	o.err[strcspn(o.err, "\n")] = '\0';
+	err_set(err, ERR_INVALID, "decompress: %.200s", o.err[0] ? o.err : "failed");
+	exec_output_fini(&o);
+	return -1;
+}
+
+static int run_flow(struct flow *f, struct err *err)
+{
+	while (!*exec_ended(f->job))
+		if (one_round(f, err) < 0)
+			return -1;
+	close_pipe(f);
+	if (check_filter(f, err) < 0)
+		return -1;
+	if (files_job_check(f->job, "unpack", err) == 0)
+		return 0;
+	if (err->code == ERR_LIMIT && !err->sys)
+		err->sys = EMSGSIZE;
+	return -1;
+}
+
+static int flow(struct flow *f, const char *path, unsigned flags, struct err *err)
+{
+	const char *program;
+	size_t head;
+
+	if (read_head(f, &head, err) < 0)
+		return -1;
+	program = unpacker(f->buf, head);
+	if ((program && start_filter(f, program, err) < 0) || start_job(f, path, flags, err) < 0 ||
+	    take_piece(f, head, err) < 0)
+		return -1;
+	return run_flow(f, err);
+}
+
+int unpack_tar(struct unpack *u, int fd, const char *path, unsigned job_flags, struct err *err)
+{
+	struct flow *f = calloc(1, sizeof(*f));
+	struct err ignored;
+	int r;
+
+	if (!f)
+		return err_sys(err, ENOMEM, "unpack");
+	f->u = u;
+	f->src = fd;
+	f->pipe = -1;
+	r = flow(f, path, job_flags, err);
+	close_pipe(f);
+	if (f->job && !*exec_ended(f->job))
+		(void)exec_kill(f->job, &ignored);
+	exec_free(f->filter);
+	exec_free(f->job);
+	free(f);
+	return r;
+}

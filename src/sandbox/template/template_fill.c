@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/template/template_fill.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/auto.h"
+#include "sandbox/files_client.h"
+#include "wire/agent_proto.h"
+
+/* Room for what is being unpacked; sandboxes made from it later have limits of their own. */
+#define FILL_MEMORY (1ull << 30) /* xz -9 and zstd --long need a lot */
+#define FILL_DISK (256ull << 30)
+#define FILL_INODES (64ull << 20)
+
+enum { PASSWD_MAX = 1 << 20 };
+
+static void set_room(struct sandbox_spec *spec, uint64_t bytes)
+{
+	spec->store = KEEPER_STORE_DISK;
+	spec->limits.memory_bytes = FILL_MEMORY;
+	spec->limits.disk_bytes = spec->limits.file_bytes =
+		bytes < LIMITS_DISK_MIN ? LIMITS_DISK_MIN : bytes;
+	spec->limits.inodes = FILL_INODES;
+}
+
+struct sandbox_spec fill_spec(uint64_t bytes)
+{
+	struct sandbox_spec spec = sandbox_spec_default();
+
+	spec.template = "empty";
+	spec.class = KEEPER_CLASS_ROOT;
+	spec.uid = spec.gid = 0;
+	set_room(&spec, bytes ? bytes : FILL_DISK);
+	return spec;
+}
+
+struct sandbox_spec fill_host_spec(uint64_t bytes)
+{
+	struct sandbox_spec spec = sandbox_spec_default();
+
+	if (bytes)
+		set_room(&spec, bytes);
+	spec.limits.memory_bytes = FILL_MEMORY;
+	return spec;
+}
+
+unsigned fill_flags(unsigned features)
+{
+	/* an ordinary user has one id only: everything in the template is its own then */
+	return AGENT_JOB_ROOTFS | (features & KEEPER_HAS_ROOT ? AGENT_JOB_OWNERS : 0);
+}
+
+int fill_layers(struct unpack *u, const struct oci_image *img, unsigned flags, struct err *err)
+{
+	u->total = img->total;
+	for (size_t i = 0; i < img->nlayers; i++)
+		if (unpack_tar(u, img->layers[i], "/", flags | AGENT_JOB_OCI, err) < 0)
+			return err_ctx(err, "layer %zu", i + 1);
+	return 0;
+}
+
+/* "uid:gid" of a line "name:x:uid:gid:..." */
+static bool find_user(char *passwd, const char *name, char *ret, size_t size)
+{
+	size_t n = strlen(name);
+	char *save = NULL;
+
+	for (char *line = strtok_r(passwd, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		char *uid = strncmp(line, name, n) == 0 && line[n] == ':'
+				    ? strchr(line + n + 1, ':')
+				    : NULL;
+		size_t len = uid ? strspn(uid + 1, "0123456789:") : 0;
+
+		while (len && uid[len] == ':')
+			len--;
+		if (len < 3 || len >= size)
+			continue;
+		snprintf(ret, size, "%.*s", (int)len, uid + 1);
+		return true;
+	}
+	return false;
+}
+
+int fill_user(struct sandbox *sb, struct template *t, struct err *err)
+{
+	char number[64];
+	uint32_t uid, gid;
+	auto_free void *passwd = NULL;
+	size_t len;
+	bool found;
+
+	if (!t->user || template_parse_user(t->user, &uid, &gid, err) != 0)
+		return 0;
+	if (files_read(sb, NULL, "/etc/passwd", PASSWD_MAX, &passwd, &len, err) < 0)
+		return err_ctx(err, "user %s", t->user);
+	found = find_user(passwd, t->user, number, sizeof(number));
+	if (!found || template_parse_user(number, &uid, &gid, err) <= 0)
+		return err_set(err, ERR_NOT_FOUND, "user %.60s: not in its /etc/passwd", t->user);
+	if ((!uid || !gid) && t->class != KEEPER_CLASS_ROOT)
+		return err_set(err, ERR_INVALID,
+			       "user %.60s is root: that needs the class \"root\" (--root)",
+			       t->user);
+	free(t->user);
+	t->user = strdup(number);
+	return t->user ? 0 : err_sys(err, ENOMEM, "user");
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/service_admin.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sandbox/keeper_client.h"
+#include "engine/internal.h"
+
+const char *engine_home(const struct engine *e)
+{
+	return e->home;
+}
+
+int engine_last_event(struct engine *e, int64_t *ret, struct err *err)
+{
+	int r = -1;
+
+	DB (e, st)
+		r = st->event->last(st, ret, err);
+	return r;
+}
+
+/* One that is being spoken to answers. */
+static bool keeper_answers(struct engine *e)
+{
+	struct pollfd p = { .fd = -1 };
+
+	if (pthread_mutex_trylock(&e->keep_mutex) != 0)
+		return true;
+	if (e->keeper)
+		p.fd = keeper_client_fd(e->keeper);
+	pthread_mutex_unlock(&e->keep_mutex);
+	return p.fd >= 0 && poll(&p, 1, 0) >= 0 && !(p.revents & (POLLHUP | POLLERR | POLLNVAL));
+}
+
+void engine_health(struct engine *e, struct engine_health *ret)
+{
+	struct engine_health h = { 0 };
+	struct err err;
+	int64_t last;
+
+	h.store = engine_last_event(e, &last, &err) == 0;
+	if (!h.store)
+		snprintf(h.store_error, sizeof(h.store_error), "%s", err.msg);
+	h.keeper = keeper_answers(e);
+	pthread_mutex_lock(&e->mutex);
+	if (!h.keeper)
+		snprintf(h.keeper_error, sizeof(h.keeper_error), "%s",
+			 e->keeper_failed ? e->keeper_error.msg
+					  : "the keeper ended; the next call starts another");
+	pthread_mutex_unlock(&e->mutex);
+	*ret = h;
+}
+
+unsigned engine_hibernate_all(struct engine *e, const char *actor)
+{
+	struct store_session_filter f = { .states = 1ull << SESSION_ACTIVE };
+	struct store_page page = { .limit = STORE_PAGE_MAX };
+	unsigned failed = 0;
+	struct err ignored;
+
+	do {
+		struct store_session_list l = { 0 };
+
+		if (session_list(e, &f, page, &l, &ignored) < 0)
+			return failed + 1;
+		for (size_t i = 0; i < l.count; i++) {
+			struct caller who = { l.items[i].tenant, actor };
+			struct session_ref ref = { .id = l.items[i].id };
+			struct store_session s;
+
+			if (session_hibernate(e, &who, &ref, 0, &s, &ignored) == 0)
+				store_session_fini(&s);
+			else if (ignored.code != ERR_NOT_FOUND) /* somebody was faster */
+				failed++;
+		}
+		page.after = l.next;
+		store_session_list_fini(&l);
+	} while (page.after);
+	return failed;
+}

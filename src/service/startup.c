@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From an engine that has its store to one that can be used: a keeper, and what the last engine
+ * left. A keeper that cannot be had now may be had in a moment, so a failure is tried again, later
+ * and later, and at once when somebody waits. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "service/service_admin.h"
+#include "engine/internal.h"
+#include "engine/start_progress.h"
+
+enum {
+	PAUSE_MIN_MS = 250, /* also between two tries that somebody asked for */
+	PAUSE_MAX_MS = 30 * 1000,
+	ADOPT_TRIES = 5, /* what the keeper has no part in ends it, then */
+};
+
+/* One that answers: it may have to wait for its predecessor to go. */
+static int have_keeper(struct engine *e, struct err *err)
+{
+	struct keeper_client *k;
+	unsigned features;
+	int r;
+
+	start_stage(e, START_KEEPER, NULL);
+	k = keep_lock(e, err);
+	if (!k)
+		return -1;
+	r = keeper_client_features(k, &features, err);
+	keep_unlock(e);
+	return r;
+}
+
+static int start_once(struct engine *e, enum start_stage *at, struct err *err)
+{
+	*at = START_KEEPER;
+	if (have_keeper(e, err) < 0) {
+		start_stage(e, START_KEEPER, err);
+		return -1;
+	}
+	*at = START_ADOPT;
+	start_stage(e, START_ADOPT, NULL);
+	if (adopt_all(e, err) < 0 || (!e->opts.no_threads && sweep_start(e, err) < 0)) {
+		start_stage(e, START_ADOPT, err);
+		return -1;
+	}
+	start_stage(e, START_READY, NULL);
+	return 0;
+}
+
+void start_stage(struct engine *e, enum start_stage stage, const struct err *failed)
+{
+	static const struct {
+		const char *name, *text;
+	} stages[] = {
+		[START_STORE] = { "store", "opening the store" },
+		[START_KEEPER] = { "keeper", "starting the keeper" },
+		[START_ADOPT] = { "adopt", "taking up what runs" },
+		[START_READY] = { "ready", "ready" },
+	};
+	const char *status = failed ? "error" : stage == START_READY ? "ready" : "running";
+
+	progress(e, NULL, status, stages[stage].name, failed ? failed->msg : stages[stage].text,
+		 stage, START_READY);
+}
+
+static void note(struct engine *e, bool ready, const struct err *err)
+{
+	pthread_mutex_lock(&e->mutex);
+	e->start.ready = ready;
+	e->start.tries++;
+	e->start.wanted = false;
+	if (!ready)
+		e->start.last = *err;
+	pthread_cond_broadcast(&e->start.changed);
+	pthread_mutex_unlock(&e->mutex);
+}
+
+int start_now(struct engine *e, struct err *err)
+{
+	enum start_stage at;
+	int r = start_once(e, &at, err);
+
+	note(e, r == 0, err);
+	return r;
+}
+
+/* ---- on a thread of its own ------------------------------------------------------------------ */
+
+static struct timespec at_ms(int64_t ms)
+{
+	return (struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
+}
+
+/* Not all that wait for the same thing come back together. */
+static int64_t jitter(int64_t ms)
+{
+	return ms * 3 / 4 + (int64_t)(numbers_us() % (uint64_t)(ms / 2));
+}
+
+/* False: the engine is being closed. */
+static bool pause_start(struct engine *e, int64_t ms)
+{
+	int64_t early = mono_ms() + PAUSE_MIN_MS, late = early - PAUSE_MIN_MS + ms;
+	bool ends;
+
+	pthread_mutex_lock(&e->mutex);
+	while (!e->start.ends && mono_ms() < (e->start.wanted ? early : late)) {
+		struct timespec ts = at_ms(e->start.wanted ? early : late);
+
+		pthread_cond_timedwait(&e->start.changed, &e->mutex, &ts);
+	}
+	ends = e->start.ends;
+	pthread_mutex_unlock(&e->mutex);
+	return !ends;
+}
+
+static bool may_pass(enum start_stage at, unsigned tries, const struct err *err)
+{
+	if (at == START_KEEPER)
+		return true;
+	return tries < ADOPT_TRIES &&
+	       (err->code == ERR_UNAVAILABLE || err->code == ERR_LIMIT || err->code == ERR_TIMEOUT);
+}
+
+static void *start_thread(void *arg)
+{
+	struct engine *e = arg;
+	int64_t pause = PAUSE_MIN_MS, wait;
+	unsigned adopts = 0;
+
+	do {
+		enum start_stage at;
+		struct err err;
+		int r = start_once(e, &at, &err);
+
+		adopts += at == START_ADOPT;
+		wait = r < 0 && may_pass(at, adopts, &err) ? jitter(pause) : 0;
+		pause = pause * 2 < PAUSE_MAX_MS ? pause * 2 : PAUSE_MAX_MS;
+		note(e, r == 0, &err);
+		e->start.fn(e->start.arg, r < 0 ? &err : NULL, wait);
+	} while (wait && pause_start(e, wait));
+	return NULL;
+}
+
+int engine_begin(struct engine *e, engine_begun_fn *fn, void *arg, struct err *err)
+{
+	int r;
+
+	e->start.fn = fn;
+	e->start.arg = arg;
+	r = pthread_create(&e->start.thread, NULL, start_thread, e);
+	if (r)
+		return err_sys(err, r, "a thread to start");
+	e->start.has_thread = true;
+	return 0;
+}
+
+void start_stop(struct engine *e)
+{
+	if (!e->start.has_thread)
+		return;
+	pthread_mutex_lock(&e->mutex);
+	e->start.ends = true;
+	pthread_cond_broadcast(&e->start.changed);
+	pthread_mutex_unlock(&e->mutex);
+	pthread_join(e->start.thread, NULL);
+	e->start.has_thread = false;
+}
+
+/* ---- waiting for it -------------------------------------------------------------------------- */
+
+bool engine_is_ready(struct engine *e)
+{
+	return e->start.ready;
+}
+
+static int refuse(struct engine *e, enum err_code code, struct err *err)
+{
+	struct progress_state p;
+	struct err ignored;
+
+	if (progress_get(e, NULL, &p, &ignored) < 0)
+		err_set(err, code, "lodge is starting");
+	else if (p.status == PROGRESS_ERROR)
+		err_set(err, code, "lodge is starting, and tries again (%s): %.150s", p.stage,
+			p.error);
+	else
+		err_set(err, code, "lodge is starting (%s: %s)", p.stage, p.message);
+	err->sys = EINPROGRESS;
+	return -1;
+}
+
+int engine_await(struct engine *e, int64_t wait_ms, struct err *err)
+{
+	int64_t until = mono_ms() + wait_ms;
+	struct timespec ts = at_ms(until);
+	bool ready, failed, full;
+	unsigned tries;
+
+	pthread_mutex_lock(&e->mutex);
+	tries = e->start.tries;
+	full = e->start.waiting >= e->opts.queue_max;
+	e->start.waiting++;
+	e->start.wanted = true;
+	pthread_cond_broadcast(&e->start.changed);
+	while (!full && !e->start.ready && !e->start.ends && e->start.tries == tries)
+		if (pthread_cond_timedwait(&e->start.changed, &e->mutex, &ts) == ETIMEDOUT)
+			break;
+	e->start.waiting--;
+	ready = e->start.ready;
+	failed = full || e->start.ends || e->start.tries != tries;
+	pthread_mutex_unlock(&e->mutex);
+	return ready ? 0 : refuse(e, failed ? ERR_UNAVAILABLE : ERR_TIMEOUT, err);
+}
+
+unsigned engine_waiting(struct engine *e)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&e->mutex);
+	n = e->start.waiting;
+	pthread_mutex_unlock(&e->mutex);
+	return n;
+}
+
+bool engine_start_error(struct engine *e, struct err *ret, unsigned *ret_tries)
+{
+	pthread_mutex_lock(&e->mutex);
+	*ret = e->start.last;
+	*ret_tries = e->start.tries;
+	pthread_mutex_unlock(&e->mutex);
+	return ret->code != ERR_NONE;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the last engine left: live sandboxes are taken up, what was half done is finished or undone,
+ * what no record names is removed. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/internal.h"
+#include "project/project.h"
+#include "template/templates.h"
+
+DEFINE_AUTO(struct store_session *, store_session_fini);
+
+struct names { /* of sandboxes that a record names */
+	char (*ids)[STORE_ID];
+	size_t count, cap;
+};
+
+static int add_name(struct names *l, const char *id, struct err *err)
+{
+	if (l->count == l->cap) {
+		size_t cap = l->cap ? l->cap * 2 : 64;
+		char(*more)[STORE_ID] = realloc(l->ids, cap * sizeof(*more));
+
+		if (!more)
+			return err_sys(err, ENOMEM, "adoption");
+		l->ids = more;
+		l->cap = cap;
+	}
+	memcpy(l->ids[l->count++], id, STORE_ID);
+	return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+/* The wall clock may have been set back while nobody looked: no deadline is further away than the
+ * session's own preferences allow. */
+static int bound_deadlines(struct entry *n, struct err *err)
+{
+	struct store_session s = { 0 };
+	auto_call(store_session_fini) struct store_session *guard = &s;
+	int64_t now = engine_now(n->engine);
+
+	if (n->rec.state != SESSION_ACTIVE ||
+	    (n->rec.started_at <= now && n->rec.last_activity_at <= now))
+		return 0;
+	if (store_session_copy(&n->rec, &s, err) < 0)
+		return -1;
+	if (s.started_at > now)
+		s.started_at = now;
+	s.last_activity_at = now;
+	session_retime(&s, now);
+	(void)guard;
+	return entry_write(n, &s, "clock", err);
+}
+
+/* One that cannot be settled now is tried again by whoever uses it, and by the sweep. */
+static void adopt_one(struct engine *e, const char *id)
+{
+	auto_call(entry_give) struct entry *n = NULL;
+	struct err later;
+
+	if (entry_take(e, NULL, id, &n, &later) < 0)
+		return;
+	if (settle(n, &later) == 0)
+		(void)bound_deadlines(n, &later);
+}
+
+static int each_session(struct engine *e, uint64_t states,
+			int (*fn)(struct engine *e, const struct store_session *s, void *arg,
+				  struct err *err),
+			void *arg, struct err *err)
+{
+	struct store_session_filter f = { .states = states };
+	struct store_page page = { .limit = 200 };
+	int r = 0;
+
+	do {
+		struct store_session_list l = { 0 };
+
+		DB (e, st)
+			r = st->session->list(st, &f, page, &l, err);
+		for (size_t i = 0; r == 0 && i < l.count; i++)
+			r = fn(e, &l.items[i], arg, err);
+		page.after = l.next;
+		store_session_list_fini(&l);
+	} while (r == 0 && page.after);
+	return r;
+}
+
+static int note_one(struct engine *e, const struct store_session *s, void *arg, struct err *err)
+{
+	(void)e;
+	return *s->sandbox ? add_name(arg, s->sandbox, err) : 0;
+}
+
+static int note_id(struct engine *e, const struct store_session *s, void *arg, struct err *err)
+{
+	(void)e;
+	return add_name(arg, s->id, err);
+}
+
+/* What nobody's record names was never acknowledged, or is being destroyed. */
+static int remove_strays(struct engine *e, struct err *err)
+{
+	struct names named = { 0 };
+	struct keep_list l = { 0 };
+	struct err later; /* one that cannot be removed now is a stray at the next start, too */
+	int r = each_session(e, 0, note_one, &named, err);
+
+	if (r == 0)
+		r = keep_list(e, &l, err);
+	if (named.count > 1)
+		qsort(named.ids, named.count, sizeof(*named.ids), by_name);
+	for (size_t i = 0; r == 0 && i < l.count; i++) {
+		if (l.items[i].what == KEEPER_IS_LAYER)
+			continue;
+		if (named.count == 0 ||
+		    !bsearch(l.items[i].id, named.ids, named.count, sizeof(*named.ids), by_name))
+			(void)keep_destroy(e, l.items[i].id, &later);
+	}
+	keep_list_fini(&l);
+	free(named.ids);
+	return r;
+}
+
+int adopt_all(struct engine *e, struct err *err)
+{
+	uint64_t unfinished = SM_BIT(SESSION_PROVISIONING) | SM_BIT(SESSION_ACTIVE) |
+			      SM_BIT(SESSION_HIBERNATING) | SM_BIT(SESSION_RESTORING) |
+			      SM_BIT(SESSION_FAILED) | SM_BIT(SESSION_DESTROYING);
+	struct names ids = { 0 };
+	int r = each_session(e, unfinished, note_id, &ids, err);
+
+	for (size_t i = 0; r == 0 && i < ids.count; i++)
+		adopt_one(e, ids.ids[i]);
+	free(ids.ids);
+	if (r == 0)
+		r = remove_strays(e, err);
+	if (r == 0)
+		r = templates_settle(e, err);
+	if (r == 0)
+		r = switch_recover(e, err);
+	if (r == 0)
+		layers_settle_all(e);
+	return r;
+}

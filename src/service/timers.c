@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What happens by itself. Deadlines are in the store, and this is the only place that enforces
+ * them: what fell due while no engine ran is found like everything else. Each session is looked at
+ * with its turn and nothing else held; one that somebody works with is left for the next round. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/test_hook.h"
+#include "template/environment.h"
+#include "engine/internal.h"
+
+enum {
+	PAGE = 64, /* sessions per question to the store */
+	ROUND_MS = 1000,
+	AGAIN_MIN_MS = 5000, /* how long one that failed waits; longer the longer it fails */
+	AGAIN_MAX_MS = 5 * 60 * 1000,
+	FAILED_MS = 60 * 1000, /* how long a failed session with a live sandbox stays failed */
+	PRUNE_MS = 10 * 60 * 1000,
+	COLLECT_MS = 30 * 1000,
+};
+
+enum looked {
+	LOOK_LEFT, /* still due, perhaps later */
+	LOOK_DONE, /* it is not due any more */
+	LOOK_CHANGED, /* nor that, and it is in another state or gone */
+	LOOK_FAILED,
+};
+
+/* ---- one session, with its turn -------------------------------------------------------------- */
+
+/* Written without an event: nothing happened. */
+static void set_due(struct entry *n, int64_t due)
+{
+	struct err ignored;
+
+	pthread_mutex_lock(&n->engine->mutex);
+	n->rec.due_at = due;
+	n->dirty = true;
+	pthread_mutex_unlock(&n->engine->mutex);
+	(void)entry_flush(n, &ignored); /* else again_at alone holds it back */
+}
+
+/* One that does not work must neither keep the others waiting nor be tried all the time. */
+static void put_off(struct entry *n, int64_t now)
+{
+	int64_t since = n->rec.state == SESSION_ACTIVE ? session_due_at(&n->rec) : n->rec.cause.at;
+	int64_t wait = since ? (now - since) / 2 : 0;
+
+	if (wait < AGAIN_MIN_MS)
+		wait = AGAIN_MIN_MS;
+	if (wait > AGAIN_MAX_MS)
+		wait = AGAIN_MAX_MS;
+	n->again_at = now + wait;
+	if (n->rec.state == SESSION_ACTIVE && n->rec.expires_at > now &&
+	    n->rec.expires_at < n->again_at)
+		n->again_at = n->rec.expires_at; /* the end of a life is never put off */
+	if (n->loaded)
+		set_due(n, n->again_at);
+}
+
+static enum looked end(struct entry *n, enum session_end how, const struct session_why *why)
+{
+	struct err ignored;
+	int r = how == SESSION_END_DESTROY ? destroy_now(n, why, &ignored)
+					   : sleep_now(n, why, &ignored);
+
+	return r < 0 ? LOOK_FAILED : LOOK_CHANGED;
+}
+
+static enum looked end_expired(struct entry *n)
+{
+	char text[STORE_TEXT];
+
+	snprintf(text, sizeof(text), "its lifetime of %lld s was over",
+		 (long long)n->rec.max_lifetime_ms / 1000);
+	return end(n, (enum session_end)n->rec.on_expire,
+		   &(struct session_why){ SESSION_CAUSE_EXPIRED, text, "lodge" });
+}
+
+static enum looked end_idle(struct entry *n)
+{
+	char text[STORE_TEXT];
+
+	snprintf(text, sizeof(text), "nobody used it for %lld s",
+		 (long long)n->rec.idle_timeout_ms / 1000);
+	return end(n, (enum session_end)n->rec.on_idle,
+		   &(struct session_why){ SESSION_CAUSE_IDLE, text, "lodge" });
+}
+
+/* Of two deadlines that were missed the first one counts. */
+static enum looked look_at_active(struct entry *n, int64_t now)
+{
+	int64_t idle = n->rec.hibernate_at, expiry = n->rec.expires_at;
+	bool is_idle = idle && idle <= now;
+	bool is_over = !session_is_active(&n->rec, now);
+	bool idle_first = is_idle && (!is_over || idle < expiry - SESSION_EXPIRY_BUFFER_MS);
+	struct err ignored;
+
+	if (idle_first && live_busy(n->live) == 0 && !is_working(n))
+		return end_idle(n);
+	if (is_over) {
+		/* a command may use the last seconds, and no more than those */
+		if (now < expiry && live_busy(n->live) > 0)
+			return LOOK_LEFT;
+		return end_expired(n);
+	}
+	if (!is_idle) { /* it was put off, and used since */
+		set_due(n, session_due_at(&n->rec));
+		return LOOK_DONE;
+	}
+	entry_touch(n);
+	return entry_flush(n, &ignored) < 0 ? LOOK_FAILED : LOOK_DONE;
+}
+
+/* Its sandbox is connected afterwards, or it is not ACTIVE any more. */
+static int bring_to_light(struct entry *n)
+{
+	struct err ignored;
+
+	if (!n->live || live_is_gone(n->live))
+		return settle(n, &ignored);
+	if (n->rec.state == SESSION_FAILED)
+		return revive(n, &ignored);
+	return n->rec.state == SESSION_ACTIVE ? 0 : settle(n, &ignored);
+}
+
+static enum looked look_at(struct entry *n, int64_t now)
+{
+	uint8_t state = n->rec.state;
+
+	/* nobody has to be able to talk to what is over */
+	if (state == SESSION_ACTIVE && !n->live && n->rec.expires_at && n->rec.expires_at <= now)
+		return end_expired(n);
+	if (bring_to_light(n) < 0)
+		return LOOK_FAILED;
+	if (!n->loaded) /* destroyed */
+		return LOOK_CHANGED;
+	if (n->rec.state == SESSION_ACTIVE && n->live && n->rec.due_at && n->rec.due_at <= now)
+		return look_at_active(n, now);
+	if (n->rec.state != state)
+		return LOOK_CHANGED;
+	if (n->rec.due_at && n->rec.due_at <= now) {
+		if (n->rec.on_idle == SESSION_END_DESTROY && session_is_at_rest(&n->rec))
+			return end_idle(n);
+		set_due(n, 0);
+	}
+	return LOOK_DONE;
+}
+
+/* What the store says may be older than what the entry knows. */
+static enum looked look_at_due(struct engine *e, const char *id, int64_t now)
+{
+	auto_call(entry_give) struct entry *n = NULL;
+	struct err ignored;
+	enum looked how;
+
+	if (!entry_try(e, id, &n) || now < n->again_at)
+		return LOOK_LEFT;
+	if (entry_flush(n, &ignored) < 0)
+		return LOOK_LEFT;
+	if (!n->rec.due_at || n->rec.due_at > now)
+		return LOOK_DONE;
+	how = look_at(n, now);
+	if (how == LOOK_FAILED)
+		put_off(n, now);
+	else
+		n->again_at = 0;
+	return how;
+}
+
+/* ---- what is due ----------------------------------------------------------------------------- */
+
+struct names {
+	char (*ids)[STORE_ID];
+	size_t count, cap;
+};
+
+static bool add_name(struct names *l, const char *id)
+{
+	if (l->count == l->cap) {
+		size_t cap = l->cap ? l->cap * 2 : PAGE;
+		char(*more)[STORE_ID] = realloc(l->ids, cap * sizeof(*more));
+
+		if (!more)
+			return false;
+		l->ids = more;
+		l->cap = cap;
+	}
+	memcpy(l->ids[l->count++], id, STORE_ID);
+	return true;
+}
+
+static bool has_name(const struct names *l, const char *id)
+{
+	for (size_t i = 0; i < l->count; i++)
+		if (strcmp(l->ids[i], id) == 0)
+			return true;
+	return false;
+}
+
+/* False: nothing was there that had not been looked at in this round. */
+static bool sweep_page(struct engine *e, int64_t now, struct names *seen, unsigned *left,
+		       int *changed)
+{
+	struct store_session_list l = { 0 };
+	unsigned limit = PAGE + *left < STORE_PAGE_MAX ? PAGE + *left : STORE_PAGE_MAX;
+	struct err ignored;
+	bool some = false;
+	int r = -1;
+
+	DB (e, st)
+		r = st->session->due(st, now, limit, &l, &ignored);
+	for (size_t i = 0; r == 0 && i < l.count; i++) {
+		enum looked how;
+
+		if (has_name(seen, l.items[i].id))
+			continue;
+		if (!add_name(seen, l.items[i].id))
+			break;
+		some = true;
+		how = look_at_due(e, l.items[i].id, now);
+		*changed += how == LOOK_CHANGED;
+		*left += how == LOOK_LEFT || how == LOOK_FAILED;
+	}
+	store_session_list_fini(&l);
+	return some;
+}
+
+static int sweep_due(struct engine *e)
+{
+	struct names seen = { 0 };
+	int64_t now = engine_now(e);
+	unsigned left = 0;
+	int changed = 0;
+
+	while (sweep_page(e, now, &seen, &left, &changed))
+		;
+	free(seen.ids);
+	return changed;
+}
+
+/* ---- what died, or failed and lives ---------------------------------------------------------- */
+
+struct lost {
+	struct names names;
+	int64_t now;
+};
+
+static bool is_lost(const struct entry *n, int64_t now)
+{
+	if (now < n->again_at)
+		return false;
+	if (!n->live) /* nobody could connect to it when the engine started */
+		return n->room && n->rec.runtime == SESSION_RUNTIME_LIVE;
+	return live_is_gone(n->live) ||
+	       (n->rec.state == SESSION_FAILED && now >= n->rec.cause.at + FAILED_MS);
+}
+
+static void note_lost(struct entry *n, void *arg)
+{
+	struct lost *l = arg;
+
+	if (!n->busy && is_lost(n, l->now))
+		(void)add_name(&l->names, n->id); /* else in the next round */
+}
+
+static int sweep_lost(struct engine *e)
+{
+	struct lost l = { .now = engine_now(e) };
+	int changed = 0;
+
+	entry_each(e, note_lost, &l);
+	for (size_t i = 0; i < l.names.count; i++) {
+		auto_call(entry_give) struct entry *n = NULL;
+		enum looked how;
+
+		if (!entry_try(e, l.names.ids[i], &n) || !is_lost(n, l.now))
+			continue;
+		hook_crash("sweep:lost");
+		how = look_at(n, l.now);
+		if (how == LOOK_FAILED && !n->live)
+			n->again_at = l.now + FAILED_MS; /* its own deadlines stay what they are */
+		else if (how == LOOK_FAILED)
+			put_off(n, l.now);
+		changed += how == LOOK_CHANGED;
+	}
+	free(l.names.ids);
+	return changed;
+}
+
+/* ---- what is too old ------------------------------------------------------------------------- */
+
+static bool is_time(struct engine *e, int64_t *last, int64_t every)
+{
+	int64_t now = engine_now(e);
+	bool yes;
+
+	pthread_mutex_lock(&e->mutex);
+	yes = !*last || now - *last >= every;
+	if (yes)
+		*last = now;
+	pthread_mutex_unlock(&e->mutex);
+	return yes;
+}
+
+static void prune(struct engine *e)
+{
+	int64_t now = engine_now(e), execs = now - e->opts.execs_ms;
+	struct err ignored;
+
+	DB (e, st) {
+		(void)st->tombstone->prune(st, now - e->opts.tombstones_ms, &ignored);
+		(void)st->event->prune(st, now - e->opts.events_ms, &ignored);
+		(void)st->exec->prune(st, execs, &ignored);
+		(void)st->once->prune(st, execs, &ignored);
+		(void)st->reserve(st, true);
+	}
+	runs_prune(e, execs);
+}
+
+static void collect(struct engine *e, void *arg)
+{
+	(void)arg;
+	(void)layers_collect(e);
+	pthread_mutex_lock(&e->mutex);
+	e->collecting = false;
+	pthread_mutex_unlock(&e->mutex);
+}
+
+/* Copying layers takes its time, which no deadline waits for. */
+static void start_collecting(struct engine *e)
+{
+	struct err ignored;
+	bool start;
+
+	pthread_mutex_lock(&e->mutex);
+	start = !e->collecting;
+	e->collecting = true;
+	pthread_mutex_unlock(&e->mutex);
+	if (!start || engine_post(e, collect, NULL, &ignored) == 0)
+		return;
+	pthread_mutex_lock(&e->mutex);
+	e->collecting = false;
+	pthread_mutex_unlock(&e->mutex);
+}
+
+int engine_sweep(struct engine *e)
+{
+	int changed;
+
+	keep_mind(e);
+	aside_sweep(e);
+	changed = sweep_lost(e) + sweep_due(e);
+
+	runs_retry(e);
+	environment_sweep(e);
+	if (is_time(e, &e->pruned_at, PRUNE_MS))
+		prune(e);
+	if (is_time(e, &e->collected_at, COLLECT_MS))
+		start_collecting(e);
+	return changed;
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+static void sleep_a_round(struct engine *e)
+{
+	int64_t until = mono_ms() + ROUND_MS;
+	struct timespec ts = { .tv_sec = until / 1000, .tv_nsec = until % 1000 * 1000000 };
+
+	while (!e->poked && !e->sweep_ends)
+		if (pthread_cond_timedwait(&e->tick, &e->mutex, &ts) == ETIMEDOUT)
+			break;
+	e->poked = false;
+}
+
+static void *sweeper(void *arg)
+{
+	struct engine *e = arg;
+
+	pthread_mutex_lock(&e->mutex);
+	while (!e->sweep_ends) {
+		pthread_mutex_unlock(&e->mutex);
+		(void)engine_sweep(e);
+		pthread_mutex_lock(&e->mutex);
+		sleep_a_round(e);
+	}
+	pthread_mutex_unlock(&e->mutex);
+	return NULL;
+}
+
+void engine_poke(struct engine *e)
+{
+	pthread_mutex_lock(&e->mutex);
+	e->poked = true;
+	pthread_cond_signal(&e->tick);
+	pthread_mutex_unlock(&e->mutex);
+}
+
+int sweep_start(struct engine *e, struct err *err)
+{
+	int r = pthread_create(&e->sweeper, NULL, sweeper, e);
+
+	if (r)
+		return err_sys(err, r, "sweeper thread");
+	e->has_sweeper = true;
+	return 0;
+}
+
+void sweep_stop(struct engine *e)
+{
+	if (!e->has_sweeper)
+		return;
+	pthread_mutex_lock(&e->mutex);
+	e->sweep_ends = true;
+	pthread_cond_signal(&e->tick);
+	pthread_mutex_unlock(&e->mutex);
+	pthread_join(e->sweeper, NULL);
+	e->has_sweeper = false;
+}

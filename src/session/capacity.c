@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Room for live sandboxes: the longest idle makes way, then callers queue, then they are refused.
+ *
+ * Who finds no room stands in the queue before it does anything about it, so that what becomes free
+ * goes to the first, whoever made it free. Each makes room for itself when it comes, and the first
+ * looks again from time to time: that a sandbox became idle is told to nobody. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/test_hook.h"
+#include "engine/internal.h"
+
+enum {
+	LOOK_MS = 200, /* how often the first in the queue looks for somebody idle */
+	WAIT_MAX_MS = 3600 * 1000,
+	RETRY_MIN_MS = 1000,
+	RETRY_MAX_MS = 30 * 1000,
+};
+
+struct waiter {
+	struct waiter *next;
+	int64_t until; /* mono_ms() */
+	int64_t look_at; /* for the next look, once it is the first; 0: it did not look yet */
+};
+
+/* ---- who could make way ------------------------------------------------------------------------
+ */
+
+struct candidate {
+	char id[STORE_ID];
+	bool paused;
+	int64_t last_activity_at;
+};
+
+struct candidates {
+	struct candidate *items;
+	size_t count, cap;
+};
+
+/* With engine.mutex or the turn. One whose connection ended is room that nobody uses. */
+static bool may_go(const struct entry *n)
+{
+	return n->live && n->rec.state == SESSION_ACTIVE &&
+	       (live_is_gone(n->live) || live_busy(n->live) == 0);
+}
+
+static void note_idle(struct entry *n, void *arg)
+{
+	struct candidates *l = arg;
+	struct candidate c = { .paused = n->rec.paused,
+			       .last_activity_at = n->rec.last_activity_at };
+
+	if (n->busy || !may_go(n))
+		return;
+	if (l->count == l->cap) {
+		size_t cap = l->cap ? l->cap * 2 : 64;
+		struct candidate *more = realloc(l->items, cap * sizeof(*more));
+
+		if (!more)
+			return;
+		l->items = more;
+		l->cap = cap;
+	}
+	memcpy(c.id, n->id, sizeof(c.id));
+	l->items[l->count++] = c;
+}
+
+/* What somebody paused keeps its memory for a reason, and goes last. */
+static int by_idleness(const void *a, const void *b)
+{
+	const struct candidate *x = a, *y = b;
+
+	if (x->paused != y->paused)
+		return x->paused ? 1 : -1;
+	return (x->last_activity_at > y->last_activity_at) -
+	       (x->last_activity_at < y->last_activity_at);
+}
+
+/* Everything may be different since the list was made. */
+static bool send_away(struct engine *e, const char *id)
+{
+	static const struct session_why why = { .cause = SESSION_CAUSE_ROOM,
+						.text = "it made room for another",
+						.actor = "lodge" };
+	auto_call(entry_give) struct entry *n = NULL;
+	struct err ignored;
+
+	if (!entry_try(e, id, &n) || !may_go(n))
+		return false;
+	if (live_is_gone(n->live))
+		return settle(n, &ignored) == 0 && !n->live;
+	if (is_working(n))
+		return false;
+	hook_crash("room:away");
+	return sleep_now(n, &why, &ignored) == 0;
+}
+
+/* True if one sandbox less lives now. */
+static bool make_room(struct engine *e)
+{
+	struct candidates l = { 0 };
+	bool made = false;
+
+	entry_each(e, note_idle, &l);
+	if (l.count)
+		qsort(l.items, l.count, sizeof(*l.items), by_idleness);
+	for (size_t i = 0; i < l.count && !made; i++)
+		made = send_away(e, l.items[i].id);
+	free(l.items);
+	return made;
+}
+
+/* ---- the queue; all with engine.mutex -------------------------------------------------------- */
+
+static void stand(struct engine *e, struct waiter *w)
+{
+	struct waiter **p = &e->queue;
+
+	while (*p)
+		p = &(*p)->next;
+	*p = w;
+	e->waiting++;
+}
+
+static void leave(struct engine *e, struct waiter *w)
+{
+	struct waiter **p = &e->queue;
+
+	while (*p != w)
+		p = &(*p)->next;
+	*p = w->next;
+	e->waiting--;
+	pthread_cond_broadcast(&e->room);
+}
+
+static unsigned position(const struct engine *e, const struct waiter *w)
+{
+	unsigned n = 1;
+
+	for (const struct waiter *p = e->queue; p != w; p = p->next)
+		n++;
+	return n;
+}
+
+/* Whether what is free, or about to be, is enough for all up to this one. */
+static bool is_provided(const struct engine *e, const struct waiter *w)
+{
+	unsigned max = e->opts.max_active;
+	unsigned coming = (e->active < max ? max - e->active : 0) + e->making;
+
+	return coming >= position(e, w);
+}
+
+static void look(struct engine *e, struct waiter *w)
+{
+	bool made;
+
+	e->making++;
+	pthread_mutex_unlock(&e->mutex);
+	made = make_room(e);
+	pthread_mutex_lock(&e->mutex);
+	e->making--;
+	/* what it made may go to somebody before it: then it looks once more */
+	w->look_at = made ? 0 : mono_ms() + LOOK_MS;
+	pthread_cond_broadcast(&e->room);
+}
+
+static void wait_room(struct engine *e, const struct waiter *w)
+{
+	int64_t now = mono_ms(), until = w->until;
+	struct timespec ts;
+
+	if (e->queue == w && w->look_at < until)
+		until = w->look_at;
+	if (until <= now) /* its room is being made */
+		until = now + LOOK_MS;
+	ts.tv_sec = until / 1000;
+	ts.tv_nsec = until % 1000 * 1000000;
+	pthread_cond_timedwait(&e->room, &e->mutex, &ts);
+}
+
+/* 0 when served, else the position in which it gave up. */
+static unsigned queue(struct engine *e, struct waiter *w)
+{
+	for (;;) {
+		bool provided = is_provided(e, w);
+		int64_t now = mono_ms();
+
+		if (e->queue == w && e->active < e->opts.max_active)
+			return 0;
+		if (!provided && (!w->look_at || (e->queue == w && now >= w->look_at)))
+			look(e, w);
+		else if (!provided && now >= w->until)
+			return position(e, w);
+		else
+			wait_room(e, w);
+	}
+}
+
+static int refuse(struct engine *e, unsigned at, unsigned of, struct err *err)
+{
+	struct session_full f;
+
+	engine_full(e, &f);
+	err_set(err, ERR_UNAVAILABLE,
+		"all %u sandboxes are in use; try again in %lld s (position %u of %u)", f.max,
+		(long long)(f.retry_after_ms + 999) / 1000, at, of);
+	err->sys = EAGAIN;
+	return -1;
+}
+
+int room_take(struct engine *e, int64_t wait_ms, struct err *err)
+{
+	struct waiter w = { 0 };
+	unsigned at = 0, of = 0;
+
+	if (wait_ms < 0 || wait_ms > WAIT_MAX_MS)
+		wait_ms = wait_ms < 0 ? 0 : WAIT_MAX_MS;
+	w.until = mono_ms() + wait_ms;
+	pthread_mutex_lock(&e->mutex);
+	if (e->opts.max_active && (e->queue || e->active >= e->opts.max_active)) {
+		if (e->waiting < e->opts.queue_max) {
+			stand(e, &w);
+			at = queue(e, &w);
+			of = e->waiting;
+			leave(e, &w);
+		} else {
+			at = of = e->waiting + 1;
+		}
+	}
+	if (!at)
+		e->active++;
+	pthread_mutex_unlock(&e->mutex);
+	return at ? refuse(e, at, of, err) : 0;
+}
+
+void room_take_anyway(struct engine *e)
+{
+	pthread_mutex_lock(&e->mutex);
+	e->active++;
+	pthread_mutex_unlock(&e->mutex);
+}
+
+void room_give(struct engine *e)
+{
+	pthread_mutex_lock(&e->mutex);
+	e->active--;
+	pthread_cond_broadcast(&e->room);
+	pthread_mutex_unlock(&e->mutex);
+}
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+unsigned engine_active(struct engine *e)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&e->mutex);
+	n = e->active;
+	pthread_mutex_unlock(&e->mutex);
+	return n;
+}
+
+struct survey {
+	unsigned idle;
+	int64_t end; /* of the lifetime that ends first; 0: none */
+};
+
+static void count_idle(struct entry *n, void *arg)
+{
+	struct survey *s = arg;
+	int64_t end = n->rec.expires_at;
+
+	if (!n->live)
+		return;
+	s->idle += may_go(n);
+	if (end && (!s->end || end < s->end))
+		s->end = end;
+}
+
+void engine_full(struct engine *e, struct session_full *ret)
+{
+	struct survey s = { 0 };
+	int64_t wait = RETRY_MAX_MS;
+
+	entry_each(e, count_idle, &s);
+	if (s.end)
+		wait = s.end - engine_now(e);
+	if (s.idle || wait < RETRY_MIN_MS)
+		wait = RETRY_MIN_MS;
+	else if (wait > RETRY_MAX_MS)
+		wait = RETRY_MAX_MS;
+	pthread_mutex_lock(&e->mutex);
+	*ret = (struct session_full){ .active = e->active,
+				      .max = e->opts.max_active,
+				      .waiting = e->waiting,
+				      .idle = s.idle,
+				      .retry_after_ms = wait };
+	pthread_mutex_unlock(&e->mutex);
+}
+
+void leave_room(struct entry *n)
+{
+	if (n->room)
+		room_give(n->engine);
+	n->room = false;
+}

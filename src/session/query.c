@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Looking: writes nothing, waits for nobody's turn. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/internal.h"
+
+void ref_say_unknown(const struct session_ref *ref, struct err *err)
+{
+	if (ref->id)
+		err_set(err, ERR_NOT_FOUND, "no session %.64s", ref->id);
+	else
+		err_set(err, ERR_NOT_FOUND, "no session with %.32s '%.128s'",
+			ref->kind ? ref->kind : "key", ref->key ? ref->key : "");
+}
+
+int ref_binding(const struct session_ref *ref, struct store_binding *ret, struct err *err)
+{
+	struct store_binding b = { 0 };
+
+	if (!ref->key || !*ref->key || strlen(ref->key) >= sizeof(b.key) ||
+	    (ref->kind && strlen(ref->kind) >= sizeof(b.kind)))
+		return ref_unknown(ref, err);
+	snprintf(b.kind, sizeof(b.kind), "%s", ref->kind ? ref->kind : "key");
+	snprintf(b.key, sizeof(b.key), "%s", ref->key);
+	*ret = b;
+	return 0;
+}
+
+/* Of what is gone the reason is told for as long as it is known. */
+void ref_say_gone(struct engine *e, const struct caller *who, const struct session_ref *ref,
+		  struct err *err)
+{
+	struct store_tombstone t;
+	struct err none;
+
+	if (session_tombstone(e, who, ref, &t, &none) < 0)
+		return;
+	err_set(err, ERR_NOT_FOUND, "session %s was destroyed (%s)%s%s", t.session, t.cause.code,
+		*t.cause.text ? ": " : "", t.cause.text);
+	err->sys = ESTALE;
+}
+
+int session_tombstone(struct engine *e, const struct caller *who, const struct session_ref *ref,
+		      struct store_tombstone *ret, struct err *err)
+{
+	struct store_tombstone t;
+	struct store_binding by;
+	int r = ref_unknown(ref, err);
+
+	if (ref->id) {
+		if (!*ref->id || strlen(ref->id) >= STORE_ID)
+			return ref_unknown(ref, err);
+		DB (e, st)
+			r = st->tombstone->get(st, ref->id, &t, err);
+	} else {
+		if (ref_binding(ref, &by, err) < 0)
+			return -1;
+		DB (e, st)
+			r = st->tombstone->find(st, who->tenant, &by, &t, err);
+	}
+	if (r < 0)
+		return err->code == ERR_NOT_FOUND ? ref_unknown(ref, err) : -1;
+	if (strcmp(t.tenant, who->tenant) != 0)
+		return ref_unknown(ref, err);
+	*ret = t;
+	return 0;
+}
+
+static int read_record(struct engine *e, const struct caller *who, const struct session_ref *ref,
+		       struct store_session *ret, struct err *err)
+{
+	struct store_binding by;
+	int r = -1;
+
+	if (ref->id) {
+		if (!*ref->id || strlen(ref->id) >= STORE_ID)
+			return ref_unknown(ref, err);
+		if (entry_peek(e, ref->id, ret))
+			return 0;
+		DB (e, st)
+			r = st->session->get(st, ref->id, ret, err);
+		return r < 0 && err->code == ERR_NOT_FOUND ? ref_unknown(ref, err) : r;
+	}
+	if (ref_binding(ref, &by, err) < 0)
+		return -1;
+	DB (e, st)
+		r = st->session->find(st, who->tenant, &by, ret, err);
+	return r < 0 && err->code == ERR_NOT_FOUND ? ref_unknown(ref, err) : r;
+}
+
+/* Deadlines in memory are ahead of those in the store. */
+static void freshen(struct engine *e, struct store_session *s)
+{
+	struct store_session fresh;
+
+	if (!entry_peek(e, s->id, &fresh))
+		return;
+	store_session_fini(s);
+	*s = fresh;
+}
+
+int session_get(struct engine *e, const struct caller *who, const struct session_ref *ref,
+		struct store_session *ret, struct err *err)
+{
+	struct store_session s;
+
+	if (read_record(e, who, ref, &s, err) < 0)
+		return err->code == ERR_NOT_FOUND ? ref_gone(e, who, ref, err) : -1;
+	freshen(e, &s);
+	if (strcmp(s.tenant, who->tenant) == 0 && s.state != SESSION_DESTROYING) {
+		*ret = s;
+		return 0;
+	}
+	(void)ref_unknown(ref, err);
+	store_session_fini(&s);
+	return ref_gone(e, who, ref, err);
+}
+
+bool session_is_anothers(struct engine *e, const struct caller *who, const char *id)
+{
+	struct session_ref ref = { .id = id };
+	struct store_session s;
+	struct err ignored = { 0 };
+	bool anothers;
+
+	if (read_record(e, who, &ref, &s, &ignored) < 0)
+		return false;
+	anothers = s.state != SESSION_DESTROYING && strcmp(s.tenant, who->tenant) != 0;
+	store_session_fini(&s);
+	return anothers;
+}
+
+int session_list(struct engine *e, const struct store_session_filter *f, struct store_page page,
+		 struct store_session_list *ret, struct err *err)
+{
+	int r = -1;
+
+	DB (e, st)
+		r = st->session->list(st, f, page, ret, err);
+	for (size_t i = 0; r == 0 && i < ret->count; i++)
+		freshen(e, &ret->items[i]);
+	return r;
+}
+
+int engine_events(struct engine *e, int64_t since, const char *tenant, const char *session,
+		  unsigned limit, struct store_event_list *ret, struct err *err)
+{
+	int r = -1;
+
+	DB (e, st)
+		r = st->event->since(st, since, tenant, session, limit, ret, err);
+	return r;
+}
+
+int session_stats(struct engine *e, const struct caller *who, const struct session_ref *ref,
+		  struct keeper_stats *ret, struct err *err)
+{
+	struct store_session s;
+	int r;
+
+	if (session_get(e, who, ref, &s, err) < 0)
+		return -1;
+	if (s.runtime == SESSION_RUNTIME_LIVE)
+		r = keep_stats(e, s.sandbox, ret, err);
+	else
+		r = err_set(err, ERR_CONFLICT, "session %s is %s: no sandbox to measure", s.id,
+			    sm_name(&session_sm, s.state));
+	store_session_fini(&s);
+	return r;
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a record to a live sandbox. The record names the sandbox before it is made, so that whatever
+ * happens in between, the next one to look knows what to undo. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/test_hook.h"
+#include "sandbox/keeper_client.h"
+#include "sandbox/sandbox.h"
+#include "engine/internal.h"
+
+DEFINE_AUTO(struct template *, template_fini);
+
+struct stack {
+	char ids[KEEPER_LAYERS_MAX][STORE_ID];
+	const char *names[KEEPER_LAYERS_MAX];
+	size_t count;
+	bool take; /* nobody else needs the topmost */
+};
+
+static int find_stack(struct entry *n, struct stack *ret, struct err *err)
+{
+	struct engine *e = n->engine;
+	int64_t refs = 0;
+	int r = -1;
+
+	ret->count = 0;
+	ret->take = false;
+	if (!*n->rec.layer)
+		return 0;
+	if (layers_of(e, n->rec.layer, ret->ids, &ret->count, err) < 0)
+		return -1;
+	for (size_t i = 0; i < ret->count; i++)
+		ret->names[i] = ret->ids[i];
+	DB (e, st)
+		r = st->layer->refs(st, n->rec.layer, &refs, err);
+	ret->take = refs == 1;
+	return r;
+}
+
+/* Not every way to write a directory is one that the keeper takes; it may be there all the same. */
+static bool can_be_made(const char *workdir)
+{
+	char path[KEEPER_PATH_SIZE] = { 0 };
+
+	if (!workdir || strlen(workdir) >= sizeof(path))
+		return false;
+	memcpy(path, workdir, strlen(workdir) + 1);
+	return keeper_path_is_valid(path);
+}
+
+static int make_sandbox(struct entry *n, const struct stack *stack, struct sandbox **ret,
+			struct err *err)
+{
+	struct sandbox_spec spec = sandbox_spec_default();
+	struct template t;
+	auto_call(template_fini) struct template *guard = &t;
+	char base[STORE_ID];
+	struct keeper_client *k;
+	int r;
+
+	template_init(&t);
+	if (spec_load(n->engine, &n->rec, &t, err) < 0 || template_apply(&t, &spec, err) < 0 ||
+	    spec_base(n->engine, &n->rec, base, err) < 0)
+		return -1;
+	spec.id = n->rec.sandbox;
+	spec.template = base;
+	if (can_be_made(t.workdir))
+		spec.workdir = t.workdir;
+	spec.store = KEEPER_STORE_DISK;
+	spec.keep = true;
+	spec.take = stack->take;
+	spec.layers = stack->names;
+	spec.nlayers = stack->count;
+	k = keep_lock(n->engine, err);
+	if (!k)
+		return -1;
+	r = sandbox_new(k, &spec, ret, err);
+	keep_unlock(n->engine);
+	(void)guard;
+	return r;
+}
+
+static int connect_it(struct entry *n, struct sandbox *sb, struct err *err)
+{
+	static const struct session_why none = { .cause = SESSION_CAUSE_NONE };
+	struct live *v = NULL;
+
+	if (live_new(n, sb, false, &v, err) < 0)
+		return -1;
+	if (entry_move(n, SESSION_READY, &none, NULL, NULL, err) < 0) {
+		live_close(v);
+		return -1;
+	}
+	n->failures = 0;
+	n->cpu_us = 0;
+	entry_set_live(n, v);
+	return 0;
+}
+
+static enum session_source source_of(const struct entry *n, enum keeper_source from)
+{
+	if (n->rec.state == SESSION_RESTORING)
+		return n->rec.incarnation <= 1 ? SESSION_SOURCE_FORK : SESSION_SOURCE_RESUME;
+	return from == KEEPER_SOURCE_POOL ? SESSION_SOURCE_POOL : SESSION_SOURCE_COLD;
+}
+
+static int start(struct entry *n, struct wake_result *ret, struct err *err)
+{
+	struct stack stack;
+	struct sandbox *sb = NULL;
+
+	if (find_stack(n, &stack, err) < 0 || make_sandbox(n, &stack, &sb, err) < 0)
+		return -1;
+	hook_crash("wake:made");
+	ret->source = source_of(n, sandbox_source(sb));
+	ret->ready_us = sandbox_ready_us(sb);
+	if (connect_it(n, sb, err) < 0)
+		return -1;
+	n->taken = stack.take ? LAYER_TAKEN : LAYER_BELOW;
+	return 0;
+}
+
+int wake_restore(struct entry *n, struct wake_result *ret, struct err *err)
+{
+	uint64_t began_us = numbers_us();
+	struct err second;
+
+	progress(n->engine, n->id, "running", "sandbox", "making the sandbox", 1, 2);
+	if (start(n, ret, err) == 0) {
+		histogram_add(&n->engine->numbers.made[ret->source], numbers_us() - began_us);
+		hook_crash("wake:ready");
+		progress(n->engine, n->id, "ready", "ready", "the sandbox is ready", 2, 2);
+		return 0;
+	}
+	/* the session is there: a layer or template that is not is no reason to deny it */
+	if (err->code == ERR_NOT_FOUND)
+		err->code = ERR_CONFLICT;
+	progress(n->engine, n->id, "error", "sandbox", err->msg, 1, 2);
+	leave_room(n);
+	/* Also when the keeper said nothing: it may have made the sandbox before it died. What
+	 * cannot be put back now is settled by the next one who looks, who finds it by the record.
+	 */
+	if (put_back(n, &second) == 0)
+		(void)entry_move(n, SESSION_ERROR,
+				 &(struct session_why){ SESSION_CAUSE_ERROR, err->msg, "lodge" },
+				 NULL, NULL, &second);
+	return -1;
+}
+
+static void set_sandbox(struct store_session *s, void *arg)
+{
+	snprintf(s->sandbox, sizeof(s->sandbox), "%s", (const char *)arg);
+}
+
+/* Counting and being counted are one step: two of a user never both take the last place. */
+static void quota_turn(const struct store_session *s, char ret[STORE_NAME + 8])
+{
+	snprintf(ret, STORE_NAME + 8, "quota:%s", s->tenant);
+}
+
+int wake_new(struct engine *e, struct store_session *s, const struct store_event *ev,
+	     const struct session_why *why, bool asleep, struct entry **ret, struct err *err)
+{
+	char turn[STORE_NAME + 8], sandbox[STORE_ID];
+	struct entry *n = NULL;
+	int r;
+
+	if (id_new("sbx_", sandbox, err) < 0)
+		return -1;
+	quota_turn(s, turn);
+	turn_take(e, turn);
+	r = quota_check(e, s, true, asleep, err);
+	if (r == 0)
+		r = entry_create(e, s, ev, !asleep && !*s->layer, &n, err);
+	if (r == 0 && !asleep)
+		r = entry_move(n, SESSION_START, why, set_sandbox, sandbox, err);
+	if (n) /* without files there is nothing that the record of its start could save */
+		n->relaxed = false;
+	turn_give(e, turn);
+	if (r < 0) {
+		entry_give(n);
+		return -1;
+	}
+	hook_crash("wake:noted");
+	*ret = n;
+	return 0;
+}
+
+static int note(struct entry *n, const struct session_why *why, struct err *err)
+{
+	char turn[STORE_NAME + 8], sandbox[STORE_ID];
+	int r;
+
+	if (id_new("sbx_", sandbox, err) < 0)
+		return -1;
+	quota_turn(&n->rec, turn);
+	turn_take(n->engine, turn);
+	r = quota_check(n->engine, &n->rec, false, false, err);
+	if (r == 0)
+		r = entry_move(n, SESSION_START, why, set_sandbox, sandbox, err);
+	turn_give(n->engine, turn);
+	return r;
+}
+
+int wake(struct entry *n, const struct session_why *why, int64_t wait_ms, struct wake_result *ret,
+	 struct err *err)
+{
+	enum session_state to;
+
+	if (session_next(&n->rec, SESSION_START, &to, err) < 0 || spec_refresh(n, err) < 0)
+		return -1;
+	if (!n->room && (quota_check(n->engine, &n->rec, false, false, err) < 0 ||
+			 room_take(n->engine, wait_ms, err) < 0))
+		return -1;
+	n->room = true;
+	if (note(n, why, err) < 0) {
+		leave_room(n);
+		return -1;
+	}
+	hook_crash("wake:noted");
+	return wake_restore(n, ret, err);
+}

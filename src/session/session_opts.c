@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session/session_opts.h"
+#include "layers/layers.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+DEFINE_AUTO(struct template *, template_fini);
+DEFINE_AUTO(json_t *, json_decref);
+
+/* ---- checking -------------------------------------------------------------------------------- */
+
+static int check_text(const char *field, const char *text, size_t size, struct err *err)
+{
+	if (!text)
+		return 0;
+	if (!*text)
+		return err_set(err, ERR_INVALID, "%s: empty", field);
+	if (strlen(text) >= size)
+		return err_set(err, ERR_INVALID, "%s: longer than %zu bytes", field, size - 1);
+	return 0;
+}
+
+static int check_time(const char *field, int64_t ms, struct err *err)
+{
+	return ms < 0 ? err_set(err, ERR_INVALID, "%s: negative", field) : 0;
+}
+
+static int check_keys(const struct session_want *w, struct err *err)
+{
+	if (w->nkeys > STORE_BINDINGS_MAX)
+		return err_set(err, ERR_INVALID, "keys: more than %d", STORE_BINDINGS_MAX);
+	for (size_t i = 0; i < w->nkeys; i++)
+		if (!*w->keys[i].kind || !*w->keys[i].key)
+			return err_set(err, ERR_INVALID, "%s: empty",
+				       *w->keys[i].kind ? w->keys[i].kind : "key");
+	return 0;
+}
+
+int want_metadata(const char *text, struct err *err)
+{
+	json_error_t why;
+	auto_call(json_decref) json_t *j = NULL;
+
+	if (!text)
+		return 0;
+	if (strlen(text) > STORE_JSON_MAX)
+		return err_set(err, ERR_INVALID, "metadata: more than %d bytes", STORE_JSON_MAX);
+	j = json_loads(text, JSON_REJECT_DUPLICATES, &why);
+	if (!j)
+		return err_set(err, ERR_INVALID, "metadata: %s", why.text);
+	if (!json_is_object(j))
+		return err_set(err, ERR_INVALID, "metadata: not an object");
+	return 0;
+}
+
+/* As they are before any policy. */
+static int check_limits(struct engine *e, const struct session_want *w, const char *template,
+			struct template *merged, struct err *err)
+{
+	struct sandbox_spec spec = sandbox_spec_default();
+
+	if (template_load(e->home, template, merged, err) < 0)
+		return err_ctx(err, "template");
+	if (w->over && template_merge(merged, w->over, err) < 0)
+		return -1;
+	if (template_apply(merged, &spec, err) < 0)
+		return -1;
+	return limits_check(&spec.limits, "limits.", err);
+}
+
+int want_check(struct engine *e, const struct caller *who, const struct session_want *w,
+	       struct err *err)
+{
+	struct template merged;
+	auto_call(template_fini) struct template *guard = &merged;
+	int r;
+
+	template_init(&merged);
+	if (!who->tenant || !*who->tenant || strlen(who->tenant) >= STORE_NAME)
+		return err_set(err, ERR_INVALID, "tenant: missing or too long");
+	if (check_keys(w, err) < 0 || check_text("user", w->user, STORE_USER, err) < 0 ||
+	    check_text("template", w->template, STORE_ID, err) < 0 ||
+	    check_text("policy", w->policy, STORE_NAME, err) < 0 ||
+	    check_text("snapshot", w->snapshot, STORE_ID, err) < 0 ||
+	    check_text("project", w->project, STORE_ID, err) < 0 ||
+	    check_text("fragment", w->fragment, STORE_ID, err) < 0 ||
+	    check_text("pin", w->pin, STORE_ID, err) < 0 ||
+	    check_text("idempotency_key", w->once, STORE_KEY, err) < 0 ||
+	    check_time("idle_timeout_ms", w->idle_timeout_ms, err) < 0 ||
+	    check_time("max_lifetime_ms", w->max_lifetime_ms, err) < 0 ||
+	    want_metadata(w->metadata, err) < 0)
+		return -1;
+	r = check_limits(e, w, w->template ? w->template : "host", &merged, err);
+	(void)guard;
+	return r;
+}
+
+/* ---- the record ------------------------------------------------------------------------------ */
+
+static int64_t clamp(int64_t wanted, int64_t usual, int64_t max)
+{
+	int64_t ms = wanted ? wanted : usual;
+
+	return ms < max ? ms : max;
+}
+
+static int copy_text(const char *text, char **ret, struct err *err)
+{
+	if (!text)
+		return 0;
+	*ret = strdup(text);
+	return *ret ? 0 : err_sys(err, ENOMEM, "session");
+}
+
+static int set_bindings(const struct session_want *w, struct store_session *s, struct err *err)
+{
+	if (w->nkeys == 0)
+		return 0;
+	s->bindings = calloc(w->nkeys, sizeof(*s->bindings));
+	if (!s->bindings)
+		return err_sys(err, ENOMEM, "session");
+	memcpy(s->bindings, w->keys, w->nkeys * sizeof(*w->keys));
+	s->nbindings = w->nkeys;
+	return 0;
+}
+
+static void want_holder(const char *id, char ret[STORE_KEY])
+{
+	snprintf(ret, STORE_KEY, "fork:%s", id);
+}
+
+void want_release(struct engine *e, const char *id, const char *layer)
+{
+	char holder[STORE_KEY];
+
+	if (!*layer)
+		return;
+	want_holder(id, holder);
+	layers_release(e, layer, holder);
+}
+
+static int get_layer(struct engine *e, const char *id, struct store_layer *ret, struct err *err)
+{
+	int r = -1;
+
+	DB (e, st)
+		r = st->layer->get(st, id, ret, err);
+	return r;
+}
+
+int want_template(struct engine *e, const struct caller *who, const struct session_want *w,
+		  char ret[STORE_ID], struct err *err)
+{
+	struct store_layer layer = { .template = "host" };
+	struct store_snapshot snap;
+
+	if (!w->template && w->snapshot &&
+	    (snapshot_get(e, who, w->snapshot, &snap, err) < 0 ||
+	     get_layer(e, snap.layer, &layer, err) < 0))
+		return -1;
+	snprintf(ret, STORE_ID, "%s", w->template ? w->template : layer.template);
+	return 0;
+}
+
+/* The record names files that are there. They are held from here on. */
+static void set_layer(struct store_session *s, const char *layer)
+{
+	snprintf(s->layer, sizeof(s->layer), "%s", layer);
+	s->state = SESSION_HIBERNATED;
+	s->runtime = SESSION_RUNTIME_RESUMABLE;
+	s->generation = 1;
+}
+
+/* From a snapshot: its files, on the template they were made on, or on one that lies on the same.
+ */
+static int set_snapshot(struct engine *e, const struct caller *who, const struct session_want *w,
+			const char *layer_of_template, struct store_session *s, struct err *err)
+{
+	char holder[STORE_KEY];
+	struct store_layer layer, below = { 0 };
+	struct store_snapshot snap;
+
+	want_holder(s->id, holder);
+	if (snapshot_hold(e, who, w->snapshot, holder, &snap, err) < 0)
+		return -1;
+	set_layer(s, snap.layer);
+	memcpy(s->snapshot, snap.id, sizeof(s->snapshot));
+	if (get_layer(e, snap.layer, &layer, err) < 0)
+		return -1;
+	snprintf(below.template, sizeof(below.template), "%s", s->template);
+	if (layer_of_template && get_layer(e, layer_of_template, &below, err) < 0)
+		return -1;
+	if (strcmp(below.template, layer.template) != 0)
+		return err_set(err, ERR_INVALID, "template: the snapshot was made on '%s'",
+			       layer.template);
+	return 0;
+}
+
+static int set_files(struct engine *e, const struct caller *who, const struct session_want *w,
+		     const struct template *t, struct store_session *s, struct err *err)
+{
+	char holder[STORE_KEY];
+
+	if (w->snapshot)
+		return set_snapshot(e, who, w, t->layer, s, err);
+	if (!t->layer)
+		return 0;
+	want_holder(s->id, holder);
+	if (layers_hold(e, t->layer, holder, err) < 0)
+		return err_ctx(err, "template %s", s->template);
+	set_layer(s, t->layer);
+	return 0;
+}
+
+static int set_spec(struct engine *e, const struct caller *who, const struct session_want *w,
+		    const struct rules *rules, struct store_session *s, struct err *err)
+{
+	struct sandbox_spec spec = sandbox_spec_default();
+	struct template merged;
+	auto_call(template_fini) struct template *guard = &merged;
+
+	template_init(&merged);
+	(void)guard;
+	if (want_template(e, who, w, s->template, err) < 0 ||
+	    check_limits(e, w, s->template, &merged, err) < 0 ||
+	    template_cap(&merged, &rules->most, err) < 0 || template_apply(&merged, &spec, err) < 0)
+		return -1;
+	s->memory_bytes = (int64_t)spec.limits.memory_bytes;
+	s->disk_bytes = (int64_t)spec.limits.disk_bytes;
+	if (w->over && template_print(w->over, &s->spec, err) < 0)
+		return -1;
+	return set_files(e, who, w, &merged, s, err);
+}
+
+int want_record(struct engine *e, const struct caller *who, const struct session_want *w,
+		const struct rules *rules, const char *id, struct store_session *ret,
+		struct err *err)
+{
+	struct store_session s = { .state = SESSION_NONE, .created_at = engine_now(e) };
+
+	snprintf(s.id, sizeof(s.id), "%s", id);
+	snprintf(s.tenant, sizeof(s.tenant), "%s", who->tenant);
+	snprintf(s.user, sizeof(s.user), "%s", w->user ? w->user : "");
+	memcpy(s.policy, rules->policy.name, sizeof(s.policy));
+	snprintf(s.project, sizeof(s.project), "%s", w->project ? w->project : "");
+	snprintf(s.fragment, sizeof(s.fragment), "%s", w->fragment ? w->fragment : "");
+	s.on_idle = (uint8_t)w->on_idle;
+	s.on_expire = (uint8_t)w->on_expire;
+	s.idle_timeout_ms = clamp(w->idle_timeout_ms, e->opts.idle_ms, e->opts.idle_max_ms);
+	s.max_lifetime_ms = clamp(w->max_lifetime_ms, e->opts.lifetime_ms, e->opts.lifetime_max_ms);
+	if (set_spec(e, who, w, rules, &s, err) < 0 || set_bindings(w, &s, err) < 0 ||
+	    copy_text(w->metadata, &s.metadata, err) < 0) {
+		want_release(e, id, s.layer);
+		store_session_fini(&s);
+		return -1;
+	}
+	*ret = s;
+	return 0;
+}
+
+/* ---- so many per user ------------------------------------------------------------------------ */
+
+static bool leads_to(const struct session_want *w, const char *id, const struct store_session *s)
+{
+	if (strcmp(s->id, id) == 0 || (w->pin && strcmp(w->pin, s->id) == 0))
+		return true;
+	for (size_t k = 0; k < w->nkeys; k++)
+		for (size_t i = 0; i < s->nbindings; i++)
+			if (strcmp(s->bindings[i].kind, w->keys[k].kind) == 0 &&
+			    strcmp(s->bindings[i].key, w->keys[k].key) == 0)
+				return true;
+	return false;
+}
+
+void want_turn(const struct caller *who, const char *user, char *ret, size_t size)
+{
+	snprintf(ret, size, "user:%s/%s", who->tenant, user);
+}
+
+/* The others keep their files; only their place is taken. */
+static int make_place(struct engine *e, const struct caller *who,
+		      const struct store_session_list *l, const struct session_want *w,
+		      const char *id, size_t excess, struct err *err)
+{
+	static const struct session_why replaced = { SESSION_CAUSE_REPLACED,
+						     "another session of its user took its place",
+						     "lodge" };
+
+	for (size_t i = 0; excess > 0 && i < l->count; i++) {
+		auto_call(entry_give) struct entry *n = NULL;
+
+		if (leads_to(w, id, &l->items[i]))
+			continue;
+		if (entry_take(e, who->tenant, l->items[i].id, &n, err) < 0) {
+			if (err->code != ERR_NOT_FOUND)
+				return -1;
+		} else if (settle(n, err) < 0 ||
+			   (n->rec.state == SESSION_ACTIVE && sleep_now(n, &replaced, err) < 0)) {
+			return -1;
+		}
+		excess--;
+	}
+	return 0;
+}
+
+int want_place(struct engine *e, const struct caller *who, const struct session_want *w,
+	       const char *id, struct err *err)
+{
+	struct store_session_filter f = { .tenant = who->tenant,
+					  .user = w->user,
+					  .states = SM_BIT(SESSION_PROVISIONING) |
+						    SM_BIT(SESSION_ACTIVE) |
+						    SM_BIT(SESSION_HIBERNATING) |
+						    SM_BIT(SESSION_RESTORING) };
+	struct store_page page = { .limit = STORE_PAGE_MAX };
+	struct store_session_list l;
+	size_t others = 0;
+	int r = 0;
+
+	if (session_list(e, &f, page, &l, err) < 0)
+		return -1;
+	for (size_t i = 0; i < l.count; i++)
+		others += !leads_to(w, id, &l.items[i]);
+	if (others >= w->max_active_per_user && w->on_exceed == SESSION_EXCEED_REFUSE)
+		r = err_set(err, ERR_LIMIT, "user %s has %zu active sessions, and may have %u",
+			    w->user, others, w->max_active_per_user);
+	else if (others >= w->max_active_per_user)
+		r = make_place(e, who, &l, w, id, others - w->max_active_per_user + 1, err);
+	store_session_list_fini(&l);
+	return r;
+}

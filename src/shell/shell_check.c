@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shell/internal.h"
+
+/* ---- failures -------------------------------------------------------------------------------- */
+
+/* The place is put into words when the text is at hand: shell_parse(). */
+int fail_at(struct parser *p, uint32_t offset, const char *what)
+{
+	err_set(p->err, ERR_INVALID, "%s", what);
+	p->err->sys = (int)offset;
+	return -1;
+}
+
+int no_memory(struct parser *p)
+{
+	return err_sys(p->err, ENOMEM, "command");
+}
+
+int enter(struct parser *p)
+{
+	if (++p->depth <= SHELL_DEPTH_MAX)
+		return 0;
+	return fail_at(p, place(p, p->pos), "nested too deep");
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/* Room for one more. */
+static void *grown(void *items, size_t count, size_t *cap, size_t size)
+{
+	size_t n = *cap ? *cap * 2 : 64;
+	void *more;
+
+	if (count < *cap)
+		return items;
+	more = reallocarray(items, n, size);
+	if (more)
+		*cap = n;
+	return more;
+}
+
+int put_char(struct parser *p, char c, uint32_t offset)
+{
+	size_t cap = p->cap;
+	char *chars;
+	uint32_t *offsets;
+
+	if (p->nchars >= STACK_MAX) {
+		err_set(p->err, ERR_LIMIT, "command: too involved to be looked through");
+		p->err->sys = E2BIG;
+		return -1;
+	}
+	chars = grown(p->chars, p->nchars, &cap, sizeof(*chars));
+	if (!chars)
+		return no_memory(p);
+	p->chars = chars;
+	cap = p->cap;
+	offsets = grown(p->offsets, p->nchars, &cap, sizeof(*offsets));
+	if (!offsets)
+		return no_memory(p);
+	p->offsets = offsets;
+	p->cap = cap;
+	p->chars[p->nchars] = c;
+	p->offsets[p->nchars++] = offset;
+	return 0;
+}
+
+struct word *push_word(struct parser *p, struct err *err)
+{
+	struct word *words = grown(p->words, p->nwords, &p->words_cap, sizeof(*words));
+
+	if (!words) {
+		err_sys(err, ENOMEM, "command");
+		return NULL;
+	}
+	p->words = words;
+	p->words[p->nwords] =
+		(struct word){ .at = p->nchars, .start = p->pos, .offset = place(p, p->pos) };
+	return &p->words[p->nwords++];
+}
+
+/* Of characters that no zero follows. */
+static char *copied(const char *s, size_t len)
+{
+	char *copy = malloc(len + 1);
+
+	if (copy && len)
+		memcpy(copy, s, len);
+	if (copy)
+		copy[len] = '\0';
+	return copy;
+}
+
+int note(struct parser *p, enum shell_kind kind, const char *name, size_t len, uint32_t offset)
+{
+	struct found *f = grown(p->found, p->nfound, &p->found_cap, sizeof(*f));
+
+	if (!f)
+		return no_memory(p);
+	p->found = f;
+	if (p->nfound >= SHELL_WORDS_MAX) {
+		err_set(p->err, ERR_LIMIT, "command: more than %d programs", SHELL_WORDS_MAX);
+		p->err->sys = E2BIG;
+		return -1;
+	}
+	f = &p->found[p->nfound];
+	*f = (struct found){ .name = copied(name, len),
+			     .offset = offset,
+			     .order = (uint32_t)p->nfound,
+			     .kind = kind,
+			     .in_function = p->in_function > 0,
+			     .no_function = p->in_other > 0 };
+	if (!f->name)
+		return no_memory(p);
+	p->nfound++;
+	return 0;
+}
+
+static int add_function(struct parser *p, const char *name, size_t len, uint32_t offset,
+			enum function_rank rank)
+{
+	struct function *f = grown(p->functions, p->nfunctions, &p->functions_cap, sizeof(*f));
+
+	if (!f)
+		return no_memory(p);
+	p->functions = f;
+	f = &p->functions[p->nfunctions];
+	*f = (struct function){ .name = copied(name, len), .offset = offset, .rank = rank };
+	if (!f->name)
+		return no_memory(p);
+	p->nfunctions++;
+	return 0;
+}
+
+/* bash takes no name with quotes or an expansion. */
+int note_function(struct parser *p, const struct word *w)
+{
+	bool sure = !p->in_subshell && !p->in_function && !p->unsure && !w->flags;
+
+	return add_function(p, chars_of(p, w), w->len, w->offset,
+			    sure ? FUNCTION_SURE : FUNCTION_UNSURE);
+}
+
+int note_unset(struct parser *p, const char *name, size_t len)
+{
+	return add_function(p, name, len, 0, FUNCTION_UNSET);
+}
+
+struct mark mark_of(const struct parser *p)
+{
+	return (struct mark){ p->pos, p->nchars, p->nwords, p->nfound, p->nfunctions };
+}
+
+void back_to(struct parser *p, const struct mark *m)
+{
+	p->pos = m->pos;
+	p->nchars = m->nchars;
+	p->nwords = m->nwords;
+	while (p->nfound > m->nfound)
+		free(p->found[--p->nfound].name);
+	while (p->nfunctions > m->nfunctions)
+		free(p->functions[--p->nfunctions].name);
+}
+
+/* ---- texts in texts -------------------------------------------------------------------------- */
+
+int read_text(struct parser *p, const char *chars, const uint32_t *offsets, size_t n, bool expanded)
+{
+	auto_free char *text = malloc(n + 1);
+	auto_free uint32_t *map = calloc(n + 1, sizeof(*map));
+	struct source outer = p->src;
+	size_t pos = p->pos;
+	bool chained = p->chained, piped = p->piped;
+	int r;
+
+	if (!text || !map)
+		return no_memory(p);
+	if (!n)
+		return 0;
+	memcpy(text, chars, n);
+	memcpy(map, offsets, n * sizeof(*map));
+	map[n] = map[n - 1];
+	p->src = (struct source){ .text = text, .map = map, .end = n };
+	p->pos = 0;
+	p->chained = p->piped = false;
+	p->unsure++;
+	r = expanded ? read_expanded(p) : read_nested(p, END_TEXT, 0);
+	p->unsure--;
+	p->chained = chained;
+	p->piped = piped;
+	p->src = outer;
+	p->pos = pos;
+	return r;
+}
+
+/* ---- the call -------------------------------------------------------------------------------- */
+
+static void parser_fini(struct parser *p)
+{
+	back_to(p, &(struct mark){ 0 });
+	free(p->chars);
+	free(p->offsets);
+	free(p->words);
+	free(p->found);
+	free(p->functions);
+}
+DEFINE_AUTO(struct parser *, parser_fini);
+
+static int by_name(const void *a, const void *b)
+{
+	const struct function *x = a, *y = b;
+	int r = strcmp(x->name, y->name);
+
+	if (r || x->rank != y->rank)
+		return r ? r : (int)x->rank - (int)y->rank;
+	return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+static int by_offset(const void *a, const void *b)
+{
+	const struct found *x = a, *y = b;
+
+	if (x->offset != y->offset)
+		return x->offset < y->offset ? -1 : 1;
+	return x->order < y->order ? -1 : 1;
+}
+
+/* The first of this name and rank; NULL: none. */
+static const struct function *find_function(const struct parser *p, char *name,
+					    enum function_rank rank)
+{
+	struct function key = { .name = name, .rank = rank };
+	size_t low = 0, high = p->nfunctions;
+
+	while (low < high) {
+		size_t mid = (low + high) / 2;
+
+		if (by_name(&p->functions[mid], &key) < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < p->nfunctions && p->functions[low].rank == rank &&
+			       strcmp(p->functions[low].name, name) == 0
+		       ? &p->functions[low]
+		       : NULL;
+}
+
+static bool is_named(const struct parser *p, const struct found *f)
+{
+	return f->kind < SHELL_UNKNOWN && !f->no_function &&
+	       (find_function(p, f->name, FUNCTION_SURE) ||
+		find_function(p, f->name, FUNCTION_UNSURE));
+}
+
+/* Until then no body runs. `found` is in the order of the text. */
+static uint32_t first_call(const struct parser *p)
+{
+	for (size_t i = 0; i < p->nfound; i++)
+		if (!p->found[i].in_function && is_named(p, &p->found[i]))
+			return p->found[i].offset;
+	return UINT32_MAX;
+}
+
+/* Only what is defined for certain before it runs: commands know what stands before them, those of
+ * a body also what stands before the first call. */
+static bool is_function(const struct parser *p, const struct found *f, uint32_t call)
+{
+	const struct function *known = find_function(p, f->name, FUNCTION_SURE);
+
+	if (!known || f->no_function || p->unset_any || find_function(p, f->name, FUNCTION_UNSET))
+		return false;
+	return known->offset < f->offset || (f->in_function && known->offset < call);
+}
+
+struct where {
+	size_t offset;
+	unsigned line, column;
+};
+
+static void go_to(struct where *w, const char *text, size_t offset)
+{
+	for (; w->offset < offset; w->offset++) {
+		w->column = text[w->offset] == '\n' ? 1 : w->column + 1;
+		w->line += text[w->offset] == '\n';
+	}
+}
+
+static int hand_out(struct parser *p, const char *text, struct shell_words *ret)
+{
+	struct shell_word *items = calloc(p->nfound + 1, sizeof(*items));
+	struct where at = { 0, 1, 1 };
+	uint32_t call;
+
+	if (!items)
+		return no_memory(p);
+	if (p->nfunctions)
+		qsort(p->functions, p->nfunctions, sizeof(*p->functions), by_name);
+	if (p->nfound)
+		qsort(p->found, p->nfound, sizeof(*p->found), by_offset);
+	call = first_call(p);
+	for (size_t i = 0; i < p->nfound; i++) {
+		struct found *f = &p->found[i];
+
+		go_to(&at, text, f->offset);
+		if (f->kind < SHELL_UNKNOWN && is_function(p, f, call))
+			f->kind = SHELL_FUNCTION;
+		items[i] = (struct shell_word){ .name = f->name,
+						.offset = f->offset,
+						.line = at.line,
+						.column = at.column,
+						.kind = f->kind };
+	}
+	*ret = (struct shell_words){ .items = items, .count = p->nfound };
+	p->nfound = 0; /* the names are theirs now */
+	return 0;
+}
+
+/* The sentence with the place that fail_at() could only number. */
+static int tell_where(const char *text, struct err *err)
+{
+	struct where at = { 0, 1, 1 };
+	struct err was = *err;
+
+	if (err->code != ERR_INVALID)
+		return -1;
+	go_to(&at, text, (size_t)was.sys);
+	return err_set(err, ERR_INVALID, "command: %s at line %u, column %u", was.msg, at.line,
+		       at.column);
+}
+
+static int too_long(struct err *err)
+{
+	err_set(err, ERR_LIMIT, "command: longer than %d bytes, which a policy can look through",
+		SHELL_TEXT_MAX);
+	err->sys = E2BIG;
+	return -1;
+}
+
+int shell_parse(const char *text, size_t len, struct shell_words *ret, struct err *err)
+{
+	struct parser p = { .src = { .text = text, .end = len }, .err = err };
+	auto_call(parser_fini) struct parser *guard = &p;
+
+	(void)guard;
+	if (len > SHELL_TEXT_MAX)
+		return too_long(err);
+	if (memchr(text, '\0', len))
+		return err_set(err, ERR_INVALID, "command: a byte of it is 0");
+	if (read_nested(&p, END_TEXT, 0) < 0)
+		return tell_where(text, err);
+	return hand_out(&p, text, ret);
+}
+
+static char *joined(const char *const *argv, size_t *ret_len)
+{
+	size_t len = 0;
+	char *text, *to;
+
+	for (size_t i = 0; argv[i]; i++)
+		len += strlen(argv[i]) + 1;
+	to = text = malloc(len + 1);
+	if (!text)
+		return NULL;
+	for (size_t i = 0; argv[i]; i++) {
+		to = stpcpy(to, argv[i]);
+		*to++ = ' ';
+	}
+	*to = '\0';
+	*ret_len = len;
+	return text;
+}
+
+static int take_arguments(struct parser *p, const char *const *argv)
+{
+	for (size_t i = 0; argv[i]; i++, p->pos++) {
+		struct word *w = push_word(p, p->err);
+
+		if (!w)
+			return -1;
+		w->flags = WORD_QUOTED;
+		w->len = strlen(argv[i]);
+		w->end = w->start + w->len;
+		for (const char *c = argv[i]; *c; c++, p->pos++)
+			if (put_char(p, *c, (uint32_t)p->pos) < 0)
+				return -1;
+	}
+	return p->nwords ? note_command(p, 0, AS_PROGRAM) : 0;
+}
+
+int shell_parse_argv(const char *const *argv, struct shell_words *ret, struct err *err)
+{
+	struct parser p = { .err = err };
+	auto_call(parser_fini) struct parser *guard = &p;
+	auto_free char *text = NULL;
+	size_t len = 0;
+
+	(void)guard;
+	text = joined(argv, &len);
+	if (!text)
+		return err_sys(err, ENOMEM, "command");
+	if (len > SHELL_TEXT_MAX)
+		return too_long(err);
+	p.src = (struct source){ .text = text, .end = len };
+	if (take_arguments(&p, argv) < 0)
+		return tell_where(text, err);
+	return hand_out(&p, text, ret);
+}
+
+void shell_words_fini(struct shell_words *w)
+{
+	for (size_t i = 0; i < w->count; i++)
+		free(w->items[i].name);
+	free(w->items);
+	*w = (struct shell_words){ 0 };
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* '...' and $'...', whose values are in the text. */
+#include <string.h>
+
+#include "shell/internal.h"
+
+int read_single(struct parser *p)
+{
+	uint32_t opened = place(p, p->pos++);
+
+	for (; peek(p, 0); p->pos++) {
+		if (peek(p, 0) == '\'') {
+			p->pos++;
+			return 0;
+		}
+		if (put_char(p, peek(p, 0), place(p, p->pos)) < 0)
+			return -1;
+	}
+	return fail_at(p, opened, "a ' without its end");
+}
+
+static unsigned digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return (unsigned)(c - '0');
+	if (c >= 'a' && c <= 'f')
+		return (unsigned)(c - 'a' + 10);
+	return c >= 'A' && c <= 'F' ? (unsigned)(c - 'A' + 10) : 16;
+}
+
+static unsigned long number(struct parser *p, unsigned base, int most)
+{
+	unsigned long n = 0;
+
+	for (; most-- && digit(peek(p, 0)) < base; p->pos++)
+		n = n * base + digit(peek(p, 0));
+	return n;
+}
+
+static int put_utf8(struct parser *p, unsigned long c, uint32_t offset)
+{
+	char bytes[4];
+	int n;
+
+	if (c < 0x80) {
+		bytes[0] = (char)c;
+		n = 1;
+	} else if (c < 0x800) {
+		bytes[0] = (char)(0xc0 | c >> 6);
+		n = 2;
+	} else if (c < 0x10000) {
+		bytes[0] = (char)(0xe0 | c >> 12);
+		n = 3;
+	} else {
+		bytes[0] = (char)(0xf0 | (c >> 18 & 7));
+		n = 4;
+	}
+	for (int i = 1; i < n; i++)
+		bytes[i] = (char)(0x80 | (c >> (6 * (n - 1 - i)) & 0x3f));
+	for (int i = 0; i < n; i++)
+		if (put_char(p, bytes[i], offset) < 0)
+			return -1;
+	return 0;
+}
+
+/* At what follows the backslash. *cut: a NUL, which ends the value for bash. */
+static int read_escape(struct parser *p, bool *cut)
+{
+	static const char names[] = "abeEfnrtv\\'\"?", values[] = "\a\b\033\033\f\n\r\t\v\\'\"?";
+	uint32_t offset = place(p, p->pos - 1);
+	char c = peek(p, 0);
+	const char *known = c ? strchr(names, c) : NULL;
+	unsigned long n;
+
+	if (known) {
+		p->pos++;
+		return put_char(p, values[known - names], offset);
+	}
+	if (digit(c) < 8) {
+		n = number(p, 8, 3) & 0xff;
+	} else if ((c == 'x' || c == 'u' || c == 'U') && digit(peek(p, 1)) < 16) {
+		p->pos++;
+		n = number(p, 16, c == 'x' ? 2 : c == 'u' ? 4 : 8);
+		if (c != 'x' && n)
+			return put_utf8(p, n, offset);
+	} else if (c == 'c' && peek(p, 1)) {
+		n = (unsigned char)peek(p, 1) & 0x1f;
+		p->pos += 2;
+	} else {
+		return put_char(p, '\\', offset);
+	}
+	*cut = n == 0;
+	return n ? put_char(p, (char)n, offset) : 0;
+}
+
+int read_ansi(struct parser *p)
+{
+	uint32_t opened = place(p, p->pos++);
+	size_t keep = 0;
+	bool cut = false;
+
+	while (peek(p, 0) && peek(p, 0) != '\'') {
+		int r;
+
+		if (peek(p, 0) == '\\' && peek(p, 1)) {
+			bool ends = false;
+
+			p->pos++;
+			r = read_escape(p, &ends);
+			if (ends && !cut)
+				keep = p->nchars;
+			cut |= ends;
+		} else {
+			r = put_char(p, peek(p, 0), place(p, p->pos));
+			p->pos++;
+		}
+		if (r < 0)
+			return -1;
+	}
+	if (!peek(p, 0))
+		return fail_at(p, opened, "a $' without its end");
+	p->pos++;
+	if (cut)
+		p->nchars = keep;
+	return 0;
+}

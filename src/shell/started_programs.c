@@ -1,0 +1,575 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a command starts: itself, and what its arguments name when it is one that starts others. */
+#include <string.h>
+
+#include "shell/internal.h"
+#include "shell/shell_tables.h"
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+int note_unknown(struct parser *p, const struct word *w)
+{
+	size_t len = w->end > w->start ? w->end - w->start : 0;
+
+	if (!len)
+		return note(p, SHELL_UNKNOWN, "...", 3, w->offset);
+	return note(p, SHELL_UNKNOWN, p->src.text + w->start, len < 80 ? len : 80, w->offset);
+}
+
+/* A builtin's or a program's own word, where nothing follows that could be named. */
+static int note_unknown_of(struct parser *p, size_t first)
+{
+	const struct word *w = word_at(p, first);
+
+	return note(p, SHELL_UNKNOWN, chars_of(p, w), w->len, w->offset);
+}
+
+/* ---- texts in arguments ---------------------------------------------------------------------- */
+
+static int look_at_text(struct parser *p, const struct word *w)
+{
+	struct word own = *w;
+
+	if (!is_known(&own))
+		return note_unknown(p, &own);
+	return own.len ? read_text(p, p->chars + own.at, p->offsets + own.at, own.len, false) : 0;
+}
+
+/* The words together, a blank between them. */
+static int look_at_words(struct parser *p, size_t first, size_t end)
+{
+	struct mark start = mark_of(p);
+	int r;
+
+	for (size_t i = first; i < end; i++) {
+		struct word w = *word_at(p, i);
+
+		if (!is_known(&w))
+			return note_unknown(p, &w);
+		if (i > first && put_char(p, ' ', w.offset) < 0)
+			return -1;
+		for (size_t k = 0; k < w.len; k++)
+			if (put_char(p, p->chars[w.at + k], p->offsets[w.at + k]) < 0)
+				return -1;
+	}
+	if (p->nchars == start.nchars)
+		return 0;
+	r = read_text(p, p->chars + start.nchars, p->offsets + start.nchars,
+		      p->nchars - start.nchars, false);
+	p->nchars = start.nchars;
+	return r;
+}
+
+int look_at_names(struct parser *p, size_t first)
+{
+	for (size_t i = first + 1; i < p->nwords; i++) {
+		struct word w = *word_at(p, i);
+
+		if (!is_known(&w) || !has(p, &w, "[", 1) ||
+		    (!has(p, &w, "$", 1) && !has(p, &w, "`", 1)))
+			continue;
+		if (read_text(p, p->chars + w.at, p->offsets + w.at, w.len, true) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* ---- builtins -------------------------------------------------------------------------------- */
+
+static int look_at_exec(struct parser *p, size_t first)
+{
+	size_t i = first + 1;
+
+	for (; i < p->nwords && is_option(p, word_at(p, i)); i++) {
+		if (is_text(p, word_at(p, i), "--")) {
+			i++;
+			break;
+		}
+		if (chars_of(p, word_at(p, i))[word_at(p, i)->len - 1] == 'a')
+			i++;
+	}
+	return i < p->nwords ? note_command(p, i, AS_PROGRAM) : 0;
+}
+
+static int look_at_command(struct parser *p, size_t first)
+{
+	size_t i = first + 1;
+
+	for (; i < p->nwords && is_option(p, word_at(p, i)); i++) {
+		if (is_text(p, word_at(p, i), "--")) {
+			i++;
+			break;
+		}
+		if (has(p, word_at(p, i), "v", 1) || has(p, word_at(p, i), "V", 1))
+			return 0; /* only asks */
+	}
+	return i < p->nwords ? note_command(p, i, AS_NO_FUNCTION) : 0;
+}
+
+static int look_at_trap(struct parser *p, size_t first)
+{
+	size_t i = first + 1;
+
+	if (i < p->nwords && is_text(p, word_at(p, i), "--"))
+		i++;
+	if (i + 1 >= p->nwords || (is_known(word_at(p, i)) && begins(p, word_at(p, i), "-")))
+		return 0; /* signals only, or options that ask */
+	return look_at_text(p, word_at(p, i));
+}
+
+/* alias NAME=TEXT */
+static int look_at_alias(struct parser *p, size_t first)
+{
+	for (size_t i = first + 1; i < p->nwords; i++) {
+		struct word w = *word_at(p, i);
+		const char *eq = memchr(chars_of(p, &w), '=', w.len);
+		size_t skip;
+
+		if (!eq && is_known(&w))
+			continue;
+		skip = eq ? (size_t)(eq - chars_of(p, &w)) + 1 : 0;
+		w.at += skip;
+		w.len -= skip;
+		if (look_at_text(p, &w) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* -C TEXT, -CTEXT, both also behind other letters. */
+static int look_at_callback_of(struct parser *p, size_t i)
+{
+	struct word w = *word_at(p, i);
+	const char *c = memchr(chars_of(p, &w), 'C', w.len);
+	size_t skip = c ? (size_t)(c - chars_of(p, &w)) + 1 : 0;
+
+	if (!c)
+		return 0;
+	if (skip == w.len)
+		return i + 1 < p->nwords ? look_at_text(p, word_at(p, i + 1)) : 0;
+	w.at += skip;
+	w.len -= skip;
+	return look_at_text(p, &w);
+}
+
+static int look_at_callback(struct parser *p, size_t first)
+{
+	if (look_at_names(p, first) < 0)
+		return -1;
+	for (size_t i = first + 1; i < p->nwords; i++) {
+		const struct word *w = word_at(p, i);
+
+		if (is_text(p, w, "--"))
+			break;
+		if (!is_known(w) && (w->flags & WORD_SPLITS || w->len == 0 || begins(p, w, "-")) &&
+		    note_unknown(p, w) < 0) /* it may be an option */
+			return -1;
+		w = word_at(p, i);
+		if (!is_option(p, w))
+			continue;
+		if ((has(p, w, "W", 1) && note_unknown_of(p, first) < 0) ||
+		    look_at_callback_of(p, i) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* `test -v NAME`: only there a name is one. */
+static int look_at_plain(struct parser *p, size_t first)
+{
+	for (size_t i = first + 1; i + 1 < p->nwords; i++)
+		if (is_text(p, word_at(p, i), "-v"))
+			return look_at_names(p, i);
+	return 0;
+}
+
+static int look_at_builtin(struct parser *p, size_t first, enum builtin_kind kind)
+{
+	switch (kind) {
+	case BUILTIN_EVAL:
+		return look_at_words(p, first + 1, p->nwords);
+	case BUILTIN_SOURCE:
+		return 0; /* it was noted as unknown */
+	case BUILTIN_EXEC:
+		return look_at_exec(p, first);
+	case BUILTIN_COMMAND:
+		return look_at_command(p, first);
+	case BUILTIN_BUILTIN:
+		return first + 1 < p->nwords ? note_command(p, first + 1, AS_NO_FUNCTION) : 0;
+	case BUILTIN_TRAP:
+		return look_at_trap(p, first);
+	case BUILTIN_ALIAS:
+		return look_at_alias(p, first);
+	case BUILTIN_MAPFILE:
+		if (look_at_setting(p, first, kind) < 0)
+			return -1;
+		return look_at_callback(p, first);
+	case BUILTIN_CALLBACK:
+		return look_at_callback(p, first);
+	case BUILTIN_NAMES:
+		return look_at_names(p, first);
+	case BUILTIN_DECLARE:
+	case BUILTIN_EXPORT:
+	case BUILTIN_READ:
+	case BUILTIN_PRINTF:
+	case BUILTIN_HASH:
+	case BUILTIN_SET:
+		return look_at_setting(p, first, kind);
+	case BUILTIN_NONE:
+	case BUILTIN_PLAIN:
+	default:
+		return look_at_plain(p, first);
+	}
+}
+
+/* ---- programs that start others -------------------------------------------------------------- */
+
+/* The option's argument is the next word. *text: it is a text to run, in the next word or behind
+ * the letter (then *inside is where). */
+struct option {
+	bool ends, argument, text, unknown;
+	size_t inside;
+};
+
+static bool is_listed(const char *list, const char *name, size_t len)
+{
+	for (const char *at = list; at && (at = strchr(at, ' ')) != NULL && at[1]; at++)
+		if (!strncmp(at + 1, name, len) && at[1 + len] == ' ')
+			return true;
+	return false;
+}
+
+/* Programs take the first letters of one too, and then it could be any: what follows may be its
+ * argument or a program. With a = it only matters where one has a text. */
+static struct option long_option(const struct parser *p, const struct starter *s,
+				 const struct word *w)
+{
+	const char *c = p->chars + w->at + 2;
+	const char *eq = memchr(c, '=', w->len - 2);
+	size_t len = eq ? (size_t)(eq - c) : w->len - 2;
+	struct option o = { .ends = w->len == 2 };
+
+	if (o.ends || is_listed(s->flags, c, len))
+		return o;
+	if (s->text_word && strlen(s->text_word) == len && !memcmp(s->text_word, c, len)) {
+		o.text = true;
+		o.argument = !eq;
+		o.inside = eq ? len + 3 : 0;
+	} else if (is_listed(s->words, c, len)) {
+		o.argument = !eq;
+	} else {
+		o.unknown = !eq || s->text_word;
+	}
+	return o;
+}
+
+static struct option option_of(const struct parser *p, const struct starter *s,
+			       const struct word *w)
+{
+	struct option o = { 0 };
+	const char *c = chars_of(p, w);
+
+	if (begins(p, w, "--"))
+		return long_option(p, s, w);
+	for (size_t i = 1; i < w->len; i++) {
+		o.text = s->text && c[i] == s->text;
+		o.argument = o.text || (s->letters && strchr(s->letters, c[i]));
+		if (!o.argument)
+			continue;
+		if (i + 1 < w->len) {
+			o.argument = false;
+			o.inside = i + 1;
+		}
+		break;
+	}
+	return o;
+}
+
+static bool is_assigning(const struct parser *p, const struct word *w)
+{
+	const char *eq = w->len ? memchr(chars_of(p, w), '=', w->len) : NULL;
+
+	return eq && eq > chars_of(p, w);
+}
+
+static int look_at_option_text(struct parser *p, size_t i, const struct option *o)
+{
+	struct word w;
+
+	if (i + (o->inside == 0) >= p->nwords)
+		return 0;
+	w = *word_at(p, i + (o->inside == 0));
+	w.at += o->inside;
+	w.len -= o->inside;
+	return look_at_text(p, &w);
+}
+
+/* Behind the options. 0 with *ret; 1: there is nothing left to look at. */
+static int find_command(struct parser *p, const struct starter *s, size_t first, size_t *ret)
+{
+	size_t i = first + 1;
+
+	for (; i < p->nwords; i++) {
+		const struct word *w = word_at(p, i);
+		struct option o;
+
+		if (!is_option(p, w)) {
+			if (s->assigns && is_text(p, w, "-")) /* env - */
+				continue;
+			break;
+		}
+		o = option_of(p, s, w);
+		if ((o.unknown && note_unknown(p, w) < 0) ||
+		    (o.text && look_at_option_text(p, i, &o) < 0))
+			return -1;
+		i += o.argument;
+		if (o.ends) {
+			i++;
+			break;
+		}
+	}
+	for (; s->assigns && i < p->nwords && is_assigning(p, word_at(p, i)) &&
+	       !(word_at(p, i)->flags & WORD_SPLITS);
+	     i++)
+		if (note_assigned(p, word_at(p, i)) < 0)
+			return -1;
+	for (unsigned n = s->operands; n && i < p->nwords; n--, i++)
+		if (word_at(p, i)->flags & WORD_SPLITS)
+			break; /* and is told to be unknown */
+	*ret = i;
+	return i < p->nwords ? 0 : 1;
+}
+
+/* With what stands for the words of its input marked. */
+static int look_at_xargs(struct parser *p, const struct starter *s, size_t first)
+{
+	struct word more = { .flags = WORD_DYNAMIC | WORD_SPLITS };
+	const char *replace = NULL;
+	size_t at, len = 0;
+	int r = find_command(p, s, first, &at);
+
+	if (r != 0)
+		return r < 0 ? -1 : note(p, SHELL_PROGRAM, "echo", 4, word_at(p, first)->offset);
+	for (size_t i = first + 1; i < at; i++) {
+		const struct word *w = word_at(p, i);
+
+		if (is_text(p, w, "-I") && i + 1 < at) {
+			replace = chars_of(p, word_at(p, i + 1));
+			len = word_at(p, i + 1)->len;
+		} else if (begins(p, w, "-I") && w->len > 2) {
+			replace = chars_of(p, w) + 2;
+			len = w->len - 2;
+		} else if (is_text(p, w, "-i") || is_text(p, w, "--replace")) {
+			replace = "{}";
+			len = 2;
+		}
+	}
+	for (size_t i = at; i < p->nwords; i++)
+		if (replace && has(p, word_at(p, i), replace, len))
+			p->words[i].flags |= WORD_DYNAMIC;
+	if (!replace) {
+		struct word *w;
+
+		more.offset = word_at(p, first)->offset;
+		w = push_word(p, p->err);
+		if (!w)
+			return -1;
+		w->flags = more.flags;
+		w->offset = more.offset;
+		w->end = w->start;
+	}
+	return note_command(p, at, AS_PROGRAM);
+}
+
+/* -c among the options, alone or with other letters; the first operand is the text then. */
+static int look_at_shell(struct parser *p, const struct starter *s, size_t first)
+{
+	bool text = false;
+	size_t i = first + 1;
+
+	for (; i < p->nwords; i++) {
+		const struct word *w = word_at(p, i);
+		const char *c = chars_of(p, w);
+
+		if (!is_known(w) || w->len < 2 || (c[0] != '-' && c[0] != '+'))
+			break;
+		if (is_text(p, w, "--")) {
+			i++;
+			break;
+		}
+		if (c[0] == '-' && is_listed(s->words, c + 1, w->len - 1)) { /* -rcfile FILE */
+			i++;
+			continue;
+		}
+		if (c[0] == '-' && c[1] == '-') {
+			i += long_option(p, s, w).argument;
+			continue;
+		}
+		text |= has(p, w, "c", 1); /* also +c */
+		for (size_t k = 1, n = w->len; k < n; k++)
+			i += c[k] == 'o' || c[k] == 'O';
+	}
+	if (i >= p->nwords || (!text && !(word_at(p, i)->flags & WORD_SPLITS)))
+		return 0; /* a script, or what it reads: whoever lists a shell knows */
+	return look_at_text(p, word_at(p, i));
+}
+
+static int look_at_su(struct parser *p, const struct starter *s, size_t first)
+{
+	for (size_t i = first + 1; i < p->nwords; i++) {
+		const struct word *w = word_at(p, i);
+		struct option o;
+
+		if (!is_option(p, w))
+			continue;
+		o = option_of(p, s, w);
+		if ((o.unknown && note_unknown(p, w) < 0) ||
+		    (o.text && look_at_option_text(p, i, &o) < 0))
+			return -1;
+	}
+	return 0;
+}
+
+static bool is_action(const struct parser *p, const struct word *w)
+{
+	static const char *const actions[] = { "-exec", "-execdir", "-ok", "-okdir" };
+
+	for (size_t k = 0; k < sizeof(actions) / sizeof(*actions); k++)
+		if (is_text(p, w, actions[k]))
+			return true;
+	return false;
+}
+
+/* Where the command ends: at ; or at a + behind {}. What {} becomes is a name of a file. */
+static size_t end_of_action(struct parser *p, size_t first, size_t end)
+{
+	bool files = false;
+	size_t i;
+
+	for (i = first; i < end && !is_text(p, word_at(p, i), ";"); i++) {
+		if (files && is_text(p, word_at(p, i), "+"))
+			break;
+		files = is_text(p, word_at(p, i), "{}");
+		if (has(p, word_at(p, i), "{}", 2))
+			p->words[i].flags |= WORD_DYNAMIC;
+	}
+	return i;
+}
+
+/* -exec COMMAND, any number of times; each as words of its own on top, where nothing that is
+ * nested in them gets at those that follow. */
+static int look_at_find(struct parser *p, size_t first)
+{
+	size_t end = p->nwords;
+
+	for (size_t i = first + 1; i < end; i++) {
+		size_t stop;
+
+		if (!is_action(p, word_at(p, i)))
+			continue;
+		stop = end_of_action(p, ++i, end);
+		for (size_t k = i; k < stop; k++) {
+			struct word *copy = push_word(p, p->err);
+
+			if (!copy)
+				return -1;
+			*copy = p->words[k];
+		}
+		if (i < stop && note_command(p, end, AS_PROGRAM) < 0)
+			return -1;
+		p->nwords = end;
+		i = stop;
+	}
+	return 0;
+}
+
+static int look_at_starter(struct parser *p, const struct starter *s, size_t first)
+{
+	size_t at;
+	int r;
+
+	switch (s->kind) {
+	case STARTER_SHELL:
+		return look_at_shell(p, s, first);
+	case STARTER_SU:
+		return look_at_su(p, s, first);
+	case STARTER_FIND:
+		return look_at_find(p, first);
+	case STARTER_XARGS:
+		return look_at_xargs(p, s, first);
+	case STARTER_COMMAND:
+	case STARTER_TEXT:
+	default:
+		r = find_command(p, s, first, &at);
+		if (r != 0)
+			return r < 0 ? -1 : 0;
+		return s->kind == STARTER_TEXT ? look_at_words(p, at, p->nwords)
+					       : note_command(p, at, AS_PROGRAM);
+	}
+}
+
+/* ---- a command ------------------------------------------------------------------------------- */
+
+/* note() of the word a command begins with; `plain`: it cannot be a function. */
+static int note_name(struct parser *p, enum shell_kind kind, const char *name, size_t len,
+		     uint32_t offset, bool plain)
+{
+	if (note(p, kind, name, len, offset) < 0)
+		return -1;
+	p->found[p->nfound - 1].no_function |= plain;
+	return 0;
+}
+
+static int note_unsets(struct parser *p, size_t first)
+{
+	for (size_t i = first + 1; i < p->nwords; i++) {
+		p->unset_any |= !is_known(word_at(p, i));
+		if (note_unset(p, chars_of(p, word_at(p, i)), word_at(p, i)->len) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int note_first(struct parser *p, size_t first, enum command_as as)
+{
+	const struct word *w = word_at(p, first);
+	size_t dir = path_prefix(chars_of(p, w), w->len);
+	const char *name = chars_of(p, w) + dir;
+	bool program = as == AS_PROGRAM || dir, plain = as != AS_COMMAND || dir;
+	enum builtin_kind kind = program ? BUILTIN_NONE : builtin_of(name, w->len);
+	const struct starter *s;
+	int r;
+
+	if (kind != BUILTIN_NONE) {
+		if (note_name(p, kind == BUILTIN_SOURCE ? SHELL_UNKNOWN : SHELL_BUILTIN, name,
+			      w->len, w->offset, plain) < 0 ||
+		    (is_text(p, w, "unset") && note_unsets(p, first) < 0))
+			return -1;
+		return look_at_builtin(p, first, kind);
+	}
+	if (note_name(p, SHELL_PROGRAM, name, w->len - dir, w->offset, plain) < 0)
+		return -1;
+	s = starter_of(name, w->len - dir);
+	if (!s)
+		return 0;
+	p->in_other++;
+	r = look_at_starter(p, s, first);
+	p->in_other--;
+	return r;
+}
+
+int note_command(struct parser *p, size_t first, enum command_as as)
+{
+	size_t nwords = p->nwords;
+	int r;
+
+	if (!is_known(word_at(p, first)))
+		return note_unknown(p, word_at(p, first));
+	if (enter(p) < 0)
+		return -1;
+	r = note_first(p, first, as);
+	p->nwords = nwords;
+	if (r == 0)
+		leave(p);
+	return r;
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Snapshots: a name for files that never change. First the files, then the layer's row, then the
+ * snapshot's, then the session's record: what a crash leaves behind is named by nothing, and goes.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/test_hook.h"
+#include "layers/layers.h"
+#include "project/internal.h"
+
+enum {
+	BUSY_MS = 20000, /* the keeper does so many things at once */
+	BUSY_US = 20000,
+	ROOM_MS = 10000, /* for one that was stopped: somebody may have its place */
+};
+
+DEFINE_AUTO(struct store_session *, store_session_fini);
+
+/* ---- copies of what runs --------------------------------------------------------------------- */
+
+static int copy_files(struct entry *n, const char *layer, bool *ret_whole, uint64_t *ret_bytes,
+		      struct err *err)
+{
+	int64_t until = mono_ms() + BUSY_MS;
+
+	while (keep_snap(n->engine, n->rec.sandbox, layer, ret_whole, ret_bytes, err) < 0) {
+		if (err->sys != EBUSY || mono_ms() > until)
+			return -1;
+		usleep(BUSY_US);
+	}
+	return 0;
+}
+
+int layers_copy(struct entry *n, struct layers_new *l, struct err *err)
+{
+	auto_call(layers_made) struct layers_new *guard = l;
+	char below[STORE_ID] = "", template[STORE_ID];
+	uint64_t bytes = 0;
+	bool whole = false;
+
+	(void)guard;
+	*l = (struct layers_new){ 0 };
+	if (layers_making(l, err) < 0 || entry_flush(n, err) < 0 ||
+	    copy_files(n, l->id, &whole, &bytes, err) < 0)
+		return -1;
+	hook_crash("snapshot:copied");
+	if ((!whole && base_layer(n, below, err) < 0) ||
+	    spec_base(n->engine, &n->rec, template, err) < 0 ||
+	    layers_add(n->engine, l->id, below, template, bytes, err) < 0)
+		return -1;
+	hook_crash("snapshot:layered");
+	layers_settle(n->engine, l->id);
+	return 0;
+}
+
+/* ---- taking ---------------------------------------------------------------------------------- */
+
+static int check_name(struct entry *n, const char *name, struct err *err)
+{
+	struct store_snapshot there;
+	struct err other = { 0 };
+	int r = -1;
+
+	if (!name)
+		return 0;
+	DB (n->engine, st)
+		r = st->snapshot->find(st, n->id, name, &there, &other);
+	if (r == 0)
+		return err_set(err, ERR_CONFLICT, "session %s has a snapshot '%s' already: %s",
+			       n->id, name, there.id);
+	if (other.code == ERR_NOT_FOUND)
+		return 0;
+	*err = other;
+	return -1;
+}
+
+static int note_in_record(struct entry *n, const struct store_snapshot *snap, const char *actor,
+			  struct err *err)
+{
+	struct store_session s = { 0 };
+	auto_call(store_session_fini) struct store_session *guard = &s;
+
+	(void)guard;
+	if (store_session_copy(&n->rec, &s, err) < 0)
+		return -1;
+	s.generation = snap->generation;
+	memcpy(s.snapshot, snap->id, sizeof(s.snapshot));
+	return entry_change(n, &s, "snapshot", actor, err);
+}
+
+/* The snapshot of a layer that has its row. */
+static int name_layer(struct entry *n, const char *layer, const struct snapshot_want *want,
+		      const char *actor, struct store_snapshot *ret, struct err *err)
+{
+	struct store_snapshot s = { .generation = n->rec.generation + 1,
+				    .created_at = engine_now(n->engine) };
+	struct store_layer l;
+	struct err ignored;
+	int r = -1;
+
+	if (id_new("snp_", s.id, err) < 0)
+		return -1;
+	memcpy(s.tenant, n->rec.tenant, sizeof(s.tenant));
+	memcpy(s.session, n->id, sizeof(s.session));
+	snprintf(s.name, sizeof(s.name), "%s", want->name ? want->name : "");
+	snprintf(s.layer, sizeof(s.layer), "%s", layer);
+	DB (n->engine, st) {
+		r = st->layer->get(st, layer, &l, err);
+		s.bytes = r == 0 ? l.bytes : 0;
+		if (r == 0)
+			r = st->snapshot->add(st, &s, err);
+	}
+	if (r < 0)
+		return -1;
+	hook_crash("snapshot:named");
+	if (note_in_record(n, &s, actor, err) < 0) {
+		DB (n->engine, st)
+			(void)st->snapshot->remove(st, s.id, &ignored);
+		return -1;
+	}
+	*ret = s;
+	return 0;
+}
+
+static int take_live(struct entry *n, const struct snapshot_want *want, const char *actor,
+		     struct store_snapshot *ret, struct err *err)
+{
+	struct layers_new l;
+
+	if (layers_copy(n, &l, err) < 0)
+		return -1;
+	return name_layer(n, l.id, want, actor, ret, err);
+}
+
+/* Of one at rest. */
+static int take_sealed(struct entry *n, const struct snapshot_want *want, const char *actor,
+		       struct store_snapshot *ret, struct err *err)
+{
+	if (!session_has_files(&n->rec))
+		return err_set(err, ERR_CONFLICT, "session %s is %s: nothing to snapshot", n->id,
+			       sm_name(&session_sm, n->rec.state));
+	return name_layer(n, n->rec.layer, want, actor, ret, err);
+}
+
+static int take_stopped(struct entry *n, const struct snapshot_want *want, const char *actor,
+			struct store_snapshot *ret, struct err *err)
+{
+	struct session_why why = { SESSION_CAUSE_ASKED, "for a snapshot", actor };
+	struct wake_result woken;
+	struct store_snapshot s;
+	struct err second;
+	int r, awake;
+
+	if (sleep_now(n, &why, err) < 0)
+		return -1;
+	r = take_sealed(n, want, actor, &s, err);
+	awake = wake(n, &why, ROOM_MS, &woken, &second);
+	if (r < 0)
+		return -1;
+	if (awake < 0) {
+		*err = second;
+		return err_ctx(err, "snapshot %s was taken, but its session does not run", s.id);
+	}
+	*ret = s;
+	return 0;
+}
+
+int session_snapshot(struct engine *e, const struct caller *who, const struct session_ref *ref,
+		     const struct snapshot_want *want, struct store_snapshot *ret, struct err *err)
+{
+	auto_call(entry_give) struct entry *n = NULL;
+
+	if (want->name && name_check("name", want->name, STORE_NAME, err) < 0)
+		return -1;
+	if (entry_use(e, who, ref, 0, &n, err) < 0 || check_name(n, want->name, err) < 0)
+		return -1;
+	if (n->rec.state != SESSION_ACTIVE)
+		return take_sealed(n, want, who->actor, ret, err);
+	return want->stop ? take_stopped(n, want, who->actor, ret, err)
+			  : take_live(n, want, who->actor, ret, err);
+}
+
+/* ---- looking --------------------------------------------------------------------------------- */
+
+static int unknown(const char *id, struct err *err)
+{
+	return err_set(err, ERR_NOT_FOUND, "no snapshot %.64s", id);
+}
+
+/* How large it is may have been found out since. */
+static void measure(struct store *st, struct store_snapshot *s)
+{
+	struct store_layer l;
+	struct err ignored;
+
+	if (st->layer->get(st, s->layer, &l, &ignored) == 0)
+		s->bytes = l.bytes;
+}
+
+int snapshot_get(struct engine *e, const struct caller *who, const char *id,
+		 struct store_snapshot *ret, struct err *err)
+{
+	struct store_snapshot s;
+	int r = -1;
+
+	if (!*id || strlen(id) >= STORE_ID)
+		return unknown(id, err);
+	DB (e, st) {
+		r = st->snapshot->get(st, id, &s, err);
+		if (r == 0)
+			measure(st, &s);
+	}
+	if (r < 0)
+		return err->code == ERR_NOT_FOUND ? unknown(id, err) : -1;
+	if (strcmp(s.tenant, who->tenant) != 0)
+		return unknown(id, err);
+	*ret = s;
+	return 0;
+}
+
+int snapshot_hold(struct engine *e, const struct caller *who, const char *id, const char *holder,
+		  struct store_snapshot *ret, struct err *err)
+{
+	struct store_snapshot s;
+
+	if (snapshot_get(e, who, id, &s, err) < 0)
+		return -1;
+	if (layers_hold(e, s.layer, holder, err) < 0)
+		return err->code == ERR_CONFLICT ? unknown(id, err) : -1;
+	if (snapshot_get(e, who, id, ret, err) == 0)
+		return 0;
+	layers_release(e, s.layer, holder);
+	return -1;
+}
+
+int snapshot_search(struct engine *e, const struct store_snapshot_filter *f, struct store_page page,
+		    struct store_snapshot_list *ret, struct err *err)
+{
+	int r = -1;
+
+	DB (e, st) {
+		r = st->snapshot->list(st, f, page, ret, err);
+		for (size_t i = 0; r == 0 && i < ret->count; i++)
+			measure(st, &ret->items[i]);
+	}
+	return r;
+}
+
+int snapshot_list(struct engine *e, const struct caller *who, const struct session_ref *session,
+		  struct store_page page, struct store_snapshot_list *ret, struct err *err)
+{
+	struct store_snapshot_filter f = { .tenant = who->tenant,
+					   .session = session ? session->id : NULL };
+	struct store_session s = { 0 };
+	auto_call(store_session_fini) struct store_session *guard = &s;
+	struct store_snapshot_list l = { 0 };
+
+	(void)guard;
+	/* by id it may be one that is gone: its snapshots outlive it */
+	if (session && !f.session) {
+		if (session_get(e, who, session, &s, err) < 0)
+			return -1;
+		f.session = s.id;
+	}
+	if (snapshot_search(e, &f, page, &l, err) < 0)
+		return -1;
+	/* none at all: was there ever such a session? */
+	if (session && session->id && !l.count && session_get(e, who, session, &s, err) < 0) {
+		store_snapshot_list_fini(&l);
+		return -1;
+	}
+	*ret = l;
+	return 0;
+}
+
+/* ---- removing -------------------------------------------------------------------------------- */
+
+/* The record says which is the newest, for information: where somebody works with it that waits. */
+static void forget_in_record(struct engine *e, const struct store_snapshot *snap, const char *actor)
+{
+	auto_call(entry_give) struct entry *n = NULL;
+	struct store_session s = { 0 };
+	auto_call(store_session_fini) struct store_session *guard = &s;
+	struct err ignored;
+
+	(void)guard;
+	if (!*snap->session || !entry_try(e, snap->session, &n) ||
+	    n->rec.state == SESSION_DESTROYING || strcmp(n->rec.snapshot, snap->id) != 0 ||
+	    store_session_copy(&n->rec, &s, &ignored) < 0)
+		return;
+	s.snapshot[0] = '\0';
+	(void)entry_change(n, &s, "snapshot_removed", actor, &ignored);
+}
+
+int snapshot_remove(struct engine *e, const struct caller *who, const char *id, struct err *err)
+{
+	struct store_snapshot s = { 0 };
+	int r = -1;
+
+	if (snapshot_get(e, who, id, &s, err) < 0)
+		return -1;
+	forget_in_record(e, &s, who->actor);
+	DB (e, st)
+		r = st->snapshot->remove(st, id, err);
+	return r < 0 && err->code == ERR_NOT_FOUND ? unknown(id, err) : r;
+}

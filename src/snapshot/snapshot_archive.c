@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A snapshot as one file, and back. Out: the keeper writes the layers, merged, as an OCI layer;
+ * what packs it is lodge-zstd. In: the archive is unpacked inside a sandbox of its own, whose files
+ * become the snapshot. Neither its packing nor its names are looked at by anybody with rights. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/test_hook.h"
+#include "sandbox/files_client.h"
+#include "sandbox/keeper_client.h"
+#include "sandbox/layer_client.h"
+#include "layers/layers.h"
+#include "project/internal.h"
+
+enum {
+	BUSY_MS = 20000, /* the keeper does so many things at once */
+	BUSY_US = 20000,
+	ROOM_MS = 60000,
+};
+
+/* For what is being unpacked, where no quota says less. */
+#define UNPACK_DISK (256ull << 30)
+#define UNPACK_INODES (64ull << 20)
+
+#define UNFINISHED "lodge.import"
+
+DEFINE_AUTO(struct store_session *, store_session_fini);
+DEFINE_AUTO(struct template *, template_fini);
+
+int engine_pack(struct engine *e, bool back, int fd, pack_fn *fn, void *arg, struct err *err)
+{
+	return pack_through(e->opts.packer, back, fd, fn, arg, err);
+}
+
+/* ---- export ---------------------------------------------------------------------------------- */
+
+static int start_export(struct engine *e, const char *job, const char *layer, int fd,
+			struct err *err)
+{
+	char ids[KEEPER_LAYERS_MAX][STORE_ID];
+	const char *names[KEEPER_LAYERS_MAX];
+	int64_t until = mono_ms() + BUSY_MS;
+	size_t n;
+	int r;
+
+	if (layers_walk(e, layer, ids, &n, err) < 0)
+		return -1;
+	for (size_t i = 0; i < n; i++)
+		names[i] = ids[i];
+	for (;;) {
+		struct keeper_client *k = keep_lock(e, err);
+
+		if (!k)
+			return -1;
+		r = layer_export(k, job, names, n, fd, err);
+		keep_unlock(e);
+		if (r == 0 || err->sys != EBUSY || mono_ms() > until)
+			return r;
+		usleep(BUSY_US);
+	}
+}
+
+static void cancel_job(struct engine *e, const char *job)
+{
+	struct err ignored;
+	struct keeper_client *k = keep_lock(e, &ignored);
+
+	if (!k)
+		return;
+	(void)layer_drop(k, job, &ignored); /* also what would make one of this name */
+	keep_unlock(e);
+}
+
+struct outward {
+	struct engine *engine;
+	const char *layer;
+};
+
+static int write_out(void *arg, int fd, struct err *err)
+{
+	struct outward *x = arg;
+	char job[STORE_ID];
+
+	if (id_new("job_", job, err) < 0 || start_export(x->engine, job, x->layer, fd, err) < 0)
+		return -1;
+	if (keep_job(x->engine, job, NULL, err) == 0)
+		return 0;
+	cancel_job(x->engine, job);
+	return err->sys == EILSEQ
+		       ? err_set(err, ERR_INVALID,
+				 "a name in the snapshot begins with .wh., which archives use")
+		       : -1;
+}
+
+int snapshot_export(struct engine *e, const struct caller *who, const char *id, int fd,
+		    struct err *err)
+{
+	struct outward x = { e, NULL };
+	struct store_snapshot s;
+	char holder[STORE_ID];
+	int r;
+
+	if (id_new("export:", holder, err) < 0 || snapshot_hold(e, who, id, holder, &s, err) < 0)
+		return -1;
+	x.layer = s.layer;
+	r = engine_pack(e, false, fd, write_out, &x, err);
+	layers_release(e, s.layer, holder);
+	return r < 0 ? err_ctx(err, "snapshot %s", s.id) : 0;
+}
+
+/* ---- import ---------------------------------------------------------------------------------- */
+
+static int features(struct engine *e, unsigned *ret, struct err *err)
+{
+	struct keeper_client *k = keep_lock(e, err);
+	int r;
+
+	if (!k)
+		return -1;
+	r = keeper_client_features(k, ret, err);
+	keep_unlock(e);
+	return r;
+}
+
+/* As much as the tenant has left. */
+static int set_limits(struct engine *e, const struct caller *who, struct template *t,
+		      struct err *err)
+{
+	struct store_quota q;
+	struct store_usage used;
+	uint64_t disk = UNPACK_DISK;
+
+	if (quota_get(e, who->tenant, NULL, &q, &used, err) < 0)
+		return -1;
+	if (q.disk_bytes && q.disk_bytes - used.disk_bytes < (int64_t)disk)
+		disk = q.disk_bytes > used.disk_bytes ? (uint64_t)(q.disk_bytes - used.disk_bytes)
+						      : LIMITS_DISK_MIN;
+	if (disk < LIMITS_DISK_MIN)
+		disk = LIMITS_DISK_MIN;
+	if (template_set_limit(t, "disk_bytes", disk, err) < 0 ||
+	    template_set_limit(t, "file_bytes", disk, err) < 0 ||
+	    template_set_limit(t, "inodes", UNPACK_INODES, err) < 0)
+		return -1;
+	return 0;
+}
+
+/* A session to unpack in. What a crash leaves of it the next start knows by its metadata. */
+static int make_place(struct engine *e, const struct caller *who, const char *template, bool owners,
+		      char ret[STORE_ID], struct err *err)
+{
+	struct template over;
+	auto_call(template_fini) struct template *guard = &over;
+	struct session_want want = { .template = template,
+				     .over = &over,
+				     .no_policy = true,
+				     .on_idle = SESSION_END_DESTROY,
+				     .on_expire = SESSION_END_DESTROY,
+				     .metadata = "{\"" UNFINISHED "\":\"unfinished\"}",
+				     .wait_ms = ROOM_MS };
+	struct session_entered entered;
+
+	template_init(&over);
+	(void)guard;
+	if (owners) { /* an ordinary user's sandboxes have one owner for everything */
+		over.class = KEEPER_CLASS_ROOT;
+		over.user = strdup("0:0");
+		if (!over.user)
+			return err_sys(err, ENOMEM, "import");
+	}
+	if (set_limits(e, who, &over, err) < 0 || session_enter(e, who, &want, &entered, err) < 0)
+		return -1;
+	memcpy(ret, entered.session.id, sizeof(entered.session.id));
+	session_entered_fini(&entered);
+	return 0;
+}
+
+struct inward {
+	struct sandbox *sb;
+	unsigned flags;
+};
+
+static int read_in(void *arg, int fd, struct err *err)
+{
+	const struct inward *x = arg;
+
+	return files_tar_in(x->sb, NULL, "/", fd, x->flags, err);
+}
+
+static int unpack(struct engine *e, const struct caller *who, const struct session_ref *place,
+		  bool owners, int fd, struct err *err)
+{
+	struct inward x = { .flags = AGENT_JOB_OCI | (owners ? AGENT_JOB_OWNERS : 0) };
+	auto_call(session_give_back) struct session_loan *loan = NULL;
+
+	if (session_borrow(e, who, place, true, &loan, NULL, err) < 0)
+		return -1;
+	x.sb = session_loan_sandbox(loan);
+	return engine_pack(e, true, fd, read_in, &x, err);
+}
+
+static int seal(struct engine *e, const struct caller *who, const struct session_ref *place,
+		const char *name, struct store_snapshot *ret, struct err *err)
+{
+	struct store_session s = { 0 };
+	auto_call(store_session_fini) struct store_session *guard = &s;
+	struct store_snapshot snap = { .generation = 1, .created_at = engine_now(e) };
+	int r = -1;
+
+	(void)guard;
+	if (session_hibernate(e, who, place, 0, &s, err) < 0)
+		return -1;
+	if (!session_has_files(&s))
+		return err_set(err, ERR_INTERNAL, "the files of the import are lost");
+	hook_crash("import:sealed");
+	if (id_new("snp_", snap.id, err) < 0)
+		return -1;
+	memcpy(snap.tenant, s.tenant, sizeof(snap.tenant));
+	memcpy(snap.layer, s.layer, sizeof(snap.layer));
+	snprintf(snap.name, sizeof(snap.name), "%s", name ? name : "");
+	DB (e, st)
+		r = st->snapshot->add(st, &snap, err);
+	if (r == 0)
+		*ret = snap;
+	return r;
+}
+
+int snapshot_import(struct engine *e, const struct caller *who, const char *template,
+		    const char *name, int fd, struct store_snapshot *ret, struct err *err)
+{
+	static const struct session_why done = { SESSION_CAUSE_ASKED, "it was only there to import",
+						 "lodge" };
+	char id[STORE_ID];
+	struct session_ref place = { .id = id };
+	struct err ignored;
+	unsigned has;
+	int r;
+
+	if (name_check_optional("name", name, STORE_NAME, err) < 0 || features(e, &has, err) < 0 ||
+	    make_place(e, who, template, has & KEEPER_HAS_ROOT, id, err) < 0)
+		return -1;
+	r = unpack(e, who, &place, has & KEEPER_HAS_ROOT, fd, err);
+	if (r == 0)
+		r = seal(e, who, &place, name, ret, err);
+	(void)session_destroy(e, who, &place, &done, NULL, &ignored);
+	return r;
+}
+
+void imports_clean(struct engine *e)
+{
+	static const struct session_why left = { SESSION_CAUSE_INTERRUPTED,
+						 "the engine ended in the middle of an import",
+						 "lodge" };
+	struct store_session_filter f = { .meta_key = UNFINISHED, .meta_value = "unfinished" };
+	struct store_page page = { .limit = STORE_PAGE_MAX };
+	struct store_session_list l = { 0 };
+	struct err ignored;
+	int r = -1;
+
+	DB (e, st)
+		r = st->session->list(st, &f, page, &l, &ignored);
+	for (size_t i = 0; r == 0 && i < l.count; i++) {
+		struct caller owner = { .tenant = l.items[i].tenant, .actor = "lodge" };
+		struct session_ref ref = { .id = l.items[i].id };
+
+		/* anybody may write this into their metadata: ours has no keys either */
+		if (l.items[i].nbindings || l.items[i].on_idle != SESSION_END_DESTROY)
+			continue;
+		(void)session_destroy(e, &owner, &ref, &left, NULL, &ignored);
+	}
+	store_session_list_fini(&l);
+}

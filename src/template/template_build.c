@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A template out of an archive that somebody sent. Bytes are all that this process handles: one
+ * sandbox is filled, another one decompresses and keeps the parts of an image until they are
+ * unpacked. No record names them, so the next start removes what a crash leaves of them. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/test_hook.h"
+#include "sandbox/files_client.h"
+#include "sandbox/template/template_fill.h"
+#include "admit/api_key.h"
+#include "admit/policy_rules.h"
+#include "template/templates.h"
+#include "template/templates_internal.h"
+
+enum { ROOM_MS = 60000, ENTRIES_MAX = 4 << 20 };
+
+#define LAYOUT "layout" /* in the home of the second sandbox's user */
+
+struct template_build {
+	struct engine *engine;
+	char name[STORE_ID];
+	bool oci, room, wants_root;
+	unsigned features;
+	struct sandbox *into, *host;
+	bool sealed; /* `into` is no more */
+	struct template t;
+	int64_t until_ms;
+};
+
+/* ---- sandboxes ------------------------------------------------------------------------------- */
+
+static int need_host(void *arg, struct sandbox **ret, struct err *err)
+{
+	struct template_build *b = arg;
+	struct sandbox_spec spec = fill_host_spec(b->oci ? b->engine->opts.template_bytes : 0);
+
+	if (!b->host && aside_make(b->engine, &spec, NULL, &b->host, err) < 0)
+		return -1;
+	*ret = b->host;
+	return 0;
+}
+
+/* One place for both: who has one and waits for another might wait for its like. */
+int template_build_new(struct engine *e, const char *name, bool oci, struct template_build **ret,
+		       struct err *err)
+{
+	auto_call(template_build_free) struct template_build *b = NULL;
+	struct sandbox_spec spec = fill_spec(e->opts.template_bytes);
+
+	if (template_check_new(e, name, err) < 0)
+		return -1;
+	b = calloc(1, sizeof(*b));
+	if (!b)
+		return err_sys(err, ENOMEM, "template");
+	b->engine = e;
+	b->oci = oci;
+	b->until_ms = unpack_now_ms() + e->opts.template_ms;
+	snprintf(b->name, sizeof(b->name), "%s", name);
+	template_init(&b->t);
+	if (room_take(e, ROOM_MS, err) < 0)
+		return -1;
+	b->room = true;
+	if (aside_make(e, &spec, &b->features, &b->into, err) < 0)
+		return -1;
+	*ret = steal_ptr(&b);
+	return 0;
+}
+
+void template_build_free(struct template_build *b)
+{
+	if (!b)
+		return;
+	if (b->sealed)
+		sandbox_free(b->into);
+	else
+		aside_unmake(b->engine, b->into);
+	aside_unmake(b->engine, b->host);
+	if (b->room)
+		room_give(b->engine);
+	template_fini(&b->t);
+	free(b);
+}
+
+bool template_build_wants_root(const struct template_build *b)
+{
+	return b->wants_root;
+}
+
+/* ---- filling --------------------------------------------------------------------------------- */
+
+static struct unpack unpacking(struct template_build *b, struct sandbox *into)
+{
+	return (struct unpack){ .into = into,
+				.host = b->host,
+				.need_host = need_host,
+				.arg = b,
+				.max_bytes = b->engine->opts.template_bytes,
+				.max_entries = ENTRIES_MAX,
+				.until_ms = b->until_ms };
+}
+
+static int open_part(void *arg, const char *path, struct err *err)
+{
+	struct template_build *b = arg;
+	char inside[256];
+	int fd;
+
+	snprintf(inside, sizeof(inside), LAYOUT "/%s", path);
+	if (files_open(b->host, NULL, inside, AGENT_READ, 0, &fd, err) == 0)
+		return fd;
+	return err->code == ERR_NOT_FOUND
+		       ? err_set(err, ERR_INVALID, "%s: not in the archive", path)
+		       : -1;
+}
+
+/* The layout is kept as it is first: its layers may come in any order. */
+static int fill_image(struct template_build *b, int fd, struct unpack *u, struct err *err)
+{
+	struct oci_files from = { open_part, b };
+	struct oci_image img;
+	struct unpack layout;
+	int r;
+
+	if (need_host(b, &u->host, err) < 0)
+		return -1;
+	layout = unpacking(b, b->host);
+	if (unpack_tar(&layout, fd, LAYOUT, 0, err) < 0 || oci_open(&from, &b->t, &img, err) < 0)
+		return -1;
+	b->wants_root = img.wants_root;
+	r = fill_layers(u, &img, fill_flags(b->features), err);
+	oci_close(&img);
+	return r;
+}
+
+static int fill(struct template_build *b, int fd, struct err *err)
+{
+	struct unpack u = unpacking(b, b->into);
+	int r;
+
+	r = b->oci ? fill_image(b, fd, &u, err)
+		   : unpack_tar(&u, fd, "/", fill_flags(b->features), err);
+	if (r < 0 || fill_user(b->into, &b->t, err) < 0)
+		return -1;
+	b->t.made.at = engine_now(b->engine);
+	b->t.made.bytes = u.bytes;
+	b->t.made.from = strdup(b->oci ? "oci" : "tar");
+	return b->t.made.from ? 0 : err_sys(err, ENOMEM, "template");
+}
+
+int template_build_fill(struct template_build *b, int fd, struct err *err)
+{
+	if (fill(b, fd, err) == 0)
+		return 0;
+	if (err->code == ERR_NOT_FOUND) /* something that the archive should have */
+		err->code = ERR_INVALID;
+	if (err->code == ERR_LIMIT && !err->sys)
+		err->sys = EMSGSIZE;
+	return -1;
+}
+
+/* ---- sealing --------------------------------------------------------------------------------- */
+
+static int seal_files(struct template_build *b, struct err *err)
+{
+	struct keeper_request req =
+		keeper_client_request(KEEPER_TEMPLATE_SEAL, sandbox_id(b->into));
+	struct keeper_client *k = keep_lock(b->engine, err);
+	int r;
+
+	if (!k)
+		return -1;
+	snprintf(req.template, sizeof(req.template), "%s", b->name);
+	r = keeper_client_call(k, &req, NULL, 0, NULL, NULL, err);
+	keep_unlock(b->engine);
+	b->sealed = r == 0;
+	return r;
+}
+
+static int seal(struct template_build *b, struct err *err)
+{
+	const char *home = b->engine->home;
+	struct err ignored;
+
+	/* files without a template.json are what an interrupted add or rm left */
+	if (template_mark(home, b->name, TEMPLATE_UNFINISHED, err) < 0 ||
+	    template_drop_files(b->engine, b->name, err) < 0)
+		return -1;
+	hook_crash("template:marked");
+	if (seal_files(b, err) == 0) {
+		hook_crash("template:sealed");
+		if (template_save(home, b->name, &b->t, err) == 0) {
+			hook_crash("template:saved");
+			template_unmark(home, b->name, TEMPLATE_UNFINISHED);
+			return 0;
+		}
+		(void)template_drop_files(b->engine, b->name, &ignored);
+	}
+	(void)template_remove(home, b->name, &ignored);
+	return -1;
+}
+
+int template_build_commit(struct template_build *b, const char *actor, struct err *err)
+{
+	char text[STORE_TEXT];
+	struct err ignored;
+	int r;
+
+	turn_take(b->engine, RULES_TURN);
+	r = template_check_new(b->engine, b->name, err);
+	if (r == 0)
+		r = seal(b, err);
+	turn_give(b->engine, RULES_TURN);
+	snprintf(text, sizeof(text), "template %s was made of an archive", b->name);
+	if (r == 0)
+		(void)audit(b->engine, "", "template", actor, text, &ignored);
+	return r;
+}

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A template is known by its template.json: files come before it and go after it. A mark beside it
+ * tells the next start what was under way. One that is made of a snapshot has no files of its own:
+ * it holds the snapshot's layer. */
+#include "template/templates.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/test_hook.h"
+#include "template/environment.h"
+#include "admit/api_key.h"
+#include "layers/layers.h"
+#include "admit/policy_rules.h"
+#include "template/templates_internal.h"
+
+#define HOLDER "template:"
+
+DEFINE_AUTO(struct template *, template_fini);
+DEFINE_AUTO(struct store_session *, store_session_fini);
+
+static void holder_of(const char *name, char ret[STORE_KEY])
+{
+	snprintf(ret, STORE_KEY, HOLDER "%s", name);
+}
+
+static void tell(struct engine *e, const char *actor, const char *name, const char *what)
+{
+	char text[STORE_TEXT];
+	struct err ignored;
+
+	snprintf(text, sizeof(text), "template %s was %s", name, what);
+	(void)audit(e, "", "template", actor, text, &ignored);
+}
+
+/* ---- looking --------------------------------------------------------------------------------- */
+
+static int unknown(const char *name, struct err *err)
+{
+	return err_set(err, ERR_NOT_FOUND, "no template \"%.64s\"", name);
+}
+
+/* One that somebody made, by its name. */
+static int check_own(const char *name, struct err *err)
+{
+	if (!template_name_is_valid(name))
+		return unknown(name, err);
+	if (template_is_builtin(name))
+		return err_set(err, ERR_CONFLICT, "template \"%s\" is built in", name);
+	return 0;
+}
+
+static int count_sessions(struct engine *e, const char *name, int64_t *ret, struct err *err)
+{
+	struct store_session_filter f = { .template = name };
+	int r = -1;
+
+	DB (e, st)
+		r = st->session->count(st, &f, ret, err);
+	return r;
+}
+
+static int64_t size_of(struct engine *e, const struct template *t)
+{
+	struct store_layer l;
+	struct err ignored;
+	int r = -1;
+
+	if (!t->layer)
+		return (int64_t)t->made.bytes;
+	DB (e, st)
+		r = st->layer->get(st, t->layer, &l, &ignored);
+	return r < 0 ? 0 : l.bytes;
+}
+
+int template_info(struct engine *e, const char *name, struct template_info *ret, struct err *err)
+{
+	struct template_info i = { .builtin = template_is_builtin(name) };
+	struct err why;
+
+	if (!template_name_is_valid(name))
+		return unknown(name, err);
+	snprintf(i.name, sizeof(i.name), "%s", name);
+	if (template_load(e->home, name, &i.t, &why) < 0) {
+		template_fini(&i.t);
+		if (why.code == ERR_NOT_FOUND)
+			return unknown(name, err);
+		snprintf(i.problem, sizeof(i.problem), "%s", why.msg);
+	}
+	i.bytes = size_of(e, &i.t);
+	if (count_sessions(e, name, &i.sessions, err) < 0) {
+		template_fini(&i.t);
+		return -1;
+	}
+	*ret = i;
+	return 0;
+}
+
+void template_info_fini(struct template_info *i)
+{
+	template_fini(&i->t);
+}
+
+struct listing {
+	struct engine *engine;
+	template_info_fn *fn;
+	void *arg;
+	struct err *err;
+};
+
+/* One that went meanwhile is not in the list. */
+static int list_one(void *arg, const char *name)
+{
+	struct listing *l = arg;
+	struct template_info i;
+	int r;
+
+	if (template_info(l->engine, name, &i, l->err) < 0)
+		return l->err->code == ERR_NOT_FOUND ? 0 : -1;
+	r = l->fn(l->arg, &i);
+	template_info_fini(&i);
+	return r;
+}
+
+int template_list(struct engine *e, template_info_fn *fn, void *arg, struct err *err)
+{
+	struct listing l = { .engine = e, .fn = fn, .arg = arg, .err = err };
+	int r = list_one(&l, "host");
+
+	if (r == 0)
+		r = list_one(&l, "empty");
+	return r ? r : template_each(e->home, list_one, &l, err);
+}
+
+/* ---- checking -------------------------------------------------------------------------------- */
+
+int template_check_new(struct engine *e, const char *name, struct err *err)
+{
+	struct template t;
+	int r;
+
+	if (!template_name_is_valid(name))
+		return err_set(err, ERR_INVALID,
+			       "name: \"%.64s\" is none; it is made of a-z, 0-9, '.', '_', '-'",
+			       name);
+	if (template_is_builtin(name))
+		return err_set(err, ERR_CONFLICT, "template \"%s\" is built in", name);
+	r = template_load(e->home, name, &t, err);
+	template_fini(&t);
+	if (r == 0 || err->code != ERR_NOT_FOUND)
+		return err_set(err, ERR_CONFLICT, "template \"%s\" is there already", name);
+	return 0;
+}
+
+static int need_policy(struct engine *e, const char *tenant, const char *name, struct err *err)
+{
+	struct store_policy p = { 0 };
+
+	if (!name)
+		return 0;
+	if (policy_get(e, tenant, name, &p, err) < 0)
+		return -1;
+	store_policy_fini(&p);
+	return 0;
+}
+
+/* What a template may say. */
+static int check_settings(struct engine *e, const char *tenant, const struct template *t,
+			  struct err *err)
+{
+	uint32_t uid = 1, gid = 1;
+
+	if (t->user && (!*t->user || template_parse_user(t->user, &uid, &gid, err) < 0))
+		return err_set(err, ERR_INVALID, "run_as: not a user");
+	if ((!uid || !gid) && t->class != KEEPER_CLASS_ROOT)
+		return err_set(err, ERR_INVALID, "run_as: root needs the class \"root\"");
+	if (t->workdir && t->workdir[0] != '/')
+		return err_set(err, ERR_INVALID, "workdir: not absolute");
+	return need_policy(e, tenant, t->policy, err);
+}
+
+/* ---- of a snapshot --------------------------------------------------------------------------- */
+
+/* What the template says that the files were made with. */
+static int inherit(struct engine *e, const struct caller *who, const struct store_snapshot *snap,
+		   struct template *ret, struct err *err)
+{
+	struct session_ref ref = { .id = snap->session };
+	struct store_session s = { 0 };
+	auto_call(store_session_fini) struct store_session *guard = &s;
+	struct store_layer l;
+	int r = -1;
+
+	(void)guard;
+	DB (e, st)
+		r = st->layer->get(st, snap->layer, &l, err);
+	if (r < 0)
+		return -1;
+	if (*snap->session && session_get(e, who, &ref, &s, err) == 0)
+		memcpy(l.template, s.template, sizeof(l.template));
+	return template_load(e->home, l.template, ret, err);
+}
+
+static int set_text(char **field, const char *text, struct err *err)
+{
+	char *copy = strdup(text);
+
+	if (!copy)
+		return err_sys(err, ENOMEM, "template");
+	free(*field);
+	*field = copy;
+	return 0;
+}
+
+static int describe(struct engine *e, const struct caller *who, const struct store_snapshot *snap,
+		    const struct template *over, struct template *ret, struct err *err)
+{
+	if (inherit(e, who, snap, ret, err) < 0 || template_merge(ret, over, err) < 0 ||
+	    check_settings(e, who->tenant, ret, err) < 0)
+		return -1;
+	ret->made.at = engine_now(e);
+	ret->made.bytes = 0;
+	if (set_text(&ret->made.from, "snapshot", err) < 0 ||
+	    set_text(&ret->made.snapshot, snap->id, err) < 0 ||
+	    set_text(&ret->layer, snap->layer, err) < 0)
+		return -1;
+	return 0;
+}
+
+static int promote(struct engine *e, const struct caller *who, const char *name,
+		   const char *snapshot, const struct template *over, struct err *err)
+{
+	char holder[STORE_KEY];
+	struct template t;
+	auto_call(template_fini) struct template *guard = &t;
+	struct store_snapshot snap;
+
+	template_init(&t);
+	(void)guard;
+	holder_of(name, holder);
+	if (template_check_new(e, name, err) < 0 ||
+	    snapshot_hold(e, who, snapshot, holder, &snap, err) < 0)
+		return -1;
+	hook_crash("promote:held");
+	if (describe(e, who, &snap, over, &t, err) == 0 &&
+	    template_save(e->home, name, &t, err) == 0)
+		return 0;
+	layers_release(e, snap.layer, holder);
+	return -1;
+}
+
+int template_promote(struct engine *e, const struct caller *who, const char *name,
+		     const char *snapshot, const struct template *over, struct err *err)
+{
+	int r;
+
+	turn_take(e, RULES_TURN);
+	r = promote(e, who, name, snapshot, over, err);
+	turn_give(e, RULES_TURN);
+	if (r == 0)
+		tell(e, who->actor, name, "made of a snapshot");
+	return r;
+}
+
+/* ---- changing -------------------------------------------------------------------------------- */
+
+static int change(struct engine *e, const struct caller *who, const char *name,
+		  template_edit_fn *edit, void *arg, struct err *err)
+{
+	struct template t;
+	auto_call(template_fini) struct template *guard = &t;
+
+	template_init(&t);
+	(void)guard;
+	if (template_load(e->home, name, &t, err) < 0)
+		return err->code == ERR_NOT_FOUND ? unknown(name, err) : -1;
+	if (edit(arg, &t, err) < 0 || check_settings(e, who->tenant, &t, err) < 0)
+		return -1;
+	return template_save(e->home, name, &t, err);
+}
+
+int template_change(struct engine *e, const struct caller *who, const char *name,
+		    template_edit_fn *edit, void *arg, struct err *err)
+{
+	int r;
+
+	if (check_own(name, err) < 0)
+		return -1;
+	turn_take(e, RULES_TURN);
+	r = change(e, who, name, edit, arg, err);
+	turn_give(e, RULES_TURN);
+	if (r == 0) {
+		environment_want(e, name, true);
+		tell(e, who->actor, name, "changed");
+	}
+	return r;
+}
+
+/* ---- removing -------------------------------------------------------------------------------- */
+
+int template_drop_files(struct engine *e, const char *name, struct err *err)
+{
+	struct keeper_request req = keeper_client_request(KEEPER_TEMPLATE_DROP, NULL);
+	struct keeper_client *k = keep_lock(e, err);
+	int r;
+
+	if (!k)
+		return -1;
+	snprintf(req.template, sizeof(req.template), "%s", name);
+	r = keeper_client_call(k, &req, NULL, 0, NULL, NULL, err);
+	keep_unlock(e);
+	return r < 0 && err->code == ERR_NOT_FOUND ? 0 : r;
+}
+
+static int refuse_if_used(struct engine *e, const char *name, struct err *err)
+{
+	int64_t n;
+
+	if (count_sessions(e, name, &n, err) < 0)
+		return -1;
+	return n ? err_set(err, ERR_CONFLICT, "template \"%s\" is in use by %lld session%s", name,
+			   (long long)n, n == 1 ? "" : "s")
+		 : 0;
+}
+
+/* Marked, so that who dies in the middle does not leave a template without files. */
+static int drop(struct engine *e, const char *name, struct err *err)
+{
+	struct template t;
+	auto_call(template_fini) struct template *guard = &t;
+	char holder[STORE_KEY];
+
+	template_init(&t);
+	(void)guard;
+	holder_of(name, holder);
+	if (template_load(e->home, name, &t, err) < 0 && err->code == ERR_NOT_FOUND)
+		return unknown(name, err);
+	if (refuse_if_used(e, name, err) < 0 ||
+	    template_mark(e->home, name, TEMPLATE_REMOVING, err) < 0)
+		return -1;
+	hook_crash("template:removing");
+	if (template_drop_files(e, name, err) < 0) {
+		template_unmark(e->home, name, TEMPLATE_REMOVING);
+		return -1;
+	}
+	hook_crash("template:dropped");
+	if (template_remove(e->home, name, err) < 0)
+		return -1;
+	if (t.layer)
+		layers_release(e, t.layer, holder);
+	return 0;
+}
+
+int template_drop(struct engine *e, const char *actor, const char *name, struct err *err)
+{
+	int r;
+
+	if (check_own(name, err) < 0)
+		return -1;
+	environment_hold(e, name);
+	turn_take(e, RULES_TURN);
+	r = drop(e, name, err);
+	turn_give(e, RULES_TURN);
+	if (r == 0)
+		environment_drop(e, name);
+	environment_release(e, name);
+	if (r == 0)
+		tell(e, actor, name, "removed");
+	return r;
+}
+
+/* ---- at the start ---------------------------------------------------------------------------- */
+
+static int settle_one(void *arg, const char *name)
+{
+	struct engine *e = arg;
+	struct template t;
+	struct err later; /* the next start tries again */
+	bool whole = template_load(e->home, name, &t, &later) == 0;
+
+	template_fini(&t);
+	if (template_has_mark(e->home, name, TEMPLATE_REMOVING)) {
+		if (drop(e, name, &later) == 0)
+			return 0;
+		template_unmark(e->home, name, TEMPLATE_REMOVING);
+	}
+	if (whole)
+		template_unmark(e->home, name, TEMPLATE_UNFINISHED);
+	else if (template_drop_files(e, name, &later) == 0)
+		(void)template_remove(e->home, name, &later);
+	return 0;
+}
+
+static int hold_one(void *arg, const char *name)
+{
+	struct engine *e = arg;
+	char holder[STORE_KEY];
+	struct template t;
+	struct err ignored; /* its sessions are told that the files are gone */
+
+	holder_of(name, holder);
+	if (template_load(e->home, name, &t, &ignored) == 0 && t.layer)
+		(void)layers_hold(e, t.layer, holder, &ignored);
+	template_fini(&t);
+	return 0;
+}
+
+/* Nothing is collected before the sweep begins: holds may be gone for a moment. */
+int templates_settle(struct engine *e, struct err *err)
+{
+	int r = -1;
+
+	if (template_each_marked(e->home, settle_one, e, err) < 0)
+		return -1;
+	DB (e, st)
+		r = st->layer->release(st, HOLDER, err);
+	return r < 0 ? -1 : template_each(e->home, hold_one, e, err);
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the machine of a thread is like, and whose it is. */
+#include "thread/thread.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sandbox/guest_exec.h"
+
+enum { MINUTE_MS = 60000, SIGNALLED = 128 };
+
+static const char default_user[] = "user", default_workdir[] = "/workspace";
+
+DEFINE_AUTO(struct store_session *, store_session_fini);
+DEFINE_AUTO(struct template *, template_fini);
+DEFINE_AUTO(struct store_exec *, store_exec_fini);
+
+/* ---- settings -------------------------------------------------------------------------------- */
+
+static void set_default(uint64_t *to, uint64_t value)
+{
+	if (!*to)
+		*to = value;
+}
+
+static int check_workdir(const char *dir, struct err *err)
+{
+	char path[KEEPER_PATH_SIZE] = { 0 };
+
+	if (strlen(dir) < sizeof(path))
+		memcpy(path, dir, strlen(dir) + 1);
+	return keeper_path_is_valid(path)
+		       ? 0
+		       : err_set(err, ERR_INVALID, "threads_workdir: not an absolute path");
+}
+
+static int check_limits(const struct thread_rules *t, struct err *err)
+{
+	struct limits l = limits_default();
+
+	l.memory_bytes = t->memory_bytes;
+	l.cpu_milli = t->cpu_milli < LIMITS_CPU_MILLI_MAX ? (uint32_t)t->cpu_milli : UINT32_MAX;
+	l.pids = t->pids < LIMITS_PIDS_MAX ? (uint32_t)t->pids : UINT32_MAX;
+	l.file_bytes = t->file_bytes;
+	l.disk_bytes = t->disk_bytes;
+	if (limits_check(&l, "threads: ", err) < 0)
+		return -1;
+	if (t->file_bytes > t->disk_bytes)
+		return err_set(err, ERR_INVALID, "threads_file_size: more than threads_disk");
+	return 0;
+}
+
+/* As in /v1, a limit that somebody asked for is enforced, or there is no sandbox. */
+static unsigned demand_of(const struct thread_rules *t)
+{
+	return (t->memory_bytes || t->cpu_milli || t->pids ? KEEPER_DEMAND_CGROUP : 0) |
+	       (t->disk_bytes ? KEEPER_DEMAND_DISK : 0);
+}
+
+int thread_rules_check(struct thread_rules *t, struct err *err)
+{
+	uint32_t uid = 1, gid = 1;
+
+	t->demand = demand_of(t);
+	set_default(&t->memory_bytes, 256 << 20);
+	set_default(&t->cpu_milli, 250);
+	set_default(&t->pids, 128);
+	set_default(&t->file_bytes, 100 << 20);
+	set_default(&t->disk_bytes, 500 << 20);
+	set_default(&t->files, 1000);
+	if (!t->idle_ms)
+		t->idle_ms = 30 * (int64_t)MINUTE_MS;
+	if (!t->user)
+		t->user = default_user;
+	if (!t->workdir)
+		t->workdir = default_workdir;
+	if (strcmp(t->user, default_user) != 0 &&
+	    (template_parse_user(t->user, &uid, &gid, err) != 1 || !uid || !gid))
+		return err_set(err, ERR_INVALID, "threads_user: \"%s\", or a number other than 0",
+			       default_user);
+	return check_workdir(t->workdir, err) < 0 ? -1 : check_limits(t, err);
+}
+
+static int set_copy(char **to, const char *text, struct err *err)
+{
+	*to = strdup(text);
+	return *to ? 0 : err_sys(err, ENOMEM, "session");
+}
+
+/* How many files there are is looked at when one is sent: what holds files on disk counts bytes
+ * only. */
+static int make_spec(const struct thread_rules *t, struct template *ret, struct err *err)
+{
+	ret->demand = t->demand;
+	if (template_set_limit(ret, "memory_bytes", t->memory_bytes, err) < 0 ||
+	    template_set_limit(ret, "cpu_milli", t->cpu_milli, err) < 0 ||
+	    template_set_limit(ret, "pids", t->pids, err) < 0 ||
+	    template_set_limit(ret, "file_bytes", t->file_bytes, err) < 0 ||
+	    template_set_limit(ret, "disk_bytes", t->disk_bytes, err) < 0 ||
+	    set_copy(&ret->user, t->user, err) < 0)
+		return -1;
+	return set_copy(&ret->workdir, t->workdir, err);
+}
+
+/* ---- entering -------------------------------------------------------------------------------- */
+
+static int check_name(const char *field, const char *text, size_t size, struct err *err)
+{
+	if (!text || !*text || strlen(text) >= size)
+		return err_set(err, ERR_INVALID, "%s: 1 to %zu bytes", field, size - 1);
+	return 0;
+}
+
+/* Asking for one's own is a use of it; of another's nothing is told. */
+static int use_existing(struct engine *e, const struct caller *who, const struct session_want *w,
+			struct session_entered *ret, struct err *err)
+{
+	struct session_ref by = { .kind = w->keys->kind, .key = w->keys->key };
+	struct store_session s = { 0 }, used = { 0 };
+	auto_call(store_session_fini) struct store_session *guard = &s;
+	struct err ignored;
+
+	(void)guard;
+	if (session_get(e, who, &by, &s, &ignored) < 0)
+		return err_set(err, ERR_CONFLICT, "the session of this thread has just ended");
+	if (strcmp(s.user, w->user) != 0)
+		return err_set(err, ERR_DENIED, "this thread belongs to another user");
+	by = (struct session_ref){ .id = s.id };
+	*ret = (struct session_entered){ .outcome = SESSION_REUSED };
+	if (session_activity(e, who, &by, &used, &ignored) == 0) {
+		ret->session = used;
+	} else {
+		ret->session = s;
+		s = (struct store_session){ 0 };
+	}
+	return 0;
+}
+
+int thread_enter(struct engine *e, const struct caller *who, const struct thread_rules *t,
+		 const char *user, const char *thread, int64_t minutes, struct session_entered *ret,
+		 struct err *err)
+{
+	struct store_binding key = { .kind = "thread" };
+	struct template over;
+	auto_call(template_fini) struct template *guard = &over;
+	struct session_want w = { .keys = &key,
+				  .nkeys = 1,
+				  .user = user,
+				  .over = &over,
+				  .template = t->template,
+				  .policy = t->policy,
+				  .must_be_new = true,
+				  .idle_timeout_ms = minutes ? minutes * MINUTE_MS : t->idle_ms,
+				  .on_idle = SESSION_END_DESTROY };
+
+	(void)guard;
+	template_init(&over);
+	if (check_name("user_id", user, STORE_USER, err) < 0 ||
+	    check_name("thread_id", thread, STORE_KEY, err) < 0)
+		return -1;
+	if (minutes < 0 || minutes > THREAD_MINUTES_MAX)
+		return err_set(err, ERR_INVALID, "timeout_minutes: not between 1 and %d",
+			       THREAD_MINUTES_MAX);
+	memcpy(key.key, thread, strlen(thread) + 1);
+	if (make_spec(t, &over, err) < 0)
+		return -1;
+	if (session_enter(e, who, &w, ret, err) == 0)
+		return 0;
+	if (err->code == ERR_CONFLICT)
+		return use_existing(e, who, &w, ret, err);
+	if (err->code == ERR_NOT_FOUND) /* the template or the policy that is set */
+		err->code = ERR_UNAVAILABLE;
+	return -1;
+}
+
+/* ---- commands -------------------------------------------------------------------------------- */
+
+int thread_timeout(double seconds, uint32_t *ret_ms, struct err *err)
+{
+	if (!(seconds >= 0.001 && seconds <= THREAD_TIMEOUT_MAX_S))
+		return err_set(err, ERR_INVALID, "timeout: not between 0.001 and %d",
+			       THREAD_TIMEOUT_MAX_S);
+	*ret_ms = (uint32_t)(seconds * 1000 + 0.5);
+	return 0;
+}
+
+int thread_exit_code(struct run *x, const struct exec_result *r, int *ret, struct err *err)
+{
+	struct store_exec rec = { 0 };
+	auto_call(store_exec_fini) struct store_exec *guard = &rec;
+
+	(void)guard;
+	if (run_info(x, &rec, err) < 0)
+		return -1;
+	*ret = rec.state == RUN_LOST ? -1 : r->signal ? SIGNALLED + r->signal : r->code;
+	return 0;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Messages between the engine and lodge-keeper: SOCK_SEQPACKET, one fixed-size struct each way,
+ * file descriptors attached. The keeper answers every request with exactly one struct keeper_reply
+ * (KEEPER_LIST: one per thing it names, then one with an empty id), in order. Nothing here names a
+ * host path: directories come as ids below the keeper's own home, or as descriptors the caller
+ * opened.
+ */
+#ifndef LODGE_WIRE_KEEPER_PROTO_H
+#define LODGE_WIRE_KEEPER_PROTO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/limits.h"
+
+#define KEEPER_VERSION 1u
+#define KEEPER_FD 3 /* where a keeper finds its end of the socket */
+
+enum {
+	KEEPER_ID_SIZE = 64, /* [a-z0-9][a-z0-9._-]*, NUL-terminated, rest zero */
+	KEEPER_PATH_SIZE = 256,
+	KEEPER_LAYERS_MAX = 32, /* of one sandbox, its template not counted */
+	KEEPER_BINDS_MAX = 8,
+};
+
+enum keeper_op {
+	KEEPER_HELLO = 1, /* -> features */
+	KEEPER_CREATE, /* create.* + one fd per bind -> source, pid, fd: connection to init */
+	KEEPER_CONNECT, /* id -> pid, fd: a new connection to init (adoption) */
+	KEEPER_DESTROY, /* id; works from every state; an unknown id is success with found=0 */
+	KEEPER_FREEZE, /* id */
+	KEEPER_THAW, /* id */
+	KEEPER_STATS, /* id -> stats */
+	KEEPER_LIMITS, /* id, limits: change a live sandbox */
+	KEEPER_LIST, /* -> every sandbox this keeper holds, every kept file tree, every layer */
+	KEEPER_POOL, /* pool.* -> pool numbers now */
+	KEEPER_TEMPLATE_SEAL, /* id, template: ends the sandbox, its files become the template */
+	KEEPER_TEMPLATE_DROP, /* template */
+
+	/* The files of a sandbox made with `keep` outlive it: they go only by KEEPER_DESTROY, or
+	 * become a layer by KEEPER_SEAL. A layer never changes. */
+	KEEPER_STOP, /* id: ends every process; an unknown id is success with found=0 */
+	KEEPER_SEAL, /* id, layer.name: the files of a stopped sandbox become this layer -> whole.
+			ERR_UNAVAILABLE with EBUSY while its processes are still going. Again after
+			it was done: success. */
+	KEEPER_SNAP, /* id, layer.name: the layer becomes a copy of the files of a kept sandbox,
+			which is frozen meanwhile -> whole, job (RUNNING: ask KEEPER_JOB) */
+	KEEPER_LAYER_DROP, /* layer.name; one that is not there is success */
+	KEEPER_LAYER_SYNC, /* layer.name: a job that makes it durable and measures it */
+	KEEPER_LAYER_MERGE, /* layer.name, from: a job that makes one layer out of several */
+	KEEPER_LAYER_EXPORT, /* layer.name, from, one fd: a job that writes the named layers,
+				merged, as a tar into the fd; layer.name is only the name of the job
+			      */
+	KEEPER_JOB, /* layer.name -> job; one that ended is told once, then forgotten */
+	KEEPER_OP_MAX,
+};
+
+/* One job at a time has one name; it runs beside the keeper and ends with it. What it was making is
+ * there whole or not at all. */
+enum keeper_job_state {
+	KEEPER_JOB_NONE, /* never heard of, or told already */
+	KEEPER_JOB_RUNNING,
+	KEEPER_JOB_DONE,
+	KEEPER_JOB_FAILED, /* code, sys, msg of the reply tell why */
+};
+
+struct keeper_job {
+	uint32_t state, pad;
+	uint64_t bytes; /* of the layer, by a job that copied or measured it; else 0 */
+};
+
+/* KEEPER_LIST: what an answer names. */
+enum keeper_what {
+	KEEPER_IS_SANDBOX = 1, /* it lives */
+	KEEPER_IS_FILES, /* of a kept sandbox that does not live any more */
+	KEEPER_IS_LAYER,
+};
+
+enum keeper_store {
+	KEEPER_STORE_MEMORY = 1, /* tmpfs, gone with the sandbox, charged to its memory */
+	KEEPER_STORE_DISK, /* below the home: btrfs subvolume, or a plain directory */
+};
+
+enum keeper_class {
+	KEEPER_CLASS_USER = 0, /* no capability at all, no_new_privs */
+	KEEPER_CLASS_ROOT, /* a root inside, with the short list of SECURITY.md */
+};
+
+/* KEEPER_HELLO: what this keeper can do. */
+enum keeper_feature {
+	KEEPER_HAS_ROOT = 1 << 0, /* real root: own uid range per sandbox */
+	KEEPER_HAS_CGROUP = 1 << 1, /* memory, cpu and pids limits are enforced */
+	KEEPER_HAS_KILL = 1 << 2, /* cgroup.kill: whole trees end at once */
+	KEEPER_HAS_DISK_LIMIT = 1 << 3, /* KEEPER_STORE_DISK is bounded */
+	KEEPER_HAS_CGROUP_V2 = 1 << 4, /* the controllers are on the v2 tree */
+};
+
+/* keeper_create.demand: refuse to start when this cannot be enforced. */
+enum keeper_demand {
+	KEEPER_DEMAND_CGROUP = 1 << 0,
+	KEEPER_DEMAND_DISK = 1 << 1,
+};
+
+struct keeper_bind { /* the n-th attached fd, a directory the caller opened with its own rights */
+	uint32_t writable;
+	char path[KEEPER_PATH_SIZE]; /* absolute, inside the sandbox */
+};
+
+struct keeper_create {
+	char template[KEEPER_ID_SIZE]; /* "host", "empty", or one below <home>/templates */
+	char hostname[KEEPER_ID_SIZE];
+	struct limits limits;
+	uint32_t store, class, demand;
+	uint32_t uid, gid; /* the guest's user inside; 1000 by default */
+	uint32_t no_pool; /* always build from nothing (benchmarks) */
+	uint32_t keep; /* store disk: the files stay when the sandbox ends */
+	uint32_t take; /* nobody else needs the topmost layer: it becomes the writable one. When the
+			  create fails it is a layer again. */
+	uint32_t nlayers;
+	char layers[KEEPER_LAYERS_MAX]
+		   [KEEPER_ID_SIZE]; /* over the template; the first is topmost */
+	uint32_t nbinds;
+	struct keeper_bind binds[KEEPER_BINDS_MAX];
+	char workdir[KEEPER_PATH_SIZE]; /* made where it is missing, and the guest's then; or empty
+					 */
+};
+
+struct keeper_pool {
+	uint32_t min, target, max; /* all 0: no pool */
+	uint32_t kept; /* those with a root in place are for sandboxes whose files are kept */
+	uint32_t age_ms; /* older ones are made anew; 0: never */
+};
+
+struct keeper_layer {
+	char name[KEEPER_ID_SIZE];
+	uint32_t nfrom;
+	char from[KEEPER_LAYERS_MAX][KEEPER_ID_SIZE]; /* the first is topmost */
+};
+
+struct keeper_request {
+	uint32_t version, op;
+	char id[KEEPER_ID_SIZE]; /* the sandbox */
+	union {
+		struct keeper_create create;
+		struct limits limits;
+		struct keeper_pool pool;
+		char template[KEEPER_ID_SIZE];
+		struct keeper_layer layer;
+	};
+};
+
+struct keeper_stats {
+	uint64_t memory_bytes, memory_peak_bytes, oom_kills;
+	uint64_t cpu_us;
+	uint64_t pids, pids_denied; /* pids_denied: forks refused by the limit */
+	uint64_t disk_bytes; /* used; UINT64_MAX where it cannot be told */
+	uint64_t disk_full; /* 1: nothing more can be written */
+	uint64_t pids_peak; /* this and those below: UINT64_MAX where it cannot be told */
+	uint64_t io_read_bytes, io_write_bytes; /* of block devices */
+};
+
+struct keeper_pool_state {
+	uint32_t ready, min, target, max;
+	uint64_t hits, misses;
+};
+
+struct keeper_reply {
+	uint32_t version, op;
+	uint32_t code; /* enum err_code; ERR_NONE = success */
+	int32_t sys; /* errno of the cause, or 0 */
+	char msg[192]; /* names the step of the isolation that failed */
+	char id[KEEPER_ID_SIZE];
+	int32_t pid; /* lodge-init, as the host sees it */
+	uint32_t features; /* HELLO */
+	uint32_t source; /* CREATE: enum keeper_source */
+	uint32_t found; /* DESTROY, STOP */
+	uint32_t what; /* LIST: enum keeper_what */
+	uint32_t whole; /* SEAL, SNAP: the layer needs none of those below it */
+	union {
+		struct keeper_job job;
+		struct keeper_stats stats;
+		struct keeper_pool_state pool;
+	};
+};
+
+enum keeper_source { KEEPER_SOURCE_COLD = 1, KEEPER_SOURCE_POOL };
+
+bool keeper_id_is_valid(const char id[KEEPER_ID_SIZE]);
+/* An absolute path without empty, "." or ".." parts, NUL-terminated within KEEPER_PATH_SIZE. */
+bool keeper_path_is_valid(const char path[KEEPER_PATH_SIZE]);
+
+/* NULL if the bytes are one well-formed request, else what is wrong with them. */
+const char *keeper_request_problem(const void *bytes, size_t len, size_t nfds);
+
+#endif

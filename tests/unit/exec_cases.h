@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the tests of commands share: an engine with threads and the machine's clock, as a program
+ * has it, and few words for what a command does. */
+#ifndef LODGE_TESTS_SESSION_RUN_H
+#define LODGE_TESTS_SESSION_RUN_H
+
+#include <sys/stat.h>
+
+#include "engine/internal.h"
+#include "session_engine.h"
+
+/* The keeper of an engine that was killed a moment ago may still be on its way out. */
+static inline bool open_busy(void)
+{
+	struct engine_opts o = { .home = home, .keeper = keeper };
+
+	close_engine();
+	for (int i = 0; i < 100; i++) {
+		if (engine_open(&o, &engine, &err) == 0)
+			return true;
+		nap(50);
+	}
+	printf("# %s\n", err.msg);
+	return false;
+}
+
+#define BUSY()                                                                                     \
+	do {                                                                                       \
+		if (why_not)                                                                       \
+			SKIP(why_not);                                                             \
+		clean();                                                                           \
+		CHECK(open_busy() && enter("a"));                                                  \
+	} while (0)
+
+static inline struct run *begin(struct run_want want)
+{
+	struct session_ref a = key("a");
+	struct run *x = NULL;
+
+	if (run_start(engine, &me, &a, &want, &x, NULL, &err) < 0) {
+		printf("# %s\n", err.msg);
+		return NULL;
+	}
+	return x;
+}
+
+static inline bool ends(struct run *x, enum run_state state)
+{
+	struct store_exec rec;
+	bool same;
+
+	if (run_wait(x, 20000, &err) < 0 || run_info(x, &rec, &err) < 0) {
+		printf("# %s\n", err.msg);
+		return false;
+	}
+	same = rec.state == state;
+	if (!same)
+		printf("# state %d, code %d, signal %d\n", rec.state, (int)rec.exit_code,
+		       (int)rec.signal);
+	store_exec_fini(&rec);
+	return same;
+}
+
+/* All of stdout from `offset` on. */
+static inline bool wrote(struct run *x, uint64_t offset, const char *want)
+{
+	char buf[4096];
+	size_t n = 1, len = 0;
+
+	while (n && len < sizeof(buf) - 1) {
+		if (run_read(x, EXEC_OUT, offset + len, buf + len, sizeof(buf) - 1 - len, 10000, &n,
+			     &err) < 0) {
+			printf("# %s\n", err.msg);
+			return false;
+		}
+		len += n;
+	}
+	buf[len] = '\0';
+	if (strcmp(buf, want) == 0)
+		return true;
+	printf("# got '%s', want '%s'\n", buf, want);
+	return false;
+}
+
+static inline bool reads(struct run *x, const char *want)
+{
+	char buf[256] = "";
+	size_t len = 0, n;
+
+	while (len < strlen(want)) {
+		if (run_read(x, EXEC_OUT, len, buf + len, sizeof(buf) - len, 10000, &n, &err) < 0 ||
+		    !n)
+			return false;
+		len += n;
+	}
+	return len == strlen(want) && memcmp(buf, want, len) == 0;
+}
+
+static inline struct run *reopen(const char *id)
+{
+	struct run *x = NULL;
+
+	if (run_open(engine, &me, id, &x, &err) < 0)
+		printf("# %s\n", err.msg);
+	return x;
+}
+
+static inline bool row(const char *id, struct store_exec *ret)
+{
+	int r = -1;
+
+	DB (engine, st)
+		r = st->exec->get(st, id, ret, &err);
+	if (r == 0)
+		store_exec_fini(ret);
+	return r == 0;
+}
+
+static inline bool has_log(const char *session, const char *exec, const char *suffix)
+{
+	char path[512];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/logs/%s/%s.%s", home, session, exec, suffix);
+	return stat(path, &st) == 0;
+}
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* For the tests of snapshots: homes of both kinds of store, and what lies in them. */
+#ifndef LODGE_TESTS_SESSION_SNAPSHOT_H
+#define LODGE_TESTS_SESSION_SNAPSHOT_H
+
+#include "session_engine.h"
+
+#include <sys/stat.h>
+
+#include "engine/internal.h"
+#include "layers/layers.h"
+
+static bool is_dir_store; /* whether live files are copied and layers stacked */
+
+/* A home where the store is plain directories, if `dir`; else a btrfs volume where there can be. */
+static inline void new_home(bool dir)
+{
+	char path[96];
+
+	is_dir_store = dir;
+	snprintf(home, sizeof(home), "/var/tmp/lodge-sessions-XXXXXX");
+	if (why_not || !mkdtemp(home)) {
+		home[0] = '\0';
+		why_not = why_not ? why_not : "needs a directory of its own";
+		return;
+	}
+	snprintf(path, sizeof(path), "%s/store", home);
+	if (dir && mkdir(path, 0700) < 0)
+		why_not = "needs a directory of its own";
+}
+
+static inline bool take(const char *name, const char *as, struct store_snapshot *ret)
+{
+	struct session_ref ref = key(name);
+	struct snapshot_want want = { .name = as };
+
+	if (session_snapshot(engine, &me, &ref, &want, ret, &err) == 0)
+		return true;
+	printf("# %s\n", err.msg);
+	return false;
+}
+
+static inline bool roll_back(const char *name, const char *snapshot)
+{
+	struct session_ref ref = key(name);
+
+	if (session_rollback(engine, &me, &ref, snapshot, 0, NULL, &err) == 0)
+		return true;
+	printf("# %s\n", err.msg);
+	return false;
+}
+
+static inline bool hibernate(const char *name)
+{
+	struct session_ref ref = key(name);
+
+	if (session_hibernate(engine, &me, &ref, 0, NULL, &err) == 0)
+		return true;
+	printf("# %s\n", err.msg);
+	return false;
+}
+
+static inline bool destroy(const char *name)
+{
+	struct session_ref ref = key(name);
+
+	return session_destroy(engine, &me, &ref, NULL, NULL, &err) == 0;
+}
+
+/* Layers on disk; -1: cannot tell. */
+static inline int on_disk(void)
+{
+	struct keep_list l;
+	int n = 0;
+
+	if (keep_list(engine, &l, &err) < 0)
+		return -1;
+	for (size_t i = 0; i < l.count; i++)
+		n += l.items[i].what == KEEPER_IS_LAYER;
+	keep_list_fini(&l);
+	return n;
+}
+
+static inline bool has_layer(const char *id)
+{
+	struct keep_list l;
+	bool has;
+
+	if (keep_list(engine, &l, &err) < 0)
+		return false;
+	has = keep_list_layer(&l, id);
+	keep_list_fini(&l);
+	return has;
+}
+
+/* Everything that may go goes. */
+static inline void collect_all(void)
+{
+	pass(20 * MINUTE);
+	layers_collect(engine);
+}
+
+/* No snapshot of ours is left either. */
+static inline void forget_snapshots(void)
+{
+	struct store_page page = { .limit = STORE_PAGE_MAX };
+	struct store_snapshot_list l = { 0 };
+
+	if (snapshot_list(engine, &me, NULL, page, &l, &err) < 0)
+		return;
+	for (size_t i = 0; i < l.count; i++)
+		(void)snapshot_remove(engine, &me, l.items[i].id, &err);
+	store_snapshot_list_fini(&l);
+}
+
+/* An engine, and nothing of the test before. */
+#define FRESH()                                                                                    \
+	do {                                                                                       \
+		ENGINE();                                                                          \
+		forget_snapshots();                                                                \
+		collect_all();                                                                     \
+		CHECK(on_disk() == 0);                                                             \
+	} while (0)
+
+static inline void find_keeper(void)
+{
+	const char *build = getenv("LODGE_BUILD");
+
+	setvbuf(stdout, NULL, _IOLBF, 0); /* a leak report must not swallow the rest */
+	the_time = (int64_t)time(NULL) * 1000;
+	snprintf(keeper, sizeof(keeper), "%s/lodge-keeper", build ? build : "build");
+	if (access(keeper, X_OK) < 0)
+		why_not = "needs lodge-keeper in $LODGE_BUILD";
+	else if (geteuid() != 0)
+		why_not = "needs root";
+}
+
+#endif

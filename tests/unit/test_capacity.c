@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Not more sandboxes than allowed: who makes way, who waits, who is refused; and quotas. */
+#include "session_engine.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include "engine/internal.h"
+
+static const struct session_want plain = { .user = "ann" };
+
+static bool kill_run(struct run *x)
+{
+	return run_signal(x, SIGKILL, AGENT_TO_TREE, &err) == 0 && run_wait(x, 20000, &err) == 0;
+}
+
+/* ---- who makes way --------------------------------------------------------------------------- */
+
+static void the_longest_idle_makes_way(void)
+{
+	ENGINE(.max_active = 2);
+	CHECK(enter("a") && says("a", "echo kept > f", ""));
+	pass(MINUTE);
+	CHECK(enter("b"));
+	pass(MINUTE);
+	CHECK(says("a", "true", "")); /* so it is b that nobody uses */
+	pass(MINUTE);
+	CHECK(enter("c") && engine_active(engine) == 2);
+	CHECK(is("a", SESSION_ACTIVE) && is("b", SESSION_HIBERNATED) && is("c", SESSION_ACTIVE));
+	CHECK(is_cause("b", SESSION_CAUSE_ROOM));
+	pass(MINUTE);
+	CHECK(says("b", "echo back", "back\n") && is("a", SESSION_HIBERNATED));
+	CHECK(says("a", "cat f", "kept\n") && engine_active(engine) == 2);
+}
+
+static void who_works_never_makes_way(void)
+{
+	auto_call(run_close) struct run *x = NULL, *y = NULL;
+	struct session_full f;
+	struct store_session s;
+
+	ENGINE(.max_active = 2);
+	CHECK(enter("a") && (x = start("a", "sleep 1000")));
+	CHECK(enter("b") && (y = start("b", "sleep 1000")));
+	pass(HOUR);
+	CHECK(enter_as("c", plain, NULL) == -1);
+	CHECK(err.code == ERR_UNAVAILABLE && err.sys == EAGAIN);
+	CHECK_STR(err.msg, "all 2 sandboxes are in use; try again in 30 s (position 1 of 1)");
+	CHECK(session_get(engine, &me, &(struct session_ref){ .key = "c" }, &s, &err) == -1);
+	engine_full(engine, &f);
+	CHECK(f.active == 2 && f.max == 2 && f.waiting == 0 && f.idle == 0);
+	CHECK(f.retry_after_ms == 30 * SECOND);
+	CHECK(is("a", SESSION_ACTIVE) && is("b", SESSION_ACTIVE));
+	CHECK(kill_run(y));
+	engine_full(engine, &f);
+	CHECK(f.idle == 1 && f.retry_after_ms == SECOND);
+	CHECK(enter("c") && is("b", SESSION_HIBERNATED) && !run_ended(x));
+}
+
+static void who_left_something_running_does_not_make_way(void)
+{
+	struct session_ref a = key("a");
+	struct keeper_stats st;
+
+	ENGINE(.max_active = 1);
+	CHECK(enter("a") && session_stats(engine, &me, &a, &st, &err) == 0);
+	if (!st.pids)
+		SKIP("needs cgroups");
+	CHECK(says("a", "setsid sh -c 'sleep 1000; true' >/dev/null 2>&1 &", ""));
+	CHECK(has_pids("a", 4)); /* lodge-init, a shell that waits, these two */
+	CHECK(enter_as("b", plain, NULL) == -1 && err.sys == EAGAIN && is("a", SESSION_ACTIVE));
+	CHECK(says("a", "pkill -x sleep", "") && has_pids("a", 2));
+	CHECK(enter("b") && is("a", SESSION_HIBERNATED));
+}
+
+static void the_paused_make_way_last(void)
+{
+	struct session_ref a = key("a");
+
+	ENGINE(.max_active = 2);
+	CHECK(enter("a") && session_pause(engine, &me, &a, 0, NULL, &err) == 0);
+	pass(HOUR / 10);
+	CHECK(enter("b") && enter("c"));
+	CHECK(is("a", SESSION_ACTIVE) && is("b", SESSION_HIBERNATED));
+}
+
+static void what_died_is_room(void)
+{
+	struct session_ref a = key("a");
+	struct entry *n = NULL;
+	pid_t pid;
+
+	ENGINE(.max_active = 1);
+	CHECK(enter("a") && says("a", "echo kept > f", ""));
+	CHECK(entry_find(engine, &me, &a, &n, &err) == 0);
+	pid = sandbox_pid(n->live->main);
+	entry_give(n);
+	CHECK(kill(pid, SIGKILL) == 0);
+	for (int i = 0; i < 100 && session_is_valid(engine, &me, &a); i++)
+		nap(50);
+	CHECK(enter("b") && is("a", SESSION_HIBERNATED) && engine_active(engine) == 1);
+	CHECK(says("a", "cat f", "kept\n"));
+}
+
+static void adopted_ones_count(void)
+{
+	ENGINE(.max_active = 2);
+	CHECK(enter("a") && enter("b"));
+	close_engine();
+	CHECK(engine_open(&(struct engine_opts){ .home = home,
+						 .keeper = keeper,
+						 .no_threads = true,
+						 .clock = tell_time,
+						 .max_active = 1 },
+			  &engine, &err) == 0);
+	CHECK(engine_active(engine) == 2); /* nobody is ended for a smaller number */
+	pass(MINUTE);
+	CHECK(enter("c") && engine_active(engine) == 1);
+	CHECK(is("a", SESSION_HIBERNATED) && is("b", SESSION_HIBERNATED));
+}
+
+/* ---- the queue ------------------------------------------------------------------------------- */
+
+struct guest {
+	pthread_t thread;
+	char name[8];
+	int64_t wait_ms;
+	int r;
+	unsigned order; /* in which it was served */
+	struct err err;
+};
+
+static atomic_uint served;
+
+static void *come(void *arg)
+{
+	struct guest *g = arg;
+	struct store_binding b = { .kind = "key" };
+	struct session_want want = { .keys = &b, .nkeys = 1, .wait_ms = g->wait_ms };
+	struct session_entered got;
+
+	snprintf(b.key, sizeof(b.key), "%s", g->name);
+	g->r = session_enter(engine, &me, &want, &got, &g->err);
+	if (g->r == 0) {
+		g->order = ++served;
+		session_entered_fini(&got);
+	}
+	return NULL;
+}
+
+static bool invite(struct guest *g, unsigned number, int64_t wait_ms)
+{
+	snprintf(g->name, sizeof(g->name), "g%u", number);
+	g->wait_ms = wait_ms;
+	return pthread_create(&g->thread, NULL, come, g) == 0;
+}
+
+static bool are_waiting(unsigned n)
+{
+	struct session_full f;
+
+	for (int i = 0; i < 200; i++) {
+		engine_full(engine, &f);
+		if (f.waiting == n)
+			return true;
+		nap(20);
+	}
+	printf("# %u are waiting\n", f.waiting);
+	return false;
+}
+
+static void the_queue_is_served_in_order(void)
+{
+	auto_call(run_close) struct run *x = NULL;
+	struct guest g[4] = { 0 };
+	struct session_ref a = key("a");
+	int bad = 0;
+
+	ENGINE(.max_active = 1);
+	served = 0;
+	CHECK(enter("a") && (x = start("a", "sleep 1000")));
+	for (unsigned i = 0; i < 4; i++) {
+		CHECK(invite(&g[i], i, 60 * SECOND));
+		CHECK(are_waiting(i + 1));
+	}
+	/* one who comes later, and does not wait, is not served before them */
+	CHECK(enter_as("late", plain, NULL) == -1 && err.sys == EAGAIN);
+	CHECK(strstr(err.msg, "(position 5 of 5)"));
+	CHECK(session_destroy(engine, &me, &a, NULL, NULL, &err) == 0);
+	for (unsigned i = 0; i < 4; i++) {
+		pthread_join(g[i].thread, NULL);
+		bad += g[i].r != 0 || g[i].order != i + 1;
+		if (g[i].r)
+			printf("# %s\n", g[i].err.msg);
+		/* each is idle at once and makes way for the next */
+	}
+	CHECK(bad == 0 && engine_active(engine) == 1);
+	CHECK(is("g3", SESSION_ACTIVE) && is("g0", SESSION_HIBERNATED));
+}
+
+static void *wait_for_room(void *arg)
+{
+	struct guest *g = arg;
+
+	g->r = room_take(engine, 60 * SECOND, &g->err);
+	return NULL;
+}
+
+static void a_newcomer_does_not_overtake(void)
+{
+	struct guest g = { 0 };
+	int late;
+
+	ENGINE(.max_active = 1);
+	CHECK(room_take(engine, 0, &err) == 0);
+	CHECK(pthread_create(&g.thread, NULL, wait_for_room, &g) == 0 && are_waiting(1));
+	pthread_mutex_lock(&engine->mutex);
+	engine->active--; /* there is room, and who waits did not hear of it yet */
+	pthread_mutex_unlock(&engine->mutex);
+	late = room_take(engine, 0, &err);
+	pthread_join(g.thread, NULL);
+	CHECK(late == -1 && err.sys == EAGAIN && g.r == 0 && engine_active(engine) == 1);
+	room_give(engine);
+	CHECK(room_take(engine, 0, &err) == 0);
+	room_give(engine);
+}
+
+static void who_becomes_idle_makes_way_for_the_queue(void)
+{
+	auto_call(run_close) struct run *x = NULL;
+	struct guest g = { 0 };
+
+	ENGINE(.max_active = 1);
+	CHECK(enter("a") && (x = start("a", "sleep 1000")));
+	CHECK(invite(&g, 1, 60 * SECOND) && are_waiting(1));
+	CHECK(kill_run(x));
+	pthread_join(g.thread, NULL);
+	CHECK(g.r == 0 && is("a", SESSION_HIBERNATED));
+}
+
+static void waiting_has_an_end(void)
+{
+	auto_call(run_close) struct run *x = NULL;
+	struct guest g[2] = { 0 };
+
+	ENGINE(.max_active = 1, .queue_max = 2);
+	CHECK(enter("a") && (x = start("a", "sleep 1000")));
+	CHECK(invite(&g[0], 0, 300) && are_waiting(1));
+	CHECK(invite(&g[1], 1, 60 * SECOND) && are_waiting(2));
+	CHECK(enter_as("b", (struct session_want){ .wait_ms = 60 * SECOND }, NULL) == -1);
+	CHECK(strstr(err.msg, "(position 3 of 3)")); /* the queue is full: it does not wait */
+	pthread_join(g[0].thread, NULL);
+	CHECK(g[0].r == -1 && g[0].err.code == ERR_UNAVAILABLE && g[0].err.sys == EAGAIN);
+	CHECK(strstr(g[0].err.msg, "(position 1 of 2)"));
+	CHECK(are_waiting(1) && kill_run(x));
+	pthread_join(g[1].thread, NULL);
+	CHECK(g[1].r == 0 && are_waiting(0));
+}
+
+static void many_at_once_each_make_room_for_themselves(void)
+{
+	struct guest g[4] = { 0 };
+	char name[8];
+	int bad = 0;
+
+	ENGINE(.max_active = 4);
+	for (int i = 0; i < 4; i++) {
+		snprintf(name, sizeof(name), "o%d", i);
+		CHECK(enter(name));
+		pass(SECOND);
+	}
+	for (unsigned i = 0; i < 4; i++) /* none of them has time to wait */
+		CHECK(invite(&g[i], i, 0));
+	for (unsigned i = 0; i < 4; i++) {
+		pthread_join(g[i].thread, NULL);
+		bad += g[i].r != 0;
+		if (g[i].r)
+			printf("# %s\n", g[i].err.msg);
+	}
+	CHECK(bad == 0 && engine_active(engine) == 4);
+	for (int i = 0; i < 4; i++) {
+		snprintf(name, sizeof(name), "o%d", i);
+		CHECK(is(name, SESSION_HIBERNATED));
+	}
+}
+
+/* ---- quotas ---------------------------------------------------------------------------------- */
+
+static struct store_quota quota(const char *user)
+{
+	struct store_quota q = { 0 };
+
+	snprintf(q.tenant, sizeof(q.tenant), "%s", me.tenant);
+	snprintf(q.user, sizeof(q.user), "%s", user);
+	return q;
+}
+
+/* The limits of a test must not reach the next. */
+static void no_quotas(void)
+{
+	struct store_quota ann = quota("ann"), all = quota("");
+
+	if (engine) {
+		quota_set(engine, &ann, &err);
+		quota_set(engine, &all, &err);
+	}
+}
+
+static void a_user_has_so_many_sandboxes(void)
+{
+	struct session_want bob = { .user = "bob" };
+	struct store_quota q = quota("ann");
+	struct store_usage u;
+
+	ENGINE();
+	q.sandboxes = 2;
+	CHECK(quota_set(engine, &q, &err) == 0 && enter("a") && enter("b"));
+	CHECK(enter_as("c", plain, NULL) == -1 && err.code == ERR_LIMIT);
+	CHECK_STR(err.msg, "user 'ann' is at its quota of sandboxes: 2 of 2 used");
+	CHECK(enter_as("c", bob, NULL) == 0); /* of somebody else */
+	CHECK(enter("a")); /* it has one already */
+	CHECK(session_hibernate(engine, &me, &(struct session_ref){ .key = "a" }, 0, NULL, &err) ==
+	      0);
+	CHECK(enter("d"));
+	CHECK(session_resume(engine, &me, &(struct session_ref){ .key = "a" }, 0,
+			     &(struct session_entered){ 0 }, &err) == -1 &&
+	      err.code == ERR_LIMIT && is("a", SESSION_HIBERNATED));
+	CHECK(quota_get(engine, me.tenant, "ann", &q, &u, &err) == 0);
+	CHECK(q.sandboxes == 2 && u.active == 2 && u.sessions == 3);
+	CHECK(quota_get(engine, me.tenant, "nobody", &q, NULL, &err) == 0 && q.sandboxes == 0);
+	no_quotas();
+}
+
+static void a_tenant_has_so_many_sandboxes(void)
+{
+	struct session_want bob = { .user = "bob" };
+	struct store_quota q = quota("");
+	struct store_usage u;
+
+	ENGINE();
+	q.sandboxes = 2;
+	CHECK(quota_set(engine, &q, &err) == 0 && enter("a") && enter_as("b", bob, NULL) == 0);
+	CHECK(enter_as("c", plain, NULL) == -1 && err.code == ERR_LIMIT);
+	CHECK_STR(err.msg, "tenant 'acme' is at its quota of sandboxes: 2 of 2 used");
+	CHECK(quota_get(engine, me.tenant, NULL, &q, &u, &err) == 0 && u.active == 2);
+	no_quotas();
+}
+
+static void memory_is_counted_while_it_is_used(void)
+{
+	struct store_quota q = quota("ann");
+	struct store_session s;
+
+	ENGINE();
+	CHECK(enter("a") && look("a", &s) >= 0);
+	if (s.memory_bytes <= 0)
+		SKIP("the default has no memory limit");
+	q.memory_bytes = s.memory_bytes + s.memory_bytes / 2;
+	CHECK(quota_set(engine, &q, &err) == 0);
+	CHECK(enter_as("b", plain, NULL) == -1 && err.code == ERR_LIMIT);
+	CHECK(strstr(err.msg, "memory bytes"));
+	CHECK(session_hibernate(engine, &me, &(struct session_ref){ .key = "a" }, 0, NULL, &err) ==
+	      0);
+	CHECK(enter("b"));
+	no_quotas();
+}
+
+static void disk_is_counted_also_of_what_sleeps(void)
+{
+	struct store_quota q = quota("ann");
+	struct store_session s;
+
+	ENGINE();
+	CHECK(enter("a") && look("a", &s) >= 0);
+	if (s.disk_bytes <= 0)
+		SKIP("the default has no disk limit");
+	CHECK(session_hibernate(engine, &me, &(struct session_ref){ .key = "a" }, 0, NULL, &err) ==
+	      0);
+	q.disk_bytes = s.disk_bytes + s.disk_bytes / 2;
+	CHECK(quota_set(engine, &q, &err) == 0);
+	CHECK(enter_as("b", plain, NULL) == -1 && err.code == ERR_LIMIT);
+	CHECK(strstr(err.msg, "disk bytes"));
+	CHECK(enter("a")); /* its own disk does not stand in its way */
+	no_quotas();
+}
+
+static void cpu_time_is_charged_and_ends(void)
+{
+	struct store_quota q = quota("ann");
+	struct session_ref a = key("a");
+	struct store_usage before, after;
+	struct keeper_stats st;
+
+	ENGINE();
+	CHECK(enter("a") && session_stats(engine, &me, &a, &st, &err) == 0);
+	if (!st.cpu_us)
+		SKIP("needs cgroups");
+	CHECK(quota_get(engine, me.tenant, "ann", &q, &before, &err) == 0);
+	CHECK(says("a", "n=0; while [ $n -lt 60000 ]; do n=$((n+1)); done", ""));
+	CHECK(session_hibernate(engine, &me, &a, 0, NULL, &err) == 0);
+	CHECK(quota_get(engine, me.tenant, "ann", &q, &after, &err) == 0);
+	CHECK(after.cpu_ms > before.cpu_ms);
+	q = quota("ann");
+	q.cpu_ms = after.cpu_ms;
+	CHECK(quota_set(engine, &q, &err) == 0);
+	CHECK(enter_as("a", plain, NULL) == -1 && err.code == ERR_LIMIT);
+	CHECK(strstr(err.msg, "cpu milliseconds") && is("a", SESSION_HIBERNATED));
+	q.cpu_ms++;
+	CHECK(quota_set(engine, &q, &err) == 0 && enter("a"));
+	no_quotas();
+}
+
+static void a_bad_quota_is_refused(void)
+{
+	struct store_quota q = quota("ann");
+
+	ENGINE();
+	q.disk_bytes = -1;
+	CHECK(quota_set(engine, &q, &err) == -1 && err.code == ERR_INVALID);
+	CHECK(strstr(err.msg, "disk_bytes"));
+	CHECK(quota_get(engine, "", "ann", &q, NULL, &err) == -1 && err.code == ERR_INVALID);
+}
+
+int main(void)
+{
+	make_home();
+	RUN(the_longest_idle_makes_way);
+	RUN(who_works_never_makes_way);
+	RUN(who_left_something_running_does_not_make_way);
+	RUN(the_paused_make_way_last);
+	RUN(what_died_is_room);
+	RUN(adopted_ones_count);
+	RUN(the_queue_is_served_in_order);
+	RUN(a_newcomer_does_not_overtake);
+	RUN(who_becomes_idle_makes_way_for_the_queue);
+	RUN(waiting_has_an_end);
+	RUN(many_at_once_each_make_room_for_themselves);
+	RUN(a_user_has_so_many_sandboxes);
+	RUN(a_tenant_has_so_many_sandboxes);
+	RUN(memory_is_counted_while_it_is_used);
+	RUN(disk_is_counted_also_of_what_sleeps);
+	RUN(cpu_time_is_charged_and_ends);
+	RUN(a_bad_quota_is_refused);
+	no_quotas();
+	remove_home();
+	return tap_done();
+}

@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Commands of sessions, with a real keeper and real sandboxes: what they are given, what they say,
+ * how they end; and connections that are lent out. */
+#include "exec_cases.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#include "sandbox/files_client.h"
+#include "machine/exec_record.h"
+
+/* ---- one command ---------------------------------------------------------------------------- */
+
+static void a_command_has_output_status_and_a_record(void)
+{
+	auto_call(run_close) struct run *x = NULL;
+	struct store_exec rec;
+	uint64_t start, end;
+
+	BUSY();
+	x = begin((struct run_want){ .text = "echo out; echo oops >&2; exit 7" });
+	CHECK(x && ends(x, RUN_EXITED) && wrote(x, 0, "out\n"));
+	run_range(x, EXEC_ERR, &start, &end);
+	CHECK(start == 0 && end == 5);
+	CHECK(run_info(x, &rec, &err) == 0);
+	CHECK(rec.exit_code == 7 && rec.signal == 0 && rec.stdout_bytes == 4 && rec.number > 0);
+	CHECK_STR(rec.command, "\"echo out; echo oops >&2; exit 7\"");
+	CHECK(rec.ended_at >= rec.started_at && !rec.timed_out && !rec.truncated);
+	store_exec_fini(&rec);
+	runs_drain(engine);
+	CHECK(row(run_id(x), &rec) && rec.state == RUN_EXITED && rec.exit_code == 7);
+	CHECK(has_log(rec.session, rec.id, "out") && has_log(rec.session, rec.id, "err"));
+	CHECK(wrote(x, 0, "out\n") && wrote(x, 2, "t\n"));
+}
+
+static void arguments_are_kept_as_they_are(void)
+{
+	auto_call(run_close) struct run *x = NULL;
+	struct store_exec rec;
+
+	BUSY();
+	x = begin((struct run_want){
+		.argv = (const char *const[]){ "printf", "%s|", "a b", "\"", NULL } });
+	CHECK(x && ends(x, RUN_EXITED) && wrote(x, 0, "a b|\"|"));
+	CHECK(run_info(x, &rec, &err) == 0);
+	CHECK_STR(rec.command, "[\"printf\",\"%s|\",\"a b\",\"\\\"\"]");
+	store_exec_fini(&rec);
+}
+
+static void a_missing_command_is_the_error_of_its_start(void)
+{
+	struct session_ref a = key("a");
+	struct store_exec_list l;
+	struct run *x = NULL;
+
+	BUSY();
+	CHECK(run_start(engine, &me, &a,
+			&(struct run_want){ .argv = (const char *const[]){ "no-such", NULL } }, &x,
+			NULL, &err) == -1);
+	CHECK(err.code == ERR_NOT_FOUND && !x);
+	runs_drain(engine);
+	CHECK(run_list(engine, &me, &a, (struct store_page){ .limit = 10 }, &l, &err) == 0);
+	CHECK(l.count == 1 && l.items[0].state == RUN_EXITED && l.items[0].exit_code == 127);
+	store_exec_list_fini(&l);
+	CHECK(run_start(engine, &me, &a, &(struct run_want){ 0 }, &x, NULL, &err) == -1);
+	CHECK(err.code == ERR_INVALID);
+	CHECK(run_start(engine, &me, &a,
+			&(struct run_want){ .text = "true",
+					    .env = (const char *const[]){ "=x", NULL } },
+			&x, NULL, &err) == -1);
+	CHECK(err.code == ERR_INVALID);
+}
+
+static void user_directory_and_environment_are_the_sessions(void)
+{
+	struct template over;
+	struct session_want want = { .user = "ann", .over = &over };
+	struct session_ref t = key("t");
+	struct run_want how = { .text = "echo $A $B $C $PWD",
+				.env = (const char *const[]){ "B=own", "C=too", NULL } };
+	struct exec_output o;
+
+	BUSY();
+	template_init(&over);
+	CHECK(template_set_env(&over, "A=session", &err) == 0);
+	CHECK(template_set_env(&over, "B=session", &err) == 0);
+	CHECK((over.workdir = strdup("/tmp")) != NULL);
+	CHECK(enter_as("t", want, NULL) == 0);
+	template_fini(&over);
+	CHECK(run_all(engine, &me, &t, &how, NULL, 0, &o, &err) == 0);
+	CHECK_STR(o.out, "session own too /tmp\n");
+	exec_output_fini(&o);
+	how = (struct run_want){ .text = "echo $A $B $PWD", .cwd = "/usr" };
+	CHECK(run_all(engine, &me, &t, &how, NULL, 0, &o, &err) == 0);
+	CHECK_STR(o.out, "session session /usr\n");
+	exec_output_fini(&o);
+}
+
+static void signals_and_deadlines_kill(void)
+{
+	auto_call(run_close) struct run *x = NULL;
+	auto_call(run_close) struct run *y = NULL;
+	struct store_exec rec;
+
+	BUSY();
+	x = begin((struct run_want){ .text = "sleep 100; true" });
+	CHECK(x && run_wait(x, 50, &err) == -1 && err.code == ERR_TIMEOUT && !run_ended(x));
+	CHECK(run_signal(x, 0, AGENT_TO_TREE, &err) == -1 && err.code == ERR_INVALID);
+	CHECK(run_signal(x, SIGTERM, AGENT_TO_TREE, &err) == 0 && ends(x, RUN_KILLED));
+	CHECK(run_info(x, &rec, &err) == 0);
+	store_exec_fini(&rec);
+	CHECK(rec.signal == SIGTERM && !rec.timed_out);
+	CHECK(run_signal(x, SIGTERM, AGENT_TO_TREE, &err) == -1 && err.code == ERR_CONFLICT);
+	y = begin((struct run_want){ .text = "echo before; sleep 100", .timeout_ms = 200 });
+	CHECK(y && ends(y, RUN_KILLED) && run_info(y, &rec, &err) == 0);
+	store_exec_fini(&rec);
+	CHECK(rec.timed_out && wrote(y, 0, "before\n"));
+}
+
+static void a_terminal_has_its_size(void)
+{
+	auto_call(run_close) struct run *x = NULL;
+
+	BUSY();
+	x = begin((struct run_want){ .text = "stty size; read x; stty size",
+				     .pty = true,
+				     .stdin_open = true,
+				     .rows = 24,
+				     .cols = 80 });
+	CHECK(x && reads(x, "24 80\r\n"));
+	CHECK(run_resize(x, 50, 132, &err) == 0 && run_stdin(x, "\n", 1, false, &err) == 0);
+	CHECK(ends(x, RUN_EXITED) && wrote(x, 7, "\r\n50 132\r\n"));
+}
+
+static void the_next_command_finds_a_shell_waiting(void)
+{
+	bool armed = false;
+
+	BUSY();
+	CHECK(says("a", "echo first", "first\n"));
+	for (int i = 0; i < 50 && !armed; i++) { /* it is made when nobody waits for an answer */
+		struct run *x = begin((struct run_want){ .text = "sleep 100; true" });
+
+		CHECK(x);
+		command_lock(x->command);
+		armed = exec_was_armed(x->command->exec);
+		command_unlock(x->command);
+		CHECK(run_signal(x, SIGKILL, AGENT_TO_TREE, &err) == 0 && ends(x, RUN_KILLED));
+		run_close(x);
+		nap(50);
+	}
+	CHECK(armed);
+}
+
+/* ---- input and output ----------------------------------------------------------------------- */
+
+static void input_of_any_size_arrives(void)
+{
+	struct session_ref a = key("a");
+	struct run_want wc = { .argv = (const char *const[]){ "wc", "-c", NULL } };
+	struct exec_output o;
+	size_t size = 3 * AGENT_DATA_MAX + 17;
+	auto_free char *data = calloc(1, size);
+
+	BUSY();
+	CHECK(data && run_all(engine, &me, &a, &wc, data, size, &o, &err) == 0);
+	CHECK(strtoul(o.out, NULL, 10) == size);
+	exec_output_fini(&o);
+	CHECK(run_all(engine, &me, &a, &wc, "", 0, &o, &err) == 0);
+	CHECK_STR(o.out, "0\n");
+	exec_output_fini(&o);
+	/* who does not read all of it is not wrong */
+	wc = (struct run_want){ .text = "head -c 3" };
+	CHECK(run_all(engine, &me, &a, &wc, data, size, &o, &err) == 0 && o.out_len == 3);
+	exec_output_fini(&o);
+}
+
+static void input_comes_when_it_comes(void)
+{
+	auto_call(run_close) struct run *y = NULL;
+
+	BUSY();
+	y = begin((struct run_want){ .text = "while read l; do echo got $l; done; echo end",
+				     .stdin_open = true });
+	CHECK(y && run_stdin(y, "one\n", 4, false, &err) == 0 && reads(y, "got one\n"));
+	CHECK(run_stdin(y, "two\n", 4, false, &err) == 0 && reads(y, "got one\ngot two\n"));
+	CHECK(run_stdin(y, NULL, 0, true, &err) == 0 && ends(y, RUN_EXITED));
+	CHECK(wrote(y, 0, "got one\ngot two\nend\n"));
+	CHECK(run_stdin(y, "x", 1, false, &err) == -1 && err.code == ERR_CONFLICT);
+}
+
+static void dropped_output_is_told_from_none(void)
+{
+	auto_call(run_close) struct run *x = NULL;
+	struct store_exec rec;
+	uint64_t start, end;
+	char buf[64];
+	size_t n = 99;
+
+	BUSY();
+	x = begin((struct run_want){ .text = "seq 100000", .output_bytes = 4096 });
+	CHECK(x && ends(x, RUN_EXITED));
+	for (int i = 0; i < 2; i++) { /* from memory, then from the file */
+		run_range(x, EXEC_OUT, &start, &end);
+		CHECK(end == 588895 && start > 0 && end - start <= 4096);
+		CHECK(run_read(x, EXEC_OUT, 0, buf, sizeof(buf), 0, &n, &err) == -1);
+		CHECK(err.code == ERR_LIMIT && err.sys == ERANGE);
+		CHECK(run_read(x, EXEC_OUT, end - 7, buf, sizeof(buf), 0, &n, &err) == 0);
+		CHECK(n == 7 && memcmp(buf, "100000\n", 7) == 0);
+		CHECK(run_read(x, EXEC_OUT, end + 5, buf, sizeof(buf), 0, &n, &err) == 0 && n == 0);
+		runs_drain(engine);
+	}
+	CHECK(row(run_id(x), &rec) && rec.truncated && rec.stdout_bytes == 588895);
+	run_close(steal_ptr(&x));
+	x = reopen(rec.id);
+	CHECK(x && run_read(x, EXEC_OUT, end - 7, buf, sizeof(buf), 0, &n, &err) == 0 && n == 7);
+	CHECK(run_read(x, EXEC_OUT, 0, buf, sizeof(buf), 0, &n, &err) == -1 && err.sys == ERANGE);
+}
+
+static void a_full_log_waits_for_its_reader_and_no_longer(void)
+{
+	auto_call(run_close) struct run *x = NULL;
+	auto_call(run_close) struct run *y = NULL;
+	struct run_want want = { .text = "seq 100000", .output_bytes = 8192, .hold = true };
+	uint64_t at = 0, sum = 0;
+	char buf[3000];
+	size_t n = 1;
+
+	BUSY();
+	x = begin(want);
+	CHECK(x);
+	while (n) {
+		CHECK(run_read(x, EXEC_OUT, at, buf, sizeof(buf), 10000, &n, &err) == 0);
+		for (size_t i = 0; i < n; i++)
+			sum += (unsigned char)buf[i];
+		at += n;
+		CHECK(run_consumed(x, at, 0, &err) == 0);
+	}
+	CHECK(ends(x, RUN_EXITED) && at == 588895 && sum == 26716961);
+	run_close(steal_ptr(&x));
+	x = begin(want);
+	CHECK(x && (y = reopen(run_id(x))));
+	CHECK(run_wait(y, 100, &err) == -1 && err.code == ERR_TIMEOUT);
+	run_close(steal_ptr(&x));
+	CHECK(ends(y, RUN_EXITED));
+}
+
+static void count(void *arg)
+{
+	atomic_fetch_add((atomic_int *)arg, 1);
+}
+
+static void every_handle_is_told(void)
+{
+	auto_call(run_close) struct run *x = NULL;
+	auto_call(run_close) struct run *y = NULL;
+	atomic_int a = 0, b = 0;
+
+	BUSY();
+	x = begin((struct run_want){ .text = "read x; echo one; read x", .stdin_open = true });
+	CHECK(x && (y = reopen(run_id(x))));
+	run_notify(x, count, &a);
+	run_notify(y, count, &b);
+	CHECK(run_wait_output(x, 0, 0, 0) == 0);
+	CHECK(run_stdin(x, "\n", 1, false, &err) == 0 && run_wait_output(x, 0, 0, 10000) == 1);
+	CHECK(a >= 1 && b >= 1);
+	run_notify(x, NULL, NULL);
+	a = 0;
+	CHECK(run_stdin(y, "\n", 1, true, &err) == 0 && ends(y, RUN_EXITED));
+	CHECK(a == 0 && b >= 2 && wrote(x, 0, "one\n"));
+}
+
+static void a_child_that_is_left_does_not_hold_the_answer(void)
+{
+	struct session_ref a = key("a");
+	struct run_want want = { .text = "echo mine; yes & sleep 0.1", .output_bytes = 8192 };
+	struct exec_output o;
+
+	BUSY();
+	CHECK(run_all(engine, &me, &a, &want, NULL, 0, &o, &err) == 0);
+	CHECK(o.result.code == 0 && o.out_len <= 8192);
+	exec_output_fini(&o);
+	runs_drain(engine);
+	CHECK(says("a", "echo fine", "fine\n"));
+}
+
+/* ---- who asks ------------------------------------------------------------------------------- */
+
+static void another_tenants_command_is_not_there(void)
+{
+	auto_call(run_close) struct run *x = NULL;
+	const struct caller other = { "evil", "test" };
+	struct session_ref a = key("a");
+	struct store_exec_list l;
+	struct run *y = NULL;
+
+	BUSY();
+	x = begin((struct run_want){ .text = "cat", .stdin_open = true });
+	CHECK(x && run_open(engine, &other, run_id(x), &y, &err) == -1);
+	CHECK(err.code == ERR_NOT_FOUND && !y);
+	CHECK(run_open(engine, &me, "exe_none", &y, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(run_list(engine, &other, &a, (struct store_page){ .limit = 10 }, &l, &err) == -1);
+	CHECK(err.code == ERR_NOT_FOUND);
+	CHECK(run_list(engine, &me, &a, (struct store_page){ .limit = 10 }, &l, &err) == 0);
+	CHECK(l.count == 1 && l.items[0].state == RUN_RUNNING && !strcmp(l.items[0].id, run_id(x)));
+	store_exec_list_fini(&l);
+	CHECK(run_stdin(x, NULL, 0, true, &err) == 0 && ends(x, RUN_EXITED));
+}
+
+static void a_sleeping_session_is_resumed_or_not(void)
+{
+	auto_call(run_close) struct run *x = NULL;
+	struct session_ref a = key("a");
+	enum session_outcome how;
+	struct run *y = NULL;
+
+	BUSY();
+	CHECK(says("a", "echo kept >f", ""));
+	CHECK(session_hibernate(engine, &me, &a, 0, NULL, &err) == 0);
+	CHECK(run_start(engine, &me, &a, &(struct run_want){ .text = "cat f", .no_resume = true },
+			&y, NULL, &err) == -1);
+	CHECK(err.code == ERR_CONFLICT && is("a", SESSION_HIBERNATED));
+	CHECK(run_start(engine, &me, &a, &(struct run_want){ .text = "cat f" }, &x, &how, &err) ==
+	      0);
+	CHECK(how == SESSION_RESUMED && ends(x, RUN_EXITED) && wrote(x, 0, "kept\n"));
+}
+
+static void a_paused_session_is_thawed_by_use(void)
+{
+	auto_call(run_close) struct run *x = NULL;
+	struct session_ref a = key("a");
+
+	BUSY();
+	x = begin((struct run_want){ .text = "cat", .stdin_open = true });
+	CHECK(x && session_pause(engine, &me, &a, 0, NULL, &err) == 0);
+	CHECK(run_stdin(x, "x", 1, true, &err) == 0 && ends(x, RUN_EXITED) && wrote(x, 0, "x"));
+	CHECK(session_pause(engine, &me, &a, 0, NULL, &err) == 0 && says("a", "echo y", "y\n"));
+}
+
+/* ---- once ----------------------------------------------------------------------------------- */
+
+static void the_same_key_is_the_same_command(void)
+{
+	auto_call(run_close) struct run *x = NULL;
+	auto_call(run_close) struct run *y = NULL;
+	struct run_want want = { .text = "echo x >>n; wc -l <n", .once = "k1" };
+
+	BUSY();
+	x = begin(want);
+	y = begin(want);
+	CHECK(x && y && !strcmp(run_id(x), run_id(y)));
+	CHECK(ends(x, RUN_EXITED) && ends(y, RUN_EXITED) && wrote(y, 0, "1\n"));
+}
+
+static void a_key_outlives_the_engine_and_the_sandbox(void)
+{
+	struct run_want want = { .text = "echo x >>n; wc -l <n", .once = "k1" };
+	struct session_ref a = key("a");
+	struct exec_output o;
+	char id[STORE_ID];
+	struct run *x;
+
+	BUSY();
+	x = begin(want);
+	CHECK(x && ends(x, RUN_EXITED));
+	snprintf(id, sizeof(id), "%s", run_id(x));
+	run_close(x);
+	CHECK(open_busy() && session_hibernate(engine, &me, &a, 0, NULL, &err) == 0);
+	x = begin(want);
+	CHECK(x && !strcmp(run_id(x), id) && wrote(x, 0, "1\n"));
+	run_close(x);
+	CHECK(run_all(engine, &me, &a, &want, NULL, 0, &o, &err) == 0);
+	CHECK_STR(o.out, "1\n");
+	CHECK(o.result.code == 0);
+	exec_output_fini(&o);
+	want.once = "k2";
+	x = begin(want);
+	CHECK(x && strcmp(run_id(x), id) != 0 && ends(x, RUN_EXITED) && wrote(x, 0, "2\n"));
+	run_close(x);
+}
+
+static void a_key_without_a_command_is_lost(void)
+{
+	auto_call(run_close) struct run *x = NULL;
+	struct store_once o = { .tenant = "acme", .key = "k1", .target = "exe_gone" };
+	struct store_session s;
+	int r = -1;
+
+	BUSY();
+	CHECK(look("a", &s) >= 0);
+	memcpy(o.scope, s.id, sizeof(o.scope));
+	DB (engine, st)
+		r = st->once->claim(st, &o, NULL, &err);
+	CHECK(r == 0);
+	x = begin((struct run_want){ .text = "echo again", .once = "k1" });
+	CHECK(x && !strcmp(run_id(x), "exe_gone") && ends(x, RUN_LOST));
+}
+
+/* ---- loans ---------------------------------------------------------------------------------- */
+
+static void a_loan_works_with_files(void)
+{
+	struct session_ref a = key("a");
+	struct session_loan *l = NULL;
+	struct sandbox *first;
+	enum session_outcome how;
+
+	BUSY();
+	CHECK(session_borrow(engine, &me, &a, true, &l, &how, &err) == 0 && how == SESSION_REUSED);
+	first = session_loan_sandbox(l);
+	CHECK(files_write(first, NULL, "f", "hello\n", 6, 0, 0, &err) == 0);
+	CHECK(says("a", "cat f", "hello\n"));
+	session_give_back(l);
+	CHECK(session_borrow(engine, &me, &a, true, &l, NULL, &err) == 0);
+	CHECK(session_loan_sandbox(l) == first && session_loan_template(l));
+	CHECK(files_remove_tree(first, NULL, "f", &err) == 0);
+	session_give_back(l);
+	CHECK(session_hibernate(engine, &me, &a, 0, NULL, &err) == 0);
+	CHECK(session_borrow(engine, &me, &a, false, &l, NULL, &err) == -1);
+	CHECK(err.code == ERR_CONFLICT);
+	CHECK(session_borrow(engine, &me, &a, true, &l, &how, &err) == 0 && how == SESSION_RESUMED);
+	session_give_back(l);
+}
+
+static void *give_back_later(void *arg)
+{
+	nap(100);
+	session_give_back(arg);
+	return NULL;
+}
+
+static void one_more_loan_waits_for_one_to_come_back(void)
+{
+	struct session_ref a = key("a");
+	struct session_loan *l[LIVE_LOANS_MAX + 1] = { NULL };
+	pthread_t other;
+
+	BUSY();
+	for (int i = 0; i < LIVE_LOANS_MAX; i++)
+		CHECK(session_borrow(engine, &me, &a, true, &l[i], NULL, &err) == 0);
+	CHECK(pthread_create(&other, NULL, give_back_later, l[0]) == 0);
+	CHECK(session_borrow(engine, &me, &a, true, &l[LIVE_LOANS_MAX], NULL, &err) == 0);
+	pthread_join(other, NULL);
+	/* each counts in a range of its own, and commands in theirs */
+	CHECK(files_mkdir(session_loan_sandbox(l[1]), NULL, "d/e", true, 0, &err) == 0);
+	CHECK(files_remove_tree(session_loan_sandbox(l[2]), NULL, "d", &err) == 0);
+	CHECK(files_remove_tree(session_loan_sandbox(l[3]), NULL, "d", &err) == 0);
+	CHECK(says("a", "echo fine", "fine\n"));
+	for (int i = 1; i <= LIVE_LOANS_MAX; i++)
+		session_give_back(l[i]);
+}
+
+static void a_loan_outlives_its_sandbox(void)
+{
+	struct session_ref a = key("a");
+	struct session_loan *l = NULL;
+
+	BUSY();
+	CHECK(session_borrow(engine, &me, &a, true, &l, NULL, &err) == 0);
+	CHECK(session_destroy(engine, &me, &a, NULL, NULL, &err) == 0);
+	CHECK(files_mkdir(session_loan_sandbox(l), NULL, "d", false, 0, &err) == -1);
+	session_give_back(l);
+}
+
+/* ---- many ----------------------------------------------------------------------------------- */
+
+static void *hammer(void *arg)
+{
+	struct session_ref a = key("a");
+	struct err own;
+	char text[64], want[32];
+
+	for (int i = 0; i < 15; i++) {
+		struct run_want how = { .text = text };
+		struct exec_output o;
+
+		snprintf(text, sizeof(text), "echo %p %d", arg, i);
+		snprintf(want, sizeof(want), "%p %d\n", arg, i);
+		if (run_all(engine, &me, &a, &how, NULL, 0, &o, &own) < 0)
+			return arg;
+		if (strcmp(o.out, want) != 0)
+			return arg;
+		exec_output_fini(&o);
+	}
+	return NULL;
+}
+
+static void many_at_once_do_not_meet(void)
+{
+	struct session_ref a = key("a");
+	struct store_exec_list l;
+	pthread_t threads[6];
+	char names[6];
+	void *bad;
+	bool ok = true;
+	size_t ended = 0;
+
+	BUSY();
+	for (size_t i = 0; i < 6; i++)
+		CHECK(pthread_create(&threads[i], NULL, hammer, &names[i]) == 0);
+	for (size_t i = 0; i < 6; i++) {
+		pthread_join(threads[i], &bad);
+		ok &= bad == NULL;
+	}
+	CHECK(ok);
+	runs_drain(engine);
+	CHECK(run_list(engine, &me, &a, (struct store_page){ .limit = 200 }, &l, &err) == 0);
+	for (size_t i = 0; i < l.count; i++)
+		ended += l.items[i].state == RUN_EXITED;
+	CHECK(l.count == 90 && ended == 90);
+	store_exec_list_fini(&l);
+}
+
+int main(void)
+{
+	make_home();
+	RUN(a_command_has_output_status_and_a_record);
+	RUN(arguments_are_kept_as_they_are);
+	RUN(a_missing_command_is_the_error_of_its_start);
+	RUN(user_directory_and_environment_are_the_sessions);
+	RUN(signals_and_deadlines_kill);
+	RUN(a_terminal_has_its_size);
+	RUN(the_next_command_finds_a_shell_waiting);
+	RUN(input_of_any_size_arrives);
+	RUN(input_comes_when_it_comes);
+	RUN(dropped_output_is_told_from_none);
+	RUN(a_full_log_waits_for_its_reader_and_no_longer);
+	RUN(every_handle_is_told);
+	RUN(a_child_that_is_left_does_not_hold_the_answer);
+	RUN(another_tenants_command_is_not_there);
+	RUN(a_sleeping_session_is_resumed_or_not);
+	RUN(a_paused_session_is_thawed_by_use);
+	RUN(the_same_key_is_the_same_command);
+	RUN(a_key_outlives_the_engine_and_the_sandbox);
+	RUN(a_key_without_a_command_is_lost);
+	RUN(a_loan_works_with_files);
+	RUN(one_more_loan_waits_for_one_to_come_back);
+	RUN(a_loan_outlives_its_sandbox);
+	RUN(many_at_once_do_not_meet);
+	remove_home();
+	return tap_done();
+}

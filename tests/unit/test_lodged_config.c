@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The settings of the daemon: the file, the environment, who is heard first. */
+#include "lodged/config.h"
+
+#include "tap.h"
+
+static struct conf c;
+static struct err err;
+
+static int parse(const char *text)
+{
+	conf_fini(&c);
+	conf_init(&c);
+	return conf_parse(&c, "f", text, &err);
+}
+
+static void a_file_is_read(void)
+{
+	CHECK(parse("# a comment\n\n  data=/d \r\n\tmax_active =  12\nidle_timeout = 1.5m\n"
+		    "max_head = 64k\nlog_level = warn\nsocket_mode = 0660\n"
+		    "listen = 127.0.0.1:1\nlisten = unix:/s, [::1]:2\norigins =\n") == 0);
+	CHECK_STR(c.data, "/d");
+	CHECK(c.max_active == 12 && c.idle_timeout == 90000 && c.max_head == 65536);
+	CHECK(c.log_level == LEVEL_WARN && c.socket_mode == 0660 && !c.origins);
+	CHECK_STR(c.listen[0], "127.0.0.1:1");
+	CHECK_STR(c.listen[1], "unix:/s");
+	CHECK_STR(c.listen[2], "[::1]:2");
+	CHECK(!c.listen[3] && conf_check(&c, &err) == 0);
+}
+
+static void what_is_wrong_is_told_with_its_line(void)
+{
+	static const struct {
+		const char *text, *says;
+	} bad[] = {
+		{ "data = /d\nnothing = 1\n", "f:2: there is no setting \"nothing\"" },
+		{ "\n\ndata\n", "f:3: not \"name = value\"" },
+		{ "data = /a\ndata = /b\n", "f:2: data: for the second time" },
+		{ "log_level = loud\n", "f:1: log_level: error, warn, info or debug" },
+		{ "socket_mode = 999\n", "f:1: socket_mode: an octal mode like 0660" },
+		{ "= 1\n", "f:1: there is no setting \"\"" },
+		{ "api_key = tooshort\n", "f:1: api_key: shorter than 16 characters" },
+		{ "\nlisten = 7070\n", "f:2: listen: '7070' is not ADDRESS:PORT" },
+	};
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		CHECK(parse(bad[i].text) == -1 && err.code == ERR_INVALID);
+		CHECK_STR(err.msg, bad[i].says);
+	}
+	CHECK(parse("max_active = many\n") == -1 && strstr(err.msg, "max_active"));
+	CHECK(parse("max_active = -1\n") == -1);
+	CHECK(parse("idle_timeout = 5 parsecs\n") == -1 && strstr(err.msg, "f:1"));
+}
+
+static char *environment(const char *name)
+{
+	static char data[] = "/env", listen[] = "unix:/e", nothing[] = "";
+
+	if (!strcmp(name, "LODGE_DATA"))
+		return data;
+	if (!strcmp(name, "LODGE_LISTEN"))
+		return listen;
+	return !strcmp(name, "LODGE_POOL") ? nothing : NULL;
+}
+
+static void the_command_line_is_heard_first(void)
+{
+	conf_fini(&c);
+	conf_init(&c);
+	CHECK(conf_set(&c, CONF_COMMAND, "listen", "unix:/c", &err) == 0);
+	CHECK(conf_set(&c, CONF_COMMAND, "listen", "unix:/d", &err) == 0);
+	CHECK(conf_environment(&c, environment, &err) == 0);
+	CHECK(conf_parse(&c, "f", "data = /file\nlisten = unix:/f\npool = 3\n", &err) == 0);
+	CHECK_STR(c.data, "/env");
+	CHECK_STR(c.listen[0], "unix:/c");
+	CHECK_STR(c.listen[1], "unix:/d");
+	CHECK(!c.listen[2] && c.pool == 3);
+}
+
+static void what_does_not_go_together_is_refused(void)
+{
+	CHECK(parse("tls_cert = /c\n") == 0 && conf_check(&c, &err) == -1);
+	CHECK(parse("idle_timeout = 2h\nidle_timeout_max = 1h\n") == 0);
+	CHECK(conf_check(&c, &err) == -1);
+	CHECK(parse("lifetime = 2h\nlifetime_max = 1h\n") == 0 && conf_check(&c, &err) == -1);
+	CHECK(parse("") == 0 && conf_check(&c, &err) == 0);
+}
+
+static void settings_of_threads_are_looked_at_together(void)
+{
+	static const struct {
+		const char *text, *says;
+	} bad[] = {
+		{ "pool_min = 4\npool = 3\n", "pool_min: more than pool" },
+		{ "pool = 11\nmax_active = 10\n", "pool: more than max_active" },
+		{ "threads_file_size = 2M\nthreads_disk = 1M\n",
+		  "threads_file_size: more than threads_disk" },
+		{ "threads_memory = 1k\n",
+		  "threads: memory_bytes: not between 4194304 and 17592186044416" },
+		{ "threads_cpus = 9000\n", "threads: cpu_milli: not between 10 and 1024000" },
+		{ "threads_idle = 2h\nidle_timeout_max = 1h\n",
+		  "threads_idle: more than idle_timeout_max" },
+	};
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		CHECK(parse(bad[i].text) == 0 && conf_check(&c, &err) == -1);
+		CHECK_STR(err.msg, bad[i].says);
+	}
+	CHECK(parse("pool_min = 3\npool = 10\nmax_active = 80\nthreads_cpus = 0.25\n"
+		    "threads_user = 2000\nthreads_workdir = /w\nthreads_network = none\n") == 0);
+	CHECK(conf_check(&c, &err) == 0 && c.threads_cpus == 250);
+	CHECK(parse("\nthreads_user = root\n") == -1 && strstr(err.msg, "f:2: threads_user"));
+	CHECK(parse("threads_user = 0\n") == -1);
+	CHECK(parse("threads_workdir = w\n") == -1 && strstr(err.msg, "f:1: threads_workdir"));
+	CHECK(parse("threads_network = full\n") == -1 && strstr(err.msg, "f:1: threads_network"));
+}
+
+static void without_keys_only_this_machine_is_served(void)
+{
+	CHECK(parse("insecure_no_auth = 1\n") == 0 && conf_check(&c, &err) == 0);
+	CHECK(parse("insecure_no_auth = 1\nlisten = 127.0.0.9:1, [::1]:2, unix:/s\n") == 0);
+	CHECK(conf_check(&c, &err) == 0);
+	CHECK(parse("insecure_no_auth = 1\nlisten = 127.0.0.1:1, 0.0.0.0:2\n") == 0);
+	CHECK(conf_check(&c, &err) == -1 && strstr(err.msg, "loopback"));
+	CHECK(parse("insecure_no_auth = 1\nlisten = [::]:2\n") == 0 && conf_check(&c, &err) == -1);
+	CHECK(parse("insecure_no_auth = 2\n") == -1);
+}
+
+static void a_file_that_is_none_is_refused(void)
+{
+	conf_fini(&c);
+	conf_init(&c);
+	CHECK(conf_read(&c, "/nonexistent/lodged.conf", &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(conf_read(&c, "/dev/zero", &err) == -1 && err.code == ERR_INVALID);
+	CHECK(conf_read(&c, "/dev/null", &err) == 0);
+}
+
+int main(void)
+{
+	RUN(a_file_is_read);
+	RUN(what_is_wrong_is_told_with_its_line);
+	RUN(the_command_line_is_heard_first);
+	RUN(what_does_not_go_together_is_refused);
+	RUN(settings_of_threads_are_looked_at_together);
+	RUN(without_keys_only_this_machine_is_served);
+	RUN(a_file_that_is_none_is_refused);
+	conf_fini(&c);
+	return tap_done();
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "keeper/sandbox_table.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tap.h"
+
+static char dir[] = "/tmp/lodge-test-XXXXXX";
+static int fd = -1;
+static struct box_table table;
+
+static struct box sample(const char *id)
+{
+	struct box b = { .pid = 42,
+			 .start = 4242,
+			 .base = 0x40000000,
+			 .store = KEEPER_STORE_DISK,
+			 .class = KEEPER_CLASS_ROOT };
+
+	snprintf(b.id, sizeof(b.id), "%s", id);
+	snprintf(b.group, sizeof(b.group), "p.1.%s", id);
+	snprintf(b.template, sizeof(b.template), "host");
+	return b;
+}
+
+static void count(struct box *b, void *arg)
+{
+	(void)b;
+	++*(size_t *)arg;
+}
+
+static void what_was_added_is_found_until_removed(void)
+{
+	char id[KEEPER_ID_SIZE];
+	size_t n = 0;
+
+	for (int i = 0; i < 10000; i++) {
+		struct box b;
+
+		snprintf(id, sizeof(id), "box%d", i);
+		b = sample(id);
+		CHECK(box_add(&table, &b) != NULL);
+	}
+	CHECK(table.count == 10000);
+	CHECK(box_find(&table, "box9999") && !box_find(&table, "box10000"));
+	box_remove(&table, "box5000");
+	box_remove(&table, "box5000");
+	CHECK(!box_find(&table, "box5000"));
+	box_each(&table, count, &n);
+	CHECK(n == 9999 && table.count == n);
+}
+
+static void a_record_reads_back_as_written(void)
+{
+	struct box b = sample("a"), got = { 0 };
+
+	CHECK(box_record_write(fd, &b) == 0);
+	CHECK(box_record_read(fd, &got) == 0);
+	CHECK(got.pid == b.pid && got.start == b.start && got.base == b.base);
+	CHECK(got.store == b.store && got.class == b.class);
+	CHECK_STR(got.group, b.group);
+	CHECK_STR(got.template, b.template);
+	CHECK(got.files == BOX_FILES_GO && !got.paused);
+	b.files = BOX_FILES_BACK;
+	b.paused = true;
+	snprintf(b.layer, sizeof(b.layer), "low-1");
+	CHECK(box_record_write(fd, &b) == 0 && box_record_read(fd, &got) == 0);
+	CHECK(got.files == BOX_FILES_BACK && got.paused);
+	CHECK_STR(got.layer, "low-1");
+}
+
+static void kept_files_have_a_name_of_their_own(void)
+{
+	struct box b = sample("a");
+
+	CHECK_STR(box_entry(&b).name, "s-a");
+	b.files = BOX_FILES_STAY;
+	CHECK_STR(box_entry(&b).name, "k-a");
+	b.files = BOX_FILES_BACK;
+	CHECK_STR(box_entry(&b).name, "k-a");
+}
+
+static int put(const char *text)
+{
+	int f = openat(fd, "record", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	ssize_t n = write(f, text, strlen(text));
+
+	close(f);
+	return n < 0 ? -1 : 0;
+}
+
+static void half_a_record_is_no_record(void)
+{
+#define REST "\nfiles 1\npaused 0\ngroup a\ntemplate host\nlayer none\n"
+	static const char *const bad[] = {
+		"",
+		"version 2\n",
+		"version 1\npid 1\nstart 1\nbase 1\nstore 1\nclass 0" REST,
+		"version 3\npid 1\nstart 1\nbase 1\nstore 1\nclass 0" REST,
+		"version 2\npid 1\nstart 1\nbase 1\nstore 1\nclass 7" REST,
+		"version 2\npid 99999999999\nstart 1\nbase 1\nstore 1\nclass 0" REST,
+		"version 2\npid 1\nstart 1\nbase 1\nstore 1\nclass 0\nfiles 4\npaused 0\ngroup a\n"
+		"template host\nlayer none\n",
+		"version 2\npid 1\nstart 1\nbase 1\nstore 1\nclass 0\nfiles 1\npaused 2\ngroup a\n"
+		"template host\nlayer none\n",
+		"version 2\npid 1\nstart 1\nbase 1\nstore 1\nclass 0\nfiles 1\npaused 0\n"
+		"template host\nlayer none\n",
+		"version 2\npid 1\nstart 1\nbase 1\nstore 1\nclass 0\nfiles 1\npaused 0\n"
+		"group ../../etc\ntemplate host\nlayer none\n",
+		"version 2\npid 1\nstart 1\nbase 1\nstore 1\nclass 0\nfiles 1\npaused 0\n"
+		"group a\ntemplate host\nlayer ../x\n",
+		"version 2\npid 1\nstart 1\nbase 1\nstore 1\nclass 0\nfiles 1\npaused 0\n"
+		"group a\ntemplate host\n",
+	};
+	static const char good[] = "version 2\npid 1\nstart 1\nbase 1\nstore 1\nclass 0" REST;
+
+	CHECK(put(good) == 0 && box_record_read(fd, &(struct box){ 0 }) == 0);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct box got = { .pid = -7 };
+
+		CHECK(put(bad[i]) == 0);
+		CHECK(box_record_read(fd, &got) < 0);
+		CHECK(got.pid == -7);
+	}
+	unlinkat(fd, "record", 0);
+	CHECK(box_record_read(fd, &(struct box){ 0 }) == -ENOENT);
+}
+
+static void a_reused_pid_is_not_taken_for_the_old_process(void)
+{
+	struct box b = { .pid = getpid(), .start = box_start_time(getpid()) };
+	pid_t child = fork();
+
+	if (child == 0)
+		_exit(0);
+	CHECK(b.start != 0 && box_is_alive(&b));
+	b.start++;
+	CHECK(!box_is_alive(&b));
+	CHECK(waitpid(child, NULL, 0) == child);
+	CHECK(box_start_time(child) == 0);
+}
+
+int main(void)
+{
+	if (!mkdtemp(dir) || (fd = open(dir, O_DIRECTORY | O_CLOEXEC)) < 0)
+		return 99;
+	RUN(what_was_added_is_found_until_removed);
+	RUN(a_record_reads_back_as_written);
+	RUN(kept_files_have_a_name_of_their_own);
+	RUN(half_a_record_is_no_record);
+	RUN(a_reused_pid_is_not_taken_for_the_old_process);
+	for (int i = 0; i < 10000; i++) {
+		char id[KEEPER_ID_SIZE];
+
+		snprintf(id, sizeof(id), "box%d", i);
+		box_remove(&table, id);
+	}
+	close(fd);
+	rmdir(dir);
+	return tap_done();
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* On plain directories: layers are stacked, and a copy of what runs takes its time. */
+#include "snapshot_contract.h"
+
+#include "layers/layers.h"
+
+int main(void)
+{
+	return run_contract(true);
+}

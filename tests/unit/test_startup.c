@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An engine whose keeper cannot be had, and then can. */
+#include <errno.h>
+
+#include "service/service_admin.h"
+#include "engine/start_progress.h"
+#include "session_engine.h"
+
+static atomic_uint failures, successes, finals;
+
+static void begun(void *arg, const struct err *why, int64_t again_ms)
+{
+	(void)arg;
+	successes += !why;
+	failures += why != NULL;
+	finals += why && !again_ms;
+}
+
+static void reset(void)
+{
+	clean();
+	close_engine();
+	failures = successes = finals = 0;
+}
+
+static bool prepare(const char *program)
+{
+	struct engine_opts o = {
+		.home = home, .keeper = program, .no_threads = true, .queue_max = 1
+	};
+
+	return engine_prepare(&o, &engine, &err) == 0;
+}
+
+static bool comes(atomic_uint *what, unsigned n)
+{
+	for (int i = 0; i < 500 && *what < n; i++)
+		nap(20);
+	return *what >= n;
+}
+
+static void the_store_is_taken_before_anything_else(void)
+{
+	struct progress_state p;
+	struct engine *second = NULL;
+	struct engine_opts o = { .home = home };
+
+	if (why_not)
+		SKIP(why_not);
+	reset();
+	CHECK(prepare(keeper) && !engine_is_ready(engine));
+	CHECK(progress_get(engine, NULL, &p, &err) == 0 && p.status == PROGRESS_RUNNING);
+	CHECK_STR(p.stage, "store");
+	CHECK(engine_prepare(&o, &second, &err) == -1 && !second);
+	CHECK(engine_await(engine, 0, &err) == -1 && err.code == ERR_TIMEOUT &&
+	      err.sys == EINPROGRESS);
+	close_engine(); /* one that never began */
+}
+
+static void it_begins_and_is_waited_for(void)
+{
+	struct progress_state p;
+
+	if (why_not)
+		SKIP(why_not);
+	reset();
+	CHECK(prepare(keeper) && engine_begin(engine, begun, NULL, &err) == 0);
+	CHECK(engine_await(engine, 30000, &err) == 0 && engine_is_ready(engine));
+	CHECK(comes(&successes, 1) && !failures);
+	CHECK(engine_await(engine, 0, &err) == 0);
+	CHECK(progress_get(engine, NULL, &p, &err) == 0 && p.status == PROGRESS_READY);
+	CHECK(p.step == 4 && p.total_steps == 4);
+	CHECK(enter("a"));
+}
+
+static void a_keeper_that_is_missing_is_tried_again(void)
+{
+	char program[sizeof(home) + 16];
+	struct progress_state p;
+	struct err last;
+	unsigned tries;
+
+	if (why_not)
+		SKIP(why_not);
+	reset();
+	snprintf(program, sizeof(program), "%s/keeper-of-mine", home);
+	(void)unlink(program);
+	CHECK(prepare(program) && !engine_start_error(engine, &last, &tries));
+	CHECK(engine_begin(engine, begun, NULL, &err) == 0);
+	CHECK(comes(&failures, 1) && !finals && !engine_is_ready(engine));
+	CHECK(engine_start_error(engine, &last, &tries) && tries >= 1 && *last.msg);
+	CHECK(progress_get(engine, NULL, &p, &err) == 0 && p.step == 2);
+	CHECK_STR(p.stage, "keeper");
+	/* who waits is told what the next try, which comes soon, met */
+	CHECK(engine_await(engine, 30000, &err) == -1 && err.code == ERR_UNAVAILABLE &&
+	      err.sys == EINPROGRESS && strstr(err.msg, "keeper"));
+	CHECK(symlink(keeper, program) == 0);
+	for (int i = 0; i < 40 && !engine_is_ready(engine); i++)
+		(void)engine_await(engine, 1000, &err);
+	CHECK(engine_is_ready(engine) && comes(&successes, 1));
+	CHECK(enter("a"));
+	clean();
+	CHECK(unlink(program) == 0);
+}
+
+static void one_that_waits_can_be_closed(void)
+{
+	if (why_not)
+		SKIP(why_not);
+	reset();
+	CHECK(prepare("/nowhere/keeper") && engine_begin(engine, begun, NULL, &err) == 0);
+	CHECK(comes(&failures, 3)); /* by now it waits for longer and longer */
+	close_engine();
+	CHECK(!successes && !finals);
+}
+
+int main(void)
+{
+	make_home();
+	RUN(the_store_is_taken_before_anything_else);
+	RUN(it_begins_and_is_waited_for);
+	RUN(a_keeper_that_is_missing_is_tried_again);
+	RUN(one_that_waits_can_be_closed);
+	remove_home();
+	return tap_done();
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/state_machine.h"
+
+#include "base/array.h"
+#include "tap.h"
+
+enum { OPEN, CLOSED, LOCKED };
+
+static const struct sm_state states[] = {
+	[OPEN] = { "open", SM_BIT(CLOSED) },
+	[CLOSED] = { "closed", SM_BIT(OPEN) | SM_BIT(LOCKED) },
+	[LOCKED] = { "locked", SM_BIT(CLOSED) },
+};
+static const struct sm door = { "door", states, ARRAY_LEN(states) };
+
+static void only_moves_in_the_table_are_allowed(void)
+{
+	static const bool want[3][3] = {
+		[OPEN] = { [CLOSED] = true },
+		[CLOSED] = { [OPEN] = true, [LOCKED] = true },
+		[LOCKED] = { [CLOSED] = true },
+	};
+	struct err err;
+
+	for (unsigned from = 0; from < 3; from++)
+		for (unsigned to = 0; to < 3; to++) {
+			CHECK(sm_may(&door, from, to) == want[from][to]);
+			CHECK((sm_check(&door, from, to, &err) == 0) == want[from][to]);
+		}
+}
+
+static void a_refusal_names_both_states(void)
+{
+	struct err err;
+
+	CHECK(sm_check(&door, OPEN, LOCKED, &err) == -1);
+	CHECK(err.code == ERR_CONFLICT);
+	CHECK_STR(err.msg, "door: open cannot become locked");
+}
+
+static void a_number_that_is_no_state_is_refused(void)
+{
+	struct err err;
+
+	CHECK(!sm_may(&door, 3, OPEN) && !sm_may(&door, OPEN, 3) && !sm_may(&door, 64, 64));
+	CHECK(sm_check(&door, OPEN, 200, &err) == -1);
+	CHECK_STR(err.msg, "door: open cannot become ?");
+}
+
+static void names_lead_back_to_states(void)
+{
+	for (unsigned i = 0; i < door.count; i++)
+		CHECK(sm_find(&door, sm_name(&door, i)) == (int)i);
+	CHECK(sm_find(&door, "ajar") == -1 && sm_find(&door, "") == -1);
+}
+
+int main(void)
+{
+	RUN(only_moves_in_the_table_are_allowed);
+	RUN(a_refusal_names_both_states);
+	RUN(a_number_that_is_no_state_is_refused);
+	RUN(names_lead_back_to_states);
+	return tap_done();
+}
