@@ -8,7 +8,7 @@
 
 #include "admit/api_key.h"
 #include "admit/policy_rules.h"
-#include "project/internal.h"
+#include "engine/name_check.h"
 
 DEFINE_AUTO(struct store_policy *, store_policy_fini);
 DEFINE_AUTO(struct template *, template_fini);

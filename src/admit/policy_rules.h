@@ -23,26 +23,6 @@ int rules_allow(const struct rules *r, const struct template *asked, struct err 
 /* The time, or the policy's where there is none or it is shorter. 0: nothing said. */
 int64_t rules_time(int64_t wanted, int64_t most);
 
-/* What a caller of session_enter() is under: the rules of the session that is there, else those it
- * asks for, else its template's. *w gets what they say of times, number and user. `user` is the
- * memory for that. */
-int rules_of(struct engine *e, const struct caller *who, struct session_want *w,
-	     char user[STORE_USER], struct rules *ret, struct err *err);
-
-/* Before a session wakes that is under rules: the others of its user make place, and nobody takes
- * it until place_give(). Nobody's turn may be held. */
-struct place_turn {
-	struct engine *engine; /* NULL: nothing is held */
-	char name[STORE_NAME + STORE_USER + 8];
-};
-bool place_is_needed(const struct store_session *s);
-int place_take(struct engine *e, const struct caller *who, const struct store_session *s,
-	       struct place_turn *ret, struct err *err);
-/* entry_use() of a session that may wake, in its place. *turn is held until place_give(). */
-int place_use(struct engine *e, const struct caller *who, const struct session_ref *ref,
-	      int64_t if_version, struct entry **ret, struct place_turn *turn, struct err *err);
-void place_give(struct place_turn *t);
-DEFINE_AUTO(struct place_turn *, place_give);
 
 /* Of a command that is about to start in a session under a policy: ERR_DENIED with sys ENOEXEC, and
  * *refusal if that is not NULL. *ret, for shell_rules_fini(), are the rules it runs under. */

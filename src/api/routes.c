@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/core/internal.h"
+#include "api/api.h"
+#include "api/routes.h"
 #include "base/array.h"
 #include "base/percent.h"
 

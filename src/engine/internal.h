@@ -16,6 +16,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <time.h>
 
 #include "sandbox/guest_exec.h"
 #include "sandbox/home_dir.h"
@@ -265,7 +266,10 @@ struct engine {
 	struct run *unwritten; /* runs.c: ended, not all of it written down yet; work_mutex */
 };
 
+int64_t clock_ms(clockid_t id);
 int64_t mono_ms(void);
+int workers_start(struct engine *e, struct err *err);
+void workers_stop(struct engine *e);
 /* fn(arg) on a worker, soon; without threads at once. */
 int engine_post(struct engine *e, void (*fn)(struct engine *e, void *arg), void *arg,
 		struct err *err);

@@ -134,3 +134,9 @@ void turn_give(struct engine *e, const char *name)
 	}
 	pthread_mutex_unlock(&e->mutex);
 }
+
+void session_entered_fini(struct session_entered *r)
+{
+	store_session_fini(&r->session);
+	memset(r, 0, sizeof(*r));
+}

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "sandbox/sandbox.h"
 #include "admit/policy_rules.h"
+#include "session/user_slot.h"
 #include "machine/exec_record.h"
 
 enum { OUTPUT_DEFAULT = 1 << 20 };

@@ -9,6 +9,7 @@
 #include "sandbox/agent_client.h"
 #include "sandbox/sandbox.h"
 #include "machine/exec_record.h"
+#include "session/user_slot.h"
 
 enum {
 	WAIT_MS = 30000, /* for one of LIVE_LOANS_MAX to come back */

@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "api/core/api_call.h"
+#include "api/api.h"
 #include "base/file_io.h"
 #include "http/server.h"
 #include "lodged/first_key.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/core/api_call.h"
+#include "api/api.h"
 #include "base/array.h"
 #include "lodged/config.h"
 #include "lodged/daemon.h"

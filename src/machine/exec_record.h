@@ -13,8 +13,9 @@
 #include <stdatomic.h>
 
 #include "engine/internal.h"
-#include "admit/policy_rules.h"
 #include "machine/exec.h"
+
+struct place_turn;
 
 struct run {
 	struct command *command;

@@ -4,16 +4,10 @@
 #define LODGE_PROJECT_INTERNAL_H
 
 #include "engine/internal.h"
+#include "engine/name_check.h"
 #include "project/project.h"
 
 /* ---- who may what -------------------------------------------------------------------------- */
-
-/* A name that somebody chose: 1 to size - 1 bytes of text without control characters. */
-int name_check(const char *field, const char *text, size_t size, struct err *err);
-/* The same, where NULL and "" are none. */
-int name_check_optional(const char *field, const char *text, size_t size, struct err *err);
-/* And of an id, which stands in paths as one part of them. */
-int name_check_id(const char *field, const char *text, size_t size, struct err *err);
 
 enum project_need { PROJECT_VIEW, PROJECT_SAVE, PROJECT_DELETE };
 /* The project, if the user may do this with it. ret may be NULL. */

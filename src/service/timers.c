@@ -392,14 +392,6 @@ static void *sweeper(void *arg)
 	return NULL;
 }
 
-void engine_poke(struct engine *e)
-{
-	pthread_mutex_lock(&e->mutex);
-	e->poked = true;
-	pthread_cond_signal(&e->tick);
-	pthread_mutex_unlock(&e->mutex);
-}
-
 int sweep_start(struct engine *e, struct err *err)
 {
 	int r = pthread_create(&e->sweeper, NULL, sweeper, e);

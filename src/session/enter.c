@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/test_hook.h"
-#include "template/environment.h"
+#include "engine/environment_request.h"
 #include "engine/internal.h"
 #include "session/session_opts.h"
 
@@ -23,12 +23,6 @@ struct enter { /* one call under way */
 	char id[STORE_ID]; /* that a new one gets */
 	struct session_entered out;
 };
-
-void session_entered_fini(struct session_entered *r)
-{
-	store_session_fini(&r->session);
-	memset(r, 0, sizeof(*r));
-}
 
 /* ---- one that is there ----------------------------------------------------------------------- */
 

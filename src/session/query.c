@@ -170,3 +170,23 @@ int session_stats(struct engine *e, const struct caller *who, const struct sessi
 	store_session_fini(&s);
 	return r;
 }
+
+int session_durable(struct engine *e, const struct caller *who, const struct session_ref *ref,
+		    bool *ret, struct err *err)
+{
+	struct store_session s;
+	struct store_layer l = { .durable = true };
+	int r = 0;
+
+	if (session_get(e, who, ref, &s, err) < 0)
+		return -1;
+	/* what lies below it was there when it was synced */
+	if (*s.layer)
+		DB (e, st)
+			r = st->layer->get(st, s.layer, &l, err);
+	store_session_fini(&s);
+	if (r < 0)
+		return -1;
+	*ret = l.durable;
+	return 0;
+}

@@ -5,6 +5,7 @@
 
 #include "engine/internal.h"
 #include "admit/policy_rules.h"
+#include "session/user_slot.h"
 
 /* ERR_INVALID with the name of the field. Touches nothing. */
 int want_check(struct engine *e, const struct caller *who, const struct session_want *w,

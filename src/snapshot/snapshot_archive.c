@@ -12,7 +12,7 @@
 #include "sandbox/keeper_client.h"
 #include "sandbox/layer_client.h"
 #include "layers/layers.h"
-#include "project/internal.h"
+#include "engine/name_check.h"
 
 enum {
 	BUSY_MS = 20000, /* the keeper does so many things at once */

@@ -301,25 +301,6 @@ int environment_capture(struct engine *e, const char *template, struct environme
 /* ---- by itself --------------------------------------------------------------------------------
  */
 
-void environment_want(struct engine *e, const char *template, bool changed)
-{
-	struct environment_wish *w = NULL;
-
-	if (!e->opts.environments)
-		return;
-	pthread_mutex_lock(&e->mutex);
-	for (size_t i = 0; i < ARRAY_LEN(e->wishes) && !w; i++)
-		if (strcmp(e->wishes[i].template, template) == 0)
-			w = &e->wishes[i];
-	if (!w || changed) {
-		if (!w)
-			w = &e->wishes[e->nwishes++ % ARRAY_LEN(e->wishes)];
-		snprintf(w->template, sizeof(w->template), "%s", template);
-		w->due = true;
-	}
-	pthread_mutex_unlock(&e->mutex);
-}
-
 /* Once: what does not work is asked for by hand, or when the template says something else. It
  * counts nobody's room: there was some, and it is over in a moment. */
 static void look(struct engine *e, void *arg)

@@ -6,6 +6,7 @@
 #define LODGE_TEMPLATE_ENVIRONMENT_H
 
 #include "engine/engine.h"
+#include "engine/environment_request.h"
 
 struct environment {
 	struct store_environment found; /* data: an object of pwd, kernel, os, tools, env */
@@ -23,9 +24,6 @@ int environment_capture(struct engine *e, const char *template, struct environme
 /* ---- for the engine --------------------------------------------------------------------------
  */
 
-/* A session of it was made, or (`changed`) it says something else now: the sweep looks, if the
- * option says so and it does not know yet. */
-void environment_want(struct engine *e, const char *template, bool changed);
 void environment_sweep(struct engine *e);
 /* Between the two nobody looks, so that no sandbox is in the way of who removes the template. */
 void environment_hold(struct engine *e, const char *template);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/core/internal.h"
+#include "api/routes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

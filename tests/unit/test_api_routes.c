@@ -2,7 +2,8 @@
 /* Which handler a method and a path lead to; and whom the head of a request may name. */
 #include <errno.h>
 
-#include "api/core/internal.h"
+#include "api/api.h"
+#include "api/routes.h"
 #include "tap.h"
 
 static struct api_arena arena;

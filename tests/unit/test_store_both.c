@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The same random calls to both stores: each must answer as the other does. */
+#include "store/memory/memory.h"
 #include "store/store.h"
 
 #include "base/array.h"

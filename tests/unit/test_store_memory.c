@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "store/memory/memory.h"
 #include "store/store.h"
 
 #include "store_contract.h"

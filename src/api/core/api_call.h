@@ -91,20 +91,7 @@ struct api_opts {
 	void (*trouble)(void *arg, const char *request, const struct err *err);
 	void *arg;
 };
-int api_new(const struct api_opts *opts, struct api **ret, struct err *err);
-void api_free(struct api *a);
-DEFINE_AUTO(struct api *, api_free);
-/* For struct http_opts. */
-void api_handle(void *arg, struct http_request *rq);
-int api_admit(void *arg, struct http_request *rq);
-/* Other names than at the start. */
-int api_reload(struct api *a, const char *const *origins, const char *const *hosts,
-	       struct err *err);
-/* Streams without an end come to theirs. */
-void api_drain(struct api *a);
 bool api_is_draining(const struct api *a);
-/* Walks all routes, for the test that compares them with spec/openapi.json. */
-void api_each_route(void (*fn)(void *arg, const struct api_route *r), void *arg);
 
 /* ---- for handlers
  * ---------------------------------------------------------------------------------- */

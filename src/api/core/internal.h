@@ -48,10 +48,6 @@ struct route_match {
 	const char *params[4]; /* in the arena */
 	char allow[64]; /* the methods of this path, when it is there */
 };
-/* ERR_NOT_FOUND: no such path; ERR_INVALID with sys EOPNOTSUPP: it has other methods (ret->allow);
- * ERR_INVALID: the path is malformed. */
-int route_find(struct api_arena *arena, const char *method, const char *path,
-	       struct route_match *ret, struct err *err);
 
 /* ---- head.c: what is checked before anybody is asked for a key --------------------------------
  */

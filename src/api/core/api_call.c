@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What handlers ask of the call they serve. */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "api/core/auth.h"
+#include "api/core/internal.h"
+
+enum { HOLD_US = 1000000 };
+
+DEFINE_AUTO(struct store_session *, store_session_fini);
+
+int64_t wall_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+int64_t mono_us(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+}
+
+bool api_is_draining(const struct api *a)
+{
+	return a->draining;
+}
+
+void api_note_trouble(struct api_call *c, const struct err *err)
+{
+	struct api *a = c->api;
+
+	pthread_mutex_lock(&a->mutex);
+	a->trouble.at = wall_ms();
+	a->trouble.code = err->code;
+	a->trouble.count++;
+	pthread_mutex_unlock(&a->mutex);
+	if (a->opts.trouble && api_status(err) == 500)
+		a->opts.trouble(a->opts.arg, http_id(c->rq), err);
+}
+
+bool api_key_holds(struct api_call *c)
+{
+	int64_t now = mono_us();
+
+	if (!c->pass || now - c->held_at_us < HOLD_US)
+		return true;
+	c->held_at_us = now;
+	return auth_holds(c->pass);
+}
+
+bool api_is_over(struct api_call *c)
+{
+	return api_is_draining(c->api) || http_is_gone(c->rq) || !api_key_holds(c);
+}
+
+bool api_is_theirs(const struct api_call *c, const char *session, const char *user)
+{
+	return (!*c->session || strcmp(c->session, session) == 0) &&
+	       (!*c->user || strcmp(c->user, user) == 0);
+}
+
+static int unseen(const char *id, struct err *err)
+{
+	if (strncmp(id, "key:", 4) == 0)
+		return err_set(err, ERR_NOT_FOUND, "no session with key '%.128s'", id + 4);
+	return err_set(err, ERR_NOT_FOUND, "no session %.64s", id);
+}
+
+static int by_id(struct api_call *c, const char *id, struct session_ref *ret, struct err *err)
+{
+	*ret = (struct session_ref){ .id = arena_text(c->arena, id, strlen(id)) };
+	return ret->id ? 0 : err_sys(err, ENOMEM, "session");
+}
+
+/* By its id from here on: a key may lead elsewhere in a moment. */
+static int narrow(struct api_call *c, const char *id, struct session_ref *ref, struct err *err)
+{
+	struct store_session s = { 0 };
+	auto_call(store_session_fini) struct store_session *guard = &s;
+	struct store_tombstone t;
+	struct err why;
+
+	(void)guard;
+	if (session_get(c->engine, &c->who, ref, &s, &why) == 0)
+		return api_is_theirs(c, s.id, s.user) ? by_id(c, s.id, ref, err) : unseen(id, err);
+	if (why.sys == ESTALE && session_tombstone(c->engine, &c->who, ref, &t, &why) == 0)
+		return api_is_theirs(c, t.session, t.user) ? by_id(c, t.session, ref, err)
+							   : unseen(id, err);
+	if (why.code == ERR_NOT_FOUND)
+		return unseen(id, err);
+	*err = why;
+	return -1;
+}
+
+int api_ref(struct api_call *c, const char *id, struct session_ref *ret, struct err *err)
+{
+	struct session_ref ref = { .id = id };
+
+	if (strncmp(id, "key:", 4) == 0)
+		ref = (struct session_ref){ .key = id + 4 };
+	else if (strncmp(id, "ses_", 4) != 0)
+		return err_set(err, ERR_NOT_FOUND,
+			       "no session %.64s: an id begins with ses_, and a key is written "
+			       "key:%.64s",
+			       id, id);
+	if ((*c->user || *c->session) && narrow(c, id, &ref, err) < 0)
+		return -1;
+	*ret = ref;
+	return 0;
+}
+
+int api_may_see(struct api_call *c, const char *session, struct err *err)
+{
+	struct session_ref ref;
+
+	if (!*c->user && !*c->session)
+		return 0;
+	return *session ? api_ref(c, session, &ref, err) : unseen("of this name", err);
+}

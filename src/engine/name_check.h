@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names that callers choose. */
+#ifndef LODGE_ENGINE_NAME_CHECK_H
+#define LODGE_ENGINE_NAME_CHECK_H
+
+#include <stddef.h>
+
+#include "base/err.h"
+
+/* A name that somebody chose: 1 to size - 1 bytes of text without control characters. */
+int name_check(const char *field, const char *text, size_t size, struct err *err);
+/* The same, where NULL and "" are none. */
+int name_check_optional(const char *field, const char *text, size_t size, struct err *err);
+/* And of an id, which stands in paths as one part of them. */
+int name_check_id(const char *field, const char *text, size_t size, struct err *err);
+
+#endif

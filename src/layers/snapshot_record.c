@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Snapshots as rows of the store, and holds on their layers. */
+#include <string.h>
+
+#include "layers/layers.h"
+
+static int unknown(const char *id, struct err *err)
+{
+	return err_set(err, ERR_NOT_FOUND, "no snapshot %.64s", id);
+}
+
+/* How large it is may have been found out since. */
+static void measure(struct store *st, struct store_snapshot *s)
+{
+	struct store_layer l;
+	struct err ignored;
+
+	if (st->layer->get(st, s->layer, &l, &ignored) == 0)
+		s->bytes = l.bytes;
+}
+
+int snapshot_get(struct engine *e, const struct caller *who, const char *id,
+		 struct store_snapshot *ret, struct err *err)
+{
+	struct store_snapshot s;
+	int r = -1;
+
+	if (!*id || strlen(id) >= STORE_ID)
+		return unknown(id, err);
+	DB (e, st) {
+		r = st->snapshot->get(st, id, &s, err);
+		if (r == 0)
+			measure(st, &s);
+	}
+	if (r < 0)
+		return err->code == ERR_NOT_FOUND ? unknown(id, err) : -1;
+	if (strcmp(s.tenant, who->tenant) != 0)
+		return unknown(id, err);
+	*ret = s;
+	return 0;
+}
+
+int snapshot_hold(struct engine *e, const struct caller *who, const char *id, const char *holder,
+		  struct store_snapshot *ret, struct err *err)
+{
+	struct store_snapshot s;
+
+	if (snapshot_get(e, who, id, &s, err) < 0)
+		return -1;
+	if (layers_hold(e, s.layer, holder, err) < 0)
+		return err->code == ERR_CONFLICT ? unknown(id, err) : -1;
+	if (snapshot_get(e, who, id, ret, err) == 0)
+		return 0;
+	layers_release(e, s.layer, holder);
+	return -1;
+}
+
+int snapshot_search(struct engine *e, const struct store_snapshot_filter *f, struct store_page page,
+		    struct store_snapshot_list *ret, struct err *err)
+{
+	int r = -1;
+
+	DB (e, st) {
+		r = st->snapshot->list(st, f, page, ret, err);
+		for (size_t i = 0; r == 0 && i < ret->count; i++)
+			measure(st, &ret->items[i]);
+	}
+	return r;
+}

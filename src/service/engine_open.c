@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opens and closes an engine: the one place that knows all its parts. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "engine/internal.h"
+
+#define MINUTE INT64_C(60000)
+#define HOUR INT64_C(3600000)
+#define TEMPLATE_BYTES (16ull << 30)
+#define DAY INT64_C(86400000)
+#define WEEK INT64_C(604800000)
+#define LIFETIME_MAX_MS INT64_C(18000000) /* 5 h */
+
+static int64_t given(int64_t value, int64_t otherwise)
+{
+	return value ? value : otherwise;
+}
+
+static int64_t at_most(int64_t value, int64_t max)
+{
+	return value < max ? value : max;
+}
+
+static void take_defaults(struct engine_opts *o)
+{
+	o->queue_max = (unsigned)given(o->queue_max, 64);
+	o->idle_max_ms = given(o->idle_max_ms, DAY);
+	o->lifetime_max_ms = given(o->lifetime_max_ms, LIFETIME_MAX_MS);
+	o->idle_ms = at_most(given(o->idle_ms, HOUR / 2), o->idle_max_ms);
+	o->lifetime_ms = at_most(given(o->lifetime_ms, DAY), o->lifetime_max_ms);
+	o->extend_ms = given(o->extend_ms, HOUR / 3);
+	o->probe_ms = given(o->probe_ms, MINUTE / 4);
+	o->probe_failures = (unsigned)given(o->probe_failures, 3);
+	o->template_ms = given(o->template_ms, HOUR / 2);
+	o->template_bytes = o->template_bytes ? o->template_bytes : TEMPLATE_BYTES;
+	o->tombstones_ms = given(o->tombstones_ms, WEEK);
+	o->execs_ms = given(o->execs_ms, WEEK);
+	o->events_ms = given(o->events_ms, WEEK);
+}
+
+/* Timed waits are on the monotonic clock. */
+static void cond_new(pthread_cond_t *c)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(c, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+static struct engine *engine_alloc(const struct engine_opts *opts)
+{
+	struct engine *e = calloc(1, sizeof(*e));
+
+	if (!e)
+		return NULL;
+	e->opts = *opts;
+	take_defaults(&e->opts);
+	e->epoll = e->wake = e->logs = -1;
+	e->jobs_tail = &e->jobs;
+	e->epoch_ms = clock_ms(CLOCK_REALTIME);
+	e->boot_ms = clock_ms(CLOCK_BOOTTIME);
+	pthread_mutex_init(&e->mutex, NULL);
+	pthread_mutex_init(&e->work_mutex, NULL);
+	pthread_mutex_init(&e->db_mutex, NULL);
+	pthread_mutex_init(&e->keep_mutex, NULL);
+	cond_new(&e->flown);
+	cond_new(&e->room);
+	cond_new(&e->tick);
+	cond_new(&e->work);
+	cond_new(&e->worked);
+	cond_new(&e->start.changed);
+	return e;
+}
+
+static int open_dirs(struct engine *e, struct err *err)
+{
+	char path[HOME_SIZE + 8];
+
+	if (home_find(e->opts.home, e->home, err) < 0)
+		return -1;
+	snprintf(path, sizeof(path), "%s/logs", e->home);
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		return err_sys(err, errno, "%s", path);
+	e->logs = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	return e->logs < 0 ? err_sys(err, errno, "%s", path) : 0;
+}
+
+static int open_store(struct engine *e, struct err *err)
+{
+	char path[HOME_SIZE + 16];
+
+	if (e->opts.forgetful)
+		return store_open_memory(&e->store, err);
+	snprintf(path, sizeof(path), "%s/lodge.db", e->home);
+	return store_open_sqlite(path, e->opts.socket, &e->store, err);
+}
+
+/* The store first: it is what refuses a second engine, before anything is touched. */
+int engine_prepare(const struct engine_opts *opts, struct engine **ret, struct err *err)
+{
+	auto_call(engine_close) struct engine *e = engine_alloc(opts);
+
+	if (!e || progress_init(e) < 0)
+		return err_sys(err, ENOMEM, "engine");
+	start_stage(e, START_STORE, NULL);
+	if (open_dirs(e, err) < 0 || open_store(e, err) < 0)
+		return -1;
+	if (pump_start(e, err) < 0)
+		return -1;
+	if (!e->opts.no_threads && workers_start(e, err) < 0)
+		return -1;
+	*ret = steal_ptr(&e);
+	return 0;
+}
+
+int engine_open(const struct engine_opts *opts, struct engine **ret, struct err *err)
+{
+	auto_call(engine_close) struct engine *e = NULL;
+
+	if (engine_prepare(opts, &e, err) < 0 || start_now(e, err) < 0)
+		return -1;
+	*ret = steal_ptr(&e);
+	return 0;
+}
+
+static void let_go(struct entry *n, void *arg)
+{
+	struct live **list = arg;
+	size_t i = 0;
+
+	while (list[i])
+		i++;
+	list[i] = n->live;
+	n->live = NULL;
+}
+
+static void count_live(struct entry *n, void *arg)
+{
+	*(size_t *)arg += n->live != NULL;
+}
+
+/* Connections go, sandboxes stay. */
+static void close_lives(struct engine *e)
+{
+	size_t n = 0;
+	auto_free struct live **list = NULL;
+
+	entry_each(e, count_live, &n);
+	list = calloc(n + 1, sizeof(void *));
+	if (!list)
+		return;
+	entry_each(e, let_go, list);
+	for (size_t i = 0; i < n; i++)
+		live_leave(list[i]);
+}
+
+void engine_close(struct engine *e)
+{
+	if (!e)
+		return;
+	start_stop(e);
+	sweep_stop(e);
+	if (e->store) {
+		entries_flush(e);
+		runs_drain(e);
+	}
+	workers_stop(e);
+	close_lives(e);
+	pump_stop(e);
+	entries_free(e);
+	keeper_client_free(e->keeper);
+	store_close(e->store);
+	if (e->logs >= 0)
+		close(e->logs);
+	progress_fini(e);
+	free(e);
+}
