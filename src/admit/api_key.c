@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/internal.h"
+#include "engine/single_flight.h"
 
 static int append(struct store *st, int64_t now, const char *tenant, const char *kind,
 		  const char *actor, const char *text, struct err *err)

@@ -9,6 +9,7 @@
 #include "admit/api_key.h"
 #include "admit/policy_rules.h"
 #include "engine/name_check.h"
+#include "engine/single_flight.h"
 
 DEFINE_AUTO(struct store_policy *, store_policy_fini);
 DEFINE_AUTO(struct template *, template_fini);

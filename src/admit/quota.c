@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/internal.h"
+#include "admit/quota.h"
 
 /* What holds a sandbox, or is about to. */
 static const uint64_t active_states = SM_BIT(SESSION_PROVISIONING) | SM_BIT(SESSION_ACTIVE) |

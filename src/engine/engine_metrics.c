@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "engine/internal.h"
+#include "engine/keeper_conn.h"
 
 const struct engine_numbers *engine_numbers(const struct engine *e)
 {

@@ -64,68 +64,18 @@ struct entry {
 	int64_t again_at; /* the sweep failed with it and waits until then */
 };
 
-/* Waits for the turn. ERR_NOT_FOUND: no such record (or of another tenant, with tenant not NULL);
- * ERR_UNAVAILABLE: somebody had it for too long. entry_give() ends it. */
-int entry_take(struct engine *e, const char *tenant, const char *id, struct entry **ret,
-	       struct err *err);
-/* The same by id or key; the tombstone's sentence if it is gone. */
-int entry_find(struct engine *e, const struct caller *who, const struct session_ref *ref,
-	       struct entry **ret, struct err *err);
-/* The same, and the session is settled: its state is at rest or live, and true. */
-int entry_use(struct engine *e, const struct caller *who, const struct session_ref *ref,
-	      int64_t if_version, struct entry **ret, struct err *err);
-/* Sentences for what is not there, and the reason if it was. */
-void ref_say_unknown(const struct session_ref *ref, struct err *err);
-void ref_say_gone(struct engine *e, const struct caller *who, const struct session_ref *ref,
-		  struct err *err);
-
-static inline int ref_unknown(const struct session_ref *ref, struct err *reterr)
-{
-	ref_say_unknown(ref, reterr);
-	return -1;
-}
-
-static inline int ref_gone(struct engine *e, const struct caller *who,
-			   const struct session_ref *ref, struct err *reterr)
-{
-	ref_say_gone(e, who, ref, reterr);
-	return -1;
-}
-
-int ref_binding(const struct session_ref *ref, struct store_binding *ret, struct err *err);
 /* Without waiting: 1, or 0 if somebody has the turn or there is no record. */
 int entry_try(struct engine *e, const char *id, struct entry **ret);
 void entry_give(struct entry *n); /* NULL is allowed */
 DEFINE_AUTO(struct entry *, entry_give);
-/* A fresh session: its record is written with `ev`; the turn is the caller's. Steals *s. */
-int entry_create(struct engine *e, struct store_session *s, const struct store_event *ev,
-		 bool relaxed, struct entry **ret, struct err *err);
 
 /* The record changed in *s (a copy made by store_session_copy) is written with an event of this
  * kind, and published. Steals *s on success. */
 int entry_write(struct entry *n, struct store_session *s, const char *kind, struct err *err);
-/* The same for what somebody asked for: the event names the actor. */
-int entry_change(struct entry *n, struct store_session *s, const char *kind, const char *actor,
-		 struct err *err);
 /* The same for session_move() and a write. `set` (may be NULL) changes the record in between. */
 typedef void entry_set_fn(struct store_session *s, void *arg);
-int entry_move(struct entry *n, enum session_event ev, const struct session_why *why,
-	       entry_set_fn *set, void *arg, struct err *err);
-/* Pushes the timers; written only when the store lags far enough behind. */
-void entry_touch(struct entry *n);
-int entry_flush(struct entry *n, struct err *err); /* writes it if it is dirty */
-/* Reads the record again: somebody wrote it directly (rebind). */
-int entry_reload(struct entry *n, struct err *err);
-void entry_forget(struct entry *n); /* the record is removed */
-void entry_set_live(struct entry *n, struct live *live);
-/* Copies the published record of a session nobody has to have the turn of; 0 if there is no entry.
- */
-int entry_peek(struct engine *e, const char *id, struct store_session *ret);
-void entries_flush(struct engine *e); /* whatever is dirty */
-void entries_free(struct engine *e);
 /* Calls fn for every entry, under engine.mutex. */
 typedef void entry_each_fn(struct entry *n, void *arg);
-void entry_each(struct engine *e, entry_each_fn *fn, void *arg);
 
 /* ---- live sandboxes -----------------------------------------------------------------------------
  */
@@ -151,45 +101,6 @@ struct live {
 	uint64_t saved; /* bytes of output since they were last counted */
 	struct live *next_removed; /* engine.mutex */
 };
-
-/* Takes over `sb`, also on failure. Commands of an earlier engine are taken up (runs_adopt). */
-int live_new(struct entry *n, struct sandbox *sb, bool adopted, struct live **ret, struct err *err);
-/* The sandbox is being ended: commands are told, the pump lets go. The caller's reference goes. */
-void live_close(struct live *v);
-struct live *live_ref(struct live *v);
-void live_unref(struct live *v);
-/* The engine goes, the sandbox stays. The caller's reference goes. */
-void live_leave(struct live *v);
-DEFINE_AUTO(struct live *, live_unref);
-bool live_is_gone(struct live *v);
-/* With the turn nobody borrows anew; waits until what is lent out came back. Whole seconds. */
-bool live_quiet(struct live *v, int64_t wait_ms);
-unsigned live_busy(struct live *v); /* commands, loans, open streams */
-/* What the sandbox said goes to those who wait for it. True: that was its end. With live.mutex. */
-bool live_hear(struct live *v);
-void live_rearm(struct live *v); /* after anything was sent; with live.mutex */
-
-int pump_start(struct engine *e, struct err *err);
-void pump_stop(struct engine *e);
-int pump_add(struct engine *e, struct live *v, struct err *err);
-void pump_remove(struct engine *e, struct live *v);
-
-/* ---- runs.c: commands -------------------------------------------------------------------------
- */
-/* Takes up what an earlier engine started; called before the pump has the connection. */
-int runs_adopt(struct live *v, struct err *err);
-/* The sandbox is gone: every command that has not ended did now. With live.mutex. */
-void runs_end(struct live *v);
-/* The engine goes and the commands stay: handles are dropped, nothing is recorded. With live.mutex,
- * or before anybody else knows it. */
-void runs_leave(struct live *v);
-/* Writes down what ended and is not written yet; waits for it. */
-void runs_drain(struct engine *e);
-/* The same for what could not be written before; waits for nobody. */
-void runs_retry(struct engine *e);
-/* The output kept of a session's commands goes. */
-void runs_forget(struct engine *e, const char *session);
-void runs_prune(struct engine *e, int64_t before);
 
 /* ---- the engine ---------------------------------------------------------------------------------
  */
@@ -286,36 +197,9 @@ void db_unlock_relaxed(struct engine *e);
 #define DB_RELAXED(e, st)                                                                          \
 	for (struct store *st = db_lock_relaxed(e); st; db_unlock_relaxed(e), st = NULL)
 
-/* The keeper; starts one if there is none or the last one died. NULL with err set. */
-struct keeper_client *keep_lock(struct engine *e, struct err *err);
-struct keeper_pool keep_pool(const struct engine *e); /* that it is asked for */
-void keep_unlock(struct engine *e);
 /* ---- aside.c: sandboxes that belong to no session ---------------------------------------------
  */
 
-/* ret_features may be NULL. */
-int aside_make(struct engine *e, const struct sandbox_spec *spec, unsigned *ret_features,
-	       struct sandbox **ret, struct err *err);
-void aside_unmake(struct engine *e, struct sandbox *sb); /* NULL is allowed */
-void aside_sweep(struct engine *e);
-
-/* One that died is replaced: it may have left a sandbox frozen, which its successor thaws. */
-void keep_mind(struct engine *e);
-/* One request without descriptors; ret may be NULL. */
-int keep_call(struct engine *e, const struct keeper_request *req, struct keeper_reply *ret,
-	      struct err *err);
-/* One call each, by the id of a sandbox or layer. */
-int keep_stats(struct engine *e, const char *sandbox, struct keeper_stats *ret, struct err *err);
-int keep_stop(struct engine *e, const char *sandbox, struct err *err);
-int keep_destroy(struct engine *e, const char *sandbox, struct err *err);
-/* Waits until its processes are gone. */
-int keep_seal(struct engine *e, const char *sandbox, const char *layer, bool *ret_whole,
-	      struct err *err);
-/* Waits for the copy where it is one. */
-int keep_snap(struct engine *e, const char *sandbox, const char *layer, bool *ret_whole,
-	      uint64_t *ret_bytes, struct err *err);
-/* Waits for a job that was started under this name. */
-int keep_job(struct engine *e, const char *name, uint64_t *ret_bytes, struct err *err);
 enum keep_has { KEEP_NOTHING, KEEP_SANDBOX, KEEP_FILES }; /* lives; only its files are there */
 struct keep_list { /* sorted by id */
 	struct keep_item {
@@ -324,10 +208,6 @@ struct keep_list { /* sorted by id */
 	} * items;
 	size_t count;
 };
-int keep_list(struct engine *e, struct keep_list *ret, struct err *err);
-void keep_list_fini(struct keep_list *l);
-enum keep_has keep_list_sandbox(const struct keep_list *l, const char *id);
-bool keep_list_layer(const struct keep_list *l, const char *id);
 
 /* ---- life -------------------------------------------------------------------------------------
  */
@@ -339,109 +219,16 @@ struct wake_result {
 	enum session_source source;
 	uint64_t ready_us;
 };
-int wake(struct entry *n, const struct session_why *why, int64_t wait_ms, struct wake_result *ret,
-	 struct err *err);
-/* A new session: within the quotas, with its record; unless `asleep` its start is noted, and
- * wake_restore() comes next. The turn is the caller's. Steals *s on success. */
-int wake_new(struct engine *e, struct store_session *s, const struct store_event *ev,
-	     const struct session_why *why, bool asleep, struct entry **ret, struct err *err);
-/* Like wake() for one that was moved to RESTORING already (rollback). */
-int wake_restore(struct entry *n, struct wake_result *ret, struct err *err);
-/* ACTIVE to HIBERNATED: also for one whose sandbox was found gone. */
-int sleep_now(struct entry *n, const struct session_why *why, struct err *err);
-/* The second half of it, from HIBERNATING: stop, seal, record. */
-int sleep_finish(struct entry *n, const struct session_why *why, struct err *err);
-/* From whatever a crash, a failure or the death of the sandbox left to a state at rest or live. */
-int settle(struct entry *n, struct err *err);
-/* Of one that was PROVISIONING or RESTORING: the sandbox goes, and the files are where they were
- * before. Until it succeeds the record must go on naming the sandbox. */
-int put_back(struct entry *n, struct err *err);
-/* What lies below the writable files of its sandbox: "" if nothing does. */
-int base_layer(struct entry *n, char ret[STORE_ID], struct err *err);
-/* What it used of the processors goes to its user's account, before it is ended. */
-void charge(struct entry *n);
-/* Its sandbox is over: the connection and its place among the active ones go. */
-void end_live(struct entry *n);
-/* Connects to the sandbox that the record names and an earlier engine made. */
-int live_adopt(struct entry *n, struct err *err);
-/* The processes of its sandbox; the record is not touched. */
-int freeze(struct entry *n, bool frozen, struct err *err);
-/* Thaws it if it is paused. */
-int unpause(struct entry *n, const char *actor, struct err *err);
-/* Tombstone, end, removal; the entry is empty afterwards. */
-int destroy_now(struct entry *n, const struct session_why *why, struct err *err);
-/* The second half, from DESTROYING. */
-int destroy_finish(struct entry *n, struct err *err);
-/* Whether anything happens inside without anybody connected: processes, cpu time. */
-bool is_working(struct entry *n);
-/* FAILED with a sandbox that lives after all: ACTIVE again, with the deadlines it had. */
-int revive(struct entry *n, struct err *err);
 
-/* The layers of a stack, topmost first: ids into ret, at most KEEPER_LAYERS_MAX. */
-int layers_of(struct engine *e, const char *top, char (*ret)[STORE_ID], size_t *ret_count,
-	      struct err *err);
 /* template + what the session says over it, merged, and no more than its policy allows. *ret is for
  * template_fini(). */
 int spec_load(struct engine *e, const struct store_session *s, struct template *ret,
 	      struct err *err);
-/* The limits of that. */
-int spec_limits(struct engine *e, const struct store_session *s, struct limits *ret,
-		struct err *err);
-/* The template that its files lie on, which is its own one unless that is made of a layer. */
-int spec_base(struct engine *e, const struct store_session *s, char ret[STORE_ID], struct err *err);
-/* Of one that is about to get a sandbox: its template and policy may say something else than they
- * did the last time. */
-int spec_refresh(struct entry *n, struct err *err);
-
-/* ---- room, quotas ---------------------------------------------------------------------------- */
-/* One more live sandbox: hibernates the longest idle, queues up to wait_ms, or refuses with sys
- * EAGAIN. room_give() when it ended or was not made. */
-int room_take(struct engine *e, int64_t wait_ms, struct err *err);
-void room_take_anyway(struct engine *e); /* adopted: it lives already */
-void room_give(struct engine *e);
-void leave_room(struct entry *n); /* if it has one */
-/* Whether one more of this session's size is within the quotas of its user and tenant. */
-int quota_check(struct engine *e, const struct store_session *s, bool is_new, bool asleep,
-		struct err *err);
-/* CPU time used by the sandbox so far goes to the user's account, once. */
-void quota_charge(struct engine *e, const struct store_session *s, uint64_t cpu_us);
-
-/* ---- what happens by itself ------------------------------------------------------------------ */
-int adopt_all(struct engine *e, struct err *err); /* at the start */
-void layers_settle(struct engine *e,
-		   const char *layer); /* durable and measured, in the background */
-void layers_settle_all(struct engine *e); /* what the last engine left unsynced */
-int layers_collect(struct engine *e); /* what nothing names, and flattening */
-int sweep_start(struct engine *e, struct err *err);
-void sweep_stop(struct engine *e);
-
-/* ---- single flight --------------------------------------------------------------------------- */
-/* True: the caller leads and must call flight_land(). False: it waited, and *ret_r, ret, err are
- * the leader's. */
-bool flight_board(struct engine *e, const char *name, struct session_entered *ret, int *ret_r,
-		  struct err *err);
-void flight_land(struct engine *e, const char *name, int r, const struct session_entered *res,
-		 const struct err *err);
-/* Only one at a time has this name. */
-void turn_take(struct engine *e, const char *name);
-void turn_give(struct engine *e, const char *name);
 
 /* ---- starting -------------------------------------------------------------------------------- */
 enum start_stage { START_STORE = 1, START_KEEPER, START_ADOPT, START_READY };
-/* Told to whoever listens; `failed` NULL: it is under way. */
-void start_stage(struct engine *e, enum start_stage stage, const struct err *failed);
-int start_now(struct engine *e, struct err *err);
-void start_stop(struct engine *e);
 
-/* ---- progress -------------------------------------------------------------------------------- */
-int progress_init(struct engine *e); /* 0 or -ENOMEM */
-void progress_fini(struct engine *e);
-void progress(struct engine *e, const char *session, const char *status, const char *stage,
-	      const char *message, unsigned step, unsigned total);
 /* The same in two steps, for who tells it to somebody else too. */
 struct progress_state;
-struct progress_state progress_now(struct engine *e, const char *status, const char *stage,
-				   const char *message, unsigned step, unsigned total);
-void progress_put(struct engine *e, const char *session, const struct progress_state *now);
 
 #endif

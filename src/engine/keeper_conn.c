@@ -9,6 +9,7 @@
 #include "sandbox/keeper_client.h"
 #include "sandbox/layer_client.h"
 #include "engine/internal.h"
+#include "engine/keeper_conn.h"
 
 enum {
 	END_MS = 20000, /* what the processes of a sandbox may need to be gone */

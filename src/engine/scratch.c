@@ -7,6 +7,8 @@
 
 #include "sandbox/sandbox.h"
 #include "engine/internal.h"
+#include "engine/keeper_conn.h"
+#include "engine/scratch.h"
 
 /* With too many of them the rest waits for the next start. */
 static void remember(struct engine *e, const char *id)

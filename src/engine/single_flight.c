@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/internal.h"
+#include "engine/single_flight.h"
 
 struct flight {
 	struct flight *next;

@@ -4,6 +4,7 @@
 #ifndef LODGE_ENGINE_START_PROGRESS_H
 #define LODGE_ENGINE_START_PROGRESS_H
 
+#include "engine/internal.h"
 #include "engine/engine.h"
 
 enum progress_status {
@@ -36,5 +37,14 @@ struct progress_sub;
 int progress_subscribe(struct engine *e, const char *session, progress_fn *fn, void *arg,
 		       struct progress_sub **ret, struct err *err);
 void progress_unsubscribe(struct engine *e, struct progress_sub *sub); /* NULL is allowed */
+
+/* ---- progress -------------------------------------------------------------------------------- */
+int progress_init(struct engine *e); /* 0 or -ENOMEM */
+void progress_fini(struct engine *e);
+void progress(struct engine *e, const char *session, const char *status, const char *stage,
+	      const char *message, unsigned step, unsigned total);
+struct progress_state progress_now(struct engine *e, const char *status, const char *stage,
+				   const char *message, unsigned step, unsigned total);
+void progress_put(struct engine *e, const char *session, const struct progress_state *now);
 
 #endif

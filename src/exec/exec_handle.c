@@ -6,6 +6,10 @@
 #include <time.h>
 
 #include "machine/exec_record.h"
+#include "exec/exec_handle.h"
+#include "machine/machine_pump.h"
+#include "session/change.h"
+#include "session/session.h"
 
 enum {
 	READ_MAX = 256 * 1024, /* copied at once with live.mutex */

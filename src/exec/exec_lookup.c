@@ -5,6 +5,11 @@
 #include <string.h>
 
 #include "machine/exec_record.h"
+#include "exec/exec_handle.h"
+#include "exec/exec_lookup.h"
+#include "machine/exec_output_file.h"
+#include "machine/machine.h"
+#include "session/session.h"
 
 /* ---- opening -------------------------------------------------------------------------------- */
 

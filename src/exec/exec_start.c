@@ -13,6 +13,15 @@
 #include "admit/policy_rules.h"
 #include "session/user_slot.h"
 #include "machine/exec_record.h"
+#include "exec/exec_handle.h"
+#include "exec/exec_start.h"
+#include "machine/exec_output_file.h"
+#include "machine/machine.h"
+#include "machine/machine_pump.h"
+#include "session/change.h"
+#include "session/reconcile.h"
+#include "session/resume.h"
+#include "session/session.h"
 
 enum { OUTPUT_DEFAULT = 1 << 20 };
 

@@ -10,6 +10,10 @@
 #include "sandbox/sandbox.h"
 #include "machine/exec_record.h"
 #include "session/user_slot.h"
+#include "engine/keeper_conn.h"
+#include "exec/exec_start.h"
+#include "machine/machine.h"
+#include "session/session.h"
 
 enum {
 	WAIT_MS = 30000, /* for one of LIVE_LOANS_MAX to come back */

@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "base/test_hook.h"
 #include "sandbox/layer_client.h"
+#include "engine/keeper_conn.h"
 
 enum {
 	PAGE = 100, /* rows per question to the store */

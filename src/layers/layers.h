@@ -55,4 +55,9 @@ void layers_flatten(struct engine *e);
 /* Sessions that an import needed and a crash left behind; at the start. */
 void imports_clean(struct engine *e);
 
+/* The layers of a stack, topmost first: ids into ret, at most KEEPER_LAYERS_MAX. */
+int layers_of(struct engine *e, const char *top, char (*ret)[STORE_ID], size_t *ret_count,
+	      struct err *err);
+int layers_collect(struct engine *e); /* what nothing names, and flattening */
+
 #endif

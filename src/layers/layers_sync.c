@@ -12,6 +12,8 @@
 #include "base/test_hook.h"
 #include "sandbox/layer_client.h"
 #include "layers/layers.h"
+#include "engine/keeper_conn.h"
+#include "layers/layers_sync.h"
 
 enum {
 	PAUSE_US = 10000, /* between two looks */

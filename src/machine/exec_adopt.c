@@ -10,6 +10,8 @@
 #include "sandbox/agent_client.h"
 #include "sandbox/sandbox.h"
 #include "machine/exec_record.h"
+#include "machine/exec_adopt.h"
+#include "machine/exec_output_file.h"
 
 enum {
 	PAGE = 200,

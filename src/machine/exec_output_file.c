@@ -13,6 +13,7 @@
 
 #include "base/file_io.h"
 #include "machine/exec_record.h"
+#include "machine/exec_output_file.h"
 
 enum {
 	NAME = STORE_ID + 16,

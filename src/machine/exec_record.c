@@ -11,6 +11,9 @@
 #include "base/test_hook.h"
 #include "sandbox/agent_client.h"
 #include "machine/exec_record.h"
+#include "machine/exec_output_file.h"
+#include "machine/machine.h"
+#include "machine/machine_pump.h"
 
 /* ---- handles -------------------------------------------------------------------------------- */
 

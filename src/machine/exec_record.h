@@ -81,40 +81,23 @@ void command_link(struct command *c);
 void command_set_row(struct command *c, enum command_row row);
 /* With live.mutex: its exec has ended, or ends with its sandbox. */
 void command_end(struct command *c, enum run_state state);
-/* With live.mutex; < 0 deadline_ms (of mono_ms()): as long as it takes. False: time is over. */
-bool command_wait(struct command *c, int64_t deadline_ms);
 /* With live.mutex: lets the log go on as far as the slowest of those it waits for has read. */
 int command_consumed(struct command *c, struct err *err);
 bool command_is_held(const struct command *c);
-/* With live.mutex: from how far to how far it can be read. */
-void command_range(const struct command *c, enum exec_stream s, uint64_t *ret_start,
-		   uint64_t *ret_end);
-/* Bytes from *offset on, which moves behind them. What is not kept any more is skipped: *offset is
- * then further on than *ret. */
-int command_read(struct command *c, enum exec_stream s, uint64_t *offset, void *buf, size_t size,
-		 size_t *ret, struct err *err);
 /* A new handle on the one of this id that is in memory: of v (may be NULL), or not written down
  * yet. NULL: there is none. */
 struct run *runs_find(struct engine *e, struct live *v, const char *id);
 
-/* The sandbox of this session if it is connected, counted; NULL: none. Needs nobody's turn. */
-struct live *live_find(struct engine *e, const char *session);
-/* entry_use(), and with `resume` in its place (admit/policy_rules.h), for rouse() to follow. */
-int use_awake(struct engine *e, const struct caller *who, const struct session_ref *ref,
-	      bool resume, struct entry **ret, struct place_turn *turn, struct err *err);
-/* With the turn of n: a live sandbox that is not paused, and the session is in use. Without
- * `resume` ERR_CONFLICT if it sleeps. */
-int rouse(struct entry *n, const struct caller *who, bool resume, enum session_outcome *ret,
-	  struct err *err);
-
 /* ---- output.c: kept output ------------------------------------------------------------------ */
 
-/* Where the output of this session's commands goes; made before there is any. */
-int output_prepare(struct engine *e, const char *session, struct err *err);
-/* Both streams of an ended command. Nothing is made for one whose session is gone. */
-int output_save(struct command *c, struct err *err);
-/* What was kept of them, into c->kept. */
-void output_open(struct command *c);
-void output_close(struct command *c);
+/* The sandbox is gone: every command that has not ended did now. With live.mutex. */
+void runs_end(struct live *v);
+/* The engine goes and the commands stay: handles are dropped, nothing is recorded. With live.mutex,
+ * or before anybody else knows it. */
+void runs_leave(struct live *v);
+/* Writes down what ended and is not written yet; waits for it. */
+void runs_drain(struct engine *e);
+/* The same for what could not be written before; waits for nobody. */
+void runs_retry(struct engine *e);
 
 #endif

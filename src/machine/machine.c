@@ -11,6 +11,10 @@
 #include "sandbox/agent_client.h"
 #include "sandbox/sandbox.h"
 #include "engine/internal.h"
+#include "machine/exec_adopt.h"
+#include "machine/exec_record.h"
+#include "machine/machine.h"
+#include "machine/machine_pump.h"
 
 static void live_free(struct live *v)
 {

@@ -11,6 +11,8 @@
 #include "sandbox/agent_client.h"
 #include "sandbox/sandbox.h"
 #include "engine/internal.h"
+#include "machine/machine.h"
+#include "machine/machine_pump.h"
 
 enum { BATCH = 64 };
 

@@ -5,6 +5,12 @@
 
 #include "base/test_hook.h"
 #include "project/internal.h"
+#include "project/fragment.h"
+#include "project/fragment_json.h"
+#include "project/fragment_restore.h"
+#include "project/mem_gate.h"
+#include "project/switch_commit.h"
+#include "project/users.h"
 
 DEFINE_AUTO(struct store_file_list *, store_file_list_fini);
 

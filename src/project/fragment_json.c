@@ -10,6 +10,7 @@
 
 #include "base/base64.h"
 #include "project/internal.h"
+#include "project/fragment_json.h"
 
 static const char PREFIX[] = "__BASE64__";
 

@@ -13,6 +13,8 @@
 #include "base/array.h"
 #include "sandbox/files_client.h"
 #include "project/internal.h"
+#include "project/fragment_restore.h"
+#include "project/mem_gate.h"
 
 enum {
 	BLOCK = 512,

@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include "project/internal.h"
+#include "project/mem_gate.h"
 
 enum { HEAVY_MAX = 8 };
 

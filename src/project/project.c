@@ -9,6 +9,9 @@
 
 #include "base/test_hook.h"
 #include "project/internal.h"
+#include "project/switch_commit.h"
+#include "project/team.h"
+#include "project/users.h"
 
 static int unknown(struct err *err)
 {

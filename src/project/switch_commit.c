@@ -20,6 +20,9 @@
 
 #include "base/test_hook.h"
 #include "project/internal.h"
+#include "project/switch_commit.h"
+#include "project/users.h"
+#include "session/session.h"
 
 enum { RACES_MAX = 8 };
 

@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "project/internal.h"
+#include "project/team.h"
 
 static const char *const roles[] = {
 	[TEAM_OWNER] = "OWNER",

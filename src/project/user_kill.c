@@ -7,6 +7,8 @@
 
 #include "base/test_hook.h"
 #include "project/internal.h"
+#include "project/switch_commit.h"
+#include "project/users.h"
 
 void killed_list_fini(struct killed_list *l)
 {

@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "project/internal.h"
+#include "project/users.h"
 
 /* ---- order --------------------------------------------------------------------------------- */
 

@@ -7,6 +7,13 @@
 #include <sys/stat.h>
 
 #include "engine/internal.h"
+#include "engine/start_progress.h"
+#include "machine/exec_record.h"
+#include "machine/machine.h"
+#include "machine/machine_pump.h"
+#include "service/startup.h"
+#include "service/timers.h"
+#include "session/session.h"
 
 #define MINUTE INT64_C(60000)
 #define HOUR INT64_C(3600000)

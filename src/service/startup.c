@@ -11,6 +11,10 @@
 #include "service/service_admin.h"
 #include "engine/internal.h"
 #include "engine/start_progress.h"
+#include "engine/keeper_conn.h"
+#include "service/startup.h"
+#include "service/startup_adopt.h"
+#include "service/timers.h"
 
 enum {
 	PAUSE_MIN_MS = 250, /* also between two tries that somebody asked for */

@@ -8,6 +8,11 @@
 #include "engine/internal.h"
 #include "project/project.h"
 #include "template/templates.h"
+#include "engine/keeper_conn.h"
+#include "layers/layers_sync.h"
+#include "service/startup_adopt.h"
+#include "session/reconcile.h"
+#include "session/session.h"
 
 DEFINE_AUTO(struct store_session *, store_session_fini);
 

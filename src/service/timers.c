@@ -11,6 +11,18 @@
 #include "base/test_hook.h"
 #include "template/environment.h"
 #include "engine/internal.h"
+#include "engine/keeper_conn.h"
+#include "engine/scratch.h"
+#include "layers/layers.h"
+#include "machine/exec_output_file.h"
+#include "machine/exec_record.h"
+#include "machine/machine.h"
+#include "service/timers.h"
+#include "session/destroy.h"
+#include "session/hibernate.h"
+#include "session/probe.h"
+#include "session/reconcile.h"
+#include "session/session.h"
 
 enum {
 	PAGE = 64, /* sessions per question to the store */

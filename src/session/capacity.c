@@ -11,6 +11,12 @@
 
 #include "base/test_hook.h"
 #include "engine/internal.h"
+#include "machine/machine.h"
+#include "session/capacity.h"
+#include "session/hibernate.h"
+#include "session/probe.h"
+#include "session/reconcile.h"
+#include "session/session.h"
 
 enum {
 	LOOK_MS = 200, /* how often the first in the queue looks for somebody idle */

@@ -10,6 +10,13 @@
 #include "engine/internal.h"
 #include "admit/policy_rules.h"
 #include "session/session_opts.h"
+#include "admit/quota.h"
+#include "engine/keeper_conn.h"
+#include "machine/machine.h"
+#include "session/change.h"
+#include "session/hibernate.h"
+#include "session/session.h"
+#include "session/session_spec.h"
 
 enum { PAUSE_WAIT_MS = 10000 };
 

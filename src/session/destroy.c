@@ -8,6 +8,11 @@
 #include "base/test_hook.h"
 #include "engine/internal.h"
 #include "machine/exec.h"
+#include "engine/keeper_conn.h"
+#include "machine/exec_output_file.h"
+#include "session/destroy.h"
+#include "session/hibernate.h"
+#include "session/session.h"
 
 static int write_tombstone(struct entry *n, struct store_session *s, struct err *err)
 {

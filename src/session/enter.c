@@ -10,6 +10,13 @@
 #include "engine/environment_request.h"
 #include "engine/internal.h"
 #include "session/session_opts.h"
+#include "admit/quota.h"
+#include "engine/single_flight.h"
+#include "session/capacity.h"
+#include "session/change.h"
+#include "session/hibernate.h"
+#include "session/resume.h"
+#include "session/session.h"
 
 enum { RACES_MAX = 8 };
 

@@ -8,6 +8,14 @@
 #include "base/test_hook.h"
 #include "engine/internal.h"
 #include "machine/exec.h"
+#include "admit/quota.h"
+#include "engine/keeper_conn.h"
+#include "layers/layers_sync.h"
+#include "machine/machine.h"
+#include "session/capacity.h"
+#include "session/hibernate.h"
+#include "session/session.h"
+#include "session/session_spec.h"
 
 enum { QUIET_WAIT_MS = 2000 };
 

@@ -15,6 +15,13 @@
 #include "sandbox/keeper_client.h"
 #include "sandbox/sandbox.h"
 #include "engine/internal.h"
+#include "engine/keeper_conn.h"
+#include "machine/machine.h"
+#include "machine/machine_pump.h"
+#include "session/hibernate.h"
+#include "session/probe.h"
+#include "session/reconcile.h"
+#include "session/session.h"
 
 enum {
 	DEADLINE_MAX_MS = 600 * 1000,

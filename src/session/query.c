@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include "engine/internal.h"
+#include "engine/keeper_conn.h"
+#include "session/query.h"
+#include "session/session.h"
 
 void ref_say_unknown(const struct session_ref *ref, struct err *err)
 {

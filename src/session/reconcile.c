@@ -10,6 +10,16 @@
 #include "sandbox/keeper_client.h"
 #include "sandbox/sandbox.h"
 #include "engine/internal.h"
+#include "engine/keeper_conn.h"
+#include "machine/machine.h"
+#include "machine/machine_pump.h"
+#include "session/capacity.h"
+#include "session/change.h"
+#include "session/destroy.h"
+#include "session/hibernate.h"
+#include "session/probe.h"
+#include "session/reconcile.h"
+#include "session/session.h"
 
 static const struct session_why interrupted = { SESSION_CAUSE_INTERRUPTED,
 						"the engine ended in the middle of it", "lodge" };

@@ -9,6 +9,17 @@
 #include "sandbox/keeper_client.h"
 #include "sandbox/sandbox.h"
 #include "engine/internal.h"
+#include "admit/quota.h"
+#include "engine/keeper_conn.h"
+#include "engine/single_flight.h"
+#include "engine/start_progress.h"
+#include "layers/layers.h"
+#include "machine/machine.h"
+#include "session/capacity.h"
+#include "session/reconcile.h"
+#include "session/resume.h"
+#include "session/session.h"
+#include "session/session_spec.h"
 
 DEFINE_AUTO(struct template *, template_fini);
 

@@ -9,6 +9,9 @@
 
 #include "base/test_hook.h"
 #include "engine/internal.h"
+#include "session/query.h"
+#include "session/reconcile.h"
+#include "session/session.h"
 
 enum {
 	TURN_MS = 120000, /* only a copy of many files takes longer */

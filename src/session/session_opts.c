@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "session/session_opts.h"
 #include "layers/layers.h"
+#include "session/hibernate.h"
+#include "session/reconcile.h"
+#include "session/session.h"
 
 #include <errno.h>
 #include <jansson.h>

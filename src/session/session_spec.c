@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "admit/policy_rules.h"
+#include "session/session_spec.h"
 
 DEFINE_AUTO(struct template *, template_fini);
 DEFINE_AUTO(struct store_session *, store_session_fini);

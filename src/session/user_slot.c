@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "session/session_opts.h"
+#include "engine/single_flight.h"
+#include "session/session.h"
 
 DEFINE_AUTO(struct template *, template_fini);
 DEFINE_AUTO(struct store_session *, store_session_fini);

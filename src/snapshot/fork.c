@@ -7,6 +7,12 @@
 
 #include "base/test_hook.h"
 #include "layers/layers.h"
+#include "admit/quota.h"
+#include "engine/keeper_conn.h"
+#include "machine/machine.h"
+#include "session/hibernate.h"
+#include "session/resume.h"
+#include "session/session.h"
 
 enum { FORKS_MAX = 1000, ENDS_MAX = 3 };
 

@@ -10,6 +10,12 @@
 #include "base/test_hook.h"
 #include "layers/layers.h"
 #include "engine/name_check.h"
+#include "engine/keeper_conn.h"
+#include "layers/layers_sync.h"
+#include "session/hibernate.h"
+#include "session/resume.h"
+#include "session/session.h"
+#include "session/session_spec.h"
 
 enum {
 	BUSY_MS = 20000, /* the keeper does so many things at once */

@@ -13,6 +13,7 @@
 #include "sandbox/layer_client.h"
 #include "layers/layers.h"
 #include "engine/name_check.h"
+#include "engine/keeper_conn.h"
 
 enum {
 	BUSY_MS = 20000, /* the keeper does so many things at once */

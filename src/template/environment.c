@@ -15,6 +15,11 @@
 #include "sandbox/guest_exec.h"
 #include "sandbox/sandbox.h"
 #include "engine/internal.h"
+#include "engine/scratch.h"
+#include "engine/single_flight.h"
+#include "layers/layers.h"
+#include "session/capacity.h"
+#include "session/session_spec.h"
 
 enum {
 	ROOM_MS = 10000,

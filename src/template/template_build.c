@@ -14,6 +14,10 @@
 #include "admit/policy_rules.h"
 #include "template/templates.h"
 #include "template/templates_internal.h"
+#include "engine/keeper_conn.h"
+#include "engine/scratch.h"
+#include "engine/single_flight.h"
+#include "session/capacity.h"
 
 enum { ROOM_MS = 60000, ENTRIES_MAX = 4 << 20 };
 

@@ -15,6 +15,8 @@
 #include "layers/layers.h"
 #include "admit/policy_rules.h"
 #include "template/templates_internal.h"
+#include "engine/keeper_conn.h"
+#include "engine/single_flight.h"
 
 #define HOLDER "template:"
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "project/internal.h"
+#include "project/fragment_json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

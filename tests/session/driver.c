@@ -22,6 +22,8 @@
 #include "sandbox/files_client.h"
 #include "engine/internal.h"
 #include "machine/exec.h"
+#include "engine/keeper_conn.h"
+#include "layers/layers.h"
 
 struct engine *engine;
 const struct caller caller = { "test", "driver" };

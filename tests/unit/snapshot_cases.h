@@ -9,6 +9,7 @@
 
 #include "engine/internal.h"
 #include "layers/layers.h"
+#include "engine/keeper_conn.h"
 
 static bool is_dir_store; /* whether live files are copied and layers stacked */
 

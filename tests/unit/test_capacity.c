@@ -7,6 +7,8 @@
 #include <signal.h>
 
 #include "engine/internal.h"
+#include "session/capacity.h"
+#include "session/session.h"
 
 static const struct session_want plain = { .user = "ann" };
 

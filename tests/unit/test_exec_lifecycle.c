@@ -8,6 +8,9 @@
 
 #include "sandbox/sandbox.h"
 #include "machine/exec_record.h"
+#include "exec/exec_lookup.h"
+#include "machine/exec_output_file.h"
+#include "machine/machine.h"
 
 /* ---- what goes, and what stays -------------------------------------------------------------- */
 

@@ -7,6 +7,8 @@
 #include <signal.h>
 
 #include "engine/internal.h"
+#include "engine/keeper_conn.h"
+#include "session/session.h"
 
 static pid_t init_of(const char *name)
 {

@@ -7,6 +7,8 @@
 #include "base/array.h"
 #include "sandbox/files_client.h"
 #include "project/internal.h"
+#include "engine/keeper_conn.h"
+#include "project/users.h"
 #include "switch_fixture.h"
 
 /* ---- going there and back ------------------------------------------------------------------ */

@@ -7,6 +7,8 @@
 
 #include "engine/internal.h"
 #include "engine/start_progress.h"
+#include "session/probe.h"
+#include "session/session.h"
 
 static const struct session_want brief = { .user = "ann",
 					   .idle_timeout_ms = 10 * MINUTE,

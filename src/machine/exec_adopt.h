@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LODGE_MACHINE_EXEC_ADOPT_H
+#define LODGE_MACHINE_EXEC_ADOPT_H
+
+#include "engine/internal.h"
+
+/* ---- runs.c: commands -------------------------------------------------------------------------
+ */
+/* Takes up what an earlier engine started; called before the pump has the connection. */
+int runs_adopt(struct live *v, struct err *err);
+
+#endif

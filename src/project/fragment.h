@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LODGE_PROJECT_FRAGMENT_H
+#define LODGE_PROJECT_FRAGMENT_H
+
+#include "project/internal.h"
+
+/* The fragment, which must be one of this project. */
+int fragment_find(struct engine *e, const struct caller *who, const char *project,
+		  const char *fragment, struct store_fragment *ret, struct err *err);
+int fragment_load(struct engine *e, const struct caller *who, const char *fragment,
+		  struct store_file_list *ret, struct err *err);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LODGE_PROJECT_FRAGMENT_JSON_H
+#define LODGE_PROJECT_FRAGMENT_JSON_H
+
+#include "project/internal.h"
+
+int fragment_parse_files(const char *json, size_t len, struct store_file_list *ret,
+			 struct err *err);
+int fragment_take_files(struct json_t *map, struct store_file_list *ret, struct err *err);
+/* Takes "a//b" for "a/b", puts them in order (a directory's files stand together), and refuses what
+ * cannot be unpacked. */
+int fragment_check_files(struct store_file_list *l, struct err *err);
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LODGE_PROJECT_FRAGMENT_RESTORE_H
+#define LODGE_PROJECT_FRAGMENT_RESTORE_H
+
+#include "project/internal.h"
+
+/* Writes the files into the session's working directory, and looks whether they are there. */
+int files_restore(struct engine *e, const struct caller *who, const char *session,
+		  const struct store_file_list *files, const struct restore_watch *watch,
+		  struct err *err);
+/* The other way: what lies in the working directory now. 1: more than a fragment may hold; *ret is
+ * untouched then. *is_heavy is for heavy_leave() when the files are not needed any more, also on
+ * failure. */
+int files_collect(struct engine *e, const struct caller *who, const char *session,
+		  struct store_file_list *ret, unsigned *ret_skipped, bool *is_heavy,
+		  struct err *err);
+
+#endif

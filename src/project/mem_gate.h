@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LODGE_PROJECT_MEM_GATE_H
+#define LODGE_PROJECT_MEM_GATE_H
+
+#include "project/internal.h"
+
+void heavy_enter(bool *is_in, uint64_t bytes);
+void heavy_leave(bool *is_in);
+
+#endif

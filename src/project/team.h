@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LODGE_PROJECT_TEAM_H
+#define LODGE_PROJECT_TEAM_H
+
+#include "project/internal.h"
+
+/* Inside DB(): the user's role in the team, 0 if there is none, -1. */
+int team_role_of(struct store *st, const char *tenant, const char *team, const char *user,
+		 struct err *err);
+/* Inside DB(): makes the user OWNER of a team that has no members and no project. */
+int team_found(struct store *st, const char *tenant, const char *team, const char *user,
+	       struct err *err);
+
+#endif

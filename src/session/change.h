@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LODGE_SESSION_CHANGE_H
+#define LODGE_SESSION_CHANGE_H
+
+#include "engine/internal.h"
+
+/* The processes of its sandbox; the record is not touched. */
+int freeze(struct entry *n, bool frozen, struct err *err);
+/* Thaws it if it is paused. */
+int unpause(struct entry *n, const char *actor, struct err *err);
+
+#endif

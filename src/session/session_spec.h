@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LODGE_SESSION_SESSION_SPEC_H
+#define LODGE_SESSION_SESSION_SPEC_H
+
+#include "engine/internal.h"
+
+/* The limits of that. */
+int spec_limits(struct engine *e, const struct store_session *s, struct limits *ret,
+		struct err *err);
+/* The template that its files lie on, which is its own one unless that is made of a layer. */
+int spec_base(struct engine *e, const struct store_session *s, char ret[STORE_ID], struct err *err);
+/* Of one that is about to get a sandbox: its template and policy may say something else than they
+ * did the last time. */
+int spec_refresh(struct entry *n, struct err *err);
+
+#endif
