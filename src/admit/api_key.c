@@ -20,49 +20,49 @@ static int append(struct store *st, int64_t now, const char *tenant, const char 
 	return st->event->append(st, &ev, err);
 }
 
-int audit(struct engine *e, const char *tenant, const char *kind, const char *actor,
+int audit_write(struct engine *e, const char *tenant, const char *kind, const char *actor,
 	  const char *text, struct err *err)
 {
 	int r = -1;
 
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = append(st, engine_now(e), tenant, kind, actor, text, err);
 	return r;
 }
 
 /* The event comes first: of a key that works there is always one. */
-int key_add(struct engine *e, const char *actor, struct store_key *k, struct err *err)
+int api_key_add(struct engine *e, const char *actor, struct store_key *k, struct err *err)
 {
 	char text[STORE_TEXT];
 	int r = -1;
 
-	if (!*k->id && id_new("key_", k->id, err) < 0)
+	if (!*k->id && id_generate("key_", k->id, err) < 0)
 		return -1;
 	k->created_at = engine_now(e);
 	snprintf(text, sizeof(text), "key %s (%.128s)", k->id, k->scopes);
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = append(st, k->created_at, k->tenant, "key_add", actor, text, err) < 0
 			    ? -1
 			    : st->key->add(st, k, err);
 	return r;
 }
 
-int key_find(struct engine *e, const uint8_t hash[STORE_HASH], struct store_key *ret,
+int api_key_find(struct engine *e, const uint8_t hash[STORE_HASH], struct store_key *ret,
 	     struct err *err)
 {
 	int r = -1;
 
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = st->key->find(st, hash, ret, err);
 	return r;
 }
 
-int key_list(struct engine *e, const char *tenant, struct store_page page,
+int api_key_list(struct engine *e, const char *tenant, struct store_page page,
 	     struct store_key_list *ret, struct err *err)
 {
 	int r = -1;
 
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = st->key->list(st, tenant, page, ret, err);
 	return r;
 }
@@ -77,7 +77,7 @@ static int find(struct engine *e, bool (*fn)(const void *arg, const struct store
 	do {
 		struct store_key_list l;
 
-		if (key_list(e, NULL, page, &l, err) < 0)
+		if (api_key_list(e, NULL, page, &l, err) < 0)
 			return -1;
 		for (size_t i = 0; i < l.count && !found; i++) {
 			found = fn(arg, &l.items[i]);
@@ -95,20 +95,20 @@ static bool has_id(const void *id, const struct store_key *k)
 	return strcmp(k->id, id) == 0;
 }
 
-int key_get(struct engine *e, const char *id, struct store_key *ret, struct err *err)
+int api_key_get(struct engine *e, const char *id, struct store_key *ret, struct err *err)
 {
 	int r = find(e, has_id, id, ret, err);
 
 	return r ? (r < 0 ? -1 : 0) : err_set(err, ERR_NOT_FOUND, "no key %.64s", id);
 }
 
-int key_remove(struct engine *e, const char *actor, const struct store_key *k, struct err *err)
+int api_key_remove(struct engine *e, const char *actor, const struct store_key *k, struct err *err)
 {
 	char text[STORE_TEXT];
 	int r = -1;
 
 	snprintf(text, sizeof(text), "key %s", k->id);
-	DB (e, st) {
+	WITH_STORE (e, st) {
 		r = st->key->remove(st, k->id, err);
 		if (r == 0)
 			r = append(st, engine_now(e), k->tenant, "key_remove", actor, text, err);
@@ -121,7 +121,7 @@ static bool is_other_admin(const void *but, const struct store_key *k)
 	return strcmp(k->scopes, "admin") == 0 && !k->expires_at && (!but || !has_id(but, k));
 }
 
-int key_has_admin(struct engine *e, const char *but, bool *ret, struct err *err)
+int api_key_has_admin(struct engine *e, const char *but, bool *ret, struct err *err)
 {
 	struct store_key ignored;
 	int r = find(e, is_other_admin, but, &ignored, err);
@@ -133,23 +133,23 @@ int key_has_admin(struct engine *e, const char *but, bool *ret, struct err *err)
 }
 
 /* One at a time: two must not each be the other's reason. */
-int key_retire(struct engine *e, const char *actor, const struct store_key *k, struct err *err)
+int api_key_retire(struct engine *e, const char *actor, const struct store_key *k, struct err *err)
 {
 	static const char turn[] = "keys";
 	bool other = strcmp(k->scopes, "admin") != 0;
 	int r = 0;
 
-	turn_take(e, turn);
+	name_lock(e, turn);
 	if (!other)
-		r = key_has_admin(e, k->id, &other, err);
+		r = api_key_has_admin(e, k->id, &other, err);
 	if (r == 0)
-		r = other ? key_remove(e, actor, k, err)
+		r = other ? api_key_remove(e, actor, k, err)
 			  : err_set(err, ERR_CONFLICT, "it is the last key of scope \"admin\"");
-	turn_give(e, turn);
+	name_unlock(e, turn);
 	return r;
 }
 
-bool key_is_over(struct engine *e, const struct store_key *k)
+bool api_key_is_expired(struct engine *e, const struct store_key *k)
 {
 	return k->expires_at && k->expires_at <= engine_now(e);
 }

@@ -72,9 +72,9 @@ int policy_add(struct engine *e, const char *actor, struct store_policy *p, stru
 
 	p->created_at = engine_now(e);
 	snprintf(text, sizeof(text), "policy %s was made", p->name);
-	if (check(p, err) < 0 || audit(e, p->tenant, "policy", actor, text, err) < 0)
+	if (check(p, err) < 0 || audit_write(e, p->tenant, "policy", actor, text, err) < 0)
 		return -1;
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = st->policy->add(st, p, err);
 	return r;
 }
@@ -84,7 +84,7 @@ int policy_get(struct engine *e, const char *tenant, const char *name, struct st
 {
 	int r = -1;
 
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = st->policy->get(st, tenant, name, ret, err);
 	return r < 0 && err->code == ERR_NOT_FOUND ? unknown(name, err) : r;
 }
@@ -94,7 +94,7 @@ int policy_list(struct engine *e, const char *tenant, struct store_page page,
 {
 	int r = -1;
 
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = st->policy->list(st, tenant, page, ret, err);
 	return r;
 }
@@ -104,7 +104,7 @@ int policy_sessions(struct engine *e, const struct store_policy *p, int64_t *ret
 	struct store_session_filter f = { .tenant = p->tenant, .policy = p->name };
 	int r = -1;
 
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = st->session->count(st, &f, ret, err);
 	return r;
 }
@@ -117,9 +117,9 @@ static int change(struct engine *e, const char *actor, struct store_policy *p, p
 
 	snprintf(text, sizeof(text), "policy %s was changed", p->name);
 	if (edit(arg, p, err) < 0 || check(p, err) < 0 ||
-	    audit(e, p->tenant, "policy", actor, text, err) < 0)
+	    audit_write(e, p->tenant, "policy", actor, text, err) < 0)
 		return -1;
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = st->policy->update(st, p, err);
 	return r;
 }
@@ -130,11 +130,11 @@ int policy_change(struct engine *e, const char *actor, const char *tenant, const
 	struct store_policy p = { 0 };
 	int r;
 
-	turn_take(e, RULES_TURN);
+	name_lock(e, TEMPLATES_LOCK_NAME);
 	r = policy_get(e, tenant, name, &p, err);
 	if (r == 0)
 		r = change(e, actor, &p, edit, arg, err);
-	turn_give(e, RULES_TURN);
+	name_unlock(e, TEMPLATES_LOCK_NAME);
 	if (r < 0)
 		store_policy_fini(&p);
 	else
@@ -182,14 +182,14 @@ int policy_remove(struct engine *e, const char *actor, const char *tenant, const
 	int r = -1;
 
 	(void)guard;
-	turn_take(e, RULES_TURN);
+	name_lock(e, TEMPLATES_LOCK_NAME);
 	snprintf(text, sizeof(text), "policy %.64s was removed", name);
 	if (policy_get(e, tenant, name, &p, err) == 0 && refuse_if_named(e, name, err) == 0) {
-		DB (e, st)
+		WITH_STORE (e, st)
 			r = st->policy->remove(st, tenant, name, err);
 		if (r == 0)
-			(void)audit(e, tenant, "policy", actor, text, &(struct err){ 0 });
+			(void)audit_write(e, tenant, "policy", actor, text, &(struct err){ 0 });
 	}
-	turn_give(e, RULES_TURN);
+	name_unlock(e, TEMPLATES_LOCK_NAME);
 	return r;
 }

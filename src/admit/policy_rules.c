@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-int rules_load(struct engine *e, const char *tenant, const char *name, struct rules *ret,
+int policy_rules_load(struct engine *e, const char *tenant, const char *name, struct policy_rules *ret,
 	       struct err *err)
 {
 	ret->policy = (struct store_policy){ 0 };
@@ -16,7 +16,7 @@ int rules_load(struct engine *e, const char *tenant, const char *name, struct ru
 	return policy_limits(&ret->policy, &ret->most, err);
 }
 
-void rules_fini(struct rules *r)
+void policy_rules_fini(struct policy_rules *r)
 {
 	if (!r)
 		return;
@@ -24,7 +24,7 @@ void rules_fini(struct rules *r)
 	template_fini(&r->most);
 }
 
-int rules_allow(const struct rules *r, const struct template *asked, struct err *err)
+int policy_rules_check(const struct policy_rules *r, const struct template *asked, struct err *err)
 {
 	const char *bad = asked ? template_beyond(asked, &r->most) : NULL;
 
@@ -33,7 +33,7 @@ int rules_allow(const struct rules *r, const struct template *asked, struct err 
 		   : 0;
 }
 
-int64_t rules_time(int64_t wanted, int64_t most)
+int64_t policy_rules_clamp_ms(int64_t wanted, int64_t most)
 {
 	return most && (!wanted || wanted > most) ? most : wanted;
 }

@@ -87,11 +87,11 @@ int api_new(const struct api_opts *opts, struct api **ret, struct err *err)
 	if (!a)
 		return err_sys(err, ENOMEM, "api");
 	a->opts = *opts;
-	a->began_us = mono_us();
+	a->began_us = api_mono_us();
 	name_worker(a->worker, sizeof(a->worker));
 	pthread_rwlock_init(&a->names, NULL);
 	pthread_mutex_init(&a->mutex, NULL);
-	large_init(a);
+	body_gate_init(a);
 	if (thread_rules_check(&a->opts.threads, err) < 0 ||
 	    api_reload(a, opts->origins, opts->hosts, err) < 0 ||
 	    auth_new(&keys, &a->auth, err) < 0)
@@ -109,7 +109,7 @@ void api_free(struct api *a)
 	auth_free(a->auth);
 	pthread_rwlock_destroy(&a->names);
 	pthread_mutex_destroy(&a->mutex);
-	large_fini(a);
+	body_gate_fini(a);
 	free(a);
 }
 
@@ -218,7 +218,7 @@ static int enter(struct serving *s, struct err *err)
 		return -1;
 	c->scope = s->pass.scope;
 	c->pass = &s->pass;
-	c->held_at_us = mono_us();
+	c->held_at_us = api_mono_us();
 	memcpy(c->user, s->pass.key.user, sizeof(c->user));
 	memcpy(c->session, s->pass.session, sizeof(c->session));
 	c->who.tenant = s->pass.key.tenant;
@@ -240,7 +240,7 @@ static int check_scope(const struct serving *s, struct err *err)
 static int await_engine(struct api_call *c, struct err *err)
 {
 	for (unsigned ms = 0; !engine_is_ready(c->engine); ms += AWAIT_SLICE_MS) {
-		if (engine_await(c->engine, AWAIT_SLICE_MS, err) == 0)
+		if (engine_wait_ready(c->engine, AWAIT_SLICE_MS, err) == 0)
 			return 0;
 		if (err->code != ERR_TIMEOUT)
 			return -1;
@@ -258,11 +258,11 @@ static int serve(struct serving *s, struct err *err)
 	struct err not_found;
 	int found;
 
-	head_cors(c->api, c->rq);
-	if (head_check(c->api, c->rq, err) < 0 || find_route(s, &found, &not_found, err) < 0)
+	origin_put_cors(c->api, c->rq);
+	if (origin_check(c->api, c->rq, err) < 0 || find_route(s, &found, &not_found, err) < 0)
 		return -1;
 	if (is_options(s)) {
-		head_options(c->api, c->rq, s->where.allow);
+		origin_put_options(c->api, c->rq, s->where.allow);
 		return 0;
 	}
 	if (enter(s, err) < 0)
@@ -289,7 +289,7 @@ void api_handle(void *arg, struct http_request *rq)
 
 	begin(&s, arg, rq);
 	if (serve(&s, &err) < 0)
-		(void)api_problem(&s.call, &err);
+		(void)api_error(&s.call, &err);
 	end(&s);
 }
 
@@ -299,7 +299,7 @@ static int may_come(struct serving *s, struct err *err)
 	const char *key;
 	int found;
 
-	if (head_check(s->call.api, s->call.rq, err) < 0 ||
+	if (origin_check(s->call.api, s->call.rq, err) < 0 ||
 	    find_route(s, &found, &not_found, err) < 0)
 		return -1;
 	if (is_open(s) || is_options(s) || pick_key(s, &key, err) == 0)
@@ -316,8 +316,8 @@ int api_admit(void *arg, struct http_request *rq)
 
 	begin(&s, arg, rq);
 	if (may_come(&s, &err) < 0) {
-		head_cors(arg, rq);
-		status = (int)api_problem(&s.call, &err);
+		origin_put_cors(arg, rq);
+		status = (int)api_error(&s.call, &err);
 	}
 	end(&s);
 	return status;

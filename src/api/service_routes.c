@@ -167,7 +167,7 @@ static int get_root(struct api_call *c, struct err *err)
 static int get_metrics(struct api_call *c, struct err *err)
 {
 	size_t len;
-	auto_free char *text = metrics_text(c->api, &len);
+	auto_free char *text = prometheus_text(c->api, &len);
 
 	if (!text)
 		return err_sys(err, ENOMEM, "metrics");
@@ -183,7 +183,7 @@ static void put_part(struct json_out *j, const char *name, bool ok)
 	json_out_bool(j, "ok", ok);
 }
 
-static void put_room(struct json_out *j, const struct session_full *f)
+static void put_room(struct json_out *j, const struct capacity_report *f)
 {
 	put_part(j, "room", !f->max || f->active < f->max || f->idle);
 	json_out_u64(j, "active", f->active);
@@ -211,13 +211,13 @@ static void put_trouble(struct json_out *j, struct api *a)
 	}
 	json_out_object(j, "last_error");
 	json_out_i64(j, "at", at);
-	json_out_str(j, "code", problem_code(&last));
+	json_out_str(j, "code", api_error_code(&last));
 	json_out_u64(j, "count", count);
 	json_out_end(j);
 }
 
 /* What is ready is counted as well as what is in use; 0 is no most. */
-static void put_pool(struct json_out *j, unsigned ready, const struct session_full *f)
+static void put_pool(struct json_out *j, unsigned ready, const struct capacity_report *f)
 {
 	json_out_object(j, "pool");
 	json_out_u64(j, "available", ready);
@@ -229,7 +229,7 @@ static void put_pool(struct json_out *j, unsigned ready, const struct session_fu
 
 /* What sessions of threads may have. */
 static void put_config(struct json_out *j, const struct thread_rules *t,
-		       const struct session_full *f)
+		       const struct capacity_report *f)
 {
 	json_out_object(j, "config");
 	json_out_u64(j, "memory_bytes", t->memory_bytes);
@@ -248,14 +248,14 @@ static void put_config(struct json_out *j, const struct thread_rules *t,
 	json_out_end(j);
 }
 
-static void put_service(struct json_out *j, struct api *a, const struct session_full *f)
+static void put_service(struct json_out *j, struct api *a, const struct capacity_report *f)
 {
 	struct keeper_pool_state pool;
 
 	json_out_bool(j, "insecure_no_auth", a->opts.no_auth);
-	json_out_i64(j, "uptime_seconds", (mono_us() - a->began_us) / 1000000);
+	json_out_i64(j, "uptime_seconds", (api_mono_us() - a->began_us) / 1000000);
 	json_out_str(j, "worker_id", a->worker);
-	engine_pool(a->opts.engine, &pool);
+	engine_pool_state(a->opts.engine, &pool);
 	put_pool(j, pool.ready, f);
 	json_out_u64(j, "active_sessions", f->active);
 	json_out_bool(j, "redis_connected", false); /* nothing here needs one */
@@ -275,12 +275,12 @@ static const char *why_not_ready(struct api *a, const struct engine_health *h)
 static int get_health(struct api_call *c, struct err *err)
 {
 	struct engine_health h;
-	struct session_full f;
+	struct capacity_report f;
 	struct json_out j;
 	const char *reason;
 
 	engine_health(c->engine, &h);
-	engine_full(c->engine, &f);
+	capacity_get_report(c->engine, &f);
 	reason = why_not_ready(c->api, &h);
 	api_out(&j);
 	json_out_object(&j, NULL);

@@ -15,7 +15,7 @@ union control {
 	struct cmsghdr align;
 };
 
-int sock_sendv(int fd, const struct iovec *iov, size_t niov, const int *fds, size_t nfds)
+int fd_message_sendv(int fd, const struct iovec *iov, size_t niov, const int *fds, size_t nfds)
 {
 	/* sendmsg() only reads them, but does not say so. */
 	union {
@@ -51,7 +51,7 @@ int sock_sendv(int fd, const struct iovec *iov, size_t niov, const int *fds, siz
 	return (size_t)n == want ? 0 : -EMSGSIZE;
 }
 
-int sock_send(int fd, const void *bytes, size_t len, const int *fds, size_t nfds)
+int fd_message_send(int fd, const void *bytes, size_t len, const int *fds, size_t nfds)
 {
 	union {
 		const void *in;
@@ -59,7 +59,7 @@ int sock_send(int fd, const void *bytes, size_t len, const int *fds, size_t nfds
 	} start = { bytes };
 	struct iovec iov = { .iov_base = start.out, .iov_len = len };
 
-	return sock_sendv(fd, &iov, 1, fds, nfds);
+	return fd_message_sendv(fd, &iov, 1, fds, nfds);
 }
 
 /* Stores what fits, closes the rest; true if there was a rest. */
@@ -82,7 +82,7 @@ static bool take_fds(struct cmsghdr *c, int *fds, size_t maxfds, size_t *nfds)
 	return surplus;
 }
 
-int sock_recv(int fd, void *buf, size_t size, int *fds, size_t maxfds, size_t *ret_nfds)
+int fd_message_recv(int fd, void *buf, size_t size, int *fds, size_t maxfds, size_t *ret_nfds)
 {
 	union control control;
 	struct iovec iov = { .iov_base = buf, .iov_len = size };
@@ -110,7 +110,7 @@ int sock_recv(int fd, void *buf, size_t size, int *fds, size_t maxfds, size_t *r
 	return -EMSGSIZE;
 }
 
-int sock_nonblock(int fd)
+int fd_message_nonblock(int fd)
 {
 	int flags = fcntl(fd, F_GETFL);
 

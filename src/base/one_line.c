@@ -35,7 +35,7 @@ static void cut(char *text, size_t at)
 	memcpy(text + at, "...", sizeof("..."));
 }
 
-void plain_line(const char *text, char *ret, size_t size)
+void one_line_print(const char *text, char *ret, size_t size)
 {
 	size_t n = 0;
 	bool blank = false;

@@ -7,6 +7,6 @@
 
 /* The first line that says something, without tags of HTML and control characters, blanks made
  * single, cut to size with "..." at its end. ret may be text. size is at least 8. */
-void plain_line(const char *text, char *ret, size_t size);
+void one_line_print(const char *text, char *ret, size_t size);
 
 #endif

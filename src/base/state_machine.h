@@ -13,24 +13,24 @@ enum { SM_STATES_MAX = 64 };
 
 #define SM_BIT(state) (1ull << (state))
 
-struct sm_state {
+struct state_machine_state {
 	const char *name;
 	uint64_t to; /* SM_BIT()s */
 };
 
-struct sm {
+struct state_machine {
 	const char *name; /* of what has these states, for messages: "session" */
-	const struct sm_state *states;
+	const struct state_machine_state *states;
 	unsigned count; /* at most SM_STATES_MAX */
 };
 
 /* "?" for a number that is no state. */
-const char *sm_name(const struct sm *sm, unsigned state);
+const char *state_machine_name(const struct state_machine *sm, unsigned state);
 /* -1 if no state has this name. */
-int sm_find(const struct sm *sm, const char *name);
+int state_machine_find(const struct state_machine *sm, const char *name);
 
-bool sm_may(const struct sm *sm, unsigned from, unsigned to);
+bool state_machine_may(const struct state_machine *sm, unsigned from, unsigned to);
 /* The same with a sentence; a move that is not allowed is ERR_CONFLICT. */
-int sm_check(const struct sm *sm, unsigned from, unsigned to, struct err *err);
+int state_machine_check(const struct state_machine *sm, unsigned from, unsigned to, struct err *err);
 
 #endif

@@ -95,7 +95,7 @@ static int parse(const char *what, const char *text, const struct unit *units, s
 	return 0;
 }
 
-int size_parse_bytes(const char *what, const char *text, uint64_t *ret, struct err *err)
+int units_parse_bytes(const char *what, const char *text, uint64_t *ret, struct err *err)
 {
 	static const struct unit units[] = {
 		{ "", 1 },
@@ -117,7 +117,7 @@ int size_parse_bytes(const char *what, const char *text, uint64_t *ret, struct e
 	return parse(what, text, units, ARRAY_LEN(units), "a size (like 256M or 1.5G)", ret, err);
 }
 
-int size_parse_ms(const char *what, const char *text, uint64_t *ret, struct err *err)
+int units_parse_ms(const char *what, const char *text, uint64_t *ret, struct err *err)
 {
 	static const struct unit units[] = {
 		{ "", 1000 },
@@ -131,7 +131,7 @@ int size_parse_ms(const char *what, const char *text, uint64_t *ret, struct err 
 	return parse(what, text, units, ARRAY_LEN(units), "a time (like 30s or 500ms)", ret, err);
 }
 
-int size_parse_milli(const char *what, const char *text, uint64_t *ret, struct err *err)
+int units_parse_milli(const char *what, const char *text, uint64_t *ret, struct err *err)
 {
 	static const struct unit units[] = { { "", 1000 } };
 	const char *point = strchr(text, '.');
@@ -142,7 +142,7 @@ int size_parse_milli(const char *what, const char *text, uint64_t *ret, struct e
 	return parse(what, text, units, ARRAY_LEN(units), "a number (like 2 or 0.5)", ret, err);
 }
 
-int size_parse_count(const char *what, const char *text, uint64_t min, uint64_t max, uint64_t *ret,
+int units_parse_count(const char *what, const char *text, uint64_t min, uint64_t max, uint64_t *ret,
 		     struct err *err)
 {
 	static const struct unit units[] = { { "", 1 } };
@@ -160,7 +160,7 @@ int size_parse_count(const char *what, const char *text, uint64_t min, uint64_t 
 	return 0;
 }
 
-char *size_format(uint64_t bytes, char buf[SIZE_TEXT])
+char *units_format(uint64_t bytes, char buf[SIZE_TEXT])
 {
 	static const char letters[] = "TGMK";
 

@@ -11,17 +11,17 @@
 #include "base/err.h"
 
 /* "4096", "256M", "1.5G", "256MiB", "512kb": powers of 1024, either case. */
-int size_parse_bytes(const char *what, const char *text, uint64_t *ret, struct err *err);
+int units_parse_bytes(const char *what, const char *text, uint64_t *ret, struct err *err);
 /* "30s", "500ms", "1.5m", "2h", "1d"; a plain number is seconds. To milliseconds, rounded up. */
-int size_parse_ms(const char *what, const char *text, uint64_t *ret, struct err *err);
+int units_parse_ms(const char *what, const char *text, uint64_t *ret, struct err *err);
 /* "0.5" cores are 500. At most three places after the point. */
-int size_parse_milli(const char *what, const char *text, uint64_t *ret, struct err *err);
+int units_parse_milli(const char *what, const char *text, uint64_t *ret, struct err *err);
 /* Decimal digits only, min..max. */
-int size_parse_count(const char *what, const char *text, uint64_t min, uint64_t max, uint64_t *ret,
+int units_parse_count(const char *what, const char *text, uint64_t min, uint64_t max, uint64_t *ret,
 		     struct err *err);
 
 /* The shortest exact form, "256M", else bytes: for messages. Returns buf. */
 enum { SIZE_TEXT = 32 };
-char *size_format(uint64_t bytes, char buf[SIZE_TEXT]);
+char *units_format(uint64_t bytes, char buf[SIZE_TEXT]);
 
 #endif

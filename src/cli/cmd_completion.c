@@ -26,11 +26,11 @@ static const struct {
 };
 
 struct writer {
-	void (*form)(const char *name, const char *sub, const struct opt_command *cmd);
+	void (*form)(const char *name, const char *sub, const struct cli_option_command *cmd);
 	const char *name, *sub; /* what is asked now; sub NULL: none */
 };
 
-static void take(void *arg, const struct opt_command *cmd)
+static void take(void *arg, const struct cli_option_command *cmd)
 {
 	const struct writer *w = arg;
 
@@ -66,7 +66,7 @@ static void each_form(struct writer *w)
 	const char *name, *summary;
 	bool alone;
 
-	opt_help_to(take, w);
+	cli_option_help_to(take, w);
 	for (unsigned i = 0; (name = cmd_name(i, &summary)); i++) {
 		const char *const *subs = subs_of(name, &alone);
 
@@ -75,10 +75,10 @@ static void each_form(struct writer *w)
 		for (; subs && *subs; subs++)
 			ask_for(w, name, *subs);
 	}
-	opt_help_to(NULL, NULL);
+	cli_option_help_to(NULL, NULL);
 }
 
-static bool wants_session(const struct opt_command *cmd)
+static bool wants_session(const struct cli_option_command *cmd)
 {
 	return strstr(cmd->usage, "SESSION") != NULL;
 }
@@ -91,11 +91,11 @@ static bool wants_template(const char *name, const char *sub)
 
 /* ---- bash ------------------------------------------------------------------------------------ */
 
-static void bash_form(const char *name, const char *sub, const struct opt_command *cmd)
+static void bash_form(const char *name, const char *sub, const struct cli_option_command *cmd)
 {
 	printf("\t'%s%s%s') sessions=%d templates=%d opts='--help", name, sub ? " " : "",
 	       sub ? sub : "", wants_session(cmd), wants_template(name, sub));
-	for (const struct opt *o = cmd->opts; o->name; o++)
+	for (const struct cli_option *o = cmd->opts; o->name; o++)
 		printf(" --%s", o->name);
 	puts("' ;;");
 }
@@ -166,7 +166,7 @@ static void zsh_text(const char *text)
 	}
 }
 
-static const char *zsh_values(const struct opt *o)
+static const char *zsh_values(const struct cli_option *o)
 {
 	return strcmp(o->arg, "FILE") == 0	? "_files"
 	       : strcmp(o->arg, "SESSION") == 0 ? "_lodge_sessions"
@@ -175,7 +175,7 @@ static const char *zsh_values(const struct opt *o)
 						: " ";
 }
 
-static void zsh_option(const struct opt *o)
+static void zsh_option(const struct cli_option *o)
 {
 	for (int i = 0; i < (o->letter ? 2 : 1); i++) {
 		if (i)
@@ -194,11 +194,11 @@ static void zsh_option(const struct opt *o)
 	}
 }
 
-static void zsh_form(const char *name, const char *sub, const struct opt_command *cmd)
+static void zsh_form(const char *name, const char *sub, const struct cli_option_command *cmd)
 {
 	printf("\t'%s%s%s') _arguments -S '--help[show this]'", name, sub ? " " : "",
 	       sub ? sub : "");
-	for (const struct opt *o = cmd->opts; o->name; o++)
+	for (const struct cli_option *o = cmd->opts; o->name; o++)
 		zsh_option(o);
 	printf(" '*:operand:%s' ;;\n", strcmp(name, "cp") == 0	   ? "_lodge_places"
 				       : wants_session(cmd)	   ? "_lodge_sessions"
@@ -247,8 +247,8 @@ static void print_zsh(void)
 
 int cmd_completion(int argc, char **argv)
 {
-	static const struct opt options[] = { { NULL } };
-	static const struct opt_command command = {
+	static const struct cli_option options[] = { { NULL } };
+	static const struct cli_option_command command = {
 		.name = "lodge completion",
 		.usage = "bash|zsh",
 		.summary = "Prints a completion of lodge for a shell.",
@@ -256,17 +256,17 @@ int cmd_completion(int argc, char **argv)
 		.more = "source <(lodge completion bash)\n",
 	};
 	struct err err = { 0 };
-	int first, r = opt_parse(&command, argc, argv, NULL, &first, &err);
+	int first, r = cli_option_parse(&command, argc, argv, NULL, &first, &err);
 
 	if (r)
-		return r < 0 ? opt_fail(OPT_EXIT_USAGE, &err) : 0;
+		return r < 0 ? cli_option_fail(CLI_EXIT_USAGE, &err) : 0;
 	if (first + 1 == argc && strcmp(argv[first], "bash") == 0) {
 		print_bash();
 	} else if (first + 1 == argc && strcmp(argv[first], "zsh") == 0) {
 		print_zsh();
 	} else {
 		err_set(&err, ERR_INVALID, "completion: give bash or zsh");
-		return opt_fail(OPT_EXIT_USAGE, &err);
+		return cli_option_fail(CLI_EXIT_USAGE, &err);
 	}
 	return 0;
 }

@@ -160,7 +160,7 @@ static int unknown(const char *word)
 	if (name)
 		fprintf(stderr, "is it lodge %s? ", name);
 	fputs("try lodge --help)\n", stderr);
-	return OPT_EXIT_USAGE;
+	return CLI_EXIT_USAGE;
 }
 
 /* lodge help keys add: as lodge keys add --help. */
@@ -180,7 +180,7 @@ static void open_standard_fds(void)
 {
 	for (int fd = 0; fd <= 2; fd++)
 		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
-			_exit(OPT_EXIT_FAILED);
+			_exit(CLI_EXIT_FAILED);
 }
 
 int main(int argc, char **argv)
@@ -191,18 +191,18 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	if (argc < 2) {
 		help(stderr);
-		return OPT_EXIT_USAGE;
+		return CLI_EXIT_USAGE;
 	}
 	if (!strcmp(argv[1], "help") && argc > 2)
-		return opt_flush(help_of(argc - 2, argv + 2));
+		return cli_option_flush(help_of(argc - 2, argv + 2));
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
-		return opt_flush(help(stdout));
+		return cli_option_flush(help(stdout));
 	if (!strcmp(argv[1], "--version")) {
 		puts("lodge " LODGE_VERSION);
-		return opt_flush(0);
+		return cli_option_flush(0);
 	}
 	status = cmd_call(argv[1], argc - 1, argv + 1);
 	if (status < 0)
 		return unknown(argv[1]);
-	return status ? status : opt_flush(0); /* who failed has said so */
+	return status ? status : cli_option_flush(0); /* who failed has said so */
 }

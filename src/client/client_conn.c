@@ -138,7 +138,7 @@ int conn_open(const struct client *c, struct conn *ret, struct err *err)
 int conn_wrap(int fd, struct conn *ret, struct err *err)
 {
 	*ret = (struct conn){ .fd = fd, .buf = malloc(CONN_BUF) };
-	if (ret->buf && sock_nonblock(fd) == 0)
+	if (ret->buf && fd_message_nonblock(fd) == 0)
 		return 0;
 	conn_fini(ret);
 	return err_sys(err, ENOMEM, "connection");

@@ -51,7 +51,7 @@ int problem_set(const struct client *c, int status, const json_t *answer, struct
 	if (!said)
 		said = json_string_value(e);
 	if (said)
-		plain_line(said, err->msg, sizeof(err->msg));
+		one_line_print(said, err->msg, sizeof(err->msg));
 	else
 		err_set(err, ERR_INVALID, "%.120s answers %d, without a word that lodged would say",
 			c->url, status);

@@ -30,7 +30,7 @@ int64_t clock_ms(clockid_t id)
 	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-int64_t mono_ms(void)
+int64_t clock_mono_ms(void)
 {
 	return clock_ms(CLOCK_MONOTONIC);
 }
@@ -49,7 +49,7 @@ int64_t engine_extend_ms(const struct engine *e)
 	return e->opts.extend_ms;
 }
 
-int id_new(const char *prefix, char ret[STORE_ID], struct err *err)
+int id_generate(const char *prefix, char ret[STORE_ID], struct err *err)
 {
 	static const char set[] = "abcdefghijklmnopqrstuvwxyz012345";
 	unsigned char r[20];
@@ -67,36 +67,36 @@ int id_new(const char *prefix, char ret[STORE_ID], struct err *err)
 /* ---- the store --------------------------------------------------------------------------------
  */
 
-struct store *db_lock(struct engine *e)
+struct store *store_lock(struct engine *e)
 {
-	pthread_mutex_lock(&e->db_mutex);
+	pthread_mutex_lock(&e->store_mutex);
 	return e->store;
 }
 
-void db_unlock(struct engine *e)
+void store_unlock(struct engine *e)
 {
-	pthread_mutex_unlock(&e->db_mutex);
+	pthread_mutex_unlock(&e->store_mutex);
 }
 
-struct store *db_lock_relaxed(struct engine *e)
+struct store *store_lock_relaxed(struct engine *e)
 {
-	struct store *st = db_lock(e);
+	struct store *st = store_lock(e);
 
 	st->relax(st, true);
 	return st;
 }
 
-void db_unlock_relaxed(struct engine *e)
+void store_unlock_relaxed(struct engine *e)
 {
 	e->store->relax(e->store, false);
-	db_unlock(e);
+	store_unlock(e);
 }
 
 int64_t engine_changes(struct engine *e)
 {
 	int64_t n = 0;
 
-	DB (e, st)
+	WITH_STORE (e, st)
 		n = st->changes(st);
 	return n;
 }
@@ -158,7 +158,7 @@ int engine_post(struct engine *e, void (*fn)(struct engine *e, void *arg), void 
 	return 0;
 }
 
-int workers_start(struct engine *e, struct err *err)
+int worker_pool_start(struct engine *e, struct err *err)
 {
 	for (size_t i = 0; i < ARRAY_LEN(e->workers); i++) {
 		int r = pthread_create(&e->workers[i], NULL, work, e);
@@ -172,7 +172,7 @@ int workers_start(struct engine *e, struct err *err)
 	return 0;
 }
 
-void workers_stop(struct engine *e)
+void worker_pool_stop(struct engine *e)
 {
 	pthread_mutex_lock(&e->work_mutex);
 	e->work_ends = true;
@@ -182,7 +182,7 @@ void workers_stop(struct engine *e)
 		pthread_join(e->workers[i], NULL);
 }
 
-void engine_poke(struct engine *e)
+void engine_wake_timers(struct engine *e)
 {
 	pthread_mutex_lock(&e->mutex);
 	e->poked = true;

@@ -39,7 +39,7 @@ struct engine_opts {
 	void *start_arg;
 	const char *socket; /* where this engine can be reached: what a second opener is told */
 	bool forgetful; /* records in memory only: tests, and what need not last */
-	bool no_threads; /* nothing happens by itself: engine_sweep() is the caller's (tests) */
+	bool no_threads; /* nothing happens by itself: engine_run_timers() is the caller's (tests) */
 	int64_t (*clock)(void *arg); /* milliseconds since 1970; NULL: the machine's */
 	void *clock_arg;
 	unsigned max_active; /* live sandboxes; 0: as many as the machine takes */
@@ -63,24 +63,24 @@ int engine_open(const struct engine_opts *opts, struct engine **ret, struct err 
 /* The same in two halves, for who has to answer meanwhile. The first takes the home and the store:
  * what it refuses, another try would not heal. Until the engine is ready nobody may use sessions;
  * keys can be used, and health and progress be asked for. */
-int engine_prepare(const struct engine_opts *opts, struct engine **ret, struct err *err);
+int engine_open_store(const struct engine_opts *opts, struct engine **ret, struct err *err);
 /* The second starts a keeper and takes up what the last engine left, on a thread of its own. A
  * failure that may pass is followed by another try, later and later, or soon when somebody waits.
  * fn(arg) on that thread after each try: NULL, it is ready; else why not, and in how many
  * milliseconds the next begins; 0: it is the last. */
-typedef void engine_begun_fn(void *arg, const struct err *err, int64_t again_ms);
-int engine_begin(struct engine *e, engine_begun_fn *fn, void *arg, struct err *err);
+typedef void engine_ready_fn(void *arg, const struct err *err, int64_t again_ms);
+int engine_start(struct engine *e, engine_ready_fn *fn, void *arg, struct err *err);
 bool engine_is_ready(struct engine *e);
 /* Until it is ready. With sys EINPROGRESS and a sentence that tells the stage: ERR_TIMEOUT, not
  * yet; ERR_UNAVAILABLE: the try that was under way failed, or too many wait already. */
-int engine_await(struct engine *e, int64_t wait_ms, struct err *err);
+int engine_wait_ready(struct engine *e, int64_t wait_ms, struct err *err);
 /* The sandboxes live on. Nobody may be in a call. NULL is allowed. */
 void engine_close(struct engine *e);
 DEFINE_AUTO(struct engine *, engine_close);
 
 /* One round of everything that happens by itself: deadlines, what was lost, unfinished removals,
  * layers nobody needs. Safe at any time, from any thread. Returns how many sessions it changed. */
-int engine_sweep(struct engine *e);
+int engine_run_timers(struct engine *e);
 /* Rows written since the engine was opened: looking never raises it. */
 int64_t engine_changes(struct engine *e);
 /* The time that deadlines are compared with: milliseconds since 1970; not moved by a jump of the
@@ -117,9 +117,9 @@ enum session_source {
 	SESSION_SOURCE_FORK
 };
 
-enum session_on_exceed { SESSION_EXCEED_REFUSE, SESSION_EXCEED_REPLACE };
+enum session_exceed_action { SESSION_EXCEED_REFUSE, SESSION_EXCEED_REPLACE };
 
-struct session_want {
+struct session_opts {
 	const struct store_binding *keys; /* the first that leads somewhere decides; all of them
 					     lead to it afterwards. None: always a new session */
 	size_t nkeys;
@@ -140,12 +140,12 @@ struct session_want {
 	const char *pin; /* this session or sandbox id, or ERR_CONFLICT */
 	const char *once; /* idempotency key: the same key leads to the same session */
 	unsigned max_active_per_user; /* 0: any number */
-	enum session_on_exceed on_exceed;
+	enum session_exceed_action on_exceed;
 	int64_t wait_ms; /* for room, in the queue; 0: not at all */
 	bool asleep; /* a new one is made without a sandbox; one that is there is left as it is */
 };
 
-struct session_entered {
+struct session_enter_result {
 	struct store_session session;
 	enum session_outcome outcome;
 	enum session_source source;
@@ -153,18 +153,18 @@ struct session_entered {
 	struct store_cause cause; /* why it had to be resumed or replaced */
 	uint64_t ready_us;
 };
-void session_entered_fini(struct session_entered *r);
+void session_enter_result_fini(struct session_enter_result *r);
 
-int session_enter(struct engine *e, const struct caller *who, const struct session_want *want,
-		  struct session_entered *ret, struct err *err);
+int session_enter(struct engine *e, const struct caller *who, const struct session_opts *want,
+		  struct session_enter_result *ret, struct err *err);
 
 /* When an enter was refused because all is full (ERR_UNAVAILABLE, sys EAGAIN). */
-struct session_full {
+struct capacity_report {
 	unsigned active, max, waiting; /* sandboxes now, at most, callers in the queue */
 	unsigned idle; /* that could be hibernated */
 	int64_t retry_after_ms;
 };
-void engine_full(struct engine *e, struct session_full *ret);
+void capacity_get_report(struct engine *e, struct capacity_report *ret);
 
 /* ---- looking --------------------------------------------------------------------------------- */
 
@@ -172,7 +172,7 @@ int session_get(struct engine *e, const struct caller *who, const struct session
 		struct store_session *ret, struct err *err);
 /* Whether there is such a session and another tenant has it: for surfaces that tell such callers
  * that they may not, where session_get() says that there is none. */
-bool session_is_anothers(struct engine *e, const struct caller *who, const char *id);
+bool session_is_foreign(struct engine *e, const struct caller *who, const char *id);
 int session_list(struct engine *e, const struct store_session_filter *f, struct store_page page,
 		 struct store_session_list *ret, struct err *err);
 /* What its sandbox may use: what the session says, else its template, else the defaults; no more
@@ -182,29 +182,29 @@ void session_limits(struct engine *e, const struct store_session *s, struct limi
 bool session_is_valid(struct engine *e, const struct caller *who, const struct session_ref *ref);
 int session_tombstone(struct engine *e, const struct caller *who, const struct session_ref *ref,
 		      struct store_tombstone *ret, struct err *err);
-unsigned engine_active(struct engine *e);
+unsigned capacity_active(struct engine *e);
 /* Whether its newest sealed files would survive a power loss. Live ones: those below. */
-int session_durable(struct engine *e, const struct caller *who, const struct session_ref *ref,
+int session_is_durable(struct engine *e, const struct caller *who, const struct session_ref *ref,
 		    bool *ret, struct err *err);
 int session_stats(struct engine *e, const struct caller *who, const struct session_ref *ref,
 		  struct keeper_stats *ret, struct err *err);
 int engine_events(struct engine *e, int64_t since, const char *tenant, const char *session,
 		  unsigned limit, struct store_event_list *ret, struct err *err);
 
-enum session_probe_answer {
-	SESSION_CONNECTED = 1, /* verified */
-	SESSION_UNSURE, /* no answer in time, for now: everything is kept; ask again */
+enum session_probe_status {
+	SESSION_PROBE_CONNECTED = 1, /* verified */
+	SESSION_PROBE_UNKNOWN, /* no answer in time, for now: everything is kept; ask again */
 	SESSION_EXPIRED, /* gone; the record says so now */
-	SESSION_NO_SANDBOX,
+	SESSION_PROBE_NO_SANDBOX,
 };
-struct session_probed {
-	enum session_probe_answer answer;
+struct session_probe_result {
+	enum session_probe_status answer;
 	struct store_cause cause;
 	int64_t expires_at, retry_after_ms;
 };
 /* Never extends a life. deadline_ms 0: the default. */
 int session_probe(struct engine *e, const struct caller *who, const struct session_ref *ref,
-		  int64_t deadline_ms, struct session_probed *ret, struct err *err);
+		  int64_t deadline_ms, struct session_probe_result *ret, struct err *err);
 
 /* ---- changing -------------------------------------------------------------------------------- */
 
@@ -239,7 +239,7 @@ int session_hibernate(struct engine *e, const struct caller *who, const struct s
 		      int64_t if_version, struct store_session *ret, struct err *err);
 /* Of what runs already: success, SESSION_REUSED. Pushes the deadlines as entering does. */
 int session_resume(struct engine *e, const struct caller *who, const struct session_ref *ref,
-		   int64_t if_version, struct session_entered *ret, struct err *err);
+		   int64_t if_version, struct session_enter_result *ret, struct err *err);
 
 /* Archived sessions are never evaluated nor resumed. One that runs is hibernated first. */
 int session_archive(struct engine *e, const struct caller *who, const struct session_ref *ref,
@@ -250,7 +250,7 @@ int session_unarchive(struct engine *e, const struct caller *who, const struct s
 /* From every state, asking nothing of the guest. One that is gone already is success; *ret (may be
  * NULL) is the tombstone. Only what never existed is ERR_NOT_FOUND. */
 int session_destroy(struct engine *e, const struct caller *who, const struct session_ref *ref,
-		    const struct session_why *why, struct store_tombstone *ret, struct err *err);
+		    const struct session_cause_opts *why, struct store_tombstone *ret, struct err *err);
 
 /* Every session of a user, or of the tenant with user NULL. One failure does not stop the rest. */
 struct session_cleanup {
@@ -264,12 +264,12 @@ void session_cleanup_fini(struct session_cleanup *c);
 
 /* ---- files of a session as a whole: snapshots ------------------------------------------------ */
 
-struct snapshot_want {
+struct snapshot_opts {
 	const char *name; /* NULL: none */
 	bool stop; /* do not copy from the running sandbox: stop it, and resume it afterwards */
 };
 int session_snapshot(struct engine *e, const struct caller *who, const struct session_ref *ref,
-		     const struct snapshot_want *want, struct store_snapshot *ret, struct err *err);
+		     const struct snapshot_opts *want, struct store_snapshot *ret, struct err *err);
 int snapshot_get(struct engine *e, const struct caller *who, const char *id,
 		 struct store_snapshot *ret, struct err *err);
 int snapshot_search(struct engine *e, const struct store_snapshot_filter *f, struct store_page page,
@@ -300,28 +300,28 @@ int snapshot_import(struct engine *e, const struct caller *who, const char *temp
  */
 
 /* A connection of one's own to the session's sandbox, for files_*() of sandbox/files_client.h: the session
- * is resumed if it sleeps, and counts as busy until session_give_back(). `resume` false:
+ * is resumed if it sleeps, and counts as busy until side_conn_close(). `resume` false:
  * ERR_CONFLICT if it sleeps. *ret_outcome may be NULL. */
-struct session_loan;
-int session_borrow(struct engine *e, const struct caller *who, const struct session_ref *ref,
-		   bool resume, struct session_loan **ret, enum session_outcome *ret_outcome,
+struct side_conn;
+int side_conn_open(struct engine *e, const struct caller *who, const struct session_ref *ref,
+		   bool resume, struct side_conn **ret, enum session_outcome *ret_outcome,
 		   struct err *err);
 /* The same for who only looks: the session is not resumed (ERR_CONFLICT if nothing runs), nor does
  * it live longer for it. */
-int session_peek(struct engine *e, const struct caller *who, const struct session_ref *ref,
-		 struct session_loan **ret, struct err *err);
-struct sandbox *session_loan_sandbox(const struct session_loan *l);
+int side_conn_open_readonly(struct engine *e, const struct caller *who, const struct session_ref *ref,
+		 struct side_conn **ret, struct err *err);
+struct sandbox *side_conn_sandbox(const struct side_conn *l);
 /* What the session's template and spec say: user, workdir, environment. */
-const struct template *session_loan_template(const struct session_loan *l);
+const struct template *side_conn_template(const struct side_conn *l);
 /* One at a time of those who borrowed from the same session: for a look at a file and the change
  * that follows from it. For moments only; what the guest itself does meanwhile is not held up. */
-void session_loan_lock(struct session_loan *l);
-void session_loan_unlock(struct session_loan *l);
-void session_give_back(struct session_loan *l);
-DEFINE_AUTO(struct session_loan *, session_give_back);
+void side_conn_lock(struct side_conn *l);
+void side_conn_unlock(struct side_conn *l);
+void side_conn_close(struct side_conn *l);
+DEFINE_AUTO(struct side_conn *, side_conn_close);
 
-/* pack_through() the engine's packer. */
-int engine_pack(struct engine *e, bool back, int fd, pack_fn *fn, void *arg, struct err *err);
+/* zstd_pipe_run() the engine's packer. */
+int engine_zstd_pipe(struct engine *e, bool back, int fd, zstd_pipe_fn *fn, void *arg, struct err *err);
 
 /* ---- quotas -----------------------------------------------------------------------------------
  */

@@ -6,12 +6,12 @@
 #include "engine/internal.h"
 #include "engine/keeper_conn.h"
 
-const struct engine_numbers *engine_numbers(const struct engine *e)
+const struct engine_metrics *engine_metrics(const struct engine *e)
 {
 	return &e->numbers;
 }
 
-uint64_t numbers_us(void)
+uint64_t clock_mono_us(void)
 {
 	struct timespec ts;
 
@@ -20,18 +20,18 @@ uint64_t numbers_us(void)
 }
 
 /* With the least that must be there at 0 the keeper only tells: it makes none because of this. */
-void engine_pool(struct engine *e, struct keeper_pool_state *ret)
+void engine_pool_state(struct engine *e, struct keeper_pool_state *ret)
 {
-	struct keeper_pool same = keep_pool(e);
+	struct keeper_pool same = keeper_conn_pool_opts(e);
 	struct keeper_pool_state now = { 0 };
 	struct err ignored;
 	int r = -1;
 
 	same.min = 0;
-	if (e->opts.pool && pthread_mutex_trylock(&e->keep_mutex) == 0) {
+	if (e->opts.pool && pthread_mutex_trylock(&e->keeper_mutex) == 0) {
 		if (e->keeper && !keeper_client_is_dead(e->keeper))
 			r = keeper_client_pool(e->keeper, same, &now, &ignored);
-		pthread_mutex_unlock(&e->keep_mutex);
+		pthread_mutex_unlock(&e->keeper_mutex);
 	}
 	pthread_mutex_lock(&e->mutex);
 	if (r == 0)

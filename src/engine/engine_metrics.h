@@ -6,17 +6,17 @@
 #include "base/histogram.h"
 #include "engine/engine.h"
 
-struct engine_numbers {
+struct engine_metrics {
 	atomic_ullong entered[SESSION_REPLACED + 1]; /* by enum session_outcome */
 	struct histogram made[SESSION_SOURCE_FORK + 1]; /* sandboxes, by enum session_source */
 	struct histogram probe; /* those that were asked, whatever came of it */
 };
-const struct engine_numbers *engine_numbers(const struct engine *e);
+const struct engine_metrics *engine_metrics(const struct engine *e);
 
 /* Sandboxes that wait, and how often there was one. Starts nothing: while the keeper is busy, or
  * there is none, what it said last. */
-void engine_pool(struct engine *e, struct keeper_pool_state *ret);
+void engine_pool_state(struct engine *e, struct keeper_pool_state *ret);
 
-uint64_t numbers_us(void); /* a clock for what is measured */
+uint64_t clock_mono_us(void); /* a clock for what is measured */
 
 #endif

@@ -7,19 +7,19 @@
 #include "base/array.h"
 #include "engine/internal.h"
 
-void environment_want(struct engine *e, const char *template, bool changed)
+void environment_request_add(struct engine *e, const char *template, bool changed)
 {
-	struct environment_wish *w = NULL;
+	struct environment_request *w = NULL;
 
 	if (!e->opts.environments)
 		return;
 	pthread_mutex_lock(&e->mutex);
-	for (size_t i = 0; i < ARRAY_LEN(e->wishes) && !w; i++)
-		if (strcmp(e->wishes[i].template, template) == 0)
-			w = &e->wishes[i];
+	for (size_t i = 0; i < ARRAY_LEN(e->environment_requests) && !w; i++)
+		if (strcmp(e->environment_requests[i].template, template) == 0)
+			w = &e->environment_requests[i];
 	if (!w || changed) {
 		if (!w)
-			w = &e->wishes[e->nwishes++ % ARRAY_LEN(e->wishes)];
+			w = &e->environment_requests[e->nenvironment_requests++ % ARRAY_LEN(e->environment_requests)];
 		snprintf(w->template, sizeof(w->template), "%s", template);
 		w->due = true;
 	}

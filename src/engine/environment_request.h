@@ -9,6 +9,6 @@ struct engine;
 
 /* A session of it was made, or (`changed`) it says something else now: the sweep looks, if the
  * option says so and it does not know yet. */
-void environment_want(struct engine *e, const char *template, bool changed);
+void environment_request_add(struct engine *e, const char *template, bool changed);
 
 #endif

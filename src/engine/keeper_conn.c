@@ -20,7 +20,7 @@ enum {
 	POOL_AGE_MS = 3600 * 1000,
 };
 
-struct keeper_pool keep_pool(const struct engine *e)
+struct keeper_pool keeper_conn_pool_opts(const struct engine *e)
 {
 	unsigned target = e->opts.pool, min = e->opts.pool_min;
 
@@ -37,7 +37,7 @@ static void ask_for_pool(struct engine *e)
 	struct err ignored;
 
 	if (e->opts.pool)
-		(void)keeper_client_pool(e->keeper, keep_pool(e), NULL, &ignored);
+		(void)keeper_client_pool(e->keeper, keeper_conn_pool_opts(e), NULL, &ignored);
 }
 
 static int start_keeper(struct engine *e, struct err *err)
@@ -54,15 +54,15 @@ static int start_keeper(struct engine *e, struct err *err)
 	return 0;
 }
 
-struct keeper_client *keep_lock(struct engine *e, struct err *err)
+struct keeper_client *keeper_conn_lock(struct engine *e, struct err *err)
 {
-	pthread_mutex_lock(&e->keep_mutex);
+	pthread_mutex_lock(&e->keeper_mutex);
 	if (e->keeper && keeper_client_is_dead(e->keeper)) {
 		keeper_client_free(e->keeper);
 		e->keeper = NULL;
 	}
 	if (!e->keeper && start_keeper(e, err) < 0) {
-		pthread_mutex_unlock(&e->keep_mutex);
+		pthread_mutex_unlock(&e->keeper_mutex);
 		/* whatever it was, it is nothing that the caller did */
 		err->code = ERR_UNAVAILABLE;
 		err->sys = 0;
@@ -75,107 +75,107 @@ struct keeper_client *keep_lock(struct engine *e, struct err *err)
 	return e->keeper;
 }
 
-void keep_unlock(struct engine *e)
+void keeper_conn_unlock(struct engine *e)
 {
-	pthread_mutex_unlock(&e->keep_mutex);
+	pthread_mutex_unlock(&e->keeper_mutex);
 }
 
-void keep_mind(struct engine *e)
+void keeper_conn_revive(struct engine *e)
 {
 	struct err ignored; /* whoever needs it is told */
 
-	if (pthread_mutex_trylock(&e->keep_mutex) != 0)
+	if (pthread_mutex_trylock(&e->keeper_mutex) != 0)
 		return; /* somebody talks to it */
-	pthread_mutex_unlock(&e->keep_mutex);
-	if (!keep_lock(e, &ignored))
+	pthread_mutex_unlock(&e->keeper_mutex);
+	if (!keeper_conn_lock(e, &ignored))
 		return;
 	ask_for_pool(e);
-	keep_unlock(e);
+	keeper_conn_unlock(e);
 }
 
-int keep_call(struct engine *e, const struct keeper_request *req, struct keeper_reply *ret,
+int keeper_conn_call(struct engine *e, const struct keeper_request *req, struct keeper_reply *ret,
 	      struct err *err)
 {
-	struct keeper_client *k = keep_lock(e, err);
+	struct keeper_client *k = keeper_conn_lock(e, err);
 	int r;
 
 	if (!k)
 		return -1;
 	r = keeper_client_call(k, req, NULL, 0, ret, NULL, err);
-	keep_unlock(e);
+	keeper_conn_unlock(e);
 	return r;
 }
 
-int keep_stats(struct engine *e, const char *sandbox, struct keeper_stats *ret, struct err *err)
+int keeper_conn_stats(struct engine *e, const char *sandbox, struct keeper_stats *ret, struct err *err)
 {
 	struct keeper_request req = keeper_client_request(KEEPER_STATS, sandbox);
 	struct keeper_reply reply;
 
-	if (keep_call(e, &req, &reply, err) < 0)
+	if (keeper_conn_call(e, &req, &reply, err) < 0)
 		return -1;
 	*ret = reply.stats;
 	return 0;
 }
 
-int keep_stop(struct engine *e, const char *sandbox, struct err *err)
+int keeper_conn_stop(struct engine *e, const char *sandbox, struct err *err)
 {
-	struct keeper_client *k = keep_lock(e, err);
+	struct keeper_client *k = keeper_conn_lock(e, err);
 	int r;
 
 	if (!k)
 		return -1;
 	r = layer_stop(k, sandbox, NULL, err);
-	keep_unlock(e);
+	keeper_conn_unlock(e);
 	return r;
 }
 
-int keep_destroy(struct engine *e, const char *sandbox, struct err *err)
+int keeper_conn_destroy(struct engine *e, const char *sandbox, struct err *err)
 {
 	struct keeper_request req = keeper_client_request(KEEPER_DESTROY, sandbox);
 
-	return keep_call(e, &req, NULL, err);
+	return keeper_conn_call(e, &req, NULL, err);
 }
 
 /* Others use the keeper between two tries. False when the time is over. */
 static bool pause_until(int64_t until, unsigned *us)
 {
-	if (mono_ms() > until)
+	if (clock_mono_ms() > until)
 		return false;
 	usleep(*us);
 	*us = *us * 2 < WAIT_MAX_US ? *us * 2 : WAIT_MAX_US;
 	return true;
 }
 
-int keep_seal(struct engine *e, const char *sandbox, const char *layer, bool *ret_whole,
+int keeper_conn_seal(struct engine *e, const char *sandbox, const char *layer, bool *ret_whole,
 	      struct err *err)
 {
-	int64_t until = mono_ms() + END_MS;
+	int64_t until = clock_mono_ms() + END_MS;
 	unsigned us = WAIT_MIN_US;
 	int r;
 
 	do {
-		struct keeper_client *k = keep_lock(e, err);
+		struct keeper_client *k = keeper_conn_lock(e, err);
 
 		if (!k)
 			return -1;
 		r = layer_seal(k, sandbox, layer, ret_whole, err);
-		keep_unlock(e);
+		keeper_conn_unlock(e);
 	} while (r < 0 && err->sys == EBUSY && pause_until(until, &us));
 	return r;
 }
 
-int keep_job(struct engine *e, const char *name, uint64_t *ret_bytes, struct err *err)
+int keeper_conn_wait_job(struct engine *e, const char *name, uint64_t *ret_bytes, struct err *err)
 {
-	int64_t until = mono_ms() + JOB_MS;
+	int64_t until = clock_mono_ms() + JOB_MS;
 	unsigned us = WAIT_MIN_US;
 	struct keeper_job job;
 
 	do {
-		struct keeper_client *k = keep_lock(e, err);
+		struct keeper_client *k = keeper_conn_lock(e, err);
 		int r = k ? layer_job(k, name, &job, err) : -1;
 
 		if (k)
-			keep_unlock(e);
+			keeper_conn_unlock(e);
 		if (r < 0)
 			return -1;
 	} while (job.state == KEEPER_JOB_RUNNING && pause_until(until, &us));
@@ -186,21 +186,21 @@ int keep_job(struct engine *e, const char *name, uint64_t *ret_bytes, struct err
 	return 0;
 }
 
-int keep_snap(struct engine *e, const char *sandbox, const char *layer, bool *ret_whole,
+int keeper_conn_snapshot(struct engine *e, const char *sandbox, const char *layer, bool *ret_whole,
 	      uint64_t *ret_bytes, struct err *err)
 {
-	struct keeper_client *k = keep_lock(e, err);
+	struct keeper_client *k = keeper_conn_lock(e, err);
 	struct keeper_job job;
 	int r;
 
 	if (!k)
 		return -1;
 	r = layer_snap(k, sandbox, layer, ret_whole, &job, err);
-	keep_unlock(e);
+	keeper_conn_unlock(e);
 	if (r < 0)
 		return -1;
 	if (job.state == KEEPER_JOB_RUNNING)
-		return keep_job(e, layer, ret_bytes, err);
+		return keeper_conn_wait_job(e, layer, ret_bytes, err);
 	*ret_bytes = job.bytes;
 	return 0;
 }
@@ -209,39 +209,39 @@ int keep_snap(struct engine *e, const char *sandbox, const char *layer, bool *re
 
 static int add_item(void *arg, enum keeper_what what, const char *id, pid_t pid)
 {
-	struct keep_list *l = arg;
+	struct keeper_listing *l = arg;
 
 	(void)pid;
 	if ((l->count & (l->count - 1)) == 0) { /* full at every power of two */
 		size_t cap = l->count ? l->count * 2 : 1;
-		struct keep_item *more = realloc(l->items, cap * sizeof(*more));
+		struct keeper_listing_item *more = realloc(l->items, cap * sizeof(*more));
 
 		if (!more)
 			return -1;
 		l->items = more;
 	}
-	l->items[l->count] = (struct keep_item){ .what = what };
+	l->items[l->count] = (struct keeper_listing_item){ .what = what };
 	strncpy(l->items[l->count++].id, id, KEEPER_ID_SIZE - 1);
 	return 0;
 }
 
 static int by_id(const void *a, const void *b)
 {
-	return strcmp(((const struct keep_item *)a)->id, ((const struct keep_item *)b)->id);
+	return strcmp(((const struct keeper_listing_item *)a)->id, ((const struct keeper_listing_item *)b)->id);
 }
 
-int keep_list(struct engine *e, struct keep_list *ret, struct err *err)
+int keeper_conn_list(struct engine *e, struct keeper_listing *ret, struct err *err)
 {
-	struct keep_list l = { 0 };
-	struct keeper_client *k = keep_lock(e, err);
+	struct keeper_listing l = { 0 };
+	struct keeper_client *k = keeper_conn_lock(e, err);
 	int r;
 
 	if (!k)
 		return -1;
 	r = keeper_client_list(k, add_item, &l, err);
-	keep_unlock(e);
+	keeper_conn_unlock(e);
 	if (r != 0) {
-		keep_list_fini(&l);
+		keeper_listing_fini(&l);
 		return r < 0 ? -1 : err_sys(err, ENOMEM, "list of the keeper");
 	}
 	if (l.count > 1)
@@ -250,7 +250,7 @@ int keep_list(struct engine *e, struct keep_list *ret, struct err *err)
 	return 0;
 }
 
-void keep_list_fini(struct keep_list *l)
+void keeper_listing_fini(struct keeper_listing *l)
 {
 	free(l->items);
 	l->items = NULL;
@@ -258,7 +258,7 @@ void keep_list_fini(struct keep_list *l)
 }
 
 /* A sandbox and the layer it became have one id: both kinds may be there. */
-static bool has(const struct keep_list *l, const char *id, enum keeper_what what)
+static bool has(const struct keeper_listing *l, const char *id, enum keeper_what what)
 {
 	size_t lo = 0, hi = l->count;
 
@@ -276,14 +276,14 @@ static bool has(const struct keep_list *l, const char *id, enum keeper_what what
 	return false;
 }
 
-enum keep_has keep_list_sandbox(const struct keep_list *l, const char *id)
+enum keeper_presence keeper_listing_sandbox(const struct keeper_listing *l, const char *id)
 {
 	if (has(l, id, KEEPER_IS_SANDBOX))
-		return KEEP_SANDBOX;
-	return has(l, id, KEEPER_IS_FILES) ? KEEP_FILES : KEEP_NOTHING;
+		return KEEPER_PRESENCE_SANDBOX;
+	return has(l, id, KEEPER_IS_FILES) ? KEEPER_PRESENCE_FILES : KEEPER_PRESENCE_NONE;
 }
 
-bool keep_list_layer(const struct keep_list *l, const char *id)
+bool keeper_listing_has_layer(const struct keeper_listing *l, const char *id)
 {
 	return has(l, id, KEEPER_IS_LAYER);
 }

@@ -14,7 +14,7 @@
 static void remember(struct engine *e, const char *id)
 {
 	pthread_mutex_lock(&e->mutex);
-	if (e->naside < ASIDE_MAX)
+	if (e->naside < SCRATCH_MAX)
 		snprintf(e->aside[e->naside++], sizeof(e->aside[0]), "%s", id);
 	pthread_mutex_unlock(&e->mutex);
 }
@@ -23,12 +23,12 @@ static void end(struct engine *e, const char *id)
 {
 	struct err err;
 
-	if (keep_destroy(e, id, &err) < 0 && err.code != ERR_NOT_FOUND)
+	if (keeper_conn_destroy(e, id, &err) < 0 && err.code != ERR_NOT_FOUND)
 		remember(e, id);
 }
 
 /* By a name that we know: also one whose maker died before it could tell has to be ended. */
-int aside_make(struct engine *e, const struct sandbox_spec *spec, unsigned *ret_features,
+int scratch_create(struct engine *e, const struct sandbox_spec *spec, unsigned *ret_features,
 	       struct sandbox **ret, struct err *err)
 {
 	struct sandbox_spec named = *spec;
@@ -36,22 +36,22 @@ int aside_make(struct engine *e, const struct sandbox_spec *spec, unsigned *ret_
 	struct keeper_client *k;
 	int r;
 
-	if (id_new("aside_", id, err) < 0)
+	if (id_generate("aside_", id, err) < 0)
 		return -1;
 	named.id = id;
-	k = keep_lock(e, err);
+	k = keeper_conn_lock(e, err);
 	if (!k)
 		return -1;
 	r = ret_features ? keeper_client_features(k, ret_features, err) : 0;
 	if (r == 0)
 		r = sandbox_new(k, &named, ret, err);
-	keep_unlock(e);
+	keeper_conn_unlock(e);
 	if (r < 0)
 		end(e, id);
 	return r;
 }
 
-void aside_unmake(struct engine *e, struct sandbox *sb)
+void scratch_destroy(struct engine *e, struct sandbox *sb)
 {
 	char id[KEEPER_ID_SIZE];
 
@@ -62,9 +62,9 @@ void aside_unmake(struct engine *e, struct sandbox *sb)
 	end(e, id);
 }
 
-void aside_sweep(struct engine *e)
+void scratch_sweep(struct engine *e)
 {
-	char ids[ASIDE_MAX][KEEPER_ID_SIZE];
+	char ids[SCRATCH_MAX][KEEPER_ID_SIZE];
 	unsigned n;
 
 	pthread_mutex_lock(&e->mutex);

@@ -5,9 +5,9 @@
 #include "engine/internal.h"
 
 /* ret_features may be NULL. */
-int aside_make(struct engine *e, const struct sandbox_spec *spec, unsigned *ret_features,
+int scratch_create(struct engine *e, const struct sandbox_spec *spec, unsigned *ret_features,
 	       struct sandbox **ret, struct err *err);
-void aside_unmake(struct engine *e, struct sandbox *sb); /* NULL is allowed */
-void aside_sweep(struct engine *e);
+void scratch_destroy(struct engine *e, struct sandbox *sb); /* NULL is allowed */
+void scratch_sweep(struct engine *e);
 
 #endif

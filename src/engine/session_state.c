@@ -16,7 +16,7 @@
 #define FAILED SM_BIT(SESSION_FAILED)
 #define DESTROYING SM_BIT(SESSION_DESTROYING)
 
-static const struct sm_state states[SESSION_STATES] = {
+static const struct state_machine_state states[SESSION_STATES] = {
 	[SESSION_NONE] = { "none", PROVISIONING | HIBERNATED | ARCHIVED | DESTROYING },
 	[SESSION_PROVISIONING] = { "provisioning", ACTIVE | FAILED | DESTROYING },
 	[SESSION_ACTIVE] = { "active",
@@ -30,7 +30,7 @@ static const struct sm_state states[SESSION_STATES] = {
 	[SESSION_DESTROYING] = { "destroying", DESTROYING },
 };
 
-const struct sm session_sm = { "session", states, SESSION_STATES };
+const struct state_machine session_states = { "session", states, SESSION_STATES };
 
 /* The table of lifecycle.md. `bare` is where it leads when there is nothing to resume from. */
 static const struct {
@@ -44,8 +44,8 @@ static const struct {
 	{ PROVISIONING | RESTORING, SESSION_READY, SESSION_ACTIVE, SESSION_ACTIVE },
 	{ PROVISIONING | RESTORING | HIBERNATING, SESSION_ERROR, SESSION_FAILED, SESSION_FAILED },
 	{ ACTIVE, SESSION_USE, SESSION_ACTIVE, SESSION_ACTIVE },
-	{ ACTIVE, SESSION_SLEEP, SESSION_HIBERNATING, SESSION_HIBERNATING },
-	{ HIBERNATING, SESSION_STAY, SESSION_ACTIVE, SESSION_ACTIVE },
+	{ ACTIVE, SESSION_EVENT_HIBERNATE, SESSION_HIBERNATING, SESSION_HIBERNATING },
+	{ HIBERNATING, SESSION_EVENT_NOT_DUE, SESSION_ACTIVE, SESSION_ACTIVE },
 	{ HIBERNATING, SESSION_SEALED, SESSION_HIBERNATED, SESSION_HIBERNATED },
 	{ ACTIVE | FAILED, SESSION_ALIVE, SESSION_ACTIVE, SESSION_ACTIVE },
 	{ ACTIVE | HIBERNATING | FAILED, SESSION_GONE, SESSION_HIBERNATED, SESSION_NONE },
@@ -66,8 +66,8 @@ static const struct {
 	[SESSION_READY] = { "ready" },
 	[SESSION_ERROR] = { "error" },
 	[SESSION_USE] = { "use" },
-	[SESSION_SLEEP] = { "sleep" },
-	[SESSION_STAY] = { "stay" },
+	[SESSION_EVENT_HIBERNATE] = { "sleep" },
+	[SESSION_EVENT_NOT_DUE] = { "stay" },
 	[SESSION_SEALED] = { "sealed" },
 	[SESSION_ALIVE] = { "alive" },
 	[SESSION_GONE] = { "gone" },
@@ -79,11 +79,11 @@ static const struct {
 
 static const char *const causes[SESSION_CAUSES] = {
 	[SESSION_CAUSE_NONE] = "",
-	[SESSION_CAUSE_ASKED] = "asked",
+	[SESSION_CAUSE_REQUESTED] = "asked",
 	[SESSION_CAUSE_IDLE] = "idle",
 	[SESSION_CAUSE_EXPIRED] = "expired",
 	[SESSION_CAUSE_REPLACED] = "replaced",
-	[SESSION_CAUSE_ROOM] = "room",
+	[SESSION_CAUSE_CAPACITY] = "room",
 	[SESSION_CAUSE_GONE] = "gone",
 	[SESSION_CAUSE_STOPPED] = "stopped",
 	[SESSION_CAUSE_UNAVAILABLE] = "unavailable",
@@ -136,10 +136,10 @@ static bool may_find_sandbox(const struct store_session *s, enum session_event e
 	return s->runtime != SESSION_RUNTIME_LIVE || !(events[ev].needs_no_sandbox || rest);
 }
 
-int session_next(const struct store_session *s, enum session_event ev, enum session_state *ret,
+int session_record_next(const struct store_session *s, enum session_event ev, enum session_state *ret,
 		 struct err *err)
 {
-	const char *name = sm_name(&session_sm, s->state);
+	const char *name = state_machine_name(&session_states, s->state);
 
 	for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
 		enum session_state to = session_has_files(s) ? rules[i].to : rules[i].bare;
@@ -151,7 +151,7 @@ int session_next(const struct store_session *s, enum session_event ev, enum sess
 			return err_set(err, ERR_CONFLICT,
 				       "session %s is %s but its sandbox lives: \"%s\" must wait",
 				       s->id, name, events[ev].name);
-		if (sm_check(&session_sm, s->state, to, err) < 0)
+		if (state_machine_check(&session_states, s->state, to, err) < 0)
 			return -1;
 		*ret = to;
 		return 0;
@@ -197,13 +197,13 @@ static void start_timers(struct store_session *s, int64_t now)
 	push_timers(s, now, s->idle_timeout_ms);
 }
 
-void session_push(struct store_session *s, int64_t now, int64_t ms)
+void session_record_push(struct store_session *s, int64_t now, int64_t ms)
 {
 	push_timers(s, now, ms);
 	s->due_at = session_due_at(s);
 }
 
-void session_retime(struct store_session *s, int64_t now)
+void session_record_retime(struct store_session *s, int64_t now)
 {
 	s->expires_at = s->max_lifetime_ms ? end_of_life(s) : 0;
 	s->hibernate_at = 0;
@@ -262,8 +262,8 @@ static void change(struct store_session *s, enum session_event ev, int64_t now)
 	case SESSION_DESTROY:
 		stop_timers(s);
 		break;
-	case SESSION_SLEEP:
-	case SESSION_STAY:
+	case SESSION_EVENT_HIBERNATE:
+	case SESSION_EVENT_NOT_DUE:
 	case SESSION_ALIVE:
 	case SESSION_ARCHIVE:
 	case SESSION_UNARCHIVE:
@@ -272,7 +272,7 @@ static void change(struct store_session *s, enum session_event ev, int64_t now)
 	}
 }
 
-static void explain(struct store_session *s, const struct session_why *why, int64_t now)
+static void explain(struct store_session *s, const struct session_cause_opts *why, int64_t now)
 {
 	s->cause = (struct store_cause){ .at = now };
 	snprintf(s->cause.code, sizeof(s->cause.code), "%s", causes[why->cause]);
@@ -296,12 +296,12 @@ bool session_is_at_rest(const struct store_session *s)
 	       (s->state == SESSION_FAILED && s->runtime != SESSION_RUNTIME_LIVE);
 }
 
-int session_move(struct store_session *s, enum session_event ev, const struct session_why *why,
+int session_record_move(struct store_session *s, enum session_event ev, const struct session_cause_opts *why,
 		 int64_t now, struct err *err)
 {
 	enum session_state to;
 
-	if (session_next(s, ev, &to, err) < 0)
+	if (session_record_next(s, ev, &to, err) < 0)
 		return -1;
 	change(s, ev, now);
 	if (to == SESSION_ACTIVE)

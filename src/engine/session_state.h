@@ -41,8 +41,8 @@ enum session_event {
 	SESSION_READY, /* the sandbox answers */
 	SESSION_ERROR, /* what was under way did not work */
 	SESSION_USE, /* exec, file call, get-or-create, activity, extend */
-	SESSION_SLEEP, /* due, or hibernate was asked */
-	SESSION_STAY, /* looked at again under the lock: no longer due */
+	SESSION_EVENT_HIBERNATE, /* due, or hibernate was asked */
+	SESSION_EVENT_NOT_DUE, /* looked at again under the lock: no longer due */
 	SESSION_SEALED, /* files sealed, processes stopped */
 	SESSION_ALIVE, /* a probe found it alive */
 	SESSION_GONE, /* a probe or a use found it gone */
@@ -55,11 +55,11 @@ enum session_event {
 
 enum session_cause {
 	SESSION_CAUSE_NONE,
-	SESSION_CAUSE_ASKED, /* somebody asked for it */
+	SESSION_CAUSE_REQUESTED, /* somebody asked for it */
 	SESSION_CAUSE_IDLE, /* nobody used it for its idle time */
 	SESSION_CAUSE_EXPIRED, /* its lifetime is over */
 	SESSION_CAUSE_REPLACED, /* another of the same user took its place */
-	SESSION_CAUSE_ROOM, /* it made room for another */
+	SESSION_CAUSE_CAPACITY, /* it made room for another */
 	SESSION_CAUSE_GONE, /* the sandbox does not exist any more */
 	SESSION_CAUSE_STOPPED, /* the sandbox is there but its processes are not */
 	SESSION_CAUSE_UNAVAILABLE, /* no answer, too often */
@@ -74,7 +74,7 @@ enum {
 };
 
 /* Every move that is allowed; one that is not here is a bug. */
-extern const struct sm session_sm;
+extern const struct state_machine session_states;
 
 const char *session_event_name(enum session_event ev);
 const char *session_cause_name(enum session_cause cause);
@@ -82,10 +82,10 @@ const char *session_cause_name(enum session_cause cause);
 /* Where this event leads, or ERR_CONFLICT with a sentence why it does not. Depends on the record's
  * state, on whether it has a live sandbox (which must never become two), and on whether there is
  * anything to resume from. */
-int session_next(const struct store_session *s, enum session_event ev, enum session_state *ret,
+int session_record_next(const struct store_session *s, enum session_event ev, enum session_state *ret,
 		 struct err *err);
 
-struct session_why {
+struct session_cause_opts {
 	enum session_cause cause;
 	const char *text, *actor; /* borrowed */
 };
@@ -93,13 +93,13 @@ struct session_why {
 /* Makes the move: state, runtime, counters, timers and cause of the record as lifecycle.md has it.
  * On failure the record is as it was. The layer of SEALED and ROLLBACK, and the sandbox of READY,
  * are the caller's to set. */
-int session_move(struct store_session *s, enum session_event ev, const struct session_why *why,
+int session_record_move(struct store_session *s, enum session_event ev, const struct session_cause_opts *why,
 		 int64_t now, struct err *err);
 
 /* Deadlines of an active one: the idle deadline to now + ms if that is later, never past its
  * lifetime; or both counted anew from its preferences, which have changed. */
-void session_push(struct store_session *s, int64_t now, int64_t ms);
-void session_retime(struct store_session *s, int64_t now);
+void session_record_push(struct store_session *s, int64_t now, int64_t ms);
+void session_record_retime(struct store_session *s, int64_t now);
 
 /* The one answer to "is it active": running, and not about to expire. */
 bool session_is_active(const struct store_session *s, int64_t now);

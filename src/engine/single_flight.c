@@ -7,28 +7,28 @@
 #include "engine/internal.h"
 #include "engine/single_flight.h"
 
-struct flight {
-	struct flight *next;
+struct single_flight {
+	struct single_flight *next;
 	char *name;
 	unsigned refs;
 	bool landed;
 	int r;
 	struct err err;
-	struct session_entered result;
+	struct session_enter_result result;
 };
 
-static struct flight *find(struct engine *e, const char *name)
+static struct single_flight *find(struct engine *e, const char *name)
 {
-	struct flight *f = e->flights;
+	struct single_flight *f = e->flights;
 
 	while (f && (f->landed || strcmp(f->name, name) != 0))
 		f = f->next;
 	return f;
 }
 
-static struct flight *add(struct engine *e, const char *name)
+static struct single_flight *add(struct engine *e, const char *name)
 {
-	struct flight *f = calloc(1, sizeof(*f));
+	struct single_flight *f = calloc(1, sizeof(*f));
 
 	if (f)
 		f->name = strdup(name);
@@ -42,24 +42,24 @@ static struct flight *add(struct engine *e, const char *name)
 	return f;
 }
 
-static void drop(struct engine *e, struct flight *f)
+static void drop(struct engine *e, struct single_flight *f)
 {
-	struct flight **p = &e->flights;
+	struct single_flight **p = &e->flights;
 
 	if (--f->refs > 0)
 		return;
 	while (*p != f)
 		p = &(*p)->next;
 	*p = f->next;
-	session_entered_fini(&f->result);
+	session_enter_result_fini(&f->result);
 	free(f->name);
 	free(f);
 }
 
-static int copy_result(const struct session_entered *from, struct session_entered *ret,
+static int copy_result(const struct session_enter_result *from, struct session_enter_result *ret,
 		       struct err *err)
 {
-	struct session_entered copy = *from;
+	struct session_enter_result copy = *from;
 
 	if (store_session_copy(&from->session, &copy.session, err) < 0)
 		return -1;
@@ -67,10 +67,10 @@ static int copy_result(const struct session_entered *from, struct session_entere
 	return 0;
 }
 
-bool flight_board(struct engine *e, const char *name, struct session_entered *ret, int *ret_r,
+bool single_flight_join(struct engine *e, const char *name, struct session_enter_result *ret, int *ret_r,
 		  struct err *err)
 {
-	struct flight *f;
+	struct single_flight *f;
 
 	pthread_mutex_lock(&e->mutex);
 	f = find(e, name);
@@ -93,10 +93,10 @@ bool flight_board(struct engine *e, const char *name, struct session_entered *re
 	return false;
 }
 
-void flight_land(struct engine *e, const char *name, int r, const struct session_entered *res,
+void single_flight_finish(struct engine *e, const char *name, int r, const struct session_enter_result *res,
 		 const struct err *err)
 {
-	struct flight *f;
+	struct single_flight *f;
 
 	pthread_mutex_lock(&e->mutex);
 	f = find(e, name);
@@ -113,7 +113,7 @@ void flight_land(struct engine *e, const char *name, int r, const struct session
 	pthread_mutex_unlock(&e->mutex);
 }
 
-void turn_take(struct engine *e, const char *name)
+void name_lock(struct engine *e, const char *name)
 {
 	pthread_mutex_lock(&e->mutex);
 	while (find(e, name))
@@ -122,9 +122,9 @@ void turn_take(struct engine *e, const char *name)
 	pthread_mutex_unlock(&e->mutex);
 }
 
-void turn_give(struct engine *e, const char *name)
+void name_unlock(struct engine *e, const char *name)
 {
-	struct flight *f;
+	struct single_flight *f;
 
 	pthread_mutex_lock(&e->mutex);
 	f = find(e, name);
@@ -136,7 +136,7 @@ void turn_give(struct engine *e, const char *name)
 	pthread_mutex_unlock(&e->mutex);
 }
 
-void session_entered_fini(struct session_entered *r)
+void session_enter_result_fini(struct session_enter_result *r)
 {
 	store_session_fini(&r->session);
 	memset(r, 0, sizeof(*r));

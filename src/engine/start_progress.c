@@ -103,7 +103,7 @@ static enum progress_status status_of(const char *name)
 	return PROGRESS_RUNNING;
 }
 
-struct progress_state progress_now(struct engine *e, const char *status, const char *stage,
+struct progress_state progress_make(struct engine *e, const char *status, const char *stage,
 				   const char *message, unsigned step, unsigned total)
 {
 	struct progress_state now = { .status = status_of(status),
@@ -112,13 +112,13 @@ struct progress_state progress_now(struct engine *e, const char *status, const c
 				      .updated = engine_now(e) };
 
 	snprintf(now.stage, sizeof(now.stage), "%s", stage);
-	plain_line(message, now.message, sizeof(now.message));
+	one_line_print(message, now.message, sizeof(now.message));
 	if (now.status == PROGRESS_ERROR)
 		memcpy(now.error, now.message, sizeof(now.error));
 	return now;
 }
 
-void progress_put(struct engine *e, const char *session, const struct progress_state *now)
+void progress_publish(struct engine *e, const char *session, const struct progress_state *now)
 {
 	const char *of = session ? session : "";
 	struct stages *p = e->stages;
@@ -134,12 +134,12 @@ void progress_put(struct engine *e, const char *session, const struct progress_s
 	pthread_mutex_unlock(&p->mutex);
 }
 
-void progress(struct engine *e, const char *session, const char *status, const char *stage,
+void progress_report(struct engine *e, const char *session, const char *status, const char *stage,
 	      const char *message, unsigned step, unsigned total)
 {
-	struct progress_state now = progress_now(e, status, stage, message, step, total);
+	struct progress_state now = progress_make(e, status, stage, message, step, total);
 
-	progress_put(e, session, &now);
+	progress_publish(e, session, &now);
 }
 
 int progress_get(struct engine *e, const char *session, struct progress_state *ret, struct err *err)

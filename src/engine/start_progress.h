@@ -41,10 +41,10 @@ void progress_unsubscribe(struct engine *e, struct progress_sub *sub); /* NULL i
 /* ---- progress -------------------------------------------------------------------------------- */
 int progress_init(struct engine *e); /* 0 or -ENOMEM */
 void progress_fini(struct engine *e);
-void progress(struct engine *e, const char *session, const char *status, const char *stage,
+void progress_report(struct engine *e, const char *session, const char *status, const char *stage,
 	      const char *message, unsigned step, unsigned total);
-struct progress_state progress_now(struct engine *e, const char *status, const char *stage,
+struct progress_state progress_make(struct engine *e, const char *status, const char *stage,
 				   const char *message, unsigned step, unsigned total);
-void progress_put(struct engine *e, const char *session, const struct progress_state *now);
+void progress_publish(struct engine *e, const char *session, const struct progress_state *now);
 
 #endif

@@ -49,7 +49,7 @@ int policy_commands(const struct store_policy *p, struct shell_rules *ret, struc
 /* ---- advice ---------------------------------------------------------------------------------- */
 
 /* The refusal itself; err->sys tells whose it is. */
-static int refuse(const struct run_want *w, const struct shell_rules *r, const char *policy,
+static int refuse(const struct exec_opts *w, const struct shell_rules *r, const char *policy,
 		  const struct shell_word *bad, struct err *err)
 {
 	struct policy_refusal no = { .offset = bad->offset,
@@ -104,7 +104,7 @@ void policy_verdict_fini(struct policy_verdict *v)
 	shell_words_fini(&v->words);
 }
 
-static bool needs_no_advice(const struct shell_rules *r, const struct run_want *w)
+static bool needs_no_advice(const struct shell_rules *r, const struct exec_opts *w)
 {
 	if (!r->allow.said && !r->deny.said)
 		return true;
@@ -112,7 +112,7 @@ static bool needs_no_advice(const struct shell_rules *r, const struct run_want *
 	       shell_can_enforce();
 }
 
-static int check(const struct shell_rules *r, const struct run_want *w, const char *policy,
+static int check(const struct shell_rules *r, const struct exec_opts *w, const char *policy,
 		 struct err *err)
 {
 	struct shell_words words = { 0 };
@@ -131,7 +131,7 @@ static int check(const struct shell_rules *r, const struct run_want *w, const ch
 }
 
 /* What a command says over the session's environment is the caller's as the text is. */
-static int check_env(const struct shell_rules *r, const struct run_want *w, const char *policy,
+static int check_env(const struct shell_rules *r, const struct exec_opts *w, const char *policy,
 		     struct err *err)
 {
 	for (size_t i = 0; w->env && w->env[i]; i++) {
@@ -150,7 +150,7 @@ static int check_env(const struct shell_rules *r, const struct run_want *w, cons
 	return 0;
 }
 
-int rules_check_run(struct engine *e, const struct store_session *s, const struct run_want *w,
+int policy_check_exec(struct engine *e, const struct store_session *s, const struct exec_opts *w,
 		    struct shell_rules *ret, struct err *err)
 {
 	struct shell_rules r = { 0 };
@@ -200,7 +200,7 @@ static void put_dirs(FILE *f, const struct template *t)
 	}
 }
 
-int rules_only(const struct shell_rules *r, const struct run_want *w, const struct template *t,
+int policy_exec_allowlist(const struct shell_rules *r, const struct exec_opts *w, const struct template *t,
 	       char **ret, struct err *err)
 {
 	char *text = NULL;

@@ -17,14 +17,14 @@ enum {
 	FED_MAX_MS = 16,
 };
 
-const char *run_id(const struct run *x)
+const char *exec_get_id(const struct exec_handle *x)
 {
 	return x->command->rec.id;
 }
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 
-bool command_wait(struct command *c, int64_t deadline_ms)
+bool exec_record_wait(struct exec_record *c, int64_t deadline_ms)
 {
 	struct timespec until = { .tv_sec = deadline_ms / 1000,
 				  .tv_nsec = deadline_ms % 1000 * 1000000 };
@@ -39,75 +39,75 @@ bool command_wait(struct command *c, int64_t deadline_ms)
 
 static int64_t deadline_of(int64_t wait_ms)
 {
-	return wait_ms < 0 ? -1 : mono_ms() + wait_ms;
+	return wait_ms < 0 ? -1 : clock_mono_ms() + wait_ms;
 }
 
 /* One that will not move any more: over, or given up because the engine closes. */
-static bool is_over(const struct command *c)
+static bool is_over(const struct exec_record *c)
 {
 	return c->ended || !c->exec;
 }
 
-bool run_ended(struct run *x)
+bool exec_has_ended(struct exec_handle *x)
 {
 	bool ended;
 
-	command_lock(x->command);
+	exec_record_lock(x->command);
 	ended = x->command->ended;
-	command_unlock(x->command);
+	exec_record_unlock(x->command);
 	return ended;
 }
 
-int run_wait(struct run *x, int64_t timeout_ms, struct err *err)
+int exec_wait(struct exec_handle *x, int64_t timeout_ms, struct err *err)
 {
-	struct command *c = x->command;
+	struct exec_record *c = x->command;
 	int64_t deadline = deadline_of(timeout_ms);
 	bool ended, over;
 
-	command_lock(c);
-	while (!is_over(c) && command_wait(c, deadline))
+	exec_record_lock(c);
+	while (!is_over(c) && exec_record_wait(c, deadline))
 		;
 	ended = c->ended;
 	over = is_over(c);
-	command_unlock(c);
+	exec_record_unlock(c);
 	if (!ended)
 		return over ? err_set(err, ERR_UNAVAILABLE, "the engine is closing")
-			    : err_set(err, ERR_TIMEOUT, "command %s is still running", run_id(x));
+			    : err_set(err, ERR_TIMEOUT, "command %s is still running", exec_get_id(x));
 	if (c->live && c->engine->opts.no_threads)
-		runs_drain(c->engine); /* nobody else will */
+		exec_flush_ended(c->engine); /* nobody else will */
 	return 0;
 }
 
-void run_notify(struct run *x, void (*fn)(void *arg), void *arg)
+void exec_notify(struct exec_handle *x, void (*fn)(void *arg), void *arg)
 {
-	command_lock(x->command);
+	exec_record_lock(x->command);
 	x->notify = fn;
 	x->notify_arg = arg;
-	command_unlock(x->command);
+	exec_record_unlock(x->command);
 }
 
 /* ---- output --------------------------------------------------------------------------------- */
 
-void command_range(const struct command *c, enum exec_stream s, uint64_t *ret_start,
+void exec_record_range(const struct exec_record *c, enum guest_exec_stream s, uint64_t *ret_start,
 		   uint64_t *ret_end)
 {
 	uint64_t size = c->kept[s].size, total;
 
 	if (c->exec) {
-		*ret_start = exec_start_offset(c->exec, s);
-		*ret_end = exec_end(c->exec, s);
+		*ret_start = guest_exec_start_offset(c->exec, s);
+		*ret_end = guest_exec_end(c->exec, s);
 		return;
 	}
-	total = (uint64_t)(s == EXEC_OUT ? c->rec.stdout_bytes : c->rec.stderr_bytes);
+	total = (uint64_t)(s == GUEST_EXEC_OUT ? c->rec.stdout_bytes : c->rec.stderr_bytes);
 	*ret_end = total > size ? total : size;
 	*ret_start = *ret_end - size;
 }
 
-void run_range(struct run *x, enum exec_stream s, uint64_t *ret_start, uint64_t *ret_end)
+void exec_output_range(struct exec_handle *x, enum guest_exec_stream s, uint64_t *ret_start, uint64_t *ret_end)
 {
-	command_lock(x->command);
-	command_range(x->command, s, ret_start, ret_end);
-	command_unlock(x->command);
+	exec_record_lock(x->command);
+	exec_record_range(x->command, s, ret_start, ret_end);
+	exec_record_unlock(x->command);
 }
 
 static int not_kept(uint64_t start, struct err *err)
@@ -118,7 +118,7 @@ static int not_kept(uint64_t start, struct err *err)
 	return -1;
 }
 
-static int read_file(const struct output *o, uint64_t at, void *buf, size_t size, size_t *ret,
+static int read_file(const struct exec_output_file *o, uint64_t at, void *buf, size_t size, size_t *ret,
 		     struct err *err)
 {
 	ssize_t n;
@@ -134,19 +134,19 @@ static int read_file(const struct output *o, uint64_t at, void *buf, size_t size
 	return 0;
 }
 
-int command_read(struct command *c, enum exec_stream s, uint64_t *offset, void *buf, size_t size,
+int exec_record_read(struct exec_record *c, enum guest_exec_stream s, uint64_t *offset, void *buf, size_t size,
 		 size_t *ret, struct err *err)
 {
 	uint64_t start, end;
 	bool in_file;
 	ssize_t n = 0;
 
-	command_lock(c);
-	command_range(c, s, &start, &end);
+	exec_record_lock(c);
+	exec_record_range(c, s, &start, &end);
 	in_file = !c->exec;
 	if (!in_file)
-		n = exec_read(c->exec, s, offset, buf, size < READ_MAX ? size : READ_MAX);
-	command_unlock(c);
+		n = guest_exec_read(c->exec, s, offset, buf, size < READ_MAX ? size : READ_MAX);
+	exec_record_unlock(c);
 	*ret = n > 0 ? (size_t)n : 0;
 	if (n < 0)
 		return err_sys(err, (int)-n, "output");
@@ -163,20 +163,20 @@ int command_read(struct command *c, enum exec_stream s, uint64_t *offset, void *
 	return 0;
 }
 
-int run_read(struct run *x, enum exec_stream s, uint64_t offset, void *buf, size_t size,
+int exec_read(struct exec_handle *x, enum guest_exec_stream s, uint64_t offset, void *buf, size_t size,
 	     int64_t wait_ms, size_t *ret, struct err *err)
 {
-	struct command *c = x->command;
+	struct exec_record *c = x->command;
 	int64_t deadline = deadline_of(wait_ms);
 	uint64_t start, end, at = offset;
 	size_t n;
 
-	command_lock(c);
-	command_range(c, s, &start, &end);
-	while (offset >= end && wait_ms && !is_over(c) && command_wait(c, deadline))
-		command_range(c, s, &start, &end);
-	command_unlock(c);
-	if (command_read(c, s, &at, buf, size, &n, err) < 0)
+	exec_record_lock(c);
+	exec_record_range(c, s, &start, &end);
+	while (offset >= end && wait_ms && !is_over(c) && exec_record_wait(c, deadline))
+		exec_record_range(c, s, &start, &end);
+	exec_record_unlock(c);
+	if (exec_record_read(c, s, &at, buf, size, &n, err) < 0)
 		return -1;
 	if (at - n != offset && at > offset) /* dropped, or overwritten while it was read */
 		return not_kept(at - n, err);
@@ -184,82 +184,82 @@ int run_read(struct run *x, enum exec_stream s, uint64_t offset, void *buf, size
 	return 0;
 }
 
-int run_consumed(struct run *x, uint64_t out, uint64_t err_offset, struct err *err)
+int exec_consumed(struct exec_handle *x, uint64_t out, uint64_t err_offset, struct err *err)
 {
-	struct command *c = x->command;
+	struct exec_record *c = x->command;
 	int r = 0;
 
-	command_lock(c);
-	x->seen[EXEC_OUT] = out;
-	x->seen[EXEC_ERR] = err_offset;
+	exec_record_lock(c);
+	x->seen[GUEST_EXEC_OUT] = out;
+	x->seen[GUEST_EXEC_ERR] = err_offset;
 	if (x->holds && !is_over(c))
-		r = command_consumed(c, err);
-	command_unlock(c);
+		r = exec_record_consumed(c, err);
+	exec_record_unlock(c);
 	return r;
 }
 
-void run_hold(struct run *x, uint64_t out, uint64_t err_offset)
+void exec_hold_output(struct exec_handle *x, uint64_t out, uint64_t err_offset)
 {
-	struct command *c = x->command;
+	struct exec_record *c = x->command;
 	struct err ignored;
 
-	command_lock(c);
+	exec_record_lock(c);
 	x->holds = out != UINT64_MAX || err_offset != UINT64_MAX;
-	x->seen[EXEC_OUT] = out;
-	x->seen[EXEC_ERR] = err_offset;
+	x->seen[GUEST_EXEC_OUT] = out;
+	x->seen[GUEST_EXEC_ERR] = err_offset;
 	if (!is_over(c) && x->holds) {
-		exec_hold(c->exec);
+		guest_exec_hold(c->exec);
 		c->holds = true;
 	} else if (!is_over(c)) {
-		(void)command_consumed(c, &ignored);
+		(void)exec_record_consumed(c, &ignored);
 	}
-	command_unlock(c);
+	exec_record_unlock(c);
 }
 
-static bool has_more(const struct command *c, uint64_t out, uint64_t err_offset)
+static bool has_more(const struct exec_record *c, uint64_t out, uint64_t err_offset)
 {
 	uint64_t start, out_end, err_end;
 
-	command_range(c, EXEC_OUT, &start, &out_end);
-	command_range(c, EXEC_ERR, &start, &err_end);
+	exec_record_range(c, GUEST_EXEC_OUT, &start, &out_end);
+	exec_record_range(c, GUEST_EXEC_ERR, &start, &err_end);
 	return out_end > out || err_end > err_offset;
 }
 
-int run_wait_output(struct run *x, uint64_t out, uint64_t err_offset, int64_t wait_ms)
+int exec_wait_output(struct exec_handle *x, uint64_t out, uint64_t err_offset, int64_t wait_ms)
 {
-	struct command *c = x->command;
+	struct exec_record *c = x->command;
 	int64_t deadline = deadline_of(wait_ms);
 	bool more;
 
-	command_lock(c);
-	while (!(more = has_more(c, out, err_offset)) && !is_over(c) && command_wait(c, deadline))
+	exec_record_lock(c);
+	while (!(more = has_more(c, out, err_offset)) && !is_over(c) && exec_record_wait(c, deadline))
 		;
-	command_unlock(c);
+	exec_record_unlock(c);
 	return more;
 }
 
 /* ---- steering ------------------------------------------------------------------------------- */
 
 /* Any use thaws. */
-static int thaw(struct command *c, struct err *err)
+static int thaw(struct exec_record *c, struct err *err)
 {
-	auto_call(entry_give) struct entry *n = NULL;
+	auto_call(session_unlock) struct session *n = NULL;
 	struct store_session s;
 	bool paused = false;
 
-	if (c->live && entry_peek(c->engine, c->rec.session, &s)) {
+	if (c->live && session_copy_record(c->engine, c->rec.session, &s)) {
 		paused = s.paused;
 		store_session_fini(&s);
 	}
 	if (!paused)
 		return 0;
-	if (entry_take(c->engine, NULL, c->rec.session, &n, err) < 0)
+	if (session_lock(c->engine, NULL, c->rec.session, &n, err) < 0)
 		return -1;
-	return unpause(n, "lodge", err);
+	return session_thaw(n, "lodge", err);
 }
 
 /* With live.mutex. */
-static int check_runs(const struct command *c, struct err *err)
+static int check_runs(const struct exec_record *c, struct err *err)
 {
 	if (c->ended)
 		return err_set(err, ERR_CONFLICT, "command %s has ended", c->rec.id);
@@ -269,127 +269,127 @@ static int check_runs(const struct command *c, struct err *err)
 	return 0;
 }
 
-int run_signal(struct run *x, int signo, enum agent_scope scope, struct err *err)
+int exec_signal(struct exec_handle *x, int signo, enum agent_scope scope, struct err *err)
 {
-	struct command *c = x->command;
+	struct exec_record *c = x->command;
 	int r;
 
 	if (signo < 1 || signo > SIGRTMAX)
 		return err_set(err, ERR_INVALID, "signal: there is no %d", signo);
 	if (thaw(c, err) < 0)
 		return -1;
-	command_lock(c);
+	exec_record_lock(c);
 	r = check_runs(c, err);
 	if (r == 0) {
-		r = exec_signal(c->exec, signo, scope, err);
-		live_rearm(c->live);
+		r = guest_exec_signal(c->exec, signo, scope, err);
+		machine_update_poll(c->live);
 	}
-	command_unlock(c);
+	exec_record_unlock(c);
 	return r;
 }
 
-int run_resize(struct run *x, uint32_t rows, uint32_t cols, struct err *err)
+int exec_resize(struct exec_handle *x, uint32_t rows, uint32_t cols, struct err *err)
 {
-	struct command *c = x->command;
+	struct exec_record *c = x->command;
 	int r;
 
 	if (thaw(c, err) < 0)
 		return -1;
-	command_lock(c);
+	exec_record_lock(c);
 	r = check_runs(c, err);
 	if (r == 0) {
-		r = exec_resize(c->exec, rows, cols, err);
-		live_rearm(c->live);
+		r = guest_exec_resize(c->exec, rows, cols, err);
+		machine_update_poll(c->live);
 	}
-	command_unlock(c);
+	exec_record_unlock(c);
 	return r;
 }
 
 /* With live.mutex: until the command took what it was given last. Nobody tells, so it is looked at
  * again and again, less often the longer it takes. */
-static int wait_fed(struct run *x, struct err *err)
+static int wait_fed(struct exec_handle *x, struct err *err)
 {
-	struct command *c = x->command;
+	struct exec_record *c = x->command;
 	int64_t pause = FED_MIN_MS;
 	int r;
 
-	while ((r = check_runs(c, err)) == 0 && exec_stdin_is_busy(c->exec)) {
+	while ((r = check_runs(c, err)) == 0 && guest_exec_stdin_is_busy(c->exec)) {
 		if (x->give_up && x->give_up(x->give_up_arg))
 			return err_set(err, ERR_UNAVAILABLE, "command %s has not taken its input",
 				       c->rec.id);
-		(void)command_wait(c, mono_ms() + pause);
+		(void)exec_record_wait(c, clock_mono_ms() + pause);
 		pause = pause * 2 < FED_MAX_MS ? pause * 2 : FED_MAX_MS;
 	}
 	return r;
 }
 
-static int feed(struct run *x, const char *data, size_t len, bool eof, struct err *err)
+static int feed(struct exec_handle *x, const char *data, size_t len, bool eof, struct err *err)
 {
-	struct command *c = x->command;
+	struct exec_record *c = x->command;
 
-	if (wait_fed(x, err) < 0 || exec_stdin(c->exec, data, len, eof, err) < 0)
+	if (wait_fed(x, err) < 0 || guest_exec_stdin(c->exec, data, len, eof, err) < 0)
 		return -1;
-	live_rearm(c->live);
+	machine_update_poll(c->live);
 	if (eof && !len)
 		return 0; /* there is nothing to take */
 	if (wait_fed(x, err) < 0)
 		return c->ended ? 0 : -1; /* it ended with this in its hands: it was given */
-	if (!eof && exec_stdin_is_closed(c->exec))
+	if (!eof && guest_exec_stdin_is_closed(c->exec))
 		return err_set(err, ERR_CONFLICT, "command %s does not read its input any more",
 			       c->rec.id);
 	return 0;
 }
 
-void run_give_up(struct run *x, bool (*fn)(void *arg), void *arg)
+void exec_set_cancel(struct exec_handle *x, bool (*fn)(void *arg), void *arg)
 {
 	x->give_up = fn;
 	x->give_up_arg = arg;
 }
 
-int run_offer(struct run *x, const void *data, size_t len, size_t *ret, struct err *err)
+int exec_offer_stdin(struct exec_handle *x, const void *data, size_t len, size_t *ret, struct err *err)
 {
-	struct command *c = x->command;
+	struct exec_record *c = x->command;
 	size_t n = len < AGENT_DATA_MAX ? len : AGENT_DATA_MAX;
 	int r;
 
 	if (thaw(c, err) < 0)
 		return -1;
-	command_lock(c);
+	exec_record_lock(c);
 	r = check_runs(c, err);
-	if (r == 0 && (!n || exec_stdin_is_busy(c->exec)))
+	if (r == 0 && (!n || guest_exec_stdin_is_busy(c->exec)))
 		n = 0;
 	else if (r == 0)
-		r = exec_stdin(c->exec, data, n, false, err);
+		r = guest_exec_stdin(c->exec, data, n, false, err);
 	if (r == 0) {
-		live_rearm(c->live);
+		machine_update_poll(c->live);
 		*ret = n;
 	}
-	command_unlock(c);
+	exec_record_unlock(c);
 	return r;
 }
 
-int run_stdin(struct run *x, const void *data, size_t len, bool eof, struct err *err)
+int exec_write_stdin(struct exec_handle *x, const void *data, size_t len, bool eof, struct err *err)
 {
-	struct command *c = x->command;
+	struct exec_record *c = x->command;
 	size_t at = 0, n;
 	int r = 0;
 
 	if (thaw(c, err) < 0)
 		return -1;
-	command_lock(c);
+	exec_record_lock(c);
 	do {
 		n = len - at < AGENT_DATA_MAX ? len - at : AGENT_DATA_MAX;
 		if (n || eof)
 			r = feed(x, (const char *)data + at, n, eof && at + n == len, err);
 		at += n;
 	} while (r == 0 && at < len);
-	command_unlock(c);
+	exec_record_unlock(c);
 	return r;
 }
 
-int run_feed(struct run *x, const void *input, size_t len, bool eof, struct err *err)
+int exec_feed_stdin(struct exec_handle *x, const void *input, size_t len, bool eof, struct err *err)
 {
-	if (!x->first || run_stdin(x, input, len, eof, err) == 0 || err->code == ERR_CONFLICT)
+	if (!x->first || exec_write_stdin(x, input, len, eof, err) == 0 || err->code == ERR_CONFLICT)
 		return 0;
 	return -1;
 }

@@ -15,22 +15,22 @@
 
 struct search {
 	const char *session;
-	struct live *found;
+	struct machine *found;
 };
 
-static void look(struct entry *n, void *arg)
+static void look(struct session *n, void *arg)
 {
 	struct search *s = arg;
 
 	if (!s->found && n->live && strcmp(n->id, s->session) == 0)
-		s->found = live_ref(n->live);
+		s->found = machine_ref(n->live);
 }
 
-struct live *live_find(struct engine *e, const char *session)
+struct machine *machine_find(struct engine *e, const char *session)
 {
 	struct search s = { .session = session };
 
-	entry_each(e, look, &s);
+	session_each(e, look, &s);
 	return s.found;
 }
 
@@ -42,7 +42,7 @@ static int get_row(struct engine *e, const struct caller *who, const char *id,
 
 	if (strlen(id) >= STORE_ID)
 		return err_set(err, ERR_NOT_FOUND, "no such command");
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = st->exec->get(st, id, &rec, err);
 	if (r < 0)
 		return err->code == ERR_NOT_FOUND ? err_set(err, ERR_NOT_FOUND, "no command %s", id)
@@ -56,15 +56,15 @@ static int get_row(struct engine *e, const struct caller *who, const char *id,
 }
 
 /* Its record and its files are all there is. Steals what rec owns. */
-static int open_ended(struct engine *e, struct store_exec *rec, struct run **ret, struct err *err)
+static int open_ended(struct engine *e, struct store_exec *rec, struct exec_handle **ret, struct err *err)
 {
-	struct command *c = command_new(e, NULL, rec, err);
+	struct exec_record *c = exec_record_new(e, NULL, rec, err);
 
 	if (!c)
 		return -1;
 	c->started = c->ended = true;
-	c->row = ROW_THERE;
-	c->result = (struct exec_result){
+	c->row = EXEC_ROW_WRITTEN;
+	c->result = (struct guest_exec_result){
 		.code = (int)c->rec.exit_code,
 		.signal = (int)c->rec.signal,
 		.hits = (unsigned)c->rec.hits | (c->rec.truncated ? AGENT_HIT_OUTPUT : 0u),
@@ -72,40 +72,40 @@ static int open_ended(struct engine *e, struct store_exec *rec, struct run **ret
 		.cpu_us = (uint64_t)c->rec.cpu_ms * 1000,
 		.max_rss_bytes = (uint64_t)c->rec.max_rss_bytes,
 	};
-	output_open(c);
+	exec_output_open(c);
 	*ret = c->own;
 	return 0;
 }
 
-static struct run *find_here(struct engine *e, const char *session, const char *id)
+static struct exec_handle *find_here(struct engine *e, const char *session, const char *id)
 {
-	auto_call(live_unref) struct live *v = live_find(e, session);
+	auto_call(machine_unref) struct machine *v = machine_find(e, session);
 
-	return runs_find(e, v, id);
+	return exec_record_find(e, v, id);
 }
 
 /* The store says that it runs, and nobody here knows it: with the session's turn, and the session
  * settled, that is the truth. */
 static int settle_row(struct engine *e, const struct caller *who, struct store_exec *rec,
-		      struct run **ret, struct err *err)
+		      struct exec_handle **ret, struct err *err)
 {
 	struct session_ref ref = { .id = rec->session };
-	auto_call(entry_give) struct entry *n = NULL;
+	auto_call(session_unlock) struct session *n = NULL;
 	struct store_exec now = { 0 };
 	int r = -1;
 
-	if (entry_use(e, who, &ref, 0, &n, err) < 0)
+	if (session_lock_reconciled(e, who, &ref, 0, &n, err) < 0)
 		return -1;
-	*ret = runs_find(e, n->live, rec->id);
+	*ret = exec_record_find(e, n->live, rec->id);
 	if (*ret)
 		return 0;
 	if (get_row(e, who, rec->id, &now, err) < 0)
 		return -1;
-	if (now.state == RUN_RUNNING) {
-		now.state = RUN_LOST;
+	if (now.state == EXEC_RUNNING) {
+		now.state = EXEC_LOST;
 		now.exit_code = -1;
 		now.ended_at = engine_now(e);
-		DB (e, st)
+		WITH_STORE (e, st)
 			r = st->exec->finish(st, &now, err);
 		if (r < 0) {
 			store_exec_fini(&now);
@@ -129,24 +129,24 @@ static int check_session(struct engine *e, const struct caller *who, const char 
 
 DEFINE_AUTO(struct store_exec *, store_exec_fini);
 
-int run_open(struct engine *e, const struct caller *who, const char *exec_id, struct run **ret,
+int exec_open(struct engine *e, const struct caller *who, const char *exec_id, struct exec_handle **ret,
 	     struct err *err)
 {
 	struct store_exec rec = { 0 };
 	auto_call(store_exec_fini) struct store_exec *guard __attribute__((unused)) = &rec;
-	struct run *x = NULL;
+	struct exec_handle *x = NULL;
 
 	if (get_row(e, who, exec_id, &rec, err) < 0 || check_session(e, who, rec.session, err) < 0)
 		return -1;
-	if (rec.state == RUN_RUNNING)
+	if (rec.state == EXEC_RUNNING)
 		x = find_here(e, rec.session, rec.id);
-	if (rec.state == RUN_RUNNING && !x) { /* it may have ended since the row was read */
+	if (rec.state == EXEC_RUNNING && !x) { /* it may have ended since the row was read */
 		store_exec_fini(&rec);
 		memset(&rec, 0, sizeof(rec));
 		if (get_row(e, who, exec_id, &rec, err) < 0)
 			return -1;
 	}
-	if (!x && (rec.state == RUN_RUNNING ? settle_row(e, who, &rec, &x, err)
+	if (!x && (rec.state == EXEC_RUNNING ? settle_row(e, who, &rec, &x, err)
 					    : open_ended(e, &rec, &x, err)) < 0)
 		return -1;
 	*ret = x;
@@ -156,7 +156,7 @@ int run_open(struct engine *e, const struct caller *who, const char *exec_id, st
 /* ---- looking -------------------------------------------------------------------------------- */
 
 /* With live.mutex: as it is now. */
-static int copy_rec(const struct command *c, struct store_exec *ret, struct err *err)
+static int copy_rec(const struct exec_record *c, struct store_exec *ret, struct err *err)
 {
 	struct store_exec rec = c->rec;
 
@@ -164,32 +164,32 @@ static int copy_rec(const struct command *c, struct store_exec *ret, struct err 
 	if (c->rec.command && !rec.command)
 		return err_sys(err, ENOMEM, "command");
 	if (!c->ended && c->exec) {
-		rec.stdout_bytes = (int64_t)exec_end(c->exec, EXEC_OUT);
-		rec.stderr_bytes = (int64_t)exec_end(c->exec, EXEC_ERR);
+		rec.stdout_bytes = (int64_t)guest_exec_end(c->exec, GUEST_EXEC_OUT);
+		rec.stderr_bytes = (int64_t)guest_exec_end(c->exec, GUEST_EXEC_ERR);
 	}
 	*ret = rec;
 	return 0;
 }
 
-int run_info(struct run *x, struct store_exec *ret, struct err *err)
+int exec_get_info(struct exec_handle *x, struct store_exec *ret, struct err *err)
 {
 	int r;
 
-	command_lock(x->command);
+	exec_record_lock(x->command);
 	r = copy_rec(x->command, ret, err);
-	command_unlock(x->command);
+	exec_record_unlock(x->command);
 	return r;
 }
 
 /* The store lags behind a little. */
-static int bring_up(struct engine *e, struct live *v, struct store_exec *rec, struct err *err)
+static int bring_up(struct engine *e, struct machine *v, struct store_exec *rec, struct err *err)
 {
-	auto_call(run_close) struct run *x = runs_find(e, v, rec->id);
+	auto_call(exec_close) struct exec_handle *x = exec_record_find(e, v, rec->id);
 	struct store_exec now;
 
 	if (!x)
 		return 0;
-	if (run_info(x, &now, err) < 0)
+	if (exec_get_info(x, &now, err) < 0)
 		return -1;
 	now.seq = rec->seq;
 	store_exec_fini(rec);
@@ -197,22 +197,22 @@ static int bring_up(struct engine *e, struct live *v, struct store_exec *rec, st
 	return 0;
 }
 
-int run_list(struct engine *e, const struct caller *who, const struct session_ref *session,
+int exec_list(struct engine *e, const struct caller *who, const struct session_ref *session,
 	     struct store_page page, struct store_exec_list *ret, struct err *err)
 {
-	auto_call(live_unref) struct live *v = NULL;
+	auto_call(machine_unref) struct machine *v = NULL;
 	struct store_exec_list l = { 0 };
 	struct store_session s;
 	int r = -1;
 
 	if (session_get(e, who, session, &s, err) < 0)
 		return -1;
-	v = live_find(e, s.id);
-	DB (e, st)
+	v = machine_find(e, s.id);
+	WITH_STORE (e, st)
 		r = st->exec->list(st, s.id, page, &l, err);
 	store_session_fini(&s);
 	for (size_t i = 0; r == 0 && i < l.count; i++)
-		if (l.items[i].state == RUN_RUNNING)
+		if (l.items[i].state == EXEC_RUNNING)
 			r = bring_up(e, v, &l.items[i], err);
 	if (r < 0) {
 		store_exec_list_fini(&l);
@@ -224,21 +224,21 @@ int run_list(struct engine *e, const struct caller *who, const struct session_re
 
 /* ---- to the end ----------------------------------------------------------------------------- */
 
-static int collect(struct run *x, enum exec_stream s, char **ret, size_t *ret_len,
+static int collect(struct exec_handle *x, enum guest_exec_stream s, char **ret, size_t *ret_len,
 		   uint64_t *ret_total, struct err *err)
 {
 	auto_free char *buf = NULL;
 	uint64_t at, end, was;
 	size_t size, len = 0, n = 1;
 
-	run_range(x, s, &at, &end);
+	exec_output_range(x, s, &at, &end);
 	size = (size_t)(end - at);
 	buf = malloc(size + 1);
 	if (!buf)
 		return err_sys(err, ENOMEM, "output");
 	while (n && at < end) {
 		was = at;
-		if (command_read(x->command, s, &at, buf + len, size - len, &n, err) < 0)
+		if (exec_record_read(x->command, s, &at, buf + len, size - len, &n, err) < 0)
 			return -1;
 		if (at != was + n) { /* a child that is left overwrote it: only this is whole */
 			memmove(buf, buf + len, n);
@@ -253,16 +253,16 @@ static int collect(struct run *x, enum exec_stream s, char **ret, size_t *ret_le
 	return 0;
 }
 
-static int collect_all(struct run *x, struct exec_output *ret, struct err *err)
+static int collect_all(struct exec_handle *x, struct guest_exec_output *ret, struct err *err)
 {
-	struct exec_output o = { 0 };
+	struct guest_exec_output o = { 0 };
 
-	command_lock(x->command);
+	exec_record_lock(x->command);
 	o.result = x->command->result;
-	command_unlock(x->command);
-	if (collect(x, EXEC_OUT, &o.out, &o.out_len, &o.out_total, err) < 0 ||
-	    collect(x, EXEC_ERR, &o.err, &o.err_len, &o.err_total, err) < 0) {
-		exec_output_fini(&o);
+	exec_record_unlock(x->command);
+	if (collect(x, GUEST_EXEC_OUT, &o.out, &o.out_len, &o.out_total, err) < 0 ||
+	    collect(x, GUEST_EXEC_ERR, &o.err, &o.err_len, &o.err_total, err) < 0) {
+		guest_exec_output_fini(&o);
 		return -1;
 	}
 	if (o.out_len != o.out_total || o.err_len != o.err_total)
@@ -271,26 +271,26 @@ static int collect_all(struct run *x, struct exec_output *ret, struct err *err)
 	return 0;
 }
 
-int run_finish(struct run *x, const void *input, size_t input_len, struct exec_output *ret,
+int exec_finish(struct exec_handle *x, const void *input, size_t input_len, struct guest_exec_output *ret,
 	       struct err *err)
 {
-	if (input && run_feed(x, input, input_len, true, err) < 0)
+	if (input && exec_feed_stdin(x, input, input_len, true, err) < 0)
 		return -1;
-	if (run_wait(x, -1, err) < 0)
+	if (exec_wait(x, -1, err) < 0)
 		return -1;
 	return collect_all(x, ret, err);
 }
 
-int run_all(struct engine *e, const struct caller *who, const struct session_ref *ref,
-	    const struct run_want *want, const void *input, size_t input_len,
-	    struct exec_output *ret, struct err *err)
+int exec_list_all(struct engine *e, const struct caller *who, const struct session_ref *ref,
+	    const struct exec_opts *want, const void *input, size_t input_len,
+	    struct guest_exec_output *ret, struct err *err)
 {
-	auto_call(run_close) struct run *x = NULL;
-	struct run_want own = *want;
+	auto_call(exec_close) struct exec_handle *x = NULL;
+	struct exec_opts own = *want;
 
 	own.stdin_open = input != NULL;
 	own.hold = false;
-	if (run_start(e, who, ref, &own, &x, NULL, err) < 0)
+	if (exec_start(e, who, ref, &own, &x, NULL, err) < 0)
 		return -1;
-	return run_finish(x, input, input_len, ret, err);
+	return exec_finish(x, input, input_len, ret, err);
 }

@@ -5,6 +5,6 @@
 #include "machine/exec_record.h"
 
 /* The sandbox of this session if it is connected, counted; NULL: none. Needs nobody's turn. */
-struct live *live_find(struct engine *e, const char *session);
+struct machine *machine_find(struct engine *e, const char *session);
 
 #endif

@@ -27,7 +27,7 @@ enum { OUTPUT_DEFAULT = 1 << 20 };
 
 /* ---- what is wanted ------------------------------------------------------------------------- */
 
-static int check_want(const struct run_want *w, struct err *err)
+static int check_want(const struct exec_opts *w, struct err *err)
 {
 	if (w->text ? w->argv != NULL : !w->argv || !w->argv[0])
 		return err_set(err, ERR_INVALID, "command: either a text or arguments are needed");
@@ -42,7 +42,7 @@ static int check_want(const struct run_want *w, struct err *err)
 	return 0;
 }
 
-static char *print_command(const struct run_want *w)
+static char *print_command(const struct exec_opts *w)
 {
 	struct json_out j;
 
@@ -58,7 +58,7 @@ static char *print_command(const struct run_want *w)
 	return json_out_take(&j, NULL);
 }
 
-static bool is_plain(const struct run_want *w, const struct shell_rules *r)
+static bool is_plain(const struct exec_opts *w, const struct shell_rules *r)
 {
 	return w->text && !r->allow.said && !(w->env && w->env[0]) && !w->cwd && !w->user &&
 	       !w->pty && !w->stdin_open && !w->login;
@@ -118,7 +118,7 @@ static struct store_once use_of(const char *key, const char *tenant, const char 
 }
 
 /* Who has read of it already must not start it anew, in a session that came after its own. */
-static int check_again(const struct entry *n, const struct run_want *w, struct err *err)
+static int check_again(const struct session *n, const struct exec_opts *w, struct err *err)
 {
 	struct store_once o, was;
 	int r = -1;
@@ -126,7 +126,7 @@ static int check_again(const struct entry *n, const struct run_want *w, struct e
 	if (!w->again || !w->once)
 		return 0;
 	o = use_of(w->once, n->rec.tenant, n->id);
-	DB (n->engine, st)
+	WITH_STORE (n->engine, st)
 		r = st->once->find(st, &o, &was, err);
 	if (r < 0 && err->code == ERR_NOT_FOUND)
 		err_set(err, ERR_NOT_FOUND,
@@ -136,14 +136,14 @@ static int check_again(const struct entry *n, const struct run_want *w, struct e
 }
 
 /* 0: it is ours to start; 1: it was used before, for `first`. */
-static int claim(struct command *c, const char *key, char first[STORE_ID], struct err *err)
+static int claim(struct exec_record *c, const char *key, char first[STORE_ID], struct err *err)
 {
 	struct store_once o = use_of(key, c->rec.tenant, c->rec.session), was;
 	int r = -1;
 
 	o.created_at = c->rec.started_at;
 	memcpy(o.target, c->rec.id, sizeof(o.target));
-	DB (c->engine, st)
+	WITH_STORE (c->engine, st)
 		r = st->once->claim(st, &o, &was, err);
 	if (r == 0) {
 		hook_crash("run:claimed");
@@ -155,7 +155,7 @@ static int claim(struct command *c, const char *key, char first[STORE_ID], struc
 	return 1;
 }
 
-static struct store_exec row_of(struct entry *n, const struct run_want *w, const char *id)
+static struct store_exec row_of(struct session *n, const struct exec_opts *w, const char *id)
 {
 	struct store_exec rec = { .incarnation = n->rec.incarnation,
 				  .started_at = engine_now(n->engine),
@@ -169,8 +169,8 @@ static struct store_exec row_of(struct entry *n, const struct run_want *w, const
 }
 
 /* A key led to this id, and there is no command behind it. */
-static int record_none(struct entry *n, const struct run_want *w, const char *id,
-		       enum run_state state, int code, struct err *err)
+static int record_none(struct session *n, const struct exec_opts *w, const char *id,
+		       enum exec_state state, int code, struct err *err)
 {
 	struct store_exec rec = row_of(n, w, id);
 	int r = -1;
@@ -178,55 +178,55 @@ static int record_none(struct entry *n, const struct run_want *w, const char *id
 	rec.state = (uint8_t)state;
 	rec.exit_code = code;
 	rec.ended_at = rec.started_at;
-	DB (n->engine, st)
+	WITH_STORE (n->engine, st)
 		r = st->exec->record(st, &rec, err);
 	store_exec_fini(&rec);
 	return r;
 }
 
 /* With live.mutex. */
-static bool is_settled(const struct command *c)
+static bool is_settled(const struct exec_record *c)
 {
-	return (c->started || c->ended || !c->exec) && c->row != ROW_PENDING;
+	return (c->started || c->ended || !c->exec) && c->row != EXEC_ROW_PENDING;
 }
 
 /* ---- starting ------------------------------------------------------------------------------- */
 
-int use_awake(struct engine *e, const struct caller *who, const struct session_ref *ref,
-	      bool resume, struct entry **ret, struct place_turn *turn, struct err *err)
+int session_lock_for_use(struct engine *e, const struct caller *who, const struct session_ref *ref,
+	      bool resume, struct session **ret, struct user_slot *turn, struct err *err)
 {
-	return resume ? place_use(e, who, ref, 0, ret, turn, err)
-		      : entry_use(e, who, ref, 0, ret, err);
+	return resume ? user_slot_acquire_ref(e, who, ref, 0, ret, turn, err)
+		      : session_lock_reconciled(e, who, ref, 0, ret, err);
 }
 
-int rouse(struct entry *n, const struct caller *who, bool resume, enum session_outcome *ret,
+int session_ensure_running(struct session *n, const struct caller *who, bool resume, enum session_outcome *ret,
 	  struct err *err)
 {
-	struct session_why why = { SESSION_CAUSE_ASKED, NULL, who->actor };
-	struct wake_result woken;
+	struct session_cause_opts why = { SESSION_CAUSE_REQUESTED, NULL, who->actor };
+	struct resume_result woken;
 
 	*ret = SESSION_REUSED;
 	if (n->rec.state != SESSION_ACTIVE || !n->live) {
 		if (!resume)
 			return err_set(err, ERR_CONFLICT, "session %s is %s", n->id,
-				       sm_name(&session_sm, n->rec.state));
+				       state_machine_name(&session_states, n->rec.state));
 		*ret = session_has_files(&n->rec) ? SESSION_RESUMED
 		       : n->rec.started_at	  ? SESSION_REPLACED
 						  : SESSION_CREATED;
-		if (wake(n, &why, 0, &woken, err) < 0)
+		if (resume_session(n, &why, 0, &woken, err) < 0)
 			return -1;
 	}
-	if (n->rec.paused && unpause(n, who->actor, err) < 0)
+	if (n->rec.paused && session_thaw(n, who->actor, err) < 0)
 		return -1;
-	entry_touch(n);
+	session_touch(n);
 	return 0;
 }
 
-/* What one run_start() is about. */
+/* What one exec_start() is about. */
 struct start {
-	struct entry *n; /* the turn; NULL: given back */
+	struct session *n; /* the turn; NULL: given back */
 	const struct caller *who;
-	const struct run_want *want;
+	const struct exec_opts *want;
 	char id[STORE_ID];
 	bool claimed;
 	bool used; /* the key led to `id` before */
@@ -234,17 +234,17 @@ struct start {
 	enum session_outcome outcome;
 };
 
-static struct command *describe(const struct start *s, struct err *err)
+static struct exec_record *describe(const struct start *s, struct err *err)
 {
 	struct store_exec rec = row_of(s->n, s->want, s->id);
-	struct command *c;
+	struct exec_record *c;
 
 	if (!rec.command) {
 		err_set(err, ERR_LIMIT, "the command is too long");
 		err->sys = E2BIG;
 		return NULL;
 	}
-	c = command_new(s->n->engine, s->n->live, &rec, err);
+	c = exec_record_new(s->n->engine, s->n->live, &rec, err);
 	if (c) {
 		c->plain = is_plain(s->want, &s->rules);
 		c->merge = s->want->merge;
@@ -253,13 +253,13 @@ static struct command *describe(const struct start *s, struct err *err)
 	return c;
 }
 
-static int begin(struct command *c, const struct start *s, struct run *x, struct err *err)
+static int begin(struct exec_record *c, const struct start *s, struct exec_handle *x, struct err *err)
 {
-	const struct run_want *w = s->want;
-	struct live *v = c->live;
+	const struct exec_opts *w = s->want;
+	struct machine *v = c->live;
 	auto_free const char **env = merge_env(&v->spec, w->env);
 	auto_free char *only = NULL;
-	struct exec_spec spec = { .argv = w->argv,
+	struct guest_exec_spec spec = { .argv = w->argv,
 				  .text = w->text,
 				  .or_sh = w->own_shell,
 				  .env = env,
@@ -275,34 +275,34 @@ static int begin(struct command *c, const struct start *s, struct run *x, struct
 				  .cols = w->cols,
 				  .hold = w->hold,
 				  .only_must = s->rules.enforce == SHELL_REQUIRE,
-				  .ops = &command_ops,
+				  .ops = &exec_record_ops,
 				  .arg = c };
 	int r = -1;
 
 	if (!env)
 		return err_sys(err, ENOMEM, "environment");
-	if (rules_only(&s->rules, w, &v->spec, &only, err) < 0)
+	if (policy_exec_allowlist(&s->rules, w, &v->spec, &only, err) < 0)
 		return -1;
 	spec.only = only;
 	pthread_mutex_lock(&v->mutex);
 	if (!v->main || v->gone)
 		err_set(err, ERR_UNAVAILABLE, "the sandbox of session %s is gone", v->session);
 	else
-		r = exec_begin(v->main, &spec, &c->exec, err);
+		r = guest_exec_begin(v->main, &spec, &c->exec, err);
 	if (r < 0 && err->sys == EPIPE)
-		(void)live_hear(v); /* the pump had no time yet to tell that it is gone */
+		(void)machine_dispatch(v); /* the pump had no time yet to tell that it is gone */
 	if (r == 0) {
-		c->rec.number = (int64_t)exec_id(c->exec);
+		c->rec.number = (int64_t)guest_exec_id(c->exec);
 		x->holds = w->hold;
-		command_link(c);
-		live_rearm(v);
+		exec_record_link(c);
+		machine_update_poll(v);
 	}
 	pthread_mutex_unlock(&v->mutex);
 	return r;
 }
 
 /* Whether the key is ours now; where it was used before, s->used and s->id say so. */
-static bool may_begin(struct start *s, struct command *c, struct err *err)
+static bool may_begin(struct start *s, struct exec_record *c, struct err *err)
 {
 	int r;
 
@@ -315,17 +315,17 @@ static bool may_begin(struct start *s, struct command *c, struct err *err)
 }
 
 /* The caller's handle; NULL: it failed, or s->used. */
-static struct run *begin_in(struct start *s, struct err *err)
+static struct exec_handle *begin_in(struct start *s, struct err *err)
 {
-	struct command *c;
-	struct run *x;
+	struct exec_record *c;
+	struct exec_handle *x;
 
-	if (output_prepare(s->n->engine, s->n->id, err) < 0)
+	if (exec_output_prepare(s->n->engine, s->n->id, err) < 0)
 		return NULL;
 	c = describe(s, err);
 	if (!c)
 		return NULL;
-	x = run_new(c);
+	x = exec_handle_new(c);
 	if (!x)
 		err_sys(err, ENOMEM, "command");
 	if (x && may_begin(s, c, err) && begin(c, s, x, err) == 0) {
@@ -333,43 +333,43 @@ static struct run *begin_in(struct start *s, struct err *err)
 		x->first = true;
 		return x;
 	}
-	run_close(x);
-	run_close(c->own);
+	exec_close(x);
+	exec_close(c->own);
 	return NULL;
 }
 
 /* A sandbox that is found dead is what the session is resumed from. */
-static struct run *launch(struct start *s, struct err *err)
+static struct exec_handle *launch(struct start *s, struct err *err)
 {
 	struct err second;
 
 	for (int tries = 0; tries < 2; tries++) {
-		struct run *x;
+		struct exec_handle *x;
 
-		if (rouse(s->n, s->who, !s->want->no_resume, &s->outcome, err) < 0)
+		if (session_ensure_running(s->n, s->who, !s->want->no_resume, &s->outcome, err) < 0)
 			break;
 		x = begin_in(s, err);
 		if (x || s->used)
 			return x;
-		if (!live_is_gone(s->n->live) || settle(s->n, err) < 0)
+		if (!machine_is_gone(s->n->live) || reconcile_session(s->n, err) < 0)
 			break;
 	}
 	if (s->claimed) /* the same key is told that this one never ran */
-		(void)record_none(s->n, s->want, s->id, RUN_EXITED, 126, &second);
+		(void)record_none(s->n, s->want, s->id, EXEC_EXITED, 126, &second);
 	return NULL;
 }
 
 /* With live.mutex. Nobody will be told of this command: it goes. */
-static void abandon(struct command *c)
+static void abandon(struct exec_record *c)
 {
 	struct err ignored;
 
 	if (!c->ended && c->exec)
-		(void)exec_signal(c->exec, SIGKILL, AGENT_TO_TREE, &ignored);
-	live_rearm(c->live);
+		(void)guest_exec_signal(c->exec, SIGKILL, AGENT_TO_TREE, &ignored);
+	machine_update_poll(c->live);
 }
 
-static int record(struct command *c, struct err *err)
+static int record(struct exec_record *c, struct err *err)
 {
 	struct store_exec rec = { .incarnation = c->rec.incarnation,
 				  .number = c->rec.number,
@@ -381,101 +381,101 @@ static int record(struct command *c, struct err *err)
 	memcpy(rec.id, c->rec.id, sizeof(rec.id));
 	memcpy(rec.tenant, c->rec.tenant, sizeof(rec.tenant));
 	memcpy(rec.session, c->rec.session, sizeof(rec.session));
-	DB_RELAXED(c->engine, st) /* the command is not there after a power loss either */
+	WITH_STORE_RELAXED(c->engine, st) /* the command is not there after a power loss either */
 	r = st->exec->record(st, &rec, err);
 	hook_crash("run:recorded");
-	command_lock(c);
+	exec_record_lock(c);
 	c->rec.seq = rec.seq;
 	if (r < 0)
 		abandon(c);
-	command_set_row(c, r < 0 ? ROW_FAILED : ROW_THERE);
-	command_unlock(c);
+	exec_record_set_row(c, r < 0 ? EXEC_ROW_FAILED : EXEC_ROW_WRITTEN);
+	exec_record_unlock(c);
 	return r;
 }
 
-static int wait_started(struct command *c, struct err *err)
+static int wait_started(struct exec_record *c, struct err *err)
 {
 	int r = 0;
 
-	command_lock(c);
+	exec_record_lock(c);
 	while (!is_settled(c))
-		(void)command_wait(c, -1);
+		(void)exec_record_wait(c, -1);
 	if (c->refused) {
 		*err = c->why;
 		r = -1;
 	} else if (!c->started) {
 		r = err_set(err, ERR_UNAVAILABLE, "the engine is closing");
 	}
-	command_unlock(c);
+	exec_record_unlock(c);
 	return r;
 }
 
 /* What the key led to before; NULL with err. */
-static struct run *first_use(struct start *s, struct err *err)
+static struct exec_handle *first_use(struct start *s, struct err *err)
 {
 	struct engine *e = s->n->engine;
-	struct run *x = runs_find(e, s->n->live, s->id);
+	struct exec_handle *x = exec_record_find(e, s->n->live, s->id);
 	struct store_exec rec;
 	bool there;
 	int r = -1;
 
 	if (!x) {
-		DB (e, st)
+		WITH_STORE (e, st)
 			r = st->exec->get(st, s->id, &rec, err);
 		if (r == 0)
 			store_exec_fini(&rec);
 		else if (err->code == ERR_NOT_FOUND)
 			/* an engine died between the claim and the row: did it run? */
-			r = record_none(s->n, s->want, s->id, RUN_LOST, -1, err);
-		entry_give(steal_ptr(&s->n));
-		return r < 0 || run_open(e, s->who, s->id, &x, err) < 0 ? NULL : x;
+			r = record_none(s->n, s->want, s->id, EXEC_LOST, -1, err);
+		session_unlock(steal_ptr(&s->n));
+		return r < 0 || exec_open(e, s->who, s->id, &x, err) < 0 ? NULL : x;
 	}
-	entry_give(steal_ptr(&s->n));
-	command_lock(x->command);
+	session_unlock(steal_ptr(&s->n));
+	exec_record_lock(x->command);
 	while (!is_settled(x->command))
-		(void)command_wait(x->command, -1);
-	there = x->command->row == ROW_THERE;
-	command_unlock(x->command);
+		(void)exec_record_wait(x->command, -1);
+	there = x->command->row == EXEC_ROW_WRITTEN;
+	exec_record_unlock(x->command);
 	if (there)
 		return x;
-	run_close(x);
+	exec_close(x);
 	err_set(err, ERR_UNAVAILABLE, "command %s could not be recorded", s->id);
 	return NULL;
 }
 
 /* The turn is given back first: nobody has to wait for this one's start. */
-static int see_through(struct start *s, struct run *x, struct err *err)
+static int see_through(struct start *s, struct exec_handle *x, struct err *err)
 {
-	entry_give(steal_ptr(&s->n));
+	session_unlock(steal_ptr(&s->n));
 	if (record(x->command, err) < 0)
 		return -1;
 	return wait_started(x->command, err);
 }
 
-int run_start(struct engine *e, const struct caller *who, const struct session_ref *ref,
-	      const struct run_want *want, struct run **ret, enum session_outcome *ret_outcome,
+int exec_start(struct engine *e, const struct caller *who, const struct session_ref *ref,
+	      const struct exec_opts *want, struct exec_handle **ret, enum session_outcome *ret_outcome,
 	      struct err *err)
 {
 	struct start s = { .who = who, .want = want };
-	struct place_turn turn = { 0 };
-	struct run *x;
+	struct user_slot turn = { 0 };
+	struct exec_handle *x;
 
-	if (check_want(want, err) < 0 || id_new("exe_", s.id, err) < 0 ||
-	    use_awake(e, who, ref, !want->no_resume, &s.n, &turn, err) < 0)
+	if (check_want(want, err) < 0 || id_generate("exe_", s.id, err) < 0 ||
+	    session_lock_for_use(e, who, ref, !want->no_resume, &s.n, &turn, err) < 0)
 		return -1;
 	x = check_again(s.n, want, err) < 0 ||
-			    rules_check_run(e, &s.n->rec, want, &s.rules, err) < 0
+			    policy_check_exec(e, &s.n->rec, want, &s.rules, err) < 0
 		    ? NULL
 		    : launch(&s, err);
-	place_give(&turn);
+	user_slot_release(&turn);
 	shell_rules_fini(&s.rules);
 	if (s.used) {
 		x = first_use(&s, err);
 	} else if (x && see_through(&s, x, err) < 0) {
-		run_close(x);
+		exec_close(x);
 		x = NULL;
 	}
-	entry_give(s.n);
+	session_unlock(s.n);
 	if (!x)
 		return -1;
 	*ret = x;

@@ -16,12 +16,12 @@
 #include "session/session.h"
 
 enum {
-	WAIT_MS = 30000, /* for one of LIVE_LOANS_MAX to come back */
+	WAIT_MS = 30000, /* for one of SIDE_CONNS_MAX to come back */
 	SPARE_MAX = 2, /* connections kept for the next; a descriptor on both sides each */
 };
 
-struct session_loan {
-	struct live *live;
+struct side_conn {
+	struct machine *live;
 	struct sandbox *side;
 	bool peeks; /* it counts for nothing */
 };
@@ -35,7 +35,7 @@ static bool is_usable(struct sandbox *side)
 }
 
 /* With live.mutex. NULL: there is none. */
-static struct sandbox *take_spare(struct live *v)
+static struct sandbox *take_spare(struct machine *v)
 {
 	while (v->nspare > 0) {
 		struct sandbox *side = v->spare[--v->nspare];
@@ -49,15 +49,15 @@ static struct sandbox *take_spare(struct live *v)
 }
 
 /* True: one more is lent out; *ret is its connection, or NULL if one has to be made. */
-static bool reserve(struct live *v, bool peeks, struct sandbox **ret)
+static bool reserve(struct machine *v, bool peeks, struct sandbox **ret)
 {
 	bool ok;
 
 	pthread_mutex_lock(&v->mutex);
-	ok = v->nloans < LIVE_LOANS_MAX;
+	ok = v->nside_conns < SIDE_CONNS_MAX;
 	if (ok) {
-		v->nloans++;
-		v->npeeks += peeks;
+		v->nside_conns++;
+		v->nreadonly_conns += peeks;
 		*ret = take_spare(v);
 		v->nside += *ret == NULL;
 	}
@@ -66,23 +66,23 @@ static bool reserve(struct live *v, bool peeks, struct sandbox **ret)
 }
 
 /* Not all that is lent came back: until one does. */
-static int wait_for_one(struct live *v, int64_t until_ms, struct err *err)
+static int wait_for_one(struct machine *v, int64_t until_ms, struct err *err)
 {
 	struct timespec until = { .tv_sec = until_ms / 1000, .tv_nsec = until_ms % 1000 * 1000000 };
 	int r = 0;
 
 	pthread_mutex_lock(&v->mutex);
-	while (r == 0 && v->nloans >= LIVE_LOANS_MAX && !v->gone)
+	while (r == 0 && v->nside_conns >= SIDE_CONNS_MAX && !v->gone)
 		r = pthread_cond_timedwait(&v->changed, &v->mutex, &until);
 	pthread_mutex_unlock(&v->mutex);
 	return r ? err_set(err, ERR_UNAVAILABLE,
-			   "%d file operations are under way in session %s already", LIVE_LOANS_MAX,
+			   "%d file operations are under way in session %s already", SIDE_CONNS_MAX,
 			   v->session)
 		 : 0;
 }
 
 /* With the session's turn: it is not frozen meanwhile, so lodge-init answers. */
-static int connect_side(struct live *v, struct sandbox **ret, struct err *err)
+static int connect_side(struct machine *v, struct sandbox **ret, struct err *err)
 {
 	struct keeper_client *k;
 	uint32_t random;
@@ -90,24 +90,24 @@ static int connect_side(struct live *v, struct sandbox **ret, struct err *err)
 
 	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
 		return err_sys(err, errno, "getrandom");
-	k = keep_lock(v->engine, err);
+	k = keeper_conn_lock(v->engine, err);
 	if (!k)
 		return -1;
 	r = sandbox_attach(k, v->sandbox, ret, err);
-	keep_unlock(v->engine);
+	keeper_conn_unlock(v->engine);
 	if (r == 0)
 		agent_number_from(sandbox_agent(*ret), agent_side_base(random));
 	return r;
 }
 
-static void take_back(struct session_loan *l)
+static void take_back(struct side_conn *l)
 {
-	struct live *v = l->live;
+	struct machine *v = l->live;
 	bool keep;
 
 	pthread_mutex_lock(&v->mutex);
-	v->nloans--;
-	v->npeeks -= l->peeks;
+	v->nside_conns--;
+	v->nreadonly_conns -= l->peeks;
 	keep = l->side && !v->gone && v->nspare < SPARE_MAX && is_usable(l->side);
 	if (keep)
 		v->spare[v->nspare++] = l->side;
@@ -117,13 +117,13 @@ static void take_back(struct session_loan *l)
 	pthread_mutex_unlock(&v->mutex);
 	if (!keep)
 		sandbox_free(l->side);
-	live_unref(v);
+	machine_unref(v);
 }
 
 /* With the session's turn. 1: lent; 0: all are lent out, and l->live is the sandbox to wait for. */
-static int lend(struct entry *n, bool peeks, struct session_loan *l, struct err *err)
+static int lend(struct session *n, bool peeks, struct side_conn *l, struct err *err)
 {
-	*l = (struct session_loan){ .live = live_ref(n->live), .peeks = peeks };
+	*l = (struct side_conn){ .live = machine_ref(n->live), .peeks = peeks };
 	if (!reserve(l->live, peeks, &l->side))
 		return 0;
 	if (l->side || connect_side(l->live, &l->side, err) == 0)
@@ -134,26 +134,26 @@ static int lend(struct entry *n, bool peeks, struct session_loan *l, struct err 
 
 /* As lend(). */
 static int try_borrow(struct engine *e, const struct caller *who, const struct session_ref *ref,
-		      bool resume, struct session_loan *l, enum session_outcome *outcome,
+		      bool resume, struct side_conn *l, enum session_outcome *outcome,
 		      struct err *err)
 {
-	struct place_turn turn = { 0 };
-	auto_call(place_give) struct place_turn *guard = &turn;
-	auto_call(entry_give) struct entry *n = NULL;
+	struct user_slot turn = { 0 };
+	auto_call(user_slot_release) struct user_slot *guard = &turn;
+	auto_call(session_unlock) struct session *n = NULL;
 
 	(void)guard;
-	if (use_awake(e, who, ref, resume, &n, &turn, err) < 0 ||
-	    rouse(n, who, resume, outcome, err) < 0)
+	if (session_lock_for_use(e, who, ref, resume, &n, &turn, err) < 0 ||
+	    session_ensure_running(n, who, resume, outcome, err) < 0)
 		return -1;
 	return lend(n, false, l, err);
 }
 
-int session_borrow(struct engine *e, const struct caller *who, const struct session_ref *ref,
-		   bool resume, struct session_loan **ret, enum session_outcome *ret_outcome,
+int side_conn_open(struct engine *e, const struct caller *who, const struct session_ref *ref,
+		   bool resume, struct side_conn **ret, enum session_outcome *ret_outcome,
 		   struct err *err)
 {
-	auto_free struct session_loan *l = calloc(1, sizeof(*l));
-	int64_t until = mono_ms() + WAIT_MS;
+	auto_free struct side_conn *l = calloc(1, sizeof(*l));
+	int64_t until = clock_mono_ms() + WAIT_MS;
 	enum session_outcome outcome;
 	int r;
 
@@ -161,7 +161,7 @@ int session_borrow(struct engine *e, const struct caller *who, const struct sess
 		return err_sys(err, ENOMEM, "connection");
 	while ((r = try_borrow(e, who, ref, resume, l, &outcome, err)) == 0) {
 		r = wait_for_one(l->live, until, err);
-		live_unref(l->live);
+		machine_unref(l->live);
 		if (r < 0)
 			break;
 	}
@@ -173,23 +173,23 @@ int session_borrow(struct engine *e, const struct caller *who, const struct sess
 	return 0;
 }
 
-int session_peek(struct engine *e, const struct caller *who, const struct session_ref *ref,
-		 struct session_loan **ret, struct err *err)
+int side_conn_open_readonly(struct engine *e, const struct caller *who, const struct session_ref *ref,
+		 struct side_conn **ret, struct err *err)
 {
-	auto_free struct session_loan *l = calloc(1, sizeof(*l));
-	auto_call(entry_give) struct entry *n = NULL;
+	auto_free struct side_conn *l = calloc(1, sizeof(*l));
+	auto_call(session_unlock) struct session *n = NULL;
 	int r;
 
 	if (!l)
 		return err_sys(err, ENOMEM, "connection");
-	if (entry_find(e, who, ref, &n, err) < 0)
+	if (session_lock_ref(e, who, ref, &n, err) < 0)
 		return -1;
 	/* one that is paused would not answer */
-	if (n->rec.state != SESSION_ACTIVE || n->rec.paused || !n->live || live_is_gone(n->live))
+	if (n->rec.state != SESSION_ACTIVE || n->rec.paused || !n->live || machine_is_gone(n->live))
 		return err_set(err, ERR_CONFLICT, "nothing runs in session %s now", n->id);
 	r = lend(n, true, l, err);
 	if (r == 0) {
-		live_unref(l->live);
+		machine_unref(l->live);
 		return err_set(err, ERR_UNAVAILABLE, "too much is under way in session %s", n->id);
 	}
 	if (r < 0)
@@ -198,27 +198,27 @@ int session_peek(struct engine *e, const struct caller *who, const struct sessio
 	return 0;
 }
 
-struct sandbox *session_loan_sandbox(const struct session_loan *l)
+struct sandbox *side_conn_sandbox(const struct side_conn *l)
 {
 	return l->side;
 }
 
-const struct template *session_loan_template(const struct session_loan *l)
+const struct template *side_conn_template(const struct side_conn *l)
 {
 	return &l->live->spec;
 }
 
-void session_loan_lock(struct session_loan *l)
+void side_conn_lock(struct side_conn *l)
 {
 	pthread_mutex_lock(&l->live->names);
 }
 
-void session_loan_unlock(struct session_loan *l)
+void side_conn_unlock(struct side_conn *l)
 {
 	pthread_mutex_unlock(&l->live->names);
 }
 
-void session_give_back(struct session_loan *l)
+void side_conn_close(struct side_conn *l)
 {
 	if (!l)
 		return;

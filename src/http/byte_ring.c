@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-int ring_init(struct ring *r, size_t size)
+int byte_ring_init(struct ring *r, size_t size)
 {
 	char *buf = malloc(size);
 
@@ -14,7 +14,7 @@ int ring_init(struct ring *r, size_t size)
 	return 0;
 }
 
-void ring_fini(struct ring *r)
+void byte_ring_fini(struct ring *r)
 {
 	free(r->buf);
 	*r = (struct ring){ 0 };
@@ -25,7 +25,7 @@ static size_t least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-size_t ring_put(struct ring *r, const void *data, size_t len)
+size_t byte_ring_put(struct ring *r, const void *data, size_t len)
 {
 	size_t n = least(len, r->size - r->len), end, first;
 
@@ -39,7 +39,7 @@ size_t ring_put(struct ring *r, const void *data, size_t len)
 	return n;
 }
 
-size_t ring_take(struct ring *r, void *buf, size_t size)
+size_t byte_ring_take(struct ring *r, void *buf, size_t size)
 {
 	size_t n = least(size, r->len), first;
 

@@ -23,7 +23,7 @@ void http_wake(struct http_request *rq)
 	MHD_resume_connection(rq->mhd);
 }
 
-void http_cut(struct http_request *rq)
+void http_abort(struct http_request *rq)
 {
 	if (rq->gone)
 		return;
@@ -116,7 +116,7 @@ void http_on_completed(void *server, struct MHD_Connection *mhd, void **arg,
 		pthread_mutex_lock(&rq->lock);
 		rq->gone = true;
 		http_conn_await_head(rq->conn);
-		http_moved(rq);
+		http_progressed(rq);
 		pthread_mutex_unlock(&rq->lock);
 	}
 	http_unref(rq);
@@ -148,7 +148,7 @@ static enum MHD_Result ask_worker(struct http_request *rq)
 
 static void give(struct http_request *rq)
 {
-	if (!http_give(rq->server, rq))
+	if (!http_worker_submit(rq->server, rq))
 		return;
 	pthread_mutex_lock(&rq->lock);
 	rq->refs--;
@@ -171,7 +171,7 @@ static bool has_come(const struct http_request *rq)
 static bool read_ahead(struct http_request *rq)
 {
 	if (rq->chunked || rq->expect || rq->length > AHEAD_MAX || !has_come(rq) ||
-	    ring_init(&rq->in, (size_t)rq->length))
+	    byte_ring_init(&rq->in, (size_t)rq->length))
 		return false;
 	rq->want_body = true;
 	http_conn_deadline(rq->conn, (uint64_t)rq->length);
@@ -187,7 +187,7 @@ static void end_of_body(struct http_request *rq)
 		rq->conn->in_head = false;
 		rq->conn->deadline_ms = 0;
 	}
-	http_moved(rq);
+	http_progressed(rq);
 }
 
 /* The body was announced and nothing of it read. */
@@ -234,11 +234,11 @@ static enum MHD_Result take_body(struct http_request *rq, const char *data, size
 		*size = 0;
 		return rq->discarded > DISCARD_MAX || rq->cut ? MHD_NO : MHD_YES;
 	}
-	n = ring_put(&rq->in, data, *size);
+	n = byte_ring_put(&rq->in, data, *size);
 	rq->body_bytes += n;
 	*size -= n;
 	if (n)
-		http_moved(rq);
+		http_progressed(rq);
 	return *size ? wait_worker(rq) : MHD_YES;
 }
 
@@ -342,11 +342,11 @@ ssize_t http_on_read(void *arg, uint64_t pos, char *buf, size_t max)
 
 	(void)pos;
 	pthread_mutex_lock(&rq->lock);
-	n = (ssize_t)ring_take(&rq->out, buf, max);
+	n = (ssize_t)byte_ring_take(&rq->out, buf, max);
 	rq->bytes += (uint64_t)n;
 	if (n) {
 		if (rq->out.len <= rq->out.size / 2) /* not for each piece: it is small */
-			http_moved(rq);
+			http_progressed(rq);
 	} else if (rq->stream_end || rq->cut || rq->aborted) {
 		n = rq->cut || rq->aborted ? http_broken(rq) : MHD_CONTENT_READER_END_OF_STREAM;
 	} else {

@@ -71,7 +71,7 @@ static void add_worker(struct http_server *s)
 	pthread_attr_destroy(&attr);
 }
 
-int http_give(struct http_server *s, struct http_request *rq)
+int http_worker_submit(struct http_server *s, struct http_request *rq)
 {
 	int r = -1;
 

@@ -38,10 +38,10 @@ struct ring {
 	char *buf;
 	size_t size, start, len;
 };
-int ring_init(struct ring *r, size_t size);
-void ring_fini(struct ring *r);
-size_t ring_put(struct ring *r, const void *data, size_t len);
-size_t ring_take(struct ring *r, void *buf, size_t size);
+int byte_ring_init(struct ring *r, size_t size);
+void byte_ring_fini(struct ring *r);
+size_t byte_ring_put(struct ring *r, const void *data, size_t len);
+size_t byte_ring_take(struct ring *r, void *buf, size_t size);
 
 /* A connection, between the library's notices of its begin and end. The list is under the server's
  * lock; the fields are the library thread's, but for the atomic ones, which the reaper reads. */
@@ -127,7 +127,7 @@ struct http_server {
 	pthread_mutex_t lock;
 	pthread_cond_t work, change, tick;
 	struct conn *conns;
-	struct http_numbers numbers;
+	struct http_metrics numbers;
 	unsigned most; /* connections at once, since memory was last given back */
 	struct http_request *first, *last; /* no worker yet */
 	unsigned queued, busy, idle, workers;
@@ -157,7 +157,7 @@ bool http_parse_query(char *text, struct pair **ret, size_t *ret_n);
 void http_wake(struct http_request *rq); /* locked */
 void http_unref(struct http_request *rq);
 void http_ended(struct http_request *rq); /* the handler returned */
-void http_cut(struct http_request *rq); /* locked: nobody waits for this caller any longer */
+void http_abort(struct http_request *rq); /* locked: nobody waits for this caller any longer */
 enum MHD_Result http_on_request(void *server, struct MHD_Connection *mhd, const char *url,
 				const char *method, const char *version, const char *data,
 				size_t *size, void **rq);
@@ -171,12 +171,12 @@ void http_error(struct http_request *rq, unsigned status, const char *code, cons
 		bool retryable);
 /* Locked: waits for the other thread to move something; -1: the caller is gone or too slow.
  * reading: one who closed his half of the connection sends no more. */
-void http_moved(struct http_request *rq); /* locked */
+void http_progressed(struct http_request *rq); /* locked */
 int http_waited(struct http_request *rq, uint64_t bytes, bool reading);
 ssize_t http_on_read(void *rq, uint64_t pos, char *buf, size_t max);
 
 /* work.c */
-int http_give(struct http_server *s, struct http_request *rq); /* -1: too many */
+int http_worker_submit(struct http_server *s, struct http_request *rq); /* -1: too many */
 void http_workers_end(struct http_server *s); /* waits until none is left */
 
 /* conn.c */
@@ -190,7 +190,7 @@ void http_conn_cut(struct conn *c); /* at once, and so that nobody takes it for 
 void http_conn_too_large(struct conn *c, struct MHD_Connection *mhd); /* says so and ends it */
 /* So many bytes came since the last request. False: perhaps not. */
 bool http_conn_has(struct conn *c, uint64_t bytes);
-void http_cut_all(struct http_server *s);
+void http_abort_all(struct http_server *s);
 void *http_reap(void *server); /* a thread: ends connections past their deadline */
 
 /* listen.c: a socket that listens; ret and ret_path as far as there is something to say */

@@ -17,7 +17,7 @@ static bool is_dry(int fd)
 	return poll(&p, 1, 0) == 1 && !ioctl(fd, FIONREAD, &left) && !left;
 }
 
-void http_moved(struct http_request *rq)
+void http_progressed(struct http_request *rq)
 {
 	rq->moves++;
 	pthread_cond_broadcast(&rq->cond);
@@ -39,7 +39,7 @@ int http_waited(struct http_request *rq, uint64_t bytes, bool reading)
 		return -1;
 	if (rq->moves != moves && rq->waited_ms <= slow_ms + bytes / BYTES_PER_MS)
 		return 0;
-	http_cut(rq);
+	http_abort(rq);
 	return -1;
 }
 
@@ -48,7 +48,7 @@ static int begin_body(struct http_request *rq)
 {
 	if (rq->want_body || !rq->has_body)
 		return 0;
-	if (ring_init(&rq->in, BUFFER_SIZE))
+	if (byte_ring_init(&rq->in, BUFFER_SIZE))
 		return -1;
 	rq->want_body = true;
 	http_wake(rq);
@@ -76,7 +76,7 @@ ssize_t http_body_read(struct http_request *rq, void *buf, size_t size, struct e
 
 	pthread_mutex_lock(&rq->lock);
 	if (!await_body(rq, err)) {
-		n = (ssize_t)ring_take(&rq->in, buf, size);
+		n = (ssize_t)byte_ring_take(&rq->in, buf, size);
 		/* Not for every small piece: waking costs more than copying. */
 		if (rq->phase == PHASE_BODY && rq->in.len <= rq->in.size / 2)
 			http_wake(rq);

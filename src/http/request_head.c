@@ -283,8 +283,8 @@ void http_request_free(struct http_request *rq)
 	free(rq->set);
 	if (rq->response)
 		MHD_destroy_response(rq->response);
-	ring_fini(&rq->in);
-	ring_fini(&rq->out);
+	byte_ring_fini(&rq->in);
+	byte_ring_fini(&rq->out);
 	free(rq->whole);
 	free(rq->extra);
 	free(rq->headers);

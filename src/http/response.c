@@ -74,7 +74,7 @@ static int put_answer(struct http_request *rq, unsigned status, const char *type
 		response = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
 	}
 	if (!response) {
-		http_cut(rq);
+		http_abort(rq);
 		return -1;
 	}
 	if (rq->answered) {
@@ -224,7 +224,7 @@ int http_stream_begin(struct http_request *rq, unsigned status, const char *type
 
 	pthread_mutex_lock(&rq->lock);
 	if (response && !rq->answered && !rq->gone && !rq->cut &&
-	    !ring_init(&rq->out, BUFFER_SIZE)) {
+	    !byte_ring_init(&rq->out, BUFFER_SIZE)) {
 		rq->stream = true;
 		rq->conn->open_end = rq->old;
 		rq->waited_ms = 0;
@@ -243,7 +243,7 @@ int http_stream_write(struct http_request *rq, const void *data, size_t len)
 
 	pthread_mutex_lock(&rq->lock);
 	while (rq->stream && !rq->gone && !rq->cut && !rq->aborted) {
-		size_t n = rq->is_head ? len : ring_put(&rq->out, at, len);
+		size_t n = rq->is_head ? len : byte_ring_put(&rq->out, at, len);
 
 		at += n;
 		len -= n;
@@ -293,7 +293,7 @@ static void on_upgraded(void *arg, struct MHD_Connection *mhd, void *con_cls, co
 	}
 	rq->upgraded_fd = fd;
 	rq->upgraded = late ? NULL : handle;
-	http_moved(rq);
+	http_progressed(rq);
 	pthread_mutex_unlock(&rq->lock);
 	if (late) /* the handler did not wait for it */
 		MHD_upgrade_action(handle, MHD_UPGRADE_ACTION_CLOSE);

@@ -167,7 +167,7 @@ void http_server_free(struct http_server *s)
 	pthread_mutex_unlock(&s->lock);
 	/* No handler is left afterwards, hence no connection that waits for one: the library
 	 * cannot end with those. */
-	http_cut_all(s);
+	http_abort_all(s);
 	http_workers_end(s);
 	stop_reaper(s);
 	for (size_t i = 0; i < s->nlisteners; i++) {
@@ -183,7 +183,7 @@ void http_server_free(struct http_server *s)
 	release(s);
 }
 
-void http_server_numbers(struct http_server *s, struct http_numbers *ret)
+void http_server_metrics(struct http_server *s, struct http_metrics *ret)
 {
 	pthread_mutex_lock(&s->lock);
 	*ret = s->numbers;

@@ -48,10 +48,10 @@ void http_server_drain(struct http_server *s, unsigned ms);
 void http_server_free(struct http_server *s);
 DEFINE_AUTO(struct http_server *, http_server_free);
 
-struct http_numbers {
+struct http_metrics {
 	unsigned connections, requests; /* now */
 	uint64_t total; /* requests answered */
 };
-void http_server_numbers(struct http_server *s, struct http_numbers *ret);
+void http_server_metrics(struct http_server *s, struct http_metrics *ret);
 
 #endif

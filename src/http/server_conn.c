@@ -182,7 +182,7 @@ void http_conn_too_large(struct conn *c, struct MHD_Connection *mhd)
 	MHD_set_connection_option(mhd, MHD_CONNECTION_OPTION_TIMEOUT, 1U);
 }
 
-void http_cut_all(struct http_server *s)
+void http_abort_all(struct http_server *s)
 {
 	pthread_mutex_lock(&s->lock);
 	for (struct conn *c = s->conns; c; c = c->next)

@@ -36,9 +36,9 @@ struct exchange {
 	bool lost; /* the engine does not read */
 };
 
-static struct box *need(struct keeper *k, const char *id, struct err *err)
+static struct sandbox_record *need(struct keeper *k, const char *id, struct err *err)
 {
-	struct box *b = box_find(&k->table, id);
+	struct sandbox_record *b = sandbox_table_find(&k->table, id);
 
 	if (!b)
 		err_set(err, ERR_NOT_FOUND, "no sandbox %s", id);
@@ -49,7 +49,7 @@ static int do_hello(struct keeper *k, struct exchange *x, struct err *err)
 {
 	(void)err;
 	x->reply.features = k->features;
-	if (shelf_has_limit(&k->shelf))
+	if (storage_has_limit(&k->shelf))
 		x->reply.features |= KEEPER_HAS_DISK_LIMIT;
 	return 0;
 }
@@ -61,19 +61,19 @@ static int do_create(struct keeper *k, struct exchange *x, struct err *err)
 
 static int do_connect(struct keeper *k, struct exchange *x, struct err *err)
 {
-	struct box *b = need(k, x->req->id, err);
+	struct sandbox_record *b = need(k, x->req->id, err);
 
 	if (!b)
 		return -1;
 	if (keeper_connect(k, b->id, &x->fd, err) < 0) /* one that ended is not there any more */
-		return box_is_alive(b) ? -1 : err_set(err, ERR_NOT_FOUND, "no sandbox %s", b->id);
+		return sandbox_table_is_alive(b) ? -1 : err_set(err, ERR_NOT_FOUND, "no sandbox %s", b->id);
 	x->reply.pid = b->pid;
 	return 0;
 }
 
 static int do_destroy(struct keeper *k, struct exchange *x, struct err *err)
 {
-	struct box *b = box_find(&k->table, x->req->id);
+	struct sandbox_record *b = sandbox_table_find(&k->table, x->req->id);
 
 	bool found = b != NULL;
 	int r = b ? keeper_destroy(k, b, err) : keeper_destroy_files(k, x->req->id, &found, err);
@@ -84,7 +84,7 @@ static int do_destroy(struct keeper *k, struct exchange *x, struct err *err)
 
 static int do_stop(struct keeper *k, struct exchange *x, struct err *err)
 {
-	struct box *b = box_find(&k->table, x->req->id);
+	struct sandbox_record *b = sandbox_table_find(&k->table, x->req->id);
 
 	if (k->oneshot)
 		return err_set(err, ERR_INVALID, "this keeper keeps no files");
@@ -94,38 +94,38 @@ static int do_stop(struct keeper *k, struct exchange *x, struct err *err)
 
 static int do_freeze(struct keeper *k, struct exchange *x, struct err *err)
 {
-	struct box *b = need(k, x->req->id, err);
+	struct sandbox_record *b = need(k, x->req->id, err);
 
 	return b ? keeper_pause(k, b, x->req->op == KEEPER_FREEZE, err) : -1;
 }
 
 static int do_stats(struct keeper *k, struct exchange *x, struct err *err)
 {
-	struct box *b = need(k, x->req->id, err);
-	struct box_entry entry;
+	struct sandbox_record *b = need(k, x->req->id, err);
+	struct sandbox_table_entry entry;
 
 	if (!b || cgroup_stats(&k->cgroups, b->group, &x->reply.stats, err) < 0)
 		return -1;
 	x->reply.stats.disk_bytes = UINT64_MAX;
 	if (b->store != KEEPER_STORE_DISK)
 		return 0;
-	entry = box_entry(b);
-	x->reply.stats.disk_bytes = shelf_usage(&k->shelf, entry.name);
-	x->reply.stats.disk_full = shelf_is_full(&k->shelf, entry.name);
+	entry = sandbox_table_entry(b);
+	x->reply.stats.disk_bytes = storage_usage(&k->shelf, entry.name);
+	x->reply.stats.disk_full = storage_is_full(&k->shelf, entry.name);
 	return 0;
 }
 
 static int do_limits(struct keeper *k, struct exchange *x, struct err *err)
 {
-	struct box *b = need(k, x->req->id, err);
-	struct box_entry entry;
+	struct sandbox_record *b = need(k, x->req->id, err);
+	struct sandbox_table_entry entry;
 
 	if (!b || cgroup_set_limits(&k->cgroups, b->group, &x->req->limits, true, err) < 0)
 		return -1;
 	if (b->store != KEEPER_STORE_DISK || !k->shelf.ops || !k->shelf.ops->has_limit)
 		return 0;
-	entry = box_entry(b);
-	return shelf_limit(&k->shelf, entry.name, x->req->limits.disk_bytes, err);
+	entry = sandbox_table_entry(b);
+	return storage_limit(&k->shelf, entry.name, x->req->limits.disk_bytes, err);
 }
 
 /* Waits, within bounds, while the socket is full of what the engine did not read yet. */
@@ -137,10 +137,10 @@ static void list_one(struct exchange *x, enum keeper_what what, const char *id, 
 
 	snprintf(r.id, sizeof(r.id), "%s", id);
 	if (keeper_id_is_valid(r.id) && !x->lost)
-		x->lost = sock_send(x->sock, &r, sizeof(r), NULL, 0) < 0;
+		x->lost = fd_message_send(x->sock, &r, sizeof(r), NULL, 0) < 0;
 }
 
-static void list_box(struct box *b, void *arg)
+static void list_box(struct sandbox_record *b, void *arg)
 {
 	list_one(arg, KEEPER_IS_SANDBOX, b->id, b->pid);
 }
@@ -155,7 +155,7 @@ static int list_files(int dir, const char *id, void *arg)
 	struct listing *l = arg;
 
 	(void)dir;
-	if (!box_find(&l->k->table, id) && !keeper_is_ending(l->k, id))
+	if (!sandbox_table_find(&l->k->table, id) && !keeper_is_ending(l->k, id))
 		list_one(l->x, KEEPER_IS_FILES, id, 0);
 	return l->x->lost;
 }
@@ -173,12 +173,12 @@ static int do_list(struct keeper *k, struct exchange *x, struct err *err)
 {
 	struct listing l = { k, x };
 
-	box_each(&k->table, list_box, x);
+	sandbox_table_each(&k->table, list_box, x);
 	if (k->oneshot)
 		return 0;
-	return shelf_each(&k->shelf, "k-", list_files, &l, err) < 0
+	return storage_each(&k->shelf, "k-", list_files, &l, err) < 0
 		       ? -1
-		       : shelf_each(&k->shelf, "l-", list_layer, &l, err);
+		       : storage_each(&k->shelf, "l-", list_layer, &l, err);
 }
 
 static int do_pool(struct keeper *k, struct exchange *x, struct err *err)
@@ -196,7 +196,7 @@ static int do_pool(struct keeper *k, struct exchange *x, struct err *err)
 
 static int do_template_seal(struct keeper *k, struct exchange *x, struct err *err)
 {
-	struct box *b = need(k, x->req->id, err);
+	struct sandbox_record *b = need(k, x->req->id, err);
 
 	return b ? keeper_seal_template(k, b, x->req->template, err) : -1;
 }
@@ -210,7 +210,7 @@ static int do_seal(struct keeper *k, struct exchange *x, struct err *err)
 {
 	if (keeper_seal(k, x->req->id, x->req->layer.name, err) < 0)
 		return -1;
-	x->reply.whole = shelf_has_snapshots(&k->shelf);
+	x->reply.whole = storage_has_snapshots(&k->shelf);
 	return 0;
 }
 
@@ -218,7 +218,7 @@ static int do_snap(struct keeper *k, struct exchange *x, struct err *err)
 {
 	if (keeper_snap(k, x->req->id, x->req->layer.name, &x->reply.job, err) < 0)
 		return -1;
-	x->reply.whole = shelf_has_snapshots(&k->shelf);
+	x->reply.whole = storage_has_snapshots(&k->shelf);
 	return 0;
 }
 
@@ -291,7 +291,7 @@ static bool answer(struct keeper *k, struct exchange *x, const char *problem)
 		x->reply.sys = err.sys;
 		snprintf(x->reply.msg, sizeof(x->reply.msg), "%s", err.msg);
 	}
-	r = x->lost ? -EPIPE : sock_send(x->sock, &x->reply, sizeof(x->reply), &x->fd, x->fd >= 0);
+	r = x->lost ? -EPIPE : fd_message_send(x->sock, &x->reply, sizeof(x->reply), &x->fd, x->fd >= 0);
 	if (x->fd >= 0)
 		close(x->fd);
 	return r == 0;
@@ -306,7 +306,7 @@ static bool serve_one(struct keeper *k, int sock)
 	} in;
 	int fds[KEEPER_BINDS_MAX];
 	size_t nfds = 0;
-	ssize_t n = sock_recv(sock, &in, sizeof(in), fds, ARRAY_LEN(fds), &nfds);
+	ssize_t n = fd_message_recv(sock, &in, sizeof(in), fds, ARRAY_LEN(fds), &nfds);
 	struct exchange x = { .req = &in.req, .fds = fds, .fd = -1, .sock = sock };
 	bool said;
 
@@ -342,7 +342,7 @@ static bool signalled(int sigfd)
 	return stop;
 }
 
-static void destroy_one(struct box *b, void *arg)
+static void destroy_one(struct sandbox_record *b, void *arg)
 {
 	struct err err;
 
@@ -365,7 +365,7 @@ static void drain(struct keeper *k)
 	while (k->nslots > 0)
 		keeper_slot_free(k, k->slots[--k->nslots], true);
 	if (k->oneshot)
-		box_each(&k->table, destroy_one, k);
+		sandbox_table_each(&k->table, destroy_one, k);
 	for (int ms = 0; ms < DRAIN_MS && !is_done(k); ms++)
 		usleep(1000);
 	for (int ms = 0; ms < SWEEP_MS && is_done(k) && keeper_is_sweeping(k); ms++)

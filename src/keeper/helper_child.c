@@ -67,7 +67,7 @@ static void close_others(const int *keep, size_t n)
 	(void)sys_close_range(first, ~0u, 0);
 }
 
-pid_t child_fork(const int *fds, size_t n, enum child_rank rank)
+pid_t helper_child_fork(const int *fds, size_t n, enum child_rank rank)
 {
 	pid_t keeper = getpid(), pid = fork();
 
@@ -90,7 +90,7 @@ static pid_t *find_holder(pid_t pid)
 	return NULL;
 }
 
-void child_reaped(pid_t pid)
+void helper_child_reaped(pid_t pid)
 {
 	pid_t *h = find_holder(pid);
 
@@ -108,7 +108,7 @@ static _Noreturn void hold(int process)
 	_exit(0); /* closes the root: the rest is the kernel's */
 }
 
-void child_hold_root(pid_t pid)
+void helper_child_hold_root(pid_t pid)
 {
 	pid_t *holder = find_holder(0), child;
 	auto_close int root = -1, process = holder ? sys_pidfd_open(pid) : -1;
@@ -118,7 +118,7 @@ void child_hold_root(pid_t pid)
 	root = process < 0 ? -1 : open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
 		return;
-	child = child_fork((int[]){ root, process }, 2, CHILD_IDLE);
+	child = helper_child_fork((int[]){ root, process }, 2, CHILD_IDLE);
 	if (child == 0)
 		hold(process);
 	*holder = child > 0 ? child : 0;

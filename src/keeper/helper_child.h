@@ -17,13 +17,13 @@ enum child_rank {
 
 /* As fork(2). The child has only these descriptors and the signals of a fresh process;
  * keeper_reap() reaps it. */
-pid_t child_fork(const int *fds, size_t n, enum child_rank rank);
+pid_t helper_child_fork(const int *fds, size_t n, enum child_rank rank);
 
 /* A sandbox's last process to go unmounts its root, and the kernel then writes the whole file
  * system below to disk first: seconds, on a busy host. A child that holds the root until `pid` is
  * dead takes that upon itself, a little later: files that are to go are gone by then. Does nothing
  * where it cannot, or where there are many already. */
-void child_hold_root(pid_t pid);
-void child_reaped(pid_t pid);
+void helper_child_hold_root(pid_t pid);
+void helper_child_reaped(pid_t pid);
 
 #endif

@@ -115,16 +115,16 @@ void keeper_cancel_snap(const char *box)
 			cancel(&runs[i]);
 }
 
-static pid_t start_child(const struct work *w, struct result *result)
+static pid_t start_child(const struct job_work *w, struct result *result)
 {
 	int fds[WORK_FDS_MAX];
-	size_t n = work_fds(w, fds);
-	pid_t pid = child_fork(fds, n, w->kind == JOB_SNAP ? CHILD_AWAITED : CHILD_LOW);
+	size_t n = job_work_fds(w, fds);
+	pid_t pid = helper_child_fork(fds, n, w->kind == JOB_SNAP ? CHILD_AWAITED : CHILD_LOW);
 
 	if (pid != 0)
 		return pid;
 	hook_crash("job:start");
-	result->error = -work_do(w, &result->bytes);
+	result->error = -job_work_do(w, &result->bytes);
 	hook_crash("job:worked");
 	result->done = true;
 	_exit(0);
@@ -157,24 +157,24 @@ static bool makes_layer(enum job_kind kind)
 }
 
 /* Where the new layer goes; what lies at the bottom of the old ones lies below it too. */
-static int begin_copy(struct keeper *k, const struct job_spec *spec, struct work *w,
+static int begin_copy(struct keeper *k, const struct job_spec *spec, struct job_work *w,
 		      struct err *err)
 {
 	char entry[KEEPER_ID_SIZE + 4], template[KEEPER_ID_SIZE];
-	int r = shelf_template(&k->shelf, spec->from[spec->nfrom - 1], template);
+	int r = storage_template(&k->shelf, spec->from[spec->nfrom - 1], template);
 
 	if (r < 0)
 		return err_sys(err, -r, "%s", spec->from[spec->nfrom - 1]);
 	snprintf(entry, sizeof(entry), "n-%s", spec->name);
-	w->dest = shelf_begin(&k->shelf, entry, template, err);
+	w->dest = storage_begin(&k->shelf, entry, template, err);
 	return w->dest < 0 ? -1 : 0;
 }
 
-static int open_layers(struct keeper *k, const struct job_spec *spec, struct work *w,
+static int open_layers(struct keeper *k, const struct job_spec *spec, struct job_work *w,
 		       struct err *err)
 {
 	for (size_t i = 0; i < spec->nfrom; i++) {
-		w->from[i] = shelf_files(&k->shelf, spec->from[i], err);
+		w->from[i] = storage_files(&k->shelf, spec->from[i], err);
 		if (w->from[i] < 0)
 			return -1;
 		w->nfrom++;
@@ -182,11 +182,11 @@ static int open_layers(struct keeper *k, const struct job_spec *spec, struct wor
 	return 0;
 }
 
-static int prepare(struct keeper *k, const struct job_spec *spec, struct work *w, struct err *err)
+static int prepare(struct keeper *k, const struct job_spec *spec, struct job_work *w, struct err *err)
 {
 	w->kind = spec->kind;
 	w->out = spec->out;
-	if (makes_layer(spec->kind) && shelf_has_snapshots(&k->shelf)) {
+	if (makes_layer(spec->kind) && storage_has_snapshots(&k->shelf)) {
 		w->shelf = &k->shelf;
 		w->snap_from = spec->from[0];
 		snprintf(w->snap_to, sizeof(w->snap_to), "l-%s", spec->name);
@@ -203,7 +203,7 @@ static void drop_entry(struct keeper *k, const char *prefix, const char *name)
 	struct err err;
 
 	snprintf(entry, sizeof(entry), "%s%s", prefix, name);
-	(void)shelf_drop(&k->shelf, entry, &err);
+	(void)storage_drop(&k->shelf, entry, &err);
 }
 
 static void note_run(struct run *r, const struct job_spec *spec, pid_t pid)
@@ -231,7 +231,7 @@ static bool is_full(enum job_kind kind)
 
 int keeper_job_start(struct keeper *k, const struct job_spec *spec, struct err *err)
 {
-	struct work w = WORK_NONE;
+	struct job_work w = WORK_NONE;
 	struct run *r = is_full(spec->kind) ? NULL : free_place();
 	pid_t pid = -1;
 	int res;
@@ -253,7 +253,7 @@ int keeper_job_start(struct keeper *k, const struct job_spec *spec, struct err *
 	}
 	if (res < 0 && w.dest >= 0)
 		drop_entry(k, "n-", spec->name);
-	work_close(&w);
+	job_work_close(&w);
 	if (res == 0)
 		note_run(r, spec, pid);
 	return res;
@@ -299,7 +299,7 @@ static int take_over(struct keeper *k, const struct run *r, struct err *err)
 	if (!makes_layer(r->kind))
 		return res;
 	hook_crash("job:ended");
-	if (shelf_has_snapshots(&k->shelf)) {
+	if (storage_has_snapshots(&k->shelf)) {
 		if (res < 0)
 			take_back_snapshot(k, r);
 		return res;
@@ -307,7 +307,7 @@ static int take_over(struct keeper *k, const struct run *r, struct err *err)
 	snprintf(from, sizeof(from), "n-%s", r->name);
 	snprintf(to, sizeof(to), "l-%s", r->name);
 	if (res == 0)
-		res = shelf_move(&k->shelf, from, to, err);
+		res = storage_move(&k->shelf, from, to, err);
 	if (res < 0)
 		drop_entry(k, "n-", r->name);
 	return res;
@@ -315,7 +315,7 @@ static int take_over(struct keeper *k, const struct run *r, struct err *err)
 
 static void let_go(struct keeper *k, const struct run *r)
 {
-	const struct box *b = r->box[0] ? box_find(&k->table, r->box) : NULL;
+	const struct sandbox_record *b = r->box[0] ? sandbox_table_find(&k->table, r->box) : NULL;
 	struct err err;
 
 	if (b && !b->paused)
@@ -364,7 +364,7 @@ int keeper_job_await(struct keeper *k, const char *name, struct keeper_job *ret,
 
 static void start_sweeper(struct keeper *k)
 {
-	pid_t pid = child_fork(&k->shelf.dir, 1, CHILD_IDLE);
+	pid_t pid = helper_child_fork(&k->shelf.dir, 1, CHILD_IDLE);
 
 	/* what comes from now on is another one's; who cannot be had now is tried again */
 	k->shelf.has_dropped = pid < 0;
@@ -373,7 +373,7 @@ static void start_sweeper(struct keeper *k)
 		return;
 	}
 	hook_crash("sweep:start");
-	shelf_sweep(&k->shelf);
+	storage_sweep(&k->shelf);
 	_exit(0);
 }
 

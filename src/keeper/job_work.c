@@ -9,7 +9,7 @@
 #include "base/auto.h"
 #include "runtime/storage/layer_stack.h"
 
-size_t work_fds(const struct work *w, int ret[WORK_FDS_MAX])
+size_t job_work_fds(const struct job_work *w, int ret[WORK_FDS_MAX])
 {
 	size_t n = 0;
 
@@ -24,7 +24,7 @@ size_t work_fds(const struct work *w, int ret[WORK_FDS_MAX])
 	return n;
 }
 
-void work_close(struct work *w)
+void job_work_close(struct job_work *w)
 {
 	for (size_t i = 0; i < w->nfrom; i++)
 		close(w->from[i]);
@@ -34,7 +34,7 @@ void work_close(struct work *w)
 	w->dest = -1;
 }
 
-static int copy(const struct work *w, uint64_t *ret_bytes)
+static int copy(const struct job_work *w, uint64_t *ret_bytes)
 {
 	auto_close int dir = -1;
 	int r;
@@ -44,26 +44,26 @@ static int copy(const struct work *w, uint64_t *ret_bytes)
 	dir = openat(w->dest, "u", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (dir < 0)
 		return -errno;
-	r = stack_copy(w->from, w->nfrom, dir);
-	return r < 0 ? r : stack_bytes(dir, ret_bytes);
+	r = layer_stack_copy(w->from, w->nfrom, dir);
+	return r < 0 ? r : layer_stack_bytes(dir, ret_bytes);
 }
 
 /* Writes out what the source has not yet on disk, which is why it is done here. */
-static int snapshot(const struct work *w)
+static int snapshot(const struct job_work *w)
 {
 	struct err err;
 
-	return shelf_snapshot(w->shelf, w->snap_from, w->snap_to, &err) < 0 ? -err.sys : 0;
+	return storage_snapshot(w->shelf, w->snap_from, w->snap_to, &err) < 0 ? -err.sys : 0;
 }
 
-static int sync_and_measure(const struct work *w, uint64_t *ret_bytes)
+static int sync_and_measure(const struct job_work *w, uint64_t *ret_bytes)
 {
-	int r = stack_sync(w->from[0]);
+	int r = layer_stack_sync(w->from[0]);
 
-	return r < 0 ? r : stack_bytes(w->from[0], ret_bytes);
+	return r < 0 ? r : layer_stack_bytes(w->from[0], ret_bytes);
 }
 
-int work_do(const struct work *w, uint64_t *ret_bytes)
+int job_work_do(const struct job_work *w, uint64_t *ret_bytes)
 {
 	switch (w->kind) {
 	case JOB_SNAP:
@@ -72,7 +72,7 @@ int work_do(const struct work *w, uint64_t *ret_bytes)
 	case JOB_SYNC:
 		return sync_and_measure(w, ret_bytes);
 	case JOB_EXPORT:
-		return stack_tar(w->from, w->nfrom, w->out);
+		return layer_stack_tar(w->from, w->nfrom, w->out);
 	}
 	return -EINVAL;
 }

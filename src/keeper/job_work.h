@@ -12,13 +12,13 @@
 enum { WORK_FDS_MAX = KEEPER_LAYERS_MAX + 2 };
 _Static_assert((int)WORK_FDS_MAX <= (int)CHILD_FDS_MAX, "a child keeps them all");
 
-struct work {
+struct job_work {
 	enum job_kind kind;
 	int from[KEEPER_LAYERS_MAX]; /* directories "u", topmost first */
 	size_t nfrom;
 	int dest; /* the entry of the new layer; -1: none */
 	int out; /* JOB_EXPORT, borrowed */
-	struct shelf *shelf; /* not NULL: the new layer is a snapshot, and this is all there is */
+	struct storage *shelf; /* not NULL: the new layer is a snapshot, and this is all there is */
 	const char *snap_from;
 	char snap_to[KEEPER_ID_SIZE + 4];
 };
@@ -27,9 +27,9 @@ struct work {
 		.dest = -1, .out = -1                                                              \
 	}
 
-size_t work_fds(const struct work *w, int ret[WORK_FDS_MAX]);
-void work_close(struct work *w);
+size_t job_work_fds(const struct job_work *w, int ret[WORK_FDS_MAX]);
+void job_work_close(struct job_work *w);
 /* 0 or -errno; *ret_bytes: space the layer takes, where one was made or measured. */
-int work_do(const struct work *w, uint64_t *ret_bytes);
+int job_work_do(const struct job_work *w, uint64_t *ret_bytes);
 
 #endif

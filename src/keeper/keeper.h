@@ -52,10 +52,10 @@ struct keeper {
 	uint32_t features; /* KEEPER_HAS_* */
 	struct cgroup_host cgroups;
 	struct spawn_host spawn;
-	struct shelf shelf;
-	struct kit_host kit_host;
-	struct roots roots;
-	struct box_table table;
+	struct storage shelf;
+	struct idmap_host kit_host;
+	struct root_set roots;
+	struct sandbox_table table;
 	size_t trash_count;
 	/* made ahead */
 	struct parts parts[KEEPER_PARTS_MAX];
@@ -72,16 +72,16 @@ int keeper_create(struct keeper *k, const char *id, const struct keeper_create *
 int keeper_connect(struct keeper *k, const char *id, int *ret_fd, struct err *err);
 int keeper_bind(struct keeper *k, const struct keeper_create *c, int fd, struct err *err);
 int keeper_prepare_root(struct keeper *k, const char *id, const struct keeper_create *c,
-			const int *dirs, const struct kit *kit, struct rootfs *ret,
+			const int *dirs, const struct idmap *kit, struct rootfs *ret,
 			struct err *err);
 int keeper_listen(int dir);
 
 /* trash.c */
 /* SIGKILL, if it is still the process we started. */
-void keeper_kill_init(const struct box *b);
-int keeper_destroy(struct keeper *k, struct box *b, struct err *err);
+void keeper_kill_init(const struct sandbox_record *b);
+int keeper_destroy(struct keeper *k, struct sandbox_record *b, struct err *err);
 /* As destroy, but files that are kept stay. */
-int keeper_stop(struct keeper *k, struct box *b, struct err *err);
+int keeper_stop(struct keeper *k, struct sandbox_record *b, struct err *err);
 /* Of a kept sandbox that does not live any more; *ret_found is set when there were any. */
 int keeper_destroy_files(struct keeper *k, const char *id, bool *ret_found, struct err *err);
 /* Whether it is in the trash: its processes may still be going. */
@@ -89,7 +89,7 @@ bool keeper_is_ending(const struct keeper *k, const char *id);
 /* Goes on with what is being removed; true when nothing is left to do. */
 bool keeper_empty_trash(struct keeper *k);
 /* Removes what a create that failed left in sandboxes/ID. */
-void keeper_discard(struct keeper *k, struct box *b);
+void keeper_discard(struct keeper *k, struct sandbox_record *b);
 
 /* parts.c */
 /* Unique among all keepers that ever were: an earlier one's slots and groups may live on. */
@@ -129,7 +129,7 @@ int keeper_adopt(struct keeper *k, struct err *err);
 void keeper_sweep_oneshots(struct keeper *k, const char *own);
 
 /* template.c */
-int keeper_seal_template(struct keeper *k, struct box *b, const char *name, struct err *err);
+int keeper_seal_template(struct keeper *k, struct sandbox_record *b, const char *name, struct err *err);
 int keeper_drop_template(struct keeper *k, const char *name, struct err *err);
 /* LOCK_SH while a sandbox is made, LOCK_EX while a template goes. An fd to close, or -errno. */
 int keeper_lock_templates(struct keeper *k, int how);
@@ -148,7 +148,7 @@ int keeper_export_layers(struct keeper *k, const struct keeper_layer *l, int fd,
 /* Makes sure that no job reads it any more, or fails with EBUSY. */
 int keeper_release_layer(struct keeper *k, const char *name, struct err *err);
 /* Freezes or thaws because somebody asked for it; an earlier keeper's word is good as well. */
-int keeper_pause(struct keeper *k, struct box *b, bool paused, struct err *err);
+int keeper_pause(struct keeper *k, struct sandbox_record *b, bool paused, struct err *err);
 /* What dead jobs left, and trees whose removal did not come to an end. */
 void keeper_sweep_layers(struct keeper *k);
 

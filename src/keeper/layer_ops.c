@@ -24,7 +24,7 @@ static int open_store(struct keeper *k, struct err *err)
 {
 	if (k->oneshot)
 		return err_set(err, ERR_INVALID, "this keeper keeps no files");
-	return shelf_open(&k->shelf, err);
+	return storage_open(&k->shelf, err);
 }
 
 /* Asked again and again: so it is looked at now, not when the keeper finds the time. */
@@ -45,28 +45,28 @@ int keeper_seal(struct keeper *k, const char *id, const char *name, struct err *
 		return -1;
 	snprintf(from, sizeof(from), "k-%s", id);
 	snprintf(to, sizeof(to), "l-%s", name);
-	if (box_find(&k->table, id) || is_ending(k, id))
+	if (sandbox_table_find(&k->table, id) || is_ending(k, id))
 		return busy(err, "processes still go in", id);
 	snprintf(files, sizeof(files), "%s/u", from); /* without it it never came to be used */
-	sealed = shelf_has(&k->shelf, to);
-	if (!shelf_has(&k->shelf, files))
+	sealed = storage_has(&k->shelf, to);
+	if (!storage_has(&k->shelf, files))
 		return sealed ? 0 : err_set(err, ERR_NOT_FOUND, "no files of sandbox %s", id);
 	if (sealed)
 		return err_set(err, ERR_CONFLICT, "there is a layer %s already", name);
 	if (keeper_job_reads(from) >= 0 || keeper_job_runs(name))
 		return busy(err, "a job has to do with", id);
-	if (shelf_seal(&k->shelf, from, err) < 0)
+	if (storage_seal(&k->shelf, from, err) < 0)
 		return -1;
 	hook_crash("layer:emptied");
-	if (shelf_rename(&k->shelf, from, to, err) < 0)
+	if (storage_rename(&k->shelf, from, to, err) < 0)
 		return -1;
 	hook_crash("layer:sealed");
 	return 0;
 }
 
-int keeper_pause(struct keeper *k, struct box *b, bool paused, struct err *err)
+int keeper_pause(struct keeper *k, struct sandbox_record *b, bool paused, struct err *err)
 {
-	struct box now = *b;
+	struct sandbox_record now = *b;
 	struct err ignored;
 	int r;
 
@@ -75,7 +75,7 @@ int keeper_pause(struct keeper *k, struct box *b, bool paused, struct err *err)
 		return -1;
 	hook_crash("pause:frozen");
 	now.paused = paused;
-	r = box_record_write_at(k->boxes, &now);
+	r = sandbox_table_record_write_at(k->boxes, &now);
 	hook_crash("pause:marked");
 	if (r < 0) {
 		if (paused && !keeper_job_holds(b->id))
@@ -96,7 +96,7 @@ static int check_name(struct keeper *k, const char *name, struct err *err)
 	if (open_store(k, err) < 0)
 		return -1;
 	snprintf(entry, sizeof(entry), "l-%s", name);
-	if (shelf_has(&k->shelf, entry))
+	if (storage_has(&k->shelf, entry))
 		return err_set(err, ERR_CONFLICT, "there is a layer %s already", name);
 	if (keeper_job_runs(name))
 		return err_set(err, ERR_CONFLICT, "a job %s runs", name);
@@ -104,7 +104,7 @@ static int check_name(struct keeper *k, const char *name, struct err *err)
 }
 
 /* Of files that nobody writes to now. */
-static int start_snap(struct keeper *k, const struct box *b, const char *from, const char *name,
+static int start_snap(struct keeper *k, const struct sandbox_record *b, const char *from, const char *name,
 		      struct keeper_job *ret, struct err *err)
 {
 	entry_name entries[1];
@@ -122,7 +122,7 @@ static int start_snap(struct keeper *k, const struct box *b, const char *from, c
 int keeper_snap(struct keeper *k, const char *id, const char *name, struct keeper_job *ret,
 		struct err *err)
 {
-	struct box *b = box_find(&k->table, id);
+	struct sandbox_record *b = sandbox_table_find(&k->table, id);
 	entry_name from;
 
 	if (check_name(k, name, err) < 0)
@@ -130,13 +130,13 @@ int keeper_snap(struct keeper *k, const char *id, const char *name, struct keepe
 	snprintf(from, sizeof(from), "k-%s", id);
 	if (is_ending(k, id))
 		return busy(err, "processes still go in", id);
-	if (b && b->files != BOX_FILES_STAY)
+	if (b && b->files != SANDBOX_FILES_STAY)
 		return err_set(err, ERR_INVALID, "the files of sandbox %s are not kept", id);
-	if (!shelf_has(&k->shelf, from))
+	if (!storage_has(&k->shelf, from))
 		return err_set(err, ERR_NOT_FOUND, "no files of sandbox %s", id);
 	if (keeper_job_reads(from) >= 0)
 		return busy(err, "a job reads the files of", id);
-	if (b && !box_is_alive(b))
+	if (b && !sandbox_table_is_alive(b))
 		b = NULL; /* nothing writes to them */
 	if (b && !b->paused && cgroup_freeze(&k->cgroups, b->group, true, err) < 0)
 		return -1;
@@ -170,13 +170,13 @@ int keeper_drop_layer(struct keeper *k, const char *name, struct err *err)
 	keeper_cancel_job(name); /* one that makes it */
 	hook_crash("layer:drop");
 	snprintf(entry, sizeof(entry), "l-%s", name);
-	return shelf_drop(&k->shelf, entry, err);
+	return storage_drop(&k->shelf, entry, err);
 }
 
 static int need_layer(struct keeper *k, const char *name, char *entry, struct err *err)
 {
 	snprintf(entry, sizeof(entry_name), "l-%s", name);
-	if (!shelf_has(&k->shelf, entry))
+	if (!storage_has(&k->shelf, entry))
 		return err_set(err, ERR_NOT_FOUND, "no layer %s", name);
 	return 0;
 }
@@ -188,7 +188,7 @@ static int need_layers(struct keeper *k, const struct keeper_layer *l, entry_nam
 	for (uint32_t i = 0; i < l->nfrom; i++)
 		if (need_layer(k, l->from[i], ret[i], err) < 0)
 			return -1;
-	*ret_n = shelf_has_snapshots(&k->shelf) ? 1 : l->nfrom;
+	*ret_n = storage_has_snapshots(&k->shelf) ? 1 : l->nfrom;
 	return 0;
 }
 
@@ -258,7 +258,7 @@ static int drop_one(int dir, const char *name, void *arg)
 
 	(void)dir;
 	snprintf(entry, sizeof(entry), "%s%s", s->prefix, name);
-	(void)shelf_drop(&s->k->shelf, entry, &err);
+	(void)storage_drop(&s->k->shelf, entry, &err);
 	return 0;
 }
 
@@ -267,7 +267,7 @@ static void drop_strays(struct keeper *k, const char *prefix)
 	struct strays s = { k, prefix };
 	struct err err;
 
-	(void)shelf_each(&k->shelf, prefix, drop_one, &s, &err);
+	(void)storage_each(&k->shelf, prefix, drop_one, &s, &err);
 }
 
 static int note_dropped(int dir, const char *name, void *arg)
@@ -287,6 +287,6 @@ void keeper_sweep_layers(struct keeper *k)
 	drop_strays(k, "n-");
 	/* of a pool that went with its keeper, or with the machine */
 	drop_strays(k, "s-" KEEPER_SLOT_PREFIX);
-	(void)shelf_each(&k->shelf, "x-", note_dropped, k, &err);
-	(void)shelf_each(&k->shelf, ".deep.x-", note_dropped, k, &err);
+	(void)storage_each(&k->shelf, "x-", note_dropped, k, &err);
+	(void)storage_each(&k->shelf, ".deep.x-", note_dropped, k, &err);
 }

@@ -62,7 +62,7 @@ void keeper_reap(void)
 
 	for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
 		if (!keeper_job_reaped(pid, status))
-			child_reaped(pid);
+			helper_child_reaped(pid);
 }
 
 static int open_subdir(int dir, const char *name, mode_t mode, struct err *err)
@@ -273,14 +273,14 @@ static int setup(struct keeper *k, const char *home, char name[32], struct err *
 	seccomp_build(&k->spawn.filter[KEEPER_CLASS_USER], false);
 	seccomp_build(&k->spawn.filter[KEEPER_CLASS_ROOT], true);
 	k->spawn.rootless = k->kit_host.rootless = k->rootless;
-	k->shelf = (struct shelf){
+	k->shelf = (struct storage){
 		.dir = -1,
 		.home = k->home,
 		.scratch = k->scratch,
 		.rootless = k->rootless,
 		.later = !k->oneshot, /* nobody waits for a one-shot keeper's end */
 	};
-	k->roots = (struct roots){ &k->shelf, k->home, k->rootless };
+	k->roots = (struct root_set){ &k->shelf, k->home, k->rootless };
 	k->parts_wanted = k->oneshot ? 0 : PARTS_AHEAD;
 	return 0;
 }

@@ -18,18 +18,18 @@ enum { SWEEP_TRIES = 200, SWEEP_WAIT_US = 5000 };
 static int adopt_one(int boxes, const char *id, void *arg)
 {
 	struct keeper *k = arg;
-	struct box b = { 0 };
+	struct sandbox_record b = { 0 };
 	struct err err;
 	auto_close int dir = openat(boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
 	/* no record: it died while being made, or is a slot nobody claimed; files that are to go
 	 * or to be a layer again: nobody was told of it, or it was being destroyed */
-	if (dir >= 0 && strlen(id) < sizeof(b.id) && box_record_read(dir, &b) == 0 &&
-	    box_is_alive(&b) && b.files <= BOX_FILES_STAY) {
+	if (dir >= 0 && strlen(id) < sizeof(b.id) && sandbox_table_record_read(dir, &b) == 0 &&
+	    sandbox_table_is_alive(&b) && b.files <= SANDBOX_FILES_STAY) {
 		snprintf(b.id, sizeof(b.id), "%s", id);
 		if (!b.paused) /* frozen for a copy, perhaps, when we died */
 			(void)cgroup_freeze(&k->cgroups, b.group, false, &err);
-		if (box_add(&k->table, &b))
+		if (sandbox_table_add(&k->table, &b))
 			return 0;
 	}
 	if (renameat(boxes, id, k->trash, id) == 0)
@@ -49,7 +49,7 @@ struct match {
 	bool found;
 };
 
-static void match_group(struct box *b, void *arg)
+static void match_group(struct sandbox_record *b, void *arg)
 {
 	struct match *m = arg;
 
@@ -62,7 +62,7 @@ static void drop_stray_group(const char *name, void *arg)
 	struct keeper *k = arg;
 	struct match m = { name, false };
 
-	box_each(&k->table, match_group, &m);
+	sandbox_table_each(&k->table, match_group, &m);
 	if (m.found)
 		return;
 	for (int i = 0; i < SWEEP_TRIES; i++) {

@@ -76,7 +76,7 @@ int keeper_bind(struct keeper *k, const struct keeper_create *c, int fd, struct 
 		msg.bind.flags |= AGENT_BIND_ROOT_CLASS;
 	if (k->rootless)
 		msg.bind.flags |= AGENT_BIND_ONE_ID;
-	r = sock_send(fd, &msg, sizeof(msg), NULL, 0);
+	r = fd_message_send(fd, &msg, sizeof(msg), NULL, 0);
 	return r < 0 ? err_sys(err, -r, "bind") : 0;
 }
 
@@ -91,7 +91,7 @@ static int check_demands(struct keeper *k, const struct keeper_create *c, struct
 			       "doctor tells why)");
 	if (!(c->demand & KEEPER_DEMAND_DISK) || c->store == KEEPER_STORE_MEMORY)
 		return 0;
-	if (shelf_open(&k->shelf, err) < 0)
+	if (storage_open(&k->shelf, err) < 0)
 		return -1;
 	if (!k->shelf.ops->has_limit)
 		return err_set(err, ERR_CONFLICT,
@@ -104,42 +104,42 @@ static int make_kept(struct keeper *k, const char *id, const struct keeper_creat
 		     int *ret, struct err *err)
 {
 	char entry[KEEPER_ID_SIZE + 4], layer[KEEPER_ID_SIZE + 4];
-	int upper = roots_upper_layers(&k->roots, c, err);
+	int upper = root_set_upper_layers(&k->roots, c, err);
 	int r;
 
 	if (upper < 0)
 		return -1;
 	snprintf(entry, sizeof(entry), "k-%s", id);
 	if (upper == 0)
-		return shelf_make(&k->shelf, entry, c->template, &c->limits, userns, ret, err);
+		return storage_make(&k->shelf, entry, c->template, &c->limits, userns, ret, err);
 	snprintf(layer, sizeof(layer), "l-%s", c->layers[0]);
-	r = c->take ? shelf_move(&k->shelf, layer, entry, err)
-		    : shelf_snapshot(&k->shelf, layer, entry, err);
+	r = c->take ? storage_move(&k->shelf, layer, entry, err)
+		    : storage_snapshot(&k->shelf, layer, entry, err);
 	if (r < 0)
 		return -1;
 	hook_crash("create:layer");
-	return shelf_reuse(&k->shelf, entry, &c->limits, userns, ret, err);
+	return storage_reuse(&k->shelf, entry, &c->limits, userns, ret, err);
 }
 
 static int make_upper(struct keeper *k, const char *id, const struct keeper_create *c,
-		      const struct kit *kit, int *ret, struct err *err)
+		      const struct idmap *kit, int *ret, struct err *err)
 {
 	char entry[KEEPER_ID_SIZE + 4];
 	int userns = k->rootless ? -1 : kit->userns;
 
 	if (c->store == KEEPER_STORE_MEMORY)
-		return shelf_make_memory(&c->limits, userns, kit->base, ret, err);
+		return storage_make_memory(&c->limits, userns, kit->base, ret, err);
 	if (c->keep && !keeper_is_slot(id))
 		return make_kept(k, id, c, userns, ret, err);
 	snprintf(entry, sizeof(entry), "s-%s", id);
-	return shelf_make(&k->shelf, entry, c->keep ? c->template : NULL, &c->limits, userns, ret,
+	return storage_make(&k->shelf, entry, c->keep ? c->template : NULL, &c->limits, userns, ret,
 			  err);
 }
 
 int keeper_prepare_root(struct keeper *k, const char *id, const struct keeper_create *c,
-			const int *dirs, const struct kit *kit, struct rootfs *ret, struct err *err)
+			const int *dirs, const struct idmap *kit, struct rootfs *ret, struct err *err)
 {
-	if (roots_prepare(&k->roots, c, dirs, kit, ret, err) < 0)
+	if (root_set_prepare(&k->roots, c, dirs, kit, ret, err) < 0)
 		return -1;
 	if (make_upper(k, id, c, kit, &ret->upper, err) == 0)
 		return 0;
@@ -154,7 +154,7 @@ static uid_t inner_id(const struct keeper *k, const struct keeper_create *c)
 
 /* From nothing. */
 static int start_cold(struct keeper *k, int dir, const struct keeper_create *c, const int *dirs,
-		      struct box *b, struct err *err)
+		      struct sandbox_record *b, struct err *err)
 {
 	struct parts parts = PARTS_NONE;
 	struct rootfs root;
@@ -182,7 +182,7 @@ static int start_cold(struct keeper *k, int dir, const struct keeper_create *c, 
 	if (r == 0)
 		r = spawn(&args, &b->pid, err);
 	hook_crash("create:spawned");
-	b->start = b->pid > 0 ? box_start_time(b->pid) : 0;
+	b->start = b->pid > 0 ? sandbox_table_start_time(b->pid) : 0;
 	if (args.listener >= 0)
 		close(args.listener);
 	rootfs_close(&root);
@@ -192,7 +192,7 @@ static int start_cold(struct keeper *k, int dir, const struct keeper_create *c, 
 
 /* Puts the root in place under a waiting lodge-init. */
 static int root_slot(struct keeper *k, struct slot *s, const struct keeper_create *c,
-		     const int *dirs, const struct box *b, struct err *err)
+		     const int *dirs, const struct sandbox_record *b, struct err *err)
 {
 	struct rootfs root;
 	int r;
@@ -218,15 +218,15 @@ static int claim_files(struct keeper *k, const struct slot *s, const char *id, s
 		return 0;
 	snprintf(from, sizeof(from), "s-%s", s->name);
 	snprintf(to, sizeof(to), "k-%s", id);
-	if (shelf_rename(&k->shelf, from, to, err) == 0)
+	if (storage_rename(&k->shelf, from, to, err) == 0)
 		return 0;
-	(void)shelf_drop(&k->shelf, from, &ignored);
+	(void)storage_drop(&k->shelf, from, &ignored);
 	return -1;
 }
 
 /* From the pool: the slot's socket moves into the sandbox's directory. */
 static int start_from_slot(struct keeper *k, struct slot *s, int dir, const struct keeper_create *c,
-			   const int *dirs, struct box *b, struct err *err)
+			   const int *dirs, struct sandbox_record *b, struct err *err)
 {
 	char path[KEEPER_ID_SIZE + 16];
 
@@ -248,13 +248,13 @@ static int start_from_slot(struct keeper *k, struct slot *s, int dir, const stru
 }
 
 /* Only now: a create that nobody was told of leaves nothing, and a layer it took is one again. */
-static int keep_files(int dir, struct box *b, struct err *err)
+static int keep_files(int dir, struct sandbox_record *b, struct err *err)
 {
-	struct box kept = *b;
+	struct sandbox_record kept = *b;
 	int r;
 
-	kept.files = BOX_FILES_STAY;
-	r = box_record_write(dir, &kept);
+	kept.files = SANDBOX_FILES_STAY;
+	r = sandbox_table_record_write(dir, &kept);
 	if (r < 0)
 		return err_sys(err, -r, "record");
 	hook_crash("create:kept");
@@ -263,12 +263,12 @@ static int keep_files(int dir, struct box *b, struct err *err)
 }
 
 static int finish(struct keeper *k, int dir, const struct keeper_create *c, bool bound,
-		  struct box *b, int *ret_fd, struct err *err)
+		  struct sandbox_record *b, int *ret_fd, struct err *err)
 {
 	auto_close int fd = -1;
 	int r;
 
-	r = box_record_write(dir, b);
+	r = sandbox_table_record_write(dir, b);
 	if (r < 0)
 		return err_sys(err, -r, "record");
 	hook_crash("create:recorded");
@@ -277,14 +277,14 @@ static int finish(struct keeper *k, int dir, const struct keeper_create *c, bool
 	hook_crash("create:bound");
 	if (c->keep && keep_files(dir, b, err) < 0)
 		return -1;
-	if (!box_add(&k->table, b))
+	if (!sandbox_table_add(&k->table, b))
 		return err_sys(err, ENOMEM, "sandbox %s", b->id);
 	*ret_fd = steal_fd(&fd);
 	return 0;
 }
 
 static int start(struct keeper *k, int dir, const struct keeper_create *c, const int *dirs,
-		 struct box *b, struct keeper_reply *reply, int *ret_fd, struct err *err)
+		 struct sandbox_record *b, struct keeper_reply *reply, int *ret_fd, struct err *err)
 {
 	struct slot *s = keeper_take_slot(k, c);
 	bool bound = s && s->rooted;
@@ -316,17 +316,17 @@ static int wait_removed(struct keeper *k, const char *id)
 }
 
 /* Says what to do with the files before any are made. */
-static int plan_files(struct keeper *k, int dir, const struct keeper_create *c, struct box *b,
+static int plan_files(struct keeper *k, int dir, const struct keeper_create *c, struct sandbox_record *b,
 		      struct err *err)
 {
 	int r;
 
 	if (!c->keep)
 		return 0;
-	b->files = c->take ? BOX_FILES_BACK : BOX_FILES_DROP;
+	b->files = c->take ? SANDBOX_FILES_BACK : SANDBOX_FILES_DROP;
 	if (c->take)
 		memcpy(b->layer, c->layers[0], sizeof(b->layer));
-	r = box_record_write(dir, b);
+	r = sandbox_table_record_write(dir, b);
 	hook_crash("create:planned");
 	if (r < 0)
 		return err_sys(err, -r, "record");
@@ -346,15 +346,15 @@ static int check_id(struct keeper *k, const char *id, const struct keeper_create
 	if (wait_removed(k, id) < 0)
 		return err_set(err, ERR_CONFLICT, "sandbox %s is still being removed", id);
 	snprintf(entry, sizeof(entry), "k-%s", id);
-	if (!k->oneshot && shelf_has(&k->shelf, entry))
+	if (!k->oneshot && storage_has(&k->shelf, entry))
 		return err_set(err, ERR_CONFLICT, "sandbox %s has files already", id);
 	return 0;
 }
 
-static void undo(struct keeper *k, struct box *b, const struct keeper_create *c)
+static void undo(struct keeper *k, struct sandbox_record *b, const struct keeper_create *c)
 {
 	if (c->keep)
-		b->files = c->take ? BOX_FILES_BACK : BOX_FILES_DROP;
+		b->files = c->take ? SANDBOX_FILES_BACK : SANDBOX_FILES_DROP;
 	keeper_discard(k, b);
 	if (c->take) /* it is a layer again when the answer is out, if that can be */
 		(void)wait_removed(k, b->id);
@@ -363,7 +363,7 @@ static void undo(struct keeper *k, struct box *b, const struct keeper_create *c)
 int keeper_create(struct keeper *k, const char *id, const struct keeper_create *c, const int *dirs,
 		  struct keeper_reply *reply, int *ret_fd, struct err *err)
 {
-	struct box b = { .store = c->store, .class = c->class };
+	struct sandbox_record b = { .store = c->store, .class = c->class };
 	auto_close int dir = -1, lock = -1;
 
 	if (check_demands(k, c, err) < 0)

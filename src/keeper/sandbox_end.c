@@ -19,55 +19,55 @@
 #include "keeper/helper_child.h"
 #include "runtime/linux_calls.h"
 
-void keeper_kill_init(const struct box *b)
+void keeper_kill_init(const struct sandbox_record *b)
 {
 	auto_close int fd = b->pid > 0 ? sys_pidfd_open(b->pid) : -1;
 
 	/* by descriptor, and only if it is still the one we started; a record without a start time
 	 * is of one that was dead when it was written, and its number may be another's by now */
-	if (fd >= 0 && box_is_alive(b))
+	if (fd >= 0 && sandbox_table_is_alive(b))
 		(void)sys_pidfd_send_signal(fd, SIGKILL);
 }
 
-static void kill_box(struct keeper *k, const struct box *b)
+static void kill_box(struct keeper *k, const struct sandbox_record *b)
 {
 	(void)cgroup_kill(&k->cgroups, b->group);
 	keeper_kill_init(b); /* ends its whole pid namespace: all there is without cgroups */
 }
 
-static void end_box(struct keeper *k, const struct box *b)
+static void end_box(struct keeper *k, const struct sandbox_record *b)
 {
-	if (!k->oneshot && b->store == KEEPER_STORE_DISK && box_is_alive(b))
-		child_hold_root(b->pid);
+	if (!k->oneshot && b->store == KEEPER_STORE_DISK && sandbox_table_is_alive(b))
+		helper_child_hold_root(b->pid);
 	kill_box(k, b);
 	keeper_cancel_snap(b->id);
 }
 
-static int move_to_trash(struct keeper *k, struct box *b, struct err *err)
+static int move_to_trash(struct keeper *k, struct sandbox_record *b, struct err *err)
 {
 	if (renameat(k->boxes, b->id, k->trash, b->id) < 0)
 		return err_sys(err, errno, "sandbox %s", b->id);
 	hook_crash("destroy:moved");
-	box_remove(&k->table, b->id);
+	sandbox_table_remove(&k->table, b->id);
 	k->trash_count++;
 	return 0;
 }
 
 /* Whatever is done with the sandbox from now on, its files go. */
-static int give_up_files(int boxes, const struct box *b, struct err *err)
+static int give_up_files(int boxes, const struct sandbox_record *b, struct err *err)
 {
-	struct box gone = *b;
+	struct sandbox_record gone = *b;
 	int r;
 
-	if (b->files != BOX_FILES_STAY)
+	if (b->files != SANDBOX_FILES_STAY)
 		return 0;
-	gone.files = BOX_FILES_DROP;
-	r = box_record_write_at(boxes, &gone);
+	gone.files = SANDBOX_FILES_DROP;
+	r = sandbox_table_record_write_at(boxes, &gone);
 	hook_crash("destroy:marked");
 	return r < 0 ? err_sys(err, -r, "sandbox %s", b->id) : 0;
 }
 
-int keeper_destroy(struct keeper *k, struct box *b, struct err *err)
+int keeper_destroy(struct keeper *k, struct sandbox_record *b, struct err *err)
 {
 	hook_crash("destroy:start");
 	/* first of all: whatever fails after this, nothing of it runs on */
@@ -76,7 +76,7 @@ int keeper_destroy(struct keeper *k, struct box *b, struct err *err)
 	return give_up_files(k->boxes, b, err) < 0 ? -1 : move_to_trash(k, b, err);
 }
 
-int keeper_stop(struct keeper *k, struct box *b, struct err *err)
+int keeper_stop(struct keeper *k, struct sandbox_record *b, struct err *err)
 {
 	hook_crash("stop:start");
 	end_box(k, b);
@@ -87,9 +87,9 @@ int keeper_stop(struct keeper *k, struct box *b, struct err *err)
 static int destroy_trashed(struct keeper *k, int dir, const char *id, bool *ret_found,
 			   struct err *err)
 {
-	struct box b;
+	struct sandbox_record b;
 
-	if (box_record_read(dir, &b) < 0 || b.files != BOX_FILES_STAY)
+	if (sandbox_table_record_read(dir, &b) < 0 || b.files != SANDBOX_FILES_STAY)
 		return 0; /* it goes already, or is a layer again soon */
 	snprintf(b.id, sizeof(b.id), "%s", id);
 	if (give_up_files(k->trash, &b, err) < 0)
@@ -107,15 +107,15 @@ int keeper_destroy_files(struct keeper *k, const char *id, bool *ret_found, stru
 		return 0;
 	if (dir >= 0)
 		return destroy_trashed(k, dir, id, ret_found, err);
-	if (!shelf_is_made(&k->shelf))
+	if (!storage_is_made(&k->shelf))
 		return 0;
 	snprintf(entry, sizeof(entry), "k-%s", id);
-	if (shelf_open(&k->shelf, err) < 0)
+	if (storage_open(&k->shelf, err) < 0)
 		return -1;
-	if (!shelf_has(&k->shelf, entry))
+	if (!storage_has(&k->shelf, entry))
 		return 0;
 	hook_crash("destroy:files");
-	if (shelf_drop(&k->shelf, entry, err) < 0)
+	if (storage_drop(&k->shelf, entry, err) < 0)
 		return -1;
 	*ret_found = true;
 	return 0;
@@ -126,10 +126,10 @@ bool keeper_is_ending(const struct keeper *k, const char *id)
 	return faccessat(k->trash, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-void keeper_discard(struct keeper *k, struct box *b)
+void keeper_discard(struct keeper *k, struct sandbox_record *b)
 {
-	(void)box_record_write_at(k->boxes, b);
-	box_remove(&k->table, b->id);
+	(void)sandbox_table_record_write_at(k->boxes, b);
+	sandbox_table_remove(&k->table, b->id);
 	if (renameat(k->boxes, b->id, k->trash, b->id) < 0)
 		return;
 	kill_box(k, b);
@@ -138,47 +138,47 @@ void keeper_discard(struct keeper *k, struct box *b)
 
 /* A layer that a create took and could not use. One of this name would be another's: then the files
  * stay under the sandbox's. */
-static int give_back(struct keeper *k, const struct box *b, const char *entry, struct err *err)
+static int give_back(struct keeper *k, const struct sandbox_record *b, const char *entry, struct err *err)
 {
 	char layer[KEEPER_ID_SIZE + 4];
 
-	if (shelf_open(&k->shelf, err) < 0)
+	if (storage_open(&k->shelf, err) < 0)
 		return -1;
 	snprintf(layer, sizeof(layer), "l-%s", b->layer);
-	if (!shelf_has(&k->shelf, entry) || shelf_has(&k->shelf, layer))
+	if (!storage_has(&k->shelf, entry) || storage_has(&k->shelf, layer))
 		return 0;
-	if (shelf_seal(&k->shelf, entry, err) < 0)
+	if (storage_seal(&k->shelf, entry, err) < 0)
 		return -1;
-	return shelf_move(&k->shelf, entry, layer, err);
+	return storage_move(&k->shelf, entry, layer, err);
 }
 
-static int remove_files(struct keeper *k, const struct box *b)
+static int remove_files(struct keeper *k, const struct sandbox_record *b)
 {
-	struct box_entry e = box_entry(b);
+	struct sandbox_table_entry e = sandbox_table_entry(b);
 	struct err err;
 	int r = 0;
 
-	if (b->store == KEEPER_STORE_MEMORY || b->files == BOX_FILES_STAY)
+	if (b->store == KEEPER_STORE_MEMORY || b->files == SANDBOX_FILES_STAY)
 		return 0;
-	r = b->files == BOX_FILES_BACK ? give_back(k, b, e.name, &err)
-				       : shelf_drop(&k->shelf, e.name, &err);
+	r = b->files == SANDBOX_FILES_BACK ? give_back(k, b, e.name, &err)
+				       : storage_drop(&k->shelf, e.name, &err);
 	return r < 0 ? -EBUSY : 0;
 }
 
 /* One entry of the trash; -EBUSY while its processes are still dying. */
 static int remove_one(int trash, const char *id, struct keeper *k)
 {
-	struct box b = { .pid = 0 };
+	struct sandbox_record b = { .pid = 0 };
 	auto_close int dir = openat(trash, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
 	if (strlen(id) >= sizeof(b.id))
 		return file_remove_tree_at(trash, id);
-	if (dir < 0 || box_record_read(dir, &b) < 0)
+	if (dir < 0 || sandbox_table_record_read(dir, &b) < 0)
 		snprintf(b.group, sizeof(b.group), "%s", id);
 	snprintf(b.id, sizeof(b.id), "%s", id);
 	kill_box(k, &b);
 	keeper_reap();
-	if (cgroup_is_populated(&k->cgroups, b.group) || box_is_alive(&b))
+	if (cgroup_is_populated(&k->cgroups, b.group) || sandbox_table_is_alive(&b))
 		return -EBUSY;
 	if (cgroup_remove(&k->cgroups, b.group) < 0)
 		return -EBUSY;

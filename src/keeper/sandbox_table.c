@@ -14,7 +14,7 @@
 
 enum { RECORD_VERSION = 2 };
 
-static struct box **bucket(struct box_table *t, const char *id)
+static struct sandbox_record **bucket(struct sandbox_table *t, const char *id)
 {
 	uint32_t h = 2166136261u;
 
@@ -23,18 +23,18 @@ static struct box **bucket(struct box_table *t, const char *id)
 	return &t->buckets[h % ARRAY_LEN(t->buckets)];
 }
 
-struct box *box_find(struct box_table *t, const char *id)
+struct sandbox_record *sandbox_table_find(struct sandbox_table *t, const char *id)
 {
-	struct box *b = *bucket(t, id);
+	struct sandbox_record *b = *bucket(t, id);
 
 	while (b && strcmp(b->id, id) != 0)
 		b = b->next;
 	return b;
 }
 
-struct box *box_add(struct box_table *t, const struct box *b)
+struct sandbox_record *sandbox_table_add(struct sandbox_table *t, const struct sandbox_record *b)
 {
-	struct box **at = bucket(t, b->id), *copy = malloc(sizeof(*copy));
+	struct sandbox_record **at = bucket(t, b->id), *copy = malloc(sizeof(*copy));
 
 	if (!copy)
 		return NULL;
@@ -45,9 +45,9 @@ struct box *box_add(struct box_table *t, const struct box *b)
 	return copy;
 }
 
-void box_remove(struct box_table *t, const char *id)
+void sandbox_table_remove(struct sandbox_table *t, const char *id)
 {
-	struct box **at = bucket(t, id), *gone;
+	struct sandbox_record **at = bucket(t, id), *gone;
 
 	while (*at && strcmp((*at)->id, id) != 0)
 		at = &(*at)->next;
@@ -59,24 +59,24 @@ void box_remove(struct box_table *t, const char *id)
 	free(gone);
 }
 
-void box_each(struct box_table *t, box_each_fn *fn, void *arg)
+void sandbox_table_each(struct sandbox_table *t, sandbox_table_each_fn *fn, void *arg)
 {
 	for (size_t i = 0; i < ARRAY_LEN(t->buckets); i++)
-		for (struct box *b = t->buckets[i], *next; b; b = next) {
+		for (struct sandbox_record *b = t->buckets[i], *next; b; b = next) {
 			next = b->next;
 			fn(b, arg);
 		}
 }
 
-struct box_entry box_entry(const struct box *b)
+struct sandbox_table_entry sandbox_table_entry(const struct sandbox_record *b)
 {
-	struct box_entry e;
+	struct sandbox_table_entry e;
 
-	snprintf(e.name, sizeof(e.name), "%c-%s", b->files == BOX_FILES_GO ? 's' : 'k', b->id);
+	snprintf(e.name, sizeof(e.name), "%c-%s", b->files == SANDBOX_FILES_GO ? 's' : 'k', b->id);
 	return e;
 }
 
-int box_record_write(int dir, const struct box *b)
+int sandbox_table_record_write(int dir, const struct sandbox_record *b)
 {
 	char text[512];
 	int n = snprintf(text, sizeof(text),
@@ -90,11 +90,11 @@ int box_record_write(int dir, const struct box *b)
 	return file_replace_at(dir, "record", text, (size_t)n);
 }
 
-int box_record_write_at(int boxes, const struct box *b)
+int sandbox_table_record_write_at(int boxes, const struct sandbox_record *b)
 {
 	auto_close int dir = openat(boxes, b->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
-	return dir < 0 ? -errno : box_record_write(dir, b);
+	return dir < 0 ? -errno : sandbox_table_record_write(dir, b);
 }
 
 static int field(const char *text, const char *key, uint64_t max, uint64_t *ret)
@@ -126,13 +126,13 @@ static int name_field(const char *text, const char *key, char ret[KEEPER_ID_SIZE
 	return keeper_id_is_valid(ret) ? 0 : -EBADMSG;
 }
 
-int box_record_read(int dir, struct box *ret)
+int sandbox_table_record_read(int dir, struct sandbox_record *ret)
 {
 	char text[512];
 	uint64_t version = 0, pid = 0, start = 0, base = 0, store = 0, class = 0, files = 0;
 	uint64_t paused = 0;
 	ssize_t n = file_read_at(dir, "record", text, sizeof(text));
-	struct box b = { 0 };
+	struct sandbox_record b = { 0 };
 
 	if (n < 0)
 		return (int)n;
@@ -141,7 +141,7 @@ int box_record_read(int dir, struct box *ret)
 	    field(text, "start", UINT64_MAX, &start) < 0 ||
 	    field(text, "base", UINT32_MAX, &base) < 0 || field(text, "store", 16, &store) < 0 ||
 	    field(text, "class", 1, &class) < 0 ||
-	    field(text, "files", BOX_FILES_END - 1, &files) < 0 ||
+	    field(text, "files", SANDBOX_FILES_END - 1, &files) < 0 ||
 	    field(text, "paused", 1, &paused) < 0 || name_field(text, "\ngroup ", b.group) < 0 ||
 	    name_field(text, "\ntemplate ", b.template) < 0 ||
 	    name_field(text, "\nlayer ", b.layer) < 0)
@@ -151,14 +151,14 @@ int box_record_read(int dir, struct box *ret)
 	b.base = (uid_t)base;
 	b.store = (uint32_t)store;
 	b.class = (uint32_t) class;
-	b.files = (enum box_files)files;
+	b.files = (enum sandbox_files)files;
 	b.paused = paused;
 	*ret = b;
 	return 0;
 }
 
 /* Field 22 of /proc/PID/stat; the name in field 2 may hold spaces and parentheses. */
-uint64_t box_start_time(pid_t pid)
+uint64_t sandbox_table_start_time(pid_t pid)
 {
 	char path[32], text[1024], *p;
 
@@ -173,7 +173,7 @@ uint64_t box_start_time(pid_t pid)
 	return p ? strtoull(p, NULL, 10) : 0;
 }
 
-bool box_is_alive(const struct box *b)
+bool sandbox_table_is_alive(const struct sandbox_record *b)
 {
-	return b->pid > 0 && b->start && box_start_time(b->pid) == b->start;
+	return b->pid > 0 && b->start && sandbox_table_start_time(b->pid) == b->start;
 }

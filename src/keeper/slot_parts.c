@@ -21,14 +21,14 @@ unsigned long long keeper_serial(struct keeper *k)
 
 void keeper_parts_close(struct parts *p)
 {
-	kit_close(&p->kit);
-	dev_close(&p->dev);
+	idmap_close(&p->kit);
+	devfs_close(&p->dev);
 	cgroup_fds_close(&p->cgroup);
 }
 
 void keeper_parts_trim(struct parts *p)
 {
-	dev_close(&p->dev);
+	devfs_close(&p->dev);
 	cgroup_fds_close(&p->cgroup);
 	if (p->kit.netns >= 0)
 		close(p->kit.netns);
@@ -48,10 +48,10 @@ static int make(struct keeper *k, uid_t inner, const struct limits *limits, stru
 		struct err *err)
 {
 	struct parts p = PARTS_NONE;
-	int r = kit_make(&k->kit_host, (int)inner, &p.kit, err);
+	int r = idmap_make(&k->kit_host, (int)inner, &p.kit, err);
 
 	if (r == 0) {
-		r = dev_make(k->rootless, k->rootless ? 0 : p.kit.base + TTY_GID, &p.dev);
+		r = devfs_make(k->rootless, k->rootless ? 0 : p.kit.base + TTY_GID, &p.dev);
 		r = r < 0 ? err_sys(err, -r, "/dev") : 0;
 	}
 	if (r == 0) {

@@ -94,7 +94,7 @@ static struct slot *take_kind(struct keeper *k, bool rooted)
 		if (s->rooted != rooted)
 			continue;
 		pull(k, i);
-		if (s->start && box_start_time(s->pid) == s->start && left_ms(k, s) > 0)
+		if (s->start && sandbox_table_start_time(s->pid) == s->start && left_ms(k, s) > 0)
 			return s;
 		keeper_slot_free(k, s, true);
 	}
@@ -115,7 +115,7 @@ struct slot *keeper_take_slot(struct keeper *k, const struct keeper_create *c)
 /* `discard`: the slot was never claimed, so that its process and groups are still its own. */
 void keeper_slot_free(struct keeper *k, struct slot *s, bool discard)
 {
-	struct box b = { .pid = s->pid, .start = s->start, .store = s->store };
+	struct sandbox_record b = { .pid = s->pid, .start = s->start, .store = s->store };
 
 	memcpy(b.id, s->name, sizeof(b.id));
 	memcpy(b.group, s->parts.group, sizeof(b.group));
@@ -145,7 +145,7 @@ static int arm_slot(struct keeper *k, const struct slot *s, struct err *err)
 
 	if (keeper_connect(k, s->name, &fd, err) < 0 || keeper_bind(k, &u, fd, err) < 0)
 		return -1;
-	r = sock_send(fd, &arm, sizeof(arm), NULL, 0);
+	r = fd_message_send(fd, &arm, sizeof(arm), NULL, 0);
 	return r < 0 ? err_sys(err, -r, "arm") : 0;
 }
 
@@ -171,7 +171,7 @@ static int spawn_slot(struct keeper *k, struct slot *s, int dir, struct err *err
 		r = keeper_prepare_root(k, s->name, &u, NULL, &s->parts.kit, &root, err);
 	if (r == 0)
 		r = spawn(&args, &s->pid, err);
-	s->start = s->pid > 0 ? box_start_time(s->pid) : 0;
+	s->start = s->pid > 0 ? sandbox_table_start_time(s->pid) : 0;
 	if (r == 0)
 		keeper_parts_trim(&s->parts);
 	hook_crash("pool:spawned");

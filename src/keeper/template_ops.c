@@ -28,26 +28,26 @@ int keeper_lock_templates(struct keeper *k, int how)
 }
 
 /* The sandbox ends first: its files must not change any more. */
-int keeper_seal_template(struct keeper *k, struct box *b, const char *name, struct err *err)
+int keeper_seal_template(struct keeper *k, struct sandbox_record *b, const char *name, struct err *err)
 {
 	char from[KEEPER_ID_SIZE + 4], to[KEEPER_ID_SIZE + 4];
 
 	if (b->store != KEEPER_STORE_DISK)
 		return err_set(err, ERR_INVALID, "only a sandbox on disk can become a template");
-	if (b->files != BOX_FILES_GO)
+	if (b->files != SANDBOX_FILES_GO)
 		return err_set(err, ERR_INVALID, "files that are kept cannot become a template");
 	snprintf(from, sizeof(from), "s-%s", b->id);
 	snprintf(to, sizeof(to), "t-%s", name);
 	(void)cgroup_kill(&k->cgroups, b->group);
 	keeper_kill_init(b);
-	for (int i = 0; i < SEAL_WAIT_MS && box_is_alive(b); i++) {
+	for (int i = 0; i < SEAL_WAIT_MS && sandbox_table_is_alive(b); i++) {
 		keeper_reap();
 		usleep(1000);
 	}
-	if (box_is_alive(b))
+	if (sandbox_table_is_alive(b))
 		return err_set(err, ERR_TIMEOUT, "sandbox %s does not end", b->id);
 	hook_crash("seal:ended");
-	if (shelf_rename(&k->shelf, from, to, err) < 0)
+	if (storage_rename(&k->shelf, from, to, err) < 0)
 		return -1;
 	hook_crash("seal:renamed");
 	return keeper_destroy(k, b, err);
@@ -61,11 +61,11 @@ struct users {
 static int look_at_box(int boxes, const char *id, void *arg)
 {
 	struct users *u = arg;
-	struct box b;
+	struct sandbox_record b;
 	auto_close int dir = openat(boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
-	if (dir < 0 || box_record_read(dir, &b) < 0 || strcmp(b.template, u->template) != 0 ||
-	    !box_is_alive(&b))
+	if (dir < 0 || sandbox_table_record_read(dir, &b) < 0 || strcmp(b.template, u->template) != 0 ||
+	    !sandbox_table_is_alive(&b))
 		return 0;
 	snprintf(u->found, sizeof(u->found), "%s", id);
 	return 1;
@@ -80,7 +80,7 @@ static int look_at_state(int run, const char *name, void *arg)
 }
 
 struct uses {
-	const struct shelf *shelf;
+	const struct storage *shelf;
 	const char *template;
 	size_t count;
 };
@@ -93,7 +93,7 @@ static int look_at_entry(int dir, const char *entry, void *arg)
 	(void)dir;
 	if (strchr("kln", entry[0]) && entry[1] == '-' &&
 	    strlen(entry) < KEEPER_ID_SIZE + strlen("l-") &&
-	    shelf_template(u->shelf, entry, name) == 0 && strcmp(name, u->template) == 0)
+	    storage_template(u->shelf, entry, name) == 0 && strcmp(name, u->template) == 0)
 		u->count++;
 	return 0;
 }
@@ -107,7 +107,7 @@ static int refuse_if_used(struct keeper *k, const char *name, struct err *err)
 	if (file_each_at(k->run, ".", look_at_state, &u) == 1)
 		return err_set(err, ERR_CONFLICT, "template '%s' is in use by sandbox %s", name,
 			       u.found);
-	if (shelf_each(&k->shelf, "", look_at_entry, &layers, err) < 0)
+	if (storage_each(&k->shelf, "", look_at_entry, &layers, err) < 0)
 		return -1;
 	if (layers.count)
 		return err_set(err, ERR_CONFLICT, "template '%s' is in use by %zu sealed layer%s",
@@ -133,7 +133,7 @@ int keeper_drop_template(struct keeper *k, const char *name, struct err *err)
 		return err_sys(err, errno, "trash");
 	k->trash_count++;
 	hook_crash("drop:noted");
-	if (shelf_rename(&k->shelf, from, to, err) < 0)
+	if (storage_rename(&k->shelf, from, to, err) < 0)
 		return err->sys == ENOENT
 			       ? err_set(err, ERR_NOT_FOUND, "unknown template '%s'", name)
 			       : -1;

@@ -17,7 +17,7 @@ enum {
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct layers_new *making; /* of all engines */
+static struct layer_reservation *making; /* of all engines */
 static struct {
 	const struct engine *engine;
 	int64_t at;
@@ -25,7 +25,7 @@ static struct {
 
 /* ---- stacks ---------------------------------------------------------------------------------- */
 
-int layers_walk(struct engine *e, const char *top, char (*ret)[STORE_ID], size_t *ret_count,
+int layers_list_deep_stack(struct engine *e, const char *top, char (*ret)[STORE_ID], size_t *ret_count,
 		struct err *err)
 {
 	struct store_layer l;
@@ -38,7 +38,7 @@ int layers_walk(struct engine *e, const char *top, char (*ret)[STORE_ID], size_t
 		if (n == KEEPER_LAYERS_MAX)
 			return err_set(err, ERR_LIMIT, "layer %s lies on more than %d others", top,
 				       KEEPER_LAYERS_MAX - 1);
-		DB (e, st)
+		WITH_STORE (e, st)
 			r = st->layer->get(st, at, &l, err);
 		if (r < 0 && err->code == ERR_NOT_FOUND)
 			return err_set(err, ERR_INTERNAL, "layer %s is missing", at);
@@ -52,13 +52,13 @@ int layers_walk(struct engine *e, const char *top, char (*ret)[STORE_ID], size_t
 }
 
 /* One place stays free: what is sealed over a stack must still fit into a request to flatten it. */
-int layers_of(struct engine *e, const char *top, char (*ret)[STORE_ID], size_t *ret_count,
+int layers_list_stack(struct engine *e, const char *top, char (*ret)[STORE_ID], size_t *ret_count,
 	      struct err *err)
 {
 	char ids[KEEPER_LAYERS_MAX][STORE_ID];
 	size_t n = 0;
 
-	if (layers_walk(e, top, ids, &n, err) < 0)
+	if (layers_list_deep_stack(e, top, ids, &n, err) < 0)
 		return -1;
 	if (n == KEEPER_LAYERS_MAX)
 		return err_set(
@@ -73,9 +73,9 @@ int layers_of(struct engine *e, const char *top, char (*ret)[STORE_ID], size_t *
 
 /* ---- new ones -------------------------------------------------------------------------------- */
 
-int layers_making(struct layers_new *l, struct err *err)
+int layers_reserve(struct layer_reservation *l, struct err *err)
 {
-	if (id_new("lay_", l->id, err) < 0)
+	if (id_generate("lay_", l->id, err) < 0)
 		return -1;
 	pthread_mutex_lock(&mutex);
 	l->next = making;
@@ -84,10 +84,10 @@ int layers_making(struct layers_new *l, struct err *err)
 	return 0;
 }
 
-void layers_made(struct layers_new *l)
+void layers_unreserve(struct layer_reservation *l)
 {
 	pthread_mutex_lock(&mutex);
-	for (struct layers_new **p = &making; *p; p = &(*p)->next)
+	for (struct layer_reservation **p = &making; *p; p = &(*p)->next)
 		if (*p == l) {
 			*p = l->next;
 			break;
@@ -100,7 +100,7 @@ static bool is_being_made(const char *id)
 	bool yes = false;
 
 	pthread_mutex_lock(&mutex);
-	for (const struct layers_new *l = making; l && !yes; l = l->next)
+	for (const struct layer_reservation *l = making; l && !yes; l = l->next)
 		yes = strcmp(l->id, id) == 0;
 	pthread_mutex_unlock(&mutex);
 	return yes;
@@ -115,7 +115,7 @@ int layers_add(struct engine *e, const char *id, const char *parent, const char 
 	snprintf(l.id, sizeof(l.id), "%s", id);
 	snprintf(l.parent, sizeof(l.parent), "%s", parent);
 	snprintf(l.template, sizeof(l.template), "%s", template);
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = st->layer->add(st, &l, err);
 	return r;
 }
@@ -126,7 +126,7 @@ int layers_hold(struct engine *e, const char *layer, const char *holder, struct 
 {
 	int r = -1;
 
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = st->layer->ref(st, layer, holder, err);
 	return r;
 }
@@ -135,7 +135,7 @@ void layers_release(struct engine *e, const char *layer, const char *holder)
 {
 	struct err ignored; /* the next start forgets it */
 
-	DB (e, st)
+	WITH_STORE (e, st)
 		(void)st->layer->unref(st, layer, holder, &ignored);
 }
 
@@ -145,7 +145,7 @@ void layers_forget_holds(struct engine *e)
 	struct err ignored;
 
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-		DB (e, st)
+		WITH_STORE (e, st)
 			(void)st->layer->release(st, kinds[i], &ignored);
 }
 
@@ -154,13 +154,13 @@ void layers_forget_holds(struct engine *e)
 static int drop_files(struct engine *e, const char *id)
 {
 	struct err ignored; /* what stays is a stray */
-	struct keeper_client *k = keep_lock(e, &ignored);
+	struct keeper_client *k = keeper_conn_lock(e, &ignored);
 	int r;
 
 	if (!k)
 		return -1;
 	r = layer_drop(k, id, &ignored);
-	keep_unlock(e);
+	keeper_conn_unlock(e);
 	return r;
 }
 
@@ -171,7 +171,7 @@ static bool collect_one(struct engine *e, const char *id)
 	struct err ignored;
 	int r = -1;
 
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = st->layer->remove(st, id, &ignored);
 	if (r < 0)
 		return false;
@@ -192,7 +192,7 @@ static int collect_rows(struct engine *e)
 		int r = -1;
 
 		now = 0;
-		DB (e, st)
+		WITH_STORE (e, st)
 			r = st->layer->unreferenced(st, before, PAGE, &l, &ignored);
 		for (size_t i = 0; r == 0 && i < l.count; i++)
 			now += collect_one(e, l.items[i].id);
@@ -210,7 +210,7 @@ static bool has_row(struct engine *e, const char *id)
 	struct err err = { 0 };
 	int r = -1;
 
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = st->layer->get(st, id, &l, &err);
 	return r == 0 || err.code != ERR_NOT_FOUND; /* who cannot look removes nothing */
 }
@@ -222,17 +222,17 @@ struct strays {
 
 static int find_candidates(struct engine *e, struct strays *ret, struct err *err)
 {
-	struct keep_list l;
+	struct keeper_listing l;
 	struct strays s = { 0 };
 
-	if (keep_list(e, &l, err) < 0)
+	if (keeper_conn_list(e, &l, err) < 0)
 		return -1;
 	s.ids = calloc(l.count + 1, sizeof(*s.ids));
 	for (size_t i = 0; s.ids && i < l.count; i++)
 		if (l.items[i].what == KEEPER_IS_LAYER && !has_row(e, l.items[i].id) &&
 		    !is_being_made(l.items[i].id))
 			memcpy(s.ids[s.count++], l.items[i].id, sizeof(*s.ids));
-	keep_list_fini(&l);
+	keeper_listing_fini(&l);
 	if (!s.ids)
 		return err_sys(err, ENOMEM, "layers");
 	*ret = s;
@@ -261,7 +261,7 @@ static int spare_named(struct engine *e, struct strays *s, struct err *err)
 	while (r == 0 && s->count > 0) {
 		struct store_session_list l = { 0 };
 
-		DB (e, st)
+		WITH_STORE (e, st)
 			r = st->session->list(st, &any, page, &l, err);
 		if (r == 0)
 			spare(s, &l);

@@ -14,15 +14,15 @@ enum {
 	LAYERS_FLATTEN = 16, /* stacks that are deeper become one layer, in the background */
 };
 
-/* A layer whose files come before its row: nobody takes them for leftovers until layers_made(). In
+/* A layer whose files come before its row: nobody takes them for leftovers until layers_unreserve(). In
  * memory of whoever makes it. */
-struct layers_new {
-	struct layers_new *next;
+struct layer_reservation {
+	struct layer_reservation *next;
 	char id[STORE_ID];
 };
-int layers_making(struct layers_new *l, struct err *err);
-void layers_made(struct layers_new *l);
-DEFINE_AUTO(struct layers_new *, layers_made);
+int layers_reserve(struct layer_reservation *l, struct err *err);
+void layers_unreserve(struct layer_reservation *l);
+DEFINE_AUTO(struct layer_reservation *, layers_unreserve);
 
 /* The row of one whose files are there. */
 int layers_add(struct engine *e, const char *id, const char *parent, const char *template,
@@ -30,7 +30,7 @@ int layers_add(struct engine *e, const char *id, const char *parent, const char 
 
 /* The files of the session's live sandbox, as they are now, as a layer with its row. With the turn.
  */
-int layers_copy(struct entry *n, struct layers_new *l, struct err *err);
+int session_copy_layer(struct session *n, struct layer_reservation *l, struct err *err);
 
 /* Nobody removes it, nor takes its files for a sandbox, until the hold of this name is released, or
  * the engine starts again. ERR_CONFLICT: it is gone. `holder` begins with one of those that
@@ -43,8 +43,8 @@ int snapshot_hold(struct engine *e, const struct caller *who, const char *id, co
 void layers_release(struct engine *e, const char *layer, const char *holder);
 void layers_forget_holds(struct engine *e);
 
-/* Like layers_of(), also of a stack that is too deep to be used until it is flattened. */
-int layers_walk(struct engine *e, const char *top, char (*ret)[STORE_ID], size_t *ret_count,
+/* Like layers_list_stack(), also of a stack that is too deep to be used until it is flattened. */
+int layers_list_deep_stack(struct engine *e, const char *top, char (*ret)[STORE_ID], size_t *ret_count,
 		struct err *err);
 
 /* Files of layers that have no row. */
@@ -53,10 +53,10 @@ int layers_remove_strays(struct engine *e);
 void layers_flatten(struct engine *e);
 
 /* Sessions that an import needed and a crash left behind; at the start. */
-void imports_clean(struct engine *e);
+void snapshot_clean_imports(struct engine *e);
 
 /* The layers of a stack, topmost first: ids into ret, at most KEEPER_LAYERS_MAX. */
-int layers_of(struct engine *e, const char *top, char (*ret)[STORE_ID], size_t *ret_count,
+int layers_list_stack(struct engine *e, const char *top, char (*ret)[STORE_ID], size_t *ret_count,
 	      struct err *err);
 int layers_collect(struct engine *e); /* what nothing names, and flattening */
 

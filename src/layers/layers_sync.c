@@ -31,7 +31,7 @@ struct task {
 	char layer[STORE_ID]; /* to settle, or being made */
 	/* of a merge; the layer is "" until it was begun */
 	char session[STORE_ID], top[STORE_ID], template[STORE_ID], holder[STORE_KEY];
-	struct layers_new new;
+	struct layer_reservation new;
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -81,13 +81,13 @@ static int look(struct task *t, uint64_t *ret_bytes)
 {
 	struct keeper_job job;
 	struct err ignored;
-	struct keeper_client *k = keep_lock(t->engine, &ignored);
+	struct keeper_client *k = keeper_conn_lock(t->engine, &ignored);
 	int r;
 
 	if (!k)
 		return -1;
 	r = layer_job(k, t->layer, &job, &ignored);
-	keep_unlock(t->engine);
+	keeper_conn_unlock(t->engine);
 	if (r < 0)
 		return -1;
 	if (job.state == KEEPER_JOB_NONE) { /* it ended with its keeper: another one begins again */
@@ -109,11 +109,11 @@ static int start_sync(struct task *t)
 
 	if (!may_start(t))
 		return 0;
-	k = keep_lock(t->engine, &err);
+	k = keeper_conn_lock(t->engine, &err);
 	if (!k)
 		return -1;
 	r = layer_sync(k, t->layer, &err);
-	keep_unlock(t->engine);
+	keeper_conn_unlock(t->engine);
 	t->started = r == 0;
 	return r < 0 && err.sys != EBUSY ? -1 : 0;
 }
@@ -128,7 +128,7 @@ static int step_sync(struct task *t)
 		return start_sync(t);
 	r = look(t, &bytes);
 	if (r > 0)
-		DB (t->engine, st)
+		WITH_STORE (t->engine, st)
 			(void)st->layer->settle(st, t->layer, (int64_t)bytes, &ignored);
 	return r;
 }
@@ -145,19 +145,19 @@ static bool may_flatten(const struct store_session *s)
  * is merged does not change. */
 static int choose(struct task *t, char (*ids)[STORE_ID], size_t *ret_count)
 {
-	auto_call(entry_give) struct entry *n = NULL;
+	auto_call(session_unlock) struct session *n = NULL;
 	struct store_layer l;
 	struct err ignored;
 	int r = -1;
 
-	if (!entry_try(t->engine, t->session, &n) || !may_flatten(&n->rec) ||
-	    layers_walk(t->engine, n->rec.layer, ids, ret_count, &ignored) < 0 ||
+	if (!session_trylock(t->engine, t->session, &n) || !may_flatten(&n->rec) ||
+	    layers_list_deep_stack(t->engine, n->rec.layer, ids, ret_count, &ignored) < 0 ||
 	    *ret_count <= LAYERS_FLATTEN)
 		return -1;
 	memcpy(t->top, n->rec.layer, sizeof(t->top));
-	DB (t->engine, st)
+	WITH_STORE (t->engine, st)
 		r = st->layer->get(st, t->top, &l, &ignored);
-	if (r < 0 || layers_making(&t->new, &ignored) < 0)
+	if (r < 0 || layers_reserve(&t->new, &ignored) < 0)
 		return -1;
 	memcpy(t->template, l.template, sizeof(t->template));
 	memcpy(t->layer, t->new.id, sizeof(t->layer));
@@ -167,15 +167,15 @@ static int choose(struct task *t, char (*ids)[STORE_ID], size_t *ret_count)
 
 static int use_merged(struct task *t)
 {
-	auto_call(entry_give) struct entry *n = NULL;
+	auto_call(session_unlock) struct session *n = NULL;
 	struct store_session s = { 0 };
 	struct err ignored;
 
-	if (!entry_try(t->engine, t->session, &n) || !may_flatten(&n->rec) ||
+	if (!session_trylock(t->engine, t->session, &n) || !may_flatten(&n->rec) ||
 	    strcmp(n->rec.layer, t->top) != 0 || store_session_copy(&n->rec, &s, &ignored) < 0)
 		return -1;
 	memcpy(s.layer, t->layer, sizeof(s.layer));
-	if (entry_write(n, &s, "flatten", &ignored) == 0)
+	if (session_update(n, &s, "flatten", &ignored) == 0)
 		return 0;
 	store_session_fini(&s);
 	return -1;
@@ -190,7 +190,7 @@ static int end_merge(struct task *t, uint64_t bytes)
 	hook_crash("flatten:layered");
 	if (r == 0 && use_merged(t) == 0) {
 		hook_crash("flatten:used");
-		layers_settle(t->engine, t->layer);
+		layers_sync(t->engine, t->layer);
 	}
 	return 1;
 }
@@ -211,11 +211,11 @@ static int start_merge(struct task *t)
 		return -1;
 	for (size_t i = 0; i < n; i++)
 		names[i] = ids[i];
-	k = keep_lock(t->engine, &ignored);
+	k = keeper_conn_lock(t->engine, &ignored);
 	if (!k)
 		return -1;
 	r = layer_merge(k, t->layer, names, n, &job, &ignored);
-	keep_unlock(t->engine);
+	keeper_conn_unlock(t->engine);
 	if (r < 0)
 		return -1; /* the next round tries again */
 	t->started = true;
@@ -237,7 +237,7 @@ static void task_free(struct task *t)
 {
 	if (*t->holder)
 		layers_release(t->engine, t->top, t->holder);
-	layers_made(&t->new);
+	layers_unreserve(&t->new);
 	free(t);
 }
 
@@ -315,7 +315,7 @@ static void add(struct engine *e, const struct task *new)
 		(void)look_at_all(e, true);
 }
 
-void layers_settle(struct engine *e, const char *layer)
+void layers_sync(struct engine *e, const char *layer)
 {
 	struct task t = { .step = step_sync };
 
@@ -323,7 +323,7 @@ void layers_settle(struct engine *e, const char *layer)
 	add(e, &t);
 }
 
-void layers_settle_all(struct engine *e)
+void layers_sync_all(struct engine *e)
 {
 	struct store_layer_list l;
 	struct err ignored;
@@ -334,16 +334,16 @@ void layers_settle_all(struct engine *e)
 	layers_forget_holds(e);
 	do {
 		l = (struct store_layer_list){ 0 };
-		DB (e, st)
+		WITH_STORE (e, st)
 			r = st->layer->unsettled(st, after, PAGE, &l, &ignored);
 		for (size_t i = 0; r == 0 && i < l.count; i++) {
-			layers_settle(e, l.items[i].id);
+			layers_sync(e, l.items[i].id);
 			memcpy(after, l.items[i].id, sizeof(after));
 		}
 		count = l.count;
 		store_layer_list_fini(&l);
 	} while (r == 0 && count == PAGE);
-	imports_clean(e);
+	snapshot_clean_imports(e);
 	(void)layers_remove_strays(e);
 }
 
@@ -365,7 +365,7 @@ void layers_flatten(struct engine *e)
 	struct err ignored;
 	int r = -1;
 
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = st->session->deep(st, asleep, LAYERS_FLATTEN, PAGE, &l, &ignored);
 	for (size_t i = 0; r == 0 && i < l.count; i++) {
 		struct task t = { .step = step_merge };

@@ -4,8 +4,8 @@
 
 #include "engine/internal.h"
 
-void layers_settle(struct engine *e,
+void layers_sync(struct engine *e,
 		   const char *layer); /* durable and measured, in the background */
-void layers_settle_all(struct engine *e); /* what the last engine left unsynced */
+void layers_sync_all(struct engine *e); /* what the last engine left unsynced */
 
 #endif

@@ -31,14 +31,14 @@ int take(const char *what, const void *given, void *ret, size_t size);
 #define TAKE(type, given, ret) take("struct " #type, given, ret, sizeof(struct type))
 
 /* Into an array; ERR_INVALID with the field's name if it does not fit. NULL is an empty text. */
-int take_text(const char *field, const char *text, char *ret, size_t size);
-int take_ref(const struct lodge_ref *ref, struct session_ref *ret);
+int lib_get_text(const char *field, const char *text, char *ret, size_t size);
+int lib_get_ref(const struct lodge_ref *ref, struct session_ref *ret);
 /* An array of n, the caller's to free(); NULL for none. */
-int take_keys(const struct lodge_ref *keys, size_t n, struct store_binding **ret);
-int take_limits(const struct lodge_limits *limits, struct template *ret);
+int lib_get_keys(const struct lodge_ref *keys, size_t n, struct store_binding **ret);
+int lib_get_limits(const struct lodge_limits *limits, struct template *ret);
 /* Where a call that needs the sandbox begins: nothing is told of the one before. */
 void forget_last(void);
-struct store_page take_page(int64_t after, uint64_t limit);
+struct store_page lib_get_page(int64_t after, uint64_t limit);
 
 /* ---- out: what lodge_free() takes ------------------------------------------------------------ */
 
@@ -47,24 +47,24 @@ void *box_new(size_t size, void (*fini)(void *body));
 
 /* A record into its public form. Each takes *rec over, also on failure, and leaves it fit for its
  * fini; ret may be NULL where the header says so. */
-int give_session(struct store_session *rec, struct lodge_session **ret);
-int give_entered(struct session_entered *how, struct lodge_session **ret);
-int give_tombstone(const struct store_tombstone *rec, struct lodge_tombstone **ret);
-int give_probed(const struct session_probed *rec, struct lodge_probed **ret);
+int lib_put_session(struct store_session *rec, struct lodge_session **ret);
+int lib_put_entered(struct session_enter_result *how, struct lodge_session **ret);
+int lib_put_tombstone(const struct store_tombstone *rec, struct lodge_tombstone **ret);
+int lib_put_probed(const struct session_probe_result *rec, struct lodge_probed **ret);
 /* Runs it to its end. */
-int give_run(struct lodge *l, const struct session_ref *ref, struct run_want *want,
+int lib_put_run(struct lodge *l, const struct session_ref *ref, struct exec_opts *want,
 	     const void *input, size_t input_len, struct lodge_result **ret);
-struct lodge_file *give_file(const char *path, const struct agent_stat *st, const char *target);
+struct lodge_file *lib_put_file(const char *path, const struct agent_stat *st, const char *target);
 /* Empty, for n of them; NULL: no memory. */
-struct lodge_files *give_files(size_t n);
-int give_exec(struct store_exec *rec, struct lodge_exec_info **ret);
-int give_snapshot(const struct store_snapshot *rec, struct lodge_snapshot **ret);
-int give_event(struct store_event *rec, struct lodge_event **ret);
+struct lodge_files *lib_put_files(size_t n);
+int lib_put_exec(struct store_exec *rec, struct lodge_exec_info **ret);
+int lib_put_snapshot(const struct store_snapshot *rec, struct lodge_snapshot **ret);
+int lib_put_event(struct store_event *rec, struct lodge_event **ret);
 
 /* The same for a whole list, whose items go too. */
-int give_sessions(struct store_session_list *l, struct lodge_sessions **ret);
-int give_execs(struct store_exec_list *l, struct lodge_execs **ret);
-int give_snapshots(struct store_snapshot_list *l, struct lodge_snapshots **ret);
-int give_events(struct store_event_list *l, struct lodge_events **ret);
+int lib_put_sessions(struct store_session_list *l, struct lodge_sessions **ret);
+int lib_put_execs(struct store_exec_list *l, struct lodge_execs **ret);
+int lib_put_snapshots(struct store_snapshot_list *l, struct lodge_snapshots **ret);
+int lib_put_events(struct store_event_list *l, struct lodge_events **ret);
 
 #endif

@@ -7,10 +7,10 @@ PUBLIC int lodge_events_since(struct lodge *l, int64_t since, const char *sessio
 {
 	struct store_event_list list = { 0 };
 
-	if (engine_events(l->engine, since, l->tenant, session, take_page(0, limit).limit, &list,
+	if (engine_events(l->engine, since, l->tenant, session, lib_get_page(0, limit).limit, &list,
 			  &last) < 0)
 		return -1;
-	return give_events(&list, ret);
+	return lib_put_events(&list, ret);
 }
 
 PUBLIC int lodge_quota_set(struct lodge *l, const char *user, const struct lodge_quota *quota)
@@ -19,8 +19,8 @@ PUBLIC int lodge_quota_set(struct lodge *l, const char *user, const struct lodge
 	struct lodge_quota q;
 
 	if (TAKE(lodge_quota, quota, &q) < 0 ||
-	    take_text("tenant", l->tenant, s.tenant, sizeof(s.tenant)) < 0 ||
-	    take_text("user", user, s.user, sizeof(s.user)) < 0)
+	    lib_get_text("tenant", l->tenant, s.tenant, sizeof(s.tenant)) < 0 ||
+	    lib_get_text("user", user, s.user, sizeof(s.user)) < 0)
 		return -1;
 	s.sandboxes = q.sandboxes;
 	s.memory_bytes = q.memory_bytes;

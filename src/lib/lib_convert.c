@@ -15,15 +15,15 @@ _Static_assert((int)LODGE_CREATED == (int)SESSION_CREATED &&
 		       (int)LODGE_REPLACED == (int)SESSION_REPLACED &&
 		       (int)LODGE_SOURCE_FORK == (int)SESSION_SOURCE_FORK,
 	       "the outcomes are the same");
-_Static_assert((int)LODGE_CONNECTED == (int)SESSION_CONNECTED &&
-		       (int)LODGE_NO_SANDBOX == (int)SESSION_NO_SANDBOX,
+_Static_assert((int)LODGE_CONNECTED == (int)SESSION_PROBE_CONNECTED &&
+		       (int)LODGE_NO_SANDBOX == (int)SESSION_PROBE_NO_SANDBOX,
 	       "the answers are the same");
-_Static_assert((int)LODGE_EXEC_RUNNING == (int)RUN_RUNNING && (int)LODGE_EXEC_LOST == (int)RUN_LOST,
+_Static_assert((int)LODGE_EXEC_RUNNING == (int)EXEC_RUNNING && (int)LODGE_EXEC_LOST == (int)EXEC_LOST,
 	       "the states of a command are the same");
 
 PUBLIC const char *lodge_state_name(enum lodge_state state)
 {
-	return sm_name(&session_sm, state);
+	return state_machine_name(&session_states, state);
 }
 
 static const char *text_of(const char *owned)
@@ -103,7 +103,7 @@ static void fill_session(struct session_box *b)
 	};
 }
 
-int give_session(struct store_session *rec, struct lodge_session **ret)
+int lib_put_session(struct store_session *rec, struct lodge_session **ret)
 {
 	struct session_box *b;
 
@@ -125,30 +125,30 @@ int give_session(struct store_session *rec, struct lodge_session **ret)
 
 /* The record of one that is entered has no cause any more: there is room for why it came to this.
  */
-int give_entered(struct session_entered *how, struct lodge_session **ret)
+int lib_put_entered(struct session_enter_result *how, struct lodge_session **ret)
 {
 	struct lodge_session *s;
 
 	if (!ret) {
-		session_entered_fini(how);
+		session_enter_result_fini(how);
 		return 0;
 	}
 	if (how->cause.code[0])
 		how->session.cause = how->cause;
-	if (give_session(&how->session, &s) < 0) {
-		session_entered_fini(how);
+	if (lib_put_session(&how->session, &s) < 0) {
+		session_enter_result_fini(how);
 		return -1;
 	}
 	s->outcome = (enum lodge_outcome)how->outcome;
 	s->source = (enum lodge_source)how->source;
 	s->state_lost = how->state_lost;
 	s->ready_us = how->ready_us;
-	session_entered_fini(how);
+	session_enter_result_fini(how);
 	*ret = s;
 	return 0;
 }
 
-int give_tombstone(const struct store_tombstone *rec, struct lodge_tombstone **ret)
+int lib_put_tombstone(const struct store_tombstone *rec, struct lodge_tombstone **ret)
 {
 	struct {
 		struct lodge_tombstone pub;
@@ -170,11 +170,11 @@ int give_tombstone(const struct store_tombstone *rec, struct lodge_tombstone **r
 	return 0;
 }
 
-int give_probed(const struct session_probed *rec, struct lodge_probed **ret)
+int lib_put_probed(const struct session_probe_result *rec, struct lodge_probed **ret)
 {
 	struct {
 		struct lodge_probed pub;
-		struct session_probed rec;
+		struct session_probe_result rec;
 		struct lodge_cause cause;
 	} *b = box_new(sizeof(*b), NULL);
 
@@ -203,7 +203,7 @@ static void exec_box_fini(void *body)
 	store_exec_fini(&b->rec);
 }
 
-int give_exec(struct store_exec *rec, struct lodge_exec_info **ret)
+int lib_put_exec(struct store_exec *rec, struct lodge_exec_info **ret)
 {
 	struct exec_box *b = box_new(sizeof(*b), exec_box_fini);
 
@@ -236,7 +236,7 @@ int give_exec(struct store_exec *rec, struct lodge_exec_info **ret)
 	return 0;
 }
 
-int give_snapshot(const struct store_snapshot *rec, struct lodge_snapshot **ret)
+int lib_put_snapshot(const struct store_snapshot *rec, struct lodge_snapshot **ret)
 {
 	struct {
 		struct lodge_snapshot pub;
@@ -269,7 +269,7 @@ static void event_box_fini(void *body)
 	store_event_fini(&b->rec);
 }
 
-int give_event(struct store_event *rec, struct lodge_event **ret)
+int lib_put_event(struct store_event *rec, struct lodge_event **ret)
 {
 	struct event_box *b = box_new(sizeof(*b), event_box_fini);
 
@@ -301,7 +301,7 @@ int give_event(struct store_event *rec, struct lodge_event **ret)
 			lodge_free(l->items[i]);                                                   \
 	}                                                                                          \
                                                                                                    \
-	int give_##names(struct store_##name##_list *l, struct lodge_##names **ret)                \
+	int lib_put_##names(struct store_##name##_list *l, struct lodge_##names **ret)                \
 	{                                                                                          \
 		struct {                                                                           \
 			struct lodge_##names pub;                                                  \
@@ -311,7 +311,7 @@ int give_event(struct store_event *rec, struct lodge_event **ret)
 		if (b)                                                                             \
 			b->pub.items = b->items;                                                   \
 		for (size_t i = 0; b && i < l->count; i++) {                                       \
-			if (give_##name(&l->items[i], &b->items[i]) < 0) {                         \
+			if (lib_put_##name(&l->items[i], &b->items[i]) < 0) {                         \
 				lodge_free(b);                                                     \
 				b = NULL;                                                          \
 			} else {                                                                   \

@@ -150,11 +150,11 @@ PUBLIC void lodge_close(struct lodge *l)
 PUBLIC int lodge_room_get(struct lodge *l, struct lodge_room **ret)
 {
 	struct lodge_room *room = box_new(sizeof(*room), NULL);
-	struct session_full full;
+	struct capacity_report full;
 
 	if (!room)
 		return -1;
-	engine_full(l->engine, &full);
+	capacity_get_report(l->engine, &full);
 	*room = (struct lodge_room){ .active = full.active,
 				     .max = full.max,
 				     .waiting = full.waiting,

@@ -8,18 +8,18 @@
 _Static_assert((int)LODGE_HIT_FILE == (int)AGENT_HIT_FILE &&
 		       (int)LODGE_HIT_MEMORY == (int)AGENT_HIT_MEMORY,
 	       "the hits are the same");
-_Static_assert((int)LODGE_STDERR == (int)EXEC_ERR && (int)LODGE_TO_TREE == (int)AGENT_TO_TREE &&
+_Static_assert((int)LODGE_STDERR == (int)GUEST_EXEC_ERR && (int)LODGE_TO_TREE == (int)AGENT_TO_TREE &&
 		       (int)LODGE_TO_PROCESS == (int)AGENT_TO_PROCESS,
 	       "streams and scopes are the same");
 
-static struct run *run_of(struct lodge_exec *x)
+static struct exec_handle *run_of(struct lodge_exec *x)
 {
-	return (struct run *)x;
+	return (struct exec_handle *)x;
 }
 
-static struct run_want want_of(const struct lodge_command *c)
+static struct exec_opts want_of(const struct lodge_command *c)
 {
-	return (struct run_want){ .argv = c->argv,
+	return (struct exec_opts){ .argv = c->argv,
 				  .text = c->text,
 				  .env = c->env,
 				  .cwd = c->cwd,
@@ -43,7 +43,7 @@ static struct run_want want_of(const struct lodge_command *c)
 
 struct result_box {
 	struct lodge_result pub;
-	struct exec_output rec;
+	struct guest_exec_output rec;
 	char id[STORE_ID];
 };
 
@@ -51,22 +51,22 @@ static void result_fini(void *body)
 {
 	struct result_box *b = body;
 
-	exec_output_fini(&b->rec);
+	guest_exec_output_fini(&b->rec);
 }
 
 /* Takes *o over, also on failure. */
-static int give_result(struct run *x, struct exec_output *o, struct lodge_result **ret)
+static int give_result(struct exec_handle *x, struct guest_exec_output *o, struct lodge_result **ret)
 {
 	struct result_box *b = box_new(sizeof(*b), result_fini);
 	int status;
 
 	if (!b || thread_exit_code(x, &o->result, &status, &last) < 0) {
 		lodge_free(b);
-		exec_output_fini(o);
+		guest_exec_output_fini(o);
 		return -1;
 	}
 	b->rec = *o;
-	snprintf(b->id, sizeof(b->id), "%s", run_id(x));
+	snprintf(b->id, sizeof(b->id), "%s", exec_get_id(x));
 	b->pub = (struct lodge_result){ .exec_id = b->id,
 					.code = o->result.code,
 					.signal = o->result.signal,
@@ -85,15 +85,15 @@ static int give_result(struct run *x, struct exec_output *o, struct lodge_result
 	return 0;
 }
 
-int give_run(struct lodge *l, const struct session_ref *ref, struct run_want *want,
+int lib_put_run(struct lodge *l, const struct session_ref *ref, struct exec_opts *want,
 	     const void *input, size_t input_len, struct lodge_result **ret)
 {
-	auto_call(run_close) struct run *x = NULL;
-	struct exec_output o = { 0 };
+	auto_call(exec_close) struct exec_handle *x = NULL;
+	struct guest_exec_output o = { 0 };
 
 	want->stdin_open = input != NULL;
-	if (run_start(l->engine, &l->who, ref, want, &x, &last_outcome, &last) < 0 ||
-	    run_finish(x, input, input_len, &o, &last) < 0)
+	if (exec_start(l->engine, &l->who, ref, want, &x, &last_outcome, &last) < 0 ||
+	    exec_finish(x, input, input_len, &o, &last) < 0)
 		return -1;
 	return give_result(x, &o, ret);
 }
@@ -101,18 +101,18 @@ int give_run(struct lodge *l, const struct session_ref *ref, struct run_want *wa
 PUBLIC int lodge_run(struct lodge *l, const struct lodge_ref *ref, const struct lodge_command *cmd,
 		     struct lodge_result **ret)
 {
-	struct run_want want;
+	struct exec_opts want;
 	struct lodge_command c;
 	struct session_ref r;
 
 	forget_last();
-	if (take_ref(ref, &r) < 0 || TAKE(lodge_command, cmd, &c) < 0)
+	if (lib_get_ref(ref, &r) < 0 || TAKE(lodge_command, cmd, &c) < 0)
 		return -1;
 	if (c.background || c.stdin_open || c.hold)
 		return err_set(&last, ERR_INVALID,
 			       "background, stdin_open, hold: only for lodge_exec_start()");
 	want = want_of(&c);
-	return give_run(l, &r, &want, c.input, c.input_len, ret);
+	return lib_put_run(l, &r, &want, c.input, c.input_len, ret);
 }
 
 /* ---- by a handle ----------------------------------------------------------------------------- */
@@ -120,18 +120,18 @@ PUBLIC int lodge_run(struct lodge *l, const struct lodge_ref *ref, const struct 
 PUBLIC int lodge_exec_start(struct lodge *l, const struct lodge_ref *ref,
 			    const struct lodge_command *cmd, struct lodge_exec **ret)
 {
-	struct run_want want;
+	struct exec_opts want;
 	struct lodge_command c;
 	struct session_ref r;
-	struct run *x;
+	struct exec_handle *x;
 
 	forget_last();
-	if (take_ref(ref, &r) < 0 || TAKE(lodge_command, cmd, &c) < 0)
+	if (lib_get_ref(ref, &r) < 0 || TAKE(lodge_command, cmd, &c) < 0)
 		return -1;
 	if (c.input)
 		return err_set(&last, ERR_INVALID, "input: only for lodge_run()");
 	want = want_of(&c);
-	if (run_start(l->engine, &l->who, &r, &want, &x, &last_outcome, &last) < 0)
+	if (exec_start(l->engine, &l->who, &r, &want, &x, &last_outcome, &last) < 0)
 		return -1;
 	*ret = (struct lodge_exec *)x;
 	return 0;
@@ -139,11 +139,11 @@ PUBLIC int lodge_exec_start(struct lodge *l, const struct lodge_ref *ref,
 
 PUBLIC int lodge_exec_open(struct lodge *l, const char *exec_id, struct lodge_exec **ret)
 {
-	struct run *x;
+	struct exec_handle *x;
 
 	if (!exec_id)
 		return err_set(&last, ERR_INVALID, "exec_id: missing");
-	if (run_open(l->engine, &l->who, exec_id, &x, &last) < 0)
+	if (exec_open(l->engine, &l->who, exec_id, &x, &last) < 0)
 		return -1;
 	*ret = (struct lodge_exec *)x;
 	return 0;
@@ -151,21 +151,21 @@ PUBLIC int lodge_exec_open(struct lodge *l, const char *exec_id, struct lodge_ex
 
 PUBLIC void lodge_exec_close(struct lodge_exec *x)
 {
-	run_close(run_of(x));
+	exec_close(run_of(x));
 }
 
 PUBLIC const char *lodge_exec_id(const struct lodge_exec *x)
 {
-	return run_id((const struct run *)x);
+	return exec_get_id((const struct exec_handle *)x);
 }
 
 PUBLIC int lodge_exec_get(struct lodge_exec *x, struct lodge_exec_info **ret)
 {
 	struct store_exec rec = { 0 };
 
-	if (run_info(run_of(x), &rec, &last) < 0)
+	if (exec_get_info(run_of(x), &rec, &last) < 0)
 		return -1;
-	return give_exec(&rec, ret);
+	return lib_put_exec(&rec, ret);
 }
 
 PUBLIC int lodge_exec_list(struct lodge *l, const struct lodge_ref *ref, int64_t after,
@@ -174,20 +174,20 @@ PUBLIC int lodge_exec_list(struct lodge *l, const struct lodge_ref *ref, int64_t
 	struct store_exec_list list = { 0 };
 	struct session_ref r;
 
-	if (take_ref(ref, &r) < 0 ||
-	    run_list(l->engine, &l->who, &r, take_page(after, limit), &list, &last) < 0)
+	if (lib_get_ref(ref, &r) < 0 ||
+	    exec_list(l->engine, &l->who, &r, lib_get_page(after, limit), &list, &last) < 0)
 		return -1;
-	return give_execs(&list, ret);
+	return lib_put_execs(&list, ret);
 }
 
 PUBLIC int lodge_exec_wait(struct lodge_exec *x, int64_t timeout_ms)
 {
-	return run_wait(run_of(x), timeout_ms, &last);
+	return exec_wait(run_of(x), timeout_ms, &last);
 }
 
 PUBLIC int lodge_exec_ended(struct lodge_exec *x)
 {
-	return run_ended(run_of(x));
+	return exec_has_ended(run_of(x));
 }
 
 static int check_stream(enum lodge_stream s)
@@ -202,7 +202,7 @@ PUBLIC int lodge_exec_range(struct lodge_exec *x, enum lodge_stream s, uint64_t 
 {
 	if (check_stream(s) < 0)
 		return -1;
-	run_range(run_of(x), (enum exec_stream)s, ret_start, ret_end);
+	exec_output_range(run_of(x), (enum guest_exec_stream)s, ret_start, ret_end);
 	return 0;
 }
 
@@ -211,30 +211,30 @@ PUBLIC int lodge_exec_read(struct lodge_exec *x, enum lodge_stream s, uint64_t o
 {
 	if (check_stream(s) < 0)
 		return -1;
-	return run_read(run_of(x), (enum exec_stream)s, offset, buf, size, wait_ms, ret, &last);
+	return exec_read(run_of(x), (enum guest_exec_stream)s, offset, buf, size, wait_ms, ret, &last);
 }
 
 PUBLIC int lodge_exec_wait_output(struct lodge_exec *x, uint64_t out, uint64_t err, int64_t wait_ms)
 {
-	return run_wait_output(run_of(x), out, err, wait_ms);
+	return exec_wait_output(run_of(x), out, err, wait_ms);
 }
 
 PUBLIC int lodge_exec_consumed(struct lodge_exec *x, uint64_t out, uint64_t err)
 {
-	return run_consumed(run_of(x), out, err, &last);
+	return exec_consumed(run_of(x), out, err, &last);
 }
 
 PUBLIC int lodge_exec_write(struct lodge_exec *x, const void *data, size_t len, int eof)
 {
-	return run_stdin(run_of(x), data, len, eof, &last);
+	return exec_write_stdin(run_of(x), data, len, eof, &last);
 }
 
 PUBLIC int lodge_exec_signal(struct lodge_exec *x, int signo, enum lodge_scope scope)
 {
-	return run_signal(run_of(x), signo, (enum agent_scope)scope, &last);
+	return exec_signal(run_of(x), signo, (enum agent_scope)scope, &last);
 }
 
 PUBLIC int lodge_exec_resize(struct lodge_exec *x, uint32_t rows, uint32_t cols)
 {
-	return run_resize(run_of(x), rows, cols, &last);
+	return exec_resize(run_of(x), rows, cols, &last);
 }

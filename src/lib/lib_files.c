@@ -10,7 +10,7 @@
 
 /* One call: the loan, who it is for, and the path as the sandbox is told. */
 struct at {
-	struct session_loan *loan;
+	struct side_conn *loan;
 	struct sandbox *sb;
 	const char *user; /* NULL: the default one */
 	char path[AGENT_PATH_MAX];
@@ -18,7 +18,7 @@ struct at {
 
 static void at_free(struct at *a)
 {
-	session_give_back(a->loan);
+	side_conn_close(a->loan);
 	free(a);
 }
 DEFINE_AUTO(struct at *, at_free);
@@ -27,7 +27,7 @@ DEFINE_AUTO(struct at *, at_free);
  * is the user's home, as it is for the sandbox. */
 static int resolve(const struct at *a, const char *path, char ret[AGENT_PATH_MAX])
 {
-	const char *dir = session_loan_template(a->loan)->workdir;
+	const char *dir = side_conn_template(a->loan)->workdir;
 	int n = path[0] == '/' || !dir ? snprintf(ret, AGENT_PATH_MAX, "%s", path)
 				       : snprintf(ret, AGENT_PATH_MAX, "%s/%s", dir, path);
 
@@ -49,17 +49,17 @@ static struct at *at_new(struct lodge *l, const struct lodge_ref *ref, const cha
 	struct session_ref r;
 
 	last_outcome = 0;
-	if (take_ref(ref, &r) < 0 || check_path("path", path) < 0)
+	if (lib_get_ref(ref, &r) < 0 || check_path("path", path) < 0)
 		return NULL;
 	a = calloc(1, sizeof(*a));
 	if (!a) {
 		err_sys(&last, ENOMEM, "%s", path);
 		return NULL;
 	}
-	if (session_borrow(l->engine, &l->who, &r, true, &a->loan, &last_outcome, &last) < 0)
+	if (side_conn_open(l->engine, &l->who, &r, true, &a->loan, &last_outcome, &last) < 0)
 		return NULL;
-	a->sb = session_loan_sandbox(a->loan);
-	a->user = session_loan_template(a->loan)->user;
+	a->sb = side_conn_sandbox(a->loan);
+	a->user = side_conn_template(a->loan)->user;
 	return resolve(a, path, a->path) == 0 ? steal_ptr(&a) : NULL;
 }
 
@@ -108,7 +108,7 @@ PUBLIC int lodge_file_append(struct lodge *l, const struct lodge_ref *ref, const
 
 /* ---- looking --------------------------------------------------------------------------------- */
 
-struct lodge_file *give_file(const char *path, const struct agent_stat *st, const char *target)
+struct lodge_file *lib_put_file(const char *path, const struct agent_stat *st, const char *target)
 {
 	size_t path_size = strlen(path) + 1, target_size = target ? strlen(target) + 1 : 1;
 	struct {
@@ -143,7 +143,7 @@ PUBLIC int lodge_file_stat(struct lodge *l, const struct lodge_ref *ref, const c
 
 	if (!a || files_stat(a->sb, a->user, a->path, follow, &st, &last) < 0)
 		return -1;
-	f = give_file(path, &st.st, st.target);
+	f = lib_put_file(path, &st.st, st.target);
 	free(st.target);
 	if (!f)
 		return -1;
@@ -166,7 +166,7 @@ static void files_fini(void *body)
 	free(f->items);
 }
 
-struct lodge_files *give_files(size_t n)
+struct lodge_files *lib_put_files(size_t n)
 {
 	struct lodge_files *f = box_new(sizeof(*f), files_fini);
 
@@ -193,7 +193,7 @@ static int add_file(void *arg, const char *path, const struct agent_stat *st, co
 			return err_sys(&last, ENOMEM, "%s", to->path);
 		f->items = grown;
 	}
-	f->items[f->count] = give_file(path, st, target);
+	f->items[f->count] = lib_put_file(path, st, target);
 	if (!f->items[f->count])
 		return -1;
 	f->count++;
@@ -208,7 +208,7 @@ PUBLIC int lodge_file_list(struct lodge *l, const struct lodge_ref *ref, const c
 
 	if (!a)
 		return -1;
-	to.files = give_files(0);
+	to.files = lib_put_files(0);
 	if (!to.files)
 		return -1;
 	if (files_list(a->sb, a->user, a->path, depth, add_file, &to, &last) < 0) {

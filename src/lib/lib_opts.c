@@ -43,7 +43,7 @@ int take(const char *what, const void *given, void *ret, size_t size)
 	return 0;
 }
 
-int take_ref(const struct lodge_ref *ref, struct session_ref *ret)
+int lib_get_ref(const struct lodge_ref *ref, struct session_ref *ret)
 {
 	if (!ref || (!ref->id && !ref->key))
 		return err_set(&last, ERR_INVALID, "ref: neither id nor key");
@@ -51,7 +51,7 @@ int take_ref(const struct lodge_ref *ref, struct session_ref *ret)
 	return 0;
 }
 
-int take_text(const char *field, const char *text, char *ret, size_t size)
+int lib_get_text(const char *field, const char *text, char *ret, size_t size)
 {
 	if (text && strlen(text) >= size)
 		return err_set(&last, ERR_INVALID, "%s: longer than %zu bytes", field, size - 1);
@@ -59,7 +59,7 @@ int take_text(const char *field, const char *text, char *ret, size_t size)
 	return 0;
 }
 
-int take_keys(const struct lodge_ref *keys, size_t n, struct store_binding **ret)
+int lib_get_keys(const struct lodge_ref *keys, size_t n, struct store_binding **ret)
 {
 	auto_free struct store_binding *b = NULL;
 
@@ -74,15 +74,15 @@ int take_keys(const struct lodge_ref *keys, size_t n, struct store_binding **ret
 	for (size_t i = 0; i < n; i++) {
 		const char *kind = keys[i].kind ? keys[i].kind : "key";
 
-		if (take_text("kind", kind, b[i].kind, sizeof(b[i].kind)) < 0 ||
-		    take_text(kind, keys[i].key, b[i].key, sizeof(b[i].key)) < 0)
+		if (lib_get_text("kind", kind, b[i].kind, sizeof(b[i].kind)) < 0 ||
+		    lib_get_text(kind, keys[i].key, b[i].key, sizeof(b[i].key)) < 0)
 			return -1;
 	}
 	*ret = steal_ptr(&b);
 	return 0;
 }
 
-int take_limits(const struct lodge_limits *limits, struct template *ret)
+int lib_get_limits(const struct lodge_limits *limits, struct template *ret)
 {
 	struct lodge_limits l;
 
@@ -110,7 +110,7 @@ int take_limits(const struct lodge_limits *limits, struct template *ret)
 	return 0;
 }
 
-struct store_page take_page(int64_t after, uint64_t limit)
+struct store_page lib_get_page(int64_t after, uint64_t limit)
 {
 	enum { USUAL = 100 };
 

@@ -28,7 +28,7 @@ static char *copy_of(const char *text)
 static int take_over(const struct lodge_want *w, struct template *ret)
 {
 	template_init(ret);
-	if (take_limits(w->limits, ret) < 0)
+	if (lib_get_limits(w->limits, ret) < 0)
 		return -1;
 	if (w->demand & ~(unsigned)(LODGE_DEMAND_CGROUP | LODGE_DEMAND_DISK))
 		return err_set(&last, ERR_INVALID, "demand: there is no such demand");
@@ -48,7 +48,7 @@ static int enter(struct lodge *l, const struct lodge_want *w, const struct templ
 		 struct lodge_session **ret)
 {
 	auto_free struct store_binding *keys = NULL;
-	struct session_want want = {
+	struct session_opts want = {
 		.nkeys = w->nkeys,
 		.user = w->user,
 		.template = w->template_name,
@@ -67,16 +67,16 @@ static int enter(struct lodge *l, const struct lodge_want *w, const struct templ
 		.wait_ms = w->wait_ms,
 		.asleep = w->asleep,
 	};
-	struct session_entered how = { 0 };
+	struct session_enter_result how = { 0 };
 
-	if (take_keys(w->keys, w->nkeys, &keys) < 0 ||
+	if (lib_get_keys(w->keys, w->nkeys, &keys) < 0 ||
 	    take_end("on_idle", w->on_idle, &want.on_idle) < 0 ||
 	    take_end("on_expire", w->on_expire, &want.on_expire) < 0)
 		return -1;
 	want.keys = keys;
 	if (session_enter(l->engine, &l->who, &want, &how, &last) < 0)
 		return -1;
-	return give_entered(&how, ret);
+	return lib_put_entered(&how, ret);
 }
 
 PUBLIC int lodge_enter(struct lodge *l, const struct lodge_want *want, struct lodge_session **ret)
@@ -101,9 +101,9 @@ PUBLIC int lodge_get(struct lodge *l, const struct lodge_ref *ref, struct lodge_
 	struct store_session s = { 0 };
 	struct session_ref r;
 
-	if (take_ref(ref, &r) < 0 || session_get(l->engine, &l->who, &r, &s, &last) < 0)
+	if (lib_get_ref(ref, &r) < 0 || session_get(l->engine, &l->who, &r, &s, &last) < 0)
 		return -1;
-	return give_session(&s, ret);
+	return lib_put_session(&s, ret);
 }
 
 PUBLIC int lodge_list(struct lodge *l, const struct lodge_filter *filter,
@@ -121,16 +121,16 @@ PUBLIC int lodge_list(struct lodge *l, const struct lodge_filter *filter,
 					    .states = f.states,
 					    .meta_key = f.meta_key,
 					    .meta_value = f.meta_value };
-	if (session_list(l->engine, &by, take_page(f.after, f.limit), &list, &last) < 0)
+	if (session_list(l->engine, &by, lib_get_page(f.after, f.limit), &list, &last) < 0)
 		return -1;
-	return give_sessions(&list, ret);
+	return lib_put_sessions(&list, ret);
 }
 
 PUBLIC int lodge_is_valid(struct lodge *l, const struct lodge_ref *ref)
 {
 	struct session_ref r;
 
-	return take_ref(ref, &r) == 0 && session_is_valid(l->engine, &l->who, &r);
+	return lib_get_ref(ref, &r) == 0 && session_is_valid(l->engine, &l->who, &r);
 }
 
 PUBLIC int lodge_tombstone_get(struct lodge *l, const struct lodge_ref *ref,
@@ -139,9 +139,9 @@ PUBLIC int lodge_tombstone_get(struct lodge *l, const struct lodge_ref *ref,
 	struct store_tombstone t;
 	struct session_ref r;
 
-	if (take_ref(ref, &r) < 0 || session_tombstone(l->engine, &l->who, &r, &t, &last) < 0)
+	if (lib_get_ref(ref, &r) < 0 || session_tombstone(l->engine, &l->who, &r, &t, &last) < 0)
 		return -1;
-	return give_tombstone(&t, ret);
+	return lib_put_tombstone(&t, ret);
 }
 
 PUBLIC int lodge_durable(struct lodge *l, const struct lodge_ref *ref, int *ret)
@@ -149,7 +149,7 @@ PUBLIC int lodge_durable(struct lodge *l, const struct lodge_ref *ref, int *ret)
 	struct session_ref r;
 	bool durable;
 
-	if (take_ref(ref, &r) < 0 || session_durable(l->engine, &l->who, &r, &durable, &last) < 0)
+	if (lib_get_ref(ref, &r) < 0 || session_is_durable(l->engine, &l->who, &r, &durable, &last) < 0)
 		return -1;
 	*ret = durable;
 	return 0;
@@ -161,7 +161,7 @@ PUBLIC int lodge_stats_get(struct lodge *l, const struct lodge_ref *ref, struct 
 	struct keeper_stats s;
 	struct session_ref r;
 
-	if (take_ref(ref, &r) < 0 || session_stats(l->engine, &l->who, &r, &s, &last) < 0)
+	if (lib_get_ref(ref, &r) < 0 || session_stats(l->engine, &l->who, &r, &s, &last) < 0)
 		return -1;
 	stats = box_new(sizeof(*stats), NULL);
 	if (!stats)
@@ -181,13 +181,13 @@ PUBLIC int lodge_stats_get(struct lodge *l, const struct lodge_ref *ref, struct 
 PUBLIC int lodge_probe(struct lodge *l, const struct lodge_ref *ref, int64_t deadline_ms,
 		       struct lodge_probed **ret)
 {
-	struct session_probed p;
+	struct session_probe_result p;
 	struct session_ref r;
 
-	if (take_ref(ref, &r) < 0 ||
+	if (lib_get_ref(ref, &r) < 0 ||
 	    session_probe(l->engine, &l->who, &r, deadline_ms, &p, &last) < 0)
 		return -1;
-	return give_probed(&p, ret);
+	return lib_put_probed(&p, ret);
 }
 
 /* ---- changing -------------------------------------------------------------------------------- */
@@ -198,10 +198,10 @@ PUBLIC int lodge_extend(struct lodge *l, const struct lodge_ref *ref, int64_t ms
 	struct store_session s = { 0 };
 	struct session_ref r;
 
-	if (take_ref(ref, &r) < 0 ||
+	if (lib_get_ref(ref, &r) < 0 ||
 	    session_extend(l->engine, &l->who, &r, ms, if_version, &s, &last) < 0)
 		return -1;
-	return give_session(&s, ret);
+	return lib_put_session(&s, ret);
 }
 
 PUBLIC int lodge_activity(struct lodge *l, const struct lodge_ref *ref, struct lodge_session **ret)
@@ -209,9 +209,9 @@ PUBLIC int lodge_activity(struct lodge *l, const struct lodge_ref *ref, struct l
 	struct store_session s = { 0 };
 	struct session_ref r;
 
-	if (take_ref(ref, &r) < 0 || session_activity(l->engine, &l->who, &r, &s, &last) < 0)
+	if (lib_get_ref(ref, &r) < 0 || session_activity(l->engine, &l->who, &r, &s, &last) < 0)
 		return -1;
-	return give_session(&s, ret);
+	return lib_put_session(&s, ret);
 }
 
 static int change(struct lodge *l, const struct session_ref *ref, const struct lodge_patch *p,
@@ -233,7 +233,7 @@ static int change(struct lodge *l, const struct session_ref *ref, const struct l
 	    take_end("on_expire", p->on_expire, &on_expire) < 0 ||
 	    session_change(l->engine, &l->who, ref, &patch, &s, &last) < 0)
 		return -1;
-	return give_session(&s, ret);
+	return lib_put_session(&s, ret);
 }
 
 PUBLIC int lodge_change(struct lodge *l, const struct lodge_ref *ref,
@@ -244,10 +244,10 @@ PUBLIC int lodge_change(struct lodge *l, const struct lodge_ref *ref,
 	struct lodge_patch p;
 	int n;
 
-	if (take_ref(ref, &r) < 0 || TAKE(lodge_patch, patch, &p) < 0)
+	if (lib_get_ref(ref, &r) < 0 || TAKE(lodge_patch, patch, &p) < 0)
 		return -1;
 	template_init(&limits);
-	n = take_limits(p.limits, &limits);
+	n = lib_get_limits(p.limits, &limits);
 	if (!n)
 		n = change(l, &r, &p, &limits, ret);
 	template_fini(&limits);
@@ -264,9 +264,9 @@ static int move(struct lodge *l, const struct lodge_ref *ref, int64_t if_version
 	struct store_session s = { 0 };
 	struct session_ref r;
 
-	if (take_ref(ref, &r) < 0 || fn(l->engine, &l->who, &r, if_version, &s, &last) < 0)
+	if (lib_get_ref(ref, &r) < 0 || fn(l->engine, &l->who, &r, if_version, &s, &last) < 0)
 		return -1;
-	return give_session(&s, ret);
+	return lib_put_session(&s, ret);
 }
 
 PUBLIC int lodge_pause(struct lodge *l, const struct lodge_ref *ref, int64_t if_version,
@@ -302,13 +302,13 @@ PUBLIC int lodge_unarchive(struct lodge *l, const struct lodge_ref *ref, int64_t
 PUBLIC int lodge_resume(struct lodge *l, const struct lodge_ref *ref, int64_t if_version,
 			struct lodge_session **ret)
 {
-	struct session_entered how = { 0 };
+	struct session_enter_result how = { 0 };
 	struct session_ref r;
 
-	if (take_ref(ref, &r) < 0 ||
+	if (lib_get_ref(ref, &r) < 0 ||
 	    session_resume(l->engine, &l->who, &r, if_version, &how, &last) < 0)
 		return -1;
-	return give_entered(&how, ret);
+	return lib_put_entered(&how, ret);
 }
 
 /* ---- ending ---------------------------------------------------------------------------------- */
@@ -316,16 +316,16 @@ PUBLIC int lodge_resume(struct lodge *l, const struct lodge_ref *ref, int64_t if
 PUBLIC int lodge_destroy(struct lodge *l, const struct lodge_ref *ref, const char *why,
 			 struct lodge_tombstone **ret)
 {
-	struct session_why because = { .cause = SESSION_CAUSE_ASKED,
+	struct session_cause_opts because = { .cause = SESSION_CAUSE_REQUESTED,
 				       .text = why ? why : "",
 				       .actor = l->actor };
 	struct store_tombstone t;
 	struct session_ref r;
 
-	if (take_ref(ref, &r) < 0 ||
+	if (lib_get_ref(ref, &r) < 0 ||
 	    session_destroy(l->engine, &l->who, &r, &because, &t, &last) < 0)
 		return -1;
-	return give_tombstone(&t, ret);
+	return lib_put_tombstone(&t, ret);
 }
 
 struct cleaned_box {

@@ -13,13 +13,13 @@ static int check_id(const char *id)
 PUBLIC int lodge_snapshot_take(struct lodge *l, const struct lodge_ref *ref, const char *name,
 			       int stop, struct lodge_snapshot **ret)
 {
-	struct snapshot_want want = { .name = name, .stop = stop };
+	struct snapshot_opts want = { .name = name, .stop = stop };
 	struct store_snapshot s;
 	struct session_ref r;
 
-	if (take_ref(ref, &r) < 0 || session_snapshot(l->engine, &l->who, &r, &want, &s, &last) < 0)
+	if (lib_get_ref(ref, &r) < 0 || session_snapshot(l->engine, &l->who, &r, &want, &s, &last) < 0)
 		return -1;
-	return give_snapshot(&s, ret);
+	return lib_put_snapshot(&s, ret);
 }
 
 PUBLIC int lodge_snapshot_get(struct lodge *l, const char *id, struct lodge_snapshot **ret)
@@ -28,7 +28,7 @@ PUBLIC int lodge_snapshot_get(struct lodge *l, const char *id, struct lodge_snap
 
 	if (check_id(id) < 0 || snapshot_get(l->engine, &l->who, id, &s, &last) < 0)
 		return -1;
-	return give_snapshot(&s, ret);
+	return lib_put_snapshot(&s, ret);
 }
 
 PUBLIC int lodge_snapshot_list(struct lodge *l, const struct lodge_ref *ref, int64_t after,
@@ -37,11 +37,11 @@ PUBLIC int lodge_snapshot_list(struct lodge *l, const struct lodge_ref *ref, int
 	struct store_snapshot_list list = { 0 };
 	struct session_ref r;
 
-	if ((ref && take_ref(ref, &r) < 0) ||
-	    snapshot_list(l->engine, &l->who, ref ? &r : NULL, take_page(after, limit), &list,
+	if ((ref && lib_get_ref(ref, &r) < 0) ||
+	    snapshot_list(l->engine, &l->who, ref ? &r : NULL, lib_get_page(after, limit), &list,
 			  &last) < 0)
 		return -1;
-	return give_snapshots(&list, ret);
+	return lib_put_snapshots(&list, ret);
 }
 
 PUBLIC int lodge_snapshot_remove(struct lodge *l, const char *id)
@@ -62,7 +62,7 @@ PUBLIC int lodge_snapshot_import(struct lodge *l, const char *template_name, con
 	if (snapshot_import(l->engine, &l->who, template_name ? template_name : "host", name, fd,
 			    &s, &last) < 0)
 		return -1;
-	return give_snapshot(&s, ret);
+	return lib_put_snapshot(&s, ret);
 }
 
 PUBLIC int lodge_fork(struct lodge *l, const struct lodge_ref *ref, const char *snapshot,
@@ -72,7 +72,7 @@ PUBLIC int lodge_fork(struct lodge *l, const struct lodge_ref *ref, const char *
 	struct store_session_list list = { .count = count };
 	struct session_ref r;
 
-	if (take_ref(ref, &r) < 0 || take_keys(keys, keys ? count : 0, &b) < 0)
+	if (lib_get_ref(ref, &r) < 0 || lib_get_keys(keys, keys ? count : 0, &b) < 0)
 		return -1;
 	list.items = calloc(count ? count : 1, sizeof(*list.items));
 	if (!list.items)
@@ -81,7 +81,7 @@ PUBLIC int lodge_fork(struct lodge *l, const struct lodge_ref *ref, const char *
 		free(list.items);
 		return -1;
 	}
-	return give_sessions(&list, ret);
+	return lib_put_sessions(&list, ret);
 }
 
 PUBLIC int lodge_rollback(struct lodge *l, const struct lodge_ref *ref, const char *snapshot,
@@ -90,8 +90,8 @@ PUBLIC int lodge_rollback(struct lodge *l, const struct lodge_ref *ref, const ch
 	struct store_session s = { 0 };
 	struct session_ref r;
 
-	if (take_ref(ref, &r) < 0 || check_id(snapshot) < 0 ||
+	if (lib_get_ref(ref, &r) < 0 || check_id(snapshot) < 0 ||
 	    session_rollback(l->engine, &l->who, &r, snapshot, if_version, &s, &last) < 0)
 		return -1;
-	return give_session(&s, ret);
+	return lib_put_session(&s, ret);
 }

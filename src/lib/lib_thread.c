@@ -30,7 +30,7 @@ PUBLIC const struct lodge_refusal *lodge_last_refusal(void)
 PUBLIC int lodge_thread_enter(struct lodge *l, const struct lodge_thread *thread,
 			      struct lodge_session **ret)
 {
-	struct session_entered how = { 0 };
+	struct session_enter_result how = { 0 };
 	struct lodge_thread t;
 
 	forget_last();
@@ -38,34 +38,34 @@ PUBLIC int lodge_thread_enter(struct lodge *l, const struct lodge_thread *thread
 	    thread_enter(l->engine, &l->who, &l->threads, t.user, t.thread, t.idle_minutes, &how,
 			 &last) < 0)
 		return -1;
-	return give_entered(&how, ret);
+	return lib_put_entered(&how, ret);
 }
 
 PUBLIC int lodge_thread_run(struct lodge *l, const struct lodge_ref *ref, const char *text,
 			    double seconds, struct lodge_result **ret)
 {
-	struct run_want want = { .text = text, .refusal = &last_word };
+	struct exec_opts want = { .text = text, .refusal = &last_word };
 	struct session_ref r;
 
 	forget_last();
-	if (take_ref(ref, &r) < 0 || thread_timeout(seconds, &want.timeout_ms, &last) < 0)
+	if (lib_get_ref(ref, &r) < 0 || thread_timeout(seconds, &want.timeout_ms, &last) < 0)
 		return -1;
 	if (!text || !*text)
 		return err_set(&last, ERR_INVALID, "command: missing");
-	return give_run(l, &r, &want, NULL, 0, ret);
+	return lib_put_run(l, &r, &want, NULL, 0, ret);
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
 /* NULL with the reason in `last`. */
-static struct session_loan *borrow(struct lodge *l, const struct lodge_ref *ref)
+static struct side_conn *borrow(struct lodge *l, const struct lodge_ref *ref)
 {
-	struct session_loan *loan;
+	struct side_conn *loan;
 	struct session_ref r;
 
 	forget_last();
-	if (take_ref(ref, &r) < 0 ||
-	    session_borrow(l->engine, &l->who, &r, true, &loan, &last_outcome, &last) < 0)
+	if (lib_get_ref(ref, &r) < 0 ||
+	    side_conn_open(l->engine, &l->who, &r, true, &loan, &last_outcome, &last) < 0)
 		return NULL;
 	return loan;
 }
@@ -79,7 +79,7 @@ static int check_name(const char *name)
 PUBLIC int lodge_thread_put(struct lodge *l, const struct lodge_ref *ref, const char *name, int fd,
 			    struct lodge_file **ret)
 {
-	auto_call(session_give_back) struct session_loan *loan = NULL;
+	auto_call(side_conn_close) struct side_conn *loan = NULL;
 	struct agent_stat st = { 0 };
 	struct lodge_file *file;
 	struct thread_put p;
@@ -95,7 +95,7 @@ PUBLIC int lodge_thread_put(struct lodge *l, const struct lodge_ref *ref, const 
 	}
 	st.size = p.size;
 	st.mode = S_IFREG | 0644;
-	file = give_file(p.path, &st, NULL);
+	file = lib_put_file(p.path, &st, NULL);
 	if (!file)
 		return -1;
 	*ret = file;
@@ -122,7 +122,7 @@ static int copy_out(int from, int to, const char *name)
 PUBLIC int lodge_thread_fetch(struct lodge *l, const struct lodge_ref *ref, const char *name,
 			      int fd)
 {
-	auto_call(session_give_back) struct session_loan *loan = NULL;
+	auto_call(side_conn_close) struct side_conn *loan = NULL;
 	auto_close int from = -1;
 	struct stat st;
 
@@ -137,7 +137,7 @@ PUBLIC int lodge_thread_fetch(struct lodge *l, const struct lodge_ref *ref, cons
 PUBLIC int lodge_thread_files(struct lodge *l, const struct lodge_ref *ref,
 			      struct lodge_files **ret)
 {
-	auto_call(session_give_back) struct session_loan *loan = borrow(l, ref);
+	auto_call(side_conn_close) struct side_conn *loan = borrow(l, ref);
 	struct thread_files all = { 0 };
 	auto_call(thread_files_fini) struct thread_files *guard = &all;
 	struct lodge_files *f;
@@ -145,13 +145,13 @@ PUBLIC int lodge_thread_files(struct lodge *l, const struct lodge_ref *ref,
 	(void)guard;
 	if (!loan || thread_files_list(loan, NULL, NULL, &all, &last) < 0)
 		return -1;
-	f = give_files(all.count);
+	f = lib_put_files(all.count);
 	for (size_t i = 0; f && i < all.count; i++) {
 		struct agent_stat st = { .size = all.items[i].size,
 					 .mode = all.items[i].mode,
 					 .mtime_ns = all.items[i].mtime_ns };
 
-		f->items[i] = give_file(all.items[i].name, &st, NULL);
+		f->items[i] = lib_put_file(all.items[i].name, &st, NULL);
 		if (!f->items[i]) {
 			lodge_free(f);
 			return -1;

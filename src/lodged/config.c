@@ -40,7 +40,7 @@ enum type {
 
 #define SETTING(name, type)                                                                        \
 	{                                                                                          \
-#name, type, offsetof(struct conf, name)                                           \
+#name, type, offsetof(struct config, name)                                           \
 	}
 
 static const struct setting {
@@ -109,7 +109,7 @@ static const char *const levels[] = {
 	[LEVEL_DEBUG] = "debug",
 };
 
-static void *field(struct conf *c, const struct setting *s)
+static void *field(struct config *c, const struct setting *s)
 {
 	return (char *)c + s->offset;
 }
@@ -119,9 +119,9 @@ static bool is_list(const struct setting *s)
 	return s->type == LIST || s->type == ADDRESSES;
 }
 
-void conf_init(struct conf *c)
+void config_init(struct config *c)
 {
-	*c = (struct conf){ .log_level = LEVEL_INFO,
+	*c = (struct config){ .log_level = LEVEL_INFO,
 			    .socket_mode = 0600,
 			    .drain = 10000,
 			    .concurrent = 512,
@@ -136,7 +136,7 @@ static void list_clear(char ***list)
 	*list = NULL;
 }
 
-void conf_fini(struct conf *c)
+void config_fini(struct config *c)
 {
 	for (size_t i = 0; i < ARRAY_LEN(settings); i++) {
 		if (settings[i].type <= USER)
@@ -175,9 +175,9 @@ static int set_secret(char **to, const char *name, const char *value, struct err
 
 static int set_user(char **to, const char *value, struct err *err)
 {
-	struct own o;
+	struct service_user o;
 
-	return *value && own_find(value, &o, err) < 0 ? -1 : set_text(to, value, err);
+	return *value && service_user_find(value, &o, err) < 0 ? -1 : set_text(to, value, err);
 }
 
 static int set_thread(char **to, enum type type, const char *value, struct err *err)
@@ -266,7 +266,7 @@ static int set_mode(uint64_t *to, const char *name, const char *value, struct er
 	return 0;
 }
 
-static int set_value(struct conf *c, const struct setting *s, const char *value, struct err *err)
+static int set_value(struct config *c, const struct setting *s, const char *value, struct err *err)
 {
 	void *to = field(c, s);
 
@@ -289,7 +289,7 @@ static int set_value(struct conf *c, const struct setting *s, const char *value,
 	case ADDRESSES:
 		return add_addresses(to, s->name, value, err);
 	case COUNT:
-		return size_parse_count(s->name, value, 0, 1000000000, to, err);
+		return units_parse_count(s->name, value, 0, 1000000000, to, err);
 	case SWITCH:
 		if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0)
 			return err_set(err, ERR_INVALID, "%s: \"%.32s\" is neither 0 nor 1",
@@ -297,11 +297,11 @@ static int set_value(struct conf *c, const struct setting *s, const char *value,
 		*(uint64_t *)to = *value == '1';
 		return 0;
 	case MILLI:
-		return size_parse_milli(s->name, value, to, err);
+		return units_parse_milli(s->name, value, to, err);
 	case BYTES:
-		return size_parse_bytes(s->name, value, to, err);
+		return units_parse_bytes(s->name, value, to, err);
 	case DURATION:
-		return size_parse_ms(s->name, value, to, err);
+		return units_parse_ms(s->name, value, to, err);
 	case LEVEL:
 		return set_level(to, s->name, value, err);
 	case MODE:
@@ -318,12 +318,12 @@ static const struct setting *find(const char *name)
 	return NULL;
 }
 
-bool conf_is_setting(const char *name)
+bool config_is_setting(const char *name)
 {
 	return find(name) != NULL;
 }
 
-int conf_set(struct conf *c, enum conf_source from, const char *name, const char *value,
+int config_set(struct config *c, enum conf_source from, const char *name, const char *value,
 	     struct err *err)
 {
 	const struct setting *s = find(name);
@@ -357,7 +357,7 @@ static char *trim(char *s)
 	return s;
 }
 
-static int parse_line(struct conf *c, char *line, struct err *err)
+static int parse_line(struct config *c, char *line, struct err *err)
 {
 	char *name = trim(line), *equals = strchr(name, '=');
 
@@ -366,10 +366,10 @@ static int parse_line(struct conf *c, char *line, struct err *err)
 	if (!equals)
 		return err_set(err, ERR_INVALID, "not \"name = value\"");
 	*equals = '\0';
-	return conf_set(c, CONF_FILE, trim(name), trim(equals + 1), err);
+	return config_set(c, CONF_FILE, trim(name), trim(equals + 1), err);
 }
 
-int conf_parse(struct conf *c, const char *where, const char *text, struct err *err)
+int config_parse(struct config *c, const char *where, const char *text, struct err *err)
 {
 	auto_free char *copy = strdup(text);
 	unsigned number = 0;
@@ -387,7 +387,7 @@ int conf_parse(struct conf *c, const char *where, const char *text, struct err *
 	return 0;
 }
 
-int conf_read(struct conf *c, const char *path, struct err *err)
+int config_read(struct config *c, const char *path, struct err *err)
 {
 	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	auto_free char *text = malloc(FILE_MAX);
@@ -402,10 +402,10 @@ int conf_read(struct conf *c, const char *path, struct err *err)
 		return err_sys(err, (int)-n, "%s", path);
 	if (n == FILE_MAX - 1 || strlen(text) != (size_t)n)
 		return err_set(err, ERR_INVALID, "%s: too long, or not a text", path);
-	return conf_parse(c, path, text, err);
+	return config_parse(c, path, text, err);
 }
 
-int conf_environment(struct conf *c, char *(*get)(const char *name), struct err *err)
+int config_environment(struct config *c, char *(*get)(const char *name), struct err *err)
 {
 	for (size_t i = 0; i < ARRAY_LEN(settings); i++) {
 		char name[64];
@@ -417,13 +417,13 @@ int conf_environment(struct conf *c, char *(*get)(const char *name), struct err 
 		value = get(name);
 		if (!value || !*value)
 			continue;
-		if (conf_set(c, CONF_ENVIRONMENT, settings[i].name, value, err) < 0)
+		if (config_set(c, CONF_ENVIRONMENT, settings[i].name, value, err) < 0)
 			return err_ctx(err, "%s", name);
 	}
 	return 0;
 }
 
-bool conf_address_is_loopback(const char *address)
+bool config_address_is_loopback(const char *address)
 {
 	char host[64];
 	struct in_addr four;
@@ -439,15 +439,15 @@ bool conf_address_is_loopback(const char *address)
 }
 
 /* Without a list: the default addresses are. */
-bool conf_is_loopback(const struct conf *c)
+bool config_is_loopback(const struct config *c)
 {
 	for (size_t i = 0; c->listen && c->listen[i]; i++)
-		if (!conf_address_is_loopback(c->listen[i]))
+		if (!config_address_is_loopback(c->listen[i]))
 			return false;
 	return true;
 }
 
-void conf_threads(const struct conf *c, struct thread_rules *ret)
+void config_threads(const struct config *c, struct thread_rules *ret)
 {
 	*ret = (struct thread_rules){ .memory_bytes = c->threads_memory,
 				      .cpu_milli = c->threads_cpus,
@@ -464,7 +464,7 @@ void conf_threads(const struct conf *c, struct thread_rules *ret)
 				      .pool = (unsigned)c->pool };
 }
 
-static int check_pool(const struct conf *c, struct err *err)
+static int check_pool(const struct config *c, struct err *err)
 {
 	if (c->pool_min > c->pool)
 		return err_set(err, ERR_INVALID, "pool_min: more than pool");
@@ -473,19 +473,19 @@ static int check_pool(const struct conf *c, struct err *err)
 	return 0;
 }
 
-static int check_threads(const struct conf *c, struct err *err)
+static int check_threads(const struct config *c, struct err *err)
 {
 	struct thread_rules t;
 
-	conf_threads(c, &t);
+	config_threads(c, &t);
 	if (c->idle_timeout_max && c->threads_idle > c->idle_timeout_max)
 		return err_set(err, ERR_INVALID, "threads_idle: more than idle_timeout_max");
 	return thread_rules_check(&t, err);
 }
 
-int conf_check(const struct conf *c, struct err *err)
+int config_check(const struct config *c, struct err *err)
 {
-	if (c->insecure_no_auth && !conf_is_loopback(c))
+	if (c->insecure_no_auth && !config_is_loopback(c))
 		return err_set(err, ERR_INVALID,
 			       "insecure_no_auth: only where every address is a loopback one or a "
 			       "unix socket; whoever reaches another could do everything");

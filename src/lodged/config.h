@@ -18,7 +18,7 @@ enum conf_source { CONF_DEFAULT, CONF_FILE, CONF_ENVIRONMENT, CONF_COMMAND };
 
 enum { CONF_SETTINGS = 64 };
 
-struct conf {
+struct config {
 	char *data, *user, *api_key, *tls_cert, *tls_key; /* owned */
 	char **listen, **origins, **hosts; /* owned, NULL-terminated; NULL: none */
 	uint64_t log_level, socket_mode, stop_sandboxes;
@@ -38,27 +38,27 @@ struct conf {
 	uint8_t source[CONF_SETTINGS]; /* enum conf_source of each */
 };
 
-void conf_init(struct conf *c);
-void conf_fini(struct conf *c);
+void config_init(struct config *c);
+void config_fini(struct config *c);
 
-bool conf_is_setting(const char *name);
+bool config_is_setting(const char *name);
 /* ERR_INVALID names the setting. A list is replaced by another source's, and extended by the same.
  */
-int conf_set(struct conf *c, enum conf_source from, const char *name, const char *value,
+int config_set(struct config *c, enum conf_source from, const char *name, const char *value,
 	     struct err *err);
 /* The text of a file; `where` is for the error, which tells the line. */
-int conf_parse(struct conf *c, const char *where, const char *text, struct err *err);
-int conf_read(struct conf *c, const char *path, struct err *err);
+int config_parse(struct config *c, const char *where, const char *text, struct err *err);
+int config_read(struct config *c, const char *path, struct err *err);
 /* LODGE_* of these; getenv() for the real ones. */
-int conf_environment(struct conf *c, char *(*get)(const char *name), struct err *err);
+int config_environment(struct config *c, char *(*get)(const char *name), struct err *err);
 /* What does not go together; it looks into the files of TLS. */
-int conf_check(const struct conf *c, struct err *err);
+int config_check(const struct config *c, struct err *err);
 /* Whether only this machine can reach it. */
-bool conf_is_loopback(const struct conf *c);
-bool conf_address_is_loopback(const char *address);
+bool config_is_loopback(const struct config *c);
+bool config_address_is_loopback(const char *address);
 
 struct thread_rules;
 /* Borrows texts of c. */
-void conf_threads(const struct conf *c, struct thread_rules *ret);
+void config_threads(const struct config *c, struct thread_rules *ret);
 
 #endif

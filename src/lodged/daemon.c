@@ -27,7 +27,7 @@ enum { PEM_MAX = 256 << 10, ADDRESS_SIZE = 256, SLICE_MS = 100, CONNECTIONS = 12
 static const char default_address[] = "127.0.0.1:7070";
 
 struct daemon {
-	const struct conf *conf;
+	const struct config *conf;
 	char home[HOME_SIZE];
 	char socket[HOME_SIZE + 32]; /* "unix:..." where none was asked for */
 	const char *listen[3]; /* then: */
@@ -57,7 +57,7 @@ static const char *const *listens(struct daemon *d)
 
 static int open_engine(struct daemon *d, struct err *err)
 {
-	const struct conf *c = d->conf;
+	const struct config *c = d->conf;
 	struct engine_opts o = {
 		.home = d->home,
 		.socket = listens(d)[0],
@@ -81,28 +81,28 @@ static int open_engine(struct daemon *d, struct err *err)
 	};
 
 	if (d->starter >= 0) {
-		o.start_keeper = starter_ask;
+		o.start_keeper = keeper_starter_ask;
 		o.start_arg = &d->starter;
 		o.packer = d->packer_path;
 	}
-	return engine_prepare(&o, &d->engine, err);
+	return engine_open_store(&o, &d->engine, err);
 }
 
 static void on_trouble(void *arg, const char *request, const struct err *err)
 {
 	(void)arg;
-	log_trouble(request, err);
+	log_error(request, err);
 }
 
 static int open_api(struct daemon *d, struct err *err)
 {
-	const struct conf *c = d->conf;
+	const struct config *c = d->conf;
 	struct api_opts o = {
 		.engine = d->engine,
 		.version = LODGE_VERSION,
 		.origins = (const char *const *)c->origins,
 		.hosts = (const char *const *)c->hosts,
-		.loopback_only = conf_is_loopback(c),
+		.loopback_only = config_is_loopback(c),
 		.rate = (unsigned)c->rate,
 		.burst = (unsigned)c->burst,
 		.concurrent = (unsigned)c->concurrent,
@@ -110,7 +110,7 @@ static int open_api(struct daemon *d, struct err *err)
 		.trouble = on_trouble,
 	};
 
-	conf_threads(c, &o.threads);
+	config_threads(c, &o.threads);
 	return api_new(&o, &d->api, err);
 }
 
@@ -159,7 +159,7 @@ static unsigned connections(uint64_t asked)
 
 static int open_http(struct daemon *d, struct err *err)
 {
-	const struct conf *c = d->conf;
+	const struct config *c = d->conf;
 	struct http_opts o = {
 		.handler = api_handle,
 		.arg = d->api,
@@ -189,7 +189,7 @@ static int listen_on(struct daemon *d, const char *address, FILE *lines, struct 
 		return -1;
 	fprintf(lines, "lodged: listening on %s%s\n", is_unix ? "" : scheme,
 		*bound ? bound : address);
-	if (!d->cert && !conf_address_is_loopback(address))
+	if (!d->cert && !config_address_is_loopback(address))
 		log_line(LEVEL_WARN, "%s can be reached from outside without TLS", address);
 	return 0;
 }
@@ -256,21 +256,21 @@ static int hold_packer(struct daemon *d, struct err *err)
 /* From here on this process can do what its user can: nothing to the machine. */
 static int give_up_root(struct daemon *d, struct err *err)
 {
-	struct own o;
+	struct service_user o;
 
 	if (geteuid() != 0)
 		return d->conf->user
 			       ? err_set(err, ERR_DENIED, "user: only root can become another")
 			       : 0;
-	if (own_find(d->conf->user, &o, err) < 0 || own_data(d->home, &o, err) < 0 ||
-	    hold_packer(d, err) < 0 || starter_fork(d->home, &d->starter, err) < 0)
+	if (service_user_find(d->conf->user, &o, err) < 0 || service_user_data(d->home, &o, err) < 0 ||
+	    hold_packer(d, err) < 0 || keeper_starter_fork(d->home, &d->starter, err) < 0)
 		return -1;
-	return own_become(&o, d->home, err);
+	return service_user_become(&o, d->home, err);
 }
 
 static int start(struct daemon *d, struct err *err)
 {
-	const struct conf *c = d->conf;
+	const struct config *c = d->conf;
 	bool made = false;
 
 	if (c->tls_cert &&
@@ -286,13 +286,13 @@ static int start(struct daemon *d, struct err *err)
 				      "machine's loopback can do everything a tenant can");
 	if (made)
 		log_line(LEVEL_WARN, "a key of scope admin was made: %s/admin.key", d->home);
-	return listen_all(d, err) < 0 ? -1 : engine_begin(d->engine, on_begun, d, err);
+	return listen_all(d, err) < 0 ? -1 : engine_start(d->engine, on_begun, d, err);
 }
 
 /* Only what needs nothing else to be opened again. */
 static void reload(struct daemon *d, serve_load_fn *load, void *arg)
 {
-	struct conf c;
+	struct config c;
 	struct err err;
 
 	if (load(arg, &c, &err) < 0 || api_reload(d->api, (const char *const *)c.origins,
@@ -302,7 +302,7 @@ static void reload(struct daemon *d, serve_load_fn *load, void *arg)
 		log_level((enum conf_level)c.log_level);
 		log_line(LEVEL_INFO, "log_level, origins and hosts were read again");
 	}
-	conf_fini(&c);
+	config_fini(&c);
 }
 
 static void rest(struct daemon *d)
@@ -317,12 +317,12 @@ static void rest(struct daemon *d)
 static void drain(struct daemon *d, const sigset_t *signals)
 {
 	const struct timespec now = { 0 };
-	struct http_numbers n;
+	struct http_metrics n;
 	int signo;
 
 	for (uint64_t ms = 0; ms < d->conf->drain; ms += SLICE_MS) {
 		http_server_drain(d->http, SLICE_MS);
-		http_server_numbers(d->http, &n);
+		http_server_metrics(d->http, &n);
 		signo = sigtimedwait(signals, NULL, &now);
 		if (!n.requests || signo == SIGTERM || signo == SIGINT)
 			return;
@@ -393,7 +393,7 @@ static void forget_key(void)
 	(void)unsetenv("LODGE_API_KEY"); /* NOLINT(concurrency-mt-unsafe): there is no thread yet */
 }
 
-int serve(const struct conf *c, serve_load_fn *load, void *arg, struct err *err)
+int serve(const struct config *c, serve_load_fn *load, void *arg, struct err *err)
 {
 	struct daemon d = { .conf = c, .starter = -1, .packer = -1 };
 	sigset_t signals;

@@ -6,9 +6,9 @@
 #include "lodged/config.h"
 
 /* Reads all settings anew, for SIGHUP. */
-typedef int serve_load_fn(void *arg, struct conf *ret, struct err *err);
+typedef int serve_load_fn(void *arg, struct config *ret, struct err *err);
 
 /* Until SIGTERM or SIGINT. The sandboxes live on. */
-int serve(const struct conf *c, serve_load_fn *load, void *arg, struct err *err);
+int serve(const struct config *c, serve_load_fn *load, void *arg, struct err *err);
 
 #endif

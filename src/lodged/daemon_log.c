@@ -61,7 +61,7 @@ void log_line(enum conf_level level, const char *fmt, ...)
 	end(&j);
 }
 
-void log_trouble(const char *request, const struct err *err)
+void log_error(const char *request, const struct err *err)
 {
 	struct json_out j;
 

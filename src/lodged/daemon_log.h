@@ -8,7 +8,7 @@
 
 void log_level(enum conf_level level); /* this and what is worse */
 void log_line(enum conf_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void log_trouble(const char *request, const struct err *err);
+void log_error(const char *request, const struct err *err);
 void log_request(const struct http_request *rq, unsigned status, uint64_t bytes, uint64_t us);
 
 #endif

@@ -23,7 +23,7 @@ static int add(struct engine *e, const char *id, const char *name, const char *t
 
 	snprintf(k.id, sizeof(k.id), "%s", id);
 	snprintf(k.name, sizeof(k.name), "%s", name);
-	return key_hash(text, k.hash, err) < 0 ? -1 : key_add(e, actor, &k, err);
+	return api_key_hash(text, k.hash, err) < 0 ? -1 : api_key_add(e, actor, &k, err);
 }
 
 /* Another than last time, or none: the last one opens nothing any more. */
@@ -31,19 +31,19 @@ static int take_given(struct engine *e, const char *given, struct err *err)
 {
 	uint8_t hash[STORE_HASH];
 	struct store_key was, same;
-	bool had = key_get(e, given_id, &was, err) == 0;
+	bool had = api_key_get(e, given_id, &was, err) == 0;
 
 	if (!had && err->code != ERR_NOT_FOUND)
 		return -1;
 	if (!given)
-		return had ? key_remove(e, actor, &was, err) : 0;
-	if (key_hash(given, hash, err) < 0)
+		return had ? api_key_remove(e, actor, &was, err) : 0;
+	if (api_key_hash(given, hash, err) < 0)
 		return -1;
 	if (had && memcmp(hash, was.hash, sizeof(hash)) == 0)
 		return 0;
-	if (had && key_remove(e, actor, &was, err) < 0)
+	if (had && api_key_remove(e, actor, &was, err) < 0)
 		return -1;
-	if (key_find(e, hash, &same, err) == 0) /* made here once, and given back to us */
+	if (api_key_find(e, hash, &same, err) == 0) /* made here once, and given back to us */
 		return 0;
 	if (err->code != ERR_NOT_FOUND)
 		return -1;
@@ -72,7 +72,7 @@ static int make(struct engine *e, struct err *err)
 	char text[KEY_TEXT];
 	int r;
 
-	if (key_new(text, err) < 0 || write_key(engine_home(e), text, err) < 0)
+	if (api_key_generate(text, err) < 0 || write_key(engine_home(e), text, err) < 0)
 		return -1;
 	hook_crash("key:written");
 	r = add(e, "", "admin", text, err);
@@ -84,7 +84,7 @@ int first_key(struct engine *e, const char *given, bool *ret_made, struct err *e
 {
 	bool has;
 
-	if (take_given(e, given, err) < 0 || key_has_admin(e, NULL, &has, err) < 0)
+	if (take_given(e, given, err) < 0 || api_key_has_admin(e, NULL, &has, err) < 0)
 		return -1;
 	if (!has && make(e, err) < 0)
 		return -1;

@@ -28,7 +28,7 @@ static int answer(int sock, const char *home, const char *id)
 	struct answer a = { 0 };
 	bool good = keeper_spawn(NULL, home, false, id, &fd, &pidfd, &a.err) == 0;
 
-	return sock_send(sock, &a, sizeof(a), (const int[]){ fd, pidfd }, good ? 2 : 0);
+	return fd_message_send(sock, &a, sizeof(a), (const int[]){ fd, pidfd }, good ? 2 : 0);
 }
 
 static _Noreturn void serve(int sock, const char *home, const char *id)
@@ -38,7 +38,7 @@ static _Noreturn void serve(int sock, const char *home, const char *id)
 
 	(void)prctl(PR_SET_NAME, "lodged-starter");
 	signal(SIGHUP, SIG_IGN);
-	while (sock_recv(sock, &byte, sizeof(byte), NULL, 0, &nfds) == sizeof(byte)) {
+	while (fd_message_recv(sock, &byte, sizeof(byte), NULL, 0, &nfds) == sizeof(byte)) {
 		while (waitpid(-1, NULL, WNOHANG) > 0) /* the one before */
 			;
 		if (answer(sock, home, id) < 0)
@@ -47,7 +47,7 @@ static _Noreturn void serve(int sock, const char *home, const char *id)
 	_exit(0);
 }
 
-int starter_fork(const char *home, int *ret_fd, struct err *err)
+int keeper_starter_fork(const char *home, int *ret_fd, struct err *err)
 {
 	auto_close int ours = -1, theirs = -1;
 	char path[HOME_SIZE], id[40];
@@ -82,15 +82,15 @@ int starter_fork(const char *home, int *ret_fd, struct err *err)
 	return 0;
 }
 
-int starter_ask(void *arg, int *ret_fd, int *ret_pidfd, struct err *err)
+int keeper_starter_ask(void *arg, int *ret_fd, int *ret_pidfd, struct err *err)
 {
 	const int *sock = arg;
 	struct answer a;
 	size_t nfds = 0;
-	int fds[2], r = sock_send(*sock, "", 1, NULL, 0);
+	int fds[2], r = fd_message_send(*sock, "", 1, NULL, 0);
 
 	if (r == 0)
-		r = sock_recv(*sock, &a, sizeof(a), fds, 2, &nfds);
+		r = fd_message_recv(*sock, &a, sizeof(a), fds, 2, &nfds);
 	if (r != (int)sizeof(a))
 		return err_set(err, ERR_UNAVAILABLE,
 			       "whoever starts lodge-keeper is gone: restart lodged");

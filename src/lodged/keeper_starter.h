@@ -7,8 +7,8 @@
 #include "base/err.h"
 
 /* Before there are threads. *ret_fd is the caller's and leads to it. */
-int starter_fork(const char *home, int *ret_fd, struct err *err);
+int keeper_starter_fork(const char *home, int *ret_fd, struct err *err);
 /* For struct engine_opts: a new keeper's socket, and its process. arg is &fd. */
-int starter_ask(void *arg, int *ret_fd, int *ret_pidfd, struct err *err);
+int keeper_starter_ask(void *arg, int *ret_fd, int *ret_pidfd, struct err *err);
 
 #endif

@@ -38,20 +38,20 @@ static int try_one(const char *home, double *ret_ms, struct err *err)
 	auto_call(sandbox_free) struct sandbox *sb = NULL;
 	struct keeper_client_opts how = { .home = home, .oneshot = true };
 	struct sandbox_spec spec = sandbox_spec_default();
-	struct exec_spec x = { .text = "echo lodge", .timeout_ms = CHECK_MS };
-	struct exec_output o;
+	struct guest_exec_spec x = { .text = "echo lodge", .timeout_ms = CHECK_MS };
+	struct guest_exec_output o;
 	bool right;
 
 	if (keeper_client_spawn(&how, &k, err) < 0 || sandbox_new(k, &spec, &sb, err) < 0 ||
-	    exec_run(sb, &x, NULL, 0, &o, err) < 0)
+	    guest_exec_run(sb, &x, NULL, 0, &o, err) < 0)
 		return -1;
 	right = o.result.code == 0 && !strcmp(o.out, "lodge\n");
-	exec_output_fini(&o);
+	guest_exec_output_fini(&o);
 	*ret_ms = (double)sandbox_ready_us(sb) / 1000;
 	return right ? 0 : err_set(err, ERR_INTERNAL, "the first command did not work");
 }
 
-static int check(const struct conf *c, struct err *err)
+static int check(const struct config *c, struct err *err)
 {
 	char home[HOME_SIZE];
 	double ms;
@@ -74,7 +74,7 @@ static void print_route(void *arg, const struct api_route *r)
 
 enum action { SERVE, CHECK, PRINT_ROUTES, VERSION, HELP };
 
-struct command {
+struct exec_record {
 	int argc;
 	char **argv;
 	enum action action;
@@ -82,7 +82,7 @@ struct command {
 };
 
 /* --max-active 80 is max_active = 80. A key would be seen by everybody who looks at processes. */
-static int take_setting(struct conf *c, const char *option, const char *value, struct err *err)
+static int take_setting(struct config *c, const char *option, const char *value, struct err *err)
 {
 	char name[64];
 	size_t n = strlen(option);
@@ -91,15 +91,15 @@ static int take_setting(struct conf *c, const char *option, const char *value, s
 		return err_set(err, ERR_INVALID, "unknown option \"%.40s\" (try --help)", option);
 	for (size_t i = 2; i <= n; i++)
 		name[i - 2] = (char)(option[i] == '-' ? '_' : option[i]);
-	if (!conf_is_setting(name) || !strcmp(name, "api_key"))
+	if (!config_is_setting(name) || !strcmp(name, "api_key"))
 		return err_set(err, ERR_INVALID, "unknown option \"%.40s\" (try --help)", option);
 	if (!value)
 		return err_set(err, ERR_INVALID, "%s: what?", option);
-	return conf_set(c, CONF_COMMAND, name, value, err) < 0 ? -1 : 1;
+	return config_set(c, CONF_COMMAND, name, value, err) < 0 ? -1 : 1;
 }
 
 /* 1: the next argument belongs to it. */
-static int take_option(struct command *m, struct conf *c, const char *option, const char *value,
+static int take_option(struct exec_record *m, struct config *c, const char *option, const char *value,
 		       struct err *err)
 {
 	static const struct {
@@ -121,7 +121,7 @@ static int take_option(struct command *m, struct conf *c, const char *option, co
 		}
 	for (size_t i = 0; i < ARRAY_LEN(options); i++)
 		if (!strcmp(option, options[i]))
-			return conf_set(c, CONF_COMMAND, switches[i], "1", err);
+			return config_set(c, CONF_COMMAND, switches[i], "1", err);
 	if (!strcmp(option, "--config")) {
 		if (!value)
 			return err_set(err, ERR_INVALID, "%s: what?", option);
@@ -131,12 +131,12 @@ static int take_option(struct command *m, struct conf *c, const char *option, co
 	return take_setting(c, !strcmp(option, "--home") ? "--data" : option, value, err);
 }
 
-/* *ret is for conf_fini(), also on failure. */
-static int load(void *arg, struct conf *ret, struct err *err)
+/* *ret is for config_fini(), also on failure. */
+static int load(void *arg, struct config *ret, struct err *err)
 {
-	struct command *m = arg;
+	struct exec_record *m = arg;
 
-	conf_init(ret);
+	config_init(ret);
 	m->config = secure_getenv("LODGE_CONFIG");
 	for (int i = 1; i < m->argc; i++) {
 		const char *value = i + 1 < m->argc ? m->argv[i + 1] : NULL;
@@ -148,13 +148,13 @@ static int load(void *arg, struct conf *ret, struct err *err)
 	}
 	if (m->action >= PRINT_ROUTES)
 		return 0;
-	if (conf_environment(ret, secure_getenv, err) < 0 ||
-	    (m->config && *m->config && conf_read(ret, m->config, err) < 0))
+	if (config_environment(ret, secure_getenv, err) < 0 ||
+	    (m->config && *m->config && config_read(ret, m->config, err) < 0))
 		return -1;
-	return conf_check(ret, err);
+	return config_check(ret, err);
 }
 
-static int act(struct command *m, struct conf *c, struct err *err)
+static int act(struct exec_record *m, struct config *c, struct err *err)
 {
 	switch (m->action) {
 	case CHECK:
@@ -176,8 +176,8 @@ static int act(struct command *m, struct conf *c, struct err *err)
 
 int main(int argc, char **argv)
 {
-	struct command m = { .argc = argc, .argv = argv };
-	struct conf c;
+	struct exec_record m = { .argc = argc, .argv = argv };
+	struct config c;
 	struct err err;
 	int r;
 
@@ -185,6 +185,6 @@ int main(int argc, char **argv)
 	r = load(&m, &c, &err) < 0 ? EXIT_USAGE : act(&m, &c, &err) < 0 ? EXIT_NO : 0;
 	if (r)
 		fprintf(stderr, "lodged: %s\n", err.msg);
-	conf_fini(&c);
+	config_fini(&c);
 	return r;
 }

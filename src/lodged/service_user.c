@@ -25,16 +25,16 @@ enum { NOBODYS_ID = 60777, DEPTH_MAX = 8 };
 
 static const char keeper[] = "keeper", half[] = "keeper.new";
 
-int own_find(const char *user, struct own *ret, struct err *err)
+int service_user_find(const char *user, struct service_user *ret, struct err *err)
 {
-	struct own o = { NOBODYS_ID, NOBODYS_ID };
+	struct service_user o = { NOBODYS_ID, NOBODYS_ID };
 	struct passwd pw, *found = NULL;
 	char text[4096], *end = NULL;
 	unsigned long n;
 
 	(void)getpwnam_r(user ? user : "lodge", &pw, text, sizeof(text), &found);
 	if (found) {
-		o = (struct own){ found->pw_uid, found->pw_gid };
+		o = (struct service_user){ found->pw_uid, found->pw_gid };
 	} else if (user) {
 		errno = 0;
 		n = strtoul(user, &end, 10);
@@ -50,10 +50,10 @@ int own_find(const char *user, struct own *ret, struct err *err)
 
 /* ---- the data directory ---------------------------------------------------------------------- */
 
-static int chown_tree(int dir, const char *name, const struct own *o, int depth);
+static int chown_tree(int dir, const char *name, const struct service_user *o, int depth);
 
 struct chown_each {
-	const struct own *o;
+	const struct service_user *o;
 	int depth;
 };
 
@@ -65,7 +65,7 @@ static int chown_one(int dir, const char *name, void *arg)
 }
 
 /* Only in what root alone could write to until now: nobody plays with names or links here. */
-static int chown_tree(int dir, const char *name, const struct own *o, int depth)
+static int chown_tree(int dir, const char *name, const struct service_user *o, int depth)
 {
 	struct chown_each c = { o, depth };
 	struct stat st;
@@ -93,7 +93,7 @@ static const char *const signs[] = { "lodge.db",   "volume.btrfs", "templates", 
 
 static int rearrange_one(int dir, const char *name, void *arg)
 {
-	const struct own *o = arg;
+	const struct service_user *o = arg;
 	char to[sizeof(half) + NAME_MAX + 2];
 
 	if (is_one_of(engines, name))
@@ -147,9 +147,9 @@ static int check_empty(const struct stat *home)
 }
 
 /* The closed directory gets its name when all is in it: what was interrupted is done again. */
-static int rearrange(int dir, const struct stat *st, const struct own *o)
+static int rearrange(int dir, const struct stat *st, const struct service_user *o)
 {
-	struct own own = *o;
+	struct service_user own = *o;
 	struct stat there;
 	int r = check_is_ours(dir);
 
@@ -175,7 +175,7 @@ static int take_restored(int dir, const char *name, void *arg)
 {
 	static const char *const names[] = { "lodge.db", "lodge.db-wal", "admin.key", NULL };
 	auto_close int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	const struct own *o = arg;
+	const struct service_user *o = arg;
 	struct stat st;
 
 	if (!is_one_of(names, name) || fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
@@ -184,9 +184,9 @@ static int take_restored(int dir, const char *name, void *arg)
 	return fchown(fd, o->uid, o->gid) < 0 ? -errno : 0;
 }
 
-int own_data(const char *home, const struct own *o, struct err *err)
+int service_user_data(const char *home, const struct service_user *o, struct err *err)
 {
-	struct own own = *o;
+	struct service_user own = *o;
 	auto_close int dir = open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	struct stat st;
 	int r;
@@ -216,7 +216,7 @@ int own_data(const char *home, const struct own *o, struct err *err)
 
 /* ---- becoming that user ---------------------------------------------------------------------- */
 
-int own_become(const struct own *o, const char *home, struct err *err)
+int service_user_become(const struct service_user *o, const char *home, struct err *err)
 {
 	if (setgroups(0, NULL) < 0 || setresgid(o->gid, o->gid, o->gid) < 0 ||
 	    setresuid(o->uid, o->uid, o->uid) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)

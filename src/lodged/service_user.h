@@ -7,18 +7,18 @@
 
 #include "base/err.h"
 
-struct own {
+struct service_user {
 	uid_t uid;
 	gid_t gid;
 };
 
 /* A user's name or number; NULL: "lodge" if there is such a user, else a number that is nobody's.
  * Root is refused. */
-int own_find(const char *user, struct own *ret, struct err *err);
+int service_user_find(const char *user, struct service_user *ret, struct err *err);
 /* Makes the data directory this user's, apart from `keeper` below it, which is root's and holds
  * what guests may have written. A directory that root used before is rearranged. */
-int own_data(const char *home, const struct own *o, struct err *err);
+int service_user_data(const char *home, const struct service_user *o, struct err *err);
 /* For good: no capability is left, and none comes back by a program that is run. */
-int own_become(const struct own *o, const char *home, struct err *err);
+int service_user_become(const struct service_user *o, const char *home, struct err *err);
 
 #endif

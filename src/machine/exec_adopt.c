@@ -26,10 +26,10 @@ struct proc {
 };
 
 struct adoption {
-	struct live *v;
+	struct machine *v;
 	struct proc procs[AGENT_EXECS_MAX];
 	size_t count;
-	int64_t until; /* mono_ms() */
+	int64_t until; /* clock_mono_ms() */
 };
 
 /* Jobs of side connections are nobody's commands. */
@@ -53,54 +53,54 @@ static struct proc *find_proc(struct adoption *a, int64_t number)
 
 /* ---- one ------------------------------------------------------------------------------------ */
 
-static int finish(struct engine *e, struct store_exec *rec, enum run_state state, struct err *err)
+static int finish(struct engine *e, struct store_exec *rec, enum exec_state state, struct err *err)
 {
 	int r = -1;
 
 	rec->state = (uint8_t)state;
 	rec->exit_code = -1;
 	rec->ended_at = engine_now(e);
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = st->exec->finish(st, rec, err);
 	return r;
 }
 
-static void take_end(struct command *c)
+static void take_end(struct exec_record *c)
 {
 	int64_t at;
 
-	c->result = *exec_result(c->exec);
+	c->result = *guest_exec_result(c->exec);
 	at = c->rec.started_at + (int64_t)(c->result.duration_us / 1000);
-	command_end(c, c->result.signal || (c->result.hits & AGENT_HIT_TIME) ? RUN_KILLED
-									     : RUN_EXITED);
+	exec_record_end(c, c->result.signal || (c->result.hits & AGENT_HIT_TIME) ? EXEC_KILLED
+									     : EXEC_EXITED);
 	if (at < c->rec.ended_at)
 		c->rec.ended_at = at;
 }
 
 /* Its row stays pending, so that nobody else touches the connection before all are taken up. */
-static int take_up(struct live *v, struct store_exec *rec, struct err *err)
+static int take_up(struct machine *v, struct store_exec *rec, struct err *err)
 {
-	struct command *c = command_new(v->engine, v, rec, err);
+	struct exec_record *c = exec_record_new(v->engine, v, rec, err);
 	int r;
 
 	if (!c)
 		return -1;
-	r = exec_adopt(v->main, (uint64_t)c->rec.number, false, &command_ops, c, &c->exec, err);
+	r = guest_exec_adopt(v->main, (uint64_t)c->rec.number, false, &exec_record_ops, c, &c->exec, err);
 	if (r < 0) {
 		if (err->code == ERR_NOT_FOUND)
-			r = finish(v->engine, &c->rec, RUN_LOST, err);
-		run_close(c->own);
+			r = finish(v->engine, &c->rec, EXEC_LOST, err);
+		exec_close(c->own);
 		return r;
 	}
 	c->started = true;
-	command_link(c);
-	if (exec_state(c->exec) == EXEC_EXITED)
+	exec_record_link(c);
+	if (guest_exec_state(c->exec) == GUEST_EXEC_EXITED)
 		take_end(c);
 	return 0;
 }
 
 /* Written down already, only lodge-init was not told. */
-static void forget(struct live *v, uint64_t number)
+static void forget(struct machine *v, uint64_t number)
 {
 	struct agent_ref ref = { .exec = number };
 	struct err ignored;
@@ -112,7 +112,7 @@ static void forget(struct live *v, uint64_t number)
 
 static int check_time(const struct adoption *a, struct err *err)
 {
-	return mono_ms() < a->until
+	return clock_mono_ms() < a->until
 		       ? 0
 		       : err_set(err, ERR_TIMEOUT, "the sandbox did not answer in time");
 }
@@ -124,13 +124,13 @@ static int adopt_row(struct adoption *a, struct store_exec *row, struct err *err
 
 	if (p)
 		p->known = true;
-	if (row->state != RUN_RUNNING) {
+	if (row->state != EXEC_RUNNING) {
 		if (p)
 			forget(a->v, p->exec);
 		return 0;
 	}
 	if (!p) /* one of an earlier sandbox ended with it */
-		return finish(a->v->engine, row, same ? RUN_LOST : RUN_KILLED, err);
+		return finish(a->v->engine, row, same ? EXEC_LOST : EXEC_KILLED, err);
 	return check_time(a, err) < 0 ? -1 : take_up(a->v, row, err);
 }
 
@@ -142,7 +142,7 @@ static int adopt_rows(struct adoption *a, struct err *err)
 	do {
 		struct store_exec_list l = { 0 };
 
-		DB (a->v->engine, st)
+		WITH_STORE (a->v->engine, st)
 			r = st->exec->list(st, a->v->session, page, &l, err);
 		for (size_t i = 0; r == 0 && i < l.count; i++)
 			r = adopt_row(a, &l.items[i], err);
@@ -187,7 +187,7 @@ static void on_status(void *arg, const void *msg, size_t len, int *fds, const st
 }
 
 /* What was asked for, as far as lodge-init remembers it; NULL with err. */
-static char *words_of(struct live *v, uint64_t number, struct err *err)
+static char *words_of(struct machine *v, uint64_t number, struct err *err)
 {
 	struct agent *a = sandbox_agent(v->main);
 	struct agent_ref ref = { .exec = number };
@@ -205,21 +205,21 @@ static char *words_of(struct live *v, uint64_t number, struct err *err)
 	return w.json;
 }
 
-static int adopt_stranger(struct live *v, const struct proc *p, struct err *err)
+static int adopt_stranger(struct machine *v, const struct proc *p, struct err *err)
 {
 	struct store_exec rec = { .incarnation = v->incarnation,
 				  .number = (int64_t)p->exec,
 				  .started_at = (int64_t)p->started_ms };
 	int r = -1;
 
-	if (id_new("exe_", rec.id, err) < 0)
+	if (id_generate("exe_", rec.id, err) < 0)
 		return -1;
 	memcpy(rec.tenant, v->tenant, sizeof(rec.tenant));
 	memcpy(rec.session, v->session, sizeof(rec.session));
 	rec.command = words_of(v, p->exec, err);
 	if (!rec.command)
 		return err->code == ERR_NOT_FOUND ? 0 : -1;
-	DB (v->engine, st)
+	WITH_STORE (v->engine, st)
 		r = st->exec->record(st, &rec, err);
 	if (r < 0) {
 		store_exec_fini(&rec);
@@ -228,16 +228,16 @@ static int adopt_stranger(struct live *v, const struct proc *p, struct err *err)
 	return take_up(v, &rec, err);
 }
 
-int runs_adopt(struct live *v, struct err *err)
+int exec_adopt_all(struct machine *v, struct err *err)
 {
 	auto_free struct adoption *a = calloc(1, sizeof(*a));
-	struct run *next;
+	struct exec_handle *next;
 
 	if (!a)
 		return err_sys(err, ENOMEM, "commands");
 	a->v = v;
-	a->until = mono_ms() + ALL_MS;
-	if (output_prepare(v->engine, v->session, err) < 0)
+	a->until = clock_mono_ms() + ALL_MS;
+	if (exec_output_prepare(v->engine, v->session, err) < 0)
 		return -1;
 	if (agent_list(sandbox_agent(v->main), note, a, err) < 0 || adopt_rows(a, err) < 0)
 		return -1;
@@ -246,9 +246,9 @@ int runs_adopt(struct live *v, struct err *err)
 		    (check_time(a, err) < 0 || adopt_stranger(v, &a->procs[i], err) < 0))
 			return -1;
 	pthread_mutex_lock(&v->mutex);
-	for (struct run *x = v->runs; x; x = next) {
+	for (struct exec_handle *x = v->runs; x; x = next) {
 		next = x->next;
-		command_set_row(x->command, ROW_THERE);
+		exec_record_set_row(x->command, EXEC_ROW_WRITTEN);
 	}
 	pthread_mutex_unlock(&v->mutex);
 	return 0;

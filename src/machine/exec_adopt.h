@@ -7,6 +7,6 @@
 /* ---- runs.c: commands -------------------------------------------------------------------------
  */
 /* Takes up what an earlier engine started; called before the pump has the connection. */
-int runs_adopt(struct live *v, struct err *err);
+int exec_adopt_all(struct machine *v, struct err *err);
 
 #endif

@@ -23,26 +23,26 @@ enum {
 	FILES_MAX = 20000, /* likewise */
 };
 
-static const char *const suffixes[] = { [EXEC_OUT] = "out", [EXEC_ERR] = "err" };
+static const char *const suffixes[] = { [GUEST_EXEC_OUT] = "out", [GUEST_EXEC_ERR] = "err" };
 
 static int open_dir(struct engine *e, const char *session)
 {
 	return openat(e->logs, session, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 }
 
-int output_prepare(struct engine *e, const char *session, struct err *err)
+int exec_output_prepare(struct engine *e, const char *session, struct err *err)
 {
 	if (mkdirat(e->logs, session, 0700) < 0 && errno != EEXIST)
 		return err_sys(err, errno, "logs/%s", session);
 	return 0;
 }
 
-static int fill(struct command *c, enum exec_stream s, int fd, uint64_t *ret_size, struct err *err)
+static int fill(struct exec_record *c, enum guest_exec_stream s, int fd, uint64_t *ret_size, struct err *err)
 {
 	struct timespec at = { .tv_sec = c->rec.ended_at / 1000 };
 	struct stat st;
 
-	if (exec_save(c->exec, s, fd, err) < 0)
+	if (guest_exec_save(c->exec, s, fd, err) < 0)
 		return -1;
 	if (futimens(fd, (struct timespec[]){ at, at }) < 0 || fstat(fd, &st) < 0)
 		return err_sys(err, errno, "output");
@@ -50,7 +50,7 @@ static int fill(struct command *c, enum exec_stream s, int fd, uint64_t *ret_siz
 	return 0;
 }
 
-static int save(struct command *c, enum exec_stream s, int dir, struct output *ret, struct err *err)
+static int save(struct exec_record *c, enum guest_exec_stream s, int dir, struct exec_output_file *ret, struct err *err)
 {
 	char name[NAME], temp[NAME];
 	auto_close int fd = -1;
@@ -71,13 +71,13 @@ static int save(struct command *c, enum exec_stream s, int dir, struct output *r
 		(void)unlinkat(dir, temp, 0);
 		return -1;
 	}
-	*ret = (struct output){ .fd = steal_fd(&fd), .size = size };
+	*ret = (struct exec_output_file){ .fd = steal_fd(&fd), .size = size };
 	return 0;
 }
 
-static bool is_empty(const struct command *c, enum exec_stream s)
+static bool is_empty(const struct exec_record *c, enum guest_exec_stream s)
 {
-	return exec_start_offset(c->exec, s) == exec_end(c->exec, s);
+	return guest_exec_start_offset(c->exec, s) == guest_exec_end(c->exec, s);
 }
 
 /* ---- how much of it is kept -------------------------------------------------------------------
@@ -142,53 +142,53 @@ static void trim(int dir)
 }
 
 /* Counting costs as much as there are files: only after some more came. With no lock. */
-static void bound_kept(struct command *c, int dir, const struct output kept[2])
+static void bound_kept(struct exec_record *c, int dir, const struct exec_output_file kept[2])
 {
 	uint64_t file = KEPT_STEP / (FILES_MAX / 8); /* a file costs too, however small it is */
 	bool due;
 
 	if (!c->live)
 		return;
-	command_lock(c);
-	c->live->saved += kept[EXEC_OUT].size + kept[EXEC_ERR].size + file;
+	exec_record_lock(c);
+	c->live->saved += kept[GUEST_EXEC_OUT].size + kept[GUEST_EXEC_ERR].size + file;
 	due = c->live->saved > KEPT_STEP;
 	if (due)
 		c->live->saved = 0;
-	command_unlock(c);
+	exec_record_unlock(c);
 	if (due)
 		trim(dir);
 }
 
 /* Once it ended nothing changes in an exec but its connection: reading it needs no lock. */
-int output_save(struct command *c, struct err *err)
+int exec_output_save(struct exec_record *c, struct err *err)
 {
-	struct output kept[2] = { { .fd = -1 }, { .fd = -1 } };
+	struct exec_output_file kept[2] = { { .fd = -1 }, { .fd = -1 } };
 	auto_close int dir = -1;
 	int r = 0;
 
-	if (is_empty(c, EXEC_OUT) && is_empty(c, EXEC_ERR))
+	if (is_empty(c, GUEST_EXEC_OUT) && is_empty(c, GUEST_EXEC_ERR))
 		return 0;
 	dir = open_dir(c->engine, c->rec.session);
 	if (dir < 0)
 		return err_sys(err, errno, "logs/%s", c->rec.session);
-	if (!is_empty(c, EXEC_OUT))
-		r = save(c, EXEC_OUT, dir, &kept[EXEC_OUT], err);
-	if (r == 0 && !is_empty(c, EXEC_ERR))
-		r = save(c, EXEC_ERR, dir, &kept[EXEC_ERR], err);
+	if (!is_empty(c, GUEST_EXEC_OUT))
+		r = save(c, GUEST_EXEC_OUT, dir, &kept[GUEST_EXEC_OUT], err);
+	if (r == 0 && !is_empty(c, GUEST_EXEC_ERR))
+		r = save(c, GUEST_EXEC_ERR, dir, &kept[GUEST_EXEC_ERR], err);
 	bound_kept(c, dir, kept);
-	command_lock(c);
-	output_close(c); /* of an earlier try */
+	exec_record_lock(c);
+	exec_output_close(c); /* of an earlier try */
 	memcpy(c->kept, kept, sizeof(kept));
-	command_unlock(c);
+	exec_record_unlock(c);
 	return r;
 }
 
-void output_open(struct command *c)
+void exec_output_open(struct exec_record *c)
 {
 	auto_close int dir = open_dir(c->engine, c->rec.session);
 
-	for (int s = EXEC_OUT; dir >= 0 && s <= EXEC_ERR; s++) {
-		struct output *o = &c->kept[s];
+	for (int s = GUEST_EXEC_OUT; dir >= 0 && s <= GUEST_EXEC_ERR; s++) {
+		struct exec_output_file *o = &c->kept[s];
 		char name[NAME];
 		struct stat st;
 
@@ -198,9 +198,9 @@ void output_open(struct command *c)
 	}
 }
 
-void output_close(struct command *c)
+void exec_output_close(struct exec_record *c)
 {
-	for (int s = EXEC_OUT; s <= EXEC_ERR; s++) {
+	for (int s = GUEST_EXEC_OUT; s <= GUEST_EXEC_ERR; s++) {
 		if (c->kept[s].fd >= 0)
 			close(c->kept[s].fd);
 		c->kept[s].fd = -1;
@@ -209,7 +209,7 @@ void output_close(struct command *c)
 
 /* ---- when it goes --------------------------------------------------------------------------- */
 
-void runs_forget(struct engine *e, const char *session)
+void exec_output_remove(struct engine *e, const char *session)
 {
 	if (!*session || *session == '.' || strchr(session, '/'))
 		return;
@@ -247,7 +247,7 @@ static int prune_session(int dir, const char *name, void *arg)
 	p->empty = true;
 	if (file_each_at(dir, name, prune_file, p) < 0 || !p->empty)
 		return 0;
-	DB (p->engine, st)
+	WITH_STORE (p->engine, st)
 		r = st->session->get(st, name, &s, &err);
 	if (r == 0)
 		store_session_fini(&s);
@@ -256,12 +256,12 @@ static int prune_session(int dir, const char *name, void *arg)
 	return 0;
 }
 
-void runs_prune(struct engine *e, int64_t before)
+void exec_output_prune(struct engine *e, int64_t before)
 {
 	struct pruning p = { .engine = e, .before = before };
 	struct err ignored;
 
-	DB (e, st)
+	WITH_STORE (e, st)
 		(void)st->exec->prune(st, before, &ignored);
 	(void)file_each_at(e->logs, ".", prune_session, &p);
 }

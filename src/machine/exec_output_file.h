@@ -6,15 +6,15 @@
 #include "engine/internal.h"
 
 /* The output kept of a session's commands goes. */
-void runs_forget(struct engine *e, const char *session);
-void runs_prune(struct engine *e, int64_t before);
+void exec_output_remove(struct engine *e, const char *session);
+void exec_output_prune(struct engine *e, int64_t before);
 
 /* Where the output of this session's commands goes; made before there is any. */
-int output_prepare(struct engine *e, const char *session, struct err *err);
+int exec_output_prepare(struct engine *e, const char *session, struct err *err);
 /* Both streams of an ended command. Nothing is made for one whose session is gone. */
-int output_save(struct command *c, struct err *err);
+int exec_output_save(struct exec_record *c, struct err *err);
 /* What was kept of them, into c->kept. */
-void output_open(struct command *c);
-void output_close(struct command *c);
+void exec_output_open(struct exec_record *c);
+void exec_output_close(struct exec_record *c);
 
 #endif

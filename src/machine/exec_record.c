@@ -17,13 +17,13 @@
 
 /* ---- handles -------------------------------------------------------------------------------- */
 
-void command_lock(struct command *c)
+void exec_record_lock(struct exec_record *c)
 {
 	if (c->live)
 		pthread_mutex_lock(&c->live->mutex);
 }
 
-void command_unlock(struct command *c)
+void exec_record_unlock(struct exec_record *c)
 {
 	if (c->live)
 		pthread_mutex_unlock(&c->live->mutex);
@@ -40,31 +40,31 @@ static void cond_new(pthread_cond_t *cond)
 }
 
 /* With live.mutex, and something that keeps c. */
-static void attach(struct run *x, struct command *c)
+static void attach(struct exec_handle *x, struct exec_record *c)
 {
 	x->command = c;
 	x->peer = c->handles;
 	c->handles = x;
 }
 
-struct run *run_new(struct command *c)
+struct exec_handle *exec_handle_new(struct exec_record *c)
 {
-	struct run *x = calloc(1, sizeof(*x));
+	struct exec_handle *x = calloc(1, sizeof(*x));
 
 	if (!x)
 		return NULL;
 	atomic_fetch_add(&c->refs, 1);
-	command_lock(c);
+	exec_record_lock(c);
 	attach(x, c);
-	command_unlock(c);
+	exec_record_unlock(c);
 	return x;
 }
 
-struct command *command_new(struct engine *e, struct live *v, struct store_exec *rec,
+struct exec_record *exec_record_new(struct engine *e, struct machine *v, struct store_exec *rec,
 			    struct err *err)
 {
-	struct command *c = calloc(1, sizeof(*c));
-	struct run *own = calloc(1, sizeof(*own));
+	struct exec_record *c = calloc(1, sizeof(*c));
+	struct exec_handle *own = calloc(1, sizeof(*own));
 
 	if (!c || !own) {
 		free(c);
@@ -76,9 +76,9 @@ struct command *command_new(struct engine *e, struct live *v, struct store_exec 
 	atomic_init(&c->refs, 1);
 	attach(own, c);
 	c->own = own;
-	c->kept[EXEC_OUT].fd = c->kept[EXEC_ERR].fd = -1;
+	c->kept[GUEST_EXEC_OUT].fd = c->kept[GUEST_EXEC_ERR].fd = -1;
 	c->engine = e;
-	c->live = v ? live_ref(v) : NULL;
+	c->live = v ? machine_ref(v) : NULL;
 	c->rec = *rec;
 	memset(rec, 0, sizeof(*rec));
 	cond_new(&c->moved);
@@ -87,93 +87,93 @@ struct command *command_new(struct engine *e, struct live *v, struct store_exec 
 
 /* The handle goes, and with the last one the command. `locked`: the caller has live.mutex, and a
  * reference of its own on the sandbox. */
-static void drop(struct run *x, bool locked)
+static void drop(struct exec_handle *x, bool locked)
 {
-	struct command *c = x->command;
-	struct run **at = &c->handles;
+	struct exec_record *c = x->command;
+	struct exec_handle **at = &c->handles;
 	bool last;
 
 	if (!locked)
-		command_lock(c);
+		exec_record_lock(c);
 	while (*at && *at != x)
 		at = &(*at)->peer;
 	if (*at)
 		*at = x->peer;
 	last = atomic_fetch_sub(&c->refs, 1) == 1;
 	if (last) {
-		exec_free_keep(c->exec);
+		guest_exec_free_keep(c->exec);
 		c->exec = NULL;
 	}
 	if (last && locked && c->live)
 		c->live->refs--;
 	if (!locked)
-		command_unlock(c);
+		exec_record_unlock(c);
 	free(x);
 	if (!last)
 		return;
 	if (!locked)
-		live_unref(c->live);
-	output_close(c);
+		machine_unref(c->live);
+	exec_output_close(c);
 	store_exec_fini(&c->rec);
 	pthread_cond_destroy(&c->moved);
 	free(c);
 }
 
-bool command_is_held(const struct command *c)
+bool exec_record_is_held(const struct exec_record *c)
 {
-	const struct run *x = c->handles;
+	const struct exec_handle *x = c->handles;
 
 	while (x && !x->holds)
 		x = x->peer;
 	return x;
 }
 
-int command_consumed(struct command *c, struct err *err)
+int exec_record_consumed(struct exec_record *c, struct err *err)
 {
-	uint64_t at[] = { exec_end(c->exec, EXEC_OUT), exec_end(c->exec, EXEC_ERR) };
+	uint64_t at[] = { guest_exec_end(c->exec, GUEST_EXEC_OUT), guest_exec_end(c->exec, GUEST_EXEC_ERR) };
 	int r;
 
-	for (const struct run *x = c->handles; x; x = x->peer)
-		for (int s = EXEC_OUT; x->holds && s <= EXEC_ERR; s++)
+	for (const struct exec_handle *x = c->handles; x; x = x->peer)
+		for (int s = GUEST_EXEC_OUT; x->holds && s <= GUEST_EXEC_ERR; s++)
 			if (x->seen[s] < at[s])
 				at[s] = x->seen[s];
-	r = exec_consumed(c->exec, at[EXEC_OUT], at[EXEC_ERR], err);
-	live_rearm(c->live);
+	r = guest_exec_consumed(c->exec, at[GUEST_EXEC_OUT], at[GUEST_EXEC_ERR], err);
+	machine_update_poll(c->live);
 	return r;
 }
 
-static void let_go_of_hold(struct run *x)
+static void let_go_of_hold(struct exec_handle *x)
 {
-	struct command *c = x->command;
+	struct exec_record *c = x->command;
 	struct err ignored;
 
 	x->holds = false;
 	if (c->exec && !c->ended)
-		(void)command_consumed(c, &ignored);
+		(void)exec_record_consumed(c, &ignored);
 }
 
-void run_close(struct run *x)
+void exec_close(struct exec_handle *x)
 {
 	if (!x)
 		return;
-	command_lock(x->command);
+	exec_record_lock(x->command);
 	if (x->holds)
 		let_go_of_hold(x);
-	command_unlock(x->command);
+	exec_record_unlock(x->command);
 	drop(x, false);
 }
 
 /* ---- its end -------------------------------------------------------------------------------- */
 
-static void tell(struct command *c)
+static void tell(struct exec_record *c)
 {
 	pthread_cond_broadcast(&c->moved);
-	for (struct run *x = c->handles; x; x = x->peer)
+	for (struct exec_handle *x = c->handles; x; x = x->peer)
 		if (x->notify)
 			x->notify(x->notify_arg);
 }
 
-static void unlink_run(struct run **at, struct run *x)
+static void unlink_run(struct exec_handle **at, struct exec_handle *x)
 {
 	while (*at != x)
 		at = &(*at)->next;
@@ -181,26 +181,26 @@ static void unlink_run(struct run **at, struct run *x)
 	x->next = NULL;
 }
 
-static void write_down(struct engine *e, struct run *own)
+static void write_down(struct engine *e, struct exec_handle *own)
 {
-	struct command *c = own->command;
+	struct exec_record *c = own->command;
 	struct store_exec rec;
 	struct err err = { 0 };
 	bool there, kept = false, known;
 	int r = -1;
 
-	command_lock(c); /* by now also the exec of a sandbox that was closed knows its end */
-	there = c->row == ROW_THERE;
+	exec_record_lock(c); /* by now also the exec of a sandbox that was closed knows its end */
+	there = c->row == EXEC_ROW_WRITTEN;
 	known = !there;
-	command_unlock(c);
+	exec_record_unlock(c);
 	if (there) {
-		kept = output_save(c, &err) == 0;
+		kept = exec_output_save(c, &err) == 0;
 		hook_crash("run:saved");
-		command_lock(c);
+		exec_record_lock(c);
 		c->rec.truncated |= !kept;
 		rec = c->rec;
-		command_unlock(c);
-		DB_RELAXED(e, st)
+		exec_record_unlock(c);
+		WITH_STORE_RELAXED(e, st)
 		r = st->exec->finish(st, &rec, &err);
 		known = r == 0 || err.code == ERR_CONFLICT || err.code == ERR_NOT_FOUND;
 		hook_crash("run:finished");
@@ -212,28 +212,28 @@ static void write_down(struct engine *e, struct run *own)
 		pthread_mutex_unlock(&e->work_mutex);
 		return;
 	}
-	command_lock(c);
-	(void)exec_forget(c->exec, &err);
-	live_rearm(c->live);
+	exec_record_lock(c);
+	(void)guest_exec_forget(c->exec, &err);
+	machine_update_poll(c->live);
 	if (kept) {
-		exec_free_keep(c->exec);
+		guest_exec_free_keep(c->exec);
 		c->exec = NULL;
 	}
-	command_unlock(c);
+	exec_record_unlock(c);
 	pthread_mutex_lock(&e->work_mutex);
 	unlink_run(&e->unwritten, own);
 	pthread_cond_broadcast(&e->worked);
 	pthread_mutex_unlock(&e->work_mutex);
-	run_close(own);
+	exec_close(own);
 }
 
 /* engine_post() may call at once, which must not happen with live.mutex. */
 static _Thread_local bool handing_over;
 
 /* With engine.work_mutex: one that was not tried in this round. */
-static struct run *take_unwritten(struct engine *e, unsigned round)
+static struct exec_handle *take_unwritten(struct engine *e, unsigned round)
 {
-	struct run *own = e->unwritten;
+	struct exec_handle *own = e->unwritten;
 
 	while (own && (own->writing || own->round == round))
 		own = own->next;
@@ -247,7 +247,7 @@ static struct run *take_unwritten(struct engine *e, unsigned round)
 /* With engine.work_mutex. */
 static bool is_any_writing(const struct engine *e)
 {
-	const struct run *own = e->unwritten;
+	const struct exec_handle *own = e->unwritten;
 
 	while (own && !own->writing)
 		own = own->next;
@@ -256,7 +256,7 @@ static bool is_any_writing(const struct engine *e)
 
 static void write_job(struct engine *e, void *arg)
 {
-	struct run *own;
+	struct exec_handle *own;
 
 	(void)arg;
 	if (handing_over)
@@ -268,10 +268,10 @@ static void write_job(struct engine *e, void *arg)
 		write_down(e, own);
 }
 
-static void hand_over(struct command *c)
+static void hand_over(struct exec_record *c)
 {
 	struct engine *e = c->engine;
-	struct run **at = &e->unwritten;
+	struct exec_handle **at = &e->unwritten;
 	struct err ignored;
 
 	unlink_run(&c->live->runs, c->own);
@@ -282,11 +282,11 @@ static void hand_over(struct command *c)
 	*at = c->own;
 	pthread_mutex_unlock(&e->work_mutex);
 	handing_over = true;
-	(void)engine_post(e, write_job, NULL, &ignored); /* else runs_drain() does it */
+	(void)engine_post(e, write_job, NULL, &ignored); /* else exec_flush_ended() does it */
 	handing_over = false;
 }
 
-void command_set_row(struct command *c, enum command_row row)
+void exec_record_set_row(struct exec_record *c, enum exec_row row)
 {
 	c->row = row;
 	pthread_cond_broadcast(&c->moved);
@@ -294,21 +294,21 @@ void command_set_row(struct command *c, enum command_row row)
 		hand_over(c);
 }
 
-void command_link(struct command *c)
+void exec_record_link(struct exec_record *c)
 {
 	c->own->next = c->live->runs;
 	c->live->runs = c->own;
-	c->live->nruns++;
+	c->live->nexecs++;
 }
 
 /* lodge-init does not call it dropped what its reader, the engine, had seen. */
-static bool has_dropped(const struct command *c)
+static bool has_dropped(const struct exec_record *c)
 {
-	return !command_is_held(c) && (exec_start_offset(c->exec, EXEC_OUT) > 0 ||
-				       exec_start_offset(c->exec, EXEC_ERR) > 0);
+	return !exec_record_is_held(c) && (guest_exec_start_offset(c->exec, GUEST_EXEC_OUT) > 0 ||
+				       guest_exec_start_offset(c->exec, GUEST_EXEC_ERR) > 0);
 }
 
-void command_end(struct command *c, enum run_state state)
+void exec_record_end(struct exec_record *c, enum exec_state state)
 {
 	struct store_exec *rec = &c->rec;
 
@@ -323,89 +323,89 @@ void command_end(struct command *c, enum run_state state)
 	rec->hits = c->result.hits | (rec->truncated ? AGENT_HIT_OUTPUT : 0u);
 	rec->cpu_ms = (int64_t)(c->result.cpu_us / 1000);
 	rec->max_rss_bytes = (int64_t)c->result.max_rss_bytes;
-	rec->stdout_bytes = (int64_t)exec_end(c->exec, EXEC_OUT);
-	rec->stderr_bytes = (int64_t)exec_end(c->exec, EXEC_ERR);
-	c->live->nruns--;
+	rec->stdout_bytes = (int64_t)guest_exec_end(c->exec, GUEST_EXEC_OUT);
+	rec->stderr_bytes = (int64_t)guest_exec_end(c->exec, GUEST_EXEC_ERR);
+	c->live->nexecs--;
 	tell(c);
 	pthread_cond_broadcast(&c->live->changed);
 	hook_crash("run:ended");
-	if (c->row != ROW_PENDING)
+	if (c->row != EXEC_ROW_PENDING)
 		hand_over(c);
 }
 
 /* ---- what lodge-init says ------------------------------------------------------------------- */
 
-static void on_started(struct exec *x, void *arg)
+static void on_started(struct guest_exec *x, void *arg)
 {
-	struct command *c = arg;
+	struct exec_record *c = arg;
 
 	(void)x;
 	c->started = true;
 	tell(c);
 }
 
-static void on_output(struct exec *x, void *arg)
+static void on_output(struct guest_exec *x, void *arg)
 {
-	struct command *c = arg;
+	struct exec_record *c = arg;
 	struct err ignored;
 
-	if (c->holds && !command_is_held(c))
-		(void)exec_consumed(x, exec_end(x, EXEC_OUT), exec_end(x, EXEC_ERR), &ignored);
+	if (c->holds && !exec_record_is_held(c))
+		(void)guest_exec_consumed(x, guest_exec_end(x, GUEST_EXEC_OUT), guest_exec_end(x, GUEST_EXEC_ERR), &ignored);
 	tell(c);
 }
 
 /* The next command like this one finds a shell that waits. */
-static void arm(struct command *c)
+static void arm(struct exec_record *c)
 {
-	struct live *v = c->live;
-	struct exec_spec like = { .env = (const char *const *)v->spec.env,
+	struct machine *v = c->live;
+	struct guest_exec_spec like = { .env = (const char *const *)v->spec.env,
 				  .cwd = v->spec.workdir,
 				  .user = v->spec.user,
 				  .merge = c->merge };
 	struct err ignored;
 
 	if (!v->armed && c->plain && !c->result.signal)
-		v->armed = exec_arm_begin(v->main, &like, &ignored) == 0;
+		v->armed = guest_exec_arm_begin(v->main, &like, &ignored) == 0;
 }
 
-static void refuse(struct command *c, const struct err *why)
+static void refuse(struct exec_record *c, const struct err *why)
 {
 	c->refused = true;
 	c->why = *why;
 	/* as a shell says it of what it cannot start */
-	c->result = (struct exec_result){ .code = why->sys == ENOENT ? 127 : 126 };
-	command_end(c, RUN_EXITED);
+	c->result = (struct guest_exec_result){ .code = why->sys == ENOENT ? 127 : 126 };
+	exec_record_end(c, EXEC_EXITED);
 }
 
-static bool is_cut_off(const struct exec *x)
+static bool is_cut_off(const struct guest_exec *x)
 {
-	return !exec_agent(x) || agent_is_closed(exec_agent(x));
+	return !guest_exec_agent(x) || agent_is_closed(guest_exec_agent(x));
 }
 
-static void on_end(struct exec *x, void *arg)
+static void on_end(struct guest_exec *x, void *arg)
 {
-	struct command *c = arg;
+	struct exec_record *c = arg;
 
 	if (c->ended)
 		return;
-	if (exec_state(x) == EXEC_EXITED) {
-		c->result = *exec_result(x);
+	if (guest_exec_state(x) == GUEST_EXEC_EXITED) {
+		c->result = *guest_exec_result(x);
 		arm(c);
-		command_end(c, c->result.signal || (c->result.hits & AGENT_HIT_TIME) ? RUN_KILLED
-										     : RUN_EXITED);
+		exec_record_end(c, c->result.signal || (c->result.hits & AGENT_HIT_TIME) ? EXEC_KILLED
+										     : EXEC_EXITED);
 	} else if (is_cut_off(x)) {
 		/* Its sandbox is dead, or this engine lets go of it: who knows which calls
-		 * runs_end() or runs_leave(). */
+		 * exec_end_all() or exec_detach_all(). */
 		tell(c);
 	} else if (!c->started) {
-		refuse(c, exec_error(x));
+		refuse(c, guest_exec_error(x));
 	} else {
-		c->result = (struct exec_result){ .code = -1 };
-		command_end(c, RUN_LOST);
+		c->result = (struct guest_exec_result){ .code = -1 };
+		exec_record_end(c, EXEC_LOST);
 	}
 }
 
-const struct exec_ops command_ops = {
+const struct guest_exec_ops exec_record_ops = {
 	.on_started = on_started,
 	.on_output = on_output,
 	.on_end = on_end,
@@ -413,12 +413,12 @@ const struct exec_ops command_ops = {
 
 /* ---- all of them ---------------------------------------------------------------------------- */
 
-void runs_end(struct live *v)
+void exec_end_all(struct machine *v)
 {
-	struct run *next;
+	struct exec_handle *next;
 
-	for (struct run *x = v->runs; x; x = next) {
-		struct command *c = x->command;
+	for (struct exec_handle *x = v->runs; x; x = next) {
+		struct exec_record *c = x->command;
 
 		next = x->next;
 		if (c->ended)
@@ -428,16 +428,16 @@ void runs_end(struct live *v)
 			err_set(&c->why, ERR_UNAVAILABLE, "the sandbox of session %s is gone",
 				v->session);
 		}
-		c->result = (struct exec_result){ .code = -1, .signal = SIGKILL };
-		command_end(c, RUN_KILLED);
+		c->result = (struct guest_exec_result){ .code = -1, .signal = SIGKILL };
+		exec_record_end(c, EXEC_KILLED);
 	}
 }
 
-static void leave(struct run *own)
+static void leave(struct exec_handle *own)
 {
-	struct command *c = own->command;
+	struct exec_record *c = own->command;
 
-	exec_free_keep(c->exec);
+	guest_exec_free_keep(c->exec);
 	c->exec = NULL;
 	c->own = NULL;
 	pthread_cond_broadcast(&c->moved);
@@ -445,15 +445,15 @@ static void leave(struct run *own)
 }
 
 /* What ended and is not written down is still known to lodge-init. */
-void runs_leave(struct live *v)
+void exec_detach_all(struct machine *v)
 {
 	struct engine *e = v->engine;
-	struct run *list = v->runs, **at = &e->unwritten;
+	struct exec_handle *list = v->runs, **at = &e->unwritten;
 
 	v->runs = NULL;
 	pthread_mutex_lock(&e->work_mutex);
 	while (*at) {
-		struct run *x = *at;
+		struct exec_handle *x = *at;
 
 		if (x->command->live != v || x->writing) {
 			at = &x->next;
@@ -465,7 +465,7 @@ void runs_leave(struct live *v)
 	}
 	pthread_mutex_unlock(&e->work_mutex);
 	while (list) {
-		struct run *x = list;
+		struct exec_handle *x = list;
 
 		list = x->next;
 		leave(x);
@@ -476,7 +476,7 @@ void runs_leave(struct live *v)
 static void write_all(struct engine *e, bool wait)
 {
 	unsigned round;
-	struct run *own;
+	struct exec_handle *own;
 
 	pthread_mutex_lock(&e->work_mutex);
 	round = ++e->write_round;
@@ -495,19 +495,19 @@ static void write_all(struct engine *e, bool wait)
 	pthread_mutex_unlock(&e->work_mutex);
 }
 
-void runs_drain(struct engine *e)
+void exec_flush_ended(struct engine *e)
 {
 	write_all(e, true);
 }
 
-void runs_retry(struct engine *e)
+void exec_retry_writes(struct engine *e)
 {
 	write_all(e, false);
 }
 
 /* ---- finding one ---------------------------------------------------------------------------- */
 
-static struct command *find_in(struct run *list, const char *id)
+static struct exec_record *find_in(struct exec_handle *list, const char *id)
 {
 	while (list && strcmp(list->command->rec.id, id) != 0)
 		list = list->next;
@@ -515,10 +515,10 @@ static struct command *find_in(struct run *list, const char *id)
 }
 
 /* One that ends between the two places is found in the second. */
-struct run *runs_find(struct engine *e, struct live *v, const char *id)
+struct exec_handle *exec_record_find(struct engine *e, struct machine *v, const char *id)
 {
-	struct run *x = calloc(1, sizeof(*x));
-	struct command *c = NULL;
+	struct exec_handle *x = calloc(1, sizeof(*x));
+	struct exec_record *c = NULL;
 
 	if (!x)
 		return NULL;
@@ -540,8 +540,8 @@ struct run *runs_find(struct engine *e, struct live *v, const char *id)
 		free(x);
 		return NULL;
 	}
-	command_lock(c);
+	exec_record_lock(c);
 	attach(x, c);
-	command_unlock(c);
+	exec_record_unlock(c);
 	return x;
 }

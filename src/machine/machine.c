@@ -16,7 +16,7 @@
 #include "machine/machine.h"
 #include "machine/machine_pump.h"
 
-static void live_free(struct live *v)
+static void live_free(struct machine *v)
 {
 	sandbox_free(v->main);
 	while (v->nspare > 0)
@@ -28,9 +28,9 @@ static void live_free(struct live *v)
 	free(v);
 }
 
-static struct live *live_alloc(struct entry *n)
+static struct machine *live_alloc(struct session *n)
 {
-	struct live *v = calloc(1, sizeof(*v));
+	struct machine *v = calloc(1, sizeof(*v));
 	pthread_condattr_t attr;
 
 	if (!v)
@@ -51,30 +51,30 @@ static struct live *live_alloc(struct entry *n)
 	return v;
 }
 
-int live_new(struct entry *n, struct sandbox *sb, bool adopted, struct live **ret, struct err *err)
+int machine_new(struct session *n, struct sandbox *sb, bool adopted, struct machine **ret, struct err *err)
 {
 	auto_call(sandbox_free) struct sandbox *own = sb;
-	auto_call(live_unref) struct live *v = live_alloc(n);
+	auto_call(machine_unref) struct machine *v = live_alloc(n);
 
 	if (!v)
 		return err_sys(err, ENOMEM, "session");
 	if (spec_load(n->engine, &n->rec, &v->spec, err) < 0)
 		return -1;
 	v->main = steal_ptr(&own);
-	if (adopted && runs_adopt(v, err) < 0) {
-		runs_leave(v);
+	if (adopted && exec_adopt_all(v, err) < 0) {
+		exec_detach_all(v);
 		return -1;
 	}
 	agent_set_patience(sandbox_agent(v->main), -1);
-	if (pump_add(n->engine, v, err) < 0) {
-		runs_leave(v);
+	if (machine_pump_add(n->engine, v, err) < 0) {
+		exec_detach_all(v);
 		return -1;
 	}
 	*ret = steal_ptr(&v);
 	return 0;
 }
 
-struct live *live_ref(struct live *v)
+struct machine *machine_ref(struct machine *v)
 {
 	pthread_mutex_lock(&v->mutex);
 	v->refs++;
@@ -82,7 +82,7 @@ struct live *live_ref(struct live *v)
 	return v;
 }
 
-void live_unref(struct live *v)
+void machine_unref(struct machine *v)
 {
 	bool last;
 
@@ -95,7 +95,7 @@ void live_unref(struct live *v)
 		live_free(v);
 }
 
-static void disconnect(struct live *v)
+static void disconnect(struct machine *v)
 {
 	v->gone = true;
 	sandbox_free(v->main);
@@ -107,32 +107,32 @@ static void disconnect(struct live *v)
 	pthread_cond_broadcast(&v->changed);
 }
 
-void live_close(struct live *v)
+void machine_close(struct machine *v)
 {
 	if (!v)
 		return;
-	pump_remove(v->engine, v);
+	machine_pump_remove(v->engine, v);
 	pthread_mutex_lock(&v->mutex);
 	v->gone = true;
-	runs_end(v);
+	exec_end_all(v);
 	disconnect(v);
 	pthread_mutex_unlock(&v->mutex);
-	live_unref(v);
+	machine_unref(v);
 }
 
-void live_leave(struct live *v)
+void machine_detach(struct machine *v)
 {
 	if (!v)
 		return;
-	pump_remove(v->engine, v);
+	machine_pump_remove(v->engine, v);
 	pthread_mutex_lock(&v->mutex);
-	runs_leave(v);
+	exec_detach_all(v);
 	disconnect(v);
 	pthread_mutex_unlock(&v->mutex);
-	live_unref(v);
+	machine_unref(v);
 }
 
-bool live_is_gone(struct live *v)
+bool machine_is_gone(struct machine *v)
 {
 	bool gone;
 
@@ -142,7 +142,7 @@ bool live_is_gone(struct live *v)
 	return gone;
 }
 
-bool live_quiet(struct live *v, int64_t wait_ms)
+bool machine_wait_idle(struct machine *v, int64_t wait_ms)
 {
 	struct timespec until;
 	bool quiet;
@@ -150,20 +150,20 @@ bool live_quiet(struct live *v, int64_t wait_ms)
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += wait_ms / 1000;
 	pthread_mutex_lock(&v->mutex);
-	while (v->nloans > 0 && !v->gone &&
+	while (v->nside_conns > 0 && !v->gone &&
 	       pthread_cond_timedwait(&v->changed, &v->mutex, &until) == 0)
 		continue;
-	quiet = v->nloans == 0 || v->gone;
+	quiet = v->nside_conns == 0 || v->gone;
 	pthread_mutex_unlock(&v->mutex);
 	return quiet;
 }
 
-unsigned live_busy(struct live *v)
+unsigned machine_count_users(struct machine *v)
 {
 	unsigned n;
 
 	pthread_mutex_lock(&v->mutex);
-	n = v->nruns + v->nloans - v->npeeks + v->nstreams;
+	n = v->nexecs + v->nside_conns - v->nreadonly_conns + v->nstreams;
 	pthread_mutex_unlock(&v->mutex);
 	return n;
 }

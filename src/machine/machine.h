@@ -4,18 +4,18 @@
 
 #include "engine/internal.h"
 
-/* Takes over `sb`, also on failure. Commands of an earlier engine are taken up (runs_adopt). */
-int live_new(struct entry *n, struct sandbox *sb, bool adopted, struct live **ret, struct err *err);
+/* Takes over `sb`, also on failure. Commands of an earlier engine are taken up (exec_adopt_all). */
+int machine_new(struct session *n, struct sandbox *sb, bool adopted, struct machine **ret, struct err *err);
 /* The sandbox is being ended: commands are told, the pump lets go. The caller's reference goes. */
-void live_close(struct live *v);
-struct live *live_ref(struct live *v);
-void live_unref(struct live *v);
-DEFINE_AUTO(struct live *, live_unref);
+void machine_close(struct machine *v);
+struct machine *machine_ref(struct machine *v);
+void machine_unref(struct machine *v);
+DEFINE_AUTO(struct machine *, machine_unref);
 /* The engine goes, the sandbox stays. The caller's reference goes. */
-void live_leave(struct live *v);
-bool live_is_gone(struct live *v);
+void machine_detach(struct machine *v);
+bool machine_is_gone(struct machine *v);
 /* With the turn nobody borrows anew; waits until what is lent out came back. Whole seconds. */
-bool live_quiet(struct live *v, int64_t wait_ms);
-unsigned live_busy(struct live *v); /* commands, loans, open streams */
+bool machine_wait_idle(struct machine *v, int64_t wait_ms);
+unsigned machine_count_users(struct machine *v); /* commands, loans, open streams */
 
 #endif

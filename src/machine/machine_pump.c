@@ -22,7 +22,7 @@ static uint32_t epoll_of(short events)
 	       ((events & POLLOUT) ? (uint32_t)EPOLLOUT : 0u);
 }
 
-void live_rearm(struct live *v)
+void machine_update_poll(struct machine *v)
 {
 	short want;
 
@@ -36,14 +36,14 @@ void live_rearm(struct live *v)
 		v->events = want;
 }
 
-bool live_hear(struct live *v)
+bool machine_dispatch(struct machine *v)
 {
 	struct err err;
 
 	if (!v->main || v->gone)
 		return false;
 	if (agent_dispatch(sandbox_agent(v->main), &err) == 0) {
-		live_rearm(v);
+		machine_update_poll(v);
 		return false;
 	}
 	(void)epoll_ctl(v->engine->epoll, EPOLL_CTL_DEL, agent_fd(sandbox_agent(v->main)), NULL);
@@ -52,21 +52,21 @@ bool live_hear(struct live *v)
 	return true;
 }
 
-static void dispatch(struct live *v)
+static void dispatch(struct machine *v)
 {
 	bool died;
 
 	pthread_mutex_lock(&v->mutex);
-	died = live_hear(v);
+	died = machine_dispatch(v);
 	pthread_mutex_unlock(&v->mutex);
 	if (died)
-		engine_poke(v->engine); /* its files are put away without anybody asking */
+		engine_wake_timers(v->engine); /* its files are put away without anybody asking */
 }
 
 /* What was removed may still be named by the batch at hand: its reference goes between two. */
 static void drop_removed(struct engine *e)
 {
-	struct live *v;
+	struct machine *v;
 
 	for (;;) {
 		pthread_mutex_lock(&e->mutex);
@@ -76,7 +76,7 @@ static void drop_removed(struct engine *e)
 		pthread_mutex_unlock(&e->mutex);
 		if (!v)
 			return;
-		live_unref(v);
+		machine_unref(v);
 	}
 }
 
@@ -107,7 +107,7 @@ static void *pump(void *arg)
 	}
 }
 
-int pump_start(struct engine *e, struct err *err)
+int machine_pump_start(struct engine *e, struct err *err)
 {
 	int r;
 
@@ -129,7 +129,7 @@ static void wake_pump(struct engine *e)
 	(void)!write(e->wake, &(uint64_t){ 1 }, sizeof(uint64_t));
 }
 
-void pump_stop(struct engine *e)
+void machine_pump_stop(struct engine *e)
 {
 	if (e->has_pump) {
 		pthread_mutex_lock(&e->mutex);
@@ -145,12 +145,12 @@ void pump_stop(struct engine *e)
 		close(e->wake);
 }
 
-int pump_add(struct engine *e, struct live *v, struct err *err)
+int machine_pump_add(struct engine *e, struct machine *v, struct err *err)
 {
 	struct epoll_event ev = { .data.ptr = v };
 	int r;
 
-	(void)live_ref(v);
+	(void)machine_ref(v);
 	pthread_mutex_lock(&v->mutex); /* adoption may have given ended commands to a worker */
 	v->events = agent_events(sandbox_agent(v->main));
 	ev.events = epoll_of(v->events);
@@ -159,11 +159,11 @@ int pump_add(struct engine *e, struct live *v, struct err *err)
 	pthread_mutex_unlock(&v->mutex);
 	if (r == 0)
 		return 0;
-	live_unref(v);
+	machine_unref(v);
 	return err_sys(err, r, "epoll");
 }
 
-void pump_remove(struct engine *e, struct live *v)
+void machine_pump_remove(struct engine *e, struct machine *v)
 {
 	pthread_mutex_lock(&v->mutex);
 	if (v->main && !v->gone)

@@ -5,11 +5,11 @@
 #include "engine/internal.h"
 
 /* What the sandbox said goes to those who wait for it. True: that was its end. With live.mutex. */
-bool live_hear(struct live *v);
-void live_rearm(struct live *v); /* after anything was sent; with live.mutex */
-int pump_start(struct engine *e, struct err *err);
-void pump_stop(struct engine *e);
-int pump_add(struct engine *e, struct live *v, struct err *err);
-void pump_remove(struct engine *e, struct live *v);
+bool machine_dispatch(struct machine *v);
+void machine_update_poll(struct machine *v); /* after anything was sent; with live.mutex */
+int machine_pump_start(struct engine *e, struct err *err);
+void machine_pump_stop(struct engine *e);
+int machine_pump_add(struct engine *e, struct machine *v, struct err *err);
+void machine_pump_remove(struct engine *e, struct machine *v);
 
 #endif

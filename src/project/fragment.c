@@ -29,7 +29,7 @@ int fragment_find(struct engine *e, const struct caller *who, const char *projec
 
 	if (!fragment || !*fragment || strlen(fragment) >= STORE_ID)
 		return unknown(fragment ? fragment : "", err);
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = st->fragment->get(st, who->tenant, fragment, &f, err);
 	if (r < 0)
 		return err->code == ERR_NOT_FOUND ? unknown(fragment, err) : -1;
@@ -45,7 +45,7 @@ int fragment_load(struct engine *e, const struct caller *who, const char *fragme
 {
 	int r = -1;
 
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = st->fragment->files(st, who->tenant, fragment, ret, err);
 	return r < 0 && err->code == ERR_NOT_FOUND ? unknown(fragment, err) : r;
 }
@@ -57,7 +57,7 @@ int fragment_list(struct engine *e, const struct caller *who, const char *user, 
 
 	if (project_access(e, who, user, project, PROJECT_VIEW, NULL, err) < 0)
 		return -1;
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = st->fragment->list(st, who->tenant, project, page, ret, err);
 	return r;
 }
@@ -127,9 +127,9 @@ static int from_snapshot(struct save *s, const char *id, struct err *err)
 static int from_copy(struct save *s, const char *session, struct err *err)
 {
 	struct session_ref ref = { .id = session };
-	struct snapshot_want want = { .name = s->f.id };
+	struct snapshot_opts want = { .name = s->f.id };
 	struct store_snapshot snap;
-	int r = files_collect(s->e, s->who, session, &s->files, &s->skipped, &s->heavy, err);
+	int r = fragment_collect_files(s->e, s->who, session, &s->files, &s->skipped, &s->heavy, err);
 
 	if (r <= 0)
 		return r;
@@ -145,25 +145,25 @@ static int from_sandbox(struct save *s, struct err *err)
 {
 	struct store_binding key;
 	char session[STORE_ID];
-	struct place place;
+	struct user_queue_ticket place;
 	int r;
 
-	if (key_of_copy(s->user, s->f.project, &key, err) < 0)
+	if (binding_of_copy(s->user, s->f.project, &key, err) < 0)
 		return -1;
 	/* not in the middle of a switch */
-	if (line_enter(&place, s->e, s->who, s->user, err) < 0)
+	if (user_queue_enter(&place, s->e, s->who, s->user, err) < 0)
 		return -1;
-	r = key_leads(s->e, s->who, &key, session, err);
+	r = binding_find_session(s->e, s->who, &key, session, err);
 	if (r == 0 && !*session)
 		r = err_set(err, ERR_CONFLICT, "There is no sandbox of project %s to save from",
 			    s->f.project);
 	if (r == 0)
 		r = from_copy(s, session, err);
-	line_leave(&place);
+	user_queue_leave(&place);
 	return r;
 }
 
-static int collect(struct save *s, const struct fragment_want *want, struct err *err)
+static int collect(struct save *s, const struct fragment_opts *want, struct err *err)
 {
 	if (want->snapshot)
 		return from_snapshot(s, want->snapshot, err);
@@ -171,7 +171,7 @@ static int collect(struct save *s, const struct fragment_want *want, struct err 
 }
 
 /* What can be told of the words alone, before anybody's project is looked at. */
-static int read_want(struct save *s, const struct fragment_want *want, struct err *err)
+static int read_want(struct save *s, const struct fragment_opts *want, struct err *err)
 {
 	bool named = want->id && *want->id;
 
@@ -182,7 +182,7 @@ static int read_want(struct save *s, const struct fragment_want *want, struct er
 		return err_set(err, ERR_INVALID, "files: one of files, a snapshot or fromSandbox");
 	if (want->files)
 		return fragment_parse_files(want->files, want->files_len, &s->files, err);
-	return want->map ? fragment_take_files(want->map, &s->files, err) : 0;
+	return want->map ? fragment_files_from_json(want->map, &s->files, err) : 0;
 }
 
 static int add(struct save *s, struct err *err)
@@ -191,7 +191,7 @@ static int add(struct save *s, struct err *err)
 	struct err ignored;
 
 	hook_crash("fragment:collected");
-	DB (s->e, st)
+	WITH_STORE (s->e, st)
 		r = st->fragment->add(st, &s->f, s->files.items, s->files.count, err);
 	if (r == 0)
 		return 0;
@@ -206,7 +206,7 @@ static int add(struct save *s, struct err *err)
 }
 
 int fragment_add(struct engine *e, const struct caller *who, const char *user, const char *project,
-		 const struct fragment_want *want, struct fragment_added *ret, struct err *err)
+		 const struct fragment_opts *want, struct fragment_add_result *ret, struct err *err)
 {
 	struct save s = { .e = e, .who = who, .user = user, .f = { .created_at = engine_now(e) } };
 	auto_call(store_file_list_fini) struct store_file_list *files = &s.files;
@@ -222,13 +222,13 @@ int fragment_add(struct engine *e, const struct caller *who, const char *user, c
 	snprintf(s.f.title, sizeof(s.f.title), "%s", want->title ? want->title : "");
 	if (named)
 		snprintf(s.f.id, sizeof(s.f.id), "%s", want->id);
-	else if (id_new("frg_", s.f.id, err) < 0)
+	else if (id_generate("frg_", s.f.id, err) < 0)
 		return -1;
-	r = collect(&s, want, err) < 0 || user_touch(e, who, user, err) < 0 ? -1 : add(&s, err);
-	heavy_leave(&s.heavy);
+	r = collect(&s, want, err) < 0 || user_ensure(e, who, user, err) < 0 ? -1 : add(&s, err);
+	mem_gate_leave(&s.heavy);
 	if (r < 0)
 		return -1;
-	*ret = (struct fragment_added){ .fragment = s.f, .skipped = s.skipped };
+	*ret = (struct fragment_add_result){ .fragment = s.f, .skipped = s.skipped };
 	return 0;
 }
 
@@ -255,7 +255,7 @@ int fragment_remove(struct engine *e, const struct caller *who, const char *user
 	if (project_access(e, who, user, project, PROJECT_DELETE, NULL, err) < 0 ||
 	    fragment_find(e, who, project, fragment, &f, err) < 0)
 		return -1;
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = st->fragment->remove(st, who->tenant, f.id, err);
 	if (r < 0)
 		return err->code == ERR_NOT_FOUND ? unknown(f.id, err) : -1;

@@ -184,10 +184,10 @@ int fragment_parse_files(const char *json, size_t len, struct store_file_list *r
 	map = json_loadb(json, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
 	if (!map)
 		return err_set(err, ERR_INVALID, "files: %.200s", why.text);
-	return fragment_take_files(map, ret, err);
+	return fragment_files_from_json(map, ret, err);
 }
 
-int fragment_take_files(json_t *map, struct store_file_list *ret, struct err *err)
+int fragment_files_from_json(json_t *map, struct store_file_list *ret, struct err *err)
 {
 	struct store_file_list l = { 0 };
 	auto_call(store_file_list_fini) struct store_file_list *guard = &l;
@@ -239,7 +239,7 @@ static bool is_text(const struct store_file *f)
 	return json_is_utf8(f->data, f->size) && !coded_part(f->data, f->size);
 }
 
-void fragment_print_files(struct json_out *j, const char *key, const struct store_file_list *files)
+void fragment_files_to_json(struct json_out *j, const char *key, const struct store_file_list *files)
 {
 	json_out_object(j, key);
 	for (size_t i = 0; i < files->count; i++) {

@@ -111,7 +111,7 @@ static int put_file(int fd, const struct store_file *f, int64_t mtime, struct er
 
 /* How far it has come: the reader's offset in the archive is ours too. */
 struct reading {
-	const struct restore_watch *watch;
+	const struct restore_progress *watch;
 	int fd;
 	unsigned steps, told;
 	off_t ends[STORE_FILES_MAX / RESTORE_STEP]; /* of each so many files */
@@ -151,10 +151,10 @@ static void look(void *arg)
 /* ---- in ------------------------------------------------------------------------------------ */
 
 /* Of the working directory; a relative path starts at the user's home, which is the usual one. */
-static int inside(const struct session_loan *loan, const char *path, char ret[AGENT_PATH_MAX],
+static int inside(const struct side_conn *loan, const char *path, char ret[AGENT_PATH_MAX],
 		  struct err *err)
 {
-	const char *dir = session_loan_template(loan)->workdir;
+	const char *dir = side_conn_template(loan)->workdir;
 	int n = snprintf(ret, AGENT_PATH_MAX, "%s%s%s", dir ? dir : "", dir ? "/" : "", path);
 
 	return n < AGENT_PATH_MAX
@@ -162,15 +162,15 @@ static int inside(const struct session_loan *loan, const char *path, char ret[AG
 		       : err_set(err, ERR_INVALID, "%.160s: a path that is too long", path);
 }
 
-static int look_at(const struct session_loan *loan, const struct store_file *f, struct err *err)
+static int look_at(const struct side_conn *loan, const struct store_file *f, struct err *err)
 {
-	const char *user = session_loan_template(loan)->user;
+	const char *user = side_conn_template(loan)->user;
 	char path[AGENT_PATH_MAX];
 	struct files_stat st;
 	bool same;
 
 	if (inside(loan, f->path, path, err) < 0 ||
-	    files_stat(session_loan_sandbox(loan), user, path, false, &st, err) < 0)
+	    files_stat(side_conn_sandbox(loan), user, path, false, &st, err) < 0)
 		return err_ctx(err, "after restoring");
 	same = S_ISREG(st.st.mode) && st.st.size == f->size;
 	free(st.target);
@@ -178,7 +178,7 @@ static int look_at(const struct session_loan *loan, const struct store_file *f, 
 }
 
 /* The job has told that it wrote everything; this is whether it did so here. */
-static int verify(const struct session_loan *loan, const struct store_file_list *files,
+static int verify(const struct side_conn *loan, const struct store_file_list *files,
 		  struct err *err)
 {
 	size_t step = files->count / SAMPLES + 1;
@@ -192,24 +192,24 @@ static int verify(const struct session_loan *loan, const struct store_file_list 
 static int unpack(struct engine *e, const struct caller *who, const char *session,
 		  const struct store_file_list *files, struct reading *r, struct err *err)
 {
-	auto_call(session_give_back) struct session_loan *loan = NULL;
+	auto_call(side_conn_close) struct side_conn *loan = NULL;
 	struct session_ref ref = { .id = session };
 	const struct template *t;
 	char dir[AGENT_PATH_MAX];
 
-	if (session_borrow(e, who, &ref, true, &loan, NULL, err) < 0 ||
+	if (side_conn_open(e, who, &ref, true, &loan, NULL, err) < 0 ||
 	    inside(loan, ".", dir, err) < 0)
 		return -1;
-	t = session_loan_template(loan);
-	if (files_tar_in_watched(session_loan_sandbox(loan), t->user, dir, r->fd, look, r,
+	t = side_conn_template(loan);
+	if (files_tar_in_watched(side_conn_sandbox(loan), t->user, dir, r->fd, look, r,
 				 RESTORE_MS, err) < 0)
 		return -1;
 	look(r);
 	return verify(loan, files, err);
 }
 
-int files_restore(struct engine *e, const struct caller *who, const char *session,
-		  const struct store_file_list *files, const struct restore_watch *watch,
+int fragment_restore_files(struct engine *e, const struct caller *who, const char *session,
+		  const struct store_file_list *files, const struct restore_progress *watch,
 		  struct err *err)
 {
 	struct reading r = { .watch = watch, .fd = -1 };
@@ -227,7 +227,7 @@ int files_restore(struct engine *e, const struct caller *who, const char *sessio
 /* ---- out ----------------------------------------------------------------------------------- */
 
 struct collect {
-	struct session_loan *loan;
+	struct side_conn *loan;
 	struct store_file_list list;
 	unsigned entries, skipped;
 	size_t bytes;
@@ -259,13 +259,13 @@ static int note(void *arg, const char *path, const struct agent_stat *st, const 
 
 static int list_all(struct collect *c, struct err *err)
 {
-	const struct template *t = session_loan_template(c->loan);
+	const struct template *t = side_conn_template(c->loan);
 	char dir[AGENT_PATH_MAX];
 	int r;
 
 	if (inside(c->loan, ".", dir, err) < 0)
 		return -1;
-	r = files_list(session_loan_sandbox(c->loan), t->user, dir, FRAGMENT_PATH_MAX, note, c,
+	r = files_list(side_conn_sandbox(c->loan), t->user, dir, FRAGMENT_PATH_MAX, note, c,
 		       err);
 	return r == NO_MEMORY ? err_sys(err, ENOMEM, "files") : r;
 }
@@ -273,12 +273,12 @@ static int list_all(struct collect *c, struct err *err)
 /* 0: read; 1: too much; 2: not there any more, or not for reading. */
 static int read_one(struct collect *c, struct store_file *f, size_t max, struct err *err)
 {
-	const struct template *t = session_loan_template(c->loan);
+	const struct template *t = side_conn_template(c->loan);
 	char path[AGENT_PATH_MAX];
 
 	if (inside(c->loan, f->path, path, err) < 0)
 		return -1;
-	if (files_read(session_loan_sandbox(c->loan), t->user, path, max, &f->data, &f->size,
+	if (files_read(side_conn_sandbox(c->loan), t->user, path, max, &f->data, &f->size,
 		       err) == 0)
 		return 0;
 	switch (err->code) {
@@ -329,11 +329,11 @@ static int read_all(struct collect *c, struct err *err)
 	return 0;
 }
 
-int files_collect(struct engine *e, const struct caller *who, const char *session,
+int fragment_collect_files(struct engine *e, const struct caller *who, const char *session,
 		  struct store_file_list *ret, unsigned *ret_skipped, bool *is_heavy,
 		  struct err *err)
 {
-	auto_call(session_give_back) struct session_loan *loan = NULL;
+	auto_call(side_conn_close) struct side_conn *loan = NULL;
 	struct collect c = { 0 };
 	auto_call(store_file_list_fini) struct store_file_list *guard = &c.list;
 	struct session_ref ref = { .id = session };
@@ -342,12 +342,12 @@ int files_collect(struct engine *e, const struct caller *who, const char *sessio
 	c.list.items = calloc(STORE_FILES_MAX, sizeof(*c.list.items));
 	if (!c.list.items)
 		return err_sys(err, ENOMEM, "files");
-	if (session_borrow(e, who, &ref, true, &loan, NULL, err) < 0)
+	if (side_conn_open(e, who, &ref, true, &loan, NULL, err) < 0)
 		return -1;
 	c.loan = loan;
 	r = list_all(&c, err);
 	if (r == 0) {
-		heavy_enter(is_heavy, c.bytes);
+		mem_gate_enter(is_heavy, c.bytes);
 		r = read_all(&c, err);
 	}
 	if (r)

@@ -18,9 +18,9 @@ int project_access(struct engine *e, const struct caller *who, const char *user,
 /* ---- order --------------------------------------------------------------------------------- */
 
 /* What changes where a user is happens one after the other, in the order in which it was asked:
- * the last one wins. A turn (turn_take) does not keep an order. */
-struct place {
-	struct place *next;
+ * the last one wins. A turn (name_lock) does not keep an order. */
+struct user_queue_ticket {
+	struct user_queue_ticket *next;
 	struct engine *engine;
 	char tenant[STORE_NAME], user[STORE_USER];
 };
@@ -28,12 +28,12 @@ struct place {
 /* Before this many bytes of files come into memory; waits while there are enough of others. Nobody
  * joins a line in there, and what a guest could hold up has a deadline. *is_in says whether it
  * counts: begin with false. */
-enum { HEAVY_BYTES = 1 << 20 };
+enum { MEM_GATE_BYTES = 1 << 20 };
 
 /* ---- files of a fragment ------------------------------------------------------------------- */
 
 enum { RESTORE_STEP = 1000 }; /* files; after so many it is told */
-struct restore_watch {
+struct restore_progress {
 	void (*fn)(void *arg, unsigned done); /* files that have been taken */
 	void *arg;
 };
@@ -48,7 +48,7 @@ struct restore_watch {
 
 /* The rest is for who stands first in the user's line. */
 
-struct swapped {
+struct switch_commit_result {
 	char previous[STORE_ID]; /* session the user was on, "" if none or the same */
 	char replaced[STORE_ID]; /* working copy that has no key any more */
 	char sandbox[STORE_ID]; /* of the session, as it is now */

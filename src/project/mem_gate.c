@@ -12,9 +12,9 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t left = PTHREAD_COND_INITIALIZER;
 static unsigned inside;
 
-void heavy_enter(bool *is_in, uint64_t bytes)
+void mem_gate_enter(bool *is_in, uint64_t bytes)
 {
-	if (*is_in || bytes <= HEAVY_BYTES)
+	if (*is_in || bytes <= MEM_GATE_BYTES)
 		return;
 	pthread_mutex_lock(&mutex);
 	while (inside == HEAVY_MAX)
@@ -24,7 +24,7 @@ void heavy_enter(bool *is_in, uint64_t bytes)
 	*is_in = true;
 }
 
-void heavy_leave(bool *is_in)
+void mem_gate_leave(bool *is_in)
 {
 	if (!*is_in)
 		return;

@@ -4,7 +4,7 @@
 
 #include "project/internal.h"
 
-void heavy_enter(bool *is_in, uint64_t bytes);
-void heavy_leave(bool *is_in);
+void mem_gate_enter(bool *is_in, uint64_t bytes);
+void mem_gate_leave(bool *is_in);
 
 #endif

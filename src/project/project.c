@@ -53,7 +53,7 @@ int project_access(struct engine *e, const struct caller *who, const char *user,
 		return -1;
 	if (!project || !*project || strlen(project) >= STORE_ID)
 		return unknown(err);
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = access_in(st, who->tenant, user, project, need, &p, err);
 	if (r == 0 && ret)
 		*ret = p;
@@ -71,13 +71,13 @@ static int add(struct store *st, const char *user, struct store_project *p, stru
 		return err_set(err, ERR_CONFLICT, "Project %s is there already", p->id);
 	if (err->code != ERR_NOT_FOUND)
 		return -1;
-	if (*p->team && team_found(st, p->tenant, p->team, user, err) < 0)
+	if (*p->team && team_create_owner(st, p->tenant, p->team, user, err) < 0)
 		return -1;
 	return st->project->add(st, p, err);
 }
 
 int project_add(struct engine *e, const struct caller *who, const char *user,
-		const struct project_want *want, struct store_project *ret, struct err *err)
+		const struct project_opts *want, struct store_project *ret, struct err *err)
 {
 	struct store_project p = { .created_at = engine_now(e) };
 	bool named = want->id && *want->id, grouped = want->team && *want->team;
@@ -94,11 +94,11 @@ int project_add(struct engine *e, const struct caller *who, const char *user,
 	snprintf(p.team, sizeof(p.team), "%s", want->team ? want->team : "");
 	if (named)
 		snprintf(p.id, sizeof(p.id), "%s", want->id);
-	else if (id_new("prj_", p.id, err) < 0)
+	else if (id_generate("prj_", p.id, err) < 0)
 		return -1;
-	if (user_touch(e, who, user, err) < 0)
+	if (user_ensure(e, who, user, err) < 0)
 		return -1;
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = add(st, user, &p, err);
 	if (r < 0)
 		return -1;
@@ -119,12 +119,12 @@ int project_list(struct engine *e, const struct caller *who, const char *user,
 
 	if (name_check("user", user, STORE_USER, err) < 0)
 		return -1;
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = st->project->list(st, who->tenant, user, page, ret, err);
 	return r;
 }
 
-int get_user_id_for_project(struct engine *e, const struct caller *who, const char *project,
+int project_owner(struct engine *e, const struct caller *who, const char *project,
 			    char ret[STORE_USER], struct err *err)
 {
 	struct store_project p;
@@ -132,7 +132,7 @@ int get_user_id_for_project(struct engine *e, const struct caller *who, const ch
 
 	if (!project || !*project || strlen(project) >= STORE_ID)
 		return unknown(err);
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = st->project->get(st, who->tenant, project, &p, err);
 	if (r < 0)
 		return err->code == ERR_NOT_FOUND ? unknown(err) : -1;
@@ -147,7 +147,7 @@ static bool is_copy(const struct store_session *s)
 	struct store_binding key;
 	struct err ignored;
 
-	if (!*s->user || key_of_copy(s->user, s->project, &key, &ignored) < 0)
+	if (!*s->user || binding_of_copy(s->user, s->project, &key, &ignored) < 0)
 		return false;
 	for (size_t i = 0; i < s->nbindings; i++)
 		if (strcmp(s->bindings[i].kind, key.kind) == 0 &&
@@ -159,15 +159,15 @@ static bool is_copy(const struct store_session *s)
 static int end_copy(struct engine *e, const struct caller *who, const struct store_session *s,
 		    struct err *err)
 {
-	static const struct session_why why = { SESSION_CAUSE_ASKED, "its project was removed",
+	static const struct session_cause_opts why = { SESSION_CAUSE_REQUESTED, "its project was removed",
 						NULL };
 	struct session_ref ref = { .id = s->id };
-	struct place place;
+	struct user_queue_ticket place;
 	int r;
 
-	line_join(&place, e, who, s->user); /* not in the middle of a switch */
+	user_queue_join(&place, e, who, s->user); /* not in the middle of a switch */
 	r = session_destroy(e, who, &ref, &why, NULL, err);
-	line_leave(&place);
+	user_queue_leave(&place);
 	return r;
 }
 
@@ -227,7 +227,7 @@ int project_remove(struct engine *e, const struct caller *who, const char *user,
 	if (drop_snapshots(e, who, user, p.id, err) < 0)
 		return -1;
 	hook_crash("project:dropped");
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = st->project->remove(st, who->tenant, p.id, err);
 	if (r < 0)
 		return err->code == ERR_NOT_FOUND ? unknown(err) : -1;

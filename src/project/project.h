@@ -32,13 +32,13 @@ enum {
 
 /* ---- projects ------------------------------------------------------------------------------ */
 
-struct project_want {
+struct project_opts {
 	const char *id; /* NULL: one is made */
 	const char *name;
 	const char *team; /* NULL: none. A team nobody heard of: the user becomes its OWNER */
 };
 int project_add(struct engine *e, const struct caller *who, const char *user,
-		const struct project_want *want, struct store_project *ret, struct err *err);
+		const struct project_opts *want, struct store_project *ret, struct err *err);
 /* For the owner and the team, any role. */
 int project_get(struct engine *e, const struct caller *who, const char *user, const char *project,
 		struct store_project *ret, struct err *err);
@@ -49,7 +49,7 @@ int project_list(struct engine *e, const struct caller *who, const char *user,
 int project_remove(struct engine *e, const struct caller *who, const char *user,
 		   const char *project, struct err *err);
 /* Its owner. For the application: nobody's access is checked. */
-int get_user_id_for_project(struct engine *e, const struct caller *who, const char *project,
+int project_owner(struct engine *e, const struct caller *who, const char *project,
 			    char ret[STORE_USER], struct err *err);
 
 /* ---- teams --------------------------------------------------------------------------------- */
@@ -78,7 +78,7 @@ int team_list(struct engine *e, const struct caller *who, const char *by, const 
 /* ---- fragments ----------------------------------------------------------------------------- */
 
 /* One of files or map, snapshot and from_sandbox. */
-struct fragment_want {
+struct fragment_opts {
 	const char *id; /* NULL: one is made */
 	const char *title; /* NULL: none */
 	/* A JSON object, path -> text; "__BASE64__..." and "data:...;base64,..." are bytes. A path
@@ -94,13 +94,13 @@ struct fragment_want {
 	 * more than a fragment can hold becomes a snapshot instead, of the whole sandbox. */
 	bool from_sandbox;
 };
-struct fragment_added {
+struct fragment_add_result {
 	struct store_fragment fragment;
 	unsigned skipped; /* from_sandbox: links, and names that are no text, which were left out */
 };
 /* Not for VIEWERs. */
 int fragment_add(struct engine *e, const struct caller *who, const char *user, const char *project,
-		 const struct fragment_want *want, struct fragment_added *ret, struct err *err);
+		 const struct fragment_opts *want, struct fragment_add_result *ret, struct err *err);
 /* Newest first. */
 int fragment_list(struct engine *e, const struct caller *who, const char *user, const char *project,
 		  struct store_page page, struct store_fragment_list *ret, struct err *err);
@@ -113,22 +113,22 @@ int fragment_remove(struct engine *e, const struct caller *who, const char *user
 		    const char *project, const char *fragment, struct err *err);
 /* As fragment_want.files: what is no text (control characters are none), or could be taken for
  * something else, is base64. */
-void fragment_print_files(struct json_out *j, const char *key, const struct store_file_list *files);
+void fragment_files_to_json(struct json_out *j, const char *key, const struct store_file_list *files);
 
 /* ---- switching ----------------------------------------------------------------------------- */
 
-struct switch_want {
+struct switch_opts {
 	const char *user, *project;
 	const char *fragment; /* NULL: the user's working copy; without one the latest fragment */
 	const char *template; /* of a new sandbox; NULL: "host" */
 	const struct template *over; /* what differs from it; may be NULL */
-	int64_t idle_timeout_ms, max_lifetime_ms, wait_ms; /* as in struct session_want */
+	int64_t idle_timeout_ms, max_lifetime_ms, wait_ms; /* as in struct session_opts */
 	/* How far it has come, also every 1,000 files; may be NULL. In the caller's thread. What
 	 * was refused before anything was touched is not told. */
 	progress_fn *tell;
 	void *tell_arg;
 };
-struct switched {
+struct switch_result {
 	char session[STORE_ID], sandbox[STORE_ID];
 	char project[STORE_ID], fragment[STORE_ID]; /* where the user is now; fragment may be "" */
 	char previous[STORE_ID]; /* session the user was on, if another */
@@ -145,13 +145,13 @@ struct switched {
  * take turns in the order in which they were asked.
  *
  * For a moment there are two sandboxes: a quota of one would never let a user move. */
-int switch_user(struct engine *e, const struct caller *who, const struct switch_want *want,
-		struct switched *ret, struct err *err);
-int switch_user_to_fragment(struct engine *e, const struct caller *who, const char *user,
-			    const char *project, const char *fragment, struct switched *ret,
+int switch_user(struct engine *e, const struct caller *who, const struct switch_opts *want,
+		struct switch_result *ret, struct err *err);
+int switch_to_fragment(struct engine *e, const struct caller *who, const char *user,
+			    const char *project, const char *fragment, struct switch_result *ret,
 			    struct err *err);
-int switch_user_to_project(struct engine *e, const struct caller *who, const char *user,
-			   const char *project, struct switched *ret, struct err *err);
+int switch_to_project(struct engine *e, const struct caller *who, const char *user,
+			   const char *project, struct switch_result *ret, struct err *err);
 
 struct active_fragment {
 	char project[STORE_ID], fragment[STORE_ID];
@@ -159,7 +159,7 @@ struct active_fragment {
 	struct store_fragment record;
 };
 /* 1 and where the user is; 0: nowhere. */
-int get_user_active_fragment(struct engine *e, const struct caller *who, const char *user,
+int user_active_fragment(struct engine *e, const struct caller *who, const char *user,
 			     struct active_fragment *ret, struct err *err);
 
 /* ---- users --------------------------------------------------------------------------------- */
@@ -190,27 +190,27 @@ int user_list(struct engine *e, const struct caller *who, struct store_page page
 
 /* ---- ending -------------------------------------------------------------------------------- */
 
-struct killed {
+struct kill_result {
 	bool killed;
 	char session[STORE_ID], sandbox[STORE_ID]; /* sandbox "" if it slept */
 	char project[STORE_ID];
 };
 /* The session the user is on, with its files; they are nowhere afterwards. One that is on nothing
  * is success with killed false. */
-int kill_user_active_sandbox(struct engine *e, const struct caller *who, const char *user,
-			     struct killed *ret, struct err *err);
+int user_kill_active_sandbox(struct engine *e, const struct caller *who, const char *user,
+			     struct kill_result *ret, struct err *err);
 
-struct killed_list {
-	struct killed *items; /* owned */
+struct kill_result_list {
+	struct kill_result *items; /* owned */
 	size_t count, killed, failed;
 	size_t projects; /* working copies among them */
 };
-void killed_list_fini(struct killed_list *l);
+void kill_result_list_fini(struct kill_result_list *l);
 /* Every session of the user, however it was made. One failure does not stop the rest. */
-int kill_user_sandboxes(struct engine *e, const struct caller *who, const char *user,
-			struct killed_list *ret, struct err *err);
+int user_kill_sandboxes(struct engine *e, const struct caller *who, const char *user,
+			struct kill_result_list *ret, struct err *err);
 /* The same of every user. Sessions that belong to no user stay. */
-int kill_all_user_sandboxes(struct engine *e, const struct caller *who, struct killed_list *ret,
+int user_kill_all_sandboxes(struct engine *e, const struct caller *who, struct kill_result_list *ret,
 			    struct err *err);
 
 /* After a start: finishes or undoes the switches that were under way when the last engine ended. */

@@ -19,12 +19,12 @@ DEFINE_AUTO(struct store_file_list *, store_file_list_fini);
 struct move { /* one switch under way; its user's line is ours */
 	struct engine *e;
 	const struct caller *who;
-	const struct switch_want *want;
+	const struct switch_opts *want;
 	struct store_binding copy; /* key of the working copy */
 	bool has_fragment, loaded, heavy;
 	struct store_fragment fragment;
 	struct store_file_list files;
-	struct switched out;
+	struct switch_result out;
 };
 
 /* The sandbox, every so many files, and the switch itself. */
@@ -36,10 +36,10 @@ static unsigned steps(const struct move *m)
 static void tell(struct move *m, const char *status, const char *stage, const char *text,
 		 unsigned step)
 {
-	struct progress_state now = progress_now(m->e, status, stage, text, step, steps(m));
+	struct progress_state now = progress_make(m->e, status, stage, text, step, steps(m));
 
 	if (*m->out.session)
-		progress_put(m->e, m->out.session, &now);
+		progress_publish(m->e, m->out.session, &now);
 	if (m->want->tell)
 		m->want->tell(m->want->tell_arg, &now);
 }
@@ -59,7 +59,7 @@ static int load_fragment(struct move *m, struct err *err)
 {
 	if (m->loaded || !m->has_fragment)
 		return 0;
-	heavy_enter(&m->heavy, (uint64_t)m->fragment.bytes);
+	mem_gate_enter(&m->heavy, (uint64_t)m->fragment.bytes);
 	if (!*m->fragment.snapshot &&
 	    (fragment_load(m->e, m->who, m->fragment.id, &m->files, err) < 0 ||
 	     fragment_check_files(&m->files, err) < 0))
@@ -70,10 +70,10 @@ static int load_fragment(struct move *m, struct err *err)
 
 static int check(struct move *m, struct err *err)
 {
-	const struct switch_want *w = m->want;
+	const struct switch_opts *w = m->want;
 
 	if (project_access(m->e, m->who, w->user, w->project, PROJECT_VIEW, NULL, err) < 0 ||
-	    key_of_copy(w->user, w->project, &m->copy, err) < 0)
+	    binding_of_copy(w->user, w->project, &m->copy, err) < 0)
 		return -1;
 	if (!w->fragment)
 		return 0;
@@ -89,7 +89,7 @@ static int find_latest(struct move *m, struct err *err)
 	struct store_fragment_list l = { 0 };
 	int r = -1;
 
-	DB (m->e, st)
+	WITH_STORE (m->e, st)
 		r = st->fragment->list(st, m->who->tenant, m->want->project, page, &l, err);
 	if (r < 0)
 		return -1;
@@ -102,32 +102,32 @@ static int find_latest(struct move *m, struct err *err)
 
 /* ---- the session to go to ------------------------------------------------------------------ */
 
-static struct session_want want_of(const struct move *m)
+static struct session_opts want_of(const struct move *m)
 {
-	return (struct session_want){ .user = m->want->user,
+	return (struct session_opts){ .user = m->want->user,
 				      .project = m->want->project,
 				      .idle_timeout_ms = m->want->idle_timeout_ms,
 				      .max_lifetime_ms = m->want->max_lifetime_ms,
 				      .wait_ms = m->want->wait_ms };
 }
 
-static void take_result(struct move *m, struct session_entered *r)
+static void take_result(struct move *m, struct session_enter_result *r)
 {
 	m->out.outcome = r->outcome;
 	memcpy(m->out.session, r->session.id, sizeof(m->out.session));
 	memcpy(m->out.fragment, r->session.fragment, sizeof(m->out.fragment));
-	session_entered_fini(r);
+	session_enter_result_fini(r);
 }
 
 /* 1: it is live, with the files it had. 0: there is none, or its files are lost. */
 static int enter_copy(struct move *m, struct err *err)
 {
-	struct session_want want = want_of(m);
-	struct session_entered r;
+	struct session_opts want = want_of(m);
+	struct session_enter_result r;
 	char id[STORE_ID], now[STORE_ID];
 	bool kept;
 
-	if (key_leads(m->e, m->who, &m->copy, id, err) < 0)
+	if (binding_find_session(m->e, m->who, &m->copy, id, err) < 0)
 		return -1;
 	if (!*id)
 		return 0;
@@ -138,7 +138,7 @@ static int enter_copy(struct move *m, struct err *err)
 	if (session_enter(m->e, m->who, &want, &r, err) < 0) {
 		struct err ignored;
 
-		if (key_leads(m->e, m->who, &m->copy, now, &ignored) == 0 && strcmp(id, now) != 0)
+		if (binding_find_session(m->e, m->who, &m->copy, now, &ignored) == 0 && strcmp(id, now) != 0)
 			return 0; /* destroyed a moment ago */
 		return -1;
 	}
@@ -149,7 +149,7 @@ static int enter_copy(struct move *m, struct err *err)
 		take_result(m, &r);
 		m->out.has_restored_files = true;
 	} else {
-		session_entered_fini(&r);
+		session_enter_result_fini(&r);
 	}
 	return kept;
 }
@@ -157,9 +157,9 @@ static int enter_copy(struct move *m, struct err *err)
 /* From nothing but the template, or the snapshot. Nobody's keys lead to it yet. */
 static int make(struct move *m, struct err *err)
 {
-	struct restore_watch watch = { .fn = tell_files, .arg = m };
-	struct session_want want = want_of(m);
-	struct session_entered r;
+	struct restore_progress watch = { .fn = tell_files, .arg = m };
+	struct session_opts want = want_of(m);
+	struct session_enter_result r;
 
 	tell(m, "running", "sandbox", "making the sandbox", 1);
 	want.template = m->want->template;
@@ -179,9 +179,9 @@ static int make(struct move *m, struct err *err)
 		m->out.outcome = SESSION_REPLACED;
 	hook_crash("switch:made");
 	tell_files(m, 0);
-	if (files_restore(m->e, m->who, m->out.session, &m->files, &watch, err) < 0)
+	if (fragment_restore_files(m->e, m->who, m->out.session, &m->files, &watch, err) < 0)
 		return -1;
-	heavy_leave(&m->heavy);
+	mem_gate_leave(&m->heavy);
 	m->out.restored_files = (unsigned)m->files.count;
 	m->out.has_restored_files = m->files.count > 0 || want.snapshot;
 	hook_crash("switch:restored");
@@ -203,9 +203,9 @@ static int get_ready(struct move *m, struct err *err)
 
 /* The user has moved: a failure here is not theirs. The sweep hibernates what is left running, and
  * the next switch or start removes what was replaced. */
-static void leave_old(struct move *m, const struct swapped *s)
+static void leave_old(struct move *m, const struct switch_commit_result *s)
 {
-	static const struct session_why replaced = { SESSION_CAUSE_REPLACED,
+	static const struct session_cause_opts replaced = { SESSION_CAUSE_REPLACED,
 						     "its user asked for a fragment in its place",
 						     NULL };
 	struct session_ref gone = { .id = s->replaced }, before = { .id = s->previous };
@@ -219,15 +219,15 @@ static void leave_old(struct move *m, const struct swapped *s)
 
 static int go(struct move *m, struct err *err)
 {
-	struct swapped s;
+	struct switch_commit_result s;
 
-	if (check(m, err) < 0 || switch_tidy(m->e, m->who, m->want->user, err) < 0)
+	if (check(m, err) < 0 || switch_finish_pending(m->e, m->who, m->want->user, err) < 0)
 		return -1;
 	hook_crash("switch:checked");
 	if (get_ready(m, err) < 0)
 		return -1;
 	tell(m, "running", "switch", "moving the user", steps(m));
-	if (switch_swap(m->e, m->who, m->want->user, m->out.session, &s, err) < 0)
+	if (switch_commit(m->e, m->who, m->want->user, m->out.session, &s, err) < 0)
 		return -1;
 	hook_crash("switch:swapped");
 	memcpy(m->out.previous, s.previous, sizeof(m->out.previous));
@@ -238,27 +238,27 @@ static int go(struct move *m, struct err *err)
 	return 0;
 }
 
-int switch_user(struct engine *e, const struct caller *who, const struct switch_want *want,
-		struct switched *ret, struct err *err)
+int switch_user(struct engine *e, const struct caller *who, const struct switch_opts *want,
+		struct switch_result *ret, struct err *err)
 {
 	struct move m = { .e = e, .who = who, .want = want };
 	auto_call(store_file_list_fini) struct store_file_list *files = &m.files;
-	struct place place;
+	struct user_queue_ticket place;
 	struct err later;
 	int r;
 
 	if (name_check("user", want->user, STORE_USER, err) < 0)
 		return -1;
-	if (line_enter(&place, e, who, want->user, err) < 0)
+	if (user_queue_enter(&place, e, who, want->user, err) < 0)
 		return -1;
 	r = go(&m, err);
 	if (r < 0) {
 		if (*m.out.session)
 			tell(&m, "error", "switch", err->msg, steps(&m));
-		(void)switch_tidy(e, who, want->user, &later); /* what was made goes */
+		(void)switch_finish_pending(e, who, want->user, &later); /* what was made goes */
 	}
-	line_leave(&place);
-	heavy_leave(&m.heavy);
+	user_queue_leave(&place);
+	mem_gate_leave(&m.heavy);
 	(void)files;
 	if (r < 0)
 		return -1;
@@ -267,19 +267,19 @@ int switch_user(struct engine *e, const struct caller *who, const struct switch_
 	return 0;
 }
 
-int switch_user_to_fragment(struct engine *e, const struct caller *who, const char *user,
-			    const char *project, const char *fragment, struct switched *ret,
+int switch_to_fragment(struct engine *e, const struct caller *who, const char *user,
+			    const char *project, const char *fragment, struct switch_result *ret,
 			    struct err *err)
 {
-	struct switch_want want = { .user = user, .project = project, .fragment = fragment };
+	struct switch_opts want = { .user = user, .project = project, .fragment = fragment };
 
 	return switch_user(e, who, &want, ret, err);
 }
 
-int switch_user_to_project(struct engine *e, const struct caller *who, const char *user,
-			   const char *project, struct switched *ret, struct err *err)
+int switch_to_project(struct engine *e, const struct caller *who, const char *user,
+			   const char *project, struct switch_result *ret, struct err *err)
 {
-	return switch_user_to_fragment(e, who, user, project, NULL, ret, err);
+	return switch_to_fragment(e, who, user, project, NULL, ret, err);
 }
 
 /* ---- where a user is ----------------------------------------------------------------------- */
@@ -307,14 +307,14 @@ static int look(struct store *st, const char *tenant, const char *user, struct a
 	return 1;
 }
 
-int get_user_active_fragment(struct engine *e, const struct caller *who, const char *user,
+int user_active_fragment(struct engine *e, const struct caller *who, const char *user,
 			     struct active_fragment *ret, struct err *err)
 {
 	int r = -1;
 
 	if (name_check("user", user, STORE_USER, err) < 0)
 		return -1;
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = look(st, who->tenant, user, ret, err);
 	return r;
 }

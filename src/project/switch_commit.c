@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The moment of a switch: two keys of a user lead to another session, in an order that a crash at
- * any point leaves in one of two states, both of which switch_tidy() knows what to do with.
+ * any point leaves in one of two states, both of which switch_finish_pending() knows what to do with.
  *
  *   a new session has the mark "pending"
  *   the user's key leads to it, and the user's record says so    <- here it has taken place
@@ -30,7 +30,7 @@ DEFINE_AUTO(struct store_session *, store_session_fini);
 
 /* ---- keys ---------------------------------------------------------------------------------- */
 
-struct store_binding key_of_user(const char *user)
+struct store_binding binding_of_user(const char *user)
 {
 	struct store_binding key = { .kind = "user" };
 
@@ -38,7 +38,7 @@ struct store_binding key_of_user(const char *user)
 	return key;
 }
 
-int key_of_copy(const char *user, const char *project, struct store_binding *ret, struct err *err)
+int binding_of_copy(const char *user, const char *project, struct store_binding *ret, struct err *err)
 {
 	struct store_binding key = { .kind = "project" };
 	char escaped[3 * STORE_USER], *to = escaped;
@@ -58,13 +58,13 @@ int key_of_copy(const char *user, const char *project, struct store_binding *ret
 	return 0;
 }
 
-int key_leads(struct engine *e, const struct caller *who, const struct store_binding *key,
+int binding_find_session(struct engine *e, const struct caller *who, const struct store_binding *key,
 	      char ret[STORE_ID], struct err *err)
 {
 	struct store_session s = { 0 };
 	int r = err_set(err, ERR_NOT_FOUND, "no session with %s '%s'", key->kind, key->key);
 
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = st->session->find(st, who->tenant, key, &s, err);
 	if (r < 0 && err->code != ERR_NOT_FOUND)
 		return -1;
@@ -101,33 +101,33 @@ static int rebind(struct store *st, const char *tenant, const struct store_bindi
 }
 
 /* The store raised its version behind the entry's back. */
-static void reload(struct entry *n)
+static void reload(struct session *n)
 {
 	struct err ignored;
 
-	if (n && entry_reload(n, &ignored) < 0)
-		entry_forget(n); /* whoever has the next turn reads it */
+	if (n && session_reload(n, &ignored) < 0)
+		session_forget(n); /* whoever has the next turn reads it */
 }
 
 /* One try. 1: somebody else moved the key, or ended the session it led to, meanwhile. */
-static int try_point(struct entry *n, const struct caller *who, const struct store_binding *key,
+static int try_point(struct session *n, const struct caller *who, const struct store_binding *key,
 		     const struct whereabouts *at, char ret_was[STORE_ID], struct err *err)
 {
-	auto_call(entry_give) struct entry *from = NULL;
+	auto_call(session_unlock) struct session *from = NULL;
 	struct engine *e = n->engine;
 	char was[STORE_ID];
 	bool other;
 	int r = 0;
 
-	if (key_leads(e, who, key, was, err) < 0)
+	if (binding_find_session(e, who, key, was, err) < 0)
 		return -1;
 	other = *was && strcmp(was, n->id) != 0;
-	if (other && entry_take(e, who->tenant, was, &from, err) < 0)
+	if (other && session_lock(e, who->tenant, was, &from, err) < 0)
 		return err->code == ERR_NOT_FOUND ? 1 : -1;
-	if (entry_flush(n, err) < 0 || (from && entry_flush(from, err) < 0))
+	if (session_flush(n, err) < 0 || (from && session_flush(from, err) < 0))
 		return -1;
 	if (other || !*was || at)
-		DB (e, st)
+		WITH_STORE (e, st)
 			r = rebind(st, who->tenant, key, *was ? was : NULL, n->id, at,
 				   engine_now(e), err);
 	if (r < 0)
@@ -139,7 +139,7 @@ static int try_point(struct entry *n, const struct caller *who, const struct sto
 }
 
 /* The key leads to n afterwards; *ret_was is where it led before, "" if nowhere else. */
-static int point(struct entry *n, const struct caller *who, const struct store_binding *key,
+static int point(struct session *n, const struct caller *who, const struct store_binding *key,
 		 const struct whereabouts *at, char ret_was[STORE_ID], struct err *err)
 {
 	int r = 1;
@@ -157,7 +157,7 @@ static bool has_mark(const struct store_session *s, const char *mark)
 }
 
 /* NULL: none. */
-static int set_mark(struct entry *n, const char *mark, const char *event, struct err *err)
+static int set_mark(struct session *n, const char *mark, const char *event, struct err *err)
 {
 	struct store_session s = { 0 };
 	auto_call(store_session_fini) struct store_session *guard = &s;
@@ -169,15 +169,15 @@ static int set_mark(struct entry *n, const char *mark, const char *event, struct
 	if (mark && !s.metadata)
 		return err_set(err, ERR_LIMIT, "no memory");
 	(void)guard;
-	return entry_write(n, &s, event, err);
+	return session_update(n, &s, event, err);
 }
 
-static int mark_replaced(struct entry *n, const struct caller *who, const char *copy,
+static int mark_replaced(struct session *n, const struct caller *who, const char *copy,
 			 struct err *err)
 {
-	auto_call(entry_give) struct entry *old = NULL;
+	auto_call(session_unlock) struct session *old = NULL;
 
-	if (entry_take(n->engine, who->tenant, copy, &old, err) < 0)
+	if (session_lock(n->engine, who->tenant, copy, &old, err) < 0)
 		return err->code == ERR_NOT_FOUND ? 0 : -1;
 	return set_mark(old, SWITCH_REPLACED, "replaced", err);
 }
@@ -185,14 +185,14 @@ static int mark_replaced(struct entry *n, const struct caller *who, const char *
 /* ---- the swap ------------------------------------------------------------------------------ */
 
 /* What comes after the user's key: n takes the place of the working copy. */
-static int finish(struct entry *n, const struct caller *who, const char *user, const char *project,
+static int finish(struct session *n, const struct caller *who, const char *user, const char *project,
 		  char ret_replaced[STORE_ID], struct err *err)
 {
 	struct store_binding key;
 	char old[STORE_ID];
 
-	if (key_of_copy(user, project, &key, err) < 0 ||
-	    key_leads(n->engine, who, &key, old, err) < 0)
+	if (binding_of_copy(user, project, &key, err) < 0 ||
+	    binding_find_session(n->engine, who, &key, old, err) < 0)
 		return -1;
 	if (*old && strcmp(old, n->id) != 0 && mark_replaced(n, who, old, err) < 0)
 		return -1;
@@ -204,7 +204,7 @@ static int finish(struct entry *n, const struct caller *who, const char *user, c
 }
 
 /* The keys of a session have no event of their own. */
-static void tell(struct entry *n, const struct caller *who, const char *from)
+static void tell(struct session *n, const struct caller *who, const char *from)
 {
 	struct store_event ev = { .kind = "switch", .version = n->rec.version };
 	struct err ignored; /* the move itself is in the store */
@@ -212,27 +212,27 @@ static void tell(struct entry *n, const struct caller *who, const char *from)
 	snprintf(ev.tenant, sizeof(ev.tenant), "%s", who->tenant);
 	snprintf(ev.session, sizeof(ev.session), "%s", n->id);
 	snprintf(ev.cause.code, sizeof(ev.cause.code), "%s",
-		 session_cause_name(SESSION_CAUSE_ASKED));
+		 session_cause_name(SESSION_CAUSE_REQUESTED));
 	snprintf(ev.cause.text, sizeof(ev.cause.text), "%s%s", *from ? "its user came from " : "",
 		 from);
 	snprintf(ev.cause.actor, sizeof(ev.cause.actor), "%s", who->actor ? who->actor : "");
 	ev.cause.at = engine_now(n->engine);
-	DB (n->engine, st)
+	WITH_STORE (n->engine, st)
 		(void)st->event->append(st, &ev, &ignored);
 }
 
-int switch_swap(struct engine *e, const struct caller *who, const char *user, const char *session,
-		struct swapped *ret, struct err *err)
+int switch_commit(struct engine *e, const struct caller *who, const char *user, const char *session,
+		struct switch_commit_result *ret, struct err *err)
 {
-	auto_call(entry_give) struct entry *n = NULL;
-	struct store_binding key = key_of_user(user);
+	auto_call(session_unlock) struct session *n = NULL;
+	struct store_binding key = binding_of_user(user);
 	char project[STORE_ID], fragment[STORE_ID];
 	struct whereabouts at = { .user = user, .project = project, .fragment = fragment };
-	struct swapped out = { .previous = "" };
+	struct switch_commit_result out = { .previous = "" };
 	struct err later;
 	bool is_new;
 
-	if (entry_take(e, who->tenant, session, &n, err) < 0)
+	if (session_lock(e, who->tenant, session, &n, err) < 0)
 		return -1;
 	memcpy(project, n->rec.project, sizeof(project));
 	memcpy(fragment, n->rec.fragment, sizeof(fragment));
@@ -253,15 +253,15 @@ int switch_swap(struct engine *e, const struct caller *who, const char *user, co
 
 static int go_on(struct engine *e, const struct caller *who, const char *user, struct err *err)
 {
-	auto_call(entry_give) struct entry *n = NULL;
-	struct store_binding key = key_of_user(user);
+	auto_call(session_unlock) struct session *n = NULL;
+	struct store_binding key = binding_of_user(user);
 	char id[STORE_ID], project[STORE_ID], replaced[STORE_ID];
 
-	if (key_leads(e, who, &key, id, err) < 0)
+	if (binding_find_session(e, who, &key, id, err) < 0)
 		return -1;
 	if (!*id)
 		return 0;
-	if (entry_take(e, who->tenant, id, &n, err) < 0)
+	if (session_lock(e, who->tenant, id, &n, err) < 0)
 		return err->code == ERR_NOT_FOUND ? 0 : -1;
 	if (!has_mark(&n->rec, SWITCH_PENDING))
 		return 0;
@@ -271,19 +271,19 @@ static int go_on(struct engine *e, const struct caller *who, const char *user, s
 
 static void clear_one(struct engine *e, const struct caller *who, const struct store_session *s)
 {
-	static const struct session_why why = { SESSION_CAUSE_REPLACED,
+	static const struct session_cause_opts why = { SESSION_CAUSE_REPLACED,
 						"left over from a switch of its user", "lodge" };
 	struct session_ref ref = { .id = s->id };
 	struct err later; /* it keeps its mark */
-	struct entry *n;
+	struct session *n;
 
 	if (s->state == SESSION_DESTROYING)
 		return; /* the sweep is at it */
 	if (s->nbindings == 0) {
 		(void)session_destroy(e, who, &ref, &why, NULL, &later);
-	} else if (entry_take(e, who->tenant, s->id, &n, &later) == 0) {
+	} else if (session_lock(e, who->tenant, s->id, &n, &later) == 0) {
 		(void)set_mark(n, NULL, "kept", &later);
-		entry_give(n);
+		session_unlock(n);
 	}
 }
 
@@ -310,7 +310,7 @@ static void clear_marked(struct engine *e, const struct caller *who, const char 
 
 /* Left-overs can wait for another time. A session the user is on that has not become the working
  * copy cannot: without the user's key nothing would lead to it. */
-int switch_tidy(struct engine *e, const struct caller *who, const char *user, struct err *err)
+int switch_finish_pending(struct engine *e, const struct caller *who, const char *user, struct err *err)
 {
 	if (go_on(e, who, user, err) < 0)
 		return -1;
@@ -322,12 +322,12 @@ int switch_tidy(struct engine *e, const struct caller *who, const char *user, st
 static void recover_one(struct engine *e, const struct store_session *s)
 {
 	struct caller who = { .tenant = s->tenant, .actor = "lodge" };
-	struct place place;
+	struct user_queue_ticket place;
 	struct err later; /* the user's next switch tries again */
 
-	line_join(&place, e, &who, s->user);
-	(void)switch_tidy(e, &who, s->user, &later);
-	line_leave(&place);
+	user_queue_join(&place, e, &who, s->user);
+	(void)switch_finish_pending(e, &who, s->user, &later);
+	user_queue_leave(&place);
 }
 
 static int recover_marked(struct engine *e, const char *value, struct err *err)

@@ -4,11 +4,11 @@
 
 #include "project/internal.h"
 
-/* Inside DB(): the user's role in the team, 0 if there is none, -1. */
+/* Inside WITH_STORE(): the user's role in the team, 0 if there is none, -1. */
 int team_role_of(struct store *st, const char *tenant, const char *team, const char *user,
 		 struct err *err);
-/* Inside DB(): makes the user OWNER of a team that has no members and no project. */
-int team_found(struct store *st, const char *tenant, const char *team, const char *user,
+/* Inside WITH_STORE(): makes the user OWNER of a team that has no members and no project. */
+int team_create_owner(struct store *st, const char *tenant, const char *team, const char *user,
 	       struct err *err);
 
 #endif

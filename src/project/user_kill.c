@@ -10,21 +10,21 @@
 #include "project/switch_commit.h"
 #include "project/users.h"
 
-void killed_list_fini(struct killed_list *l)
+void kill_result_list_fini(struct kill_result_list *l)
 {
 	free(l->items);
-	*l = (struct killed_list){ 0 };
+	*l = (struct kill_result_list){ 0 };
 }
 
 static int end(struct engine *e, const struct caller *who, const struct store_session *s,
-	       struct killed *ret, struct err *err)
+	       struct kill_result *ret, struct err *err)
 {
-	static const struct session_why why = { SESSION_CAUSE_ASKED,
+	static const struct session_cause_opts why = { SESSION_CAUSE_REQUESTED,
 						"its user's sandboxes were ended", NULL };
 	struct session_ref ref = { .id = s->id };
 	int r = session_destroy(e, who, &ref, &why, NULL, err);
 
-	*ret = (struct killed){ .killed = r == 0 };
+	*ret = (struct kill_result){ .killed = r == 0 };
 	memcpy(ret->session, s->id, sizeof(ret->session));
 	memcpy(ret->sandbox, s->sandbox, sizeof(ret->sandbox));
 	memcpy(ret->project, s->project, sizeof(ret->project));
@@ -34,10 +34,10 @@ static int end(struct engine *e, const struct caller *who, const struct store_se
 /* ---- the one a user is on ------------------------------------------------------------------ */
 
 static int kill_active(struct engine *e, const struct caller *who, const char *user,
-		       struct killed *ret, struct err *err)
+		       struct kill_result *ret, struct err *err)
 {
 	struct session_ref ref = { .kind = "user", .key = user };
-	struct killed k = { .killed = false };
+	struct kill_result k = { .killed = false };
 	struct store_session s;
 	int r = session_get(e, who, &ref, &s, err);
 
@@ -56,37 +56,37 @@ static int kill_active(struct engine *e, const struct caller *who, const char *u
 	return 0;
 }
 
-int kill_user_active_sandbox(struct engine *e, const struct caller *who, const char *user,
-			     struct killed *ret, struct err *err)
+int user_kill_active_sandbox(struct engine *e, const struct caller *who, const char *user,
+			     struct kill_result *ret, struct err *err)
 {
-	struct place place;
+	struct user_queue_ticket place;
 	int r;
 
 	if (name_check("user", user, STORE_USER, err) < 0)
 		return -1;
-	if (line_enter(&place, e, who, user, err) < 0)
+	if (user_queue_enter(&place, e, who, user, err) < 0)
 		return -1;
 	r = kill_active(e, who, user, ret, err);
-	line_leave(&place);
+	user_queue_leave(&place);
 	return r;
 }
 
 /* ---- many ---------------------------------------------------------------------------------- */
 
 static int add_one(struct engine *e, const struct caller *who, const struct store_session *s,
-		   struct killed_list *l)
+		   struct kill_result_list *l)
 {
-	struct killed *grown = realloc(l->items, (l->count + 1) * sizeof(*grown));
-	struct place place;
+	struct kill_result *grown = realloc(l->items, (l->count + 1) * sizeof(*grown));
+	struct user_queue_ticket place;
 	struct err ignored; /* that one is told as failed */
 	int r;
 
 	if (!grown)
 		return -1;
 	l->items = grown;
-	line_join(&place, e, who, s->user);
+	user_queue_join(&place, e, who, s->user);
 	r = end(e, who, s, &grown[l->count], &ignored);
-	line_leave(&place);
+	user_queue_leave(&place);
 	l->count++;
 	*(r < 0 ? &l->failed : &l->killed) += 1;
 	l->projects += *s->project != '\0';
@@ -94,7 +94,7 @@ static int add_one(struct engine *e, const struct caller *who, const struct stor
 }
 
 static int end_sessions(struct engine *e, const struct caller *who, const char *user,
-			struct killed_list *l, struct err *err)
+			struct kill_result_list *l, struct err *err)
 {
 	struct store_session_filter f = { .tenant = who->tenant, .user = user };
 	struct store_page page = { .limit = 100 };
@@ -120,16 +120,16 @@ static int end_sessions(struct engine *e, const struct caller *who, const char *
 static int leave_if_gone(struct engine *e, const struct caller *who, const char *user,
 			 struct err *err)
 {
-	struct store_binding key = key_of_user(user);
+	struct store_binding key = binding_of_user(user);
 	char session[STORE_ID];
-	struct place place;
+	struct user_queue_ticket place;
 	int r;
 
-	line_join(&place, e, who, user);
-	r = key_leads(e, who, &key, session, err);
+	user_queue_join(&place, e, who, user);
+	r = binding_find_session(e, who, &key, session, err);
 	if (r == 0 && !*session)
 		r = user_leave(e, who, user, err);
-	line_leave(&place);
+	user_queue_leave(&place);
 	return r;
 }
 
@@ -141,7 +141,7 @@ static int leave_all(struct engine *e, const struct caller *who, struct err *err
 	do {
 		struct store_user_list l = { 0 };
 
-		DB (e, st)
+		WITH_STORE (e, st)
 			r = st->user->list(st, who->tenant, page, &l, err);
 		for (size_t i = 0; r == 0 && i < l.count; i++)
 			r = leave_if_gone(e, who, l.items[i].id, err);
@@ -152,29 +152,29 @@ static int leave_all(struct engine *e, const struct caller *who, struct err *err
 }
 
 static int end_all(struct engine *e, const struct caller *who, const char *user,
-		   struct killed_list *ret, struct err *err)
+		   struct kill_result_list *ret, struct err *err)
 {
-	struct killed_list l = { 0 };
+	struct kill_result_list l = { 0 };
 	int r = end_sessions(e, who, user, &l, err);
 
 	hook_crash("kill:ended");
 	if (r == 0)
 		r = user ? leave_if_gone(e, who, user, err) : leave_all(e, who, err);
 	if (r < 0) {
-		killed_list_fini(&l);
+		kill_result_list_fini(&l);
 		return -1;
 	}
 	*ret = l;
 	return 0;
 }
 
-int kill_user_sandboxes(struct engine *e, const struct caller *who, const char *user,
-			struct killed_list *ret, struct err *err)
+int user_kill_sandboxes(struct engine *e, const struct caller *who, const char *user,
+			struct kill_result_list *ret, struct err *err)
 {
 	return name_check("user", user, STORE_USER, err) < 0 ? -1 : end_all(e, who, user, ret, err);
 }
 
-int kill_all_user_sandboxes(struct engine *e, const struct caller *who, struct killed_list *ret,
+int user_kill_all_sandboxes(struct engine *e, const struct caller *who, struct kill_result_list *ret,
 			    struct err *err)
 {
 	return end_all(e, who, NULL, ret, err);

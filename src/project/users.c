@@ -14,37 +14,37 @@
 
 static pthread_mutex_t line_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t line_moved = PTHREAD_COND_INITIALIZER;
-static struct place *line; /* of all users, in the order in which they came */
+static struct user_queue_ticket *line; /* of all users, in the order in which they came */
 
 enum { LINE_MOST = 8 }; /* of one user: each holds a thread of the service */
 
-static bool is_first(const struct place *p)
+static bool is_first(const struct user_queue_ticket *p)
 {
-	for (const struct place *q = line; q != p; q = q->next)
+	for (const struct user_queue_ticket *q = line; q != p; q = q->next)
 		if (q->engine == p->engine && strcmp(q->user, p->user) == 0 &&
 		    strcmp(q->tenant, p->tenant) == 0)
 			return false;
 	return true;
 }
 
-static unsigned before(const struct place *p)
+static unsigned before(const struct user_queue_ticket *p)
 {
 	unsigned n = 0;
 
-	for (const struct place *q = line; q; q = q->next)
+	for (const struct user_queue_ticket *q = line; q; q = q->next)
 		n += q->engine == p->engine && strcmp(q->user, p->user) == 0 &&
 		     strcmp(q->tenant, p->tenant) == 0;
 	return n;
 }
 
 /* False: there are `most` already. */
-static bool join(struct place *p, struct engine *e, const struct caller *who, const char *user,
+static bool join(struct user_queue_ticket *p, struct engine *e, const struct caller *who, const char *user,
 		 unsigned most)
 {
-	struct place **end = &line;
+	struct user_queue_ticket **end = &line;
 	bool may;
 
-	*p = (struct place){ .engine = e };
+	*p = (struct user_queue_ticket){ .engine = e };
 	snprintf(p->tenant, sizeof(p->tenant), "%s", who->tenant);
 	snprintf(p->user, sizeof(p->user), "%s", user);
 	pthread_mutex_lock(&line_mutex);
@@ -60,12 +60,12 @@ static bool join(struct place *p, struct engine *e, const struct caller *who, co
 	return may;
 }
 
-void line_join(struct place *p, struct engine *e, const struct caller *who, const char *user)
+void user_queue_join(struct user_queue_ticket *p, struct engine *e, const struct caller *who, const char *user)
 {
 	(void)join(p, e, who, user, UINT_MAX);
 }
 
-int line_enter(struct place *p, struct engine *e, const struct caller *who, const char *user,
+int user_queue_enter(struct user_queue_ticket *p, struct engine *e, const struct caller *who, const char *user,
 	       struct err *err)
 {
 	if (join(p, e, who, user, LINE_MOST))
@@ -75,9 +75,9 @@ int line_enter(struct place *p, struct engine *e, const struct caller *who, cons
 		       LINE_MOST);
 }
 
-void line_leave(struct place *p)
+void user_queue_leave(struct user_queue_ticket *p)
 {
-	struct place **at = &line;
+	struct user_queue_ticket **at = &line;
 
 	pthread_mutex_lock(&line_mutex);
 	while (*at != p)
@@ -127,12 +127,12 @@ int user_set(struct engine *e, const struct caller *who, const char *user, const
 	    name_check_optional("name", name, STORE_TEXT, err) < 0 ||
 	    name_check_optional("email", email, STORE_TEXT, err) < 0)
 		return -1;
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = set(st, who, user, name, email, engine_now(e), err);
 	return r;
 }
 
-int user_touch(struct engine *e, const struct caller *who, const char *user, struct err *err)
+int user_ensure(struct engine *e, const struct caller *who, const char *user, struct err *err)
 {
 	return user_set(e, who, user, NULL, NULL, err);
 }
@@ -153,7 +153,7 @@ int user_leave(struct engine *e, const struct caller *who, const char *user, str
 {
 	int r = -1;
 
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = leave(st, who->tenant, user, err);
 	return r;
 }
@@ -201,7 +201,7 @@ static void name_project(struct engine *e, struct user_info *i)
 	int r = -1;
 
 	if (*i->session.project)
-		DB (e, st)
+		WITH_STORE (e, st)
 			r = st->project->get(st, i->user.tenant, i->session.project, &p, &ignored);
 	if (r == 0)
 		memcpy(i->project_name, p.name, sizeof(i->project_name));
@@ -254,7 +254,7 @@ int user_get(struct engine *e, const struct caller *who, const char *user, struc
 
 	if (name_check("user", user, STORE_USER, err) < 0)
 		return -1;
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = st->user->get(st, who->tenant, user, &u, err);
 	if (r < 0 && err->code == ERR_NOT_FOUND)
 		r = stranger(e, who->tenant, user, &u, err);
@@ -268,7 +268,7 @@ int user_list(struct engine *e, const struct caller *who, struct store_page page
 	struct user_info_list l = { 0 };
 	int r = -1;
 
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = st->user->list(st, who->tenant, page, &users, err);
 	if (r < 0)
 		return -1;

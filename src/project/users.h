@@ -4,18 +4,18 @@
 
 #include "project/internal.h"
 
-/* Inside DB(): what is known of the user, or a fresh record that is not written yet. */
+/* Inside WITH_STORE(): what is known of the user, or a fresh record that is not written yet. */
 int user_load(struct store *st, const char *tenant, const char *user, int64_t now,
 	      struct store_user *ret, struct err *err);
 /* Makes the user if nobody knows them. */
-int user_touch(struct engine *e, const struct caller *who, const char *user, struct err *err);
+int user_ensure(struct engine *e, const struct caller *who, const char *user, struct err *err);
 /* Where the user is from now on; both "" for nowhere. One that nobody knows is left unknown. */
 int user_leave(struct engine *e, const struct caller *who, const char *user, struct err *err);
-void line_join(struct place *p, struct engine *e, const struct caller *who, const char *user);
+void user_queue_join(struct user_queue_ticket *p, struct engine *e, const struct caller *who, const char *user);
 /* The same for a call from outside: ERR_UNAVAILABLE if too many of this user wait. */
-int line_enter(struct place *p, struct engine *e, const struct caller *who, const char *user,
+int user_queue_enter(struct user_queue_ticket *p, struct engine *e, const struct caller *who, const char *user,
 	       struct err *err);
-void line_leave(struct place *p);
-DEFINE_AUTO(struct place *, line_leave);
+void user_queue_leave(struct user_queue_ticket *p);
+DEFINE_AUTO(struct user_queue_ticket *, user_queue_leave);
 
 #endif

@@ -58,7 +58,7 @@ struct agent {
 int agent_new(int fd, struct agent **ret, struct err *err)
 {
 	auto_close int own = fd;
-	int r = sock_nonblock(fd);
+	int r = fd_message_nonblock(fd);
 	struct agent *a;
 
 	if (r < 0)
@@ -223,7 +223,7 @@ static int enqueue(struct agent *a, const struct iovec *iov, size_t niov, const 
 static int transmit(struct agent *a, const struct iovec *iov, size_t niov, const int *fds,
 		    size_t nfds, struct err *err)
 {
-	int r = a->queue ? -EAGAIN : sock_sendv(a->fd, iov, niov, fds, nfds);
+	int r = a->queue ? -EAGAIN : fd_message_sendv(a->fd, iov, niov, fds, nfds);
 
 	if (r == -EAGAIN)
 		return enqueue(a, iov, niov, fds, nfds, err);
@@ -241,7 +241,7 @@ static int flush(struct agent *a)
 {
 	while (a->queue) {
 		struct queued *q = a->queue;
-		int r = sock_send(a->fd, q->bytes, q->len, q->fds, q->nfds);
+		int r = fd_message_send(a->fd, q->bytes, q->len, q->fds, q->nfds);
 
 		if (r == -EAGAIN)
 			return 0;
@@ -461,7 +461,7 @@ static int receive_one(struct agent *a, struct err *err)
 	_Alignas(8) char buf[ANSWER_MAX];
 	int fds[AGENT_ANSWER_FDS] = { -1, -1 };
 	size_t nfds = 0;
-	int n = sock_recv(a->fd, buf, sizeof(buf), fds, AGENT_ANSWER_FDS, &nfds);
+	int n = fd_message_recv(a->fd, buf, sizeof(buf), fds, AGENT_ANSWER_FDS, &nfds);
 	const char *problem;
 	struct err why;
 

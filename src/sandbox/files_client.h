@@ -69,14 +69,14 @@ struct files_job_spec {
 	uint32_t depth, timeout_ms;
 	uint64_t max_bytes, max_entries;
 	int fd; /* where it reads or writes; borrowed */
-	const struct exec_ops *ops;
+	const struct guest_exec_ops *ops;
 	void *arg;
 };
-/* An exec without logs: on_end, exec_wait(), exec_kill() and exec_free() are for it too. */
-int files_job_begin(struct sandbox *sb, const struct files_job_spec *spec, struct exec **ret,
+/* An exec without logs: on_end, guest_exec_wait(), guest_exec_kill() and guest_exec_free() are for it too. */
+int files_job_begin(struct sandbox *sb, const struct files_job_spec *spec, struct guest_exec **ret,
 		    struct err *err);
 /* -1 with the reason if the ended job failed. */
-int files_job_check(struct exec *job, const char *what, struct err *err);
+int files_job_check(struct guest_exec *job, const char *what, struct err *err);
 
 /* Whole trees; a missing path is success. */
 int files_remove_tree(struct sandbox *sb, const char *user, const char *path, struct err *err);

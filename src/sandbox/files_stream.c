@@ -14,7 +14,7 @@
 /* The largest record: two paths of AGENT_PATH_MAX and the fixed part. */
 enum { RECORD_MAX = 2 * AGENT_PATH_MAX + 256, LOOK_MS = 500, WATCH_MS = 50, KILL_MS = 5000 };
 
-int files_job_begin(struct sandbox *sb, const struct files_job_spec *spec, struct exec **ret,
+int files_job_begin(struct sandbox *sb, const struct files_job_spec *spec, struct guest_exec **ret,
 		    struct err *err)
 {
 	struct agent_job job = { .op = spec->op,
@@ -24,16 +24,16 @@ int files_job_begin(struct sandbox *sb, const struct files_job_spec *spec, struc
 				 .max_bytes = spec->max_bytes,
 				 .max_entries = spec->max_entries };
 
-	return exec_begin_job(sb, job, spec->user, spec->path, spec->fd, spec->ops, spec->arg, ret,
+	return guest_exec_begin_job(sb, job, spec->user, spec->path, spec->fd, spec->ops, spec->arg, ret,
 			      err);
 }
 
-int files_job_check(struct exec *job, const char *what, struct err *err)
+int files_job_check(struct guest_exec *job, const char *what, struct err *err)
 {
-	const struct exec_result *r = exec_result(job);
-	const struct err *why = exec_error(job);
+	const struct guest_exec_result *r = guest_exec_result(job);
+	const struct err *why = guest_exec_error(job);
 
-	if (exec_state(job) == EXEC_FAILED || (why->code && (r->code || r->job_errno))) {
+	if (guest_exec_state(job) == GUEST_EXEC_FAILED || (why->code && (r->code || r->job_errno))) {
 		if (why->sys && why->code == ERR_INTERNAL)
 			err_sys(err, why->sys, "%s", what); /* for the code of the errno */
 		else
@@ -46,7 +46,7 @@ int files_job_check(struct exec *job, const char *what, struct err *err)
 		return err_set(err, ERR_TIMEOUT, "%s: took too long", what);
 	if (r->hits & AGENT_HIT_MEMORY && r->code) {
 		err_set(err, ERR_LIMIT, "%s: out of memory", what);
-		err->sys = EXEC_NO_MEMORY;
+		err->sys = GUEST_EXEC_NO_MEMORY;
 		return -1;
 	}
 	if (r->job_errno)
@@ -65,9 +65,9 @@ int files_job_check(struct exec *job, const char *what, struct err *err)
 
 static int job_run(struct sandbox *sb, const struct files_job_spec *spec, struct err *err)
 {
-	auto_call(exec_free) struct exec *job = NULL;
+	auto_call(guest_exec_free) struct guest_exec *job = NULL;
 
-	if (files_job_begin(sb, spec, &job, err) < 0 || exec_wait(job, -1, err) < 0)
+	if (files_job_begin(sb, spec, &job, err) < 0 || guest_exec_wait(job, -1, err) < 0)
 		return -1;
 	return files_job_check(job, spec->path, err);
 }
@@ -87,18 +87,18 @@ int files_remove_tree_unless(struct sandbox *sb, const char *user, const char *p
 	struct files_job_spec spec = {
 		.op = AGENT_JOB_REMOVE, .user = user, .path = path, .fd = -1
 	};
-	auto_call(exec_free) struct exec *job = NULL;
+	auto_call(guest_exec_free) struct guest_exec *job = NULL;
 	struct err ignored;
 
 	if (files_job_begin(sb, &spec, &job, err) < 0)
 		return -1;
-	while (exec_wait(job, LOOK_MS, err) < 0) {
-		if (err->code != ERR_TIMEOUT || *exec_ended(job))
+	while (guest_exec_wait(job, LOOK_MS, err) < 0) {
+		if (err->code != ERR_TIMEOUT || *guest_exec_ended(job))
 			return -1;
 		if (!gone(arg))
 			continue;
-		if (exec_kill(job, &ignored) == 0)
-			(void)exec_wait(job, KILL_MS, &ignored);
+		if (guest_exec_kill(job, &ignored) == 0)
+			(void)guest_exec_wait(job, KILL_MS, &ignored);
 		return err_set(err, ERR_UNAVAILABLE, "the caller is gone");
 	}
 	return files_job_check(job, path, err);
@@ -131,12 +131,12 @@ int files_tar_in_watched(struct sandbox *sb, const char *user, const char *path,
 				       .user = user,
 				       .path = path,
 				       .fd = fd };
-	auto_call(exec_free) struct exec *job = NULL;
+	auto_call(guest_exec_free) struct guest_exec *job = NULL;
 
 	if (files_job_begin(sb, &spec, &job, err) < 0)
 		return -1;
-	while (exec_wait(job, WATCH_MS, err) < 0) {
-		if (err->code != ERR_TIMEOUT || *exec_ended(job))
+	while (guest_exec_wait(job, WATCH_MS, err) < 0) {
+		if (err->code != ERR_TIMEOUT || *guest_exec_ended(job))
 			return -1;
 		look(arg);
 	}
@@ -148,7 +148,7 @@ int files_tar_in_watched(struct sandbox *sb, const char *user, const char *path,
 /* A job whose records we read. Every length in them was written next door to the guest. */
 struct records {
 	int fd;
-	struct exec *job;
+	struct guest_exec *job;
 	size_t at, len;
 	bool eof;
 	_Alignas(8) char buf[2 * RECORD_MAX];
@@ -174,9 +174,9 @@ static void records_end(struct records *r)
 {
 	struct err ignored;
 
-	if (r->job && exec_agent(r->job))
-		exec_kill(r->job, &ignored);
-	exec_free(r->job);
+	if (r->job && guest_exec_agent(r->job))
+		guest_exec_kill(r->job, &ignored);
+	guest_exec_free(r->job);
 	if (r->fd >= 0)
 		close(r->fd);
 }
@@ -214,7 +214,7 @@ static int records_fill(struct records *r, struct err *err)
 /* Waits for the pipe and for the job's own messages. */
 static int records_wait(struct records *r, int timeout_ms, struct err *err)
 {
-	struct agent *a = exec_agent(r->job);
+	struct agent *a = guest_exec_agent(r->job);
 	struct pollfd p[2] = { { .fd = r->fd, .events = POLLIN },
 			       { .fd = a ? agent_fd(a) : -1,
 				 .events = (short)(a ? agent_events(a) : 0) } };
@@ -245,7 +245,7 @@ static int records_next(struct records *r, int timeout_ms, uint32_t *ret_len, st
 			return 0;
 		if (n == 2 && records_fill(r, err) < 0)
 			return -1;
-		if (exec_state(r->job) == EXEC_FAILED)
+		if (guest_exec_state(r->job) == GUEST_EXEC_FAILED)
 			return files_job_check(r->job, "the sandbox", err);
 	}
 }
@@ -285,7 +285,7 @@ static int list_all(struct records *r, const char *path, files_entry_fn *fn, voi
 	}
 	if (n < 0)
 		return -1;
-	if (exec_wait(r->job, -1, err) < 0)
+	if (guest_exec_wait(r->job, -1, err) < 0)
 		return -1;
 	if (files_job_check(r->job, path, err) < 0)
 		return -1;
@@ -346,7 +346,7 @@ int files_watch_next(struct files_watch *w, int timeout_ms, struct files_change 
 	if (n == 0 && !w->r.eof)
 		return 0;
 	if (n == 0) {
-		if (exec_wait(w->r.job, -1, err) < 0 || files_job_check(w->r.job, "watch", err) < 0)
+		if (guest_exec_wait(w->r.job, -1, err) < 0 || files_job_check(w->r.job, "watch", err) < 0)
 			return -1;
 		return err_set(err, ERR_UNAVAILABLE, "the watch has ended");
 	}

@@ -12,7 +12,7 @@
 
 /* ---- what lodge-init says -------------------------------------------------------------------- */
 
-static void finish(struct exec *x, enum exec_state state)
+static void finish(struct guest_exec *x, enum guest_exec_state state)
 {
 	if (x->ended)
 		return;
@@ -24,7 +24,7 @@ static void finish(struct exec *x, enum exec_state state)
 		x->ops.on_end(x, x->arg);
 }
 
-static bool advance(struct exec *x, struct stream *s, uint64_t start, uint64_t end)
+static bool advance(struct guest_exec *x, struct stream *s, uint64_t start, uint64_t end)
 {
 	if (start > end || end - start > x->log_bytes || end < s->end || start < s->start ||
 	    end > INT64_MAX)
@@ -36,23 +36,23 @@ static bool advance(struct exec *x, struct stream *s, uint64_t start, uint64_t e
 
 /* A range that cannot be (it shrinks, or is larger than the log) is ignored: a hostile lodge-init
  * can then only hide output, which it could do anyway. */
-bool exec_advance(struct exec *x, const struct agent_progress *p)
+bool guest_exec_advance(struct guest_exec *x, const struct agent_progress *p)
 {
-	bool out = advance(x, &x->streams[EXEC_OUT], p->out_start, p->out_end);
-	bool err = advance(x, &x->streams[EXEC_ERR], p->err_start, p->err_end);
+	bool out = advance(x, &x->streams[GUEST_EXEC_OUT], p->out_start, p->out_end);
+	bool err = advance(x, &x->streams[GUEST_EXEC_ERR], p->err_start, p->err_end);
 
 	return out || err;
 }
 
-static void progress(struct exec *x, const struct agent_progress *p)
+static void progress(struct guest_exec *x, const struct agent_progress *p)
 {
 	struct err ignored;
 
-	if (exec_advance(x, p) && !x->hold)
-		exec_consumed(x, exec_end(x, EXEC_OUT), exec_end(x, EXEC_ERR), &ignored);
+	if (guest_exec_advance(x, p) && !x->hold)
+		guest_exec_consumed(x, guest_exec_end(x, GUEST_EXEC_OUT), guest_exec_end(x, GUEST_EXEC_ERR), &ignored);
 }
 
-void exec_take_end(struct exec *x, const struct agent_exit *e, const char *text)
+void guest_exec_take_end(struct guest_exec *x, const struct agent_exit *e, const char *text)
 {
 	if (x->ended)
 		return;
@@ -60,11 +60,11 @@ void exec_take_end(struct exec *x, const struct agent_exit *e, const char *text)
 	    (e->code == -1) != (e->signal != 0)) {
 		err_set(&x->err, ERR_UNAVAILABLE,
 			"the sandbox told an impossible end of a command");
-		finish(x, EXEC_FAILED);
+		finish(x, GUEST_EXEC_FAILED);
 		return;
 	}
 	progress(x, &e->at);
-	x->result = (struct exec_result){ .code = e->code,
+	x->result = (struct guest_exec_result){ .code = e->code,
 					  .signal = e->signal,
 					  .hits = e->hits,
 					  .job_errno = e->job_errno > 0 ? e->job_errno : 0,
@@ -76,12 +76,12 @@ void exec_take_end(struct exec *x, const struct agent_exit *e, const char *text)
 		agent_clean_text(x->err.msg);
 		x->err.sys = x->result.job_errno;
 	}
-	finish(x, EXEC_EXITED);
+	finish(x, GUEST_EXEC_EXITED);
 }
 
 static void on_event(void *arg, const void *msg, const struct err *err)
 {
-	struct exec *x = arg;
+	struct guest_exec *x = arg;
 	struct agent_progress p;
 	struct agent_hdr hdr;
 	struct agent_exit e;
@@ -90,7 +90,7 @@ static void on_event(void *arg, const void *msg, const struct err *err)
 		x->agent = NULL;
 		if (!x->ended)
 			x->err = *err;
-		finish(x, EXEC_FAILED);
+		finish(x, GUEST_EXEC_FAILED);
 		return;
 	}
 	if (x->adopting) /* AGENT_LOGR will say the same, and comes with the logs */
@@ -98,7 +98,7 @@ static void on_event(void *arg, const void *msg, const struct err *err)
 	memcpy(&hdr, msg, sizeof(hdr));
 	if (hdr.type == AGENT_EXIT) {
 		memcpy(&e, (const char *)msg + sizeof(hdr), sizeof(e));
-		exec_take_end(x, &e, agent_msg_string(msg, sizeof(hdr) + hdr.len, 0));
+		guest_exec_take_end(x, &e, agent_msg_string(msg, sizeof(hdr) + hdr.len, 0));
 		return;
 	}
 	if (x->ended)
@@ -110,23 +110,23 @@ static void on_event(void *arg, const void *msg, const struct err *err)
 }
 
 /* The sandbox has used up what it may have: nobody shall take that for the host's shortage. */
-static void refuse(struct exec *x, const struct err *why)
+static void refuse(struct guest_exec *x, const struct err *why)
 {
 	x->err = *why;
 	if (why->code == ERR_LIMIT && why->sys == EAGAIN) {
 		err_set(&x->err, ERR_LIMIT, "the sandbox has as many processes as it may have");
-		x->err.sys = EXEC_NO_PIDS;
+		x->err.sys = GUEST_EXEC_NO_PIDS;
 	}
 	if (why->code == ERR_LIMIT && why->sys == ENOMEM) {
 		err_set(&x->err, ERR_LIMIT, "the sandbox has no memory left to start it");
-		x->err.sys = EXEC_NO_MEMORY;
+		x->err.sys = GUEST_EXEC_NO_MEMORY;
 	}
-	finish(x, EXEC_FAILED);
+	finish(x, GUEST_EXEC_FAILED);
 }
 
 static void on_started(void *arg, const void *msg, size_t len, int *fds, const struct err *err)
 {
-	struct exec *x = arg;
+	struct guest_exec *x = arg;
 	struct agent_started st;
 	struct agent_hdr hdr;
 
@@ -140,31 +140,31 @@ static void on_started(void *arg, const void *msg, size_t len, int *fds, const s
 	}
 	if (hdr.type != AGENT_STARTED) {
 		err_set(&x->err, ERR_UNAVAILABLE, "the sandbox answered something else");
-		finish(x, EXEC_FAILED);
+		finish(x, GUEST_EXEC_FAILED);
 		return;
 	}
 	memcpy(&st, (const char *)msg + sizeof(hdr), sizeof(st));
 	x->pid = st.pid;
 	x->armed = st.armed != 0;
-	if (x->state == EXEC_STARTING)
-		x->state = EXEC_RUNNING;
+	if (x->state == GUEST_EXEC_STARTING)
+		x->state = GUEST_EXEC_RUNNING;
 	if (x->ops.on_started)
 		x->ops.on_started(x, x->arg);
 }
 
 /* ---- starting -------------------------------------------------------------------------------- */
 
-int exec_alloc(struct sandbox *sb, uint64_t id, const struct exec_ops *ops, void *arg,
-	       struct exec **ret, struct err *err)
+int guest_exec_alloc(struct sandbox *sb, uint64_t id, const struct guest_exec_ops *ops, void *arg,
+	       struct guest_exec **ret, struct err *err)
 {
 	struct agent *a = sandbox_agent(sb);
-	struct exec *x = calloc(1, sizeof(*x));
+	struct guest_exec *x = calloc(1, sizeof(*x));
 
 	if (!x)
 		return err_sys(err, ENOMEM, "exec");
 	x->agent = a;
 	x->id = id;
-	x->state = EXEC_STARTING;
+	x->state = GUEST_EXEC_STARTING;
 	x->arg = arg;
 	if (ops)
 		x->ops = *ops;
@@ -192,7 +192,7 @@ static void add_string(FILE *f, const char *s)
 	fwrite(s ? s : "", 1, (s ? strlen(s) : 0) + 1, f);
 }
 
-static int pack(const struct exec_spec *spec, struct agent_exec *m, char **ret, size_t *ret_len,
+static int pack(const struct guest_exec_spec *spec, struct agent_exec *m, char **ret, size_t *ret_len,
 		struct err *err)
 {
 	FILE *f = open_memstream(ret, ret_len);
@@ -216,7 +216,7 @@ static int pack(const struct exec_spec *spec, struct agent_exec *m, char **ret, 
 	return 0;
 }
 
-static uint32_t flags_of(const struct exec_spec *spec)
+static uint32_t flags_of(const struct guest_exec_spec *spec)
 {
 	return AGENT_ATTACHED | (spec->text ? AGENT_BASH : 0u) | (spec->pty ? AGENT_PTY : 0u) |
 	       (spec->stdin_open ? AGENT_STDIN_OPEN : 0u) | (spec->merge ? AGENT_MERGE : 0u) |
@@ -225,10 +225,10 @@ static uint32_t flags_of(const struct exec_spec *spec)
 	       (spec->or_sh ? AGENT_OR_SH : 0u);
 }
 
-static int open_logs(struct exec *x, size_t n, int fds[EXEC_STREAMS], struct err *err)
+static int open_logs(struct guest_exec *x, size_t n, int fds[EXEC_STREAMS], struct err *err)
 {
 	for (size_t i = 0; i < n; i++) {
-		x->streams[i].fd = exec_log_new(x->log_bytes, err);
+		x->streams[i].fd = guest_exec_log_new(x->log_bytes, err);
 		if (x->streams[i].fd < 0)
 			return -1;
 		fds[i] = x->streams[i].fd;
@@ -236,9 +236,9 @@ static int open_logs(struct exec *x, size_t n, int fds[EXEC_STREAMS], struct err
 	return 0;
 }
 
-static int arm(struct sandbox *sb, const struct exec_spec *like, bool wait, struct err *err)
+static int arm(struct sandbox *sb, const struct guest_exec_spec *like, bool wait, struct err *err)
 {
-	struct exec_spec spec = { .env = like->env, .cwd = like->cwd, .user = like->user };
+	struct guest_exec_spec spec = { .env = like->env, .cwd = like->cwd, .user = like->user };
 	struct agent_exec m = { .flags = like->merge ? AGENT_BASH | AGENT_MERGE : AGENT_BASH };
 	struct agent *a = sandbox_agent(sb);
 	auto_free char *strings = NULL;
@@ -251,19 +251,19 @@ static int arm(struct sandbox *sb, const struct exec_spec *like, bool wait, stru
 		    : agent_send(a, AGENT_ARM, parts, 2, NULL, 0, NULL, NULL, err);
 }
 
-int exec_arm(struct sandbox *sb, const struct exec_spec *like, struct err *err)
+int guest_exec_arm(struct sandbox *sb, const struct guest_exec_spec *like, struct err *err)
 {
 	return arm(sb, like, true, err);
 }
 
-int exec_arm_begin(struct sandbox *sb, const struct exec_spec *like, struct err *err)
+int guest_exec_arm_begin(struct sandbox *sb, const struct guest_exec_spec *like, struct err *err)
 {
 	return arm(sb, like, false, err);
 }
 
-int exec_begin(struct sandbox *sb, const struct exec_spec *spec, struct exec **ret, struct err *err)
+int guest_exec_begin(struct sandbox *sb, const struct guest_exec_spec *spec, struct guest_exec **ret, struct err *err)
 {
-	auto_call(exec_free) struct exec *x = NULL;
+	auto_call(guest_exec_free) struct guest_exec *x = NULL;
 	auto_free char *strings = NULL;
 	size_t len = 0, nlogs = spec->pty || spec->merge ? 1 : EXEC_STREAMS;
 	struct agent_exec m = { .flags = flags_of(spec),
@@ -274,12 +274,12 @@ int exec_begin(struct sandbox *sb, const struct exec_spec *spec, struct exec **r
 
 	if (!spec->text && (!spec->argv || !spec->argv[0]))
 		return err_set(err, ERR_INVALID, "no command");
-	if (exec_alloc(sb, agent_next_exec(sandbox_agent(sb)), spec->ops, spec->arg, &x, err) < 0)
+	if (guest_exec_alloc(sb, agent_next_exec(sandbox_agent(sb)), spec->ops, spec->arg, &x, err) < 0)
 		return -1;
 	x->hold = spec->hold;
 	x->pty = spec->pty;
 	x->stdin_open = spec->stdin_open;
-	x->log_bytes = exec_log_size(spec->log_bytes);
+	x->log_bytes = guest_exec_log_size(spec->log_bytes);
 	m.exec = x->id;
 	m.log_bytes = x->log_bytes;
 	if (pack(spec, &m, &strings, &len, err) < 0 || open_logs(x, nlogs, fds, err) < 0)
@@ -292,13 +292,13 @@ int exec_begin(struct sandbox *sb, const struct exec_spec *spec, struct exec **r
 	return 0;
 }
 
-int exec_begin_job(struct sandbox *sb, struct agent_job job, const char *user, const char *path,
-		   int fd, const struct exec_ops *ops, void *arg, struct exec **ret,
+int guest_exec_begin_job(struct sandbox *sb, struct agent_job job, const char *user, const char *path,
+		   int fd, const struct guest_exec_ops *ops, void *arg, struct guest_exec **ret,
 		   struct err *err)
 {
-	auto_call(exec_free) struct exec *x = NULL;
+	auto_call(guest_exec_free) struct guest_exec *x = NULL;
 
-	if (exec_alloc(sb, agent_next_exec(sandbox_agent(sb)), ops, arg, &x, err) < 0)
+	if (guest_exec_alloc(sb, agent_next_exec(sandbox_agent(sb)), ops, arg, &x, err) < 0)
 		return -1;
 	job.exec = x->id;
 	user = user ? user : "";
@@ -312,7 +312,7 @@ int exec_begin_job(struct sandbox *sb, struct agent_job job, const char *user, c
 	return 0;
 }
 
-static int tell(struct exec *x, enum agent_type type, const void *body, size_t len, agent_fn *fn,
+static int tell(struct guest_exec *x, enum agent_type type, const void *body, size_t len, agent_fn *fn,
 		struct err *err)
 {
 	if (!x->agent)
@@ -323,7 +323,7 @@ static int tell(struct exec *x, enum agent_type type, const void *body, size_t l
 
 /* The end of the handle is the end of its attachment, in whatever state: a reader that is not
  * there must not hold the command back. */
-void exec_free_keep(struct exec *x)
+void guest_exec_free_keep(struct guest_exec *x)
 {
 	struct agent_ref ref;
 	struct err ignored;
@@ -334,7 +334,7 @@ void exec_free_keep(struct exec *x)
 	if (x->agent) {
 		agent_unlisten(x->agent, x->id);
 		agent_cancel(x->agent, x);
-		if (x->state != EXEC_FAILED && !x->forgotten)
+		if (x->state != GUEST_EXEC_FAILED && !x->forgotten)
 			tell(x, AGENT_DETACH, &ref, sizeof(ref), NULL, &ignored);
 	}
 	for (int i = 0; i < EXEC_STREAMS; i++)
@@ -343,22 +343,22 @@ void exec_free_keep(struct exec *x)
 	free(x);
 }
 
-void exec_free(struct exec *x)
+void guest_exec_free(struct guest_exec *x)
 {
 	struct err ignored;
 
-	if (x && x->state == EXEC_EXITED)
-		exec_forget(x, &ignored);
-	exec_free_keep(x);
+	if (x && x->state == GUEST_EXEC_EXITED)
+		guest_exec_forget(x, &ignored);
+	guest_exec_free_keep(x);
 }
 
-int exec_forget(struct exec *x, struct err *err)
+int guest_exec_forget(struct guest_exec *x, struct err *err)
 {
 	struct agent_ref ref = { .exec = x->id };
 
 	if (x->forgotten)
 		return 0;
-	if (x->state != EXEC_EXITED)
+	if (x->state != GUEST_EXEC_EXITED)
 		return err_set(err, ERR_CONFLICT, "command %llu has not ended",
 			       (unsigned long long)x->id);
 	if (tell(x, AGENT_FORGET, &ref, sizeof(ref), NULL, err) < 0)
@@ -369,42 +369,42 @@ int exec_forget(struct exec *x, struct err *err)
 
 /* ---- looking and steering -------------------------------------------------------------------- */
 
-uint64_t exec_id(const struct exec *x)
+uint64_t guest_exec_id(const struct guest_exec *x)
 {
 	return x->id;
 }
 
-enum exec_state exec_state(const struct exec *x)
+enum guest_exec_state guest_exec_state(const struct guest_exec *x)
 {
 	return x->state;
 }
 
-bool exec_was_armed(const struct exec *x)
+bool guest_exec_was_armed(const struct guest_exec *x)
 {
 	return x->armed;
 }
 
-pid_t exec_pid(const struct exec *x)
+pid_t guest_exec_pid(const struct guest_exec *x)
 {
 	return x->pid;
 }
 
-const struct exec_result *exec_result(const struct exec *x)
+const struct guest_exec_result *guest_exec_result(const struct guest_exec *x)
 {
 	return &x->result;
 }
 
-const struct err *exec_error(const struct exec *x)
+const struct err *guest_exec_error(const struct guest_exec *x)
 {
 	return &x->err;
 }
 
-void exec_hold(struct exec *x)
+void guest_exec_hold(struct guest_exec *x)
 {
 	x->hold = true;
 }
 
-int exec_consumed(struct exec *x, uint64_t out, uint64_t err_offset, struct err *err)
+int guest_exec_consumed(struct guest_exec *x, uint64_t out, uint64_t err_offset, struct err *err)
 {
 	struct agent_offsets o = { .exec = x->id, .out = out, .err = err_offset };
 
@@ -413,7 +413,7 @@ int exec_consumed(struct exec *x, uint64_t out, uint64_t err_offset, struct err 
 
 static void on_stdin(void *arg, const void *msg, size_t len, int *fds, const struct err *err)
 {
-	struct exec *x = arg;
+	struct guest_exec *x = arg;
 
 	(void)len;
 	(void)fds;
@@ -423,7 +423,7 @@ static void on_stdin(void *arg, const void *msg, size_t len, int *fds, const str
 		x->stdin_open = false;
 }
 
-int exec_stdin(struct exec *x, const void *data, size_t len, bool eof, struct err *err)
+int guest_exec_stdin(struct guest_exec *x, const void *data, size_t len, bool eof, struct err *err)
 {
 	struct agent_stdin m = { .exec = x->id, .eof = eof, .len = (uint32_t)len };
 
@@ -444,7 +444,7 @@ int exec_stdin(struct exec *x, const void *data, size_t len, bool eof, struct er
 	return 0;
 }
 
-int exec_probe_stdin(struct exec *x, struct err *err)
+int guest_exec_probe_stdin(struct guest_exec *x, struct err *err)
 {
 	struct agent_stdin m = { .exec = x->id };
 
@@ -454,24 +454,24 @@ int exec_probe_stdin(struct exec *x, struct err *err)
 	return 0;
 }
 
-bool exec_stdin_is_busy(const struct exec *x)
+bool guest_exec_stdin_is_busy(const struct guest_exec *x)
 {
 	return x->stdin_busy;
 }
 
-bool exec_stdin_is_closed(const struct exec *x)
+bool guest_exec_stdin_is_closed(const struct guest_exec *x)
 {
 	return !x->stdin_open;
 }
 
-int exec_signal(struct exec *x, int signo, enum agent_scope scope, struct err *err)
+int guest_exec_signal(struct guest_exec *x, int signo, enum agent_scope scope, struct err *err)
 {
 	struct agent_signal m = { .exec = x->id, .signo = signo, .scope = scope };
 
 	return tell(x, AGENT_SIGNAL, &m, sizeof(m), NULL, err);
 }
 
-int exec_resize(struct exec *x, uint32_t rows, uint32_t cols, struct err *err)
+int guest_exec_resize(struct guest_exec *x, uint32_t rows, uint32_t cols, struct err *err)
 {
 	struct agent_resize m = { .exec = x->id, .rows = rows, .cols = cols };
 
@@ -480,7 +480,7 @@ int exec_resize(struct exec *x, uint32_t rows, uint32_t cols, struct err *err)
 	return tell(x, AGENT_RESIZE, &m, sizeof(m), NULL, err);
 }
 
-const char *exec_hit_name(unsigned hit)
+const char *guest_exec_hit_name(unsigned hit)
 {
 	static const struct {
 		unsigned hit;
@@ -497,12 +497,12 @@ const char *exec_hit_name(unsigned hit)
 	return NULL;
 }
 
-struct agent *exec_agent(const struct exec *x)
+struct agent *guest_exec_agent(const struct guest_exec *x)
 {
 	return x->agent;
 }
 
-const bool *exec_ended(const struct exec *x)
+const bool *guest_exec_ended(const struct guest_exec *x)
 {
 	return &x->ended;
 }

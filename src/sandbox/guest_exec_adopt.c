@@ -10,7 +10,7 @@
 enum { ADOPT_MS = 15 * 1000 };
 
 struct adoption {
-	struct exec *x;
+	struct guest_exec *x;
 	bool done;
 	struct err err;
 };
@@ -49,7 +49,7 @@ static void on_attached(void *arg, const void *msg, size_t len, int *fds, const 
 }
 
 /* The ranges fit the logs and the logs are what they should be: the agent has looked. */
-static void take_logs(struct exec *x, const struct agent_logs *l, int *fds, const char *text)
+static void take_logs(struct guest_exec *x, const struct agent_logs *l, int *fds, const char *text)
 {
 	const struct agent_progress *at = &l->proc.exit.at;
 	struct err ignored;
@@ -60,19 +60,19 @@ static void take_logs(struct exec *x, const struct agent_logs *l, int *fds, cons
 	x->pty = (l->proc.flags & AGENT_PTY) != 0;
 	for (int i = 0; i < EXEC_STREAMS; i++)
 		x->streams[i].fd = steal_fd(&fds[i]);
-	x->state = EXEC_RUNNING;
+	x->state = GUEST_EXEC_RUNNING;
 	if (!(l->proc.flags & AGENT_STDIN_OPEN))
 		x->stdin_open = x->stdin_busy = false;
 	if (l->proc.state == AGENT_EXITED) {
-		exec_take_end(x, &l->proc.exit, text);
+		guest_exec_take_end(x, &l->proc.exit, text);
 		return;
 	}
-	exec_advance(x, at);
+	guest_exec_advance(x, at);
 	/* An OUTPUT that came too early is answered by it as well, so that the next one comes. */
 	if (x->hold)
-		exec_consumed(x, at->out_start, at->err_start, &ignored);
+		guest_exec_consumed(x, at->out_start, at->err_start, &ignored);
 	else
-		exec_consumed(x, at->out_end, at->err_end, &ignored);
+		guest_exec_consumed(x, at->out_end, at->err_end, &ignored);
 }
 
 static void on_logs(void *arg, const void *msg, size_t len, int *fds, const struct err *err)
@@ -102,22 +102,22 @@ static int ask(struct agent *a, struct adoption *ad, struct err *err)
 	if (agent_send(a, AGENT_ATTACH,
 		       (struct agent_part[]){ { &from_the_start, sizeof(from_the_start) } }, 1,
 		       NULL, 0, on_attached, ad, err) < 0 ||
-	    exec_probe_stdin(ad->x, err) < 0)
+	    guest_exec_probe_stdin(ad->x, err) < 0)
 		return -1;
 	return agent_send(a, AGENT_LOGS, (struct agent_part[]){ { &ref, sizeof(ref) } }, 1, NULL, 0,
 			  on_logs, ad, err);
 }
 
-int exec_adopt(struct sandbox *sb, uint64_t id, bool hold, const struct exec_ops *ops, void *arg,
-	       struct exec **ret, struct err *err)
+int guest_exec_adopt(struct sandbox *sb, uint64_t id, bool hold, const struct guest_exec_ops *ops, void *arg,
+	       struct guest_exec **ret, struct err *err)
 {
-	auto_call(exec_free) struct exec *x = NULL;
+	auto_call(guest_exec_free) struct guest_exec *x = NULL;
 	struct agent *a = sandbox_agent(sb);
 	struct adoption ad = { 0 };
 	int r;
 
 	/* No callbacks before there is a handle to give out: its state tells the same. */
-	if (exec_alloc(sb, id, NULL, NULL, &x, err) < 0)
+	if (guest_exec_alloc(sb, id, NULL, NULL, &x, err) < 0)
 		return -1;
 	x->adopting = true;
 	x->hold = hold;
@@ -129,7 +129,7 @@ int exec_adopt(struct sandbox *sb, uint64_t id, bool hold, const struct exec_ops
 	if (r < 0)
 		return -1;
 	hook_crash("exec:adopt");
-	if (ad.err.code || x->state == EXEC_FAILED) {
+	if (ad.err.code || x->state == GUEST_EXEC_FAILED) {
 		*err = ad.err.code ? ad.err : x->err;
 		return -1;
 	}

@@ -12,10 +12,10 @@ struct stream {
 	uint64_t start, end;
 };
 
-struct exec {
+struct guest_exec {
 	struct agent *agent; /* borrowed; NULL once its connection ended */
 	uint64_t id, log_bytes;
-	enum exec_state state;
+	enum guest_exec_state state;
 	bool armed;
 	bool pty;
 	bool ended; /* EXITED or FAILED */
@@ -24,24 +24,24 @@ struct exec {
 	bool hold, stdin_open, stdin_busy;
 	pid_t pid;
 	struct stream streams[EXEC_STREAMS];
-	struct exec_result result;
+	struct guest_exec_result result;
 	struct err err;
-	struct exec_ops ops;
+	struct guest_exec_ops ops;
 	void *arg;
 };
 
 /* Listens for `id`; nothing was sent yet. */
-int exec_alloc(struct sandbox *sb, uint64_t id, const struct exec_ops *ops, void *arg,
-	       struct exec **ret, struct err *err);
+int guest_exec_alloc(struct sandbox *sb, uint64_t id, const struct guest_exec_ops *ops, void *arg,
+	       struct guest_exec **ret, struct err *err);
 /* A message with an agent_exit's facts came; `text` may be NULL. */
-void exec_take_end(struct exec *x, const struct agent_exit *e, const char *text);
+void guest_exec_take_end(struct guest_exec *x, const struct agent_exit *e, const char *text);
 /* The logs reach this far. False if that cannot be. */
-bool exec_advance(struct exec *x, const struct agent_progress *p);
+bool guest_exec_advance(struct guest_exec *x, const struct agent_progress *p);
 /* No bytes: answered when everything sent before, by whomever, is in. */
-int exec_probe_stdin(struct exec *x, struct err *err);
+int guest_exec_probe_stdin(struct guest_exec *x, struct err *err);
 
 /* exec_log.c */
-uint64_t exec_log_size(uint64_t wanted);
-int exec_log_new(uint64_t log_bytes, struct err *err);
+uint64_t guest_exec_log_size(uint64_t wanted);
+int guest_exec_log_new(uint64_t log_bytes, struct err *err);
 
 #endif

@@ -12,7 +12,7 @@ enum { LOG_DEFAULT = 1 << 20, CHUNK = 32 * 1024 };
 
 /* Its size is sealed: lodge-init cannot make a read fail, nor the file grow. The pages it fills
  * are charged to the sandbox (cgroup v2), or to the group above it (v1). */
-int exec_log_new(uint64_t log_bytes, struct err *err)
+int guest_exec_log_new(uint64_t log_bytes, struct err *err)
 {
 	auto_close int fd = memfd_create("lodge-log", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
@@ -25,7 +25,7 @@ int exec_log_new(uint64_t log_bytes, struct err *err)
 	return steal_fd(&fd);
 }
 
-uint64_t exec_log_size(uint64_t wanted)
+uint64_t guest_exec_log_size(uint64_t wanted)
 {
 	if (!wanted)
 		return LOG_DEFAULT;
@@ -36,7 +36,7 @@ uint64_t exec_log_size(uint64_t wanted)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static ssize_t read_ring(const struct exec *x, int fd, uint64_t offset, char *buf, size_t size)
+static ssize_t read_ring(const struct guest_exec *x, int fd, uint64_t offset, char *buf, size_t size)
 {
 	size_t got = 0;
 
@@ -59,7 +59,7 @@ static ssize_t read_ring(const struct exec *x, int fd, uint64_t offset, char *bu
 
 /* What lodge-init may have overwritten while we read: the log's own head tells, before it happens.
  */
-static uint64_t start_now(const struct stream *s)
+static uint64_t startup_run(const struct stream *s)
 {
 	struct agent_log head;
 
@@ -69,7 +69,7 @@ static uint64_t start_now(const struct stream *s)
 	return head.start < s->end ? head.start : s->end;
 }
 
-ssize_t exec_read(struct exec *x, enum exec_stream which, uint64_t *offset, void *buf, size_t size)
+ssize_t guest_exec_read(struct guest_exec *x, enum guest_exec_stream which, uint64_t *offset, void *buf, size_t size)
 {
 	struct stream *s = &x->streams[which];
 	uint64_t start = s->start;
@@ -87,8 +87,8 @@ ssize_t exec_read(struct exec *x, enum exec_stream which, uint64_t *offset, void
 		n = read_ring(x, s->fd, *offset, buf, size);
 		if (n < 0)
 			return n;
-		start = start_now(s);
-		if (!x->ended) /* afterwards nothing in x changes: see exec_save() */
+		start = startup_run(s);
+		if (!x->ended) /* afterwards nothing in x changes: see guest_exec_save() */
 			s->start = start;
 		if (start <= *offset)
 			break;
@@ -97,12 +97,12 @@ ssize_t exec_read(struct exec *x, enum exec_stream which, uint64_t *offset, void
 	return n;
 }
 
-uint64_t exec_start_offset(const struct exec *x, enum exec_stream s)
+uint64_t guest_exec_start_offset(const struct guest_exec *x, enum guest_exec_stream s)
 {
 	return x->streams[s].start;
 }
 
-uint64_t exec_end(const struct exec *x, enum exec_stream s)
+uint64_t guest_exec_end(const struct guest_exec *x, enum guest_exec_stream s)
 {
 	return x->streams[s].end;
 }
@@ -127,7 +127,7 @@ static int write_at(int fd, const char *bytes, size_t len, uint64_t at)
 
 /* The offset at which the file begins, -errno in *ret_r. A child that outlived the command may go
  * on writing: when it overwrites what is not read yet, all starts again behind that. */
-static uint64_t copy_out(const struct exec *x, const struct stream *s, int fd, int *ret_r)
+static uint64_t copy_out(const struct guest_exec *x, const struct stream *s, int fd, int *ret_r)
 {
 	uint64_t from = s->start, at = from, start;
 	char buf[CHUNK];
@@ -137,7 +137,7 @@ static uint64_t copy_out(const struct exec *x, const struct stream *s, int fd, i
 		size_t want = s->end - at < sizeof(buf) ? (size_t)(s->end - at) : sizeof(buf);
 		ssize_t n = read_ring(x, s->fd, at, buf, want);
 
-		start = start_now(s);
+		start = startup_run(s);
 		if (n < 0) {
 			*ret_r = (int)n;
 		} else if (start > at) {
@@ -159,7 +159,7 @@ static bool is_all_there(const struct stream *s)
 	return fstat(s->fd, &st) == 0 && s->end - s->start <= (uint64_t)st.st_blocks * 512;
 }
 
-int exec_save(const struct exec *x, enum exec_stream which, int fd, struct err *err)
+int guest_exec_save(const struct guest_exec *x, enum guest_exec_stream which, int fd, struct err *err)
 {
 	const struct stream *s = &x->streams[which];
 	uint64_t from = s->end;

@@ -8,65 +8,65 @@
 #include "sandbox/agent_client.h"
 #include "sandbox/guest_exec.h"
 
-static int fail(const struct exec *x, struct err *err)
+static int fail(const struct guest_exec *x, struct err *err)
 {
-	*err = *exec_error(x);
+	*err = *guest_exec_error(x);
 	return -1;
 }
 
-int exec_start(struct sandbox *sb, const struct exec_spec *spec, struct exec **ret, struct err *err)
+int guest_exec_start(struct sandbox *sb, const struct guest_exec_spec *spec, struct guest_exec **ret, struct err *err)
 {
-	auto_call(exec_free) struct exec *x = NULL;
+	auto_call(guest_exec_free) struct guest_exec *x = NULL;
 
-	if (exec_begin(sb, spec, &x, err) < 0)
+	if (guest_exec_begin(sb, spec, &x, err) < 0)
 		return -1;
-	while (exec_state(x) == EXEC_STARTING)
-		if (agent_step(exec_agent(x), -1, err) < 0)
+	while (guest_exec_state(x) == GUEST_EXEC_STARTING)
+		if (agent_step(guest_exec_agent(x), -1, err) < 0)
 			break;
-	if (exec_state(x) == EXEC_FAILED)
+	if (guest_exec_state(x) == GUEST_EXEC_FAILED)
 		return fail(x, err);
-	if (exec_state(x) == EXEC_STARTING)
+	if (guest_exec_state(x) == GUEST_EXEC_STARTING)
 		return -1;
 	*ret = steal_ptr(&x);
 	return 0;
 }
 
-int exec_wait(struct exec *x, int timeout_ms, struct err *err)
+int guest_exec_wait(struct guest_exec *x, int timeout_ms, struct err *err)
 {
-	if (!*exec_ended(x) && agent_wait(exec_agent(x), exec_ended(x), timeout_ms, err) < 0)
+	if (!*guest_exec_ended(x) && agent_wait(guest_exec_agent(x), guest_exec_ended(x), timeout_ms, err) < 0)
 		return -1;
-	return exec_state(x) == EXEC_FAILED ? fail(x, err) : 0;
+	return guest_exec_state(x) == GUEST_EXEC_FAILED ? fail(x, err) : 0;
 }
 
-int exec_kill(struct exec *x, struct err *err)
+int guest_exec_kill(struct guest_exec *x, struct err *err)
 {
-	return *exec_ended(x) ? 0 : exec_signal(x, SIGKILL, AGENT_TO_TREE, err);
+	return *guest_exec_ended(x) ? 0 : guest_exec_signal(x, SIGKILL, AGENT_TO_TREE, err);
 }
 
 /* ---- run to the end -------------------------------------------------------------------------- */
 
-static int feed(struct exec *x, const char *input, size_t len, size_t *at, struct err *err)
+static int feed(struct guest_exec *x, const char *input, size_t len, size_t *at, struct err *err)
 {
 	size_t n = len - *at < AGENT_DATA_MAX ? len - *at : AGENT_DATA_MAX;
 
-	if (exec_stdin_is_closed(x) || exec_stdin_is_busy(x))
+	if (guest_exec_stdin_is_closed(x) || guest_exec_stdin_is_busy(x))
 		return 0;
-	if (exec_stdin(x, input + *at, n, *at + n == len, err) < 0)
+	if (guest_exec_stdin(x, input + *at, n, *at + n == len, err) < 0)
 		return -1;
 	*at += n;
 	return 0;
 }
 
-static int collect(struct exec *x, enum exec_stream s, char **ret, size_t *ret_len, struct err *err)
+static int collect(struct guest_exec *x, enum guest_exec_stream s, char **ret, size_t *ret_len, struct err *err)
 {
-	uint64_t at = exec_start_offset(x, s);
-	size_t size = (size_t)(exec_end(x, s) - at), len = 0;
+	uint64_t at = guest_exec_start_offset(x, s);
+	size_t size = (size_t)(guest_exec_end(x, s) - at), len = 0;
 	char *buf = malloc(size + 1);
 	ssize_t n;
 
 	if (!buf)
 		return err_sys(err, ENOMEM, "output");
-	while (len < size && (n = exec_read(x, s, &at, buf + len, size - len)) != 0) {
+	while (len < size && (n = guest_exec_read(x, s, &at, buf + len, size - len)) != 0) {
 		if (n < 0) {
 			free(buf);
 			return err_sys(err, (int)-n, "output");
@@ -79,15 +79,15 @@ static int collect(struct exec *x, enum exec_stream s, char **ret, size_t *ret_l
 	return 0;
 }
 
-int exec_collect(struct exec *x, struct exec_output *ret, struct err *err)
+int guest_exec_collect(struct guest_exec *x, struct guest_exec_output *ret, struct err *err)
 {
-	struct exec_output o = { .result = *exec_result(x),
-				 .out_total = exec_end(x, EXEC_OUT),
-				 .err_total = exec_end(x, EXEC_ERR) };
+	struct guest_exec_output o = { .result = *guest_exec_result(x),
+				 .out_total = guest_exec_end(x, GUEST_EXEC_OUT),
+				 .err_total = guest_exec_end(x, GUEST_EXEC_ERR) };
 
-	if (collect(x, EXEC_OUT, &o.out, &o.out_len, err) < 0 ||
-	    collect(x, EXEC_ERR, &o.err, &o.err_len, err) < 0) {
-		exec_output_fini(&o);
+	if (collect(x, GUEST_EXEC_OUT, &o.out, &o.out_len, err) < 0 ||
+	    collect(x, GUEST_EXEC_ERR, &o.err, &o.err_len, err) < 0) {
+		guest_exec_output_fini(&o);
 		return -1;
 	}
 	if (o.out_len != o.out_total || o.err_len != o.err_total)
@@ -96,31 +96,31 @@ int exec_collect(struct exec *x, struct exec_output *ret, struct err *err)
 	return 0;
 }
 
-int exec_run(struct sandbox *sb, const struct exec_spec *spec, const void *input, size_t input_len,
-	     struct exec_output *ret, struct err *err)
+int guest_exec_run(struct sandbox *sb, const struct guest_exec_spec *spec, const void *input, size_t input_len,
+	     struct guest_exec_output *ret, struct err *err)
 {
-	auto_call(exec_free) struct exec *x = NULL;
-	struct exec_spec own = *spec;
+	auto_call(guest_exec_free) struct guest_exec *x = NULL;
+	struct guest_exec_spec own = *spec;
 	size_t at = 0;
 
 	own.stdin_open = input != NULL;
 	own.hold = false;
-	if (exec_begin(sb, &own, &x, err) < 0)
+	if (guest_exec_begin(sb, &own, &x, err) < 0)
 		return -1;
-	while (!*exec_ended(x)) {
+	while (!*guest_exec_ended(x)) {
 		if (feed(x, input, input_len, &at, err) < 0)
 			return -1;
-		if (agent_step(exec_agent(x), -1, err) < 0 && !*exec_ended(x))
+		if (agent_step(guest_exec_agent(x), -1, err) < 0 && !*guest_exec_ended(x))
 			return -1;
 	}
-	if (exec_state(x) == EXEC_FAILED)
+	if (guest_exec_state(x) == GUEST_EXEC_FAILED)
 		return fail(x, err);
-	return exec_collect(x, ret, err);
+	return guest_exec_collect(x, ret, err);
 }
 
-void exec_output_fini(struct exec_output *o)
+void guest_exec_output_fini(struct guest_exec_output *o)
 {
 	free(o->out);
 	free(o->err);
-	*o = (struct exec_output){ 0 };
+	*o = (struct guest_exec_output){ 0 };
 }

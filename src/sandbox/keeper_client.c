@@ -39,7 +39,7 @@ struct keeper_client {
 int keeper_client_take(int fd, struct keeper_client **ret, struct err *err)
 {
 	auto_close int own = fd;
-	int r = sock_nonblock(fd);
+	int r = fd_message_nonblock(fd);
 	struct keeper_client *k;
 
 	if (r < 0)
@@ -161,7 +161,7 @@ int keeper_client_send(struct keeper_client *k, const struct keeper_request *req
 	w = calloc(1, sizeof(*w));
 	if (!w)
 		return err_sys(err, ENOMEM, "keeper");
-	n = sock_send(k->fd, req, sizeof(*req), fds, nfds);
+	n = fd_message_send(k->fd, req, sizeof(*req), fds, nfds);
 	if (n < 0) {
 		free(w);
 		if (n == -EPIPE || n == -ECONNRESET)
@@ -254,7 +254,7 @@ static int receive_one(struct keeper_client *k, struct err *err)
 	struct keeper_reply r;
 	int fds[SOCK_FDS_MAX];
 	size_t nfds = 0;
-	int n = sock_recv(k->fd, &r, sizeof(r), fds, SOCK_FDS_MAX, &nfds);
+	int n = fd_message_recv(k->fd, &r, sizeof(r), fds, SOCK_FDS_MAX, &nfds);
 	const char *problem;
 	struct err why;
 

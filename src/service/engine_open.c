@@ -74,8 +74,8 @@ static struct engine *engine_alloc(const struct engine_opts *opts)
 	e->boot_ms = clock_ms(CLOCK_BOOTTIME);
 	pthread_mutex_init(&e->mutex, NULL);
 	pthread_mutex_init(&e->work_mutex, NULL);
-	pthread_mutex_init(&e->db_mutex, NULL);
-	pthread_mutex_init(&e->keep_mutex, NULL);
+	pthread_mutex_init(&e->store_mutex, NULL);
+	pthread_mutex_init(&e->keeper_mutex, NULL);
 	cond_new(&e->flown);
 	cond_new(&e->room);
 	cond_new(&e->tick);
@@ -109,18 +109,18 @@ static int open_store(struct engine *e, struct err *err)
 }
 
 /* The store first: it is what refuses a second engine, before anything is touched. */
-int engine_prepare(const struct engine_opts *opts, struct engine **ret, struct err *err)
+int engine_open_store(const struct engine_opts *opts, struct engine **ret, struct err *err)
 {
 	auto_call(engine_close) struct engine *e = engine_alloc(opts);
 
 	if (!e || progress_init(e) < 0)
 		return err_sys(err, ENOMEM, "engine");
-	start_stage(e, START_STORE, NULL);
+	startup_report(e, STARTUP_STORE, NULL);
 	if (open_dirs(e, err) < 0 || open_store(e, err) < 0)
 		return -1;
-	if (pump_start(e, err) < 0)
+	if (machine_pump_start(e, err) < 0)
 		return -1;
-	if (!e->opts.no_threads && workers_start(e, err) < 0)
+	if (!e->opts.no_threads && worker_pool_start(e, err) < 0)
 		return -1;
 	*ret = steal_ptr(&e);
 	return 0;
@@ -130,15 +130,15 @@ int engine_open(const struct engine_opts *opts, struct engine **ret, struct err 
 {
 	auto_call(engine_close) struct engine *e = NULL;
 
-	if (engine_prepare(opts, &e, err) < 0 || start_now(e, err) < 0)
+	if (engine_open_store(opts, &e, err) < 0 || startup_run(e, err) < 0)
 		return -1;
 	*ret = steal_ptr(&e);
 	return 0;
 }
 
-static void let_go(struct entry *n, void *arg)
+static void let_go(struct session *n, void *arg)
 {
-	struct live **list = arg;
+	struct machine **list = arg;
 	size_t i = 0;
 
 	while (list[i])
@@ -147,7 +147,7 @@ static void let_go(struct entry *n, void *arg)
 	n->live = NULL;
 }
 
-static void count_live(struct entry *n, void *arg)
+static void count_live(struct session *n, void *arg)
 {
 	*(size_t *)arg += n->live != NULL;
 }
@@ -156,31 +156,31 @@ static void count_live(struct entry *n, void *arg)
 static void close_lives(struct engine *e)
 {
 	size_t n = 0;
-	auto_free struct live **list = NULL;
+	auto_free struct machine **list = NULL;
 
-	entry_each(e, count_live, &n);
+	session_each(e, count_live, &n);
 	list = calloc(n + 1, sizeof(void *));
 	if (!list)
 		return;
-	entry_each(e, let_go, list);
+	session_each(e, let_go, list);
 	for (size_t i = 0; i < n; i++)
-		live_leave(list[i]);
+		machine_detach(list[i]);
 }
 
 void engine_close(struct engine *e)
 {
 	if (!e)
 		return;
-	start_stop(e);
-	sweep_stop(e);
+	startup_stop(e);
+	timers_stop(e);
 	if (e->store) {
-		entries_flush(e);
-		runs_drain(e);
+		sessions_flush(e);
+		exec_flush_ended(e);
 	}
-	workers_stop(e);
+	worker_pool_stop(e);
 	close_lives(e);
-	pump_stop(e);
-	entries_free(e);
+	machine_pump_stop(e);
+	sessions_free(e);
 	keeper_client_free(e->keeper);
 	store_close(e->store);
 	if (e->logs >= 0)

@@ -17,7 +17,7 @@ int engine_last_event(struct engine *e, int64_t *ret, struct err *err)
 {
 	int r = -1;
 
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = st->event->last(st, ret, err);
 	return r;
 }
@@ -27,11 +27,11 @@ static bool keeper_answers(struct engine *e)
 {
 	struct pollfd p = { .fd = -1 };
 
-	if (pthread_mutex_trylock(&e->keep_mutex) != 0)
+	if (pthread_mutex_trylock(&e->keeper_mutex) != 0)
 		return true;
 	if (e->keeper)
 		p.fd = keeper_client_fd(e->keeper);
-	pthread_mutex_unlock(&e->keep_mutex);
+	pthread_mutex_unlock(&e->keeper_mutex);
 	return p.fd >= 0 && poll(&p, 1, 0) >= 0 && !(p.revents & (POLLHUP | POLLERR | POLLNVAL));
 }
 

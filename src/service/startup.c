@@ -29,46 +29,46 @@ static int have_keeper(struct engine *e, struct err *err)
 	unsigned features;
 	int r;
 
-	start_stage(e, START_KEEPER, NULL);
-	k = keep_lock(e, err);
+	startup_report(e, STARTUP_KEEPER, NULL);
+	k = keeper_conn_lock(e, err);
 	if (!k)
 		return -1;
 	r = keeper_client_features(k, &features, err);
-	keep_unlock(e);
+	keeper_conn_unlock(e);
 	return r;
 }
 
-static int start_once(struct engine *e, enum start_stage *at, struct err *err)
+static int start_once(struct engine *e, enum startup_stage *at, struct err *err)
 {
-	*at = START_KEEPER;
+	*at = STARTUP_KEEPER;
 	if (have_keeper(e, err) < 0) {
-		start_stage(e, START_KEEPER, err);
+		startup_report(e, STARTUP_KEEPER, err);
 		return -1;
 	}
-	*at = START_ADOPT;
-	start_stage(e, START_ADOPT, NULL);
-	if (adopt_all(e, err) < 0 || (!e->opts.no_threads && sweep_start(e, err) < 0)) {
-		start_stage(e, START_ADOPT, err);
+	*at = STARTUP_ADOPT;
+	startup_report(e, STARTUP_ADOPT, NULL);
+	if (startup_adopt(e, err) < 0 || (!e->opts.no_threads && timers_start(e, err) < 0)) {
+		startup_report(e, STARTUP_ADOPT, err);
 		return -1;
 	}
-	start_stage(e, START_READY, NULL);
+	startup_report(e, STARTUP_READY, NULL);
 	return 0;
 }
 
-void start_stage(struct engine *e, enum start_stage stage, const struct err *failed)
+void startup_report(struct engine *e, enum startup_stage stage, const struct err *failed)
 {
 	static const struct {
 		const char *name, *text;
 	} stages[] = {
-		[START_STORE] = { "store", "opening the store" },
-		[START_KEEPER] = { "keeper", "starting the keeper" },
-		[START_ADOPT] = { "adopt", "taking up what runs" },
-		[START_READY] = { "ready", "ready" },
+		[STARTUP_STORE] = { "store", "opening the store" },
+		[STARTUP_KEEPER] = { "keeper", "starting the keeper" },
+		[STARTUP_ADOPT] = { "adopt", "taking up what runs" },
+		[STARTUP_READY] = { "ready", "ready" },
 	};
-	const char *status = failed ? "error" : stage == START_READY ? "ready" : "running";
+	const char *status = failed ? "error" : stage == STARTUP_READY ? "ready" : "running";
 
-	progress(e, NULL, status, stages[stage].name, failed ? failed->msg : stages[stage].text,
-		 stage, START_READY);
+	progress_report(e, NULL, status, stages[stage].name, failed ? failed->msg : stages[stage].text,
+		 stage, STARTUP_READY);
 }
 
 static void note(struct engine *e, bool ready, const struct err *err)
@@ -83,9 +83,9 @@ static void note(struct engine *e, bool ready, const struct err *err)
 	pthread_mutex_unlock(&e->mutex);
 }
 
-int start_now(struct engine *e, struct err *err)
+int startup_run(struct engine *e, struct err *err)
 {
-	enum start_stage at;
+	enum startup_stage at;
 	int r = start_once(e, &at, err);
 
 	note(e, r == 0, err);
@@ -102,17 +102,17 @@ static struct timespec at_ms(int64_t ms)
 /* Not all that wait for the same thing come back together. */
 static int64_t jitter(int64_t ms)
 {
-	return ms * 3 / 4 + (int64_t)(numbers_us() % (uint64_t)(ms / 2));
+	return ms * 3 / 4 + (int64_t)(clock_mono_us() % (uint64_t)(ms / 2));
 }
 
 /* False: the engine is being closed. */
 static bool pause_start(struct engine *e, int64_t ms)
 {
-	int64_t early = mono_ms() + PAUSE_MIN_MS, late = early - PAUSE_MIN_MS + ms;
+	int64_t early = clock_mono_ms() + PAUSE_MIN_MS, late = early - PAUSE_MIN_MS + ms;
 	bool ends;
 
 	pthread_mutex_lock(&e->mutex);
-	while (!e->start.ends && mono_ms() < (e->start.wanted ? early : late)) {
+	while (!e->start.ends && clock_mono_ms() < (e->start.wanted ? early : late)) {
 		struct timespec ts = at_ms(e->start.wanted ? early : late);
 
 		pthread_cond_timedwait(&e->start.changed, &e->mutex, &ts);
@@ -122,9 +122,9 @@ static bool pause_start(struct engine *e, int64_t ms)
 	return !ends;
 }
 
-static bool may_pass(enum start_stage at, unsigned tries, const struct err *err)
+static bool may_pass(enum startup_stage at, unsigned tries, const struct err *err)
 {
-	if (at == START_KEEPER)
+	if (at == STARTUP_KEEPER)
 		return true;
 	return tries < ADOPT_TRIES &&
 	       (err->code == ERR_UNAVAILABLE || err->code == ERR_LIMIT || err->code == ERR_TIMEOUT);
@@ -137,11 +137,11 @@ static void *start_thread(void *arg)
 	unsigned adopts = 0;
 
 	do {
-		enum start_stage at;
+		enum startup_stage at;
 		struct err err;
 		int r = start_once(e, &at, &err);
 
-		adopts += at == START_ADOPT;
+		adopts += at == STARTUP_ADOPT;
 		wait = r < 0 && may_pass(at, adopts, &err) ? jitter(pause) : 0;
 		pause = pause * 2 < PAUSE_MAX_MS ? pause * 2 : PAUSE_MAX_MS;
 		note(e, r == 0, &err);
@@ -150,7 +150,7 @@ static void *start_thread(void *arg)
 	return NULL;
 }
 
-int engine_begin(struct engine *e, engine_begun_fn *fn, void *arg, struct err *err)
+int engine_start(struct engine *e, engine_ready_fn *fn, void *arg, struct err *err)
 {
 	int r;
 
@@ -163,7 +163,7 @@ int engine_begin(struct engine *e, engine_begun_fn *fn, void *arg, struct err *e
 	return 0;
 }
 
-void start_stop(struct engine *e)
+void startup_stop(struct engine *e)
 {
 	if (!e->start.has_thread)
 		return;
@@ -198,9 +198,9 @@ static int refuse(struct engine *e, enum err_code code, struct err *err)
 	return -1;
 }
 
-int engine_await(struct engine *e, int64_t wait_ms, struct err *err)
+int engine_wait_ready(struct engine *e, int64_t wait_ms, struct err *err)
 {
-	int64_t until = mono_ms() + wait_ms;
+	int64_t until = clock_mono_ms() + wait_ms;
 	struct timespec ts = at_ms(until);
 	bool ready, failed, full;
 	unsigned tries;

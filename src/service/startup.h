@@ -5,8 +5,8 @@
 #include "engine/internal.h"
 
 /* Told to whoever listens; `failed` NULL: it is under way. */
-void start_stage(struct engine *e, enum start_stage stage, const struct err *failed);
-int start_now(struct engine *e, struct err *err);
-void start_stop(struct engine *e);
+void startup_report(struct engine *e, enum startup_stage stage, const struct err *failed);
+int startup_run(struct engine *e, struct err *err);
+void startup_stop(struct engine *e);
 
 #endif

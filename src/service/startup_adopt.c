@@ -43,7 +43,7 @@ static int by_name(const void *a, const void *b)
 
 /* The wall clock may have been set back while nobody looked: no deadline is further away than the
  * session's own preferences allow. */
-static int bound_deadlines(struct entry *n, struct err *err)
+static int bound_deadlines(struct session *n, struct err *err)
 {
 	struct store_session s = { 0 };
 	auto_call(store_session_fini) struct store_session *guard = &s;
@@ -57,20 +57,20 @@ static int bound_deadlines(struct entry *n, struct err *err)
 	if (s.started_at > now)
 		s.started_at = now;
 	s.last_activity_at = now;
-	session_retime(&s, now);
+	session_record_retime(&s, now);
 	(void)guard;
-	return entry_write(n, &s, "clock", err);
+	return session_update(n, &s, "clock", err);
 }
 
 /* One that cannot be settled now is tried again by whoever uses it, and by the sweep. */
 static void adopt_one(struct engine *e, const char *id)
 {
-	auto_call(entry_give) struct entry *n = NULL;
+	auto_call(session_unlock) struct session *n = NULL;
 	struct err later;
 
-	if (entry_take(e, NULL, id, &n, &later) < 0)
+	if (session_lock(e, NULL, id, &n, &later) < 0)
 		return;
-	if (settle(n, &later) == 0)
+	if (reconcile_session(n, &later) == 0)
 		(void)bound_deadlines(n, &later);
 }
 
@@ -86,7 +86,7 @@ static int each_session(struct engine *e, uint64_t states,
 	do {
 		struct store_session_list l = { 0 };
 
-		DB (e, st)
+		WITH_STORE (e, st)
 			r = st->session->list(st, &f, page, &l, err);
 		for (size_t i = 0; r == 0 && i < l.count; i++)
 			r = fn(e, &l.items[i], arg, err);
@@ -112,12 +112,12 @@ static int note_id(struct engine *e, const struct store_session *s, void *arg, s
 static int remove_strays(struct engine *e, struct err *err)
 {
 	struct names named = { 0 };
-	struct keep_list l = { 0 };
+	struct keeper_listing l = { 0 };
 	struct err later; /* one that cannot be removed now is a stray at the next start, too */
 	int r = each_session(e, 0, note_one, &named, err);
 
 	if (r == 0)
-		r = keep_list(e, &l, err);
+		r = keeper_conn_list(e, &l, err);
 	if (named.count > 1)
 		qsort(named.ids, named.count, sizeof(*named.ids), by_name);
 	for (size_t i = 0; r == 0 && i < l.count; i++) {
@@ -125,14 +125,14 @@ static int remove_strays(struct engine *e, struct err *err)
 			continue;
 		if (named.count == 0 ||
 		    !bsearch(l.items[i].id, named.ids, named.count, sizeof(*named.ids), by_name))
-			(void)keep_destroy(e, l.items[i].id, &later);
+			(void)keeper_conn_destroy(e, l.items[i].id, &later);
 	}
-	keep_list_fini(&l);
+	keeper_listing_fini(&l);
 	free(named.ids);
 	return r;
 }
 
-int adopt_all(struct engine *e, struct err *err)
+int startup_adopt(struct engine *e, struct err *err)
 {
 	uint64_t unfinished = SM_BIT(SESSION_PROVISIONING) | SM_BIT(SESSION_ACTIVE) |
 			      SM_BIT(SESSION_HIBERNATING) | SM_BIT(SESSION_RESTORING) |
@@ -146,10 +146,10 @@ int adopt_all(struct engine *e, struct err *err)
 	if (r == 0)
 		r = remove_strays(e, err);
 	if (r == 0)
-		r = templates_settle(e, err);
+		r = templates_reconcile(e, err);
 	if (r == 0)
 		r = switch_recover(e, err);
 	if (r == 0)
-		layers_settle_all(e);
+		layers_sync_all(e);
 	return r;
 }

@@ -5,6 +5,6 @@
 #include "engine/internal.h"
 
 /* ---- what happens by itself ------------------------------------------------------------------ */
-int adopt_all(struct engine *e, struct err *err); /* at the start */
+int startup_adopt(struct engine *e, struct err *err); /* at the start */
 
 #endif

@@ -44,7 +44,7 @@ enum looked {
 /* ---- one session, with its turn -------------------------------------------------------------- */
 
 /* Written without an event: nothing happened. */
-static void set_due(struct entry *n, int64_t due)
+static void set_due(struct session *n, int64_t due)
 {
 	struct err ignored;
 
@@ -52,11 +52,11 @@ static void set_due(struct entry *n, int64_t due)
 	n->rec.due_at = due;
 	n->dirty = true;
 	pthread_mutex_unlock(&n->engine->mutex);
-	(void)entry_flush(n, &ignored); /* else again_at alone holds it back */
+	(void)session_flush(n, &ignored); /* else again_at alone holds it back */
 }
 
 /* One that does not work must neither keep the others waiting nor be tried all the time. */
-static void put_off(struct entry *n, int64_t now)
+static void put_off(struct session *n, int64_t now)
 {
 	int64_t since = n->rec.state == SESSION_ACTIVE ? session_due_at(&n->rec) : n->rec.cause.at;
 	int64_t wait = since ? (now - since) / 2 : 0;
@@ -73,37 +73,37 @@ static void put_off(struct entry *n, int64_t now)
 		set_due(n, n->again_at);
 }
 
-static enum looked end(struct entry *n, enum session_end how, const struct session_why *why)
+static enum looked end(struct session *n, enum session_end how, const struct session_cause_opts *why)
 {
 	struct err ignored;
-	int r = how == SESSION_END_DESTROY ? destroy_now(n, why, &ignored)
-					   : sleep_now(n, why, &ignored);
+	int r = how == SESSION_END_DESTROY ? destroy_session(n, why, &ignored)
+					   : hibernate_session(n, why, &ignored);
 
 	return r < 0 ? LOOK_FAILED : LOOK_CHANGED;
 }
 
-static enum looked end_expired(struct entry *n)
+static enum looked end_expired(struct session *n)
 {
 	char text[STORE_TEXT];
 
 	snprintf(text, sizeof(text), "its lifetime of %lld s was over",
 		 (long long)n->rec.max_lifetime_ms / 1000);
 	return end(n, (enum session_end)n->rec.on_expire,
-		   &(struct session_why){ SESSION_CAUSE_EXPIRED, text, "lodge" });
+		   &(struct session_cause_opts){ SESSION_CAUSE_EXPIRED, text, "lodge" });
 }
 
-static enum looked end_idle(struct entry *n)
+static enum looked end_idle(struct session *n)
 {
 	char text[STORE_TEXT];
 
 	snprintf(text, sizeof(text), "nobody used it for %lld s",
 		 (long long)n->rec.idle_timeout_ms / 1000);
 	return end(n, (enum session_end)n->rec.on_idle,
-		   &(struct session_why){ SESSION_CAUSE_IDLE, text, "lodge" });
+		   &(struct session_cause_opts){ SESSION_CAUSE_IDLE, text, "lodge" });
 }
 
 /* Of two deadlines that were missed the first one counts. */
-static enum looked look_at_active(struct entry *n, int64_t now)
+static enum looked look_at_active(struct session *n, int64_t now)
 {
 	int64_t idle = n->rec.hibernate_at, expiry = n->rec.expires_at;
 	bool is_idle = idle && idle <= now;
@@ -111,11 +111,11 @@ static enum looked look_at_active(struct entry *n, int64_t now)
 	bool idle_first = is_idle && (!is_over || idle < expiry - SESSION_EXPIRY_BUFFER_MS);
 	struct err ignored;
 
-	if (idle_first && live_busy(n->live) == 0 && !is_working(n))
+	if (idle_first && machine_count_users(n->live) == 0 && !session_is_working(n))
 		return end_idle(n);
 	if (is_over) {
 		/* a command may use the last seconds, and no more than those */
-		if (now < expiry && live_busy(n->live) > 0)
+		if (now < expiry && machine_count_users(n->live) > 0)
 			return LOOK_LEFT;
 		return end_expired(n);
 	}
@@ -123,23 +123,23 @@ static enum looked look_at_active(struct entry *n, int64_t now)
 		set_due(n, session_due_at(&n->rec));
 		return LOOK_DONE;
 	}
-	entry_touch(n);
-	return entry_flush(n, &ignored) < 0 ? LOOK_FAILED : LOOK_DONE;
+	session_touch(n);
+	return session_flush(n, &ignored) < 0 ? LOOK_FAILED : LOOK_DONE;
 }
 
 /* Its sandbox is connected afterwards, or it is not ACTIVE any more. */
-static int bring_to_light(struct entry *n)
+static int bring_to_light(struct session *n)
 {
 	struct err ignored;
 
-	if (!n->live || live_is_gone(n->live))
-		return settle(n, &ignored);
+	if (!n->live || machine_is_gone(n->live))
+		return reconcile_session(n, &ignored);
 	if (n->rec.state == SESSION_FAILED)
-		return revive(n, &ignored);
-	return n->rec.state == SESSION_ACTIVE ? 0 : settle(n, &ignored);
+		return session_revive(n, &ignored);
+	return n->rec.state == SESSION_ACTIVE ? 0 : reconcile_session(n, &ignored);
 }
 
-static enum looked look_at(struct entry *n, int64_t now)
+static enum looked look_at(struct session *n, int64_t now)
 {
 	uint8_t state = n->rec.state;
 
@@ -165,13 +165,13 @@ static enum looked look_at(struct entry *n, int64_t now)
 /* What the store says may be older than what the entry knows. */
 static enum looked look_at_due(struct engine *e, const char *id, int64_t now)
 {
-	auto_call(entry_give) struct entry *n = NULL;
+	auto_call(session_unlock) struct session *n = NULL;
 	struct err ignored;
 	enum looked how;
 
-	if (!entry_try(e, id, &n) || now < n->again_at)
+	if (!session_trylock(e, id, &n) || now < n->again_at)
 		return LOOK_LEFT;
-	if (entry_flush(n, &ignored) < 0)
+	if (session_flush(n, &ignored) < 0)
 		return LOOK_LEFT;
 	if (!n->rec.due_at || n->rec.due_at > now)
 		return LOOK_DONE;
@@ -223,7 +223,7 @@ static bool sweep_page(struct engine *e, int64_t now, struct names *seen, unsign
 	bool some = false;
 	int r = -1;
 
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = st->session->due(st, now, limit, &l, &ignored);
 	for (size_t i = 0; r == 0 && i < l.count; i++) {
 		enum looked how;
@@ -261,17 +261,17 @@ struct lost {
 	int64_t now;
 };
 
-static bool is_lost(const struct entry *n, int64_t now)
+static bool is_lost(const struct session *n, int64_t now)
 {
 	if (now < n->again_at)
 		return false;
 	if (!n->live) /* nobody could connect to it when the engine started */
 		return n->room && n->rec.runtime == SESSION_RUNTIME_LIVE;
-	return live_is_gone(n->live) ||
+	return machine_is_gone(n->live) ||
 	       (n->rec.state == SESSION_FAILED && now >= n->rec.cause.at + FAILED_MS);
 }
 
-static void note_lost(struct entry *n, void *arg)
+static void note_lost(struct session *n, void *arg)
 {
 	struct lost *l = arg;
 
@@ -284,12 +284,12 @@ static int sweep_lost(struct engine *e)
 	struct lost l = { .now = engine_now(e) };
 	int changed = 0;
 
-	entry_each(e, note_lost, &l);
+	session_each(e, note_lost, &l);
 	for (size_t i = 0; i < l.names.count; i++) {
-		auto_call(entry_give) struct entry *n = NULL;
+		auto_call(session_unlock) struct session *n = NULL;
 		enum looked how;
 
-		if (!entry_try(e, l.names.ids[i], &n) || !is_lost(n, l.now))
+		if (!session_trylock(e, l.names.ids[i], &n) || !is_lost(n, l.now))
 			continue;
 		hook_crash("sweep:lost");
 		how = look_at(n, l.now);
@@ -323,14 +323,14 @@ static void prune(struct engine *e)
 	int64_t now = engine_now(e), execs = now - e->opts.execs_ms;
 	struct err ignored;
 
-	DB (e, st) {
+	WITH_STORE (e, st) {
 		(void)st->tombstone->prune(st, now - e->opts.tombstones_ms, &ignored);
 		(void)st->event->prune(st, now - e->opts.events_ms, &ignored);
 		(void)st->exec->prune(st, execs, &ignored);
 		(void)st->once->prune(st, execs, &ignored);
 		(void)st->reserve(st, true);
 	}
-	runs_prune(e, execs);
+	exec_output_prune(e, execs);
 }
 
 static void collect(struct engine *e, void *arg)
@@ -359,15 +359,15 @@ static void start_collecting(struct engine *e)
 	pthread_mutex_unlock(&e->mutex);
 }
 
-int engine_sweep(struct engine *e)
+int engine_run_timers(struct engine *e)
 {
 	int changed;
 
-	keep_mind(e);
-	aside_sweep(e);
+	keeper_conn_revive(e);
+	scratch_sweep(e);
 	changed = sweep_lost(e) + sweep_due(e);
 
-	runs_retry(e);
+	exec_retry_writes(e);
 	environment_sweep(e);
 	if (is_time(e, &e->pruned_at, PRUNE_MS))
 		prune(e);
@@ -380,7 +380,7 @@ int engine_sweep(struct engine *e)
 
 static void sleep_a_round(struct engine *e)
 {
-	int64_t until = mono_ms() + ROUND_MS;
+	int64_t until = clock_mono_ms() + ROUND_MS;
 	struct timespec ts = { .tv_sec = until / 1000, .tv_nsec = until % 1000 * 1000000 };
 
 	while (!e->poked && !e->sweep_ends)
@@ -396,7 +396,7 @@ static void *sweeper(void *arg)
 	pthread_mutex_lock(&e->mutex);
 	while (!e->sweep_ends) {
 		pthread_mutex_unlock(&e->mutex);
-		(void)engine_sweep(e);
+		(void)engine_run_timers(e);
 		pthread_mutex_lock(&e->mutex);
 		sleep_a_round(e);
 	}
@@ -404,7 +404,7 @@ static void *sweeper(void *arg)
 	return NULL;
 }
 
-int sweep_start(struct engine *e, struct err *err)
+int timers_start(struct engine *e, struct err *err)
 {
 	int r = pthread_create(&e->sweeper, NULL, sweeper, e);
 
@@ -414,7 +414,7 @@ int sweep_start(struct engine *e, struct err *err)
 	return 0;
 }
 
-void sweep_stop(struct engine *e)
+void timers_stop(struct engine *e)
 {
 	if (!e->has_sweeper)
 		return;

@@ -4,7 +4,7 @@
 
 #include "engine/internal.h"
 
-int sweep_start(struct engine *e, struct err *err);
-void sweep_stop(struct engine *e);
+int timers_start(struct engine *e, struct err *err);
+void timers_stop(struct engine *e);
 
 #endif

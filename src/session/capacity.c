@@ -27,7 +27,7 @@ enum {
 
 struct waiter {
 	struct waiter *next;
-	int64_t until; /* mono_ms() */
+	int64_t until; /* clock_mono_ms() */
 	int64_t look_at; /* for the next look, once it is the first; 0: it did not look yet */
 };
 
@@ -46,13 +46,13 @@ struct candidates {
 };
 
 /* With engine.mutex or the turn. One whose connection ended is room that nobody uses. */
-static bool may_go(const struct entry *n)
+static bool may_go(const struct session *n)
 {
 	return n->live && n->rec.state == SESSION_ACTIVE &&
-	       (live_is_gone(n->live) || live_busy(n->live) == 0);
+	       (machine_is_gone(n->live) || machine_count_users(n->live) == 0);
 }
 
-static void note_idle(struct entry *n, void *arg)
+static void note_idle(struct session *n, void *arg)
 {
 	struct candidates *l = arg;
 	struct candidate c = { .paused = n->rec.paused,
@@ -87,20 +87,20 @@ static int by_idleness(const void *a, const void *b)
 /* Everything may be different since the list was made. */
 static bool send_away(struct engine *e, const char *id)
 {
-	static const struct session_why why = { .cause = SESSION_CAUSE_ROOM,
+	static const struct session_cause_opts why = { .cause = SESSION_CAUSE_CAPACITY,
 						.text = "it made room for another",
 						.actor = "lodge" };
-	auto_call(entry_give) struct entry *n = NULL;
+	auto_call(session_unlock) struct session *n = NULL;
 	struct err ignored;
 
-	if (!entry_try(e, id, &n) || !may_go(n))
+	if (!session_trylock(e, id, &n) || !may_go(n))
 		return false;
-	if (live_is_gone(n->live))
-		return settle(n, &ignored) == 0 && !n->live;
-	if (is_working(n))
+	if (machine_is_gone(n->live))
+		return reconcile_session(n, &ignored) == 0 && !n->live;
+	if (session_is_working(n))
 		return false;
 	hook_crash("room:away");
-	return sleep_now(n, &why, &ignored) == 0;
+	return hibernate_session(n, &why, &ignored) == 0;
 }
 
 /* True if one sandbox less lives now. */
@@ -109,7 +109,7 @@ static bool make_room(struct engine *e)
 	struct candidates l = { 0 };
 	bool made = false;
 
-	entry_each(e, note_idle, &l);
+	session_each(e, note_idle, &l);
 	if (l.count)
 		qsort(l.items, l.count, sizeof(*l.items), by_idleness);
 	for (size_t i = 0; i < l.count && !made; i++)
@@ -169,13 +169,13 @@ static void look(struct engine *e, struct waiter *w)
 	pthread_mutex_lock(&e->mutex);
 	e->making--;
 	/* what it made may go to somebody before it: then it looks once more */
-	w->look_at = made ? 0 : mono_ms() + LOOK_MS;
+	w->look_at = made ? 0 : clock_mono_ms() + LOOK_MS;
 	pthread_cond_broadcast(&e->room);
 }
 
 static void wait_room(struct engine *e, const struct waiter *w)
 {
-	int64_t now = mono_ms(), until = w->until;
+	int64_t now = clock_mono_ms(), until = w->until;
 	struct timespec ts;
 
 	if (e->queue == w && w->look_at < until)
@@ -192,7 +192,7 @@ static unsigned queue(struct engine *e, struct waiter *w)
 {
 	for (;;) {
 		bool provided = is_provided(e, w);
-		int64_t now = mono_ms();
+		int64_t now = clock_mono_ms();
 
 		if (e->queue == w && e->active < e->opts.max_active)
 			return 0;
@@ -207,9 +207,9 @@ static unsigned queue(struct engine *e, struct waiter *w)
 
 static int refuse(struct engine *e, unsigned at, unsigned of, struct err *err)
 {
-	struct session_full f;
+	struct capacity_report f;
 
-	engine_full(e, &f);
+	capacity_get_report(e, &f);
 	err_set(err, ERR_UNAVAILABLE,
 		"all %u sandboxes are in use; try again in %lld s (position %u of %u)", f.max,
 		(long long)(f.retry_after_ms + 999) / 1000, at, of);
@@ -217,14 +217,14 @@ static int refuse(struct engine *e, unsigned at, unsigned of, struct err *err)
 	return -1;
 }
 
-int room_take(struct engine *e, int64_t wait_ms, struct err *err)
+int capacity_acquire(struct engine *e, int64_t wait_ms, struct err *err)
 {
 	struct waiter w = { 0 };
 	unsigned at = 0, of = 0;
 
 	if (wait_ms < 0 || wait_ms > WAIT_MAX_MS)
 		wait_ms = wait_ms < 0 ? 0 : WAIT_MAX_MS;
-	w.until = mono_ms() + wait_ms;
+	w.until = clock_mono_ms() + wait_ms;
 	pthread_mutex_lock(&e->mutex);
 	if (e->opts.max_active && (e->queue || e->active >= e->opts.max_active)) {
 		if (e->waiting < e->opts.queue_max) {
@@ -242,14 +242,14 @@ int room_take(struct engine *e, int64_t wait_ms, struct err *err)
 	return at ? refuse(e, at, of, err) : 0;
 }
 
-void room_take_anyway(struct engine *e)
+void capacity_force_acquire(struct engine *e)
 {
 	pthread_mutex_lock(&e->mutex);
 	e->active++;
 	pthread_mutex_unlock(&e->mutex);
 }
 
-void room_give(struct engine *e)
+void capacity_release(struct engine *e)
 {
 	pthread_mutex_lock(&e->mutex);
 	e->active--;
@@ -259,7 +259,7 @@ void room_give(struct engine *e)
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-unsigned engine_active(struct engine *e)
+unsigned capacity_active(struct engine *e)
 {
 	unsigned n;
 
@@ -274,7 +274,7 @@ struct survey {
 	int64_t end; /* of the lifetime that ends first; 0: none */
 };
 
-static void count_idle(struct entry *n, void *arg)
+static void count_idle(struct session *n, void *arg)
 {
 	struct survey *s = arg;
 	int64_t end = n->rec.expires_at;
@@ -286,12 +286,12 @@ static void count_idle(struct entry *n, void *arg)
 		s->end = end;
 }
 
-void engine_full(struct engine *e, struct session_full *ret)
+void capacity_get_report(struct engine *e, struct capacity_report *ret)
 {
 	struct survey s = { 0 };
 	int64_t wait = RETRY_MAX_MS;
 
-	entry_each(e, count_idle, &s);
+	session_each(e, count_idle, &s);
 	if (s.end)
 		wait = s.end - engine_now(e);
 	if (s.idle || wait < RETRY_MIN_MS)
@@ -299,7 +299,7 @@ void engine_full(struct engine *e, struct session_full *ret)
 	else if (wait > RETRY_MAX_MS)
 		wait = RETRY_MAX_MS;
 	pthread_mutex_lock(&e->mutex);
-	*ret = (struct session_full){ .active = e->active,
+	*ret = (struct capacity_report){ .active = e->active,
 				      .max = e->opts.max_active,
 				      .waiting = e->waiting,
 				      .idle = s.idle,
@@ -307,9 +307,9 @@ void engine_full(struct engine *e, struct session_full *ret)
 	pthread_mutex_unlock(&e->mutex);
 }
 
-void leave_room(struct entry *n)
+void session_release_capacity(struct session *n)
 {
 	if (n->room)
-		room_give(n->engine);
+		capacity_release(n->engine);
 	n->room = false;
 }

@@ -6,10 +6,10 @@
 
 /* ---- room, quotas ---------------------------------------------------------------------------- */
 /* One more live sandbox: hibernates the longest idle, queues up to wait_ms, or refuses with sys
- * EAGAIN. room_give() when it ended or was not made. */
-int room_take(struct engine *e, int64_t wait_ms, struct err *err);
-void room_take_anyway(struct engine *e); /* adopted: it lives already */
-void room_give(struct engine *e);
-void leave_room(struct entry *n); /* if it has one */
+ * EAGAIN. capacity_release() when it ended or was not made. */
+int capacity_acquire(struct engine *e, int64_t wait_ms, struct err *err);
+void capacity_force_acquire(struct engine *e); /* adopted: it lives already */
+void capacity_release(struct engine *e);
+void session_release_capacity(struct session *n); /* if it has one */
 
 #endif

@@ -22,19 +22,19 @@ enum { PAUSE_WAIT_MS = 10000 };
 
 DEFINE_AUTO(struct store_session *, store_session_fini);
 
-static int hand_out(struct entry *n, struct store_session *ret, struct err *err)
+static int hand_out(struct session *n, struct store_session *ret, struct err *err)
 {
 	return ret ? store_session_copy(&n->rec, ret, err) : 0;
 }
 
-static int need_active(const struct entry *n, const char *what, struct err *err)
+static int need_active(const struct session *n, const char *what, struct err *err)
 {
 	bool over = n->rec.state == SESSION_ACTIVE;
 
 	if (session_is_active(&n->rec, engine_now(n->engine)))
 		return 0;
 	return err_set(err, ERR_CONFLICT, "session %s is %s: nothing to %s", n->id,
-		       over ? "about to expire" : sm_name(&session_sm, n->rec.state), what);
+		       over ? "about to expire" : state_machine_name(&session_states, n->rec.state), what);
 }
 
 /* ---- deadlines ------------------------------------------------------------------------------- */
@@ -42,17 +42,17 @@ static int need_active(const struct entry *n, const char *what, struct err *err)
 int session_extend(struct engine *e, const struct caller *who, const struct session_ref *ref,
 		   int64_t ms, int64_t if_version, struct store_session *ret, struct err *err)
 {
-	auto_call(entry_give) struct entry *n = NULL;
+	auto_call(session_unlock) struct session *n = NULL;
 	struct store_session s = { 0 };
 	auto_call(store_session_fini) struct store_session *guard = &s;
 
 	if (ms < 0)
 		return err_set(err, ERR_INVALID, "ms: negative");
-	if (entry_use(e, who, ref, if_version, &n, err) < 0 || need_active(n, "extend", err) < 0 ||
+	if (session_lock_reconciled(e, who, ref, if_version, &n, err) < 0 || need_active(n, "extend", err) < 0 ||
 	    store_session_copy(&n->rec, &s, err) < 0)
 		return -1;
-	session_push(&s, engine_now(e), ms ? ms : e->opts.extend_ms);
-	if (entry_change(n, &s, "extend", who->actor, err) < 0)
+	session_record_push(&s, engine_now(e), ms ? ms : e->opts.extend_ms);
+	if (session_update_as(n, &s, "extend", who->actor, err) < 0)
 		return -1;
 	(void)guard;
 	return hand_out(n, ret, err);
@@ -61,12 +61,12 @@ int session_extend(struct engine *e, const struct caller *who, const struct sess
 int session_activity(struct engine *e, const struct caller *who, const struct session_ref *ref,
 		     struct store_session *ret, struct err *err)
 {
-	auto_call(entry_give) struct entry *n = NULL;
+	auto_call(session_unlock) struct session *n = NULL;
 
-	if (entry_use(e, who, ref, 0, &n, err) < 0 || need_active(n, "keep busy", err) < 0)
+	if (session_lock_reconciled(e, who, ref, 0, &n, err) < 0 || need_active(n, "keep busy", err) < 0)
 		return -1;
-	entry_touch(n);
-	if (entry_flush(n, err) < 0)
+	session_touch(n);
+	if (session_flush(n, err) < 0)
 		return -1;
 	return hand_out(n, ret, err);
 }
@@ -74,7 +74,7 @@ int session_activity(struct engine *e, const struct caller *who, const struct se
 /* ---- preferences ----------------------------------------------------------------------------- */
 
 /* In force at once, if there is a sandbox to be limited. */
-static int apply_limits(struct entry *n, const struct store_session *s, struct err *err)
+static int apply_limits(struct session *n, const struct store_session *s, struct err *err)
 {
 	struct keeper_request req = keeper_client_request(KEEPER_LIMITS, n->rec.sandbox);
 
@@ -82,7 +82,7 @@ static int apply_limits(struct entry *n, const struct store_session *s, struct e
 		return 0;
 	if (spec_limits(n->engine, s, &req.limits, err) < 0)
 		return -1;
-	return keep_call(n->engine, &req, NULL, err);
+	return keeper_conn_call(n->engine, &req, NULL, err);
 }
 
 static int patch_spec(const struct template *limits, struct store_session *s, struct err *err)
@@ -107,7 +107,7 @@ static int patch_spec(const struct template *limits, struct store_session *s, st
 	return 0;
 }
 
-static int patch_limits(struct entry *n, const struct template *limits, struct store_session *s,
+static int patch_limits(struct session *n, const struct template *limits, struct store_session *s,
 			struct err *err)
 {
 	struct limits now;
@@ -124,10 +124,10 @@ static int patch_limits(struct entry *n, const struct template *limits, struct s
 
 static int64_t bounded(int64_t wanted, int64_t most, int64_t of_policy)
 {
-	return rules_time(wanted < most ? wanted : most, of_policy);
+	return policy_rules_clamp_ms(wanted < most ? wanted : most, of_policy);
 }
 
-static int patch_times(struct engine *e, const struct session_patch *p, const struct rules *rules,
+static int patch_times(struct engine *e, const struct session_patch *p, const struct policy_rules *rules,
 		       struct store_session *s, struct err *err)
 {
 	const struct store_policy *of = &rules->policy;
@@ -145,7 +145,7 @@ static int patch_times(struct engine *e, const struct session_patch *p, const st
 		s->max_lifetime_ms =
 			bounded(*p->max_lifetime_ms, e->opts.lifetime_max_ms, of->max_lifetime_ms);
 	if (s->state == SESSION_ACTIVE && (p->idle_timeout_ms || p->max_lifetime_ms))
-		session_retime(s, now);
+		session_record_retime(s, now);
 	return 0;
 }
 
@@ -159,7 +159,7 @@ static int patch_rest(const struct session_patch *p, struct store_session *s, st
 		s->on_expire = (uint8_t)*p->on_expire;
 	if (!p->metadata)
 		return 0;
-	if (want_metadata(p->metadata, err) < 0)
+	if (session_metadata_check(p->metadata, err) < 0)
 		return -1;
 	text = strdup(p->metadata);
 	if (!text)
@@ -169,34 +169,34 @@ static int patch_rest(const struct session_patch *p, struct store_session *s, st
 	return 0;
 }
 
-static int patch(struct entry *n, const struct session_patch *p, struct store_session *s,
+static int patch(struct session *n, const struct session_patch *p, struct store_session *s,
 		 struct err *err)
 {
-	struct rules rules;
-	int r = rules_load(n->engine, s->tenant, s->policy, &rules, err);
+	struct policy_rules rules;
+	int r = policy_rules_load(n->engine, s->tenant, s->policy, &rules, err);
 
-	if (r == 0 && (rules_allow(&rules, p->limits, err) < 0 ||
+	if (r == 0 && (policy_rules_check(&rules, p->limits, err) < 0 ||
 		       patch_times(n->engine, p, &rules, s, err) < 0 || patch_rest(p, s, err) < 0 ||
 		       (p->limits && patch_limits(n, p->limits, s, err) < 0)))
 		r = -1;
-	rules_fini(&rules);
+	policy_rules_fini(&rules);
 	return r;
 }
 
 int session_change(struct engine *e, const struct caller *who, const struct session_ref *ref,
 		   const struct session_patch *p, struct store_session *ret, struct err *err)
 {
-	auto_call(entry_give) struct entry *n = NULL;
+	auto_call(session_unlock) struct session *n = NULL;
 	struct store_session s = { 0 };
 	auto_call(store_session_fini) struct store_session *guard = &s;
 	struct err second;
 
-	if (entry_use(e, who, ref, p->if_version, &n, err) < 0 ||
+	if (session_lock_reconciled(e, who, ref, p->if_version, &n, err) < 0 ||
 	    store_session_copy(&n->rec, &s, err) < 0)
 		return -1;
 	if (patch(n, p, &s, err) < 0)
 		return -1;
-	if (entry_change(n, &s, "change", who->actor, err) < 0) {
+	if (session_update_as(n, &s, "change", who->actor, err) < 0) {
 		if (p->limits) /* what the record does not say is not so */
 			(void)apply_limits(n, &n->rec, &second);
 		return -1;
@@ -207,22 +207,22 @@ int session_change(struct engine *e, const struct caller *who, const struct sess
 
 /* ---- pause ----------------------------------------------------------------------------------- */
 
-int freeze(struct entry *n, bool frozen, struct err *err)
+int session_set_frozen(struct session *n, bool frozen, struct err *err)
 {
 	struct keeper_request req =
 		keeper_client_request(frozen ? KEEPER_FREEZE : KEEPER_THAW, n->rec.sandbox);
 
-	return keep_call(n->engine, &req, NULL, err);
+	return keeper_conn_call(n->engine, &req, NULL, err);
 }
 
-static int set_paused(struct entry *n, bool paused, const char *actor, struct err *err)
+static int set_paused(struct session *n, bool paused, const char *actor, struct err *err)
 {
 	struct store_session s = { 0 };
 
 	if (store_session_copy(&n->rec, &s, err) < 0)
 		return -1;
 	s.paused = paused;
-	if (entry_change(n, &s, paused ? "pause" : "unpause", actor, err) == 0)
+	if (session_update_as(n, &s, paused ? "pause" : "unpause", actor, err) == 0)
 		return 0;
 	store_session_fini(&s);
 	return -1;
@@ -232,33 +232,33 @@ static int set_paused(struct entry *n, bool paused, const char *actor, struct er
 int session_pause(struct engine *e, const struct caller *who, const struct session_ref *ref,
 		  int64_t if_version, struct store_session *ret, struct err *err)
 {
-	auto_call(entry_give) struct entry *n = NULL;
+	auto_call(session_unlock) struct session *n = NULL;
 	struct err second;
 
-	if (entry_use(e, who, ref, if_version, &n, err) < 0 || need_active(n, "pause", err) < 0)
+	if (session_lock_reconciled(e, who, ref, if_version, &n, err) < 0 || need_active(n, "pause", err) < 0)
 		return -1;
 	if (n->rec.paused)
 		return hand_out(n, ret, err);
-	if (!live_quiet(n->live, PAUSE_WAIT_MS)) /* a frozen transfer would wait for ever */
+	if (!machine_wait_idle(n->live, PAUSE_WAIT_MS)) /* a frozen transfer would wait for ever */
 		return err_set(err, ERR_CONFLICT, "session %s: files are being transferred", n->id);
 	if (set_paused(n, true, who->actor, err) < 0)
 		return -1;
 	hook_crash("pause:noted");
-	if (freeze(n, true, err) < 0) {
+	if (session_set_frozen(n, true, err) < 0) {
 		/* only what runs for certain is not paused: a keeper that died had frozen it,
 		 * perhaps */
-		if (freeze(n, false, &second) == 0)
+		if (session_set_frozen(n, false, &second) == 0)
 			(void)set_paused(n, false, who->actor, &second);
 		return -1;
 	}
 	return hand_out(n, ret, err);
 }
 
-int unpause(struct entry *n, const char *actor, struct err *err)
+int session_thaw(struct session *n, const char *actor, struct err *err)
 {
 	if (!n->rec.paused)
 		return 0;
-	if (freeze(n, false, err) < 0)
+	if (session_set_frozen(n, false, err) < 0)
 		return -1;
 	hook_crash("unpause:thawed");
 	return set_paused(n, false, actor, err);
@@ -267,29 +267,29 @@ int unpause(struct entry *n, const char *actor, struct err *err)
 int session_unpause(struct engine *e, const struct caller *who, const struct session_ref *ref,
 		    int64_t if_version, struct store_session *ret, struct err *err)
 {
-	auto_call(entry_give) struct entry *n = NULL;
+	auto_call(session_unlock) struct session *n = NULL;
 
-	if (entry_use(e, who, ref, if_version, &n, err) < 0 || need_active(n, "unpause", err) < 0 ||
-	    unpause(n, who->actor, err) < 0)
+	if (session_lock_reconciled(e, who, ref, if_version, &n, err) < 0 || need_active(n, "unpause", err) < 0 ||
+	    session_thaw(n, who->actor, err) < 0)
 		return -1;
 	return hand_out(n, ret, err);
 }
 
 /* ---- sleep ----------------------------------------------------------------------------------- */
 
-static int put_to_sleep(struct entry *n, const char *actor, struct err *err)
+static int put_to_sleep(struct session *n, const char *actor, struct err *err)
 {
-	struct session_why why = { SESSION_CAUSE_ASKED, NULL, actor };
+	struct session_cause_opts why = { SESSION_CAUSE_REQUESTED, NULL, actor };
 
-	return n->rec.state == SESSION_ACTIVE ? sleep_now(n, &why, err) : 0;
+	return n->rec.state == SESSION_ACTIVE ? hibernate_session(n, &why, err) : 0;
 }
 
 int session_hibernate(struct engine *e, const struct caller *who, const struct session_ref *ref,
 		      int64_t if_version, struct store_session *ret, struct err *err)
 {
-	auto_call(entry_give) struct entry *n = NULL;
+	auto_call(session_unlock) struct session *n = NULL;
 
-	if (entry_use(e, who, ref, if_version, &n, err) < 0)
+	if (session_lock_reconciled(e, who, ref, if_version, &n, err) < 0)
 		return -1;
 	if (n->rec.state == SESSION_NONE)
 		return err_set(err, ERR_CONFLICT, "session %s has nothing to keep yet", n->id);
@@ -303,14 +303,14 @@ static int archive(struct engine *e, const struct caller *who, const struct sess
 		   struct err *err)
 {
 	enum session_state already = ev == SESSION_ARCHIVE ? SESSION_ARCHIVED : SESSION_HIBERNATED;
-	struct session_why why = { SESSION_CAUSE_ASKED, NULL, who->actor };
-	auto_call(entry_give) struct entry *n = NULL;
+	struct session_cause_opts why = { SESSION_CAUSE_REQUESTED, NULL, who->actor };
+	auto_call(session_unlock) struct session *n = NULL;
 
-	if (entry_use(e, who, ref, if_version, &n, err) < 0)
+	if (session_lock_reconciled(e, who, ref, if_version, &n, err) < 0)
 		return -1;
 	if (ev == SESSION_ARCHIVE && put_to_sleep(n, who->actor, err) < 0)
 		return -1;
-	if (n->rec.state != already && entry_move(n, ev, &why, NULL, NULL, err) < 0)
+	if (n->rec.state != already && session_transition(n, ev, &why, NULL, NULL, err) < 0)
 		return -1;
 	return hand_out(n, ret, err);
 }

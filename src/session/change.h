@@ -5,8 +5,8 @@
 #include "engine/internal.h"
 
 /* The processes of its sandbox; the record is not touched. */
-int freeze(struct entry *n, bool frozen, struct err *err);
+int session_set_frozen(struct session *n, bool frozen, struct err *err);
 /* Thaws it if it is paused. */
-int unpause(struct entry *n, const char *actor, struct err *err);
+int session_thaw(struct session *n, const char *actor, struct err *err);
 
 #endif

@@ -14,12 +14,12 @@
 #include "session/hibernate.h"
 #include "session/session.h"
 
-static int write_tombstone(struct entry *n, struct store_session *s, struct err *err)
+static int write_tombstone(struct session *n, struct store_session *s, struct err *err)
 {
 	struct store_event ev = { .kind = "destroy", .cause = s->cause };
 	int r = -1;
 
-	DB (n->engine, st) {
+	WITH_STORE (n->engine, st) {
 		r = st->session->bury(st, s, &ev, NULL, err);
 		/* whoever filled the disk must be able to go */
 		if (r < 0 && err->sys == ENOSPC && st->reserve(st, false))
@@ -28,7 +28,7 @@ static int write_tombstone(struct entry *n, struct store_session *s, struct err 
 	return r;
 }
 
-static int bury(struct entry *n, const struct session_why *why, struct err *err)
+static int bury(struct session *n, const struct session_cause_opts *why, struct err *err)
 {
 	struct store_session s = { 0 };
 	int64_t now = engine_now(n->engine);
@@ -36,37 +36,37 @@ static int bury(struct entry *n, const struct session_why *why, struct err *err)
 
 	if (store_session_copy(&n->rec, &s, err) < 0)
 		return -1;
-	if (session_move(&s, SESSION_DESTROY, why, now, err) == 0)
+	if (session_record_move(&s, SESSION_DESTROY, why, now, err) == 0)
 		r = write_tombstone(n, &s, err);
 	store_session_fini(&s);
-	return r < 0 ? -1 : entry_reload(n, err);
+	return r < 0 ? -1 : session_reload(n, err);
 }
 
-int destroy_finish(struct entry *n, struct err *err)
+int destroy_finish(struct session *n, struct err *err)
 {
 	int r = -1;
 
 	if (n->live)
-		charge(n);
-	if (*n->rec.sandbox && keep_destroy(n->engine, n->rec.sandbox, err) < 0)
+		session_charge_cpu(n);
+	if (*n->rec.sandbox && keeper_conn_destroy(n->engine, n->rec.sandbox, err) < 0)
 		return -1;
 	hook_crash("destroy:ended");
-	end_live(n);
-	DB (n->engine, st)
-		r = st->exec->finish_all(st, n->id, RUN_KILLED, engine_now(n->engine), err);
+	session_end_machine(n);
+	WITH_STORE (n->engine, st)
+		r = st->exec->finish_all(st, n->id, EXEC_KILLED, engine_now(n->engine), err);
 	if (r < 0)
 		return -1;
-	runs_forget(n->engine, n->id);
-	DB (n->engine, st)
+	exec_output_remove(n->engine, n->id);
+	WITH_STORE (n->engine, st)
 		r = st->session->remove(st, n->id, err);
 	if (r < 0 && err->code != ERR_NOT_FOUND)
 		return -1;
 	hook_crash("destroy:removed");
-	entry_forget(n);
+	session_forget(n);
 	return 0;
 }
 
-int destroy_now(struct entry *n, const struct session_why *why, struct err *err)
+int destroy_session(struct session *n, const struct session_cause_opts *why, struct err *err)
 {
 	struct err later;
 
@@ -79,22 +79,22 @@ int destroy_now(struct entry *n, const struct session_why *why, struct err *err)
 }
 
 int session_destroy(struct engine *e, const struct caller *who, const struct session_ref *ref,
-		    const struct session_why *why, struct store_tombstone *ret, struct err *err)
+		    const struct session_cause_opts *why, struct store_tombstone *ret, struct err *err)
 {
-	static const struct session_why asked = { .cause = SESSION_CAUSE_ASKED };
-	struct session_why cause = why ? *why : asked;
-	auto_call(entry_give) struct entry *n = NULL;
+	static const struct session_cause_opts asked = { .cause = SESSION_CAUSE_REQUESTED };
+	struct session_cause_opts cause = why ? *why : asked;
+	auto_call(session_unlock) struct session *n = NULL;
 	char id[STORE_ID];
 
 	if (!cause.actor)
 		cause.actor = who->actor;
-	if (entry_find(e, who, ref, &n, err) < 0) {
+	if (session_lock_ref(e, who, ref, &n, err) < 0) {
 		if (err->sys != ESTALE)
 			return -1;
 		return ret ? session_tombstone(e, who, ref, ret, err) : 0;
 	}
 	memcpy(id, n->id, sizeof(id));
-	if (destroy_now(n, &cause, err) < 0)
+	if (destroy_session(n, &cause, err) < 0)
 		return -1;
 	return ret ? session_tombstone(e, who, &(struct session_ref){ .id = id }, ret, err) : 0;
 }

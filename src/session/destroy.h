@@ -5,8 +5,8 @@
 #include "engine/internal.h"
 
 /* Tombstone, end, removal; the entry is empty afterwards. */
-int destroy_now(struct entry *n, const struct session_why *why, struct err *err);
+int destroy_session(struct session *n, const struct session_cause_opts *why, struct err *err);
 /* The second half, from DESTROYING. */
-int destroy_finish(struct entry *n, struct err *err);
+int destroy_finish(struct session *n, struct err *err);
 
 #endif

@@ -25,17 +25,17 @@ DEFINE_AUTO(struct template *, template_fini);
 struct enter { /* one call under way */
 	struct engine *e;
 	const struct caller *who;
-	const struct session_want *want;
-	const struct rules *rules; /* NULL: for one that is there */
+	const struct session_opts *want;
+	const struct policy_rules *rules; /* NULL: for one that is there */
 	char id[STORE_ID]; /* that a new one gets */
-	struct session_entered out;
+	struct session_enter_result out;
 };
 
 /* ---- one that is there ----------------------------------------------------------------------- */
 
-static int check_existing(const struct enter *x, const struct entry *n, struct err *err)
+static int check_existing(const struct enter *x, const struct session *n, struct err *err)
 {
-	const struct session_want *w = x->want;
+	const struct session_opts *w = x->want;
 
 	if (w->must_be_new)
 		return err_set(err, ERR_CONFLICT, "session %s is there already", n->id);
@@ -57,54 +57,54 @@ static bool is_bound(const struct store_session *s, const struct store_binding *
 }
 
 /* All keys of the call lead to the one session afterwards. */
-static int bind_keys(const struct enter *x, struct entry *n, struct err *err)
+static int bind_keys(const struct enter *x, struct session *n, struct err *err)
 {
 	for (size_t i = 0; i < x->want->nkeys; i++) {
 		int r = -1;
 
 		if (is_bound(&n->rec, &x->want->keys[i]))
 			continue;
-		if (entry_flush(n, err) < 0)
+		if (session_flush(n, err) < 0)
 			return -1;
-		DB (x->e, st)
+		WITH_STORE (x->e, st)
 			r = st->session->rebind(st, x->who->tenant, &x->want->keys[i], NULL, n->id,
 						NULL, err);
 		if (r < 0)
 			return err_ctx(err, "%s '%.64s'", x->want->keys[i].kind,
 				       x->want->keys[i].key);
 		/* each time: the store raised the version, whatever becomes of the next key */
-		if (entry_reload(n, err) < 0) {
-			entry_forget(n); /* whoever has the next turn reads it */
+		if (session_reload(n, err) < 0) {
+			session_forget(n); /* whoever has the next turn reads it */
 			return -1;
 		}
 	}
 	return 0;
 }
 
-static int publish_result(struct enter *x, const struct entry *n, struct err *err)
+static int publish_result(struct enter *x, const struct session *n, struct err *err)
 {
 	return store_session_copy(&n->rec, &x->out.session, err);
 }
 
 /* About to expire: its files get a new sandbox now instead of ending under the caller's hands. */
-static int renew_if_due(struct entry *n, struct err *err)
+static int renew_if_due(struct session *n, struct err *err)
 {
-	static const struct session_why expired = { SESSION_CAUSE_EXPIRED, "its lifetime was over",
+	static const struct session_cause_opts expired = { SESSION_CAUSE_EXPIRED, "its lifetime was over",
 						    "lodge" };
 
 	if (n->rec.state != SESSION_ACTIVE || session_is_active(&n->rec, engine_now(n->engine)))
 		return 0;
-	return sleep_now(n, &expired, err);
+	return hibernate_session(n, &expired, err);
 }
 
-static int start_existing(struct enter *x, struct entry *n, struct err *err)
+static int start_existing(struct enter *x, struct session *n, struct err *err)
 {
-	struct session_why why = { SESSION_CAUSE_ASKED, NULL, x->who->actor };
-	struct wake_result woken = { 0 };
+	struct session_cause_opts why = { SESSION_CAUSE_REQUESTED, NULL, x->who->actor };
+	struct resume_result woken = { 0 };
 	bool had_files = session_has_files(&n->rec), first = !n->rec.started_at;
 
 	x->out.cause = n->rec.cause;
-	if (wake(n, &why, x->want->wait_ms, &woken, err) < 0)
+	if (resume_session(n, &why, x->want->wait_ms, &woken, err) < 0)
 		return -1;
 	x->out.source = woken.source;
 	x->out.ready_us = woken.ready_us;
@@ -122,10 +122,10 @@ static void look_for_loss(struct enter *x)
 
 	x->out.outcome = SESSION_CREATED;
 	for (size_t i = 0; r < 0 && i < x->want->nkeys; i++)
-		DB (x->e, st)
+		WITH_STORE (x->e, st)
 			r = st->tombstone->find(st, x->who->tenant, &x->want->keys[i], &t,
 						&ignored);
-	if (r < 0 || strcmp(t.cause.code, session_cause_name(SESSION_CAUSE_ASKED)) == 0 ||
+	if (r < 0 || strcmp(t.cause.code, session_cause_name(SESSION_CAUSE_REQUESTED)) == 0 ||
 	    (x->want->user && *t.user && strcmp(x->want->user, t.user) != 0)) /* another's loss */
 		return;
 	x->out.outcome = SESSION_REPLACED;
@@ -135,7 +135,7 @@ static void look_for_loss(struct enter *x)
 
 /* Who asks again because the first answer did not arrive has not been told of a loss yet. Who has
  * used it since has. */
-static void tell_again(struct enter *x, const struct entry *n)
+static void tell_again(struct enter *x, const struct session *n)
 {
 	if (x->want->once && strcmp(n->id, x->id) == 0 &&
 	    n->rec.last_activity_at == n->rec.started_at)
@@ -144,7 +144,7 @@ static void tell_again(struct enter *x, const struct entry *n)
 		x->out.outcome = SESSION_REUSED;
 }
 
-static int use(struct enter *x, struct entry *n, struct err *err)
+static int use(struct enter *x, struct session *n, struct err *err)
 {
 	if (check_existing(x, n, err) < 0 || bind_keys(x, n, err) < 0)
 		return -1;
@@ -155,44 +155,44 @@ static int use(struct enter *x, struct entry *n, struct err *err)
 		return -1;
 	if (n->rec.state != SESSION_ACTIVE && start_existing(x, n, err) < 0)
 		return -1;
-	if (unpause(n, x->who->actor, err) < 0)
+	if (session_thaw(n, x->who->actor, err) < 0)
 		return -1;
 	if (!x->out.state_lost)
-		entry_touch(n);
+		session_touch(n);
 	return publish_result(x, n, err);
 }
 
 /* ---- a new one ------------------------------------------------------------------------------- */
 
-static int start_new(struct enter *x, struct entry *n, struct err *err)
+static int start_new(struct enter *x, struct session *n, struct err *err)
 {
-	struct wake_result woken = { 0 };
+	struct resume_result woken = { 0 };
 
-	if (!x->want->asleep && wake_restore(n, &woken, err) < 0)
+	if (!x->want->asleep && resume_restored(n, &woken, err) < 0)
 		return -1;
 	x->out.source = woken.source;
 	x->out.ready_us = woken.ready_us;
 	if (!x->want->asleep)
-		environment_want(x->e, n->rec.template, false);
+		environment_request_add(x->e, n->rec.template, false);
 	return publish_result(x, n, err);
 }
 
 /* Room and quota come before the record: a refusal leaves no trace. */
-static int note(struct enter *x, struct store_session *s, struct entry **ret, struct err *err)
+static int note(struct enter *x, struct store_session *s, struct session **ret, struct err *err)
 {
-	struct session_why why = { SESSION_CAUSE_ASKED, NULL, x->who->actor };
+	struct session_cause_opts why = { SESSION_CAUSE_REQUESTED, NULL, x->who->actor };
 	struct store_event ev = { .kind = "create", .cause = { .at = s->created_at } };
 	bool awake = !x->want->asleep;
 
 	snprintf(ev.cause.code, sizeof(ev.cause.code), "asked");
 	snprintf(ev.cause.actor, sizeof(ev.cause.actor), "%s", x->who->actor);
-	/* before anybody makes room for it; wake_new() counts */
+	/* before anybody makes room for it; resume_new_session() counts */
 	if (quota_check(x->e, s, true, !awake, err) < 0 ||
-	    (awake && room_take(x->e, x->want->wait_ms, err) < 0))
+	    (awake && capacity_acquire(x->e, x->want->wait_ms, err) < 0))
 		return -1;
-	if (wake_new(x->e, s, &ev, &why, !awake, ret, err) < 0) {
+	if (resume_new_session(x->e, s, &ev, &why, !awake, ret, err) < 0) {
 		if (awake)
-			room_give(x->e);
+			capacity_release(x->e);
 		return -1;
 	}
 	(*ret)->room = awake;
@@ -201,7 +201,7 @@ static int note(struct enter *x, struct store_session *s, struct entry **ret, st
 
 /* What can never be made as it was asked for must not stand in the way of who asks for something
  * else under the same key: it never had a sandbox, and nothing is lost with it. */
-static void forget_refused(struct entry *n, const struct err *why)
+static void forget_refused(struct session *n, const struct err *why)
 {
 	bool refused =
 		why->code == ERR_INVALID || why->code == ERR_DENIED || why->code == ERR_CONFLICT;
@@ -211,28 +211,28 @@ static void forget_refused(struct entry *n, const struct err *why)
 
 	if (!refused || n->rec.state != SESSION_FAILED || *n->rec.sandbox)
 		return;
-	DB (n->engine, st)
+	WITH_STORE (n->engine, st)
 		r = st->session->retract(st, &n->rec, &ev, &ignored);
 	if (r == 0)
-		entry_forget(n);
+		session_forget(n);
 }
 
 /* 1: a key that was free a moment ago leads somewhere now. */
 static int create(struct enter *x, struct err *err)
 {
 	struct store_session s = { 0 };
-	auto_call(entry_give) struct entry *n = NULL;
+	auto_call(session_unlock) struct session *n = NULL;
 	char layer[STORE_ID];
 	int r;
 
 	if (x->want->pin)
 		return err_set(err, ERR_CONFLICT, "pin: there is no session %s", x->want->pin);
-	if (want_record(x->e, x->who, x->want, x->rules, x->id, &s, err) < 0)
+	if (session_opts_to_record(x->e, x->who, x->want, x->rules, x->id, &s, err) < 0)
 		return -1;
 	look_for_loss(x);
 	memcpy(layer, s.layer, sizeof(layer));
 	r = note(x, &s, &n, err);
-	want_release(x->e, x->id, layer);
+	session_opts_release(x->e, x->id, layer);
 	if (r < 0) {
 		store_session_fini(&s);
 		return err->code == ERR_CONFLICT && x->want->nkeys ? 1 : -1;
@@ -246,13 +246,13 @@ static int create(struct enter *x, struct err *err)
 /* ---- which ----------------------------------------------------------------------------------- */
 
 /* 1: found, with its turn. */
-static int find(struct enter *x, struct entry **ret, struct err *err)
+static int find(struct enter *x, struct session **ret, struct err *err)
 {
 	for (size_t i = 0; i < x->want->nkeys; i++) {
 		struct session_ref ref = { .kind = x->want->keys[i].kind,
 					   .key = x->want->keys[i].key };
 
-		if (entry_use(x->e, x->who, &ref, 0, ret, err) == 0)
+		if (session_lock_reconciled(x->e, x->who, &ref, 0, ret, err) == 0)
 			return 1;
 		if (err->code != ERR_NOT_FOUND)
 			return -1;
@@ -261,7 +261,7 @@ static int find(struct enter *x, struct entry **ret, struct err *err)
 		const char *id = x->want->once ? x->id : x->want->pin;
 
 		if (id &&
-		    entry_use(x->e, x->who, &(struct session_ref){ .id = id }, 0, ret, err) == 0)
+		    session_lock_reconciled(x->e, x->who, &(struct session_ref){ .id = id }, 0, ret, err) == 0)
 			return 1;
 		/* what the key led to was destroyed: its id never comes back */
 		if (id && (err->code != ERR_NOT_FOUND || (x->want->once && err->sys == ESTALE)))
@@ -273,7 +273,7 @@ static int find(struct enter *x, struct entry **ret, struct err *err)
 static int lead(struct enter *x, struct err *err)
 {
 	for (int i = 0; i < RACES_MAX; i++) {
-		auto_call(entry_give) struct entry *n = NULL;
+		auto_call(session_unlock) struct session *n = NULL;
 		int r = find(x, &n, err);
 
 		if (r < 0)
@@ -294,7 +294,7 @@ static int promise(struct enter *x, struct err *err)
 	struct store_once once = { .created_at = engine_now(x->e) }, first;
 	int r = -1;
 
-	if (id_new("ses_", x->id, err) < 0)
+	if (id_generate("ses_", x->id, err) < 0)
 		return -1;
 	if (!x->want->once)
 		return 0;
@@ -302,7 +302,7 @@ static int promise(struct enter *x, struct err *err)
 	snprintf(once.scope, sizeof(once.scope), "create:%s", x->want->user ? x->want->user : "");
 	snprintf(once.key, sizeof(once.key), "%s", x->want->once);
 	memcpy(once.target, x->id, sizeof(once.target));
-	DB (x->e, st)
+	WITH_STORE (x->e, st)
 		r = st->once->claim(st, &once, &first, err);
 	if (r < 0 && err->code == ERR_CONFLICT) {
 		memcpy(x->id, first.target, sizeof(x->id));
@@ -320,20 +320,20 @@ static int enter_one(struct enter *x, struct err *err)
 	if (promise(x, err) < 0)
 		return -1;
 	if (per_user) { /* two sessions of one user may want each other's place */
-		want_turn(x->who, x->want->user, turn, sizeof(turn));
-		turn_take(x->e, turn);
+		user_slot_lock_name(x->who, x->want->user, turn, sizeof(turn));
+		name_lock(x->e, turn);
 	}
-	r = per_user ? want_place(x->e, x->who, x->want, x->id, err) : 0;
+	r = per_user ? user_slot_free_one(x->e, x->who, x->want, x->id, err) : 0;
 	if (r == 0)
 		r = lead(x, err);
 	if (per_user)
-		turn_give(x->e, turn);
+		name_unlock(x->e, turn);
 	return r;
 }
 
 /* What is shared must be the same call: every key, and whose it is. Lengths keep the parts apart.
  */
-static char *flight_name(const struct caller *who, const struct session_want *w)
+static char *flight_name(const struct caller *who, const struct session_opts *w)
 {
 	size_t size = 64 + STORE_NAME + STORE_USER + w->nkeys * (sizeof(*w->keys) + 48);
 	const char *user = w->user ? w->user : "";
@@ -352,15 +352,15 @@ static char *flight_name(const struct caller *who, const struct session_want *w)
 
 static int enter_ruled(struct enter *x, struct err *err)
 {
-	const struct session_want *asked = x->want;
-	struct session_want want = *asked;
-	struct rules rules = { 0 };
-	auto_call(rules_fini) struct rules *guard = &rules;
+	const struct session_opts *asked = x->want;
+	struct session_opts want = *asked;
+	struct policy_rules rules = { 0 };
+	auto_call(policy_rules_fini) struct policy_rules *guard = &rules;
 	char user[STORE_USER];
 	int r;
 
 	(void)guard;
-	if (rules_of(x->e, x->who, &want, user, &rules, err) < 0)
+	if (policy_rules_for_opts(x->e, x->who, &want, user, &rules, err) < 0)
 		return -1;
 	x->want = &want;
 	x->rules = &rules;
@@ -370,8 +370,8 @@ static int enter_ruled(struct enter *x, struct err *err)
 	return r;
 }
 
-int session_enter(struct engine *e, const struct caller *who, const struct session_want *want,
-		  struct session_entered *ret, struct err *err)
+int session_enter(struct engine *e, const struct caller *who, const struct session_opts *want,
+		  struct session_enter_result *ret, struct err *err)
 {
 	struct enter x = { .e = e, .who = who, .want = want };
 	bool shared = want->nkeys && !want->pin && !want->must_be_new && !want->once &&
@@ -379,20 +379,20 @@ int session_enter(struct engine *e, const struct caller *who, const struct sessi
 	auto_free char *name = NULL;
 	int r;
 
-	if (want_check(e, who, want, err) < 0)
+	if (session_opts_check(e, who, want, err) < 0)
 		return -1;
 	if (shared && !(name = flight_name(who, want)))
 		return err_sys(err, ENOMEM, "session");
-	if (shared && !flight_board(e, name, ret, &r, err)) {
+	if (shared && !single_flight_join(e, name, ret, &r, err)) {
 		if (r == 0)
 			e->numbers.entered[ret->outcome]++;
 		return r;
 	}
 	r = enter_ruled(&x, err);
 	if (shared)
-		flight_land(e, name, r, &x.out, err);
+		single_flight_finish(e, name, r, &x.out, err);
 	if (r < 0) {
-		session_entered_fini(&x.out);
+		session_enter_result_fini(&x.out);
 		return -1;
 	}
 	e->numbers.entered[x.out.outcome]++;
@@ -401,19 +401,19 @@ int session_enter(struct engine *e, const struct caller *who, const struct sessi
 }
 
 int session_resume(struct engine *e, const struct caller *who, const struct session_ref *ref,
-		   int64_t if_version, struct session_entered *ret, struct err *err)
+		   int64_t if_version, struct session_enter_result *ret, struct err *err)
 {
-	struct session_want want = { .nkeys = 0 };
+	struct session_opts want = { .nkeys = 0 };
 	struct enter x = { .e = e, .who = who, .want = &want };
-	struct place_turn turn = { 0 };
-	auto_call(place_give) struct place_turn *guard = &turn;
-	auto_call(entry_give) struct entry *n = NULL;
+	struct user_slot turn = { 0 };
+	auto_call(user_slot_release) struct user_slot *guard = &turn;
+	auto_call(session_unlock) struct session *n = NULL;
 
 	(void)guard;
-	if (place_use(e, who, ref, if_version, &n, &turn, err) < 0)
+	if (user_slot_acquire_ref(e, who, ref, if_version, &n, &turn, err) < 0)
 		return -1;
 	if (use(&x, n, err) < 0) {
-		session_entered_fini(&x.out);
+		session_enter_result_fini(&x.out);
 		return -1;
 	}
 	e->numbers.entered[x.out.outcome]++;

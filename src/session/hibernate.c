@@ -20,39 +20,39 @@
 enum { QUIET_WAIT_MS = 2000 };
 
 /* What it used of the processors, for its user's account; nothing if it cannot tell any more. */
-void charge(struct entry *n)
+void session_charge_cpu(struct session *n)
 {
 	struct keeper_stats used;
 	struct err ignored;
 
-	if (keep_stats(n->engine, n->rec.sandbox, &used, &ignored) == 0)
+	if (keeper_conn_stats(n->engine, n->rec.sandbox, &used, &ignored) == 0)
 		quota_charge(n->engine, &n->rec, used.cpu_us);
 }
 
-void end_live(struct entry *n)
+void session_end_machine(struct session *n)
 {
-	struct live *v = n->live;
+	struct machine *v = n->live;
 
-	entry_set_live(n, NULL);
-	live_close(v);
-	leave_room(n);
+	session_set_machine(n, NULL);
+	machine_close(v);
+	session_release_capacity(n);
 	n->failures = 0;
 }
 
-static int has_layer(struct entry *n, const char *layer, bool *ret, struct err *err)
+static int has_layer(struct session *n, const char *layer, bool *ret, struct err *err)
 {
-	struct keep_list l;
+	struct keeper_listing l;
 
-	if (keep_list(n->engine, &l, err) < 0)
+	if (keeper_conn_list(n->engine, &l, err) < 0)
 		return -1;
-	*ret = keep_list_layer(&l, layer);
-	keep_list_fini(&l);
+	*ret = keeper_listing_has_layer(&l, layer);
+	keeper_listing_fini(&l);
 	return 0;
 }
 
 /* The record names the layer it was resumed from for as long as it lives, so that a power loss that
  * undoes the taking finds it. A layer that was taken is not there as one. */
-int base_layer(struct entry *n, char ret[STORE_ID], struct err *err)
+int session_base_layer(struct session *n, char ret[STORE_ID], struct err *err)
 {
 	struct store_layer l;
 	bool there = false;
@@ -67,14 +67,14 @@ int base_layer(struct entry *n, char ret[STORE_ID], struct err *err)
 		memcpy(ret, n->rec.layer, STORE_ID);
 		return 0;
 	}
-	DB (n->engine, st)
+	WITH_STORE (n->engine, st)
 		r = st->layer->get(st, n->rec.layer, &l, err);
 	if (r == 0)
 		memcpy(ret, l.parent, STORE_ID);
 	return r;
 }
 
-static int record_layer(struct entry *n, bool whole, struct err *err)
+static int record_layer(struct session *n, bool whole, struct err *err)
 {
 	struct store_layer l = { .created_at = engine_now(n->engine) };
 	struct store_layer there;
@@ -83,9 +83,9 @@ static int record_layer(struct entry *n, bool whole, struct err *err)
 	memcpy(l.id, n->rec.sandbox, sizeof(l.id));
 	if (spec_base(n->engine, &n->rec, l.template, err) < 0)
 		return -1;
-	if (!whole && base_layer(n, l.parent, err) < 0)
+	if (!whole && session_base_layer(n, l.parent, err) < 0)
 		return -1;
-	DB (n->engine, st) {
+	WITH_STORE (n->engine, st) {
 		r = st->layer->get(st, l.id, &there, err);
 		if (r < 0 && err->code == ERR_NOT_FOUND)
 			r = st->layer->add(st, &l, err);
@@ -100,24 +100,24 @@ static void set_layer(struct store_session *s, void *arg)
 
 /* The writable files are not there any more. What lies below them is an older state, which nobody
  * gets without being told: it becomes a snapshot, and the session is empty. */
-static int lose_files(struct entry *n, struct err *err)
+static int lose_files(struct session *n, struct err *err)
 {
 	struct store_snapshot snap = { .generation = n->rec.generation,
 				       .created_at = engine_now(n->engine) };
 	struct store_session s = { 0 };
-	struct session_why why = { SESSION_CAUSE_GONE, "its files are lost", "lodge" };
+	struct session_cause_opts why = { SESSION_CAUSE_GONE, "its files are lost", "lodge" };
 	char text[STORE_TEXT];
 	int r = 0;
 
 	/* the layer the record names may be the very files that are lost */
-	if (base_layer(n, snap.layer, err) < 0)
+	if (session_base_layer(n, snap.layer, err) < 0)
 		return -1;
 	if (*snap.layer) {
 		memcpy(snap.tenant, n->rec.tenant, sizeof(snap.tenant));
 		memcpy(snap.session, n->id, sizeof(snap.session));
-		if (id_new("snp_", snap.id, err) < 0)
+		if (id_generate("snp_", snap.id, err) < 0)
 			return -1;
-		DB (n->engine, st)
+		WITH_STORE (n->engine, st)
 			r = st->snapshot->add(st, &snap, err);
 		if (r < 0)
 			return -1;
@@ -129,8 +129,8 @@ static int lose_files(struct entry *n, struct err *err)
 	if (store_session_copy(&n->rec, &s, err) < 0)
 		return -1;
 	s.layer[0] = '\0';
-	if (session_move(&s, SESSION_GONE, &why, engine_now(n->engine), err) == 0 &&
-	    entry_write(n, &s, session_event_name(SESSION_GONE), err) == 0)
+	if (session_record_move(&s, SESSION_GONE, &why, engine_now(n->engine), err) == 0 &&
+	    session_update(n, &s, session_event_name(SESSION_GONE), err) == 0)
 		return 0;
 	store_session_fini(&s);
 	return -1;
@@ -138,9 +138,9 @@ static int lose_files(struct entry *n, struct err *err)
 
 /* A power loss may have undone that the layer was taken: then the files are where they were, with
  * whatever had reached the disk, and nobody else has them. */
-static int find_files(struct entry *n, struct err *err)
+static int find_files(struct session *n, struct err *err)
 {
-	static const struct session_why why = {
+	static const struct session_cause_opts why = {
 		SESSION_CAUSE_GONE, "the machine stopped; what had not reached the disk is lost",
 		"lodge"
 	};
@@ -152,71 +152,71 @@ static int find_files(struct entry *n, struct err *err)
 		return lose_files(n, err);
 	if (has_layer(n, n->rec.layer, &there, err) < 0)
 		return -1;
-	DB (n->engine, st)
+	WITH_STORE (n->engine, st)
 		r = st->layer->refs(st, n->rec.layer, &refs, err);
 	if (r < 0)
 		return -1;
-	return there && refs == 1 ? entry_move(n, SESSION_SEALED, &why, NULL, NULL, err)
+	return there && refs == 1 ? session_transition(n, SESSION_SEALED, &why, NULL, NULL, err)
 				  : lose_files(n, err);
 }
 
-/* Those of a sandbox that died while no engine was there; the others are told by live_close(). */
-static int end_commands(struct entry *n, struct err *err)
+/* Those of a sandbox that died while no engine was there; the others are told by machine_close(). */
+static int end_commands(struct session *n, struct err *err)
 {
 	int r = 0;
 
 	if (n->live)
 		return 0;
-	DB (n->engine, st)
-		r = st->exec->finish_all(st, n->id, RUN_KILLED, engine_now(n->engine), err);
+	WITH_STORE (n->engine, st)
+		r = st->exec->finish_all(st, n->id, EXEC_KILLED, engine_now(n->engine), err);
 	return r;
 }
 
-int sleep_finish(struct entry *n, const struct session_why *why, struct err *err)
+int hibernate_finish(struct session *n, const struct session_cause_opts *why, struct err *err)
 {
 	char sandbox[STORE_ID];
 	bool whole = false;
 
 	memcpy(sandbox, n->rec.sandbox, sizeof(sandbox));
 	if (n->live) /* once: whoever tries again has no live one */
-		charge(n);
-	if (keep_stop(n->engine, sandbox, err) < 0)
+		session_charge_cpu(n);
+	if (keeper_conn_stop(n->engine, sandbox, err) < 0)
 		return -1;
 	hook_crash("sleep:stopped");
 	if (end_commands(n, err) < 0)
 		return -1;
-	end_live(n);
-	if (keep_seal(n->engine, sandbox, sandbox, &whole, err) < 0)
+	session_end_machine(n);
+	if (keeper_conn_seal(n->engine, sandbox, sandbox, &whole, err) < 0)
 		return err->code == ERR_NOT_FOUND ? find_files(n, err) : -1;
 	hook_crash("sleep:sealed");
 	if (record_layer(n, whole, err) < 0)
 		return -1;
 	hook_crash("sleep:layered");
-	if (entry_move(n, SESSION_SEALED, why, set_layer, sandbox, err) < 0)
+	if (session_transition(n, SESSION_SEALED, why, set_layer, sandbox, err) < 0)
 		return -1;
 	hook_crash("sleep:done");
-	layers_settle(n->engine, sandbox);
+	layers_sync(n->engine, sandbox);
 	return 0;
 }
 
-int sleep_now(struct entry *n, const struct session_why *why, struct err *err)
+int hibernate_session(struct session *n, const struct session_cause_opts *why, struct err *err)
 {
 	struct err second;
 	bool alive;
 
 	if (n->live) /* what is being read or written at this moment may finish */
-		(void)live_quiet(n->live, QUIET_WAIT_MS);
-	if (entry_move(n, SESSION_SLEEP, why, NULL, NULL, err) < 0)
+		(void)machine_wait_idle(n->live, QUIET_WAIT_MS);
+	if (session_transition(n, SESSION_EVENT_HIBERNATE, why, NULL, NULL, err) < 0)
 		return -1;
 	hook_crash("sleep:noted");
-	if (sleep_finish(n, why, err) == 0)
+	if (hibernate_finish(n, why, err) == 0)
 		return 0;
 	/* one that could not even be stopped lives on; what was stopped is sealed by the next look
 	 */
-	alive = n->live && !live_is_gone(n->live);
+	alive = n->live && !machine_is_gone(n->live);
 	if (alive)
-		(void)entry_move(n, SESSION_ERROR,
-				 &(struct session_why){ SESSION_CAUSE_ERROR, err->msg, "lodge" },
+		(void)session_transition(n, SESSION_ERROR,
+				 &(struct session_cause_opts){ SESSION_CAUSE_ERROR, err->msg, "lodge" },
 				 NULL, NULL, &second);
 	return -1;
 }

@@ -5,14 +5,14 @@
 #include "engine/internal.h"
 
 /* ACTIVE to HIBERNATED: also for one whose sandbox was found gone. */
-int sleep_now(struct entry *n, const struct session_why *why, struct err *err);
+int hibernate_session(struct session *n, const struct session_cause_opts *why, struct err *err);
 /* The second half of it, from HIBERNATING: stop, seal, record. */
-int sleep_finish(struct entry *n, const struct session_why *why, struct err *err);
+int hibernate_finish(struct session *n, const struct session_cause_opts *why, struct err *err);
 /* What lies below the writable files of its sandbox: "" if nothing does. */
-int base_layer(struct entry *n, char ret[STORE_ID], struct err *err);
+int session_base_layer(struct session *n, char ret[STORE_ID], struct err *err);
 /* What it used of the processors goes to its user's account, before it is ended. */
-void charge(struct entry *n);
+void session_charge_cpu(struct session *n);
 /* Its sandbox is over: the connection and its place among the active ones go. */
-void end_live(struct entry *n);
+void session_end_machine(struct session *n);
 
 #endif

@@ -44,19 +44,19 @@ enum echoed {
 
 /* All with live.mutex. Who waits may leave before the answer: then the answer frees it. */
 struct echo {
-	struct live *live;
-	struct exec *exec;
+	struct machine *live;
+	struct guest_exec *exec;
 	bool done, left;
 	struct err err; /* of ECHO_ILL */
 	char marker[STORE_ID];
 };
 
-static void on_end(struct exec *x, void *arg)
+static void on_end(struct guest_exec *x, void *arg)
 {
 	struct echo *c = arg;
 
 	if (c->left) {
-		exec_free(x); /* lodge-init forgets it, too */
+		guest_exec_free(x); /* lodge-init forgets it, too */
 		free(c);
 		return;
 	}
@@ -64,13 +64,13 @@ static void on_end(struct exec *x, void *arg)
 	pthread_cond_broadcast(&c->live->changed);
 }
 
-static const struct exec_ops echo_ops = { .on_end = on_end };
+static const struct guest_exec_ops echo_ops = { .on_end = on_end };
 
 /* As the session's user, but in a directory that nobody can remove. */
 static int echo_begin(struct echo *c, int64_t deadline_ms, struct err *err)
 {
 	const char *const argv[] = { "echo", c->marker, NULL };
-	struct exec_spec spec = { .argv = argv,
+	struct guest_exec_spec spec = { .argv = argv,
 				  .cwd = "/",
 				  .user = c->live->spec.user,
 				  .timeout_ms = (uint32_t)deadline_ms,
@@ -78,14 +78,14 @@ static int echo_begin(struct echo *c, int64_t deadline_ms, struct err *err)
 				  .ops = &echo_ops,
 				  .arg = c };
 
-	if (exec_begin(c->live->main, &spec, &c->exec, err) < 0)
+	if (guest_exec_begin(c->live->main, &spec, &c->exec, err) < 0)
 		return -1;
-	live_rearm(c->live);
+	machine_update_poll(c->live);
 	return 0;
 }
 
 /* False when the time is over. */
-static bool wait_change(struct live *v, int64_t until)
+static bool wait_change(struct machine *v, int64_t until)
 {
 	struct timespec ts = { .tv_sec = until / 1000, .tv_nsec = until % 1000 * 1000000 };
 
@@ -96,10 +96,10 @@ static bool wait_change(struct live *v, int64_t until)
  * of one that has hung up the pump hears in a moment; every other reason is not the sandbox's. */
 static bool echo_sent(struct echo *c, int64_t until, enum echoed *ret)
 {
-	struct live *v = c->live;
+	struct machine *v = c->live;
 
 	for (;;) {
-		int64_t now = mono_ms();
+		int64_t now = clock_mono_ms();
 
 		*ret = !v->main || v->gone ? ECHO_GONE : ECHO_SILENT;
 		if (*ret == ECHO_GONE || now >= until)
@@ -117,7 +117,7 @@ static bool echo_matches(struct echo *c)
 {
 	char got[STORE_ID + 2];
 	uint64_t at = 0;
-	ssize_t n = exec_read(c->exec, EXEC_OUT, &at, got, sizeof(got));
+	ssize_t n = guest_exec_read(c->exec, GUEST_EXEC_OUT, &at, got, sizeof(got));
 	size_t len = strlen(c->marker);
 
 	return n == (ssize_t)len + 1 && memcmp(got, c->marker, len) == 0 && got[len] == '\n';
@@ -125,11 +125,11 @@ static bool echo_matches(struct echo *c)
 
 static enum echoed echo_judge(struct echo *c)
 {
-	const struct exec_result *r = exec_result(c->exec);
+	const struct guest_exec_result *r = guest_exec_result(c->exec);
 
-	if (exec_state(c->exec) == EXEC_FAILED) {
-		c->err = *exec_error(c->exec);
-		return !exec_agent(c->exec) || agent_is_closed(exec_agent(c->exec)) ? ECHO_GONE
+	if (guest_exec_state(c->exec) == GUEST_EXEC_FAILED) {
+		c->err = *guest_exec_error(c->exec);
+		return !guest_exec_agent(c->exec) || agent_is_closed(guest_exec_agent(c->exec)) ? ECHO_GONE
 										    : ECHO_ILL;
 	}
 	if (r->hits & AGENT_HIT_TIME)
@@ -144,7 +144,7 @@ static enum echoed echo_judge(struct echo *c)
 /* With live.mutex. */
 static enum echoed echo_send(struct echo *c, int64_t deadline_ms)
 {
-	int64_t until = mono_ms() + deadline_ms;
+	int64_t until = clock_mono_ms() + deadline_ms;
 	enum echoed how;
 
 	if (!echo_sent(c, until, &how))
@@ -156,27 +156,27 @@ static enum echoed echo_send(struct echo *c, int64_t deadline_ms)
 		return ECHO_SILENT;
 	}
 	how = echo_judge(c);
-	exec_free(c->exec);
-	live_rearm(c->live);
+	guest_exec_free(c->exec);
+	machine_update_poll(c->live);
 	return how;
 }
 
-static int echo(struct live *v, int64_t deadline_ms, enum echoed *ret, struct err *why,
+static int echo(struct machine *v, int64_t deadline_ms, enum echoed *ret, struct err *why,
 		struct err *err)
 {
 	struct echo *c = calloc(1, sizeof(*c));
-	uint64_t began_us = numbers_us();
+	uint64_t began_us = clock_mono_us();
 
 	if (!c)
 		return err_sys(err, ENOMEM, "probe");
-	if (id_new("probe-", c->marker, err) < 0) {
+	if (id_generate("probe-", c->marker, err) < 0) {
 		free(c);
 		return -1;
 	}
 	c->live = v;
 	pthread_mutex_lock(&v->mutex);
 	*ret = echo_send(c, deadline_ms);
-	histogram_add(&v->engine->numbers.probe, numbers_us() - began_us);
+	histogram_add(&v->engine->numbers.probe, clock_mono_us() - began_us);
 	*why = c->err;
 	if (!c->left)
 		free(c);
@@ -190,26 +190,26 @@ static int echo(struct live *v, int64_t deadline_ms, enum echoed *ret, struct er
 static void restore_timers(struct store_session *s, void *arg)
 {
 	(void)arg;
-	session_retime(s, s->last_activity_at);
+	session_record_retime(s, s->last_activity_at);
 }
 
-int revive(struct entry *n, struct err *err)
+int session_revive(struct session *n, struct err *err)
 {
-	static const struct session_why none = { .cause = SESSION_CAUSE_NONE };
+	static const struct session_cause_opts none = { .cause = SESSION_CAUSE_NONE };
 
-	return entry_move(n, SESSION_ALIVE, &none, restore_timers, NULL, err);
+	return session_transition(n, SESSION_ALIVE, &none, restore_timers, NULL, err);
 }
 
-static struct session_probed answer_of(const struct entry *n, enum session_probe_answer a)
+static struct session_probe_result answer_of(const struct session *n, enum session_probe_status a)
 {
-	return (struct session_probed){ .answer = a,
+	return (struct session_probe_result){ .answer = a,
 					.cause = n->rec.cause,
 					.expires_at = n->rec.expires_at };
 }
 
-static struct session_probed unsure(const struct entry *n, const char *text)
+static struct session_probe_result unsure(const struct session *n, const char *text)
 {
-	struct session_probed r = answer_of(n, SESSION_UNSURE);
+	struct session_probe_result r = answer_of(n, SESSION_PROBE_UNKNOWN);
 
 	r.cause = (struct store_cause){ .code = "transient", .at = engine_now(n->engine) };
 	snprintf(r.cause.text, sizeof(r.cause.text), "%s", text);
@@ -218,13 +218,13 @@ static struct session_probed unsure(const struct entry *n, const char *text)
 }
 
 /* Its files are put away as at the end of any other sandbox. */
-static int expire(struct entry *n, const struct session_why *why, struct session_probed *ret,
+static int expire(struct session *n, const struct session_cause_opts *why, struct session_probe_result *ret,
 		  struct err *err)
 {
-	if (n->rec.state == SESSION_FAILED && revive(n, err) < 0)
+	if (n->rec.state == SESSION_FAILED && session_revive(n, err) < 0)
 		return -1;
 	hook_crash("probe:expire");
-	if (sleep_now(n, why, err) < 0)
+	if (hibernate_session(n, why, err) < 0)
 		return -1;
 	n->failures = 0;
 	*ret = answer_of(n, SESSION_EXPIRED);
@@ -232,23 +232,23 @@ static int expire(struct entry *n, const struct session_why *why, struct session
 }
 
 /* Nobody answers there any more. What the keeper still has of it tells how it ended. */
-static int found_gone(struct entry *n, const struct caller *who, struct session_probed *ret,
+static int found_gone(struct session *n, const struct caller *who, struct session_probe_result *ret,
 		      struct err *err)
 {
-	struct session_why why = { SESSION_CAUSE_STOPPED, "its processes ended", who->actor };
-	struct keep_list l;
+	struct session_cause_opts why = { SESSION_CAUSE_STOPPED, "its processes ended", who->actor };
+	struct keeper_listing l;
 
-	if (keep_list(n->engine, &l, err) < 0)
+	if (keeper_conn_list(n->engine, &l, err) < 0)
 		return -1;
-	if (keep_list_sandbox(&l, n->rec.sandbox) == KEEP_NOTHING)
-		why = (struct session_why){ SESSION_CAUSE_GONE,
+	if (keeper_listing_sandbox(&l, n->rec.sandbox) == KEEPER_PRESENCE_NONE)
+		why = (struct session_cause_opts){ SESSION_CAUSE_GONE,
 					    "its sandbox does not exist any more", who->actor };
-	keep_list_fini(&l);
+	keeper_listing_fini(&l);
 	return expire(n, &why, ret, err);
 }
 
-static int found_silent(struct entry *n, const struct caller *who, int64_t begun, bool hasty,
-			struct session_probed *ret, struct err *err)
+static int found_silent(struct session *n, const struct caller *who, int64_t begun, bool hasty,
+			struct session_probe_result *ret, struct err *err)
 {
 	struct engine *e = n->engine;
 	char text[STORE_TEXT];
@@ -256,28 +256,28 @@ static int found_silent(struct entry *n, const struct caller *who, int64_t begun
 	/* those that waited together for the same answer missed one, not several */
 	if (!hasty && (!n->failures || n->failed_at <= begun)) {
 		n->failures++;
-		n->failed_at = mono_ms();
+		n->failed_at = clock_mono_ms();
 	}
 	if (n->failures < e->opts.probe_failures) {
 		*ret = unsure(n, "the sandbox did not answer in time");
 		return 0;
 	}
 	snprintf(text, sizeof(text), "it did not answer %u probes in a row", n->failures);
-	return expire(n, &(struct session_why){ SESSION_CAUSE_UNAVAILABLE, text, who->actor }, ret,
+	return expire(n, &(struct session_cause_opts){ SESSION_CAUSE_UNAVAILABLE, text, who->actor }, ret,
 		      err);
 }
 
-static int found_well(struct entry *n, struct session_probed *ret, struct err *err)
+static int found_well(struct session *n, struct session_probe_result *ret, struct err *err)
 {
 	n->failures = 0;
-	if (n->rec.state == SESSION_FAILED && revive(n, err) < 0)
+	if (n->rec.state == SESSION_FAILED && session_revive(n, err) < 0)
 		return -1;
-	*ret = answer_of(n, SESSION_CONNECTED);
+	*ret = answer_of(n, SESSION_PROBE_CONNECTED);
 	return 0;
 }
 
 /* Whether the record says that a sandbox lives; the connection is not asked. */
-static bool should_live(const struct entry *n)
+static bool should_live(const struct session *n)
 {
 	return n->rec.runtime == SESSION_RUNTIME_LIVE &&
 	       (n->rec.state == SESSION_ACTIVE || n->rec.state == SESSION_FAILED);
@@ -285,54 +285,54 @@ static bool should_live(const struct entry *n)
 
 /* What an operation or another engine left half done is done first. One that should live but cannot
  * be connected to because it does not answer is as silent as any other. */
-static int look_unconnected(struct entry *n, const struct caller *who, int64_t begun,
-			    struct session_probed *ret, struct err *err)
+static int look_unconnected(struct session *n, const struct caller *who, int64_t begun,
+			    struct session_probe_result *ret, struct err *err)
 {
 	bool lived = should_live(n);
 
-	if (settle(n, err) < 0) {
+	if (reconcile_session(n, err) < 0) {
 		if (err->code != ERR_TIMEOUT || !should_live(n))
 			return -1;
 		return found_silent(n, who, begun, false, ret, err);
 	}
 	if (n->live)
 		return 1;
-	*ret = answer_of(n, lived ? SESSION_EXPIRED : SESSION_NO_SANDBOX);
+	*ret = answer_of(n, lived ? SESSION_EXPIRED : SESSION_PROBE_NO_SANDBOX);
 	return 0;
 }
 
 /* 1: *ret_live is to be asked; 0: *ret says it all. */
-static int look(struct entry *n, const struct caller *who, int64_t begun, struct live **ret_live,
-		struct session_probed *ret, struct err *err)
+static int look(struct session *n, const struct caller *who, int64_t begun, struct machine **ret_live,
+		struct session_probe_result *ret, struct err *err)
 {
 	int r = n->live ? 1 : look_unconnected(n, who, begun, ret, err);
 
 	if (r <= 0)
 		return r;
-	if (live_is_gone(n->live))
+	if (machine_is_gone(n->live))
 		return found_gone(n, who, ret, err);
 	if (n->rec.paused) { /* frozen it cannot answer, and nobody asked to thaw it */
-		*ret = answer_of(n, SESSION_CONNECTED);
+		*ret = answer_of(n, SESSION_PROBE_CONNECTED);
 		ret->cause = (struct store_cause){ .text = "paused" };
 		return 0;
 	}
-	*ret_live = live_ref(n->live);
+	*ret_live = machine_ref(n->live);
 	return 1;
 }
 
 struct asked {
-	int64_t begun; /* mono_ms() */
+	int64_t begun; /* clock_mono_ms() */
 	bool hasty;
 	enum echoed how;
 	struct err why;
 };
 
-static int record(struct entry *n, const struct caller *who, const struct live *v,
-		  const struct asked *a, struct session_probed *ret, struct err *err)
+static int record(struct session *n, const struct caller *who, const struct machine *v,
+		  const struct asked *a, struct session_probe_result *ret, struct err *err)
 {
 	if (n->live != v) { /* somebody was faster */
 		*ret = should_live(n) ? unsure(n, "the sandbox was replaced meanwhile")
-				      : answer_of(n, SESSION_NO_SANDBOX);
+				      : answer_of(n, SESSION_PROBE_NO_SANDBOX);
 		return 0;
 	}
 	switch (a->how) {
@@ -351,24 +351,24 @@ static int record(struct entry *n, const struct caller *who, const struct live *
 }
 
 int session_probe(struct engine *e, const struct caller *who, const struct session_ref *ref,
-		  int64_t deadline_ms, struct session_probed *ret, struct err *err)
+		  int64_t deadline_ms, struct session_probe_result *ret, struct err *err)
 {
 	int64_t wait = deadline_ms > 0 ? deadline_ms : e->opts.probe_ms;
-	struct asked a = { .begun = mono_ms(), .hasty = wait < e->opts.probe_ms / HASTE };
-	auto_call(entry_give) struct entry *n = NULL;
-	auto_call(live_unref) struct live *v = NULL;
+	struct asked a = { .begun = clock_mono_ms(), .hasty = wait < e->opts.probe_ms / HASTE };
+	auto_call(session_unlock) struct session *n = NULL;
+	auto_call(machine_unref) struct machine *v = NULL;
 	char id[STORE_ID];
 	int r;
 
-	if (entry_find(e, who, ref, &n, err) < 0)
+	if (session_lock_ref(e, who, ref, &n, err) < 0)
 		return -1;
 	r = look(n, who, a.begun, &v, ret, err);
 	if (r <= 0)
 		return r;
 	memcpy(id, n->id, sizeof(id));
-	entry_give(steal_ptr(&n));
+	session_unlock(steal_ptr(&n));
 	if (echo(v, wait < DEADLINE_MAX_MS ? wait : DEADLINE_MAX_MS, &a.how, &a.why, err) < 0 ||
-	    entry_find(e, who, &(struct session_ref){ .id = id }, &n, err) < 0)
+	    session_lock_ref(e, who, &(struct session_ref){ .id = id }, &n, err) < 0)
 		return -1;
 	return record(n, who, v, &a, ret, err);
 }
@@ -381,12 +381,12 @@ struct connection {
 	bool open;
 };
 
-static void note_connection(struct entry *n, void *arg)
+static void note_connection(struct session *n, void *arg)
 {
 	struct connection *c = arg;
 
 	if (n->live && strcmp(n->id, c->session) == 0)
-		c->open = !live_is_gone(n->live);
+		c->open = !machine_is_gone(n->live);
 }
 
 bool session_is_valid(struct engine *e, const struct caller *who, const struct session_ref *ref)
@@ -400,7 +400,7 @@ bool session_is_valid(struct engine *e, const struct caller *who, const struct s
 		return false;
 	active = session_is_active(&s, engine_now(e));
 	if (active)
-		entry_each(e, note_connection, &c);
+		session_each(e, note_connection, &c);
 	store_session_fini(&s);
 	return active && c.open;
 }
@@ -413,7 +413,7 @@ static bool is_much(uint64_t before_us, uint64_t after_us, int64_t ms)
 	return after_us > before_us && after_us - before_us > (uint64_t)ms * 10;
 }
 
-static bool has_shell(struct live *v)
+static bool has_shell(struct machine *v)
 {
 	bool armed;
 
@@ -424,20 +424,20 @@ static bool has_shell(struct live *v)
 }
 
 /* Nothing is known of before: a moment is watched. */
-static bool glance(struct entry *n, uint64_t before_us)
+static bool glance(struct session *n, uint64_t before_us)
 {
 	struct keeper_stats st;
 	struct err ignored;
 
 	nanosleep(&(struct timespec){ .tv_nsec = GLANCE_MS * 1000000L }, NULL);
-	return keep_stats(n->engine, n->rec.sandbox, &st, &ignored) == 0 &&
+	return keeper_conn_stats(n->engine, n->rec.sandbox, &st, &ignored) == 0 &&
 	       (st.pids > OWN_PIDS || is_much(before_us, st.cpu_us, GLANCE_MS));
 }
 
 /* A process without a command stands out by its number, unless no shell waits and it is the only
  * one: then only by the time it uses. What was used while somebody worked in the session says
  * nothing. */
-bool is_working(struct entry *n)
+bool session_is_working(struct session *n)
 {
 	int64_t now = engine_now(n->engine), since = n->cpu_at;
 	bool known = since && since + TOUCH_MS >= n->rec.last_activity_at && since < now;
@@ -445,7 +445,7 @@ bool is_working(struct entry *n)
 	struct keeper_stats st;
 	struct err ignored;
 
-	if (n->rec.paused || keep_stats(n->engine, n->rec.sandbox, &st, &ignored) < 0)
+	if (n->rec.paused || keeper_conn_stats(n->engine, n->rec.sandbox, &st, &ignored) < 0)
 		return false;
 	n->cpu_us = st.cpu_us;
 	n->cpu_at = now;

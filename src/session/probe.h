@@ -5,8 +5,8 @@
 #include "engine/internal.h"
 
 /* Whether anything happens inside without anybody connected: processes, cpu time. */
-bool is_working(struct entry *n);
+bool session_is_working(struct session *n);
 /* FAILED with a sandbox that lives after all: ACTIVE again, with the deadlines it had. */
-int revive(struct entry *n, struct err *err);
+int session_revive(struct session *n, struct err *err);
 
 #endif

@@ -9,7 +9,7 @@
 #include "session/query.h"
 #include "session/session.h"
 
-void ref_say_unknown(const struct session_ref *ref, struct err *err)
+void session_ref_set_not_found(const struct session_ref *ref, struct err *err)
 {
 	if (ref->id)
 		err_set(err, ERR_NOT_FOUND, "no session %.64s", ref->id);
@@ -18,13 +18,13 @@ void ref_say_unknown(const struct session_ref *ref, struct err *err)
 			ref->kind ? ref->kind : "key", ref->key ? ref->key : "");
 }
 
-int ref_binding(const struct session_ref *ref, struct store_binding *ret, struct err *err)
+int session_ref_binding(const struct session_ref *ref, struct store_binding *ret, struct err *err)
 {
 	struct store_binding b = { 0 };
 
 	if (!ref->key || !*ref->key || strlen(ref->key) >= sizeof(b.key) ||
 	    (ref->kind && strlen(ref->kind) >= sizeof(b.kind)))
-		return ref_unknown(ref, err);
+		return session_ref_not_found(ref, err);
 	snprintf(b.kind, sizeof(b.kind), "%s", ref->kind ? ref->kind : "key");
 	snprintf(b.key, sizeof(b.key), "%s", ref->key);
 	*ret = b;
@@ -32,7 +32,7 @@ int ref_binding(const struct session_ref *ref, struct store_binding *ret, struct
 }
 
 /* Of what is gone the reason is told for as long as it is known. */
-void ref_say_gone(struct engine *e, const struct caller *who, const struct session_ref *ref,
+void session_ref_set_gone(struct engine *e, const struct caller *who, const struct session_ref *ref,
 		  struct err *err)
 {
 	struct store_tombstone t;
@@ -50,23 +50,23 @@ int session_tombstone(struct engine *e, const struct caller *who, const struct s
 {
 	struct store_tombstone t;
 	struct store_binding by;
-	int r = ref_unknown(ref, err);
+	int r = session_ref_not_found(ref, err);
 
 	if (ref->id) {
 		if (!*ref->id || strlen(ref->id) >= STORE_ID)
-			return ref_unknown(ref, err);
-		DB (e, st)
+			return session_ref_not_found(ref, err);
+		WITH_STORE (e, st)
 			r = st->tombstone->get(st, ref->id, &t, err);
 	} else {
-		if (ref_binding(ref, &by, err) < 0)
+		if (session_ref_binding(ref, &by, err) < 0)
 			return -1;
-		DB (e, st)
+		WITH_STORE (e, st)
 			r = st->tombstone->find(st, who->tenant, &by, &t, err);
 	}
 	if (r < 0)
-		return err->code == ERR_NOT_FOUND ? ref_unknown(ref, err) : -1;
+		return err->code == ERR_NOT_FOUND ? session_ref_not_found(ref, err) : -1;
 	if (strcmp(t.tenant, who->tenant) != 0)
-		return ref_unknown(ref, err);
+		return session_ref_not_found(ref, err);
 	*ret = t;
 	return 0;
 }
@@ -79,18 +79,18 @@ static int read_record(struct engine *e, const struct caller *who, const struct 
 
 	if (ref->id) {
 		if (!*ref->id || strlen(ref->id) >= STORE_ID)
-			return ref_unknown(ref, err);
-		if (entry_peek(e, ref->id, ret))
+			return session_ref_not_found(ref, err);
+		if (session_copy_record(e, ref->id, ret))
 			return 0;
-		DB (e, st)
+		WITH_STORE (e, st)
 			r = st->session->get(st, ref->id, ret, err);
-		return r < 0 && err->code == ERR_NOT_FOUND ? ref_unknown(ref, err) : r;
+		return r < 0 && err->code == ERR_NOT_FOUND ? session_ref_not_found(ref, err) : r;
 	}
-	if (ref_binding(ref, &by, err) < 0)
+	if (session_ref_binding(ref, &by, err) < 0)
 		return -1;
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = st->session->find(st, who->tenant, &by, ret, err);
-	return r < 0 && err->code == ERR_NOT_FOUND ? ref_unknown(ref, err) : r;
+	return r < 0 && err->code == ERR_NOT_FOUND ? session_ref_not_found(ref, err) : r;
 }
 
 /* Deadlines in memory are ahead of those in the store. */
@@ -98,7 +98,7 @@ static void freshen(struct engine *e, struct store_session *s)
 {
 	struct store_session fresh;
 
-	if (!entry_peek(e, s->id, &fresh))
+	if (!session_copy_record(e, s->id, &fresh))
 		return;
 	store_session_fini(s);
 	*s = fresh;
@@ -110,18 +110,18 @@ int session_get(struct engine *e, const struct caller *who, const struct session
 	struct store_session s;
 
 	if (read_record(e, who, ref, &s, err) < 0)
-		return err->code == ERR_NOT_FOUND ? ref_gone(e, who, ref, err) : -1;
+		return err->code == ERR_NOT_FOUND ? session_ref_gone(e, who, ref, err) : -1;
 	freshen(e, &s);
 	if (strcmp(s.tenant, who->tenant) == 0 && s.state != SESSION_DESTROYING) {
 		*ret = s;
 		return 0;
 	}
-	(void)ref_unknown(ref, err);
+	(void)session_ref_not_found(ref, err);
 	store_session_fini(&s);
-	return ref_gone(e, who, ref, err);
+	return session_ref_gone(e, who, ref, err);
 }
 
-bool session_is_anothers(struct engine *e, const struct caller *who, const char *id)
+bool session_is_foreign(struct engine *e, const struct caller *who, const char *id)
 {
 	struct session_ref ref = { .id = id };
 	struct store_session s;
@@ -140,7 +140,7 @@ int session_list(struct engine *e, const struct store_session_filter *f, struct 
 {
 	int r = -1;
 
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = st->session->list(st, f, page, ret, err);
 	for (size_t i = 0; r == 0 && i < ret->count; i++)
 		freshen(e, &ret->items[i]);
@@ -152,7 +152,7 @@ int engine_events(struct engine *e, int64_t since, const char *tenant, const cha
 {
 	int r = -1;
 
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = st->event->since(st, since, tenant, session, limit, ret, err);
 	return r;
 }
@@ -166,15 +166,15 @@ int session_stats(struct engine *e, const struct caller *who, const struct sessi
 	if (session_get(e, who, ref, &s, err) < 0)
 		return -1;
 	if (s.runtime == SESSION_RUNTIME_LIVE)
-		r = keep_stats(e, s.sandbox, ret, err);
+		r = keeper_conn_stats(e, s.sandbox, ret, err);
 	else
 		r = err_set(err, ERR_CONFLICT, "session %s is %s: no sandbox to measure", s.id,
-			    sm_name(&session_sm, s.state));
+			    state_machine_name(&session_states, s.state));
 	store_session_fini(&s);
 	return r;
 }
 
-int session_durable(struct engine *e, const struct caller *who, const struct session_ref *ref,
+int session_is_durable(struct engine *e, const struct caller *who, const struct session_ref *ref,
 		    bool *ret, struct err *err)
 {
 	struct store_session s;
@@ -185,7 +185,7 @@ int session_durable(struct engine *e, const struct caller *who, const struct ses
 		return -1;
 	/* what lies below it was there when it was synced */
 	if (*s.layer)
-		DB (e, st)
+		WITH_STORE (e, st)
 			r = st->layer->get(st, s.layer, &l, err);
 	store_session_fini(&s);
 	if (r < 0)

@@ -5,24 +5,24 @@
 #include "engine/internal.h"
 
 /* Sentences for what is not there, and the reason if it was. */
-void ref_say_unknown(const struct session_ref *ref, struct err *err);
+void session_ref_set_not_found(const struct session_ref *ref, struct err *err);
 
-static inline int ref_unknown(const struct session_ref *ref, struct err *reterr)
+static inline int session_ref_not_found(const struct session_ref *ref, struct err *reterr)
 {
-	ref_say_unknown(ref, reterr);
+	session_ref_set_not_found(ref, reterr);
 	return -1;
 }
 
-void ref_say_gone(struct engine *e, const struct caller *who, const struct session_ref *ref,
+void session_ref_set_gone(struct engine *e, const struct caller *who, const struct session_ref *ref,
 		  struct err *err);
 
-static inline int ref_gone(struct engine *e, const struct caller *who,
+static inline int session_ref_gone(struct engine *e, const struct caller *who,
 			   const struct session_ref *ref, struct err *reterr)
 {
-	ref_say_gone(e, who, ref, reterr);
+	session_ref_set_gone(e, who, ref, reterr);
 	return -1;
 }
 
-int ref_binding(const struct session_ref *ref, struct store_binding *ret, struct err *err);
+int session_ref_binding(const struct session_ref *ref, struct store_binding *ret, struct err *err);
 
 #endif

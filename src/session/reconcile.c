@@ -21,53 +21,53 @@
 #include "session/reconcile.h"
 #include "session/session.h"
 
-static const struct session_why interrupted = { SESSION_CAUSE_INTERRUPTED,
+static const struct session_cause_opts interrupted = { SESSION_CAUSE_INTERRUPTED,
 						"the engine ended in the middle of it", "lodge" };
 
-static int fail(struct entry *n, struct err *err)
+static int fail(struct session *n, struct err *err)
 {
-	return entry_move(n, SESSION_ERROR, &interrupted, NULL, NULL, err);
+	return session_transition(n, SESSION_ERROR, &interrupted, NULL, NULL, err);
 }
 
 /* The files are in the layer, or were taken out of it for the sandbox: then they go back. Where
  * neither is there any more, the next start says so. */
-static int put_back_files(struct entry *n, struct err *err)
+static int put_back_files(struct session *n, struct err *err)
 {
-	struct keep_list l;
+	struct keeper_listing l;
 	bool has_layer, whole;
 	int r;
 
-	if (keep_stop(n->engine, n->rec.sandbox, err) < 0 || keep_list(n->engine, &l, err) < 0)
+	if (keeper_conn_stop(n->engine, n->rec.sandbox, err) < 0 || keeper_conn_list(n->engine, &l, err) < 0)
 		return -1;
-	has_layer = keep_list_layer(&l, n->rec.layer);
-	keep_list_fini(&l);
+	has_layer = keeper_listing_has_layer(&l, n->rec.layer);
+	keeper_listing_fini(&l);
 	if (has_layer)
-		return keep_destroy(n->engine, n->rec.sandbox, err);
-	r = keep_seal(n->engine, n->rec.sandbox, n->rec.layer, &whole, err);
+		return keeper_conn_destroy(n->engine, n->rec.sandbox, err);
+	r = keeper_conn_seal(n->engine, n->rec.sandbox, n->rec.layer, &whole, err);
 	hook_crash("settle:sealed");
 	return r < 0 && err->code != ERR_NOT_FOUND ? -1 : 0;
 }
 
 /* Nothing of it was acknowledged. */
-int put_back(struct entry *n, struct err *err)
+int reconcile_undo_start(struct session *n, struct err *err)
 {
 	if (n->rec.state == SESSION_RESTORING)
 		return put_back_files(n, err);
-	if (keep_destroy(n->engine, n->rec.sandbox, err) < 0)
+	if (keeper_conn_destroy(n->engine, n->rec.sandbox, err) < 0)
 		return -1;
 	hook_crash("settle:destroyed");
 	return 0;
 }
 
-static int settle_start(struct entry *n, struct err *err)
+static int settle_start(struct session *n, struct err *err)
 {
-	end_live(n);
-	return put_back(n, err) < 0 ? -1 : fail(n, err);
+	session_end_machine(n);
+	return reconcile_undo_start(n, err) < 0 ? -1 : fail(n, err);
 }
 
-static int settle_hibernating(struct entry *n, struct err *err)
+static int settle_hibernating(struct session *n, struct err *err)
 {
-	struct session_why why = { SESSION_CAUSE_INTERRUPTED, NULL, n->rec.cause.actor };
+	struct session_cause_opts why = { SESSION_CAUSE_INTERRUPTED, NULL, n->rec.cause.actor };
 	char text[STORE_TEXT];
 
 	for (int c = 0; c < SESSION_CAUSES; c++)
@@ -75,90 +75,90 @@ static int settle_hibernating(struct entry *n, struct err *err)
 			why.cause = (enum session_cause)c;
 	snprintf(text, sizeof(text), "%s", n->rec.cause.text);
 	why.text = text;
-	return sleep_finish(n, &why, err);
+	return hibernate_finish(n, &why, err);
 }
 
 /* Nobody is waited for longer than this: a start must not hang on one sandbox. */
 enum { ADOPT_MS = 5000 };
 
-static int attach(struct entry *n, struct sandbox **ret, struct err *err)
+static int attach(struct session *n, struct sandbox **ret, struct err *err)
 {
-	struct keeper_client *k = keep_lock(n->engine, err);
+	struct keeper_client *k = keeper_conn_lock(n->engine, err);
 	int r;
 
 	if (!k)
 		return -1;
 	r = sandbox_attach(k, n->rec.sandbox, ret, err);
-	keep_unlock(n->engine);
+	keeper_conn_unlock(n->engine);
 	return r;
 }
 
-static int take_up(struct entry *n, struct err *err)
+static int take_up(struct session *n, struct err *err)
 {
 	auto_call(sandbox_free) struct sandbox *sb = NULL;
 	struct agent *agent;
-	struct live *v;
+	struct machine *v;
 
 	if (attach(n, &sb, err) < 0)
 		return -1;
 	agent = sandbox_agent(sb);
 	agent_set_patience(agent, ADOPT_MS);
-	if (agent_hello(agent, NULL, err) < 0 || live_new(n, steal_ptr(&sb), true, &v, err) < 0) {
+	if (agent_hello(agent, NULL, err) < 0 || machine_new(n, steal_ptr(&sb), true, &v, err) < 0) {
 		/* it is there: only the keeper says that it is not */
 		if (err->code == ERR_NOT_FOUND)
 			err->code = ERR_UNAVAILABLE;
 		return -1;
 	}
-	entry_set_live(n, v);
+	session_set_machine(n, v);
 	return 0;
 }
 
 /* One that is paused cannot answer: it runs for this moment. */
-int live_adopt(struct entry *n, struct err *err)
+int machine_adopt(struct session *n, struct err *err)
 {
 	struct err later;
 	int r;
 
 	if (!n->room) /* it lives, whether it can be connected to or not */
-		room_take_anyway(n->engine);
+		capacity_force_acquire(n->engine);
 	n->room = true;
 	if (!n->rec.paused)
 		return take_up(n, err);
-	if (freeze(n, false, err) < 0)
+	if (session_set_frozen(n, false, err) < 0)
 		return -1;
 	r = take_up(n, err);
-	(void)freeze(n, true, &later);
+	(void)session_set_frozen(n, true, &later);
 	return r;
 }
 
 /* Whether its sandbox is dead for certain: -1 when nobody can tell now. */
-static int is_dead(struct entry *n, struct err *err)
+static int is_dead(struct session *n, struct err *err)
 {
 	if (n->live) {
 		pthread_mutex_lock(&n->live->mutex);
-		(void)live_hear(n->live); /* the pump may not have come to it yet */
+		(void)machine_dispatch(n->live); /* the pump may not have come to it yet */
 		pthread_mutex_unlock(&n->live->mutex);
-		return live_is_gone(n->live);
+		return machine_is_gone(n->live);
 	}
-	if (live_adopt(n, err) == 0)
+	if (machine_adopt(n, err) == 0)
 		return 0;
 	return err->code == ERR_NOT_FOUND ? 1 : -1;
 }
 
-static int settle_live(struct entry *n, struct err *err)
+static int settle_live(struct session *n, struct err *err)
 {
-	static const struct session_why gone = { SESSION_CAUSE_GONE, "its sandbox ended by itself",
+	static const struct session_cause_opts gone = { SESSION_CAUSE_GONE, "its sandbox ended by itself",
 						 "lodge" };
 	int dead = is_dead(n, err);
 
 	if (dead < 0)
 		return -1;
-	if (n->rec.state == SESSION_FAILED && revive(n, err) < 0)
+	if (n->rec.state == SESSION_FAILED && session_revive(n, err) < 0)
 		return -1;
-	return dead ? sleep_now(n, &gone, err) : 0;
+	return dead ? hibernate_session(n, &gone, err) : 0;
 }
 
-int settle(struct entry *n, struct err *err)
+int reconcile_session(struct session *n, struct err *err)
 {
 	switch ((enum session_state)n->rec.state) {
 	case SESSION_PROVISIONING:

@@ -5,11 +5,11 @@
 #include "engine/internal.h"
 
 /* From whatever a crash, a failure or the death of the sandbox left to a state at rest or live. */
-int settle(struct entry *n, struct err *err);
+int reconcile_session(struct session *n, struct err *err);
 /* Of one that was PROVISIONING or RESTORING: the sandbox goes, and the files are where they were
  * before. Until it succeeds the record must go on naming the sandbox. */
-int put_back(struct entry *n, struct err *err);
+int reconcile_undo_start(struct session *n, struct err *err);
 /* Connects to the sandbox that the record names and an earlier engine made. */
-int live_adopt(struct entry *n, struct err *err);
+int machine_adopt(struct session *n, struct err *err);
 
 #endif

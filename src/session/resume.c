@@ -30,7 +30,7 @@ struct stack {
 	bool take; /* nobody else needs the topmost */
 };
 
-static int find_stack(struct entry *n, struct stack *ret, struct err *err)
+static int find_stack(struct session *n, struct stack *ret, struct err *err)
 {
 	struct engine *e = n->engine;
 	int64_t refs = 0;
@@ -40,11 +40,11 @@ static int find_stack(struct entry *n, struct stack *ret, struct err *err)
 	ret->take = false;
 	if (!*n->rec.layer)
 		return 0;
-	if (layers_of(e, n->rec.layer, ret->ids, &ret->count, err) < 0)
+	if (layers_list_stack(e, n->rec.layer, ret->ids, &ret->count, err) < 0)
 		return -1;
 	for (size_t i = 0; i < ret->count; i++)
 		ret->names[i] = ret->ids[i];
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = st->layer->refs(st, n->rec.layer, &refs, err);
 	ret->take = refs == 1;
 	return r;
@@ -61,7 +61,7 @@ static bool can_be_made(const char *workdir)
 	return keeper_path_is_valid(path);
 }
 
-static int make_sandbox(struct entry *n, const struct stack *stack, struct sandbox **ret,
+static int make_sandbox(struct session *n, const struct stack *stack, struct sandbox **ret,
 			struct err *err)
 {
 	struct sandbox_spec spec = sandbox_spec_default();
@@ -84,40 +84,40 @@ static int make_sandbox(struct entry *n, const struct stack *stack, struct sandb
 	spec.take = stack->take;
 	spec.layers = stack->names;
 	spec.nlayers = stack->count;
-	k = keep_lock(n->engine, err);
+	k = keeper_conn_lock(n->engine, err);
 	if (!k)
 		return -1;
 	r = sandbox_new(k, &spec, ret, err);
-	keep_unlock(n->engine);
+	keeper_conn_unlock(n->engine);
 	(void)guard;
 	return r;
 }
 
-static int connect_it(struct entry *n, struct sandbox *sb, struct err *err)
+static int connect_it(struct session *n, struct sandbox *sb, struct err *err)
 {
-	static const struct session_why none = { .cause = SESSION_CAUSE_NONE };
-	struct live *v = NULL;
+	static const struct session_cause_opts none = { .cause = SESSION_CAUSE_NONE };
+	struct machine *v = NULL;
 
-	if (live_new(n, sb, false, &v, err) < 0)
+	if (machine_new(n, sb, false, &v, err) < 0)
 		return -1;
-	if (entry_move(n, SESSION_READY, &none, NULL, NULL, err) < 0) {
-		live_close(v);
+	if (session_transition(n, SESSION_READY, &none, NULL, NULL, err) < 0) {
+		machine_close(v);
 		return -1;
 	}
 	n->failures = 0;
 	n->cpu_us = 0;
-	entry_set_live(n, v);
+	session_set_machine(n, v);
 	return 0;
 }
 
-static enum session_source source_of(const struct entry *n, enum keeper_source from)
+static enum session_source source_of(const struct session *n, enum keeper_source from)
 {
 	if (n->rec.state == SESSION_RESTORING)
 		return n->rec.incarnation <= 1 ? SESSION_SOURCE_FORK : SESSION_SOURCE_RESUME;
 	return from == KEEPER_SOURCE_POOL ? SESSION_SOURCE_POOL : SESSION_SOURCE_COLD;
 }
 
-static int start(struct entry *n, struct wake_result *ret, struct err *err)
+static int start(struct session *n, struct resume_result *ret, struct err *err)
 {
 	struct stack stack;
 	struct sandbox *sb = NULL;
@@ -133,29 +133,29 @@ static int start(struct entry *n, struct wake_result *ret, struct err *err)
 	return 0;
 }
 
-int wake_restore(struct entry *n, struct wake_result *ret, struct err *err)
+int resume_restored(struct session *n, struct resume_result *ret, struct err *err)
 {
-	uint64_t began_us = numbers_us();
+	uint64_t began_us = clock_mono_us();
 	struct err second;
 
-	progress(n->engine, n->id, "running", "sandbox", "making the sandbox", 1, 2);
+	progress_report(n->engine, n->id, "running", "sandbox", "making the sandbox", 1, 2);
 	if (start(n, ret, err) == 0) {
-		histogram_add(&n->engine->numbers.made[ret->source], numbers_us() - began_us);
+		histogram_add(&n->engine->numbers.made[ret->source], clock_mono_us() - began_us);
 		hook_crash("wake:ready");
-		progress(n->engine, n->id, "ready", "ready", "the sandbox is ready", 2, 2);
+		progress_report(n->engine, n->id, "ready", "ready", "the sandbox is ready", 2, 2);
 		return 0;
 	}
 	/* the session is there: a layer or template that is not is no reason to deny it */
 	if (err->code == ERR_NOT_FOUND)
 		err->code = ERR_CONFLICT;
-	progress(n->engine, n->id, "error", "sandbox", err->msg, 1, 2);
-	leave_room(n);
+	progress_report(n->engine, n->id, "error", "sandbox", err->msg, 1, 2);
+	session_release_capacity(n);
 	/* Also when the keeper said nothing: it may have made the sandbox before it died. What
 	 * cannot be put back now is settled by the next one who looks, who finds it by the record.
 	 */
-	if (put_back(n, &second) == 0)
-		(void)entry_move(n, SESSION_ERROR,
-				 &(struct session_why){ SESSION_CAUSE_ERROR, err->msg, "lodge" },
+	if (reconcile_undo_start(n, &second) == 0)
+		(void)session_transition(n, SESSION_ERROR,
+				 &(struct session_cause_opts){ SESSION_CAUSE_ERROR, err->msg, "lodge" },
 				 NULL, NULL, &second);
 	return -1;
 }
@@ -171,27 +171,27 @@ static void quota_turn(const struct store_session *s, char ret[STORE_NAME + 8])
 	snprintf(ret, STORE_NAME + 8, "quota:%s", s->tenant);
 }
 
-int wake_new(struct engine *e, struct store_session *s, const struct store_event *ev,
-	     const struct session_why *why, bool asleep, struct entry **ret, struct err *err)
+int resume_new_session(struct engine *e, struct store_session *s, const struct store_event *ev,
+	     const struct session_cause_opts *why, bool asleep, struct session **ret, struct err *err)
 {
 	char turn[STORE_NAME + 8], sandbox[STORE_ID];
-	struct entry *n = NULL;
+	struct session *n = NULL;
 	int r;
 
-	if (id_new("sbx_", sandbox, err) < 0)
+	if (id_generate("sbx_", sandbox, err) < 0)
 		return -1;
 	quota_turn(s, turn);
-	turn_take(e, turn);
+	name_lock(e, turn);
 	r = quota_check(e, s, true, asleep, err);
 	if (r == 0)
-		r = entry_create(e, s, ev, !asleep && !*s->layer, &n, err);
+		r = session_create(e, s, ev, !asleep && !*s->layer, &n, err);
 	if (r == 0 && !asleep)
-		r = entry_move(n, SESSION_START, why, set_sandbox, sandbox, err);
+		r = session_transition(n, SESSION_START, why, set_sandbox, sandbox, err);
 	if (n) /* without files there is nothing that the record of its start could save */
 		n->relaxed = false;
-	turn_give(e, turn);
+	name_unlock(e, turn);
 	if (r < 0) {
-		entry_give(n);
+		session_unlock(n);
 		return -1;
 	}
 	hook_crash("wake:noted");
@@ -199,37 +199,37 @@ int wake_new(struct engine *e, struct store_session *s, const struct store_event
 	return 0;
 }
 
-static int note(struct entry *n, const struct session_why *why, struct err *err)
+static int note(struct session *n, const struct session_cause_opts *why, struct err *err)
 {
 	char turn[STORE_NAME + 8], sandbox[STORE_ID];
 	int r;
 
-	if (id_new("sbx_", sandbox, err) < 0)
+	if (id_generate("sbx_", sandbox, err) < 0)
 		return -1;
 	quota_turn(&n->rec, turn);
-	turn_take(n->engine, turn);
+	name_lock(n->engine, turn);
 	r = quota_check(n->engine, &n->rec, false, false, err);
 	if (r == 0)
-		r = entry_move(n, SESSION_START, why, set_sandbox, sandbox, err);
-	turn_give(n->engine, turn);
+		r = session_transition(n, SESSION_START, why, set_sandbox, sandbox, err);
+	name_unlock(n->engine, turn);
 	return r;
 }
 
-int wake(struct entry *n, const struct session_why *why, int64_t wait_ms, struct wake_result *ret,
+int resume_session(struct session *n, const struct session_cause_opts *why, int64_t wait_ms, struct resume_result *ret,
 	 struct err *err)
 {
 	enum session_state to;
 
-	if (session_next(&n->rec, SESSION_START, &to, err) < 0 || spec_refresh(n, err) < 0)
+	if (session_record_next(&n->rec, SESSION_START, &to, err) < 0 || spec_refresh(n, err) < 0)
 		return -1;
 	if (!n->room && (quota_check(n->engine, &n->rec, false, false, err) < 0 ||
-			 room_take(n->engine, wait_ms, err) < 0))
+			 capacity_acquire(n->engine, wait_ms, err) < 0))
 		return -1;
 	n->room = true;
 	if (note(n, why, err) < 0) {
-		leave_room(n);
+		session_release_capacity(n);
 		return -1;
 	}
 	hook_crash("wake:noted");
-	return wake_restore(n, ret, err);
+	return resume_restored(n, ret, err);
 }

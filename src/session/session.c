@@ -27,25 +27,25 @@ static size_t bucket_of(const char *id)
 
 	for (; *id; id++)
 		h = (h ^ (unsigned char)*id) * 16777619u;
-	return h % ENTRY_BUCKETS;
+	return h % SESSION_BUCKETS;
 }
 
 /* ---- the table; all with engine.mutex ---------------------------------------------------------
  */
 
-static struct entry *find(struct engine *e, const char *id)
+static struct session *find(struct engine *e, const char *id)
 {
-	struct entry *n = e->buckets[bucket_of(id)];
+	struct session *n = e->buckets[bucket_of(id)];
 
 	while (n && strcmp(n->id, id) != 0)
 		n = n->next;
 	return n;
 }
 
-static struct entry *add(struct engine *e, const char *id)
+static struct session *add(struct engine *e, const char *id)
 {
-	struct entry **head = &e->buckets[bucket_of(id)];
-	struct entry *n = calloc(1, sizeof(*n));
+	struct session **head = &e->buckets[bucket_of(id)];
+	struct session *n = calloc(1, sizeof(*n));
 	pthread_condattr_t attr;
 
 	if (!n)
@@ -61,9 +61,9 @@ static struct entry *add(struct engine *e, const char *id)
 	return n;
 }
 
-static void drop(struct entry *n)
+static void drop(struct session *n)
 {
-	struct entry **p = &n->engine->buckets[bucket_of(n->id)];
+	struct session **p = &n->engine->buckets[bucket_of(n->id)];
 
 	while (*p != n)
 		p = &(*p)->next;
@@ -74,31 +74,31 @@ static void drop(struct entry *n)
 }
 
 /* One with nothing alive behind it is only a copy of what the store has. */
-static void unref(struct entry *n)
+static void unref(struct session *n)
 {
 	if (--n->refs == 0 && !n->live && !n->dirty && !n->room && !n->failures)
 		drop(n);
 }
 
-void entry_each(struct engine *e, entry_each_fn *fn, void *arg)
+void session_each(struct engine *e, session_each_fn *fn, void *arg)
 {
 	pthread_mutex_lock(&e->mutex);
-	for (size_t i = 0; i < ENTRY_BUCKETS; i++)
-		for (struct entry *n = e->buckets[i]; n; n = n->next)
+	for (size_t i = 0; i < SESSION_BUCKETS; i++)
+		for (struct session *n = e->buckets[i]; n; n = n->next)
 			fn(n, arg);
 	pthread_mutex_unlock(&e->mutex);
 }
 
-void entries_free(struct engine *e)
+void sessions_free(struct engine *e)
 {
-	for (size_t i = 0; i < ENTRY_BUCKETS; i++)
+	for (size_t i = 0; i < SESSION_BUCKETS; i++)
 		while (e->buckets[i])
 			drop(e->buckets[i]);
 }
 
 /* ---- turns ----------------------------------------------------------------------------------- */
 
-static int wait_turn(struct engine *e, struct entry *n, struct err *err)
+static int wait_turn(struct engine *e, struct session *n, struct err *err)
 {
 	struct timespec until;
 
@@ -107,19 +107,19 @@ static int wait_turn(struct engine *e, struct entry *n, struct err *err)
 	while (n->busy)
 		if (pthread_cond_timedwait(&n->turn, &e->mutex, &until) == ETIMEDOUT && n->busy)
 			return err_set(err, ERR_UNAVAILABLE, "session %s is busy (%s)", n->id,
-				       sm_name(&session_sm, n->rec.state));
+				       state_machine_name(&session_states, n->rec.state));
 	n->busy = true;
 	return 0;
 }
 
-static int load(struct entry *n, struct err *err)
+static int load(struct session *n, struct err *err)
 {
-	return n->loaded && !n->doubtful ? 0 : entry_reload(n, err);
+	return n->loaded && !n->doubtful ? 0 : session_reload(n, err);
 }
 
-static int take(struct engine *e, const char *id, struct entry **ret, struct err *err)
+static int take(struct engine *e, const char *id, struct session **ret, struct err *err)
 {
-	struct entry *n;
+	struct session *n;
 	int r;
 
 	pthread_mutex_lock(&e->mutex);
@@ -145,7 +145,7 @@ static int take(struct engine *e, const char *id, struct entry **ret, struct err
 static int check_tenant(struct engine *e, const char *tenant, const char *id, struct err *err)
 {
 	struct store_session s;
-	struct entry *n;
+	struct session *n;
 	bool known, same = false;
 	int r = -1;
 
@@ -156,7 +156,7 @@ static int check_tenant(struct engine *e, const char *tenant, const char *id, st
 		same = strcmp(n->rec.tenant, tenant) == 0;
 	pthread_mutex_unlock(&e->mutex);
 	if (!known) {
-		DB (e, st)
+		WITH_STORE (e, st)
 			r = st->session->get(st, id, &s, err);
 		if (r < 0 && err->code != ERR_NOT_FOUND)
 			return -1;
@@ -164,33 +164,33 @@ static int check_tenant(struct engine *e, const char *tenant, const char *id, st
 		if (r == 0)
 			store_session_fini(&s);
 	}
-	return same ? 0 : ref_unknown(&(struct session_ref){ .id = id }, err);
+	return same ? 0 : session_ref_not_found(&(struct session_ref){ .id = id }, err);
 }
 
-int entry_take(struct engine *e, const char *tenant, const char *id, struct entry **ret,
+int session_lock(struct engine *e, const char *tenant, const char *id, struct session **ret,
 	       struct err *err)
 {
-	auto_call(entry_give) struct entry *n = NULL;
+	auto_call(session_unlock) struct session *n = NULL;
 
 	if (!*id || strlen(id) >= STORE_ID)
-		return ref_unknown(&(struct session_ref){ .id = id }, err);
+		return session_ref_not_found(&(struct session_ref){ .id = id }, err);
 	if (tenant && check_tenant(e, tenant, id, err) < 0)
 		return -1;
 	if (take(e, id, &n, err) < 0)
 		return -1;
 	if (load(n, err) < 0)
 		return err->code == ERR_NOT_FOUND
-			       ? ref_unknown(&(struct session_ref){ .id = id }, err)
+			       ? session_ref_not_found(&(struct session_ref){ .id = id }, err)
 			       : -1;
 	if (tenant && strcmp(n->rec.tenant, tenant) != 0)
-		return ref_unknown(&(struct session_ref){ .id = id }, err);
+		return session_ref_not_found(&(struct session_ref){ .id = id }, err);
 	*ret = steal_ptr(&n);
 	return 0;
 }
 
-int entry_try(struct engine *e, const char *id, struct entry **ret)
+int session_trylock(struct engine *e, const char *id, struct session **ret)
 {
-	struct entry *n;
+	struct session *n;
 	struct err ignored;
 
 	pthread_mutex_lock(&e->mutex);
@@ -209,14 +209,14 @@ int entry_try(struct engine *e, const char *id, struct entry **ret)
 	if (!n)
 		return 0;
 	if (load(n, &ignored) < 0) {
-		entry_give(n);
+		session_unlock(n);
 		return 0;
 	}
 	*ret = n;
 	return 1;
 }
 
-void entry_give(struct entry *n)
+void session_unlock(struct session *n)
 {
 	struct engine *e;
 
@@ -245,53 +245,53 @@ static int id_of(struct engine *e, const struct caller *who, const struct sessio
 		snprintf(ret, STORE_ID, "%s", ref->id);
 		return 0;
 	}
-	if (ref_binding(ref, &by, err) < 0)
+	if (session_ref_binding(ref, &by, err) < 0)
 		return -1;
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = st->session->find(st, who->tenant, &by, &s, err);
 	if (r < 0)
-		return err->code == ERR_NOT_FOUND ? ref_unknown(ref, err) : -1;
+		return err->code == ERR_NOT_FOUND ? session_ref_not_found(ref, err) : -1;
 	snprintf(ret, STORE_ID, "%s", s.id);
 	store_session_fini(&s);
 	return 0;
 }
 
-int entry_find(struct engine *e, const struct caller *who, const struct session_ref *ref,
-	       struct entry **ret, struct err *err)
+int session_lock_ref(struct engine *e, const struct caller *who, const struct session_ref *ref,
+	       struct session **ret, struct err *err)
 {
 	char id[STORE_ID];
-	struct entry *n = NULL;
+	struct session *n = NULL;
 
-	if (id_of(e, who, ref, id, err) < 0 || entry_take(e, who->tenant, id, &n, err) < 0)
-		return err->code == ERR_NOT_FOUND ? ref_gone(e, who, ref, err) : -1;
+	if (id_of(e, who, ref, id, err) < 0 || session_lock(e, who->tenant, id, &n, err) < 0)
+		return err->code == ERR_NOT_FOUND ? session_ref_gone(e, who, ref, err) : -1;
 	if (n->rec.state == SESSION_DESTROYING) {
-		entry_give(n);
+		session_unlock(n);
 		err_set(err, ERR_NOT_FOUND, "session %s is being destroyed", id);
-		return ref_gone(e, who, ref, err);
+		return session_ref_gone(e, who, ref, err);
 	}
 	*ret = n;
 	return 0;
 }
 
-int entry_use(struct engine *e, const struct caller *who, const struct session_ref *ref,
-	      int64_t if_version, struct entry **ret, struct err *err)
+int session_lock_reconciled(struct engine *e, const struct caller *who, const struct session_ref *ref,
+	      int64_t if_version, struct session **ret, struct err *err)
 {
-	auto_call(entry_give) struct entry *n = NULL;
+	auto_call(session_unlock) struct session *n = NULL;
 
-	if (entry_find(e, who, ref, &n, err) < 0)
+	if (session_lock_ref(e, who, ref, &n, err) < 0)
 		return -1;
 	if (if_version && n->rec.version != if_version)
 		return err_set(err, ERR_CONFLICT, "session %s has version %lld, not %lld", n->id,
 			       (long long)n->rec.version, (long long)if_version);
-	if (settle(n, err) < 0)
+	if (reconcile_session(n, err) < 0)
 		return -1;
 	*ret = steal_ptr(&n);
 	return 0;
 }
 
-int entry_peek(struct engine *e, const char *id, struct store_session *ret)
+int session_copy_record(struct engine *e, const char *id, struct store_session *ret)
 {
-	struct entry *n;
+	struct session *n;
 	struct err ignored;
 	int found = 0;
 
@@ -305,7 +305,7 @@ int entry_peek(struct engine *e, const char *id, struct store_session *ret)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static void publish(struct entry *n, struct store_session *s)
+static void publish(struct session *n, struct store_session *s)
 {
 	struct store_session old;
 
@@ -328,16 +328,16 @@ static struct store_event event_of(const char *kind, const struct store_cause *c
 	return ev;
 }
 
-static int write_cause(struct entry *n, struct store_session *s, const char *kind,
+static int write_cause(struct session *n, struct store_session *s, const char *kind,
 		       const struct store_cause *cause, struct err *err)
 {
 	struct store_event ev = event_of(kind, cause, engine_now(n->engine));
 	int r = -1;
 
 	if (n->relaxed)
-		DB_RELAXED(n->engine, st)
+		WITH_STORE_RELAXED(n->engine, st)
 	r = st->session->update(st, s, &ev, NULL, err);
-	else DB (n->engine, st) r = st->session->update(st, s, &ev, NULL, err);
+	else WITH_STORE (n->engine, st) r = st->session->update(st, s, &ev, NULL, err);
 	if (r < 0) {
 		n->doubtful = err->code == ERR_UNAVAILABLE;
 		return -1;
@@ -346,12 +346,12 @@ static int write_cause(struct entry *n, struct store_session *s, const char *kin
 	return 0;
 }
 
-int entry_write(struct entry *n, struct store_session *s, const char *kind, struct err *err)
+int session_update(struct session *n, struct store_session *s, const char *kind, struct err *err)
 {
 	return write_cause(n, s, kind, &s->cause, err);
 }
 
-int entry_change(struct entry *n, struct store_session *s, const char *kind, const char *actor,
+int session_update_as(struct session *n, struct store_session *s, const char *kind, const char *actor,
 		 struct err *err)
 {
 	struct store_cause cause = { .code = "asked" };
@@ -360,15 +360,15 @@ int entry_change(struct entry *n, struct store_session *s, const char *kind, con
 	return write_cause(n, s, kind, &cause, err);
 }
 
-int entry_move(struct entry *n, enum session_event ev, const struct session_why *why,
-	       entry_set_fn *set, void *arg, struct err *err)
+int session_transition(struct session *n, enum session_event ev, const struct session_cause_opts *why,
+	       session_edit_fn *set, void *arg, struct err *err)
 {
 	struct store_session s = { 0 };
 	auto_call(store_session_fini) struct store_session *guard = &s;
 	struct store_cause cause = { .code = "" };
 
 	if (store_session_copy(&n->rec, &s, err) < 0 ||
-	    session_move(&s, ev, why, engine_now(n->engine), err) < 0)
+	    session_record_move(&s, ev, why, engine_now(n->engine), err) < 0)
 		return -1;
 	if (set)
 		set(&s, arg);
@@ -379,18 +379,18 @@ int entry_move(struct entry *n, enum session_event ev, const struct session_why 
 	return write_cause(n, &s, session_event_name(ev), &cause, err);
 }
 
-int entry_create(struct engine *e, struct store_session *s, const struct store_event *ev,
-		 bool relaxed, struct entry **ret, struct err *err)
+int session_create(struct engine *e, struct store_session *s, const struct store_event *ev,
+		 bool relaxed, struct session **ret, struct err *err)
 {
-	auto_call(entry_give) struct entry *n = NULL;
+	auto_call(session_unlock) struct session *n = NULL;
 	int r = -1;
 
 	if (take(e, s->id, &n, err) < 0)
 		return -1;
 	if (relaxed)
-		DB_RELAXED(e, st)
+		WITH_STORE_RELAXED(e, st)
 	r = st->session->create(st, s, ev, err);
-	else DB (e, st) r = st->session->create(st, s, ev, err);
+	else WITH_STORE (e, st) r = st->session->create(st, s, ev, err);
 	if (r < 0)
 		return -1;
 	hook_crash("enter:created");
@@ -402,9 +402,9 @@ int entry_create(struct engine *e, struct store_session *s, const struct store_e
 
 /* A command must not cost a commit: the timers may run ahead of the store, which a crash then finds
  * a little early. The sweep looks here before it believes the store. */
-void entry_touch(struct entry *n)
+void session_touch(struct session *n)
 {
-	static const struct session_why none = { .cause = SESSION_CAUSE_NONE };
+	static const struct session_cause_opts none = { .cause = SESSION_CAUSE_NONE };
 	struct engine *e = n->engine;
 	int64_t lag = n->rec.idle_timeout_ms / LAG_PART, due = n->rec.due_at;
 	struct err ignored;
@@ -412,16 +412,16 @@ void entry_touch(struct entry *n)
 	if (n->rec.state != SESSION_ACTIVE)
 		return;
 	pthread_mutex_lock(&e->mutex);
-	(void)session_move(&n->rec, SESSION_USE, &none, engine_now(e), &ignored);
+	(void)session_record_move(&n->rec, SESSION_USE, &none, engine_now(e), &ignored);
 	if (!n->dirty)
 		n->written_due = due;
 	n->dirty = true;
 	pthread_mutex_unlock(&e->mutex);
 	if (n->rec.due_at - n->written_due > (lag < LAG_MAX_MS ? lag : LAG_MAX_MS))
-		(void)entry_flush(n, &ignored); /* the next one tries again */
+		(void)session_flush(n, &ignored); /* the next one tries again */
 }
 
-int entry_flush(struct entry *n, struct err *err)
+int session_flush(struct session *n, struct err *err)
 {
 	struct store_session s = { 0 };
 	auto_call(store_session_fini) struct store_session *guard = &s;
@@ -431,7 +431,7 @@ int entry_flush(struct entry *n, struct err *err)
 		return 0;
 	if (store_session_copy(&n->rec, &s, err) < 0)
 		return -1;
-	DB (n->engine, st)
+	WITH_STORE (n->engine, st)
 		r = st->session->update(st, &s, NULL, NULL, err);
 	if (r < 0)
 		return -1;
@@ -440,12 +440,12 @@ int entry_flush(struct entry *n, struct err *err)
 	return 0;
 }
 
-int entry_reload(struct entry *n, struct err *err)
+int session_reload(struct session *n, struct err *err)
 {
 	struct store_session s;
 	int r = -1;
 
-	DB (n->engine, st)
+	WITH_STORE (n->engine, st)
 		r = st->session->get(st, n->id, &s, err);
 	if (r < 0)
 		return -1;
@@ -453,7 +453,7 @@ int entry_reload(struct entry *n, struct err *err)
 	return 0;
 }
 
-void entry_forget(struct entry *n)
+void session_forget(struct session *n)
 {
 	pthread_mutex_lock(&n->engine->mutex);
 	store_session_fini(&n->rec);
@@ -463,7 +463,7 @@ void entry_forget(struct entry *n)
 	pthread_mutex_unlock(&n->engine->mutex);
 }
 
-void entry_set_live(struct entry *n, struct live *live)
+void session_set_machine(struct session *n, struct machine *live)
 {
 	pthread_mutex_lock(&n->engine->mutex);
 	n->live = live;
@@ -475,7 +475,7 @@ struct names {
 	size_t count, cap;
 };
 
-static void note_dirty(struct entry *n, void *arg)
+static void note_dirty(struct session *n, void *arg)
 {
 	struct names *l = arg;
 
@@ -483,28 +483,28 @@ static void note_dirty(struct entry *n, void *arg)
 		memcpy(l->ids[l->count++], n->id, STORE_ID);
 }
 
-static void count_dirty(struct entry *n, void *arg)
+static void count_dirty(struct session *n, void *arg)
 {
 	((struct names *)arg)->cap += n->dirty;
 }
 
-void entries_flush(struct engine *e)
+void sessions_flush(struct engine *e)
 {
 	struct names l = { 0 };
 	struct err ignored;
 
-	entry_each(e, count_dirty, &l);
+	session_each(e, count_dirty, &l);
 	l.ids = l.cap ? calloc(l.cap, sizeof(*l.ids)) : NULL;
 	if (!l.ids)
 		return;
-	entry_each(e, note_dirty, &l);
+	session_each(e, note_dirty, &l);
 	for (size_t i = 0; i < l.count; i++) {
-		struct entry *n;
+		struct session *n;
 
-		if (!entry_try(e, l.ids[i], &n))
+		if (!session_trylock(e, l.ids[i], &n))
 			continue;
-		(void)entry_flush(n, &ignored);
-		entry_give(n);
+		(void)session_flush(n, &ignored);
+		session_unlock(n);
 	}
 	free(l.ids);
 }

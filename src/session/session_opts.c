@@ -32,7 +32,7 @@ static int check_time(const char *field, int64_t ms, struct err *err)
 	return ms < 0 ? err_set(err, ERR_INVALID, "%s: negative", field) : 0;
 }
 
-static int check_keys(const struct session_want *w, struct err *err)
+static int check_keys(const struct session_opts *w, struct err *err)
 {
 	if (w->nkeys > STORE_BINDINGS_MAX)
 		return err_set(err, ERR_INVALID, "keys: more than %d", STORE_BINDINGS_MAX);
@@ -43,7 +43,7 @@ static int check_keys(const struct session_want *w, struct err *err)
 	return 0;
 }
 
-int want_metadata(const char *text, struct err *err)
+int session_metadata_check(const char *text, struct err *err)
 {
 	json_error_t why;
 	auto_call(json_decref) json_t *j = NULL;
@@ -61,7 +61,7 @@ int want_metadata(const char *text, struct err *err)
 }
 
 /* As they are before any policy. */
-static int check_limits(struct engine *e, const struct session_want *w, const char *template,
+static int check_limits(struct engine *e, const struct session_opts *w, const char *template,
 			struct template *merged, struct err *err)
 {
 	struct sandbox_spec spec = sandbox_spec_default();
@@ -75,7 +75,7 @@ static int check_limits(struct engine *e, const struct session_want *w, const ch
 	return limits_check(&spec.limits, "limits.", err);
 }
 
-int want_check(struct engine *e, const struct caller *who, const struct session_want *w,
+int session_opts_check(struct engine *e, const struct caller *who, const struct session_opts *w,
 	       struct err *err)
 {
 	struct template merged;
@@ -95,7 +95,7 @@ int want_check(struct engine *e, const struct caller *who, const struct session_
 	    check_text("idempotency_key", w->once, STORE_KEY, err) < 0 ||
 	    check_time("idle_timeout_ms", w->idle_timeout_ms, err) < 0 ||
 	    check_time("max_lifetime_ms", w->max_lifetime_ms, err) < 0 ||
-	    want_metadata(w->metadata, err) < 0)
+	    session_metadata_check(w->metadata, err) < 0)
 		return -1;
 	r = check_limits(e, w, w->template ? w->template : "host", &merged, err);
 	(void)guard;
@@ -119,7 +119,7 @@ static int copy_text(const char *text, char **ret, struct err *err)
 	return *ret ? 0 : err_sys(err, ENOMEM, "session");
 }
 
-static int set_bindings(const struct session_want *w, struct store_session *s, struct err *err)
+static int set_bindings(const struct session_opts *w, struct store_session *s, struct err *err)
 {
 	if (w->nkeys == 0)
 		return 0;
@@ -136,7 +136,7 @@ static void want_holder(const char *id, char ret[STORE_KEY])
 	snprintf(ret, STORE_KEY, "fork:%s", id);
 }
 
-void want_release(struct engine *e, const char *id, const char *layer)
+void session_opts_release(struct engine *e, const char *id, const char *layer)
 {
 	char holder[STORE_KEY];
 
@@ -150,12 +150,12 @@ static int get_layer(struct engine *e, const char *id, struct store_layer *ret, 
 {
 	int r = -1;
 
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = st->layer->get(st, id, ret, err);
 	return r;
 }
 
-int want_template(struct engine *e, const struct caller *who, const struct session_want *w,
+int session_opts_template(struct engine *e, const struct caller *who, const struct session_opts *w,
 		  char ret[STORE_ID], struct err *err)
 {
 	struct store_layer layer = { .template = "host" };
@@ -180,7 +180,7 @@ static void set_layer(struct store_session *s, const char *layer)
 
 /* From a snapshot: its files, on the template they were made on, or on one that lies on the same.
  */
-static int set_snapshot(struct engine *e, const struct caller *who, const struct session_want *w,
+static int set_snapshot(struct engine *e, const struct caller *who, const struct session_opts *w,
 			const char *layer_of_template, struct store_session *s, struct err *err)
 {
 	char holder[STORE_KEY];
@@ -203,7 +203,7 @@ static int set_snapshot(struct engine *e, const struct caller *who, const struct
 	return 0;
 }
 
-static int set_files(struct engine *e, const struct caller *who, const struct session_want *w,
+static int set_files(struct engine *e, const struct caller *who, const struct session_opts *w,
 		     const struct template *t, struct store_session *s, struct err *err)
 {
 	char holder[STORE_KEY];
@@ -219,8 +219,8 @@ static int set_files(struct engine *e, const struct caller *who, const struct se
 	return 0;
 }
 
-static int set_spec(struct engine *e, const struct caller *who, const struct session_want *w,
-		    const struct rules *rules, struct store_session *s, struct err *err)
+static int set_spec(struct engine *e, const struct caller *who, const struct session_opts *w,
+		    const struct policy_rules *rules, struct store_session *s, struct err *err)
 {
 	struct sandbox_spec spec = sandbox_spec_default();
 	struct template merged;
@@ -228,7 +228,7 @@ static int set_spec(struct engine *e, const struct caller *who, const struct ses
 
 	template_init(&merged);
 	(void)guard;
-	if (want_template(e, who, w, s->template, err) < 0 ||
+	if (session_opts_template(e, who, w, s->template, err) < 0 ||
 	    check_limits(e, w, s->template, &merged, err) < 0 ||
 	    template_cap(&merged, &rules->most, err) < 0 || template_apply(&merged, &spec, err) < 0)
 		return -1;
@@ -239,8 +239,8 @@ static int set_spec(struct engine *e, const struct caller *who, const struct ses
 	return set_files(e, who, w, &merged, s, err);
 }
 
-int want_record(struct engine *e, const struct caller *who, const struct session_want *w,
-		const struct rules *rules, const char *id, struct store_session *ret,
+int session_opts_to_record(struct engine *e, const struct caller *who, const struct session_opts *w,
+		const struct policy_rules *rules, const char *id, struct store_session *ret,
 		struct err *err)
 {
 	struct store_session s = { .state = SESSION_NONE, .created_at = engine_now(e) };
@@ -257,7 +257,7 @@ int want_record(struct engine *e, const struct caller *who, const struct session
 	s.max_lifetime_ms = clamp(w->max_lifetime_ms, e->opts.lifetime_ms, e->opts.lifetime_max_ms);
 	if (set_spec(e, who, w, rules, &s, err) < 0 || set_bindings(w, &s, err) < 0 ||
 	    copy_text(w->metadata, &s.metadata, err) < 0) {
-		want_release(e, id, s.layer);
+		session_opts_release(e, id, s.layer);
 		store_session_fini(&s);
 		return -1;
 	}
@@ -267,7 +267,7 @@ int want_record(struct engine *e, const struct caller *who, const struct session
 
 /* ---- so many per user ------------------------------------------------------------------------ */
 
-static bool leads_to(const struct session_want *w, const char *id, const struct store_session *s)
+static bool leads_to(const struct session_opts *w, const char *id, const struct store_session *s)
 {
 	if (strcmp(s->id, id) == 0 || (w->pin && strcmp(w->pin, s->id) == 0))
 		return true;
@@ -279,30 +279,30 @@ static bool leads_to(const struct session_want *w, const char *id, const struct 
 	return false;
 }
 
-void want_turn(const struct caller *who, const char *user, char *ret, size_t size)
+void user_slot_lock_name(const struct caller *who, const char *user, char *ret, size_t size)
 {
 	snprintf(ret, size, "user:%s/%s", who->tenant, user);
 }
 
 /* The others keep their files; only their place is taken. */
 static int make_place(struct engine *e, const struct caller *who,
-		      const struct store_session_list *l, const struct session_want *w,
+		      const struct store_session_list *l, const struct session_opts *w,
 		      const char *id, size_t excess, struct err *err)
 {
-	static const struct session_why replaced = { SESSION_CAUSE_REPLACED,
+	static const struct session_cause_opts replaced = { SESSION_CAUSE_REPLACED,
 						     "another session of its user took its place",
 						     "lodge" };
 
 	for (size_t i = 0; excess > 0 && i < l->count; i++) {
-		auto_call(entry_give) struct entry *n = NULL;
+		auto_call(session_unlock) struct session *n = NULL;
 
 		if (leads_to(w, id, &l->items[i]))
 			continue;
-		if (entry_take(e, who->tenant, l->items[i].id, &n, err) < 0) {
+		if (session_lock(e, who->tenant, l->items[i].id, &n, err) < 0) {
 			if (err->code != ERR_NOT_FOUND)
 				return -1;
-		} else if (settle(n, err) < 0 ||
-			   (n->rec.state == SESSION_ACTIVE && sleep_now(n, &replaced, err) < 0)) {
+		} else if (reconcile_session(n, err) < 0 ||
+			   (n->rec.state == SESSION_ACTIVE && hibernate_session(n, &replaced, err) < 0)) {
 			return -1;
 		}
 		excess--;
@@ -310,7 +310,7 @@ static int make_place(struct engine *e, const struct caller *who,
 	return 0;
 }
 
-int want_place(struct engine *e, const struct caller *who, const struct session_want *w,
+int user_slot_free_one(struct engine *e, const struct caller *who, const struct session_opts *w,
 	       const char *id, struct err *err)
 {
 	struct store_session_filter f = { .tenant = who->tenant,

@@ -13,12 +13,12 @@ DEFINE_AUTO(struct store_session *, store_session_fini);
 
 static int cap(struct engine *e, const struct store_session *s, struct template *t, struct err *err)
 {
-	struct rules r;
-	int res = rules_load(e, s->tenant, s->policy, &r, err);
+	struct policy_rules r;
+	int res = policy_rules_load(e, s->tenant, s->policy, &r, err);
 
 	if (res == 0)
 		res = template_cap(t, &r.most, err);
-	rules_fini(&r);
+	policy_rules_fini(&r);
 	return res;
 }
 
@@ -79,14 +79,14 @@ int spec_base(struct engine *e, const struct store_session *s, char ret[STORE_ID
 
 	snprintf(l.template, sizeof(l.template), "%s", *s->template ? s->template : "host");
 	if (*s->layer)
-		DB (e, st)
+		WITH_STORE (e, st)
 			r = st->layer->get(st, s->layer, &l, err);
 	if (r == 0)
 		memcpy(ret, l.template, sizeof(l.template));
 	return r;
 }
 
-int spec_refresh(struct entry *n, struct err *err)
+int spec_refresh(struct session *n, struct err *err)
 {
 	struct sandbox_spec spec = sandbox_spec_default();
 	struct store_session s = { 0 };
@@ -109,5 +109,5 @@ int spec_refresh(struct entry *n, struct err *err)
 	s.disk_bytes = (int64_t)spec.limits.disk_bytes;
 	if (bare)
 		snprintf(s.layer, sizeof(s.layer), "%s", t.layer);
-	return entry_write(n, &s, "change", err);
+	return session_update(n, &s, "change", err);
 }

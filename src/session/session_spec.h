@@ -11,6 +11,6 @@ int spec_limits(struct engine *e, const struct store_session *s, struct limits *
 int spec_base(struct engine *e, const struct store_session *s, char ret[STORE_ID], struct err *err);
 /* Of one that is about to get a sandbox: its template and policy may say something else than they
  * did the last time. */
-int spec_refresh(struct entry *n, struct err *err);
+int spec_refresh(struct session *n, struct err *err);
 
 #endif

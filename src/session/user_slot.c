@@ -13,7 +13,7 @@ DEFINE_AUTO(struct store_session *, store_session_fini);
 
 /* The session that the call leads to, as it is now; false: a new one, as far as one can see. */
 static bool leads_somewhere(struct engine *e, const struct caller *who,
-			    const struct session_want *w, struct store_session *ret)
+			    const struct session_opts *w, struct store_session *ret)
 {
 	struct session_ref pin = { .id = w->pin };
 	struct err ignored;
@@ -27,7 +27,7 @@ static bool leads_somewhere(struct engine *e, const struct caller *who,
 	return !w->nkeys && w->pin && session_get(e, who, &pin, ret, &ignored) == 0;
 }
 
-static int of_template(struct engine *e, const struct caller *who, const struct session_want *w,
+static int of_template(struct engine *e, const struct caller *who, const struct session_opts *w,
 		       char ret[STORE_NAME], struct err *err)
 {
 	struct template t;
@@ -36,7 +36,7 @@ static int of_template(struct engine *e, const struct caller *who, const struct 
 
 	template_init(&t);
 	(void)guard;
-	if (want_template(e, who, w, name, err) < 0 || template_load(e->home, name, &t, err) < 0)
+	if (session_opts_template(e, who, w, name, err) < 0 || template_load(e->home, name, &t, err) < 0)
 		return -1;
 	if (t.policy && strlen(t.policy) >= STORE_NAME)
 		return err_set(err, ERR_INVALID, "template \"%s\": its policy has no name", name);
@@ -45,16 +45,16 @@ static int of_template(struct engine *e, const struct caller *who, const struct 
 }
 
 /* The smaller number counts; what becomes of one too many is the policy's to say. */
-static void set_number(struct session_want *w, const struct store_policy *p)
+static void set_number(struct session_opts *w, const struct store_policy *p)
 {
 	if (!p->max_active_per_user)
 		return;
 	if (!w->max_active_per_user || w->max_active_per_user > p->max_active_per_user)
 		w->max_active_per_user = (unsigned)p->max_active_per_user;
-	w->on_exceed = (enum session_on_exceed)p->on_exceed;
+	w->on_exceed = (enum session_exceed_action)p->on_exceed;
 }
 
-static int set_new(struct session_want *w, const struct rules *r, struct err *err)
+static int set_new(struct session_opts *w, const struct policy_rules *r, struct err *err)
 {
 	const struct store_policy *p = &r->policy;
 
@@ -62,9 +62,9 @@ static int set_new(struct session_want *w, const struct rules *r, struct err *er
 		return err_set(err, ERR_INVALID,
 			       "user: missing, and policy \"%s\" counts the sessions of each",
 			       p->name);
-	w->idle_timeout_ms = rules_time(w->idle_timeout_ms, p->idle_timeout_ms);
-	w->max_lifetime_ms = rules_time(w->max_lifetime_ms, p->max_lifetime_ms);
-	return rules_allow(r, w->over, err);
+	w->idle_timeout_ms = policy_rules_clamp_ms(w->idle_timeout_ms, p->idle_timeout_ms);
+	w->max_lifetime_ms = policy_rules_clamp_ms(w->max_lifetime_ms, p->max_lifetime_ms);
+	return policy_rules_check(r, w->over, err);
 }
 
 /* One of this name is for all sessions of its tenant that are under no other. */
@@ -73,15 +73,15 @@ static int of_tenant(struct engine *e, const struct caller *who, char name[STORE
 {
 	struct store_policy p;
 
-	if (policy_get(e, who->tenant, RULES_DEFAULT, &p, err) < 0)
+	if (policy_get(e, who->tenant, POLICY_DEFAULT_NAME, &p, err) < 0)
 		return err->code == ERR_NOT_FOUND ? 0 : -1;
 	snprintf(name, STORE_NAME, "%s", p.name);
 	store_policy_fini(&p);
 	return 0;
 }
 
-int rules_of(struct engine *e, const struct caller *who, struct session_want *w,
-	     char user[STORE_USER], struct rules *ret, struct err *err)
+int policy_rules_for_opts(struct engine *e, const struct caller *who, struct session_opts *w,
+	     char user[STORE_USER], struct policy_rules *ret, struct err *err)
 {
 	struct store_session s = { 0 };
 	auto_call(store_session_fini) struct store_session *guard = &s;
@@ -96,7 +96,7 @@ int rules_of(struct engine *e, const struct caller *who, struct session_want *w,
 	else if (!w->no_policy && (of_template(e, who, w, name, err) < 0 ||
 				   (!*name && of_tenant(e, who, name, err) < 0)))
 		return -1;
-	if (rules_load(e, who->tenant, name, ret, err) < 0)
+	if (policy_rules_load(e, who->tenant, name, ret, err) < 0)
 		return err_ctx(err, "%s", !there && !w->policy ? "template" : "policy");
 	if (there && !w->user && *s.user && ret->policy.max_active_per_user) {
 		snprintf(user, STORE_USER, "%s", s.user);
@@ -106,7 +106,7 @@ int rules_of(struct engine *e, const struct caller *who, struct session_want *w,
 	return there ? 0 : set_new(w, ret, err);
 }
 
-bool place_is_needed(const struct store_session *s)
+bool user_slot_is_needed(const struct store_session *s)
 {
 	return *s->policy && *s->user && s->state != SESSION_ACTIVE;
 }
@@ -114,61 +114,61 @@ bool place_is_needed(const struct store_session *s)
 static int make_place(struct engine *e, const struct caller *who, const struct store_session *s,
 		      const struct store_policy *p, struct err *err)
 {
-	struct session_want w = { .user = s->user,
+	struct session_opts w = { .user = s->user,
 				  .max_active_per_user = (unsigned)p->max_active_per_user,
-				  .on_exceed = (enum session_on_exceed)p->on_exceed };
+				  .on_exceed = (enum session_exceed_action)p->on_exceed };
 
-	return p->max_active_per_user ? want_place(e, who, &w, s->id, err) : 0;
+	return p->max_active_per_user ? user_slot_free_one(e, who, &w, s->id, err) : 0;
 }
 
-int place_take(struct engine *e, const struct caller *who, const struct store_session *s,
-	       struct place_turn *ret, struct err *err)
+int user_slot_acquire(struct engine *e, const struct caller *who, const struct store_session *s,
+	       struct user_slot *ret, struct err *err)
 {
-	struct rules r;
-	auto_call(rules_fini) struct rules *guard = &r;
+	struct policy_rules r;
+	auto_call(policy_rules_fini) struct policy_rules *guard = &r;
 
 	(void)guard;
-	if (rules_load(e, s->tenant, s->policy, &r, err) < 0)
+	if (policy_rules_load(e, s->tenant, s->policy, &r, err) < 0)
 		return -1;
-	want_turn(who, s->user, ret->name, sizeof(ret->name));
-	turn_take(e, ret->name);
+	user_slot_lock_name(who, s->user, ret->name, sizeof(ret->name));
+	name_lock(e, ret->name);
 	ret->engine = e;
 	if (make_place(e, who, s, &r.policy, err) == 0)
 		return 0;
-	place_give(ret);
+	user_slot_release(ret);
 	return -1;
 }
 
-int place_use(struct engine *e, const struct caller *who, const struct session_ref *ref,
-	      int64_t if_version, struct entry **ret, struct place_turn *turn, struct err *err)
+int user_slot_acquire_ref(struct engine *e, const struct caller *who, const struct session_ref *ref,
+	      int64_t if_version, struct session **ret, struct user_slot *turn, struct err *err)
 {
 	struct store_session s = { 0 };
 	auto_call(store_session_fini) struct store_session *guard = &s;
-	auto_call(entry_give) struct entry *n = NULL;
+	auto_call(session_unlock) struct session *n = NULL;
 	struct session_ref by_id = { .id = s.id };
 
 	(void)guard;
-	if (entry_use(e, who, ref, if_version, &n, err) < 0)
+	if (session_lock_reconciled(e, who, ref, if_version, &n, err) < 0)
 		return -1;
-	if (!place_is_needed(&n->rec)) {
+	if (!user_slot_is_needed(&n->rec)) {
 		*ret = steal_ptr(&n);
 		return 0;
 	}
 	if (store_session_copy(&n->rec, &s, err) < 0)
 		return -1;
-	entry_give(steal_ptr(&n)); /* who has a turn waits for no other */
-	if (place_take(e, who, &s, turn, err) < 0)
+	session_unlock(steal_ptr(&n)); /* who has a turn waits for no other */
+	if (user_slot_acquire(e, who, &s, turn, err) < 0)
 		return -1;
-	if (entry_use(e, who, &by_id, if_version, ret, err) == 0)
+	if (session_lock_reconciled(e, who, &by_id, if_version, ret, err) == 0)
 		return 0;
-	place_give(turn);
+	user_slot_release(turn);
 	return -1;
 }
 
-void place_give(struct place_turn *t)
+void user_slot_release(struct user_slot *t)
 {
 	if (t && t->engine)
-		turn_give(t->engine, t->name);
+		name_unlock(t->engine, t->name);
 	if (t)
 		t->engine = NULL;
 }

@@ -7,23 +7,23 @@
 #include "engine/internal.h"
 
 /* Before a session wakes that is under rules: the others of its user make place, and nobody takes
- * it until place_give(). Nobody's turn may be held. */
-struct place_turn {
+ * it until user_slot_release(). Nobody's turn may be held. */
+struct user_slot {
 	struct engine *engine; /* NULL: nothing is held */
 	char name[STORE_NAME + STORE_USER + 8];
 };
 /* What a caller of session_enter() is under: the rules of the session that is there, else those it
  * asks for, else its template's. *w gets what they say of times, number and user. `user` is the
  * memory for that. */
-int rules_of(struct engine *e, const struct caller *who, struct session_want *w,
-	     char user[STORE_USER], struct rules *ret, struct err *err);
-bool place_is_needed(const struct store_session *s);
-int place_take(struct engine *e, const struct caller *who, const struct store_session *s,
-	       struct place_turn *ret, struct err *err);
-/* entry_use() of a session that may wake, in its place. *turn is held until place_give(). */
-int place_use(struct engine *e, const struct caller *who, const struct session_ref *ref,
-	      int64_t if_version, struct entry **ret, struct place_turn *turn, struct err *err);
-void place_give(struct place_turn *t);
-DEFINE_AUTO(struct place_turn *, place_give);
+int policy_rules_for_opts(struct engine *e, const struct caller *who, struct session_opts *w,
+	     char user[STORE_USER], struct policy_rules *ret, struct err *err);
+bool user_slot_is_needed(const struct store_session *s);
+int user_slot_acquire(struct engine *e, const struct caller *who, const struct store_session *s,
+	       struct user_slot *ret, struct err *err);
+/* session_lock_reconciled() of a session that may wake, in its place. *turn is held until user_slot_release(). */
+int user_slot_acquire_ref(struct engine *e, const struct caller *who, const struct session_ref *ref,
+	      int64_t if_version, struct session **ret, struct user_slot *turn, struct err *err);
+void user_slot_release(struct user_slot *t);
+DEFINE_AUTO(struct user_slot *, user_slot_release);
 
 #endif

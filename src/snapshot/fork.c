@@ -19,7 +19,7 @@ enum { FORKS_MAX = 1000, ENDS_MAX = 3 };
 DEFINE_AUTO(struct store_session *, store_session_fini);
 
 /* A snapshot that this session made, held. */
-static int own_snapshot(struct entry *n, const struct caller *who, const char *id,
+static int own_snapshot(struct session *n, const struct caller *who, const char *id,
 			const char *holder, struct store_snapshot *ret, struct err *err)
 {
 	struct store_snapshot s;
@@ -37,12 +37,12 @@ static int own_snapshot(struct entry *n, const struct caller *who, const char *i
 /* ---- fork ------------------------------------------------------------------------------------ */
 
 /* The layer the others start from, held. */
-static int hold_source(struct entry *n, const struct caller *who, const char *snapshot,
+static int hold_source(struct session *n, const struct caller *who, const char *snapshot,
 		       const char *holder, char ret[STORE_ID], struct err *err)
 {
 	char layer[STORE_ID];
 	struct store_snapshot s;
-	struct layers_new l;
+	struct layer_reservation l;
 
 	if (snapshot) {
 		if (own_snapshot(n, who, snapshot, holder, &s, err) < 0)
@@ -50,14 +50,14 @@ static int hold_source(struct entry *n, const struct caller *who, const char *sn
 		memcpy(ret, s.layer, sizeof(layer));
 		return 0;
 	} else if (n->rec.state == SESSION_ACTIVE) {
-		if (layers_copy(n, &l, err) < 0)
+		if (session_copy_layer(n, &l, err) < 0)
 			return -1;
 		memcpy(layer, l.id, sizeof(layer));
 	} else if (session_has_files(&n->rec)) {
 		memcpy(layer, n->rec.layer, sizeof(layer));
 	} else {
 		return err_set(err, ERR_CONFLICT, "session %s is %s: nothing to fork", n->id,
-			       sm_name(&session_sm, n->rec.state));
+			       state_machine_name(&session_states, n->rec.state));
 	}
 	if (layers_hold(n->engine, layer, holder, err) < 0)
 		return -1;
@@ -74,7 +74,7 @@ static int copy_text(const char *from, char **ret, struct err *err)
 	return *ret ? 0 : err_set(err, ERR_LIMIT, "no memory for a session");
 }
 
-static int new_record(const struct entry *n, const char *layer, const struct store_binding *key,
+static int new_record(const struct session *n, const char *layer, const struct store_binding *key,
 		      struct store_session *ret, struct err *err)
 {
 	const struct store_session *from = &n->rec;
@@ -98,7 +98,7 @@ static int new_record(const struct entry *n, const char *layer, const struct sto
 	memcpy(s.template, from->template, sizeof(s.template));
 	memcpy(s.policy, from->policy, sizeof(s.policy));
 	memcpy(s.layer, layer, sizeof(s.layer));
-	if (id_new("ses_", s.id, err) < 0 || copy_text(from->spec, &s.spec, err) < 0 ||
+	if (id_generate("ses_", s.id, err) < 0 || copy_text(from->spec, &s.spec, err) < 0 ||
 	    copy_text(from->metadata, &s.metadata, err) < 0)
 		return -1;
 	if (key) {
@@ -113,17 +113,17 @@ static int new_record(const struct entry *n, const char *layer, const struct sto
 	return 0;
 }
 
-static int make_one(struct entry *n, const char *layer, const struct store_binding *key,
+static int make_one(struct session *n, const char *layer, const struct store_binding *key,
 		    const char *actor, struct store_session *ret, struct err *err)
 {
 	struct store_event ev = { .kind = "fork" };
 	struct store_session s = { 0 };
 	auto_call(store_session_fini) struct store_session *guard = &s;
-	auto_call(entry_give) struct entry *made = NULL;
+	auto_call(session_unlock) struct session *made = NULL;
 
 	(void)guard;
 	snprintf(ev.cause.code, sizeof(ev.cause.code), "%s",
-		 session_cause_name(SESSION_CAUSE_ASKED));
+		 session_cause_name(SESSION_CAUSE_REQUESTED));
 	snprintf(ev.cause.text, sizeof(ev.cause.text), "from session %s", n->id);
 	snprintf(ev.cause.actor, sizeof(ev.cause.actor), "%s", actor ? actor : "");
 	ev.cause.at = engine_now(n->engine);
@@ -131,7 +131,7 @@ static int make_one(struct entry *n, const char *layer, const struct store_bindi
 	    quota_check(n->engine, &s, true, true, err) < 0)
 		return -1;
 	/* nobody knows the new one yet: its turn is free */
-	if (entry_create(n->engine, &s, &ev, false, &made, err) < 0)
+	if (session_create(n->engine, &s, &ev, false, &made, err) < 0)
 		return key && err->code == ERR_CONFLICT
 			       ? err_ctx(err, "%s '%.64s'", key->kind, key->key)
 			       : -1;
@@ -141,7 +141,7 @@ static int make_one(struct entry *n, const char *layer, const struct store_bindi
 static void take_back(struct engine *e, const struct caller *who, struct store_session *made,
 		      unsigned count)
 {
-	struct session_why why = { SESSION_CAUSE_ERROR, "another one could not be made",
+	struct session_cause_opts why = { SESSION_CAUSE_ERROR, "another one could not be made",
 				   who->actor };
 	struct err ignored;
 
@@ -153,7 +153,7 @@ static void take_back(struct engine *e, const struct caller *who, struct store_s
 	}
 }
 
-static int make_all(struct entry *n, const struct caller *who, const char *layer, unsigned count,
+static int make_all(struct session *n, const struct caller *who, const char *layer, unsigned count,
 		    const struct store_binding *keys, struct store_session *ret, struct err *err)
 {
 	for (unsigned i = 0; i < count; i++) {
@@ -170,7 +170,7 @@ int session_fork(struct engine *e, const struct caller *who, const struct sessio
 		 const char *snapshot, unsigned count, const struct store_binding *keys,
 		 struct store_session *ret, struct err *err)
 {
-	auto_call(entry_give) struct entry *n = NULL;
+	auto_call(session_unlock) struct session *n = NULL;
 	auto_free struct store_session *made = NULL;
 	char holder[STORE_ID], layer[STORE_ID];
 	int r;
@@ -180,7 +180,7 @@ int session_fork(struct engine *e, const struct caller *who, const struct sessio
 	made = calloc(count, sizeof(*made));
 	if (!made)
 		return err_set(err, ERR_LIMIT, "no memory for %u sessions", count);
-	if (entry_use(e, who, ref, 0, &n, err) < 0 || id_new("fork:", holder, err) < 0 ||
+	if (session_lock_reconciled(e, who, ref, 0, &n, err) < 0 || id_generate("fork:", holder, err) < 0 ||
 	    hold_source(n, who, snapshot, holder, layer, err) < 0)
 		return -1;
 	hook_crash("fork:held");
@@ -193,13 +193,13 @@ int session_fork(struct engine *e, const struct caller *who, const struct sessio
 
 /* ---- rollback -------------------------------------------------------------------------------- */
 
-struct target {
+struct fork_target {
 	char layer[STORE_ID], sandbox[STORE_ID];
 };
 
 static void set_target(struct store_session *s, void *arg)
 {
-	const struct target *t = arg;
+	const struct fork_target *t = arg;
 
 	memcpy(s->layer, t->layer, sizeof(s->layer));
 	memcpy(s->sandbox, t->sandbox, sizeof(s->sandbox));
@@ -207,55 +207,55 @@ static void set_target(struct store_session *s, void *arg)
 
 /* The old sandbox is nobody's from the moment the record names another: what a crash leaves of it
  * the next start removes. Its place among the active ones goes to the new one. */
-static int replace(struct entry *n, const struct session_why *why, struct target *t,
+static int replace(struct session *n, const struct session_cause_opts *why, struct fork_target *t,
 		   struct err *err)
 {
-	struct live *old = n->live;
+	struct machine *old = n->live;
 	char sandbox[STORE_ID];
-	struct wake_result woken;
+	struct resume_result woken;
 	struct err ignored;
 
 	memcpy(sandbox, n->rec.sandbox, sizeof(sandbox));
-	if (id_new("sbx_", t->sandbox, err) < 0)
+	if (id_generate("sbx_", t->sandbox, err) < 0)
 		return -1;
-	charge(n);
-	if (entry_move(n, SESSION_ROLLBACK, why, set_target, t, err) < 0)
+	session_charge_cpu(n);
+	if (session_transition(n, SESSION_ROLLBACK, why, set_target, t, err) < 0)
 		return -1;
 	hook_crash("rollback:moved");
-	entry_set_live(n, NULL);
-	live_close(old);
+	session_set_machine(n, NULL);
+	machine_close(old);
 	/* no record names it any more: a keeper that dies in the middle is not the end of it */
-	for (int i = 0; i < ENDS_MAX && keep_destroy(n->engine, sandbox, &ignored) < 0; i++)
+	for (int i = 0; i < ENDS_MAX && keeper_conn_destroy(n->engine, sandbox, &ignored) < 0; i++)
 		continue;
 	hook_crash("rollback:ended");
-	return wake_restore(n, &woken, err);
+	return resume_restored(n, &woken, err);
 }
 
-static int go_back(struct entry *n, const struct session_why *why, struct target *t,
+static int go_back(struct session *n, const struct session_cause_opts *why, struct fork_target *t,
 		   struct err *err)
 {
 	char stack[KEEPER_LAYERS_MAX][STORE_ID];
 	size_t depth;
 
-	if (layers_of(n->engine, t->layer, stack, &depth, err) < 0)
+	if (layers_list_stack(n->engine, t->layer, stack, &depth, err) < 0)
 		return -1;
 	return n->rec.state == SESSION_ACTIVE
 		       ? replace(n, why, t, err)
-		       : entry_move(n, SESSION_ROLLBACK, why, set_target, t, err);
+		       : session_transition(n, SESSION_ROLLBACK, why, set_target, t, err);
 }
 
 int session_rollback(struct engine *e, const struct caller *who, const struct session_ref *ref,
 		     const char *snapshot, int64_t if_version, struct store_session *ret,
 		     struct err *err)
 {
-	struct session_why why = { SESSION_CAUSE_ASKED, NULL, who->actor };
+	struct session_cause_opts why = { SESSION_CAUSE_REQUESTED, NULL, who->actor };
 	char text[STORE_TEXT], holder[STORE_ID];
-	auto_call(entry_give) struct entry *n = NULL;
-	struct target t = { 0 };
+	auto_call(session_unlock) struct session *n = NULL;
+	struct fork_target t = { 0 };
 	struct store_snapshot s;
 	int r;
 
-	if (id_new("fork:", holder, err) < 0 || entry_use(e, who, ref, if_version, &n, err) < 0 ||
+	if (id_generate("fork:", holder, err) < 0 || session_lock_reconciled(e, who, ref, if_version, &n, err) < 0 ||
 	    own_snapshot(n, who, snapshot, holder, &s, err) < 0)
 		return -1;
 	memcpy(t.layer, s.layer, sizeof(t.layer));

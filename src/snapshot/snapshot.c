@@ -27,44 +27,44 @@ DEFINE_AUTO(struct store_session *, store_session_fini);
 
 /* ---- copies of what runs --------------------------------------------------------------------- */
 
-static int copy_files(struct entry *n, const char *layer, bool *ret_whole, uint64_t *ret_bytes,
+static int copy_files(struct session *n, const char *layer, bool *ret_whole, uint64_t *ret_bytes,
 		      struct err *err)
 {
-	int64_t until = mono_ms() + BUSY_MS;
+	int64_t until = clock_mono_ms() + BUSY_MS;
 
-	while (keep_snap(n->engine, n->rec.sandbox, layer, ret_whole, ret_bytes, err) < 0) {
-		if (err->sys != EBUSY || mono_ms() > until)
+	while (keeper_conn_snapshot(n->engine, n->rec.sandbox, layer, ret_whole, ret_bytes, err) < 0) {
+		if (err->sys != EBUSY || clock_mono_ms() > until)
 			return -1;
 		usleep(BUSY_US);
 	}
 	return 0;
 }
 
-int layers_copy(struct entry *n, struct layers_new *l, struct err *err)
+int session_copy_layer(struct session *n, struct layer_reservation *l, struct err *err)
 {
-	auto_call(layers_made) struct layers_new *guard = l;
+	auto_call(layers_unreserve) struct layer_reservation *guard = l;
 	char below[STORE_ID] = "", template[STORE_ID];
 	uint64_t bytes = 0;
 	bool whole = false;
 
 	(void)guard;
-	*l = (struct layers_new){ 0 };
-	if (layers_making(l, err) < 0 || entry_flush(n, err) < 0 ||
+	*l = (struct layer_reservation){ 0 };
+	if (layers_reserve(l, err) < 0 || session_flush(n, err) < 0 ||
 	    copy_files(n, l->id, &whole, &bytes, err) < 0)
 		return -1;
 	hook_crash("snapshot:copied");
-	if ((!whole && base_layer(n, below, err) < 0) ||
+	if ((!whole && session_base_layer(n, below, err) < 0) ||
 	    spec_base(n->engine, &n->rec, template, err) < 0 ||
 	    layers_add(n->engine, l->id, below, template, bytes, err) < 0)
 		return -1;
 	hook_crash("snapshot:layered");
-	layers_settle(n->engine, l->id);
+	layers_sync(n->engine, l->id);
 	return 0;
 }
 
 /* ---- taking ---------------------------------------------------------------------------------- */
 
-static int check_name(struct entry *n, const char *name, struct err *err)
+static int check_name(struct session *n, const char *name, struct err *err)
 {
 	struct store_snapshot there;
 	struct err other = { 0 };
@@ -72,7 +72,7 @@ static int check_name(struct entry *n, const char *name, struct err *err)
 
 	if (!name)
 		return 0;
-	DB (n->engine, st)
+	WITH_STORE (n->engine, st)
 		r = st->snapshot->find(st, n->id, name, &there, &other);
 	if (r == 0)
 		return err_set(err, ERR_CONFLICT, "session %s has a snapshot '%s' already: %s",
@@ -83,7 +83,7 @@ static int check_name(struct entry *n, const char *name, struct err *err)
 	return -1;
 }
 
-static int note_in_record(struct entry *n, const struct store_snapshot *snap, const char *actor,
+static int note_in_record(struct session *n, const struct store_snapshot *snap, const char *actor,
 			  struct err *err)
 {
 	struct store_session s = { 0 };
@@ -94,11 +94,11 @@ static int note_in_record(struct entry *n, const struct store_snapshot *snap, co
 		return -1;
 	s.generation = snap->generation;
 	memcpy(s.snapshot, snap->id, sizeof(s.snapshot));
-	return entry_change(n, &s, "snapshot", actor, err);
+	return session_update_as(n, &s, "snapshot", actor, err);
 }
 
 /* The snapshot of a layer that has its row. */
-static int name_layer(struct entry *n, const char *layer, const struct snapshot_want *want,
+static int name_layer(struct session *n, const char *layer, const struct snapshot_opts *want,
 		      const char *actor, struct store_snapshot *ret, struct err *err)
 {
 	struct store_snapshot s = { .generation = n->rec.generation + 1,
@@ -107,13 +107,13 @@ static int name_layer(struct entry *n, const char *layer, const struct snapshot_
 	struct err ignored;
 	int r = -1;
 
-	if (id_new("snp_", s.id, err) < 0)
+	if (id_generate("snp_", s.id, err) < 0)
 		return -1;
 	memcpy(s.tenant, n->rec.tenant, sizeof(s.tenant));
 	memcpy(s.session, n->id, sizeof(s.session));
 	snprintf(s.name, sizeof(s.name), "%s", want->name ? want->name : "");
 	snprintf(s.layer, sizeof(s.layer), "%s", layer);
-	DB (n->engine, st) {
+	WITH_STORE (n->engine, st) {
 		r = st->layer->get(st, layer, &l, err);
 		s.bytes = r == 0 ? l.bytes : 0;
 		if (r == 0)
@@ -123,7 +123,7 @@ static int name_layer(struct entry *n, const char *layer, const struct snapshot_
 		return -1;
 	hook_crash("snapshot:named");
 	if (note_in_record(n, &s, actor, err) < 0) {
-		DB (n->engine, st)
+		WITH_STORE (n->engine, st)
 			(void)st->snapshot->remove(st, s.id, &ignored);
 		return -1;
 	}
@@ -131,39 +131,39 @@ static int name_layer(struct entry *n, const char *layer, const struct snapshot_
 	return 0;
 }
 
-static int take_live(struct entry *n, const struct snapshot_want *want, const char *actor,
+static int take_live(struct session *n, const struct snapshot_opts *want, const char *actor,
 		     struct store_snapshot *ret, struct err *err)
 {
-	struct layers_new l;
+	struct layer_reservation l;
 
-	if (layers_copy(n, &l, err) < 0)
+	if (session_copy_layer(n, &l, err) < 0)
 		return -1;
 	return name_layer(n, l.id, want, actor, ret, err);
 }
 
 /* Of one at rest. */
-static int take_sealed(struct entry *n, const struct snapshot_want *want, const char *actor,
+static int take_sealed(struct session *n, const struct snapshot_opts *want, const char *actor,
 		       struct store_snapshot *ret, struct err *err)
 {
 	if (!session_has_files(&n->rec))
 		return err_set(err, ERR_CONFLICT, "session %s is %s: nothing to snapshot", n->id,
-			       sm_name(&session_sm, n->rec.state));
+			       state_machine_name(&session_states, n->rec.state));
 	return name_layer(n, n->rec.layer, want, actor, ret, err);
 }
 
-static int take_stopped(struct entry *n, const struct snapshot_want *want, const char *actor,
+static int take_stopped(struct session *n, const struct snapshot_opts *want, const char *actor,
 			struct store_snapshot *ret, struct err *err)
 {
-	struct session_why why = { SESSION_CAUSE_ASKED, "for a snapshot", actor };
-	struct wake_result woken;
+	struct session_cause_opts why = { SESSION_CAUSE_REQUESTED, "for a snapshot", actor };
+	struct resume_result woken;
 	struct store_snapshot s;
 	struct err second;
 	int r, awake;
 
-	if (sleep_now(n, &why, err) < 0)
+	if (hibernate_session(n, &why, err) < 0)
 		return -1;
 	r = take_sealed(n, want, actor, &s, err);
-	awake = wake(n, &why, ROOM_MS, &woken, &second);
+	awake = resume_session(n, &why, ROOM_MS, &woken, &second);
 	if (r < 0)
 		return -1;
 	if (awake < 0) {
@@ -175,13 +175,13 @@ static int take_stopped(struct entry *n, const struct snapshot_want *want, const
 }
 
 int session_snapshot(struct engine *e, const struct caller *who, const struct session_ref *ref,
-		     const struct snapshot_want *want, struct store_snapshot *ret, struct err *err)
+		     const struct snapshot_opts *want, struct store_snapshot *ret, struct err *err)
 {
-	auto_call(entry_give) struct entry *n = NULL;
+	auto_call(session_unlock) struct session *n = NULL;
 
 	if (want->name && name_check("name", want->name, STORE_NAME, err) < 0)
 		return -1;
-	if (entry_use(e, who, ref, 0, &n, err) < 0 || check_name(n, want->name, err) < 0)
+	if (session_lock_reconciled(e, who, ref, 0, &n, err) < 0 || check_name(n, want->name, err) < 0)
 		return -1;
 	if (n->rec.state != SESSION_ACTIVE)
 		return take_sealed(n, want, who->actor, ret, err);
@@ -223,18 +223,18 @@ int snapshot_list(struct engine *e, const struct caller *who, const struct sessi
 /* The record says which is the newest, for information: where somebody works with it that waits. */
 static void forget_in_record(struct engine *e, const struct store_snapshot *snap, const char *actor)
 {
-	auto_call(entry_give) struct entry *n = NULL;
+	auto_call(session_unlock) struct session *n = NULL;
 	struct store_session s = { 0 };
 	auto_call(store_session_fini) struct store_session *guard = &s;
 	struct err ignored;
 
 	(void)guard;
-	if (!*snap->session || !entry_try(e, snap->session, &n) ||
+	if (!*snap->session || !session_trylock(e, snap->session, &n) ||
 	    n->rec.state == SESSION_DESTROYING || strcmp(n->rec.snapshot, snap->id) != 0 ||
 	    store_session_copy(&n->rec, &s, &ignored) < 0)
 		return;
 	s.snapshot[0] = '\0';
-	(void)entry_change(n, &s, "snapshot_removed", actor, &ignored);
+	(void)session_update_as(n, &s, "snapshot_removed", actor, &ignored);
 }
 
 int snapshot_remove(struct engine *e, const struct caller *who, const char *id, struct err *err)
@@ -245,7 +245,7 @@ int snapshot_remove(struct engine *e, const struct caller *who, const char *id, 
 	if (snapshot_get(e, who, id, &s, err) < 0)
 		return -1;
 	forget_in_record(e, &s, who->actor);
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = st->snapshot->remove(st, id, err);
 	return r < 0 && err->code == ERR_NOT_FOUND ? err_set(err, ERR_NOT_FOUND, "no snapshot %.64s", id) : r;
 }

@@ -30,9 +30,9 @@ enum {
 DEFINE_AUTO(struct store_session *, store_session_fini);
 DEFINE_AUTO(struct template *, template_fini);
 
-int engine_pack(struct engine *e, bool back, int fd, pack_fn *fn, void *arg, struct err *err)
+int engine_zstd_pipe(struct engine *e, bool back, int fd, zstd_pipe_fn *fn, void *arg, struct err *err)
 {
-	return pack_through(e->opts.packer, back, fd, fn, arg, err);
+	return zstd_pipe_run(e->opts.packer, back, fd, fn, arg, err);
 }
 
 /* ---- export ---------------------------------------------------------------------------------- */
@@ -42,22 +42,22 @@ static int start_export(struct engine *e, const char *job, const char *layer, in
 {
 	char ids[KEEPER_LAYERS_MAX][STORE_ID];
 	const char *names[KEEPER_LAYERS_MAX];
-	int64_t until = mono_ms() + BUSY_MS;
+	int64_t until = clock_mono_ms() + BUSY_MS;
 	size_t n;
 	int r;
 
-	if (layers_walk(e, layer, ids, &n, err) < 0)
+	if (layers_list_deep_stack(e, layer, ids, &n, err) < 0)
 		return -1;
 	for (size_t i = 0; i < n; i++)
 		names[i] = ids[i];
 	for (;;) {
-		struct keeper_client *k = keep_lock(e, err);
+		struct keeper_client *k = keeper_conn_lock(e, err);
 
 		if (!k)
 			return -1;
 		r = layer_export(k, job, names, n, fd, err);
-		keep_unlock(e);
-		if (r == 0 || err->sys != EBUSY || mono_ms() > until)
+		keeper_conn_unlock(e);
+		if (r == 0 || err->sys != EBUSY || clock_mono_ms() > until)
 			return r;
 		usleep(BUSY_US);
 	}
@@ -66,12 +66,12 @@ static int start_export(struct engine *e, const char *job, const char *layer, in
 static void cancel_job(struct engine *e, const char *job)
 {
 	struct err ignored;
-	struct keeper_client *k = keep_lock(e, &ignored);
+	struct keeper_client *k = keeper_conn_lock(e, &ignored);
 
 	if (!k)
 		return;
 	(void)layer_drop(k, job, &ignored); /* also what would make one of this name */
-	keep_unlock(e);
+	keeper_conn_unlock(e);
 }
 
 struct outward {
@@ -84,9 +84,9 @@ static int write_out(void *arg, int fd, struct err *err)
 	struct outward *x = arg;
 	char job[STORE_ID];
 
-	if (id_new("job_", job, err) < 0 || start_export(x->engine, job, x->layer, fd, err) < 0)
+	if (id_generate("job_", job, err) < 0 || start_export(x->engine, job, x->layer, fd, err) < 0)
 		return -1;
-	if (keep_job(x->engine, job, NULL, err) == 0)
+	if (keeper_conn_wait_job(x->engine, job, NULL, err) == 0)
 		return 0;
 	cancel_job(x->engine, job);
 	return err->sys == EILSEQ
@@ -103,10 +103,10 @@ int snapshot_export(struct engine *e, const struct caller *who, const char *id, 
 	char holder[STORE_ID];
 	int r;
 
-	if (id_new("export:", holder, err) < 0 || snapshot_hold(e, who, id, holder, &s, err) < 0)
+	if (id_generate("export:", holder, err) < 0 || snapshot_hold(e, who, id, holder, &s, err) < 0)
 		return -1;
 	x.layer = s.layer;
-	r = engine_pack(e, false, fd, write_out, &x, err);
+	r = engine_zstd_pipe(e, false, fd, write_out, &x, err);
 	layers_release(e, s.layer, holder);
 	return r < 0 ? err_ctx(err, "snapshot %s", s.id) : 0;
 }
@@ -115,13 +115,13 @@ int snapshot_export(struct engine *e, const struct caller *who, const char *id, 
 
 static int features(struct engine *e, unsigned *ret, struct err *err)
 {
-	struct keeper_client *k = keep_lock(e, err);
+	struct keeper_client *k = keeper_conn_lock(e, err);
 	int r;
 
 	if (!k)
 		return -1;
 	r = keeper_client_features(k, ret, err);
-	keep_unlock(e);
+	keeper_conn_unlock(e);
 	return r;
 }
 
@@ -153,14 +153,14 @@ static int make_place(struct engine *e, const struct caller *who, const char *te
 {
 	struct template over;
 	auto_call(template_fini) struct template *guard = &over;
-	struct session_want want = { .template = template,
+	struct session_opts want = { .template = template,
 				     .over = &over,
 				     .no_policy = true,
 				     .on_idle = SESSION_END_DESTROY,
 				     .on_expire = SESSION_END_DESTROY,
 				     .metadata = "{\"" UNFINISHED "\":\"unfinished\"}",
 				     .wait_ms = ROOM_MS };
-	struct session_entered entered;
+	struct session_enter_result entered;
 
 	template_init(&over);
 	(void)guard;
@@ -173,7 +173,7 @@ static int make_place(struct engine *e, const struct caller *who, const char *te
 	if (set_limits(e, who, &over, err) < 0 || session_enter(e, who, &want, &entered, err) < 0)
 		return -1;
 	memcpy(ret, entered.session.id, sizeof(entered.session.id));
-	session_entered_fini(&entered);
+	session_enter_result_fini(&entered);
 	return 0;
 }
 
@@ -193,12 +193,12 @@ static int unpack(struct engine *e, const struct caller *who, const struct sessi
 		  bool owners, int fd, struct err *err)
 {
 	struct inward x = { .flags = AGENT_JOB_OCI | (owners ? AGENT_JOB_OWNERS : 0) };
-	auto_call(session_give_back) struct session_loan *loan = NULL;
+	auto_call(side_conn_close) struct side_conn *loan = NULL;
 
-	if (session_borrow(e, who, place, true, &loan, NULL, err) < 0)
+	if (side_conn_open(e, who, place, true, &loan, NULL, err) < 0)
 		return -1;
-	x.sb = session_loan_sandbox(loan);
-	return engine_pack(e, true, fd, read_in, &x, err);
+	x.sb = side_conn_sandbox(loan);
+	return engine_zstd_pipe(e, true, fd, read_in, &x, err);
 }
 
 static int seal(struct engine *e, const struct caller *who, const struct session_ref *place,
@@ -215,12 +215,12 @@ static int seal(struct engine *e, const struct caller *who, const struct session
 	if (!session_has_files(&s))
 		return err_set(err, ERR_INTERNAL, "the files of the import are lost");
 	hook_crash("import:sealed");
-	if (id_new("snp_", snap.id, err) < 0)
+	if (id_generate("snp_", snap.id, err) < 0)
 		return -1;
 	memcpy(snap.tenant, s.tenant, sizeof(snap.tenant));
 	memcpy(snap.layer, s.layer, sizeof(snap.layer));
 	snprintf(snap.name, sizeof(snap.name), "%s", name ? name : "");
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = st->snapshot->add(st, &snap, err);
 	if (r == 0)
 		*ret = snap;
@@ -230,7 +230,7 @@ static int seal(struct engine *e, const struct caller *who, const struct session
 int snapshot_import(struct engine *e, const struct caller *who, const char *template,
 		    const char *name, int fd, struct store_snapshot *ret, struct err *err)
 {
-	static const struct session_why done = { SESSION_CAUSE_ASKED, "it was only there to import",
+	static const struct session_cause_opts done = { SESSION_CAUSE_REQUESTED, "it was only there to import",
 						 "lodge" };
 	char id[STORE_ID];
 	struct session_ref place = { .id = id };
@@ -248,9 +248,9 @@ int snapshot_import(struct engine *e, const struct caller *who, const char *temp
 	return r;
 }
 
-void imports_clean(struct engine *e)
+void snapshot_clean_imports(struct engine *e)
 {
-	static const struct session_why left = { SESSION_CAUSE_INTERRUPTED,
+	static const struct session_cause_opts left = { SESSION_CAUSE_INTERRUPTED,
 						 "the engine ended in the middle of an import",
 						 "lodge" };
 	struct store_session_filter f = { .meta_key = UNFINISHED, .meta_value = "unfinished" };
@@ -259,7 +259,7 @@ void imports_clean(struct engine *e)
 	struct err ignored;
 	int r = -1;
 
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = st->session->list(st, &f, page, &l, &ignored);
 	for (size_t i = 0; r == 0 && i < l.count; i++) {
 		struct caller owner = { .tenant = l.items[i].tenant, .actor = "lodge" };

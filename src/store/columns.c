@@ -12,16 +12,16 @@
 	{                                                                                          \
 		kind, offsetof(struct type, member), sizeof(((struct type *)0)->member)            \
 	}
-#define NUM(type, member) FIELD(SHAPE_NUM, type, member)
-#define TEXT(type, member) FIELD(SHAPE_TEXT, type, member)
-#define OWNED(type, member) FIELD(SHAPE_OWNED, type, member)
+#define NUM(type, member) FIELD(COLUMN_NUM, type, member)
+#define TEXT(type, member) FIELD(COLUMN_TEXT, type, member)
+#define OWNED(type, member) FIELD(COLUMN_OWNED, type, member)
 #define CAUSE(type)                                                                                \
 	TEXT(type, cause.code), TEXT(type, cause.text), TEXT(type, cause.actor), NUM(type, cause.at)
 #define SHAPE(name)                                                                                \
-	const struct shape shape_##name = { sizeof(struct store_##name), name##_fields,            \
+	const struct columns shape_##name = { sizeof(struct store_##name), name##_fields,            \
 					    ARRAY_LEN(name##_fields) }
 
-static const struct shape_field session_fields[] = {
+static const struct columns_field session_fields[] = {
 	NUM(store_session, seq),
 	TEXT(store_session, id),
 	NUM(store_session, version),
@@ -57,26 +57,26 @@ static const struct shape_field session_fields[] = {
 };
 SHAPE(session);
 
-static const struct shape_field binding_fields[] = {
+static const struct columns_field binding_fields[] = {
 	TEXT(store_binding, kind),
 	TEXT(store_binding, key),
 };
 SHAPE(binding);
 
-static const struct shape_field tombstone_fields[] = {
+static const struct columns_field tombstone_fields[] = {
 	TEXT(store_tombstone, session), TEXT(store_tombstone, tenant),
 	TEXT(store_tombstone, user),	NUM(store_tombstone, created_at),
 	CAUSE(store_tombstone),
 };
 SHAPE(tombstone);
 
-static const struct shape_field layer_fields[] = {
+static const struct columns_field layer_fields[] = {
 	TEXT(store_layer, id),	 TEXT(store_layer, parent),    TEXT(store_layer, template),
 	NUM(store_layer, bytes), NUM(store_layer, created_at), NUM(store_layer, durable),
 };
 SHAPE(layer);
 
-static const struct shape_field snapshot_fields[] = {
+static const struct columns_field snapshot_fields[] = {
 	NUM(store_snapshot, seq),	 TEXT(store_snapshot, id),
 	TEXT(store_snapshot, tenant),	 TEXT(store_snapshot, session),
 	TEXT(store_snapshot, name),	 TEXT(store_snapshot, layer),
@@ -85,7 +85,7 @@ static const struct shape_field snapshot_fields[] = {
 };
 SHAPE(snapshot);
 
-static const struct shape_field exec_fields[] = {
+static const struct columns_field exec_fields[] = {
 	NUM(store_exec, seq),		TEXT(store_exec, id),	       TEXT(store_exec, tenant),
 	TEXT(store_exec, session),	NUM(store_exec, incarnation),  NUM(store_exec, number),
 	NUM(store_exec, state),		NUM(store_exec, background),   NUM(store_exec, timed_out),
@@ -96,27 +96,27 @@ static const struct shape_field exec_fields[] = {
 };
 SHAPE(exec);
 
-static const struct shape_field once_fields[] = {
+static const struct columns_field once_fields[] = {
 	TEXT(store_once, tenant), TEXT(store_once, scope),     TEXT(store_once, key),
 	TEXT(store_once, target), NUM(store_once, created_at),
 };
 SHAPE(once);
 
-static const struct shape_field event_fields[] = {
+static const struct columns_field event_fields[] = {
 	NUM(store_event, id),	  TEXT(store_event, tenant), TEXT(store_event, session),
 	TEXT(store_event, kind),  NUM(store_event, version), CAUSE(store_event),
 	OWNED(store_event, data),
 };
 SHAPE(event);
 
-static const struct shape_field project_fields[] = {
+static const struct columns_field project_fields[] = {
 	NUM(store_project, seq),	TEXT(store_project, tenant), TEXT(store_project, id),
 	TEXT(store_project, name),	TEXT(store_project, owner),  TEXT(store_project, team),
 	NUM(store_project, created_at),
 };
 SHAPE(project);
 
-static const struct shape_field fragment_fields[] = {
+static const struct columns_field fragment_fields[] = {
 	NUM(store_fragment, seq),	 TEXT(store_fragment, tenant),
 	TEXT(store_fragment, id),	 TEXT(store_fragment, project),
 	TEXT(store_fragment, title),	 TEXT(store_fragment, snapshot),
@@ -125,14 +125,14 @@ static const struct shape_field fragment_fields[] = {
 };
 SHAPE(fragment);
 
-static const struct shape_field user_fields[] = {
+static const struct columns_field user_fields[] = {
 	NUM(store_user, seq),	    TEXT(store_user, tenant),	 TEXT(store_user, id),
 	TEXT(store_user, name),	    TEXT(store_user, email),	 TEXT(store_user, project),
 	TEXT(store_user, fragment), NUM(store_user, created_at),
 };
 SHAPE(user);
 
-static const struct shape_field member_fields[] = {
+static const struct columns_field member_fields[] = {
 	TEXT(store_member, tenant),
 	TEXT(store_member, team),
 	TEXT(store_member, user),
@@ -140,14 +140,14 @@ static const struct shape_field member_fields[] = {
 };
 SHAPE(member);
 
-static const struct shape_field key_fields[] = {
-	NUM(store_key, seq),	 TEXT(store_key, id),	     FIELD(SHAPE_BYTES, store_key, hash),
+static const struct columns_field key_fields[] = {
+	NUM(store_key, seq),	 TEXT(store_key, id),	     FIELD(COLUMN_BYTES, store_key, hash),
 	TEXT(store_key, tenant), TEXT(store_key, user),	     TEXT(store_key, name),
 	TEXT(store_key, scopes), NUM(store_key, created_at), NUM(store_key, expires_at),
 };
 SHAPE(key);
 
-static const struct shape_field policy_fields[] = {
+static const struct columns_field policy_fields[] = {
 	NUM(store_policy, seq),
 	TEXT(store_policy, tenant),
 	TEXT(store_policy, name),
@@ -162,13 +162,13 @@ static const struct shape_field policy_fields[] = {
 };
 SHAPE(policy);
 
-static const struct shape_field quota_fields[] = {
+static const struct columns_field quota_fields[] = {
 	TEXT(store_quota, tenant),	TEXT(store_quota, user),      NUM(store_quota, sandboxes),
 	NUM(store_quota, memory_bytes), NUM(store_quota, disk_bytes), NUM(store_quota, cpu_ms),
 };
 SHAPE(quota);
 
-static const struct shape_field environment_fields[] = {
+static const struct columns_field environment_fields[] = {
 	TEXT(store_environment, template),
 	TEXT(store_environment, version),
 	NUM(store_environment, captured_at),
@@ -176,7 +176,7 @@ static const struct shape_field environment_fields[] = {
 };
 SHAPE(environment);
 
-int64_t shape_get_num(const struct shape_field *f, const void *record)
+int64_t columns_get_num(const struct columns_field *f, const void *record)
 {
 	const char *at = (const char *)record + f->offset;
 	int64_t value;
@@ -187,7 +187,7 @@ int64_t shape_get_num(const struct shape_field *f, const void *record)
 	return value;
 }
 
-void shape_set_num(const struct shape_field *f, void *record, int64_t value)
+void columns_set_num(const struct columns_field *f, void *record, int64_t value)
 {
 	char *at = (char *)record + f->offset;
 
@@ -197,21 +197,21 @@ void shape_set_num(const struct shape_field *f, void *record, int64_t value)
 		memcpy(at, &value, sizeof(value));
 }
 
-char **shape_owned(const struct shape_field *f, void *record)
+char **columns_owned(const struct columns_field *f, void *record)
 {
 	return (char **)((char *)record + f->offset);
 }
 
-void shape_fini(const struct shape *s, void *record)
+void columns_fini(const struct columns *s, void *record)
 {
 	for (size_t i = 0; i < s->count; i++)
-		if (s->fields[i].kind == SHAPE_OWNED) {
-			free(*shape_owned(&s->fields[i], record));
-			*shape_owned(&s->fields[i], record) = NULL;
+		if (s->fields[i].kind == COLUMN_OWNED) {
+			free(*columns_owned(&s->fields[i], record));
+			*columns_owned(&s->fields[i], record) = NULL;
 		}
 }
 
-int shape_copy(const struct shape *s, const void *record, void *ret, struct err *err)
+int columns_copy(const struct columns *s, const void *record, void *ret, struct err *err)
 {
 	auto_free char *copy = malloc(s->size);
 
@@ -219,17 +219,17 @@ int shape_copy(const struct shape *s, const void *record, void *ret, struct err 
 		return err_sys(err, ENOMEM, "copy of a record");
 	memcpy(copy, record, s->size);
 	for (size_t i = 0; i < s->count; i++) /* from here on `copy` owns what it points to */
-		if (s->fields[i].kind == SHAPE_OWNED)
-			*shape_owned(&s->fields[i], copy) = NULL;
+		if (s->fields[i].kind == COLUMN_OWNED)
+			*columns_owned(&s->fields[i], copy) = NULL;
 	for (size_t i = 0; i < s->count; i++) {
-		const struct shape_field *f = &s->fields[i];
+		const struct columns_field *f = &s->fields[i];
 		const char *text;
 
-		if (f->kind != SHAPE_OWNED)
+		if (f->kind != COLUMN_OWNED)
 			continue;
 		text = *(char *const *)((const char *)record + f->offset);
-		if (text && !(*shape_owned(f, copy) = strdup(text))) {
-			shape_fini(s, copy);
+		if (text && !(*columns_owned(f, copy) = strdup(text))) {
+			columns_fini(s, copy);
 			return err_sys(err, ENOMEM, "copy of a record");
 		}
 	}
@@ -237,7 +237,7 @@ int shape_copy(const struct shape *s, const void *record, void *ret, struct err 
 	return 0;
 }
 
-void *shape_grow(void *items, size_t count, size_t size)
+void *columns_grow(void *items, size_t count, size_t size)
 {
 	/* the array doubles whenever it is full, which is when its count is a power of two */
 	if ((count & (count - 1)) == 0) {

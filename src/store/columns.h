@@ -11,38 +11,38 @@
 #include "store/record.h"
 
 enum shape_kind {
-	SHAPE_NUM, /* an integer of 1 or 8 bytes */
-	SHAPE_TEXT, /* a char array */
-	SHAPE_OWNED, /* a char pointer to the record's own memory */
-	SHAPE_BYTES, /* an array of bytes */
+	COLUMN_NUM, /* an integer of 1 or 8 bytes */
+	COLUMN_TEXT, /* a char array */
+	COLUMN_OWNED, /* a char pointer to the record's own memory */
+	COLUMN_BYTES, /* an array of bytes */
 };
 
-struct shape_field {
+struct columns_field {
 	enum shape_kind kind;
 	unsigned offset, size;
 };
 
-struct shape {
+struct columns {
 	size_t size;
-	const struct shape_field *fields;
+	const struct columns_field *fields;
 	size_t count;
 };
 
-extern const struct shape shape_session, shape_binding, shape_tombstone, shape_layer,
+extern const struct columns shape_session, shape_binding, shape_tombstone, shape_layer,
 	shape_snapshot, shape_exec, shape_once, shape_event, shape_project, shape_fragment,
 	shape_user, shape_member, shape_key, shape_policy, shape_quota, shape_environment;
 
-int64_t shape_get_num(const struct shape_field *f, const void *record);
-void shape_set_num(const struct shape_field *f, void *record, int64_t value);
+int64_t columns_get_num(const struct columns_field *f, const void *record);
+void columns_set_num(const struct columns_field *f, void *record, int64_t value);
 /* The member that is an owned string. */
-char **shape_owned(const struct shape_field *f, void *record);
+char **columns_owned(const struct columns_field *f, void *record);
 
 /* `ret` shares nothing with `record` afterwards. ERR_LIMIT without memory. */
-int shape_copy(const struct shape *s, const void *record, void *ret, struct err *err);
-void shape_fini(const struct shape *s, void *record);
+int columns_copy(const struct columns *s, const void *record, void *ret, struct err *err);
+void columns_fini(const struct columns *s, void *record);
 
 /* Room for one more in an array of `count` records: the new base, or NULL with the old one intact.
  * The room is zeroed. */
-void *shape_grow(void *items, size_t count, size_t size);
+void *columns_grow(void *items, size_t count, size_t size);
 
 #endif

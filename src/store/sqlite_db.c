@@ -192,24 +192,24 @@ int db_number(struct db *db, const char *sql, const struct db_value *values, siz
 
 /* ---- records ------------------------------------------------------------------------------- */
 
-static int bind_field(sqlite3_stmt *stmt, int at, const struct shape_field *f, const void *record)
+static int bind_field(sqlite3_stmt *stmt, int at, const struct columns_field *f, const void *record)
 {
 	const char *member = (const char *)record + f->offset;
 
 	switch (f->kind) {
-	case SHAPE_NUM:
-		return sqlite3_bind_int64(stmt, at, shape_get_num(f, record));
-	case SHAPE_TEXT:
+	case COLUMN_NUM:
+		return sqlite3_bind_int64(stmt, at, columns_get_num(f, record));
+	case COLUMN_TEXT:
 		return bind_text(stmt, at, member);
-	case SHAPE_OWNED:
+	case COLUMN_OWNED:
 		return bind_text(stmt, at, *(char *const *)member);
-	case SHAPE_BYTES:
+	case COLUMN_BYTES:
 		return sqlite3_bind_blob(stmt, at, member, (int)f->size, SQLITE_STATIC);
 	}
 	return SQLITE_MISUSE;
 }
 
-int db_run_record(struct db *db, const char *sql, const struct shape *s, const void *record,
+int db_run_record(struct db *db, const char *sql, const struct columns *s, const void *record,
 		  struct err *err)
 {
 	auto_call(db_reset) sqlite3_stmt *stmt = NULL;
@@ -227,7 +227,7 @@ int db_run_record(struct db *db, const char *sql, const struct shape *s, const v
 	return step_to_end(db, stmt, err);
 }
 
-int db_add_record(struct db *db, const char *sql, const struct shape *s, const void *record,
+int db_add_record(struct db *db, const char *sql, const struct columns *s, const void *record,
 		  const char *what, const char *name, int64_t *ret_seq, struct err *err)
 {
 	if (db_begin(db, err) < 0)
@@ -251,48 +251,48 @@ static int read_bounded(struct db *db, const void *bytes, size_t len, char *ret,
 	return 0;
 }
 
-static int read_field(struct db *db, sqlite3_stmt *stmt, int col, const struct shape_field *f,
+static int read_field(struct db *db, sqlite3_stmt *stmt, int col, const struct columns_field *f,
 		      void *record, struct err *err)
 {
 	char *member = (char *)record + f->offset;
 	const char *text;
 
 	switch (f->kind) {
-	case SHAPE_NUM:
-		shape_set_num(f, record, sqlite3_column_int64(stmt, col));
+	case COLUMN_NUM:
+		columns_set_num(f, record, sqlite3_column_int64(stmt, col));
 		return 0;
-	case SHAPE_BYTES:
+	case COLUMN_BYTES:
 		return read_bounded(db, sqlite3_column_blob(stmt, col),
 				    (size_t)sqlite3_column_bytes(stmt, col), member, f->size, err);
-	case SHAPE_TEXT:
+	case COLUMN_TEXT:
 		text = (const char *)sqlite3_column_text(stmt, col);
 		if (read_bounded(db, text, (size_t)sqlite3_column_bytes(stmt, col), member,
 				 f->size - 1, err) < 0)
 			return -1;
 		member[f->size - 1] = '\0';
 		return 0;
-	case SHAPE_OWNED:
+	case COLUMN_OWNED:
 		text = (const char *)sqlite3_column_text(stmt, col);
-		*shape_owned(f, record) = text ? strdup(text) : NULL;
-		return text && !*shape_owned(f, record) ? err_sys(err, ENOMEM, "read") : 0;
+		*columns_owned(f, record) = text ? strdup(text) : NULL;
+		return text && !*columns_owned(f, record) ? err_sys(err, ENOMEM, "read") : 0;
 	}
 	return -1;
 }
 
 /* `record` is zeroed, and is so again on failure. */
-static int read_record(struct db *db, sqlite3_stmt *stmt, const struct shape *s, void *record,
+static int read_record(struct db *db, sqlite3_stmt *stmt, const struct columns *s, void *record,
 		       struct err *err)
 {
 	for (size_t i = 0; i < s->count; i++)
 		if (read_field(db, stmt, (int)i, &s->fields[i], record, err) < 0) {
-			shape_fini(s, record);
+			columns_fini(s, record);
 			return -1;
 		}
 	return 0;
 }
 
 int db_get_records(struct db *db, const char *sql, const struct db_value *values, size_t n,
-		   const struct shape *s, void **ret_items, size_t *ret_count, struct err *err)
+		   const struct columns *s, void **ret_items, size_t *ret_count, struct err *err)
 {
 	auto_call(db_reset) sqlite3_stmt *stmt = NULL;
 	char *items = NULL;
@@ -302,7 +302,7 @@ int db_get_records(struct db *db, const char *sql, const struct db_value *values
 	if (db_start(db, sql, values, n, &stmt, err) < 0)
 		return -1;
 	while ((row = db_next(db, stmt, err)) > 0) {
-		char *grown = shape_grow(items, count, s->size);
+		char *grown = columns_grow(items, count, s->size);
 
 		if (!grown) {
 			row = err_sys(err, ENOMEM, "a list of %zu records", count);
@@ -316,7 +316,7 @@ int db_get_records(struct db *db, const char *sql, const struct db_value *values
 	}
 	if (row < 0) {
 		while (count > 0)
-			shape_fini(s, items + --count * s->size);
+			columns_fini(s, items + --count * s->size);
 		free(items);
 		return -1;
 	}
@@ -325,16 +325,16 @@ int db_get_records(struct db *db, const char *sql, const struct db_value *values
 	return 0;
 }
 
-bool db_trim(const struct shape *s, void *items, size_t *count, size_t limit)
+bool db_trim(const struct columns *s, void *items, size_t *count, size_t limit)
 {
 	if (*count <= limit)
 		return false;
-	shape_fini(s, (char *)items + --*count * s->size);
+	columns_fini(s, (char *)items + --*count * s->size);
 	return true;
 }
 
 int db_get_record(struct db *db, const char *sql, const struct db_value *values, size_t n,
-		  const struct shape *s, void *ret, const char *what, const char *name,
+		  const struct columns *s, void *ret, const char *what, const char *name,
 		  struct err *err)
 {
 	auto_free void *items = NULL;

@@ -95,21 +95,21 @@ int db_number(struct db *db, const char *sql, const struct db_value *values, siz
 
 /* Runs a statement whose ?1, ?2 ... are the members, all of them or the first few. The number of
  * rows it changed. */
-int db_run_record(struct db *db, const char *sql, const struct shape *s, const void *record,
+int db_run_record(struct db *db, const char *sql, const struct columns *s, const void *record,
 		  struct err *err);
 /* A new row as a transaction of its own; *ret_seq is its number. */
-int db_add_record(struct db *db, const char *sql, const struct shape *s, const void *record,
+int db_add_record(struct db *db, const char *sql, const struct columns *s, const void *record,
 		  const char *what, const char *name, int64_t *ret_seq, struct err *err);
 /* The first row. NOT_FOUND, with `what` and `name` in the sentence, if there is none. */
 int db_get_record(struct db *db, const char *sql, const struct db_value *values, size_t n,
-		  const struct shape *s, void *ret, const char *what, const char *name,
+		  const struct columns *s, void *ret, const char *what, const char *name,
 		  struct err *err);
 /* All rows. *ret_items is an array of *ret_count records, the caller's. */
 int db_get_records(struct db *db, const char *sql, const struct db_value *values, size_t n,
-		   const struct shape *s, void **ret_items, size_t *ret_count, struct err *err);
+		   const struct columns *s, void **ret_items, size_t *ret_count, struct err *err);
 /* Of a page that was asked for with one record more than its limit: drops that one. True if it was
  * there, so that another page follows. */
-bool db_trim(const struct shape *s, void *items, size_t *count, size_t limit);
+bool db_trim(const struct columns *s, void *items, size_t *count, size_t limit);
 
 /* ---- transactions -------------------------------------------------------------------------- */
 

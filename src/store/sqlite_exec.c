@@ -27,7 +27,7 @@ static int exec_get(struct store *st, const char *id, struct store_exec *ret, st
 			     DB_VALUES(db_text(id)), &shape_exec, ret, "exec", id, err);
 }
 
-static int exec_finish(struct store *st, const struct store_exec *e, struct err *err)
+static int finish_exec(struct store *st, const struct store_exec *e, struct err *err)
 {
 	struct db *db = db_of(st);
 	struct store_exec was;
@@ -62,7 +62,7 @@ static int exec_finish_all(struct store *st, const char *session, uint8_t state,
 	return changed < 0 ? -1 : 0;
 }
 
-static int exec_list(struct store *st, const char *session, struct store_page page,
+static int list_execs(struct store *st, const char *session, struct store_page page,
 		     struct store_exec_list *ret, struct err *err)
 {
 	size_t count;
@@ -91,10 +91,10 @@ static int exec_prune(struct store *st, int64_t before, struct err *err)
 
 const struct store_exec_ops sqlite_exec_ops = {
 	.record = exec_record,
-	.finish = exec_finish,
+	.finish = finish_exec,
 	.finish_all = exec_finish_all,
 	.get = exec_get,
-	.list = exec_list,
+	.list = list_execs,
 	.prune = exec_prune,
 };
 

@@ -245,7 +245,7 @@ int sqlite_open(const char *path, const char *socket, const char *const *schema,
 	return 0;
 }
 
-static int64_t mono_ms(void)
+static int64_t clock_mono_ms(void)
 {
 	struct timespec t;
 
@@ -264,12 +264,12 @@ static int settle_log(struct db *db, struct err *err)
 
 int sqlite_reopen(struct db *db, struct err *err)
 {
-	if (mono_ms() < db->retry_at)
+	if (clock_mono_ms() < db->retry_at)
 		return err_set(
 			err, ERR_UNAVAILABLE,
 			"%s failed a moment ago: nothing is written until it is opened again",
 			db->path);
-	db->retry_at = mono_ms() + REOPEN_MS;
+	db->retry_at = clock_mono_ms() + REOPEN_MS;
 	if (db->sql)
 		db->changes += sqlite3_total_changes64(db->sql);
 	disconnect(db);

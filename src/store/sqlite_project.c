@@ -124,7 +124,7 @@ static int add_file(struct store_file_list *l, sqlite3_stmt *stmt, struct err *e
 	const char *path = (const char *)sqlite3_column_text(stmt, 0);
 	const void *data = sqlite3_column_blob(stmt, 1);
 	size_t size = (size_t)sqlite3_column_bytes(stmt, 1);
-	struct store_file *grown = shape_grow(l->items, l->count, sizeof(*grown));
+	struct store_file *grown = columns_grow(l->items, l->count, sizeof(*grown));
 	struct store_file *f;
 
 	if (!grown)

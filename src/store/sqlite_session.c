@@ -251,7 +251,7 @@ static int lay_to_rest(struct db *db, const struct store_session *s, struct err 
 
 /* ---- the calls ----------------------------------------------------------------------------- */
 
-static int session_create(struct store *st, struct store_session *s, const struct store_event *ev,
+static int insert_session(struct store *st, struct store_session *s, const struct store_event *ev,
 			  struct err *err)
 {
 	struct db *db = db_of(st);
@@ -302,7 +302,7 @@ static int write_session(struct store *st, struct store_session *s, const struct
 	return written > 0 ? 0 : tell_current(st, s, ret_now, err);
 }
 
-static int session_update(struct store *st, struct store_session *s, const struct store_event *ev,
+static int update_session(struct store *st, struct store_session *s, const struct store_event *ev,
 			  struct store_session *ret_now, struct err *err)
 {
 	return write_session(st, s, ev, false, ret_now, err);
@@ -389,10 +389,10 @@ static int session_rebind(struct store *st, const char *tenant, const struct sto
 }
 
 const struct store_session_ops sqlite_session_ops = {
-	.create = session_create,
+	.create = insert_session,
 	.get = session_get,
 	.find = session_find,
-	.update = session_update,
+	.update = update_session,
 	.bury = session_bury,
 	.remove = session_remove,
 	.retract = session_retract,

@@ -124,7 +124,7 @@ const struct store_team_ops sqlite_team_ops = {
 
 /* ---- keys ---------------------------------------------------------------------------------- */
 
-static int key_add(struct store *st, struct store_key *k, struct err *err)
+static int api_key_add(struct store *st, struct store_key *k, struct err *err)
 {
 	if (check_key(k, err) < 0)
 		return -1;
@@ -134,7 +134,7 @@ static int key_add(struct store *st, struct store_key *k, struct err *err)
 			     &shape_key, k, "key", k->id, &k->seq, err);
 }
 
-static int key_find(struct store *st, const uint8_t hash[STORE_HASH], struct store_key *ret,
+static int api_key_find(struct store *st, const uint8_t hash[STORE_HASH], struct store_key *ret,
 		    struct err *err)
 {
 	return db_get_record(db_of(st), "SELECT " KEY_COLUMNS " FROM key WHERE hash = ?1",
@@ -142,7 +142,7 @@ static int key_find(struct store *st, const uint8_t hash[STORE_HASH], struct sto
 			     err);
 }
 
-static int key_list(struct store *st, const char *tenant, struct store_page page,
+static int api_key_list(struct store *st, const char *tenant, struct store_page page,
 		    struct store_key_list *ret, struct err *err)
 {
 	size_t count;
@@ -161,15 +161,15 @@ static int key_list(struct store *st, const char *tenant, struct store_page page
 	return 0;
 }
 
-static int key_remove(struct store *st, const char *id, struct err *err)
+static int api_key_remove(struct store *st, const char *id, struct err *err)
 {
 	return db_change(db_of(st), "DELETE FROM key WHERE id = ?1", DB_VALUES(db_text(id)), "key",
 			 id, err);
 }
 
 const struct store_key_ops sqlite_key_ops = {
-	.add = key_add,
-	.find = key_find,
-	.list = key_list,
-	.remove = key_remove,
+	.add = api_key_add,
+	.find = api_key_find,
+	.list = api_key_list,
+	.remove = api_key_remove,
 };

@@ -100,7 +100,7 @@ static int get(struct engine *e, const char *name, const struct template *t,
 
 	if (version_of(name, t, version, err) < 0)
 		return -1;
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = st->environment->get(st, name, &v.found, err);
 	if (r < 0)
 		return -1;
@@ -143,7 +143,7 @@ static int make(struct engine *e, const char *name, const struct template *t, st
 	snprintf(like.template, sizeof(like.template), "%s", name);
 	snprintf(like.layer, sizeof(like.layer), "%s", t->layer ? t->layer : "");
 	if (template_apply(t, &spec, err) < 0 || spec_base(e, &like, base, err) < 0 ||
-	    (t->layer && layers_of(e, t->layer, ids, &spec.nlayers, err) < 0))
+	    (t->layer && layers_list_stack(e, t->layer, ids, &spec.nlayers, err) < 0))
 		return -1;
 	for (size_t i = 0; i < spec.nlayers; i++)
 		names[i] = ids[i];
@@ -154,7 +154,7 @@ static int make(struct engine *e, const char *name, const struct template *t, st
 		spec.keep = true;
 		spec.store = KEEPER_STORE_DISK;
 	}
-	return aside_make(e, &spec, NULL, ret, err);
+	return scratch_create(e, &spec, NULL, ret, err);
 }
 
 static bool is_ending(struct engine *e)
@@ -167,41 +167,41 @@ static bool is_ending(struct engine *e)
 	return ends;
 }
 
-static int await(struct engine *e, struct exec *x, struct err *err)
+static int await(struct engine *e, struct guest_exec *x, struct err *err)
 {
-	int64_t until = mono_ms() + TELL_MS;
+	int64_t until = clock_mono_ms() + TELL_MS;
 	int r;
 
 	do
-		r = exec_wait(x, SLICE_MS, err);
-	while (r < 0 && err->code == ERR_TIMEOUT && mono_ms() < until && !is_ending(e));
+		r = guest_exec_wait(x, SLICE_MS, err);
+	while (r < 0 && err->code == ERR_TIMEOUT && clock_mono_ms() < until && !is_ending(e));
 	return r;
 }
 
 /* As a command of a session runs; what it wrote, if all went well. */
 static int ask(struct engine *e, struct sandbox *sb, const struct template *t, const char *script,
-	       const char *marker, struct exec_output *ret, struct err *err)
+	       const char *marker, struct guest_exec_output *ret, struct err *err)
 {
 	const char *const argv[] = { "/bin/sh", "-c", script, "sh", marker, NULL };
-	struct exec_spec spec = { .argv = argv,
+	struct guest_exec_spec spec = { .argv = argv,
 				  .env = (const char *const *)t->env,
 				  .cwd = t->workdir,
 				  .user = t->user,
 				  .timeout_ms = TELL_MS,
 				  .log_bytes = LOG_BYTES };
-	auto_call(exec_free) struct exec *x = NULL;
+	auto_call(guest_exec_free) struct guest_exec *x = NULL;
 
-	if (exec_begin(sb, &spec, &x, err) < 0)
+	if (guest_exec_begin(sb, &spec, &x, err) < 0)
 		return -1;
 	if (await(e, x, err) < 0)
-		return exec_state(x) == EXEC_FAILED && err->sys == ENOENT
+		return guest_exec_state(x) == GUEST_EXEC_FAILED && err->sys == ENOENT
 			       ? err_set(err, ERR_CONFLICT, "the template has no /bin/sh to ask")
 			       : -1;
-	if (exec_collect(x, ret, err) < 0)
+	if (guest_exec_collect(x, ret, err) < 0)
 		return -1;
 	if (ret->result.code == 0 && !ret->result.hits)
 		return 0;
-	exec_output_fini(ret);
+	guest_exec_output_fini(ret);
 	return err_set(err, ERR_UNAVAILABLE, "the sandbox could not tell its environment");
 }
 
@@ -212,14 +212,14 @@ static int verify(struct engine *e, struct sandbox *sb, const struct template *t
 	static const char script[] = "printf '%s pwd\\n' \"$1\"; pwd; "
 				     "printf '%s kernel\\n' \"$1\"; uname -srm; "
 				     "printf '%s os\\n' \"$1\"";
-	struct exec_output o;
+	struct guest_exec_output o;
 	int r = 0;
 
 	if (ask(e, sb, t, script, marker, &o, err) < 0)
 		return -1;
 	if (o.out_len < 2 || strncmp(told, o.out, o.out_len - 1) != 0)
 		r = err_set(err, ERR_UNAVAILABLE, "the sandbox told its environment in two ways");
-	exec_output_fini(&o);
+	guest_exec_output_fini(&o);
 	return r;
 }
 
@@ -227,16 +227,16 @@ static int interview(struct engine *e, struct sandbox *sb, const struct template
 		     struct err *err)
 {
 	char marker[STORE_ID];
-	struct exec_output o;
+	struct guest_exec_output o;
 	int r;
 
-	if (id_new("environment-", marker, err) < 0 ||
+	if (id_generate("environment-", marker, err) < 0 ||
 	    ask(e, sb, t, environment_script, marker, &o, err) < 0)
 		return -1;
 	r = verify(e, sb, t, marker, o.out, err);
 	if (r == 0)
 		r = environment_read(o.out, o.out_len, marker, ret, err);
-	exec_output_fini(&o);
+	guest_exec_output_fini(&o);
 	return r;
 }
 
@@ -253,9 +253,9 @@ static int capture(struct engine *e, const char *name, const struct template *t,
 	if (version_of(name, t, v.version, err) < 0 || make(e, name, t, &sb, err) < 0)
 		return -1;
 	if (interview(e, sb, t, &v.data, err) == 0)
-		DB (e, st)
+		WITH_STORE (e, st)
 			r = st->environment->put(st, &v, err);
-	aside_unmake(e, sb);
+	scratch_destroy(e, sb);
 	store_environment_fini(&v);
 	return r;
 }
@@ -270,7 +270,7 @@ void environment_hold(struct engine *e, const char *template)
 	char turn[STORE_KEY];
 
 	turn_of(template, turn);
-	turn_take(e, turn);
+	name_lock(e, turn);
 }
 
 void environment_release(struct engine *e, const char *template)
@@ -278,7 +278,7 @@ void environment_release(struct engine *e, const char *template)
 	char turn[STORE_KEY];
 
 	turn_of(template, turn);
-	turn_give(e, turn);
+	name_unlock(e, turn);
 }
 
 int environment_capture(struct engine *e, const char *template, struct environment *ret,
@@ -290,7 +290,7 @@ int environment_capture(struct engine *e, const char *template, struct environme
 
 	(void)guard;
 	template_init(&t);
-	if (room_take(e, ROOM_MS, err) < 0)
+	if (capacity_acquire(e, ROOM_MS, err) < 0)
 		return -1;
 	environment_hold(e, template);
 	r = load(e, template, &t, err);
@@ -299,7 +299,7 @@ int environment_capture(struct engine *e, const char *template, struct environme
 	if (r == 0)
 		r = get(e, template, &t, ret, err);
 	environment_release(e, template);
-	room_give(e);
+	capacity_release(e);
 	return r;
 }
 
@@ -336,12 +336,12 @@ void environment_sweep(struct engine *e)
 	struct err ignored;
 
 	pthread_mutex_lock(&e->mutex);
-	for (size_t i = 0; i < ARRAY_LEN(e->wishes) && !name; i++) {
-		if (!e->wishes[i].due || e->looking ||
+	for (size_t i = 0; i < ARRAY_LEN(e->environment_requests) && !name; i++) {
+		if (!e->environment_requests[i].due || e->looking ||
 		    (e->opts.max_active && e->active >= e->opts.max_active))
 			continue;
-		name = strdup(e->wishes[i].template);
-		e->wishes[i].due = !name;
+		name = strdup(e->environment_requests[i].template);
+		e->environment_requests[i].due = !name;
 	}
 	e->looking |= name != NULL;
 	pthread_mutex_unlock(&e->mutex);
@@ -357,11 +357,11 @@ void environment_drop(struct engine *e, const char *template)
 {
 	struct err ignored; /* of another state, should there be one of this name again */
 
-	DB (e, st)
+	WITH_STORE (e, st)
 		(void)st->environment->remove(st, template, &ignored);
 	pthread_mutex_lock(&e->mutex);
-	for (size_t i = 0; i < ARRAY_LEN(e->wishes); i++)
-		if (strcmp(e->wishes[i].template, template) == 0)
-			e->wishes[i] = (struct environment_wish){ 0 };
+	for (size_t i = 0; i < ARRAY_LEN(e->environment_requests); i++)
+		if (strcmp(e->environment_requests[i].template, template) == 0)
+			e->environment_requests[i] = (struct environment_request){ 0 };
 	pthread_mutex_unlock(&e->mutex);
 }

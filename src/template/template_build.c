@@ -41,7 +41,7 @@ static int need_host(void *arg, struct sandbox **ret, struct err *err)
 	struct template_build *b = arg;
 	struct sandbox_spec spec = fill_host_spec(b->oci ? b->engine->opts.template_bytes : 0);
 
-	if (!b->host && aside_make(b->engine, &spec, NULL, &b->host, err) < 0)
+	if (!b->host && scratch_create(b->engine, &spec, NULL, &b->host, err) < 0)
 		return -1;
 	*ret = b->host;
 	return 0;
@@ -64,10 +64,10 @@ int template_build_new(struct engine *e, const char *name, bool oci, struct temp
 	b->until_ms = unpack_now_ms() + e->opts.template_ms;
 	snprintf(b->name, sizeof(b->name), "%s", name);
 	template_init(&b->t);
-	if (room_take(e, ROOM_MS, err) < 0)
+	if (capacity_acquire(e, ROOM_MS, err) < 0)
 		return -1;
 	b->room = true;
-	if (aside_make(e, &spec, &b->features, &b->into, err) < 0)
+	if (scratch_create(e, &spec, &b->features, &b->into, err) < 0)
 		return -1;
 	*ret = steal_ptr(&b);
 	return 0;
@@ -80,10 +80,10 @@ void template_build_free(struct template_build *b)
 	if (b->sealed)
 		sandbox_free(b->into);
 	else
-		aside_unmake(b->engine, b->into);
-	aside_unmake(b->engine, b->host);
+		scratch_destroy(b->engine, b->into);
+	scratch_destroy(b->engine, b->host);
 	if (b->room)
-		room_give(b->engine);
+		capacity_release(b->engine);
 	template_fini(&b->t);
 	free(b);
 }
@@ -171,14 +171,14 @@ static int seal_files(struct template_build *b, struct err *err)
 {
 	struct keeper_request req =
 		keeper_client_request(KEEPER_TEMPLATE_SEAL, sandbox_id(b->into));
-	struct keeper_client *k = keep_lock(b->engine, err);
+	struct keeper_client *k = keeper_conn_lock(b->engine, err);
 	int r;
 
 	if (!k)
 		return -1;
 	snprintf(req.template, sizeof(req.template), "%s", b->name);
 	r = keeper_client_call(k, &req, NULL, 0, NULL, NULL, err);
-	keep_unlock(b->engine);
+	keeper_conn_unlock(b->engine);
 	b->sealed = r == 0;
 	return r;
 }
@@ -190,7 +190,7 @@ static int seal(struct template_build *b, struct err *err)
 
 	/* files without a template.json are what an interrupted add or rm left */
 	if (template_mark(home, b->name, TEMPLATE_UNFINISHED, err) < 0 ||
-	    template_drop_files(b->engine, b->name, err) < 0)
+	    template_delete_files(b->engine, b->name, err) < 0)
 		return -1;
 	hook_crash("template:marked");
 	if (seal_files(b, err) == 0) {
@@ -200,7 +200,7 @@ static int seal(struct template_build *b, struct err *err)
 			template_unmark(home, b->name, TEMPLATE_UNFINISHED);
 			return 0;
 		}
-		(void)template_drop_files(b->engine, b->name, &ignored);
+		(void)template_delete_files(b->engine, b->name, &ignored);
 	}
 	(void)template_remove(home, b->name, &ignored);
 	return -1;
@@ -212,13 +212,13 @@ int template_build_commit(struct template_build *b, const char *actor, struct er
 	struct err ignored;
 	int r;
 
-	turn_take(b->engine, RULES_TURN);
+	name_lock(b->engine, TEMPLATES_LOCK_NAME);
 	r = template_check_new(b->engine, b->name, err);
 	if (r == 0)
 		r = seal(b, err);
-	turn_give(b->engine, RULES_TURN);
+	name_unlock(b->engine, TEMPLATES_LOCK_NAME);
 	snprintf(text, sizeof(text), "template %s was made of an archive", b->name);
 	if (r == 0)
-		(void)audit(b->engine, "", "template", actor, text, &ignored);
+		(void)audit_write(b->engine, "", "template", actor, text, &ignored);
 	return r;
 }

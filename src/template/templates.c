@@ -34,7 +34,7 @@ static void tell(struct engine *e, const char *actor, const char *name, const ch
 	struct err ignored;
 
 	snprintf(text, sizeof(text), "template %s was %s", name, what);
-	(void)audit(e, "", "template", actor, text, &ignored);
+	(void)audit_write(e, "", "template", actor, text, &ignored);
 }
 
 /* ---- looking --------------------------------------------------------------------------------- */
@@ -59,7 +59,7 @@ static int count_sessions(struct engine *e, const char *name, int64_t *ret, stru
 	struct store_session_filter f = { .template = name };
 	int r = -1;
 
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = st->session->count(st, &f, ret, err);
 	return r;
 }
@@ -72,7 +72,7 @@ static int64_t size_of(struct engine *e, const struct template *t)
 
 	if (!t->layer)
 		return (int64_t)t->made.bytes;
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = st->layer->get(st, t->layer, &l, &ignored);
 	return r < 0 ? 0 : l.bytes;
 }
@@ -196,7 +196,7 @@ static int inherit(struct engine *e, const struct caller *who, const struct stor
 	int r = -1;
 
 	(void)guard;
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = st->layer->get(st, snap->layer, &l, err);
 	if (r < 0)
 		return -1;
@@ -258,9 +258,9 @@ int template_promote(struct engine *e, const struct caller *who, const char *nam
 {
 	int r;
 
-	turn_take(e, RULES_TURN);
+	name_lock(e, TEMPLATES_LOCK_NAME);
 	r = promote(e, who, name, snapshot, over, err);
-	turn_give(e, RULES_TURN);
+	name_unlock(e, TEMPLATES_LOCK_NAME);
 	if (r == 0)
 		tell(e, who->actor, name, "made of a snapshot");
 	return r;
@@ -290,11 +290,11 @@ int template_change(struct engine *e, const struct caller *who, const char *name
 
 	if (check_own(name, err) < 0)
 		return -1;
-	turn_take(e, RULES_TURN);
+	name_lock(e, TEMPLATES_LOCK_NAME);
 	r = change(e, who, name, edit, arg, err);
-	turn_give(e, RULES_TURN);
+	name_unlock(e, TEMPLATES_LOCK_NAME);
 	if (r == 0) {
-		environment_want(e, name, true);
+		environment_request_add(e, name, true);
 		tell(e, who->actor, name, "changed");
 	}
 	return r;
@@ -302,17 +302,17 @@ int template_change(struct engine *e, const struct caller *who, const char *name
 
 /* ---- removing -------------------------------------------------------------------------------- */
 
-int template_drop_files(struct engine *e, const char *name, struct err *err)
+int template_delete_files(struct engine *e, const char *name, struct err *err)
 {
 	struct keeper_request req = keeper_client_request(KEEPER_TEMPLATE_DROP, NULL);
-	struct keeper_client *k = keep_lock(e, err);
+	struct keeper_client *k = keeper_conn_lock(e, err);
 	int r;
 
 	if (!k)
 		return -1;
 	snprintf(req.template, sizeof(req.template), "%s", name);
 	r = keeper_client_call(k, &req, NULL, 0, NULL, NULL, err);
-	keep_unlock(e);
+	keeper_conn_unlock(e);
 	return r < 0 && err->code == ERR_NOT_FOUND ? 0 : r;
 }
 
@@ -343,7 +343,7 @@ static int drop(struct engine *e, const char *name, struct err *err)
 	    template_mark(e->home, name, TEMPLATE_REMOVING, err) < 0)
 		return -1;
 	hook_crash("template:removing");
-	if (template_drop_files(e, name, err) < 0) {
+	if (template_delete_files(e, name, err) < 0) {
 		template_unmark(e->home, name, TEMPLATE_REMOVING);
 		return -1;
 	}
@@ -355,16 +355,16 @@ static int drop(struct engine *e, const char *name, struct err *err)
 	return 0;
 }
 
-int template_drop(struct engine *e, const char *actor, const char *name, struct err *err)
+int template_delete(struct engine *e, const char *actor, const char *name, struct err *err)
 {
 	int r;
 
 	if (check_own(name, err) < 0)
 		return -1;
 	environment_hold(e, name);
-	turn_take(e, RULES_TURN);
+	name_lock(e, TEMPLATES_LOCK_NAME);
 	r = drop(e, name, err);
-	turn_give(e, RULES_TURN);
+	name_unlock(e, TEMPLATES_LOCK_NAME);
 	if (r == 0)
 		environment_drop(e, name);
 	environment_release(e, name);
@@ -390,7 +390,7 @@ static int settle_one(void *arg, const char *name)
 	}
 	if (whole)
 		template_unmark(e->home, name, TEMPLATE_UNFINISHED);
-	else if (template_drop_files(e, name, &later) == 0)
+	else if (template_delete_files(e, name, &later) == 0)
 		(void)template_remove(e->home, name, &later);
 	return 0;
 }
@@ -410,13 +410,13 @@ static int hold_one(void *arg, const char *name)
 }
 
 /* Nothing is collected before the sweep begins: holds may be gone for a moment. */
-int templates_settle(struct engine *e, struct err *err)
+int templates_reconcile(struct engine *e, struct err *err)
 {
 	int r = -1;
 
 	if (template_each_marked(e->home, settle_one, e, err) < 0)
 		return -1;
-	DB (e, st)
+	WITH_STORE (e, st)
 		r = st->layer->release(st, HOLDER, err);
 	return r < 0 ? -1 : template_each(e->home, hold_one, e, err);
 }

@@ -31,7 +31,7 @@ typedef int template_edit_fn(void *arg, struct template *t, struct err *err);
 int template_change(struct engine *e, const struct caller *who, const char *name,
 		    template_edit_fn *edit, void *arg, struct err *err);
 /* With its files. ERR_CONFLICT while sandboxes, sessions or snapshots lie on it. */
-int template_drop(struct engine *e, const char *actor, const char *name, struct err *err);
+int template_delete(struct engine *e, const char *actor, const char *name, struct err *err);
 
 /* ---- of an archive ----------------------------------------------------------------------------
  */
@@ -50,6 +50,6 @@ void template_build_free(struct template_build *b);
 DEFINE_AUTO(struct template_build *, template_build_free);
 
 /* At the start: what was left half made or half removed, and which layers templates are made of. */
-int templates_settle(struct engine *e, struct err *err);
+int templates_reconcile(struct engine *e, struct err *err);
 
 #endif

@@ -9,6 +9,6 @@
 /* Whether a new one may have this name. */
 int template_check_new(struct engine *e, const char *name, struct err *err);
 /* None there is success. */
-int template_drop_files(struct engine *e, const char *name, struct err *err);
+int template_delete_files(struct engine *e, const char *name, struct err *err);
 
 #endif

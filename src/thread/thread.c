@@ -113,8 +113,8 @@ static int check_name(const char *field, const char *text, size_t size, struct e
 }
 
 /* Asking for one's own is a use of it; of another's nothing is told. */
-static int use_existing(struct engine *e, const struct caller *who, const struct session_want *w,
-			struct session_entered *ret, struct err *err)
+static int use_existing(struct engine *e, const struct caller *who, const struct session_opts *w,
+			struct session_enter_result *ret, struct err *err)
 {
 	struct session_ref by = { .kind = w->keys->kind, .key = w->keys->key };
 	struct store_session s = { 0 }, used = { 0 };
@@ -127,7 +127,7 @@ static int use_existing(struct engine *e, const struct caller *who, const struct
 	if (strcmp(s.user, w->user) != 0)
 		return err_set(err, ERR_DENIED, "this thread belongs to another user");
 	by = (struct session_ref){ .id = s.id };
-	*ret = (struct session_entered){ .outcome = SESSION_REUSED };
+	*ret = (struct session_enter_result){ .outcome = SESSION_REUSED };
 	if (session_activity(e, who, &by, &used, &ignored) == 0) {
 		ret->session = used;
 	} else {
@@ -138,13 +138,13 @@ static int use_existing(struct engine *e, const struct caller *who, const struct
 }
 
 int thread_enter(struct engine *e, const struct caller *who, const struct thread_rules *t,
-		 const char *user, const char *thread, int64_t minutes, struct session_entered *ret,
+		 const char *user, const char *thread, int64_t minutes, struct session_enter_result *ret,
 		 struct err *err)
 {
 	struct store_binding key = { .kind = "thread" };
 	struct template over;
 	auto_call(template_fini) struct template *guard = &over;
-	struct session_want w = { .keys = &key,
+	struct session_opts w = { .keys = &key,
 				  .nkeys = 1,
 				  .user = user,
 				  .over = &over,
@@ -185,14 +185,14 @@ int thread_timeout(double seconds, uint32_t *ret_ms, struct err *err)
 	return 0;
 }
 
-int thread_exit_code(struct run *x, const struct exec_result *r, int *ret, struct err *err)
+int thread_exit_code(struct exec_handle *x, const struct guest_exec_result *r, int *ret, struct err *err)
 {
 	struct store_exec rec = { 0 };
 	auto_call(store_exec_fini) struct store_exec *guard = &rec;
 
 	(void)guard;
-	if (run_info(x, &rec, err) < 0)
+	if (exec_get_info(x, &rec, err) < 0)
 		return -1;
-	*ret = rec.state == RUN_LOST ? -1 : r->signal ? SIGNALLED + r->signal : r->code;
+	*ret = rec.state == EXEC_LOST ? -1 : r->signal ? SIGNALLED + r->signal : r->code;
 	return 0;
 }

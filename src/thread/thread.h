@@ -29,14 +29,14 @@ int thread_rules_check(struct thread_rules *t, struct err *err);
  * was made, SESSION_REPLACED where an earlier one of the thread is known to be gone. ERR_DENIED if
  * that is another user's. minutes: of its idle time; 0: as the rules say. */
 int thread_enter(struct engine *e, const struct caller *who, const struct thread_rules *t,
-		 const char *user, const char *thread, int64_t minutes, struct session_entered *ret,
+		 const char *user, const char *thread, int64_t minutes, struct session_enter_result *ret,
 		 struct err *err);
 
 /* ---- commands -------------------------------------------------------------------------------- */
 
 int thread_timeout(double seconds, uint32_t *ret_ms, struct err *err);
 /* As a shell tells it; -1 of one whose end nobody saw. */
-int thread_exit_code(struct run *x, const struct exec_result *r, int *ret, struct err *err);
+int thread_exit_code(struct exec_handle *x, const struct guest_exec_result *r, int *ret, struct err *err);
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
@@ -44,10 +44,10 @@ int thread_exit_code(struct run *x, const struct exec_result *r, int *ret, struc
 bool thread_name_is_valid(const char *name);
 
 /* Regular files in the workspace, without those that are still being written. */
-struct thread_survey {
+struct thread_files_describe {
 	uint64_t files, bytes;
 };
-int thread_survey(struct session_loan *loan, struct thread_survey *ret, struct err *err);
+int thread_files_describe(struct side_conn *loan, struct thread_files_describe *ret, struct err *err);
 
 struct thread_file {
 	char *name;
@@ -58,10 +58,10 @@ struct thread_file {
 struct thread_files {
 	struct thread_file *items; /* newest first; of too many the newest */
 	size_t count;
-	struct thread_survey all;
+	struct thread_files_describe all;
 };
 /* `gone` is asked now and then whether whoever wants it has left (ERR_UNAVAILABLE); may be NULL. */
-int thread_files_list(struct session_loan *loan, files_gone_fn *gone, void *arg,
+int thread_files_list(struct side_conn *loan, files_gone_fn *gone, void *arg,
 		      struct thread_files *ret, struct err *err);
 void thread_files_fini(struct thread_files *l);
 
@@ -76,10 +76,10 @@ struct thread_put {
 	struct thread_refusal refusal; /* on ERR_LIMIT; also set when it fails */
 };
 /* The rest of `fd` as a file of the workspace: all or nothing. ERR_INVALID: the name. */
-int thread_put(struct session_loan *loan, const struct thread_rules *t, const char *name, int fd,
+int thread_put(struct side_conn *loan, const struct thread_rules *t, const char *name, int fd,
 	       struct thread_put *ret, struct err *err);
 /* To read it; the descriptor is the caller's. ERR_INVALID: the name, or it is no file. */
-int thread_open(struct session_loan *loan, const char *name, int *ret_fd, struct stat *ret,
+int thread_open(struct side_conn *loan, const char *name, int *ret_fd, struct stat *ret,
 		struct err *err);
 
 #endif

@@ -35,14 +35,14 @@ bool thread_name_is_valid(const char *name)
 	return true;
 }
 
-static const char *workspace(const struct session_loan *loan)
+static const char *workspace(const struct side_conn *loan)
 {
-	const char *dir = session_loan_template(loan)->workdir;
+	const char *dir = side_conn_template(loan)->workdir;
 
 	return dir ? dir : ".";
 }
 
-static int locate(const struct session_loan *loan, const char *name, char ret[AGENT_PATH_MAX],
+static int locate(const struct side_conn *loan, const char *name, char ret[AGENT_PATH_MAX],
 		  struct err *err)
 {
 	int n;
@@ -62,7 +62,7 @@ static bool counts(const char *path, const struct agent_stat *st)
 
 static int count_entry(void *arg, const char *path, const struct agent_stat *st, const char *target)
 {
-	struct thread_survey *s = arg;
+	struct thread_files_describe *s = arg;
 
 	(void)target;
 	if (counts(path, st)) {
@@ -72,11 +72,11 @@ static int count_entry(void *arg, const char *path, const struct agent_stat *st,
 	return 0;
 }
 
-int thread_survey(struct session_loan *loan, struct thread_survey *ret, struct err *err)
+int thread_files_describe(struct side_conn *loan, struct thread_files_describe *ret, struct err *err)
 {
-	struct thread_survey s = { 0 };
+	struct thread_files_describe s = { 0 };
 
-	if (files_list(session_loan_sandbox(loan), session_loan_template(loan)->user,
+	if (files_list(side_conn_sandbox(loan), side_conn_template(loan)->user,
 		       workspace(loan), UINT32_MAX, count_entry, &s, err) < 0)
 		return -1;
 	*ret = s;
@@ -163,11 +163,11 @@ static int list_entry(void *arg, const char *path, const struct agent_stat *st, 
 	return 0;
 }
 
-int thread_files_list(struct session_loan *loan, files_gone_fn *gone, void *arg,
+int thread_files_list(struct side_conn *loan, files_gone_fn *gone, void *arg,
 		      struct thread_files *ret, struct err *err)
 {
 	struct listing l = { .gone = gone, .arg = arg };
-	int r = files_list(session_loan_sandbox(loan), session_loan_template(loan)->user,
+	int r = files_list(side_conn_sandbox(loan), side_conn_template(loan)->user,
 			   workspace(loan), UINT32_MAX, list_entry, &l, err);
 
 	if (r != 0) {
@@ -184,14 +184,14 @@ int thread_files_list(struct session_loan *loan, files_gone_fn *gone, void *arg,
 
 /* ---- getting --------------------------------------------------------------------------------- */
 
-int thread_open(struct session_loan *loan, const char *name, int *ret_fd, struct stat *ret,
+int thread_open(struct side_conn *loan, const char *name, int *ret_fd, struct stat *ret,
 		struct err *err)
 {
 	char path[AGENT_PATH_MAX];
 	auto_close int fd = -1;
 
 	if (locate(loan, name, path, err) < 0 ||
-	    files_open(session_loan_sandbox(loan), session_loan_template(loan)->user, path,
+	    files_open(side_conn_sandbox(loan), side_conn_template(loan)->user, path,
 		       AGENT_READ, 0, &fd, err) < 0)
 		return -1;
 	if (fstat(fd, ret) < 0)
@@ -218,13 +218,13 @@ static int refuse(struct thread_put *p, enum thread_full why, uint64_t max, uint
 	return -1;
 }
 
-static int refuse_room(struct session_loan *loan, struct thread_put *p, struct err *err)
+static int refuse_room(struct side_conn *loan, struct thread_put *p, struct err *err)
 {
-	struct thread_survey now = { 0 };
+	struct thread_files_describe now = { 0 };
 	struct err ignored;
 
-	(void)thread_survey(loan, &now, &ignored);
-	return refuse(p, THREAD_ROOM, template_limit_of(session_loan_template(loan), "disk_bytes"),
+	(void)thread_files_describe(loan, &now, &ignored);
+	return refuse(p, THREAD_ROOM, template_limit_of(side_conn_template(loan), "disk_bytes"),
 		      now.bytes, err);
 }
 
@@ -263,17 +263,17 @@ static int copy_in(struct thread_put *p, int from, int to, uint64_t max, struct 
 }
 
 /* With the lock: of two that would be the last one only one is. */
-static int put_now(struct session_loan *loan, const struct thread_rules *t, struct thread_put *p,
+static int put_now(struct side_conn *loan, const struct thread_rules *t, struct thread_put *p,
 		   struct files_put *aside, struct err *err)
 {
-	struct sandbox *sb = session_loan_sandbox(loan);
-	const struct template *spec = session_loan_template(loan);
+	struct sandbox *sb = side_conn_sandbox(loan);
+	const struct template *spec = side_conn_template(loan);
 	struct files_stat was = { 0 };
-	struct thread_survey now;
+	struct thread_files_describe now;
 	bool is_new = files_stat(sb, spec->user, p->path, true, &was, err) < 0;
 
 	free(was.target);
-	if (thread_survey(loan, &now, err) < 0)
+	if (thread_files_describe(loan, &now, err) < 0)
 		return -1;
 	if (is_new && now.files >= t->files)
 		return refuse(p, THREAD_FILE_COUNT, t->files, now.files, err);
@@ -286,25 +286,25 @@ static int put_now(struct session_loan *loan, const struct thread_rules *t, stru
 }
 
 /* The largest file is that of this session, whatever the rules are now. */
-int thread_put(struct session_loan *loan, const struct thread_rules *t, const char *name, int fd,
+int thread_put(struct side_conn *loan, const struct thread_rules *t, const char *name, int fd,
 	       struct thread_put *ret, struct err *err)
 {
-	const struct template *spec = session_loan_template(loan);
+	const struct template *spec = side_conn_template(loan);
 	auto_call(files_put_free) struct files_put *aside = NULL;
 	int r;
 
 	*ret = (struct thread_put){ 0 };
 	if (locate(loan, name, ret->path, err) < 0)
 		return -1;
-	r = files_put_new(session_loan_sandbox(loan), spec->user, ret->path, AGENT_PARENTS, 0,
+	r = files_put_new(side_conn_sandbox(loan), spec->user, ret->path, AGENT_PARENTS, 0,
 			  &aside, err);
 	if (r == 0)
 		r = copy_in(ret, fd, files_put_fd(aside), template_limit_of(spec, "file_bytes"),
 			    err);
 	if (r == 0) {
-		session_loan_lock(loan);
+		side_conn_lock(loan);
 		r = put_now(loan, t, ret, aside, err);
-		session_loan_unlock(loan);
+		side_conn_unlock(loan);
 	}
 	if (r < 0 && !ret->refusal.why && err->code == ERR_LIMIT &&
 	    (err->sys == EDQUOT || err->sys == ENOSPC))

@@ -13,13 +13,13 @@ enum tail {
 	TAIL_SENTENCE, /* at most one NUL-terminated string */
 };
 
-struct shape {
+struct columns {
 	uint32_t type;
 	uint32_t fixed;
 	uint8_t tail, strings, min_fds, max_fds;
 };
 
-static const struct shape to_init[] = {
+static const struct columns to_init[] = {
 	{ AGENT_BIND, sizeof(struct agent_bind), TAIL_NONE, 0, 0, 0 },
 	{ AGENT_HELLO, 0, TAIL_NONE, 0, 0, 0 },
 	{ AGENT_EXEC, sizeof(struct agent_exec), TAIL_STRINGS, 0, 1, 2 },
@@ -47,7 +47,7 @@ static const struct shape to_init[] = {
 	{ AGENT_LOGS, sizeof(struct agent_ref), TAIL_NONE, 0, 0, 0 },
 };
 
-static const struct shape from_init[] = {
+static const struct columns from_init[] = {
 	{ AGENT_OK, 0, TAIL_NONE, 0, 0, 0 },
 	{ AGENT_ERROR, sizeof(struct agent_error), TAIL_SENTENCE, 0, 0, 0 },
 	{ AGENT_STARTED, sizeof(struct agent_started), TAIL_NONE, 0, 0, 0 },
@@ -60,9 +60,9 @@ static const struct shape from_init[] = {
 	{ AGENT_LOGR, sizeof(struct agent_logs), TAIL_SENTENCE, 0, 0, AGENT_ANSWER_FDS },
 };
 
-static const struct shape *shape_of(uint32_t type, bool into_init)
+static const struct columns *shape_of(uint32_t type, bool into_init)
 {
-	const struct shape *table = into_init ? to_init : from_init;
+	const struct columns *table = into_init ? to_init : from_init;
 	size_t n = into_init ? ARRAY_LEN(to_init) : ARRAY_LEN(from_init);
 
 	for (size_t i = 0; i < n; i++) {
@@ -241,7 +241,7 @@ static const char *logr_problem(const char *body, size_t nfds)
 	return NULL;
 }
 
-static const char *body_problem(const struct shape *s, const char *body, size_t tail, size_t nfds)
+static const char *body_problem(const struct columns *s, const char *body, size_t tail, size_t nfds)
 {
 	switch (s->type) {
 	case AGENT_BIND:
@@ -271,7 +271,7 @@ static const char *body_problem(const struct shape *s, const char *body, size_t 
 }
 
 /* How many strings have to follow; UINT64_MAX: any number. */
-static uint64_t strings_wanted(const struct shape *s, const char *body)
+static uint64_t strings_wanted(const struct columns *s, const char *body)
 {
 	if (s->type == AGENT_EXEC || s->type == AGENT_ARM) {
 		GET(agent_exec, body);
@@ -280,7 +280,7 @@ static uint64_t strings_wanted(const struct shape *s, const char *body)
 	return s->type == AGENT_PROC ? UINT64_MAX : s->strings;
 }
 
-static const char *strings_problem(const struct shape *s, const char *body, size_t tail)
+static const char *strings_problem(const struct columns *s, const char *body, size_t tail)
 {
 	const char *at = body + s->fixed, *end = at + tail;
 	uint64_t want = strings_wanted(s, body), n = 0;
@@ -302,7 +302,7 @@ static const char *strings_problem(const struct shape *s, const char *body, size
 const char *agent_msg_problem(const void *bytes, size_t len, size_t nfds, bool into_init)
 {
 	const char *body = (const char *)bytes + sizeof(struct agent_hdr), *bad;
-	const struct shape *s;
+	const struct columns *s;
 	struct agent_hdr h;
 	size_t tail;
 
@@ -333,7 +333,7 @@ const char *agent_msg_problem(const void *bytes, size_t len, size_t nfds, bool i
 const char *agent_msg_string(const void *bytes, size_t len, size_t n)
 {
 	const char *at = bytes, *end = at + len;
-	const struct shape *s;
+	const struct columns *s;
 	struct agent_hdr h;
 
 	memcpy(&h, bytes, sizeof(h));

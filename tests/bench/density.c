@@ -94,13 +94,13 @@ static void create_at(const struct bench *b, int n)
 /* Idle, but not new: one command has run in each. */
 static void use_all(const struct crowd *c)
 {
-	struct exec_spec spec = { .text = "echo hi" };
-	struct exec_output o;
+	struct guest_exec_spec spec = { .text = "echo hi" };
+	struct guest_exec_output o;
 	struct err err;
 
 	for (int i = 0; i < c->n; i++) {
-		must(exec_run(c->sb[i], &spec, NULL, 0, &o, &err), &err, "exec_run");
-		exec_output_fini(&o);
+		must(guest_exec_run(c->sb[i], &spec, NULL, 0, &o, &err), &err, "exec_run");
+		guest_exec_output_fini(&o);
 	}
 }
 

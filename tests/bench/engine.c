@@ -36,22 +36,22 @@ static void drop(struct sandbox *sb)
 /* `echo hi`: when its output is there, and when its status is known. */
 static void echo(struct sandbox *sb, double *ret_out, double *ret_end)
 {
-	struct exec_spec spec = { .text = "echo hi" };
-	struct exec_output o;
-	struct exec *x;
+	struct guest_exec_spec spec = { .text = "echo hi" };
+	struct guest_exec_output o;
+	struct guest_exec *x;
 	struct err err;
 
-	must(exec_begin(sb, &spec, &x, &err), &err, "exec_begin");
-	while (exec_end(x, EXEC_OUT) < 3 && !*exec_ended(x))
-		must(agent_step(exec_agent(x), -1, &err), &err, "exec");
+	must(guest_exec_begin(sb, &spec, &x, &err), &err, "exec_begin");
+	while (guest_exec_end(x, GUEST_EXEC_OUT) < 3 && !*guest_exec_ended(x))
+		must(agent_step(guest_exec_agent(x), -1, &err), &err, "exec");
 	*ret_out = now_us();
-	must(exec_wait(x, -1, &err), &err, "exec_wait");
+	must(guest_exec_wait(x, -1, &err), &err, "exec_wait");
 	*ret_end = now_us();
-	must(exec_collect(x, &o, &err), &err, "exec_collect");
+	must(guest_exec_collect(x, &o, &err), &err, "exec_collect");
 	err_set(&err, ERR_INTERNAL, "said '%s' and ended with %d", o.out, o.result.code);
 	must(o.result.code == 0 && strcmp(o.out, "hi\n") == 0 ? 0 : -1, &err, "echo hi");
-	exec_output_fini(&o);
-	exec_free(x);
+	guest_exec_output_fini(&o);
+	guest_exec_free(x);
 }
 
 void engine_settle(const struct bench *b)
@@ -107,7 +107,7 @@ static bool arm(struct sandbox *sb)
 	double until = now_us() + ARM_MS * 1e3;
 	struct err err;
 
-	if (exec_arm(sb, &(struct exec_spec){ 0 }, &err) < 0) {
+	if (guest_exec_arm(sb, &(struct guest_exec_spec){ 0 }, &err) < 0) {
 		put_note("armed shell: %s", err.msg);
 		return false;
 	}

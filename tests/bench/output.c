@@ -56,33 +56,33 @@ void output_pipe(const char *text, const char *what, int round)
 }
 
 /* All there is to read now. */
-static void take(struct exec *x, uint64_t *at)
+static void take(struct guest_exec *x, uint64_t *at)
 {
 	struct err err;
 	ssize_t n;
 
-	while ((n = exec_read(x, EXEC_OUT, at, buf, sizeof(buf))) > 0)
-		must(exec_consumed(x, *at, 0, &err), &err, "exec_consumed");
+	while ((n = guest_exec_read(x, GUEST_EXEC_OUT, at, buf, sizeof(buf))) > 0)
+		must(guest_exec_consumed(x, *at, 0, &err), &err, "exec_consumed");
 	err_set(&err, ERR_INTERNAL, "the log cannot be read");
 	must((int)n, &err, "exec_read");
 }
 
 static void through_sandbox(struct sandbox *sb, int round)
 {
-	struct exec_spec spec = { .text = "exec head -c 1G /dev/zero", .hold = true };
+	struct guest_exec_spec spec = { .text = "exec head -c 1G /dev/zero", .hold = true };
 	double t0 = now_us();
 	uint64_t at = 0;
-	struct exec *x;
+	struct guest_exec *x;
 	struct err err;
 
-	must(exec_begin(sb, &spec, &x, &err), &err, "exec_begin");
-	while (!*exec_ended(x)) {
-		must(agent_step(exec_agent(x), -1, &err), &err, "exec");
+	must(guest_exec_begin(sb, &spec, &x, &err), &err, "exec_begin");
+	while (!*guest_exec_ended(x)) {
+		must(agent_step(guest_exec_agent(x), -1, &err), &err, "exec");
 		take(x, &at);
 	}
 	take(x, &at);
 	put_sample("gigabyte", "lodge", "us", round, now_us() - t0);
-	exec_free(x);
+	guest_exec_free(x);
 	check_total(at, "lodge");
 }
 
@@ -96,33 +96,33 @@ static double memory_kb(pid_t init)
 
 static void stop_reading(struct sandbox *sb, bool hold, const char *name)
 {
-	struct exec_spec spec = { .text = "exec yes", .hold = hold };
+	struct guest_exec_spec spec = { .text = "exec yes", .hold = hold };
 	double before = memory_kb(sandbox_pid(sb)), until = now_us() + STOPPED_MS * 1e3;
 	uint64_t at = 0, end;
-	struct exec *x;
+	struct guest_exec *x;
 	struct err err;
 
-	must(exec_begin(sb, &spec, &x, &err), &err, "exec_begin");
+	must(guest_exec_begin(sb, &spec, &x, &err), &err, "exec_begin");
 	while (at < READ_FIRST) {
-		must(agent_step(exec_agent(x), -1, &err), &err, "exec");
+		must(agent_step(guest_exec_agent(x), -1, &err), &err, "exec");
 		take(x, &at);
 	}
 	while (now_us() < until) {
 		pause_us(10000);
-		if (agent_step(exec_agent(x), 0, &err) < 0 && err.code != ERR_TIMEOUT)
+		if (agent_step(guest_exec_agent(x), 0, &err) < 0 && err.code != ERR_TIMEOUT)
 			must(-1, &err, "exec");
 	}
 	put_value(name, memory_kb(sandbox_pid(sb)) - before);
-	end = exec_end(x, EXEC_OUT);
+	end = guest_exec_end(x, GUEST_EXEC_OUT);
 	if (hold && end > 64u << 20)
 		put_note("%s: went on to %llu bytes though its reader had stopped", name,
 			 (unsigned long long)end);
-	must(exec_kill(x, &err), &err, "exec_kill");
-	while (!*exec_ended(x)) { /* what it wrote before it died is still for its reader */
+	must(guest_exec_kill(x, &err), &err, "exec_kill");
+	while (!*guest_exec_ended(x)) { /* what it wrote before it died is still for its reader */
 		take(x, &at);
-		must(agent_step(exec_agent(x), 10000, &err), &err, "end of `yes`");
+		must(agent_step(guest_exec_agent(x), 10000, &err), &err, "end of `yes`");
 	}
-	exec_free(x);
+	guest_exec_free(x);
 }
 
 void output_run(const struct bench *b)

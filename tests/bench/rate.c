@@ -14,15 +14,15 @@
 
 enum { FLIGHTS_MAX = 256, STUCK_MS = 60000 };
 
-struct flight {
+struct single_flight {
 	struct sandbox *sb; /* NULL: the place is free */
-	struct exec *x; /* NULL: being destroyed */
+	struct guest_exec *x; /* NULL: being destroyed */
 	int *done;
 };
 
 static void on_destroyed(void *arg, const struct keeper_reply *reply, int fd, const struct err *err)
 {
-	struct flight *f = arg;
+	struct single_flight *f = arg;
 
 	(void)fd;
 	must(reply ? 0 : -1, err, "destroy");
@@ -31,38 +31,38 @@ static void on_destroyed(void *arg, const struct keeper_reply *reply, int fd, co
 	++*f->done;
 }
 
-static void take_off(const struct bench *b, struct flight *f)
+static void take_off(const struct bench *b, struct single_flight *f)
 {
 	struct sandbox_spec spec = sandbox_spec_default();
-	struct exec_spec cmd = { .text = "echo hi" };
+	struct guest_exec_spec cmd = { .text = "echo hi" };
 	struct err err;
 
 	spec.no_pool = true;
 	must(sandbox_new(b->keeper, &spec, &f->sb, &err), &err, "sandbox_new");
-	must(exec_begin(f->sb, &cmd, &f->x, &err), &err, "exec_begin");
+	must(guest_exec_begin(f->sb, &cmd, &f->x, &err), &err, "exec_begin");
 }
 
-static void land(const struct bench *b, struct flight *f)
+static void land(const struct bench *b, struct single_flight *f)
 {
 	struct keeper_request r = keeper_client_request(KEEPER_DESTROY, sandbox_id(f->sb));
 	struct err err;
 
 	err_set(&err, ERR_INTERNAL, "no output");
-	must(exec_end(f->x, EXEC_OUT) == 3 ? 0 : -1, &err, "echo hi");
-	exec_free(f->x);
+	must(guest_exec_end(f->x, GUEST_EXEC_OUT) == 3 ? 0 : -1, &err, "echo hi");
+	guest_exec_free(f->x);
 	f->x = NULL;
 	must(keeper_client_send(b->keeper, &r, NULL, 0, on_destroyed, f, &err), &err, "destroy");
 }
 
 /* Whatever has happened meanwhile; with wait, something that has not yet. */
-static void serve(const struct bench *b, struct flight *f, int n, bool wait)
+static void serve(const struct bench *b, struct single_flight *f, int n, bool wait)
 {
 	struct pollfd p[FLIGHTS_MAX + 1];
 	struct err err;
 
 	p[n] = (struct pollfd){ .fd = keeper_client_fd(b->keeper), .events = POLLIN };
 	for (int i = 0; i < n; i++)
-		p[i] = (struct pollfd){ .fd = f[i].x ? agent_fd(exec_agent(f[i].x)) : -1,
+		p[i] = (struct pollfd){ .fd = f[i].x ? agent_fd(guest_exec_agent(f[i].x)) : -1,
 					.events = POLLIN };
 	if (poll(p, (nfds_t)n + 1, wait ? STUCK_MS : 0) <= 0) {
 		err_set(&err, ERR_TIMEOUT, "nothing happens");
@@ -74,15 +74,15 @@ static void serve(const struct bench *b, struct flight *f, int n, bool wait)
 	for (int i = 0; i < n; i++) {
 		if (!f[i].x || !p[i].revents)
 			continue;
-		must(agent_dispatch(exec_agent(f[i].x), &err), &err, "sandbox");
-		if (*exec_ended(f[i].x))
+		must(agent_dispatch(guest_exec_agent(f[i].x), &err), &err, "sandbox");
+		if (*guest_exec_ended(f[i].x))
 			land(b, &f[i]);
 	}
 }
 
-static struct flight *free_place(struct flight *f, int n, int *ret_busy)
+static struct single_flight *free_place(struct single_flight *f, int n, int *ret_busy)
 {
-	struct flight *place = NULL;
+	struct single_flight *place = NULL;
 
 	*ret_busy = 0;
 	for (int i = 0; i < n; i++)
@@ -95,7 +95,7 @@ static struct flight *free_place(struct flight *f, int n, int *ret_busy)
 
 void rate_lodge(const struct bench *b, int round, int in_flight)
 {
-	struct flight f[FLIGHTS_MAX] = { 0 };
+	struct single_flight f[FLIGHTS_MAX] = { 0 };
 	double t0 = now_us(), until = t0 + b->rate_ms * 1e3;
 	int done = 0, busy;
 	char what[32];
@@ -103,7 +103,7 @@ void rate_lodge(const struct bench *b, int round, int in_flight)
 	for (int i = 0; i < in_flight; i++)
 		f[i].done = &done;
 	do {
-		struct flight *place = free_place(f, in_flight, &busy);
+		struct single_flight *place = free_place(f, in_flight, &busy);
 		bool more = place && now_us() < until;
 
 		if (more) {

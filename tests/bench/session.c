@@ -59,9 +59,9 @@ static enum session_outcome enter(struct place *p, const char *key)
 {
 	struct template over;
 	struct store_binding b = { .kind = "key" };
-	struct session_want w = { .keys = &b, .nkeys = 1, .over = &over };
+	struct session_opts w = { .keys = &b, .nkeys = 1, .over = &over };
 	enum session_outcome outcome;
-	struct session_entered r;
+	struct session_enter_result r;
 	struct err err;
 
 	template_init(&over);
@@ -69,21 +69,21 @@ static enum session_outcome enter(struct place *p, const char *key)
 	snprintf(b.key, sizeof(b.key), "%s", key);
 	must(session_enter(p->e, &who, &w, &r, &err), &err, "session_enter");
 	outcome = r.outcome;
-	session_entered_fini(&r);
+	session_enter_result_fini(&r);
 	return outcome;
 }
 
 static void run(struct place *p, const char *key, const char *text)
 {
 	struct session_ref ref = ref_of(key);
-	struct run_want w = { .text = text };
-	struct exec_output o;
+	struct exec_opts w = { .text = text };
+	struct guest_exec_output o;
 	struct err err;
 
-	must(run_all(p->e, &who, &ref, &w, NULL, 0, &o, &err), &err, "run");
+	must(exec_list_all(p->e, &who, &ref, &w, NULL, 0, &o, &err), &err, "run");
 	if (o.result.code != 0)
 		must(-1, NULL, o.err);
-	exec_output_fini(&o);
+	guest_exec_output_fini(&o);
 }
 
 static void hibernate(struct place *p, const char *key)
@@ -158,7 +158,7 @@ static void fork_once(struct place *p, const char *key, const char *size, int ro
 static void snapshot_once(struct place *p, const char *key, const char *size, int round)
 {
 	struct session_ref ref = ref_of(key);
-	struct snapshot_want w = { .name = NULL };
+	struct snapshot_opts w = { .name = NULL };
 	struct store_snapshot s;
 	double t0 = now_us();
 	struct err err;

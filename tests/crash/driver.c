@@ -192,7 +192,7 @@ static int do_layers(char **w, struct err *err)
 	return list(KEEPER_IS_LAYER, err);
 }
 
-/* Not by exec_begin(): its logs are memory of this process, and this one is about to die. */
+/* Not by guest_exec_begin(): its logs are memory of this process, and this one is about to die. */
 static int do_start(char **w, struct err *err)
 {
 	struct sandbox *sb = box(w[1], err);
@@ -263,17 +263,17 @@ static int do_signal(char **w, struct err *err)
 static int do_run(char **w, struct err *err)
 {
 	struct sandbox *sb = box(w[1], err);
-	struct exec_spec spec = { .text = w[2], .timeout_ms = 60000 };
-	struct exec_output o;
+	struct guest_exec_spec spec = { .text = w[2], .timeout_ms = 60000 };
+	struct guest_exec_output o;
 
-	if (!sb || exec_run(sb, &spec, NULL, 0, &o, err) < 0)
+	if (!sb || guest_exec_run(sb, &spec, NULL, 0, &o, err) < 0)
 		return -1;
 	printf("ok %d %d %u %" PRIu64 " %" PRIu64 " ", o.result.code, o.result.signal,
 	       o.result.hits, o.result.cpu_us, o.result.max_rss_bytes);
 	for (size_t i = 0; i < o.out_len; i++)
 		printf("%02x", (unsigned char)o.out[i]);
 	puts("");
-	exec_output_fini(&o);
+	guest_exec_output_fini(&o);
 	return 0;
 }
 
@@ -434,7 +434,7 @@ static int do_lose(char **w, struct err *err)
 	return 0;
 }
 
-static const struct command {
+static const struct exec_record {
 	const char *name;
 	int nwords; /* the last one is the rest of the line */
 	int (*fn)(char **w, struct err *err);
@@ -457,7 +457,7 @@ static int obey(char *line, struct err *err)
 	int n = 1;
 
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
-		const struct command *c = &commands[i];
+		const struct exec_record *c = &commands[i];
 
 		if (strlen(c->name) != len || strncmp(c->name, line, len) != 0)
 			continue;

@@ -55,7 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	}
 	json_out_init(&j, 16 * size + 4096);
-	fragment_print_files(&j, NULL, &l);
+	fragment_files_to_json(&j, NULL, &l);
 	text = json_out_take(&j, &len);
 	must(text && fragment_parse_files(text, len, &again, &err) == 0);
 	compare(&l, &again);

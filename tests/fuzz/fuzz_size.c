@@ -25,16 +25,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	memcpy(text, data, size);
 	text[size] = '\0';
-	if (!size_parse_bytes("x", text, &v, &err)) {
+	if (!units_parse_bytes("x", text, &v, &err)) {
 		snprintf(again, sizeof(again), "%" PRIu64, v);
-		must(!size_parse_bytes("x", again, &w, &err) && v == w);
-		size_format(v, again);
+		must(!units_parse_bytes("x", again, &w, &err) && v == w);
+		units_format(v, again);
 	} else {
 		must(v == 0 && err.code == ERR_INVALID);
 	}
-	size_parse_ms("x", text, &w, &err);
-	size_parse_milli("x", text, &w, &err);
-	if (!size_parse_count("x", text, 5, 50, &w, &err))
+	units_parse_ms("x", text, &w, &err);
+	units_parse_milli("x", text, &w, &err);
+	if (!units_parse_count("x", text, 5, 50, &w, &err))
 		must(w >= 5 && w <= 50);
 	return 0;
 }

@@ -95,7 +95,7 @@ json_t *session_json(const struct store_session *s)
 	return json_pack(
 		"{s:s, s:s, s:i, s:I, s:I, s:I, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:b, s:s, "
 		"s:s, s:s, s:s}",
-		"id", s->id, "state", sm_name(&session_sm, s->state), "runtime", (int)s->runtime,
+		"id", s->id, "state", state_machine_name(&session_states, s->state), "runtime", (int)s->runtime,
 		"version", (json_int_t)s->version, "generation", (json_int_t)s->generation,
 		"incarnation", (json_int_t)s->incarnation, "sandbox", s->sandbox, "layer", s->layer,
 		"snapshot", s->snapshot, "hibernate_at", (json_int_t)s->hibernate_at, "expires_at",
@@ -110,7 +110,7 @@ json_t *snapshot_json(const struct store_snapshot *s)
 			 s->name, "layer", s->layer, "generation", (json_int_t)s->generation);
 }
 
-static json_t *entered_json(const struct session_entered *r)
+static json_t *entered_json(const struct session_enter_result *r)
 {
 	static const char *const outcomes[] = { "?", "created", "reused", "resumed", "replaced" };
 	static const char *const sources[] = { "none", "pool", "cold", "resume", "fork" };
@@ -136,7 +136,7 @@ json_t *record(int r, struct store_session *s)
 json_t *op_enter(const json_t *q, struct err *err)
 {
 	struct store_binding key = { .kind = "key" };
-	struct session_want w = {
+	struct session_opts w = {
 		.user = str(q, "user"),
 		.template = str(q, "template"),
 		.snapshot = str(q, "snapshot"),
@@ -152,7 +152,7 @@ json_t *op_enter(const json_t *q, struct err *err)
 		.on_exceed = flag(q, "replace") ? SESSION_EXCEED_REPLACE : SESSION_EXCEED_REFUSE,
 		.wait_ms = num(q, "wait_ms")
 	};
-	struct session_entered r;
+	struct session_enter_result r;
 	struct template over;
 	json_t *a;
 	int done;
@@ -175,20 +175,20 @@ json_t *op_enter(const json_t *q, struct err *err)
 	if (done < 0)
 		return NULL;
 	a = entered_json(&r);
-	session_entered_fini(&r);
+	session_enter_result_fini(&r);
 	return a;
 }
 
 json_t *op_resume(const json_t *q, struct err *err)
 {
 	struct session_ref ref = ref_of(q);
-	struct session_entered r;
+	struct session_enter_result r;
 	json_t *a;
 
 	if (session_resume(engine, &caller, &ref, num(q, "if_version"), &r, err) < 0)
 		return NULL;
 	a = entered_json(&r);
-	session_entered_fini(&r);
+	session_enter_result_fini(&r);
 	return a;
 }
 
@@ -273,7 +273,7 @@ json_t *op_probe(const json_t *q, struct err *err)
 {
 	static const char *const names[] = { "?", "connected", "unsure", "expired", "no_sandbox" };
 	struct session_ref ref = ref_of(q);
-	struct session_probed p;
+	struct session_probe_result p;
 
 	if (session_probe(engine, &caller, &ref, num(q, "deadline_ms"), &p, err) < 0)
 		return NULL;
@@ -293,7 +293,7 @@ json_t *op_valid(const json_t *q, struct err *err)
 json_t *op_sweep(const json_t *q, struct err *err)
 {
 	(void)q, (void)err;
-	return json_pack("{s:i}", "changed", engine_sweep(engine));
+	return json_pack("{s:i}", "changed", engine_run_timers(engine));
 }
 
 /* Layers that nothing names. */
@@ -307,7 +307,7 @@ json_t *op_facts(const json_t *q, struct err *err)
 {
 	(void)q, (void)err;
 	return json_pack("{s:I, s:i, s:i}", "changes", (json_int_t)engine_changes(engine), "active",
-			 (int)engine_active(engine), "pid", (int)getpid());
+			 (int)capacity_active(engine), "pid", (int)getpid());
 }
 
 json_t *op_clock(const json_t *q, struct err *err)
@@ -334,18 +334,18 @@ json_t *op_nofile(const json_t *q, struct err *err)
 json_t *op_kept(const json_t *q, struct err *err)
 {
 	static const char *const names[] = { "?", "sandbox", "files", "layer" };
-	struct keep_list l;
+	struct keeper_listing l;
 	json_t *a = json_array();
 
 	(void)q;
-	if (keep_list(engine, &l, err) < 0) {
+	if (keeper_conn_list(engine, &l, err) < 0) {
 		json_decref(a);
 		return NULL;
 	}
 	for (size_t i = 0; i < l.count; i++)
 		json_array_append_new(a,
 				      json_pack("[s, s]", names[l.items[i].what], l.items[i].id));
-	keep_list_fini(&l);
+	keeper_listing_fini(&l);
 	return json_pack("{s:o}", "kept", a);
 }
 

@@ -14,9 +14,9 @@
 
 enum { READ_MAX = 64 << 20 };
 
-static struct run_want want_of(const json_t *q)
+static struct exec_opts want_of(const json_t *q)
 {
-	return (struct run_want){ .text = str(q, "text"),
+	return (struct exec_opts){ .text = str(q, "text"),
 				  .timeout_ms = (uint32_t)num(q, "timeout_ms"),
 				  .output_bytes = (uint64_t)num(q, "output_bytes"),
 				  .background = flag(q, "background"),
@@ -28,26 +28,26 @@ static struct run_want want_of(const json_t *q)
 json_t *op_run(const json_t *q, struct err *err)
 {
 	struct session_ref ref = ref_of(q);
-	struct run_want w = want_of(q);
-	struct exec_output o;
+	struct exec_opts w = want_of(q);
+	struct guest_exec_output o;
 	json_t *a;
 
-	if (run_all(engine, &caller, &ref, &w, NULL, 0, &o, err) < 0)
+	if (exec_list_all(engine, &caller, &ref, &w, NULL, 0, &o, err) < 0)
 		return NULL;
 	a = json_pack("{s:i, s:i, s:i, s:o, s:o, s:I}", "code", o.result.code, "signal",
 		      o.result.signal, "hits", (int)o.result.hits, "out", bytes(o.out, o.out_len),
 		      "err", bytes(o.err, o.err_len), "out_total", (json_int_t)o.out_total);
-	exec_output_fini(&o);
+	guest_exec_output_fini(&o);
 	return a;
 }
 
-static json_t *exec_json(struct run *x, struct err *err)
+static json_t *exec_json(struct exec_handle *x, struct err *err)
 {
 	static const char *const states[] = { "running", "exited", "killed", "lost" };
 	struct store_exec r;
 	json_t *a;
 
-	if (run_info(x, &r, err) < 0)
+	if (exec_get_info(x, &r, err) < 0)
 		return NULL;
 	a = json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:b, s:s}", "exec", r.id, "state",
 		      states[r.state & 3], "code", (json_int_t)r.exit_code, "signal",
@@ -60,38 +60,38 @@ static json_t *exec_json(struct run *x, struct err *err)
 json_t *op_start(const json_t *q, struct err *err)
 {
 	struct session_ref ref = ref_of(q);
-	struct run_want w = want_of(q);
-	auto_call(run_close) struct run *x = NULL;
+	struct exec_opts w = want_of(q);
+	auto_call(exec_close) struct exec_handle *x = NULL;
 
-	if (run_start(engine, &caller, &ref, &w, &x, NULL, err) < 0)
+	if (exec_start(engine, &caller, &ref, &w, &x, NULL, err) < 0)
 		return NULL;
 	return exec_json(x, err);
 }
 
 json_t *op_wait(const json_t *q, struct err *err)
 {
-	auto_call(run_close) struct run *x = NULL;
+	auto_call(exec_close) struct exec_handle *x = NULL;
 	int64_t ms = json_object_get(q, "ms") ? num(q, "ms") : -1;
 
-	if (run_open(engine, &caller, str(q, "exec"), &x, err) < 0)
+	if (exec_open(engine, &caller, str(q, "exec"), &x, err) < 0)
 		return NULL;
-	if (run_wait(x, ms, err) < 0)
+	if (exec_wait(x, ms, err) < 0)
 		return NULL;
 	return exec_json(x, err);
 }
 
 json_t *op_output(const json_t *q, struct err *err)
 {
-	enum exec_stream s = flag(q, "stderr") ? EXEC_ERR : EXEC_OUT;
-	auto_call(run_close) struct run *x = NULL;
+	enum guest_exec_stream s = flag(q, "stderr") ? GUEST_EXEC_ERR : GUEST_EXEC_OUT;
+	auto_call(exec_close) struct exec_handle *x = NULL;
 	auto_free char *buf = malloc(1 << 20);
 	size_t got = 0;
 	bool ended;
 
-	if (run_open(engine, &caller, str(q, "exec"), &x, err) < 0)
+	if (exec_open(engine, &caller, str(q, "exec"), &x, err) < 0)
 		return NULL;
-	ended = run_ended(x);
-	if (run_read(x, s, (uint64_t)num(q, "offset"), buf, 1 << 20, num(q, "wait_ms"), &got, err) <
+	ended = exec_has_ended(x);
+	if (exec_read(x, s, (uint64_t)num(q, "offset"), buf, 1 << 20, num(q, "wait_ms"), &got, err) <
 	    0)
 		return NULL;
 	return json_pack("{s:o, s:I, s:b}", "data", bytes(buf, got), "next",
@@ -100,21 +100,21 @@ json_t *op_output(const json_t *q, struct err *err)
 
 json_t *op_stdin(const json_t *q, struct err *err)
 {
-	auto_call(run_close) struct run *x = NULL;
+	auto_call(exec_close) struct exec_handle *x = NULL;
 	const char *data = str(q, "data") ? str(q, "data") : "";
 
-	if (run_open(engine, &caller, str(q, "exec"), &x, err) < 0 ||
-	    run_stdin(x, data, strlen(data), flag(q, "eof"), err) < 0)
+	if (exec_open(engine, &caller, str(q, "exec"), &x, err) < 0 ||
+	    exec_write_stdin(x, data, strlen(data), flag(q, "eof"), err) < 0)
 		return NULL;
 	return json_object();
 }
 
 json_t *op_signal(const json_t *q, struct err *err)
 {
-	auto_call(run_close) struct run *x = NULL;
+	auto_call(exec_close) struct exec_handle *x = NULL;
 
-	if (run_open(engine, &caller, str(q, "exec"), &x, err) < 0 ||
-	    run_signal(x, (int)num(q, "signal"), AGENT_TO_TREE, err) < 0)
+	if (exec_open(engine, &caller, str(q, "exec"), &x, err) < 0 ||
+	    exec_signal(x, (int)num(q, "signal"), AGENT_TO_TREE, err) < 0)
 		return NULL;
 	return json_object();
 }
@@ -126,7 +126,7 @@ json_t *op_execs(const json_t *q, struct err *err)
 	struct store_exec_list l;
 	json_t *a = json_array();
 
-	if (run_list(engine, &caller, &ref, page, &l, err) < 0) {
+	if (exec_list(engine, &caller, &ref, page, &l, err) < 0) {
 		json_decref(a);
 		return NULL;
 	}
@@ -139,19 +139,19 @@ json_t *op_execs(const json_t *q, struct err *err)
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-static int borrow(const json_t *q, struct session_loan **ret, struct err *err)
+static int borrow(const json_t *q, struct side_conn **ret, struct err *err)
 {
 	struct session_ref ref = ref_of(q);
 
-	return session_borrow(engine, &caller, &ref, !flag(q, "no_resume"), ret, NULL, err);
+	return side_conn_open(engine, &caller, &ref, !flag(q, "no_resume"), ret, NULL, err);
 }
 
 json_t *op_write(const json_t *q, struct err *err)
 {
-	auto_call(session_give_back) struct session_loan *l = NULL;
+	auto_call(side_conn_close) struct side_conn *l = NULL;
 	const char *data = str(q, "data") ? str(q, "data") : "";
 
-	if (borrow(q, &l, err) < 0 || files_write(session_loan_sandbox(l), NULL, str(q, "path"),
+	if (borrow(q, &l, err) < 0 || files_write(side_conn_sandbox(l), NULL, str(q, "path"),
 						  data, strlen(data), AGENT_PARENTS, 0644, err) < 0)
 		return NULL;
 	return json_object();
@@ -159,11 +159,11 @@ json_t *op_write(const json_t *q, struct err *err)
 
 json_t *op_read(const json_t *q, struct err *err)
 {
-	auto_call(session_give_back) struct session_loan *l = NULL;
+	auto_call(side_conn_close) struct side_conn *l = NULL;
 	auto_free void *data = NULL;
 	size_t len;
 
-	if (borrow(q, &l, err) < 0 || files_read(session_loan_sandbox(l), NULL, str(q, "path"),
+	if (borrow(q, &l, err) < 0 || files_read(side_conn_sandbox(l), NULL, str(q, "path"),
 						 READ_MAX, &data, &len, err) < 0)
 		return NULL;
 	return json_pack("{s:o}", "data", bytes(data, len));
@@ -171,22 +171,22 @@ json_t *op_read(const json_t *q, struct err *err)
 
 json_t *op_remove(const json_t *q, struct err *err)
 {
-	auto_call(session_give_back) struct session_loan *l = NULL;
+	auto_call(side_conn_close) struct side_conn *l = NULL;
 
 	if (borrow(q, &l, err) < 0 ||
-	    files_remove_tree(session_loan_sandbox(l), NULL, str(q, "path"), err) < 0)
+	    files_remove_tree(side_conn_sandbox(l), NULL, str(q, "path"), err) < 0)
 		return NULL;
 	return json_object();
 }
 
 json_t *op_stat(const json_t *q, struct err *err)
 {
-	auto_call(session_give_back) struct session_loan *l = NULL;
+	auto_call(side_conn_close) struct side_conn *l = NULL;
 	struct files_stat st;
 	json_t *a;
 
 	if (borrow(q, &l, err) < 0 ||
-	    files_stat(session_loan_sandbox(l), NULL, str(q, "path"), false, &st, err) < 0)
+	    files_stat(side_conn_sandbox(l), NULL, str(q, "path"), false, &st, err) < 0)
 		return NULL;
 	a = json_pack("{s:i, s:I}", "mode", (int)st.st.mode, "size", (json_int_t)st.st.size);
 	free(st.target);
@@ -196,7 +196,7 @@ json_t *op_stat(const json_t *q, struct err *err)
 /* The content of a directory inside as a tar, or the other way, into a file of the host. */
 json_t *op_tar(const json_t *q, struct err *err)
 {
-	auto_call(session_give_back) struct session_loan *l = NULL;
+	auto_call(side_conn_close) struct side_conn *l = NULL;
 	bool in = flag(q, "in");
 	auto_close int fd = open(str(q, "file"),
 				 (in ? O_RDONLY : O_WRONLY | O_CREAT | O_TRUNC) | O_CLOEXEC, 0600);
@@ -206,7 +206,7 @@ json_t *op_tar(const json_t *q, struct err *err)
 		return err_sys(err, errno, "%s", str(q, "file")), NULL;
 	if (borrow(q, &l, err) < 0)
 		return NULL;
-	r = in ? files_tar_in(session_loan_sandbox(l), NULL, str(q, "path"), fd, 0, err)
-	       : files_tar_out(session_loan_sandbox(l), NULL, str(q, "path"), fd, err);
+	r = in ? files_tar_in(side_conn_sandbox(l), NULL, str(q, "path"), fd, 0, err)
+	       : files_tar_out(side_conn_sandbox(l), NULL, str(q, "path"), fd, err);
 	return r < 0 ? NULL : json_object();
 }

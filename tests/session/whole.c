@@ -14,7 +14,7 @@
 json_t *op_snapshot(const json_t *q, struct err *err)
 {
 	struct session_ref ref = ref_of(q);
-	struct snapshot_want w = { .name = str(q, "name"), .stop = flag(q, "stop") };
+	struct snapshot_opts w = { .name = str(q, "name"), .stop = flag(q, "stop") };
 	struct store_snapshot s;
 
 	if (session_snapshot(engine, &caller, &ref, &w, &s, err) < 0)
@@ -96,7 +96,7 @@ json_t *op_durable(const json_t *q, struct err *err)
 	struct session_ref ref = ref_of(q);
 	bool durable;
 
-	if (session_durable(engine, &caller, &ref, &durable, err) < 0)
+	if (session_is_durable(engine, &caller, &ref, &durable, err) < 0)
 		return NULL;
 	return json_pack("{s:b}", "durable", durable);
 }
@@ -105,7 +105,7 @@ json_t *op_durable(const json_t *q, struct err *err)
 
 json_t *op_project(const json_t *q, struct err *err)
 {
-	struct project_want w = { .id = str(q, "project"), .name = str(q, "project") };
+	struct project_opts w = { .id = str(q, "project"), .name = str(q, "project") };
 	struct store_project p;
 
 	if (project_add(engine, &caller, str(q, "user"), &w, &p, err) < 0)
@@ -115,8 +115,8 @@ json_t *op_project(const json_t *q, struct err *err)
 
 json_t *op_fragment(const json_t *q, struct err *err)
 {
-	struct fragment_want w = { .from_sandbox = flag(q, "from_sandbox") };
-	struct fragment_added f;
+	struct fragment_opts w = { .from_sandbox = flag(q, "from_sandbox") };
+	struct fragment_add_result f;
 	auto_free char *text = NULL;
 
 	if (json_object_get(q, "files")) {
@@ -131,10 +131,10 @@ json_t *op_fragment(const json_t *q, struct err *err)
 
 json_t *op_switch(const json_t *q, struct err *err)
 {
-	struct switch_want w = { .user = str(q, "user"),
+	struct switch_opts w = { .user = str(q, "user"),
 				 .project = str(q, "project"),
 				 .fragment = str(q, "fragment") };
-	struct switched s;
+	struct switch_result s;
 
 	if (switch_user(engine, &caller, &w, &s, err) < 0)
 		return NULL;
@@ -164,16 +164,16 @@ json_t *op_where(const json_t *q, struct err *err)
 {
 	struct active_fragment a = { .has_fragment = false };
 
-	if (get_user_active_fragment(engine, &caller, str(q, "user"), &a, err) < 0)
+	if (user_active_fragment(engine, &caller, str(q, "user"), &a, err) < 0)
 		return NULL;
 	return json_pack("{s:s, s:s}", "project", a.project, "fragment", a.fragment);
 }
 
 json_t *op_kill_user(const json_t *q, struct err *err)
 {
-	struct killed k;
+	struct kill_result k;
 
-	if (kill_user_active_sandbox(engine, &caller, str(q, "user"), &k, err) < 0)
+	if (user_kill_active_sandbox(engine, &caller, str(q, "user"), &k, err) < 0)
 		return NULL;
 	return json_pack("{s:b}", "killed", k.killed);
 }
@@ -182,15 +182,15 @@ json_t *op_kill_user(const json_t *q, struct err *err)
 json_t *op_kill_users(const json_t *q, struct err *err)
 {
 	const char *user = str(q, "user");
-	struct killed_list l;
+	struct kill_result_list l;
 	json_t *a;
-	int r = user ? kill_user_sandboxes(engine, &caller, user, &l, err)
-		     : kill_all_user_sandboxes(engine, &caller, &l, err);
+	int r = user ? user_kill_sandboxes(engine, &caller, user, &l, err)
+		     : user_kill_all_sandboxes(engine, &caller, &l, err);
 
 	if (r < 0)
 		return NULL;
 	a = json_pack("{s:i, s:i}", "killed", (int)l.killed, "failed", (int)l.failed);
-	killed_list_fini(&l);
+	kill_result_list_fini(&l);
 	return a;
 }
 
@@ -220,10 +220,10 @@ json_t *op_quota(const json_t *q, struct err *err)
 
 json_t *op_full(const json_t *q, struct err *err)
 {
-	struct session_full f;
+	struct capacity_report f;
 
 	(void)q, (void)err;
-	engine_full(engine, &f);
+	capacity_get_report(engine, &f);
 	return json_pack("{s:i, s:i, s:i, s:i, s:I}", "active", (int)f.active, "max", (int)f.max,
 			 "waiting", (int)f.waiting, "idle", (int)f.idle, "retry_after_ms",
 			 (json_int_t)f.retry_after_ms);

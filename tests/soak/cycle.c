@@ -32,26 +32,26 @@ unsigned cycle_below(struct soak *s, unsigned n)
 
 /* ---- what happens in a sandbox -------------------------------------------------------------- */
 
-static int run(struct sandbox *sb, const struct exec_spec *spec, const char *input, int code,
+static int run(struct sandbox *sb, const struct guest_exec_spec *spec, const char *input, int code,
 	       unsigned hits, const char *out, struct err *err)
 {
-	struct exec_output o;
+	struct guest_exec_output o;
 	int r = 0;
 
-	if (exec_run(sb, spec, input, input ? strlen(input) : 0, &o, err) < 0)
+	if (guest_exec_run(sb, spec, input, input ? strlen(input) : 0, &o, err) < 0)
 		return -1;
 	if (o.result.code != code || (o.result.hits & hits) != hits ||
 	    (out && strcmp(o.out, out) != 0))
 		r = err_set(err, ERR_INTERNAL,
 			    "status %d signal %d hits %x, output '%.60s', errors '%.60s'",
 			    o.result.code, o.result.signal, o.result.hits, o.out, o.err);
-	exec_output_fini(&o);
+	guest_exec_output_fini(&o);
 	return r;
 }
 
 static int do_echo(struct soak *s, struct sandbox **sb, struct err *err)
 {
-	struct exec_spec spec = { .text = "echo hi" };
+	struct guest_exec_spec spec = { .text = "echo hi" };
 
 	(void)s;
 	return run(*sb, &spec, NULL, 0, 0, "hi\n", err);
@@ -59,7 +59,7 @@ static int do_echo(struct soak *s, struct sandbox **sb, struct err *err)
 
 static int do_fail(struct soak *s, struct sandbox **sb, struct err *err)
 {
-	struct exec_spec spec = { .text = "echo no >&2; exit 3" };
+	struct guest_exec_spec spec = { .text = "echo no >&2; exit 3" };
 
 	(void)s;
 	return run(*sb, &spec, NULL, 3, 0, "", err);
@@ -68,19 +68,19 @@ static int do_fail(struct soak *s, struct sandbox **sb, struct err *err)
 static int do_missing(struct soak *s, struct sandbox **sb, struct err *err)
 {
 	const char *const argv[] = { "/no/such/program", NULL };
-	struct exec_spec spec = { .argv = argv };
-	struct exec_output o;
+	struct guest_exec_spec spec = { .argv = argv };
+	struct guest_exec_output o;
 
 	(void)s;
-	if (exec_run(*sb, &spec, NULL, 0, &o, err) < 0)
+	if (guest_exec_run(*sb, &spec, NULL, 0, &o, err) < 0)
 		return err->sys == ENOENT ? 0 : -1;
-	exec_output_fini(&o);
+	guest_exec_output_fini(&o);
 	return err_set(err, ERR_INTERNAL, "a missing program was run");
 }
 
 static int do_survivors(struct soak *s, struct sandbox **sb, struct err *err)
 {
-	struct exec_spec spec = {
+	struct guest_exec_spec spec = {
 		.text = "sleep 1000 & setsid sleep 1000 & (setsid sleep 1000 &); echo hi"
 	};
 
@@ -90,7 +90,7 @@ static int do_survivors(struct soak *s, struct sandbox **sb, struct err *err)
 
 static int do_timeout(struct soak *s, struct sandbox **sb, struct err *err)
 {
-	struct exec_spec spec = { .text = "setsid sleep 1000 & sleep 1000", .timeout_ms = 40 };
+	struct guest_exec_spec spec = { .text = "setsid sleep 1000 & sleep 1000", .timeout_ms = 40 };
 
 	(void)s;
 	return run(*sb, &spec, NULL, -1, AGENT_HIT_TIME, NULL, err);
@@ -98,7 +98,7 @@ static int do_timeout(struct soak *s, struct sandbox **sb, struct err *err)
 
 static int do_files(struct soak *s, struct sandbox **sb, struct err *err)
 {
-	struct exec_spec spec = { .text = "mkdir d; for i in 1 2 3 4 5 6 7 8; do head -c 100000 "
+	struct guest_exec_spec spec = { .text = "mkdir d; for i in 1 2 3 4 5 6 7 8; do head -c 100000 "
 					  "/dev/zero >d/$i; done;"
 					  "ln -s d l; cat note; rm -r d/1; mkfifo p; sync" };
 	void *back = NULL;
@@ -116,7 +116,7 @@ static int do_files(struct soak *s, struct sandbox **sb, struct err *err)
 
 static int do_input(struct soak *s, struct sandbox **sb, struct err *err)
 {
-	struct exec_spec spec = { .text = "cat" };
+	struct guest_exec_spec spec = { .text = "cat" };
 
 	(void)s;
 	return run(*sb, &spec, "through\n", 0, 0, "through\n", err);
@@ -124,24 +124,24 @@ static int do_input(struct soak *s, struct sandbox **sb, struct err *err)
 
 static int do_many(struct soak *s, struct sandbox **sb, struct err *err)
 {
-	struct exec_spec spec = { .text = "sleep 0.01; echo hi" };
-	struct exec *x[4] = { NULL };
+	struct guest_exec_spec spec = { .text = "sleep 0.01; echo hi" };
+	struct guest_exec *x[4] = { NULL };
 	int r = 0;
 
 	(void)s;
 	for (size_t i = 0; i < ARRAY_LEN(x) && r == 0; i++)
-		r = exec_begin(*sb, &spec, &x[i], err);
+		r = guest_exec_begin(*sb, &spec, &x[i], err);
 	for (size_t i = 0; i < ARRAY_LEN(x); i++) {
 		if (x[i] && r == 0)
-			r = exec_wait(x[i], WAIT_MS, err);
-		exec_free(x[i]);
+			r = guest_exec_wait(x[i], WAIT_MS, err);
+		guest_exec_free(x[i]);
 	}
 	return r;
 }
 
 static int do_signal(struct soak *s, struct sandbox **sb, struct err *err)
 {
-	struct exec_spec spec = { .text = "kill -9 $$" };
+	struct guest_exec_spec spec = { .text = "kill -9 $$" };
 
 	(void)s;
 	return run(*sb, &spec, NULL, -1, 0, NULL, err);
@@ -150,20 +150,20 @@ static int do_signal(struct soak *s, struct sandbox **sb, struct err *err)
 /* Destroyed while it runs. */
 static int do_busy(struct soak *s, struct sandbox **sb, struct err *err)
 {
-	struct exec_spec spec = { .text = "while :; do (sleep 0.001); done" };
-	struct exec *x = NULL;
-	int r = exec_start(*sb, &spec, &x, err);
+	struct guest_exec_spec spec = { .text = "while :; do (sleep 0.001); done" };
+	struct guest_exec *x = NULL;
+	int r = guest_exec_start(*sb, &spec, &x, err);
 
 	(void)s;
 	if (r == 0)
 		r = sandbox_destroy(*sb, err);
-	exec_free(x);
+	guest_exec_free(x);
 	return r;
 }
 
 static int do_pty(struct soak *s, struct sandbox **sb, struct err *err)
 {
-	struct exec_spec spec = {
+	struct guest_exec_spec spec = {
 		.text = "test -t 1 && stty size", .pty = true, .rows = 7, .cols = 11
 	};
 
@@ -174,23 +174,23 @@ static int do_pty(struct soak *s, struct sandbox **sb, struct err *err)
 /* Far more than the log keeps: the newest stays. */
 static int do_flood(struct soak *s, struct sandbox **sb, struct err *err)
 {
-	struct exec_spec spec = { .text = "head -c 3000000 /dev/zero", .log_bytes = 1 << 16 };
-	struct exec_output o;
+	struct guest_exec_spec spec = { .text = "head -c 3000000 /dev/zero", .log_bytes = 1 << 16 };
+	struct guest_exec_output o;
 	int r = 0;
 
 	(void)s;
-	if (exec_run(*sb, &spec, NULL, 0, &o, err) < 0)
+	if (guest_exec_run(*sb, &spec, NULL, 0, &o, err) < 0)
 		return -1;
 	if (o.out_total != 3000000 || o.out_len != spec.log_bytes)
 		r = err_set(err, ERR_INTERNAL, "%zu of %llu bytes kept", o.out_len,
 			    (unsigned long long)o.out_total);
-	exec_output_fini(&o);
+	guest_exec_output_fini(&o);
 	return r;
 }
 
 static int do_share(struct soak *s, struct sandbox **sb, struct err *err)
 {
-	struct exec_spec spec = { .text = "cat /share/word" };
+	struct guest_exec_spec spec = { .text = "cat /share/word" };
 
 	(void)s;
 	return run(*sb, &spec, NULL, 0, 0, "shared\n", err);
@@ -211,33 +211,33 @@ static int do_reconnect(struct soak *s, struct sandbox **sb, struct err *err)
 /* lodge-init dies under a command. */
 static int do_crash(struct soak *s, struct sandbox **sb, struct err *err)
 {
-	struct exec_spec spec = { .text = "sleep 1000 & sleep 1000" };
-	struct exec *x = NULL;
+	struct guest_exec_spec spec = { .text = "sleep 1000 & sleep 1000" };
+	struct guest_exec *x = NULL;
 	struct err gone;
 
 	(void)s;
-	if (exec_start(*sb, &spec, &x, err) < 0)
+	if (guest_exec_start(*sb, &spec, &x, err) < 0)
 		return -1;
 	kill(sandbox_pid(*sb), SIGKILL);
-	if (exec_wait(x, WAIT_MS, &gone) == 0 || gone.code == ERR_TIMEOUT) {
-		exec_free(x);
+	if (guest_exec_wait(x, WAIT_MS, &gone) == 0 || gone.code == ERR_TIMEOUT) {
+		guest_exec_free(x);
 		return err_set(err, ERR_INTERNAL, "the end of lodge-init was not noticed");
 	}
-	exec_free(x);
+	guest_exec_free(x);
 	return 0;
 }
 
 /* Which of its processes the kernel takes is the kernel's choice; that it did must be said. */
 static int do_memory(struct soak *s, struct sandbox **sb, struct err *err)
 {
-	struct exec_spec spec = { .text = "head -c 200M /dev/zero | tail -c 100M >/dev/null" };
+	struct guest_exec_spec spec = { .text = "head -c 200M /dev/zero | tail -c 100M >/dev/null" };
 	unsigned hits = s->has_cgroup ? AGENT_HIT_MEMORY : 0;
-	struct exec_output o;
+	struct guest_exec_output o;
 
-	if (exec_run(*sb, &spec, NULL, 0, &o, err) < 0)
+	if (guest_exec_run(*sb, &spec, NULL, 0, &o, err) < 0)
 		return -1;
 	hits &= ~o.result.hits;
-	exec_output_fini(&o);
+	guest_exec_output_fini(&o);
 	if (hits)
 		return err_set(err, ERR_INTERNAL, "the memory limit was not reported");
 	return 0;

@@ -32,24 +32,24 @@ static inline bool open_busy(void)
 		CHECK(open_busy() && enter("a"));                                                  \
 	} while (0)
 
-static inline struct run *begin(struct run_want want)
+static inline struct exec_handle *begin(struct exec_opts want)
 {
 	struct session_ref a = key("a");
-	struct run *x = NULL;
+	struct exec_handle *x = NULL;
 
-	if (run_start(engine, &me, &a, &want, &x, NULL, &err) < 0) {
+	if (exec_start(engine, &me, &a, &want, &x, NULL, &err) < 0) {
 		printf("# %s\n", err.msg);
 		return NULL;
 	}
 	return x;
 }
 
-static inline bool ends(struct run *x, enum run_state state)
+static inline bool ends(struct exec_handle *x, enum exec_state state)
 {
 	struct store_exec rec;
 	bool same;
 
-	if (run_wait(x, 20000, &err) < 0 || run_info(x, &rec, &err) < 0) {
+	if (exec_wait(x, 20000, &err) < 0 || exec_get_info(x, &rec, &err) < 0) {
 		printf("# %s\n", err.msg);
 		return false;
 	}
@@ -62,13 +62,13 @@ static inline bool ends(struct run *x, enum run_state state)
 }
 
 /* All of stdout from `offset` on. */
-static inline bool wrote(struct run *x, uint64_t offset, const char *want)
+static inline bool wrote(struct exec_handle *x, uint64_t offset, const char *want)
 {
 	char buf[4096];
 	size_t n = 1, len = 0;
 
 	while (n && len < sizeof(buf) - 1) {
-		if (run_read(x, EXEC_OUT, offset + len, buf + len, sizeof(buf) - 1 - len, 10000, &n,
+		if (exec_read(x, GUEST_EXEC_OUT, offset + len, buf + len, sizeof(buf) - 1 - len, 10000, &n,
 			     &err) < 0) {
 			printf("# %s\n", err.msg);
 			return false;
@@ -82,13 +82,13 @@ static inline bool wrote(struct run *x, uint64_t offset, const char *want)
 	return false;
 }
 
-static inline bool reads(struct run *x, const char *want)
+static inline bool reads(struct exec_handle *x, const char *want)
 {
 	char buf[256] = "";
 	size_t len = 0, n;
 
 	while (len < strlen(want)) {
-		if (run_read(x, EXEC_OUT, len, buf + len, sizeof(buf) - len, 10000, &n, &err) < 0 ||
+		if (exec_read(x, GUEST_EXEC_OUT, len, buf + len, sizeof(buf) - len, 10000, &n, &err) < 0 ||
 		    !n)
 			return false;
 		len += n;
@@ -96,11 +96,11 @@ static inline bool reads(struct run *x, const char *want)
 	return len == strlen(want) && memcmp(buf, want, len) == 0;
 }
 
-static inline struct run *reopen(const char *id)
+static inline struct exec_handle *reopen(const char *id)
 {
-	struct run *x = NULL;
+	struct exec_handle *x = NULL;
 
-	if (run_open(engine, &me, id, &x, &err) < 0)
+	if (exec_open(engine, &me, id, &x, &err) < 0)
 		printf("# %s\n", err.msg);
 	return x;
 }
@@ -109,7 +109,7 @@ static inline bool row(const char *id, struct store_exec *ret)
 {
 	int r = -1;
 
-	DB (engine, st)
+	WITH_STORE (engine, st)
 		r = st->exec->get(st, id, ret, &err);
 	if (r == 0)
 		store_exec_fini(ret);

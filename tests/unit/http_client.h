@@ -50,11 +50,11 @@ static inline void stop(void)
 	server = NULL;
 }
 
-static inline struct http_numbers numbers(void)
+static inline struct http_metrics numbers(void)
 {
-	struct http_numbers n;
+	struct http_metrics n;
 
-	http_server_numbers(server, &n);
+	http_server_metrics(server, &n);
 	return n;
 }
 

@@ -134,7 +134,7 @@ static inline bool receive(int sock, struct msg *m, int timeout_ms)
 
 	if (poll(&p, 1, timeout_ms) <= 0)
 		return false;
-	n = sock_recv(sock, buf, sizeof(buf), fds, AGENT_FDS_MAX, &nfds);
+	n = fd_message_recv(sock, buf, sizeof(buf), fds, AGENT_FDS_MAX, &nfds);
 	if (n < (int)sizeof(m->h) || agent_msg_problem(buf, (size_t)n, nfds, false))
 		return false;
 	memcpy(&m->h, buf, sizeof(m->h));
@@ -153,7 +153,7 @@ static inline uint32_t transmit(int sock, uint32_t type, const void *body, size_
 	memcpy(both, &h, sizeof(h));
 	if (len)
 		memcpy(both + sizeof(h), body, len);
-	sock_send(sock, both, sizeof(h) + len, fds, nfds);
+	fd_message_send(sock, both, sizeof(h) + len, fds, nfds);
 	free(both);
 	return h.req;
 }

@@ -69,18 +69,18 @@ static inline struct sandbox *make(const char *id, const char *const *layers, si
 
 static inline bool says(struct sandbox *sb, const char *text, const char *want)
 {
-	struct exec_spec spec = { .text = text, .timeout_ms = 20000 };
-	struct exec_output o;
+	struct guest_exec_spec spec = { .text = text, .timeout_ms = 20000 };
+	struct guest_exec_output o;
 	bool same;
 
-	if (!sb || exec_run(sb, &spec, NULL, 0, &o, &err) < 0) {
+	if (!sb || guest_exec_run(sb, &spec, NULL, 0, &o, &err) < 0) {
 		printf("# %s\n", err.msg);
 		return false;
 	}
 	same = !strcmp(o.out, want);
 	if (!same)
 		printf("# got '%s', want '%s'\n", o.out, want);
-	exec_output_fini(&o);
+	guest_exec_output_fini(&o);
 	return same;
 }
 

@@ -78,10 +78,10 @@ static inline struct session_ref key(const char *name)
 }
 
 /* In `want` everything but the key. */
-static inline int enter_as(const char *name, struct session_want want, enum session_outcome *ret)
+static inline int enter_as(const char *name, struct session_opts want, enum session_outcome *ret)
 {
 	struct store_binding b = { .kind = "key" };
-	struct session_entered got;
+	struct session_enter_result got;
 
 	snprintf(b.key, sizeof(b.key), "%s", name);
 	want.keys = &b;
@@ -90,13 +90,13 @@ static inline int enter_as(const char *name, struct session_want want, enum sess
 		return -1;
 	if (ret)
 		*ret = got.outcome;
-	session_entered_fini(&got);
+	session_enter_result_fini(&got);
 	return 0;
 }
 
 static inline bool enter(const char *name)
 {
-	if (enter_as(name, (struct session_want){ .user = "ann" }, NULL) == 0)
+	if (enter_as(name, (struct session_opts){ .user = "ann" }, NULL) == 0)
 		return true;
 	printf("# %s\n", err.msg);
 	return false;
@@ -125,7 +125,7 @@ static inline bool is(const char *name, enum session_state state)
 
 	if (now == (int)state)
 		return true;
-	printf("# %s is %s\n", name, now < 0 ? "not there" : sm_name(&session_sm, (unsigned)now));
+	printf("# %s is %s\n", name, now < 0 ? "not there" : state_machine_name(&session_states, (unsigned)now));
 	return false;
 }
 
@@ -142,30 +142,30 @@ static inline bool is_cause(const char *name, enum session_cause cause)
 }
 
 /* A command that goes on; the handle is the caller's. */
-static inline struct run *start(const char *name, const char *text)
+static inline struct exec_handle *start(const char *name, const char *text)
 {
 	struct session_ref ref = key(name);
-	struct run *x = NULL;
+	struct exec_handle *x = NULL;
 
-	if (run_start(engine, &me, &ref, &(struct run_want){ .text = text }, &x, NULL, &err) < 0)
+	if (exec_start(engine, &me, &ref, &(struct exec_opts){ .text = text }, &x, NULL, &err) < 0)
 		printf("# %s\n", err.msg);
 	return x;
 }
 
 static inline bool runs(struct session_ref ref, const char *text, const char *want)
 {
-	struct run_want how = { .text = text, .timeout_ms = 20000 };
-	struct exec_output o;
+	struct exec_opts how = { .text = text, .timeout_ms = 20000 };
+	struct guest_exec_output o;
 	bool same;
 
-	if (run_all(engine, &me, &ref, &how, NULL, 0, &o, &err) < 0) {
+	if (exec_list_all(engine, &me, &ref, &how, NULL, 0, &o, &err) < 0) {
 		printf("# %s\n", err.msg);
 		return false;
 	}
 	same = strcmp(o.out, want) == 0;
 	if (!same)
 		printf("# got '%s' '%s', want '%s'\n", o.out, o.err, want);
-	exec_output_fini(&o);
+	guest_exec_output_fini(&o);
 	return same;
 }
 

@@ -33,7 +33,7 @@ static inline void new_home(bool dir)
 static inline bool take(const char *name, const char *as, struct store_snapshot *ret)
 {
 	struct session_ref ref = key(name);
-	struct snapshot_want want = { .name = as };
+	struct snapshot_opts want = { .name = as };
 
 	if (session_snapshot(engine, &me, &ref, &want, ret, &err) == 0)
 		return true;
@@ -71,26 +71,26 @@ static inline bool destroy(const char *name)
 /* Layers on disk; -1: cannot tell. */
 static inline int on_disk(void)
 {
-	struct keep_list l;
+	struct keeper_listing l;
 	int n = 0;
 
-	if (keep_list(engine, &l, &err) < 0)
+	if (keeper_conn_list(engine, &l, &err) < 0)
 		return -1;
 	for (size_t i = 0; i < l.count; i++)
 		n += l.items[i].what == KEEPER_IS_LAYER;
-	keep_list_fini(&l);
+	keeper_listing_fini(&l);
 	return n;
 }
 
 static inline bool has_layer(const char *id)
 {
-	struct keep_list l;
+	struct keeper_listing l;
 	bool has;
 
-	if (keep_list(engine, &l, &err) < 0)
+	if (keeper_conn_list(engine, &l, &err) < 0)
 		return false;
-	has = keep_list_layer(&l, id);
-	keep_list_fini(&l);
+	has = keeper_listing_has_layer(&l, id);
+	keeper_listing_fini(&l);
 	return has;
 }
 

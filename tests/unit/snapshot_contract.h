@@ -11,7 +11,7 @@
 
 static void a_snapshot_of_what_runs(void)
 {
-	auto_call(run_close) struct run *x = NULL;
+	auto_call(exec_close) struct exec_handle *x = NULL;
 	struct store_snapshot s, got;
 	struct store_session before, after;
 
@@ -22,7 +22,7 @@ static void a_snapshot_of_what_runs(void)
 	CHECK(take("a", "first", &s));
 	CHECK(look("a", &after) == SESSION_ACTIVE);
 	CHECK_STR(after.sandbox, before.sandbox); /* it only stood still for a moment */
-	CHECK(!run_ended(x) && says("a", "pgrep -c sleep", "1\n"));
+	CHECK(!exec_has_ended(x) && says("a", "pgrep -c sleep", "1\n"));
 	CHECK(after.generation == before.generation + 1 && s.generation == after.generation);
 	CHECK_STR(after.snapshot, s.id);
 	CHECK(!snapshot_get(engine, &me, s.id, &got, &err));
@@ -30,11 +30,11 @@ static void a_snapshot_of_what_runs(void)
 	CHECK_STR(got.session, after.id);
 	CHECK(got.bytes > 0 && has_layer(got.layer)); /* measured behind our back */
 	CHECK(says("a", "echo two > f; echo more > g", ""));
-	CHECK(run_signal(x, SIGKILL, AGENT_TO_TREE, &err) == 0);
+	CHECK(exec_signal(x, SIGKILL, AGENT_TO_TREE, &err) == 0);
 	CHECK(roll_back("a", s.id) && is("a", SESSION_ACTIVE));
 	CHECK(says("a", "cat f; ls", "one\nf\n"));
 	CHECK(look("a", &after) >= 0 && after.generation == before.generation + 2);
-	CHECK(after.incarnation == before.incarnation + 1 && engine_active(engine) == 1);
+	CHECK(after.incarnation == before.incarnation + 1 && capacity_active(engine) == 1);
 }
 
 static void a_snapshot_of_what_sleeps(void)
@@ -60,7 +60,7 @@ static void a_snapshot_of_what_sleeps(void)
 static void a_snapshot_that_stops(void)
 {
 	struct session_ref a = key("a");
-	struct snapshot_want want = { .name = "still", .stop = true };
+	struct snapshot_opts want = { .name = "still", .stop = true };
 	struct store_session before, after;
 	struct store_snapshot s;
 
@@ -68,7 +68,7 @@ static void a_snapshot_that_stops(void)
 	CHECK(enter("a") && says("a", "echo one > f", "") && look("a", &before) >= 0);
 	CHECK(!session_snapshot(engine, &me, &a, &want, &s, &err));
 	CHECK(look("a", &after) == SESSION_ACTIVE && strcmp(after.sandbox, before.sandbox) != 0);
-	CHECK(engine_active(engine) == 1 && says("a", "cat f; echo two > f", "one\n"));
+	CHECK(capacity_active(engine) == 1 && says("a", "cat f; echo two > f", "one\n"));
 	CHECK(roll_back("a", s.id) && says("a", "cat f", "one\n"));
 }
 
@@ -98,20 +98,20 @@ static void names_are_checked(void)
 	FRESH();
 	CHECK(enter("a") && enter("b"));
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		struct snapshot_want want = { .name = bad[i] };
+		struct snapshot_opts want = { .name = bad[i] };
 
 		CHECK(session_snapshot(engine, &me, &a, &want, &s, &err) < 0);
 		CHECK(err.code == ERR_INVALID && !strncmp(err.msg, "name", 4));
 	}
 	memset(longest, 'x', sizeof(longest));
 	longest[STORE_NAME] = '\0';
-	CHECK(session_snapshot(engine, &me, &a, &(struct snapshot_want){ .name = longest }, &s,
+	CHECK(session_snapshot(engine, &me, &a, &(struct snapshot_opts){ .name = longest }, &s,
 			       &err) < 0);
 	longest[STORE_NAME - 1] = '\0';
 	CHECK(take("a", longest, &s));
 	CHECK_STR(s.name, longest);
 	CHECK(take("a", "caf\xc3\xa9 1", &s) && take("b", "caf\xc3\xa9 1", &s));
-	CHECK(session_snapshot(engine, &me, &a, &(struct snapshot_want){ .name = "caf\xc3\xa9 1" },
+	CHECK(session_snapshot(engine, &me, &a, &(struct snapshot_opts){ .name = "caf\xc3\xa9 1" },
 			       &s, &err) < 0);
 	CHECK(err.code == ERR_CONFLICT && strstr(err.msg, "caf\xc3\xa9 1"));
 	collect_all();
@@ -121,9 +121,9 @@ static void names_are_checked(void)
 static void what_is_not_possible_is_told(void)
 {
 	static const struct caller other = { "globex", "test" };
-	struct session_want asleep = { .user = "ann", .asleep = true };
+	struct session_opts asleep = { .user = "ann", .asleep = true };
 	struct session_ref a = key("a"), none = key("none");
-	struct snapshot_want want = { 0 };
+	struct snapshot_opts want = { 0 };
 	struct store_snapshot s, of_b;
 	struct store_session r;
 
@@ -195,7 +195,7 @@ static struct store_binding bound_to(const char *name)
 static void forks_have_their_own_files(void)
 {
 	struct store_binding keys[] = { bound_to("x"), bound_to("y") };
-	struct session_want want = { .user = "ann", .metadata = "{\"k\":\"v\"}" };
+	struct session_opts want = { .user = "ann", .metadata = "{\"k\":\"v\"}" };
 	struct session_ref a = key("a");
 	struct store_session made[2], r;
 	enum session_outcome how;
@@ -209,7 +209,7 @@ static void forks_have_their_own_files(void)
 		CHECK(made[i].state == SESSION_HIBERNATED && made[i].generation == 1);
 		store_session_fini(&made[i]);
 	}
-	CHECK(engine_active(engine) == 1); /* nobody uses them yet */
+	CHECK(capacity_active(engine) == 1); /* nobody uses them yet */
 	CHECK(says("a", "echo mine > f", ""));
 	CHECK(says("x", "cat f; echo x > f", "one\n") && says("y", "cat f; echo y > f", "one\n"));
 	CHECK(says("a", "cat f", "mine\n") && says("x", "cat f", "x\n") &&
@@ -269,7 +269,7 @@ static void all_forks_or_none(void)
 
 static void a_new_session_from_a_snapshot(void)
 {
-	struct session_want want = { .user = "bob" };
+	struct session_opts want = { .user = "bob" };
 	struct store_snapshot s;
 	enum session_outcome how;
 
@@ -314,20 +314,20 @@ static void what_nobody_names_goes(void)
 
 static void files_without_a_row_go(void)
 {
-	struct layers_new l = { 0 };
+	struct layer_reservation l = { 0 };
 	struct store_session r;
 	uint64_t bytes;
 	bool whole;
 
 	FRESH();
 	CHECK(enter("a") && says("a", "echo one > f", "") && look("a", &r) >= 0);
-	CHECK(!keep_snap(engine, r.sandbox, "lay_stray", &whole, &bytes, &err));
-	CHECK(!layers_making(&l, &err) &&
-	      !keep_snap(engine, r.sandbox, l.id, &whole, &bytes, &err));
+	CHECK(!keeper_conn_snapshot(engine, r.sandbox, "lay_stray", &whole, &bytes, &err));
+	CHECK(!layers_reserve(&l, &err) &&
+	      !keeper_conn_snapshot(engine, r.sandbox, l.id, &whole, &bytes, &err));
 	CHECK(whole == !is_dir_store);
 	collect_all();
 	CHECK(!has_layer("lay_stray") && has_layer(l.id));
-	layers_made(&l);
+	layers_unreserve(&l);
 	collect_all();
 	CHECK(on_disk() == 0);
 }
@@ -340,8 +340,8 @@ static void what_was_just_sealed_stays(void)
 
 	FRESH();
 	CHECK(enter("a") && says("a", "echo one > f", "") && look("a", &r) >= 0);
-	CHECK(!keep_stop(engine, r.sandbox, &err));
-	CHECK(!keep_seal(engine, r.sandbox, r.sandbox, &whole, &err));
+	CHECK(!keeper_conn_stop(engine, r.sandbox, &err));
+	CHECK(!keeper_conn_seal(engine, r.sandbox, r.sandbox, &whole, &err));
 	collect_all();
 	CHECK(has_layer(r.sandbox) && says("a", "cat f", "one\n"));
 	collect_all();
@@ -369,10 +369,10 @@ static void a_session_knows_when_it_is_durable(void)
 	bool durable = false;
 
 	FRESH();
-	CHECK(enter("a") && !session_durable(engine, &me, &a, &durable, &err) && durable);
+	CHECK(enter("a") && !session_is_durable(engine, &me, &a, &durable, &err) && durable);
 	CHECK(says("a", "echo one > f", "") && hibernate("a"));
 	durable = false;
-	CHECK(!session_durable(engine, &me, &a, &durable, &err) && durable);
+	CHECK(!session_is_durable(engine, &me, &a, &durable, &err) && durable);
 }
 
 /* With threads it happens behind the callers' backs, and what is left over the next start finds. */
@@ -397,7 +397,7 @@ static void settling_happens_in_the_background(void)
 		ref = key(name);
 		durable = false;
 		for (int j = 0; j < 400 && !durable; j++, nap(25))
-			CHECK(!session_durable(engine, &me, &ref, &durable, &err));
+			CHECK(!session_is_durable(engine, &me, &ref, &durable, &err));
 		CHECK(durable);
 	}
 }
@@ -410,7 +410,7 @@ static size_t depth_of(const char *name)
 	struct store_session r;
 	size_t n = 0;
 
-	if (look(name, &r) < 0 || layers_walk(engine, r.layer, ids, &n, &err) < 0)
+	if (look(name, &r) < 0 || layers_list_deep_stack(engine, r.layer, ids, &n, &err) < 0)
 		return 0;
 	return n;
 }
@@ -468,7 +468,7 @@ static void stacks_do_not_grow_on_btrfs(void)
 static void too_deep_is_refused_until_it_is_flat(void)
 {
 	struct session_ref a = key("a");
-	struct session_entered got;
+	struct session_enter_result got;
 	struct store_snapshot s;
 	int i = 0;
 
@@ -500,7 +500,7 @@ static bool does_things(const char *name)
 	struct err mine;
 	bool good;
 
-	if (session_snapshot(engine, &me, &ref, &(struct snapshot_want){ 0 }, &s, &mine) < 0 ||
+	if (session_snapshot(engine, &me, &ref, &(struct snapshot_opts){ 0 }, &s, &mine) < 0 ||
 	    session_fork(engine, &me, &ref, NULL, 1, NULL, &made, &mine) < 0)
 		return false;
 	other.id = made.id;

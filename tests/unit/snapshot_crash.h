@@ -148,18 +148,18 @@ static bool all_is_named(void)
 {
 	struct store_page page = { .limit = 100 };
 	struct store_snapshot_list l;
-	struct keep_list k;
+	struct keeper_listing k;
 	unsigned sandboxes = 0;
 	bool good = true;
 
-	if (keep_list(engine, &k, &err) < 0)
+	if (keeper_conn_list(engine, &k, &err) < 0)
 		return false;
 	for (size_t i = 0; i < k.count; i++) {
 		struct store_layer row;
 		int r = 0;
 
 		if (k.items[i].what == KEEPER_IS_LAYER)
-			DB (engine, st)
+			WITH_STORE (engine, st)
 				r = st->layer->get(st, k.items[i].id, &row, &err);
 		else
 			sandboxes++;
@@ -170,14 +170,14 @@ static bool all_is_named(void)
 	if (snapshot_list(engine, &me, NULL, page, &l, &err) < 0)
 		return false;
 	for (size_t i = 0; i < l.count; i++)
-		if (!keep_list_layer(&k, l.items[i].layer)) {
+		if (!keeper_listing_has_layer(&k, l.items[i].layer)) {
 			printf("# snapshot %s has no files\n", l.items[i].id);
 			good = false;
 		}
 	store_snapshot_list_fini(&l);
-	keep_list_fini(&k);
-	if (sandboxes != engine_active(engine)) {
-		printf("# %u sandboxes, %u active\n", sandboxes, engine_active(engine));
+	keeper_listing_fini(&k);
+	if (sandboxes != capacity_active(engine)) {
+		printf("# %u sandboxes, %u active\n", sandboxes, capacity_active(engine));
 		return false;
 	}
 	return good;

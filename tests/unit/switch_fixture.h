@@ -11,7 +11,7 @@ static const char *const both[] = { "{\"a.txt\":\"alpha\\n\"}", "{\"b.txt\":\"be
 
 static inline bool make_project(const char *user, const char *id)
 {
-	struct project_want want = { .id = id, .name = id };
+	struct project_opts want = { .id = id, .name = id };
 	struct store_project p;
 
 	return project_add(engine, &me, user, &want, &p, &err) == 0;
@@ -19,8 +19,8 @@ static inline bool make_project(const char *user, const char *id)
 
 static inline bool save(const char *user, const char *project, const char *id, const char *files)
 {
-	struct fragment_want want = { .id = id, .files = files, .files_len = strlen(files) };
-	struct fragment_added f;
+	struct fragment_opts want = { .id = id, .files = files, .files_len = strlen(files) };
+	struct fragment_add_result f;
 
 	if (fragment_add(engine, &me, user, project, &want, &f, &err) == 0)
 		return true;
@@ -35,9 +35,9 @@ static inline bool two_projects(void)
 	       save("ann", "a", "fa", both[0]) && save("ann", "b", "fb", both[1]);
 }
 
-static inline bool go(const char *project, const char *fragment, struct switched *ret)
+static inline bool go(const char *project, const char *fragment, struct switch_result *ret)
 {
-	if (switch_user_to_fragment(engine, &me, "ann", project, fragment, ret, &err) == 0)
+	if (switch_to_fragment(engine, &me, "ann", project, fragment, ret, &err) == 0)
 		return true;
 	printf("# %s\n", err.msg);
 	return false;
@@ -93,7 +93,7 @@ static inline bool ann_is_at(const char *project, const char *fragment)
 {
 	struct active_fragment at;
 
-	if (get_user_active_fragment(engine, &me, "ann", &at, &err) != 1)
+	if (user_active_fragment(engine, &me, "ann", &at, &err) != 1)
 		return false;
 	if (strcmp(at.project, project) == 0 && strcmp(at.fragment, fragment) == 0)
 		return true;
@@ -104,7 +104,7 @@ static inline bool ann_is_at(const char *project, const char *fragment)
 #define FILES "find . -type f | sort"
 
 /* Nothing of what ann has was touched. */
-static inline bool untouched(const struct switched *before, size_t sessions)
+static inline bool untouched(const struct switch_result *before, size_t sessions)
 {
 	struct session_ref ref = { .kind = "user", .key = "ann" };
 	struct store_session s;

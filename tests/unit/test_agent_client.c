@@ -50,7 +50,7 @@ static void say_with(uint32_t type, uint32_t req, const void *body, size_t len, 
 	struct iovec iov[2] = { { &h, sizeof(h) }, { NULL, len } };
 
 	memcpy(&iov[1].iov_base, &body, sizeof(body));
-	sock_sendv(init_end, iov, 2, fds, nfds);
+	fd_message_sendv(init_end, iov, 2, fds, nfds);
 }
 
 static void say(uint32_t type, uint32_t req, const void *body, size_t len, int fd)

@@ -24,7 +24,7 @@ static void a_full_socket_queues_and_keeps_the_order(void)
 	}
 	CHECK(agent_events(agent) != 0);
 	for (int i = 0; i < sent; i++) {
-		CHECK(sock_recv(init_end, got, sizeof(got), NULL, 0, &nfds) > 0);
+		CHECK(fd_message_recv(init_end, got, sizeof(got), NULL, 0, &nfds) > 0);
 		memcpy(&h, got, sizeof(h));
 		CHECK(h.req == (uint32_t)i + 1);
 		CHECK(agent_dispatch(agent, &err) == 0);
@@ -75,7 +75,7 @@ static uint32_t hear(uint64_t exec, struct agent_offsets *ret)
 
 	for (int i = 0; i < 4096; i++) {
 		if (agent_dispatch(agent, &err) < 0 ||
-		    sock_recv(init_end, got, sizeof(got), NULL, 0, &nfds) < (int)sizeof(h))
+		    fd_message_recv(init_end, got, sizeof(got), NULL, 0, &nfds) < (int)sizeof(h))
 			return 0;
 		memcpy(&h, got, sizeof(h));
 		memcpy(ret, got + sizeof(h), h.len < sizeof(*ret) ? h.len : sizeof(*ret));

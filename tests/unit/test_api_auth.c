@@ -70,10 +70,10 @@ static void keys_are_random_and_hashed(void)
 	char one[KEY_TEXT], two[KEY_TEXT];
 	uint8_t hash[STORE_HASH];
 
-	CHECK(key_new(one, &err) == 0 && key_new(two, &err) == 0 && strcmp(one, two) != 0);
+	CHECK(api_key_generate(one, &err) == 0 && api_key_generate(two, &err) == 0 && strcmp(one, two) != 0);
 	CHECK(strlen(one) == 67 && !strncmp(one, "lk_", 3));
 	CHECK(picks(NULL, one, one));
-	CHECK(key_hash("abc", hash, &err) == 0 && !memcmp(hash, abc, sizeof(abc)));
+	CHECK(api_key_hash("abc", hash, &err) == 0 && !memcmp(hash, abc, sizeof(abc)));
 }
 
 /* ---- with an engine -------------------------------------------------------------------------- */
@@ -84,7 +84,7 @@ static bool make(const char *text, const char *scopes, int64_t expires_at)
 {
 	made = (struct store_key){ .tenant = "acme", .name = "n", .expires_at = expires_at };
 	snprintf(made.scopes, sizeof(made.scopes), "%s", scopes);
-	return key_hash(text, made.hash, &err) == 0 && key_add(engine, "test", &made, &err) == 0;
+	return api_key_hash(text, made.hash, &err) == 0 && api_key_add(engine, "test", &made, &err) == 0;
 }
 
 static int enter_with(struct auth *a, const char *text, struct auth_pass *p)
@@ -106,7 +106,7 @@ static void a_key_opens_until_it_is_removed(void)
 	auth_leave(&p);
 	auth_leave(&p); /* twice is once */
 	CHECK(enter_with(a, "lk_first_kez", &p) == -1 && err.sys == EKEYREJECTED);
-	CHECK(key_remove(engine, "test", &made, &err) == 0);
+	CHECK(api_key_remove(engine, "test", &made, &err) == 0);
 	auth_forget(a, made.id);
 	CHECK(enter_with(a, "lk_first_key", &p) == -1 && err.sys == EKEYREJECTED);
 }
@@ -167,9 +167,9 @@ static void what_becomes_of_keys_is_written_down(void)
 
 	ENGINE(.forgetful = true);
 	CHECK(make("lk_for_the_book", "admin", 0));
-	CHECK(key_remove(engine, "test", &made, &err) == 0);
-	CHECK(key_remove(engine, "test", &made, &err) == -1 && err.code == ERR_NOT_FOUND);
-	CHECK(key_get(engine, made.id, &made, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(api_key_remove(engine, "test", &made, &err) == 0);
+	CHECK(api_key_remove(engine, "test", &made, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(api_key_get(engine, made.id, &made, &err) == -1 && err.code == ERR_NOT_FOUND);
 	CHECK(engine_events(engine, 0, "acme", NULL, 10, &l, &err) == 0);
 	right = l.count == 2 && !strcmp(l.items[0].kind, "key_add") &&
 		!strcmp(l.items[1].kind, "key_remove") && !strcmp(l.items[1].cause.actor, "test");

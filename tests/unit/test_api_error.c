@@ -14,8 +14,8 @@ static bool is(enum err_code code, int sys, unsigned status, const char *name, b
 {
 	struct err e = { .code = code, .sys = sys };
 
-	return api_status(&e) == status && strcmp(problem_code(&e), name) == 0 &&
-	       problem_is_retryable(&e) == retryable;
+	return api_status(&e) == status && strcmp(api_error_code(&e), name) == 0 &&
+	       api_error_is_retryable(&e) == retryable;
 }
 
 static void each_class_has_its_status(void)
@@ -35,8 +35,8 @@ static void each_class_has_its_status(void)
 static void some_causes_have_their_own(void)
 {
 	CHECK(is(ERR_NOT_FOUND, ESTALE, 410, "GONE", false));
-	CHECK(is(ERR_LIMIT, EXEC_NO_PIDS, 429, "LIMIT_PIDS", false));
-	CHECK(is(ERR_LIMIT, EXEC_NO_MEMORY, 429, "LIMIT_MEMORY", false));
+	CHECK(is(ERR_LIMIT, GUEST_EXEC_NO_PIDS, 429, "LIMIT_PIDS", false));
+	CHECK(is(ERR_LIMIT, GUEST_EXEC_NO_MEMORY, 429, "LIMIT_MEMORY", false));
 	CHECK(is(ERR_LIMIT, EAGAIN, 503, "UNAVAILABLE", true)); /* the host's */
 	CHECK(is(ERR_DENIED, ENOKEY, 401, "UNAUTHENTICATED", false));
 	CHECK(is(ERR_DENIED, EKEYREJECTED, 401, "UNAUTHENTICATED", false));

@@ -136,9 +136,9 @@ static void loopback_names(void)
 					     ".localhost:a" };
 
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
-		CHECK(head_is_loopback(own[i]));
+		CHECK(origin_is_loopback(own[i]));
 	for (size_t i = 0; i < sizeof(other) / sizeof(other[0]); i++)
-		CHECK(!head_is_loopback(other[i]));
+		CHECK(!origin_is_loopback(other[i]));
 }
 
 int main(void)

@@ -10,11 +10,11 @@
 #include "session/capacity.h"
 #include "session/session.h"
 
-static const struct session_want plain = { .user = "ann" };
+static const struct session_opts plain = { .user = "ann" };
 
-static bool kill_run(struct run *x)
+static bool kill_run(struct exec_handle *x)
 {
-	return run_signal(x, SIGKILL, AGENT_TO_TREE, &err) == 0 && run_wait(x, 20000, &err) == 0;
+	return exec_signal(x, SIGKILL, AGENT_TO_TREE, &err) == 0 && exec_wait(x, 20000, &err) == 0;
 }
 
 /* ---- who makes way --------------------------------------------------------------------------- */
@@ -28,18 +28,18 @@ static void the_longest_idle_makes_way(void)
 	pass(MINUTE);
 	CHECK(says("a", "true", "")); /* so it is b that nobody uses */
 	pass(MINUTE);
-	CHECK(enter("c") && engine_active(engine) == 2);
+	CHECK(enter("c") && capacity_active(engine) == 2);
 	CHECK(is("a", SESSION_ACTIVE) && is("b", SESSION_HIBERNATED) && is("c", SESSION_ACTIVE));
-	CHECK(is_cause("b", SESSION_CAUSE_ROOM));
+	CHECK(is_cause("b", SESSION_CAUSE_CAPACITY));
 	pass(MINUTE);
 	CHECK(says("b", "echo back", "back\n") && is("a", SESSION_HIBERNATED));
-	CHECK(says("a", "cat f", "kept\n") && engine_active(engine) == 2);
+	CHECK(says("a", "cat f", "kept\n") && capacity_active(engine) == 2);
 }
 
 static void who_works_never_makes_way(void)
 {
-	auto_call(run_close) struct run *x = NULL, *y = NULL;
-	struct session_full f;
+	auto_call(exec_close) struct exec_handle *x = NULL, *y = NULL;
+	struct capacity_report f;
 	struct store_session s;
 
 	ENGINE(.max_active = 2);
@@ -50,14 +50,14 @@ static void who_works_never_makes_way(void)
 	CHECK(err.code == ERR_UNAVAILABLE && err.sys == EAGAIN);
 	CHECK_STR(err.msg, "all 2 sandboxes are in use; try again in 30 s (position 1 of 1)");
 	CHECK(session_get(engine, &me, &(struct session_ref){ .key = "c" }, &s, &err) == -1);
-	engine_full(engine, &f);
+	capacity_get_report(engine, &f);
 	CHECK(f.active == 2 && f.max == 2 && f.waiting == 0 && f.idle == 0);
 	CHECK(f.retry_after_ms == 30 * SECOND);
 	CHECK(is("a", SESSION_ACTIVE) && is("b", SESSION_ACTIVE));
 	CHECK(kill_run(y));
-	engine_full(engine, &f);
+	capacity_get_report(engine, &f);
 	CHECK(f.idle == 1 && f.retry_after_ms == SECOND);
-	CHECK(enter("c") && is("b", SESSION_HIBERNATED) && !run_ended(x));
+	CHECK(enter("c") && is("b", SESSION_HIBERNATED) && !exec_has_ended(x));
 }
 
 static void who_left_something_running_does_not_make_way(void)
@@ -90,18 +90,18 @@ static void the_paused_make_way_last(void)
 static void what_died_is_room(void)
 {
 	struct session_ref a = key("a");
-	struct entry *n = NULL;
+	struct session *n = NULL;
 	pid_t pid;
 
 	ENGINE(.max_active = 1);
 	CHECK(enter("a") && says("a", "echo kept > f", ""));
-	CHECK(entry_find(engine, &me, &a, &n, &err) == 0);
+	CHECK(session_lock_ref(engine, &me, &a, &n, &err) == 0);
 	pid = sandbox_pid(n->live->main);
-	entry_give(n);
+	session_unlock(n);
 	CHECK(kill(pid, SIGKILL) == 0);
 	for (int i = 0; i < 100 && session_is_valid(engine, &me, &a); i++)
 		nap(50);
-	CHECK(enter("b") && is("a", SESSION_HIBERNATED) && engine_active(engine) == 1);
+	CHECK(enter("b") && is("a", SESSION_HIBERNATED) && capacity_active(engine) == 1);
 	CHECK(says("a", "cat f", "kept\n"));
 }
 
@@ -116,9 +116,9 @@ static void adopted_ones_count(void)
 						 .clock = tell_time,
 						 .max_active = 1 },
 			  &engine, &err) == 0);
-	CHECK(engine_active(engine) == 2); /* nobody is ended for a smaller number */
+	CHECK(capacity_active(engine) == 2); /* nobody is ended for a smaller number */
 	pass(MINUTE);
-	CHECK(enter("c") && engine_active(engine) == 1);
+	CHECK(enter("c") && capacity_active(engine) == 1);
 	CHECK(is("a", SESSION_HIBERNATED) && is("b", SESSION_HIBERNATED));
 }
 
@@ -139,14 +139,14 @@ static void *come(void *arg)
 {
 	struct guest *g = arg;
 	struct store_binding b = { .kind = "key" };
-	struct session_want want = { .keys = &b, .nkeys = 1, .wait_ms = g->wait_ms };
-	struct session_entered got;
+	struct session_opts want = { .keys = &b, .nkeys = 1, .wait_ms = g->wait_ms };
+	struct session_enter_result got;
 
 	snprintf(b.key, sizeof(b.key), "%s", g->name);
 	g->r = session_enter(engine, &me, &want, &got, &g->err);
 	if (g->r == 0) {
 		g->order = ++served;
-		session_entered_fini(&got);
+		session_enter_result_fini(&got);
 	}
 	return NULL;
 }
@@ -160,10 +160,10 @@ static bool invite(struct guest *g, unsigned number, int64_t wait_ms)
 
 static bool are_waiting(unsigned n)
 {
-	struct session_full f;
+	struct capacity_report f;
 
 	for (int i = 0; i < 200; i++) {
-		engine_full(engine, &f);
+		capacity_get_report(engine, &f);
 		if (f.waiting == n)
 			return true;
 		nap(20);
@@ -174,7 +174,7 @@ static bool are_waiting(unsigned n)
 
 static void the_queue_is_served_in_order(void)
 {
-	auto_call(run_close) struct run *x = NULL;
+	auto_call(exec_close) struct exec_handle *x = NULL;
 	struct guest g[4] = { 0 };
 	struct session_ref a = key("a");
 	int bad = 0;
@@ -197,7 +197,7 @@ static void the_queue_is_served_in_order(void)
 			printf("# %s\n", g[i].err.msg);
 		/* each is idle at once and makes way for the next */
 	}
-	CHECK(bad == 0 && engine_active(engine) == 1);
+	CHECK(bad == 0 && capacity_active(engine) == 1);
 	CHECK(is("g3", SESSION_ACTIVE) && is("g0", SESSION_HIBERNATED));
 }
 
@@ -205,7 +205,7 @@ static void *wait_for_room(void *arg)
 {
 	struct guest *g = arg;
 
-	g->r = room_take(engine, 60 * SECOND, &g->err);
+	g->r = capacity_acquire(engine, 60 * SECOND, &g->err);
 	return NULL;
 }
 
@@ -215,22 +215,22 @@ static void a_newcomer_does_not_overtake(void)
 	int late;
 
 	ENGINE(.max_active = 1);
-	CHECK(room_take(engine, 0, &err) == 0);
+	CHECK(capacity_acquire(engine, 0, &err) == 0);
 	CHECK(pthread_create(&g.thread, NULL, wait_for_room, &g) == 0 && are_waiting(1));
 	pthread_mutex_lock(&engine->mutex);
 	engine->active--; /* there is room, and who waits did not hear of it yet */
 	pthread_mutex_unlock(&engine->mutex);
-	late = room_take(engine, 0, &err);
+	late = capacity_acquire(engine, 0, &err);
 	pthread_join(g.thread, NULL);
-	CHECK(late == -1 && err.sys == EAGAIN && g.r == 0 && engine_active(engine) == 1);
-	room_give(engine);
-	CHECK(room_take(engine, 0, &err) == 0);
-	room_give(engine);
+	CHECK(late == -1 && err.sys == EAGAIN && g.r == 0 && capacity_active(engine) == 1);
+	capacity_release(engine);
+	CHECK(capacity_acquire(engine, 0, &err) == 0);
+	capacity_release(engine);
 }
 
 static void who_becomes_idle_makes_way_for_the_queue(void)
 {
-	auto_call(run_close) struct run *x = NULL;
+	auto_call(exec_close) struct exec_handle *x = NULL;
 	struct guest g = { 0 };
 
 	ENGINE(.max_active = 1);
@@ -243,14 +243,14 @@ static void who_becomes_idle_makes_way_for_the_queue(void)
 
 static void waiting_has_an_end(void)
 {
-	auto_call(run_close) struct run *x = NULL;
+	auto_call(exec_close) struct exec_handle *x = NULL;
 	struct guest g[2] = { 0 };
 
 	ENGINE(.max_active = 1, .queue_max = 2);
 	CHECK(enter("a") && (x = start("a", "sleep 1000")));
 	CHECK(invite(&g[0], 0, 300) && are_waiting(1));
 	CHECK(invite(&g[1], 1, 60 * SECOND) && are_waiting(2));
-	CHECK(enter_as("b", (struct session_want){ .wait_ms = 60 * SECOND }, NULL) == -1);
+	CHECK(enter_as("b", (struct session_opts){ .wait_ms = 60 * SECOND }, NULL) == -1);
 	CHECK(strstr(err.msg, "(position 3 of 3)")); /* the queue is full: it does not wait */
 	pthread_join(g[0].thread, NULL);
 	CHECK(g[0].r == -1 && g[0].err.code == ERR_UNAVAILABLE && g[0].err.sys == EAGAIN);
@@ -280,7 +280,7 @@ static void many_at_once_each_make_room_for_themselves(void)
 		if (g[i].r)
 			printf("# %s\n", g[i].err.msg);
 	}
-	CHECK(bad == 0 && engine_active(engine) == 4);
+	CHECK(bad == 0 && capacity_active(engine) == 4);
 	for (int i = 0; i < 4; i++) {
 		snprintf(name, sizeof(name), "o%d", i);
 		CHECK(is(name, SESSION_HIBERNATED));
@@ -311,7 +311,7 @@ static void no_quotas(void)
 
 static void a_user_has_so_many_sandboxes(void)
 {
-	struct session_want bob = { .user = "bob" };
+	struct session_opts bob = { .user = "bob" };
 	struct store_quota q = quota("ann");
 	struct store_usage u;
 
@@ -326,7 +326,7 @@ static void a_user_has_so_many_sandboxes(void)
 	      0);
 	CHECK(enter("d"));
 	CHECK(session_resume(engine, &me, &(struct session_ref){ .key = "a" }, 0,
-			     &(struct session_entered){ 0 }, &err) == -1 &&
+			     &(struct session_enter_result){ 0 }, &err) == -1 &&
 	      err.code == ERR_LIMIT && is("a", SESSION_HIBERNATED));
 	CHECK(quota_get(engine, me.tenant, "ann", &q, &u, &err) == 0);
 	CHECK(q.sandboxes == 2 && u.active == 2 && u.sessions == 3);
@@ -336,7 +336,7 @@ static void a_user_has_so_many_sandboxes(void)
 
 static void a_tenant_has_so_many_sandboxes(void)
 {
-	struct session_want bob = { .user = "bob" };
+	struct session_opts bob = { .user = "bob" };
 	struct store_quota q = quota("");
 	struct store_usage u;
 

@@ -12,16 +12,16 @@
 #include "sandbox/guest_exec.h"
 #include "sandbox/files_client.h"
 
-static int sh(const char *text, struct exec_output *o)
+static int sh(const char *text, struct guest_exec_output *o)
 {
-	struct exec_spec spec = { .text = text, .timeout_ms = 20000 };
+	struct guest_exec_spec spec = { .text = text, .timeout_ms = 20000 };
 
-	return exec_run(box, &spec, NULL, 0, o, &err);
+	return guest_exec_run(box, &spec, NULL, 0, o, &err);
 }
 
 static bool says(const char *text, const char *want)
 {
-	struct exec_output o;
+	struct guest_exec_output o;
 	bool same;
 
 	if (sh(text, &o) < 0)
@@ -29,7 +29,7 @@ static bool says(const char *text, const char *want)
 	same = !strcmp(o.out, want);
 	if (!same)
 		printf("# got '%s', want '%s'\n", o.out, want);
-	exec_output_fini(&o);
+	guest_exec_output_fini(&o);
 	return same;
 }
 
@@ -37,7 +37,7 @@ static bool says(const char *text, const char *want)
 
 static void a_command_has_output_status_and_usage(void)
 {
-	struct exec_output o;
+	struct guest_exec_output o;
 
 	ENGINE();
 	CHECK(sh("echo out; echo err >&2; exit 7", &o) == 0);
@@ -45,110 +45,110 @@ static void a_command_has_output_status_and_usage(void)
 	CHECK_STR(o.err, "err\n");
 	CHECK(o.result.code == 7 && o.result.signal == 0 && o.result.hits == 0);
 	CHECK(o.result.duration_us > 0 && o.out_total == 4);
-	exec_output_fini(&o);
+	guest_exec_output_fini(&o);
 }
 
 static void input_of_any_size_arrives(void)
 {
-	struct exec_spec spec = { .argv = (const char *const[]){ "wc", "-c", NULL } };
-	struct exec_output o;
+	struct guest_exec_spec spec = { .argv = (const char *const[]){ "wc", "-c", NULL } };
+	struct guest_exec_output o;
 	size_t size = 3 * AGENT_DATA_MAX + 17;
 	char *data = calloc(1, size);
 
 	ENGINE();
-	CHECK(data && exec_run(box, &spec, data, size, &o, &err) == 0);
+	CHECK(data && guest_exec_run(box, &spec, data, size, &o, &err) == 0);
 	CHECK(strtoul(o.out, NULL, 10) == size);
-	exec_output_fini(&o);
-	CHECK(exec_run(box, &spec, "", 0, &o, &err) == 0);
+	guest_exec_output_fini(&o);
+	CHECK(guest_exec_run(box, &spec, "", 0, &o, &err) == 0);
 	CHECK_STR(o.out, "0\n");
-	exec_output_fini(&o);
+	guest_exec_output_fini(&o);
 	free(data);
 }
 
 static void a_missing_command_is_told_from_a_failing_one(void)
 {
-	struct exec_spec spec = { .argv = (const char *const[]){ "no-such-thing", NULL } };
-	struct exec *x = NULL;
+	struct guest_exec_spec spec = { .argv = (const char *const[]){ "no-such-thing", NULL } };
+	struct guest_exec *x = NULL;
 
 	ENGINE();
-	CHECK(exec_start(box, &spec, &x, &err) == -1 && !x);
+	CHECK(guest_exec_start(box, &spec, &x, &err) == -1 && !x);
 	CHECK(err.code == ERR_NOT_FOUND);
 }
 
 static void the_oldest_output_is_dropped_without_a_reader(void)
 {
-	struct exec_spec spec = { .text = "seq 100000", .log_bytes = 4096 };
-	struct exec_output o;
+	struct guest_exec_spec spec = { .text = "seq 100000", .log_bytes = 4096 };
+	struct guest_exec_output o;
 
 	ENGINE();
-	CHECK(exec_run(box, &spec, NULL, 0, &o, &err) == 0);
+	CHECK(guest_exec_run(box, &spec, NULL, 0, &o, &err) == 0);
 	CHECK(o.out_total == 588895 && o.out_len <= 4096 && o.out_len > 2048);
 	CHECK(!strcmp(o.out + o.out_len - 7, "100000\n"));
-	exec_output_fini(&o);
+	guest_exec_output_fini(&o);
 }
 
 static void a_holding_reader_gets_every_byte(void)
 {
-	struct exec_spec spec = { .text = "seq 100000", .log_bytes = 8192, .hold = true };
-	struct exec *x = NULL;
+	struct guest_exec_spec spec = { .text = "seq 100000", .log_bytes = 8192, .hold = true };
+	struct guest_exec *x = NULL;
 	uint64_t at = 0, sum = 0;
 	char buf[3000];
 	ssize_t n;
 
 	ENGINE();
-	CHECK(exec_start(box, &spec, &x, &err) == 0);
+	CHECK(guest_exec_start(box, &spec, &x, &err) == 0);
 	for (;;) {
-		while ((n = exec_read(x, EXEC_OUT, &at, buf, sizeof(buf))) > 0) {
+		while ((n = guest_exec_read(x, GUEST_EXEC_OUT, &at, buf, sizeof(buf))) > 0) {
 			for (ssize_t i = 0; i < n; i++)
 				sum += (unsigned char)buf[i];
-			CHECK(exec_consumed(x, at, 0, &err) == 0);
+			CHECK(guest_exec_consumed(x, at, 0, &err) == 0);
 		}
-		if (*exec_ended(x) && at == exec_end(x, EXEC_OUT))
+		if (*guest_exec_ended(x) && at == guest_exec_end(x, GUEST_EXEC_OUT))
 			break;
 		CHECK(agent_step(sandbox_agent(box), 10000, &err) == 0);
 	}
 	CHECK(at == 588895 && sum == 26716961);
-	exec_free(x);
+	guest_exec_free(x);
 }
 
 static void signals_and_deadlines(void)
 {
-	struct exec_spec spec = { .text = "sleep 30" };
-	struct exec *x = NULL;
+	struct guest_exec_spec spec = { .text = "sleep 30" };
+	struct guest_exec *x = NULL;
 
 	ENGINE();
-	CHECK(exec_start(box, &spec, &x, &err) == 0 && exec_pid(x) > 1);
-	CHECK(exec_wait(x, 50, &err) == -1 && err.code == ERR_TIMEOUT);
-	CHECK(exec_state(x) == EXEC_RUNNING);
-	CHECK(exec_signal(x, SIGTERM, AGENT_TO_GROUP, &err) == 0 && exec_wait(x, 10000, &err) == 0);
-	CHECK(exec_result(x)->code == -1 && exec_result(x)->signal == SIGTERM);
-	exec_free(x);
+	CHECK(guest_exec_start(box, &spec, &x, &err) == 0 && guest_exec_pid(x) > 1);
+	CHECK(guest_exec_wait(x, 50, &err) == -1 && err.code == ERR_TIMEOUT);
+	CHECK(guest_exec_state(x) == GUEST_EXEC_RUNNING);
+	CHECK(guest_exec_signal(x, SIGTERM, AGENT_TO_GROUP, &err) == 0 && guest_exec_wait(x, 10000, &err) == 0);
+	CHECK(guest_exec_result(x)->code == -1 && guest_exec_result(x)->signal == SIGTERM);
+	guest_exec_free(x);
 	spec.timeout_ms = 100;
-	CHECK(exec_start(box, &spec, &x, &err) == 0 && exec_wait(x, 10000, &err) == 0);
-	CHECK(exec_result(x)->hits & AGENT_HIT_TIME);
-	exec_free(x);
+	CHECK(guest_exec_start(box, &spec, &x, &err) == 0 && guest_exec_wait(x, 10000, &err) == 0);
+	CHECK(guest_exec_result(x)->hits & AGENT_HIT_TIME);
+	guest_exec_free(x);
 }
 
 static void several_commands_at_once(void)
 {
-	struct exec_spec spec = { .text = "read x; echo got $x", .stdin_open = true };
-	struct exec *x[8];
+	struct guest_exec_spec spec = { .text = "read x; echo got $x", .stdin_open = true };
+	struct guest_exec *x[8];
 	char buf[64];
 
 	ENGINE();
 	for (int i = 0; i < 8; i++)
-		CHECK(exec_start(box, &spec, &x[i], &err) == 0);
+		CHECK(guest_exec_start(box, &spec, &x[i], &err) == 0);
 	for (int i = 7; i >= 0; i--) {
 		uint64_t at = 0;
 		char line[16];
 		int n = snprintf(line, sizeof(line), "%d\n", i);
 		ssize_t got;
 
-		CHECK(exec_stdin(x[i], line, (size_t)n, true, &err) == 0);
-		CHECK(exec_wait(x[i], 10000, &err) == 0);
-		got = exec_read(x[i], EXEC_OUT, &at, buf, sizeof(buf));
+		CHECK(guest_exec_stdin(x[i], line, (size_t)n, true, &err) == 0);
+		CHECK(guest_exec_wait(x[i], 10000, &err) == 0);
+		got = guest_exec_read(x[i], GUEST_EXEC_OUT, &at, buf, sizeof(buf));
 		CHECK(got == 6 && buf[4] == '0' + i);
-		exec_free(x[i]);
+		guest_exec_free(x[i]);
 	}
 }
 
@@ -177,12 +177,12 @@ static void whole_files(void)
 
 static void only_files_are_opened(void)
 {
-	struct exec_output o;
+	struct guest_exec_output o;
 	int fd = -1;
 
 	ENGINE();
 	CHECK(sh("mkfifo fifo; ln -s /dev/zero zero", &o) == 0);
-	exec_output_fini(&o);
+	guest_exec_output_fini(&o);
 	CHECK(files_open(box, NULL, "fifo", AGENT_READ, 0, &fd, &err) == -1 && fd == -1);
 	CHECK(files_open(box, NULL, "zero", AGENT_READ, 0, &fd, &err) == -1 && fd == -1);
 	CHECK(!agent_is_closed(sandbox_agent(box)));
@@ -242,12 +242,12 @@ static int note(void *arg, const char *path, const struct agent_stat *st, const 
 
 static void lists(void)
 {
-	struct exec_output o;
+	struct guest_exec_output o;
 	char all[1024] = "";
 
 	ENGINE();
 	CHECK(sh("mkdir -p l/b/c; touch l/a l/b/x l/$'new\\nline'; ln -s t l/z", &o) == 0);
-	exec_output_fini(&o);
+	guest_exec_output_fini(&o);
 	CHECK(files_list(box, NULL, "l", 1, note, all, &err) == 0);
 	CHECK_STR(all, "a|b|new\nline|z>t|");
 	all[0] = '\0';
@@ -255,20 +255,20 @@ static void lists(void)
 	CHECK_STR(all, "a|b|b/c|b/x|new\nline|z>t|");
 	CHECK(files_list(box, NULL, "no-such", 1, note, all, &err) == -1);
 	CHECK(sh("touch l/stop", &o) == 0);
-	exec_output_fini(&o);
+	guest_exec_output_fini(&o);
 	CHECK(files_list(box, NULL, "l", 1, note, all, &err) == 42);
 }
 
 static void tars_go_out_and_in(void)
 {
-	struct exec_output o;
+	struct guest_exec_output o;
 	int fd = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 
 	ENGINE();
 	CHECK(fd >= 0);
 	CHECK(sh("mkdir -p t/s; head -c 300000 /dev/urandom > t/s/r; ln -s s t/l; chmod 640 t/s/r",
 		 &o) == 0);
-	exec_output_fini(&o);
+	guest_exec_output_fini(&o);
 	CHECK(files_tar_out(box, NULL, "t", fd, &err) == 0);
 	CHECK(lseek(fd, 0, SEEK_SET) == 0 && files_mkdir(box, NULL, "t2", false, 0, &err) == 0);
 	CHECK(files_tar_in(box, NULL, "t2", fd, 0, &err) == 0);
@@ -305,8 +305,8 @@ static void watches(void)
 static void stats_and_freezing(void)
 {
 	struct keeper_stats st;
-	struct exec_spec spec = { .text = "echo thawed" };
-	struct exec *x = NULL;
+	struct guest_exec_spec spec = { .text = "echo thawed" };
+	struct guest_exec *x = NULL;
 	unsigned features;
 
 	ENGINE();
@@ -316,23 +316,23 @@ static void stats_and_freezing(void)
 		SKIP("needs cgroups");
 	CHECK(st.pids >= 1 && st.memory_bytes > 0);
 	CHECK(sandbox_freeze(box, &err) == 0);
-	CHECK(exec_begin(box, &spec, &x, &err) == 0);
-	CHECK(exec_wait(x, 200, &err) == -1 && err.code == ERR_TIMEOUT);
-	CHECK(sandbox_thaw(box, &err) == 0 && exec_wait(x, 10000, &err) == 0);
-	exec_free(x);
+	CHECK(guest_exec_begin(box, &spec, &x, &err) == 0);
+	CHECK(guest_exec_wait(x, 200, &err) == -1 && err.code == ERR_TIMEOUT);
+	CHECK(sandbox_thaw(box, &err) == 0 && guest_exec_wait(x, 10000, &err) == 0);
+	guest_exec_free(x);
 }
 
 static void a_second_connection_finds_the_same_sandbox(void)
 {
 	struct sandbox *again = NULL;
-	struct exec_spec spec = { .text = "echo $$ second" };
-	struct exec_output o;
+	struct guest_exec_spec spec = { .text = "echo $$ second" };
+	struct guest_exec_output o;
 
 	ENGINE();
 	CHECK(sandbox_connect(keeper, sandbox_id(box), &again, &err) == 0);
-	CHECK(exec_run(again, &spec, NULL, 0, &o, &err) == 0);
+	CHECK(guest_exec_run(again, &spec, NULL, 0, &o, &err) == 0);
 	CHECK(strstr(o.out, "second"));
-	exec_output_fini(&o);
+	guest_exec_output_fini(&o);
 	sandbox_free(again);
 	CHECK(agent_hello(sandbox_agent(box), NULL, &err) == 0); /* it numbered commands, too */
 	CHECK(says("echo first", "first\n"));
@@ -342,22 +342,22 @@ static void a_second_connection_finds_the_same_sandbox(void)
 static void output_can_be_read_after_the_end_of_the_sandbox(void)
 {
 	struct sandbox_spec how = sandbox_spec_default();
-	struct exec_spec spec = { .text = "echo kept; sleep 100" };
+	struct guest_exec_spec spec = { .text = "echo kept; sleep 100" };
 	struct sandbox *sb = NULL;
-	struct exec *x = NULL;
+	struct guest_exec *x = NULL;
 	uint64_t at = 0;
 	char buf[16];
 
 	ENGINE();
-	CHECK(sandbox_new(keeper, &how, &sb, &err) == 0 && exec_start(sb, &spec, &x, &err) == 0);
-	while (exec_end(x, EXEC_OUT) < 5)
+	CHECK(sandbox_new(keeper, &how, &sb, &err) == 0 && guest_exec_start(sb, &spec, &x, &err) == 0);
+	while (guest_exec_end(x, GUEST_EXEC_OUT) < 5)
 		CHECK(agent_step(sandbox_agent(sb), 10000, &err) == 0);
 	CHECK(sandbox_destroy(sb, &err) == 0);
-	CHECK(exec_wait(x, 10000, &err) == -1 && err.code == ERR_UNAVAILABLE);
+	CHECK(guest_exec_wait(x, 10000, &err) == -1 && err.code == ERR_UNAVAILABLE);
 	sandbox_free(sb);
-	CHECK(exec_read(x, EXEC_OUT, &at, buf, sizeof(buf)) == 5 && !memcmp(buf, "kept\n", 5));
-	CHECK(exec_signal(x, SIGTERM, AGENT_TO_GROUP, &err) == -1);
-	exec_free(x);
+	CHECK(guest_exec_read(x, GUEST_EXEC_OUT, &at, buf, sizeof(buf)) == 5 && !memcmp(buf, "kept\n", 5));
+	CHECK(guest_exec_signal(x, SIGTERM, AGENT_TO_GROUP, &err) == -1);
+	guest_exec_free(x);
 }
 
 static void destroying_is_idempotent(void)

@@ -16,74 +16,74 @@
 
 static void output_outlives_the_sandbox(void)
 {
-	auto_call(run_close) struct run *x = NULL;
-	auto_call(run_close) struct run *y = NULL;
+	auto_call(exec_close) struct exec_handle *x = NULL;
+	auto_call(exec_close) struct exec_handle *y = NULL;
 	struct session_ref a = key("a");
 	char id[STORE_ID];
 
 	BUSY();
-	x = begin((struct run_want){ .text = "echo hello; sleep 100" });
+	x = begin((struct exec_opts){ .text = "echo hello; sleep 100" });
 	CHECK(x && reads(x, "hello\n"));
 	CHECK(session_hibernate(engine, &me, &a, 0, NULL, &err) == 0);
-	CHECK(ends(x, RUN_KILLED) && wrote(x, 0, "hello\n"));
-	snprintf(id, sizeof(id), "%s", run_id(x));
-	runs_drain(engine);
+	CHECK(ends(x, EXEC_KILLED) && wrote(x, 0, "hello\n"));
+	snprintf(id, sizeof(id), "%s", exec_get_id(x));
+	exec_flush_ended(engine);
 	CHECK(wrote(x, 0, "hello\n"));
 	y = reopen(id);
-	CHECK(y && ends(y, RUN_KILLED) && wrote(y, 0, "hello\n") && is("a", SESSION_HIBERNATED));
-	run_close(steal_ptr(&x));
-	run_close(steal_ptr(&y));
+	CHECK(y && ends(y, EXEC_KILLED) && wrote(y, 0, "hello\n") && is("a", SESSION_HIBERNATED));
+	exec_close(steal_ptr(&x));
+	exec_close(steal_ptr(&y));
 	CHECK(open_busy() && (y = reopen(id)) && wrote(y, 2, "llo\n"));
 }
 
 static pid_t pid_of_sandbox(void)
 {
 	struct store_session s;
-	struct live *v = look("a", &s) >= 0 ? live_find(engine, s.id) : NULL;
+	struct machine *v = look("a", &s) >= 0 ? machine_find(engine, s.id) : NULL;
 	pid_t pid = v ? sandbox_pid(v->main) : 0;
 
-	live_unref(v);
+	machine_unref(v);
 	return pid;
 }
 
 static void a_command_ends_with_its_sandbox(void)
 {
-	auto_call(run_close) struct run *x = NULL;
+	auto_call(exec_close) struct exec_handle *x = NULL;
 	struct session_ref a = key("a");
 	enum session_outcome how;
-	struct run *y = NULL;
+	struct exec_handle *y = NULL;
 	pid_t pid;
 
 	BUSY();
-	x = begin((struct run_want){ .text = "echo kept >f; echo hello; sleep 100" });
+	x = begin((struct exec_opts){ .text = "echo kept >f; echo hello; sleep 100" });
 	pid = pid_of_sandbox();
 	CHECK(x && pid > 0 && reads(x, "hello\n") && kill(pid, SIGKILL) == 0);
-	CHECK(ends(x, RUN_KILLED) && wrote(x, 0, "hello\n"));
-	CHECK(run_start(engine, &me, &a, &(struct run_want){ .text = "cat f" }, &y, &how, &err) ==
+	CHECK(ends(x, EXEC_KILLED) && wrote(x, 0, "hello\n"));
+	CHECK(exec_start(engine, &me, &a, &(struct exec_opts){ .text = "cat f" }, &y, &how, &err) ==
 	      0);
-	CHECK(how == SESSION_RESUMED && ends(y, RUN_EXITED) && wrote(y, 0, "kept\n"));
-	run_close(y);
+	CHECK(how == SESSION_RESUMED && ends(y, EXEC_EXITED) && wrote(y, 0, "kept\n"));
+	exec_close(y);
 }
 
 static void a_sandbox_that_died_alone_takes_its_commands_along(void)
 {
-	auto_call(run_close) struct run *x = NULL;
+	auto_call(exec_close) struct exec_handle *x = NULL;
 	char id[STORE_ID];
 	pid_t pid;
 
 	BUSY();
-	x = begin((struct run_want){ .text = "echo hello; sleep 100" });
+	x = begin((struct exec_opts){ .text = "echo hello; sleep 100" });
 	pid = pid_of_sandbox();
 	CHECK(x && pid > 0 && reads(x, "hello\n"));
-	snprintf(id, sizeof(id), "%s", run_id(x));
-	run_close(steal_ptr(&x));
+	snprintf(id, sizeof(id), "%s", exec_get_id(x));
+	exec_close(steal_ptr(&x));
 	close_engine();
 	CHECK(kill(pid, SIGKILL) == 0 && open_busy());
 	for (int i = 0; i < 100 && !x; i++) { /* while it dies nobody knows for certain */
-		if (run_open(engine, &me, id, &x, &err) < 0)
+		if (exec_open(engine, &me, id, &x, &err) < 0)
 			nap(50);
 	}
-	CHECK(x && run_wait(x, 20000, &err) == 0);
+	CHECK(x && exec_wait(x, 20000, &err) == 0);
 }
 
 static void what_belongs_to_a_destroyed_session_is_gone(void)
@@ -91,21 +91,21 @@ static void what_belongs_to_a_destroyed_session_is_gone(void)
 	struct session_ref a = key("a");
 	struct store_session s;
 	char id[STORE_ID], dir[256];
-	struct run *x;
+	struct exec_handle *x;
 	struct stat st;
 
 	BUSY();
 	CHECK(look("a", &s) >= 0);
-	x = begin((struct run_want){ .text = "echo hello; sleep 100" });
+	x = begin((struct exec_opts){ .text = "echo hello; sleep 100" });
 	CHECK(x && reads(x, "hello\n"));
-	snprintf(id, sizeof(id), "%s", run_id(x));
+	snprintf(id, sizeof(id), "%s", exec_get_id(x));
 	snprintf(dir, sizeof(dir), "%s/logs/%s", home, s.id);
 	CHECK(stat(dir, &st) == 0);
 	CHECK(session_destroy(engine, &me, &a, NULL, NULL, &err) == 0);
-	CHECK(ends(x, RUN_KILLED));
-	run_close(x);
-	runs_drain(engine);
-	CHECK(run_open(engine, &me, id, &x, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(ends(x, EXEC_KILLED));
+	exec_close(x);
+	exec_flush_ended(engine);
+	CHECK(exec_open(engine, &me, id, &x, &err) == -1 && err.code == ERR_NOT_FOUND);
 	CHECK(stat(dir, &st) < 0);
 }
 
@@ -113,32 +113,32 @@ static void old_commands_are_pruned_with_their_output(void)
 {
 	struct store_session s;
 	char id[STORE_ID];
-	struct run *x;
+	struct exec_handle *x;
 
 	BUSY();
 	CHECK(look("a", &s) >= 0);
-	x = begin((struct run_want){ .text = "echo hello" });
-	CHECK(x && ends(x, RUN_EXITED));
-	snprintf(id, sizeof(id), "%s", run_id(x));
-	run_close(x);
-	runs_drain(engine);
-	runs_prune(engine, engine_now(engine) - HOUR);
+	x = begin((struct exec_opts){ .text = "echo hello" });
+	CHECK(x && ends(x, EXEC_EXITED));
+	snprintf(id, sizeof(id), "%s", exec_get_id(x));
+	exec_close(x);
+	exec_flush_ended(engine);
+	exec_output_prune(engine, engine_now(engine) - HOUR);
 	CHECK(has_log(s.id, id, "out") && (x = reopen(id)));
-	run_close(x);
-	runs_prune(engine, engine_now(engine) + HOUR);
+	exec_close(x);
+	exec_output_prune(engine, engine_now(engine) + HOUR);
 	CHECK(!has_log(s.id, id, "out"));
-	CHECK(run_open(engine, &me, id, &x, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(exec_open(engine, &me, id, &x, &err) == -1 && err.code == ERR_NOT_FOUND);
 	CHECK(says("a", "echo again", "again\n"));
 }
 
 static void without_threads_the_waiter_writes_it_down(void)
 {
-	auto_call(run_close) struct run *x = NULL;
+	auto_call(exec_close) struct exec_handle *x = NULL;
 	struct store_exec rec;
 
 	ENGINE();
-	CHECK(enter("a") && (x = start("a", "echo hello")) && ends(x, RUN_EXITED));
-	CHECK(row(run_id(x), &rec) && rec.state == RUN_EXITED);
+	CHECK(enter("a") && (x = start("a", "echo hello")) && ends(x, EXEC_EXITED));
+	CHECK(row(exec_get_id(x), &rec) && rec.state == EXEC_EXITED);
 	CHECK(has_log(rec.session, rec.id, "out") && wrote(x, 0, "hello\n"));
 }
 
@@ -146,39 +146,39 @@ static void without_threads_the_waiter_writes_it_down(void)
 
 static void a_command_goes_on_under_the_next_engine(void)
 {
-	auto_call(run_close) struct run *x = NULL;
+	auto_call(exec_close) struct exec_handle *x = NULL;
 	char id[STORE_ID];
 
 	BUSY();
-	x = begin((struct run_want){ .text = "echo one; read l; echo $l", .stdin_open = true });
+	x = begin((struct exec_opts){ .text = "echo one; read l; echo $l", .stdin_open = true });
 	CHECK(x && reads(x, "one\n"));
-	snprintf(id, sizeof(id), "%s", run_id(x));
-	run_close(steal_ptr(&x));
+	snprintf(id, sizeof(id), "%s", exec_get_id(x));
+	exec_close(steal_ptr(&x));
 	CHECK(open_busy());
 	x = reopen(id);
-	CHECK(x && !run_ended(x) && reads(x, "one\n"));
+	CHECK(x && !exec_has_ended(x) && reads(x, "one\n"));
 	CHECK(says("a", "echo beside", "beside\n"));
-	CHECK(run_stdin(x, "two\n", 4, false, &err) == 0 && ends(x, RUN_EXITED));
+	CHECK(exec_write_stdin(x, "two\n", 4, false, &err) == 0 && ends(x, EXEC_EXITED));
 	CHECK(wrote(x, 0, "one\ntwo\n"));
 }
 
 static void what_ended_meanwhile_is_written_down(void)
 {
-	auto_call(run_close) struct run *x = NULL;
-	auto_call(run_close) struct run *y = NULL;
+	auto_call(exec_close) struct exec_handle *x = NULL;
+	auto_call(exec_close) struct exec_handle *y = NULL;
 	struct store_exec rec;
 	char id[STORE_ID];
 
 	BUSY();
-	x = begin((struct run_want){ .text = "echo one; sleep 0.3; echo two; exit 3" });
+	x = begin((struct exec_opts){ .text = "echo one; sleep 0.3; echo two; exit 3" });
 	CHECK(x && reads(x, "one\n"));
-	snprintf(id, sizeof(id), "%s", run_id(x));
-	run_close(steal_ptr(&x));
+	snprintf(id, sizeof(id), "%s", exec_get_id(x));
+	exec_close(steal_ptr(&x));
 	close_engine();
 	nap(700);
 	CHECK(open_busy());
-	runs_drain(engine);
-	CHECK(row(id, &rec) && rec.state == RUN_EXITED && rec.exit_code == 3);
+	exec_flush_ended(engine);
+	CHECK(row(id, &rec) && rec.state == EXEC_EXITED && rec.exit_code == 3);
 	CHECK(rec.ended_at >= rec.started_at && has_log(rec.session, id, "out"));
 	y = reopen(id);
 	CHECK(y && wrote(y, 0, "one\ntwo\n"));
@@ -187,7 +187,7 @@ static void what_ended_meanwhile_is_written_down(void)
 static void what_nobody_knows_any_more_is_lost(void)
 {
 	struct store_exec rec = { .tenant = "acme", .id = "exe_ghost", .number = 4711 };
-	auto_call(run_close) struct run *x = NULL;
+	auto_call(exec_close) struct exec_handle *x = NULL;
 	struct store_session s;
 	int r = -1;
 
@@ -195,17 +195,17 @@ static void what_nobody_knows_any_more_is_lost(void)
 	CHECK(look("a", &s) >= 0);
 	memcpy(rec.session, s.id, sizeof(rec.session));
 	rec.incarnation = s.incarnation;
-	DB (engine, st)
+	WITH_STORE (engine, st)
 		r = st->exec->record(st, &rec, &err);
 	CHECK(r == 0);
 	x = reopen("exe_ghost"); /* the store says it runs, lodge-init does not know it */
-	CHECK(x && ends(x, RUN_LOST));
+	CHECK(x && ends(x, EXEC_LOST));
 	memcpy(rec.id, "exe_second", sizeof("exe_second"));
-	DB (engine, st)
+	WITH_STORE (engine, st)
 		r = st->exec->record(st, &rec, &err);
-	run_close(steal_ptr(&x));
+	exec_close(steal_ptr(&x));
 	CHECK(r == 0 && open_busy());
-	CHECK(row("exe_second", &rec) && rec.state == RUN_LOST);
+	CHECK(row("exe_second", &rec) && rec.state == EXEC_LOST);
 }
 
 #ifdef LODGE_TEST_HOOKS
@@ -213,14 +213,14 @@ static void what_nobody_knows_any_more_is_lost(void)
 /* In a process of its own, which dies at a step. */
 static int crash_here(const char *step)
 {
-	struct run_want want = { .text = "echo x >>ran; cat ran; sleep 0.2", .once = step };
+	struct exec_opts want = { .text = "echo x >>ran; cat ran; sleep 0.2", .once = step };
 	struct session_ref a = key("a");
-	struct run *x = NULL;
+	struct exec_handle *x = NULL;
 
-	if (!open_busy() || run_start(engine, &me, &a, &want, &x, NULL, &err) < 0)
+	if (!open_busy() || exec_start(engine, &me, &a, &want, &x, NULL, &err) < 0)
 		return 1;
-	(void)run_wait(x, 20000, &err);
-	runs_drain(engine);
+	(void)exec_wait(x, 20000, &err);
+	exec_flush_ended(engine);
 	return 2;
 }
 
@@ -248,22 +248,22 @@ static bool crash_at(const char *step)
 /* The command ran once or not at all, whatever is said of it is true, and nothing is left over. */
 static bool is_whole_after(const char *step)
 {
-	struct run_want want = { .text = "echo x >>ran; cat ran; sleep 0.2", .once = step };
+	struct exec_opts want = { .text = "echo x >>ran; cat ran; sleep 0.2", .once = step };
 	bool began = strcmp(step, "run:claimed") != 0, known = began && strcmp(step, "run:begun");
 	struct session_ref a = key("a");
 	struct store_exec_list l;
-	struct run *x = begin(want);
-	bool ok = x && ends(x, known ? RUN_EXITED : RUN_LOST) && (!known || wrote(x, 0, "x\n"));
+	struct exec_handle *x = begin(want);
+	bool ok = x && ends(x, known ? EXEC_EXITED : EXEC_LOST) && (!known || wrote(x, 0, "x\n"));
 
-	run_close(x);
+	exec_close(x);
 	if (!ok || !says("a", "cat ran 2>/dev/null | wc -l; rm -f ran", began ? "1\n" : "0\n"))
 		return false;
 	nap(300);
-	runs_drain(engine);
-	if (run_list(engine, &me, &a, (struct store_page){ .limit = 100 }, &l, &err) < 0)
+	exec_flush_ended(engine);
+	if (exec_list(engine, &me, &a, (struct store_page){ .limit = 100 }, &l, &err) < 0)
 		return false;
 	for (size_t i = 0; i < l.count; i++)
-		ok &= l.items[i].state != RUN_RUNNING;
+		ok &= l.items[i].state != EXEC_RUNNING;
 	/* one command without a name has a row now */
 	ok &= l.count == (strcmp(step, "run:begun") == 0 ? 3 : 2);
 	if (!ok)

@@ -13,36 +13,36 @@
 
 static void a_command_has_output_status_and_a_record(void)
 {
-	auto_call(run_close) struct run *x = NULL;
+	auto_call(exec_close) struct exec_handle *x = NULL;
 	struct store_exec rec;
 	uint64_t start, end;
 
 	BUSY();
-	x = begin((struct run_want){ .text = "echo out; echo oops >&2; exit 7" });
-	CHECK(x && ends(x, RUN_EXITED) && wrote(x, 0, "out\n"));
-	run_range(x, EXEC_ERR, &start, &end);
+	x = begin((struct exec_opts){ .text = "echo out; echo oops >&2; exit 7" });
+	CHECK(x && ends(x, EXEC_EXITED) && wrote(x, 0, "out\n"));
+	exec_output_range(x, GUEST_EXEC_ERR, &start, &end);
 	CHECK(start == 0 && end == 5);
-	CHECK(run_info(x, &rec, &err) == 0);
+	CHECK(exec_get_info(x, &rec, &err) == 0);
 	CHECK(rec.exit_code == 7 && rec.signal == 0 && rec.stdout_bytes == 4 && rec.number > 0);
 	CHECK_STR(rec.command, "\"echo out; echo oops >&2; exit 7\"");
 	CHECK(rec.ended_at >= rec.started_at && !rec.timed_out && !rec.truncated);
 	store_exec_fini(&rec);
-	runs_drain(engine);
-	CHECK(row(run_id(x), &rec) && rec.state == RUN_EXITED && rec.exit_code == 7);
+	exec_flush_ended(engine);
+	CHECK(row(exec_get_id(x), &rec) && rec.state == EXEC_EXITED && rec.exit_code == 7);
 	CHECK(has_log(rec.session, rec.id, "out") && has_log(rec.session, rec.id, "err"));
 	CHECK(wrote(x, 0, "out\n") && wrote(x, 2, "t\n"));
 }
 
 static void arguments_are_kept_as_they_are(void)
 {
-	auto_call(run_close) struct run *x = NULL;
+	auto_call(exec_close) struct exec_handle *x = NULL;
 	struct store_exec rec;
 
 	BUSY();
-	x = begin((struct run_want){
+	x = begin((struct exec_opts){
 		.argv = (const char *const[]){ "printf", "%s|", "a b", "\"", NULL } });
-	CHECK(x && ends(x, RUN_EXITED) && wrote(x, 0, "a b|\"|"));
-	CHECK(run_info(x, &rec, &err) == 0);
+	CHECK(x && ends(x, EXEC_EXITED) && wrote(x, 0, "a b|\"|"));
+	CHECK(exec_get_info(x, &rec, &err) == 0);
 	CHECK_STR(rec.command, "[\"printf\",\"%s|\",\"a b\",\"\\\"\"]");
 	store_exec_fini(&rec);
 }
@@ -51,21 +51,21 @@ static void a_missing_command_is_the_error_of_its_start(void)
 {
 	struct session_ref a = key("a");
 	struct store_exec_list l;
-	struct run *x = NULL;
+	struct exec_handle *x = NULL;
 
 	BUSY();
-	CHECK(run_start(engine, &me, &a,
-			&(struct run_want){ .argv = (const char *const[]){ "no-such", NULL } }, &x,
+	CHECK(exec_start(engine, &me, &a,
+			&(struct exec_opts){ .argv = (const char *const[]){ "no-such", NULL } }, &x,
 			NULL, &err) == -1);
 	CHECK(err.code == ERR_NOT_FOUND && !x);
-	runs_drain(engine);
-	CHECK(run_list(engine, &me, &a, (struct store_page){ .limit = 10 }, &l, &err) == 0);
-	CHECK(l.count == 1 && l.items[0].state == RUN_EXITED && l.items[0].exit_code == 127);
+	exec_flush_ended(engine);
+	CHECK(exec_list(engine, &me, &a, (struct store_page){ .limit = 10 }, &l, &err) == 0);
+	CHECK(l.count == 1 && l.items[0].state == EXEC_EXITED && l.items[0].exit_code == 127);
 	store_exec_list_fini(&l);
-	CHECK(run_start(engine, &me, &a, &(struct run_want){ 0 }, &x, NULL, &err) == -1);
+	CHECK(exec_start(engine, &me, &a, &(struct exec_opts){ 0 }, &x, NULL, &err) == -1);
 	CHECK(err.code == ERR_INVALID);
-	CHECK(run_start(engine, &me, &a,
-			&(struct run_want){ .text = "true",
+	CHECK(exec_start(engine, &me, &a,
+			&(struct exec_opts){ .text = "true",
 					    .env = (const char *const[]){ "=x", NULL } },
 			&x, NULL, &err) == -1);
 	CHECK(err.code == ERR_INVALID);
@@ -74,11 +74,11 @@ static void a_missing_command_is_the_error_of_its_start(void)
 static void user_directory_and_environment_are_the_sessions(void)
 {
 	struct template over;
-	struct session_want want = { .user = "ann", .over = &over };
+	struct session_opts want = { .user = "ann", .over = &over };
 	struct session_ref t = key("t");
-	struct run_want how = { .text = "echo $A $B $C $PWD",
+	struct exec_opts how = { .text = "echo $A $B $C $PWD",
 				.env = (const char *const[]){ "B=own", "C=too", NULL } };
-	struct exec_output o;
+	struct guest_exec_output o;
 
 	BUSY();
 	template_init(&over);
@@ -87,49 +87,49 @@ static void user_directory_and_environment_are_the_sessions(void)
 	CHECK((over.workdir = strdup("/tmp")) != NULL);
 	CHECK(enter_as("t", want, NULL) == 0);
 	template_fini(&over);
-	CHECK(run_all(engine, &me, &t, &how, NULL, 0, &o, &err) == 0);
+	CHECK(exec_list_all(engine, &me, &t, &how, NULL, 0, &o, &err) == 0);
 	CHECK_STR(o.out, "session own too /tmp\n");
-	exec_output_fini(&o);
-	how = (struct run_want){ .text = "echo $A $B $PWD", .cwd = "/usr" };
-	CHECK(run_all(engine, &me, &t, &how, NULL, 0, &o, &err) == 0);
+	guest_exec_output_fini(&o);
+	how = (struct exec_opts){ .text = "echo $A $B $PWD", .cwd = "/usr" };
+	CHECK(exec_list_all(engine, &me, &t, &how, NULL, 0, &o, &err) == 0);
 	CHECK_STR(o.out, "session session /usr\n");
-	exec_output_fini(&o);
+	guest_exec_output_fini(&o);
 }
 
 static void signals_and_deadlines_kill(void)
 {
-	auto_call(run_close) struct run *x = NULL;
-	auto_call(run_close) struct run *y = NULL;
+	auto_call(exec_close) struct exec_handle *x = NULL;
+	auto_call(exec_close) struct exec_handle *y = NULL;
 	struct store_exec rec;
 
 	BUSY();
-	x = begin((struct run_want){ .text = "sleep 100; true" });
-	CHECK(x && run_wait(x, 50, &err) == -1 && err.code == ERR_TIMEOUT && !run_ended(x));
-	CHECK(run_signal(x, 0, AGENT_TO_TREE, &err) == -1 && err.code == ERR_INVALID);
-	CHECK(run_signal(x, SIGTERM, AGENT_TO_TREE, &err) == 0 && ends(x, RUN_KILLED));
-	CHECK(run_info(x, &rec, &err) == 0);
+	x = begin((struct exec_opts){ .text = "sleep 100; true" });
+	CHECK(x && exec_wait(x, 50, &err) == -1 && err.code == ERR_TIMEOUT && !exec_has_ended(x));
+	CHECK(exec_signal(x, 0, AGENT_TO_TREE, &err) == -1 && err.code == ERR_INVALID);
+	CHECK(exec_signal(x, SIGTERM, AGENT_TO_TREE, &err) == 0 && ends(x, EXEC_KILLED));
+	CHECK(exec_get_info(x, &rec, &err) == 0);
 	store_exec_fini(&rec);
 	CHECK(rec.signal == SIGTERM && !rec.timed_out);
-	CHECK(run_signal(x, SIGTERM, AGENT_TO_TREE, &err) == -1 && err.code == ERR_CONFLICT);
-	y = begin((struct run_want){ .text = "echo before; sleep 100", .timeout_ms = 200 });
-	CHECK(y && ends(y, RUN_KILLED) && run_info(y, &rec, &err) == 0);
+	CHECK(exec_signal(x, SIGTERM, AGENT_TO_TREE, &err) == -1 && err.code == ERR_CONFLICT);
+	y = begin((struct exec_opts){ .text = "echo before; sleep 100", .timeout_ms = 200 });
+	CHECK(y && ends(y, EXEC_KILLED) && exec_get_info(y, &rec, &err) == 0);
 	store_exec_fini(&rec);
 	CHECK(rec.timed_out && wrote(y, 0, "before\n"));
 }
 
 static void a_terminal_has_its_size(void)
 {
-	auto_call(run_close) struct run *x = NULL;
+	auto_call(exec_close) struct exec_handle *x = NULL;
 
 	BUSY();
-	x = begin((struct run_want){ .text = "stty size; read x; stty size",
+	x = begin((struct exec_opts){ .text = "stty size; read x; stty size",
 				     .pty = true,
 				     .stdin_open = true,
 				     .rows = 24,
 				     .cols = 80 });
 	CHECK(x && reads(x, "24 80\r\n"));
-	CHECK(run_resize(x, 50, 132, &err) == 0 && run_stdin(x, "\n", 1, false, &err) == 0);
-	CHECK(ends(x, RUN_EXITED) && wrote(x, 7, "\r\n50 132\r\n"));
+	CHECK(exec_resize(x, 50, 132, &err) == 0 && exec_write_stdin(x, "\n", 1, false, &err) == 0);
+	CHECK(ends(x, EXEC_EXITED) && wrote(x, 7, "\r\n50 132\r\n"));
 }
 
 static void the_next_command_finds_a_shell_waiting(void)
@@ -139,14 +139,14 @@ static void the_next_command_finds_a_shell_waiting(void)
 	BUSY();
 	CHECK(says("a", "echo first", "first\n"));
 	for (int i = 0; i < 50 && !armed; i++) { /* it is made when nobody waits for an answer */
-		struct run *x = begin((struct run_want){ .text = "sleep 100; true" });
+		struct exec_handle *x = begin((struct exec_opts){ .text = "sleep 100; true" });
 
 		CHECK(x);
-		command_lock(x->command);
-		armed = exec_was_armed(x->command->exec);
-		command_unlock(x->command);
-		CHECK(run_signal(x, SIGKILL, AGENT_TO_TREE, &err) == 0 && ends(x, RUN_KILLED));
-		run_close(x);
+		exec_record_lock(x->command);
+		armed = guest_exec_was_armed(x->command->exec);
+		exec_record_unlock(x->command);
+		CHECK(exec_signal(x, SIGKILL, AGENT_TO_TREE, &err) == 0 && ends(x, EXEC_KILLED));
+		exec_close(x);
 		nap(50);
 	}
 	CHECK(armed);
@@ -157,71 +157,71 @@ static void the_next_command_finds_a_shell_waiting(void)
 static void input_of_any_size_arrives(void)
 {
 	struct session_ref a = key("a");
-	struct run_want wc = { .argv = (const char *const[]){ "wc", "-c", NULL } };
-	struct exec_output o;
+	struct exec_opts wc = { .argv = (const char *const[]){ "wc", "-c", NULL } };
+	struct guest_exec_output o;
 	size_t size = 3 * AGENT_DATA_MAX + 17;
 	auto_free char *data = calloc(1, size);
 
 	BUSY();
-	CHECK(data && run_all(engine, &me, &a, &wc, data, size, &o, &err) == 0);
+	CHECK(data && exec_list_all(engine, &me, &a, &wc, data, size, &o, &err) == 0);
 	CHECK(strtoul(o.out, NULL, 10) == size);
-	exec_output_fini(&o);
-	CHECK(run_all(engine, &me, &a, &wc, "", 0, &o, &err) == 0);
+	guest_exec_output_fini(&o);
+	CHECK(exec_list_all(engine, &me, &a, &wc, "", 0, &o, &err) == 0);
 	CHECK_STR(o.out, "0\n");
-	exec_output_fini(&o);
+	guest_exec_output_fini(&o);
 	/* who does not read all of it is not wrong */
-	wc = (struct run_want){ .text = "head -c 3" };
-	CHECK(run_all(engine, &me, &a, &wc, data, size, &o, &err) == 0 && o.out_len == 3);
-	exec_output_fini(&o);
+	wc = (struct exec_opts){ .text = "head -c 3" };
+	CHECK(exec_list_all(engine, &me, &a, &wc, data, size, &o, &err) == 0 && o.out_len == 3);
+	guest_exec_output_fini(&o);
 }
 
 static void input_comes_when_it_comes(void)
 {
-	auto_call(run_close) struct run *y = NULL;
+	auto_call(exec_close) struct exec_handle *y = NULL;
 
 	BUSY();
-	y = begin((struct run_want){ .text = "while read l; do echo got $l; done; echo end",
+	y = begin((struct exec_opts){ .text = "while read l; do echo got $l; done; echo end",
 				     .stdin_open = true });
-	CHECK(y && run_stdin(y, "one\n", 4, false, &err) == 0 && reads(y, "got one\n"));
-	CHECK(run_stdin(y, "two\n", 4, false, &err) == 0 && reads(y, "got one\ngot two\n"));
-	CHECK(run_stdin(y, NULL, 0, true, &err) == 0 && ends(y, RUN_EXITED));
+	CHECK(y && exec_write_stdin(y, "one\n", 4, false, &err) == 0 && reads(y, "got one\n"));
+	CHECK(exec_write_stdin(y, "two\n", 4, false, &err) == 0 && reads(y, "got one\ngot two\n"));
+	CHECK(exec_write_stdin(y, NULL, 0, true, &err) == 0 && ends(y, EXEC_EXITED));
 	CHECK(wrote(y, 0, "got one\ngot two\nend\n"));
-	CHECK(run_stdin(y, "x", 1, false, &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(exec_write_stdin(y, "x", 1, false, &err) == -1 && err.code == ERR_CONFLICT);
 }
 
 static void dropped_output_is_told_from_none(void)
 {
-	auto_call(run_close) struct run *x = NULL;
+	auto_call(exec_close) struct exec_handle *x = NULL;
 	struct store_exec rec;
 	uint64_t start, end;
 	char buf[64];
 	size_t n = 99;
 
 	BUSY();
-	x = begin((struct run_want){ .text = "seq 100000", .output_bytes = 4096 });
-	CHECK(x && ends(x, RUN_EXITED));
+	x = begin((struct exec_opts){ .text = "seq 100000", .output_bytes = 4096 });
+	CHECK(x && ends(x, EXEC_EXITED));
 	for (int i = 0; i < 2; i++) { /* from memory, then from the file */
-		run_range(x, EXEC_OUT, &start, &end);
+		exec_output_range(x, GUEST_EXEC_OUT, &start, &end);
 		CHECK(end == 588895 && start > 0 && end - start <= 4096);
-		CHECK(run_read(x, EXEC_OUT, 0, buf, sizeof(buf), 0, &n, &err) == -1);
+		CHECK(exec_read(x, GUEST_EXEC_OUT, 0, buf, sizeof(buf), 0, &n, &err) == -1);
 		CHECK(err.code == ERR_LIMIT && err.sys == ERANGE);
-		CHECK(run_read(x, EXEC_OUT, end - 7, buf, sizeof(buf), 0, &n, &err) == 0);
+		CHECK(exec_read(x, GUEST_EXEC_OUT, end - 7, buf, sizeof(buf), 0, &n, &err) == 0);
 		CHECK(n == 7 && memcmp(buf, "100000\n", 7) == 0);
-		CHECK(run_read(x, EXEC_OUT, end + 5, buf, sizeof(buf), 0, &n, &err) == 0 && n == 0);
-		runs_drain(engine);
+		CHECK(exec_read(x, GUEST_EXEC_OUT, end + 5, buf, sizeof(buf), 0, &n, &err) == 0 && n == 0);
+		exec_flush_ended(engine);
 	}
-	CHECK(row(run_id(x), &rec) && rec.truncated && rec.stdout_bytes == 588895);
-	run_close(steal_ptr(&x));
+	CHECK(row(exec_get_id(x), &rec) && rec.truncated && rec.stdout_bytes == 588895);
+	exec_close(steal_ptr(&x));
 	x = reopen(rec.id);
-	CHECK(x && run_read(x, EXEC_OUT, end - 7, buf, sizeof(buf), 0, &n, &err) == 0 && n == 7);
-	CHECK(run_read(x, EXEC_OUT, 0, buf, sizeof(buf), 0, &n, &err) == -1 && err.sys == ERANGE);
+	CHECK(x && exec_read(x, GUEST_EXEC_OUT, end - 7, buf, sizeof(buf), 0, &n, &err) == 0 && n == 7);
+	CHECK(exec_read(x, GUEST_EXEC_OUT, 0, buf, sizeof(buf), 0, &n, &err) == -1 && err.sys == ERANGE);
 }
 
 static void a_full_log_waits_for_its_reader_and_no_longer(void)
 {
-	auto_call(run_close) struct run *x = NULL;
-	auto_call(run_close) struct run *y = NULL;
-	struct run_want want = { .text = "seq 100000", .output_bytes = 8192, .hold = true };
+	auto_call(exec_close) struct exec_handle *x = NULL;
+	auto_call(exec_close) struct exec_handle *y = NULL;
+	struct exec_opts want = { .text = "seq 100000", .output_bytes = 8192, .hold = true };
 	uint64_t at = 0, sum = 0;
 	char buf[3000];
 	size_t n = 1;
@@ -230,19 +230,19 @@ static void a_full_log_waits_for_its_reader_and_no_longer(void)
 	x = begin(want);
 	CHECK(x);
 	while (n) {
-		CHECK(run_read(x, EXEC_OUT, at, buf, sizeof(buf), 10000, &n, &err) == 0);
+		CHECK(exec_read(x, GUEST_EXEC_OUT, at, buf, sizeof(buf), 10000, &n, &err) == 0);
 		for (size_t i = 0; i < n; i++)
 			sum += (unsigned char)buf[i];
 		at += n;
-		CHECK(run_consumed(x, at, 0, &err) == 0);
+		CHECK(exec_consumed(x, at, 0, &err) == 0);
 	}
-	CHECK(ends(x, RUN_EXITED) && at == 588895 && sum == 26716961);
-	run_close(steal_ptr(&x));
+	CHECK(ends(x, EXEC_EXITED) && at == 588895 && sum == 26716961);
+	exec_close(steal_ptr(&x));
 	x = begin(want);
-	CHECK(x && (y = reopen(run_id(x))));
-	CHECK(run_wait(y, 100, &err) == -1 && err.code == ERR_TIMEOUT);
-	run_close(steal_ptr(&x));
-	CHECK(ends(y, RUN_EXITED));
+	CHECK(x && (y = reopen(exec_get_id(x))));
+	CHECK(exec_wait(y, 100, &err) == -1 && err.code == ERR_TIMEOUT);
+	exec_close(steal_ptr(&x));
+	CHECK(ends(y, EXEC_EXITED));
 }
 
 static void count(void *arg)
@@ -252,35 +252,35 @@ static void count(void *arg)
 
 static void every_handle_is_told(void)
 {
-	auto_call(run_close) struct run *x = NULL;
-	auto_call(run_close) struct run *y = NULL;
+	auto_call(exec_close) struct exec_handle *x = NULL;
+	auto_call(exec_close) struct exec_handle *y = NULL;
 	atomic_int a = 0, b = 0;
 
 	BUSY();
-	x = begin((struct run_want){ .text = "read x; echo one; read x", .stdin_open = true });
-	CHECK(x && (y = reopen(run_id(x))));
-	run_notify(x, count, &a);
-	run_notify(y, count, &b);
-	CHECK(run_wait_output(x, 0, 0, 0) == 0);
-	CHECK(run_stdin(x, "\n", 1, false, &err) == 0 && run_wait_output(x, 0, 0, 10000) == 1);
+	x = begin((struct exec_opts){ .text = "read x; echo one; read x", .stdin_open = true });
+	CHECK(x && (y = reopen(exec_get_id(x))));
+	exec_notify(x, count, &a);
+	exec_notify(y, count, &b);
+	CHECK(exec_wait_output(x, 0, 0, 0) == 0);
+	CHECK(exec_write_stdin(x, "\n", 1, false, &err) == 0 && exec_wait_output(x, 0, 0, 10000) == 1);
 	CHECK(a >= 1 && b >= 1);
-	run_notify(x, NULL, NULL);
+	exec_notify(x, NULL, NULL);
 	a = 0;
-	CHECK(run_stdin(y, "\n", 1, true, &err) == 0 && ends(y, RUN_EXITED));
+	CHECK(exec_write_stdin(y, "\n", 1, true, &err) == 0 && ends(y, EXEC_EXITED));
 	CHECK(a == 0 && b >= 2 && wrote(x, 0, "one\n"));
 }
 
 static void a_child_that_is_left_does_not_hold_the_answer(void)
 {
 	struct session_ref a = key("a");
-	struct run_want want = { .text = "echo mine; yes & sleep 0.1", .output_bytes = 8192 };
-	struct exec_output o;
+	struct exec_opts want = { .text = "echo mine; yes & sleep 0.1", .output_bytes = 8192 };
+	struct guest_exec_output o;
 
 	BUSY();
-	CHECK(run_all(engine, &me, &a, &want, NULL, 0, &o, &err) == 0);
+	CHECK(exec_list_all(engine, &me, &a, &want, NULL, 0, &o, &err) == 0);
 	CHECK(o.result.code == 0 && o.out_len <= 8192);
-	exec_output_fini(&o);
-	runs_drain(engine);
+	guest_exec_output_fini(&o);
+	exec_flush_ended(engine);
 	CHECK(says("a", "echo fine", "fine\n"));
 }
 
@@ -288,52 +288,52 @@ static void a_child_that_is_left_does_not_hold_the_answer(void)
 
 static void another_tenants_command_is_not_there(void)
 {
-	auto_call(run_close) struct run *x = NULL;
+	auto_call(exec_close) struct exec_handle *x = NULL;
 	const struct caller other = { "evil", "test" };
 	struct session_ref a = key("a");
 	struct store_exec_list l;
-	struct run *y = NULL;
+	struct exec_handle *y = NULL;
 
 	BUSY();
-	x = begin((struct run_want){ .text = "cat", .stdin_open = true });
-	CHECK(x && run_open(engine, &other, run_id(x), &y, &err) == -1);
+	x = begin((struct exec_opts){ .text = "cat", .stdin_open = true });
+	CHECK(x && exec_open(engine, &other, exec_get_id(x), &y, &err) == -1);
 	CHECK(err.code == ERR_NOT_FOUND && !y);
-	CHECK(run_open(engine, &me, "exe_none", &y, &err) == -1 && err.code == ERR_NOT_FOUND);
-	CHECK(run_list(engine, &other, &a, (struct store_page){ .limit = 10 }, &l, &err) == -1);
+	CHECK(exec_open(engine, &me, "exe_none", &y, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(exec_list(engine, &other, &a, (struct store_page){ .limit = 10 }, &l, &err) == -1);
 	CHECK(err.code == ERR_NOT_FOUND);
-	CHECK(run_list(engine, &me, &a, (struct store_page){ .limit = 10 }, &l, &err) == 0);
-	CHECK(l.count == 1 && l.items[0].state == RUN_RUNNING && !strcmp(l.items[0].id, run_id(x)));
+	CHECK(exec_list(engine, &me, &a, (struct store_page){ .limit = 10 }, &l, &err) == 0);
+	CHECK(l.count == 1 && l.items[0].state == EXEC_RUNNING && !strcmp(l.items[0].id, exec_get_id(x)));
 	store_exec_list_fini(&l);
-	CHECK(run_stdin(x, NULL, 0, true, &err) == 0 && ends(x, RUN_EXITED));
+	CHECK(exec_write_stdin(x, NULL, 0, true, &err) == 0 && ends(x, EXEC_EXITED));
 }
 
 static void a_sleeping_session_is_resumed_or_not(void)
 {
-	auto_call(run_close) struct run *x = NULL;
+	auto_call(exec_close) struct exec_handle *x = NULL;
 	struct session_ref a = key("a");
 	enum session_outcome how;
-	struct run *y = NULL;
+	struct exec_handle *y = NULL;
 
 	BUSY();
 	CHECK(says("a", "echo kept >f", ""));
 	CHECK(session_hibernate(engine, &me, &a, 0, NULL, &err) == 0);
-	CHECK(run_start(engine, &me, &a, &(struct run_want){ .text = "cat f", .no_resume = true },
+	CHECK(exec_start(engine, &me, &a, &(struct exec_opts){ .text = "cat f", .no_resume = true },
 			&y, NULL, &err) == -1);
 	CHECK(err.code == ERR_CONFLICT && is("a", SESSION_HIBERNATED));
-	CHECK(run_start(engine, &me, &a, &(struct run_want){ .text = "cat f" }, &x, &how, &err) ==
+	CHECK(exec_start(engine, &me, &a, &(struct exec_opts){ .text = "cat f" }, &x, &how, &err) ==
 	      0);
-	CHECK(how == SESSION_RESUMED && ends(x, RUN_EXITED) && wrote(x, 0, "kept\n"));
+	CHECK(how == SESSION_RESUMED && ends(x, EXEC_EXITED) && wrote(x, 0, "kept\n"));
 }
 
 static void a_paused_session_is_thawed_by_use(void)
 {
-	auto_call(run_close) struct run *x = NULL;
+	auto_call(exec_close) struct exec_handle *x = NULL;
 	struct session_ref a = key("a");
 
 	BUSY();
-	x = begin((struct run_want){ .text = "cat", .stdin_open = true });
+	x = begin((struct exec_opts){ .text = "cat", .stdin_open = true });
 	CHECK(x && session_pause(engine, &me, &a, 0, NULL, &err) == 0);
-	CHECK(run_stdin(x, "x", 1, true, &err) == 0 && ends(x, RUN_EXITED) && wrote(x, 0, "x"));
+	CHECK(exec_write_stdin(x, "x", 1, true, &err) == 0 && ends(x, EXEC_EXITED) && wrote(x, 0, "x"));
 	CHECK(session_pause(engine, &me, &a, 0, NULL, &err) == 0 && says("a", "echo y", "y\n"));
 }
 
@@ -341,47 +341,47 @@ static void a_paused_session_is_thawed_by_use(void)
 
 static void the_same_key_is_the_same_command(void)
 {
-	auto_call(run_close) struct run *x = NULL;
-	auto_call(run_close) struct run *y = NULL;
-	struct run_want want = { .text = "echo x >>n; wc -l <n", .once = "k1" };
+	auto_call(exec_close) struct exec_handle *x = NULL;
+	auto_call(exec_close) struct exec_handle *y = NULL;
+	struct exec_opts want = { .text = "echo x >>n; wc -l <n", .once = "k1" };
 
 	BUSY();
 	x = begin(want);
 	y = begin(want);
-	CHECK(x && y && !strcmp(run_id(x), run_id(y)));
-	CHECK(ends(x, RUN_EXITED) && ends(y, RUN_EXITED) && wrote(y, 0, "1\n"));
+	CHECK(x && y && !strcmp(exec_get_id(x), exec_get_id(y)));
+	CHECK(ends(x, EXEC_EXITED) && ends(y, EXEC_EXITED) && wrote(y, 0, "1\n"));
 }
 
 static void a_key_outlives_the_engine_and_the_sandbox(void)
 {
-	struct run_want want = { .text = "echo x >>n; wc -l <n", .once = "k1" };
+	struct exec_opts want = { .text = "echo x >>n; wc -l <n", .once = "k1" };
 	struct session_ref a = key("a");
-	struct exec_output o;
+	struct guest_exec_output o;
 	char id[STORE_ID];
-	struct run *x;
+	struct exec_handle *x;
 
 	BUSY();
 	x = begin(want);
-	CHECK(x && ends(x, RUN_EXITED));
-	snprintf(id, sizeof(id), "%s", run_id(x));
-	run_close(x);
+	CHECK(x && ends(x, EXEC_EXITED));
+	snprintf(id, sizeof(id), "%s", exec_get_id(x));
+	exec_close(x);
 	CHECK(open_busy() && session_hibernate(engine, &me, &a, 0, NULL, &err) == 0);
 	x = begin(want);
-	CHECK(x && !strcmp(run_id(x), id) && wrote(x, 0, "1\n"));
-	run_close(x);
-	CHECK(run_all(engine, &me, &a, &want, NULL, 0, &o, &err) == 0);
+	CHECK(x && !strcmp(exec_get_id(x), id) && wrote(x, 0, "1\n"));
+	exec_close(x);
+	CHECK(exec_list_all(engine, &me, &a, &want, NULL, 0, &o, &err) == 0);
 	CHECK_STR(o.out, "1\n");
 	CHECK(o.result.code == 0);
-	exec_output_fini(&o);
+	guest_exec_output_fini(&o);
 	want.once = "k2";
 	x = begin(want);
-	CHECK(x && strcmp(run_id(x), id) != 0 && ends(x, RUN_EXITED) && wrote(x, 0, "2\n"));
-	run_close(x);
+	CHECK(x && strcmp(exec_get_id(x), id) != 0 && ends(x, EXEC_EXITED) && wrote(x, 0, "2\n"));
+	exec_close(x);
 }
 
 static void a_key_without_a_command_is_lost(void)
 {
-	auto_call(run_close) struct run *x = NULL;
+	auto_call(exec_close) struct exec_handle *x = NULL;
 	struct store_once o = { .tenant = "acme", .key = "k1", .target = "exe_gone" };
 	struct store_session s;
 	int r = -1;
@@ -389,11 +389,11 @@ static void a_key_without_a_command_is_lost(void)
 	BUSY();
 	CHECK(look("a", &s) >= 0);
 	memcpy(o.scope, s.id, sizeof(o.scope));
-	DB (engine, st)
+	WITH_STORE (engine, st)
 		r = st->once->claim(st, &o, NULL, &err);
 	CHECK(r == 0);
-	x = begin((struct run_want){ .text = "echo again", .once = "k1" });
-	CHECK(x && !strcmp(run_id(x), "exe_gone") && ends(x, RUN_LOST));
+	x = begin((struct exec_opts){ .text = "echo again", .once = "k1" });
+	CHECK(x && !strcmp(exec_get_id(x), "exe_gone") && ends(x, EXEC_LOST));
 }
 
 /* ---- loans ---------------------------------------------------------------------------------- */
@@ -401,65 +401,65 @@ static void a_key_without_a_command_is_lost(void)
 static void a_loan_works_with_files(void)
 {
 	struct session_ref a = key("a");
-	struct session_loan *l = NULL;
+	struct side_conn *l = NULL;
 	struct sandbox *first;
 	enum session_outcome how;
 
 	BUSY();
-	CHECK(session_borrow(engine, &me, &a, true, &l, &how, &err) == 0 && how == SESSION_REUSED);
-	first = session_loan_sandbox(l);
+	CHECK(side_conn_open(engine, &me, &a, true, &l, &how, &err) == 0 && how == SESSION_REUSED);
+	first = side_conn_sandbox(l);
 	CHECK(files_write(first, NULL, "f", "hello\n", 6, 0, 0, &err) == 0);
 	CHECK(says("a", "cat f", "hello\n"));
-	session_give_back(l);
-	CHECK(session_borrow(engine, &me, &a, true, &l, NULL, &err) == 0);
-	CHECK(session_loan_sandbox(l) == first && session_loan_template(l));
+	side_conn_close(l);
+	CHECK(side_conn_open(engine, &me, &a, true, &l, NULL, &err) == 0);
+	CHECK(side_conn_sandbox(l) == first && side_conn_template(l));
 	CHECK(files_remove_tree(first, NULL, "f", &err) == 0);
-	session_give_back(l);
+	side_conn_close(l);
 	CHECK(session_hibernate(engine, &me, &a, 0, NULL, &err) == 0);
-	CHECK(session_borrow(engine, &me, &a, false, &l, NULL, &err) == -1);
+	CHECK(side_conn_open(engine, &me, &a, false, &l, NULL, &err) == -1);
 	CHECK(err.code == ERR_CONFLICT);
-	CHECK(session_borrow(engine, &me, &a, true, &l, &how, &err) == 0 && how == SESSION_RESUMED);
-	session_give_back(l);
+	CHECK(side_conn_open(engine, &me, &a, true, &l, &how, &err) == 0 && how == SESSION_RESUMED);
+	side_conn_close(l);
 }
 
 static void *give_back_later(void *arg)
 {
 	nap(100);
-	session_give_back(arg);
+	side_conn_close(arg);
 	return NULL;
 }
 
 static void one_more_loan_waits_for_one_to_come_back(void)
 {
 	struct session_ref a = key("a");
-	struct session_loan *l[LIVE_LOANS_MAX + 1] = { NULL };
+	struct side_conn *l[SIDE_CONNS_MAX + 1] = { NULL };
 	pthread_t other;
 
 	BUSY();
-	for (int i = 0; i < LIVE_LOANS_MAX; i++)
-		CHECK(session_borrow(engine, &me, &a, true, &l[i], NULL, &err) == 0);
+	for (int i = 0; i < SIDE_CONNS_MAX; i++)
+		CHECK(side_conn_open(engine, &me, &a, true, &l[i], NULL, &err) == 0);
 	CHECK(pthread_create(&other, NULL, give_back_later, l[0]) == 0);
-	CHECK(session_borrow(engine, &me, &a, true, &l[LIVE_LOANS_MAX], NULL, &err) == 0);
+	CHECK(side_conn_open(engine, &me, &a, true, &l[SIDE_CONNS_MAX], NULL, &err) == 0);
 	pthread_join(other, NULL);
 	/* each counts in a range of its own, and commands in theirs */
-	CHECK(files_mkdir(session_loan_sandbox(l[1]), NULL, "d/e", true, 0, &err) == 0);
-	CHECK(files_remove_tree(session_loan_sandbox(l[2]), NULL, "d", &err) == 0);
-	CHECK(files_remove_tree(session_loan_sandbox(l[3]), NULL, "d", &err) == 0);
+	CHECK(files_mkdir(side_conn_sandbox(l[1]), NULL, "d/e", true, 0, &err) == 0);
+	CHECK(files_remove_tree(side_conn_sandbox(l[2]), NULL, "d", &err) == 0);
+	CHECK(files_remove_tree(side_conn_sandbox(l[3]), NULL, "d", &err) == 0);
 	CHECK(says("a", "echo fine", "fine\n"));
-	for (int i = 1; i <= LIVE_LOANS_MAX; i++)
-		session_give_back(l[i]);
+	for (int i = 1; i <= SIDE_CONNS_MAX; i++)
+		side_conn_close(l[i]);
 }
 
 static void a_loan_outlives_its_sandbox(void)
 {
 	struct session_ref a = key("a");
-	struct session_loan *l = NULL;
+	struct side_conn *l = NULL;
 
 	BUSY();
-	CHECK(session_borrow(engine, &me, &a, true, &l, NULL, &err) == 0);
+	CHECK(side_conn_open(engine, &me, &a, true, &l, NULL, &err) == 0);
 	CHECK(session_destroy(engine, &me, &a, NULL, NULL, &err) == 0);
-	CHECK(files_mkdir(session_loan_sandbox(l), NULL, "d", false, 0, &err) == -1);
-	session_give_back(l);
+	CHECK(files_mkdir(side_conn_sandbox(l), NULL, "d", false, 0, &err) == -1);
+	side_conn_close(l);
 }
 
 /* ---- many ----------------------------------------------------------------------------------- */
@@ -471,16 +471,16 @@ static void *hammer(void *arg)
 	char text[64], want[32];
 
 	for (int i = 0; i < 15; i++) {
-		struct run_want how = { .text = text };
-		struct exec_output o;
+		struct exec_opts how = { .text = text };
+		struct guest_exec_output o;
 
 		snprintf(text, sizeof(text), "echo %p %d", arg, i);
 		snprintf(want, sizeof(want), "%p %d\n", arg, i);
-		if (run_all(engine, &me, &a, &how, NULL, 0, &o, &own) < 0)
+		if (exec_list_all(engine, &me, &a, &how, NULL, 0, &o, &own) < 0)
 			return arg;
 		if (strcmp(o.out, want) != 0)
 			return arg;
-		exec_output_fini(&o);
+		guest_exec_output_fini(&o);
 	}
 	return NULL;
 }
@@ -503,10 +503,10 @@ static void many_at_once_do_not_meet(void)
 		ok &= bad == NULL;
 	}
 	CHECK(ok);
-	runs_drain(engine);
-	CHECK(run_list(engine, &me, &a, (struct store_page){ .limit = 200 }, &l, &err) == 0);
+	exec_flush_ended(engine);
+	CHECK(exec_list(engine, &me, &a, (struct store_page){ .limit = 200 }, &l, &err) == 0);
 	for (size_t i = 0; i < l.count; i++)
-		ended += l.items[i].state == RUN_EXITED;
+		ended += l.items[i].state == EXEC_EXITED;
 	CHECK(l.count == 90 && ended == 90);
 	store_exec_list_fini(&l);
 }

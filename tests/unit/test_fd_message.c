@@ -23,8 +23,8 @@ static void a_message_arrives_whole_with_its_descriptors(void)
 
 	for (int i = 0; i < 3; i++)
 		fds[i] = dup(0);
-	CHECK(sock_send(s[0], "hello", 5, fds, 3) == 0);
-	CHECK(sock_recv(s[1], buf, sizeof(buf), got, 4, &n) == 5 && n == 3);
+	CHECK(fd_message_send(s[0], "hello", 5, fds, 3) == 0);
+	CHECK(fd_message_recv(s[1], buf, sizeof(buf), got, 4, &n) == 5 && n == 3);
 	CHECK(!memcmp(buf, "hello", 5));
 	for (int i = 0; i < 3; i++) {
 		CHECK(fcntl(got[i], F_GETFD) == FD_CLOEXEC);
@@ -41,18 +41,18 @@ static void what_does_not_fit_is_taken_and_closed(void)
 
 	for (int i = 0; i < 3; i++)
 		fds[i] = dup(0);
-	CHECK(sock_send(s[0], "abc", 3, fds, 3) == 0);
-	CHECK(sock_recv(s[1], buf, sizeof(buf), got, 1, &n) == -EMSGSIZE && n == 0);
-	CHECK(sock_send(s[0], "longer", 6, fds, 1) == 0);
-	CHECK(sock_recv(s[1], buf, sizeof(buf), got, 4, &n) == -EMSGSIZE && n == 0);
+	CHECK(fd_message_send(s[0], "abc", 3, fds, 3) == 0);
+	CHECK(fd_message_recv(s[1], buf, sizeof(buf), got, 1, &n) == -EMSGSIZE && n == 0);
+	CHECK(fd_message_send(s[0], "longer", 6, fds, 1) == 0);
+	CHECK(fd_message_recv(s[1], buf, sizeof(buf), got, 4, &n) == -EMSGSIZE && n == 0);
 	for (int i = 0; i < 3; i++)
 		close(fds[i]);
 	close(before);
 	CHECK(dup(0) == before); /* nothing was left open below it */
 	close(before);
 	CHECK(!is_open(before));
-	CHECK(sock_send(s[0], "a", 1, NULL, 0) == 0);
-	CHECK(sock_recv(s[1], buf, sizeof(buf), got, 4, &n) == 1);
+	CHECK(fd_message_send(s[0], "a", 1, NULL, 0) == 0);
+	CHECK(fd_message_recv(s[1], buf, sizeof(buf), got, 4, &n) == 1);
 }
 
 static void a_full_socket_and_a_gone_peer_are_told(void)
@@ -61,17 +61,17 @@ static void a_full_socket_and_a_gone_peer_are_told(void)
 	size_t n;
 	int r, got[1];
 
-	CHECK(sock_nonblock(s[0]) == 0 && sock_nonblock(s[1]) == 0 && sock_nonblock(-1) == -EBADF);
-	while ((r = sock_send(s[0], big, sizeof(big), NULL, 0)) == 0)
+	CHECK(fd_message_nonblock(s[0]) == 0 && fd_message_nonblock(s[1]) == 0 && fd_message_nonblock(-1) == -EBADF);
+	while ((r = fd_message_send(s[0], big, sizeof(big), NULL, 0)) == 0)
 		;
 	CHECK(r == -EAGAIN);
-	while (sock_recv(s[1], big, sizeof(big), got, 1, &n) > 0)
+	while (fd_message_recv(s[1], big, sizeof(big), got, 1, &n) > 0)
 		;
-	CHECK(sock_recv(s[1], big, sizeof(big), got, 1, &n) == -EAGAIN);
+	CHECK(fd_message_recv(s[1], big, sizeof(big), got, 1, &n) == -EAGAIN);
 	close(s[1]);
-	CHECK(sock_send(s[0], "x", 1, NULL, 0) == -EPIPE);
-	CHECK(sock_recv(s[0], big, sizeof(big), got, 1, &n) == 0);
-	CHECK(sock_send(s[0], "x", 1, got, SOCK_FDS_MAX + 1) == -EINVAL);
+	CHECK(fd_message_send(s[0], "x", 1, NULL, 0) == -EPIPE);
+	CHECK(fd_message_recv(s[0], big, sizeof(big), got, 1, &n) == 0);
+	CHECK(fd_message_send(s[0], "x", 1, got, SOCK_FDS_MAX + 1) == -EINVAL);
 	close(s[0]);
 }
 

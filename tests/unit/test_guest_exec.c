@@ -18,16 +18,16 @@
  */
 
 /* Starts the command, tells its number when it wrote `until` bytes, and goes on until killed. */
-static void engine_main(struct sandbox *sb, const struct exec_spec *spec, uint64_t until, int tell)
+static void engine_main(struct sandbox *sb, const struct guest_exec_spec *spec, uint64_t until, int tell)
 {
-	struct exec *x = NULL;
+	struct guest_exec *x = NULL;
 	struct err e;
 	uint64_t id;
 
-	if (exec_start(sb, spec, &x, &e) < 0)
+	if (guest_exec_start(sb, spec, &x, &e) < 0)
 		_exit(1);
-	id = exec_id(x);
-	while (exec_end(x, EXEC_OUT) < until)
+	id = guest_exec_id(x);
+	while (guest_exec_end(x, GUEST_EXEC_OUT) < until)
 		if (agent_step(sandbox_agent(sb), -1, &e) < 0)
 			_exit(1);
 	if (write(tell, &id, sizeof(id)) != sizeof(id))
@@ -37,7 +37,7 @@ static void engine_main(struct sandbox *sb, const struct exec_spec *spec, uint64
 }
 
 /* The number of a command whose engine was killed with SIGKILL; 0 on failure. */
-static uint64_t orphan(const struct exec_spec *spec, uint64_t until)
+static uint64_t orphan(const struct guest_exec_spec *spec, uint64_t until)
 {
 	struct sandbox *sb = NULL;
 	uint64_t id = 0;
@@ -62,14 +62,14 @@ static uint64_t orphan(const struct exec_spec *spec, uint64_t until)
 
 static int calls;
 
-static void count(struct exec *x, void *arg)
+static void count(struct guest_exec *x, void *arg)
 {
 	(void)x;
 	(void)arg;
 	calls++;
 }
 
-static const struct exec_ops counting = { .on_end = count };
+static const struct guest_exec_ops counting = { .on_end = count };
 
 struct search {
 	uint64_t id;
@@ -129,55 +129,55 @@ static bool is_seq(const char *got, size_t len, int first, int last)
 
 static void output_is_complete_after_a_kill_in_the_middle(void)
 {
-	struct exec_spec spec = { .text = "seq 1 20000; read x; seq 20001 40000; echo e >&2; "
+	struct guest_exec_spec spec = { .text = "seq 1 20000; read x; seq 20001 40000; echo e >&2; "
 					  "exit 3",
 				  .stdin_open = true };
-	struct exec *x = NULL;
-	struct exec_output o;
+	struct guest_exec *x = NULL;
+	struct guest_exec_output o;
 	uint64_t id, at = 0;
 	char buf[16];
 
 	ENGINE();
 	id = orphan(&spec, 108894); /* all of the first part */
 	CHECK(id);
-	CHECK(exec_adopt(box, id, false, NULL, NULL, &x, &err) == 0);
-	CHECK(exec_state(x) == EXEC_RUNNING && exec_id(x) == id && exec_pid(x) > 1);
-	CHECK(exec_end(x, EXEC_OUT) == 108894 && exec_start_offset(x, EXEC_OUT) == 0);
-	CHECK(exec_read(x, EXEC_OUT, &at, buf, 6) == 6 && !memcmp(buf, "1\n2\n3\n", 6));
-	CHECK(!exec_stdin_is_closed(x) && !exec_stdin_is_busy(x));
-	CHECK(exec_stdin(x, "\n", 1, true, &err) == 0 && exec_wait(x, 20000, &err) == 0);
-	CHECK(exec_result(x)->code == 3 && exec_result(x)->hits == 0);
-	CHECK(exec_collect(x, &o, &err) == 0);
+	CHECK(guest_exec_adopt(box, id, false, NULL, NULL, &x, &err) == 0);
+	CHECK(guest_exec_state(x) == GUEST_EXEC_RUNNING && guest_exec_id(x) == id && guest_exec_pid(x) > 1);
+	CHECK(guest_exec_end(x, GUEST_EXEC_OUT) == 108894 && guest_exec_start_offset(x, GUEST_EXEC_OUT) == 0);
+	CHECK(guest_exec_read(x, GUEST_EXEC_OUT, &at, buf, 6) == 6 && !memcmp(buf, "1\n2\n3\n", 6));
+	CHECK(!guest_exec_stdin_is_closed(x) && !guest_exec_stdin_is_busy(x));
+	CHECK(guest_exec_stdin(x, "\n", 1, true, &err) == 0 && guest_exec_wait(x, 20000, &err) == 0);
+	CHECK(guest_exec_result(x)->code == 3 && guest_exec_result(x)->hits == 0);
+	CHECK(guest_exec_collect(x, &o, &err) == 0);
 	CHECK(is_seq(o.out, o.out_len, 1, 40000));
 	CHECK_STR(o.err, "e\n");
-	exec_output_fini(&o);
-	exec_free(x);
-	CHECK(exec_adopt(box, id, false, NULL, NULL, &x, &err) == -1);
+	guest_exec_output_fini(&o);
+	guest_exec_free(x);
+	CHECK(guest_exec_adopt(box, id, false, NULL, NULL, &x, &err) == -1);
 	CHECK(err.code == ERR_NOT_FOUND);
 }
 
 static void output_goes_on_while_there_is_no_engine(void)
 {
-	struct exec_spec spec = { .text = "for i in {1..500}; do echo $i; sleep 0.002; done",
+	struct guest_exec_spec spec = { .text = "for i in {1..500}; do echo $i; sleep 0.002; done",
 				  .merge = true };
-	struct exec *x = NULL;
-	struct exec_output o;
+	struct guest_exec *x = NULL;
+	struct guest_exec_output o;
 	uint64_t id;
 
 	ENGINE();
 	id = orphan(&spec, 10);
-	CHECK(id && exec_adopt(box, id, false, NULL, NULL, &x, &err) == 0);
-	CHECK(exec_wait(x, 30000, &err) == 0 && exec_collect(x, &o, &err) == 0);
+	CHECK(id && guest_exec_adopt(box, id, false, NULL, NULL, &x, &err) == 0);
+	CHECK(guest_exec_wait(x, 30000, &err) == 0 && guest_exec_collect(x, &o, &err) == 0);
 	CHECK(is_seq(o.out, o.out_len, 1, 500) && o.result.hits == 0);
-	exec_output_fini(&o);
-	exec_free(x);
+	guest_exec_output_fini(&o);
+	guest_exec_free(x);
 }
 
 static void one_that_ended_alone_is_adopted_ended(void)
 {
-	struct exec_spec spec = { .text = "sleep 0.2; seq 1 1000; echo e >&2; exit 5" };
-	struct exec *x = NULL;
-	struct exec_output o;
+	struct guest_exec_spec spec = { .text = "sleep 0.2; seq 1 1000; echo e >&2; exit 5" };
+	struct guest_exec *x = NULL;
+	struct guest_exec_output o;
 	uint64_t id;
 
 	ENGINE();
@@ -185,172 +185,172 @@ static void one_that_ended_alone_is_adopted_ended(void)
 	id = orphan(&spec, 0);
 	CHECK(id && ended_alone(id));
 	for (int i = 0; i < 2; i++) {
-		CHECK(exec_adopt(box, id, i == 1, &counting, NULL, &x, &err) == 0);
-		CHECK(exec_state(x) == EXEC_EXITED && *exec_ended(x));
-		CHECK(exec_result(x)->code == 5 && exec_result(x)->duration_us > 100000);
-		CHECK(exec_stdin_is_closed(x) && exec_wait(x, 0, &err) == 0);
-		CHECK(exec_collect(x, &o, &err) == 0 && is_seq(o.out, o.out_len, 1, 1000));
+		CHECK(guest_exec_adopt(box, id, i == 1, &counting, NULL, &x, &err) == 0);
+		CHECK(guest_exec_state(x) == GUEST_EXEC_EXITED && *guest_exec_ended(x));
+		CHECK(guest_exec_result(x)->code == 5 && guest_exec_result(x)->duration_us > 100000);
+		CHECK(guest_exec_stdin_is_closed(x) && guest_exec_wait(x, 0, &err) == 0);
+		CHECK(guest_exec_collect(x, &o, &err) == 0 && is_seq(o.out, o.out_len, 1, 1000));
 		CHECK_STR(o.err, "e\n");
-		exec_output_fini(&o);
+		guest_exec_output_fini(&o);
 		CHECK(agent_hello(sandbox_agent(box), NULL, &err) == 0);
-		exec_free_keep(x); /* as if its record were not durable yet */
+		guest_exec_free_keep(x); /* as if its record were not durable yet */
 	}
 	CHECK(calls == 0);
-	CHECK(exec_adopt(box, id, false, NULL, NULL, &x, &err) == 0);
-	CHECK(exec_forget(x, &err) == 0 && exec_forget(x, &err) == 0);
-	CHECK(exec_collect(x, &o, &err) == 0 && is_seq(o.out, o.out_len, 1, 1000));
-	exec_output_fini(&o);
-	exec_free(x);
-	CHECK(exec_adopt(box, id, false, NULL, NULL, &x, &err) == -1);
+	CHECK(guest_exec_adopt(box, id, false, NULL, NULL, &x, &err) == 0);
+	CHECK(guest_exec_forget(x, &err) == 0 && guest_exec_forget(x, &err) == 0);
+	CHECK(guest_exec_collect(x, &o, &err) == 0 && is_seq(o.out, o.out_len, 1, 1000));
+	guest_exec_output_fini(&o);
+	guest_exec_free(x);
+	CHECK(guest_exec_adopt(box, id, false, NULL, NULL, &x, &err) == -1);
 	CHECK(err.code == ERR_NOT_FOUND && !agent_is_closed(sandbox_agent(box)));
 }
 
 static void a_running_one_is_not_forgotten(void)
 {
-	struct exec_spec spec = { .text = "read x", .stdin_open = true };
-	struct exec *x = NULL;
+	struct guest_exec_spec spec = { .text = "read x", .stdin_open = true };
+	struct guest_exec *x = NULL;
 	uint64_t id;
 
 	ENGINE();
-	CHECK(exec_start(box, &spec, &x, &err) == 0);
-	id = exec_id(x);
-	CHECK(exec_forget(x, &err) == -1 && err.code == ERR_CONFLICT);
-	CHECK(exec_adopt(box, id, false, NULL, NULL, &x, &err) == -1 && err.code == ERR_CONFLICT);
-	exec_free_keep(x);
-	CHECK(exec_adopt(box, id, false, NULL, NULL, &x, &err) == 0);
-	CHECK(exec_state(x) == EXEC_RUNNING && exec_kill(x, &err) == 0);
-	CHECK(exec_wait(x, 10000, &err) == 0 && exec_result(x)->signal == SIGKILL);
-	exec_free(x);
+	CHECK(guest_exec_start(box, &spec, &x, &err) == 0);
+	id = guest_exec_id(x);
+	CHECK(guest_exec_forget(x, &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(guest_exec_adopt(box, id, false, NULL, NULL, &x, &err) == -1 && err.code == ERR_CONFLICT);
+	guest_exec_free_keep(x);
+	CHECK(guest_exec_adopt(box, id, false, NULL, NULL, &x, &err) == 0);
+	CHECK(guest_exec_state(x) == GUEST_EXEC_RUNNING && guest_exec_kill(x, &err) == 0);
+	CHECK(guest_exec_wait(x, 10000, &err) == 0 && guest_exec_result(x)->signal == SIGKILL);
+	guest_exec_free(x);
 }
 
 static void deadlines_are_kept_without_an_engine(void)
 {
-	struct exec_spec spec = { .text = "echo before; sleep 100", .timeout_ms = 300 };
-	struct exec *x = NULL;
-	struct exec_output o;
+	struct guest_exec_spec spec = { .text = "echo before; sleep 100", .timeout_ms = 300 };
+	struct guest_exec *x = NULL;
+	struct guest_exec_output o;
 	uint64_t id;
 
 	ENGINE();
 	id = orphan(&spec, 0);
 	CHECK(id && ended_alone(id));
-	CHECK(exec_adopt(box, id, false, NULL, NULL, &x, &err) == 0);
-	CHECK(exec_result(x)->hits & AGENT_HIT_TIME);
-	CHECK(exec_collect(x, &o, &err) == 0);
+	CHECK(guest_exec_adopt(box, id, false, NULL, NULL, &x, &err) == 0);
+	CHECK(guest_exec_result(x)->hits & AGENT_HIT_TIME);
+	CHECK(guest_exec_collect(x, &o, &err) == 0);
 	CHECK_STR(o.out, "before\n");
-	exec_output_fini(&o);
-	exec_free(x);
+	guest_exec_output_fini(&o);
+	guest_exec_free(x);
 	spec.timeout_ms = 2000; /* also when it is adopted in between */
 	id = orphan(&spec, 7);
-	CHECK(id && exec_adopt(box, id, false, &counting, NULL, &x, &err) == 0);
-	CHECK(exec_wait(x, 20000, &err) == 0 && (exec_result(x)->hits & AGENT_HIT_TIME));
-	exec_free(x);
+	CHECK(id && guest_exec_adopt(box, id, false, &counting, NULL, &x, &err) == 0);
+	CHECK(guest_exec_wait(x, 20000, &err) == 0 && (guest_exec_result(x)->hits & AGENT_HIT_TIME));
+	guest_exec_free(x);
 }
 
 static void signals_reach_an_adopted_command(void)
 {
-	struct exec_spec spec = { .text = "trap 'echo got; exit 9' TERM; echo up; "
+	struct guest_exec_spec spec = { .text = "trap 'echo got; exit 9' TERM; echo up; "
 					  "while :; do sleep 0.05; done" };
-	struct exec *x = NULL;
-	struct exec_output o;
+	struct guest_exec *x = NULL;
+	struct guest_exec_output o;
 	uint64_t id;
 
 	ENGINE();
 	calls = 0;
 	id = orphan(&spec, 3);
-	CHECK(id && exec_adopt(box, id, false, &counting, NULL, &x, &err) == 0);
-	CHECK(exec_signal(x, SIGTERM, AGENT_TO_GROUP, &err) == 0 && exec_wait(x, 20000, &err) == 0);
-	CHECK(exec_result(x)->code == 9 && calls == 1);
-	CHECK(exec_collect(x, &o, &err) == 0);
+	CHECK(id && guest_exec_adopt(box, id, false, &counting, NULL, &x, &err) == 0);
+	CHECK(guest_exec_signal(x, SIGTERM, AGENT_TO_GROUP, &err) == 0 && guest_exec_wait(x, 20000, &err) == 0);
+	CHECK(guest_exec_result(x)->code == 9 && calls == 1);
+	CHECK(guest_exec_collect(x, &o, &err) == 0);
 	CHECK(strstr(o.out, "got\n"));
-	exec_output_fini(&o);
-	exec_free(x);
+	guest_exec_output_fini(&o);
+	guest_exec_free(x);
 }
 
 static void a_terminal_is_adopted(void)
 {
-	struct exec_spec spec = { .text = "stty -echo; echo up; read x; stty size",
+	struct guest_exec_spec spec = { .text = "stty -echo; echo up; read x; stty size",
 				  .pty = true,
 				  .stdin_open = true,
 				  .rows = 20,
 				  .cols = 30 };
-	struct exec *x = NULL;
-	struct exec_output o;
+	struct guest_exec *x = NULL;
+	struct guest_exec_output o;
 	uint64_t id;
 
 	ENGINE();
 	id = orphan(&spec, 4);
-	CHECK(id && exec_adopt(box, id, false, NULL, NULL, &x, &err) == 0);
-	CHECK(exec_resize(x, 40, 50, &err) == 0 && exec_stdin(x, "\n", 1, false, &err) == 0);
-	CHECK(exec_wait(x, 20000, &err) == 0 && exec_collect(x, &o, &err) == 0);
+	CHECK(id && guest_exec_adopt(box, id, false, NULL, NULL, &x, &err) == 0);
+	CHECK(guest_exec_resize(x, 40, 50, &err) == 0 && guest_exec_stdin(x, "\n", 1, false, &err) == 0);
+	CHECK(guest_exec_wait(x, 20000, &err) == 0 && guest_exec_collect(x, &o, &err) == 0);
 	CHECK_STR(o.out, "up\r\n40 50\r\n");
 	CHECK(o.err_total == 0);
-	exec_output_fini(&o);
-	exec_free(x);
+	guest_exec_output_fini(&o);
+	guest_exec_free(x);
 }
 
 static void a_ring_that_was_full_goes_on(void)
 {
-	struct exec_spec spec = { .text = "seq 100000", .log_bytes = 8192, .hold = true };
-	struct exec *x = NULL;
-	struct exec_output o;
+	struct guest_exec_spec spec = { .text = "seq 100000", .log_bytes = 8192, .hold = true };
+	struct guest_exec *x = NULL;
+	struct guest_exec_output o;
 	uint64_t id;
 
 	ENGINE();
 	id = orphan(&spec, 8192); /* nobody consumed anything */
 	CHECK(id && ended_alone(id));
-	CHECK(exec_adopt(box, id, false, NULL, NULL, &x, &err) == 0);
-	CHECK(exec_result(x)->code == 0 && (exec_result(x)->hits & AGENT_HIT_OUTPUT));
-	CHECK(exec_collect(x, &o, &err) == 0 && o.out_total == 588895 && o.out_len == 8192);
+	CHECK(guest_exec_adopt(box, id, false, NULL, NULL, &x, &err) == 0);
+	CHECK(guest_exec_result(x)->code == 0 && (guest_exec_result(x)->hits & AGENT_HIT_OUTPUT));
+	CHECK(guest_exec_collect(x, &o, &err) == 0 && o.out_total == 588895 && o.out_len == 8192);
 	CHECK(!strcmp(o.out + o.out_len - 7, "100000\n"));
-	exec_output_fini(&o);
-	exec_free(x);
+	guest_exec_output_fini(&o);
+	guest_exec_free(x);
 }
 
 static void an_adopting_reader_may_hold(void)
 {
-	struct exec_spec spec = { .text = "seq 100; read x; seq 101 100000",
+	struct guest_exec_spec spec = { .text = "seq 100; read x; seq 101 100000",
 				  .log_bytes = 8192,
 				  .stdin_open = true };
 	static char all[600000];
-	struct exec *x = NULL;
+	struct guest_exec *x = NULL;
 	uint64_t id, at = 0;
 	size_t len = 0;
 	ssize_t n;
 
 	ENGINE();
 	id = orphan(&spec, 292);
-	CHECK(id && exec_adopt(box, id, true, NULL, NULL, &x, &err) == 0);
-	CHECK(exec_end(x, EXEC_OUT) == 292 && exec_stdin(x, "\n", 1, true, &err) == 0);
+	CHECK(id && guest_exec_adopt(box, id, true, NULL, NULL, &x, &err) == 0);
+	CHECK(guest_exec_end(x, GUEST_EXEC_OUT) == 292 && guest_exec_stdin(x, "\n", 1, true, &err) == 0);
 	for (;;) {
-		while ((n = exec_read(x, EXEC_OUT, &at, all + len, sizeof(all) - len)) > 0) {
+		while ((n = guest_exec_read(x, GUEST_EXEC_OUT, &at, all + len, sizeof(all) - len)) > 0) {
 			len += (size_t)n;
-			CHECK(exec_consumed(x, at, 0, &err) == 0);
+			CHECK(guest_exec_consumed(x, at, 0, &err) == 0);
 		}
-		if (*exec_ended(x) && at == exec_end(x, EXEC_OUT))
+		if (*guest_exec_ended(x) && at == guest_exec_end(x, GUEST_EXEC_OUT))
 			break;
 		CHECK(agent_step(sandbox_agent(box), 20000, &err) == 0);
 	}
-	CHECK(is_seq(all, len, 1, 100000) && exec_result(x)->hits == 0);
-	exec_free(x);
+	CHECK(is_seq(all, len, 1, 100000) && guest_exec_result(x)->hits == 0);
+	guest_exec_free(x);
 }
 
 static void output_is_told_of_after_holding_what_was_there(void)
 {
-	struct exec_spec spec = { .text = "echo one; read x; echo two; read x",
+	struct guest_exec_spec spec = { .text = "echo one; read x; echo two; read x",
 				  .stdin_open = true };
-	struct exec *x = NULL;
+	struct guest_exec *x = NULL;
 	uint64_t id;
 
 	ENGINE();
 	id = orphan(&spec, 4);
-	CHECK(id && exec_adopt(box, id, true, NULL, NULL, &x, &err) == 0);
+	CHECK(id && guest_exec_adopt(box, id, true, NULL, NULL, &x, &err) == 0);
 	/* Nothing was consumed, and yet there is an event for what is new. */
-	CHECK(exec_stdin(x, "\n", 1, false, &err) == 0);
-	for (int i = 0; i < 10 && exec_end(x, EXEC_OUT) < 8; i++)
+	CHECK(guest_exec_stdin(x, "\n", 1, false, &err) == 0);
+	for (int i = 0; i < 10 && guest_exec_end(x, GUEST_EXEC_OUT) < 8; i++)
 		CHECK(agent_step(sandbox_agent(box), 3000, &err) == 0);
-	CHECK(exec_end(x, EXEC_OUT) == 8);
-	CHECK(exec_stdin(x, "\n", 1, false, &err) == 0 && exec_wait(x, 20000, &err) == 0);
-	exec_free(x);
+	CHECK(guest_exec_end(x, GUEST_EXEC_OUT) == 8);
+	CHECK(guest_exec_stdin(x, "\n", 1, false, &err) == 0 && guest_exec_wait(x, 20000, &err) == 0);
+	guest_exec_free(x);
 }
 
 static bool file_is(int fd, const char *want, size_t len)
@@ -366,130 +366,130 @@ static bool file_is(int fd, const char *want, size_t len)
 
 static void output_is_saved(void)
 {
-	struct exec_spec spec = { .text = "seq 1 100000; echo e >&2", .log_bytes = 200 * 1024 };
+	struct guest_exec_spec spec = { .text = "seq 1 100000; echo e >&2", .log_bytes = 200 * 1024 };
 	int fd = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600), p[2];
-	struct exec *x = NULL;
+	struct guest_exec *x = NULL;
 	size_t len;
 	char *want;
 
 	ENGINE();
-	CHECK(fd >= 0 && exec_start(box, &spec, &x, &err) == 0);
-	if (!*exec_ended(x))
-		CHECK(exec_save(x, EXEC_OUT, fd, &err) == -1 && err.code == ERR_CONFLICT);
-	CHECK(exec_wait(x, 20000, &err) == 0);
-	CHECK(exec_save(x, EXEC_ERR, fd, &err) == 0 && file_is(fd, "e\n", 2));
-	CHECK(exec_save(x, EXEC_OUT, fd, &err) == 0);
+	CHECK(fd >= 0 && guest_exec_start(box, &spec, &x, &err) == 0);
+	if (!*guest_exec_ended(x))
+		CHECK(guest_exec_save(x, GUEST_EXEC_OUT, fd, &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(guest_exec_wait(x, 20000, &err) == 0);
+	CHECK(guest_exec_save(x, GUEST_EXEC_ERR, fd, &err) == 0 && file_is(fd, "e\n", 2));
+	CHECK(guest_exec_save(x, GUEST_EXEC_OUT, fd, &err) == 0);
 	want = numbers(1, 100000, &len);
-	CHECK(want && exec_end(x, EXEC_OUT) == len);
-	len -= (size_t)exec_start_offset(x, EXEC_OUT);
+	CHECK(want && guest_exec_end(x, GUEST_EXEC_OUT) == len);
+	len -= (size_t)guest_exec_start_offset(x, GUEST_EXEC_OUT);
 	CHECK(len == 200 * 1024);
-	CHECK(file_is(fd, want + exec_start_offset(x, EXEC_OUT), len));
+	CHECK(file_is(fd, want + guest_exec_start_offset(x, GUEST_EXEC_OUT), len));
 	free(want);
-	CHECK(exec_save(x, EXEC_ERR, fd, &err) == 0 && file_is(fd, "e\n", 2)); /* cut again */
-	CHECK(pipe2(p, O_CLOEXEC) == 0 && exec_save(x, EXEC_OUT, p[1], &err) == -1);
+	CHECK(guest_exec_save(x, GUEST_EXEC_ERR, fd, &err) == 0 && file_is(fd, "e\n", 2)); /* cut again */
+	CHECK(pipe2(p, O_CLOEXEC) == 0 && guest_exec_save(x, GUEST_EXEC_OUT, p[1], &err) == -1);
 	CHECK(err.code == ERR_INVALID);
 	close(p[0]);
 	close(p[1]);
 	close(fd);
-	exec_free(x);
+	guest_exec_free(x);
 }
 
 static void connections_number_apart(void)
 {
-	struct exec_spec spec = { .text = "echo aside" };
+	struct guest_exec_spec spec = { .text = "echo aside" };
 	struct sandbox *side[2] = { NULL, NULL };
 	struct agent_hello before, after;
-	struct exec *x = NULL;
-	struct exec_output o;
+	struct guest_exec *x = NULL;
+	struct guest_exec_output o;
 
 	ENGINE();
 	CHECK(agent_hello(sandbox_agent(box), &before, &err) == 0);
 	for (uint32_t i = 0; i < 2; i++) {
 		CHECK(sandbox_connect(keeper, sandbox_id(box), &side[i], &err) == 0);
 		agent_number_from(sandbox_agent(side[i]), agent_side_base(1000 + i));
-		CHECK(exec_start(side[i], &spec, &x, &err) == 0);
-		CHECK(exec_id(x) == agent_side_base(1000 + i) + 1);
-		CHECK(exec_wait(x, 20000, &err) == 0 && exec_collect(x, &o, &err) == 0);
+		CHECK(guest_exec_start(side[i], &spec, &x, &err) == 0);
+		CHECK(guest_exec_id(x) == agent_side_base(1000 + i) + 1);
+		CHECK(guest_exec_wait(x, 20000, &err) == 0 && guest_exec_collect(x, &o, &err) == 0);
 		CHECK_STR(o.out, "aside\n");
-		exec_output_fini(&o);
-		exec_free(x);
+		guest_exec_output_fini(&o);
+		guest_exec_free(x);
 	}
 	CHECK(agent_hello(sandbox_agent(box), &after, &err) == 0);
 	CHECK(after.last_exec == before.last_exec);
-	CHECK(exec_start(box, &spec, &x, &err) == 0 && exec_id(x) == before.last_exec + 1);
-	exec_free(x);
+	CHECK(guest_exec_start(box, &spec, &x, &err) == 0 && guest_exec_id(x) == before.last_exec + 1);
+	guest_exec_free(x);
 	sandbox_free(side[0]);
 	sandbox_free(side[1]);
 }
 
 static void a_number_that_is_taken_is_refused(void)
 {
-	struct exec_spec spec = { .text = "read x", .stdin_open = true };
-	struct exec *x = NULL, *y = NULL;
+	struct guest_exec_spec spec = { .text = "read x", .stdin_open = true };
+	struct guest_exec *x = NULL, *y = NULL;
 	struct sandbox *other = NULL;
 
 	ENGINE();
 	CHECK(sandbox_connect(keeper, sandbox_id(box), &other, &err) == 0);
 	CHECK(agent_hello(sandbox_agent(box), NULL, &err) == 0);
-	CHECK(exec_start(box, &spec, &x, &err) == 0); /* `other` does not know of it */
-	CHECK(exec_start(other, &spec, &y, &err) == -1 && err.code == ERR_CONFLICT);
-	CHECK(exec_adopt(other, exec_id(x), false, NULL, NULL, &y, &err) == 0);
-	CHECK(exec_stdin(y, "\n", 1, false, &err) == 0);
-	CHECK(exec_wait(y, 20000, &err) == 0 && exec_wait(x, 20000, &err) == 0);
-	exec_free_keep(y);
-	exec_free(x);
+	CHECK(guest_exec_start(box, &spec, &x, &err) == 0); /* `other` does not know of it */
+	CHECK(guest_exec_start(other, &spec, &y, &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(guest_exec_adopt(other, guest_exec_id(x), false, NULL, NULL, &y, &err) == 0);
+	CHECK(guest_exec_stdin(y, "\n", 1, false, &err) == 0);
+	CHECK(guest_exec_wait(y, 20000, &err) == 0 && guest_exec_wait(x, 20000, &err) == 0);
+	guest_exec_free_keep(y);
+	guest_exec_free(x);
 	sandbox_free(other);
 }
 
 static void a_handle_that_goes_early_holds_nothing(void)
 {
-	struct exec_spec spec = { .text = "seq 100000", .log_bytes = 4096, .hold = true };
-	struct exec *x = NULL;
+	struct guest_exec_spec spec = { .text = "seq 100000", .log_bytes = 4096, .hold = true };
+	struct guest_exec *x = NULL;
 	uint64_t id;
 
 	ENGINE();
-	CHECK(exec_begin(box, &spec, &x, &err) == 0 && exec_state(x) == EXEC_STARTING);
-	id = exec_id(x);
-	exec_free(x);
+	CHECK(guest_exec_begin(box, &spec, &x, &err) == 0 && guest_exec_state(x) == GUEST_EXEC_STARTING);
+	id = guest_exec_id(x);
+	guest_exec_free(x);
 	CHECK(ended_alone(id)); /* this connection is still there */
-	CHECK(exec_adopt(box, id, false, NULL, NULL, &x, &err) == 0);
-	CHECK(exec_result(x)->code == 0 && exec_end(x, EXEC_OUT) == 588895);
-	exec_free(x);
+	CHECK(guest_exec_adopt(box, id, false, NULL, NULL, &x, &err) == 0);
+	CHECK(guest_exec_result(x)->code == 0 && guest_exec_end(x, GUEST_EXEC_OUT) == 588895);
+	guest_exec_free(x);
 }
 
 static void file_jobs_are_adopted_as_well(void)
 {
 	struct files_job_spec spec = { .op = AGENT_JOB_LIST, .path = "/no/such", .depth = 1 };
-	struct exec *job = NULL;
+	struct guest_exec *job = NULL;
 	uint64_t id;
 	int p[2];
 
 	ENGINE();
 	CHECK(pipe2(p, O_CLOEXEC) == 0);
 	spec.fd = p[1];
-	CHECK(files_job_begin(box, &spec, &job, &err) == 0 && exec_wait(job, 20000, &err) == 0);
-	id = exec_id(job);
-	exec_free_keep(job);
-	CHECK(exec_adopt(box, id, false, NULL, NULL, &job, &err) == 0);
-	CHECK(exec_state(job) == EXEC_EXITED && exec_end(job, EXEC_OUT) == 0);
+	CHECK(files_job_begin(box, &spec, &job, &err) == 0 && guest_exec_wait(job, 20000, &err) == 0);
+	id = guest_exec_id(job);
+	guest_exec_free_keep(job);
+	CHECK(guest_exec_adopt(box, id, false, NULL, NULL, &job, &err) == 0);
+	CHECK(guest_exec_state(job) == GUEST_EXEC_EXITED && guest_exec_end(job, GUEST_EXEC_OUT) == 0);
 	CHECK(files_job_check(job, "/no/such", &err) == -1 && err.code == ERR_NOT_FOUND);
-	exec_free(job);
+	guest_exec_free(job);
 	close(p[0]);
 	close(p[1]);
 }
 
 static void arming_need_not_wait(void)
 {
-	struct exec_spec spec = { .text = "echo armed" };
-	struct exec *x = NULL;
+	struct guest_exec_spec spec = { .text = "echo armed" };
+	struct guest_exec *x = NULL;
 	bool armed = false;
 
 	ENGINE();
-	CHECK(exec_arm_begin(box, &spec, &err) == 0);
+	CHECK(guest_exec_arm_begin(box, &spec, &err) == 0);
 	for (int i = 0; i < 200 && !armed; i++) {
-		CHECK(exec_start(box, &spec, &x, &err) == 0 && exec_wait(x, 20000, &err) == 0);
-		armed = exec_was_armed(x);
-		exec_free(x);
+		CHECK(guest_exec_start(box, &spec, &x, &err) == 0 && guest_exec_wait(x, 20000, &err) == 0);
+		armed = guest_exec_was_armed(x);
+		guest_exec_free(x);
 		poll(NULL, 0, 10);
 	}
 	CHECK(armed);
@@ -497,13 +497,13 @@ static void arming_need_not_wait(void)
 
 static void what_is_gone_is_not_adopted(void)
 {
-	struct exec *x = NULL;
+	struct guest_exec *x = NULL;
 
 	ENGINE();
-	CHECK(exec_adopt(box, 1ull << 40, false, NULL, NULL, &x, &err) == -1 && !x);
+	CHECK(guest_exec_adopt(box, 1ull << 40, false, NULL, NULL, &x, &err) == -1 && !x);
 	CHECK(err.code == ERR_NOT_FOUND);
 	CHECK(sandbox_destroy(box, &err) == 0);
-	CHECK(exec_adopt(box, 1, false, NULL, NULL, &x, &err) == -1 && !x);
+	CHECK(guest_exec_adopt(box, 1, false, NULL, NULL, &x, &err) == -1 && !x);
 	CHECK(err.code == ERR_UNAVAILABLE);
 }
 

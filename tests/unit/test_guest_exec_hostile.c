@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exec_adopt() against a lodge-init that lies; the test plays the keeper as well. Everything is
+/* guest_exec_adopt() against a lodge-init that lies; the test plays the keeper as well. Everything is
  * said in advance: the sockets keep it. */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -23,14 +23,14 @@ static struct sandbox *box;
 static int keeper_end, init_end, calls;
 static struct err err;
 
-static void count(struct exec *x, void *arg)
+static void count(struct guest_exec *x, void *arg)
 {
 	(void)x;
 	(void)arg;
 	calls++;
 }
 
-static const struct exec_ops counting = { count, count, count };
+static const struct guest_exec_ops counting = { count, count, count };
 
 static void say(uint32_t type, uint32_t req, const void *body, size_t len, const int *fds,
 		size_t nfds)
@@ -39,7 +39,7 @@ static void say(uint32_t type, uint32_t req, const void *body, size_t len, const
 	struct iovec iov[2] = { { &h, sizeof(h) }, { NULL, len } };
 
 	memcpy(&iov[1].iov_base, &body, sizeof(body));
-	sock_sendv(init_end, iov, 2, fds, nfds);
+	fd_message_sendv(init_end, iov, 2, fds, nfds);
 }
 
 static bool begin(void)
@@ -59,7 +59,7 @@ static bool begin(void)
 	r.version = KEEPER_VERSION;
 	r.op = KEEPER_CONNECT;
 	strcpy(r.id, "box");
-	sock_send(keeper_end, &r, sizeof(r), &a[0], 1);
+	fd_message_send(keeper_end, &r, sizeof(r), &a[0], 1);
 	close(a[0]);
 	say(AGENT_HELLOR, REQ_HELLO, &h, sizeof(h), NULL, 0);
 	return sandbox_connect(keeper, "box", &box, &err) == 0;
@@ -110,16 +110,16 @@ static void say_logs(const struct agent_logs *l, const char *text)
 	close(fd);
 }
 
-static int adopt(struct exec **ret)
+static int adopt(struct guest_exec **ret)
 {
-	return exec_adopt(box, ID, false, &counting, NULL, ret, &err);
+	return guest_exec_adopt(box, ID, false, &counting, NULL, ret, &err);
 }
 
-static bool saves(struct exec *x, const char *want)
+static bool saves(struct guest_exec *x, const char *want)
 {
 	int fd = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	char got[64] = "";
-	bool same = exec_save(x, EXEC_OUT, fd, &err) == 0 &&
+	bool same = guest_exec_save(x, GUEST_EXEC_OUT, fd, &err) == 0 &&
 		    pread(fd, got, sizeof(got) - 1, 0) == (ssize_t)strlen(want) &&
 		    !strcmp(got, want);
 
@@ -130,29 +130,29 @@ static bool saves(struct exec *x, const char *want)
 static void an_honest_one_is_believed(void)
 {
 	struct agent_logs l = one_log(AGENT_EXITED, 5);
-	struct exec *x = NULL;
+	struct guest_exec *x = NULL;
 
 	CHECK(begin());
 	say_attached();
 	say_logs(&l, "hello");
-	CHECK(adopt(&x) == 0 && exec_state(x) == EXEC_EXITED && exec_end(x, EXEC_OUT) == 5);
+	CHECK(adopt(&x) == 0 && guest_exec_state(x) == GUEST_EXEC_EXITED && guest_exec_end(x, GUEST_EXEC_OUT) == 5);
 	CHECK(saves(x, "hello") && calls == 0);
-	exec_free(x);
+	guest_exec_free(x);
 	finish();
 }
 
 static void output_that_is_not_there_is_not_saved(void)
 {
 	struct agent_logs l = one_log(AGENT_EXITED, 16 << 20);
-	struct exec *x = NULL;
+	struct guest_exec *x = NULL;
 
 	l.log_bytes = 16 << 20; /* a hole: costs it nothing, and us a disk */
 	CHECK(begin());
 	say_attached();
 	say_logs(&l, "hello");
-	CHECK(adopt(&x) == 0 && exec_end(x, EXEC_OUT) == 16 << 20);
+	CHECK(adopt(&x) == 0 && guest_exec_end(x, GUEST_EXEC_OUT) == 16 << 20);
 	CHECK(!saves(x, "") && err.code == ERR_UNAVAILABLE);
-	exec_free(x);
+	guest_exec_free(x);
 	finish();
 }
 
@@ -160,7 +160,7 @@ static void what_is_overwritten_meanwhile_is_left_out(void)
 {
 	struct agent_log head = { AGENT_LOG_MAGIC, RING, 3, 5 };
 	struct agent_logs l = one_log(AGENT_EXITED, 5);
-	struct exec *x = NULL;
+	struct guest_exec *x = NULL;
 	uint64_t at = 0;
 	char buf[8];
 	int fd = make_log(RING, "xxxlo");
@@ -171,14 +171,14 @@ static void what_is_overwritten_meanwhile_is_left_out(void)
 	CHECK(adopt(&x) == 0);
 	CHECK(pwrite(fd, &head, sizeof(head), 0) == (ssize_t)sizeof(head));
 	CHECK(saves(x, "lo"));
-	CHECK(exec_read(x, EXEC_OUT, &at, buf, sizeof(buf)) == 2 && at == 5);
+	CHECK(guest_exec_read(x, GUEST_EXEC_OUT, &at, buf, sizeof(buf)) == 2 && at == 5);
 	CHECK(!memcmp(buf, "lo", 2));
 	head.start = UINT64_MAX; /* hides everything, and no more than that */
 	CHECK(pwrite(fd, &head, sizeof(head), 0) == (ssize_t)sizeof(head));
 	at = 0;
-	CHECK(saves(x, "") && exec_read(x, EXEC_OUT, &at, buf, sizeof(buf)) == 0 && at == 5);
+	CHECK(saves(x, "") && guest_exec_read(x, GUEST_EXEC_OUT, &at, buf, sizeof(buf)) == 0 && at == 5);
 	close(fd);
-	exec_free(x);
+	guest_exec_free(x);
 	finish();
 }
 
@@ -186,16 +186,16 @@ static void an_end_before_the_logs_is_told_by_the_state(void)
 {
 	struct agent_logs l = one_log(AGENT_RUNNING, 5);
 	struct agent_exit e = { .exec = ID, .code = 4, .at.out_end = 5 };
-	struct exec *x = NULL;
+	struct guest_exec *x = NULL;
 
 	CHECK(begin());
 	say(AGENT_EXIT, 0, &e, sizeof(e), NULL, 0); /* comes too early: the logs are the truth */
 	say_attached();
 	say_logs(&l, "hello");
 	say(AGENT_EXIT, 0, &e, sizeof(e), NULL, 0); /* in one go with the logs */
-	CHECK(adopt(&x) == 0 && exec_state(x) == EXEC_EXITED && exec_result(x)->code == 4);
+	CHECK(adopt(&x) == 0 && guest_exec_state(x) == GUEST_EXEC_EXITED && guest_exec_result(x)->code == 4);
 	CHECK(calls == 0 && saves(x, "hello"));
-	exec_free(x);
+	guest_exec_free(x);
 	finish();
 }
 
@@ -203,24 +203,24 @@ static void a_later_end_is_told_once(void)
 {
 	struct agent_logs l = one_log(AGENT_RUNNING, 5);
 	struct agent_exit e = { .exec = ID, .code = 4, .at.out_end = 6 };
-	struct exec *x = NULL;
+	struct guest_exec *x = NULL;
 
 	CHECK(begin());
 	say_attached();
 	say_logs(&l, "hello!");
-	CHECK(adopt(&x) == 0 && exec_state(x) == EXEC_RUNNING && exec_stdin_is_closed(x));
+	CHECK(adopt(&x) == 0 && guest_exec_state(x) == GUEST_EXEC_RUNNING && guest_exec_stdin_is_closed(x));
 	say(AGENT_EXIT, 0, &e, sizeof(e), NULL, 0);
 	say(AGENT_EXIT, 0, &e, sizeof(e), NULL, 0);
 	CHECK(agent_dispatch(sandbox_agent(box), &err) == 0);
 	CHECK(calls == 1 && saves(x, "hello!"));
-	exec_free(x);
+	guest_exec_free(x);
 	finish();
 }
 
 static void another_command_is_not_taken(void)
 {
 	struct agent_logs l = one_log(AGENT_RUNNING, 5);
-	struct exec *x = NULL;
+	struct guest_exec *x = NULL;
 
 	l.proc.exec = l.proc.exit.exec = ID + 1;
 	CHECK(begin());
@@ -234,7 +234,7 @@ static void logs_without_an_attachment_are_not_taken(void)
 {
 	struct agent_logs l = one_log(AGENT_RUNNING, 5);
 	struct agent_error no = { ERR_LIMIT, 0 };
-	struct exec *x = NULL;
+	struct guest_exec *x = NULL;
 
 	CHECK(begin());
 	say(AGENT_ERROR, REQ_ATTACH, &no, sizeof(no), NULL, 0);
@@ -247,7 +247,7 @@ static void logs_without_an_attachment_are_not_taken(void)
 
 static void an_answer_of_another_kind_is_refused(void)
 {
-	struct exec *x = NULL;
+	struct guest_exec *x = NULL;
 
 	CHECK(begin());
 	say_attached();
@@ -259,7 +259,7 @@ static void an_answer_of_another_kind_is_refused(void)
 static void a_connection_that_ends_leaves_nothing(void)
 {
 	struct agent_logs l = one_log(AGENT_RUNNING, 5);
-	struct exec *x = NULL;
+	struct guest_exec *x = NULL;
 
 	CHECK(begin());
 	say_attached();

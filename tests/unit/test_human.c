@@ -89,20 +89,20 @@ static void texts(void)
 
 static void tables(void)
 {
-	static const struct table_column columns[] = { { "NAME", TABLE_SHRINK },
+	static const struct text_table_column columns[] = { { "NAME", TABLE_SHRINK },
 						       { "SIZE", TABLE_RIGHT } };
-	struct table_look look = { .width = 17, .end = "\n" };
+	struct text_table_look look = { .width = 17, .end = "\n" };
 	char *text = NULL;
 	size_t len;
 	FILE *to = open_memstream(&text, &len);
-	struct table t;
+	struct text_table t;
 
-	table_init(&t, columns, ARRAY_LEN(columns));
-	table_add(&t, "a name that is long");
-	table_add_bytes(&t, 12 << 20);
-	table_add(&t, "\033x");
-	table_add_bytes(&t, -1);
-	CHECK(table_rows(&t) == 2 && table_print_as(&t, to, &look) == 0);
+	text_table_init(&t, columns, ARRAY_LEN(columns));
+	text_table_add(&t, "a name that is long");
+	text_table_add_bytes(&t, 12 << 20);
+	text_table_add(&t, "\033x");
+	text_table_add_bytes(&t, -1);
+	CHECK(text_table_rows(&t) == 2 && text_table_print_as(&t, to, &look) == 0);
 	fclose(to);
 	CHECK_STR(text, "NAME         SIZE\n"
 			"a name tha\xe2\x80\xa6   12M\n"
@@ -116,7 +116,7 @@ static bool strips(const char *from, const char *to)
 	size_t n = strlen(from);
 
 	memcpy(bytes, from, n + 1);
-	n = term_strip_reports(bytes, n);
+	n = terminal_strip_reports(bytes, n);
 	return n == strlen(to) && memcmp(bytes, to, n) == 0;
 }
 

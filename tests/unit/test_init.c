@@ -446,7 +446,7 @@ static void bad_messages_are_refused_and_do_no_harm(void)
 		if (h.type == AGENT_CONSUMED || h.type == AGENT_LIST || h.type == AGENT_HELLO)
 			h.type = 99;
 		memcpy(junk, &h, sizeof(h));
-		CHECK(sock_send(cl.sock, junk, len, NULL, 0) == 0);
+		CHECK(fd_message_send(cl.sock, junk, len, NULL, 0) == 0);
 		CHECK(receive(cl.sock, &reply, 5000));
 		CHECK(reply.h.req == cl.req);
 	}
@@ -458,7 +458,7 @@ static void a_short_message_ends_only_its_connection(void)
 	int other = client_connect();
 	char byte;
 
-	CHECK(sock_send(other, "abc", 3, NULL, 0) == 0);
+	CHECK(fd_message_send(other, "abc", 3, NULL, 0) == 0);
 	CHECK(recv(other, &byte, 1, 0) == 0);
 	close(other);
 	CHECK(client_alive());
@@ -495,7 +495,7 @@ static void a_peer_that_never_reads_costs_only_itself(void)
 	memcpy(both + sizeof(h), &r, sizeof(r));
 	CHECK(fcntl(deaf, F_SETFL, O_NONBLOCK) == 0);
 	for (int i = 0; i < 100000; i++) {
-		if (sock_send(deaf, both, sizeof(both), NULL, 0) < 0)
+		if (fd_message_send(deaf, both, sizeof(both), NULL, 0) < 0)
 			break;
 	}
 	CHECK(client_alive());

@@ -35,7 +35,7 @@ static uint32_t get_logs(uint64_t exec)
 
 	logs_close();
 	while (poll(&p, 1, 10000) == 1) {
-		int n = sock_recv(cl.sock, buf, sizeof(buf), logs.fds, 2, &logs.nfds);
+		int n = fd_message_recv(cl.sock, buf, sizeof(buf), logs.fds, 2, &logs.nfds);
 
 		if (n < (int)sizeof(reply.h) || agent_msg_problem(buf, (size_t)n, logs.nfds, false))
 			return 0;

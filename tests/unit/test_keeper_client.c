@@ -69,7 +69,7 @@ static struct keeper_reply reply(enum keeper_op op, const char *id)
 
 static void say(const struct keeper_reply *r, int fd)
 {
-	sock_send(keeper_end, r, sizeof(*r), &fd, fd >= 0 ? 1 : 0);
+	fd_message_send(keeper_end, r, sizeof(*r), &fd, fd >= 0 ? 1 : 0);
 }
 
 static bool connection_is_over(void)

@@ -75,11 +75,11 @@ static void space_counts_each_file_once(void)
 	hand_new(&h);
 	CHECK(put_in(h.u, "a", "some bytes") == 0);
 	fd = world_open(h.u);
-	CHECK(fsync(fd) == 0 && stack_sync(fd) == 0 && stack_bytes(fd, &one) == 0 && one >= 512);
+	CHECK(fsync(fd) == 0 && layer_stack_sync(fd) == 0 && layer_stack_bytes(fd, &one) == 0 && one >= 512);
 	snprintf(from, sizeof(from), "%s/a", h.u);
 	snprintf(to, sizeof(to), "%s/b", h.u);
-	CHECK(link(from, to) == 0 && stack_bytes(fd, &two) == 0 && one == two);
-	CHECK(stack_bytes(-1, &none) < 0 && none == 7 && stack_sync(-1) == -EBADF);
+	CHECK(link(from, to) == 0 && layer_stack_bytes(fd, &two) == 0 && one == two);
+	CHECK(layer_stack_bytes(-1, &none) < 0 && none == 7 && layer_stack_sync(-1) == -EBADF);
 }
 
 static void nothing_comes_from_where_the_copy_is_made(void)
@@ -97,7 +97,7 @@ static void nothing_comes_from_where_the_copy_is_made(void)
 	CHECK(fchmod(to, 02777) == 0 && fchown(to, 5, 5) == 0);
 	CHECK(fsetxattr(to, "system.posix_acl_default", some_acl, sizeof(some_acl), 0) == 0);
 	fds[0] = world_open(h.u);
-	CHECK(stack_copy(fds, 1, to) == 0);
+	CHECK(layer_stack_copy(fds, 1, to) == 0);
 	close(fds[0]);
 	CHECK(stat_in(h.dest, ".", &st) == 0 && (st.st_mode & 07777) == 0755 && st.st_gid == 0);
 	CHECK(stat_in(h.dest, "d/g", &st) == 0 && st.st_gid == 0);
@@ -189,7 +189,7 @@ static void a_reader_that_leaves_is_an_error(void)
 	if (pid == 0) {
 		close(p[0]);
 		fds[0] = world_open(h.u);
-		r = stack_tar(fds, 1, p[1]);
+		r = layer_stack_tar(fds, 1, p[1]);
 		_exit(-r & 0xff);
 	}
 	close(p[1]);

@@ -4,14 +4,14 @@
 
 #include "tap.h"
 
-static struct conf c;
+static struct config c;
 static struct err err;
 
 static int parse(const char *text)
 {
-	conf_fini(&c);
-	conf_init(&c);
-	return conf_parse(&c, "f", text, &err);
+	config_fini(&c);
+	config_init(&c);
+	return config_parse(&c, "f", text, &err);
 }
 
 static void a_file_is_read(void)
@@ -25,7 +25,7 @@ static void a_file_is_read(void)
 	CHECK_STR(c.listen[0], "127.0.0.1:1");
 	CHECK_STR(c.listen[1], "unix:/s");
 	CHECK_STR(c.listen[2], "[::1]:2");
-	CHECK(!c.listen[3] && conf_check(&c, &err) == 0);
+	CHECK(!c.listen[3] && config_check(&c, &err) == 0);
 }
 
 static void what_is_wrong_is_told_with_its_line(void)
@@ -65,12 +65,12 @@ static char *environment(const char *name)
 
 static void the_command_line_is_heard_first(void)
 {
-	conf_fini(&c);
-	conf_init(&c);
-	CHECK(conf_set(&c, CONF_COMMAND, "listen", "unix:/c", &err) == 0);
-	CHECK(conf_set(&c, CONF_COMMAND, "listen", "unix:/d", &err) == 0);
-	CHECK(conf_environment(&c, environment, &err) == 0);
-	CHECK(conf_parse(&c, "f", "data = /file\nlisten = unix:/f\npool = 3\n", &err) == 0);
+	config_fini(&c);
+	config_init(&c);
+	CHECK(config_set(&c, CONF_COMMAND, "listen", "unix:/c", &err) == 0);
+	CHECK(config_set(&c, CONF_COMMAND, "listen", "unix:/d", &err) == 0);
+	CHECK(config_environment(&c, environment, &err) == 0);
+	CHECK(config_parse(&c, "f", "data = /file\nlisten = unix:/f\npool = 3\n", &err) == 0);
 	CHECK_STR(c.data, "/env");
 	CHECK_STR(c.listen[0], "unix:/c");
 	CHECK_STR(c.listen[1], "unix:/d");
@@ -79,11 +79,11 @@ static void the_command_line_is_heard_first(void)
 
 static void what_does_not_go_together_is_refused(void)
 {
-	CHECK(parse("tls_cert = /c\n") == 0 && conf_check(&c, &err) == -1);
+	CHECK(parse("tls_cert = /c\n") == 0 && config_check(&c, &err) == -1);
 	CHECK(parse("idle_timeout = 2h\nidle_timeout_max = 1h\n") == 0);
-	CHECK(conf_check(&c, &err) == -1);
-	CHECK(parse("lifetime = 2h\nlifetime_max = 1h\n") == 0 && conf_check(&c, &err) == -1);
-	CHECK(parse("") == 0 && conf_check(&c, &err) == 0);
+	CHECK(config_check(&c, &err) == -1);
+	CHECK(parse("lifetime = 2h\nlifetime_max = 1h\n") == 0 && config_check(&c, &err) == -1);
+	CHECK(parse("") == 0 && config_check(&c, &err) == 0);
 }
 
 static void settings_of_threads_are_looked_at_together(void)
@@ -103,12 +103,12 @@ static void settings_of_threads_are_looked_at_together(void)
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		CHECK(parse(bad[i].text) == 0 && conf_check(&c, &err) == -1);
+		CHECK(parse(bad[i].text) == 0 && config_check(&c, &err) == -1);
 		CHECK_STR(err.msg, bad[i].says);
 	}
 	CHECK(parse("pool_min = 3\npool = 10\nmax_active = 80\nthreads_cpus = 0.25\n"
 		    "threads_user = 2000\nthreads_workdir = /w\nthreads_network = none\n") == 0);
-	CHECK(conf_check(&c, &err) == 0 && c.threads_cpus == 250);
+	CHECK(config_check(&c, &err) == 0 && c.threads_cpus == 250);
 	CHECK(parse("\nthreads_user = root\n") == -1 && strstr(err.msg, "f:2: threads_user"));
 	CHECK(parse("threads_user = 0\n") == -1);
 	CHECK(parse("threads_workdir = w\n") == -1 && strstr(err.msg, "f:1: threads_workdir"));
@@ -117,22 +117,22 @@ static void settings_of_threads_are_looked_at_together(void)
 
 static void without_keys_only_this_machine_is_served(void)
 {
-	CHECK(parse("insecure_no_auth = 1\n") == 0 && conf_check(&c, &err) == 0);
+	CHECK(parse("insecure_no_auth = 1\n") == 0 && config_check(&c, &err) == 0);
 	CHECK(parse("insecure_no_auth = 1\nlisten = 127.0.0.9:1, [::1]:2, unix:/s\n") == 0);
-	CHECK(conf_check(&c, &err) == 0);
+	CHECK(config_check(&c, &err) == 0);
 	CHECK(parse("insecure_no_auth = 1\nlisten = 127.0.0.1:1, 0.0.0.0:2\n") == 0);
-	CHECK(conf_check(&c, &err) == -1 && strstr(err.msg, "loopback"));
-	CHECK(parse("insecure_no_auth = 1\nlisten = [::]:2\n") == 0 && conf_check(&c, &err) == -1);
+	CHECK(config_check(&c, &err) == -1 && strstr(err.msg, "loopback"));
+	CHECK(parse("insecure_no_auth = 1\nlisten = [::]:2\n") == 0 && config_check(&c, &err) == -1);
 	CHECK(parse("insecure_no_auth = 2\n") == -1);
 }
 
 static void a_file_that_is_none_is_refused(void)
 {
-	conf_fini(&c);
-	conf_init(&c);
-	CHECK(conf_read(&c, "/nonexistent/lodged.conf", &err) == -1 && err.code == ERR_NOT_FOUND);
-	CHECK(conf_read(&c, "/dev/zero", &err) == -1 && err.code == ERR_INVALID);
-	CHECK(conf_read(&c, "/dev/null", &err) == 0);
+	config_fini(&c);
+	config_init(&c);
+	CHECK(config_read(&c, "/nonexistent/lodged.conf", &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(config_read(&c, "/dev/zero", &err) == -1 && err.code == ERR_INVALID);
+	CHECK(config_read(&c, "/dev/null", &err) == 0);
 }
 
 int main(void)
@@ -144,6 +144,6 @@ int main(void)
 	RUN(settings_of_threads_are_looked_at_together);
 	RUN(without_keys_only_this_machine_is_served);
 	RUN(a_file_that_is_none_is_refused);
-	conf_fini(&c);
+	config_fini(&c);
 	return tap_done();
 }

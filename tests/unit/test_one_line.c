@@ -8,7 +8,7 @@ static const char *plain(const char *text, size_t size)
 {
 	static char ret[256];
 
-	plain_line(text, ret, size);
+	one_line_print(text, ret, size);
 	return ret;
 }
 
@@ -46,7 +46,7 @@ static void what_is_long_is_cut(void)
 
 		CHECK(strlen(got) < size && json_is_utf8(got, strlen(got)));
 	}
-	plain_line(text, text, 12);
+	one_line_print(text, text, 12);
 	CHECK_STR(text, "01234567...");
 }
 

@@ -13,13 +13,13 @@
 static pid_t init_of(const char *name)
 {
 	struct session_ref ref = key(name);
-	struct entry *n = NULL;
+	struct session *n = NULL;
 	pid_t pid;
 
-	if (entry_find(engine, &me, &ref, &n, &err) < 0)
+	if (session_lock_ref(engine, &me, &ref, &n, &err) < 0)
 		return -1;
 	pid = n->live ? sandbox_pid(n->live->main) : -1;
-	entry_give(n);
+	session_unlock(n);
 	return pid;
 }
 
@@ -27,22 +27,22 @@ static pid_t init_of(const char *name)
 static bool set_user(const char *name, const char *user)
 {
 	struct session_ref ref = key(name);
-	struct entry *n = NULL;
+	struct session *n = NULL;
 
-	if (entry_find(engine, &me, &ref, &n, &err) < 0 || !n->live)
+	if (session_lock_ref(engine, &me, &ref, &n, &err) < 0 || !n->live)
 		return false;
 	pthread_mutex_lock(&n->live->mutex);
 	free(n->live->spec.user);
 	n->live->spec.user = user ? strdup(user) : NULL;
 	pthread_mutex_unlock(&n->live->mutex);
-	entry_give(n);
+	session_unlock(n);
 	return true;
 }
 
-static enum session_probe_answer probe(const char *name, struct session_probed *ret)
+static enum session_probe_status probe(const char *name, struct session_probe_result *ret)
 {
 	struct session_ref ref = key(name);
-	struct session_probed p = { 0 };
+	struct session_probe_result p = { 0 };
 
 	if (session_probe(engine, &me, &ref, 0, &p, &err) < 0)
 		printf("# %s\n", err.msg);
@@ -53,7 +53,7 @@ static enum session_probe_answer probe(const char *name, struct session_probed *
 
 static void a_healthy_one_is_connected(void)
 {
-	struct session_probed p;
+	struct session_probe_result p;
 	struct store_session before, after;
 	struct store_exec_list l = { 0 };
 	struct session_ref a = key("a");
@@ -61,32 +61,32 @@ static void a_healthy_one_is_connected(void)
 	ENGINE();
 	CHECK(enter("a") && look("a", &before) == SESSION_ACTIVE);
 	pass(MINUTE);
-	CHECK(probe("a", &p) == SESSION_CONNECTED && p.expires_at == before.expires_at);
+	CHECK(probe("a", &p) == SESSION_PROBE_CONNECTED && p.expires_at == before.expires_at);
 	CHECK(!p.retry_after_ms && !*p.cause.code);
 	CHECK(look("a", &after) ==
 	      SESSION_ACTIVE); /* its life is not longer, and nothing is noted */
 	CHECK(after.hibernate_at == before.hibernate_at && after.version == before.version);
 	CHECK(after.last_activity_at == before.last_activity_at);
-	CHECK(run_list(engine, &me, &a, (struct store_page){ .limit = 10 }, &l, &err) == 0);
+	CHECK(exec_list(engine, &me, &a, (struct store_page){ .limit = 10 }, &l, &err) == 0);
 	CHECK(l.count == 0);
 	store_exec_list_fini(&l);
 	pass(HOUR);
-	CHECK(engine_sweep(engine) == 1 && is("a", SESSION_HIBERNATED));
+	CHECK(engine_run_timers(engine) == 1 && is("a", SESSION_HIBERNATED));
 }
 
 static void without_a_sandbox_there_is_nobody_to_ask(void)
 {
-	struct session_want asleep = { .user = "ann", .asleep = true };
+	struct session_opts asleep = { .user = "ann", .asleep = true };
 	struct session_ref a = key("a"), none = key("none");
-	struct session_probed p;
+	struct session_probe_result p;
 
 	ENGINE();
-	CHECK(enter_as("n", asleep, NULL) == 0 && probe("n", NULL) == SESSION_NO_SANDBOX);
+	CHECK(enter_as("n", asleep, NULL) == 0 && probe("n", NULL) == SESSION_PROBE_NO_SANDBOX);
 	CHECK(enter("a") && session_hibernate(engine, &me, &a, 0, NULL, &err) == 0);
-	CHECK(probe("a", &p) == SESSION_NO_SANDBOX);
+	CHECK(probe("a", &p) == SESSION_PROBE_NO_SANDBOX);
 	CHECK_STR(p.cause.code, "asked");
 	CHECK(session_archive(engine, &me, &a, 0, NULL, &err) == 0);
-	CHECK(probe("a", NULL) == SESSION_NO_SANDBOX && is("a", SESSION_ARCHIVED));
+	CHECK(probe("a", NULL) == SESSION_PROBE_NO_SANDBOX && is("a", SESSION_ARCHIVED));
 	CHECK(session_probe(engine, &me, &none, 0, &p, &err) == -1 && err.code == ERR_NOT_FOUND);
 	CHECK(session_destroy(engine, &me, &a, NULL, NULL, &err) == 0);
 	CHECK(session_probe(engine, &me, &a, 0, &p, &err) == -1 && err.sys == ESTALE);
@@ -95,7 +95,7 @@ static void without_a_sandbox_there_is_nobody_to_ask(void)
 static void one_whose_init_was_killed_is_expired(void)
 {
 	struct session_ref a = key("a");
-	struct session_probed p;
+	struct session_probe_result p;
 	pid_t pid;
 
 	ENGINE();
@@ -105,28 +105,28 @@ static void one_whose_init_was_killed_is_expired(void)
 	CHECK(probe("a", &p) == SESSION_EXPIRED);
 	CHECK_STR(p.cause.code, "stopped");
 	CHECK(is("a", SESSION_HIBERNATED) && is_cause("a", SESSION_CAUSE_STOPPED));
-	CHECK(!session_is_valid(engine, &me, &a) && engine_active(engine) == 0);
-	CHECK(probe("a", NULL) == SESSION_NO_SANDBOX);
-	CHECK(says("a", "cat f", "kept\n") && probe("a", NULL) == SESSION_CONNECTED);
+	CHECK(!session_is_valid(engine, &me, &a) && capacity_active(engine) == 0);
+	CHECK(probe("a", NULL) == SESSION_PROBE_NO_SANDBOX);
+	CHECK(says("a", "cat f", "kept\n") && probe("a", NULL) == SESSION_PROBE_CONNECTED);
 }
 
 static void one_whose_sandbox_is_nowhere_is_gone(void)
 {
-	struct session_probed p;
+	struct session_probe_result p;
 	struct store_session s;
 
 	ENGINE();
 	CHECK(enter("a") && look("a", &s) == SESSION_ACTIVE);
-	CHECK(keep_destroy(engine, s.sandbox, &err) == 0); /* behind the engine's back */
+	CHECK(keeper_conn_destroy(engine, s.sandbox, &err) == 0); /* behind the engine's back */
 	CHECK(probe("a", &p) == SESSION_EXPIRED);
 	CHECK_STR(p.cause.code, "gone");
-	CHECK(is("a", SESSION_NONE) && engine_active(engine) == 0);
+	CHECK(is("a", SESSION_NONE) && capacity_active(engine) == 0);
 }
 
 static void silence_is_not_death_until_the_third_time(void)
 {
 	struct store_session before, s;
-	struct session_probed p;
+	struct session_probe_result p;
 	pid_t pid;
 
 	ENGINE(.probe_ms = 300);
@@ -134,16 +134,16 @@ static void silence_is_not_death_until_the_third_time(void)
 	pid = init_of("a");
 	CHECK(pid > 1 && kill(pid, SIGSTOP) == 0);
 	for (int i = 0; i < 2; i++) {
-		CHECK(probe("a", &p) == SESSION_UNSURE && p.retry_after_ms > 0);
+		CHECK(probe("a", &p) == SESSION_PROBE_UNKNOWN && p.retry_after_ms > 0);
 		CHECK_STR(p.cause.code, "transient");
 		CHECK(look("a", &s) == SESSION_ACTIVE && s.version == before.version);
 		CHECK(!strcmp(s.sandbox, before.sandbox) && !*s.cause.code);
 	}
 	CHECK(probe("a", &p) == SESSION_EXPIRED);
 	CHECK_STR(p.cause.code, "unavailable");
-	CHECK(is("a", SESSION_HIBERNATED) && engine_active(engine) == 0);
+	CHECK(is("a", SESSION_HIBERNATED) && capacity_active(engine) == 0);
 	CHECK(says("a", "cat f", "kept\n"));
-	CHECK(probe("a", NULL) == SESSION_CONNECTED);
+	CHECK(probe("a", NULL) == SESSION_PROBE_CONNECTED);
 }
 
 static void an_answer_in_between_starts_the_count_again(void)
@@ -154,9 +154,9 @@ static void an_answer_in_between_starts_the_count_again(void)
 	CHECK(enter("a"));
 	pid = init_of("a");
 	for (int i = 0; i < 3; i++) {
-		CHECK(kill(pid, SIGSTOP) == 0 && probe("a", NULL) == SESSION_UNSURE);
-		CHECK(probe("a", NULL) == SESSION_UNSURE && kill(pid, SIGCONT) == 0);
-		for (int k = 0; k < 100 && probe("a", NULL) != SESSION_CONNECTED; k++)
+		CHECK(kill(pid, SIGSTOP) == 0 && probe("a", NULL) == SESSION_PROBE_UNKNOWN);
+		CHECK(probe("a", NULL) == SESSION_PROBE_UNKNOWN && kill(pid, SIGCONT) == 0);
+		for (int k = 0; k < 100 && probe("a", NULL) != SESSION_PROBE_CONNECTED; k++)
 			nap(50);
 	}
 	CHECK(is("a", SESSION_ACTIVE) && says("a", "echo alive", "alive\n"));
@@ -166,7 +166,7 @@ static void an_answer_in_between_starts_the_count_again(void)
 static void who_asks_in_a_hurry_proves_nothing(void)
 {
 	struct session_ref a = key("a");
-	struct session_probed p;
+	struct session_probe_result p;
 	pid_t pid;
 
 	ENGINE();
@@ -175,10 +175,10 @@ static void who_asks_in_a_hurry_proves_nothing(void)
 	CHECK(kill(pid, SIGSTOP) == 0);
 	for (int i = 0; i < 5; i++) {
 		CHECK(session_probe(engine, &me, &a, 20, &p, &err) == 0);
-		CHECK(p.answer == SESSION_UNSURE);
+		CHECK(p.answer == SESSION_PROBE_UNKNOWN);
 	}
 	CHECK(kill(pid, SIGCONT) == 0);
-	CHECK(probe("a", NULL) == SESSION_CONNECTED && is("a", SESSION_ACTIVE));
+	CHECK(probe("a", NULL) == SESSION_PROBE_CONNECTED && is("a", SESSION_ACTIVE));
 }
 
 static void *probe_once(void *arg)
@@ -192,7 +192,7 @@ static void *probe_once(void *arg)
 
 static void many_that_wait_together_miss_one_answer(void)
 {
-	struct session_probed p[5] = { 0 };
+	struct session_probe_result p[5] = { 0 };
 	pthread_t t[5];
 	int unsure = 0;
 	pid_t pid;
@@ -206,7 +206,7 @@ static void many_that_wait_together_miss_one_answer(void)
 	for (int i = 0; i < 5; i++)
 		pthread_join(t[i], NULL);
 	for (int i = 0; i < 5; i++)
-		unsure += p[i].answer == SESSION_UNSURE;
+		unsure += p[i].answer == SESSION_PROBE_UNKNOWN;
 	CHECK(kill(pid, SIGCONT) == 0);
 	CHECK(unsure == 5 && is("a", SESSION_ACTIVE));
 }
@@ -214,7 +214,7 @@ static void many_that_wait_together_miss_one_answer(void)
 static void one_that_does_not_answer_can_be_destroyed_meanwhile(void)
 {
 	struct session_ref a = key("a");
-	struct session_probed p = { 0 };
+	struct session_probe_result p = { 0 };
 	pthread_t t;
 	pid_t pid;
 
@@ -225,12 +225,12 @@ static void one_that_does_not_answer_can_be_destroyed_meanwhile(void)
 	nap(200);
 	CHECK(session_destroy(engine, &me, &a, NULL, NULL, &err) == 0);
 	pthread_join(t, NULL); /* not after a minute: the end of the connection tells it */
-	CHECK(p.answer == 0 && engine_active(engine) == 0);
+	CHECK(p.answer == 0 && capacity_active(engine) == 0);
 }
 
 static void one_that_could_not_be_taken_up_is_silent_too(void)
 {
-	struct session_probed p;
+	struct session_probe_result p;
 	pid_t pid;
 
 	ENGINE();
@@ -240,7 +240,7 @@ static void one_that_could_not_be_taken_up_is_silent_too(void)
 	close_engine();
 	CHECK(open_engine((struct engine_opts){ 0 }));
 	CHECK(is("a", SESSION_ACTIVE) && init_of("a") == -1);
-	CHECK(probe("a", &p) == SESSION_UNSURE && is("a", SESSION_ACTIVE));
+	CHECK(probe("a", &p) == SESSION_PROBE_UNKNOWN && is("a", SESSION_ACTIVE));
 	engine->opts.probe_failures = 1;
 	CHECK(probe("a", &p) == SESSION_EXPIRED && is("a", SESSION_HIBERNATED));
 	CHECK_STR(p.cause.code, "unavailable");
@@ -250,43 +250,43 @@ static void one_that_could_not_be_taken_up_is_silent_too(void)
 static void a_paused_one_stays_paused(void)
 {
 	struct session_ref a = key("a");
-	struct session_probed p;
+	struct session_probe_result p;
 	struct store_session s;
 
 	ENGINE();
 	CHECK(enter("a") && session_pause(engine, &me, &a, 0, NULL, &err) == 0);
-	CHECK(probe("a", &p) == SESSION_CONNECTED);
+	CHECK(probe("a", &p) == SESSION_PROBE_CONNECTED);
 	CHECK_STR(p.cause.text, "paused");
 	CHECK(look("a", &s) == SESSION_ACTIVE && s.paused);
 }
 
 static void one_that_answers_badly_is_not_dead(void)
 {
-	struct session_probed p;
+	struct session_probe_result p;
 
 	ENGINE(.probe_failures = 1);
 	CHECK(enter("a"));
 	CHECK(set_user("a", "nobody-of-that-name"));
-	CHECK(probe("a", &p) == SESSION_UNSURE && probe("a", &p) == SESSION_UNSURE);
+	CHECK(probe("a", &p) == SESSION_PROBE_UNKNOWN && probe("a", &p) == SESSION_PROBE_UNKNOWN);
 	CHECK(*p.cause.text && is("a", SESSION_ACTIVE));
-	CHECK(set_user("a", NULL) && probe("a", NULL) == SESSION_CONNECTED);
+	CHECK(set_user("a", NULL) && probe("a", NULL) == SESSION_PROBE_CONNECTED);
 }
 
 static void a_failed_one_that_answers_is_active_again(void)
 {
-	static const struct session_why why = { SESSION_CAUSE_ERROR, "no luck", "test" };
+	static const struct session_cause_opts why = { SESSION_CAUSE_ERROR, "no luck", "test" };
 	struct session_ref a = key("a");
 	struct store_session before, s;
-	struct entry *n = NULL;
+	struct session *n = NULL;
 
 	ENGINE();
 	CHECK(enter("a") && look("a", &before) >= 0);
-	CHECK(entry_find(engine, &me, &a, &n, &err) == 0);
-	CHECK(entry_move(n, SESSION_SLEEP, &why, NULL, NULL, &err) == 0);
-	CHECK(entry_move(n, SESSION_ERROR, &why, NULL, NULL, &err) == 0);
-	entry_give(n);
+	CHECK(session_lock_ref(engine, &me, &a, &n, &err) == 0);
+	CHECK(session_transition(n, SESSION_EVENT_HIBERNATE, &why, NULL, NULL, &err) == 0);
+	CHECK(session_transition(n, SESSION_ERROR, &why, NULL, NULL, &err) == 0);
+	session_unlock(n);
 	CHECK(look("a", &s) == SESSION_FAILED && !s.hibernate_at && !s.expires_at);
-	CHECK(probe("a", NULL) == SESSION_CONNECTED);
+	CHECK(probe("a", NULL) == SESSION_PROBE_CONNECTED);
 	CHECK(look("a", &s) == SESSION_ACTIVE && !*s.cause.code);
 	CHECK(s.hibernate_at == before.hibernate_at && s.expires_at == before.expires_at);
 	CHECK(s.due_at == before.due_at);
@@ -300,7 +300,7 @@ static void looking_changes_nothing(void)
 	struct store_event_list ev = { 0 };
 	struct session_ref a = key("a");
 	struct store_session s;
-	struct session_full full;
+	struct capacity_report full;
 	struct keeper_stats st;
 	int64_t before;
 
@@ -308,7 +308,7 @@ static void looking_changes_nothing(void)
 	CHECK(enter("a") && says("a", "true", "") && enter("b"));
 	CHECK(session_hibernate(engine, &me, &(struct session_ref){ .key = "b" }, 0, NULL, &err) ==
 	      0);
-	engine_sweep(engine);
+	engine_run_timers(engine);
 	before = engine_changes(engine);
 	for (int i = 0; i < 3; i++) {
 		pass(SECOND);
@@ -319,22 +319,22 @@ static void looking_changes_nothing(void)
 		store_session_list_fini(&l);
 		CHECK(session_is_valid(engine, &me, &a));
 		CHECK(!session_is_valid(engine, &me, &(struct session_ref){ .key = "b" }));
-		CHECK(probe("a", NULL) == SESSION_CONNECTED);
-		CHECK(probe("b", NULL) == SESSION_NO_SANDBOX);
+		CHECK(probe("a", NULL) == SESSION_PROBE_CONNECTED);
+		CHECK(probe("b", NULL) == SESSION_PROBE_NO_SANDBOX);
 		CHECK(session_stats(engine, &me, &a, &st, &err) == 0);
 		CHECK(engine_events(engine, 0, me.tenant, NULL, 10, &ev, &err) == 0);
 		store_event_list_fini(&ev);
-		engine_full(engine, &full);
-		CHECK(engine_sweep(engine) == 0);
+		capacity_get_report(engine, &full);
+		CHECK(engine_run_timers(engine) == 0);
 	}
 	CHECK(!session_is_valid(engine, &other, &a));
 	CHECK(look("a", &s) == SESSION_ACTIVE);
-	CHECK(session_is_anothers(engine, &other, s.id) && !session_is_anothers(engine, &me, s.id));
-	CHECK(!session_is_anothers(engine, &other, "ses_nobodys") &&
-	      !session_is_anothers(engine, &other, ""));
+	CHECK(session_is_foreign(engine, &other, s.id) && !session_is_foreign(engine, &me, s.id));
+	CHECK(!session_is_foreign(engine, &other, "ses_nobodys") &&
+	      !session_is_foreign(engine, &other, ""));
 	CHECK(engine_changes(engine) == before);
-	CHECK(session_destroy(engine, &me, &a, &(struct session_why){ 0 }, NULL, &err) == 0);
-	CHECK(!session_is_anothers(engine, &other, s.id));
+	CHECK(session_destroy(engine, &me, &a, &(struct session_cause_opts){ 0 }, NULL, &err) == 0);
+	CHECK(!session_is_foreign(engine, &other, s.id));
 }
 
 int main(void)

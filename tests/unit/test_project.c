@@ -10,7 +10,7 @@ static struct store_page page = { .limit = 100 };
 
 static bool make_project(const char *user, const char *id, const char *team)
 {
-	struct project_want want = { .id = id, .name = "A name", .team = team };
+	struct project_opts want = { .id = id, .name = "A name", .team = team };
 	struct store_project p;
 
 	if (project_add(engine, &me, user, &want, &p, &err) == 0)
@@ -21,10 +21,10 @@ static bool make_project(const char *user, const char *id, const char *team)
 
 static int save(const char *user, const char *project, const char *id, const char *files)
 {
-	struct fragment_want want = { .id = id,
+	struct fragment_opts want = { .id = id,
 				      .files = files,
 				      .files_len = files ? strlen(files) : 0 };
-	struct fragment_added f;
+	struct fragment_add_result f;
 
 	return fragment_add(engine, &me, user, project, &want, &f, &err);
 }
@@ -41,7 +41,7 @@ static bool fails(int r, enum err_code code, const char *text)
 
 static void a_project_is_its_owners(void)
 {
-	struct project_want unnamed = { .name = "Another" };
+	struct project_opts unnamed = { .name = "Another" };
 	struct store_project p, q;
 	struct store_project_list l;
 	char owner[STORE_USER];
@@ -52,14 +52,14 @@ static void a_project_is_its_owners(void)
 	CHECK_STR(p.name, "A name");
 	CHECK(project_add(engine, &me, "ann", &unnamed, &q, &err) == 0);
 	CHECK(strncmp(q.id, "prj_", 4) == 0);
-	CHECK(fails(project_add(engine, &me, "bob", &(struct project_want){ "p1", "x", NULL }, &q,
+	CHECK(fails(project_add(engine, &me, "bob", &(struct project_opts){ "p1", "x", NULL }, &q,
 				&err),
 		    ERR_CONFLICT, "Project p1 is there already"));
 	CHECK(project_list(engine, &me, "ann", page, &l, &err) == 0 && l.count == 2);
 	store_project_list_fini(&l);
-	CHECK(get_user_id_for_project(engine, &me, "p1", owner, &err) == 0);
+	CHECK(project_owner(engine, &me, "p1", owner, &err) == 0);
 	CHECK_STR(owner, "ann");
-	CHECK(fails(get_user_id_for_project(engine, &me, "none", owner, &err), ERR_NOT_FOUND,
+	CHECK(fails(project_owner(engine, &me, "none", owner, &err), ERR_NOT_FOUND,
 		    "Project not found"));
 	CHECK(project_remove(engine, &me, "ann", "p1", &err) == 0);
 	CHECK(fails(project_get(engine, &me, "ann", "p1", &p, &err), ERR_NOT_FOUND,
@@ -74,28 +74,28 @@ static void names_that_cannot_be_are_refused(void)
 	ENGINE(.forgetful = true);
 	memset(text, 'x', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
-	CHECK(fails(project_add(engine, &me, "ann", &(struct project_want){ "p", NULL, NULL }, &p,
+	CHECK(fails(project_add(engine, &me, "ann", &(struct project_opts){ "p", NULL, NULL }, &p,
 				&err),
 		    ERR_INVALID, "name: missing"));
 	CHECK(fails(
-		project_add(engine, &me, "", &(struct project_want){ "p", "n", NULL }, &p, &err),
+		project_add(engine, &me, "", &(struct project_opts){ "p", "n", NULL }, &p, &err),
 		ERR_INVALID, "user: missing"));
-	CHECK(fails(project_add(engine, &me, "ann", &(struct project_want){ text, "n", NULL }, &p,
+	CHECK(fails(project_add(engine, &me, "ann", &(struct project_opts){ text, "n", NULL }, &p,
 				&err),
 		    ERR_INVALID, "id: longer than 63 bytes"));
-	CHECK(fails(project_add(engine, &me, "a\nn", &(struct project_want){ "p", "n", NULL }, &p,
+	CHECK(fails(project_add(engine, &me, "a\nn", &(struct project_opts){ "p", "n", NULL }, &p,
 				&err),
 		    ERR_INVALID, "user: a control character"));
-	CHECK(fails(project_add(engine, &me, "a\xff", &(struct project_want){ "p", "n", NULL }, &p,
+	CHECK(fails(project_add(engine, &me, "a\xff", &(struct project_opts){ "p", "n", NULL }, &p,
 				&err),
 		    ERR_INVALID, "user: not UTF-8"));
 	CHECK(fails(project_get(engine, &me, "ann", text, &p, &err), ERR_NOT_FOUND,
 		    "Project not found"));
-	CHECK(fails(project_add(engine, &me, "ann", &(struct project_want){ "a/b", "n", NULL }, &p,
+	CHECK(fails(project_add(engine, &me, "ann", &(struct project_opts){ "a/b", "n", NULL }, &p,
 				&err),
 		    ERR_INVALID, "id: a slash, or only dots"));
 	CHECK(fails(
-		project_add(engine, &me, "ann", &(struct project_want){ "p", "n", ".." }, &p, &err),
+		project_add(engine, &me, "ann", &(struct project_opts){ "p", "n", ".." }, &p, &err),
 		ERR_INVALID, "team: a slash, or only dots"));
 }
 
@@ -110,7 +110,7 @@ static void looking_makes_nobody(void)
 	before = engine_changes(engine);
 	CHECK(project_list(engine, &me, "nobody", page, &l, &err) == 0 && l.count == 0);
 	store_project_list_fini(&l);
-	CHECK(get_user_active_fragment(engine, &me, "nobody", &at, &err) == 0);
+	CHECK(user_active_fragment(engine, &me, "nobody", &at, &err) == 0);
 	CHECK(user_get(engine, &me, "nobody", &info, &err) < 0 && err.code == ERR_NOT_FOUND);
 	CHECK(engine_changes(engine) == before);
 	CHECK(make_project("nobody", "p1", NULL));
@@ -349,7 +349,7 @@ static void what_is_printed_reads_back_the_same(void)
 	CHECK(fragment_get(engine, &me, "ann", "p1", "f1", &f, &l, &err) == 0);
 	CHECK(has(&l, "c", "__BASE64__AA", 12) && has(&l, "e", "data:;base64,AA", 15));
 	json_out_init(&j, 1 << 20);
-	fragment_print_files(&j, NULL, &l);
+	fragment_files_to_json(&j, NULL, &l);
 	text = json_out_take(&j, NULL);
 	CHECK(text && save("ann", "p1", "f2", text) == 0);
 	CHECK(strstr(text, "\"plain\"") && strstr(text, "__BASE64__AAH/gA=="));
@@ -422,8 +422,8 @@ static void a_path_can_be_too_long(void)
 
 static void there_are_bounds(void)
 {
-	struct fragment_want want = { .files = "{}", .files_len = FRAGMENT_BYTES_MAX + 1ul };
-	struct fragment_added f;
+	struct fragment_opts want = { .files = "{}", .files_len = FRAGMENT_BYTES_MAX + 1ul };
+	struct fragment_add_result f;
 	char *json, *p;
 
 	ENGINE(.forgetful = true);
@@ -437,7 +437,7 @@ static void there_are_bounds(void)
 	memcpy(p, "}", 2);
 	CHECK(save("ann", "p1", NULL, json) < 0 && err.code == ERR_LIMIT && err.sys == EFBIG);
 	free(json);
-	want = (struct fragment_want){ 0 };
+	want = (struct fragment_opts){ 0 };
 	CHECK(fragment_add(engine, &me, "ann", "p1", &want, &f, &err) < 0 &&
 	      err.code == ERR_INVALID);
 	want.from_sandbox = true;

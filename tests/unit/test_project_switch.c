@@ -15,11 +15,11 @@
 
 static void a_project_without_a_fragment_is_empty(void)
 {
-	struct switched s;
+	struct switch_result s;
 
 	ENGINE(.forgetful = true);
 	CHECK(make_project("ann", "a"));
-	CHECK(switch_user_to_project(engine, &me, "ann", "a", &s, &err) == 0);
+	CHECK(switch_to_project(engine, &me, "ann", "a", &s, &err) == 0);
 	CHECK(s.restored_files == 0 && !s.has_restored_files && !*s.fragment && !*s.previous);
 	CHECK(s.outcome == SESSION_CREATED && *s.sandbox);
 	CHECK(here(FILES, ""));
@@ -29,7 +29,7 @@ static void a_project_without_a_fragment_is_empty(void)
 
 static void the_latest_fragment_is_where_one_starts(void)
 {
-	struct switched s;
+	struct switch_result s;
 
 	ENGINE(.forgetful = true);
 	CHECK(two_projects() && save("ann", "a", "fa2", "{\"new/x.txt\":\"2\"}"));
@@ -40,7 +40,7 @@ static void the_latest_fragment_is_where_one_starts(void)
 
 static void unsaved_work_is_kept(void)
 {
-	struct switched a, b, back;
+	struct switch_result a, b, back;
 
 	ENGINE(.forgetful = true);
 	CHECK(two_projects() && go("a", NULL, &a));
@@ -60,7 +60,7 @@ static void unsaved_work_is_kept(void)
 
 static void staying_is_staying(void)
 {
-	struct switched first, again;
+	struct switch_result first, again;
 
 	ENGINE(.forgetful = true);
 	CHECK(two_projects() && go("a", NULL, &first) && here("sleep 1000 >&- 2>&- & :", ""));
@@ -71,7 +71,7 @@ static void staying_is_staying(void)
 
 static void a_named_fragment_is_exactly_its_files(void)
 {
-	struct switched a, again;
+	struct switch_result a, again;
 	struct store_tombstone t;
 
 	ENGINE(.forgetful = true);
@@ -89,7 +89,7 @@ static void a_named_fragment_is_exactly_its_files(void)
 
 static void a_sleeping_working_copy_is_replaced_too(void)
 {
-	struct switched a, b, named;
+	struct switch_result a, b, named;
 
 	ENGINE(.forgetful = true);
 	CHECK(two_projects() && go("a", NULL, &a) && go("b", NULL, &b) && go("a", "fa", &named));
@@ -100,19 +100,19 @@ static void a_sleeping_working_copy_is_replaced_too(void)
 
 static void users_do_not_meet(void)
 {
-	struct switched mine, theirs;
+	struct switch_result mine, theirs;
 
 	ENGINE(.forgetful = true);
 	CHECK(two_projects() && team_put(engine, &me, NULL, "t", "a/b%", TEAM_VIEWER, &err) == 0 &&
 	      team_put(engine, &me, NULL, "t", "ann", TEAM_MEMBER, &err) == 0);
-	CHECK(project_add(engine, &me, "ann", &(struct project_want){ "c", "c", "t" },
+	CHECK(project_add(engine, &me, "ann", &(struct project_opts){ "c", "c", "t" },
 			  &(struct store_project){ 0 }, &err) == 0);
 	CHECK(save("ann", "c", "fc", "{\"c\":\"c\"}"));
-	CHECK(switch_user_to_project(engine, &me, "a/b%", "c", &theirs, &err) == 0);
+	CHECK(switch_to_project(engine, &me, "a/b%", "c", &theirs, &err) == 0);
 	CHECK(go("c", NULL, &mine) && strcmp(mine.session, theirs.session) != 0);
 	CHECK(leads("project", "a%2Fb%25/c", theirs.session) &&
 	      leads("user", "a/b%", theirs.session));
-	CHECK(switch_user_to_project(engine, &me, "a/b%", "a", &theirs, &err) < 0);
+	CHECK(switch_to_project(engine, &me, "a/b%", "a", &theirs, &err) < 0);
 	CHECK_STR(err.msg, "Project not found");
 }
 
@@ -136,8 +136,8 @@ static void every_byte_comes_back(void)
 		{ "empty", "", 0 },
 		{ "-rf", "dash", 4 },
 	};
-	struct session_loan *loan;
-	struct switched s;
+	struct side_conn *loan;
+	struct switch_result s;
 	size_t len;
 	void *data;
 
@@ -148,18 +148,18 @@ static void every_byte_comes_back(void)
 	snprintf(json, sizeof(json), files, path);
 	CHECK(two_projects() && save("ann", "a", "f", json) && go("a", "f", &s));
 	CHECK(s.restored_files == 6);
-	CHECK(session_borrow(engine, &me, &(struct session_ref){ .id = s.session }, false, &loan,
+	CHECK(side_conn_open(engine, &me, &(struct session_ref){ .id = s.session }, false, &loan,
 			     NULL, &err) == 0);
 	for (size_t i = 0; i < ARRAY_LEN(want); i++) {
-		CHECK(files_read(session_loan_sandbox(loan), NULL, want[i].path, 100, &data, &len,
+		CHECK(files_read(side_conn_sandbox(loan), NULL, want[i].path, 100, &data, &len,
 				 &err) == 0);
 		CHECK(len == want[i].size && memcmp(data, want[i].data, len) == 0);
 		free(data);
 	}
-	CHECK(files_read(session_loan_sandbox(loan), NULL, path, 100, &data, &len, &err) == 0);
+	CHECK(files_read(side_conn_sandbox(loan), NULL, path, 100, &data, &len, &err) == 0);
 	CHECK_STR(data, "long");
 	free(data);
-	session_give_back(loan);
+	side_conn_close(loan);
 	CHECK(here("find . -type f | wc -l; id -un >/dev/null; stat -c %a bin; touch bin",
 		   "6\n644\n"));
 }
@@ -210,13 +210,13 @@ static void it_is_told_how_far_a_switch_is(void)
 	free(json);
 	for (size_t i = 0; i < ARRAY_LEN(asked); i++) {
 		struct told t = { .in_order = true };
-		struct switch_want want = { .user = "ann",
+		struct switch_opts want = { .user = "ann",
 					    .project = asked[i].project,
 					    .fragment = asked[i].fragment,
 					    .tell = note,
 					    .tell_arg = &t };
 		struct progress_state latest;
-		struct switched s;
+		struct switch_result s;
 
 		CHECK(switch_user(engine, &me, &want, &s, &err) == 0);
 		printf("# %u told, %u of files, %u steps\n", t.count, t.files, t.total);
@@ -228,10 +228,10 @@ static void it_is_told_how_far_a_switch_is(void)
 	}
 	{
 		struct told t = { .in_order = true };
-		struct switch_want want = {
+		struct switch_opts want = {
 			.user = "ann", .project = "nope", .tell = note, .tell_arg = &t
 		};
-		struct switched s;
+		struct switch_result s;
 
 		CHECK(switch_user(engine, &me, &want, &s, &err) < 0 && t.count == 0);
 	}
@@ -240,9 +240,9 @@ static void it_is_told_how_far_a_switch_is(void)
 static void ten_thousand_files_are_one_go(void)
 {
 	char *json;
-	struct fragment_want want = { .from_sandbox = true };
-	struct fragment_added f;
-	struct switched s;
+	struct fragment_opts want = { .from_sandbox = true };
+	struct fragment_add_result f;
+	struct switch_result s;
 
 	ENGINE(.forgetful = true);
 	json = many_files(STORE_FILES_MAX);
@@ -257,11 +257,11 @@ static void ten_thousand_files_are_one_go(void)
 
 static void what_is_there_can_be_saved(void)
 {
-	struct fragment_want want = { .id = "saved", .title = "T", .from_sandbox = true };
-	struct fragment_added f;
+	struct fragment_opts want = { .id = "saved", .title = "T", .from_sandbox = true };
+	struct fragment_add_result f;
 	struct store_file_list l;
 	struct store_fragment rec;
-	struct switched s;
+	struct switch_result s;
 
 	ENGINE(.forgetful = true);
 	CHECK(two_projects() && go("a", NULL, &s));
@@ -283,10 +283,10 @@ static void what_is_there_can_be_saved(void)
 
 static void what_is_too_much_becomes_a_snapshot(void)
 {
-	struct fragment_want want = { .id = "big", .from_sandbox = true };
-	struct fragment_added f;
+	struct fragment_opts want = { .id = "big", .from_sandbox = true };
+	struct fragment_add_result f;
 	struct store_snapshot snap;
-	struct switched s;
+	struct switch_result s;
 
 	ENGINE(.forgetful = true);
 	CHECK(two_projects() && go("a", NULL, &s));
@@ -304,11 +304,11 @@ static void what_is_too_much_becomes_a_snapshot(void)
 
 static void a_snapshot_must_be_ones_own(void)
 {
-	struct fragment_want want = { .id = "snap" };
-	struct snapshot_want how = { .name = "mine" };
-	struct fragment_added f;
+	struct fragment_opts want = { .id = "snap" };
+	struct snapshot_opts how = { .name = "mine" };
+	struct fragment_add_result f;
 	struct store_snapshot snap;
-	struct switched s;
+	struct switch_result s;
 
 	ENGINE(.forgetful = true);
 	CHECK(two_projects() && make_project("bob", "c") && go("a", NULL, &s));
@@ -328,9 +328,9 @@ static void a_snapshot_must_be_ones_own(void)
 
 static bool refused(const char *project, const char *fragment, enum err_code code, const char *text)
 {
-	struct switched s;
+	struct switch_result s;
 
-	if (switch_user_to_fragment(engine, &me, "ann", project, fragment, &s, &err) == 0)
+	if (switch_to_fragment(engine, &me, "ann", project, fragment, &s, &err) == 0)
 		return false;
 	if (err.code == code && strstr(err.msg, text))
 		return true;
@@ -342,7 +342,7 @@ static void a_bad_fragment_costs_nothing(void)
 {
 	struct store_fragment bad = { .tenant = "acme", .id = "bad", .project = "b" };
 	struct store_file file = { .path = (char[]){ "ok/../../out" } };
-	struct switched s;
+	struct switch_result s;
 	int r = -1;
 
 	ENGINE(.forgetful = true);
@@ -352,7 +352,7 @@ static void a_bad_fragment_costs_nothing(void)
 	CHECK(refused("b", "fa", ERR_CONFLICT, "Fragment fa does not belong to project b"));
 	CHECK(refused("c", "fc", ERR_NOT_FOUND, "Project not found"));
 	CHECK(refused("none", NULL, ERR_NOT_FOUND, "Project not found"));
-	DB (engine, st) /* as an older lodge might have left it */
+	WITH_STORE (engine, st) /* as an older lodge might have left it */
 		r = st->fragment->add(st, &bad, &file, 1, &err);
 	CHECK(r == 0 && refused("b", "bad", ERR_INVALID, "ok/../../out"));
 	CHECK(refused("b", NULL, ERR_INVALID, "ok/../../out")); /* it is the latest */
@@ -361,11 +361,11 @@ static void a_bad_fragment_costs_nothing(void)
 
 static void files_that_do_not_fit_cost_nothing(void)
 {
-	struct switch_want want = { .user = "ann", .project = "b", .fragment = "fat" };
+	struct switch_opts want = { .user = "ann", .project = "b", .fragment = "fat" };
 	static const char head[] = "{\"a\":\"1\",\"fat\":\"", tail[] = "\"}";
 	char *json;
 	struct template small;
-	struct switched s, t;
+	struct switch_result s, t;
 
 	ENGINE(.forgetful = true);
 	json = malloc(5 << 20);
@@ -389,9 +389,9 @@ static void files_that_do_not_fit_cost_nothing(void)
 
 static void no_path_leads_through_a_link(void)
 {
-	struct switch_want want = { .user = "ann", .project = "b", .fragment = "link" };
+	struct switch_opts want = { .user = "ann", .project = "b", .fragment = "link" };
 	struct template odd;
-	struct switched s, t;
+	struct switch_result s, t;
 
 	ENGINE(.forgetful = true);
 	CHECK(two_projects() && save("ann", "b", "link", "{\"bin/x\":\"1\"}"));
@@ -409,15 +409,15 @@ static void no_path_leads_through_a_link(void)
 
 static void a_dead_sandbox_is_no_obstacle(void)
 {
-	struct switched a, b;
-	struct session_loan *loan;
+	struct switch_result a, b;
+	struct side_conn *loan;
 
 	ENGINE(.forgetful = true);
 	CHECK(two_projects() && go("a", NULL, &a) && here("echo kept >kept", ""));
-	CHECK(session_borrow(engine, &me, &(struct session_ref){ .id = a.session }, false, &loan,
+	CHECK(side_conn_open(engine, &me, &(struct session_ref){ .id = a.session }, false, &loan,
 			     NULL, &err) == 0);
-	CHECK(kill(sandbox_pid(session_loan_sandbox(loan)), SIGKILL) == 0);
-	session_give_back(loan);
+	CHECK(kill(sandbox_pid(side_conn_sandbox(loan)), SIGKILL) == 0);
+	side_conn_close(loan);
 	CHECK(go("b", NULL, &b) && here("cat b.txt", "beta\n"));
 	CHECK(state_of(a.session) != SESSION_ACTIVE);
 	CHECK(go("a", NULL, &a) && !a.state_lost && here("cat kept", "kept\n"));
@@ -425,11 +425,11 @@ static void a_dead_sandbox_is_no_obstacle(void)
 
 static void lost_files_are_told_and_the_latest_fragment_serves(void)
 {
-	struct switched a, b, again;
+	struct switch_result a, b, again;
 
 	ENGINE(.forgetful = true);
 	CHECK(two_projects() && go("a", NULL, &a) && here("echo lost >lost", ""));
-	CHECK(keep_destroy(engine, a.sandbox, &err) == 0);
+	CHECK(keeper_conn_destroy(engine, a.sandbox, &err) == 0);
 	CHECK(go("b", NULL, &b));
 	CHECK(go("a", NULL, &again) && again.state_lost && *again.cause.text);
 	CHECK(again.outcome == SESSION_REPLACED && again.restored_files == 1);
@@ -441,7 +441,7 @@ static void lost_files_are_told_and_the_latest_fragment_serves(void)
 
 struct asked {
 	const char *project, *fragment;
-	struct switched got;
+	struct switch_result got;
 	struct err err;
 	int r;
 };
@@ -450,7 +450,7 @@ static void *ask(void *arg)
 {
 	struct asked *a = arg;
 
-	a->r = switch_user_to_fragment(engine, &me, "ann", a->project, a->fragment, &a->got,
+	a->r = switch_to_fragment(engine, &me, "ann", a->project, a->fragment, &a->got,
 				       &a->err);
 	return NULL;
 }
@@ -463,17 +463,17 @@ static void switches_take_turns_and_the_last_one_wins(void)
 				 { .project = "a", .fragment = "none" },
 				 { .project = "b" } };
 	pthread_t threads[ARRAY_LEN(asked)];
-	struct switched *last = &asked[4].got;
-	struct place place;
+	struct switch_result *last = &asked[4].got;
+	struct user_queue_ticket place;
 
 	ENGINE(.forgetful = true);
 	CHECK(two_projects());
-	line_join(&place, engine, &me, "ann");
+	user_queue_join(&place, engine, &me, "ann");
 	for (size_t i = 0; i < ARRAY_LEN(asked); i++) {
 		CHECK(pthread_create(&threads[i], NULL, ask, &asked[i]) == 0);
 		nap(100); /* so that there is an order */
 	}
-	line_leave(&place);
+	user_queue_leave(&place);
 	for (size_t i = 0; i < ARRAY_LEN(asked); i++)
 		pthread_join(threads[i], NULL);
 	for (size_t i = 0; i < ARRAY_LEN(asked); i++)
@@ -483,7 +483,7 @@ static void switches_take_turns_and_the_last_one_wins(void)
 	CHECK(leads("project", "ann/b", last->session));
 	CHECK(leads("project", "ann/a", asked[2].got.session) &&
 	      state_of(asked[0].got.session) < 0);
-	CHECK(count_sessions() == 2 && engine_active(engine) == 1);
+	CHECK(count_sessions() == 2 && capacity_active(engine) == 1);
 	CHECK(here("cat b.txt", "beta\n"));
 }
 
@@ -491,58 +491,58 @@ static void switches_take_turns_and_the_last_one_wins(void)
 
 static void the_active_one_can_be_killed(void)
 {
-	struct switched a, b;
-	struct killed k;
+	struct switch_result a, b;
+	struct kill_result k;
 	struct active_fragment at;
 
 	ENGINE(.forgetful = true);
-	CHECK(kill_user_active_sandbox(engine, &me, "ann", &k, &err) == 0 && !k.killed);
+	CHECK(user_kill_active_sandbox(engine, &me, "ann", &k, &err) == 0 && !k.killed);
 	CHECK(two_projects() && go("a", NULL, &a) && go("b", NULL, &b));
 	CHECK(here("echo x >gone", ""));
-	CHECK(kill_user_active_sandbox(engine, &me, "ann", &k, &err) == 0 && k.killed);
+	CHECK(user_kill_active_sandbox(engine, &me, "ann", &k, &err) == 0 && k.killed);
 	CHECK_STR(k.sandbox, b.sandbox);
 	CHECK_STR(k.project, "b");
-	CHECK(get_user_active_fragment(engine, &me, "ann", &at, &err) == 0);
-	CHECK(kill_user_active_sandbox(engine, &me, "ann", &k, &err) == 0 && !k.killed);
+	CHECK(user_active_fragment(engine, &me, "ann", &at, &err) == 0);
+	CHECK(user_kill_active_sandbox(engine, &me, "ann", &k, &err) == 0 && !k.killed);
 	CHECK(!*k.sandbox && state_of(a.session) == SESSION_HIBERNATED);
 	CHECK(go("b", NULL, &b) && here(FILES, "./b.txt\n"));
 }
 
 static void everything_of_a_user_can_be_killed(void)
 {
-	struct switched s;
-	struct killed_list l;
+	struct switch_result s;
+	struct kill_result_list l;
 	struct user_info info;
 
 	ENGINE(.forgetful = true);
 	CHECK(two_projects() && make_project("bob", "c") && enter("other"));
-	CHECK(enter_as("free", (struct session_want){ 0 }, NULL) == 0);
-	CHECK(switch_user_to_project(engine, &me, "bob", "c", &s, &err) == 0);
+	CHECK(enter_as("free", (struct session_opts){ 0 }, NULL) == 0);
+	CHECK(switch_to_project(engine, &me, "bob", "c", &s, &err) == 0);
 	CHECK(go("a", NULL, &s) && go("b", NULL, &s));
 	CHECK(user_get(engine, &me, "ann", &info, &err) == 0);
 	CHECK(info.has_session && info.active == 2); /* "other" is ann's as well */
 	CHECK_STR(info.project_name, "b");
 	CHECK_STR(info.session.id, s.session);
 	user_info_fini(&info);
-	CHECK(kill_user_sandboxes(engine, &me, "ann", &l, &err) == 0);
+	CHECK(user_kill_sandboxes(engine, &me, "ann", &l, &err) == 0);
 	CHECK(l.count == 3 && l.killed == 3 && l.failed == 0 && l.projects == 2);
-	killed_list_fini(&l);
+	kill_result_list_fini(&l);
 	CHECK(count_sessions() == 2 && leads("user", "ann", ""));
-	CHECK(kill_all_user_sandboxes(engine, &me, &l, &err) == 0 && l.killed == 1);
-	killed_list_fini(&l);
+	CHECK(user_kill_all_sandboxes(engine, &me, &l, &err) == 0 && l.killed == 1);
+	kill_result_list_fini(&l);
 	CHECK(count_sessions() == 1 && look("free", NULL) == SESSION_ACTIVE);
 }
 
 static void a_removed_project_takes_its_copies_along(void)
 {
-	struct switched a, b;
+	struct switch_result a, b;
 	struct active_fragment at;
 
 	ENGINE(.forgetful = true);
 	CHECK(two_projects() && go("b", NULL, &b) && go("a", NULL, &a));
 	CHECK(project_remove(engine, &me, "ann", "a", &err) == 0);
 	CHECK(state_of(a.session) < 0 && state_of(b.session) == SESSION_HIBERNATED);
-	CHECK(get_user_active_fragment(engine, &me, "ann", &at, &err) == 0);
+	CHECK(user_active_fragment(engine, &me, "ann", &at, &err) == 0);
 	CHECK(refused("a", NULL, ERR_NOT_FOUND, "Project not found"));
 	CHECK(go("b", NULL, &b) && here("cat b.txt", "beta\n"));
 }

@@ -30,7 +30,7 @@ static bool take_over(void)
 static int crash(const char *where, const char *project, const char *fragment)
 {
 	const char *build = getenv("LODGE_BUILD");
-	struct switched s;
+	struct switch_result s;
 
 	the_time = (long long)time(NULL) * 1000;
 	snprintf(keeper, sizeof(keeper), "%s/lodge-keeper", build ? build : "build");
@@ -81,7 +81,7 @@ static bool is_whole(size_t sessions)
 		}
 		other++;
 		printf("# %s of %s is %s, with %zu keys, %s\n", s->id, s->project,
-		       sm_name(&session_sm, s->state), s->nbindings,
+		       state_machine_name(&session_states, s->state), s->nbindings,
 		       s->metadata ? s->metadata : "no mark");
 	}
 	store_session_list_fini(&l);
@@ -93,7 +93,7 @@ static void a_crash_before_the_swap_changes_nothing(void)
 	static const char *const steps[] = { "switch:checked", "enter:created", "wake:noted",
 					     "wake:made",      "wake:ready",	"switch:made",
 					     "switch:restored" };
-	struct switched a, again;
+	struct switch_result a, again;
 
 	for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
 		ENGINE(0);
@@ -112,7 +112,7 @@ static void a_crash_after_the_swap_loses_nothing(void)
 	static const char *const steps[] = { "switch:pointed", "switch:marked", "switch:copied",
 					     "switch:swapped", "switch:done",	"destroy:buried",
 					     "destroy:removed" };
-	struct switched a, b, s;
+	struct switch_result a, b, s;
 
 	for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
 		ENGINE(0);

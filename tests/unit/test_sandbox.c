@@ -56,10 +56,10 @@ static void unmake(struct sandbox *sb)
 /* Runs bash text; the output, to be freed, or NULL. */
 static char *run(struct sandbox *sb, const char *text, int *ret_code)
 {
-	struct exec_spec x = { .text = text, .timeout_ms = 20000 };
-	struct exec_output out;
+	struct guest_exec_spec x = { .text = text, .timeout_ms = 20000 };
+	struct guest_exec_output out;
 
-	if (exec_run(sb, &x, NULL, 0, &out, &err) < 0) {
+	if (guest_exec_run(sb, &x, NULL, 0, &out, &err) < 0) {
 		printf("# %s\n", err.msg);
 		return NULL;
 	}
@@ -191,14 +191,14 @@ static void a_pool_is_claimed_by_any_request_and_never_reused(void)
 static void a_sandbox_outlives_its_keeper(void)
 {
 	struct sandbox *sb = make("survivor"), *again = NULL;
-	struct exec_spec x = { .text = "echo begin; sleep 0.5; echo end > /tmp/done; echo end" };
-	struct exec *e = NULL;
+	struct guest_exec_spec x = { .text = "echo begin; sleep 0.5; echo end > /tmp/done; echo end" };
+	struct guest_exec *e = NULL;
 	pid_t pid;
 
 	CHECK(sb != NULL);
 	pid = sandbox_pid(sb);
-	CHECK(exec_start(sb, &x, &e, &err) == 0);
-	exec_free(e);
+	CHECK(guest_exec_start(sb, &x, &e, &err) == 0);
+	guest_exec_free(e);
 	sandbox_free(sb);
 	stop_keeper();
 	CHECK(kill(pid, 0) == 0);
@@ -212,26 +212,26 @@ static void a_sandbox_outlives_its_keeper(void)
 static void an_armed_shell_takes_the_next_text(void)
 {
 	struct sandbox *sb = make(NULL);
-	struct exec_spec x = { .text = "echo $0 $#; exit 3" };
-	struct exec *e = NULL;
+	struct guest_exec_spec x = { .text = "echo $0 $#; exit 3" };
+	struct guest_exec *e = NULL;
 	bool armed = false;
 
 	CHECK(sb != NULL);
-	CHECK(exec_arm(sb, &x, &err) == 0);
+	CHECK(guest_exec_arm(sb, &x, &err) == 0);
 	for (int i = 0; i < 100 && !armed; i++) {
 		nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
-		CHECK(exec_start(sb, &x, &e, &err) == 0);
-		CHECK(exec_wait(e, 5000, &err) == 0);
-		CHECK(exec_result(e)->code == 3 && exec_end(e, EXEC_OUT) == strlen("bash 0\n"));
-		armed = exec_was_armed(e);
-		exec_free(e);
+		CHECK(guest_exec_start(sb, &x, &e, &err) == 0);
+		CHECK(guest_exec_wait(e, 5000, &err) == 0);
+		CHECK(guest_exec_result(e)->code == 3 && guest_exec_end(e, GUEST_EXEC_OUT) == strlen("bash 0\n"));
+		armed = guest_exec_was_armed(e);
+		guest_exec_free(e);
 	}
 	CHECK(armed);
 	x.cwd = "/tmp"; /* another directory is another shell */
-	CHECK(exec_start(sb, &x, &e, &err) == 0);
-	CHECK(!exec_was_armed(e));
-	CHECK(exec_wait(e, 5000, &err) == 0);
-	exec_free(e);
+	CHECK(guest_exec_start(sb, &x, &e, &err) == 0);
+	CHECK(!guest_exec_was_armed(e));
+	CHECK(guest_exec_wait(e, 5000, &err) == 0);
+	guest_exec_free(e);
 	unmake(sb);
 }
 

@@ -11,11 +11,11 @@
 
 static char dir[] = "/tmp/lodge-test-XXXXXX";
 static int fd = -1;
-static struct box_table table;
+static struct sandbox_table table;
 
-static struct box sample(const char *id)
+static struct sandbox_record sample(const char *id)
 {
-	struct box b = { .pid = 42,
+	struct sandbox_record b = { .pid = 42,
 			 .start = 4242,
 			 .base = 0x40000000,
 			 .store = KEEPER_STORE_DISK,
@@ -27,7 +27,7 @@ static struct box sample(const char *id)
 	return b;
 }
 
-static void count(struct box *b, void *arg)
+static void count(struct sandbox_record *b, void *arg)
 {
 	(void)b;
 	++*(size_t *)arg;
@@ -39,49 +39,49 @@ static void what_was_added_is_found_until_removed(void)
 	size_t n = 0;
 
 	for (int i = 0; i < 10000; i++) {
-		struct box b;
+		struct sandbox_record b;
 
 		snprintf(id, sizeof(id), "box%d", i);
 		b = sample(id);
-		CHECK(box_add(&table, &b) != NULL);
+		CHECK(sandbox_table_add(&table, &b) != NULL);
 	}
 	CHECK(table.count == 10000);
-	CHECK(box_find(&table, "box9999") && !box_find(&table, "box10000"));
-	box_remove(&table, "box5000");
-	box_remove(&table, "box5000");
-	CHECK(!box_find(&table, "box5000"));
-	box_each(&table, count, &n);
+	CHECK(sandbox_table_find(&table, "box9999") && !sandbox_table_find(&table, "box10000"));
+	sandbox_table_remove(&table, "box5000");
+	sandbox_table_remove(&table, "box5000");
+	CHECK(!sandbox_table_find(&table, "box5000"));
+	sandbox_table_each(&table, count, &n);
 	CHECK(n == 9999 && table.count == n);
 }
 
 static void a_record_reads_back_as_written(void)
 {
-	struct box b = sample("a"), got = { 0 };
+	struct sandbox_record b = sample("a"), got = { 0 };
 
-	CHECK(box_record_write(fd, &b) == 0);
-	CHECK(box_record_read(fd, &got) == 0);
+	CHECK(sandbox_table_record_write(fd, &b) == 0);
+	CHECK(sandbox_table_record_read(fd, &got) == 0);
 	CHECK(got.pid == b.pid && got.start == b.start && got.base == b.base);
 	CHECK(got.store == b.store && got.class == b.class);
 	CHECK_STR(got.group, b.group);
 	CHECK_STR(got.template, b.template);
-	CHECK(got.files == BOX_FILES_GO && !got.paused);
-	b.files = BOX_FILES_BACK;
+	CHECK(got.files == SANDBOX_FILES_GO && !got.paused);
+	b.files = SANDBOX_FILES_BACK;
 	b.paused = true;
 	snprintf(b.layer, sizeof(b.layer), "low-1");
-	CHECK(box_record_write(fd, &b) == 0 && box_record_read(fd, &got) == 0);
-	CHECK(got.files == BOX_FILES_BACK && got.paused);
+	CHECK(sandbox_table_record_write(fd, &b) == 0 && sandbox_table_record_read(fd, &got) == 0);
+	CHECK(got.files == SANDBOX_FILES_BACK && got.paused);
 	CHECK_STR(got.layer, "low-1");
 }
 
 static void kept_files_have_a_name_of_their_own(void)
 {
-	struct box b = sample("a");
+	struct sandbox_record b = sample("a");
 
-	CHECK_STR(box_entry(&b).name, "s-a");
-	b.files = BOX_FILES_STAY;
-	CHECK_STR(box_entry(&b).name, "k-a");
-	b.files = BOX_FILES_BACK;
-	CHECK_STR(box_entry(&b).name, "k-a");
+	CHECK_STR(sandbox_table_entry(&b).name, "s-a");
+	b.files = SANDBOX_FILES_STAY;
+	CHECK_STR(sandbox_table_entry(&b).name, "k-a");
+	b.files = SANDBOX_FILES_BACK;
+	CHECK_STR(sandbox_table_entry(&b).name, "k-a");
 }
 
 static int put(const char *text)
@@ -118,30 +118,30 @@ static void half_a_record_is_no_record(void)
 	};
 	static const char good[] = "version 2\npid 1\nstart 1\nbase 1\nstore 1\nclass 0" REST;
 
-	CHECK(put(good) == 0 && box_record_read(fd, &(struct box){ 0 }) == 0);
+	CHECK(put(good) == 0 && sandbox_table_record_read(fd, &(struct sandbox_record){ 0 }) == 0);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		struct box got = { .pid = -7 };
+		struct sandbox_record got = { .pid = -7 };
 
 		CHECK(put(bad[i]) == 0);
-		CHECK(box_record_read(fd, &got) < 0);
+		CHECK(sandbox_table_record_read(fd, &got) < 0);
 		CHECK(got.pid == -7);
 	}
 	unlinkat(fd, "record", 0);
-	CHECK(box_record_read(fd, &(struct box){ 0 }) == -ENOENT);
+	CHECK(sandbox_table_record_read(fd, &(struct sandbox_record){ 0 }) == -ENOENT);
 }
 
 static void a_reused_pid_is_not_taken_for_the_old_process(void)
 {
-	struct box b = { .pid = getpid(), .start = box_start_time(getpid()) };
+	struct sandbox_record b = { .pid = getpid(), .start = sandbox_table_start_time(getpid()) };
 	pid_t child = fork();
 
 	if (child == 0)
 		_exit(0);
-	CHECK(b.start != 0 && box_is_alive(&b));
+	CHECK(b.start != 0 && sandbox_table_is_alive(&b));
 	b.start++;
-	CHECK(!box_is_alive(&b));
+	CHECK(!sandbox_table_is_alive(&b));
 	CHECK(waitpid(child, NULL, 0) == child);
-	CHECK(box_start_time(child) == 0);
+	CHECK(sandbox_table_start_time(child) == 0);
 }
 
 int main(void)
@@ -157,7 +157,7 @@ int main(void)
 		char id[KEEPER_ID_SIZE];
 
 		snprintf(id, sizeof(id), "box%d", i);
-		box_remove(&table, id);
+		sandbox_table_remove(&table, id);
 	}
 	close(fd);
 	rmdir(dir);

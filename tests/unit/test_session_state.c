@@ -5,7 +5,7 @@
 
 enum { NOW = 1000000, IDLE = 60000, LIFE = 600000 };
 
-static const struct session_why why = { SESSION_CAUSE_ERROR, "a reason", "alice" };
+static const struct session_cause_opts why = { SESSION_CAUSE_ERROR, "a reason", "alice" };
 
 static struct store_session in_state(enum session_state state, bool files)
 {
@@ -29,7 +29,7 @@ static int next_of(enum session_state from, enum session_event ev, bool files)
 	enum session_state to = SESSION_STATES;
 	struct err err;
 
-	return session_next(&s, ev, &to, &err) < 0 ? -1 : (int)to;
+	return session_record_next(&s, ev, &to, &err) < 0 ? -1 : (int)to;
 }
 
 #define R (-1)
@@ -79,13 +79,13 @@ static void a_live_sandbox_is_never_doubled_nor_forgotten(void)
 	struct err err;
 
 	s.runtime = SESSION_RUNTIME_LIVE;
-	CHECK(session_next(&s, SESSION_START, &to, &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(session_record_next(&s, SESSION_START, &to, &err) == -1 && err.code == ERR_CONFLICT);
 	CHECK_STR(err.msg, "session s1 is failed but its sandbox lives: \"start\" must wait");
-	CHECK(session_next(&s, SESSION_ARCHIVE, &to, &err) == -1);
-	CHECK(session_next(&s, SESSION_ROLLBACK, &to, &err) == -1);
+	CHECK(session_record_next(&s, SESSION_ARCHIVE, &to, &err) == -1);
+	CHECK(session_record_next(&s, SESSION_ROLLBACK, &to, &err) == -1);
 	CHECK(to == SESSION_STATES);
-	CHECK(session_next(&s, SESSION_ALIVE, &to, &err) == 0 && to == SESSION_ACTIVE);
-	CHECK(session_next(&s, SESSION_DESTROY, &to, &err) == 0 && to == SESSION_DESTROYING);
+	CHECK(session_record_next(&s, SESSION_ALIVE, &to, &err) == 0 && to == SESSION_ACTIVE);
+	CHECK(session_record_next(&s, SESSION_DESTROY, &to, &err) == 0 && to == SESSION_DESTROYING);
 }
 
 /* The two tables must agree: no event leads outside the moves, and no move is without an event. */
@@ -102,7 +102,7 @@ static void each_allowed_move_has_an_event_and_each_event_an_allowed_move(void)
 					seen[from] |= SM_BIT(to);
 			}
 	for (int from = 0; from < SESSION_STATES; from++)
-		CHECK(seen[from] == session_sm.states[from].to);
+		CHECK(seen[from] == session_states.states[from].to);
 }
 
 static uint64_t reachable(enum session_state from)
@@ -113,7 +113,7 @@ static uint64_t reachable(enum session_state from)
 		before = all;
 		for (int s = 0; s < SESSION_STATES; s++)
 			if (all & SM_BIT(s))
-				all |= session_sm.states[s].to;
+				all |= session_states.states[s].to;
 	} while (all != before);
 	return all;
 }
@@ -123,7 +123,7 @@ static void no_state_is_without_exit(void)
 	CHECK(reachable(SESSION_NONE) == SM_BIT(SESSION_STATES) - 1);
 	for (int s = 0; s < SESSION_DESTROYING; s++) {
 		CHECK(reachable(s) & SM_BIT(SESSION_ACTIVE));
-		CHECK(session_sm.states[s].to & SM_BIT(SESSION_DESTROYING));
+		CHECK(session_states.states[s].to & SM_BIT(SESSION_DESTROYING));
 	}
 	CHECK(reachable(SESSION_DESTROYING) == SM_BIT(SESSION_DESTROYING));
 }
@@ -142,7 +142,7 @@ static void the_numbers_in_the_store_keep_their_meaning(void)
 
 	CHECK(sizeof(names) / sizeof(names[0]) == SESSION_STATES);
 	for (unsigned i = 0; i < SESSION_STATES; i++)
-		CHECK_STR(sm_name(&session_sm, i), names[i]);
+		CHECK_STR(state_machine_name(&session_states, i), names[i]);
 	CHECK(SESSION_RUNTIME_RESUMABLE == 1 && SESSION_RUNTIME_LIVE == 2);
 	CHECK(SESSION_END_HIBERNATE == 0 && SESSION_END_DESTROY == 1);
 }
@@ -150,7 +150,7 @@ static void the_numbers_in_the_store_keep_their_meaning(void)
 static void all_have_names(void)
 {
 	for (int i = 0; i < SESSION_STATES; i++)
-		CHECK(sm_find(&session_sm, sm_name(&session_sm, (unsigned)i)) == i);
+		CHECK(state_machine_find(&session_states, state_machine_name(&session_states, (unsigned)i)) == i);
 	for (int i = 0; i < SESSION_EVENTS; i++)
 		CHECK(session_event_name(i)[0]);
 	for (int i = 1; i < SESSION_CAUSES; i++)
@@ -211,10 +211,10 @@ static void ready_starts_the_timers_and_clears_the_cause(void)
 	struct store_session s = in_state(SESSION_NONE, false);
 	struct err err;
 
-	CHECK(!session_move(&s, SESSION_START, &why, NOW, &err));
+	CHECK(!session_record_move(&s, SESSION_START, &why, NOW, &err));
 	CHECK(s.state == SESSION_PROVISIONING && s.incarnation == 1);
 	CHECK(s.due_at == NOW + SESSION_UNFINISHED_MS);
-	CHECK(!session_move(&s, SESSION_READY, &why, NOW + 5, &err));
+	CHECK(!session_record_move(&s, SESSION_READY, &why, NOW + 5, &err));
 	CHECK(s.state == SESSION_ACTIVE && s.runtime == SESSION_RUNTIME_LIVE);
 	CHECK(s.started_at == NOW + 5 && s.last_activity_at == NOW + 5);
 	CHECK(s.hibernate_at == NOW + 5 + IDLE && s.expires_at == NOW + 5 + LIFE);
@@ -226,16 +226,16 @@ static void use_pushes_the_deadline_never_back_and_never_past_the_lifetime(void)
 	struct store_session s = in_state(SESSION_RESTORING, true);
 	struct err err;
 
-	CHECK(!session_move(&s, SESSION_READY, &why, NOW, &err));
-	CHECK(!session_move(&s, SESSION_USE, &why, NOW + 1000, &err));
+	CHECK(!session_record_move(&s, SESSION_READY, &why, NOW, &err));
+	CHECK(!session_record_move(&s, SESSION_USE, &why, NOW + 1000, &err));
 	CHECK(s.hibernate_at == NOW + 1000 + IDLE && s.expires_at == NOW + LIFE);
-	CHECK(!session_move(&s, SESSION_USE, &why, NOW - 5000, &err)); /* the clock went back */
+	CHECK(!session_record_move(&s, SESSION_USE, &why, NOW - 5000, &err)); /* the clock went back */
 	CHECK(s.hibernate_at == NOW + 1000 + IDLE && s.last_activity_at == NOW + 1000);
 	s.idle_timeout_ms = 1;
-	CHECK(!session_move(&s, SESSION_USE, &why, NOW + 2000, &err));
+	CHECK(!session_record_move(&s, SESSION_USE, &why, NOW + 2000, &err));
 	CHECK(s.hibernate_at == NOW + 1000 + IDLE);
 	s.idle_timeout_ms = 10 * LIFE;
-	CHECK(!session_move(&s, SESSION_USE, &why, NOW + 3000, &err));
+	CHECK(!session_record_move(&s, SESSION_USE, &why, NOW + 3000, &err));
 	CHECK(s.hibernate_at == NOW + LIFE && s.due_at == NOW + LIFE - SESSION_EXPIRY_BUFFER_MS);
 }
 
@@ -244,13 +244,13 @@ static void sealing_raises_the_generation_and_keeps_the_preferences(void)
 	struct store_session s = in_state(SESSION_PROVISIONING, false);
 	struct err err;
 
-	CHECK(!session_move(&s, SESSION_READY, &why, NOW, &err));
-	CHECK(!session_move(&s, SESSION_SLEEP, &(struct session_why){ SESSION_CAUSE_IDLE }, NOW,
+	CHECK(!session_record_move(&s, SESSION_READY, &why, NOW, &err));
+	CHECK(!session_record_move(&s, SESSION_EVENT_HIBERNATE, &(struct session_cause_opts){ SESSION_CAUSE_IDLE }, NOW,
 			    &err));
 	CHECK(s.due_at != 0); /* should the engine end here, the sweep comes back to it */
 	strcpy(s.layer, "l1");
 	strcpy(s.sandbox, "b1");
-	CHECK(!session_move(&s, SESSION_SEALED, &(struct session_why){ SESSION_CAUSE_IDLE }, NOW,
+	CHECK(!session_record_move(&s, SESSION_SEALED, &(struct session_cause_opts){ SESSION_CAUSE_IDLE }, NOW,
 			    &err));
 	CHECK(s.state == SESSION_HIBERNATED && s.runtime == SESSION_RUNTIME_RESUMABLE);
 	CHECK(s.generation == 1 && !s.sandbox[0]);
@@ -264,7 +264,7 @@ static void a_failed_hibernation_leaves_the_sandbox_alive(void)
 	struct err err;
 
 	strcpy(s.sandbox, "b1");
-	CHECK(!session_move(&s, SESSION_ERROR, &why, NOW, &err));
+	CHECK(!session_record_move(&s, SESSION_ERROR, &why, NOW, &err));
 	CHECK(s.state == SESSION_FAILED && s.runtime == SESSION_RUNTIME_LIVE);
 	CHECK_STR(s.sandbox, "b1");
 	CHECK_STR(s.cause.code, "error");
@@ -272,7 +272,7 @@ static void a_failed_hibernation_leaves_the_sandbox_alive(void)
 	CHECK_STR(s.cause.actor, "alice");
 	CHECK(s.cause.at == NOW);
 	s = in_state(SESSION_PROVISIONING, false);
-	CHECK(!session_move(&s, SESSION_ERROR, &why, NOW, &err));
+	CHECK(!session_record_move(&s, SESSION_ERROR, &why, NOW, &err));
 	CHECK(s.state == SESSION_FAILED && s.runtime == SESSION_RUNTIME_NONE);
 }
 
@@ -285,7 +285,7 @@ static void what_is_gone_is_resumable_only_with_files(void)
 
 		s.generation = 7;
 		s.hibernate_at = s.expires_at = NOW;
-		CHECK(!session_move(&s, SESSION_GONE, &(struct session_why){ SESSION_CAUSE_GONE },
+		CHECK(!session_record_move(&s, SESSION_GONE, &(struct session_cause_opts){ SESSION_CAUSE_GONE },
 				    NOW, &err));
 		CHECK(s.state == (files ? SESSION_HIBERNATED : SESSION_NONE));
 		CHECK(s.runtime == (files ? SESSION_RUNTIME_RESUMABLE : SESSION_RUNTIME_NONE));
@@ -299,10 +299,10 @@ static void destruction_is_due_at_once_and_keeps_its_first_cause(void)
 	struct store_session s = in_state(SESSION_ACTIVE, true);
 	struct err err;
 
-	CHECK(!session_move(&s, SESSION_DESTROY, &(struct session_why){ SESSION_CAUSE_ASKED }, NOW,
+	CHECK(!session_record_move(&s, SESSION_DESTROY, &(struct session_cause_opts){ SESSION_CAUSE_REQUESTED }, NOW,
 			    &err));
 	CHECK(s.state == SESSION_DESTROYING && s.due_at == NOW && !s.hibernate_at);
-	CHECK(!session_move(&s, SESSION_DESTROY, &(struct session_why){ SESSION_CAUSE_ERROR },
+	CHECK(!session_record_move(&s, SESSION_DESTROY, &(struct session_cause_opts){ SESSION_CAUSE_ERROR },
 			    NOW + 9, &err));
 	CHECK_STR(s.cause.code, "asked");
 	CHECK(s.cause.at == NOW);
@@ -313,7 +313,7 @@ static void a_refused_move_changes_nothing(void)
 	struct store_session s = in_state(SESSION_ARCHIVED, true), before = s;
 	struct err err;
 
-	CHECK(session_move(&s, SESSION_START, &why, NOW, &err) == -1);
+	CHECK(session_record_move(&s, SESSION_START, &why, NOW, &err) == -1);
 	CHECK(memcmp(&s, &before, sizeof(s)) == 0);
 	CHECK_STR(err.msg, "session s1 is archived: unarchive it first");
 }

@@ -70,18 +70,18 @@ static const char dump_text[] =
 static char *output_of(const char *name, const char *text)
 {
 	struct session_ref ref = key(name);
-	struct run_want how = { .text = text, .timeout_ms = 30000 };
-	struct exec_output o;
+	struct exec_opts how = { .text = text, .timeout_ms = 30000 };
+	struct guest_exec_output o;
 	char *out;
 
-	if (run_all(engine, &me, &ref, &how, NULL, 0, &o, &err) < 0) {
+	if (exec_list_all(engine, &me, &ref, &how, NULL, 0, &o, &err) < 0) {
 		printf("# %s\n", err.msg);
 		return NULL;
 	}
 	if (o.err_len)
 		printf("# %s\n", o.err);
 	out = o.result.code == 0 && !o.err_len ? steal_ptr(&o.out) : NULL;
-	exec_output_fini(&o);
+	guest_exec_output_fini(&o);
 	return out;
 }
 
@@ -92,7 +92,7 @@ static int scratch(void)
 
 static bool bring_back(const char *snapshot, const char *name)
 {
-	struct session_want want = { .user = "ann", .snapshot = snapshot };
+	struct session_opts want = { .user = "ann", .snapshot = snapshot };
 
 	if (enter_as(name, want, NULL) == 0)
 		return true;
@@ -226,7 +226,7 @@ static void what_is_no_archive_is_refused(void)
 			printf("# %s: %d %s\n", bad[i].command, r ? (int)err.code : 0,
 			       r ? err.msg : "no error");
 		CHECK(r < 0 && err.code == ERR_INVALID && strstr(err.msg, bad[i].says));
-		CHECK(sessions() == 0 && engine_active(engine) == 0);
+		CHECK(sessions() == 0 && capacity_active(engine) == 0);
 	}
 	collect_all();
 	CHECK(on_disk() == 0);

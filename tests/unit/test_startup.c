@@ -29,7 +29,7 @@ static bool prepare(const char *program)
 		.home = home, .keeper = program, .no_threads = true, .queue_max = 1
 	};
 
-	return engine_prepare(&o, &engine, &err) == 0;
+	return engine_open_store(&o, &engine, &err) == 0;
 }
 
 static bool comes(atomic_uint *what, unsigned n)
@@ -51,8 +51,8 @@ static void the_store_is_taken_before_anything_else(void)
 	CHECK(prepare(keeper) && !engine_is_ready(engine));
 	CHECK(progress_get(engine, NULL, &p, &err) == 0 && p.status == PROGRESS_RUNNING);
 	CHECK_STR(p.stage, "store");
-	CHECK(engine_prepare(&o, &second, &err) == -1 && !second);
-	CHECK(engine_await(engine, 0, &err) == -1 && err.code == ERR_TIMEOUT &&
+	CHECK(engine_open_store(&o, &second, &err) == -1 && !second);
+	CHECK(engine_wait_ready(engine, 0, &err) == -1 && err.code == ERR_TIMEOUT &&
 	      err.sys == EINPROGRESS);
 	close_engine(); /* one that never began */
 }
@@ -64,10 +64,10 @@ static void it_begins_and_is_waited_for(void)
 	if (why_not)
 		SKIP(why_not);
 	reset();
-	CHECK(prepare(keeper) && engine_begin(engine, begun, NULL, &err) == 0);
-	CHECK(engine_await(engine, 30000, &err) == 0 && engine_is_ready(engine));
+	CHECK(prepare(keeper) && engine_start(engine, begun, NULL, &err) == 0);
+	CHECK(engine_wait_ready(engine, 30000, &err) == 0 && engine_is_ready(engine));
 	CHECK(comes(&successes, 1) && !failures);
-	CHECK(engine_await(engine, 0, &err) == 0);
+	CHECK(engine_wait_ready(engine, 0, &err) == 0);
 	CHECK(progress_get(engine, NULL, &p, &err) == 0 && p.status == PROGRESS_READY);
 	CHECK(p.step == 4 && p.total_steps == 4);
 	CHECK(enter("a"));
@@ -86,17 +86,17 @@ static void a_keeper_that_is_missing_is_tried_again(void)
 	snprintf(program, sizeof(program), "%s/keeper-of-mine", home);
 	(void)unlink(program);
 	CHECK(prepare(program) && !engine_start_error(engine, &last, &tries));
-	CHECK(engine_begin(engine, begun, NULL, &err) == 0);
+	CHECK(engine_start(engine, begun, NULL, &err) == 0);
 	CHECK(comes(&failures, 1) && !finals && !engine_is_ready(engine));
 	CHECK(engine_start_error(engine, &last, &tries) && tries >= 1 && *last.msg);
 	CHECK(progress_get(engine, NULL, &p, &err) == 0 && p.step == 2);
 	CHECK_STR(p.stage, "keeper");
 	/* who waits is told what the next try, which comes soon, met */
-	CHECK(engine_await(engine, 30000, &err) == -1 && err.code == ERR_UNAVAILABLE &&
+	CHECK(engine_wait_ready(engine, 30000, &err) == -1 && err.code == ERR_UNAVAILABLE &&
 	      err.sys == EINPROGRESS && strstr(err.msg, "keeper"));
 	CHECK(symlink(keeper, program) == 0);
 	for (int i = 0; i < 40 && !engine_is_ready(engine); i++)
-		(void)engine_await(engine, 1000, &err);
+		(void)engine_wait_ready(engine, 1000, &err);
 	CHECK(engine_is_ready(engine) && comes(&successes, 1));
 	CHECK(enter("a"));
 	clean();
@@ -108,7 +108,7 @@ static void one_that_waits_can_be_closed(void)
 	if (why_not)
 		SKIP(why_not);
 	reset();
-	CHECK(prepare("/nowhere/keeper") && engine_begin(engine, begun, NULL, &err) == 0);
+	CHECK(prepare("/nowhere/keeper") && engine_start(engine, begun, NULL, &err) == 0);
 	CHECK(comes(&failures, 3)); /* by now it waits for longer and longer */
 	close_engine();
 	CHECK(!successes && !finals);

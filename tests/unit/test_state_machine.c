@@ -6,12 +6,12 @@
 
 enum { OPEN, CLOSED, LOCKED };
 
-static const struct sm_state states[] = {
+static const struct state_machine_state states[] = {
 	[OPEN] = { "open", SM_BIT(CLOSED) },
 	[CLOSED] = { "closed", SM_BIT(OPEN) | SM_BIT(LOCKED) },
 	[LOCKED] = { "locked", SM_BIT(CLOSED) },
 };
-static const struct sm door = { "door", states, ARRAY_LEN(states) };
+static const struct state_machine door = { "door", states, ARRAY_LEN(states) };
 
 static void only_moves_in_the_table_are_allowed(void)
 {
@@ -24,8 +24,8 @@ static void only_moves_in_the_table_are_allowed(void)
 
 	for (unsigned from = 0; from < 3; from++)
 		for (unsigned to = 0; to < 3; to++) {
-			CHECK(sm_may(&door, from, to) == want[from][to]);
-			CHECK((sm_check(&door, from, to, &err) == 0) == want[from][to]);
+			CHECK(state_machine_may(&door, from, to) == want[from][to]);
+			CHECK((state_machine_check(&door, from, to, &err) == 0) == want[from][to]);
 		}
 }
 
@@ -33,7 +33,7 @@ static void a_refusal_names_both_states(void)
 {
 	struct err err;
 
-	CHECK(sm_check(&door, OPEN, LOCKED, &err) == -1);
+	CHECK(state_machine_check(&door, OPEN, LOCKED, &err) == -1);
 	CHECK(err.code == ERR_CONFLICT);
 	CHECK_STR(err.msg, "door: open cannot become locked");
 }
@@ -42,16 +42,16 @@ static void a_number_that_is_no_state_is_refused(void)
 {
 	struct err err;
 
-	CHECK(!sm_may(&door, 3, OPEN) && !sm_may(&door, OPEN, 3) && !sm_may(&door, 64, 64));
-	CHECK(sm_check(&door, OPEN, 200, &err) == -1);
+	CHECK(!state_machine_may(&door, 3, OPEN) && !state_machine_may(&door, OPEN, 3) && !state_machine_may(&door, 64, 64));
+	CHECK(state_machine_check(&door, OPEN, 200, &err) == -1);
 	CHECK_STR(err.msg, "door: open cannot become ?");
 }
 
 static void names_lead_back_to_states(void)
 {
 	for (unsigned i = 0; i < door.count; i++)
-		CHECK(sm_find(&door, sm_name(&door, i)) == (int)i);
-	CHECK(sm_find(&door, "ajar") == -1 && sm_find(&door, "") == -1);
+		CHECK(state_machine_find(&door, state_machine_name(&door, i)) == (int)i);
+	CHECK(state_machine_find(&door, "ajar") == -1 && state_machine_find(&door, "") == -1);
 }
 
 int main(void)

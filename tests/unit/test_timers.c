@@ -10,7 +10,7 @@
 #include "session/probe.h"
 #include "session/session.h"
 
-static const struct session_want brief = { .user = "ann",
+static const struct session_opts brief = { .user = "ann",
 					   .idle_timeout_ms = 10 * MINUTE,
 					   .max_lifetime_ms = 2 * HOUR };
 
@@ -23,13 +23,13 @@ static void what_nobody_uses_is_hibernated(void)
 	ENGINE();
 	CHECK(enter_as("a", brief, NULL) == 0 && says("a", "echo kept > f", ""));
 	pass(10 * MINUTE - SECOND);
-	CHECK(engine_sweep(engine) == 0 && is("a", SESSION_ACTIVE));
+	CHECK(engine_run_timers(engine) == 0 && is("a", SESSION_ACTIVE));
 	pass(2 * SECOND);
-	CHECK(engine_sweep(engine) == 1 && is("a", SESSION_HIBERNATED));
+	CHECK(engine_run_timers(engine) == 1 && is("a", SESSION_HIBERNATED));
 	CHECK(is_cause("a", SESSION_CAUSE_IDLE));
 	CHECK(look("a", &s) >= 0 && s.runtime == SESSION_RUNTIME_RESUMABLE && s.generation == 1);
 	CHECK(!s.hibernate_at && !s.expires_at && s.idle_timeout_ms == 10 * MINUTE);
-	CHECK(engine_active(engine) == 0 && engine_sweep(engine) == 0);
+	CHECK(capacity_active(engine) == 0 && engine_run_timers(engine) == 0);
 	CHECK(says("a", "cat f", "kept\n"));
 }
 
@@ -44,43 +44,43 @@ static void use_pushes_the_deadline_in_memory_too(void)
 		CHECK(says("a", "true", ""));
 	}
 	pass(10 * MINUTE - 30 * SECOND);
-	CHECK(engine_sweep(engine) == 0 && is("a", SESSION_ACTIVE));
+	CHECK(engine_run_timers(engine) == 0 && is("a", SESSION_ACTIVE));
 	CHECK(session_extend(engine, &me, &a, 20 * MINUTE, 0, NULL, &err) == 0);
 	pass(19 * MINUTE);
-	CHECK(engine_sweep(engine) == 0 && is("a", SESSION_ACTIVE));
+	CHECK(engine_run_timers(engine) == 0 && is("a", SESSION_ACTIVE));
 	pass(2 * MINUTE);
-	CHECK(engine_sweep(engine) == 1 && is("a", SESSION_HIBERNATED));
+	CHECK(engine_run_timers(engine) == 1 && is("a", SESSION_HIBERNATED));
 }
 
 static void a_running_command_is_activity(void)
 {
-	auto_call(run_close) struct run *x = NULL;
+	auto_call(exec_close) struct exec_handle *x = NULL;
 
 	ENGINE();
 	CHECK(enter_as("a", brief, NULL) == 0 && (x = start("a", "sleep 1000")));
 	for (int i = 0; i < 3; i++) {
 		pass(11 * MINUTE);
-		CHECK(engine_sweep(engine) == 0 && is("a", SESSION_ACTIVE));
+		CHECK(engine_run_timers(engine) == 0 && is("a", SESSION_ACTIVE));
 	}
-	CHECK(run_signal(x, SIGKILL, AGENT_TO_TREE, &err) == 0 && run_wait(x, 20000, &err) == 0);
-	CHECK(engine_sweep(engine) == 0 && is("a", SESSION_ACTIVE));
+	CHECK(exec_signal(x, SIGKILL, AGENT_TO_TREE, &err) == 0 && exec_wait(x, 20000, &err) == 0);
+	CHECK(engine_run_timers(engine) == 0 && is("a", SESSION_ACTIVE));
 	pass(11 * MINUTE);
-	CHECK(engine_sweep(engine) == 1 && is("a", SESSION_HIBERNATED));
+	CHECK(engine_run_timers(engine) == 1 && is("a", SESSION_HIBERNATED));
 }
 
 static void a_loan_is_activity(void)
 {
 	struct session_ref a = key("a");
-	struct session_loan *l = NULL;
+	struct side_conn *l = NULL;
 
 	ENGINE();
 	CHECK(enter_as("a", brief, NULL) == 0);
-	CHECK(session_borrow(engine, &me, &a, false, &l, NULL, &err) == 0);
+	CHECK(side_conn_open(engine, &me, &a, false, &l, NULL, &err) == 0);
 	pass(11 * MINUTE);
-	CHECK(engine_sweep(engine) == 0 && is("a", SESSION_ACTIVE));
-	session_give_back(l);
+	CHECK(engine_run_timers(engine) == 0 && is("a", SESSION_ACTIVE));
+	side_conn_close(l);
 	pass(11 * MINUTE);
-	CHECK(engine_sweep(engine) == 1 && is("a", SESSION_HIBERNATED));
+	CHECK(engine_run_timers(engine) == 1 && is("a", SESSION_HIBERNATED));
 }
 
 static void what_a_command_left_running_is_activity(void)
@@ -96,22 +96,22 @@ static void what_a_command_left_running_is_activity(void)
 	CHECK(says("a", "setsid sh -c 'sleep 1000; true' >/dev/null 2>&1 & echo $!>pid", ""));
 	CHECK(has_pids("a", 4)); /* lodge-init, a shell that waits, these two */
 	pass(11 * MINUTE);
-	CHECK(engine_sweep(engine) == 0 && is("a", SESSION_ACTIVE));
+	CHECK(engine_run_timers(engine) == 0 && is("a", SESSION_ACTIVE));
 	CHECK(says("a", "kill $(cat pid) && pkill -x sleep", "") && has_pids("a", 2));
 	pass(11 * MINUTE);
-	CHECK(engine_sweep(engine) == 1 && is("a", SESSION_HIBERNATED));
+	CHECK(engine_run_timers(engine) == 1 && is("a", SESSION_HIBERNATED));
 }
 
 /* Not bash text: no shell is made to wait for the next. */
 static bool does(const char *name, const char *const *argv)
 {
 	struct session_ref ref = key(name);
-	struct run_want how = { .argv = argv, .timeout_ms = 20000 };
-	struct exec_output o;
+	struct exec_opts how = { .argv = argv, .timeout_ms = 20000 };
+	struct guest_exec_output o;
 
-	if (run_all(engine, &me, &ref, &how, NULL, 0, &o, &err) < 0)
+	if (exec_list_all(engine, &me, &ref, &how, NULL, 0, &o, &err) < 0)
 		return false;
-	exec_output_fini(&o);
+	guest_exec_output_fini(&o);
 	return o.result.code == 0;
 }
 
@@ -132,18 +132,18 @@ static void a_lonely_worker_is_told_by_its_cpu_time(void)
 		SKIP("needs cgroups");
 	CHECK(st.pids == 2);
 	pass(11 * MINUTE);
-	CHECK(engine_sweep(engine) == 0 && is("a", SESSION_ACTIVE)); /* it was watched */
+	CHECK(engine_run_timers(engine) == 0 && is("a", SESSION_ACTIVE)); /* it was watched */
 	CHECK(does("a", end) && has_pids("a", 1));
 	/* what was used before somebody came says nothing about now */
 	pass(11 * MINUTE);
-	CHECK(engine_sweep(engine) == 1 && is("a", SESSION_HIBERNATED));
+	CHECK(engine_run_timers(engine) == 1 && is("a", SESSION_HIBERNATED));
 }
 
 static void cpu_time_since_the_last_look_is_work(void)
 {
 	struct session_ref a = key("a");
 	struct keeper_stats st;
-	struct entry *n = NULL;
+	struct session *n = NULL;
 	bool first, little, much;
 
 	ENGINE();
@@ -153,20 +153,20 @@ static void cpu_time_since_the_last_look_is_work(void)
 	CHECK(session_stats(engine, &me, &a, &st, &err) == 0);
 	if (!st.pids)
 		SKIP("needs cgroups");
-	CHECK(st.cpu_us > 20000 && entry_find(engine, &me, &a, &n, &err) == 0);
-	first = is_working(n);
+	CHECK(st.cpu_us > 20000 && session_lock_ref(engine, &me, &a, &n, &err) == 0);
+	first = session_is_working(n);
 	pass(MINUTE);
-	little = is_working(n);
+	little = session_is_working(n);
 	pass(SECOND);
 	n->cpu_us = 0; /* as if all of it was used in that second */
-	much = is_working(n);
-	entry_give(n);
+	much = session_is_working(n);
+	session_unlock(n);
 	CHECK(!first && !little && much);
 }
 
 static void idle_can_mean_destroyed(void)
 {
-	struct session_want want = brief;
+	struct session_opts want = brief;
 	struct session_ref a = key("a");
 	struct store_tombstone t;
 	struct store_session s;
@@ -175,19 +175,19 @@ static void idle_can_mean_destroyed(void)
 	want.on_idle = SESSION_END_DESTROY;
 	CHECK(enter_as("a", want, NULL) == 0);
 	pass(11 * MINUTE);
-	CHECK(engine_sweep(engine) == 1);
+	CHECK(engine_run_timers(engine) == 1);
 	CHECK(session_get(engine, &me, &a, &s, &err) == -1 && err.code == ERR_NOT_FOUND &&
 	      err.sys == ESTALE);
 	CHECK(session_tombstone(engine, &me, &a, &t, &err) == 0);
 	CHECK_STR(t.cause.code, "idle");
 	CHECK_STR(t.cause.actor, "lodge");
-	CHECK(engine_active(engine) == 0);
+	CHECK(capacity_active(engine) == 0);
 }
 
 /* Something else put it to sleep: to make room, or because somebody asked. */
 static void what_sleeps_is_destroyed_too_where_idle_means_that(void)
 {
-	struct session_want want = brief;
+	struct session_opts want = brief;
 	struct session_ref a = key("a");
 	struct store_tombstone t;
 
@@ -198,13 +198,13 @@ static void what_sleeps_is_destroyed_too_where_idle_means_that(void)
 	CHECK(session_hibernate(engine, &me, &(struct session_ref){ .key = "b" }, 0, NULL, &err) ==
 	      0);
 	pass(9 * MINUTE);
-	CHECK(engine_sweep(engine) == 0 && is("a", SESSION_HIBERNATED));
+	CHECK(engine_run_timers(engine) == 0 && is("a", SESSION_HIBERNATED));
 	CHECK(says("a", "true", "")); /* used again: counted from now on */
 	CHECK(session_hibernate(engine, &me, &a, 0, NULL, &err) == 0);
 	pass(9 * MINUTE);
-	CHECK(engine_sweep(engine) == 0 && is("a", SESSION_HIBERNATED));
+	CHECK(engine_run_timers(engine) == 0 && is("a", SESSION_HIBERNATED));
 	pass(2 * MINUTE);
-	CHECK(engine_sweep(engine) == 1 && look("a", NULL) == -1 && err.sys == ESTALE);
+	CHECK(engine_run_timers(engine) == 1 && look("a", NULL) == -1 && err.sys == ESTALE);
 	CHECK(session_tombstone(engine, &me, &a, &t, &err) == 0);
 	CHECK_STR(t.cause.code, "idle");
 	CHECK(is("b", SESSION_HIBERNATED));
@@ -213,20 +213,20 @@ static void what_sleeps_is_destroyed_too_where_idle_means_that(void)
 static void who_only_looks_extends_nothing(void)
 {
 	struct session_ref a = key("a");
-	struct session_loan *l = NULL;
+	struct side_conn *l = NULL;
 	struct store_session before, after;
 
 	ENGINE();
 	CHECK(enter_as("a", brief, NULL) == 0 && look("a", &before) >= 0);
 	pass(9 * MINUTE);
-	CHECK(session_peek(engine, &me, &a, &l, &err) == 0 && session_loan_sandbox(l));
+	CHECK(side_conn_open_readonly(engine, &me, &a, &l, &err) == 0 && side_conn_sandbox(l));
 	CHECK(look("a", &after) >= 0 && after.hibernate_at == before.hibernate_at);
 	pass(2 * MINUTE);
-	session_give_back(l);
-	CHECK(engine_sweep(engine) == 1 && is("a", SESSION_HIBERNATED));
-	CHECK(session_peek(engine, &me, &a, &l, &err) == -1 && err.code == ERR_CONFLICT);
+	side_conn_close(l);
+	CHECK(engine_run_timers(engine) == 1 && is("a", SESSION_HIBERNATED));
+	CHECK(side_conn_open_readonly(engine, &me, &a, &l, &err) == -1 && err.code == ERR_CONFLICT);
 	CHECK(is("a", SESSION_HIBERNATED));
-	CHECK(session_peek(engine, &me, &(struct session_ref){ .key = "none" }, &l, &err) == -1);
+	CHECK(side_conn_open_readonly(engine, &me, &(struct session_ref){ .key = "none" }, &l, &err) == -1);
 	CHECK(err.code == ERR_NOT_FOUND);
 }
 
@@ -234,7 +234,7 @@ static void a_working_directory_is_made_and_is_the_users(void)
 {
 	struct session_ref a = key("a");
 	struct template over;
-	struct session_want want = brief;
+	struct session_opts want = brief;
 
 	ENGINE();
 	template_init(&over);
@@ -255,28 +255,28 @@ static void a_working_directory_is_made_and_is_the_users(void)
 
 static void a_lifetime_ends_under_a_running_command(void)
 {
-	auto_call(run_close) struct run *x = NULL;
+	auto_call(exec_close) struct exec_handle *x = NULL;
 	struct store_session s;
 
 	ENGINE();
 	CHECK(enter_as("a", brief, NULL) == 0 && (x = start("a", "echo kept > f; sleep 1000")));
 	for (int i = 0; i < 23; i++) { /* nearly two hours */
 		pass(5 * MINUTE);
-		CHECK(engine_sweep(engine) == 0 && is("a", SESSION_ACTIVE));
+		CHECK(engine_run_timers(engine) == 0 && is("a", SESSION_ACTIVE));
 	}
 	pass(5 * MINUTE - 5 * SECOND);
 	CHECK(look("a", &s) >= 0 && s.expires_at - the_time == 5 * SECOND);
-	CHECK(engine_sweep(engine) == 0 && is("a", SESSION_ACTIVE) && !run_ended(x));
+	CHECK(engine_run_timers(engine) == 0 && is("a", SESSION_ACTIVE) && !exec_has_ended(x));
 	pass(5 * SECOND);
-	CHECK(engine_sweep(engine) == 1 && is("a", SESSION_HIBERNATED));
+	CHECK(engine_run_timers(engine) == 1 && is("a", SESSION_HIBERNATED));
 	CHECK(is_cause("a", SESSION_CAUSE_EXPIRED));
-	CHECK(run_wait(x, 10000, &err) == 0 && run_ended(x));
+	CHECK(exec_wait(x, 10000, &err) == 0 && exec_has_ended(x));
 	CHECK(says("a", "cat f", "kept\n"));
 }
 
 static void a_lifetime_ends_before_its_last_seconds_if_nobody_minds(void)
 {
-	struct session_want want = brief;
+	struct session_opts want = brief;
 	struct session_ref a = key("a");
 	struct store_tombstone t;
 
@@ -285,20 +285,20 @@ static void a_lifetime_ends_before_its_last_seconds_if_nobody_minds(void)
 	want.on_expire = SESSION_END_DESTROY;
 	CHECK(enter_as("a", want, NULL) == 0);
 	pass(2 * HOUR - SESSION_EXPIRY_BUFFER_MS - 1);
-	CHECK(engine_sweep(engine) == 0 && session_is_valid(engine, &me, &a));
+	CHECK(engine_run_timers(engine) == 0 && session_is_valid(engine, &me, &a));
 	CHECK(session_activity(engine, &me, &a, NULL, &err) == 0);
 	pass(1);
 	CHECK(!session_is_valid(engine, &me, &a)); /* every surface says the same */
 	CHECK(session_extend(engine, &me, &a, 0, 0, NULL, &err) == -1 && err.code == ERR_CONFLICT);
 	CHECK(session_activity(engine, &me, &a, NULL, &err) == -1 && err.code == ERR_CONFLICT);
-	CHECK(engine_sweep(engine) == 1);
+	CHECK(engine_run_timers(engine) == 1);
 	CHECK(session_tombstone(engine, &me, &a, &t, &err) == 0);
 	CHECK_STR(t.cause.code, "expired");
 }
 
 static void what_fell_due_while_nobody_was_there(void)
 {
-	struct session_want gone = brief, old = brief;
+	struct session_opts gone = brief, old = brief;
 	struct session_ref b = key("b");
 	struct store_tombstone t;
 
@@ -309,31 +309,31 @@ static void what_fell_due_while_nobody_was_there(void)
 	CHECK(enter_as("b", gone, NULL) == 0 && enter_as("c", old, NULL) == 0);
 	close_engine();
 	pass(3 * HOUR);
-	CHECK(open_engine((struct engine_opts){ 0 }) && engine_active(engine) == 3);
-	CHECK(engine_sweep(engine) == 3 && engine_active(engine) == 0);
+	CHECK(open_engine((struct engine_opts){ 0 }) && capacity_active(engine) == 3);
+	CHECK(engine_run_timers(engine) == 3 && capacity_active(engine) == 0);
 	CHECK(is("a", SESSION_HIBERNATED) && is_cause("a", SESSION_CAUSE_IDLE));
 	CHECK(is("c", SESSION_HIBERNATED) && is_cause("c", SESSION_CAUSE_EXPIRED));
 	CHECK(session_tombstone(engine, &me, &b, &t, &err) == 0);
 	CHECK_STR(t.cause.code, "idle"); /* of the two deadlines it missed the first */
-	CHECK(engine_sweep(engine) == 0);
+	CHECK(engine_run_timers(engine) == 0);
 	CHECK(says("a", "cat f", "kept\n"));
 }
 
 static void a_lifetime_ends_also_of_one_that_does_not_answer(void)
 {
 	struct session_ref a = key("a");
-	struct entry *n = NULL;
+	struct session *n = NULL;
 
 	ENGINE();
 	CHECK(enter_as("a", brief, NULL) == 0 && says("a", "echo kept > f", ""));
-	CHECK(entry_find(engine, &me, &a, &n, &err) == 0);
+	CHECK(session_lock_ref(engine, &me, &a, &n, &err) == 0);
 	CHECK(kill(sandbox_pid(n->live->main), SIGSTOP) == 0);
-	entry_give(n);
+	session_unlock(n);
 	close_engine();
 	CHECK(open_engine((struct engine_opts){ 0 }) && is("a", SESSION_ACTIVE));
 	CHECK(!session_is_valid(engine, &me, &a)); /* it could not be taken up */
 	pass(2 * HOUR);
-	CHECK(engine_sweep(engine) == 1 && is("a", SESSION_HIBERNATED));
+	CHECK(engine_run_timers(engine) == 1 && is("a", SESSION_HIBERNATED));
 	CHECK(is_cause("a", SESSION_CAUSE_EXPIRED) && says("a", "cat f", "kept\n"));
 }
 
@@ -347,7 +347,7 @@ static void many_at_once(void)
 		CHECK(enter_as(name, brief, NULL) == 0);
 	}
 	pass(HOUR);
-	CHECK(engine_sweep(engine) == 6 && engine_active(engine) == 0);
+	CHECK(engine_run_timers(engine) == 6 && capacity_active(engine) == 0);
 }
 
 /* ---- what died, what is busy ----------------------------------------------------------------- */
@@ -355,84 +355,84 @@ static void many_at_once(void)
 static void what_died_is_put_away(void)
 {
 	struct session_ref a = key("a");
-	struct entry *n = NULL;
+	struct session *n = NULL;
 	pid_t pid = 0;
 
 	ENGINE();
 	CHECK(enter_as("a", brief, NULL) == 0 && says("a", "echo kept > f", ""));
-	CHECK(entry_find(engine, &me, &a, &n, &err) == 0);
+	CHECK(session_lock_ref(engine, &me, &a, &n, &err) == 0);
 	pid = sandbox_pid(n->live->main);
-	entry_give(n);
+	session_unlock(n);
 	CHECK(pid > 1 && kill(pid, SIGKILL) == 0);
 	for (int i = 0; i < 100 && session_is_valid(engine, &me, &a); i++)
 		nap(50);
 	CHECK(!session_is_valid(engine, &me, &a) && is("a", SESSION_ACTIVE));
-	CHECK(engine_sweep(engine) == 1 && is("a", SESSION_HIBERNATED));
-	CHECK(engine_active(engine) == 0 && says("a", "cat f", "kept\n"));
+	CHECK(engine_run_timers(engine) == 1 && is("a", SESSION_HIBERNATED));
+	CHECK(capacity_active(engine) == 0 && says("a", "cat f", "kept\n"));
 }
 
 static void who_has_the_turn_is_not_waited_for(void)
 {
 	struct session_ref a = key("a");
-	struct entry *n = NULL;
+	struct session *n = NULL;
 
 	ENGINE();
 	CHECK(enter_as("a", brief, NULL) == 0 && enter_as("b", brief, NULL) == 0);
 	pass(HOUR);
-	CHECK(entry_find(engine, &me, &a, &n, &err) == 0);
-	CHECK(engine_sweep(engine) == 1 && is("b", SESSION_HIBERNATED) && is("a", SESSION_ACTIVE));
-	entry_give(n);
-	CHECK(engine_sweep(engine) == 1 && is("a", SESSION_HIBERNATED));
+	CHECK(session_lock_ref(engine, &me, &a, &n, &err) == 0);
+	CHECK(engine_run_timers(engine) == 1 && is("b", SESSION_HIBERNATED) && is("a", SESSION_ACTIVE));
+	session_unlock(n);
+	CHECK(engine_run_timers(engine) == 1 && is("a", SESSION_HIBERNATED));
 }
 
 static void what_fails_is_put_off(void)
 {
 	struct session_ref a = key("a");
 	struct store_session s;
-	struct entry *n = NULL;
+	struct session *n = NULL;
 	char was[STORE_ID];
 
 	ENGINE();
 	CHECK(enter_as("a", brief, NULL) == 0 && enter_as("b", brief, NULL) == 0);
-	CHECK(entry_find(engine, &me, &a, &n, &err) == 0);
+	CHECK(session_lock_ref(engine, &me, &a, &n, &err) == 0);
 	memcpy(was, n->rec.sandbox, sizeof(was));
 	snprintf(n->rec.sandbox, sizeof(n->rec.sandbox), "%s",
 		 "Not An Id"); /* no keeper takes it */
-	entry_give(n);
+	session_unlock(n);
 	pass(HOUR);
-	CHECK(engine_sweep(engine) == 1 && is("b", SESSION_HIBERNATED));
-	CHECK(look("a", &s) == SESSION_FAILED && s.due_at > the_time && engine_active(engine) == 1);
+	CHECK(engine_run_timers(engine) == 1 && is("b", SESSION_HIBERNATED));
+	CHECK(look("a", &s) == SESSION_FAILED && s.due_at > the_time && capacity_active(engine) == 1);
 	CHECK_STR(s.cause.code, "error");
-	CHECK(engine_sweep(engine) == 0 && is("a", SESSION_FAILED));
-	CHECK(entry_find(engine, &me, &a, &n, &err) == 0);
+	CHECK(engine_run_timers(engine) == 0 && is("a", SESSION_FAILED));
+	CHECK(session_lock_ref(engine, &me, &a, &n, &err) == 0);
 	memcpy(n->rec.sandbox, was, sizeof(was));
-	entry_give(n);
+	session_unlock(n);
 	pass(HOUR);
-	CHECK(engine_sweep(engine) == 1 && is("a", SESSION_HIBERNATED) &&
-	      engine_active(engine) == 0);
+	CHECK(engine_run_timers(engine) == 1 && is("a", SESSION_HIBERNATED) &&
+	      capacity_active(engine) == 0);
 }
 
 static void a_failed_one_does_not_live_for_ever(void)
 {
-	static const struct session_why why = { SESSION_CAUSE_ERROR, "no luck", "test" };
+	static const struct session_cause_opts why = { SESSION_CAUSE_ERROR, "no luck", "test" };
 	struct session_ref a = key("a");
 	struct store_session before, s;
-	struct entry *n = NULL;
+	struct session *n = NULL;
 	int r;
 
 	ENGINE();
 	CHECK(enter_as("a", brief, NULL) == 0 && look("a", &before) >= 0);
-	CHECK(entry_find(engine, &me, &a, &n, &err) == 0);
-	r = entry_move(n, SESSION_SLEEP, &why, NULL, NULL, &err) < 0 ||
-	    entry_move(n, SESSION_ERROR, &why, NULL, NULL, &err) < 0;
-	entry_give(n);
-	CHECK(r == 0 && engine_sweep(engine) == 0);
+	CHECK(session_lock_ref(engine, &me, &a, &n, &err) == 0);
+	r = session_transition(n, SESSION_EVENT_HIBERNATE, &why, NULL, NULL, &err) < 0 ||
+	    session_transition(n, SESSION_ERROR, &why, NULL, NULL, &err) < 0;
+	session_unlock(n);
+	CHECK(r == 0 && engine_run_timers(engine) == 0);
 	CHECK(look("a", &s) == SESSION_FAILED && !s.due_at); /* no deadline is left */
 	pass(61 * SECOND);
-	CHECK(engine_sweep(engine) == 1 && look("a", &s) == SESSION_ACTIVE);
+	CHECK(engine_run_timers(engine) == 1 && look("a", &s) == SESSION_ACTIVE);
 	CHECK(s.expires_at == before.expires_at && s.due_at == before.due_at);
 	pass(10 * MINUTE);
-	CHECK(engine_sweep(engine) == 1 && is("a", SESSION_HIBERNATED));
+	CHECK(engine_run_timers(engine) == 1 && is("a", SESSION_HIBERNATED));
 }
 
 static void old_things_are_forgotten(void)
@@ -446,17 +446,17 @@ static void old_things_are_forgotten(void)
 	CHECK(enter_as("a", brief, NULL) == 0);
 	CHECK(session_destroy(engine, &me, &a, NULL, &t, &err) == 0);
 	pass(6LL * 24 * HOUR);
-	engine_sweep(engine);
+	engine_run_timers(engine);
 	CHECK(session_tombstone(engine, &me, &a, &t, &err) == 0);
 	pass(2LL * 24 * HOUR);
-	engine_sweep(engine);
+	engine_run_timers(engine);
 	CHECK(session_tombstone(engine, &me, &a, &t, &err) == -1);
 	CHECK(engine_events(engine, 0, me.tenant, NULL, 10, &l, &err) == 0);
 	CHECK(l.count == 0);
 	store_event_list_fini(&l);
 	before = engine_changes(engine);
 	pass(HOUR);
-	CHECK(engine_sweep(engine) == 0 && engine_changes(engine) == before);
+	CHECK(engine_run_timers(engine) == 0 && engine_changes(engine) == before);
 }
 
 /* ---- progress -------------------------------------------------------------------------------- */
@@ -486,12 +486,12 @@ static void progress_is_told_late_and_early(void)
 	CHECK(enter("a") && look("a", &s) >= 0);
 	CHECK(progress_subscribe(engine, s.id, hear, &h, &sub, &err) == 0);
 	CHECK(h.count == 1 && h.last.status == PROGRESS_READY && h.last.updated == the_time);
-	progress(engine, s.id, "error", "sandbox", "no luck", 1, 2);
+	progress_report(engine, s.id, "error", "sandbox", "no luck", 1, 2);
 	CHECK(h.count == 2 && h.last.status == PROGRESS_ERROR && h.last.step == 1);
 	CHECK_STR(h.last.error, "no luck");
 	CHECK_STR(progress_status_name(h.last.status), "error");
 	progress_unsubscribe(engine, sub);
-	progress(engine, s.id, "running", "sandbox", "again", 1, 2);
+	progress_report(engine, s.id, "running", "sandbox", "again", 1, 2);
 	CHECK(h.count == 2 && progress_get(engine, s.id, &p, &err) == 0);
 	CHECK_STR(p.message, "again");
 	CHECK(!*p.error);
@@ -505,7 +505,7 @@ static void only_the_latest_sessions_are_known(void)
 	ENGINE();
 	for (int i = 0; i < 3 * ENGINE_STAGES_MAX; i++) {
 		snprintf(id, sizeof(id), "ses_%d", i);
-		progress(engine, id, "running", "sandbox", "", 1, 2);
+		progress_report(engine, id, "running", "sandbox", "", 1, 2);
 	}
 	CHECK(progress_get(engine, id, &p, &err) == 0);
 	CHECK(progress_get(engine, "ses_1", &p, &err) == -1 && err.code == ERR_NOT_FOUND);

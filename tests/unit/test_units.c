@@ -29,7 +29,7 @@ static void bytes_are_powers_of_1024(void)
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		uint64_t got = 99;
 
-		CHECK(size_parse_bytes("x", cases[i].text, &got, &err) == 0);
+		CHECK(units_parse_bytes("x", cases[i].text, &got, &err) == 0);
 		CHECK(got == cases[i].want);
 	}
 }
@@ -46,7 +46,7 @@ static void nonsense_is_refused_and_leaves_the_result_alone(void)
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		uint64_t got = 99;
 
-		CHECK(size_parse_bytes("x", bad[i], &got, &err) == -1);
+		CHECK(units_parse_bytes("x", bad[i], &got, &err) == -1);
 		CHECK(err.code == ERR_INVALID && got == 99);
 	}
 }
@@ -61,10 +61,10 @@ static void overflow_is_refused(void)
 	uint64_t got = 99;
 
 	for (size_t i = 0; i < ARRAY_LEN(large); i++) {
-		CHECK(size_parse_bytes("--memory", large[i], &got, &err) == -1);
+		CHECK(units_parse_bytes("--memory", large[i], &got, &err) == -1);
 		CHECK(strstr(err.msg, "is too large"));
 	}
-	CHECK(size_parse_ms("t", "213503982335d", &got, &err) == -1);
+	CHECK(units_parse_ms("t", "213503982335d", &got, &err) == -1);
 	CHECK(got == 99);
 }
 
@@ -73,19 +73,19 @@ static void the_sentence_names_place_and_text(void)
 	struct err err;
 	uint64_t got;
 
-	size_parse_bytes("--memory", "lots", &got, &err);
+	units_parse_bytes("--memory", "lots", &got, &err);
 	CHECK_STR(err.msg, "--memory: \"lots\" is not a size (like 256M or 1.5G)");
-	size_parse_ms("--timeout", "soon", &got, &err);
+	units_parse_ms("--timeout", "soon", &got, &err);
 	CHECK_STR(err.msg, "--timeout: \"soon\" is not a time (like 30s or 500ms)");
-	size_parse_milli("--cpus", "all", &got, &err);
+	units_parse_milli("--cpus", "all", &got, &err);
 	CHECK_STR(err.msg, "--cpus: \"all\" is not a number (like 2 or 0.5)");
-	size_parse_milli("--cpus", "0.1234", &got, &err);
+	units_parse_milli("--cpus", "0.1234", &got, &err);
 	CHECK_STR(err.msg, "--cpus: \"0.1234\" has more than three decimal places");
-	size_parse_count("--pids", "3", 4, 10, &got, &err);
+	units_parse_count("--pids", "3", 4, 10, &got, &err);
 	CHECK_STR(err.msg, "--pids: 3 is not in 4..10");
-	size_parse_count("--pids", "3.5", 4, 10, &got, &err);
+	units_parse_count("--pids", "3.5", 4, 10, &got, &err);
 	CHECK_STR(err.msg, "--pids: \"3.5\" is not a whole number");
-	size_parse_bytes("--memory", "999999T999999T999999T999999T999999T999999T", &got, &err);
+	units_parse_bytes("--memory", "999999T999999T999999T999999T999999T999999T", &got, &err);
 	CHECK(strlen(err.msg) < 120);
 }
 
@@ -94,14 +94,14 @@ static void times_are_milliseconds(void)
 	struct err err;
 	uint64_t got;
 
-	CHECK(!size_parse_ms("t", "30", &got, &err) && got == 30000);
-	CHECK(!size_parse_ms("t", "30s", &got, &err) && got == 30000);
-	CHECK(!size_parse_ms("t", "500ms", &got, &err) && got == 500);
-	CHECK(!size_parse_ms("t", "0.0001s", &got, &err) && got == 1);
-	CHECK(!size_parse_ms("t", "1.5m", &got, &err) && got == 90000);
-	CHECK(!size_parse_ms("t", "2h", &got, &err) && got == 7200000);
-	CHECK(!size_parse_ms("t", "1d", &got, &err) && got == 86400000);
-	CHECK(size_parse_ms("t", "1w", &got, &err) == -1);
+	CHECK(!units_parse_ms("t", "30", &got, &err) && got == 30000);
+	CHECK(!units_parse_ms("t", "30s", &got, &err) && got == 30000);
+	CHECK(!units_parse_ms("t", "500ms", &got, &err) && got == 500);
+	CHECK(!units_parse_ms("t", "0.0001s", &got, &err) && got == 1);
+	CHECK(!units_parse_ms("t", "1.5m", &got, &err) && got == 90000);
+	CHECK(!units_parse_ms("t", "2h", &got, &err) && got == 7200000);
+	CHECK(!units_parse_ms("t", "1d", &got, &err) && got == 86400000);
+	CHECK(units_parse_ms("t", "1w", &got, &err) == -1);
 }
 
 static void shares_and_counts(void)
@@ -109,23 +109,23 @@ static void shares_and_counts(void)
 	struct err err;
 	uint64_t got;
 
-	CHECK(!size_parse_milli("c", "0.5", &got, &err) && got == 500);
-	CHECK(!size_parse_milli("c", "2", &got, &err) && got == 2000);
-	CHECK(!size_parse_milli("c", "0.125", &got, &err) && got == 125);
-	CHECK(!size_parse_count("c", "7", 1, 10, &got, &err) && got == 7);
-	CHECK(size_parse_count("c", "11", 1, 10, &got, &err) == -1);
-	CHECK(size_parse_count("c", "7k", 1, 10, &got, &err) == -1);
+	CHECK(!units_parse_milli("c", "0.5", &got, &err) && got == 500);
+	CHECK(!units_parse_milli("c", "2", &got, &err) && got == 2000);
+	CHECK(!units_parse_milli("c", "0.125", &got, &err) && got == 125);
+	CHECK(!units_parse_count("c", "7", 1, 10, &got, &err) && got == 7);
+	CHECK(units_parse_count("c", "11", 1, 10, &got, &err) == -1);
+	CHECK(units_parse_count("c", "7k", 1, 10, &got, &err) == -1);
 }
 
 static void formatting_is_exact(void)
 {
 	char buf[SIZE_TEXT];
 
-	CHECK_STR(size_format(256ull << 20, buf), "256M");
-	CHECK_STR(size_format(3ull << 29, buf), "1536M");
-	CHECK_STR(size_format(1ull << 40, buf), "1T");
-	CHECK_STR(size_format(1000, buf), "1000 bytes");
-	CHECK_STR(size_format(0, buf), "0 bytes");
+	CHECK_STR(units_format(256ull << 20, buf), "256M");
+	CHECK_STR(units_format(3ull << 29, buf), "1536M");
+	CHECK_STR(units_format(1ull << 40, buf), "1T");
+	CHECK_STR(units_format(1000, buf), "1000 bytes");
+	CHECK_STR(units_format(0, buf), "0 bytes");
 }
 
 int main(void)

@@ -19,28 +19,28 @@ static int fail(const char *what, const struct err *err)
 }
 
 /* How much output arrives within this time, at most; stops at the first. */
-static uint64_t growth(struct exec *x, int ms, struct err *err)
+static uint64_t growth(struct guest_exec *x, int ms, struct err *err)
 {
 	uint64_t before;
 
 	/* first what was on its way already */
-	while (agent_step(exec_agent(x), 100, err) == 0 && ms == QUIET_MS)
-		if (exec_end(x, EXEC_OUT) == (before = exec_end(x, EXEC_OUT)))
+	while (agent_step(guest_exec_agent(x), 100, err) == 0 && ms == QUIET_MS)
+		if (guest_exec_end(x, GUEST_EXEC_OUT) == (before = guest_exec_end(x, GUEST_EXEC_OUT)))
 			break;
-	before = exec_end(x, EXEC_OUT);
-	for (int t = 0; t < ms && exec_end(x, EXEC_OUT) == before; t += 100)
-		(void)agent_step(exec_agent(x), 100, err);
-	return exec_end(x, EXEC_OUT) - before;
+	before = guest_exec_end(x, GUEST_EXEC_OUT);
+	for (int t = 0; t < ms && guest_exec_end(x, GUEST_EXEC_OUT) == before; t += 100)
+		(void)agent_step(guest_exec_agent(x), 100, err);
+	return guest_exec_end(x, GUEST_EXEC_OUT) - before;
 }
 
 /* A frozen sandbox does nothing, and goes on when thawed. */
 static int check_freeze(struct sandbox *sb)
 {
-	struct exec_spec spec = { .text = "while :; do echo tick; sleep 0.1; done" };
-	auto_call(exec_free) struct exec *x = NULL;
+	struct guest_exec_spec spec = { .text = "while :; do echo tick; sleep 0.1; done" };
+	auto_call(guest_exec_free) struct guest_exec *x = NULL;
 	struct err err = { 0 };
 
-	if (exec_start(sb, &spec, &x, &err) < 0)
+	if (guest_exec_start(sb, &spec, &x, &err) < 0)
 		return fail("start", &err);
 	if (growth(x, MOVE_MS, &err) == 0)
 		return fail("output before the freeze", NULL);
@@ -57,11 +57,11 @@ static int check_freeze(struct sandbox *sb)
 /* A frozen one can be destroyed: the caller sees that nothing is left of it. */
 static int check_frozen_end(struct sandbox *sb)
 {
-	struct exec_spec spec = { .text = "sleep 777" };
-	auto_call(exec_free) struct exec *x = NULL;
+	struct guest_exec_spec spec = { .text = "sleep 777" };
+	auto_call(guest_exec_free) struct guest_exec *x = NULL;
 	struct err err = { 0 };
 
-	if (exec_start(sb, &spec, &x, &err) < 0)
+	if (guest_exec_start(sb, &spec, &x, &err) < 0)
 		return fail("start", &err);
 	return sandbox_freeze(sb, &err) < 0 ? fail("freeze", &err) : 0;
 }
@@ -69,24 +69,24 @@ static int check_frozen_end(struct sandbox *sb)
 /* Limits of a living sandbox change, and what it uses can be asked for. */
 static int check_limits(struct sandbox *sb)
 {
-	struct exec_spec spec = { .text = "dd if=/dev/zero of=/dev/null bs=64M count=1" };
+	struct guest_exec_spec spec = { .text = "dd if=/dev/zero of=/dev/null bs=64M count=1" };
 	struct limits l = limits_default();
 	struct keeper_stats st = { 0 };
-	struct exec_output out;
+	struct guest_exec_output out;
 	struct err err = { 0 };
 
 	l.memory_bytes = 256 << 20;
-	if (sandbox_set_limits(sb, &l, &err) < 0 || exec_run(sb, &spec, NULL, 0, &out, &err) < 0)
+	if (sandbox_set_limits(sb, &l, &err) < 0 || guest_exec_run(sb, &spec, NULL, 0, &out, &err) < 0)
 		return fail("wide limits", &err);
 	if (out.result.code != 0 || out.result.hits)
 		return fail("64 MiB of 256", NULL);
-	exec_output_fini(&out);
+	guest_exec_output_fini(&out);
 	l.memory_bytes = 16 << 20;
-	if (sandbox_set_limits(sb, &l, &err) < 0 || exec_run(sb, &spec, NULL, 0, &out, &err) < 0)
+	if (sandbox_set_limits(sb, &l, &err) < 0 || guest_exec_run(sb, &spec, NULL, 0, &out, &err) < 0)
 		return fail("narrow limits", &err);
 	if (!(out.result.hits & AGENT_HIT_MEMORY))
 		return fail("64 MiB of 16 are refused", NULL);
-	exec_output_fini(&out);
+	guest_exec_output_fini(&out);
 	if (sandbox_stats(sb, &st, &err) < 0)
 		return fail("stats", &err);
 	printf("cpu %llu us, memory %llu, oom %llu, pids %llu\n", (unsigned long long)st.cpu_us,

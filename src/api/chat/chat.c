@@ -52,9 +52,9 @@ int chat_session(struct api_call *c, const char *id, struct store_session *ret, 
 			return -1;
 		if (*c->user || *c->session)
 			err->sys = 0; /* why it is gone is for its owner */
-		return session_is_anothers(c->engine, &c->who, id) ? forbidden(err) : -1;
+		return session_is_foreign(c->engine, &c->who, id) ? forbidden(err) : -1;
 	}
-	if (!api_is_theirs(c, s.id, s.user)) {
+	if (!api_is_own(c, s.id, s.user)) {
 		store_session_fini(&s);
 		return forbidden(err);
 	}
@@ -77,9 +77,9 @@ int chat_find(struct api_call *c, struct store_session *ret, struct err *err)
 	return chat_session(c, id, ret, err);
 }
 
-int chat_may_make(const struct api_call *c, const char *user, struct err *err)
+int chat_check_create(const struct api_call *c, const char *user, struct err *err)
 {
-	return api_is_theirs(c, "", user) ? 0 : forbidden(err);
+	return api_is_own(c, "", user) ? 0 : forbidden(err);
 }
 
 int chat_not_running(struct err *err)
@@ -150,10 +150,10 @@ static const char *sentence_of(const struct api_call *c, const struct err *err, 
 	if (status == 502 && is_failure(err))
 		return "Failed to provision sandbox";
 	if (status >= 500 && is(c, chat_post_snapshot)) {
-		snprintf(buf, size, "Failed to create snapshot: %s", problem_sentence(err));
+		snprintf(buf, size, "Failed to create snapshot: %s", api_error_text(err));
 		return buf;
 	}
-	return problem_sentence(err);
+	return api_error_text(err);
 }
 
 static unsigned put_problem(struct api_call *c, const struct err *err, struct json_out *j)
@@ -180,7 +180,7 @@ static unsigned put_problem(struct api_call *c, const struct err *err, struct js
 /* One that never had a sandbox is waiting for it. */
 static const char *state_name(const struct store_session *s)
 {
-	return sm_name(&session_sm, s->state == SESSION_NONE ? SESSION_PROVISIONING : s->state);
+	return state_machine_name(&session_states, s->state == SESSION_NONE ? SESSION_PROVISIONING : s->state);
 }
 
 void chat_put_lifecycle(struct api_call *c, struct json_out *j, const struct store_session *s)
@@ -194,7 +194,7 @@ void chat_put_lifecycle(struct api_call *c, struct json_out *j, const struct sto
 	json_out_end(j);
 }
 
-void chat_put_look(struct api_call *c, struct json_out *j, const struct store_session *s)
+void chat_put_status(struct api_call *c, struct json_out *j, const struct store_session *s)
 {
 	json_out_str(j, "sessionId", s->id);
 	json_out_bool(j, "hasSnapshot", session_has_snapshot(s));

@@ -19,9 +19,9 @@ int chat_session(struct api_call *c, const char *id, struct store_session *ret, 
 /* The same for "sessionId", of the query of a GET and else of the body. */
 int chat_find(struct api_call *c, struct store_session *ret, struct err *err);
 /* 403, for calls that a token for one session, or for another user than this, must not make. */
-int chat_may_make(const struct api_call *c, const char *user, struct err *err);
+int chat_check_create(const struct api_call *c, const char *user, struct err *err);
 /* session_enter() for a new one: what is not there is a field's fault. */
-int chat_enter(struct api_call *c, const struct session_want *w, struct session_entered *ret,
+int chat_enter(struct api_call *c, const struct session_opts *w, struct session_enter_result *ret,
 	       struct err *err);
 /* 400: it has no sandbox, or none for long. */
 int chat_not_running(struct err *err);
@@ -37,7 +37,7 @@ bool chat_is_repository(const char *url);
 /* The one builder of "lifecycle". */
 void chat_put_lifecycle(struct api_call *c, struct json_out *j, const struct store_session *s);
 /* "sessionId", "hasSnapshot", "lifecycle": what every look at a session has. */
-void chat_put_look(struct api_call *c, struct json_out *j, const struct store_session *s);
+void chat_put_status(struct api_call *c, struct json_out *j, const struct store_session *s);
 
 api_fn chat_post_session, chat_patch_session;
 api_fn chat_post_sandbox, chat_delete_sandbox, chat_get_status, chat_get_reconnect;

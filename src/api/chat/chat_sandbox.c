@@ -5,11 +5,11 @@
 #include "api/chat/chat.h"
 #include "api/core/internal.h"
 
-DEFINE_AUTO(struct session_entered *, session_entered_fini);
+DEFINE_AUTO(struct session_enter_result *, session_enter_result_fini);
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-int chat_enter(struct api_call *c, const struct session_want *w, struct session_entered *ret,
+int chat_enter(struct api_call *c, const struct session_opts *w, struct session_enter_result *ret,
 	       struct err *err)
 {
 	if (session_enter(c->engine, &c->who, w, ret, err) == 0)
@@ -40,17 +40,17 @@ static int take_wanted(struct api_call *c, struct wanted *w, struct err *err)
 	return 0;
 }
 
-static int make_new(struct api_call *c, const struct wanted *w, struct session_entered *ret,
+static int make_new(struct api_call *c, const struct wanted *w, struct session_enter_result *ret,
 		    struct err *err)
 {
-	struct session_want want = { .template = w->template, .user = *c->user ? c->user : NULL };
+	struct session_opts want = { .template = w->template, .user = *c->user ? c->user : NULL };
 
-	if (chat_may_make(c, c->user, err) < 0)
+	if (chat_check_create(c, c->user, err) < 0)
 		return -1;
 	return w->repository ? chat_no_network(err) : chat_enter(c, &want, ret, err);
 }
 
-static int make_for(struct api_call *c, const struct wanted *w, struct session_entered *ret,
+static int make_for(struct api_call *c, const struct wanted *w, struct session_enter_result *ret,
 		    struct err *err)
 {
 	struct store_session s = { 0 };
@@ -70,17 +70,17 @@ static int make_for(struct api_call *c, const struct wanted *w, struct session_e
 
 int chat_post_sandbox(struct api_call *c, struct err *err)
 {
-	struct session_entered how = { 0 };
-	auto_call(session_entered_fini) struct session_entered *guard = &how;
+	struct session_enter_result how = { 0 };
+	auto_call(session_enter_result_fini) struct session_enter_result *guard = &how;
 	const struct store_session *s = &how.session;
-	int64_t began_us = mono_us();
+	int64_t began_us = api_mono_us();
 	struct wanted w = { 0 };
 	struct json_out j;
 
 	(void)guard;
 	if (take_wanted(c, &w, err) < 0 || (w.session ? make_for : make_new)(c, &w, &how, err) < 0)
 		return -1;
-	api_observe_entered(c->api, how.outcome, (uint64_t)(mono_us() - began_us));
+	api_observe_entered(c->api, how.outcome, (uint64_t)(api_mono_us() - began_us));
 	api_out(&j);
 	json_out_object(&j, NULL);
 	json_out_str(&j, "sessionId", s->id);
@@ -139,36 +139,36 @@ int chat_get_status(struct api_call *c, struct err *err)
 	json_out_object(&j, NULL);
 	json_out_str(&j, "status", active ? "active" : "no_sandbox");
 	json_out_i64(&j, "lifecycleVersion", s.version);
-	chat_put_look(c, &j, &s);
+	chat_put_status(c, &j, &s);
 	json_out_end(&j);
 	return api_reply(c, 200, &j, err);
 }
 
 /* What kept the probe from being made proves as little as no answer to it. */
-static int probe(struct api_call *c, const struct store_session *s, struct session_probed *ret,
+static int probe(struct api_call *c, const struct store_session *s, struct session_probe_result *ret,
 		 struct err *err)
 {
 	struct session_ref ref = { .id = s->id };
 
 	if (session_probe(c->engine, &c->who, &ref, 0, ret, err) == 0)
 		return 0;
-	if (!problem_is_retryable(err) || s->runtime != SESSION_RUNTIME_LIVE)
+	if (!api_error_is_retryable(err) || s->runtime != SESSION_RUNTIME_LIVE)
 		return -1;
-	*ret = (struct session_probed){ .answer = SESSION_UNSURE, .expires_at = s->expires_at };
+	*ret = (struct session_probe_result){ .answer = SESSION_PROBE_UNKNOWN, .expires_at = s->expires_at };
 	return 0;
 }
 
 /* What nobody is sure of is believed for as long as it was to live. */
-static const char *answer_name(const struct session_probed *p, int64_t now)
+static const char *answer_name(const struct session_probe_result *p, int64_t now)
 {
 	switch (p->answer) {
-	case SESSION_CONNECTED:
+	case SESSION_PROBE_CONNECTED:
 		return "connected";
-	case SESSION_UNSURE:
+	case SESSION_PROBE_UNKNOWN:
 		return !p->expires_at || p->expires_at > now ? "connected" : "expired";
 	case SESSION_EXPIRED:
 		return "expired";
-	case SESSION_NO_SANDBOX:
+	case SESSION_PROBE_NO_SANDBOX:
 		break;
 	}
 	return "no_sandbox";
@@ -176,9 +176,9 @@ static const char *answer_name(const struct session_probed *p, int64_t now)
 
 /* s: as it is after the probe. */
 static int reply_probed(struct api_call *c, const struct store_session *s,
-			const struct session_probed *p, struct err *err)
+			const struct session_probe_result *p, struct err *err)
 {
-	bool live = p->answer == SESSION_CONNECTED || p->answer == SESSION_UNSURE;
+	bool live = p->answer == SESSION_PROBE_CONNECTED || p->answer == SESSION_PROBE_UNKNOWN;
 	bool ended = live && s->runtime != SESSION_RUNTIME_LIVE; /* in this moment */
 	struct json_out j;
 
@@ -186,10 +186,10 @@ static int reply_probed(struct api_call *c, const struct store_session *s,
 	json_out_object(&j, NULL);
 	json_out_str(&j, "status", ended ? "no_sandbox" : answer_name(p, engine_now(c->engine)));
 	if (live && !ended) {
-		json_out_bool(&j, "verified", p->answer == SESSION_CONNECTED);
+		json_out_bool(&j, "verified", p->answer == SESSION_PROBE_CONNECTED);
 		json_out_i64_if(&j, "expiresAt", s->expires_at, s->expires_at);
 	}
-	chat_put_look(c, &j, s);
+	chat_put_status(c, &j, s);
 	json_out_end(&j);
 	return api_reply(c, 200, &j, err);
 }
@@ -198,7 +198,7 @@ int chat_get_reconnect(struct api_call *c, struct err *err)
 {
 	struct store_session s = { 0 }, after = { 0 };
 	auto_call(store_session_fini) struct store_session *guard = &s, *guard_after = &after;
-	struct session_probed p;
+	struct session_probe_result p;
 
 	(void)guard, (void)guard_after;
 	if (chat_find(c, &s, err) < 0 || probe(c, &s, &p, err) < 0 ||

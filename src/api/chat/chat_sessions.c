@@ -36,7 +36,7 @@ static int reply(struct api_call *c, const struct store_session *s, struct err *
 	json_out_i64(&j, "createdAt", s->created_at);
 	json_out_i64(&j, "idleTimeoutMs", s->idle_timeout_ms);
 	json_out_i64(&j, "lifecycleVersion", s->version);
-	chat_put_look(c, &j, s);
+	chat_put_status(c, &j, s);
 	json_out_end(&j);
 	json_out_end(&j);
 	return api_reply(c, 200, &j, err);
@@ -62,8 +62,8 @@ static int take_title(struct api_call *c, const json_t *b, const char **ret, str
 
 int chat_post_session(struct api_call *c, struct err *err)
 {
-	struct session_want w = { .asleep = true, .user = *c->user ? c->user : NULL };
-	struct session_entered how = { 0 };
+	struct session_opts w = { .asleep = true, .user = *c->user ? c->user : NULL };
+	struct session_enter_result how = { 0 };
 	json_t *b;
 	int r;
 
@@ -74,10 +74,10 @@ int chat_post_session(struct api_call *c, struct err *err)
 		return -1;
 	if (w.user && (!*w.user || strlen(w.user) >= STORE_USER))
 		return err_set(err, ERR_INVALID, "accountId: 1 to %d bytes", STORE_USER - 1);
-	if (chat_may_make(c, w.user ? w.user : "", err) < 0 || chat_enter(c, &w, &how, err) < 0)
+	if (chat_check_create(c, w.user ? w.user : "", err) < 0 || chat_enter(c, &w, &how, err) < 0)
 		return -1;
 	r = reply(c, &how.session, err);
-	session_entered_fini(&how);
+	session_enter_result_fini(&how);
 	return r;
 }
 

@@ -4,14 +4,14 @@
 
 #include "api/chat/chat.h"
 
-DEFINE_AUTO(struct session_entered *, session_entered_fini);
+DEFINE_AUTO(struct session_enter_result *, session_enter_result_fini);
 
 /* Put away first, its files have a name without being copied, and nothing is written after them. */
 static int save(struct api_call *c, const struct store_session *s, struct store_snapshot *ret,
 		struct err *err)
 {
 	struct session_ref ref = { .id = s->id };
-	struct snapshot_want want = { 0 };
+	struct snapshot_opts want = { 0 };
 
 	if (!session_is_active(s, engine_now(c->engine)))
 		return chat_not_running(err);
@@ -66,8 +66,8 @@ int chat_put_snapshot(struct api_call *c, struct err *err)
 {
 	struct store_session s = { 0 };
 	auto_call(store_session_fini) struct store_session *guard = &s;
-	struct session_entered how = { 0 };
-	auto_call(session_entered_fini) struct session_entered *guard_how = &how;
+	struct session_enter_result how = { 0 };
+	auto_call(session_enter_result_fini) struct session_enter_result *guard_how = &how;
 	struct session_ref ref = { .id = s.id };
 	struct json_out j;
 

@@ -61,7 +61,7 @@ static int read_body(struct api_call *c, const char **ret, size_t *ret_len, stru
 	}
 	if (c->surface && c->surface->body_max)
 		max = c->surface->body_max;
-	if (is_large(c, max) && large_enter(c, err) < 0)
+	if (is_large(c, max) && body_gate_enter(c, err) < 0)
 		return -1;
 	if (http_body(c->rq, max, ret, ret_len, err) == 0)
 		return 0;
@@ -133,7 +133,7 @@ static int check_cost(struct api_call *c, const char *text, size_t len, struct e
 		err->sys = EFBIG;
 		return -1;
 	}
-	return values > VALUES_FEW ? large_enter(c, err) : 0;
+	return values > VALUES_FEW ? body_gate_enter(c, err) : 0;
 }
 
 int api_body(struct api_call *c, const char *const *fields, json_t **ret, struct err *err)

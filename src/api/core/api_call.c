@@ -11,7 +11,7 @@ enum { HOLD_US = 1000000 };
 
 DEFINE_AUTO(struct store_session *, store_session_fini);
 
-int64_t wall_ms(void)
+int64_t api_wall_ms(void)
 {
 	struct timespec ts;
 
@@ -19,7 +19,7 @@ int64_t wall_ms(void)
 	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-int64_t mono_us(void)
+int64_t api_mono_us(void)
 {
 	struct timespec ts;
 
@@ -32,12 +32,12 @@ bool api_is_draining(const struct api *a)
 	return a->draining;
 }
 
-void api_note_trouble(struct api_call *c, const struct err *err)
+void api_log_error(struct api_call *c, const struct err *err)
 {
 	struct api *a = c->api;
 
 	pthread_mutex_lock(&a->mutex);
-	a->trouble.at = wall_ms();
+	a->trouble.at = api_wall_ms();
 	a->trouble.code = err->code;
 	a->trouble.count++;
 	pthread_mutex_unlock(&a->mutex);
@@ -47,7 +47,7 @@ void api_note_trouble(struct api_call *c, const struct err *err)
 
 bool api_key_holds(struct api_call *c)
 {
-	int64_t now = mono_us();
+	int64_t now = api_mono_us();
 
 	if (!c->pass || now - c->held_at_us < HOLD_US)
 		return true;
@@ -55,12 +55,12 @@ bool api_key_holds(struct api_call *c)
 	return auth_holds(c->pass);
 }
 
-bool api_is_over(struct api_call *c)
+bool api_is_cancelled(struct api_call *c)
 {
 	return api_is_draining(c->api) || http_is_gone(c->rq) || !api_key_holds(c);
 }
 
-bool api_is_theirs(const struct api_call *c, const char *session, const char *user)
+bool api_is_own(const struct api_call *c, const char *session, const char *user)
 {
 	return (!*c->session || strcmp(c->session, session) == 0) &&
 	       (!*c->user || strcmp(c->user, user) == 0);
@@ -89,9 +89,9 @@ static int narrow(struct api_call *c, const char *id, struct session_ref *ref, s
 
 	(void)guard;
 	if (session_get(c->engine, &c->who, ref, &s, &why) == 0)
-		return api_is_theirs(c, s.id, s.user) ? by_id(c, s.id, ref, err) : unseen(id, err);
+		return api_is_own(c, s.id, s.user) ? by_id(c, s.id, ref, err) : unseen(id, err);
 	if (why.sys == ESTALE && session_tombstone(c->engine, &c->who, ref, &t, &why) == 0)
-		return api_is_theirs(c, t.session, t.user) ? by_id(c, t.session, ref, err)
+		return api_is_own(c, t.session, t.user) ? by_id(c, t.session, ref, err)
 							   : unseen(id, err);
 	if (why.code == ERR_NOT_FOUND)
 		return unseen(id, err);

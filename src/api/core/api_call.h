@@ -36,7 +36,7 @@ struct api_surface {
 	bool nul; /* texts may hold U+0000; api_str() takes none of these */
 };
 
-struct large_place { /* large.c */
+struct body_gate_slot { /* large.c */
 	struct api *api; /* NULL: none */
 	int at;
 };
@@ -55,7 +55,7 @@ struct api_call {
 	struct api_arena *arena; /* goes with the call */
 	struct auth_pass *pass; /* of the key; NULL: none was asked for */
 	int64_t held_at_us; /* when api_key_holds() last looked */
-	struct large_place large;
+	struct body_gate_slot large;
 	struct policy_refusal
 		refusal; /* what a policy refused a command for: give it to run_want */
 };
@@ -100,12 +100,12 @@ bool api_is_draining(const struct api *a);
  * lasts; asks once a second at most. */
 bool api_key_holds(struct api_call *c);
 /* The caller is gone, the service ends, or the key does not hold. */
-bool api_is_over(struct api_call *c);
+bool api_is_cancelled(struct api_call *c);
 /* The session that a path's {id} names: an id, or "key:KEY". A token for one session or user sees
  * no other: ERR_NOT_FOUND. */
 int api_ref(struct api_call *c, const char *id, struct session_ref *ret, struct err *err);
 /* Whether a token, if it is for one session or user only, is for this one. */
-bool api_is_theirs(const struct api_call *c, const char *session, const char *user);
+bool api_is_own(const struct api_call *c, const char *session, const char *user);
 /* Whether what belongs to this session ("": to none) may be seen: ERR_NOT_FOUND. */
 int api_may_see(struct api_call *c, const char *session, struct err *err);
 /* The body as a JSON object of these fields and no other. NULL-terminated names; an unknown one is
@@ -128,7 +128,7 @@ void api_out(struct json_out *j); /* a writer with the usual bound */
  * problem.c has the table. */
 unsigned api_status(const struct err *err);
 /* Answers with it, in the words of the surface; returns the status that has there. */
-unsigned api_problem(struct api_call *c, const struct err *err);
+unsigned api_error(struct api_call *c, const struct err *err);
 
 /* Shapes that several routes share. */
 void api_put_session(struct api_call *c, struct json_out *j, const char *key,

@@ -40,8 +40,8 @@ static const struct problem {
 	{ ERR_LIMIT, ERANGE, 416, "OUTPUT_GONE", false },
 	{ ERR_LIMIT, ENOSPC, 507, "LIMIT_DISK", false },
 	{ ERR_LIMIT, EDQUOT, 507, "LIMIT_DISK", false },
-	{ ERR_LIMIT, EXEC_NO_PIDS, 429, "LIMIT_PIDS", false },
-	{ ERR_LIMIT, EXEC_NO_MEMORY, 429, "LIMIT_MEMORY", false },
+	{ ERR_LIMIT, GUEST_EXEC_NO_PIDS, 429, "LIMIT_PIDS", false },
+	{ ERR_LIMIT, GUEST_EXEC_NO_MEMORY, 429, "LIMIT_MEMORY", false },
 	{ ERR_LIMIT, ENOMEM, 503, "UNAVAILABLE", true },
 	{ ERR_LIMIT, EMFILE, 503, "UNAVAILABLE", true },
 	{ ERR_LIMIT, ENFILE, 503, "UNAVAILABLE", true },
@@ -67,12 +67,12 @@ unsigned api_status(const struct err *err)
 	return look_up(err)->status;
 }
 
-const char *problem_code(const struct err *err)
+const char *api_error_code(const struct err *err)
 {
 	return look_up(err)->name;
 }
 
-bool problem_is_retryable(const struct err *err)
+bool api_error_is_retryable(const struct err *err)
 {
 	return look_up(err)->retryable;
 }
@@ -115,9 +115,9 @@ static void put_tombstone(struct api_call *c, struct json_out *j)
 
 static void put_full(struct api_call *c, struct json_out *j)
 {
-	struct session_full f;
+	struct capacity_report f;
 
-	engine_full(c->engine, &f);
+	capacity_get_report(c->engine, &f);
 	json_out_u64(j, "active", f.active);
 	json_out_u64(j, "max", f.max);
 	json_out_u64(j, "waiting", f.waiting);
@@ -140,7 +140,7 @@ static void put_shortage(struct api_call *c, const struct err *err, struct json_
 	    session_get(c->engine, &c->who, &ref, &s, &ignored) < 0)
 		return;
 	session_limits(c->engine, &s, &l);
-	if (err->sys == EXEC_NO_PIDS)
+	if (err->sys == GUEST_EXEC_NO_PIDS)
 		json_out_u64(j, "pids", l.pids);
 	else
 		json_out_u64(j, "memory_bytes", l.memory_bytes);
@@ -165,7 +165,7 @@ static void put_details(struct api_call *c, const struct err *err, struct json_o
 	if (err->code == ERR_NOT_FOUND && err->sys == ESTALE && is_of_session(c))
 		put_tombstone(c, j);
 	if (err->code == ERR_LIMIT && is_of_session(c) &&
-	    (err->sys == EXEC_NO_PIDS || err->sys == EXEC_NO_MEMORY))
+	    (err->sys == GUEST_EXEC_NO_PIDS || err->sys == GUEST_EXEC_NO_MEMORY))
 		put_shortage(c, err, j);
 	if (err->code == ERR_UNAVAILABLE && err->sys == EAGAIN && c->engine)
 		put_full(c, j);
@@ -177,7 +177,7 @@ static void put_details(struct api_call *c, const struct err *err, struct json_o
 
 static void set_headers(struct api_call *c, const struct err *err, unsigned status)
 {
-	struct session_full f = { .retry_after_ms = 1000 };
+	struct capacity_report f = { .retry_after_ms = 1000 };
 	char text[24];
 
 	if (status == 401)
@@ -185,14 +185,14 @@ static void set_headers(struct api_call *c, const struct err *err, unsigned stat
 	if (status != 429 && status != 503)
 		return;
 	if (err->code == ERR_UNAVAILABLE && err->sys == EAGAIN && c->engine)
-		engine_full(c->engine, &f);
+		capacity_get_report(c->engine, &f);
 	snprintf(text, sizeof(text), "%lld", (long long)(f.retry_after_ms + 999) / 1000);
-	if (problem_is_retryable(err))
+	if (api_error_is_retryable(err))
 		http_set_header(c->rq, "Retry-After", text);
 }
 
 /* What went wrong inside is for the log; it may tell of the machine. */
-const char *problem_sentence(const struct err *err)
+const char *api_error_text(const struct err *err)
 {
 	return api_status(err) == 500 ? "something went wrong inside; the log has it under this "
 					"request's X-Request-Id"
@@ -202,14 +202,14 @@ const char *problem_sentence(const struct err *err)
 /* As /v1 tells it. */
 static unsigned put_problem(struct api_call *c, const struct err *err, struct json_out *j)
 {
-	http_error_begin(j, problem_code(err), problem_sentence(err), problem_is_retryable(err));
+	http_error_begin(j, api_error_code(err), api_error_text(err), api_error_is_retryable(err));
 	put_details(c, err, j);
 	http_error_end(j);
 	return api_status(err);
 }
 
 /* Words of whatever origin are one plain line to who reads them. */
-unsigned api_problem(struct api_call *c, const struct err *why)
+unsigned api_error(struct api_call *c, const struct err *why)
 {
 	static const char nothing[] = "{\"error\":{\"code\":\"UNAVAILABLE\",\"message\":\"no "
 				      "memory\",\"retryable\":true,\"details\":{}}}";
@@ -222,8 +222,8 @@ unsigned api_problem(struct api_call *c, const struct err *why)
 	/* that a caller left, or came too early, is none */
 	if (status >= 500 &&
 	    (err->code != ERR_UNAVAILABLE || (err->sys != EINPROGRESS && !http_is_gone(c->rq))))
-		api_note_trouble(c, err);
-	plain_line(why->msg, plain.msg, sizeof(plain.msg));
+		api_log_error(c, err);
+	one_line_print(why->msg, plain.msg, sizeof(plain.msg));
 	api_out(&j);
 	status = c->surface ? c->surface->problem(c, err, &j) : put_problem(c, err, &j);
 	text = json_out_take(&j, &len);

@@ -219,7 +219,7 @@ static void tell_refused(struct auth *a, const char *peer)
 	snprintf(text, sizeof(text),
 		 "%u requests with keys that are not known or have expired, the last from %.60s", n,
 		 peer);
-	(void)audit(a->opts.engine, "", "key_refused", "lodge", text, &ignored);
+	(void)audit_write(a->opts.engine, "", "key_refused", "lodge", text, &ignored);
 }
 
 static int load(struct auth *a, const uint8_t hash[STORE_HASH], struct store_key *ret,
@@ -235,7 +235,7 @@ static int load(struct auth *a, const uint8_t hash[STORE_HASH], struct store_key
 		*ret = s->key;
 	*ret_removals = a->removals;
 	pthread_mutex_unlock(&a->mutex);
-	return known ? 0 : key_find(a->opts.engine, hash, ret, err);
+	return known ? 0 : api_key_find(a->opts.engine, hash, ret, err);
 }
 
 static int admit(struct auth *a, uint64_t removals, struct auth_pass *p, struct err *err)
@@ -271,7 +271,7 @@ int auth_enter(struct auth *a, const char *key, const char *peer, struct auth_pa
 	uint8_t hash[STORE_HASH];
 	uint64_t removals;
 
-	if (key_hash(key, hash, err) < 0)
+	if (api_key_hash(key, hash, err) < 0)
 		return -1;
 	if (load(a, hash, &p.key, &removals, err) < 0) {
 		if (err->code != ERR_NOT_FOUND)
@@ -279,7 +279,7 @@ int auth_enter(struct auth *a, const char *key, const char *peer, struct auth_pa
 		tell_refused(a, peer);
 		return deny(EKEYREJECTED, "this key is not known", err);
 	}
-	if (key_is_over(a->opts.engine, &p.key)) {
+	if (api_key_is_expired(a->opts.engine, &p.key)) {
 		tell_refused(a, peer);
 		return deny(EKEYEXPIRED, "this key has expired", err);
 	}
@@ -309,5 +309,5 @@ bool auth_holds(const struct auth_pass *p)
 
 	if (load(p->auth, p->key.hash, &key, &ignored, &err) < 0)
 		return err.code != ERR_NOT_FOUND;
-	return !key_is_over(p->auth->opts.engine, &key);
+	return !api_key_is_expired(p->auth->opts.engine, &key);
 }

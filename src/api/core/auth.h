@@ -44,7 +44,7 @@ int auth_scope(const char *scopes, enum api_scope *ret, char ret_session[STORE_I
  */
 
 enum { KEY_TEXT = 72 }; /* "lk_" and 64 digits */
-int key_new(char ret[KEY_TEXT], struct err *err);
-int key_hash(const char *key, uint8_t ret[STORE_HASH], struct err *err);
+int api_key_generate(char ret[KEY_TEXT], struct err *err);
+int api_key_hash(const char *key, uint8_t ret[STORE_HASH], struct err *err);
 
 #endif

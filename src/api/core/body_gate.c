@@ -11,7 +11,7 @@
 
 enum { WAIT_MS = 30000, LOOK_MS = 500 };
 
-void large_init(struct api *a)
+void body_gate_init(struct api *a)
 {
 	pthread_condattr_t attr;
 
@@ -22,7 +22,7 @@ void large_init(struct api *a)
 	pthread_condattr_destroy(&attr);
 }
 
-void large_fini(struct api *a)
+void body_gate_fini(struct api *a)
 {
 	pthread_cond_destroy(&a->large.left);
 	pthread_mutex_destroy(&a->large.mutex);
@@ -30,7 +30,7 @@ void large_fini(struct api *a)
 
 static void leave(void *place)
 {
-	struct large_place *p = place;
+	struct body_gate_slot *p = place;
 	struct api *a = p->api;
 
 	malloc_trim(0); /* thousands of small pieces: the machine may have them back */
@@ -68,21 +68,21 @@ static void nap(struct api *a)
 	pthread_cond_timedwait(&a->large.left, &a->large.mutex, &ts);
 }
 
-int large_enter(struct api_call *c, struct err *err)
+int body_gate_enter(struct api_call *c, struct err *err)
 {
-	int64_t until = mono_us() + WAIT_MS * 1000LL;
-	struct large_place *p = &c->large;
+	int64_t until = api_mono_us() + WAIT_MS * 1000LL;
+	struct body_gate_slot *p = &c->large;
 	int at;
 
 	if (p->api)
 		return 0;
 	pthread_mutex_lock(&c->api->large.mutex);
-	while ((at = take(c->api, c->who.tenant)) < 0 && mono_us() < until &&
+	while ((at = take(c->api, c->who.tenant)) < 0 && api_mono_us() < until &&
 	       !api_is_draining(c->api) && !http_is_gone(c->rq))
 		nap(c->api);
 	pthread_mutex_unlock(&c->api->large.mutex);
 	if (at < 0)
 		return err_set(err, ERR_UNAVAILABLE, "too many large requests at once: try again");
-	*p = (struct large_place){ .api = c->api, .at = at };
+	*p = (struct body_gate_slot){ .api = c->api, .at = at };
 	return arena_keep(c->arena, p, leave) ? 0 : err_set(err, ERR_UNAVAILABLE, "no memory");
 }

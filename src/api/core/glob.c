@@ -15,9 +15,9 @@ static const char *take_number(const char *at, uint64_t *ret)
 	return at;
 }
 
-struct match_range match_range(const char *text, uint64_t size)
+struct range_match range_match(const char *text, uint64_t size)
 {
-	struct match_range whole = { .len = size }, r = { .part = true };
+	struct range_match whole = { .len = size }, r = { .part = true };
 	uint64_t first, last;
 	const char *dash, *end;
 	bool open_start, open_end;
@@ -44,7 +44,7 @@ struct match_range match_range(const char *text, uint64_t size)
 	return r;
 }
 
-bool match_tag(const char *list, const char *etag, bool weak)
+bool etag_match(const char *list, const char *etag, bool weak)
 {
 	size_t len = etag ? strlen(etag) : 0;
 
@@ -64,7 +64,7 @@ bool match_tag(const char *list, const char *etag, bool weak)
 	return false;
 }
 
-bool match_glob(const char *glob, const char *text)
+bool glob_match(const char *glob, const char *text)
 {
 	const char *star = NULL, *from = NULL;
 

@@ -32,7 +32,7 @@ static void put_sentence(struct json_out *j, const char *key, const char *text)
 {
 	char line[SENTENCE];
 
-	plain_line(text, line, sizeof(line));
+	one_line_print(text, line, sizeof(line));
 	json_out_str(j, key, line);
 }
 

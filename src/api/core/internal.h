@@ -53,20 +53,20 @@ struct route_match {
  */
 
 /* ERR_DENIED, with sys EADDRNOTAVAIL where it is the Host. */
-int head_check(struct api *a, const struct http_request *rq, struct err *err);
+int origin_check(struct api *a, const struct http_request *rq, struct err *err);
 /* "127.0.0.1:80", "[::1]", "localhost" ... */
-bool head_is_loopback(const char *host);
+bool origin_is_loopback(const char *host);
 /* For a browser that may; also for an answer that refuses. */
-void head_cors(struct api *a, struct http_request *rq);
+void origin_put_cors(struct api *a, struct http_request *rq);
 /* Answers OPTIONS: what may be asked of this path. */
-void head_options(struct api *a, struct http_request *rq, const char *allow);
+void origin_put_options(struct api *a, struct http_request *rq, const char *allow);
 
 /* ---- problem.c ---------------------------------------------------------------------------------
  */
 
-const char *problem_code(const struct err *err); /* "NOT_FOUND" */
-bool problem_is_retryable(const struct err *err);
-const char *problem_sentence(const struct err *err); /* for callers; of a 500 it tells nothing */
+const char *api_error_code(const struct err *err); /* "NOT_FOUND" */
+bool api_error_is_retryable(const struct err *err);
+const char *api_error_text(const struct err *err); /* for callers; of a 500 it tells nothing */
 
 /* ---- body.c -------------------------------------------------------------------------------------
  */
@@ -77,16 +77,16 @@ bool body_is_shallow(const char *text, size_t len);
 /* ---- large.c: what needs much memory, one way or the other -------------------------------------
  */
 
-void large_init(struct api *a);
-void large_fini(struct api *a);
+void body_gate_init(struct api *a);
+void body_gate_fini(struct api *a);
 /* Waits for a place, which the call has until its end. ERR_UNAVAILABLE: there was none in time. */
-int large_enter(struct api_call *c, struct err *err);
+int body_gate_enter(struct api_call *c, struct err *err);
 
 /* ---- api.c --------------------------------------------------------------------------------------
  */
 
-void api_note_trouble(struct api_call *c, const struct err *err);
-int64_t wall_ms(void);
-int64_t mono_us(void);
+void api_log_error(struct api_call *c, const struct err *err);
+int64_t api_wall_ms(void);
+int64_t api_mono_us(void);
 
 #endif

@@ -11,7 +11,7 @@
 
 enum { KEY_BYTES = 32 };
 
-int key_new(char ret[KEY_TEXT], struct err *err)
+int api_key_generate(char ret[KEY_TEXT], struct err *err)
 {
 	unsigned char random[KEY_BYTES];
 
@@ -24,7 +24,7 @@ int key_new(char ret[KEY_TEXT], struct err *err)
 	return 0;
 }
 
-int key_hash(const char *key, uint8_t ret[STORE_HASH], struct err *err)
+int api_key_hash(const char *key, uint8_t ret[STORE_HASH], struct err *err)
 {
 	unsigned char hash[EVP_MAX_MD_SIZE];
 	unsigned len = 0;

@@ -27,7 +27,7 @@ static bool host_name(const char *host, char ret[NAME_SIZE])
 	return true;
 }
 
-bool head_is_loopback(const char *host)
+bool origin_is_loopback(const char *host)
 {
 	static const char suffix[] = ".localhost";
 	char name[NAME_SIZE];
@@ -57,7 +57,7 @@ static bool host_is_ours(struct api *a, const char *host)
 	char name[NAME_SIZE];
 	bool ours;
 
-	if (head_is_loopback(host))
+	if (origin_is_loopback(host))
 		return true;
 	pthread_rwlock_rdlock(&a->names);
 	ours = (!a->hosts && !a->opts.loopback_only) ||
@@ -93,7 +93,7 @@ static bool is_foreign_change(const struct http_request *rq)
 	       strcmp(method, "HEAD") != 0 && strcmp(method, "OPTIONS") != 0;
 }
 
-int head_check(struct api *a, const struct http_request *rq, struct err *err)
+int origin_check(struct api *a, const struct http_request *rq, struct err *err)
 {
 	const char *host = http_header(rq, "Host"), *origin = http_header(rq, "Origin");
 
@@ -109,7 +109,7 @@ int head_check(struct api *a, const struct http_request *rq, struct err *err)
 	return 0;
 }
 
-void head_cors(struct api *a, struct http_request *rq)
+void origin_put_cors(struct api *a, struct http_request *rq)
 {
 	const char *origin = http_header(rq, "Origin");
 
@@ -121,7 +121,7 @@ void head_cors(struct api *a, struct http_request *rq)
 	http_set_header(rq, "Vary", "Origin");
 }
 
-void head_options(struct api *a, struct http_request *rq, const char *allow)
+void origin_put_options(struct api *a, struct http_request *rq, const char *allow)
 {
 	const char *origin = http_header(rq, "Origin");
 

@@ -12,7 +12,7 @@
 enum { PIECE = 64 << 10, LOOK_MS = 500 };
 
 struct flow {
-	flow_fn *fn;
+	pipe_stream_fn *fn;
 	void *arg;
 	int fd; /* the thread's */
 	pthread_t thread;
@@ -30,7 +30,7 @@ static void *run(void *arg)
 }
 
 /* Takes over fd. */
-static int start(struct flow *f, flow_fn *fn, void *arg, int fd, struct err *err)
+static int start(struct flow *f, pipe_stream_fn *fn, void *arg, int fd, struct err *err)
 {
 	int r;
 
@@ -99,7 +99,7 @@ static bool send_all(struct api_call *c, int fd, char *buf, ssize_t n)
 }
 
 /* The first piece is waited for: until then a failure can still be told. */
-int flow_out(struct api_call *c, const char *type, flow_fn *fn, void *arg, struct err *err)
+int pipe_stream_out(struct api_call *c, const char *type, pipe_stream_fn *fn, void *arg, struct err *err)
 {
 	auto_close int from = -1;
 	char *buf = arena_alloc(c->arena, PIECE);
@@ -119,7 +119,7 @@ int flow_out(struct api_call *c, const char *type, flow_fn *fn, void *arg, struc
 	close(steal_fd(&from)); /* ends what still writes */
 	if (join(&f, err) < 0) {
 		if (whole)
-			api_note_trouble(c, err);
+			api_log_error(c, err);
 		if (begun)
 			http_stream_abort(c->rq);
 		return begun ? 0 : -1;
@@ -165,7 +165,7 @@ static int put_body(struct api_call *c, int fd, char *buf, struct err *err)
 	return n < 0 ? -1 : 0;
 }
 
-int flow_in(struct api_call *c, flow_fn *fn, void *arg, struct err *err)
+int pipe_stream_in(struct api_call *c, pipe_stream_fn *fn, void *arg, struct err *err)
 {
 	auto_close int to = -1;
 	char *buf = arena_alloc(c->arena, PIECE);

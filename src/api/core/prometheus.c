@@ -87,10 +87,10 @@ static void print_engine(struct engine *e, FILE *f)
 					       [SESSION_SOURCE_COLD] = "source=\"cold\"",
 					       [SESSION_SOURCE_RESUME] = "source=\"resume\"",
 					       [SESSION_SOURCE_FORK] = "source=\"fork\"" };
-	const struct engine_numbers *n = engine_numbers(e);
+	const struct engine_metrics *n = engine_metrics(e);
 	struct keeper_pool_state pool;
 
-	engine_pool(e, &pool);
+	engine_pool_state(e, &pool);
 	gauge(f, "lodge_pool_ready", "Sandboxes of the pool that wait.", pool.ready);
 	gauge(f, "lodge_pool_target", "So many are to wait; 0: there is no pool.", pool.target);
 	counter(f, "lodge_pool_hits_total", "Sandboxes taken from the pool.", pool.hits);
@@ -108,9 +108,9 @@ static void print_engine(struct engine *e, FILE *f)
 
 static void print(struct api *a, FILE *f)
 {
-	struct session_full full;
+	struct capacity_report full;
 
-	engine_full(a->opts.engine, &full);
+	capacity_get_report(a->opts.engine, &full);
 	gauge(f, "lodge_sandboxes_active", "Sandboxes that live.", full.active);
 	gauge(f, "lodge_sandboxes_max", "At most so many; 0: any number.", full.max);
 	gauge(f, "lodge_sandboxes_idle", "Of them could be hibernated.", full.idle);
@@ -128,7 +128,7 @@ static void print(struct api *a, FILE *f)
 	print_engine(a->opts.engine, f);
 }
 
-char *metrics_text(struct api *a, size_t *ret_len)
+char *prometheus_text(struct api *a, size_t *ret_len)
 {
 	char *text = NULL;
 	FILE *f = open_memstream(&text, ret_len);

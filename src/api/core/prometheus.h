@@ -6,6 +6,6 @@
 
 struct api;
 
-char *metrics_text(struct api *a, size_t *ret_len); /* the caller's; NULL without memory */
+char *prometheus_text(struct api *a, size_t *ret_len); /* the caller's; NULL without memory */
 
 #endif

@@ -6,7 +6,7 @@
 
 enum { BEAT_MS = 15000 };
 
-bool sse_wanted(const struct api_call *c)
+bool sse_is_requested(const struct api_call *c)
 {
 	const char *accept = http_header(c->rq, "Accept");
 
@@ -40,10 +40,10 @@ int sse_send(struct api_call *c, int64_t id, const char *event, struct json_out 
 	return http_stream_write(c->rq, frame, (size_t)n);
 }
 
-bool sse_go_on(struct api_call *c, unsigned *silent_ms)
+bool sse_is_open(struct api_call *c, unsigned *silent_ms)
 {
 	*silent_ms += SSE_LOOK_MS;
-	if (api_is_over(c))
+	if (api_is_cancelled(c))
 		return false;
 	if (*silent_ms < BEAT_MS)
 		return true;

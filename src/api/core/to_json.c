@@ -129,7 +129,7 @@ void api_put_session(struct api_call *c, struct json_out *j, const char *key,
 	json_out_text(j, "fragment", s->fragment);
 	json_out_str(j, "template", s->template);
 	json_out_text(j, "policy", s->policy);
-	json_out_str(j, "state", sm_name(&session_sm, s->state));
+	json_out_str(j, "state", state_machine_name(&session_states, s->state));
 	json_out_str(j, "runtime", runtime_name(s->runtime));
 	json_out_bool(j, "paused", s->paused);
 	json_out_text(j, "sandbox", s->sandbox);
@@ -161,17 +161,17 @@ void api_put_snapshot(struct json_out *j, const char *key, const struct store_sn
 
 static const char *run_state_name(uint8_t state)
 {
-	static const char *const names[] = { [RUN_RUNNING] = "running",
-					     [RUN_EXITED] = "exited",
-					     [RUN_KILLED] = "killed",
-					     [RUN_LOST] = "lost" };
+	static const char *const names[] = { [EXEC_RUNNING] = "running",
+					     [EXEC_EXITED] = "exited",
+					     [EXEC_KILLED] = "killed",
+					     [EXEC_LOST] = "lost" };
 
 	return state < ARRAY_LEN(names) ? names[state] : "lost";
 }
 
 static void put_end(struct json_out *j, const struct store_exec *x)
 {
-	bool known = x->state == RUN_EXITED || x->state == RUN_KILLED;
+	bool known = x->state == EXEC_EXITED || x->state == EXEC_KILLED;
 
 	if (known && !x->signal)
 		json_out_i64(j, "exit_code", x->exit_code);
@@ -190,8 +190,8 @@ void api_put_hits(struct json_out *j, unsigned hits)
 {
 	json_out_array(j, "limits");
 	for (unsigned bit = 1; bit && bit <= hits; bit <<= 1)
-		if (hits & bit && exec_hit_name(bit))
-			json_out_str(j, NULL, exec_hit_name(bit));
+		if (hits & bit && guest_exec_hit_name(bit))
+			json_out_str(j, NULL, guest_exec_hit_name(bit));
 	json_out_end(j);
 }
 

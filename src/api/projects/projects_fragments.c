@@ -29,7 +29,7 @@ static void put_fragment(struct json_out *j, const struct store_fragment *f)
 	api_put_iso(j, "createdAt", f->created_at);
 }
 
-static int take_want(const json_t *b, struct fragment_want *ret, struct err *err)
+static int take_want(const json_t *b, struct fragment_opts *ret, struct err *err)
 {
 	json_t *files = json_object_get(b, "files");
 
@@ -43,8 +43,8 @@ static int take_want(const json_t *b, struct fragment_want *ret, struct err *err
 
 int projects_add_fragment(struct api_call *c, struct err *err)
 {
-	struct fragment_want want = { 0 };
-	struct fragment_added added;
+	struct fragment_opts want = { 0 };
+	struct fragment_add_result added;
 	struct json_out j;
 	const char *user = NULL;
 	json_t *b;
@@ -122,7 +122,7 @@ static int send_file(struct api_call *c, struct store_file *f, bool first)
 	struct json_out j;
 
 	json_out_init(&j, FILE_JSON_MAX);
-	fragment_print_files(&j, NULL, &one);
+	fragment_files_to_json(&j, NULL, &one);
 	return send_part(c, &j, first ? "" : ",", 1, 1);
 }
 
@@ -148,7 +148,7 @@ int projects_get_fragment(struct api_call *c, struct err *err)
 	if (projects_user(c, NULL, &user, err) < 0 ||
 	    fragment_get(c->engine, &c->who, user, c->params[0], c->params[1], &f, NULL, err) < 0)
 		return -1;
-	if (f.bytes > SMALL && large_enter(c, err) < 0)
+	if (f.bytes > SMALL && body_gate_enter(c, err) < 0)
 		return -1;
 	if (fragment_get(c->engine, &c->who, user, c->params[0], c->params[1], &f, &files, err) < 0)
 		return -1;

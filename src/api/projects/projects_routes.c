@@ -17,7 +17,7 @@ static unsigned problem(struct api_call *c, const struct err *err, struct json_o
 	(void)c;
 	json_out_object(j, NULL);
 	json_out_bool(j, "success", false);
-	json_out_str(j, "error", problem_sentence(err));
+	json_out_str(j, "error", api_error_text(err));
 	json_out_end(j);
 	return err->code == ERR_INVALID && err->sys == ENOTUNIQ ? 401 : api_status(err);
 }
@@ -28,7 +28,7 @@ static const struct api_surface large = { .problem = problem,
 					  .body_max = FRAGMENT_BYTES_MAX,
 					  .nul = true };
 
-int projects_who(struct api_call *c, const json_t *body, const char **ret, struct err *err)
+int projects_caller(struct api_call *c, const json_t *body, const char **ret, struct err *err)
 {
 	const char *named = body ? NULL : http_query(c->rq, "userId");
 
@@ -50,7 +50,7 @@ int projects_user(struct api_call *c, const json_t *body, const char **ret, stru
 {
 	const char *user = NULL;
 
-	if (projects_who(c, body, &user, err) < 0)
+	if (projects_caller(c, body, &user, err) < 0)
 		return -1;
 	if (!user || !*user)
 		return err_set(err, ERR_INVALID, "userId: missing in the %s",
@@ -84,7 +84,7 @@ static int reply_project(struct api_call *c, unsigned status, const struct store
 
 static int add(struct api_call *c, struct err *err)
 {
-	struct project_want want = { 0 };
+	struct project_opts want = { 0 };
 	struct store_project p;
 	const char *user = NULL;
 	json_t *b;

@@ -8,7 +8,7 @@
 /* The end user who acts. A token for one user is that user's, and may name no other: ERR_DENIED.
  * With an application's key "userId" of the body (NULL: of the query) names one; without it *ret is
  * NULL. */
-int projects_who(struct api_call *c, const json_t *body, const char **ret, struct err *err);
+int projects_caller(struct api_call *c, const json_t *body, const char **ret, struct err *err);
 /* The same where there must be one: ERR_INVALID that names it. */
 int projects_user(struct api_call *c, const json_t *body, const char **ret, struct err *err);
 

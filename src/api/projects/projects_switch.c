@@ -20,7 +20,7 @@ static void put_url(struct api_call *c, struct json_out *j, const char *key, con
 	json_out_str(j, key, url);
 }
 
-static void put_message(struct json_out *j, const struct switched *s)
+static void put_message(struct json_out *j, const struct switch_result *s)
 {
 	bool named = *s->fragment != '\0';
 	char text[STORE_TEXT];
@@ -31,7 +31,7 @@ static void put_message(struct json_out *j, const struct switched *s)
 }
 
 /* Why files were lost; null if none were. */
-static void put_loss(struct json_out *j, const char *key, const struct switched *s)
+static void put_loss(struct json_out *j, const char *key, const struct switch_result *s)
 {
 	if (!s->state_lost) {
 		json_out_null(j, key);
@@ -44,7 +44,7 @@ static void put_loss(struct json_out *j, const char *key, const struct switched 
 	json_out_end(j);
 }
 
-static void put_switched(struct api_call *c, struct json_out *j, const struct switched *s)
+static void put_switched(struct api_call *c, struct json_out *j, const struct switch_result *s)
 {
 	json_out_object(j, NULL);
 	json_out_bool(j, "success", true);
@@ -84,12 +84,12 @@ static void tell(void *arg, const struct progress_state *now)
 	t->gone = sse_send(t->c, 0, "progress", &j) < 0;
 }
 
-static int end_stream(struct telling *t, const struct switched *s, const struct err *why)
+static int end_stream(struct telling *t, const struct switch_result *s, const struct err *why)
 {
 	struct json_out j;
 
 	if (why && api_status(why) >= 500)
-		api_note_trouble(t->c, why);
+		api_log_error(t->c, why);
 	api_out(&j);
 	if (why)
 		(void)t->c->surface->problem(t->c, why, &j);
@@ -99,10 +99,10 @@ static int end_stream(struct telling *t, const struct switched *s, const struct 
 	return 0;
 }
 
-static int switch_as(struct api_call *c, const struct switch_want *want, struct telling *t,
+static int switch_as(struct api_call *c, const struct switch_opts *want, struct telling *t,
 		     struct err *err)
 {
-	struct switched s;
+	struct switch_result s;
 	struct json_out j;
 	int r = switch_user(c->engine, &c->who, want, &s, err);
 
@@ -118,7 +118,7 @@ static int switch_as(struct api_call *c, const struct switch_want *want, struct 
 int projects_switch(struct api_call *c, struct err *err)
 {
 	struct telling t = { .c = c };
-	struct switch_want want = { .tell = sse_wanted(c) ? tell : NULL, .tell_arg = &t };
+	struct switch_opts want = { .tell = sse_is_requested(c) ? tell : NULL, .tell_arg = &t };
 	json_t *b;
 
 	if (api_body(c, NULL, &b, err) < 0 || api_str(b, "projectId", &want.project, err) < 0 ||
@@ -134,7 +134,7 @@ int projects_switch(struct api_call *c, struct err *err)
 /* ---- cleaning up ----------------------------------------------------------------------------- */
 
 /* One that slept has no sandbox: it is called by its session. */
-static void put_killed(struct json_out *j, const char *key, const struct killed_list *l,
+static void put_killed(struct json_out *j, const char *key, const struct kill_result_list *l,
 		       bool killed)
 {
 	json_out_array(j, key);
@@ -149,13 +149,13 @@ static void put_killed(struct json_out *j, const char *key, const struct killed_
 int projects_clean_up(struct api_call *c, struct err *err)
 {
 	char text[STORE_USER + 64];
-	struct killed_list l;
+	struct kill_result_list l;
 	struct json_out j;
 	const char *user = NULL;
 	json_t *b;
 
 	if (api_body(c, NULL, &b, err) < 0 || projects_user(c, b, &user, err) < 0 ||
-	    kill_user_sandboxes(c->engine, &c->who, user, &l, err) < 0)
+	    user_kill_sandboxes(c->engine, &c->who, user, &l, err) < 0)
 		return -1;
 	snprintf(text, sizeof(text), "Sandbox cleanup completed for user %s", user);
 	api_out(&j);
@@ -170,7 +170,7 @@ int projects_clean_up(struct api_call *c, struct err *err)
 	put_killed(&j, "failedSandboxes", &l, false);
 	json_out_end(&j);
 	json_out_end(&j);
-	killed_list_fini(&l);
+	kill_result_list_fini(&l);
 	return api_reply(c, 200, &j, err);
 }
 

@@ -28,7 +28,7 @@ int projects_put_member(struct api_call *c, struct err *err)
 	json_t *b;
 
 	if (api_body(c, NULL, &b, err) < 0 || api_str(b, "role", &role, err) < 0 ||
-	    projects_who(c, b, &by, err) < 0 ||
+	    projects_caller(c, b, &by, err) < 0 ||
 	    team_put(c->engine, &c->who, by, c->params[0], c->params[1], team_role_find(role),
 		     err) < 0)
 		return -1;
@@ -40,7 +40,7 @@ int projects_remove_member(struct api_call *c, struct err *err)
 	enum team_role was;
 	const char *by = NULL;
 
-	if (projects_who(c, NULL, &by, err) < 0 ||
+	if (projects_caller(c, NULL, &by, err) < 0 ||
 	    team_remove(c->engine, &c->who, by, c->params[0], c->params[1], &was, err) < 0)
 		return -1;
 	return reply_member(c, was, err);
@@ -52,7 +52,7 @@ int projects_list_members(struct api_call *c, struct err *err)
 	const char *by = NULL;
 	struct json_out j;
 
-	if (projects_who(c, NULL, &by, err) < 0 ||
+	if (projects_caller(c, NULL, &by, err) < 0 ||
 	    team_list(c->engine, &c->who, by, c->params[0], &l, err) < 0)
 		return -1;
 	api_out(&j);

@@ -40,12 +40,12 @@ int threads_list(struct api_call *c, struct err *err)
 	struct thread_files l = { 0 };
 	auto_call(thread_files_fini) struct thread_files *guard = &l;
 	struct json_out j;
-	struct v1_at a;
+	struct v1_open_path a;
 
 	(void)guard;
 	if (!id || !*id)
 		return err_set(err, ERR_INVALID, "session_id: missing");
-	if (v1_at_session(c, id, "", true, &a, err) < 0 ||
+	if (v1_open_session_path(c, id, "", true, &a, err) < 0 ||
 	    thread_files_list(a.loan, is_gone, c->rq, &l, err) < 0)
 		return -1;
 	api_out(&j);
@@ -120,7 +120,7 @@ int threads_download(struct api_call *c, struct err *err)
 {
 	auto_close int fd = -1;
 	const char *id = "", *name = "";
-	struct v1_at a;
+	struct v1_open_path a;
 	struct stat st;
 	json_t *b;
 
@@ -129,11 +129,11 @@ int threads_download(struct api_call *c, struct err *err)
 	    take_name(c, b, &name, err) < 0)
 		return -1;
 	if (!thread_name_is_valid(name))
-		return threads_refuse(c, 400, "Invalid filename", err);
-	if (v1_at_session(c, id, name, true, &a, err) < 0)
+		return threads_error(c, 400, "Invalid filename", err);
+	if (v1_open_session_path(c, id, name, true, &a, err) < 0)
 		return -1;
 	if (thread_open(a.loan, name, &fd, &st, err) < 0)
-		return err->code == ERR_INVALID ? threads_refuse(c, 400, "Invalid filename", err)
+		return err->code == ERR_INVALID ? threads_error(c, 400, "Invalid filename", err)
 						: -1;
 	set_disposition(c, base_name(name));
 	/* a guest's bytes are never a page of ours */

@@ -7,7 +7,7 @@
 #include "api/threads/threads_sessions.h"
 #include "api/v1/v1_exec.h"
 
-DEFINE_AUTO(struct exec_output *, exec_output_fini);
+DEFINE_AUTO(struct guest_exec_output *, guest_exec_output_fini);
 
 static int take_seconds(const json_t *b, uint32_t *ret_ms, struct err *err)
 {
@@ -29,16 +29,16 @@ static int refuse_command(struct api_call *c, const char *command, struct err *e
 {
 	struct json_out j;
 
-	threads_refuse_begin(&j, err->msg);
+	threads_error_begin(&j, err->msg);
 	json_out_str(&j, "command", command);
 	json_out_str(&j, "forbidden_pattern", c->refusal.word);
-	return threads_refuse_end(c, 400, &j, err);
+	return threads_error_end(c, 400, &j, err);
 }
 
-static int put_result(struct json_out *j, struct run *x, const struct exec_output *o,
+static int put_result(struct json_out *j, struct exec_handle *x, const struct guest_exec_output *o,
 		      struct err *err)
 {
-	const struct exec_result *r = &o->result;
+	const struct guest_exec_result *r = &o->result;
 	int code;
 
 	if (thread_exit_code(x, r, &code, err) < 0)
@@ -53,10 +53,10 @@ static int put_result(struct json_out *j, struct run *x, const struct exec_outpu
 	return 0;
 }
 
-static int answer(struct api_call *c, const struct v1_wish *w, struct run *x, struct err *err)
+static int answer(struct api_call *c, const struct exec_request *w, struct exec_handle *x, struct err *err)
 {
-	struct exec_output o = { 0 };
-	auto_call(exec_output_fini) struct exec_output *guard = &o;
+	struct guest_exec_output o = { 0 };
+	auto_call(guest_exec_output_fini) struct guest_exec_output *guard = &o;
 	struct json_out j;
 	bool gone;
 
@@ -77,8 +77,8 @@ static int answer(struct api_call *c, const struct v1_wish *w, struct run *x, st
 
 int threads_execute(struct api_call *c, struct err *err)
 {
-	auto_call(run_close) struct run *x = NULL;
-	struct v1_wish w = { 0 };
+	auto_call(exec_close) struct exec_handle *x = NULL;
+	struct exec_request w = { 0 };
 	struct session_ref ref;
 	const char *id = "";
 	json_t *b;

@@ -20,7 +20,7 @@ static const char *sentence(const struct api_call *c, const struct err *err, uns
 		return "Pool at max capacity, try again later";
 	if (status == 404 && c->route)
 		return err->sys == ENOENT ? "File not found" : "Invalid or expired session";
-	return problem_sentence(err);
+	return api_error_text(err);
 }
 
 /* What a handler finds wrong is a field's fault; what was wrong before is the request's. */
@@ -40,7 +40,7 @@ static unsigned put_problem(struct api_call *c, const struct err *err, struct js
 
 const struct api_surface threads_surface = { .problem = put_problem };
 
-int threads_refuse(struct api_call *c, unsigned status, const char *detail, struct err *err)
+int threads_error(struct api_call *c, unsigned status, const char *detail, struct err *err)
 {
 	struct json_out j;
 
@@ -51,7 +51,7 @@ int threads_refuse(struct api_call *c, unsigned status, const char *detail, stru
 	return api_reply(c, status, &j, err);
 }
 
-void threads_refuse_begin(struct json_out *j, const char *error)
+void threads_error_begin(struct json_out *j, const char *error)
 {
 	api_out(j);
 	json_out_object(j, NULL);
@@ -59,7 +59,7 @@ void threads_refuse_begin(struct json_out *j, const char *error)
 	json_out_str(j, "error", error);
 }
 
-int threads_refuse_end(struct api_call *c, unsigned status, struct json_out *j, struct err *err)
+int threads_error_end(struct api_call *c, unsigned status, struct json_out *j, struct err *err)
 {
 	json_out_end(j);
 	json_out_end(j);
@@ -142,7 +142,7 @@ static int reply_existing(struct api_call *c, const struct store_session *s, str
 	return api_reply(c, 409, &j, err);
 }
 
-static int reply_created(struct api_call *c, const struct session_entered *how, struct err *err)
+static int reply_created(struct api_call *c, const struct session_enter_result *how, struct err *err)
 {
 	struct json_out j;
 
@@ -155,8 +155,8 @@ static int reply_created(struct api_call *c, const struct session_entered *how, 
 static int create_session(struct api_call *c, struct err *err)
 {
 	struct store_binding key = { .kind = "thread" };
-	struct session_entered how = { 0 };
-	struct session_want w = { 0 };
+	struct session_enter_result how = { 0 };
+	struct session_opts w = { 0 };
 	const char *thread = "";
 	int64_t minutes = 0;
 	json_t *b;
@@ -174,7 +174,7 @@ static int create_session(struct api_call *c, struct err *err)
 		return -1;
 	r = how.outcome == SESSION_REUSED ? reply_existing(c, &how.session, err)
 					  : reply_created(c, &how, err);
-	session_entered_fini(&how);
+	session_enter_result_fini(&how);
 	return r;
 }
 
@@ -184,12 +184,12 @@ static int create_session(struct api_call *c, struct err *err)
 static void put_count(struct api_call *c, struct json_out *j, const struct store_session *s)
 {
 	struct session_ref ref = { .id = s->id };
-	auto_call(session_give_back) struct session_loan *loan = NULL;
-	struct thread_survey n;
+	auto_call(side_conn_close) struct side_conn *loan = NULL;
+	struct thread_files_describe n;
 	struct err ignored;
 
-	if (session_peek(c->engine, &c->who, &ref, &loan, &ignored) < 0 ||
-	    thread_survey(loan, &n, &ignored) < 0)
+	if (side_conn_open_readonly(c->engine, &c->who, &ref, &loan, &ignored) < 0 ||
+	    thread_files_describe(loan, &n, &ignored) < 0)
 		json_out_null(j, "files_count");
 	else
 		json_out_u64(j, "files_count", n.files);
@@ -204,8 +204,8 @@ static int refuse_unknown(struct api_call *c, const struct session_ref *ref, str
 
 	expired = session_tombstone(c->engine, &c->who, ref, &t, err) == 0 &&
 		  api_may_see(c, t.session, err) == 0 &&
-		  strcmp(t.cause.code, session_cause_name(SESSION_CAUSE_ASKED)) != 0;
-	threads_refuse_begin(&j,
+		  strcmp(t.cause.code, session_cause_name(SESSION_CAUSE_REQUESTED)) != 0;
+	threads_error_begin(&j,
 			     expired ? "Session expired" : "No active session found for thread_id");
 	json_out_str(&j, "thread_id", ref->key);
 	if (expired) {
@@ -213,7 +213,7 @@ static int refuse_unknown(struct api_call *c, const struct session_ref *ref, str
 		json_out_str(&j, "reason", t.cause.text);
 		api_put_iso(&j, "expired_at", t.cause.at);
 	}
-	return threads_refuse_end(c, 404, &j, err);
+	return threads_error_end(c, 404, &j, err);
 }
 
 static int get_session(struct api_call *c, struct err *err)

@@ -12,10 +12,10 @@ extern const struct api_surface threads_surface;
 /* A text that must be there, of 1 to max bytes. */
 int threads_text(const json_t *b, const char *name, size_t max, const char **ret, struct err *err);
 /* {"detail": "..."} */
-int threads_refuse(struct api_call *c, unsigned status, const char *detail, struct err *err);
-/* The same with an object that has an "error"; ends with threads_refuse_end(). */
-void threads_refuse_begin(struct json_out *j, const char *error);
-int threads_refuse_end(struct api_call *c, unsigned status, struct json_out *j, struct err *err);
+int threads_error(struct api_call *c, unsigned status, const char *detail, struct err *err);
+/* The same with an object that has an "error"; ends with threads_error_end(). */
+void threads_error_begin(struct json_out *j, const char *error);
+int threads_error_end(struct api_call *c, unsigned status, struct json_out *j, struct err *err);
 
 void threads_put_mb(struct json_out *j, const char *key, uint64_t bytes);
 

@@ -200,31 +200,31 @@ static int refuse_size(struct upload *u, struct err *err)
 
 	if (u->too_large)
 		size = whole > 0 ? (uint64_t)whole : size + rest;
-	threads_refuse_begin(&j, "File too large");
+	threads_error_begin(&j, "File too large");
 	threads_put_mb(&j, "max_size_mb", u->max);
 	threads_put_mb(&j, "uploaded_size_mb", size);
-	return threads_refuse_end(u->c, 413, &j, err);
+	return threads_error_end(u->c, 413, &j, err);
 }
 
 static int refuse_count(struct upload *u, const struct thread_refusal *no, struct err *err)
 {
 	struct json_out j;
 
-	threads_refuse_begin(&j, err->msg);
+	threads_error_begin(&j, err->msg);
 	json_out_u64(&j, "max_files", no->max);
 	json_out_u64(&j, "current_files", no->now);
-	return threads_refuse_end(u->c, 507, &j, err);
+	return threads_error_end(u->c, 507, &j, err);
 }
 
 static int refuse_room(struct upload *u, const struct thread_refusal *no, struct err *err)
 {
 	struct json_out j;
 
-	threads_refuse_begin(&j, err->msg);
+	threads_error_begin(&j, err->msg);
 	threads_put_mb(&j, "max_workspace_mb", no->max);
 	threads_put_mb(&j, "current_workspace_mb", no->now);
 	threads_put_mb(&j, "file_size_mb", no->asked);
-	return threads_refuse_end(u->c, 507, &j, err);
+	return threads_error_end(u->c, 507, &j, err);
 }
 
 static int refuse(struct upload *u, const struct thread_refusal *no, struct err *err)
@@ -240,7 +240,7 @@ static int refuse(struct upload *u, const struct thread_refusal *no, struct err 
 	case THREAD_FITS:
 		break;
 	}
-	return err->code == ERR_INVALID ? threads_refuse(u->c, 400, "Invalid filename", err) : -1;
+	return err->code == ERR_INVALID ? threads_error(u->c, 400, "Invalid filename", err) : -1;
 }
 
 /* ---- into the sandbox ------------------------------------------------------------------------ */
@@ -262,13 +262,13 @@ static int reply_stored(const struct upload *u, const struct thread_put *p, stru
 static int store(struct upload *u, struct err *err)
 {
 	struct thread_put p;
-	struct v1_at a;
+	struct v1_open_path a;
 
 	if (!*u->name)
 		memcpy(u->name, u->given, sizeof(u->name));
 	if (!thread_name_is_valid(u->name))
-		return threads_refuse(u->c, 400, "Invalid filename", err);
-	if (v1_at_session(u->c, u->session, u->name, true, &a, err) < 0)
+		return threads_error(u->c, 400, "Invalid filename", err);
+	if (v1_open_session_path(u->c, u->session, u->name, true, &a, err) < 0)
 		return -1;
 	if (lseek(u->fd, 0, SEEK_SET) < 0)
 		return err_sys(err, errno, "upload");

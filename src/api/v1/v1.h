@@ -11,10 +11,10 @@ typedef int v1_move_fn(struct engine *e, const struct caller *who, const struct 
 
 /* A token for one user makes and sees sessions of that user only. */
 int v1_check_token(struct api_call *c, const struct store_binding *key,
-		   const struct session_want *w, struct err *err);
+		   const struct session_opts *w, struct err *err);
 int v1_reply_session(struct api_call *c, unsigned status, struct store_session *s,
 		     struct err *err); /* ends *s */
-int v1_reply_entered(struct api_call *c, const struct session_entered *how, struct err *err);
+int v1_reply_entered(struct api_call *c, const struct session_enter_result *how, struct err *err);
 
 /* The id of the session that a parameter of the query names, as a path's {id} does; a key may lead
  * to what is gone. */

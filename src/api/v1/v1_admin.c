@@ -94,13 +94,13 @@ static int take_key(struct api_call *c, struct store_key *k, struct err *err)
 	    copy_field(b, "scope", k->scopes, sizeof(k->scopes), err) < 0 ||
 	    copy_field(b, "user", k->user, sizeof(k->user), err) < 0 ||
 	    copy_field(b, "name", k->name, sizeof(k->name), err) < 0 ||
-	    api_int(b, "expires_at", wall_ms(), INT64_MAX, &k->expires_at, err) < 0 ||
+	    api_int(b, "expires_at", api_wall_ms(), INT64_MAX, &k->expires_at, err) < 0 ||
 	    api_int(b, "expires_in_ms", 1, INT64_MAX / 4, &in, err) < 0)
 		return -1;
 	if (in && k->expires_at)
 		return err_set(err, ERR_INVALID, "expires_in_ms: not beside expires_at");
 	if (in)
-		k->expires_at = wall_ms() + in;
+		k->expires_at = api_wall_ms() + in;
 	return check_scopes(c, k, err);
 }
 
@@ -110,8 +110,8 @@ static int post_key(struct api_call *c, struct err *err)
 	char text[KEY_TEXT];
 	struct json_out j;
 
-	if (take_key(c, &k, err) < 0 || key_new(text, err) < 0 || key_hash(text, k.hash, err) < 0 ||
-	    key_add(c->engine, c->who.actor, &k, err) < 0)
+	if (take_key(c, &k, err) < 0 || api_key_generate(text, err) < 0 || api_key_hash(text, k.hash, err) < 0 ||
+	    api_key_add(c->engine, c->who.actor, &k, err) < 0)
 		return -1;
 	http_set_header(c->rq, "Cache-Control", "no-store");
 	api_out(&j);
@@ -135,7 +135,7 @@ static int get_keys(struct api_call *c, struct err *err)
 			return err_set(err, ERR_DENIED, "tenant: not this key's");
 		tenant = c->who.tenant;
 	}
-	if (api_page(c, &page, err) < 0 || key_list(c->engine, tenant, page, &l, err) < 0)
+	if (api_page(c, &page, err) < 0 || api_key_list(c->engine, tenant, page, &l, err) < 0)
 		return -1;
 	api_list(&j, "keys");
 	for (size_t i = 0; i < l.count; i++)
@@ -147,7 +147,7 @@ static int get_keys(struct api_call *c, struct err *err)
 
 static int find_key(struct api_call *c, struct store_key *ret, struct err *err)
 {
-	if (key_get(c->engine, c->params[0], ret, err) < 0)
+	if (api_key_get(c->engine, c->params[0], ret, err) < 0)
 		return -1;
 	if (c->scope != API_ADMIN && strcmp(ret->tenant, c->who.tenant) != 0)
 		return err_set(err, ERR_NOT_FOUND, "no key %.64s", c->params[0]);
@@ -177,7 +177,7 @@ static int delete_key(struct api_call *c, struct err *err)
 	struct store_key k;
 
 	if (find_key(c, &k, err) < 0 || check_reach(c, &k, err) < 0 ||
-	    key_retire(c->engine, c->who.actor, &k, err) < 0)
+	    api_key_retire(c->engine, c->who.actor, &k, err) < 0)
 		return -1;
 	auth_forget(c->api->auth, k.id);
 	return reply_key(c, &k, err);

@@ -46,7 +46,7 @@ static int add_entry(void *arg, const char *path, const struct agent_stat *st, c
 
 	if (++l->seen % GONE_EVERY == 0 && http_is_gone(l->rq))
 		return 1;
-	if (l->glob && !match_glob(l->glob, whole))
+	if (l->glob && !glob_match(l->glob, whole))
 		return 0;
 	if (l->count++ < l->skip)
 		return 0;
@@ -64,7 +64,7 @@ static int add_entry(void *arg, const char *path, const struct agent_stat *st, c
 }
 
 /* The cursor is how many were told: the list is sorted, and made anew for each page. */
-int v1_list(struct api_call *c, const struct v1_at *a, struct err *err)
+int v1_list(struct api_call *c, const struct v1_open_path *a, struct err *err)
 {
 	struct listing l = { .given = a->given,
 			     .glob = http_query(c->rq, "glob"),
@@ -112,7 +112,7 @@ static int take_format(struct api_call *c, const char *header, bool *ret_packed,
 
 struct tree {
 	struct engine *engine;
-	struct v1_at at;
+	struct v1_open_path at;
 };
 
 static int tar_out(void *arg, int fd, struct err *err)
@@ -133,14 +133,14 @@ static int packed_out(void *arg, int fd, struct err *err)
 {
 	const struct tree *t = arg;
 
-	return engine_pack(t->engine, false, fd, tar_out, arg, err);
+	return engine_zstd_pipe(t->engine, false, fd, tar_out, arg, err);
 }
 
 static int packed_in(void *arg, int fd, struct err *err)
 {
 	const struct tree *t = arg;
 
-	return engine_pack(t->engine, true, fd, tar_in, arg, err);
+	return engine_zstd_pipe(t->engine, true, fd, tar_in, arg, err);
 }
 
 int v1_get_archive(struct api_call *c, struct err *err)
@@ -148,11 +148,11 @@ int v1_get_archive(struct api_call *c, struct err *err)
 	struct tree t = { .engine = c->engine };
 	bool packed;
 
-	if (take_format(c, "Accept", &packed, err) < 0 || v1_at(c, asked_path(c), &t.at, err) < 0)
+	if (take_format(c, "Accept", &packed, err) < 0 || v1_open_path(c, asked_path(c), &t.at, err) < 0)
 		return -1;
 	http_set_header(c->rq, "X-Content-Type-Options", "nosniff");
-	return packed ? flow_out(c, zstd, packed_out, &t, err)
-		      : flow_out(c, "application/x-tar", tar_out, &t, err);
+	return packed ? pipe_stream_out(c, zstd, packed_out, &t, err)
+		      : pipe_stream_out(c, "application/x-tar", tar_out, &t, err);
 }
 
 /* The directory is made where it is missing. Not all or nothing: what was unpacked before a failure
@@ -163,8 +163,8 @@ int v1_put_archive(struct api_call *c, struct err *err)
 	bool packed;
 
 	if (take_format(c, "Content-Type", &packed, err) < 0 ||
-	    v1_at(c, asked_path(c), &t.at, err) < 0 ||
-	    flow_in(c, packed ? packed_in : tar_in, &t, err) < 0)
+	    v1_open_path(c, asked_path(c), &t.at, err) < 0 ||
+	    pipe_stream_in(c, packed ? packed_in : tar_in, &t, err) < 0)
 		return -1;
 	http_reply(c->rq, 204, NULL, NULL, 0);
 	return 0;
@@ -212,7 +212,7 @@ static void send_end(struct api_call *c, const struct err *err)
 
 	json_out_init(&j, SSE_EVENT_MAX);
 	json_out_object(&j, NULL);
-	json_out_str(&j, "code", problem_code(err));
+	json_out_str(&j, "code", api_error_code(err));
 	json_out_str(&j, "message", api_status(err) == 500 ? "the watch has ended" : err->msg);
 	json_out_end(&j);
 	(void)sse_send(c, 0, "end", &j);
@@ -231,7 +231,7 @@ static void stream_changes(struct api_call *c, const char *given, struct files_w
 		if (n > 0 && !files_is_unfinished(ch.path) && send_change(c, given, &ch) < 0)
 			return;
 		n = files_watch_next(w, SSE_LOOK_MS, &ch, &err);
-		if (n < 0 || !sse_go_on(c, &silent_ms))
+		if (n < 0 || !sse_is_open(c, &silent_ms))
 			break;
 	}
 	if (n < 0)
@@ -243,9 +243,9 @@ static void stream_changes(struct api_call *c, const char *given, struct files_w
 int v1_watch(struct api_call *c, struct err *err)
 {
 	auto_call(files_watch_free) struct files_watch *w = NULL;
-	struct v1_at a;
+	struct v1_open_path a;
 
-	if (v1_at(c, asked_path(c), &a, err) < 0 ||
+	if (v1_open_path(c, asked_path(c), &a, err) < 0 ||
 	    files_watch_new(a.sb, a.user, a.path, api_query_flag(c, "recursive"), &w, err) < 0)
 		return -1;
 	if (sse_begin(c) == 0)

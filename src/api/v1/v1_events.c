@@ -23,7 +23,7 @@ static bool pause_stream(struct api_call *c, unsigned *silent_ms)
 	struct timespec ts = { .tv_nsec = SSE_LOOK_MS * 1000000L };
 
 	nanosleep(&ts, NULL);
-	return sse_go_on(c, silent_ms);
+	return sse_is_open(c, silent_ms);
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -172,7 +172,7 @@ int v1_events(struct api_call *c, struct err *err)
 	if (take_events(c, &e, err) < 0 ||
 	    api_query_int(c, "limit", 1, STORE_PAGE_MAX, &limit, err) < 0)
 		return -1;
-	if (sse_wanted(c))
+	if (sse_is_requested(c))
 		return stream_events(c, &e, err);
 	if (engine_events(c->engine, e.since, e.tenant, e.session, (unsigned)limit, &l, err) < 0)
 		return -1;
@@ -233,7 +233,7 @@ static int reply_progress(struct api_call *c, const char *session, struct err *e
 	struct progress_state now;
 	struct json_out j;
 
-	if (sse_wanted(c))
+	if (sse_is_requested(c))
 		return stream_progress(c, session);
 	if (progress_get(c->engine, session, &now, err) < 0)
 		return -1;

@@ -19,7 +19,7 @@ enum {
 	STATUS_GONE = 499, /* as others write it into their logs */
 };
 
-DEFINE_AUTO(struct exec_output *, exec_output_fini);
+DEFINE_AUTO(struct guest_exec_output *, guest_exec_output_fini);
 DEFINE_AUTO(struct store_exec *, store_exec_fini);
 
 /* ---- what is wanted -------------------------------------------------------------------------- */
@@ -88,7 +88,7 @@ static int take_env(struct api_call *c, const json_t *b, const char *const **ret
 	return 0;
 }
 
-static int take_pty(const json_t *b, struct run_want *w, struct err *err)
+static int take_pty(const json_t *b, struct exec_opts *w, struct err *err)
 {
 	json_t *v = given(b, "pty");
 	int64_t rows = 24, cols = 80;
@@ -121,7 +121,7 @@ int v1_take_encoding(const char *name, bool *ret, struct err *err)
 
 /* Nobody reads what a command waited for asks on its input; of the others it stays open for those
  * who write to it later. */
-static int take_input(const json_t *b, struct v1_wish *w, struct err *err)
+static int take_input(const json_t *b, struct exec_request *w, struct err *err)
 {
 	bool open = w->want.background || w->want.pty;
 
@@ -136,11 +136,11 @@ static int take_input(const json_t *b, struct v1_wish *w, struct err *err)
 	return 0;
 }
 
-static int take_wish(struct api_call *c, const json_t *b, struct v1_wish *w, struct err *err)
+static int take_wish(struct api_call *c, const json_t *b, struct exec_request *w, struct err *err)
 {
 	int64_t timeout = TIMEOUT_MS, most = 0;
 	const char *encoding = NULL;
-	struct run_want *to = &w->want;
+	struct exec_opts *to = &w->want;
 
 	if (api_str(b, "command", &to->text, err) < 0 || take_argv(c, b, &to->argv, err) < 0 ||
 	    api_str(b, "cwd", &to->cwd, err) < 0 || take_env(c, b, &to->env, err) < 0 ||
@@ -173,22 +173,22 @@ void v1_put_output(struct json_out *j, const char *key, const void *bytes, size_
 		json_out_bytes(j, key, bytes, len);
 }
 
-int v1_put_result(struct json_out *j, struct run *x, const struct exec_output *o, struct err *err)
+int v1_put_result(struct json_out *j, struct exec_handle *x, const struct guest_exec_output *o, struct err *err)
 {
-	const struct exec_result *r = &o->result;
+	const struct guest_exec_result *r = &o->result;
 	struct store_exec rec;
 
-	if (run_info(x, &rec, err) < 0)
+	if (exec_get_info(x, &rec, err) < 0)
 		return -1;
 	json_out_str(j, "exec_id", rec.id);
-	json_out_i64_if(j, "exit_code", rec.state != RUN_LOST && !r->signal, r->code);
+	json_out_i64_if(j, "exit_code", rec.state != EXEC_LOST && !r->signal, r->code);
 	json_out_i64_if(j, "signal", r->signal, r->signal);
 	json_out_u64(j, "stdout_bytes", o->out_total);
 	json_out_u64(j, "stderr_bytes", o->err_total);
 	json_out_bool(j, "truncated", r->hits & AGENT_HIT_OUTPUT);
 	json_out_bool(j, "timed_out", r->hits & AGENT_HIT_TIME);
 	json_out_bool(j, "oom_killed", rec.oom_killed);
-	json_out_bool(j, "lost", rec.state == RUN_LOST);
+	json_out_bool(j, "lost", rec.state == EXEC_LOST);
 	api_put_hits(j, r->hits);
 	json_out_u64(j, "duration_ms", r->duration_us / 1000);
 	json_out_object(j, "usage");
@@ -207,25 +207,25 @@ bool v1_is_ending(void *rq)
 }
 
 /* Who closed only his half may still read it. It is no failure of ours. */
-static int say_goes_on(struct api_call *c, struct run *x, struct err *err)
+static int say_goes_on(struct api_call *c, struct exec_handle *x, struct err *err)
 {
 	struct json_out j;
 
 	api_out(&j);
 	http_error_begin(&j, "CALLER_GONE", "nobody waits any more; the command goes on", false);
-	json_out_str(&j, "exec_id", run_id(x));
+	json_out_str(&j, "exec_id", exec_get_id(x));
 	http_error_end(&j);
 	return api_reply(c, STATUS_GONE, &j, err);
 }
 
 /* The command goes on when nobody waits for its answer any more: then *ret_gone. */
-static int wait_for(struct api_call *c, const struct v1_wish *w, struct run *x, bool *ret_gone,
+static int wait_for(struct api_call *c, const struct exec_request *w, struct exec_handle *x, bool *ret_gone,
 		    struct err *err)
 {
-	run_give_up(x, v1_is_ending, c->rq);
-	if (w->input && run_feed(x, w->input, strlen(w->input), !w->keep_open, err) < 0)
+	exec_set_cancel(x, v1_is_ending, c->rq);
+	if (w->input && exec_feed_stdin(x, w->input, strlen(w->input), !w->keep_open, err) < 0)
 		return -1;
-	while (run_wait(x, LOOK_MS, err) < 0) {
+	while (exec_wait(x, LOOK_MS, err) < 0) {
 		if (err->code != ERR_TIMEOUT)
 			return -1;
 		if (http_is_gone(c->rq)) {
@@ -237,7 +237,7 @@ static int wait_for(struct api_call *c, const struct v1_wish *w, struct run *x, 
 }
 
 /* What one answer has room for: the last of it, as with every other bound of output. */
-static void keep_newest(struct exec_output *o, char *bytes, size_t *len)
+static void keep_newest(struct guest_exec_output *o, char *bytes, size_t *len)
 {
 	if (*len <= ANSWER_MOST)
 		return;
@@ -246,34 +246,34 @@ static void keep_newest(struct exec_output *o, char *bytes, size_t *len)
 	*len = ANSWER_MOST;
 }
 
-int v1_exec_collect(struct api_call *c, const struct v1_wish *w, struct run *x,
-		    struct exec_output *ret, bool *ret_gone, struct err *err)
+int v1_exec_collect(struct api_call *c, const struct exec_request *w, struct exec_handle *x,
+		    struct guest_exec_output *ret, bool *ret_gone, struct err *err)
 {
-	int64_t began_us = mono_us();
+	int64_t began_us = api_mono_us();
 
 	*ret_gone = false;
 	if (wait_for(c, w, x, ret_gone, err) < 0)
 		return -1;
 	if (*ret_gone)
 		return 0;
-	if (run_finish(x, NULL, 0, ret, err) < 0)
+	if (exec_finish(x, NULL, 0, ret, err) < 0)
 		return -1;
-	api_observe(c->api, API_TIME_EXEC, (uint64_t)(mono_us() - began_us));
+	api_observe(c->api, API_TIME_EXEC, (uint64_t)(api_mono_us() - began_us));
 	keep_newest(ret, ret->out, &ret->out_len);
 	keep_newest(ret, ret->err, &ret->err_len);
 	return 0;
 }
 
-void v1_exec_out(struct json_out *j, const struct exec_output *o)
+void v1_exec_out(struct json_out *j, const struct guest_exec_output *o)
 {
 	/* a byte becomes six at most */
 	json_out_init(j, 6 * (o->out_len + o->err_len) + (64 << 10));
 }
 
-static int answer(struct api_call *c, const struct v1_wish *w, struct run *x, struct err *err)
+static int answer(struct api_call *c, const struct exec_request *w, struct exec_handle *x, struct err *err)
 {
-	struct exec_output o = { 0 };
-	auto_call(exec_output_fini) struct exec_output *guard __attribute__((unused)) = &o;
+	struct guest_exec_output o = { 0 };
+	auto_call(guest_exec_output_fini) struct guest_exec_output *guard __attribute__((unused)) = &o;
 	bool gone;
 	struct json_out j;
 
@@ -295,12 +295,12 @@ static int answer(struct api_call *c, const struct v1_wish *w, struct run *x, st
 
 static const char *state_name(uint8_t state)
 {
-	static const char *const names[] = { [RUN_RUNNING] = "running",
-					     [RUN_EXITED] = "exited",
-					     [RUN_KILLED] = "killed",
-					     [RUN_LOST] = "lost" };
+	static const char *const names[] = { [EXEC_RUNNING] = "running",
+					     [EXEC_EXITED] = "exited",
+					     [EXEC_KILLED] = "killed",
+					     [EXEC_LOST] = "lost" };
 
-	return names[state < ARRAY_LEN(names) ? state : RUN_LOST];
+	return names[state < ARRAY_LEN(names) ? state : EXEC_LOST];
 }
 
 /* The input of a command that nobody waits for: a thread is held until it took it. */
@@ -313,19 +313,19 @@ static bool has_waited(void *arg)
 {
 	const struct feeding *f = arg;
 
-	return http_is_ending(f->rq) || mono_us() >= f->until_us;
+	return http_is_ending(f->rq) || api_mono_us() >= f->until_us;
 }
 
 /* The answer is under way before the input: a command takes it when it likes to. */
-static int leave(struct api_call *c, const struct v1_wish *w, struct run *x, struct err *err)
+static int leave(struct api_call *c, const struct exec_request *w, struct exec_handle *x, struct err *err)
 {
 	struct store_exec rec = { 0 };
 	auto_call(store_exec_fini) struct store_exec *guard __attribute__((unused)) = &rec;
-	struct feeding f = { c->rq, mono_us() + FEED_MAX_US };
+	struct feeding f = { c->rq, api_mono_us() + FEED_MAX_US };
 	struct err ignored;
 	struct json_out j;
 
-	if (run_info(x, &rec, err) < 0)
+	if (exec_get_info(x, &rec, err) < 0)
 		return -1;
 	api_out(&j);
 	json_out_object(&j, NULL);
@@ -334,21 +334,21 @@ static int leave(struct api_call *c, const struct v1_wish *w, struct run *x, str
 	json_out_end(&j);
 	if (api_reply(c, 202, &j, err) < 0)
 		return -1;
-	run_give_up(x, has_waited, &f);
+	exec_set_cancel(x, has_waited, &f);
 	if (w->input)
-		(void)run_stdin(x, w->input, strlen(w->input), !w->keep_open, &ignored);
+		(void)exec_write_stdin(x, w->input, strlen(w->input), !w->keep_open, &ignored);
 	return 0;
 }
 
 /* A program or directory that is not there is not what the path of the request names. */
-int v1_exec_start(struct api_call *c, const struct session_ref *ref, const struct v1_wish *w,
-		  struct run **ret, struct err *err)
+int v1_exec_start(struct api_call *c, const struct session_ref *ref, const struct exec_request *w,
+		  struct exec_handle **ret, struct err *err)
 {
 	enum session_outcome outcome = SESSION_REUSED;
-	struct run_want want = w->want;
+	struct exec_opts want = w->want;
 
 	want.refusal = &c->refusal;
-	if (run_start(c->engine, &c->who, ref, &want, ret, &outcome, err) < 0) {
+	if (exec_start(c->engine, &c->who, ref, &want, ret, &outcome, err) < 0) {
 		if (err->code == ERR_NOT_FOUND && (err->sys == ENOENT || err->sys == ENOTDIR))
 			err->code = ERR_INVALID;
 		return -1;
@@ -360,15 +360,15 @@ int v1_exec_start(struct api_call *c, const struct session_ref *ref, const struc
 
 static int post_exec(struct api_call *c, struct err *err)
 {
-	auto_call(run_close) struct run *x = NULL;
-	enum v1_stream how = v1_stream_wanted(c);
-	struct v1_wish w = { 0 };
+	auto_call(exec_close) struct exec_handle *x = NULL;
+	enum v1_stream how = v1_stream_is_requested(c);
+	struct exec_request w = { 0 };
 	struct session_ref ref;
 	int64_t has[2];
 	json_t *b;
 
 	if (api_ref(c, c->params[0], &ref, err) < 0 || api_body(c, exec_fields, &b, err) < 0 ||
-	    take_wish(c, b, &w, err) < 0 || v1_stream_place(c, has, err) < 0)
+	    take_wish(c, b, &w, err) < 0 || v1_stream_offset(c, has, err) < 0)
 		return -1;
 	if (w.want.background)
 		how = V1_NO_STREAM;
@@ -380,7 +380,7 @@ static int post_exec(struct api_call *c, struct err *err)
 	w.want.again = has[0] > 0 || has[1] > 0;
 	if (v1_exec_start(c, &ref, &w, &x, err) < 0)
 		return -1;
-	http_set_header(c->rq, "Lodge-Exec", run_id(x));
+	http_set_header(c->rq, "Lodge-Exec", exec_get_id(x));
 	if (how != V1_NO_STREAM)
 		return v1_exec_stream(c, &w, how, has, steal_ptr(&x), err);
 	return w.want.background ? leave(c, &w, x, err) : answer(c, &w, x, err);

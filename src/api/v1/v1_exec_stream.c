@@ -12,13 +12,13 @@
 
 enum { LOOK_MS = 500, BEAT_US = 15000000, PIECE = 64 << 10, FRAME_MAX = 512 << 10 };
 
-DEFINE_AUTO(struct exec_output *, exec_output_fini);
+DEFINE_AUTO(struct guest_exec_output *, guest_exec_output_fini);
 
 struct flow {
 	struct api_call *c;
-	const struct v1_wish *wish;
+	const struct exec_request *wish;
 	enum v1_stream how;
-	struct run *x;
+	struct exec_handle *x;
 	uint64_t at[2]; /* sent so far */
 	size_t part[2]; /* bytes behind it that begin a character, left for the next time */
 	bool gap; /* something was dropped before it was sent */
@@ -26,7 +26,7 @@ struct flow {
 	char buf[PIECE];
 };
 
-enum v1_stream v1_stream_wanted(const struct api_call *c)
+enum v1_stream v1_stream_is_requested(const struct api_call *c)
 {
 	const char *accept = http_header(c->rq, "Accept");
 
@@ -52,7 +52,7 @@ size_t v1_whole(const char *bytes, size_t len)
 
 static int send_text(struct flow *f, const char *text, size_t len)
 {
-	f->last_us = mono_us();
+	f->last_us = api_mono_us();
 	return http_stream_write(f->c->rq, text, len);
 }
 
@@ -92,7 +92,7 @@ static int send_started(struct flow *f)
 	struct json_out j;
 
 	frame_begin(f, &j, "started");
-	json_out_str(&j, "exec_id", run_id(f->x));
+	json_out_str(&j, "exec_id", exec_get_id(f->x));
 	return frame_send(f, &j, "started");
 }
 
@@ -106,12 +106,12 @@ static int send_beat(struct flow *f)
 
 static int send_exit(struct flow *f)
 {
-	struct exec_output o = { 0 };
-	auto_call(exec_output_fini) struct exec_output *guard __attribute__((unused)) = &o;
+	struct guest_exec_output o = { 0 };
+	auto_call(guest_exec_output_fini) struct guest_exec_output *guard __attribute__((unused)) = &o;
 	struct err ignored;
 	struct json_out j;
 
-	if (run_finish(f->x, NULL, 0, &o, &ignored) < 0)
+	if (exec_finish(f->x, NULL, 0, &o, &ignored) < 0)
 		return -1;
 	/* of the log only the end is left: what counts is what was sent */
 	o.result.hits &= ~(unsigned)AGENT_HIT_OUTPUT;
@@ -128,15 +128,15 @@ static int send_exit(struct flow *f)
 /* ---- output ---------------------------------------------------------------------------------- */
 
 /* Of a log that does not wait for us the oldest may be gone: the offset in the frame tells. */
-static int read_piece(struct flow *f, enum exec_stream s, size_t *ret)
+static int read_piece(struct flow *f, enum guest_exec_stream s, size_t *ret)
 {
 	uint64_t start, end;
 	struct err err;
 
-	while (run_read(f->x, s, f->at[s], f->buf, sizeof(f->buf), 0, ret, &err) < 0) {
+	while (exec_read(f->x, s, f->at[s], f->buf, sizeof(f->buf), 0, ret, &err) < 0) {
 		if (err.code != ERR_LIMIT || err.sys != ERANGE)
 			return -1;
-		run_range(f->x, s, &start, &end);
+		exec_output_range(f->x, s, &start, &end);
 		if (start <= f->at[s])
 			return -1;
 		f->at[s] = start;
@@ -146,9 +146,9 @@ static int read_piece(struct flow *f, enum exec_stream s, size_t *ret)
 }
 
 /* 1: something was sent; -1: no more can be. */
-static int send_piece(struct flow *f, enum exec_stream s, bool ended)
+static int send_piece(struct flow *f, enum guest_exec_stream s, bool ended)
 {
-	static const char *const names[] = { [EXEC_OUT] = "stdout", [EXEC_ERR] = "stderr" };
+	static const char *const names[] = { [GUEST_EXEC_OUT] = "stdout", [GUEST_EXEC_ERR] = "stderr" };
 	struct json_out j;
 	size_t n, all;
 
@@ -172,15 +172,15 @@ static int send_piece(struct flow *f, enum exec_stream s, bool ended)
 /* What was sent was taken by the socket at least: the command may write as much again. */
 static int send_news(struct flow *f, bool ended)
 {
-	int out = send_piece(f, EXEC_OUT, ended),
-	    more = out < 0 ? -1 : send_piece(f, EXEC_ERR, ended);
+	int out = send_piece(f, GUEST_EXEC_OUT, ended),
+	    more = out < 0 ? -1 : send_piece(f, GUEST_EXEC_ERR, ended);
 	struct err ignored;
 
 	if (more < 0)
 		return -1;
 	if (!out && !more)
 		return 0;
-	(void)run_consumed(f->x, f->at[EXEC_OUT], f->at[EXEC_ERR], &ignored);
+	(void)exec_consumed(f->x, f->at[GUEST_EXEC_OUT], f->at[GUEST_EXEC_ERR], &ignored);
 	return 1;
 }
 
@@ -192,7 +192,7 @@ static void flow_run(struct flow *f)
 	if (send_started(f) < 0)
 		return;
 	for (;;) {
-		ended = run_ended(f->x); /* before reading: nothing comes after it */
+		ended = exec_has_ended(f->x); /* before reading: nothing comes after it */
 		n = send_news(f, ended);
 		if (n < 0)
 			return;
@@ -200,10 +200,10 @@ static void flow_run(struct flow *f)
 			continue;
 		if (ended)
 			break;
-		(void)run_wait_output(f->x, f->at[EXEC_OUT] + f->part[EXEC_OUT],
-				      f->at[EXEC_ERR] + f->part[EXEC_ERR], LOOK_MS);
+		(void)exec_wait_output(f->x, f->at[GUEST_EXEC_OUT] + f->part[GUEST_EXEC_OUT],
+				      f->at[GUEST_EXEC_ERR] + f->part[GUEST_EXEC_ERR], LOOK_MS);
 		if (http_is_gone(f->c->rq) || !api_key_holds(f->c) ||
-		    (mono_us() - f->last_us >= BEAT_US && send_beat(f) < 0))
+		    (api_mono_us() - f->last_us >= BEAT_US && send_beat(f) < 0))
 			return;
 	}
 	(void)send_exit(f);
@@ -213,8 +213,8 @@ static void flow_run(struct flow *f)
 
 /* Beside the output: a command may wait for the one before it takes the other. */
 struct feeder {
-	struct run *x; /* its own, since the stream's is closed when the caller is gone */
-	const struct v1_wish *wish;
+	struct exec_handle *x; /* its own, since the stream's is closed when the caller is gone */
+	const struct exec_request *wish;
 	pthread_t thread;
 	bool runs;
 };
@@ -224,7 +224,7 @@ static void *feed(void *arg)
 	struct feeder *d = arg;
 	struct err ignored; /* one that does not read all of its input is not wrong */
 
-	(void)run_stdin(d->x, d->wish->input, strlen(d->wish->input), !d->wish->keep_open,
+	(void)exec_write_stdin(d->x, d->wish->input, strlen(d->wish->input), !d->wish->keep_open,
 			&ignored);
 	return NULL;
 }
@@ -235,9 +235,9 @@ static int feeder_start(struct feeder *d, struct api_call *c, const char *exec, 
 
 	if (!d->wish->input)
 		return 0;
-	if (run_open(c->engine, &c->who, exec, &d->x, err) < 0)
+	if (exec_open(c->engine, &c->who, exec, &d->x, err) < 0)
 		return -1;
-	run_give_up(d->x, v1_is_ending, c->rq);
+	exec_set_cancel(d->x, v1_is_ending, c->rq);
 	r = pthread_create(&d->thread, NULL, feed, d);
 	if (r)
 		return err_sys(err, r, "a thread");
@@ -249,35 +249,35 @@ static void feeder_end(struct feeder *d)
 {
 	if (d->runs)
 		pthread_join(d->thread, NULL);
-	run_close(d->x);
+	exec_close(d->x);
 }
 
-int v1_stream_place(struct api_call *c, int64_t has[2], struct err *err)
+int v1_stream_offset(struct api_call *c, int64_t has[2], struct err *err)
 {
-	has[EXEC_OUT] = has[EXEC_ERR] = 0;
-	if (api_query_int(c, "stdout_offset", 0, INT64_MAX, &has[EXEC_OUT], err) < 0)
+	has[GUEST_EXEC_OUT] = has[GUEST_EXEC_ERR] = 0;
+	if (api_query_int(c, "stdout_offset", 0, INT64_MAX, &has[GUEST_EXEC_OUT], err) < 0)
 		return -1;
-	return api_query_int(c, "stderr_offset", 0, INT64_MAX, &has[EXEC_ERR], err);
+	return api_query_int(c, "stderr_offset", 0, INT64_MAX, &has[GUEST_EXEC_ERR], err);
 }
 
 /* From the beginning of what is kept; who comes back by an idempotency key says what he has, which
  * is no more than there is. */
 static void take_place(struct flow *f, const int64_t has[2])
 {
-	for (int s = EXEC_OUT; s <= EXEC_ERR; s++) {
+	for (int s = GUEST_EXEC_OUT; s <= GUEST_EXEC_ERR; s++) {
 		uint64_t start, end, at = (uint64_t)has[s];
 
-		run_range(f->x, (enum exec_stream)s, &start, &end);
+		exec_output_range(f->x, (enum guest_exec_stream)s, &start, &end);
 		at = at < end ? at : end;
 		f->gap |= start > at;
 		f->at[s] = start > at ? start : at;
 	}
 	/* for him, too, the log waits again */
-	run_hold(f->x, f->at[EXEC_OUT], f->at[EXEC_ERR]);
+	exec_hold_output(f->x, f->at[GUEST_EXEC_OUT], f->at[GUEST_EXEC_ERR]);
 }
 
-int v1_exec_stream(struct api_call *c, const struct v1_wish *w, enum v1_stream how,
-		   const int64_t has[2], struct run *x, struct err *err)
+int v1_exec_stream(struct api_call *c, const struct exec_request *w, enum v1_stream how,
+		   const int64_t has[2], struct exec_handle *x, struct err *err)
 {
 	static const char *const types[] = {
 		[V1_SSE] = "text/event-stream", [V1_NDJSON] = "application/x-ndjson"
@@ -295,14 +295,14 @@ int v1_exec_stream(struct api_call *c, const struct v1_wish *w, enum v1_stream h
 	} else {
 		err_sys(err, ENOMEM, "stream");
 	}
-	if (f && feeder_start(&feeder, c, run_id(x), err) == 0) {
+	if (f && feeder_start(&feeder, c, exec_get_id(x), err) == 0) {
 		http_set_header(c->rq, "Cache-Control", "no-store");
 		http_set_header(c->rq, "X-Accel-Buffering", "no");
 		r = 0;
 		if (http_stream_begin(c->rq, 200, types[how]) == 0)
 			flow_run(f);
 	}
-	run_close(x); /* before the feeder ends: it may wait for what the log holds up */
+	exec_close(x); /* before the feeder ends: it may wait for what the log holds up */
 	feeder_end(&feeder);
 	return r;
 }

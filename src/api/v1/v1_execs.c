@@ -30,7 +30,7 @@ int v1_execs(struct api_call *c, struct err *err)
 	struct json_out j;
 
 	if (api_ref(c, c->params[0], &ref, err) < 0 || api_page(c, &page, err) < 0 ||
-	    run_list(c->engine, &c->who, &ref, page, &l, err) < 0)
+	    exec_list(c->engine, &c->who, &ref, page, &l, err) < 0)
 		return -1;
 	api_list(&j, "execs");
 	for (size_t i = 0; i < l.count; i++)
@@ -40,44 +40,44 @@ int v1_execs(struct api_call *c, struct err *err)
 	return api_reply(c, 200, &j, err);
 }
 
-static int check_session(struct run *x, const char *session, struct err *err)
+static int check_session(struct exec_handle *x, const char *session, struct err *err)
 {
 	struct store_exec rec;
 	bool same;
 
-	if (run_info(x, &rec, err) < 0)
+	if (exec_get_info(x, &rec, err) < 0)
 		return -1;
 	same = strcmp(rec.session, session) == 0;
 	store_exec_fini(&rec);
-	return same ? 0 : err_set(err, ERR_NOT_FOUND, "no command %s", run_id(x));
+	return same ? 0 : err_set(err, ERR_NOT_FOUND, "no command %s", exec_get_id(x));
 }
 
-int v1_open_exec(struct api_call *c, const char *id, struct run **ret, struct err *err)
+int v1_open_exec(struct api_call *c, const char *id, struct exec_handle **ret, struct err *err)
 {
 	struct store_session s = { 0 };
 	auto_call(store_session_fini) struct store_session *guard __attribute__((unused)) = &s;
-	auto_call(run_close) struct run *x = NULL;
+	auto_call(exec_close) struct exec_handle *x = NULL;
 	struct session_ref ref;
 
 	if (api_ref(c, c->params[0], &ref, err) < 0 ||
 	    session_get(c->engine, &c->who, &ref, &s, err) < 0 ||
-	    run_open(c->engine, &c->who, id, &x, err) < 0 || check_session(x, s.id, err) < 0)
+	    exec_open(c->engine, &c->who, id, &x, err) < 0 || check_session(x, s.id, err) < 0)
 		return -1;
 	*ret = steal_ptr(&x);
 	return 0;
 }
 
-static int open_exec(struct api_call *c, struct run **ret, struct err *err)
+static int open_exec(struct api_call *c, struct exec_handle **ret, struct err *err)
 {
 	return v1_open_exec(c, c->params[1], ret, err);
 }
 
-static int reply_exec(struct api_call *c, struct run *x, struct err *err)
+static int reply_exec(struct api_call *c, struct exec_handle *x, struct err *err)
 {
 	struct store_exec rec;
 	struct json_out j;
 
-	if (run_info(x, &rec, err) < 0)
+	if (exec_get_info(x, &rec, err) < 0)
 		return -1;
 	api_out(&j);
 	json_out_object(&j, NULL);
@@ -89,7 +89,7 @@ static int reply_exec(struct api_call *c, struct run *x, struct err *err)
 
 int v1_exec_get(struct api_call *c, struct err *err)
 {
-	auto_call(run_close) struct run *x = NULL;
+	auto_call(exec_close) struct exec_handle *x = NULL;
 
 	return open_exec(c, &x, err) < 0 ? -1 : reply_exec(c, x, err);
 }
@@ -97,7 +97,7 @@ int v1_exec_get(struct api_call *c, struct err *err)
 /* ---- output ---------------------------------------------------------------------------------- */
 
 struct part {
-	enum exec_stream stream;
+	enum guest_exec_stream stream;
 	uint64_t at;
 	char *buf; /* PIECE bytes, in the arena */
 	size_t len; /* whole characters */
@@ -105,16 +105,16 @@ struct part {
 };
 
 /* *ret_left: there is more behind it. */
-static int read_part(struct run *x, struct part *p, bool base64, bool ended, bool *ret_left,
+static int read_part(struct exec_handle *x, struct part *p, bool base64, bool ended, bool *ret_left,
 		     struct err *err)
 {
 	uint64_t start, end;
 	size_t all;
 
-	if (run_read(x, p->stream, p->at, p->buf, PIECE, 0, &all, err) < 0)
+	if (exec_read(x, p->stream, p->at, p->buf, PIECE, 0, &all, err) < 0)
 		return -1;
 	p->len = base64 ? all : v1_whole(p->buf, all);
-	run_range(x, p->stream, &start, &end);
+	exec_output_range(x, p->stream, &start, &end);
 	if (ended && p->at + all >= end)
 		p->len = all;
 	p->rest = all - p->len;
@@ -123,21 +123,21 @@ static int read_part(struct run *x, struct part *p, bool base64, bool ended, boo
 }
 
 /* Until there is something, it ended, or the time is over. */
-static int read_parts(struct api_call *c, struct run *x, struct part p[2], bool base64,
+static int read_parts(struct api_call *c, struct exec_handle *x, struct part p[2], bool base64,
 		      int64_t wait_ms, bool *ret_done, struct err *err)
 {
-	int64_t until_us = mono_us() + wait_ms * 1000, left_ms;
+	int64_t until_us = api_mono_us() + wait_ms * 1000, left_ms;
 	bool ended, more[2];
 
 	for (;;) {
-		ended = run_ended(x); /* before reading: nothing comes after it */
+		ended = exec_has_ended(x); /* before reading: nothing comes after it */
 		if (read_part(x, &p[0], base64, ended, &more[0], err) < 0 ||
 		    read_part(x, &p[1], base64, ended, &more[1], err) < 0)
 			return -1;
-		left_ms = (until_us - mono_us()) / 1000;
+		left_ms = (until_us - api_mono_us()) / 1000;
 		if (ended || p[0].len || p[1].len || left_ms <= 0 || http_is_gone(c->rq))
 			break;
-		(void)run_wait_output(x, p[0].at + p[0].rest, p[1].at + p[1].rest,
+		(void)exec_wait_output(x, p[0].at + p[0].rest, p[1].at + p[1].rest,
 				      left_ms < LOOK_MS ? left_ms : LOOK_MS);
 	}
 	*ret_done = ended && !more[0] && !more[1];
@@ -145,13 +145,13 @@ static int read_parts(struct api_call *c, struct run *x, struct part p[2], bool 
 }
 
 /* Where what is kept begins, so that the reader can go on there. */
-static int reply_gone(struct api_call *c, struct run *x, const struct err *why, struct err *err)
+static int reply_gone(struct api_call *c, struct exec_handle *x, const struct err *why, struct err *err)
 {
 	uint64_t out, error, end;
 	struct json_out j;
 
-	run_range(x, EXEC_OUT, &out, &end);
-	run_range(x, EXEC_ERR, &error, &end);
+	exec_output_range(x, GUEST_EXEC_OUT, &out, &end);
+	exec_output_range(x, GUEST_EXEC_ERR, &error, &end);
 	api_out(&j);
 	http_error_begin(&j, "OUTPUT_GONE", why->msg, false);
 	json_out_u64(&j, "stdout_offset", out);
@@ -178,8 +178,8 @@ static int reply_parts(struct api_call *c, const struct part p[2], bool base64, 
 
 int v1_exec_output(struct api_call *c, struct err *err)
 {
-	auto_call(run_close) struct run *x = NULL;
-	struct part p[2] = { { .stream = EXEC_OUT }, { .stream = EXEC_ERR } };
+	auto_call(exec_close) struct exec_handle *x = NULL;
+	struct part p[2] = { { .stream = GUEST_EXEC_OUT }, { .stream = GUEST_EXEC_ERR } };
 	int64_t out = 0, error = 0, wait_ms = 0;
 	bool base64, done;
 	struct err why;
@@ -206,7 +206,7 @@ int v1_exec_output(struct api_call *c, struct err *err)
 
 /* ---- steering -------------------------------------------------------------------------------- */
 
-static int feed(struct api_call *c, struct run *x, int64_t *ret, struct err *err)
+static int feed(struct api_call *c, struct exec_handle *x, int64_t *ret, struct err *err)
 {
 	bool eof = api_query_flag(c, "eof");
 	char *buf = arena_alloc(c->arena, INPUT_PIECE);
@@ -215,27 +215,27 @@ static int feed(struct api_call *c, struct run *x, int64_t *ret, struct err *err
 	if (!buf)
 		return err_sys(err, ENOMEM, "input");
 	while ((n = http_body_read(c->rq, buf, INPUT_PIECE, err)) > 0) {
-		if (run_stdin(x, buf, (size_t)n, false, err) < 0)
+		if (exec_write_stdin(x, buf, (size_t)n, false, err) < 0)
 			return -1;
 		*ret += n;
 	}
 	if (n < 0)
 		return -1;
 	/* a command that took all of it and ended has no input left to close */
-	return eof && run_stdin(x, NULL, 0, true, err) < 0 && !(*ret && err->code == ERR_CONFLICT)
+	return eof && exec_write_stdin(x, NULL, 0, true, err) < 0 && !(*ret && err->code == ERR_CONFLICT)
 		       ? -1
 		       : 0;
 }
 
 int v1_exec_stdin(struct api_call *c, struct err *err)
 {
-	auto_call(run_close) struct run *x = NULL;
+	auto_call(exec_close) struct exec_handle *x = NULL;
 	struct json_out j;
 	int64_t bytes = 0;
 
 	if (open_exec(c, &x, err) < 0)
 		return -1;
-	run_give_up(x, v1_is_ending, c->rq);
+	exec_set_cancel(x, v1_is_ending, c->rq);
 	if (feed(c, x, &bytes, err) < 0)
 		return -1;
 	api_out(&j);
@@ -275,12 +275,12 @@ static int take_signal(const json_t *b, int *ret, struct err *err)
 int v1_exec_signal(struct api_call *c, struct err *err)
 {
 	static const char *const fields[] = { "signal", NULL };
-	auto_call(run_close) struct run *x = NULL;
+	auto_call(exec_close) struct exec_handle *x = NULL;
 	json_t *b;
 	int signo = 0;
 
 	if (api_body(c, fields, &b, err) < 0 || take_signal(b, &signo, err) < 0 ||
-	    open_exec(c, &x, err) < 0 || run_signal(x, signo, AGENT_TO_GROUP, err) < 0)
+	    open_exec(c, &x, err) < 0 || exec_signal(x, signo, AGENT_TO_GROUP, err) < 0)
 		return -1;
 	return reply_exec(c, x, err);
 }
@@ -288,7 +288,7 @@ int v1_exec_signal(struct api_call *c, struct err *err)
 int v1_exec_resize(struct api_call *c, struct err *err)
 {
 	static const char *const fields[] = { "rows", "cols", NULL };
-	auto_call(run_close) struct run *x = NULL;
+	auto_call(exec_close) struct exec_handle *x = NULL;
 	int64_t rows = 0, cols = 0;
 	json_t *b;
 
@@ -297,7 +297,7 @@ int v1_exec_resize(struct api_call *c, struct err *err)
 		return -1;
 	if (!rows || !cols)
 		return err_set(err, ERR_INVALID, "%s: it is needed", rows ? "cols" : "rows");
-	if (open_exec(c, &x, err) < 0 || run_resize(x, (uint32_t)rows, (uint32_t)cols, err) < 0)
+	if (open_exec(c, &x, err) < 0 || exec_resize(x, (uint32_t)rows, (uint32_t)cols, err) < 0)
 		return -1;
 	return reply_exec(c, x, err);
 }
@@ -305,13 +305,13 @@ int v1_exec_resize(struct api_call *c, struct err *err)
 /* Everything it started goes with it. One that has ended is as wanted already. */
 int v1_exec_kill(struct api_call *c, struct err *err)
 {
-	auto_call(run_close) struct run *x = NULL;
+	auto_call(exec_close) struct exec_handle *x = NULL;
 	struct err ignored;
 
 	if (open_exec(c, &x, err) < 0)
 		return -1;
-	if (run_signal(x, SIGKILL, AGENT_TO_TREE, err) < 0 && err->code != ERR_CONFLICT)
+	if (exec_signal(x, SIGKILL, AGENT_TO_TREE, err) < 0 && err->code != ERR_CONFLICT)
 		return -1;
-	(void)run_wait(x, KILL_WAIT_MS, &ignored);
+	(void)exec_wait(x, KILL_WAIT_MS, &ignored);
 	return reply_exec(c, x, err);
 }

@@ -15,10 +15,10 @@ enum { PIECE = 64 << 10, ETAG_SIZE = 64 };
 
 static void give_back(void *loan)
 {
-	session_give_back(loan);
+	side_conn_close(loan);
 }
 
-int v1_resolve(const struct v1_at *a, const char *given, char ret[AGENT_PATH_MAX], struct err *err)
+int v1_resolve(const struct v1_open_path *a, const char *given, char ret[AGENT_PATH_MAX], struct err *err)
 {
 	const char *dir = a->spec->workdir;
 	int n;
@@ -35,28 +35,28 @@ int v1_resolve(const struct v1_at *a, const char *given, char ret[AGENT_PATH_MAX
 				 AGENT_PATH_MAX - 1);
 }
 
-int v1_at(struct api_call *c, const char *given, struct v1_at *ret, struct err *err)
+int v1_open_path(struct api_call *c, const char *given, struct v1_open_path *ret, struct err *err)
 {
 	bool resume = !http_query(c->rq, "resume") || api_query_flag(c, "resume");
 
-	return v1_at_session(c, c->params[0], given, resume, ret, err);
+	return v1_open_session_path(c, c->params[0], given, resume, ret, err);
 }
 
-int v1_at_session(struct api_call *c, const char *id, const char *given, bool resume,
-		  struct v1_at *ret, struct err *err)
+int v1_open_session_path(struct api_call *c, const char *id, const char *given, bool resume,
+		  struct v1_open_path *ret, struct err *err)
 {
-	struct session_loan *loan;
+	struct side_conn *loan;
 	enum session_outcome how;
 	struct session_ref ref;
 
 	if (api_ref(c, id, &ref, err) < 0 ||
-	    session_borrow(c->engine, &c->who, &ref, resume, &loan, &how, err) < 0)
+	    side_conn_open(c->engine, &c->who, &ref, resume, &loan, &how, err) < 0)
 		return -1;
 	if (how != SESSION_REUSED)
 		http_set_header(c->rq, "Lodge-Outcome", api_outcome_name(how));
-	*ret = (struct v1_at){ .loan = loan,
-			       .sb = session_loan_sandbox(loan),
-			       .spec = session_loan_template(loan),
+	*ret = (struct v1_open_path){ .loan = loan,
+			       .sb = side_conn_sandbox(loan),
+			       .spec = side_conn_template(loan),
 			       .given = given };
 	ret->user = ret->spec->user;
 	if (!arena_keep(c->arena, loan, give_back))
@@ -125,7 +125,7 @@ static void make_etag(char ret[ETAG_SIZE], uint64_t ino, uint64_t size, int64_t 
 		 (unsigned long long)size, (unsigned long long)ctime_ns);
 }
 
-static int reply_entry(struct api_call *c, unsigned status, const struct v1_at *a,
+static int reply_entry(struct api_call *c, unsigned status, const struct v1_open_path *a,
 		       const char *given, const char *path, bool follow, struct err *err)
 {
 	struct files_stat st;
@@ -164,9 +164,9 @@ static unsigned check_conditions(struct api_call *c, const char *etag, bool read
 	const char *match = http_header(c->rq, "If-Match");
 	const char *none = http_header(c->rq, "If-None-Match");
 
-	if (match && !match_tag(match, etag, false))
+	if (match && !etag_match(match, etag, false))
 		return 412;
-	if (none && match_tag(none, etag, true))
+	if (none && etag_match(none, etag, true))
 		return reading ? 304 : 412;
 	return 0;
 }
@@ -195,8 +195,8 @@ static int reply_bytes(struct api_call *c, int *fd, uint64_t size, const char *e
 		       struct err *err)
 {
 	const char *if_range = http_header(c->rq, "If-Range"), *text = http_header(c->rq, "Range");
-	struct match_range r =
-		match_range(if_range && strcmp(if_range, etag) != 0 ? NULL : text, size);
+	struct range_match r =
+		range_match(if_range && strcmp(if_range, etag) != 0 ? NULL : text, size);
 	char part[80];
 
 	if (r.impossible)
@@ -211,7 +211,7 @@ static int reply_bytes(struct api_call *c, int *fd, uint64_t size, const char *e
 	return 0;
 }
 
-int v1_open_file(const struct v1_at *a, unsigned flags, mode_t mode, int *ret_fd, struct stat *ret,
+int v1_open_file(const struct v1_open_path *a, unsigned flags, mode_t mode, int *ret_fd, struct stat *ret,
 		 struct err *err)
 {
 	auto_close int fd = -1;
@@ -233,11 +233,11 @@ static int get_file(struct api_call *c, struct err *err)
 {
 	auto_close int fd = -1;
 	char etag[ETAG_SIZE];
-	struct v1_at a;
+	struct v1_open_path a;
 	struct stat st;
 	unsigned status;
 
-	if (v1_at(c, c->params[1], &a, err) < 0)
+	if (v1_open_path(c, c->params[1], &a, err) < 0)
 		return -1;
 	if (api_query_flag(c, "list"))
 		return v1_list(c, &a, err);
@@ -295,7 +295,7 @@ static int write_all(int fd, const char *at, size_t len, const char *path, struc
 	return 0;
 }
 
-static int too_large(const struct v1_at *a, uint64_t max, struct err *err)
+static int too_large(const struct v1_open_path *a, uint64_t max, struct err *err)
 {
 	err_set(err, ERR_LIMIT, "%.160s: more than %llu bytes (file_bytes)", a->given,
 		(unsigned long long)max);
@@ -303,7 +303,7 @@ static int too_large(const struct v1_at *a, uint64_t max, struct err *err)
 	return -1;
 }
 
-static int write_body(struct api_call *c, const struct v1_at *a, int fd, uint64_t has,
+static int write_body(struct api_call *c, const struct v1_open_path *a, int fd, uint64_t has,
 		      struct err *err)
 {
 	uint64_t max = largest_file(a->spec);
@@ -323,7 +323,7 @@ static int write_body(struct api_call *c, const struct v1_at *a, int fd, uint64_
 }
 
 /* The tag of what is there, or "". */
-static int tag_of(const struct v1_at *a, bool follow, char ret[ETAG_SIZE], struct err *err)
+static int tag_of(const struct v1_open_path *a, bool follow, char ret[ETAG_SIZE], struct err *err)
 {
 	struct files_stat st;
 
@@ -336,7 +336,7 @@ static int tag_of(const struct v1_at *a, bool follow, char ret[ETAG_SIZE], struc
 }
 
 struct put {
-	struct v1_at at;
+	struct v1_open_path at;
 	unsigned flags; /* of AGENT_TEMP or AGENT_OPEN */
 	mode_t mode;
 	bool adds;
@@ -409,7 +409,7 @@ static int put_now(struct api_call *c, struct put *p, struct files_put *aside, s
 static int put_aside(struct api_call *c, struct put *p, struct err *err)
 {
 	auto_call(files_put_free) struct files_put *aside = NULL;
-	const struct v1_at *a = &p->at;
+	const struct v1_open_path *a = &p->at;
 	int r;
 
 	if (files_put_new(a->sb, a->user, a->path, p->flags, p->mode, &aside, err) < 0 ||
@@ -417,14 +417,14 @@ static int put_aside(struct api_call *c, struct put *p, struct err *err)
 		return -1;
 	if (!p->adds && fsync(files_put_fd(aside)) < 0)
 		return err_sys(err, errno, "%.160s", a->given);
-	session_loan_lock(a->loan);
+	side_conn_lock(a->loan);
 	r = put_now(c, p, aside, err);
-	session_loan_unlock(a->loan);
+	side_conn_unlock(a->loan);
 	return r;
 }
 
 /* Of what says beforehand how large it is nothing is let come. */
-static bool says_too_much(struct api_call *c, const struct v1_at *a)
+static bool says_too_much(struct api_call *c, const struct v1_open_path *a)
 {
 	uint64_t max = largest_file(a->spec);
 	int64_t whole = http_body_length(c->rq);
@@ -441,7 +441,7 @@ static int put_file(struct api_call *c, struct err *err)
 
 	if (!*c->params[1])
 		return err_set(err, ERR_INVALID, "path: empty");
-	if (take_mode(c, &p.mode, err) < 0 || v1_at(c, c->params[1], &p.at, err) < 0 ||
+	if (take_mode(c, &p.mode, err) < 0 || v1_open_path(c, c->params[1], &p.at, err) < 0 ||
 	    tag_of(&p.at, true, p.was, err) < 0)
 		return -1;
 	if (check_conditions(c, *p.was ? p.was : NULL, false))
@@ -462,7 +462,7 @@ static bool is_gone(void *rq)
 	return http_is_gone(rq);
 }
 
-static int delete_now(struct api_call *c, const struct v1_at *a, bool all, struct err *err)
+static int delete_now(struct api_call *c, const struct v1_open_path *a, bool all, struct err *err)
 {
 	char was[ETAG_SIZE];
 
@@ -482,22 +482,22 @@ static int delete_now(struct api_call *c, const struct v1_at *a, bool all, struc
 static int delete_file(struct api_call *c, struct err *err)
 {
 	bool all = api_query_flag(c, "recursive");
-	struct v1_at a;
+	struct v1_open_path a;
 	int r;
 
 	if (!*c->params[1])
 		return err_set(err, ERR_INVALID, "path: empty");
-	if (v1_at(c, c->params[1], &a, err) < 0)
+	if (v1_open_path(c, c->params[1], &a, err) < 0)
 		return -1;
 	if (all) /* may take long */
 		return delete_now(c, &a, all, err);
-	session_loan_lock(a.loan);
+	side_conn_lock(a.loan);
 	r = delete_now(c, &a, all, err);
-	session_loan_unlock(a.loan);
+	side_conn_unlock(a.loan);
 	return r;
 }
 
-static int make_directory(struct api_call *c, const struct v1_at *a, struct err *err)
+static int make_directory(struct api_call *c, const struct v1_open_path *a, struct err *err)
 {
 	mode_t mode = 0;
 
@@ -507,7 +507,7 @@ static int make_directory(struct api_call *c, const struct v1_at *a, struct err 
 	return reply_entry(c, 201, a, a->given, a->path, true, err);
 }
 
-static int rename_file(struct api_call *c, const struct v1_at *a, struct err *err)
+static int rename_file(struct api_call *c, const struct v1_open_path *a, struct err *err)
 {
 	bool over = !http_query(c->rq, "replace") || api_query_flag(c, "replace");
 	const char *to = http_query(c->rq, "rename");
@@ -518,9 +518,9 @@ static int rename_file(struct api_call *c, const struct v1_at *a, struct err *er
 		return err_set(err, ERR_INVALID, "%s: empty", *to ? "path" : "rename");
 	if (v1_resolve(a, to, path, err) < 0)
 		return -1;
-	session_loan_lock(a->loan);
+	side_conn_lock(a->loan);
 	r = files_rename(a->sb, a->user, a->path, path, over, err);
-	session_loan_unlock(a->loan);
+	side_conn_unlock(a->loan);
 	if (r < 0)
 		return -1;
 	return reply_entry(c, 200, a, to, path, false, err);
@@ -530,11 +530,11 @@ static int post_file(struct api_call *c, struct err *err)
 {
 	bool makes = api_query_flag(c, "mkdir"), looks = api_query_flag(c, "stat");
 	bool renames = http_query(c->rq, "rename");
-	struct v1_at a;
+	struct v1_open_path a;
 
 	if (makes + looks + renames != 1)
 		return err_set(err, ERR_INVALID, "one of ?mkdir, ?rename=TO and ?stat is needed");
-	if (v1_at(c, c->params[1], &a, err) < 0)
+	if (v1_open_path(c, c->params[1], &a, err) < 0)
 		return -1;
 	if (makes)
 		return make_directory(c, &a, err);

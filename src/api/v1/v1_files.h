@@ -14,8 +14,8 @@
 #include "api/core/internal.h"
 #include "sandbox/files_client.h"
 
-struct v1_at {
-	struct session_loan *loan;
+struct v1_open_path {
+	struct side_conn *loan;
 	struct sandbox *sb;
 	const struct template *spec; /* the session's */
 	const char *user; /* NULL: the default one */
@@ -25,15 +25,15 @@ struct v1_at {
 
 /* The session of the first parameter, and a path in it, until the call ends. It is resumed unless
  * the query says resume=0, and the answer's head tells. */
-int v1_at(struct api_call *c, const char *given, struct v1_at *ret, struct err *err);
+int v1_open_path(struct api_call *c, const char *given, struct v1_open_path *ret, struct err *err);
 /* The same of the session of this id. */
-int v1_at_session(struct api_call *c, const char *id, const char *given, bool resume,
-		  struct v1_at *ret, struct err *err);
+int v1_open_session_path(struct api_call *c, const char *id, const char *given, bool resume,
+		  struct v1_open_path *ret, struct err *err);
 /* A regular file, or an error; flags and mode as of files_open(). */
-int v1_open_file(const struct v1_at *a, unsigned flags, mode_t mode, int *ret_fd, struct stat *ret,
+int v1_open_file(const struct v1_open_path *a, unsigned flags, mode_t mode, int *ret_fd, struct stat *ret,
 		 struct err *err);
 /* Another path of the same session. */
-int v1_resolve(const struct v1_at *a, const char *given, char ret[AGENT_PATH_MAX], struct err *err);
+int v1_resolve(const struct v1_open_path *a, const char *given, char ret[AGENT_PATH_MAX], struct err *err);
 /* How callers name what is `path` below `dir`. "": dir itself. NULL without memory. */
 const char *v1_join(struct api_call *c, const char *dir, const char *path);
 
@@ -42,6 +42,6 @@ void v1_put_entry(struct json_out *j, const char *key, const char *path,
 		  const struct agent_stat *st, const char *target);
 
 api_fn v1_get_archive, v1_put_archive, v1_watch;
-int v1_list(struct api_call *c, const struct v1_at *a, struct err *err);
+int v1_list(struct api_call *c, const struct v1_open_path *a, struct err *err);
 
 #endif

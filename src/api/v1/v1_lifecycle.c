@@ -48,7 +48,7 @@ int v1_hibernate(struct api_call *c, struct err *err)
 
 int v1_resume(struct api_call *c, struct err *err)
 {
-	struct session_entered how = { 0 };
+	struct session_enter_result how = { 0 };
 	struct session_ref ref;
 	int64_t version = 0;
 	int r;
@@ -57,7 +57,7 @@ int v1_resume(struct api_call *c, struct err *err)
 	    session_resume(c->engine, &c->who, &ref, version, &how, err) < 0)
 		return -1;
 	r = v1_reply_entered(c, &how, err);
-	session_entered_fini(&how);
+	session_enter_result_fini(&how);
 	return r;
 }
 
@@ -92,15 +92,15 @@ int v1_activity(struct api_call *c, struct err *err)
 
 /* ---- looks ----------------------------------------------------------------------------------- */
 
-static const char *answer_name(enum session_probe_answer answer)
+static const char *answer_name(enum session_probe_status answer)
 {
 	switch (answer) {
-	case SESSION_CONNECTED:
-	case SESSION_UNSURE:
+	case SESSION_PROBE_CONNECTED:
+	case SESSION_PROBE_UNKNOWN:
 		return "connected";
 	case SESSION_EXPIRED:
 		return "expired";
-	case SESSION_NO_SANDBOX:
+	case SESSION_PROBE_NO_SANDBOX:
 		break;
 	}
 	return "no_sandbox";
@@ -109,7 +109,7 @@ static const char *answer_name(enum session_probe_answer answer)
 int v1_probe(struct api_call *c, struct err *err)
 {
 	static const char *const fields[] = { "deadline_ms", NULL };
-	struct session_probed p;
+	struct session_probe_result p;
 	struct session_ref ref;
 	int64_t deadline = 0;
 	struct json_out j;
@@ -122,7 +122,7 @@ int v1_probe(struct api_call *c, struct err *err)
 	api_out(&j);
 	json_out_object(&j, NULL);
 	json_out_str(&j, "status", answer_name(p.answer));
-	json_out_bool(&j, "verified", p.answer != SESSION_UNSURE);
+	json_out_bool(&j, "verified", p.answer != SESSION_PROBE_UNKNOWN);
 	json_out_i64_if(&j, "expires_at", p.expires_at, p.expires_at);
 	json_out_i64_if(&j, "retry_after_ms", p.retry_after_ms, p.retry_after_ms);
 	api_put_cause(&j, "cause", &p.cause);

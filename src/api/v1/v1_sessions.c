@@ -100,7 +100,7 @@ static int take_metadata(struct api_call *c, const json_t *b, const char **ret, 
 	return 0;
 }
 
-static int take_names(const json_t *b, struct session_want *w, struct err *err)
+static int take_names(const json_t *b, struct session_opts *w, struct err *err)
 {
 	if (api_str(b, "user", &w->user, err) < 0 || api_str(b, "project", &w->project, err) < 0 ||
 	    api_str(b, "fragment", &w->fragment, err) < 0 ||
@@ -112,7 +112,7 @@ static int take_names(const json_t *b, struct session_want *w, struct err *err)
 	return 0;
 }
 
-static int take_numbers(const json_t *b, struct session_want *w, struct err *err)
+static int take_numbers(const json_t *b, struct session_opts *w, struct err *err)
 {
 	int64_t per_user = 0;
 	bool replace = false;
@@ -157,7 +157,7 @@ static int take_key(const json_t *b, const char *user, struct store_binding *ret
 }
 
 int v1_check_token(struct api_call *c, const struct store_binding *key,
-		   const struct session_want *w, struct err *err)
+		   const struct session_opts *w, struct err *err)
 {
 	struct session_ref by = { .kind = key->kind, .key = key->key }, ref;
 	struct store_session s = { 0 };
@@ -184,7 +184,7 @@ int v1_check_token(struct api_call *c, const struct store_binding *key,
 
 /* Root inside has more of the kernel in reach. That is for the tenant to say, or for who made the
  * template. */
-static int check_class(struct api_call *c, const struct session_want *w, struct err *err)
+static int check_class(struct api_call *c, const struct session_opts *w, struct err *err)
 {
 	struct template t;
 	struct err ignored;
@@ -207,7 +207,7 @@ static const char *source_name(enum session_source source)
 	return names[source];
 }
 
-int v1_reply_entered(struct api_call *c, const struct session_entered *how, struct err *err)
+int v1_reply_entered(struct api_call *c, const struct session_enter_result *how, struct err *err)
 {
 	bool made = how->outcome == SESSION_CREATED || how->outcome == SESSION_REPLACED;
 	char ms[32];
@@ -228,21 +228,21 @@ int v1_reply_entered(struct api_call *c, const struct session_entered *how, stru
 	return api_reply(c, made ? 201 : 200, &j, err);
 }
 
-static int enter(struct api_call *c, const struct session_want *w, struct err *err)
+static int enter(struct api_call *c, const struct session_opts *w, struct err *err)
 {
-	struct session_entered how = { 0 };
-	int64_t began_us = mono_us();
+	struct session_enter_result how = { 0 };
+	int64_t began_us = api_mono_us();
 	int r;
 
 	if (session_enter(c->engine, &c->who, w, &how, err) < 0)
 		return -1;
-	api_observe_entered(c->api, how.outcome, (uint64_t)(mono_us() - began_us));
+	api_observe_entered(c->api, how.outcome, (uint64_t)(api_mono_us() - began_us));
 	/* a session without an owner, found by a key that only became one in between */
 	if (*c->user && strcmp(how.session.user, c->user) != 0)
 		r = err_set(err, ERR_CONFLICT, "the key leads to another's session");
 	else
 		r = v1_reply_entered(c, &how, err);
-	session_entered_fini(&how);
+	session_enter_result_fini(&how);
 	return r;
 }
 
@@ -251,7 +251,7 @@ static int post_session(struct api_call *c, struct err *err)
 	struct template over;
 	auto_call(template_fini) struct template *guard = &over;
 	struct store_binding key = { 0 };
-	struct session_want w = { .keys = &key, .over = &over };
+	struct session_opts w = { .keys = &key, .over = &over };
 	json_t *b;
 	int n;
 
@@ -293,7 +293,7 @@ struct filter {
 
 static int take_state(struct filter *f, const char *value)
 {
-	int state = sm_find(&session_sm, value);
+	int state = state_machine_find(&session_states, value);
 
 	if (state < 0)
 		return err_set(f->err, ERR_INVALID, "state: there is no \"%.32s\"", value);
@@ -473,7 +473,7 @@ static int patch_session(struct api_call *c, struct err *err)
 static int delete_session(struct api_call *c, struct err *err)
 {
 	const char *reason = http_query(c->rq, "reason");
-	struct session_why why = { .cause = SESSION_CAUSE_ASKED,
+	struct session_cause_opts why = { .cause = SESSION_CAUSE_REQUESTED,
 				   .text = reason ? reason : "",
 				   .actor = c->who.actor };
 	struct store_tombstone t;

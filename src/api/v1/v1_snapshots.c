@@ -80,7 +80,7 @@ int v1_snapshot(struct api_call *c, const char *id, struct store_snapshot *ret, 
 static int post_snapshot(struct api_call *c, struct err *err)
 {
 	static const char *const fields[] = { "name", "live", NULL };
-	struct snapshot_want w = { 0 };
+	struct snapshot_opts w = { 0 };
 	struct store_snapshot s;
 	struct session_ref ref;
 	bool live = true;
@@ -309,7 +309,7 @@ static int get_archive(struct api_call *c, struct err *err)
 		return -1;
 	snprintf(name, sizeof(name), "attachment; filename=\"%s.tar.zst\"", x.snap.id);
 	http_set_header(c->rq, "Content-Disposition", name);
-	return flow_out(c, "application/zstd", carry_out, &x, err);
+	return pipe_stream_out(c, "application/zstd", carry_out, &x, err);
 }
 
 static int post_import(struct api_call *c, struct err *err)
@@ -319,7 +319,7 @@ static int post_import(struct api_call *c, struct err *err)
 			   .name = http_query(c->rq, "name") };
 	struct err ignored;
 
-	if (flow_in(c, carry_in, &x, err) < 0) {
+	if (pipe_stream_in(c, carry_in, &x, err) < 0) {
 		if (*x.snap.id) /* of a body that was cut behind the end of the archive */
 			(void)snapshot_remove(c->engine, &c->who, x.snap.id, &ignored);
 		return -1;

@@ -190,7 +190,7 @@ static int delete_template(struct api_call *c, struct err *err)
 {
 	struct json_out j;
 
-	if (template_drop(c->engine, c->who.actor, c->params[0], err) < 0)
+	if (template_delete(c->engine, c->who.actor, c->params[0], err) < 0)
 		return -1;
 	api_out(&j);
 	json_out_object(&j, NULL);
@@ -271,7 +271,7 @@ static int upload_template(struct api_call *c, struct err *err)
 
 	if (check_type(c, err) < 0 || take_format(c, &oci, err) < 0 ||
 	    template_build_new(c->engine, c->params[0], oci, &b, err) < 0 ||
-	    flow_in(c, fill, b, err) < 0 || template_build_commit(b, c->who.actor, err) < 0)
+	    pipe_stream_in(c, fill, b, err) < 0 || template_build_commit(b, c->who.actor, err) < 0)
 		return -1;
 	wants_root = template_build_wants_root(b);
 	return reply_template(c, 201, c->params[0], oci ? &wants_root : NULL, err);

@@ -33,7 +33,7 @@ _Static_assert((int)PIECE >= (int)TAIL && (int)PIECE >= (int)TEXT_MAX, "all fits
 
 struct tty {
 	struct api_call *c;
-	struct run *x;
+	struct exec_handle *x;
 	struct ws *ws;
 	int wake; /* eventfd: there is output, or the end */
 	bool fresh; /* the command was started for this socket */
@@ -52,7 +52,7 @@ struct tty {
 struct wish {
 	const char *exec; /* NULL: a new one */
 	int64_t offset; /* -1: the tail */
-	struct run_want want;
+	struct exec_opts want;
 };
 
 static int check_wish(struct api_call *c, const struct wish *w, struct err *err)
@@ -81,7 +81,7 @@ static int take_wish(struct api_call *c, struct wish *ret, struct err *err)
 	    api_query_int(c, "offset", 0, INT64_MAX, &w.offset, err) < 0 ||
 	    check_wish(c, &w, err) < 0)
 		return -1;
-	w.want = (struct run_want){ .text = http_query(c->rq, "command"),
+	w.want = (struct exec_opts){ .text = http_query(c->rq, "command"),
 				    .cwd = http_query(c->rq, "cwd"),
 				    .user = http_query(c->rq, "user"),
 				    .rows = (uint32_t)rows,
@@ -127,12 +127,12 @@ static int begin_at_tail(struct tty *t, struct err *err)
 	size_t n;
 
 	do {
-		run_range(t->x, EXEC_OUT, &start, &end);
+		exec_output_range(t->x, GUEST_EXEC_OUT, &start, &end);
 		t->at = end - start > TAIL ? end - TAIL : start;
-		run_hold(t->x, t->at, UINT64_MAX);
+		exec_hold_output(t->x, t->at, UINT64_MAX);
 		if (!t->at)
 			return 0;
-		if (run_read(t->x, EXEC_OUT, t->at, t->buf, TAIL, 0, &n, err) == 0) {
+		if (exec_read(t->x, GUEST_EXEC_OUT, t->at, t->buf, TAIL, 0, &n, err) == 0) {
 			t->at += safe_cut(t->buf, n);
 			return 0;
 		}
@@ -144,8 +144,8 @@ static int begin_at(struct tty *t, uint64_t offset, struct err *err)
 {
 	uint64_t start, end;
 
-	run_hold(t->x, offset, UINT64_MAX);
-	run_range(t->x, EXEC_OUT, &start, &end);
+	exec_hold_output(t->x, offset, UINT64_MAX);
+	exec_output_range(t->x, GUEST_EXEC_OUT, &start, &end);
 	t->at = offset;
 	if (offset >= start && offset <= end)
 		return 0;
@@ -162,7 +162,7 @@ static int attach(struct tty *t, const struct wish *w, struct err *err)
 	if (v1_open_exec(t->c, w->exec, &t->x, err) < 0)
 		return -1;
 	if (http_query(t->c->rq, "cols"))
-		(void)run_resize(t->x, w->want.rows, w->want.cols, &ignored);
+		(void)exec_resize(t->x, w->want.rows, w->want.cols, &ignored);
 	return w->offset < 0 ? begin_at_tail(t, err) : begin_at(t, (uint64_t)w->offset, err);
 }
 
@@ -175,7 +175,7 @@ static int start(struct tty *t, const struct wish *w, struct err *err)
 
 	if (api_ref(c, c->params[0], &ref, err) < 0)
 		return -1;
-	if (run_start(c->engine, &c->who, &ref, &w->want, &t->x, &outcome, err) < 0) {
+	if (exec_start(c->engine, &c->who, &ref, &w->want, &t->x, &outcome, err) < 0) {
 		if (err->code == ERR_NOT_FOUND && (err->sys == ENOENT || err->sys == ENOTDIR))
 			err->code = ERR_INVALID;
 		return -1;
@@ -226,14 +226,14 @@ static void send_exit(struct tty *t)
 	struct err ignored;
 
 	t->over = true;
-	if (run_info(t->x, &rec, &ignored) < 0) {
+	if (exec_get_info(t->x, &rec, &ignored) < 0) {
 		ws_close(t->ws, WS_INTERNAL, "out of memory");
 		return;
 	}
 	json_out_init(&j, TEXT_MAX);
 	json_out_object(&j, NULL);
 	json_out_object(&j, "exit");
-	json_out_i64_if(&j, "exit_code", rec.state != RUN_LOST && !rec.signal, rec.exit_code);
+	json_out_i64_if(&j, "exit_code", rec.state != EXEC_LOST && !rec.signal, rec.exit_code);
 	json_out_i64_if(&j, "signal", rec.signal, rec.signal);
 	json_out_end(&j);
 	send_text(t, &j);
@@ -242,13 +242,13 @@ static void send_exit(struct tty *t)
 /* The next message; false: there is none yet. */
 static bool send_next(struct tty *t)
 {
-	bool ended = run_ended(t->x); /* before reading: nothing comes after it */
+	bool ended = exec_has_ended(t->x); /* before reading: nothing comes after it */
 	uint64_t start, end;
 	struct err err;
 	size_t n = 0;
 
-	if (run_read(t->x, EXEC_OUT, t->at, t->buf, PIECE, 0, &n, &err) < 0) {
-		run_range(t->x, EXEC_OUT, &start, &end);
+	if (exec_read(t->x, GUEST_EXEC_OUT, t->at, t->buf, PIECE, 0, &n, &err) < 0) {
+		exec_output_range(t->x, GUEST_EXEC_OUT, &start, &end);
 		if (err.code != ERR_LIMIT || err.sys != ERANGE || start <= t->at) {
 			ws_close(t->ws, WS_INTERNAL, "the output cannot be read");
 			t->over = true;
@@ -273,7 +273,7 @@ static int push(struct tty *t)
 	int r;
 
 	while ((r = ws_flush(t->ws)) == 0) {
-		(void)run_consumed(t->x, t->at, UINT64_MAX, &ignored);
+		(void)exec_consumed(t->x, t->at, UINT64_MAX, &ignored);
 		if (t->over) {
 			ws_close(t->ws, WS_NORMAL, "");
 			return -1;
@@ -323,7 +323,7 @@ static void feed(struct tty *t)
 
 	if (!t->input_len)
 		return;
-	if (run_offer(t->x, t->input, t->input_len, &n, &err) < 0 || n == t->input_len) {
+	if (exec_offer_stdin(t->x, t->input, t->input_len, &n, &err) < 0 || n == t->input_len) {
 		drop_input(t);
 		return;
 	}
@@ -365,7 +365,7 @@ static int hear(struct tty *t, const char *text, size_t len)
 		ws_close(t->ws, WS_POLICY, err.msg);
 		return -1;
 	}
-	(void)run_resize(t->x, (uint32_t)rows, (uint32_t)cols, &err);
+	(void)exec_resize(t->x, (uint32_t)rows, (uint32_t)cols, &err);
 	return 0;
 }
 
@@ -430,7 +430,7 @@ static int wait_for_news(struct tty *t)
 {
 	struct pollfd p[] = { { .fd = ws_fd(t->ws), .events = events_of(t) },
 			      { .fd = t->wake, .events = POLLIN } };
-	int keep = ws_keep(t->ws, mono_us() / 1000, listens(t));
+	int keep = ws_keep(t->ws, api_mono_us() / 1000, listens(t));
 	int wait = keep < LOOK_MS ? keep : LOOK_MS;
 	uint64_t told;
 
@@ -451,9 +451,9 @@ static int wait_for_news(struct tty *t)
 /* He may have gone right after his last words: they count. */
 static void feed_last(struct tty *t)
 {
-	int64_t until_us = mono_us() + (int64_t)END_MS * 1000;
+	int64_t until_us = api_mono_us() + (int64_t)END_MS * 1000;
 
-	while (t->input_len && mono_us() < until_us) {
+	while (t->input_len && api_mono_us() < until_us) {
 		feed(t);
 		if (t->input_len)
 			(void)poll(NULL, 0, t->pause_ms);
@@ -462,8 +462,8 @@ static void feed_last(struct tty *t)
 
 static void converse(struct tty *t)
 {
-	run_notify(t->x, on_news, t);
-	send_place(t, run_id(t->x));
+	exec_notify(t->x, on_news, t);
+	send_place(t, exec_get_id(t->x));
 	for (;;) {
 		if (api_is_draining(t->c->api)) {
 			ws_close(t->ws, WS_GOING_AWAY, "the service ends; the command goes on");
@@ -479,8 +479,8 @@ static void converse(struct tty *t)
 		if (push(t) < 0 || wait_for_news(t) < 0)
 			break;
 	}
-	run_notify(t->x, NULL, NULL);
-	run_hold(t->x, UINT64_MAX, UINT64_MAX); /* nobody waits for him any more */
+	exec_notify(t->x, NULL, NULL);
+	exec_hold_output(t->x, UINT64_MAX, UINT64_MAX); /* nobody waits for him any more */
 	ws_end(t->ws, END_MS);
 	feed_last(t);
 }
@@ -491,7 +491,7 @@ static void abandon(struct tty *t)
 	struct err ignored;
 
 	if (t->fresh)
-		(void)run_signal(t->x, SIGKILL, AGENT_TO_TREE, &ignored);
+		(void)exec_signal(t->x, SIGKILL, AGENT_TO_TREE, &ignored);
 }
 
 static int open_tty(struct tty *t, const struct wish *w, struct err *err)
@@ -504,7 +504,7 @@ static int open_tty(struct tty *t, const struct wish *w, struct err *err)
 		return err_sys(err, errno, "eventfd");
 	if ((w->exec ? attach(t, w, err) : start(t, w, err)) < 0)
 		return -1;
-	http_set_header(t->c->rq, "Lodge-Exec", run_id(t->x));
+	http_set_header(t->c->rq, "Lodge-Exec", exec_get_id(t->x));
 	if (ws_accept(t->c->rq, offered && len == sizeof(protocol) - 1 ? protocol : NULL,
 		      MESSAGE_MAX, &t->ws, err) == 0)
 		return 0;
@@ -517,7 +517,7 @@ static void tty_fini(void *arg)
 	struct tty *t = arg;
 
 	ws_free(t->ws);
-	run_close(t->x);
+	exec_close(t->x);
 	drop_input(t);
 	if (t->wake >= 0)
 		close(t->wake);

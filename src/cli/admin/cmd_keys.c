@@ -10,9 +10,9 @@
 
 /* ---- ls -------------------------------------------------------------------------------------- */
 
-static void say_list(struct ask *a, const json_t *answer)
+static void say_list(struct api_cmd *a, const json_t *answer)
 {
-	static const struct table_column columns[] = { { "KEY", 0 },
+	static const struct text_table_column columns[] = { { "KEY", 0 },
 						       { "TENANT", TABLE_SHRINK },
 						       { "SCOPE", TABLE_SHRINK },
 						       { "USER", TABLE_SHRINK },
@@ -20,80 +20,80 @@ static void say_list(struct ask *a, const json_t *answer)
 						       { "AGE", TABLE_RIGHT },
 						       { "EXPIRES", 0 } };
 	char when[64];
-	struct table t;
+	struct text_table t;
 	json_t *k;
 	size_t i;
 
 	(void)a;
-	table_init(&t, columns, ARRAY_LEN(columns));
+	text_table_init(&t, columns, ARRAY_LEN(columns));
 	json_array_foreach (json_object_get(answer, "keys"), i, k) {
-		table_add(&t, ask_text(k, "id"));
-		table_add(&t, ask_text(k, "tenant"));
-		table_add(&t, ask_text(k, "scope"));
-		table_add(&t, ask_text(k, "user"));
-		table_add(&t, ask_text(k, "name"));
-		table_add_span(&t, human_now_ms() - ask_number(k, "created_at"));
-		say_time(ask_number(k, "expires_at"), when, sizeof(when));
-		table_add(&t, *when ? when : "never");
+		text_table_add(&t, api_cmd_text(k, "id"));
+		text_table_add(&t, api_cmd_text(k, "tenant"));
+		text_table_add(&t, api_cmd_text(k, "scope"));
+		text_table_add(&t, api_cmd_text(k, "user"));
+		text_table_add(&t, api_cmd_text(k, "name"));
+		text_table_add_span(&t, human_now_ms() - api_cmd_number(k, "created_at"));
+		print_when(api_cmd_number(k, "expires_at"), when, sizeof(when));
+		text_table_add(&t, *when ? when : "never");
 	}
-	table_print(&t, stdout);
+	text_table_print(&t, stdout);
 	if (i == 0)
-		ask_hint("no keys (lodge keys add makes one)");
+		api_cmd_hint("no keys (lodge keys add makes one)");
 }
 
-static int run_list(struct ask *a, struct err *err)
+static int exec_list(struct api_cmd *a, struct err *err)
 {
 	auto_json json_t *answer = NULL;
 	char path[ASK_PATH] = "/v1/keys?limit=1000";
 
-	if (ask_query(path, sizeof(path), "tenant", a->tenant, err) < 0 ||
-	    ask_list(a, path, "keys", &answer, err) < 0)
+	if (api_cmd_query(path, sizeof(path), "tenant", a->tenant, err) < 0 ||
+	    api_cmd_list(a, path, "keys", &answer, err) < 0)
 		return -1;
-	return ask_say(a, answer, say_list, err);
+	return api_cmd_write(a, answer, say_list, err);
 }
 
-static const struct opt list_options[] = {
+static const struct cli_option list_options[] = {
 	{ "tenant", 0, "TENANT", ask_tenant, "of this tenant" },
 	ASK_OPTIONS,
 	{ NULL },
 };
 
-static const struct ask_command list_command = {
+static const struct api_cmd_command list_command = {
 	.opt = { .name = "lodge keys ls",
 		 .usage = "[--tenant TENANT]",
 		 .summary = "Lists keys; not the secrets, which are kept nowhere.",
 		 .opts = list_options },
 	.prompt = true,
-	.run = run_list,
+	.run = exec_list,
 };
 
 /* ---- add ------------------------------------------------------------------------------------- */
 
 /* The secret alone on standard output, so that it can be put somewhere. */
-static void say_added(struct ask *a, const json_t *answer)
+static void say_added(struct api_cmd *a, const json_t *answer)
 {
 	const json_t *k = json_object_get(answer, "key");
 
 	(void)a;
-	ask_remark("%s for tenant %s, scope %s; the secret is told once:", ask_text(k, "id"),
-		   ask_text(k, "tenant"), ask_text(k, "scope"));
-	ask_print("%s", ask_text(answer, "secret"));
+	api_cmd_remark("%s for tenant %s, scope %s; the secret is told once:", api_cmd_text(k, "id"),
+		   api_cmd_text(k, "tenant"), api_cmd_text(k, "scope"));
+	api_cmd_print("%s", api_cmd_text(answer, "secret"));
 }
 
-static int run_add(struct ask *a, struct err *err)
+static int run_add(struct api_cmd *a, struct err *err)
 {
 	auto_json json_t *body = json_object(), *answer = NULL;
 
-	if (ask_put(body, "tenant", a->tenant) < 0 || ask_put(body, "scope", a->scope) < 0 ||
-	    ask_put(body, "user", a->user) < 0 || ask_put(body, "name", a->name) < 0)
+	if (api_cmd_put(body, "tenant", a->tenant) < 0 || api_cmd_put(body, "scope", a->scope) < 0 ||
+	    api_cmd_put(body, "user", a->user) < 0 || api_cmd_put(body, "name", a->name) < 0)
 		return err_set(err, ERR_INVALID, "an option is no text (UTF-8)");
-	if (ask_put_ms(a, body, "expires_in_ms", "--expires", a->expires, err) < 0 ||
+	if (api_cmd_put_ms(a, body, "expires_in_ms", "--expires", a->expires, err) < 0 ||
 	    client_call(a->client, "POST", "/v1/keys", body, &answer, err) < 0)
 		return -1;
-	return ask_say(a, answer, say_added, err);
+	return api_cmd_write(a, answer, say_added, err);
 }
 
-static const struct opt add_options[] = {
+static const struct cli_option add_options[] = {
 	{ "tenant", 0, "TENANT", ask_tenant, "whose it is (default: that of the key that asks)" },
 	{ "scope", 0, "SCOPE", ask_scope, "session (default), session:ID, tenant or admin" },
 	{ "user", 'u', "USER", ask_user, "a token for this end user alone" },
@@ -103,7 +103,7 @@ static const struct opt add_options[] = {
 	{ NULL },
 };
 
-static const struct ask_command add_command = {
+static const struct api_cmd_command add_command = {
 	.opt = { .name = "lodge keys add",
 		 .usage = "[OPTION...]",
 		 .summary = "Makes a key and prints its secret.",
@@ -114,27 +114,27 @@ static const struct ask_command add_command = {
 
 /* ---- rm -------------------------------------------------------------------------------------- */
 
-static int run_remove(struct ask *a, struct err *err)
+static int run_remove(struct api_cmd *a, struct err *err)
 {
 	auto_json json_t *answer = NULL;
 
-	if (!ask_sure(a, "Remove key %s? Who has it cannot ask any more.", a->argv[0]))
+	if (!api_cmd_sure(a, "Remove key %s? Who has it cannot ask any more.", a->argv[0]))
 		return err_set(err, ERR_CONFLICT, "nothing was removed");
-	if (ask_call(a, "DELETE", NULL, &answer, err, "/v1/keys/%s", a->argv[0]) < 0)
+	if (api_cmd_call(a, "DELETE", NULL, &answer, err, "/v1/keys/%s", a->argv[0]) < 0)
 		return -1;
 	if (a->json)
-		return ask_say_json(answer, err);
-	ask_print("%s is removed", ask_text(answer, "key.id"));
+		return api_cmd_write_json(answer, err);
+	api_cmd_print("%s is removed", api_cmd_text(answer, "key.id"));
 	return 0;
 }
 
-static const struct opt remove_options[] = {
+static const struct cli_option remove_options[] = {
 	{ "yes", 'y', NULL, ask_yes, "do not ask" },
 	ASK_OPTIONS,
 	{ NULL },
 };
 
-static const struct ask_command remove_command = {
+static const struct api_cmd_command remove_command = {
 	.opt = { .name = "lodge keys rm",
 		 .usage = "[--yes] KEY",
 		 .summary = "Removes a key, by its id.",
@@ -153,7 +153,7 @@ int cmd_keys(int argc, char **argv)
 		{ "rm", &remove_command, "remove a key" },
 		{ NULL, NULL, NULL },
 	};
-	static const struct ask_family family = { "lodge keys", "Who may ask the service.", subs };
+	static const struct api_cmd_family family = { "lodge keys", "Who may ask the service.", subs };
 
-	return ask_family_main(&family, argc, argv);
+	return api_cmd_family_main(&family, argc, argv);
 }

@@ -17,16 +17,16 @@
 #include "cli/core/target.h"
 
 DEFINE_AUTO(struct client *, client_free);
-DEFINE_AUTO(struct where *, where_fini);
+DEFINE_AUTO(struct target *, target_fini);
 
 enum { KEY_SIZE = 4096 };
 
-static const struct opt options[] = {
+static const struct cli_option options[] = {
 	WHERE_OPT_TABLE,
 	{ NULL },
 };
 
-static const struct opt_command command = {
+static const struct cli_option_command command = {
 	.name = "lodge login",
 	.usage = "[--url URL] [--key-file FILE]",
 	.summary = "Remembers which lodged the other commands ask, and with which key.",
@@ -52,12 +52,12 @@ static int ask_key(const char *url, char **ret, struct err *err)
 			       "no key for %.120s: give --key-file, or LODGE_API_KEY", url);
 	quiet = was;
 	quiet.c_lflag &= ~(tcflag_t)ECHO;
-	if (undo_set(show_again, &was, err) < 0)
+	if (cleanup_set(show_again, &was, err) < 0)
 		return -1;
 	tcsetattr(STDIN_FILENO, TCSAFLUSH, &quiet);
 	fprintf(stderr, "key for %s: ", url);
 	got = fgets(buf, sizeof(buf), stdin) != NULL;
-	undo_run();
+	cleanup_run();
 	fputc('\n', stderr);
 	buf[got ? strcspn(buf, "\r\n") : 0] = '\0';
 	if (!*buf)
@@ -68,7 +68,7 @@ static int ask_key(const char *url, char **ret, struct err *err)
 }
 
 /* Health needs no key; sessions do. */
-static int try_it(const struct where *w, struct err *err)
+static int try_it(const struct target *w, struct err *err)
 {
 	auto_call(client_free) struct client *c = NULL;
 
@@ -98,7 +98,7 @@ static int make_dirs(const char *path, struct err *err)
 	}
 }
 
-static int write_file(const char *path, const struct where *w, struct err *err)
+static int write_file(const char *path, const struct target *w, struct err *err)
 {
 	char temp[WHERE_PATH + 16];
 	auto_close int fd = -1;
@@ -118,12 +118,12 @@ static int write_file(const char *path, const struct where *w, struct err *err)
 
 static int login(struct err *err)
 {
-	struct where w = { 0 };
-	auto_call(where_fini) struct where *guard = &w;
+	struct target w = { 0 };
+	auto_call(target_fini) struct target *guard = &w;
 	char path[WHERE_PATH];
 
 	(void)guard;
-	if (where_config(path, err) < 0 || where_find(&w, err) < 0)
+	if (target_config(path, err) < 0 || target_find(&w, err) < 0)
 		return -1;
 	if (try_it(&w, err) < 0) {
 		/* a service may take whoever comes: only one that asks for a key gets one */
@@ -141,13 +141,13 @@ static int login(struct err *err)
 int cmd_login(int argc, char **argv)
 {
 	struct err err = { 0 };
-	int first, n = opt_parse(&command, argc, argv, NULL, &first, &err);
+	int first, n = cli_option_parse(&command, argc, argv, NULL, &first, &err);
 
 	if (n > 0)
 		return 0;
 	if (n == 0 && first != argc)
 		n = err_set(&err, ERR_INVALID, "login: takes no operand (try lodge login --help)");
 	if (n < 0)
-		return opt_fail(OPT_EXIT_USAGE, &err);
-	return login(&err) < 0 ? opt_fail(OPT_EXIT_FAILED, &err) : 0;
+		return cli_option_fail(CLI_EXIT_USAGE, &err);
+	return login(&err) < 0 ? cli_option_fail(CLI_EXIT_FAILED, &err) : 0;
 }

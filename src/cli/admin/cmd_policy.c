@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lodge policy test: what a policy of commands would say of one. Neither a daemon nor a sandbox is
- * needed: the parser is the engine's own. The others, which ask, are in policy_ask.c. */
+ * needed: the parser is the engine's own. The others, which ask, are in policy_remote_main.c. */
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -91,7 +91,7 @@ static int set_file(void *ctx, const char *name, const char *value, struct err *
 	return take_rules(text, (size_t)n, r, err) < 0 ? err_ctx(err, "%s", value) : 0;
 }
 
-static const struct opt options[] = {
+static const struct cli_option options[] = {
 	{ "allow", 0, "NAMES", set_allow,
 	  "programs that may be started, with commas between them" },
 	{ "deny", 0, "NAMES", set_deny, "programs that may not, whatever --allow says" },
@@ -100,7 +100,7 @@ static const struct opt options[] = {
 	{ NULL },
 };
 
-static const struct opt_command command = {
+static const struct cli_option_command command = {
 	.name = "lodge policy test",
 	.usage = "[--allow a,b] [--deny c] [--file FILE] [--json] COMMAND",
 	.summary = "Explains what a policy of commands says of a bash text.",
@@ -145,26 +145,26 @@ static int test(struct opts *o, int argc, char **argv, struct err *err)
 {
 	struct shell_words w = { 0 };
 	auto_call(shell_words_fini) struct shell_words *guard = &w;
-	int first, n = opt_parse(&command, argc, argv, o, &first, err);
+	int first, n = cli_option_parse(&command, argc, argv, o, &first, err);
 	bool allowed;
 
 	(void)guard;
 	if (n)
-		return n < 0 ? opt_fail(OPT_EXIT_USAGE, err) : 0;
+		return n < 0 ? cli_option_fail(CLI_EXIT_USAGE, err) : 0;
 	if (first + 1 != argc) {
 		err_set(err, ERR_INVALID, "policy test: give one command, in quotes");
-		return opt_fail(OPT_EXIT_USAGE, err);
+		return cli_option_fail(CLI_EXIT_USAGE, err);
 	}
 	if (shell_parse(argv[first], strlen(argv[first]), &w, err) < 0)
-		return opt_fail(OPT_EXIT_USAGE, err);
+		return cli_option_fail(CLI_EXIT_USAGE, err);
 	allowed = !shell_refused(&o->rules, &w);
 	if (!o->json)
 		print_lines(&o->rules, &w, allowed);
 	else if (print_json(&o->rules, &w, err) < 0)
-		return opt_fail(OPT_EXIT_FAILED, err);
+		return cli_option_fail(CLI_EXIT_FAILED, err);
 	if (fflush(stdout) != 0) {
 		err_sys(err, errno, "standard output");
-		return opt_fail(OPT_EXIT_FAILED, err);
+		return cli_option_fail(CLI_EXIT_FAILED, err);
 	}
 	return allowed ? 0 : EXIT_REFUSED;
 }
@@ -179,7 +179,7 @@ static int help(void)
 	      "  set    make or change one\n"
 	      "  rm     remove one\n",
 	      stdout);
-	return opt_flush(0);
+	return cli_option_flush(0);
 }
 
 int cmd_policy(int argc, char **argv)
@@ -190,13 +190,13 @@ int cmd_policy(int argc, char **argv)
 
 	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
 		return help();
-	status = policy_ask(argc, argv);
+	status = policy_remote_main(argc, argv);
 	if (status >= 0)
 		return status;
 	if (strcmp(argv[1], "test") != 0) {
 		err_set(&err, ERR_INVALID,
 			"unknown command \"policy %.40s\" (try lodge policy --help)", argv[1]);
-		return opt_fail(OPT_EXIT_USAGE, &err);
+		return cli_option_fail(CLI_EXIT_USAGE, &err);
 	}
 	status = test(&o, argc - 1, argv + 1, &err);
 	shell_rules_fini(&o.rules);

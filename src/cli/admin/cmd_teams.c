@@ -13,37 +13,37 @@
 
 /* ---- ls -------------------------------------------------------------------------------------- */
 
-static void say_members(struct ask *a, const json_t *answer)
+static void say_members(struct api_cmd *a, const json_t *answer)
 {
-	static const struct table_column columns[] = { { "USER", TABLE_SHRINK }, { "ROLE", 0 } };
-	struct table t;
+	static const struct text_table_column columns[] = { { "USER", TABLE_SHRINK }, { "ROLE", 0 } };
+	struct text_table t;
 	json_t *m;
 	size_t i;
 
 	(void)a;
-	table_init(&t, columns, ARRAY_LEN(columns));
+	text_table_init(&t, columns, ARRAY_LEN(columns));
 	json_array_foreach (json_object_get(answer, "members"), i, m) {
-		table_add(&t, ask_text(m, "user"));
-		table_add(&t, ask_text(m, "role"));
+		text_table_add(&t, api_cmd_text(m, "user"));
+		text_table_add(&t, api_cmd_text(m, "role"));
 	}
-	table_print(&t, stdout);
+	text_table_print(&t, stdout);
 }
 
-static int run_list(struct ask *a, struct err *err)
+static int exec_list(struct api_cmd *a, struct err *err)
 {
 	auto_json json_t *answer = NULL;
 	char path[ASK_PATH];
 
 	if (client_path(path, sizeof(path), err, "/api/teams/%s/members", a->argv[0]) < 0 ||
-	    ask_query(path, sizeof(path), "userId", a->user, err) < 0 ||
+	    api_cmd_query(path, sizeof(path), "userId", a->user, err) < 0 ||
 	    client_call(a->client, "GET", path, NULL, &answer, err) < 0)
 		return -1;
-	return ask_say(a, answer, say_members, err);
+	return api_cmd_write(a, answer, say_members, err);
 }
 
-static const struct opt list_options[] = { WHO_ASKS, ASK_OPTIONS, { NULL } };
+static const struct cli_option list_options[] = { WHO_ASKS, ASK_OPTIONS, { NULL } };
 
-static const struct ask_command list_command = {
+static const struct api_cmd_command list_command = {
 	.opt = { .name = "lodge teams ls",
 		 .usage = "[--user USER] TEAM",
 		 .summary = "Lists who is in a team, and in which role.",
@@ -51,39 +51,39 @@ static const struct ask_command list_command = {
 	.least = 1,
 	.most = 1,
 	.prompt = true,
-	.run = run_list,
+	.run = exec_list,
 };
 
 /* ---- add, rm --------------------------------------------------------------------------------- */
 
-static void say_member(struct ask *a, const json_t *answer)
+static void say_member(struct api_cmd *a, const json_t *answer)
 {
 	(void)a;
-	ask_print("%s is %s of %s", ask_text(answer, "user"), ask_text(answer, "role"),
-		  ask_text(answer, "team"));
+	api_cmd_print("%s is %s of %s", api_cmd_text(answer, "user"), api_cmd_text(answer, "role"),
+		  api_cmd_text(answer, "team"));
 }
 
-static int run_add(struct ask *a, struct err *err)
+static int run_add(struct api_cmd *a, struct err *err)
 {
 	auto_json json_t *body = json_object(), *answer = NULL;
 
-	if (ask_put(body, "role", a->role ? a->role : "MEMBER") < 0 ||
-	    ask_put(body, "userId", a->user) < 0)
+	if (api_cmd_put(body, "role", a->role ? a->role : "MEMBER") < 0 ||
+	    api_cmd_put(body, "userId", a->user) < 0)
 		return err_set(err, ERR_INVALID, "an option is no text (UTF-8)");
-	if (ask_call(a, "PUT", body, &answer, err, "/api/teams/%s/members/%s", a->argv[0],
+	if (api_cmd_call(a, "PUT", body, &answer, err, "/api/teams/%s/members/%s", a->argv[0],
 		     a->argv[1]) < 0)
 		return -1;
-	return ask_say(a, answer, say_member, err);
+	return api_cmd_write(a, answer, say_member, err);
 }
 
-static const struct opt add_options[] = {
+static const struct cli_option add_options[] = {
 	{ "role", 'r', "ROLE", ask_role, "VIEWER, MEMBER (default), ADMIN or OWNER" },
 	WHO_ASKS,
 	ASK_OPTIONS,
 	{ NULL },
 };
 
-static const struct ask_command add_command = {
+static const struct api_cmd_command add_command = {
 	.opt = { .name = "lodge teams add",
 		 .usage = "[--role ROLE] [--user USER] TEAM MEMBER",
 		 .summary = "Puts a user in a team, or changes the role.",
@@ -94,23 +94,23 @@ static const struct ask_command add_command = {
 	.run = run_add,
 };
 
-static int run_remove(struct ask *a, struct err *err)
+static int run_remove(struct api_cmd *a, struct err *err)
 {
 	auto_json json_t *answer = NULL;
 	char path[ASK_PATH];
 
 	if (client_path(path, sizeof(path), err, "/api/teams/%s/members/%s", a->argv[0],
 			a->argv[1]) < 0 ||
-	    ask_query(path, sizeof(path), "userId", a->user, err) < 0 ||
+	    api_cmd_query(path, sizeof(path), "userId", a->user, err) < 0 ||
 	    client_call(a->client, "DELETE", path, NULL, &answer, err) < 0)
 		return -1;
 	if (a->json)
-		return ask_say_json(answer, err);
-	ask_print("%s is out of %s", a->argv[1], a->argv[0]);
+		return api_cmd_write_json(answer, err);
+	api_cmd_print("%s is out of %s", a->argv[1], a->argv[0]);
 	return 0;
 }
 
-static const struct ask_command remove_command = {
+static const struct api_cmd_command remove_command = {
 	.opt = { .name = "lodge teams rm",
 		 .usage = "[--user USER] TEAM MEMBER",
 		 .summary = "Takes a user out of a team.",
@@ -129,10 +129,10 @@ int cmd_teams(int argc, char **argv)
 		{ "rm", &remove_command, "take a user out" },
 		{ NULL, NULL, NULL },
 	};
-	static const struct ask_family family = {
+	static const struct api_cmd_family family = {
 		"lodge teams",
 		"Who works on the projects of a team. The first project of a team makes it.", subs
 	};
 
-	return ask_family_main(&family, argc, argv);
+	return api_cmd_family_main(&family, argc, argv);
 }

@@ -12,7 +12,7 @@
 /* ---- users ----------------------------------------------------------------------------------- */
 
 /* Sessions by user, in the order in which they were made; `live`: those with a sandbox alone. */
-static int gather(struct ask *a, bool live, json_t **ret, struct err *err)
+static int gather(struct api_cmd *a, bool live, json_t **ret, struct err *err)
 {
 	auto_json json_t *list = NULL, *users = json_object();
 	json_t *s;
@@ -21,9 +21,9 @@ static int gather(struct ask *a, bool live, json_t **ret, struct err *err)
 	if (client_list(a->client, "/v1/sessions?limit=1000", "sessions", &list, err) < 0)
 		return -1;
 	json_array_foreach (list, i, s) {
-		const char *user = ask_text(s, "user");
+		const char *user = api_cmd_text(s, "user");
 
-		if (!*user || (live && !ask_is(s, "runtime", "live")))
+		if (!*user || (live && !api_cmd_is(s, "runtime", "live")))
 			continue;
 		if (!json_object_get(users, user))
 			json_object_set_new(users, user, json_array());
@@ -34,9 +34,9 @@ static int gather(struct ask *a, bool live, json_t **ret, struct err *err)
 }
 
 /* A user whose name no path can have, or who went meanwhile, is known by the name alone. */
-static int ask_user_record(struct ask *a, const char *id, json_t **ret, struct err *err)
+static int ask_user_record(struct api_cmd *a, const char *id, json_t **ret, struct err *err)
 {
-	if (ask_call(a, "GET", NULL, ret, err, "/v1/users/%s", id) == 0)
+	if (api_cmd_call(a, "GET", NULL, ret, err, "/v1/users/%s", id) == 0)
 		return 0;
 	if (err->code != ERR_INVALID && err->code != ERR_NOT_FOUND)
 		return -1;
@@ -44,45 +44,45 @@ static int ask_user_record(struct ask *a, const char *id, json_t **ret, struct e
 	return 0;
 }
 
-static void add_session(struct table *t, const json_t *user, const json_t *s)
+static void add_session(struct text_table *t, const json_t *user, const json_t *s)
 {
 	int64_t now = human_now_ms();
 
-	table_add(t, ask_text(user, "name"));
-	table_add(t, ask_text(user, "email"));
-	table_add(t, ask_text(user, "id"));
-	table_add(t, ask_text(s, "sandbox"));
-	table_add(t, ask_text(s, "project"));
-	table_add_span(t, now - ask_number(s, "started_at"));
-	table_add_span(t, now - ask_number(s, "last_activity_at"));
+	text_table_add(t, api_cmd_text(user, "name"));
+	text_table_add(t, api_cmd_text(user, "email"));
+	text_table_add(t, api_cmd_text(user, "id"));
+	text_table_add(t, api_cmd_text(s, "sandbox"));
+	text_table_add(t, api_cmd_text(s, "project"));
+	text_table_add_span(t, now - api_cmd_number(s, "started_at"));
+	text_table_add_span(t, now - api_cmd_number(s, "last_activity_at"));
 }
 
-static void say_users(struct ask *a, const json_t *answer)
+static void say_users(struct api_cmd *a, const json_t *answer)
 {
-	static const struct table_column columns[] = {
+	static const struct text_table_column columns[] = {
 		{ "NAME", TABLE_SHRINK },    { "EMAIL", TABLE_SHRINK },
 		{ "USER", TABLE_SHRINK },    { "SANDBOX", 0 },
 		{ "PROJECT", TABLE_SHRINK }, { "CREATED", TABLE_RIGHT },
 		{ "LAST USED", TABLE_RIGHT }
 	};
-	struct table t;
+	struct text_table t;
 	json_t *u, *s;
 	size_t i, k;
 
 	(void)a;
-	table_init(&t, columns, ARRAY_LEN(columns));
+	text_table_init(&t, columns, ARRAY_LEN(columns));
 	json_array_foreach (json_object_get(answer, "users"), i, u) {
 		json_array_foreach (json_object_get(u, "sessions"), k, s) {
 			add_session(&t, u, s);
 		}
 	}
-	table_print(&t, stdout);
+	text_table_print(&t, stdout);
 	if (i == 0)
-		ask_hint("no user has a live sandbox (lodge ls lists all sessions)");
+		api_cmd_hint("no user has a live sandbox (lodge ls lists all sessions)");
 }
 
 /* {"users": [{what the service knows of the user, sessions: [...]}]} */
-static int run_users(struct ask *a, struct err *err)
+static int run_users(struct api_cmd *a, struct err *err)
 {
 	auto_json json_t *users = NULL, *answer = NULL;
 	json_t *sessions, *out = json_array();
@@ -99,12 +99,12 @@ static int run_users(struct ask *a, struct err *err)
 		json_object_set(json_object_get(one, "user"), "sessions", sessions);
 		json_array_append(out, json_object_get(one, "user"));
 	}
-	return ask_say(a, answer, say_users, err);
+	return api_cmd_write(a, answer, say_users, err);
 }
 
-static const struct opt users_options[] = { ASK_OPTIONS, { NULL } };
+static const struct cli_option users_options[] = { ASK_OPTIONS, { NULL } };
 
-static const struct ask_command users_command = {
+static const struct api_cmd_command users_command = {
 	.opt = { .name = "lodge users ls",
 		 .usage = "[--json]",
 		 .summary = "Lists users with a live sandbox.",
@@ -121,15 +121,15 @@ int cmd_users(int argc, char **argv)
 		{ "quota", &users_quota, "show or change what one may have" },
 		{ NULL, NULL, NULL },
 	};
-	static const struct ask_family family = { "lodge users", "What end users have.", subs };
+	static const struct api_cmd_family family = { "lodge users", "What end users have.", subs };
 
-	return ask_family_main(&family, argc, argv);
+	return api_cmd_family_main(&family, argc, argv);
 }
 
 /* ---- cleanup --------------------------------------------------------------------------------- */
 
 /* That call has names of its own for what it did. */
-static int clean_one(struct ask *a, const char *user, json_t *out, struct err *err)
+static int clean_one(struct api_cmd *a, const char *user, json_t *out, struct err *err)
 {
 	auto_json json_t *body = json_pack("{s:s}", "userId", user), *answer = NULL;
 	json_t *r, *one;
@@ -155,11 +155,11 @@ static void say_names(const json_t *names, const char *what)
 	size_t i;
 
 	json_array_foreach (names, i, name) {
-		ask_print("  %s  %s", what, ask_text(name, ""));
+		api_cmd_print("  %s  %s", what, api_cmd_text(name, ""));
 	}
 }
 
-static void say_cleaned(struct ask *a, const json_t *answer)
+static void say_cleaned(struct api_cmd *a, const json_t *answer)
 {
 	const json_t *users = json_object_get(answer, "users");
 	json_t *one;
@@ -172,14 +172,14 @@ static void say_cleaned(struct ask *a, const json_t *answer)
 		const json_t *ended = json_object_get(one, "ended"),
 			     *failed = json_object_get(one, "failed");
 
-		ask_print("%s: %zu ended, %zu failed", ask_text(one, "id"), json_array_size(ended),
+		api_cmd_print("%s: %zu ended, %zu failed", api_cmd_text(one, "id"), json_array_size(ended),
 			  json_array_size(failed));
 		say_names(ended, "ended ");
 		say_names(failed, "failed");
 	}
 }
 
-static int clean_all(struct ask *a, json_t *out, struct err *err)
+static int clean_all(struct api_cmd *a, json_t *out, struct err *err)
 {
 	auto_json json_t *users = NULL;
 	char count[HUMAN_TEXT];
@@ -190,39 +190,39 @@ static int clean_all(struct ask *a, json_t *out, struct err *err)
 		return -1;
 	if (!json_object_size(users))
 		return 0;
-	if (!ask_sure(a, "Destroy all sessions of %s, with their files?",
+	if (!api_cmd_sure(a, "Destroy all sessions of %s, with their files?",
 		      human_count((int64_t)json_object_size(users), "user", NULL, count)))
 		return err_set(err, ERR_CONFLICT, "nothing was destroyed");
 	json_object_foreach (users, id, sessions) {
-		if (clean_one(a, id, out, err) < 0 && ask_go_on(a, id, 0, err) < 0)
+		if (clean_one(a, id, out, err) < 0 && api_cmd_go_on(a, id, 0, err) < 0)
 			return -1;
 	}
 	return 0;
 }
 
-static int check_cleanup(struct ask *a, struct err *err)
+static int check_cleanup(struct api_cmd *a, struct err *err)
 {
-	return a->all != (a->argc == 1) ? 0 : ask_wrong(a, err, "give a user, or --all");
+	return a->all != (a->argc == 1) ? 0 : api_cmd_wrong(a, err, "give a user, or --all");
 }
 
-static int clean_named(struct ask *a, json_t *out, struct err *err)
+static int clean_named(struct api_cmd *a, json_t *out, struct err *err)
 {
-	if (!ask_sure(a, "Destroy all sessions of %s, with their files?", a->argv[0]))
+	if (!api_cmd_sure(a, "Destroy all sessions of %s, with their files?", a->argv[0]))
 		return err_set(err, ERR_CONFLICT, "nothing was destroyed");
 	return clean_one(a, a->argv[0], out, err);
 }
 
 /* {"users": [{"id": ..., "ended": [...], "failed": [...]}]} */
-static int run_cleanup(struct ask *a, struct err *err)
+static int run_cleanup(struct api_cmd *a, struct err *err)
 {
 	auto_json json_t *out = json_array(), *answer = json_pack("{s:O}", "users", out);
 
 	if ((a->all ? clean_all(a, out, err) : clean_named(a, out, err)) < 0)
 		return -1;
-	return ask_say(a, answer, say_cleaned, err);
+	return api_cmd_write(a, answer, say_cleaned, err);
 }
 
-static const struct opt cleanup_options[] = {
+static const struct cli_option cleanup_options[] = {
 	{ "all", 0, NULL, ask_all, "of all users" },
 	{ "yes", 'y', NULL, ask_yes, "do not ask" },
 	ASK_OPTIONS,
@@ -231,7 +231,7 @@ static const struct opt cleanup_options[] = {
 
 int cmd_cleanup(int argc, char **argv)
 {
-	static const struct ask_command command = {
+	static const struct api_cmd_command command = {
 		.opt = { .name = "lodge cleanup",
 			 .usage = "USER|--all [--yes]",
 			 .summary = "Destroys all sessions of a user, with their files.",
@@ -243,5 +243,5 @@ int cmd_cleanup(int argc, char **argv)
 		.run = run_cleanup,
 	};
 
-	return ask_main(&command, argc, argv);
+	return api_cmd_main(&command, argc, argv);
 }

@@ -4,6 +4,6 @@
 #define LODGE_CLI_ADMIN_POLICY_REMOTE_H
 
 /* argv[1] is the name of one of them, without a name it is ls; -1: it is none. */
-int policy_ask(int argc, char **argv);
+int policy_remote_main(int argc, char **argv);
 
 #endif

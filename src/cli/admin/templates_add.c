@@ -33,7 +33,7 @@ static void close_source(struct source *s)
 }
 DEFINE_AUTO(struct source *, close_source);
 
-static int open_source(const struct ask *a, struct source *s, struct err *err)
+static int open_source(const struct api_cmd *a, struct source *s, struct err *err)
 {
 	struct stat st;
 
@@ -80,7 +80,7 @@ struct sending {
 
 static void has_sent(void *arg, uint64_t bytes)
 {
-	progress_at(&((struct sending *)arg)->progress, bytes);
+	progress_bar_at(&((struct sending *)arg)->progress, bytes);
 }
 
 /* What tar could not read must not be missing from a template. From here on the service may make
@@ -89,15 +89,15 @@ static int is_whole(void *arg, struct err *err)
 {
 	struct sending *s = arg;
 
-	progress_end(&s->progress);
+	progress_bar_end(&s->progress);
 	if (s->source->tar.pid > 0 && tar_finish(&s->source->tar, err) < 0)
 		return -1;
-	undo_hold();
+	cleanup_hold();
 	s->whole = true;
 	return 0;
 }
 
-static int send_source(struct ask *a, struct sending *s, struct made *m, json_t **ret,
+static int send_source(struct api_cmd *a, struct sending *s, struct made *m, json_t **ret,
 		       struct err *err)
 {
 	auto_call(client_close) struct client_stream *stream = NULL;
@@ -113,11 +113,11 @@ static int send_source(struct ask *a, struct sending *s, struct made *m, json_t 
 	int r;
 
 	if (client_path(url, sizeof(url), err, "/v1/templates/%s", m->name) < 0 ||
-	    ask_query(url, sizeof(url), "format", s->source->oci ? "oci" : NULL, err) < 0)
+	    api_cmd_query(url, sizeof(url), "format", s->source->oci ? "oci" : NULL, err) < 0)
 		return -1;
-	progress_begin(&s->progress, s->source->path, s->source->size, a->quiet);
+	progress_bar_begin(&s->progress, s->source->path, s->source->size, a->quiet);
 	r = client_open(a->client, &rq, &stream, err);
-	progress_end(&s->progress);
+	progress_bar_end(&s->progress);
 	if (r < 0)
 		return -1;
 	m->there = true; /* signals are held */
@@ -126,24 +126,24 @@ static int send_source(struct ask *a, struct sending *s, struct made *m, json_t 
 }
 
 /* An archive brings only files, and an image what it says: the rest is told afterwards. */
-static int settle(struct ask *a, const struct made *m, json_t *answer, struct err *err)
+static int reconcile_session(struct api_cmd *a, const struct made *m, json_t *answer, struct err *err)
 {
 	auto_json json_t *body = json_object(), *now = NULL;
 
-	if (!templates_says(a))
+	if (!templates_is_set(a))
 		return 0;
 	if (templates_spec(a, json_object_get(answer, "template"), body, err) < 0 ||
-	    ask_call(a, "PATCH", body, &now, err, "/v1/templates/%s", m->name) < 0)
+	    api_cmd_call(a, "PATCH", body, &now, err, "/v1/templates/%s", m->name) < 0)
 		return -1;
 	return json_object_set(answer, "template", json_object_get(now, "template"));
 }
 
 /* The connection broke. A service that is still there broke it off: while much is still to come it
  * cannot be heard, and what it had against the archive is not told. */
-static void explain(struct ask *a, bool whole, struct err *err)
+static void explain(struct api_cmd *a, bool whole, struct err *err)
 {
 	struct err why = { 0 };
-	int r = ask_call(a, "GET", NULL, NULL, &why, "/v1/templates/%s", a->argv[0]);
+	int r = api_cmd_call(a, "GET", NULL, NULL, &why, "/v1/templates/%s", a->argv[0]);
 
 	if (r == 0 || (whole && why.code == ERR_NOT_FOUND))
 		err_ctx(err, "lodge templates tells what came of it");
@@ -153,54 +153,54 @@ static void explain(struct ask *a, bool whole, struct err *err)
 			"(template_size, template_time); nothing was made");
 }
 
-static int make_of(struct ask *a, struct source *source, json_t **ret, struct err *err)
+static int make_of(struct api_cmd *a, struct source *source, json_t **ret, struct err *err)
 {
 	struct made m = { .client = a->client, .name = a->argv[0] };
 	struct sending s = { .source = source };
 	int r;
 
-	if (undo_set(unmake, &m, err) < 0)
+	if (cleanup_set(unmake, &m, err) < 0)
 		return -1;
 	r = send_source(a, &s, &m, ret, err);
 	if (s.whole)
-		undo_release();
+		cleanup_release();
 	if (r < 0 && !m.there && err->code == ERR_UNAVAILABLE && err->sys)
 		explain(a, s.whole, err);
-	if (r < 0 || settle(a, &m, *ret, err) < 0) {
+	if (r < 0 || reconcile_session(a, &m, *ret, err) < 0) {
 		r = -1;
-		undo_hold();
+		cleanup_hold();
 		unmake(&m);
-		undo_release();
+		cleanup_release();
 	}
-	undo_clear();
+	cleanup_clear();
 	return r < 0 ? -1 : 0;
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-static void say(struct ask *a, const json_t *answer)
+static void say(struct api_cmd *a, const json_t *answer)
 {
 	const json_t *t = json_object_get(answer, "template");
-	int64_t size = ask_number(t, "size_bytes");
+	int64_t size = api_cmd_number(t, "size_bytes");
 	char bytes[HUMAN_TEXT];
 
 	(void)a;
-	if (json_is_true(json_object_get(answer, "wants_root")) && ask_is(t, "class", "user"))
+	if (json_is_true(json_object_get(answer, "wants_root")) && api_cmd_is(t, "class", "user"))
 		fprintf(stderr,
 			"lodge: this image expects root; its sandboxes run as another user (lodge "
 			"templates set %s --root gives them a root inside)\n",
-			ask_text(t, "name"));
-	ask_print("%s is there%s%s", ask_text(t, "name"), size < 0 ? "" : ", ",
+			api_cmd_text(t, "name"));
+	api_cmd_print("%s is there%s%s", api_cmd_text(t, "name"), size < 0 ? "" : ", ",
 		  size < 0 ? "" : human_bytes((uint64_t)size, bytes));
 }
 
 /* Before gigabytes are sent for nothing. */
-static int check_policy(struct ask *a, struct err *err)
+static int check_policy(struct api_cmd *a, struct err *err)
 {
-	return a->policy ? ask_call(a, "GET", NULL, NULL, err, "/v1/policies/%s", a->policy) : 0;
+	return a->policy ? api_cmd_call(a, "GET", NULL, NULL, err, "/v1/policies/%s", a->policy) : 0;
 }
 
-static int of_archive(struct ask *a, json_t **ret, struct err *err)
+static int of_archive(struct api_cmd *a, json_t **ret, struct err *err)
 {
 	struct source s = { .fd = -1, .tar = { .fd = -1, .target = -1, .stage = -1 } };
 	auto_call(close_source) struct source *guard = &s;
@@ -211,32 +211,32 @@ static int of_archive(struct ask *a, json_t **ret, struct err *err)
 	return make_of(a, &s, ret, err);
 }
 
-static int of_snapshot(struct ask *a, json_t **ret, struct err *err)
+static int of_snapshot(struct api_cmd *a, json_t **ret, struct err *err)
 {
 	auto_json json_t *body = json_object();
 
-	if (ask_put(body, "name", a->argv[0]) < 0 || ask_put(body, "snapshot", a->snapshot) < 0 ||
-	    ask_put(body, "tenant", a->tenant) < 0)
+	if (api_cmd_put(body, "name", a->argv[0]) < 0 || api_cmd_put(body, "snapshot", a->snapshot) < 0 ||
+	    api_cmd_put(body, "tenant", a->tenant) < 0)
 		return err_set(err, ERR_INVALID, "a name is no text (UTF-8)");
 	if (templates_spec(a, NULL, body, err) < 0)
 		return -1;
 	return client_call(a->client, "POST", "/v1/templates", body, ret, err);
 }
 
-static int check(struct ask *a, struct err *err)
+static int check(struct api_cmd *a, struct err *err)
 {
 	if (a->argc != (a->snapshot ? 1 : 2))
-		return ask_wrong(a, err, "give a NAME and a SOURCE, or --snapshot SNAPSHOT");
+		return api_cmd_wrong(a, err, "give a NAME and a SOURCE, or --snapshot SNAPSHOT");
 	if (a->snapshot)
-		return a->oci ? ask_wrong(a, err, "--oci: a snapshot is no image") : 0;
+		return a->oci ? api_cmd_wrong(a, err, "--oci: a snapshot is no image") : 0;
 	if (a->tenant)
-		return ask_wrong(a, err, "--tenant: only with --snapshot");
+		return api_cmd_wrong(a, err, "--tenant: only with --snapshot");
 	if (strcmp(a->argv[1], "-") == 0 && isatty(STDIN_FILENO))
-		return ask_wrong(a, err, "this reads an archive, not a terminal: add < FILE.tar");
+		return api_cmd_wrong(a, err, "this reads an archive, not a terminal: add < FILE.tar");
 	return limit_opt_check(&a->spec, err);
 }
 
-static int run(struct ask *a, struct err *err)
+static int run(struct api_cmd *a, struct err *err)
 {
 	auto_json json_t *answer = NULL;
 
@@ -247,10 +247,10 @@ static int run(struct ask *a, struct err *err)
 					 "%.63s)",
 					 a->argv[0], a->argv[0])
 			       : -1;
-	return ask_say(a, answer, say, err);
+	return api_cmd_write(a, answer, say, err);
 }
 
-static const struct opt options[] = {
+static const struct cli_option options[] = {
 	{ "snapshot", 0, "SNAPSHOT", ask_snapshot, "make it of this snapshot, by its id" },
 	{ "tenant", 0, "TENANT", ask_tenant, "whose snapshot it is (default: that of the key)" },
 	{ "oci", 0, NULL, ask_oci, "SOURCE is a tar of an OCI image layout" },
@@ -260,7 +260,7 @@ static const struct opt options[] = {
 	{ NULL },
 };
 
-const struct ask_command templates_add = {
+const struct api_cmd_command templates_add = {
 	.opt = { .name = "lodge templates add",
 		 .usage = "NAME SOURCE [OPTION...]\n       lodge templates add NAME --snapshot "
 			  "SNAPSHOT [OPTION...]",

@@ -12,11 +12,11 @@
 /* clang-format on */
 
 /* Whether any of these options was given, or --unset. */
-bool templates_says(const struct ask *a);
+bool templates_is_set(const struct api_cmd *a);
 /* They as a body of PATCH for a template that is `now` as it is; NULL: it says nothing yet. Single
  * variables and limits are added to what there is, which the service takes as a whole. */
-int templates_spec(struct ask *a, const json_t *now, json_t *body, struct err *err);
+int templates_spec(struct api_cmd *a, const json_t *now, json_t *body, struct err *err);
 
-extern const struct ask_command templates_add;
+extern const struct api_cmd_command templates_add;
 
 #endif

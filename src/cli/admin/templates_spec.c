@@ -24,7 +24,7 @@ static const struct {
 	{ "policy", "policy", false },
 };
 
-bool templates_says(const struct ask *a)
+bool templates_is_set(const struct api_cmd *a)
 {
 	const struct template *t = &a->spec;
 
@@ -34,7 +34,7 @@ bool templates_says(const struct ask *a)
 
 /* ---- taking away ----------------------------------------------------------------------------- */
 
-static int unset_one(struct ask *a, const char *name, json_t *body, json_t *env, json_t *limits,
+static int unset_one(struct api_cmd *a, const char *name, json_t *body, json_t *env, json_t *limits,
 		     struct err *err)
 {
 	if (strcmp(name, "env") == 0)
@@ -51,13 +51,13 @@ static int unset_one(struct ask *a, const char *name, json_t *body, json_t *env,
 		json_object_del(limits, members[i].member);
 		return 0;
 	}
-	return ask_wrong(a, err,
+	return api_cmd_wrong(a, err,
 			 "--unset: no \"%.40s\"; it takes names of options, as memory,workdir, and "
 			 "env:NAME",
 			 name);
 }
 
-static int unset(struct ask *a, json_t *body, json_t *env, json_t *limits, struct err *err)
+static int unset(struct api_cmd *a, json_t *body, json_t *env, json_t *limits, struct err *err)
 {
 	auto_free char *list = strdup(a->unset ? a->unset : "");
 	char *rest = list, *name;
@@ -99,14 +99,14 @@ static int put_limits(const struct template *t, json_t *limits)
 	return 0;
 }
 
-static int put_rest(const struct ask *a, json_t *body)
+static int put_rest(const struct api_cmd *a, json_t *body)
 {
-	if (ask_put(body, "run_as", a->spec.user) < 0 ||
-	    ask_put(body, "workdir", a->spec.workdir) < 0)
+	if (api_cmd_put(body, "run_as", a->spec.user) < 0 ||
+	    api_cmd_put(body, "workdir", a->spec.workdir) < 0)
 		return -1;
-	if (a->spec.class == KEEPER_CLASS_ROOT && ask_put(body, "class", "root") < 0)
+	if (a->spec.class == KEEPER_CLASS_ROOT && api_cmd_put(body, "class", "root") < 0)
 		return -1;
-	return ask_put(body, "policy", a->policy);
+	return api_cmd_put(body, "policy", a->policy);
 }
 
 static json_t *copy_of(const json_t *now, const char *name)
@@ -124,7 +124,7 @@ static int put_changed(json_t *body, const json_t *now, const char *name, json_t
 	return json_equal(before, value) ? 0 : json_object_set(body, name, value);
 }
 
-int templates_spec(struct ask *a, const json_t *now, json_t *body, struct err *err)
+int templates_spec(struct api_cmd *a, const json_t *now, json_t *body, struct err *err)
 {
 	auto_json json_t *env = copy_of(now, "env"), *limits = copy_of(now, "limits");
 

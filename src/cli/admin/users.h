@@ -5,6 +5,6 @@
 
 #include "cli/core/api_cmd.h"
 
-extern const struct ask_command users_show, users_quota;
+extern const struct api_cmd_command users_show, users_quota;
 
 #endif

@@ -14,7 +14,7 @@ enum { LINE = 512 };
 
 static int parse_count(const char *what, const char *text, uint64_t *ret, struct err *err)
 {
-	return size_parse_count(what, text, 0, INT64_MAX, ret, err);
+	return units_parse_count(what, text, 0, INT64_MAX, ret, err);
 }
 
 static char *print_count(uint64_t n, char buf[HUMAN_TEXT])
@@ -31,20 +31,20 @@ static char *print_time(uint64_t ms, char buf[HUMAN_TEXT])
 /* What there are quotas of; `used` is the member of the usage. 0 is no limit. */
 static const struct {
 	const char *option, *member, *used;
-	size_t given; /* in struct ask */
+	size_t given; /* in struct api_cmd */
 	int (*parse)(const char *what, const char *text, uint64_t *ret, struct err *err);
 	char *(*print)(uint64_t n, char buf[HUMAN_TEXT]);
 } parts[] = {
-	{ "--sandboxes", "sandboxes", "active", offsetof(struct ask, sandboxes), parse_count,
+	{ "--sandboxes", "sandboxes", "active", offsetof(struct api_cmd, sandboxes), parse_count,
 	  print_count },
-	{ "--memory", "memory_bytes", "memory_bytes", offsetof(struct ask, memory),
-	  size_parse_bytes, human_bytes },
-	{ "--disk", "disk_bytes", "disk_bytes", offsetof(struct ask, disk), size_parse_bytes,
+	{ "--memory", "memory_bytes", "memory_bytes", offsetof(struct api_cmd, memory),
+	  units_parse_bytes, human_bytes },
+	{ "--disk", "disk_bytes", "disk_bytes", offsetof(struct api_cmd, disk), units_parse_bytes,
 	  human_bytes },
-	{ "--cpu", "cpu_ms", "cpu_ms", offsetof(struct ask, cpu), size_parse_ms, print_time },
+	{ "--cpu", "cpu_ms", "cpu_ms", offsetof(struct api_cmd, cpu), units_parse_ms, print_time },
 };
 
-static const char *given(const struct ask *a, size_t i)
+static const char *given(const struct api_cmd *a, size_t i)
 {
 	return *(const char *const *)((const char *)a + parts[i].given);
 }
@@ -53,12 +53,12 @@ static const char *given(const struct ask *a, size_t i)
 
 static uint64_t number(const json_t *o, const char *name)
 {
-	int64_t n = ask_number(o, name);
+	int64_t n = api_cmd_number(o, name);
 
 	return n > 0 ? (uint64_t)n : 0;
 }
 
-static void add_quota(struct table *t, const json_t *answer)
+static void add_quota(struct text_table *t, const json_t *answer)
 {
 	const json_t *quota = json_object_get(answer, "quota"),
 		     *usage = json_object_get(answer, "usage");
@@ -70,54 +70,54 @@ static void add_quota(struct table *t, const json_t *answer)
 		parts[i].print(number(usage, parts[i].used), used);
 		snprintf(line, sizeof(line), "%s%s%s", used, limit ? " of " : ", no limit",
 			 limit ? parts[i].print(limit, most) : "");
-		say_line(t, parts[i].option + 2, line);
+		print_line(t, parts[i].option + 2, line);
 	}
 }
 
-static void say_quota(struct ask *a, const json_t *answer)
+static void say_quota(struct api_cmd *a, const json_t *answer)
 {
-	struct table t;
+	struct text_table t;
 
 	(void)a;
-	table_init(&t, say_lines, ARRAY_LEN(say_lines));
+	text_table_init(&t, say_lines, ARRAY_LEN(say_lines));
 	add_quota(&t, answer);
-	table_print(&t, stdout);
+	text_table_print(&t, stdout);
 }
 
-static void say_user(struct ask *a, const json_t *answer)
+static void say_user(struct api_cmd *a, const json_t *answer)
 {
 	const json_t *u = json_object_get(answer, "user"), *s = json_object_get(u, "session");
 	char text[LINE];
-	struct table t;
+	struct text_table t;
 
 	(void)a;
-	table_init(&t, say_lines, ARRAY_LEN(say_lines));
-	say_line(&t, "user", ask_text(u, "id"));
-	say_line(&t, "name", ask_text(u, "name"));
-	say_line(&t, "email", ask_text(u, "email"));
-	say_line(&t, "project", ask_text(u, "project"));
-	say_line(&t, "fragment", ask_text(u, "fragment"));
-	say_line(&t, "session", json_is_object(s) ? say_name(s, text, sizeof(text)) : "");
-	say_line(&t, "known since", say_time(ask_number(u, "created_at"), text, sizeof(text)));
-	say_line(&t, "sessions", print_count(number(answer, "usage.sessions"), text));
+	text_table_init(&t, say_lines, ARRAY_LEN(say_lines));
+	print_line(&t, "user", api_cmd_text(u, "id"));
+	print_line(&t, "name", api_cmd_text(u, "name"));
+	print_line(&t, "email", api_cmd_text(u, "email"));
+	print_line(&t, "project", api_cmd_text(u, "project"));
+	print_line(&t, "fragment", api_cmd_text(u, "fragment"));
+	print_line(&t, "session", json_is_object(s) ? print_name(s, text, sizeof(text)) : "");
+	print_line(&t, "known since", print_when(api_cmd_number(u, "created_at"), text, sizeof(text)));
+	print_line(&t, "sessions", print_count(number(answer, "usage.sessions"), text));
 	add_quota(&t, answer);
-	table_print(&t, stdout);
+	text_table_print(&t, stdout);
 }
 
 /* ---- show ------------------------------------------------------------------------------------ */
 
-static int run_show(struct ask *a, struct err *err)
+static int run_show(struct api_cmd *a, struct err *err)
 {
 	auto_json json_t *answer = NULL;
 
-	if (ask_call(a, "GET", NULL, &answer, err, "/v1/users/%s", a->argv[0]) < 0)
+	if (api_cmd_call(a, "GET", NULL, &answer, err, "/v1/users/%s", a->argv[0]) < 0)
 		return -1;
-	return ask_say(a, answer, say_user, err);
+	return api_cmd_write(a, answer, say_user, err);
 }
 
-static const struct opt show_options[] = { ASK_OPTIONS, { NULL } };
+static const struct cli_option show_options[] = { ASK_OPTIONS, { NULL } };
 
-const struct ask_command users_show = {
+const struct api_cmd_command users_show = {
 	.opt = { .name = "lodge users show",
 		 .usage = "USER",
 		 .summary = "Shows a user: where the user is, what that one has and may have.",
@@ -130,7 +130,7 @@ const struct ask_command users_show = {
 
 /* ---- quota ----------------------------------------------------------------------------------- */
 
-static int put(struct ask *a, json_t *quota, size_t i, struct err *err)
+static int put(struct api_cmd *a, json_t *quota, size_t i, struct err *err)
 {
 	uint64_t n = 0;
 
@@ -139,23 +139,23 @@ static int put(struct ask *a, json_t *quota, size_t i, struct err *err)
 		return -1;
 	}
 	if (n > INT64_MAX)
-		return ask_wrong(a, err, "%s: too much", parts[i].option);
+		return api_cmd_wrong(a, err, "%s: too much", parts[i].option);
 	return json_object_set_new(quota, parts[i].member, json_integer((json_int_t)n));
 }
 
-static int unset_one(struct ask *a, json_t *quota, const char *name, struct err *err)
+static int unset_one(struct api_cmd *a, json_t *quota, const char *name, struct err *err)
 {
 	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
 		if (strcmp(parts[i].option + 2, name) == 0)
 			return json_object_set_new(quota, parts[i].member, json_integer(0));
-	return ask_wrong(a, err,
+	return api_cmd_wrong(a, err,
 			 "--unset: no \"%.40s\", but sandboxes, memory, disk and cpu, with commas "
 			 "between them",
 			 name);
 }
 
 /* What the options say, over what there is. */
-static int change(struct ask *a, json_t *quota, struct err *err)
+static int change(struct api_cmd *a, json_t *quota, struct err *err)
 {
 	auto_free char *list = strdup(a->unset ? a->unset : "");
 	char *rest = list, *name;
@@ -170,14 +170,14 @@ static int change(struct ask *a, json_t *quota, struct err *err)
 }
 
 /* Before anybody is asked: what is said is also right. */
-static int check_quota(struct ask *a, struct err *err)
+static int check_quota(struct api_cmd *a, struct err *err)
 {
 	auto_json json_t *ignored = json_object();
 
 	return change(a, ignored, err);
 }
 
-static bool says_any(const struct ask *a)
+static bool says_any(const struct api_cmd *a)
 {
 	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
 		if (given(a, i))
@@ -186,7 +186,7 @@ static bool says_any(const struct ask *a)
 }
 
 /* The service takes it as a whole. */
-static int run_quota(struct ask *a, struct err *err)
+static int run_quota(struct api_cmd *a, struct err *err)
 {
 	auto_json json_t *now = NULL, *answer = NULL;
 	json_t *quota;
@@ -196,15 +196,15 @@ static int run_quota(struct ask *a, struct err *err)
 	    client_call(a->client, "GET", path, NULL, &now, err) < 0)
 		return -1;
 	if (!says_any(a))
-		return ask_say(a, now, say_quota, err);
+		return api_cmd_write(a, now, say_quota, err);
 	quota = json_object_get(now, "quota");
 	if (change(a, quota, err) < 0 ||
 	    client_call(a->client, "PUT", path, quota, &answer, err) < 0)
 		return -1;
-	return ask_say(a, answer, say_quota, err);
+	return api_cmd_write(a, answer, say_quota, err);
 }
 
-static const struct opt quota_options[] = {
+static const struct cli_option quota_options[] = {
 	{ "sandboxes", 0, "N", ask_sandboxes, "live ones at once" },
 	{ "memory", 0, "SIZE", ask_memory, "of the live ones, by their limits" },
 	{ "disk", 0, "SIZE", ask_disk, "of all sessions, by their limits" },
@@ -214,7 +214,7 @@ static const struct opt quota_options[] = {
 	{ NULL },
 };
 
-const struct ask_command users_quota = {
+const struct api_cmd_command users_quota = {
 	.opt = { .name = "lodge users quota",
 		 .usage = "[OPTION...] USER",
 		 .summary = "Shows what a user has and may have, or changes that.",

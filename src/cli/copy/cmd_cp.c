@@ -15,13 +15,13 @@ enum { PIECE = 256 << 10 };
 /* ---- places ---------------------------------------------------------------------------------- */
 
 /* "SESSION:path", where a slash before the colon makes it a file here, as with scp(1). */
-int cp_place(const char *arg, struct cp_place *ret, struct err *err)
+int cp_parse_target(const char *arg, struct cp_parse_target *ret, struct err *err)
 {
 	const char *name = strncmp(arg, "key:", 4) == 0 ? strchr(arg, ':') + 1 : arg;
 	const char *colon = strpbrk(name, ":/");
 	char session[WHERE_REF];
 
-	*ret = (struct cp_place){ .given = arg, .path = arg, .stream = strcmp(arg, "-") == 0 };
+	*ret = (struct cp_parse_target){ .given = arg, .path = arg, .stream = strcmp(arg, "-") == 0 };
 	if (!colon || *colon != ':')
 		return *arg ? 0 : err_set(err, ERR_INVALID, "an empty name");
 	if (colon == name || (size_t)(colon - arg) >= sizeof(session))
@@ -29,7 +29,7 @@ int cp_place(const char *arg, struct cp_place *ret, struct err *err)
 	snprintf(session, sizeof(session), "%.*s", (int)(colon - arg), arg);
 	ret->remote = true;
 	ret->path = colon + 1;
-	return where_ref(session, ret->ref, err);
+	return target_ref(session, ret->ref, err);
 }
 
 void cp_base(const char *path, char *ret, size_t size)
@@ -39,13 +39,13 @@ void cp_base(const char *path, char *ret, size_t size)
 	snprintf(ret, size, "%s", strcmp(base, ".") == 0 || strcmp(base, "..") == 0 ? "" : base);
 }
 
-int cp_stat(struct ask *a, const struct cp_place *p, const char *path, json_t **ret,
+int cp_stat(struct api_cmd *a, const struct cp_parse_target *p, const char *path, json_t **ret,
 	    struct err *err)
 {
 	auto_json json_t *answer = NULL;
 
 	*ret = NULL;
-	if (ask_call(a, "POST", NULL, &answer, err, "/v1/sessions/%s/files/%S?stat&follow=1",
+	if (api_cmd_call(a, "POST", NULL, &answer, err, "/v1/sessions/%s/files/%S?stat&follow=1",
 		     p->ref, path) < 0)
 		return err->code == ERR_NOT_FOUND && err->sys != ESTALE ? 0 : -1;
 	*ret = json_incref(json_object_get(answer, "entry"));
@@ -70,75 +70,75 @@ int cp_drain(struct client_stream *s, int fd, const char *what, bool quiet, uint
 
 	if (!buf)
 		return err_sys(err, ENOMEM, "%.160s", what);
-	progress_begin(&p, what, length_of(s), quiet);
+	progress_bar_begin(&p, what, length_of(s), quiet);
 	while (r == 0 && (n = client_read(s, buf, PIECE, err)) != 0) {
 		r = n < 0 ? -1 : file_write_all(fd, buf, (size_t)n);
 		if (n > 0 && r < 0)
 			r = err_sys(err, -r, "writing %.160s", what);
 		sum += n > 0 ? (uint64_t)n : 0;
-		progress_at(&p, sum);
+		progress_bar_at(&p, sum);
 	}
-	progress_end(&p);
+	progress_bar_end(&p);
 	*bytes += sum;
 	return r;
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-static int copy_one(struct ask *a, const char *arg, const struct cp_place *to, json_t *copied,
+static int copy_one(struct api_cmd *a, const char *arg, const struct cp_parse_target *to, json_t *copied,
 		    struct err *err)
 {
 	bool many = a->argc > 2;
-	struct cp_place from;
+	struct cp_parse_target from;
 	uint64_t bytes = 0;
 	int r;
 
-	if (cp_place(arg, &from, err) < 0)
+	if (cp_parse_target(arg, &from, err) < 0)
 		return -1;
-	r = from.remote ? cp_down(a, &from, to, many, &bytes, err)
-			: cp_up(a, &from, to, many, &bytes, err);
+	r = from.remote ? cp_download(a, &from, to, many, &bytes, err)
+			: cp_upload(a, &from, to, many, &bytes, err);
 	if (r < 0)
 		return -1;
-	json_array_append_new(copied, json_pack("{s:o, s:o, s:I}", "from", ask_string(arg), "to",
-						ask_string(to->given), "bytes", (json_int_t)bytes));
+	json_array_append_new(copied, json_pack("{s:o, s:o, s:I}", "from", api_cmd_string(arg), "to",
+						api_cmd_string(to->given), "bytes", (json_int_t)bytes));
 	return 0;
 }
 
-static int check(struct ask *a, struct err *err)
+static int check(struct api_cmd *a, struct err *err)
 {
-	struct cp_place from, to;
+	struct cp_parse_target from, to;
 
-	if (cp_place(a->argv[a->argc - 1], &to, err) < 0)
+	if (cp_parse_target(a->argv[a->argc - 1], &to, err) < 0)
 		return -1;
 	if (a->json && to.stream)
-		return ask_wrong(a, err, "--json: standard output is taken by the file");
+		return api_cmd_wrong(a, err, "--json: standard output is taken by the file");
 	for (int i = 0; i < a->argc - 1; i++) {
-		if (cp_place(a->argv[i], &from, err) < 0)
+		if (cp_parse_target(a->argv[i], &from, err) < 0)
 			return -1;
 		if (from.remote == to.remote)
-			return ask_wrong(a, err,
+			return api_cmd_wrong(a, err,
 					 "one side must be SESSION:PATH and the other a file here");
 	}
 	return 0;
 }
 
-static int run(struct ask *a, struct err *err)
+static int run(struct api_cmd *a, struct err *err)
 {
 	auto_json json_t *copied = json_array(), *answer = NULL;
-	struct cp_place to;
+	struct cp_parse_target to;
 
-	if (cp_place(a->argv[a->argc - 1], &to, err) < 0)
+	if (cp_parse_target(a->argv[a->argc - 1], &to, err) < 0)
 		return -1;
 	for (int i = 0; i < a->argc - 1; i++) {
 		if (copy_one(a, a->argv[i], &to, copied, err) < 0 &&
-		    ask_go_on(a, a->argv[i], a->argc - 1, err) < 0)
+		    api_cmd_go_on(a, a->argv[i], a->argc - 1, err) < 0)
 			return -1;
 	}
 	answer = json_pack("{s:O}", "copied", copied);
-	return a->json ? ask_say_json(answer, err) : 0;
+	return a->json ? api_cmd_write_json(answer, err) : 0;
 }
 
-static const struct opt options[] = {
+static const struct cli_option options[] = {
 	{ "quiet", 'q', NULL, ask_quiet, "no progress on a terminal" },
 	ASK_OPTIONS,
 	{ NULL },
@@ -146,7 +146,7 @@ static const struct opt options[] = {
 
 int cmd_cp(int argc, char **argv)
 {
-	static const struct ask_command command = {
+	static const struct api_cmd_command command = {
 		.opt = { .name = "lodge cp",
 			 .usage = "SOURCE... SESSION:PATH\n       lodge cp SESSION:PATH... TARGET",
 			 .summary = "Copies files and directories into sessions and out of them.",
@@ -161,5 +161,5 @@ int cmd_cp(int argc, char **argv)
 		.run = run,
 	};
 
-	return ask_main(&command, argc, argv);
+	return api_cmd_main(&command, argc, argv);
 }

@@ -14,7 +14,7 @@ DEFINE_AUTO(struct client_stream *, client_close);
 
 /* ---- export ---------------------------------------------------------------------------------- */
 
-static int send_out(struct ask *a, const char *id, struct err *err)
+static int send_out(struct api_cmd *a, const char *id, struct err *err)
 {
 	auto_call(client_close) struct client_stream *s = NULL;
 	char url[ASK_PATH];
@@ -40,46 +40,46 @@ static void remove_taken(void *arg)
 	struct err ignored;
 	char path[ASK_PATH];
 
-	if (*t->id && where_client(&c, &ignored) == 0 &&
+	if (*t->id && target_client(&c, &ignored) == 0 &&
 	    client_path(path, sizeof(path), &ignored, "/v1/snapshots/%s", t->id) == 0)
 		(void)client_call(c, "DELETE", path, NULL, NULL, &ignored);
 }
 
 /* A session as it is now: by a snapshot that goes afterwards. */
-static int export_session(struct ask *a, struct err *err)
+static int export_session(struct api_cmd *a, struct err *err)
 {
 	auto_json json_t *answer = NULL;
 	struct taken t = { "" };
 	char ref[WHERE_REF];
 	int r;
 
-	if (where_ref(a->argv[0], ref, err) < 0 || undo_set(remove_taken, &t, err) < 0)
+	if (target_ref(a->argv[0], ref, err) < 0 || cleanup_set(remove_taken, &t, err) < 0)
 		return -1;
-	undo_hold();
-	r = ask_call(a, "POST", NULL, &answer, err, "/v1/sessions/%s/snapshots", ref);
-	snprintf(t.id, sizeof(t.id), "%s", ask_text(answer, "snapshot.id"));
-	undo_release();
+	cleanup_hold();
+	r = api_cmd_call(a, "POST", NULL, &answer, err, "/v1/sessions/%s/snapshots", ref);
+	snprintf(t.id, sizeof(t.id), "%s", api_cmd_text(answer, "snapshot.id"));
+	cleanup_release();
 	if (r == 0)
 		r = send_out(a, t.id, err);
-	undo_run();
+	cleanup_run();
 	return r;
 }
 
-static int check_export(struct ask *a, struct err *err)
+static int check_export(struct api_cmd *a, struct err *err)
 {
 	if (!isatty(STDOUT_FILENO))
 		return 0;
-	return ask_wrong(a, err, "this is for a file, not for a terminal: add > FILE.tar.zst");
+	return api_cmd_wrong(a, err, "this is for a file, not for a terminal: add > FILE.tar.zst");
 }
 
-static int run_export(struct ask *a, struct err *err)
+static int run_export(struct api_cmd *a, struct err *err)
 {
 	if (strncmp(a->argv[0], "snp_", 4) == 0)
 		return send_out(a, a->argv[0], err);
 	return export_session(a, err);
 }
 
-static const struct opt export_options[] = {
+static const struct cli_option export_options[] = {
 	{ "quiet", 'q', NULL, ask_quiet, "no progress on a terminal" },
 	WHERE_OPT_TABLE,
 	{ NULL },
@@ -87,7 +87,7 @@ static const struct opt export_options[] = {
 
 int cmd_export(int argc, char **argv)
 {
-	static const struct ask_command command = {
+	static const struct api_cmd_command command = {
 		.opt = { .name = "lodge export",
 			 .usage = "SESSION|SNAPSHOT > FILE.tar.zst",
 			 .summary = "Writes the files of a session, or of a snapshot, as one file.",
@@ -98,15 +98,15 @@ int cmd_export(int argc, char **argv)
 		.run = run_export,
 	};
 
-	return ask_main(&command, argc, argv);
+	return api_cmd_main(&command, argc, argv);
 }
 
 /* ---- import ---------------------------------------------------------------------------------- */
 
-static void say_in(struct ask *a, const json_t *answer)
+static void say_in(struct api_cmd *a, const json_t *answer)
 {
 	(void)a;
-	ask_print("%s", ask_text(answer, "snapshot.id"));
+	api_cmd_print("%s", api_cmd_text(answer, "snapshot.id"));
 }
 
 /* The whole answer, which is short. */
@@ -124,14 +124,14 @@ static int read_json(struct client_stream *s, json_t **ret, struct err *err)
 	return *ret ? 0 : err_set(err, ERR_UNAVAILABLE, "the answer is no JSON");
 }
 
-static int check_import(struct ask *a, struct err *err)
+static int check_import(struct api_cmd *a, struct err *err)
 {
 	if (!isatty(STDIN_FILENO))
 		return 0;
-	return ask_wrong(a, err, "this reads a file, not a terminal: add < FILE.tar.zst");
+	return api_cmd_wrong(a, err, "this reads a file, not a terminal: add < FILE.tar.zst");
 }
 
-static int run_import(struct ask *a, struct err *err)
+static int run_import(struct api_cmd *a, struct err *err)
 {
 	auto_call(client_close) struct client_stream *s = NULL;
 	auto_json json_t *answer = NULL;
@@ -142,22 +142,22 @@ static int run_import(struct ask *a, struct err *err)
 				     .type = "application/zstd",
 				     .body_fd = STDIN_FILENO,
 				     .has_body_fd = true,
-				     .sent = progress_at,
+				     .sent = progress_bar_at,
 				     .arg = &p };
 	int r;
 
-	if (ask_query(url, sizeof(url), "template", a->template, err) < 0 ||
-	    ask_query(url, sizeof(url), "name", a->name, err) < 0)
+	if (api_cmd_query(url, sizeof(url), "template", a->template, err) < 0 ||
+	    api_cmd_query(url, sizeof(url), "name", a->name, err) < 0)
 		return -1;
-	progress_begin(&p, "import", -1, a->quiet);
+	progress_bar_begin(&p, "import", -1, a->quiet);
 	r = client_open(a->client, &rq, &s, err);
-	progress_end(&p);
+	progress_bar_end(&p);
 	if (r < 0 || read_json(s, &answer, err) < 0)
 		return -1;
-	return ask_say(a, answer, say_in, err);
+	return api_cmd_write(a, answer, say_in, err);
 }
 
-static const struct opt import_options[] = {
+static const struct cli_option import_options[] = {
 	{ "name", 'n', "NAME", ask_name, "a name for it" },
 	{ "template", 0, "NAME", ask_template, "what its files lie on (default: host)" },
 	{ "quiet", 'q', NULL, ask_quiet, "no progress on a terminal" },
@@ -167,7 +167,7 @@ static const struct opt import_options[] = {
 
 int cmd_import(int argc, char **argv)
 {
-	static const struct ask_command command = {
+	static const struct api_cmd_command command = {
 		.opt = { .name = "lodge import",
 			 .usage = "[--name NAME] < FILE.tar.zst",
 			 .summary = "Brings a snapshot in, and prints its id.",
@@ -177,5 +177,5 @@ int cmd_import(int argc, char **argv)
 		.run = run_import,
 	};
 
-	return ask_main(&command, argc, argv);
+	return api_cmd_main(&command, argc, argv);
 }

@@ -6,25 +6,25 @@
 #include "cli/core/api_cmd.h"
 
 /* One side: of a session, or of this machine. */
-struct cp_place {
+struct cp_parse_target {
 	const char *given;
 	bool remote, stream; /* stream: standard input or output */
 	char ref[WHERE_REF]; /* the session */
 	const char *path; /* within it, or here */
 };
 
-int cp_place(const char *arg, struct cp_place *ret, struct err *err);
+int cp_parse_target(const char *arg, struct cp_parse_target *ret, struct err *err);
 /* The last part of a path; "" for one that ends in "/", "." or "..", whose content is meant. */
 void cp_base(const char *path, char *ret, size_t size);
 
 /* What is at a path of a session, links followed; *ret NULL: nothing. */
-int cp_stat(struct ask *a, const struct cp_place *p, const char *path, json_t **ret,
+int cp_stat(struct api_cmd *a, const struct cp_parse_target *p, const char *path, json_t **ret,
 	    struct err *err);
 
 /* One operand to its place; `many`: the target must be a directory. *bytes counts. */
-int cp_up(struct ask *a, const struct cp_place *from, const struct cp_place *to, bool many,
+int cp_upload(struct api_cmd *a, const struct cp_parse_target *from, const struct cp_parse_target *to, bool many,
 	  uint64_t *bytes, struct err *err);
-int cp_down(struct ask *a, const struct cp_place *from, const struct cp_place *to, bool many,
+int cp_download(struct api_cmd *a, const struct cp_parse_target *from, const struct cp_parse_target *to, bool many,
 	    uint64_t *bytes, struct err *err);
 
 /* An answer's bytes to a descriptor, with progress; EPIPE ends it without an error if `pipe`. */

@@ -16,8 +16,8 @@
 DEFINE_AUTO(struct client_stream *, client_close);
 
 struct down {
-	struct ask *a;
-	const struct cp_place *from, *to;
+	struct api_cmd *a;
+	const struct cp_parse_target *from, *to;
 	const json_t *entry; /* what is copied */
 	char path[PATH_MAX]; /* where to */
 	bool below; /* the last part of it is the guest's name: no link of it is followed */
@@ -66,7 +66,7 @@ static mode_t mode_of(const json_t *entry)
 	mode_t mask = umask(0);
 
 	umask(mask);
-	return (mode_t)strtoul(ask_text(entry, "mode"), NULL, 8) & 0777 & ~mask;
+	return (mode_t)strtoul(api_cmd_text(entry, "mode"), NULL, 8) & 0777 & ~mask;
 }
 
 static void drop(void *path)
@@ -81,21 +81,21 @@ static int replace(struct down *d, struct client_stream *s, struct err *err)
 	auto_close int fd = -1;
 
 	snprintf(temp, sizeof(temp), "%s.lodge-XXXXXX", d->path);
-	if (undo_set(drop, temp, err) < 0)
+	if (cleanup_set(drop, temp, err) < 0)
 		return -1;
-	undo_hold();
+	cleanup_hold();
 	fd = mkostemp(temp, O_CLOEXEC);
-	undo_release();
+	cleanup_release();
 	if (fd >= 0 && drain(d, s, fd, err) < 0) {
-		undo_run();
+		cleanup_run();
 		return -1;
 	}
 	if (fd < 0 || fchmod(fd, mode_of(d->entry)) < 0 || rename(temp, d->path) < 0) {
 		err_sys(err, errno, "%.160s", d->path);
-		undo_run();
+		cleanup_run();
 		return -1;
 	}
-	undo_clear();
+	cleanup_clear();
 	return 0;
 }
 
@@ -158,7 +158,7 @@ static int down_dir(struct down *d, struct err *err)
 	/* who stopped reading says why, or had all there was */
 	if (r == 0 || err->sys == EPIPE)
 		r = tar_finish(&t, err);
-	undo_run();
+	cleanup_run();
 	if (r < 0 && is_new)
 		(void)rmdir(d->path);
 	if (r == 0 && is_new && fchmod(target, mode_of(d->entry) | 0700) < 0)
@@ -166,7 +166,7 @@ static int down_dir(struct down *d, struct err *err)
 	return r;
 }
 
-int cp_down(struct ask *a, const struct cp_place *from, const struct cp_place *to, bool many,
+int cp_download(struct api_cmd *a, const struct cp_parse_target *from, const struct cp_parse_target *to, bool many,
 	    uint64_t *bytes, struct err *err)
 {
 	struct down d = { .a = a, .from = from, .to = to, .bytes = bytes };
@@ -179,10 +179,10 @@ int cp_down(struct ask *a, const struct cp_place *from, const struct cp_place *t
 	d.entry = entry;
 	if (!to->stream && aim(&d, many, err) < 0)
 		return -1;
-	if (ask_is(entry, "type", "directory"))
+	if (api_cmd_is(entry, "type", "directory"))
 		return down_dir(&d, err);
-	if (ask_is(entry, "type", "file"))
+	if (api_cmd_is(entry, "type", "file"))
 		return down_file(&d, err);
 	return err_set(err, ERR_INVALID, "%.160s: a %s, neither file nor directory", from->given,
-		       ask_text(entry, "type"));
+		       api_cmd_text(entry, "type"));
 }

@@ -23,7 +23,7 @@ static bool is_dir_name(const char *path)
 }
 
 /* Where it goes: below the target if that is a directory. */
-static int aim(struct ask *a, const struct cp_place *from, const struct cp_place *to, bool many,
+static int aim(struct api_cmd *a, const struct cp_parse_target *from, const struct cp_parse_target *to, bool many,
 	       char path[ASK_PATH], json_t **there, struct err *err)
 {
 	size_t n = strlen(to->path);
@@ -35,10 +35,10 @@ static int aim(struct ask *a, const struct cp_place *from, const struct cp_place
 		return -1;
 	if (!*there && !n) /* its working directory is always there: the session is not */
 		return -1;
-	if (many && !ask_is(*there, "type", "directory") && !slash)
+	if (many && !api_cmd_is(*there, "type", "directory") && !slash)
 		return err_set(err, ERR_INVALID, "%.160s: several files need a directory",
 			       to->given);
-	if (from->stream || !*base || !(slash || ask_is(*there, "type", "directory"))) {
+	if (from->stream || !*base || !(slash || api_cmd_is(*there, "type", "directory"))) {
 		snprintf(path, ASK_PATH, "%s", to->path);
 		return 0;
 	}
@@ -56,7 +56,7 @@ struct sending {
 
 static void has_sent(void *arg, uint64_t bytes)
 {
-	progress_at(&((struct sending *)arg)->progress, bytes);
+	progress_bar_at(&((struct sending *)arg)->progress, bytes);
 }
 
 /* What tar could not read must not be missing from a copy that is called whole. The service unpacks
@@ -65,7 +65,7 @@ static int is_whole(void *arg, struct err *err)
 {
 	struct sending *s = arg;
 
-	progress_end(&s->progress);
+	progress_bar_end(&s->progress);
 	if (!s->tar || tar_finish(s->tar, err) == 0)
 		return 0;
 	if (err->code == ERR_NOT_FOUND)
@@ -75,7 +75,7 @@ static int is_whole(void *arg, struct err *err)
 		       "not all may have arrived");
 }
 
-static int send(struct ask *a, const struct client_request *rq, const struct cp_place *from,
+static int send(struct api_cmd *a, const struct client_request *rq, const struct cp_parse_target *from,
 		int64_t total, struct tar_child *tar, uint64_t *bytes, struct err *err)
 {
 	auto_call(client_close) struct client_stream *stream = NULL;
@@ -83,17 +83,17 @@ static int send(struct ask *a, const struct client_request *rq, const struct cp_
 	struct sending s = { .tar = tar };
 	int r;
 
-	progress_begin(&s.progress, from->given, total, a->quiet);
+	progress_bar_begin(&s.progress, from->given, total, a->quiet);
 	with.sent = has_sent;
 	with.whole = is_whole;
 	with.arg = &s;
 	r = client_open(a->client, &with, &stream, err);
-	progress_end(&s.progress);
+	progress_bar_end(&s.progress);
 	*bytes += s.progress.bytes;
 	return r;
 }
 
-static int up_file(struct ask *a, const struct cp_place *from, const struct cp_place *to,
+static int up_file(struct api_cmd *a, const struct cp_parse_target *from, const struct cp_parse_target *to,
 		   const char *path, int fd, uint64_t *bytes, struct err *err)
 {
 	bool parents = is_dir_name(to->path);
@@ -109,26 +109,26 @@ static int up_file(struct ask *a, const struct cp_place *from, const struct cp_p
 		return -1;
 	snprintf(mode, sizeof(mode), "%o", (unsigned)st.st_mode & 0777);
 	if (S_ISREG(st.st_mode) && st.st_mode & 0777 &&
-	    ask_query(url, sizeof(url), "mode", mode, err) < 0)
+	    api_cmd_query(url, sizeof(url), "mode", mode, err) < 0)
 		return -1;
-	if (ask_query(url, sizeof(url), "mkdir", parents ? "1" : NULL, err) < 0)
+	if (api_cmd_query(url, sizeof(url), "mkdir", parents ? "1" : NULL, err) < 0)
 		return -1;
 	return send(a, &rq, from, S_ISREG(st.st_mode) ? st.st_size : -1, NULL, bytes, err);
 }
 
 /* What the archive says of the directory itself is not looked at there. */
-static int make_dir(struct ask *a, const struct cp_place *to, const char *path,
+static int make_dir(struct api_cmd *a, const struct cp_parse_target *to, const char *path,
 		    const struct stat *st, struct err *err)
 {
 	char mode[16];
 
 	snprintf(mode, sizeof(mode), "%o", (unsigned)st->st_mode & 0777);
-	return ask_call(a, "POST", NULL, NULL, err, "/v1/sessions/%s/files/%S?mkdir&mode=%s",
+	return api_cmd_call(a, "POST", NULL, NULL, err, "/v1/sessions/%s/files/%S?mkdir&mode=%s",
 			to->ref, path, mode);
 }
 
 /* tar NULL: from standard input. */
-static int up_tar(struct ask *a, const struct cp_place *from, const struct cp_place *to,
+static int up_tar(struct api_cmd *a, const struct cp_parse_target *from, const struct cp_parse_target *to,
 		  const char *path, struct tar_child *tar, uint64_t *bytes, struct err *err)
 {
 	char url[ASK_PATH * 3];
@@ -144,7 +144,7 @@ static int up_tar(struct ask *a, const struct cp_place *from, const struct cp_pl
 	return send(a, &rq, from, -1, tar, bytes, err);
 }
 
-static int up_dir(struct ask *a, const struct cp_place *from, const struct cp_place *to,
+static int up_dir(struct api_cmd *a, const struct cp_parse_target *from, const struct cp_parse_target *to,
 		  const char *path, const json_t *there, const struct stat *st, uint64_t *bytes,
 		  struct err *err)
 {
@@ -152,14 +152,14 @@ static int up_dir(struct ask *a, const struct cp_place *from, const struct cp_pl
 	auto_call(tar_abort) struct tar_child *guard = &t;
 
 	(void)guard;
-	if (there && !ask_is(there, "type", "directory"))
+	if (there && !api_cmd_is(there, "type", "directory"))
 		return err_set(err, ERR_CONFLICT, "%.160s: no directory there", to->given);
 	if ((!there && make_dir(a, to, path, st, err) < 0) || tar_pack(&t, from->path, err) < 0)
 		return -1;
 	return up_tar(a, from, to, path, &t, bytes, err) < 0 ? -1 : tar_finish(&t, err);
 }
 
-int cp_up(struct ask *a, const struct cp_place *from, const struct cp_place *to, bool many,
+int cp_upload(struct api_cmd *a, const struct cp_parse_target *from, const struct cp_parse_target *to, bool many,
 	  uint64_t *bytes, struct err *err)
 {
 	auto_json json_t *there = NULL;
@@ -169,7 +169,7 @@ int cp_up(struct ask *a, const struct cp_place *from, const struct cp_place *to,
 
 	if (aim(a, from, to, many, path, &there, err) < 0)
 		return -1;
-	if (from->stream && (ask_is(there, "type", "directory") || is_dir_name(to->path)))
+	if (from->stream && (api_cmd_is(there, "type", "directory") || is_dir_name(to->path)))
 		return up_tar(a, from, to, path, NULL, bytes, err);
 	if (from->stream)
 		return up_file(a, from, to, path, STDIN_FILENO, bytes, err);

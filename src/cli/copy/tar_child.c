@@ -22,7 +22,7 @@
 
 enum { TAR_CHANGED = 1 }; /* its status if something did while it was read */
 
-DEFINE_AUTO(char **, tar_leave_free);
+DEFINE_AUTO(char **, tar_extract_filter_free);
 
 static const char *const pack_words[] = {
 	"tar", "--create", "--file=-", "--format=pax", "--sparse-version=1.0", NULL
@@ -61,7 +61,7 @@ static _Noreturn void become_tar(int dir, int pipe_end, int as, char **argv)
 
 	for (size_t i = 0; i < ARRAY_LEN(never); i++)
 		(void)prctl(PR_CAPBSET_DROP, never[i], 0, 0, 0); /* EPERM: there is none to drop */
-	undo_child();
+	cleanup_child();
 	if (dup2(pipe_end, as) >= 0 && fchdir(dir) == 0)
 		execvp("tar", argv);
 	_exit(errno == ENOENT ? 127 : 126);
@@ -120,12 +120,12 @@ static int start(struct tar_child *t, int dir, const char *const *words, char *c
 int tar_pack(struct tar_child *t, const char *dir, struct err *err)
 {
 	auto_close int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	auto_call(tar_leave_free) char **leave = NULL;
+	auto_call(tar_extract_filter_free) char **leave = NULL;
 
 	*t = (struct tar_child){ .fd = -1, .target = -1, .stage = -1, .fine = TAR_CHANGED };
 	if (fd < 0)
 		return err_sys(err, errno, "%.160s", dir);
-	return tar_leave(dir, &leave, err) < 0 ? -1 : start(t, fd, pack_words, leave, err);
+	return tar_extract_filter(dir, &leave, err) < 0 ? -1 : start(t, fd, pack_words, leave, err);
 }
 
 int tar_pack_root(struct tar_child *t, const char *dir, struct err *err)
@@ -166,11 +166,11 @@ int tar_unpack(struct tar_child *t, int target, struct err *err)
 	int r;
 
 	*t = (struct tar_child){ .fd = -1, .target = target, .stage = -1 };
-	if (undo_set(tar_abort, t, err) < 0)
+	if (cleanup_set(tar_abort, t, err) < 0)
 		return -1;
-	undo_hold();
+	cleanup_hold();
 	r = make_stage(t, err) < 0 ? -1 : start(t, t->stage, unpack_words, NULL, err);
-	undo_release();
+	cleanup_release();
 	return r;
 }
 
@@ -197,7 +197,7 @@ int tar_finish(struct tar_child *t, struct err *err)
 {
 	if (wait_for(t, err) < 0)
 		return -1;
-	return t->stage < 0 ? 0 : move_tree(t->stage, t->target, err);
+	return t->stage < 0 ? 0 : tree_copy(t->stage, t->target, err);
 }
 
 void tar_abort(void *tar_child)
@@ -214,6 +214,6 @@ void tar_abort(void *tar_child)
 	if (t->stage >= 0)
 		close(t->stage);
 	if (*t->name)
-		move_tree_drop(t->target, t->name);
+		tree_copy_drop(t->target, t->name);
 	*t = (struct tar_child){ .fd = -1, .target = -1, .stage = -1 };
 }

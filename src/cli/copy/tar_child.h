@@ -19,7 +19,7 @@ struct tar_child {
 	char name[32]; /* of the stage in the target; empty: none */
 };
 
-/* Packs what is in dir, but for what tar_leave.h names; the archive is read from t->fd. */
+/* Packs what is in dir, but for what tar_extract_filter.h names; the archive is read from t->fd. */
 int tar_pack(struct tar_child *t, const char *dir, struct err *err);
 /* Packs a root file system, as the caller may read it, with its owners. What is in its dev, proc
  * and sys is left out, and so are other file systems mounted in it. Files may change meanwhile. */

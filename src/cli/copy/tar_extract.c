@@ -16,7 +16,7 @@ struct list {
 	size_t n;
 };
 
-void tar_leave_free(char **options)
+void tar_extract_filter_free(char **options)
 {
 	for (char **o = options; o && *o; o++)
 		free(*o);
@@ -60,7 +60,7 @@ static int leave(struct list *l, const char *path, size_t root, const char *kind
 	return add(l, "--exclude=./", name);
 }
 
-int tar_leave(const char *dir, char ***ret, struct err *err)
+int tar_extract_filter(const char *dir, char ***ret, struct err *err)
 {
 	auto_free char *top = strdup(dir);
 	char *const roots[] = { top, NULL };

@@ -6,9 +6,9 @@
 #include "base/err.h"
 
 /* Says each on standard error, and returns options of tar(1) that leave them out of an archive of
- * "." there; NULL ends them, tar_leave_free() frees them. What cannot be looked at is left to tar,
+ * "." there; NULL ends them, tar_extract_filter_free() frees them. What cannot be looked at is left to tar,
  * which complains. */
-int tar_leave(const char *dir, char ***ret, struct err *err);
-void tar_leave_free(char **options);
+int tar_extract_filter(const char *dir, char ***ret, struct err *err);
+void tar_extract_filter_free(char **options);
 
 #endif

@@ -125,7 +125,7 @@ static int move_one(int dir, const char *name, void *arg)
 	return each(&inner, dir, name, move_one);
 }
 
-int move_tree(int from, int to, struct err *err)
+int tree_copy(int from, int to, struct err *err)
 {
 	struct moving m = { .to = -1, .err = err };
 
@@ -151,7 +151,7 @@ static int open_up(int dir, const char *name, void *arg)
 	return 0;
 }
 
-void move_tree_drop(int dir, const char *name)
+void tree_copy_drop(int dir, const char *name)
 {
 	unsigned depth = 0;
 

@@ -8,9 +8,9 @@
  * of the same file system. Directories that are there on both sides become one; a file or a link
  * that is in the way is replaced; no link is followed on either side. Set-id bits are taken away,
  * and what is neither file, directory nor link is left out. */
-int move_tree(int from, int to, struct err *err);
+int tree_copy(int from, int to, struct err *err);
 /* Removes dir/name and what is below it, also from directories that their owner may not write to.
  */
-void move_tree_drop(int dir, const char *name);
+void tree_copy_drop(int dir, const char *name);
 
 #endif

@@ -30,14 +30,14 @@ static bool is_away(const struct err *err)
 }
 
 /* A daemon that is not there, against one that said no, and a call that was wrong. */
-static int status_of(const struct ask *a, const struct ask_command *cmd, const struct err *err)
+static int status_of(const struct api_cmd *a, const struct api_cmd_command *cmd, const struct err *err)
 {
 	if (a->wrong || err->sys == WHERE_NO_REF)
-		return cmd->misused ? cmd->misused : OPT_EXIT_USAGE;
-	return is_away(err) ? OPT_EXIT_FAILED : a->failed;
+		return cmd->misused ? cmd->misused : CLI_EXIT_USAGE;
+	return is_away(err) ? CLI_EXIT_FAILED : a->failed;
 }
 
-static int check_operands(const struct ask_command *cmd, int n, struct err *err)
+static int check_operands(const struct api_cmd_command *cmd, int n, struct err *err)
 {
 	if (n >= cmd->least && (cmd->most < 0 || n <= cmd->most))
 		return 0;
@@ -64,7 +64,7 @@ static bool is_plain_key(const char *key, size_t plain)
 }
 
 /* What can be done about a session that is not there. */
-static void advise_session(const struct ask_command *cmd, struct err *err)
+static void advise_session(const struct api_cmd_command *cmd, struct err *err)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				    "0123456789._@+/:-";
@@ -84,21 +84,21 @@ static void advise_session(const struct ask_command *cmd, struct err *err)
 }
 
 /* The exit status of what run() returned. */
-static int finish(const struct ask *a, const struct ask_command *cmd, int r, struct err *err)
+static int finish(const struct api_cmd *a, const struct api_cmd_command *cmd, int r, struct err *err)
 {
 	if (r >= 0)
-		return opt_flush(r ? r : a->told ? ASK_FAILED : 0);
+		return cli_option_flush(r ? r : a->told ? ASK_FAILED : 0);
 	if (is_unread(err))
-		return OPT_EXIT_UNREAD;
-	ask_name_option(a, err);
+		return CLI_EXIT_UNREAD;
+	api_cmd_name_option(a, err);
 	advise_session(cmd, err);
-	return opt_fail(status_of(a, cmd, err), err);
+	return cli_option_fail(status_of(a, cmd, err), err);
 }
 
-static int take_call(const struct ask_command *cmd, int argc, char **argv, struct ask *a,
+static int take_call(const struct api_cmd_command *cmd, int argc, char **argv, struct api_cmd *a,
 		     struct err *err)
 {
-	int first, r = opt_parse(&cmd->opt, argc, argv, a, &first, err);
+	int first, r = cli_option_parse(&cmd->opt, argc, argv, a, &first, err);
 
 	if (r)
 		return r;
@@ -109,15 +109,15 @@ static int take_call(const struct ask_command *cmd, int argc, char **argv, struc
 	return cmd->check ? cmd->check(a, err) : 0;
 }
 
-void ask_be_prompt(struct ask *a)
+void api_cmd_be_prompt(struct api_cmd *a)
 {
 	client_limit(a->client, SILENT_MS);
 }
 
-int ask_main(const struct ask_command *cmd, int argc, char **argv)
+int api_cmd_main(const struct api_cmd_command *cmd, int argc, char **argv)
 {
 	auto_call(client_free) struct client *client = NULL;
-	struct ask a = { .failed = cmd->failed ? cmd->failed : ASK_FAILED };
+	struct api_cmd a = { .failed = cmd->failed ? cmd->failed : ASK_FAILED };
 	auto_call(template_fini) struct template *guard = &a.spec;
 	struct err err = { 0 };
 	int r;
@@ -127,15 +127,15 @@ int ask_main(const struct ask_command *cmd, int argc, char **argv)
 	r = take_call(cmd, argc, argv, &a, &err);
 	if (r < 0) {
 		a.wrong = true;
-		r = opt_fail(status_of(&a, cmd, &err), &err);
+		r = cli_option_fail(status_of(&a, cmd, &err), &err);
 	} else if (r > 0) {
 		r = 0;
-	} else if (where_client(&client, &err) < 0) {
-		r = opt_fail(OPT_EXIT_FAILED, &err);
+	} else if (target_client(&client, &err) < 0) {
+		r = cli_option_fail(CLI_EXIT_FAILED, &err);
 	} else {
 		a.client = client;
 		if (cmd->prompt)
-			ask_be_prompt(&a);
+			api_cmd_be_prompt(&a);
 		r = finish(&a, cmd, cmd->run(&a, &err), &err);
 	}
 	if (a.threads)
@@ -144,30 +144,30 @@ int ask_main(const struct ask_command *cmd, int argc, char **argv)
 	return r;
 }
 
-static int family_help(const struct ask_family *f)
+static int family_help(const struct api_cmd_family *f)
 {
 	printf("usage: %s COMMAND ...\n%s\n\n", f->name, f->summary);
 	for (const struct ask_sub *s = f->subs; s->command; s++)
 		printf("  %-10s %s\n", s->name, s->summary);
-	return opt_flush(0);
+	return cli_option_flush(0);
 }
 
-int ask_family_main(const struct ask_family *f, int argc, char **argv)
+int api_cmd_family_main(const struct api_cmd_family *f, int argc, char **argv)
 {
 	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
 		return family_help(f);
 	if (argc < 2 || argv[1][0] == '-')
-		return ask_main(f->subs->command, argc, argv);
+		return api_cmd_main(f->subs->command, argc, argv);
 	for (const struct ask_sub *s = f->subs; s->command; s++)
 		if (strcmp(argv[1], s->name) == 0)
-			return ask_main(s->command, argc - 1, argv + 1);
+			return api_cmd_main(s->command, argc - 1, argv + 1);
 	fprintf(stderr, "lodge: unknown command \"%.40s\" (try %s --help)\n", argv[1], f->name);
-	return OPT_EXIT_USAGE;
+	return CLI_EXIT_USAGE;
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-int ask_list(struct ask *a, const char *path, const char *member, json_t **ret, struct err *err)
+int api_cmd_list(struct api_cmd *a, const char *path, const char *member, json_t **ret, struct err *err)
 {
 	auto_json json_t *whole = json_object();
 	json_t *items = NULL;
@@ -180,42 +180,42 @@ int ask_list(struct ask *a, const char *path, const char *member, json_t **ret, 
 	return 0;
 }
 
-int ask_put(json_t *body, const char *name, const char *value)
+int api_cmd_put(json_t *body, const char *name, const char *value)
 {
 	return value ? json_object_set_new(body, name, json_string(value)) : 0;
 }
 
-int ask_put_ms(struct ask *a, json_t *body, const char *name, const char *option, const char *value,
+int api_cmd_put_ms(struct api_cmd *a, json_t *body, const char *name, const char *option, const char *value,
 	       struct err *err)
 {
 	uint64_t ms;
 
 	if (!value)
 		return 0;
-	if (size_parse_ms(option, value, &ms, err) < 0) {
+	if (units_parse_ms(option, value, &ms, err) < 0) {
 		a->wrong = true;
 		return -1;
 	}
 	if (ms > INT64_MAX || json_object_set_new(body, name, json_integer((json_int_t)ms)) < 0)
-		return ask_wrong(a, err, "%s: too long", option);
+		return api_cmd_wrong(a, err, "%s: too long", option);
 	return 0;
 }
 
 /* A number out of what is too much or too little is the service's to refuse. */
 static int parse_count(const char *name, const char *text, uint64_t *ret, struct err *err)
 {
-	return size_parse_count(name, text, 1, UINT32_MAX, ret, err);
+	return units_parse_count(name, text, 1, UINT32_MAX, ret, err);
 }
 
-int ask_put_limits(struct ask *a, json_t *body, struct err *err)
+int api_cmd_put_limits(struct api_cmd *a, json_t *body, struct err *err)
 {
 	const struct {
 		const char *option, *value, *member;
 		int (*parse)(const char *name, const char *text, uint64_t *ret, struct err *err);
-	} all[] = { { "--memory", a->memory, "memory_bytes", size_parse_bytes },
-		    { "--cpus", a->cpus, "cpu_milli", size_parse_milli },
+	} all[] = { { "--memory", a->memory, "memory_bytes", units_parse_bytes },
+		    { "--cpus", a->cpus, "cpu_milli", units_parse_milli },
 		    { "--pids", a->pids, "pids", parse_count },
-		    { "--disk", a->disk, "disk_bytes", size_parse_bytes } };
+		    { "--disk", a->disk, "disk_bytes", units_parse_bytes } };
 	auto_json json_t *limits = json_object();
 	uint64_t n;
 
@@ -227,7 +227,7 @@ int ask_put_limits(struct ask *a, json_t *body, struct err *err)
 			return -1;
 		}
 		if (n > INT64_MAX)
-			return ask_wrong(a, err, "%s: too much", all[i].option);
+			return api_cmd_wrong(a, err, "%s: too much", all[i].option);
 		json_object_set_new(limits, all[i].member, json_integer((json_int_t)n));
 	}
 	if (json_object_size(limits) && json_object_set(body, "limits", limits) < 0)
@@ -235,28 +235,28 @@ int ask_put_limits(struct ask *a, json_t *body, struct err *err)
 	return 0;
 }
 
-int ask_check_key(struct ask *a, const char *what, const char *key, struct err *err)
+int api_cmd_check_key(struct api_cmd *a, const char *what, const char *key, struct err *err)
 {
 	char ref[WHERE_REF];
 
-	if (!key || where_ref(key, ref, err) < 0 || strcmp(key, ref) != 0)
+	if (!key || target_ref(key, ref, err) < 0 || strcmp(key, ref) != 0)
 		return 0; /* what is wrong with it in other ways is the service's to say */
-	return ask_wrong(a, err, "%s: \"%.60s\" could not be called: it would be taken for %s",
+	return api_cmd_wrong(a, err, "%s: \"%.60s\" could not be called: it would be taken for %s",
 			 what, key, *key == 's' ? "an id" : "the key behind the colon");
 }
 
-int ask_count_of(struct ask *a, const char *option, const char *value, uint64_t least,
+int api_cmd_count_of(struct api_cmd *a, const char *option, const char *value, uint64_t least,
 		 uint64_t most, uint64_t *ret, struct err *err)
 {
 	if (!value)
 		return 0;
-	if (size_parse_count(option, value, least, most, ret, err) == 0)
+	if (units_parse_count(option, value, least, most, ret, err) == 0)
 		return 0;
 	a->wrong = true;
 	return -1;
 }
 
-int ask_query(char *path, size_t size, const char *name, const char *value, struct err *err)
+int api_cmd_query(char *path, size_t size, const char *name, const char *value, struct err *err)
 {
 	char part[ASK_PATH];
 	size_t has = strlen(path);
@@ -276,10 +276,10 @@ int ask_query(char *path, size_t size, const char *name, const char *value, stru
 /* Whether `which` is this one's id, or name. */
 static bool is_snapshot(const json_t *s, const char *which)
 {
-	return ask_is(s, "id", which) || ask_is(s, "name", which);
+	return api_cmd_is(s, "id", which) || api_cmd_is(s, "name", which);
 }
 
-int ask_find_snapshot(struct ask *a, const char *ref, const char *which, json_t **ret,
+int api_cmd_find_snapshot(struct api_cmd *a, const char *ref, const char *which, json_t **ret,
 		      struct err *err)
 {
 	auto_json json_t *list = NULL;
@@ -293,7 +293,7 @@ int ask_find_snapshot(struct ask *a, const char *ref, const char *which, json_t 
 	json_array_foreach (list, i, s) {
 		if (which ? is_snapshot(s, which)
 			  : !found ||
-				    ask_number(s, "created_at") >= ask_number(found, "created_at"))
+				    api_cmd_number(s, "created_at") >= api_cmd_number(found, "created_at"))
 			found = s;
 	}
 	if (!found && which)
@@ -310,58 +310,58 @@ int ask_find_snapshot(struct ask *a, const char *ref, const char *which, json_t 
 /* ---- several sessions ------------------------------------------------------------------------ */
 
 /* One shape, however many there were: scripts need not count. */
-static int say_all(struct ask *a, json_t *answers, struct err *err)
+static int say_all(struct api_cmd *a, json_t *answers, struct err *err)
 {
 	auto_json json_t *whole = json_pack("{s:O}", "results", answers);
 
-	return a->json ? ask_say_json(whole, err) : 0;
+	return a->json ? api_cmd_write_json(whole, err) : 0;
 }
 
-int ask_go_on(struct ask *a, const char *what, int of, struct err *err)
+int api_cmd_go_on(struct api_cmd *a, const char *what, int of, struct err *err)
 {
 	if (of == 1 || a->wrong || is_away(err))
 		return -1;
-	ask_complain(a, what, err);
+	api_cmd_complain(a, what, err);
 	return 0;
 }
 
-int ask_remove_each(struct ask *a, ask_remove_fn *one, struct err *err)
+int api_cmd_remove_each(struct api_cmd *a, api_cmd_remove_fn *one, struct err *err)
 {
 	auto_json json_t *removed = json_array(), *answer = NULL;
 
 	for (int i = 0; i < a->argc; i++) {
 		if (one(a, a->argv[i], err) < 0) {
-			if (ask_go_on(a, a->argv[i], a->argc, err) < 0)
+			if (api_cmd_go_on(a, a->argv[i], a->argc, err) < 0)
 				return -1;
 			continue;
 		}
-		json_array_append_new(removed, ask_string(a->argv[i]));
+		json_array_append_new(removed, api_cmd_string(a->argv[i]));
 		if (!a->json)
-			ask_print("%s is removed", a->argv[i]);
+			api_cmd_print("%s is removed", a->argv[i]);
 	}
 	answer = json_pack("{s:O}", "removed", removed);
-	return a->json ? ask_say_json(answer, err) : 0;
+	return a->json ? api_cmd_write_json(answer, err) : 0;
 }
 
 /* -1: there is no use in going on, and the caller has err. */
-static int note_failure(struct ask *a, const char *operand, json_t *answers, struct err *err)
+static int note_failure(struct api_cmd *a, const char *operand, json_t *answers, struct err *err)
 {
 	struct err ignored;
 
 	if (a->wrong || is_away(err))
 		return -1;
-	ask_name_option(a, err);
-	json_array_append_new(answers, json_pack("{s:o, s:o}", "operand", ask_string(operand),
-						 "error", ask_string(err->msg)));
+	api_cmd_name_option(a, err);
+	json_array_append_new(answers, json_pack("{s:o, s:o}", "operand", api_cmd_string(operand),
+						 "error", api_cmd_string(err->msg)));
 	if (a->argc == 1) {
 		(void)say_all(a, answers, &ignored);
 		return -1;
 	}
-	ask_complain(a, operand, err);
+	api_cmd_complain(a, operand, err);
 	return 0;
 }
 
-int ask_each(struct ask *a, ask_one_fn *one, ask_say_fn *people, struct err *err)
+int api_cmd_each(struct api_cmd *a, api_cmd_one_fn *one, api_cmd_write_fn *people, struct err *err)
 {
 	auto_json json_t *answers = json_array();
 	char ref[WHERE_REF];
@@ -369,7 +369,7 @@ int ask_each(struct ask *a, ask_one_fn *one, ask_say_fn *people, struct err *err
 	for (int i = 0; i < a->argc; i++) {
 		auto_json json_t *answer = NULL;
 
-		if (where_ref(a->argv[i], ref, err) < 0)
+		if (target_ref(a->argv[i], ref, err) < 0)
 			return -1;
 		if (one(a, ref, &answer, err) < 0) {
 			if (note_failure(a, a->argv[i], answers, err) < 0)

@@ -22,7 +22,7 @@ DEFINE_AUTO(json_t *, json_decref);
 enum { ASK_PATH = 8192, ASK_FAILED = 1 };
 
 /* All options of all these commands: each command has those that its table names. */
-struct ask {
+struct api_cmd {
 	struct template spec; /* first: limit_opt.h */
 	struct client *client;
 	const char *session, *user, *state, *project, *fragment, *tenant, *scope, *name, *key;
@@ -42,55 +42,55 @@ struct ask {
 };
 
 /* A failure of the command line that only the command itself can see: exit status 2. */
-#define ask_wrong(a, err, ...) ((a)->wrong = true, err_set((err), ERR_INVALID, __VA_ARGS__))
+#define api_cmd_wrong(a, err, ...) ((a)->wrong = true, err_set((err), ERR_INVALID, __VA_ARGS__))
 
 /* The exit status, or -1 with err. */
-typedef int ask_fn(struct ask *a, struct err *err);
+typedef int api_cmd_fn(struct api_cmd *a, struct err *err);
 
-struct ask_command {
-	struct opt_command opt;
+struct api_cmd_command {
+	struct cli_option_command opt;
 	int least, most; /* operands; most < 0: any number */
 	/* Of those whose exit status is that of a command inside: 125, and not 1 or 2. */
 	int failed, misused;
-	bool prompt; /* the service answers at once, or it is not well: see ask_be_prompt() */
+	bool prompt; /* the service answers at once, or it is not well: see api_cmd_be_prompt() */
 	bool new_helps; /* where there is no session, one that is made would do */
-	ask_fn *check; /* what is wrong with the command line in other ways; may be NULL */
-	ask_fn *run;
+	api_cmd_fn *check; /* what is wrong with the command line in other ways; may be NULL */
+	api_cmd_fn *run;
 };
 
 /* Options, operands, client, command, exit status: 0, 1 it failed, 2 a wrong call, 125 lodged
  * could not be asked, 141 nobody reads the output. */
-int ask_main(const struct ask_command *cmd, int argc, char **argv);
+int api_cmd_main(const struct api_cmd_command *cmd, int argc, char **argv);
 
 /* From here on a service that says nothing for half a minute is not waited for: of what is not
  * long by its nature, and waits for no room. */
-void ask_be_prompt(struct ask *a);
+void api_cmd_be_prompt(struct api_cmd *a);
 
 /* A command of several: argv[1] is the name of one; without a name it is the first. */
-struct ask_family {
+struct api_cmd_family {
 	const char *name; /* "lodge keys" */
 	const char *summary;
 	const struct ask_sub {
 		const char *name;
-		const struct ask_command *command;
+		const struct api_cmd_command *command;
 		const char *summary;
 	} * subs; /* one without a command ends them */
 };
-int ask_family_main(const struct ask_family *f, int argc, char **argv);
+int api_cmd_family_main(const struct api_cmd_family *f, int argc, char **argv);
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-opt_fn ask_session, ask_user, ask_state, ask_project, ask_fragment, ask_tenant, ask_scope;
-opt_fn ask_name, ask_key, ask_template, ask_snapshot, ask_policy, ask_reason, ask_count, ask_by;
-opt_fn ask_since, ask_expires, ask_file, ask_allow, ask_deny, ask_idle, ask_lifetime;
-opt_fn ask_max_active, ask_on_exceed, ask_memory, ask_cpus, ask_pids, ask_disk, ask_workdir;
-opt_fn ask_timeout, ask_signal, ask_script, ask_env;
-opt_fn ask_unset, ask_id, ask_team, ask_title, ask_role, ask_sandboxes, ask_cpu, ask_oci, ask_look;
-opt_fn ask_json, ask_yes, ask_quiet, ask_all, ask_stop, ask_follow, ask_once, ask_keys;
-opt_fn ask_tty, ask_interactive, ask_detach, ask_fresh, ask_no_keys;
+cli_option_fn ask_session, ask_user, ask_state, ask_project, ask_fragment, ask_tenant, ask_scope;
+cli_option_fn ask_name, ask_key, ask_template, ask_snapshot, ask_policy, ask_reason, ask_count, ask_by;
+cli_option_fn ask_since, ask_expires, ask_file, ask_allow, ask_deny, ask_idle, ask_lifetime;
+cli_option_fn ask_max_active, ask_on_exceed, ask_memory, ask_cpus, ask_pids, ask_disk, ask_workdir;
+cli_option_fn ask_timeout, ask_signal, ask_script, ask_env;
+cli_option_fn ask_unset, ask_id, ask_team, ask_title, ask_role, ask_sandboxes, ask_cpu, ask_oci, ask_look;
+cli_option_fn ask_json, ask_yes, ask_quiet, ask_all, ask_stop, ask_follow, ask_once, ask_keys;
+cli_option_fn ask_tty, ask_interactive, ask_detach, ask_fresh, ask_no_keys;
 
 /* What the service says of a field that an option filled, it says of the option then. */
-void ask_name_option(const struct ask *a, struct err *err);
+void api_cmd_name_option(const struct api_cmd *a, struct err *err);
 
 /* --help of those with --yes. */
 #define ASK_ASKS "On a terminal it asks first, and --yes answers; elsewhere it does not ask.\n"
@@ -104,7 +104,7 @@ void ask_name_option(const struct ask *a, struct err *err);
 /* ---- asking ---------------------------------------------------------------------------------- */
 
 /* client_call() of a path with parts, as client_path() makes it. */
-#define ask_call(a, method, body, ret, err, ...)                                                   \
+#define api_cmd_call(a, method, body, ret, err, ...)                                                   \
 	({                                                                                         \
 		char path_[ASK_PATH];                                                              \
 		client_path(path_, sizeof(path_), (err), __VA_ARGS__) < 0                          \
@@ -112,65 +112,65 @@ void ask_name_option(const struct ask *a, struct err *err);
 			: client_call((a)->client, (method), path_, (body), (ret), (err));         \
 	})
 /* All of a list, as {"member": [...]}. The path is whole. */
-int ask_list(struct ask *a, const char *path, const char *member, json_t **ret, struct err *err);
+int api_cmd_list(struct api_cmd *a, const char *path, const char *member, json_t **ret, struct err *err);
 /* A member to a JSON body, if there is one. Negative: no memory. */
-int ask_put(json_t *body, const char *name, const char *value);
+int api_cmd_put(json_t *body, const char *name, const char *value);
 /* A text of a command line or an error, cleaned if it is no UTF-8. */
-json_t *ask_string(const char *text);
+json_t *api_cmd_string(const char *text);
 /* --memory, --cpus, --pids and --disk as the limits of a session. */
-int ask_put_limits(struct ask *a, json_t *body, struct err *err);
+int api_cmd_put_limits(struct api_cmd *a, json_t *body, struct err *err);
 /* Whether a session could be called by this key: one that looks like an id, or like key:..., means
  * something else there. */
-int ask_check_key(struct ask *a, const char *what, const char *key, struct err *err);
+int api_cmd_check_key(struct api_cmd *a, const char *what, const char *key, struct err *err);
 /* "2h" as so many milliseconds. */
-int ask_put_ms(struct ask *a, json_t *body, const char *name, const char *option, const char *value,
+int api_cmd_put_ms(struct api_cmd *a, json_t *body, const char *name, const char *option, const char *value,
 	       struct err *err);
 /* A number of an option within bounds; without a value *ret stays. */
-int ask_count_of(struct ask *a, const char *option, const char *value, uint64_t least,
+int api_cmd_count_of(struct api_cmd *a, const char *option, const char *value, uint64_t least,
 		 uint64_t most, uint64_t *ret, struct err *err);
 /* Adds `name=value` to the query of a path, encoded; a NULL value adds nothing. */
-int ask_query(char *path, size_t size, const char *name, const char *value, struct err *err);
+int api_cmd_query(char *path, size_t size, const char *name, const char *value, struct err *err);
 
 /* The snapshot of a session by id or name; ret has its record. */
-int ask_find_snapshot(struct ask *a, const char *ref, const char *which, json_t **ret,
+int api_cmd_find_snapshot(struct api_cmd *a, const char *ref, const char *which, json_t **ret,
 		      struct err *err);
 
 /* ---- saying ---------------------------------------------------------------------------------- */
 
 /* The answer as JSON, or by `people`. Returns the exit status 0, or -1. */
-typedef void ask_say_fn(struct ask *a, const json_t *answer);
-int ask_say(struct ask *a, const json_t *answer, ask_say_fn *people, struct err *err);
-int ask_say_json(const json_t *answer, struct err *err);
+typedef void api_cmd_write_fn(struct api_cmd *a, const json_t *answer);
+int api_cmd_write(struct api_cmd *a, const json_t *answer, api_cmd_write_fn *people, struct err *err);
+int api_cmd_write_json(const json_t *answer, struct err *err);
 /* One of many, each in one line. */
-int ask_say_line(const json_t *answer, struct err *err);
+int api_cmd_write_line(const json_t *answer, struct err *err);
 /* printf() of texts that others wrote, cleaned as a whole. */
-void ask_print(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void api_cmd_print(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* "lodge: what: why" on standard error; goes on with an exit status of 1. */
-void ask_complain(struct ask *a, const char *what, struct err *err);
+void api_cmd_complain(struct api_cmd *a, const char *what, struct err *err);
 
 /* A word for people whose standard error is a terminal, behind what was printed. */
-void ask_hint(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void api_cmd_hint(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* The same, wherever that goes. */
-void ask_remark(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void api_cmd_remark(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* On a terminal: asks, and only "y" or "yes" is one. Elsewhere, and with --yes, true without a
  * word. */
-bool ask_sure(const struct ask *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+bool api_cmd_sure(const struct api_cmd *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Members of answers; "" and -1 where there is none. Dots lead into objects; "" is j itself. */
-const char *ask_text(const json_t *j, const char *path);
-int64_t ask_number(const json_t *j, const char *path);
-bool ask_is(const json_t *j, const char *path, const char *text);
+const char *api_cmd_text(const json_t *j, const char *path);
+int64_t api_cmd_number(const json_t *j, const char *path);
+bool api_cmd_is(const json_t *j, const char *path, const char *text);
 /* The key of a session, or its id. */
-const char *ask_called(const json_t *session);
+const char *api_cmd_called(const json_t *session);
 
 /* After a failure with one of so many: says it and goes on; -1: no use in that. */
-int ask_go_on(struct ask *a, const char *what, int of, struct err *err);
+int api_cmd_go_on(struct api_cmd *a, const char *what, int of, struct err *err);
 /* For each operand `one`, and which are gone then. */
-typedef int ask_remove_fn(struct ask *a, const char *which, struct err *err);
-int ask_remove_each(struct ask *a, ask_remove_fn *one, struct err *err);
+typedef int api_cmd_remove_fn(struct api_cmd *a, const char *which, struct err *err);
+int api_cmd_remove_each(struct api_cmd *a, api_cmd_remove_fn *one, struct err *err);
 /* For each operand as a session, `one`; what it failed for is said, and the others go on. */
-typedef int ask_one_fn(struct ask *a, const char *ref, json_t **ret, struct err *err);
-int ask_each(struct ask *a, ask_one_fn *one, ask_say_fn *people, struct err *err);
+typedef int api_cmd_one_fn(struct api_cmd *a, const char *ref, json_t **ret, struct err *err);
+int api_cmd_each(struct api_cmd *a, api_cmd_one_fn *one, api_cmd_write_fn *people, struct err *err);
 
 #endif

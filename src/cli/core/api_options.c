@@ -10,7 +10,7 @@
 #define TEXT_OPTION(field)                                                                         \
 	int ask_##field(void *ctx, const char *name, const char *value, struct err *err)           \
 	{                                                                                          \
-		((struct ask *)ctx)->field = value;                                                \
+		((struct api_cmd *)ctx)->field = value;                                                \
 		return *value ? 0 : err_set(err, ERR_INVALID, "%s: empty", name);                  \
 	}
 #define FLAG_OPTION(field)                                                                         \
@@ -19,7 +19,7 @@
 		(void)name;                                                                        \
 		(void)value;                                                                       \
 		(void)err;                                                                         \
-		((struct ask *)ctx)->field = true;                                                 \
+		((struct api_cmd *)ctx)->field = true;                                                 \
 		return 0;                                                                          \
 	}
 
@@ -82,13 +82,13 @@ int ask_script(void *ctx, const char *name, const char *value, struct err *err)
 {
 	(void)name;
 	(void)err;
-	((struct ask *)ctx)->script = value;
+	((struct api_cmd *)ctx)->script = value;
 	return 0;
 }
 
 int ask_env(void *ctx, const char *name, const char *value, struct err *err)
 {
-	struct ask *a = ctx;
+	struct api_cmd *a = ctx;
 	const char *eq = strchr(value, '=');
 
 	if (!eq || eq == value)
@@ -104,7 +104,7 @@ int ask_env(void *ctx, const char *name, const char *value, struct err *err)
 
 #define FILLS(field, option, member)                                                               \
 	{                                                                                          \
-		field ": ", option, offsetof(struct ask, member)                                   \
+		field ": ", option, offsetof(struct api_cmd, member)                                   \
 	}
 
 static const struct {
@@ -137,7 +137,7 @@ static const struct {
 	FILLS("signal", "--signal", signal),
 };
 
-void ask_name_option(const struct ask *a, struct err *err)
+void api_cmd_name_option(const struct api_cmd *a, struct err *err)
 {
 	char rest[sizeof(err->msg)];
 

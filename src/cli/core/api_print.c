@@ -19,20 +19,20 @@ static int say_as(const json_t *answer, size_t how, struct err *err)
 	return 0;
 }
 
-int ask_say_json(const json_t *answer, struct err *err)
+int api_cmd_write_json(const json_t *answer, struct err *err)
 {
 	return say_as(answer, isatty(STDOUT_FILENO) ? JSON_INDENT(2) : JSON_COMPACT, err);
 }
 
-int ask_say_line(const json_t *answer, struct err *err)
+int api_cmd_write_line(const json_t *answer, struct err *err)
 {
 	return say_as(answer, JSON_COMPACT, err);
 }
 
-int ask_say(struct ask *a, const json_t *answer, ask_say_fn *people, struct err *err)
+int api_cmd_write(struct api_cmd *a, const json_t *answer, api_cmd_write_fn *people, struct err *err)
 {
 	if (a->json)
-		return ask_say_json(answer, err);
+		return api_cmd_write_json(answer, err);
 	people(a, answer);
 	return 0;
 }
@@ -48,7 +48,7 @@ static char *make_clean(const char *fmt, va_list ap)
 	return human_clean_dup(raw);
 }
 
-void ask_print(const char *fmt, ...)
+void api_cmd_print(const char *fmt, ...)
 {
 	auto_free char *text = NULL;
 	va_list ap;
@@ -59,11 +59,11 @@ void ask_print(const char *fmt, ...)
 	puts(text ? text : "no memory");
 }
 
-void ask_complain(struct ask *a, const char *what, struct err *err)
+void api_cmd_complain(struct api_cmd *a, const char *what, struct err *err)
 {
 	auto_free char *clean = human_clean_dup(what), *why = NULL;
 
-	ask_name_option(a, err);
+	api_cmd_name_option(a, err);
 	why = human_clean_dup(err->msg);
 	a->told = true;
 	fprintf(stderr, "lodge: %s: %s\n", clean ? clean : "", why ? why : "");
@@ -77,7 +77,7 @@ static void remark(const char *fmt, va_list ap)
 	fprintf(stderr, "%s\n", text ? text : "no memory");
 }
 
-void ask_remark(const char *fmt, ...)
+void api_cmd_remark(const char *fmt, ...)
 {
 	va_list ap;
 
@@ -86,7 +86,7 @@ void ask_remark(const char *fmt, ...)
 	va_end(ap);
 }
 
-void ask_hint(const char *fmt, ...)
+void api_cmd_hint(const char *fmt, ...)
 {
 	va_list ap;
 
@@ -97,7 +97,7 @@ void ask_hint(const char *fmt, ...)
 	va_end(ap);
 }
 
-bool ask_sure(const struct ask *a, const char *fmt, ...)
+bool api_cmd_sure(const struct api_cmd *a, const char *fmt, ...)
 {
 	auto_free char *text = NULL;
 	char answer[16];
@@ -116,7 +116,7 @@ bool ask_sure(const struct ask *a, const char *fmt, ...)
 	return strcasecmp(answer, "y") == 0 || strcasecmp(answer, "yes") == 0;
 }
 
-json_t *ask_string(const char *text)
+json_t *api_cmd_string(const char *text)
 {
 	json_t *j = json_string(text);
 	auto_free char *clean = j ? NULL : human_clean_dup(text);
@@ -140,28 +140,28 @@ static const json_t *member(const json_t *j, const char *path)
 	return j;
 }
 
-const char *ask_text(const json_t *j, const char *path)
+const char *api_cmd_text(const json_t *j, const char *path)
 {
 	const char *text = json_string_value(member(j, path));
 
 	return text ? text : "";
 }
 
-int64_t ask_number(const json_t *j, const char *path)
+int64_t api_cmd_number(const json_t *j, const char *path)
 {
 	const json_t *v = member(j, path);
 
 	return json_is_integer(v) ? (int64_t)json_integer_value(v) : -1;
 }
 
-bool ask_is(const json_t *j, const char *path, const char *text)
+bool api_cmd_is(const json_t *j, const char *path, const char *text)
 {
-	return strcmp(ask_text(j, path), text) == 0;
+	return strcmp(api_cmd_text(j, path), text) == 0;
 }
 
-const char *ask_called(const json_t *session)
+const char *api_cmd_called(const json_t *session)
 {
-	const char *key = ask_text(session, "key");
+	const char *key = api_cmd_text(session, "key");
 
-	return *key ? key : ask_text(session, "id");
+	return *key ? key : api_cmd_text(session, "id");
 }

@@ -10,7 +10,7 @@
 enum { HELD_S = 10 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static undo_fn *current;
+static cleanup_fn *current;
 static void *current_arg;
 
 static void fill_signals(sigset_t *set)
@@ -59,44 +59,44 @@ static int watch(struct err *err)
 	return 0;
 }
 
-int undo_set(undo_fn *fn, void *arg, struct err *err)
+int cleanup_set(cleanup_fn *fn, void *arg, struct err *err)
 {
 	if (watch(err) < 0)
 		return -1;
-	undo_hold();
+	cleanup_hold();
 	current = fn;
 	current_arg = arg;
-	undo_release();
+	cleanup_release();
 	return 0;
 }
 
-void undo_run(void)
+void cleanup_run(void)
 {
-	undo_hold();
+	cleanup_hold();
 	if (current)
 		current(current_arg);
 	current = NULL;
-	undo_release();
+	cleanup_release();
 }
 
-void undo_clear(void)
+void cleanup_clear(void)
 {
-	undo_hold();
+	cleanup_hold();
 	current = NULL;
-	undo_release();
+	cleanup_release();
 }
 
-void undo_hold(void)
+void cleanup_hold(void)
 {
 	pthread_mutex_lock(&lock);
 }
 
-void undo_release(void)
+void cleanup_release(void)
 {
 	pthread_mutex_unlock(&lock);
 }
 
-void undo_child(void)
+void cleanup_child(void)
 {
 	sigset_t set;
 

@@ -6,18 +6,18 @@
 
 #include "base/err.h"
 
-typedef void undo_fn(void *arg);
+typedef void cleanup_fn(void *arg);
 
 /* From now on these signals call fn and end the program; one at a time. */
-int undo_set(undo_fn *fn, void *arg, struct err *err);
+int cleanup_set(cleanup_fn *fn, void *arg, struct err *err);
 /* Calls fn now, if nobody did: a signal meanwhile waits for it. */
-void undo_run(void);
+void cleanup_run(void);
 /* There is nothing to undo any more: nothing is left for a signal but the end. */
-void undo_clear(void);
+void cleanup_clear(void);
 /* While held, a signal waits: around what makes the thing and notes its name. */
-void undo_hold(void);
-void undo_release(void);
+void cleanup_hold(void);
+void cleanup_release(void);
 /* For children between fork and exec: they get these signals as usual. */
-void undo_child(void);
+void cleanup_child(void);
 
 #endif

@@ -13,7 +13,7 @@ enum unit { UNIT_BYTES, UNIT_COUNT, UNIT_MS };
 static void print(uint64_t n, enum unit unit, char buf[SIZE_TEXT])
 {
 	if (unit == UNIT_BYTES)
-		size_format(n, buf);
+		units_format(n, buf);
 	else if (unit == UNIT_COUNT)
 		snprintf(buf, SIZE_TEXT, "%llu", (unsigned long long)n);
 	else if (n % 1000)
@@ -22,7 +22,7 @@ static void print(uint64_t n, enum unit unit, char buf[SIZE_TEXT])
 		snprintf(buf, SIZE_TEXT, "%llu s", (unsigned long long)n / 1000);
 }
 
-void remark_limit(const char *name, const struct limits *l, uint32_t timeout_ms)
+void limit_note_print(const char *name, const struct limits *l, uint32_t timeout_ms)
 {
 	const struct {
 		const char *name;

@@ -9,6 +9,6 @@
 
 /* By its name in the interface, which people can look up; a name that nobody knows is passed over.
  * A limit or a time of 0 is not known, and not told. */
-void remark_limit(const char *name, const struct limits *limits, uint32_t timeout_ms);
+void limit_note_print(const char *name, const struct limits *limits, uint32_t timeout_ms);
 
 #endif

@@ -13,11 +13,11 @@ static int set_bytes(struct template *t, const char *field, const char *name, co
 	char a[SIZE_TEXT], b[SIZE_TEXT], c[SIZE_TEXT];
 	uint64_t v;
 
-	if (size_parse_bytes(name, value, &v, err) < 0)
+	if (units_parse_bytes(name, value, &v, err) < 0)
 		return -1;
 	if (v < min || v > max)
-		return err_set(err, ERR_INVALID, "%s: %s is not in %s..%s", name, size_format(v, a),
-			       size_format(min, b), size_format(max, c));
+		return err_set(err, ERR_INVALID, "%s: %s is not in %s..%s", name, units_format(v, a),
+			       units_format(min, b), units_format(max, c));
 	return template_set_limit(t, field, v, err);
 }
 
@@ -26,7 +26,7 @@ static int set_count(struct template *t, const char *field, const char *name, co
 {
 	uint64_t v;
 
-	if (size_parse_count(name, value, min, max, &v, err) < 0)
+	if (units_parse_count(name, value, min, max, &v, err) < 0)
 		return -1;
 	return template_set_limit(t, field, v, err);
 }
@@ -72,7 +72,7 @@ int limit_opt_cpus(void *ctx, const char *name, const char *value, struct err *e
 {
 	uint64_t v;
 
-	if (size_parse_milli(name, value, &v, err) < 0)
+	if (units_parse_milli(name, value, &v, err) < 0)
 		return -1;
 	if (v < LIMITS_CPU_MILLI_MIN || v > LIMITS_CPU_MILLI_MAX)
 		return err_set(err, ERR_INVALID, "%s: \"%.20s\" is not in 0.01..1024", name, value);

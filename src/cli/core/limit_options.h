@@ -8,9 +8,9 @@
 #include "cli/core/options.h"
 #include "sandbox/template/template.h"
 
-opt_fn limit_opt_memory, limit_opt_cpus, limit_opt_pids, limit_opt_disk, limit_opt_output,
+cli_option_fn limit_opt_memory, limit_opt_cpus, limit_opt_pids, limit_opt_disk, limit_opt_output,
 	limit_opt_open_files, limit_opt_file_size, limit_opt_inodes;
-opt_fn limit_opt_env, limit_opt_workdir, limit_opt_user, limit_opt_root, limit_opt_require;
+cli_option_fn limit_opt_env, limit_opt_workdir, limit_opt_user, limit_opt_root, limit_opt_require;
 
 /* What no template can be made with. */
 int limit_opt_check(const struct template *t, struct err *err);

@@ -9,7 +9,7 @@
 
 enum { HELP_COLUMN = 26, QUOTED = 40 };
 
-static const struct opt *find_long(const struct opt *opts, const char *name, size_t len)
+static const struct cli_option *find_long(const struct cli_option *opts, const char *name, size_t len)
 {
 	for (; opts->name; opts++)
 		if (strlen(opts->name) == len && !strncmp(opts->name, name, len))
@@ -17,7 +17,7 @@ static const struct opt *find_long(const struct opt *opts, const char *name, siz
 	return NULL;
 }
 
-static const struct opt *find_short(const struct opt *opts, char letter)
+static const struct cli_option *find_short(const struct cli_option *opts, char letter)
 {
 	for (; opts->name; opts++)
 		if (opts->letter == letter)
@@ -26,14 +26,14 @@ static const struct opt *find_short(const struct opt *opts, char letter)
 }
 
 struct parse {
-	const struct opt_command *cmd;
+	const struct cli_option_command *cmd;
 	int argc, at;
 	char **argv;
 	void *ctx;
 	struct err *err;
 };
 
-static int set(struct parse *p, const struct opt *o, const char *shown, const char *value)
+static int set(struct parse *p, const struct cli_option *o, const char *shown, const char *value)
 {
 	if (o->arg && !value) {
 		if (p->at + 1 >= p->argc)
@@ -47,7 +47,7 @@ static int parse_long(struct parse *p, const char *word)
 {
 	const char *eq = strchr(word, '=');
 	size_t len = eq ? (size_t)(eq - word) : strlen(word);
-	const struct opt *o = find_long(p->cmd->opts, word, len);
+	const struct cli_option *o = find_long(p->cmd->opts, word, len);
 	char shown[64];
 
 	if (!o)
@@ -62,7 +62,7 @@ static int parse_long(struct parse *p, const char *word)
 static int parse_short(struct parse *p, const char *letters)
 {
 	for (; *letters; letters++) {
-		const struct opt *o = find_short(p->cmd->opts, *letters);
+		const struct cli_option *o = find_short(p->cmd->opts, *letters);
 		char shown[] = { '-', *letters, '\0' };
 
 		if (!o)
@@ -88,7 +88,7 @@ static int parse_word(struct parse *p, bool *help)
 	return word[1] == '-' ? parse_long(p, word + 2) : parse_short(p, word + 1);
 }
 
-int opt_parse(const struct opt_command *cmd, int argc, char **argv, void *ctx, int *first,
+int cli_option_parse(const struct cli_option_command *cmd, int argc, char **argv, void *ctx, int *first,
 	      struct err *err)
 {
 	struct parse p = {
@@ -110,7 +110,7 @@ int opt_parse(const struct opt_command *cmd, int argc, char **argv, void *ctx, i
 		if (parse_word(&p, &help) < 0)
 			return -1;
 		if (help) {
-			opt_help(cmd);
+			cli_option_help(cmd);
 			return 1;
 		}
 	}
@@ -121,7 +121,7 @@ int opt_parse(const struct opt_command *cmd, int argc, char **argv, void *ctx, i
 	return 0;
 }
 
-static void help_line(const struct opt *o)
+static void help_line(const struct cli_option *o)
 {
 	char left[64];
 	int n;
@@ -138,23 +138,23 @@ static void help_line(const struct opt *o)
 		printf("%s\n%*s  %s\n", left, HELP_COLUMN, "", o->help);
 }
 
-static opt_help_fn *help_to;
+static cli_option_help_fn *help_to;
 static void *help_arg;
 
-void opt_help_to(opt_help_fn *fn, void *arg)
+void cli_option_help_to(cli_option_help_fn *fn, void *arg)
 {
 	help_to = fn;
 	help_arg = arg;
 }
 
-void opt_help(const struct opt_command *cmd)
+void cli_option_help(const struct cli_option_command *cmd)
 {
 	if (help_to) {
 		help_to(help_arg, cmd);
 		return;
 	}
 	printf("usage: %s %s\n%s\n\n", cmd->name, cmd->usage, cmd->summary);
-	for (const struct opt *o = cmd->opts; o->name; o++)
+	for (const struct cli_option *o = cmd->opts; o->name; o++)
 		help_line(o);
 	printf("  -h, --%-*s  %s\n", HELP_COLUMN - 8, "help", "show this");
 	if (cmd->more)
@@ -176,7 +176,7 @@ static bool advise_key(const struct err *err, const char *clean)
 	return true;
 }
 
-int opt_fail(int status, const struct err *err)
+int cli_option_fail(int status, const struct err *err)
 {
 	char clean[2 * sizeof(err->msg)]; /* it may have words of a guest in it */
 
@@ -186,7 +186,7 @@ int opt_fail(int status, const struct err *err)
 	return status;
 }
 
-int opt_flush(int status)
+int cli_option_flush(int status)
 {
 	struct err err;
 	int e = fflush(stdout) != 0 ? errno : ferror(stdout) ? EIO : 0;
@@ -194,7 +194,7 @@ int opt_flush(int status)
 	if (!e)
 		return status;
 	if (e == EPIPE)
-		return OPT_EXIT_UNREAD;
+		return CLI_EXIT_UNREAD;
 	err_sys(&err, e, "standard output");
-	return opt_fail(OPT_EXIT_FAILED, &err);
+	return cli_option_fail(CLI_EXIT_FAILED, &err);
 }

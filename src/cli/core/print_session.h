@@ -8,25 +8,25 @@
 #include "cli/core/human.h"
 #include "cli/core/text_table.h"
 
-/* What say_state() may say. */
+/* What print_state() may say. */
 #define SAY_STATES                                                                                 \
 	"none provisioning active paused hibernating hibernated restoring archived failed "        \
 	"destroying"
 /* "active", "paused", "hibernated" ... */
-const char *say_state(const json_t *session);
-enum tint say_state_tint(const json_t *session);
+const char *print_state(const json_t *session);
+enum tint print_state_tint(const json_t *session);
 /* "name (its id)", or the id alone: for sentences. Returns buf. */
-char *say_name(const json_t *session, char *buf, size_t size);
+char *print_name(const json_t *session, char *buf, size_t size);
 /* Why something is as it is: "asked by given 3m ago: a sentence". Empty: nobody said. */
-char *say_cause(const json_t *cause, char *buf, size_t size);
+char *print_cause(const json_t *cause, char *buf, size_t size);
 /* "2026-11-16 09:43:25 (in 5m)" or "(3m ago)"; "" for none. */
-char *say_time(int64_t ms, char *buf, size_t size);
+char *print_when(int64_t ms, char *buf, size_t size);
 
 /* Commands of a session as a table. */
-void say_execs(const json_t *execs);
+void print_execs(const json_t *execs);
 
 /* A line of a table of two columns; nothing for an empty value. */
-extern const struct table_column say_lines[2];
-void say_line(struct table *t, const char *name, const char *value);
+extern const struct text_table_column say_lines[2];
+void print_line(struct text_table *t, const char *name, const char *value);
 
 #endif

@@ -10,7 +10,7 @@
 
 enum { EVERY_MS = 100, BAR = 24, SIDE = 48 };
 
-void progress_begin(struct progress *p, const char *what, int64_t total, bool quiet)
+void progress_bar_begin(struct progress *p, const char *what, int64_t total, bool quiet)
 {
 	*p = (struct progress){ .what = what, .total = total, .began_ms = human_now_ms() };
 	p->shown = !quiet && isatty(STDERR_FILENO);
@@ -35,7 +35,7 @@ static void draw(struct progress *p)
 	uint32_t rows, cols;
 	size_t room;
 
-	term_size(&rows, &cols);
+	terminal_size(&rows, &cols);
 	room = cols > SIDE + BAR ? cols - SIDE : BAR;
 	human_clean(p->what, name, sizeof(name));
 	fprintf(stderr, "\r%.*s", (int)human_fit(name, room), name);
@@ -47,7 +47,7 @@ static void draw(struct progress *p)
 	p->drawn_ms = human_now_ms();
 }
 
-void progress_at(void *arg, uint64_t bytes)
+void progress_bar_at(void *arg, uint64_t bytes)
 {
 	struct progress *p = arg;
 
@@ -56,7 +56,7 @@ void progress_at(void *arg, uint64_t bytes)
 		draw(p);
 }
 
-void progress_end(struct progress *p)
+void progress_bar_end(struct progress *p)
 {
 	if (!p->shown)
 		return;

@@ -14,9 +14,9 @@ struct progress {
 	bool shown;
 };
 
-void progress_begin(struct progress *p, const char *what, int64_t total, bool quiet);
+void progress_bar_begin(struct progress *p, const char *what, int64_t total, bool quiet);
 /* So many so far. Its type is that of client_request.sent. */
-void progress_at(void *p, uint64_t bytes);
-void progress_end(struct progress *p);
+void progress_bar_at(void *p, uint64_t bytes);
+void progress_bar_end(struct progress *p);
 
 #endif

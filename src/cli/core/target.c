@@ -34,13 +34,13 @@ int where_opt_key_file(void *ctx, const char *name, const char *value, struct er
 	return *value ? 0 : err_set(err, ERR_INVALID, "%s: empty", name);
 }
 
-void where_fini(struct where *w)
+void target_fini(struct target *w)
 {
 	if (w->key)
 		explicit_bzero(w->key, strlen(w->key));
 	free(w->url);
 	free(w->key);
-	*w = (struct where){ 0 };
+	*w = (struct target){ 0 };
 }
 
 /* ---- this machine's -------------------------------------------------------------------------- */
@@ -139,7 +139,7 @@ static int key_beside(const char *url, char **ret, struct err *err)
 			       "%.100s: not a file of the one who has the socket "
 			       "(LODGE_API_KEY or --key-file gives a key)",
 			       path);
-	if (where_key_in(fd, path, ret, err) == 0)
+	if (target_key_in(fd, path, ret, err) == 0)
 		return 0;
 	return err_ctx(err, "no key (LODGE_API_KEY or --key-file gives one)");
 }
@@ -153,18 +153,18 @@ static int copy(char **ret, const char *value, struct err *err)
 }
 
 /* A key of the file is only for the daemon of the file; where it names none, for this machine's. */
-static int find_url(struct where *w, struct err *err)
+static int find_url(struct target *w, struct err *err)
 {
 	const char *given = said.url ? said.url : getenv("LODGE_URL");
 	char path[WHERE_PATH];
-	struct where file = { 0 };
+	struct target file = { 0 };
 	struct err ignored;
 	int r = 0;
 
-	if (where_config(path, &ignored) == 0)
-		r = where_read(path, &file, err);
+	if (target_config(path, &ignored) == 0)
+		r = target_read(path, &file, err);
 	if (r < 0 && !(given && *given)) {
-		where_fini(&file);
+		target_fini(&file);
 		return -1;
 	}
 	if (given && *given)
@@ -175,17 +175,17 @@ static int find_url(struct where *w, struct err *err)
 		r = find_here(&w->url, err);
 	if (r == 0 && file.key && (file.url ? !strcmp(file.url, w->url) : !(given && *given)))
 		w->key = steal_ptr(&file.key);
-	where_fini(&file);
+	target_fini(&file);
 	return r;
 }
 
-static int find_key(struct where *w, struct err *err)
+static int find_key(struct target *w, struct err *err)
 {
 	const char *given = getenv("LODGE_API_KEY");
 	char *key = NULL;
 
 	if (said.key_file) {
-		if (where_key_of(said.key_file, &key, err) < 0)
+		if (target_key_of(said.key_file, &key, err) < 0)
 			return -1;
 	} else if (given && *given) {
 		if (copy(&key, given, err) < 0)
@@ -200,33 +200,33 @@ static int find_key(struct where *w, struct err *err)
 	return 0;
 }
 
-int where_find(struct where *ret, struct err *err)
+int target_find(struct target *ret, struct err *err)
 {
-	struct where w = { 0 };
+	struct target w = { 0 };
 
 	if (find_url(&w, err) < 0 || find_key(&w, err) < 0) {
-		where_fini(&w);
+		target_fini(&w);
 		return -1;
 	}
 	*ret = w;
 	return 0;
 }
 
-int where_client(struct client **ret, struct err *err)
+int target_client(struct client **ret, struct err *err)
 {
-	struct where w = { 0 };
+	struct target w = { 0 };
 	int r;
 
-	if (where_find(&w, err) < 0)
+	if (target_find(&w, err) < 0)
 		return -1;
 	r = client_new(w.url, w.key, ret, err);
-	where_fini(&w);
+	target_fini(&w);
 	return r;
 }
 
 /* ---- sessions -------------------------------------------------------------------------------- */
 
-int where_ref(const char *arg, char ret[WHERE_REF], struct err *err)
+int target_ref(const char *arg, char ret[WHERE_REF], struct err *err)
 {
 	bool whole = strncmp(arg, "ses_", 4) == 0 || strncmp(arg, "key:", 4) == 0;
 

@@ -11,7 +11,7 @@
 
 /* Of every command that asks the daemon: what is said there comes before everything else. There is
  * one command line, so their context is not looked at. */
-opt_fn where_opt_url, where_opt_key_file;
+cli_option_fn where_opt_url, where_opt_key_file;
 
 /* clang-format off */
 #define WHERE_OPT_TABLE                                                                            \
@@ -19,30 +19,30 @@ opt_fn where_opt_url, where_opt_key_file;
 	{ "key-file", 0, "FILE", where_opt_key_file, "the file with the key for it" }
 /* clang-format on */
 
-/* The daemon of --url, else of LODGE_URL, else of the file where_config() names, else that of this
+/* The daemon of --url, else of LODGE_URL, else of the file target_config() names, else that of this
  * machine, by its socket. None: a sentence that says where it looked. */
-int where_client(struct client **ret, struct err *err);
+int target_client(struct client **ret, struct err *err);
 
 /* SESSION of a command line as lodged has it in its paths: ses_... is an id, anything else a key;
  * key:... is always one. What can be neither fails with sys WHERE_NO_REF: a wrong call. */
 enum { WHERE_REF = 1024, WHERE_NO_REF = EDESTADDRREQ };
-int where_ref(const char *arg, char ret[WHERE_REF], struct err *err);
+int target_ref(const char *arg, char ret[WHERE_REF], struct err *err);
 
 /* ---- the parts, for `lodge login` ------------------------------------------------------------ */
 
-struct where {
+struct target {
 	char *url, *key; /* key NULL: none */
 };
-int where_find(struct where *ret, struct err *err);
-void where_fini(struct where *w);
+int target_find(struct target *ret, struct err *err);
+void target_fini(struct target *w);
 
 /* ${XDG_CONFIG_HOME:-~/.config}/lodge/config */
 enum { WHERE_PATH = 4096 };
-int where_config(char ret[WHERE_PATH], struct err *err);
+int target_config(char ret[WHERE_PATH], struct err *err);
 /* What that file says; one that is not there says nothing. */
-int where_read(const char *path, struct where *ret, struct err *err);
+int target_read(const char *path, struct target *ret, struct err *err);
 /* The first line of a file, without blanks around it. */
-int where_key_of(const char *path, char **ret, struct err *err);
-int where_key_in(int fd, const char *path, char **ret, struct err *err);
+int target_key_of(const char *path, char **ret, struct err *err);
+int target_key_in(int fd, const char *path, char **ret, struct err *err);
 
 #endif

@@ -19,7 +19,7 @@ static void file_close(FILE *f)
 }
 DEFINE_AUTO(FILE *, file_close);
 
-int where_config(char ret[WHERE_PATH], struct err *err)
+int target_config(char ret[WHERE_PATH], struct err *err)
 {
 	const char *base = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
 	int n;
@@ -45,14 +45,14 @@ static char *trim(char *s)
 	return s;
 }
 
-int where_key_of(const char *path, char **ret, struct err *err)
+int target_key_of(const char *path, char **ret, struct err *err)
 {
 	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 
-	return fd < 0 ? err_sys(err, errno, "%s", path) : where_key_in(fd, path, ret, err);
+	return fd < 0 ? err_sys(err, errno, "%s", path) : target_key_in(fd, path, ret, err);
 }
 
-int where_key_in(int fd, const char *path, char **ret, struct err *err)
+int target_key_in(int fd, const char *path, char **ret, struct err *err)
 {
 	char buf[KEY_SIZE], *key;
 	ssize_t n = file_read_fd(fd, buf, sizeof(buf));
@@ -75,7 +75,7 @@ static int set(char **field, const char *value, struct err *err)
 	return *field ? 0 : err_sys(err, ENOMEM, "configuration");
 }
 
-static int take_line(char *line, struct where *w, bool *ret_has_key, struct err *err)
+static int take_line(char *line, struct target *w, bool *ret_has_key, struct err *err)
 {
 	char *name = trim(line), *eq = strchr(name, '='), *value;
 
@@ -97,7 +97,7 @@ static int take_line(char *line, struct where *w, bool *ret_has_key, struct err 
 	if (strcmp(name, "key_file") == 0) {
 		free(w->key);
 		w->key = NULL;
-		return where_key_of(value, &w->key, err);
+		return target_key_of(value, &w->key, err);
 	}
 	return err_set(err, ERR_INVALID, "\"%.40s\" is none of url, key and key_file", name);
 }
@@ -112,7 +112,7 @@ static void warn_of_readers(FILE *f, const char *path)
 			path);
 }
 
-int where_read(const char *path, struct where *ret, struct err *err)
+int target_read(const char *path, struct target *ret, struct err *err)
 {
 	auto_call(file_close) FILE *f = fopen(path, "re");
 	char line[FILE_SIZE];

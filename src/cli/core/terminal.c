@@ -14,7 +14,7 @@ enum { DEV_NULL_MAJOR = 1, DEV_NULL_MINOR = 3, ESC = 033 };
 static struct termios saved;
 static int raw_fd = -1;
 
-bool term_raw(int fd)
+bool terminal_raw(int fd)
 {
 	struct termios t;
 
@@ -25,19 +25,19 @@ bool term_raw(int fd)
 	if (tcsetattr(fd, TCSADRAIN, &t) < 0)
 		return false;
 	if (raw_fd < 0)
-		atexit(term_restore);
+		atexit(terminal_restore);
 	raw_fd = fd;
 	return true;
 }
 
-void term_restore(void)
+void terminal_restore(void)
 {
 	if (raw_fd >= 0)
 		tcsetattr(raw_fd, TCSADRAIN, &saved);
 	raw_fd = -1;
 }
 
-void term_size(uint32_t *rows, uint32_t *cols)
+void terminal_size(uint32_t *rows, uint32_t *cols)
 {
 	static const int fds[] = { STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO };
 	struct winsize w;
@@ -74,7 +74,7 @@ static size_t string_report(const char *p, size_t len)
 	return 0;
 }
 
-size_t term_strip_reports(char *bytes, size_t len)
+size_t terminal_strip_reports(char *bytes, size_t len)
 {
 	size_t out = 0;
 
@@ -93,7 +93,7 @@ size_t term_strip_reports(char *bytes, size_t len)
 	return out;
 }
 
-bool term_no_input(void)
+bool terminal_no_input(void)
 {
 	struct stat st;
 

@@ -7,15 +7,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Raw from now on, until term_restore() (also at exit). False: fd is no terminal. */
-bool term_raw(int fd);
-void term_restore(void);
+/* Raw from now on, until terminal_restore() (also at exit). False: fd is no terminal. */
+bool terminal_raw(int fd);
+void terminal_restore(void);
 /* 24 x 80 where nobody knows. */
-void term_size(uint32_t *rows, uint32_t *cols);
+void terminal_size(uint32_t *rows, uint32_t *cols);
 /* Takes out what a terminal says of itself because a program asked (its position, kind, colours);
  * keys stay. The new length. */
-size_t term_strip_reports(char *bytes, size_t len);
+size_t terminal_strip_reports(char *bytes, size_t len);
 /* Standard input is /dev/null: not even its end is worth passing on. */
-bool term_no_input(void);
+bool terminal_no_input(void);
 
 #endif

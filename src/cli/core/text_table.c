@@ -10,12 +10,12 @@
 
 enum { GAP = 2, LEAST = 8, COLUMNS_MAX = 16 };
 
-void table_init(struct table *t, const struct table_column *columns, size_t ncolumns)
+void text_table_init(struct text_table *t, const struct text_table_column *columns, size_t ncolumns)
 {
-	*t = (struct table){ .columns = columns, .ncolumns = ncolumns };
+	*t = (struct text_table){ .columns = columns, .ncolumns = ncolumns };
 }
 
-void table_fini(struct table *t)
+void text_table_fini(struct text_table *t)
 {
 	for (size_t i = 0; i < t->ncells; i++)
 		free(t->cells[i].text);
@@ -24,10 +24,10 @@ void table_fini(struct table *t)
 	t->ncells = t->room = 0;
 }
 
-void table_add(struct table *t, const char *text)
+void text_table_add(struct text_table *t, const char *text)
 {
 	size_t room = t->room ? t->room * 2 : 64;
-	struct table_cell *cells;
+	struct text_table_cell *cells;
 
 	if (t->failed)
 		return;
@@ -40,12 +40,12 @@ void table_add(struct table *t, const char *text)
 		t->room = room;
 	}
 	t->cells[t->ncells] =
-		(struct table_cell){ .text = human_clean_dup(text && *text ? text : "-") };
+		(struct text_table_cell){ .text = human_clean_dup(text && *text ? text : "-") };
 	t->failed = !t->cells[t->ncells].text;
 	t->ncells += !t->failed;
 }
 
-void table_addf(struct table *t, const char *fmt, ...)
+void text_table_addf(struct text_table *t, const char *fmt, ...)
 {
 	char *text = NULL;
 	va_list ap;
@@ -55,39 +55,39 @@ void table_addf(struct table *t, const char *fmt, ...)
 		text = NULL;
 	va_end(ap);
 	if (text)
-		table_add(t, text);
+		text_table_add(t, text);
 	t->failed |= !text;
 	free(text);
 }
 
-void table_add_span(struct table *t, int64_t ms)
+void text_table_add_span(struct text_table *t, int64_t ms)
 {
 	char text[HUMAN_TEXT];
 
-	table_add(t, ms < 0 ? NULL : human_span(ms, text));
+	text_table_add(t, ms < 0 ? NULL : human_span(ms, text));
 }
 
-void table_add_bytes(struct table *t, int64_t bytes)
+void text_table_add_bytes(struct text_table *t, int64_t bytes)
 {
 	char text[HUMAN_TEXT];
 
-	table_add(t, bytes < 0 ? NULL : human_bytes((uint64_t)bytes, text));
+	text_table_add(t, bytes < 0 ? NULL : human_bytes((uint64_t)bytes, text));
 }
 
-void table_tint(struct table *t, enum tint tint)
+void text_table_tint(struct text_table *t, enum tint tint)
 {
 	if (!t->failed)
 		t->cells[t->ncells - 1].tint = tint;
 }
 
-size_t table_rows(const struct table *t)
+size_t text_table_rows(const struct text_table *t)
 {
 	return t->ncells / t->ncolumns;
 }
 
 /* ---- printing -------------------------------------------------------------------------------- */
 
-static void measure(const struct table *t, size_t widths[])
+static void measure(const struct text_table *t, size_t widths[])
 {
 	for (size_t c = 0; c < t->ncolumns; c++)
 		widths[c] = t->columns[c].title ? strlen(t->columns[c].title) : 0;
@@ -100,7 +100,7 @@ static void measure(const struct table *t, size_t widths[])
 }
 
 /* The widest that may shrink gives way, one column at a time, so that all of them suffer alike. */
-static void shrink(const struct table *t, size_t widths[], size_t most)
+static void shrink(const struct text_table *t, size_t widths[], size_t most)
 {
 	size_t sum = GAP * (t->ncolumns - 1);
 
@@ -119,7 +119,7 @@ static void shrink(const struct table *t, size_t widths[], size_t most)
 	}
 }
 
-static void print_cell(FILE *to, const struct table_cell *cell, size_t width, unsigned flags,
+static void print_cell(FILE *to, const struct text_table_cell *cell, size_t width, unsigned flags,
 		       bool last, bool colours)
 {
 	size_t has = human_width(cell->text), len = strlen(cell->text);
@@ -140,8 +140,8 @@ static void print_cell(FILE *to, const struct table_cell *cell, size_t width, un
 		fprintf(to, "%*s", pad, "");
 }
 
-static void print_row(const struct table *t, FILE *to, const struct table_cell *cells,
-		      const size_t widths[], const struct table_look *look)
+static void print_row(const struct text_table *t, FILE *to, const struct text_table_cell *cells,
+		      const size_t widths[], const struct text_table_look *look)
 {
 	for (size_t c = 0; c < t->ncolumns; c++) {
 		bool last = c + 1 == t->ncolumns;
@@ -151,25 +151,25 @@ static void print_row(const struct table *t, FILE *to, const struct table_cell *
 	}
 }
 
-static void print_titles(const struct table *t, FILE *to, const size_t widths[],
-			 const struct table_look *look)
+static void print_titles(const struct text_table *t, FILE *to, const size_t widths[],
+			 const struct text_table_look *look)
 {
-	struct table_cell cells[COLUMNS_MAX];
+	struct text_table_cell cells[COLUMNS_MAX];
 	char texts[COLUMNS_MAX][64];
 
 	for (size_t c = 0; c < t->ncolumns; c++) {
 		snprintf(texts[c], sizeof(texts[c]), "%s", t->columns[c].title);
-		cells[c] = (struct table_cell){ .text = texts[c], .tint = TINT_BOLD };
+		cells[c] = (struct text_table_cell){ .text = texts[c], .tint = TINT_BOLD };
 	}
 	print_row(t, to, cells, widths, look);
 }
 
-int table_print_as(struct table *t, FILE *to, const struct table_look *look)
+int text_table_print_as(struct text_table *t, FILE *to, const struct text_table_look *look)
 {
-	size_t widths[COLUMNS_MAX], rows = table_rows(t);
+	size_t widths[COLUMNS_MAX], rows = text_table_rows(t);
 
 	if (t->failed || t->ncolumns > COLUMNS_MAX) {
-		table_fini(t);
+		text_table_fini(t);
 		return -ENOMEM;
 	}
 	measure(t, widths);
@@ -181,16 +181,16 @@ int table_print_as(struct table *t, FILE *to, const struct table_look *look)
 		rows = look->rows;
 	for (size_t r = 0; r < rows; r++)
 		print_row(t, to, t->cells + r * t->ncolumns, widths, look);
-	table_fini(t);
+	text_table_fini(t);
 	return 0;
 }
 
-int table_print(struct table *t, FILE *to)
+int text_table_print(struct text_table *t, FILE *to)
 {
-	struct table_look look = { .colours = human_colours(to), .end = "\n" };
+	struct text_table_look look = { .colours = human_colours(to), .end = "\n" };
 	struct winsize w;
 
 	if (isatty(fileno(to)) && ioctl(fileno(to), TIOCGWINSZ, &w) == 0)
 		look.width = w.ws_col;
-	return table_print_as(t, to, &look);
+	return text_table_print_as(t, to, &look);
 }

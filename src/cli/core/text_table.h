@@ -13,36 +13,36 @@
 
 enum { TABLE_RIGHT = 1, TABLE_SHRINK = 2 };
 
-struct table_column {
+struct text_table_column {
 	const char *title; /* NULL: this table has no line of titles */
 	unsigned flags;
 };
 
-struct table_cell {
+struct text_table_cell {
 	char *text;
 	enum tint tint;
 };
 
-struct table {
-	const struct table_column *columns;
+struct text_table {
+	const struct text_table_column *columns;
 	size_t ncolumns, ncells, room;
-	struct table_cell *cells;
-	bool failed; /* no memory; told by table_print() */
+	struct text_table_cell *cells;
+	bool failed; /* no memory; told by text_table_print() */
 };
 
-void table_init(struct table *t, const struct table_column *columns, size_t ncolumns);
-void table_fini(struct table *t);
+void text_table_init(struct text_table *t, const struct text_table_column *columns, size_t ncolumns);
+void text_table_fini(struct text_table *t);
 /* NULL or empty: "-". */
-void table_add(struct table *t, const char *text);
-void table_addf(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void text_table_add(struct text_table *t, const char *text);
+void text_table_addf(struct text_table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Negative: "-". */
-void table_add_span(struct table *t, int64_t ms);
-void table_add_bytes(struct table *t, int64_t bytes);
+void text_table_add_span(struct text_table *t, int64_t ms);
+void text_table_add_bytes(struct text_table *t, int64_t bytes);
 /* Of the cell that was added last. */
-void table_tint(struct table *t, enum tint tint);
-size_t table_rows(const struct table *t);
+void text_table_tint(struct text_table *t, enum tint tint);
+size_t text_table_rows(const struct text_table *t);
 
-struct table_look {
+struct text_table_look {
 	size_t width; /* 0: as wide as need be */
 	size_t rows; /* at most; 0: all */
 	bool colours;
@@ -50,7 +50,7 @@ struct table_look {
 };
 
 /* As wide as the terminal that `to` is, if it is one. Ends the table. Returns 0 or -errno. */
-int table_print(struct table *t, FILE *to);
-int table_print_as(struct table *t, FILE *to, const struct table_look *look);
+int text_table_print(struct text_table *t, FILE *to);
+int text_table_print_as(struct text_table *t, FILE *to, const struct text_table_look *look);
 
 #endif

@@ -11,7 +11,7 @@
 #include "cli/core/commands.h"
 #include "cli/exec/tty_session.h"
 
-DEFINE_AUTO(struct screen *, screen_fini);
+DEFINE_AUTO(struct tty_session *, tty_session_fini);
 
 /* ---- the session ----------------------------------------------------------------------------- */
 
@@ -24,43 +24,43 @@ static const char *own_name(void)
 }
 
 /* In one line, and only what is worth it. The reason may be anybody's words. */
-static void say_entered(const struct ask *a, const char *key, const json_t *e)
+static void say_entered(const struct api_cmd *a, const char *key, const json_t *e)
 {
 	char why[256];
 
-	plain_line(ask_text(e, "cause.text"), why, sizeof(why));
+	one_line_print(api_cmd_text(e, "cause.text"), why, sizeof(why));
 	if (json_is_true(json_object_get(e, "state_lost")))
 		fprintf(stderr, "lodge: %s began anew, its earlier files are gone%s%s\n", key,
 			*why ? ": " : "", why);
 	else if (a->quiet)
 		return;
-	else if (ask_is(e, "outcome", "created"))
+	else if (api_cmd_is(e, "outcome", "created"))
 		fprintf(stderr, "lodge: %s is new\n", key);
-	else if (ask_is(e, "outcome", "resumed"))
+	else if (api_cmd_is(e, "outcome", "resumed"))
 		fprintf(stderr, "lodge: %s slept; its files are there, its processes are not\n",
 			key);
 }
 
 /* An id is never made. */
-static int get_session(struct ask *a, const char *ref, struct err *err)
+static int get_session(struct api_cmd *a, const char *ref, struct err *err)
 {
 	auto_json json_t *body = json_object(), *entered = NULL;
 
-	if (ask_put(body, "template", a->template) < 0)
-		return ask_wrong(a, err, "--template: no text (UTF-8)");
-	if (ask_put_limits(a, body, err) < 0)
+	if (api_cmd_put(body, "template", a->template) < 0)
+		return api_cmd_wrong(a, err, "--template: no text (UTF-8)");
+	if (api_cmd_put_limits(a, body, err) < 0)
 		return -1;
 	if (strncmp(ref, "ses_", 4) == 0)
 		return json_object_size(body)
-			       ? ask_wrong(a, err,
+			       ? api_cmd_wrong(a, err,
 					   "%.160s: a session that is there does not change: leave "
 					   "the template and limits out",
 					   ref)
 			       : 0;
-	if (ask_check_key(a, "SESSION", ref + 4, err) < 0)
+	if (api_cmd_check_key(a, "SESSION", ref + 4, err) < 0)
 		return -1;
-	if (ask_put(body, "key", ref + 4) < 0)
-		return ask_wrong(a, err, "the key is not UTF-8");
+	if (api_cmd_put(body, "key", ref + 4) < 0)
+		return api_cmd_wrong(a, err, "the key is not UTF-8");
 	if (client_call(a->client, "POST", "/v1/sessions", body, &entered, err) < 0)
 		return -1;
 	say_entered(a, ref + 4, entered);
@@ -73,12 +73,12 @@ static bool is_shell(const json_t *x)
 {
 	const json_t *c = json_object_get(x, "command");
 
-	return ask_is(x, "state", "running") && json_array_size(c) == 2 &&
-	       ask_is(json_array_get(c, 0), "", "bash") && ask_is(json_array_get(c, 1), "", "-l");
+	return api_cmd_is(x, "state", "running") && json_array_size(c) == 2 &&
+	       api_cmd_is(json_array_get(c, 0), "", "bash") && api_cmd_is(json_array_get(c, 1), "", "-l");
 }
 
 /* The newest that was entered and left; only a terminal can be resized. */
-static int find_shell(struct ask *a, struct job *j, char ret[JOB_ID], struct err *err)
+static int find_shell(struct api_cmd *a, struct exec_job *j, char ret[JOB_ID], struct err *err)
 {
 	auto_json json_t *all = NULL;
 	json_t *x;
@@ -91,29 +91,29 @@ static int find_shell(struct ask *a, struct job *j, char ret[JOB_ID], struct err
 	json_array_foreach (all, i, x) {
 		if (!is_shell(x))
 			continue;
-		snprintf(j->id, sizeof(j->id), "%s", ask_text(x, "exec_id"));
-		if (job_resize(j))
+		snprintf(j->id, sizeof(j->id), "%s", api_cmd_text(x, "exec_id"));
+		if (exec_job_resize(j))
 			memcpy(ret, j->id, JOB_ID);
 	}
 	return 0;
 }
 
-static int start_command(struct ask *a, struct job *j, char **words, struct err *err)
+static int start_command(struct api_cmd *a, struct exec_job *j, char **words, struct err *err)
 {
-	auto_json json_t *body = json_pack("{s:o, s:i}", "pty", job_size(), "timeout_ms", 0);
+	auto_json json_t *body = json_pack("{s:o, s:i}", "pty", exec_job_size(), "timeout_ms", 0);
 
 	if (!body)
 		return err_sys(err, ENOMEM, "command");
-	if (ask_put(body, "cwd", a->workdir) < 0)
-		return ask_wrong(a, err, "--workdir: no text (UTF-8)");
-	return job_put_words(a, body, words, err) < 0 ? -1 : job_start(j, body, NULL, err);
+	if (api_cmd_put(body, "cwd", a->workdir) < 0)
+		return api_cmd_wrong(a, err, "--workdir: no text (UTF-8)");
+	return exec_job_put_words(a, body, words, err) < 0 ? -1 : exec_job_start(j, body, NULL, err);
 }
 
 /* What the screen is to show: a command, a shell that runs, or a new one where it is wanted. */
-static int choose(struct ask *a, struct screen *s, char **words, char query[ASK_PATH],
+static int choose(struct api_cmd *a, struct tty_session *s, char **words, char query[ASK_PATH],
 		  struct err *err)
 {
-	struct job j = { .client = a->client };
+	struct exec_job j = { .client = a->client };
 
 	snprintf(j.ref, sizeof(j.ref), "%s", s->ref);
 	if (words) {
@@ -130,7 +130,7 @@ static int choose(struct ask *a, struct screen *s, char **words, char query[ASK_
 	return a->fresh ? 0 : find_shell(a, &j, s->id, err);
 }
 
-static void say_keys(const struct ask *a, const struct screen *s, bool back, const char *outcome)
+static void say_keys(const struct api_cmd *a, const struct tty_session *s, bool back, const char *outcome)
 {
 	if (a->quiet)
 		return;
@@ -144,11 +144,11 @@ static void say_keys(const struct ask *a, const struct screen *s, bool back, con
 			back ? "back in the shell; " : "");
 }
 
-static int run(struct ask *a, struct err *err)
+static int run(struct api_cmd *a, struct err *err)
 {
 	char ref[WHERE_REF], query[ASK_PATH], outcome[32];
-	struct screen s = { .client = a->client, .ref = ref, .no_keys = a->no_keys, .signals = -1 };
-	auto_call(screen_fini) struct screen *guard = &s;
+	struct tty_session s = { .client = a->client, .ref = ref, .no_keys = a->no_keys, .signals = -1 };
+	auto_call(tty_session_fini) struct tty_session *guard = &s;
 	enum screen_end end = SCREEN_EXIT;
 	bool back;
 	char **words = a->argv[a->argc] ? a->argv + a->argc + 1 : NULL; /* behind the dashes */
@@ -156,14 +156,14 @@ static int run(struct ask *a, struct err *err)
 
 	(void)guard;
 	words = words && *words ? words : NULL;
-	if (where_ref(a->argc ? a->argv[0] : own_name(), ref, err) < 0 ||
+	if (target_ref(a->argc ? a->argv[0] : own_name(), ref, err) < 0 ||
 	    get_session(a, ref, err) < 0 || choose(a, &s, words, query, err) < 0)
 		return -1;
 	back = *s.id && !words;
-	if (screen_open(&s, outcome, err) < 0)
+	if (tty_session_open(&s, outcome, err) < 0)
 		return -1;
 	say_keys(a, &s, back, outcome);
-	if (screen_run(&s, &end, &status, err) < 0)
+	if (tty_session_run(&s, &end, &status, err) < 0)
 		return -1;
 	if (end != SCREEN_EXIT)
 		fprintf(stderr, "\r\nlodge: left; it goes on (lodge %s %s%s%s)\n",
@@ -174,7 +174,7 @@ static int run(struct ask *a, struct err *err)
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-static const struct opt options[] = {
+static const struct cli_option options[] = {
 	{ "template", 0, "NAME", ask_template, "what a new session starts from (default: host)" },
 	LIMIT_OPT_MAIN(ask_memory, ask_cpus, ask_pids, ask_disk),
 	{ "workdir", 'w', "PATH", ask_workdir,
@@ -186,7 +186,7 @@ static const struct opt options[] = {
 	{ NULL },
 };
 
-/* Words behind -- are a command; opt_parse() would take the dashes away. */
+/* Words behind -- are a command; cli_option_parse() would take the dashes away. */
 static int before_dashes(int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++)
@@ -197,7 +197,7 @@ static int before_dashes(int argc, char **argv)
 
 int cmd_enter(int argc, char **argv)
 {
-	static const struct ask_command command = {
+	static const struct api_cmd_command command = {
 		.opt = { .name = "lodge enter",
 			 .usage = "[OPTION...] [SESSION] [-- COMMAND [ARGUMENT...]]",
 			 .summary = "A shell in a session, which is made if it is not there, and "
@@ -211,9 +211,9 @@ int cmd_enter(int argc, char **argv)
 				 "status: the shell's; 128+N\nwhen killed by signal N; 0 after "
 				 "leaving; 125 when lodge failed.\n" },
 		.most = 1,
-		.failed = OPT_EXIT_FAILED,
+		.failed = CLI_EXIT_FAILED,
 		.run = run,
 	};
 
-	return ask_main(&command, before_dashes(argc, argv), argv);
+	return api_cmd_main(&command, before_dashes(argc, argv), argv);
 }

@@ -14,7 +14,7 @@
 
 enum { SIGNAL_BASE = 128 };
 
-void job_fini(struct job *j)
+void exec_job_fini(struct exec_job *j)
 {
 	json_decref(j->end);
 	for (int i = 0; i < JOB_STREAMS; i++)
@@ -23,7 +23,7 @@ void job_fini(struct job *j)
 	memset(j->kept, 0, sizeof(j->kept));
 }
 
-int job_path(const struct job *j, const char *tail, char ret[JOB_PATH], struct err *err)
+int exec_job_path(const struct exec_job *j, const char *tail, char ret[JOB_PATH], struct err *err)
 {
 	size_t n;
 
@@ -35,7 +35,7 @@ int job_path(const struct job *j, const char *tail, char ret[JOB_PATH], struct e
 	return 0;
 }
 
-int job_put_words(struct ask *a, json_t *body, char **words, struct err *err)
+int exec_job_put_words(struct api_cmd *a, json_t *body, char **words, struct err *err)
 {
 	json_t *argv = json_array();
 
@@ -43,11 +43,11 @@ int job_put_words(struct ask *a, json_t *body, char **words, struct err *err)
 		return err_sys(err, ENOMEM, "command");
 	for (; *words; words++)
 		if (json_array_append_new(argv, json_string(*words)) < 0)
-			return ask_wrong(a, err, "\"%.60s\" is not UTF-8", *words);
+			return api_cmd_wrong(a, err, "\"%.60s\" is not UTF-8", *words);
 	return 0;
 }
 
-int job_start(struct job *j, json_t *body, json_t **ret, struct err *err)
+int exec_job_start(struct exec_job *j, json_t *body, json_t **ret, struct err *err)
 {
 	auto_json json_t *answer = NULL;
 	char path[JOB_PATH];
@@ -66,13 +66,13 @@ int job_start(struct job *j, json_t *body, json_t **ret, struct err *err)
 	return 0;
 }
 
-int job_look(struct job *j, json_t **ret, struct err *err)
+int exec_job_look(struct exec_job *j, json_t **ret, struct err *err)
 {
 	auto_json json_t *answer = NULL;
 	json_t *record;
 	char path[JOB_PATH];
 
-	if (job_path(j, "", path, err) < 0 ||
+	if (exec_job_path(j, "", path, err) < 0 ||
 	    client_call(j->client, "GET", path, NULL, &answer, err) < 0)
 		return -1;
 	record = json_object_get(answer, "exec");
@@ -90,33 +90,33 @@ static json_t *signal_value(const char *signal)
 	return *signal && !*end ? json_integer(n) : json_string(signal);
 }
 
-int job_signal(const struct job *j, const char *signal, struct err *err)
+int exec_job_signal(const struct exec_job *j, const char *signal, struct err *err)
 {
 	auto_json json_t *body = json_object();
 	char path[JOB_PATH];
 
 	if (json_object_set_new(body, "signal", signal_value(signal)) < 0)
 		return err_set(err, ERR_INVALID, "signal: \"%.32s\" is none", signal);
-	if (job_path(j, "/signal", path, err) < 0)
+	if (exec_job_path(j, "/signal", path, err) < 0)
 		return -1;
 	return client_call(j->client, "POST", path, body, NULL, err);
 }
 
-json_t *job_size(void)
+json_t *exec_job_size(void)
 {
 	uint32_t rows, cols;
 
-	term_size(&rows, &cols);
+	terminal_size(&rows, &cols);
 	return json_pack("{s:I, s:I}", "rows", (json_int_t)rows, "cols", (json_int_t)cols);
 }
 
-bool job_resize(const struct job *j)
+bool exec_job_resize(const struct exec_job *j)
 {
-	auto_json json_t *body = job_size();
+	auto_json json_t *body = exec_job_size();
 	char path[JOB_PATH];
 	struct err ignored;
 
-	return job_path(j, "/resize", path, &ignored) == 0 &&
+	return exec_job_path(j, "/resize", path, &ignored) == 0 &&
 	       client_call(j->client, "POST", path, body, NULL, &ignored) == 0;
 }
 
@@ -127,29 +127,29 @@ static bool has(const json_t *end, const char *name)
 	return json_is_true(json_object_get(end, name));
 }
 
-int job_status(const json_t *end)
+int exec_job_status(const json_t *end)
 {
 	const json_t *code = json_object_get(end, "exit_code"),
 		     *signal = json_object_get(end, "signal");
 
 	if (has(end, "timed_out"))
-		return OPT_EXIT_TIMEOUT;
+		return CLI_EXIT_TIMEOUT;
 	if (json_is_integer(signal))
 		return SIGNAL_BASE + (int)json_integer_value(signal);
 	if (json_is_integer(code))
 		return (int)json_integer_value(code);
-	return OPT_EXIT_FAILED; /* nobody knows */
+	return CLI_EXIT_FAILED; /* nobody knows */
 }
 
 static uint64_t limit_of(const json_t *session, const char *path)
 {
-	int64_t n = ask_number(session, path);
+	int64_t n = api_cmd_number(session, path);
 
 	return n > 0 ? (uint64_t)n : 0;
 }
 
 /* What the session may have; 0 where that cannot be asked any more. */
-static struct limits limits_of(const struct job *j)
+static struct limits limits_of(const struct exec_job *j)
 {
 	auto_json json_t *answer = NULL;
 	struct err ignored;
@@ -165,7 +165,7 @@ static struct limits limits_of(const struct job *j)
 	};
 }
 
-void job_remark(const struct job *j)
+void exec_job_remark(const struct exec_job *j)
 {
 	const json_t *hits = json_object_get(j->end, "limits");
 	struct limits limits = { 0 };
@@ -176,8 +176,8 @@ void job_remark(const struct job *j)
 		limits = limits_of(j);
 	/* whether output is missing here, only whoever read it knows */
 	json_array_foreach (hits, i, hit)
-		if (!ask_is(hit, "", "LIMIT_OUTPUT"))
-			remark_limit(ask_text(hit, ""), &limits, j->timeout_ms);
+		if (!api_cmd_is(hit, "", "LIMIT_OUTPUT"))
+			limit_note_print(api_cmd_text(hit, ""), &limits, j->timeout_ms);
 	if (j->gap)
 		fputs("lodge: LIMIT_OUTPUT: some of the output was dropped before it was read\n",
 		      stderr);

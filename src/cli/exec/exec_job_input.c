@@ -16,7 +16,7 @@
 
 enum { PIECE = 64 << 10 };
 
-static int start_thread(void *(*run)(void *), struct job *j, struct err *err)
+static int start_thread(void *(*run)(void *), struct exec_job *j, struct err *err)
 {
 	pthread_t thread;
 	int r = pthread_create(&thread, NULL, run, j);
@@ -31,7 +31,7 @@ static int start_thread(void *(*run)(void *), struct job *j, struct err *err)
 
 /* A daemon that does not even listen, or look, has taken nothing: only then the same is sent
  * again. */
-static int send_piece(struct job *j, const char *bytes, size_t len, struct err *err)
+static int send_piece(struct exec_job *j, const char *bytes, size_t len, struct err *err)
 {
 	char path[JOB_PATH];
 	struct client_request rq = {
@@ -41,7 +41,7 @@ static int send_piece(struct job *j, const char *bytes, size_t len, struct err *
 	struct retry again = { 0 };
 	int ms;
 
-	if (job_path(j, len ? "/stdin" : "/stdin?eof=true", path, err) < 0)
+	if (exec_job_path(j, len ? "/stdin" : "/stdin?eof=true", path, err) < 0)
 		return -1;
 	while (client_open(j->client, &rq, &s, err) < 0) {
 		if ((err->sys != ECONNREFUSED && err->sys != EUSERS) ||
@@ -54,7 +54,7 @@ static int send_piece(struct job *j, const char *bytes, size_t len, struct err *
 }
 
 /* One that reads no more, or has ended, is not wrong. */
-static void fail_input(struct job *j, const struct err *err)
+static void fail_input(struct exec_job *j, const struct err *err)
 {
 	if (err->code == ERR_CONFLICT || err->code == ERR_NOT_FOUND)
 		return;
@@ -62,7 +62,7 @@ static void fail_input(struct job *j, const struct err *err)
 		"lodge: input: %s; how much of it the command has is not known\n"
 		"lodge: left; the command goes on (lodge attach %s %s)\n",
 		err->msg, j->ref, j->id);
-	_exit(OPT_EXIT_FAILED);
+	_exit(CLI_EXIT_FAILED);
 }
 
 /* Also from a pipe that the other side made non-blocking for both. */
@@ -78,7 +78,7 @@ static ssize_t read_input(char buf[PIECE])
 
 static void *feed(void *arg)
 {
-	struct job *j = arg;
+	struct exec_job *j = arg;
 	auto_free char *buf = malloc(PIECE);
 	struct err err = { 0 };
 	ssize_t n = buf ? 1 : 0;
@@ -93,7 +93,7 @@ static void *feed(void *arg)
 	return NULL;
 }
 
-int job_feed(struct job *j, struct err *err)
+int exec_job_feed(struct exec_job *j, struct err *err)
 {
 	return start_thread(feed, j, err);
 }
@@ -111,7 +111,7 @@ static void caught(sigset_t *set)
 
 static void *pass_on(void *arg)
 {
-	struct job *j = arg;
+	struct exec_job *j = arg;
 	sigset_t set;
 	struct err err;
 	int signo = 0;
@@ -120,7 +120,7 @@ static void *pass_on(void *arg)
 	for (bool again = false;; again = true) {
 		if (sigwait(&set, &signo) != 0)
 			continue;
-		if (again || signo == SIGHUP || job_signal(j, sigabbrev_np(signo), &err) < 0) {
+		if (again || signo == SIGHUP || exec_job_signal(j, sigabbrev_np(signo), &err) < 0) {
 			fprintf(stderr, "lodge: left; the command goes on (lodge attach %s %s)\n",
 				j->ref, j->id);
 			_exit(128 + signo);
@@ -129,7 +129,7 @@ static void *pass_on(void *arg)
 	return NULL;
 }
 
-int job_catch(struct job *j, struct err *err)
+int exec_job_catch(struct exec_job *j, struct err *err)
 {
 	sigset_t set;
 

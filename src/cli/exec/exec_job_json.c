@@ -22,7 +22,7 @@ static json_t *kept(const struct job_text *t, bool text)
 }
 
 /* As text where it is, else both streams as base64. */
-int job_say_kept(struct job *j, struct err *err)
+int exec_job_say_kept(struct exec_job *j, struct err *err)
 {
 	const struct job_text *out = &j->kept[JOB_OUT], *error = &j->kept[JOB_ERR];
 	bool text = json_is_utf8(out->bytes, out->len) && json_is_utf8(error->bytes, error->len);
@@ -31,5 +31,5 @@ int job_say_kept(struct job *j, struct err *err)
 	    json_object_set_new(j->end, "stdout", kept(out, text)) < 0 ||
 	    json_object_set_new(j->end, "stderr", kept(error, text)) < 0)
 		return err_sys(err, ENOMEM, "output");
-	return ask_say_json(j->end, err);
+	return api_cmd_write_json(j->end, err);
 }

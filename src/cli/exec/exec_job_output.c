@@ -45,20 +45,20 @@ static int keep(struct job_text *t, const char *bytes, size_t len, struct err *e
 }
 
 /* Whoever does not listen any more ends it, as in a pipe on one machine. */
-static int write_out(struct job *j, int which, const char *bytes, size_t len, struct err *err)
+static int write_out(struct exec_job *j, int which, const char *bytes, size_t len, struct err *err)
 {
 	int e = file_write_all(which == JOB_OUT ? STDOUT_FILENO : STDERR_FILENO, bytes, len);
 	struct err ignored;
 
 	if (e == -EPIPE) {
-		(void)job_signal(j, "PIPE", &ignored);
+		(void)exec_job_signal(j, "PIPE", &ignored);
 		_exit(128 + SIGPIPE);
 	}
 	return e < 0 ? err_sys(err, -e, "standard %s", which == JOB_OUT ? "output" : "error") : 0;
 }
 
 /* `at` is where this piece begins; text is base64. */
-static int emit_text(struct job *j, int which, uint64_t at, const char *text, size_t len,
+static int emit_text(struct exec_job *j, int which, uint64_t at, const char *text, size_t len,
 		     struct err *err)
 {
 	auto_free char *bytes = malloc(BASE64_DECODED(len) + 1);
@@ -79,7 +79,7 @@ static int emit_text(struct job *j, int which, uint64_t at, const char *text, si
 	return 0;
 }
 
-static int emit(struct job *j, int which, uint64_t at, const json_t *text, struct err *err)
+static int emit(struct exec_job *j, int which, uint64_t at, const json_t *text, struct err *err)
 {
 	if (!json_is_string(text))
 		return err_set(err, ERR_INTERNAL, "the output comes in a form nobody asked for");
@@ -96,7 +96,7 @@ static uint64_t number(const json_t *o, const char *name)
 }
 
 /* The oldest is gone: from what is kept. */
-static int skip_gone(struct job *j, const json_t *answer, struct err *err)
+static int skip_gone(struct exec_job *j, const json_t *answer, struct err *err)
 {
 	const json_t *d = json_object_get(json_object_get(answer, "error"), "details");
 	uint64_t out = number(d, "stdout_offset"), error = number(d, "stderr_offset");
@@ -112,7 +112,7 @@ static int skip_gone(struct job *j, const json_t *answer, struct err *err)
 }
 
 /* 1: it has ended and this was all. */
-static int read_on(struct job *j, int wait_ms, bool *ret_any, struct err *err)
+static int read_on(struct exec_job *j, int wait_ms, bool *ret_any, struct err *err)
 {
 	auto_json json_t *answer = NULL;
 	char tail[160], path[JOB_PATH];
@@ -122,7 +122,7 @@ static int read_on(struct job *j, int wait_ms, bool *ret_any, struct err *err)
 	snprintf(tail, sizeof(tail),
 		 "/output?encoding=base64&stdout_offset=%llu&stderr_offset=%llu&wait_ms=%d",
 		 (unsigned long long)j->at[JOB_OUT], (unsigned long long)j->at[JOB_ERR], wait_ms);
-	if (job_path(j, tail, path, err) < 0 ||
+	if (exec_job_path(j, tail, path, err) < 0 ||
 	    client_ask(j->client, "GET", path, NULL, &status, &answer, err) < 0)
 		return -1;
 	if (status == 416)
@@ -147,9 +147,9 @@ static int wait_for_it(struct retry *again, struct err *err)
 	return 0;
 }
 
-static int look_at_end(struct job *j, struct retry *again, struct err *err)
+static int look_at_end(struct exec_job *j, struct retry *again, struct err *err)
 {
-	while (job_look(j, &j->end, err) < 0) {
+	while (exec_job_look(j, &j->end, err) < 0) {
 		if (wait_for_it(again, err) < 0)
 			return -1;
 	}
@@ -157,7 +157,7 @@ static int look_at_end(struct job *j, struct retry *again, struct err *err)
 	return 0;
 }
 
-static int follow(struct job *j, bool wait, struct retry *again, struct err *err)
+static int follow(struct exec_job *j, bool wait, struct retry *again, struct err *err)
 {
 	bool any = true;
 	int n;
@@ -174,7 +174,7 @@ static int follow(struct job *j, bool wait, struct retry *again, struct err *err
 	return 0;
 }
 
-int job_follow(struct job *j, bool wait, struct err *err)
+int exec_job_follow(struct exec_job *j, bool wait, struct err *err)
 {
 	struct retry again = { 0 };
 
@@ -184,7 +184,7 @@ int job_follow(struct job *j, bool wait, struct err *err)
 /* ---- as a stream ----------------------------------------------------------------------------- */
 
 /* 1: it has ended. */
-static int take_frame(struct job *j, json_t *frame, struct err *err)
+static int take_frame(struct exec_job *j, json_t *frame, struct err *err)
 {
 	const char *event = json_string_value(json_object_get(frame, "event")) ?: "";
 	const json_t *data = json_object_get(frame, "data");
@@ -200,7 +200,7 @@ static int take_frame(struct job *j, json_t *frame, struct err *err)
 	return 1;
 }
 
-static int take_json(struct job *j, const char *line, size_t len, struct err *err)
+static int take_json(struct exec_job *j, const char *line, size_t len, struct err *err)
 {
 	auto_json json_t *frame = json_loadb(line, len, 0, NULL);
 
@@ -210,7 +210,7 @@ static int take_json(struct job *j, const char *line, size_t len, struct err *er
 
 /* Most of a stream has this one form, which is read at a glance: a parser would take most of the
  * time there is. Anything else is for it. */
-static int take_line(struct job *j, const char *line, size_t len, struct err *err)
+static int take_line(struct exec_job *j, const char *line, size_t len, struct err *err)
 {
 	static const char out[] = "{\"event\":\"stdout\",\"offset\":", data[] = ",\"data\":\"";
 	const char *p = line + sizeof(out) - 1, *end;
@@ -229,7 +229,7 @@ static int take_line(struct job *j, const char *line, size_t len, struct err *er
 	return emit_text(j, JOB_OUT, at, p, (size_t)(end - p), err);
 }
 
-static int read_stream(struct job *j, struct client_stream *s, struct err *err)
+static int read_stream(struct exec_job *j, struct client_stream *s, struct err *err)
 {
 	const char *line;
 	size_t len;
@@ -265,7 +265,7 @@ static int put_once(json_t *body, struct err *err)
 
 /* A connection that broke may have begun it: it is asked again. One that is not there, or has no
  * room, is not waited for. */
-static int open_stream(struct job *j, const json_t *body, struct retry *again,
+static int open_stream(struct exec_job *j, const json_t *body, struct retry *again,
 		       struct client_stream **ret, struct err *err)
 {
 	char path[JOB_PATH];
@@ -293,7 +293,7 @@ static void say_outcome(const struct client_stream *s)
 		fputs("lodge: the files of the session were gone: it began anew\n", stderr);
 }
 
-int job_stream(struct job *j, json_t *body, job_started_fn *started, void *arg, struct err *err)
+int exec_job_stream(struct exec_job *j, json_t *body, exec_job_started_fn *started, void *arg, struct err *err)
 {
 	auto_call(client_close) struct client_stream *s = NULL;
 	struct retry again = { 0 };

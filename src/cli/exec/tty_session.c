@@ -28,14 +28,14 @@ enum {
 
 /* ---- connecting ------------------------------------------------------------------------------ */
 
-static int make_path(const struct screen *s, bool tail, char path[JOB_PATH], struct err *err)
+static int make_path(const struct tty_session *s, bool tail, char path[JOB_PATH], struct err *err)
 {
 	char place[48] = "";
 	uint32_t rows, cols;
 	size_t n;
 	int more;
 
-	term_size(&rows, &cols);
+	terminal_size(&rows, &cols);
 	if (client_path(path, JOB_PATH, err, "/v1/sessions/%s/tty", s->ref) < 0)
 		return -1;
 	n = strlen(path);
@@ -47,7 +47,7 @@ static int make_path(const struct screen *s, bool tail, char path[JOB_PATH], str
 }
 
 /* Of a log whose oldest bytes are gone, the last of it. */
-static int open_ws(struct screen *s, struct err *err)
+static int open_ws(struct tty_session *s, struct err *err)
 {
 	char path[JOB_PATH];
 
@@ -60,7 +60,7 @@ static int open_ws(struct screen *s, struct err *err)
 	return client_ws_open(s->client, path, &s->ws, err);
 }
 
-static void say_size(struct screen *s, uint32_t rows, uint32_t cols)
+static void say_size(struct tty_session *s, uint32_t rows, uint32_t cols)
 {
 	char text[64];
 	struct err ignored;
@@ -72,17 +72,17 @@ static void say_size(struct screen *s, uint32_t rows, uint32_t cols)
 
 /* What is seen may be half of what the program drew, with words of lodge in it: it draws again when
  * the size changes. */
-static void draw_again(struct screen *s)
+static void draw_again(struct tty_session *s)
 {
 	uint32_t rows, cols;
 
-	term_size(&rows, &cols);
+	terminal_size(&rows, &cols);
 	if (rows > 1)
 		say_size(s, rows - 1, cols);
 	say_size(s, rows, cols);
 }
 
-int screen_open(struct screen *s, char ret_outcome[32], struct err *err)
+int tty_session_open(struct tty_session *s, char ret_outcome[32], struct err *err)
 {
 	bool back = *s->id && !s->from_start;
 	const char *id;
@@ -101,10 +101,10 @@ int screen_open(struct screen *s, char ret_outcome[32], struct err *err)
 	return *s->id ? 0 : err_set(err, ERR_UNAVAILABLE, "the answer has no Lodge-Exec");
 }
 
-void screen_fini(struct screen *s)
+void tty_session_fini(struct tty_session *s)
 {
 	if (s->raw)
-		term_restore();
+		terminal_restore();
 	s->raw = false;
 	client_ws_close(s->ws);
 	s->ws = NULL;
@@ -115,7 +115,7 @@ void screen_fini(struct screen *s)
 
 /* ---- what comes ------------------------------------------------------------------------------ */
 
-static int show(struct screen *s, const char *bytes, size_t len, struct err *err)
+static int show(struct tty_session *s, const char *bytes, size_t len, struct err *err)
 {
 	int e = file_write_all(STDOUT_FILENO, bytes, len);
 
@@ -127,7 +127,7 @@ static int show(struct screen *s, const char *bytes, size_t len, struct err *err
 }
 
 /* {"exec_id", "offset"}, or {"exit": ...} */
-static int hear(struct screen *s, const char *text, size_t len, struct err *err)
+static int hear(struct tty_session *s, const char *text, size_t len, struct err *err)
 {
 	auto_json json_t *v = json_loadb(text, len, 0, NULL);
 	const json_t *offset = json_object_get(v, "offset"), *end = json_object_get(v, "exit");
@@ -140,14 +140,14 @@ static int hear(struct screen *s, const char *text, size_t len, struct err *err)
 		return GOING_ON;
 	if (!json_is_null(json_object_get(end, "exit_code")) ||
 	    !json_is_null(json_object_get(end, "signal")))
-		return job_status(end);
+		return exec_job_status(end);
 	err_set(err, ERR_NOT_FOUND, "it went away with its sandbox: nobody knows how it ended");
 	return FAILED;
 }
 
 /* One, so that whoever floods us cannot keep us from what is typed. A connection that is of no use
  * any more is closed. */
-static int take_message(struct screen *s, struct err *err)
+static int take_message(struct tty_session *s, struct err *err)
 {
 	struct client_ws_message m;
 	bool good = client_ws_read(s->ws, &m, err) == 0;
@@ -170,7 +170,7 @@ static int take_message(struct screen *s, struct err *err)
 
 /* Takes out what is for lodge: ctrl-] d leaves, ctrl-] twice is one. True: leave. The room is for
  * one more. */
-static bool filter(struct screen *s, char *buf, ssize_t *len)
+static bool filter(struct tty_session *s, char *buf, ssize_t *len)
 {
 	char out[PIECE + 1] = { 0 };
 	ssize_t n = 0;
@@ -193,7 +193,7 @@ static bool filter(struct screen *s, char *buf, ssize_t *len)
 	return false;
 }
 
-static void send_input(struct screen *s, const char *bytes, size_t len)
+static void send_input(struct tty_session *s, const char *bytes, size_t len)
 {
 	struct err ignored;
 
@@ -205,7 +205,7 @@ static void send_input(struct screen *s, const char *bytes, size_t len)
 
 /* For when somebody is there again; ctrl-c is for lodge meanwhile: true. What does not fit is told
  * by the bell. */
-static bool keep_typed(struct screen *s, const char *bytes, size_t len)
+static bool keep_typed(struct tty_session *s, const char *bytes, size_t len)
 {
 	if (memchr(bytes, KEY_INTERRUPT, len))
 		return true;
@@ -219,7 +219,7 @@ static bool keep_typed(struct screen *s, const char *bytes, size_t len)
 }
 
 /* A pipe that ends is as if ctrl-d were typed, which means the end only where a line begins. */
-static bool type(struct screen *s)
+static bool type(struct tty_session *s)
 {
 	char buf[PIECE + 1];
 	ssize_t n = read(STDIN_FILENO, buf, PIECE - 1);
@@ -240,7 +240,7 @@ static bool type(struct screen *s)
 	}
 	if (s->tty && n > 0 && s->replay_ms > human_now_ms()) {
 		buf[n] = '\0';
-		n = (ssize_t)term_strip_reports(buf, (size_t)n);
+		n = (ssize_t)terminal_strip_reports(buf, (size_t)n);
 	}
 	if (!n)
 		return false;
@@ -253,7 +253,7 @@ static bool type(struct screen *s)
 
 /* ---- signals --------------------------------------------------------------------------------- */
 
-static int catch_signals(struct screen *s, struct err *err)
+static int catch_signals(struct tty_session *s, struct err *err)
 {
 	static const int caught[] = { SIGWINCH, SIGCONT, SIGINT, SIGQUIT, SIGTERM, SIGHUP };
 	sigset_t set;
@@ -266,22 +266,22 @@ static int catch_signals(struct screen *s, struct err *err)
 	return s->signals < 0 ? err_sys(err, errno, "signals") : 0;
 }
 
-static void resize(struct screen *s)
+static void resize(struct tty_session *s)
 {
 	uint32_t rows, cols;
 
-	term_size(&rows, &cols);
+	terminal_size(&rows, &cols);
 	say_size(s, rows, cols);
 }
 
 /* True: leave. */
-static bool take_signals(struct screen *s)
+static bool take_signals(struct tty_session *s)
 {
 	struct signalfd_siginfo info;
 
 	while (read(s->signals, &info, sizeof(info)) == sizeof(info)) {
 		if (info.ssi_signo == SIGCONT && s->raw)
-			(void)term_raw(STDIN_FILENO); /* a shell may have changed it meanwhile */
+			(void)terminal_raw(STDIN_FILENO); /* a shell may have changed it meanwhile */
 		if (info.ssi_signo == SIGCONT || info.ssi_signo == SIGWINCH) {
 			resize(s);
 			continue;
@@ -295,14 +295,14 @@ static bool take_signals(struct screen *s)
 /* ---- both ------------------------------------------------------------------------------------ */
 
 /* A pipe waits until there is somebody. */
-static bool hears(const struct screen *s)
+static bool hears(const struct tty_session *s)
 {
 	return !s->eof && (s->ws || s->tty);
 }
 
 /* A pipe at its end says so to everybody who reads; ctrl-d only to one, and to nobody while a shell
  * sets its terminal up. */
-static void say_eof(struct screen *s)
+static void say_eof(struct tty_session *s)
 {
 	static const char key = KEY_EOF;
 
@@ -314,7 +314,7 @@ static void say_eof(struct screen *s)
 
 /* Input is read when it can be sent, so that sending never waits; -1 as ms: as long as it takes.
  * True: leave. */
-static bool wait_for_news(struct screen *s, int ms)
+static bool wait_for_news(struct tty_session *s, int ms)
 {
 	struct pollfd p[] = { { .fd = s->signals, .events = POLLIN },
 			      { .fd = s->ws ? client_ws_fd(s->ws) : -1, .events = POLLIN },
@@ -344,7 +344,7 @@ static bool wait_for_news(struct screen *s, int ms)
 }
 
 /* Back to the same byte. True: leave. -1: for good. */
-static int connect_again(struct screen *s, struct err *err)
+static int connect_again(struct tty_session *s, struct err *err)
 {
 	int ms = retry_is_worth(err) ? retry_pause(&s->again, err) : -1;
 
@@ -362,14 +362,14 @@ static int connect_again(struct screen *s, struct err *err)
 	return 0;
 }
 
-static int leave(const struct screen *s, enum screen_end *ret, int *ret_status)
+static int leave(const struct tty_session *s, enum screen_end *ret, int *ret_status)
 {
 	*ret = s->left_by ? SCREEN_LEFT : SCREEN_DETACHED;
 	*ret_status = s->left_by ? 128 + s->left_by : 0;
 	return 0;
 }
 
-static int converse(struct screen *s, enum screen_end *ret, int *ret_status, struct err *err)
+static int converse(struct tty_session *s, enum screen_end *ret, int *ret_status, struct err *err)
 {
 	int status, r;
 
@@ -392,41 +392,41 @@ static int converse(struct screen *s, enum screen_end *ret, int *ret_status, str
 	}
 }
 
-int screen_run(struct screen *s, enum screen_end *ret, int *ret_status, struct err *err)
+int tty_session_run(struct tty_session *s, enum screen_end *ret, int *ret_status, struct err *err)
 {
 	int r;
 
 	s->tty = isatty(STDIN_FILENO);
 	if (catch_signals(s, err) < 0)
 		return -1;
-	s->raw = s->tty && term_raw(STDIN_FILENO);
+	s->raw = s->tty && terminal_raw(STDIN_FILENO);
 	s->again.raw = s->raw;
 	r = converse(s, ret, ret_status, err);
 	if (s->raw)
-		term_restore();
+		terminal_restore();
 	s->raw = false;
 	return r;
 }
 
-DEFINE_AUTO(struct screen *, screen_fini);
+DEFINE_AUTO(struct tty_session *, tty_session_fini);
 
-int screen_job(const struct job *j, bool from_start, struct err *err)
+int tty_session_job(const struct exec_job *j, bool from_start, struct err *err)
 {
-	struct screen s = {
+	struct tty_session s = {
 		.client = j->client, .ref = j->ref, .from_start = from_start, .signals = -1
 	};
-	auto_call(screen_fini) struct screen *guard = &s;
+	auto_call(tty_session_fini) struct tty_session *guard = &s;
 	enum screen_end end = SCREEN_EXIT;
 	char outcome[32];
 	int status = 0;
 
 	(void)guard;
 	memcpy(s.id, j->id, sizeof(s.id));
-	if (screen_open(&s, outcome, err) < 0)
+	if (tty_session_open(&s, outcome, err) < 0)
 		return -1;
 	if (!from_start && isatty(STDIN_FILENO))
 		fprintf(stderr, "lodge: " SCREEN_KEYS " leaves it running\n");
-	if (screen_run(&s, &end, &status, err) < 0)
+	if (tty_session_run(&s, &end, &status, err) < 0)
 		return -1;
 	if (end != SCREEN_EXIT)
 		fprintf(stderr, "\r\nlodge: left; it goes on (lodge attach %s %s)\n", j->ref,

@@ -12,7 +12,7 @@
 
 #define SCREEN_KEYS "ctrl-] d"
 
-struct screen {
+struct tty_session {
 	struct client *client;
 	const char *ref; /* of the session */
 	const char *query; /* for a new shell: more of the query, "" or "&cwd=..." */
@@ -37,12 +37,12 @@ struct screen {
 enum screen_end { SCREEN_EXIT, SCREEN_DETACHED, SCREEN_LEFT };
 
 /* Connects; *ret_outcome: what became of the session for it ("resumed", ...), or "". */
-int screen_open(struct screen *s, char ret_outcome[32], struct err *err);
+int tty_session_open(struct tty_session *s, char ret_outcome[32], struct err *err);
 /* Until the command ends, or somebody leaves. *ret_status is lodge's own then. */
-int screen_run(struct screen *s, enum screen_end *ret, int *ret_status, struct err *err);
-void screen_fini(struct screen *s);
+int tty_session_run(struct tty_session *s, enum screen_end *ret, int *ret_status, struct err *err);
+void tty_session_fini(struct tty_session *s);
 
 /* All of it for a command of a session that runs; from_start: which was started for it. */
-int screen_job(const struct job *j, bool from_start, struct err *err);
+int tty_session_job(const struct exec_job *j, bool from_start, struct err *err);
 
 #endif

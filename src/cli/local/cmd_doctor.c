@@ -113,7 +113,7 @@ static void run_check(struct doctor *d, const struct doctor_check *c)
 	say(d, c->name, r == 0, c->need == DOCTOR_NEEDED, a.detail, c->advice);
 }
 
-static void run_all(struct doctor *d, const struct doctor_check *checks)
+static void exec_list_all(struct doctor *d, const struct doctor_check *checks)
 {
 	for (; checks->name; checks++)
 		run_check(d, checks);
@@ -159,8 +159,8 @@ static int try_sandbox(struct doctor *d, char detail[DOCTOR_TEXT], struct err *e
 	auto_call(keeper_client_free) struct keeper_client *k = NULL;
 	auto_call(sandbox_free) struct sandbox *sb = NULL;
 	struct sandbox_spec spec = sandbox_spec_default();
-	struct exec_spec x = { .text = "echo lodge", .timeout_ms = PROBE_SECONDS * 1000 };
-	struct exec_output o;
+	struct guest_exec_spec x = { .text = "echo lodge", .timeout_ms = PROBE_SECONDS * 1000 };
+	struct guest_exec_output o;
 	char home[HOME_SIZE];
 	struct keeper_client_opts how = { .home = home, .oneshot = true };
 	bool right;
@@ -168,10 +168,10 @@ static int try_sandbox(struct doctor *d, char detail[DOCTOR_TEXT], struct err *e
 	if (home_find(d->home_given, home, err) < 0 || keeper_client_spawn(&how, &k, err) < 0)
 		return -1;
 	say_features(d, k);
-	if (sandbox_new(k, &spec, &sb, err) < 0 || exec_run(sb, &x, NULL, 0, &o, err) < 0)
+	if (sandbox_new(k, &spec, &sb, err) < 0 || guest_exec_run(sb, &x, NULL, 0, &o, err) < 0)
 		return -1;
 	right = o.result.code == 0 && !strcmp(o.out, "lodge\n");
-	exec_output_fini(&o);
+	guest_exec_output_fini(&o);
 	if (!right)
 		return err_set(err, ERR_INTERNAL, "its first command did not work");
 	snprintf(detail, DOCTOR_TEXT, "made in %.1f ms", (double)sandbox_ready_us(sb) / 1000);
@@ -205,13 +205,13 @@ static int set_home(void *ctx, const char *name, const char *value, struct err *
 	return *value ? 0 : err_set(err, ERR_INVALID, "%s: empty", name);
 }
 
-static const struct opt options[] = {
+static const struct cli_option options[] = {
 	{ "json", 0, NULL, set_json, "as JSON" },
 	{ "home", 0, "DIR", set_home, "where lodge keeps its data" },
 	{ NULL },
 };
 
-static const struct opt_command command = {
+static const struct cli_option_command command = {
 	.name = "lodge doctor",
 	.usage = "[--json]",
 	.summary = "Tries everything lodge needs from this machine and says what to do about what "
@@ -222,9 +222,9 @@ static const struct opt_command command = {
 
 static void examine(struct doctor *d)
 {
-	run_all(d, doctor_kernel);
-	run_all(d, doctor_namespaces);
-	run_all(d, doctor_host);
+	exec_list_all(d, doctor_kernel);
+	exec_list_all(d, doctor_namespaces);
+	exec_list_all(d, doctor_host);
 	check_program(d, "lodge-keeper");
 	check_program(d, "lodge-init");
 	check_sandbox(d);
@@ -235,13 +235,13 @@ int cmd_doctor(int argc, char **argv)
 	struct doctor d = { .ok = true };
 	auto_free char *text = NULL;
 	struct err err;
-	int first, n = opt_parse(&command, argc, argv, &d, &first, &err);
+	int first, n = cli_option_parse(&command, argc, argv, &d, &first, &err);
 
 	if (n)
-		return n < 0 ? opt_fail(OPT_EXIT_USAGE, &err) : 0;
+		return n < 0 ? cli_option_fail(CLI_EXIT_USAGE, &err) : 0;
 	if (first < argc) {
 		err_set(&err, ERR_INVALID, "doctor takes no argument \"%.40s\"", argv[first]);
-		return opt_fail(OPT_EXIT_USAGE, &err);
+		return cli_option_fail(CLI_EXIT_USAGE, &err);
 	}
 	json_out_init(&d.out, 1 << 20);
 	json_out_object(&d.out, NULL);

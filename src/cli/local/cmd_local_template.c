@@ -45,13 +45,13 @@ static int set_yes(void *ctx, const char *name, const char *value, struct err *e
 
 /* ---- ls -------------------------------------------------------------------------------------- */
 
-static const struct opt ls_options[] = {
+static const struct cli_option ls_options[] = {
 	{ "json", 0, NULL, set_json, "as JSON" },
 	{ "home", 0, "DIR", set_home, "where lodge keeps its data" },
 	{ NULL },
 };
 
-static const struct opt_command ls_command = {
+static const struct cli_option_command ls_command = {
 	.name = "lodge template ls",
 	.usage = "[--json]",
 	.summary = "Lists what sandboxes can start from.",
@@ -102,7 +102,7 @@ static void print_limits(const struct template *t)
 		if (!(t->limits_set & 1u << i))
 			continue;
 		if (bytes)
-			printf(" %.*s=%s", (int)(bytes - name), name, size_format(v, text));
+			printf(" %.*s=%s", (int)(bytes - name), name, units_format(v, text));
 		else
 			printf(" %s=%llu", name, (unsigned long long)v);
 	}
@@ -158,13 +158,13 @@ static int ls(int argc, char **argv, struct err *err)
 	char home[HOME_SIZE];
 	struct listing l = { .home = home };
 	struct json_out j;
-	int first, n = opt_parse(&ls_command, argc, argv, &o, &first, err);
+	int first, n = cli_option_parse(&ls_command, argc, argv, &o, &first, err);
 
 	if (n)
-		return n < 0 ? -OPT_EXIT_USAGE : 0;
+		return n < 0 ? -CLI_EXIT_USAGE : 0;
 	if (first < argc) {
 		err_set(err, ERR_INVALID, "template ls takes no name");
-		return -OPT_EXIT_USAGE;
+		return -CLI_EXIT_USAGE;
 	}
 	if (home_find(o.home, home, err) < 0)
 		return -1;
@@ -183,13 +183,13 @@ static int ls(int argc, char **argv, struct err *err)
 
 /* ---- rm -------------------------------------------------------------------------------------- */
 
-static const struct opt rm_options[] = {
+static const struct cli_option rm_options[] = {
 	{ "yes", 'y', NULL, set_yes, "do not ask" },
 	{ "home", 0, "DIR", set_home, "where lodge keeps its data" },
 	{ NULL },
 };
 
-static const struct opt_command rm_command = {
+static const struct cli_option_command rm_command = {
 	.name = "lodge template rm",
 	.usage = "NAME [--yes]",
 	.summary = "Removes a template. Asks before, on a terminal.",
@@ -214,7 +214,7 @@ static int drop(const char *home, const char *name, struct err *err)
 	if (keeper_client_spawn(&how, &k, err) < 0)
 		return -1;
 	/* files that are gone already: an earlier rm was interrupted */
-	if (template_add_drop(k, name, err) < 0 && err->code != ERR_NOT_FOUND)
+	if (local_template_delete(k, name, err) < 0 && err->code != ERR_NOT_FOUND)
 		return -1;
 	return template_remove(home, name, err);
 }
@@ -225,13 +225,13 @@ static int rm(int argc, char **argv, struct err *err)
 	char home[HOME_SIZE];
 	struct template t;
 	bool of_snapshot;
-	int first, n = opt_parse(&rm_command, argc, argv, &o, &first, err);
+	int first, n = cli_option_parse(&rm_command, argc, argv, &o, &first, err);
 
 	if (n)
-		return n < 0 ? -OPT_EXIT_USAGE : 0;
+		return n < 0 ? -CLI_EXIT_USAGE : 0;
 	if (first + 1 != argc) {
 		err_set(err, ERR_INVALID, "template rm: give one name");
-		return -OPT_EXIT_USAGE;
+		return -CLI_EXIT_USAGE;
 	}
 	if (!strcmp(argv[first], "host") || !strcmp(argv[first], "empty"))
 		return err_set(err, ERR_INVALID, "template \"%s\" is built in", argv[first]);
@@ -258,7 +258,7 @@ static const struct {
 	int (*run)(int argc, char **argv, struct err *err); /* 0 or -status */
 	const char *summary;
 } subcommands[] = {
-	{ "add", template_add, "make one from a directory, a tar or an OCI image layout" },
+	{ "add", local_template_add, "make one from a directory, a tar or an OCI image layout" },
 	{ "ls", ls, "list them" },
 	{ "rm", rm, "remove one" },
 };
@@ -279,7 +279,7 @@ int cmd_template(int argc, char **argv)
 
 	if (argc < 2) {
 		help(stderr);
-		return OPT_EXIT_USAGE;
+		return CLI_EXIT_USAGE;
 	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
 		help(stdout);
@@ -289,10 +289,10 @@ int cmd_template(int argc, char **argv)
 		if (!strcmp(argv[1], subcommands[i].name)) {
 			int n = subcommands[i].run(argc - 1, argv + 1, &err);
 
-			return n ? opt_fail(-n, &err) : 0;
+			return n ? cli_option_fail(-n, &err) : 0;
 		}
 	}
 	err_set(&err, ERR_INVALID, "unknown command \"template %.40s\" (try lodge template --help)",
 		argv[1]);
-	return opt_fail(OPT_EXIT_USAGE, &err);
+	return cli_option_fail(CLI_EXIT_USAGE, &err);
 }

@@ -72,7 +72,7 @@ static int set_timeout(void *ctx, const char *name, const char *value, struct er
 {
 	uint64_t ms;
 
-	if (size_parse_ms(name, value, &ms, err) < 0)
+	if (units_parse_ms(name, value, &ms, err) < 0)
 		return -1;
 	if (ms > INT32_MAX)
 		return err_set(err, ERR_INVALID, "%s: \"%.20s\" is longer than 24 days", name,
@@ -192,7 +192,7 @@ static int set_json(void *ctx, const char *name, const char *value, struct err *
 	return 0;
 }
 
-static const struct opt options[] = {
+static const struct cli_option options[] = {
 	{ "template", 0, "NAME", set_template, "what it starts from (default: host)" },
 	{ "command", 'c', "TEXT", set_text, "bash text to run instead of COMMAND" },
 	LIMIT_OPT_TABLE,
@@ -209,7 +209,7 @@ static const struct opt options[] = {
 	{ NULL },
 };
 
-static const struct opt_command command = {
+static const struct cli_option_command command = {
 	.name = "lodge run",
 	.usage = "[OPTION...] [--] COMMAND [ARGUMENT...]\n       lodge run [OPTION...] -c TEXT",
 	.summary = "Runs a command in a sandbox made for it, and removes it afterwards.",
@@ -292,9 +292,9 @@ static int add_term(struct run_opts *o, struct err *err)
 	return template_set_env(&o->base, text, err);
 }
 
-static int begin(struct run_opts *o, struct run *r, char **argv)
+static int begin(struct run_opts *o, struct local_run *r, char **argv)
 {
-	struct exec_spec x = {
+	struct guest_exec_spec x = {
 		.argv = (const char *const *)argv,
 		.text = o->text,
 		.env = (const char *const *)o->base.env,
@@ -310,23 +310,23 @@ static int begin(struct run_opts *o, struct run *r, char **argv)
 	/* a number is the default user of the sandbox already; an ordinary user has no other */
 	if (x.user && template_parse_user(x.user, &uid, &gid, &r->err) > 0)
 		x.user = NULL;
-	r->feed = (o->interactive || o->tty || !isatty(STDIN_FILENO)) && !term_no_input();
+	r->feed = (o->interactive || o->tty || !isatty(STDIN_FILENO)) && !terminal_no_input();
 	r->collect = o->json;
 	r->tty = o->tty;
 	r->timeout_ms = o->timeout_ms;
 	x.stdin_open = r->feed;
 	if (o->tty)
-		term_size(&x.rows, &x.cols);
-	return exec_begin(r->sb, &x, &r->x, &r->err);
+		terminal_size(&x.rows, &x.cols);
+	return guest_exec_begin(r->sb, &x, &r->x, &r->err);
 }
 
 /* What only the keeper can tell of a command that went wrong: a sandbox that is gone fell victim to
  * its own memory limit, and a limit on disk is not the free space that a guest sees. */
-static void find_cause(struct run *r)
+static void find_cause(struct local_run *r)
 {
 	struct keeper_stats st;
 	struct err ignored;
-	bool gone = exec_state(r->x) == EXEC_FAILED;
+	bool gone = guest_exec_state(r->x) == GUEST_EXEC_FAILED;
 
 	if (!gone && r->store == KEEPER_STORE_MEMORY)
 		return; /* lodge-init sees all of that itself */
@@ -336,20 +336,20 @@ static void find_cause(struct run *r)
 	r->disk_full = st.disk_full;
 }
 
-static int run_in(struct run_opts *o, struct run *r, char **argv)
+static int run_in(struct run_opts *o, struct local_run *r, char **argv)
 {
 	int n;
 
 	if (begin(o, r, argv) < 0)
-		return opt_fail(OPT_EXIT_FAILED, &r->err);
+		return cli_option_fail(CLI_EXIT_FAILED, &r->err);
 	if (o->tty)
-		term_raw(STDIN_FILENO);
-	n = run_loop(r);
-	term_restore();
-	if (n < 0 && exec_state(r->x) == EXEC_FAILED && !exec_pid(r->x) && r->err.code)
-		return opt_fail(run_start_status(&r->err, o->text ? "bash" : argv[0]), &r->err);
+		terminal_raw(STDIN_FILENO);
+	n = local_run_loop(r);
+	terminal_restore();
+	if (n < 0 && guest_exec_state(r->x) == GUEST_EXEC_FAILED && !guest_exec_pid(r->x) && r->err.code)
+		return cli_option_fail(local_run_start_status(&r->err, o->text ? "bash" : argv[0]), &r->err);
 	find_cause(r);
-	return o->json ? run_report_json(r) : run_report(r);
+	return o->json ? local_run_report_json(r) : local_run_report(r);
 }
 
 /* A layer is known to sessions only. */
@@ -380,29 +380,29 @@ static int run_with(struct run_opts *o, const char *home, char **argv)
 	struct keeper_client_opts how = { .home = home, .oneshot = true };
 	struct sandbox_spec spec = sandbox_spec_default();
 	struct sandbox_bind binds[KEEPER_BINDS_MAX];
-	struct run r = { 0 };
+	struct local_run r = { 0 };
 	int status;
 
 	if (load_base(o, home, &r.err) < 0 || need_own_files(o, &r.err) < 0 ||
 	    add_term(o, &r.err) < 0 || template_merge(&o->base, &o->over, &r.err) < 0 ||
 	    fill_spec(o, &spec, binds, &r.err) < 0 || keeper_client_spawn(&how, &k, &r.err) < 0)
-		return opt_fail(OPT_EXIT_FAILED, &r.err);
+		return cli_option_fail(CLI_EXIT_FAILED, &r.err);
 	if (sandbox_new(k, &spec, &sb, &r.err) < 0)
-		return opt_fail(OPT_EXIT_FAILED, &r.err);
+		return cli_option_fail(CLI_EXIT_FAILED, &r.err);
 	warn_unenforced(o, &spec, k);
 	r.keeper = k;
 	r.sb = sb;
 	r.limits = spec.limits;
 	r.store = spec.store;
 	status = run_in(o, &r, argv);
-	exec_free(r.x);
+	guest_exec_free(r.x);
 	return status;
 }
 
 static int checked_run(struct run_opts *o, int argc, char **argv, struct err *err)
 {
 	char home[HOME_SIZE];
-	int first, n = opt_parse(&command, argc, argv, o, &first, err);
+	int first, n = cli_option_parse(&command, argc, argv, o, &first, err);
 
 	if (n)
 		return n < 0 ? -1 : 0;
@@ -429,7 +429,7 @@ int cmd_run(int argc, char **argv)
 	template_init(&o.base);
 	status = checked_run(&o, argc, argv, &err);
 	if (status < 0)
-		status = opt_fail(OPT_EXIT_FAILED, &err);
+		status = cli_option_fail(CLI_EXIT_FAILED, &err);
 	for (size_t i = 0; i < o.ndirs; i++)
 		close(o.dirs[i].fd);
 	template_fini(&o.over);

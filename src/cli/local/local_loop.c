@@ -32,10 +32,10 @@ enum {
 };
 
 struct loop {
-	struct run *r;
+	struct local_run *r;
 	int signals;
 	bool input_eof;
-	struct sink sinks[NSTREAMS];
+	struct output_sink sinks[NSTREAMS];
 	bool blocked[NSTREAMS];
 	uint64_t at[NSTREAMS], told[NSTREAMS]; /* written so far; what lodge-init knows of it */
 	int64_t deadline, kill_at; /* monotonic ms; 0: none */
@@ -56,7 +56,7 @@ static void stop(struct loop *l)
 {
 	struct err ignored;
 
-	exec_kill(l->r->x, &ignored);
+	guest_exec_kill(l->r->x, &ignored);
 }
 
 /* The command, and what it wrote as far as nobody takes it: it cannot end before that is gone. */
@@ -72,7 +72,7 @@ static void give_up(struct loop *l)
 static void output_is_dead(struct loop *l, int s, int error)
 {
 	l->sinks[s].dead = true;
-	if (s == EXEC_ERR) /* nobody wants it: let the command go on */
+	if (s == GUEST_EXEC_ERR) /* nobody wants it: let the command go on */
 		return;
 	if (error == EPIPE || error == ECONNRESET)
 		l->r->pipe_broken = true;
@@ -83,11 +83,11 @@ static void output_is_dead(struct loop *l, int s, int error)
 
 static void write_stream(struct loop *l, int s)
 {
-	struct exec *x = l->r->x;
+	struct guest_exec *x = l->r->x;
 
 	for (;;) {
 		uint64_t next = l->at[s];
-		ssize_t n = exec_read(x, (enum exec_stream)s, &next, l->buf, sizeof(l->buf)), w;
+		ssize_t n = guest_exec_read(x, (enum guest_exec_stream)s, &next, l->buf, sizeof(l->buf)), w;
 
 		if (n <= 0)
 			return;
@@ -95,7 +95,7 @@ static void write_stream(struct loop *l, int s)
 			l->at[s] = next;
 			continue;
 		}
-		w = sink_write(&l->sinks[s], l->buf, (size_t)n);
+		w = output_sink_write(&l->sinks[s], l->buf, (size_t)n);
 		l->blocked[s] = w == -EAGAIN;
 		if (w == -EAGAIN)
 			return;
@@ -117,14 +117,14 @@ static void write_output(struct loop *l)
 	if (l->at[0] == l->told[0] && l->at[1] == l->told[1])
 		return;
 	memcpy(l->told, l->at, sizeof(l->told));
-	if (!*exec_ended(l->r->x))
-		exec_consumed(l->r->x, l->at[EXEC_OUT], l->at[EXEC_ERR], &ignored);
+	if (!*guest_exec_ended(l->r->x))
+		guest_exec_consumed(l->r->x, l->at[GUEST_EXEC_OUT], l->at[GUEST_EXEC_ERR], &ignored);
 }
 
 static bool all_written(const struct loop *l)
 {
 	for (int s = 0; s < NSTREAMS; s++)
-		if (!l->r->collect && l->at[s] < exec_end(l->r->x, (enum exec_stream)s))
+		if (!l->r->collect && l->at[s] < guest_exec_end(l->r->x, (enum guest_exec_stream)s))
 			return false;
 	return true;
 }
@@ -133,8 +133,8 @@ static bool all_written(const struct loop *l)
 
 static bool wants_input(const struct loop *l)
 {
-	return l->r->feed && !l->input_eof && exec_state(l->r->x) == EXEC_RUNNING &&
-	       !exec_stdin_is_busy(l->r->x) && !exec_stdin_is_closed(l->r->x);
+	return l->r->feed && !l->input_eof && guest_exec_state(l->r->x) == GUEST_EXEC_RUNNING &&
+	       !guest_exec_stdin_is_busy(l->r->x) && !guest_exec_stdin_is_closed(l->r->x);
 }
 
 static void read_input(struct loop *l)
@@ -145,7 +145,7 @@ static void read_input(struct loop *l)
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return;
 	l->input_eof = n <= 0;
-	exec_stdin(l->r->x, l->buf, n > 0 ? (size_t)n : 0, n <= 0, &ignored);
+	guest_exec_stdin(l->r->x, l->buf, n > 0 ? (size_t)n : 0, n <= 0, &ignored);
 }
 
 static void resize(struct loop *l)
@@ -153,8 +153,8 @@ static void resize(struct loop *l)
 	uint32_t rows, cols;
 	struct err ignored;
 
-	term_size(&rows, &cols);
-	exec_resize(l->r->x, rows, cols, &ignored);
+	terminal_size(&rows, &cols);
+	guest_exec_resize(l->r->x, rows, cols, &ignored);
 }
 
 /* The command gets the signal. One that should end things does so for certain a little later, and
@@ -164,11 +164,11 @@ static void forward(struct loop *l, int signo)
 	bool ends = signo == SIGTERM || signo == SIGHUP || signo == SIGINT;
 	struct err ignored;
 
-	if (ends && (l->kill_at || *exec_ended(l->r->x))) {
+	if (ends && (l->kill_at || *guest_exec_ended(l->r->x))) {
 		give_up(l);
 		return;
 	}
-	exec_signal(l->r->x, signo, AGENT_TO_GROUP, &ignored);
+	guest_exec_signal(l->r->x, signo, AGENT_TO_GROUP, &ignored);
 	if (signo == SIGTERM || signo == SIGHUP)
 		l->kill_at = now_ms() + GRACE_MS;
 	else if (signo == SIGINT)
@@ -209,7 +209,7 @@ static int catch_signals(struct loop *l, sigset_t *old)
 
 static void fill_poll(struct loop *l, struct pollfd p[NFDS])
 {
-	struct agent *a = exec_agent(l->r->x);
+	struct agent *a = guest_exec_agent(l->r->x);
 
 	p[FD_AGENT] = (struct pollfd){ a ? agent_fd(a) : -1, (short)(a ? agent_events(a) : 0), 0 };
 	p[FD_KEEPER] = (struct pollfd){ keeper_client_fd(l->r->keeper), POLLIN, 0 };
@@ -241,10 +241,10 @@ static bool check_times(struct loop *l)
 		l->kill_at = INT64_MAX;
 		give_up(l);
 	}
-	if (!l->deadline || now < l->deadline || *exec_ended(l->r->x))
+	if (!l->deadline || now < l->deadline || *guest_exec_ended(l->r->x))
 		return true;
 	/* It cannot end before its last output found room, which is for our own reader to make. */
-	if (l->blocked[EXEC_OUT] || l->blocked[EXEC_ERR]) {
+	if (l->blocked[GUEST_EXEC_OUT] || l->blocked[GUEST_EXEC_ERR]) {
 		l->deadline = now + LATE_MS;
 		return true;
 	}
@@ -266,7 +266,7 @@ static int one_round(struct loop *l)
 	if (p[FD_SIGNAL].revents)
 		read_signals(l);
 	if (p[FD_AGENT].revents)
-		agent_dispatch(exec_agent(l->r->x), &err); /* the exec hears of its end */
+		agent_dispatch(guest_exec_agent(l->r->x), &err); /* the exec hears of its end */
 	if (p[FD_KEEPER].revents && keeper_client_dispatch(l->r->keeper, &err) < 0) {
 		l->r->err = err;
 		return -1;
@@ -278,19 +278,19 @@ static int one_round(struct loop *l)
 
 static int until_the_end(struct loop *l)
 {
-	while (!*exec_ended(l->r->x) || !all_written(l)) {
+	while (!*guest_exec_ended(l->r->x) || !all_written(l)) {
 		if (one_round(l) < 0)
 			return -1;
 		write_output(l);
 	}
-	if (exec_state(l->r->x) == EXEC_FAILED) {
-		l->r->err = *exec_error(l->r->x);
+	if (guest_exec_state(l->r->x) == GUEST_EXEC_FAILED) {
+		l->r->err = *guest_exec_error(l->r->x);
 		return -1;
 	}
 	return l->r->err.code ? -1 : 0;
 }
 
-int run_loop(struct run *r)
+int local_run_loop(struct local_run *r)
 {
 	auto_free struct loop *l = calloc(1, sizeof(*l));
 	sigset_t old;
@@ -301,13 +301,13 @@ int run_loop(struct run *r)
 	l->r = r;
 	if (catch_signals(l, &old) < 0)
 		return -1;
-	sink_init(&l->sinks[0], STDOUT_FILENO);
-	sink_init(&l->sinks[1], STDERR_FILENO);
+	output_sink_init(&l->sinks[0], STDOUT_FILENO);
+	output_sink_init(&l->sinks[1], STDERR_FILENO);
 	if (r->timeout_ms)
 		l->deadline = now_ms() + r->timeout_ms + LATE_MS;
 	n = until_the_end(l);
-	sink_fini(&l->sinks[0]);
-	sink_fini(&l->sinks[1]);
+	output_sink_fini(&l->sinks[0]);
+	output_sink_fini(&l->sinks[1]);
 	close(l->signals);
 	sigprocmask(SIG_SETMASK, &old, NULL);
 	return n;

@@ -14,24 +14,24 @@
 
 enum { HITS = 6, SIGNAL_BASE = 128 };
 
-int run_start_status(const struct err *err, const char *command)
+int local_run_start_status(const struct err *err, const char *command)
 {
 	size_t n = strlen(command);
 
 	/* lodge-init puts the command's name first; a missing directory or user is our caller's
 	 * mistake, not a missing command */
 	if (strncmp(err->msg, command, n) != 0 || err->msg[n] != ':')
-		return OPT_EXIT_FAILED;
+		return CLI_EXIT_FAILED;
 	if (err->code == ERR_NOT_FOUND)
-		return OPT_EXIT_NOT_FOUND;
+		return CLI_EXIT_NOT_FOUND;
 	if (err->code == ERR_DENIED || err->code == ERR_INVALID)
-		return OPT_EXIT_NOT_EXECUTABLE;
-	return OPT_EXIT_FAILED;
+		return CLI_EXIT_NOT_EXECUTABLE;
+	return CLI_EXIT_FAILED;
 }
 
-static unsigned hits_of(const struct run *r)
+static unsigned hits_of(const struct local_run *r)
 {
-	unsigned hits = exec_result(r->x)->hits;
+	unsigned hits = guest_exec_result(r->x)->hits;
 
 	if (r->oom)
 		hits |= AGENT_HIT_MEMORY;
@@ -39,44 +39,44 @@ static unsigned hits_of(const struct run *r)
 		hits |= AGENT_HIT_DISK;
 	if (r->late)
 		hits |= AGENT_HIT_TIME;
-	if (r->collect && (exec_start_offset(r->x, EXEC_OUT) || exec_start_offset(r->x, EXEC_ERR)))
+	if (r->collect && (guest_exec_start_offset(r->x, GUEST_EXEC_OUT) || guest_exec_start_offset(r->x, GUEST_EXEC_ERR)))
 		hits |= AGENT_HIT_OUTPUT;
 	return hits;
 }
 
-static int status_of(const struct run *r)
+static int status_of(const struct local_run *r)
 {
-	const struct exec_result *res = exec_result(r->x);
+	const struct guest_exec_result *res = guest_exec_result(r->x);
 
 	if (r->late || res->hits & AGENT_HIT_TIME)
-		return OPT_EXIT_TIMEOUT;
+		return CLI_EXIT_TIMEOUT;
 	if (r->oom)
 		return SIGNAL_BASE + SIGKILL;
 	if (r->err.code)
-		return OPT_EXIT_FAILED;
+		return CLI_EXIT_FAILED;
 	if (r->pipe_broken)
 		return SIGNAL_BASE + SIGPIPE;
 	return res->signal ? SIGNAL_BASE + res->signal : res->code;
 }
 
-int run_report(const struct run *r)
+int local_run_report(const struct local_run *r)
 {
 	unsigned hits = hits_of(r);
 
 	fflush(stdout);
 	for (unsigned i = 0; i < HITS; i++)
 		if (hits & 1u << i)
-			remark_limit(exec_hit_name(1u << i), &r->limits, r->timeout_ms);
+			limit_note_print(guest_exec_hit_name(1u << i), &r->limits, r->timeout_ms);
 	if (r->err.code && !r->oom && !r->late)
-		return opt_fail(status_of(r), &r->err);
+		return cli_option_fail(status_of(r), &r->err);
 	return status_of(r);
 }
 
 /* ---- json ------------------------------------------------------------------------------------ */
 
-static void put_end(struct json_out *j, const struct run *r)
+static void put_end(struct json_out *j, const struct local_run *r)
 {
-	const struct exec_result *res = exec_result(r->x);
+	const struct guest_exec_result *res = guest_exec_result(r->x);
 	bool killed = res->signal || r->late || r->oom;
 
 	if (killed)
@@ -89,7 +89,7 @@ static void put_end(struct json_out *j, const struct run *r)
 		json_out_null(j, "signal");
 }
 
-static void put_streams(struct json_out *j, const struct exec_output *o)
+static void put_streams(struct json_out *j, const struct guest_exec_output *o)
 {
 	bool text = json_is_utf8(o->out, o->out_len) && json_is_utf8(o->err, o->err_len);
 
@@ -106,9 +106,9 @@ static void put_streams(struct json_out *j, const struct exec_output *o)
 	json_out_bool(j, "truncated", o->out_total != o->out_len || o->err_total != o->err_len);
 }
 
-static void put_usage(struct json_out *j, const struct run *r)
+static void put_usage(struct json_out *j, const struct local_run *r)
 {
-	const struct exec_result *res = exec_result(r->x);
+	const struct guest_exec_result *res = guest_exec_result(r->x);
 
 	json_out_u64(j, "duration_ms", res->duration_us / 1000);
 	json_out_object(j, "usage");
@@ -126,21 +126,21 @@ static void put_hits(struct json_out *j, unsigned hits)
 	json_out_array(j, "limits");
 	for (unsigned i = 0; i < HITS; i++)
 		if (hits & 1u << i)
-			json_out_str(j, NULL, exec_hit_name(1u << i));
+			json_out_str(j, NULL, guest_exec_hit_name(1u << i));
 	json_out_end(j);
 }
 
-int run_report_json(const struct run *r)
+int local_run_report_json(const struct local_run *r)
 {
-	struct exec_output o = { 0 };
+	struct guest_exec_output o = { 0 };
 	struct json_out j;
 	auto_free char *text = NULL;
 	struct err err;
 
 	if (r->err.code && !r->oom && !r->late)
-		return opt_fail(status_of(r), &r->err);
-	if (exec_collect(r->x, &o, &err) < 0)
-		return opt_fail(OPT_EXIT_FAILED, &err);
+		return cli_option_fail(status_of(r), &r->err);
+	if (guest_exec_collect(r->x, &o, &err) < 0)
+		return cli_option_fail(CLI_EXIT_FAILED, &err);
 	json_out_init(&j, 6 * (o.out_len + o.err_len) + 4096);
 	json_out_object(&j, NULL);
 	put_end(&j, r);
@@ -148,12 +148,12 @@ int run_report_json(const struct run *r)
 	put_hits(&j, hits_of(r));
 	put_usage(&j, r);
 	json_out_end(&j);
-	exec_output_fini(&o);
+	guest_exec_output_fini(&o);
 	text = json_out_take(&j, NULL);
 	if (!text) {
 		err_sys(&err, ENOMEM, "result");
-		return opt_fail(OPT_EXIT_FAILED, &err);
+		return cli_option_fail(CLI_EXIT_FAILED, &err);
 	}
 	human_put_json(text, stdout);
-	return opt_flush(status_of(r));
+	return cli_option_flush(status_of(r));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of `lodge run`: cmd_run.c reads the command line and makes the sandbox, run_loop.c
- * carries bytes and signals, run_report.c says how it ended. */
+/* The parts of `lodge run`: cmd_run.c reads the command line and makes the sandbox, local_run_loop.c
+ * carries bytes and signals, local_run_report.c says how it ended. */
 #ifndef LODGE_CLI_LOCAL_LOCAL_RUN_H
 #define LODGE_CLI_LOCAL_LOCAL_RUN_H
 
@@ -14,10 +14,10 @@
 
 struct keeper_client;
 
-struct run {
+struct local_run {
 	struct keeper_client *keeper;
 	struct sandbox *sb;
-	struct exec *x;
+	struct guest_exec *x;
 	struct limits limits;
 	enum keeper_store store;
 	uint32_t timeout_ms;
@@ -33,13 +33,13 @@ struct run {
 };
 
 /* From the command's start to its end. -1: r->err says why there is no proper end. */
-int run_loop(struct run *r);
+int local_run_loop(struct local_run *r);
 
 /* The exit status; one line on stderr for each limit that was hit. */
-int run_report(const struct run *r);
+int local_run_report(const struct local_run *r);
 /* The same as one JSON object on stdout. */
-int run_report_json(const struct run *r);
+int local_run_report_json(const struct local_run *r);
 /* Status for a command that could not be started. */
-int run_start_status(const struct err *err, const char *command);
+int local_run_start_status(const struct err *err, const char *command);
 
 #endif

@@ -31,13 +31,13 @@ static int set_home(void *ctx, const char *name, const char *value, struct err *
 	return *value ? 0 : err_set(err, ERR_INVALID, "%s: empty", name);
 }
 
-static const struct opt options[] = {
+static const struct cli_option options[] = {
 	LIMIT_OPT_TABLE,
 	{ "home", 0, "DIR", set_home, "where lodge keeps its data" },
 	{ NULL },
 };
 
-static const struct opt_command command = {
+static const struct cli_option_command command = {
 	.name = "lodge template add",
 	.usage = "NAME SOURCE [OPTION...]",
 	.summary = "Makes a template from a directory, a root file system as a tar (also .gz .xz "
@@ -137,7 +137,7 @@ static int unpack_source(struct unpack *u, struct keeper_client *k, struct sourc
 
 /* ---- add ------------------------------------------------------------------------------------- */
 
-int template_add_drop(struct keeper_client *k, const char *name, struct err *err)
+int local_template_delete(struct keeper_client *k, const char *name, struct err *err)
 {
 	struct keeper_request r = keeper_client_request(KEEPER_TEMPLATE_DROP, NULL);
 
@@ -192,11 +192,11 @@ static int build(const char *home, const char *name, struct source *s, struct te
 	if (fill(k, sb, s, t, err) < 0 || fill_user(sb, t, err) < 0)
 		return err_ctx(err, "%s", s->path);
 	/* files without a template.json are what an interrupted add or rm left */
-	template_add_drop(k, name, &ignored);
+	local_template_delete(k, name, &ignored);
 	if (sandbox_seal(sb, name, err) < 0)
 		return -1;
 	if (template_save(home, name, t, err) < 0) {
-		template_add_drop(k, name, &ignored);
+		local_template_delete(k, name, &ignored);
 		return -1;
 	}
 	return 0;
@@ -240,20 +240,20 @@ static int add(struct add_opts *o, const char *name, const char *path, struct er
 	return r;
 }
 
-int template_add(int argc, char **argv, struct err *err)
+int local_template_add(int argc, char **argv, struct err *err)
 {
 	struct add_opts o = { 0 };
 	int first, n;
 
 	template_init(&o.t);
-	n = opt_parse(&command, argc, argv, &o, &first, err);
+	n = cli_option_parse(&command, argc, argv, &o, &first, err);
 	if (n < 0) {
-		n = -OPT_EXIT_USAGE;
+		n = -CLI_EXIT_USAGE;
 	} else if (n > 0) {
 		n = 0;
 	} else if (argc - first != 2) {
 		err_set(err, ERR_INVALID, "template add: give a name and a source");
-		n = -OPT_EXIT_USAGE;
+		n = -CLI_EXIT_USAGE;
 	} else {
 		n = add(&o, argv[first], argv[first + 1], err);
 	}

@@ -8,8 +8,8 @@
 struct keeper_client;
 
 /* 0, or -status with err set. */
-int template_add(int argc, char **argv, struct err *err);
+int local_template_add(int argc, char **argv, struct err *err);
 /* Removes the template's files. ERR_NOT_FOUND: there are none. */
-int template_add_drop(struct keeper_client *k, const char *name, struct err *err);
+int local_template_delete(struct keeper_client *k, const char *name, struct err *err);
 
 #endif

@@ -10,12 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-void sink_init(struct sink *s, int fd)
+void output_sink_init(struct output_sink *s, int fd)
 {
 	struct stat st;
 	char path[32];
 
-	*s = (struct sink){ .fd = fd, .own = -1, .chunk = SSIZE_MAX };
+	*s = (struct output_sink){ .fd = fd, .own = -1, .chunk = SSIZE_MAX };
 	if (fstat(fd, &st) < 0)
 		return;
 	s->socket = S_ISSOCK(st.st_mode);
@@ -30,14 +30,14 @@ void sink_init(struct sink *s, int fd)
 		s->chunk = PIPE_BUF;
 }
 
-void sink_fini(struct sink *s)
+void output_sink_fini(struct output_sink *s)
 {
 	if (s->own >= 0)
 		close(s->own);
 	s->own = -1;
 }
 
-ssize_t sink_write(struct sink *s, const void *data, size_t len)
+ssize_t output_sink_write(struct output_sink *s, const void *data, size_t len)
 {
 	struct pollfd p = { .fd = s->fd, .events = POLLOUT };
 	ssize_t n;

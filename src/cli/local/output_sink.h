@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-struct sink {
+struct output_sink {
 	int fd; /* what to poll for POLLOUT */
 	int own; /* -1, or a description of our own: close it */
 	bool socket;
@@ -16,9 +16,9 @@ struct sink {
 	bool dead; /* EPIPE: the reader is gone */
 };
 
-void sink_init(struct sink *s, int fd);
-void sink_fini(struct sink *s);
+void output_sink_init(struct output_sink *s, int fd);
+void output_sink_fini(struct output_sink *s);
 /* Bytes taken, or -errno; -EAGAIN: poll first. */
-ssize_t sink_write(struct sink *s, const void *data, size_t len);
+ssize_t output_sink_write(struct output_sink *s, const void *data, size_t len);
 
 #endif

@@ -19,7 +19,7 @@ DEFINE_AUTO(struct temp_session *, temp_session_end);
 DEFINE_AUTO(struct client_stream *, client_close);
 
 struct bench {
-	struct ask *a;
+	struct api_cmd *a;
 	const char *id;
 	int fd; /* of the file that is written */
 };
@@ -36,7 +36,7 @@ static int64_t clock_ns(void)
 
 static int do_status(struct bench *b, struct err *err)
 {
-	return ask_call(b->a, "GET", NULL, NULL, err, "/v1/sessions/%s", b->id);
+	return api_cmd_call(b->a, "GET", NULL, NULL, err, "/v1/sessions/%s", b->id);
 }
 
 static int do_enter(struct bench *b, struct err *err)
@@ -50,9 +50,9 @@ static int do_exec(struct bench *b, struct err *err)
 {
 	auto_json json_t *body = json_pack("{s:[s]}", "argv", "/bin/true"), *answer = NULL;
 
-	if (ask_call(b->a, "POST", body, &answer, err, "/v1/sessions/%s/exec", b->id) < 0)
+	if (api_cmd_call(b->a, "POST", body, &answer, err, "/v1/sessions/%s/exec", b->id) < 0)
 		return -1;
-	return ask_number(answer, "exit_code") == 0
+	return api_cmd_number(answer, "exit_code") == 0
 		       ? 0
 		       : err_set(err, ERR_INTERNAL, "/bin/true failed inside");
 }
@@ -123,27 +123,27 @@ static int measure(struct bench *b, const char *name, int (*one)(struct bench *,
 	return json_array_append_new(rows, row) < 0 ? err_sys(err, ENOMEM, "bench") : 0;
 }
 
-static void say(struct ask *a, const json_t *answer)
+static void say(struct api_cmd *a, const json_t *answer)
 {
-	static const struct table_column columns[] = { { "CALL", 0 },
+	static const struct text_table_column columns[] = { { "CALL", 0 },
 						       { "TIMES", TABLE_RIGHT },
 						       { "MEDIAN", TABLE_RIGHT },
 						       { "P99", TABLE_RIGHT },
 						       { "WORST", TABLE_RIGHT } };
 	static const char *const times[] = { "median_ms", "p99_ms", "worst_ms" };
-	struct table t;
+	struct text_table t;
 	json_t *row;
 	size_t i;
 
 	(void)a;
-	table_init(&t, columns, ARRAY_LEN(columns));
+	text_table_init(&t, columns, ARRAY_LEN(columns));
 	json_array_foreach (json_object_get(answer, "calls"), i, row) {
-		table_add(&t, ask_text(row, "name"));
-		table_addf(&t, "%lld", (long long)ask_number(row, "count"));
+		text_table_add(&t, api_cmd_text(row, "name"));
+		text_table_addf(&t, "%lld", (long long)api_cmd_number(row, "count"));
 		for (size_t k = 0; k < ARRAY_LEN(times); k++)
-			table_addf(&t, "%.2f ms", json_real_value(json_object_get(row, times[k])));
+			text_table_addf(&t, "%.2f ms", json_real_value(json_object_get(row, times[k])));
 	}
-	table_print(&t, stdout);
+	text_table_print(&t, stdout);
 }
 
 static int measure_all(struct bench *b, uint64_t times, json_t *rows, struct err *err)
@@ -172,7 +172,7 @@ static int make_file(struct err *err)
 	return r < 0 ? err_sys(err, -r, "a temporary file") : fd;
 }
 
-static int run(struct ask *a, struct err *err)
+static int run(struct api_cmd *a, struct err *err)
 {
 	auto_json json_t *rows = json_array(), *body = NULL, *answer = NULL;
 	struct temp_session t = { 0 };
@@ -183,7 +183,7 @@ static int run(struct ask *a, struct err *err)
 	char key[64];
 
 	(void)guard;
-	if (ask_count_of(a, "--count", a->count, 1, TIMES_MAX, &times, err) < 0)
+	if (api_cmd_count_of(a, "--count", a->count, 1, TIMES_MAX, &times, err) < 0)
 		return -1;
 	snprintf(key, sizeof(key), "lodge-bench-%d-%lld", (int)getpid(), (long long)human_now_ms());
 	a->key = key;
@@ -193,10 +193,10 @@ static int run(struct ask *a, struct err *err)
 	    measure_all(&b, times, rows, err) < 0)
 		return -1;
 	answer = json_pack("{s:O}", "calls", rows);
-	return ask_say(a, answer, say, err);
+	return api_cmd_write(a, answer, say, err);
 }
 
-static const struct opt options[] = {
+static const struct cli_option options[] = {
 	{ "count", 0, "N", ask_count, "ask so often (default: 50)" },
 	ASK_OPTIONS,
 	{ NULL },
@@ -204,7 +204,7 @@ static const struct opt options[] = {
 
 int cmd_bench(int argc, char **argv)
 {
-	static const struct ask_command command = {
+	static const struct api_cmd_command command = {
 		.opt = { .name = "lodge bench",
 			 .usage = "[--count N]",
 			 .summary =
@@ -213,5 +213,5 @@ int cmd_bench(int argc, char **argv)
 		.run = run,
 	};
 
-	return ask_main(&command, argc, argv);
+	return api_cmd_main(&command, argc, argv);
 }

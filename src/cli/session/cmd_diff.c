@@ -16,7 +16,7 @@ DEFINE_AUTO(struct temp_session *, temp_session_end);
 
 static int by_path(const void *x, const void *y)
 {
-	return strcmp(ask_text(*(json_t *const *)x, "path"), ask_text(*(json_t *const *)y, "path"));
+	return strcmp(api_cmd_text(*(json_t *const *)x, "path"), api_cmd_text(*(json_t *const *)y, "path"));
 }
 
 /* In the order of bytes, whatever order the service has. */
@@ -37,7 +37,7 @@ static int sort(json_t *entries, struct err *err)
 }
 
 /* One of the two may not have the directory: then it has nothing in it. */
-static int list(struct ask *a, const char *ref, const char *path, json_t **ret, bool *found,
+static int list(struct api_cmd *a, const char *ref, const char *path, json_t **ret, bool *found,
 		struct err *err)
 {
 	char url[ASK_PATH];
@@ -61,19 +61,19 @@ static bool is_same(const json_t *old, const json_t *new)
 	static const char *const both[] = { "type", "mode", "target" };
 
 	for (size_t i = 0; i < sizeof(both) / sizeof(both[0]); i++)
-		if (strcmp(ask_text(old, both[i]), ask_text(new, both[i])) != 0)
+		if (strcmp(api_cmd_text(old, both[i]), api_cmd_text(new, both[i])) != 0)
 			return false;
 	/* a directory's time and size tell of names in it, which are told themselves */
-	if (ask_is(old, "type", "directory"))
+	if (api_cmd_is(old, "type", "directory"))
 		return true;
-	return ask_number(old, "size") == ask_number(new, "size") &&
-	       ask_number(old, "mtime_ms") == ask_number(new, "mtime_ms");
+	return api_cmd_number(old, "size") == api_cmd_number(new, "size") &&
+	       api_cmd_number(old, "mtime_ms") == api_cmd_number(new, "mtime_ms");
 }
 
 static int put(json_t *changes, const char *kind, const json_t *entry, struct err *err)
 {
-	json_t *one = json_pack("{s:s, s:s, s:s}", "change", kind, "path", ask_text(entry, "path"),
-				"type", ask_text(entry, "type"));
+	json_t *one = json_pack("{s:s, s:s, s:s}", "change", kind, "path", api_cmd_text(entry, "path"),
+				"type", api_cmd_text(entry, "type"));
 
 	return one && json_array_append_new(changes, one) == 0 ? 0
 							       : err_sys(err, ENOMEM, "changes");
@@ -86,7 +86,7 @@ static int compare(const json_t *old, const json_t *new, json_t *changes, struct
 
 	while (i < json_array_size(old) || k < json_array_size(new)) {
 		const json_t *o = json_array_get(old, i), *n = json_array_get(new, k);
-		int order = !o ? 1 : !n ? -1 : strcmp(ask_text(o, "path"), ask_text(n, "path"));
+		int order = !o ? 1 : !n ? -1 : strcmp(api_cmd_text(o, "path"), api_cmd_text(n, "path"));
 
 		i += order <= 0;
 		k += order >= 0;
@@ -102,7 +102,7 @@ static int compare(const json_t *old, const json_t *new, json_t *changes, struct
 	return 0;
 }
 
-static int compare_at(struct ask *a, const char *ref, const char *older, const char *path,
+static int compare_at(struct api_cmd *a, const char *ref, const char *older, const char *path,
 		      json_t *changes, struct err *err)
 {
 	auto_json json_t *old = NULL, *new = NULL;
@@ -117,7 +117,7 @@ static int compare_at(struct ask *a, const char *ref, const char *older, const c
 
 /* ---- saying ---------------------------------------------------------------------------------- */
 
-static void say(struct ask *a, const json_t *answer)
+static void say(struct api_cmd *a, const json_t *answer)
 {
 	bool colours = human_colours(stdout);
 	json_t *c;
@@ -125,32 +125,32 @@ static void say(struct ask *a, const json_t *answer)
 
 	(void)a;
 	json_array_foreach (json_object_get(answer, "changes"), i, c) {
-		const char *kind = ask_text(c, "change");
+		const char *kind = api_cmd_text(c, "change");
 		enum tint tint = *kind == 'A' ? TINT_GOOD : *kind == 'D' ? TINT_BAD : TINT_WARN;
 
 		if (colours)
 			fputs(human_tint(tint), stdout);
 		printf("%s%s ", kind, colours ? human_tint_end(tint) : "");
-		ask_print("%s%s", ask_text(c, "path"), ask_is(c, "type", "directory") ? "/" : "");
+		api_cmd_print("%s%s", api_cmd_text(c, "path"), api_cmd_is(c, "type", "directory") ? "/" : "");
 	}
 }
 
 /* SNAPSHOT may be left out before a PATH: then what follows SESSION is none of its snapshots. */
-static int take_operands(struct ask *a, const char *ref, json_t **snapshot, const char **path,
+static int take_operands(struct api_cmd *a, const char *ref, json_t **snapshot, const char **path,
 			 struct err *err)
 {
 	const char *second = a->argc > 1 ? a->argv[1] : NULL;
 
 	*path = a->argc > 2 ? a->argv[2] : "";
-	if (ask_find_snapshot(a, ref, second, snapshot, err) == 0)
+	if (api_cmd_find_snapshot(a, ref, second, snapshot, err) == 0)
 		return 0;
 	if (!second || a->argc != 2 || err->code != ERR_NOT_FOUND || !strpbrk(second, "/."))
 		return -1;
 	*path = second;
-	return ask_find_snapshot(a, ref, NULL, snapshot, err);
+	return api_cmd_find_snapshot(a, ref, NULL, snapshot, err);
 }
 
-static int run(struct ask *a, struct err *err)
+static int run(struct api_cmd *a, struct err *err)
 {
 	auto_json json_t *snapshot = NULL, *body = NULL, *changes = json_array(), *answer = NULL;
 	struct temp_session older = { 0 };
@@ -159,7 +159,7 @@ static int run(struct ask *a, struct err *err)
 	const char *path;
 
 	(void)guard;
-	if (where_ref(a->argv[0], ref, err) < 0 ||
+	if (target_ref(a->argv[0], ref, err) < 0 ||
 	    take_operands(a, ref, &snapshot, &path, err) < 0 ||
 	    client_path(url, sizeof(url), err, "/v1/sessions/%s/fork", ref) < 0)
 		return -1;
@@ -168,14 +168,14 @@ static int run(struct ask *a, struct err *err)
 	    compare_at(a, ref, older.id, path, changes, err) < 0)
 		return -1;
 	answer = json_pack("{s:O, s:O}", "snapshot", snapshot, "changes", changes);
-	return ask_say(a, answer, say, err);
+	return api_cmd_write(a, answer, say, err);
 }
 
-static const struct opt options[] = { ASK_OPTIONS, { NULL } };
+static const struct cli_option options[] = { ASK_OPTIONS, { NULL } };
 
 int cmd_diff(int argc, char **argv)
 {
-	static const struct ask_command command = {
+	static const struct api_cmd_command command = {
 		.opt = { .name = "lodge diff",
 			 .usage = "SESSION [SNAPSHOT] [PATH]",
 			 .summary = "Shows which files were added (A), modified (M) and deleted "
@@ -190,5 +190,5 @@ int cmd_diff(int argc, char **argv)
 		.run = run,
 	};
 
-	return ask_main(&command, argc, argv);
+	return api_cmd_main(&command, argc, argv);
 }

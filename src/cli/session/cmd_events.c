@@ -23,7 +23,7 @@ DEFINE_AUTO(struct client_stream *, client_close);
 /* ---- who it is about ------------------------------------------------------------------------- */
 
 struct telling {
-	struct ask *a;
+	struct api_cmd *a;
 	json_t *keys; /* of sessions by their ids, "" for one without; NULL: nobody asked yet */
 	bool singly; /* sessions that are not in it may be there, and are asked for once */
 };
@@ -39,7 +39,7 @@ static void learn_all(struct telling *t)
 	if (client_list(t->a->client, "/v1/sessions?limit=1000", "sessions", &list, &ignored) < 0)
 		return;
 	json_array_foreach (list, i, s) {
-		json_object_set_new(t->keys, ask_text(s, "id"), json_string(ask_text(s, "key")));
+		json_object_set_new(t->keys, api_cmd_text(s, "id"), json_string(api_cmd_text(s, "key")));
 	}
 }
 
@@ -50,14 +50,14 @@ static void learn_one(struct telling *t, const char *id)
 
 	if (json_object_size(t->keys) >= KNOWN_MAX)
 		json_object_clear(t->keys);
-	(void)ask_call(t->a, "GET", NULL, &answer, &ignored, "/v1/sessions/%s", id);
-	json_object_set_new(t->keys, id, json_string(ask_text(answer, "session.key")));
+	(void)api_cmd_call(t->a, "GET", NULL, &answer, &ignored, "/v1/sessions/%s", id);
+	json_object_set_new(t->keys, id, json_string(api_cmd_text(answer, "session.key")));
 }
 
 /* The key, of one that has none the id, and "-" of no session. */
 static const char *called(struct telling *t, const json_t *event)
 {
-	const char *id = ask_text(event, "session"), *key;
+	const char *id = api_cmd_text(event, "session"), *key;
 
 	if (!*id)
 		return "-";
@@ -68,20 +68,20 @@ static const char *called(struct telling *t, const json_t *event)
 	}
 	if (t->singly && !json_object_get(t->keys, id))
 		learn_one(t, id);
-	key = ask_text(json_object_get(t->keys, id), "");
+	key = api_cmd_text(json_object_get(t->keys, id), "");
 	return *key ? key : id;
 }
 
 /* Columns of a stream cannot wait for the longest. */
 static void say_line_of(struct telling *t, const json_t *e)
 {
-	const char *text = ask_text(e, "cause.text"), *actor = ask_text(e, "cause.actor");
+	const char *text = api_cmd_text(e, "cause.text"), *actor = api_cmd_text(e, "cause.actor");
 	auto_free char *who = human_clean_dup(called(t, e));
 	size_t width = who ? human_width(who) : 0;
 	char when[HUMAN_TEXT];
 
-	ask_print("%s  %-6" PRId64 "  %-*s  %s%*s%s%s%s%s", human_when(ask_number(e, "at"), when),
-		  ask_number(e, "id"), KIND, ask_text(e, "kind"), who ? who : "",
+	api_cmd_print("%s  %-6" PRId64 "  %-*s  %s%*s%s%s%s%s", human_when(api_cmd_number(e, "at"), when),
+		  api_cmd_number(e, "id"), KIND, api_cmd_text(e, "kind"), who ? who : "",
 		  (*text || *actor) && width < SESSION ? (int)(SESSION - width) : 0, "",
 		  *text ? "  " : "", text, *actor ? "  by " : "", actor);
 }
@@ -89,7 +89,7 @@ static void say_line_of(struct telling *t, const json_t *e)
 static int say_event(struct telling *t, const json_t *e, struct err *err)
 {
 	if (t->a->json) {
-		if (ask_say_line(e, err) < 0)
+		if (api_cmd_write_line(e, err) < 0)
 			return -1;
 	} else {
 		say_line_of(t, e);
@@ -97,15 +97,15 @@ static int say_event(struct telling *t, const json_t *e, struct err *err)
 	return fflush(stdout) == 0 ? 0 : err_sys(err, errno, "standard output");
 }
 
-static int make_path(struct ask *a, int64_t since, char path[ASK_PATH], struct err *err)
+static int make_path(struct api_cmd *a, int64_t since, char path[ASK_PATH], struct err *err)
 {
 	char ref[WHERE_REF];
 
 	snprintf(path, ASK_PATH, "/v1/events?limit=1000&since=%" PRId64, since);
-	if (a->session && (where_ref(a->session, ref, err) < 0 ||
-			   ask_query(path, ASK_PATH, "session", ref, err) < 0))
+	if (a->session && (target_ref(a->session, ref, err) < 0 ||
+			   api_cmd_query(path, ASK_PATH, "session", ref, err) < 0))
 		return -1;
-	return a->all ? ask_query(path, ASK_PATH, "all", "1", err) : 0;
+	return a->all ? api_cmd_query(path, ASK_PATH, "all", "1", err) : 0;
 }
 
 /* Page by page: `next` is always there, and the same as `since` at the end. */
@@ -125,7 +125,7 @@ static int replay(struct telling *t, int64_t since, struct err *err)
 			if (say_event(t, e, err) < 0)
 				return -1;
 		}
-		next = ask_number(page, "next");
+		next = api_cmd_number(page, "next");
 		if (next <= since)
 			return 0;
 		since = next;
@@ -161,7 +161,7 @@ static int follow_once(struct following *f, struct err *err)
 	while (client_read_event(s, &e, err) > 0) {
 		auto_json json_t *data = e.data;
 
-		f->since = ask_number(data, "id");
+		f->since = api_cmd_number(data, "id");
 		f->wait_ms = AGAIN_MS;
 		if (say_event(f->to, data, err) < 0)
 			return -1;
@@ -185,22 +185,22 @@ static int follow(struct telling *t, int64_t since, struct err *err)
 	return -1;
 }
 
-static int run(struct ask *a, struct err *err)
+static int run(struct api_cmd *a, struct err *err)
 {
 	struct telling t = { .a = a, .singly = a->follow || a->session };
 	uint64_t since = 0;
 	int r;
 
-	if (ask_count_of(a, "--since", a->since, 0, INT64_MAX, &since, err) < 0)
+	if (api_cmd_count_of(a, "--since", a->since, 0, INT64_MAX, &since, err) < 0)
 		return -1;
 	if (!a->follow)
-		ask_be_prompt(a);
+		api_cmd_be_prompt(a);
 	r = a->follow ? follow(&t, (int64_t)since, err) : replay(&t, (int64_t)since, err);
 	json_decref(t.keys);
 	return r;
 }
 
-static const struct opt options[] = {
+static const struct cli_option options[] = {
 	{ "follow", 'f', NULL, ask_follow, "and go on; comes back when the connection breaks" },
 	{ "session", 's', "SESSION", ask_session, "of this session alone" },
 	{ "since", 0, "ID", ask_since, "those after this one (default: all that are kept)" },
@@ -211,7 +211,7 @@ static const struct opt options[] = {
 
 int cmd_events(int argc, char **argv)
 {
-	static const struct ask_command command = {
+	static const struct api_cmd_command command = {
 		.opt = { .name = "lodge events",
 			 .usage = "[-f] [--session SESSION] [--since ID]",
 			 .summary = "Shows what happened to sessions, in order.",
@@ -220,5 +220,5 @@ int cmd_events(int argc, char **argv)
 		.run = run,
 	};
 
-	return ask_main(&command, argc, argv);
+	return api_cmd_main(&command, argc, argv);
 }

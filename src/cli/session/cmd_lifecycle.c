@@ -10,26 +10,26 @@
 
 enum { LINE = 512 };
 
-static const struct opt no_options[] = { ASK_OPTIONS, { NULL } };
+static const struct cli_option no_options[] = { ASK_OPTIONS, { NULL } };
 
-static void say_now(struct ask *a, const json_t *answer)
+static void say_now(struct api_cmd *a, const json_t *answer)
 {
 	const json_t *s = json_object_get(answer, "session");
 	char name[LINE];
 
 	(void)a;
-	ask_print("%s: %s", say_name(s, name, sizeof(name)), say_state(s));
+	api_cmd_print("%s: %s", print_name(s, name, sizeof(name)), print_state(s));
 }
 
 /* ---- new ------------------------------------------------------------------------------------- */
 
-static void say_new(struct ask *a, const json_t *answer)
+static void say_new(struct api_cmd *a, const json_t *answer)
 {
 	(void)a;
 	if (json_is_true(json_object_get(answer, "state_lost")))
 		fprintf(stderr,
 			"lodge: files of an earlier sandbox are gone (lodge show tells why)\n");
-	ask_print("%s", ask_text(answer, "session.id"));
+	api_cmd_print("%s", api_cmd_text(answer, "session.id"));
 }
 
 /* A session that is there does not change: who asked for more than its key is told so. */
@@ -37,42 +37,42 @@ static void say_unchanged(const json_t *asked, const json_t *answer)
 {
 	auto_free char *name = NULL;
 
-	if (ask_is(answer, "outcome", "created") ||
+	if (api_cmd_is(answer, "outcome", "created") ||
 	    json_object_size(asked) <= (json_object_get(asked, "key") ? 1 : 0))
 		return;
-	name = human_clean_dup(ask_called(json_object_get(answer, "session")));
+	name = human_clean_dup(api_cmd_called(json_object_get(answer, "session")));
 	fprintf(stderr, "lodge: %s is there already; what was asked for is left as it was\n",
 		name ? name : "it");
 }
 
-static int check_new(struct ask *a, struct err *err)
+static int check_new(struct api_cmd *a, struct err *err)
 {
 	if (a->argc && a->key)
-		return ask_wrong(a, err, "new: give one key, with --key or without");
+		return api_cmd_wrong(a, err, "new: give one key, with --key or without");
 	if (a->argc)
 		a->key = a->argv[0];
-	return ask_check_key(a, "--key", a->key, err);
+	return api_cmd_check_key(a, "--key", a->key, err);
 }
 
-static int run_new(struct ask *a, struct err *err)
+static int exec_handle_new(struct api_cmd *a, struct err *err)
 {
 	auto_json json_t *body = json_object(), *answer = NULL;
 
-	if (ask_put(body, "key", a->key) < 0 || ask_put(body, "user", a->user) < 0 ||
-	    ask_put(body, "project", a->project) < 0 ||
-	    ask_put(body, "template", a->template) < 0 ||
-	    ask_put(body, "snapshot", a->snapshot) < 0 || ask_put(body, "policy", a->policy) < 0)
+	if (api_cmd_put(body, "key", a->key) < 0 || api_cmd_put(body, "user", a->user) < 0 ||
+	    api_cmd_put(body, "project", a->project) < 0 ||
+	    api_cmd_put(body, "template", a->template) < 0 ||
+	    api_cmd_put(body, "snapshot", a->snapshot) < 0 || api_cmd_put(body, "policy", a->policy) < 0)
 		return err_set(err, ERR_INVALID, "an option is no text (UTF-8)");
-	if (ask_put_ms(a, body, "idle_timeout_ms", "--idle", a->idle, err) < 0 ||
-	    ask_put_ms(a, body, "max_lifetime_ms", "--lifetime", a->lifetime, err) < 0 ||
-	    ask_put_limits(a, body, err) < 0 ||
+	if (api_cmd_put_ms(a, body, "idle_timeout_ms", "--idle", a->idle, err) < 0 ||
+	    api_cmd_put_ms(a, body, "max_lifetime_ms", "--lifetime", a->lifetime, err) < 0 ||
+	    api_cmd_put_limits(a, body, err) < 0 ||
 	    client_call(a->client, "POST", "/v1/sessions", body, &answer, err) < 0)
 		return -1;
 	say_unchanged(body, answer);
-	return ask_say(a, answer, say_new, err);
+	return api_cmd_write(a, answer, say_new, err);
 }
 
-static const struct opt new_options[] = {
+static const struct cli_option new_options[] = {
 	{ "key", 'k', "KEY", ask_key, "a name of your own, which leads to it" },
 	{ "user", 'u', "USER", ask_user, "whose it is" },
 	{ "project", 'p', "PROJECT", ask_project, "a name for the record" },
@@ -88,7 +88,7 @@ static const struct opt new_options[] = {
 
 int cmd_new(int argc, char **argv)
 {
-	static const struct ask_command command = {
+	static const struct api_cmd_command command = {
 		.opt = { .name = "lodge new",
 			 .usage = "[OPTION...] [KEY]",
 			 .summary =
@@ -98,50 +98,50 @@ int cmd_new(int argc, char **argv)
 				 "the service may\nsay other defaults.\n" },
 		.most = 1,
 		.check = check_new,
-		.run = run_new,
+		.run = exec_handle_new,
 	};
 
-	return ask_main(&command, argc, argv);
+	return api_cmd_main(&command, argc, argv);
 }
 
 /* ---- rm -------------------------------------------------------------------------------------- */
 
-static void say_removed(struct ask *a, const json_t *answer)
+static void say_removed(struct api_cmd *a, const json_t *answer)
 {
 	const json_t *t = json_object_get(answer, "tombstone");
-	const char *user = ask_text(t, "user");
+	const char *user = api_cmd_text(t, "user");
 	char why[LINE];
 
-	say_cause(json_object_get(t, "cause"), why, sizeof(why));
-	ask_print("%s%s%s%s: destroyed (%s%s%s%s)", a->key ? a->key : "", a->key ? " (" : "",
-		  ask_text(t, "session"), a->key ? ")" : "", *user ? "of " : "", user,
+	print_cause(json_object_get(t, "cause"), why, sizeof(why));
+	api_cmd_print("%s%s%s%s: destroyed (%s%s%s%s)", a->key ? a->key : "", a->key ? " (" : "",
+		  api_cmd_text(t, "session"), a->key ? ")" : "", *user ? "of " : "", user,
 		  *user ? "; " : "", why);
 }
 
-static int remove_one(struct ask *a, const char *ref, json_t **ret, struct err *err)
+static int remove_one(struct api_cmd *a, const char *ref, json_t **ret, struct err *err)
 {
 	char path[ASK_PATH];
 
 	/* what is left of it has no key */
 	a->key = strncmp(ref, "key:", 4) == 0 ? ref + 4 : NULL;
 	if (client_path(path, sizeof(path), err, "/v1/sessions/%s", ref) < 0 ||
-	    ask_query(path, sizeof(path), "reason", a->reason, err) < 0)
+	    api_cmd_query(path, sizeof(path), "reason", a->reason, err) < 0)
 		return -1;
 	return client_call(a->client, "DELETE", path, NULL, ret, err);
 }
 
-static int run_rm(struct ask *a, struct err *err)
+static int run_rm(struct api_cmd *a, struct err *err)
 {
 	bool sure = a->argc == 1
-			    ? ask_sure(a, "Destroy %s with its files?", a->argv[0])
-			    : ask_sure(a, "Destroy these %d sessions with their files?", a->argc);
+			    ? api_cmd_sure(a, "Destroy %s with its files?", a->argv[0])
+			    : api_cmd_sure(a, "Destroy these %d sessions with their files?", a->argc);
 
 	if (!sure)
 		return err_set(err, ERR_CONFLICT, "nothing was destroyed");
-	return ask_each(a, remove_one, say_removed, err);
+	return api_cmd_each(a, remove_one, say_removed, err);
 }
 
-static const struct opt rm_options[] = {
+static const struct cli_option rm_options[] = {
 	{ "yes", 'y', NULL, ask_yes, "do not ask" },
 	{ "reason", 0, "TEXT", ask_reason, "told to those who ask for it later" },
 	ASK_OPTIONS,
@@ -150,7 +150,7 @@ static const struct opt rm_options[] = {
 
 int cmd_rm(int argc, char **argv)
 {
-	static const struct ask_command command = {
+	static const struct api_cmd_command command = {
 		.opt = { .name = "lodge rm",
 			 .usage = "[--yes] SESSION...",
 			 .summary = "Destroys sessions with their files; their snapshots stay.",
@@ -161,23 +161,23 @@ int cmd_rm(int argc, char **argv)
 		.run = run_rm,
 	};
 
-	return ask_main(&command, argc, argv);
+	return api_cmd_main(&command, argc, argv);
 }
 
 /* ---- moves ----------------------------------------------------------------------------------- */
 
 #define MOVE(verb)                                                                                 \
-	static int verb##_one(struct ask *a, const char *ref, json_t **ret, struct err *err)       \
+	static int verb##_one(struct api_cmd *a, const char *ref, json_t **ret, struct err *err)       \
 	{                                                                                          \
-		return ask_call(a, "POST", NULL, ret, err, "/v1/sessions/%s/" #verb, ref);         \
+		return api_cmd_call(a, "POST", NULL, ret, err, "/v1/sessions/%s/" #verb, ref);         \
 	}                                                                                          \
-	static int run_##verb(struct ask *a, struct err *err)                                      \
+	static int run_##verb(struct api_cmd *a, struct err *err)                                      \
 	{                                                                                          \
-		return ask_each(a, verb##_one, say_now, err);                                      \
+		return api_cmd_each(a, verb##_one, say_now, err);                                      \
 	}                                                                                          \
 	int cmd_##verb(int argc, char **argv)                                                      \
 	{                                                                                          \
-		static const struct ask_command command = {                                        \
+		static const struct api_cmd_command command = {                                        \
 			.opt = { .name = "lodge " #verb,                                           \
 				 .usage = "SESSION...",                                            \
 				 .summary = verb##_text,                                           \
@@ -187,7 +187,7 @@ int cmd_rm(int argc, char **argv)
 			.run = run_##verb,                                                         \
 		};                                                                                 \
                                                                                                    \
-		return ask_main(&command, argc, argv);                                             \
+		return api_cmd_main(&command, argc, argv);                                             \
 	}
 
 static const char pause_text[] = "Freezes the processes of sessions; their memory stays.";
@@ -204,17 +204,17 @@ MOVE(resume)
 
 static bool same_deadlines(const json_t *a, const json_t *b)
 {
-	return ask_number(a, "hibernate_at") == ask_number(b, "hibernate_at") &&
-	       ask_number(a, "expires_at") == ask_number(b, "expires_at");
+	return api_cmd_number(a, "hibernate_at") == api_cmd_number(b, "hibernate_at") &&
+	       api_cmd_number(a, "expires_at") == api_cmd_number(b, "expires_at");
 }
 
-static int extend_one(struct ask *a, const char *ref, json_t **ret, struct err *err)
+static int extend_one(struct api_cmd *a, const char *ref, json_t **ret, struct err *err)
 {
 	auto_json json_t *body = json_object(), *before = NULL;
 
-	if (ask_put_ms(a, body, "ms", "--by", a->by, err) < 0 ||
-	    ask_call(a, "GET", NULL, &before, err, "/v1/sessions/%s", ref) < 0 ||
-	    ask_call(a, "POST", body, ret, err, "/v1/sessions/%s/extend", ref) < 0)
+	if (api_cmd_put_ms(a, body, "ms", "--by", a->by, err) < 0 ||
+	    api_cmd_call(a, "GET", NULL, &before, err, "/v1/sessions/%s", ref) < 0 ||
+	    api_cmd_call(a, "POST", body, ret, err, "/v1/sessions/%s/extend", ref) < 0)
 		return -1;
 	if (!a->json &&
 	    same_deadlines(json_object_get(before, "session"), json_object_get(*ret, "session")))
@@ -222,27 +222,27 @@ static int extend_one(struct ask *a, const char *ref, json_t **ret, struct err *
 	return 0;
 }
 
-static void say_extended(struct ask *a, const json_t *answer)
+static void say_extended(struct api_cmd *a, const json_t *answer)
 {
 	const json_t *s = json_object_get(answer, "session");
 	char name[LINE], sleeps[LINE], ends[LINE];
 
 	(void)a;
-	say_time(ask_number(s, "hibernate_at"), sleeps, sizeof(sleeps));
-	say_time(ask_number(s, "expires_at"), ends, sizeof(ends));
-	ask_print("%s: %sidle until %s, at most until %s", say_name(s, name, sizeof(name)),
+	print_when(api_cmd_number(s, "hibernate_at"), sleeps, sizeof(sleeps));
+	print_when(api_cmd_number(s, "expires_at"), ends, sizeof(ends));
+	api_cmd_print("%s: %sidle until %s, at most until %s", print_name(s, name, sizeof(name)),
 		  json_is_true(json_object_get(answer, "same"))
 			  ? "unchanged, so late it is already: "
 			  : "",
 		  *sleeps ? sleeps : "-", *ends ? ends : "-");
 }
 
-static int run_extend(struct ask *a, struct err *err)
+static int run_extend(struct api_cmd *a, struct err *err)
 {
-	return ask_each(a, extend_one, say_extended, err);
+	return api_cmd_each(a, extend_one, say_extended, err);
 }
 
-static const struct opt extend_options[] = {
+static const struct cli_option extend_options[] = {
 	{ "by", 0, "TIME", ask_by, "by so much (default: 20m), never past its lifetime" },
 	ASK_OPTIONS,
 	{ NULL },
@@ -250,7 +250,7 @@ static const struct opt extend_options[] = {
 
 int cmd_extend(int argc, char **argv)
 {
-	static const struct ask_command command = {
+	static const struct api_cmd_command command = {
 		.opt = { .name = "lodge extend",
 			 .usage = "[--by TIME] SESSION...",
 			 .summary = "Gives sessions later deadlines.",
@@ -261,5 +261,5 @@ int cmd_extend(int argc, char **argv)
 		.run = run_extend,
 	};
 
-	return ask_main(&command, argc, argv);
+	return api_cmd_main(&command, argc, argv);
 }

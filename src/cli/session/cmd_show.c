@@ -12,7 +12,7 @@
 enum { LAST_COMMANDS = 10, LINE = 512 };
 
 /* Record, stats and commands as one object. What a sleeping session has none of is null. */
-static int gather(struct ask *a, const char *ref, json_t **ret, struct err *err)
+static int gather(struct api_cmd *a, const char *ref, json_t **ret, struct err *err)
 {
 	auto_json json_t *answer = NULL, *stats = NULL, *list = NULL;
 	json_t *execs = json_array();
@@ -20,14 +20,14 @@ static int gather(struct ask *a, const char *ref, json_t **ret, struct err *err)
 	char path[ASK_PATH];
 	size_t n;
 
-	if (ask_call(a, "GET", NULL, &answer, err, "/v1/sessions/%s", ref) < 0 ||
+	if (api_cmd_call(a, "GET", NULL, &answer, err, "/v1/sessions/%s", ref) < 0 ||
 	    client_path(path, sizeof(path), err, "/v1/sessions/%s/execs?limit=1000", ref) < 0 ||
 	    client_list(a->client, path, "execs", &list, err) < 0) {
 		json_decref(execs);
 		return -1;
 	}
-	if (ask_is(answer, "session.runtime", "live"))
-		(void)ask_call(a, "GET", NULL, &stats, &ignored, "/v1/sessions/%s/stats", ref);
+	if (api_cmd_is(answer, "session.runtime", "live"))
+		(void)api_cmd_call(a, "GET", NULL, &stats, &ignored, "/v1/sessions/%s/stats", ref);
 	n = json_array_size(list);
 	for (size_t i = n > LAST_COMMANDS ? n - LAST_COMMANDS : 0; i < n; i++)
 		json_array_append(execs, json_array_get(list, i));
@@ -39,15 +39,15 @@ static int gather(struct ask *a, const char *ref, json_t **ret, struct err *err)
 
 /* ---- in words -------------------------------------------------------------------------------- */
 
-static void add_time(struct table *t, const char *name, int64_t ms)
+static void add_time(struct text_table *t, const char *name, int64_t ms)
 {
 	char text[LINE];
 
-	say_line(t, name, say_time(ms, text, sizeof(text)));
+	print_line(t, name, print_when(ms, text, sizeof(text)));
 }
 
 /* "hibernates in 12m, after 30m without use"; `at` negative: no time is set now. */
-static void add_end(struct table *t, const char *name, bool destroys, int64_t at, const char *why)
+static void add_end(struct text_table *t, const char *name, bool destroys, int64_t at, const char *why)
 {
 	char text[LINE], in[HUMAN_TEXT] = "";
 
@@ -55,23 +55,23 @@ static void add_end(struct table *t, const char *name, bool destroys, int64_t at
 		human_span(at - human_now_ms(), in);
 	snprintf(text, sizeof(text), "%s%s%s%s %s", destroys ? "is destroyed" : "hibernates",
 		 *in ? " in " : "", in, *in ? "," : "", why);
-	say_line(t, name, text);
+	print_line(t, name, text);
 }
 
-static void add_ends(struct table *t, const json_t *s)
+static void add_ends(struct text_table *t, const json_t *s)
 {
 	char why[LINE], span[HUMAN_TEXT];
 
 	snprintf(why, sizeof(why), "after %s without use",
-		 human_span(ask_number(s, "idle_timeout_ms"), span));
-	add_end(t, "when idle", ask_is(s, "on_idle", "destroy"), ask_number(s, "hibernate_at"),
+		 human_span(api_cmd_number(s, "idle_timeout_ms"), span));
+	add_end(t, "when idle", api_cmd_is(s, "on_idle", "destroy"), api_cmd_number(s, "hibernate_at"),
 		why);
 	snprintf(why, sizeof(why), "when its sandbox is %s old",
-		 human_span(ask_number(s, "max_lifetime_ms"), span));
-	add_end(t, "when old", ask_is(s, "on_expire", "destroy"), ask_number(s, "expires_at"), why);
+		 human_span(api_cmd_number(s, "max_lifetime_ms"), span));
+	add_end(t, "when old", api_cmd_is(s, "on_expire", "destroy"), api_cmd_number(s, "expires_at"), why);
 }
 
-static void add_limits(struct table *t, const json_t *s)
+static void add_limits(struct text_table *t, const json_t *s)
 {
 	const json_t *limits = json_object_get(s, "limits");
 	char text[LINE], memory[HUMAN_TEXT], disk[HUMAN_TEXT], count[HUMAN_TEXT];
@@ -79,37 +79,37 @@ static void add_limits(struct table *t, const json_t *s)
 	int n;
 
 	n = snprintf(text, sizeof(text), "memory %s, disk %s, %s",
-		     human_bytes((uint64_t)ask_number(limits, "memory_bytes"), memory),
-		     human_bytes((uint64_t)ask_number(limits, "disk_bytes"), disk),
-		     human_count(ask_number(limits, "pids"), "process", "processes", count));
+		     human_bytes((uint64_t)api_cmd_number(limits, "memory_bytes"), memory),
+		     human_bytes((uint64_t)api_cmd_number(limits, "disk_bytes"), disk),
+		     human_count(api_cmd_number(limits, "pids"), "process", "processes", count));
 	if (cpus > 0)
 		snprintf(text + n, sizeof(text) - (size_t)n, ", %g processor%s", cpus,
 			 cpus == 1 ? "" : "s");
-	say_line(t, "limits", text);
+	print_line(t, "limits", text);
 }
 
-static void add_stats(struct table *t, const json_t *stats)
+static void add_stats(struct text_table *t, const json_t *stats)
 {
 	char text[LINE], now[HUMAN_TEXT], peak[HUMAN_TEXT], disk[HUMAN_TEXT] = "?";
 	char count[HUMAN_TEXT];
-	int64_t most = ask_number(stats, "memory_peak_bytes"),
-		kept = ask_number(stats, "disk_bytes");
+	int64_t most = api_cmd_number(stats, "memory_peak_bytes"),
+		kept = api_cmd_number(stats, "disk_bytes");
 
 	if (!json_is_object(stats))
 		return;
 	if (kept >= 0)
 		human_bytes((uint64_t)kept, disk);
 	snprintf(text, sizeof(text), "memory %s (most %s), disk %s, %s, %.2f s of processor",
-		 human_bytes((uint64_t)ask_number(stats, "memory_bytes"), now),
+		 human_bytes((uint64_t)api_cmd_number(stats, "memory_bytes"), now),
 		 most < 0 ? "?" : human_bytes((uint64_t)most, peak), disk,
-		 human_count(ask_number(stats, "pids"), "process", "processes", count),
-		 (double)ask_number(stats, "cpu_us") / 1e6);
-	say_line(t, "uses", text);
-	if (ask_number(stats, "oom_kills") > 0) {
+		 human_count(api_cmd_number(stats, "pids"), "process", "processes", count),
+		 (double)api_cmd_number(stats, "cpu_us") / 1e6);
+	print_line(t, "uses", text);
+	if (api_cmd_number(stats, "oom_kills") > 0) {
 		snprintf(
 			text, sizeof(text), "%s ended for want of memory",
-			human_count(ask_number(stats, "oom_kills"), "process", "processes", count));
-		say_line(t, "trouble", text);
+			human_count(api_cmd_number(stats, "oom_kills"), "process", "processes", count));
+		print_line(t, "trouble", text);
 	}
 }
 
@@ -117,32 +117,32 @@ static void say_record(const json_t *answer)
 {
 	const json_t *s = json_object_get(answer, "session");
 	char text[LINE];
-	struct table t;
+	struct text_table t;
 
-	table_init(&t, say_lines, ARRAY_LEN(say_lines));
-	say_line(&t, "session", ask_text(s, "id"));
-	say_line(&t, "key", ask_text(s, "key"));
-	say_line(&t, "thread", ask_text(s, "thread"));
-	say_line(&t, "user", ask_text(s, "user"));
-	say_line(&t, "project", ask_text(s, "project"));
-	say_line(&t, "fragment", ask_text(s, "fragment"));
-	say_line(&t, "template", ask_text(s, "template"));
-	say_line(&t, "policy", ask_text(s, "policy"));
-	say_line(&t, "state", say_state(s));
-	table_tint(&t, say_state_tint(s));
-	say_line(&t, "because", say_cause(json_object_get(s, "cause"), text, sizeof(text)));
-	say_line(&t, "sandbox", ask_text(s, "sandbox"));
-	say_line(&t, "snapshot", ask_text(s, "snapshot"));
-	add_time(&t, "created", ask_number(s, "created_at"));
-	add_time(&t, "started", ask_number(s, "started_at"));
-	add_time(&t, "last used", ask_number(s, "last_activity_at"));
+	text_table_init(&t, say_lines, ARRAY_LEN(say_lines));
+	print_line(&t, "session", api_cmd_text(s, "id"));
+	print_line(&t, "key", api_cmd_text(s, "key"));
+	print_line(&t, "thread", api_cmd_text(s, "thread"));
+	print_line(&t, "user", api_cmd_text(s, "user"));
+	print_line(&t, "project", api_cmd_text(s, "project"));
+	print_line(&t, "fragment", api_cmd_text(s, "fragment"));
+	print_line(&t, "template", api_cmd_text(s, "template"));
+	print_line(&t, "policy", api_cmd_text(s, "policy"));
+	print_line(&t, "state", print_state(s));
+	text_table_tint(&t, print_state_tint(s));
+	print_line(&t, "because", print_cause(json_object_get(s, "cause"), text, sizeof(text)));
+	print_line(&t, "sandbox", api_cmd_text(s, "sandbox"));
+	print_line(&t, "snapshot", api_cmd_text(s, "snapshot"));
+	add_time(&t, "created", api_cmd_number(s, "created_at"));
+	add_time(&t, "started", api_cmd_number(s, "started_at"));
+	add_time(&t, "last used", api_cmd_number(s, "last_activity_at"));
 	add_ends(&t, s);
 	add_limits(&t, s);
 	add_stats(&t, json_object_get(answer, "stats"));
-	table_print(&t, stdout);
+	text_table_print(&t, stdout);
 }
 
-static void say(struct ask *a, const json_t *answer)
+static void say(struct api_cmd *a, const json_t *answer)
 {
 	const json_t *execs = json_object_get(answer, "execs");
 
@@ -151,17 +151,17 @@ static void say(struct ask *a, const json_t *answer)
 	if (!json_array_size(execs))
 		return;
 	putchar('\n');
-	say_execs(execs);
+	print_execs(execs);
 }
 
-static int run(struct ask *a, struct err *err)
+static int run(struct api_cmd *a, struct err *err)
 {
-	return ask_each(a, gather, say, err);
+	return api_cmd_each(a, gather, say, err);
 }
 
-static const struct opt options[] = { ASK_OPTIONS, { NULL } };
+static const struct cli_option options[] = { ASK_OPTIONS, { NULL } };
 
-static const struct ask_command command = {
+static const struct api_cmd_command command = {
 	.opt = { .name = "lodge show",
 		 .usage = "SESSION...",
 		 .summary = "Shows a session: its record, what it uses, its last commands.",
@@ -174,5 +174,5 @@ static const struct ask_command command = {
 
 int cmd_show(int argc, char **argv)
 {
-	return ask_main(&command, argc, argv);
+	return api_cmd_main(&command, argc, argv);
 }

@@ -13,36 +13,36 @@ enum { LINE = 512, FORKS_MAX = 100 };
 
 /* ---- taking ---------------------------------------------------------------------------------- */
 
-static void say_taken(struct ask *a, const json_t *answer)
+static void say_taken(struct api_cmd *a, const json_t *answer)
 {
 	(void)a;
-	ask_print("%s", ask_text(answer, "snapshot.id"));
+	api_cmd_print("%s", api_cmd_text(answer, "snapshot.id"));
 }
 
-static int take_one(struct ask *a, const char *ref, json_t **ret, struct err *err)
+static int take_one(struct api_cmd *a, const char *ref, json_t **ret, struct err *err)
 {
 	auto_json json_t *body = json_object();
 
-	if (ask_put(body, "name", a->name) < 0)
+	if (api_cmd_put(body, "name", a->name) < 0)
 		return err_set(err, ERR_INVALID, "--name: no text (UTF-8)");
 	if (a->stop)
 		json_object_set_new(body, "live", json_false());
-	return ask_call(a, "POST", body, ret, err, "/v1/sessions/%s/snapshots", ref);
+	return api_cmd_call(a, "POST", body, ret, err, "/v1/sessions/%s/snapshots", ref);
 }
 
-static int run_take(struct ask *a, struct err *err)
+static int run_take(struct api_cmd *a, struct err *err)
 {
-	return ask_each(a, take_one, say_taken, err);
+	return api_cmd_each(a, take_one, say_taken, err);
 }
 
-static const struct opt take_options[] = {
+static const struct cli_option take_options[] = {
 	{ "name", 'n', "NAME", ask_name, "a name, unique within the session" },
 	{ "stop", 0, NULL, ask_stop, "end the processes first instead of freezing them briefly" },
 	ASK_OPTIONS,
 	{ NULL },
 };
 
-static const struct ask_command take_command = {
+static const struct api_cmd_command take_command = {
 	.opt = { .name = "lodge snapshot",
 		 .usage = "[--name NAME] SESSION...\n       lodge snapshot rm [--session SESSION] "
 			  "SNAPSHOT...",
@@ -57,13 +57,13 @@ static const struct ask_command take_command = {
 /* ---- removing -------------------------------------------------------------------------------- */
 
 /* By its id, or with --session by its name. */
-static int remove_one(struct ask *a, const char *which, struct err *err)
+static int remove_one(struct api_cmd *a, const char *which, struct err *err)
 {
 	auto_json json_t *s = NULL;
 	char ref[WHERE_REF];
 
 	if (!a->session) {
-		if (ask_call(a, "DELETE", NULL, NULL, err, "/v1/snapshots/%s", which) == 0)
+		if (api_cmd_call(a, "DELETE", NULL, NULL, err, "/v1/snapshots/%s", which) == 0)
 			return 0;
 		return err->code == ERR_NOT_FOUND && strncmp(which, "snp_", 4) != 0
 			       ? err_set(err, ERR_NOT_FOUND,
@@ -72,28 +72,28 @@ static int remove_one(struct ask *a, const char *which, struct err *err)
 					 which)
 			       : -1;
 	}
-	if (where_ref(a->session, ref, err) < 0 || ask_find_snapshot(a, ref, which, &s, err) < 0)
+	if (target_ref(a->session, ref, err) < 0 || api_cmd_find_snapshot(a, ref, which, &s, err) < 0)
 		return -1;
-	return ask_call(a, "DELETE", NULL, NULL, err, "/v1/sessions/%s/snapshots/%s", ref,
-			ask_text(s, "id"));
+	return api_cmd_call(a, "DELETE", NULL, NULL, err, "/v1/sessions/%s/snapshots/%s", ref,
+			api_cmd_text(s, "id"));
 }
 
-static int run_remove(struct ask *a, struct err *err)
+static int run_remove(struct api_cmd *a, struct err *err)
 {
-	if (!ask_sure(a, a->argc == 1 ? "Remove this snapshot?" : "Remove these %d snapshots?",
+	if (!api_cmd_sure(a, a->argc == 1 ? "Remove this snapshot?" : "Remove these %d snapshots?",
 		      a->argc))
 		return err_set(err, ERR_CONFLICT, "nothing was removed");
-	return ask_remove_each(a, remove_one, err);
+	return api_cmd_remove_each(a, remove_one, err);
 }
 
-static const struct opt remove_options[] = {
+static const struct cli_option remove_options[] = {
 	{ "session", 0, "SESSION", ask_session, "its snapshots, which then may be named" },
 	{ "yes", 'y', NULL, ask_yes, "do not ask" },
 	ASK_OPTIONS,
 	{ NULL },
 };
 
-static const struct ask_command remove_command = {
+static const struct api_cmd_command remove_command = {
 	.opt = { .name = "lodge snapshot rm",
 		 .usage = "[--session SESSION] [--yes] SNAPSHOT...",
 		 .summary = "Removes snapshots.",
@@ -107,94 +107,94 @@ static const struct ask_command remove_command = {
 int cmd_snapshot(int argc, char **argv)
 {
 	if (argc > 1 && strcmp(argv[1], "rm") == 0)
-		return ask_main(&remove_command, argc - 1, argv + 1);
-	return ask_main(&take_command, argc, argv);
+		return api_cmd_main(&remove_command, argc - 1, argv + 1);
+	return api_cmd_main(&take_command, argc, argv);
 }
 
 /* ---- listing --------------------------------------------------------------------------------- */
 
-static void add_session(struct table *t, const json_t *s)
+static void add_session(struct text_table *t, const json_t *s)
 {
-	const char *id = ask_text(s, "session"), *key = ask_text(s, "session_key");
+	const char *id = api_cmd_text(s, "session"), *key = api_cmd_text(s, "session_key");
 
 	if (json_is_true(json_object_get(s, "session_exists"))) {
-		table_add(t, *key ? key : id);
+		text_table_add(t, *key ? key : id);
 		return;
 	}
 	if (*id)
-		table_addf(t, "%s (destroyed)", id);
+		text_table_addf(t, "%s (destroyed)", id);
 	else
-		table_add(t, "(imported)");
-	table_tint(t, TINT_DIM);
+		text_table_add(t, "(imported)");
+	text_table_tint(t, TINT_DIM);
 }
 
-static void say_list(struct ask *a, const json_t *answer)
+static void say_list(struct api_cmd *a, const json_t *answer)
 {
-	static const struct table_column own[] = { { "SNAPSHOT", 0 },
+	static const struct text_table_column own[] = { { "SNAPSHOT", 0 },
 						   { "NAME", TABLE_SHRINK },
 						   { "AGE", TABLE_RIGHT },
 						   { "SIZE", TABLE_RIGHT } };
-	static const struct table_column all[] = { { "SNAPSHOT", 0 },
+	static const struct text_table_column all[] = { { "SNAPSHOT", 0 },
 						   { "NAME", TABLE_SHRINK },
 						   { "SESSION", TABLE_SHRINK },
 						   { "AGE", TABLE_RIGHT },
 						   { "SIZE", TABLE_RIGHT } };
-	struct table t;
+	struct text_table t;
 	json_t *s;
 	size_t i;
 
-	table_init(&t, a->argc ? own : all, a->argc ? ARRAY_LEN(own) : ARRAY_LEN(all));
+	text_table_init(&t, a->argc ? own : all, a->argc ? ARRAY_LEN(own) : ARRAY_LEN(all));
 	json_array_foreach (json_object_get(answer, "snapshots"), i, s) {
-		int64_t size = ask_number(s, "size_bytes");
+		int64_t size = api_cmd_number(s, "size_bytes");
 
 		if (a->quiet) {
-			puts(ask_text(s, "id"));
+			puts(api_cmd_text(s, "id"));
 			continue;
 		}
-		table_add(&t, ask_text(s, "id"));
-		table_add(&t, ask_text(s, "name"));
+		text_table_add(&t, api_cmd_text(s, "id"));
+		text_table_add(&t, api_cmd_text(s, "name"));
 		if (!a->argc)
 			add_session(&t, s);
-		table_add_span(&t, human_now_ms() - ask_number(s, "created_at"));
-		table_add_bytes(&t, size ? size : -1);
+		text_table_add_span(&t, human_now_ms() - api_cmd_number(s, "created_at"));
+		text_table_add_bytes(&t, size ? size : -1);
 	}
 	if (!a->quiet)
-		table_print(&t, stdout);
+		text_table_print(&t, stdout);
 	if (!a->quiet && i == 0)
-		ask_hint("no snapshots (lodge snapshot takes one)");
-	table_fini(&t);
+		api_cmd_hint("no snapshots (lodge snapshot takes one)");
+	text_table_fini(&t);
 }
 
-static int check_list(struct ask *a, struct err *err)
+static int check_list(struct api_cmd *a, struct err *err)
 {
 	return a->argc && a->user ? err_set(err, ERR_INVALID, "--user: not beside a session") : 0;
 }
 
-static int list_path(struct ask *a, char *path, size_t size, struct err *err)
+static int list_path(struct api_cmd *a, char *path, size_t size, struct err *err)
 {
 	char ref[WHERE_REF];
 
 	if (a->argc)
-		return where_ref(a->argv[0], ref, err) < 0
+		return target_ref(a->argv[0], ref, err) < 0
 			       ? -1
 			       : client_path(path, size, err,
 					     "/v1/sessions/%s/snapshots?limit=1000", ref);
 	snprintf(path, size, "/v1/snapshots?limit=1000");
-	return ask_query(path, size, "user", a->user, err);
+	return api_cmd_query(path, size, "user", a->user, err);
 }
 
-static int run_list(struct ask *a, struct err *err)
+static int exec_list(struct api_cmd *a, struct err *err)
 {
 	auto_json json_t *answer = NULL;
 	char path[ASK_PATH];
 
 	if (list_path(a, path, sizeof(path), err) < 0 ||
-	    ask_list(a, path, "snapshots", &answer, err) < 0)
+	    api_cmd_list(a, path, "snapshots", &answer, err) < 0)
 		return -1;
-	return ask_say(a, answer, say_list, err);
+	return api_cmd_write(a, answer, say_list, err);
 }
 
-static const struct opt list_options[] = {
+static const struct cli_option list_options[] = {
 	{ "user", 'u', "USER", ask_user, "of sessions of this user" },
 	{ "quiet", 'q', NULL, ask_quiet, "ids alone" },
 	ASK_OPTIONS,
@@ -203,7 +203,7 @@ static const struct opt list_options[] = {
 
 int cmd_snapshots(int argc, char **argv)
 {
-	static const struct ask_command command = {
+	static const struct api_cmd_command command = {
 		.opt = { .name = "lodge snapshots",
 			 .usage = "[-q] [--user USER | SESSION]",
 			 .summary = "Lists all snapshots, or those of a session; SIZE is what each "
@@ -213,49 +213,49 @@ int cmd_snapshots(int argc, char **argv)
 		.most = 1,
 		.check = check_list,
 		.prompt = true,
-		.run = run_list,
+		.run = exec_list,
 	};
 
-	return ask_main(&command, argc, argv);
+	return api_cmd_main(&command, argc, argv);
 }
 
 /* ---- fork ------------------------------------------------------------------------------------ */
 
-static void say_forks(struct ask *a, const json_t *answer)
+static void say_forks(struct api_cmd *a, const json_t *answer)
 {
 	char name[LINE];
 	json_t *s;
 	size_t i;
 
 	json_array_foreach (json_object_get(answer, "sessions"), i, s) {
-		ask_print("%s", a->quiet ? ask_text(s, "id") : say_name(s, name, sizeof(name)));
+		api_cmd_print("%s", a->quiet ? api_cmd_text(s, "id") : print_name(s, name, sizeof(name)));
 	}
 }
 
-static int run_fork(struct ask *a, struct err *err)
+static int run_fork(struct api_cmd *a, struct err *err)
 {
 	auto_json json_t *body = json_object(), *snapshot = NULL, *answer = NULL;
 	char ref[WHERE_REF];
 	uint64_t count = 1;
 
-	if (where_ref(a->argv[0], ref, err) < 0 ||
-	    ask_count_of(a, "--count", a->count, 1, FORKS_MAX, &count, err) < 0 ||
-	    (a->snapshot && ask_find_snapshot(a, ref, a->snapshot, &snapshot, err) < 0))
+	if (target_ref(a->argv[0], ref, err) < 0 ||
+	    api_cmd_count_of(a, "--count", a->count, 1, FORKS_MAX, &count, err) < 0 ||
+	    (a->snapshot && api_cmd_find_snapshot(a, ref, a->snapshot, &snapshot, err) < 0))
 		return -1;
-	if (ask_check_key(a, "--key", a->key, err) < 0)
+	if (api_cmd_check_key(a, "--key", a->key, err) < 0)
 		return -1;
 	if (a->key && count != 1)
-		return ask_wrong(a, err, "--key: leads to one session, not to %s", a->count);
-	if (ask_put(body, "key", a->key) < 0 ||
-	    ask_put(body, "snapshot", snapshot ? ask_text(snapshot, "id") : NULL) < 0 ||
+		return api_cmd_wrong(a, err, "--key: leads to one session, not to %s", a->count);
+	if (api_cmd_put(body, "key", a->key) < 0 ||
+	    api_cmd_put(body, "snapshot", snapshot ? api_cmd_text(snapshot, "id") : NULL) < 0 ||
 	    json_object_set_new(body, "count", json_integer((json_int_t)count)) < 0)
 		return err_set(err, ERR_INVALID, "--key: no text (UTF-8)");
-	if (ask_call(a, "POST", body, &answer, err, "/v1/sessions/%s/fork", ref) < 0)
+	if (api_cmd_call(a, "POST", body, &answer, err, "/v1/sessions/%s/fork", ref) < 0)
 		return -1;
-	return ask_say(a, answer, say_forks, err);
+	return api_cmd_write(a, answer, say_forks, err);
 }
 
-static const struct opt fork_options[] = {
+static const struct cli_option fork_options[] = {
 	{ "key", 'k', "KEY", ask_key, "leads to the new session" },
 	{ "count", 0, "N", ask_count, "so many (default: 1); all or none" },
 	{ "snapshot", 0, "SNAPSHOT", ask_snapshot, "from this one of its snapshots, not from now" },
@@ -266,7 +266,7 @@ static const struct opt fork_options[] = {
 
 int cmd_fork(int argc, char **argv)
 {
-	static const struct ask_command command = {
+	static const struct api_cmd_command command = {
 		.opt = { .name = "lodge fork",
 			 .usage = "[--key KEY] [--count N] [--snapshot SNAPSHOT] SESSION",
 			 .summary =
@@ -277,40 +277,40 @@ int cmd_fork(int argc, char **argv)
 		.run = run_fork,
 	};
 
-	return ask_main(&command, argc, argv);
+	return api_cmd_main(&command, argc, argv);
 }
 
 /* ---- rollback -------------------------------------------------------------------------------- */
 
-static void say_back(struct ask *a, const json_t *answer)
+static void say_back(struct api_cmd *a, const json_t *answer)
 {
 	char name[LINE];
 
-	ask_print("%s has the files of %s again",
-		  say_name(json_object_get(answer, "session"), name, sizeof(name)), a->argv[1]);
+	api_cmd_print("%s has the files of %s again",
+		  print_name(json_object_get(answer, "session"), name, sizeof(name)), a->argv[1]);
 }
 
-static int run_rollback(struct ask *a, struct err *err)
+static int run_rollback(struct api_cmd *a, struct err *err)
 {
 	auto_json json_t *body = NULL, *snapshot = NULL, *answer = NULL;
 	char ref[WHERE_REF], span[HUMAN_TEXT];
 
-	if (where_ref(a->argv[0], ref, err) < 0 ||
-	    ask_find_snapshot(a, ref, a->argv[1], &snapshot, err) < 0)
+	if (target_ref(a->argv[0], ref, err) < 0 ||
+	    api_cmd_find_snapshot(a, ref, a->argv[1], &snapshot, err) < 0)
 		return -1;
-	human_span(human_now_ms() - ask_number(snapshot, "created_at"), span);
-	if (!ask_sure(a,
+	human_span(human_now_ms() - api_cmd_number(snapshot, "created_at"), span);
+	if (!api_cmd_sure(a,
 		      "Take %s back to %s, which was taken %s ago? What was written since then is "
 		      "lost.",
 		      a->argv[0], a->argv[1], span))
 		return err_set(err, ERR_CONFLICT, "nothing was changed");
 	body = json_pack("{s:O}", "snapshot", json_object_get(snapshot, "id"));
-	if (ask_call(a, "POST", body, &answer, err, "/v1/sessions/%s/rollback", ref) < 0)
+	if (api_cmd_call(a, "POST", body, &answer, err, "/v1/sessions/%s/rollback", ref) < 0)
 		return -1;
-	return ask_say(a, answer, say_back, err);
+	return api_cmd_write(a, answer, say_back, err);
 }
 
-static const struct opt rollback_options[] = {
+static const struct cli_option rollback_options[] = {
 	{ "yes", 'y', NULL, ask_yes, "do not ask" },
 	ASK_OPTIONS,
 	{ NULL },
@@ -318,7 +318,7 @@ static const struct opt rollback_options[] = {
 
 int cmd_rollback(int argc, char **argv)
 {
-	static const struct ask_command command = {
+	static const struct api_cmd_command command = {
 		.opt = { .name = "lodge rollback",
 			 .usage = "[--yes] SESSION SNAPSHOT",
 			 .summary = "Takes a session back to one of its snapshots; newer files are "
@@ -330,5 +330,5 @@ int cmd_rollback(int argc, char **argv)
 		.run = run_rollback,
 	};
 
-	return ask_main(&command, argc, argv);
+	return api_cmd_main(&command, argc, argv);
 }

@@ -10,82 +10,82 @@
 
 enum { LINE = 512 };
 
-static void add_room(struct table *t, const json_t *h)
+static void add_room(struct text_table *t, const json_t *h)
 {
 	const json_t *room = json_object_get(json_object_get(h, "parts"), "room");
-	int64_t max = ask_number(room, "max");
+	int64_t max = api_cmd_number(room, "max");
 	char text[LINE], count[HUMAN_TEXT];
 	int n;
 
-	n = snprintf(text, sizeof(text), "%lld live", (long long)ask_number(room, "active"));
+	n = snprintf(text, sizeof(text), "%lld live", (long long)api_cmd_number(room, "active"));
 	if (max > 0)
 		n += snprintf(text + n, sizeof(text) - (size_t)n, " of at most %lld",
 			      (long long)max);
 	snprintf(text + n, sizeof(text) - (size_t)n, ", %lld idle, %s waiting for one",
-		 (long long)ask_number(room, "idle"),
-		 human_count(ask_number(room, "waiting"), "caller", NULL, count));
-	say_line(t, "sandboxes", text);
+		 (long long)api_cmd_number(room, "idle"),
+		 human_count(api_cmd_number(room, "waiting"), "caller", NULL, count));
+	print_line(t, "sandboxes", text);
 	snprintf(text, sizeof(text), "%lld ready (usually %lld)",
-		 (long long)ask_number(h, "pool.available"),
-		 (long long)ask_number(h, "config.pool_target"));
-	say_line(t, "pool", text);
+		 (long long)api_cmd_number(h, "pool.available"),
+		 (long long)api_cmd_number(h, "config.pool_target"));
+	print_line(t, "pool", text);
 }
 
-static void add_trouble(struct table *t, const json_t *h)
+static void add_trouble(struct text_table *t, const json_t *h)
 {
 	const json_t *last = json_object_get(h, "last_error");
 	char text[LINE], when[64];
 
-	say_line(t, "reason", ask_text(h, "reason"));
-	say_line(t, "starting", ask_text(h, "starting.message"));
-	say_line(t, "start error", ask_text(h, "starting.error"));
-	say_line(t, "keeper", ask_text(h, "parts.keeper.error"));
+	print_line(t, "reason", api_cmd_text(h, "reason"));
+	print_line(t, "starting", api_cmd_text(h, "starting.message"));
+	print_line(t, "start error", api_cmd_text(h, "starting.error"));
+	print_line(t, "keeper", api_cmd_text(h, "parts.keeper.error"));
 	if (!json_is_object(last))
 		return;
-	snprintf(text, sizeof(text), "%s at %s, %lld since the start", ask_text(last, "code"),
-		 say_time(ask_number(last, "at"), when, sizeof(when)),
-		 (long long)ask_number(last, "count"));
-	say_line(t, "last error", text);
+	snprintf(text, sizeof(text), "%s at %s, %lld since the start", api_cmd_text(last, "code"),
+		 print_when(api_cmd_number(last, "at"), when, sizeof(when)),
+		 (long long)api_cmd_number(last, "count"));
+	print_line(t, "last error", text);
 }
 
-static void say(struct ask *a, const json_t *h)
+static void say(struct api_cmd *a, const json_t *h)
 {
-	const char *status = ask_text(h, "status");
+	const char *status = api_cmd_text(h, "status");
 	char span[HUMAN_TEXT];
-	struct table t;
+	struct text_table t;
 
-	table_init(&t, say_lines, ARRAY_LEN(say_lines));
-	say_line(&t, "lodged", client_url(a->client));
-	say_line(&t, "status", status);
-	table_tint(&t, strcmp(status, "ok") == 0 ? TINT_GOOD : TINT_BAD);
+	text_table_init(&t, say_lines, ARRAY_LEN(say_lines));
+	print_line(&t, "lodged", client_url(a->client));
+	print_line(&t, "status", status);
+	text_table_tint(&t, strcmp(status, "ok") == 0 ? TINT_GOOD : TINT_BAD);
 	add_trouble(&t, h);
-	say_line(&t, "version", ask_text(h, "version"));
-	say_line(&t, "up", human_span(ask_number(h, "uptime_seconds") * 1000, span));
+	print_line(&t, "version", api_cmd_text(h, "version"));
+	print_line(&t, "up", human_span(api_cmd_number(h, "uptime_seconds") * 1000, span));
 	add_room(&t, h);
-	say_line(&t, "policies",
-		 ask_is(h, "policy_enforcement", "landlock")
+	print_line(&t, "policies",
+		 api_cmd_is(h, "policy_enforcement", "landlock")
 			 ? "the kernel sees to what commands may execute (Landlock)"
 			 : "advice only: this kernel has no Landlock");
 	if (json_is_true(json_object_get(h, "insecure_no_auth")))
-		say_line(&t, "warning", "requests without a key are taken");
-	table_print(&t, stdout);
+		print_line(&t, "warning", "requests without a key are taken");
+	text_table_print(&t, stdout);
 }
 
-static int run(struct ask *a, struct err *err)
+static int run(struct api_cmd *a, struct err *err)
 {
 	auto_json json_t *h = NULL;
 
 	if (client_call(a->client, "GET", "/health", NULL, &h, err) < 0 ||
-	    ask_say(a, h, say, err) < 0)
+	    api_cmd_write(a, h, say, err) < 0)
 		return -1;
-	return ask_is(h, "status", "ok") ? 0 : ASK_FAILED;
+	return api_cmd_is(h, "status", "ok") ? 0 : ASK_FAILED;
 }
 
-static const struct opt options[] = { ASK_OPTIONS, { NULL } };
+static const struct cli_option options[] = { ASK_OPTIONS, { NULL } };
 
 int cmd_status(int argc, char **argv)
 {
-	static const struct ask_command command = {
+	static const struct api_cmd_command command = {
 		.opt = { .name = "lodge status",
 			 .usage = "[--json]",
 			 .summary = "Says how the service is.",
@@ -95,5 +95,5 @@ int cmd_status(int argc, char **argv)
 		.run = run,
 	};
 
-	return ask_main(&command, argc, argv);
+	return api_cmd_main(&command, argc, argv);
 }

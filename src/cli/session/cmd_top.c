@@ -19,7 +19,7 @@
 
 enum { EVERY_MS = 1000, ONCE_MS = 300, SILENT_MS = 10000, CTRL_C = 3, LEAVE = 1 };
 
-static const struct table_column columns[] = {
+static const struct text_table_column columns[] = {
 	{ "SESSION", TABLE_SHRINK }, { "USER", TABLE_SHRINK }, { "CPU%", TABLE_RIGHT },
 	{ "MEMORY", TABLE_RIGHT },   { "PIDS", TABLE_RIGHT },  { "DISK", TABLE_RIGHT },
 	{ "IDLE", TABLE_RIGHT },     { "STATE", 0 },
@@ -46,30 +46,30 @@ static int64_t clock_us(void)
 /* What it used since the last look, by the clock of both looks. */
 static double share(const json_t *before, const json_t *now)
 {
-	const json_t *b = json_object_get(before, ask_text(now, "id"));
-	int64_t us = ask_number(now, "at_us") - ask_number(b, "at_us");
-	int64_t used = ask_number(now, "stats.cpu_us") - ask_number(b, "stats.cpu_us");
+	const json_t *b = json_object_get(before, api_cmd_text(now, "id"));
+	int64_t us = api_cmd_number(now, "at_us") - api_cmd_number(b, "at_us");
+	int64_t used = api_cmd_number(now, "stats.cpu_us") - api_cmd_number(b, "stats.cpu_us");
 
 	return b && us > 0 && used > 0 ? 100.0 * (double)used / (double)us : 0;
 }
 
 /* One session with its stats; one whose sandbox ended in between is left out. */
-static void look_at(struct ask *a, json_t *s, const json_t *before, json_t *ret)
+static void look_at(struct api_cmd *a, json_t *s, const json_t *before, json_t *ret)
 {
 	auto_json json_t *stats = NULL;
 	struct err ignored;
 
-	if (ask_call(a, "GET", NULL, &stats, &ignored, "/v1/sessions/%s/stats", ask_text(s, "id")) <
+	if (api_cmd_call(a, "GET", NULL, &stats, &ignored, "/v1/sessions/%s/stats", api_cmd_text(s, "id")) <
 	    0)
 		return;
 	json_object_set(s, "stats", json_object_get(stats, "stats"));
 	json_object_set_new(s, "at_us", json_integer(clock_us()));
 	json_object_set_new(s, "cpu_percent", json_real(share(before, s)));
-	json_object_set(ret, ask_text(s, "id"), s);
+	json_object_set(ret, api_cmd_text(s, "id"), s);
 }
 
 /* By id; `before` may be NULL. */
-static int look(struct ask *a, const json_t *before, json_t **ret, struct err *err)
+static int look(struct api_cmd *a, const json_t *before, json_t **ret, struct err *err)
 {
 	auto_json json_t *list = NULL, *now = json_object();
 	json_t *s;
@@ -88,7 +88,7 @@ static int look(struct ask *a, const json_t *before, json_t **ret, struct err *e
 /* Who says nothing must not keep anybody from leaving: it is asked by a thread, which may stay
  * behind. */
 static struct looker {
-	struct ask *a;
+	struct api_cmd *a;
 	const json_t *before;
 	json_t *now;
 	struct err err;
@@ -105,7 +105,7 @@ static void *look_on(void *arg)
 }
 
 /* One that did not answer yet is waited for, and not asked again. */
-static int begin_look(struct ask *a, const json_t *before, struct err *err)
+static int begin_look(struct api_cmd *a, const json_t *before, struct err *err)
 {
 	pthread_t thread;
 	int r;
@@ -130,7 +130,7 @@ static bool leaves(void)
 }
 
 /* LEAVE: somebody wants to, if there are keys to be typed. */
-static int look_within(struct ask *a, const json_t *before, bool keys, json_t **ret,
+static int look_within(struct api_cmd *a, const json_t *before, bool keys, json_t **ret,
 		       struct err *err)
 {
 	struct pollfd p[] = { { .events = POLLIN },
@@ -167,13 +167,13 @@ static double cpu_of(const json_t *s)
 static int by_use(const void *x, const void *y)
 {
 	const json_t *a = *(json_t *const *)x, *b = *(json_t *const *)y;
-	int64_t m = ask_number(a, "stats.memory_bytes"), n = ask_number(b, "stats.memory_bytes");
+	int64_t m = api_cmd_number(a, "stats.memory_bytes"), n = api_cmd_number(b, "stats.memory_bytes");
 
 	if (cpu_of(a) != cpu_of(b))
 		return cpu_of(a) < cpu_of(b) ? 1 : -1;
 	if (m != n)
 		return m < n ? 1 : -1;
-	return strcmp(ask_text(a, "id"), ask_text(b, "id"));
+	return strcmp(api_cmd_text(a, "id"), api_cmd_text(b, "id"));
 }
 
 static json_t *sorted(json_t *now)
@@ -196,37 +196,37 @@ static json_t *sorted(json_t *now)
 
 /* ---- showing --------------------------------------------------------------------------------- */
 
-static void fill(struct table *t, const json_t *list)
+static void fill(struct text_table *t, const json_t *list)
 {
 	int64_t now = human_now_ms();
 	json_t *s;
 	size_t i;
 
-	table_init(t, columns, ARRAY_LEN(columns));
+	text_table_init(t, columns, ARRAY_LEN(columns));
 	json_array_foreach (list, i, s) {
-		int64_t last = ask_number(s, "last_activity_at");
+		int64_t last = api_cmd_number(s, "last_activity_at");
 
-		table_add(t, ask_called(s));
-		table_add(t, ask_text(s, "user"));
-		table_addf(t, "%.1f", cpu_of(s));
-		table_add_bytes(t, ask_number(s, "stats.memory_bytes"));
-		table_addf(t, "%lld", (long long)ask_number(s, "stats.pids"));
-		table_add_bytes(t, ask_number(s, "stats.disk_bytes"));
-		table_add_span(t, last < 0 ? -1 : now > last ? now - last : 0);
-		table_add(t, say_state(s));
-		table_tint(t, say_state_tint(s));
+		text_table_add(t, api_cmd_called(s));
+		text_table_add(t, api_cmd_text(s, "user"));
+		text_table_addf(t, "%.1f", cpu_of(s));
+		text_table_add_bytes(t, api_cmd_number(s, "stats.memory_bytes"));
+		text_table_addf(t, "%lld", (long long)api_cmd_number(s, "stats.pids"));
+		text_table_add_bytes(t, api_cmd_number(s, "stats.disk_bytes"));
+		text_table_add_span(t, last < 0 ? -1 : now > last ? now - last : 0);
+		text_table_add(t, print_state(s));
+		text_table_tint(t, print_state_tint(s));
 	}
 }
 
-static void draw(struct ask *a, json_t *now)
+static void draw(struct api_cmd *a, json_t *now)
 {
 	auto_json json_t *list = sorted(now);
-	struct table_look how = { .colours = human_colours(stdout), .end = "\033[K\r\n" };
+	struct text_table_look how = { .colours = human_colours(stdout), .end = "\033[K\r\n" };
 	char clean[128], count[HUMAN_TEXT];
-	struct table t;
+	struct text_table t;
 	uint32_t rows, cols;
 
-	term_size(&rows, &cols);
+	terminal_size(&rows, &cols);
 	how.width = cols;
 	how.rows = rows > 4 ? rows - 4 : 1;
 	human_clean(client_url(a->client), clean, sizeof(clean));
@@ -234,7 +234,7 @@ static void draw(struct ask *a, json_t *now)
 	       (int)human_fit(clean, cols > 40 ? cols - 40 : 1), clean,
 	       human_count((int64_t)json_array_size(list), "sandbox", "sandboxes", count));
 	fill(&t, list);
-	table_print_as(&t, stdout, &how);
+	text_table_print_as(&t, stdout, &how);
 	fputs("\033[J", stdout);
 	fflush(stdout);
 }
@@ -253,14 +253,14 @@ static void draw_trouble(const struct err *err)
 	char clean[sizeof(err->msg)];
 	uint32_t rows, cols;
 
-	term_size(&rows, &cols);
+	terminal_size(&rows, &cols);
 	human_clean(err->msg, clean, sizeof(clean));
 	printf("\033[H%.*s\033[K", (int)human_fit(clean, cols), clean);
 	fflush(stdout);
 }
 
 /* A service that is started again is looked at again. */
-static int watch(struct ask *a, json_t *now, struct err *err)
+static int watch(struct api_cmd *a, json_t *now, struct err *err)
 {
 	json_t *before = NULL;
 	int r = 0;
@@ -282,7 +282,7 @@ static int watch(struct ask *a, json_t *now, struct err *err)
 	return r < 0 ? -1 : 0; /* `before` may be in use until the end */
 }
 
-static int live(struct ask *a, struct err *err)
+static int live(struct api_cmd *a, struct err *err)
 {
 	struct sigaction act = { .sa_handler = stop };
 	json_t *now = NULL;
@@ -292,21 +292,21 @@ static int live(struct ask *a, struct err *err)
 		return -1;
 	sigaction(SIGTERM, &act, NULL);
 	sigaction(SIGHUP, &act, NULL);
-	term_raw(STDIN_FILENO);
+	terminal_raw(STDIN_FILENO);
 	fputs("\033[?1049h\033[?25l\033[H\033[J", stdout);
 	r = watch(a, now, err);
 	fputs("\033[?25h\033[?1049l", stdout);
 	fflush(stdout);
-	term_restore();
+	terminal_restore();
 	return r;
 }
 
-static int once(struct ask *a, struct err *err)
+static int once(struct api_cmd *a, struct err *err)
 {
 	auto_json json_t *now = NULL, *list = NULL, *answer = NULL;
 	json_t *before = NULL; /* may be in use until the end */
 	struct timespec gap = { .tv_nsec = ONCE_MS * 1000000L };
-	struct table t;
+	struct text_table t;
 
 	if (look_within(a, NULL, false, &before, err) < 0)
 		return -1;
@@ -316,21 +316,21 @@ static int once(struct ask *a, struct err *err)
 	list = sorted(now);
 	if (a->json) {
 		answer = json_pack("{s:O}", "sessions", list);
-		return ask_say_json(answer, err);
+		return api_cmd_write_json(answer, err);
 	}
 	fill(&t, list);
-	table_print(&t, stdout);
+	text_table_print(&t, stdout);
 	return 0;
 }
 
-static int run(struct ask *a, struct err *err)
+static int run(struct api_cmd *a, struct err *err)
 {
 	if (a->once || a->json || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO))
 		return once(a, err);
 	return live(a, err);
 }
 
-static const struct opt options[] = {
+static const struct cli_option options[] = {
 	{ "once", '1', NULL, ask_once, "print one table and leave, as without a terminal" },
 	ASK_OPTIONS,
 	{ NULL },
@@ -338,7 +338,7 @@ static const struct opt options[] = {
 
 int cmd_top(int argc, char **argv)
 {
-	static const struct ask_command command = {
+	static const struct api_cmd_command command = {
 		.opt = { .name = "lodge top",
 			 .usage = "[--once]",
 			 .summary = "Shows what live sandboxes use, every second.",
@@ -347,5 +347,5 @@ int cmd_top(int argc, char **argv)
 		.run = run,
 	};
 
-	return ask_main(&command, argc, argv);
+	return api_cmd_main(&command, argc, argv);
 }

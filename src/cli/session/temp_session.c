@@ -18,7 +18,7 @@ static void destroy(void *arg)
 	char path[ASK_PATH];
 
 	/* of its own: the other one may be in the middle of an answer */
-	if (*t->id && where_client(&c, &ignored) == 0 &&
+	if (*t->id && target_client(&c, &ignored) == 0 &&
 	    client_path(path, sizeof(path), &ignored, "/v1/sessions/%s", t->id) == 0)
 		(void)client_call(c, "DELETE", path, NULL, NULL, &ignored);
 }
@@ -30,28 +30,28 @@ static const json_t *session_of(const json_t *answer)
 	return one ? one : json_array_get(json_object_get(answer, "sessions"), 0);
 }
 
-int temp_session_new(struct ask *a, const char *path, const json_t *body, struct temp_session *ret,
+int temp_session_new(struct api_cmd *a, const char *path, const json_t *body, struct temp_session *ret,
 		     struct err *err)
 {
 	auto_json json_t *answer = NULL, *patch = NULL;
 	int r;
 
 	ret->id[0] = '\0';
-	if (undo_set(destroy, ret, err) < 0)
+	if (cleanup_set(destroy, ret, err) < 0)
 		return -1;
-	undo_hold();
+	cleanup_hold();
 	r = client_call(a->client, "POST", path, body, &answer, err);
-	snprintf(ret->id, sizeof(ret->id), "%s", ask_text(session_of(answer), "id"));
-	undo_release();
+	snprintf(ret->id, sizeof(ret->id), "%s", api_cmd_text(session_of(answer), "id"));
+	cleanup_release();
 	if (r < 0)
 		return -1;
 	patch = json_pack("{s:i, s:s, s:s}", "idle_timeout_ms", FORGOTTEN_MS, "on_idle", "destroy",
 			  "on_expire", "destroy");
-	return ask_call(a, "PATCH", patch, NULL, err, "/v1/sessions/%s", ret->id);
+	return api_cmd_call(a, "PATCH", patch, NULL, err, "/v1/sessions/%s", ret->id);
 }
 
 void temp_session_end(struct temp_session *t)
 {
-	undo_run();
+	cleanup_run();
 	t->id[0] = '\0';
 }

@@ -14,7 +14,7 @@
 
 #include "base/auto.h"
 
-int path_openat(int dir, const char *path, int flags, mode_t mode)
+int guest_path_openat(int dir, const char *path, int flags, mode_t mode)
 {
 	struct open_how how = {
 		.flags = (uint64_t)(unsigned)flags | O_CLOEXEC,
@@ -37,7 +37,7 @@ int path_openat(int dir, const char *path, int flags, mode_t mode)
 
 const char path_in_proc[] = "part of /proc, which only a command can read";
 
-const char *path_kind(mode_t mode)
+const char *guest_path_kind(mode_t mode)
 {
 	switch (mode & S_IFMT) {
 	case S_IFREG:
@@ -62,18 +62,18 @@ const char *path_kind(mode_t mode)
 /* What opening failed on: a FIFO without a reader and a socket both say ENXIO. */
 static int explain(int dir, const char *path, int error, const char **ret_kind)
 {
-	auto_close int fd = path_openat(dir, path, O_PATH, 0);
+	auto_close int fd = guest_path_openat(dir, path, O_PATH, 0);
 	struct stat st;
 
 	if (error != ENXIO || fd < 0 || fstat(fd, &st) < 0)
 		return -error;
-	*ret_kind = path_kind(st.st_mode);
+	*ret_kind = guest_path_kind(st.st_mode);
 	return -EINVAL;
 }
 
-int path_open_file(int dir, const char *path, int flags, mode_t mode, const char **ret_kind)
+int guest_path_open_file(int dir, const char *path, int flags, mode_t mode, const char **ret_kind)
 {
-	auto_close int fd = path_openat(dir, path, flags, mode);
+	auto_close int fd = guest_path_openat(dir, path, flags, mode);
 	struct statfs fs;
 	struct stat st;
 	int got;
@@ -87,7 +87,7 @@ int path_open_file(int dir, const char *path, int flags, mode_t mode, const char
 	if (fs.f_type == PROC_SUPER_MAGIC)
 		*ret_kind = path_in_proc;
 	else if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
-		*ret_kind = path_kind(st.st_mode);
+		*ret_kind = guest_path_kind(st.st_mode);
 	if (*ret_kind)
 		return -EINVAL;
 	got = fcntl(fd, F_GETFL);

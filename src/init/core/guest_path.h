@@ -7,13 +7,13 @@
 
 /* openat2() that follows no magic link, never blocks, never becomes a controlling terminal.
  * A descriptor or -errno. */
-int path_openat(int dir, const char *path, int flags, mode_t mode);
+int guest_path_openat(int dir, const char *path, int flags, mode_t mode);
 
 /* The same, and what was opened is a regular file or a directory outside /proc, in blocking mode;
  * otherwise -EINVAL with *ret_kind set to what it is ("a FIFO"). */
-int path_open_file(int dir, const char *path, int flags, mode_t mode, const char **ret_kind);
+int guest_path_open_file(int dir, const char *path, int flags, mode_t mode, const char **ret_kind);
 
-const char *path_kind(mode_t mode); /* "a FIFO", "a socket", ... */
+const char *guest_path_kind(mode_t mode); /* "a FIFO", "a socket", ... */
 extern const char path_in_proc[];
 
 #endif

@@ -60,10 +60,10 @@ static int child_stdio(const struct spawn *s)
 			return -errno;
 	}
 	if (s->text_fd >= 0) {
-		if (dup2(s->text_fd, SPAWN_TEXT_FD) < 0)
+		if (dup2(s->text_fd, GUEST_SPAWN_TEXT_FD) < 0)
 			return -errno;
-		syscall(SYS_close_range, 3, SPAWN_TEXT_FD - 1, CLOEXEC_RANGE);
-		syscall(SYS_close_range, SPAWN_TEXT_FD + 1, ~0u, CLOEXEC_RANGE);
+		syscall(SYS_close_range, 3, GUEST_SPAWN_TEXT_FD - 1, CLOEXEC_RANGE);
+		syscall(SYS_close_range, GUEST_SPAWN_TEXT_FD + 1, ~0u, CLOEXEC_RANGE);
 		return 0;
 	}
 	return 0;
@@ -99,7 +99,7 @@ static int child_limits(const struct spawn *s)
 /* As the user, so that a directory the user may not enter cannot be a working directory. */
 static int child_chdir(const struct spawn *s)
 {
-	int fd = path_openat(AT_FDCWD, s->home, O_PATH | O_DIRECTORY, 0);
+	int fd = guest_path_openat(AT_FDCWD, s->home, O_PATH | O_DIRECTORY, 0);
 
 	if (fd < 0 || fchdir(fd) < 0)
 		(void)!chdir("/");
@@ -107,7 +107,7 @@ static int child_chdir(const struct spawn *s)
 		close(fd);
 	if (!s->cwd[0])
 		return 0;
-	fd = path_openat(AT_FDCWD, s->cwd, O_PATH | O_DIRECTORY, 0);
+	fd = guest_path_openat(AT_FDCWD, s->cwd, O_PATH | O_DIRECTORY, 0);
 	if (fd < 0)
 		return fd;
 	if (fchdir(fd) < 0)
@@ -122,22 +122,22 @@ static int child_prepare(struct spawn *s, bool joined)
 	int r;
 
 	if ((r = child_group(s, joined)) < 0)
-		return s->step = SPAWN_GROUP, r;
+		return s->step = GUEST_SPAWN_GROUP, r;
 	if (!hook_weak("session") && setsid() < 0)
-		return s->step = SPAWN_SESSION, -errno;
+		return s->step = GUEST_SPAWN_SESSION, -errno;
 	if ((r = child_stdio(s)) < 0)
-		return s->step = SPAWN_STDIO, r;
+		return s->step = GUEST_SPAWN_STDIO, r;
 	if (s->tty && ioctl(0, TIOCSCTTY, 0) < 0)
-		return s->step = SPAWN_TTY, -errno;
+		return s->step = GUEST_SPAWN_TTY, -errno;
 	if ((r = child_limits(s)) < 0)
-		return s->step = SPAWN_LIMITS, r;
+		return s->step = GUEST_SPAWN_LIMITS, r;
 	umask(022);
-	if ((r = user_become(s->cred)) < 0)
-		return s->step = SPAWN_USER, r;
+	if ((r = passwd_become(s->cred)) < 0)
+		return s->step = GUEST_SPAWN_USER, r;
 	/* The change of user made this memory what fs.suid_dumpable says. */
 	prctl(PR_SET_DUMPABLE, hook_weak("dumpable"));
 	if ((r = child_chdir(s)) < 0)
-		return s->step = SPAWN_CWD, r;
+		return s->step = GUEST_SPAWN_CWD, r;
 	sigemptyset(&none);
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, _NSIG / 8);
 	return 0;
@@ -178,8 +178,8 @@ static int try_exec(struct spawn *s, const char *path)
 
 	execve(path, s->argv, hook_weak("env") ? environ : s->envp);
 	error = errno;
-	s->step = error == ENOENT && faccessat(AT_FDCWD, path, F_OK, 0) == 0 ? SPAWN_INTERPRETER
-									     : SPAWN_EXEC;
+	s->step = error == ENOENT && faccessat(AT_FDCWD, path, F_OK, 0) == 0 ? GUEST_SPAWN_INTERPRETER
+									     : GUEST_SPAWN_EXEC;
 	return -error;
 }
 
@@ -190,7 +190,7 @@ static int child_search(struct spawn *s)
 	size_t name_len = strlen(name);
 	int r = -ENOENT, one;
 
-	s->step = SPAWN_EXEC;
+	s->step = GUEST_SPAWN_EXEC;
 	if (strchr(name, '/') || !name_len)
 		return name_len ? try_exec(s, name) : -ENOENT;
 	for (; dir; dir = *end ? end + 1 : NULL) {
@@ -206,13 +206,13 @@ static int child_search(struct spawn *s)
 		child_path[n++] = '/';
 		memcpy(child_path + n, name, name_len + 1);
 		one = try_exec(s, child_path);
-		if (s->step == SPAWN_INTERPRETER ||
+		if (s->step == GUEST_SPAWN_INTERPRETER ||
 		    (one != -ENOENT && one != -ENOTDIR && one != -EACCES))
 			return one;
 		if (one == -EACCES)
 			r = one;
 	}
-	s->step = SPAWN_EXEC;
+	s->step = GUEST_SPAWN_EXEC;
 	return r;
 }
 
@@ -235,10 +235,10 @@ static _Noreturn void child_main(struct spawn *s, bool joined, int report)
 	if (r == 0) {
 		if (s->text_fd < 0 && !hook_weak("closefds"))
 			syscall(SYS_close_range, 3, ~0u, CLOEXEC_RANGE);
-		s->step = SPAWN_ONLY;
-		r = s->only ? only_restrict(s->only, s->only_must, s->or_sh, s->cred) : 0;
+		s->step = GUEST_SPAWN_ONLY;
+		r = s->only ? landlock_restrict(s->only, s->only_must, s->or_sh, s->cred) : 0;
 		if (r == 0) {
-			s->step = SPAWN_FILTER;
+			s->step = GUEST_SPAWN_FILTER;
 			r = child_filter();
 		}
 		if (r == 0)
@@ -252,7 +252,7 @@ static _Noreturn void child_main(struct spawn *s, bool joined, int report)
 /* A filter that cannot look into clone3's arguments answers ENOSYS; then the child moves itself. */
 static bool no_clone3;
 
-pid_t spawn_fork(int leaf_fd)
+pid_t guest_spawn_fork(int leaf_fd)
 {
 	struct clone_args a = {
 		.flags = leaf_fd >= 0 ? CLONE_INTO_CGROUP : 0,
@@ -283,7 +283,7 @@ static void wait_started(struct spawn *s, pid_t pid, int report)
 	while (n < 0 && errno == EINTR);
 	if (n <= 0) {
 		kill(pid, SIGKILL);
-		s->step = SPAWN_STUCK;
+		s->step = GUEST_SPAWN_STUCK;
 		s->error = ETIMEDOUT;
 	} else if (read(report, &r, sizeof(r)) == sizeof(r)) {
 		s->step = r.step;
@@ -291,22 +291,22 @@ static void wait_started(struct spawn *s, pid_t pid, int report)
 	}
 }
 
-pid_t spawn_program(struct spawn *s)
+pid_t guest_spawn_program(struct spawn *s)
 {
 	int report[2];
 	pid_t pid;
 
 	s->step = s->error = 0;
 	if (pipe2(report, O_CLOEXEC) < 0) {
-		s->step = SPAWN_CLONE;
+		s->step = GUEST_SPAWN_CLONE;
 		s->error = errno;
 		return -1;
 	}
-	pid = spawn_fork(s->leaf_fd);
+	pid = guest_spawn_fork(s->leaf_fd);
 	if (pid == 0)
 		child_main(s, !no_clone3, report[1]);
 	if (pid < 0) {
-		s->step = SPAWN_CLONE;
+		s->step = GUEST_SPAWN_CLONE;
 		s->error = errno;
 	}
 	close(report[1]);
@@ -340,13 +340,13 @@ static int worker_fds(struct spawn *s)
 	return 0;
 }
 
-pid_t spawn_worker(struct spawn *s)
+pid_t guest_spawn_worker(struct spawn *s)
 {
-	pid_t pid = spawn_fork(s->leaf_fd);
+	pid_t pid = guest_spawn_fork(s->leaf_fd);
 	bool joined = !no_clone3;
 
 	if (pid != 0) {
-		s->step = SPAWN_CLONE;
+		s->step = GUEST_SPAWN_CLONE;
 		s->error = pid < 0 ? errno : 0;
 		return pid;
 	}
@@ -360,7 +360,7 @@ static int explain_exec(const struct spawn *s, struct err *err)
 {
 	const char *name = s->argv[0];
 
-	if (s->step == SPAWN_INTERPRETER)
+	if (s->step == GUEST_SPAWN_INTERPRETER)
 		err_set(err, ERR_NOT_FOUND, "%s: its interpreter is not there", name);
 	else if (s->error == ENOENT || s->error == ENOTDIR)
 		err_set(err, ERR_NOT_FOUND, "%s: not found", name);
@@ -377,31 +377,31 @@ static int explain_exec(const struct spawn *s, struct err *err)
 	return -1;
 }
 
-int spawn_explain(const struct spawn *s, struct err *err)
+int guest_spawn_explain(const struct spawn *s, struct err *err)
 {
 	static const char *const what[] = {
-		[SPAWN_CLONE] = "new process",
-		[SPAWN_GROUP] = "control group",
-		[SPAWN_SESSION] = "new session",
-		[SPAWN_STDIO] = "standard descriptors",
-		[SPAWN_TTY] = "terminal",
-		[SPAWN_LIMITS] = "resource limits",
-		[SPAWN_USER] = "change of user",
-		[SPAWN_CWD] = "working directory",
-		[SPAWN_EXEC] = "program",
-		[SPAWN_INTERPRETER] = "interpreter",
-		[SPAWN_ONLY] = "list of what it may execute",
-		[SPAWN_STUCK] = "start of the program",
-		[SPAWN_FILTER] = "system call filter",
+		[GUEST_SPAWN_CLONE] = "new process",
+		[GUEST_SPAWN_GROUP] = "control group",
+		[GUEST_SPAWN_SESSION] = "new session",
+		[GUEST_SPAWN_STDIO] = "standard descriptors",
+		[GUEST_SPAWN_TTY] = "terminal",
+		[GUEST_SPAWN_LIMITS] = "resource limits",
+		[GUEST_SPAWN_USER] = "change of user",
+		[GUEST_SPAWN_CWD] = "working directory",
+		[GUEST_SPAWN_EXEC] = "program",
+		[GUEST_SPAWN_INTERPRETER] = "interpreter",
+		[GUEST_SPAWN_ONLY] = "list of what it may execute",
+		[GUEST_SPAWN_STUCK] = "start of the program",
+		[GUEST_SPAWN_FILTER] = "system call filter",
 	};
 
-	if (s->step == SPAWN_EXEC || s->step == SPAWN_INTERPRETER)
+	if (s->step == GUEST_SPAWN_EXEC || s->step == GUEST_SPAWN_INTERPRETER)
 		return explain_exec(s, err);
-	if (s->step == SPAWN_ONLY && s->error == ENOSYS)
+	if (s->step == GUEST_SPAWN_ONLY && s->error == ENOSYS)
 		return err_set(err, ERR_DENIED,
 			       "its policy demands that the kernel sees to what may be executed, "
 			       "and this kernel has no Landlock");
-	if (s->step != SPAWN_CWD)
+	if (s->step != GUEST_SPAWN_CWD)
 		return err_sys(err, s->error, "%s", what[s->step]);
 	err_sys(err, s->error, "working directory %s", s->cwd);
 	if (err->code == ERR_NOT_FOUND)

@@ -7,22 +7,22 @@
 #include "init/core/init_state.h"
 
 enum spawn_step {
-	SPAWN_CLONE = 1,
-	SPAWN_GROUP,
-	SPAWN_SESSION,
-	SPAWN_STDIO,
-	SPAWN_TTY,
-	SPAWN_LIMITS,
-	SPAWN_USER,
-	SPAWN_CWD,
-	SPAWN_ONLY,
-	SPAWN_FILTER,
-	SPAWN_EXEC,
-	SPAWN_INTERPRETER, /* the program is there, what its first line names is not */
-	SPAWN_STUCK,
+	GUEST_SPAWN_CLONE = 1,
+	GUEST_SPAWN_GROUP,
+	GUEST_SPAWN_SESSION,
+	GUEST_SPAWN_STDIO,
+	GUEST_SPAWN_TTY,
+	GUEST_SPAWN_LIMITS,
+	GUEST_SPAWN_USER,
+	GUEST_SPAWN_CWD,
+	GUEST_SPAWN_ONLY,
+	GUEST_SPAWN_FILTER,
+	GUEST_SPAWN_EXEC,
+	GUEST_SPAWN_INTERPRETER, /* the program is there, what its first line names is not */
+	GUEST_SPAWN_STUCK,
 };
 
-enum { SPAWN_TEXT_FD = 9 }; /* where a spare shell reads its command from */
+enum { GUEST_SPAWN_TEXT_FD = 9 }; /* where a spare shell reads its command from */
 
 struct spawn {
 	const struct cred *cred;
@@ -30,7 +30,7 @@ struct spawn {
 	const char *cwd; /* "" is home */
 	const char *home;
 	int stdio[3];
-	int text_fd; /* -1, or becomes SPAWN_TEXT_FD */
+	int text_fd; /* -1, or becomes GUEST_SPAWN_TEXT_FD */
 	int leaf_fd; /* -1: no cgroup of its own */
 	bool tty;
 	bool bash; /* argv[0] stands for /bin/bash, wherever the path leads */
@@ -44,14 +44,14 @@ struct spawn {
 };
 
 /* The pid, or -1 with step and error set. Returns when the program is running, not before. */
-pid_t spawn_program(struct spawn *s);
+pid_t guest_spawn_program(struct spawn *s);
 /* The pid, or -1. What goes wrong later in the worker is its own to report. */
-pid_t spawn_worker(struct spawn *s);
+pid_t guest_spawn_worker(struct spawn *s);
 
 /* What went wrong, in words. Always -1. */
-int spawn_explain(const struct spawn *s, struct err *err);
+int guest_spawn_explain(const struct spawn *s, struct err *err);
 
 /* A process like this one, not sharing memory: for workers and shims. */
-pid_t spawn_fork(int leaf_fd);
+pid_t guest_spawn_fork(int leaf_fd);
 
 #endif

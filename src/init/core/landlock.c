@@ -73,7 +73,7 @@ static bool is_its_own(const struct only *o, const struct stat *st)
 /* Bytes of a guest's file: every number in them is only believed as far as pread() goes. */
 static bool read_loader(int dir, const char *program, char ret[LOADER_SIZE])
 {
-	auto_close int fd = path_openat(dir, program, O_RDONLY | O_CLOEXEC, 0);
+	auto_close int fd = guest_path_openat(dir, program, O_RDONLY | O_CLOEXEC, 0);
 	Elf64_Ehdr head;
 	Elf64_Phdr part;
 
@@ -111,7 +111,7 @@ static int add_loader(struct only *o, int dir, const char *program)
 			return 0;
 	if (o->nloaders < LOADERS_MAX)
 		memcpy(o->loaders[o->nloaders++], loader, strlen(loader) + 1);
-	fd = path_openat(AT_FDCWD, loader, O_PATH | O_CLOEXEC, 0);
+	fd = guest_path_openat(AT_FDCWD, loader, O_PATH | O_CLOEXEC, 0);
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || is_its_own(o, &st))
 		return 0;
 	return add(o, fd, LANDLOCK_ACCESS_FS_EXECUTE);
@@ -122,7 +122,7 @@ static int add_loader(struct only *o, int dir, const char *program)
 /* What is not there, or is no program, is no rule. `dir` is AT_FDCWD for an absolute path. */
 static int add_program(struct only *o, int dir, const char *program)
 {
-	auto_close int fd = path_openat(dir, program, O_PATH | O_CLOEXEC, 0);
+	auto_close int fd = guest_path_openat(dir, program, O_PATH | O_CLOEXEC, 0);
 	struct stat st;
 	int r;
 
@@ -136,7 +136,7 @@ static int add_program(struct only *o, int dir, const char *program)
 /* One that its user may write to is none to find names in: a link there could be to anything. */
 static void add_dir(struct only *o)
 {
-	auto_close int fd = path_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+	auto_close int fd = guest_path_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
 	struct stat st;
 
 	if (fd < 0 || o->ndirs >= AGENT_ONLY_DIRS || fstat(fd, &st) < 0 || is_its_own(o, &st))
@@ -214,7 +214,7 @@ static int add_all(struct only *o, const char *list, bool shell, uint64_t handle
 	return r < 0 ? r : add_list(o, list);
 }
 
-int only_restrict(const char *list, bool must, bool shell, const struct cred *cred)
+int landlock_restrict(const char *list, bool must, bool shell, const struct cred *cred)
 {
 	static struct only o;
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);

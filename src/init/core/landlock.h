@@ -8,6 +8,6 @@
 
 /* `list` is as AGENT_ONLY has it; `shell`: also the shell that lodge starts. As the command's user,
  * for good. 0, also where the kernel has no Landlock unless `must`; else -errno: ENOSYS then. */
-int only_restrict(const char *list, bool must, bool shell, const struct cred *cred);
+int landlock_restrict(const char *list, bool must, bool shell, const struct cred *cred);
 
 #endif

@@ -34,7 +34,7 @@ static int lines_open(struct lines *l, const char *path)
 {
 	const char *kind;
 
-	*l = (struct lines){ .fd = path_open_file(AT_FDCWD, path, O_RDONLY, 0, &kind) };
+	*l = (struct lines){ .fd = guest_path_open_file(AT_FDCWD, path, O_RDONLY, 0, &kind) };
 	return l->fd < 0 ? -1 : 0;
 }
 
@@ -209,7 +209,7 @@ name:
 	return err_set(err, ERR_INVALID, "user %.64s: not in /etc/passwd", spec);
 }
 
-int user_resolve(const char *spec, struct user *ret, struct err *err)
+int passwd_resolve(const char *spec, struct user *ret, struct err *err)
 {
 	struct user u = { .home = "/", .shell = "/bin/sh" };
 
@@ -229,7 +229,7 @@ int user_resolve(const char *spec, struct user *ret, struct err *err)
 	return 0;
 }
 
-static struct cred own; /* what user_leave() goes back to */
+static struct cred own; /* what passwd_leave() goes back to */
 static bool own_known;
 
 static int set_effective(bool none)
@@ -244,7 +244,7 @@ static int set_effective(bool none)
 	return syscall(SYS_capset, &h, d) < 0 ? -errno : 0;
 }
 
-int user_enter(const struct cred *c)
+int passwd_enter(const struct cred *c)
 {
 	if (init_binding.one_id)
 		return 0;
@@ -259,14 +259,14 @@ int user_enter(const struct cred *c)
 	setfsuid(c->uid);
 	/* setfsuid() has no way to fail aloud but to be asked again. */
 	if ((uint32_t)setfsuid(c->uid) != c->uid || (uint32_t)setfsgid(c->gid) != c->gid) {
-		user_leave();
+		passwd_leave();
 		return -EPERM;
 	}
 	/* The root class leaves rights over files to this process; a user has none of them. */
 	return init_binding.root_class && c->uid != 0 ? set_effective(true) : 0;
 }
 
-void user_leave(void)
+void passwd_leave(void)
 {
 	if (init_binding.one_id || !own_known)
 		return;
@@ -279,7 +279,7 @@ void user_leave(void)
 	prctl(PR_SET_DUMPABLE, hook_weak("dumpable"));
 }
 
-int user_become(const struct cred *c)
+int passwd_become(const struct cred *c)
 {
 	struct __user_cap_header_struct h = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	static const struct __user_cap_data_struct none[2];

@@ -14,13 +14,13 @@ struct user {
 };
 
 /* "" is the default user, else "name" or "uid[:gid]"; a number needs no entry. */
-int user_resolve(const char *spec, struct user *ret, struct err *err);
+int passwd_resolve(const char *spec, struct user *ret, struct err *err);
 
 /* File operations between the two calls are the user's. 0 or -errno; always pair them. */
-int user_enter(const struct cred *c);
-void user_leave(void);
+int passwd_enter(const struct cred *c);
+void passwd_leave(void);
 
 /* In a child that goes on as the user for good. 0 or -errno. Raw system calls only. */
-int user_become(const struct cred *c);
+int passwd_become(const struct cred *c);
 
 #endif

@@ -44,7 +44,7 @@ static uint8_t number(const struct conn *c)
 	return (uint8_t)(c - conns);
 }
 
-void conn_listen(void)
+void agent_conn_listen(void)
 {
 	bool room = false;
 
@@ -52,14 +52,14 @@ void conn_listen(void)
 		room |= !conns[i].used;
 	if (!room || listening)
 		return;
-	listening = loop_add(BOOT_FD_LISTEN, LOOP_LISTEN, 0, EPOLLIN) == 0;
+	listening = event_loop_add(BOOT_FD_LISTEN, EVENT_LISTEN, 0, EPOLLIN) == 0;
 	listen_again_us = 0;
 }
 
 static void stop_listening(bool come_back)
 {
 	if (listening)
-		loop_del(BOOT_FD_LISTEN);
+		event_loop_del(BOOT_FD_LISTEN);
 	listening = false;
 	listen_again_us = come_back ? init_now_us() + 100 * 1000ull : 0;
 }
@@ -75,7 +75,7 @@ static bool is_guest(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) < 0 || peer.pid != 0;
 }
 
-void conn_accept(void)
+void agent_conn_accept(void)
 {
 	struct conn *c = conns;
 	int fd;
@@ -92,7 +92,7 @@ void conn_accept(void)
 			stop_listening(true);
 		return;
 	}
-	if (is_guest(fd) || loop_add(fd, LOOP_CONN, number(c), EPOLLIN) < 0) {
+	if (is_guest(fd) || event_loop_add(fd, EVENT_CONN, number(c), EPOLLIN) < 0) {
 		close(fd);
 		return;
 	}
@@ -101,8 +101,8 @@ void conn_accept(void)
 
 static void detach_all(struct conn *c)
 {
-	for (uint32_t i = 0; i < table_end(); i++) {
-		struct rec *r = table_at(i);
+	for (uint32_t i = 0; i < process_table_end(); i++) {
+		struct process *r = process_table_at(i);
 		bool was;
 
 		if (!r)
@@ -112,10 +112,10 @@ static void detach_all(struct conn *c)
 		r->told &= (uint16_t)~bit(c);
 		r->exit_due &= (uint16_t)~bit(c);
 		r->exit_sent &= (uint16_t)~bit(c);
-		input_forget_conn(r, number(c));
+		exec_stdin_forget_conn(r, number(c));
 		if (was) {
-			pump_readers_changed(r);
-			exec_output_moved(r);
+			output_pump_readers_changed(r);
+			process_output_moved(r);
 		}
 	}
 }
@@ -127,11 +127,11 @@ static void conn_close(struct conn *c)
 	if (c->pending)
 		answer_close(&waiting[number(c)]);
 	c->used = false;
-	loop_del(c->fd);
+	event_loop_del(c->fd);
 	close(c->fd);
 	detach_all(c);
-	file_forget_conn(number(c));
-	conn_listen();
+	guest_file_forget_conn(number(c));
+	agent_conn_listen();
 }
 
 static void update_interest(struct conn *c)
@@ -140,32 +140,32 @@ static void update_interest(struct conn *c)
 
 	if (!c->pending && !c->listing)
 		events |= EPOLLIN;
-	loop_mod(c->fd, LOOP_CONN, number(c), events);
+	event_loop_mod(c->fd, EVENT_CONN, number(c), events);
 }
 
-void conn_wake(uint8_t n)
+void agent_conn_wake(uint8_t n)
 {
 	conns[n].wake = true;
 }
 
-void conn_wake_mask(uint16_t mask)
+void agent_conn_wake_mask(uint16_t mask)
 {
 	for (int i = 0; i < AGENT_CONNS_MAX; i++) {
 		if (mask & (1u << i))
-			conn_wake((uint8_t)i);
+			agent_conn_wake((uint8_t)i);
 	}
 }
 
-void conn_output(struct rec *r)
+void agent_conn_output(struct process *r)
 {
-	if (r->state != REC_DONE)
-		conn_wake_mask(r->attached & (uint16_t)~r->told);
+	if (r->state != PROCESS_DONE)
+		agent_conn_wake_mask(r->attached & (uint16_t)~r->told);
 }
 
 /* False if it could not be sent now; the connection may be gone afterwards. */
 static bool transmit(struct conn *c, const struct answer *a)
 {
-	int r = sock_send(c->fd, a->bytes, a->len, a->fds, a->nfds);
+	int r = fd_message_send(c->fd, a->bytes, a->len, a->fds, a->nfds);
 
 	if (r == -EAGAIN) {
 		if (!c->blocked)
@@ -202,7 +202,7 @@ static void receive(struct conn *c)
 	int n;
 
 	memset(rx, 0, sizeof(struct agent_hdr));
-	n = sock_recv(c->fd, rx, sizeof(rx), fds, AGENT_FDS_MAX, &nfds);
+	n = fd_message_recv(c->fd, rx, sizeof(rx), fds, AGENT_FDS_MAX, &nfds);
 	if (n == -EAGAIN)
 		return;
 	memset(&out, 0, sizeof(struct agent_hdr) + offsetof(struct answer, bytes));
@@ -234,7 +234,7 @@ static void receive(struct conn *c)
 	send_answer(c, &out);
 }
 
-void conn_ready(uint32_t n, uint32_t events)
+void agent_conn_ready(uint32_t n, uint32_t events)
 {
 	struct conn *c = &conns[n];
 
@@ -255,8 +255,8 @@ void conn_ready(uint32_t n, uint32_t events)
 
 static bool flush_listing(struct conn *c)
 {
-	while (c->list_at < table_end()) {
-		struct rec *r = table_at(c->list_at);
+	while (c->list_at < process_table_end()) {
+		struct process *r = process_table_at(c->list_at);
 
 		if (r) {
 			answer_proc(&out, c->list_req, r);
@@ -273,7 +273,7 @@ static bool flush_listing(struct conn *c)
 	return true;
 }
 
-static bool flush_input(struct conn *c, struct rec *r)
+static bool flush_input(struct conn *c, struct process *r)
 {
 	struct err e;
 
@@ -293,16 +293,16 @@ static bool flush_input(struct conn *c, struct rec *r)
 	return true;
 }
 
-static bool flush_events(struct conn *c, struct rec *r)
+static bool flush_events(struct conn *c, struct process *r)
 {
 	struct agent_progress now;
 	struct agent_exit ex;
 
 	if (r->exit_due & bit(c)) {
-		const char *sentence = r->job ? table_sentence(r) : "";
+		const char *sentence = r->job ? process_table_sentence(r) : "";
 
 		ex = r->exit;
-		pump_progress(r, &ex.at);
+		output_pump_progress(r, &ex.at);
 		answer_put(&out, AGENT_EXIT, 0, &ex, sizeof(ex), sentence,
 			   *sentence ? strlen(sentence) + 1 : 0);
 		if (!transmit(c, &out))
@@ -311,9 +311,9 @@ static bool flush_events(struct conn *c, struct rec *r)
 		r->exit_sent |= bit(c);
 		return true;
 	}
-	if (!(r->attached & r->news & bit(c)) || (r->told & bit(c)) || r->state == REC_DONE)
+	if (!(r->attached & r->news & bit(c)) || (r->told & bit(c)) || r->state == PROCESS_DONE)
 		return true;
-	pump_progress(r, &now);
+	output_pump_progress(r, &now);
 	answer_put(&out, AGENT_OUTPUT, 0, &now, sizeof(now), NULL, 0);
 	if (!transmit(c, &out))
 		return false;
@@ -337,15 +337,15 @@ static void flush_one(struct conn *c)
 	}
 	if (c->listing && !flush_listing(c))
 		return;
-	for (uint32_t i = 0; i < table_end(); i++) {
-		struct rec *r = table_at(i);
+	for (uint32_t i = 0; i < process_table_end(); i++) {
+		struct process *r = process_table_at(i);
 
 		if (r && (!flush_input(c, r) || !flush_events(c, r)))
 			return;
 	}
 }
 
-void conn_flush(void)
+void agent_conn_flush(void)
 {
 	for (int i = 0; i < AGENT_CONNS_MAX; i++) {
 		if (conns[i].used && conns[i].wake && !conns[i].blocked)
@@ -353,7 +353,7 @@ void conn_flush(void)
 	}
 }
 
-void conn_timers(uint64_t now_us)
+void agent_conn_timers(uint64_t now_us)
 {
 	for (int i = 0; i < AGENT_CONNS_MAX; i++) {
 		struct conn *c = &conns[i];
@@ -362,10 +362,10 @@ void conn_timers(uint64_t now_us)
 			conn_close(c);
 	}
 	if (listen_again_us && now_us >= listen_again_us)
-		conn_listen();
+		agent_conn_listen();
 }
 
-uint64_t conn_next_timer(void)
+uint64_t agent_conn_next_timer(void)
 {
 	uint64_t next = listen_again_us ? listen_again_us : UINT64_MAX;
 

@@ -6,16 +6,16 @@
 
 #include "init/exec/process_table.h"
 
-void conn_listen(void);
-void conn_accept(void);
-void conn_ready(uint32_t n, uint32_t events);
+void agent_conn_listen(void);
+void agent_conn_accept(void);
+void agent_conn_ready(uint32_t n, uint32_t events);
 /* Something is to be sent; it goes out at the end of the round. */
-void conn_wake(uint8_t n);
-void conn_wake_mask(uint16_t mask);
+void agent_conn_wake(uint8_t n);
+void agent_conn_wake_mask(uint16_t mask);
 /* The record has new output, or room for it. */
-void conn_output(struct rec *r);
-void conn_flush(void);
-void conn_timers(uint64_t now_us);
-uint64_t conn_next_timer(void);
+void agent_conn_output(struct process *r);
+void agent_conn_flush(void);
+void agent_conn_timers(uint64_t now_us);
+uint64_t agent_conn_next_timer(void);
 
 #endif

@@ -61,27 +61,27 @@ void answer_close(struct answer *a)
 		close(a->fds[--a->nfds]);
 }
 
-static struct agent_proc proc_of(const struct rec *r)
+static struct agent_proc proc_of(const struct process *r)
 {
 	struct agent_proc p = {
 		.exec = r->id,
 		.pid = r->pid,
-		.state = r->state == REC_DONE ? AGENT_EXITED : AGENT_RUNNING,
+		.state = r->state == PROCESS_DONE ? AGENT_EXITED : AGENT_RUNNING,
 		.flags = r->flags,
 		.argc = r->argc,
 		.started_ms = r->started_ms,
 		.exit = r->exit,
 	};
 
-	pump_progress(r, &p.exit.at);
+	output_pump_progress(r, &p.exit.at);
 	return p;
 }
 
-void answer_proc(struct answer *a, uint32_t req, struct rec *r)
+void answer_proc(struct answer *a, uint32_t req, struct process *r)
 {
 	struct agent_proc p = proc_of(r);
 
-	answer_put(a, AGENT_PROC, req, &p, sizeof(p), table_text(r), r->text_len);
+	answer_put(a, AGENT_PROC, req, &p, sizeof(p), process_table_text(r), r->text_len);
 }
 
 static void answer_ok(struct answer *a, const struct request *q)
@@ -89,9 +89,9 @@ static void answer_ok(struct answer *a, const struct request *q)
 	answer_put(a, AGENT_OK, q->req, NULL, 0, NULL, 0);
 }
 
-static struct rec *find(uint64_t id, struct err *err)
+static struct process *find(uint64_t id, struct err *err)
 {
-	struct rec *r = table_find(id);
+	struct process *r = process_table_find(id);
 
 	if (!r)
 		err_set(err, ERR_NOT_FOUND, "command %llu is not known", (unsigned long long)id);
@@ -117,7 +117,7 @@ static int do_bind(const struct request *q, struct answer *a, struct err *err)
 
 static int do_hello(const struct request *q, struct answer *a)
 {
-	struct agent_hello h = { AGENT_VERSION, table_count(), table_last_id() };
+	struct agent_hello h = { AGENT_VERSION, process_table_count(), process_table_last_id() };
 
 	answer_put(a, AGENT_HELLOR, q->req, &h, sizeof(h), NULL, 0);
 	return 0;
@@ -129,7 +129,7 @@ static int do_exec(struct request *q, struct answer *a, struct err *err)
 	size_t n = q->nfds;
 
 	q->nfds = 0; /* taken */
-	if (exec_start(q->conn, q->msg, q->len, q->fds, n, &s, err) < 0)
+	if (process_start(q->conn, q->msg, q->len, q->fds, n, &s, err) < 0)
 		return -1;
 	answer_put(a, AGENT_STARTED, q->req, &s, sizeof(s), NULL, 0);
 	return 0;
@@ -149,7 +149,7 @@ static int do_job(struct request *q, struct answer *a, struct err *err)
 
 static int do_arm(const struct request *q, struct answer *a, struct err *err)
 {
-	if (arm_set(q->msg, q->len, err) < 0)
+	if (spare_shell_set(q->msg, q->len, err) < 0)
 		return -1;
 	answer_ok(a, q);
 	return 0;
@@ -157,14 +157,14 @@ static int do_arm(const struct request *q, struct answer *a, struct err *err)
 
 static int do_stdin(const struct request *q, struct answer *a, struct err *err)
 {
-	struct rec *r;
+	struct process *r;
 	int got;
 	BODY(q, agent_stdin);
 
 	r = find(m.exec, err);
 	if (!r)
 		return -1;
-	got = input_put(r, q->conn, q->req, &m, q->msg + sizeof(struct agent_hdr) + sizeof(m), err);
+	got = exec_stdin_put(r, q->conn, q->req, &m, q->msg + sizeof(struct agent_hdr) + sizeof(m), err);
 	if (got < 0)
 		return -1;
 	if (got)
@@ -174,11 +174,11 @@ static int do_stdin(const struct request *q, struct answer *a, struct err *err)
 
 static int do_signal(const struct request *q, struct answer *a, struct err *err)
 {
-	struct rec *r;
+	struct process *r;
 	BODY(q, agent_signal);
 
 	r = find(m.exec, err);
-	if (!r || exec_signal(r, m.signo, m.scope, err) < 0)
+	if (!r || process_signal(r, m.signo, m.scope, err) < 0)
 		return -1;
 	answer_ok(a, q);
 	return 0;
@@ -186,11 +186,11 @@ static int do_signal(const struct request *q, struct answer *a, struct err *err)
 
 static int do_resize(const struct request *q, struct answer *a, struct err *err)
 {
-	struct rec *r;
+	struct process *r;
 	BODY(q, agent_resize);
 
 	r = find(m.exec, err);
-	if (!r || exec_resize(r, m.rows, m.cols, err) < 0)
+	if (!r || process_resize(r, m.rows, m.cols, err) < 0)
 		return -1;
 	answer_ok(a, q);
 	return 0;
@@ -206,7 +206,7 @@ static uint64_t clamp(uint64_t v, uint64_t low, uint64_t high)
 static int do_attach(const struct request *q, struct answer *a, struct err *err)
 {
 	const uint16_t bit = (uint16_t)(1u << q->conn);
-	struct rec *r;
+	struct process *r;
 	BODY(q, agent_offsets);
 
 	r = find(m.exec, err);
@@ -218,25 +218,25 @@ static int do_attach(const struct request *q, struct answer *a, struct err *err)
 	r->told &= (uint16_t)~bit;
 	r->exit_sent &= (uint16_t)~bit;
 	r->news &= (uint16_t)~bit;
-	if (r->state == REC_DONE)
+	if (r->state == PROCESS_DONE)
 		r->exit_due |= bit;
 	else if (r->out[0].end > r->seen[q->conn][0] || r->out[1].end > r->seen[q->conn][1])
 		r->news |= bit;
-	conn_wake(q->conn);
+	agent_conn_wake(q->conn);
 	answer_ok(a, q);
 	return 0;
 }
 
-static void readers_changed(struct rec *r)
+static void readers_changed(struct process *r)
 {
-	pump_readers_changed(r);
-	exec_output_moved(r);
+	output_pump_readers_changed(r);
+	process_output_moved(r);
 }
 
 static int do_detach(const struct request *q, struct answer *a, struct err *err)
 {
 	const uint16_t bit = (uint16_t)(1u << q->conn);
-	struct rec *r;
+	struct process *r;
 	BODY(q, agent_ref);
 
 	r = find(m.exec, err);
@@ -253,11 +253,11 @@ static int do_detach(const struct request *q, struct answer *a, struct err *err)
 static int do_consumed(const struct request *q, struct answer *a)
 {
 	const uint16_t bit = (uint16_t)(1u << q->conn);
-	struct rec *r;
+	struct process *r;
 	BODY(q, agent_offsets);
 
 	a->none = true;
-	r = table_find(m.exec);
+	r = process_table_find(m.exec);
 	if (!r || !(r->attached & bit))
 		return 0;
 	/* Never backwards: what was let go may be overwritten by now. */
@@ -265,13 +265,13 @@ static int do_consumed(const struct request *q, struct answer *a)
 	r->seen[q->conn][1] = clamp(m.err, r->seen[q->conn][1], r->out[1].end);
 	r->told &= (uint16_t)~bit;
 	readers_changed(r);
-	conn_wake(q->conn);
+	agent_conn_wake(q->conn);
 	return 0;
 }
 
 static int do_status(const struct request *q, struct answer *a, struct err *err)
 {
-	struct rec *r;
+	struct process *r;
 	BODY(q, agent_ref);
 
 	r = find(m.exec, err);
@@ -283,16 +283,16 @@ static int do_status(const struct request *q, struct answer *a, struct err *err)
 
 static int do_forget(const struct request *q, struct answer *a, struct err *err)
 {
-	struct rec *r;
+	struct process *r;
 	BODY(q, agent_ref);
 
 	r = find(m.exec, err);
 	if (!r)
 		return -1;
-	if (r->state != REC_DONE)
+	if (r->state != PROCESS_DONE)
 		return err_set(err, ERR_CONFLICT, "command %llu is running",
 			       (unsigned long long)r->id);
-	exec_forget(r);
+	process_forget(r);
 	answer_ok(a, q);
 	return 0;
 }
@@ -302,7 +302,7 @@ static int do_logs(const struct request *q, struct answer *a, struct err *err)
 {
 	struct agent_logs l = { 0 };
 	const char *sentence;
-	struct rec *r;
+	struct process *r;
 	BODY(q, agent_ref);
 
 	r = find(m.exec, err);
@@ -319,7 +319,7 @@ static int do_logs(const struct request *q, struct answer *a, struct err *err)
 		a->nfds++;
 		l.log_bytes = r->log_bytes;
 	}
-	sentence = r->job && r->state == REC_DONE ? table_sentence(r) : "";
+	sentence = r->job && r->state == PROCESS_DONE ? process_table_sentence(r) : "";
 	answer_put(a, AGENT_LOGR, q->req, &l, sizeof(l), sentence,
 		   *sentence ? strlen(sentence) + 1 : 0);
 	return 0;
@@ -327,10 +327,10 @@ static int do_logs(const struct request *q, struct answer *a, struct err *err)
 
 static int do_file(const struct request *q, struct answer *a, struct err *err)
 {
-	static struct file_answer f;
+	static struct guest_file_answer f;
 
 	f.fd = -1;
-	if (file_request(q->conn, q->type, q->msg, q->len, &f, err) < 0)
+	if (guest_file_request(q->conn, q->type, q->msg, q->len, &f, err) < 0)
 		return -1;
 	if (f.type == AGENT_FD) {
 		answer_put(a, AGENT_FD, q->req, &f.token, sizeof(f.token), NULL, 0);

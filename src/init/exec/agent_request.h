@@ -26,7 +26,7 @@ void answer_put(struct answer *a, uint32_t type, uint32_t req, const void *fixed
 		const void *tail, size_t tail_len);
 void answer_error(struct answer *a, uint32_t req, const struct err *err);
 void answer_close(struct answer *a);
-struct rec;
-void answer_proc(struct answer *a, uint32_t req, struct rec *r);
+struct process;
+void answer_proc(struct answer *a, uint32_t req, struct process *r);
 
 #endif

@@ -15,7 +15,7 @@
 
 static int set = -1, signals = -1;
 
-int loop_init(void)
+int event_loop_init(void)
 {
 	sigset_t all;
 
@@ -30,35 +30,35 @@ int loop_init(void)
 	signals = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (signals < 0)
 		return -errno;
-	return loop_add(signals, LOOP_SIGNAL, 0, EPOLLIN);
+	return event_loop_add(signals, EVENT_SIGNAL, 0, EPOLLIN);
 }
 
-int loop_add(int fd, enum loop_kind kind, uint32_t n, uint32_t events)
+int event_loop_add(int fd, enum loop_kind kind, uint32_t n, uint32_t events)
 {
 	struct epoll_event ev = { .events = events, .data.u64 = (uint64_t)kind << 32 | n };
 
 	return epoll_ctl(set, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
 }
 
-void loop_mod(int fd, enum loop_kind kind, uint32_t n, uint32_t events)
+void event_loop_mod(int fd, enum loop_kind kind, uint32_t n, uint32_t events)
 {
 	struct epoll_event ev = { .events = events, .data.u64 = (uint64_t)kind << 32 | n };
 
 	epoll_ctl(set, EPOLL_CTL_MOD, fd, &ev);
 }
 
-void loop_del(int fd)
+void event_loop_del(int fd)
 {
 	epoll_ctl(set, EPOLL_CTL_DEL, fd, NULL);
 }
 
-static void on_output(struct rec *r, int i, uint32_t events)
+static void on_output(struct process *r, int i, uint32_t events)
 {
 	if (i == 0 && (events & EPOLLOUT))
-		input_ready(r);
+		exec_stdin_ready(r);
 	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
-		pump_ready(r, i);
-	exec_output_moved(r);
+		output_pump_ready(r, i);
+	process_output_moved(r);
 }
 
 static void on_signal(void)
@@ -67,41 +67,41 @@ static void on_signal(void)
 
 	while (read(signals, info, sizeof(info)) > 0)
 		;
-	exec_reap();
+	process_reap();
 }
 
 static void on_event(const struct epoll_event *ev)
 {
 	uint32_t n = (uint32_t)ev->data.u64;
 	enum loop_kind kind = (enum loop_kind)(ev->data.u64 >> 32);
-	struct rec *r;
+	struct process *r;
 
-	if (kind == LOOP_LISTEN) {
-		conn_accept();
+	if (kind == EVENT_LISTEN) {
+		agent_conn_accept();
 		return;
 	}
-	if (kind == LOOP_SIGNAL) {
+	if (kind == EVENT_SIGNAL) {
 		on_signal();
 		return;
 	}
-	if (kind == LOOP_CONN) {
-		conn_ready(n, ev->events);
+	if (kind == EVENT_CONN) {
+		agent_conn_ready(n, ev->events);
 		return;
 	}
-	r = table_at(n);
+	r = process_table_at(n);
 	if (!r)
 		return;
-	if (kind == LOOP_IN)
-		input_ready(r);
-	else if (kind == LOOP_SHIM)
-		exec_shim_ready(r);
+	if (kind == EVENT_IN)
+		exec_stdin_ready(r);
+	else if (kind == EVENT_SHIM)
+		process_shim_ready(r);
 	else
-		on_output(r, kind == LOOP_ERR, ev->events);
+		on_output(r, kind == EVENT_ERR, ev->events);
 }
 
 static int wait_ms(void)
 {
-	uint64_t a = exec_next_timer(), b = conn_next_timer(), c = arm_next_timer(), now;
+	uint64_t a = process_next_timer(), b = agent_conn_next_timer(), c = spare_shell_next_timer(), now;
 
 	if (b < a)
 		a = b;
@@ -116,7 +116,7 @@ static int wait_ms(void)
 	return a > 3600000 ? 3600000 : (int)a;
 }
 
-void loop_run(void)
+void event_loop_run(void)
 {
 	struct epoll_event events[16];
 
@@ -126,16 +126,16 @@ void loop_run(void)
 		/* Output first: a command whose last words and whose end came together is told
 		 * of once. */
 		for (int i = 0; i < n; i++) {
-			if (events[i].data.u64 >> 32 != LOOP_CONN)
+			if (events[i].data.u64 >> 32 != EVENT_CONN)
 				on_event(&events[i]);
 		}
 		for (int i = 0; i < n; i++) {
-			if (events[i].data.u64 >> 32 == LOOP_CONN)
+			if (events[i].data.u64 >> 32 == EVENT_CONN)
 				on_event(&events[i]);
 		}
-		exec_timers(init_now_us());
-		conn_timers(init_now_us());
-		conn_flush();
-		arm_now();
+		process_timers(init_now_us());
+		agent_conn_timers(init_now_us());
+		agent_conn_flush();
+		spare_shell_now();
 	}
 }

@@ -8,19 +8,19 @@
 #include <stdint.h>
 
 enum loop_kind {
-	LOOP_LISTEN = 1,
-	LOOP_SIGNAL,
-	LOOP_CONN,
-	LOOP_OUT, /* output pipe 0 of a record, or its terminal */
-	LOOP_ERR,
-	LOOP_IN,
-	LOOP_SHIM,
+	EVENT_LISTEN = 1,
+	EVENT_SIGNAL,
+	EVENT_CONN,
+	EVENT_OUT, /* output pipe 0 of a record, or its terminal */
+	EVENT_ERR,
+	EVENT_IN,
+	EVENT_SHIM,
 };
 
-int loop_init(void);
-int loop_add(int fd, enum loop_kind kind, uint32_t n, uint32_t events);
-void loop_mod(int fd, enum loop_kind kind, uint32_t n, uint32_t events);
-void loop_del(int fd);
-void loop_run(void) __attribute__((noreturn));
+int event_loop_init(void);
+int event_loop_add(int fd, enum loop_kind kind, uint32_t n, uint32_t events);
+void event_loop_mod(int fd, enum loop_kind kind, uint32_t n, uint32_t events);
+void event_loop_del(int fd);
+void event_loop_run(void) __attribute__((noreturn));
 
 #endif

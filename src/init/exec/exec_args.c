@@ -23,7 +23,7 @@ static bool is_given(char **envp, const char *name)
 	return false;
 }
 
-static void add_own(struct command *c)
+static void add_own(struct exec_args *c)
 {
 	const struct user *u = &c->user;
 	const bool root = u->cred.uid == 0;
@@ -52,7 +52,7 @@ static void add_own(struct command *c)
 }
 
 /* Argv as it is, or the shell that is to run the one text. */
-static char **place_argv(struct command *c, char **to, const char **at)
+static char **place_argv(struct exec_args *c, char **to, const char **at)
 {
 	static char bash[] = "bash", dash_c[] = "-c", dash_l[] = "-l";
 
@@ -71,7 +71,7 @@ static char **place_argv(struct command *c, char **to, const char **at)
 	return to;
 }
 
-int command_parse(struct command *c, const void *msg, size_t len, struct err *err)
+int exec_args_parse(struct exec_args *c, const void *msg, size_t len, struct err *err)
 {
 	const char *at = agent_msg_string(msg, len, 0);
 	char **to;
@@ -96,7 +96,7 @@ int command_parse(struct command *c, const void *msg, size_t len, struct err *er
 	c->only = c->m.flags & AGENT_ONLY ? c->user_spec + strlen(c->user_spec) + 1 : NULL;
 	if (strlen(c->cwd) >= AGENT_PATH_MAX)
 		return err_set(err, ERR_INVALID, "working directory: the path is too long");
-	if (user_resolve(c->user_spec, &c->user, err) < 0)
+	if (passwd_resolve(c->user_spec, &c->user, err) < 0)
 		return -1;
 	if (!c->user.name[0])
 		snprintf(c->user.name, sizeof(c->user.name), "%u", c->user.cred.uid);

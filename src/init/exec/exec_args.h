@@ -5,7 +5,7 @@
 
 #include "init/core/passwd.h"
 
-struct command {
+struct exec_args {
 	struct agent_exec m;
 	const char *strings; /* argv, one after the other */
 	const char *env;
@@ -17,6 +17,6 @@ struct command {
 };
 
 /* Borrows from the message and from buffers that the next call reuses. */
-int command_parse(struct command *c, const void *msg, size_t len, struct err *err);
+int exec_args_parse(struct exec_args *c, const void *msg, size_t len, struct err *err);
 
 #endif

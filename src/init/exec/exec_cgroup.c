@@ -18,10 +18,10 @@ enum { DROPPED_MAX = 1024 };
 
 /* Left behind by commands whose children live on. When even this is full, the directory stays
  * until the keeper removes the whole sandbox. */
-static struct leaf dropped[DROPPED_MAX];
+static struct exec_cgroup dropped[DROPPED_MAX];
 static unsigned ndropped;
 
-int leaf_make(struct leaf *l, char prefix, uint64_t id, struct err *err)
+int exec_cgroup_make(struct exec_cgroup *l, char prefix, uint64_t id, struct err *err)
 {
 	int fd;
 
@@ -34,7 +34,7 @@ int leaf_make(struct leaf *l, char prefix, uint64_t id, struct err *err)
 	fd = openat(BOOT_FD_CGROUP, l->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0) {
 		err_sys(err, errno, "cgroup %s", l->name);
-		leaf_drop(l);
+		exec_cgroup_drop(l);
 		return -1;
 	}
 	/* Where memory is counted here: a command without one of its processes is no command. */
@@ -42,7 +42,7 @@ int leaf_make(struct leaf *l, char prefix, uint64_t id, struct err *err)
 	return fd;
 }
 
-static int open_in(const struct leaf *l, const char *file, int flags)
+static int open_in(const struct exec_cgroup *l, const char *file, int flags)
 {
 	char path[64];
 
@@ -77,35 +77,35 @@ static uint64_t fd_counter(int fd, const char *name)
 	return find_counter(text, name);
 }
 
-uint64_t leaf_counter(const struct leaf *l, const char *file, const char *name)
+uint64_t exec_cgroup_counter(const struct exec_cgroup *l, const char *file, const char *name)
 {
 	auto_close int fd = open_in(l, file, O_RDONLY);
 
 	return fd < 0 ? UINT64_MAX : fd_counter(fd, name);
 }
 
-uint64_t leaf_oom_kills(const struct leaf *l)
+uint64_t exec_cgroup_oom_kills(const struct exec_cgroup *l)
 {
-	uint64_t v = leaf_counter(l, "memory.events", "oom_kill");
+	uint64_t v = exec_cgroup_counter(l, "memory.events", "oom_kill");
 
 	if (v == UINT64_MAX && init_binding.oom)
 		v = fd_counter(BOOT_FD_OOM, "oom_kill");
 	return v == UINT64_MAX ? 0 : v;
 }
 
-uint64_t leaf_forks_refused(void)
+uint64_t exec_cgroup_forks_refused(void)
 {
 	uint64_t v = init_binding.pids ? fd_counter(BOOT_FD_PIDS, "max") : 0;
 
 	return v == UINT64_MAX ? 0 : v;
 }
 
-bool leaf_is_populated(const struct leaf *l)
+bool exec_cgroup_is_populated(const struct exec_cgroup *l)
 {
-	return leaf_counter(l, "cgroup.events", "populated") == 1;
+	return exec_cgroup_counter(l, "cgroup.events", "populated") == 1;
 }
 
-static int kill_all(const struct leaf *l)
+static int kill_all(const struct exec_cgroup *l)
 {
 	auto_close int fd = open_in(l, "cgroup.kill", O_WRONLY);
 
@@ -116,7 +116,7 @@ static int kill_all(const struct leaf *l)
 
 /* One pass over the list; a process that forks meanwhile may leave a child without the signal,
  * which for anything but SIGKILL is what a signal to a process group does as well. */
-static int signal_pass(const struct leaf *l, int signo)
+static int signal_pass(const struct exec_cgroup *l, int signo)
 {
 	auto_close int fd = open_in(l, "cgroup.procs", O_RDONLY);
 	char text[4096];
@@ -140,7 +140,7 @@ static int signal_pass(const struct leaf *l, int signo)
 	return n < 0 ? -errno : sent;
 }
 
-int leaf_signal(const struct leaf *l, int signo)
+int exec_cgroup_signal(const struct exec_cgroup *l, int signo)
 {
 	int n, passes = 0;
 
@@ -153,12 +153,12 @@ int leaf_signal(const struct leaf *l, int signo)
 	while (n == -ENOENT && passes++ < 64 && signal_pass(l, SIGSTOP) > 0) {
 		if (signal_pass(l, SIGKILL) == 0)
 			break;
-		n = leaf_is_populated(l) ? -ENOENT : 1;
+		n = exec_cgroup_is_populated(l) ? -ENOENT : 1;
 	}
 	return n;
 }
 
-void leaf_drop(struct leaf *l)
+void exec_cgroup_drop(struct exec_cgroup *l)
 {
 	if (!l->name[0])
 		return;
@@ -168,13 +168,13 @@ void leaf_drop(struct leaf *l)
 	l->name[0] = 0;
 }
 
-void leaf_drop_if_empty(struct leaf *l)
+void exec_cgroup_drop_if_empty(struct exec_cgroup *l)
 {
 	if (l->name[0] && unlinkat(BOOT_FD_CGROUP, l->name, AT_REMOVEDIR) == 0)
 		l->name[0] = 0;
 }
 
-void leaf_sweep(void)
+void exec_cgroup_sweep(void)
 {
 	for (unsigned i = 0; i < ndropped;) {
 		if (unlinkat(BOOT_FD_CGROUP, dropped[i].name, AT_REMOVEDIR) < 0 && errno == EBUSY)

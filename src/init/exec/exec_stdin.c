@@ -14,7 +14,7 @@ enum { WAITING_MAX = 64 }; /* 4 MB at most wait in all commands together */
 
 static unsigned waiting;
 
-static void drop_buffer(struct input *in)
+static void drop_buffer(struct stdin_queue *in)
 {
 	if (!in->buf)
 		return;
@@ -23,14 +23,14 @@ static void drop_buffer(struct input *in)
 	waiting--;
 }
 
-static void close_fd(struct rec *r)
+static void close_fd(struct process *r)
 {
-	struct input *in = &r->in;
+	struct stdin_queue *in = &r->in;
 
 	if (in->fd < 0)
 		return;
 	if (in->polled && !in->tty)
-		loop_del(in->fd);
+		event_loop_del(in->fd);
 	in->polled = false;
 	/* A terminal's master lives on as long as its output is read. */
 	if (!in->tty || r->out[0].pipe != in->fd)
@@ -39,7 +39,7 @@ static void close_fd(struct rec *r)
 }
 
 /* A terminal has no end of file but the character its line discipline takes for one. */
-static void finish_eof(struct rec *r)
+static void finish_eof(struct process *r)
 {
 	if (r->in.tty)
 		(void)!write(r->in.fd, "\x04", 1);
@@ -48,7 +48,7 @@ static void finish_eof(struct rec *r)
 }
 
 /* Bytes taken, or -errno. */
-static ssize_t put(struct input *in, const char *bytes, size_t len)
+static ssize_t put(struct stdin_queue *in, const char *bytes, size_t len)
 {
 	size_t done = 0;
 
@@ -67,28 +67,28 @@ static ssize_t put(struct input *in, const char *bytes, size_t len)
 	return (ssize_t)done;
 }
 
-static void watch(struct rec *r, bool on)
+static void watch(struct process *r, bool on)
 {
-	struct input *in = &r->in;
+	struct stdin_queue *in = &r->in;
 
 	if (in->fd < 0 || in->polled == on)
 		return;
 	/* The master of a terminal is in the set already, for its output. */
 	if (in->tty) {
 		if (r->out[0].polled)
-			loop_mod(in->fd, LOOP_OUT, table_index(r), EPOLLIN | (on ? EPOLLOUT : 0));
+			event_loop_mod(in->fd, EVENT_OUT, process_table_index(r), EPOLLIN | (on ? EPOLLOUT : 0));
 	} else if (on) {
-		loop_add(in->fd, LOOP_IN, table_index(r), EPOLLOUT);
+		event_loop_add(in->fd, EVENT_IN, process_table_index(r), EPOLLOUT);
 	} else {
-		loop_del(in->fd);
+		event_loop_del(in->fd);
 	}
 	in->polled = on;
 }
 
-static int keep_rest(struct rec *r, uint8_t conn, uint32_t req, const char *bytes, size_t len,
+static int keep_rest(struct process *r, uint8_t conn, uint32_t req, const char *bytes, size_t len,
 		     struct err *err)
 {
-	struct input *in = &r->in;
+	struct stdin_queue *in = &r->in;
 
 	if (waiting >= WAITING_MAX)
 		return err_set(err, ERR_LIMIT, "too much input waits for other commands");
@@ -110,10 +110,10 @@ static int keep_rest(struct rec *r, uint8_t conn, uint32_t req, const char *byte
 	return 0;
 }
 
-int input_put(struct rec *r, uint8_t conn, uint32_t req, const struct agent_stdin *m,
+int exec_stdin_put(struct process *r, uint8_t conn, uint32_t req, const struct agent_stdin *m,
 	      const char *bytes, struct err *err)
 {
-	struct input *in = &r->in;
+	struct stdin_queue *in = &r->in;
 	ssize_t n;
 
 	/* Nothing, sent while bytes of a connection that is gone still wait: whoever comes next
@@ -146,9 +146,9 @@ int input_put(struct rec *r, uint8_t conn, uint32_t req, const struct agent_stdi
 	return 1;
 }
 
-static void answer(struct rec *r, int result)
+static void answer(struct process *r, int result)
 {
-	struct input *in = &r->in;
+	struct stdin_queue *in = &r->in;
 
 	drop_buffer(in);
 	if (!in->waiting)
@@ -156,12 +156,12 @@ static void answer(struct rec *r, int result)
 	in->waiting = false;
 	in->answered = true;
 	in->result = result;
-	conn_wake(in->conn);
+	agent_conn_wake(in->conn);
 }
 
-void input_ready(struct rec *r)
+void exec_stdin_ready(struct process *r)
 {
-	struct input *in = &r->in;
+	struct stdin_queue *in = &r->in;
 	ssize_t n;
 
 	if (in->fd < 0 || !in->buf)
@@ -179,14 +179,14 @@ void input_ready(struct rec *r)
 	answer(r, n < 0 ? (int)-n : 0);
 }
 
-void input_close(struct rec *r)
+void exec_stdin_close(struct process *r)
 {
 	close_fd(r);
 	answer(r, EPIPE);
 }
 
 /* The bytes still go in; only nobody is told. */
-void input_forget_conn(struct rec *r, uint8_t conn)
+void exec_stdin_forget_conn(struct process *r, uint8_t conn)
 {
 	if (r->in.conn == conn)
 		r->in.waiting = r->in.answered = false;

@@ -7,11 +7,11 @@
 #include "init/exec/process_table.h"
 
 /* 1: taken, answer now. 0: the answer follows through input.answered. -1: refused. */
-int input_put(struct rec *r, uint8_t conn, uint32_t req, const struct agent_stdin *m,
+int exec_stdin_put(struct process *r, uint8_t conn, uint32_t req, const struct agent_stdin *m,
 	      const char *bytes, struct err *err);
-void input_ready(struct rec *r);
+void exec_stdin_ready(struct process *r);
 /* The end of the command, or of the one who waits for the answer. */
-void input_close(struct rec *r);
-void input_forget_conn(struct rec *r, uint8_t conn);
+void exec_stdin_close(struct process *r);
+void exec_stdin_forget_conn(struct process *r, uint8_t conn);
 
 #endif

@@ -78,24 +78,24 @@ static void close_own(struct stdio *io)
 	}
 }
 
-int stdio_open(struct stdio *io, const struct cred *cred, uint32_t flags, uint32_t rows,
+int exec_stdio_open(struct stdio *io, const struct cred *cred, uint32_t flags, uint32_t rows,
 	       uint32_t cols, struct err *err)
 {
 	int r;
 
 	*io = (struct stdio){ { -1, -1, -1 }, -1, { -1, -1 } };
-	r = user_enter(cred);
+	r = passwd_enter(cred);
 	if (r == 0)
 		r = open_all(io, flags, rows, cols);
-	user_leave();
+	passwd_leave();
 	if (r >= 0)
 		return 0;
-	stdio_close_child(io);
+	exec_stdio_close_child(io);
 	close_own(io);
 	return err_sys(err, -r, flags & AGENT_PTY ? "terminal" : "pipes");
 }
 
-void stdio_close_child(struct stdio *io)
+void exec_stdio_close_child(struct stdio *io)
 {
 	for (int i = 0; i < 3; i++) {
 		bool again = i > 0 && io->child[i] == io->child[i - 1];

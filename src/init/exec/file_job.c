@@ -59,7 +59,7 @@ static void worker_main(void *arg)
 	_exit(1);
 }
 
-static int launch(struct rec *r, const struct user *u, int fd, struct err *err)
+static int launch(struct process *r, const struct user *u, int fd, struct err *err)
 {
 	auto_close int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	struct spawn s = {
@@ -78,7 +78,7 @@ static int launch(struct rec *r, const struct user *u, int fd, struct err *err)
 		return err_sys(err, errno, "descriptors of a job");
 	r->error_fd = p[0];
 	s.keep[1] = p[1];
-	ret = exec_launch(r, 'x', &s, err);
+	ret = process_launch(r, 'x', &s, err);
 	close(p[1]);
 	return ret;
 }
@@ -90,36 +90,36 @@ int job_start(uint8_t conn, const void *msg, size_t len, int fd, struct agent_st
 	char shown[AGENT_PATH_MAX + 16];
 	const char *path = agent_msg_string(msg, len, 1);
 	struct user u;
-	struct rec *r;
+	struct process *r;
 	int n;
 
 	memcpy(&job.m, (const char *)msg + sizeof(struct agent_hdr), sizeof(job.m));
 	memcpy(job.path, path, strlen(path) + 1);
-	if (user_resolve(agent_msg_string(msg, len, 0), &u, err) < 0)
+	if (passwd_resolve(agent_msg_string(msg, len, 0), &u, err) < 0)
 		return -1;
 	if ((job.m.flags & AGENT_JOB_OWNERS) && !(init_binding.root_class && u.cred.uid == 0))
 		return err_set(err, ERR_DENIED, "owners are kept only by a root inside");
-	r = exec_new(job.m.exec, err);
+	r = process_new(job.m.exec, err);
 	if (!r)
 		return -1;
 	r->job = true;
 	r->attached = (uint16_t)(1u << conn);
 	n = snprintf(shown, sizeof(shown), "%s", job_name(job.m.op));
 	memcpy(shown + n + 1, path, strlen(path) + 1);
-	table_describe(r, shown, 2);
+	process_table_describe(r, shown, 2);
 	if (launch(r, &u, own_fd, err) < 0) {
-		exec_undo(r);
+		process_undo(r);
 		return -1;
 	}
-	exec_begin(r, job.m.timeout_ms);
+	process_begin(r, job.m.timeout_ms);
 	*ret = (struct agent_started){ .exec = r->id, .pid = r->pid };
 	return 0;
 }
 
-void job_ended(struct rec *r)
+void file_job_ended(struct process *r)
 {
 	struct worker_error e;
-	char *sentence = table_sentence(r);
+	char *sentence = process_table_sentence(r);
 
 	sentence[0] = 0;
 	if (r->error_fd < 0)

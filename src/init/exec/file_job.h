@@ -9,6 +9,6 @@
 int job_start(uint8_t conn, const void *msg, size_t len, int fd, struct agent_started *ret,
 	      struct err *err);
 /* Collects what the worker said about its failure. */
-void job_ended(struct rec *r);
+void file_job_ended(struct process *r);
 
 #endif

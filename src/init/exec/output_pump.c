@@ -21,7 +21,7 @@ enum {
 
 static char scratch[CHUNK]; /* touched only for terminals and for output that is thrown away */
 
-static void write_head(const struct rec *r, const struct stream *s)
+static void write_head(const struct process *r, const struct output_stream *s)
 {
 	struct agent_log head = { AGENT_LOG_MAGIC, r->log_bytes, s->start, s->end };
 
@@ -29,7 +29,7 @@ static void write_head(const struct rec *r, const struct stream *s)
 	(void)!pwrite(s->log, &head, sizeof(head), 0);
 }
 
-int pump_open(struct rec *r, const int *logs, int nlogs, uint64_t log_bytes, struct err *err)
+int output_pump_open(struct process *r, const int *logs, int nlogs, uint64_t log_bytes, struct err *err)
 {
 	struct stat st;
 
@@ -50,29 +50,29 @@ int pump_open(struct rec *r, const int *logs, int nlogs, uint64_t log_bytes, str
 	return 0;
 }
 
-static void poll_set(struct rec *r, int i, bool on)
+static void poll_set(struct process *r, int i, bool on)
 {
-	struct stream *s = &r->out[i];
+	struct output_stream *s = &r->out[i];
 
 	if (s->pipe < 0 || s->polled == on)
 		return;
 	/* Out of the set, not merely without events: a hang-up is reported regardless. */
 	if (!on)
-		loop_del(s->pipe);
-	else if (loop_add(s->pipe, i ? LOOP_ERR : LOOP_OUT, table_index(r),
+		event_loop_del(s->pipe);
+	else if (event_loop_add(s->pipe, i ? EVENT_ERR : EVENT_OUT, process_table_index(r),
 			  EPOLLIN | (r->in.tty && r->in.polled ? EPOLLOUT : 0)) < 0)
 		return;
 	s->polled = on;
 }
 
-void pump_watch(struct rec *r, int i)
+void output_pump_watch(struct process *r, int i)
 {
 	poll_set(r, i, true);
 }
 
-static void stream_end(struct rec *r, int i)
+static void stream_end(struct process *r, int i)
 {
-	struct stream *s = &r->out[i];
+	struct output_stream *s = &r->out[i];
 
 	if (s->pipe < 0)
 		return;
@@ -84,17 +84,17 @@ static void stream_end(struct rec *r, int i)
 }
 
 /* After its EXIT a reader holds back only what it was promised by it. */
-static bool holds(const struct rec *r, int c, int i, uint64_t *ret)
+static bool holds(const struct process *r, int c, int i, uint64_t *ret)
 {
 	uint64_t final = i ? r->exit.at.err_end : r->exit.at.out_end;
 
 	if (!(r->attached & (1u << c)))
 		return false;
 	*ret = r->seen[c][i];
-	return !(r->state == REC_DONE && *ret >= final);
+	return !(r->state == PROCESS_DONE && *ret >= final);
 }
 
-static bool is_held(const struct rec *r, int i)
+static bool is_held(const struct process *r, int i)
 {
 	uint64_t seen;
 
@@ -106,9 +106,9 @@ static bool is_held(const struct rec *r, int i)
 }
 
 /* How much may be written now; with nobody attached the oldest output makes room. */
-static uint64_t room(const struct rec *r, int i)
+static uint64_t room(const struct process *r, int i)
 {
-	const struct stream *s = &r->out[i];
+	const struct output_stream *s = &r->out[i];
 	uint64_t most = r->log_bytes, seen;
 
 	for (int c = 0; c < AGENT_CONNS_MAX; c++) {
@@ -119,7 +119,7 @@ static uint64_t room(const struct rec *r, int i)
 }
 
 /* Bytes moved, 0 at the end of the pipe, or -errno. */
-static ssize_t throw_away(struct rec *r, struct stream *s)
+static ssize_t throw_away(struct process *r, struct output_stream *s)
 {
 	ssize_t n = read(s->pipe, scratch, sizeof(scratch));
 
@@ -128,14 +128,14 @@ static ssize_t throw_away(struct rec *r, struct stream *s)
 	return n < 0 ? -errno : n;
 }
 
-static ssize_t log_refused(struct rec *r, struct stream *s)
+static ssize_t log_refused(struct process *r, struct output_stream *s)
 {
 	s->cut = true;
 	r->exit.hits |= AGENT_HIT_OUTPUT;
 	return throw_away(r, s);
 }
 
-static ssize_t move_tty(struct rec *r, struct stream *s, size_t want, off_t at)
+static ssize_t move_tty(struct process *r, struct output_stream *s, size_t want, off_t at)
 {
 	ssize_t n = read(s->pipe, scratch, want < sizeof(scratch) ? want : sizeof(scratch));
 
@@ -149,7 +149,7 @@ static ssize_t move_tty(struct rec *r, struct stream *s, size_t want, off_t at)
 	return n;
 }
 
-static ssize_t move_pipe(struct rec *r, struct stream *s, size_t want, off_t at)
+static ssize_t move_pipe(struct process *r, struct output_stream *s, size_t want, off_t at)
 {
 	ssize_t n = splice(s->pipe, NULL, s->log, &at, want, SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
 
@@ -162,7 +162,7 @@ static ssize_t move_pipe(struct rec *r, struct stream *s, size_t want, off_t at)
 
 /* How much can be read; 0 at the end, or -errno. What was written to a terminal may still be on its
  * way where FIONREAD does not see it: poll() brings it in, and after a hangup no more follows. */
-static int look(const struct stream *s)
+static int look(const struct output_stream *s)
 {
 	struct pollfd p = { .fd = s->pipe, .events = POLLIN };
 	int there = 0;
@@ -180,9 +180,9 @@ static int look(const struct stream *s)
 
 /* Gives up the oldest output before it is overwritten, so that a head never promises it, and no
  * more of it than there is new output. 1, or what move() has to answer. */
-static int make_room(struct rec *r, int i, uint64_t *want)
+static int make_room(struct process *r, int i, uint64_t *want)
 {
-	struct stream *s = &r->out[i];
+	struct output_stream *s = &r->out[i];
 	int there = look(s);
 
 	if (there <= 0)
@@ -199,9 +199,9 @@ static int make_room(struct rec *r, int i, uint64_t *want)
 }
 
 /* One piece that does not wrap. Bytes moved into the log or away, 0 at the end, or -errno. */
-static ssize_t move(struct rec *r, int i, uint64_t allowed)
+static ssize_t move(struct process *r, int i, uint64_t allowed)
 {
-	struct stream *s = &r->out[i];
+	struct output_stream *s = &r->out[i];
 	uint64_t at = s->end % r->log_bytes, want = r->log_bytes - at;
 	bool tty = (r->flags & AGENT_PTY) != 0;
 	ssize_t n;
@@ -232,9 +232,9 @@ static bool is_end(ssize_t n)
 	return n == 0 || n == -EIO;
 }
 
-static bool pump_some(struct rec *r, int i, uint64_t limit)
+static bool pump_some(struct process *r, int i, uint64_t limit)
 {
-	struct stream *s = &r->out[i];
+	struct output_stream *s = &r->out[i];
 	uint64_t moved = 0, before = s->end, allowed;
 	ssize_t n = 1;
 	bool full = false;
@@ -252,7 +252,7 @@ static bool pump_some(struct rec *r, int i, uint64_t limit)
 	}
 	if (s->end != before) {
 		write_head(r, s);
-		conn_output(r);
+		agent_conn_output(r);
 	}
 	if (s->pipe >= 0 && is_end(n))
 		stream_end(r, i);
@@ -261,7 +261,7 @@ static bool pump_some(struct rec *r, int i, uint64_t limit)
 	return !full;
 }
 
-void pump_ready(struct rec *r, int i)
+void output_pump_ready(struct process *r, int i)
 {
 	if (r->out[i].pipe >= 0)
 		pump_some(r, i, TURN);
@@ -269,7 +269,7 @@ void pump_ready(struct rec *r, int i)
 
 /* A guest that writes faster than this reads must not keep the end away: a pipe holds 64 kB, what
  * the command itself wrote is in the first megabyte. */
-bool pump_drain(struct rec *r)
+bool output_pump_drain(struct process *r)
 {
 	bool all = true;
 
@@ -278,7 +278,7 @@ bool pump_drain(struct rec *r)
 	return all;
 }
 
-void pump_readers_changed(struct rec *r)
+void output_pump_readers_changed(struct process *r)
 {
 	for (int i = 0; i < 2; i++) {
 		if (r->out[i].pipe >= 0 && !r->out[i].polled)
@@ -286,7 +286,7 @@ void pump_readers_changed(struct rec *r)
 	}
 }
 
-void pump_note_owed(struct rec *r)
+void output_pump_note_owed(struct process *r)
 {
 	for (int i = 0; i < 2; i++) {
 		const int there = r->out[i].pipe < 0 ? 0 : look(&r->out[i]);
@@ -295,10 +295,10 @@ void pump_note_owed(struct rec *r)
 	}
 }
 
-bool pump_owes_nothing(const struct rec *r)
+bool output_pump_owes_nothing(const struct process *r)
 {
 	for (int i = 0; i < 2; i++) {
-		const struct stream *s = &r->out[i];
+		const struct output_stream *s = &r->out[i];
 
 		if (s->pipe >= 0 && !s->cut && s->end < s->owed)
 			return false;
@@ -306,12 +306,12 @@ bool pump_owes_nothing(const struct rec *r)
 	return true;
 }
 
-bool pump_at_end(const struct rec *r)
+bool output_pump_at_end(const struct process *r)
 {
 	return r->out[0].pipe < 0 && r->out[1].pipe < 0;
 }
 
-void pump_close(struct rec *r)
+void output_pump_close(struct process *r)
 {
 	for (int i = 0; i < 2; i++) {
 		stream_end(r, i);
@@ -324,16 +324,16 @@ void pump_close(struct rec *r)
 /* ---- what ended commands keep --------------------------------------------------------------- */
 
 /* Somebody may still write to it, or has yet to be told how far it reaches. */
-static bool is_kept(const struct rec *r)
+static bool is_kept(const struct process *r)
 {
-	return r->state == REC_DONE && pump_at_end(r) && !r->exit_due &&
+	return r->state == PROCESS_DONE && output_pump_at_end(r) && !r->exit_due &&
 	       (r->out[0].log >= 0 || r->out[1].log >= 0);
 }
 
-static void add_kept(const struct rec *r, uint64_t *fds, uint64_t *bytes)
+static void add_kept(const struct process *r, uint64_t *fds, uint64_t *bytes)
 {
 	for (int i = 0; i < 2; i++) {
-		const struct stream *s = &r->out[i];
+		const struct output_stream *s = &r->out[i];
 
 		if (s->log < 0)
 			continue;
@@ -342,22 +342,22 @@ static void add_kept(const struct rec *r, uint64_t *fds, uint64_t *bytes)
 	}
 }
 
-static void give_up(struct rec *r)
+static void give_up(struct process *r)
 {
 	for (int i = 0; i < 2; i++) {
 		if (r->out[i].end > r->out[i].start)
 			r->exit.hits |= AGENT_HIT_OUTPUT;
 		r->out[i].start = r->out[i].end;
 	}
-	pump_close(r);
+	output_pump_close(r);
 }
 
-static struct rec *first_kept(void)
+static struct process *first_kept(void)
 {
-	struct rec *best = NULL;
+	struct process *best = NULL;
 
-	for (uint32_t i = 0; i < table_end(); i++) {
-		struct rec *r = table_at(i);
+	for (uint32_t i = 0; i < process_table_end(); i++) {
+		struct process *r = process_table_at(i);
 
 		if (r && is_kept(r) && (!best || r->ended_us < best->ended_us))
 			best = r;
@@ -367,13 +367,13 @@ static struct rec *first_kept(void)
 
 /* Only when something is started: while there is no engine everything stays, and what was written
  * by then was within bounds. A quarter of the descriptors leaves enough for those that run. */
-void pump_trim(void)
+void output_pump_trim(void)
 {
 	uint64_t fds = 0, bytes = 0;
 	struct rlimit l;
 
-	for (uint32_t i = 0; i < table_end(); i++) {
-		struct rec *r = table_at(i);
+	for (uint32_t i = 0; i < process_table_end(); i++) {
+		struct process *r = process_table_at(i);
 
 		if (r && is_kept(r))
 			add_kept(r, &fds, &bytes);
@@ -382,7 +382,7 @@ void pump_trim(void)
 		return;
 	while (fds > l.rlim_cur / 4 || bytes > INIT_KEPT_BYTES) {
 		uint64_t less_fds = 0, less_bytes = 0;
-		struct rec *r = first_kept();
+		struct process *r = first_kept();
 
 		if (!r)
 			return;
@@ -393,7 +393,7 @@ void pump_trim(void)
 	}
 }
 
-void pump_progress(const struct rec *r, struct agent_progress *ret)
+void output_pump_progress(const struct process *r, struct agent_progress *ret)
 {
 	*ret = (struct agent_progress){
 		.exec = r->id,

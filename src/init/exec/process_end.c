@@ -33,7 +33,7 @@ static bool disk_is_full(const char *cwd)
 }
 
 /* It failed, or something in it did and said so. */
-static bool had_trouble(const struct rec *r)
+static bool had_trouble(const struct process *r)
 {
 	int n = 0;
 
@@ -43,7 +43,7 @@ static bool had_trouble(const struct rec *r)
 
 /* A quota does not show there: one that is used up has no room for a file without a name either.
  * Only asked after trouble, as it costs more than looking. */
-static bool quota_is_full(const struct rec *r)
+static bool quota_is_full(const struct process *r)
 {
 	int fd;
 
@@ -56,59 +56,59 @@ static bool quota_is_full(const struct rec *r)
 	return false;
 }
 
-static void note_hits(struct rec *r)
+static void note_hits(struct process *r)
 {
-	if (leaf_oom_kills(&r->leaf) > r->oom_before)
+	if (exec_cgroup_oom_kills(&r->leaf) > r->oom_before)
 		r->exit.hits |= AGENT_HIT_MEMORY;
-	if (leaf_forks_refused() > r->pids_before)
+	if (exec_cgroup_forks_refused() > r->pids_before)
 		r->exit.hits |= AGENT_HIT_PIDS;
 	if (r->exit.signal == SIGXFSZ)
 		r->exit.hits |= AGENT_HIT_FILE;
-	if (disk_is_full(table_cwd(r)) || quota_is_full(r))
+	if (disk_is_full(process_table_cwd(r)) || quota_is_full(r))
 		r->exit.hits |= AGENT_HIT_DISK;
 }
 
-static void finish(struct rec *r)
+static void finish(struct process *r)
 {
-	r->state = REC_DONE;
+	r->state = PROCESS_DONE;
 	r->ended_us = init_now_us();
-	pump_progress(r, &r->exit.at);
+	output_pump_progress(r, &r->exit.at);
 	if (r->job)
-		job_ended(r);
+		file_job_ended(r);
 	r->exit_due = r->attached;
 	r->news = 0;
-	conn_wake_mask(r->attached);
-	leaf_drop_if_empty(&r->leaf);
-	arm_later();
+	agent_conn_wake_mask(r->attached);
+	exec_cgroup_drop_if_empty(&r->leaf);
+	spare_shell_later();
 }
 
-void exec_output_moved(struct rec *r)
+void process_output_moved(struct process *r)
 {
 	uint64_t now;
 
-	if (r->state != REC_ENDING)
+	if (r->state != PROCESS_ENDING)
 		return;
-	if (!pump_at_end(r)) {
+	if (!output_pump_at_end(r)) {
 		now = init_now_us();
 		if (now < r->grace_us)
 			return;
 		/* A reader that is attached and slow may keep this open; a pipe that is held by
 		 * a survivor may not. A deadline waits for nobody: what does not fit is cut. */
-		if (!pump_owes_nothing(r) && !(r->exit.hits & AGENT_HIT_TIME)) {
+		if (!output_pump_owes_nothing(r) && !(r->exit.hits & AGENT_HIT_TIME)) {
 			r->grace_us = now + INIT_GRACE_MS * 1000ull;
 			return;
 		}
-		if (!pump_owes_nothing(r))
+		if (!output_pump_owes_nothing(r))
 			r->exit.hits |= AGENT_HIT_OUTPUT;
 	}
 	finish(r);
 }
 
-static void ended(struct rec *r, int status, uint64_t cpu_us, uint64_t rss_bytes)
+static void ended(struct process *r, int status, uint64_t cpu_us, uint64_t rss_bytes)
 {
-	uint64_t leaf_us = leaf_counter(&r->leaf, "cpu.stat", "usage_usec");
+	uint64_t leaf_us = exec_cgroup_counter(&r->leaf, "cpu.stat", "usage_usec");
 
-	r->state = REC_ENDING;
+	r->state = PROCESS_ENDING;
 	r->exit.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 	r->exit.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 	r->exit.duration_us = init_now_us() - r->started_us;
@@ -117,56 +117,56 @@ static void ended(struct rec *r, int status, uint64_t cpu_us, uint64_t rss_bytes
 	note_hits(r);
 	/* Timed out means everything it started, also what was born a moment ago. */
 	if (r->exit.hits & AGENT_HIT_TIME)
-		exec_signal(r, SIGKILL, AGENT_TO_TREE, &(struct err){ 0 });
-	input_close(r);
-	pump_note_owed(r);
-	pump_drain(r);
+		process_signal(r, SIGKILL, AGENT_TO_TREE, &(struct err){ 0 });
+	exec_stdin_close(r);
+	output_pump_note_owed(r);
+	output_pump_drain(r);
 	r->grace_us = init_now_us() + INIT_GRACE_MS * 1000ull;
-	exec_output_moved(r);
+	process_output_moved(r);
 }
 
-void exec_shim_ready(struct rec *r)
+void process_shim_ready(struct process *r)
 {
-	struct shim_report rep;
+	struct subreaper_report rep;
 	int got;
 
 	if (r->shim_fd < 0)
 		return;
-	got = shim_read(r->shim_fd, &rep);
+	got = subreaper_read(r->shim_fd, &rep);
 	if (got == 0)
 		return;
-	loop_del(r->shim_fd);
+	event_loop_del(r->shim_fd);
 	close(r->shim_fd);
 	r->shim_fd = -1;
 	if (got == 1 && rep.kind == SHIM_ENDED)
 		ended(r, rep.status, rep.cpu_us, rep.max_rss_bytes);
-	else if (r->state == REC_RUNNING)
+	else if (r->state == PROCESS_RUNNING)
 		ended(r, SIGKILL, 0, 0); /* the shim was killed, and its orphans are below */
 }
 
 static bool is_known(pid_t pid)
 {
-	return table_find_pid(pid) || arm_is(pid);
+	return process_table_find_pid(pid) || spare_shell_is(pid);
 }
 
-static void shim_reaped(struct rec *r, int status)
+static void shim_reaped(struct process *r, int status)
 {
-	exec_shim_ready(r);
+	process_shim_ready(r);
 	r->shim_gone = true;
 	/* A shim only leaves by itself when nothing is below it. Whatever came to this process
 	 * because a guest killed one has lost its place in the order and goes too. */
 	if (WIFSIGNALED(status))
-		tree_kill_strays(is_known);
+		process_tree_kill_strays(is_known);
 }
 
-void exec_reap(void)
+void process_reap(void)
 {
 	struct rusage ru;
 	int status;
 	pid_t pid;
 
 	while ((pid = wait4(-1, &status, WNOHANG | WUNTRACED, &ru)) > 0) {
-		struct rec *r = table_find_pid(pid);
+		struct process *r = process_table_find_pid(pid);
 
 		if (WIFSTOPPED(status)) {
 			/* a worker has the guest's user; whoever stops it must not hold the one
@@ -175,7 +175,7 @@ void exec_reap(void)
 				kill(pid, SIGKILL);
 			continue;
 		}
-		if (arm_reaped(pid))
+		if (spare_shell_reaped(pid))
 			continue;
 		if (!r)
 			continue;
@@ -184,5 +184,5 @@ void exec_reap(void)
 		else
 			ended(r, status, usage_cpu_us(&ru), usage_rss_bytes(&ru));
 	}
-	leaf_sweep();
+	exec_cgroup_sweep();
 }

@@ -7,136 +7,136 @@
 #include "init/exec/process.h"
 
 /* In .bss and filled from the front, so that a sandbox that runs little costs little. */
-static struct rec recs[AGENT_EXECS_MAX];
+static struct process recs[AGENT_EXECS_MAX];
 static char texts[AGENT_EXECS_MAX][INIT_TEXT_SIZE] __attribute__((aligned(4096)));
 static uint32_t used_end, used_count;
 static uint64_t last_id;
 
-uint32_t table_index(const struct rec *r)
+uint32_t process_table_index(const struct process *r)
 {
 	return (uint32_t)(r - recs);
 }
 
-uint32_t table_end(void)
+uint32_t process_table_end(void)
 {
 	return used_end;
 }
 
-uint32_t table_count(void)
+uint32_t process_table_count(void)
 {
 	return used_count;
 }
 
-uint64_t table_last_id(void)
+uint64_t process_table_last_id(void)
 {
 	return last_id;
 }
 
-struct rec *table_at(uint32_t n)
+struct process *process_table_at(uint32_t n)
 {
-	return n < used_end && recs[n].state != REC_FREE ? &recs[n] : NULL;
+	return n < used_end && recs[n].state != PROCESS_FREE ? &recs[n] : NULL;
 }
 
-struct rec *table_find(uint64_t id)
+struct process *process_table_find(uint64_t id)
 {
 	for (uint32_t i = 0; i < used_end; i++) {
-		if (recs[i].state != REC_FREE && recs[i].id == id)
+		if (recs[i].state != PROCESS_FREE && recs[i].id == id)
 			return &recs[i];
 	}
 	return NULL;
 }
 
-struct rec *table_find_pid(pid_t pid)
+struct process *process_table_find_pid(pid_t pid)
 {
 	for (uint32_t i = 0; i < used_end; i++) {
-		struct rec *r = &recs[i];
+		struct process *r = &recs[i];
 
-		if (r->state == REC_FREE)
+		if (r->state == PROCESS_FREE)
 			continue;
 		if ((r->shimmed && r->shim == pid) ||
-		    (!r->shimmed && r->state == REC_RUNNING && r->pid == pid))
+		    (!r->shimmed && r->state == PROCESS_RUNNING && r->pid == pid))
 			return r;
 	}
 	return NULL;
 }
 
-static struct rec *oldest_finished(void)
+static struct process *oldest_finished(void)
 {
-	struct rec *best = NULL;
+	struct process *best = NULL;
 
 	for (uint32_t i = 0; i < used_end; i++) {
-		if (recs[i].state == REC_DONE && (!best || recs[i].ended_us < best->ended_us))
+		if (recs[i].state == PROCESS_DONE && (!best || recs[i].ended_us < best->ended_us))
 			best = &recs[i];
 	}
 	return best;
 }
 
-static struct rec *first_free(void)
+static struct process *first_free(void)
 {
 	for (uint32_t i = 0; i < AGENT_EXECS_MAX; i++) {
-		if (i >= used_end || recs[i].state == REC_FREE)
+		if (i >= used_end || recs[i].state == PROCESS_FREE)
 			return &recs[i];
 	}
 	return NULL;
 }
 
-struct rec *table_new(uint64_t id)
+struct process *process_table_new(uint64_t id)
 {
-	struct rec *r = first_free();
+	struct process *r = first_free();
 
 	if (!r) {
 		r = oldest_finished();
 		if (!r)
 			return NULL;
-		exec_forget(r);
+		process_forget(r);
 	}
 	memset(r, 0, sizeof(*r));
 	r->id = id;
-	r->state = REC_RUNNING;
+	r->state = PROCESS_RUNNING;
 	r->shim_fd = r->error_fd = r->in.fd = -1;
 	for (int i = 0; i < 2; i++)
 		r->out[i].pipe = r->out[i].log = -1;
 	r->exit.exec = id;
 	r->exit.code = -1;
-	if (table_index(r) >= used_end)
-		used_end = table_index(r) + 1;
+	if (process_table_index(r) >= used_end)
+		used_end = process_table_index(r) + 1;
 	used_count++;
 	if (id > last_id && id < AGENT_SIDE_EXEC)
 		last_id = id;
 	return r;
 }
 
-void table_free(struct rec *r)
+void process_table_free(struct process *r)
 {
-	r->state = REC_FREE;
+	r->state = PROCESS_FREE;
 	used_count--;
 	/* The page goes back to the kernel: a long life of many commands leaves nothing behind. */
-	madvise(texts[table_index(r)], INIT_TEXT_SIZE, MADV_DONTNEED);
-	while (used_end && recs[used_end - 1].state == REC_FREE)
+	madvise(texts[process_table_index(r)], INIT_TEXT_SIZE, MADV_DONTNEED);
+	while (used_end && recs[used_end - 1].state == PROCESS_FREE)
 		used_end--;
 }
 
-char *table_text(struct rec *r)
+char *process_table_text(struct process *r)
 {
-	return texts[table_index(r)];
+	return texts[process_table_index(r)];
 }
 
-char *table_sentence(struct rec *r)
+char *process_table_sentence(struct process *r)
 {
-	return texts[table_index(r)] + INIT_TEXT_SIZE - INIT_SENTENCE_SIZE;
+	return texts[process_table_index(r)] + INIT_TEXT_SIZE - INIT_SENTENCE_SIZE;
 }
 
-static char *cwd_of(struct rec *r)
+static char *cwd_of(struct process *r)
 {
-	return table_sentence(r) - INIT_CWD_SIZE;
+	return process_table_sentence(r) - INIT_CWD_SIZE;
 }
 
-const char *table_cwd(struct rec *r)
+const char *process_table_cwd(struct process *r)
 {
 	return cwd_of(r);
 }
 
-void table_set_cwd(struct rec *r, const char *cwd)
+void process_table_set_cwd(struct process *r, const char *cwd)
 {
 	size_t n = strlen(cwd);
 
@@ -145,10 +145,10 @@ void table_set_cwd(struct rec *r, const char *cwd)
 }
 
 /* Keeps whole strings only as far as there is room; the last one may be cut. */
-void table_describe(struct rec *r, const char *strings, uint32_t argc)
+void process_table_describe(struct process *r, const char *strings, uint32_t argc)
 {
 	const size_t room = INIT_TEXT_SIZE - INIT_SENTENCE_SIZE - INIT_CWD_SIZE;
-	char *text = table_text(r);
+	char *text = process_table_text(r);
 	size_t at = 0;
 
 	r->argc = 0;

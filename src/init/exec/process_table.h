@@ -6,15 +6,15 @@
 #include "init/core/init_state.h"
 #include "init/exec/exec_cgroup.h"
 
-enum rec_state {
-	REC_FREE,
-	REC_RUNNING,
-	REC_ENDING, /* its process is gone, what it wrote is still being drained */
-	REC_DONE,
+enum process_state {
+	PROCESS_FREE,
+	PROCESS_RUNNING,
+	PROCESS_ENDING, /* its process is gone, what it wrote is still being drained */
+	PROCESS_DONE,
 };
 
 /* One output stream: a pipe on the command's side, a ring in a file on the engine's. */
-struct stream {
+struct output_stream {
 	int pipe; /* -1 after its end */
 	int log;
 	bool polled; /* in the epoll set */
@@ -24,7 +24,7 @@ struct stream {
 };
 
 /* Input that the command's pipe did not take yet. */
-struct input {
+struct stdin_queue {
 	int fd; /* pipe or terminal; -1: none, or closed */
 	bool tty;
 	bool polled, eof;
@@ -35,7 +35,7 @@ struct input {
 	char *buf; /* mapped while there is something in it */
 };
 
-struct rec {
+struct process {
 	uint64_t id;
 	uint8_t state;
 	bool job, shimmed, shim_gone;
@@ -44,9 +44,9 @@ struct rec {
 	pid_t pid, shim;
 	int shim_fd; /* where the shim reports */
 	int error_fd; /* where a job leaves its error */
-	struct leaf leaf;
-	struct stream out[2];
-	struct input in;
+	struct exec_cgroup leaf;
+	struct output_stream out[2];
+	struct stdin_queue in;
 	uint64_t log_bytes;
 	uint64_t started_us, started_ms, deadline_us, grace_us, ended_us; /* 0: none */
 	uint64_t oom_before, pids_before;
@@ -60,19 +60,19 @@ struct rec {
 };
 
 /* A free record, made by giving up the one that ended first if need be; NULL: all are running. */
-struct rec *table_new(uint64_t id);
-struct rec *table_find(uint64_t id);
-struct rec *table_find_pid(pid_t pid); /* of the process, or of its shim */
-struct rec *table_at(uint32_t n); /* NULL if free */
-uint32_t table_index(const struct rec *r);
-uint32_t table_end(void); /* no used record at or after this */
-void table_free(struct rec *r);
-char *table_text(struct rec *r); /* INIT_TEXT_SIZE bytes */
-char *table_sentence(struct rec *r); /* the last INIT_SENTENCE_SIZE of them */
-const char *table_cwd(struct rec *r);
-void table_set_cwd(struct rec *r, const char *cwd);
-void table_describe(struct rec *r, const char *strings, uint32_t argc);
-uint64_t table_last_id(void); /* below AGENT_SIDE_EXEC */
-uint32_t table_count(void);
+struct process *process_table_new(uint64_t id);
+struct process *process_table_find(uint64_t id);
+struct process *process_table_find_pid(pid_t pid); /* of the process, or of its shim */
+struct process *process_table_at(uint32_t n); /* NULL if free */
+uint32_t process_table_index(const struct process *r);
+uint32_t process_table_end(void); /* no used record at or after this */
+void process_table_free(struct process *r);
+char *process_table_text(struct process *r); /* INIT_TEXT_SIZE bytes */
+char *process_table_sentence(struct process *r); /* the last INIT_SENTENCE_SIZE of them */
+const char *process_table_cwd(struct process *r);
+void process_table_set_cwd(struct process *r, const char *cwd);
+void process_table_describe(struct process *r, const char *strings, uint32_t argc);
+uint64_t process_table_last_id(void); /* below AGENT_SIDE_EXEC */
+uint32_t process_table_count(void);
 
 #endif

@@ -172,7 +172,7 @@ static struct list *list_map(void)
 	return l == MAP_FAILED ? NULL : l;
 }
 
-void tree_kill_strays(bool (*is_known)(pid_t pid))
+void process_tree_kill_strays(bool (*is_known)(pid_t pid))
 {
 	struct list *l = list_map();
 
@@ -198,7 +198,7 @@ static long pid_max(void)
 static long highest_pid(void)
 {
 	static pid_t highest;
-	pid_t probe = spawn_fork(-1);
+	pid_t probe = guest_spawn_fork(-1);
 
 	if (probe == 0)
 		_exit(0);
@@ -211,7 +211,7 @@ static long highest_pid(void)
 }
 
 /* Under hidepid a process that made itself undumpable is in no listing, but its number is. */
-void tree_kill_hidden(bool (*is_ours)(pid_t pid))
+void process_tree_kill_hidden(bool (*is_ours)(pid_t pid))
 {
 	auto_close int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	long limit = highest_pid();
@@ -226,7 +226,7 @@ void tree_kill_hidden(bool (*is_ours)(pid_t pid))
 	}
 }
 
-int tree_signal(pid_t root, int signo)
+int process_tree_signal(pid_t root, int signo)
 {
 	struct list *l = list_map();
 	int r;

@@ -71,7 +71,7 @@ static bool is_program(const char *path)
 		if (!is_plain(*c))
 			return false;
 	}
-	fd = path_openat(AT_FDCWD, path, O_PATH, 0);
+	fd = guest_path_openat(AT_FDCWD, path, O_PATH, 0);
 	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 0111);
 }
 
@@ -98,7 +98,7 @@ static bool is_in_path(const char *name, size_t len, char **envp, char path[WORD
 	return false;
 }
 
-bool words_is_one_program(const char *text, char **envp, char ret[WORDS_PATH_SIZE])
+bool shell_words_is_one_program(const char *text, char **envp, char ret[WORDS_PATH_SIZE])
 {
 	size_t len = 0;
 

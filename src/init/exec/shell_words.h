@@ -10,6 +10,6 @@ enum { WORDS_PATH_SIZE = 1024 };
 /* True only if bash would do nothing with the text but exec one program that is there: words of
  * plain characters and quoted strings without expansions, the first neither builtin nor keyword.
  * ret: its path, of plain characters too. */
-bool words_is_one_program(const char *text, char **envp, char ret[WORDS_PATH_SIZE]);
+bool shell_words_is_one_program(const char *text, char **envp, char ret[WORDS_PATH_SIZE]);
 
 #endif

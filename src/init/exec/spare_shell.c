@@ -49,7 +49,7 @@ static struct {
 	dev_t cwd_dev;
 	ino_t cwd_ino;
 	struct user user;
-	struct rec r; /* process, leaf and pipes, until a record takes them */
+	struct process r; /* process, leaf and pipes, until a record takes them */
 } spare = { .text_fd = -1 };
 
 static void discard(void)
@@ -58,9 +58,9 @@ static void discard(void)
 		return;
 	spare.ready = false;
 	if (spare.r.leaf.name[0])
-		leaf_signal(&spare.r.leaf, SIGKILL);
+		exec_cgroup_signal(&spare.r.leaf, SIGKILL);
 	if (spare.r.shimmed && !spare.r.shim_gone) {
-		tree_signal(spare.r.shim, SIGKILL);
+		process_tree_signal(spare.r.shim, SIGKILL);
 		close(spare.r.shim_fd);
 	} else if (!spare.r.shimmed && spare.r.pid > 0) {
 		kill(spare.r.pid, SIGKILL);
@@ -72,7 +72,7 @@ static void discard(void)
 		if (spare.r.out[i].pipe >= 0)
 			close(spare.r.out[i].pipe);
 	}
-	leaf_drop(&spare.r.leaf);
+	exec_cgroup_drop(&spare.r.leaf);
 }
 
 static bool changes_bash(const char *env, uint32_t envc)
@@ -91,13 +91,13 @@ static bool changes_bash(const char *env, uint32_t envc)
 	return false;
 }
 
-int arm_set(const void *msg, size_t len, struct err *err)
+int spare_shell_set(const void *msg, size_t len, struct err *err)
 {
-	struct command c;
+	struct exec_args c;
 
 	if (len > sizeof(order))
 		return err_set(err, ERR_LIMIT, "the environment of a spare shell is too long");
-	if (command_parse(&c, msg, len, err) < 0)
+	if (exec_args_parse(&c, msg, len, err) < 0)
 		return -1;
 	discard();
 	order_len = 0;
@@ -111,21 +111,21 @@ int arm_set(const void *msg, size_t len, struct err *err)
 }
 
 /* Which directory that is now, as the user sees it. */
-static bool look_at_cwd(const struct command *c, struct stat *ret)
+static bool look_at_cwd(const struct exec_args *c, struct stat *ret)
 {
 	const char *dir = c->cwd[0] ? c->cwd : c->user.home;
 	auto_close int fd = -1;
 	bool ok = false;
 
-	if (user_enter(&c->user.cred) == 0 && dir[0] == '/') {
-		fd = path_openat(AT_FDCWD, dir, O_PATH | O_DIRECTORY, 0);
+	if (passwd_enter(&c->user.cred) == 0 && dir[0] == '/') {
+		fd = guest_path_openat(AT_FDCWD, dir, O_PATH | O_DIRECTORY, 0);
 		ok = fd >= 0 && fstat(fd, ret) == 0;
 	}
-	user_leave();
+	passwd_leave();
 	return ok;
 }
 
-static int start(struct command *c, int text_end, struct err *err)
+static int start(struct exec_args *c, int text_end, struct err *err)
 {
 	static char bash[] = "bash", dash_c[] = "-c";
 	static char *argv[4] = { bash, dash_c };
@@ -144,34 +144,34 @@ static int start(struct command *c, int text_end, struct err *err)
 	int r;
 
 	memcpy(&argv[2], &text, sizeof(text)); /* execve() does not write to it */
-	if (stdio_open(&io, &c->user.cred, c->m.flags & AGENT_MERGE, 0, 0, err) < 0)
+	if (exec_stdio_open(&io, &c->user.cred, c->m.flags & AGENT_MERGE, 0, 0, err) < 0)
 		return -1;
 	memcpy(s.stdio, io.child, sizeof(s.stdio));
-	r = exec_launch(&spare.r, 'a', &s, err);
-	stdio_close_child(&io);
+	r = process_launch(&spare.r, 'a', &s, err);
+	exec_stdio_close_child(&io);
 	for (int i = 0; i < 2; i++) {
 		spare.r.out[i].pipe = io.out[i];
 		if (r < 0 && io.out[i] >= 0)
 			close(io.out[i]);
 	}
 	if (r < 0)
-		leaf_drop(&spare.r.leaf);
+		exec_cgroup_drop(&spare.r.leaf);
 	return r;
 }
 
-void arm_later(void)
+void spare_shell_later(void)
 {
 	spare.due = order_len != 0 && !spare.ready;
 }
 
-uint64_t arm_next_timer(void)
+uint64_t spare_shell_next_timer(void)
 {
 	return spare.due && spare.not_before_us ? spare.not_before_us : UINT64_MAX;
 }
 
-void arm_now(void)
+void spare_shell_now(void)
 {
-	struct command c;
+	struct exec_args c;
 	struct stat st;
 	struct err err;
 	int text[2];
@@ -181,7 +181,7 @@ void arm_now(void)
 		return;
 	spare.due = false;
 	spare.not_before_us = 0;
-	if (command_parse(&c, order, order_len, &err) < 0 || !look_at_cwd(&c, &st) ||
+	if (exec_args_parse(&c, order, order_len, &err) < 0 || !look_at_cwd(&c, &st) ||
 	    pipe2(text, O_CLOEXEC) < 0)
 		return;
 	memset(&spare.r, 0, sizeof(spare.r));
@@ -199,7 +199,7 @@ void arm_now(void)
 	close(text[0]);
 }
 
-static bool fits(const struct command *c)
+static bool fits(const struct exec_args *c)
 {
 	const uint32_t shape = AGENT_PTY | AGENT_STDIN_OPEN | AGENT_LOGIN | AGENT_MERGE |
 			       AGENT_ONLY; /* which lists files as they are when it starts */
@@ -223,19 +223,19 @@ static bool fits(const struct command *c)
 	       st.st_dev == spare.cwd_dev && st.st_ino == spare.cwd_ino;
 }
 
-static bool hand_over(const struct command *c)
+static bool hand_over(const struct exec_args *c)
 {
 	char before[WORDS_PATH_SIZE + 16], program[WORDS_PATH_SIZE];
 	struct iovec iov[2] = { { before, 0 }, { .iov_len = strlen(c->strings) + 1 } };
 
 	/* bash tells a program by which path it found it; its own exec does not. */
-	if (words_is_one_program(c->strings, c->envp, program))
+	if (shell_words_is_one_program(c->strings, c->envp, program))
 		iov[0].iov_len = (size_t)snprintf(before, sizeof(before), "_=%s exec ", program);
 	memcpy(&iov[1].iov_base, &c->strings, sizeof(c->strings));
 	return writev(spare.text_fd, iov, 2) == (ssize_t)(iov[0].iov_len + iov[1].iov_len);
 }
 
-uint32_t arm_take(struct rec *r, const struct command *c)
+uint32_t spare_shell_take(struct process *r, const struct exec_args *c)
 {
 	if (!fits(c))
 		return 0;
@@ -255,14 +255,14 @@ uint32_t arm_take(struct rec *r, const struct command *c)
 	return 1;
 }
 
-bool arm_is(pid_t pid)
+bool spare_shell_is(pid_t pid)
 {
 	return spare.ready && pid == (spare.r.shimmed ? spare.r.shim : spare.r.pid);
 }
 
-bool arm_reaped(pid_t pid)
+bool spare_shell_reaped(pid_t pid)
 {
-	if (!arm_is(pid))
+	if (!spare_shell_is(pid))
 		return false;
 	spare.r.shim_gone = true;
 	spare.r.pid = -1;

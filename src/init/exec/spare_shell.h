@@ -7,14 +7,14 @@
 #include "init/exec/process_table.h"
 
 /* AGENT_ARM: from now on keep one ready for this user, environment and directory. */
-int arm_set(const void *msg, size_t len, struct err *err);
+int spare_shell_set(const void *msg, size_t len, struct err *err);
 /* 1 and the record has the shell's process, pipes and leaf; 0: start one of its own. */
-uint32_t arm_take(struct rec *r, const struct command *c);
-/* The next one may be started; done by arm_now() when the answers are out. */
-void arm_later(void);
-void arm_now(void);
-uint64_t arm_next_timer(void);
-bool arm_reaped(pid_t pid);
-bool arm_is(pid_t pid);
+uint32_t spare_shell_take(struct process *r, const struct exec_args *c);
+/* The next one may be started; done by spare_shell_now() when the answers are out. */
+void spare_shell_later(void);
+void spare_shell_now(void);
+uint64_t spare_shell_next_timer(void);
+bool spare_shell_reaped(pid_t pid);
+bool spare_shell_is(pid_t pid);
 
 #endif

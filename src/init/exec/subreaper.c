@@ -14,7 +14,7 @@
 
 #include "init/exec/exec_usage.h"
 
-static void report(int fd, const struct shim_report *r)
+static void report(int fd, const struct subreaper_report *r)
 {
 	/* Smaller than PIPE_BUF, into a pipe of its own: whole or not at all. */
 	(void)!write(fd, r, sizeof(*r));
@@ -33,11 +33,11 @@ static void __attribute__((noreturn)) shim_wait(int fd, pid_t main_pid, bool is_
 			_exit(0);
 		if (pid != main_pid)
 			continue;
-		if (WIFSTOPPED(status)) { /* as in exec_reap() */
+		if (WIFSTOPPED(status)) { /* as in process_reap() */
 			kill(pid, SIGKILL);
 			continue;
 		}
-		report(fd, &(struct shim_report){ .kind = SHIM_ENDED,
+		report(fd, &(struct subreaper_report){ .kind = SHIM_ENDED,
 						  .pid = pid,
 						  .status = status,
 						  .cpu_us = usage_cpu_us(&ru),
@@ -51,8 +51,8 @@ static void __attribute__((noreturn)) shim_main(struct spawn *s, int fd)
 
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	prctl(PR_SET_NAME, "lodge-shim");
-	pid = s->worker ? spawn_worker(s) : spawn_program(s);
-	report(fd, &(struct shim_report){ .kind = pid < 0 ? SHIM_FAILED : SHIM_STARTED,
+	pid = s->worker ? guest_spawn_worker(s) : guest_spawn_program(s);
+	report(fd, &(struct subreaper_report){ .kind = pid < 0 ? SHIM_FAILED : SHIM_STARTED,
 					  .pid = pid,
 					  .step = s->step,
 					  .error = s->error });
@@ -67,7 +67,7 @@ static void __attribute__((noreturn)) shim_main(struct spawn *s, int fd)
 	shim_wait(fd, pid, s->worker != NULL);
 }
 
-int shim_read(int fd, struct shim_report *ret)
+int subreaper_read(int fd, struct subreaper_report *ret)
 {
 	ssize_t n;
 
@@ -81,30 +81,30 @@ int shim_read(int fd, struct shim_report *ret)
 
 static pid_t give_up(struct spawn *s, pid_t shim, int fd, int error)
 {
-	tree_signal(shim, SIGKILL);
+	process_tree_signal(shim, SIGKILL);
 	kill(shim, SIGKILL);
 	while (waitpid(shim, NULL, 0) < 0 && errno == EINTR)
 		;
 	close(fd);
 	if (!s->error) {
-		s->step = SPAWN_STUCK;
+		s->step = GUEST_SPAWN_STUCK;
 		s->error = error;
 	}
 	return -1;
 }
 
-pid_t shim_start(struct spawn *s, pid_t *ret_shim, int *ret_fd)
+pid_t subreaper_start(struct spawn *s, pid_t *ret_shim, int *ret_fd)
 {
-	struct shim_report r;
+	struct subreaper_report r;
 	struct pollfd p;
 	int ends[2];
 	pid_t shim;
 
-	s->step = SPAWN_CLONE;
+	s->step = GUEST_SPAWN_CLONE;
 	s->error = 0;
 	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
 		return s->error = errno, -1;
-	shim = spawn_fork(s->leaf_fd);
+	shim = guest_spawn_fork(s->leaf_fd);
 	if (shim == 0)
 		shim_main(s, ends[1]);
 	if (shim < 0) {
@@ -117,7 +117,7 @@ pid_t shim_start(struct spawn *s, pid_t *ret_shim, int *ret_fd)
 	p = (struct pollfd){ .fd = ends[0], .events = POLLIN };
 	while (poll(&p, 1, 2 * INIT_EXEC_WAIT_MS) < 0 && errno == EINTR)
 		;
-	if (shim_read(ends[0], &r) != 1)
+	if (subreaper_read(ends[0], &r) != 1)
 		return give_up(s, shim, ends[0], ETIMEDOUT);
 	s->step = r.step;
 	s->error = r.error;

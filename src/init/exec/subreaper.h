@@ -8,25 +8,25 @@
 
 enum shim_kind { SHIM_STARTED = 1, SHIM_FAILED, SHIM_ENDED };
 
-struct shim_report {
+struct subreaper_report {
 	uint32_t kind;
 	int32_t pid, step, error, status;
 	uint32_t pad;
 	uint64_t cpu_us, max_rss_bytes;
 };
 
-/* The pid of the command, or -1 as spawn_program(). *ret_shim and *ret_fd, on which one SHIM_ENDED
+/* The pid of the command, or -1 as guest_spawn_program(). *ret_shim and *ret_fd, on which one SHIM_ENDED
  * will come, are the caller's. */
-pid_t shim_start(struct spawn *s, pid_t *ret_shim, int *ret_fd);
+pid_t subreaper_start(struct spawn *s, pid_t *ret_shim, int *ret_fd);
 /* 1 and a report, 0 if there is none yet, -1 if the shim is gone. */
-int shim_read(int fd, struct shim_report *ret);
+int subreaper_read(int fd, struct subreaper_report *ret);
 
 /* The signal to every descendant of `root`, but not to it; how many there were, or -errno. */
-int tree_signal(pid_t root, int signo);
+int process_tree_signal(pid_t root, int signo);
 /* SIGKILL to our own children that nobody knows, and to what is below them. */
-void tree_kill_strays(bool (*is_known)(pid_t pid));
+void process_tree_kill_strays(bool (*is_known)(pid_t pid));
 /* SIGKILL to everything that is there but cannot be seen: the last means when a tree is not gone
  * although all of it that can be seen is. */
-void tree_kill_hidden(bool (*is_ours)(pid_t pid));
+void process_tree_kill_hidden(bool (*is_ours)(pid_t pid));
 
 #endif

@@ -52,7 +52,7 @@ static struct temp *find(uint8_t conn, uint64_t token)
 static int follow(struct where *w, const char *target, bool make)
 {
 	struct where next;
-	int r = where_find(&next, w->dir, target, make);
+	int r = parent_dir_find(&next, w->dir, target, make);
 
 	if (r < 0)
 		return r;
@@ -67,7 +67,7 @@ static int find_target(struct where *w, int base, const char *path, const struct
 {
 	char target[AGENT_PATH_MAX];
 	bool make = (m->flags & AGENT_PARENTS) != 0;
-	int r = where_find(w, base, path, make);
+	int r = parent_dir_find(w, base, path, make);
 	struct stat st;
 	ssize_t n;
 
@@ -78,7 +78,7 @@ static int find_target(struct where *w, int base, const char *path, const struct
 		if (S_ISREG(st.st_mode))
 			return *ret_mode = st.st_mode & 0777, 0;
 		if (!S_ISLNK(st.st_mode) || (m->flags & AGENT_NOFOLLOW))
-			return *ret_kind = path_kind(st.st_mode), -EINVAL;
+			return *ret_kind = guest_path_kind(st.st_mode), -EINVAL;
 		n = readlinkat(w->dir, w->name, target, sizeof(target) - 1);
 		if (n < 0)
 			return -errno;
@@ -91,10 +91,10 @@ static int find_target(struct where *w, int base, const char *path, const struct
 /* A directory that may be written but not read cannot be synced by itself. */
 static int open_for_sync(struct temp *t, int dir)
 {
-	t->dir = path_openat(dir, ".", O_RDONLY | O_DIRECTORY, 0);
+	t->dir = guest_path_openat(dir, ".", O_RDONLY | O_DIRECTORY, 0);
 	t->can_sync = t->dir >= 0;
 	if (t->dir == -EACCES)
-		t->dir = path_openat(dir, ".", O_PATH | O_DIRECTORY, 0);
+		t->dir = guest_path_openat(dir, ".", O_PATH | O_DIRECTORY, 0);
 	return t->dir < 0 ? t->dir : 0;
 }
 
@@ -109,11 +109,11 @@ static int check_space(int fd, uint64_t want)
 
 static void take_back(struct temp *t)
 {
-	int r = user_enter(&t->cred);
+	int r = passwd_enter(&t->cred);
 
 	if (r == 0)
 		unlinkat(t->dir, t->hidden, 0);
-	user_leave();
+	passwd_leave();
 }
 
 static void release(struct temp *t)
@@ -133,14 +133,14 @@ static int make_hidden(struct temp *t, mode_t mode)
 		return -EAGAIN;
 	t->token = random[0] | 1;
 	snprintf(t->hidden, sizeof(t->hidden), ".lodge-%016llx", (unsigned long long)random[1]);
-	t->fd = path_openat(t->dir, t->hidden, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
+	t->fd = guest_path_openat(t->dir, t->hidden, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
 	if (t->fd < 0)
 		return t->fd;
 	return fcntl(t->fd, F_SETFL, 0) < 0 ? -errno : 0;
 }
 
-int temp_open(uint8_t conn, const struct cred *cred, int base, const char *path,
-	      const struct agent_file *m, const char **ret_kind, struct file_answer *ret)
+int atomic_write_open(uint8_t conn, const struct cred *cred, int base, const char *path,
+	      const struct agent_file *m, const char **ret_kind, struct guest_file_answer *ret)
 {
 	struct temp *t = find_free();
 	struct where w = { .dir = -1 };
@@ -187,10 +187,10 @@ static int rename_synced(struct temp *t)
 	/* The one who wrote has synced already, so that this finds nothing to wait for. */
 	if (fsync(t->fd) < 0)
 		return -errno;
-	r = user_enter(&t->cred);
+	r = passwd_enter(&t->cred);
 	if (r == 0)
-		r = where_rename(t->dir, t->hidden, t->dir, t->name, t->noreplace);
-	user_leave();
+		r = parent_dir_rename(t->dir, t->hidden, t->dir, t->name, t->noreplace);
+	passwd_leave();
 	if (r < 0)
 		return r;
 	/* The file is in its place; from here on only its durability can fail. */
@@ -198,7 +198,7 @@ static int rename_synced(struct temp *t)
 	return (t->can_sync ? fsync(t->dir) : syncfs(t->fd)) < 0 ? -errno : 0;
 }
 
-int temp_commit(uint8_t conn, uint64_t token, struct err *err)
+int atomic_write_commit(uint8_t conn, uint64_t token, struct err *err)
 {
 	struct temp *t = find(conn, token);
 	char name[NAME_MAX + 1];
@@ -214,7 +214,7 @@ int temp_commit(uint8_t conn, uint64_t token, struct err *err)
 	return r < 0 ? err_sys(err, -r, "%.160s", name) : 0;
 }
 
-int temp_abort(uint8_t conn, uint64_t token, struct err *err)
+int atomic_write_abort(uint8_t conn, uint64_t token, struct err *err)
 {
 	struct temp *t = find(conn, token);
 
@@ -225,7 +225,7 @@ int temp_abort(uint8_t conn, uint64_t token, struct err *err)
 	return 0;
 }
 
-void temp_forget_conn(uint8_t conn)
+void atomic_write_forget_conn(uint8_t conn)
 {
 	for (int i = 0; i < INIT_TEMPS_MAX; i++) {
 		if (temps[i].used && temps[i].conn == conn) {

@@ -6,11 +6,11 @@
 #include "init/files/guest_file.h"
 
 /* With the user's rights entered. 0 and `ret` filled, or -errno with *ret_kind as
- * path_open_file(). */
-int temp_open(uint8_t conn, const struct cred *cred, int base, const char *path,
-	      const struct agent_file *m, const char **ret_kind, struct file_answer *ret);
-int temp_commit(uint8_t conn, uint64_t token, struct err *err);
-int temp_abort(uint8_t conn, uint64_t token, struct err *err);
-void temp_forget_conn(uint8_t conn);
+ * guest_path_open_file(). */
+int atomic_write_open(uint8_t conn, const struct cred *cred, int base, const char *path,
+	      const struct agent_file *m, const char **ret_kind, struct guest_file_answer *ret);
+int atomic_write_commit(uint8_t conn, uint64_t token, struct err *err);
+int atomic_write_abort(uint8_t conn, uint64_t token, struct err *err);
+void atomic_write_forget_conn(uint8_t conn);
 
 #endif

@@ -13,7 +13,7 @@
 
 int walk_root(const char *path)
 {
-	return path_openat(AT_FDCWD, *path ? path : ".", O_RDONLY | O_DIRECTORY, 0);
+	return guest_path_openat(AT_FDCWD, *path ? path : ".", O_RDONLY | O_DIRECTORY, 0);
 }
 
 int walk_dir(int dir, const char *name)
@@ -70,13 +70,13 @@ static int collect(DIR *d, char **ret_bytes, size_t *ret_len, size_t *ret_n)
 	return 0;
 }
 
-int names_read(struct names *to, int dir)
+int name_list_read(struct name_list *to, int dir)
 {
 	int own = fcntl(dir, F_DUPFD_CLOEXEC, 0), r;
 	DIR *d = own < 0 ? NULL : fdopendir(own);
 	size_t len = 0, at = 0;
 
-	*to = (struct names){ 0 };
+	*to = (struct name_list){ 0 };
 	if (!d) {
 		r = -errno;
 		if (own >= 0)
@@ -101,7 +101,7 @@ int names_read(struct names *to, int dir)
 	return 0;
 }
 
-void names_free(struct names *n)
+void name_list_free(struct name_list *n)
 {
 	free(n->list);
 	free(n->bytes);

@@ -7,15 +7,15 @@
 #include <sys/types.h>
 
 /* The names in a directory, without "." and "..", in byte order. */
-struct names {
+struct name_list {
 	char **list;
 	size_t n;
 	char *bytes;
 };
 
 /* 0 or -errno; `dir` must be open for reading. */
-int names_read(struct names *to, int dir);
-void names_free(struct names *n);
+int name_list_read(struct name_list *to, int dir);
+void name_list_free(struct name_list *n);
 
 /* A subdirectory, not through a link. Descriptor or -errno. */
 int walk_dir(int dir, const char *name);

@@ -30,7 +30,7 @@ struct op {
 	int base; /* where relative paths start */
 	const char *path, *path2;
 	uint8_t conn;
-	struct file_answer *ret;
+	struct guest_file_answer *ret;
 };
 
 static int fail(struct err *err, int error, const char *path, const char *kind)
@@ -54,13 +54,13 @@ static int op_open(struct op *o, struct err *err)
 		 (f & AGENT_APPEND ? O_APPEND : 0) | (f & AGENT_EXCL ? O_EXCL : 0) |
 		 (f & AGENT_DIR ? O_DIRECTORY : 0) | (f & AGENT_NOFOLLOW ? O_NOFOLLOW : 0);
 	if ((f & AGENT_PARENTS) && (f & AGENT_CREATE)) {
-		int r = where_find(&w, o->base, o->path, true);
+		int r = parent_dir_find(&w, o->base, o->path, true);
 
 		if (r < 0)
 			return fail(err, -r, o->path, NULL);
 		close(w.dir);
 	}
-	fd = path_open_file(o->base, o->path, flags, o->m.mode ? o->m.mode : 0644, &kind);
+	fd = guest_path_open_file(o->base, o->path, flags, o->m.mode ? o->m.mode : 0644, &kind);
 	if (fd < 0)
 		return fail(err, -fd, o->path, kind);
 	o->ret->type = AGENT_FD;
@@ -74,7 +74,7 @@ static int64_t nanoseconds(struct timespec t)
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-void file_fill_stat(struct agent_stat *to, const struct stat *st)
+void guest_file_fill_stat(struct agent_stat *to, const struct stat *st)
 {
 	*to = (struct agent_stat){
 		.mode = st->st_mode,
@@ -99,7 +99,7 @@ static bool in_proc(int fd)
 static int op_stat(struct op *o, struct err *err)
 {
 	const bool nofollow = (o->m.flags & AGENT_NOFOLLOW) != 0;
-	auto_close int fd = path_openat(o->base, o->path, O_PATH | (nofollow ? O_NOFOLLOW : 0), 0);
+	auto_close int fd = guest_path_openat(o->base, o->path, O_PATH | (nofollow ? O_NOFOLLOW : 0), 0);
 	struct stat st;
 	ssize_t n;
 
@@ -110,7 +110,7 @@ static int op_stat(struct op *o, struct err *err)
 	/* nor is what only this process may look at, as it is its own */
 	if (in_proc(fd) && st.st_ino != PROC_ROOT)
 		return fail(err, EINVAL, o->path, path_in_proc);
-	file_fill_stat(&o->ret->st, &st);
+	guest_file_fill_stat(&o->ret->st, &st);
 	if (S_ISLNK(st.st_mode)) {
 		n = readlinkat(fd, "", o->ret->target, sizeof(o->ret->target));
 		if (n < 0)
@@ -126,7 +126,7 @@ static int op_mkdir(struct op *o, struct err *err)
 	const bool parents = (o->m.flags & AGENT_PARENTS) != 0;
 	struct where w;
 	struct stat st;
-	int r = where_find(&w, o->base, o->path, parents);
+	int r = parent_dir_find(&w, o->base, o->path, parents);
 	auto_close int dir = r < 0 ? -1 : w.dir;
 
 	if (r < 0)
@@ -137,23 +137,23 @@ static int op_mkdir(struct op *o, struct err *err)
 		return fail(err, errno, o->path, NULL);
 	if (fstatat(dir, w.name, &st, 0) < 0)
 		return fail(err, EEXIST, o->path, NULL);
-	return S_ISDIR(st.st_mode) ? 0 : fail(err, EINVAL, o->path, path_kind(st.st_mode));
+	return S_ISDIR(st.st_mode) ? 0 : fail(err, EINVAL, o->path, guest_path_kind(st.st_mode));
 }
 
 static int op_rename(struct op *o, struct err *err)
 {
 	auto_close int from_dir = -1, to_dir = -1;
 	struct where from, to;
-	int r = where_find(&from, o->base, o->path, false);
+	int r = parent_dir_find(&from, o->base, o->path, false);
 
 	if (r < 0)
 		return fail(err, -r, o->path, NULL);
 	from_dir = from.dir;
-	r = where_find(&to, o->base, o->path2, (o->m.flags & AGENT_PARENTS) != 0);
+	r = parent_dir_find(&to, o->base, o->path2, (o->m.flags & AGENT_PARENTS) != 0);
 	if (r < 0)
 		return fail(err, -r, o->path2, NULL);
 	to_dir = to.dir;
-	r = where_rename(from_dir, from.name, to_dir, to.name, o->m.flags & AGENT_NOREPLACE);
+	r = parent_dir_rename(from_dir, from.name, to_dir, to.name, o->m.flags & AGENT_NOREPLACE);
 	if (r < 0)
 		return fail(err, -r, r == -ENOENT ? o->path : o->path2, NULL);
 	return 0;
@@ -162,7 +162,7 @@ static int op_rename(struct op *o, struct err *err)
 static int op_remove(struct op *o, struct err *err)
 {
 	struct where w;
-	int r = where_find(&w, o->base, o->path, false);
+	int r = parent_dir_find(&w, o->base, o->path, false);
 	auto_close int dir = r < 0 ? -1 : w.dir;
 
 	if (r < 0)
@@ -178,7 +178,7 @@ static int op_symlink(struct op *o, struct err *err)
 {
 	const char *target = o->path, *path = o->path2;
 	struct where w;
-	int r = where_find(&w, o->base, path, (o->m.flags & AGENT_PARENTS) != 0);
+	int r = parent_dir_find(&w, o->base, path, (o->m.flags & AGENT_PARENTS) != 0);
 	auto_close int dir = r < 0 ? -1 : w.dir;
 
 	if (r < 0)
@@ -189,7 +189,7 @@ static int op_symlink(struct op *o, struct err *err)
 /* By descriptor, so that what was resolved is what is changed. */
 static int op_chmod(struct op *o, struct err *err)
 {
-	auto_close int fd = path_openat(o->base, o->path, O_PATH, 0);
+	auto_close int fd = guest_path_openat(o->base, o->path, O_PATH, 0);
 	char self[32];
 
 	if (fd < 0)
@@ -207,7 +207,7 @@ static int op_chmod(struct op *o, struct err *err)
 static int op_temp(struct op *o, struct err *err)
 {
 	const char *kind = NULL;
-	int r = temp_open(o->conn, &o->user.cred, o->base, o->path, &o->m, &kind, o->ret);
+	int r = atomic_write_open(o->conn, &o->user.cred, o->base, o->path, &o->m, &kind, o->ret);
 
 	return r < 0 ? fail(err, -r, o->path, kind) : 0;
 }
@@ -249,7 +249,7 @@ static int run_as_user(uint32_t type, struct op *o, struct err *err)
 
 	o->base = AT_FDCWD;
 	if (needs_home(o, type)) {
-		home = path_openat(AT_FDCWD, o->user.home, O_PATH | O_DIRECTORY, 0);
+		home = guest_path_openat(AT_FDCWD, o->user.home, O_PATH | O_DIRECTORY, 0);
 		if (home < 0)
 			return fail(err, -home, o->user.home, NULL);
 		o->base = home;
@@ -262,11 +262,11 @@ static int token_request(uint8_t conn, uint32_t type, const void *msg, struct er
 	struct agent_token t;
 
 	memcpy(&t, (const char *)msg + sizeof(struct agent_hdr), sizeof(t));
-	return type == AGENT_COMMIT ? temp_commit(conn, t.token, err)
-				    : temp_abort(conn, t.token, err);
+	return type == AGENT_COMMIT ? atomic_write_commit(conn, t.token, err)
+				    : atomic_write_abort(conn, t.token, err);
 }
 
-int file_request(uint8_t conn, uint32_t type, const void *msg, size_t len, struct file_answer *ret,
+int guest_file_request(uint8_t conn, uint32_t type, const void *msg, size_t len, struct guest_file_answer *ret,
 		 struct err *err)
 {
 	struct op o = { .conn = conn, .ret = ret };
@@ -278,17 +278,17 @@ int file_request(uint8_t conn, uint32_t type, const void *msg, size_t len, struc
 	memcpy(&o.m, (const char *)msg + sizeof(struct agent_hdr), sizeof(o.m));
 	o.path = agent_msg_string(msg, len, 1);
 	o.path2 = agent_msg_string(msg, len, 2);
-	if (user_resolve(agent_msg_string(msg, len, 0), &o.user, err) < 0)
+	if (passwd_resolve(agent_msg_string(msg, len, 0), &o.user, err) < 0)
 		return -1;
-	r = user_enter(&o.user.cred);
+	r = passwd_enter(&o.user.cred);
 	if (r < 0)
 		return err_sys(err, -r, "change of user");
 	r = run_as_user(type, &o, err);
-	user_leave();
+	passwd_leave();
 	return r;
 }
 
-void file_forget_conn(uint8_t conn)
+void guest_file_forget_conn(uint8_t conn)
 {
-	temp_forget_conn(conn);
+	atomic_write_forget_conn(conn);
 }

@@ -6,7 +6,7 @@
 #include "init/core/init_state.h"
 
 /* What an operation answers with. */
-struct file_answer {
+struct guest_file_answer {
 	uint32_t type; /* AGENT_OK, AGENT_FD or AGENT_STATR */
 	int fd; /* of AGENT_FD; the caller's */
 	struct agent_token token;
@@ -14,11 +14,11 @@ struct file_answer {
 	char target[AGENT_PATH_MAX];
 };
 
-int file_request(uint8_t conn, uint32_t type, const void *msg, size_t len, struct file_answer *ret,
+int guest_file_request(uint8_t conn, uint32_t type, const void *msg, size_t len, struct guest_file_answer *ret,
 		 struct err *err);
 struct stat;
-void file_fill_stat(struct agent_stat *to, const struct stat *st);
+void guest_file_fill_stat(struct agent_stat *to, const struct stat *st);
 /* Unfinished writes of a connection that is gone are taken back. */
-void file_forget_conn(uint8_t conn);
+void guest_file_forget_conn(uint8_t conn);
 
 #endif

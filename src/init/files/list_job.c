@@ -21,7 +21,7 @@ static int put_entry(int dir, const char *name, size_t path_len, const struct st
 	ssize_t n = 0;
 	int r;
 
-	file_fill_stat(&e.st, st);
+	guest_file_fill_stat(&e.st, st);
 	if (S_ISLNK(st->st_mode)) {
 		n = readlinkat(dir, name, target, sizeof(target));
 		if (n < 0)
@@ -61,14 +61,14 @@ static int list_one(int dir, const char *name, size_t path_len, uint32_t depth, 
 
 static int list_dir(int dir, size_t path_len, uint32_t depth, unsigned level)
 {
-	struct names names;
-	int r = names_read(&names, dir);
+	struct name_list names;
+	int r = name_list_read(&names, dir);
 
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < names.n && r == 0; i++)
 		r = list_one(dir, names.list[i], path_len, depth, level);
-	names_free(&names);
+	name_list_free(&names);
 	return r;
 }
 

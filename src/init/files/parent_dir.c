@@ -16,18 +16,18 @@
 /* One component below `dir`, made if it is missing. */
 static int step(int dir, const char *name)
 {
-	int fd = path_openat(dir, name, O_PATH | O_DIRECTORY, 0);
+	int fd = guest_path_openat(dir, name, O_PATH | O_DIRECTORY, 0);
 
 	if (fd != -ENOENT)
 		return fd;
 	if (mkdirat(dir, name, 0755) < 0 && errno != EEXIST)
 		return -errno;
-	return path_openat(dir, name, O_PATH | O_DIRECTORY, 0);
+	return guest_path_openat(dir, name, O_PATH | O_DIRECTORY, 0);
 }
 
 static int make_dirs(int base, const char *path)
 {
-	auto_close int dir = path_openat(base, path[0] == '/' ? "/" : ".", O_PATH | O_DIRECTORY, 0);
+	auto_close int dir = guest_path_openat(base, path[0] == '/' ? "/" : ".", O_PATH | O_DIRECTORY, 0);
 	char name[NAME_MAX + 1];
 
 	while (dir >= 0) {
@@ -50,14 +50,14 @@ static int make_dirs(int base, const char *path)
 	return steal_fd(&dir);
 }
 
-int where_dir(int base, const char *path, bool make)
+int parent_dir_dir(int base, const char *path, bool make)
 {
-	int fd = path_openat(base, *path ? path : ".", O_PATH | O_DIRECTORY, 0);
+	int fd = guest_path_openat(base, *path ? path : ".", O_PATH | O_DIRECTORY, 0);
 
 	return fd == -ENOENT && make ? make_dirs(base, path) : fd;
 }
 
-int where_find(struct where *w, int base, const char *path, bool make)
+int parent_dir_find(struct where *w, int base, const char *path, bool make)
 {
 	size_t end = strlen(path), start, n;
 	char dir[AGENT_PATH_MAX];
@@ -77,11 +77,11 @@ int where_find(struct where *w, int base, const char *path, bool make)
 		return -EINVAL;
 	memcpy(dir, path, start);
 	dir[start] = 0;
-	w->dir = where_dir(base, dir, make);
+	w->dir = parent_dir_dir(base, dir, make);
 	return w->dir < 0 ? w->dir : 0;
 }
 
-int where_rename(int from_dir, const char *from, int to_dir, const char *to, bool noreplace)
+int parent_dir_rename(int from_dir, const char *from, int to_dir, const char *to, bool noreplace)
 {
 	long r = syscall(SYS_renameat2, from_dir, from, to_dir, to,
 			 noreplace ? RENAME_NOREPLACE : 0);

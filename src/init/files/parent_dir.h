@@ -13,9 +13,9 @@ struct where {
 };
 
 /* 0 or -errno. The name is never "", "." or "..". `make`: missing directories are made, 0755. */
-int where_find(struct where *w, int base, const char *path, bool make);
+int parent_dir_find(struct where *w, int base, const char *path, bool make);
 /* Opens a directory by path, made where missing if `make`. Descriptor (O_PATH) or -errno. */
-int where_dir(int base, const char *path, bool make);
-int where_rename(int from_dir, const char *from, int to_dir, const char *to, bool noreplace);
+int parent_dir_dir(int base, const char *path, bool make);
+int parent_dir_rename(int from_dir, const char *from, int to_dir, const char *to, bool noreplace);
 
 #endif

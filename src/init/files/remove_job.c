@@ -26,7 +26,7 @@ static int lift(int dir, const char *name, int top)
 	/* somebody may have such a name already, with something in it */
 	while (r == -EEXIST && lifts < LIFTS_MAX) {
 		snprintf(up, sizeof(up), ".lodge-rm-%u", lifts++);
-		r = where_rename(dir, name, top, up, true);
+		r = parent_dir_rename(dir, name, top, up, true);
 	}
 	return r;
 }
@@ -84,13 +84,13 @@ static int empty_dir(int dir, int top, unsigned level)
 /* A directory read while it changes may need another look, and lifted trees come back here. */
 static bool is_empty(int dir)
 {
-	struct names names;
+	struct name_list names;
 	bool empty;
 
-	if (names_read(&names, dir) < 0)
+	if (name_list_read(&names, dir) < 0)
 		return true;
 	empty = names.n == 0;
-	names_free(&names);
+	name_list_free(&names);
 	return empty;
 }
 
@@ -131,7 +131,7 @@ int remove_tree(int dir, const char *name)
 int worker_remove(const struct worker_job *j, struct err *err)
 {
 	struct where w = { .dir = -1 };
-	int r = where_find(&w, AT_FDCWD, j->path, false);
+	int r = parent_dir_find(&w, AT_FDCWD, j->path, false);
 
 	if (r == -ENOENT && j->path[0])
 		return 0;

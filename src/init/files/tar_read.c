@@ -517,7 +517,7 @@ int worker_tar_in(const struct worker_job *j, struct err *err)
 		.max_bytes = j->m.max_bytes,
 		.max_entries = j->m.max_entries,
 	};
-	auto_close int place = where_dir(AT_FDCWD, j->path, true);
+	auto_close int place = parent_dir_dir(AT_FDCWD, j->path, true);
 	auto_close int dir =
 		place < 0 ? place : openat(place, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 

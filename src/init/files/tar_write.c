@@ -290,14 +290,14 @@ static int put_one(int dir, const char *name, size_t path_len, unsigned level, c
 
 static int put_dir(int dir, size_t path_len, unsigned level, char *ret_where)
 {
-	struct names names;
-	int r = names_read(&names, dir);
+	struct name_list names;
+	int r = name_list_read(&names, dir);
 
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < names.n && r == 0; i++)
 		r = put_one(dir, names.list[i], path_len, level, ret_where);
-	names_free(&names);
+	name_list_free(&names);
 	return r;
 }
 

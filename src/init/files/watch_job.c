@@ -95,7 +95,7 @@ static int add_watch(int dir)
  * directory that has just come is told as created: it may have been there before the watch. */
 static int watch_tree(int dir, size_t len, unsigned level, bool report)
 {
-	struct names names;
+	struct name_list names;
 	int wd = add_watch(dir), r;
 
 	if (wd < 0)
@@ -105,7 +105,7 @@ static int watch_tree(int dir, size_t len, unsigned level, bool report)
 		root_wd = wd;
 	if (r < 0 || !recursive || level >= WORKER_DEPTH)
 		return r;
-	r = names_read(&names, dir);
+	r = name_list_read(&names, dir);
 	if (r < 0)
 		return r == -EACCES ? 0 : r;
 	for (size_t i = 0; i < names.n && r == 0; i++) {
@@ -121,7 +121,7 @@ static int watch_tree(int dir, size_t len, unsigned level, bool report)
 		if (r == 0 && sub >= 0)
 			r = watch_tree(sub, len + n + 1, level + 1, report);
 	}
-	names_free(&names);
+	name_list_free(&names);
 	return r;
 }
 

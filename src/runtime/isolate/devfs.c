@@ -96,7 +96,7 @@ static int make_pts(gid_t tty_gid)
 			 SYS_ATTR_NOSUID | SYS_ATTR_NOEXEC);
 }
 
-int dev_make(bool rootless, gid_t tty_gid, struct dev *ret)
+int devfs_make(bool rootless, gid_t tty_gid, struct devfs *ret)
 {
 	static const struct mount_option options[] = { { "size", "256m" },
 						       { "nr_inodes", "10000" },
@@ -113,11 +113,11 @@ int dev_make(bool rootless, gid_t tty_gid, struct dev *ret)
 		r = make_node(tree, "kmsg", 1, 11);
 	if (r < 0)
 		return r;
-	*ret = (struct dev){ steal_fd(&tree), steal_fd(&pts) };
+	*ret = (struct devfs){ steal_fd(&tree), steal_fd(&pts) };
 	return 0;
 }
 
-void dev_close(struct dev *d)
+void devfs_close(struct devfs *d)
 {
 	if (d->tree >= 0)
 		close(d->tree);
@@ -134,7 +134,7 @@ static int attach_shm(int tree)
 	return mnt < 0 ? mnt : mount_attach(mnt, tree, "shm");
 }
 
-int dev_attach(const struct dev *d, bool rootless)
+int devfs_attach(const struct devfs *d, bool rootless)
 {
 	int r = mount_attach(d->tree, AT_FDCWD, "dev");
 

@@ -8,16 +8,16 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-struct dev {
+struct devfs {
 	int tree, pts; /* detached mounts */
 };
 
 /* Can be made before anyone asks. `tty_gid`: group of terminals as the mounter sees it. All: 0 or
  * -errno. */
-int dev_make(bool rootless, gid_t tty_gid, struct dev *ret);
-void dev_close(struct dev *d);
+int devfs_make(bool rootless, gid_t tty_gid, struct devfs *ret);
+void devfs_close(struct devfs *d);
 
 /* In the sandbox's mount namespace: puts it at "dev" below the working directory. */
-int dev_attach(const struct dev *d, bool rootless);
+int devfs_attach(const struct devfs *d, bool rootless);
 
 #endif

@@ -198,7 +198,7 @@ static int run_plan(const struct plan *p, int *userns, int *netns, struct err *e
 
 /* One byte of one file per range: a lock on it lives as long as some process keeps the open file,
  * so a range is free exactly when the last process of its sandbox is gone, whoever crashed. */
-static int take_range(struct kit_host *h, struct kit *kit)
+static int take_range(struct idmap_host *h, struct idmap *kit)
 {
 	auto_close int fd = openat(h->ids, "ids", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 
@@ -221,7 +221,7 @@ static int take_range(struct kit_host *h, struct kit *kit)
 	return -EUSERS;
 }
 
-void kit_close(struct kit *kit)
+void idmap_close(struct idmap *kit)
 {
 	int *all[] = { &kit->userns, &kit->netns, &kit->lock };
 
@@ -236,7 +236,7 @@ void kit_close(struct kit *kit)
  * by side in one procfs: beside thousands of sandboxes a look-up would walk past the names of all
  * of them. So a few share one of ours, and what it remembers goes with it. Where we may have none,
  * the host's has to do. */
-static int have_proc(struct kit_host *h)
+static int have_proc(struct idmap_host *h)
 {
 	if (!h->proc_left) {
 		h->proc = mount_new("proc", NULL, 0,
@@ -250,15 +250,15 @@ static int have_proc(struct kit_host *h)
 	return h->proc;
 }
 
-static void done_with_proc(struct kit_host *h)
+static void done_with_proc(struct idmap_host *h)
 {
 	if (--h->proc_left == 0)
 		close(h->proc);
 }
 
-int kit_make(struct kit_host *h, int one_id, struct kit *ret, struct err *err)
+int idmap_make(struct idmap_host *h, int one_id, struct idmap *ret, struct err *err)
 {
-	struct kit kit = { -1, -1, -1, 0 };
+	struct idmap kit = { -1, -1, -1, 0 };
 	struct plan p = { .network = true, .bounds = true, .own_user = !h->rootless };
 	int r = h->rootless ? 0 : take_range(h, &kit);
 
@@ -266,7 +266,7 @@ int kit_make(struct kit_host *h, int one_id, struct kit *ret, struct err *err)
 		return err_sys(err, -r, "id range");
 	p.proc = have_proc(h);
 	if (p.proc < 0) {
-		kit_close(&kit);
+		idmap_close(&kit);
 		return err_sys(err, -p.proc, "procfs");
 	}
 	p.base = kit.base;
@@ -278,14 +278,14 @@ int kit_make(struct kit_host *h, int one_id, struct kit *ret, struct err *err)
 	r = run_plan(&p, &kit.userns, &kit.netns, err);
 	done_with_proc(h);
 	if (r < 0) {
-		kit_close(&kit);
+		idmap_close(&kit);
 		return -1;
 	}
 	*ret = kit;
 	return 0;
 }
 
-int kit_map_one(struct kit_pair on_disk, struct kit_pair seen_as, struct err *err)
+int idmap_map_one(struct idmap_pair on_disk, struct idmap_pair seen_as, struct err *err)
 {
 	struct plan p = { .inside = on_disk.uid,
 			  .outside = seen_as.uid,

@@ -16,13 +16,13 @@
 
 enum { KIT_RANGE = 65536 };
 
-struct kit {
+struct idmap {
 	int userns, netns; /* netns -1: share the keeper's (only a weakened test build) */
 	int lock; /* holds the range for as long as any process keeps it open; -1 rootless */
 	uid_t base; /* first host id of the range */
 };
 
-struct kit_host {
+struct idmap_host {
 	bool rootless;
 	int ids; /* directory that holds the host-wide lock file */
 	uint32_t next;
@@ -31,15 +31,15 @@ struct kit_host {
 };
 
 /* `one_id` >= 0 (rootless): the namespace maps only this inner id, to the keeper's own user. */
-int kit_make(struct kit_host *h, int one_id, struct kit *ret, struct err *err);
-void kit_close(struct kit *kit);
+int idmap_make(struct idmap_host *h, int one_id, struct idmap *ret, struct err *err);
+void idmap_close(struct idmap *kit);
 
 /* A user namespace that maps one id of the host's files to one host id: what makes a caller's own
  * directory belong to the guest inside. An fd, or -1 with err. */
-struct kit_pair {
+struct idmap_pair {
 	uid_t uid;
 	gid_t gid;
 };
-int kit_map_one(struct kit_pair on_disk, struct kit_pair seen_as, struct err *err);
+int idmap_map_one(struct idmap_pair on_disk, struct idmap_pair seen_as, struct err *err);
 
 #endif

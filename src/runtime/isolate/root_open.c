@@ -16,12 +16,12 @@
 
 DEFINE_AUTO(struct rootfs *, rootfs_close);
 
-static int map_of(const struct roots *r, const struct kit *kit)
+static int map_of(const struct root_set *r, const struct idmap *kit)
 {
 	return r->rootless ? -1 : kit->userns;
 }
 
-static int add_lower(const struct roots *r, int dir, const struct kit *kit, struct rootfs *root,
+static int add_lower(const struct root_set *r, int dir, const struct idmap *kit, struct rootfs *root,
 		     struct err *err)
 {
 	int mnt = mount_clone(dir, "", SYS_ATTR_RDONLY, map_of(r, kit));
@@ -41,15 +41,15 @@ static struct rootfs_bind *add_bind(struct rootfs *root, const char *path, int m
 	return b;
 }
 
-static int add_host(const struct roots *r, const struct kit *kit, struct rootfs *root,
+static int add_host(const struct root_set *r, const struct idmap *kit, struct rootfs *root,
 		    struct err *err)
 {
-	auto_close int tree = hosttree_open(r->home, r->rootless, err);
+	auto_close int tree = host_template_open(r->home, r->rootless, err);
 	uint64_t attr = SYS_ATTR_RDONLY | SYS_ATTR_NOSUID | SYS_ATTR_NODEV;
 
 	if (tree < 0 || add_lower(r, tree, kit, root, err) < 0)
 		return -1;
-	for (const char *const *path = hosttree_binds(); *path; path++) {
+	for (const char *const *path = host_template_binds(); *path; path++) {
 		int mnt = mount_clone(AT_FDCWD, *path, attr, map_of(r, kit));
 
 		if (mnt ==
@@ -64,24 +64,24 @@ static int add_host(const struct roots *r, const struct kit *kit, struct rootfs 
 
 /* The keeper's working directory is the base tree: a tmpfs, which cannot be mapped before
  * Linux 6.3. With nothing in it, it need not be. */
-static int add_empty(const struct roots *r, struct rootfs *root, struct err *err)
+static int add_empty(const struct root_set *r, struct rootfs *root, struct err *err)
 {
 	auto_close int dir = open("empty", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	const struct kit unmapped = { .userns = -1 };
+	const struct idmap unmapped = { .userns = -1 };
 
 	return dir < 0 ? err_sys(err, errno, "empty layer")
 		       : add_lower(r, dir, &unmapped, root, err);
 }
 
-static int add_entry(const struct roots *r, const char *entry, const struct kit *kit,
+static int add_entry(const struct root_set *r, const char *entry, const struct idmap *kit,
 		     struct rootfs *root, struct err *err)
 {
-	auto_close int dir = shelf_files(r->shelf, entry, err);
+	auto_close int dir = storage_files(r->shelf, entry, err);
 
 	return dir < 0 ? -1 : add_lower(r, dir, kit, root, err);
 }
 
-static int add_template(const struct roots *r, const char *name, const struct kit *kit,
+static int add_template(const struct root_set *r, const char *name, const struct idmap *kit,
 			struct rootfs *root, struct err *err)
 {
 	char entry[KEEPER_ID_SIZE + 4];
@@ -92,27 +92,27 @@ static int add_template(const struct roots *r, const char *name, const struct ki
 	return err->sys == ENOENT ? err_set(err, ERR_NOT_FOUND, "unknown template '%s'", name) : -1;
 }
 
-int roots_upper_layers(const struct roots *r, const struct keeper_create *c, struct err *err)
+int root_set_upper_layers(const struct root_set *r, const struct keeper_create *c, struct err *err)
 {
 	if (c->nlayers == 0)
 		return 0;
-	if (shelf_open(r->shelf, err) < 0)
+	if (storage_open(r->shelf, err) < 0)
 		return -1;
-	if (shelf_has_snapshots(r->shelf) && c->nlayers > 1)
+	if (storage_has_snapshots(r->shelf) && c->nlayers > 1)
 		return err_set(err, ERR_INVALID,
 			       "layers of this store are whole: one is all there can be");
-	return c->take || shelf_has_snapshots(r->shelf);
+	return c->take || storage_has_snapshots(r->shelf);
 }
 
 /* The writable one too: what is wrong with it is told before anything is moved. */
-static int check_layer(const struct roots *r, const struct keeper_create *c, const char *name,
+static int check_layer(const struct root_set *r, const struct keeper_create *c, const char *name,
 		       struct err *err)
 {
 	char entry[KEEPER_ID_SIZE + 4], below[KEEPER_ID_SIZE];
 	int res;
 
 	snprintf(entry, sizeof(entry), "l-%s", name);
-	res = shelf_template(r->shelf, entry, below);
+	res = storage_template(r->shelf, entry, below);
 	if (res == -ENOENT)
 		return err_set(err, ERR_NOT_FOUND, "no layer %s", name);
 	if (res < 0)
@@ -122,10 +122,10 @@ static int check_layer(const struct roots *r, const struct keeper_create *c, con
 	return 0;
 }
 
-static int add_layers(const struct roots *r, const struct keeper_create *c, const struct kit *kit,
+static int add_layers(const struct root_set *r, const struct keeper_create *c, const struct idmap *kit,
 		      struct rootfs *root, struct err *err)
 {
-	int upper = roots_upper_layers(r, c, err);
+	int upper = root_set_upper_layers(r, c, err);
 	char entry[KEEPER_ID_SIZE + 4];
 
 	if (upper < 0)
@@ -167,14 +167,14 @@ static int reopen(int fd, struct stat *st, struct err *err)
 }
 
 /* Inside, what belongs to the directory's owner belongs to the guest, and nothing else does. */
-static int clone_for_guest(const struct roots *r, int dir, const struct stat *st, bool writable,
-			   struct kit_pair guest, struct err *err)
+static int clone_for_guest(const struct root_set *r, int dir, const struct stat *st, bool writable,
+			   struct idmap_pair guest, struct err *err)
 {
 	uint64_t attr = (hook_weak("nosuid") ? 0 : SYS_ATTR_NOSUID) | SYS_ATTR_NODEV |
 			(writable ? 0 : SYS_ATTR_RDONLY);
 	auto_close int userns =
 		r->rootless ? -1
-			    : kit_map_one((struct kit_pair){ st->st_uid, st->st_gid }, guest, err);
+			    : idmap_map_one((struct idmap_pair){ st->st_uid, st->st_gid }, guest, err);
 	int mnt;
 
 	if (userns < 0 && !r->rootless)
@@ -185,8 +185,8 @@ static int clone_for_guest(const struct roots *r, int dir, const struct stat *st
 	return mnt < 0 ? err_sys(err, -mnt, "map the owner of the directory") : mnt;
 }
 
-static int add_binds(const struct roots *r, const struct keeper_create *c, const int *dirs,
-		     const struct kit *kit, struct rootfs *root, struct err *err)
+static int add_binds(const struct root_set *r, const struct keeper_create *c, const int *dirs,
+		     const struct idmap *kit, struct rootfs *root, struct err *err)
 {
 	for (uint32_t i = 0; i < c->nbinds; i++) {
 		const struct keeper_bind *b = &c->binds[i];
@@ -201,7 +201,7 @@ static int add_binds(const struct roots *r, const struct keeper_create *c, const
 				       "%s: a root inside gets no writable host directory",
 				       b->path);
 		mnt = clone_for_guest(r, dir, &st, b->writable,
-				      (struct kit_pair){ kit->base + c->uid, kit->base + c->gid },
+				      (struct idmap_pair){ kit->base + c->uid, kit->base + c->gid },
 				      err);
 		if (mnt < 0)
 			return err_ctx(err, "%s", b->path);
@@ -210,8 +210,8 @@ static int add_binds(const struct roots *r, const struct keeper_create *c, const
 	return 0;
 }
 
-int roots_prepare(const struct roots *r, const struct keeper_create *c, const int *dirs,
-		  const struct kit *kit, struct rootfs *ret, struct err *err)
+int root_set_prepare(const struct root_set *r, const struct keeper_create *c, const int *dirs,
+		  const struct idmap *kit, struct rootfs *ret, struct err *err)
 {
 	struct rootfs root;
 	auto_call(rootfs_close) struct rootfs *guard = &root;

@@ -74,9 +74,9 @@ int rootfs_host_init(int scratch, struct err *err)
 	return fchdir(base) < 0 ? err_sys(err, errno, "base tree") : 0;
 }
 
-int rootfs_enter_base(const struct dev *dev, bool rootless, struct err *err)
+int rootfs_enter_base(const struct devfs *dev, bool rootless, struct err *err)
 {
-	int r = dev_attach(dev, rootless);
+	int r = devfs_attach(dev, rootless);
 
 	return r < 0 ? err_sys(err, -r, "attach /dev") : procfs_attach("dev/null", "empty", err);
 }

@@ -49,7 +49,7 @@ void rootfs_close(struct rootfs *r);
 int rootfs_host_init(int scratch, struct err *err);
 
 /* In the new mount namespace, from the inherited working directory. */
-int rootfs_enter_base(const struct dev *dev, bool rootless, struct err *err);
+int rootfs_enter_base(const struct devfs *dev, bool rootless, struct err *err);
 /* For a pool slot: the base tree becomes the root. */
 int rootfs_pivot_base(struct err *err);
 /* From the base tree (working directory): makes the sandbox's own root and moves there. */

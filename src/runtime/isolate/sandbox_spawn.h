@@ -22,8 +22,8 @@ struct spawn_host {
 
 /* What every sandbox needs and no request says anything about. */
 struct parts {
-	struct kit kit;
-	struct dev dev;
+	struct idmap kit;
+	struct devfs dev;
 	struct cgroup_fds cgroup;
 	char group[KEEPER_ID_SIZE]; /* name of its cgroups */
 };

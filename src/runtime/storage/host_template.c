@@ -243,7 +243,7 @@ static uint64_t fingerprint(bool rootless)
 	return h;
 }
 
-int hosttree_open(int home, bool rootless, struct err *err)
+int host_template_open(int home, bool rootless, struct err *err)
 {
 	char name[40], temp[64];
 	int fd, r;
@@ -265,7 +265,7 @@ int hosttree_open(int home, bool rootless, struct err *err)
 	return fd < 0 ? err_sys(err, errno, "%s", name) : fd;
 }
 
-const char *const *hosttree_binds(void)
+const char *const *host_template_binds(void)
 {
 	static const char *binds[ARRAY_LEN(top_level) + 2];
 	static char paths[ARRAY_LEN(top_level)][16];

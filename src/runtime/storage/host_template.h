@@ -10,10 +10,10 @@
 #include "base/err.h"
 
 /* A descriptor of the tree below `home`. */
-int hosttree_open(int home, bool rootless, struct err *err);
+int host_template_open(int home, bool rootless, struct err *err);
 
 /* The host's directories to mount read-only at the same place: "/usr", and "/bin" and others where
  * they are no links into it. NULL-terminated. */
-const char *const *hosttree_binds(void);
+const char *const *host_template_binds(void);
 
 #endif

@@ -12,7 +12,7 @@
 
 /* Asks the kernel without touching a disk: it looks at our rights before it finds that a pipe has
  * no attributes. */
-bool stack_attr_is_user(void)
+bool layer_attr_is_user(void)
 {
 	int p[2];
 	bool refused;
@@ -25,17 +25,17 @@ bool stack_attr_is_user(void)
 	return refused;
 }
 
-const char *stack_attr_opaque(bool user)
+const char *layer_attr_opaque(bool user)
 {
 	return user ? STACK_ATTR_USER "opaque" : STACK_ATTR_ROOT "opaque";
 }
 
-const char *stack_attr_origin(bool user)
+const char *layer_attr_origin(bool user)
 {
 	return user ? STACK_ATTR_USER "origin" : STACK_ATTR_ROOT "origin";
 }
 
-const char *stack_attr_mark(bool user, const char *name)
+const char *layer_attr_mark(bool user, const char *name)
 {
 	const char *prefix = user ? STACK_ATTR_USER : STACK_ATTR_ROOT;
 	size_t n = strlen(prefix);
@@ -59,7 +59,7 @@ static int fate(bool user, const char *name)
 	static const char *const stale[] = { "opaque", "whiteout", "whiteouts", "origin",
 					     "impure", "nlink",	   "upper",	"uuid" };
 	static const char *const foreign[] = { "redirect", "metacopy" };
-	const char *mark = stack_attr_mark(user, name);
+	const char *mark = layer_attr_mark(user, name);
 
 	if (!mark)
 		return 1;
@@ -68,7 +68,7 @@ static int fate(bool user, const char *name)
 	return !is_one_of(mark, stale, ARRAY_LEN(stale));
 }
 
-static ssize_t list_of(const struct stack_attr_of *of, char *list, size_t size)
+static ssize_t list_of(const struct layer_attr_of *of, char *list, size_t size)
 {
 	ssize_t n;
 
@@ -80,7 +80,7 @@ static ssize_t list_of(const struct stack_attr_of *of, char *list, size_t size)
 	return n < 0 ? -errno : n;
 }
 
-static ssize_t value_of(const struct stack_attr_of *of, const char *name, char *value, size_t size)
+static ssize_t value_of(const struct layer_attr_of *of, const char *name, char *value, size_t size)
 {
 	ssize_t n;
 
@@ -91,7 +91,7 @@ static ssize_t value_of(const struct stack_attr_of *of, const char *name, char *
 	return n < 0 ? -errno : n;
 }
 
-int stack_attr_set(const struct stack_attr_of *of, const char *name, const void *value, size_t len)
+int layer_attr_set(const struct layer_attr_of *of, const char *name, const void *value, size_t len)
 {
 	int r;
 
@@ -102,7 +102,7 @@ int stack_attr_set(const struct stack_attr_of *of, const char *name, const void 
 	return r < 0 ? -errno : 0;
 }
 
-int stack_attr_each(struct stack_attrs *a, const struct stack_attr_of *of, stack_attr_fn *fn,
+int layer_attr_each(struct layer_attrs *a, const struct layer_attr_of *of, layer_attr_fn *fn,
 		    void *arg)
 {
 	ssize_t len = list_of(of, a->list, sizeof(a->list)), n;

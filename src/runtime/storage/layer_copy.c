@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stack_copy(): a directory gets owner, attributes and times when it is full, for a default ACL
+/* layer_stack_copy(): a directory gets owner, attributes and times when it is full, for a default ACL
  * would pass on to what is made in it, and every entry changes its time. */
 #include "runtime/storage/layer_stack.h"
 
@@ -28,8 +28,8 @@ struct copy {
 	int root; /* where it goes */
 	int out; /* the directory of it that the walk is in */
 	bool no_clone, no_range; /* the file system does not have it */
-	struct stack_links links;
-	struct stack_attrs attrs;
+	struct layer_links links;
+	struct layer_attrs attrs;
 	char buf[BUF];
 };
 
@@ -114,10 +114,10 @@ static int copy_content(struct copy *c, int in, int out, off_t size)
 
 static int set_attr(void *arg, const char *name, const void *value, size_t len)
 {
-	return stack_attr_set(arg, name, value, len);
+	return layer_attr_set(arg, name, value, len);
 }
 
-static int set_times(const struct stack_attr_of *to, const struct stat *st)
+static int set_times(const struct layer_attr_of *to, const struct stat *st)
 {
 	struct timespec times[2] = { st->st_atim, st->st_mtim };
 	int r = to->name ? utimensat(to->dir, to->name, times, AT_SYMLINK_NOFOLLOW)
@@ -126,7 +126,7 @@ static int set_times(const struct stack_attr_of *to, const struct stat *st)
 	return r < 0 ? -errno : 0;
 }
 
-static int set_mode(const struct stack_attr_of *to, mode_t mode)
+static int set_mode(const struct layer_attr_of *to, mode_t mode)
 {
 	int r = 0;
 
@@ -138,16 +138,16 @@ static int set_mode(const struct stack_attr_of *to, mode_t mode)
 }
 
 /* In this order: a change of owner takes set-id bits and capabilities away. */
-static int finish(struct copy *c, const struct stack_attr_of *from, const struct stack_attr_of *to,
+static int finish(struct copy *c, const struct layer_attr_of *from, const struct layer_attr_of *to,
 		  const struct stat *st)
 {
-	struct stack_attr_of target = *to;
+	struct layer_attr_of target = *to;
 	int r = to->name ? fchownat(to->dir, to->name, st->st_uid, st->st_gid, AT_SYMLINK_NOFOLLOW)
 			 : fchown(to->fd, st->st_uid, st->st_gid);
 
 	if (r < 0)
 		return -errno;
-	r = stack_attr_each(&c->attrs, from, set_attr, &target);
+	r = layer_attr_each(&c->attrs, from, set_attr, &target);
 	if (r == 0)
 		r = set_mode(to, st->st_mode);
 	return r < 0 ? r : set_times(to, st);
@@ -155,9 +155,9 @@ static int finish(struct copy *c, const struct stack_attr_of *from, const struct
 
 /* ---- one of each kind ------------------------------------------------------------------------ */
 
-static int copy_file(struct copy *c, const struct stack_item *i)
+static int copy_file(struct copy *c, const struct layer_walk_item *i)
 {
-	auto_close int in = stack_open(i->dir, i->name, O_RDONLY);
+	auto_close int in = layer_walk_open(i->dir, i->name, O_RDONLY);
 	auto_close int out = -1;
 	struct stat st;
 	int r;
@@ -174,11 +174,11 @@ static int copy_file(struct copy *c, const struct stack_item *i)
 	r = copy_content(c, in, out, st.st_size);
 	hook_crash("stack:file");
 	return r < 0 ? r
-		     : finish(c, &(struct stack_attr_of){ .fd = in },
-			      &(struct stack_attr_of){ .fd = out }, &st);
+		     : finish(c, &(struct layer_attr_of){ .fd = in },
+			      &(struct layer_attr_of){ .fd = out }, &st);
 }
 
-static int copy_symlink(struct copy *c, const struct stack_item *i)
+static int copy_symlink(struct copy *c, const struct layer_walk_item *i)
 {
 	char target[PATH_MAX + 1];
 	ssize_t n = readlinkat(i->dir, i->name, target, sizeof(target));
@@ -191,9 +191,9 @@ static int copy_symlink(struct copy *c, const struct stack_item *i)
 	return symlinkat(target, c->out, i->name) < 0 ? -errno : 0;
 }
 
-static int copy_other(struct copy *c, const struct stack_item *i)
+static int copy_other(struct copy *c, const struct layer_walk_item *i)
 {
-	struct stack_attr_of from = { .dir = i->dir, .name = i->name },
+	struct layer_attr_of from = { .dir = i->dir, .name = i->name },
 			     to = { .dir = c->out, .name = i->name };
 	int r;
 
@@ -222,7 +222,7 @@ static int open_dir_of(int root, const char *path, const char **ret_name)
 
 		memcpy(piece, path, n);
 		piece[n] = 0;
-		next = stack_open(dir, piece, O_RDONLY | O_DIRECTORY);
+		next = layer_walk_open(dir, piece, O_RDONLY | O_DIRECTORY);
 		if (next < 0)
 			return next;
 		close(dir);
@@ -242,14 +242,14 @@ static int copy_link(struct copy *c, const char *first, const char *name)
 	return linkat(dir, target, c->out, name, 0) < 0 ? -errno : 0;
 }
 
-static int put_entry(void *arg, const struct stack_item *i)
+static int put_entry(void *arg, const struct layer_walk_item *i)
 {
 	struct copy *c = arg;
 	const char *first;
 	int r = 0;
 
 	if (i->st.st_nlink > 1)
-		r = stack_links_meet(&c->links, i->layer, &i->st, i->path, &first);
+		r = layer_links_meet(&c->links, i->layer, &i->st, i->path, &first);
 	if (r < 0)
 		return r;
 	if (r == 1)
@@ -257,7 +257,7 @@ static int put_entry(void *arg, const struct stack_item *i)
 	return S_ISREG(i->st.st_mode) ? copy_file(c, i) : copy_other(c, i);
 }
 
-static int put_whiteout(void *arg, const struct stack_item *i)
+static int put_whiteout(void *arg, const struct layer_walk_item *i)
 {
 	struct copy *c = arg;
 
@@ -277,7 +277,7 @@ static int clear_top(int dir)
 	return fchmod(dir, 0700) < 0 ? -errno : 0;
 }
 
-static int enter_dir(void *arg, const struct stack_dir *d)
+static int enter_dir(void *arg, const struct layer_walk_dir *d)
 {
 	struct copy *c = arg;
 	int fd;
@@ -286,7 +286,7 @@ static int enter_dir(void *arg, const struct stack_dir *d)
 		return clear_top(c->out);
 	if (mkdirat(c->out, d->name, 0700) < 0)
 		return -errno;
-	fd = stack_open(c->out, d->name, O_RDONLY | O_DIRECTORY);
+	fd = layer_walk_open(c->out, d->name, O_RDONLY | O_DIRECTORY);
 	if (fd < 0)
 		return fd;
 	close(c->out);
@@ -296,19 +296,19 @@ static int enter_dir(void *arg, const struct stack_dir *d)
 
 /* Over a template without this directory the overlay lists the whiteouts in it as files, unless it
  * finds the mark of a directory that was copied up. An empty one does: origin unknown. */
-static int set_marks(const struct copy *c, const struct stack_dir *d)
+static int set_marks(const struct copy *c, const struct layer_walk_dir *d)
 {
-	struct stack_attr_of to = { .fd = c->out };
+	struct layer_attr_of to = { .fd = c->out };
 	int r = 0;
 
 	if (d->opaque)
-		r = stack_attr_set(&to, stack_attr_opaque(c->attrs.user), "y", 1);
+		r = layer_attr_set(&to, layer_attr_opaque(c->attrs.user), "y", 1);
 	if (r == 0 && d->whiteouts && *d->path)
-		r = stack_attr_set(&to, stack_attr_origin(c->attrs.user), "", 0);
+		r = layer_attr_set(&to, layer_attr_origin(c->attrs.user), "", 0);
 	return r;
 }
 
-static int leave_dir(void *arg, const struct stack_dir *d)
+static int leave_dir(void *arg, const struct layer_walk_dir *d)
 {
 	struct copy *c = arg;
 	auto_close int up = openat(c->out, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -316,8 +316,8 @@ static int leave_dir(void *arg, const struct stack_dir *d)
 
 	hook_crash("stack:dir");
 	if (r == 0)
-		r = finish(c, &(struct stack_attr_of){ .fd = d->fd },
-			   &(struct stack_attr_of){ .fd = c->out }, &d->st);
+		r = finish(c, &(struct layer_attr_of){ .fd = d->fd },
+			   &(struct layer_attr_of){ .fd = c->out }, &d->st);
 	if (r < 0 || !*d->path)
 		return r;
 	close(c->out);
@@ -325,23 +325,23 @@ static int leave_dir(void *arg, const struct stack_dir *d)
 	return 0;
 }
 
-int stack_copy(const int *layers, size_t n, int dest)
+int layer_stack_copy(const int *layers, size_t n, int dest)
 {
-	static const struct stack_ops ops = { enter_dir, leave_dir, put_entry, put_whiteout };
+	static const struct layer_walk_ops ops = { enter_dir, leave_dir, put_entry, put_whiteout };
 	auto_free struct copy *c = calloc(1, sizeof(*c));
 	auto_close int cwd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int r;
 
 	if (!c)
 		return -ENOMEM;
-	c->attrs.user = stack_attr_is_user();
-	stack_links_init(&c->links);
-	c->root = stack_open(dest, ".", O_RDONLY | O_DIRECTORY);
-	c->out = c->root < 0 ? c->root : stack_open(dest, ".", O_RDONLY | O_DIRECTORY);
-	r = c->out < 0 ? c->out : stack_walk(layers, n, &ops, c);
+	c->attrs.user = layer_attr_is_user();
+	layer_links_init(&c->links);
+	c->root = layer_walk_open(dest, ".", O_RDONLY | O_DIRECTORY);
+	c->out = c->root < 0 ? c->root : layer_walk_open(dest, ".", O_RDONLY | O_DIRECTORY);
+	r = c->out < 0 ? c->out : layer_walk(layers, n, &ops, c);
 	close_autop(&c->out);
 	close_autop(&c->root);
-	stack_links_free(&c->links);
+	layer_links_free(&c->links);
 	if (cwd >= 0)
 		(void)!fchdir(cwd);
 	return r;

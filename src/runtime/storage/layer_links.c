@@ -15,13 +15,13 @@ struct stack_link {
 
 _Static_assert(STACK_LINKS_BYTES < UINT32_MAX, "a path's place fits");
 
-void stack_links_init(struct stack_links *l)
+void layer_links_init(struct layer_links *l)
 {
 	memset(l, 0, sizeof(*l));
 	(void)!getrandom(&l->seed, sizeof(l->seed), 0);
 }
 
-void stack_links_free(struct stack_links *l)
+void layer_links_free(struct layer_links *l)
 {
 	free(l->slots);
 	free(l->paths);
@@ -36,7 +36,7 @@ static uint64_t mix(uint64_t v)
 }
 
 /* The slot that holds it, or the empty one where it belongs. */
-static struct stack_link *find(const struct stack_links *l, const struct stack_link *want)
+static struct stack_link *find(const struct layer_links *l, const struct stack_link *want)
 {
 	uint64_t h = mix(mix(want->ino ^ l->seed) ^ mix(want->dev + want->layer));
 
@@ -54,9 +54,9 @@ static bool is_too_much(size_t slots, size_t paths)
 	return slots * sizeof(struct stack_link) + paths > STACK_LINKS_BYTES;
 }
 
-static int grow_slots(struct stack_links *l)
+static int grow_slots(struct layer_links *l)
 {
-	struct stack_links more = *l;
+	struct layer_links more = *l;
 
 	if (l->size && 4 * (l->n + 1) <= 3 * l->size)
 		return 0;
@@ -75,7 +75,7 @@ static int grow_slots(struct stack_links *l)
 	return 0;
 }
 
-static int grow_paths(struct stack_links *l, size_t add)
+static int grow_paths(struct layer_links *l, size_t add)
 {
 	size_t size = l->paths_size ? l->paths_size : 4096;
 	char *more;
@@ -94,7 +94,7 @@ static int grow_paths(struct stack_links *l, size_t add)
 	return 0;
 }
 
-int stack_links_meet(struct stack_links *l, unsigned layer, const struct stat *st, const char *path,
+int layer_links_meet(struct layer_links *l, unsigned layer, const struct stat *st, const char *path,
 		     const char **ret)
 {
 	struct stack_link want = { st->st_dev, st->st_ino, layer, 0 }, *s;

@@ -9,7 +9,7 @@
 
 enum { STACK_LINKS_BYTES = 256 << 20 }; /* at most, for all of them */
 
-struct stack_links {
+struct layer_links {
 	uint64_t seed; /* a guest must not be able to choose who meets whom */
 	struct stack_link *slots;
 	size_t n, size;
@@ -17,12 +17,12 @@ struct stack_links {
 	size_t paths_len, paths_size;
 };
 
-void stack_links_init(struct stack_links *l);
-void stack_links_free(struct stack_links *l);
+void layer_links_init(struct layer_links *l);
+void layer_links_free(struct layer_links *l);
 
 /* 1 and its first path, valid until the next call; 0 if this is the first, which is remembered;
  * -errno, -E2BIG for too many. Layers never share a file. */
-int stack_links_meet(struct stack_links *l, unsigned layer, const struct stat *st, const char *path,
+int layer_links_meet(struct layer_links *l, unsigned layer, const struct stat *st, const char *path,
 		     const char **ret);
 
 #endif

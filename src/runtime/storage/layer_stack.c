@@ -10,11 +10,11 @@
 #include "runtime/storage/layer_walk.h"
 
 struct sum {
-	struct stack_links links;
+	struct layer_links links;
 	uint64_t blocks;
 };
 
-static int add_dir(void *arg, const struct stack_dir *d)
+static int add_dir(void *arg, const struct layer_walk_dir *d)
 {
 	struct sum *s = arg;
 
@@ -22,41 +22,41 @@ static int add_dir(void *arg, const struct stack_dir *d)
 	return 0;
 }
 
-static int leave_dir(void *arg, const struct stack_dir *d)
+static int leave_dir(void *arg, const struct layer_walk_dir *d)
 {
 	(void)arg, (void)d;
 	return 0;
 }
 
-static int add_entry(void *arg, const struct stack_item *i)
+static int add_entry(void *arg, const struct layer_walk_item *i)
 {
 	struct sum *s = arg;
 	const char *first;
 	int r = 0;
 
 	if (i->st.st_nlink > 1)
-		r = stack_links_meet(&s->links, 0, &i->st, "", &first);
+		r = layer_links_meet(&s->links, 0, &i->st, "", &first);
 	if (r == 0)
 		s->blocks += (uint64_t)i->st.st_blocks;
 	return r < 0 ? r : 0;
 }
 
-int stack_bytes(int dir, uint64_t *ret)
+int layer_stack_bytes(int dir, uint64_t *ret)
 {
-	static const struct stack_ops ops = { add_dir, leave_dir, add_entry, add_entry };
+	static const struct layer_walk_ops ops = { add_dir, leave_dir, add_entry, add_entry };
 	struct sum s = { .blocks = 0 };
 	int r;
 
-	stack_links_init(&s.links);
-	r = stack_walk(&dir, 1, &ops, &s);
-	stack_links_free(&s.links);
+	layer_links_init(&s.links);
+	r = layer_walk(&dir, 1, &ops, &s);
+	layer_links_free(&s.links);
 	if (r < 0)
 		return r;
 	*ret = s.blocks * 512;
 	return 0;
 }
 
-int stack_sync(int dir)
+int layer_stack_sync(int dir)
 {
 	auto_close int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 

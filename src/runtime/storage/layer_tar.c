@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stack_tar(): what the merged layers hold, as it is met. Whoever unpacks it takes the mark of an
+/* layer_stack_tar(): what the merged layers hold, as it is met. Whoever unpacks it takes the mark of an
  * opaque directory as an order to empty it, so that comes before anything inside. */
 #include "runtime/storage/layer_stack.h"
 
@@ -23,8 +23,8 @@
 
 struct tar {
 	struct pax pax;
-	struct stack_links links;
-	struct stack_attrs attrs;
+	struct layer_links links;
+	struct layer_attrs attrs;
 	char buf[64 * 1024];
 };
 
@@ -36,7 +36,7 @@ static int add_attr(void *arg, const char *name, const void *value, size_t len)
 {
 	static const char own[] = "overlay.";
 	struct tar *t = arg;
-	const char *mark = stack_attr_mark(t->attrs.user, name);
+	const char *mark = layer_attr_mark(t->attrs.user, name);
 	char key[sizeof(XATTR) + XATTR_NAME_MAX + 1];
 
 	if (mark && strncmp(mark, own, sizeof(own) - 1) != 0)
@@ -76,7 +76,7 @@ static int check_name(const char *name)
 	return strncmp(name, WHITEOUT, sizeof(WHITEOUT) - 1) == 0 ? -EILSEQ : 0;
 }
 
-static int put_whiteout(void *arg, const struct stack_item *i)
+static int put_whiteout(void *arg, const struct layer_walk_item *i)
 {
 	int r = check_name(i->name);
 
@@ -124,9 +124,9 @@ static int put_content(struct tar *t, int fd, off_t size)
 	return r < 0 ? r : pax_zeros(&t->pax, -(uint64_t)size & (PAX_BLOCK - 1));
 }
 
-static int put_file(struct tar *t, const struct stack_item *i)
+static int put_file(struct tar *t, const struct layer_walk_item *i)
 {
-	auto_close int fd = stack_open(i->dir, i->name, O_RDONLY);
+	auto_close int fd = layer_walk_open(i->dir, i->name, O_RDONLY);
 	struct stat st;
 	struct pax_entry e = { i->path, "", '0', 0, &st };
 	int r;
@@ -138,7 +138,7 @@ static int put_file(struct tar *t, const struct stack_item *i)
 	if (!S_ISREG(st.st_mode))
 		return -ESTALE;
 	e.size = (uint64_t)st.st_size;
-	r = stack_attr_each(&t->attrs, &(struct stack_attr_of){ .fd = fd }, add_attr, t);
+	r = layer_attr_each(&t->attrs, &(struct layer_attr_of){ .fd = fd }, add_attr, t);
 	if (r == 0)
 		r = pax_entry(&t->pax, &e);
 	return r < 0 ? r : put_content(t, fd, st.st_size);
@@ -160,9 +160,9 @@ static char type_of(mode_t mode)
 	}
 }
 
-static int put_other(struct tar *t, const struct stack_item *i)
+static int put_other(struct tar *t, const struct layer_walk_item *i)
 {
-	struct stack_attr_of of = { .dir = i->dir, .name = i->name };
+	struct layer_attr_of of = { .dir = i->dir, .name = i->name };
 	char target[PATH_MAX + 1] = "", type = type_of(i->st.st_mode);
 	ssize_t n = 0;
 	int r;
@@ -174,11 +174,11 @@ static int put_other(struct tar *t, const struct stack_item *i)
 	if (n < 0)
 		return -errno;
 	target[n] = 0;
-	r = stack_attr_each(&t->attrs, &of, add_attr, t);
+	r = layer_attr_each(&t->attrs, &of, add_attr, t);
 	return r < 0 ? r : put_plain(t, i->path, type, target, &i->st);
 }
 
-static int put_entry(void *arg, const struct stack_item *i)
+static int put_entry(void *arg, const struct layer_walk_item *i)
 {
 	struct tar *t = arg;
 	const char *first;
@@ -189,7 +189,7 @@ static int put_entry(void *arg, const struct stack_item *i)
 	if (S_ISSOCK(i->st.st_mode))
 		return i->alone ? 0 : put_mark(t, i->path, i->name, &i->st);
 	if (i->st.st_nlink > 1)
-		r = stack_links_meet(&t->links, i->layer, &i->st, i->path, &first);
+		r = layer_links_meet(&t->links, i->layer, &i->st, i->path, &first);
 	if (r < 0)
 		return r;
 	if (r == 1)
@@ -197,13 +197,13 @@ static int put_entry(void *arg, const struct stack_item *i)
 	return S_ISREG(i->st.st_mode) ? put_file(t, i) : put_other(t, i);
 }
 
-static int enter_dir(void *arg, const struct stack_dir *d)
+static int enter_dir(void *arg, const struct layer_walk_dir *d)
 {
 	struct tar *t = arg;
 	int r = check_name(d->name);
 
 	if (r == 0)
-		r = stack_attr_each(&t->attrs, &(struct stack_attr_of){ .fd = d->fd }, add_attr, t);
+		r = layer_attr_each(&t->attrs, &(struct layer_attr_of){ .fd = d->fd }, add_attr, t);
 	if (r == 0)
 		r = put_plain(t, *d->path ? d->path : "./", '5', "", &d->st);
 	if (r == 0 && d->opaque)
@@ -211,15 +211,15 @@ static int enter_dir(void *arg, const struct stack_dir *d)
 	return r;
 }
 
-static int leave_dir(void *arg, const struct stack_dir *d)
+static int leave_dir(void *arg, const struct layer_walk_dir *d)
 {
 	(void)arg, (void)d;
 	return 0;
 }
 
-int stack_tar(const int *layers, size_t n, int fd)
+int layer_stack_tar(const int *layers, size_t n, int fd)
 {
-	static const struct stack_ops ops = { enter_dir, leave_dir, put_entry, put_whiteout };
+	static const struct layer_walk_ops ops = { enter_dir, leave_dir, put_entry, put_whiteout };
 	auto_free struct tar *t = calloc(1, sizeof(*t));
 	auto_close int cwd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct sigaction ignore = { .sa_handler = SIG_IGN }, before;
@@ -228,14 +228,14 @@ int stack_tar(const int *layers, size_t n, int fd)
 	if (!t)
 		return -ENOMEM;
 	t->pax.fd = fd;
-	t->attrs.user = stack_attr_is_user();
-	stack_links_init(&t->links);
+	t->attrs.user = layer_attr_is_user();
+	layer_links_init(&t->links);
 	sigaction(SIGPIPE, &ignore, &before); /* a reader that leaves is told by EPIPE */
-	r = stack_walk(layers, n, &ops, t);
+	r = layer_walk(layers, n, &ops, t);
 	if (r == 0)
 		r = pax_end(&t->pax);
 	sigaction(SIGPIPE, &before, NULL);
-	stack_links_free(&t->links);
+	layer_links_free(&t->links);
 	if (cwd >= 0)
 		(void)!fchdir(cwd);
 	return r;

@@ -54,7 +54,7 @@ struct level {
 };
 
 struct walk {
-	const struct stack_ops *ops;
+	const struct layer_walk_ops *ops;
 	void *arg;
 	unsigned n, depth;
 	const char *opaque, *whiteout; /* names of attributes */
@@ -67,7 +67,7 @@ struct walk {
 	int fd[STACK_LAYERS_MAX];
 };
 
-int stack_open(int dir, const char *name, int flags)
+int layer_walk_open(int dir, const char *name, int flags)
 {
 	struct open_how how = { .flags = (uint64_t)(unsigned)flags | O_NOFOLLOW | O_NOCTTY |
 					 O_NONBLOCK | O_CLOEXEC | O_NOATIME,
@@ -99,7 +99,7 @@ static bool is_marked(const struct walk *w, int dir, const char *name, const str
 
 	if (!S_ISREG(st->st_mode) || st->st_size != 0)
 		return false;
-	fd = stack_open(dir, name, O_RDONLY);
+	fd = layer_walk_open(dir, name, O_RDONLY);
 	return fd >= 0 && fgetxattr(fd, w->whiteout, NULL, 0) >= 0;
 }
 
@@ -198,7 +198,7 @@ static int open_parts(const struct walk *w, struct level *l, const char *name, i
 		stop = r != DIRECTORY;
 		if (stop)
 			continue;
-		fds[i] = stack_open(w->fd[i], name, O_RDONLY | O_DIRECTORY);
+		fds[i] = layer_walk_open(w->fd[i], name, O_RDONLY | O_DIRECTORY);
 		r = fds[i] < 0 ? fds[i] : join(w, l, i, fds[i]);
 		if (r < 0)
 			return r;
@@ -209,9 +209,9 @@ static int open_parts(const struct walk *w, struct level *l, const char *name, i
 	return l->in ? 0 : -ESTALE;
 }
 
-static struct stack_dir dir_of(const struct walk *w, const struct level *l, const char *name)
+static struct layer_walk_dir dir_of(const struct walk *w, const struct level *l, const char *name)
 {
-	return (struct stack_dir){ .fd = w->fd[__builtin_ctzll(l->in)],
+	return (struct layer_walk_dir){ .fd = w->fd[__builtin_ctzll(l->in)],
 				   .path = w->path,
 				   .name = name,
 				   .st = l->st,
@@ -221,7 +221,7 @@ static struct stack_dir dir_of(const struct walk *w, const struct level *l, cons
 
 static int enter(struct walk *w, struct level *l, const char *name)
 {
-	struct stack_dir d;
+	struct layer_walk_dir d;
 
 	w->level = l;
 	w->depth++;
@@ -285,7 +285,7 @@ static int open_up(int fd, const struct id *want)
 static int ascend(struct walk *w)
 {
 	auto_call(level_free) struct level *l = w->level;
-	struct stack_dir d;
+	struct layer_walk_dir d;
 	int r;
 
 	w->path[l->path_len] = 0;
@@ -322,7 +322,7 @@ static int is_hidden(const struct walk *w, const struct level *l, const char *na
 	return 0;
 }
 
-static int tell(struct walk *w, struct level *l, enum kind kind, struct stack_item *i)
+static int tell(struct walk *w, struct level *l, enum kind kind, struct layer_walk_item *i)
 {
 	int r = set_path(w, l->path_len, i->name, "");
 
@@ -339,7 +339,7 @@ static int tell(struct walk *w, struct level *l, enum kind kind, struct stack_it
 
 static int take(struct walk *w, struct level *l, const char *name)
 {
-	struct stack_item i = { l->layer, w->fd[l->layer], .name = name, .alone = l->alone };
+	struct layer_walk_item i = { l->layer, w->fd[l->layer], .name = name, .alone = l->alone };
 	size_t n = strlen(name) + 1;
 	int r;
 
@@ -411,7 +411,7 @@ static int begin(struct walk *w, const int *layers)
 	int r = l ? set_path(w, 0, "", "") : -ENOMEM;
 
 	for (unsigned i = 0; i < w->n && r >= 0; i++) {
-		w->fd[i] = stack_open(layers[i], ".", O_RDONLY | O_DIRECTORY);
+		w->fd[i] = layer_walk_open(layers[i], ".", O_RDONLY | O_DIRECTORY);
 		r = w->fd[i] < 0 ? w->fd[i] : join(w, l, i, w->fd[i]);
 	}
 	return r < 0 ? r : enter(w, steal_ptr(&l), "");
@@ -431,9 +431,9 @@ static void walk_free(struct walk *w)
 	free(w);
 }
 
-int stack_walk(const int *layers, size_t n, const struct stack_ops *ops, void *arg)
+int layer_walk(const int *layers, size_t n, const struct layer_walk_ops *ops, void *arg)
 {
-	bool user = stack_attr_is_user();
+	bool user = layer_attr_is_user();
 	struct walk *w;
 	int r;
 
@@ -445,7 +445,7 @@ int stack_walk(const int *layers, size_t n, const struct stack_ops *ops, void *a
 	w->ops = ops;
 	w->arg = arg;
 	w->n = (unsigned)n;
-	w->opaque = stack_attr_opaque(user);
+	w->opaque = layer_attr_opaque(user);
 	w->whiteout = user ? STACK_ATTR_USER "whiteout" : STACK_ATTR_ROOT "whiteout";
 	memset(w->fd, -1, sizeof(w->fd));
 	r = begin(w, layers);

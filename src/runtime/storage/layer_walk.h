@@ -10,7 +10,7 @@
 
 enum { STACK_LAYERS_MAX = 64, STACK_DEPTH_MAX = 8192 };
 
-struct stack_item {
+struct layer_walk_item {
 	unsigned layer; /* that it comes from */
 	int dir; /* its directory there */
 	const char *path; /* from the top: "a/b/name" */
@@ -19,7 +19,7 @@ struct stack_item {
 	bool alone; /* nothing of a template can be at this place */
 };
 
-struct stack_dir {
+struct layer_walk_dir {
 	int fd; /* in the topmost layer that has it */
 	const char *path; /* from the top: "a/b/"; the top itself is "" */
 	const char *name;
@@ -29,16 +29,16 @@ struct stack_dir {
 };
 
 /* Anything but 0 ends the walk and is its result. */
-struct stack_ops {
-	int (*enter)(void *arg, const struct stack_dir *d);
-	int (*leave)(void *arg, const struct stack_dir *d);
-	int (*entry)(void *arg, const struct stack_item *i); /* no directory, no whiteout */
-	int (*whiteout)(void *arg, const struct stack_item *i);
+struct layer_walk_ops {
+	int (*enter)(void *arg, const struct layer_walk_dir *d);
+	int (*leave)(void *arg, const struct layer_walk_dir *d);
+	int (*entry)(void *arg, const struct layer_walk_item *i); /* no directory, no whiteout */
+	int (*whiteout)(void *arg, const struct layer_walk_item *i);
 };
 
-int stack_walk(const int *layers, size_t n, const struct stack_ops *ops, void *arg);
+int layer_walk(const int *layers, size_t n, const struct layer_walk_ops *ops, void *arg);
 
 /* Opens an entry for reading, not through a link, not into a mount. Descriptor or -errno. */
-int stack_open(int dir, const char *name, int flags);
+int layer_walk_open(int dir, const char *name, int flags);
 
 #endif

@@ -25,7 +25,7 @@
 static const char *const programs[] = { "/usr/sbin/mkfs.btrfs", "/sbin/mkfs.btrfs",
 					"/usr/bin/mkfs.btrfs" };
 
-bool volume_is_possible(int home)
+bool loop_volume_is_possible(int home)
 {
 	if (access("/dev/loop-control", R_OK | W_OK) < 0)
 		return false;
@@ -192,7 +192,7 @@ static int mount_device(int dev, int scratch, struct err *err)
 	return r < 0 ? err_sys(err, errno, "volume") : r;
 }
 
-int volume_open(int home, int scratch, struct err *err)
+int loop_volume_open(int home, int scratch, struct err *err)
 {
 	auto_close int file = -1;
 	auto_close int lock = -1;

@@ -11,8 +11,8 @@
 /* Makes <home>/volume.btrfs if it is not there, and mounts it at scratch/"vol". An fd of its root.
  * The device goes by itself when the last mount of it does. */
 /* Whether this host could have one, as far as can be told without making it. */
-bool volume_is_possible(int home);
+bool loop_volume_is_possible(int home);
 
-int volume_open(int home, int scratch, struct err *err);
+int loop_volume_open(int home, int scratch, struct err *err);
 
 #endif

@@ -71,14 +71,14 @@ static int subvol_snapshot(int dir, const char *from, const char *to)
 	return fd < 0 ? fd : btrfs_subvol_snapshot(dir, to, fd, false);
 }
 
-static const struct shelf_ops dir_ops = { "dir",     false,	dir_make, dir_drop,
+static const struct storage_ops dir_ops = { "dir",     false,	dir_make, dir_drop,
 					  dir_limit, dir_usage, NULL };
-static const struct shelf_ops btrfs_ops = {
+static const struct storage_ops btrfs_ops = {
 	"btrfs",      true,	    btrfs_subvol_create, btrfs_subvol_delete,
 	subvol_limit, subvol_usage, subvol_snapshot
 };
 
-static int open_plain(struct shelf *s, struct err *err)
+static int open_plain(struct storage *s, struct err *err)
 {
 	if (mkdirat(s->home, "store", 0700) < 0 && errno != EEXIST)
 		return err_sys(err, errno, "store");
@@ -93,7 +93,7 @@ static int open_plain(struct shelf *s, struct err *err)
 
 /* A host that cannot have a volume (no loop device, no mkfs.btrfs) keeps plain directories from the
  * start; one that has a volume never falls back to them, since the files are in it. */
-int shelf_open(struct shelf *s, struct err *err)
+int storage_open(struct storage *s, struct err *err)
 {
 	struct err why;
 	int dir, r;
@@ -102,7 +102,7 @@ int shelf_open(struct shelf *s, struct err *err)
 		return 0;
 	if (s->rootless || btrfs_is(s->home) || faccessat(s->home, "store", F_OK, 0) == 0)
 		return open_plain(s, err);
-	dir = volume_open(s->home, s->scratch, &why);
+	dir = loop_volume_open(s->home, s->scratch, &why);
 	if (dir < 0 && faccessat(s->home, "volume.btrfs", F_OK, 0) == 0) {
 		*err = why;
 		return -1;
@@ -119,7 +119,7 @@ int shelf_open(struct shelf *s, struct err *err)
 	return 0;
 }
 
-bool shelf_has_limit(const struct shelf *s)
+bool storage_has_limit(const struct storage *s)
 {
 	if (s->dir >= 0)
 		return s->ops->has_limit;
@@ -127,10 +127,10 @@ bool shelf_has_limit(const struct shelf *s)
 		return false;
 	if (btrfs_is(s->home))
 		return true;
-	return faccessat(s->home, "store", F_OK, 0) < 0 && volume_is_possible(s->home);
+	return faccessat(s->home, "store", F_OK, 0) < 0 && loop_volume_is_possible(s->home);
 }
 
-bool shelf_has_snapshots(const struct shelf *s)
+bool storage_has_snapshots(const struct storage *s)
 {
 	return s->ops->snapshot != NULL;
 }
@@ -142,7 +142,7 @@ static int make_upper(int entry)
 	return 0;
 }
 
-static int mount_upper(struct shelf *s, const char *entry, int fd, const struct limits *l,
+static int mount_upper(struct storage *s, const char *entry, int fd, const struct limits *l,
 		       int userns)
 {
 	int r = s->ops->has_limit ? s->ops->limit(s->dir, entry, l->disk_bytes) : 0;
@@ -150,11 +150,11 @@ static int mount_upper(struct shelf *s, const char *entry, int fd, const struct 
 	return r < 0 ? r : mount_clone(fd, "", SYS_ATTR_NODEV, userns);
 }
 
-int shelf_begin(struct shelf *s, const char *entry, const char *template, struct err *err)
+int storage_begin(struct storage *s, const char *entry, const char *template, struct err *err)
 {
 	int fd, r;
 
-	if (shelf_open(s, err) < 0)
+	if (storage_open(s, err) < 0)
 		return -1;
 	r = s->ops->make(s->dir, entry);
 	if (r < 0)
@@ -169,10 +169,10 @@ int shelf_begin(struct shelf *s, const char *entry, const char *template, struct
 	return -1;
 }
 
-int shelf_make(struct shelf *s, const char *entry, const char *template, const struct limits *l,
+int storage_make(struct storage *s, const char *entry, const char *template, const struct limits *l,
 	       int userns, int *ret, struct err *err)
 {
-	auto_close int fd = shelf_begin(s, entry, template, err);
+	auto_close int fd = storage_begin(s, entry, template, err);
 	int mnt;
 
 	if (fd < 0)
@@ -196,13 +196,13 @@ static int empty_work(int entry)
 	return r < 0 ? r : mkdirat(entry, "w", 0700) < 0 ? -errno : 0;
 }
 
-int shelf_reuse(struct shelf *s, const char *entry, const struct limits *l, int userns, int *ret,
+int storage_reuse(struct storage *s, const char *entry, const struct limits *l, int userns, int *ret,
 		struct err *err)
 {
 	auto_close int fd = -1;
 	int mnt;
 
-	if (shelf_open(s, err) < 0)
+	if (storage_open(s, err) < 0)
 		return -1;
 	fd = open_entry(s->dir, entry);
 	mnt = fd < 0 ? fd : empty_work(fd);
@@ -228,7 +228,7 @@ static int map_memory(int mnt, int userns, uid_t owner)
 	return 0;
 }
 
-int shelf_make_memory(const struct limits *l, int userns, uid_t owner, int *ret, struct err *err)
+int storage_make_memory(const struct limits *l, int userns, uid_t owner, int *ret, struct err *err)
 {
 	char size[32], inodes[32];
 	const struct mount_option options[] = { { "size", size },
@@ -251,30 +251,30 @@ int shelf_make_memory(const struct limits *l, int userns, uid_t owner, int *ret,
 	return 0;
 }
 
-bool shelf_is_made(const struct shelf *s)
+bool storage_is_made(const struct storage *s)
 {
 	return s->dir >= 0 || faccessat(s->home, "store", F_OK, 0) == 0 ||
 	       faccessat(s->home, "volume.btrfs", F_OK, 0) == 0;
 }
 
-bool shelf_has(const struct shelf *s, const char *entry)
+bool storage_has(const struct storage *s, const char *entry)
 {
 	return s->dir >= 0 && faccessat(s->dir, entry, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-int shelf_files(struct shelf *s, const char *entry, struct err *err)
+int storage_files(struct storage *s, const char *entry, struct err *err)
 {
 	char path[KEEPER_ID_SIZE + 8];
 	int fd;
 
-	if (shelf_open(s, err) < 0)
+	if (storage_open(s, err) < 0)
 		return -1;
 	snprintf(path, sizeof(path), "%s/u", entry);
 	fd = open_entry(s->dir, path);
 	return fd < 0 ? err_sys(err, -fd, "store entry %s", entry) : fd;
 }
 
-int shelf_template(const struct shelf *s, const char *entry, char ret[KEEPER_ID_SIZE])
+int storage_template(const struct storage *s, const char *entry, char ret[KEEPER_ID_SIZE])
 {
 	char path[KEEPER_ID_SIZE + 16], name[KEEPER_ID_SIZE] = { 0 };
 
@@ -301,27 +301,27 @@ static int each_entry(int dir, const char *name, void *arg)
 	return strncmp(name, e->prefix, n) == 0 ? e->fn(dir, name + n, e->arg) : 0;
 }
 
-int shelf_each(struct shelf *s, const char *prefix, file_each_fn *fn, void *arg, struct err *err)
+int storage_each(struct storage *s, const char *prefix, file_each_fn *fn, void *arg, struct err *err)
 {
 	struct each e = { prefix, fn, arg };
 	int r;
 
-	if (!shelf_is_made(s))
+	if (!storage_is_made(s))
 		return 0;
-	if (shelf_open(s, err) < 0)
+	if (storage_open(s, err) < 0)
 		return -1;
 	r = file_each_at(s->dir, ".", each_entry, &e);
 	return r < 0 ? err_sys(err, -r, "store") : 0;
 }
 
-int shelf_snapshot(struct shelf *s, const char *from, const char *to, struct err *err)
+int storage_snapshot(struct storage *s, const char *from, const char *to, struct err *err)
 {
 	int r = s->ops->snapshot(s->dir, from, to);
 
 	return r < 0 ? err_sys(err, -r, "snapshot %s", to) : 0;
 }
 
-int shelf_seal(struct shelf *s, const char *entry, struct err *err)
+int storage_seal(struct storage *s, const char *entry, struct err *err)
 {
 	auto_close int fd = open_entry(s->dir, entry);
 	int r = fd < 0 ? fd : file_remove_tree_at(fd, "w");
@@ -332,7 +332,7 @@ int shelf_seal(struct shelf *s, const char *entry, struct err *err)
 }
 
 /* Out of sight at once. */
-static int set_aside(struct shelf *s, const char *entry)
+static int set_aside(struct storage *s, const char *entry)
 {
 	char to[24];
 	uint64_t r = 0;
@@ -345,13 +345,13 @@ static int set_aside(struct shelf *s, const char *entry)
 	return 0;
 }
 
-int shelf_drop(struct shelf *s, const char *entry, struct err *err)
+int storage_drop(struct storage *s, const char *entry, struct err *err)
 {
 	int r;
 
-	if (!shelf_is_made(s)) /* nothing was ever kept: no reason to make a volume now */
+	if (!storage_is_made(s)) /* nothing was ever kept: no reason to make a volume now */
 		return 0;
-	if (shelf_open(s, err) < 0)
+	if (storage_open(s, err) < 0)
 		return -1;
 	r = s->later && s->ops == &dir_ops ? set_aside(s, entry) : s->ops->drop(s->dir, entry);
 	return r < 0 ? err_sys(err, -r, "drop %s", entry) : 0;
@@ -368,38 +368,38 @@ static int sweep_one(int dir, const char *name, void *arg)
 	return 0;
 }
 
-void shelf_sweep(const struct shelf *s)
+void storage_sweep(const struct storage *s)
 {
 	(void)file_each_at(s->dir, ".", sweep_one, NULL);
 }
 
-int shelf_move(struct shelf *s, const char *from, const char *to, struct err *err)
+int storage_move(struct storage *s, const char *from, const char *to, struct err *err)
 {
-	if (shelf_open(s, err) < 0)
+	if (storage_open(s, err) < 0)
 		return -1;
 	if (syscall(SYS_renameat2, s->dir, from, s->dir, to, 1 /* RENAME_NOREPLACE */) < 0)
 		return err_sys(err, errno, "%s", to);
 	return 0;
 }
 
-int shelf_rename(struct shelf *s, const char *from, const char *to, struct err *err)
+int storage_rename(struct storage *s, const char *from, const char *to, struct err *err)
 {
-	if (shelf_move(s, from, to, err) < 0)
+	if (storage_move(s, from, to, err) < 0)
 		return -1;
 	return fsync(s->dir) < 0 ? err_sys(err, errno, "store") : 0;
 }
 
-int shelf_limit(struct shelf *s, const char *entry, uint64_t bytes, struct err *err)
+int storage_limit(struct storage *s, const char *entry, uint64_t bytes, struct err *err)
 {
 	int r;
 
-	if (shelf_open(s, err) < 0)
+	if (storage_open(s, err) < 0)
 		return -1;
 	r = s->ops->limit(s->dir, entry, bytes);
 	return r < 0 ? err_sys(err, -r, "disk limit of %s", entry) : 0;
 }
 
-uint64_t shelf_usage(struct shelf *s, const char *entry)
+uint64_t storage_usage(struct storage *s, const char *entry)
 {
 	uint64_t used;
 
@@ -408,7 +408,7 @@ uint64_t shelf_usage(struct shelf *s, const char *entry)
 	return used;
 }
 
-bool shelf_is_full(struct shelf *s, const char *entry)
+bool storage_is_full(struct storage *s, const char *entry)
 {
 	char path[300];
 	auto_close int fd = -1;

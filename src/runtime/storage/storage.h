@@ -27,9 +27,9 @@
 #include "base/file_io.h"
 #include "wire/keeper_proto.h"
 
-struct shelf;
+struct storage;
 
-struct shelf_ops { /* on entries of one directory; 0 or -errno */
+struct storage_ops { /* on entries of one directory; 0 or -errno */
 	const char *name;
 	bool has_limit;
 	int (*make)(int dir, const char *entry);
@@ -39,63 +39,63 @@ struct shelf_ops { /* on entries of one directory; 0 or -errno */
 	int (*snapshot)(int dir, const char *from, const char *to); /* NULL: it cannot */
 };
 
-struct shelf {
-	const struct shelf_ops *ops;
+struct storage {
+	const struct storage_ops *ops;
 	int dir; /* -1: not opened yet */
 	int home, scratch;
 	bool rootless;
-	bool later; /* trees are not removed at once but become x-R: somebody calls shelf_sweep() */
+	bool later; /* trees are not removed at once but become x-R: somebody calls storage_sweep() */
 	bool has_dropped; /* there are some now */
 };
 
 /* Whether there is one to open: otherwise nothing was ever kept, and looking makes none. */
-bool shelf_is_made(const struct shelf *s);
+bool storage_is_made(const struct storage *s);
 
 /* Opens (and on a first use makes) the disk store. Cheap when already open. */
-int shelf_open(struct shelf *s, struct err *err);
+int storage_open(struct storage *s, struct err *err);
 
 /* Whether entries are limited, or will be once it is open. */
-bool shelf_has_limit(const struct shelf *s);
+bool storage_has_limit(const struct storage *s);
 
 /* Whether an entry can be copied at once, whatever its size. Of an open one. */
-bool shelf_has_snapshots(const struct shelf *s);
+bool storage_has_snapshots(const struct storage *s);
 
 /* A detached mount of a new entry, ids mapped by `userns` (-1: none). `template`: what it lies on,
  * NULL for s-ID. */
-int shelf_make(struct shelf *s, const char *entry, const char *template, const struct limits *l,
+int storage_make(struct storage *s, const char *entry, const char *template, const struct limits *l,
 	       int userns, int *ret, struct err *err);
 /* The same of an entry that was a layer. */
-int shelf_reuse(struct shelf *s, const char *entry, const struct limits *l, int userns, int *ret,
+int storage_reuse(struct storage *s, const char *entry, const struct limits *l, int userns, int *ret,
 		struct err *err);
 /* `owner`: host id of the sandbox's root, whose the files are where a tmpfs cannot be mapped. */
-int shelf_make_memory(const struct limits *l, int userns, uid_t owner, int *ret, struct err *err);
+int storage_make_memory(const struct limits *l, int userns, uid_t owner, int *ret, struct err *err);
 
 /* False also where the store was not opened. */
-bool shelf_has(const struct shelf *s, const char *entry);
+bool storage_has(const struct storage *s, const char *entry);
 /* An fd of its directory "u", or -1. */
-int shelf_files(struct shelf *s, const char *entry, struct err *err);
+int storage_files(struct storage *s, const char *entry, struct err *err);
 /* What it lies on. 0 or -errno. */
-int shelf_template(const struct shelf *s, const char *entry, char ret[KEEPER_ID_SIZE]);
+int storage_template(const struct storage *s, const char *entry, char ret[KEEPER_ID_SIZE]);
 /* Calls fn for what follows `prefix` in the name of each entry that begins so, until it returns
  * non-zero. */
-int shelf_each(struct shelf *s, const char *prefix, file_each_fn *fn, void *arg, struct err *err);
+int storage_each(struct storage *s, const char *prefix, file_each_fn *fn, void *arg, struct err *err);
 
 /* An empty entry for somebody to fill: without limit and "u". An fd of it. */
-int shelf_begin(struct shelf *s, const char *entry, const char *template, struct err *err);
-int shelf_snapshot(struct shelf *s, const char *from, const char *to, struct err *err);
+int storage_begin(struct storage *s, const char *entry, const char *template, struct err *err);
+int storage_snapshot(struct storage *s, const char *from, const char *to, struct err *err);
 /* From what a sandbox wrote to what nobody writes to any more: no limit, no work directory. */
-int shelf_seal(struct shelf *s, const char *entry, struct err *err);
+int storage_seal(struct storage *s, const char *entry, struct err *err);
 
-int shelf_drop(struct shelf *s, const char *entry, struct err *err);
+int storage_drop(struct storage *s, const char *entry, struct err *err);
 /* Removes every x-R; takes as long as it takes. */
-void shelf_sweep(const struct shelf *s);
+void storage_sweep(const struct storage *s);
 /* `to` must not be there. The second one is durable when it returns. */
-int shelf_move(struct shelf *s, const char *from, const char *to, struct err *err);
-int shelf_rename(struct shelf *s, const char *from, const char *to, struct err *err);
-int shelf_limit(struct shelf *s, const char *entry, uint64_t bytes, struct err *err);
+int storage_move(struct storage *s, const char *from, const char *to, struct err *err);
+int storage_rename(struct storage *s, const char *from, const char *to, struct err *err);
+int storage_limit(struct storage *s, const char *entry, uint64_t bytes, struct err *err);
 /* UINT64_MAX where it cannot be told. Lags behind what was written by a few seconds. */
-uint64_t shelf_usage(struct shelf *s, const char *entry);
+uint64_t storage_usage(struct storage *s, const char *entry);
 /* Whether a write would fail now: tried, because that does not lag. */
-bool shelf_is_full(struct shelf *s, const char *entry);
+bool storage_is_full(struct storage *s, const char *entry);
 
 #endif

@@ -22,9 +22,9 @@ struct flow {
 	struct unpack *u;
 	int src;
 	bool src_eof;
-	struct exec *filter; /* the decompressor, or NULL */
+	struct guest_exec *filter; /* the decompressor, or NULL */
 	uint64_t filter_at;
-	struct exec *job;
+	struct guest_exec *job;
 	int pipe; /* to the job; -1 when there is nothing more for it */
 	size_t off, len;
 	int64_t shown_ms;
@@ -100,12 +100,12 @@ static int count(struct unpack *u, size_t n, struct err *err)
 static int start_filter(struct flow *f, const char *program, struct err *err)
 {
 	const char *argv[] = { program, "-dc", NULL };
-	struct exec_spec spec = { .argv = argv, .stdin_open = true, .hold = true };
+	struct guest_exec_spec spec = { .argv = argv, .stdin_open = true, .hold = true };
 	struct unpack *u = f->u;
 
 	if (!u->host && u->need_host(u->arg, &u->host, err) < 0)
 		return -1;
-	return exec_start(u->host, &spec, &f->filter, err);
+	return guest_exec_start(u->host, &spec, &f->filter, err);
 }
 
 static int start_job(struct flow *f, const char *path, unsigned flags, struct err *err)
@@ -142,9 +142,9 @@ static int take_piece(struct flow *f, size_t n, struct err *err)
 	f->u->done += n;
 	show(f);
 	if (f->filter)
-		return exec_stdin_is_closed(f->filter)
+		return guest_exec_stdin_is_closed(f->filter)
 			       ? 0
-			       : exec_stdin(f->filter, f->buf, n, f->src_eof, err);
+			       : guest_exec_stdin(f->filter, f->buf, n, f->src_eof, err);
 	f->off = 0;
 	f->len = n;
 	return 0;
@@ -220,14 +220,14 @@ static int move_plain(struct flow *f, struct err *err)
 static int move_filtered(struct flow *f, struct err *err)
 {
 	uint64_t next = f->filter_at;
-	ssize_t n = exec_read(f->filter, EXEC_OUT, &next, f->out, sizeof(f->out));
+	ssize_t n = guest_exec_read(f->filter, GUEST_EXEC_OUT, &next, f->out, sizeof(f->out));
 	size_t taken = 0;
 	int r;
 
 	if (n < 0)
 		return err_sys(err, (int)-n, "output of the decompressor");
 	if (n == 0) {
-		if (*exec_ended(f->filter))
+		if (*guest_exec_ended(f->filter))
 			close_pipe(f);
 		return 0;
 	}
@@ -235,8 +235,8 @@ static int move_filtered(struct flow *f, struct err *err)
 	if (r <= 0)
 		return r;
 	f->filter_at += taken;
-	if (!*exec_ended(f->filter) &&
-	    exec_consumed(f->filter, f->filter_at, exec_end(f->filter, EXEC_ERR), err) < 0)
+	if (!*guest_exec_ended(f->filter) &&
+	    guest_exec_consumed(f->filter, f->filter_at, guest_exec_end(f->filter, GUEST_EXEC_ERR), err) < 0)
 		return -1;
 	return 1;
 }
@@ -246,18 +246,18 @@ static bool wants_source(const struct flow *f)
 	if (f->src_eof)
 		return false;
 	if (f->filter)
-		return !exec_stdin_is_busy(f->filter) && !exec_stdin_is_closed(f->filter);
+		return !guest_exec_stdin_is_busy(f->filter) && !guest_exec_stdin_is_closed(f->filter);
 	return f->off == f->len;
 }
 
 static bool has_output(const struct flow *f)
 {
-	return f->filter ? exec_end(f->filter, EXEC_OUT) > f->filter_at : f->off < f->len;
+	return f->filter ? guest_exec_end(f->filter, GUEST_EXEC_OUT) > f->filter_at : f->off < f->len;
 }
 
-static struct pollfd watch_agent(struct exec *x)
+static struct pollfd watch_agent(struct guest_exec *x)
 {
-	struct agent *a = x ? exec_agent(x) : NULL;
+	struct agent *a = x ? guest_exec_agent(x) : NULL;
 
 	return (struct pollfd){ a ? agent_fd(a) : -1, (short)(a ? agent_events(a) : 0), 0 };
 }
@@ -277,10 +277,10 @@ static int one_round(struct flow *f, struct err *err)
 		return -1;
 	if (poll(p, ARRAY_LEN(p), wait) < 0 && errno != EINTR)
 		return err_sys(err, errno, "poll");
-	if (p[0].revents && exec_agent(f->job))
-		agent_dispatch(exec_agent(f->job), &ignored);
-	if (p[1].revents && exec_agent(f->filter))
-		agent_dispatch(exec_agent(f->filter), &ignored);
+	if (p[0].revents && guest_exec_agent(f->job))
+		agent_dispatch(guest_exec_agent(f->job), &ignored);
+	if (p[1].revents && guest_exec_agent(f->filter))
+		agent_dispatch(guest_exec_agent(f->filter), &ignored);
 	if (p[3].revents && wants_source(f) && read_source(f, err) < 0)
 		return -1;
 	do
@@ -291,33 +291,33 @@ static int one_round(struct flow *f, struct err *err)
 
 static int check_filter(struct flow *f, struct err *err)
 {
-	const struct exec_result *res;
-	struct exec_output o;
+	const struct guest_exec_result *res;
+	struct guest_exec_output o;
 
 	if (!f->filter || f->pipe >= 0)
 		return 0;
-	if (!*exec_ended(f->filter)) { /* padding behind the archive: not worth waiting for */
-		exec_kill(f->filter, err);
+	if (!*guest_exec_ended(f->filter)) { /* padding behind the archive: not worth waiting for */
+		guest_exec_kill(f->filter, err);
 		return 0;
 	}
-	if (exec_state(f->filter) == EXEC_FAILED) {
-		*err = *exec_error(f->filter);
+	if (guest_exec_state(f->filter) == GUEST_EXEC_FAILED) {
+		*err = *guest_exec_error(f->filter);
 		return err_ctx(err, "decompress");
 	}
-	res = exec_result(f->filter);
+	res = guest_exec_result(f->filter);
 	if (res->code == 0)
 		return 0;
-	if (exec_collect(f->filter, &o, err) < 0)
+	if (guest_exec_collect(f->filter, &o, err) < 0)
 		return -1;
 	o.err[strcspn(o.err, "\n")] = '\0';
 	err_set(err, ERR_INVALID, "decompress: %.200s", o.err[0] ? o.err : "failed");
-	exec_output_fini(&o);
+	guest_exec_output_fini(&o);
 	return -1;
 }
 
 static int run_flow(struct flow *f, struct err *err)
 {
-	while (!*exec_ended(f->job))
+	while (!*guest_exec_ended(f->job))
 		if (one_round(f, err) < 0)
 			return -1;
 	close_pipe(f);
@@ -357,10 +357,10 @@ int unpack_tar(struct unpack *u, int fd, const char *path, unsigned job_flags, s
 	f->pipe = -1;
 	r = flow(f, path, job_flags, err);
 	close_pipe(f);
-	if (f->job && !*exec_ended(f->job))
-		(void)exec_kill(f->job, &ignored);
-	exec_free(f->filter);
-	exec_free(f->job);
+	if (f->job && !*guest_exec_ended(f->job))
+		(void)guest_exec_kill(f->job, &ignored);
+	guest_exec_free(f->filter);
+	guest_exec_free(f->job);
 	free(f);
 	return r;
 }

@@ -141,10 +141,10 @@ int template_parse_user(const char *user, uint32_t *uid, uint32_t *gid, struct e
 		return err_set(err, ERR_INVALID, "user \"%.40s\": out of range", user);
 	memcpy(first, user, n);
 	first[n] = '\0';
-	if (size_parse_count("user", first, 0, UINT16_MAX, &u, err) < 0)
+	if (units_parse_count("user", first, 0, UINT16_MAX, &u, err) < 0)
 		return -1;
 	g = u;
-	if (user[n] && size_parse_count("group", user + n + 1, 0, UINT16_MAX, &g, err) < 0)
+	if (user[n] && units_parse_count("group", user + n + 1, 0, UINT16_MAX, &g, err) < 0)
 		return -1;
 	*uid = (uint32_t)u;
 	*gid = (uint32_t)g;

@@ -6,10 +6,10 @@
 
 #include "store/record_check.h"
 
-static const struct shape shape_mem_binding = { .size = sizeof(struct mem_binding) };
-static const struct shape shape_mem_hold = { .size = sizeof(struct mem_hold) };
-static const struct shape shape_mem_files = { .size = sizeof(struct mem_files) };
-static const struct shape shape_mem_cpu = { .size = sizeof(struct mem_cpu) };
+static const struct columns shape_mem_binding = { .size = sizeof(struct mem_binding) };
+static const struct columns shape_mem_hold = { .size = sizeof(struct mem_hold) };
+static const struct columns shape_mem_files = { .size = sizeof(struct mem_files) };
+static const struct columns shape_mem_cpu = { .size = sizeof(struct mem_cpu) };
 
 /* ---- rows ---------------------------------------------------------------------------------- */
 
@@ -60,14 +60,14 @@ int64_t mem_count(const struct mem_table *t, const struct mem_match *match, size
 
 void *mem_add(struct mem *m, struct mem_table *t, const void *record, struct err *err)
 {
-	char *grown = shape_grow(t->rows, t->count, t->shape->size);
+	char *grown = columns_grow(t->rows, t->count, t->shape->size);
 
 	if (!grown) {
 		err_sys(err, ENOMEM, "memory store");
 		return NULL;
 	}
 	t->rows = grown;
-	if (shape_copy(t->shape, record, row_at(t, t->count), err) < 0)
+	if (columns_copy(t->shape, record, row_at(t, t->count), err) < 0)
 		return NULL;
 	m->changes++;
 	return row_at(t, t->count++);
@@ -90,7 +90,7 @@ void mem_drop(struct mem *m, struct mem_table *t, size_t at)
 {
 	size_t size = t->shape->size;
 
-	shape_fini(t->shape, row_at(t, at));
+	columns_fini(t->shape, row_at(t, at));
 	t->count--;
 	memmove(row_at(t, at), row_at(t, at) + size, (t->count - at) * size);
 	m->changes++;
@@ -108,7 +108,7 @@ size_t mem_drop_all(struct mem *m, struct mem_table *t, const struct mem_match *
 void mem_cut(struct mem_table *t, size_t count)
 {
 	while (t->count > count)
-		shape_fini(t->shape, row_at(t, --t->count));
+		columns_fini(t->shape, row_at(t, --t->count));
 }
 
 int mem_give(const struct mem_table *t, const void *row, void *ret, const char *what,
@@ -116,7 +116,7 @@ int mem_give(const struct mem_table *t, const void *row, void *ret, const char *
 {
 	if (!row)
 		return err_set(err, ERR_NOT_FOUND, "there is no %s %s", what, name);
-	return shape_copy(t->shape, row, ret, err);
+	return columns_copy(t->shape, row, ret, err);
 }
 
 /* ---- lists --------------------------------------------------------------------------------- */
@@ -124,12 +124,12 @@ int mem_give(const struct mem_table *t, const void *row, void *ret, const char *
 static int add_copy(const struct mem_table *t, const void *row, char **items, size_t *count,
 		    struct err *err)
 {
-	char *grown = shape_grow(*items, *count, t->shape->size);
+	char *grown = columns_grow(*items, *count, t->shape->size);
 
 	if (!grown)
 		return err_sys(err, ENOMEM, "a list of %zu records", *count);
 	*items = grown;
-	if (shape_copy(t->shape, row, *items + *count * t->shape->size, err) < 0)
+	if (columns_copy(t->shape, row, *items + *count * t->shape->size, err) < 0)
 		return -1;
 	++*count;
 	return 0;
@@ -154,7 +154,7 @@ int mem_page(struct mem *m, const struct mem_table *t, struct store_page page,
 		}
 		if (add_copy(t, row, &items, &count, err) < 0) {
 			while (count > 0)
-				shape_fini(t->shape, items + --count * t->shape->size);
+				columns_fini(t->shape, items + --count * t->shape->size);
 			free(items);
 			return -1;
 		}

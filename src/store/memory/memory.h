@@ -29,7 +29,7 @@ struct mem_cpu {
 
 /* Records in the order they were added. */
 struct mem_table {
-	const struct shape *shape;
+	const struct columns *shape;
 	char *rows;
 	size_t count;
 	int64_t seq; /* the last given */

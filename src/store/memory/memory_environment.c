@@ -16,9 +16,9 @@ static int environment_put(struct store *st, const struct store_environment *v, 
 		return -1;
 	if (!row)
 		return mem_add(m, &m->environment, v, err) ? 0 : -1;
-	if (shape_copy(&shape_environment, v, &new, err) < 0)
+	if (columns_copy(&shape_environment, v, &new, err) < 0)
 		return -1;
-	shape_fini(&shape_environment, row);
+	columns_fini(&shape_environment, row);
 	*row = new;
 	m->changes++;
 	return 0;

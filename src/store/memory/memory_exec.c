@@ -27,7 +27,7 @@ static int exec_get(struct store *st, const char *id, struct store_exec *ret, st
 	return mem_give(&mem_of(st)->exec, by_id(mem_of(st), id), ret, "exec", id, err);
 }
 
-static int exec_finish(struct store *st, const struct store_exec *e, struct err *err)
+static int finish_exec(struct store *st, const struct store_exec *e, struct err *err)
 {
 	struct store_exec *row = by_id(mem_of(st), e->id);
 
@@ -70,7 +70,7 @@ static int exec_finish_all(struct store *st, const char *session, uint8_t state,
 	return 0;
 }
 
-static int exec_list(struct store *st, const char *session, struct store_page page,
+static int list_execs(struct store *st, const char *session, struct store_page page,
 		     struct store_exec_list *ret, struct err *err)
 {
 	struct mem *m = mem_of(st);
@@ -101,10 +101,10 @@ static int exec_prune(struct store *st, int64_t before, struct err *err)
 
 const struct store_exec_ops memory_exec_ops = {
 	.record = exec_record,
-	.finish = exec_finish,
+	.finish = finish_exec,
 	.finish_all = exec_finish_all,
 	.get = exec_get,
-	.list = exec_list,
+	.list = list_execs,
 	.prune = exec_prune,
 };
 

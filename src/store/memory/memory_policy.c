@@ -30,11 +30,11 @@ static int policy_update(struct store *st, const struct store_policy *p, struct 
 		return -1;
 	if (!row)
 		return err_set(err, ERR_NOT_FOUND, "there is no policy %s", p->name);
-	if (shape_copy(&shape_policy, p, &new, err) < 0)
+	if (columns_copy(&shape_policy, p, &new, err) < 0)
 		return -1;
 	new.seq = row->seq;
 	new.created_at = row->created_at;
-	shape_fini(&shape_policy, row);
+	columns_fini(&shape_policy, row);
 	*row = new;
 	m->changes++;
 	return 0;

@@ -38,7 +38,7 @@ static int copy_bindings(struct mem *m, struct store_session *s, struct err *err
 	for (size_t at = 0;
 	     (b = mem_find(&m->binding, &at, MEM_MATCH(MEM_IS(mem_binding, session, s->id))));
 	     at++) {
-		struct store_binding *grown = shape_grow(s->bindings, s->nbindings, sizeof(*grown));
+		struct store_binding *grown = columns_grow(s->bindings, s->nbindings, sizeof(*grown));
 
 		if (!grown)
 			return err_sys(err, ENOMEM, "session %s", s->id);
@@ -301,7 +301,7 @@ static int find_policy(struct mem *m, const struct store_session *s, struct err 
 	return err_set(err, ERR_CONFLICT, "session %s: there is no policy %s", s->id, s->policy);
 }
 
-static int session_create(struct store *st, struct store_session *s, const struct store_event *ev,
+static int insert_session(struct store *st, struct store_session *s, const struct store_event *ev,
 			  struct err *err)
 {
 	struct mem *m = mem_of(st);
@@ -340,10 +340,10 @@ static int write_session(struct store *st, struct store_session *s, const struct
 			       (long long)row->version, (long long)s->version);
 	}
 	if (find_layer(m, s, err) < 0 || (ev && check_event(ev, err) < 0) ||
-	    shape_copy(&shape_session, s, &copy, err) < 0)
+	    columns_copy(&shape_session, s, &copy, err) < 0)
 		return -1;
 	if (add_event(m, s, s->version + 1, ev, err) < 0) {
-		shape_fini(&shape_session, &copy);
+		columns_fini(&shape_session, &copy);
 		return -1;
 	}
 	memcpy(copy.tenant, row->tenant, sizeof(copy.tenant)); /* what never changes */
@@ -353,13 +353,13 @@ static int write_session(struct store *st, struct store_session *s, const struct
 	copy.bindings = NULL;
 	copy.nbindings = 0;
 	copy.version = ++s->version;
-	shape_fini(&shape_session, row);
+	columns_fini(&shape_session, row);
 	*row = copy;
 	m->changes++;
 	return 0;
 }
 
-static int session_update(struct store *st, struct store_session *s, const struct store_event *ev,
+static int update_session(struct store *st, struct store_session *s, const struct store_event *ev,
 			  struct store_session *ret_now, struct err *err)
 {
 	return write_session(st, s, ev, ret_now, err);
@@ -480,10 +480,10 @@ static int session_rebind(struct store *st, const char *tenant, const struct sto
 }
 
 const struct store_session_ops memory_session_ops = {
-	.create = session_create,
+	.create = insert_session,
 	.get = session_get,
 	.find = session_find,
-	.update = session_update,
+	.update = update_session,
 	.bury = session_bury,
 	.remove = session_remove,
 	.retract = session_retract,

@@ -153,7 +153,7 @@ static struct store_key *key_by_hash(struct mem *m, const uint8_t hash[STORE_HAS
 	return NULL;
 }
 
-static int key_add(struct store *st, struct store_key *k, struct err *err)
+static int api_key_add(struct store *st, struct store_key *k, struct err *err)
 {
 	struct mem *m = mem_of(st);
 
@@ -164,13 +164,13 @@ static int key_add(struct store *st, struct store_key *k, struct err *err)
 	return mem_add_numbered(m, &m->key, k, &k->seq, err) ? 0 : -1;
 }
 
-static int key_find(struct store *st, const uint8_t hash[STORE_HASH], struct store_key *ret,
+static int api_key_find(struct store *st, const uint8_t hash[STORE_HASH], struct store_key *ret,
 		    struct err *err)
 {
 	return mem_give(&mem_of(st)->key, key_by_hash(mem_of(st), hash), ret, "such", "key", err);
 }
 
-static int key_list(struct store *st, const char *tenant, struct store_page page,
+static int api_key_list(struct store *st, const char *tenant, struct store_page page,
 		    struct store_key_list *ret, struct err *err)
 {
 	struct mem *m = mem_of(st);
@@ -186,7 +186,7 @@ static int key_list(struct store *st, const char *tenant, struct store_page page
 	return 0;
 }
 
-static int key_remove(struct store *st, const char *id, struct err *err)
+static int api_key_remove(struct store *st, const char *id, struct err *err)
 {
 	struct mem *m = mem_of(st);
 
@@ -196,8 +196,8 @@ static int key_remove(struct store *st, const char *id, struct err *err)
 }
 
 const struct store_key_ops memory_key_ops = {
-	.add = key_add,
-	.find = key_find,
-	.list = key_list,
-	.remove = key_remove,
+	.add = api_key_add,
+	.find = api_key_find,
+	.list = api_key_list,
+	.remove = api_key_remove,
 };
