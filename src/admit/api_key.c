@@ -21,12 +21,12 @@ static int append(struct store *st, int64_t now, const char *tenant, const char 
 }
 
 int audit_write(struct engine *e, const char *tenant, const char *kind, const char *actor,
-	  const char *text, struct err *err)
+		const char *text, struct err *err)
 {
 	int r = -1;
 
-	WITH_STORE (e, st)
-		r = append(st, engine_now(e), tenant, kind, actor, text, err);
+	WITH_STORE(e, st)
+	r = append(st, engine_now(e), tenant, kind, actor, text, err);
 	return r;
 }
 
@@ -40,30 +40,30 @@ int api_key_add(struct engine *e, const char *actor, struct store_key *k, struct
 		return -1;
 	k->created_at = engine_now(e);
 	snprintf(text, sizeof(text), "key %s (%.128s)", k->id, k->scopes);
-	WITH_STORE (e, st)
-		r = append(st, k->created_at, k->tenant, "key_add", actor, text, err) < 0
-			    ? -1
-			    : st->key->add(st, k, err);
+	WITH_STORE(e, st)
+	r = append(st, k->created_at, k->tenant, "key_add", actor, text, err) < 0
+		    ? -1
+		    : st->key->add(st, k, err);
 	return r;
 }
 
 int api_key_find(struct engine *e, const uint8_t hash[STORE_HASH], struct store_key *ret,
-	     struct err *err)
+		 struct err *err)
 {
 	int r = -1;
 
-	WITH_STORE (e, st)
-		r = st->key->find(st, hash, ret, err);
+	WITH_STORE(e, st)
+	r = st->key->find(st, hash, ret, err);
 	return r;
 }
 
 int api_key_list(struct engine *e, const char *tenant, struct store_page page,
-	     struct store_key_list *ret, struct err *err)
+		 struct store_key_list *ret, struct err *err)
 {
 	int r = -1;
 
-	WITH_STORE (e, st)
-		r = st->key->list(st, tenant, page, ret, err);
+	WITH_STORE(e, st)
+	r = st->key->list(st, tenant, page, ret, err);
 	return r;
 }
 
@@ -108,7 +108,8 @@ int api_key_remove(struct engine *e, const char *actor, const struct store_key *
 	int r = -1;
 
 	snprintf(text, sizeof(text), "key %s", k->id);
-	WITH_STORE (e, st) {
+	WITH_STORE(e, st)
+	{
 		r = st->key->remove(st, k->id, err);
 		if (r == 0)
 			r = append(st, engine_now(e), k->tenant, "key_remove", actor, text, err);

@@ -10,11 +10,11 @@
  * hash is there. */
 int api_key_add(struct engine *e, const char *actor, struct store_key *k, struct err *err);
 int api_key_find(struct engine *e, const uint8_t hash[STORE_HASH], struct store_key *ret,
-	     struct err *err);
+		 struct err *err);
 int api_key_get(struct engine *e, const char *id, struct store_key *ret, struct err *err);
 /* Of one tenant unless NULL. */
 int api_key_list(struct engine *e, const char *tenant, struct store_page page,
-	     struct store_key_list *ret, struct err *err);
+		 struct store_key_list *ret, struct err *err);
 int api_key_remove(struct engine *e, const char *actor, const struct store_key *k, struct err *err);
 /* The same for people: ERR_CONFLICT of the last that may do everything and does not expire, without
  * which everybody is locked out. */
@@ -25,6 +25,6 @@ bool api_key_is_expired(struct engine *e, const struct store_key *k); /* it has 
 
 /* Something that goes with no session; tenant "": nobody's. */
 int audit_write(struct engine *e, const char *tenant, const char *kind, const char *actor,
-	  const char *text, struct err *err);
+		const char *text, struct err *err);
 
 #endif

@@ -74,8 +74,8 @@ int policy_add(struct engine *e, const char *actor, struct store_policy *p, stru
 	snprintf(text, sizeof(text), "policy %s was made", p->name);
 	if (check(p, err) < 0 || audit_write(e, p->tenant, "policy", actor, text, err) < 0)
 		return -1;
-	WITH_STORE (e, st)
-		r = st->policy->add(st, p, err);
+	WITH_STORE(e, st)
+	r = st->policy->add(st, p, err);
 	return r;
 }
 
@@ -84,8 +84,8 @@ int policy_get(struct engine *e, const char *tenant, const char *name, struct st
 {
 	int r = -1;
 
-	WITH_STORE (e, st)
-		r = st->policy->get(st, tenant, name, ret, err);
+	WITH_STORE(e, st)
+	r = st->policy->get(st, tenant, name, ret, err);
 	return r < 0 && err->code == ERR_NOT_FOUND ? unknown(name, err) : r;
 }
 
@@ -94,8 +94,8 @@ int policy_list(struct engine *e, const char *tenant, struct store_page page,
 {
 	int r = -1;
 
-	WITH_STORE (e, st)
-		r = st->policy->list(st, tenant, page, ret, err);
+	WITH_STORE(e, st)
+	r = st->policy->list(st, tenant, page, ret, err);
 	return r;
 }
 
@@ -104,8 +104,8 @@ int policy_sessions(struct engine *e, const struct store_policy *p, int64_t *ret
 	struct store_session_filter f = { .tenant = p->tenant, .policy = p->name };
 	int r = -1;
 
-	WITH_STORE (e, st)
-		r = st->session->count(st, &f, ret, err);
+	WITH_STORE(e, st)
+	r = st->session->count(st, &f, ret, err);
 	return r;
 }
 
@@ -119,8 +119,8 @@ static int change(struct engine *e, const char *actor, struct store_policy *p, p
 	if (edit(arg, p, err) < 0 || check(p, err) < 0 ||
 	    audit_write(e, p->tenant, "policy", actor, text, err) < 0)
 		return -1;
-	WITH_STORE (e, st)
-		r = st->policy->update(st, p, err);
+	WITH_STORE(e, st)
+	r = st->policy->update(st, p, err);
 	return r;
 }
 
@@ -185,8 +185,8 @@ int policy_remove(struct engine *e, const char *actor, const char *tenant, const
 	name_lock(e, TEMPLATES_LOCK_NAME);
 	snprintf(text, sizeof(text), "policy %.64s was removed", name);
 	if (policy_get(e, tenant, name, &p, err) == 0 && refuse_if_named(e, name, err) == 0) {
-		WITH_STORE (e, st)
-			r = st->policy->remove(st, tenant, name, err);
+		WITH_STORE(e, st)
+		r = st->policy->remove(st, tenant, name, err);
 		if (r == 0)
 			(void)audit_write(e, tenant, "policy", actor, text, &(struct err){ 0 });
 	}

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-int policy_rules_load(struct engine *e, const char *tenant, const char *name, struct policy_rules *ret,
-	       struct err *err)
+int policy_rules_load(struct engine *e, const char *tenant, const char *name,
+		      struct policy_rules *ret, struct err *err)
 {
 	ret->policy = (struct store_policy){ 0 };
 	template_init(&ret->most);

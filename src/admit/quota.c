@@ -26,8 +26,8 @@ int quota_set(struct engine *e, const struct store_quota *q, struct err *err)
 	    check_limit("disk_bytes", q->disk_bytes, err) < 0 ||
 	    check_limit("cpu_ms", q->cpu_ms, err) < 0)
 		return -1;
-	WITH_STORE (e, st)
-		r = st->quota->set(st, q, err);
+	WITH_STORE(e, st)
+	r = st->quota->set(st, q, err);
 	return r;
 }
 
@@ -64,11 +64,9 @@ int quota_get(struct engine *e, const char *tenant, const char *user, struct sto
 
 	if (!*tenant || strlen(tenant) >= sizeof(q.tenant) || strlen(of) >= sizeof(q.user))
 		return err_set(err, ERR_INVALID, "tenant or user is empty or too long");
-	WITH_STORE (e, st)
-		r = limits_of(st, tenant, of, &q, err) < 0 ||
-				    usage_of(st, tenant, of, &used, err) < 0
-			    ? -1
-			    : 0;
+	WITH_STORE(e, st)
+	r = limits_of(st, tenant, of, &q, err) < 0 || usage_of(st, tenant, of, &used, err) < 0 ? -1
+											       : 0;
 	if (r < 0)
 		return -1;
 	*ret = q;
@@ -147,7 +145,8 @@ int quota_check(struct engine *e, const struct store_session *s, bool is_new, bo
 	struct store_usage own = { 0 };
 	int r = 0;
 
-	WITH_STORE (e, st) {
+	WITH_STORE(e, st)
+	{
 		if (!is_new)
 			r = counted(st, s, &own, err);
 		if (r == 0 && *s->user)
@@ -164,6 +163,6 @@ void quota_charge(struct engine *e, const struct store_session *s, uint64_t cpu_
 
 	if (cpu_us < 1000)
 		return;
-	WITH_STORE (e, st)
-		(void)st->quota->charge(st, s->tenant, s->user, (int64_t)(cpu_us / 1000), &ignored);
+	WITH_STORE(e, st)
+	(void)st->quota->charge(st, s->tenant, s->user, (int64_t)(cpu_us / 1000), &ignored);
 }

@@ -25,6 +25,6 @@ int state_machine_check(const struct state_machine *sm, unsigned from, unsigned 
 {
 	if (state_machine_may(sm, from, to))
 		return 0;
-	return err_set(err, ERR_CONFLICT, "%s: %s cannot become %s", sm->name, state_machine_name(sm, from),
-		       state_machine_name(sm, to));
+	return err_set(err, ERR_CONFLICT, "%s: %s cannot become %s", sm->name,
+		       state_machine_name(sm, from), state_machine_name(sm, to));
 }

@@ -31,6 +31,7 @@ int state_machine_find(const struct state_machine *sm, const char *name);
 
 bool state_machine_may(const struct state_machine *sm, unsigned from, unsigned to);
 /* The same with a sentence; a move that is not allowed is ERR_CONFLICT. */
-int state_machine_check(const struct state_machine *sm, unsigned from, unsigned to, struct err *err);
+int state_machine_check(const struct state_machine *sm, unsigned from, unsigned to,
+			struct err *err);
 
 #endif

@@ -143,7 +143,7 @@ int units_parse_milli(const char *what, const char *text, uint64_t *ret, struct 
 }
 
 int units_parse_count(const char *what, const char *text, uint64_t min, uint64_t max, uint64_t *ret,
-		     struct err *err)
+		      struct err *err)
 {
 	static const struct unit units[] = { { "", 1 } };
 	uint64_t v;

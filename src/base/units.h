@@ -18,7 +18,7 @@ int units_parse_ms(const char *what, const char *text, uint64_t *ret, struct err
 int units_parse_milli(const char *what, const char *text, uint64_t *ret, struct err *err);
 /* Decimal digits only, min..max. */
 int units_parse_count(const char *what, const char *text, uint64_t min, uint64_t max, uint64_t *ret,
-		     struct err *err);
+		      struct err *err);
 
 /* The shortest exact form, "256M", else bytes: for messages. Returns buf. */
 enum { SIZE_TEXT = 32 };

@@ -96,8 +96,8 @@ int64_t engine_changes(struct engine *e)
 {
 	int64_t n = 0;
 
-	WITH_STORE (e, st)
-		n = st->changes(st);
+	WITH_STORE(e, st)
+	n = st->changes(st);
 	return n;
 }
 

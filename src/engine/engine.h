@@ -39,7 +39,8 @@ struct engine_opts {
 	void *start_arg;
 	const char *socket; /* where this engine can be reached: what a second opener is told */
 	bool forgetful; /* records in memory only: tests, and what need not last */
-	bool no_threads; /* nothing happens by itself: engine_run_timers() is the caller's (tests) */
+	bool no_threads; /* nothing happens by itself: engine_run_timers() is the caller's (tests)
+			  */
 	int64_t (*clock)(void *arg); /* milliseconds since 1970; NULL: the machine's */
 	void *clock_arg;
 	unsigned max_active; /* live sandboxes; 0: as many as the machine takes */
@@ -185,7 +186,7 @@ int session_tombstone(struct engine *e, const struct caller *who, const struct s
 unsigned capacity_active(struct engine *e);
 /* Whether its newest sealed files would survive a power loss. Live ones: those below. */
 int session_is_durable(struct engine *e, const struct caller *who, const struct session_ref *ref,
-		    bool *ret, struct err *err);
+		       bool *ret, struct err *err);
 int session_stats(struct engine *e, const struct caller *who, const struct session_ref *ref,
 		  struct keeper_stats *ret, struct err *err);
 int engine_events(struct engine *e, int64_t since, const char *tenant, const char *session,
@@ -250,7 +251,8 @@ int session_unarchive(struct engine *e, const struct caller *who, const struct s
 /* From every state, asking nothing of the guest. One that is gone already is success; *ret (may be
  * NULL) is the tombstone. Only what never existed is ERR_NOT_FOUND. */
 int session_destroy(struct engine *e, const struct caller *who, const struct session_ref *ref,
-		    const struct session_cause_opts *why, struct store_tombstone *ret, struct err *err);
+		    const struct session_cause_opts *why, struct store_tombstone *ret,
+		    struct err *err);
 
 /* Every session of a user, or of the tenant with user NULL. One failure does not stop the rest. */
 struct session_cleanup {
@@ -299,8 +301,8 @@ int snapshot_import(struct engine *e, const struct caller *who, const char *temp
 /* ---- the machine inside -----------------------------------------------------------------------
  */
 
-/* A connection of one's own to the session's sandbox, for files_*() of sandbox/files_client.h: the session
- * is resumed if it sleeps, and counts as busy until side_conn_close(). `resume` false:
+/* A connection of one's own to the session's sandbox, for files_*() of sandbox/files_client.h: the
+ * session is resumed if it sleeps, and counts as busy until side_conn_close(). `resume` false:
  * ERR_CONFLICT if it sleeps. *ret_outcome may be NULL. */
 struct side_conn;
 int side_conn_open(struct engine *e, const struct caller *who, const struct session_ref *ref,
@@ -308,8 +310,8 @@ int side_conn_open(struct engine *e, const struct caller *who, const struct sess
 		   struct err *err);
 /* The same for who only looks: the session is not resumed (ERR_CONFLICT if nothing runs), nor does
  * it live longer for it. */
-int side_conn_open_readonly(struct engine *e, const struct caller *who, const struct session_ref *ref,
-		 struct side_conn **ret, struct err *err);
+int side_conn_open_readonly(struct engine *e, const struct caller *who,
+			    const struct session_ref *ref, struct side_conn **ret, struct err *err);
 struct sandbox *side_conn_sandbox(const struct side_conn *l);
 /* What the session's template and spec say: user, workdir, environment. */
 const struct template *side_conn_template(const struct side_conn *l);
@@ -321,7 +323,8 @@ void side_conn_close(struct side_conn *l);
 DEFINE_AUTO(struct side_conn *, side_conn_close);
 
 /* zstd_pipe_run() the engine's packer. */
-int engine_zstd_pipe(struct engine *e, bool back, int fd, zstd_pipe_fn *fn, void *arg, struct err *err);
+int engine_zstd_pipe(struct engine *e, bool back, int fd, zstd_pipe_fn *fn, void *arg,
+		     struct err *err);
 
 /* ---- quotas -----------------------------------------------------------------------------------
  */

@@ -19,7 +19,8 @@ void environment_request_add(struct engine *e, const char *template, bool change
 			w = &e->environment_requests[i];
 	if (!w || changed) {
 		if (!w)
-			w = &e->environment_requests[e->nenvironment_requests++ % ARRAY_LEN(e->environment_requests)];
+			w = &e->environment_requests[e->nenvironment_requests++ %
+						     ARRAY_LEN(e->environment_requests)];
 		snprintf(w->template, sizeof(w->template), "%s", template);
 		w->due = true;
 	}

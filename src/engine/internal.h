@@ -3,14 +3,14 @@
  *
  * Locks, in the order in which they may be taken; none is held while waiting for a turn:
  *   live.names         what is in a file and what becomes of it; over a few calls to lodge-init
- *   a session's turn   (session_lock) one operation at a time changes a session; held over slow work
- *   engine.mutex       the table of entries and what is published in them; held for moments
+ *   a session's turn   (session_lock) one operation at a time changes a session; held over slow
+ * work engine.mutex       the table of entries and what is published in them; held for moments
  *   live.mutex         one sandbox's connection and commands; held for moments
  *   engine.store_mutex    the store: its calls never overlap
  *   engine.keeper_mutex  the keeper's connection
  *   engine.work_mutex  the workers' queue
- * Who has a session's turn takes another's only by session_trylock(), or when the caller's own code says
- * why it cannot deadlock. */
+ * Who has a session's turn takes another's only by session_trylock(), or when the caller's own code
+ * says why it cannot deadlock. */
 #ifndef LODGE_ENGINE_INTERNAL_H
 #define LODGE_ENGINE_INTERNAL_H
 
@@ -72,7 +72,8 @@ DEFINE_AUTO(struct session *, session_unlock);
 /* The record changed in *s (a copy made by store_session_copy) is written with an event of this
  * kind, and published. Steals *s on success. */
 int session_update(struct session *n, struct store_session *s, const char *kind, struct err *err);
-/* The same for session_record_move() and a write. `set` (may be NULL) changes the record in between. */
+/* The same for session_record_move() and a write. `set` (may be NULL) changes the record in
+ * between. */
 typedef void session_edit_fn(struct store_session *s, void *arg);
 /* Calls fn for every entry, under engine.mutex. */
 typedef void session_each_fn(struct session *n, void *arg);
@@ -170,11 +171,13 @@ struct engine {
 	} start;
 	struct engine_metrics numbers;
 	struct keeper_pool_state pool; /* as it was last told; mutex */
-	struct environment_request environment_requests[ENVIRONMENT_REQUESTS_MAX]; /* environment.c; mutex */
+	struct environment_request
+		environment_requests[ENVIRONMENT_REQUESTS_MAX]; /* environment.c; mutex */
 	unsigned nenvironment_requests; /* that there ever were */
 	bool looking; /* a worker is at one of them; mutex */
 	unsigned write_round;
-	struct exec_handle *unwritten; /* runs.c: ended, not all of it written down yet; work_mutex */
+	struct exec_handle
+		*unwritten; /* runs.c: ended, not all of it written down yet; work_mutex */
 };
 
 int64_t clock_ms(clockid_t id);
@@ -185,7 +188,8 @@ void worker_pool_stop(struct engine *e);
 int engine_post(struct engine *e, void (*fn)(struct engine *e, void *arg), void *arg,
 		struct err *err);
 void engine_wake_timers(struct engine *e); /* the sweeper looks now */
-int id_generate(const char *prefix, char ret[STORE_ID], struct err *err); /* "ses_...", lower case */
+int id_generate(const char *prefix, char ret[STORE_ID],
+		struct err *err); /* "ses_...", lower case */
 
 /* The store; calls between the two. */
 struct store *store_lock(struct engine *e) __attribute__((returns_nonnull));
@@ -194,13 +198,17 @@ void store_unlock(struct engine *e);
 /* For what a power loss ends anyway: not synced by itself, see store.relax. */
 struct store *store_lock_relaxed(struct engine *e) __attribute__((returns_nonnull));
 void store_unlock_relaxed(struct engine *e);
-#define WITH_STORE_RELAXED(e, st)                                                                          \
+#define WITH_STORE_RELAXED(e, st)                                                                  \
 	for (struct store *st = store_lock_relaxed(e); st; store_unlock_relaxed(e), st = NULL)
 
 /* ---- aside.c: sandboxes that belong to no session ---------------------------------------------
  */
 
-enum keeper_presence { KEEPER_PRESENCE_NONE, KEEPER_PRESENCE_SANDBOX, KEEPER_PRESENCE_FILES }; /* lives; only its files are there */
+enum keeper_presence {
+	KEEPER_PRESENCE_NONE,
+	KEEPER_PRESENCE_SANDBOX,
+	KEEPER_PRESENCE_FILES
+}; /* lives; only its files are there */
 struct keeper_listing { /* sorted by id */
 	struct keeper_listing_item {
 		char id[KEEPER_ID_SIZE];

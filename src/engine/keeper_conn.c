@@ -94,7 +94,7 @@ void keeper_conn_revive(struct engine *e)
 }
 
 int keeper_conn_call(struct engine *e, const struct keeper_request *req, struct keeper_reply *ret,
-	      struct err *err)
+		     struct err *err)
 {
 	struct keeper_client *k = keeper_conn_lock(e, err);
 	int r;
@@ -106,7 +106,8 @@ int keeper_conn_call(struct engine *e, const struct keeper_request *req, struct 
 	return r;
 }
 
-int keeper_conn_stats(struct engine *e, const char *sandbox, struct keeper_stats *ret, struct err *err)
+int keeper_conn_stats(struct engine *e, const char *sandbox, struct keeper_stats *ret,
+		      struct err *err)
 {
 	struct keeper_request req = keeper_client_request(KEEPER_STATS, sandbox);
 	struct keeper_reply reply;
@@ -147,7 +148,7 @@ static bool pause_until(int64_t until, unsigned *us)
 }
 
 int keeper_conn_seal(struct engine *e, const char *sandbox, const char *layer, bool *ret_whole,
-	      struct err *err)
+		     struct err *err)
 {
 	int64_t until = clock_mono_ms() + END_MS;
 	unsigned us = WAIT_MIN_US;
@@ -187,7 +188,7 @@ int keeper_conn_wait_job(struct engine *e, const char *name, uint64_t *ret_bytes
 }
 
 int keeper_conn_snapshot(struct engine *e, const char *sandbox, const char *layer, bool *ret_whole,
-	      uint64_t *ret_bytes, struct err *err)
+			 uint64_t *ret_bytes, struct err *err)
 {
 	struct keeper_client *k = keeper_conn_lock(e, err);
 	struct keeper_job job;
@@ -227,7 +228,8 @@ static int add_item(void *arg, enum keeper_what what, const char *id, pid_t pid)
 
 static int by_id(const void *a, const void *b)
 {
-	return strcmp(((const struct keeper_listing_item *)a)->id, ((const struct keeper_listing_item *)b)->id);
+	return strcmp(((const struct keeper_listing_item *)a)->id,
+		      ((const struct keeper_listing_item *)b)->id);
 }
 
 int keeper_conn_list(struct engine *e, struct keeper_listing *ret, struct err *err)

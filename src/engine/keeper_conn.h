@@ -12,17 +12,18 @@ void keeper_conn_unlock(struct engine *e);
 void keeper_conn_revive(struct engine *e);
 /* One request without descriptors; ret may be NULL. */
 int keeper_conn_call(struct engine *e, const struct keeper_request *req, struct keeper_reply *ret,
-	      struct err *err);
+		     struct err *err);
 /* One call each, by the id of a sandbox or layer. */
-int keeper_conn_stats(struct engine *e, const char *sandbox, struct keeper_stats *ret, struct err *err);
+int keeper_conn_stats(struct engine *e, const char *sandbox, struct keeper_stats *ret,
+		      struct err *err);
 int keeper_conn_stop(struct engine *e, const char *sandbox, struct err *err);
 int keeper_conn_destroy(struct engine *e, const char *sandbox, struct err *err);
 /* Waits until its processes are gone. */
 int keeper_conn_seal(struct engine *e, const char *sandbox, const char *layer, bool *ret_whole,
-	      struct err *err);
+		     struct err *err);
 /* Waits for the copy where it is one. */
 int keeper_conn_snapshot(struct engine *e, const char *sandbox, const char *layer, bool *ret_whole,
-	      uint64_t *ret_bytes, struct err *err);
+			 uint64_t *ret_bytes, struct err *err);
 /* Waits for a job that was started under this name. */
 int keeper_conn_wait_job(struct engine *e, const char *name, uint64_t *ret_bytes, struct err *err);
 int keeper_conn_list(struct engine *e, struct keeper_listing *ret, struct err *err);

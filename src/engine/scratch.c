@@ -29,7 +29,7 @@ static void end(struct engine *e, const char *id)
 
 /* By a name that we know: also one whose maker died before it could tell has to be ended. */
 int scratch_create(struct engine *e, const struct sandbox_spec *spec, unsigned *ret_features,
-	       struct sandbox **ret, struct err *err)
+		   struct sandbox **ret, struct err *err)
 {
 	struct sandbox_spec named = *spec;
 	char id[STORE_ID];

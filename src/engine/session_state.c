@@ -136,8 +136,8 @@ static bool may_find_sandbox(const struct store_session *s, enum session_event e
 	return s->runtime != SESSION_RUNTIME_LIVE || !(events[ev].needs_no_sandbox || rest);
 }
 
-int session_record_next(const struct store_session *s, enum session_event ev, enum session_state *ret,
-		 struct err *err)
+int session_record_next(const struct store_session *s, enum session_event ev,
+			enum session_state *ret, struct err *err)
 {
 	const char *name = state_machine_name(&session_states, s->state);
 
@@ -296,8 +296,8 @@ bool session_is_at_rest(const struct store_session *s)
 	       (s->state == SESSION_FAILED && s->runtime != SESSION_RUNTIME_LIVE);
 }
 
-int session_record_move(struct store_session *s, enum session_event ev, const struct session_cause_opts *why,
-		 int64_t now, struct err *err)
+int session_record_move(struct store_session *s, enum session_event ev,
+			const struct session_cause_opts *why, int64_t now, struct err *err)
 {
 	enum session_state to;
 

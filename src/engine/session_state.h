@@ -82,8 +82,8 @@ const char *session_cause_name(enum session_cause cause);
 /* Where this event leads, or ERR_CONFLICT with a sentence why it does not. Depends on the record's
  * state, on whether it has a live sandbox (which must never become two), and on whether there is
  * anything to resume from. */
-int session_record_next(const struct store_session *s, enum session_event ev, enum session_state *ret,
-		 struct err *err);
+int session_record_next(const struct store_session *s, enum session_event ev,
+			enum session_state *ret, struct err *err);
 
 struct session_cause_opts {
 	enum session_cause cause;
@@ -93,8 +93,8 @@ struct session_cause_opts {
 /* Makes the move: state, runtime, counters, timers and cause of the record as lifecycle.md has it.
  * On failure the record is as it was. The layer of SEALED and ROLLBACK, and the sandbox of READY,
  * are the caller's to set. */
-int session_record_move(struct store_session *s, enum session_event ev, const struct session_cause_opts *why,
-		 int64_t now, struct err *err);
+int session_record_move(struct store_session *s, enum session_event ev,
+			const struct session_cause_opts *why, int64_t now, struct err *err);
 
 /* Deadlines of an active one: the idle deadline to now + ms if that is later, never past its
  * lifetime; or both counted anew from its preferences, which have changed. */

@@ -67,8 +67,8 @@ static int copy_result(const struct session_enter_result *from, struct session_e
 	return 0;
 }
 
-bool single_flight_join(struct engine *e, const char *name, struct session_enter_result *ret, int *ret_r,
-		  struct err *err)
+bool single_flight_join(struct engine *e, const char *name, struct session_enter_result *ret,
+			int *ret_r, struct err *err)
 {
 	struct single_flight *f;
 
@@ -93,8 +93,8 @@ bool single_flight_join(struct engine *e, const char *name, struct session_enter
 	return false;
 }
 
-void single_flight_finish(struct engine *e, const char *name, int r, const struct session_enter_result *res,
-		 const struct err *err)
+void single_flight_finish(struct engine *e, const char *name, int r,
+			  const struct session_enter_result *res, const struct err *err)
 {
 	struct single_flight *f;
 

@@ -104,7 +104,7 @@ static enum progress_status status_of(const char *name)
 }
 
 struct progress_state progress_make(struct engine *e, const char *status, const char *stage,
-				   const char *message, unsigned step, unsigned total)
+				    const char *message, unsigned step, unsigned total)
 {
 	struct progress_state now = { .status = status_of(status),
 				      .step = step,
@@ -135,7 +135,7 @@ void progress_publish(struct engine *e, const char *session, const struct progre
 }
 
 void progress_report(struct engine *e, const char *session, const char *status, const char *stage,
-	      const char *message, unsigned step, unsigned total)
+		     const char *message, unsigned step, unsigned total)
 {
 	struct progress_state now = progress_make(e, status, stage, message, step, total);
 

@@ -42,9 +42,9 @@ void progress_unsubscribe(struct engine *e, struct progress_sub *sub); /* NULL i
 int progress_init(struct engine *e); /* 0 or -ENOMEM */
 void progress_fini(struct engine *e);
 void progress_report(struct engine *e, const char *session, const char *status, const char *stage,
-	      const char *message, unsigned step, unsigned total);
+		     const char *message, unsigned step, unsigned total);
 struct progress_state progress_make(struct engine *e, const char *status, const char *stage,
-				   const char *message, unsigned step, unsigned total);
+				    const char *message, unsigned step, unsigned total);
 void progress_publish(struct engine *e, const char *session, const struct progress_state *now);
 
 #endif

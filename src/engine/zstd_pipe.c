@@ -118,7 +118,8 @@ static void blame(struct pack *p, bool back, struct err *err)
 		*err = packing;
 }
 
-int zstd_pipe_run(const char *program, bool back, int fd, zstd_pipe_fn *fn, void *arg, struct err *err)
+int zstd_pipe_run(const char *program, bool back, int fd, zstd_pipe_fn *fn, void *arg,
+		  struct err *err)
 {
 	auto_close int from = -1, to = -1;
 	int *plain = back ? &from : &to, *its = back ? &to : &from, r;

@@ -16,6 +16,7 @@ typedef int zstd_pipe_fn(void *arg, int fd, struct err *err);
  * afterwards in any case. program NULL: the one that belongs to us.
  *
  * ERR_INVALID: fn says so, or the packed bytes are not what they should be. */
-int zstd_pipe_run(const char *program, bool back, int fd, zstd_pipe_fn *fn, void *arg, struct err *err);
+int zstd_pipe_run(const char *program, bool back, int fd, zstd_pipe_fn *fn, void *arg,
+		  struct err *err);
 
 #endif

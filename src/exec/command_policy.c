@@ -151,7 +151,7 @@ static int check_env(const struct shell_rules *r, const struct exec_opts *w, con
 }
 
 int policy_check_exec(struct engine *e, const struct store_session *s, const struct exec_opts *w,
-		    struct shell_rules *ret, struct err *err)
+		      struct shell_rules *ret, struct err *err)
 {
 	struct shell_rules r = { 0 };
 
@@ -200,8 +200,8 @@ static void put_dirs(FILE *f, const struct template *t)
 	}
 }
 
-int policy_exec_allowlist(const struct shell_rules *r, const struct exec_opts *w, const struct template *t,
-	       char **ret, struct err *err)
+int policy_exec_allowlist(const struct shell_rules *r, const struct exec_opts *w,
+			  const struct template *t, char **ret, struct err *err)
 {
 	char *text = NULL;
 	size_t size;

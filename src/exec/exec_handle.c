@@ -72,7 +72,8 @@ int exec_wait(struct exec_handle *x, int64_t timeout_ms, struct err *err)
 	exec_record_unlock(c);
 	if (!ended)
 		return over ? err_set(err, ERR_UNAVAILABLE, "the engine is closing")
-			    : err_set(err, ERR_TIMEOUT, "command %s is still running", exec_get_id(x));
+			    : err_set(err, ERR_TIMEOUT, "command %s is still running",
+				      exec_get_id(x));
 	if (c->live && c->engine->opts.no_threads)
 		exec_flush_ended(c->engine); /* nobody else will */
 	return 0;
@@ -89,7 +90,7 @@ void exec_notify(struct exec_handle *x, void (*fn)(void *arg), void *arg)
 /* ---- output --------------------------------------------------------------------------------- */
 
 void exec_record_range(const struct exec_record *c, enum guest_exec_stream s, uint64_t *ret_start,
-		   uint64_t *ret_end)
+		       uint64_t *ret_end)
 {
 	uint64_t size = c->kept[s].size, total;
 
@@ -103,7 +104,8 @@ void exec_record_range(const struct exec_record *c, enum guest_exec_stream s, ui
 	*ret_start = *ret_end - size;
 }
 
-void exec_output_range(struct exec_handle *x, enum guest_exec_stream s, uint64_t *ret_start, uint64_t *ret_end)
+void exec_output_range(struct exec_handle *x, enum guest_exec_stream s, uint64_t *ret_start,
+		       uint64_t *ret_end)
 {
 	exec_record_lock(x->command);
 	exec_record_range(x->command, s, ret_start, ret_end);
@@ -118,8 +120,8 @@ static int not_kept(uint64_t start, struct err *err)
 	return -1;
 }
 
-static int read_file(const struct exec_output_file *o, uint64_t at, void *buf, size_t size, size_t *ret,
-		     struct err *err)
+static int read_file(const struct exec_output_file *o, uint64_t at, void *buf, size_t size,
+		     size_t *ret, struct err *err)
 {
 	ssize_t n;
 
@@ -134,8 +136,8 @@ static int read_file(const struct exec_output_file *o, uint64_t at, void *buf, s
 	return 0;
 }
 
-int exec_record_read(struct exec_record *c, enum guest_exec_stream s, uint64_t *offset, void *buf, size_t size,
-		 size_t *ret, struct err *err)
+int exec_record_read(struct exec_record *c, enum guest_exec_stream s, uint64_t *offset, void *buf,
+		     size_t size, size_t *ret, struct err *err)
 {
 	uint64_t start, end;
 	bool in_file;
@@ -163,8 +165,8 @@ int exec_record_read(struct exec_record *c, enum guest_exec_stream s, uint64_t *
 	return 0;
 }
 
-int exec_read(struct exec_handle *x, enum guest_exec_stream s, uint64_t offset, void *buf, size_t size,
-	     int64_t wait_ms, size_t *ret, struct err *err)
+int exec_read(struct exec_handle *x, enum guest_exec_stream s, uint64_t offset, void *buf,
+	      size_t size, int64_t wait_ms, size_t *ret, struct err *err)
 {
 	struct exec_record *c = x->command;
 	int64_t deadline = deadline_of(wait_ms);
@@ -232,7 +234,8 @@ int exec_wait_output(struct exec_handle *x, uint64_t out, uint64_t err_offset, i
 	bool more;
 
 	exec_record_lock(c);
-	while (!(more = has_more(c, out, err_offset)) && !is_over(c) && exec_record_wait(c, deadline))
+	while (!(more = has_more(c, out, err_offset)) && !is_over(c) &&
+	       exec_record_wait(c, deadline))
 		;
 	exec_record_unlock(c);
 	return more;
@@ -346,7 +349,8 @@ void exec_set_cancel(struct exec_handle *x, bool (*fn)(void *arg), void *arg)
 	x->give_up_arg = arg;
 }
 
-int exec_offer_stdin(struct exec_handle *x, const void *data, size_t len, size_t *ret, struct err *err)
+int exec_offer_stdin(struct exec_handle *x, const void *data, size_t len, size_t *ret,
+		     struct err *err)
 {
 	struct exec_record *c = x->command;
 	size_t n = len < AGENT_DATA_MAX ? len : AGENT_DATA_MAX;
@@ -389,7 +393,8 @@ int exec_write_stdin(struct exec_handle *x, const void *data, size_t len, bool e
 
 int exec_feed_stdin(struct exec_handle *x, const void *input, size_t len, bool eof, struct err *err)
 {
-	if (!x->first || exec_write_stdin(x, input, len, eof, err) == 0 || err->code == ERR_CONFLICT)
+	if (!x->first || exec_write_stdin(x, input, len, eof, err) == 0 ||
+	    err->code == ERR_CONFLICT)
 		return 0;
 	return -1;
 }

@@ -42,8 +42,8 @@ static int get_row(struct engine *e, const struct caller *who, const char *id,
 
 	if (strlen(id) >= STORE_ID)
 		return err_set(err, ERR_NOT_FOUND, "no such command");
-	WITH_STORE (e, st)
-		r = st->exec->get(st, id, &rec, err);
+	WITH_STORE(e, st)
+	r = st->exec->get(st, id, &rec, err);
 	if (r < 0)
 		return err->code == ERR_NOT_FOUND ? err_set(err, ERR_NOT_FOUND, "no command %s", id)
 						  : -1;
@@ -56,7 +56,8 @@ static int get_row(struct engine *e, const struct caller *who, const char *id,
 }
 
 /* Its record and its files are all there is. Steals what rec owns. */
-static int open_ended(struct engine *e, struct store_exec *rec, struct exec_handle **ret, struct err *err)
+static int open_ended(struct engine *e, struct store_exec *rec, struct exec_handle **ret,
+		      struct err *err)
 {
 	struct exec_record *c = exec_record_new(e, NULL, rec, err);
 
@@ -105,8 +106,8 @@ static int settle_row(struct engine *e, const struct caller *who, struct store_e
 		now.state = EXEC_LOST;
 		now.exit_code = -1;
 		now.ended_at = engine_now(e);
-		WITH_STORE (e, st)
-			r = st->exec->finish(st, &now, err);
+		WITH_STORE(e, st)
+		r = st->exec->finish(st, &now, err);
 		if (r < 0) {
 			store_exec_fini(&now);
 			return -1;
@@ -129,8 +130,8 @@ static int check_session(struct engine *e, const struct caller *who, const char 
 
 DEFINE_AUTO(struct store_exec *, store_exec_fini);
 
-int exec_open(struct engine *e, const struct caller *who, const char *exec_id, struct exec_handle **ret,
-	     struct err *err)
+int exec_open(struct engine *e, const struct caller *who, const char *exec_id,
+	      struct exec_handle **ret, struct err *err)
 {
 	struct store_exec rec = { 0 };
 	auto_call(store_exec_fini) struct store_exec *guard __attribute__((unused)) = &rec;
@@ -147,7 +148,7 @@ int exec_open(struct engine *e, const struct caller *who, const char *exec_id, s
 			return -1;
 	}
 	if (!x && (rec.state == EXEC_RUNNING ? settle_row(e, who, &rec, &x, err)
-					    : open_ended(e, &rec, &x, err)) < 0)
+					     : open_ended(e, &rec, &x, err)) < 0)
 		return -1;
 	*ret = x;
 	return 0;
@@ -198,7 +199,7 @@ static int bring_up(struct engine *e, struct machine *v, struct store_exec *rec,
 }
 
 int exec_list(struct engine *e, const struct caller *who, const struct session_ref *session,
-	     struct store_page page, struct store_exec_list *ret, struct err *err)
+	      struct store_page page, struct store_exec_list *ret, struct err *err)
 {
 	auto_call(machine_unref) struct machine *v = NULL;
 	struct store_exec_list l = { 0 };
@@ -208,8 +209,8 @@ int exec_list(struct engine *e, const struct caller *who, const struct session_r
 	if (session_get(e, who, session, &s, err) < 0)
 		return -1;
 	v = machine_find(e, s.id);
-	WITH_STORE (e, st)
-		r = st->exec->list(st, s.id, page, &l, err);
+	WITH_STORE(e, st)
+	r = st->exec->list(st, s.id, page, &l, err);
 	store_session_fini(&s);
 	for (size_t i = 0; r == 0 && i < l.count; i++)
 		if (l.items[i].state == EXEC_RUNNING)
@@ -271,8 +272,8 @@ static int collect_all(struct exec_handle *x, struct guest_exec_output *ret, str
 	return 0;
 }
 
-int exec_finish(struct exec_handle *x, const void *input, size_t input_len, struct guest_exec_output *ret,
-	       struct err *err)
+int exec_finish(struct exec_handle *x, const void *input, size_t input_len,
+		struct guest_exec_output *ret, struct err *err)
 {
 	if (input && exec_feed_stdin(x, input, input_len, true, err) < 0)
 		return -1;
@@ -282,8 +283,8 @@ int exec_finish(struct exec_handle *x, const void *input, size_t input_len, stru
 }
 
 int exec_list_all(struct engine *e, const struct caller *who, const struct session_ref *ref,
-	    const struct exec_opts *want, const void *input, size_t input_len,
-	    struct guest_exec_output *ret, struct err *err)
+		  const struct exec_opts *want, const void *input, size_t input_len,
+		  struct guest_exec_output *ret, struct err *err)
 {
 	auto_call(exec_close) struct exec_handle *x = NULL;
 	struct exec_opts own = *want;

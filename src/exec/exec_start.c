@@ -126,8 +126,8 @@ static int check_again(const struct session *n, const struct exec_opts *w, struc
 	if (!w->again || !w->once)
 		return 0;
 	o = use_of(w->once, n->rec.tenant, n->id);
-	WITH_STORE (n->engine, st)
-		r = st->once->find(st, &o, &was, err);
+	WITH_STORE(n->engine, st)
+	r = st->once->find(st, &o, &was, err);
 	if (r < 0 && err->code == ERR_NOT_FOUND)
 		err_set(err, ERR_NOT_FOUND,
 			"idempotency key: no command of session %s has it; nothing was started",
@@ -143,8 +143,8 @@ static int claim(struct exec_record *c, const char *key, char first[STORE_ID], s
 
 	o.created_at = c->rec.started_at;
 	memcpy(o.target, c->rec.id, sizeof(o.target));
-	WITH_STORE (c->engine, st)
-		r = st->once->claim(st, &o, &was, err);
+	WITH_STORE(c->engine, st)
+	r = st->once->claim(st, &o, &was, err);
 	if (r == 0) {
 		hook_crash("run:claimed");
 		return 0;
@@ -178,8 +178,8 @@ static int record_none(struct session *n, const struct exec_opts *w, const char 
 	rec.state = (uint8_t)state;
 	rec.exit_code = code;
 	rec.ended_at = rec.started_at;
-	WITH_STORE (n->engine, st)
-		r = st->exec->record(st, &rec, err);
+	WITH_STORE(n->engine, st)
+	r = st->exec->record(st, &rec, err);
 	store_exec_fini(&rec);
 	return r;
 }
@@ -193,14 +193,14 @@ static bool is_settled(const struct exec_record *c)
 /* ---- starting ------------------------------------------------------------------------------- */
 
 int session_lock_for_use(struct engine *e, const struct caller *who, const struct session_ref *ref,
-	      bool resume, struct session **ret, struct user_slot *turn, struct err *err)
+			 bool resume, struct session **ret, struct user_slot *turn, struct err *err)
 {
 	return resume ? user_slot_acquire_ref(e, who, ref, 0, ret, turn, err)
 		      : session_lock_reconciled(e, who, ref, 0, ret, err);
 }
 
-int session_ensure_running(struct session *n, const struct caller *who, bool resume, enum session_outcome *ret,
-	  struct err *err)
+int session_ensure_running(struct session *n, const struct caller *who, bool resume,
+			   enum session_outcome *ret, struct err *err)
 {
 	struct session_cause_opts why = { SESSION_CAUSE_REQUESTED, NULL, who->actor };
 	struct resume_result woken;
@@ -253,30 +253,31 @@ static struct exec_record *describe(const struct start *s, struct err *err)
 	return c;
 }
 
-static int begin(struct exec_record *c, const struct start *s, struct exec_handle *x, struct err *err)
+static int begin(struct exec_record *c, const struct start *s, struct exec_handle *x,
+		 struct err *err)
 {
 	const struct exec_opts *w = s->want;
 	struct machine *v = c->live;
 	auto_free const char **env = merge_env(&v->spec, w->env);
 	auto_free char *only = NULL;
 	struct guest_exec_spec spec = { .argv = w->argv,
-				  .text = w->text,
-				  .or_sh = w->own_shell,
-				  .env = env,
-				  .cwd = w->cwd ? w->cwd : v->spec.workdir,
-				  .user = w->user ? w->user : v->spec.user,
-				  .timeout_ms = w->timeout_ms,
-				  .log_bytes = output_bytes(&v->spec, w->output_bytes),
-				  .stdin_open = w->stdin_open,
-				  .merge = w->merge,
-				  .login = w->login,
-				  .pty = w->pty,
-				  .rows = w->rows,
-				  .cols = w->cols,
-				  .hold = w->hold,
-				  .only_must = s->rules.enforce == SHELL_REQUIRE,
-				  .ops = &exec_record_ops,
-				  .arg = c };
+					.text = w->text,
+					.or_sh = w->own_shell,
+					.env = env,
+					.cwd = w->cwd ? w->cwd : v->spec.workdir,
+					.user = w->user ? w->user : v->spec.user,
+					.timeout_ms = w->timeout_ms,
+					.log_bytes = output_bytes(&v->spec, w->output_bytes),
+					.stdin_open = w->stdin_open,
+					.merge = w->merge,
+					.login = w->login,
+					.pty = w->pty,
+					.rows = w->rows,
+					.cols = w->cols,
+					.hold = w->hold,
+					.only_must = s->rules.enforce == SHELL_REQUIRE,
+					.ops = &exec_record_ops,
+					.arg = c };
 	int r = -1;
 
 	if (!env)
@@ -420,8 +421,8 @@ static struct exec_handle *first_use(struct start *s, struct err *err)
 	int r = -1;
 
 	if (!x) {
-		WITH_STORE (e, st)
-			r = st->exec->get(st, s->id, &rec, err);
+		WITH_STORE(e, st)
+		r = st->exec->get(st, s->id, &rec, err);
 		if (r == 0)
 			store_exec_fini(&rec);
 		else if (err->code == ERR_NOT_FOUND)
@@ -453,8 +454,8 @@ static int see_through(struct start *s, struct exec_handle *x, struct err *err)
 }
 
 int exec_start(struct engine *e, const struct caller *who, const struct session_ref *ref,
-	      const struct exec_opts *want, struct exec_handle **ret, enum session_outcome *ret_outcome,
-	      struct err *err)
+	       const struct exec_opts *want, struct exec_handle **ret,
+	       enum session_outcome *ret_outcome, struct err *err)
 {
 	struct start s = { .who = who, .want = want };
 	struct user_slot turn = { 0 };

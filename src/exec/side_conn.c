@@ -173,8 +173,8 @@ int side_conn_open(struct engine *e, const struct caller *who, const struct sess
 	return 0;
 }
 
-int side_conn_open_readonly(struct engine *e, const struct caller *who, const struct session_ref *ref,
-		 struct side_conn **ret, struct err *err)
+int side_conn_open_readonly(struct engine *e, const struct caller *who,
+			    const struct session_ref *ref, struct side_conn **ret, struct err *err)
 {
 	auto_free struct side_conn *l = calloc(1, sizeof(*l));
 	auto_call(session_unlock) struct session *n = NULL;

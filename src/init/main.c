@@ -57,7 +57,8 @@ static int die_with_keeper(void)
 
 static int take_fds(void)
 {
-	if (fill_stdio() < 0 || !is_listener(BOOT_FD_LISTEN) || fd_message_nonblock(BOOT_FD_LISTEN) < 0)
+	if (fill_stdio() < 0 || !is_listener(BOOT_FD_LISTEN) ||
+	    fd_message_nonblock(BOOT_FD_LISTEN) < 0)
 		return -1;
 	syscall(SYS_close_range, BOOT_FD_END, ~0u, 0);
 	for (int fd = BOOT_FD_LISTEN; fd < BOOT_FD_END && !hook_weak("closefds"); fd++)

@@ -66,7 +66,9 @@ static int do_connect(struct keeper *k, struct exchange *x, struct err *err)
 	if (!b)
 		return -1;
 	if (keeper_connect(k, b->id, &x->fd, err) < 0) /* one that ended is not there any more */
-		return sandbox_table_is_alive(b) ? -1 : err_set(err, ERR_NOT_FOUND, "no sandbox %s", b->id);
+		return sandbox_table_is_alive(b)
+			       ? -1
+			       : err_set(err, ERR_NOT_FOUND, "no sandbox %s", b->id);
 	x->reply.pid = b->pid;
 	return 0;
 }
@@ -291,7 +293,8 @@ static bool answer(struct keeper *k, struct exchange *x, const char *problem)
 		x->reply.sys = err.sys;
 		snprintf(x->reply.msg, sizeof(x->reply.msg), "%s", err.msg);
 	}
-	r = x->lost ? -EPIPE : fd_message_send(x->sock, &x->reply, sizeof(x->reply), &x->fd, x->fd >= 0);
+	r = x->lost ? -EPIPE
+		    : fd_message_send(x->sock, &x->reply, sizeof(x->reply), &x->fd, x->fd >= 0);
 	if (x->fd >= 0)
 		close(x->fd);
 	return r == 0;

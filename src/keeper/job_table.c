@@ -182,7 +182,8 @@ static int open_layers(struct keeper *k, const struct job_spec *spec, struct job
 	return 0;
 }
 
-static int prepare(struct keeper *k, const struct job_spec *spec, struct job_work *w, struct err *err)
+static int prepare(struct keeper *k, const struct job_spec *spec, struct job_work *w,
+		   struct err *err)
 {
 	w->kind = spec->kind;
 	w->out = spec->out;

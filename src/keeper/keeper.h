@@ -129,7 +129,8 @@ int keeper_adopt(struct keeper *k, struct err *err);
 void keeper_sweep_oneshots(struct keeper *k, const char *own);
 
 /* template.c */
-int keeper_seal_template(struct keeper *k, struct sandbox_record *b, const char *name, struct err *err);
+int keeper_seal_template(struct keeper *k, struct sandbox_record *b, const char *name,
+			 struct err *err);
 int keeper_drop_template(struct keeper *k, const char *name, struct err *err);
 /* LOCK_SH while a sandbox is made, LOCK_EX while a template goes. An fd to close, or -errno. */
 int keeper_lock_templates(struct keeper *k, int how);

@@ -104,8 +104,8 @@ static int check_name(struct keeper *k, const char *name, struct err *err)
 }
 
 /* Of files that nobody writes to now. */
-static int start_snap(struct keeper *k, const struct sandbox_record *b, const char *from, const char *name,
-		      struct keeper_job *ret, struct err *err)
+static int start_snap(struct keeper *k, const struct sandbox_record *b, const char *from,
+		      const char *name, struct keeper_job *ret, struct err *err)
 {
 	entry_name entries[1];
 	struct job_spec spec = { JOB_SNAP, name, b ? b->id : "", entries, 1, -1 };

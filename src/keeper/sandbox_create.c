@@ -133,11 +133,12 @@ static int make_upper(struct keeper *k, const char *id, const struct keeper_crea
 		return make_kept(k, id, c, userns, ret, err);
 	snprintf(entry, sizeof(entry), "s-%s", id);
 	return storage_make(&k->shelf, entry, c->keep ? c->template : NULL, &c->limits, userns, ret,
-			  err);
+			    err);
 }
 
 int keeper_prepare_root(struct keeper *k, const char *id, const struct keeper_create *c,
-			const int *dirs, const struct idmap *kit, struct rootfs *ret, struct err *err)
+			const int *dirs, const struct idmap *kit, struct rootfs *ret,
+			struct err *err)
 {
 	if (root_set_prepare(&k->roots, c, dirs, kit, ret, err) < 0)
 		return -1;
@@ -316,8 +317,8 @@ static int wait_removed(struct keeper *k, const char *id)
 }
 
 /* Says what to do with the files before any are made. */
-static int plan_files(struct keeper *k, int dir, const struct keeper_create *c, struct sandbox_record *b,
-		      struct err *err)
+static int plan_files(struct keeper *k, int dir, const struct keeper_create *c,
+		      struct sandbox_record *b, struct err *err)
 {
 	int r;
 

@@ -138,7 +138,8 @@ void keeper_discard(struct keeper *k, struct sandbox_record *b)
 
 /* A layer that a create took and could not use. One of this name would be another's: then the files
  * stay under the sandbox's. */
-static int give_back(struct keeper *k, const struct sandbox_record *b, const char *entry, struct err *err)
+static int give_back(struct keeper *k, const struct sandbox_record *b, const char *entry,
+		     struct err *err)
 {
 	char layer[KEEPER_ID_SIZE + 4];
 
@@ -161,7 +162,7 @@ static int remove_files(struct keeper *k, const struct sandbox_record *b)
 	if (b->store == KEEPER_STORE_MEMORY || b->files == SANDBOX_FILES_STAY)
 		return 0;
 	r = b->files == SANDBOX_FILES_BACK ? give_back(k, b, e.name, &err)
-				       : storage_drop(&k->shelf, e.name, &err);
+					   : storage_drop(&k->shelf, e.name, &err);
 	return r < 0 ? -EBUSY : 0;
 }
 

@@ -28,7 +28,8 @@ int keeper_lock_templates(struct keeper *k, int how)
 }
 
 /* The sandbox ends first: its files must not change any more. */
-int keeper_seal_template(struct keeper *k, struct sandbox_record *b, const char *name, struct err *err)
+int keeper_seal_template(struct keeper *k, struct sandbox_record *b, const char *name,
+			 struct err *err)
 {
 	char from[KEEPER_ID_SIZE + 4], to[KEEPER_ID_SIZE + 4];
 
@@ -64,8 +65,8 @@ static int look_at_box(int boxes, const char *id, void *arg)
 	struct sandbox_record b;
 	auto_close int dir = openat(boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
-	if (dir < 0 || sandbox_table_record_read(dir, &b) < 0 || strcmp(b.template, u->template) != 0 ||
-	    !sandbox_table_is_alive(&b))
+	if (dir < 0 || sandbox_table_record_read(dir, &b) < 0 ||
+	    strcmp(b.template, u->template) != 0 || !sandbox_table_is_alive(&b))
 		return 0;
 	snprintf(u->found, sizeof(u->found), "%s", id);
 	return 1;

@@ -25,8 +25,8 @@ static struct {
 
 /* ---- stacks ---------------------------------------------------------------------------------- */
 
-int layers_list_deep_stack(struct engine *e, const char *top, char (*ret)[STORE_ID], size_t *ret_count,
-		struct err *err)
+int layers_list_deep_stack(struct engine *e, const char *top, char (*ret)[STORE_ID],
+			   size_t *ret_count, struct err *err)
 {
 	struct store_layer l;
 	char at[STORE_ID];
@@ -38,8 +38,8 @@ int layers_list_deep_stack(struct engine *e, const char *top, char (*ret)[STORE_
 		if (n == KEEPER_LAYERS_MAX)
 			return err_set(err, ERR_LIMIT, "layer %s lies on more than %d others", top,
 				       KEEPER_LAYERS_MAX - 1);
-		WITH_STORE (e, st)
-			r = st->layer->get(st, at, &l, err);
+		WITH_STORE(e, st)
+		r = st->layer->get(st, at, &l, err);
 		if (r < 0 && err->code == ERR_NOT_FOUND)
 			return err_set(err, ERR_INTERNAL, "layer %s is missing", at);
 		memcpy(ret[n++], at, sizeof(*ret));
@@ -53,7 +53,7 @@ int layers_list_deep_stack(struct engine *e, const char *top, char (*ret)[STORE_
 
 /* One place stays free: what is sealed over a stack must still fit into a request to flatten it. */
 int layers_list_stack(struct engine *e, const char *top, char (*ret)[STORE_ID], size_t *ret_count,
-	      struct err *err)
+		      struct err *err)
 {
 	char ids[KEEPER_LAYERS_MAX][STORE_ID];
 	size_t n = 0;
@@ -115,8 +115,8 @@ int layers_add(struct engine *e, const char *id, const char *parent, const char 
 	snprintf(l.id, sizeof(l.id), "%s", id);
 	snprintf(l.parent, sizeof(l.parent), "%s", parent);
 	snprintf(l.template, sizeof(l.template), "%s", template);
-	WITH_STORE (e, st)
-		r = st->layer->add(st, &l, err);
+	WITH_STORE(e, st)
+	r = st->layer->add(st, &l, err);
 	return r;
 }
 
@@ -126,8 +126,8 @@ int layers_hold(struct engine *e, const char *layer, const char *holder, struct 
 {
 	int r = -1;
 
-	WITH_STORE (e, st)
-		r = st->layer->ref(st, layer, holder, err);
+	WITH_STORE(e, st)
+	r = st->layer->ref(st, layer, holder, err);
 	return r;
 }
 
@@ -135,8 +135,8 @@ void layers_release(struct engine *e, const char *layer, const char *holder)
 {
 	struct err ignored; /* the next start forgets it */
 
-	WITH_STORE (e, st)
-		(void)st->layer->unref(st, layer, holder, &ignored);
+	WITH_STORE(e, st)
+	(void)st->layer->unref(st, layer, holder, &ignored);
 }
 
 void layers_forget_holds(struct engine *e)
@@ -145,8 +145,8 @@ void layers_forget_holds(struct engine *e)
 	struct err ignored;
 
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-		WITH_STORE (e, st)
-			(void)st->layer->release(st, kinds[i], &ignored);
+		WITH_STORE(e, st)
+	(void)st->layer->release(st, kinds[i], &ignored);
 }
 
 /* ---- what nothing names ---------------------------------------------------------------------- */
@@ -171,8 +171,8 @@ static bool collect_one(struct engine *e, const char *id)
 	struct err ignored;
 	int r = -1;
 
-	WITH_STORE (e, st)
-		r = st->layer->remove(st, id, &ignored);
+	WITH_STORE(e, st)
+	r = st->layer->remove(st, id, &ignored);
 	if (r < 0)
 		return false;
 	hook_crash("collect:dropped");
@@ -192,8 +192,8 @@ static int collect_rows(struct engine *e)
 		int r = -1;
 
 		now = 0;
-		WITH_STORE (e, st)
-			r = st->layer->unreferenced(st, before, PAGE, &l, &ignored);
+		WITH_STORE(e, st)
+		r = st->layer->unreferenced(st, before, PAGE, &l, &ignored);
 		for (size_t i = 0; r == 0 && i < l.count; i++)
 			now += collect_one(e, l.items[i].id);
 		store_layer_list_fini(&l);
@@ -210,8 +210,8 @@ static bool has_row(struct engine *e, const char *id)
 	struct err err = { 0 };
 	int r = -1;
 
-	WITH_STORE (e, st)
-		r = st->layer->get(st, id, &l, &err);
+	WITH_STORE(e, st)
+	r = st->layer->get(st, id, &l, &err);
 	return r == 0 || err.code != ERR_NOT_FOUND; /* who cannot look removes nothing */
 }
 
@@ -261,8 +261,8 @@ static int spare_named(struct engine *e, struct strays *s, struct err *err)
 	while (r == 0 && s->count > 0) {
 		struct store_session_list l = { 0 };
 
-		WITH_STORE (e, st)
-			r = st->session->list(st, &any, page, &l, err);
+		WITH_STORE(e, st)
+		r = st->session->list(st, &any, page, &l, err);
 		if (r == 0)
 			spare(s, &l);
 		page.after = l.next;

@@ -14,8 +14,8 @@ enum {
 	LAYERS_FLATTEN = 16, /* stacks that are deeper become one layer, in the background */
 };
 
-/* A layer whose files come before its row: nobody takes them for leftovers until layers_unreserve(). In
- * memory of whoever makes it. */
+/* A layer whose files come before its row: nobody takes them for leftovers until
+ * layers_unreserve(). In memory of whoever makes it. */
 struct layer_reservation {
 	struct layer_reservation *next;
 	char id[STORE_ID];
@@ -44,8 +44,8 @@ void layers_release(struct engine *e, const char *layer, const char *holder);
 void layers_forget_holds(struct engine *e);
 
 /* Like layers_list_stack(), also of a stack that is too deep to be used until it is flattened. */
-int layers_list_deep_stack(struct engine *e, const char *top, char (*ret)[STORE_ID], size_t *ret_count,
-		struct err *err);
+int layers_list_deep_stack(struct engine *e, const char *top, char (*ret)[STORE_ID],
+			   size_t *ret_count, struct err *err);
 
 /* Files of layers that have no row. */
 int layers_remove_strays(struct engine *e);
@@ -57,7 +57,7 @@ void snapshot_clean_imports(struct engine *e);
 
 /* The layers of a stack, topmost first: ids into ret, at most KEEPER_LAYERS_MAX. */
 int layers_list_stack(struct engine *e, const char *top, char (*ret)[STORE_ID], size_t *ret_count,
-	      struct err *err);
+		      struct err *err);
 int layers_collect(struct engine *e); /* what nothing names, and flattening */
 
 #endif

@@ -4,8 +4,7 @@
 
 #include "engine/internal.h"
 
-void layers_sync(struct engine *e,
-		   const char *layer); /* durable and measured, in the background */
+void layers_sync(struct engine *e, const char *layer); /* durable and measured, in the background */
 void layers_sync_all(struct engine *e); /* what the last engine left unsynced */
 
 #endif

@@ -27,7 +27,8 @@ int snapshot_get(struct engine *e, const struct caller *who, const char *id,
 
 	if (!*id || strlen(id) >= STORE_ID)
 		return unknown(id, err);
-	WITH_STORE (e, st) {
+	WITH_STORE(e, st)
+	{
 		r = st->snapshot->get(st, id, &s, err);
 		if (r == 0)
 			measure(st, &s);
@@ -60,7 +61,8 @@ int snapshot_search(struct engine *e, const struct store_snapshot_filter *f, str
 {
 	int r = -1;
 
-	WITH_STORE (e, st) {
+	WITH_STORE(e, st)
+	{
 		r = st->snapshot->list(st, f, page, ret, err);
 		for (size_t i = 0; r == 0 && i < ret->count; i++)
 			measure(st, &ret->items[i]);

@@ -53,7 +53,7 @@ int lib_put_tombstone(const struct store_tombstone *rec, struct lodge_tombstone 
 int lib_put_probed(const struct session_probe_result *rec, struct lodge_probed **ret);
 /* Runs it to its end. */
 int lib_put_run(struct lodge *l, const struct session_ref *ref, struct exec_opts *want,
-	     const void *input, size_t input_len, struct lodge_result **ret);
+		const void *input, size_t input_len, struct lodge_result **ret);
 struct lodge_file *lib_put_file(const char *path, const struct agent_stat *st, const char *target);
 /* Empty, for n of them; NULL: no memory. */
 struct lodge_files *lib_put_files(size_t n);

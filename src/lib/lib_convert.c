@@ -18,7 +18,8 @@ _Static_assert((int)LODGE_CREATED == (int)SESSION_CREATED &&
 _Static_assert((int)LODGE_CONNECTED == (int)SESSION_PROBE_CONNECTED &&
 		       (int)LODGE_NO_SANDBOX == (int)SESSION_PROBE_NO_SANDBOX,
 	       "the answers are the same");
-_Static_assert((int)LODGE_EXEC_RUNNING == (int)EXEC_RUNNING && (int)LODGE_EXEC_LOST == (int)EXEC_LOST,
+_Static_assert((int)LODGE_EXEC_RUNNING == (int)EXEC_RUNNING &&
+		       (int)LODGE_EXEC_LOST == (int)EXEC_LOST,
 	       "the states of a command are the same");
 
 PUBLIC const char *lodge_state_name(enum lodge_state state)
@@ -301,7 +302,7 @@ int lib_put_event(struct store_event *rec, struct lodge_event **ret)
 			lodge_free(l->items[i]);                                                   \
 	}                                                                                          \
                                                                                                    \
-	int lib_put_##names(struct store_##name##_list *l, struct lodge_##names **ret)                \
+	int lib_put_##names(struct store_##name##_list *l, struct lodge_##names **ret)             \
 	{                                                                                          \
 		struct {                                                                           \
 			struct lodge_##names pub;                                                  \
@@ -311,7 +312,7 @@ int lib_put_event(struct store_event *rec, struct lodge_event **ret)
 		if (b)                                                                             \
 			b->pub.items = b->items;                                                   \
 		for (size_t i = 0; b && i < l->count; i++) {                                       \
-			if (lib_put_##name(&l->items[i], &b->items[i]) < 0) {                         \
+			if (lib_put_##name(&l->items[i], &b->items[i]) < 0) {                      \
 				lodge_free(b);                                                     \
 				b = NULL;                                                          \
 			} else {                                                                   \

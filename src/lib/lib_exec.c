@@ -8,7 +8,8 @@
 _Static_assert((int)LODGE_HIT_FILE == (int)AGENT_HIT_FILE &&
 		       (int)LODGE_HIT_MEMORY == (int)AGENT_HIT_MEMORY,
 	       "the hits are the same");
-_Static_assert((int)LODGE_STDERR == (int)GUEST_EXEC_ERR && (int)LODGE_TO_TREE == (int)AGENT_TO_TREE &&
+_Static_assert((int)LODGE_STDERR == (int)GUEST_EXEC_ERR &&
+		       (int)LODGE_TO_TREE == (int)AGENT_TO_TREE &&
 		       (int)LODGE_TO_PROCESS == (int)AGENT_TO_PROCESS,
 	       "streams and scopes are the same");
 
@@ -20,23 +21,23 @@ static struct exec_handle *run_of(struct lodge_exec *x)
 static struct exec_opts want_of(const struct lodge_command *c)
 {
 	return (struct exec_opts){ .argv = c->argv,
-				  .text = c->text,
-				  .env = c->env,
-				  .cwd = c->cwd,
-				  .user = c->user,
-				  .timeout_ms = c->timeout_ms,
-				  .output_bytes = c->output_bytes,
-				  .background = c->background,
-				  .stdin_open = c->stdin_open,
-				  .merge = c->merge,
-				  .login = c->login,
-				  .pty = c->pty,
-				  .rows = c->rows,
-				  .cols = c->cols,
-				  .hold = c->hold,
-				  .once = c->once,
-				  .no_resume = c->no_resume,
-				  .refusal = &last_word };
+				   .text = c->text,
+				   .env = c->env,
+				   .cwd = c->cwd,
+				   .user = c->user,
+				   .timeout_ms = c->timeout_ms,
+				   .output_bytes = c->output_bytes,
+				   .background = c->background,
+				   .stdin_open = c->stdin_open,
+				   .merge = c->merge,
+				   .login = c->login,
+				   .pty = c->pty,
+				   .rows = c->rows,
+				   .cols = c->cols,
+				   .hold = c->hold,
+				   .once = c->once,
+				   .no_resume = c->no_resume,
+				   .refusal = &last_word };
 }
 
 /* ---- to its end ------------------------------------------------------------------------------ */
@@ -55,7 +56,8 @@ static void result_fini(void *body)
 }
 
 /* Takes *o over, also on failure. */
-static int give_result(struct exec_handle *x, struct guest_exec_output *o, struct lodge_result **ret)
+static int give_result(struct exec_handle *x, struct guest_exec_output *o,
+		       struct lodge_result **ret)
 {
 	struct result_box *b = box_new(sizeof(*b), result_fini);
 	int status;
@@ -86,7 +88,7 @@ static int give_result(struct exec_handle *x, struct guest_exec_output *o, struc
 }
 
 int lib_put_run(struct lodge *l, const struct session_ref *ref, struct exec_opts *want,
-	     const void *input, size_t input_len, struct lodge_result **ret)
+		const void *input, size_t input_len, struct lodge_result **ret)
 {
 	auto_call(exec_close) struct exec_handle *x = NULL;
 	struct guest_exec_output o = { 0 };
@@ -211,7 +213,8 @@ PUBLIC int lodge_exec_read(struct lodge_exec *x, enum lodge_stream s, uint64_t o
 {
 	if (check_stream(s) < 0)
 		return -1;
-	return exec_read(run_of(x), (enum guest_exec_stream)s, offset, buf, size, wait_ms, ret, &last);
+	return exec_read(run_of(x), (enum guest_exec_stream)s, offset, buf, size, wait_ms, ret,
+			 &last);
 }
 
 PUBLIC int lodge_exec_wait_output(struct lodge_exec *x, uint64_t out, uint64_t err, int64_t wait_ms)

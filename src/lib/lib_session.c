@@ -149,7 +149,8 @@ PUBLIC int lodge_durable(struct lodge *l, const struct lodge_ref *ref, int *ret)
 	struct session_ref r;
 	bool durable;
 
-	if (lib_get_ref(ref, &r) < 0 || session_is_durable(l->engine, &l->who, &r, &durable, &last) < 0)
+	if (lib_get_ref(ref, &r) < 0 ||
+	    session_is_durable(l->engine, &l->who, &r, &durable, &last) < 0)
 		return -1;
 	*ret = durable;
 	return 0;
@@ -317,8 +318,8 @@ PUBLIC int lodge_destroy(struct lodge *l, const struct lodge_ref *ref, const cha
 			 struct lodge_tombstone **ret)
 {
 	struct session_cause_opts because = { .cause = SESSION_CAUSE_REQUESTED,
-				       .text = why ? why : "",
-				       .actor = l->actor };
+					      .text = why ? why : "",
+					      .actor = l->actor };
 	struct store_tombstone t;
 	struct session_ref r;
 

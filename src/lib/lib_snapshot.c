@@ -17,7 +17,8 @@ PUBLIC int lodge_snapshot_take(struct lodge *l, const struct lodge_ref *ref, con
 	struct store_snapshot s;
 	struct session_ref r;
 
-	if (lib_get_ref(ref, &r) < 0 || session_snapshot(l->engine, &l->who, &r, &want, &s, &last) < 0)
+	if (lib_get_ref(ref, &r) < 0 ||
+	    session_snapshot(l->engine, &l->who, &r, &want, &s, &last) < 0)
 		return -1;
 	return lib_put_snapshot(&s, ret);
 }

@@ -40,7 +40,7 @@ enum type {
 
 #define SETTING(name, type)                                                                        \
 	{                                                                                          \
-#name, type, offsetof(struct config, name)                                           \
+#name, type, offsetof(struct config, name)                                         \
 	}
 
 static const struct setting {
@@ -122,10 +122,10 @@ static bool is_list(const struct setting *s)
 void config_init(struct config *c)
 {
 	*c = (struct config){ .log_level = LEVEL_INFO,
-			    .socket_mode = 0600,
-			    .drain = 10000,
-			    .concurrent = 512,
-			    .environment_snapshots = 1 };
+			      .socket_mode = 0600,
+			      .drain = 10000,
+			      .concurrent = 512,
+			      .environment_snapshots = 1 };
 }
 
 static void list_clear(char ***list)
@@ -324,7 +324,7 @@ bool config_is_setting(const char *name)
 }
 
 int config_set(struct config *c, enum conf_source from, const char *name, const char *value,
-	     struct err *err)
+	       struct err *err)
 {
 	const struct setting *s = find(name);
 	uint8_t *source;

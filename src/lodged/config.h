@@ -45,7 +45,7 @@ bool config_is_setting(const char *name);
 /* ERR_INVALID names the setting. A list is replaced by another source's, and extended by the same.
  */
 int config_set(struct config *c, enum conf_source from, const char *name, const char *value,
-	     struct err *err);
+	       struct err *err);
 /* The text of a file; `where` is for the error, which tells the line. */
 int config_parse(struct config *c, const char *where, const char *text, struct err *err);
 int config_read(struct config *c, const char *path, struct err *err);

@@ -262,8 +262,9 @@ static int give_up_root(struct daemon *d, struct err *err)
 		return d->conf->user
 			       ? err_set(err, ERR_DENIED, "user: only root can become another")
 			       : 0;
-	if (service_user_find(d->conf->user, &o, err) < 0 || service_user_data(d->home, &o, err) < 0 ||
-	    hold_packer(d, err) < 0 || keeper_starter_fork(d->home, &d->starter, err) < 0)
+	if (service_user_find(d->conf->user, &o, err) < 0 ||
+	    service_user_data(d->home, &o, err) < 0 || hold_packer(d, err) < 0 ||
+	    keeper_starter_fork(d->home, &d->starter, err) < 0)
 		return -1;
 	return service_user_become(&o, d->home, err);
 }

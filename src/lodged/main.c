@@ -99,8 +99,8 @@ static int take_setting(struct config *c, const char *option, const char *value,
 }
 
 /* 1: the next argument belongs to it. */
-static int take_option(struct exec_record *m, struct config *c, const char *option, const char *value,
-		       struct err *err)
+static int take_option(struct exec_record *m, struct config *c, const char *option,
+		       const char *value, struct err *err)
 {
 	static const struct {
 		const char *option;

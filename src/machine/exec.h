@@ -13,10 +13,10 @@ struct policy_refusal;
 struct exec_handle; /* a handle, counted */
 
 enum exec_state { /* numbers are in the store */
-		 EXEC_RUNNING,
-		 EXEC_EXITED,
-		 EXEC_KILLED, /* by a signal, a timeout, or with its sandbox */
-		 EXEC_LOST, /* nobody knows how it ended */
+		  EXEC_RUNNING,
+		  EXEC_EXITED,
+		  EXEC_KILLED, /* by a signal, a timeout, or with its sandbox */
+		  EXEC_LOST, /* nobody knows how it ended */
 };
 
 struct exec_opts {
@@ -41,11 +41,11 @@ struct exec_opts {
 /* Starts it, resuming the session if it sleeps (*ret_outcome, may be NULL). With a `once` that was
  * used before: that one's handle. Returns when the command runs or could not be started. */
 int exec_start(struct engine *e, const struct caller *who, const struct session_ref *ref,
-	      const struct exec_opts *want, struct exec_handle **ret, enum session_outcome *ret_outcome,
-	      struct err *err);
+	       const struct exec_opts *want, struct exec_handle **ret,
+	       enum session_outcome *ret_outcome, struct err *err);
 /* One that was started before, by whichever engine; also one that ended long ago. */
-int exec_open(struct engine *e, const struct caller *who, const char *exec_id, struct exec_handle **ret,
-	     struct err *err);
+int exec_open(struct engine *e, const struct caller *who, const char *exec_id,
+	      struct exec_handle **ret, struct err *err);
 void exec_close(struct exec_handle *x); /* the command goes on; NULL is allowed */
 DEFINE_AUTO(struct exec_handle *, exec_close);
 
@@ -57,11 +57,12 @@ int exec_wait(struct exec_handle *x, int64_t timeout_ms, struct err *err);
 bool exec_has_ended(struct exec_handle *x);
 
 /* [*ret_start, *ret_end) of the stream can be read. */
-void exec_output_range(struct exec_handle *x, enum guest_exec_stream s, uint64_t *ret_start, uint64_t *ret_end);
+void exec_output_range(struct exec_handle *x, enum guest_exec_stream s, uint64_t *ret_start,
+		       uint64_t *ret_end);
 /* Bytes from `offset` on, waiting up to wait_ms for the first. 0: none (yet, or no more when
  * exec_has_ended()). An offset that is not kept any more is ERR_LIMIT with sys ERANGE. */
-int exec_read(struct exec_handle *x, enum guest_exec_stream s, uint64_t offset, void *buf, size_t size,
-	     int64_t wait_ms, size_t *ret, struct err *err);
+int exec_read(struct exec_handle *x, enum guest_exec_stream s, uint64_t offset, void *buf,
+	      size_t size, int64_t wait_ms, size_t *ret, struct err *err);
 /* From now on a full log waits for the reader of this handle too, who has read so far. UINT64_MAX:
  * not in this stream; in both: not any more. What was dropped before is not brought back. */
 void exec_hold_output(struct exec_handle *x, uint64_t out, uint64_t err_offset);
@@ -73,28 +74,32 @@ int exec_wait_output(struct exec_handle *x, uint64_t out, uint64_t err_offset, i
 void exec_notify(struct exec_handle *x, void (*fn)(void *arg), void *arg);
 
 /* Waits until the command took all of it. */
-int exec_write_stdin(struct exec_handle *x, const void *data, size_t len, bool eof, struct err *err);
-/* Asked now and then while exec_write_stdin() waits: true ends it with ERR_UNAVAILABLE. Must not block nor
- * call back into the engine. */
+int exec_write_stdin(struct exec_handle *x, const void *data, size_t len, bool eof,
+		     struct err *err);
+/* Asked now and then while exec_write_stdin() waits: true ends it with ERR_UNAVAILABLE. Must not
+ * block nor call back into the engine. */
 void exec_set_cancel(struct exec_handle *x, bool (*fn)(void *arg), void *arg);
-/* exec_write_stdin() as the first input of the command, unless an earlier use of its `once` fed it. One
- * that does not read all of it is not wrong. */
-int exec_feed_stdin(struct exec_handle *x, const void *input, size_t len, bool eof, struct err *err);
+/* exec_write_stdin() as the first input of the command, unless an earlier use of its `once` fed it.
+ * One that does not read all of it is not wrong. */
+int exec_feed_stdin(struct exec_handle *x, const void *input, size_t len, bool eof,
+		    struct err *err);
 /* Without waiting: *ret bytes of it were given. 0: the last ones were not taken yet; nobody tells
  * when they are, so try again after a moment. */
-int exec_offer_stdin(struct exec_handle *x, const void *data, size_t len, size_t *ret, struct err *err);
+int exec_offer_stdin(struct exec_handle *x, const void *data, size_t len, size_t *ret,
+		     struct err *err);
 int exec_signal(struct exec_handle *x, int signo, enum agent_scope scope, struct err *err);
 int exec_resize(struct exec_handle *x, uint32_t rows, uint32_t cols, struct err *err);
 
 int exec_list(struct engine *e, const struct caller *who, const struct session_ref *session,
-	     struct store_page page, struct store_exec_list *ret, struct err *err);
+	      struct store_page page, struct store_exec_list *ret, struct err *err);
 
-/* exec_feed_stdin() with `input` (NULL: nothing), then waits for its end and hands out both streams. */
-int exec_finish(struct exec_handle *x, const void *input, size_t input_len, struct guest_exec_output *ret,
-	       struct err *err);
+/* exec_feed_stdin() with `input` (NULL: nothing), then waits for its end and hands out both
+ * streams. */
+int exec_finish(struct exec_handle *x, const void *input, size_t input_len,
+		struct guest_exec_output *ret, struct err *err);
 /* exec_start() and exec_finish(); `input` may be NULL. */
 int exec_list_all(struct engine *e, const struct caller *who, const struct session_ref *ref,
-	    const struct exec_opts *want, const void *input, size_t input_len,
-	    struct guest_exec_output *ret, struct err *err);
+		  const struct exec_opts *want, const void *input, size_t input_len,
+		  struct guest_exec_output *ret, struct err *err);
 
 #endif

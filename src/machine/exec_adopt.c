@@ -60,8 +60,8 @@ static int finish(struct engine *e, struct store_exec *rec, enum exec_state stat
 	rec->state = (uint8_t)state;
 	rec->exit_code = -1;
 	rec->ended_at = engine_now(e);
-	WITH_STORE (e, st)
-		r = st->exec->finish(st, rec, err);
+	WITH_STORE(e, st)
+	r = st->exec->finish(st, rec, err);
 	return r;
 }
 
@@ -72,7 +72,7 @@ static void take_end(struct exec_record *c)
 	c->result = *guest_exec_result(c->exec);
 	at = c->rec.started_at + (int64_t)(c->result.duration_us / 1000);
 	exec_record_end(c, c->result.signal || (c->result.hits & AGENT_HIT_TIME) ? EXEC_KILLED
-									     : EXEC_EXITED);
+										 : EXEC_EXITED);
 	if (at < c->rec.ended_at)
 		c->rec.ended_at = at;
 }
@@ -85,7 +85,8 @@ static int take_up(struct machine *v, struct store_exec *rec, struct err *err)
 
 	if (!c)
 		return -1;
-	r = guest_exec_adopt(v->main, (uint64_t)c->rec.number, false, &exec_record_ops, c, &c->exec, err);
+	r = guest_exec_adopt(v->main, (uint64_t)c->rec.number, false, &exec_record_ops, c, &c->exec,
+			     err);
 	if (r < 0) {
 		if (err->code == ERR_NOT_FOUND)
 			r = finish(v->engine, &c->rec, EXEC_LOST, err);
@@ -142,8 +143,8 @@ static int adopt_rows(struct adoption *a, struct err *err)
 	do {
 		struct store_exec_list l = { 0 };
 
-		WITH_STORE (a->v->engine, st)
-			r = st->exec->list(st, a->v->session, page, &l, err);
+		WITH_STORE(a->v->engine, st)
+		r = st->exec->list(st, a->v->session, page, &l, err);
 		for (size_t i = 0; r == 0 && i < l.count; i++)
 			r = adopt_row(a, &l.items[i], err);
 		page.after = l.next;
@@ -219,8 +220,8 @@ static int adopt_stranger(struct machine *v, const struct proc *p, struct err *e
 	rec.command = words_of(v, p->exec, err);
 	if (!rec.command)
 		return err->code == ERR_NOT_FOUND ? 0 : -1;
-	WITH_STORE (v->engine, st)
-		r = st->exec->record(st, &rec, err);
+	WITH_STORE(v->engine, st)
+	r = st->exec->record(st, &rec, err);
 	if (r < 0) {
 		store_exec_fini(&rec);
 		return -1;

@@ -37,7 +37,8 @@ int exec_output_prepare(struct engine *e, const char *session, struct err *err)
 	return 0;
 }
 
-static int fill(struct exec_record *c, enum guest_exec_stream s, int fd, uint64_t *ret_size, struct err *err)
+static int fill(struct exec_record *c, enum guest_exec_stream s, int fd, uint64_t *ret_size,
+		struct err *err)
 {
 	struct timespec at = { .tv_sec = c->rec.ended_at / 1000 };
 	struct stat st;
@@ -50,7 +51,8 @@ static int fill(struct exec_record *c, enum guest_exec_stream s, int fd, uint64_
 	return 0;
 }
 
-static int save(struct exec_record *c, enum guest_exec_stream s, int dir, struct exec_output_file *ret, struct err *err)
+static int save(struct exec_record *c, enum guest_exec_stream s, int dir,
+		struct exec_output_file *ret, struct err *err)
 {
 	char name[NAME], temp[NAME];
 	auto_close int fd = -1;
@@ -247,8 +249,8 @@ static int prune_session(int dir, const char *name, void *arg)
 	p->empty = true;
 	if (file_each_at(dir, name, prune_file, p) < 0 || !p->empty)
 		return 0;
-	WITH_STORE (p->engine, st)
-		r = st->session->get(st, name, &s, &err);
+	WITH_STORE(p->engine, st)
+	r = st->session->get(st, name, &s, &err);
 	if (r == 0)
 		store_session_fini(&s);
 	else if (err.code == ERR_NOT_FOUND)
@@ -261,7 +263,7 @@ void exec_output_prune(struct engine *e, int64_t before)
 	struct pruning p = { .engine = e, .before = before };
 	struct err ignored;
 
-	WITH_STORE (e, st)
-		(void)st->exec->prune(st, before, &ignored);
+	WITH_STORE(e, st)
+	(void)st->exec->prune(st, before, &ignored);
 	(void)file_each_at(e->logs, ".", prune_session, &p);
 }

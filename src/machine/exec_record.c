@@ -61,7 +61,7 @@ struct exec_handle *exec_handle_new(struct exec_record *c)
 }
 
 struct exec_record *exec_record_new(struct engine *e, struct machine *v, struct store_exec *rec,
-			    struct err *err)
+				    struct err *err)
 {
 	struct exec_record *c = calloc(1, sizeof(*c));
 	struct exec_handle *own = calloc(1, sizeof(*own));
@@ -130,7 +130,8 @@ bool exec_record_is_held(const struct exec_record *c)
 
 int exec_record_consumed(struct exec_record *c, struct err *err)
 {
-	uint64_t at[] = { guest_exec_end(c->exec, GUEST_EXEC_OUT), guest_exec_end(c->exec, GUEST_EXEC_ERR) };
+	uint64_t at[] = { guest_exec_end(c->exec, GUEST_EXEC_OUT),
+			  guest_exec_end(c->exec, GUEST_EXEC_ERR) };
 	int r;
 
 	for (const struct exec_handle *x = c->handles; x; x = x->peer)
@@ -305,7 +306,7 @@ void exec_record_link(struct exec_record *c)
 static bool has_dropped(const struct exec_record *c)
 {
 	return !exec_record_is_held(c) && (guest_exec_start_offset(c->exec, GUEST_EXEC_OUT) > 0 ||
-				       guest_exec_start_offset(c->exec, GUEST_EXEC_ERR) > 0);
+					   guest_exec_start_offset(c->exec, GUEST_EXEC_ERR) > 0);
 }
 
 void exec_record_end(struct exec_record *c, enum exec_state state)
@@ -350,7 +351,8 @@ static void on_output(struct guest_exec *x, void *arg)
 	struct err ignored;
 
 	if (c->holds && !exec_record_is_held(c))
-		(void)guest_exec_consumed(x, guest_exec_end(x, GUEST_EXEC_OUT), guest_exec_end(x, GUEST_EXEC_ERR), &ignored);
+		(void)guest_exec_consumed(x, guest_exec_end(x, GUEST_EXEC_OUT),
+					  guest_exec_end(x, GUEST_EXEC_ERR), &ignored);
 	tell(c);
 }
 
@@ -359,9 +361,9 @@ static void arm(struct exec_record *c)
 {
 	struct machine *v = c->live;
 	struct guest_exec_spec like = { .env = (const char *const *)v->spec.env,
-				  .cwd = v->spec.workdir,
-				  .user = v->spec.user,
-				  .merge = c->merge };
+					.cwd = v->spec.workdir,
+					.user = v->spec.user,
+					.merge = c->merge };
 	struct err ignored;
 
 	if (!v->armed && c->plain && !c->result.signal)
@@ -391,8 +393,9 @@ static void on_end(struct guest_exec *x, void *arg)
 	if (guest_exec_state(x) == GUEST_EXEC_EXITED) {
 		c->result = *guest_exec_result(x);
 		arm(c);
-		exec_record_end(c, c->result.signal || (c->result.hits & AGENT_HIT_TIME) ? EXEC_KILLED
-										     : EXEC_EXITED);
+		exec_record_end(c, c->result.signal || (c->result.hits & AGENT_HIT_TIME)
+					   ? EXEC_KILLED
+					   : EXEC_EXITED);
 	} else if (is_cut_off(x)) {
 		/* Its sandbox is dead, or this engine lets go of it: who knows which calls
 		 * exec_end_all() or exec_detach_all(). */

@@ -22,7 +22,8 @@ struct exec_handle {
 	struct exec_handle *peer; /* the next handle of the same command; live.mutex */
 	void (*notify)(void *arg);
 	void *notify_arg;
-	struct exec_handle *next; /* the engine's own: in live.runs (live.mutex) or engine.unwritten */
+	struct exec_handle
+		*next; /* the engine's own: in live.runs (live.mutex) or engine.unwritten */
 	bool writing; /* somebody writes it down; engine.work_mutex */
 	unsigned round; /* in which that was tried last; engine.work_mutex */
 	bool first; /* of the exec_start() that began it */
@@ -54,7 +55,8 @@ struct exec_record {
 	struct exec_handle *handles;
 	struct exec_handle *own; /* the engine's */
 	struct store_exec rec; /* id, tenant, session and command never change */
-	struct guest_exec *exec; /* NULL: not begun, in files by now, or (not ended) the engine closes */
+	struct guest_exec
+		*exec; /* NULL: not begun, in files by now, or (not ended) the engine closes */
 	enum exec_row row;
 	bool started, ended;
 	bool refused; /* it never ran: `why` */
@@ -70,7 +72,7 @@ extern const struct guest_exec_ops exec_record_ops;
 /* A command of this id and session with one handle, the engine's own; `live` may be NULL. Steals
  * what rec owns, also on failure: NULL. */
 struct exec_record *exec_record_new(struct engine *e, struct machine *v, struct store_exec *rec,
-			    struct err *err);
+				    struct err *err);
 struct exec_handle *exec_handle_new(struct exec_record *c); /* NULL: no memory */
 void exec_record_lock(struct exec_record *c);
 void exec_record_unlock(struct exec_record *c);

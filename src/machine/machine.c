@@ -51,7 +51,8 @@ static struct machine *live_alloc(struct session *n)
 	return v;
 }
 
-int machine_new(struct session *n, struct sandbox *sb, bool adopted, struct machine **ret, struct err *err)
+int machine_new(struct session *n, struct sandbox *sb, bool adopted, struct machine **ret,
+		struct err *err)
 {
 	auto_call(sandbox_free) struct sandbox *own = sb;
 	auto_call(machine_unref) struct machine *v = live_alloc(n);

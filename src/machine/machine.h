@@ -5,7 +5,8 @@
 #include "engine/internal.h"
 
 /* Takes over `sb`, also on failure. Commands of an earlier engine are taken up (exec_adopt_all). */
-int machine_new(struct session *n, struct sandbox *sb, bool adopted, struct machine **ret, struct err *err);
+int machine_new(struct session *n, struct sandbox *sb, bool adopted, struct machine **ret,
+		struct err *err);
 /* The sandbox is being ended: commands are told, the pump lets go. The caller's reference goes. */
 void machine_close(struct machine *v);
 struct machine *machine_ref(struct machine *v);

@@ -29,8 +29,8 @@ int fragment_find(struct engine *e, const struct caller *who, const char *projec
 
 	if (!fragment || !*fragment || strlen(fragment) >= STORE_ID)
 		return unknown(fragment ? fragment : "", err);
-	WITH_STORE (e, st)
-		r = st->fragment->get(st, who->tenant, fragment, &f, err);
+	WITH_STORE(e, st)
+	r = st->fragment->get(st, who->tenant, fragment, &f, err);
 	if (r < 0)
 		return err->code == ERR_NOT_FOUND ? unknown(fragment, err) : -1;
 	if (strcmp(f.project, project) != 0)
@@ -45,8 +45,8 @@ int fragment_load(struct engine *e, const struct caller *who, const char *fragme
 {
 	int r = -1;
 
-	WITH_STORE (e, st)
-		r = st->fragment->files(st, who->tenant, fragment, ret, err);
+	WITH_STORE(e, st)
+	r = st->fragment->files(st, who->tenant, fragment, ret, err);
 	return r < 0 && err->code == ERR_NOT_FOUND ? unknown(fragment, err) : r;
 }
 
@@ -57,8 +57,8 @@ int fragment_list(struct engine *e, const struct caller *who, const char *user, 
 
 	if (project_access(e, who, user, project, PROJECT_VIEW, NULL, err) < 0)
 		return -1;
-	WITH_STORE (e, st)
-		r = st->fragment->list(st, who->tenant, project, page, ret, err);
+	WITH_STORE(e, st)
+	r = st->fragment->list(st, who->tenant, project, page, ret, err);
 	return r;
 }
 
@@ -129,7 +129,8 @@ static int from_copy(struct save *s, const char *session, struct err *err)
 	struct session_ref ref = { .id = session };
 	struct snapshot_opts want = { .name = s->f.id };
 	struct store_snapshot snap;
-	int r = fragment_collect_files(s->e, s->who, session, &s->files, &s->skipped, &s->heavy, err);
+	int r = fragment_collect_files(s->e, s->who, session, &s->files, &s->skipped, &s->heavy,
+				       err);
 
 	if (r <= 0)
 		return r;
@@ -191,8 +192,8 @@ static int add(struct save *s, struct err *err)
 	struct err ignored;
 
 	hook_crash("fragment:collected");
-	WITH_STORE (s->e, st)
-		r = st->fragment->add(st, &s->f, s->files.items, s->files.count, err);
+	WITH_STORE(s->e, st)
+	r = st->fragment->add(st, &s->f, s->files.items, s->files.count, err);
 	if (r == 0)
 		return 0;
 	if (s->own_snapshot)
@@ -255,8 +256,8 @@ int fragment_remove(struct engine *e, const struct caller *who, const char *user
 	if (project_access(e, who, user, project, PROJECT_DELETE, NULL, err) < 0 ||
 	    fragment_find(e, who, project, fragment, &f, err) < 0)
 		return -1;
-	WITH_STORE (e, st)
-		r = st->fragment->remove(st, who->tenant, f.id, err);
+	WITH_STORE(e, st)
+	r = st->fragment->remove(st, who->tenant, f.id, err);
 	if (r < 0)
 		return err->code == ERR_NOT_FOUND ? unknown(f.id, err) : -1;
 	hook_crash("fragment:removed");

@@ -239,7 +239,8 @@ static bool is_text(const struct store_file *f)
 	return json_is_utf8(f->data, f->size) && !coded_part(f->data, f->size);
 }
 
-void fragment_files_to_json(struct json_out *j, const char *key, const struct store_file_list *files)
+void fragment_files_to_json(struct json_out *j, const char *key,
+			    const struct store_file_list *files)
 {
 	json_out_object(j, key);
 	for (size_t i = 0; i < files->count; i++) {

@@ -201,16 +201,16 @@ static int unpack(struct engine *e, const struct caller *who, const char *sessio
 	    inside(loan, ".", dir, err) < 0)
 		return -1;
 	t = side_conn_template(loan);
-	if (files_tar_in_watched(side_conn_sandbox(loan), t->user, dir, r->fd, look, r,
-				 RESTORE_MS, err) < 0)
+	if (files_tar_in_watched(side_conn_sandbox(loan), t->user, dir, r->fd, look, r, RESTORE_MS,
+				 err) < 0)
 		return -1;
 	look(r);
 	return verify(loan, files, err);
 }
 
 int fragment_restore_files(struct engine *e, const struct caller *who, const char *session,
-		  const struct store_file_list *files, const struct restore_progress *watch,
-		  struct err *err)
+			   const struct store_file_list *files,
+			   const struct restore_progress *watch, struct err *err)
 {
 	struct reading r = { .watch = watch, .fd = -1 };
 	int done;
@@ -265,8 +265,7 @@ static int list_all(struct collect *c, struct err *err)
 
 	if (inside(c->loan, ".", dir, err) < 0)
 		return -1;
-	r = files_list(side_conn_sandbox(c->loan), t->user, dir, FRAGMENT_PATH_MAX, note, c,
-		       err);
+	r = files_list(side_conn_sandbox(c->loan), t->user, dir, FRAGMENT_PATH_MAX, note, c, err);
 	return r == NO_MEMORY ? err_sys(err, ENOMEM, "files") : r;
 }
 
@@ -278,8 +277,8 @@ static int read_one(struct collect *c, struct store_file *f, size_t max, struct 
 
 	if (inside(c->loan, f->path, path, err) < 0)
 		return -1;
-	if (files_read(side_conn_sandbox(c->loan), t->user, path, max, &f->data, &f->size,
-		       err) == 0)
+	if (files_read(side_conn_sandbox(c->loan), t->user, path, max, &f->data, &f->size, err) ==
+	    0)
 		return 0;
 	switch (err->code) {
 	case ERR_LIMIT:
@@ -330,8 +329,8 @@ static int read_all(struct collect *c, struct err *err)
 }
 
 int fragment_collect_files(struct engine *e, const struct caller *who, const char *session,
-		  struct store_file_list *ret, unsigned *ret_skipped, bool *is_heavy,
-		  struct err *err)
+			   struct store_file_list *ret, unsigned *ret_skipped, bool *is_heavy,
+			   struct err *err)
 {
 	auto_call(side_conn_close) struct side_conn *loan = NULL;
 	struct collect c = { 0 };

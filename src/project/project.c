@@ -53,8 +53,8 @@ int project_access(struct engine *e, const struct caller *who, const char *user,
 		return -1;
 	if (!project || !*project || strlen(project) >= STORE_ID)
 		return unknown(err);
-	WITH_STORE (e, st)
-		r = access_in(st, who->tenant, user, project, need, &p, err);
+	WITH_STORE(e, st)
+	r = access_in(st, who->tenant, user, project, need, &p, err);
 	if (r == 0 && ret)
 		*ret = p;
 	return r;
@@ -98,8 +98,8 @@ int project_add(struct engine *e, const struct caller *who, const char *user,
 		return -1;
 	if (user_ensure(e, who, user, err) < 0)
 		return -1;
-	WITH_STORE (e, st)
-		r = add(st, user, &p, err);
+	WITH_STORE(e, st)
+	r = add(st, user, &p, err);
 	if (r < 0)
 		return -1;
 	*ret = p;
@@ -119,21 +119,21 @@ int project_list(struct engine *e, const struct caller *who, const char *user,
 
 	if (name_check("user", user, STORE_USER, err) < 0)
 		return -1;
-	WITH_STORE (e, st)
-		r = st->project->list(st, who->tenant, user, page, ret, err);
+	WITH_STORE(e, st)
+	r = st->project->list(st, who->tenant, user, page, ret, err);
 	return r;
 }
 
 int project_owner(struct engine *e, const struct caller *who, const char *project,
-			    char ret[STORE_USER], struct err *err)
+		  char ret[STORE_USER], struct err *err)
 {
 	struct store_project p;
 	int r = -1;
 
 	if (!project || !*project || strlen(project) >= STORE_ID)
 		return unknown(err);
-	WITH_STORE (e, st)
-		r = st->project->get(st, who->tenant, project, &p, err);
+	WITH_STORE(e, st)
+	r = st->project->get(st, who->tenant, project, &p, err);
 	if (r < 0)
 		return err->code == ERR_NOT_FOUND ? unknown(err) : -1;
 	memcpy(ret, p.owner, STORE_USER);
@@ -159,8 +159,8 @@ static bool is_copy(const struct store_session *s)
 static int end_copy(struct engine *e, const struct caller *who, const struct store_session *s,
 		    struct err *err)
 {
-	static const struct session_cause_opts why = { SESSION_CAUSE_REQUESTED, "its project was removed",
-						NULL };
+	static const struct session_cause_opts why = { SESSION_CAUSE_REQUESTED,
+						       "its project was removed", NULL };
 	struct session_ref ref = { .id = s->id };
 	struct user_queue_ticket place;
 	int r;
@@ -227,8 +227,8 @@ int project_remove(struct engine *e, const struct caller *who, const char *user,
 	if (drop_snapshots(e, who, user, p.id, err) < 0)
 		return -1;
 	hook_crash("project:dropped");
-	WITH_STORE (e, st)
-		r = st->project->remove(st, who->tenant, p.id, err);
+	WITH_STORE(e, st)
+	r = st->project->remove(st, who->tenant, p.id, err);
 	if (r < 0)
 		return err->code == ERR_NOT_FOUND ? unknown(err) : -1;
 	hook_crash("project:removed");

@@ -50,7 +50,7 @@ int project_remove(struct engine *e, const struct caller *who, const char *user,
 		   const char *project, struct err *err);
 /* Its owner. For the application: nobody's access is checked. */
 int project_owner(struct engine *e, const struct caller *who, const char *project,
-			    char ret[STORE_USER], struct err *err);
+		  char ret[STORE_USER], struct err *err);
 
 /* ---- teams --------------------------------------------------------------------------------- */
 
@@ -100,7 +100,8 @@ struct fragment_add_result {
 };
 /* Not for VIEWERs. */
 int fragment_add(struct engine *e, const struct caller *who, const char *user, const char *project,
-		 const struct fragment_opts *want, struct fragment_add_result *ret, struct err *err);
+		 const struct fragment_opts *want, struct fragment_add_result *ret,
+		 struct err *err);
 /* Newest first. */
 int fragment_list(struct engine *e, const struct caller *who, const char *user, const char *project,
 		  struct store_page page, struct store_fragment_list *ret, struct err *err);
@@ -113,7 +114,8 @@ int fragment_remove(struct engine *e, const struct caller *who, const char *user
 		    const char *project, const char *fragment, struct err *err);
 /* As fragment_want.files: what is no text (control characters are none), or could be taken for
  * something else, is base64. */
-void fragment_files_to_json(struct json_out *j, const char *key, const struct store_file_list *files);
+void fragment_files_to_json(struct json_out *j, const char *key,
+			    const struct store_file_list *files);
 
 /* ---- switching ----------------------------------------------------------------------------- */
 
@@ -148,10 +150,10 @@ struct switch_result {
 int switch_user(struct engine *e, const struct caller *who, const struct switch_opts *want,
 		struct switch_result *ret, struct err *err);
 int switch_to_fragment(struct engine *e, const struct caller *who, const char *user,
-			    const char *project, const char *fragment, struct switch_result *ret,
-			    struct err *err);
+		       const char *project, const char *fragment, struct switch_result *ret,
+		       struct err *err);
 int switch_to_project(struct engine *e, const struct caller *who, const char *user,
-			   const char *project, struct switch_result *ret, struct err *err);
+		      const char *project, struct switch_result *ret, struct err *err);
 
 struct active_fragment {
 	char project[STORE_ID], fragment[STORE_ID];
@@ -160,7 +162,7 @@ struct active_fragment {
 };
 /* 1 and where the user is; 0: nowhere. */
 int user_active_fragment(struct engine *e, const struct caller *who, const char *user,
-			     struct active_fragment *ret, struct err *err);
+			 struct active_fragment *ret, struct err *err);
 
 /* ---- users --------------------------------------------------------------------------------- */
 
@@ -210,8 +212,8 @@ void kill_result_list_fini(struct kill_result_list *l);
 int user_kill_sandboxes(struct engine *e, const struct caller *who, const char *user,
 			struct kill_result_list *ret, struct err *err);
 /* The same of every user. Sessions that belong to no user stay. */
-int user_kill_all_sandboxes(struct engine *e, const struct caller *who, struct kill_result_list *ret,
-			    struct err *err);
+int user_kill_all_sandboxes(struct engine *e, const struct caller *who,
+			    struct kill_result_list *ret, struct err *err);
 
 /* After a start: finishes or undoes the switches that were under way when the last engine ended. */
 int switch_recover(struct engine *e, struct err *err);

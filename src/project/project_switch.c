@@ -89,8 +89,8 @@ static int find_latest(struct move *m, struct err *err)
 	struct store_fragment_list l = { 0 };
 	int r = -1;
 
-	WITH_STORE (m->e, st)
-		r = st->fragment->list(st, m->who->tenant, m->want->project, page, &l, err);
+	WITH_STORE(m->e, st)
+	r = st->fragment->list(st, m->who->tenant, m->want->project, page, &l, err);
 	if (r < 0)
 		return -1;
 	m->has_fragment = l.count > 0;
@@ -138,7 +138,8 @@ static int enter_copy(struct move *m, struct err *err)
 	if (session_enter(m->e, m->who, &want, &r, err) < 0) {
 		struct err ignored;
 
-		if (binding_find_session(m->e, m->who, &m->copy, now, &ignored) == 0 && strcmp(id, now) != 0)
+		if (binding_find_session(m->e, m->who, &m->copy, now, &ignored) == 0 &&
+		    strcmp(id, now) != 0)
 			return 0; /* destroyed a moment ago */
 		return -1;
 	}
@@ -205,9 +206,9 @@ static int get_ready(struct move *m, struct err *err)
  * the next switch or start removes what was replaced. */
 static void leave_old(struct move *m, const struct switch_commit_result *s)
 {
-	static const struct session_cause_opts replaced = { SESSION_CAUSE_REPLACED,
-						     "its user asked for a fragment in its place",
-						     NULL };
+	static const struct session_cause_opts replaced = {
+		SESSION_CAUSE_REPLACED, "its user asked for a fragment in its place", NULL
+	};
 	struct session_ref gone = { .id = s->replaced }, before = { .id = s->previous };
 	struct err later;
 
@@ -268,8 +269,8 @@ int switch_user(struct engine *e, const struct caller *who, const struct switch_
 }
 
 int switch_to_fragment(struct engine *e, const struct caller *who, const char *user,
-			    const char *project, const char *fragment, struct switch_result *ret,
-			    struct err *err)
+		       const char *project, const char *fragment, struct switch_result *ret,
+		       struct err *err)
 {
 	struct switch_opts want = { .user = user, .project = project, .fragment = fragment };
 
@@ -277,7 +278,7 @@ int switch_to_fragment(struct engine *e, const struct caller *who, const char *u
 }
 
 int switch_to_project(struct engine *e, const struct caller *who, const char *user,
-			   const char *project, struct switch_result *ret, struct err *err)
+		      const char *project, struct switch_result *ret, struct err *err)
 {
 	return switch_to_fragment(e, who, user, project, NULL, ret, err);
 }
@@ -308,13 +309,13 @@ static int look(struct store *st, const char *tenant, const char *user, struct a
 }
 
 int user_active_fragment(struct engine *e, const struct caller *who, const char *user,
-			     struct active_fragment *ret, struct err *err)
+			 struct active_fragment *ret, struct err *err)
 {
 	int r = -1;
 
 	if (name_check("user", user, STORE_USER, err) < 0)
 		return -1;
-	WITH_STORE (e, st)
-		r = look(st, who->tenant, user, ret, err);
+	WITH_STORE(e, st)
+	r = look(st, who->tenant, user, ret, err);
 	return r;
 }

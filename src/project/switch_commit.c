@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The moment of a switch: two keys of a user lead to another session, in an order that a crash at
- * any point leaves in one of two states, both of which switch_finish_pending() knows what to do with.
+ * any point leaves in one of two states, both of which switch_finish_pending() knows what to do
+ * with.
  *
  *   a new session has the mark "pending"
  *   the user's key leads to it, and the user's record says so    <- here it has taken place
@@ -38,7 +39,8 @@ struct store_binding binding_of_user(const char *user)
 	return key;
 }
 
-int binding_of_copy(const char *user, const char *project, struct store_binding *ret, struct err *err)
+int binding_of_copy(const char *user, const char *project, struct store_binding *ret,
+		    struct err *err)
 {
 	struct store_binding key = { .kind = "project" };
 	char escaped[3 * STORE_USER], *to = escaped;
@@ -58,14 +60,14 @@ int binding_of_copy(const char *user, const char *project, struct store_binding 
 	return 0;
 }
 
-int binding_find_session(struct engine *e, const struct caller *who, const struct store_binding *key,
-	      char ret[STORE_ID], struct err *err)
+int binding_find_session(struct engine *e, const struct caller *who,
+			 const struct store_binding *key, char ret[STORE_ID], struct err *err)
 {
 	struct store_session s = { 0 };
 	int r = err_set(err, ERR_NOT_FOUND, "no session with %s '%s'", key->kind, key->key);
 
-	WITH_STORE (e, st)
-		r = st->session->find(st, who->tenant, key, &s, err);
+	WITH_STORE(e, st)
+	r = st->session->find(st, who->tenant, key, &s, err);
 	if (r < 0 && err->code != ERR_NOT_FOUND)
 		return -1;
 	snprintf(ret, STORE_ID, "%s", r < 0 ? "" : s.id);
@@ -127,9 +129,8 @@ static int try_point(struct session *n, const struct caller *who, const struct s
 	if (session_flush(n, err) < 0 || (from && session_flush(from, err) < 0))
 		return -1;
 	if (other || !*was || at)
-		WITH_STORE (e, st)
-			r = rebind(st, who->tenant, key, *was ? was : NULL, n->id, at,
-				   engine_now(e), err);
+		WITH_STORE(e, st)
+	r = rebind(st, who->tenant, key, *was ? was : NULL, n->id, at, engine_now(e), err);
 	if (r < 0)
 		return err->code == ERR_CONFLICT ? 1 : -1;
 	snprintf(ret_was, STORE_ID, "%s", other ? was : "");
@@ -185,8 +186,8 @@ static int mark_replaced(struct session *n, const struct caller *who, const char
 /* ---- the swap ------------------------------------------------------------------------------ */
 
 /* What comes after the user's key: n takes the place of the working copy. */
-static int finish(struct session *n, const struct caller *who, const char *user, const char *project,
-		  char ret_replaced[STORE_ID], struct err *err)
+static int finish(struct session *n, const struct caller *who, const char *user,
+		  const char *project, char ret_replaced[STORE_ID], struct err *err)
 {
 	struct store_binding key;
 	char old[STORE_ID];
@@ -217,12 +218,12 @@ static void tell(struct session *n, const struct caller *who, const char *from)
 		 from);
 	snprintf(ev.cause.actor, sizeof(ev.cause.actor), "%s", who->actor ? who->actor : "");
 	ev.cause.at = engine_now(n->engine);
-	WITH_STORE (n->engine, st)
-		(void)st->event->append(st, &ev, &ignored);
+	WITH_STORE(n->engine, st)
+	(void)st->event->append(st, &ev, &ignored);
 }
 
 int switch_commit(struct engine *e, const struct caller *who, const char *user, const char *session,
-		struct switch_commit_result *ret, struct err *err)
+		  struct switch_commit_result *ret, struct err *err)
 {
 	auto_call(session_unlock) struct session *n = NULL;
 	struct store_binding key = binding_of_user(user);
@@ -272,7 +273,8 @@ static int go_on(struct engine *e, const struct caller *who, const char *user, s
 static void clear_one(struct engine *e, const struct caller *who, const struct store_session *s)
 {
 	static const struct session_cause_opts why = { SESSION_CAUSE_REPLACED,
-						"left over from a switch of its user", "lodge" };
+						       "left over from a switch of its user",
+						       "lodge" };
 	struct session_ref ref = { .id = s->id };
 	struct err later; /* it keeps its mark */
 	struct session *n;
@@ -310,7 +312,8 @@ static void clear_marked(struct engine *e, const struct caller *who, const char 
 
 /* Left-overs can wait for another time. A session the user is on that has not become the working
  * copy cannot: without the user's key nothing would lead to it. */
-int switch_finish_pending(struct engine *e, const struct caller *who, const char *user, struct err *err)
+int switch_finish_pending(struct engine *e, const struct caller *who, const char *user,
+			  struct err *err)
 {
 	if (go_on(e, who, user, err) < 0)
 		return -1;

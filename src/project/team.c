@@ -74,7 +74,7 @@ static int is_named(struct store *st, const char *tenant, const char *team, stru
 /* Whoever comes first owns a new team. One that somebody's project names already is not new: its
  * first member would get that project. */
 int team_create_owner(struct store *st, const char *tenant, const char *team, const char *user,
-	       struct err *err)
+		      struct err *err)
 {
 	struct store_member_list l = { 0 };
 	bool theirs = false;
@@ -141,8 +141,8 @@ int team_put(struct engine *e, const struct caller *who, const char *by, const c
 		return -1;
 	if (role < TEAM_OWNER || role > TEAM_VIEWER)
 		return err_set(err, ERR_INVALID, "role: OWNER, ADMIN, MEMBER or VIEWER");
-	WITH_STORE (e, st)
-		r = put_checked(st, who->tenant, by, team, user, role, err);
+	WITH_STORE(e, st)
+	r = put_checked(st, who->tenant, by, team, user, role, err);
 	return r;
 }
 
@@ -170,8 +170,8 @@ int team_remove(struct engine *e, const struct caller *who, const char *by, cons
 
 	if (check_names(by, team, user, err) < 0)
 		return -1;
-	WITH_STORE (e, st)
-		r = remove_checked(st, who->tenant, by, team, user, ret_was, err);
+	WITH_STORE(e, st)
+	r = remove_checked(st, who->tenant, by, team, user, ret_was, err);
 	return r;
 }
 
@@ -182,7 +182,8 @@ int team_list(struct engine *e, const struct caller *who, const char *by, const 
 
 	if (check_names(by, team, "x", err) < 0)
 		return -1;
-	WITH_STORE (e, st) {
+	WITH_STORE(e, st)
+	{
 		if (by)
 			role = team_role_of(st, who->tenant, team, by, err);
 		if (role > 0)

@@ -9,6 +9,6 @@ int team_role_of(struct store *st, const char *tenant, const char *team, const c
 		 struct err *err);
 /* Inside WITH_STORE(): makes the user OWNER of a team that has no members and no project. */
 int team_create_owner(struct store *st, const char *tenant, const char *team, const char *user,
-	       struct err *err);
+		      struct err *err);
 
 #endif

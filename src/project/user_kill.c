@@ -20,7 +20,7 @@ static int end(struct engine *e, const struct caller *who, const struct store_se
 	       struct kill_result *ret, struct err *err)
 {
 	static const struct session_cause_opts why = { SESSION_CAUSE_REQUESTED,
-						"its user's sandboxes were ended", NULL };
+						       "its user's sandboxes were ended", NULL };
 	struct session_ref ref = { .id = s->id };
 	int r = session_destroy(e, who, &ref, &why, NULL, err);
 
@@ -141,8 +141,8 @@ static int leave_all(struct engine *e, const struct caller *who, struct err *err
 	do {
 		struct store_user_list l = { 0 };
 
-		WITH_STORE (e, st)
-			r = st->user->list(st, who->tenant, page, &l, err);
+		WITH_STORE(e, st)
+		r = st->user->list(st, who->tenant, page, &l, err);
 		for (size_t i = 0; r == 0 && i < l.count; i++)
 			r = leave_if_gone(e, who, l.items[i].id, err);
 		page.after = l.next;
@@ -174,8 +174,8 @@ int user_kill_sandboxes(struct engine *e, const struct caller *who, const char *
 	return name_check("user", user, STORE_USER, err) < 0 ? -1 : end_all(e, who, user, ret, err);
 }
 
-int user_kill_all_sandboxes(struct engine *e, const struct caller *who, struct kill_result_list *ret,
-			    struct err *err)
+int user_kill_all_sandboxes(struct engine *e, const struct caller *who,
+			    struct kill_result_list *ret, struct err *err)
 {
 	return end_all(e, who, NULL, ret, err);
 }

@@ -38,8 +38,8 @@ static unsigned before(const struct user_queue_ticket *p)
 }
 
 /* False: there are `most` already. */
-static bool join(struct user_queue_ticket *p, struct engine *e, const struct caller *who, const char *user,
-		 unsigned most)
+static bool join(struct user_queue_ticket *p, struct engine *e, const struct caller *who,
+		 const char *user, unsigned most)
 {
 	struct user_queue_ticket **end = &line;
 	bool may;
@@ -60,13 +60,14 @@ static bool join(struct user_queue_ticket *p, struct engine *e, const struct cal
 	return may;
 }
 
-void user_queue_join(struct user_queue_ticket *p, struct engine *e, const struct caller *who, const char *user)
+void user_queue_join(struct user_queue_ticket *p, struct engine *e, const struct caller *who,
+		     const char *user)
 {
 	(void)join(p, e, who, user, UINT_MAX);
 }
 
-int user_queue_enter(struct user_queue_ticket *p, struct engine *e, const struct caller *who, const char *user,
-	       struct err *err)
+int user_queue_enter(struct user_queue_ticket *p, struct engine *e, const struct caller *who,
+		     const char *user, struct err *err)
 {
 	if (join(p, e, who, user, LINE_MOST))
 		return 0;
@@ -127,8 +128,8 @@ int user_set(struct engine *e, const struct caller *who, const char *user, const
 	    name_check_optional("name", name, STORE_TEXT, err) < 0 ||
 	    name_check_optional("email", email, STORE_TEXT, err) < 0)
 		return -1;
-	WITH_STORE (e, st)
-		r = set(st, who, user, name, email, engine_now(e), err);
+	WITH_STORE(e, st)
+	r = set(st, who, user, name, email, engine_now(e), err);
 	return r;
 }
 
@@ -153,8 +154,8 @@ int user_leave(struct engine *e, const struct caller *who, const char *user, str
 {
 	int r = -1;
 
-	WITH_STORE (e, st)
-		r = leave(st, who->tenant, user, err);
+	WITH_STORE(e, st)
+	r = leave(st, who->tenant, user, err);
 	return r;
 }
 
@@ -201,8 +202,8 @@ static void name_project(struct engine *e, struct user_info *i)
 	int r = -1;
 
 	if (*i->session.project)
-		WITH_STORE (e, st)
-			r = st->project->get(st, i->user.tenant, i->session.project, &p, &ignored);
+		WITH_STORE(e, st)
+	r = st->project->get(st, i->user.tenant, i->session.project, &p, &ignored);
 	if (r == 0)
 		memcpy(i->project_name, p.name, sizeof(i->project_name));
 }
@@ -254,8 +255,8 @@ int user_get(struct engine *e, const struct caller *who, const char *user, struc
 
 	if (name_check("user", user, STORE_USER, err) < 0)
 		return -1;
-	WITH_STORE (e, st)
-		r = st->user->get(st, who->tenant, user, &u, err);
+	WITH_STORE(e, st)
+	r = st->user->get(st, who->tenant, user, &u, err);
 	if (r < 0 && err->code == ERR_NOT_FOUND)
 		r = stranger(e, who->tenant, user, &u, err);
 	return r < 0 ? -1 : describe(e, who, &u, ret, err);
@@ -268,8 +269,8 @@ int user_list(struct engine *e, const struct caller *who, struct store_page page
 	struct user_info_list l = { 0 };
 	int r = -1;
 
-	WITH_STORE (e, st)
-		r = st->user->list(st, who->tenant, page, &users, err);
+	WITH_STORE(e, st)
+	r = st->user->list(st, who->tenant, page, &users, err);
 	if (r < 0)
 		return -1;
 	l.next = users.next;

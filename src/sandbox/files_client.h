@@ -72,7 +72,8 @@ struct files_job_spec {
 	const struct guest_exec_ops *ops;
 	void *arg;
 };
-/* An exec without logs: on_end, guest_exec_wait(), guest_exec_kill() and guest_exec_free() are for it too. */
+/* An exec without logs: on_end, guest_exec_wait(), guest_exec_kill() and guest_exec_free() are for
+ * it too. */
 int files_job_begin(struct sandbox *sb, const struct files_job_spec *spec, struct guest_exec **ret,
 		    struct err *err);
 /* -1 with the reason if the ended job failed. */

@@ -24,8 +24,8 @@ int files_job_begin(struct sandbox *sb, const struct files_job_spec *spec, struc
 				 .max_bytes = spec->max_bytes,
 				 .max_entries = spec->max_entries };
 
-	return guest_exec_begin_job(sb, job, spec->user, spec->path, spec->fd, spec->ops, spec->arg, ret,
-			      err);
+	return guest_exec_begin_job(sb, job, spec->user, spec->path, spec->fd, spec->ops, spec->arg,
+				    ret, err);
 }
 
 int files_job_check(struct guest_exec *job, const char *what, struct err *err)
@@ -33,7 +33,8 @@ int files_job_check(struct guest_exec *job, const char *what, struct err *err)
 	const struct guest_exec_result *r = guest_exec_result(job);
 	const struct err *why = guest_exec_error(job);
 
-	if (guest_exec_state(job) == GUEST_EXEC_FAILED || (why->code && (r->code || r->job_errno))) {
+	if (guest_exec_state(job) == GUEST_EXEC_FAILED ||
+	    (why->code && (r->code || r->job_errno))) {
 		if (why->sys && why->code == ERR_INTERNAL)
 			err_sys(err, why->sys, "%s", what); /* for the code of the errno */
 		else
@@ -346,7 +347,8 @@ int files_watch_next(struct files_watch *w, int timeout_ms, struct files_change 
 	if (n == 0 && !w->r.eof)
 		return 0;
 	if (n == 0) {
-		if (guest_exec_wait(w->r.job, -1, err) < 0 || files_job_check(w->r.job, "watch", err) < 0)
+		if (guest_exec_wait(w->r.job, -1, err) < 0 ||
+		    files_job_check(w->r.job, "watch", err) < 0)
 			return -1;
 		return err_set(err, ERR_UNAVAILABLE, "the watch has ended");
 	}

@@ -49,7 +49,8 @@ static void progress(struct guest_exec *x, const struct agent_progress *p)
 	struct err ignored;
 
 	if (guest_exec_advance(x, p) && !x->hold)
-		guest_exec_consumed(x, guest_exec_end(x, GUEST_EXEC_OUT), guest_exec_end(x, GUEST_EXEC_ERR), &ignored);
+		guest_exec_consumed(x, guest_exec_end(x, GUEST_EXEC_OUT),
+				    guest_exec_end(x, GUEST_EXEC_ERR), &ignored);
 }
 
 void guest_exec_take_end(struct guest_exec *x, const struct agent_exit *e, const char *text)
@@ -65,12 +66,12 @@ void guest_exec_take_end(struct guest_exec *x, const struct agent_exit *e, const
 	}
 	progress(x, &e->at);
 	x->result = (struct guest_exec_result){ .code = e->code,
-					  .signal = e->signal,
-					  .hits = e->hits,
-					  .job_errno = e->job_errno > 0 ? e->job_errno : 0,
-					  .duration_us = e->duration_us,
-					  .cpu_us = e->cpu_us,
-					  .max_rss_bytes = e->max_rss_bytes };
+						.signal = e->signal,
+						.hits = e->hits,
+						.job_errno = e->job_errno > 0 ? e->job_errno : 0,
+						.duration_us = e->duration_us,
+						.cpu_us = e->cpu_us,
+						.max_rss_bytes = e->max_rss_bytes };
 	if (text && *text) {
 		err_set(&x->err, ERR_INTERNAL, "%s", text);
 		agent_clean_text(x->err.msg);
@@ -155,7 +156,7 @@ static void on_started(void *arg, const void *msg, size_t len, int *fds, const s
 /* ---- starting -------------------------------------------------------------------------------- */
 
 int guest_exec_alloc(struct sandbox *sb, uint64_t id, const struct guest_exec_ops *ops, void *arg,
-	       struct guest_exec **ret, struct err *err)
+		     struct guest_exec **ret, struct err *err)
 {
 	struct agent *a = sandbox_agent(sb);
 	struct guest_exec *x = calloc(1, sizeof(*x));
@@ -192,8 +193,8 @@ static void add_string(FILE *f, const char *s)
 	fwrite(s ? s : "", 1, (s ? strlen(s) : 0) + 1, f);
 }
 
-static int pack(const struct guest_exec_spec *spec, struct agent_exec *m, char **ret, size_t *ret_len,
-		struct err *err)
+static int pack(const struct guest_exec_spec *spec, struct agent_exec *m, char **ret,
+		size_t *ret_len, struct err *err)
 {
 	FILE *f = open_memstream(ret, ret_len);
 
@@ -261,7 +262,8 @@ int guest_exec_arm_begin(struct sandbox *sb, const struct guest_exec_spec *like,
 	return arm(sb, like, false, err);
 }
 
-int guest_exec_begin(struct sandbox *sb, const struct guest_exec_spec *spec, struct guest_exec **ret, struct err *err)
+int guest_exec_begin(struct sandbox *sb, const struct guest_exec_spec *spec,
+		     struct guest_exec **ret, struct err *err)
 {
 	auto_call(guest_exec_free) struct guest_exec *x = NULL;
 	auto_free char *strings = NULL;
@@ -274,7 +276,8 @@ int guest_exec_begin(struct sandbox *sb, const struct guest_exec_spec *spec, str
 
 	if (!spec->text && (!spec->argv || !spec->argv[0]))
 		return err_set(err, ERR_INVALID, "no command");
-	if (guest_exec_alloc(sb, agent_next_exec(sandbox_agent(sb)), spec->ops, spec->arg, &x, err) < 0)
+	if (guest_exec_alloc(sb, agent_next_exec(sandbox_agent(sb)), spec->ops, spec->arg, &x,
+			     err) < 0)
 		return -1;
 	x->hold = spec->hold;
 	x->pty = spec->pty;
@@ -292,9 +295,9 @@ int guest_exec_begin(struct sandbox *sb, const struct guest_exec_spec *spec, str
 	return 0;
 }
 
-int guest_exec_begin_job(struct sandbox *sb, struct agent_job job, const char *user, const char *path,
-		   int fd, const struct guest_exec_ops *ops, void *arg, struct guest_exec **ret,
-		   struct err *err)
+int guest_exec_begin_job(struct sandbox *sb, struct agent_job job, const char *user,
+			 const char *path, int fd, const struct guest_exec_ops *ops, void *arg,
+			 struct guest_exec **ret, struct err *err)
 {
 	auto_call(guest_exec_free) struct guest_exec *x = NULL;
 
@@ -312,8 +315,8 @@ int guest_exec_begin_job(struct sandbox *sb, struct agent_job job, const char *u
 	return 0;
 }
 
-static int tell(struct guest_exec *x, enum agent_type type, const void *body, size_t len, agent_fn *fn,
-		struct err *err)
+static int tell(struct guest_exec *x, enum agent_type type, const void *body, size_t len,
+		agent_fn *fn, struct err *err)
 {
 	if (!x->agent)
 		return err_set(err, ERR_UNAVAILABLE, "the sandbox is gone");

@@ -108,8 +108,8 @@ static int ask(struct agent *a, struct adoption *ad, struct err *err)
 			  on_logs, ad, err);
 }
 
-int guest_exec_adopt(struct sandbox *sb, uint64_t id, bool hold, const struct guest_exec_ops *ops, void *arg,
-	       struct guest_exec **ret, struct err *err)
+int guest_exec_adopt(struct sandbox *sb, uint64_t id, bool hold, const struct guest_exec_ops *ops,
+		     void *arg, struct guest_exec **ret, struct err *err)
 {
 	auto_call(guest_exec_free) struct guest_exec *x = NULL;
 	struct agent *a = sandbox_agent(sb);

@@ -32,7 +32,7 @@ struct guest_exec {
 
 /* Listens for `id`; nothing was sent yet. */
 int guest_exec_alloc(struct sandbox *sb, uint64_t id, const struct guest_exec_ops *ops, void *arg,
-	       struct guest_exec **ret, struct err *err);
+		     struct guest_exec **ret, struct err *err);
 /* A message with an agent_exit's facts came; `text` may be NULL. */
 void guest_exec_take_end(struct guest_exec *x, const struct agent_exit *e, const char *text);
 /* The logs reach this far. False if that cannot be. */

@@ -36,7 +36,8 @@ uint64_t guest_exec_log_size(uint64_t wanted)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static ssize_t read_ring(const struct guest_exec *x, int fd, uint64_t offset, char *buf, size_t size)
+static ssize_t read_ring(const struct guest_exec *x, int fd, uint64_t offset, char *buf,
+			 size_t size)
 {
 	size_t got = 0;
 
@@ -69,7 +70,8 @@ static uint64_t startup_run(const struct stream *s)
 	return head.start < s->end ? head.start : s->end;
 }
 
-ssize_t guest_exec_read(struct guest_exec *x, enum guest_exec_stream which, uint64_t *offset, void *buf, size_t size)
+ssize_t guest_exec_read(struct guest_exec *x, enum guest_exec_stream which, uint64_t *offset,
+			void *buf, size_t size)
 {
 	struct stream *s = &x->streams[which];
 	uint64_t start = s->start;
@@ -159,7 +161,8 @@ static bool is_all_there(const struct stream *s)
 	return fstat(s->fd, &st) == 0 && s->end - s->start <= (uint64_t)st.st_blocks * 512;
 }
 
-int guest_exec_save(const struct guest_exec *x, enum guest_exec_stream which, int fd, struct err *err)
+int guest_exec_save(const struct guest_exec *x, enum guest_exec_stream which, int fd,
+		    struct err *err)
 {
 	const struct stream *s = &x->streams[which];
 	uint64_t from = s->end;

@@ -14,7 +14,8 @@ static int fail(const struct guest_exec *x, struct err *err)
 	return -1;
 }
 
-int guest_exec_start(struct sandbox *sb, const struct guest_exec_spec *spec, struct guest_exec **ret, struct err *err)
+int guest_exec_start(struct sandbox *sb, const struct guest_exec_spec *spec,
+		     struct guest_exec **ret, struct err *err)
 {
 	auto_call(guest_exec_free) struct guest_exec *x = NULL;
 
@@ -33,7 +34,8 @@ int guest_exec_start(struct sandbox *sb, const struct guest_exec_spec *spec, str
 
 int guest_exec_wait(struct guest_exec *x, int timeout_ms, struct err *err)
 {
-	if (!*guest_exec_ended(x) && agent_wait(guest_exec_agent(x), guest_exec_ended(x), timeout_ms, err) < 0)
+	if (!*guest_exec_ended(x) &&
+	    agent_wait(guest_exec_agent(x), guest_exec_ended(x), timeout_ms, err) < 0)
 		return -1;
 	return guest_exec_state(x) == GUEST_EXEC_FAILED ? fail(x, err) : 0;
 }
@@ -57,7 +59,8 @@ static int feed(struct guest_exec *x, const char *input, size_t len, size_t *at,
 	return 0;
 }
 
-static int collect(struct guest_exec *x, enum guest_exec_stream s, char **ret, size_t *ret_len, struct err *err)
+static int collect(struct guest_exec *x, enum guest_exec_stream s, char **ret, size_t *ret_len,
+		   struct err *err)
 {
 	uint64_t at = guest_exec_start_offset(x, s);
 	size_t size = (size_t)(guest_exec_end(x, s) - at), len = 0;
@@ -82,8 +85,8 @@ static int collect(struct guest_exec *x, enum guest_exec_stream s, char **ret, s
 int guest_exec_collect(struct guest_exec *x, struct guest_exec_output *ret, struct err *err)
 {
 	struct guest_exec_output o = { .result = *guest_exec_result(x),
-				 .out_total = guest_exec_end(x, GUEST_EXEC_OUT),
-				 .err_total = guest_exec_end(x, GUEST_EXEC_ERR) };
+				       .out_total = guest_exec_end(x, GUEST_EXEC_OUT),
+				       .err_total = guest_exec_end(x, GUEST_EXEC_ERR) };
 
 	if (collect(x, GUEST_EXEC_OUT, &o.out, &o.out_len, err) < 0 ||
 	    collect(x, GUEST_EXEC_ERR, &o.err, &o.err_len, err) < 0) {
@@ -96,8 +99,8 @@ int guest_exec_collect(struct guest_exec *x, struct guest_exec_output *ret, stru
 	return 0;
 }
 
-int guest_exec_run(struct sandbox *sb, const struct guest_exec_spec *spec, const void *input, size_t input_len,
-	     struct guest_exec_output *ret, struct err *err)
+int guest_exec_run(struct sandbox *sb, const struct guest_exec_spec *spec, const void *input,
+		   size_t input_len, struct guest_exec_output *ret, struct err *err)
 {
 	auto_call(guest_exec_free) struct guest_exec *x = NULL;
 	struct guest_exec_spec own = *spec;

@@ -17,8 +17,8 @@ int engine_last_event(struct engine *e, int64_t *ret, struct err *err)
 {
 	int r = -1;
 
-	WITH_STORE (e, st)
-		r = st->event->last(st, ret, err);
+	WITH_STORE(e, st)
+	r = st->event->last(st, ret, err);
 	return r;
 }
 

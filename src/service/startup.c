@@ -67,8 +67,8 @@ void startup_report(struct engine *e, enum startup_stage stage, const struct err
 	};
 	const char *status = failed ? "error" : stage == STARTUP_READY ? "ready" : "running";
 
-	progress_report(e, NULL, status, stages[stage].name, failed ? failed->msg : stages[stage].text,
-		 stage, STARTUP_READY);
+	progress_report(e, NULL, status, stages[stage].name,
+			failed ? failed->msg : stages[stage].text, stage, STARTUP_READY);
 }
 
 static void note(struct engine *e, bool ready, const struct err *err)

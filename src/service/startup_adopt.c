@@ -86,8 +86,8 @@ static int each_session(struct engine *e, uint64_t states,
 	do {
 		struct store_session_list l = { 0 };
 
-		WITH_STORE (e, st)
-			r = st->session->list(st, &f, page, &l, err);
+		WITH_STORE(e, st)
+		r = st->session->list(st, &f, page, &l, err);
 		for (size_t i = 0; r == 0 && i < l.count; i++)
 			r = fn(e, &l.items[i], arg, err);
 		page.after = l.next;

@@ -73,7 +73,8 @@ static void put_off(struct session *n, int64_t now)
 		set_due(n, n->again_at);
 }
 
-static enum looked end(struct session *n, enum session_end how, const struct session_cause_opts *why)
+static enum looked end(struct session *n, enum session_end how,
+		       const struct session_cause_opts *why)
 {
 	struct err ignored;
 	int r = how == SESSION_END_DESTROY ? destroy_session(n, why, &ignored)
@@ -223,8 +224,8 @@ static bool sweep_page(struct engine *e, int64_t now, struct names *seen, unsign
 	bool some = false;
 	int r = -1;
 
-	WITH_STORE (e, st)
-		r = st->session->due(st, now, limit, &l, &ignored);
+	WITH_STORE(e, st)
+	r = st->session->due(st, now, limit, &l, &ignored);
 	for (size_t i = 0; r == 0 && i < l.count; i++) {
 		enum looked how;
 
@@ -323,7 +324,8 @@ static void prune(struct engine *e)
 	int64_t now = engine_now(e), execs = now - e->opts.execs_ms;
 	struct err ignored;
 
-	WITH_STORE (e, st) {
+	WITH_STORE(e, st)
+	{
 		(void)st->tombstone->prune(st, now - e->opts.tombstones_ms, &ignored);
 		(void)st->event->prune(st, now - e->opts.events_ms, &ignored);
 		(void)st->exec->prune(st, execs, &ignored);

@@ -88,8 +88,8 @@ static int by_idleness(const void *a, const void *b)
 static bool send_away(struct engine *e, const char *id)
 {
 	static const struct session_cause_opts why = { .cause = SESSION_CAUSE_CAPACITY,
-						.text = "it made room for another",
-						.actor = "lodge" };
+						       .text = "it made room for another",
+						       .actor = "lodge" };
 	auto_call(session_unlock) struct session *n = NULL;
 	struct err ignored;
 
@@ -300,10 +300,10 @@ void capacity_get_report(struct engine *e, struct capacity_report *ret)
 		wait = RETRY_MAX_MS;
 	pthread_mutex_lock(&e->mutex);
 	*ret = (struct capacity_report){ .active = e->active,
-				      .max = e->opts.max_active,
-				      .waiting = e->waiting,
-				      .idle = s.idle,
-				      .retry_after_ms = wait };
+					 .max = e->opts.max_active,
+					 .waiting = e->waiting,
+					 .idle = s.idle,
+					 .retry_after_ms = wait };
 	pthread_mutex_unlock(&e->mutex);
 }
 

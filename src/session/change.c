@@ -34,7 +34,8 @@ static int need_active(const struct session *n, const char *what, struct err *er
 	if (session_is_active(&n->rec, engine_now(n->engine)))
 		return 0;
 	return err_set(err, ERR_CONFLICT, "session %s is %s: nothing to %s", n->id,
-		       over ? "about to expire" : state_machine_name(&session_states, n->rec.state), what);
+		       over ? "about to expire" : state_machine_name(&session_states, n->rec.state),
+		       what);
 }
 
 /* ---- deadlines ------------------------------------------------------------------------------- */
@@ -48,8 +49,8 @@ int session_extend(struct engine *e, const struct caller *who, const struct sess
 
 	if (ms < 0)
 		return err_set(err, ERR_INVALID, "ms: negative");
-	if (session_lock_reconciled(e, who, ref, if_version, &n, err) < 0 || need_active(n, "extend", err) < 0 ||
-	    store_session_copy(&n->rec, &s, err) < 0)
+	if (session_lock_reconciled(e, who, ref, if_version, &n, err) < 0 ||
+	    need_active(n, "extend", err) < 0 || store_session_copy(&n->rec, &s, err) < 0)
 		return -1;
 	session_record_push(&s, engine_now(e), ms ? ms : e->opts.extend_ms);
 	if (session_update_as(n, &s, "extend", who->actor, err) < 0)
@@ -63,7 +64,8 @@ int session_activity(struct engine *e, const struct caller *who, const struct se
 {
 	auto_call(session_unlock) struct session *n = NULL;
 
-	if (session_lock_reconciled(e, who, ref, 0, &n, err) < 0 || need_active(n, "keep busy", err) < 0)
+	if (session_lock_reconciled(e, who, ref, 0, &n, err) < 0 ||
+	    need_active(n, "keep busy", err) < 0)
 		return -1;
 	session_touch(n);
 	if (session_flush(n, err) < 0)
@@ -127,8 +129,8 @@ static int64_t bounded(int64_t wanted, int64_t most, int64_t of_policy)
 	return policy_rules_clamp_ms(wanted < most ? wanted : most, of_policy);
 }
 
-static int patch_times(struct engine *e, const struct session_patch *p, const struct policy_rules *rules,
-		       struct store_session *s, struct err *err)
+static int patch_times(struct engine *e, const struct session_patch *p,
+		       const struct policy_rules *rules, struct store_session *s, struct err *err)
 {
 	const struct store_policy *of = &rules->policy;
 	int64_t now = engine_now(e);
@@ -235,7 +237,8 @@ int session_pause(struct engine *e, const struct caller *who, const struct sessi
 	auto_call(session_unlock) struct session *n = NULL;
 	struct err second;
 
-	if (session_lock_reconciled(e, who, ref, if_version, &n, err) < 0 || need_active(n, "pause", err) < 0)
+	if (session_lock_reconciled(e, who, ref, if_version, &n, err) < 0 ||
+	    need_active(n, "pause", err) < 0)
 		return -1;
 	if (n->rec.paused)
 		return hand_out(n, ret, err);
@@ -269,8 +272,8 @@ int session_unpause(struct engine *e, const struct caller *who, const struct ses
 {
 	auto_call(session_unlock) struct session *n = NULL;
 
-	if (session_lock_reconciled(e, who, ref, if_version, &n, err) < 0 || need_active(n, "unpause", err) < 0 ||
-	    session_thaw(n, who->actor, err) < 0)
+	if (session_lock_reconciled(e, who, ref, if_version, &n, err) < 0 ||
+	    need_active(n, "unpause", err) < 0 || session_thaw(n, who->actor, err) < 0)
 		return -1;
 	return hand_out(n, ret, err);
 }

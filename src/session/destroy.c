@@ -19,7 +19,8 @@ static int write_tombstone(struct session *n, struct store_session *s, struct er
 	struct store_event ev = { .kind = "destroy", .cause = s->cause };
 	int r = -1;
 
-	WITH_STORE (n->engine, st) {
+	WITH_STORE(n->engine, st)
+	{
 		r = st->session->bury(st, s, &ev, NULL, err);
 		/* whoever filled the disk must be able to go */
 		if (r < 0 && err->sys == ENOSPC && st->reserve(st, false))
@@ -52,13 +53,13 @@ int destroy_finish(struct session *n, struct err *err)
 		return -1;
 	hook_crash("destroy:ended");
 	session_end_machine(n);
-	WITH_STORE (n->engine, st)
-		r = st->exec->finish_all(st, n->id, EXEC_KILLED, engine_now(n->engine), err);
+	WITH_STORE(n->engine, st)
+	r = st->exec->finish_all(st, n->id, EXEC_KILLED, engine_now(n->engine), err);
 	if (r < 0)
 		return -1;
 	exec_output_remove(n->engine, n->id);
-	WITH_STORE (n->engine, st)
-		r = st->session->remove(st, n->id, err);
+	WITH_STORE(n->engine, st)
+	r = st->session->remove(st, n->id, err);
 	if (r < 0 && err->code != ERR_NOT_FOUND)
 		return -1;
 	hook_crash("destroy:removed");
@@ -79,7 +80,8 @@ int destroy_session(struct session *n, const struct session_cause_opts *why, str
 }
 
 int session_destroy(struct engine *e, const struct caller *who, const struct session_ref *ref,
-		    const struct session_cause_opts *why, struct store_tombstone *ret, struct err *err)
+		    const struct session_cause_opts *why, struct store_tombstone *ret,
+		    struct err *err)
 {
 	static const struct session_cause_opts asked = { .cause = SESSION_CAUSE_REQUESTED };
 	struct session_cause_opts cause = why ? *why : asked;

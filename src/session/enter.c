@@ -66,9 +66,9 @@ static int bind_keys(const struct enter *x, struct session *n, struct err *err)
 			continue;
 		if (session_flush(n, err) < 0)
 			return -1;
-		WITH_STORE (x->e, st)
-			r = st->session->rebind(st, x->who->tenant, &x->want->keys[i], NULL, n->id,
-						NULL, err);
+		WITH_STORE(x->e, st)
+		r = st->session->rebind(st, x->who->tenant, &x->want->keys[i], NULL, n->id, NULL,
+					err);
 		if (r < 0)
 			return err_ctx(err, "%s '%.64s'", x->want->keys[i].kind,
 				       x->want->keys[i].key);
@@ -89,8 +89,8 @@ static int publish_result(struct enter *x, const struct session *n, struct err *
 /* About to expire: its files get a new sandbox now instead of ending under the caller's hands. */
 static int renew_if_due(struct session *n, struct err *err)
 {
-	static const struct session_cause_opts expired = { SESSION_CAUSE_EXPIRED, "its lifetime was over",
-						    "lodge" };
+	static const struct session_cause_opts expired = { SESSION_CAUSE_EXPIRED,
+							   "its lifetime was over", "lodge" };
 
 	if (n->rec.state != SESSION_ACTIVE || session_is_active(&n->rec, engine_now(n->engine)))
 		return 0;
@@ -122,9 +122,8 @@ static void look_for_loss(struct enter *x)
 
 	x->out.outcome = SESSION_CREATED;
 	for (size_t i = 0; r < 0 && i < x->want->nkeys; i++)
-		WITH_STORE (x->e, st)
-			r = st->tombstone->find(st, x->who->tenant, &x->want->keys[i], &t,
-						&ignored);
+		WITH_STORE(x->e, st)
+	r = st->tombstone->find(st, x->who->tenant, &x->want->keys[i], &t, &ignored);
 	if (r < 0 || strcmp(t.cause.code, session_cause_name(SESSION_CAUSE_REQUESTED)) == 0 ||
 	    (x->want->user && *t.user && strcmp(x->want->user, t.user) != 0)) /* another's loss */
 		return;
@@ -211,8 +210,8 @@ static void forget_refused(struct session *n, const struct err *why)
 
 	if (!refused || n->rec.state != SESSION_FAILED || *n->rec.sandbox)
 		return;
-	WITH_STORE (n->engine, st)
-		r = st->session->retract(st, &n->rec, &ev, &ignored);
+	WITH_STORE(n->engine, st)
+	r = st->session->retract(st, &n->rec, &ev, &ignored);
 	if (r == 0)
 		session_forget(n);
 }
@@ -260,8 +259,8 @@ static int find(struct enter *x, struct session **ret, struct err *err)
 	if (x->want->once || x->want->nkeys == 0) { /* by the id that was promised, or asked for */
 		const char *id = x->want->once ? x->id : x->want->pin;
 
-		if (id &&
-		    session_lock_reconciled(x->e, x->who, &(struct session_ref){ .id = id }, 0, ret, err) == 0)
+		if (id && session_lock_reconciled(x->e, x->who, &(struct session_ref){ .id = id },
+						  0, ret, err) == 0)
 			return 1;
 		/* what the key led to was destroyed: its id never comes back */
 		if (id && (err->code != ERR_NOT_FOUND || (x->want->once && err->sys == ESTALE)))
@@ -302,8 +301,8 @@ static int promise(struct enter *x, struct err *err)
 	snprintf(once.scope, sizeof(once.scope), "create:%s", x->want->user ? x->want->user : "");
 	snprintf(once.key, sizeof(once.key), "%s", x->want->once);
 	memcpy(once.target, x->id, sizeof(once.target));
-	WITH_STORE (x->e, st)
-		r = st->once->claim(st, &once, &first, err);
+	WITH_STORE(x->e, st)
+	r = st->once->claim(st, &once, &first, err);
 	if (r < 0 && err->code == ERR_CONFLICT) {
 		memcpy(x->id, first.target, sizeof(x->id));
 		return 0;

@@ -67,8 +67,8 @@ int session_base_layer(struct session *n, char ret[STORE_ID], struct err *err)
 		memcpy(ret, n->rec.layer, STORE_ID);
 		return 0;
 	}
-	WITH_STORE (n->engine, st)
-		r = st->layer->get(st, n->rec.layer, &l, err);
+	WITH_STORE(n->engine, st)
+	r = st->layer->get(st, n->rec.layer, &l, err);
 	if (r == 0)
 		memcpy(ret, l.parent, STORE_ID);
 	return r;
@@ -85,7 +85,8 @@ static int record_layer(struct session *n, bool whole, struct err *err)
 		return -1;
 	if (!whole && session_base_layer(n, l.parent, err) < 0)
 		return -1;
-	WITH_STORE (n->engine, st) {
+	WITH_STORE(n->engine, st)
+	{
 		r = st->layer->get(st, l.id, &there, err);
 		if (r < 0 && err->code == ERR_NOT_FOUND)
 			r = st->layer->add(st, &l, err);
@@ -117,8 +118,8 @@ static int lose_files(struct session *n, struct err *err)
 		memcpy(snap.session, n->id, sizeof(snap.session));
 		if (id_generate("snp_", snap.id, err) < 0)
 			return -1;
-		WITH_STORE (n->engine, st)
-			r = st->snapshot->add(st, &snap, err);
+		WITH_STORE(n->engine, st)
+		r = st->snapshot->add(st, &snap, err);
 		if (r < 0)
 			return -1;
 		snprintf(text, sizeof(text),
@@ -152,23 +153,24 @@ static int find_files(struct session *n, struct err *err)
 		return lose_files(n, err);
 	if (has_layer(n, n->rec.layer, &there, err) < 0)
 		return -1;
-	WITH_STORE (n->engine, st)
-		r = st->layer->refs(st, n->rec.layer, &refs, err);
+	WITH_STORE(n->engine, st)
+	r = st->layer->refs(st, n->rec.layer, &refs, err);
 	if (r < 0)
 		return -1;
 	return there && refs == 1 ? session_transition(n, SESSION_SEALED, &why, NULL, NULL, err)
 				  : lose_files(n, err);
 }
 
-/* Those of a sandbox that died while no engine was there; the others are told by machine_close(). */
+/* Those of a sandbox that died while no engine was there; the others are told by machine_close().
+ */
 static int end_commands(struct session *n, struct err *err)
 {
 	int r = 0;
 
 	if (n->live)
 		return 0;
-	WITH_STORE (n->engine, st)
-		r = st->exec->finish_all(st, n->id, EXEC_KILLED, engine_now(n->engine), err);
+	WITH_STORE(n->engine, st)
+	r = st->exec->finish_all(st, n->id, EXEC_KILLED, engine_now(n->engine), err);
 	return r;
 }
 
@@ -215,8 +217,9 @@ int hibernate_session(struct session *n, const struct session_cause_opts *why, s
 	 */
 	alive = n->live && !machine_is_gone(n->live);
 	if (alive)
-		(void)session_transition(n, SESSION_ERROR,
-				 &(struct session_cause_opts){ SESSION_CAUSE_ERROR, err->msg, "lodge" },
-				 NULL, NULL, &second);
+		(void)session_transition(
+			n, SESSION_ERROR,
+			&(struct session_cause_opts){ SESSION_CAUSE_ERROR, err->msg, "lodge" },
+			NULL, NULL, &second);
 	return -1;
 }

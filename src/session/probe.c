@@ -71,12 +71,12 @@ static int echo_begin(struct echo *c, int64_t deadline_ms, struct err *err)
 {
 	const char *const argv[] = { "echo", c->marker, NULL };
 	struct guest_exec_spec spec = { .argv = argv,
-				  .cwd = "/",
-				  .user = c->live->spec.user,
-				  .timeout_ms = (uint32_t)deadline_ms,
-				  .log_bytes = 4096,
-				  .ops = &echo_ops,
-				  .arg = c };
+					.cwd = "/",
+					.user = c->live->spec.user,
+					.timeout_ms = (uint32_t)deadline_ms,
+					.log_bytes = 4096,
+					.ops = &echo_ops,
+					.arg = c };
 
 	if (guest_exec_begin(c->live->main, &spec, &c->exec, err) < 0)
 		return -1;
@@ -129,8 +129,9 @@ static enum echoed echo_judge(struct echo *c)
 
 	if (guest_exec_state(c->exec) == GUEST_EXEC_FAILED) {
 		c->err = *guest_exec_error(c->exec);
-		return !guest_exec_agent(c->exec) || agent_is_closed(guest_exec_agent(c->exec)) ? ECHO_GONE
-										    : ECHO_ILL;
+		return !guest_exec_agent(c->exec) || agent_is_closed(guest_exec_agent(c->exec))
+			       ? ECHO_GONE
+			       : ECHO_ILL;
 	}
 	if (r->hits & AGENT_HIT_TIME)
 		return ECHO_SILENT;
@@ -203,8 +204,8 @@ int session_revive(struct session *n, struct err *err)
 static struct session_probe_result answer_of(const struct session *n, enum session_probe_status a)
 {
 	return (struct session_probe_result){ .answer = a,
-					.cause = n->rec.cause,
-					.expires_at = n->rec.expires_at };
+					      .cause = n->rec.cause,
+					      .expires_at = n->rec.expires_at };
 }
 
 static struct session_probe_result unsure(const struct session *n, const char *text)
@@ -218,8 +219,8 @@ static struct session_probe_result unsure(const struct session *n, const char *t
 }
 
 /* Its files are put away as at the end of any other sandbox. */
-static int expire(struct session *n, const struct session_cause_opts *why, struct session_probe_result *ret,
-		  struct err *err)
+static int expire(struct session *n, const struct session_cause_opts *why,
+		  struct session_probe_result *ret, struct err *err)
 {
 	if (n->rec.state == SESSION_FAILED && session_revive(n, err) < 0)
 		return -1;
@@ -235,14 +236,16 @@ static int expire(struct session *n, const struct session_cause_opts *why, struc
 static int found_gone(struct session *n, const struct caller *who, struct session_probe_result *ret,
 		      struct err *err)
 {
-	struct session_cause_opts why = { SESSION_CAUSE_STOPPED, "its processes ended", who->actor };
+	struct session_cause_opts why = { SESSION_CAUSE_STOPPED, "its processes ended",
+					  who->actor };
 	struct keeper_listing l;
 
 	if (keeper_conn_list(n->engine, &l, err) < 0)
 		return -1;
 	if (keeper_listing_sandbox(&l, n->rec.sandbox) == KEEPER_PRESENCE_NONE)
 		why = (struct session_cause_opts){ SESSION_CAUSE_GONE,
-					    "its sandbox does not exist any more", who->actor };
+						   "its sandbox does not exist any more",
+						   who->actor };
 	keeper_listing_fini(&l);
 	return expire(n, &why, ret, err);
 }
@@ -263,8 +266,9 @@ static int found_silent(struct session *n, const struct caller *who, int64_t beg
 		return 0;
 	}
 	snprintf(text, sizeof(text), "it did not answer %u probes in a row", n->failures);
-	return expire(n, &(struct session_cause_opts){ SESSION_CAUSE_UNAVAILABLE, text, who->actor }, ret,
-		      err);
+	return expire(n,
+		      &(struct session_cause_opts){ SESSION_CAUSE_UNAVAILABLE, text, who->actor },
+		      ret, err);
 }
 
 static int found_well(struct session *n, struct session_probe_result *ret, struct err *err)
@@ -302,8 +306,8 @@ static int look_unconnected(struct session *n, const struct caller *who, int64_t
 }
 
 /* 1: *ret_live is to be asked; 0: *ret says it all. */
-static int look(struct session *n, const struct caller *who, int64_t begun, struct machine **ret_live,
-		struct session_probe_result *ret, struct err *err)
+static int look(struct session *n, const struct caller *who, int64_t begun,
+		struct machine **ret_live, struct session_probe_result *ret, struct err *err)
 {
 	int r = n->live ? 1 : look_unconnected(n, who, begun, ret, err);
 

@@ -33,7 +33,7 @@ int session_ref_binding(const struct session_ref *ref, struct store_binding *ret
 
 /* Of what is gone the reason is told for as long as it is known. */
 void session_ref_set_gone(struct engine *e, const struct caller *who, const struct session_ref *ref,
-		  struct err *err)
+			  struct err *err)
 {
 	struct store_tombstone t;
 	struct err none;
@@ -55,13 +55,13 @@ int session_tombstone(struct engine *e, const struct caller *who, const struct s
 	if (ref->id) {
 		if (!*ref->id || strlen(ref->id) >= STORE_ID)
 			return session_ref_not_found(ref, err);
-		WITH_STORE (e, st)
-			r = st->tombstone->get(st, ref->id, &t, err);
+		WITH_STORE(e, st)
+		r = st->tombstone->get(st, ref->id, &t, err);
 	} else {
 		if (session_ref_binding(ref, &by, err) < 0)
 			return -1;
-		WITH_STORE (e, st)
-			r = st->tombstone->find(st, who->tenant, &by, &t, err);
+		WITH_STORE(e, st)
+		r = st->tombstone->find(st, who->tenant, &by, &t, err);
 	}
 	if (r < 0)
 		return err->code == ERR_NOT_FOUND ? session_ref_not_found(ref, err) : -1;
@@ -82,14 +82,14 @@ static int read_record(struct engine *e, const struct caller *who, const struct 
 			return session_ref_not_found(ref, err);
 		if (session_copy_record(e, ref->id, ret))
 			return 0;
-		WITH_STORE (e, st)
-			r = st->session->get(st, ref->id, ret, err);
+		WITH_STORE(e, st)
+		r = st->session->get(st, ref->id, ret, err);
 		return r < 0 && err->code == ERR_NOT_FOUND ? session_ref_not_found(ref, err) : r;
 	}
 	if (session_ref_binding(ref, &by, err) < 0)
 		return -1;
-	WITH_STORE (e, st)
-		r = st->session->find(st, who->tenant, &by, ret, err);
+	WITH_STORE(e, st)
+	r = st->session->find(st, who->tenant, &by, ret, err);
 	return r < 0 && err->code == ERR_NOT_FOUND ? session_ref_not_found(ref, err) : r;
 }
 
@@ -140,8 +140,8 @@ int session_list(struct engine *e, const struct store_session_filter *f, struct 
 {
 	int r = -1;
 
-	WITH_STORE (e, st)
-		r = st->session->list(st, f, page, ret, err);
+	WITH_STORE(e, st)
+	r = st->session->list(st, f, page, ret, err);
 	for (size_t i = 0; r == 0 && i < ret->count; i++)
 		freshen(e, &ret->items[i]);
 	return r;
@@ -152,8 +152,8 @@ int engine_events(struct engine *e, int64_t since, const char *tenant, const cha
 {
 	int r = -1;
 
-	WITH_STORE (e, st)
-		r = st->event->since(st, since, tenant, session, limit, ret, err);
+	WITH_STORE(e, st)
+	r = st->event->since(st, since, tenant, session, limit, ret, err);
 	return r;
 }
 
@@ -175,7 +175,7 @@ int session_stats(struct engine *e, const struct caller *who, const struct sessi
 }
 
 int session_is_durable(struct engine *e, const struct caller *who, const struct session_ref *ref,
-		    bool *ret, struct err *err)
+		       bool *ret, struct err *err)
 {
 	struct store_session s;
 	struct store_layer l = { .durable = true };
@@ -185,8 +185,8 @@ int session_is_durable(struct engine *e, const struct caller *who, const struct 
 		return -1;
 	/* what lies below it was there when it was synced */
 	if (*s.layer)
-		WITH_STORE (e, st)
-			r = st->layer->get(st, s.layer, &l, err);
+		WITH_STORE(e, st)
+	r = st->layer->get(st, s.layer, &l, err);
 	store_session_fini(&s);
 	if (r < 0)
 		return -1;

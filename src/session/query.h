@@ -14,10 +14,10 @@ static inline int session_ref_not_found(const struct session_ref *ref, struct er
 }
 
 void session_ref_set_gone(struct engine *e, const struct caller *who, const struct session_ref *ref,
-		  struct err *err);
+			  struct err *err);
 
 static inline int session_ref_gone(struct engine *e, const struct caller *who,
-			   const struct session_ref *ref, struct err *reterr)
+				   const struct session_ref *ref, struct err *reterr)
 {
 	session_ref_set_gone(e, who, ref, reterr);
 	return -1;

@@ -22,7 +22,8 @@
 #include "session/session.h"
 
 static const struct session_cause_opts interrupted = { SESSION_CAUSE_INTERRUPTED,
-						"the engine ended in the middle of it", "lodge" };
+						       "the engine ended in the middle of it",
+						       "lodge" };
 
 static int fail(struct session *n, struct err *err)
 {
@@ -37,7 +38,8 @@ static int put_back_files(struct session *n, struct err *err)
 	bool has_layer, whole;
 	int r;
 
-	if (keeper_conn_stop(n->engine, n->rec.sandbox, err) < 0 || keeper_conn_list(n->engine, &l, err) < 0)
+	if (keeper_conn_stop(n->engine, n->rec.sandbox, err) < 0 ||
+	    keeper_conn_list(n->engine, &l, err) < 0)
 		return -1;
 	has_layer = keeper_listing_has_layer(&l, n->rec.layer);
 	keeper_listing_fini(&l);
@@ -103,7 +105,8 @@ static int take_up(struct session *n, struct err *err)
 		return -1;
 	agent = sandbox_agent(sb);
 	agent_set_patience(agent, ADOPT_MS);
-	if (agent_hello(agent, NULL, err) < 0 || machine_new(n, steal_ptr(&sb), true, &v, err) < 0) {
+	if (agent_hello(agent, NULL, err) < 0 ||
+	    machine_new(n, steal_ptr(&sb), true, &v, err) < 0) {
 		/* it is there: only the keeper says that it is not */
 		if (err->code == ERR_NOT_FOUND)
 			err->code = ERR_UNAVAILABLE;
@@ -147,8 +150,8 @@ static int is_dead(struct session *n, struct err *err)
 
 static int settle_live(struct session *n, struct err *err)
 {
-	static const struct session_cause_opts gone = { SESSION_CAUSE_GONE, "its sandbox ended by itself",
-						 "lodge" };
+	static const struct session_cause_opts gone = { SESSION_CAUSE_GONE,
+							"its sandbox ended by itself", "lodge" };
 	int dead = is_dead(n, err);
 
 	if (dead < 0)

@@ -44,8 +44,8 @@ static int find_stack(struct session *n, struct stack *ret, struct err *err)
 		return -1;
 	for (size_t i = 0; i < ret->count; i++)
 		ret->names[i] = ret->ids[i];
-	WITH_STORE (e, st)
-		r = st->layer->refs(st, n->rec.layer, &refs, err);
+	WITH_STORE(e, st)
+	r = st->layer->refs(st, n->rec.layer, &refs, err);
 	ret->take = refs == 1;
 	return r;
 }
@@ -154,9 +154,10 @@ int resume_restored(struct session *n, struct resume_result *ret, struct err *er
 	 * cannot be put back now is settled by the next one who looks, who finds it by the record.
 	 */
 	if (reconcile_undo_start(n, &second) == 0)
-		(void)session_transition(n, SESSION_ERROR,
-				 &(struct session_cause_opts){ SESSION_CAUSE_ERROR, err->msg, "lodge" },
-				 NULL, NULL, &second);
+		(void)session_transition(
+			n, SESSION_ERROR,
+			&(struct session_cause_opts){ SESSION_CAUSE_ERROR, err->msg, "lodge" },
+			NULL, NULL, &second);
 	return -1;
 }
 
@@ -172,7 +173,8 @@ static void quota_turn(const struct store_session *s, char ret[STORE_NAME + 8])
 }
 
 int resume_new_session(struct engine *e, struct store_session *s, const struct store_event *ev,
-	     const struct session_cause_opts *why, bool asleep, struct session **ret, struct err *err)
+		       const struct session_cause_opts *why, bool asleep, struct session **ret,
+		       struct err *err)
 {
 	char turn[STORE_NAME + 8], sandbox[STORE_ID];
 	struct session *n = NULL;
@@ -215,8 +217,8 @@ static int note(struct session *n, const struct session_cause_opts *why, struct 
 	return r;
 }
 
-int resume_session(struct session *n, const struct session_cause_opts *why, int64_t wait_ms, struct resume_result *ret,
-	 struct err *err)
+int resume_session(struct session *n, const struct session_cause_opts *why, int64_t wait_ms,
+		   struct resume_result *ret, struct err *err)
 {
 	enum session_state to;
 

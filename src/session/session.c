@@ -156,8 +156,8 @@ static int check_tenant(struct engine *e, const char *tenant, const char *id, st
 		same = strcmp(n->rec.tenant, tenant) == 0;
 	pthread_mutex_unlock(&e->mutex);
 	if (!known) {
-		WITH_STORE (e, st)
-			r = st->session->get(st, id, &s, err);
+		WITH_STORE(e, st)
+		r = st->session->get(st, id, &s, err);
 		if (r < 0 && err->code != ERR_NOT_FOUND)
 			return -1;
 		same = r == 0 && strcmp(s.tenant, tenant) == 0;
@@ -168,7 +168,7 @@ static int check_tenant(struct engine *e, const char *tenant, const char *id, st
 }
 
 int session_lock(struct engine *e, const char *tenant, const char *id, struct session **ret,
-	       struct err *err)
+		 struct err *err)
 {
 	auto_call(session_unlock) struct session *n = NULL;
 
@@ -247,8 +247,8 @@ static int id_of(struct engine *e, const struct caller *who, const struct sessio
 	}
 	if (session_ref_binding(ref, &by, err) < 0)
 		return -1;
-	WITH_STORE (e, st)
-		r = st->session->find(st, who->tenant, &by, &s, err);
+	WITH_STORE(e, st)
+	r = st->session->find(st, who->tenant, &by, &s, err);
 	if (r < 0)
 		return err->code == ERR_NOT_FOUND ? session_ref_not_found(ref, err) : -1;
 	snprintf(ret, STORE_ID, "%s", s.id);
@@ -257,7 +257,7 @@ static int id_of(struct engine *e, const struct caller *who, const struct sessio
 }
 
 int session_lock_ref(struct engine *e, const struct caller *who, const struct session_ref *ref,
-	       struct session **ret, struct err *err)
+		     struct session **ret, struct err *err)
 {
 	char id[STORE_ID];
 	struct session *n = NULL;
@@ -273,8 +273,9 @@ int session_lock_ref(struct engine *e, const struct caller *who, const struct se
 	return 0;
 }
 
-int session_lock_reconciled(struct engine *e, const struct caller *who, const struct session_ref *ref,
-	      int64_t if_version, struct session **ret, struct err *err)
+int session_lock_reconciled(struct engine *e, const struct caller *who,
+			    const struct session_ref *ref, int64_t if_version, struct session **ret,
+			    struct err *err)
 {
 	auto_call(session_unlock) struct session *n = NULL;
 
@@ -337,7 +338,7 @@ static int write_cause(struct session *n, struct store_session *s, const char *k
 	if (n->relaxed)
 		WITH_STORE_RELAXED(n->engine, st)
 	r = st->session->update(st, s, &ev, NULL, err);
-	else WITH_STORE (n->engine, st) r = st->session->update(st, s, &ev, NULL, err);
+	else WITH_STORE(n->engine, st) r = st->session->update(st, s, &ev, NULL, err);
 	if (r < 0) {
 		n->doubtful = err->code == ERR_UNAVAILABLE;
 		return -1;
@@ -351,8 +352,8 @@ int session_update(struct session *n, struct store_session *s, const char *kind,
 	return write_cause(n, s, kind, &s->cause, err);
 }
 
-int session_update_as(struct session *n, struct store_session *s, const char *kind, const char *actor,
-		 struct err *err)
+int session_update_as(struct session *n, struct store_session *s, const char *kind,
+		      const char *actor, struct err *err)
 {
 	struct store_cause cause = { .code = "asked" };
 
@@ -360,8 +361,9 @@ int session_update_as(struct session *n, struct store_session *s, const char *ki
 	return write_cause(n, s, kind, &cause, err);
 }
 
-int session_transition(struct session *n, enum session_event ev, const struct session_cause_opts *why,
-	       session_edit_fn *set, void *arg, struct err *err)
+int session_transition(struct session *n, enum session_event ev,
+		       const struct session_cause_opts *why, session_edit_fn *set, void *arg,
+		       struct err *err)
 {
 	struct store_session s = { 0 };
 	auto_call(store_session_fini) struct store_session *guard = &s;
@@ -380,7 +382,7 @@ int session_transition(struct session *n, enum session_event ev, const struct se
 }
 
 int session_create(struct engine *e, struct store_session *s, const struct store_event *ev,
-		 bool relaxed, struct session **ret, struct err *err)
+		   bool relaxed, struct session **ret, struct err *err)
 {
 	auto_call(session_unlock) struct session *n = NULL;
 	int r = -1;
@@ -390,7 +392,7 @@ int session_create(struct engine *e, struct store_session *s, const struct store
 	if (relaxed)
 		WITH_STORE_RELAXED(e, st)
 	r = st->session->create(st, s, ev, err);
-	else WITH_STORE (e, st) r = st->session->create(st, s, ev, err);
+	else WITH_STORE(e, st) r = st->session->create(st, s, ev, err);
 	if (r < 0)
 		return -1;
 	hook_crash("enter:created");
@@ -431,8 +433,8 @@ int session_flush(struct session *n, struct err *err)
 		return 0;
 	if (store_session_copy(&n->rec, &s, err) < 0)
 		return -1;
-	WITH_STORE (n->engine, st)
-		r = st->session->update(st, &s, NULL, NULL, err);
+	WITH_STORE(n->engine, st)
+	r = st->session->update(st, &s, NULL, NULL, err);
 	if (r < 0)
 		return -1;
 	(void)guard;
@@ -445,8 +447,8 @@ int session_reload(struct session *n, struct err *err)
 	struct store_session s;
 	int r = -1;
 
-	WITH_STORE (n->engine, st)
-		r = st->session->get(st, n->id, &s, err);
+	WITH_STORE(n->engine, st)
+	r = st->session->get(st, n->id, &s, err);
 	if (r < 0)
 		return -1;
 	publish(n, &s);

@@ -76,7 +76,7 @@ static int check_limits(struct engine *e, const struct session_opts *w, const ch
 }
 
 int session_opts_check(struct engine *e, const struct caller *who, const struct session_opts *w,
-	       struct err *err)
+		       struct err *err)
 {
 	struct template merged;
 	auto_call(template_fini) struct template *guard = &merged;
@@ -150,13 +150,13 @@ static int get_layer(struct engine *e, const char *id, struct store_layer *ret, 
 {
 	int r = -1;
 
-	WITH_STORE (e, st)
-		r = st->layer->get(st, id, ret, err);
+	WITH_STORE(e, st)
+	r = st->layer->get(st, id, ret, err);
 	return r;
 }
 
 int session_opts_template(struct engine *e, const struct caller *who, const struct session_opts *w,
-		  char ret[STORE_ID], struct err *err)
+			  char ret[STORE_ID], struct err *err)
 {
 	struct store_layer layer = { .template = "host" };
 	struct store_snapshot snap;
@@ -240,8 +240,8 @@ static int set_spec(struct engine *e, const struct caller *who, const struct ses
 }
 
 int session_opts_to_record(struct engine *e, const struct caller *who, const struct session_opts *w,
-		const struct policy_rules *rules, const char *id, struct store_session *ret,
-		struct err *err)
+			   const struct policy_rules *rules, const char *id,
+			   struct store_session *ret, struct err *err)
 {
 	struct store_session s = { .state = SESSION_NONE, .created_at = engine_now(e) };
 
@@ -289,9 +289,9 @@ static int make_place(struct engine *e, const struct caller *who,
 		      const struct store_session_list *l, const struct session_opts *w,
 		      const char *id, size_t excess, struct err *err)
 {
-	static const struct session_cause_opts replaced = { SESSION_CAUSE_REPLACED,
-						     "another session of its user took its place",
-						     "lodge" };
+	static const struct session_cause_opts replaced = {
+		SESSION_CAUSE_REPLACED, "another session of its user took its place", "lodge"
+	};
 
 	for (size_t i = 0; excess > 0 && i < l->count; i++) {
 		auto_call(session_unlock) struct session *n = NULL;
@@ -302,7 +302,8 @@ static int make_place(struct engine *e, const struct caller *who,
 			if (err->code != ERR_NOT_FOUND)
 				return -1;
 		} else if (reconcile_session(n, err) < 0 ||
-			   (n->rec.state == SESSION_ACTIVE && hibernate_session(n, &replaced, err) < 0)) {
+			   (n->rec.state == SESSION_ACTIVE &&
+			    hibernate_session(n, &replaced, err) < 0)) {
 			return -1;
 		}
 		excess--;
@@ -311,7 +312,7 @@ static int make_place(struct engine *e, const struct caller *who,
 }
 
 int user_slot_free_one(struct engine *e, const struct caller *who, const struct session_opts *w,
-	       const char *id, struct err *err)
+		       const char *id, struct err *err)
 {
 	struct store_session_filter f = { .tenant = who->tenant,
 					  .user = w->user,

@@ -9,16 +9,16 @@
 
 /* ERR_INVALID with the name of the field. Touches nothing. */
 int session_opts_check(struct engine *e, const struct caller *who, const struct session_opts *w,
-	       struct err *err);
+		       struct err *err);
 /* Which template a new one is of. */
 int session_opts_template(struct engine *e, const struct caller *who, const struct session_opts *w,
-		  char ret[STORE_ID], struct err *err);
+			  char ret[STORE_ID], struct err *err);
 /* Whether it is the text of a JSON object, and not too much of it. NULL is. */
 int session_metadata_check(const char *text, struct err *err);
 /* The record of a new session; *ret is for store_session_fini(). */
 int session_opts_to_record(struct engine *e, const struct caller *who, const struct session_opts *w,
-		const struct policy_rules *rules, const char *id, struct store_session *ret,
-		struct err *err);
+			   const struct policy_rules *rules, const char *id,
+			   struct store_session *ret, struct err *err);
 /* What session_opts_to_record() held of its files, once the record names it or never will. */
 void session_opts_release(struct engine *e, const char *id, const char *layer);
 /* Of name_lock(): one at a time counts the sessions of a user. */
@@ -26,6 +26,6 @@ void user_slot_lock_name(const struct caller *who, const char *user, char *ret, 
 /* Under the user's policy: others of the user are hibernated, or it is refused. `id`: what a new
  * one would get. */
 int user_slot_free_one(struct engine *e, const struct caller *who, const struct session_opts *w,
-	       const char *id, struct err *err);
+		       const char *id, struct err *err);
 
 #endif

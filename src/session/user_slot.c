@@ -36,7 +36,8 @@ static int of_template(struct engine *e, const struct caller *who, const struct 
 
 	template_init(&t);
 	(void)guard;
-	if (session_opts_template(e, who, w, name, err) < 0 || template_load(e->home, name, &t, err) < 0)
+	if (session_opts_template(e, who, w, name, err) < 0 ||
+	    template_load(e->home, name, &t, err) < 0)
 		return -1;
 	if (t.policy && strlen(t.policy) >= STORE_NAME)
 		return err_set(err, ERR_INVALID, "template \"%s\": its policy has no name", name);
@@ -81,7 +82,7 @@ static int of_tenant(struct engine *e, const struct caller *who, char name[STORE
 }
 
 int policy_rules_for_opts(struct engine *e, const struct caller *who, struct session_opts *w,
-	     char user[STORE_USER], struct policy_rules *ret, struct err *err)
+			  char user[STORE_USER], struct policy_rules *ret, struct err *err)
 {
 	struct store_session s = { 0 };
 	auto_call(store_session_fini) struct store_session *guard = &s;
@@ -122,7 +123,7 @@ static int make_place(struct engine *e, const struct caller *who, const struct s
 }
 
 int user_slot_acquire(struct engine *e, const struct caller *who, const struct store_session *s,
-	       struct user_slot *ret, struct err *err)
+		      struct user_slot *ret, struct err *err)
 {
 	struct policy_rules r;
 	auto_call(policy_rules_fini) struct policy_rules *guard = &r;
@@ -140,7 +141,8 @@ int user_slot_acquire(struct engine *e, const struct caller *who, const struct s
 }
 
 int user_slot_acquire_ref(struct engine *e, const struct caller *who, const struct session_ref *ref,
-	      int64_t if_version, struct session **ret, struct user_slot *turn, struct err *err)
+			  int64_t if_version, struct session **ret, struct user_slot *turn,
+			  struct err *err)
 {
 	struct store_session s = { 0 };
 	auto_call(store_session_fini) struct store_session *guard = &s;

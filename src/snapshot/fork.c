@@ -142,7 +142,7 @@ static void take_back(struct engine *e, const struct caller *who, struct store_s
 		      unsigned count)
 {
 	struct session_cause_opts why = { SESSION_CAUSE_ERROR, "another one could not be made",
-				   who->actor };
+					  who->actor };
 	struct err ignored;
 
 	for (unsigned i = 0; i < count; i++) {
@@ -180,7 +180,8 @@ int session_fork(struct engine *e, const struct caller *who, const struct sessio
 	made = calloc(count, sizeof(*made));
 	if (!made)
 		return err_set(err, ERR_LIMIT, "no memory for %u sessions", count);
-	if (session_lock_reconciled(e, who, ref, 0, &n, err) < 0 || id_generate("fork:", holder, err) < 0 ||
+	if (session_lock_reconciled(e, who, ref, 0, &n, err) < 0 ||
+	    id_generate("fork:", holder, err) < 0 ||
 	    hold_source(n, who, snapshot, holder, layer, err) < 0)
 		return -1;
 	hook_crash("fork:held");
@@ -255,7 +256,8 @@ int session_rollback(struct engine *e, const struct caller *who, const struct se
 	struct store_snapshot s;
 	int r;
 
-	if (id_generate("fork:", holder, err) < 0 || session_lock_reconciled(e, who, ref, if_version, &n, err) < 0 ||
+	if (id_generate("fork:", holder, err) < 0 ||
+	    session_lock_reconciled(e, who, ref, if_version, &n, err) < 0 ||
 	    own_snapshot(n, who, snapshot, holder, &s, err) < 0)
 		return -1;
 	memcpy(t.layer, s.layer, sizeof(t.layer));

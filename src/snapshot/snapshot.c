@@ -32,7 +32,8 @@ static int copy_files(struct session *n, const char *layer, bool *ret_whole, uin
 {
 	int64_t until = clock_mono_ms() + BUSY_MS;
 
-	while (keeper_conn_snapshot(n->engine, n->rec.sandbox, layer, ret_whole, ret_bytes, err) < 0) {
+	while (keeper_conn_snapshot(n->engine, n->rec.sandbox, layer, ret_whole, ret_bytes, err) <
+	       0) {
 		if (err->sys != EBUSY || clock_mono_ms() > until)
 			return -1;
 		usleep(BUSY_US);
@@ -72,8 +73,8 @@ static int check_name(struct session *n, const char *name, struct err *err)
 
 	if (!name)
 		return 0;
-	WITH_STORE (n->engine, st)
-		r = st->snapshot->find(st, n->id, name, &there, &other);
+	WITH_STORE(n->engine, st)
+	r = st->snapshot->find(st, n->id, name, &there, &other);
 	if (r == 0)
 		return err_set(err, ERR_CONFLICT, "session %s has a snapshot '%s' already: %s",
 			       n->id, name, there.id);
@@ -113,7 +114,8 @@ static int name_layer(struct session *n, const char *layer, const struct snapsho
 	memcpy(s.session, n->id, sizeof(s.session));
 	snprintf(s.name, sizeof(s.name), "%s", want->name ? want->name : "");
 	snprintf(s.layer, sizeof(s.layer), "%s", layer);
-	WITH_STORE (n->engine, st) {
+	WITH_STORE(n->engine, st)
+	{
 		r = st->layer->get(st, layer, &l, err);
 		s.bytes = r == 0 ? l.bytes : 0;
 		if (r == 0)
@@ -123,8 +125,8 @@ static int name_layer(struct session *n, const char *layer, const struct snapsho
 		return -1;
 	hook_crash("snapshot:named");
 	if (note_in_record(n, &s, actor, err) < 0) {
-		WITH_STORE (n->engine, st)
-			(void)st->snapshot->remove(st, s.id, &ignored);
+		WITH_STORE(n->engine, st)
+		(void)st->snapshot->remove(st, s.id, &ignored);
 		return -1;
 	}
 	*ret = s;
@@ -181,7 +183,8 @@ int session_snapshot(struct engine *e, const struct caller *who, const struct se
 
 	if (want->name && name_check("name", want->name, STORE_NAME, err) < 0)
 		return -1;
-	if (session_lock_reconciled(e, who, ref, 0, &n, err) < 0 || check_name(n, want->name, err) < 0)
+	if (session_lock_reconciled(e, who, ref, 0, &n, err) < 0 ||
+	    check_name(n, want->name, err) < 0)
 		return -1;
 	if (n->rec.state != SESSION_ACTIVE)
 		return take_sealed(n, want, who->actor, ret, err);
@@ -245,7 +248,9 @@ int snapshot_remove(struct engine *e, const struct caller *who, const char *id, 
 	if (snapshot_get(e, who, id, &s, err) < 0)
 		return -1;
 	forget_in_record(e, &s, who->actor);
-	WITH_STORE (e, st)
-		r = st->snapshot->remove(st, id, err);
-	return r < 0 && err->code == ERR_NOT_FOUND ? err_set(err, ERR_NOT_FOUND, "no snapshot %.64s", id) : r;
+	WITH_STORE(e, st)
+	r = st->snapshot->remove(st, id, err);
+	return r < 0 && err->code == ERR_NOT_FOUND
+		       ? err_set(err, ERR_NOT_FOUND, "no snapshot %.64s", id)
+		       : r;
 }

@@ -30,7 +30,8 @@ enum {
 DEFINE_AUTO(struct store_session *, store_session_fini);
 DEFINE_AUTO(struct template *, template_fini);
 
-int engine_zstd_pipe(struct engine *e, bool back, int fd, zstd_pipe_fn *fn, void *arg, struct err *err)
+int engine_zstd_pipe(struct engine *e, bool back, int fd, zstd_pipe_fn *fn, void *arg,
+		     struct err *err)
 {
 	return zstd_pipe_run(e->opts.packer, back, fd, fn, arg, err);
 }
@@ -84,7 +85,8 @@ static int write_out(void *arg, int fd, struct err *err)
 	struct outward *x = arg;
 	char job[STORE_ID];
 
-	if (id_generate("job_", job, err) < 0 || start_export(x->engine, job, x->layer, fd, err) < 0)
+	if (id_generate("job_", job, err) < 0 ||
+	    start_export(x->engine, job, x->layer, fd, err) < 0)
 		return -1;
 	if (keeper_conn_wait_job(x->engine, job, NULL, err) == 0)
 		return 0;
@@ -103,7 +105,8 @@ int snapshot_export(struct engine *e, const struct caller *who, const char *id, 
 	char holder[STORE_ID];
 	int r;
 
-	if (id_generate("export:", holder, err) < 0 || snapshot_hold(e, who, id, holder, &s, err) < 0)
+	if (id_generate("export:", holder, err) < 0 ||
+	    snapshot_hold(e, who, id, holder, &s, err) < 0)
 		return -1;
 	x.layer = s.layer;
 	r = engine_zstd_pipe(e, false, fd, write_out, &x, err);
@@ -220,8 +223,8 @@ static int seal(struct engine *e, const struct caller *who, const struct session
 	memcpy(snap.tenant, s.tenant, sizeof(snap.tenant));
 	memcpy(snap.layer, s.layer, sizeof(snap.layer));
 	snprintf(snap.name, sizeof(snap.name), "%s", name ? name : "");
-	WITH_STORE (e, st)
-		r = st->snapshot->add(st, &snap, err);
+	WITH_STORE(e, st)
+	r = st->snapshot->add(st, &snap, err);
 	if (r == 0)
 		*ret = snap;
 	return r;
@@ -230,8 +233,8 @@ static int seal(struct engine *e, const struct caller *who, const struct session
 int snapshot_import(struct engine *e, const struct caller *who, const char *template,
 		    const char *name, int fd, struct store_snapshot *ret, struct err *err)
 {
-	static const struct session_cause_opts done = { SESSION_CAUSE_REQUESTED, "it was only there to import",
-						 "lodge" };
+	static const struct session_cause_opts done = { SESSION_CAUSE_REQUESTED,
+							"it was only there to import", "lodge" };
 	char id[STORE_ID];
 	struct session_ref place = { .id = id };
 	struct err ignored;
@@ -250,17 +253,17 @@ int snapshot_import(struct engine *e, const struct caller *who, const char *temp
 
 void snapshot_clean_imports(struct engine *e)
 {
-	static const struct session_cause_opts left = { SESSION_CAUSE_INTERRUPTED,
-						 "the engine ended in the middle of an import",
-						 "lodge" };
+	static const struct session_cause_opts left = {
+		SESSION_CAUSE_INTERRUPTED, "the engine ended in the middle of an import", "lodge"
+	};
 	struct store_session_filter f = { .meta_key = UNFINISHED, .meta_value = "unfinished" };
 	struct store_page page = { .limit = STORE_PAGE_MAX };
 	struct store_session_list l = { 0 };
 	struct err ignored;
 	int r = -1;
 
-	WITH_STORE (e, st)
-		r = st->session->list(st, &f, page, &l, &ignored);
+	WITH_STORE(e, st)
+	r = st->session->list(st, &f, page, &l, &ignored);
 	for (size_t i = 0; r == 0 && i < l.count; i++) {
 		struct caller owner = { .tenant = l.items[i].tenant, .actor = "lodge" };
 		struct session_ref ref = { .id = l.items[i].id };

@@ -18,8 +18,8 @@
 #define CAUSE(type)                                                                                \
 	TEXT(type, cause.code), TEXT(type, cause.text), TEXT(type, cause.actor), NUM(type, cause.at)
 #define SHAPE(name)                                                                                \
-	const struct columns shape_##name = { sizeof(struct store_##name), name##_fields,            \
-					    ARRAY_LEN(name##_fields) }
+	const struct columns shape_##name = { sizeof(struct store_##name), name##_fields,          \
+					      ARRAY_LEN(name##_fields) }
 
 static const struct columns_field session_fields[] = {
 	NUM(store_session, seq),

@@ -63,7 +63,7 @@ static int exec_finish_all(struct store *st, const char *session, uint8_t state,
 }
 
 static int list_execs(struct store *st, const char *session, struct store_page page,
-		     struct store_exec_list *ret, struct err *err)
+		      struct store_exec_list *ret, struct err *err)
 {
 	size_t count;
 	void *items;

@@ -135,7 +135,7 @@ static int api_key_add(struct store *st, struct store_key *k, struct err *err)
 }
 
 static int api_key_find(struct store *st, const uint8_t hash[STORE_HASH], struct store_key *ret,
-		    struct err *err)
+			struct err *err)
 {
 	return db_get_record(db_of(st), "SELECT " KEY_COLUMNS " FROM key WHERE hash = ?1",
 			     DB_VALUES(db_blob(hash, STORE_HASH)), &shape_key, ret, "such", "key",
@@ -143,7 +143,7 @@ static int api_key_find(struct store *st, const uint8_t hash[STORE_HASH], struct
 }
 
 static int api_key_list(struct store *st, const char *tenant, struct store_page page,
-		    struct store_key_list *ret, struct err *err)
+			struct store_key_list *ret, struct err *err)
 {
 	size_t count;
 	void *items;

@@ -100,8 +100,8 @@ static int get(struct engine *e, const char *name, const struct template *t,
 
 	if (version_of(name, t, version, err) < 0)
 		return -1;
-	WITH_STORE (e, st)
-		r = st->environment->get(st, name, &v.found, err);
+	WITH_STORE(e, st)
+	r = st->environment->get(st, name, &v.found, err);
 	if (r < 0)
 		return -1;
 	v.current = strcmp(v.found.version, version) == 0;
@@ -184,11 +184,11 @@ static int ask(struct engine *e, struct sandbox *sb, const struct template *t, c
 {
 	const char *const argv[] = { "/bin/sh", "-c", script, "sh", marker, NULL };
 	struct guest_exec_spec spec = { .argv = argv,
-				  .env = (const char *const *)t->env,
-				  .cwd = t->workdir,
-				  .user = t->user,
-				  .timeout_ms = TELL_MS,
-				  .log_bytes = LOG_BYTES };
+					.env = (const char *const *)t->env,
+					.cwd = t->workdir,
+					.user = t->user,
+					.timeout_ms = TELL_MS,
+					.log_bytes = LOG_BYTES };
 	auto_call(guest_exec_free) struct guest_exec *x = NULL;
 
 	if (guest_exec_begin(sb, &spec, &x, err) < 0)
@@ -253,8 +253,8 @@ static int capture(struct engine *e, const char *name, const struct template *t,
 	if (version_of(name, t, v.version, err) < 0 || make(e, name, t, &sb, err) < 0)
 		return -1;
 	if (interview(e, sb, t, &v.data, err) == 0)
-		WITH_STORE (e, st)
-			r = st->environment->put(st, &v, err);
+		WITH_STORE(e, st)
+	r = st->environment->put(st, &v, err);
 	scratch_destroy(e, sb);
 	store_environment_fini(&v);
 	return r;
@@ -357,8 +357,8 @@ void environment_drop(struct engine *e, const char *template)
 {
 	struct err ignored; /* of another state, should there be one of this name again */
 
-	WITH_STORE (e, st)
-		(void)st->environment->remove(st, template, &ignored);
+	WITH_STORE(e, st)
+	(void)st->environment->remove(st, template, &ignored);
 	pthread_mutex_lock(&e->mutex);
 	for (size_t i = 0; i < ARRAY_LEN(e->environment_requests); i++)
 		if (strcmp(e->environment_requests[i].template, template) == 0)

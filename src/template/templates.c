@@ -59,8 +59,8 @@ static int count_sessions(struct engine *e, const char *name, int64_t *ret, stru
 	struct store_session_filter f = { .template = name };
 	int r = -1;
 
-	WITH_STORE (e, st)
-		r = st->session->count(st, &f, ret, err);
+	WITH_STORE(e, st)
+	r = st->session->count(st, &f, ret, err);
 	return r;
 }
 
@@ -72,8 +72,8 @@ static int64_t size_of(struct engine *e, const struct template *t)
 
 	if (!t->layer)
 		return (int64_t)t->made.bytes;
-	WITH_STORE (e, st)
-		r = st->layer->get(st, t->layer, &l, &ignored);
+	WITH_STORE(e, st)
+	r = st->layer->get(st, t->layer, &l, &ignored);
 	return r < 0 ? 0 : l.bytes;
 }
 
@@ -196,8 +196,8 @@ static int inherit(struct engine *e, const struct caller *who, const struct stor
 	int r = -1;
 
 	(void)guard;
-	WITH_STORE (e, st)
-		r = st->layer->get(st, snap->layer, &l, err);
+	WITH_STORE(e, st)
+	r = st->layer->get(st, snap->layer, &l, err);
 	if (r < 0)
 		return -1;
 	if (*snap->session && session_get(e, who, &ref, &s, err) == 0)
@@ -416,7 +416,7 @@ int templates_reconcile(struct engine *e, struct err *err)
 
 	if (template_each_marked(e->home, settle_one, e, err) < 0)
 		return -1;
-	WITH_STORE (e, st)
-		r = st->layer->release(st, HOLDER, err);
+	WITH_STORE(e, st)
+	r = st->layer->release(st, HOLDER, err);
 	return r < 0 ? -1 : template_each(e->home, hold_one, e, err);
 }

@@ -138,8 +138,8 @@ static int use_existing(struct engine *e, const struct caller *who, const struct
 }
 
 int thread_enter(struct engine *e, const struct caller *who, const struct thread_rules *t,
-		 const char *user, const char *thread, int64_t minutes, struct session_enter_result *ret,
-		 struct err *err)
+		 const char *user, const char *thread, int64_t minutes,
+		 struct session_enter_result *ret, struct err *err)
 {
 	struct store_binding key = { .kind = "thread" };
 	struct template over;
@@ -185,7 +185,8 @@ int thread_timeout(double seconds, uint32_t *ret_ms, struct err *err)
 	return 0;
 }
 
-int thread_exit_code(struct exec_handle *x, const struct guest_exec_result *r, int *ret, struct err *err)
+int thread_exit_code(struct exec_handle *x, const struct guest_exec_result *r, int *ret,
+		     struct err *err)
 {
 	struct store_exec rec = { 0 };
 	auto_call(store_exec_fini) struct store_exec *guard = &rec;

@@ -29,14 +29,15 @@ int thread_rules_check(struct thread_rules *t, struct err *err);
  * was made, SESSION_REPLACED where an earlier one of the thread is known to be gone. ERR_DENIED if
  * that is another user's. minutes: of its idle time; 0: as the rules say. */
 int thread_enter(struct engine *e, const struct caller *who, const struct thread_rules *t,
-		 const char *user, const char *thread, int64_t minutes, struct session_enter_result *ret,
-		 struct err *err);
+		 const char *user, const char *thread, int64_t minutes,
+		 struct session_enter_result *ret, struct err *err);
 
 /* ---- commands -------------------------------------------------------------------------------- */
 
 int thread_timeout(double seconds, uint32_t *ret_ms, struct err *err);
 /* As a shell tells it; -1 of one whose end nobody saw. */
-int thread_exit_code(struct exec_handle *x, const struct guest_exec_result *r, int *ret, struct err *err);
+int thread_exit_code(struct exec_handle *x, const struct guest_exec_result *r, int *ret,
+		     struct err *err);
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
@@ -47,7 +48,8 @@ bool thread_name_is_valid(const char *name);
 struct thread_files_describe {
 	uint64_t files, bytes;
 };
-int thread_files_describe(struct side_conn *loan, struct thread_files_describe *ret, struct err *err);
+int thread_files_describe(struct side_conn *loan, struct thread_files_describe *ret,
+			  struct err *err);
 
 struct thread_file {
 	char *name;

@@ -72,12 +72,13 @@ static int count_entry(void *arg, const char *path, const struct agent_stat *st,
 	return 0;
 }
 
-int thread_files_describe(struct side_conn *loan, struct thread_files_describe *ret, struct err *err)
+int thread_files_describe(struct side_conn *loan, struct thread_files_describe *ret,
+			  struct err *err)
 {
 	struct thread_files_describe s = { 0 };
 
-	if (files_list(side_conn_sandbox(loan), side_conn_template(loan)->user,
-		       workspace(loan), UINT32_MAX, count_entry, &s, err) < 0)
+	if (files_list(side_conn_sandbox(loan), side_conn_template(loan)->user, workspace(loan),
+		       UINT32_MAX, count_entry, &s, err) < 0)
 		return -1;
 	*ret = s;
 	return 0;
@@ -167,8 +168,8 @@ int thread_files_list(struct side_conn *loan, files_gone_fn *gone, void *arg,
 		      struct thread_files *ret, struct err *err)
 {
 	struct listing l = { .gone = gone, .arg = arg };
-	int r = files_list(side_conn_sandbox(loan), side_conn_template(loan)->user,
-			   workspace(loan), UINT32_MAX, list_entry, &l, err);
+	int r = files_list(side_conn_sandbox(loan), side_conn_template(loan)->user, workspace(loan),
+			   UINT32_MAX, list_entry, &l, err);
 
 	if (r != 0) {
 		thread_files_fini(&l.to);
@@ -191,8 +192,8 @@ int thread_open(struct side_conn *loan, const char *name, int *ret_fd, struct st
 	auto_close int fd = -1;
 
 	if (locate(loan, name, path, err) < 0 ||
-	    files_open(side_conn_sandbox(loan), side_conn_template(loan)->user, path,
-		       AGENT_READ, 0, &fd, err) < 0)
+	    files_open(side_conn_sandbox(loan), side_conn_template(loan)->user, path, AGENT_READ, 0,
+		       &fd, err) < 0)
 		return -1;
 	if (fstat(fd, ret) < 0)
 		return err_sys(err, errno, "%.160s", name);
@@ -296,8 +297,8 @@ int thread_put(struct side_conn *loan, const struct thread_rules *t, const char 
 	*ret = (struct thread_put){ 0 };
 	if (locate(loan, name, ret->path, err) < 0)
 		return -1;
-	r = files_put_new(side_conn_sandbox(loan), spec->user, ret->path, AGENT_PARENTS, 0,
-			  &aside, err);
+	r = files_put_new(side_conn_sandbox(loan), spec->user, ret->path, AGENT_PARENTS, 0, &aside,
+			  err);
 	if (r == 0)
 		r = copy_in(ret, fd, files_put_fd(aside), template_limit_of(spec, "file_bytes"),
 			    err);

@@ -95,13 +95,14 @@ json_t *session_json(const struct store_session *s)
 	return json_pack(
 		"{s:s, s:s, s:i, s:I, s:I, s:I, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:b, s:s, "
 		"s:s, s:s, s:s}",
-		"id", s->id, "state", state_machine_name(&session_states, s->state), "runtime", (int)s->runtime,
-		"version", (json_int_t)s->version, "generation", (json_int_t)s->generation,
-		"incarnation", (json_int_t)s->incarnation, "sandbox", s->sandbox, "layer", s->layer,
-		"snapshot", s->snapshot, "hibernate_at", (json_int_t)s->hibernate_at, "expires_at",
-		(json_int_t)s->expires_at, "last_activity_at", (json_int_t)s->last_activity_at,
-		"due_at", (json_int_t)s->due_at, "paused", s->paused, "cause", s->cause.code,
-		"cause_text", s->cause.text, "user", s->user, "project", s->project);
+		"id", s->id, "state", state_machine_name(&session_states, s->state), "runtime",
+		(int)s->runtime, "version", (json_int_t)s->version, "generation",
+		(json_int_t)s->generation, "incarnation", (json_int_t)s->incarnation, "sandbox",
+		s->sandbox, "layer", s->layer, "snapshot", s->snapshot, "hibernate_at",
+		(json_int_t)s->hibernate_at, "expires_at", (json_int_t)s->expires_at,
+		"last_activity_at", (json_int_t)s->last_activity_at, "due_at",
+		(json_int_t)s->due_at, "paused", s->paused, "cause", s->cause.code, "cause_text",
+		s->cause.text, "user", s->user, "project", s->project);
 }
 
 json_t *snapshot_json(const struct store_snapshot *s)

@@ -17,12 +17,12 @@ enum { READ_MAX = 64 << 20 };
 static struct exec_opts want_of(const json_t *q)
 {
 	return (struct exec_opts){ .text = str(q, "text"),
-				  .timeout_ms = (uint32_t)num(q, "timeout_ms"),
-				  .output_bytes = (uint64_t)num(q, "output_bytes"),
-				  .background = flag(q, "background"),
-				  .stdin_open = flag(q, "stdin"),
-				  .once = str(q, "once"),
-				  .no_resume = flag(q, "no_resume") };
+				   .timeout_ms = (uint32_t)num(q, "timeout_ms"),
+				   .output_bytes = (uint64_t)num(q, "output_bytes"),
+				   .background = flag(q, "background"),
+				   .stdin_open = flag(q, "stdin"),
+				   .once = str(q, "once"),
+				   .no_resume = flag(q, "no_resume") };
 }
 
 json_t *op_run(const json_t *q, struct err *err)
@@ -91,8 +91,8 @@ json_t *op_output(const json_t *q, struct err *err)
 	if (exec_open(engine, &caller, str(q, "exec"), &x, err) < 0)
 		return NULL;
 	ended = exec_has_ended(x);
-	if (exec_read(x, s, (uint64_t)num(q, "offset"), buf, 1 << 20, num(q, "wait_ms"), &got, err) <
-	    0)
+	if (exec_read(x, s, (uint64_t)num(q, "offset"), buf, 1 << 20, num(q, "wait_ms"), &got,
+		      err) < 0)
 		return NULL;
 	return json_pack("{s:o, s:I, s:b}", "data", bytes(buf, got), "next",
 			 (json_int_t)(num(q, "offset") + (int64_t)got), "ended", ended);
@@ -151,8 +151,8 @@ json_t *op_write(const json_t *q, struct err *err)
 	auto_call(side_conn_close) struct side_conn *l = NULL;
 	const char *data = str(q, "data") ? str(q, "data") : "";
 
-	if (borrow(q, &l, err) < 0 || files_write(side_conn_sandbox(l), NULL, str(q, "path"),
-						  data, strlen(data), AGENT_PARENTS, 0644, err) < 0)
+	if (borrow(q, &l, err) < 0 || files_write(side_conn_sandbox(l), NULL, str(q, "path"), data,
+						  strlen(data), AGENT_PARENTS, 0644, err) < 0)
 		return NULL;
 	return json_object();
 }
@@ -163,8 +163,8 @@ json_t *op_read(const json_t *q, struct err *err)
 	auto_free void *data = NULL;
 	size_t len;
 
-	if (borrow(q, &l, err) < 0 || files_read(side_conn_sandbox(l), NULL, str(q, "path"),
-						 READ_MAX, &data, &len, err) < 0)
+	if (borrow(q, &l, err) < 0 ||
+	    files_read(side_conn_sandbox(l), NULL, str(q, "path"), READ_MAX, &data, &len, err) < 0)
 		return NULL;
 	return json_pack("{s:o}", "data", bytes(data, len));
 }

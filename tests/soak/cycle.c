@@ -90,7 +90,8 @@ static int do_survivors(struct soak *s, struct sandbox **sb, struct err *err)
 
 static int do_timeout(struct soak *s, struct sandbox **sb, struct err *err)
 {
-	struct guest_exec_spec spec = { .text = "setsid sleep 1000 & sleep 1000", .timeout_ms = 40 };
+	struct guest_exec_spec spec = { .text = "setsid sleep 1000 & sleep 1000",
+					.timeout_ms = 40 };
 
 	(void)s;
 	return run(*sb, &spec, NULL, -1, AGENT_HIT_TIME, NULL, err);
@@ -98,9 +99,11 @@ static int do_timeout(struct soak *s, struct sandbox **sb, struct err *err)
 
 static int do_files(struct soak *s, struct sandbox **sb, struct err *err)
 {
-	struct guest_exec_spec spec = { .text = "mkdir d; for i in 1 2 3 4 5 6 7 8; do head -c 100000 "
-					  "/dev/zero >d/$i; done;"
-					  "ln -s d l; cat note; rm -r d/1; mkfifo p; sync" };
+	struct guest_exec_spec spec = {
+		.text = "mkdir d; for i in 1 2 3 4 5 6 7 8; do head -c 100000 "
+			"/dev/zero >d/$i; done;"
+			"ln -s d l; cat note; rm -r d/1; mkfifo p; sync"
+	};
 	void *back = NULL;
 	size_t len;
 	int r;
@@ -230,7 +233,9 @@ static int do_crash(struct soak *s, struct sandbox **sb, struct err *err)
 /* Which of its processes the kernel takes is the kernel's choice; that it did must be said. */
 static int do_memory(struct soak *s, struct sandbox **sb, struct err *err)
 {
-	struct guest_exec_spec spec = { .text = "head -c 200M /dev/zero | tail -c 100M >/dev/null" };
+	struct guest_exec_spec spec = {
+		.text = "head -c 200M /dev/zero | tail -c 100M >/dev/null"
+	};
 	unsigned hits = s->has_cgroup ? AGENT_HIT_MEMORY : 0;
 	struct guest_exec_output o;
 

@@ -68,8 +68,8 @@ static inline bool wrote(struct exec_handle *x, uint64_t offset, const char *wan
 	size_t n = 1, len = 0;
 
 	while (n && len < sizeof(buf) - 1) {
-		if (exec_read(x, GUEST_EXEC_OUT, offset + len, buf + len, sizeof(buf) - 1 - len, 10000, &n,
-			     &err) < 0) {
+		if (exec_read(x, GUEST_EXEC_OUT, offset + len, buf + len, sizeof(buf) - 1 - len,
+			      10000, &n, &err) < 0) {
 			printf("# %s\n", err.msg);
 			return false;
 		}
@@ -88,7 +88,8 @@ static inline bool reads(struct exec_handle *x, const char *want)
 	size_t len = 0, n;
 
 	while (len < strlen(want)) {
-		if (exec_read(x, GUEST_EXEC_OUT, len, buf + len, sizeof(buf) - len, 10000, &n, &err) < 0 ||
+		if (exec_read(x, GUEST_EXEC_OUT, len, buf + len, sizeof(buf) - len, 10000, &n,
+			      &err) < 0 ||
 		    !n)
 			return false;
 		len += n;
@@ -109,8 +110,8 @@ static inline bool row(const char *id, struct store_exec *ret)
 {
 	int r = -1;
 
-	WITH_STORE (engine, st)
-		r = st->exec->get(st, id, ret, &err);
+	WITH_STORE(engine, st)
+	r = st->exec->get(st, id, ret, &err);
 	if (r == 0)
 		store_exec_fini(ret);
 	return r == 0;

@@ -125,7 +125,8 @@ static inline bool is(const char *name, enum session_state state)
 
 	if (now == (int)state)
 		return true;
-	printf("# %s is %s\n", name, now < 0 ? "not there" : state_machine_name(&session_states, (unsigned)now));
+	printf("# %s is %s\n", name,
+	       now < 0 ? "not there" : state_machine_name(&session_states, (unsigned)now));
 	return false;
 }
 

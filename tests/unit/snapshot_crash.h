@@ -159,10 +159,9 @@ static bool all_is_named(void)
 		int r = 0;
 
 		if (k.items[i].what == KEEPER_IS_LAYER)
-			WITH_STORE (engine, st)
-				r = st->layer->get(st, k.items[i].id, &row, &err);
-		else
-			sandboxes++;
+			WITH_STORE(engine, st)
+		r = st->layer->get(st, k.items[i].id, &row, &err);
+		else sandboxes++;
 		if (r < 0)
 			printf("# layer %s is nobody's\n", k.items[i].id);
 		good = good && r == 0;

@@ -120,7 +120,8 @@ static void signals_and_deadlines(void)
 	CHECK(guest_exec_start(box, &spec, &x, &err) == 0 && guest_exec_pid(x) > 1);
 	CHECK(guest_exec_wait(x, 50, &err) == -1 && err.code == ERR_TIMEOUT);
 	CHECK(guest_exec_state(x) == GUEST_EXEC_RUNNING);
-	CHECK(guest_exec_signal(x, SIGTERM, AGENT_TO_GROUP, &err) == 0 && guest_exec_wait(x, 10000, &err) == 0);
+	CHECK(guest_exec_signal(x, SIGTERM, AGENT_TO_GROUP, &err) == 0 &&
+	      guest_exec_wait(x, 10000, &err) == 0);
 	CHECK(guest_exec_result(x)->code == -1 && guest_exec_result(x)->signal == SIGTERM);
 	guest_exec_free(x);
 	spec.timeout_ms = 100;
@@ -349,13 +350,15 @@ static void output_can_be_read_after_the_end_of_the_sandbox(void)
 	char buf[16];
 
 	ENGINE();
-	CHECK(sandbox_new(keeper, &how, &sb, &err) == 0 && guest_exec_start(sb, &spec, &x, &err) == 0);
+	CHECK(sandbox_new(keeper, &how, &sb, &err) == 0 &&
+	      guest_exec_start(sb, &spec, &x, &err) == 0);
 	while (guest_exec_end(x, GUEST_EXEC_OUT) < 5)
 		CHECK(agent_step(sandbox_agent(sb), 10000, &err) == 0);
 	CHECK(sandbox_destroy(sb, &err) == 0);
 	CHECK(guest_exec_wait(x, 10000, &err) == -1 && err.code == ERR_UNAVAILABLE);
 	sandbox_free(sb);
-	CHECK(guest_exec_read(x, GUEST_EXEC_OUT, &at, buf, sizeof(buf)) == 5 && !memcmp(buf, "kept\n", 5));
+	CHECK(guest_exec_read(x, GUEST_EXEC_OUT, &at, buf, sizeof(buf)) == 5 &&
+	      !memcmp(buf, "kept\n", 5));
 	CHECK(guest_exec_signal(x, SIGTERM, AGENT_TO_GROUP, &err) == -1);
 	guest_exec_free(x);
 }

@@ -55,8 +55,8 @@ static void a_missing_command_is_the_error_of_its_start(void)
 
 	BUSY();
 	CHECK(exec_start(engine, &me, &a,
-			&(struct exec_opts){ .argv = (const char *const[]){ "no-such", NULL } }, &x,
-			NULL, &err) == -1);
+			 &(struct exec_opts){ .argv = (const char *const[]){ "no-such", NULL } },
+			 &x, NULL, &err) == -1);
 	CHECK(err.code == ERR_NOT_FOUND && !x);
 	exec_flush_ended(engine);
 	CHECK(exec_list(engine, &me, &a, (struct store_page){ .limit = 10 }, &l, &err) == 0);
@@ -65,9 +65,9 @@ static void a_missing_command_is_the_error_of_its_start(void)
 	CHECK(exec_start(engine, &me, &a, &(struct exec_opts){ 0 }, &x, NULL, &err) == -1);
 	CHECK(err.code == ERR_INVALID);
 	CHECK(exec_start(engine, &me, &a,
-			&(struct exec_opts){ .text = "true",
-					    .env = (const char *const[]){ "=x", NULL } },
-			&x, NULL, &err) == -1);
+			 &(struct exec_opts){ .text = "true",
+					      .env = (const char *const[]){ "=x", NULL } },
+			 &x, NULL, &err) == -1);
 	CHECK(err.code == ERR_INVALID);
 }
 
@@ -77,7 +77,7 @@ static void user_directory_and_environment_are_the_sessions(void)
 	struct session_opts want = { .user = "ann", .over = &over };
 	struct session_ref t = key("t");
 	struct exec_opts how = { .text = "echo $A $B $C $PWD",
-				.env = (const char *const[]){ "B=own", "C=too", NULL } };
+				 .env = (const char *const[]){ "B=own", "C=too", NULL } };
 	struct guest_exec_output o;
 
 	BUSY();
@@ -123,10 +123,10 @@ static void a_terminal_has_its_size(void)
 
 	BUSY();
 	x = begin((struct exec_opts){ .text = "stty size; read x; stty size",
-				     .pty = true,
-				     .stdin_open = true,
-				     .rows = 24,
-				     .cols = 80 });
+				      .pty = true,
+				      .stdin_open = true,
+				      .rows = 24,
+				      .cols = 80 });
 	CHECK(x && reads(x, "24 80\r\n"));
 	CHECK(exec_resize(x, 50, 132, &err) == 0 && exec_write_stdin(x, "\n", 1, false, &err) == 0);
 	CHECK(ends(x, EXEC_EXITED) && wrote(x, 7, "\r\n50 132\r\n"));
@@ -181,7 +181,7 @@ static void input_comes_when_it_comes(void)
 
 	BUSY();
 	y = begin((struct exec_opts){ .text = "while read l; do echo got $l; done; echo end",
-				     .stdin_open = true });
+				      .stdin_open = true });
 	CHECK(y && exec_write_stdin(y, "one\n", 4, false, &err) == 0 && reads(y, "got one\n"));
 	CHECK(exec_write_stdin(y, "two\n", 4, false, &err) == 0 && reads(y, "got one\ngot two\n"));
 	CHECK(exec_write_stdin(y, NULL, 0, true, &err) == 0 && ends(y, EXEC_EXITED));
@@ -207,14 +207,17 @@ static void dropped_output_is_told_from_none(void)
 		CHECK(err.code == ERR_LIMIT && err.sys == ERANGE);
 		CHECK(exec_read(x, GUEST_EXEC_OUT, end - 7, buf, sizeof(buf), 0, &n, &err) == 0);
 		CHECK(n == 7 && memcmp(buf, "100000\n", 7) == 0);
-		CHECK(exec_read(x, GUEST_EXEC_OUT, end + 5, buf, sizeof(buf), 0, &n, &err) == 0 && n == 0);
+		CHECK(exec_read(x, GUEST_EXEC_OUT, end + 5, buf, sizeof(buf), 0, &n, &err) == 0 &&
+		      n == 0);
 		exec_flush_ended(engine);
 	}
 	CHECK(row(exec_get_id(x), &rec) && rec.truncated && rec.stdout_bytes == 588895);
 	exec_close(steal_ptr(&x));
 	x = reopen(rec.id);
-	CHECK(x && exec_read(x, GUEST_EXEC_OUT, end - 7, buf, sizeof(buf), 0, &n, &err) == 0 && n == 7);
-	CHECK(exec_read(x, GUEST_EXEC_OUT, 0, buf, sizeof(buf), 0, &n, &err) == -1 && err.sys == ERANGE);
+	CHECK(x && exec_read(x, GUEST_EXEC_OUT, end - 7, buf, sizeof(buf), 0, &n, &err) == 0 &&
+	      n == 7);
+	CHECK(exec_read(x, GUEST_EXEC_OUT, 0, buf, sizeof(buf), 0, &n, &err) == -1 &&
+	      err.sys == ERANGE);
 }
 
 static void a_full_log_waits_for_its_reader_and_no_longer(void)
@@ -262,7 +265,8 @@ static void every_handle_is_told(void)
 	exec_notify(x, count, &a);
 	exec_notify(y, count, &b);
 	CHECK(exec_wait_output(x, 0, 0, 0) == 0);
-	CHECK(exec_write_stdin(x, "\n", 1, false, &err) == 0 && exec_wait_output(x, 0, 0, 10000) == 1);
+	CHECK(exec_write_stdin(x, "\n", 1, false, &err) == 0 &&
+	      exec_wait_output(x, 0, 0, 10000) == 1);
 	CHECK(a >= 1 && b >= 1);
 	exec_notify(x, NULL, NULL);
 	a = 0;
@@ -302,7 +306,8 @@ static void another_tenants_command_is_not_there(void)
 	CHECK(exec_list(engine, &other, &a, (struct store_page){ .limit = 10 }, &l, &err) == -1);
 	CHECK(err.code == ERR_NOT_FOUND);
 	CHECK(exec_list(engine, &me, &a, (struct store_page){ .limit = 10 }, &l, &err) == 0);
-	CHECK(l.count == 1 && l.items[0].state == EXEC_RUNNING && !strcmp(l.items[0].id, exec_get_id(x)));
+	CHECK(l.count == 1 && l.items[0].state == EXEC_RUNNING &&
+	      !strcmp(l.items[0].id, exec_get_id(x)));
 	store_exec_list_fini(&l);
 	CHECK(exec_write_stdin(x, NULL, 0, true, &err) == 0 && ends(x, EXEC_EXITED));
 }
@@ -318,7 +323,7 @@ static void a_sleeping_session_is_resumed_or_not(void)
 	CHECK(says("a", "echo kept >f", ""));
 	CHECK(session_hibernate(engine, &me, &a, 0, NULL, &err) == 0);
 	CHECK(exec_start(engine, &me, &a, &(struct exec_opts){ .text = "cat f", .no_resume = true },
-			&y, NULL, &err) == -1);
+			 &y, NULL, &err) == -1);
 	CHECK(err.code == ERR_CONFLICT && is("a", SESSION_HIBERNATED));
 	CHECK(exec_start(engine, &me, &a, &(struct exec_opts){ .text = "cat f" }, &x, &how, &err) ==
 	      0);
@@ -333,7 +338,8 @@ static void a_paused_session_is_thawed_by_use(void)
 	BUSY();
 	x = begin((struct exec_opts){ .text = "cat", .stdin_open = true });
 	CHECK(x && session_pause(engine, &me, &a, 0, NULL, &err) == 0);
-	CHECK(exec_write_stdin(x, "x", 1, true, &err) == 0 && ends(x, EXEC_EXITED) && wrote(x, 0, "x"));
+	CHECK(exec_write_stdin(x, "x", 1, true, &err) == 0 && ends(x, EXEC_EXITED) &&
+	      wrote(x, 0, "x"));
 	CHECK(session_pause(engine, &me, &a, 0, NULL, &err) == 0 && says("a", "echo y", "y\n"));
 }
 
@@ -389,8 +395,8 @@ static void a_key_without_a_command_is_lost(void)
 	BUSY();
 	CHECK(look("a", &s) >= 0);
 	memcpy(o.scope, s.id, sizeof(o.scope));
-	WITH_STORE (engine, st)
-		r = st->once->claim(st, &o, NULL, &err);
+	WITH_STORE(engine, st)
+	r = st->once->claim(st, &o, NULL, &err);
 	CHECK(r == 0);
 	x = begin((struct exec_opts){ .text = "echo again", .once = "k1" });
 	CHECK(x && !strcmp(exec_get_id(x), "exe_gone") && ends(x, EXEC_LOST));

@@ -61,7 +61,8 @@ static void a_full_socket_and_a_gone_peer_are_told(void)
 	size_t n;
 	int r, got[1];
 
-	CHECK(fd_message_nonblock(s[0]) == 0 && fd_message_nonblock(s[1]) == 0 && fd_message_nonblock(-1) == -EBADF);
+	CHECK(fd_message_nonblock(s[0]) == 0 && fd_message_nonblock(s[1]) == 0 &&
+	      fd_message_nonblock(-1) == -EBADF);
 	while ((r = fd_message_send(s[0], big, sizeof(big), NULL, 0)) == 0)
 		;
 	CHECK(r == -EAGAIN);

@@ -18,7 +18,8 @@
  */
 
 /* Starts the command, tells its number when it wrote `until` bytes, and goes on until killed. */
-static void engine_main(struct sandbox *sb, const struct guest_exec_spec *spec, uint64_t until, int tell)
+static void engine_main(struct sandbox *sb, const struct guest_exec_spec *spec, uint64_t until,
+			int tell)
 {
 	struct guest_exec *x = NULL;
 	struct err e;
@@ -130,8 +131,8 @@ static bool is_seq(const char *got, size_t len, int first, int last)
 static void output_is_complete_after_a_kill_in_the_middle(void)
 {
 	struct guest_exec_spec spec = { .text = "seq 1 20000; read x; seq 20001 40000; echo e >&2; "
-					  "exit 3",
-				  .stdin_open = true };
+						"exit 3",
+					.stdin_open = true };
 	struct guest_exec *x = NULL;
 	struct guest_exec_output o;
 	uint64_t id, at = 0;
@@ -141,11 +142,14 @@ static void output_is_complete_after_a_kill_in_the_middle(void)
 	id = orphan(&spec, 108894); /* all of the first part */
 	CHECK(id);
 	CHECK(guest_exec_adopt(box, id, false, NULL, NULL, &x, &err) == 0);
-	CHECK(guest_exec_state(x) == GUEST_EXEC_RUNNING && guest_exec_id(x) == id && guest_exec_pid(x) > 1);
-	CHECK(guest_exec_end(x, GUEST_EXEC_OUT) == 108894 && guest_exec_start_offset(x, GUEST_EXEC_OUT) == 0);
+	CHECK(guest_exec_state(x) == GUEST_EXEC_RUNNING && guest_exec_id(x) == id &&
+	      guest_exec_pid(x) > 1);
+	CHECK(guest_exec_end(x, GUEST_EXEC_OUT) == 108894 &&
+	      guest_exec_start_offset(x, GUEST_EXEC_OUT) == 0);
 	CHECK(guest_exec_read(x, GUEST_EXEC_OUT, &at, buf, 6) == 6 && !memcmp(buf, "1\n2\n3\n", 6));
 	CHECK(!guest_exec_stdin_is_closed(x) && !guest_exec_stdin_is_busy(x));
-	CHECK(guest_exec_stdin(x, "\n", 1, true, &err) == 0 && guest_exec_wait(x, 20000, &err) == 0);
+	CHECK(guest_exec_stdin(x, "\n", 1, true, &err) == 0 &&
+	      guest_exec_wait(x, 20000, &err) == 0);
 	CHECK(guest_exec_result(x)->code == 3 && guest_exec_result(x)->hits == 0);
 	CHECK(guest_exec_collect(x, &o, &err) == 0);
 	CHECK(is_seq(o.out, o.out_len, 1, 40000));
@@ -159,7 +163,7 @@ static void output_is_complete_after_a_kill_in_the_middle(void)
 static void output_goes_on_while_there_is_no_engine(void)
 {
 	struct guest_exec_spec spec = { .text = "for i in {1..500}; do echo $i; sleep 0.002; done",
-				  .merge = true };
+					.merge = true };
 	struct guest_exec *x = NULL;
 	struct guest_exec_output o;
 	uint64_t id;
@@ -187,7 +191,8 @@ static void one_that_ended_alone_is_adopted_ended(void)
 	for (int i = 0; i < 2; i++) {
 		CHECK(guest_exec_adopt(box, id, i == 1, &counting, NULL, &x, &err) == 0);
 		CHECK(guest_exec_state(x) == GUEST_EXEC_EXITED && *guest_exec_ended(x));
-		CHECK(guest_exec_result(x)->code == 5 && guest_exec_result(x)->duration_us > 100000);
+		CHECK(guest_exec_result(x)->code == 5 &&
+		      guest_exec_result(x)->duration_us > 100000);
 		CHECK(guest_exec_stdin_is_closed(x) && guest_exec_wait(x, 0, &err) == 0);
 		CHECK(guest_exec_collect(x, &o, &err) == 0 && is_seq(o.out, o.out_len, 1, 1000));
 		CHECK_STR(o.err, "e\n");
@@ -215,7 +220,8 @@ static void a_running_one_is_not_forgotten(void)
 	CHECK(guest_exec_start(box, &spec, &x, &err) == 0);
 	id = guest_exec_id(x);
 	CHECK(guest_exec_forget(x, &err) == -1 && err.code == ERR_CONFLICT);
-	CHECK(guest_exec_adopt(box, id, false, NULL, NULL, &x, &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(guest_exec_adopt(box, id, false, NULL, NULL, &x, &err) == -1 &&
+	      err.code == ERR_CONFLICT);
 	guest_exec_free_keep(x);
 	CHECK(guest_exec_adopt(box, id, false, NULL, NULL, &x, &err) == 0);
 	CHECK(guest_exec_state(x) == GUEST_EXEC_RUNNING && guest_exec_kill(x, &err) == 0);
@@ -242,14 +248,15 @@ static void deadlines_are_kept_without_an_engine(void)
 	spec.timeout_ms = 2000; /* also when it is adopted in between */
 	id = orphan(&spec, 7);
 	CHECK(id && guest_exec_adopt(box, id, false, &counting, NULL, &x, &err) == 0);
-	CHECK(guest_exec_wait(x, 20000, &err) == 0 && (guest_exec_result(x)->hits & AGENT_HIT_TIME));
+	CHECK(guest_exec_wait(x, 20000, &err) == 0 &&
+	      (guest_exec_result(x)->hits & AGENT_HIT_TIME));
 	guest_exec_free(x);
 }
 
 static void signals_reach_an_adopted_command(void)
 {
 	struct guest_exec_spec spec = { .text = "trap 'echo got; exit 9' TERM; echo up; "
-					  "while :; do sleep 0.05; done" };
+						"while :; do sleep 0.05; done" };
 	struct guest_exec *x = NULL;
 	struct guest_exec_output o;
 	uint64_t id;
@@ -258,7 +265,8 @@ static void signals_reach_an_adopted_command(void)
 	calls = 0;
 	id = orphan(&spec, 3);
 	CHECK(id && guest_exec_adopt(box, id, false, &counting, NULL, &x, &err) == 0);
-	CHECK(guest_exec_signal(x, SIGTERM, AGENT_TO_GROUP, &err) == 0 && guest_exec_wait(x, 20000, &err) == 0);
+	CHECK(guest_exec_signal(x, SIGTERM, AGENT_TO_GROUP, &err) == 0 &&
+	      guest_exec_wait(x, 20000, &err) == 0);
 	CHECK(guest_exec_result(x)->code == 9 && calls == 1);
 	CHECK(guest_exec_collect(x, &o, &err) == 0);
 	CHECK(strstr(o.out, "got\n"));
@@ -269,10 +277,10 @@ static void signals_reach_an_adopted_command(void)
 static void a_terminal_is_adopted(void)
 {
 	struct guest_exec_spec spec = { .text = "stty -echo; echo up; read x; stty size",
-				  .pty = true,
-				  .stdin_open = true,
-				  .rows = 20,
-				  .cols = 30 };
+					.pty = true,
+					.stdin_open = true,
+					.rows = 20,
+					.cols = 30 };
 	struct guest_exec *x = NULL;
 	struct guest_exec_output o;
 	uint64_t id;
@@ -280,7 +288,8 @@ static void a_terminal_is_adopted(void)
 	ENGINE();
 	id = orphan(&spec, 4);
 	CHECK(id && guest_exec_adopt(box, id, false, NULL, NULL, &x, &err) == 0);
-	CHECK(guest_exec_resize(x, 40, 50, &err) == 0 && guest_exec_stdin(x, "\n", 1, false, &err) == 0);
+	CHECK(guest_exec_resize(x, 40, 50, &err) == 0 &&
+	      guest_exec_stdin(x, "\n", 1, false, &err) == 0);
 	CHECK(guest_exec_wait(x, 20000, &err) == 0 && guest_exec_collect(x, &o, &err) == 0);
 	CHECK_STR(o.out, "up\r\n40 50\r\n");
 	CHECK(o.err_total == 0);
@@ -309,8 +318,8 @@ static void a_ring_that_was_full_goes_on(void)
 static void an_adopting_reader_may_hold(void)
 {
 	struct guest_exec_spec spec = { .text = "seq 100; read x; seq 101 100000",
-				  .log_bytes = 8192,
-				  .stdin_open = true };
+					.log_bytes = 8192,
+					.stdin_open = true };
 	static char all[600000];
 	struct guest_exec *x = NULL;
 	uint64_t id, at = 0;
@@ -320,9 +329,11 @@ static void an_adopting_reader_may_hold(void)
 	ENGINE();
 	id = orphan(&spec, 292);
 	CHECK(id && guest_exec_adopt(box, id, true, NULL, NULL, &x, &err) == 0);
-	CHECK(guest_exec_end(x, GUEST_EXEC_OUT) == 292 && guest_exec_stdin(x, "\n", 1, true, &err) == 0);
+	CHECK(guest_exec_end(x, GUEST_EXEC_OUT) == 292 &&
+	      guest_exec_stdin(x, "\n", 1, true, &err) == 0);
 	for (;;) {
-		while ((n = guest_exec_read(x, GUEST_EXEC_OUT, &at, all + len, sizeof(all) - len)) > 0) {
+		while ((n = guest_exec_read(x, GUEST_EXEC_OUT, &at, all + len, sizeof(all) - len)) >
+		       0) {
 			len += (size_t)n;
 			CHECK(guest_exec_consumed(x, at, 0, &err) == 0);
 		}
@@ -337,7 +348,7 @@ static void an_adopting_reader_may_hold(void)
 static void output_is_told_of_after_holding_what_was_there(void)
 {
 	struct guest_exec_spec spec = { .text = "echo one; read x; echo two; read x",
-				  .stdin_open = true };
+					.stdin_open = true };
 	struct guest_exec *x = NULL;
 	uint64_t id;
 
@@ -349,7 +360,8 @@ static void output_is_told_of_after_holding_what_was_there(void)
 	for (int i = 0; i < 10 && guest_exec_end(x, GUEST_EXEC_OUT) < 8; i++)
 		CHECK(agent_step(sandbox_agent(box), 3000, &err) == 0);
 	CHECK(guest_exec_end(x, GUEST_EXEC_OUT) == 8);
-	CHECK(guest_exec_stdin(x, "\n", 1, false, &err) == 0 && guest_exec_wait(x, 20000, &err) == 0);
+	CHECK(guest_exec_stdin(x, "\n", 1, false, &err) == 0 &&
+	      guest_exec_wait(x, 20000, &err) == 0);
 	guest_exec_free(x);
 }
 
@@ -366,7 +378,8 @@ static bool file_is(int fd, const char *want, size_t len)
 
 static void output_is_saved(void)
 {
-	struct guest_exec_spec spec = { .text = "seq 1 100000; echo e >&2", .log_bytes = 200 * 1024 };
+	struct guest_exec_spec spec = { .text = "seq 1 100000; echo e >&2",
+					.log_bytes = 200 * 1024 };
 	int fd = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600), p[2];
 	struct guest_exec *x = NULL;
 	size_t len;
@@ -375,7 +388,8 @@ static void output_is_saved(void)
 	ENGINE();
 	CHECK(fd >= 0 && guest_exec_start(box, &spec, &x, &err) == 0);
 	if (!*guest_exec_ended(x))
-		CHECK(guest_exec_save(x, GUEST_EXEC_OUT, fd, &err) == -1 && err.code == ERR_CONFLICT);
+		CHECK(guest_exec_save(x, GUEST_EXEC_OUT, fd, &err) == -1 &&
+		      err.code == ERR_CONFLICT);
 	CHECK(guest_exec_wait(x, 20000, &err) == 0);
 	CHECK(guest_exec_save(x, GUEST_EXEC_ERR, fd, &err) == 0 && file_is(fd, "e\n", 2));
 	CHECK(guest_exec_save(x, GUEST_EXEC_OUT, fd, &err) == 0);
@@ -385,7 +399,8 @@ static void output_is_saved(void)
 	CHECK(len == 200 * 1024);
 	CHECK(file_is(fd, want + guest_exec_start_offset(x, GUEST_EXEC_OUT), len));
 	free(want);
-	CHECK(guest_exec_save(x, GUEST_EXEC_ERR, fd, &err) == 0 && file_is(fd, "e\n", 2)); /* cut again */
+	CHECK(guest_exec_save(x, GUEST_EXEC_ERR, fd, &err) == 0 &&
+	      file_is(fd, "e\n", 2)); /* cut again */
 	CHECK(pipe2(p, O_CLOEXEC) == 0 && guest_exec_save(x, GUEST_EXEC_OUT, p[1], &err) == -1);
 	CHECK(err.code == ERR_INVALID);
 	close(p[0]);
@@ -416,7 +431,8 @@ static void connections_number_apart(void)
 	}
 	CHECK(agent_hello(sandbox_agent(box), &after, &err) == 0);
 	CHECK(after.last_exec == before.last_exec);
-	CHECK(guest_exec_start(box, &spec, &x, &err) == 0 && guest_exec_id(x) == before.last_exec + 1);
+	CHECK(guest_exec_start(box, &spec, &x, &err) == 0 &&
+	      guest_exec_id(x) == before.last_exec + 1);
 	guest_exec_free(x);
 	sandbox_free(side[0]);
 	sandbox_free(side[1]);
@@ -448,7 +464,8 @@ static void a_handle_that_goes_early_holds_nothing(void)
 	uint64_t id;
 
 	ENGINE();
-	CHECK(guest_exec_begin(box, &spec, &x, &err) == 0 && guest_exec_state(x) == GUEST_EXEC_STARTING);
+	CHECK(guest_exec_begin(box, &spec, &x, &err) == 0 &&
+	      guest_exec_state(x) == GUEST_EXEC_STARTING);
 	id = guest_exec_id(x);
 	guest_exec_free(x);
 	CHECK(ended_alone(id)); /* this connection is still there */
@@ -467,11 +484,13 @@ static void file_jobs_are_adopted_as_well(void)
 	ENGINE();
 	CHECK(pipe2(p, O_CLOEXEC) == 0);
 	spec.fd = p[1];
-	CHECK(files_job_begin(box, &spec, &job, &err) == 0 && guest_exec_wait(job, 20000, &err) == 0);
+	CHECK(files_job_begin(box, &spec, &job, &err) == 0 &&
+	      guest_exec_wait(job, 20000, &err) == 0);
 	id = guest_exec_id(job);
 	guest_exec_free_keep(job);
 	CHECK(guest_exec_adopt(box, id, false, NULL, NULL, &job, &err) == 0);
-	CHECK(guest_exec_state(job) == GUEST_EXEC_EXITED && guest_exec_end(job, GUEST_EXEC_OUT) == 0);
+	CHECK(guest_exec_state(job) == GUEST_EXEC_EXITED &&
+	      guest_exec_end(job, GUEST_EXEC_OUT) == 0);
 	CHECK(files_job_check(job, "/no/such", &err) == -1 && err.code == ERR_NOT_FOUND);
 	guest_exec_free(job);
 	close(p[0]);
@@ -487,7 +506,8 @@ static void arming_need_not_wait(void)
 	ENGINE();
 	CHECK(guest_exec_arm_begin(box, &spec, &err) == 0);
 	for (int i = 0; i < 200 && !armed; i++) {
-		CHECK(guest_exec_start(box, &spec, &x, &err) == 0 && guest_exec_wait(x, 20000, &err) == 0);
+		CHECK(guest_exec_start(box, &spec, &x, &err) == 0 &&
+		      guest_exec_wait(x, 20000, &err) == 0);
 		armed = guest_exec_was_armed(x);
 		guest_exec_free(x);
 		poll(NULL, 0, 10);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* guest_exec_adopt() against a lodge-init that lies; the test plays the keeper as well. Everything is
- * said in advance: the sockets keep it. */
+/* guest_exec_adopt() against a lodge-init that lies; the test plays the keeper as well. Everything
+ * is said in advance: the sockets keep it. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -135,7 +135,8 @@ static void an_honest_one_is_believed(void)
 	CHECK(begin());
 	say_attached();
 	say_logs(&l, "hello");
-	CHECK(adopt(&x) == 0 && guest_exec_state(x) == GUEST_EXEC_EXITED && guest_exec_end(x, GUEST_EXEC_OUT) == 5);
+	CHECK(adopt(&x) == 0 && guest_exec_state(x) == GUEST_EXEC_EXITED &&
+	      guest_exec_end(x, GUEST_EXEC_OUT) == 5);
 	CHECK(saves(x, "hello") && calls == 0);
 	guest_exec_free(x);
 	finish();
@@ -176,7 +177,8 @@ static void what_is_overwritten_meanwhile_is_left_out(void)
 	head.start = UINT64_MAX; /* hides everything, and no more than that */
 	CHECK(pwrite(fd, &head, sizeof(head), 0) == (ssize_t)sizeof(head));
 	at = 0;
-	CHECK(saves(x, "") && guest_exec_read(x, GUEST_EXEC_OUT, &at, buf, sizeof(buf)) == 0 && at == 5);
+	CHECK(saves(x, "") && guest_exec_read(x, GUEST_EXEC_OUT, &at, buf, sizeof(buf)) == 0 &&
+	      at == 5);
 	close(fd);
 	guest_exec_free(x);
 	finish();
@@ -193,7 +195,8 @@ static void an_end_before_the_logs_is_told_by_the_state(void)
 	say_attached();
 	say_logs(&l, "hello");
 	say(AGENT_EXIT, 0, &e, sizeof(e), NULL, 0); /* in one go with the logs */
-	CHECK(adopt(&x) == 0 && guest_exec_state(x) == GUEST_EXEC_EXITED && guest_exec_result(x)->code == 4);
+	CHECK(adopt(&x) == 0 && guest_exec_state(x) == GUEST_EXEC_EXITED &&
+	      guest_exec_result(x)->code == 4);
 	CHECK(calls == 0 && saves(x, "hello"));
 	guest_exec_free(x);
 	finish();
@@ -208,7 +211,8 @@ static void a_later_end_is_told_once(void)
 	CHECK(begin());
 	say_attached();
 	say_logs(&l, "hello!");
-	CHECK(adopt(&x) == 0 && guest_exec_state(x) == GUEST_EXEC_RUNNING && guest_exec_stdin_is_closed(x));
+	CHECK(adopt(&x) == 0 && guest_exec_state(x) == GUEST_EXEC_RUNNING &&
+	      guest_exec_stdin_is_closed(x));
 	say(AGENT_EXIT, 0, &e, sizeof(e), NULL, 0);
 	say(AGENT_EXIT, 0, &e, sizeof(e), NULL, 0);
 	CHECK(agent_dispatch(sandbox_agent(box), &err) == 0);

@@ -90,7 +90,7 @@ static void texts(void)
 static void tables(void)
 {
 	static const struct text_table_column columns[] = { { "NAME", TABLE_SHRINK },
-						       { "SIZE", TABLE_RIGHT } };
+							    { "SIZE", TABLE_RIGHT } };
 	struct text_table_look look = { .width = 17, .end = "\n" };
 	char *text = NULL;
 	size_t len;

@@ -75,7 +75,8 @@ static void space_counts_each_file_once(void)
 	hand_new(&h);
 	CHECK(put_in(h.u, "a", "some bytes") == 0);
 	fd = world_open(h.u);
-	CHECK(fsync(fd) == 0 && layer_stack_sync(fd) == 0 && layer_stack_bytes(fd, &one) == 0 && one >= 512);
+	CHECK(fsync(fd) == 0 && layer_stack_sync(fd) == 0 && layer_stack_bytes(fd, &one) == 0 &&
+	      one >= 512);
 	snprintf(from, sizeof(from), "%s/a", h.u);
 	snprintf(to, sizeof(to), "%s/b", h.u);
 	CHECK(link(from, to) == 0 && layer_stack_bytes(fd, &two) == 0 && one == two);

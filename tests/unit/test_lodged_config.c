@@ -122,7 +122,8 @@ static void without_keys_only_this_machine_is_served(void)
 	CHECK(config_check(&c, &err) == 0);
 	CHECK(parse("insecure_no_auth = 1\nlisten = 127.0.0.1:1, 0.0.0.0:2\n") == 0);
 	CHECK(config_check(&c, &err) == -1 && strstr(err.msg, "loopback"));
-	CHECK(parse("insecure_no_auth = 1\nlisten = [::]:2\n") == 0 && config_check(&c, &err) == -1);
+	CHECK(parse("insecure_no_auth = 1\nlisten = [::]:2\n") == 0 &&
+	      config_check(&c, &err) == -1);
 	CHECK(parse("insecure_no_auth = 2\n") == -1);
 }
 

@@ -191,7 +191,9 @@ static void a_pool_is_claimed_by_any_request_and_never_reused(void)
 static void a_sandbox_outlives_its_keeper(void)
 {
 	struct sandbox *sb = make("survivor"), *again = NULL;
-	struct guest_exec_spec x = { .text = "echo begin; sleep 0.5; echo end > /tmp/done; echo end" };
+	struct guest_exec_spec x = {
+		.text = "echo begin; sleep 0.5; echo end > /tmp/done; echo end"
+	};
 	struct guest_exec *e = NULL;
 	pid_t pid;
 
@@ -222,7 +224,8 @@ static void an_armed_shell_takes_the_next_text(void)
 		nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
 		CHECK(guest_exec_start(sb, &x, &e, &err) == 0);
 		CHECK(guest_exec_wait(e, 5000, &err) == 0);
-		CHECK(guest_exec_result(e)->code == 3 && guest_exec_end(e, GUEST_EXEC_OUT) == strlen("bash 0\n"));
+		CHECK(guest_exec_result(e)->code == 3 &&
+		      guest_exec_end(e, GUEST_EXEC_OUT) == strlen("bash 0\n"));
 		armed = guest_exec_was_armed(e);
 		guest_exec_free(e);
 	}

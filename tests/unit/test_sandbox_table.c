@@ -16,10 +16,10 @@ static struct sandbox_table table;
 static struct sandbox_record sample(const char *id)
 {
 	struct sandbox_record b = { .pid = 42,
-			 .start = 4242,
-			 .base = 0x40000000,
-			 .store = KEEPER_STORE_DISK,
-			 .class = KEEPER_CLASS_ROOT };
+				    .start = 4242,
+				    .base = 0x40000000,
+				    .store = KEEPER_STORE_DISK,
+				    .class = KEEPER_CLASS_ROOT };
 
 	snprintf(b.id, sizeof(b.id), "%s", id);
 	snprintf(b.group, sizeof(b.group), "p.1.%s", id);

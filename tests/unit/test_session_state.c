@@ -150,7 +150,8 @@ static void the_numbers_in_the_store_keep_their_meaning(void)
 static void all_have_names(void)
 {
 	for (int i = 0; i < SESSION_STATES; i++)
-		CHECK(state_machine_find(&session_states, state_machine_name(&session_states, (unsigned)i)) == i);
+		CHECK(state_machine_find(&session_states,
+					 state_machine_name(&session_states, (unsigned)i)) == i);
 	for (int i = 0; i < SESSION_EVENTS; i++)
 		CHECK(session_event_name(i)[0]);
 	for (int i = 1; i < SESSION_CAUSES; i++)
@@ -229,7 +230,8 @@ static void use_pushes_the_deadline_never_back_and_never_past_the_lifetime(void)
 	CHECK(!session_record_move(&s, SESSION_READY, &why, NOW, &err));
 	CHECK(!session_record_move(&s, SESSION_USE, &why, NOW + 1000, &err));
 	CHECK(s.hibernate_at == NOW + 1000 + IDLE && s.expires_at == NOW + LIFE);
-	CHECK(!session_record_move(&s, SESSION_USE, &why, NOW - 5000, &err)); /* the clock went back */
+	CHECK(!session_record_move(&s, SESSION_USE, &why, NOW - 5000,
+				   &err)); /* the clock went back */
 	CHECK(s.hibernate_at == NOW + 1000 + IDLE && s.last_activity_at == NOW + 1000);
 	s.idle_timeout_ms = 1;
 	CHECK(!session_record_move(&s, SESSION_USE, &why, NOW + 2000, &err));
@@ -245,13 +247,13 @@ static void sealing_raises_the_generation_and_keeps_the_preferences(void)
 	struct err err;
 
 	CHECK(!session_record_move(&s, SESSION_READY, &why, NOW, &err));
-	CHECK(!session_record_move(&s, SESSION_EVENT_HIBERNATE, &(struct session_cause_opts){ SESSION_CAUSE_IDLE }, NOW,
-			    &err));
+	CHECK(!session_record_move(&s, SESSION_EVENT_HIBERNATE,
+				   &(struct session_cause_opts){ SESSION_CAUSE_IDLE }, NOW, &err));
 	CHECK(s.due_at != 0); /* should the engine end here, the sweep comes back to it */
 	strcpy(s.layer, "l1");
 	strcpy(s.sandbox, "b1");
-	CHECK(!session_record_move(&s, SESSION_SEALED, &(struct session_cause_opts){ SESSION_CAUSE_IDLE }, NOW,
-			    &err));
+	CHECK(!session_record_move(&s, SESSION_SEALED,
+				   &(struct session_cause_opts){ SESSION_CAUSE_IDLE }, NOW, &err));
 	CHECK(s.state == SESSION_HIBERNATED && s.runtime == SESSION_RUNTIME_RESUMABLE);
 	CHECK(s.generation == 1 && !s.sandbox[0]);
 	CHECK(!s.hibernate_at && !s.expires_at && !s.due_at && s.idle_timeout_ms == IDLE);
@@ -285,8 +287,9 @@ static void what_is_gone_is_resumable_only_with_files(void)
 
 		s.generation = 7;
 		s.hibernate_at = s.expires_at = NOW;
-		CHECK(!session_record_move(&s, SESSION_GONE, &(struct session_cause_opts){ SESSION_CAUSE_GONE },
-				    NOW, &err));
+		CHECK(!session_record_move(&s, SESSION_GONE,
+					   &(struct session_cause_opts){ SESSION_CAUSE_GONE }, NOW,
+					   &err));
 		CHECK(s.state == (files ? SESSION_HIBERNATED : SESSION_NONE));
 		CHECK(s.runtime == (files ? SESSION_RUNTIME_RESUMABLE : SESSION_RUNTIME_NONE));
 		CHECK(s.generation == 7 && !s.hibernate_at && !s.due_at);
@@ -299,11 +302,13 @@ static void destruction_is_due_at_once_and_keeps_its_first_cause(void)
 	struct store_session s = in_state(SESSION_ACTIVE, true);
 	struct err err;
 
-	CHECK(!session_record_move(&s, SESSION_DESTROY, &(struct session_cause_opts){ SESSION_CAUSE_REQUESTED }, NOW,
-			    &err));
+	CHECK(!session_record_move(&s, SESSION_DESTROY,
+				   &(struct session_cause_opts){ SESSION_CAUSE_REQUESTED }, NOW,
+				   &err));
 	CHECK(s.state == SESSION_DESTROYING && s.due_at == NOW && !s.hibernate_at);
-	CHECK(!session_record_move(&s, SESSION_DESTROY, &(struct session_cause_opts){ SESSION_CAUSE_ERROR },
-			    NOW + 9, &err));
+	CHECK(!session_record_move(&s, SESSION_DESTROY,
+				   &(struct session_cause_opts){ SESSION_CAUSE_ERROR }, NOW + 9,
+				   &err));
 	CHECK_STR(s.cause.code, "asked");
 	CHECK(s.cause.at == NOW);
 }

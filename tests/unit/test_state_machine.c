@@ -42,7 +42,8 @@ static void a_number_that_is_no_state_is_refused(void)
 {
 	struct err err;
 
-	CHECK(!state_machine_may(&door, 3, OPEN) && !state_machine_may(&door, OPEN, 3) && !state_machine_may(&door, 64, 64));
+	CHECK(!state_machine_may(&door, 3, OPEN) && !state_machine_may(&door, OPEN, 3) &&
+	      !state_machine_may(&door, 64, 64));
 	CHECK(state_machine_check(&door, OPEN, 200, &err) == -1);
 	CHECK_STR(err.msg, "door: open cannot become ?");
 }

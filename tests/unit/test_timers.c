@@ -226,7 +226,8 @@ static void who_only_looks_extends_nothing(void)
 	CHECK(engine_run_timers(engine) == 1 && is("a", SESSION_HIBERNATED));
 	CHECK(side_conn_open_readonly(engine, &me, &a, &l, &err) == -1 && err.code == ERR_CONFLICT);
 	CHECK(is("a", SESSION_HIBERNATED));
-	CHECK(side_conn_open_readonly(engine, &me, &(struct session_ref){ .key = "none" }, &l, &err) == -1);
+	CHECK(side_conn_open_readonly(engine, &me, &(struct session_ref){ .key = "none" }, &l,
+				      &err) == -1);
 	CHECK(err.code == ERR_NOT_FOUND);
 }
 
@@ -380,7 +381,8 @@ static void who_has_the_turn_is_not_waited_for(void)
 	CHECK(enter_as("a", brief, NULL) == 0 && enter_as("b", brief, NULL) == 0);
 	pass(HOUR);
 	CHECK(session_lock_ref(engine, &me, &a, &n, &err) == 0);
-	CHECK(engine_run_timers(engine) == 1 && is("b", SESSION_HIBERNATED) && is("a", SESSION_ACTIVE));
+	CHECK(engine_run_timers(engine) == 1 && is("b", SESSION_HIBERNATED) &&
+	      is("a", SESSION_ACTIVE));
 	session_unlock(n);
 	CHECK(engine_run_timers(engine) == 1 && is("a", SESSION_HIBERNATED));
 }
@@ -401,7 +403,8 @@ static void what_fails_is_put_off(void)
 	session_unlock(n);
 	pass(HOUR);
 	CHECK(engine_run_timers(engine) == 1 && is("b", SESSION_HIBERNATED));
-	CHECK(look("a", &s) == SESSION_FAILED && s.due_at > the_time && capacity_active(engine) == 1);
+	CHECK(look("a", &s) == SESSION_FAILED && s.due_at > the_time &&
+	      capacity_active(engine) == 1);
 	CHECK_STR(s.cause.code, "error");
 	CHECK(engine_run_timers(engine) == 0 && is("a", SESSION_FAILED));
 	CHECK(session_lock_ref(engine, &me, &a, &n, &err) == 0);

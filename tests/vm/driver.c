@@ -25,7 +25,8 @@ static uint64_t growth(struct guest_exec *x, int ms, struct err *err)
 
 	/* first what was on its way already */
 	while (agent_step(guest_exec_agent(x), 100, err) == 0 && ms == QUIET_MS)
-		if (guest_exec_end(x, GUEST_EXEC_OUT) == (before = guest_exec_end(x, GUEST_EXEC_OUT)))
+		if (guest_exec_end(x, GUEST_EXEC_OUT) ==
+		    (before = guest_exec_end(x, GUEST_EXEC_OUT)))
 			break;
 	before = guest_exec_end(x, GUEST_EXEC_OUT);
 	for (int t = 0; t < ms && guest_exec_end(x, GUEST_EXEC_OUT) == before; t += 100)
@@ -76,13 +77,15 @@ static int check_limits(struct sandbox *sb)
 	struct err err = { 0 };
 
 	l.memory_bytes = 256 << 20;
-	if (sandbox_set_limits(sb, &l, &err) < 0 || guest_exec_run(sb, &spec, NULL, 0, &out, &err) < 0)
+	if (sandbox_set_limits(sb, &l, &err) < 0 ||
+	    guest_exec_run(sb, &spec, NULL, 0, &out, &err) < 0)
 		return fail("wide limits", &err);
 	if (out.result.code != 0 || out.result.hits)
 		return fail("64 MiB of 256", NULL);
 	guest_exec_output_fini(&out);
 	l.memory_bytes = 16 << 20;
-	if (sandbox_set_limits(sb, &l, &err) < 0 || guest_exec_run(sb, &spec, NULL, 0, &out, &err) < 0)
+	if (sandbox_set_limits(sb, &l, &err) < 0 ||
+	    guest_exec_run(sb, &spec, NULL, 0, &out, &err) < 0)
 		return fail("narrow limits", &err);
 	if (!(out.result.hits & AGENT_HIT_MEMORY))
 		return fail("64 MiB of 16 are refused", NULL);

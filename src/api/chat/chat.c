@@ -180,7 +180,8 @@ static unsigned put_problem(struct api_call *c, const struct err *err, struct js
 /* One that never had a sandbox is waiting for it. */
 static const char *state_name(const struct store_session *s)
 {
-	return state_machine_name(&session_states, s->state == SESSION_NONE ? SESSION_PROVISIONING : s->state);
+	return state_machine_name(&session_states,
+				  s->state == SESSION_NONE ? SESSION_PROVISIONING : s->state);
 }
 
 void chat_put_lifecycle(struct api_call *c, struct json_out *j, const struct store_session *s)

@@ -145,8 +145,8 @@ int chat_get_status(struct api_call *c, struct err *err)
 }
 
 /* What kept the probe from being made proves as little as no answer to it. */
-static int probe(struct api_call *c, const struct store_session *s, struct session_probe_result *ret,
-		 struct err *err)
+static int probe(struct api_call *c, const struct store_session *s,
+		 struct session_probe_result *ret, struct err *err)
 {
 	struct session_ref ref = { .id = s->id };
 
@@ -154,7 +154,8 @@ static int probe(struct api_call *c, const struct store_session *s, struct sessi
 		return 0;
 	if (!api_error_is_retryable(err) || s->runtime != SESSION_RUNTIME_LIVE)
 		return -1;
-	*ret = (struct session_probe_result){ .answer = SESSION_PROBE_UNKNOWN, .expires_at = s->expires_at };
+	*ret = (struct session_probe_result){ .answer = SESSION_PROBE_UNKNOWN,
+					      .expires_at = s->expires_at };
 	return 0;
 }
 

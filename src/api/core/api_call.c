@@ -92,7 +92,7 @@ static int narrow(struct api_call *c, const char *id, struct session_ref *ref, s
 		return api_is_own(c, s.id, s.user) ? by_id(c, s.id, ref, err) : unseen(id, err);
 	if (why.sys == ESTALE && session_tombstone(c->engine, &c->who, ref, &t, &why) == 0)
 		return api_is_own(c, t.session, t.user) ? by_id(c, t.session, ref, err)
-							   : unseen(id, err);
+							: unseen(id, err);
 	if (why.code == ERR_NOT_FOUND)
 		return unseen(id, err);
 	*err = why;

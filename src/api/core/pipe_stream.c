@@ -99,7 +99,8 @@ static bool send_all(struct api_call *c, int fd, char *buf, ssize_t n)
 }
 
 /* The first piece is waited for: until then a failure can still be told. */
-int pipe_stream_out(struct api_call *c, const char *type, pipe_stream_fn *fn, void *arg, struct err *err)
+int pipe_stream_out(struct api_call *c, const char *type, pipe_stream_fn *fn, void *arg,
+		    struct err *err)
 {
 	auto_close int from = -1;
 	char *buf = arena_alloc(c->arena, PIECE);

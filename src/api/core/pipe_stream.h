@@ -11,7 +11,8 @@ typedef int pipe_stream_fn(void *arg, int fd, struct err *err);
 
 /* What fn writes is the answer. -1: it failed before the first byte, and nothing was answered. When
  * it fails later the answer ends there, without the end that belongs to its format. */
-int pipe_stream_out(struct api_call *c, const char *type, pipe_stream_fn *fn, void *arg, struct err *err);
+int pipe_stream_out(struct api_call *c, const char *type, pipe_stream_fn *fn, void *arg,
+		    struct err *err);
 /* fn reads the body. -1: it failed, or the body did not come to its end. Nothing was answered. */
 int pipe_stream_in(struct api_call *c, pipe_stream_fn *fn, void *arg, struct err *err);
 

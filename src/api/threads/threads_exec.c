@@ -53,7 +53,8 @@ static int put_result(struct json_out *j, struct exec_handle *x, const struct gu
 	return 0;
 }
 
-static int answer(struct api_call *c, const struct exec_request *w, struct exec_handle *x, struct err *err)
+static int answer(struct api_call *c, const struct exec_request *w, struct exec_handle *x,
+		  struct err *err)
 {
 	struct guest_exec_output o = { 0 };
 	auto_call(guest_exec_output_fini) struct guest_exec_output *guard = &o;

@@ -142,7 +142,8 @@ static int reply_existing(struct api_call *c, const struct store_session *s, str
 	return api_reply(c, 409, &j, err);
 }
 
-static int reply_created(struct api_call *c, const struct session_enter_result *how, struct err *err)
+static int reply_created(struct api_call *c, const struct session_enter_result *how,
+			 struct err *err)
 {
 	struct json_out j;
 
@@ -206,7 +207,7 @@ static int refuse_unknown(struct api_call *c, const struct session_ref *ref, str
 		  api_may_see(c, t.session, err) == 0 &&
 		  strcmp(t.cause.code, session_cause_name(SESSION_CAUSE_REQUESTED)) != 0;
 	threads_error_begin(&j,
-			     expired ? "Session expired" : "No active session found for thread_id");
+			    expired ? "Session expired" : "No active session found for thread_id");
 	json_out_str(&j, "thread_id", ref->key);
 	if (expired) {
 		json_out_str(&j, "session_id", t.session);

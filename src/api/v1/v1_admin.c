@@ -110,7 +110,8 @@ static int post_key(struct api_call *c, struct err *err)
 	char text[KEY_TEXT];
 	struct json_out j;
 
-	if (take_key(c, &k, err) < 0 || api_key_generate(text, err) < 0 || api_key_hash(text, k.hash, err) < 0 ||
+	if (take_key(c, &k, err) < 0 || api_key_generate(text, err) < 0 ||
+	    api_key_hash(text, k.hash, err) < 0 ||
 	    api_key_add(c->engine, c->who.actor, &k, err) < 0)
 		return -1;
 	http_set_header(c->rq, "Cache-Control", "no-store");

@@ -148,7 +148,8 @@ int v1_get_archive(struct api_call *c, struct err *err)
 	struct tree t = { .engine = c->engine };
 	bool packed;
 
-	if (take_format(c, "Accept", &packed, err) < 0 || v1_open_path(c, asked_path(c), &t.at, err) < 0)
+	if (take_format(c, "Accept", &packed, err) < 0 ||
+	    v1_open_path(c, asked_path(c), &t.at, err) < 0)
 		return -1;
 	http_set_header(c->rq, "X-Content-Type-Options", "nosniff");
 	return packed ? pipe_stream_out(c, zstd, packed_out, &t, err)

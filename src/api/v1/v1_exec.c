@@ -173,7 +173,8 @@ void v1_put_output(struct json_out *j, const char *key, const void *bytes, size_
 		json_out_bytes(j, key, bytes, len);
 }
 
-int v1_put_result(struct json_out *j, struct exec_handle *x, const struct guest_exec_output *o, struct err *err)
+int v1_put_result(struct json_out *j, struct exec_handle *x, const struct guest_exec_output *o,
+		  struct err *err)
 {
 	const struct guest_exec_result *r = &o->result;
 	struct store_exec rec;
@@ -219,8 +220,8 @@ static int say_goes_on(struct api_call *c, struct exec_handle *x, struct err *er
 }
 
 /* The command goes on when nobody waits for its answer any more: then *ret_gone. */
-static int wait_for(struct api_call *c, const struct exec_request *w, struct exec_handle *x, bool *ret_gone,
-		    struct err *err)
+static int wait_for(struct api_call *c, const struct exec_request *w, struct exec_handle *x,
+		    bool *ret_gone, struct err *err)
 {
 	exec_set_cancel(x, v1_is_ending, c->rq);
 	if (w->input && exec_feed_stdin(x, w->input, strlen(w->input), !w->keep_open, err) < 0)
@@ -270,10 +271,12 @@ void v1_exec_out(struct json_out *j, const struct guest_exec_output *o)
 	json_out_init(j, 6 * (o->out_len + o->err_len) + (64 << 10));
 }
 
-static int answer(struct api_call *c, const struct exec_request *w, struct exec_handle *x, struct err *err)
+static int answer(struct api_call *c, const struct exec_request *w, struct exec_handle *x,
+		  struct err *err)
 {
 	struct guest_exec_output o = { 0 };
-	auto_call(guest_exec_output_fini) struct guest_exec_output *guard __attribute__((unused)) = &o;
+	auto_call(guest_exec_output_fini) struct guest_exec_output *guard __attribute__((unused)) =
+		&o;
 	bool gone;
 	struct json_out j;
 
@@ -317,7 +320,8 @@ static bool has_waited(void *arg)
 }
 
 /* The answer is under way before the input: a command takes it when it likes to. */
-static int leave(struct api_call *c, const struct exec_request *w, struct exec_handle *x, struct err *err)
+static int leave(struct api_call *c, const struct exec_request *w, struct exec_handle *x,
+		 struct err *err)
 {
 	struct store_exec rec = { 0 };
 	auto_call(store_exec_fini) struct store_exec *guard __attribute__((unused)) = &rec;

@@ -21,13 +21,15 @@ int v1_exec_start(struct api_call *c, const struct session_ref *ref, const struc
  * for, and for guest_exec_output_fini(). *ret_gone: nobody waits any more, and it goes on. */
 int v1_exec_collect(struct api_call *c, const struct exec_request *w, struct exec_handle *x,
 		    struct guest_exec_output *ret, bool *ret_gone, struct err *err);
-void v1_exec_out(struct json_out *j, const struct guest_exec_output *o); /* a writer with room for it */
+void v1_exec_out(struct json_out *j,
+		 const struct guest_exec_output *o); /* a writer with room for it */
 /* Bytes of a stream as a member of an object. */
 void v1_put_output(struct json_out *j, const char *key, const void *bytes, size_t len, bool base64);
 /* How much of the beginning does not end within a character: what is left out comes again. */
 size_t v1_whole(const char *bytes, size_t len);
 /* What is told of a command that ended, but for its output: members of the innermost object. */
-int v1_put_result(struct json_out *j, struct exec_handle *x, const struct guest_exec_output *o, struct err *err);
+int v1_put_result(struct json_out *j, struct exec_handle *x, const struct guest_exec_output *o,
+		  struct err *err);
 int v1_take_encoding(const char *name, bool *ret, struct err *err);
 /* For exec_set_cancel(): input that nobody takes must not keep a service that ends. */
 bool v1_is_ending(void *rq);

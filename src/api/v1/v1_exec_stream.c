@@ -107,7 +107,8 @@ static int send_beat(struct flow *f)
 static int send_exit(struct flow *f)
 {
 	struct guest_exec_output o = { 0 };
-	auto_call(guest_exec_output_fini) struct guest_exec_output *guard __attribute__((unused)) = &o;
+	auto_call(guest_exec_output_fini) struct guest_exec_output *guard __attribute__((unused)) =
+		&o;
 	struct err ignored;
 	struct json_out j;
 
@@ -148,7 +149,9 @@ static int read_piece(struct flow *f, enum guest_exec_stream s, size_t *ret)
 /* 1: something was sent; -1: no more can be. */
 static int send_piece(struct flow *f, enum guest_exec_stream s, bool ended)
 {
-	static const char *const names[] = { [GUEST_EXEC_OUT] = "stdout", [GUEST_EXEC_ERR] = "stderr" };
+	static const char *const names[] = {
+		[GUEST_EXEC_OUT] = "stdout", [GUEST_EXEC_ERR] = "stderr"
+	};
 	struct json_out j;
 	size_t n, all;
 
@@ -201,7 +204,7 @@ static void flow_run(struct flow *f)
 		if (ended)
 			break;
 		(void)exec_wait_output(f->x, f->at[GUEST_EXEC_OUT] + f->part[GUEST_EXEC_OUT],
-				      f->at[GUEST_EXEC_ERR] + f->part[GUEST_EXEC_ERR], LOOK_MS);
+				       f->at[GUEST_EXEC_ERR] + f->part[GUEST_EXEC_ERR], LOOK_MS);
 		if (http_is_gone(f->c->rq) || !api_key_holds(f->c) ||
 		    (api_mono_us() - f->last_us >= BEAT_US && send_beat(f) < 0))
 			return;
@@ -225,7 +228,7 @@ static void *feed(void *arg)
 	struct err ignored; /* one that does not read all of its input is not wrong */
 
 	(void)exec_write_stdin(d->x, d->wish->input, strlen(d->wish->input), !d->wish->keep_open,
-			&ignored);
+			       &ignored);
 	return NULL;
 }
 

@@ -138,14 +138,15 @@ static int read_parts(struct api_call *c, struct exec_handle *x, struct part p[2
 		if (ended || p[0].len || p[1].len || left_ms <= 0 || http_is_gone(c->rq))
 			break;
 		(void)exec_wait_output(x, p[0].at + p[0].rest, p[1].at + p[1].rest,
-				      left_ms < LOOK_MS ? left_ms : LOOK_MS);
+				       left_ms < LOOK_MS ? left_ms : LOOK_MS);
 	}
 	*ret_done = ended && !more[0] && !more[1];
 	return 0;
 }
 
 /* Where what is kept begins, so that the reader can go on there. */
-static int reply_gone(struct api_call *c, struct exec_handle *x, const struct err *why, struct err *err)
+static int reply_gone(struct api_call *c, struct exec_handle *x, const struct err *why,
+		      struct err *err)
 {
 	uint64_t out, error, end;
 	struct json_out j;
@@ -222,7 +223,8 @@ static int feed(struct api_call *c, struct exec_handle *x, int64_t *ret, struct 
 	if (n < 0)
 		return -1;
 	/* a command that took all of it and ended has no input left to close */
-	return eof && exec_write_stdin(x, NULL, 0, true, err) < 0 && !(*ret && err->code == ERR_CONFLICT)
+	return eof && exec_write_stdin(x, NULL, 0, true, err) < 0 &&
+			       !(*ret && err->code == ERR_CONFLICT)
 		       ? -1
 		       : 0;
 }

@@ -18,7 +18,8 @@ static void give_back(void *loan)
 	side_conn_close(loan);
 }
 
-int v1_resolve(const struct v1_open_path *a, const char *given, char ret[AGENT_PATH_MAX], struct err *err)
+int v1_resolve(const struct v1_open_path *a, const char *given, char ret[AGENT_PATH_MAX],
+	       struct err *err)
 {
 	const char *dir = a->spec->workdir;
 	int n;
@@ -43,7 +44,7 @@ int v1_open_path(struct api_call *c, const char *given, struct v1_open_path *ret
 }
 
 int v1_open_session_path(struct api_call *c, const char *id, const char *given, bool resume,
-		  struct v1_open_path *ret, struct err *err)
+			 struct v1_open_path *ret, struct err *err)
 {
 	struct side_conn *loan;
 	enum session_outcome how;
@@ -55,9 +56,9 @@ int v1_open_session_path(struct api_call *c, const char *id, const char *given, 
 	if (how != SESSION_REUSED)
 		http_set_header(c->rq, "Lodge-Outcome", api_outcome_name(how));
 	*ret = (struct v1_open_path){ .loan = loan,
-			       .sb = side_conn_sandbox(loan),
-			       .spec = side_conn_template(loan),
-			       .given = given };
+				      .sb = side_conn_sandbox(loan),
+				      .spec = side_conn_template(loan),
+				      .given = given };
 	ret->user = ret->spec->user;
 	if (!arena_keep(c->arena, loan, give_back))
 		return err_sys(err, ENOMEM, "path");
@@ -211,8 +212,8 @@ static int reply_bytes(struct api_call *c, int *fd, uint64_t size, const char *e
 	return 0;
 }
 
-int v1_open_file(const struct v1_open_path *a, unsigned flags, mode_t mode, int *ret_fd, struct stat *ret,
-		 struct err *err)
+int v1_open_file(const struct v1_open_path *a, unsigned flags, mode_t mode, int *ret_fd,
+		 struct stat *ret, struct err *err)
 {
 	auto_close int fd = -1;
 

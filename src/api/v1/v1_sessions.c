@@ -474,8 +474,8 @@ static int delete_session(struct api_call *c, struct err *err)
 {
 	const char *reason = http_query(c->rq, "reason");
 	struct session_cause_opts why = { .cause = SESSION_CAUSE_REQUESTED,
-				   .text = reason ? reason : "",
-				   .actor = c->who.actor };
+					  .text = reason ? reason : "",
+					  .actor = c->who.actor };
 	struct store_tombstone t;
 	struct session_ref ref;
 	struct json_out j;

@@ -82,15 +82,15 @@ static int take_wish(struct api_call *c, struct wish *ret, struct err *err)
 	    check_wish(c, &w, err) < 0)
 		return -1;
 	w.want = (struct exec_opts){ .text = http_query(c->rq, "command"),
-				    .cwd = http_query(c->rq, "cwd"),
-				    .user = http_query(c->rq, "user"),
-				    .rows = (uint32_t)rows,
-				    .cols = (uint32_t)cols,
-				    .pty = true,
-				    .stdin_open = true,
-				    .background = true,
-				    .hold = true,
-				    .no_resume = v1_no_resume(c) };
+				     .cwd = http_query(c->rq, "cwd"),
+				     .user = http_query(c->rq, "user"),
+				     .rows = (uint32_t)rows,
+				     .cols = (uint32_t)cols,
+				     .pty = true,
+				     .stdin_open = true,
+				     .background = true,
+				     .hold = true,
+				     .no_resume = v1_no_resume(c) };
 	if (w.want.text)
 		w.want.login = true;
 	else

@@ -13,12 +13,12 @@
 static void say_list(struct api_cmd *a, const json_t *answer)
 {
 	static const struct text_table_column columns[] = { { "KEY", 0 },
-						       { "TENANT", TABLE_SHRINK },
-						       { "SCOPE", TABLE_SHRINK },
-						       { "USER", TABLE_SHRINK },
-						       { "NAME", TABLE_SHRINK },
-						       { "AGE", TABLE_RIGHT },
-						       { "EXPIRES", 0 } };
+							    { "TENANT", TABLE_SHRINK },
+							    { "SCOPE", TABLE_SHRINK },
+							    { "USER", TABLE_SHRINK },
+							    { "NAME", TABLE_SHRINK },
+							    { "AGE", TABLE_RIGHT },
+							    { "EXPIRES", 0 } };
 	char when[64];
 	struct text_table t;
 	json_t *k;
@@ -75,8 +75,8 @@ static void say_added(struct api_cmd *a, const json_t *answer)
 	const json_t *k = json_object_get(answer, "key");
 
 	(void)a;
-	api_cmd_remark("%s for tenant %s, scope %s; the secret is told once:", api_cmd_text(k, "id"),
-		   api_cmd_text(k, "tenant"), api_cmd_text(k, "scope"));
+	api_cmd_remark("%s for tenant %s, scope %s; the secret is told once:",
+		       api_cmd_text(k, "id"), api_cmd_text(k, "tenant"), api_cmd_text(k, "scope"));
 	api_cmd_print("%s", api_cmd_text(answer, "secret"));
 }
 
@@ -84,8 +84,9 @@ static int run_add(struct api_cmd *a, struct err *err)
 {
 	auto_json json_t *body = json_object(), *answer = NULL;
 
-	if (api_cmd_put(body, "tenant", a->tenant) < 0 || api_cmd_put(body, "scope", a->scope) < 0 ||
-	    api_cmd_put(body, "user", a->user) < 0 || api_cmd_put(body, "name", a->name) < 0)
+	if (api_cmd_put(body, "tenant", a->tenant) < 0 ||
+	    api_cmd_put(body, "scope", a->scope) < 0 || api_cmd_put(body, "user", a->user) < 0 ||
+	    api_cmd_put(body, "name", a->name) < 0)
 		return err_set(err, ERR_INVALID, "an option is no text (UTF-8)");
 	if (api_cmd_put_ms(a, body, "expires_in_ms", "--expires", a->expires, err) < 0 ||
 	    client_call(a->client, "POST", "/v1/keys", body, &answer, err) < 0)
@@ -153,7 +154,8 @@ int cmd_keys(int argc, char **argv)
 		{ "rm", &remove_command, "remove a key" },
 		{ NULL, NULL, NULL },
 	};
-	static const struct api_cmd_family family = { "lodge keys", "Who may ask the service.", subs };
+	static const struct api_cmd_family family = { "lodge keys", "Who may ask the service.",
+						      subs };
 
 	return api_cmd_family_main(&family, argc, argv);
 }

@@ -14,10 +14,10 @@
 static void say_projects(struct api_cmd *a, const json_t *answer)
 {
 	static const struct text_table_column columns[] = { { "PROJECT", TABLE_SHRINK },
-						       { "NAME", TABLE_SHRINK },
-						       { "OWNER", TABLE_SHRINK },
-						       { "TEAM", TABLE_SHRINK },
-						       { "CREATED", 0 } };
+							    { "NAME", TABLE_SHRINK },
+							    { "OWNER", TABLE_SHRINK },
+							    { "TEAM", TABLE_SHRINK },
+							    { "CREATED", 0 } };
 	struct text_table t;
 	json_t *p;
 	size_t i;
@@ -124,7 +124,7 @@ static int run_remove(struct api_cmd *a, struct err *err)
 	auto_json json_t *answer = NULL;
 
 	if (!api_cmd_sure(a, "Remove project %s, its fragments and everybody's working copies?",
-		      a->argv[0]))
+			  a->argv[0]))
 		return err_set(err, ERR_CONFLICT, "nothing was removed");
 	if (call_project(a, "DELETE", &answer, err) < 0)
 		return -1;
@@ -249,12 +249,14 @@ static int run_save(struct api_cmd *a, struct err *err)
 {
 	auto_json json_t *body = json_object(), *answer = NULL;
 
-	if (api_cmd_put(body, "title", a->title) < 0 || api_cmd_put(body, "snapshotId", a->snapshot) < 0 ||
+	if (api_cmd_put(body, "title", a->title) < 0 ||
+	    api_cmd_put(body, "snapshotId", a->snapshot) < 0 ||
 	    api_cmd_put(body, "userId", a->user) < 0)
 		return err_set(err, ERR_INVALID, "an option is no text (UTF-8)");
 	if (!a->snapshot && json_object_set_new(body, "fromSandbox", json_true()) < 0)
 		return err_sys(err, ENOMEM, "fragment");
-	if (api_cmd_call(a, "POST", body, &answer, err, "/api/projects/%s/fragments", a->argv[0]) < 0)
+	if (api_cmd_call(a, "POST", body, &answer, err, "/api/projects/%s/fragments", a->argv[0]) <
+	    0)
 		return say_whose(a, err);
 	return api_cmd_write(a, answer, say_id, err);
 }
@@ -291,7 +293,8 @@ int cmd_projects(int argc, char **argv)
 		{ NULL, NULL, NULL },
 	};
 	static const struct api_cmd_family family = { "lodge projects",
-						  "Bodies of work that users move between.", subs };
+						      "Bodies of work that users move between.",
+						      subs };
 
 	return api_cmd_family_main(&family, argc, argv);
 }
@@ -304,18 +307,20 @@ static void say_switched(struct api_cmd *a, const json_t *answer)
 
 	(void)a;
 	api_cmd_print("%s", api_cmd_text(answer, "message"));
-	api_cmd_print("sandbox %s, %s restored", api_cmd_text(answer, "result.sandboxId"),
-		  human_count(api_cmd_number(answer, "result.restoredFiles"), "file", NULL, count));
+	api_cmd_print(
+		"sandbox %s, %s restored", api_cmd_text(answer, "result.sandboxId"),
+		human_count(api_cmd_number(answer, "result.restoredFiles"), "file", NULL, count));
 	if (json_is_true(json_object_get(json_object_get(answer, "result"), "stateLost")))
 		api_cmd_print("the working copy was lost (%s): the latest fragment serves",
-			  api_cmd_text(answer, "result.cause.text"));
+			      api_cmd_text(answer, "result.cause.text"));
 }
 
 static int run_switch(struct api_cmd *a, struct err *err)
 {
 	auto_json json_t *body = json_object(), *answer = NULL;
 
-	if (api_cmd_put(body, "projectId", a->argv[0]) < 0 || api_cmd_put(body, "userId", a->user) < 0 ||
+	if (api_cmd_put(body, "projectId", a->argv[0]) < 0 ||
+	    api_cmd_put(body, "userId", a->user) < 0 ||
 	    api_cmd_put(body, "fragmentId", a->fragment) < 0)
 		return err_set(err, ERR_INVALID, "a name is no text (UTF-8)");
 	if (client_call(a->client, "POST", "/api/switch-project", body, &answer, err) < 0)

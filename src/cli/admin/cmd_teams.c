@@ -15,7 +15,8 @@
 
 static void say_members(struct api_cmd *a, const json_t *answer)
 {
-	static const struct text_table_column columns[] = { { "USER", TABLE_SHRINK }, { "ROLE", 0 } };
+	static const struct text_table_column columns[] = { { "USER", TABLE_SHRINK },
+							    { "ROLE", 0 } };
 	struct text_table t;
 	json_t *m;
 	size_t i;
@@ -60,7 +61,7 @@ static void say_member(struct api_cmd *a, const json_t *answer)
 {
 	(void)a;
 	api_cmd_print("%s is %s of %s", api_cmd_text(answer, "user"), api_cmd_text(answer, "role"),
-		  api_cmd_text(answer, "team"));
+		      api_cmd_text(answer, "team"));
 }
 
 static int run_add(struct api_cmd *a, struct err *err)
@@ -71,7 +72,7 @@ static int run_add(struct api_cmd *a, struct err *err)
 	    api_cmd_put(body, "userId", a->user) < 0)
 		return err_set(err, ERR_INVALID, "an option is no text (UTF-8)");
 	if (api_cmd_call(a, "PUT", body, &answer, err, "/api/teams/%s/members/%s", a->argv[0],
-		     a->argv[1]) < 0)
+			 a->argv[1]) < 0)
 		return -1;
 	return api_cmd_write(a, answer, say_member, err);
 }

@@ -39,9 +39,9 @@ static void say_list(struct api_cmd *a, const json_t *answer)
 		text_table_add_bytes(&t, api_cmd_number(x, "size_bytes"));
 		text_table_addf(&t, "%lld", (long long)api_cmd_number(x, "sessions"));
 		text_table_add(&t, *problem ? problem
-			      : json_is_true(json_object_get(x, "builtin"))
-				      ? "built in"
-				      : api_cmd_text(x, "from.kind"));
+				   : json_is_true(json_object_get(x, "builtin"))
+					   ? "built in"
+					   : api_cmd_text(x, "from.kind"));
 		text_table_tint(&t, *problem ? TINT_BAD : TINT_NONE);
 	}
 	if (!a->quiet)
@@ -171,9 +171,9 @@ static const struct api_cmd_command show_command = {
 static int check_set(struct api_cmd *a, struct err *err)
 {
 	return templates_is_set(a) ? 0
-				 : api_cmd_wrong(a, err,
-					     "nothing is said of it (try lodge templates set "
-					     "--help)");
+				   : api_cmd_wrong(a, err,
+						   "nothing is said of it (try lodge templates set "
+						   "--help)");
 }
 
 static int run_set(struct api_cmd *a, struct err *err)
@@ -221,7 +221,8 @@ static int remove_one(struct api_cmd *a, const char *name, struct err *err)
 
 static int run_remove(struct api_cmd *a, struct err *err)
 {
-	if (!api_cmd_sure(a, "Remove template %s%s?", a->argv[0], a->argc == 1 ? "" : " and others"))
+	if (!api_cmd_sure(a, "Remove template %s%s?", a->argv[0],
+			  a->argc == 1 ? "" : " and others"))
 		return err_set(err, ERR_CONFLICT, "nothing was removed");
 	return api_cmd_remove_each(a, remove_one, err);
 }
@@ -256,9 +257,9 @@ static void say_inside(struct api_cmd *a, const json_t *answer)
 	print_line(&t, "template", api_cmd_text(e, "template"));
 	print_line(&t, "looked", print_when(api_cmd_number(e, "captured_at"), when, sizeof(when)));
 	print_line(&t, "but",
-		 json_is_true(json_object_get(e, "current"))
-			 ? ""
-			 : "something changed since then; --look looks again");
+		   json_is_true(json_object_get(e, "current"))
+			   ? ""
+			   : "something changed since then; --look looks again");
 	print_line(&t, "system", api_cmd_text(e, "os.pretty_name"));
 	print_line(&t, "kernel", api_cmd_text(e, "kernel"));
 	print_line(&t, "workdir", api_cmd_text(e, "pwd"));
@@ -272,7 +273,7 @@ static int run_inside(struct api_cmd *a, struct err *err)
 	auto_json json_t *answer = NULL;
 
 	if (api_cmd_call(a, a->look ? "POST" : "GET", NULL, &answer, err,
-		     "/v1/templates/%s/environment", a->argv[0]) < 0)
+			 "/v1/templates/%s/environment", a->argv[0]) < 0)
 		return err->code == ERR_NOT_FOUND && strstr(err->msg, "POST")
 			       ? err_set(err, ERR_NOT_FOUND,
 					 "nobody looked into \"%.63s\" yet; --look does",
@@ -308,11 +309,13 @@ int cmd_templates(int argc, char **argv)
 		{ "env", &inside_command, "show what commands find in one" },
 		{ NULL, NULL, NULL },
 	};
-	static const struct api_cmd_family family = { "lodge templates",
-						  "What sessions of the service start from. Those "
-						  "of lodge run on this machine: lodge "
-						  "template.",
-						  subs };
+	static const struct api_cmd_family family = {
+		"lodge templates",
+		"What sessions of the service start from. Those "
+		"of lodge run on this machine: lodge "
+		"template.",
+		subs
+	};
 
 	return api_cmd_family_main(&family, argc, argv);
 }

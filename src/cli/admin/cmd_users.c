@@ -172,8 +172,8 @@ static void say_cleaned(struct api_cmd *a, const json_t *answer)
 		const json_t *ended = json_object_get(one, "ended"),
 			     *failed = json_object_get(one, "failed");
 
-		api_cmd_print("%s: %zu ended, %zu failed", api_cmd_text(one, "id"), json_array_size(ended),
-			  json_array_size(failed));
+		api_cmd_print("%s: %zu ended, %zu failed", api_cmd_text(one, "id"),
+			      json_array_size(ended), json_array_size(failed));
 		say_names(ended, "ended ");
 		say_names(failed, "failed");
 	}
@@ -191,7 +191,7 @@ static int clean_all(struct api_cmd *a, json_t *out, struct err *err)
 	if (!json_object_size(users))
 		return 0;
 	if (!api_cmd_sure(a, "Destroy all sessions of %s, with their files?",
-		      human_count((int64_t)json_object_size(users), "user", NULL, count)))
+			  human_count((int64_t)json_object_size(users), "user", NULL, count)))
 		return err_set(err, ERR_CONFLICT, "nothing was destroyed");
 	json_object_foreach (users, id, sessions) {
 		if (clean_one(a, id, out, err) < 0 && api_cmd_go_on(a, id, 0, err) < 0)

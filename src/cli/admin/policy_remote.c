@@ -143,7 +143,8 @@ static void say_one(struct api_cmd *a, const json_t *answer)
 	print_line(&t, "sessions", text);
 	snprintf(text, sizeof(text), "%s, then %s",
 		 human_count(most, "live sandbox", "live sandboxes", count),
-		 api_cmd_is(p, "on_exceed", "replace") ? "the one used longest ago sleeps" : "refused");
+		 api_cmd_is(p, "on_exceed", "replace") ? "the one used longest ago sleeps"
+						       : "refused");
 	print_line(&t, "per user", most < 0 ? "" : text);
 	add_span(&t, "idle", api_cmd_number(p, "idle_timeout_ms"));
 	add_span(&t, "lifetime", api_cmd_number(p, "max_lifetime_ms"));
@@ -269,7 +270,8 @@ static int run_set(struct api_cmd *a, struct err *err)
 	if (client_call(a->client, "PATCH", path, body, &answer, err) < 0) {
 		if (err->code != ERR_NOT_FOUND)
 			return -1;
-		if (api_cmd_put(body, "name", a->argv[0]) < 0 || api_cmd_put(body, "tenant", a->tenant) < 0)
+		if (api_cmd_put(body, "name", a->argv[0]) < 0 ||
+		    api_cmd_put(body, "tenant", a->tenant) < 0)
 			return err_set(err, ERR_INVALID, "NAME: no text (UTF-8)");
 		if (client_call(a->client, "POST", "/v1/policies", body, &answer, err) < 0)
 			return -1;

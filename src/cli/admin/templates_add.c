@@ -126,7 +126,8 @@ static int send_source(struct api_cmd *a, struct sending *s, struct made *m, jso
 }
 
 /* An archive brings only files, and an image what it says: the rest is told afterwards. */
-static int reconcile_session(struct api_cmd *a, const struct made *m, json_t *answer, struct err *err)
+static int reconcile_session(struct api_cmd *a, const struct made *m, json_t *answer,
+			     struct err *err)
 {
 	auto_json json_t *body = json_object(), *now = NULL;
 
@@ -191,13 +192,14 @@ static void say(struct api_cmd *a, const json_t *answer)
 			"templates set %s --root gives them a root inside)\n",
 			api_cmd_text(t, "name"));
 	api_cmd_print("%s is there%s%s", api_cmd_text(t, "name"), size < 0 ? "" : ", ",
-		  size < 0 ? "" : human_bytes((uint64_t)size, bytes));
+		      size < 0 ? "" : human_bytes((uint64_t)size, bytes));
 }
 
 /* Before gigabytes are sent for nothing. */
 static int check_policy(struct api_cmd *a, struct err *err)
 {
-	return a->policy ? api_cmd_call(a, "GET", NULL, NULL, err, "/v1/policies/%s", a->policy) : 0;
+	return a->policy ? api_cmd_call(a, "GET", NULL, NULL, err, "/v1/policies/%s", a->policy)
+			 : 0;
 }
 
 static int of_archive(struct api_cmd *a, json_t **ret, struct err *err)
@@ -215,7 +217,8 @@ static int of_snapshot(struct api_cmd *a, json_t **ret, struct err *err)
 {
 	auto_json json_t *body = json_object();
 
-	if (api_cmd_put(body, "name", a->argv[0]) < 0 || api_cmd_put(body, "snapshot", a->snapshot) < 0 ||
+	if (api_cmd_put(body, "name", a->argv[0]) < 0 ||
+	    api_cmd_put(body, "snapshot", a->snapshot) < 0 ||
 	    api_cmd_put(body, "tenant", a->tenant) < 0)
 		return err_set(err, ERR_INVALID, "a name is no text (UTF-8)");
 	if (templates_spec(a, NULL, body, err) < 0)
@@ -232,7 +235,8 @@ static int check(struct api_cmd *a, struct err *err)
 	if (a->tenant)
 		return api_cmd_wrong(a, err, "--tenant: only with --snapshot");
 	if (strcmp(a->argv[1], "-") == 0 && isatty(STDIN_FILENO))
-		return api_cmd_wrong(a, err, "this reads an archive, not a terminal: add < FILE.tar");
+		return api_cmd_wrong(a, err,
+				     "this reads an archive, not a terminal: add < FILE.tar");
 	return limit_opt_check(&a->spec, err);
 }
 

@@ -51,10 +51,11 @@ static int unset_one(struct api_cmd *a, const char *name, json_t *body, json_t *
 		json_object_del(limits, members[i].member);
 		return 0;
 	}
-	return api_cmd_wrong(a, err,
-			 "--unset: no \"%.40s\"; it takes names of options, as memory,workdir, and "
-			 "env:NAME",
-			 name);
+	return api_cmd_wrong(
+		a, err,
+		"--unset: no \"%.40s\"; it takes names of options, as memory,workdir, and "
+		"env:NAME",
+		name);
 }
 
 static int unset(struct api_cmd *a, json_t *body, json_t *env, json_t *limits, struct err *err)

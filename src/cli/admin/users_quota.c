@@ -98,7 +98,8 @@ static void say_user(struct api_cmd *a, const json_t *answer)
 	print_line(&t, "project", api_cmd_text(u, "project"));
 	print_line(&t, "fragment", api_cmd_text(u, "fragment"));
 	print_line(&t, "session", json_is_object(s) ? print_name(s, text, sizeof(text)) : "");
-	print_line(&t, "known since", print_when(api_cmd_number(u, "created_at"), text, sizeof(text)));
+	print_line(&t, "known since",
+		   print_when(api_cmd_number(u, "created_at"), text, sizeof(text)));
 	print_line(&t, "sessions", print_count(number(answer, "usage.sessions"), text));
 	add_quota(&t, answer);
 	text_table_print(&t, stdout);
@@ -148,10 +149,11 @@ static int unset_one(struct api_cmd *a, json_t *quota, const char *name, struct 
 	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
 		if (strcmp(parts[i].option + 2, name) == 0)
 			return json_object_set_new(quota, parts[i].member, json_integer(0));
-	return api_cmd_wrong(a, err,
-			 "--unset: no \"%.40s\", but sandboxes, memory, disk and cpu, with commas "
-			 "between them",
-			 name);
+	return api_cmd_wrong(
+		a, err,
+		"--unset: no \"%.40s\", but sandboxes, memory, disk and cpu, with commas "
+		"between them",
+		name);
 }
 
 /* What the options say, over what there is. */

@@ -21,7 +21,9 @@ int cp_parse_target(const char *arg, struct cp_parse_target *ret, struct err *er
 	const char *colon = strpbrk(name, ":/");
 	char session[WHERE_REF];
 
-	*ret = (struct cp_parse_target){ .given = arg, .path = arg, .stream = strcmp(arg, "-") == 0 };
+	*ret = (struct cp_parse_target){ .given = arg,
+					 .path = arg,
+					 .stream = strcmp(arg, "-") == 0 };
 	if (!colon || *colon != ':')
 		return *arg ? 0 : err_set(err, ERR_INVALID, "an empty name");
 	if (colon == name || (size_t)(colon - arg) >= sizeof(session))
@@ -46,7 +48,7 @@ int cp_stat(struct api_cmd *a, const struct cp_parse_target *p, const char *path
 
 	*ret = NULL;
 	if (api_cmd_call(a, "POST", NULL, &answer, err, "/v1/sessions/%s/files/%S?stat&follow=1",
-		     p->ref, path) < 0)
+			 p->ref, path) < 0)
 		return err->code == ERR_NOT_FOUND && err->sys != ESTALE ? 0 : -1;
 	*ret = json_incref(json_object_get(answer, "entry"));
 	return 0;
@@ -85,8 +87,8 @@ int cp_drain(struct client_stream *s, int fd, const char *what, bool quiet, uint
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-static int copy_one(struct api_cmd *a, const char *arg, const struct cp_parse_target *to, json_t *copied,
-		    struct err *err)
+static int copy_one(struct api_cmd *a, const char *arg, const struct cp_parse_target *to,
+		    json_t *copied, struct err *err)
 {
 	bool many = a->argc > 2;
 	struct cp_parse_target from;
@@ -99,8 +101,9 @@ static int copy_one(struct api_cmd *a, const char *arg, const struct cp_parse_ta
 			: cp_upload(a, &from, to, many, &bytes, err);
 	if (r < 0)
 		return -1;
-	json_array_append_new(copied, json_pack("{s:o, s:o, s:I}", "from", api_cmd_string(arg), "to",
-						api_cmd_string(to->given), "bytes", (json_int_t)bytes));
+	json_array_append_new(copied,
+			      json_pack("{s:o, s:o, s:I}", "from", api_cmd_string(arg), "to",
+					api_cmd_string(to->given), "bytes", (json_int_t)bytes));
 	return 0;
 }
 
@@ -116,8 +119,8 @@ static int check(struct api_cmd *a, struct err *err)
 		if (cp_parse_target(a->argv[i], &from, err) < 0)
 			return -1;
 		if (from.remote == to.remote)
-			return api_cmd_wrong(a, err,
-					 "one side must be SESSION:PATH and the other a file here");
+			return api_cmd_wrong(
+				a, err, "one side must be SESSION:PATH and the other a file here");
 	}
 	return 0;
 }

@@ -22,10 +22,10 @@ int cp_stat(struct api_cmd *a, const struct cp_parse_target *p, const char *path
 	    struct err *err);
 
 /* One operand to its place; `many`: the target must be a directory. *bytes counts. */
-int cp_upload(struct api_cmd *a, const struct cp_parse_target *from, const struct cp_parse_target *to, bool many,
-	  uint64_t *bytes, struct err *err);
-int cp_download(struct api_cmd *a, const struct cp_parse_target *from, const struct cp_parse_target *to, bool many,
-	    uint64_t *bytes, struct err *err);
+int cp_upload(struct api_cmd *a, const struct cp_parse_target *from,
+	      const struct cp_parse_target *to, bool many, uint64_t *bytes, struct err *err);
+int cp_download(struct api_cmd *a, const struct cp_parse_target *from,
+		const struct cp_parse_target *to, bool many, uint64_t *bytes, struct err *err);
 
 /* An answer's bytes to a descriptor, with progress; EPIPE ends it without an error if `pipe`. */
 int cp_drain(struct client_stream *s, int fd, const char *what, bool quiet, uint64_t *bytes,

@@ -166,8 +166,8 @@ static int down_dir(struct down *d, struct err *err)
 	return r;
 }
 
-int cp_download(struct api_cmd *a, const struct cp_parse_target *from, const struct cp_parse_target *to, bool many,
-	    uint64_t *bytes, struct err *err)
+int cp_download(struct api_cmd *a, const struct cp_parse_target *from,
+		const struct cp_parse_target *to, bool many, uint64_t *bytes, struct err *err)
 {
 	struct down d = { .a = a, .from = from, .to = to, .bytes = bytes };
 	auto_json json_t *entry = NULL;

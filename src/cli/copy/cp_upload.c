@@ -23,8 +23,9 @@ static bool is_dir_name(const char *path)
 }
 
 /* Where it goes: below the target if that is a directory. */
-static int aim(struct api_cmd *a, const struct cp_parse_target *from, const struct cp_parse_target *to, bool many,
-	       char path[ASK_PATH], json_t **there, struct err *err)
+static int aim(struct api_cmd *a, const struct cp_parse_target *from,
+	       const struct cp_parse_target *to, bool many, char path[ASK_PATH], json_t **there,
+	       struct err *err)
 {
 	size_t n = strlen(to->path);
 	bool slash = is_dir_name(to->path);
@@ -75,8 +76,9 @@ static int is_whole(void *arg, struct err *err)
 		       "not all may have arrived");
 }
 
-static int send(struct api_cmd *a, const struct client_request *rq, const struct cp_parse_target *from,
-		int64_t total, struct tar_child *tar, uint64_t *bytes, struct err *err)
+static int send(struct api_cmd *a, const struct client_request *rq,
+		const struct cp_parse_target *from, int64_t total, struct tar_child *tar,
+		uint64_t *bytes, struct err *err)
 {
 	auto_call(client_close) struct client_stream *stream = NULL;
 	struct client_request with = *rq;
@@ -93,8 +95,9 @@ static int send(struct api_cmd *a, const struct client_request *rq, const struct
 	return r;
 }
 
-static int up_file(struct api_cmd *a, const struct cp_parse_target *from, const struct cp_parse_target *to,
-		   const char *path, int fd, uint64_t *bytes, struct err *err)
+static int up_file(struct api_cmd *a, const struct cp_parse_target *from,
+		   const struct cp_parse_target *to, const char *path, int fd, uint64_t *bytes,
+		   struct err *err)
 {
 	bool parents = is_dir_name(to->path);
 	char url[ASK_PATH * 3], mode[16];
@@ -124,12 +127,13 @@ static int make_dir(struct api_cmd *a, const struct cp_parse_target *to, const c
 
 	snprintf(mode, sizeof(mode), "%o", (unsigned)st->st_mode & 0777);
 	return api_cmd_call(a, "POST", NULL, NULL, err, "/v1/sessions/%s/files/%S?mkdir&mode=%s",
-			to->ref, path, mode);
+			    to->ref, path, mode);
 }
 
 /* tar NULL: from standard input. */
-static int up_tar(struct api_cmd *a, const struct cp_parse_target *from, const struct cp_parse_target *to,
-		  const char *path, struct tar_child *tar, uint64_t *bytes, struct err *err)
+static int up_tar(struct api_cmd *a, const struct cp_parse_target *from,
+		  const struct cp_parse_target *to, const char *path, struct tar_child *tar,
+		  uint64_t *bytes, struct err *err)
 {
 	char url[ASK_PATH * 3];
 	struct client_request rq = { .method = "PUT",
@@ -144,9 +148,9 @@ static int up_tar(struct api_cmd *a, const struct cp_parse_target *from, const s
 	return send(a, &rq, from, -1, tar, bytes, err);
 }
 
-static int up_dir(struct api_cmd *a, const struct cp_parse_target *from, const struct cp_parse_target *to,
-		  const char *path, const json_t *there, const struct stat *st, uint64_t *bytes,
-		  struct err *err)
+static int up_dir(struct api_cmd *a, const struct cp_parse_target *from,
+		  const struct cp_parse_target *to, const char *path, const json_t *there,
+		  const struct stat *st, uint64_t *bytes, struct err *err)
 {
 	struct tar_child t = { .fd = -1, .target = -1, .stage = -1 };
 	auto_call(tar_abort) struct tar_child *guard = &t;
@@ -159,8 +163,8 @@ static int up_dir(struct api_cmd *a, const struct cp_parse_target *from, const s
 	return up_tar(a, from, to, path, &t, bytes, err) < 0 ? -1 : tar_finish(&t, err);
 }
 
-int cp_upload(struct api_cmd *a, const struct cp_parse_target *from, const struct cp_parse_target *to, bool many,
-	  uint64_t *bytes, struct err *err)
+int cp_upload(struct api_cmd *a, const struct cp_parse_target *from,
+	      const struct cp_parse_target *to, bool many, uint64_t *bytes, struct err *err)
 {
 	auto_json json_t *there = NULL;
 	auto_close int fd = -1;

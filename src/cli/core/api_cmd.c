@@ -30,7 +30,8 @@ static bool is_away(const struct err *err)
 }
 
 /* A daemon that is not there, against one that said no, and a call that was wrong. */
-static int status_of(const struct api_cmd *a, const struct api_cmd_command *cmd, const struct err *err)
+static int status_of(const struct api_cmd *a, const struct api_cmd_command *cmd,
+		     const struct err *err)
 {
 	if (a->wrong || err->sys == WHERE_NO_REF)
 		return cmd->misused ? cmd->misused : CLI_EXIT_USAGE;
@@ -84,7 +85,8 @@ static void advise_session(const struct api_cmd_command *cmd, struct err *err)
 }
 
 /* The exit status of what run() returned. */
-static int finish(const struct api_cmd *a, const struct api_cmd_command *cmd, int r, struct err *err)
+static int finish(const struct api_cmd *a, const struct api_cmd_command *cmd, int r,
+		  struct err *err)
 {
 	if (r >= 0)
 		return cli_option_flush(r ? r : a->told ? ASK_FAILED : 0);
@@ -167,7 +169,8 @@ int api_cmd_family_main(const struct api_cmd_family *f, int argc, char **argv)
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-int api_cmd_list(struct api_cmd *a, const char *path, const char *member, json_t **ret, struct err *err)
+int api_cmd_list(struct api_cmd *a, const char *path, const char *member, json_t **ret,
+		 struct err *err)
 {
 	auto_json json_t *whole = json_object();
 	json_t *items = NULL;
@@ -185,8 +188,8 @@ int api_cmd_put(json_t *body, const char *name, const char *value)
 	return value ? json_object_set_new(body, name, json_string(value)) : 0;
 }
 
-int api_cmd_put_ms(struct api_cmd *a, json_t *body, const char *name, const char *option, const char *value,
-	       struct err *err)
+int api_cmd_put_ms(struct api_cmd *a, json_t *body, const char *name, const char *option,
+		   const char *value, struct err *err)
 {
 	uint64_t ms;
 
@@ -242,11 +245,11 @@ int api_cmd_check_key(struct api_cmd *a, const char *what, const char *key, stru
 	if (!key || target_ref(key, ref, err) < 0 || strcmp(key, ref) != 0)
 		return 0; /* what is wrong with it in other ways is the service's to say */
 	return api_cmd_wrong(a, err, "%s: \"%.60s\" could not be called: it would be taken for %s",
-			 what, key, *key == 's' ? "an id" : "the key behind the colon");
+			     what, key, *key == 's' ? "an id" : "the key behind the colon");
 }
 
 int api_cmd_count_of(struct api_cmd *a, const char *option, const char *value, uint64_t least,
-		 uint64_t most, uint64_t *ret, struct err *err)
+		     uint64_t most, uint64_t *ret, struct err *err)
 {
 	if (!value)
 		return 0;
@@ -280,7 +283,7 @@ static bool is_snapshot(const json_t *s, const char *which)
 }
 
 int api_cmd_find_snapshot(struct api_cmd *a, const char *ref, const char *which, json_t **ret,
-		      struct err *err)
+			  struct err *err)
 {
 	auto_json json_t *list = NULL;
 	char path[ASK_PATH];
@@ -292,8 +295,8 @@ int api_cmd_find_snapshot(struct api_cmd *a, const char *ref, const char *which,
 		return -1;
 	json_array_foreach (list, i, s) {
 		if (which ? is_snapshot(s, which)
-			  : !found ||
-				    api_cmd_number(s, "created_at") >= api_cmd_number(found, "created_at"))
+			  : !found || api_cmd_number(s, "created_at") >=
+					      api_cmd_number(found, "created_at"))
 			found = s;
 	}
 	if (!found && which)

@@ -81,11 +81,13 @@ int api_cmd_family_main(const struct api_cmd_family *f, int argc, char **argv);
 /* ---- options --------------------------------------------------------------------------------- */
 
 cli_option_fn ask_session, ask_user, ask_state, ask_project, ask_fragment, ask_tenant, ask_scope;
-cli_option_fn ask_name, ask_key, ask_template, ask_snapshot, ask_policy, ask_reason, ask_count, ask_by;
+cli_option_fn ask_name, ask_key, ask_template, ask_snapshot, ask_policy, ask_reason, ask_count,
+	ask_by;
 cli_option_fn ask_since, ask_expires, ask_file, ask_allow, ask_deny, ask_idle, ask_lifetime;
 cli_option_fn ask_max_active, ask_on_exceed, ask_memory, ask_cpus, ask_pids, ask_disk, ask_workdir;
 cli_option_fn ask_timeout, ask_signal, ask_script, ask_env;
-cli_option_fn ask_unset, ask_id, ask_team, ask_title, ask_role, ask_sandboxes, ask_cpu, ask_oci, ask_look;
+cli_option_fn ask_unset, ask_id, ask_team, ask_title, ask_role, ask_sandboxes, ask_cpu, ask_oci,
+	ask_look;
 cli_option_fn ask_json, ask_yes, ask_quiet, ask_all, ask_stop, ask_follow, ask_once, ask_keys;
 cli_option_fn ask_tty, ask_interactive, ask_detach, ask_fresh, ask_no_keys;
 
@@ -104,7 +106,7 @@ void api_cmd_name_option(const struct api_cmd *a, struct err *err);
 /* ---- asking ---------------------------------------------------------------------------------- */
 
 /* client_call() of a path with parts, as client_path() makes it. */
-#define api_cmd_call(a, method, body, ret, err, ...)                                                   \
+#define api_cmd_call(a, method, body, ret, err, ...)                                               \
 	({                                                                                         \
 		char path_[ASK_PATH];                                                              \
 		client_path(path_, sizeof(path_), (err), __VA_ARGS__) < 0                          \
@@ -112,7 +114,8 @@ void api_cmd_name_option(const struct api_cmd *a, struct err *err);
 			: client_call((a)->client, (method), path_, (body), (ret), (err));         \
 	})
 /* All of a list, as {"member": [...]}. The path is whole. */
-int api_cmd_list(struct api_cmd *a, const char *path, const char *member, json_t **ret, struct err *err);
+int api_cmd_list(struct api_cmd *a, const char *path, const char *member, json_t **ret,
+		 struct err *err);
 /* A member to a JSON body, if there is one. Negative: no memory. */
 int api_cmd_put(json_t *body, const char *name, const char *value);
 /* A text of a command line or an error, cleaned if it is no UTF-8. */
@@ -123,23 +126,24 @@ int api_cmd_put_limits(struct api_cmd *a, json_t *body, struct err *err);
  * something else there. */
 int api_cmd_check_key(struct api_cmd *a, const char *what, const char *key, struct err *err);
 /* "2h" as so many milliseconds. */
-int api_cmd_put_ms(struct api_cmd *a, json_t *body, const char *name, const char *option, const char *value,
-	       struct err *err);
+int api_cmd_put_ms(struct api_cmd *a, json_t *body, const char *name, const char *option,
+		   const char *value, struct err *err);
 /* A number of an option within bounds; without a value *ret stays. */
 int api_cmd_count_of(struct api_cmd *a, const char *option, const char *value, uint64_t least,
-		 uint64_t most, uint64_t *ret, struct err *err);
+		     uint64_t most, uint64_t *ret, struct err *err);
 /* Adds `name=value` to the query of a path, encoded; a NULL value adds nothing. */
 int api_cmd_query(char *path, size_t size, const char *name, const char *value, struct err *err);
 
 /* The snapshot of a session by id or name; ret has its record. */
 int api_cmd_find_snapshot(struct api_cmd *a, const char *ref, const char *which, json_t **ret,
-		      struct err *err);
+			  struct err *err);
 
 /* ---- saying ---------------------------------------------------------------------------------- */
 
 /* The answer as JSON, or by `people`. Returns the exit status 0, or -1. */
 typedef void api_cmd_write_fn(struct api_cmd *a, const json_t *answer);
-int api_cmd_write(struct api_cmd *a, const json_t *answer, api_cmd_write_fn *people, struct err *err);
+int api_cmd_write(struct api_cmd *a, const json_t *answer, api_cmd_write_fn *people,
+		  struct err *err);
 int api_cmd_write_json(const json_t *answer, struct err *err);
 /* One of many, each in one line. */
 int api_cmd_write_line(const json_t *answer, struct err *err);
@@ -155,7 +159,8 @@ void api_cmd_remark(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* On a terminal: asks, and only "y" or "yes" is one. Elsewhere, and with --yes, true without a
  * word. */
-bool api_cmd_sure(const struct api_cmd *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+bool api_cmd_sure(const struct api_cmd *a, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 
 /* Members of answers; "" and -1 where there is none. Dots lead into objects; "" is j itself. */
 const char *api_cmd_text(const json_t *j, const char *path);

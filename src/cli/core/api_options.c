@@ -10,7 +10,7 @@
 #define TEXT_OPTION(field)                                                                         \
 	int ask_##field(void *ctx, const char *name, const char *value, struct err *err)           \
 	{                                                                                          \
-		((struct api_cmd *)ctx)->field = value;                                                \
+		((struct api_cmd *)ctx)->field = value;                                            \
 		return *value ? 0 : err_set(err, ERR_INVALID, "%s: empty", name);                  \
 	}
 #define FLAG_OPTION(field)                                                                         \
@@ -19,7 +19,7 @@
 		(void)name;                                                                        \
 		(void)value;                                                                       \
 		(void)err;                                                                         \
-		((struct api_cmd *)ctx)->field = true;                                                 \
+		((struct api_cmd *)ctx)->field = true;                                             \
 		return 0;                                                                          \
 	}
 
@@ -104,7 +104,7 @@ int ask_env(void *ctx, const char *name, const char *value, struct err *err)
 
 #define FILLS(field, option, member)                                                               \
 	{                                                                                          \
-		field ": ", option, offsetof(struct api_cmd, member)                                   \
+		field ": ", option, offsetof(struct api_cmd, member)                               \
 	}
 
 static const struct {

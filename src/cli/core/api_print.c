@@ -29,7 +29,8 @@ int api_cmd_write_line(const json_t *answer, struct err *err)
 	return say_as(answer, JSON_COMPACT, err);
 }
 
-int api_cmd_write(struct api_cmd *a, const json_t *answer, api_cmd_write_fn *people, struct err *err)
+int api_cmd_write(struct api_cmd *a, const json_t *answer, api_cmd_write_fn *people,
+		  struct err *err)
 {
 	if (a->json)
 		return api_cmd_write_json(answer, err);

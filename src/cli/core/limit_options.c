@@ -16,8 +16,8 @@ static int set_bytes(struct template *t, const char *field, const char *name, co
 	if (units_parse_bytes(name, value, &v, err) < 0)
 		return -1;
 	if (v < min || v > max)
-		return err_set(err, ERR_INVALID, "%s: %s is not in %s..%s", name, units_format(v, a),
-			       units_format(min, b), units_format(max, c));
+		return err_set(err, ERR_INVALID, "%s: %s is not in %s..%s", name,
+			       units_format(v, a), units_format(min, b), units_format(max, c));
 	return template_set_limit(t, field, v, err);
 }
 

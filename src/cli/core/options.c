@@ -9,7 +9,8 @@
 
 enum { HELP_COLUMN = 26, QUOTED = 40 };
 
-static const struct cli_option *find_long(const struct cli_option *opts, const char *name, size_t len)
+static const struct cli_option *find_long(const struct cli_option *opts, const char *name,
+					  size_t len)
 {
 	for (; opts->name; opts++)
 		if (strlen(opts->name) == len && !strncmp(opts->name, name, len))
@@ -88,8 +89,8 @@ static int parse_word(struct parse *p, bool *help)
 	return word[1] == '-' ? parse_long(p, word + 2) : parse_short(p, word + 1);
 }
 
-int cli_option_parse(const struct cli_option_command *cmd, int argc, char **argv, void *ctx, int *first,
-	      struct err *err)
+int cli_option_parse(const struct cli_option_command *cmd, int argc, char **argv, void *ctx,
+		     int *first, struct err *err)
 {
 	struct parse p = {
 		.cmd = cmd, .argc = argc, .at = 1, .argv = argv, .ctx = ctx, .err = err

@@ -50,8 +50,8 @@ struct cli_option_command {
 
 /* 1: --help was asked and printed; 0: operands are argv[*first] ... (options moved before them);
  * -1: err. */
-int cli_option_parse(const struct cli_option_command *cmd, int argc, char **argv, void *ctx, int *first,
-	      struct err *err);
+int cli_option_parse(const struct cli_option_command *cmd, int argc, char **argv, void *ctx,
+		     int *first, struct err *err);
 void cli_option_help(const struct cli_option_command *cmd);
 /* What --help would print is handed to fn instead, until it is set to NULL: completions are made of
  * the tables themselves. */

@@ -62,8 +62,8 @@ char *print_cause(const json_t *cause, char *buf, size_t size)
 		return buf;
 	if (at >= 0)
 		human_span(human_now_ms() - at, ago);
-	snprintf(buf, size, "%s%s%s%s%s%s%s", api_cmd_text(cause, "code"), *actor ? " by " : "", actor,
-		 *ago ? ", " : "", ago, *ago ? " ago" : "", *text ? ": " : "");
+	snprintf(buf, size, "%s%s%s%s%s%s%s", api_cmd_text(cause, "code"), *actor ? " by " : "",
+		 actor, *ago ? ", " : "", ago, *ago ? " ago" : "", *text ? ": " : "");
 	strncat(buf, text, size - strlen(buf) - 1);
 	return buf;
 }

@@ -30,11 +30,13 @@ struct text_table {
 	bool failed; /* no memory; told by text_table_print() */
 };
 
-void text_table_init(struct text_table *t, const struct text_table_column *columns, size_t ncolumns);
+void text_table_init(struct text_table *t, const struct text_table_column *columns,
+		     size_t ncolumns);
 void text_table_fini(struct text_table *t);
 /* NULL or empty: "-". */
 void text_table_add(struct text_table *t, const char *text);
-void text_table_addf(struct text_table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void text_table_addf(struct text_table *t, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 /* Negative: "-". */
 void text_table_add_span(struct text_table *t, int64_t ms);
 void text_table_add_bytes(struct text_table *t, int64_t bytes);

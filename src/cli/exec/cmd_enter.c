@@ -52,10 +52,11 @@ static int get_session(struct api_cmd *a, const char *ref, struct err *err)
 		return -1;
 	if (strncmp(ref, "ses_", 4) == 0)
 		return json_object_size(body)
-			       ? api_cmd_wrong(a, err,
-					   "%.160s: a session that is there does not change: leave "
-					   "the template and limits out",
-					   ref)
+			       ? api_cmd_wrong(
+					 a, err,
+					 "%.160s: a session that is there does not change: leave "
+					 "the template and limits out",
+					 ref)
 			       : 0;
 	if (api_cmd_check_key(a, "SESSION", ref + 4, err) < 0)
 		return -1;
@@ -74,7 +75,8 @@ static bool is_shell(const json_t *x)
 	const json_t *c = json_object_get(x, "command");
 
 	return api_cmd_is(x, "state", "running") && json_array_size(c) == 2 &&
-	       api_cmd_is(json_array_get(c, 0), "", "bash") && api_cmd_is(json_array_get(c, 1), "", "-l");
+	       api_cmd_is(json_array_get(c, 0), "", "bash") &&
+	       api_cmd_is(json_array_get(c, 1), "", "-l");
 }
 
 /* The newest that was entered and left; only a terminal can be resized. */
@@ -106,7 +108,8 @@ static int start_command(struct api_cmd *a, struct exec_job *j, char **words, st
 		return err_sys(err, ENOMEM, "command");
 	if (api_cmd_put(body, "cwd", a->workdir) < 0)
 		return api_cmd_wrong(a, err, "--workdir: no text (UTF-8)");
-	return exec_job_put_words(a, body, words, err) < 0 ? -1 : exec_job_start(j, body, NULL, err);
+	return exec_job_put_words(a, body, words, err) < 0 ? -1
+							   : exec_job_start(j, body, NULL, err);
 }
 
 /* What the screen is to show: a command, a shell that runs, or a new one where it is wanted. */
@@ -130,7 +133,8 @@ static int choose(struct api_cmd *a, struct tty_session *s, char **words, char q
 	return a->fresh ? 0 : find_shell(a, &j, s->id, err);
 }
 
-static void say_keys(const struct api_cmd *a, const struct tty_session *s, bool back, const char *outcome)
+static void say_keys(const struct api_cmd *a, const struct tty_session *s, bool back,
+		     const char *outcome)
 {
 	if (a->quiet)
 		return;
@@ -147,7 +151,9 @@ static void say_keys(const struct api_cmd *a, const struct tty_session *s, bool 
 static int run(struct api_cmd *a, struct err *err)
 {
 	char ref[WHERE_REF], query[ASK_PATH], outcome[32];
-	struct tty_session s = { .client = a->client, .ref = ref, .no_keys = a->no_keys, .signals = -1 };
+	struct tty_session s = {
+		.client = a->client, .ref = ref, .no_keys = a->no_keys, .signals = -1
+	};
 	auto_call(tty_session_fini) struct tty_session *guard = &s;
 	enum screen_end end = SCREEN_EXIT;
 	bool back;

@@ -19,8 +19,8 @@ static bool wants_stdin(const struct api_cmd *a)
 
 static int fill_body(struct api_cmd *a, json_t *body, struct err *err)
 {
-	if (api_cmd_put(body, "command", a->script) < 0 || api_cmd_put(body, "cwd", a->workdir) < 0 ||
-	    api_cmd_put(body, "user", a->user) < 0)
+	if (api_cmd_put(body, "command", a->script) < 0 ||
+	    api_cmd_put(body, "cwd", a->workdir) < 0 || api_cmd_put(body, "user", a->user) < 0)
 		return api_cmd_wrong(a, err, "an option is no text (UTF-8)");
 	if (json_object_set_new(body, "stdin_open", json_boolean(a->tty || wants_stdin(a))) < 0 ||
 	    (a->env && json_object_set(body, "env", a->env) < 0) ||
@@ -28,7 +28,8 @@ static int fill_body(struct api_cmd *a, json_t *body, struct err *err)
 		return err_sys(err, ENOMEM, "command");
 	if (!a->script && exec_job_put_words(a, body, a->argv + 1, err) < 0)
 		return -1;
-	return api_cmd_put_ms(a, body, "timeout_ms", "--timeout", a->timeout ? a->timeout : "0", err);
+	return api_cmd_put_ms(a, body, "timeout_ms", "--timeout", a->timeout ? a->timeout : "0",
+			      err);
 }
 
 /* ---- the three ways -------------------------------------------------------------------------- */

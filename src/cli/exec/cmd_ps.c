@@ -125,7 +125,8 @@ static int run_logs(struct api_cmd *a, struct err *err)
 	if (take_job(a, NULL, &j, err) < 0 || exec_job_follow(&j, a->follow, err) < 0)
 		return -1;
 	if (a->json)
-		return !j.end && exec_job_look(&j, &j.end, err) < 0 ? -1 : exec_job_say_kept(&j, err);
+		return !j.end && exec_job_look(&j, &j.end, err) < 0 ? -1
+								    : exec_job_say_kept(&j, err);
 	if (j.gap)
 		fputs("lodge: the beginning is not kept any more\n", stderr);
 	return 0;
@@ -210,7 +211,8 @@ static int run_kill(struct api_cmd *a, struct err *err)
 	struct exec_job j = { 0 };
 	char path[JOB_PATH];
 
-	if (take_job(a, NULL, &j, err) < 0 || (a->signal && exec_job_signal(&j, a->signal, err) < 0))
+	if (take_job(a, NULL, &j, err) < 0 ||
+	    (a->signal && exec_job_signal(&j, a->signal, err) < 0))
 		return -1;
 	if (!a->signal && (exec_job_path(&j, "", path, err) < 0 ||
 			   client_call(j.client, "DELETE", path, NULL, NULL, err) < 0))

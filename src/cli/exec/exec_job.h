@@ -35,7 +35,8 @@ int exec_job_start(struct exec_job *j, json_t *body, json_t **ret, struct err *e
 /* The same as a stream that is read to its end, by offsets where it breaks. `started` is called
  * when its id is known. */
 typedef int exec_job_started_fn(struct exec_job *j, void *arg, struct err *err);
-int exec_job_stream(struct exec_job *j, json_t *body, exec_job_started_fn *started, void *arg, struct err *err);
+int exec_job_stream(struct exec_job *j, json_t *body, exec_job_started_fn *started, void *arg,
+		    struct err *err);
 /* Reads on from j->at; without `wait` only what is there. With the end of the command j->end. */
 int exec_job_follow(struct exec_job *j, bool wait, struct err *err);
 

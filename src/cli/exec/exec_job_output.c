@@ -293,7 +293,8 @@ static void say_outcome(const struct client_stream *s)
 		fputs("lodge: the files of the session were gone: it began anew\n", stderr);
 }
 
-int exec_job_stream(struct exec_job *j, json_t *body, exec_job_started_fn *started, void *arg, struct err *err)
+int exec_job_stream(struct exec_job *j, json_t *body, exec_job_started_fn *started, void *arg,
+		    struct err *err)
 {
 	auto_call(client_close) struct client_stream *s = NULL;
 	struct retry again = { 0 };

@@ -281,7 +281,8 @@ static bool take_signals(struct tty_session *s)
 
 	while (read(s->signals, &info, sizeof(info)) == sizeof(info)) {
 		if (info.ssi_signo == SIGCONT && s->raw)
-			(void)terminal_raw(STDIN_FILENO); /* a shell may have changed it meanwhile */
+			(void)terminal_raw(
+				STDIN_FILENO); /* a shell may have changed it meanwhile */
 		if (info.ssi_signo == SIGCONT || info.ssi_signo == SIGWINCH) {
 			resize(s);
 			continue;

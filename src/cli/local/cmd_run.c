@@ -346,8 +346,10 @@ static int run_in(struct run_opts *o, struct local_run *r, char **argv)
 		terminal_raw(STDIN_FILENO);
 	n = local_run_loop(r);
 	terminal_restore();
-	if (n < 0 && guest_exec_state(r->x) == GUEST_EXEC_FAILED && !guest_exec_pid(r->x) && r->err.code)
-		return cli_option_fail(local_run_start_status(&r->err, o->text ? "bash" : argv[0]), &r->err);
+	if (n < 0 && guest_exec_state(r->x) == GUEST_EXEC_FAILED && !guest_exec_pid(r->x) &&
+	    r->err.code)
+		return cli_option_fail(local_run_start_status(&r->err, o->text ? "bash" : argv[0]),
+				       &r->err);
 	find_cause(r);
 	return o->json ? local_run_report_json(r) : local_run_report(r);
 }

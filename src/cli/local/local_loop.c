@@ -87,7 +87,9 @@ static void write_stream(struct loop *l, int s)
 
 	for (;;) {
 		uint64_t next = l->at[s];
-		ssize_t n = guest_exec_read(x, (enum guest_exec_stream)s, &next, l->buf, sizeof(l->buf)), w;
+		ssize_t n = guest_exec_read(x, (enum guest_exec_stream)s, &next, l->buf,
+					    sizeof(l->buf)),
+			w;
 
 		if (n <= 0)
 			return;
@@ -118,7 +120,8 @@ static void write_output(struct loop *l)
 		return;
 	memcpy(l->told, l->at, sizeof(l->told));
 	if (!*guest_exec_ended(l->r->x))
-		guest_exec_consumed(l->r->x, l->at[GUEST_EXEC_OUT], l->at[GUEST_EXEC_ERR], &ignored);
+		guest_exec_consumed(l->r->x, l->at[GUEST_EXEC_OUT], l->at[GUEST_EXEC_ERR],
+				    &ignored);
 }
 
 static bool all_written(const struct loop *l)

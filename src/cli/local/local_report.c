@@ -39,7 +39,8 @@ static unsigned hits_of(const struct local_run *r)
 		hits |= AGENT_HIT_DISK;
 	if (r->late)
 		hits |= AGENT_HIT_TIME;
-	if (r->collect && (guest_exec_start_offset(r->x, GUEST_EXEC_OUT) || guest_exec_start_offset(r->x, GUEST_EXEC_ERR)))
+	if (r->collect && (guest_exec_start_offset(r->x, GUEST_EXEC_OUT) ||
+			   guest_exec_start_offset(r->x, GUEST_EXEC_ERR)))
 		hits |= AGENT_HIT_OUTPUT;
 	return hits;
 }

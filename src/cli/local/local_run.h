@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of `lodge run`: cmd_run.c reads the command line and makes the sandbox, local_run_loop.c
- * carries bytes and signals, local_run_report.c says how it ended. */
+/* The parts of `lodge run`: cmd_run.c reads the command line and makes the sandbox,
+ * local_run_loop.c carries bytes and signals, local_run_report.c says how it ended. */
 #ifndef LODGE_CLI_LOCAL_LOCAL_RUN_H
 #define LODGE_CLI_LOCAL_LOCAL_RUN_H
 

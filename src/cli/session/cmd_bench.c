@@ -126,10 +126,10 @@ static int measure(struct bench *b, const char *name, int (*one)(struct bench *,
 static void say(struct api_cmd *a, const json_t *answer)
 {
 	static const struct text_table_column columns[] = { { "CALL", 0 },
-						       { "TIMES", TABLE_RIGHT },
-						       { "MEDIAN", TABLE_RIGHT },
-						       { "P99", TABLE_RIGHT },
-						       { "WORST", TABLE_RIGHT } };
+							    { "TIMES", TABLE_RIGHT },
+							    { "MEDIAN", TABLE_RIGHT },
+							    { "P99", TABLE_RIGHT },
+							    { "WORST", TABLE_RIGHT } };
 	static const char *const times[] = { "median_ms", "p99_ms", "worst_ms" };
 	struct text_table t;
 	json_t *row;
@@ -141,7 +141,8 @@ static void say(struct api_cmd *a, const json_t *answer)
 		text_table_add(&t, api_cmd_text(row, "name"));
 		text_table_addf(&t, "%lld", (long long)api_cmd_number(row, "count"));
 		for (size_t k = 0; k < ARRAY_LEN(times); k++)
-			text_table_addf(&t, "%.2f ms", json_real_value(json_object_get(row, times[k])));
+			text_table_addf(&t, "%.2f ms",
+					json_real_value(json_object_get(row, times[k])));
 	}
 	text_table_print(&t, stdout);
 }

@@ -16,7 +16,8 @@ DEFINE_AUTO(struct temp_session *, temp_session_end);
 
 static int by_path(const void *x, const void *y)
 {
-	return strcmp(api_cmd_text(*(json_t *const *)x, "path"), api_cmd_text(*(json_t *const *)y, "path"));
+	return strcmp(api_cmd_text(*(json_t *const *)x, "path"),
+		      api_cmd_text(*(json_t *const *)y, "path"));
 }
 
 /* In the order of bytes, whatever order the service has. */
@@ -72,8 +73,8 @@ static bool is_same(const json_t *old, const json_t *new)
 
 static int put(json_t *changes, const char *kind, const json_t *entry, struct err *err)
 {
-	json_t *one = json_pack("{s:s, s:s, s:s}", "change", kind, "path", api_cmd_text(entry, "path"),
-				"type", api_cmd_text(entry, "type"));
+	json_t *one = json_pack("{s:s, s:s, s:s}", "change", kind, "path",
+				api_cmd_text(entry, "path"), "type", api_cmd_text(entry, "type"));
 
 	return one && json_array_append_new(changes, one) == 0 ? 0
 							       : err_sys(err, ENOMEM, "changes");
@@ -86,7 +87,9 @@ static int compare(const json_t *old, const json_t *new, json_t *changes, struct
 
 	while (i < json_array_size(old) || k < json_array_size(new)) {
 		const json_t *o = json_array_get(old, i), *n = json_array_get(new, k);
-		int order = !o ? 1 : !n ? -1 : strcmp(api_cmd_text(o, "path"), api_cmd_text(n, "path"));
+		int order = !o	 ? 1
+			    : !n ? -1
+				 : strcmp(api_cmd_text(o, "path"), api_cmd_text(n, "path"));
 
 		i += order <= 0;
 		k += order >= 0;
@@ -131,7 +134,8 @@ static void say(struct api_cmd *a, const json_t *answer)
 		if (colours)
 			fputs(human_tint(tint), stdout);
 		printf("%s%s ", kind, colours ? human_tint_end(tint) : "");
-		api_cmd_print("%s%s", api_cmd_text(c, "path"), api_cmd_is(c, "type", "directory") ? "/" : "");
+		api_cmd_print("%s%s", api_cmd_text(c, "path"),
+			      api_cmd_is(c, "type", "directory") ? "/" : "");
 	}
 }
 

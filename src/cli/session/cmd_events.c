@@ -39,7 +39,8 @@ static void learn_all(struct telling *t)
 	if (client_list(t->a->client, "/v1/sessions?limit=1000", "sessions", &list, &ignored) < 0)
 		return;
 	json_array_foreach (list, i, s) {
-		json_object_set_new(t->keys, api_cmd_text(s, "id"), json_string(api_cmd_text(s, "key")));
+		json_object_set_new(t->keys, api_cmd_text(s, "id"),
+				    json_string(api_cmd_text(s, "key")));
 	}
 }
 
@@ -80,10 +81,11 @@ static void say_line_of(struct telling *t, const json_t *e)
 	size_t width = who ? human_width(who) : 0;
 	char when[HUMAN_TEXT];
 
-	api_cmd_print("%s  %-6" PRId64 "  %-*s  %s%*s%s%s%s%s", human_when(api_cmd_number(e, "at"), when),
-		  api_cmd_number(e, "id"), KIND, api_cmd_text(e, "kind"), who ? who : "",
-		  (*text || *actor) && width < SESSION ? (int)(SESSION - width) : 0, "",
-		  *text ? "  " : "", text, *actor ? "  by " : "", actor);
+	api_cmd_print("%s  %-6" PRId64 "  %-*s  %s%*s%s%s%s%s",
+		      human_when(api_cmd_number(e, "at"), when), api_cmd_number(e, "id"), KIND,
+		      api_cmd_text(e, "kind"), who ? who : "",
+		      (*text || *actor) && width < SESSION ? (int)(SESSION - width) : 0, "",
+		      *text ? "  " : "", text, *actor ? "  by " : "", actor);
 }
 
 static int say_event(struct telling *t, const json_t *e, struct err *err)

@@ -61,7 +61,8 @@ static int exec_handle_new(struct api_cmd *a, struct err *err)
 	if (api_cmd_put(body, "key", a->key) < 0 || api_cmd_put(body, "user", a->user) < 0 ||
 	    api_cmd_put(body, "project", a->project) < 0 ||
 	    api_cmd_put(body, "template", a->template) < 0 ||
-	    api_cmd_put(body, "snapshot", a->snapshot) < 0 || api_cmd_put(body, "policy", a->policy) < 0)
+	    api_cmd_put(body, "snapshot", a->snapshot) < 0 ||
+	    api_cmd_put(body, "policy", a->policy) < 0)
 		return err_set(err, ERR_INVALID, "an option is no text (UTF-8)");
 	if (api_cmd_put_ms(a, body, "idle_timeout_ms", "--idle", a->idle, err) < 0 ||
 	    api_cmd_put_ms(a, body, "max_lifetime_ms", "--lifetime", a->lifetime, err) < 0 ||
@@ -114,8 +115,8 @@ static void say_removed(struct api_cmd *a, const json_t *answer)
 
 	print_cause(json_object_get(t, "cause"), why, sizeof(why));
 	api_cmd_print("%s%s%s%s: destroyed (%s%s%s%s)", a->key ? a->key : "", a->key ? " (" : "",
-		  api_cmd_text(t, "session"), a->key ? ")" : "", *user ? "of " : "", user,
-		  *user ? "; " : "", why);
+		      api_cmd_text(t, "session"), a->key ? ")" : "", *user ? "of " : "", user,
+		      *user ? "; " : "", why);
 }
 
 static int remove_one(struct api_cmd *a, const char *ref, json_t **ret, struct err *err)
@@ -132,9 +133,9 @@ static int remove_one(struct api_cmd *a, const char *ref, json_t **ret, struct e
 
 static int run_rm(struct api_cmd *a, struct err *err)
 {
-	bool sure = a->argc == 1
-			    ? api_cmd_sure(a, "Destroy %s with its files?", a->argv[0])
-			    : api_cmd_sure(a, "Destroy these %d sessions with their files?", a->argc);
+	bool sure = a->argc == 1 ? api_cmd_sure(a, "Destroy %s with its files?", a->argv[0])
+				 : api_cmd_sure(a, "Destroy these %d sessions with their files?",
+						a->argc);
 
 	if (!sure)
 		return err_set(err, ERR_CONFLICT, "nothing was destroyed");
@@ -167,17 +168,17 @@ int cmd_rm(int argc, char **argv)
 /* ---- moves ----------------------------------------------------------------------------------- */
 
 #define MOVE(verb)                                                                                 \
-	static int verb##_one(struct api_cmd *a, const char *ref, json_t **ret, struct err *err)       \
+	static int verb##_one(struct api_cmd *a, const char *ref, json_t **ret, struct err *err)   \
 	{                                                                                          \
-		return api_cmd_call(a, "POST", NULL, ret, err, "/v1/sessions/%s/" #verb, ref);         \
+		return api_cmd_call(a, "POST", NULL, ret, err, "/v1/sessions/%s/" #verb, ref);     \
 	}                                                                                          \
-	static int run_##verb(struct api_cmd *a, struct err *err)                                      \
+	static int run_##verb(struct api_cmd *a, struct err *err)                                  \
 	{                                                                                          \
-		return api_cmd_each(a, verb##_one, say_now, err);                                      \
+		return api_cmd_each(a, verb##_one, say_now, err);                                  \
 	}                                                                                          \
 	int cmd_##verb(int argc, char **argv)                                                      \
 	{                                                                                          \
-		static const struct api_cmd_command command = {                                        \
+		static const struct api_cmd_command command = {                                    \
 			.opt = { .name = "lodge " #verb,                                           \
 				 .usage = "SESSION...",                                            \
 				 .summary = verb##_text,                                           \
@@ -187,7 +188,7 @@ int cmd_rm(int argc, char **argv)
 			.run = run_##verb,                                                         \
 		};                                                                                 \
                                                                                                    \
-		return api_cmd_main(&command, argc, argv);                                             \
+		return api_cmd_main(&command, argc, argv);                                         \
 	}
 
 static const char pause_text[] = "Freezes the processes of sessions; their memory stays.";
@@ -231,10 +232,10 @@ static void say_extended(struct api_cmd *a, const json_t *answer)
 	print_when(api_cmd_number(s, "hibernate_at"), sleeps, sizeof(sleeps));
 	print_when(api_cmd_number(s, "expires_at"), ends, sizeof(ends));
 	api_cmd_print("%s: %sidle until %s, at most until %s", print_name(s, name, sizeof(name)),
-		  json_is_true(json_object_get(answer, "same"))
-			  ? "unchanged, so late it is already: "
-			  : "",
-		  *sleeps ? sleeps : "-", *ends ? ends : "-");
+		      json_is_true(json_object_get(answer, "same"))
+			      ? "unchanged, so late it is already: "
+			      : "",
+		      *sleeps ? sleeps : "-", *ends ? ends : "-");
 }
 
 static int run_extend(struct api_cmd *a, struct err *err)

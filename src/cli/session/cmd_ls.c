@@ -22,8 +22,8 @@ static int64_t memory_of(struct api_cmd *a, const json_t *s)
 	struct err ignored;
 
 	if (!api_cmd_is(s, "runtime", "live") ||
-	    api_cmd_call(a, "GET", NULL, &stats, &ignored, "/v1/sessions/%s/stats", api_cmd_text(s, "id")) <
-		    0)
+	    api_cmd_call(a, "GET", NULL, &stats, &ignored, "/v1/sessions/%s/stats",
+			 api_cmd_text(s, "id")) < 0)
 		return -1;
 	return api_cmd_number(stats, "stats.memory_bytes");
 }
@@ -80,8 +80,8 @@ static void say(struct api_cmd *a, const json_t *answer)
 	text_table_print(&t, stdout);
 	if (i == 0)
 		api_cmd_hint(a->user || a->state || a->project
-				 ? "no such session (lodge ls without options lists all)"
-				 : "no sessions (lodge new makes one)");
+				     ? "no such session (lodge ls without options lists all)"
+				     : "no sessions (lodge new makes one)");
 }
 
 static bool is_no_state(const struct api_cmd *a, const struct err *err)

@@ -47,7 +47,8 @@ static void add_time(struct text_table *t, const char *name, int64_t ms)
 }
 
 /* "hibernates in 12m, after 30m without use"; `at` negative: no time is set now. */
-static void add_end(struct text_table *t, const char *name, bool destroys, int64_t at, const char *why)
+static void add_end(struct text_table *t, const char *name, bool destroys, int64_t at,
+		    const char *why)
 {
 	char text[LINE], in[HUMAN_TEXT] = "";
 
@@ -64,11 +65,12 @@ static void add_ends(struct text_table *t, const json_t *s)
 
 	snprintf(why, sizeof(why), "after %s without use",
 		 human_span(api_cmd_number(s, "idle_timeout_ms"), span));
-	add_end(t, "when idle", api_cmd_is(s, "on_idle", "destroy"), api_cmd_number(s, "hibernate_at"),
-		why);
+	add_end(t, "when idle", api_cmd_is(s, "on_idle", "destroy"),
+		api_cmd_number(s, "hibernate_at"), why);
 	snprintf(why, sizeof(why), "when its sandbox is %s old",
 		 human_span(api_cmd_number(s, "max_lifetime_ms"), span));
-	add_end(t, "when old", api_cmd_is(s, "on_expire", "destroy"), api_cmd_number(s, "expires_at"), why);
+	add_end(t, "when old", api_cmd_is(s, "on_expire", "destroy"),
+		api_cmd_number(s, "expires_at"), why);
 }
 
 static void add_limits(struct text_table *t, const json_t *s)
@@ -106,9 +108,9 @@ static void add_stats(struct text_table *t, const json_t *stats)
 		 (double)api_cmd_number(stats, "cpu_us") / 1e6);
 	print_line(t, "uses", text);
 	if (api_cmd_number(stats, "oom_kills") > 0) {
-		snprintf(
-			text, sizeof(text), "%s ended for want of memory",
-			human_count(api_cmd_number(stats, "oom_kills"), "process", "processes", count));
+		snprintf(text, sizeof(text), "%s ended for want of memory",
+			 human_count(api_cmd_number(stats, "oom_kills"), "process", "processes",
+				     count));
 		print_line(t, "trouble", text);
 	}
 }

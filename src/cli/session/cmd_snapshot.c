@@ -72,16 +72,17 @@ static int remove_one(struct api_cmd *a, const char *which, struct err *err)
 					 which)
 			       : -1;
 	}
-	if (target_ref(a->session, ref, err) < 0 || api_cmd_find_snapshot(a, ref, which, &s, err) < 0)
+	if (target_ref(a->session, ref, err) < 0 ||
+	    api_cmd_find_snapshot(a, ref, which, &s, err) < 0)
 		return -1;
 	return api_cmd_call(a, "DELETE", NULL, NULL, err, "/v1/sessions/%s/snapshots/%s", ref,
-			api_cmd_text(s, "id"));
+			    api_cmd_text(s, "id"));
 }
 
 static int run_remove(struct api_cmd *a, struct err *err)
 {
 	if (!api_cmd_sure(a, a->argc == 1 ? "Remove this snapshot?" : "Remove these %d snapshots?",
-		      a->argc))
+			  a->argc))
 		return err_set(err, ERR_CONFLICT, "nothing was removed");
 	return api_cmd_remove_each(a, remove_one, err);
 }
@@ -131,14 +132,14 @@ static void add_session(struct text_table *t, const json_t *s)
 static void say_list(struct api_cmd *a, const json_t *answer)
 {
 	static const struct text_table_column own[] = { { "SNAPSHOT", 0 },
-						   { "NAME", TABLE_SHRINK },
-						   { "AGE", TABLE_RIGHT },
-						   { "SIZE", TABLE_RIGHT } };
+							{ "NAME", TABLE_SHRINK },
+							{ "AGE", TABLE_RIGHT },
+							{ "SIZE", TABLE_RIGHT } };
 	static const struct text_table_column all[] = { { "SNAPSHOT", 0 },
-						   { "NAME", TABLE_SHRINK },
-						   { "SESSION", TABLE_SHRINK },
-						   { "AGE", TABLE_RIGHT },
-						   { "SIZE", TABLE_RIGHT } };
+							{ "NAME", TABLE_SHRINK },
+							{ "SESSION", TABLE_SHRINK },
+							{ "AGE", TABLE_RIGHT },
+							{ "SIZE", TABLE_RIGHT } };
 	struct text_table t;
 	json_t *s;
 	size_t i;
@@ -228,7 +229,8 @@ static void say_forks(struct api_cmd *a, const json_t *answer)
 	size_t i;
 
 	json_array_foreach (json_object_get(answer, "sessions"), i, s) {
-		api_cmd_print("%s", a->quiet ? api_cmd_text(s, "id") : print_name(s, name, sizeof(name)));
+		api_cmd_print("%s",
+			      a->quiet ? api_cmd_text(s, "id") : print_name(s, name, sizeof(name)));
 	}
 }
 
@@ -287,7 +289,8 @@ static void say_back(struct api_cmd *a, const json_t *answer)
 	char name[LINE];
 
 	api_cmd_print("%s has the files of %s again",
-		  print_name(json_object_get(answer, "session"), name, sizeof(name)), a->argv[1]);
+		      print_name(json_object_get(answer, "session"), name, sizeof(name)),
+		      a->argv[1]);
 }
 
 static int run_rollback(struct api_cmd *a, struct err *err)
@@ -299,10 +302,11 @@ static int run_rollback(struct api_cmd *a, struct err *err)
 	    api_cmd_find_snapshot(a, ref, a->argv[1], &snapshot, err) < 0)
 		return -1;
 	human_span(human_now_ms() - api_cmd_number(snapshot, "created_at"), span);
-	if (!api_cmd_sure(a,
-		      "Take %s back to %s, which was taken %s ago? What was written since then is "
-		      "lost.",
-		      a->argv[0], a->argv[1], span))
+	if (!api_cmd_sure(
+		    a,
+		    "Take %s back to %s, which was taken %s ago? What was written since then is "
+		    "lost.",
+		    a->argv[0], a->argv[1], span))
 		return err_set(err, ERR_CONFLICT, "nothing was changed");
 	body = json_pack("{s:O}", "snapshot", json_object_get(snapshot, "id"));
 	if (api_cmd_call(a, "POST", body, &answer, err, "/v1/sessions/%s/rollback", ref) < 0)

@@ -63,9 +63,9 @@ static void say(struct api_cmd *a, const json_t *h)
 	print_line(&t, "up", human_span(api_cmd_number(h, "uptime_seconds") * 1000, span));
 	add_room(&t, h);
 	print_line(&t, "policies",
-		 api_cmd_is(h, "policy_enforcement", "landlock")
-			 ? "the kernel sees to what commands may execute (Landlock)"
-			 : "advice only: this kernel has no Landlock");
+		   api_cmd_is(h, "policy_enforcement", "landlock")
+			   ? "the kernel sees to what commands may execute (Landlock)"
+			   : "advice only: this kernel has no Landlock");
 	if (json_is_true(json_object_get(h, "insecure_no_auth")))
 		print_line(&t, "warning", "requests without a key are taken");
 	text_table_print(&t, stdout);

@@ -59,8 +59,8 @@ static void look_at(struct api_cmd *a, json_t *s, const json_t *before, json_t *
 	auto_json json_t *stats = NULL;
 	struct err ignored;
 
-	if (api_cmd_call(a, "GET", NULL, &stats, &ignored, "/v1/sessions/%s/stats", api_cmd_text(s, "id")) <
-	    0)
+	if (api_cmd_call(a, "GET", NULL, &stats, &ignored, "/v1/sessions/%s/stats",
+			 api_cmd_text(s, "id")) < 0)
 		return;
 	json_object_set(s, "stats", json_object_get(stats, "stats"));
 	json_object_set_new(s, "at_us", json_integer(clock_us()));
@@ -167,7 +167,8 @@ static double cpu_of(const json_t *s)
 static int by_use(const void *x, const void *y)
 {
 	const json_t *a = *(json_t *const *)x, *b = *(json_t *const *)y;
-	int64_t m = api_cmd_number(a, "stats.memory_bytes"), n = api_cmd_number(b, "stats.memory_bytes");
+	int64_t m = api_cmd_number(a, "stats.memory_bytes"),
+		n = api_cmd_number(b, "stats.memory_bytes");
 
 	if (cpu_of(a) != cpu_of(b))
 		return cpu_of(a) < cpu_of(b) ? 1 : -1;

@@ -30,8 +30,8 @@ static const json_t *session_of(const json_t *answer)
 	return one ? one : json_array_get(json_object_get(answer, "sessions"), 0);
 }
 
-int temp_session_new(struct api_cmd *a, const char *path, const json_t *body, struct temp_session *ret,
-		     struct err *err)
+int temp_session_new(struct api_cmd *a, const char *path, const json_t *body,
+		     struct temp_session *ret, struct err *err)
 {
 	auto_json json_t *answer = NULL, *patch = NULL;
 	int r;

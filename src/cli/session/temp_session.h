@@ -12,8 +12,8 @@ struct temp_session {
 
 /* Asks for one by `path` and `body`; the answer is that of entering, or of a fork. One
  * at a time. */
-int temp_session_new(struct api_cmd *a, const char *path, const json_t *body, struct temp_session *ret,
-		     struct err *err);
+int temp_session_new(struct api_cmd *a, const char *path, const json_t *body,
+		     struct temp_session *ret, struct err *err);
 void temp_session_end(struct temp_session *t); /* an empty one is allowed */
 
 #endif

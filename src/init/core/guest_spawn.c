@@ -178,8 +178,9 @@ static int try_exec(struct spawn *s, const char *path)
 
 	execve(path, s->argv, hook_weak("env") ? environ : s->envp);
 	error = errno;
-	s->step = error == ENOENT && faccessat(AT_FDCWD, path, F_OK, 0) == 0 ? GUEST_SPAWN_INTERPRETER
-									     : GUEST_SPAWN_EXEC;
+	s->step = error == ENOENT && faccessat(AT_FDCWD, path, F_OK, 0) == 0
+			  ? GUEST_SPAWN_INTERPRETER
+			  : GUEST_SPAWN_EXEC;
 	return -error;
 }
 

@@ -164,7 +164,8 @@ static int do_stdin(const struct request *q, struct answer *a, struct err *err)
 	r = find(m.exec, err);
 	if (!r)
 		return -1;
-	got = exec_stdin_put(r, q->conn, q->req, &m, q->msg + sizeof(struct agent_hdr) + sizeof(m), err);
+	got = exec_stdin_put(r, q->conn, q->req, &m, q->msg + sizeof(struct agent_hdr) + sizeof(m),
+			     err);
 	if (got < 0)
 		return -1;
 	if (got)

@@ -101,7 +101,8 @@ static void on_event(const struct epoll_event *ev)
 
 static int wait_ms(void)
 {
-	uint64_t a = process_next_timer(), b = agent_conn_next_timer(), c = spare_shell_next_timer(), now;
+	uint64_t a = process_next_timer(), b = agent_conn_next_timer(),
+		 c = spare_shell_next_timer(), now;
 
 	if (b < a)
 		a = b;

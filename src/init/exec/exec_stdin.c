@@ -76,7 +76,8 @@ static void watch(struct process *r, bool on)
 	/* The master of a terminal is in the set already, for its output. */
 	if (in->tty) {
 		if (r->out[0].polled)
-			event_loop_mod(in->fd, EVENT_OUT, process_table_index(r), EPOLLIN | (on ? EPOLLOUT : 0));
+			event_loop_mod(in->fd, EVENT_OUT, process_table_index(r),
+				       EPOLLIN | (on ? EPOLLOUT : 0));
 	} else if (on) {
 		event_loop_add(in->fd, EVENT_IN, process_table_index(r), EPOLLOUT);
 	} else {
@@ -111,7 +112,7 @@ static int keep_rest(struct process *r, uint8_t conn, uint32_t req, const char *
 }
 
 int exec_stdin_put(struct process *r, uint8_t conn, uint32_t req, const struct agent_stdin *m,
-	      const char *bytes, struct err *err)
+		   const char *bytes, struct err *err)
 {
 	struct stdin_queue *in = &r->in;
 	ssize_t n;

@@ -8,7 +8,7 @@
 
 /* 1: taken, answer now. 0: the answer follows through input.answered. -1: refused. */
 int exec_stdin_put(struct process *r, uint8_t conn, uint32_t req, const struct agent_stdin *m,
-	      const char *bytes, struct err *err);
+		   const char *bytes, struct err *err);
 void exec_stdin_ready(struct process *r);
 /* The end of the command, or of the one who waits for the answer. */
 void exec_stdin_close(struct process *r);

@@ -79,7 +79,7 @@ static void close_own(struct stdio *io)
 }
 
 int exec_stdio_open(struct stdio *io, const struct cred *cred, uint32_t flags, uint32_t rows,
-	       uint32_t cols, struct err *err)
+		    uint32_t cols, struct err *err)
 {
 	int r;
 

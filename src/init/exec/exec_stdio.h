@@ -13,7 +13,7 @@ struct stdio {
 
 /* Pipes and terminals belong to the user, so that /dev/stdout can be opened again inside. */
 int exec_stdio_open(struct stdio *io, const struct cred *cred, uint32_t flags, uint32_t rows,
-	       uint32_t cols, struct err *err);
+		    uint32_t cols, struct err *err);
 void exec_stdio_close_child(struct stdio *io);
 
 #endif

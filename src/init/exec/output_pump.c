@@ -29,7 +29,8 @@ static void write_head(const struct process *r, const struct output_stream *s)
 	(void)!pwrite(s->log, &head, sizeof(head), 0);
 }
 
-int output_pump_open(struct process *r, const int *logs, int nlogs, uint64_t log_bytes, struct err *err)
+int output_pump_open(struct process *r, const int *logs, int nlogs, uint64_t log_bytes,
+		     struct err *err)
 {
 	struct stat st;
 
@@ -60,7 +61,7 @@ static void poll_set(struct process *r, int i, bool on)
 	if (!on)
 		event_loop_del(s->pipe);
 	else if (event_loop_add(s->pipe, i ? EVENT_ERR : EVENT_OUT, process_table_index(r),
-			  EPOLLIN | (r->in.tty && r->in.polled ? EPOLLOUT : 0)) < 0)
+				EPOLLIN | (r->in.tty && r->in.polled ? EPOLLOUT : 0)) < 0)
 		return;
 	s->polled = on;
 }

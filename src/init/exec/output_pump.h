@@ -6,7 +6,8 @@
 #include "init/exec/process_table.h"
 
 /* Checks and prepares the logs; the descriptors are the record's afterwards. */
-int output_pump_open(struct process *r, const int *logs, int nlogs, uint64_t log_bytes, struct err *err);
+int output_pump_open(struct process *r, const int *logs, int nlogs, uint64_t log_bytes,
+		     struct err *err);
 /* Starts to listen to pipe `i`. */
 void output_pump_watch(struct process *r, int i);
 /* Moves what is there, within the room the readers leave. */

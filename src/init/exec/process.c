@@ -129,8 +129,8 @@ static int start_fresh(struct process *r, struct exec_args *c, struct err *err)
 	return ret;
 }
 
-static int start_record(struct process *r, struct exec_args *c, int *fds, size_t nfds, uint32_t *armed,
-			struct err *err)
+static int start_record(struct process *r, struct exec_args *c, int *fds, size_t nfds,
+			uint32_t *armed, struct err *err)
 {
 	if (output_pump_open(r, fds, (int)nfds, c->m.log_bytes, err) < 0)
 		return -1;
@@ -142,7 +142,7 @@ static int start_record(struct process *r, struct exec_args *c, int *fds, size_t
 }
 
 int process_start(uint8_t conn, const void *msg, size_t len, int *fds, size_t nfds,
-	       struct agent_started *ret, struct err *err)
+		  struct agent_started *ret, struct err *err)
 {
 	struct exec_args c;
 	struct process *r;

@@ -10,7 +10,7 @@ struct exec_args;
 
 /* The descriptors are taken in any case. */
 int process_start(uint8_t conn, const void *msg, size_t len, int *fds, size_t nfds,
-	       struct agent_started *ret, struct err *err);
+		  struct agent_started *ret, struct err *err);
 
 /* Common to commands and jobs: a record, with the id checked; its process; from then on the loop
  * looks after it. */

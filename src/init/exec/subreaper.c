@@ -38,10 +38,10 @@ static void __attribute__((noreturn)) shim_wait(int fd, pid_t main_pid, bool is_
 			continue;
 		}
 		report(fd, &(struct subreaper_report){ .kind = SHIM_ENDED,
-						  .pid = pid,
-						  .status = status,
-						  .cpu_us = usage_cpu_us(&ru),
-						  .max_rss_bytes = usage_rss_bytes(&ru) });
+						       .pid = pid,
+						       .status = status,
+						       .cpu_us = usage_cpu_us(&ru),
+						       .max_rss_bytes = usage_rss_bytes(&ru) });
 	}
 }
 
@@ -53,9 +53,9 @@ static void __attribute__((noreturn)) shim_main(struct spawn *s, int fd)
 	prctl(PR_SET_NAME, "lodge-shim");
 	pid = s->worker ? guest_spawn_worker(s) : guest_spawn_program(s);
 	report(fd, &(struct subreaper_report){ .kind = pid < 0 ? SHIM_FAILED : SHIM_STARTED,
-					  .pid = pid,
-					  .step = s->step,
-					  .error = s->error });
+					       .pid = pid,
+					       .step = s->step,
+					       .error = s->error });
 	if (pid < 0)
 		_exit(1);
 	/* The command's pipes must not look held because of this process. */

@@ -15,8 +15,8 @@ struct subreaper_report {
 	uint64_t cpu_us, max_rss_bytes;
 };
 
-/* The pid of the command, or -1 as guest_spawn_program(). *ret_shim and *ret_fd, on which one SHIM_ENDED
- * will come, are the caller's. */
+/* The pid of the command, or -1 as guest_spawn_program(). *ret_shim and *ret_fd, on which one
+ * SHIM_ENDED will come, are the caller's. */
 pid_t subreaper_start(struct spawn *s, pid_t *ret_shim, int *ret_fd);
 /* 1 and a report, 0 if there is none yet, -1 if the shim is gone. */
 int subreaper_read(int fd, struct subreaper_report *ret);

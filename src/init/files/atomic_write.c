@@ -140,7 +140,8 @@ static int make_hidden(struct temp *t, mode_t mode)
 }
 
 int atomic_write_open(uint8_t conn, const struct cred *cred, int base, const char *path,
-	      const struct agent_file *m, const char **ret_kind, struct guest_file_answer *ret)
+		      const struct agent_file *m, const char **ret_kind,
+		      struct guest_file_answer *ret)
 {
 	struct temp *t = find_free();
 	struct where w = { .dir = -1 };

@@ -8,7 +8,8 @@
 /* With the user's rights entered. 0 and `ret` filled, or -errno with *ret_kind as
  * guest_path_open_file(). */
 int atomic_write_open(uint8_t conn, const struct cred *cred, int base, const char *path,
-	      const struct agent_file *m, const char **ret_kind, struct guest_file_answer *ret);
+		      const struct agent_file *m, const char **ret_kind,
+		      struct guest_file_answer *ret);
 int atomic_write_commit(uint8_t conn, uint64_t token, struct err *err);
 int atomic_write_abort(uint8_t conn, uint64_t token, struct err *err);
 void atomic_write_forget_conn(uint8_t conn);

@@ -99,7 +99,8 @@ static bool in_proc(int fd)
 static int op_stat(struct op *o, struct err *err)
 {
 	const bool nofollow = (o->m.flags & AGENT_NOFOLLOW) != 0;
-	auto_close int fd = guest_path_openat(o->base, o->path, O_PATH | (nofollow ? O_NOFOLLOW : 0), 0);
+	auto_close int fd =
+		guest_path_openat(o->base, o->path, O_PATH | (nofollow ? O_NOFOLLOW : 0), 0);
 	struct stat st;
 	ssize_t n;
 
@@ -266,8 +267,8 @@ static int token_request(uint8_t conn, uint32_t type, const void *msg, struct er
 				    : atomic_write_abort(conn, t.token, err);
 }
 
-int guest_file_request(uint8_t conn, uint32_t type, const void *msg, size_t len, struct guest_file_answer *ret,
-		 struct err *err)
+int guest_file_request(uint8_t conn, uint32_t type, const void *msg, size_t len,
+		       struct guest_file_answer *ret, struct err *err)
 {
 	struct op o = { .conn = conn, .ret = ret };
 	int r;

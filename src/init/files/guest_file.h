@@ -14,8 +14,8 @@ struct guest_file_answer {
 	char target[AGENT_PATH_MAX];
 };
 
-int guest_file_request(uint8_t conn, uint32_t type, const void *msg, size_t len, struct guest_file_answer *ret,
-		 struct err *err);
+int guest_file_request(uint8_t conn, uint32_t type, const void *msg, size_t len,
+		       struct guest_file_answer *ret, struct err *err);
 struct stat;
 void guest_file_fill_stat(struct agent_stat *to, const struct stat *st);
 /* Unfinished writes of a connection that is gone are taken back. */

@@ -27,7 +27,8 @@ static int step(int dir, const char *name)
 
 static int make_dirs(int base, const char *path)
 {
-	auto_close int dir = guest_path_openat(base, path[0] == '/' ? "/" : ".", O_PATH | O_DIRECTORY, 0);
+	auto_close int dir =
+		guest_path_openat(base, path[0] == '/' ? "/" : ".", O_PATH | O_DIRECTORY, 0);
 	char name[NAME_MAX + 1];
 
 	while (dir >= 0) {

@@ -21,8 +21,8 @@ static int map_of(const struct root_set *r, const struct idmap *kit)
 	return r->rootless ? -1 : kit->userns;
 }
 
-static int add_lower(const struct root_set *r, int dir, const struct idmap *kit, struct rootfs *root,
-		     struct err *err)
+static int add_lower(const struct root_set *r, int dir, const struct idmap *kit,
+		     struct rootfs *root, struct err *err)
 {
 	int mnt = mount_clone(dir, "", SYS_ATTR_RDONLY, map_of(r, kit));
 
@@ -122,8 +122,8 @@ static int check_layer(const struct root_set *r, const struct keeper_create *c, 
 	return 0;
 }
 
-static int add_layers(const struct root_set *r, const struct keeper_create *c, const struct idmap *kit,
-		      struct rootfs *root, struct err *err)
+static int add_layers(const struct root_set *r, const struct keeper_create *c,
+		      const struct idmap *kit, struct rootfs *root, struct err *err)
 {
 	int upper = root_set_upper_layers(r, c, err);
 	char entry[KEEPER_ID_SIZE + 4];
@@ -173,8 +173,9 @@ static int clone_for_guest(const struct root_set *r, int dir, const struct stat 
 	uint64_t attr = (hook_weak("nosuid") ? 0 : SYS_ATTR_NOSUID) | SYS_ATTR_NODEV |
 			(writable ? 0 : SYS_ATTR_RDONLY);
 	auto_close int userns =
-		r->rootless ? -1
-			    : idmap_map_one((struct idmap_pair){ st->st_uid, st->st_gid }, guest, err);
+		r->rootless
+			? -1
+			: idmap_map_one((struct idmap_pair){ st->st_uid, st->st_gid }, guest, err);
 	int mnt;
 
 	if (userns < 0 && !r->rootless)
@@ -211,7 +212,7 @@ static int add_binds(const struct root_set *r, const struct keeper_create *c, co
 }
 
 int root_set_prepare(const struct root_set *r, const struct keeper_create *c, const int *dirs,
-		  const struct idmap *kit, struct rootfs *ret, struct err *err)
+		     const struct idmap *kit, struct rootfs *ret, struct err *err)
 {
 	struct rootfs root;
 	auto_call(rootfs_close) struct rootfs *guard = &root;

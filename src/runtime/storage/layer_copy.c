@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layer_stack_copy(): a directory gets owner, attributes and times when it is full, for a default ACL
- * would pass on to what is made in it, and every entry changes its time. */
+/* layer_stack_copy(): a directory gets owner, attributes and times when it is full, for a default
+ * ACL would pass on to what is made in it, and every entry changes its time. */
 #include "runtime/storage/layer_stack.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layer_stack_tar(): what the merged layers hold, as it is met. Whoever unpacks it takes the mark of an
- * opaque directory as an order to empty it, so that comes before anything inside. */
+/* layer_stack_tar(): what the merged layers hold, as it is met. Whoever unpacks it takes the mark
+ * of an opaque directory as an order to empty it, so that comes before anything inside. */
 #include "runtime/storage/layer_stack.h"
 
 #include <errno.h>

@@ -212,11 +212,11 @@ static int open_parts(const struct walk *w, struct level *l, const char *name, i
 static struct layer_walk_dir dir_of(const struct walk *w, const struct level *l, const char *name)
 {
 	return (struct layer_walk_dir){ .fd = w->fd[__builtin_ctzll(l->in)],
-				   .path = w->path,
-				   .name = name,
-				   .st = l->st,
-				   .opaque = l->opaque,
-				   .whiteouts = l->whiteouts };
+					.path = w->path,
+					.name = name,
+					.st = l->st,
+					.opaque = l->opaque,
+					.whiteouts = l->whiteouts };
 }
 
 static int enter(struct walk *w, struct level *l, const char *name)

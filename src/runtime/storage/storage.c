@@ -71,8 +71,8 @@ static int subvol_snapshot(int dir, const char *from, const char *to)
 	return fd < 0 ? fd : btrfs_subvol_snapshot(dir, to, fd, false);
 }
 
-static const struct storage_ops dir_ops = { "dir",     false,	dir_make, dir_drop,
-					  dir_limit, dir_usage, NULL };
+static const struct storage_ops dir_ops = { "dir",     false,	  dir_make, dir_drop,
+					    dir_limit, dir_usage, NULL };
 static const struct storage_ops btrfs_ops = {
 	"btrfs",      true,	    btrfs_subvol_create, btrfs_subvol_delete,
 	subvol_limit, subvol_usage, subvol_snapshot
@@ -170,7 +170,7 @@ int storage_begin(struct storage *s, const char *entry, const char *template, st
 }
 
 int storage_make(struct storage *s, const char *entry, const char *template, const struct limits *l,
-	       int userns, int *ret, struct err *err)
+		 int userns, int *ret, struct err *err)
 {
 	auto_close int fd = storage_begin(s, entry, template, err);
 	int mnt;
@@ -196,8 +196,8 @@ static int empty_work(int entry)
 	return r < 0 ? r : mkdirat(entry, "w", 0700) < 0 ? -errno : 0;
 }
 
-int storage_reuse(struct storage *s, const char *entry, const struct limits *l, int userns, int *ret,
-		struct err *err)
+int storage_reuse(struct storage *s, const char *entry, const struct limits *l, int userns,
+		  int *ret, struct err *err)
 {
 	auto_close int fd = -1;
 	int mnt;
@@ -301,7 +301,8 @@ static int each_entry(int dir, const char *name, void *arg)
 	return strncmp(name, e->prefix, n) == 0 ? e->fn(dir, name + n, e->arg) : 0;
 }
 
-int storage_each(struct storage *s, const char *prefix, file_each_fn *fn, void *arg, struct err *err)
+int storage_each(struct storage *s, const char *prefix, file_each_fn *fn, void *arg,
+		 struct err *err)
 {
 	struct each e = { prefix, fn, arg };
 	int r;

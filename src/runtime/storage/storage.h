@@ -44,7 +44,8 @@ struct storage {
 	int dir; /* -1: not opened yet */
 	int home, scratch;
 	bool rootless;
-	bool later; /* trees are not removed at once but become x-R: somebody calls storage_sweep() */
+	bool later; /* trees are not removed at once but become x-R: somebody calls storage_sweep()
+		     */
 	bool has_dropped; /* there are some now */
 };
 
@@ -63,10 +64,10 @@ bool storage_has_snapshots(const struct storage *s);
 /* A detached mount of a new entry, ids mapped by `userns` (-1: none). `template`: what it lies on,
  * NULL for s-ID. */
 int storage_make(struct storage *s, const char *entry, const char *template, const struct limits *l,
-	       int userns, int *ret, struct err *err);
+		 int userns, int *ret, struct err *err);
 /* The same of an entry that was a layer. */
-int storage_reuse(struct storage *s, const char *entry, const struct limits *l, int userns, int *ret,
-		struct err *err);
+int storage_reuse(struct storage *s, const char *entry, const struct limits *l, int userns,
+		  int *ret, struct err *err);
 /* `owner`: host id of the sandbox's root, whose the files are where a tmpfs cannot be mapped. */
 int storage_make_memory(const struct limits *l, int userns, uid_t owner, int *ret, struct err *err);
 
@@ -78,7 +79,8 @@ int storage_files(struct storage *s, const char *entry, struct err *err);
 int storage_template(const struct storage *s, const char *entry, char ret[KEEPER_ID_SIZE]);
 /* Calls fn for what follows `prefix` in the name of each entry that begins so, until it returns
  * non-zero. */
-int storage_each(struct storage *s, const char *prefix, file_each_fn *fn, void *arg, struct err *err);
+int storage_each(struct storage *s, const char *prefix, file_each_fn *fn, void *arg,
+		 struct err *err);
 
 /* An empty entry for somebody to fill: without limit and "u". An fd of it. */
 int storage_begin(struct storage *s, const char *entry, const char *template, struct err *err);

@@ -236,7 +236,8 @@ static int move_filtered(struct flow *f, struct err *err)
 		return r;
 	f->filter_at += taken;
 	if (!*guest_exec_ended(f->filter) &&
-	    guest_exec_consumed(f->filter, f->filter_at, guest_exec_end(f->filter, GUEST_EXEC_ERR), err) < 0)
+	    guest_exec_consumed(f->filter, f->filter_at, guest_exec_end(f->filter, GUEST_EXEC_ERR),
+				err) < 0)
 		return -1;
 	return 1;
 }
@@ -246,13 +247,15 @@ static bool wants_source(const struct flow *f)
 	if (f->src_eof)
 		return false;
 	if (f->filter)
-		return !guest_exec_stdin_is_busy(f->filter) && !guest_exec_stdin_is_closed(f->filter);
+		return !guest_exec_stdin_is_busy(f->filter) &&
+		       !guest_exec_stdin_is_closed(f->filter);
 	return f->off == f->len;
 }
 
 static bool has_output(const struct flow *f)
 {
-	return f->filter ? guest_exec_end(f->filter, GUEST_EXEC_OUT) > f->filter_at : f->off < f->len;
+	return f->filter ? guest_exec_end(f->filter, GUEST_EXEC_OUT) > f->filter_at
+			 : f->off < f->len;
 }
 
 static struct pollfd watch_agent(struct guest_exec *x)

@@ -71,7 +71,7 @@ static int exec_finish_all(struct store *st, const char *session, uint8_t state,
 }
 
 static int list_execs(struct store *st, const char *session, struct store_page page,
-		     struct store_exec_list *ret, struct err *err)
+		      struct store_exec_list *ret, struct err *err)
 {
 	struct mem *m = mem_of(st);
 	struct store_exec_list l = { 0 };

@@ -38,7 +38,8 @@ static int copy_bindings(struct mem *m, struct store_session *s, struct err *err
 	for (size_t at = 0;
 	     (b = mem_find(&m->binding, &at, MEM_MATCH(MEM_IS(mem_binding, session, s->id))));
 	     at++) {
-		struct store_binding *grown = columns_grow(s->bindings, s->nbindings, sizeof(*grown));
+		struct store_binding *grown =
+			columns_grow(s->bindings, s->nbindings, sizeof(*grown));
 
 		if (!grown)
 			return err_sys(err, ENOMEM, "session %s", s->id);

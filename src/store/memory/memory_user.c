@@ -165,13 +165,13 @@ static int api_key_add(struct store *st, struct store_key *k, struct err *err)
 }
 
 static int api_key_find(struct store *st, const uint8_t hash[STORE_HASH], struct store_key *ret,
-		    struct err *err)
+			struct err *err)
 {
 	return mem_give(&mem_of(st)->key, key_by_hash(mem_of(st), hash), ret, "such", "key", err);
 }
 
 static int api_key_list(struct store *st, const char *tenant, struct store_page page,
-		    struct store_key_list *ret, struct err *err)
+			struct store_key_list *ret, struct err *err)
 {
 	struct mem *m = mem_of(st);
 	struct store_key_list l = { 0 };
