@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "api/api.h"
+#include "base/clock.h"
 #include "api/core/auth.h"
 #include "api/core/internal.h"
 #include "api/routes.h"
@@ -87,7 +88,7 @@ int api_new(const struct api_opts *opts, struct api **ret, struct err *err)
 	if (!a)
 		return err_sys(err, ENOMEM, "api");
 	a->opts = *opts;
-	a->began_us = api_mono_us();
+	a->began_us = clock_mono_us();
 	name_worker(a->worker, sizeof(a->worker));
 	pthread_rwlock_init(&a->names, NULL);
 	pthread_mutex_init(&a->mutex, NULL);
@@ -218,7 +219,7 @@ static int enter(struct serving *s, struct err *err)
 		return -1;
 	c->scope = s->pass.scope;
 	c->pass = &s->pass;
-	c->held_at_us = api_mono_us();
+	c->held_at_us = clock_mono_us();
 	memcpy(c->user, s->pass.key.user, sizeof(c->user));
 	memcpy(c->session, s->pass.session, sizeof(c->session));
 	c->who.tenant = s->pass.key.tenant;

@@ -13,6 +13,7 @@
 #include "api/core/openapi.h"
 #include "base/array.h"
 #include "base/base64.h"
+#include "base/clock.h"
 #include "service/service_admin.h"
 #include "engine/engine_metrics.h"
 
@@ -253,7 +254,7 @@ static void put_service(struct json_out *j, struct api *a, const struct capacity
 	struct keeper_pool_state pool;
 
 	json_out_bool(j, "insecure_no_auth", a->opts.no_auth);
-	json_out_i64(j, "uptime_seconds", (api_mono_us() - a->began_us) / 1000000);
+	json_out_i64(j, "uptime_seconds", (clock_mono_us() - a->began_us) / 1000000);
 	json_out_str(j, "worker_id", a->worker);
 	engine_pool_state(a->opts.engine, &pool);
 	put_pool(j, pool.ready, f);

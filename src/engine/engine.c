@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "sandbox/keeper_client.h"
 #include "engine/internal.h"
 
@@ -22,26 +23,13 @@ struct job {
 /* ---- time and names ---------------------------------------------------------------------------
  */
 
-int64_t clock_ms(clockid_t id)
-{
-	struct timespec ts;
-
-	clock_gettime(id, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
-int64_t clock_mono_ms(void)
-{
-	return clock_ms(CLOCK_MONOTONIC);
-}
-
 /* The wall clock is read once; after that time passes as it does for CLOCK_BOOTTIME, so that a
  * clock set wrong, or right again, ends nobody's session. */
 int64_t engine_now(struct engine *e)
 {
 	if (e->opts.clock)
 		return e->opts.clock(e->opts.clock_arg);
-	return e->epoch_ms + clock_ms(CLOCK_BOOTTIME) - e->boot_ms;
+	return e->epoch_ms + clock_boot_ms() - e->boot_ms;
 }
 
 int64_t engine_extend_ms(const struct engine *e)

@@ -11,14 +11,6 @@ const struct engine_metrics *engine_metrics(const struct engine *e)
 	return &e->numbers;
 }
 
-uint64_t clock_mono_us(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
-}
-
 /* With the least that must be there at 0 the keeper only tells: it makes none because of this. */
 void engine_pool_state(struct engine *e, struct keeper_pool_state *ret)
 {

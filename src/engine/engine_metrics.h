@@ -17,6 +17,4 @@ const struct engine_metrics *engine_metrics(const struct engine *e);
  * there is none, what it said last. */
 void engine_pool_state(struct engine *e, struct keeper_pool_state *ret);
 
-uint64_t clock_mono_us(void); /* a clock for what is measured */
-
 #endif

@@ -180,8 +180,6 @@ struct engine {
 		*unwritten; /* runs.c: ended, not all of it written down yet; work_mutex */
 };
 
-int64_t clock_ms(clockid_t id);
-int64_t clock_mono_ms(void);
 int worker_pool_start(struct engine *e, struct err *err);
 void worker_pool_stop(struct engine *e);
 /* fn(arg) on a worker, soon; without threads at once. */

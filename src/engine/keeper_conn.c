@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "sandbox/keeper_client.h"
 #include "sandbox/layer_client.h"
 #include "engine/internal.h"

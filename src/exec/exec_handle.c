@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "machine/exec_record.h"
 #include "exec/exec_handle.h"
 #include "machine/machine_pump.h"

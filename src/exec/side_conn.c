@@ -6,6 +6,7 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "sandbox/agent_client.h"
 #include "sandbox/sandbox.h"
 #include "machine/exec_record.h"

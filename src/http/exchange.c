@@ -3,6 +3,7 @@
  * head, then with pieces of the body, then once with nothing more, and again after each time that
  * the connection was suspended: exactly where it was. An answer can be queued at the first and at
  * the last of these places only; at the first it ends the connection, if a body was to come. */
+#include "base/clock.h"
 #include "http/internal.h"
 
 #include <poll.h>
@@ -63,7 +64,7 @@ static void account(struct http_request *rq)
 	/* A caller who hung up before the answer has the status that is customary for it. */
 	if (s->opts.log)
 		s->opts.log(s->opts.arg, rq, rq->status ? rq->status : 499, rq->bytes,
-			    http_now_us() - rq->started_us);
+			    clock_mono_us() - rq->started_us);
 	pthread_mutex_lock(&s->lock);
 	s->numbers.requests--;
 	s->numbers.total++;

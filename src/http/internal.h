@@ -137,7 +137,6 @@ struct http_server {
 };
 
 /* clock.c: on the clock that does not jump */
-uint64_t http_now_us(void);
 void http_cond_init(pthread_cond_t *cond);
 /* False when ms have passed; what was waited for may be there nevertheless. */
 bool http_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t ms);

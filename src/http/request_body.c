@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The body, read by the handler. The library's thread fills a small buffer and stops reading while
  * it is full, so that a fast caller waits for a slow handler. */
+#include "base/clock.h"
 #include "http/internal.h"
 
 #include <poll.h>
@@ -25,13 +26,14 @@ void http_progressed(struct http_request *rq)
 
 int http_waited(struct http_request *rq, uint64_t bytes, bool reading)
 {
-	uint64_t slow_ms = (uint64_t)rq->server->opts.slow_s * 1000, since = http_now_us(), ms = 0;
+	uint64_t slow_ms = (uint64_t)rq->server->opts.slow_s * 1000, since = clock_mono_us(),
+		 ms = 0;
 	uint64_t moves = rq->moves;
 	bool dry = false;
 
 	while (!rq->gone && !rq->cut && rq->moves == moves && !dry && ms < slow_ms) {
 		http_cond_wait(&rq->cond, &rq->lock, SLICE_MS);
-		ms = (http_now_us() - since) / 1000;
+		ms = (clock_mono_us() - since) / 1000;
 		dry = reading && rq->moves == moves && is_dry(rq->conn->fd);
 	}
 	rq->waited_ms += ms;

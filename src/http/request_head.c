@@ -10,6 +10,7 @@
 #include <sys/random.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 
 /* Headers of which a second one would make the request mean two things. */
 static const char *const single[] = {
@@ -159,7 +160,7 @@ static void choose_id(struct http_request *rq)
 		return;
 	}
 	if (getrandom(r, sizeof(r), 0) != sizeof(r))
-		r[0] = http_now_us();
+		r[0] = clock_mono_us();
 	snprintf(rq->id, sizeof(rq->id), "%016llx%016llx", (unsigned long long)r[0],
 		 (unsigned long long)r[1]);
 }
@@ -264,7 +265,7 @@ struct http_request *http_request_new(struct http_server *s, struct conn *c,
 	rq->refs = 1;
 	rq->length = -1;
 	rq->upgraded_fd = -1;
-	rq->started_us = http_now_us();
+	rq->started_us = clock_mono_us();
 	memcpy(rq->peer, c->peer, sizeof(rq->peer));
 	pthread_mutex_init(&rq->lock, NULL);
 	http_cond_init(&rq->cond);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
 #include "http/internal.h"
 
 #include <errno.h>
@@ -139,11 +140,11 @@ static void quiesce(struct http_server *s)
 
 void http_server_drain(struct http_server *s, unsigned ms)
 {
-	uint64_t until = http_now_us() / 1000 + ms, now;
+	uint64_t until = clock_mono_us() / 1000 + ms, now;
 
 	quiesce(s);
 	pthread_mutex_lock(&s->lock);
-	while (s->numbers.requests && (now = http_now_us() / 1000) < until)
+	while (s->numbers.requests && (now = clock_mono_us() / 1000) < until)
 		http_cond_wait(&s->change, &s->lock, until - now);
 	pthread_mutex_unlock(&s->lock);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Connections, and the thread that ends those which take too long. The library itself only ends
  * those that do nothing at all; a byte now and then would keep one for ever. */
+#include "base/clock.h"
 #include "http/internal.h"
 
 #include <arpa/inet.h>
@@ -17,7 +18,7 @@ enum { TICK_MIN_MS = 100, TICK_MAX_MS = 1000, TRIM_CONNS = 100 };
 
 static uint64_t now_ms(void)
 {
-	return http_now_us() / 1000;
+	return clock_mono_us() / 1000;
 }
 
 /* What came in so far, 0 where the kernel does not count (unix). */

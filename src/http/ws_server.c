@@ -9,6 +9,7 @@
 #include <time.h>
 #include <wslay/wslay.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 
 enum {
@@ -378,19 +379,11 @@ int ws_flush(struct ws *w)
 /* ---- the end ----------------------------------------------------------------------------------
  */
 
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 /* False: time is over. */
 static bool wait_for(const struct ws *w, short events, int64_t until)
 {
 	struct pollfd p = { .fd = w->fd, .events = events };
-	int64_t left = until - now_ms();
+	int64_t left = until - clock_mono_ms();
 
 	return left > 0 && (poll(&p, 1, (int)left) > 0 || errno == EINTR);
 }
@@ -407,7 +400,7 @@ static void throw_away(struct ws *w)
 /* Without reading to his end, what he sent last would make the kernel throw away what we did. */
 void ws_end(struct ws *w, int ms)
 {
-	int64_t until = now_ms() + ms;
+	int64_t until = clock_mono_ms() + ms;
 	int left;
 
 	while ((left = ws_flush(w)) > 0 && !w->eof && wait_for(w, POLLIN | POLLOUT, until))

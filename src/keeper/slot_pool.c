@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "base/clock.h"
 #include "base/test_hook.h"
 #include "base/fd_message.h"
 #include "wire/agent_proto.h"
@@ -54,18 +55,10 @@ bool keeper_is_slot(const char *id)
 	return strncmp(id, KEEPER_SLOT_PREFIX, strlen(KEEPER_SLOT_PREFIX)) == 0;
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* Until this one is too old. */
 static int64_t left_ms(const struct keeper *k, const struct slot *s)
 {
-	return k->pool.age_ms ? s->made_ms + k->pool.age_ms - now_ms() : INT32_MAX;
+	return k->pool.age_ms ? s->made_ms + k->pool.age_ms - clock_mono_ms() : INT32_MAX;
 }
 
 static size_t count(const struct keeper *k, bool rooted)
@@ -205,7 +198,7 @@ static bool make_slot(struct keeper *k)
 		return false;
 	*s = (struct slot){ .parts = PARTS_NONE,
 			    .store = KEEPER_STORE_MEMORY,
-			    .made_ms = now_ms(),
+			    .made_ms = clock_mono_ms(),
 			    .rooted = count(k, true) <= count(k, false) };
 	snprintf(s->name, sizeof(s->name), KEEPER_SLOT_PREFIX "%llx", keeper_serial(k));
 	if (fill_slot(k, s, &err) < 0) {

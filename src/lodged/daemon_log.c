@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 
 enum { LINE_MAX_BYTES = 16 << 10 };
@@ -20,12 +21,10 @@ void log_level(enum conf_level level)
 static void begin(struct json_out *j, enum conf_level level, const char *msg)
 {
 	static const char *const names[] = { "error", "warn", "info", "debug" };
-	struct timespec now;
 
-	clock_gettime(CLOCK_REALTIME, &now);
 	json_out_init(j, LINE_MAX_BYTES);
 	json_out_object(j, NULL);
-	json_out_i64(j, "time", (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000);
+	json_out_i64(j, "time", clock_wall_ms());
 	json_out_str(j, "level", names[level]);
 	json_out_str(j, "msg", msg);
 }

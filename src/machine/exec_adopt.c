@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "sandbox/agent_client.h"
 #include "sandbox/sandbox.h"

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "sandbox/agent_client.h"
 #include "sandbox/sandbox.h"
 #include "engine/internal.h"
@@ -145,11 +146,9 @@ bool machine_is_gone(struct machine *v)
 
 bool machine_wait_idle(struct machine *v, int64_t wait_ms)
 {
-	struct timespec until;
+	struct timespec until = clock_deadline(CLOCK_MONOTONIC, wait_ms);
 	bool quiet;
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += wait_ms / 1000;
 	pthread_mutex_lock(&v->mutex);
 	while (v->nside_conns > 0 && !v->gone &&
 	       pthread_cond_timedwait(&v->changed, &v->mutex, &until) == 0)

@@ -6,15 +6,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "sandbox/agent_client.h"
-
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 int agent_step(struct agent *a, int timeout_ms, struct err *err)
 {
@@ -27,10 +20,10 @@ int agent_step(struct agent *a, int timeout_ms, struct err *err)
 
 int agent_wait(struct agent *a, const bool *done, int timeout_ms, struct err *err)
 {
-	int64_t end = timeout_ms < 0 ? 0 : now_ms() + timeout_ms;
+	int64_t end = timeout_ms < 0 ? 0 : clock_mono_ms() + timeout_ms;
 
 	while (!*done) {
-		int64_t left = timeout_ms < 0 ? -1 : end - now_ms();
+		int64_t left = timeout_ms < 0 ? -1 : end - clock_mono_ms();
 
 		if (timeout_ms >= 0 && left <= 0)
 			return err_set(err, ERR_TIMEOUT, "the sandbox did not answer in time");

@@ -8,6 +8,7 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "sandbox/agent_client.h"
 #include "sandbox/keeper_client.h"
 
@@ -28,14 +29,6 @@ struct sandbox_spec sandbox_spec_default(void)
 				      .class = KEEPER_CLASS_USER,
 				      .uid = 1000,
 				      .gid = 1000 };
-}
-
-static uint64_t now_us(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
 }
 
 /* 80 random bits: enough that two engines never choose the same. */
@@ -152,7 +145,7 @@ int sandbox_new(struct keeper_client *k, const struct sandbox_spec *spec, struct
 		struct err *err)
 {
 	struct keeper_request r = keeper_client_request(KEEPER_CREATE, NULL);
-	uint64_t start = now_us();
+	uint64_t start = clock_mono_us();
 	struct keeper_reply reply;
 	int fds[KEEPER_BINDS_MAX], fd;
 	struct err ignored;
@@ -166,7 +159,7 @@ int sandbox_new(struct keeper_client *k, const struct sandbox_spec *spec, struct
 		call_id(k, spec->take ? KEEPER_STOP : KEEPER_DESTROY, r.id, NULL, &ignored);
 		return -1;
 	}
-	(*ret)->ready_us = now_us() - start;
+	(*ret)->ready_us = clock_mono_us() - start;
 	return 0;
 }
 
@@ -184,11 +177,11 @@ int sandbox_attach(struct keeper_client *k, const char *id, struct sandbox **ret
 int sandbox_connect(struct keeper_client *k, const char *id, struct sandbox **ret, struct err *err)
 {
 	auto_call(sandbox_free) struct sandbox *sb = NULL;
-	uint64_t start = now_us();
+	uint64_t start = clock_mono_us();
 
 	if (sandbox_attach(k, id, &sb, err) < 0 || agent_hello(sb->agent, NULL, err) < 0)
 		return -1;
-	sb->ready_us = now_us() - start;
+	sb->ready_us = clock_mono_us() - start;
 	*ret = steal_ptr(&sb);
 	return 0;
 }

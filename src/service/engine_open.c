@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "engine/internal.h"
 #include "engine/start_progress.h"
 #include "machine/exec_record.h"
@@ -70,8 +71,8 @@ static struct engine *engine_alloc(const struct engine_opts *opts)
 	take_defaults(&e->opts);
 	e->epoll = e->wake = e->logs = -1;
 	e->jobs_tail = &e->jobs;
-	e->epoch_ms = clock_ms(CLOCK_REALTIME);
-	e->boot_ms = clock_ms(CLOCK_BOOTTIME);
+	e->epoch_ms = clock_wall_ms();
+	e->boot_ms = clock_boot_ms();
 	pthread_mutex_init(&e->mutex, NULL);
 	pthread_mutex_init(&e->work_mutex, NULL);
 	pthread_mutex_init(&e->store_mutex, NULL);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "service/service_admin.h"
 #include "engine/internal.h"
 #include "engine/start_progress.h"

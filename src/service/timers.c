@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/test_hook.h"
 #include "template/environment.h"
 #include "engine/internal.h"

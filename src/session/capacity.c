@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/test_hook.h"
 #include "engine/internal.h"
 #include "machine/machine.h"

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/test_hook.h"
 #include "sandbox/agent_client.h"
 #include "sandbox/keeper_client.h"

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/test_hook.h"
 #include "sandbox/keeper_client.h"
 #include "sandbox/sandbox.h"

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/test_hook.h"
 #include "engine/internal.h"
 #include "session/query.h"
@@ -100,10 +101,8 @@ void sessions_free(struct engine *e)
 
 static int wait_turn(struct engine *e, struct session *n, struct err *err)
 {
-	struct timespec until;
+	struct timespec until = clock_deadline(CLOCK_MONOTONIC, TURN_MS);
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += TURN_MS / 1000;
 	while (n->busy)
 		if (pthread_cond_timedwait(&n->turn, &e->mutex, &until) == ETIMEDOUT && n->busy)
 			return err_set(err, ERR_UNAVAILABLE, "session %s is busy (%s)", n->id,

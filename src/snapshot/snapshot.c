@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/test_hook.h"
 #include "layers/layers.h"
 #include "engine/name_check.h"

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/test_hook.h"
 #include "sandbox/files_client.h"
 #include "sandbox/keeper_client.h"

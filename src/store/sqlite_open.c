@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "store/schema.h"
 
 enum { OPEN_WAIT_MS = 3000, REOPEN_MS = 1000, RESERVE_BYTES = 1 << 20 };
@@ -243,14 +244,6 @@ int sqlite_open(const char *path, const char *socket, const char *const *schema,
 	(void)reserve(&db->store, true);
 	*ret = &steal_ptr(&db)->store;
 	return 0;
-}
-
-static int64_t clock_mono_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
 /* A page whose sync failed counts as written although it may never reach the disk. So the log is

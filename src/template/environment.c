@@ -11,6 +11,7 @@
 #include <sys/utsname.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/file_io.h"
 #include "sandbox/guest_exec.h"
 #include "sandbox/sandbox.h"

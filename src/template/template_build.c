@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/test_hook.h"
 #include "sandbox/files_client.h"
 #include "sandbox/template/template_fill.h"
@@ -61,7 +62,7 @@ int template_build_new(struct engine *e, const char *name, bool oci, struct temp
 		return err_sys(err, ENOMEM, "template");
 	b->engine = e;
 	b->oci = oci;
-	b->until_ms = unpack_now_ms() + e->opts.template_ms;
+	b->until_ms = clock_mono_ms() + e->opts.template_ms;
 	snprintf(b->name, sizeof(b->name), "%s", name);
 	template_init(&b->t);
 	if (capacity_acquire(e, ROOM_MS, err) < 0)

@@ -2,6 +2,7 @@
 /* /api/sandbox: making, stopping, looking, and keeping it from falling asleep. */
 #include <string.h>
 
+#include "base/clock.h"
 #include "api/chat/chat.h"
 #include "api/core/internal.h"
 
@@ -73,14 +74,14 @@ int chat_post_sandbox(struct api_call *c, struct err *err)
 	struct session_enter_result how = { 0 };
 	auto_call(session_enter_result_fini) struct session_enter_result *guard = &how;
 	const struct store_session *s = &how.session;
-	int64_t began_us = api_mono_us();
+	int64_t began_us = clock_mono_us();
 	struct wanted w = { 0 };
 	struct json_out j;
 
 	(void)guard;
 	if (take_wanted(c, &w, err) < 0 || (w.session ? make_for : make_new)(c, &w, &how, err) < 0)
 		return -1;
-	api_observe_entered(c->api, how.outcome, (uint64_t)(api_mono_us() - began_us));
+	api_observe_entered(c->api, how.outcome, (uint64_t)(clock_mono_us() - began_us));
 	api_out(&j);
 	json_out_object(&j, NULL);
 	json_out_str(&j, "sessionId", s->id);

@@ -4,28 +4,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "api/core/auth.h"
 #include "api/core/internal.h"
 
 enum { HOLD_US = 1000000 };
 
 DEFINE_AUTO(struct store_session *, store_session_fini);
-
-int64_t api_wall_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
-int64_t api_mono_us(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
-}
 
 bool api_is_draining(const struct api *a)
 {
@@ -37,7 +22,7 @@ void api_log_error(struct api_call *c, const struct err *err)
 	struct api *a = c->api;
 
 	pthread_mutex_lock(&a->mutex);
-	a->trouble.at = api_wall_ms();
+	a->trouble.at = clock_wall_ms();
 	a->trouble.code = err->code;
 	a->trouble.count++;
 	pthread_mutex_unlock(&a->mutex);
@@ -47,7 +32,7 @@ void api_log_error(struct api_call *c, const struct err *err)
 
 bool api_key_holds(struct api_call *c)
 {
-	int64_t now = api_mono_us();
+	int64_t now = clock_mono_us();
 
 	if (!c->pass || now - c->held_at_us < HOLD_US)
 		return true;

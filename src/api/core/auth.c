@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "admit/api_key.h"
 
 enum {
@@ -37,14 +38,6 @@ struct auth {
 	int64_t told_at;
 	unsigned refused; /* since then */
 };
-
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 int auth_new(const struct auth_opts *opts, struct auth **ret, struct err *err)
 {
@@ -201,7 +194,7 @@ void auth_forget(struct auth *a, const char *id)
 /* Somebody who tries keys must not be able to fill the disk with it. */
 static void tell_refused(struct auth *a, const char *peer)
 {
-	int64_t now = now_ms();
+	int64_t now = clock_mono_ms();
 	char text[STORE_TEXT];
 	struct err ignored;
 	unsigned n = 0;
@@ -230,7 +223,7 @@ static int load(struct auth *a, const uint8_t hash[STORE_HASH], struct store_key
 
 	pthread_mutex_lock(&a->mutex);
 	s = find(a, hash);
-	known = s && is_fresh(s, now_ms());
+	known = s && is_fresh(s, clock_mono_ms());
 	if (known)
 		*ret = s->key;
 	*ret_removals = a->removals;
@@ -240,7 +233,7 @@ static int load(struct auth *a, const uint8_t hash[STORE_HASH], struct store_key
 
 static int admit(struct auth *a, uint64_t removals, struct auth_pass *p, struct err *err)
 {
-	int64_t now = now_ms();
+	int64_t now = clock_mono_ms();
 	struct slot *s;
 	bool may = true;
 

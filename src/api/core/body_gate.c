@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "api/core/internal.h"
 
 enum { WAIT_MS = 30000, LOOK_MS = 500 };
@@ -59,25 +60,21 @@ static int take(struct api *a, const char *tenant)
 /* Locked, but for moments. */
 static void nap(struct api *a)
 {
-	struct timespec ts;
+	struct timespec ts = clock_deadline(CLOCK_MONOTONIC, LOOK_MS);
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	ts.tv_nsec += LOOK_MS * 1000000L;
-	ts.tv_sec += ts.tv_nsec / 1000000000;
-	ts.tv_nsec %= 1000000000;
 	pthread_cond_timedwait(&a->large.left, &a->large.mutex, &ts);
 }
 
 int body_gate_enter(struct api_call *c, struct err *err)
 {
-	int64_t until = api_mono_us() + WAIT_MS * 1000LL;
+	int64_t until = clock_mono_us() + WAIT_MS * 1000LL;
 	struct body_gate_slot *p = &c->large;
 	int at;
 
 	if (p->api)
 		return 0;
 	pthread_mutex_lock(&c->api->large.mutex);
-	while ((at = take(c->api, c->who.tenant)) < 0 && api_mono_us() < until &&
+	while ((at = take(c->api, c->who.tenant)) < 0 && clock_mono_us() < until &&
 	       !api_is_draining(c->api) && !http_is_gone(c->rq))
 		nap(c->api);
 	pthread_mutex_unlock(&c->api->large.mutex);

@@ -86,7 +86,5 @@ int body_gate_enter(struct api_call *c, struct err *err);
  */
 
 void api_log_error(struct api_call *c, const struct err *err);
-int64_t api_wall_ms(void);
-int64_t api_mono_us(void);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "api/core/auth.h"
 #include "api/core/internal.h"
 #include "service/service_admin.h"
@@ -94,13 +95,13 @@ static int take_key(struct api_call *c, struct store_key *k, struct err *err)
 	    copy_field(b, "scope", k->scopes, sizeof(k->scopes), err) < 0 ||
 	    copy_field(b, "user", k->user, sizeof(k->user), err) < 0 ||
 	    copy_field(b, "name", k->name, sizeof(k->name), err) < 0 ||
-	    api_int(b, "expires_at", api_wall_ms(), INT64_MAX, &k->expires_at, err) < 0 ||
+	    api_int(b, "expires_at", clock_wall_ms(), INT64_MAX, &k->expires_at, err) < 0 ||
 	    api_int(b, "expires_in_ms", 1, INT64_MAX / 4, &in, err) < 0)
 		return -1;
 	if (in && k->expires_at)
 		return err_set(err, ERR_INVALID, "expires_in_ms: not beside expires_at");
 	if (in)
-		k->expires_at = api_wall_ms() + in;
+		k->expires_at = clock_wall_ms() + in;
 	return check_scopes(c, k, err);
 }
 

@@ -8,6 +8,7 @@
 #include "api/core/internal.h"
 #include "api/v1/v1_exec.h"
 #include "base/array.h"
+#include "base/clock.h"
 
 enum {
 	TIMEOUT_MS = 30000,
@@ -250,7 +251,7 @@ static void keep_newest(struct guest_exec_output *o, char *bytes, size_t *len)
 int v1_exec_collect(struct api_call *c, const struct exec_request *w, struct exec_handle *x,
 		    struct guest_exec_output *ret, bool *ret_gone, struct err *err)
 {
-	int64_t began_us = api_mono_us();
+	int64_t began_us = clock_mono_us();
 
 	*ret_gone = false;
 	if (wait_for(c, w, x, ret_gone, err) < 0)
@@ -259,7 +260,7 @@ int v1_exec_collect(struct api_call *c, const struct exec_request *w, struct exe
 		return 0;
 	if (exec_finish(x, NULL, 0, ret, err) < 0)
 		return -1;
-	api_observe(c->api, API_TIME_EXEC, (uint64_t)(api_mono_us() - began_us));
+	api_observe(c->api, API_TIME_EXEC, (uint64_t)(clock_mono_us() - began_us));
 	keep_newest(ret, ret->out, &ret->out_len);
 	keep_newest(ret, ret->err, &ret->err_len);
 	return 0;
@@ -316,7 +317,7 @@ static bool has_waited(void *arg)
 {
 	const struct feeding *f = arg;
 
-	return http_is_ending(f->rq) || api_mono_us() >= f->until_us;
+	return http_is_ending(f->rq) || clock_mono_us() >= f->until_us;
 }
 
 /* The answer is under way before the input: a command takes it when it likes to. */
@@ -325,7 +326,7 @@ static int leave(struct api_call *c, const struct exec_request *w, struct exec_h
 {
 	struct store_exec rec = { 0 };
 	auto_call(store_exec_fini) struct store_exec *guard __attribute__((unused)) = &rec;
-	struct feeding f = { c->rq, api_mono_us() + FEED_MAX_US };
+	struct feeding f = { c->rq, clock_mono_us() + FEED_MAX_US };
 	struct err ignored;
 	struct json_out j;
 

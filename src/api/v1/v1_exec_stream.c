@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "api/core/internal.h"
 #include "api/v1/v1_exec.h"
 
@@ -52,7 +53,7 @@ size_t v1_whole(const char *bytes, size_t len)
 
 static int send_text(struct flow *f, const char *text, size_t len)
 {
-	f->last_us = api_mono_us();
+	f->last_us = clock_mono_us();
 	return http_stream_write(f->c->rq, text, len);
 }
 
@@ -206,7 +207,7 @@ static void flow_run(struct flow *f)
 		(void)exec_wait_output(f->x, f->at[GUEST_EXEC_OUT] + f->part[GUEST_EXEC_OUT],
 				       f->at[GUEST_EXEC_ERR] + f->part[GUEST_EXEC_ERR], LOOK_MS);
 		if (http_is_gone(f->c->rq) || !api_key_holds(f->c) ||
-		    (api_mono_us() - f->last_us >= BEAT_US && send_beat(f) < 0))
+		    (clock_mono_us() - f->last_us >= BEAT_US && send_beat(f) < 0))
 			return;
 	}
 	(void)send_exit(f);

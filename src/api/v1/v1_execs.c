@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "api/core/internal.h"
 #include "api/v1/v1_exec.h"
 
@@ -126,7 +127,7 @@ static int read_part(struct exec_handle *x, struct part *p, bool base64, bool en
 static int read_parts(struct api_call *c, struct exec_handle *x, struct part p[2], bool base64,
 		      int64_t wait_ms, bool *ret_done, struct err *err)
 {
-	int64_t until_us = api_mono_us() + wait_ms * 1000, left_ms;
+	int64_t until_us = clock_mono_us() + wait_ms * 1000, left_ms;
 	bool ended, more[2];
 
 	for (;;) {
@@ -134,7 +135,7 @@ static int read_parts(struct api_call *c, struct exec_handle *x, struct part p[2
 		if (read_part(x, &p[0], base64, ended, &more[0], err) < 0 ||
 		    read_part(x, &p[1], base64, ended, &more[1], err) < 0)
 			return -1;
-		left_ms = (until_us - api_mono_us()) / 1000;
+		left_ms = (until_us - clock_mono_us()) / 1000;
 		if (ended || p[0].len || p[1].len || left_ms <= 0 || http_is_gone(c->rq))
 			break;
 		(void)exec_wait_output(x, p[0].at + p[0].rest, p[1].at + p[1].rest,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "api/core/internal.h"
 #include "api/v1/v1.h"
 #include "service/service_admin.h"
@@ -231,12 +232,12 @@ int v1_reply_entered(struct api_call *c, const struct session_enter_result *how,
 static int enter(struct api_call *c, const struct session_opts *w, struct err *err)
 {
 	struct session_enter_result how = { 0 };
-	int64_t began_us = api_mono_us();
+	int64_t began_us = clock_mono_us();
 	int r;
 
 	if (session_enter(c->engine, &c->who, w, &how, err) < 0)
 		return -1;
-	api_observe_entered(c->api, how.outcome, (uint64_t)(api_mono_us() - began_us));
+	api_observe_entered(c->api, how.outcome, (uint64_t)(clock_mono_us() - began_us));
 	/* a session without an owner, found by a key that only became one in between */
 	if (*c->user && strcmp(how.session.user, c->user) != 0)
 		r = err_set(err, ERR_CONFLICT, "the key leads to another's session");

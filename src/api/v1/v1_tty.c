@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
+#include "base/clock.h"
 #include "api/core/internal.h"
 #include "api/v1/v1_exec.h"
 #include "http/ws_server.h"
@@ -430,7 +431,7 @@ static int wait_for_news(struct tty *t)
 {
 	struct pollfd p[] = { { .fd = ws_fd(t->ws), .events = events_of(t) },
 			      { .fd = t->wake, .events = POLLIN } };
-	int keep = ws_keep(t->ws, api_mono_us() / 1000, listens(t));
+	int keep = ws_keep(t->ws, clock_mono_us() / 1000, listens(t));
 	int wait = keep < LOOK_MS ? keep : LOOK_MS;
 	uint64_t told;
 
@@ -451,9 +452,9 @@ static int wait_for_news(struct tty *t)
 /* He may have gone right after his last words: they count. */
 static void feed_last(struct tty *t)
 {
-	int64_t until_us = api_mono_us() + (int64_t)END_MS * 1000;
+	int64_t until_us = clock_mono_us() + (int64_t)END_MS * 1000;
 
-	while (t->input_len && api_mono_us() < until_us) {
+	while (t->input_len && clock_mono_us() < until_us) {
 		feed(t);
 		if (t->input_len)
 			(void)poll(NULL, 0, t->pause_ms);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "cli/core/api_cmd.h"
 #include "cli/core/commands.h"
 #include "cli/core/print_session.h"
@@ -32,7 +33,7 @@ static void say_list(struct api_cmd *a, const json_t *answer)
 		text_table_add(&t, api_cmd_text(k, "scope"));
 		text_table_add(&t, api_cmd_text(k, "user"));
 		text_table_add(&t, api_cmd_text(k, "name"));
-		text_table_add_span(&t, human_now_ms() - api_cmd_number(k, "created_at"));
+		text_table_add_span(&t, clock_wall_ms() - api_cmd_number(k, "created_at"));
 		print_when(api_cmd_number(k, "expires_at"), when, sizeof(when));
 		text_table_add(&t, *when ? when : "never");
 	}

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "cli/core/api_cmd.h"
 #include "cli/core/commands.h"
 #include "cli/admin/users.h"
@@ -46,7 +47,7 @@ static int ask_user_record(struct api_cmd *a, const char *id, json_t **ret, stru
 
 static void add_session(struct text_table *t, const json_t *user, const json_t *s)
 {
-	int64_t now = human_now_ms();
+	int64_t now = clock_wall_ms();
 
 	text_table_add(t, api_cmd_text(user, "name"));
 	text_table_add(t, api_cmd_text(user, "email"));

@@ -7,6 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 enum { HELD_S = 10 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -33,8 +35,7 @@ static void *wait_for_signal(void *arg)
 	if (sigwait(&set, &signo) != 0)
 		return NULL;
 	/* what is held for longer waits for somebody who does not answer */
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += HELD_S;
+	until = clock_deadline(CLOCK_REALTIME, HELD_S * INT64_C(1000));
 	if (pthread_mutex_timedlock(&lock, &until) == 0 && current)
 		current(current_arg);
 	_exit(128 + signo);

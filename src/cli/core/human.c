@@ -10,14 +10,6 @@
 
 #include "base/array.h"
 
-int64_t human_now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 char *human_span(int64_t ms, char buf[HUMAN_TEXT])
 {
 	static const struct {

@@ -10,7 +10,6 @@
 
 enum { HUMAN_TEXT = 32 };
 
-int64_t human_now_ms(void);
 /* "5s", "3m", "2h", "4d": the largest unit that has two of it, or seconds. Returns buf. */
 char *human_span(int64_t ms, char buf[HUMAN_TEXT]);
 /* "512", "1.5K", "12M". */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "cli/core/api_cmd.h"
 
 enum { COMMAND_TEXT = 512 };
@@ -61,7 +62,7 @@ char *print_cause(const json_t *cause, char *buf, size_t size)
 	if (!json_is_object(cause))
 		return buf;
 	if (at >= 0)
-		human_span(human_now_ms() - at, ago);
+		human_span(clock_wall_ms() - at, ago);
 	snprintf(buf, size, "%s%s%s%s%s%s%s", api_cmd_text(cause, "code"), *actor ? " by " : "",
 		 actor, *ago ? ", " : "", ago, *ago ? " ago" : "", *text ? ": " : "");
 	strncat(buf, text, size - strlen(buf) - 1);
@@ -70,7 +71,7 @@ char *print_cause(const json_t *cause, char *buf, size_t size)
 
 char *print_when(int64_t ms, char *buf, size_t size)
 {
-	int64_t away = ms - human_now_ms();
+	int64_t away = ms - clock_wall_ms();
 	char when[HUMAN_TEXT], span[HUMAN_TEXT];
 
 	*buf = '\0';
@@ -107,7 +108,7 @@ static void add_command(struct text_table *t, const json_t *e)
 
 	text_table_add(t, api_cmd_text(e, "exec_id"));
 	add_end(t, e);
-	text_table_add_span(t, human_now_ms() - api_cmd_number(e, "started_at"));
+	text_table_add_span(t, clock_wall_ms() - api_cmd_number(e, "started_at"));
 	if (json_is_string(command)) {
 		text_table_add(t, json_string_value(command));
 		return;

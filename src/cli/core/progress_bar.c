@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/core/human.h"
 #include "cli/core/terminal.h"
 
@@ -12,7 +13,7 @@ enum { EVERY_MS = 100, BAR = 24, SIDE = 48 };
 
 void progress_bar_begin(struct progress *p, const char *what, int64_t total, bool quiet)
 {
-	*p = (struct progress){ .what = what, .total = total, .began_ms = human_now_ms() };
+	*p = (struct progress){ .what = what, .total = total, .began_ms = clock_wall_ms() };
 	p->shown = !quiet && isatty(STDERR_FILENO);
 }
 
@@ -30,7 +31,7 @@ static void draw_bar(const struct progress *p)
 
 static void draw(struct progress *p)
 {
-	int64_t ms = human_now_ms() - p->began_ms;
+	int64_t ms = clock_wall_ms() - p->began_ms;
 	char name[256], bytes[HUMAN_TEXT], rate[HUMAN_TEXT];
 	uint32_t rows, cols;
 	size_t room;
@@ -44,7 +45,7 @@ static void draw(struct progress *p)
 	fprintf(stderr, " %s %s/s\033[K", human_bytes(p->bytes, bytes),
 		human_bytes(p->bytes * 1000 / (uint64_t)(ms > 0 ? ms : 1), rate));
 	fflush(stderr);
-	p->drawn_ms = human_now_ms();
+	p->drawn_ms = clock_wall_ms();
 }
 
 void progress_bar_at(void *arg, uint64_t bytes)
@@ -52,7 +53,7 @@ void progress_bar_at(void *arg, uint64_t bytes)
 	struct progress *p = arg;
 
 	p->bytes = bytes;
-	if (p->shown && human_now_ms() - p->drawn_ms >= EVERY_MS)
+	if (p->shown && clock_wall_ms() - p->drawn_ms >= EVERY_MS)
 		draw(p);
 }
 

@@ -5,15 +5,9 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "base/clock.h"
+
 enum { FIRST_MS = 50, LONGEST_MS = 2000, AWAY_MS = 300000 };
-
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 bool retry_is_worth(const struct err *err)
 {
@@ -22,7 +16,7 @@ bool retry_is_worth(const struct err *err)
 
 int retry_pause(struct retry *r, const struct err *err)
 {
-	int64_t now = now_ms();
+	int64_t now = clock_mono_ms();
 
 	if (!r->since_ms) {
 		r->since_ms = now;

@@ -9,6 +9,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file_io.h"
 #include "cli/core/human.h"
 #include "cli/core/options.h"
@@ -91,7 +92,7 @@ int tty_session_open(struct tty_session *s, char ret_outcome[32], struct err *er
 	if (open_ws(s, err) < 0)
 		return -1;
 	if (back) {
-		s->replay_ms = human_now_ms() + REPLAY_MS;
+		s->replay_ms = clock_wall_ms() + REPLAY_MS;
 		draw_again(s);
 	}
 	id = client_ws_header(s->ws, "Lodge-Exec");
@@ -238,7 +239,7 @@ static bool type(struct tty_session *s)
 	} else if (s->tty && !s->no_keys && filter(s, buf, &n)) {
 		return true;
 	}
-	if (s->tty && n > 0 && s->replay_ms > human_now_ms()) {
+	if (s->tty && n > 0 && s->replay_ms > clock_wall_ms()) {
 		buf[n] = '\0';
 		n = (ssize_t)terminal_strip_reports(buf, (size_t)n);
 	}

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "base/clock.h"
 #include "cli/local/local_run.h"
 #include "cli/local/output_sink.h"
 #include "cli/core/terminal.h"
@@ -41,14 +42,6 @@ struct loop {
 	int64_t deadline, kill_at; /* monotonic ms; 0: none */
 	char buf[CHUNK];
 };
-
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 /* ---- output ---------------------------------------------------------------------------------- */
 
@@ -173,7 +166,7 @@ static void forward(struct loop *l, int signo)
 	}
 	guest_exec_signal(l->r->x, signo, AGENT_TO_GROUP, &ignored);
 	if (signo == SIGTERM || signo == SIGHUP)
-		l->kill_at = now_ms() + GRACE_MS;
+		l->kill_at = clock_mono_ms() + GRACE_MS;
 	else if (signo == SIGINT)
 		l->kill_at = INT64_MAX; /* it may live with it, but not with a second one */
 }
@@ -224,7 +217,7 @@ static void fill_poll(struct loop *l, struct pollfd p[NFDS])
 
 static int time_left(const struct loop *l)
 {
-	int64_t now = now_ms(), next = INT64_MAX;
+	int64_t now = clock_mono_ms(), next = INT64_MAX;
 
 	if (l->deadline && l->deadline < next)
 		next = l->deadline;
@@ -238,7 +231,7 @@ static int time_left(const struct loop *l)
 /* False: it is no use waiting any longer. */
 static bool check_times(struct loop *l)
 {
-	int64_t now = now_ms();
+	int64_t now = clock_mono_ms();
 
 	if (l->kill_at && l->kill_at != INT64_MAX && now >= l->kill_at) {
 		l->kill_at = INT64_MAX;
@@ -307,7 +300,7 @@ int local_run_loop(struct local_run *r)
 	output_sink_init(&l->sinks[0], STDOUT_FILENO);
 	output_sink_init(&l->sinks[1], STDERR_FILENO);
 	if (r->timeout_ms)
-		l->deadline = now_ms() + r->timeout_ms + LATE_MS;
+		l->deadline = clock_mono_ms() + r->timeout_ms + LATE_MS;
 	n = until_the_end(l);
 	output_sink_fini(&l->sinks[0]);
 	output_sink_fini(&l->sinks[1]);

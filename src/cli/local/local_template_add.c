@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "base/clock.h"
 #include "cli/core/limit_options.h"
 #include "cli/core/options.h"
 #include "cli/copy/tar_child.h"
@@ -169,10 +170,7 @@ static int fill(struct keeper_client *k, struct sandbox *sb, struct source *s, s
 
 static int note_origin(struct template *t, const struct source *s, struct err *err)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	t->made.at = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+	t->made.at = clock_wall_ms();
 	t->made.from = strdup(s->is_oci ? "oci" : s->is_dir ? "directory" : "tar");
 	return t->made.from ? 0 : err_sys(err, ENOMEM, "template");
 }

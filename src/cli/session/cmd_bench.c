@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/file_io.h"
 #include "cli/core/api_cmd.h"
 #include "cli/core/commands.h"
@@ -23,14 +24,6 @@ struct bench {
 	const char *id;
 	int fd; /* of the file that is written */
 };
-
-static int64_t clock_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 /* ---- what is measured ------------------------------------------------------------------------ */
 
@@ -110,11 +103,11 @@ static int measure(struct bench *b, const char *name, int (*one)(struct bench *,
 	if (!ns)
 		return err_sys(err, ENOMEM, "bench");
 	for (uint64_t i = 0; i < times; i++) {
-		int64_t began = clock_ns();
+		int64_t began = clock_mono_ns();
 
 		if (one(b, err) < 0)
 			return err_ctx(err, "%s", name);
-		ns[i] = clock_ns() - began;
+		ns[i] = clock_mono_ns() - began;
 	}
 	qsort(ns, times, sizeof(*ns), by_size);
 	row = json_pack("{s:s, s:I, s:f, s:f, s:f}", "name", name, "count", (json_int_t)times,
@@ -186,7 +179,8 @@ static int run(struct api_cmd *a, struct err *err)
 	(void)guard;
 	if (api_cmd_count_of(a, "--count", a->count, 1, TIMES_MAX, &times, err) < 0)
 		return -1;
-	snprintf(key, sizeof(key), "lodge-bench-%d-%lld", (int)getpid(), (long long)human_now_ms());
+	snprintf(key, sizeof(key), "lodge-bench-%d-%lld", (int)getpid(),
+		 (long long)clock_wall_ms());
 	a->key = key;
 	body = json_pack("{s:s}", "key", key);
 	b.fd = fd = make_file(err);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "cli/core/api_cmd.h"
 #include "cli/core/commands.h"
 #include "cli/core/print_session.h"
@@ -30,7 +31,7 @@ static int64_t memory_of(struct api_cmd *a, const json_t *s)
 
 static void add_row(struct api_cmd *a, struct text_table *t, const json_t *s)
 {
-	int64_t now = human_now_ms(), last = api_cmd_number(s, "last_activity_at");
+	int64_t now = clock_wall_ms(), last = api_cmd_number(s, "last_activity_at");
 
 	text_table_add(t, api_cmd_called(s));
 	text_table_add(t, api_cmd_text(s, "user"));

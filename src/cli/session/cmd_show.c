@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "cli/core/api_cmd.h"
 #include "cli/core/commands.h"
 #include "cli/core/print_session.h"
@@ -53,7 +54,7 @@ static void add_end(struct text_table *t, const char *name, bool destroys, int64
 	char text[LINE], in[HUMAN_TEXT] = "";
 
 	if (at >= 0)
-		human_span(at - human_now_ms(), in);
+		human_span(at - clock_wall_ms(), in);
 	snprintf(text, sizeof(text), "%s%s%s%s %s", destroys ? "is destroyed" : "hibernates",
 		 *in ? " in " : "", in, *in ? "," : "", why);
 	print_line(t, name, text);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "cli/core/api_cmd.h"
 #include "cli/core/commands.h"
 #include "cli/core/print_session.h"
@@ -156,7 +157,7 @@ static void say_list(struct api_cmd *a, const json_t *answer)
 		text_table_add(&t, api_cmd_text(s, "name"));
 		if (!a->argc)
 			add_session(&t, s);
-		text_table_add_span(&t, human_now_ms() - api_cmd_number(s, "created_at"));
+		text_table_add_span(&t, clock_wall_ms() - api_cmd_number(s, "created_at"));
 		text_table_add_bytes(&t, size ? size : -1);
 	}
 	if (!a->quiet)
@@ -301,7 +302,7 @@ static int run_rollback(struct api_cmd *a, struct err *err)
 	if (target_ref(a->argv[0], ref, err) < 0 ||
 	    api_cmd_find_snapshot(a, ref, a->argv[1], &snapshot, err) < 0)
 		return -1;
-	human_span(human_now_ms() - api_cmd_number(snapshot, "created_at"), span);
+	human_span(clock_wall_ms() - api_cmd_number(snapshot, "created_at"), span);
 	if (!api_cmd_sure(
 		    a,
 		    "Take %s back to %s, which was taken %s ago? What was written since then is "

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "cli/core/api_cmd.h"
 #include "cli/core/commands.h"
 #include "cli/core/print_session.h"
@@ -35,14 +36,6 @@ static void stop(int signo)
 
 /* ---- measuring ------------------------------------------------------------------------------- */
 
-static int64_t clock_us(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
-}
-
 /* What it used since the last look, by the clock of both looks. */
 static double share(const json_t *before, const json_t *now)
 {
@@ -63,7 +56,7 @@ static void look_at(struct api_cmd *a, json_t *s, const json_t *before, json_t *
 			 api_cmd_text(s, "id")) < 0)
 		return;
 	json_object_set(s, "stats", json_object_get(stats, "stats"));
-	json_object_set_new(s, "at_us", json_integer(clock_us()));
+	json_object_set_new(s, "at_us", json_integer(clock_mono_us()));
 	json_object_set_new(s, "cpu_percent", json_real(share(before, s)));
 	json_object_set(ret, api_cmd_text(s, "id"), s);
 }
@@ -199,7 +192,7 @@ static json_t *sorted(json_t *now)
 
 static void fill(struct text_table *t, const json_t *list)
 {
-	int64_t now = human_now_ms();
+	int64_t now = clock_wall_ms();
 	json_t *s;
 	size_t i;
 

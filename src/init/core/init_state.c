@@ -4,11 +4,3 @@
 #include <time.h>
 
 struct binding init_binding;
-
-uint64_t init_now_us(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
-}

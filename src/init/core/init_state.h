@@ -44,6 +44,4 @@ struct binding {
 };
 extern struct binding init_binding;
 
-uint64_t init_now_us(void); /* monotonic */
-
 #endif

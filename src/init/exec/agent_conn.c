@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd_message.h"
 #include "init/exec/process.h"
 #include "init/files/guest_file.h"
@@ -61,7 +62,7 @@ static void stop_listening(bool come_back)
 	if (listening)
 		event_loop_del(BOOT_FD_LISTEN);
 	listening = false;
-	listen_again_us = come_back ? init_now_us() + 100 * 1000ull : 0;
+	listen_again_us = come_back ? clock_mono_us() + 100 * 1000ull : 0;
 }
 
 /* A process that this namespace can see is a guest, and no guest has business here. */
@@ -169,7 +170,7 @@ static bool transmit(struct conn *c, const struct answer *a)
 
 	if (r == -EAGAIN) {
 		if (!c->blocked)
-			c->blocked_us = init_now_us();
+			c->blocked_us = clock_mono_us();
 		c->blocked = true;
 		update_interest(c);
 		return false;

@@ -7,6 +7,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "init/exec/spare_shell.h"
 #include "init/exec/agent_conn.h"
 #include "init/exec/process.h"
@@ -110,7 +111,7 @@ static int wait_ms(void)
 		a = c;
 	if (a == UINT64_MAX)
 		return -1;
-	now = init_now_us();
+	now = clock_mono_us();
 	if (a <= now)
 		return 0;
 	a = (a - now + 999) / 1000;
@@ -134,8 +135,8 @@ void event_loop_run(void)
 			if (events[i].data.u64 >> 32 == EVENT_CONN)
 				on_event(&events[i]);
 		}
-		process_timers(init_now_us());
-		agent_conn_timers(init_now_us());
+		process_timers(clock_mono_us());
+		agent_conn_timers(clock_mono_us());
 		agent_conn_flush();
 		spare_shell_now();
 	}

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "base/clock.h"
 #include "init/exec/spare_shell.h"
 #include "init/exec/exec_args.h"
 #include "init/exec/agent_conn.h"
@@ -56,11 +57,8 @@ int process_launch(struct process *r, char leaf_prefix, struct spawn *s, struct 
 
 void process_begin(struct process *r, uint32_t timeout_ms)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	r->started_ms = (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-	r->started_us = init_now_us();
+	r->started_ms = (uint64_t)clock_wall_ms();
+	r->started_us = clock_mono_us();
 	if (timeout_ms)
 		r->deadline_us = r->started_us + (uint64_t)timeout_ms * 1000;
 	r->oom_before = exec_cgroup_oom_kills(&r->leaf);

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "init/exec/spare_shell.h"
 #include "init/exec/agent_conn.h"
 #include "init/exec/process.h"
@@ -71,7 +72,7 @@ static void note_hits(struct process *r)
 static void finish(struct process *r)
 {
 	r->state = PROCESS_DONE;
-	r->ended_us = init_now_us();
+	r->ended_us = clock_mono_us();
 	output_pump_progress(r, &r->exit.at);
 	if (r->job)
 		file_job_ended(r);
@@ -89,7 +90,7 @@ void process_output_moved(struct process *r)
 	if (r->state != PROCESS_ENDING)
 		return;
 	if (!output_pump_at_end(r)) {
-		now = init_now_us();
+		now = clock_mono_us();
 		if (now < r->grace_us)
 			return;
 		/* A reader that is attached and slow may keep this open; a pipe that is held by
@@ -111,7 +112,7 @@ static void ended(struct process *r, int status, uint64_t cpu_us, uint64_t rss_b
 	r->state = PROCESS_ENDING;
 	r->exit.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 	r->exit.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-	r->exit.duration_us = init_now_us() - r->started_us;
+	r->exit.duration_us = clock_mono_us() - r->started_us;
 	r->exit.cpu_us = leaf_us != UINT64_MAX && leaf_us > cpu_us ? leaf_us : cpu_us;
 	r->exit.max_rss_bytes = rss_bytes;
 	note_hits(r);
@@ -121,7 +122,7 @@ static void ended(struct process *r, int status, uint64_t cpu_us, uint64_t rss_b
 	exec_stdin_close(r);
 	output_pump_note_owed(r);
 	output_pump_drain(r);
-	r->grace_us = init_now_us() + INIT_GRACE_MS * 1000ull;
+	r->grace_us = clock_mono_us() + INIT_GRACE_MS * 1000ull;
 	process_output_moved(r);
 }
 

@@ -23,6 +23,7 @@
 
 #include "base/array.h"
 #include "base/auto.h"
+#include "base/clock.h"
 #include "init/exec/process.h"
 #include "init/core/guest_path.h"
 #include "init/exec/output_pump.h"
@@ -45,7 +46,8 @@ static size_t order_len;
 static struct {
 	bool ready, due;
 	int text_fd;
-	uint64_t made, not_before_us;
+	uint64_t made;
+	int64_t not_before_us;
 	dev_t cwd_dev;
 	ino_t cwd_ino;
 	struct user user;
@@ -166,7 +168,7 @@ void spare_shell_later(void)
 
 uint64_t spare_shell_next_timer(void)
 {
-	return spare.due && spare.not_before_us ? spare.not_before_us : UINT64_MAX;
+	return spare.due && spare.not_before_us ? (uint64_t)spare.not_before_us : UINT64_MAX;
 }
 
 void spare_shell_now(void)
@@ -177,7 +179,7 @@ void spare_shell_now(void)
 	int text[2];
 
 	if (!spare.due || spare.ready ||
-	    (spare.not_before_us && init_now_us() < spare.not_before_us))
+	    (spare.not_before_us && clock_mono_us() < spare.not_before_us))
 		return;
 	spare.due = false;
 	spare.not_before_us = 0;
@@ -268,6 +270,6 @@ bool spare_shell_reaped(pid_t pid)
 	spare.r.pid = -1;
 	discard();
 	spare.due = true;
-	spare.not_before_us = init_now_us() + AGAIN_US;
+	spare.not_before_us = clock_mono_us() + AGAIN_US;
 	return true;
 }

@@ -12,6 +12,7 @@
 
 #include "base/array.h"
 #include "base/auto.h"
+#include "base/clock.h"
 #include "sandbox/agent_client.h"
 #include "sandbox/guest_exec.h"
 #include "sandbox/files_client.h"
@@ -53,17 +54,9 @@ static const char *unpacker(const char *head, size_t len)
 	return NULL;
 }
 
-int64_t unpack_now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 static void show(struct flow *f)
 {
-	int64_t now = f->u->progress ? unpack_now_ms() : 0;
+	int64_t now = f->u->progress ? clock_mono_ms() : 0;
 
 	if (!f->u->progress || now - f->shown_ms < PROGRESS_MS)
 		return;
@@ -76,7 +69,7 @@ static void show(struct flow *f)
 /* Of poll(). -1 with err: the time is over. *ret -1: as long as it takes. */
 static int time_left(const struct unpack *u, int *ret, struct err *err)
 {
-	int64_t left = u->until_ms - unpack_now_ms();
+	int64_t left = u->until_ms - clock_mono_ms();
 
 	*ret = !u->until_ms ? -1 : left > INT_MAX ? INT_MAX : (int)left;
 	if (u->until_ms && left <= 0)

@@ -27,6 +27,5 @@ struct unpack {
 /* Reads a tar, packed or not, from `fd` to its end into the directory `path`. job_flags: enum
  * agent_job_flag. */
 int unpack_tar(struct unpack *u, int fd, const char *path, unsigned job_flags, struct err *err);
-int64_t unpack_now_ms(void); /* for until_ms */
 
 #endif
