@@ -11,9 +11,6 @@
 #include "engine/name_check.h"
 #include "engine/single_flight.h"
 
-DEFINE_AUTO(struct store_policy *, store_policy_fini);
-DEFINE_AUTO(struct template *, template_fini);
-
 /* ---- limits ---------------------------------------------------------------------------------- */
 
 int policy_set_limits(struct store_policy *p, const struct template *most, struct err *err)
@@ -176,12 +173,10 @@ static int refuse_if_named(struct engine *e, const char *name, struct err *err)
 int policy_remove(struct engine *e, const char *actor, const char *tenant, const char *name,
 		  struct err *err)
 {
-	struct store_policy p = { 0 };
-	auto_call(store_policy_fini) struct store_policy *guard = &p;
+	auto_fini(store_policy_fini) struct store_policy p = { 0 };
 	char text[STORE_TEXT];
 	int r = -1;
 
-	(void)guard;
 	name_lock(e, TEMPLATES_LOCK_NAME);
 	snprintf(text, sizeof(text), "policy %.64s was removed", name);
 	if (policy_get(e, tenant, name, &p, err) == 0 && refuse_if_named(e, name, err) == 0) {

@@ -17,8 +17,6 @@
 
 enum { AWAIT_MS = 10000, AWAIT_SLICE_MS = 200 };
 
-DEFINE_AUTO(struct store_session *, store_session_fini);
-
 /* ---- making ---------------------------------------------------------------------------------- */
 
 static void list_free(char **list)

@@ -43,7 +43,6 @@ struct client_ws {
 	size_t len, room;
 	bool said_bye;
 };
-DEFINE_AUTO(struct client_ws *, client_ws_close);
 
 /* ---- opening --------------------------------------------------------------------------------- */
 

@@ -9,8 +9,6 @@
 #include "admit/policy_rules.h"
 #include "machine/exec.h"
 
-DEFINE_AUTO(struct store_policy *, store_policy_fini);
-
 /* ---- the record ------------------------------------------------------------------------------ */
 
 int policy_set_commands(struct store_policy *p, const char *json, struct err *err)
@@ -74,10 +72,8 @@ static int refuse(const struct exec_opts *w, const struct shell_rules *r, const 
 static int load(struct engine *e, const char *tenant, const char *name, struct shell_rules *ret,
 		struct err *err)
 {
-	struct store_policy p = { 0 };
-	auto_call(store_policy_fini) struct store_policy *guard = &p;
+	auto_fini(store_policy_fini) struct store_policy p = { 0 };
 
-	(void)guard;
 	if (policy_get(e, tenant, name, &p, err) < 0)
 		return -1;
 	return policy_commands(&p, ret, err);
@@ -115,11 +111,9 @@ static bool needs_no_advice(const struct shell_rules *r, const struct exec_opts 
 static int check(const struct shell_rules *r, const struct exec_opts *w, const char *policy,
 		 struct err *err)
 {
-	struct shell_words words = { 0 };
-	auto_call(shell_words_fini) struct shell_words *guard = &words;
+	auto_fini(shell_words_fini) struct shell_words words = { 0 };
 	const struct shell_word *bad;
 
-	(void)guard;
 	if ((w->text ? shell_parse(w->text, strlen(w->text), &words, err)
 		     : shell_parse_argv(w->argv, &words, err)) < 0) {
 		if (err->code == ERR_INVALID)

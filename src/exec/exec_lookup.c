@@ -128,13 +128,10 @@ static int check_session(struct engine *e, const struct caller *who, const char 
 	return 0;
 }
 
-DEFINE_AUTO(struct store_exec *, store_exec_fini);
-
 int exec_open(struct engine *e, const struct caller *who, const char *exec_id,
 	      struct exec_handle **ret, struct err *err)
 {
-	struct store_exec rec = { 0 };
-	auto_call(store_exec_fini) struct store_exec *guard __attribute__((unused)) = &rec;
+	auto_fini(store_exec_fini) struct store_exec rec = { 0 };
 	struct exec_handle *x = NULL;
 
 	if (get_row(e, who, exec_id, &rec, err) < 0 || check_session(e, who, rec.session, err) < 0)

@@ -138,11 +138,9 @@ static int try_borrow(struct engine *e, const struct caller *who, const struct s
 		      bool resume, struct side_conn *l, enum session_outcome *outcome,
 		      struct err *err)
 {
-	struct user_slot turn = { 0 };
-	auto_call(user_slot_release) struct user_slot *guard = &turn;
+	auto_fini(user_slot_release) struct user_slot turn = { 0 };
 	auto_call(session_unlock) struct session *n = NULL;
 
-	(void)guard;
 	if (session_lock_for_use(e, who, ref, resume, &n, &turn, err) < 0 ||
 	    session_ensure_running(n, who, resume, outcome, err) < 0)
 		return -1;

@@ -20,8 +20,6 @@
 
 enum { BACKLOG = 64, REMOVE_WAIT_MS = 1000 };
 
-DEFINE_AUTO(struct rootfs *, rootfs_close);
-
 static struct sockaddr_un init_address(int dir)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };

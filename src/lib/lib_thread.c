@@ -9,8 +9,6 @@
 
 enum { PIECE = 64 << 10 };
 
-DEFINE_AUTO(struct thread_files *, thread_files_fini);
-
 PUBLIC const struct lodge_refusal *lodge_last_refusal(void)
 {
 	static const char *const names[] = { [THREAD_FITS] = "",
@@ -138,11 +136,9 @@ PUBLIC int lodge_thread_files(struct lodge *l, const struct lodge_ref *ref,
 			      struct lodge_files **ret)
 {
 	auto_call(side_conn_close) struct side_conn *loan = borrow(l, ref);
-	struct thread_files all = { 0 };
-	auto_call(thread_files_fini) struct thread_files *guard = &all;
+	auto_fini(thread_files_fini) struct thread_files all = { 0 };
 	struct lodge_files *f;
 
-	(void)guard;
 	if (!loan || thread_files_list(loan, NULL, NULL, &all, &last) < 0)
 		return -1;
 	f = lib_put_files(all.count);

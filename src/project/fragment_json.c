@@ -15,7 +15,6 @@
 static const char PREFIX[] = "__BASE64__";
 
 DEFINE_AUTO(json_t *, json_decref);
-DEFINE_AUTO(struct store_file_list *, store_file_list_fini);
 
 /* ---- paths --------------------------------------------------------------------------------- */
 
@@ -189,8 +188,7 @@ int fragment_parse_files(const char *json, size_t len, struct store_file_list *r
 
 int fragment_files_from_json(json_t *map, struct store_file_list *ret, struct err *err)
 {
-	struct store_file_list l = { 0 };
-	auto_call(store_file_list_fini) struct store_file_list *guard = &l;
+	auto_fini(store_file_list_fini) struct store_file_list l = { 0 };
 	size_t count = json_object_size(map);
 	const char *path;
 	json_t *value;
@@ -207,8 +205,7 @@ int fragment_files_from_json(json_t *map, struct store_file_list *ret, struct er
 			return -1;
 	if (fragment_check_files(&l, err) < 0)
 		return -1;
-	guard = NULL;
-	*ret = l;
+	*ret = steal_struct(&l);
 	return 0;
 }
 

@@ -27,8 +27,6 @@
 
 enum { RACES_MAX = 8 };
 
-DEFINE_AUTO(struct store_session *, store_session_fini);
-
 /* ---- keys ---------------------------------------------------------------------------------- */
 
 struct store_binding binding_of_user(const char *user)
@@ -160,8 +158,7 @@ static bool has_mark(const struct store_session *s, const char *mark)
 /* NULL: none. */
 static int set_mark(struct session *n, const char *mark, const char *event, struct err *err)
 {
-	struct store_session s = { 0 };
-	auto_call(store_session_fini) struct store_session *guard = &s;
+	auto_fini(store_session_fini) struct store_session s = { 0 };
 
 	if (store_session_copy(&n->rec, &s, err) < 0)
 		return -1;
@@ -169,7 +166,6 @@ static int set_mark(struct session *n, const char *mark, const char *event, stru
 	s.metadata = mark ? strdup(mark) : NULL;
 	if (mark && !s.metadata)
 		return err_set(err, ERR_LIMIT, "no memory");
-	(void)guard;
 	return session_update(n, &s, event, err);
 }
 

@@ -14,8 +14,6 @@
 #include "session/reconcile.h"
 #include "session/session.h"
 
-DEFINE_AUTO(struct store_session *, store_session_fini);
-
 struct names { /* of sandboxes that a record names */
 	char (*ids)[STORE_ID];
 	size_t count, cap;
@@ -45,8 +43,7 @@ static int by_name(const void *a, const void *b)
  * session's own preferences allow. */
 static int bound_deadlines(struct session *n, struct err *err)
 {
-	struct store_session s = { 0 };
-	auto_call(store_session_fini) struct store_session *guard = &s;
+	auto_fini(store_session_fini) struct store_session s = { 0 };
 	int64_t now = engine_now(n->engine);
 
 	if (n->rec.state != SESSION_ACTIVE ||
@@ -58,7 +55,6 @@ static int bound_deadlines(struct session *n, struct err *err)
 		s.started_at = now;
 	s.last_activity_at = now;
 	session_record_retime(&s, now);
-	(void)guard;
 	return session_update(n, &s, "clock", err);
 }
 

@@ -20,8 +20,6 @@
 
 enum { PAUSE_WAIT_MS = 10000 };
 
-DEFINE_AUTO(struct store_session *, store_session_fini);
-
 static int hand_out(struct session *n, struct store_session *ret, struct err *err)
 {
 	return ret ? store_session_copy(&n->rec, ret, err) : 0;
@@ -44,8 +42,7 @@ int session_extend(struct engine *e, const struct caller *who, const struct sess
 		   int64_t ms, int64_t if_version, struct store_session *ret, struct err *err)
 {
 	auto_call(session_unlock) struct session *n = NULL;
-	struct store_session s = { 0 };
-	auto_call(store_session_fini) struct store_session *guard = &s;
+	auto_fini(store_session_fini) struct store_session s = { 0 };
 
 	if (ms < 0)
 		return err_set(err, ERR_INVALID, "ms: negative");
@@ -55,7 +52,6 @@ int session_extend(struct engine *e, const struct caller *who, const struct sess
 	session_record_push(&s, engine_now(e), ms ? ms : e->opts.extend_ms);
 	if (session_update_as(n, &s, "extend", who->actor, err) < 0)
 		return -1;
-	(void)guard;
 	return hand_out(n, ret, err);
 }
 
@@ -189,8 +185,7 @@ int session_change(struct engine *e, const struct caller *who, const struct sess
 		   const struct session_patch *p, struct store_session *ret, struct err *err)
 {
 	auto_call(session_unlock) struct session *n = NULL;
-	struct store_session s = { 0 };
-	auto_call(store_session_fini) struct store_session *guard = &s;
+	auto_fini(store_session_fini) struct store_session s = { 0 };
 	struct err second;
 
 	if (session_lock_reconciled(e, who, ref, p->if_version, &n, err) < 0 ||
@@ -203,7 +198,6 @@ int session_change(struct engine *e, const struct caller *who, const struct sess
 			(void)apply_limits(n, &n->rec, &second);
 		return -1;
 	}
-	(void)guard;
 	return hand_out(n, ret, err);
 }
 

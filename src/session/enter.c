@@ -20,8 +20,6 @@
 
 enum { RACES_MAX = 8 };
 
-DEFINE_AUTO(struct template *, template_fini);
-
 struct enter { /* one call under way */
 	struct engine *e;
 	const struct caller *who;
@@ -353,12 +351,10 @@ static int enter_ruled(struct enter *x, struct err *err)
 {
 	const struct session_opts *asked = x->want;
 	struct session_opts want = *asked;
-	struct policy_rules rules = { 0 };
-	auto_call(policy_rules_fini) struct policy_rules *guard = &rules;
+	auto_fini(policy_rules_fini) struct policy_rules rules = { 0 };
 	char user[STORE_USER];
 	int r;
 
-	(void)guard;
 	if (policy_rules_for_opts(x->e, x->who, &want, user, &rules, err) < 0)
 		return -1;
 	x->want = &want;
@@ -404,11 +400,9 @@ int session_resume(struct engine *e, const struct caller *who, const struct sess
 {
 	struct session_opts want = { .nkeys = 0 };
 	struct enter x = { .e = e, .who = who, .want = &want };
-	struct user_slot turn = { 0 };
-	auto_call(user_slot_release) struct user_slot *guard = &turn;
+	auto_fini(user_slot_release) struct user_slot turn = { 0 };
 	auto_call(session_unlock) struct session *n = NULL;
 
-	(void)guard;
 	if (user_slot_acquire_ref(e, who, ref, if_version, &n, &turn, err) < 0)
 		return -1;
 	if (use(&x, n, err) < 0) {

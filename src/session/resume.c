@@ -22,8 +22,6 @@
 #include "session/session.h"
 #include "session/session_spec.h"
 
-DEFINE_AUTO(struct template *, template_fini);
-
 struct stack {
 	char ids[KEEPER_LAYERS_MAX][STORE_ID];
 	const char *names[KEEPER_LAYERS_MAX];
@@ -66,8 +64,7 @@ static int make_sandbox(struct session *n, const struct stack *stack, struct san
 			struct err *err)
 {
 	struct sandbox_spec spec = sandbox_spec_default();
-	struct template t;
-	auto_call(template_fini) struct template *guard = &t;
+	auto_fini(template_fini) struct template t;
 	char base[STORE_ID];
 	struct keeper_client *k;
 	int r;
@@ -90,7 +87,6 @@ static int make_sandbox(struct session *n, const struct stack *stack, struct san
 		return -1;
 	r = sandbox_new(k, &spec, ret, err);
 	keeper_conn_unlock(n->engine);
-	(void)guard;
 	return r;
 }
 

@@ -20,8 +20,6 @@ enum {
 	LAG_PART = 16, /* and which part of the idle time */
 };
 
-DEFINE_AUTO(struct store_session *, store_session_fini);
-
 static size_t bucket_of(const char *id)
 {
 	uint32_t h = 2166136261u;
@@ -364,8 +362,7 @@ int session_transition(struct session *n, enum session_event ev,
 		       const struct session_cause_opts *why, session_edit_fn *set, void *arg,
 		       struct err *err)
 {
-	struct store_session s = { 0 };
-	auto_call(store_session_fini) struct store_session *guard = &s;
+	auto_fini(store_session_fini) struct store_session s = { 0 };
 	struct store_cause cause = { .code = "" };
 
 	if (store_session_copy(&n->rec, &s, err) < 0 ||
@@ -376,7 +373,6 @@ int session_transition(struct session *n, enum session_event ev,
 	snprintf(cause.code, sizeof(cause.code), "%s", session_cause_name(why->cause));
 	snprintf(cause.text, sizeof(cause.text), "%s", why->text ? why->text : "");
 	snprintf(cause.actor, sizeof(cause.actor), "%s", why->actor ? why->actor : "");
-	(void)guard;
 	return write_cause(n, &s, session_event_name(ev), &cause, err);
 }
 
@@ -424,8 +420,7 @@ void session_touch(struct session *n)
 
 int session_flush(struct session *n, struct err *err)
 {
-	struct store_session s = { 0 };
-	auto_call(store_session_fini) struct store_session *guard = &s;
+	auto_fini(store_session_fini) struct store_session s = { 0 };
 	int r = -1;
 
 	if (!n->dirty)
@@ -436,7 +431,6 @@ int session_flush(struct session *n, struct err *err)
 	r = st->session->update(st, &s, NULL, NULL, err);
 	if (r < 0)
 		return -1;
-	(void)guard;
 	publish(n, &s);
 	return 0;
 }

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-DEFINE_AUTO(struct template *, template_fini);
 DEFINE_AUTO(json_t *, json_decref);
 
 /* ---- checking -------------------------------------------------------------------------------- */
@@ -78,8 +77,7 @@ static int check_limits(struct engine *e, const struct session_opts *w, const ch
 int session_opts_check(struct engine *e, const struct caller *who, const struct session_opts *w,
 		       struct err *err)
 {
-	struct template merged;
-	auto_call(template_fini) struct template *guard = &merged;
+	auto_fini(template_fini) struct template merged;
 	int r;
 
 	template_init(&merged);
@@ -98,7 +96,6 @@ int session_opts_check(struct engine *e, const struct caller *who, const struct 
 	    session_metadata_check(w->metadata, err) < 0)
 		return -1;
 	r = check_limits(e, w, w->template ? w->template : "host", &merged, err);
-	(void)guard;
 	return r;
 }
 
@@ -223,11 +220,9 @@ static int set_spec(struct engine *e, const struct caller *who, const struct ses
 		    const struct policy_rules *rules, struct store_session *s, struct err *err)
 {
 	struct sandbox_spec spec = sandbox_spec_default();
-	struct template merged;
-	auto_call(template_fini) struct template *guard = &merged;
+	auto_fini(template_fini) struct template merged;
 
 	template_init(&merged);
-	(void)guard;
 	if (session_opts_template(e, who, w, s->template, err) < 0 ||
 	    check_limits(e, w, s->template, &merged, err) < 0 ||
 	    template_cap(&merged, &rules->most, err) < 0 || template_apply(&merged, &spec, err) < 0)

@@ -8,9 +8,6 @@
 #include "admit/policy_rules.h"
 #include "session/session_spec.h"
 
-DEFINE_AUTO(struct template *, template_fini);
-DEFINE_AUTO(struct store_session *, store_session_fini);
-
 static int cap(struct engine *e, const struct store_session *s, struct template *t, struct err *err)
 {
 	struct policy_rules r;
@@ -25,9 +22,7 @@ static int cap(struct engine *e, const struct store_session *s, struct template 
 int spec_load(struct engine *e, const struct store_session *s, struct template *ret,
 	      struct err *err)
 {
-	struct template base, over;
-	auto_call(template_fini) struct template *guard_base = &base;
-	auto_call(template_fini) struct template *guard_over = &over;
+	auto_fini(template_fini) struct template base, over;
 
 	template_init(&base);
 	template_init(&over);
@@ -37,10 +32,8 @@ int spec_load(struct engine *e, const struct store_session *s, struct template *
 		return -1;
 	if (template_merge(&base, &over, err) < 0 || cap(e, s, &base, err) < 0)
 		return -1;
-	(void)guard_over;
 	template_fini(ret);
-	*ret = base;
-	guard_base = NULL;
+	*ret = steal_struct(&base);
 	return 0;
 }
 
@@ -48,10 +41,8 @@ int spec_limits(struct engine *e, const struct store_session *s, struct limits *
 		struct err *err)
 {
 	struct sandbox_spec full = sandbox_spec_default();
-	struct template all;
-	auto_call(template_fini) struct template *guard = &all;
+	auto_fini(template_fini) struct template all;
 
-	(void)guard;
 	template_init(&all);
 	if (spec_load(e, s, &all, err) < 0 || template_apply(&all, &full, err) < 0)
 		return -1;
@@ -89,13 +80,10 @@ int spec_base(struct engine *e, const struct store_session *s, char ret[STORE_ID
 int spec_refresh(struct session *n, struct err *err)
 {
 	struct sandbox_spec spec = sandbox_spec_default();
-	struct store_session s = { 0 };
-	auto_call(store_session_fini) struct store_session *guard_s = &s;
-	struct template t;
-	auto_call(template_fini) struct template *guard_t = &t;
+	auto_fini(store_session_fini) struct store_session s = { 0 };
+	auto_fini(template_fini) struct template t;
 	bool bare;
 
-	(void)guard_s, (void)guard_t;
 	template_init(&t);
 	if (spec_load(n->engine, &n->rec, &t, err) < 0 || template_apply(&t, &spec, err) < 0)
 		return -1;

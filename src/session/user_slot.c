@@ -8,9 +8,6 @@
 #include "engine/single_flight.h"
 #include "session/session.h"
 
-DEFINE_AUTO(struct template *, template_fini);
-DEFINE_AUTO(struct store_session *, store_session_fini);
-
 /* The session that the call leads to, as it is now; false: a new one, as far as one can see. */
 static bool leads_somewhere(struct engine *e, const struct caller *who,
 			    const struct session_opts *w, struct store_session *ret)
@@ -30,12 +27,10 @@ static bool leads_somewhere(struct engine *e, const struct caller *who,
 static int of_template(struct engine *e, const struct caller *who, const struct session_opts *w,
 		       char ret[STORE_NAME], struct err *err)
 {
-	struct template t;
-	auto_call(template_fini) struct template *guard = &t;
+	auto_fini(template_fini) struct template t;
 	char name[STORE_ID];
 
 	template_init(&t);
-	(void)guard;
 	if (session_opts_template(e, who, w, name, err) < 0 ||
 	    template_load(e->home, name, &t, err) < 0)
 		return -1;
@@ -84,12 +79,10 @@ static int of_tenant(struct engine *e, const struct caller *who, char name[STORE
 int policy_rules_for_opts(struct engine *e, const struct caller *who, struct session_opts *w,
 			  char user[STORE_USER], struct policy_rules *ret, struct err *err)
 {
-	struct store_session s = { 0 };
-	auto_call(store_session_fini) struct store_session *guard = &s;
+	auto_fini(store_session_fini) struct store_session s = { 0 };
 	bool there = leads_somewhere(e, who, w, &s);
 	char name[STORE_NAME] = "";
 
-	(void)guard;
 	if (there)
 		snprintf(name, sizeof(name), "%s", s.policy);
 	else if (w->policy)
@@ -125,10 +118,8 @@ static int make_place(struct engine *e, const struct caller *who, const struct s
 int user_slot_acquire(struct engine *e, const struct caller *who, const struct store_session *s,
 		      struct user_slot *ret, struct err *err)
 {
-	struct policy_rules r;
-	auto_call(policy_rules_fini) struct policy_rules *guard = &r;
+	auto_fini(policy_rules_fini) struct policy_rules r;
 
-	(void)guard;
 	if (policy_rules_load(e, s->tenant, s->policy, &r, err) < 0)
 		return -1;
 	user_slot_lock_name(who, s->user, ret->name, sizeof(ret->name));
@@ -144,12 +135,10 @@ int user_slot_acquire_ref(struct engine *e, const struct caller *who, const stru
 			  int64_t if_version, struct session **ret, struct user_slot *turn,
 			  struct err *err)
 {
-	struct store_session s = { 0 };
-	auto_call(store_session_fini) struct store_session *guard = &s;
+	auto_fini(store_session_fini) struct store_session s = { 0 };
 	auto_call(session_unlock) struct session *n = NULL;
 	struct session_ref by_id = { .id = s.id };
 
-	(void)guard;
 	if (session_lock_reconciled(e, who, ref, if_version, &n, err) < 0)
 		return -1;
 	if (!user_slot_is_needed(&n->rec)) {

@@ -208,7 +208,6 @@ static void parser_fini(struct parser *p)
 	free(p->found);
 	free(p->functions);
 }
-DEFINE_AUTO(struct parser *, parser_fini);
 
 static int by_name(const void *a, const void *b)
 {
@@ -343,10 +342,9 @@ static int too_long(struct err *err)
 
 int shell_parse(const char *text, size_t len, struct shell_words *ret, struct err *err)
 {
-	struct parser p = { .src = { .text = text, .end = len }, .err = err };
-	auto_call(parser_fini) struct parser *guard = &p;
+	auto_fini(parser_fini) struct parser p = { .src = { .text = text, .end = len },
+						   .err = err };
 
-	(void)guard;
 	if (len > SHELL_TEXT_MAX)
 		return too_long(err);
 	if (memchr(text, '\0', len))
@@ -394,12 +392,10 @@ static int take_arguments(struct parser *p, const char *const *argv)
 
 int shell_parse_argv(const char *const *argv, struct shell_words *ret, struct err *err)
 {
-	struct parser p = { .err = err };
-	auto_call(parser_fini) struct parser *guard = &p;
+	auto_fini(parser_fini) struct parser p = { .err = err };
 	auto_free char *text = NULL;
 	size_t len = 0;
 
-	(void)guard;
 	text = joined(argv, &len);
 	if (!text)
 		return err_sys(err, ENOMEM, "command");

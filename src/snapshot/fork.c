@@ -16,8 +16,6 @@
 
 enum { FORKS_MAX = 1000, ENDS_MAX = 3 };
 
-DEFINE_AUTO(struct store_session *, store_session_fini);
-
 /* A snapshot that this session made, held. */
 static int own_snapshot(struct session *n, const struct caller *who, const char *id,
 			const char *holder, struct store_snapshot *ret, struct err *err)
@@ -79,19 +77,19 @@ static int new_record(const struct session *n, const char *layer, const struct s
 {
 	const struct store_session *from = &n->rec;
 	int64_t now = engine_now(n->engine);
-	struct store_session s = { .state = SESSION_HIBERNATED,
-				   .runtime = SESSION_RUNTIME_RESUMABLE,
-				   .on_idle = from->on_idle,
-				   .on_expire = from->on_expire,
-				   .generation = 1,
-				   .created_at = now,
-				   .last_activity_at = now,
-				   .idle_timeout_ms = from->idle_timeout_ms,
-				   .max_lifetime_ms = from->max_lifetime_ms,
-				   .memory_bytes = from->memory_bytes,
-				   .disk_bytes = from->disk_bytes };
-
-	auto_call(store_session_fini) struct store_session *guard = &s;
+	auto_fini(store_session_fini) struct store_session s = {
+		.state = SESSION_HIBERNATED,
+		.runtime = SESSION_RUNTIME_RESUMABLE,
+		.on_idle = from->on_idle,
+		.on_expire = from->on_expire,
+		.generation = 1,
+		.created_at = now,
+		.last_activity_at = now,
+		.idle_timeout_ms = from->idle_timeout_ms,
+		.max_lifetime_ms = from->max_lifetime_ms,
+		.memory_bytes = from->memory_bytes,
+		.disk_bytes = from->disk_bytes
+	};
 
 	memcpy(s.tenant, from->tenant, sizeof(s.tenant));
 	memcpy(s.user, from->user, sizeof(s.user));
@@ -108,8 +106,7 @@ static int new_record(const struct session *n, const char *layer, const struct s
 		*s.bindings = *key;
 		s.nbindings = 1;
 	}
-	*ret = s;
-	guard = NULL;
+	*ret = steal_struct(&s);
 	return 0;
 }
 
@@ -117,11 +114,9 @@ static int make_one(struct session *n, const char *layer, const struct store_bin
 		    const char *actor, struct store_session *ret, struct err *err)
 {
 	struct store_event ev = { .kind = "fork" };
-	struct store_session s = { 0 };
-	auto_call(store_session_fini) struct store_session *guard = &s;
+	auto_fini(store_session_fini) struct store_session s = { 0 };
 	auto_call(session_unlock) struct session *made = NULL;
 
-	(void)guard;
 	snprintf(ev.cause.code, sizeof(ev.cause.code), "%s",
 		 session_cause_name(SESSION_CAUSE_REQUESTED));
 	snprintf(ev.cause.text, sizeof(ev.cause.text), "from session %s", n->id);

@@ -24,8 +24,6 @@ enum {
 	ROOM_MS = 10000, /* for one that was stopped: somebody may have its place */
 };
 
-DEFINE_AUTO(struct store_session *, store_session_fini);
-
 /* ---- copies of what runs --------------------------------------------------------------------- */
 
 static int copy_files(struct session *n, const char *layer, bool *ret_whole, uint64_t *ret_bytes,
@@ -88,10 +86,8 @@ static int check_name(struct session *n, const char *name, struct err *err)
 static int note_in_record(struct session *n, const struct store_snapshot *snap, const char *actor,
 			  struct err *err)
 {
-	struct store_session s = { 0 };
-	auto_call(store_session_fini) struct store_session *guard = &s;
+	auto_fini(store_session_fini) struct store_session s = { 0 };
 
-	(void)guard;
 	if (store_session_copy(&n->rec, &s, err) < 0)
 		return -1;
 	s.generation = snap->generation;
@@ -200,11 +196,9 @@ int snapshot_list(struct engine *e, const struct caller *who, const struct sessi
 {
 	struct store_snapshot_filter f = { .tenant = who->tenant,
 					   .session = session ? session->id : NULL };
-	struct store_session s = { 0 };
-	auto_call(store_session_fini) struct store_session *guard = &s;
+	auto_fini(store_session_fini) struct store_session s = { 0 };
 	struct store_snapshot_list l = { 0 };
 
-	(void)guard;
 	/* by id it may be one that is gone: its snapshots outlive it */
 	if (session && !f.session) {
 		if (session_get(e, who, session, &s, err) < 0)
@@ -228,11 +222,9 @@ int snapshot_list(struct engine *e, const struct caller *who, const struct sessi
 static void forget_in_record(struct engine *e, const struct store_snapshot *snap, const char *actor)
 {
 	auto_call(session_unlock) struct session *n = NULL;
-	struct store_session s = { 0 };
-	auto_call(store_session_fini) struct store_session *guard = &s;
+	auto_fini(store_session_fini) struct store_session s = { 0 };
 	struct err ignored;
 
-	(void)guard;
 	if (!*snap->session || !session_trylock(e, snap->session, &n) ||
 	    n->rec.state == SESSION_DESTROYING || strcmp(n->rec.snapshot, snap->id) != 0 ||
 	    store_session_copy(&n->rec, &s, &ignored) < 0)

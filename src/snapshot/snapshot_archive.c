@@ -28,9 +28,6 @@ enum {
 
 #define UNFINISHED "lodge.import"
 
-DEFINE_AUTO(struct store_session *, store_session_fini);
-DEFINE_AUTO(struct template *, template_fini);
-
 int engine_zstd_pipe(struct engine *e, bool back, int fd, zstd_pipe_fn *fn, void *arg,
 		     struct err *err)
 {
@@ -155,8 +152,7 @@ static int set_limits(struct engine *e, const struct caller *who, struct templat
 static int make_place(struct engine *e, const struct caller *who, const char *template, bool owners,
 		      char ret[STORE_ID], struct err *err)
 {
-	struct template over;
-	auto_call(template_fini) struct template *guard = &over;
+	auto_fini(template_fini) struct template over;
 	struct session_opts want = { .template = template,
 				     .over = &over,
 				     .no_policy = true,
@@ -167,7 +163,6 @@ static int make_place(struct engine *e, const struct caller *who, const char *te
 	struct session_enter_result entered;
 
 	template_init(&over);
-	(void)guard;
 	if (owners) { /* an ordinary user's sandboxes have one owner for everything */
 		over.class = KEEPER_CLASS_ROOT;
 		over.user = strdup("0:0");
@@ -208,12 +203,10 @@ static int unpack(struct engine *e, const struct caller *who, const struct sessi
 static int seal(struct engine *e, const struct caller *who, const struct session_ref *place,
 		const char *name, struct store_snapshot *ret, struct err *err)
 {
-	struct store_session s = { 0 };
-	auto_call(store_session_fini) struct store_session *guard = &s;
+	auto_fini(store_session_fini) struct store_session s = { 0 };
 	struct store_snapshot snap = { .generation = 1, .created_at = engine_now(e) };
 	int r = -1;
 
-	(void)guard;
 	if (session_hibernate(e, who, place, 0, &s, err) < 0)
 		return -1;
 	if (!session_has_files(&s))

@@ -30,8 +30,6 @@ enum {
 	FACTS = 4096,
 };
 
-DEFINE_AUTO(struct template *, template_fini);
-
 void environment_fini(struct environment *v)
 {
 	store_environment_fini(&v->found);
@@ -113,10 +111,8 @@ static int get(struct engine *e, const char *name, const struct template *t,
 int environment_get(struct engine *e, const char *template, struct environment *ret,
 		    struct err *err)
 {
-	struct template t;
-	auto_call(template_fini) struct template *guard = &t;
+	auto_fini(template_fini) struct template t;
 
-	(void)guard;
 	if (load(e, template, &t, err) < 0)
 		return -1;
 	if (get(e, template, &t, ret, err) == 0)
@@ -285,11 +281,9 @@ void environment_release(struct engine *e, const char *template)
 int environment_capture(struct engine *e, const char *template, struct environment *ret,
 			struct err *err)
 {
-	struct template t;
-	auto_call(template_fini) struct template *guard = &t;
+	auto_fini(template_fini) struct template t;
 	int r;
 
-	(void)guard;
 	template_init(&t);
 	if (capacity_acquire(e, ROOM_MS, err) < 0)
 		return -1;

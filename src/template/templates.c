@@ -20,9 +20,6 @@
 
 #define HOLDER "template:"
 
-DEFINE_AUTO(struct template *, template_fini);
-DEFINE_AUTO(struct store_session *, store_session_fini);
-
 static void holder_of(const char *name, char ret[STORE_KEY])
 {
 	snprintf(ret, STORE_KEY, HOLDER "%s", name);
@@ -190,12 +187,10 @@ static int inherit(struct engine *e, const struct caller *who, const struct stor
 		   struct template *ret, struct err *err)
 {
 	struct session_ref ref = { .id = snap->session };
-	struct store_session s = { 0 };
-	auto_call(store_session_fini) struct store_session *guard = &s;
+	auto_fini(store_session_fini) struct store_session s = { 0 };
 	struct store_layer l;
 	int r = -1;
 
-	(void)guard;
 	WITH_STORE(e, st)
 	r = st->layer->get(st, snap->layer, &l, err);
 	if (r < 0)
@@ -235,12 +230,10 @@ static int promote(struct engine *e, const struct caller *who, const char *name,
 		   const char *snapshot, const struct template *over, struct err *err)
 {
 	char holder[STORE_KEY];
-	struct template t;
-	auto_call(template_fini) struct template *guard = &t;
+	auto_fini(template_fini) struct template t;
 	struct store_snapshot snap;
 
 	template_init(&t);
-	(void)guard;
 	holder_of(name, holder);
 	if (template_check_new(e, name, err) < 0 ||
 	    snapshot_hold(e, who, snapshot, holder, &snap, err) < 0)
@@ -271,11 +264,9 @@ int template_promote(struct engine *e, const struct caller *who, const char *nam
 static int change(struct engine *e, const struct caller *who, const char *name,
 		  template_edit_fn *edit, void *arg, struct err *err)
 {
-	struct template t;
-	auto_call(template_fini) struct template *guard = &t;
+	auto_fini(template_fini) struct template t;
 
 	template_init(&t);
-	(void)guard;
 	if (template_load(e->home, name, &t, err) < 0)
 		return err->code == ERR_NOT_FOUND ? unknown(name, err) : -1;
 	if (edit(arg, &t, err) < 0 || check_settings(e, who->tenant, &t, err) < 0)
@@ -330,12 +321,10 @@ static int refuse_if_used(struct engine *e, const char *name, struct err *err)
 /* Marked, so that who dies in the middle does not leave a template without files. */
 static int drop(struct engine *e, const char *name, struct err *err)
 {
-	struct template t;
-	auto_call(template_fini) struct template *guard = &t;
+	auto_fini(template_fini) struct template t;
 	char holder[STORE_KEY];
 
 	template_init(&t);
-	(void)guard;
 	holder_of(name, holder);
 	if (template_load(e->home, name, &t, err) < 0 && err->code == ERR_NOT_FOUND)
 		return unknown(name, err);

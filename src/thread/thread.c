@@ -12,10 +12,6 @@ enum { MINUTE_MS = 60000, SIGNALLED = 128 };
 
 static const char default_user[] = "user", default_workdir[] = "/workspace";
 
-DEFINE_AUTO(struct store_session *, store_session_fini);
-DEFINE_AUTO(struct template *, template_fini);
-DEFINE_AUTO(struct store_exec *, store_exec_fini);
-
 /* ---- settings -------------------------------------------------------------------------------- */
 
 static void set_default(uint64_t *to, uint64_t value)
@@ -117,23 +113,20 @@ static int use_existing(struct engine *e, const struct caller *who, const struct
 			struct session_enter_result *ret, struct err *err)
 {
 	struct session_ref by = { .kind = w->keys->kind, .key = w->keys->key };
-	struct store_session s = { 0 }, used = { 0 };
-	auto_call(store_session_fini) struct store_session *guard = &s;
+	auto_fini(store_session_fini) struct store_session s = { 0 };
+	struct store_session used = { 0 };
 	struct err ignored;
 
-	(void)guard;
 	if (session_get(e, who, &by, &s, &ignored) < 0)
 		return err_set(err, ERR_CONFLICT, "the session of this thread has just ended");
 	if (strcmp(s.user, w->user) != 0)
 		return err_set(err, ERR_DENIED, "this thread belongs to another user");
 	by = (struct session_ref){ .id = s.id };
 	*ret = (struct session_enter_result){ .outcome = SESSION_REUSED };
-	if (session_activity(e, who, &by, &used, &ignored) == 0) {
+	if (session_activity(e, who, &by, &used, &ignored) == 0)
 		ret->session = used;
-	} else {
-		ret->session = s;
-		s = (struct store_session){ 0 };
-	}
+	else
+		ret->session = steal_struct(&s);
 	return 0;
 }
 
@@ -142,8 +135,7 @@ int thread_enter(struct engine *e, const struct caller *who, const struct thread
 		 struct session_enter_result *ret, struct err *err)
 {
 	struct store_binding key = { .kind = "thread" };
-	struct template over;
-	auto_call(template_fini) struct template *guard = &over;
+	auto_fini(template_fini) struct template over;
 	struct session_opts w = { .keys = &key,
 				  .nkeys = 1,
 				  .user = user,
@@ -154,7 +146,6 @@ int thread_enter(struct engine *e, const struct caller *who, const struct thread
 				  .idle_timeout_ms = minutes ? minutes * MINUTE_MS : t->idle_ms,
 				  .on_idle = SESSION_END_DESTROY };
 
-	(void)guard;
 	template_init(&over);
 	if (check_name("user_id", user, STORE_USER, err) < 0 ||
 	    check_name("thread_id", thread, STORE_KEY, err) < 0)
@@ -188,10 +179,8 @@ int thread_timeout(double seconds, uint32_t *ret_ms, struct err *err)
 int thread_exit_code(struct exec_handle *x, const struct guest_exec_result *r, int *ret,
 		     struct err *err)
 {
-	struct store_exec rec = { 0 };
-	auto_call(store_exec_fini) struct store_exec *guard = &rec;
+	auto_fini(store_exec_fini) struct store_exec rec = { 0 };
 
-	(void)guard;
 	if (exec_get_info(x, &rec, err) < 0)
 		return -1;
 	*ret = rec.state == EXEC_LOST ? -1 : r->signal ? SIGNALLED + r->signal : r->code;

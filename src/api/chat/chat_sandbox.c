@@ -6,8 +6,6 @@
 #include "api/chat/chat.h"
 #include "api/core/internal.h"
 
-DEFINE_AUTO(struct session_enter_result *, session_enter_result_fini);
-
 /* ---- making ---------------------------------------------------------------------------------- */
 
 int chat_enter(struct api_call *c, const struct session_opts *w, struct session_enter_result *ret,
@@ -54,11 +52,9 @@ static int make_new(struct api_call *c, const struct wanted *w, struct session_e
 static int make_for(struct api_call *c, const struct wanted *w, struct session_enter_result *ret,
 		    struct err *err)
 {
-	struct store_session s = { 0 };
-	auto_call(store_session_fini) struct store_session *guard = &s;
+	auto_fini(store_session_fini) struct store_session s = { 0 };
 	struct session_ref ref = { .id = s.id };
 
-	(void)guard;
 	if (chat_session(c, w->session, &s, err) < 0)
 		return -1;
 	if (w->repository)
@@ -71,14 +67,12 @@ static int make_for(struct api_call *c, const struct wanted *w, struct session_e
 
 int chat_post_sandbox(struct api_call *c, struct err *err)
 {
-	struct session_enter_result how = { 0 };
-	auto_call(session_enter_result_fini) struct session_enter_result *guard = &how;
+	auto_fini(session_enter_result_fini) struct session_enter_result how = { 0 };
 	const struct store_session *s = &how.session;
 	int64_t began_us = clock_mono_us();
 	struct wanted w = { 0 };
 	struct json_out j;
 
-	(void)guard;
 	if (take_wanted(c, &w, err) < 0 || (w.session ? make_for : make_new)(c, &w, &how, err) < 0)
 		return -1;
 	api_observe_entered(c->api, how.outcome, (uint64_t)(clock_mono_us() - began_us));
@@ -101,13 +95,11 @@ int chat_post_sandbox(struct api_call *c, struct err *err)
 
 int chat_delete_sandbox(struct api_call *c, struct err *err)
 {
-	struct store_session s = { 0 }, after = { 0 };
-	auto_call(store_session_fini) struct store_session *guard = &s, *guard_after = &after;
+	auto_fini(store_session_fini) struct store_session s = { 0 }, after = { 0 };
 	struct session_ref ref = { .id = s.id };
 	bool stopped;
 	struct json_out j;
 
-	(void)guard, (void)guard_after;
 	if (chat_find(c, &s, err) < 0)
 		return -1;
 	stopped = s.state == SESSION_NONE;
@@ -127,12 +119,10 @@ int chat_delete_sandbox(struct api_call *c, struct err *err)
 
 int chat_get_status(struct api_call *c, struct err *err)
 {
-	struct store_session s = { 0 };
-	auto_call(store_session_fini) struct store_session *guard = &s;
+	auto_fini(store_session_fini) struct store_session s = { 0 };
 	struct json_out j;
 	bool active;
 
-	(void)guard;
 	if (chat_find(c, &s, err) < 0)
 		return -1;
 	active = session_is_active(&s, engine_now(c->engine));
@@ -198,11 +188,9 @@ static int reply_probed(struct api_call *c, const struct store_session *s,
 
 int chat_get_reconnect(struct api_call *c, struct err *err)
 {
-	struct store_session s = { 0 }, after = { 0 };
-	auto_call(store_session_fini) struct store_session *guard = &s, *guard_after = &after;
+	auto_fini(store_session_fini) struct store_session s = { 0 }, after = { 0 };
 	struct session_probe_result p;
 
-	(void)guard, (void)guard_after;
 	if (chat_find(c, &s, err) < 0 || probe(c, &s, &p, err) < 0 ||
 	    chat_session(c, s.id, &after, err) < 0)
 		return -1;
@@ -213,12 +201,10 @@ int chat_get_reconnect(struct api_call *c, struct err *err)
 
 int chat_post_extend(struct api_call *c, struct err *err)
 {
-	struct store_session s = { 0 }, after = { 0 };
-	auto_call(store_session_fini) struct store_session *guard = &s, *guard_after = &after;
+	auto_fini(store_session_fini) struct store_session s = { 0 }, after = { 0 };
 	struct session_ref ref = { .id = s.id };
 	struct json_out j;
 
-	(void)guard, (void)guard_after;
 	if (chat_find(c, &s, err) < 0)
 		return -1;
 	if (session_extend(c->engine, &c->who, &ref, 0, 0, &after, err) < 0)
@@ -234,13 +220,11 @@ int chat_post_extend(struct api_call *c, struct err *err)
 
 int chat_post_activity(struct api_call *c, struct err *err)
 {
-	struct store_session s = { 0 };
-	auto_call(store_session_fini) struct store_session *guard = &s;
+	auto_fini(store_session_fini) struct store_session s = { 0 };
 	struct session_ref ref = { .id = s.id };
 	struct json_out j;
 	bool active;
 
-	(void)guard;
 	if (chat_find(c, &s, err) < 0)
 		return -1;
 	active = session_activity(c->engine, &c->who, &ref, NULL, err) == 0;

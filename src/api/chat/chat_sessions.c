@@ -101,12 +101,10 @@ static int take_status(struct api_call *c, bool *archive, struct err *err)
 
 int chat_patch_session(struct api_call *c, struct err *err)
 {
-	struct store_session s = { 0 }, after = { 0 };
-	auto_call(store_session_fini) struct store_session *guard = &s, *guard_after = &after;
+	auto_fini(store_session_fini) struct store_session s = { 0 }, after = { 0 };
 	struct session_ref ref = { .id = s.id };
 	bool archive = false;
 
-	(void)guard, (void)guard_after;
 	if (take_status(c, &archive, err) < 0 || chat_session(c, c->params[0], &s, err) < 0)
 		return -1;
 	if (!archive && s.state == SESSION_HIBERNATING)

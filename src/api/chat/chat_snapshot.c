@@ -4,8 +4,6 @@
 
 #include "api/chat/chat.h"
 
-DEFINE_AUTO(struct session_enter_result *, session_enter_result_fini);
-
 /* Put away first, its files have a name without being copied, and nothing is written after them. */
 static int save(struct api_call *c, const struct store_session *s, struct store_snapshot *ret,
 		struct err *err)
@@ -23,12 +21,10 @@ static int save(struct api_call *c, const struct store_session *s, struct store_
 
 int chat_post_snapshot(struct api_call *c, struct err *err)
 {
-	struct store_session s = { 0 };
-	auto_call(store_session_fini) struct store_session *guard = &s;
+	auto_fini(store_session_fini) struct store_session s = { 0 };
 	struct store_snapshot snap = { 0 };
 	struct json_out j;
 
-	(void)guard;
 	if (chat_find(c, &s, err) < 0 || save(c, &s, &snap, err) < 0)
 		return -1;
 	api_out(&j);
@@ -64,14 +60,11 @@ static int may_resume(const struct store_session *s, struct err *err)
 
 int chat_put_snapshot(struct api_call *c, struct err *err)
 {
-	struct store_session s = { 0 };
-	auto_call(store_session_fini) struct store_session *guard = &s;
-	struct session_enter_result how = { 0 };
-	auto_call(session_enter_result_fini) struct session_enter_result *guard_how = &how;
+	auto_fini(store_session_fini) struct store_session s = { 0 };
+	auto_fini(session_enter_result_fini) struct session_enter_result how = { 0 };
 	struct session_ref ref = { .id = s.id };
 	struct json_out j;
 
-	(void)guard, (void)guard_how;
 	if (chat_find(c, &s, err) < 0 || may_resume(&s, err) < 0 ||
 	    session_resume(c->engine, &c->who, &ref, 0, &how, err) < 0)
 		return -1;

@@ -10,8 +10,6 @@
 
 enum { HOLD_US = 1000000 };
 
-DEFINE_AUTO(struct store_session *, store_session_fini);
-
 bool api_is_draining(const struct api *a)
 {
 	return a->draining;
@@ -67,12 +65,10 @@ static int by_id(struct api_call *c, const char *id, struct session_ref *ret, st
 /* By its id from here on: a key may lead elsewhere in a moment. */
 static int narrow(struct api_call *c, const char *id, struct session_ref *ref, struct err *err)
 {
-	struct store_session s = { 0 };
-	auto_call(store_session_fini) struct store_session *guard = &s;
+	auto_fini(store_session_fini) struct store_session s = { 0 };
 	struct store_tombstone t;
 	struct err why;
 
-	(void)guard;
 	if (session_get(c->engine, &c->who, ref, &s, &why) == 0)
 		return api_is_own(c, s.id, s.user) ? by_id(c, s.id, ref, err) : unseen(id, err);
 	if (why.sys == ESTALE && session_tombstone(c->engine, &c->who, ref, &t, &why) == 0)

@@ -11,8 +11,6 @@
 #include "base/one_line.h"
 #include "sandbox/guest_exec.h"
 
-DEFINE_AUTO(struct store_session *, store_session_fini);
-
 /* The first row of the class whose errno is the error's, or 0, says it. */
 static const struct problem {
 	enum err_code code;
@@ -89,15 +87,13 @@ static bool is_of_session(const struct api_call *c)
 /* The record as it is now, so that the caller need not ask before it tries again. */
 static void put_current(struct api_call *c, struct json_out *j)
 {
-	struct store_session s = { 0 };
-	auto_call(store_session_fini) struct store_session *guard = &s;
+	auto_fini(store_session_fini) struct store_session s = { 0 };
 	struct session_ref ref;
 	struct err ignored;
 
 	if (api_ref(c, c->params[0], &ref, &ignored) == 0 &&
 	    session_get(c->engine, &c->who, &ref, &s, &ignored) == 0)
 		api_put_session(c, j, "session", &s);
-	(void)guard;
 }
 
 static void put_tombstone(struct api_call *c, struct json_out *j)
@@ -129,13 +125,11 @@ static void put_full(struct api_call *c, struct json_out *j)
 /* How much that is, so that the caller need not ask. */
 static void put_shortage(struct api_call *c, const struct err *err, struct json_out *j)
 {
-	struct store_session s = { 0 };
-	auto_call(store_session_fini) struct store_session *guard = &s;
+	auto_fini(store_session_fini) struct store_session s = { 0 };
 	struct session_ref ref;
 	struct limits l;
 	struct err ignored;
 
-	(void)guard;
 	if (api_ref(c, c->params[0], &ref, &ignored) < 0 ||
 	    session_get(c->engine, &c->who, &ref, &s, &ignored) < 0)
 		return;

@@ -15,8 +15,6 @@ enum {
 	FILE_JSON_MAX = 2 * FRAGMENT_BYTES_MAX + 8 * FRAGMENT_PATH_MAX,
 };
 
-DEFINE_AUTO(struct store_file_list *, store_file_list_fini);
-
 /* The members, of an object that is open. */
 static void put_fragment(struct json_out *j, const struct store_fragment *f)
 {
@@ -139,12 +137,10 @@ static int send_all(struct api_call *c, const struct store_fragment *f,
 
 int projects_get_fragment(struct api_call *c, struct err *err)
 {
-	struct store_file_list files = { 0 };
-	auto_call(store_file_list_fini) struct store_file_list *guard = &files;
+	auto_fini(store_file_list_fini) struct store_file_list files = { 0 };
 	struct store_fragment f;
 	const char *user = NULL;
 
-	(void)guard;
 	if (projects_user(c, NULL, &user, err) < 0 ||
 	    fragment_get(c->engine, &c->who, user, c->params[0], c->params[1], &f, NULL, err) < 0)
 		return -1;

@@ -9,8 +9,6 @@
 
 enum { NAME_BYTES = 255 };
 
-DEFINE_AUTO(struct thread_files *, thread_files_fini);
-
 /* ---- listing --------------------------------------------------------------------------------- */
 
 /* A name that is no UTF-8 has U+FFFD in it, and its bytes beside it. */
@@ -37,12 +35,10 @@ static bool is_gone(void *rq)
 int threads_list(struct api_call *c, struct err *err)
 {
 	const char *id = http_query(c->rq, "session_id");
-	struct thread_files l = { 0 };
-	auto_call(thread_files_fini) struct thread_files *guard = &l;
+	auto_fini(thread_files_fini) struct thread_files l = { 0 };
 	struct json_out j;
 	struct v1_open_path a;
 
-	(void)guard;
 	if (!id || !*id)
 		return err_set(err, ERR_INVALID, "session_id: missing");
 	if (v1_open_session_path(c, id, "", true, &a, err) < 0 ||

@@ -7,8 +7,6 @@
 #include "api/threads/threads_sessions.h"
 #include "api/v1/v1_exec.h"
 
-DEFINE_AUTO(struct guest_exec_output *, guest_exec_output_fini);
-
 static int take_seconds(const json_t *b, uint32_t *ret_ms, struct err *err)
 {
 	const json_t *v = json_object_get(b, "timeout");
@@ -56,12 +54,10 @@ static int put_result(struct json_out *j, struct exec_handle *x, const struct gu
 static int answer(struct api_call *c, const struct exec_request *w, struct exec_handle *x,
 		  struct err *err)
 {
-	struct guest_exec_output o = { 0 };
-	auto_call(guest_exec_output_fini) struct guest_exec_output *guard = &o;
+	auto_fini(guest_exec_output_fini) struct guest_exec_output o = { 0 };
 	struct json_out j;
 	bool gone;
 
-	(void)guard;
 	if (v1_exec_collect(c, w, x, &o, &gone, err) < 0)
 		return -1;
 	if (gone)

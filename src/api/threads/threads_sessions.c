@@ -9,9 +9,6 @@
 
 #include "api/v1/v1.h"
 
-DEFINE_AUTO(struct store_session *, store_session_fini);
-DEFINE_AUTO(struct template *, template_fini);
-
 /* ---- answers --------------------------------------------------------------------------------- */
 
 static const char *sentence(const struct api_call *c, const struct err *err, unsigned status)
@@ -106,11 +103,9 @@ static void put_place(struct api_call *c, struct json_out *j, const struct store
 		      bool with_user)
 {
 	const struct thread_rules *t = &c->api->opts.threads;
-	struct template spec;
-	auto_call(template_fini) struct template *guard = &spec;
+	auto_fini(template_fini) struct template spec;
 	struct err ignored;
 
-	(void)guard;
 	template_init(&spec);
 	if (s->spec)
 		(void)template_parse("session", s->spec, strlen(s->spec), &spec, &ignored);
@@ -220,11 +215,9 @@ static int refuse_unknown(struct api_call *c, const struct session_ref *ref, str
 static int get_session(struct api_call *c, struct err *err)
 {
 	struct session_ref ref = { .kind = "thread", .key = http_query(c->rq, "thread_id") };
-	struct store_session s = { 0 };
-	auto_call(store_session_fini) struct store_session *guard = &s;
+	auto_fini(store_session_fini) struct store_session s = { 0 };
 	struct json_out j;
 
-	(void)guard;
 	if (!ref.key || !*ref.key)
 		return err_set(err, ERR_INVALID, "thread_id: missing");
 	if (session_get(c->engine, &c->who, &ref, &s, err) < 0 || api_may_see(c, s.id, err) < 0)

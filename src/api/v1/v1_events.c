@@ -15,8 +15,6 @@
 
 enum { BATCH = 200 };
 
-DEFINE_AUTO(struct store_session *, store_session_fini);
-
 /* Waits until it is time to look again. */
 static bool pause_stream(struct api_call *c, unsigned *silent_ms)
 {
@@ -69,12 +67,10 @@ static int take_since(struct api_call *c, struct events *e, struct err *err)
 
 int v1_session_id(struct api_call *c, const char *name, const char **ret, struct err *err)
 {
-	struct store_session s = { 0 };
-	auto_call(store_session_fini) struct store_session *guard = &s;
+	auto_fini(store_session_fini) struct store_session s = { 0 };
 	struct store_tombstone t;
 	struct session_ref ref;
 
-	(void)guard;
 	if (!*name)
 		return err_set(err, ERR_INVALID, "session: empty");
 	if (api_ref(c, name, &ref, err) < 0)
@@ -249,11 +245,9 @@ int v1_start(struct api_call *c, struct err *err)
 
 int v1_progress(struct api_call *c, struct err *err)
 {
-	struct store_session s = { 0 };
-	auto_call(store_session_fini) struct store_session *guard = &s;
+	auto_fini(store_session_fini) struct store_session s = { 0 };
 	struct session_ref ref;
 
-	(void)guard;
 	if (api_ref(c, c->params[0], &ref, err) < 0 ||
 	    session_get(c->engine, &c->who, &ref, &s, err) < 0)
 		return -1;

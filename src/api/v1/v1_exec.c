@@ -21,7 +21,6 @@ enum {
 };
 
 DEFINE_AUTO(struct guest_exec_output *, guest_exec_output_fini);
-DEFINE_AUTO(struct store_exec *, store_exec_fini);
 
 /* ---- what is wanted -------------------------------------------------------------------------- */
 
@@ -324,8 +323,7 @@ static bool has_waited(void *arg)
 static int leave(struct api_call *c, const struct exec_request *w, struct exec_handle *x,
 		 struct err *err)
 {
-	struct store_exec rec = { 0 };
-	auto_call(store_exec_fini) struct store_exec *guard __attribute__((unused)) = &rec;
+	auto_fini(store_exec_fini) struct store_exec rec = { 0 };
 	struct feeding f = { c->rq, clock_mono_us() + FEED_MAX_US };
 	struct err ignored;
 	struct json_out j;

@@ -18,9 +18,6 @@ enum {
 	INPUT_PIECE = 64 << 10,
 };
 
-DEFINE_AUTO(struct store_exec *, store_exec_fini);
-DEFINE_AUTO(struct store_session *, store_session_fini);
-
 /* ---- looking --------------------------------------------------------------------------------- */
 
 int v1_execs(struct api_call *c, struct err *err)
@@ -55,8 +52,7 @@ static int check_session(struct exec_handle *x, const char *session, struct err 
 
 int v1_open_exec(struct api_call *c, const char *id, struct exec_handle **ret, struct err *err)
 {
-	struct store_session s = { 0 };
-	auto_call(store_session_fini) struct store_session *guard __attribute__((unused)) = &s;
+	auto_fini(store_session_fini) struct store_session s = { 0 };
 	auto_call(exec_close) struct exec_handle *x = NULL;
 	struct session_ref ref;
 

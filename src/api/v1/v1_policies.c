@@ -9,9 +9,6 @@
 #include "api/core/internal.h"
 #include "admit/policy.h"
 
-DEFINE_AUTO(struct template *, template_fini);
-DEFINE_AUTO(struct store_policy *, store_policy_fini);
-
 /* ---- out ------------------------------------------------------------------------------------- */
 
 static void put_commands(struct json_out *j, const struct store_policy *p)
@@ -25,11 +22,9 @@ static void put_commands(struct json_out *j, const struct store_policy *p)
 static int put_policy(struct api_call *c, struct json_out *j, const char *key,
 		      const struct store_policy *p, struct err *err)
 {
-	struct template most;
-	auto_call(template_fini) struct template *guard = &most;
+	auto_fini(template_fini) struct template most;
 	int64_t sessions;
 
-	(void)guard;
 	if (policy_limits(p, &most, err) < 0 || policy_sessions(c->engine, p, &sessions, err) < 0)
 		return -1;
 	json_out_object(j, key);
@@ -112,10 +107,8 @@ static int take_words(const json_t *b, struct store_policy *p, struct err *err)
 
 static int take_limits(const json_t *b, struct store_policy *p, struct err *err)
 {
-	struct template most;
-	auto_call(template_fini) struct template *guard = &most;
+	auto_fini(template_fini) struct template most;
 
-	(void)guard;
 	if (api_take_spec(b, &most, err) < 0)
 		return -1;
 	return says(b, "limits") ? policy_set_limits(p, &most, err) : 0;
@@ -169,11 +162,9 @@ static int post_policy(struct api_call *c, struct err *err)
 					      "on_exceed", "idle_timeout_ms", "max_lifetime_ms",
 					      "network",   "limits",	      "commands",
 					      NULL };
-	struct store_policy p = { 0 };
-	auto_call(store_policy_fini) struct store_policy *guard = &p;
+	auto_fini(store_policy_fini) struct store_policy p = { 0 };
 	json_t *b;
 
-	(void)guard;
 	snprintf(p.tenant, sizeof(p.tenant), "%s", c->who.tenant);
 	if (api_body(c, fields, &b, err) < 0 ||
 	    take_name(b, "name", p.name, sizeof(p.name), err) < 0 ||
@@ -223,10 +214,8 @@ static int find(struct api_call *c, struct store_policy *ret, struct err *err)
 
 static int get_policy(struct api_call *c, struct err *err)
 {
-	struct store_policy p = { 0 };
-	auto_call(store_policy_fini) struct store_policy *guard = &p;
+	auto_fini(store_policy_fini) struct store_policy p = { 0 };
 
-	(void)guard;
 	return find(c, &p, err) < 0 ? -1 : reply_policy(c, 200, &p, err);
 }
 
@@ -240,12 +229,10 @@ static int patch_policy(struct api_call *c, struct err *err)
 					      "limits",
 					      "commands",
 					      NULL };
-	struct store_policy p = { 0 };
-	auto_call(store_policy_fini) struct store_policy *guard = &p;
+	auto_fini(store_policy_fini) struct store_policy p = { 0 };
 	const char *tenant;
 	json_t *b;
 
-	(void)guard;
 	if (take_tenant(c, http_query(c->rq, "tenant"), &tenant, err) < 0 ||
 	    api_body(c, fields, &b, err) < 0 ||
 	    policy_change(c->engine, c->who.actor, tenant, c->params[0], edit, b, &p, err) < 0)
@@ -255,10 +242,8 @@ static int patch_policy(struct api_call *c, struct err *err)
 
 static int delete_policy(struct api_call *c, struct err *err)
 {
-	struct store_policy p = { 0 };
-	auto_call(store_policy_fini) struct store_policy *guard = &p;
+	auto_fini(store_policy_fini) struct store_policy p = { 0 };
 
-	(void)guard;
 	if (find(c, &p, err) < 0 ||
 	    policy_remove(c->engine, c->who.actor, p.tenant, p.name, err) < 0)
 		return -1;
@@ -269,13 +254,11 @@ static int delete_policy(struct api_call *c, struct err *err)
 static int post_test(struct api_call *c, struct err *err)
 {
 	static const char *const fields[] = { "command", NULL };
-	struct policy_verdict v = { 0 };
-	auto_call(policy_verdict_fini) struct policy_verdict *guard = &v;
+	auto_fini(policy_verdict_fini) struct policy_verdict v = { 0 };
 	const char *tenant, *text = NULL;
 	struct json_out j;
 	json_t *b;
 
-	(void)guard;
 	if (take_tenant(c, http_query(c->rq, "tenant"), &tenant, err) < 0 ||
 	    api_body(c, fields, &b, err) < 0 || api_str(b, "command", &text, err) < 0)
 		return -1;

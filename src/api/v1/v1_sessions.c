@@ -11,9 +11,6 @@
 #include "api/v1/v1.h"
 #include "service/service_admin.h"
 
-DEFINE_AUTO(struct store_session *, store_session_fini);
-DEFINE_AUTO(struct template *, template_fini);
-
 enum { WAIT_MAX_MS = 60 * 1000 };
 
 /* ---- entering -------------------------------------------------------------------------------- */
@@ -161,12 +158,10 @@ int v1_check_token(struct api_call *c, const struct store_binding *key,
 		   const struct session_opts *w, struct err *err)
 {
 	struct session_ref by = { .kind = key->kind, .key = key->key }, ref;
-	struct store_session s = { 0 };
-	auto_call(store_session_fini) struct store_session *guard = &s;
+	auto_fini(store_session_fini) struct store_session s = { 0 };
 	struct store_snapshot snap;
 	struct err ignored;
 
-	(void)guard;
 	if (*c->session)
 		return err_set(err, ERR_DENIED, "this token is for one session only");
 	if (!*c->user)
@@ -249,15 +244,13 @@ static int enter(struct api_call *c, const struct session_opts *w, struct err *e
 
 static int post_session(struct api_call *c, struct err *err)
 {
-	struct template over;
-	auto_call(template_fini) struct template *guard = &over;
+	auto_fini(template_fini) struct template over;
 	struct store_binding key = { 0 };
 	struct session_opts w = { .keys = &key, .over = &over };
 	json_t *b;
 	int n;
 
 	template_init(&over);
-	(void)guard;
 	if (api_body(c, enter_fields, &b, err) < 0 || refuse_missing(b, err) < 0 ||
 	    take_names(b, &w, err) < 0 || take_numbers(b, &w, err) < 0 ||
 	    take_metadata(c, b, &w.metadata, err) < 0 || api_take_spec(b, &over, err) < 0)
@@ -455,15 +448,13 @@ static int patch_session(struct api_call *c, struct err *err)
 	static const char *const fields[] = { "idle_timeout_ms", "max_lifetime_ms", "on_idle",
 					      "on_expire",	 "limits",	    "metadata",
 					      "archived",	 "if_version",	    NULL };
-	struct template limits;
-	auto_call(template_fini) struct template *guard = &limits;
+	auto_fini(template_fini) struct template limits;
 	struct store_session s = { 0 };
 	struct change p = { 0 };
 	struct session_ref ref;
 	json_t *b;
 
 	template_init(&limits);
-	(void)guard;
 	if (api_ref(c, c->params[0], &ref, err) < 0 || api_body(c, fields, &b, err) < 0 ||
 	    api_take_spec(b, &limits, err) < 0 || take_change(c, b, &limits, &p, err) < 0 ||
 	    make_change(c, &ref, &p, &s, err) < 0)

@@ -13,17 +13,13 @@
 
 enum { FORKS_MAX = 100 };
 
-DEFINE_AUTO(struct store_session *, store_session_fini);
-
 static int put_snapshot(struct api_call *c, struct json_out *j, const char *key,
 			const struct store_snapshot *s, struct err *err)
 {
 	struct session_ref ref = { .id = s->session };
-	struct store_session of = { 0 };
-	auto_call(store_session_fini) struct store_session *guard = &of;
+	auto_fini(store_session_fini) struct store_session of = { 0 };
 	bool there = *s->session && session_get(c->engine, &c->who, &ref, &of, err) == 0;
 
-	(void)guard;
 	if (*s->session && !there && err->code != ERR_NOT_FOUND)
 		return -1;
 	api_put_snapshot(j, key, s, there ? &of : NULL);

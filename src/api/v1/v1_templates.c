@@ -11,8 +11,6 @@
 #include "base/array.h"
 #include "template/templates.h"
 
-DEFINE_AUTO(struct template *, template_fini);
-
 /* ---- out ------------------------------------------------------------------------------------- */
 
 static void put_env(struct json_out *j, const struct template *t)
@@ -153,10 +151,8 @@ static int replace_env(struct template *t, const struct template *new, struct er
 static int edit(void *arg, struct template *t, struct err *err)
 {
 	const json_t *b = arg;
-	struct template new;
-	auto_call(template_fini) struct template *guard = &new;
+	auto_fini(template_fini) struct template new;
 
-	(void)guard;
 	if (api_take_spec(b, &new, err) < 0)
 		return -1;
 	if (says(b, "run_as"))
@@ -212,12 +208,10 @@ static int post_template(struct api_call *c, struct err *err)
 					      "env",  "limits",	  "class",  "policy", NULL };
 	struct caller who = c->who;
 	const char *name = NULL, *snapshot = NULL;
-	struct template over;
-	auto_call(template_fini) struct template *guard = &over;
+	auto_fini(template_fini) struct template over;
 	json_t *b;
 
 	template_init(&over);
-	(void)guard;
 	if (api_body(c, fields, &b, err) < 0 || api_str(b, "name", &name, err) < 0 ||
 	    api_str(b, "snapshot", &snapshot, err) < 0 ||
 	    api_str(b, "tenant", &who.tenant, err) < 0 || api_take_spec(b, &over, err) < 0 ||

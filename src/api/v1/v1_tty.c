@@ -29,7 +29,6 @@ enum {
 
 static const char protocol[] = "lodge.tty";
 
-DEFINE_AUTO(struct store_exec *, store_exec_fini);
 _Static_assert((int)PIECE >= (int)TAIL && (int)PIECE >= (int)TEXT_MAX, "all fits the buffer");
 
 struct tty {
@@ -221,8 +220,7 @@ static void send_place(struct tty *t, const char *exec)
 
 static void send_exit(struct tty *t)
 {
-	struct store_exec rec = { 0 };
-	auto_call(store_exec_fini) struct store_exec *guard __attribute__((unused)) = &rec;
+	auto_fini(store_exec_fini) struct store_exec rec = { 0 };
 	struct json_out j;
 	struct err ignored;
 

@@ -17,7 +17,6 @@
 #include "cli/core/target.h"
 
 DEFINE_AUTO(struct client *, client_free);
-DEFINE_AUTO(struct target *, target_fini);
 
 enum { KEY_SIZE = 4096 };
 
@@ -118,11 +117,9 @@ static int write_file(const char *path, const struct target *w, struct err *err)
 
 static int login(struct err *err)
 {
-	struct target w = { 0 };
-	auto_call(target_fini) struct target *guard = &w;
+	auto_fini(target_fini) struct target w = { 0 };
 	char path[WHERE_PATH];
 
-	(void)guard;
 	if (target_config(path, err) < 0 || target_find(&w, err) < 0)
 		return -1;
 	if (try_it(&w, err) < 0) {

@@ -143,12 +143,10 @@ static int print_json(const struct shell_rules *r, const struct shell_words *w, 
 
 static int test(struct opts *o, int argc, char **argv, struct err *err)
 {
-	struct shell_words w = { 0 };
-	auto_call(shell_words_fini) struct shell_words *guard = &w;
+	auto_fini(shell_words_fini) struct shell_words w = { 0 };
 	int first, n = cli_option_parse(&command, argc, argv, o, &first, err);
 	bool allowed;
 
-	(void)guard;
 	if (n)
 		return n < 0 ? cli_option_fail(CLI_EXIT_USAGE, err) : 0;
 	if (first + 1 != argc) {

@@ -31,7 +31,6 @@ static void close_source(struct source *s)
 	if (s->fd > STDIN_FILENO)
 		close(s->fd);
 }
-DEFINE_AUTO(struct source *, close_source);
 
 static int open_source(const struct api_cmd *a, struct source *s, struct err *err)
 {
@@ -204,10 +203,10 @@ static int check_policy(struct api_cmd *a, struct err *err)
 
 static int of_archive(struct api_cmd *a, json_t **ret, struct err *err)
 {
-	struct source s = { .fd = -1, .tar = { .fd = -1, .target = -1, .stage = -1 } };
-	auto_call(close_source) struct source *guard = &s;
+	auto_fini(close_source) struct source s = {
+		.fd = -1, .tar = { .fd = -1, .target = -1, .stage = -1 }
+	};
 
-	(void)guard;
 	if (check_policy(a, err) < 0 || open_source(a, &s, err) < 0)
 		return -1;
 	return make_of(a, &s, ret, err);

@@ -13,7 +13,6 @@
 #include "cli/copy/tar_child.h"
 
 DEFINE_AUTO(struct client_stream *, client_close);
-DEFINE_AUTO(struct tar_child *, tar_abort);
 
 static bool is_dir_name(const char *path)
 {
@@ -152,10 +151,8 @@ static int up_dir(struct api_cmd *a, const struct cp_parse_target *from,
 		  const struct cp_parse_target *to, const char *path, const json_t *there,
 		  const struct stat *st, uint64_t *bytes, struct err *err)
 {
-	struct tar_child t = { .fd = -1, .target = -1, .stage = -1 };
-	auto_call(tar_abort) struct tar_child *guard = &t;
+	auto_fini(tar_abort) struct tar_child t = { .fd = -1, .target = -1, .stage = -1 };
 
-	(void)guard;
 	if (there && !api_cmd_is(there, "type", "directory"))
 		return err_set(err, ERR_CONFLICT, "%.160s: no directory there", to->given);
 	if ((!there && make_dir(a, to, path, st, err) < 0) || tar_pack(&t, from->path, err) < 0)

@@ -11,8 +11,6 @@
 #include "cli/core/commands.h"
 #include "cli/exec/tty_session.h"
 
-DEFINE_AUTO(struct tty_session *, tty_session_fini);
-
 /* ---- the session ----------------------------------------------------------------------------- */
 
 static const char *own_name(void)
@@ -151,16 +149,14 @@ static void say_keys(const struct api_cmd *a, const struct tty_session *s, bool 
 static int run(struct api_cmd *a, struct err *err)
 {
 	char ref[WHERE_REF], query[ASK_PATH], outcome[32];
-	struct tty_session s = {
+	auto_fini(tty_session_fini) struct tty_session s = {
 		.client = a->client, .ref = ref, .no_keys = a->no_keys, .signals = -1
 	};
-	auto_call(tty_session_fini) struct tty_session *guard = &s;
 	enum screen_end end = SCREEN_EXIT;
 	bool back;
 	char **words = a->argv[a->argc] ? a->argv + a->argc + 1 : NULL; /* behind the dashes */
 	int status = 0;
 
-	(void)guard;
 	words = words && *words ? words : NULL;
 	if (target_ref(a->argc ? a->argv[0] : own_name(), ref, err) < 0 ||
 	    get_session(a, ref, err) < 0 || choose(a, &s, words, query, err) < 0)

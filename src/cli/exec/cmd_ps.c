@@ -8,8 +8,6 @@
 #include "cli/core/print_session.h"
 #include "cli/exec/tty_session.h"
 
-DEFINE_AUTO(struct exec_job *, exec_job_fini);
-
 /* ---- what they share ------------------------------------------------------------------------- */
 
 static int list(struct api_cmd *a, const char *ref, json_t **ret, struct err *err)
@@ -118,10 +116,8 @@ int cmd_ps(int argc, char **argv)
 
 static int run_logs(struct api_cmd *a, struct err *err)
 {
-	struct exec_job j = { .keep = a->json };
-	auto_call(exec_job_fini) struct exec_job *guard = &j;
+	auto_fini(exec_job_fini) struct exec_job j = { .keep = a->json };
 
-	(void)guard;
 	if (take_job(a, NULL, &j, err) < 0 || exec_job_follow(&j, a->follow, err) < 0)
 		return -1;
 	if (a->json)

@@ -410,19 +410,15 @@ int tty_session_run(struct tty_session *s, enum screen_end *ret, int *ret_status
 	return r;
 }
 
-DEFINE_AUTO(struct tty_session *, tty_session_fini);
-
 int tty_session_job(const struct exec_job *j, bool from_start, struct err *err)
 {
-	struct tty_session s = {
+	auto_fini(tty_session_fini) struct tty_session s = {
 		.client = j->client, .ref = j->ref, .from_start = from_start, .signals = -1
 	};
-	auto_call(tty_session_fini) struct tty_session *guard = &s;
 	enum screen_end end = SCREEN_EXIT;
 	char outcome[32];
 	int status = 0;
 
-	(void)guard;
 	memcpy(s.id, j->id, sizeof(s.id));
 	if (tty_session_open(&s, outcome, err) < 0)
 		return -1;

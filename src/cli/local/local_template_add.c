@@ -19,8 +19,6 @@
 #include "sandbox/home_dir.h"
 #include "sandbox/keeper_client.h"
 
-DEFINE_AUTO(struct tar_child *, tar_abort);
-
 struct add_opts {
 	struct template t; /* first: limit_opt.h */
 	const char *home;
@@ -111,10 +109,8 @@ static void close_source(struct source *s)
  * would not do: in there every owner but its own looks like nobody. */
 static int unpack_dir(struct unpack *u, const char *dir, unsigned flags, struct err *err)
 {
-	struct tar_child t = { .fd = -1, .target = -1, .stage = -1 };
-	auto_call(tar_abort) struct tar_child *guard = &t;
+	auto_fini(tar_abort) struct tar_child t = { .fd = -1, .target = -1, .stage = -1 };
 
-	(void)guard;
 	if (tar_pack_root(&t, dir, err) < 0 || unpack_tar(u, t.fd, "/", flags, err) < 0)
 		return -1;
 	return tar_finish(&t, err);

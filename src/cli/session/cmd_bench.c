@@ -16,7 +16,6 @@
 
 enum { TIMES = 50, TIMES_MAX = 10000, FILE_BYTES = 4096 };
 
-DEFINE_AUTO(struct temp_session *, temp_session_end);
 DEFINE_AUTO(struct client_stream *, client_close);
 
 struct bench {
@@ -169,14 +168,12 @@ static int make_file(struct err *err)
 static int run(struct api_cmd *a, struct err *err)
 {
 	auto_json json_t *rows = json_array(), *body = NULL, *answer = NULL;
-	struct temp_session t = { 0 };
-	auto_call(temp_session_end) struct temp_session *guard = &t;
+	auto_fini(temp_session_end) struct temp_session t = { 0 };
 	auto_close int fd = -1;
 	struct bench b = { .a = a, .id = t.id };
 	uint64_t times = TIMES;
 	char key[64];
 
-	(void)guard;
 	if (api_cmd_count_of(a, "--count", a->count, 1, TIMES_MAX, &times, err) < 0)
 		return -1;
 	snprintf(key, sizeof(key), "lodge-bench-%d-%lld", (int)getpid(),

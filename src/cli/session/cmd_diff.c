@@ -10,8 +10,6 @@
 #include "cli/core/commands.h"
 #include "cli/session/temp_session.h"
 
-DEFINE_AUTO(struct temp_session *, temp_session_end);
-
 /* ---- lists ----------------------------------------------------------------------------------- */
 
 static int by_path(const void *x, const void *y)
@@ -157,12 +155,10 @@ static int take_operands(struct api_cmd *a, const char *ref, json_t **snapshot, 
 static int run(struct api_cmd *a, struct err *err)
 {
 	auto_json json_t *snapshot = NULL, *body = NULL, *changes = json_array(), *answer = NULL;
-	struct temp_session older = { 0 };
-	auto_call(temp_session_end) struct temp_session *guard = &older;
+	auto_fini(temp_session_end) struct temp_session older = { 0 };
 	char ref[WHERE_REF], url[ASK_PATH];
 	const char *path;
 
-	(void)guard;
 	if (target_ref(a->argv[0], ref, err) < 0 ||
 	    take_operands(a, ref, &snapshot, &path, err) < 0 ||
 	    client_path(url, sizeof(url), err, "/v1/sessions/%s/fork", ref) < 0)

@@ -130,7 +130,6 @@ void cgroup_fds_close(struct cgroup_fds *f)
 		f->tasks[i] = -1;
 	}
 }
-DEFINE_AUTO(struct cgroup_fds *, cgroup_fds_close);
 
 /* lodge-init may make leaves below `dir` and move its children into them. */
 static void give(int dir, uid_t owner)
