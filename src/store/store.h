@@ -298,8 +298,6 @@ struct store {
  * `socket` is what another opener is told, beside the process id. A file that is damaged, of a
  * newer lodge or not ours is refused and left as it is. */
 int store_open_sqlite(const char *path, const char *socket, struct store **ret, struct err *err);
-/* Gone with the process. For tests, and for what need not last. */
-int store_open_memory(struct store **ret, struct err *err);
 
 void store_close(struct store *st); /* NULL is allowed */
 DEFINE_AUTO(struct store *, store_close);
