@@ -250,7 +250,7 @@ static int prune_session(int dir, const char *name, void *arg)
 	if (file_each_at(dir, name, prune_file, p) < 0 || !p->empty)
 		return 0;
 	WITH_STORE(p->engine, st)
-	r = st->session->get(st, name, &s, &err);
+	r = store_session_get(st, name, &s, &err);
 	if (r == 0)
 		store_session_fini(&s);
 	else if (err.code == ERR_NOT_FOUND)
@@ -264,6 +264,6 @@ void exec_output_prune(struct engine *e, int64_t before)
 	struct err ignored;
 
 	WITH_STORE(e, st)
-	(void)st->exec->prune(st, before, &ignored);
+	(void)store_exec_prune(st, before, &ignored);
 	(void)file_each_at(e->logs, ".", prune_session, &p);
 }

@@ -142,7 +142,7 @@ static int leave_all(struct engine *e, const struct caller *who, struct err *err
 		struct store_user_list l = { 0 };
 
 		WITH_STORE(e, st)
-		r = st->user->list(st, who->tenant, page, &l, err);
+		r = store_user_list(st, who->tenant, page, &l, err);
 		for (size_t i = 0; r == 0 && i < l.count; i++)
 			r = leave_if_gone(e, who, l.items[i].id, err);
 		page.after = l.next;

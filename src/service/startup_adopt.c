@@ -83,7 +83,7 @@ static int each_session(struct engine *e, uint64_t states,
 		struct store_session_list l = { 0 };
 
 		WITH_STORE(e, st)
-		r = st->session->list(st, &f, page, &l, err);
+		r = store_session_list(st, &f, page, &l, err);
 		for (size_t i = 0; r == 0 && i < l.count; i++)
 			r = fn(e, &l.items[i], arg, err);
 		page.after = l.next;

@@ -226,7 +226,7 @@ static bool sweep_page(struct engine *e, int64_t now, struct names *seen, unsign
 	int r = -1;
 
 	WITH_STORE(e, st)
-	r = st->session->due(st, now, limit, &l, &ignored);
+	r = store_session_due(st, now, limit, &l, &ignored);
 	for (size_t i = 0; r == 0 && i < l.count; i++) {
 		enum looked how;
 
@@ -327,11 +327,11 @@ static void prune(struct engine *e)
 
 	WITH_STORE(e, st)
 	{
-		(void)st->tombstone->prune(st, now - e->opts.tombstones_ms, &ignored);
-		(void)st->event->prune(st, now - e->opts.events_ms, &ignored);
-		(void)st->exec->prune(st, execs, &ignored);
-		(void)st->once->prune(st, execs, &ignored);
-		(void)st->reserve(st, true);
+		(void)store_tombstone_prune(st, now - e->opts.tombstones_ms, &ignored);
+		(void)store_event_prune(st, now - e->opts.events_ms, &ignored);
+		(void)store_exec_prune(st, execs, &ignored);
+		(void)store_once_prune(st, execs, &ignored);
+		(void)store_reserve(st, true);
 	}
 	exec_output_prune(e, execs);
 }

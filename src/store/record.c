@@ -90,9 +90,3 @@ void store_file_fini(struct store_file *f)
 	free(f->data);
 	*f = (struct store_file){ 0 };
 }
-
-void store_close(struct store *st)
-{
-	if (st)
-		st->close(st);
-}

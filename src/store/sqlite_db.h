@@ -14,7 +14,6 @@
 enum { DB_STATEMENTS = 128 };
 
 struct db {
-	struct store store; /* first: a pointer to it is a pointer to this */
 	sqlite3 *sql;
 	int owner; /* holds the lock that keeps others out; see sqlite_owner.c */
 	/* An I/O error: what is on the disk is not known, so nothing more goes there until the file
@@ -121,22 +120,6 @@ int db_end(struct db *db, int result, struct err *err);
 int db_fail(struct db *db, int rc, struct err *err);
 
 /* ---- the subjects -------------------------------------------------------------------------- */
-
-extern const struct store_session_ops sqlite_session_ops;
-extern const struct store_tombstone_ops sqlite_tombstone_ops;
-extern const struct store_layer_ops sqlite_layer_ops;
-extern const struct store_snapshot_ops sqlite_snapshot_ops;
-extern const struct store_exec_ops sqlite_exec_ops;
-extern const struct store_once_ops sqlite_once_ops;
-extern const struct store_event_ops sqlite_event_ops;
-extern const struct store_project_ops sqlite_project_ops;
-extern const struct store_fragment_ops sqlite_fragment_ops;
-extern const struct store_user_ops sqlite_user_ops;
-extern const struct store_team_ops sqlite_team_ops;
-extern const struct store_key_ops sqlite_key_ops;
-extern const struct store_policy_ops sqlite_policy_ops;
-extern const struct store_quota_ops sqlite_quota_ops;
-extern const struct store_environment_ops sqlite_environment_ops;
 
 /* Inside the transaction of another subject. */
 int sqlite_event_insert(struct db *db, const struct store_event *ev, int64_t *ret_id,

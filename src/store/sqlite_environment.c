@@ -2,7 +2,7 @@
 #include "store/record_check.h"
 #include "store/sqlite_db.h"
 
-static int environment_put(struct store *st, const struct store_environment *v, struct err *err)
+int store_environment_put(struct store *st, const struct store_environment *v, struct err *err)
 {
 	struct db *db = db_of(st);
 
@@ -17,8 +17,8 @@ static int environment_put(struct store *st, const struct store_environment *v, 
 		err);
 }
 
-static int environment_get(struct store *st, const char *template, struct store_environment *ret,
-			   struct err *err)
+int store_environment_get(struct store *st, const char *template, struct store_environment *ret,
+			  struct err *err)
 {
 	return db_get_record(db_of(st),
 			     "SELECT template, version, captured_at, data FROM environment "
@@ -27,16 +27,10 @@ static int environment_get(struct store *st, const char *template, struct store_
 			     "environment of", template, err);
 }
 
-static int environment_remove(struct store *st, const char *template, struct err *err)
+int store_environment_remove(struct store *st, const char *template, struct err *err)
 {
 	return db_write(db_of(st), "DELETE FROM environment WHERE template = ?1",
 			DB_VALUES(db_text(template)), err) < 0
 		       ? -1
 		       : 0;
 }
-
-const struct store_environment_ops sqlite_environment_ops = {
-	.put = environment_put,
-	.get = environment_get,
-	.remove = environment_remove,
-};

@@ -16,7 +16,7 @@ int sqlite_event_insert(struct db *db, const struct store_event *ev, int64_t *re
 	return 0;
 }
 
-static int event_append(struct store *st, struct store_event *e, struct err *err)
+int store_event_append(struct store *st, struct store_event *e, struct err *err)
 {
 	struct db *db = db_of(st);
 	int64_t id = 0;
@@ -29,8 +29,8 @@ static int event_append(struct store *st, struct store_event *e, struct err *err
 	return 0;
 }
 
-static int event_since(struct store *st, int64_t id, const char *tenant, const char *session,
-		       unsigned limit, struct store_event_list *ret, struct err *err)
+int store_event_since(struct store *st, int64_t id, const char *tenant, const char *session,
+		      unsigned limit, struct store_event_list *ret, struct err *err)
 {
 	const char *sql = session ? "SELECT " COLUMNS " FROM event WHERE id > ?1"
 				    " AND (?2 IS NULL OR tenant = ?2) AND session = ?3"
@@ -54,23 +54,16 @@ static int event_since(struct store *st, int64_t id, const char *tenant, const c
 	return 0;
 }
 
-static int event_last(struct store *st, int64_t *ret, struct err *err)
+int store_event_last(struct store *st, int64_t *ret, struct err *err)
 {
 	return db_number(db_of(st), "SELECT seq FROM sqlite_sequence WHERE name = 'event'", NULL, 0,
 			 ret, err);
 }
 
-static int event_prune(struct store *st, int64_t before, struct err *err)
+int store_event_prune(struct store *st, int64_t before, struct err *err)
 {
 	return db_write(db_of(st), "DELETE FROM event WHERE cause_at < ?1",
 			DB_VALUES(db_int(before)), err) < 0
 		       ? -1
 		       : 0;
 }
-
-const struct store_event_ops sqlite_event_ops = {
-	.append = event_append,
-	.since = event_since,
-	.last = event_last,
-	.prune = event_prune,
-};

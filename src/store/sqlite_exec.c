@@ -10,7 +10,7 @@
 
 /* ---- commands ------------------------------------------------------------------------------ */
 
-static int exec_record(struct store *st, struct store_exec *e, struct err *err)
+int store_exec_record(struct store *st, struct store_exec *e, struct err *err)
 {
 	if (check_exec(e, err) < 0)
 		return -1;
@@ -21,13 +21,13 @@ static int exec_record(struct store *st, struct store_exec *e, struct err *err)
 			     &shape_exec, e, "exec", e->id, &e->seq, err);
 }
 
-static int exec_get(struct store *st, const char *id, struct store_exec *ret, struct err *err)
+int store_exec_get(struct store *st, const char *id, struct store_exec *ret, struct err *err)
 {
 	return db_get_record(db_of(st), "SELECT " COLUMNS " FROM exec WHERE id = ?1",
 			     DB_VALUES(db_text(id)), &shape_exec, ret, "exec", id, err);
 }
 
-static int finish_exec(struct store *st, const struct store_exec *e, struct err *err)
+int store_exec_finish(struct store *st, const struct store_exec *e, struct err *err)
 {
 	struct db *db = db_of(st);
 	struct store_exec was;
@@ -45,14 +45,14 @@ static int finish_exec(struct store *st, const struct store_exec *e, struct err 
 		return -1;
 	if (changed > 0)
 		return 0;
-	if (exec_get(st, e->id, &was, err) < 0)
+	if (store_exec_get(st, e->id, &was, err) < 0)
 		return -1;
 	store_exec_fini(&was);
 	return err_set(err, ERR_CONFLICT, "exec %s has ended already", e->id);
 }
 
-static int exec_finish_all(struct store *st, const char *session, uint8_t state, int64_t at,
-			   struct err *err)
+int store_exec_finish_all(struct store *st, const char *session, uint8_t state, int64_t at,
+			  struct err *err)
 {
 	int changed = db_write(db_of(st),
 			       "UPDATE exec SET state = ?2, ended_at = ?3 "
@@ -62,8 +62,8 @@ static int exec_finish_all(struct store *st, const char *session, uint8_t state,
 	return changed < 0 ? -1 : 0;
 }
 
-static int list_execs(struct store *st, const char *session, struct store_page page,
-		      struct store_exec_list *ret, struct err *err)
+int store_exec_list(struct store *st, const char *session, struct store_page page,
+		    struct store_exec_list *ret, struct err *err)
 {
 	size_t count;
 	void *items;
@@ -81,7 +81,7 @@ static int list_execs(struct store *st, const char *session, struct store_page p
 	return 0;
 }
 
-static int exec_prune(struct store *st, int64_t before, struct err *err)
+int store_exec_prune(struct store *st, int64_t before, struct err *err)
 {
 	int changed = db_write(db_of(st), "DELETE FROM exec WHERE state > 0 AND ended_at < ?1",
 			       DB_VALUES(db_int(before)), err);
@@ -89,19 +89,10 @@ static int exec_prune(struct store *st, int64_t before, struct err *err)
 	return changed < 0 ? -1 : 0;
 }
 
-const struct store_exec_ops sqlite_exec_ops = {
-	.record = exec_record,
-	.finish = finish_exec,
-	.finish_all = exec_finish_all,
-	.get = exec_get,
-	.list = list_execs,
-	.prune = exec_prune,
-};
-
 /* ---- keys of repeated requests ------------------------------------------------------------- */
 
-static int once_find(struct store *st, const struct store_once *o, struct store_once *ret,
-		     struct err *err)
+int store_once_find(struct store *st, const struct store_once *o, struct store_once *ret,
+		    struct err *err)
 {
 	return db_get_record(db_of(st),
 			     "SELECT tenant, scope, key, target, created_at FROM once "
@@ -110,8 +101,8 @@ static int once_find(struct store *st, const struct store_once *o, struct store_
 			     &shape_once, ret, "use of", o->key, err);
 }
 
-static int once_claim(struct store *st, const struct store_once *o, struct store_once *ret_first,
-		      struct err *err)
+int store_once_claim(struct store *st, const struct store_once *o, struct store_once *ret_first,
+		     struct err *err)
 {
 	struct db *db = db_of(st);
 	struct store_once first;
@@ -127,23 +118,17 @@ static int once_claim(struct store *st, const struct store_once *o, struct store
 		return -1;
 	if (changed > 0)
 		return 0;
-	if (once_find(st, o, &first, err) < 0)
+	if (store_once_find(st, o, &first, err) < 0)
 		return -1;
 	if (ret_first)
 		*ret_first = first;
 	return err_set(err, ERR_CONFLICT, "%s was used already: %s", o->key, first.target);
 }
 
-static int once_prune(struct store *st, int64_t before, struct err *err)
+int store_once_prune(struct store *st, int64_t before, struct err *err)
 {
 	int changed = db_write(db_of(st), "DELETE FROM once WHERE created_at < ?1",
 			       DB_VALUES(db_int(before)), err);
 
 	return changed < 0 ? -1 : 0;
 }
-
-const struct store_once_ops sqlite_once_ops = {
-	.claim = once_claim,
-	.find = once_find,
-	.prune = once_prune,
-};

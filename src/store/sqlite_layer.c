@@ -7,7 +7,7 @@
 
 /* ---- layers -------------------------------------------------------------------------------- */
 
-static int layer_add(struct store *st, const struct store_layer *l, struct err *err)
+int store_layer_add(struct store *st, const struct store_layer *l, struct err *err)
 {
 	struct db *db = db_of(st);
 
@@ -23,20 +23,20 @@ static int layer_add(struct store *st, const struct store_layer *l, struct err *
 	return 0;
 }
 
-static int layer_get(struct store *st, const char *id, struct store_layer *ret, struct err *err)
+int store_layer_get(struct store *st, const char *id, struct store_layer *ret, struct err *err)
 {
 	return db_get_record(db_of(st), "SELECT " LAYER_COLUMNS " FROM layer WHERE id = ?1",
 			     DB_VALUES(db_text(id)), &shape_layer, ret, "layer", id, err);
 }
 
-static int layer_settle(struct store *st, const char *id, int64_t bytes, struct err *err)
+int store_layer_settle(struct store *st, const char *id, int64_t bytes, struct err *err)
 {
 	return db_change(db_of(st), "UPDATE layer SET durable = 1, bytes = ?2 WHERE id = ?1",
 			 DB_VALUES(db_text(id), db_int(bytes)), "layer", id, err);
 }
 
-static int layer_unsettled(struct store *st, const char *after, unsigned limit,
-			   struct store_layer_list *ret, struct err *err)
+int store_layer_unsettled(struct store *st, const char *after, unsigned limit,
+			  struct store_layer_list *ret, struct err *err)
 {
 	size_t count;
 	void *items;
@@ -52,7 +52,7 @@ static int layer_unsettled(struct store *st, const char *after, unsigned limit,
 	return 0;
 }
 
-static int layer_ref(struct store *st, const char *id, const char *holder, struct err *err)
+int store_layer_ref(struct store *st, const char *id, const char *holder, struct err *err)
 {
 	if (check_text("holder", holder, err) < 0)
 		return -1;
@@ -64,7 +64,7 @@ static int layer_ref(struct store *st, const char *id, const char *holder, struc
 	return 0;
 }
 
-static int layer_unref(struct store *st, const char *id, const char *holder, struct err *err)
+int store_layer_unref(struct store *st, const char *id, const char *holder, struct err *err)
 {
 	int changed = db_write(db_of(st), "DELETE FROM layer_hold WHERE layer = ?1 AND holder = ?2",
 			       DB_VALUES(db_text(id), db_text(holder)), err);
@@ -72,7 +72,7 @@ static int layer_unref(struct store *st, const char *id, const char *holder, str
 	return changed < 0 ? -1 : 0;
 }
 
-static int layer_release(struct store *st, const char *prefix, struct err *err)
+int store_layer_release(struct store *st, const char *prefix, struct err *err)
 {
 	int changed;
 
@@ -84,7 +84,7 @@ static int layer_release(struct store *st, const char *prefix, struct err *err)
 	return changed < 0 ? -1 : 0;
 }
 
-static int layer_refs(struct store *st, const char *id, int64_t *ret, struct err *err)
+int store_layer_refs(struct store *st, const char *id, int64_t *ret, struct err *err)
 {
 	return db_number(db_of(st),
 			 "SELECT (SELECT count(*) FROM session WHERE layer = ?1)"
@@ -94,8 +94,8 @@ static int layer_refs(struct store *st, const char *id, int64_t *ret, struct err
 			 DB_VALUES(db_text(id)), ret, err);
 }
 
-static int layer_unreferenced(struct store *st, int64_t before, unsigned limit,
-			      struct store_layer_list *ret, struct err *err)
+int store_layer_unreferenced(struct store *st, int64_t before, unsigned limit,
+			     struct store_layer_list *ret, struct err *err)
 {
 	size_t count;
 	void *items;
@@ -117,29 +117,16 @@ static int layer_unreferenced(struct store *st, int64_t before, unsigned limit,
 	return 0;
 }
 
-static int layer_remove(struct store *st, const char *id, struct err *err)
+int store_layer_remove(struct store *st, const char *id, struct err *err)
 {
 	/* the foreign keys of those that name it refuse this while there are any */
 	return db_change(db_of(st), "DELETE FROM layer WHERE id = ?1", DB_VALUES(db_text(id)),
 			 "layer", id, err);
 }
 
-const struct store_layer_ops sqlite_layer_ops = {
-	.add = layer_add,
-	.get = layer_get,
-	.settle = layer_settle,
-	.unsettled = layer_unsettled,
-	.ref = layer_ref,
-	.unref = layer_unref,
-	.release = layer_release,
-	.refs = layer_refs,
-	.unreferenced = layer_unreferenced,
-	.remove = layer_remove,
-};
-
 /* ---- snapshots ----------------------------------------------------------------------------- */
 
-static int snapshot_add(struct store *st, struct store_snapshot *s, struct err *err)
+int store_snapshot_add(struct store *st, struct store_snapshot *s, struct err *err)
 {
 	if (check_snapshot(s, err) < 0)
 		return -1;
@@ -149,15 +136,15 @@ static int snapshot_add(struct store *st, struct store_snapshot *s, struct err *
 			     &shape_snapshot, s, "snapshot", s->id, &s->seq, err);
 }
 
-static int snapshot_get(struct store *st, const char *id, struct store_snapshot *ret,
-			struct err *err)
+int store_snapshot_get(struct store *st, const char *id, struct store_snapshot *ret,
+		       struct err *err)
 {
 	return db_get_record(db_of(st), "SELECT " SNAPSHOT_COLUMNS " FROM snapshot WHERE id = ?1",
 			     DB_VALUES(db_text(id)), &shape_snapshot, ret, "snapshot", id, err);
 }
 
-static int snapshot_find(struct store *st, const char *session, const char *name,
-			 struct store_snapshot *ret, struct err *err)
+int store_snapshot_find(struct store *st, const char *session, const char *name,
+			struct store_snapshot *ret, struct err *err)
 {
 	return db_get_record(db_of(st),
 			     "SELECT " SNAPSHOT_COLUMNS
@@ -173,8 +160,8 @@ static int snapshot_find(struct store *st, const char *session, const char *name
 	" OR EXISTS (SELECT 1 FROM tombstone AS t WHERE t.session = n.session AND t.user = ?5))"
 #define PAGE " AND seq > ?3 ORDER BY seq LIMIT ?4"
 
-static int snapshot_list(struct store *st, const struct store_snapshot_filter *f,
-			 struct store_page page, struct store_snapshot_list *ret, struct err *err)
+int store_snapshot_list(struct store *st, const struct store_snapshot_filter *f,
+			struct store_page page, struct store_snapshot_list *ret, struct err *err)
 {
 	/* two texts, so that the one with a session goes by all of the index */
 	const char *sql =
@@ -194,16 +181,8 @@ static int snapshot_list(struct store *st, const struct store_snapshot_filter *f
 	return 0;
 }
 
-static int snapshot_remove(struct store *st, const char *id, struct err *err)
+int store_snapshot_remove(struct store *st, const char *id, struct err *err)
 {
 	return db_change(db_of(st), "DELETE FROM snapshot WHERE id = ?1", DB_VALUES(db_text(id)),
 			 "snapshot", id, err);
 }
-
-const struct store_snapshot_ops sqlite_snapshot_ops = {
-	.add = snapshot_add,
-	.get = snapshot_get,
-	.find = snapshot_find,
-	.list = snapshot_list,
-	.remove = snapshot_remove,
-};

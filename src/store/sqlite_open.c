@@ -28,14 +28,14 @@ static const char *const after[] = {
 	"PRAGMA journal_size_limit = 8388608",
 };
 
-static int64_t changes(struct store *st)
+int64_t store_changes(struct store *st)
 {
 	const struct db *db = db_of(st);
 
 	return db->changes + (db->sql ? sqlite3_total_changes64(db->sql) : 0);
 }
 
-static void relax(struct store *st, bool on)
+void store_relax(struct store *st, bool on)
 {
 	static const char *const how[] = { "PRAGMA synchronous = FULL",
 					   "PRAGMA synchronous = NORMAL" };
@@ -58,7 +58,7 @@ static bool make_reserve(const char *path)
 	return false;
 }
 
-static bool reserve(struct store *st, bool keep)
+bool store_reserve(struct store *st, bool keep)
 {
 	auto_free char *path = NULL;
 
@@ -89,9 +89,10 @@ static void db_free(struct db *db)
 }
 DEFINE_AUTO(struct db *, db_free);
 
-static void close_store(struct store *st)
+void store_close(struct store *st)
 {
-	db_free(db_of(st));
+	if (st)
+		db_free(db_of(st));
 }
 
 static struct db *db_new(const char *path, const char *const *schema)
@@ -101,27 +102,6 @@ static struct db *db_new(const char *path, const char *const *schema)
 
 	if (!db)
 		return NULL;
-	db->store = (struct store){
-		.session = &sqlite_session_ops,
-		.tombstone = &sqlite_tombstone_ops,
-		.layer = &sqlite_layer_ops,
-		.snapshot = &sqlite_snapshot_ops,
-		.exec = &sqlite_exec_ops,
-		.once = &sqlite_once_ops,
-		.event = &sqlite_event_ops,
-		.project = &sqlite_project_ops,
-		.fragment = &sqlite_fragment_ops,
-		.user = &sqlite_user_ops,
-		.team = &sqlite_team_ops,
-		.key = &sqlite_key_ops,
-		.policy = &sqlite_policy_ops,
-		.quota = &sqlite_quota_ops,
-		.environment = &sqlite_environment_ops,
-		.changes = changes,
-		.relax = relax,
-		.reserve = reserve,
-		.close = close_store,
-	};
 	db->owner = -1;
 	db->schema = schema;
 	memcpy(db->path, path, size);
@@ -241,8 +221,8 @@ int sqlite_open(const char *path, const char *socket, const char *const *schema,
 		return -1;
 	if (connect_to(db, err) < 0)
 		return -1;
-	(void)reserve(&db->store, true);
-	*ret = &steal_ptr(&db)->store;
+	*ret = (struct store *)steal_ptr(&db);
+	(void)store_reserve(*ret, true);
 	return 0;
 }
 

@@ -6,7 +6,7 @@
 	"seq, tenant, name, max_active_per_user, on_exceed, idle_timeout_ms, max_lifetime_ms, "    \
 	"network, limits, created_at, commands"
 
-static int policy_add(struct store *st, struct store_policy *p, struct err *err)
+int store_policy_add(struct store *st, struct store_policy *p, struct err *err)
 {
 	if (check_policy(p, err) < 0)
 		return -1;
@@ -16,7 +16,7 @@ static int policy_add(struct store *st, struct store_policy *p, struct err *err)
 			     &shape_policy, p, "policy", p->name, &p->seq, err);
 }
 
-static int policy_update(struct store *st, const struct store_policy *p, struct err *err)
+int store_policy_update(struct store *st, const struct store_policy *p, struct err *err)
 {
 	struct db *db = db_of(st);
 	int changed;
@@ -33,16 +33,16 @@ static int policy_update(struct store *st, const struct store_policy *p, struct 
 	return db_end(db, changed, err);
 }
 
-static int policy_get(struct store *st, const char *tenant, const char *name,
-		      struct store_policy *ret, struct err *err)
+int store_policy_get(struct store *st, const char *tenant, const char *name,
+		     struct store_policy *ret, struct err *err)
 {
 	return db_get_record(
 		db_of(st), "SELECT " COLUMNS " FROM policy WHERE tenant = ?1 AND name = ?2",
 		DB_VALUES(db_text(tenant), db_text(name)), &shape_policy, ret, "policy", name, err);
 }
 
-static int policy_list(struct store *st, const char *tenant, struct store_page page,
-		       struct store_policy_list *ret, struct err *err)
+int store_policy_list(struct store *st, const char *tenant, struct store_page page,
+		      struct store_policy_list *ret, struct err *err)
 {
 	size_t count;
 	void *items;
@@ -72,7 +72,7 @@ static int refuse_if_named(struct db *db, const char *tenant, const char *name, 
 		     : 0;
 }
 
-static int policy_remove(struct store *st, const char *tenant, const char *name, struct err *err)
+int store_policy_remove(struct store *st, const char *tenant, const char *name, struct err *err)
 {
 	struct db *db = db_of(st);
 	int changed;
@@ -87,11 +87,3 @@ static int policy_remove(struct store *st, const char *tenant, const char *name,
 		changed = err_set(err, ERR_NOT_FOUND, "there is no policy %s", name);
 	return db_end(db, changed, err);
 }
-
-const struct store_policy_ops sqlite_policy_ops = {
-	.add = policy_add,
-	.update = policy_update,
-	.get = policy_get,
-	.list = policy_list,
-	.remove = policy_remove,
-};

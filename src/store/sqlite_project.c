@@ -10,7 +10,7 @@
 
 /* ---- projects ------------------------------------------------------------------------------ */
 
-static int project_add(struct store *st, struct store_project *p, struct err *err)
+int store_project_add(struct store *st, struct store_project *p, struct err *err)
 {
 	if (check_project(p, err) < 0)
 		return -1;
@@ -20,16 +20,16 @@ static int project_add(struct store *st, struct store_project *p, struct err *er
 			     &shape_project, p, "project", p->id, &p->seq, err);
 }
 
-static int project_get(struct store *st, const char *tenant, const char *id,
-		       struct store_project *ret, struct err *err)
+int store_project_get(struct store *st, const char *tenant, const char *id,
+		      struct store_project *ret, struct err *err)
 {
 	return db_get_record(
 		db_of(st), "SELECT " PROJECT_COLUMNS " FROM project WHERE tenant = ?1 AND id = ?2",
 		DB_VALUES(db_text(tenant), db_text(id)), &shape_project, ret, "project", id, err);
 }
 
-static int project_list(struct store *st, const char *tenant, const char *user,
-			struct store_page page, struct store_project_list *ret, struct err *err)
+int store_project_list(struct store *st, const char *tenant, const char *user,
+		       struct store_page page, struct store_project_list *ret, struct err *err)
 {
 	size_t count;
 	void *items;
@@ -50,18 +50,11 @@ static int project_list(struct store *st, const char *tenant, const char *user,
 	return 0;
 }
 
-static int project_remove(struct store *st, const char *tenant, const char *id, struct err *err)
+int store_project_remove(struct store *st, const char *tenant, const char *id, struct err *err)
 {
 	return db_change(db_of(st), "DELETE FROM project WHERE tenant = ?1 AND id = ?2",
 			 DB_VALUES(db_text(tenant), db_text(id)), "project", id, err);
 }
-
-const struct store_project_ops sqlite_project_ops = {
-	.add = project_add,
-	.get = project_get,
-	.list = project_list,
-	.remove = project_remove,
-};
 
 /* ---- fragments ----------------------------------------------------------------------------- */
 
@@ -90,8 +83,8 @@ static int insert(struct db *db, struct store_fragment *f, const struct store_fi
 	return insert_files(db, f->seq, files, n, err);
 }
 
-static int fragment_add(struct store *st, struct store_fragment *f, const struct store_file *files,
-			size_t nfiles, struct err *err)
+int store_fragment_add(struct store *st, struct store_fragment *f, const struct store_file *files,
+		       size_t nfiles, struct err *err)
 {
 	struct db *db = db_of(st);
 	struct store_fragment new = *f;
@@ -109,8 +102,8 @@ static int fragment_add(struct store *st, struct store_fragment *f, const struct
 	return 0;
 }
 
-static int fragment_get(struct store *st, const char *tenant, const char *id,
-			struct store_fragment *ret, struct err *err)
+int store_fragment_get(struct store *st, const char *tenant, const char *id,
+		       struct store_fragment *ret, struct err *err)
 {
 	return db_get_record(db_of(st),
 			     "SELECT " FRAGMENT_COLUMNS " FROM fragment "
@@ -141,8 +134,8 @@ static int add_file(struct store_file_list *l, sqlite3_stmt *stmt, struct err *e
 	return 0;
 }
 
-static int fragment_files(struct store *st, const char *tenant, const char *id,
-			  struct store_file_list *ret, struct err *err)
+int store_fragment_files(struct store *st, const char *tenant, const char *id,
+			 struct store_file_list *ret, struct err *err)
 {
 	auto_call(db_reset) sqlite3_stmt *stmt = NULL;
 	struct db *db = db_of(st);
@@ -150,7 +143,7 @@ static int fragment_files(struct store *st, const char *tenant, const char *id,
 	struct store_fragment f;
 	int row;
 
-	if (fragment_get(st, tenant, id, &f, err) < 0 ||
+	if (store_fragment_get(st, tenant, id, &f, err) < 0 ||
 	    db_start(db, "SELECT path, data FROM fragment_file WHERE fragment = ?1 ORDER BY path",
 		     DB_VALUES(db_int(f.seq)), &stmt, err) < 0)
 		return -1;
@@ -167,8 +160,8 @@ static int fragment_files(struct store *st, const char *tenant, const char *id,
 	return 0;
 }
 
-static int fragment_list(struct store *st, const char *tenant, const char *project,
-			 struct store_page page, struct store_fragment_list *ret, struct err *err)
+int store_fragment_list(struct store *st, const char *tenant, const char *project,
+			struct store_page page, struct store_fragment_list *ret, struct err *err)
 {
 	size_t count;
 	void *items;
@@ -187,16 +180,8 @@ static int fragment_list(struct store *st, const char *tenant, const char *proje
 	return 0;
 }
 
-static int fragment_remove(struct store *st, const char *tenant, const char *id, struct err *err)
+int store_fragment_remove(struct store *st, const char *tenant, const char *id, struct err *err)
 {
 	return db_change(db_of(st), "DELETE FROM fragment WHERE tenant = ?1 AND id = ?2",
 			 DB_VALUES(db_text(tenant), db_text(id)), "fragment", id, err);
 }
-
-const struct store_fragment_ops sqlite_fragment_ops = {
-	.add = fragment_add,
-	.get = fragment_get,
-	.files = fragment_files,
-	.list = fragment_list,
-	.remove = fragment_remove,
-};

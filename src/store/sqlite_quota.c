@@ -2,7 +2,7 @@
 #include "store/record_check.h"
 #include "store/sqlite_db.h"
 
-static int quota_set(struct store *st, const struct store_quota *q, struct err *err)
+int store_quota_set(struct store *st, const struct store_quota *q, struct err *err)
 {
 	struct db *db = db_of(st);
 
@@ -17,8 +17,8 @@ static int quota_set(struct store *st, const struct store_quota *q, struct err *
 		      err);
 }
 
-static int quota_get(struct store *st, const char *tenant, const char *user,
-		     struct store_quota *ret, struct err *err)
+int store_quota_get(struct store *st, const char *tenant, const char *user, struct store_quota *ret,
+		    struct err *err)
 {
 	return db_get_record(db_of(st),
 			     "SELECT tenant, user, sandboxes, memory_bytes, disk_bytes, cpu_ms "
@@ -27,8 +27,8 @@ static int quota_get(struct store *st, const char *tenant, const char *user,
 			     "quota of", user, err);
 }
 
-static int quota_charge(struct store *st, const char *tenant, const char *user, int64_t cpu_ms,
-			struct err *err)
+int store_quota_charge(struct store *st, const char *tenant, const char *user, int64_t cpu_ms,
+		       struct err *err)
 {
 	if (check_text("tenant", tenant, err) < 0)
 		return -1;
@@ -65,8 +65,8 @@ static int count_sessions(struct db *db, const char *tenant, const char *user, u
 	return 0;
 }
 
-static int quota_usage(struct store *st, const char *tenant, const char *user, uint64_t states,
-		       struct store_usage *ret, struct err *err)
+int store_quota_usage(struct store *st, const char *tenant, const char *user, uint64_t states,
+		      struct store_usage *ret, struct err *err)
 {
 	struct store_usage u = { 0 };
 
@@ -81,10 +81,3 @@ static int quota_usage(struct store *st, const char *tenant, const char *user, u
 	*ret = u;
 	return 0;
 }
-
-const struct store_quota_ops sqlite_quota_ops = {
-	.set = quota_set,
-	.get = quota_get,
-	.charge = quota_charge,
-	.usage = quota_usage,
-};

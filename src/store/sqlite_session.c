@@ -45,14 +45,14 @@ static int get_one(struct db *db, const char *sql, const struct db_value *values
 	return 0;
 }
 
-static int session_get(struct store *st, const char *id, struct store_session *ret, struct err *err)
+int store_session_get(struct store *st, const char *id, struct store_session *ret, struct err *err)
 {
 	return get_one(db_of(st), "SELECT " COLUMNS " FROM session WHERE id = ?1",
 		       DB_VALUES(db_text(id)), "session", id, ret, err);
 }
 
-static int session_find(struct store *st, const char *tenant, const struct store_binding *by,
-			struct store_session *ret, struct err *err)
+int store_session_find(struct store *st, const char *tenant, const struct store_binding *by,
+		       struct store_session *ret, struct err *err)
 {
 	return get_one(db_of(st),
 		       "SELECT " COLUMNS " FROM session WHERE id = "
@@ -97,8 +97,8 @@ static int get_list(struct db *db, const char *sql, const struct db_value *value
 		  db_text((f)->meta_value), db_int((page).limit + 1), db_text((f)->template),      \
 		  db_text((f)->policy))
 
-static int session_list(struct store *st, const struct store_session_filter *f,
-			struct store_page page, struct store_session_list *ret, struct err *err)
+int store_session_list(struct store *st, const struct store_session_filter *f,
+		       struct store_page page, struct store_session_list *ret, struct err *err)
 {
 	/* two texts, so that the one with a user goes by its index */
 	const char *sql = f->tenant && f->user ? "SELECT " COLUMNS " FROM session"
@@ -110,8 +110,8 @@ static int session_list(struct store *st, const struct store_session_filter *f,
 	return get_list(db_of(st), sql, FILTER_VALUES(f, page), page.limit, ret, err);
 }
 
-static int session_count(struct store *st, const struct store_session_filter *f, int64_t *ret,
-			 struct err *err)
+int store_session_count(struct store *st, const struct store_session_filter *f, int64_t *ret,
+			struct err *err)
 {
 	static const struct store_page none = { 0 };
 	/* the one that is asked for by a template alone goes by its index */
@@ -125,8 +125,8 @@ static int session_count(struct store *st, const struct store_session_filter *f,
 	return db_number(db_of(st), sql, FILTER_VALUES(f, none), ret, err);
 }
 
-static int session_due(struct store *st, int64_t now, unsigned limit,
-		       struct store_session_list *ret, struct err *err)
+int store_session_due(struct store *st, int64_t now, unsigned limit, struct store_session_list *ret,
+		      struct err *err)
 {
 	if (get_list(db_of(st),
 		     "SELECT " COLUMNS " FROM session WHERE due_at > 0 AND due_at <= ?1 "
@@ -137,8 +137,8 @@ static int session_due(struct store *st, int64_t now, unsigned limit,
 	return 0;
 }
 
-static int session_deep(struct store *st, uint64_t states, unsigned depth, unsigned limit,
-			struct store_session_list *ret, struct err *err)
+int store_session_deep(struct store *st, uint64_t states, unsigned depth, unsigned limit,
+		       struct store_session_list *ret, struct err *err)
 {
 	if (get_list(db_of(st),
 		     "SELECT " COLUMNS " FROM session AS s WHERE layer IS NOT NULL"
@@ -251,8 +251,8 @@ static int lay_to_rest(struct db *db, const struct store_session *s, struct err 
 
 /* ---- the calls ----------------------------------------------------------------------------- */
 
-static int insert_session(struct store *st, struct store_session *s, const struct store_event *ev,
-			  struct err *err)
+int store_session_create(struct store *st, struct store_session *s, const struct store_event *ev,
+			 struct err *err)
 {
 	struct db *db = db_of(st);
 	int64_t seq = s->seq, version = s->version;
@@ -272,7 +272,7 @@ static int tell_current(struct store *st, const struct store_session *s,
 {
 	struct store_session now;
 
-	if (session_get(st, s->id, &now, err) < 0)
+	if (store_session_get(st, s->id, &now, err) < 0)
 		return -1;
 	err_set(err, ERR_CONFLICT, "session %s is at version %lld, not %lld", s->id,
 		(long long)now.version, (long long)s->version);
@@ -302,19 +302,19 @@ static int write_session(struct store *st, struct store_session *s, const struct
 	return written > 0 ? 0 : tell_current(st, s, ret_now, err);
 }
 
-static int update_session(struct store *st, struct store_session *s, const struct store_event *ev,
-			  struct store_session *ret_now, struct err *err)
+int store_session_update(struct store *st, struct store_session *s, const struct store_event *ev,
+			 struct store_session *ret_now, struct err *err)
 {
 	return write_session(st, s, ev, false, ret_now, err);
 }
 
-static int session_bury(struct store *st, struct store_session *s, const struct store_event *ev,
-			struct store_session *ret_now, struct err *err)
+int store_session_bury(struct store *st, struct store_session *s, const struct store_event *ev,
+		       struct store_session *ret_now, struct err *err)
 {
 	return write_session(st, s, ev, true, ret_now, err);
 }
 
-static int session_remove(struct store *st, const char *id, struct err *err)
+int store_session_remove(struct store *st, const char *id, struct err *err)
 {
 	return db_change(db_of(st), "DELETE FROM session WHERE id = ?1", DB_VALUES(db_text(id)),
 			 "session", id, err);
@@ -335,8 +335,8 @@ static int retract(struct db *db, const struct store_session *s, const struct st
 	return gone < 0 ? -1 : add_event(db, s, ev, err);
 }
 
-static int session_retract(struct store *st, const struct store_session *s,
-			   const struct store_event *ev, struct err *err)
+int store_session_retract(struct store *st, const struct store_session *s,
+			  const struct store_event *ev, struct err *err)
 {
 	struct db *db = db_of(st);
 
@@ -377,9 +377,9 @@ static int move_key(struct db *db, const char *tenant, const struct store_bindin
 	return u ? sqlite_user_put(db, u, err) : 0;
 }
 
-static int session_rebind(struct store *st, const char *tenant, const struct store_binding *key,
-			  const char *from, const char *to, const struct store_user *u,
-			  struct err *err)
+int store_session_rebind(struct store *st, const char *tenant, const struct store_binding *key,
+			 const char *from, const char *to, const struct store_user *u,
+			 struct err *err)
 {
 	struct db *db = db_of(st);
 
@@ -387,18 +387,3 @@ static int session_rebind(struct store *st, const char *tenant, const struct sto
 		return -1;
 	return db_end(db, move_key(db, tenant, key, from, to, u, err), err);
 }
-
-const struct store_session_ops sqlite_session_ops = {
-	.create = insert_session,
-	.get = session_get,
-	.find = session_find,
-	.update = update_session,
-	.bury = session_bury,
-	.remove = session_remove,
-	.retract = session_retract,
-	.rebind = session_rebind,
-	.list = session_list,
-	.count = session_count,
-	.due = session_due,
-	.deep = session_deep,
-};

@@ -3,16 +3,16 @@
 
 #define COLUMNS "session, tenant, user, created_at, cause, cause_text, cause_actor, cause_at"
 
-static int tombstone_get(struct store *st, const char *session, struct store_tombstone *ret,
-			 struct err *err)
+int store_tombstone_get(struct store *st, const char *session, struct store_tombstone *ret,
+			struct err *err)
 {
 	return db_get_record(db_of(st), "SELECT " COLUMNS " FROM tombstone WHERE session = ?1",
 			     DB_VALUES(db_text(session)), &shape_tombstone, ret,
 			     "tombstone of session", session, err);
 }
 
-static int tombstone_find(struct store *st, const char *tenant, const struct store_binding *by,
-			  struct store_tombstone *ret, struct err *err)
+int store_tombstone_find(struct store *st, const char *tenant, const struct store_binding *by,
+			 struct store_tombstone *ret, struct err *err)
 {
 	return db_get_record(db_of(st),
 			     "SELECT " COLUMNS " FROM tombstone WHERE session = "
@@ -22,16 +22,10 @@ static int tombstone_find(struct store *st, const char *tenant, const struct sto
 			     &shape_tombstone, ret, "tombstone of", by->key, err);
 }
 
-static int tombstone_prune(struct store *st, int64_t before, struct err *err)
+int store_tombstone_prune(struct store *st, int64_t before, struct err *err)
 {
 	int changed = db_write(db_of(st), "DELETE FROM tombstone WHERE cause_at < ?1",
 			       DB_VALUES(db_int(before)), err);
 
 	return changed < 0 ? -1 : 0;
 }
-
-const struct store_tombstone_ops sqlite_tombstone_ops = {
-	.get = tombstone_get,
-	.find = tombstone_find,
-	.prune = tombstone_prune,
-};

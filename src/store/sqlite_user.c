@@ -19,7 +19,7 @@ int sqlite_user_put(struct db *db, const struct store_user *u, struct err *err)
 			     &shape_user, u, err);
 }
 
-static int user_put(struct store *st, const struct store_user *u, struct err *err)
+int store_user_put(struct store *st, const struct store_user *u, struct err *err)
 {
 	struct db *db = db_of(st);
 
@@ -28,16 +28,16 @@ static int user_put(struct store *st, const struct store_user *u, struct err *er
 	return db_end(db, sqlite_user_put(db, u, err), err);
 }
 
-static int user_get(struct store *st, const char *tenant, const char *id, struct store_user *ret,
-		    struct err *err)
+int store_user_get(struct store *st, const char *tenant, const char *id, struct store_user *ret,
+		   struct err *err)
 {
 	return db_get_record(
 		db_of(st), "SELECT " USER_COLUMNS " FROM user WHERE tenant = ?1 AND id = ?2",
 		DB_VALUES(db_text(tenant), db_text(id)), &shape_user, ret, "user", id, err);
 }
 
-static int user_list(struct store *st, const char *tenant, struct store_page page,
-		     struct store_user_list *ret, struct err *err)
+int store_user_list(struct store *st, const char *tenant, struct store_page page,
+		    struct store_user_list *ret, struct err *err)
 {
 	size_t count;
 	void *items;
@@ -55,15 +55,9 @@ static int user_list(struct store *st, const char *tenant, struct store_page pag
 	return 0;
 }
 
-const struct store_user_ops sqlite_user_ops = {
-	.put = user_put,
-	.get = user_get,
-	.list = user_list,
-};
-
 /* ---- teams --------------------------------------------------------------------------------- */
 
-static int team_put(struct store *st, const struct store_member *m, struct err *err)
+int store_team_put(struct store *st, const struct store_member *m, struct err *err)
 {
 	struct db *db = db_of(st);
 
@@ -77,8 +71,8 @@ static int team_put(struct store *st, const struct store_member *m, struct err *
 		      err);
 }
 
-static int team_get(struct store *st, const char *tenant, const char *team, const char *user,
-		    struct store_member *ret, struct err *err)
+int store_team_get(struct store *st, const char *tenant, const char *team, const char *user,
+		   struct store_member *ret, struct err *err)
 {
 	return db_get_record(db_of(st),
 			     "SELECT tenant, team, user, role FROM member "
@@ -87,8 +81,8 @@ static int team_get(struct store *st, const char *tenant, const char *team, cons
 			     &shape_member, ret, "member", user, err);
 }
 
-static int team_list(struct store *st, const char *tenant, const char *team,
-		     struct store_member_list *ret, struct err *err)
+int store_team_list(struct store *st, const char *tenant, const char *team,
+		    struct store_member_list *ret, struct err *err)
 {
 	size_t count;
 	void *items;
@@ -103,8 +97,8 @@ static int team_list(struct store *st, const char *tenant, const char *team,
 	return 0;
 }
 
-static int team_remove(struct store *st, const char *tenant, const char *team, const char *user,
-		       struct err *err)
+int store_team_remove(struct store *st, const char *tenant, const char *team, const char *user,
+		      struct err *err)
 {
 	int changed = db_write(db_of(st),
 			       "DELETE FROM member WHERE tenant = ?1 AND team = ?2 AND user = ?3",
@@ -115,16 +109,9 @@ static int team_remove(struct store *st, const char *tenant, const char *team, c
 	return changed < 0 ? -1 : 0;
 }
 
-const struct store_team_ops sqlite_team_ops = {
-	.put = team_put,
-	.get = team_get,
-	.list = team_list,
-	.remove = team_remove,
-};
-
 /* ---- keys ---------------------------------------------------------------------------------- */
 
-static int api_key_add(struct store *st, struct store_key *k, struct err *err)
+int store_key_add(struct store *st, struct store_key *k, struct err *err)
 {
 	if (check_key(k, err) < 0)
 		return -1;
@@ -134,16 +121,16 @@ static int api_key_add(struct store *st, struct store_key *k, struct err *err)
 			     &shape_key, k, "key", k->id, &k->seq, err);
 }
 
-static int api_key_find(struct store *st, const uint8_t hash[STORE_HASH], struct store_key *ret,
-			struct err *err)
+int store_key_find(struct store *st, const uint8_t hash[STORE_HASH], struct store_key *ret,
+		   struct err *err)
 {
 	return db_get_record(db_of(st), "SELECT " KEY_COLUMNS " FROM key WHERE hash = ?1",
 			     DB_VALUES(db_blob(hash, STORE_HASH)), &shape_key, ret, "such", "key",
 			     err);
 }
 
-static int api_key_list(struct store *st, const char *tenant, struct store_page page,
-			struct store_key_list *ret, struct err *err)
+int store_key_list(struct store *st, const char *tenant, struct store_page page,
+		   struct store_key_list *ret, struct err *err)
 {
 	size_t count;
 	void *items;
@@ -161,15 +148,8 @@ static int api_key_list(struct store *st, const char *tenant, struct store_page 
 	return 0;
 }
 
-static int api_key_remove(struct store *st, const char *id, struct err *err)
+int store_key_remove(struct store *st, const char *id, struct err *err)
 {
 	return db_change(db_of(st), "DELETE FROM key WHERE id = ?1", DB_VALUES(db_text(id)), "key",
 			 id, err);
 }
-
-const struct store_key_ops sqlite_key_ops = {
-	.add = api_key_add,
-	.find = api_key_find,
-	.list = api_key_list,
-	.remove = api_key_remove,
-};

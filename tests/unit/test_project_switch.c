@@ -353,7 +353,7 @@ static void a_bad_fragment_costs_nothing(void)
 	CHECK(refused("c", "fc", ERR_NOT_FOUND, "Project not found"));
 	CHECK(refused("none", NULL, ERR_NOT_FOUND, "Project not found"));
 	WITH_STORE(engine, st) /* as an older lodge might have left it */
-	r = st->fragment->add(st, &bad, &file, 1, &err);
+	r = store_fragment_add(st, &bad, &file, 1, &err);
 	CHECK(r == 0 && refused("b", "bad", ERR_INVALID, "ok/../../out"));
 	CHECK(refused("b", NULL, ERR_INVALID, "ok/../../out")); /* it is the latest */
 	CHECK(untouched(&s, 1) && ann_is_at("a", "fa"));

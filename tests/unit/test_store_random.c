@@ -84,7 +84,7 @@ static struct answer create(struct store *st, struct choice *c)
 	strcpy(s.tenant, c->small ? "t" : "t2");
 	if (c->small > 2)
 		strcpy(s.layer, c->layer);
-	rc = st->session->create(st, &s, &ev, &err);
+	rc = store_session_create(st, &s, &ev, &err);
 	return answer(rc, &err, s.version, "");
 }
 
@@ -94,7 +94,7 @@ static struct answer change(struct store *st, struct choice *c)
 	struct store_event ev = { .kind = "moved", .cause.at = c->at };
 	struct err err;
 	struct answer a;
-	int rc = st->session->get(st, c->id, &s, &err);
+	int rc = store_session_get(st, c->id, &s, &err);
 
 	if (rc < 0)
 		return answer(rc, &err, 0, "");
@@ -102,7 +102,7 @@ static struct answer change(struct store *st, struct choice *c)
 	s.due_at = c->at;
 	s.state = (uint8_t)c->small;
 	strcpy(s.layer, c->small % 2 ? c->layer : "");
-	rc = (c->small == 4 ? st->session->bury : st->session->update)(st, &s, &ev, &now, &err);
+	rc = (c->small == 4 ? store_session_bury : store_session_update)(st, &s, &ev, &now, &err);
 	a = answer(rc, &err, s.version, "");
 	if (rc < 0 && err.code == ERR_CONFLICT && c->stale == 0)
 		a.number = now.version;
@@ -115,7 +115,7 @@ static struct answer drop(struct store *st, struct choice *c)
 {
 	struct err err;
 
-	return answer(st->session->remove(st, c->id, &err), &err, 0, "");
+	return answer(store_session_remove(st, c->id, &err), &err, 0, "");
 }
 
 static struct answer rebind(struct store *st, struct choice *c)
@@ -124,9 +124,9 @@ static struct answer rebind(struct store *st, struct choice *c)
 	struct err err;
 
 	strcpy(u.project, c->id);
-	return answer(st->session->rebind(st, "t", &c->keys[0], c->small % 3 ? c->id : NULL,
-					  c->small % 2 ? c->other : NULL, c->stale ? &u : NULL,
-					  &err),
+	return answer(store_session_rebind(st, "t", &c->keys[0], c->small % 3 ? c->id : NULL,
+					   c->small % 2 ? c->other : NULL, c->stale ? &u : NULL,
+					   &err),
 		      &err, 0, "");
 }
 
@@ -134,7 +134,7 @@ static struct answer find(struct store *st, struct choice *c)
 {
 	struct store_session s = { 0 };
 	struct err err;
-	int rc = st->session->find(st, "t", &c->keys[0], &s, &err);
+	int rc = store_session_find(st, "t", &c->keys[0], &s, &err);
 	struct answer a = answer(rc, &err, s.version * 100 + (int64_t)s.nbindings, s.id);
 
 	store_session_fini(&s);
@@ -145,7 +145,7 @@ static struct answer find_tombstone(struct store *st, struct choice *c)
 {
 	struct store_tombstone t = { 0 };
 	struct err err;
-	int rc = st->tombstone->find(st, "t", &c->keys[0], &t, &err);
+	int rc = store_tombstone_find(st, "t", &c->keys[0], &t, &err);
 
 	return answer(rc, &err, 0, t.session);
 }
@@ -154,7 +154,7 @@ static struct answer find_user(struct store *st, struct choice *c)
 {
 	struct store_user u = { 0 };
 	struct err err;
-	int rc = st->user->get(st, "t", "u", &u, &err);
+	int rc = store_user_get(st, "t", "u", &u, &err);
 
 	(void)c;
 	return answer(rc, &err, u.created_at, u.project);
@@ -164,7 +164,7 @@ static struct answer due(struct store *st, struct choice *c)
 {
 	struct store_session_list l = { 0 };
 	struct err err;
-	int rc = st->session->due(st, c->at, 1 + c->small, &l, &err);
+	int rc = store_session_due(st, c->at, 1 + c->small, &l, &err);
 	struct answer a =
 		answer(rc, &err, (int64_t)l.count, l.count ? l.items[l.count - 1].id : "");
 
@@ -179,14 +179,14 @@ static struct answer add_layer(struct store *st, struct choice *c)
 
 	strcpy(l.id, c->layer);
 	strcpy(l.parent, c->stale ? c->parent : "");
-	return answer(st->layer->add(st, &l, &err), &err, 0, "");
+	return answer(store_layer_add(st, &l, &err), &err, 0, "");
 }
 
 static struct answer hold_layer(struct store *st, struct choice *c)
 {
 	struct err err;
 
-	return answer((c->stale ? st->layer->ref : st->layer->unref)(st, c->layer, c->id, &err),
+	return answer((c->stale ? store_layer_ref : store_layer_unref)(st, c->layer, c->id, &err),
 		      &err, 0, "");
 }
 
@@ -198,8 +198,8 @@ static struct answer drop_layer(struct store *st, struct choice *c)
 	int rc;
 
 	if (c->stale)
-		return answer(st->layer->remove(st, c->layer, &err), &err, 0, "");
-	rc = st->layer->unreferenced(st, c->at, 5, &l, &err);
+		return answer(store_layer_remove(st, c->layer, &err), &err, 0, "");
+	rc = store_layer_unreferenced(st, c->at, 5, &l, &err);
 	a = answer(rc, &err, (int64_t)l.count, l.count ? l.items[0].id : "");
 	store_layer_list_fini(&l);
 	return a;
@@ -215,8 +215,8 @@ static struct answer snapshot(struct store *st, struct choice *c)
 	strcpy(s.name, c->parent);
 	strcpy(s.layer, c->layer);
 	if (c->small < 2)
-		return answer(st->snapshot->remove(st, c->id, &err), &err, 0, "");
-	return answer(st->snapshot->add(st, &s, &err), &err, 0, "");
+		return answer(store_snapshot_remove(st, c->id, &err), &err, 0, "");
+	return answer(store_snapshot_add(st, &s, &err), &err, 0, "");
 }
 
 static struct answer prune(struct store *st, struct choice *c)
@@ -225,7 +225,7 @@ static struct answer prune(struct store *st, struct choice *c)
 
 	if (c->stale)
 		return answer(0, &err, 0, "");
-	return answer(st->tombstone->prune(st, c->at / 2, &err), &err, 0, "");
+	return answer(store_tombstone_prune(st, c->at / 2, &err), &err, 0, "");
 }
 
 static struct answer last(struct store *st, struct choice *c)
@@ -233,11 +233,11 @@ static struct answer last(struct store *st, struct choice *c)
 	struct store_usage u = { 0 };
 	struct err err;
 	int64_t id = 0;
-	int rc = st->event->last(st, &id, &err);
+	int rc = store_event_last(st, &id, &err);
 
 	(void)c;
 	if (rc == 0)
-		rc = st->quota->usage(st, "t", NULL, 6, &u, &err);
+		rc = store_quota_usage(st, "t", NULL, 6, &u, &err);
 	return answer(rc, &err, id * 1000 + u.sessions * 100 + u.active, "");
 }
 
