@@ -8,22 +8,16 @@ int store_environment_put(struct store *st, const struct store_environment *v, s
 
 	if (check_environment(v, err) < 0 || db_begin(db, err) < 0)
 		return -1;
-	return db_end(
-		db,
-		db_run_record(db,
-			      "INSERT OR REPLACE INTO environment "
-			      "(template, version, captured_at, data) VALUES (?1, ?2, ?3, ?4)",
-			      &shape_environment, v, err),
-		err);
+	return db_end(db,
+		      db_run_record(db, COLUMNS_REPLACE(environment), &columns_environment, v, err),
+		      err);
 }
 
 int store_environment_get(struct store *st, const char *template, struct store_environment *ret,
 			  struct err *err)
 {
-	return db_get_record(db_of(st),
-			     "SELECT template, version, captured_at, data FROM environment "
-			     "WHERE template = ?1",
-			     DB_VALUES(db_text(template)), &shape_environment, ret,
+	return db_get_record(db_of(st), COLUMNS_SELECT(environment) " WHERE template = ?1",
+			     DB_VALUES(db_text(template)), &columns_environment, ret,
 			     "environment of", template, err);
 }
 

@@ -2,10 +2,9 @@
 #include "store/record_check.h"
 #include "store/sqlite_db.h"
 
-#define LAYER_COLUMNS "id, parent, template, bytes, created_at, durable"
-#define SNAPSHOT_COLUMNS "seq, id, tenant, session, name, layer, generation, bytes, created_at"
-
-/* ---- layers -------------------------------------------------------------------------------- */
+/* ---- layers
+ * --------------------------------------------------------------------------------
+ */
 
 int store_layer_add(struct store *st, const struct store_layer *l, struct err *err)
 {
@@ -13,20 +12,15 @@ int store_layer_add(struct store *st, const struct store_layer *l, struct err *e
 
 	if (check_layer(l, err) < 0 || db_begin(db, err) < 0)
 		return -1;
-	if (db_end(db,
-		   db_run_record(db,
-				 "INSERT INTO layer (" LAYER_COLUMNS
-				 ") VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-				 &shape_layer, l, err),
-		   err) < 0)
+	if (db_end(db, db_run_record(db, COLUMNS_INSERT(layer), &columns_layer, l, err), err) < 0)
 		return err_ctx(err, "layer %s", l->id);
 	return 0;
 }
 
 int store_layer_get(struct store *st, const char *id, struct store_layer *ret, struct err *err)
 {
-	return db_get_record(db_of(st), "SELECT " LAYER_COLUMNS " FROM layer WHERE id = ?1",
-			     DB_VALUES(db_text(id)), &shape_layer, ret, "layer", id, err);
+	return db_get_record(db_of(st), COLUMNS_SELECT(layer) " WHERE id = ?1",
+			     DB_VALUES(db_text(id)), &columns_layer, ret, "layer", id, err);
 }
 
 int store_layer_settle(struct store *st, const char *id, int64_t bytes, struct err *err)
@@ -38,18 +32,13 @@ int store_layer_settle(struct store *st, const char *id, int64_t bytes, struct e
 int store_layer_unsettled(struct store *st, const char *after, unsigned limit,
 			  struct store_layer_list *ret, struct err *err)
 {
-	size_t count;
-	void *items;
-
-	if (check_page((struct store_page){ .limit = limit }, err) < 0 ||
-	    db_get_records(db_of(st),
-			   "SELECT " LAYER_COLUMNS " FROM layer WHERE durable = 0"
-			   " AND id > ifnull(?1, '') ORDER BY id LIMIT ?2",
-			   DB_VALUES(db_text(after), db_int(limit)), &shape_layer, &items, &count,
-			   err) < 0)
+	if (check_page((struct store_page){ .limit = limit }, err) < 0)
 		return -1;
-	*ret = (struct store_layer_list){ .items = items, .count = count };
-	return 0;
+	return db_get_list(db_of(st),
+			   COLUMNS_SELECT(layer) " WHERE durable = 0"
+						 " AND id > ifnull(?1, '') ORDER BY id LIMIT ?2",
+			   DB_VALUES(db_text(after), db_int(limit)), &columns_layer, SIZE_MAX, ret,
+			   err);
 }
 
 int store_layer_ref(struct store *st, const char *id, const char *holder, struct err *err)
@@ -97,24 +86,24 @@ int store_layer_refs(struct store *st, const char *id, int64_t *ret, struct err 
 int store_layer_unreferenced(struct store *st, int64_t before, unsigned limit,
 			     struct store_layer_list *ret, struct err *err)
 {
-	size_t count;
-	void *items;
+	static const char sql[] =
+		COLUMNS_SELECT(layer) " AS l WHERE created_at < ?1"
+				      " AND NOT EXISTS (SELECT 1 FROM session WHERE layer = "
+				      "l.id)"
+				      /* sealed, and its record is about to say so */
+				      " AND NOT EXISTS (SELECT 1 FROM session WHERE sandbox = "
+				      "l.id)"
+				      " AND NOT EXISTS (SELECT 1 FROM snapshot WHERE layer = "
+				      "l.id)"
+				      " AND NOT EXISTS (SELECT 1 FROM layer WHERE parent = l.id)"
+				      " AND NOT EXISTS (SELECT 1 FROM layer_hold WHERE layer = "
+				      "l.id)"
+				      " ORDER BY created_at, id LIMIT ?2";
 
-	if (check_page((struct store_page){ .limit = limit }, err) < 0 ||
-	    db_get_records(db_of(st),
-			   "SELECT " LAYER_COLUMNS " FROM layer AS l WHERE created_at < ?1"
-			   " AND NOT EXISTS (SELECT 1 FROM session WHERE layer = l.id)"
-			   /* sealed, and its record is about to say so */
-			   " AND NOT EXISTS (SELECT 1 FROM session WHERE sandbox = l.id)"
-			   " AND NOT EXISTS (SELECT 1 FROM snapshot WHERE layer = l.id)"
-			   " AND NOT EXISTS (SELECT 1 FROM layer WHERE parent = l.id)"
-			   " AND NOT EXISTS (SELECT 1 FROM layer_hold WHERE layer = l.id)"
-			   " ORDER BY created_at, id LIMIT ?2",
-			   DB_VALUES(db_int(before), db_int(limit)), &shape_layer, &items, &count,
-			   err) < 0)
+	if (check_page((struct store_page){ .limit = limit }, err) < 0)
 		return -1;
-	*ret = (struct store_layer_list){ .items = items, .count = count };
-	return 0;
+	return db_get_list(db_of(st), sql, DB_VALUES(db_int(before), db_int(limit)), &columns_layer,
+			   SIZE_MAX, ret, err);
 }
 
 int store_layer_remove(struct store *st, const char *id, struct err *err)
@@ -124,40 +113,41 @@ int store_layer_remove(struct store *st, const char *id, struct err *err)
 			 "layer", id, err);
 }
 
-/* ---- snapshots ----------------------------------------------------------------------------- */
+/* ---- snapshots
+ * -----------------------------------------------------------------------------
+ */
 
 int store_snapshot_add(struct store *st, struct store_snapshot *s, struct err *err)
 {
 	if (check_snapshot(s, err) < 0)
 		return -1;
-	return db_add_record(db_of(st),
-			     "INSERT INTO snapshot (" SNAPSHOT_COLUMNS ") "
-			     "VALUES (NULL, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-			     &shape_snapshot, s, "snapshot", s->id, &s->seq, err);
+	return db_add_record(db_of(st), COLUMNS_INSERT(snapshot), &columns_snapshot, s, "snapshot",
+			     s->id, &s->seq, err);
 }
 
 int store_snapshot_get(struct store *st, const char *id, struct store_snapshot *ret,
 		       struct err *err)
 {
-	return db_get_record(db_of(st), "SELECT " SNAPSHOT_COLUMNS " FROM snapshot WHERE id = ?1",
-			     DB_VALUES(db_text(id)), &shape_snapshot, ret, "snapshot", id, err);
+	return db_get_record(db_of(st), COLUMNS_SELECT(snapshot) " WHERE id = ?1",
+			     DB_VALUES(db_text(id)), &columns_snapshot, ret, "snapshot", id, err);
 }
 
 int store_snapshot_find(struct store *st, const char *session, const char *name,
 			struct store_snapshot *ret, struct err *err)
 {
 	return db_get_record(db_of(st),
-			     "SELECT " SNAPSHOT_COLUMNS
-			     " FROM snapshot WHERE session = ?1 AND name = ?2",
-			     DB_VALUES(db_text(session), db_text(name)), &shape_snapshot, ret,
+			     COLUMNS_SELECT(snapshot) " WHERE session = ?1 AND name = ?2",
+			     DB_VALUES(db_text(session), db_text(name)), &columns_snapshot, ret,
 			     "snapshot", name, err);
 }
 
-#define OF_TENANT "SELECT " SNAPSHOT_COLUMNS " FROM snapshot AS n WHERE tenant = ?1"
+#define OF_TENANT COLUMNS_SELECT(snapshot) " AS n WHERE tenant = ?1"
 #define OF_USER                                                                                    \
 	" AND (?5 IS NULL"                                                                         \
-	" OR EXISTS (SELECT 1 FROM session AS s WHERE s.id = n.session AND s.user = ?5)"           \
-	" OR EXISTS (SELECT 1 FROM tombstone AS t WHERE t.session = n.session AND t.user = ?5))"
+	" OR EXISTS (SELECT 1 FROM session AS s WHERE s.id = n.session AND s.user "                \
+	"= ?5)"                                                                                    \
+	" OR EXISTS (SELECT 1 FROM tombstone AS t WHERE t.session = n.session AND "                \
+	"t.user = ?5))"
 #define PAGE " AND seq > ?3 ORDER BY seq LIMIT ?4"
 
 int store_snapshot_list(struct store *st, const struct store_snapshot_filter *f,
@@ -166,19 +156,13 @@ int store_snapshot_list(struct store *st, const struct store_snapshot_filter *f,
 	/* two texts, so that the one with a session goes by all of the index */
 	const char *sql =
 		f->session ? OF_TENANT " AND session = ?2" OF_USER PAGE : OF_TENANT OF_USER PAGE;
-	size_t count;
-	void *items;
 
-	if (check_page(page, err) < 0 || check_snapshot_filter(f, err) < 0 ||
-	    db_get_records(db_of(st), sql,
+	if (check_page(page, err) < 0 || check_snapshot_filter(f, err) < 0)
+		return -1;
+	return db_get_list(db_of(st), sql,
 			   DB_VALUES(db_text(f->tenant), db_text(f->session), db_int(page.after),
 				     db_int(page.limit + 1), db_text(f->user)),
-			   &shape_snapshot, &items, &count, err) < 0)
-		return -1;
-	*ret = (struct store_snapshot_list){ .items = items, .count = count };
-	if (db_trim(&shape_snapshot, items, &ret->count, page.limit))
-		ret->next = ret->items[page.limit - 1].seq;
-	return 0;
+			   &columns_snapshot, page.limit, ret, err);
 }
 
 int store_snapshot_remove(struct store *st, const char *id, struct err *err)

@@ -43,7 +43,8 @@ static int rename_durably(const char *from, const char *to, struct err *err)
 	return sync_directory_of(to, err);
 }
 
-/* One file of schema/ and the number that says it is in, together or not at all. */
+/* One file of schema/ and the number that says it is in, together or not at
+ * all. */
 static int apply(struct db *db, const char *sql, int version, struct err *err)
 {
 	char set[64];
@@ -66,7 +67,9 @@ static int apply_from(struct db *db, const char *const *schema, int version, str
 	return 0;
 }
 
-/* ---- a new one ----------------------------------------------------------------------------- */
+/* ---- a new one
+ * -----------------------------------------------------------------------------
+ */
 
 static int remove_leftover(const char *name, struct err *err)
 {
@@ -96,8 +99,8 @@ static int create_file(struct db *db, const char *name, const char *const *schem
 	return exec(db, mark, err) < 0 ? -1 : apply_from(db, schema, 0, err);
 }
 
-/* Under another name until it is complete: so a file of this name that is empty is never a new
- * database, but always one that was lost. */
+/* Under another name until it is complete: so a file of this name that is empty
+ * is never a new database, but always one that was lost. */
 int sqlite_make(const char *path, const char *const *schema, struct err *err)
 {
 	auto_free struct db *db = calloc(1, sizeof(*db) + strlen(path) + 1);
@@ -113,7 +116,8 @@ int sqlite_make(const char *path, const char *const *schema, struct err *err)
 	return rename_durably(name, path, err);
 }
 
-/* ---- an older one -------------------------------------------------------------------------- */
+/* ---- an older one
+ * -------------------------------------------------------------------------- */
 
 static int copy_into(struct db *db, const char *name, struct err *err)
 {

@@ -14,9 +14,9 @@
 
 enum { OPEN_WAIT_MS = 3000, REOPEN_MS = 1000, RESERVE_BYTES = 1 << 20 };
 
-/* Nothing here changes the file: that comes after it has been found to be ours and whole. With this
- * lock mode SQLite keeps the index of the log in its own memory: safe before 3.51.3, and no other
- * program gets in. */
+/* Nothing here changes the file: that comes after it has been found to be ours
+ * and whole. With this lock mode SQLite keeps the index of the log in its own
+ * memory: safe before 3.51.3, and no other program gets in. */
 static const char *const before[] = {
 	"PRAGMA locking_mode = EXCLUSIVE",
 	"PRAGMA trusted_schema = OFF",
@@ -41,7 +41,8 @@ void store_relax(struct store *st, bool on)
 					   "PRAGMA synchronous = NORMAL" };
 	struct db *db = db_of(st);
 
-	/* one that stayed relaxed would acknowledge what is not there: it is opened again */
+	/* one that stayed relaxed would acknowledge what is not there: it is opened
+	 * again */
 	if (db->sql && sqlite3_exec(db->sql, how[on], NULL, NULL, NULL) != SQLITE_OK && !on)
 		db->failed = true;
 }
@@ -142,7 +143,8 @@ static int apply(struct db *db, const char *const *settings, size_t n, struct er
 	return 0;
 }
 
-/* Whether the first row of a pragma is this word; what it was instead is in `ret`. */
+/* Whether the first row of a pragma is this word; what it was instead is in
+ * `ret`. */
 static int answers(struct db *db, const char *sql, const char *want, char *ret, size_t size,
 		   struct err *err)
 {
@@ -226,8 +228,9 @@ int sqlite_open(const char *path, const char *socket, const char *const *schema,
 	return 0;
 }
 
-/* A page whose sync failed counts as written although it may never reach the disk. So the log is
- * not gone on with: all of it is written once more, into the database, and synced there. */
+/* A page whose sync failed counts as written although it may never reach the
+ * disk. So the log is not gone on with: all of it is written once more, into
+ * the database, and synced there. */
 static int settle_log(struct db *db, struct err *err)
 {
 	int rc = sqlite3_wal_checkpoint_v2(db->sql, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);

@@ -8,22 +8,15 @@ int store_quota_set(struct store *st, const struct store_quota *q, struct err *e
 
 	if (check_text("tenant", q->tenant, err) < 0 || db_begin(db, err) < 0)
 		return -1;
-	return db_end(db,
-		      db_run_record(db,
-				    "INSERT OR REPLACE INTO quota (tenant, user, sandboxes, "
-				    "memory_bytes, disk_bytes, cpu_ms) "
-				    "VALUES (?1, ifnull(?2, ''), ?3, ?4, ?5, ?6)",
-				    &shape_quota, q, err),
-		      err);
+	return db_end(db, db_run_record(db, COLUMNS_REPLACE(quota), &columns_quota, q, err), err);
 }
 
 int store_quota_get(struct store *st, const char *tenant, const char *user, struct store_quota *ret,
 		    struct err *err)
 {
 	return db_get_record(db_of(st),
-			     "SELECT tenant, user, sandboxes, memory_bytes, disk_bytes, cpu_ms "
-			     "FROM quota WHERE tenant = ?1 AND user = ifnull(?2, '')",
-			     DB_VALUES(db_text(tenant), db_text(user)), &shape_quota, ret,
+			     COLUMNS_SELECT(quota) " WHERE tenant = ?1 AND user = ifnull(?2, '')",
+			     DB_VALUES(db_text(tenant), db_text(user)), &columns_quota, ret,
 			     "quota of", user, err);
 }
 
@@ -33,7 +26,8 @@ int store_quota_charge(struct store *st, const char *tenant, const char *user, i
 	if (check_text("tenant", tenant, err) < 0)
 		return -1;
 	return db_write(db_of(st),
-			"INSERT INTO cpu (tenant, user, ms) VALUES (?1, ifnull(?2, ''), ?3) "
+			"INSERT INTO cpu (tenant, user, ms) VALUES (?1, ifnull(?2, "
+			"''), ?3) "
 			"ON CONFLICT DO UPDATE SET ms = ms + ?3",
 			DB_VALUES(db_text(tenant), db_text(user), db_int(cpu_ms)), err) < 0
 		       ? -1

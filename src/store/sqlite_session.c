@@ -4,29 +4,23 @@
 #include "store/record_check.h"
 #include "store/sqlite_db.h"
 
-/* who it is, and what may change */
-#define FIXED "seq, id, version, tenant, user, created_at"
-#define CHANGING                                                                                   \
-	"template, sandbox, layer, snapshot, project, fragment, state, runtime, on_idle, "         \
-	"on_expire, paused, generation, incarnation, started_at, last_activity_at, "               \
-	"idle_timeout_ms, max_lifetime_ms, hibernate_at, expires_at, due_at, memory_bytes, "       \
-	"disk_bytes, cause, cause_text, cause_actor, cause_at, spec, metadata, policy"
-#define COLUMNS FIXED ", " CHANGING
-#define CHANGING_VALUES                                                                            \
-	"?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, "  \
-	"?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35"
-
-/* ---- reading ------------------------------------------------------------------------------- */
+/* ---- reading
+ * -------------------------------------------------------------------------------
+ */
 
 static int read_bindings(struct db *db, struct store_session *s, struct err *err)
 {
-	void *items;
+	struct {
+		struct store_binding *items;
+		size_t count;
+		int64_t next;
+	} l;
 
-	if (db_get_records(
-		    db, "SELECT kind, key FROM binding WHERE session = ?1 ORDER BY kind, key",
-		    DB_VALUES(db_text(s->id)), &shape_binding, &items, &s->nbindings, err) < 0)
+	if (db_get_list(db, COLUMNS_SELECT(binding) " WHERE session = ?1 ORDER BY kind, key",
+			DB_VALUES(db_text(s->id)), &columns_binding, SIZE_MAX, &l, err) < 0)
 		return -1;
-	s->bindings = items;
+	s->bindings = l.items;
+	s->nbindings = l.count;
 	return 0;
 }
 
@@ -35,7 +29,7 @@ static int get_one(struct db *db, const char *sql, const struct db_value *values
 {
 	struct store_session s = { 0 };
 
-	if (db_get_record(db, sql, values, n, &shape_session, &s, what, name, err) < 0)
+	if (db_get_record(db, sql, values, n, &columns_session, &s, what, name, err) < 0)
 		return -1;
 	if (read_bindings(db, &s, err) < 0) {
 		store_session_fini(&s);
@@ -47,16 +41,17 @@ static int get_one(struct db *db, const char *sql, const struct db_value *values
 
 int store_session_get(struct store *st, const char *id, struct store_session *ret, struct err *err)
 {
-	return get_one(db_of(st), "SELECT " COLUMNS " FROM session WHERE id = ?1",
-		       DB_VALUES(db_text(id)), "session", id, ret, err);
+	return get_one(db_of(st), COLUMNS_SELECT(session) " WHERE id = ?1", DB_VALUES(db_text(id)),
+		       "session", id, ret, err);
 }
 
 int store_session_find(struct store *st, const char *tenant, const struct store_binding *by,
 		       struct store_session *ret, struct err *err)
 {
 	return get_one(db_of(st),
-		       "SELECT " COLUMNS " FROM session WHERE id = "
-		       "(SELECT session FROM binding WHERE tenant = ?1 AND kind = ?2 AND key = ?3)",
+		       COLUMNS_SELECT(session) " WHERE id = "
+					       "(SELECT session FROM binding WHERE tenant = ?1 AND "
+					       "kind = ?2 AND key = ?3)",
 		       DB_VALUES(db_text(tenant), db_text(by->kind), db_text(by->key)),
 		       "session of", by->key, ret, err);
 }
@@ -65,14 +60,10 @@ static int get_list(struct db *db, const char *sql, const struct db_value *value
 		    unsigned limit, struct store_session_list *ret, struct err *err)
 {
 	struct store_session_list l = { 0 };
-	void *items;
 
 	if (check_page((struct store_page){ .limit = limit }, err) < 0 ||
-	    db_get_records(db, sql, values, n, &shape_session, &items, &l.count, err) < 0)
+	    db_get_list(db, sql, values, n, &columns_session, limit, &l, err) < 0)
 		return -1;
-	l.items = items;
-	if (db_trim(&shape_session, items, &l.count, limit))
-		l.next = l.items[limit - 1].seq;
 	for (size_t i = 0; i < l.count; i++)
 		if (read_bindings(db, &l.items[i], err) < 0) {
 			store_session_list_fini(&l);
@@ -101,9 +92,10 @@ int store_session_list(struct store *st, const struct store_session_filter *f,
 		       struct store_page page, struct store_session_list *ret, struct err *err)
 {
 	/* two texts, so that the one with a user goes by its index */
-	const char *sql = f->tenant && f->user ? "SELECT " COLUMNS " FROM session"
-						 " WHERE tenant = ?2 AND user = ?3" FILTER PAGE
-					       : "SELECT " COLUMNS " FROM session" WHO FILTER PAGE;
+	const char *sql =
+		f->tenant && f->user
+			? COLUMNS_SELECT(session) " WHERE tenant = ?2 AND user = ?3" FILTER PAGE
+			: COLUMNS_SELECT(session) WHO FILTER PAGE;
 
 	if (check_session_filter(f, err) < 0)
 		return -1;
@@ -129,8 +121,8 @@ int store_session_due(struct store *st, int64_t now, unsigned limit, struct stor
 		      struct err *err)
 {
 	if (get_list(db_of(st),
-		     "SELECT " COLUMNS " FROM session WHERE due_at > 0 AND due_at <= ?1 "
-		     "ORDER BY due_at, seq LIMIT ?2",
+		     COLUMNS_SELECT(session) " WHERE due_at > 0 AND due_at <= ?1 "
+					     "ORDER BY due_at, seq LIMIT ?2",
 		     DB_VALUES(db_int(now), db_int(limit)), limit, ret, err) < 0)
 		return -1;
 	ret->next = 0; /* not in the order of a cursor: who has dealt with these asks again */
@@ -141,12 +133,17 @@ int store_session_deep(struct store *st, uint64_t states, unsigned depth, unsign
 		       struct store_session_list *ret, struct err *err)
 {
 	if (get_list(db_of(st),
-		     "SELECT " COLUMNS " FROM session AS s WHERE layer IS NOT NULL"
-		     " AND (1 << state) & ?1 AND ?2 < ("
-		     "WITH RECURSIVE down (id, n) AS (SELECT s.layer, 1 UNION ALL"
-		     " SELECT l.parent, n + 1 FROM down JOIN layer AS l ON l.id = down.id"
-		     " WHERE l.parent IS NOT NULL AND n <= ?2) SELECT max(n) FROM down)"
-		     " ORDER BY seq LIMIT ?3",
+		     COLUMNS_SELECT(session) " AS s WHERE layer IS NOT NULL"
+					     " AND (1 << state) & ?1 AND ?2 < ("
+					     "WITH RECURSIVE down (id, n) AS (SELECT "
+					     "s.layer, 1 UNION ALL"
+					     " SELECT l.parent, n + 1 FROM down JOIN "
+					     "layer AS l ON l.id = "
+					     "down.id"
+					     " WHERE l.parent IS NOT NULL AND n <= "
+					     "?2) SELECT max(n) FROM "
+					     "down)"
+					     " ORDER BY seq LIMIT ?3",
 		     DB_VALUES(db_int((int64_t)states), db_int(depth), db_int(limit)), limit, ret,
 		     err) < 0)
 		return -1;
@@ -154,7 +151,8 @@ int store_session_deep(struct store *st, uint64_t states, unsigned depth, unsign
 	return 0;
 }
 
-/* ---- writing, inside a transaction --------------------------------------------------------- */
+/* ---- writing, inside a transaction
+ * --------------------------------------------------------- */
 
 static int add_event(struct db *db, const struct store_session *s, const struct store_event *ev,
 		     struct err *err)
@@ -174,7 +172,9 @@ static int add_event(struct db *db, const struct store_session *s, const struct 
 static int bind_key(struct db *db, const char *tenant, const struct store_binding *b,
 		    const char *session, struct err *err)
 {
-	if (db_run(db, "INSERT INTO binding (tenant, kind, key, session) VALUES (?1, ?2, ?3, ?4)",
+	if (db_run(db,
+		   "INSERT INTO binding (tenant, kind, key, session) VALUES (?1, ?2, "
+		   "?3, ?4)",
 		   DB_VALUES(db_text(tenant), db_text(b->kind), db_text(b->key), db_text(session)),
 		   err) < 0)
 		return err_ctx(err, "%s %s", b->kind, b->key);
@@ -199,10 +199,7 @@ static int insert(struct db *db, struct store_session *s, const struct store_eve
 	s->version = 1;
 	if (need_policy(db, s, err) < 0)
 		return err_ctx(err, "session %s", s->id);
-	if (db_run_record(db,
-			  "INSERT INTO session (" COLUMNS ") "
-			  "VALUES (NULL, ?2, ?3, ?4, ?5, ?6, " CHANGING_VALUES ")",
-			  &shape_session, s, err) < 0)
+	if (db_run_record(db, COLUMNS_INSERT(session), &columns_session, s, err) < 0)
 		return err_ctx(err, "session %s", s->id);
 	s->seq = sqlite3_last_insert_rowid(db->sql);
 	for (size_t i = 0; i < s->nbindings; i++)
@@ -215,11 +212,16 @@ static int insert(struct db *db, struct store_session *s, const struct store_eve
 static int replace(struct db *db, struct store_session *s, const struct store_event *ev,
 		   struct err *err)
 {
-	int changed = db_run_record(db,
-				    "UPDATE session SET (version, " CHANGING
-				    ") = (?3 + 1, " CHANGING_VALUES ") "
-				    "WHERE id = ?2 AND version = ?3",
-				    &shape_session, s, err);
+	int changed = db_run_record(
+		db,
+		"UPDATE session SET version = :version + 1, " COLUMNS_SET(session_state) " WHERE "
+											 "id = "
+											 ":id AND "
+											 "version "
+											 "= "
+											 ":versio"
+											 "n",
+		&columns_session, s, err);
 
 	if (changed <= 0)
 		return changed;
@@ -235,11 +237,8 @@ static int lay_to_rest(struct db *db, const struct store_session *s, struct err 
 	memcpy(t.tenant, s->tenant, sizeof(t.tenant));
 	memcpy(t.user, s->user, sizeof(t.user));
 	/* the first cause is the true one */
-	if (db_run_record(db,
-			  "INSERT INTO tombstone (session, tenant, user, created_at, cause, "
-			  "cause_text, cause_actor, cause_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, "
-			  "?8) ON CONFLICT DO NOTHING",
-			  &shape_tombstone, &t, err) < 0)
+	if (db_run_record(db, COLUMNS_INSERT(tombstone) " ON CONFLICT DO NOTHING",
+			  &columns_tombstone, &t, err) < 0)
 		return -1;
 	if (db_run(db,
 		   "INSERT OR REPLACE INTO tombstone_key (tenant, kind, key, session) "
@@ -249,7 +248,9 @@ static int lay_to_rest(struct db *db, const struct store_session *s, struct err 
 	return db_run(db, "DELETE FROM binding WHERE session = ?1", DB_VALUES(db_text(s->id)), err);
 }
 
-/* ---- the calls ----------------------------------------------------------------------------- */
+/* ---- the calls
+ * -----------------------------------------------------------------------------
+ */
 
 int store_session_create(struct store *st, struct store_session *s, const struct store_event *ev,
 			 struct err *err)

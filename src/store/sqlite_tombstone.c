@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/sqlite_db.h"
 
-#define COLUMNS "session, tenant, user, created_at, cause, cause_text, cause_actor, cause_at"
-
 int store_tombstone_get(struct store *st, const char *session, struct store_tombstone *ret,
 			struct err *err)
 {
-	return db_get_record(db_of(st), "SELECT " COLUMNS " FROM tombstone WHERE session = ?1",
-			     DB_VALUES(db_text(session)), &shape_tombstone, ret,
+	return db_get_record(db_of(st), COLUMNS_SELECT(tombstone) " WHERE session = ?1",
+			     DB_VALUES(db_text(session)), &columns_tombstone, ret,
 			     "tombstone of session", session, err);
 }
 
 int store_tombstone_find(struct store *st, const char *tenant, const struct store_binding *by,
 			 struct store_tombstone *ret, struct err *err)
 {
-	return db_get_record(db_of(st),
-			     "SELECT " COLUMNS " FROM tombstone WHERE session = "
-			     "(SELECT session FROM tombstone_key "
-			     "WHERE tenant = ?1 AND kind = ?2 AND key = ?3)",
-			     DB_VALUES(db_text(tenant), db_text(by->kind), db_text(by->key)),
-			     &shape_tombstone, ret, "tombstone of", by->key, err);
+	return db_get_record(
+		db_of(st),
+		COLUMNS_SELECT(tombstone) " WHERE session = "
+					  "(SELECT session FROM tombstone_key "
+					  "WHERE tenant = ?1 AND kind = ?2 AND key = ?3)",
+		DB_VALUES(db_text(tenant), db_text(by->kind), db_text(by->key)), &columns_tombstone,
+		ret, "tombstone of", by->key, err);
 }
 
 int store_tombstone_prune(struct store *st, int64_t before, struct err *err)

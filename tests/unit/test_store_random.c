@@ -223,7 +223,7 @@ static struct answer snapshot(struct store *st, struct choice *c)
 
 static struct answer prune(struct store *st, struct choice *c)
 {
-	struct err err;
+	struct err err = { 0 };
 
 	if (c->stale)
 		return answer(0, &err, 0, "");

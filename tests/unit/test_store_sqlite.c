@@ -114,6 +114,56 @@ static void a_relaxed_change_outlives_the_process(void)
 	store_close(st);
 }
 
+static const struct columns *const tables[] = {
+	&columns_session,  &columns_tombstone, &columns_layer,	     &columns_snapshot,
+	&columns_exec,	   &columns_once,      &columns_event,	     &columns_project,
+	&columns_fragment, &columns_user,      &columns_member,	     &columns_key,
+	&columns_policy,   &columns_quota,     &columns_environment,
+};
+
+/* The schema has these columns of these types, and no others. */
+static void the_columns_of_the_records_are_those_of_the_schema(void)
+{
+	static const char *const types[] = {
+		[COLUMN_SEQ] = "INTEGER", [COLUMN_NUM] = "INTEGER", [COLUMN_TEXT] = "TEXT",
+		[COLUMN_STRING] = "TEXT", [COLUMN_OWNED] = "TEXT",  [COLUMN_BYTES] = "BLOB"
+	};
+
+	OPEN();
+	for (size_t i = 0; i < ARRAY_LEN(tables); i++) {
+		const struct columns *s = tables[i];
+		sqlite3_stmt *stmt = NULL;
+		size_t n = 0;
+
+		for (; n < s->count; n++) {
+			const char *type = "";
+
+			printf("# %s.%s\n", s->table, s->fields[n].name);
+			CHECK(!sqlite3_table_column_metadata(db_of(st)->sql, "main", s->table,
+							     s->fields[n].name, &type, NULL, NULL,
+							     NULL, NULL));
+			CHECK_STR(type, types[s->fields[n].kind]);
+		}
+		CHECK(!sqlite3_prepare_v2(db_of(st)->sql, "SELECT name FROM pragma_table_info(?1)",
+					  -1, &stmt, NULL));
+		CHECK(!sqlite3_bind_text(stmt, 1, s->table, -1, SQLITE_STATIC));
+		for (; sqlite3_step(stmt) == SQLITE_ROW; n--)
+			CHECK(n > 0);
+		sqlite3_finalize(stmt);
+		CHECK(n == 0);
+	}
+}
+
+static void a_parameter_without_a_column_is_an_error(void)
+{
+	struct store_layer l = { .id = "l" };
+
+	OPEN();
+	CHECK(db_run_record(db_of(st), "DELETE FROM layer WHERE id = :ident", &columns_layer, &l,
+			    &err) == -1);
+	CHECK_STR(err.msg, "table layer has no column ident");
+}
+
 static void every_table_is_strict(void)
 {
 	OPEN();
@@ -445,6 +495,8 @@ int main(void)
 	RUN(a_change_is_synced_before_it_is_acknowledged);
 	RUN(a_relaxed_change_is_synced_with_the_next_one);
 	RUN(a_relaxed_change_outlives_the_process);
+	RUN(the_columns_of_the_records_are_those_of_the_schema);
+	RUN(a_parameter_without_a_column_is_an_error);
 	RUN(every_table_is_strict);
 	RUN(lookups_and_the_sweep_go_by_an_index);
 	RUN(what_was_written_is_there_when_it_is_opened_again);
