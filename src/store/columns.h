@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The columns of each record, made from the tables in record.h, and the SQL
- * text of their names and parameters. Copying, freeing, binding and reading a
- * record is written once for all records. */
+/* The columns of each record, made from the tables in record.h, and the SQL text of their names and
+ * parameters. Copying, freeing, binding and reading a record is written once for all records. */
 #ifndef LODGE_STORE_COLUMNS_H
 #define LODGE_STORE_COLUMNS_H
 
@@ -38,8 +37,8 @@ extern const struct columns columns_session, columns_binding, columns_tombstone,
 	columns_fragment, columns_user, columns_member, columns_key, columns_policy, columns_quota,
 	columns_environment;
 
-/* "seq, id, ..." and ":seq, :id, ..." of a table in record.h, or of a part such
- * as session_state. */
+/* "seq, id, ..." and ":seq, :id, ..." of a table in record.h, or of a part such as
+ * session_state. */
 #define COLUMN_NAMES(name) STORE_COLUMNS_##name(COLUMN_NAME, COLUMN_NEXT_NAME)
 #define COLUMN_PARAMS(name) STORE_COLUMNS_##name(COLUMN_PARAM, COLUMN_NEXT_PARAM)
 #define COLUMNS_SELECT(name) "SELECT " COLUMN_NAMES(name) " FROM " #name
@@ -69,8 +68,8 @@ int64_t columns_get_num(const struct column *c, const void *record);
 void columns_set_num(const struct column *c, void *record, int64_t value);
 /* The member of an owned string. */
 char **columns_owned(const struct column *c, void *record);
-/* NULL if there is none. The search starts at *hint and leaves it behind the
- * result: statements mostly name columns in the order of the table. */
+/* NULL if there is none. The search starts at *hint and leaves it behind the result: statements
+ * mostly name columns in the order of the table. */
 const struct column *columns_find(const struct columns *s, const char *name, size_t *hint);
 
 /* `ret` shares nothing with `record` afterwards. ERR_LIMIT without memory. */

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The records of the store. Each has one table of columns, STORE_COLUMNS_name,
- * with one row per column: the struct member, the SQL text and the code that
- * binds and reads the column all derive from that row. To add a column, add the
- * row here and the column to a new file in schema/.
+/* The records of the store. Each has one table of columns, STORE_COLUMNS_name, with one row per
+ * column: the struct member, the SQL text and the code that binds and reads the column all derive
+ * from that row. To add a column, add the row here and the column to a new file in schema/.
  *
- * Strings are NUL-terminated and bounded; "" means none. Times are milliseconds
- * since 1970, 0 means none. A record owns what its OWNED members point to, and
- * its *_fini() frees them; every *_fini() accepts a zeroed record. The store
- * keeps and compares states, modes and roles as numbers without interpreting
- * them. */
+ * Strings are NUL-terminated and bounded; "" means none. Times are milliseconds since 1970, 0 means
+ * none. A record owns what its OWNED members point to, and its *_fini() frees them; every *_fini()
+ * accepts a zeroed record. The store keeps and compares states, modes and roles as numbers without
+ * interpreting them. */
 #ifndef LODGE_STORE_RECORD_H
 #define LODGE_STORE_RECORD_H
 
@@ -37,8 +35,8 @@ enum { /* maxima of one record */
        STORE_PAGE_MAX = 1000, /* records per list call */
 };
 
-/* The caller owns a list until its *_list_fini(). `next` is the cursor of the
- * following page, 0 after the last one. */
+/* The caller owns a list until its *_list_fini(). `next` is the cursor of the following page, 0
+ * after the last one. */
 #define STORE_LIST(name)                                                                           \
 	struct store_##name##_list {                                                               \
 		struct store_##name *items;                                                        \
@@ -47,11 +45,10 @@ enum { /* maxima of one record */
 	};                                                                                         \
 	void store_##name##_list_fini(struct store_##name##_list *l)
 
-/* ---- kinds of columns
- * ---------------------------------------------------------------------- */
+/* ---- kinds of columns ---------------------------------------------------------------------- */
 
-/* A table calls FIRST for its first row and X for the others: a list in SQL
- * needs commas only between its items. */
+/* A table calls FIRST for its first row and X for the others: a list in SQL needs commas only
+ * between its items. */
 #define STORE_MEMBER(kind, ...) STORE_MEMBER_##kind(__VA_ARGS__)
 #define STORE_MEMBERS(name) STORE_COLUMNS_##name(STORE_MEMBER, STORE_MEMBER)
 
@@ -73,9 +70,7 @@ struct store_cause {
 	int64_t at;
 };
 
-/* ---- sessions
- * ------------------------------------------------------------------------------
- */
+/* ---- sessions ------------------------------------------------------------------------------ */
 
 #define STORE_COLUMNS_binding(FIRST, X)                                                            \
 	FIRST(TEXT, kind, STORE_WORD) /* "user", "thread", "session", "project", "key" */          \
@@ -85,8 +80,7 @@ struct store_binding {
 	STORE_MEMBERS(binding)
 };
 
-/* store_session_update() leaves these alone, except that it raises the version.
- */
+/* store_session_update() leaves these alone, except that it raises the version. */
 #define STORE_COLUMNS_session_fixed(FIRST, X)                                                      \
 	FIRST(SEQ, seq) /* order of creation */                                                    \
 	X(TEXT, id, STORE_ID)                                                                      \
@@ -131,8 +125,7 @@ struct store_session {
 };
 
 void store_session_fini(struct store_session *s);
-/* The result is the caller's. ERR_LIMIT without memory; *ret is untouched then.
- */
+/* The result is the caller's. ERR_LIMIT without memory; *ret is untouched then. */
 int store_session_copy(const struct store_session *s, struct store_session *ret, struct err *err);
 STORE_LIST(session);
 
@@ -148,9 +141,7 @@ struct store_tombstone {
 	STORE_MEMBERS(tombstone)
 };
 
-/* ---- files
- * ---------------------------------------------------------------------------------
- */
+/* ---- files --------------------------------------------------------------------------------- */
 
 /* One sealed, immutable set of file changes on top of its parent. */
 #define STORE_COLUMNS_layer(FIRST, X)                                                              \
@@ -182,9 +173,7 @@ struct store_snapshot {
 };
 STORE_LIST(snapshot);
 
-/* ---- execs
- * ---------------------------------------------------------------------------------
- */
+/* ---- execs --------------------------------------------------------------------------------- */
 
 #define STORE_COLUMNS_exec_start(FIRST, X)                                                         \
 	FIRST(SEQ, seq)                                                                            \
@@ -232,9 +221,7 @@ struct store_once {
 	STORE_MEMBERS(once)
 };
 
-/* ---- events
- * --------------------------------------------------------------------------------
- */
+/* ---- events -------------------------------------------------------------------------------- */
 
 #define STORE_COLUMNS_event(FIRST, X)                                                              \
 	FIRST(SEQ, id) /* rises and is never reused */                                             \
@@ -252,9 +239,7 @@ struct store_event {
 void store_event_fini(struct store_event *e);
 STORE_LIST(event);
 
-/* ---- projects
- * ------------------------------------------------------------------------------
- */
+/* ---- projects ------------------------------------------------------------------------------ */
 
 #define STORE_COLUMNS_project(FIRST, X)                                                            \
 	FIRST(SEQ, seq)                                                                            \
@@ -296,9 +281,7 @@ struct store_fragment {
 };
 STORE_LIST(fragment);
 
-/* ---- users
- * ---------------------------------------------------------------------------------
- */
+/* ---- users --------------------------------------------------------------------------------- */
 
 #define STORE_COLUMNS_user_fixed(FIRST, X)                                                         \
 	FIRST(SEQ, seq)                                                                            \

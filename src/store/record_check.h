@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What no store would keep, said in the same words by all of them: ERR_INVALID.
- */
+/* What no store would keep, said in the same words by all of them: ERR_INVALID. */
 #ifndef LODGE_STORE_RECORD_CHECK_H
 #define LODGE_STORE_RECORD_CHECK_H
 
@@ -27,8 +26,7 @@ int check_files(const struct store_file *files, size_t n, struct err *err);
 int check_page(struct store_page page, struct err *err);
 /* `what` must not be empty. */
 int check_text(const char *what, const char *text, struct err *err);
-/* `what` may be NULL for any, but not empty: whoever forgot a tenant must not
- * get all of them. */
+/* `what` may be NULL for any, but not empty: whoever forgot a tenant must not get all of them. */
 int check_filter(const char *what, const char *text, struct err *err);
 /* A filter's view of one session's metadata (JSON, or NULL). */
 bool check_has_member(const char *json, const char *key, const char *value);

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/test_hook.h"
 #include "base/vec.h"
+#include "base/test_hook.h"
 #include "store/sqlite_open.h"
 
 /* Callers say in front of this what it was about. */
@@ -22,7 +22,7 @@ static int fail_constraint(int extended, const char *why, struct err *err)
 	}
 }
 
-int db_fail(struct db *db, int rc, struct err *err)
+int db_fail(struct store *db, int rc, struct err *err)
 {
 	const char *why = db->sql ? sqlite3_errmsg(db->sql) : sqlite3_errstr(rc);
 	int extended = db->sql ? sqlite3_extended_errcode(db->sql) : rc;
@@ -64,11 +64,9 @@ int db_fail(struct db *db, int rc, struct err *err)
 	}
 }
 
-/* ---- statements
- * ----------------------------------------------------------------------------
- */
+/* ---- statements ---------------------------------------------------------------------------- */
 
-static int prepare(struct db *db, const char *sql, sqlite3_stmt **ret, struct err *err)
+static int prepare(struct store *db, const char *sql, sqlite3_stmt **ret, struct err *err)
 {
 	sqlite3_stmt *stmt;
 	int rc;
@@ -109,7 +107,7 @@ static int bind_value(sqlite3_stmt *stmt, int at, const struct db_value *v)
 	return SQLITE_MISUSE;
 }
 
-int db_start(struct db *db, const char *sql, const struct db_value *values, size_t n,
+int db_start(struct store *db, const char *sql, const struct db_value *values, size_t n,
 	     sqlite3_stmt **ret, struct err *err)
 {
 	sqlite3_stmt *stmt = NULL;
@@ -129,7 +127,7 @@ int db_start(struct db *db, const char *sql, const struct db_value *values, size
 	return 0;
 }
 
-int db_next(struct db *db, sqlite3_stmt *stmt, struct err *err)
+int db_next(struct store *db, sqlite3_stmt *stmt, struct err *err)
 {
 	int rc = sqlite3_step(stmt);
 
@@ -138,7 +136,7 @@ int db_next(struct db *db, sqlite3_stmt *stmt, struct err *err)
 	return rc == SQLITE_DONE ? 0 : db_fail(db, rc, err);
 }
 
-static int step_to_end(struct db *db, sqlite3_stmt *stmt, struct err *err)
+static int step_to_end(struct store *db, sqlite3_stmt *stmt, struct err *err)
 {
 	int row;
 
@@ -148,7 +146,8 @@ static int step_to_end(struct db *db, sqlite3_stmt *stmt, struct err *err)
 	return row < 0 ? -1 : sqlite3_changes(db->sql);
 }
 
-int db_run(struct db *db, const char *sql, const struct db_value *values, size_t n, struct err *err)
+int db_run(struct store *db, const char *sql, const struct db_value *values, size_t n,
+	   struct err *err)
 {
 	auto_call(db_reset) sqlite3_stmt *stmt = NULL;
 
@@ -157,7 +156,7 @@ int db_run(struct db *db, const char *sql, const struct db_value *values, size_t
 	return step_to_end(db, stmt, err);
 }
 
-int db_write(struct db *db, const char *sql, const struct db_value *values, size_t n,
+int db_write(struct store *db, const char *sql, const struct db_value *values, size_t n,
 	     struct err *err)
 {
 	int changed;
@@ -168,7 +167,7 @@ int db_write(struct db *db, const char *sql, const struct db_value *values, size
 	return db_end(db, changed, err) < 0 ? -1 : changed;
 }
 
-int db_change(struct db *db, const char *sql, const struct db_value *values, size_t n,
+int db_change(struct store *db, const char *sql, const struct db_value *values, size_t n,
 	      const char *what, const char *name, struct err *err)
 {
 	int changed = db_write(db, sql, values, n, err);
@@ -178,8 +177,8 @@ int db_change(struct db *db, const char *sql, const struct db_value *values, siz
 	return changed < 0 ? err_ctx(err, "%s %s", what, name) : 0;
 }
 
-int db_number(struct db *db, const char *sql, const struct db_value *values, size_t n, int64_t *ret,
-	      struct err *err)
+int db_number(struct store *db, const char *sql, const struct db_value *values, size_t n,
+	      int64_t *ret, struct err *err)
 {
 	auto_call(db_reset) sqlite3_stmt *stmt = NULL;
 	int row;
@@ -193,9 +192,7 @@ int db_number(struct db *db, const char *sql, const struct db_value *values, siz
 	return 0;
 }
 
-/* ---- records
- * -------------------------------------------------------------------------------
- */
+/* ---- records ------------------------------------------------------------------------------- */
 
 static int bind_column(sqlite3_stmt *stmt, int at, const struct column *c, const void *record)
 {
@@ -218,7 +215,7 @@ static int bind_column(sqlite3_stmt *stmt, int at, const struct column *c, const
 	return SQLITE_MISUSE;
 }
 
-static int bind_record(struct db *db, sqlite3_stmt *stmt, const struct columns *s,
+static int bind_record(struct store *db, sqlite3_stmt *stmt, const struct columns *s,
 		       const void *record, struct err *err)
 {
 	int count = sqlite3_bind_parameter_count(stmt);
@@ -238,7 +235,7 @@ static int bind_record(struct db *db, sqlite3_stmt *stmt, const struct columns *
 	return 0;
 }
 
-int db_run_record(struct db *db, const char *sql, const struct columns *s, const void *record,
+int db_run_record(struct store *db, const char *sql, const struct columns *s, const void *record,
 		  struct err *err)
 {
 	auto_call(db_reset) sqlite3_stmt *stmt = NULL;
@@ -248,7 +245,7 @@ int db_run_record(struct db *db, const char *sql, const struct columns *s, const
 	return step_to_end(db, stmt, err);
 }
 
-int db_add_record(struct db *db, const char *sql, const struct columns *s, const void *record,
+int db_add_record(struct store *db, const char *sql, const struct columns *s, const void *record,
 		  const char *what, const char *name, int64_t *ret_seq, struct err *err)
 {
 	if (db_begin(db, err) < 0)
@@ -260,7 +257,7 @@ int db_add_record(struct db *db, const char *sql, const struct columns *s, const
 }
 
 /* A column that is longer than the member was not written by this program. */
-static int read_bounded(struct db *db, const void *bytes, size_t len, char *ret, size_t size,
+static int read_bounded(struct store *db, const void *bytes, size_t len, char *ret, size_t size,
 			struct err *err)
 {
 	if (len > size)
@@ -272,7 +269,7 @@ static int read_bounded(struct db *db, const void *bytes, size_t len, char *ret,
 	return 0;
 }
 
-static int read_column(struct db *db, sqlite3_stmt *stmt, int col, const struct column *f,
+static int read_column(struct store *db, sqlite3_stmt *stmt, int col, const struct column *f,
 		       void *record, struct err *err)
 {
 	char *member = (char *)record + f->offset;
@@ -303,7 +300,7 @@ static int read_column(struct db *db, sqlite3_stmt *stmt, int col, const struct 
 }
 
 /* `record` is zeroed, and is so again on failure. */
-static int read_record(struct db *db, sqlite3_stmt *stmt, const struct columns *s, void *record,
+static int read_record(struct store *db, sqlite3_stmt *stmt, const struct columns *s, void *record,
 		       struct err *err)
 {
 	for (size_t i = 0; i < s->count; i++)
@@ -315,7 +312,7 @@ static int read_record(struct db *db, sqlite3_stmt *stmt, const struct columns *
 }
 
 /* *ret_items is an array of *ret_count records, the caller's. */
-static int get_records(struct db *db, const char *sql, const struct db_value *values, size_t n,
+static int get_records(struct store *db, const char *sql, const struct db_value *values, size_t n,
 		       const struct columns *s, char **ret_items, size_t *ret_count,
 		       struct err *err)
 {
@@ -345,7 +342,7 @@ static int get_records(struct db *db, const char *sql, const struct db_value *va
 	return 0;
 }
 
-int db_get_list(struct db *db, const char *sql, const struct db_value *values, size_t n,
+int db_get_list(struct store *db, const char *sql, const struct db_value *values, size_t n,
 		const struct columns *s, size_t limit, void *ret, struct err *err)
 {
 	struct { /* as every store_*_list */
@@ -365,7 +362,7 @@ int db_get_list(struct db *db, const char *sql, const struct db_value *values, s
 	return 0;
 }
 
-int db_get_record(struct db *db, const char *sql, const struct db_value *values, size_t n,
+int db_get_record(struct store *db, const char *sql, const struct db_value *values, size_t n,
 		  const struct columns *s, void *ret, const char *what, const char *name,
 		  struct err *err)
 {
@@ -380,17 +377,16 @@ int db_get_record(struct db *db, const char *sql, const struct db_value *values,
 	return 0;
 }
 
-/* ---- transactions
- * -------------------------------------------------------------------------- */
+/* ---- transactions -------------------------------------------------------------------------- */
 
-int db_begin(struct db *db, struct err *err)
+int db_begin(struct store *db, struct err *err)
 {
 	if (db->failed && sqlite_reopen(db, err) < 0)
 		return -1;
 	return db_run(db, "BEGIN IMMEDIATE", NULL, 0, err) < 0 ? -1 : 0;
 }
 
-int db_end(struct db *db, int result, struct err *err)
+int db_end(struct store *db, int result, struct err *err)
 {
 	struct err ignored;
 

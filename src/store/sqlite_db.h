@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One SQLite connection: cached statements, records in and out of rows,
- * transactions, and what its result codes mean to the callers of a store. */
+/* One SQLite connection: cached statements, records in and out of rows, transactions, and what its
+ * result codes mean to the callers of a store. */
 #ifndef LODGE_STORE_SQLITE_DB_H
 #define LODGE_STORE_SQLITE_DB_H
 
@@ -13,11 +13,11 @@
 
 enum { DB_STATEMENTS = 128 };
 
-struct db {
+struct store {
 	sqlite3 *sql;
 	int owner; /* holds the lock that keeps others out; see sqlite_owner.c */
-	/* An I/O error: what is on the disk is not known, so nothing more goes there
-	 * until the file has been opened again. */
+	/* An I/O error: what is on the disk is not known, so nothing more goes there until the file
+	 * has been opened again. */
 	bool failed;
 	int64_t retry_at; /* monotonic milliseconds: when that may be tried */
 	int64_t changes; /* by connections that failed */
@@ -30,14 +30,7 @@ struct db {
 	char path[];
 };
 
-static inline struct db *db_of(struct store *st)
-{
-	return (struct db *)st;
-}
-
-/* ---- values
- * --------------------------------------------------------------------------------
- */
+/* ---- values -------------------------------------------------------------------------------- */
 
 struct db_value {
 	enum { DB_INT, DB_TEXT, DB_BLOB } type;
@@ -64,9 +57,7 @@ static inline struct db_value db_blob(const void *p, size_t len) /* borrowed */
 	(const struct db_value[]){ __VA_ARGS__ },                                                  \
 		ARRAY_LEN(((const struct db_value[]){ __VA_ARGS__ }))
 
-/* ---- statements
- * ----------------------------------------------------------------------------
- */
+/* ---- statements ---------------------------------------------------------------------------- */
 
 static inline void db_reset(sqlite3_stmt *stmt) /* ready for its next use */
 {
@@ -75,68 +66,58 @@ static inline void db_reset(sqlite3_stmt *stmt) /* ready for its next use */
 }
 DEFINE_AUTO(sqlite3_stmt *, db_reset);
 
-/* A statement with its values, before its first row; the caller's until
- * db_reset(). */
-int db_start(struct db *db, const char *sql, const struct db_value *values, size_t n,
+/* A statement with its values, before its first row; the caller's until db_reset(). */
+int db_start(struct store *db, const char *sql, const struct db_value *values, size_t n,
 	     sqlite3_stmt **ret, struct err *err);
 /* 1: a row is there; 0: no more. */
-int db_next(struct db *db, sqlite3_stmt *stmt, struct err *err);
+int db_next(struct store *db, sqlite3_stmt *stmt, struct err *err);
 
-/* Runs a statement that returns no rows, inside a transaction. The number of
- * rows it changed. */
-int db_run(struct db *db, const char *sql, const struct db_value *values, size_t n,
+/* Runs a statement that returns no rows, inside a transaction. The number of rows it changed. */
+int db_run(struct store *db, const char *sql, const struct db_value *values, size_t n,
 	   struct err *err);
 /* The same as a transaction of its own. */
-int db_write(struct db *db, const char *sql, const struct db_value *values, size_t n,
+int db_write(struct store *db, const char *sql, const struct db_value *values, size_t n,
 	     struct err *err);
-/* The same for one that is there: NOT_FOUND, with `what` and `name`, if no row
- * was changed. */
-int db_change(struct db *db, const char *sql, const struct db_value *values, size_t n,
+/* The same for one that is there: NOT_FOUND, with `what` and `name`, if no row was changed. */
+int db_change(struct store *db, const char *sql, const struct db_value *values, size_t n,
 	      const char *what, const char *name, struct err *err);
 /* One number. */
-int db_number(struct db *db, const char *sql, const struct db_value *values, size_t n, int64_t *ret,
-	      struct err *err);
+int db_number(struct store *db, const char *sql, const struct db_value *values, size_t n,
+	      int64_t *ret, struct err *err);
 
-/* ---- records
- * -------------------------------------------------------------------------------
- */
+/* ---- records ------------------------------------------------------------------------------- */
 
-/* Runs a statement whose parameters have the names of columns (:id). The number
- * of rows it changed. */
-int db_run_record(struct db *db, const char *sql, const struct columns *s, const void *record,
+/* Runs a statement whose parameters have the names of columns (:id). The number of rows it
+ * changed. */
+int db_run_record(struct store *db, const char *sql, const struct columns *s, const void *record,
 		  struct err *err);
 /* A new row as a transaction of its own; *ret_seq is its number. */
-int db_add_record(struct db *db, const char *sql, const struct columns *s, const void *record,
+int db_add_record(struct store *db, const char *sql, const struct columns *s, const void *record,
 		  const char *what, const char *name, int64_t *ret_seq, struct err *err);
-/* The first row. NOT_FOUND, with `what` and `name` in the sentence, if there is
- * none. */
-int db_get_record(struct db *db, const char *sql, const struct db_value *values, size_t n,
+/* The first row. NOT_FOUND, with `what` and `name` in the sentence, if there is none. */
+int db_get_record(struct store *db, const char *sql, const struct db_value *values, size_t n,
 		  const struct columns *s, void *ret, const char *what, const char *name,
 		  struct err *err);
-/* All rows, as a store_*_list in *ret. For pages, `sql` asks for one row more
- * than `limit`: that row is dropped, and the sequence number (the first column)
- * of the row before it becomes `next`.
+/* All rows, as a store_*_list in *ret. For pages, `sql` asks for one row more than `limit`: that
+ * row is dropped, and the sequence number (the first column) of the row before it becomes `next`.
  */
-int db_get_list(struct db *db, const char *sql, const struct db_value *values, size_t n,
+int db_get_list(struct store *db, const char *sql, const struct db_value *values, size_t n,
 		const struct columns *s, size_t limit, void *ret, struct err *err);
 
-/* ---- transactions
- * -------------------------------------------------------------------------- */
+/* ---- transactions -------------------------------------------------------------------------- */
 
-int db_begin(struct db *db, struct err *err);
-/* Commits if `result` is not negative, else takes everything back. 0, or -1
- * with `err` set. */
-int db_end(struct db *db, int result, struct err *err);
+int db_begin(struct store *db, struct err *err);
+/* Commits if `result` is not negative, else takes everything back. 0, or -1 with `err` set. */
+int db_end(struct store *db, int result, struct err *err);
 
 /* Describes a failed call to SQLite. Returns -1. */
-int db_fail(struct db *db, int rc, struct err *err);
+int db_fail(struct store *db, int rc, struct err *err);
 
-/* ---- the subjects
- * -------------------------------------------------------------------------- */
+/* ---- the subjects -------------------------------------------------------------------------- */
 
 /* Inside the transaction of another subject. */
-int sqlite_event_insert(struct db *db, const struct store_event *ev, int64_t *ret_id,
+int sqlite_event_insert(struct store *db, const struct store_event *ev, int64_t *ret_id,
 			struct err *err);
-int sqlite_user_put(struct db *db, const struct store_user *u, struct err *err);
+int sqlite_user_put(struct store *db, const struct store_user *u, struct err *err);
 
 #endif

@@ -2,7 +2,7 @@
 #include "store/record_check.h"
 #include "store/sqlite_db.h"
 
-int sqlite_event_insert(struct db *db, const struct store_event *ev, int64_t *ret_id,
+int sqlite_event_insert(struct store *db, const struct store_event *ev, int64_t *ret_id,
 			struct err *err)
 {
 	if (db_run_record(db, COLUMNS_INSERT(event), &columns_event, ev, err) < 0)
@@ -13,12 +13,11 @@ int sqlite_event_insert(struct db *db, const struct store_event *ev, int64_t *re
 
 int store_event_append(struct store *st, struct store_event *e, struct err *err)
 {
-	struct db *db = db_of(st);
 	int64_t id = 0;
 
-	if (check_event(e, err) < 0 || db_begin(db, err) < 0)
+	if (check_event(e, err) < 0 || db_begin(st, err) < 0)
 		return -1;
-	if (db_end(db, sqlite_event_insert(db, e, &id, err), err) < 0)
+	if (db_end(st, sqlite_event_insert(st, e, &id, err), err) < 0)
 		return -1;
 	e->id = id;
 	return 0;
@@ -40,21 +39,21 @@ int store_event_since(struct store *st, int64_t id, const char *tenant, const ch
 	    check_filter("session", session, err) < 0)
 		return -1;
 	return db_get_list(
-		db_of(st), sql,
+		st, sql,
 		DB_VALUES(db_int(id), db_text(tenant), db_text(session), db_int(limit + 1)),
 		&columns_event, limit, ret, err);
 }
 
 int store_event_last(struct store *st, int64_t *ret, struct err *err)
 {
-	return db_number(db_of(st), "SELECT seq FROM sqlite_sequence WHERE name = 'event'", NULL, 0,
-			 ret, err);
+	return db_number(st, "SELECT seq FROM sqlite_sequence WHERE name = 'event'", NULL, 0, ret,
+			 err);
 }
 
 int store_event_prune(struct store *st, int64_t before, struct err *err)
 {
-	return db_write(db_of(st), "DELETE FROM event WHERE cause_at < ?1",
-			DB_VALUES(db_int(before)), err) < 0
+	return db_write(st, "DELETE FROM event WHERE cause_at < ?1", DB_VALUES(db_int(before)),
+			err) < 0
 		       ? -1
 		       : 0;
 }

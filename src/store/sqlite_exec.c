@@ -2,36 +2,33 @@
 #include "store/record_check.h"
 #include "store/sqlite_db.h"
 
-/* ---- commands
- * ------------------------------------------------------------------------------
- */
+/* ---- commands ------------------------------------------------------------------------------ */
 
 int store_exec_record(struct store *st, struct store_exec *e, struct err *err)
 {
 	if (check_exec(e, err) < 0)
 		return -1;
-	return db_add_record(db_of(st), COLUMNS_INSERT(exec), &columns_exec, e, "exec", e->id,
-			     &e->seq, err);
+	return db_add_record(st, COLUMNS_INSERT(exec), &columns_exec, e, "exec", e->id, &e->seq,
+			     err);
 }
 
 int store_exec_get(struct store *st, const char *id, struct store_exec *ret, struct err *err)
 {
-	return db_get_record(db_of(st), COLUMNS_SELECT(exec) " WHERE id = ?1",
-			     DB_VALUES(db_text(id)), &columns_exec, ret, "exec", id, err);
+	return db_get_record(st, COLUMNS_SELECT(exec) " WHERE id = ?1", DB_VALUES(db_text(id)),
+			     &columns_exec, ret, "exec", id, err);
 }
 
 int store_exec_finish(struct store *st, const struct store_exec *e, struct err *err)
 {
-	struct db *db = db_of(st);
 	struct store_exec was;
 	int changed;
 
-	if (check_exec(e, err) < 0 || db_begin(db, err) < 0)
+	if (check_exec(e, err) < 0 || db_begin(st, err) < 0)
 		return -1;
 	changed = db_run_record(
-		db, "UPDATE exec SET " COLUMNS_SET(exec_result) " WHERE id = :id AND state = 0",
+		st, "UPDATE exec SET " COLUMNS_SET(exec_result) " WHERE id = :id AND state = 0",
 		&columns_exec, e, err);
-	if (db_end(db, changed, err) < 0)
+	if (db_end(st, changed, err) < 0)
 		return -1;
 	if (changed > 0)
 		return 0;
@@ -44,7 +41,7 @@ int store_exec_finish(struct store *st, const struct store_exec *e, struct err *
 int store_exec_finish_all(struct store *st, const char *session, uint8_t state, int64_t at,
 			  struct err *err)
 {
-	int changed = db_write(db_of(st),
+	int changed = db_write(st,
 			       "UPDATE exec SET state = ?2, ended_at = ?3 "
 			       "WHERE session = ?1 AND state = 0",
 			       DB_VALUES(db_text(session), db_int(state), db_int(at)), err);
@@ -57,7 +54,7 @@ int store_exec_list(struct store *st, const char *session, struct store_page pag
 {
 	if (check_page(page, err) < 0)
 		return -1;
-	return db_get_list(db_of(st),
+	return db_get_list(st,
 			   COLUMNS_SELECT(exec) " WHERE session = ?1 AND seq > ?2 "
 						"ORDER BY seq LIMIT ?3",
 			   DB_VALUES(db_text(session), db_int(page.after), db_int(page.limit + 1)),
@@ -66,19 +63,18 @@ int store_exec_list(struct store *st, const char *session, struct store_page pag
 
 int store_exec_prune(struct store *st, int64_t before, struct err *err)
 {
-	int changed = db_write(db_of(st), "DELETE FROM exec WHERE state > 0 AND ended_at < ?1",
+	int changed = db_write(st, "DELETE FROM exec WHERE state > 0 AND ended_at < ?1",
 			       DB_VALUES(db_int(before)), err);
 
 	return changed < 0 ? -1 : 0;
 }
 
-/* ---- keys of repeated requests
- * ------------------------------------------------------------- */
+/* ---- keys of repeated requests ------------------------------------------------------------- */
 
 int store_once_find(struct store *st, const struct store_once *o, struct store_once *ret,
 		    struct err *err)
 {
-	return db_get_record(db_of(st),
+	return db_get_record(st,
 			     COLUMNS_SELECT(once) " WHERE tenant = ?1 AND scope = ?2 AND key = ?3",
 			     DB_VALUES(db_text(o->tenant), db_text(o->scope), db_text(o->key)),
 			     &columns_once, ret, "use of", o->key, err);
@@ -87,15 +83,14 @@ int store_once_find(struct store *st, const struct store_once *o, struct store_o
 int store_once_claim(struct store *st, const struct store_once *o, struct store_once *ret_first,
 		     struct err *err)
 {
-	struct db *db = db_of(st);
 	struct store_once first;
 	int changed;
 
-	if (check_once(o, err) < 0 || db_begin(db, err) < 0)
+	if (check_once(o, err) < 0 || db_begin(st, err) < 0)
 		return -1;
-	changed = db_run_record(db, COLUMNS_INSERT(once) " ON CONFLICT DO NOTHING", &columns_once,
+	changed = db_run_record(st, COLUMNS_INSERT(once) " ON CONFLICT DO NOTHING", &columns_once,
 				o, err);
-	if (db_end(db, changed, err) < 0)
+	if (db_end(st, changed, err) < 0)
 		return -1;
 	if (changed > 0)
 		return 0;
@@ -108,7 +103,7 @@ int store_once_claim(struct store *st, const struct store_once *o, struct store_
 
 int store_once_prune(struct store *st, int64_t before, struct err *err)
 {
-	int changed = db_write(db_of(st), "DELETE FROM once WHERE created_at < ?1",
+	int changed = db_write(st, "DELETE FROM once WHERE created_at < ?1",
 			       DB_VALUES(db_int(before)), err);
 
 	return changed < 0 ? -1 : 0;

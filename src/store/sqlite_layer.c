@@ -2,30 +2,26 @@
 #include "store/record_check.h"
 #include "store/sqlite_db.h"
 
-/* ---- layers
- * --------------------------------------------------------------------------------
- */
+/* ---- layers -------------------------------------------------------------------------------- */
 
 int store_layer_add(struct store *st, const struct store_layer *l, struct err *err)
 {
-	struct db *db = db_of(st);
-
-	if (check_layer(l, err) < 0 || db_begin(db, err) < 0)
+	if (check_layer(l, err) < 0 || db_begin(st, err) < 0)
 		return -1;
-	if (db_end(db, db_run_record(db, COLUMNS_INSERT(layer), &columns_layer, l, err), err) < 0)
+	if (db_end(st, db_run_record(st, COLUMNS_INSERT(layer), &columns_layer, l, err), err) < 0)
 		return err_ctx(err, "layer %s", l->id);
 	return 0;
 }
 
 int store_layer_get(struct store *st, const char *id, struct store_layer *ret, struct err *err)
 {
-	return db_get_record(db_of(st), COLUMNS_SELECT(layer) " WHERE id = ?1",
-			     DB_VALUES(db_text(id)), &columns_layer, ret, "layer", id, err);
+	return db_get_record(st, COLUMNS_SELECT(layer) " WHERE id = ?1", DB_VALUES(db_text(id)),
+			     &columns_layer, ret, "layer", id, err);
 }
 
 int store_layer_settle(struct store *st, const char *id, int64_t bytes, struct err *err)
 {
-	return db_change(db_of(st), "UPDATE layer SET durable = 1, bytes = ?2 WHERE id = ?1",
+	return db_change(st, "UPDATE layer SET durable = 1, bytes = ?2 WHERE id = ?1",
 			 DB_VALUES(db_text(id), db_int(bytes)), "layer", id, err);
 }
 
@@ -34,7 +30,7 @@ int store_layer_unsettled(struct store *st, const char *after, unsigned limit,
 {
 	if (check_page((struct store_page){ .limit = limit }, err) < 0)
 		return -1;
-	return db_get_list(db_of(st),
+	return db_get_list(st,
 			   COLUMNS_SELECT(layer) " WHERE durable = 0"
 						 " AND id > ifnull(?1, '') ORDER BY id LIMIT ?2",
 			   DB_VALUES(db_text(after), db_int(limit)), &columns_layer, SIZE_MAX, ret,
@@ -45,7 +41,7 @@ int store_layer_ref(struct store *st, const char *id, const char *holder, struct
 {
 	if (check_text("holder", holder, err) < 0)
 		return -1;
-	if (db_write(db_of(st),
+	if (db_write(st,
 		     "INSERT INTO layer_hold (layer, holder) VALUES (?1, ?2) "
 		     "ON CONFLICT DO NOTHING",
 		     DB_VALUES(db_text(id), db_text(holder)), err) < 0)
@@ -55,7 +51,7 @@ int store_layer_ref(struct store *st, const char *id, const char *holder, struct
 
 int store_layer_unref(struct store *st, const char *id, const char *holder, struct err *err)
 {
-	int changed = db_write(db_of(st), "DELETE FROM layer_hold WHERE layer = ?1 AND holder = ?2",
+	int changed = db_write(st, "DELETE FROM layer_hold WHERE layer = ?1 AND holder = ?2",
 			       DB_VALUES(db_text(id), db_text(holder)), err);
 
 	return changed < 0 ? -1 : 0;
@@ -67,15 +63,14 @@ int store_layer_release(struct store *st, const char *prefix, struct err *err)
 
 	if (check_text("prefix of a holder", prefix, err) < 0)
 		return -1;
-	changed = db_write(db_of(st),
-			   "DELETE FROM layer_hold WHERE substr(holder, 1, length(?1)) = ?1",
+	changed = db_write(st, "DELETE FROM layer_hold WHERE substr(holder, 1, length(?1)) = ?1",
 			   DB_VALUES(db_text(prefix)), err);
 	return changed < 0 ? -1 : 0;
 }
 
 int store_layer_refs(struct store *st, const char *id, int64_t *ret, struct err *err)
 {
-	return db_number(db_of(st),
+	return db_number(st,
 			 "SELECT (SELECT count(*) FROM session WHERE layer = ?1)"
 			 " + (SELECT count(*) FROM snapshot WHERE layer = ?1)"
 			 " + (SELECT count(*) FROM layer WHERE parent = ?1)"
@@ -86,57 +81,50 @@ int store_layer_refs(struct store *st, const char *id, int64_t *ret, struct err 
 int store_layer_unreferenced(struct store *st, int64_t before, unsigned limit,
 			     struct store_layer_list *ret, struct err *err)
 {
-	static const char sql[] =
-		COLUMNS_SELECT(layer) " AS l WHERE created_at < ?1"
-				      " AND NOT EXISTS (SELECT 1 FROM session WHERE layer = "
-				      "l.id)"
-				      /* sealed, and its record is about to say so */
-				      " AND NOT EXISTS (SELECT 1 FROM session WHERE sandbox = "
-				      "l.id)"
-				      " AND NOT EXISTS (SELECT 1 FROM snapshot WHERE layer = "
-				      "l.id)"
-				      " AND NOT EXISTS (SELECT 1 FROM layer WHERE parent = l.id)"
-				      " AND NOT EXISTS (SELECT 1 FROM layer_hold WHERE layer = "
-				      "l.id)"
-				      " ORDER BY created_at, id LIMIT ?2";
+	static const char sql[] = COLUMNS_SELECT(
+		layer) " AS l WHERE created_at < ?1"
+		       " AND NOT EXISTS (SELECT 1 FROM session WHERE layer = l.id)"
+		       /* sealed, and its record is about to say so */
+		       " AND NOT EXISTS (SELECT 1 FROM session WHERE sandbox = l.id)"
+		       " AND NOT EXISTS (SELECT 1 FROM snapshot WHERE layer = l.id)"
+		       " AND NOT EXISTS (SELECT 1 FROM layer WHERE parent = l.id)"
+		       " AND NOT EXISTS (SELECT 1 FROM layer_hold WHERE layer = l.id)"
+		       " ORDER BY created_at, id LIMIT ?2";
 
 	if (check_page((struct store_page){ .limit = limit }, err) < 0)
 		return -1;
-	return db_get_list(db_of(st), sql, DB_VALUES(db_int(before), db_int(limit)), &columns_layer,
+	return db_get_list(st, sql, DB_VALUES(db_int(before), db_int(limit)), &columns_layer,
 			   SIZE_MAX, ret, err);
 }
 
 int store_layer_remove(struct store *st, const char *id, struct err *err)
 {
 	/* the foreign keys of those that name it refuse this while there are any */
-	return db_change(db_of(st), "DELETE FROM layer WHERE id = ?1", DB_VALUES(db_text(id)),
-			 "layer", id, err);
+	return db_change(st, "DELETE FROM layer WHERE id = ?1", DB_VALUES(db_text(id)), "layer", id,
+			 err);
 }
 
-/* ---- snapshots
- * -----------------------------------------------------------------------------
- */
+/* ---- snapshots ----------------------------------------------------------------------------- */
 
 int store_snapshot_add(struct store *st, struct store_snapshot *s, struct err *err)
 {
 	if (check_snapshot(s, err) < 0)
 		return -1;
-	return db_add_record(db_of(st), COLUMNS_INSERT(snapshot), &columns_snapshot, s, "snapshot",
-			     s->id, &s->seq, err);
+	return db_add_record(st, COLUMNS_INSERT(snapshot), &columns_snapshot, s, "snapshot", s->id,
+			     &s->seq, err);
 }
 
 int store_snapshot_get(struct store *st, const char *id, struct store_snapshot *ret,
 		       struct err *err)
 {
-	return db_get_record(db_of(st), COLUMNS_SELECT(snapshot) " WHERE id = ?1",
-			     DB_VALUES(db_text(id)), &columns_snapshot, ret, "snapshot", id, err);
+	return db_get_record(st, COLUMNS_SELECT(snapshot) " WHERE id = ?1", DB_VALUES(db_text(id)),
+			     &columns_snapshot, ret, "snapshot", id, err);
 }
 
 int store_snapshot_find(struct store *st, const char *session, const char *name,
 			struct store_snapshot *ret, struct err *err)
 {
-	return db_get_record(db_of(st),
-			     COLUMNS_SELECT(snapshot) " WHERE session = ?1 AND name = ?2",
+	return db_get_record(st, COLUMNS_SELECT(snapshot) " WHERE session = ?1 AND name = ?2",
 			     DB_VALUES(db_text(session), db_text(name)), &columns_snapshot, ret,
 			     "snapshot", name, err);
 }
@@ -144,10 +132,8 @@ int store_snapshot_find(struct store *st, const char *session, const char *name,
 #define OF_TENANT COLUMNS_SELECT(snapshot) " AS n WHERE tenant = ?1"
 #define OF_USER                                                                                    \
 	" AND (?5 IS NULL"                                                                         \
-	" OR EXISTS (SELECT 1 FROM session AS s WHERE s.id = n.session AND s.user "                \
-	"= ?5)"                                                                                    \
-	" OR EXISTS (SELECT 1 FROM tombstone AS t WHERE t.session = n.session AND "                \
-	"t.user = ?5))"
+	" OR EXISTS (SELECT 1 FROM session AS s WHERE s.id = n.session AND s.user = ?5)"           \
+	" OR EXISTS (SELECT 1 FROM tombstone AS t WHERE t.session = n.session AND t.user = ?5))"
 #define PAGE " AND seq > ?3 ORDER BY seq LIMIT ?4"
 
 int store_snapshot_list(struct store *st, const struct store_snapshot_filter *f,
@@ -159,7 +145,7 @@ int store_snapshot_list(struct store *st, const struct store_snapshot_filter *f,
 
 	if (check_page(page, err) < 0 || check_snapshot_filter(f, err) < 0)
 		return -1;
-	return db_get_list(db_of(st), sql,
+	return db_get_list(st, sql,
 			   DB_VALUES(db_text(f->tenant), db_text(f->session), db_int(page.after),
 				     db_int(page.limit + 1), db_text(f->user)),
 			   &columns_snapshot, page.limit, ret, err);
@@ -167,6 +153,6 @@ int store_snapshot_list(struct store *st, const struct store_snapshot_filter *f,
 
 int store_snapshot_remove(struct store *st, const char *id, struct err *err)
 {
-	return db_change(db_of(st), "DELETE FROM snapshot WHERE id = ?1", DB_VALUES(db_text(id)),
+	return db_change(st, "DELETE FROM snapshot WHERE id = ?1", DB_VALUES(db_text(id)),
 			 "snapshot", id, err);
 }

@@ -11,8 +11,8 @@
 #include "base/file_io.h"
 #include "store/sqlite_open.h"
 
-/* A lock of its own, beside SQLite's: SQLite's says only "busy", and would be
- * lost if anything in this process opened and closed the database file. */
+/* A lock of its own, beside SQLite's: SQLite's says only "busy", and would be lost if anything in
+ * this process opened and closed the database file. */
 enum { LOCK_TRIES = 100, LOCK_WAIT_US = 20000 };
 
 /* The process that said it has the lock is dead. */
@@ -42,8 +42,7 @@ static int refuse(const char *path, int fd, struct err *err)
 		       socket + 1);
 }
 
-/* Whoever was killed while it started a program leaves the lock to that for a
- * moment. */
+/* Whoever was killed while it started a program leaves the lock to that for a moment. */
 static int lock_it(int fd)
 {
 	for (int i = 0; i < LOCK_TRIES; i++) {

@@ -6,30 +6,29 @@ int store_policy_add(struct store *st, struct store_policy *p, struct err *err)
 {
 	if (check_policy(p, err) < 0)
 		return -1;
-	return db_add_record(db_of(st), COLUMNS_INSERT(policy), &columns_policy, p, "policy",
-			     p->name, &p->seq, err);
+	return db_add_record(st, COLUMNS_INSERT(policy), &columns_policy, p, "policy", p->name,
+			     &p->seq, err);
 }
 
 int store_policy_update(struct store *st, const struct store_policy *p, struct err *err)
 {
-	struct db *db = db_of(st);
 	int changed;
 
-	if (check_policy(p, err) < 0 || db_begin(db, err) < 0)
+	if (check_policy(p, err) < 0 || db_begin(st, err) < 0)
 		return -1;
-	changed = db_run_record(db,
+	changed = db_run_record(st,
 				"UPDATE policy SET " COLUMNS_SET(
 					policy_rules) " WHERE tenant = :tenant AND name = :name",
 				&columns_policy, p, err);
 	if (changed == 0)
 		changed = err_set(err, ERR_NOT_FOUND, "there is no policy %s", p->name);
-	return db_end(db, changed, err);
+	return db_end(st, changed, err);
 }
 
 int store_policy_get(struct store *st, const char *tenant, const char *name,
 		     struct store_policy *ret, struct err *err)
 {
-	return db_get_record(db_of(st), COLUMNS_SELECT(policy) " WHERE tenant = ?1 AND name = ?2",
+	return db_get_record(st, COLUMNS_SELECT(policy) " WHERE tenant = ?1 AND name = ?2",
 			     DB_VALUES(db_text(tenant), db_text(name)), &columns_policy, ret,
 			     "policy", name, err);
 }
@@ -39,14 +38,14 @@ int store_policy_list(struct store *st, const char *tenant, struct store_page pa
 {
 	if (check_page(page, err) < 0 || check_filter("tenant", tenant, err) < 0)
 		return -1;
-	return db_get_list(db_of(st),
+	return db_get_list(st,
 			   COLUMNS_SELECT(policy) " WHERE (?1 IS NULL OR tenant = ?1) "
 						  "AND seq > ?2 ORDER BY seq LIMIT ?3",
 			   DB_VALUES(db_text(tenant), db_int(page.after), db_int(page.limit + 1)),
 			   &columns_policy, page.limit, ret, err);
 }
 
-static int refuse_if_named(struct db *db, const char *tenant, const char *name, struct err *err)
+static int refuse_if_named(struct store *db, const char *tenant, const char *name, struct err *err)
 {
 	int64_t users;
 
@@ -60,16 +59,15 @@ static int refuse_if_named(struct db *db, const char *tenant, const char *name, 
 
 int store_policy_remove(struct store *st, const char *tenant, const char *name, struct err *err)
 {
-	struct db *db = db_of(st);
 	int changed;
 
-	if (db_begin(db, err) < 0)
+	if (db_begin(st, err) < 0)
 		return -1;
-	changed = refuse_if_named(db, tenant, name, err);
+	changed = refuse_if_named(st, tenant, name, err);
 	if (changed == 0)
-		changed = db_run(db, "DELETE FROM policy WHERE tenant = ?1 AND name = ?2",
+		changed = db_run(st, "DELETE FROM policy WHERE tenant = ?1 AND name = ?2",
 				 DB_VALUES(db_text(tenant), db_text(name)), err);
 	if (changed == 0)
 		changed = err_set(err, ERR_NOT_FOUND, "there is no policy %s", name);
-	return db_end(db, changed, err);
+	return db_end(st, changed, err);
 }

@@ -6,22 +6,20 @@
 #include "store/record_check.h"
 #include "store/sqlite_db.h"
 
-/* ---- projects
- * ------------------------------------------------------------------------------
- */
+/* ---- projects ------------------------------------------------------------------------------ */
 
 int store_project_add(struct store *st, struct store_project *p, struct err *err)
 {
 	if (check_project(p, err) < 0)
 		return -1;
-	return db_add_record(db_of(st), COLUMNS_INSERT(project), &columns_project, p, "project",
-			     p->id, &p->seq, err);
+	return db_add_record(st, COLUMNS_INSERT(project), &columns_project, p, "project", p->id,
+			     &p->seq, err);
 }
 
 int store_project_get(struct store *st, const char *tenant, const char *id,
 		      struct store_project *ret, struct err *err)
 {
-	return db_get_record(db_of(st), COLUMNS_SELECT(project) " WHERE tenant = ?1 AND id = ?2",
+	return db_get_record(st, COLUMNS_SELECT(project) " WHERE tenant = ?1 AND id = ?2",
 			     DB_VALUES(db_text(tenant), db_text(id)), &columns_project, ret,
 			     "project", id, err);
 }
@@ -32,13 +30,13 @@ int store_project_list(struct store *st, const char *tenant, const char *user,
 	if (check_page(page, err) < 0 || check_filter("user", user, err) < 0)
 		return -1;
 	return db_get_list(
-		db_of(st),
-		COLUMNS_SELECT(project) " AS p WHERE tenant = ?1"
-					" AND seq > ?3 AND (?2 IS NULL OR owner = ?2 OR EXISTS "
-					"(SELECT 1 FROM"
-					" member WHERE tenant = ?1 AND team = p.team AND user = "
-					"?2))"
-					" ORDER BY seq LIMIT ?4",
+		st,
+		COLUMNS_SELECT(
+			project) " AS p WHERE tenant = ?1"
+				 " AND seq > ?3 AND (?2 IS NULL OR owner = ?2 OR EXISTS "
+				 "(SELECT 1 FROM"
+				 " member WHERE tenant = ?1 AND team = p.team AND user = ?2))"
+				 " ORDER BY seq LIMIT ?4",
 		DB_VALUES(db_text(tenant), db_text(user), db_int(page.after),
 			  db_int(page.limit + 1)),
 		&columns_project, page.limit, ret, err);
@@ -46,21 +44,18 @@ int store_project_list(struct store *st, const char *tenant, const char *user,
 
 int store_project_remove(struct store *st, const char *tenant, const char *id, struct err *err)
 {
-	return db_change(db_of(st), "DELETE FROM project WHERE tenant = ?1 AND id = ?2",
+	return db_change(st, "DELETE FROM project WHERE tenant = ?1 AND id = ?2",
 			 DB_VALUES(db_text(tenant), db_text(id)), "project", id, err);
 }
 
-/* ---- fragments
- * -----------------------------------------------------------------------------
- */
+/* ---- fragments ----------------------------------------------------------------------------- */
 
-static int insert_files(struct db *db, int64_t fragment, const struct store_file *files, size_t n,
-			struct err *err)
+static int insert_files(struct store *db, int64_t fragment, const struct store_file *files,
+			size_t n, struct err *err)
 {
 	for (size_t i = 0; i < n; i++)
 		if (db_run(db,
-			   "INSERT INTO fragment_file (fragment, path, data) VALUES (?1, "
-			   "?2, ?3)",
+			   "INSERT INTO fragment_file (fragment, path, data) VALUES (?1, ?2, ?3)",
 			   DB_VALUES(db_int(fragment), db_text(files[i].path),
 				     db_blob(files[i].data, files[i].size)),
 			   err) < 0)
@@ -68,8 +63,8 @@ static int insert_files(struct db *db, int64_t fragment, const struct store_file
 	return 0;
 }
 
-static int insert(struct db *db, struct store_fragment *f, const struct store_file *files, size_t n,
-		  struct err *err)
+static int insert(struct store *db, struct store_fragment *f, const struct store_file *files,
+		  size_t n, struct err *err)
 {
 	if (db_run_record(db, COLUMNS_INSERT(fragment), &columns_fragment, f, err) < 0)
 		return -1;
@@ -80,17 +75,16 @@ static int insert(struct db *db, struct store_fragment *f, const struct store_fi
 int store_fragment_add(struct store *st, struct store_fragment *f, const struct store_file *files,
 		       size_t nfiles, struct err *err)
 {
-	struct db *db = db_of(st);
 	struct store_fragment new = *f;
 
 	if (check_fragment(f, err) < 0 || check_files(files, nfiles, err) < 0 ||
-	    db_begin(db, err) < 0)
+	    db_begin(st, err) < 0)
 		return -1;
 	new.files = (int64_t)nfiles;
 	new.bytes = 0;
 	for (size_t i = 0; i < nfiles; i++)
 		new.bytes += (int64_t)files[i].size;
-	if (db_end(db, insert(db, &new, files, nfiles, err), err) < 0)
+	if (db_end(st, insert(st, &new, files, nfiles, err), err) < 0)
 		return err_ctx(err, "fragment %s", f->id);
 	*f = new;
 	return 0;
@@ -99,7 +93,7 @@ int store_fragment_add(struct store *st, struct store_fragment *f, const struct 
 int store_fragment_get(struct store *st, const char *tenant, const char *id,
 		       struct store_fragment *ret, struct err *err)
 {
-	return db_get_record(db_of(st), COLUMNS_SELECT(fragment) " WHERE tenant = ?1 AND id = ?2",
+	return db_get_record(st, COLUMNS_SELECT(fragment) " WHERE tenant = ?1 AND id = ?2",
 			     DB_VALUES(db_text(tenant), db_text(id)), &columns_fragment, ret,
 			     "fragment", id, err);
 }
@@ -127,18 +121,15 @@ int store_fragment_files(struct store *st, const char *tenant, const char *id,
 			 struct store_file_list *ret, struct err *err)
 {
 	auto_call(db_reset) sqlite3_stmt *stmt = NULL;
-	struct db *db = db_of(st);
 	struct store_file_list l = { 0 };
 	struct store_fragment f;
 	int row;
 
 	if (store_fragment_get(st, tenant, id, &f, err) < 0 ||
-	    db_start(db,
-		     "SELECT path, data FROM fragment_file WHERE fragment = ?1 ORDER "
-		     "BY path",
+	    db_start(st, "SELECT path, data FROM fragment_file WHERE fragment = ?1 ORDER BY path",
 		     DB_VALUES(db_int(f.seq)), &stmt, err) < 0)
 		return -1;
-	while ((row = db_next(db, stmt, err)) > 0) {
+	while ((row = db_next(st, stmt, err)) > 0) {
 		row = add_file(&l, stmt, err);
 		if (row < 0)
 			break;
@@ -157,7 +148,7 @@ int store_fragment_list(struct store *st, const char *tenant, const char *projec
 	if (check_page(page, err) < 0)
 		return -1;
 	return db_get_list(
-		db_of(st),
+		st,
 		COLUMNS_SELECT(fragment) " WHERE tenant = ?1"
 					 " AND project = ?2 AND (?3 = 0 OR seq < ?3) ORDER "
 					 "BY seq DESC LIMIT ?4",
@@ -168,6 +159,6 @@ int store_fragment_list(struct store *st, const char *tenant, const char *projec
 
 int store_fragment_remove(struct store *st, const char *tenant, const char *id, struct err *err)
 {
-	return db_change(db_of(st), "DELETE FROM fragment WHERE tenant = ?1 AND id = ?2",
+	return db_change(st, "DELETE FROM fragment WHERE tenant = ?1 AND id = ?2",
 			 DB_VALUES(db_text(tenant), db_text(id)), "fragment", id, err);
 }

@@ -4,11 +4,9 @@
 #include "store/record_check.h"
 #include "store/sqlite_db.h"
 
-/* ---- reading
- * -------------------------------------------------------------------------------
- */
+/* ---- reading ------------------------------------------------------------------------------- */
 
-static int read_bindings(struct db *db, struct store_session *s, struct err *err)
+static int read_bindings(struct store *db, struct store_session *s, struct err *err)
 {
 	struct {
 		struct store_binding *items;
@@ -24,7 +22,7 @@ static int read_bindings(struct db *db, struct store_session *s, struct err *err
 	return 0;
 }
 
-static int get_one(struct db *db, const char *sql, const struct db_value *values, size_t n,
+static int get_one(struct store *db, const char *sql, const struct db_value *values, size_t n,
 		   const char *what, const char *name, struct store_session *ret, struct err *err)
 {
 	struct store_session s = { 0 };
@@ -41,14 +39,14 @@ static int get_one(struct db *db, const char *sql, const struct db_value *values
 
 int store_session_get(struct store *st, const char *id, struct store_session *ret, struct err *err)
 {
-	return get_one(db_of(st), COLUMNS_SELECT(session) " WHERE id = ?1", DB_VALUES(db_text(id)),
+	return get_one(st, COLUMNS_SELECT(session) " WHERE id = ?1", DB_VALUES(db_text(id)),
 		       "session", id, ret, err);
 }
 
 int store_session_find(struct store *st, const char *tenant, const struct store_binding *by,
 		       struct store_session *ret, struct err *err)
 {
-	return get_one(db_of(st),
+	return get_one(st,
 		       COLUMNS_SELECT(session) " WHERE id = "
 					       "(SELECT session FROM binding WHERE tenant = ?1 AND "
 					       "kind = ?2 AND key = ?3)",
@@ -56,7 +54,7 @@ int store_session_find(struct store *st, const char *tenant, const struct store_
 		       "session of", by->key, ret, err);
 }
 
-static int get_list(struct db *db, const char *sql, const struct db_value *values, size_t n,
+static int get_list(struct store *db, const char *sql, const struct db_value *values, size_t n,
 		    unsigned limit, struct store_session_list *ret, struct err *err)
 {
 	struct store_session_list l = { 0 };
@@ -99,7 +97,7 @@ int store_session_list(struct store *st, const struct store_session_filter *f,
 
 	if (check_session_filter(f, err) < 0)
 		return -1;
-	return get_list(db_of(st), sql, FILTER_VALUES(f, page), page.limit, ret, err);
+	return get_list(st, sql, FILTER_VALUES(f, page), page.limit, ret, err);
 }
 
 int store_session_count(struct store *st, const struct store_session_filter *f, int64_t *ret,
@@ -114,13 +112,13 @@ int store_session_count(struct store *st, const struct store_session_filter *f, 
 
 	if (check_session_filter(f, err) < 0)
 		return -1;
-	return db_number(db_of(st), sql, FILTER_VALUES(f, none), ret, err);
+	return db_number(st, sql, FILTER_VALUES(f, none), ret, err);
 }
 
 int store_session_due(struct store *st, int64_t now, unsigned limit, struct store_session_list *ret,
 		      struct err *err)
 {
-	if (get_list(db_of(st),
+	if (get_list(st,
 		     COLUMNS_SELECT(session) " WHERE due_at > 0 AND due_at <= ?1 "
 					     "ORDER BY due_at, seq LIMIT ?2",
 		     DB_VALUES(db_int(now), db_int(limit)), limit, ret, err) < 0)
@@ -132,18 +130,16 @@ int store_session_due(struct store *st, int64_t now, unsigned limit, struct stor
 int store_session_deep(struct store *st, uint64_t states, unsigned depth, unsigned limit,
 		       struct store_session_list *ret, struct err *err)
 {
-	if (get_list(db_of(st),
-		     COLUMNS_SELECT(session) " AS s WHERE layer IS NOT NULL"
-					     " AND (1 << state) & ?1 AND ?2 < ("
-					     "WITH RECURSIVE down (id, n) AS (SELECT "
-					     "s.layer, 1 UNION ALL"
-					     " SELECT l.parent, n + 1 FROM down JOIN "
-					     "layer AS l ON l.id = "
-					     "down.id"
-					     " WHERE l.parent IS NOT NULL AND n <= "
-					     "?2) SELECT max(n) FROM "
-					     "down)"
-					     " ORDER BY seq LIMIT ?3",
+	if (get_list(st,
+		     COLUMNS_SELECT(
+			     session) " AS s WHERE layer IS NOT NULL"
+				      " AND (1 << state) & ?1 AND ?2 < ("
+				      "WITH RECURSIVE down (id, n) AS (SELECT s.layer, 1 UNION ALL"
+				      " SELECT l.parent, n + 1 FROM down JOIN layer AS l ON l.id = "
+				      "down.id"
+				      " WHERE l.parent IS NOT NULL AND n <= ?2) SELECT max(n) FROM "
+				      "down)"
+				      " ORDER BY seq LIMIT ?3",
 		     DB_VALUES(db_int((int64_t)states), db_int(depth), db_int(limit)), limit, ret,
 		     err) < 0)
 		return -1;
@@ -151,10 +147,9 @@ int store_session_deep(struct store *st, uint64_t states, unsigned depth, unsign
 	return 0;
 }
 
-/* ---- writing, inside a transaction
- * --------------------------------------------------------- */
+/* ---- writing, inside a transaction --------------------------------------------------------- */
 
-static int add_event(struct db *db, const struct store_session *s, const struct store_event *ev,
+static int add_event(struct store *db, const struct store_session *s, const struct store_event *ev,
 		     struct err *err)
 {
 	struct store_event e;
@@ -169,19 +164,17 @@ static int add_event(struct db *db, const struct store_session *s, const struct 
 	return sqlite_event_insert(db, &e, &id, err);
 }
 
-static int bind_key(struct db *db, const char *tenant, const struct store_binding *b,
+static int bind_key(struct store *db, const char *tenant, const struct store_binding *b,
 		    const char *session, struct err *err)
 {
-	if (db_run(db,
-		   "INSERT INTO binding (tenant, kind, key, session) VALUES (?1, ?2, "
-		   "?3, ?4)",
+	if (db_run(db, "INSERT INTO binding (tenant, kind, key, session) VALUES (?1, ?2, ?3, ?4)",
 		   DB_VALUES(db_text(tenant), db_text(b->kind), db_text(b->key), db_text(session)),
 		   err) < 0)
 		return err_ctx(err, "%s %s", b->kind, b->key);
 	return 0;
 }
 
-static int need_policy(struct db *db, const struct store_session *s, struct err *err)
+static int need_policy(struct store *db, const struct store_session *s, struct err *err)
 {
 	int64_t there;
 
@@ -193,7 +186,7 @@ static int need_policy(struct db *db, const struct store_session *s, struct err 
 	return there ? 0 : err_set(err, ERR_CONFLICT, "there is no policy %s", s->policy);
 }
 
-static int insert(struct db *db, struct store_session *s, const struct store_event *ev,
+static int insert(struct store *db, struct store_session *s, const struct store_event *ev,
 		  struct err *err)
 {
 	s->version = 1;
@@ -209,7 +202,7 @@ static int insert(struct db *db, struct store_session *s, const struct store_eve
 }
 
 /* 1: written; 0: not the current version, or not there. */
-static int replace(struct db *db, struct store_session *s, const struct store_event *ev,
+static int replace(struct store *db, struct store_session *s, const struct store_event *ev,
 		   struct err *err)
 {
 	int changed = db_run_record(
@@ -229,7 +222,7 @@ static int replace(struct db *db, struct store_session *s, const struct store_ev
 	return add_event(db, s, ev, err) < 0 ? -1 : 1;
 }
 
-static int lay_to_rest(struct db *db, const struct store_session *s, struct err *err)
+static int lay_to_rest(struct store *db, const struct store_session *s, struct err *err)
 {
 	struct store_tombstone t = { .created_at = s->created_at, .cause = s->cause };
 
@@ -248,19 +241,16 @@ static int lay_to_rest(struct db *db, const struct store_session *s, struct err 
 	return db_run(db, "DELETE FROM binding WHERE session = ?1", DB_VALUES(db_text(s->id)), err);
 }
 
-/* ---- the calls
- * -----------------------------------------------------------------------------
- */
+/* ---- the calls ----------------------------------------------------------------------------- */
 
 int store_session_create(struct store *st, struct store_session *s, const struct store_event *ev,
 			 struct err *err)
 {
-	struct db *db = db_of(st);
 	int64_t seq = s->seq, version = s->version;
 
-	if (check_session(s, err) < 0 || (ev && check_event(ev, err) < 0) || db_begin(db, err) < 0)
+	if (check_session(s, err) < 0 || (ev && check_event(ev, err) < 0) || db_begin(st, err) < 0)
 		return -1;
-	if (db_end(db, insert(db, s, ev, err), err) == 0)
+	if (db_end(st, insert(st, s, ev, err), err) == 0)
 		return 0;
 	s->seq = seq;
 	s->version = version;
@@ -287,16 +277,15 @@ static int tell_current(struct store *st, const struct store_session *s,
 static int write_session(struct store *st, struct store_session *s, const struct store_event *ev,
 			 bool bury, struct store_session *ret_now, struct err *err)
 {
-	struct db *db = db_of(st);
 	int64_t version = s->version;
 	int written;
 
-	if (check_session(s, err) < 0 || (ev && check_event(ev, err) < 0) || db_begin(db, err) < 0)
+	if (check_session(s, err) < 0 || (ev && check_event(ev, err) < 0) || db_begin(st, err) < 0)
 		return -1;
-	written = replace(db, s, ev, err);
-	if (written > 0 && bury && lay_to_rest(db, s, err) < 0)
+	written = replace(st, s, ev, err);
+	if (written > 0 && bury && lay_to_rest(st, s, err) < 0)
 		written = -1;
-	if (db_end(db, written, err) < 0) {
+	if (db_end(st, written, err) < 0) {
 		s->version = version;
 		return err_ctx(err, "session %s", s->id);
 	}
@@ -317,11 +306,11 @@ int store_session_bury(struct store *st, struct store_session *s, const struct s
 
 int store_session_remove(struct store *st, const char *id, struct err *err)
 {
-	return db_change(db_of(st), "DELETE FROM session WHERE id = ?1", DB_VALUES(db_text(id)),
-			 "session", id, err);
+	return db_change(st, "DELETE FROM session WHERE id = ?1", DB_VALUES(db_text(id)), "session",
+			 id, err);
 }
 
-static int retract(struct db *db, const struct store_session *s, const struct store_event *ev,
+static int retract(struct store *db, const struct store_session *s, const struct store_event *ev,
 		   struct err *err)
 {
 	int gone;
@@ -339,20 +328,18 @@ static int retract(struct db *db, const struct store_session *s, const struct st
 int store_session_retract(struct store *st, const struct store_session *s,
 			  const struct store_event *ev, struct err *err)
 {
-	struct db *db = db_of(st);
-
-	if (check_session(s, err) < 0 || (ev && check_event(ev, err) < 0) || db_begin(db, err) < 0)
+	if (check_session(s, err) < 0 || (ev && check_event(ev, err) < 0) || db_begin(st, err) < 0)
 		return -1;
-	return db_end(db, retract(db, s, ev, err), err);
+	return db_end(st, retract(st, s, ev, err), err);
 }
 
-static int raise_version(struct db *db, const char *session, struct err *err)
+static int raise_version(struct store *db, const char *session, struct err *err)
 {
 	return db_run(db, "UPDATE session SET version = version + 1 WHERE id = ?1",
 		      DB_VALUES(db_text(session)), err);
 }
 
-static int take_key(struct db *db, const char *tenant, const struct store_binding *b,
+static int take_key(struct store *db, const char *tenant, const struct store_binding *b,
 		    const char *session, struct err *err)
 {
 	int changed = db_run(
@@ -368,7 +355,7 @@ static int take_key(struct db *db, const char *tenant, const struct store_bindin
 	return changed < 0 ? -1 : raise_version(db, session, err);
 }
 
-static int move_key(struct db *db, const char *tenant, const struct store_binding *key,
+static int move_key(struct store *db, const char *tenant, const struct store_binding *key,
 		    const char *from, const char *to, const struct store_user *u, struct err *err)
 {
 	if (from && take_key(db, tenant, key, from, err) < 0)
@@ -382,9 +369,7 @@ int store_session_rebind(struct store *st, const char *tenant, const struct stor
 			 const char *from, const char *to, const struct store_user *u,
 			 struct err *err)
 {
-	struct db *db = db_of(st);
-
-	if (check_binding(key, err) < 0 || db_begin(db, err) < 0)
+	if (check_binding(key, err) < 0 || db_begin(st, err) < 0)
 		return -1;
-	return db_end(db, move_key(db, tenant, key, from, to, u, err), err);
+	return db_end(st, move_key(st, tenant, key, from, to, u, err), err);
 }

@@ -4,7 +4,7 @@
 int store_tombstone_get(struct store *st, const char *session, struct store_tombstone *ret,
 			struct err *err)
 {
-	return db_get_record(db_of(st), COLUMNS_SELECT(tombstone) " WHERE session = ?1",
+	return db_get_record(st, COLUMNS_SELECT(tombstone) " WHERE session = ?1",
 			     DB_VALUES(db_text(session)), &columns_tombstone, ret,
 			     "tombstone of session", session, err);
 }
@@ -13,7 +13,7 @@ int store_tombstone_find(struct store *st, const char *tenant, const struct stor
 			 struct store_tombstone *ret, struct err *err)
 {
 	return db_get_record(
-		db_of(st),
+		st,
 		COLUMNS_SELECT(tombstone) " WHERE session = "
 					  "(SELECT session FROM tombstone_key "
 					  "WHERE tenant = ?1 AND kind = ?2 AND key = ?3)",
@@ -23,7 +23,7 @@ int store_tombstone_find(struct store *st, const char *tenant, const struct stor
 
 int store_tombstone_prune(struct store *st, int64_t before, struct err *err)
 {
-	int changed = db_write(db_of(st), "DELETE FROM tombstone WHERE cause_at < ?1",
+	int changed = db_write(st, "DELETE FROM tombstone WHERE cause_at < ?1",
 			       DB_VALUES(db_int(before)), err);
 
 	return changed < 0 ? -1 : 0;

@@ -2,33 +2,30 @@
 #include "store/record_check.h"
 #include "store/sqlite_db.h"
 
-/* ---- users
- * ---------------------------------------------------------------------------------
- */
+/* ---- users --------------------------------------------------------------------------------- */
 
-int sqlite_user_put(struct db *db, const struct store_user *u, struct err *err)
+int sqlite_user_put(struct store *db, const struct store_user *u, struct err *err)
 {
 	if (check_user(u, err) < 0)
 		return -1;
-	return db_run_record(db,
-			     COLUMNS_INSERT(user) " ON CONFLICT (tenant, id) DO UPDATE "
-						  "SET " COLUMNS_SET(user_state),
-			     &columns_user, u, err);
+	return db_run_record(
+		db,
+		COLUMNS_INSERT(user) " ON CONFLICT (tenant, id) DO UPDATE SET " COLUMNS_SET(
+			user_state),
+		&columns_user, u, err);
 }
 
 int store_user_put(struct store *st, const struct store_user *u, struct err *err)
 {
-	struct db *db = db_of(st);
-
-	if (db_begin(db, err) < 0)
+	if (db_begin(st, err) < 0)
 		return -1;
-	return db_end(db, sqlite_user_put(db, u, err), err);
+	return db_end(st, sqlite_user_put(st, u, err), err);
 }
 
 int store_user_get(struct store *st, const char *tenant, const char *id, struct store_user *ret,
 		   struct err *err)
 {
-	return db_get_record(db_of(st), COLUMNS_SELECT(user) " WHERE tenant = ?1 AND id = ?2",
+	return db_get_record(st, COLUMNS_SELECT(user) " WHERE tenant = ?1 AND id = ?2",
 			     DB_VALUES(db_text(tenant), db_text(id)), &columns_user, ret, "user",
 			     id, err);
 }
@@ -38,31 +35,27 @@ int store_user_list(struct store *st, const char *tenant, struct store_page page
 {
 	if (check_page(page, err) < 0)
 		return -1;
-	return db_get_list(db_of(st),
+	return db_get_list(st,
 			   COLUMNS_SELECT(user) " WHERE tenant = ?1 AND seq > ?2 "
 						"ORDER BY seq LIMIT ?3",
 			   DB_VALUES(db_text(tenant), db_int(page.after), db_int(page.limit + 1)),
 			   &columns_user, page.limit, ret, err);
 }
 
-/* ---- teams
- * ---------------------------------------------------------------------------------
- */
+/* ---- teams --------------------------------------------------------------------------------- */
 
 int store_team_put(struct store *st, const struct store_member *m, struct err *err)
 {
-	struct db *db = db_of(st);
-
-	if (check_member(m, err) < 0 || db_begin(db, err) < 0)
+	if (check_member(m, err) < 0 || db_begin(st, err) < 0)
 		return -1;
-	return db_end(db, db_run_record(db, COLUMNS_REPLACE(member), &columns_member, m, err), err);
+	return db_end(st, db_run_record(st, COLUMNS_REPLACE(member), &columns_member, m, err), err);
 }
 
 int store_team_get(struct store *st, const char *tenant, const char *team, const char *user,
 		   struct store_member *ret, struct err *err)
 {
 	return db_get_record(
-		db_of(st), COLUMNS_SELECT(member) " WHERE tenant = ?1 AND team = ?2 AND user = ?3",
+		st, COLUMNS_SELECT(member) " WHERE tenant = ?1 AND team = ?2 AND user = ?3",
 		DB_VALUES(db_text(tenant), db_text(team), db_text(user)), &columns_member, ret,
 		"member", user, err);
 }
@@ -71,38 +64,35 @@ int store_team_list(struct store *st, const char *tenant, const char *team,
 		    struct store_member_list *ret, struct err *err)
 {
 	return db_get_list(
-		db_of(st), COLUMNS_SELECT(member) " WHERE tenant = ?1 AND team = ?2 ORDER BY user",
+		st, COLUMNS_SELECT(member) " WHERE tenant = ?1 AND team = ?2 ORDER BY user",
 		DB_VALUES(db_text(tenant), db_text(team)), &columns_member, SIZE_MAX, ret, err);
 }
 
 int store_team_remove(struct store *st, const char *tenant, const char *team, const char *user,
 		      struct err *err)
 {
-	int changed = db_write(db_of(st),
-			       "DELETE FROM member WHERE tenant = ?1 AND team = ?2 AND user = ?3",
-			       DB_VALUES(db_text(tenant), db_text(team), db_text(user)), err);
+	int changed =
+		db_write(st, "DELETE FROM member WHERE tenant = ?1 AND team = ?2 AND user = ?3",
+			 DB_VALUES(db_text(tenant), db_text(team), db_text(user)), err);
 
 	if (changed == 0)
 		return err_set(err, ERR_NOT_FOUND, "%s is not in team %s", user, team);
 	return changed < 0 ? -1 : 0;
 }
 
-/* ---- keys
- * ----------------------------------------------------------------------------------
- */
+/* ---- keys ---------------------------------------------------------------------------------- */
 
 int store_key_add(struct store *st, struct store_key *k, struct err *err)
 {
 	if (check_key(k, err) < 0)
 		return -1;
-	return db_add_record(db_of(st), COLUMNS_INSERT(key), &columns_key, k, "key", k->id, &k->seq,
-			     err);
+	return db_add_record(st, COLUMNS_INSERT(key), &columns_key, k, "key", k->id, &k->seq, err);
 }
 
 int store_key_find(struct store *st, const uint8_t hash[STORE_HASH], struct store_key *ret,
 		   struct err *err)
 {
-	return db_get_record(db_of(st), COLUMNS_SELECT(key) " WHERE hash = ?1",
+	return db_get_record(st, COLUMNS_SELECT(key) " WHERE hash = ?1",
 			     DB_VALUES(db_blob(hash, STORE_HASH)), &columns_key, ret, "such", "key",
 			     err);
 }
@@ -112,7 +102,7 @@ int store_key_list(struct store *st, const char *tenant, struct store_page page,
 {
 	if (check_page(page, err) < 0 || check_filter("tenant", tenant, err) < 0)
 		return -1;
-	return db_get_list(db_of(st),
+	return db_get_list(st,
 			   COLUMNS_SELECT(key) " WHERE (?1 IS NULL OR tenant = ?1) "
 					       "AND seq > ?2 ORDER BY seq LIMIT ?3",
 			   DB_VALUES(db_text(tenant), db_int(page.after), db_int(page.limit + 1)),
@@ -121,6 +111,6 @@ int store_key_list(struct store *st, const char *tenant, struct store_page page,
 
 int store_key_remove(struct store *st, const char *id, struct err *err)
 {
-	return db_change(db_of(st), "DELETE FROM key WHERE id = ?1", DB_VALUES(db_text(id)), "key",
-			 id, err);
+	return db_change(st, "DELETE FROM key WHERE id = ?1", DB_VALUES(db_text(id)), "key", id,
+			 err);
 }

@@ -139,13 +139,13 @@ static void the_columns_of_the_records_are_those_of_the_schema(void)
 			const char *type = "";
 
 			printf("# %s.%s\n", s->table, s->fields[n].name);
-			CHECK(!sqlite3_table_column_metadata(db_of(st)->sql, "main", s->table,
+			CHECK(!sqlite3_table_column_metadata(st->sql, "main", s->table,
 							     s->fields[n].name, &type, NULL, NULL,
 							     NULL, NULL));
 			CHECK_STR(type, types[s->fields[n].kind]);
 		}
-		CHECK(!sqlite3_prepare_v2(db_of(st)->sql, "SELECT name FROM pragma_table_info(?1)",
-					  -1, &stmt, NULL));
+		CHECK(!sqlite3_prepare_v2(st->sql, "SELECT name FROM pragma_table_info(?1)", -1,
+					  &stmt, NULL));
 		CHECK(!sqlite3_bind_text(stmt, 1, s->table, -1, SQLITE_STATIC));
 		for (; sqlite3_step(stmt) == SQLITE_ROW; n--)
 			CHECK(n > 0);
@@ -159,8 +159,8 @@ static void a_parameter_without_a_column_is_an_error(void)
 	struct store_layer l = { .id = "l" };
 
 	OPEN();
-	CHECK(db_run_record(db_of(st), "DELETE FROM layer WHERE id = :ident", &columns_layer, &l,
-			    &err) == -1);
+	CHECK(db_run_record(st, "DELETE FROM layer WHERE id = :ident", &columns_layer, &l, &err) ==
+	      -1);
 	CHECK_STR(err.msg, "table layer has no column ident");
 }
 
@@ -196,7 +196,7 @@ static void lookups_and_the_sweep_go_by_an_index(void)
 
 		snprintf(text, sizeof(text), "EXPLAIN QUERY PLAN %s", queries[i]);
 		auto_call(db_reset) sqlite3_stmt *stmt = NULL;
-		CHECK(sqlite3_prepare_v2(db_of(st)->sql, text, -1, &stmt, NULL) == SQLITE_OK);
+		CHECK(sqlite3_prepare_v2(st->sql, text, -1, &stmt, NULL) == SQLITE_OK);
 		while (sqlite3_step(stmt) == SQLITE_ROW)
 			CHECK(strncmp((const char *)sqlite3_column_text(stmt, 3), "SCAN", 4) != 0);
 		sqlite3_finalize(steal_ptr(&stmt));
