@@ -2,8 +2,11 @@
 #include "base/vec.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { CAPACITY_MIN = 256 };
 
 void *vec_push_bytes(void *items, size_t *count, size_t size, size_t max)
 {
@@ -24,4 +27,22 @@ void *vec_push_bytes(void *items, size_t *count, size_t size, size_t max)
 	}
 	*count = n + 1;
 	return memset(base + n * size, 0, size);
+}
+
+int vec_reserve(void *bytes, size_t *capacity, size_t need)
+{
+	size_t size = *capacity ? *capacity : CAPACITY_MIN;
+	char *base;
+
+	if (need <= *capacity)
+		return 0;
+	while (size < need)
+		size = size > SIZE_MAX / 2 ? need : 2 * size;
+	memcpy(&base, bytes, sizeof(base));
+	base = realloc(base, size);
+	if (!base)
+		return -1;
+	memcpy(bytes, &base, sizeof(base));
+	*capacity = size;
+	return 0;
 }

@@ -10,8 +10,12 @@
  * (E2BIG). free() frees the array. Removing items needs only a lower count. */
 void *vec_push_bytes(void *items, size_t *count, size_t size, size_t max);
 
-/* The same for an array of a known type. */
+/* The same for an array of a known type: vec_push(&l->items, &l->count, SIZE_MAX). */
 #define vec_push(items, count, max)                                                                \
 	((__typeof__(*(items)))vec_push_bytes((items), (count), sizeof(**(items)), (max)))
+
+/* Grows the buffer that *bytes points to, to at least `need` bytes. 0, or -1 (errno ENOMEM) and
+ * nothing changed. */
+int vec_reserve(void *bytes, size_t *capacity, size_t need);
 
 #endif

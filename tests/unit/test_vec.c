@@ -61,10 +61,24 @@ static void items_can_be_removed_from_the_end(void)
 	free(items);
 }
 
+static void a_buffer_doubles_until_it_fits(void)
+{
+	size_t capacity = 0;
+	char *bytes = NULL;
+
+	CHECK(!vec_reserve(&bytes, &capacity, 0) && !bytes && capacity == 0);
+	CHECK(!vec_reserve(&bytes, &capacity, 5) && bytes && capacity >= 5);
+	memcpy(bytes, "hello", 5);
+	CHECK(!vec_reserve(&bytes, &capacity, 100000) && capacity >= 100000);
+	CHECK(!memcmp(bytes, "hello", 5));
+	free(bytes);
+}
+
 int main(void)
 {
 	RUN(items_are_zeroed_and_keep_their_order);
 	RUN(a_full_array_is_left_as_it_is);
 	RUN(items_can_be_removed_from_the_end);
+	RUN(a_buffer_doubles_until_it_fits);
 	return tap_done();
 }
