@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/test_hook.h"
+#include "base/vec.h"
 #include "engine/internal.h"
 #include "machine/exec.h"
 #include "engine/keeper_conn.h"
@@ -103,12 +104,11 @@ int session_destroy(struct engine *e, const struct caller *who, const struct ses
 
 static int add_id(char (**list)[STORE_ID], size_t *count, const char *id)
 {
-	char(*more)[STORE_ID] = realloc(*list, (*count + 1) * sizeof(*more));
+	char(*added)[STORE_ID] = vec_push(list, count, SIZE_MAX);
 
-	if (!more)
+	if (!added)
 		return -1;
-	*list = more;
-	memcpy(more[(*count)++], id, STORE_ID);
+	memcpy(added, id, STORE_ID);
 	return 0;
 }
 
