@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "engine/internal.h"
 #include "project/project.h"
 #include "template/templates.h"
@@ -16,21 +17,16 @@
 
 struct names { /* of sandboxes that a record names */
 	char (*ids)[STORE_ID];
-	size_t count, cap;
+	size_t count;
 };
 
 static int add_name(struct names *l, const char *id, struct err *err)
 {
-	if (l->count == l->cap) {
-		size_t cap = l->cap ? l->cap * 2 : 64;
-		char(*more)[STORE_ID] = realloc(l->ids, cap * sizeof(*more));
+	char(*added)[STORE_ID] = vec_push(&l->ids, &l->count, SIZE_MAX);
 
-		if (!more)
-			return err_sys(err, ENOMEM, "adoption");
-		l->ids = more;
-		l->cap = cap;
-	}
-	memcpy(l->ids[l->count++], id, STORE_ID);
+	if (!added)
+		return err_sys(err, ENOMEM, "adoption");
+	memcpy(added, id, STORE_ID);
 	return 0;
 }
 

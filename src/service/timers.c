@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/test_hook.h"
+#include "base/vec.h"
 #include "template/environment.h"
 #include "engine/internal.h"
 #include "engine/keeper_conn.h"
@@ -189,21 +190,16 @@ static enum looked look_at_due(struct engine *e, const char *id, int64_t now)
 
 struct names {
 	char (*ids)[STORE_ID];
-	size_t count, cap;
+	size_t count;
 };
 
 static bool add_name(struct names *l, const char *id)
 {
-	if (l->count == l->cap) {
-		size_t cap = l->cap ? l->cap * 2 : PAGE;
-		char(*more)[STORE_ID] = realloc(l->ids, cap * sizeof(*more));
+	char(*added)[STORE_ID] = vec_push(&l->ids, &l->count, SIZE_MAX);
 
-		if (!more)
-			return false;
-		l->ids = more;
-		l->cap = cap;
-	}
-	memcpy(l->ids[l->count++], id, STORE_ID);
+	if (!added)
+		return false;
+	memcpy(added, id, STORE_ID);
 	return true;
 }
 
