@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "base/pax.h"
 #include "runtime/storage/layer_attr.h"
 #include "runtime/storage/layer_links.h"
-#include "runtime/storage/pax_write.h"
 #include "runtime/storage/layer_walk.h"
 
 #define WHITEOUT ".wh."

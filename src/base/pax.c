@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/storage/pax_write.h"
+#include "base/pax.h"
 
 #include <errno.h>
 #include <stdbool.h>

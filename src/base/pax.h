@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writing an archive: ustar headers, pax records for what does not fit into them. */
-#ifndef LODGE_RUNTIME_STORAGE_PAX_WRITE_H
-#define LODGE_RUNTIME_STORAGE_PAX_WRITE_H
+#ifndef LODGE_BASE_PAX_H
+#define LODGE_BASE_PAX_H
 
 #include <stddef.h>
 #include <stdint.h>
