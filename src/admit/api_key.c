@@ -17,7 +17,7 @@ static int append(struct store *st, int64_t now, const char *tenant, const char 
 	snprintf(ev.cause.code, sizeof(ev.cause.code), "asked");
 	snprintf(ev.cause.actor, sizeof(ev.cause.actor), "%s", actor);
 	snprintf(ev.cause.text, sizeof(ev.cause.text), "%s", text);
-	return st->event->append(st, &ev, err);
+	return store_event_append(st, &ev, err);
 }
 
 int audit_write(struct engine *e, const char *tenant, const char *kind, const char *actor,
@@ -43,7 +43,7 @@ int api_key_add(struct engine *e, const char *actor, struct store_key *k, struct
 	WITH_STORE(e, st)
 	r = append(st, k->created_at, k->tenant, "key_add", actor, text, err) < 0
 		    ? -1
-		    : st->key->add(st, k, err);
+		    : store_key_add(st, k, err);
 	return r;
 }
 
@@ -53,7 +53,7 @@ int api_key_find(struct engine *e, const uint8_t hash[STORE_HASH], struct store_
 	int r = -1;
 
 	WITH_STORE(e, st)
-	r = st->key->find(st, hash, ret, err);
+	r = store_key_find(st, hash, ret, err);
 	return r;
 }
 
@@ -63,7 +63,7 @@ int api_key_list(struct engine *e, const char *tenant, struct store_page page,
 	int r = -1;
 
 	WITH_STORE(e, st)
-	r = st->key->list(st, tenant, page, ret, err);
+	r = store_key_list(st, tenant, page, ret, err);
 	return r;
 }
 
@@ -110,7 +110,7 @@ int api_key_remove(struct engine *e, const char *actor, const struct store_key *
 	snprintf(text, sizeof(text), "key %s", k->id);
 	WITH_STORE(e, st)
 	{
-		r = st->key->remove(st, k->id, err);
+		r = store_key_remove(st, k->id, err);
 		if (r == 0)
 			r = append(st, engine_now(e), k->tenant, "key_remove", actor, text, err);
 	}

@@ -72,7 +72,7 @@ int policy_add(struct engine *e, const char *actor, struct store_policy *p, stru
 	if (check(p, err) < 0 || audit_write(e, p->tenant, "policy", actor, text, err) < 0)
 		return -1;
 	WITH_STORE(e, st)
-	r = st->policy->add(st, p, err);
+	r = store_policy_add(st, p, err);
 	return r;
 }
 
@@ -82,7 +82,7 @@ int policy_get(struct engine *e, const char *tenant, const char *name, struct st
 	int r = -1;
 
 	WITH_STORE(e, st)
-	r = st->policy->get(st, tenant, name, ret, err);
+	r = store_policy_get(st, tenant, name, ret, err);
 	return r < 0 && err->code == ERR_NOT_FOUND ? unknown(name, err) : r;
 }
 
@@ -92,7 +92,7 @@ int policy_list(struct engine *e, const char *tenant, struct store_page page,
 	int r = -1;
 
 	WITH_STORE(e, st)
-	r = st->policy->list(st, tenant, page, ret, err);
+	r = store_policy_list(st, tenant, page, ret, err);
 	return r;
 }
 
@@ -102,7 +102,7 @@ int policy_sessions(struct engine *e, const struct store_policy *p, int64_t *ret
 	int r = -1;
 
 	WITH_STORE(e, st)
-	r = st->session->count(st, &f, ret, err);
+	r = store_session_count(st, &f, ret, err);
 	return r;
 }
 
@@ -117,7 +117,7 @@ static int change(struct engine *e, const char *actor, struct store_policy *p, p
 	    audit_write(e, p->tenant, "policy", actor, text, err) < 0)
 		return -1;
 	WITH_STORE(e, st)
-	r = st->policy->update(st, p, err);
+	r = store_policy_update(st, p, err);
 	return r;
 }
 
@@ -181,7 +181,7 @@ int policy_remove(struct engine *e, const char *actor, const char *tenant, const
 	snprintf(text, sizeof(text), "policy %.64s was removed", name);
 	if (policy_get(e, tenant, name, &p, err) == 0 && refuse_if_named(e, name, err) == 0) {
 		WITH_STORE(e, st)
-		r = st->policy->remove(st, tenant, name, err);
+		r = store_policy_remove(st, tenant, name, err);
 		if (r == 0)
 			(void)audit_write(e, tenant, "policy", actor, text, &(struct err){ 0 });
 	}

@@ -27,7 +27,7 @@ int quota_set(struct engine *e, const struct store_quota *q, struct err *err)
 	    check_limit("cpu_ms", q->cpu_ms, err) < 0)
 		return -1;
 	WITH_STORE(e, st)
-	r = st->quota->set(st, q, err);
+	r = store_quota_set(st, q, err);
 	return r;
 }
 
@@ -37,7 +37,7 @@ static int limits_of(struct store *st, const char *tenant, const char *user,
 {
 	struct store_quota q = { 0 };
 
-	if (st->quota->get(st, tenant, user, &q, err) < 0) {
+	if (store_quota_get(st, tenant, user, &q, err) < 0) {
 		if (err->code != ERR_NOT_FOUND)
 			return -1;
 		snprintf(q.tenant, sizeof(q.tenant), "%s", tenant);
@@ -51,7 +51,7 @@ static int limits_of(struct store *st, const char *tenant, const char *user,
 static int usage_of(struct store *st, const char *tenant, const char *user, struct store_usage *ret,
 		    struct err *err)
 {
-	return st->quota->usage(st, tenant, *user ? user : NULL, active_states, ret, err);
+	return store_quota_usage(st, tenant, *user ? user : NULL, active_states, ret, err);
 }
 
 int quota_get(struct engine *e, const char *tenant, const char *user, struct store_quota *ret,
@@ -108,7 +108,7 @@ static int counted(struct store *st, const struct store_session *s, struct store
 	struct store_session there;
 
 	*ret = (struct store_usage){ 0 };
-	if (st->session->get(st, s->id, &there, err) < 0)
+	if (store_session_get(st, s->id, &there, err) < 0)
 		return err->code == ERR_NOT_FOUND ? 0 : -1;
 	ret->disk_bytes = there.disk_bytes;
 	if (active_states & SM_BIT(there.state)) {
@@ -164,5 +164,5 @@ void quota_charge(struct engine *e, const struct store_session *s, uint64_t cpu_
 	if (cpu_us < 1000)
 		return;
 	WITH_STORE(e, st)
-	(void)st->quota->charge(st, s->tenant, s->user, (int64_t)(cpu_us / 1000), &ignored);
+	(void)store_quota_charge(st, s->tenant, s->user, (int64_t)(cpu_us / 1000), &ignored);
 }

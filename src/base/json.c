@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
+
 void json_out_init(struct json_out *j, size_t max)
 {
 	*j = (struct json_out){ .max = max, .first = true };
@@ -19,27 +21,10 @@ void json_out_fini(struct json_out *j)
 
 static bool reserve(struct json_out *j, size_t more)
 {
-	size_t cap = j->cap ? j->cap : 256;
-	char *p;
-
-	if (j->failed || more > j->max || j->len > j->max - more) {
+	if (j->failed || more > j->max || j->len > j->max - more ||
+	    vec_reserve(&j->buf, &j->cap, j->len + more) < 0)
 		j->failed = true;
-		return false;
-	}
-	if (j->len + more <= j->cap)
-		return true;
-	while (cap < j->len + more)
-		cap *= 2;
-	if (cap > j->max)
-		cap = j->max;
-	p = realloc(j->buf, cap);
-	if (!p) {
-		j->failed = true;
-		return false;
-	}
-	j->buf = p;
-	j->cap = cap;
-	return true;
+	return !j->failed;
 }
 
 static void put(struct json_out *j, const void *p, size_t n)

@@ -9,6 +9,7 @@
 
 #include "base/base64.h"
 #include "base/json.h"
+#include "base/vec.h"
 #include "client/internal.h"
 #include "client/sha1.h"
 
@@ -40,7 +41,7 @@ struct client_ws {
 	unsigned kind; /* 0: none */
 	bool whole; /* it was handed out */
 	char *buf;
-	size_t len, room;
+	size_t len, capacity;
 	bool said_bye;
 };
 
@@ -249,21 +250,11 @@ static int take_head(struct client_ws *w, struct err *err)
 	return check_frame(w, err);
 }
 
-static int make_room(struct client_ws *w, size_t more, struct err *err)
+static int reserve(struct client_ws *w, size_t more, struct err *err)
 {
-	size_t room = w->room ? w->room : 4096;
-	char *buf;
-
-	while (room < w->len + more)
-		room *= 2;
-	if (room == w->room)
-		return 0;
-	buf = realloc(w->buf, room);
-	if (!buf)
-		return err_sys(err, ENOMEM, "terminal");
-	w->buf = buf;
-	w->room = room;
-	return 0;
+	return vec_reserve(&w->buf, &w->capacity, w->len + more) < 0
+		       ? err_sys(err, ENOMEM, "terminal")
+		       : 0;
 }
 
 /* Bytes; 0: none yet; -1: err. */
@@ -300,7 +291,7 @@ static int read_payload(struct client_ws *w, struct err *err)
 		size_t want = w->left < PIECE ? (size_t)w->left : PIECE;
 		ssize_t n;
 
-		if (!is_control(w->op) && make_room(w, want, err) < 0)
+		if (!is_control(w->op) && reserve(w, want, err) < 0)
 			return -1;
 		n = receive(w, is_control(w->op) ? w->control + w->control_len : w->buf + w->len,
 			    want, err);

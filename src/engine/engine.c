@@ -70,13 +70,13 @@ struct store *store_lock_relaxed(struct engine *e)
 {
 	struct store *st = store_lock(e);
 
-	st->relax(st, true);
+	store_relax(st, true);
 	return st;
 }
 
 void store_unlock_relaxed(struct engine *e)
 {
-	e->store->relax(e->store, false);
+	store_relax(e->store, false);
 	store_unlock(e);
 }
 
@@ -85,7 +85,7 @@ int64_t engine_changes(struct engine *e)
 	int64_t n = 0;
 
 	WITH_STORE(e, st)
-	n = st->changes(st);
+	n = store_changes(st);
 	return n;
 }
 

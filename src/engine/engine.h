@@ -38,7 +38,6 @@ struct engine_opts {
 	keeper_start_fn *start_keeper; /* for a process that may not start it itself; else NULL */
 	void *start_arg;
 	const char *socket; /* where this engine can be reached: what a second opener is told */
-	bool forgetful; /* records in memory only: tests, and what need not last */
 	bool no_threads; /* nothing happens by itself: engine_run_timers() is the caller's (tests)
 			  */
 	int64_t (*clock)(void *arg); /* milliseconds since 1970; NULL: the machine's */

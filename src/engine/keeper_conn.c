@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/vec.h"
 #include "sandbox/keeper_client.h"
 #include "sandbox/layer_client.h"
 #include "engine/internal.h"
@@ -212,18 +213,13 @@ int keeper_conn_snapshot(struct engine *e, const char *sandbox, const char *laye
 static int add_item(void *arg, enum keeper_what what, const char *id, pid_t pid)
 {
 	struct keeper_listing *l = arg;
+	struct keeper_listing_item *item = vec_push(&l->items, &l->count, SIZE_MAX);
 
 	(void)pid;
-	if ((l->count & (l->count - 1)) == 0) { /* full at every power of two */
-		size_t cap = l->count ? l->count * 2 : 1;
-		struct keeper_listing_item *more = realloc(l->items, cap * sizeof(*more));
-
-		if (!more)
-			return -1;
-		l->items = more;
-	}
-	l->items[l->count] = (struct keeper_listing_item){ .what = what };
-	strncpy(l->items[l->count++].id, id, KEEPER_ID_SIZE - 1);
+	if (!item)
+		return -1;
+	item->what = what;
+	strncpy(item->id, id, KEEPER_ID_SIZE - 1);
 	return 0;
 }
 

@@ -43,7 +43,7 @@ static int get_row(struct engine *e, const struct caller *who, const char *id,
 	if (strlen(id) >= STORE_ID)
 		return err_set(err, ERR_NOT_FOUND, "no such command");
 	WITH_STORE(e, st)
-	r = st->exec->get(st, id, &rec, err);
+	r = store_exec_get(st, id, &rec, err);
 	if (r < 0)
 		return err->code == ERR_NOT_FOUND ? err_set(err, ERR_NOT_FOUND, "no command %s", id)
 						  : -1;
@@ -107,7 +107,7 @@ static int settle_row(struct engine *e, const struct caller *who, struct store_e
 		now.exit_code = -1;
 		now.ended_at = engine_now(e);
 		WITH_STORE(e, st)
-		r = st->exec->finish(st, &now, err);
+		r = store_exec_finish(st, &now, err);
 		if (r < 0) {
 			store_exec_fini(&now);
 			return -1;
@@ -207,7 +207,7 @@ int exec_list(struct engine *e, const struct caller *who, const struct session_r
 		return -1;
 	v = machine_find(e, s.id);
 	WITH_STORE(e, st)
-	r = st->exec->list(st, s.id, page, &l, err);
+	r = store_exec_list(st, s.id, page, &l, err);
 	store_session_fini(&s);
 	for (size_t i = 0; r == 0 && i < l.count; i++)
 		if (l.items[i].state == EXEC_RUNNING)

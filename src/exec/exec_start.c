@@ -127,7 +127,7 @@ static int check_again(const struct session *n, const struct exec_opts *w, struc
 		return 0;
 	o = use_of(w->once, n->rec.tenant, n->id);
 	WITH_STORE(n->engine, st)
-	r = st->once->find(st, &o, &was, err);
+	r = store_once_find(st, &o, &was, err);
 	if (r < 0 && err->code == ERR_NOT_FOUND)
 		err_set(err, ERR_NOT_FOUND,
 			"idempotency key: no command of session %s has it; nothing was started",
@@ -144,7 +144,7 @@ static int claim(struct exec_record *c, const char *key, char first[STORE_ID], s
 	o.created_at = c->rec.started_at;
 	memcpy(o.target, c->rec.id, sizeof(o.target));
 	WITH_STORE(c->engine, st)
-	r = st->once->claim(st, &o, &was, err);
+	r = store_once_claim(st, &o, &was, err);
 	if (r == 0) {
 		hook_crash("run:claimed");
 		return 0;
@@ -179,7 +179,7 @@ static int record_none(struct session *n, const struct exec_opts *w, const char 
 	rec.exit_code = code;
 	rec.ended_at = rec.started_at;
 	WITH_STORE(n->engine, st)
-	r = st->exec->record(st, &rec, err);
+	r = store_exec_record(st, &rec, err);
 	store_exec_fini(&rec);
 	return r;
 }
@@ -383,7 +383,7 @@ static int record(struct exec_record *c, struct err *err)
 	memcpy(rec.tenant, c->rec.tenant, sizeof(rec.tenant));
 	memcpy(rec.session, c->rec.session, sizeof(rec.session));
 	WITH_STORE_RELAXED(c->engine, st) /* the command is not there after a power loss either */
-	r = st->exec->record(st, &rec, err);
+	r = store_exec_record(st, &rec, err);
 	hook_crash("run:recorded");
 	exec_record_lock(c);
 	c->rec.seq = rec.seq;
@@ -422,7 +422,7 @@ static struct exec_handle *first_use(struct start *s, struct err *err)
 
 	if (!x) {
 		WITH_STORE(e, st)
-		r = st->exec->get(st, s->id, &rec, err);
+		r = store_exec_get(st, s->id, &rec, err);
 		if (r == 0)
 			store_exec_fini(&rec);
 		else if (err->code == ERR_NOT_FOUND)

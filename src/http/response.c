@@ -10,6 +10,7 @@
 #include <strings.h>
 
 #include "base/json.h"
+#include "base/vec.h"
 
 enum { FILE_BLOCK = 128 << 10 }; /* of each file that is being sent */
 
@@ -18,7 +19,7 @@ enum { FILE_BLOCK = 128 << 10 }; /* of each file that is being sent */
 
 void http_set_header(struct http_request *rq, const char *name, const char *value)
 {
-	struct pair *bigger, p = { strdup(name), strdup(value) };
+	struct pair *added, p = { strdup(name), strdup(value) };
 
 	for (size_t i = 0; i < rq->nset && p.name && p.value; i++) {
 		if (!strcasecmp(rq->set[i].name, name)) {
@@ -28,14 +29,13 @@ void http_set_header(struct http_request *rq, const char *name, const char *valu
 			return;
 		}
 	}
-	bigger = p.name && p.value ? realloc(rq->set, (rq->nset + 1) * sizeof(p)) : NULL;
-	if (!bigger) {
+	added = p.name && p.value ? vec_push(&rq->set, &rq->nset, SIZE_MAX) : NULL;
+	if (!added) {
 		free(p.name);
 		free(p.value);
 		return;
 	}
-	rq->set = bigger;
-	rq->set[rq->nset++] = p;
+	*added = p;
 }
 
 static void add_headers(struct http_request *rq, struct MHD_Response *response, const char *type)

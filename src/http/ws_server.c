@@ -11,11 +11,11 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/vec.h"
 
 enum {
 	CONTROL_MAX = 125, /* bytes of a frame that steers */
 	REASON_MAX = CONTROL_MAX - 2,
-	ROOM_MIN = 4096,
 	PING_MS = 20000,
 	SILENCE_MS = 60000,
 };
@@ -38,7 +38,7 @@ struct ws {
 	bool whole; /* it was handed out */
 	uint64_t got; /* of the frame under way */
 	uint8_t *buf; /* of the message */
-	size_t len, room;
+	size_t len, capacity;
 	size_t steer_len; /* of a frame that steers, between those of a message */
 	uint8_t steer[CONTROL_MAX];
 	bool deaf; /* what comes is not looked at any more */
@@ -191,18 +191,8 @@ static enum ws_event check_frame(struct ws *w, const struct wslay_frame_iocb *f)
 
 static int add(struct ws *w, const struct wslay_frame_iocb *f)
 {
-	size_t room = w->room ? w->room : ROOM_MIN;
-	uint8_t *buf;
-
-	while (room < w->len + f->data_length)
-		room *= 2;
-	if (room != w->room) {
-		buf = realloc(w->buf, room);
-		if (!buf)
-			return -1;
-		w->buf = buf;
-		w->room = room;
-	}
+	if (vec_reserve(&w->buf, &w->capacity, w->len + f->data_length) < 0)
+		return -1;
 	memcpy(w->buf + w->len, f->data, f->data_length);
 	w->len += f->data_length;
 	return 0;

@@ -39,7 +39,7 @@ int layers_list_deep_stack(struct engine *e, const char *top, char (*ret)[STORE_
 			return err_set(err, ERR_LIMIT, "layer %s lies on more than %d others", top,
 				       KEEPER_LAYERS_MAX - 1);
 		WITH_STORE(e, st)
-		r = st->layer->get(st, at, &l, err);
+		r = store_layer_get(st, at, &l, err);
 		if (r < 0 && err->code == ERR_NOT_FOUND)
 			return err_set(err, ERR_INTERNAL, "layer %s is missing", at);
 		memcpy(ret[n++], at, sizeof(*ret));
@@ -116,7 +116,7 @@ int layers_add(struct engine *e, const char *id, const char *parent, const char 
 	snprintf(l.parent, sizeof(l.parent), "%s", parent);
 	snprintf(l.template, sizeof(l.template), "%s", template);
 	WITH_STORE(e, st)
-	r = st->layer->add(st, &l, err);
+	r = store_layer_add(st, &l, err);
 	return r;
 }
 
@@ -127,7 +127,7 @@ int layers_hold(struct engine *e, const char *layer, const char *holder, struct 
 	int r = -1;
 
 	WITH_STORE(e, st)
-	r = st->layer->ref(st, layer, holder, err);
+	r = store_layer_ref(st, layer, holder, err);
 	return r;
 }
 
@@ -136,7 +136,7 @@ void layers_release(struct engine *e, const char *layer, const char *holder)
 	struct err ignored; /* the next start forgets it */
 
 	WITH_STORE(e, st)
-	(void)st->layer->unref(st, layer, holder, &ignored);
+	(void)store_layer_unref(st, layer, holder, &ignored);
 }
 
 void layers_forget_holds(struct engine *e)
@@ -146,7 +146,7 @@ void layers_forget_holds(struct engine *e)
 
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
 		WITH_STORE(e, st)
-	(void)st->layer->release(st, kinds[i], &ignored);
+	(void)store_layer_release(st, kinds[i], &ignored);
 }
 
 /* ---- what nothing names ---------------------------------------------------------------------- */
@@ -172,7 +172,7 @@ static bool collect_one(struct engine *e, const char *id)
 	int r = -1;
 
 	WITH_STORE(e, st)
-	r = st->layer->remove(st, id, &ignored);
+	r = store_layer_remove(st, id, &ignored);
 	if (r < 0)
 		return false;
 	hook_crash("collect:dropped");
@@ -193,7 +193,7 @@ static int collect_rows(struct engine *e)
 
 		now = 0;
 		WITH_STORE(e, st)
-		r = st->layer->unreferenced(st, before, PAGE, &l, &ignored);
+		r = store_layer_unreferenced(st, before, PAGE, &l, &ignored);
 		for (size_t i = 0; r == 0 && i < l.count; i++)
 			now += collect_one(e, l.items[i].id);
 		store_layer_list_fini(&l);
@@ -211,7 +211,7 @@ static bool has_row(struct engine *e, const char *id)
 	int r = -1;
 
 	WITH_STORE(e, st)
-	r = st->layer->get(st, id, &l, &err);
+	r = store_layer_get(st, id, &l, &err);
 	return r == 0 || err.code != ERR_NOT_FOUND; /* who cannot look removes nothing */
 }
 
@@ -262,7 +262,7 @@ static int spare_named(struct engine *e, struct strays *s, struct err *err)
 		struct store_session_list l = { 0 };
 
 		WITH_STORE(e, st)
-		r = st->session->list(st, &any, page, &l, err);
+		r = store_session_list(st, &any, page, &l, err);
 		if (r == 0)
 			spare(s, &l);
 		page.after = l.next;

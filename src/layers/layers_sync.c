@@ -129,7 +129,7 @@ static int step_sync(struct task *t)
 	r = look(t, &bytes);
 	if (r > 0)
 		WITH_STORE(t->engine, st)
-	(void)st->layer->settle(st, t->layer, (int64_t)bytes, &ignored);
+	(void)store_layer_settle(st, t->layer, (int64_t)bytes, &ignored);
 	return r;
 }
 
@@ -156,7 +156,7 @@ static int choose(struct task *t, char (*ids)[STORE_ID], size_t *ret_count)
 		return -1;
 	memcpy(t->top, n->rec.layer, sizeof(t->top));
 	WITH_STORE(t->engine, st)
-	r = st->layer->get(st, t->top, &l, &ignored);
+	r = store_layer_get(st, t->top, &l, &ignored);
 	if (r < 0 || layers_reserve(&t->new, &ignored) < 0)
 		return -1;
 	memcpy(t->template, l.template, sizeof(t->template));
@@ -335,7 +335,7 @@ void layers_sync_all(struct engine *e)
 	do {
 		l = (struct store_layer_list){ 0 };
 		WITH_STORE(e, st)
-		r = st->layer->unsettled(st, after, PAGE, &l, &ignored);
+		r = store_layer_unsettled(st, after, PAGE, &l, &ignored);
 		for (size_t i = 0; r == 0 && i < l.count; i++) {
 			layers_sync(e, l.items[i].id);
 			memcpy(after, l.items[i].id, sizeof(after));
@@ -366,7 +366,7 @@ void layers_flatten(struct engine *e)
 	int r = -1;
 
 	WITH_STORE(e, st)
-	r = st->session->deep(st, asleep, LAYERS_FLATTEN, PAGE, &l, &ignored);
+	r = store_session_deep(st, asleep, LAYERS_FLATTEN, PAGE, &l, &ignored);
 	for (size_t i = 0; r == 0 && i < l.count; i++) {
 		struct task t = { .step = step_merge };
 

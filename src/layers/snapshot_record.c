@@ -15,7 +15,7 @@ static void measure(struct store *st, struct store_snapshot *s)
 	struct store_layer l;
 	struct err ignored;
 
-	if (st->layer->get(st, s->layer, &l, &ignored) == 0)
+	if (store_layer_get(st, s->layer, &l, &ignored) == 0)
 		s->bytes = l.bytes;
 }
 
@@ -29,7 +29,7 @@ int snapshot_get(struct engine *e, const struct caller *who, const char *id,
 		return unknown(id, err);
 	WITH_STORE(e, st)
 	{
-		r = st->snapshot->get(st, id, &s, err);
+		r = store_snapshot_get(st, id, &s, err);
 		if (r == 0)
 			measure(st, &s);
 	}
@@ -63,7 +63,7 @@ int snapshot_search(struct engine *e, const struct store_snapshot_filter *f, str
 
 	WITH_STORE(e, st)
 	{
-		r = st->snapshot->list(st, f, page, ret, err);
+		r = store_snapshot_list(st, f, page, ret, err);
 		for (size_t i = 0; r == 0 && i < ret->count; i++)
 			measure(st, &ret->items[i]);
 	}

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "lib/lib.h"
 
 /* One call: the loan, who it is for, and the path as the sandbox is told. */
@@ -183,21 +184,15 @@ static int add_file(void *arg, const char *path, const struct agent_stat *st, co
 {
 	struct listing *to = arg;
 	struct lodge_files *f = to->files;
-	void *grown;
+	struct lodge_file **added;
 
 	if (f->count == to->max)
 		return err_set(&last, ERR_LIMIT, "%s: more than %zu files", to->path, to->max);
-	if ((f->count & (f->count - 1)) == 0) { /* full: it doubles */
-		grown = reallocarray(f->items, f->count ? 2 * f->count : 1, sizeof(void *));
-		if (!grown)
-			return err_sys(&last, ENOMEM, "%s", to->path);
-		f->items = grown;
-	}
-	f->items[f->count] = lib_put_file(path, st, target);
-	if (!f->items[f->count])
-		return -1;
-	f->count++;
-	return 0;
+	added = vec_push(&f->items, &f->count, to->max);
+	if (!added)
+		return err_sys(&last, ENOMEM, "%s", to->path);
+	*added = lib_put_file(path, st, target);
+	return *added ? 0 : -1;
 }
 
 PUBLIC int lodge_file_list(struct lodge *l, const struct lodge_ref *ref, const char *path,

@@ -62,7 +62,7 @@ static int finish(struct engine *e, struct store_exec *rec, enum exec_state stat
 	rec->exit_code = -1;
 	rec->ended_at = engine_now(e);
 	WITH_STORE(e, st)
-	r = st->exec->finish(st, rec, err);
+	r = store_exec_finish(st, rec, err);
 	return r;
 }
 
@@ -145,7 +145,7 @@ static int adopt_rows(struct adoption *a, struct err *err)
 		struct store_exec_list l = { 0 };
 
 		WITH_STORE(a->v->engine, st)
-		r = st->exec->list(st, a->v->session, page, &l, err);
+		r = store_exec_list(st, a->v->session, page, &l, err);
 		for (size_t i = 0; r == 0 && i < l.count; i++)
 			r = adopt_row(a, &l.items[i], err);
 		page.after = l.next;
@@ -222,7 +222,7 @@ static int adopt_stranger(struct machine *v, const struct proc *p, struct err *e
 	if (!rec.command)
 		return err->code == ERR_NOT_FOUND ? 0 : -1;
 	WITH_STORE(v->engine, st)
-	r = st->exec->record(st, &rec, err);
+	r = store_exec_record(st, &rec, err);
 	if (r < 0) {
 		store_exec_fini(&rec);
 		return -1;

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "base/file_io.h"
+#include "base/vec.h"
 #include "machine/exec_record.h"
 #include "machine/exec_output_file.h"
 
@@ -93,29 +94,24 @@ struct kept {
 
 struct count {
 	struct kept *items;
-	size_t count, cap;
+	size_t count;
 	uint64_t bytes;
 };
 
 static int count_file(int dir, const char *name, void *arg)
 {
 	struct count *n = arg;
+	struct kept *k;
 	struct stat st;
 
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || strlen(name) >= NAME)
 		return 0;
-	if (n->count == n->cap) {
-		size_t cap = n->cap ? n->cap * 2 : 256;
-		struct kept *more = realloc(n->items, cap * sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		n->items = more;
-		n->cap = cap;
-	}
-	n->items[n->count] =
-		(struct kept){ .at = st.st_mtim.tv_sec, .bytes = (uint64_t)st.st_size };
-	snprintf(n->items[n->count++].name, NAME, "%s", name);
+	k = vec_push(&n->items, &n->count, SIZE_MAX);
+	if (!k)
+		return -ENOMEM;
+	k->at = st.st_mtim.tv_sec;
+	k->bytes = (uint64_t)st.st_size;
+	snprintf(k->name, NAME, "%s", name);
 	n->bytes += (uint64_t)st.st_size;
 	return 0;
 }
@@ -250,7 +246,7 @@ static int prune_session(int dir, const char *name, void *arg)
 	if (file_each_at(dir, name, prune_file, p) < 0 || !p->empty)
 		return 0;
 	WITH_STORE(p->engine, st)
-	r = st->session->get(st, name, &s, &err);
+	r = store_session_get(st, name, &s, &err);
 	if (r == 0)
 		store_session_fini(&s);
 	else if (err.code == ERR_NOT_FOUND)
@@ -264,6 +260,6 @@ void exec_output_prune(struct engine *e, int64_t before)
 	struct err ignored;
 
 	WITH_STORE(e, st)
-	(void)st->exec->prune(st, before, &ignored);
+	(void)store_exec_prune(st, before, &ignored);
 	(void)file_each_at(e->logs, ".", prune_session, &p);
 }

@@ -202,7 +202,7 @@ static void write_down(struct engine *e, struct exec_handle *own)
 		rec = c->rec;
 		exec_record_unlock(c);
 		WITH_STORE_RELAXED(e, st)
-		r = st->exec->finish(st, &rec, &err);
+		r = store_exec_finish(st, &rec, &err);
 		known = r == 0 || err.code == ERR_CONFLICT || err.code == ERR_NOT_FOUND;
 		hook_crash("run:finished");
 	}

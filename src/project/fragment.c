@@ -30,7 +30,7 @@ int fragment_find(struct engine *e, const struct caller *who, const char *projec
 	if (!fragment || !*fragment || strlen(fragment) >= STORE_ID)
 		return unknown(fragment ? fragment : "", err);
 	WITH_STORE(e, st)
-	r = st->fragment->get(st, who->tenant, fragment, &f, err);
+	r = store_fragment_get(st, who->tenant, fragment, &f, err);
 	if (r < 0)
 		return err->code == ERR_NOT_FOUND ? unknown(fragment, err) : -1;
 	if (strcmp(f.project, project) != 0)
@@ -46,7 +46,7 @@ int fragment_load(struct engine *e, const struct caller *who, const char *fragme
 	int r = -1;
 
 	WITH_STORE(e, st)
-	r = st->fragment->files(st, who->tenant, fragment, ret, err);
+	r = store_fragment_files(st, who->tenant, fragment, ret, err);
 	return r < 0 && err->code == ERR_NOT_FOUND ? unknown(fragment, err) : r;
 }
 
@@ -58,7 +58,7 @@ int fragment_list(struct engine *e, const struct caller *who, const char *user, 
 	if (project_access(e, who, user, project, PROJECT_VIEW, NULL, err) < 0)
 		return -1;
 	WITH_STORE(e, st)
-	r = st->fragment->list(st, who->tenant, project, page, ret, err);
+	r = store_fragment_list(st, who->tenant, project, page, ret, err);
 	return r;
 }
 
@@ -193,7 +193,7 @@ static int add(struct save *s, struct err *err)
 
 	hook_crash("fragment:collected");
 	WITH_STORE(s->e, st)
-	r = st->fragment->add(st, &s->f, s->files.items, s->files.count, err);
+	r = store_fragment_add(st, &s->f, s->files.items, s->files.count, err);
 	if (r == 0)
 		return 0;
 	if (s->own_snapshot)
@@ -257,7 +257,7 @@ int fragment_remove(struct engine *e, const struct caller *who, const char *user
 	    fragment_find(e, who, project, fragment, &f, err) < 0)
 		return -1;
 	WITH_STORE(e, st)
-	r = st->fragment->remove(st, who->tenant, f.id, err);
+	r = store_fragment_remove(st, who->tenant, f.id, err);
 	if (r < 0)
 		return err->code == ERR_NOT_FOUND ? unknown(f.id, err) : -1;
 	hook_crash("fragment:removed");

@@ -8,16 +8,15 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 
 #include "base/array.h"
+#include "base/pax.h"
 #include "sandbox/files_client.h"
 #include "project/internal.h"
 #include "project/fragment_restore.h"
 #include "project/mem_gate.h"
 
 enum {
-	BLOCK = 512,
 	SAMPLES = 16, /* files looked at after unpacking */
 	RESTORE_MS = 600000,
 	ENTRIES_MAX = 20 * STORE_FILES_MAX, /* directories and links included, that are listed */
@@ -27,86 +26,14 @@ DEFINE_AUTO(struct store_file_list *, store_file_list_fini);
 
 /* ---- the archive --------------------------------------------------------------------------- */
 
-struct header { /* ustar */
-	char name[100], mode[8], uid[8], gid[8], size[12], mtime[12], sum[8], type;
-	char link[100], magic[6], version[2], uname[32], gname[32], major[8], minor[8];
-	char prefix[155], pad[12];
-};
-_Static_assert(sizeof(struct header) == BLOCK, "a header is one block");
-
-static int write_all(int fd, struct iovec *iov, int n, struct err *err)
+static int put_file(struct pax *p, const struct store_file *f, int64_t mtime)
 {
-	while (n > 0) {
-		ssize_t done = writev(fd, iov, n);
+	struct stat st = { .st_mode = 0644, .st_mtim.tv_sec = mtime };
+	int r = pax_entry(p, &(struct pax_entry){ f->path, "", '0', f->size, &st });
 
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done < 0)
-			return err_sys(err, errno, "archive");
-		for (; n > 0 && (size_t)done >= iov->iov_len; n--, iov++)
-			done -= (ssize_t)iov->iov_len;
-		if (n > 0) {
-			iov->iov_base = (char *)iov->iov_base + done;
-			iov->iov_len -= (size_t)done;
-		}
-	}
-	return 0;
-}
-
-static void fill_header(struct header *h, char type, const char *name, size_t size, int64_t mtime)
-{
-	unsigned sum = 0;
-
-	memset(h, 0, sizeof(*h));
-	memcpy(h->name, name, strnlen(name, sizeof(h->name)));
-	snprintf(h->mode, sizeof(h->mode), "%07o", 0644);
-	snprintf(h->uid, sizeof(h->uid), "%07o", 0);
-	snprintf(h->gid, sizeof(h->gid), "%07o", 0);
-	snprintf(h->size, sizeof(h->size), "%011zo", size);
-	snprintf(h->mtime, sizeof(h->mtime), "%011llo", (unsigned long long)mtime);
-	h->type = type;
-	memcpy(h->magic, "ustar", 6);
-	memcpy(h->version, "00", 2);
-	memset(h->sum, ' ', sizeof(h->sum));
-	for (size_t i = 0; i < sizeof(*h); i++)
-		sum += ((unsigned char *)h)[i];
-	snprintf(h->sum, sizeof(h->sum), "%06o", sum);
-}
-
-static int put_entry(int fd, char type, const char *name, void *data, size_t size, int64_t mtime,
-		     struct err *err)
-{
-	static char zeros[BLOCK];
-	struct header h;
-	struct iovec iov[] = {
-		{ &h, sizeof(h) },
-		{ data, size },
-		{ zeros, -size & (BLOCK - 1) },
-	};
-
-	fill_header(&h, type, name, size, mtime);
-	return write_all(fd, iov, 3, err);
-}
-
-/* A name that a header has no room for is in one before it: "LENGTH path=NAME\n", where the length
- * counts its own digits. */
-static int put_long_name(int fd, const char *path, int64_t mtime, struct err *err)
-{
-	char text[FRAGMENT_PATH_MAX + 32];
-	size_t rest = strlen(" path=") + strlen(path) + 1, len = rest + 1;
-
-	while (rest + (size_t)snprintf(NULL, 0, "%zu", len) != len)
-		len++;
-	snprintf(text, sizeof(text), "%zu path=%s\n", len, path);
-	return put_entry(fd, 'x', "pax", text, len, mtime, err);
-}
-
-static int put_file(int fd, const struct store_file *f, int64_t mtime, struct err *err)
-{
-	if (strlen(f->path) > sizeof(((struct header *)0)->name) &&
-	    put_long_name(fd, f->path, mtime, err) < 0)
-		return -1;
-	return put_entry(fd, '0', f->path, f->data, f->size, mtime, err);
+	if (r == 0)
+		r = pax_bytes(p, f->data, f->size);
+	return r < 0 ? r : pax_pad(p, f->size);
 }
 
 /* How far it has come: the reader's offset in the archive is ours too. */
@@ -120,19 +47,23 @@ struct reading {
 static int make_archive(const struct store_file_list *files, int64_t now, struct reading *ret,
 			struct err *err)
 {
-	static char end[2 * BLOCK];
 	auto_close int fd = memfd_create("lodge-fragment", MFD_CLOEXEC);
+	auto_free struct pax *p = malloc(sizeof(*p));
+	int r = 0;
 
-	if (fd < 0)
+	if (fd < 0 || !p)
 		return err_sys(err, errno, "archive");
-	for (size_t i = 0; i < files->count; i++) {
-		if (put_file(fd, &files->items[i], now / 1000, err) < 0)
-			return -1;
+	p->fd = fd;
+	p->total = p->n = p->extra_len = 0;
+	for (size_t i = 0; i < files->count && r == 0; i++) {
+		r = put_file(p, &files->items[i], now / 1000);
 		if ((i + 1) % RESTORE_STEP == 0 && ret->steps < ARRAY_LEN(ret->ends))
-			ret->ends[ret->steps++] = lseek(fd, 0, SEEK_CUR);
+			ret->ends[ret->steps++] = (off_t)p->total;
 	}
-	if (write_all(fd, &(struct iovec){ end, sizeof(end) }, 1, err) < 0)
-		return -1;
+	if (r == 0)
+		r = pax_end(p);
+	if (r < 0)
+		return err_sys(err, -r, "archive");
 	if (lseek(fd, 0, SEEK_SET) < 0)
 		return err_sys(err, errno, "archive");
 	ret->fd = steal_fd(&fd);

@@ -26,7 +26,7 @@ static int access_in(struct store *st, const char *tenant, const char *user, con
 {
 	int role = 0;
 
-	if (st->project->get(st, tenant, project, ret, err) < 0)
+	if (store_project_get(st, tenant, project, ret, err) < 0)
 		return err->code == ERR_NOT_FOUND ? unknown(err) : -1;
 	if (strcmp(ret->owner, user) == 0)
 		return 0;
@@ -67,13 +67,13 @@ static int add(struct store *st, const char *user, struct store_project *p, stru
 	struct store_project there;
 
 	/* before the team is touched */
-	if (st->project->get(st, p->tenant, p->id, &there, err) == 0)
+	if (store_project_get(st, p->tenant, p->id, &there, err) == 0)
 		return err_set(err, ERR_CONFLICT, "Project %s is there already", p->id);
 	if (err->code != ERR_NOT_FOUND)
 		return -1;
 	if (*p->team && team_create_owner(st, p->tenant, p->team, user, err) < 0)
 		return -1;
-	return st->project->add(st, p, err);
+	return store_project_add(st, p, err);
 }
 
 int project_add(struct engine *e, const struct caller *who, const char *user,
@@ -120,7 +120,7 @@ int project_list(struct engine *e, const struct caller *who, const char *user,
 	if (name_check("user", user, STORE_USER, err) < 0)
 		return -1;
 	WITH_STORE(e, st)
-	r = st->project->list(st, who->tenant, user, page, ret, err);
+	r = store_project_list(st, who->tenant, user, page, ret, err);
 	return r;
 }
 
@@ -133,7 +133,7 @@ int project_owner(struct engine *e, const struct caller *who, const char *projec
 	if (!project || !*project || strlen(project) >= STORE_ID)
 		return unknown(err);
 	WITH_STORE(e, st)
-	r = st->project->get(st, who->tenant, project, &p, err);
+	r = store_project_get(st, who->tenant, project, &p, err);
 	if (r < 0)
 		return err->code == ERR_NOT_FOUND ? unknown(err) : -1;
 	memcpy(ret, p.owner, STORE_USER);
@@ -228,7 +228,7 @@ int project_remove(struct engine *e, const struct caller *who, const char *user,
 		return -1;
 	hook_crash("project:dropped");
 	WITH_STORE(e, st)
-	r = st->project->remove(st, who->tenant, p.id, err);
+	r = store_project_remove(st, who->tenant, p.id, err);
 	if (r < 0)
 		return err->code == ERR_NOT_FOUND ? unknown(err) : -1;
 	hook_crash("project:removed");

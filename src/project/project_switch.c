@@ -90,7 +90,7 @@ static int find_latest(struct move *m, struct err *err)
 	int r = -1;
 
 	WITH_STORE(m->e, st)
-	r = st->fragment->list(st, m->who->tenant, m->want->project, page, &l, err);
+	r = store_fragment_list(st, m->who->tenant, m->want->project, page, &l, err);
 	if (r < 0)
 		return -1;
 	m->has_fragment = l.count > 0;
@@ -292,16 +292,16 @@ static int look(struct store *st, const char *tenant, const char *user, struct a
 	struct store_project p;
 	struct store_user u;
 
-	if (st->user->get(st, tenant, user, &u, err) < 0)
+	if (store_user_get(st, tenant, user, &u, err) < 0)
 		return err->code == ERR_NOT_FOUND ? 0 : -1;
 	if (!*u.project)
 		return 0;
-	if (st->project->get(st, tenant, u.project, &p, err) < 0)
+	if (store_project_get(st, tenant, u.project, &p, err) < 0)
 		return err->code == ERR_NOT_FOUND ? 0 : -1; /* removed under their feet */
 	memcpy(a.project, u.project, sizeof(a.project));
 	memcpy(a.fragment, u.fragment, sizeof(a.fragment));
 	a.has_fragment =
-		*u.fragment && st->fragment->get(st, tenant, u.fragment, &a.record, err) == 0;
+		*u.fragment && store_fragment_get(st, tenant, u.fragment, &a.record, err) == 0;
 	if (*u.fragment && !a.has_fragment && err->code != ERR_NOT_FOUND)
 		return -1;
 	*ret = a;

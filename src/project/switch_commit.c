@@ -65,7 +65,7 @@ int binding_find_session(struct engine *e, const struct caller *who,
 	int r = err_set(err, ERR_NOT_FOUND, "no session with %s '%s'", key->kind, key->key);
 
 	WITH_STORE(e, st)
-	r = st->session->find(st, who->tenant, key, &s, err);
+	r = store_session_find(st, who->tenant, key, &s, err);
 	if (r < 0 && err->code != ERR_NOT_FOUND)
 		return -1;
 	snprintf(ret, STORE_ID, "%s", r < 0 ? "" : s.id);
@@ -86,9 +86,9 @@ static int rebind(struct store *st, const char *tenant, const struct store_bindi
 	struct store_user u;
 
 	if (!at)
-		return st->session->rebind(st, tenant, key, from, to, NULL, err);
+		return store_session_rebind(st, tenant, key, from, to, NULL, err);
 	/* it may have been removed since it was looked at */
-	if (st->project->get(st, tenant, at->project, &p, err) < 0)
+	if (store_project_get(st, tenant, at->project, &p, err) < 0)
 		return err->code == ERR_NOT_FOUND ? err_set(err, ERR_NOT_FOUND, "Project not found")
 						  : -1;
 	if (user_load(st, tenant, at->user, now, &u, err) < 0)
@@ -96,8 +96,8 @@ static int rebind(struct store *st, const char *tenant, const struct store_bindi
 	snprintf(u.project, sizeof(u.project), "%s", at->project);
 	snprintf(u.fragment, sizeof(u.fragment), "%s", at->fragment);
 	if (from && strcmp(from, to) == 0)
-		return st->user->put(st, &u, err);
-	return st->session->rebind(st, tenant, key, from, to, &u, err);
+		return store_user_put(st, &u, err);
+	return store_session_rebind(st, tenant, key, from, to, &u, err);
 }
 
 /* The store raised its version behind the entry's back. */
@@ -215,7 +215,7 @@ static void tell(struct session *n, const struct caller *who, const char *from)
 	snprintf(ev.cause.actor, sizeof(ev.cause.actor), "%s", who->actor ? who->actor : "");
 	ev.cause.at = engine_now(n->engine);
 	WITH_STORE(n->engine, st)
-	(void)st->event->append(st, &ev, &ignored);
+	(void)store_event_append(st, &ev, &ignored);
 }
 
 int switch_commit(struct engine *e, const struct caller *who, const char *user, const char *session,

@@ -32,7 +32,7 @@ int team_role_of(struct store *st, const char *tenant, const char *team, const c
 {
 	struct store_member m;
 
-	if (st->team->get(st, tenant, team, user, &m, err) == 0)
+	if (store_team_get(st, tenant, team, user, &m, err) == 0)
 		return m.role;
 	return err->code == ERR_NOT_FOUND ? 0 : -1;
 }
@@ -45,7 +45,7 @@ static int put(struct store *st, const char *tenant, const char *team, const cha
 	snprintf(m.tenant, sizeof(m.tenant), "%s", tenant);
 	snprintf(m.team, sizeof(m.team), "%s", team);
 	snprintf(m.user, sizeof(m.user), "%s", user);
-	return st->team->put(st, &m, err);
+	return store_team_put(st, &m, err);
 }
 
 /* ---- a team's first member ----------------------------------------------------------------- */
@@ -59,7 +59,7 @@ static int is_named(struct store *st, const char *tenant, const char *team, stru
 		struct store_project_list l = { 0 };
 		bool found = false;
 
-		if (st->project->list(st, tenant, NULL, page, &l, err) < 0)
+		if (store_project_list(st, tenant, NULL, page, &l, err) < 0)
 			return -1;
 		for (size_t i = 0; i < l.count && !found; i++)
 			found = strcmp(l.items[i].team, team) == 0;
@@ -81,7 +81,7 @@ int team_create_owner(struct store *st, const char *tenant, const char *team, co
 	size_t members;
 	int named;
 
-	if (st->team->list(st, tenant, team, &l, err) < 0)
+	if (store_team_list(st, tenant, team, &l, err) < 0)
 		return -1;
 	members = l.count;
 	for (size_t i = 0; i < l.count; i++)
@@ -156,7 +156,7 @@ static int remove_checked(struct store *st, const char *tenant, const char *by, 
 	if (!(by && was && strcmp(by, user) == 0) &&
 	    may_change(st, tenant, by, team, was == TEAM_OWNER, err) < 0)
 		return -1;
-	if (st->team->remove(st, tenant, team, user, err) < 0)
+	if (store_team_remove(st, tenant, team, user, err) < 0)
 		return -1;
 	if (ret_was)
 		*ret_was = (enum team_role)was;
@@ -187,7 +187,7 @@ int team_list(struct engine *e, const struct caller *who, const char *by, const 
 		if (by)
 			role = team_role_of(st, who->tenant, team, by, err);
 		if (role > 0)
-			r = st->team->list(st, who->tenant, team, ret, err);
+			r = store_team_list(st, who->tenant, team, ret, err);
 	}
 	if (role == 0) {
 		*ret = (struct store_member_list){ 0 };

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/test_hook.h"
+#include "base/vec.h"
 #include "project/internal.h"
 #include "project/switch_commit.h"
 #include "project/users.h"
@@ -76,18 +77,16 @@ int user_kill_active_sandbox(struct engine *e, const struct caller *who, const c
 static int add_one(struct engine *e, const struct caller *who, const struct store_session *s,
 		   struct kill_result_list *l)
 {
-	struct kill_result *grown = realloc(l->items, (l->count + 1) * sizeof(*grown));
+	struct kill_result *added = vec_push(&l->items, &l->count, SIZE_MAX);
 	struct user_queue_ticket place;
 	struct err ignored; /* that one is told as failed */
 	int r;
 
-	if (!grown)
+	if (!added)
 		return -1;
-	l->items = grown;
 	user_queue_join(&place, e, who, s->user);
-	r = end(e, who, s, &grown[l->count], &ignored);
+	r = end(e, who, s, added, &ignored);
 	user_queue_leave(&place);
-	l->count++;
 	*(r < 0 ? &l->failed : &l->killed) += 1;
 	l->projects += *s->project != '\0';
 	return 0;
@@ -142,7 +141,7 @@ static int leave_all(struct engine *e, const struct caller *who, struct err *err
 		struct store_user_list l = { 0 };
 
 		WITH_STORE(e, st)
-		r = st->user->list(st, who->tenant, page, &l, err);
+		r = store_user_list(st, who->tenant, page, &l, err);
 		for (size_t i = 0; r == 0 && i < l.count; i++)
 			r = leave_if_gone(e, who, l.items[i].id, err);
 		page.after = l.next;

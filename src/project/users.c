@@ -93,7 +93,7 @@ void user_queue_leave(struct user_queue_ticket *p)
 int user_load(struct store *st, const char *tenant, const char *user, int64_t now,
 	      struct store_user *ret, struct err *err)
 {
-	if (st->user->get(st, tenant, user, ret, err) == 0)
+	if (store_user_get(st, tenant, user, ret, err) == 0)
 		return 0;
 	if (err->code != ERR_NOT_FOUND)
 		return -1;
@@ -116,7 +116,7 @@ static int set(struct store *st, const struct caller *who, const char *user, con
 		snprintf(u.name, sizeof(u.name), "%s", name);
 	if (email)
 		snprintf(u.email, sizeof(u.email), "%s", email);
-	return st->user->put(st, &u, err);
+	return store_user_put(st, &u, err);
 }
 
 int user_set(struct engine *e, const struct caller *who, const char *user, const char *name,
@@ -142,12 +142,12 @@ static int leave(struct store *st, const char *tenant, const char *user, struct 
 {
 	struct store_user u;
 
-	if (st->user->get(st, tenant, user, &u, err) < 0)
+	if (store_user_get(st, tenant, user, &u, err) < 0)
 		return err->code == ERR_NOT_FOUND ? 0 : -1;
 	if (!*u.project && !*u.fragment)
 		return 0;
 	u.project[0] = u.fragment[0] = '\0';
-	return st->user->put(st, &u, err);
+	return store_user_put(st, &u, err);
 }
 
 int user_leave(struct engine *e, const struct caller *who, const char *user, struct err *err)
@@ -203,7 +203,7 @@ static void name_project(struct engine *e, struct user_info *i)
 
 	if (*i->session.project)
 		WITH_STORE(e, st)
-	r = st->project->get(st, i->user.tenant, i->session.project, &p, &ignored);
+	r = store_project_get(st, i->user.tenant, i->session.project, &p, &ignored);
 	if (r == 0)
 		memcpy(i->project_name, p.name, sizeof(i->project_name));
 }
@@ -256,7 +256,7 @@ int user_get(struct engine *e, const struct caller *who, const char *user, struc
 	if (name_check("user", user, STORE_USER, err) < 0)
 		return -1;
 	WITH_STORE(e, st)
-	r = st->user->get(st, who->tenant, user, &u, err);
+	r = store_user_get(st, who->tenant, user, &u, err);
 	if (r < 0 && err->code == ERR_NOT_FOUND)
 		r = stranger(e, who->tenant, user, &u, err);
 	return r < 0 ? -1 : describe(e, who, &u, ret, err);
@@ -270,7 +270,7 @@ int user_list(struct engine *e, const struct caller *who, struct store_page page
 	int r = -1;
 
 	WITH_STORE(e, st)
-	r = st->user->list(st, who->tenant, page, &users, err);
+	r = store_user_list(st, who->tenant, page, &users, err);
 	if (r < 0)
 		return -1;
 	l.next = users.next;

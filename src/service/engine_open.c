@@ -103,8 +103,6 @@ static int open_store(struct engine *e, struct err *err)
 {
 	char path[HOME_SIZE + 16];
 
-	if (e->opts.forgetful)
-		return store_open_memory(&e->store, err);
 	snprintf(path, sizeof(path), "%s/lodge.db", e->home);
 	return store_open_sqlite(path, e->opts.socket, &e->store, err);
 }

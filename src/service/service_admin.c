@@ -18,7 +18,7 @@ int engine_last_event(struct engine *e, int64_t *ret, struct err *err)
 	int r = -1;
 
 	WITH_STORE(e, st)
-	r = st->event->last(st, ret, err);
+	r = store_event_last(st, ret, err);
 	return r;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "engine/internal.h"
 #include "project/project.h"
 #include "template/templates.h"
@@ -16,21 +17,16 @@
 
 struct names { /* of sandboxes that a record names */
 	char (*ids)[STORE_ID];
-	size_t count, cap;
+	size_t count;
 };
 
 static int add_name(struct names *l, const char *id, struct err *err)
 {
-	if (l->count == l->cap) {
-		size_t cap = l->cap ? l->cap * 2 : 64;
-		char(*more)[STORE_ID] = realloc(l->ids, cap * sizeof(*more));
+	char(*added)[STORE_ID] = vec_push(&l->ids, &l->count, SIZE_MAX);
 
-		if (!more)
-			return err_sys(err, ENOMEM, "adoption");
-		l->ids = more;
-		l->cap = cap;
-	}
-	memcpy(l->ids[l->count++], id, STORE_ID);
+	if (!added)
+		return err_sys(err, ENOMEM, "adoption");
+	memcpy(added, id, STORE_ID);
 	return 0;
 }
 
@@ -83,7 +79,7 @@ static int each_session(struct engine *e, uint64_t states,
 		struct store_session_list l = { 0 };
 
 		WITH_STORE(e, st)
-		r = st->session->list(st, &f, page, &l, err);
+		r = store_session_list(st, &f, page, &l, err);
 		for (size_t i = 0; r == 0 && i < l.count; i++)
 			r = fn(e, &l.items[i], arg, err);
 		page.after = l.next;

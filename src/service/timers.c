@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/test_hook.h"
+#include "base/vec.h"
 #include "template/environment.h"
 #include "engine/internal.h"
 #include "engine/keeper_conn.h"
@@ -189,21 +190,16 @@ static enum looked look_at_due(struct engine *e, const char *id, int64_t now)
 
 struct names {
 	char (*ids)[STORE_ID];
-	size_t count, cap;
+	size_t count;
 };
 
 static bool add_name(struct names *l, const char *id)
 {
-	if (l->count == l->cap) {
-		size_t cap = l->cap ? l->cap * 2 : PAGE;
-		char(*more)[STORE_ID] = realloc(l->ids, cap * sizeof(*more));
+	char(*added)[STORE_ID] = vec_push(&l->ids, &l->count, SIZE_MAX);
 
-		if (!more)
-			return false;
-		l->ids = more;
-		l->cap = cap;
-	}
-	memcpy(l->ids[l->count++], id, STORE_ID);
+	if (!added)
+		return false;
+	memcpy(added, id, STORE_ID);
 	return true;
 }
 
@@ -226,7 +222,7 @@ static bool sweep_page(struct engine *e, int64_t now, struct names *seen, unsign
 	int r = -1;
 
 	WITH_STORE(e, st)
-	r = st->session->due(st, now, limit, &l, &ignored);
+	r = store_session_due(st, now, limit, &l, &ignored);
 	for (size_t i = 0; r == 0 && i < l.count; i++) {
 		enum looked how;
 
@@ -327,11 +323,11 @@ static void prune(struct engine *e)
 
 	WITH_STORE(e, st)
 	{
-		(void)st->tombstone->prune(st, now - e->opts.tombstones_ms, &ignored);
-		(void)st->event->prune(st, now - e->opts.events_ms, &ignored);
-		(void)st->exec->prune(st, execs, &ignored);
-		(void)st->once->prune(st, execs, &ignored);
-		(void)st->reserve(st, true);
+		(void)store_tombstone_prune(st, now - e->opts.tombstones_ms, &ignored);
+		(void)store_event_prune(st, now - e->opts.events_ms, &ignored);
+		(void)store_exec_prune(st, execs, &ignored);
+		(void)store_once_prune(st, execs, &ignored);
+		(void)store_reserve(st, true);
 	}
 	exec_output_prune(e, execs);
 }

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/test_hook.h"
+#include "base/vec.h"
 #include "engine/internal.h"
 #include "machine/machine.h"
 #include "session/capacity.h"
@@ -43,7 +44,7 @@ struct candidate {
 
 struct candidates {
 	struct candidate *items;
-	size_t count, cap;
+	size_t count;
 };
 
 /* With engine.mutex or the turn. One whose connection ended is room that nobody uses. */
@@ -56,22 +57,16 @@ static bool may_go(const struct session *n)
 static void note_idle(struct session *n, void *arg)
 {
 	struct candidates *l = arg;
-	struct candidate c = { .paused = n->rec.paused,
-			       .last_activity_at = n->rec.last_activity_at };
+	struct candidate *c;
 
 	if (n->busy || !may_go(n))
 		return;
-	if (l->count == l->cap) {
-		size_t cap = l->cap ? l->cap * 2 : 64;
-		struct candidate *more = realloc(l->items, cap * sizeof(*more));
-
-		if (!more)
-			return;
-		l->items = more;
-		l->cap = cap;
-	}
-	memcpy(c.id, n->id, sizeof(c.id));
-	l->items[l->count++] = c;
+	c = vec_push(&l->items, &l->count, SIZE_MAX);
+	if (!c)
+		return;
+	c->paused = n->rec.paused;
+	c->last_activity_at = n->rec.last_activity_at;
+	memcpy(c->id, n->id, sizeof(c->id));
 }
 
 /* What somebody paused keeps its memory for a reason, and goes last. */

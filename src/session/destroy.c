@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/test_hook.h"
+#include "base/vec.h"
 #include "engine/internal.h"
 #include "machine/exec.h"
 #include "engine/keeper_conn.h"
@@ -21,10 +22,10 @@ static int write_tombstone(struct session *n, struct store_session *s, struct er
 
 	WITH_STORE(n->engine, st)
 	{
-		r = st->session->bury(st, s, &ev, NULL, err);
+		r = store_session_bury(st, s, &ev, NULL, err);
 		/* whoever filled the disk must be able to go */
-		if (r < 0 && err->sys == ENOSPC && st->reserve(st, false))
-			r = st->session->bury(st, s, &ev, NULL, err);
+		if (r < 0 && err->sys == ENOSPC && store_reserve(st, false))
+			r = store_session_bury(st, s, &ev, NULL, err);
 	}
 	return r;
 }
@@ -54,12 +55,12 @@ int destroy_finish(struct session *n, struct err *err)
 	hook_crash("destroy:ended");
 	session_end_machine(n);
 	WITH_STORE(n->engine, st)
-	r = st->exec->finish_all(st, n->id, EXEC_KILLED, engine_now(n->engine), err);
+	r = store_exec_finish_all(st, n->id, EXEC_KILLED, engine_now(n->engine), err);
 	if (r < 0)
 		return -1;
 	exec_output_remove(n->engine, n->id);
 	WITH_STORE(n->engine, st)
-	r = st->session->remove(st, n->id, err);
+	r = store_session_remove(st, n->id, err);
 	if (r < 0 && err->code != ERR_NOT_FOUND)
 		return -1;
 	hook_crash("destroy:removed");
@@ -103,12 +104,11 @@ int session_destroy(struct engine *e, const struct caller *who, const struct ses
 
 static int add_id(char (**list)[STORE_ID], size_t *count, const char *id)
 {
-	char(*more)[STORE_ID] = realloc(*list, (*count + 1) * sizeof(*more));
+	char(*added)[STORE_ID] = vec_push(list, count, SIZE_MAX);
 
-	if (!more)
+	if (!added)
 		return -1;
-	*list = more;
-	memcpy(more[(*count)++], id, STORE_ID);
+	memcpy(added, id, STORE_ID);
 	return 0;
 }
 

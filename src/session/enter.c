@@ -65,8 +65,8 @@ static int bind_keys(const struct enter *x, struct session *n, struct err *err)
 		if (session_flush(n, err) < 0)
 			return -1;
 		WITH_STORE(x->e, st)
-		r = st->session->rebind(st, x->who->tenant, &x->want->keys[i], NULL, n->id, NULL,
-					err);
+		r = store_session_rebind(st, x->who->tenant, &x->want->keys[i], NULL, n->id, NULL,
+					 err);
 		if (r < 0)
 			return err_ctx(err, "%s '%.64s'", x->want->keys[i].kind,
 				       x->want->keys[i].key);
@@ -121,7 +121,7 @@ static void look_for_loss(struct enter *x)
 	x->out.outcome = SESSION_CREATED;
 	for (size_t i = 0; r < 0 && i < x->want->nkeys; i++)
 		WITH_STORE(x->e, st)
-	r = st->tombstone->find(st, x->who->tenant, &x->want->keys[i], &t, &ignored);
+	r = store_tombstone_find(st, x->who->tenant, &x->want->keys[i], &t, &ignored);
 	if (r < 0 || strcmp(t.cause.code, session_cause_name(SESSION_CAUSE_REQUESTED)) == 0 ||
 	    (x->want->user && *t.user && strcmp(x->want->user, t.user) != 0)) /* another's loss */
 		return;
@@ -209,7 +209,7 @@ static void forget_refused(struct session *n, const struct err *why)
 	if (!refused || n->rec.state != SESSION_FAILED || *n->rec.sandbox)
 		return;
 	WITH_STORE(n->engine, st)
-	r = st->session->retract(st, &n->rec, &ev, &ignored);
+	r = store_session_retract(st, &n->rec, &ev, &ignored);
 	if (r == 0)
 		session_forget(n);
 }
@@ -300,7 +300,7 @@ static int promise(struct enter *x, struct err *err)
 	snprintf(once.key, sizeof(once.key), "%s", x->want->once);
 	memcpy(once.target, x->id, sizeof(once.target));
 	WITH_STORE(x->e, st)
-	r = st->once->claim(st, &once, &first, err);
+	r = store_once_claim(st, &once, &first, err);
 	if (r < 0 && err->code == ERR_CONFLICT) {
 		memcpy(x->id, first.target, sizeof(x->id));
 		return 0;

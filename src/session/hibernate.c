@@ -68,7 +68,7 @@ int session_base_layer(struct session *n, char ret[STORE_ID], struct err *err)
 		return 0;
 	}
 	WITH_STORE(n->engine, st)
-	r = st->layer->get(st, n->rec.layer, &l, err);
+	r = store_layer_get(st, n->rec.layer, &l, err);
 	if (r == 0)
 		memcpy(ret, l.parent, STORE_ID);
 	return r;
@@ -87,9 +87,9 @@ static int record_layer(struct session *n, bool whole, struct err *err)
 		return -1;
 	WITH_STORE(n->engine, st)
 	{
-		r = st->layer->get(st, l.id, &there, err);
+		r = store_layer_get(st, l.id, &there, err);
 		if (r < 0 && err->code == ERR_NOT_FOUND)
-			r = st->layer->add(st, &l, err);
+			r = store_layer_add(st, &l, err);
 	}
 	return r;
 }
@@ -119,7 +119,7 @@ static int lose_files(struct session *n, struct err *err)
 		if (id_generate("snp_", snap.id, err) < 0)
 			return -1;
 		WITH_STORE(n->engine, st)
-		r = st->snapshot->add(st, &snap, err);
+		r = store_snapshot_add(st, &snap, err);
 		if (r < 0)
 			return -1;
 		snprintf(text, sizeof(text),
@@ -154,7 +154,7 @@ static int find_files(struct session *n, struct err *err)
 	if (has_layer(n, n->rec.layer, &there, err) < 0)
 		return -1;
 	WITH_STORE(n->engine, st)
-	r = st->layer->refs(st, n->rec.layer, &refs, err);
+	r = store_layer_refs(st, n->rec.layer, &refs, err);
 	if (r < 0)
 		return -1;
 	return there && refs == 1 ? session_transition(n, SESSION_SEALED, &why, NULL, NULL, err)
@@ -170,7 +170,7 @@ static int end_commands(struct session *n, struct err *err)
 	if (n->live)
 		return 0;
 	WITH_STORE(n->engine, st)
-	r = st->exec->finish_all(st, n->id, EXEC_KILLED, engine_now(n->engine), err);
+	r = store_exec_finish_all(st, n->id, EXEC_KILLED, engine_now(n->engine), err);
 	return r;
 }
 

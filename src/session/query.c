@@ -56,12 +56,12 @@ int session_tombstone(struct engine *e, const struct caller *who, const struct s
 		if (!*ref->id || strlen(ref->id) >= STORE_ID)
 			return session_ref_not_found(ref, err);
 		WITH_STORE(e, st)
-		r = st->tombstone->get(st, ref->id, &t, err);
+		r = store_tombstone_get(st, ref->id, &t, err);
 	} else {
 		if (session_ref_binding(ref, &by, err) < 0)
 			return -1;
 		WITH_STORE(e, st)
-		r = st->tombstone->find(st, who->tenant, &by, &t, err);
+		r = store_tombstone_find(st, who->tenant, &by, &t, err);
 	}
 	if (r < 0)
 		return err->code == ERR_NOT_FOUND ? session_ref_not_found(ref, err) : -1;
@@ -83,13 +83,13 @@ static int read_record(struct engine *e, const struct caller *who, const struct 
 		if (session_copy_record(e, ref->id, ret))
 			return 0;
 		WITH_STORE(e, st)
-		r = st->session->get(st, ref->id, ret, err);
+		r = store_session_get(st, ref->id, ret, err);
 		return r < 0 && err->code == ERR_NOT_FOUND ? session_ref_not_found(ref, err) : r;
 	}
 	if (session_ref_binding(ref, &by, err) < 0)
 		return -1;
 	WITH_STORE(e, st)
-	r = st->session->find(st, who->tenant, &by, ret, err);
+	r = store_session_find(st, who->tenant, &by, ret, err);
 	return r < 0 && err->code == ERR_NOT_FOUND ? session_ref_not_found(ref, err) : r;
 }
 
@@ -141,7 +141,7 @@ int session_list(struct engine *e, const struct store_session_filter *f, struct 
 	int r = -1;
 
 	WITH_STORE(e, st)
-	r = st->session->list(st, f, page, ret, err);
+	r = store_session_list(st, f, page, ret, err);
 	for (size_t i = 0; r == 0 && i < ret->count; i++)
 		freshen(e, &ret->items[i]);
 	return r;
@@ -153,7 +153,7 @@ int engine_events(struct engine *e, int64_t since, const char *tenant, const cha
 	int r = -1;
 
 	WITH_STORE(e, st)
-	r = st->event->since(st, since, tenant, session, limit, ret, err);
+	r = store_event_since(st, since, tenant, session, limit, ret, err);
 	return r;
 }
 
@@ -186,7 +186,7 @@ int session_is_durable(struct engine *e, const struct caller *who, const struct 
 	/* what lies below it was there when it was synced */
 	if (*s.layer)
 		WITH_STORE(e, st)
-	r = st->layer->get(st, s.layer, &l, err);
+	r = store_layer_get(st, s.layer, &l, err);
 	store_session_fini(&s);
 	if (r < 0)
 		return -1;

@@ -44,7 +44,7 @@ static int find_stack(struct session *n, struct stack *ret, struct err *err)
 	for (size_t i = 0; i < ret->count; i++)
 		ret->names[i] = ret->ids[i];
 	WITH_STORE(e, st)
-	r = st->layer->refs(st, n->rec.layer, &refs, err);
+	r = store_layer_refs(st, n->rec.layer, &refs, err);
 	ret->take = refs == 1;
 	return r;
 }

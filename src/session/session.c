@@ -154,7 +154,7 @@ static int check_tenant(struct engine *e, const char *tenant, const char *id, st
 	pthread_mutex_unlock(&e->mutex);
 	if (!known) {
 		WITH_STORE(e, st)
-		r = st->session->get(st, id, &s, err);
+		r = store_session_get(st, id, &s, err);
 		if (r < 0 && err->code != ERR_NOT_FOUND)
 			return -1;
 		same = r == 0 && strcmp(s.tenant, tenant) == 0;
@@ -245,7 +245,7 @@ static int id_of(struct engine *e, const struct caller *who, const struct sessio
 	if (session_ref_binding(ref, &by, err) < 0)
 		return -1;
 	WITH_STORE(e, st)
-	r = st->session->find(st, who->tenant, &by, &s, err);
+	r = store_session_find(st, who->tenant, &by, &s, err);
 	if (r < 0)
 		return err->code == ERR_NOT_FOUND ? session_ref_not_found(ref, err) : -1;
 	snprintf(ret, STORE_ID, "%s", s.id);
@@ -334,8 +334,8 @@ static int write_cause(struct session *n, struct store_session *s, const char *k
 
 	if (n->relaxed)
 		WITH_STORE_RELAXED(n->engine, st)
-	r = st->session->update(st, s, &ev, NULL, err);
-	else WITH_STORE(n->engine, st) r = st->session->update(st, s, &ev, NULL, err);
+	r = store_session_update(st, s, &ev, NULL, err);
+	else WITH_STORE(n->engine, st) r = store_session_update(st, s, &ev, NULL, err);
 	if (r < 0) {
 		n->doubtful = err->code == ERR_UNAVAILABLE;
 		return -1;
@@ -386,8 +386,8 @@ int session_create(struct engine *e, struct store_session *s, const struct store
 		return -1;
 	if (relaxed)
 		WITH_STORE_RELAXED(e, st)
-	r = st->session->create(st, s, ev, err);
-	else WITH_STORE(e, st) r = st->session->create(st, s, ev, err);
+	r = store_session_create(st, s, ev, err);
+	else WITH_STORE(e, st) r = store_session_create(st, s, ev, err);
 	if (r < 0)
 		return -1;
 	hook_crash("enter:created");
@@ -428,7 +428,7 @@ int session_flush(struct session *n, struct err *err)
 	if (store_session_copy(&n->rec, &s, err) < 0)
 		return -1;
 	WITH_STORE(n->engine, st)
-	r = st->session->update(st, &s, NULL, NULL, err);
+	r = store_session_update(st, &s, NULL, NULL, err);
 	if (r < 0)
 		return -1;
 	publish(n, &s);
@@ -441,7 +441,7 @@ int session_reload(struct session *n, struct err *err)
 	int r = -1;
 
 	WITH_STORE(n->engine, st)
-	r = st->session->get(st, n->id, &s, err);
+	r = store_session_get(st, n->id, &s, err);
 	if (r < 0)
 		return -1;
 	publish(n, &s);

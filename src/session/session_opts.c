@@ -148,7 +148,7 @@ static int get_layer(struct engine *e, const char *id, struct store_layer *ret, 
 	int r = -1;
 
 	WITH_STORE(e, st)
-	r = st->layer->get(st, id, ret, err);
+	r = store_layer_get(st, id, ret, err);
 	return r;
 }
 

@@ -71,7 +71,7 @@ int spec_base(struct engine *e, const struct store_session *s, char ret[STORE_ID
 	snprintf(l.template, sizeof(l.template), "%s", *s->template ? s->template : "host");
 	if (*s->layer)
 		WITH_STORE(e, st)
-	r = st->layer->get(st, s->layer, &l, err);
+	r = store_layer_get(st, s->layer, &l, err);
 	if (r == 0)
 		memcpy(ret, l.template, sizeof(l.template));
 	return r;

@@ -86,14 +86,14 @@ struct parser {
 
 	char *chars; /* owned */
 	uint32_t *offsets; /* owned; of each character */
-	size_t nchars, cap;
+	size_t nchars;
 	struct word *words; /* owned */
-	size_t nwords, words_cap;
+	size_t nwords;
 
 	struct found *found; /* owned */
-	size_t nfound, found_cap;
+	size_t nfound;
 	struct function *functions; /* owned */
-	size_t nfunctions, functions_cap;
+	size_t nfunctions;
 	struct err *err;
 };
 

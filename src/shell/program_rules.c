@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/test_hook.h"
+#include "base/vec.h"
 #include "shell/shell.h"
 #include "shell/shell_tables.h"
 
@@ -44,20 +45,17 @@ static int no_name(const char *field, const char *name, struct err *err)
 
 int shell_names_add(struct shell_names *n, const char *field, const char *name, struct err *err)
 {
-	char **more;
+	char **added;
 
 	if (!is_name(name))
 		return no_name(field, name, err);
 	if (n->count >= SHELL_NAMES_MAX)
 		return err_set(err, ERR_INVALID, "%s: more than %d names", field, SHELL_NAMES_MAX);
-	more = reallocarray(n->items, n->count + 1, sizeof(*more));
-	if (!more)
+	added = vec_push(&n->items, &n->count, SHELL_NAMES_MAX);
+	if (!added || !(*added = strdup(name))) {
+		n->count -= added != NULL;
 		return err_sys(err, ENOMEM, "%s", field);
-	n->items = more;
-	n->items[n->count] = strdup(name);
-	if (!n->items[n->count])
-		return err_sys(err, ENOMEM, "%s", field);
-	n->count++;
+	}
 	n->said = true;
 	return 0;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "shell/internal.h"
 
 /* ---- failures -------------------------------------------------------------------------------- */
@@ -29,58 +30,38 @@ int enter(struct parser *p)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* Room for one more. */
-static void *grown(void *items, size_t count, size_t *cap, size_t size)
-{
-	size_t n = *cap ? *cap * 2 : 64;
-	void *more;
-
-	if (count < *cap)
-		return items;
-	more = reallocarray(items, n, size);
-	if (more)
-		*cap = n;
-	return more;
-}
-
 int put_char(struct parser *p, char c, uint32_t offset)
 {
-	size_t cap = p->cap;
-	char *chars;
-	uint32_t *offsets;
+	size_t n = p->nchars;
+	uint32_t *added_offset;
+	char *added;
 
 	if (p->nchars >= STACK_MAX) {
 		err_set(p->err, ERR_LIMIT, "command: too involved to be looked through");
 		p->err->sys = E2BIG;
 		return -1;
 	}
-	chars = grown(p->chars, p->nchars, &cap, sizeof(*chars));
-	if (!chars)
+	added = vec_push(&p->chars, &n, STACK_MAX);
+	n = p->nchars;
+	added_offset = added ? vec_push(&p->offsets, &n, STACK_MAX) : NULL;
+	if (!added_offset)
 		return no_memory(p);
-	p->chars = chars;
-	cap = p->cap;
-	offsets = grown(p->offsets, p->nchars, &cap, sizeof(*offsets));
-	if (!offsets)
-		return no_memory(p);
-	p->offsets = offsets;
-	p->cap = cap;
-	p->chars[p->nchars] = c;
-	p->offsets[p->nchars++] = offset;
+	*added = c;
+	*added_offset = offset;
+	p->nchars = n;
 	return 0;
 }
 
 struct word *push_word(struct parser *p, struct err *err)
 {
-	struct word *words = grown(p->words, p->nwords, &p->words_cap, sizeof(*words));
+	struct word *w = vec_push(&p->words, &p->nwords, SIZE_MAX);
 
-	if (!words) {
+	if (!w) {
 		err_sys(err, ENOMEM, "command");
 		return NULL;
 	}
-	p->words = words;
-	p->words[p->nwords] =
-		(struct word){ .at = p->nchars, .start = p->pos, .offset = place(p, p->pos) };
-	return &p->words[p->nwords++];
+	*w = (struct word){ .at = p->nchars, .start = p->pos, .offset = place(p, p->pos) };
+	return w;
 }
 
 /* Of characters that no zero follows. */
@@ -97,43 +78,34 @@ static char *copied(const char *s, size_t len)
 
 int note(struct parser *p, enum shell_kind kind, const char *name, size_t len, uint32_t offset)
 {
-	struct found *f = grown(p->found, p->nfound, &p->found_cap, sizeof(*f));
+	struct found *f;
 
-	if (!f)
-		return no_memory(p);
-	p->found = f;
 	if (p->nfound >= SHELL_WORDS_MAX) {
 		err_set(p->err, ERR_LIMIT, "command: more than %d programs", SHELL_WORDS_MAX);
 		p->err->sys = E2BIG;
 		return -1;
 	}
-	f = &p->found[p->nfound];
+	f = vec_push(&p->found, &p->nfound, SHELL_WORDS_MAX);
+	if (!f)
+		return no_memory(p);
 	*f = (struct found){ .name = copied(name, len),
 			     .offset = offset,
-			     .order = (uint32_t)p->nfound,
+			     .order = (uint32_t)p->nfound - 1,
 			     .kind = kind,
 			     .in_function = p->in_function > 0,
 			     .no_function = p->in_other > 0 };
-	if (!f->name)
-		return no_memory(p);
-	p->nfound++;
-	return 0;
+	return f->name ? 0 : no_memory(p);
 }
 
 static int add_function(struct parser *p, const char *name, size_t len, uint32_t offset,
 			enum function_rank rank)
 {
-	struct function *f = grown(p->functions, p->nfunctions, &p->functions_cap, sizeof(*f));
+	struct function *f = vec_push(&p->functions, &p->nfunctions, SIZE_MAX);
 
 	if (!f)
 		return no_memory(p);
-	p->functions = f;
-	f = &p->functions[p->nfunctions];
 	*f = (struct function){ .name = copied(name, len), .offset = offset, .rank = rank };
-	if (!f->name)
-		return no_memory(p);
-	p->nfunctions++;
-	return 0;
+	return f->name ? 0 : no_memory(p);
 }
 
 /* bash takes no name with quotes or an expansion. */

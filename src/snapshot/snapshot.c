@@ -73,7 +73,7 @@ static int check_name(struct session *n, const char *name, struct err *err)
 	if (!name)
 		return 0;
 	WITH_STORE(n->engine, st)
-	r = st->snapshot->find(st, n->id, name, &there, &other);
+	r = store_snapshot_find(st, n->id, name, &there, &other);
 	if (r == 0)
 		return err_set(err, ERR_CONFLICT, "session %s has a snapshot '%s' already: %s",
 			       n->id, name, there.id);
@@ -113,17 +113,17 @@ static int name_layer(struct session *n, const char *layer, const struct snapsho
 	snprintf(s.layer, sizeof(s.layer), "%s", layer);
 	WITH_STORE(n->engine, st)
 	{
-		r = st->layer->get(st, layer, &l, err);
+		r = store_layer_get(st, layer, &l, err);
 		s.bytes = r == 0 ? l.bytes : 0;
 		if (r == 0)
-			r = st->snapshot->add(st, &s, err);
+			r = store_snapshot_add(st, &s, err);
 	}
 	if (r < 0)
 		return -1;
 	hook_crash("snapshot:named");
 	if (note_in_record(n, &s, actor, err) < 0) {
 		WITH_STORE(n->engine, st)
-		(void)st->snapshot->remove(st, s.id, &ignored);
+		(void)store_snapshot_remove(st, s.id, &ignored);
 		return -1;
 	}
 	*ret = s;
@@ -242,7 +242,7 @@ int snapshot_remove(struct engine *e, const struct caller *who, const char *id, 
 		return -1;
 	forget_in_record(e, &s, who->actor);
 	WITH_STORE(e, st)
-	r = st->snapshot->remove(st, id, err);
+	r = store_snapshot_remove(st, id, err);
 	return r < 0 && err->code == ERR_NOT_FOUND
 		       ? err_set(err, ERR_NOT_FOUND, "no snapshot %.64s", id)
 		       : r;

@@ -218,7 +218,7 @@ static int seal(struct engine *e, const struct caller *who, const struct session
 	memcpy(snap.layer, s.layer, sizeof(snap.layer));
 	snprintf(snap.name, sizeof(snap.name), "%s", name ? name : "");
 	WITH_STORE(e, st)
-	r = st->snapshot->add(st, &snap, err);
+	r = store_snapshot_add(st, &snap, err);
 	if (r == 0)
 		*ret = snap;
 	return r;
@@ -257,7 +257,7 @@ void snapshot_clean_imports(struct engine *e)
 	int r = -1;
 
 	WITH_STORE(e, st)
-	r = st->session->list(st, &f, page, &l, &ignored);
+	r = store_session_list(st, &f, page, &l, &ignored);
 	for (size_t i = 0; r == 0 && i < l.count; i++) {
 		struct caller owner = { .tenant = l.items[i].tenant, .actor = "lodge" };
 		struct session_ref ref = { .id = l.items[i].id };

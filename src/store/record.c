@@ -39,7 +39,7 @@ PLAIN_LIST(key)
 
 void store_session_fini(struct store_session *s)
 {
-	columns_fini(&shape_session, s);
+	columns_fini(&columns_session, s);
 	free(s->bindings);
 	s->bindings = NULL;
 	s->nbindings = 0;
@@ -49,13 +49,13 @@ int store_session_copy(const struct store_session *s, struct store_session *ret,
 {
 	struct store_session copy;
 
-	if (columns_copy(&shape_session, s, &copy, err) < 0)
+	if (columns_copy(&columns_session, s, &copy, err) < 0)
 		return -1;
 	copy.bindings = NULL;
 	if (s->nbindings > 0) {
 		copy.bindings = reallocarray(NULL, s->nbindings, sizeof(*copy.bindings));
 		if (!copy.bindings) {
-			columns_fini(&shape_session, &copy);
+			columns_fini(&columns_session, &copy);
 			return err_sys(err, ENOMEM, "copy of a session");
 		}
 		memcpy(copy.bindings, s->bindings, s->nbindings * sizeof(*copy.bindings));
@@ -66,22 +66,22 @@ int store_session_copy(const struct store_session *s, struct store_session *ret,
 
 void store_exec_fini(struct store_exec *e)
 {
-	columns_fini(&shape_exec, e);
+	columns_fini(&columns_exec, e);
 }
 
 void store_event_fini(struct store_event *e)
 {
-	columns_fini(&shape_event, e);
+	columns_fini(&columns_event, e);
 }
 
 void store_policy_fini(struct store_policy *p)
 {
-	columns_fini(&shape_policy, p);
+	columns_fini(&columns_policy, p);
 }
 
 void store_environment_fini(struct store_environment *v)
 {
-	columns_fini(&shape_environment, v);
+	columns_fini(&columns_environment, v);
 }
 
 void store_file_fini(struct store_file *f)
@@ -89,10 +89,4 @@ void store_file_fini(struct store_file *f)
 	free(f->path);
 	free(f->data);
 	*f = (struct store_file){ 0 };
-}
-
-void store_close(struct store *st)
-{
-	if (st)
-		st->close(st);
 }

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is kept, as plain structs. Strings are NUL-terminated and bounded; an empty one is "none".
- * Times are milliseconds since 1970, 0 is "none". Where a record owns memory the member says so,
- * and its *_fini() frees it; every *_fini() takes a record of zeros. States, modes and roles are
- * numbers that the store keeps and compares but does not interpret. */
+/* The records of the store. Each has one table of columns, STORE_COLUMNS_name, with one row per
+ * column: the struct member, the SQL text and the code that binds and reads the column all derive
+ * from that row. To add a column, add the row here and the column to a new file in schema/.
+ *
+ * Strings are NUL-terminated and bounded; "" means none. Times are milliseconds since 1970, 0 means
+ * none. A record owns what its OWNED members point to, and its *_fini() frees them; every *_fini()
+ * accepts a zeroed record. The store keeps and compares states, modes and roles as numbers without
+ * interpreting them. */
 #ifndef LODGE_STORE_RECORD_H
 #define LODGE_STORE_RECORD_H
 
@@ -17,12 +21,13 @@ enum { /* sizes with the NUL */
        STORE_NAME = 64, /* tenants, templates, scopes */
        STORE_WORD = 32, /* kinds and codes */
        STORE_USER = 128, /* end users, actors */
-       STORE_KEY = 256, /* what a caller calls its session */
+       STORE_KEY = 256, /* the caller's name for its session */
+       STORE_SCOPE = STORE_USER + 8, /* of an idempotency key */
        STORE_TEXT = 256, /* sentences, titles */
        STORE_HASH = 32, /* SHA-256; bytes, not text */
 };
 
-enum { /* what one record may hold */
+enum { /* maxima of one record */
        STORE_BINDINGS_MAX = 16,
        STORE_JSON_MAX = 64 << 10,
        STORE_COMMAND_MAX = 1 << 20,
@@ -30,8 +35,8 @@ enum { /* what one record may hold */
        STORE_PAGE_MAX = 1000, /* records per list call */
 };
 
-/* A list is the caller's until its *_list_fini(). `next` is the cursor of the page after it, 0 when
- * this one is not full. */
+/* The caller owns a list until its *_list_fini(). `next` is the cursor of the following page, 0
+ * after the last one. */
 #define STORE_LIST(name)                                                                           \
 	struct store_##name##_list {                                                               \
 		struct store_##name *items;                                                        \
@@ -40,7 +45,24 @@ enum { /* what one record may hold */
 	};                                                                                         \
 	void store_##name##_list_fini(struct store_##name##_list *l)
 
-/* Why something is as it is. */
+/* ---- kinds of columns ---------------------------------------------------------------------- */
+
+/* A table calls FIRST for its first row and X for the others: a list in SQL needs commas only
+ * between its items. */
+#define STORE_MEMBER(kind, ...) STORE_MEMBER_##kind(__VA_ARGS__)
+#define STORE_MEMBERS(name) STORE_COLUMNS_##name(STORE_MEMBER, STORE_MEMBER)
+
+#define STORE_MEMBER_SEQ(name) int64_t name; /* row number, assigned by the store */
+#define STORE_MEMBER_INT(name) int64_t name;
+#define STORE_MEMBER_BYTE(name) uint8_t name;
+#define STORE_MEMBER_BOOL(name) bool name;
+#define STORE_MEMBER_TEXT(name, size) char name[size]; /* "" is NULL in SQL */
+#define STORE_MEMBER_STRING(name, size) char name[size]; /* "" is '' in SQL */
+#define STORE_MEMBER_BYTES(name, size) uint8_t name[size];
+#define STORE_MEMBER_OWNED(name) char *name; /* NULL or text of any length */
+#define STORE_MEMBER_CAUSE(name) struct store_cause name; /* four columns */
+
+/* Why a record is in its state. */
 struct store_cause {
 	char code[STORE_WORD];
 	char text[STORE_TEXT];
@@ -50,32 +72,54 @@ struct store_cause {
 
 /* ---- sessions ------------------------------------------------------------------------------ */
 
+#define STORE_COLUMNS_binding(FIRST, X)                                                            \
+	FIRST(TEXT, kind, STORE_WORD) /* "user", "thread", "session", "project", "key" */          \
+	X(TEXT, key, STORE_KEY)
+
 struct store_binding {
-	char kind[STORE_WORD]; /* "user", "thread", "session", "project", "key" */
-	char key[STORE_KEY];
+	STORE_MEMBERS(binding)
 };
 
+/* store_session_update() leaves these alone, except that it raises the version. */
+#define STORE_COLUMNS_session_fixed(FIRST, X)                                                      \
+	FIRST(SEQ, seq) /* order of creation */                                                    \
+	X(TEXT, id, STORE_ID)                                                                      \
+	X(INT, version) /* set by the store: raised by every write */                              \
+	X(TEXT, tenant, STORE_NAME)                                                                \
+	X(TEXT, user, STORE_USER)                                                                  \
+	X(INT, created_at)
+#define STORE_COLUMNS_session_state(FIRST, X)                                                      \
+	FIRST(TEXT, template, STORE_ID)                                                            \
+	X(TEXT, sandbox, STORE_ID) /* the running machine */                                       \
+	X(TEXT, layer, STORE_ID) /* the newest sealed layer */                                     \
+	X(TEXT, snapshot, STORE_ID) /* the newest snapshot */                                      \
+	X(TEXT, project, STORE_ID)                                                                 \
+	X(TEXT, fragment, STORE_ID)                                                                \
+	X(BYTE, state)                                                                             \
+	X(BYTE, runtime)                                                                           \
+	X(BYTE, on_idle)                                                                           \
+	X(BYTE, on_expire)                                                                         \
+	X(BOOL, paused)                                                                            \
+	X(INT, generation)                                                                         \
+	X(INT, incarnation)                                                                        \
+	X(INT, started_at)                                                                         \
+	X(INT, last_activity_at)                                                                   \
+	X(INT, idle_timeout_ms) /* a preference: never cleared */                                  \
+	X(INT, max_lifetime_ms) /* likewise */                                                     \
+	X(INT, hibernate_at)                                                                       \
+	X(INT, expires_at)                                                                         \
+	X(INT, due_at) /* when the sweep must check the session; 0: never */                       \
+	X(INT, memory_bytes) /* counts against the quota */                                        \
+	X(INT, disk_bytes) /* likewise */                                                          \
+	X(CAUSE, cause)                                                                            \
+	X(OWNED, spec) /* a JSON object of the engine: limits, environment */                      \
+	X(OWNED, metadata) /* a JSON object of the caller */                                       \
+	X(TEXT, policy, STORE_NAME) /* of its tenant */
+#define STORE_COLUMNS_session(FIRST, X)                                                            \
+	STORE_COLUMNS_session_fixed(FIRST, X) STORE_COLUMNS_session_state(X, X)
+
 struct store_session {
-	int64_t seq; /* order of creation; given by the store */
-	char id[STORE_ID];
-	int64_t version; /* given by the store: raised by every write */
-	char tenant[STORE_NAME], user[STORE_USER], template[STORE_ID];
-	char sandbox[STORE_ID]; /* the live machine */
-	char layer[STORE_ID]; /* the newest sealed file state */
-	char snapshot[STORE_ID]; /* the newest snapshot */
-	char project[STORE_ID], fragment[STORE_ID];
-	char policy[STORE_NAME]; /* of its tenant */
-	uint8_t state, runtime, on_idle, on_expire;
-	bool paused;
-	int64_t generation, incarnation;
-	int64_t created_at, started_at, last_activity_at;
-	int64_t idle_timeout_ms, max_lifetime_ms; /* preferences: never wiped */
-	int64_t hibernate_at, expires_at;
-	int64_t due_at; /* when the sweep must look at it; 0: not by itself */
-	int64_t memory_bytes, disk_bytes; /* what counts against the quota */
-	struct store_cause cause;
-	char *spec; /* owned; a JSON object of the engine: limits, environment */
-	char *metadata; /* owned; a JSON object of the caller */
+	STORE_MEMBERS(session)
 	struct store_binding *bindings; /* owned */
 	size_t nbindings;
 };
@@ -85,68 +129,111 @@ void store_session_fini(struct store_session *s);
 int store_session_copy(const struct store_session *s, struct store_session *ret, struct err *err);
 STORE_LIST(session);
 
-/* What is told of a session that was destroyed. */
+/* What remains of a deleted session. */
+#define STORE_COLUMNS_tombstone(FIRST, X)                                                          \
+	FIRST(TEXT, session, STORE_ID)                                                             \
+	X(TEXT, tenant, STORE_NAME)                                                                \
+	X(TEXT, user, STORE_USER)                                                                  \
+	X(INT, created_at)                                                                         \
+	X(CAUSE, cause)
+
 struct store_tombstone {
-	char session[STORE_ID], tenant[STORE_NAME], user[STORE_USER];
-	int64_t created_at;
-	struct store_cause cause;
+	STORE_MEMBERS(tombstone)
 };
 
 /* ---- files --------------------------------------------------------------------------------- */
 
 /* One sealed, immutable set of file changes on top of its parent. */
+#define STORE_COLUMNS_layer(FIRST, X)                                                              \
+	FIRST(TEXT, id, STORE_ID)                                                                  \
+	X(TEXT, parent, STORE_ID)                                                                  \
+	X(TEXT, template, STORE_ID) /* below the lowest layer of the stack */                      \
+	X(INT, bytes)                                                                              \
+	X(INT, created_at)                                                                         \
+	X(BOOL, durable) /* synced: survives a power loss */
+
 struct store_layer {
-	char id[STORE_ID], parent[STORE_ID];
-	char template[STORE_ID]; /* what the lowest of the stack lies on */
-	int64_t bytes, created_at;
-	bool durable; /* synced: a power loss does not take it */
+	STORE_MEMBERS(layer)
 };
 STORE_LIST(layer);
 
+#define STORE_COLUMNS_snapshot(FIRST, X)                                                           \
+	FIRST(SEQ, seq)                                                                            \
+	X(TEXT, id, STORE_ID)                                                                      \
+	X(TEXT, tenant, STORE_NAME)                                                                \
+	X(TEXT, session, STORE_ID)                                                                 \
+	X(TEXT, name, STORE_NAME) /* unique within the session, if any */                          \
+	X(TEXT, layer, STORE_ID)                                                                   \
+	X(INT, generation)                                                                         \
+	X(INT, bytes)                                                                              \
+	X(INT, created_at)
+
 struct store_snapshot {
-	int64_t seq; /* given by the store */
-	char id[STORE_ID], tenant[STORE_NAME], session[STORE_ID];
-	char name[STORE_NAME]; /* unique within the session, if any */
-	char layer[STORE_ID];
-	int64_t generation, bytes, created_at;
+	STORE_MEMBERS(snapshot)
 };
 STORE_LIST(snapshot);
 
-/* ---- commands ------------------------------------------------------------------------------ */
+/* ---- execs --------------------------------------------------------------------------------- */
+
+#define STORE_COLUMNS_exec_start(FIRST, X)                                                         \
+	FIRST(SEQ, seq)                                                                            \
+	X(TEXT, id, STORE_ID)                                                                      \
+	X(TEXT, tenant, STORE_NAME)                                                                \
+	X(TEXT, session, STORE_ID)                                                                 \
+	X(INT, incarnation) /* of the sandbox */                                                   \
+	X(INT, number) /* of the exec in that sandbox */                                           \
+	X(BOOL, background)                                                                        \
+	X(INT, started_at)                                                                         \
+	X(OWNED, command) /* a JSON array or string */
+/* store_exec_finish() writes these. */
+#define STORE_COLUMNS_exec_result(FIRST, X)                                                        \
+	FIRST(BYTE, state) /* 0 while it runs */                                                   \
+	X(BOOL, timed_out)                                                                         \
+	X(BOOL, oom_killed)                                                                        \
+	X(BOOL, truncated)                                                                         \
+	X(INT, exit_code)                                                                          \
+	X(INT, signal)                                                                             \
+	X(INT, ended_at)                                                                           \
+	X(INT, stdout_bytes)                                                                       \
+	X(INT, stderr_bytes)                                                                       \
+	X(INT, cpu_ms)                                                                             \
+	X(INT, max_rss_bytes)                                                                      \
+	X(INT, hits) /* enum agent_hit: includes the three booleans */
+#define STORE_COLUMNS_exec(FIRST, X)                                                               \
+	STORE_COLUMNS_exec_start(FIRST, X) STORE_COLUMNS_exec_result(X, X)
 
 struct store_exec {
-	int64_t seq; /* given by the store */
-	char id[STORE_ID], tenant[STORE_NAME], session[STORE_ID];
-	int64_t incarnation, number; /* of the sandbox, and of the command in it */
-	uint8_t state; /* 0 while it runs */
-	bool background, timed_out, oom_killed, truncated;
-	int64_t exit_code, signal;
-	int64_t started_at, ended_at;
-	int64_t stdout_bytes, stderr_bytes, cpu_ms, max_rss_bytes;
-	int64_t hits; /* enum agent_hit: the three above, and more */
-	char *command; /* owned; a JSON array or string */
+	STORE_MEMBERS(exec)
 };
 
 void store_exec_fini(struct store_exec *e);
 STORE_LIST(exec);
 
-/* One promise that a repeated request gets the first one's result. */
+/* An idempotency key: a repeated request gets the result of the first one. */
+#define STORE_COLUMNS_once(FIRST, X)                                                               \
+	FIRST(TEXT, tenant, STORE_NAME)                                                            \
+	X(TEXT, scope, STORE_SCOPE) /* "create" for a user, or the session of an exec */           \
+	X(TEXT, key, STORE_KEY)                                                                    \
+	X(TEXT, target, STORE_ID) /* the session or exec that the request made */                  \
+	X(INT, created_at)
+
 struct store_once {
-	char tenant[STORE_NAME];
-	char scope[STORE_USER + 8]; /* "create" for a user, or the session of an exec */
-	char key[STORE_KEY];
-	char target[STORE_ID]; /* the session or exec it led to */
-	int64_t created_at;
+	STORE_MEMBERS(once)
 };
 
 /* ---- events -------------------------------------------------------------------------------- */
 
+#define STORE_COLUMNS_event(FIRST, X)                                                              \
+	FIRST(SEQ, id) /* rises and is never reused */                                             \
+	X(TEXT, tenant, STORE_NAME)                                                                \
+	X(TEXT, session, STORE_ID)                                                                 \
+	X(TEXT, kind, STORE_WORD)                                                                  \
+	X(INT, version) /* of the session; set by the store for an event of a change */            \
+	X(CAUSE, cause) /* cause.at is the time of the event */                                    \
+	X(OWNED, data) /* a JSON object */
+
 struct store_event {
-	int64_t id; /* given by the store: rises, never used twice */
-	char tenant[STORE_NAME], session[STORE_ID], kind[STORE_WORD];
-	int64_t version; /* of the session, given by the store where the event goes with a change */
-	struct store_cause cause; /* cause.at is the event's time */
-	char *data; /* owned; a JSON object */
+	STORE_MEMBERS(event)
 };
 
 void store_event_fini(struct store_event *e);
@@ -154,11 +241,17 @@ STORE_LIST(event);
 
 /* ---- projects ------------------------------------------------------------------------------ */
 
+#define STORE_COLUMNS_project(FIRST, X)                                                            \
+	FIRST(SEQ, seq)                                                                            \
+	X(TEXT, tenant, STORE_NAME)                                                                \
+	X(TEXT, id, STORE_ID) /* unique within the tenant */                                       \
+	X(TEXT, name, STORE_TEXT)                                                                  \
+	X(TEXT, owner, STORE_USER)                                                                 \
+	X(TEXT, team, STORE_ID)                                                                    \
+	X(INT, created_at)
+
 struct store_project {
-	int64_t seq; /* given by the store */
-	char tenant[STORE_NAME], id[STORE_ID]; /* unique together */
-	char name[STORE_TEXT], owner[STORE_USER], team[STORE_ID];
-	int64_t created_at;
+	STORE_MEMBERS(project)
 };
 STORE_LIST(project);
 
@@ -172,79 +265,124 @@ void store_file_fini(struct store_file *f);
 STORE_LIST(file);
 
 /* One saved set of a project's files, or a name for a snapshot. */
+#define STORE_COLUMNS_fragment(FIRST, X)                                                           \
+	FIRST(SEQ, seq)                                                                            \
+	X(TEXT, tenant, STORE_NAME)                                                                \
+	X(TEXT, id, STORE_ID) /* unique within the tenant */                                       \
+	X(TEXT, project, STORE_ID)                                                                 \
+	X(TEXT, title, STORE_TEXT)                                                                 \
+	X(TEXT, snapshot, STORE_ID)                                                                \
+	X(INT, files) /* set by the store */                                                       \
+	X(INT, bytes) /* set by the store */                                                       \
+	X(INT, created_at)
+
 struct store_fragment {
-	int64_t seq; /* given by the store */
-	char tenant[STORE_NAME], id[STORE_ID]; /* unique together */
-	char project[STORE_ID], title[STORE_TEXT], snapshot[STORE_ID];
-	int64_t files, bytes; /* given by the store */
-	int64_t created_at;
+	STORE_MEMBERS(fragment)
 };
 STORE_LIST(fragment);
 
-/* ---- people -------------------------------------------------------------------------------- */
+/* ---- users --------------------------------------------------------------------------------- */
+
+#define STORE_COLUMNS_user_fixed(FIRST, X)                                                         \
+	FIRST(SEQ, seq)                                                                            \
+	X(TEXT, tenant, STORE_NAME)                                                                \
+	X(TEXT, id, STORE_USER) /* unique within the tenant */                                     \
+	X(INT, created_at)
+/* store_user_put() changes these of a user that exists. */
+#define STORE_COLUMNS_user_state(FIRST, X)                                                         \
+	FIRST(TEXT, name, STORE_TEXT)                                                              \
+	X(TEXT, email, STORE_TEXT)                                                                 \
+	X(TEXT, project, STORE_ID) /* the current project */                                       \
+	X(TEXT, fragment, STORE_ID) /* and fragment */
+#define STORE_COLUMNS_user(FIRST, X)                                                               \
+	STORE_COLUMNS_user_fixed(FIRST, X) STORE_COLUMNS_user_state(X, X)
 
 struct store_user {
-	int64_t seq; /* given by the store */
-	char tenant[STORE_NAME], id[STORE_USER]; /* unique together */
-	char name[STORE_TEXT], email[STORE_TEXT];
-	char project[STORE_ID], fragment[STORE_ID]; /* where the user is now */
-	int64_t created_at;
+	STORE_MEMBERS(user)
 };
 STORE_LIST(user);
 
+#define STORE_COLUMNS_member(FIRST, X) /* tenant, team and user are unique together */             \
+	FIRST(TEXT, tenant, STORE_NAME)                                                            \
+	X(TEXT, team, STORE_ID)                                                                    \
+	X(TEXT, user, STORE_USER)                                                                  \
+	X(BYTE, role)
+
 struct store_member {
-	char tenant[STORE_NAME], team[STORE_ID], user[STORE_USER]; /* unique together */
-	uint8_t role;
+	STORE_MEMBERS(member)
 };
 STORE_LIST(member);
 
-/* An API key. The key itself is nowhere. */
+/* An API key. Only its hash is stored. */
+#define STORE_COLUMNS_key(FIRST, X)                                                                \
+	FIRST(SEQ, seq)                                                                            \
+	X(TEXT, id, STORE_ID)                                                                      \
+	X(BYTES, hash, STORE_HASH)                                                                 \
+	X(TEXT, tenant, STORE_NAME)                                                                \
+	X(TEXT, user, STORE_USER) /* the key is a token for this user; "" if it is not */          \
+	X(TEXT, name, STORE_TEXT)                                                                  \
+	X(TEXT, scopes, STORE_TEXT)                                                                \
+	X(INT, created_at)                                                                         \
+	X(INT, expires_at)
+
 struct store_key {
-	int64_t seq; /* given by the store */
-	char id[STORE_ID];
-	uint8_t hash[STORE_HASH];
-	char tenant[STORE_NAME];
-	char user[STORE_USER]; /* a token for this one user, else empty */
-	char name[STORE_TEXT], scopes[STORE_TEXT];
-	int64_t created_at, expires_at;
+	STORE_MEMBERS(key)
 };
 STORE_LIST(key);
 
-/* What the sessions that name it are under. 0: nothing said. */
+#define STORE_COLUMNS_policy_fixed(FIRST, X)                                                       \
+	FIRST(SEQ, seq)                                                                            \
+	X(TEXT, tenant, STORE_NAME)                                                                \
+	X(TEXT, name, STORE_NAME) /* unique within the tenant */                                   \
+	X(INT, created_at)
+/* store_policy_update() writes these. 0, "" and NULL set no rule. */
+#define STORE_COLUMNS_policy_rules(FIRST, X)                                                       \
+	FIRST(INT, max_active_per_user)                                                            \
+	X(BYTE, on_exceed)                                                                         \
+	X(INT, idle_timeout_ms)                                                                    \
+	X(INT, max_lifetime_ms)                                                                    \
+	X(TEXT, network, STORE_WORD)                                                               \
+	X(OWNED, limits) /* a JSON object of the engine */                                         \
+	X(OWNED, commands) /* likewise */
+#define STORE_COLUMNS_policy(FIRST, X)                                                             \
+	STORE_COLUMNS_policy_fixed(FIRST, X) STORE_COLUMNS_policy_rules(X, X)
+
 struct store_policy {
-	int64_t seq; /* given by the store */
-	char tenant[STORE_NAME], name[STORE_NAME]; /* unique together */
-	int64_t max_active_per_user;
-	uint8_t on_exceed;
-	int64_t idle_timeout_ms, max_lifetime_ms;
-	char network[STORE_WORD];
-	char *limits; /* owned; a JSON object of the engine */
-	int64_t created_at;
-	char *commands; /* owned; likewise; NULL: nothing said */
+	STORE_MEMBERS(policy)
 };
 
 void store_policy_fini(struct store_policy *p);
 STORE_LIST(policy);
 
-/* What was found inside a sandbox of a template, and of which state of it. */
+/* What a sandbox of a template contains, for one version of the template. */
+#define STORE_COLUMNS_environment(FIRST, X)                                                        \
+	FIRST(TEXT, template, STORE_ID)                                                            \
+	X(TEXT, version, STORE_WORD)                                                               \
+	X(INT, captured_at)                                                                        \
+	X(OWNED, data) /* a JSON object of the engine */
+
 struct store_environment {
-	char template[STORE_ID];
-	char version[STORE_WORD];
-	int64_t captured_at;
-	char *data; /* owned; a JSON object of the engine */
+	STORE_MEMBERS(environment)
 };
 
 void store_environment_fini(struct store_environment *v);
 
-/* 0: no limit of this kind. user "" is the tenant itself. */
+/* 0 is no limit. The user "" stands for the tenant itself. */
+#define STORE_COLUMNS_quota(FIRST, X)                                                              \
+	FIRST(TEXT, tenant, STORE_NAME)                                                            \
+	X(STRING, user, STORE_USER)                                                                \
+	X(INT, sandboxes)                                                                          \
+	X(INT, memory_bytes)                                                                       \
+	X(INT, disk_bytes)                                                                         \
+	X(INT, cpu_ms)
+
 struct store_quota {
-	char tenant[STORE_NAME], user[STORE_USER];
-	int64_t sandboxes, memory_bytes, disk_bytes, cpu_ms;
+	STORE_MEMBERS(quota)
 };
 
 struct store_usage {
 	int64_t sessions, disk_bytes; /* of all sessions */
-	int64_t active, memory_bytes; /* of those in the states asked for */
+	int64_t active, memory_bytes; /* of the sessions in the given states */
 	int64_t cpu_ms;
 };
 

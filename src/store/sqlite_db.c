@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "base/test_hook.h"
 #include "store/sqlite_open.h"
 
@@ -21,7 +22,7 @@ static int fail_constraint(int extended, const char *why, struct err *err)
 	}
 }
 
-int db_fail(struct db *db, int rc, struct err *err)
+int db_fail(struct store *db, int rc, struct err *err)
 {
 	const char *why = db->sql ? sqlite3_errmsg(db->sql) : sqlite3_errstr(rc);
 	int extended = db->sql ? sqlite3_extended_errcode(db->sql) : rc;
@@ -65,7 +66,7 @@ int db_fail(struct db *db, int rc, struct err *err)
 
 /* ---- statements ---------------------------------------------------------------------------- */
 
-static int prepare(struct db *db, const char *sql, sqlite3_stmt **ret, struct err *err)
+static int prepare(struct store *db, const char *sql, sqlite3_stmt **ret, struct err *err)
 {
 	sqlite3_stmt *stmt;
 	int rc;
@@ -106,7 +107,7 @@ static int bind_value(sqlite3_stmt *stmt, int at, const struct db_value *v)
 	return SQLITE_MISUSE;
 }
 
-int db_start(struct db *db, const char *sql, const struct db_value *values, size_t n,
+int db_start(struct store *db, const char *sql, const struct db_value *values, size_t n,
 	     sqlite3_stmt **ret, struct err *err)
 {
 	sqlite3_stmt *stmt = NULL;
@@ -126,7 +127,7 @@ int db_start(struct db *db, const char *sql, const struct db_value *values, size
 	return 0;
 }
 
-int db_next(struct db *db, sqlite3_stmt *stmt, struct err *err)
+int db_next(struct store *db, sqlite3_stmt *stmt, struct err *err)
 {
 	int rc = sqlite3_step(stmt);
 
@@ -135,7 +136,7 @@ int db_next(struct db *db, sqlite3_stmt *stmt, struct err *err)
 	return rc == SQLITE_DONE ? 0 : db_fail(db, rc, err);
 }
 
-static int step_to_end(struct db *db, sqlite3_stmt *stmt, struct err *err)
+static int step_to_end(struct store *db, sqlite3_stmt *stmt, struct err *err)
 {
 	int row;
 
@@ -145,7 +146,8 @@ static int step_to_end(struct db *db, sqlite3_stmt *stmt, struct err *err)
 	return row < 0 ? -1 : sqlite3_changes(db->sql);
 }
 
-int db_run(struct db *db, const char *sql, const struct db_value *values, size_t n, struct err *err)
+int db_run(struct store *db, const char *sql, const struct db_value *values, size_t n,
+	   struct err *err)
 {
 	auto_call(db_reset) sqlite3_stmt *stmt = NULL;
 
@@ -154,7 +156,7 @@ int db_run(struct db *db, const char *sql, const struct db_value *values, size_t
 	return step_to_end(db, stmt, err);
 }
 
-int db_write(struct db *db, const char *sql, const struct db_value *values, size_t n,
+int db_write(struct store *db, const char *sql, const struct db_value *values, size_t n,
 	     struct err *err)
 {
 	int changed;
@@ -165,7 +167,7 @@ int db_write(struct db *db, const char *sql, const struct db_value *values, size
 	return db_end(db, changed, err) < 0 ? -1 : changed;
 }
 
-int db_change(struct db *db, const char *sql, const struct db_value *values, size_t n,
+int db_change(struct store *db, const char *sql, const struct db_value *values, size_t n,
 	      const char *what, const char *name, struct err *err)
 {
 	int changed = db_write(db, sql, values, n, err);
@@ -175,8 +177,8 @@ int db_change(struct db *db, const char *sql, const struct db_value *values, siz
 	return changed < 0 ? err_ctx(err, "%s %s", what, name) : 0;
 }
 
-int db_number(struct db *db, const char *sql, const struct db_value *values, size_t n, int64_t *ret,
-	      struct err *err)
+int db_number(struct store *db, const char *sql, const struct db_value *values, size_t n,
+	      int64_t *ret, struct err *err)
 {
 	auto_call(db_reset) sqlite3_stmt *stmt = NULL;
 	int row;
@@ -192,42 +194,58 @@ int db_number(struct db *db, const char *sql, const struct db_value *values, siz
 
 /* ---- records ------------------------------------------------------------------------------- */
 
-static int bind_field(sqlite3_stmt *stmt, int at, const struct columns_field *f, const void *record)
+static int bind_column(sqlite3_stmt *stmt, int at, const struct column *c, const void *record)
 {
-	const char *member = (const char *)record + f->offset;
+	const char *member = (const char *)record + c->offset;
 
-	switch (f->kind) {
+	switch (c->kind) {
+	case COLUMN_SEQ:
+		return sqlite3_bind_null(stmt, at);
 	case COLUMN_NUM:
-		return sqlite3_bind_int64(stmt, at, columns_get_num(f, record));
+		return sqlite3_bind_int64(stmt, at, columns_get_num(c, record));
 	case COLUMN_TEXT:
 		return bind_text(stmt, at, member);
+	case COLUMN_STRING:
+		return sqlite3_bind_text(stmt, at, member, -1, SQLITE_STATIC);
 	case COLUMN_OWNED:
 		return bind_text(stmt, at, *(char *const *)member);
 	case COLUMN_BYTES:
-		return sqlite3_bind_blob(stmt, at, member, (int)f->size, SQLITE_STATIC);
+		return sqlite3_bind_blob(stmt, at, member, (int)c->size, SQLITE_STATIC);
 	}
 	return SQLITE_MISUSE;
 }
 
-int db_run_record(struct db *db, const char *sql, const struct columns *s, const void *record,
-		  struct err *err)
+static int bind_record(struct store *db, sqlite3_stmt *stmt, const struct columns *s,
+		       const void *record, struct err *err)
 {
-	auto_call(db_reset) sqlite3_stmt *stmt = NULL;
-	int count;
+	int count = sqlite3_bind_parameter_count(stmt);
+	size_t hint = 0;
 
-	if (db_start(db, sql, NULL, 0, &stmt, err) < 0)
-		return -1;
-	count = sqlite3_bind_parameter_count(stmt);
-	for (int i = 0; i < count; i++) {
-		int rc = bind_field(stmt, i + 1, &s->fields[i], record);
+	for (int i = 1; i <= count; i++) {
+		const char *name = sqlite3_bind_parameter_name(stmt, i); /* ":name" */
+		const struct column *c = name ? columns_find(s, name + 1, &hint) : NULL;
+		int rc = c ? bind_column(stmt, i, c, record) : SQLITE_MISUSE;
 
+		if (!c)
+			return err_set(err, ERR_INTERNAL, "table %s has no column %s", s->table,
+				       name ? name + 1 : "without a name");
 		if (rc != SQLITE_OK)
 			return db_fail(db, rc, err);
 	}
+	return 0;
+}
+
+int db_run_record(struct store *db, const char *sql, const struct columns *s, const void *record,
+		  struct err *err)
+{
+	auto_call(db_reset) sqlite3_stmt *stmt = NULL;
+
+	if (db_start(db, sql, NULL, 0, &stmt, err) < 0 || bind_record(db, stmt, s, record, err) < 0)
+		return -1;
 	return step_to_end(db, stmt, err);
 }
 
-int db_add_record(struct db *db, const char *sql, const struct columns *s, const void *record,
+int db_add_record(struct store *db, const char *sql, const struct columns *s, const void *record,
 		  const char *what, const char *name, int64_t *ret_seq, struct err *err)
 {
 	if (db_begin(db, err) < 0)
@@ -239,7 +257,7 @@ int db_add_record(struct db *db, const char *sql, const struct columns *s, const
 }
 
 /* A column that is longer than the member was not written by this program. */
-static int read_bounded(struct db *db, const void *bytes, size_t len, char *ret, size_t size,
+static int read_bounded(struct store *db, const void *bytes, size_t len, char *ret, size_t size,
 			struct err *err)
 {
 	if (len > size)
@@ -251,13 +269,14 @@ static int read_bounded(struct db *db, const void *bytes, size_t len, char *ret,
 	return 0;
 }
 
-static int read_field(struct db *db, sqlite3_stmt *stmt, int col, const struct columns_field *f,
-		      void *record, struct err *err)
+static int read_column(struct store *db, sqlite3_stmt *stmt, int col, const struct column *f,
+		       void *record, struct err *err)
 {
 	char *member = (char *)record + f->offset;
 	const char *text;
 
 	switch (f->kind) {
+	case COLUMN_SEQ:
 	case COLUMN_NUM:
 		columns_set_num(f, record, sqlite3_column_int64(stmt, col));
 		return 0;
@@ -265,6 +284,7 @@ static int read_field(struct db *db, sqlite3_stmt *stmt, int col, const struct c
 		return read_bounded(db, sqlite3_column_blob(stmt, col),
 				    (size_t)sqlite3_column_bytes(stmt, col), member, f->size, err);
 	case COLUMN_TEXT:
+	case COLUMN_STRING:
 		text = (const char *)sqlite3_column_text(stmt, col);
 		if (read_bounded(db, text, (size_t)sqlite3_column_bytes(stmt, col), member,
 				 f->size - 1, err) < 0)
@@ -280,19 +300,21 @@ static int read_field(struct db *db, sqlite3_stmt *stmt, int col, const struct c
 }
 
 /* `record` is zeroed, and is so again on failure. */
-static int read_record(struct db *db, sqlite3_stmt *stmt, const struct columns *s, void *record,
+static int read_record(struct store *db, sqlite3_stmt *stmt, const struct columns *s, void *record,
 		       struct err *err)
 {
 	for (size_t i = 0; i < s->count; i++)
-		if (read_field(db, stmt, (int)i, &s->fields[i], record, err) < 0) {
+		if (read_column(db, stmt, (int)i, &s->fields[i], record, err) < 0) {
 			columns_fini(s, record);
 			return -1;
 		}
 	return 0;
 }
 
-int db_get_records(struct db *db, const char *sql, const struct db_value *values, size_t n,
-		   const struct columns *s, void **ret_items, size_t *ret_count, struct err *err)
+/* *ret_items is an array of *ret_count records, the caller's. */
+static int get_records(struct store *db, const char *sql, const struct db_value *values, size_t n,
+		       const struct columns *s, char **ret_items, size_t *ret_count,
+		       struct err *err)
 {
 	auto_call(db_reset) sqlite3_stmt *stmt = NULL;
 	char *items = NULL;
@@ -302,17 +324,12 @@ int db_get_records(struct db *db, const char *sql, const struct db_value *values
 	if (db_start(db, sql, values, n, &stmt, err) < 0)
 		return -1;
 	while ((row = db_next(db, stmt, err)) > 0) {
-		char *grown = columns_grow(items, count, s->size);
+		void *record = vec_push_bytes(&items, &count, s->size, SIZE_MAX);
 
-		if (!grown) {
-			row = err_sys(err, ENOMEM, "a list of %zu records", count);
-			break;
-		}
-		items = grown;
-		row = read_record(db, stmt, s, items + count * s->size, err);
+		row = record ? read_record(db, stmt, s, record, err)
+			     : err_sys(err, errno, "list of %zu records", count);
 		if (row < 0)
 			break;
-		count++;
 	}
 	if (row < 0) {
 		while (count > 0)
@@ -325,22 +342,34 @@ int db_get_records(struct db *db, const char *sql, const struct db_value *values
 	return 0;
 }
 
-bool db_trim(const struct columns *s, void *items, size_t *count, size_t limit)
+int db_get_list(struct store *db, const char *sql, const struct db_value *values, size_t n,
+		const struct columns *s, size_t limit, void *ret, struct err *err)
 {
-	if (*count <= limit)
-		return false;
-	columns_fini(s, (char *)items + --*count * s->size);
-	return true;
+	struct { /* as every store_*_list */
+		char *items;
+		size_t count;
+		int64_t next;
+	} list = { 0 };
+
+	_Static_assert(sizeof(list) == sizeof(struct store_session_list), "the same members");
+	if (get_records(db, sql, values, n, s, &list.items, &list.count, err) < 0)
+		return -1;
+	if (list.count > limit) {
+		columns_fini(s, list.items + --list.count * s->size);
+		list.next = columns_get_num(&s->fields[0], list.items + (list.count - 1) * s->size);
+	}
+	memcpy(ret, &list, sizeof(list));
+	return 0;
 }
 
-int db_get_record(struct db *db, const char *sql, const struct db_value *values, size_t n,
+int db_get_record(struct store *db, const char *sql, const struct db_value *values, size_t n,
 		  const struct columns *s, void *ret, const char *what, const char *name,
 		  struct err *err)
 {
-	auto_free void *items = NULL;
+	auto_free char *items = NULL;
 	size_t count;
 
-	if (db_get_records(db, sql, values, n, s, &items, &count, err) < 0)
+	if (get_records(db, sql, values, n, s, &items, &count, err) < 0)
 		return -1;
 	if (count == 0)
 		return err_set(err, ERR_NOT_FOUND, "there is no %s %s", what, name);
@@ -350,14 +379,14 @@ int db_get_record(struct db *db, const char *sql, const struct db_value *values,
 
 /* ---- transactions -------------------------------------------------------------------------- */
 
-int db_begin(struct db *db, struct err *err)
+int db_begin(struct store *db, struct err *err)
 {
 	if (db->failed && sqlite_reopen(db, err) < 0)
 		return -1;
 	return db_run(db, "BEGIN IMMEDIATE", NULL, 0, err) < 0 ? -1 : 0;
 }
 
-int db_end(struct db *db, int result, struct err *err)
+int db_end(struct store *db, int result, struct err *err)
 {
 	struct err ignored;
 

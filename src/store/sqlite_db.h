@@ -13,8 +13,7 @@
 
 enum { DB_STATEMENTS = 128 };
 
-struct db {
-	struct store store; /* first: a pointer to it is a pointer to this */
+struct store {
 	sqlite3 *sql;
 	int owner; /* holds the lock that keeps others out; see sqlite_owner.c */
 	/* An I/O error: what is on the disk is not known, so nothing more goes there until the file
@@ -30,11 +29,6 @@ struct db {
 	} statements[DB_STATEMENTS];
 	char path[];
 };
-
-static inline struct db *db_of(struct store *st)
-{
-	return (struct db *)st;
-}
 
 /* ---- values -------------------------------------------------------------------------------- */
 
@@ -73,74 +67,57 @@ static inline void db_reset(sqlite3_stmt *stmt) /* ready for its next use */
 DEFINE_AUTO(sqlite3_stmt *, db_reset);
 
 /* A statement with its values, before its first row; the caller's until db_reset(). */
-int db_start(struct db *db, const char *sql, const struct db_value *values, size_t n,
+int db_start(struct store *db, const char *sql, const struct db_value *values, size_t n,
 	     sqlite3_stmt **ret, struct err *err);
 /* 1: a row is there; 0: no more. */
-int db_next(struct db *db, sqlite3_stmt *stmt, struct err *err);
+int db_next(struct store *db, sqlite3_stmt *stmt, struct err *err);
 
 /* Runs a statement that returns no rows, inside a transaction. The number of rows it changed. */
-int db_run(struct db *db, const char *sql, const struct db_value *values, size_t n,
+int db_run(struct store *db, const char *sql, const struct db_value *values, size_t n,
 	   struct err *err);
 /* The same as a transaction of its own. */
-int db_write(struct db *db, const char *sql, const struct db_value *values, size_t n,
+int db_write(struct store *db, const char *sql, const struct db_value *values, size_t n,
 	     struct err *err);
 /* The same for one that is there: NOT_FOUND, with `what` and `name`, if no row was changed. */
-int db_change(struct db *db, const char *sql, const struct db_value *values, size_t n,
+int db_change(struct store *db, const char *sql, const struct db_value *values, size_t n,
 	      const char *what, const char *name, struct err *err);
 /* One number. */
-int db_number(struct db *db, const char *sql, const struct db_value *values, size_t n, int64_t *ret,
-	      struct err *err);
+int db_number(struct store *db, const char *sql, const struct db_value *values, size_t n,
+	      int64_t *ret, struct err *err);
 
-/* ---- records: columns in the order of the shape -------------------------------------------- */
+/* ---- records ------------------------------------------------------------------------------- */
 
-/* Runs a statement whose ?1, ?2 ... are the members, all of them or the first few. The number of
- * rows it changed. */
-int db_run_record(struct db *db, const char *sql, const struct columns *s, const void *record,
+/* Runs a statement whose parameters have the names of columns (:id). The number of rows it
+ * changed. */
+int db_run_record(struct store *db, const char *sql, const struct columns *s, const void *record,
 		  struct err *err);
 /* A new row as a transaction of its own; *ret_seq is its number. */
-int db_add_record(struct db *db, const char *sql, const struct columns *s, const void *record,
+int db_add_record(struct store *db, const char *sql, const struct columns *s, const void *record,
 		  const char *what, const char *name, int64_t *ret_seq, struct err *err);
 /* The first row. NOT_FOUND, with `what` and `name` in the sentence, if there is none. */
-int db_get_record(struct db *db, const char *sql, const struct db_value *values, size_t n,
+int db_get_record(struct store *db, const char *sql, const struct db_value *values, size_t n,
 		  const struct columns *s, void *ret, const char *what, const char *name,
 		  struct err *err);
-/* All rows. *ret_items is an array of *ret_count records, the caller's. */
-int db_get_records(struct db *db, const char *sql, const struct db_value *values, size_t n,
-		   const struct columns *s, void **ret_items, size_t *ret_count, struct err *err);
-/* Of a page that was asked for with one record more than its limit: drops that one. True if it was
- * there, so that another page follows. */
-bool db_trim(const struct columns *s, void *items, size_t *count, size_t limit);
+/* All rows, as a store_*_list in *ret. For pages, `sql` asks for one row more than `limit`: that
+ * row is dropped, and the sequence number (the first column) of the row before it becomes `next`.
+ */
+int db_get_list(struct store *db, const char *sql, const struct db_value *values, size_t n,
+		const struct columns *s, size_t limit, void *ret, struct err *err);
 
 /* ---- transactions -------------------------------------------------------------------------- */
 
-int db_begin(struct db *db, struct err *err);
+int db_begin(struct store *db, struct err *err);
 /* Commits if `result` is not negative, else takes everything back. 0, or -1 with `err` set. */
-int db_end(struct db *db, int result, struct err *err);
+int db_end(struct store *db, int result, struct err *err);
 
 /* Describes a failed call to SQLite. Returns -1. */
-int db_fail(struct db *db, int rc, struct err *err);
+int db_fail(struct store *db, int rc, struct err *err);
 
 /* ---- the subjects -------------------------------------------------------------------------- */
 
-extern const struct store_session_ops sqlite_session_ops;
-extern const struct store_tombstone_ops sqlite_tombstone_ops;
-extern const struct store_layer_ops sqlite_layer_ops;
-extern const struct store_snapshot_ops sqlite_snapshot_ops;
-extern const struct store_exec_ops sqlite_exec_ops;
-extern const struct store_once_ops sqlite_once_ops;
-extern const struct store_event_ops sqlite_event_ops;
-extern const struct store_project_ops sqlite_project_ops;
-extern const struct store_fragment_ops sqlite_fragment_ops;
-extern const struct store_user_ops sqlite_user_ops;
-extern const struct store_team_ops sqlite_team_ops;
-extern const struct store_key_ops sqlite_key_ops;
-extern const struct store_policy_ops sqlite_policy_ops;
-extern const struct store_quota_ops sqlite_quota_ops;
-extern const struct store_environment_ops sqlite_environment_ops;
-
 /* Inside the transaction of another subject. */
-int sqlite_event_insert(struct db *db, const struct store_event *ev, int64_t *ret_id,
+int sqlite_event_insert(struct store *db, const struct store_event *ev, int64_t *ret_id,
 			struct err *err);
-int sqlite_user_put(struct db *db, const struct store_user *u, struct err *err);
+int sqlite_user_put(struct store *db, const struct store_user *u, struct err *err);
 
 #endif

@@ -2,41 +2,27 @@
 #include "store/record_check.h"
 #include "store/sqlite_db.h"
 
-static int environment_put(struct store *st, const struct store_environment *v, struct err *err)
+int store_environment_put(struct store *st, const struct store_environment *v, struct err *err)
 {
-	struct db *db = db_of(st);
-
-	if (check_environment(v, err) < 0 || db_begin(db, err) < 0)
+	if (check_environment(v, err) < 0 || db_begin(st, err) < 0)
 		return -1;
-	return db_end(
-		db,
-		db_run_record(db,
-			      "INSERT OR REPLACE INTO environment "
-			      "(template, version, captured_at, data) VALUES (?1, ?2, ?3, ?4)",
-			      &shape_environment, v, err),
-		err);
+	return db_end(st,
+		      db_run_record(st, COLUMNS_REPLACE(environment), &columns_environment, v, err),
+		      err);
 }
 
-static int environment_get(struct store *st, const char *template, struct store_environment *ret,
-			   struct err *err)
+int store_environment_get(struct store *st, const char *template, struct store_environment *ret,
+			  struct err *err)
 {
-	return db_get_record(db_of(st),
-			     "SELECT template, version, captured_at, data FROM environment "
-			     "WHERE template = ?1",
-			     DB_VALUES(db_text(template)), &shape_environment, ret,
+	return db_get_record(st, COLUMNS_SELECT(environment) " WHERE template = ?1",
+			     DB_VALUES(db_text(template)), &columns_environment, ret,
 			     "environment of", template, err);
 }
 
-static int environment_remove(struct store *st, const char *template, struct err *err)
+int store_environment_remove(struct store *st, const char *template, struct err *err)
 {
-	return db_write(db_of(st), "DELETE FROM environment WHERE template = ?1",
+	return db_write(st, "DELETE FROM environment WHERE template = ?1",
 			DB_VALUES(db_text(template)), err) < 0
 		       ? -1
 		       : 0;
 }
-
-const struct store_environment_ops sqlite_environment_ops = {
-	.put = environment_put,
-	.get = environment_get,
-	.remove = environment_remove,
-};

@@ -2,61 +2,46 @@
 #include "store/record_check.h"
 #include "store/sqlite_db.h"
 
-#define LAYER_COLUMNS "id, parent, template, bytes, created_at, durable"
-#define SNAPSHOT_COLUMNS "seq, id, tenant, session, name, layer, generation, bytes, created_at"
-
 /* ---- layers -------------------------------------------------------------------------------- */
 
-static int layer_add(struct store *st, const struct store_layer *l, struct err *err)
+int store_layer_add(struct store *st, const struct store_layer *l, struct err *err)
 {
-	struct db *db = db_of(st);
-
-	if (check_layer(l, err) < 0 || db_begin(db, err) < 0)
+	if (check_layer(l, err) < 0 || db_begin(st, err) < 0)
 		return -1;
-	if (db_end(db,
-		   db_run_record(db,
-				 "INSERT INTO layer (" LAYER_COLUMNS
-				 ") VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-				 &shape_layer, l, err),
-		   err) < 0)
+	if (db_end(st, db_run_record(st, COLUMNS_INSERT(layer), &columns_layer, l, err), err) < 0)
 		return err_ctx(err, "layer %s", l->id);
 	return 0;
 }
 
-static int layer_get(struct store *st, const char *id, struct store_layer *ret, struct err *err)
+int store_layer_get(struct store *st, const char *id, struct store_layer *ret, struct err *err)
 {
-	return db_get_record(db_of(st), "SELECT " LAYER_COLUMNS " FROM layer WHERE id = ?1",
-			     DB_VALUES(db_text(id)), &shape_layer, ret, "layer", id, err);
+	return db_get_record(st, COLUMNS_SELECT(layer) " WHERE id = ?1", DB_VALUES(db_text(id)),
+			     &columns_layer, ret, "layer", id, err);
 }
 
-static int layer_settle(struct store *st, const char *id, int64_t bytes, struct err *err)
+int store_layer_settle(struct store *st, const char *id, int64_t bytes, struct err *err)
 {
-	return db_change(db_of(st), "UPDATE layer SET durable = 1, bytes = ?2 WHERE id = ?1",
+	return db_change(st, "UPDATE layer SET durable = 1, bytes = ?2 WHERE id = ?1",
 			 DB_VALUES(db_text(id), db_int(bytes)), "layer", id, err);
 }
 
-static int layer_unsettled(struct store *st, const char *after, unsigned limit,
-			   struct store_layer_list *ret, struct err *err)
+int store_layer_unsettled(struct store *st, const char *after, unsigned limit,
+			  struct store_layer_list *ret, struct err *err)
 {
-	size_t count;
-	void *items;
-
-	if (check_page((struct store_page){ .limit = limit }, err) < 0 ||
-	    db_get_records(db_of(st),
-			   "SELECT " LAYER_COLUMNS " FROM layer WHERE durable = 0"
-			   " AND id > ifnull(?1, '') ORDER BY id LIMIT ?2",
-			   DB_VALUES(db_text(after), db_int(limit)), &shape_layer, &items, &count,
-			   err) < 0)
+	if (check_page((struct store_page){ .limit = limit }, err) < 0)
 		return -1;
-	*ret = (struct store_layer_list){ .items = items, .count = count };
-	return 0;
+	return db_get_list(st,
+			   COLUMNS_SELECT(layer) " WHERE durable = 0"
+						 " AND id > ifnull(?1, '') ORDER BY id LIMIT ?2",
+			   DB_VALUES(db_text(after), db_int(limit)), &columns_layer, SIZE_MAX, ret,
+			   err);
 }
 
-static int layer_ref(struct store *st, const char *id, const char *holder, struct err *err)
+int store_layer_ref(struct store *st, const char *id, const char *holder, struct err *err)
 {
 	if (check_text("holder", holder, err) < 0)
 		return -1;
-	if (db_write(db_of(st),
+	if (db_write(st,
 		     "INSERT INTO layer_hold (layer, holder) VALUES (?1, ?2) "
 		     "ON CONFLICT DO NOTHING",
 		     DB_VALUES(db_text(id), db_text(holder)), err) < 0)
@@ -64,29 +49,28 @@ static int layer_ref(struct store *st, const char *id, const char *holder, struc
 	return 0;
 }
 
-static int layer_unref(struct store *st, const char *id, const char *holder, struct err *err)
+int store_layer_unref(struct store *st, const char *id, const char *holder, struct err *err)
 {
-	int changed = db_write(db_of(st), "DELETE FROM layer_hold WHERE layer = ?1 AND holder = ?2",
+	int changed = db_write(st, "DELETE FROM layer_hold WHERE layer = ?1 AND holder = ?2",
 			       DB_VALUES(db_text(id), db_text(holder)), err);
 
 	return changed < 0 ? -1 : 0;
 }
 
-static int layer_release(struct store *st, const char *prefix, struct err *err)
+int store_layer_release(struct store *st, const char *prefix, struct err *err)
 {
 	int changed;
 
 	if (check_text("prefix of a holder", prefix, err) < 0)
 		return -1;
-	changed = db_write(db_of(st),
-			   "DELETE FROM layer_hold WHERE substr(holder, 1, length(?1)) = ?1",
+	changed = db_write(st, "DELETE FROM layer_hold WHERE substr(holder, 1, length(?1)) = ?1",
 			   DB_VALUES(db_text(prefix)), err);
 	return changed < 0 ? -1 : 0;
 }
 
-static int layer_refs(struct store *st, const char *id, int64_t *ret, struct err *err)
+int store_layer_refs(struct store *st, const char *id, int64_t *ret, struct err *err)
 {
-	return db_number(db_of(st),
+	return db_number(st,
 			 "SELECT (SELECT count(*) FROM session WHERE layer = ?1)"
 			 " + (SELECT count(*) FROM snapshot WHERE layer = ?1)"
 			 " + (SELECT count(*) FROM layer WHERE parent = ?1)"
@@ -94,116 +78,81 @@ static int layer_refs(struct store *st, const char *id, int64_t *ret, struct err
 			 DB_VALUES(db_text(id)), ret, err);
 }
 
-static int layer_unreferenced(struct store *st, int64_t before, unsigned limit,
-			      struct store_layer_list *ret, struct err *err)
+int store_layer_unreferenced(struct store *st, int64_t before, unsigned limit,
+			     struct store_layer_list *ret, struct err *err)
 {
-	size_t count;
-	void *items;
+	static const char sql[] = COLUMNS_SELECT(
+		layer) " AS l WHERE created_at < ?1"
+		       " AND NOT EXISTS (SELECT 1 FROM session WHERE layer = l.id)"
+		       /* sealed, and its record is about to say so */
+		       " AND NOT EXISTS (SELECT 1 FROM session WHERE sandbox = l.id)"
+		       " AND NOT EXISTS (SELECT 1 FROM snapshot WHERE layer = l.id)"
+		       " AND NOT EXISTS (SELECT 1 FROM layer WHERE parent = l.id)"
+		       " AND NOT EXISTS (SELECT 1 FROM layer_hold WHERE layer = l.id)"
+		       " ORDER BY created_at, id LIMIT ?2";
 
-	if (check_page((struct store_page){ .limit = limit }, err) < 0 ||
-	    db_get_records(db_of(st),
-			   "SELECT " LAYER_COLUMNS " FROM layer AS l WHERE created_at < ?1"
-			   " AND NOT EXISTS (SELECT 1 FROM session WHERE layer = l.id)"
-			   /* sealed, and its record is about to say so */
-			   " AND NOT EXISTS (SELECT 1 FROM session WHERE sandbox = l.id)"
-			   " AND NOT EXISTS (SELECT 1 FROM snapshot WHERE layer = l.id)"
-			   " AND NOT EXISTS (SELECT 1 FROM layer WHERE parent = l.id)"
-			   " AND NOT EXISTS (SELECT 1 FROM layer_hold WHERE layer = l.id)"
-			   " ORDER BY created_at, id LIMIT ?2",
-			   DB_VALUES(db_int(before), db_int(limit)), &shape_layer, &items, &count,
-			   err) < 0)
+	if (check_page((struct store_page){ .limit = limit }, err) < 0)
 		return -1;
-	*ret = (struct store_layer_list){ .items = items, .count = count };
-	return 0;
+	return db_get_list(st, sql, DB_VALUES(db_int(before), db_int(limit)), &columns_layer,
+			   SIZE_MAX, ret, err);
 }
 
-static int layer_remove(struct store *st, const char *id, struct err *err)
+int store_layer_remove(struct store *st, const char *id, struct err *err)
 {
 	/* the foreign keys of those that name it refuse this while there are any */
-	return db_change(db_of(st), "DELETE FROM layer WHERE id = ?1", DB_VALUES(db_text(id)),
-			 "layer", id, err);
+	return db_change(st, "DELETE FROM layer WHERE id = ?1", DB_VALUES(db_text(id)), "layer", id,
+			 err);
 }
-
-const struct store_layer_ops sqlite_layer_ops = {
-	.add = layer_add,
-	.get = layer_get,
-	.settle = layer_settle,
-	.unsettled = layer_unsettled,
-	.ref = layer_ref,
-	.unref = layer_unref,
-	.release = layer_release,
-	.refs = layer_refs,
-	.unreferenced = layer_unreferenced,
-	.remove = layer_remove,
-};
 
 /* ---- snapshots ----------------------------------------------------------------------------- */
 
-static int snapshot_add(struct store *st, struct store_snapshot *s, struct err *err)
+int store_snapshot_add(struct store *st, struct store_snapshot *s, struct err *err)
 {
 	if (check_snapshot(s, err) < 0)
 		return -1;
-	return db_add_record(db_of(st),
-			     "INSERT INTO snapshot (" SNAPSHOT_COLUMNS ") "
-			     "VALUES (NULL, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-			     &shape_snapshot, s, "snapshot", s->id, &s->seq, err);
+	return db_add_record(st, COLUMNS_INSERT(snapshot), &columns_snapshot, s, "snapshot", s->id,
+			     &s->seq, err);
 }
 
-static int snapshot_get(struct store *st, const char *id, struct store_snapshot *ret,
-			struct err *err)
+int store_snapshot_get(struct store *st, const char *id, struct store_snapshot *ret,
+		       struct err *err)
 {
-	return db_get_record(db_of(st), "SELECT " SNAPSHOT_COLUMNS " FROM snapshot WHERE id = ?1",
-			     DB_VALUES(db_text(id)), &shape_snapshot, ret, "snapshot", id, err);
+	return db_get_record(st, COLUMNS_SELECT(snapshot) " WHERE id = ?1", DB_VALUES(db_text(id)),
+			     &columns_snapshot, ret, "snapshot", id, err);
 }
 
-static int snapshot_find(struct store *st, const char *session, const char *name,
-			 struct store_snapshot *ret, struct err *err)
+int store_snapshot_find(struct store *st, const char *session, const char *name,
+			struct store_snapshot *ret, struct err *err)
 {
-	return db_get_record(db_of(st),
-			     "SELECT " SNAPSHOT_COLUMNS
-			     " FROM snapshot WHERE session = ?1 AND name = ?2",
-			     DB_VALUES(db_text(session), db_text(name)), &shape_snapshot, ret,
+	return db_get_record(st, COLUMNS_SELECT(snapshot) " WHERE session = ?1 AND name = ?2",
+			     DB_VALUES(db_text(session), db_text(name)), &columns_snapshot, ret,
 			     "snapshot", name, err);
 }
 
-#define OF_TENANT "SELECT " SNAPSHOT_COLUMNS " FROM snapshot AS n WHERE tenant = ?1"
+#define OF_TENANT COLUMNS_SELECT(snapshot) " AS n WHERE tenant = ?1"
 #define OF_USER                                                                                    \
 	" AND (?5 IS NULL"                                                                         \
 	" OR EXISTS (SELECT 1 FROM session AS s WHERE s.id = n.session AND s.user = ?5)"           \
 	" OR EXISTS (SELECT 1 FROM tombstone AS t WHERE t.session = n.session AND t.user = ?5))"
 #define PAGE " AND seq > ?3 ORDER BY seq LIMIT ?4"
 
-static int snapshot_list(struct store *st, const struct store_snapshot_filter *f,
-			 struct store_page page, struct store_snapshot_list *ret, struct err *err)
+int store_snapshot_list(struct store *st, const struct store_snapshot_filter *f,
+			struct store_page page, struct store_snapshot_list *ret, struct err *err)
 {
 	/* two texts, so that the one with a session goes by all of the index */
 	const char *sql =
 		f->session ? OF_TENANT " AND session = ?2" OF_USER PAGE : OF_TENANT OF_USER PAGE;
-	size_t count;
-	void *items;
 
-	if (check_page(page, err) < 0 || check_snapshot_filter(f, err) < 0 ||
-	    db_get_records(db_of(st), sql,
+	if (check_page(page, err) < 0 || check_snapshot_filter(f, err) < 0)
+		return -1;
+	return db_get_list(st, sql,
 			   DB_VALUES(db_text(f->tenant), db_text(f->session), db_int(page.after),
 				     db_int(page.limit + 1), db_text(f->user)),
-			   &shape_snapshot, &items, &count, err) < 0)
-		return -1;
-	*ret = (struct store_snapshot_list){ .items = items, .count = count };
-	if (db_trim(&shape_snapshot, items, &ret->count, page.limit))
-		ret->next = ret->items[page.limit - 1].seq;
-	return 0;
+			   &columns_snapshot, page.limit, ret, err);
 }
 
-static int snapshot_remove(struct store *st, const char *id, struct err *err)
+int store_snapshot_remove(struct store *st, const char *id, struct err *err)
 {
-	return db_change(db_of(st), "DELETE FROM snapshot WHERE id = ?1", DB_VALUES(db_text(id)),
+	return db_change(st, "DELETE FROM snapshot WHERE id = ?1", DB_VALUES(db_text(id)),
 			 "snapshot", id, err);
 }
-
-const struct store_snapshot_ops sqlite_snapshot_ops = {
-	.add = snapshot_add,
-	.get = snapshot_get,
-	.find = snapshot_find,
-	.list = snapshot_list,
-	.remove = snapshot_remove,
-};

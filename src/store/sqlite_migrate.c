@@ -15,7 +15,7 @@ static void sql_close(sqlite3 *sql)
 }
 DEFINE_AUTO(sqlite3 *, sql_close);
 
-static int exec(struct db *db, const char *sql, struct err *err)
+static int exec(struct store *db, const char *sql, struct err *err)
 {
 	int rc = sqlite3_exec(db->sql, sql, NULL, NULL, NULL);
 
@@ -44,7 +44,7 @@ static int rename_durably(const char *from, const char *to, struct err *err)
 }
 
 /* One file of schema/ and the number that says it is in, together or not at all. */
-static int apply(struct db *db, const char *sql, int version, struct err *err)
+static int apply(struct store *db, const char *sql, int version, struct err *err)
 {
 	char set[64];
 
@@ -58,7 +58,7 @@ static int apply(struct db *db, const char *sql, int version, struct err *err)
 	return 0;
 }
 
-static int apply_from(struct db *db, const char *const *schema, int version, struct err *err)
+static int apply_from(struct store *db, const char *const *schema, int version, struct err *err)
 {
 	for (; schema[version]; version++)
 		if (apply(db, schema[version], version + 1, err) < 0)
@@ -81,7 +81,8 @@ static int remove_leftover(const char *name, struct err *err)
 	return 0;
 }
 
-static int create_file(struct db *db, const char *name, const char *const *schema, struct err *err)
+static int create_file(struct store *db, const char *name, const char *const *schema,
+		       struct err *err)
 {
 	auto_call(sql_close) sqlite3 *sql = NULL;
 	char mark[64];
@@ -100,7 +101,7 @@ static int create_file(struct db *db, const char *name, const char *const *schem
  * database, but always one that was lost. */
 int sqlite_make(const char *path, const char *const *schema, struct err *err)
 {
-	auto_free struct db *db = calloc(1, sizeof(*db) + strlen(path) + 1);
+	auto_free struct store *db = calloc(1, sizeof(*db) + strlen(path) + 1);
 	auto_free char *name = NULL;
 
 	if (!db || asprintf(&name, "%s.new", path) < 0) {
@@ -115,7 +116,7 @@ int sqlite_make(const char *path, const char *const *schema, struct err *err)
 
 /* ---- an older one -------------------------------------------------------------------------- */
 
-static int copy_into(struct db *db, const char *name, struct err *err)
+static int copy_into(struct store *db, const char *name, struct err *err)
 {
 	auto_call(sql_close) sqlite3 *to = NULL;
 	sqlite3_backup *copy;
@@ -135,7 +136,7 @@ static int copy_into(struct db *db, const char *name, struct err *err)
 		       "copy to %s: %s", name, sqlite3_errstr(rc));
 }
 
-static int back_up(struct db *db, int version, struct err *err)
+static int back_up(struct store *db, int version, struct err *err)
 {
 	auto_free char *name = NULL, *half = NULL;
 
@@ -156,7 +157,7 @@ static int back_up(struct db *db, int version, struct err *err)
 	return rename_durably(half, name, err);
 }
 
-int sqlite_identify(struct db *db, const char *const *schema, int *ret_version, struct err *err)
+int sqlite_identify(struct store *db, const char *const *schema, int *ret_version, struct err *err)
 {
 	int64_t application, version;
 	int newest = 0;
@@ -176,7 +177,7 @@ int sqlite_identify(struct db *db, const char *const *schema, int *ret_version, 
 	return 0;
 }
 
-int sqlite_migrate(struct db *db, const char *const *schema, int version, struct err *err)
+int sqlite_migrate(struct store *db, const char *const *schema, int version, struct err *err)
 {
 	if (!schema[version])
 		return 0;

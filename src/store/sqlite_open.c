@@ -28,22 +28,19 @@ static const char *const after[] = {
 	"PRAGMA journal_size_limit = 8388608",
 };
 
-static int64_t changes(struct store *st)
+int64_t store_changes(struct store *st)
 {
-	const struct db *db = db_of(st);
-
-	return db->changes + (db->sql ? sqlite3_total_changes64(db->sql) : 0);
+	return st->changes + (st->sql ? sqlite3_total_changes64(st->sql) : 0);
 }
 
-static void relax(struct store *st, bool on)
+void store_relax(struct store *st, bool on)
 {
 	static const char *const how[] = { "PRAGMA synchronous = FULL",
 					   "PRAGMA synchronous = NORMAL" };
-	struct db *db = db_of(st);
 
 	/* one that stayed relaxed would acknowledge what is not there: it is opened again */
-	if (db->sql && sqlite3_exec(db->sql, how[on], NULL, NULL, NULL) != SQLITE_OK && !on)
-		db->failed = true;
+	if (st->sql && sqlite3_exec(st->sql, how[on], NULL, NULL, NULL) != SQLITE_OK && !on)
+		st->failed = true;
 }
 
 static bool make_reserve(const char *path)
@@ -58,18 +55,18 @@ static bool make_reserve(const char *path)
 	return false;
 }
 
-static bool reserve(struct store *st, bool keep)
+bool store_reserve(struct store *st, bool keep)
 {
 	auto_free char *path = NULL;
 
-	if (asprintf(&path, "%s-reserve", db_of(st)->path) < 0) {
+	if (asprintf(&path, "%s-reserve", st->path) < 0) {
 		path = NULL;
 		return false;
 	}
 	return keep ? make_reserve(path) : unlink(path) == 0;
 }
 
-static void disconnect(struct db *db)
+static void disconnect(struct store *db)
 {
 	for (size_t i = 0; i < db->nstatements; i++)
 		sqlite3_finalize(db->statements[i].stmt);
@@ -80,48 +77,28 @@ static void disconnect(struct db *db)
 	db->sql = NULL;
 }
 
-static void db_free(struct db *db)
+static void db_free(struct store *db)
 {
 	disconnect(db);
 	if (db->owner >= 0)
 		close(db->owner); /* last: from here on it is another's */
 	free(db);
 }
-DEFINE_AUTO(struct db *, db_free);
+DEFINE_AUTO(struct store *, db_free);
 
-static void close_store(struct store *st)
+void store_close(struct store *st)
 {
-	db_free(db_of(st));
+	if (st)
+		db_free(st);
 }
 
-static struct db *db_new(const char *path, const char *const *schema)
+static struct store *db_new(const char *path, const char *const *schema)
 {
 	size_t size = strlen(path) + 1;
-	struct db *db = calloc(1, sizeof(*db) + size);
+	struct store *db = calloc(1, sizeof(*db) + size);
 
 	if (!db)
 		return NULL;
-	db->store = (struct store){
-		.session = &sqlite_session_ops,
-		.tombstone = &sqlite_tombstone_ops,
-		.layer = &sqlite_layer_ops,
-		.snapshot = &sqlite_snapshot_ops,
-		.exec = &sqlite_exec_ops,
-		.once = &sqlite_once_ops,
-		.event = &sqlite_event_ops,
-		.project = &sqlite_project_ops,
-		.fragment = &sqlite_fragment_ops,
-		.user = &sqlite_user_ops,
-		.team = &sqlite_team_ops,
-		.key = &sqlite_key_ops,
-		.policy = &sqlite_policy_ops,
-		.quota = &sqlite_quota_ops,
-		.environment = &sqlite_environment_ops,
-		.changes = changes,
-		.relax = relax,
-		.reserve = reserve,
-		.close = close_store,
-	};
 	db->owner = -1;
 	db->schema = schema;
 	memcpy(db->path, path, size);
@@ -151,7 +128,7 @@ static int find_or_make(const char *path, const char *const *schema, struct err 
 	return sqlite_make(path, schema, err);
 }
 
-static int apply(struct db *db, const char *const *settings, size_t n, struct err *err)
+static int apply(struct store *db, const char *const *settings, size_t n, struct err *err)
 {
 	for (size_t i = 0; i < n; i++) {
 		int rc = sqlite3_exec(db->sql, settings[i], NULL, NULL, NULL);
@@ -163,7 +140,7 @@ static int apply(struct db *db, const char *const *settings, size_t n, struct er
 }
 
 /* Whether the first row of a pragma is this word; what it was instead is in `ret`. */
-static int answers(struct db *db, const char *sql, const char *want, char *ret, size_t size,
+static int answers(struct store *db, const char *sql, const char *want, char *ret, size_t size,
 		   struct err *err)
 {
 	auto_call(db_reset) sqlite3_stmt *stmt = NULL;
@@ -180,7 +157,7 @@ static int answers(struct db *db, const char *sql, const char *want, char *ret, 
 	return strcmp(ret, want) == 0;
 }
 
-static int check_whole(struct db *db, struct err *err)
+static int check_whole(struct store *db, struct err *err)
 {
 	char said[128];
 	int ok = answers(db, "PRAGMA quick_check(1)", "ok", said, sizeof(said), err);
@@ -192,7 +169,7 @@ static int check_whole(struct db *db, struct err *err)
 	return ok < 0 ? -1 : 0;
 }
 
-static int use_log(struct db *db, struct err *err)
+static int use_log(struct store *db, struct err *err)
 {
 	char said[128];
 	int ok = answers(db, "PRAGMA journal_mode = WAL", "wal", said, sizeof(said), err);
@@ -203,7 +180,7 @@ static int use_log(struct db *db, struct err *err)
 	return ok < 0 ? -1 : 0;
 }
 
-static int take_up(struct db *db, struct err *err)
+static int take_up(struct store *db, struct err *err)
 {
 	int version;
 
@@ -217,7 +194,7 @@ static int take_up(struct db *db, struct err *err)
 	return sqlite_migrate(db, db->schema, version, err);
 }
 
-static int connect_to(struct db *db, struct err *err)
+static int connect_to(struct store *db, struct err *err)
 {
 	int rc = sqlite3_open_v2(db->path, &db->sql, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
 				 NULL);
@@ -232,7 +209,7 @@ static int connect_to(struct db *db, struct err *err)
 int sqlite_open(const char *path, const char *socket, const char *const *schema, struct store **ret,
 		struct err *err)
 {
-	auto_call(db_free) struct db *db = db_new(path, schema);
+	auto_call(db_free) struct store *db = db_new(path, schema);
 
 	if (!db)
 		return err_sys(err, ENOMEM, "%s", path);
@@ -241,21 +218,21 @@ int sqlite_open(const char *path, const char *socket, const char *const *schema,
 		return -1;
 	if (connect_to(db, err) < 0)
 		return -1;
-	(void)reserve(&db->store, true);
-	*ret = &steal_ptr(&db)->store;
+	*ret = steal_ptr(&db);
+	(void)store_reserve(*ret, true);
 	return 0;
 }
 
 /* A page whose sync failed counts as written although it may never reach the disk. So the log is
  * not gone on with: all of it is written once more, into the database, and synced there. */
-static int settle_log(struct db *db, struct err *err)
+static int settle_log(struct store *db, struct err *err)
 {
 	int rc = sqlite3_wal_checkpoint_v2(db->sql, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
 
 	return rc == SQLITE_OK ? 0 : db_fail(db, rc, err);
 }
 
-int sqlite_reopen(struct db *db, struct err *err)
+int sqlite_reopen(struct store *db, struct err *err)
 {
 	if (clock_mono_ms() < db->retry_at)
 		return err_set(

@@ -11,7 +11,7 @@ int sqlite_open(const char *path, const char *socket, const char *const *schema,
 
 /* After an I/O error: the same file by a new connection, checked as at the first opening. Not tried
  * more often than once a second: until then, and if it fails, ERR_UNAVAILABLE. */
-int sqlite_reopen(struct db *db, struct err *err);
+int sqlite_reopen(struct store *db, struct err *err);
 
 /* The lock on `<path>.owner`, which also says whose it is: an fd, open as long as it is held. A
  * lock held by another is ERR_CONFLICT, and the sentence names its process and socket. */
@@ -20,8 +20,8 @@ int sqlite_owner_take(const char *path, const char *socket, int *ret, struct err
 /* A new database of the newest schema, in place whole or not at all. */
 int sqlite_make(const char *path, const char *const *schema, struct err *err);
 /* The version of its schema. Refuses what is newer or not ours. */
-int sqlite_identify(struct db *db, const char *const *schema, int *ret_version, struct err *err);
+int sqlite_identify(struct store *db, const char *const *schema, int *ret_version, struct err *err);
 /* Copies an older one to `<path>.v<its version>` and brings it up to date. */
-int sqlite_migrate(struct db *db, const char *const *schema, int version, struct err *err);
+int sqlite_migrate(struct store *db, const char *const *schema, int version, struct err *err);
 
 #endif

@@ -2,71 +2,56 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "store/record_check.h"
 #include "store/sqlite_db.h"
 
-#define PROJECT_COLUMNS "seq, tenant, id, name, owner, team, created_at"
-#define FRAGMENT_COLUMNS "seq, tenant, id, project, title, snapshot, files, bytes, created_at"
-
 /* ---- projects ------------------------------------------------------------------------------ */
 
-static int project_add(struct store *st, struct store_project *p, struct err *err)
+int store_project_add(struct store *st, struct store_project *p, struct err *err)
 {
 	if (check_project(p, err) < 0)
 		return -1;
-	return db_add_record(db_of(st),
-			     "INSERT INTO project (" PROJECT_COLUMNS ") "
-			     "VALUES (NULL, ?2, ?3, ?4, ?5, ?6, ?7)",
-			     &shape_project, p, "project", p->id, &p->seq, err);
+	return db_add_record(st, COLUMNS_INSERT(project), &columns_project, p, "project", p->id,
+			     &p->seq, err);
 }
 
-static int project_get(struct store *st, const char *tenant, const char *id,
-		       struct store_project *ret, struct err *err)
+int store_project_get(struct store *st, const char *tenant, const char *id,
+		      struct store_project *ret, struct err *err)
 {
-	return db_get_record(
-		db_of(st), "SELECT " PROJECT_COLUMNS " FROM project WHERE tenant = ?1 AND id = ?2",
-		DB_VALUES(db_text(tenant), db_text(id)), &shape_project, ret, "project", id, err);
+	return db_get_record(st, COLUMNS_SELECT(project) " WHERE tenant = ?1 AND id = ?2",
+			     DB_VALUES(db_text(tenant), db_text(id)), &columns_project, ret,
+			     "project", id, err);
 }
 
-static int project_list(struct store *st, const char *tenant, const char *user,
-			struct store_page page, struct store_project_list *ret, struct err *err)
+int store_project_list(struct store *st, const char *tenant, const char *user,
+		       struct store_page page, struct store_project_list *ret, struct err *err)
 {
-	size_t count;
-	void *items;
-
-	if (check_page(page, err) < 0 || check_filter("user", user, err) < 0 ||
-	    db_get_records(db_of(st),
-			   "SELECT " PROJECT_COLUMNS " FROM project AS p WHERE tenant = ?1"
-			   " AND seq > ?3 AND (?2 IS NULL OR owner = ?2 OR EXISTS (SELECT 1 FROM"
-			   " member WHERE tenant = ?1 AND team = p.team AND user = ?2))"
-			   " ORDER BY seq LIMIT ?4",
-			   DB_VALUES(db_text(tenant), db_text(user), db_int(page.after),
-				     db_int(page.limit + 1)),
-			   &shape_project, &items, &count, err) < 0)
+	if (check_page(page, err) < 0 || check_filter("user", user, err) < 0)
 		return -1;
-	*ret = (struct store_project_list){ .items = items, .count = count };
-	if (db_trim(&shape_project, items, &ret->count, page.limit))
-		ret->next = ret->items[page.limit - 1].seq;
-	return 0;
+	return db_get_list(
+		st,
+		COLUMNS_SELECT(
+			project) " AS p WHERE tenant = ?1"
+				 " AND seq > ?3 AND (?2 IS NULL OR owner = ?2 OR EXISTS "
+				 "(SELECT 1 FROM"
+				 " member WHERE tenant = ?1 AND team = p.team AND user = ?2))"
+				 " ORDER BY seq LIMIT ?4",
+		DB_VALUES(db_text(tenant), db_text(user), db_int(page.after),
+			  db_int(page.limit + 1)),
+		&columns_project, page.limit, ret, err);
 }
 
-static int project_remove(struct store *st, const char *tenant, const char *id, struct err *err)
+int store_project_remove(struct store *st, const char *tenant, const char *id, struct err *err)
 {
-	return db_change(db_of(st), "DELETE FROM project WHERE tenant = ?1 AND id = ?2",
+	return db_change(st, "DELETE FROM project WHERE tenant = ?1 AND id = ?2",
 			 DB_VALUES(db_text(tenant), db_text(id)), "project", id, err);
 }
 
-const struct store_project_ops sqlite_project_ops = {
-	.add = project_add,
-	.get = project_get,
-	.list = project_list,
-	.remove = project_remove,
-};
-
 /* ---- fragments ----------------------------------------------------------------------------- */
 
-static int insert_files(struct db *db, int64_t fragment, const struct store_file *files, size_t n,
-			struct err *err)
+static int insert_files(struct store *db, int64_t fragment, const struct store_file *files,
+			size_t n, struct err *err)
 {
 	for (size_t i = 0; i < n; i++)
 		if (db_run(db,
@@ -78,44 +63,38 @@ static int insert_files(struct db *db, int64_t fragment, const struct store_file
 	return 0;
 }
 
-static int insert(struct db *db, struct store_fragment *f, const struct store_file *files, size_t n,
-		  struct err *err)
+static int insert(struct store *db, struct store_fragment *f, const struct store_file *files,
+		  size_t n, struct err *err)
 {
-	if (db_run_record(db,
-			  "INSERT INTO fragment (" FRAGMENT_COLUMNS ") "
-			  "VALUES (NULL, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-			  &shape_fragment, f, err) < 0)
+	if (db_run_record(db, COLUMNS_INSERT(fragment), &columns_fragment, f, err) < 0)
 		return -1;
 	f->seq = sqlite3_last_insert_rowid(db->sql);
 	return insert_files(db, f->seq, files, n, err);
 }
 
-static int fragment_add(struct store *st, struct store_fragment *f, const struct store_file *files,
-			size_t nfiles, struct err *err)
+int store_fragment_add(struct store *st, struct store_fragment *f, const struct store_file *files,
+		       size_t nfiles, struct err *err)
 {
-	struct db *db = db_of(st);
 	struct store_fragment new = *f;
 
 	if (check_fragment(f, err) < 0 || check_files(files, nfiles, err) < 0 ||
-	    db_begin(db, err) < 0)
+	    db_begin(st, err) < 0)
 		return -1;
 	new.files = (int64_t)nfiles;
 	new.bytes = 0;
 	for (size_t i = 0; i < nfiles; i++)
 		new.bytes += (int64_t)files[i].size;
-	if (db_end(db, insert(db, &new, files, nfiles, err), err) < 0)
+	if (db_end(st, insert(st, &new, files, nfiles, err), err) < 0)
 		return err_ctx(err, "fragment %s", f->id);
 	*f = new;
 	return 0;
 }
 
-static int fragment_get(struct store *st, const char *tenant, const char *id,
-			struct store_fragment *ret, struct err *err)
+int store_fragment_get(struct store *st, const char *tenant, const char *id,
+		       struct store_fragment *ret, struct err *err)
 {
-	return db_get_record(db_of(st),
-			     "SELECT " FRAGMENT_COLUMNS " FROM fragment "
-			     "WHERE tenant = ?1 AND id = ?2",
-			     DB_VALUES(db_text(tenant), db_text(id)), &shape_fragment, ret,
+	return db_get_record(st, COLUMNS_SELECT(fragment) " WHERE tenant = ?1 AND id = ?2",
+			     DB_VALUES(db_text(tenant), db_text(id)), &columns_fragment, ret,
 			     "fragment", id, err);
 }
 
@@ -124,13 +103,10 @@ static int add_file(struct store_file_list *l, sqlite3_stmt *stmt, struct err *e
 	const char *path = (const char *)sqlite3_column_text(stmt, 0);
 	const void *data = sqlite3_column_blob(stmt, 1);
 	size_t size = (size_t)sqlite3_column_bytes(stmt, 1);
-	struct store_file *grown = columns_grow(l->items, l->count, sizeof(*grown));
-	struct store_file *f;
+	struct store_file *f = vec_push(&l->items, &l->count, STORE_FILES_MAX);
 
-	if (!grown)
-		return err_sys(err, ENOMEM, "files");
-	l->items = grown;
-	f = &l->items[l->count++];
+	if (!f)
+		return err_sys(err, errno, "files");
 	f->path = path ? strdup(path) : NULL;
 	f->data = data ? malloc(size) : NULL;
 	if (!f->path || (size > 0 && !f->data))
@@ -141,20 +117,19 @@ static int add_file(struct store_file_list *l, sqlite3_stmt *stmt, struct err *e
 	return 0;
 }
 
-static int fragment_files(struct store *st, const char *tenant, const char *id,
-			  struct store_file_list *ret, struct err *err)
+int store_fragment_files(struct store *st, const char *tenant, const char *id,
+			 struct store_file_list *ret, struct err *err)
 {
 	auto_call(db_reset) sqlite3_stmt *stmt = NULL;
-	struct db *db = db_of(st);
 	struct store_file_list l = { 0 };
 	struct store_fragment f;
 	int row;
 
-	if (fragment_get(st, tenant, id, &f, err) < 0 ||
-	    db_start(db, "SELECT path, data FROM fragment_file WHERE fragment = ?1 ORDER BY path",
+	if (store_fragment_get(st, tenant, id, &f, err) < 0 ||
+	    db_start(st, "SELECT path, data FROM fragment_file WHERE fragment = ?1 ORDER BY path",
 		     DB_VALUES(db_int(f.seq)), &stmt, err) < 0)
 		return -1;
-	while ((row = db_next(db, stmt, err)) > 0) {
+	while ((row = db_next(st, stmt, err)) > 0) {
 		row = add_file(&l, stmt, err);
 		if (row < 0)
 			break;
@@ -167,36 +142,23 @@ static int fragment_files(struct store *st, const char *tenant, const char *id,
 	return 0;
 }
 
-static int fragment_list(struct store *st, const char *tenant, const char *project,
-			 struct store_page page, struct store_fragment_list *ret, struct err *err)
+int store_fragment_list(struct store *st, const char *tenant, const char *project,
+			struct store_page page, struct store_fragment_list *ret, struct err *err)
 {
-	size_t count;
-	void *items;
-
-	if (check_page(page, err) < 0 ||
-	    db_get_records(db_of(st),
-			   "SELECT " FRAGMENT_COLUMNS " FROM fragment WHERE tenant = ?1"
-			   " AND project = ?2 AND (?3 = 0 OR seq < ?3) ORDER BY seq DESC LIMIT ?4",
-			   DB_VALUES(db_text(tenant), db_text(project), db_int(page.after),
-				     db_int(page.limit + 1)),
-			   &shape_fragment, &items, &count, err) < 0)
+	if (check_page(page, err) < 0)
 		return -1;
-	*ret = (struct store_fragment_list){ .items = items, .count = count };
-	if (db_trim(&shape_fragment, items, &ret->count, page.limit))
-		ret->next = ret->items[page.limit - 1].seq;
-	return 0;
+	return db_get_list(
+		st,
+		COLUMNS_SELECT(fragment) " WHERE tenant = ?1"
+					 " AND project = ?2 AND (?3 = 0 OR seq < ?3) ORDER "
+					 "BY seq DESC LIMIT ?4",
+		DB_VALUES(db_text(tenant), db_text(project), db_int(page.after),
+			  db_int(page.limit + 1)),
+		&columns_fragment, page.limit, ret, err);
 }
 
-static int fragment_remove(struct store *st, const char *tenant, const char *id, struct err *err)
+int store_fragment_remove(struct store *st, const char *tenant, const char *id, struct err *err)
 {
-	return db_change(db_of(st), "DELETE FROM fragment WHERE tenant = ?1 AND id = ?2",
+	return db_change(st, "DELETE FROM fragment WHERE tenant = ?1 AND id = ?2",
 			 DB_VALUES(db_text(tenant), db_text(id)), "fragment", id, err);
 }
-
-const struct store_fragment_ops sqlite_fragment_ops = {
-	.add = fragment_add,
-	.get = fragment_get,
-	.files = fragment_files,
-	.list = fragment_list,
-	.remove = fragment_remove,
-};

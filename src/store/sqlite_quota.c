@@ -2,37 +2,28 @@
 #include "store/record_check.h"
 #include "store/sqlite_db.h"
 
-static int quota_set(struct store *st, const struct store_quota *q, struct err *err)
+int store_quota_set(struct store *st, const struct store_quota *q, struct err *err)
 {
-	struct db *db = db_of(st);
-
-	if (check_text("tenant", q->tenant, err) < 0 || db_begin(db, err) < 0)
+	if (check_text("tenant", q->tenant, err) < 0 || db_begin(st, err) < 0)
 		return -1;
-	return db_end(db,
-		      db_run_record(db,
-				    "INSERT OR REPLACE INTO quota (tenant, user, sandboxes, "
-				    "memory_bytes, disk_bytes, cpu_ms) "
-				    "VALUES (?1, ifnull(?2, ''), ?3, ?4, ?5, ?6)",
-				    &shape_quota, q, err),
-		      err);
+	return db_end(st, db_run_record(st, COLUMNS_REPLACE(quota), &columns_quota, q, err), err);
 }
 
-static int quota_get(struct store *st, const char *tenant, const char *user,
-		     struct store_quota *ret, struct err *err)
+int store_quota_get(struct store *st, const char *tenant, const char *user, struct store_quota *ret,
+		    struct err *err)
 {
-	return db_get_record(db_of(st),
-			     "SELECT tenant, user, sandboxes, memory_bytes, disk_bytes, cpu_ms "
-			     "FROM quota WHERE tenant = ?1 AND user = ifnull(?2, '')",
-			     DB_VALUES(db_text(tenant), db_text(user)), &shape_quota, ret,
+	return db_get_record(st,
+			     COLUMNS_SELECT(quota) " WHERE tenant = ?1 AND user = ifnull(?2, '')",
+			     DB_VALUES(db_text(tenant), db_text(user)), &columns_quota, ret,
 			     "quota of", user, err);
 }
 
-static int quota_charge(struct store *st, const char *tenant, const char *user, int64_t cpu_ms,
-			struct err *err)
+int store_quota_charge(struct store *st, const char *tenant, const char *user, int64_t cpu_ms,
+		       struct err *err)
 {
 	if (check_text("tenant", tenant, err) < 0)
 		return -1;
-	return db_write(db_of(st),
+	return db_write(st,
 			"INSERT INTO cpu (tenant, user, ms) VALUES (?1, ifnull(?2, ''), ?3) "
 			"ON CONFLICT DO UPDATE SET ms = ms + ?3",
 			DB_VALUES(db_text(tenant), db_text(user), db_int(cpu_ms)), err) < 0
@@ -40,7 +31,7 @@ static int quota_charge(struct store *st, const char *tenant, const char *user, 
 		       : 0;
 }
 
-static int count_sessions(struct db *db, const char *tenant, const char *user, uint64_t states,
+static int count_sessions(struct store *db, const char *tenant, const char *user, uint64_t states,
 			  struct store_usage *u, struct err *err)
 {
 	auto_call(db_reset) sqlite3_stmt *stmt = NULL;
@@ -65,15 +56,15 @@ static int count_sessions(struct db *db, const char *tenant, const char *user, u
 	return 0;
 }
 
-static int quota_usage(struct store *st, const char *tenant, const char *user, uint64_t states,
-		       struct store_usage *ret, struct err *err)
+int store_quota_usage(struct store *st, const char *tenant, const char *user, uint64_t states,
+		      struct store_usage *ret, struct err *err)
 {
 	struct store_usage u = { 0 };
 
 	if (check_filter("tenant", tenant, err) < 0 || check_filter("user", user, err) < 0 ||
-	    count_sessions(db_of(st), tenant, user, states, &u, err) < 0)
+	    count_sessions(st, tenant, user, states, &u, err) < 0)
 		return -1;
-	if (db_number(db_of(st),
+	if (db_number(st,
 		      "SELECT sum(ms) FROM cpu WHERE (?1 IS NULL OR tenant = ?1) "
 		      "AND (?2 IS NULL OR user = ?2)",
 		      DB_VALUES(db_text(tenant), db_text(user)), &u.cpu_ms, err) < 0)
@@ -81,10 +72,3 @@ static int quota_usage(struct store *st, const char *tenant, const char *user, u
 	*ret = u;
 	return 0;
 }
-
-const struct store_quota_ops sqlite_quota_ops = {
-	.set = quota_set,
-	.get = quota_get,
-	.charge = quota_charge,
-	.usage = quota_usage,
-};

@@ -4,38 +4,30 @@
 #include "store/record_check.h"
 #include "store/sqlite_db.h"
 
-/* who it is, and what may change */
-#define FIXED "seq, id, version, tenant, user, created_at"
-#define CHANGING                                                                                   \
-	"template, sandbox, layer, snapshot, project, fragment, state, runtime, on_idle, "         \
-	"on_expire, paused, generation, incarnation, started_at, last_activity_at, "               \
-	"idle_timeout_ms, max_lifetime_ms, hibernate_at, expires_at, due_at, memory_bytes, "       \
-	"disk_bytes, cause, cause_text, cause_actor, cause_at, spec, metadata, policy"
-#define COLUMNS FIXED ", " CHANGING
-#define CHANGING_VALUES                                                                            \
-	"?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, "  \
-	"?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35"
-
 /* ---- reading ------------------------------------------------------------------------------- */
 
-static int read_bindings(struct db *db, struct store_session *s, struct err *err)
+static int read_bindings(struct store *db, struct store_session *s, struct err *err)
 {
-	void *items;
+	struct {
+		struct store_binding *items;
+		size_t count;
+		int64_t next;
+	} l;
 
-	if (db_get_records(
-		    db, "SELECT kind, key FROM binding WHERE session = ?1 ORDER BY kind, key",
-		    DB_VALUES(db_text(s->id)), &shape_binding, &items, &s->nbindings, err) < 0)
+	if (db_get_list(db, COLUMNS_SELECT(binding) " WHERE session = ?1 ORDER BY kind, key",
+			DB_VALUES(db_text(s->id)), &columns_binding, SIZE_MAX, &l, err) < 0)
 		return -1;
-	s->bindings = items;
+	s->bindings = l.items;
+	s->nbindings = l.count;
 	return 0;
 }
 
-static int get_one(struct db *db, const char *sql, const struct db_value *values, size_t n,
+static int get_one(struct store *db, const char *sql, const struct db_value *values, size_t n,
 		   const char *what, const char *name, struct store_session *ret, struct err *err)
 {
 	struct store_session s = { 0 };
 
-	if (db_get_record(db, sql, values, n, &shape_session, &s, what, name, err) < 0)
+	if (db_get_record(db, sql, values, n, &columns_session, &s, what, name, err) < 0)
 		return -1;
 	if (read_bindings(db, &s, err) < 0) {
 		store_session_fini(&s);
@@ -45,34 +37,31 @@ static int get_one(struct db *db, const char *sql, const struct db_value *values
 	return 0;
 }
 
-static int session_get(struct store *st, const char *id, struct store_session *ret, struct err *err)
+int store_session_get(struct store *st, const char *id, struct store_session *ret, struct err *err)
 {
-	return get_one(db_of(st), "SELECT " COLUMNS " FROM session WHERE id = ?1",
-		       DB_VALUES(db_text(id)), "session", id, ret, err);
+	return get_one(st, COLUMNS_SELECT(session) " WHERE id = ?1", DB_VALUES(db_text(id)),
+		       "session", id, ret, err);
 }
 
-static int session_find(struct store *st, const char *tenant, const struct store_binding *by,
-			struct store_session *ret, struct err *err)
+int store_session_find(struct store *st, const char *tenant, const struct store_binding *by,
+		       struct store_session *ret, struct err *err)
 {
-	return get_one(db_of(st),
-		       "SELECT " COLUMNS " FROM session WHERE id = "
-		       "(SELECT session FROM binding WHERE tenant = ?1 AND kind = ?2 AND key = ?3)",
+	return get_one(st,
+		       COLUMNS_SELECT(session) " WHERE id = "
+					       "(SELECT session FROM binding WHERE tenant = ?1 AND "
+					       "kind = ?2 AND key = ?3)",
 		       DB_VALUES(db_text(tenant), db_text(by->kind), db_text(by->key)),
 		       "session of", by->key, ret, err);
 }
 
-static int get_list(struct db *db, const char *sql, const struct db_value *values, size_t n,
+static int get_list(struct store *db, const char *sql, const struct db_value *values, size_t n,
 		    unsigned limit, struct store_session_list *ret, struct err *err)
 {
 	struct store_session_list l = { 0 };
-	void *items;
 
 	if (check_page((struct store_page){ .limit = limit }, err) < 0 ||
-	    db_get_records(db, sql, values, n, &shape_session, &items, &l.count, err) < 0)
+	    db_get_list(db, sql, values, n, &columns_session, limit, &l, err) < 0)
 		return -1;
-	l.items = items;
-	if (db_trim(&shape_session, items, &l.count, limit))
-		l.next = l.items[limit - 1].seq;
 	for (size_t i = 0; i < l.count; i++)
 		if (read_bindings(db, &l.items[i], err) < 0) {
 			store_session_list_fini(&l);
@@ -97,21 +86,22 @@ static int get_list(struct db *db, const char *sql, const struct db_value *value
 		  db_text((f)->meta_value), db_int((page).limit + 1), db_text((f)->template),      \
 		  db_text((f)->policy))
 
-static int session_list(struct store *st, const struct store_session_filter *f,
-			struct store_page page, struct store_session_list *ret, struct err *err)
+int store_session_list(struct store *st, const struct store_session_filter *f,
+		       struct store_page page, struct store_session_list *ret, struct err *err)
 {
 	/* two texts, so that the one with a user goes by its index */
-	const char *sql = f->tenant && f->user ? "SELECT " COLUMNS " FROM session"
-						 " WHERE tenant = ?2 AND user = ?3" FILTER PAGE
-					       : "SELECT " COLUMNS " FROM session" WHO FILTER PAGE;
+	const char *sql =
+		f->tenant && f->user
+			? COLUMNS_SELECT(session) " WHERE tenant = ?2 AND user = ?3" FILTER PAGE
+			: COLUMNS_SELECT(session) WHO FILTER PAGE;
 
 	if (check_session_filter(f, err) < 0)
 		return -1;
-	return get_list(db_of(st), sql, FILTER_VALUES(f, page), page.limit, ret, err);
+	return get_list(st, sql, FILTER_VALUES(f, page), page.limit, ret, err);
 }
 
-static int session_count(struct store *st, const struct store_session_filter *f, int64_t *ret,
-			 struct err *err)
+int store_session_count(struct store *st, const struct store_session_filter *f, int64_t *ret,
+			struct err *err)
 {
 	static const struct store_page none = { 0 };
 	/* the one that is asked for by a template alone goes by its index */
@@ -122,31 +112,34 @@ static int session_count(struct store *st, const struct store_session_filter *f,
 
 	if (check_session_filter(f, err) < 0)
 		return -1;
-	return db_number(db_of(st), sql, FILTER_VALUES(f, none), ret, err);
+	return db_number(st, sql, FILTER_VALUES(f, none), ret, err);
 }
 
-static int session_due(struct store *st, int64_t now, unsigned limit,
-		       struct store_session_list *ret, struct err *err)
+int store_session_due(struct store *st, int64_t now, unsigned limit, struct store_session_list *ret,
+		      struct err *err)
 {
-	if (get_list(db_of(st),
-		     "SELECT " COLUMNS " FROM session WHERE due_at > 0 AND due_at <= ?1 "
-		     "ORDER BY due_at, seq LIMIT ?2",
+	if (get_list(st,
+		     COLUMNS_SELECT(session) " WHERE due_at > 0 AND due_at <= ?1 "
+					     "ORDER BY due_at, seq LIMIT ?2",
 		     DB_VALUES(db_int(now), db_int(limit)), limit, ret, err) < 0)
 		return -1;
 	ret->next = 0; /* not in the order of a cursor: who has dealt with these asks again */
 	return 0;
 }
 
-static int session_deep(struct store *st, uint64_t states, unsigned depth, unsigned limit,
-			struct store_session_list *ret, struct err *err)
+int store_session_deep(struct store *st, uint64_t states, unsigned depth, unsigned limit,
+		       struct store_session_list *ret, struct err *err)
 {
-	if (get_list(db_of(st),
-		     "SELECT " COLUMNS " FROM session AS s WHERE layer IS NOT NULL"
-		     " AND (1 << state) & ?1 AND ?2 < ("
-		     "WITH RECURSIVE down (id, n) AS (SELECT s.layer, 1 UNION ALL"
-		     " SELECT l.parent, n + 1 FROM down JOIN layer AS l ON l.id = down.id"
-		     " WHERE l.parent IS NOT NULL AND n <= ?2) SELECT max(n) FROM down)"
-		     " ORDER BY seq LIMIT ?3",
+	if (get_list(st,
+		     COLUMNS_SELECT(
+			     session) " AS s WHERE layer IS NOT NULL"
+				      " AND (1 << state) & ?1 AND ?2 < ("
+				      "WITH RECURSIVE down (id, n) AS (SELECT s.layer, 1 UNION ALL"
+				      " SELECT l.parent, n + 1 FROM down JOIN layer AS l ON l.id = "
+				      "down.id"
+				      " WHERE l.parent IS NOT NULL AND n <= ?2) SELECT max(n) FROM "
+				      "down)"
+				      " ORDER BY seq LIMIT ?3",
 		     DB_VALUES(db_int((int64_t)states), db_int(depth), db_int(limit)), limit, ret,
 		     err) < 0)
 		return -1;
@@ -156,7 +149,7 @@ static int session_deep(struct store *st, uint64_t states, unsigned depth, unsig
 
 /* ---- writing, inside a transaction --------------------------------------------------------- */
 
-static int add_event(struct db *db, const struct store_session *s, const struct store_event *ev,
+static int add_event(struct store *db, const struct store_session *s, const struct store_event *ev,
 		     struct err *err)
 {
 	struct store_event e;
@@ -171,7 +164,7 @@ static int add_event(struct db *db, const struct store_session *s, const struct 
 	return sqlite_event_insert(db, &e, &id, err);
 }
 
-static int bind_key(struct db *db, const char *tenant, const struct store_binding *b,
+static int bind_key(struct store *db, const char *tenant, const struct store_binding *b,
 		    const char *session, struct err *err)
 {
 	if (db_run(db, "INSERT INTO binding (tenant, kind, key, session) VALUES (?1, ?2, ?3, ?4)",
@@ -181,7 +174,7 @@ static int bind_key(struct db *db, const char *tenant, const struct store_bindin
 	return 0;
 }
 
-static int need_policy(struct db *db, const struct store_session *s, struct err *err)
+static int need_policy(struct store *db, const struct store_session *s, struct err *err)
 {
 	int64_t there;
 
@@ -193,16 +186,13 @@ static int need_policy(struct db *db, const struct store_session *s, struct err 
 	return there ? 0 : err_set(err, ERR_CONFLICT, "there is no policy %s", s->policy);
 }
 
-static int insert(struct db *db, struct store_session *s, const struct store_event *ev,
+static int insert(struct store *db, struct store_session *s, const struct store_event *ev,
 		  struct err *err)
 {
 	s->version = 1;
 	if (need_policy(db, s, err) < 0)
 		return err_ctx(err, "session %s", s->id);
-	if (db_run_record(db,
-			  "INSERT INTO session (" COLUMNS ") "
-			  "VALUES (NULL, ?2, ?3, ?4, ?5, ?6, " CHANGING_VALUES ")",
-			  &shape_session, s, err) < 0)
+	if (db_run_record(db, COLUMNS_INSERT(session), &columns_session, s, err) < 0)
 		return err_ctx(err, "session %s", s->id);
 	s->seq = sqlite3_last_insert_rowid(db->sql);
 	for (size_t i = 0; i < s->nbindings; i++)
@@ -212,14 +202,19 @@ static int insert(struct db *db, struct store_session *s, const struct store_eve
 }
 
 /* 1: written; 0: not the current version, or not there. */
-static int replace(struct db *db, struct store_session *s, const struct store_event *ev,
+static int replace(struct store *db, struct store_session *s, const struct store_event *ev,
 		   struct err *err)
 {
-	int changed = db_run_record(db,
-				    "UPDATE session SET (version, " CHANGING
-				    ") = (?3 + 1, " CHANGING_VALUES ") "
-				    "WHERE id = ?2 AND version = ?3",
-				    &shape_session, s, err);
+	int changed = db_run_record(
+		db,
+		"UPDATE session SET version = :version + 1, " COLUMNS_SET(session_state) " WHERE "
+											 "id = "
+											 ":id AND "
+											 "version "
+											 "= "
+											 ":versio"
+											 "n",
+		&columns_session, s, err);
 
 	if (changed <= 0)
 		return changed;
@@ -227,7 +222,7 @@ static int replace(struct db *db, struct store_session *s, const struct store_ev
 	return add_event(db, s, ev, err) < 0 ? -1 : 1;
 }
 
-static int lay_to_rest(struct db *db, const struct store_session *s, struct err *err)
+static int lay_to_rest(struct store *db, const struct store_session *s, struct err *err)
 {
 	struct store_tombstone t = { .created_at = s->created_at, .cause = s->cause };
 
@@ -235,11 +230,8 @@ static int lay_to_rest(struct db *db, const struct store_session *s, struct err 
 	memcpy(t.tenant, s->tenant, sizeof(t.tenant));
 	memcpy(t.user, s->user, sizeof(t.user));
 	/* the first cause is the true one */
-	if (db_run_record(db,
-			  "INSERT INTO tombstone (session, tenant, user, created_at, cause, "
-			  "cause_text, cause_actor, cause_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, "
-			  "?8) ON CONFLICT DO NOTHING",
-			  &shape_tombstone, &t, err) < 0)
+	if (db_run_record(db, COLUMNS_INSERT(tombstone) " ON CONFLICT DO NOTHING",
+			  &columns_tombstone, &t, err) < 0)
 		return -1;
 	if (db_run(db,
 		   "INSERT OR REPLACE INTO tombstone_key (tenant, kind, key, session) "
@@ -251,15 +243,14 @@ static int lay_to_rest(struct db *db, const struct store_session *s, struct err 
 
 /* ---- the calls ----------------------------------------------------------------------------- */
 
-static int insert_session(struct store *st, struct store_session *s, const struct store_event *ev,
-			  struct err *err)
+int store_session_create(struct store *st, struct store_session *s, const struct store_event *ev,
+			 struct err *err)
 {
-	struct db *db = db_of(st);
 	int64_t seq = s->seq, version = s->version;
 
-	if (check_session(s, err) < 0 || (ev && check_event(ev, err) < 0) || db_begin(db, err) < 0)
+	if (check_session(s, err) < 0 || (ev && check_event(ev, err) < 0) || db_begin(st, err) < 0)
 		return -1;
-	if (db_end(db, insert(db, s, ev, err), err) == 0)
+	if (db_end(st, insert(st, s, ev, err), err) == 0)
 		return 0;
 	s->seq = seq;
 	s->version = version;
@@ -272,7 +263,7 @@ static int tell_current(struct store *st, const struct store_session *s,
 {
 	struct store_session now;
 
-	if (session_get(st, s->id, &now, err) < 0)
+	if (store_session_get(st, s->id, &now, err) < 0)
 		return -1;
 	err_set(err, ERR_CONFLICT, "session %s is at version %lld, not %lld", s->id,
 		(long long)now.version, (long long)s->version);
@@ -286,41 +277,40 @@ static int tell_current(struct store *st, const struct store_session *s,
 static int write_session(struct store *st, struct store_session *s, const struct store_event *ev,
 			 bool bury, struct store_session *ret_now, struct err *err)
 {
-	struct db *db = db_of(st);
 	int64_t version = s->version;
 	int written;
 
-	if (check_session(s, err) < 0 || (ev && check_event(ev, err) < 0) || db_begin(db, err) < 0)
+	if (check_session(s, err) < 0 || (ev && check_event(ev, err) < 0) || db_begin(st, err) < 0)
 		return -1;
-	written = replace(db, s, ev, err);
-	if (written > 0 && bury && lay_to_rest(db, s, err) < 0)
+	written = replace(st, s, ev, err);
+	if (written > 0 && bury && lay_to_rest(st, s, err) < 0)
 		written = -1;
-	if (db_end(db, written, err) < 0) {
+	if (db_end(st, written, err) < 0) {
 		s->version = version;
 		return err_ctx(err, "session %s", s->id);
 	}
 	return written > 0 ? 0 : tell_current(st, s, ret_now, err);
 }
 
-static int update_session(struct store *st, struct store_session *s, const struct store_event *ev,
-			  struct store_session *ret_now, struct err *err)
+int store_session_update(struct store *st, struct store_session *s, const struct store_event *ev,
+			 struct store_session *ret_now, struct err *err)
 {
 	return write_session(st, s, ev, false, ret_now, err);
 }
 
-static int session_bury(struct store *st, struct store_session *s, const struct store_event *ev,
-			struct store_session *ret_now, struct err *err)
+int store_session_bury(struct store *st, struct store_session *s, const struct store_event *ev,
+		       struct store_session *ret_now, struct err *err)
 {
 	return write_session(st, s, ev, true, ret_now, err);
 }
 
-static int session_remove(struct store *st, const char *id, struct err *err)
+int store_session_remove(struct store *st, const char *id, struct err *err)
 {
-	return db_change(db_of(st), "DELETE FROM session WHERE id = ?1", DB_VALUES(db_text(id)),
-			 "session", id, err);
+	return db_change(st, "DELETE FROM session WHERE id = ?1", DB_VALUES(db_text(id)), "session",
+			 id, err);
 }
 
-static int retract(struct db *db, const struct store_session *s, const struct store_event *ev,
+static int retract(struct store *db, const struct store_session *s, const struct store_event *ev,
 		   struct err *err)
 {
 	int gone;
@@ -335,23 +325,21 @@ static int retract(struct db *db, const struct store_session *s, const struct st
 	return gone < 0 ? -1 : add_event(db, s, ev, err);
 }
 
-static int session_retract(struct store *st, const struct store_session *s,
-			   const struct store_event *ev, struct err *err)
+int store_session_retract(struct store *st, const struct store_session *s,
+			  const struct store_event *ev, struct err *err)
 {
-	struct db *db = db_of(st);
-
-	if (check_session(s, err) < 0 || (ev && check_event(ev, err) < 0) || db_begin(db, err) < 0)
+	if (check_session(s, err) < 0 || (ev && check_event(ev, err) < 0) || db_begin(st, err) < 0)
 		return -1;
-	return db_end(db, retract(db, s, ev, err), err);
+	return db_end(st, retract(st, s, ev, err), err);
 }
 
-static int raise_version(struct db *db, const char *session, struct err *err)
+static int raise_version(struct store *db, const char *session, struct err *err)
 {
 	return db_run(db, "UPDATE session SET version = version + 1 WHERE id = ?1",
 		      DB_VALUES(db_text(session)), err);
 }
 
-static int take_key(struct db *db, const char *tenant, const struct store_binding *b,
+static int take_key(struct store *db, const char *tenant, const struct store_binding *b,
 		    const char *session, struct err *err)
 {
 	int changed = db_run(
@@ -367,7 +355,7 @@ static int take_key(struct db *db, const char *tenant, const struct store_bindin
 	return changed < 0 ? -1 : raise_version(db, session, err);
 }
 
-static int move_key(struct db *db, const char *tenant, const struct store_binding *key,
+static int move_key(struct store *db, const char *tenant, const struct store_binding *key,
 		    const char *from, const char *to, const struct store_user *u, struct err *err)
 {
 	if (from && take_key(db, tenant, key, from, err) < 0)
@@ -377,28 +365,11 @@ static int move_key(struct db *db, const char *tenant, const struct store_bindin
 	return u ? sqlite_user_put(db, u, err) : 0;
 }
 
-static int session_rebind(struct store *st, const char *tenant, const struct store_binding *key,
-			  const char *from, const char *to, const struct store_user *u,
-			  struct err *err)
+int store_session_rebind(struct store *st, const char *tenant, const struct store_binding *key,
+			 const char *from, const char *to, const struct store_user *u,
+			 struct err *err)
 {
-	struct db *db = db_of(st);
-
-	if (check_binding(key, err) < 0 || db_begin(db, err) < 0)
+	if (check_binding(key, err) < 0 || db_begin(st, err) < 0)
 		return -1;
-	return db_end(db, move_key(db, tenant, key, from, to, u, err), err);
+	return db_end(st, move_key(st, tenant, key, from, to, u, err), err);
 }
-
-const struct store_session_ops sqlite_session_ops = {
-	.create = insert_session,
-	.get = session_get,
-	.find = session_find,
-	.update = update_session,
-	.bury = session_bury,
-	.remove = session_remove,
-	.retract = session_retract,
-	.rebind = session_rebind,
-	.list = session_list,
-	.count = session_count,
-	.due = session_due,
-	.deep = session_deep,
-};

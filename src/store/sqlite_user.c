@@ -2,174 +2,115 @@
 #include "store/record_check.h"
 #include "store/sqlite_db.h"
 
-#define USER_COLUMNS "seq, tenant, id, name, email, project, fragment, created_at"
-#define KEY_COLUMNS "seq, id, hash, tenant, user, name, scopes, created_at, expires_at"
-
 /* ---- users --------------------------------------------------------------------------------- */
 
-int sqlite_user_put(struct db *db, const struct store_user *u, struct err *err)
+int sqlite_user_put(struct store *db, const struct store_user *u, struct err *err)
 {
 	if (check_user(u, err) < 0)
 		return -1;
-	return db_run_record(db,
-			     "INSERT INTO user (" USER_COLUMNS ") "
-			     "VALUES (NULL, ?2, ?3, ?4, ?5, ?6, ?7, ?8) "
-			     "ON CONFLICT (tenant, id) DO UPDATE SET (name, email, project, "
-			     "fragment) = (?4, ?5, ?6, ?7)",
-			     &shape_user, u, err);
+	return db_run_record(
+		db,
+		COLUMNS_INSERT(user) " ON CONFLICT (tenant, id) DO UPDATE SET " COLUMNS_SET(
+			user_state),
+		&columns_user, u, err);
 }
 
-static int user_put(struct store *st, const struct store_user *u, struct err *err)
+int store_user_put(struct store *st, const struct store_user *u, struct err *err)
 {
-	struct db *db = db_of(st);
-
-	if (db_begin(db, err) < 0)
+	if (db_begin(st, err) < 0)
 		return -1;
-	return db_end(db, sqlite_user_put(db, u, err), err);
+	return db_end(st, sqlite_user_put(st, u, err), err);
 }
 
-static int user_get(struct store *st, const char *tenant, const char *id, struct store_user *ret,
-		    struct err *err)
+int store_user_get(struct store *st, const char *tenant, const char *id, struct store_user *ret,
+		   struct err *err)
 {
-	return db_get_record(
-		db_of(st), "SELECT " USER_COLUMNS " FROM user WHERE tenant = ?1 AND id = ?2",
-		DB_VALUES(db_text(tenant), db_text(id)), &shape_user, ret, "user", id, err);
+	return db_get_record(st, COLUMNS_SELECT(user) " WHERE tenant = ?1 AND id = ?2",
+			     DB_VALUES(db_text(tenant), db_text(id)), &columns_user, ret, "user",
+			     id, err);
 }
 
-static int user_list(struct store *st, const char *tenant, struct store_page page,
-		     struct store_user_list *ret, struct err *err)
+int store_user_list(struct store *st, const char *tenant, struct store_page page,
+		    struct store_user_list *ret, struct err *err)
 {
-	size_t count;
-	void *items;
-
-	if (check_page(page, err) < 0 ||
-	    db_get_records(db_of(st),
-			   "SELECT " USER_COLUMNS " FROM user WHERE tenant = ?1 AND seq > ?2 "
-			   "ORDER BY seq LIMIT ?3",
+	if (check_page(page, err) < 0)
+		return -1;
+	return db_get_list(st,
+			   COLUMNS_SELECT(user) " WHERE tenant = ?1 AND seq > ?2 "
+						"ORDER BY seq LIMIT ?3",
 			   DB_VALUES(db_text(tenant), db_int(page.after), db_int(page.limit + 1)),
-			   &shape_user, &items, &count, err) < 0)
-		return -1;
-	*ret = (struct store_user_list){ .items = items, .count = count };
-	if (db_trim(&shape_user, items, &ret->count, page.limit))
-		ret->next = ret->items[page.limit - 1].seq;
-	return 0;
+			   &columns_user, page.limit, ret, err);
 }
-
-const struct store_user_ops sqlite_user_ops = {
-	.put = user_put,
-	.get = user_get,
-	.list = user_list,
-};
 
 /* ---- teams --------------------------------------------------------------------------------- */
 
-static int team_put(struct store *st, const struct store_member *m, struct err *err)
+int store_team_put(struct store *st, const struct store_member *m, struct err *err)
 {
-	struct db *db = db_of(st);
-
-	if (check_member(m, err) < 0 || db_begin(db, err) < 0)
+	if (check_member(m, err) < 0 || db_begin(st, err) < 0)
 		return -1;
-	return db_end(db,
-		      db_run_record(db,
-				    "INSERT OR REPLACE INTO member (tenant, team, user, role) "
-				    "VALUES (?1, ?2, ?3, ?4)",
-				    &shape_member, m, err),
-		      err);
+	return db_end(st, db_run_record(st, COLUMNS_REPLACE(member), &columns_member, m, err), err);
 }
 
-static int team_get(struct store *st, const char *tenant, const char *team, const char *user,
-		    struct store_member *ret, struct err *err)
+int store_team_get(struct store *st, const char *tenant, const char *team, const char *user,
+		   struct store_member *ret, struct err *err)
 {
-	return db_get_record(db_of(st),
-			     "SELECT tenant, team, user, role FROM member "
-			     "WHERE tenant = ?1 AND team = ?2 AND user = ?3",
-			     DB_VALUES(db_text(tenant), db_text(team), db_text(user)),
-			     &shape_member, ret, "member", user, err);
+	return db_get_record(
+		st, COLUMNS_SELECT(member) " WHERE tenant = ?1 AND team = ?2 AND user = ?3",
+		DB_VALUES(db_text(tenant), db_text(team), db_text(user)), &columns_member, ret,
+		"member", user, err);
 }
 
-static int team_list(struct store *st, const char *tenant, const char *team,
-		     struct store_member_list *ret, struct err *err)
+int store_team_list(struct store *st, const char *tenant, const char *team,
+		    struct store_member_list *ret, struct err *err)
 {
-	size_t count;
-	void *items;
-
-	if (db_get_records(db_of(st),
-			   "SELECT tenant, team, user, role FROM member "
-			   "WHERE tenant = ?1 AND team = ?2 ORDER BY user",
-			   DB_VALUES(db_text(tenant), db_text(team)), &shape_member, &items, &count,
-			   err) < 0)
-		return -1;
-	*ret = (struct store_member_list){ .items = items, .count = count };
-	return 0;
+	return db_get_list(
+		st, COLUMNS_SELECT(member) " WHERE tenant = ?1 AND team = ?2 ORDER BY user",
+		DB_VALUES(db_text(tenant), db_text(team)), &columns_member, SIZE_MAX, ret, err);
 }
 
-static int team_remove(struct store *st, const char *tenant, const char *team, const char *user,
-		       struct err *err)
+int store_team_remove(struct store *st, const char *tenant, const char *team, const char *user,
+		      struct err *err)
 {
-	int changed = db_write(db_of(st),
-			       "DELETE FROM member WHERE tenant = ?1 AND team = ?2 AND user = ?3",
-			       DB_VALUES(db_text(tenant), db_text(team), db_text(user)), err);
+	int changed =
+		db_write(st, "DELETE FROM member WHERE tenant = ?1 AND team = ?2 AND user = ?3",
+			 DB_VALUES(db_text(tenant), db_text(team), db_text(user)), err);
 
 	if (changed == 0)
 		return err_set(err, ERR_NOT_FOUND, "%s is not in team %s", user, team);
 	return changed < 0 ? -1 : 0;
 }
 
-const struct store_team_ops sqlite_team_ops = {
-	.put = team_put,
-	.get = team_get,
-	.list = team_list,
-	.remove = team_remove,
-};
-
 /* ---- keys ---------------------------------------------------------------------------------- */
 
-static int api_key_add(struct store *st, struct store_key *k, struct err *err)
+int store_key_add(struct store *st, struct store_key *k, struct err *err)
 {
 	if (check_key(k, err) < 0)
 		return -1;
-	return db_add_record(db_of(st),
-			     "INSERT INTO key (" KEY_COLUMNS ") "
-			     "VALUES (NULL, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-			     &shape_key, k, "key", k->id, &k->seq, err);
+	return db_add_record(st, COLUMNS_INSERT(key), &columns_key, k, "key", k->id, &k->seq, err);
 }
 
-static int api_key_find(struct store *st, const uint8_t hash[STORE_HASH], struct store_key *ret,
-			struct err *err)
+int store_key_find(struct store *st, const uint8_t hash[STORE_HASH], struct store_key *ret,
+		   struct err *err)
 {
-	return db_get_record(db_of(st), "SELECT " KEY_COLUMNS " FROM key WHERE hash = ?1",
-			     DB_VALUES(db_blob(hash, STORE_HASH)), &shape_key, ret, "such", "key",
+	return db_get_record(st, COLUMNS_SELECT(key) " WHERE hash = ?1",
+			     DB_VALUES(db_blob(hash, STORE_HASH)), &columns_key, ret, "such", "key",
 			     err);
 }
 
-static int api_key_list(struct store *st, const char *tenant, struct store_page page,
-			struct store_key_list *ret, struct err *err)
+int store_key_list(struct store *st, const char *tenant, struct store_page page,
+		   struct store_key_list *ret, struct err *err)
 {
-	size_t count;
-	void *items;
-
-	if (check_page(page, err) < 0 || check_filter("tenant", tenant, err) < 0 ||
-	    db_get_records(db_of(st),
-			   "SELECT " KEY_COLUMNS " FROM key WHERE (?1 IS NULL OR tenant = ?1) "
-			   "AND seq > ?2 ORDER BY seq LIMIT ?3",
-			   DB_VALUES(db_text(tenant), db_int(page.after), db_int(page.limit + 1)),
-			   &shape_key, &items, &count, err) < 0)
+	if (check_page(page, err) < 0 || check_filter("tenant", tenant, err) < 0)
 		return -1;
-	*ret = (struct store_key_list){ .items = items, .count = count };
-	if (db_trim(&shape_key, items, &ret->count, page.limit))
-		ret->next = ret->items[page.limit - 1].seq;
-	return 0;
+	return db_get_list(st,
+			   COLUMNS_SELECT(key) " WHERE (?1 IS NULL OR tenant = ?1) "
+					       "AND seq > ?2 ORDER BY seq LIMIT ?3",
+			   DB_VALUES(db_text(tenant), db_int(page.after), db_int(page.limit + 1)),
+			   &columns_key, page.limit, ret, err);
 }
 
-static int api_key_remove(struct store *st, const char *id, struct err *err)
+int store_key_remove(struct store *st, const char *id, struct err *err)
 {
-	return db_change(db_of(st), "DELETE FROM key WHERE id = ?1", DB_VALUES(db_text(id)), "key",
-			 id, err);
+	return db_change(st, "DELETE FROM key WHERE id = ?1", DB_VALUES(db_text(id)), "key", id,
+			 err);
 }
-
-const struct store_key_ops sqlite_key_ops = {
-	.add = api_key_add,
-	.find = api_key_find,
-	.list = api_key_list,
-	.remove = api_key_remove,
-};

@@ -100,7 +100,7 @@ static int get(struct engine *e, const char *name, const struct template *t,
 	if (version_of(name, t, version, err) < 0)
 		return -1;
 	WITH_STORE(e, st)
-	r = st->environment->get(st, name, &v.found, err);
+	r = store_environment_get(st, name, &v.found, err);
 	if (r < 0)
 		return -1;
 	v.current = strcmp(v.found.version, version) == 0;
@@ -251,7 +251,7 @@ static int capture(struct engine *e, const char *name, const struct template *t,
 		return -1;
 	if (interview(e, sb, t, &v.data, err) == 0)
 		WITH_STORE(e, st)
-	r = st->environment->put(st, &v, err);
+	r = store_environment_put(st, &v, err);
 	scratch_destroy(e, sb);
 	store_environment_fini(&v);
 	return r;
@@ -353,7 +353,7 @@ void environment_drop(struct engine *e, const char *template)
 	struct err ignored; /* of another state, should there be one of this name again */
 
 	WITH_STORE(e, st)
-	(void)st->environment->remove(st, template, &ignored);
+	(void)store_environment_remove(st, template, &ignored);
 	pthread_mutex_lock(&e->mutex);
 	for (size_t i = 0; i < ARRAY_LEN(e->environment_requests); i++)
 		if (strcmp(e->environment_requests[i].template, template) == 0)

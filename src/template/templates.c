@@ -57,7 +57,7 @@ static int count_sessions(struct engine *e, const char *name, int64_t *ret, stru
 	int r = -1;
 
 	WITH_STORE(e, st)
-	r = st->session->count(st, &f, ret, err);
+	r = store_session_count(st, &f, ret, err);
 	return r;
 }
 
@@ -70,7 +70,7 @@ static int64_t size_of(struct engine *e, const struct template *t)
 	if (!t->layer)
 		return (int64_t)t->made.bytes;
 	WITH_STORE(e, st)
-	r = st->layer->get(st, t->layer, &l, &ignored);
+	r = store_layer_get(st, t->layer, &l, &ignored);
 	return r < 0 ? 0 : l.bytes;
 }
 
@@ -192,7 +192,7 @@ static int inherit(struct engine *e, const struct caller *who, const struct stor
 	int r = -1;
 
 	WITH_STORE(e, st)
-	r = st->layer->get(st, snap->layer, &l, err);
+	r = store_layer_get(st, snap->layer, &l, err);
 	if (r < 0)
 		return -1;
 	if (*snap->session && session_get(e, who, &ref, &s, err) == 0)
@@ -406,6 +406,6 @@ int templates_reconcile(struct engine *e, struct err *err)
 	if (template_each_marked(e->home, settle_one, e, err) < 0)
 		return -1;
 	WITH_STORE(e, st)
-	r = st->layer->release(st, HOLDER, err);
+	r = store_layer_release(st, HOLDER, err);
 	return r < 0 ? -1 : template_each(e->home, hold_one, e, err);
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/file_io.h"
+#include "base/vec.h"
 #include "thread/thread.h"
 
 enum {
@@ -88,7 +89,7 @@ int thread_files_describe(struct side_conn *loan, struct thread_files_describe *
 
 struct listing {
 	struct thread_files to;
-	size_t cap, bytes, seen;
+	size_t bytes, seen;
 	files_gone_fn *gone;
 	void *arg;
 };
@@ -130,16 +131,7 @@ static struct thread_file *add_item(struct listing *l)
 
 	if (to->count == 2 * (size_t)LIST_MAX || l->bytes > 2 * (size_t)LIST_BYTES)
 		cut(l);
-	if (to->count == l->cap) {
-		size_t cap = l->cap ? 2 * l->cap : 64;
-		struct thread_file *more = realloc(to->items, cap * sizeof(*more));
-
-		if (!more)
-			return NULL;
-		to->items = more;
-		l->cap = cap;
-	}
-	return &to->items[to->count];
+	return vec_push(&to->items, &to->count, SIZE_MAX);
 }
 
 /* 1: nobody waits any more; 2: no memory. */
@@ -160,7 +152,6 @@ static int list_entry(void *arg, const char *path, const struct agent_stat *st, 
 	if (!f->name)
 		return 2;
 	l->bytes += strlen(path);
-	l->to.count++;
 	return 0;
 }
 

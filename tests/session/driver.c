@@ -434,11 +434,15 @@ static void read_requests(void)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "home", 1, NULL, 'h' },	{ "keeper", 1, NULL, 'k' },
-		{ "max-active", 1, NULL, 'm' }, { "no-threads", 0, NULL, 'n' },
-		{ "forgetful", 0, NULL, 'f' },	{ "clock", 1, NULL, 'c' },
-		{ "pool", 1, NULL, 'p' },	{ "socket", 1, NULL, 's' },
-		{ "idle-ms", 1, NULL, 'i' },	{ 0 },
+		{ "home", 1, NULL, 'h' },
+		{ "keeper", 1, NULL, 'k' },
+		{ "max-active", 1, NULL, 'm' },
+		{ "no-threads", 0, NULL, 'n' },
+		{ "clock", 1, NULL, 'c' },
+		{ "pool", 1, NULL, 'p' },
+		{ "socket", 1, NULL, 's' },
+		{ "idle-ms", 1, NULL, 'i' },
+		{ 0 },
 	};
 	struct engine_opts o = { .socket = "unix:/nowhere" };
 	struct err err;
@@ -457,9 +461,6 @@ int main(int argc, char **argv)
 			break;
 		case 'n':
 			o.no_threads = true;
-			break;
-		case 'f':
-			o.forgetful = true;
 			break;
 		case 'c':
 			clock_shift = atoll(optarg);

@@ -111,7 +111,7 @@ static inline bool row(const char *id, struct store_exec *ret)
 	int r = -1;
 
 	WITH_STORE(engine, st)
-	r = st->exec->get(st, id, ret, &err);
+	r = store_exec_get(st, id, ret, &err);
 	if (r == 0)
 		store_exec_fini(ret);
 	return r == 0;

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/file_io.h"
 #include "engine/engine.h"
 #include "machine/exec.h"
@@ -30,6 +31,17 @@ static const struct caller me = { "acme", "test" };
 		if (why_not)                                                                       \
 			SKIP(why_not);                                                             \
 		CHECK(open_engine((struct engine_opts){ __VA_ARGS__ }));                           \
+	} while (0)
+
+/* The same with a new database: what the tests before recorded is gone. */
+#define EMPTY_ENGINE()                                                                             \
+	do {                                                                                       \
+		if (why_not)                                                                       \
+			SKIP(why_not);                                                             \
+		clean();                                                                           \
+		close_engine();                                                                    \
+		remove_database();                                                                 \
+		CHECK(open_engine((struct engine_opts){ 0 }));                                     \
 	} while (0)
 
 static inline int64_t tell_time(void *arg)
@@ -56,6 +68,18 @@ static inline void close_engine(void)
 {
 	engine_close(engine);
 	engine = NULL;
+}
+
+static inline void remove_database(void)
+{
+	static const char *const names[] = { "lodge.db", "lodge.db-wal", "lodge.db-shm",
+					     "lodge.db-reserve" };
+	char file[128];
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		snprintf(file, sizeof(file), "%s/%s", home, names[i]);
+		(void)unlink(file);
+	}
 }
 
 static inline bool open_engine(struct engine_opts o)

@@ -160,7 +160,7 @@ static bool all_is_named(void)
 
 		if (k.items[i].what == KEEPER_IS_LAYER)
 			WITH_STORE(engine, st)
-		r = st->layer->get(st, k.items[i].id, &row, &err);
+		r = store_layer_get(st, k.items[i].id, &row, &err);
 		else sandboxes++;
 		if (r < 0)
 			printf("# layer %s is nobody's\n", k.items[i].id);

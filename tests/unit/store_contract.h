@@ -54,7 +54,7 @@ static int64_t last_event(struct store *st)
 	struct err err;
 	int64_t id = -1;
 
-	return st->event->last(st, &id, &err) < 0 ? -1 : id;
+	return store_event_last(st, &id, &err) < 0 ? -1 : id;
 }
 
 #include "store_contract_session.h"
@@ -73,24 +73,24 @@ static void reading_changes_nothing(void)
 	int64_t before, last;
 
 	OPEN();
-	CHECK(!st->session->create(st, &s, NULL, &err));
-	CHECK(st->changes(st) > 0);
-	before = st->changes(st);
-	CHECK(!st->session->get(st, "s1", &got, &err));
+	CHECK(!store_session_create(st, &s, NULL, &err));
+	CHECK(store_changes(st) > 0);
+	before = store_changes(st);
+	CHECK(!store_session_get(st, "s1", &got, &err));
 	store_session_fini(&got);
-	CHECK(!st->session->find(st, "t", &b, &got, &err));
+	CHECK(!store_session_find(st, "t", &b, &got, &err));
 	store_session_fini(&got);
-	CHECK(!st->session->list(st, &(struct store_session_filter){ 0 }, all, &l, &err));
+	CHECK(!store_session_list(st, &(struct store_session_filter){ 0 }, all, &l, &err));
 	store_session_list_fini(&l);
-	CHECK(!st->session->due(st, 1, 10, &l, &err));
+	CHECK(!store_session_due(st, 1, 10, &l, &err));
 	store_session_list_fini(&l);
-	CHECK(!st->event->since(st, 0, NULL, NULL, 10, &evs, &err));
+	CHECK(!store_event_since(st, 0, NULL, NULL, 10, &evs, &err));
 	store_event_list_fini(&evs);
-	CHECK(!st->event->last(st, &last, &err));
-	CHECK(!st->quota->usage(st, NULL, NULL, 1, &usage, &err));
-	CHECK(st->changes(st) == before);
-	CHECK(!st->session->update(st, &s, NULL, NULL, &err));
-	CHECK(st->changes(st) > before);
+	CHECK(!store_event_last(st, &last, &err));
+	CHECK(!store_quota_usage(st, NULL, NULL, 1, &usage, &err));
+	CHECK(store_changes(st) == before);
+	CHECK(!store_session_update(st, &s, NULL, NULL, &err));
+	CHECK(store_changes(st) > before);
 }
 
 /* ---- events -------------------------------------------------------------------------------- */
@@ -110,24 +110,24 @@ static void events_are_replayed_in_order_from_any_id(void)
 		strcpy(e.session, i % 5 ? "s1" : "s2");
 		e.cause.at = 100 + i;
 		e.data = i % 2 ? data : NULL;
-		CHECK(!st->event->append(st, &e, &err) && e.id > from);
+		CHECK(!store_event_append(st, &e, &err) && e.id > from);
 		from = e.id;
 	}
 	CHECK(last_event(st) == from);
 	from = 0;
 	do {
-		CHECK(!st->event->since(st, from, NULL, NULL, 10, &l, &err));
+		CHECK(!store_event_since(st, from, NULL, NULL, 10, &l, &err));
 		for (size_t i = 0; i < l.count; i++, n++)
 			CHECK(l.items[i].cause.at == 100 + n && (n % 2 == 0) == !l.items[i].data);
 		from = l.next;
 		store_event_list_fini(&l);
 	} while (from);
 	CHECK(n == 25);
-	CHECK(!st->event->since(st, 0, "t1", NULL, 100, &l, &err) && l.count == 12);
+	CHECK(!store_event_since(st, 0, "t1", NULL, 100, &l, &err) && l.count == 12);
 	store_event_list_fini(&l);
-	CHECK(!st->event->since(st, 10, "t1", "s2", 100, &l, &err) && l.count == 1);
+	CHECK(!store_event_since(st, 10, "t1", "s2", 100, &l, &err) && l.count == 1);
 	store_event_list_fini(&l);
-	CHECK(st->event->since(st, 0, "", NULL, 100, &l, &err) == -1 && err.code == ERR_INVALID);
+	CHECK(store_event_since(st, 0, "", NULL, 100, &l, &err) == -1 && err.code == ERR_INVALID);
 }
 
 static void an_event_id_is_never_used_twice(void)
@@ -137,13 +137,13 @@ static void an_event_id_is_never_used_twice(void)
 	int64_t id;
 
 	OPEN();
-	CHECK(!st->event->append(st, &e, &err) && !st->event->append(st, &e, &err));
+	CHECK(!store_event_append(st, &e, &err) && !store_event_append(st, &e, &err));
 	id = e.id;
-	CHECK(!st->event->prune(st, 5000, &err)); /* they are of 5000: not before it */
-	CHECK(!st->event->since(st, 0, NULL, NULL, 9, &l, &err) && l.count == 2);
+	CHECK(!store_event_prune(st, 5000, &err)); /* they are of 5000: not before it */
+	CHECK(!store_event_since(st, 0, NULL, NULL, 9, &l, &err) && l.count == 2);
 	store_event_list_fini(&l);
-	CHECK(!st->event->prune(st, 5001, &err) && last_event(st) == id);
-	CHECK(!st->event->append(st, &e, &err) && e.id == id + 1);
+	CHECK(!store_event_prune(st, 5001, &err) && last_event(st) == id);
+	CHECK(!store_event_append(st, &e, &err) && e.id == id + 1);
 }
 
 /* ---- many at once -------------------------------------------------------------------------- */
@@ -170,7 +170,7 @@ static void *racer(void *arg)
 	pthread_mutex_lock(&r->worker);
 	snprintf(id, sizeof(id), "s%d", ids++);
 	s = bound(id, &b, "one");
-	if (r->st->session->create(r->st, &s, NULL, &err) == 0)
+	if (store_session_create(r->st, &s, NULL, &err) == 0)
 		r->won++;
 	else
 		r->lost += err.code == ERR_CONFLICT;
@@ -179,12 +179,12 @@ static void *racer(void *arg)
 	/* everybody has the same session now, and raises its generation once, by compare-and-set */
 	for (bool done = false; !done;) {
 		pthread_mutex_lock(&r->worker);
-		r->st->session->find(r->st, "t", &b, &now, &err);
+		store_session_find(r->st, "t", &b, &now, &err);
 		pthread_mutex_unlock(&r->worker);
 		sched_yield();
 		now.generation++;
 		pthread_mutex_lock(&r->worker);
-		done = r->st->session->update(r->st, &now, NULL, NULL, &err) == 0;
+		done = store_session_update(r->st, &now, NULL, NULL, &err) == 0;
 		r->updates += done;
 		pthread_mutex_unlock(&r->worker);
 		store_session_fini(&now);
@@ -208,7 +208,7 @@ static void of_a_hundred_creators_of_one_key_exactly_one_wins(void)
 		pthread_join(threads[i], NULL);
 	pthread_barrier_destroy(&r.start);
 	CHECK(r.won == 1 && r.lost == RACERS - 1 && r.updates == RACERS);
-	CHECK(!st->session->find(st, "t", &b, &got, &err));
+	CHECK(!store_session_find(st, "t", &b, &got, &err));
 	CHECK(got.generation == RACERS && got.version == RACERS + 1);
 	store_session_fini(&got);
 	CHECK(count(st, (struct store_session_filter){ 0 }) == 1);

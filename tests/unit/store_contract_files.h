@@ -10,7 +10,7 @@ static int add_layer(struct store *st, const char *id, const char *parent, int64
 
 	snprintf(l.id, sizeof(l.id), "%s", id);
 	snprintf(l.parent, sizeof(l.parent), "%s", parent);
-	return st->layer->add(st, &l, &err) < 0 ? -(int)err.code : 0;
+	return store_layer_add(st, &l, &err) < 0 ? -(int)err.code : 0;
 }
 
 static int64_t refs(struct store *st, const char *id)
@@ -18,7 +18,7 @@ static int64_t refs(struct store *st, const char *id)
 	struct err err;
 	int64_t n = -1;
 
-	return st->layer->refs(st, id, &n, &err) < 0 ? -1 : n;
+	return store_layer_refs(st, id, &n, &err) < 0 ? -1 : n;
 }
 
 /* The ids of what nothing references, joined. */
@@ -29,7 +29,7 @@ static const char *unreferenced(struct store *st, int64_t before)
 	struct err err;
 
 	text[0] = '\0';
-	if (st->layer->unreferenced(st, before, 10, &l, &err) < 0)
+	if (store_layer_unreferenced(st, before, 10, &l, &err) < 0)
 		return "error";
 	for (size_t i = 0; i < l.count; i++)
 		strcat(strcat(text, i ? " " : ""), l.items[i].id);
@@ -45,7 +45,7 @@ static const char *unsettled(struct store *st, const char *after)
 	struct err err;
 
 	text[0] = '\0';
-	if (st->layer->unsettled(st, after, 2, &l, &err) < 0)
+	if (store_layer_unsettled(st, after, 2, &l, &err) < 0)
 		return "error";
 	for (size_t i = 0; i < l.count; i++)
 		strcat(strcat(text, i ? " " : ""), l.items[i].id);
@@ -58,17 +58,17 @@ static void a_layer_knows_what_it_lies_on(void)
 	struct store_layer l = { .id = "l1", .bytes = 7, .created_at = 5 }, got;
 
 	OPEN();
-	CHECK(st->layer->add(st, &l, &err) == -1 && err.code == ERR_INVALID);
+	CHECK(store_layer_add(st, &l, &err) == -1 && err.code == ERR_INVALID);
 	strcpy(l.template, "debian");
-	CHECK(!st->layer->add(st, &l, &err));
+	CHECK(!store_layer_add(st, &l, &err));
 	strcpy(l.id, "l2");
 	strcpy(l.parent, "l1");
 	strcpy(l.template, "host");
-	CHECK(!st->layer->add(st, &l, &err));
-	CHECK(!st->layer->get(st, "l1", &got, &err) && got.bytes == 7 && got.created_at == 5);
+	CHECK(!store_layer_add(st, &l, &err));
+	CHECK(!store_layer_get(st, "l1", &got, &err) && got.bytes == 7 && got.created_at == 5);
 	CHECK_STR(got.template, "debian");
 	CHECK_STR(got.parent, "");
-	CHECK(!st->layer->get(st, "l2", &got, &err));
+	CHECK(!store_layer_get(st, "l2", &got, &err));
 	CHECK_STR(got.template, "host");
 	CHECK_STR(got.parent, "l1");
 }
@@ -82,7 +82,7 @@ static void what_is_not_settled_is_told_by_id(void)
 	CHECK_STR(unsettled(st, ""), "l1 l2");
 	CHECK_STR(unsettled(st, "l2"), "l3 l4");
 	CHECK_STR(unsettled(st, "l4"), "");
-	CHECK(!st->layer->settle(st, "l1", 9, &err));
+	CHECK(!store_layer_settle(st, "l1", 9, &err));
 	CHECK_STR(unsettled(st, ""), "l2 l3");
 }
 
@@ -100,19 +100,19 @@ static void a_layer_lives_as_long_as_anything_names_it(void)
 	CHECK_STR(unreferenced(st, 20), ""); /* just made: not named yet */
 	CHECK_STR(unreferenced(st, 21), "l2");
 	strcpy(s.layer, "l2");
-	CHECK(!st->session->create(st, &s, NULL, &err));
-	CHECK(!st->snapshot->add(st, &n, &err));
+	CHECK(!store_session_create(st, &s, NULL, &err));
+	CHECK(!store_snapshot_add(st, &n, &err));
 	CHECK(refs(st, "l2") == 2);
-	CHECK(st->layer->remove(st, "l2", &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(store_layer_remove(st, "l2", &err) == -1 && err.code == ERR_CONFLICT);
 	CHECK_STR(unreferenced(st, 100), "");
 	s.layer[0] = '\0';
-	CHECK(!st->session->update(st, &s, NULL, NULL, &err) && refs(st, "l2") == 1);
-	CHECK(!st->snapshot->remove(st, "n1", &err));
+	CHECK(!store_session_update(st, &s, NULL, NULL, &err) && refs(st, "l2") == 1);
+	CHECK(!store_snapshot_remove(st, "n1", &err));
 	CHECK_STR(unreferenced(st, 100), "l2");
-	CHECK(!st->layer->remove(st, "l2", &err));
+	CHECK(!store_layer_remove(st, "l2", &err));
 	CHECK_STR(unreferenced(st, 100), "l1");
-	CHECK(!st->layer->remove(st, "l1", &err));
-	CHECK(st->layer->remove(st, "l1", &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(!store_layer_remove(st, "l1", &err));
+	CHECK(store_layer_remove(st, "l1", &err) == -1 && err.code == ERR_NOT_FOUND);
 }
 
 static void a_hold_counts_once_per_holder(void)
@@ -121,31 +121,31 @@ static void a_hold_counts_once_per_holder(void)
 
 	OPEN();
 	CHECK(!add_layer(st, "l1", "", 10));
-	CHECK(!st->layer->ref(st, "l1", "template:x", &err));
-	CHECK(!st->layer->ref(st, "l1", "template:x", &err) && refs(st, "l1") == 1);
-	CHECK(!st->layer->ref(st, "l1", "export:9", &err) && refs(st, "l1") == 2);
-	CHECK(st->layer->ref(st, "nosuch", "x", &err) == -1 && err.code == ERR_CONFLICT);
-	CHECK(st->layer->remove(st, "l1", &err) == -1 && err.code == ERR_CONFLICT);
-	CHECK(!st->layer->unref(st, "l1", "template:x", &err));
-	CHECK(!st->layer->unref(st, "l1", "template:x", &err) && refs(st, "l1") == 1);
-	CHECK(!st->layer->unref(st, "l1", "export:9", &err) && refs(st, "l1") == 0);
-	CHECK(!st->layer->get(st, "l1", &l, &err) && !l.durable && l.bytes == 0);
-	CHECK(!st->layer->settle(st, "l1", 4096, &err));
-	CHECK(!st->layer->get(st, "l1", &l, &err) && l.durable && l.bytes == 4096);
-	CHECK(st->layer->settle(st, "l2", 1, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(!store_layer_ref(st, "l1", "template:x", &err));
+	CHECK(!store_layer_ref(st, "l1", "template:x", &err) && refs(st, "l1") == 1);
+	CHECK(!store_layer_ref(st, "l1", "export:9", &err) && refs(st, "l1") == 2);
+	CHECK(store_layer_ref(st, "nosuch", "x", &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(store_layer_remove(st, "l1", &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(!store_layer_unref(st, "l1", "template:x", &err));
+	CHECK(!store_layer_unref(st, "l1", "template:x", &err) && refs(st, "l1") == 1);
+	CHECK(!store_layer_unref(st, "l1", "export:9", &err) && refs(st, "l1") == 0);
+	CHECK(!store_layer_get(st, "l1", &l, &err) && !l.durable && l.bytes == 0);
+	CHECK(!store_layer_settle(st, "l1", 4096, &err));
+	CHECK(!store_layer_get(st, "l1", &l, &err) && l.durable && l.bytes == 4096);
+	CHECK(store_layer_settle(st, "l2", 1, &err) == -1 && err.code == ERR_NOT_FOUND);
 }
 
 static void holds_of_one_kind_go_together(void)
 {
 	OPEN();
 	CHECK(!add_layer(st, "l1", "", 10) && !add_layer(st, "l2", "", 10));
-	CHECK(!st->layer->ref(st, "l1", "fork:1", &err));
-	CHECK(!st->layer->ref(st, "l1", "forks:1", &err));
-	CHECK(!st->layer->ref(st, "l2", "fork:2", &err));
-	CHECK(!st->layer->release(st, "fork:", &err));
+	CHECK(!store_layer_ref(st, "l1", "fork:1", &err));
+	CHECK(!store_layer_ref(st, "l1", "forks:1", &err));
+	CHECK(!store_layer_ref(st, "l2", "fork:2", &err));
+	CHECK(!store_layer_release(st, "fork:", &err));
 	CHECK(refs(st, "l1") == 1 && refs(st, "l2") == 0);
-	CHECK(!st->layer->release(st, "fork:", &err) && refs(st, "l1") == 1);
-	CHECK(st->layer->release(st, "", &err) == -1 && err.code == ERR_INVALID);
+	CHECK(!store_layer_release(st, "fork:", &err) && refs(st, "l1") == 1);
+	CHECK(store_layer_release(st, "", &err) == -1 && err.code == ERR_INVALID);
 }
 
 /* Names of the sessions in state 4 or 5 that lie deeper, joined. */
@@ -156,7 +156,7 @@ static const char *deep(struct store *st, unsigned depth, unsigned limit)
 	struct err err;
 
 	text[0] = '\0';
-	if (st->session->deep(st, 1 << 4 | 1 << 5, depth, limit, &l, &err) < 0)
+	if (store_session_deep(st, 1 << 4 | 1 << 5, depth, limit, &l, &err) < 0)
 		return "error";
 	for (size_t i = 0; i < l.count; i++)
 		strcat(strcat(text, i ? " " : ""), l.items[i].id);
@@ -175,7 +175,7 @@ static void deep_stacks_are_found(void)
 		snprintf(s.id, sizeof(s.id), "s%d", i);
 		snprintf(s.layer, sizeof(s.layer), i < 4 ? "l%d" : "", i < 3 ? i + 1 : 3);
 		s.state = i == 3 ? 2 : 4 + i % 2;
-		CHECK(!st->session->create(st, &s, NULL, &err));
+		CHECK(!store_session_create(st, &s, NULL, &err));
 	}
 	CHECK_STR(deep(st, 3, 10), "");
 	CHECK_STR(deep(st, 2, 10), "s2");
@@ -193,30 +193,31 @@ static void snapshots_are_named_within_their_session(void)
 	OPEN();
 	CHECK(!add_layer(st, "l1", "", 10));
 	strcpy(n.id, "n1");
-	CHECK(!st->snapshot->add(st, &n, &err));
+	CHECK(!store_snapshot_add(st, &n, &err));
 	strcpy(n.id, "n2"); /* no name: no conflict */
-	CHECK(!st->snapshot->add(st, &n, &err));
+	CHECK(!store_snapshot_add(st, &n, &err));
 	strcpy(n.id, "n3");
 	strcpy(n.name, "before");
-	CHECK(!st->snapshot->add(st, &n, &err));
-	CHECK(st->snapshot->add(st, &n, &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(!store_snapshot_add(st, &n, &err));
+	CHECK(store_snapshot_add(st, &n, &err) == -1 && err.code == ERR_CONFLICT);
 	strcpy(n.id, "n4");
-	CHECK(st->snapshot->add(st, &n, &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(store_snapshot_add(st, &n, &err) == -1 && err.code == ERR_CONFLICT);
 	strcpy(n.session, "s2");
-	CHECK(!st->snapshot->add(st, &n, &err));
+	CHECK(!store_snapshot_add(st, &n, &err));
 	strcpy(n.id, "n5");
 	strcpy(n.name, "other");
 	strcpy(n.layer, "nosuch");
-	CHECK(st->snapshot->add(st, &n, &err) == -1 && err.code == ERR_CONFLICT);
-	CHECK(!st->snapshot->get(st, "n3", &got, &err) && got.bytes == 5);
+	CHECK(store_snapshot_add(st, &n, &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(!store_snapshot_get(st, "n3", &got, &err) && got.bytes == 5);
 	CHECK_STR(got.name, "before");
-	CHECK(!st->snapshot->find(st, "s1", "before", &got, &err));
+	CHECK(!store_snapshot_find(st, "s1", "before", &got, &err));
 	CHECK_STR(got.id, "n3");
-	CHECK(!st->snapshot->find(st, "s2", "before", &got, &err));
+	CHECK(!store_snapshot_find(st, "s2", "before", &got, &err));
 	CHECK_STR(got.id, "n4");
-	CHECK(st->snapshot->find(st, "s1", "", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
-	CHECK(st->snapshot->find(st, "s1", "other", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
-	CHECK(st->snapshot->remove(st, "n9", &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(store_snapshot_find(st, "s1", "", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(store_snapshot_find(st, "s1", "other", &got, &err) == -1 &&
+	      err.code == ERR_NOT_FOUND);
+	CHECK(store_snapshot_remove(st, "n9", &err) == -1 && err.code == ERR_NOT_FOUND);
 }
 
 /* The ids of a page, joined, and "..." where more follow. */
@@ -229,7 +230,7 @@ static const char *snapshots(struct store *st, struct store_snapshot_filter f, u
 	struct err err;
 
 	text[0] = '\0';
-	if (st->snapshot->list(st, &f, page, &l, &err) < 0)
+	if (store_snapshot_list(st, &f, page, &l, &err) < 0)
 		return err.code == ERR_INVALID ? "invalid" : "error";
 	for (size_t i = 0; i < l.count; i++)
 		strcat(strcat(text, i ? " " : ""), l.items[i].id);
@@ -253,7 +254,7 @@ static void add_snapshots(struct store *st)
 		struct store_session s = session(of[i]);
 
 		strcpy(s.user, i == 0 ? "ann" : i == 1 ? "bob" : "");
-		CHECK(!st->session->create(st, &s, NULL, &err));
+		CHECK(!store_session_create(st, &s, NULL, &err));
 	}
 	for (int i = 0; i < 6; i++) {
 		struct store_snapshot n = { .layer = "l1" };
@@ -261,7 +262,7 @@ static void add_snapshots(struct store *st)
 		snprintf(n.id, sizeof(n.id), "n%d", i + 1);
 		strcpy(n.tenant, i == 4 ? "t2" : "t");
 		strcpy(n.session, of[i]);
-		CHECK(!st->snapshot->add(st, &n, &err));
+		CHECK(!store_snapshot_add(st, &n, &err));
 	}
 }
 
@@ -271,7 +272,7 @@ static void snapshots_are_listed_by_whose_they_are(void)
 
 	OPEN();
 	add_snapshots(st);
-	changes = st->changes(st);
+	changes = store_changes(st);
 	CHECK_STR(SNAPSHOTS("t"), "n1 n2 n3 n4 n6");
 	CHECK_STR(SNAPSHOTS("t2"), "n5");
 	CHECK_STR(SNAPSHOTS("t3"), "");
@@ -291,7 +292,7 @@ static void snapshots_are_listed_by_whose_they_are(void)
 		  "n1 ...");
 	CHECK_STR(snapshots(st, (struct store_snapshot_filter){ "t", .user = "ann" }, 1, &after),
 		  "n6");
-	CHECK(st->changes(st) == changes);
+	CHECK(store_changes(st) == changes);
 }
 
 static void a_snapshot_is_its_users_while_the_tombstone_stands(void)
@@ -300,15 +301,15 @@ static void a_snapshot_is_its_users_while_the_tombstone_stands(void)
 
 	OPEN();
 	add_snapshots(st);
-	CHECK(!st->session->get(st, "s1", &s, &err));
+	CHECK(!store_session_get(st, "s1", &s, &err));
 	s.cause.at = 50;
-	CHECK(!st->session->bury(st, &s, NULL, NULL, &err));
+	CHECK(!store_session_bury(st, &s, NULL, NULL, &err));
 	store_session_fini(&s);
 	CHECK_STR(SNAPSHOTS("t", .user = "ann"), "n1 n6");
-	CHECK(!st->session->remove(st, "s1", &err));
+	CHECK(!store_session_remove(st, "s1", &err));
 	CHECK_STR(SNAPSHOTS("t", .user = "ann"), "n1 n6");
 	CHECK_STR(SNAPSHOTS("t", .user = "bob"), "n2");
-	CHECK(!st->tombstone->prune(st, 51, &err));
+	CHECK(!store_tombstone_prune(st, 51, &err));
 	CHECK_STR(SNAPSHOTS("t", .user = "ann"), "");
 	CHECK_STR(SNAPSHOTS("t", .session = "s1"), "n1 n6");
 	CHECK_STR(SNAPSHOTS("t"), "n1 n2 n3 n4 n6");
@@ -344,19 +345,19 @@ static void a_command_ends_once(void)
 	struct store_exec got;
 
 	OPEN();
-	CHECK(!st->exec->record(st, &e, &err) && e.seq > 0);
-	CHECK(st->exec->record(st, &e, &err) == -1 && err.code == ERR_CONFLICT);
-	CHECK(!st->exec->finish(st, &end, &err));
-	CHECK(!st->exec->get(st, "e1", &got, &err));
+	CHECK(!store_exec_record(st, &e, &err) && e.seq > 0);
+	CHECK(store_exec_record(st, &e, &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(!store_exec_finish(st, &end, &err));
+	CHECK(!store_exec_get(st, "e1", &got, &err));
 	CHECK(got.state == 1 && got.timed_out && got.oom_killed && got.truncated && got.background);
 	CHECK(got.exit_code == -1 && got.signal == 9 && got.started_at == 50 && got.ended_at == 60);
 	CHECK(got.stdout_bytes == 1 && got.stderr_bytes == 2 && got.cpu_ms == 3);
 	CHECK(got.max_rss_bytes == 4 && got.incarnation == 2 && got.number == 7);
 	CHECK_STR(got.command, command);
 	store_exec_fini(&got);
-	CHECK(st->exec->finish(st, &end, &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(store_exec_finish(st, &end, &err) == -1 && err.code == ERR_CONFLICT);
 	strcpy(end.id, "e2");
-	CHECK(st->exec->finish(st, &end, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(store_exec_finish(st, &end, &err) == -1 && err.code == ERR_NOT_FOUND);
 }
 
 static void commands_of_a_lost_sandbox_end_together(void)
@@ -370,26 +371,26 @@ static void commands_of_a_lost_sandbox_end_together(void)
 		strcpy(e.session, i == 4 ? "s2" : "s1");
 		e.state = i == 0 ? 1 : 0;
 		e.ended_at = i == 0 ? 10 : 0;
-		CHECK(!st->exec->record(st, &e, &err));
+		CHECK(!store_exec_record(st, &e, &err));
 	}
-	CHECK(!st->exec->finish_all(st, "s1", 3, 77, &err));
-	CHECK(!st->exec->list(st, "s1", all, &l, &err) && l.count == 4);
+	CHECK(!store_exec_finish_all(st, "s1", 3, 77, &err));
+	CHECK(!store_exec_list(st, "s1", all, &l, &err) && l.count == 4);
 	CHECK(l.items[0].state == 1 && l.items[0].ended_at == 10);
 	for (int i = 1; i < 4; i++)
 		CHECK(l.items[i].state == 3 && l.items[i].ended_at == 77);
 	store_exec_list_fini(&l);
-	CHECK(!st->exec->list(st, "s1", (struct store_page){ .limit = 4 }, &l, &err));
+	CHECK(!store_exec_list(st, "s1", (struct store_page){ .limit = 4 }, &l, &err));
 	CHECK(l.count == 4 && !l.next); /* full, and the last */
 	store_exec_list_fini(&l);
-	CHECK(!st->exec->list(st, "s1", (struct store_page){ .after = 2, .limit = 1 }, &l, &err));
+	CHECK(!store_exec_list(st, "s1", (struct store_page){ .after = 2, .limit = 1 }, &l, &err));
 	CHECK(l.count == 1 && l.next == 3);
 	store_exec_list_fini(&l);
-	CHECK(!st->exec->prune(st, 77, &err)); /* e0 only: e4 still runs */
-	CHECK(st->exec->get(st, "e0", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
-	CHECK(!st->exec->prune(st, 1000, &err));
-	CHECK(!st->exec->list(st, "s1", all, &l, &err) && l.count == 0);
+	CHECK(!store_exec_prune(st, 77, &err)); /* e0 only: e4 still runs */
+	CHECK(store_exec_get(st, "e0", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(!store_exec_prune(st, 1000, &err));
+	CHECK(!store_exec_list(st, "s1", all, &l, &err) && l.count == 0);
 	store_exec_list_fini(&l);
-	CHECK(!st->exec->get(st, "e4", &got, &err) && got.state == 0);
+	CHECK(!store_exec_get(st, "e4", &got, &err) && got.state == 0);
 	store_exec_fini(&got);
 }
 
@@ -401,20 +402,20 @@ static void a_repeated_request_leads_to_the_first_result(void)
 	struct store_once again = o, first;
 
 	OPEN();
-	CHECK(st->once->find(st, &o, &first, &err) == -1 && err.code == ERR_NOT_FOUND);
-	CHECK(!st->once->claim(st, &o, NULL, &err));
+	CHECK(store_once_find(st, &o, &first, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(!store_once_claim(st, &o, NULL, &err));
 	strcpy(again.target, "s2");
-	CHECK(!st->once->find(st, &again, &first, &err));
+	CHECK(!store_once_find(st, &again, &first, &err));
 	CHECK_STR(first.target, "s1");
-	CHECK(st->once->claim(st, &again, &first, &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(store_once_claim(st, &again, &first, &err) == -1 && err.code == ERR_CONFLICT);
 	CHECK_STR(first.target, "s1");
-	CHECK(st->once->claim(st, &again, NULL, &err) == -1);
+	CHECK(store_once_claim(st, &again, NULL, &err) == -1);
 	strcpy(again.scope, "s1");
-	CHECK(!st->once->claim(st, &again, NULL, &err));
+	CHECK(!store_once_claim(st, &again, NULL, &err));
 	strcpy(again.tenant, "t2");
-	CHECK(!st->once->claim(st, &again, NULL, &err));
-	CHECK(!st->once->prune(st, 11, &err));
-	CHECK(!st->once->claim(st, &o, NULL, &err));
+	CHECK(!store_once_claim(st, &again, NULL, &err));
+	CHECK(!store_once_prune(st, 11, &err));
+	CHECK(!store_once_claim(st, &o, NULL, &err));
 }
 
 static void run_contract_files(void)

@@ -46,9 +46,9 @@ static void a_session_comes_back_as_it_was(void)
 	struct store_session got;
 
 	OPEN();
-	CHECK(!st->session->create(st, &in, NULL, &err));
+	CHECK(!store_session_create(st, &in, NULL, &err));
 	CHECK(in.version == 1 && in.seq > 0);
-	CHECK(!st->session->get(st, "s1", &got, &err));
+	CHECK(!store_session_get(st, "s1", &got, &err));
 	CHECK_STR(got.spec, spec);
 	CHECK_STR(got.metadata, meta);
 	CHECK(got.nbindings == 2);
@@ -72,15 +72,15 @@ static void a_session_is_found_by_each_of_its_keys(void)
 	OPEN();
 	s.bindings = b;
 	s.nbindings = 2;
-	CHECK(!st->session->create(st, &s, NULL, &err));
+	CHECK(!store_session_create(st, &s, NULL, &err));
 	for (int i = 0; i < 2; i++) {
-		CHECK(!st->session->find(st, "t", &b[i], &got, &err));
+		CHECK(!store_session_find(st, "t", &b[i], &got, &err));
 		CHECK_STR(got.id, "s1");
 		store_session_fini(&got);
 	}
-	CHECK(st->session->find(st, "t", &other, &got, &err) == -1 && err.code == ERR_NOT_FOUND);
-	CHECK(st->session->find(st, "t2", &b[0], &got, &err) == -1 && err.code == ERR_NOT_FOUND);
-	CHECK(st->session->get(st, "s2", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(store_session_find(st, "t", &other, &got, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(store_session_find(st, "t2", &b[0], &got, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(store_session_get(st, "s2", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
 }
 
 static void a_key_is_unique_within_its_tenant_and_a_refused_create_leaves_nothing(void)
@@ -90,17 +90,17 @@ static void a_key_is_unique_within_its_tenant_and_a_refused_create_leaves_nothin
 	struct store_event ev = event("created");
 
 	OPEN();
-	CHECK(!st->session->create(st, &s1, NULL, &err));
+	CHECK(!store_session_create(st, &s1, NULL, &err));
 	s2.bindings = b2;
 	s2.nbindings = 2;
-	CHECK(st->session->create(st, &s2, &ev, &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(store_session_create(st, &s2, &ev, &err) == -1 && err.code == ERR_CONFLICT);
 	CHECK(s2.version == 0 && s2.seq == 0);
-	CHECK(st->session->get(st, "s2", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
-	CHECK(st->session->find(st, "t", &b2[0], &got, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(store_session_get(st, "s2", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(store_session_find(st, "t", &b2[0], &got, &err) == -1 && err.code == ERR_NOT_FOUND);
 	CHECK(last_event(st) == 0);
 	strcpy(s2.tenant, "t2");
-	CHECK(!st->session->create(st, &s2, NULL, &err));
-	CHECK(st->session->create(st, &s2, NULL, &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(!store_session_create(st, &s2, NULL, &err));
+	CHECK(store_session_create(st, &s2, NULL, &err) == -1 && err.code == ERR_CONFLICT);
 }
 
 static void a_record_that_makes_no_sense_is_refused(void)
@@ -111,21 +111,21 @@ static void a_record_that_makes_no_sense_is_refused(void)
 	struct store_session s = session("");
 
 	OPEN();
-	CHECK(st->session->create(st, &s, NULL, &err) == -1 && err.code == ERR_INVALID);
+	CHECK(store_session_create(st, &s, NULL, &err) == -1 && err.code == ERR_INVALID);
 	s = session("s1");
 	s.tenant[0] = '\0';
-	CHECK(st->session->create(st, &s, NULL, &err) == -1 && err.code == ERR_INVALID);
+	CHECK(store_session_create(st, &s, NULL, &err) == -1 && err.code == ERR_INVALID);
 	s = bound("s1", &b, "");
-	CHECK(st->session->create(st, &s, NULL, &err) == -1 && err.code == ERR_INVALID);
+	CHECK(store_session_create(st, &s, NULL, &err) == -1 && err.code == ERR_INVALID);
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		s = session("s1");
 		s.metadata = bad[i];
-		CHECK(st->session->create(st, &s, NULL, &err) == -1 && err.code == ERR_INVALID);
+		CHECK(store_session_create(st, &s, NULL, &err) == -1 && err.code == ERR_INVALID);
 	}
 	s = session("s1");
 	strcpy(s.layer, "nosuch");
-	CHECK(st->session->create(st, &s, NULL, &err) == -1 && err.code == ERR_CONFLICT);
-	CHECK(st->changes(st) == 0 || last_event(st) == 0);
+	CHECK(store_session_create(st, &s, NULL, &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(store_changes(st) == 0 || last_event(st) == 0);
 }
 
 static void an_update_needs_the_current_version(void)
@@ -133,25 +133,26 @@ static void an_update_needs_the_current_version(void)
 	struct store_session s = session("s1"), stale, now;
 
 	OPEN();
-	CHECK(!st->session->create(st, &s, NULL, &err));
+	CHECK(!store_session_create(st, &s, NULL, &err));
 	stale = s;
 	s.state = 3;
 	strcpy(s.template, "u");
-	CHECK(!st->session->update(st, &s, NULL, NULL, &err) && s.version == 2);
+	CHECK(!store_session_update(st, &s, NULL, NULL, &err) && s.version == 2);
 	stale.state = 5;
-	CHECK(st->session->update(st, &stale, NULL, &now, &err) == -1);
+	CHECK(store_session_update(st, &stale, NULL, &now, &err) == -1);
 	CHECK(err.code == ERR_CONFLICT && stale.version == 1);
 	CHECK_STR(err.msg, "session s1 is at version 2, not 1");
 	CHECK(now.version == 2 && now.state == 3);
 	CHECK_STR(now.template, "u");
 	store_session_fini(&now);
-	CHECK(st->session->update(st, &stale, NULL, NULL, &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(store_session_update(st, &stale, NULL, NULL, &err) == -1 && err.code == ERR_CONFLICT);
 	stale.version = 2;
-	CHECK(!st->session->update(st, &stale, NULL, NULL, &err) && stale.version == 3);
-	CHECK(!st->session->get(st, "s1", &now, &err) && now.state == 5 && !now.template[0]);
+	CHECK(!store_session_update(st, &stale, NULL, NULL, &err) && stale.version == 3);
+	CHECK(!store_session_get(st, "s1", &now, &err) && now.state == 5 && !now.template[0]);
 	store_session_fini(&now);
 	stale = session("s2");
-	CHECK(st->session->update(st, &stale, NULL, &now, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(store_session_update(st, &stale, NULL, &now, &err) == -1 &&
+	      err.code == ERR_NOT_FOUND);
 }
 
 static void an_update_leaves_owner_and_keys_alone(void)
@@ -160,14 +161,14 @@ static void an_update_leaves_owner_and_keys_alone(void)
 	struct store_session s = bound("s1", &b, "k"), got;
 
 	OPEN();
-	CHECK(!st->session->create(st, &s, NULL, &err));
+	CHECK(!store_session_create(st, &s, NULL, &err));
 	strcpy(s.tenant, "t2");
 	strcpy(s.user, "u2");
 	s.created_at = 1;
 	s.bindings = NULL;
 	s.nbindings = 0;
-	CHECK(!st->session->update(st, &s, NULL, NULL, &err));
-	CHECK(!st->session->find(st, "t", &b, &got, &err) && got.nbindings == 1);
+	CHECK(!store_session_update(st, &s, NULL, NULL, &err));
+	CHECK(!store_session_find(st, "t", &b, &got, &err) && got.nbindings == 1);
 	CHECK_STR(got.tenant, "t");
 	CHECK(!got.user[0] && got.created_at == 1000);
 	store_session_fini(&got);
@@ -180,14 +181,14 @@ static void a_change_and_its_event_happen_together(void)
 	struct store_event_list l;
 
 	OPEN();
-	CHECK(!st->session->create(st, &s, &ev, &err));
+	CHECK(!store_session_create(st, &s, &ev, &err));
 	stale = s;
 	strcpy(ev.kind, "moved");
-	CHECK(!st->session->update(st, &s, &ev, NULL, &err));
-	CHECK(st->session->update(st, &stale, &ev, NULL, &err) == -1);
-	CHECK(st->session->update(st, &s, &bad, NULL, &err) == -1 && err.code == ERR_INVALID);
+	CHECK(!store_session_update(st, &s, &ev, NULL, &err));
+	CHECK(store_session_update(st, &stale, &ev, NULL, &err) == -1);
+	CHECK(store_session_update(st, &s, &bad, NULL, &err) == -1 && err.code == ERR_INVALID);
 	CHECK(s.version == 2);
-	CHECK(!st->event->since(st, 0, NULL, NULL, 100, &l, &err) && l.count == 2);
+	CHECK(!store_event_since(st, 0, NULL, NULL, 100, &l, &err) && l.count == 2);
 	CHECK_STR(l.items[0].kind, "created");
 	CHECK_STR(l.items[0].tenant, "t");
 	CHECK_STR(l.items[0].session, "s1");
@@ -205,32 +206,32 @@ static void a_key_moves_from_one_session_to_another(void)
 
 	OPEN();
 	strcpy(s3.tenant, "t2");
-	CHECK(!st->session->create(st, &s1, NULL, &err) &&
-	      !st->session->create(st, &s2, NULL, &err));
-	CHECK(!st->session->create(st, &s3, NULL, &err));
-	CHECK(st->session->rebind(st, "t", &b, "s2", "s1", &u, &err) == -1 &&
+	CHECK(!store_session_create(st, &s1, NULL, &err) &&
+	      !store_session_create(st, &s2, NULL, &err));
+	CHECK(!store_session_create(st, &s3, NULL, &err));
+	CHECK(store_session_rebind(st, "t", &b, "s2", "s1", &u, &err) == -1 &&
 	      err.code == ERR_CONFLICT);
-	CHECK(st->session->rebind(st, "t", &b, NULL, "s2", &u, &err) == -1 &&
+	CHECK(store_session_rebind(st, "t", &b, NULL, "s2", &u, &err) == -1 &&
 	      err.code == ERR_CONFLICT);
-	CHECK(st->session->rebind(st, "t", &b, "s1", "s9", &u, &err) == -1 &&
+	CHECK(store_session_rebind(st, "t", &b, "s1", "s9", &u, &err) == -1 &&
 	      err.code == ERR_CONFLICT);
-	CHECK(st->session->rebind(st, "t", &b, "s1", "s3", &u, &err) == -1 &&
+	CHECK(store_session_rebind(st, "t", &b, "s1", "s3", &u, &err) == -1 &&
 	      err.code == ERR_CONFLICT);
-	CHECK(st->user->get(st, "t", "u1", &seen, &err) == -1 && err.code == ERR_NOT_FOUND);
-	CHECK(!st->session->find(st, "t", &b, &got, &err) && got.version == 1);
+	CHECK(store_user_get(st, "t", "u1", &seen, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(!store_session_find(st, "t", &b, &got, &err) && got.version == 1);
 	CHECK_STR(got.id, "s1");
 	store_session_fini(&got);
-	CHECK(!st->session->rebind(st, "t", &b, "s1", "s2", &u, &err));
-	CHECK(!st->session->find(st, "t", &b, &got, &err) && got.version == 2);
+	CHECK(!store_session_rebind(st, "t", &b, "s1", "s2", &u, &err));
+	CHECK(!store_session_find(st, "t", &b, &got, &err) && got.version == 2);
 	CHECK_STR(got.id, "s2");
 	store_session_fini(&got);
-	CHECK(!st->session->get(st, "s1", &got, &err) && got.version == 2 && got.nbindings == 0);
+	CHECK(!store_session_get(st, "s1", &got, &err) && got.version == 2 && got.nbindings == 0);
 	store_session_fini(&got);
-	CHECK(!st->user->get(st, "t", "u1", &seen, &err));
+	CHECK(!store_user_get(st, "t", "u1", &seen, &err));
 	CHECK_STR(seen.project, "p2");
-	CHECK(!st->session->rebind(st, "t", &loose, NULL, "s1", NULL, &err));
-	CHECK(!st->session->rebind(st, "t", &loose, "s1", NULL, NULL, &err));
-	CHECK(st->session->find(st, "t", &loose, &got, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(!store_session_rebind(st, "t", &loose, NULL, "s1", NULL, &err));
+	CHECK(!store_session_rebind(st, "t", &loose, "s1", NULL, NULL, &err));
+	CHECK(store_session_find(st, "t", &loose, &got, &err) == -1 && err.code == ERR_NOT_FOUND);
 }
 
 static void one_that_came_to_nothing_leaves_only_its_event(void)
@@ -241,16 +242,16 @@ static void one_that_came_to_nothing_leaves_only_its_event(void)
 	struct store_tombstone t;
 
 	OPEN();
-	CHECK(!st->session->create(st, &s, NULL, &err));
+	CHECK(!store_session_create(st, &s, NULL, &err));
 	s.version = 7;
-	CHECK(st->session->retract(st, &s, &ev, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(store_session_retract(st, &s, &ev, &err) == -1 && err.code == ERR_NOT_FOUND);
 	s.version = 1;
-	CHECK(!st->session->retract(st, &s, &ev, &err));
-	CHECK(st->session->retract(st, &s, &ev, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(!store_session_retract(st, &s, &ev, &err));
+	CHECK(store_session_retract(st, &s, &ev, &err) == -1 && err.code == ERR_NOT_FOUND);
 	CHECK(last_event(st) == 1);
-	CHECK(st->session->get(st, "s1", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
-	CHECK(st->tombstone->get(st, "s1", &t, &err) == -1 && err.code == ERR_NOT_FOUND);
-	CHECK(!st->session->create(st, &next, NULL, &err));
+	CHECK(store_session_get(st, "s1", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(store_tombstone_get(st, "s1", &t, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(!store_session_create(st, &next, NULL, &err));
 }
 
 static void a_buried_session_frees_its_keys_and_leaves_a_tombstone(void)
@@ -262,30 +263,30 @@ static void a_buried_session_frees_its_keys_and_leaves_a_tombstone(void)
 
 	OPEN();
 	strcpy(s.user, "u");
-	CHECK(!st->session->create(st, &s, NULL, &err));
-	CHECK(st->session->remove(st, "s1", &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(!store_session_create(st, &s, NULL, &err));
+	CHECK(store_session_remove(st, "s1", &err) == -1 && err.code == ERR_CONFLICT);
 	s.cause = (struct store_cause){ "asked", "by hand", "alice", 7000 };
 	s.version = 9;
-	CHECK(st->session->bury(st, &s, &ev, NULL, &err) == -1 && err.code == ERR_CONFLICT);
-	CHECK(st->tombstone->get(st, "s1", &t, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(store_session_bury(st, &s, &ev, NULL, &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(store_tombstone_get(st, "s1", &t, &err) == -1 && err.code == ERR_NOT_FOUND);
 	s.version = 1;
-	CHECK(!st->session->bury(st, &s, &ev, NULL, &err) && s.version == 2);
+	CHECK(!store_session_bury(st, &s, &ev, NULL, &err) && s.version == 2);
 	CHECK(last_event(st) == 1);
-	CHECK(!st->session->get(st, "s1", &got, &err) && got.nbindings == 0);
+	CHECK(!store_session_get(st, "s1", &got, &err) && got.nbindings == 0);
 	store_session_fini(&got);
-	CHECK(st->session->find(st, "t", &b, &got, &err) == -1 && err.code == ERR_NOT_FOUND);
-	CHECK(!st->session->create(st, &next, NULL, &err));
-	CHECK(!st->session->remove(st, "s1", &err));
-	CHECK(st->session->remove(st, "s1", &err) == -1 && err.code == ERR_NOT_FOUND);
-	CHECK(!st->tombstone->get(st, "s1", &t, &err) && t.cause.at == 7000 &&
+	CHECK(store_session_find(st, "t", &b, &got, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(!store_session_create(st, &next, NULL, &err));
+	CHECK(!store_session_remove(st, "s1", &err));
+	CHECK(store_session_remove(st, "s1", &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(!store_tombstone_get(st, "s1", &t, &err) && t.cause.at == 7000 &&
 	      t.created_at == 1000);
 	CHECK_STR(t.cause.code, "asked");
 	CHECK_STR(t.cause.text, "by hand");
 	CHECK_STR(t.cause.actor, "alice");
 	CHECK_STR(t.user, "u");
-	CHECK(!st->tombstone->find(st, "t", &b, &t, &err));
+	CHECK(!store_tombstone_find(st, "t", &b, &t, &err));
 	CHECK_STR(t.session, "s1");
-	CHECK(st->tombstone->find(st, "t2", &b, &t, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(store_tombstone_find(st, "t2", &b, &t, &err) == -1 && err.code == ERR_NOT_FOUND);
 }
 
 static void burying_twice_keeps_the_first_cause(void)
@@ -295,16 +296,16 @@ static void burying_twice_keeps_the_first_cause(void)
 	struct store_tombstone t;
 
 	OPEN();
-	CHECK(!st->session->create(st, &s, NULL, &err));
+	CHECK(!store_session_create(st, &s, NULL, &err));
 	strcpy(s.cause.code, "first");
-	CHECK(!st->session->bury(st, &s, NULL, NULL, &err));
+	CHECK(!store_session_bury(st, &s, NULL, NULL, &err));
 	strcpy(s.cause.code, "second");
-	CHECK(!st->session->bury(st, &s, NULL, NULL, &err));
-	CHECK(!st->tombstone->find(st, "t", &b, &t, &err));
+	CHECK(!store_session_bury(st, &s, NULL, NULL, &err));
+	CHECK(!store_tombstone_find(st, "t", &b, &t, &err));
 	CHECK_STR(t.cause.code, "first");
-	CHECK(!st->session->create(st, &next, NULL, &err));
-	CHECK(!st->session->bury(st, &next, NULL, NULL, &err));
-	CHECK(!st->tombstone->find(st, "t", &b, &t, &err));
+	CHECK(!store_session_create(st, &next, NULL, &err));
+	CHECK(!store_session_bury(st, &next, NULL, NULL, &err));
+	CHECK(!store_tombstone_find(st, "t", &b, &t, &err));
 	CHECK_STR(t.session, "s2"); /* the last that had the key */
 }
 
@@ -320,14 +321,14 @@ static void tombstones_are_pruned_by_time(void)
 
 		snprintf(id, sizeof(id), "s%d", i);
 		s = bound(id, &b[i], id);
-		CHECK(!st->session->create(st, &s, NULL, &err));
+		CHECK(!store_session_create(st, &s, NULL, &err));
 		s.cause.at = 100 * i;
-		CHECK(!st->session->bury(st, &s, NULL, NULL, &err));
+		CHECK(!store_session_bury(st, &s, NULL, NULL, &err));
 	}
-	CHECK(!st->tombstone->prune(st, 101, &err));
-	CHECK(st->tombstone->get(st, "s0", &t, &err) == -1 && err.code == ERR_NOT_FOUND);
-	CHECK(st->tombstone->find(st, "t", &b[1], &t, &err) == -1 && err.code == ERR_NOT_FOUND);
-	CHECK(!st->tombstone->find(st, "t", &b[2], &t, &err));
+	CHECK(!store_tombstone_prune(st, 101, &err));
+	CHECK(store_tombstone_get(st, "s0", &t, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(store_tombstone_find(st, "t", &b[1], &t, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(!store_tombstone_find(st, "t", &b[2], &t, &err));
 	CHECK_STR(t.session, "s2");
 }
 
@@ -349,7 +350,7 @@ static int add_sessions(struct store *st, int n)
 		s.due_at = i % 7 ? 1000 - i : 0;
 		s.memory_bytes = 10;
 		s.disk_bytes = 100;
-		if (st->session->create(st, &s, NULL, &err) < 0)
+		if (store_session_create(st, &s, NULL, &err) < 0)
 			return -1;
 	}
 	return 0;
@@ -361,7 +362,7 @@ static int count(struct store *st, struct store_session_filter f)
 	struct err err;
 	int n;
 
-	if (st->session->list(st, &f, all, &l, &err) < 0)
+	if (store_session_list(st, &f, all, &l, &err) < 0)
 		return -1;
 	n = (int)l.count;
 	store_session_list_fini(&l);
@@ -401,7 +402,7 @@ static void pages_give_each_record_once_while_others_come_and_go(void)
 		struct store_session_list l;
 		struct store_session late = session("late");
 
-		CHECK(!st->session->list(st, &any, page, &l, &err));
+		CHECK(!store_session_list(st, &any, page, &l, &err));
 		for (size_t i = 0; i < l.count; i++) {
 			CHECK(l.items[i].seq > before);
 			before = l.items[i].seq;
@@ -409,17 +410,17 @@ static void pages_give_each_record_once_while_others_come_and_go(void)
 		seen += (int)l.count;
 		/* what was listed goes away, and something new comes */
 		if (l.count > 0)
-			CHECK(!st->session->remove(st, l.items[0].id, &err));
+			CHECK(!store_session_remove(st, l.items[0].id, &err));
 		if (page.after == 0)
-			CHECK(!st->session->create(st, &late, NULL, &err));
+			CHECK(!store_session_create(st, &late, NULL, &err));
 		page.after = l.next;
 		store_session_list_fini(&l);
 	} while (page.after);
 	CHECK(seen == 61);
 	page.limit = 0;
-	CHECK(st->session->list(st, &any, page, &(struct store_session_list){ 0 }, &err) == -1);
+	CHECK(store_session_list(st, &any, page, &(struct store_session_list){ 0 }, &err) == -1);
 	page.limit = STORE_PAGE_MAX + 1;
-	CHECK(st->session->list(st, &any, page, &(struct store_session_list){ 0 }, &err) == -1);
+	CHECK(store_session_list(st, &any, page, &(struct store_session_list){ 0 }, &err) == -1);
 	CHECK(err.code == ERR_INVALID);
 }
 
@@ -429,14 +430,14 @@ static void what_is_due_comes_longest_due_first(void)
 
 	OPEN();
 	CHECK(!add_sessions(st, 60));
-	CHECK(!st->session->due(st, 940, 100, &l, &err) && l.count == 0);
+	CHECK(!store_session_due(st, 940, 100, &l, &err) && l.count == 0);
 	store_session_list_fini(&l);
-	CHECK(!st->session->due(st, 950, 100, &l, &err) && l.count == 9); /* 50..59 but 56 */
+	CHECK(!store_session_due(st, 950, 100, &l, &err) && l.count == 9); /* 50..59 but 56 */
 	for (size_t i = 0; i < l.count; i++)
 		CHECK(l.items[i].due_at > 0 && l.items[i].due_at <= 950 &&
 		      (i == 0 || l.items[i].due_at > l.items[i - 1].due_at));
 	store_session_list_fini(&l);
-	CHECK(!st->session->due(st, INT64_MAX, 3, &l, &err) && l.count == 3);
+	CHECK(!store_session_due(st, INT64_MAX, 3, &l, &err) && l.count == 3);
 	CHECK(l.items[0].due_at == 941);
 	store_session_list_fini(&l);
 }

@@ -12,7 +12,7 @@ static int add_project(struct store *st, const char *id, const char *owner, cons
 	snprintf(p.id, sizeof(p.id), "%s", id);
 	snprintf(p.owner, sizeof(p.owner), "%s", owner);
 	snprintf(p.team, sizeof(p.team), "%s", team);
-	return st->project->add(st, &p, &err) < 0 ? -(int)err.code : 0;
+	return store_project_add(st, &p, &err) < 0 ? -(int)err.code : 0;
 }
 
 static void projects_are_seen_by_their_owner_and_team(void)
@@ -25,20 +25,20 @@ static void projects_are_seen_by_their_owner_and_team(void)
 	CHECK(!add_project(st, "p1", "ann", "") && !add_project(st, "p2", "ann", "red"));
 	CHECK(!add_project(st, "p3", "bob", ""));
 	CHECK(add_project(st, "p1", "x", "") == -ERR_CONFLICT);
-	CHECK(!st->team->put(st, &m, &err));
-	CHECK(!st->project->list(st, "t", "bob", all, &l, &err) && l.count == 2);
+	CHECK(!store_team_put(st, &m, &err));
+	CHECK(!store_project_list(st, "t", "bob", all, &l, &err) && l.count == 2);
 	CHECK_STR(l.items[0].id, "p2");
 	CHECK_STR(l.items[1].id, "p3");
 	store_project_list_fini(&l);
-	CHECK(!st->project->list(st, "t", NULL, all, &l, &err) && l.count == 3);
+	CHECK(!store_project_list(st, "t", NULL, all, &l, &err) && l.count == 3);
 	store_project_list_fini(&l);
-	CHECK(!st->project->list(st, "t2", "ann", all, &l, &err) && l.count == 0);
+	CHECK(!store_project_list(st, "t2", "ann", all, &l, &err) && l.count == 0);
 	store_project_list_fini(&l);
-	CHECK(!st->project->get(st, "t", "p2", &p, &err));
+	CHECK(!store_project_get(st, "t", "p2", &p, &err));
 	CHECK_STR(p.owner, "ann");
-	CHECK(st->project->get(st, "t2", "p2", &p, &err) == -1 && err.code == ERR_NOT_FOUND);
-	CHECK(!st->project->remove(st, "t", "p2", &err));
-	CHECK(st->project->remove(st, "t", "p2", &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(store_project_get(st, "t2", "p2", &p, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(!store_project_remove(st, "t", "p2", &err));
+	CHECK(store_project_remove(st, "t", "p2", &err) == -1 && err.code == ERR_NOT_FOUND);
 }
 
 static void a_fragment_keeps_ten_thousand_files_byte_for_byte(void)
@@ -59,9 +59,9 @@ static void a_fragment_keeps_ten_thousand_files_byte_for_byte(void)
 		files[i] = (struct store_file){ paths[i], bytes[i], (size_t)i % 9 };
 	}
 	files[N] = files[0];
-	CHECK(st->fragment->add(st, &f, files, N + 1, &err) == -1 && err.code == ERR_INVALID);
-	CHECK(!st->fragment->add(st, &f, files, N, &err) && f.files == N && f.seq > 0);
-	CHECK(!st->fragment->files(st, "t", "f1", &l, &err) && l.count == N);
+	CHECK(store_fragment_add(st, &f, files, N + 1, &err) == -1 && err.code == ERR_INVALID);
+	CHECK(!store_fragment_add(st, &f, files, N, &err) && f.files == N && f.seq > 0);
+	CHECK(!store_fragment_files(st, "t", "f1", &l, &err) && l.count == N);
 	for (int i = 0; i < N; i++) {
 		const struct store_file *got = &l.items[N - 1 - i];
 
@@ -79,16 +79,16 @@ static void a_fragment_is_added_whole_or_not_at_all(void)
 	struct store_fragment f = { .tenant = "t", .id = "f1", .project = "p1" }, got;
 
 	OPEN();
-	CHECK(st->fragment->add(st, &f, files, 2, &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(store_fragment_add(st, &f, files, 2, &err) == -1 && err.code == ERR_CONFLICT);
 	CHECK(!add_project(st, "p1", "ann", ""));
-	CHECK(st->fragment->add(st, &f, files, 3, &err) == -1 && err.code == ERR_CONFLICT);
-	CHECK(st->fragment->get(st, "t", "f1", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(store_fragment_add(st, &f, files, 3, &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(store_fragment_get(st, "t", "f1", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
 	CHECK(f.seq == 0);
-	CHECK(!st->fragment->add(st, &f, files, 2, &err) && f.bytes == 2);
-	CHECK(st->fragment->add(st, &f, files, 2, &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(!store_fragment_add(st, &f, files, 2, &err) && f.bytes == 2);
+	CHECK(store_fragment_add(st, &f, files, 2, &err) == -1 && err.code == ERR_CONFLICT);
 	strcpy(f.id, "f2");
 	strcpy(f.snapshot, "nosuch");
-	CHECK(st->fragment->add(st, &f, NULL, 0, &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(store_fragment_add(st, &f, NULL, 0, &err) == -1 && err.code == ERR_CONFLICT);
 }
 
 static void fragments_are_listed_newest_first_and_go_with_their_project(void)
@@ -102,35 +102,35 @@ static void fragments_are_listed_newest_first_and_go_with_their_project(void)
 
 	OPEN();
 	CHECK(!add_project(st, "p1", "ann", "") && !add_project(st, "p2", "ann", ""));
-	CHECK(!add_layer(st, "l1", "", 1) && !st->snapshot->add(st, &n, &err));
+	CHECK(!add_layer(st, "l1", "", 1) && !store_snapshot_add(st, &n, &err));
 	for (int i = 0; i < 5; i++) {
 		snprintf(f.id, sizeof(f.id), "f%d", i);
 		strcpy(f.project, i == 2 ? "p2" : "p1");
 		strcpy(f.snapshot, i == 4 ? "n1" : "");
-		CHECK(!st->fragment->add(st, &f, &file, 1, &err));
+		CHECK(!store_fragment_add(st, &f, &file, 1, &err));
 	}
-	CHECK(st->snapshot->remove(st, "n1", &err) == -1 && err.code == ERR_CONFLICT);
-	CHECK(!st->fragment->list(st, "t", "p1", (struct store_page){ .limit = 4 }, &l, &err));
+	CHECK(store_snapshot_remove(st, "n1", &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(!store_fragment_list(st, "t", "p1", (struct store_page){ .limit = 4 }, &l, &err));
 	CHECK(l.count == 4 && !l.next); /* full, and the last */
 	store_fragment_list_fini(&l);
-	CHECK(!st->fragment->list(st, "t", "p1", (struct store_page){ .limit = 3 }, &l, &err));
+	CHECK(!store_fragment_list(st, "t", "p1", (struct store_page){ .limit = 3 }, &l, &err));
 	CHECK(l.count == 3 && l.next);
 	CHECK_STR(l.items[0].id, "f4");
 	CHECK_STR(l.items[2].id, "f1");
 	f.seq = l.next;
 	store_fragment_list_fini(&l);
-	CHECK(!st->fragment->list(st, "t", "p1", (struct store_page){ f.seq, 3 }, &l, &err));
+	CHECK(!store_fragment_list(st, "t", "p1", (struct store_page){ f.seq, 3 }, &l, &err));
 	CHECK(l.count == 1 && !l.next);
 	CHECK_STR(l.items[0].id, "f0");
 	store_fragment_list_fini(&l);
-	CHECK(!st->fragment->remove(st, "t", "f0", &err));
-	CHECK(st->fragment->remove(st, "t", "f0", &err) == -1 && err.code == ERR_NOT_FOUND);
-	CHECK(!st->project->remove(st, "t", "p1", &err));
-	CHECK(st->fragment->get(st, "t", "f4", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
-	CHECK(st->fragment->files(st, "t", "f4", &files, &err) == -1);
-	CHECK(!st->fragment->files(st, "t", "f2", &files, &err) && files.count == 1);
+	CHECK(!store_fragment_remove(st, "t", "f0", &err));
+	CHECK(store_fragment_remove(st, "t", "f0", &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(!store_project_remove(st, "t", "p1", &err));
+	CHECK(store_fragment_get(st, "t", "f4", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(store_fragment_files(st, "t", "f4", &files, &err) == -1);
+	CHECK(!store_fragment_files(st, "t", "f2", &files, &err) && files.count == 1);
 	store_file_list_fini(&files);
-	CHECK(!st->snapshot->remove(st, "n1", &err));
+	CHECK(!store_snapshot_remove(st, "n1", &err));
 }
 
 /* ---- people -------------------------------------------------------------------------------- */
@@ -141,22 +141,22 @@ static void a_user_is_made_once_and_then_changed(void)
 	struct store_user_list l;
 
 	OPEN();
-	CHECK(!st->user->put(st, &u, &err));
+	CHECK(!store_user_put(st, &u, &err));
 	strcpy(u.email, "ann@example.org");
 	strcpy(u.project, "p1");
 	u.created_at = 99;
-	CHECK(!st->user->put(st, &u, &err));
-	CHECK(!st->user->get(st, "t", "u1", &got, &err) && got.created_at == 5);
+	CHECK(!store_user_put(st, &u, &err));
+	CHECK(!store_user_get(st, "t", "u1", &got, &err) && got.created_at == 5);
 	CHECK_STR(got.name, "Ann");
 	CHECK_STR(got.email, "ann@example.org");
-	CHECK(st->user->get(st, "t2", "u1", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(store_user_get(st, "t2", "u1", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
 	strcpy(u.id, "u2");
-	CHECK(!st->user->put(st, &u, &err));
-	CHECK(!st->user->list(st, "t", all, &l, &err) && l.count == 2 &&
+	CHECK(!store_user_put(st, &u, &err));
+	CHECK(!store_user_list(st, "t", all, &l, &err) && l.count == 2 &&
 	      l.items[1].seq > l.items[0].seq);
 	store_user_list_fini(&l);
 	u.id[0] = '\0';
-	CHECK(st->user->put(st, &u, &err) == -1 && err.code == ERR_INVALID);
+	CHECK(store_user_put(st, &u, &err) == -1 && err.code == ERR_INVALID);
 }
 
 static void a_member_has_one_role(void)
@@ -165,18 +165,19 @@ static void a_member_has_one_role(void)
 	struct store_member_list l;
 
 	OPEN();
-	CHECK(!st->team->put(st, &m, &err));
+	CHECK(!store_team_put(st, &m, &err));
 	m.role = 1;
-	CHECK(!st->team->put(st, &m, &err));
+	CHECK(!store_team_put(st, &m, &err));
 	strcpy(m.user, "ann");
-	CHECK(!st->team->put(st, &m, &err));
-	CHECK(!st->team->get(st, "t", "red", "bob", &got, &err) && got.role == 1);
-	CHECK(st->team->get(st, "t", "blue", "bob", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
-	CHECK(!st->team->list(st, "t", "red", &l, &err) && l.count == 2);
+	CHECK(!store_team_put(st, &m, &err));
+	CHECK(!store_team_get(st, "t", "red", "bob", &got, &err) && got.role == 1);
+	CHECK(store_team_get(st, "t", "blue", "bob", &got, &err) == -1 &&
+	      err.code == ERR_NOT_FOUND);
+	CHECK(!store_team_list(st, "t", "red", &l, &err) && l.count == 2);
 	CHECK_STR(l.items[0].user, "ann");
 	store_member_list_fini(&l);
-	CHECK(!st->team->remove(st, "t", "red", "bob", &err));
-	CHECK(st->team->remove(st, "t", "red", "bob", &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(!store_team_remove(st, "t", "red", "bob", &err));
+	CHECK(store_team_remove(st, "t", "red", "bob", &err) == -1 && err.code == ERR_NOT_FOUND);
 }
 
 static void a_key_is_found_by_its_hash_only(void)
@@ -188,22 +189,22 @@ static void a_key_is_found_by_its_hash_only(void)
 	struct store_key_list l;
 
 	OPEN();
-	CHECK(!st->key->add(st, &k, &err));
-	CHECK(st->key->add(st, &k, &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(!store_key_add(st, &k, &err));
+	CHECK(store_key_add(st, &k, &err) == -1 && err.code == ERR_CONFLICT);
 	strcpy(k.id, "k2");
-	CHECK(st->key->add(st, &k, &err) == -1 && err.code == ERR_CONFLICT);
-	CHECK(!st->key->find(st, k.hash, &got, &err) && memcmp(got.hash, k.hash, STORE_HASH) == 0);
+	CHECK(store_key_add(st, &k, &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(!store_key_find(st, k.hash, &got, &err) && memcmp(got.hash, k.hash, STORE_HASH) == 0);
 	CHECK_STR(got.id, "k1");
 	k.hash[STORE_HASH - 1] = 1;
-	CHECK(st->key->find(st, k.hash, &got, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(store_key_find(st, k.hash, &got, &err) == -1 && err.code == ERR_NOT_FOUND);
 	strcpy(k.tenant, "t2");
-	CHECK(!st->key->add(st, &k, &err));
-	CHECK(!st->key->list(st, "t", all, &l, &err) && l.count == 1);
+	CHECK(!store_key_add(st, &k, &err));
+	CHECK(!store_key_list(st, "t", all, &l, &err) && l.count == 1);
 	store_key_list_fini(&l);
-	CHECK(!st->key->list(st, NULL, all, &l, &err) && l.count == 2);
+	CHECK(!store_key_list(st, NULL, all, &l, &err) && l.count == 2);
 	store_key_list_fini(&l);
-	CHECK(!st->key->remove(st, "k1", &err));
-	CHECK(st->key->remove(st, "k1", &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(!store_key_remove(st, "k1", &err));
+	CHECK(store_key_remove(st, "k1", &err) == -1 && err.code == ERR_NOT_FOUND);
 }
 
 static void usage_is_what_the_sessions_say(void)
@@ -213,26 +214,26 @@ static void usage_is_what_the_sessions_say(void)
 
 	OPEN();
 	CHECK(!add_sessions(st, 60));
-	CHECK(st->quota->get(st, "t", "u0", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
-	CHECK(!st->quota->set(st, &q, &err));
+	CHECK(store_quota_get(st, "t", "u0", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(!store_quota_set(st, &q, &err));
 	q.sandboxes = 5;
-	CHECK(!st->quota->set(st, &q, &err));
+	CHECK(!store_quota_set(st, &q, &err));
 	q.user[0] = '\0'; /* the tenant itself */
 	q.sandboxes = 50;
-	CHECK(!st->quota->set(st, &q, &err));
-	CHECK(!st->quota->get(st, "t", "u0", &got, &err) && got.sandboxes == 5 && got.cpu_ms == 9);
-	CHECK(!st->quota->get(st, "t", "", &got, &err) && got.sandboxes == 50 && !got.user[0]);
-	CHECK(!st->quota->charge(st, "t", "u0", 70, &err) &&
-	      !st->quota->charge(st, "t", "u0", 5, &err));
-	CHECK(!st->quota->charge(st, "t", "", 1, &err));
-	CHECK(!st->quota->usage(st, "t", "u0", 1 << 2, &u, &err));
+	CHECK(!store_quota_set(st, &q, &err));
+	CHECK(!store_quota_get(st, "t", "u0", &got, &err) && got.sandboxes == 5 && got.cpu_ms == 9);
+	CHECK(!store_quota_get(st, "t", "", &got, &err) && got.sandboxes == 50 && !got.user[0]);
+	CHECK(!store_quota_charge(st, "t", "u0", 70, &err) &&
+	      !store_quota_charge(st, "t", "u0", 5, &err));
+	CHECK(!store_quota_charge(st, "t", "", 1, &err));
+	CHECK(!store_quota_usage(st, "t", "u0", 1 << 2, &u, &err));
 	CHECK(u.sessions == 20 && u.disk_bytes == 2000 && u.cpu_ms == 75);
 	CHECK(u.active == 4 && u.memory_bytes == 40);
-	CHECK(!st->quota->usage(st, NULL, NULL, 1 << 2, &u, &err));
+	CHECK(!store_quota_usage(st, NULL, NULL, 1 << 2, &u, &err));
 	CHECK(u.sessions == 60 && u.active == 12 && u.cpu_ms == 76);
-	CHECK(!st->quota->usage(st, "t", "nobody", 1, &u, &err) && u.sessions == 0 &&
+	CHECK(!store_quota_usage(st, "t", "nobody", 1, &u, &err) && u.sessions == 0 &&
 	      u.active == 0);
-	CHECK(st->quota->usage(st, "t", "", 1, &u, &err) == -1 && err.code == ERR_INVALID);
+	CHECK(store_quota_usage(st, "t", "", 1, &u, &err) == -1 && err.code == ERR_INVALID);
 }
 
 /* ---- policies ------------------------------------------------------------------------------ */
@@ -253,12 +254,12 @@ static void a_policy_is_its_tenants_and_can_be_changed(void)
 	struct store_policy_list l;
 
 	OPEN();
-	CHECK(st->policy->get(st, "t", "one", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
-	CHECK(st->policy->update(st, &p, &err) == -1 && err.code == ERR_NOT_FOUND);
-	CHECK(!st->policy->add(st, &p, &err) && p.seq > 0);
-	CHECK(st->policy->add(st, &p, &err) == -1 && err.code == ERR_CONFLICT);
-	CHECK(st->policy->get(st, "t2", "one", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
-	CHECK(!st->policy->get(st, "t", "one", &got, &err));
+	CHECK(store_policy_get(st, "t", "one", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(store_policy_update(st, &p, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(!store_policy_add(st, &p, &err) && p.seq > 0);
+	CHECK(store_policy_add(st, &p, &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(store_policy_get(st, "t2", "one", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(!store_policy_get(st, "t", "one", &got, &err));
 	CHECK(got.max_active_per_user == 1 && got.on_exceed == 1 && got.idle_timeout_ms == 5);
 	CHECK(got.created_at == 7 && !got.max_lifetime_ms);
 	CHECK_STR(got.limits, limits);
@@ -268,18 +269,18 @@ static void a_policy_is_its_tenants_and_can_be_changed(void)
 	p.limits = p.commands = NULL;
 	p.max_active_per_user = 3;
 	p.created_at = 99;
-	CHECK(!st->policy->update(st, &p, &err) && !st->policy->get(st, "t", "one", &got, &err));
+	CHECK(!store_policy_update(st, &p, &err) && !store_policy_get(st, "t", "one", &got, &err));
 	CHECK(got.max_active_per_user == 3 && !got.limits && !got.commands && got.created_at == 7);
 	strcpy(p.tenant, "t2");
-	CHECK(!st->policy->add(st, &p, &err));
-	CHECK(!st->policy->list(st, "t", all, &l, &err) && l.count == 1 && !l.next);
+	CHECK(!store_policy_add(st, &p, &err));
+	CHECK(!store_policy_list(st, "t", all, &l, &err) && l.count == 1 && !l.next);
 	store_policy_list_fini(&l);
-	CHECK(!st->policy->list(st, NULL, (struct store_page){ .limit = 1 }, &l, &err));
+	CHECK(!store_policy_list(st, NULL, (struct store_page){ .limit = 1 }, &l, &err));
 	CHECK(l.count == 1 && l.next == l.items[0].seq);
 	store_policy_list_fini(&l);
-	CHECK(st->policy->list(st, "", all, &l, &err) == -1 && err.code == ERR_INVALID);
+	CHECK(store_policy_list(st, "", all, &l, &err) == -1 && err.code == ERR_INVALID);
 	p.name[0] = '\0';
-	CHECK(st->policy->add(st, &p, &err) == -1 && err.code == ERR_INVALID);
+	CHECK(store_policy_add(st, &p, &err) == -1 && err.code == ERR_INVALID);
 }
 
 static void a_policy_stays_while_a_session_names_it(void)
@@ -292,23 +293,23 @@ static void a_policy_stays_while_a_session_names_it(void)
 	OPEN();
 	strcpy(s.policy, "one");
 	strcpy(s.template, "host");
-	CHECK(st->session->create(st, &s, NULL, &err) == -1 && err.code == ERR_CONFLICT);
-	CHECK(st->session->get(st, "s1", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
-	CHECK(!st->policy->add(st, &p, &err) && !st->session->create(st, &s, NULL, &err));
-	CHECK(!st->session->get(st, "s1", &got, &err));
+	CHECK(store_session_create(st, &s, NULL, &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(store_session_get(st, "s1", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(!store_policy_add(st, &p, &err) && !store_session_create(st, &s, NULL, &err));
+	CHECK(!store_session_get(st, "s1", &got, &err));
 	CHECK_STR(got.policy, "one");
 	store_session_fini(&got);
-	CHECK(!st->session->count(st, &f, &n, &err) && n == 1);
+	CHECK(!store_session_count(st, &f, &n, &err) && n == 1);
 	f = (struct store_session_filter){ .template = "host" };
-	CHECK(!st->session->count(st, &f, &n, &err) && n == 1);
+	CHECK(!store_session_count(st, &f, &n, &err) && n == 1);
 	f = (struct store_session_filter){ .template = "other" };
-	CHECK(!st->session->count(st, &f, &n, &err) && n == 0);
+	CHECK(!store_session_count(st, &f, &n, &err) && n == 0);
 	f.template = "";
-	CHECK(st->session->count(st, &f, &n, &err) == -1 && err.code == ERR_INVALID);
-	CHECK(st->policy->remove(st, "t", "one", &err) == -1 && err.code == ERR_CONFLICT);
-	CHECK(st->policy->remove(st, "t2", "one", &err) == -1 && err.code == ERR_NOT_FOUND);
-	CHECK(!st->session->remove(st, "s1", &err) && !st->policy->remove(st, "t", "one", &err));
-	CHECK(st->policy->remove(st, "t", "one", &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(store_session_count(st, &f, &n, &err) == -1 && err.code == ERR_INVALID);
+	CHECK(store_policy_remove(st, "t", "one", &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(store_policy_remove(st, "t2", "one", &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(!store_session_remove(st, "s1", &err) && !store_policy_remove(st, "t", "one", &err));
+	CHECK(store_policy_remove(st, "t", "one", &err) == -1 && err.code == ERR_NOT_FOUND);
 }
 
 /* ---- environments -------------------------------------------------------------------------- */
@@ -319,26 +320,26 @@ static void a_template_has_one_environment_the_latest(void)
 	struct store_environment v = { .template = "host", .version = "1", .captured_at = 5 }, got;
 
 	OPEN();
-	CHECK(st->environment->get(st, "host", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
-	CHECK(st->environment->put(st, &v, &err) == -1 && err.code == ERR_INVALID);
+	CHECK(store_environment_get(st, "host", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(store_environment_put(st, &v, &err) == -1 && err.code == ERR_INVALID);
 	v.data = none;
-	CHECK(st->environment->put(st, &v, &err) == -1 && err.code == ERR_INVALID);
+	CHECK(store_environment_put(st, &v, &err) == -1 && err.code == ERR_INVALID);
 	v.data = first;
-	CHECK(!st->environment->put(st, &v, &err));
+	CHECK(!store_environment_put(st, &v, &err));
 	v = (struct store_environment){ .template = "other", .version = "1", .data = first };
-	CHECK(!st->environment->put(st, &v, &err));
+	CHECK(!store_environment_put(st, &v, &err));
 	v = (struct store_environment){
 		.template = "host", .version = "2", .captured_at = 6, .data = second
 	};
-	CHECK(!st->environment->put(st, &v, &err));
-	CHECK(!st->environment->get(st, "host", &got, &err) && got.captured_at == 6);
+	CHECK(!store_environment_put(st, &v, &err));
+	CHECK(!store_environment_get(st, "host", &got, &err) && got.captured_at == 6);
 	CHECK_STR(got.version, "2");
 	CHECK_STR(got.data, second);
 	store_environment_fini(&got);
-	CHECK(!st->environment->remove(st, "host", &err) &&
-	      !st->environment->remove(st, "host", &err));
-	CHECK(st->environment->get(st, "host", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
-	CHECK(!st->environment->get(st, "other", &got, &err) && got.captured_at == 0);
+	CHECK(!store_environment_remove(st, "host", &err) &&
+	      !store_environment_remove(st, "host", &err));
+	CHECK(store_environment_get(st, "host", &got, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(!store_environment_get(st, "other", &got, &err) && got.captured_at == 0);
 	store_environment_fini(&got);
 }
 

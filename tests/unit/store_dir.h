@@ -67,7 +67,7 @@ static inline int64_t pragma(struct store *st, const char *text)
 	struct err err;
 	int64_t n = -1;
 
-	return db_number(db_of(st), text, NULL, 0, &n, &err) < 0 ? -1 : n;
+	return db_number(st, text, NULL, 0, &n, &err) < 0 ? -1 : n;
 }
 
 #endif

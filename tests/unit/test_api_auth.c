@@ -99,7 +99,7 @@ static void a_key_opens_until_it_is_removed(void)
 	auto_call(auth_free) struct auth *a = NULL;
 	struct auth_pass p = { 0 };
 
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	CHECK(auth_new(&(struct auth_opts){ .engine = engine }, &a, &err) == 0);
 	CHECK(enter_with(a, "lk_nobody_has_it", &p) == -1 && api_status(&err) == 401);
 	CHECK(make("lk_first_key", "tenant", 0));
@@ -118,7 +118,7 @@ static void a_key_expires(void)
 	auto_call(auth_free) struct auth *a = NULL;
 	struct auth_pass p = { 0 };
 
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	CHECK(auth_new(&(struct auth_opts){ .engine = engine }, &a, &err) == 0);
 	CHECK(make("lk_for_a_minute", "session", the_time + MINUTE));
 	CHECK(enter_with(a, "lk_for_a_minute", &p) == 0);
@@ -135,7 +135,7 @@ static void a_key_may_not_ask_too_often(void)
 	struct auth_pass p[3] = { 0 };
 	struct auth_opts o = { .concurrent = 2 };
 
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	o.engine = engine;
 	CHECK(auth_new(&o, &a, &err) == 0 && make("lk_is_busy", "admin", 0));
 	CHECK(enter_with(a, "lk_is_busy", &p[0]) == 0 && enter_with(a, "lk_is_busy", &p[1]) == 0);
@@ -154,7 +154,7 @@ static void a_burst_is_used_up(void)
 	struct auth_pass p = { 0 };
 	unsigned n = 0;
 
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	o.engine = engine;
 	CHECK(auth_new(&o, &a, &err) == 0 && make("lk_in_a_hurry", "admin", 0));
 	for (unsigned i = 0; i < 1000 && enter_with(a, "lk_in_a_hurry", &p) == 0; i++, n++)
@@ -167,7 +167,7 @@ static void what_becomes_of_keys_is_written_down(void)
 	struct store_event_list l = { 0 };
 	bool right;
 
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	CHECK(make("lk_for_the_book", "admin", 0));
 	CHECK(api_key_remove(engine, "test", &made, &err) == 0);
 	CHECK(api_key_remove(engine, "test", &made, &err) == -1 && err.code == ERR_NOT_FOUND);

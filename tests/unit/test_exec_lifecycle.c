@@ -196,13 +196,13 @@ static void what_nobody_knows_any_more_is_lost(void)
 	memcpy(rec.session, s.id, sizeof(rec.session));
 	rec.incarnation = s.incarnation;
 	WITH_STORE(engine, st)
-	r = st->exec->record(st, &rec, &err);
+	r = store_exec_record(st, &rec, &err);
 	CHECK(r == 0);
 	x = reopen("exe_ghost"); /* the store says it runs, lodge-init does not know it */
 	CHECK(x && ends(x, EXEC_LOST));
 	memcpy(rec.id, "exe_second", sizeof("exe_second"));
 	WITH_STORE(engine, st)
-	r = st->exec->record(st, &rec, &err);
+	r = store_exec_record(st, &rec, &err);
 	exec_close(steal_ptr(&x));
 	CHECK(r == 0 && open_busy());
 	CHECK(row("exe_second", &rec) && rec.state == EXEC_LOST);

@@ -396,7 +396,7 @@ static void a_key_without_a_command_is_lost(void)
 	CHECK(look("a", &s) >= 0);
 	memcpy(o.scope, s.id, sizeof(o.scope));
 	WITH_STORE(engine, st)
-	r = st->once->claim(st, &o, NULL, &err);
+	r = store_once_claim(st, &o, NULL, &err);
 	CHECK(r == 0);
 	x = begin((struct exec_opts){ .text = "echo again", .once = "k1" });
 	CHECK(x && !strcmp(exec_get_id(x), "exe_gone") && ends(x, EXEC_LOST));

@@ -46,7 +46,7 @@ static void a_project_is_its_owners(void)
 	struct store_project_list l;
 	char owner[STORE_USER];
 
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	CHECK(make_project("ann", "p1", NULL));
 	CHECK(project_get(engine, &me, "ann", "p1", &p, &err) == 0);
 	CHECK_STR(p.name, "A name");
@@ -71,7 +71,7 @@ static void names_that_cannot_be_are_refused(void)
 	char text[300];
 	struct store_project p;
 
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	memset(text, 'x', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
 	CHECK(fails(project_add(engine, &me, "ann", &(struct project_opts){ "p", NULL, NULL }, &p,
@@ -106,7 +106,7 @@ static void looking_makes_nobody(void)
 	struct user_info info;
 	int64_t before;
 
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	before = engine_changes(engine);
 	CHECK(project_list(engine, &me, "nobody", page, &l, &err) == 0 && l.count == 0);
 	store_project_list_fini(&l);
@@ -124,7 +124,7 @@ static void a_user_has_a_name_and_keeps_it(void)
 	struct user_info info;
 	struct user_info_list l;
 
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	CHECK(user_set(engine, &me, "ann", "Ann", NULL, &err) == 0);
 	CHECK(user_set(engine, &me, "ann", NULL, "ann@example.org", &err) == 0);
 	CHECK(make_project("ann", "p1", NULL));
@@ -159,7 +159,7 @@ static bool may(int r, bool allowed, bool sees)
 
 static void every_role_may_what_it_may(void)
 {
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	CHECK(make_project("owner", "p1", "team"));
 	for (enum team_role r = TEAM_OWNER; r <= TEAM_VIEWER; r++)
 		CHECK(team_put(engine, &me, NULL, "team", matrix[r].user, r, &err) == 0);
@@ -195,7 +195,7 @@ static void another_tenant_sees_nothing(void)
 	struct store_project p;
 	struct store_fragment f;
 
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	CHECK(make_project("ann", "p1", NULL));
 	CHECK(save("ann", "p1", "f", "{}") == 0);
 	CHECK(fails(project_get(engine, &them, "ann", "p1", &p, &err), ERR_NOT_FOUND,
@@ -224,7 +224,7 @@ static void only_those_who_run_a_team_change_it(void)
 {
 	struct store_member_list l;
 
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	CHECK(make_project("ann", "p1", "team")); /* the first to name it */
 	CHECK(put("ann", "adam", TEAM_ADMIN) == 0 && put("ann", "vic", TEAM_VIEWER) == 0);
 	CHECK(put("adam", "mia", TEAM_MEMBER) == 0);
@@ -251,7 +251,7 @@ static void nobody_gets_a_team_by_naming_it(void)
 {
 	struct store_project p;
 
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	CHECK(make_project("ann", "p1", "team"));
 	CHECK(!make_project("eve", "p2", "team") && err.code == ERR_NOT_FOUND);
 	CHECK(fails(put("eve", "eve", TEAM_MEMBER), ERR_NOT_FOUND, "Team not found"));
@@ -268,7 +268,7 @@ static void fragments_are_listed_newest_first(void)
 {
 	struct store_fragment_list l;
 
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	CHECK(make_project("ann", "p1", NULL) && make_project("ann", "p2", NULL));
 	CHECK(save("ann", "p1", "f1", "{\"a\":\"1\"}") == 0);
 	CHECK(save("ann", "p1", "f2", "{\"a\":\"1\",\"b\":\"22\"}") == 0);
@@ -287,7 +287,7 @@ static void a_fragment_belongs_to_one_project(void)
 {
 	struct store_fragment f;
 
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	CHECK(make_project("ann", "p1", NULL) && make_project("ann", "p2", NULL));
 	CHECK(save("ann", "p1", "f1", "{}") == 0);
 	CHECK(fails(fragment_get(engine, &me, "ann", "p2", "f1", &f, NULL, &err), ERR_CONFLICT,
@@ -321,7 +321,7 @@ static void content_comes_in_three_ways(void)
 	struct store_fragment f;
 	struct store_file_list l;
 
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	CHECK(make_project("ann", "p1", NULL) && save("ann", "p1", "f", files) == 0);
 	CHECK(fragment_get(engine, &me, "ann", "p1", "f", &f, &l, &err) == 0 && l.count == 11);
 	CHECK(has(&l, "text", "gr\xc3\xbcn\n", 6) && has(&l, "empty", "", 0));
@@ -344,7 +344,7 @@ static void what_is_printed_reads_back_the_same(void)
 	struct json_out j;
 	char *text;
 
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	CHECK(make_project("ann", "p1", NULL) && save("ann", "p1", "f1", files) == 0);
 	CHECK(fragment_get(engine, &me, "ann", "p1", "f1", &f, &l, &err) == 0);
 	CHECK(has(&l, "c", "__BASE64__AA", 12) && has(&l, "e", "data:;base64,AA", 15));
@@ -387,7 +387,7 @@ static void a_bad_path_is_named(void)
 		{ "{", "files: " },
 	};
 
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	CHECK(make_project("ann", "p1", NULL));
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		int r = save("ann", "p1", NULL, bad[i][0]);
@@ -404,7 +404,7 @@ static void a_path_can_be_too_long(void)
 {
 	char json[FRAGMENT_PATH_MAX + 64], path[FRAGMENT_PATH_MAX + 1];
 
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	CHECK(make_project("ann", "p1", NULL));
 	for (size_t i = 0; i < sizeof(path); i++)
 		path[i] = i % 200 == 199 ? '/' : 'x';
@@ -426,7 +426,7 @@ static void there_are_bounds(void)
 	struct fragment_add_result f;
 	char *json, *p;
 
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	CHECK(make_project("ann", "p1", NULL));
 	CHECK(fragment_add(engine, &me, "ann", "p1", &want, &f, &err) < 0 && err.code == ERR_LIMIT);
 	CHECK(err.sys == EFBIG);

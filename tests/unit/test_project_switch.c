@@ -17,7 +17,7 @@ static void a_project_without_a_fragment_is_empty(void)
 {
 	struct switch_result s;
 
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	CHECK(make_project("ann", "a"));
 	CHECK(switch_to_project(engine, &me, "ann", "a", &s, &err) == 0);
 	CHECK(s.restored_files == 0 && !s.has_restored_files && !*s.fragment && !*s.previous);
@@ -31,7 +31,7 @@ static void the_latest_fragment_is_where_one_starts(void)
 {
 	struct switch_result s;
 
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	CHECK(two_projects() && save("ann", "a", "fa2", "{\"new/x.txt\":\"2\"}"));
 	CHECK(go("a", NULL, &s) && s.restored_files == 1 && s.has_restored_files);
 	CHECK_STR(s.fragment, "fa2");
@@ -42,7 +42,7 @@ static void unsaved_work_is_kept(void)
 {
 	struct switch_result a, b, back;
 
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	CHECK(two_projects() && go("a", NULL, &a));
 	CHECK(here("echo more >>a.txt; echo unsaved >n; chmod 600 n", ""));
 	CHECK(go("b", NULL, &b));
@@ -62,7 +62,7 @@ static void staying_is_staying(void)
 {
 	struct switch_result first, again;
 
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	CHECK(two_projects() && go("a", NULL, &first) && here("sleep 1000 >&- 2>&- & :", ""));
 	CHECK(go("a", NULL, &again) && again.outcome == SESSION_REUSED && !*again.previous);
 	CHECK_STR(again.sandbox, first.sandbox);
@@ -74,7 +74,7 @@ static void a_named_fragment_is_exactly_its_files(void)
 	struct switch_result a, again;
 	struct store_tombstone t;
 
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	CHECK(two_projects() && go("a", "fa", &a));
 	CHECK(here("echo x >junk; mkdir d; echo y >d/z; echo changed >a.txt", ""));
 	CHECK(go("a", "fa", &again) && strcmp(again.session, a.session) != 0);
@@ -91,7 +91,7 @@ static void a_sleeping_working_copy_is_replaced_too(void)
 {
 	struct switch_result a, b, named;
 
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	CHECK(two_projects() && go("a", NULL, &a) && go("b", NULL, &b) && go("a", "fa", &named));
 	CHECK(state_of(a.session) == -1 && state_of(b.session) == SESSION_HIBERNATED);
 	CHECK(leads("project", "ann/a", named.session) && leads("project", "ann/b", b.session));
@@ -102,7 +102,7 @@ static void users_do_not_meet(void)
 {
 	struct switch_result mine, theirs;
 
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	CHECK(two_projects() && team_put(engine, &me, NULL, "t", "a/b%", TEAM_VIEWER, &err) == 0 &&
 	      team_put(engine, &me, NULL, "t", "ann", TEAM_MEMBER, &err) == 0);
 	CHECK(project_add(engine, &me, "ann", &(struct project_opts){ "c", "c", "t" },
@@ -141,7 +141,7 @@ static void every_byte_comes_back(void)
 	size_t len;
 	void *data;
 
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	memset(path, 'l', sizeof(path));
 	path[150] = '/';
 	path[301] = '\0';
@@ -204,7 +204,7 @@ static void it_is_told_how_far_a_switch_is(void)
 		      { "a", NULL, 3, 0, 2 } }; /* the working copy */
 	char *json;
 
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	json = many_files(3500);
 	CHECK(json && two_projects() && save("ann", "a", "many", json));
 	free(json);
@@ -244,7 +244,7 @@ static void ten_thousand_files_are_one_go(void)
 	struct fragment_add_result f;
 	struct switch_result s;
 
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	json = many_files(STORE_FILES_MAX);
 	CHECK(json && two_projects() && save("ann", "a", "many", json) && go("a", "many", &s));
 	free(json);
@@ -263,7 +263,7 @@ static void what_is_there_can_be_saved(void)
 	struct store_fragment rec;
 	struct switch_result s;
 
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	CHECK(two_projects() && go("a", NULL, &s));
 	CHECK(here(
 		"mkdir -p d/e; printf '\\0\\377' >d/e/bin; ln -s a.txt link; mkfifo pipe; : >nil;"
@@ -288,7 +288,7 @@ static void what_is_too_much_becomes_a_snapshot(void)
 	struct store_snapshot snap;
 	struct switch_result s;
 
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	CHECK(two_projects() && go("a", NULL, &s));
 	CHECK(here("for i in 1 2 3; do head -c 25M /dev/zero >z$i; done; ln -s z1 l", ""));
 	CHECK(fragment_add(engine, &me, "ann", "a", &want, &f, &err) == 0);
@@ -310,7 +310,7 @@ static void a_snapshot_must_be_ones_own(void)
 	struct store_snapshot snap;
 	struct switch_result s;
 
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	CHECK(two_projects() && make_project("bob", "c") && go("a", NULL, &s));
 	CHECK(here("echo kept >kept", ""));
 	CHECK(session_snapshot(engine, &me, &(struct session_ref){ .id = s.session }, &how, &snap,
@@ -345,7 +345,7 @@ static void a_bad_fragment_costs_nothing(void)
 	struct switch_result s;
 	int r = -1;
 
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	CHECK(two_projects() && make_project("bob", "c") && save("bob", "c", "fc", "{}"));
 	CHECK(go("a", NULL, &s) && here("echo u >unsaved; sleep 1000 >&- 2>&- & :", ""));
 	CHECK(refused("b", "nope", ERR_NOT_FOUND, "Fragment not found: nope"));
@@ -353,7 +353,7 @@ static void a_bad_fragment_costs_nothing(void)
 	CHECK(refused("c", "fc", ERR_NOT_FOUND, "Project not found"));
 	CHECK(refused("none", NULL, ERR_NOT_FOUND, "Project not found"));
 	WITH_STORE(engine, st) /* as an older lodge might have left it */
-	r = st->fragment->add(st, &bad, &file, 1, &err);
+	r = store_fragment_add(st, &bad, &file, 1, &err);
 	CHECK(r == 0 && refused("b", "bad", ERR_INVALID, "ok/../../out"));
 	CHECK(refused("b", NULL, ERR_INVALID, "ok/../../out")); /* it is the latest */
 	CHECK(untouched(&s, 1) && ann_is_at("a", "fa"));
@@ -367,7 +367,7 @@ static void files_that_do_not_fit_cost_nothing(void)
 	struct template small;
 	struct switch_result s, t;
 
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	json = malloc(5 << 20);
 	CHECK(json && two_projects());
 	memset(json, 'x', 5 << 20);
@@ -393,7 +393,7 @@ static void no_path_leads_through_a_link(void)
 	struct template odd;
 	struct switch_result s, t;
 
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	CHECK(two_projects() && save("ann", "b", "link", "{\"bin/x\":\"1\"}"));
 	CHECK(go("a", NULL, &s) && here("echo u >unsaved; sleep 1000 >&- 2>&- & :", ""));
 	if (!here("readlink /bin", "usr/bin\n"))
@@ -412,7 +412,7 @@ static void a_dead_sandbox_is_no_obstacle(void)
 	struct switch_result a, b;
 	struct side_conn *loan;
 
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	CHECK(two_projects() && go("a", NULL, &a) && here("echo kept >kept", ""));
 	CHECK(side_conn_open(engine, &me, &(struct session_ref){ .id = a.session }, false, &loan,
 			     NULL, &err) == 0);
@@ -427,7 +427,7 @@ static void lost_files_are_told_and_the_latest_fragment_serves(void)
 {
 	struct switch_result a, b, again;
 
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	CHECK(two_projects() && go("a", NULL, &a) && here("echo lost >lost", ""));
 	CHECK(keeper_conn_destroy(engine, a.sandbox, &err) == 0);
 	CHECK(go("b", NULL, &b));
@@ -465,7 +465,7 @@ static void switches_take_turns_and_the_last_one_wins(void)
 	struct switch_result *last = &asked[4].got;
 	struct user_queue_ticket place;
 
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	CHECK(two_projects());
 	user_queue_join(&place, engine, &me, "ann");
 	for (size_t i = 0; i < ARRAY_LEN(asked); i++) {
@@ -494,7 +494,7 @@ static void the_active_one_can_be_killed(void)
 	struct kill_result k;
 	struct active_fragment at;
 
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	CHECK(user_kill_active_sandbox(engine, &me, "ann", &k, &err) == 0 && !k.killed);
 	CHECK(two_projects() && go("a", NULL, &a) && go("b", NULL, &b));
 	CHECK(here("echo x >gone", ""));
@@ -513,7 +513,7 @@ static void everything_of_a_user_can_be_killed(void)
 	struct kill_result_list l;
 	struct user_info info;
 
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	CHECK(two_projects() && make_project("bob", "c") && enter("other"));
 	CHECK(enter_as("free", (struct session_opts){ 0 }, NULL) == 0);
 	CHECK(switch_to_project(engine, &me, "bob", "c", &s, &err) == 0);
@@ -537,7 +537,7 @@ static void a_removed_project_takes_its_copies_along(void)
 	struct switch_result a, b;
 	struct active_fragment at;
 
-	ENGINE(.forgetful = true);
+	EMPTY_ENGINE();
 	CHECK(two_projects() && go("b", NULL, &b) && go("a", NULL, &a));
 	CHECK(project_remove(engine, &me, "ann", "a", &err) == 0);
 	CHECK(state_of(a.session) < 0 && state_of(b.session) == SESSION_HIBERNATED);

@@ -19,7 +19,7 @@ static int append(struct store *st, int n)
 	struct err err;
 
 	while (n-- > 0)
-		if (st->event->append(st, &e, &err) < 0)
+		if (store_event_append(st, &e, &err) < 0)
 			return -1;
 	return 0;
 }
@@ -209,9 +209,9 @@ static void a_file_of_the_first_version_is_brought_up_to_date(void)
 	store_close(steal_ptr(&st));
 	st = reopen(&err);
 	CHECK(st && pragma(st, COUNT) == 3);
-	CHECK(!st->policy->add(st, &p, &err));
+	CHECK(!store_policy_add(st, &p, &err));
 	strcpy(s.policy, "one");
-	CHECK(!st->session->create(st, &s, NULL, &err));
+	CHECK(!store_session_create(st, &s, NULL, &err));
 }
 
 static void a_migration_that_fails_changes_nothing(void)

@@ -67,7 +67,7 @@ static void a_change_is_synced_before_it_is_acknowledged(void)
 	OPEN();
 	for (int i = 0; i < 20; i++) {
 		before = syncs;
-		CHECK(!st->event->append(st, &e, &err) && syncs > before);
+		CHECK(!store_event_append(st, &e, &err) && syncs > before);
 		before = syncs;
 		CHECK(last_event(st) == e.id && syncs == before);
 	}
@@ -79,14 +79,14 @@ static void a_relaxed_change_is_synced_with_the_next_one(void)
 	int before;
 
 	OPEN();
-	CHECK(!st->event->append(st, &e, &err)); /* the log has its head */
+	CHECK(!store_event_append(st, &e, &err)); /* the log has its head */
 	before = syncs;
-	st->relax(st, true);
+	store_relax(st, true);
 	for (int i = 0; i < 20; i++)
-		CHECK(!st->event->append(st, &e, &err));
-	st->relax(st, false);
+		CHECK(!store_event_append(st, &e, &err));
+	store_relax(st, false);
 	CHECK(syncs == before && pragma(st, "PRAGMA synchronous") == 2);
-	CHECK(!st->event->append(st, &e, &err) && syncs > before);
+	CHECK(!store_event_append(st, &e, &err) && syncs > before);
 }
 
 static void write_relaxed_and_die(void)
@@ -96,9 +96,9 @@ static void write_relaxed_and_die(void)
 	struct store *st = reopen(&err);
 
 	CHECK(st);
-	st->relax(st, true);
+	store_relax(st, true);
 	for (int i = 0; i < 20; i++)
-		CHECK(!st->event->append(st, &e, &err));
+		CHECK(!store_event_append(st, &e, &err));
 	raise(SIGKILL);
 }
 
@@ -112,6 +112,56 @@ static void a_relaxed_change_outlives_the_process(void)
 	st = reopen(&err);
 	CHECK(st && last_event(st) == 20);
 	store_close(st);
+}
+
+static const struct columns *const tables[] = {
+	&columns_session,  &columns_tombstone, &columns_layer,	     &columns_snapshot,
+	&columns_exec,	   &columns_once,      &columns_event,	     &columns_project,
+	&columns_fragment, &columns_user,      &columns_member,	     &columns_key,
+	&columns_policy,   &columns_quota,     &columns_environment,
+};
+
+/* The schema has these columns of these types, and no others. */
+static void the_columns_of_the_records_are_those_of_the_schema(void)
+{
+	static const char *const types[] = {
+		[COLUMN_SEQ] = "INTEGER", [COLUMN_NUM] = "INTEGER", [COLUMN_TEXT] = "TEXT",
+		[COLUMN_STRING] = "TEXT", [COLUMN_OWNED] = "TEXT",  [COLUMN_BYTES] = "BLOB"
+	};
+
+	OPEN();
+	for (size_t i = 0; i < ARRAY_LEN(tables); i++) {
+		const struct columns *s = tables[i];
+		sqlite3_stmt *stmt = NULL;
+		size_t n = 0;
+
+		for (; n < s->count; n++) {
+			const char *type = "";
+
+			printf("# %s.%s\n", s->table, s->fields[n].name);
+			CHECK(!sqlite3_table_column_metadata(st->sql, "main", s->table,
+							     s->fields[n].name, &type, NULL, NULL,
+							     NULL, NULL));
+			CHECK_STR(type, types[s->fields[n].kind]);
+		}
+		CHECK(!sqlite3_prepare_v2(st->sql, "SELECT name FROM pragma_table_info(?1)", -1,
+					  &stmt, NULL));
+		CHECK(!sqlite3_bind_text(stmt, 1, s->table, -1, SQLITE_STATIC));
+		for (; sqlite3_step(stmt) == SQLITE_ROW; n--)
+			CHECK(n > 0);
+		sqlite3_finalize(stmt);
+		CHECK(n == 0);
+	}
+}
+
+static void a_parameter_without_a_column_is_an_error(void)
+{
+	struct store_layer l = { .id = "l" };
+
+	OPEN();
+	CHECK(db_run_record(st, "DELETE FROM layer WHERE id = :ident", &columns_layer, &l, &err) ==
+	      -1);
+	CHECK_STR(err.msg, "table layer has no column ident");
 }
 
 static void every_table_is_strict(void)
@@ -146,7 +196,7 @@ static void lookups_and_the_sweep_go_by_an_index(void)
 
 		snprintf(text, sizeof(text), "EXPLAIN QUERY PLAN %s", queries[i]);
 		auto_call(db_reset) sqlite3_stmt *stmt = NULL;
-		CHECK(sqlite3_prepare_v2(db_of(st)->sql, text, -1, &stmt, NULL) == SQLITE_OK);
+		CHECK(sqlite3_prepare_v2(st->sql, text, -1, &stmt, NULL) == SQLITE_OK);
 		while (sqlite3_step(stmt) == SQLITE_ROW)
 			CHECK(strncmp((const char *)sqlite3_column_text(stmt, 3), "SCAN", 4) != 0);
 		sqlite3_finalize(steal_ptr(&stmt));
@@ -162,12 +212,12 @@ static void what_was_written_is_there_when_it_is_opened_again(void)
 	struct store_event ev = event("created");
 
 	OPEN();
-	CHECK(!st->session->create(st, &s, &ev, &err));
+	CHECK(!store_session_create(st, &s, &ev, &err));
 	store_close(steal_ptr(&st));
 	st = reopen(&err);
-	CHECK(st && !st->session->find(st, "t", &b, &got, &err) && got.version == 1);
+	CHECK(st && !store_session_find(st, "t", &b, &got, &err) && got.version == 1);
 	store_session_fini(&got);
-	CHECK(last_event(st) == 1 && st->changes(st) == 0);
+	CHECK(last_event(st) == 1 && store_changes(st) == 0);
 }
 
 static int ack_pipe;
@@ -186,8 +236,8 @@ static void write_for_ever(void)
 
 		snprintf(id, sizeof(id), "%d-%d", (int)getpid(), i);
 		s = bound(id, &b, id);
-		if (st->session->create(st, &s, &ev, &err) < 0 ||
-		    st->session->update(st, &s, &ev, NULL, &err) < 0)
+		if (store_session_create(st, &s, &ev, &err) < 0 ||
+		    store_session_update(st, &s, &ev, NULL, &err) < 0)
 			_exit(1);
 		if (write(ack_pipe, id, sizeof(id)) != sizeof(id))
 			_exit(2);
@@ -209,11 +259,11 @@ static int count_missing(struct store *st, int fd, int *ret_seen)
 
 		strcpy(b.key, id);
 		++*ret_seen;
-		if (st->session->find(st, "t", &b, &got, &err) < 0) {
+		if (store_session_find(st, "t", &b, &got, &err) < 0) {
 			missing++;
 			continue;
 		}
-		missing += st->event->since(st, 0, NULL, id, 10, &l, &err) < 0 || l.count != 2 ||
+		missing += store_event_since(st, 0, NULL, id, 10, &l, &err) < 0 || l.count != 2 ||
 			   got.version != 2;
 		store_event_list_fini(&l);
 		store_session_fini(&got);
@@ -274,7 +324,7 @@ static int append_until_refused(struct store *st, struct err *err)
 		struct store_event e = event("big");
 
 		e.data = data;
-		if (st->event->append(st, &e, err) < 0)
+		if (store_event_append(st, &e, err) < 0)
 			break;
 	}
 	return n;
@@ -296,18 +346,18 @@ static void fill_small_disk(void)
 	CHECK(n > 10 && n < 200 && err.code == ERR_LIMIT && strstr(err.msg, "the disk is full"));
 	CHECK(last_event(st) == n);
 	/* what makes room can be written, once */
-	CHECK(st->reserve(st, false) && !st->reserve(st, false));
-	CHECK(!st->event->append(st, &e, &err) && e.id == ++n);
-	CHECK(!st->event->prune(st, 1, &err) || err.code == ERR_LIMIT);
+	CHECK(store_reserve(st, false) && !store_reserve(st, false));
+	CHECK(!store_event_append(st, &e, &err) && e.id == ++n);
+	CHECK(!store_event_prune(st, 1, &err) || err.code == ERR_LIMIT);
 	store_close(st);
 	CHECK(mount(NULL, dir, NULL, MS_REMOUNT, "size=64m") == 0);
 	st = reopen(&err); /* the same works in the open store: see below */
 	CHECK(st && pragma(st, "SELECT count(*) FROM event") == n);
-	CHECK(!st->event->append(st, &e, &err) && e.id == n + 1);
+	CHECK(!store_event_append(st, &e, &err) && e.id == n + 1);
 	CHECK(mount(NULL, dir, NULL, MS_REMOUNT, "size=6m") == 0);
 	CHECK(append_until_refused(st, &err) < 200 && err.code == ERR_LIMIT);
 	CHECK(mount(NULL, dir, NULL, MS_REMOUNT, "size=64m") == 0);
-	CHECK(!st->event->append(st, &e, &err));
+	CHECK(!store_event_append(st, &e, &err));
 	store_close(st);
 }
 
@@ -333,23 +383,23 @@ static void fail_to_write(void)
 	CHECK(setrlimit(RLIMIT_FSIZE, &few) == 0);
 	n = append_until_refused(st, &err);
 	CHECK(n > 2 && n < 50 && err.code == ERR_UNAVAILABLE);
-	changed = st->changes(st);
+	changed = store_changes(st);
 	/* it is opened again, with an empty log; and then not again within the same second */
 	CHECK(append_until_refused(st, &err) < 50 && err.code == ERR_UNAVAILABLE);
-	CHECK(st->event->append(st, &e, &err) == -1 && err.code == ERR_UNAVAILABLE);
+	CHECK(store_event_append(st, &e, &err) == -1 && err.code == ERR_UNAVAILABLE);
 	CHECK(strstr(err.msg, "nothing is written until it is opened again"));
 	CHECK(last_event(st) >= n); /* reading goes on */
 	few.rlim_cur = RLIM_INFINITY;
 	CHECK(setrlimit(RLIMIT_FSIZE, &few) == 0);
 	sleep(2);
 	n = (int)last_event(st);
-	CHECK(!st->event->append(st, &e, &err) && e.id == n + 1); /* nobody's hand was needed */
-	CHECK(st->changes(st) > changed);
+	CHECK(!store_event_append(st, &e, &err) && e.id == n + 1); /* nobody's hand was needed */
+	CHECK(store_changes(st) > changed);
 	n++;
 	store_close(st);
 	st = reopen(&err);
 	CHECK(st && pragma(st, "SELECT count(*) FROM event") == n);
-	CHECK(!st->event->append(st, &e, &err) && e.id == n + 1);
+	CHECK(!store_event_append(st, &e, &err) && e.id == n + 1);
 	store_close(st);
 }
 
@@ -365,18 +415,18 @@ static void after_a_failed_sync_too(void)
 	int64_t n;
 
 	OPEN();
-	CHECK(!st->event->append(st, &e, &err));
+	CHECK(!store_event_append(st, &e, &err));
 	sync_fails = true;
-	CHECK(st->event->append(st, &e, &err) == -1 && err.code == ERR_UNAVAILABLE);
+	CHECK(store_event_append(st, &e, &err) == -1 && err.code == ERR_UNAVAILABLE);
 	/* what could not be synced is not gone on with: it is opened again, and that syncs too */
-	CHECK(st->event->append(st, &e, &err) == -1 && err.code == ERR_UNAVAILABLE);
+	CHECK(store_event_append(st, &e, &err) == -1 && err.code == ERR_UNAVAILABLE);
 	sync_fails = false;
-	CHECK(st->event->append(st, &e, &err) == -1 && err.code == ERR_UNAVAILABLE);
+	CHECK(store_event_append(st, &e, &err) == -1 && err.code == ERR_UNAVAILABLE);
 	store_close(steal_ptr(&st));
 	st = reopen(&err);
 	CHECK(st);
 	n = pragma(st, "SELECT count(*) FROM event"); /* it was not acknowledged: either is right */
-	CHECK((n == 1 || n == 2) && !st->event->append(st, &e, &err) && e.id == n + 1);
+	CHECK((n == 1 || n == 2) && !store_event_append(st, &e, &err) && e.id == n + 1);
 }
 
 /* ---- how long it takes --------------------------------------------------------------------- */
@@ -423,10 +473,10 @@ static void a_commit_is_measured(void)
 	snprintf(name, sizeof(name), "%s/bare", dir);
 	fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	CHECK(fd >= 0 && posix_fallocate(fd, 0, N * BYTES) == 0 && fsync(fd) == 0);
-	CHECK(!st->session->create(st, &s, NULL, &err));
+	CHECK(!store_session_create(st, &s, NULL, &err));
 	for (int i = 0; i < N; i++) {
 		us[i] = now_us();
-		CHECK(!st->session->update(st, &s, &ev, NULL, &err));
+		CHECK(!store_session_update(st, &s, &ev, NULL, &err));
 		us[i] = now_us() - us[i];
 		bare[i] = now_us();
 		CHECK(write(fd, block, BYTES) == BYTES && fdatasync(fd) == 0);
@@ -445,6 +495,8 @@ int main(void)
 	RUN(a_change_is_synced_before_it_is_acknowledged);
 	RUN(a_relaxed_change_is_synced_with_the_next_one);
 	RUN(a_relaxed_change_outlives_the_process);
+	RUN(the_columns_of_the_records_are_those_of_the_schema);
+	RUN(a_parameter_without_a_column_is_an_error);
 	RUN(every_table_is_strict);
 	RUN(lookups_and_the_sweep_go_by_an_index);
 	RUN(what_was_written_is_there_when_it_is_opened_again);

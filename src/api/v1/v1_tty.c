@@ -10,6 +10,7 @@
 #include <sys/eventfd.h>
 
 #include "base/clock.h"
+#include "base/vec.h"
 #include "api/core/internal.h"
 #include "api/v1/v1_exec.h"
 #include "http/ws_server.h"
@@ -41,7 +42,7 @@ struct tty {
 	bool over; /* how it ended was said */
 	bool blocked; /* the socket takes no more */
 	char *input; /* not taken yet */
-	size_t input_len, input_room;
+	size_t input_len, input_capacity;
 	int pause_ms; /* until the next look whether it was */
 	char buf[PIECE]; /* of the message under way */
 };
@@ -289,20 +290,11 @@ static int push(struct tty *t)
 
 static int keep_input(struct tty *t, const void *data, size_t len)
 {
-	size_t need = t->input_len + len, room = 2 * t->input_room;
-	char *bigger;
-
-	if (need > t->input_room) {
-		room = room < need ? need : room;
-		bigger = realloc(t->input, room);
-		if (!bigger)
-			return -1;
-		t->input = bigger;
-		t->input_room = room;
-	}
+	if (vec_reserve(&t->input, &t->input_capacity, t->input_len + len) < 0)
+		return -1;
 	if (len)
 		memcpy(t->input + t->input_len, data, len);
-	t->input_len = need;
+	t->input_len += len;
 	t->pause_ms = FED_MIN_MS;
 	return 0;
 }
@@ -311,7 +303,7 @@ static void drop_input(struct tty *t)
 {
 	free(t->input);
 	t->input = NULL;
-	t->input_len = t->input_room = 0;
+	t->input_len = t->input_capacity = 0;
 }
 
 /* What a command does not want to read is nobody's, as with any terminal. */

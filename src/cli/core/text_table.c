@@ -8,6 +8,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/vec.h"
+
 enum { GAP = 2, LEAST = 8, COLUMNS_MAX = 16 };
 
 void text_table_init(struct text_table *t, const struct text_table_column *columns, size_t ncolumns)
@@ -21,28 +23,16 @@ void text_table_fini(struct text_table *t)
 		free(t->cells[i].text);
 	free(t->cells);
 	t->cells = NULL;
-	t->ncells = t->room = 0;
+	t->ncells = 0;
 }
 
 void text_table_add(struct text_table *t, const char *text)
 {
-	size_t room = t->room ? t->room * 2 : 64;
-	struct text_table_cell *cells;
+	struct text_table_cell *cell = t->failed ? NULL : vec_push(&t->cells, &t->ncells, SIZE_MAX);
 
-	if (t->failed)
-		return;
-	if (t->ncells == t->room) {
-		cells = reallocarray(t->cells, room, sizeof(*cells));
-		t->failed = !cells;
-		if (t->failed)
-			return;
-		t->cells = cells;
-		t->room = room;
-	}
-	t->cells[t->ncells] =
-		(struct text_table_cell){ .text = human_clean_dup(text && *text ? text : "-") };
-	t->failed = !t->cells[t->ncells].text;
-	t->ncells += !t->failed;
+	if (cell)
+		cell->text = human_clean_dup(text && *text ? text : "-");
+	t->failed = !cell || !cell->text;
 }
 
 void text_table_addf(struct text_table *t, const char *fmt, ...)

@@ -25,7 +25,7 @@ struct text_table_cell {
 
 struct text_table {
 	const struct text_table_column *columns;
-	size_t ncolumns, ncells, room;
+	size_t ncolumns, ncells;
 	struct text_table_cell *cells;
 	bool failed; /* no memory; told by text_table_print() */
 };

@@ -17,7 +17,7 @@ struct exec_job {
 	bool keep; /* the output is collected, and not written out */
 	struct job_text {
 		char *bytes;
-		size_t len, room;
+		size_t len, capacity;
 	} kept[JOB_STREAMS];
 	bool gap; /* some of the output was dropped before it was read */
 	uint32_t timeout_ms; /* that it was given; 0: not known */

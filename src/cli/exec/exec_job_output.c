@@ -12,6 +12,7 @@
 
 #include "base/base64.h"
 #include "base/file_io.h"
+#include "base/vec.h"
 #include "cli/exec/exec_job.h"
 #include "cli/core/options.h"
 #include "cli/core/retry.h"
@@ -24,21 +25,11 @@ DEFINE_AUTO(struct client_stream *, client_close);
 
 static int keep(struct job_text *t, const char *bytes, size_t len, struct err *err)
 {
-	size_t room = t->room ? t->room : 4096;
-	char *more;
-
 	if (len > JOB_KEEP_MAX - t->len)
 		return err_set(err, ERR_LIMIT,
 			       "the output is longer than 64 MiB: leave --json out");
-	while (room < t->len + len)
-		room *= 2;
-	if (room != t->room) {
-		more = realloc(t->bytes, room);
-		if (!more)
-			return err_sys(err, ENOMEM, "output");
-		t->bytes = more;
-		t->room = room;
-	}
+	if (vec_reserve(&t->bytes, &t->capacity, t->len + len) < 0)
+		return err_sys(err, ENOMEM, "output");
 	memcpy(t->bytes + t->len, bytes, len);
 	t->len += len;
 	return 0;

@@ -7,20 +7,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/pax.h"
 #include "init/core/init_state.h"
 
 enum {
-	TAR_BLOCK = 512,
-	TAR_EXTRA_MAX = 256 * 1024, /* of one pax header: names and extended attributes */
 	TAR_AFTER_MAX = 64 << 20, /* of whatever follows the end mark */
-};
-
-#define TAR_XATTR "SCHILY.xattr."
-
-struct tar_header { /* as it is in the file */
-	char name[100], mode[8], uid[8], gid[8], size[12], mtime[12], sum[8], type;
-	char link[100], magic[6], version[2], uname[32], gname[32], major[8], minor[8];
-	char prefix[155], pad[12];
 };
 
 struct tar_entry {
@@ -38,7 +29,7 @@ struct tar_source {
 	int fd;
 	uint64_t left; /* of the content of the entry last returned, padding not counted */
 	uint32_t pad;
-	char *extra; /* TAR_EXTRA_MAX + 1 bytes, the caller's */
+	char *extra; /* PAX_EXTRA_MAX + 1 bytes, the caller's */
 };
 
 /* 1 and the next entry, 0 at the end mark, -1. What was not read of the last entry is skipped. */

@@ -55,7 +55,7 @@ ssize_t tar_read(struct tar_source *s, void *buf, size_t size, struct err *err)
 
 static int skip_rest(struct tar_source *s, struct err *err)
 {
-	char sink[8 * TAR_BLOCK];
+	char sink[8 * PAX_BLOCK];
 	ssize_t n;
 
 	while ((n = tar_read(s, sink, sizeof(sink), err)) > 0)
@@ -97,7 +97,7 @@ static bool number(const char *field, size_t n, uint64_t *ret)
 	return digits || v == 0;
 }
 
-static bool checksum_fits(const struct tar_header *h)
+static bool checksum_fits(const struct pax_header *h)
 {
 	const unsigned char *b = (const unsigned char *)h;
 	uint64_t want;
@@ -107,8 +107,8 @@ static bool checksum_fits(const struct tar_header *h)
 	if (!number(h->sum, sizeof(h->sum), &want))
 		return false;
 	for (size_t i = 0; i < sizeof(*h); i++) {
-		bool in_sum = i >= offsetof(struct tar_header, sum) &&
-			      i < offsetof(struct tar_header, type);
+		bool in_sum = i >= offsetof(struct pax_header, sum) &&
+			      i < offsetof(struct pax_header, type);
 		unsigned char c = in_sum ? ' ' : b[i];
 
 		plain += c;
@@ -127,7 +127,7 @@ static bool copy_field(char *to, size_t size, const char *from, size_t n)
 	return true;
 }
 
-static int parse_header(const struct tar_header *h, struct tar_entry *e, struct err *err)
+static int parse_header(const struct pax_header *h, struct tar_entry *e, struct err *err)
 {
 	uint64_t mode, uid, gid, mtime;
 	size_t n = 0;
@@ -162,7 +162,7 @@ bool tar_record_next(const char *extra, size_t len, size_t *at, struct tar_recor
 	size_t i = *at, n = 0, end;
 	const char *eq;
 
-	while (i < len && extra[i] >= '0' && extra[i] <= '9' && n <= TAR_EXTRA_MAX)
+	while (i < len && extra[i] >= '0' && extra[i] <= '9' && n <= PAX_EXTRA_MAX)
 		n = n * 10 + (size_t)(extra[i++] - '0');
 	if (i >= len || extra[i] != ' ' || n > len - *at)
 		return false;
@@ -292,7 +292,7 @@ static int read_before(struct tar_source *s, const struct tar_entry *e, struct b
 		return read_text(s, e->size, b->link, err) < 0 ? -1 : 1;
 	case 'x':
 	case 'g':
-		if (e->size > TAR_EXTRA_MAX)
+		if (e->size > PAX_EXTRA_MAX)
 			return err_set(err, ERR_LIMIT,
 				       "the archive has a pax header that is too "
 				       "long");
@@ -311,7 +311,7 @@ static int read_before(struct tar_source *s, const struct tar_entry *e, struct b
 /* The writer may still be padding: let it finish, but not unpack a mountain for nothing. */
 static int read_end(struct tar_source *s, struct err *err)
 {
-	char sink[8 * TAR_BLOCK];
+	char sink[8 * PAX_BLOCK];
 	uint64_t n = 0;
 	ssize_t r;
 
@@ -323,7 +323,7 @@ static int read_end(struct tar_source *s, struct err *err)
 	return 0;
 }
 
-static bool is_zero(const struct tar_header *h)
+static bool is_zero(const struct pax_header *h)
 {
 	const char *b = (const char *)h;
 
@@ -351,7 +351,7 @@ static int use_before(struct tar_source *s, const struct before *b, struct tar_e
 	if (is_old_dir(e))
 		e->type = '5';
 	s->left = e->size;
-	s->pad = (uint32_t)(-e->size & (TAR_BLOCK - 1));
+	s->pad = (uint32_t)(-e->size & (PAX_BLOCK - 1));
 	if (e->type != '0' && e->size)
 		return err_set(err, ERR_INVALID, "%.160s: content where there can be none",
 			       e->path);
@@ -361,7 +361,7 @@ static int use_before(struct tar_source *s, const struct before *b, struct tar_e
 int tar_next(struct tar_source *s, struct tar_entry *e, struct err *err)
 {
 	static struct before b;
-	struct tar_header h;
+	struct pax_header h;
 	int r;
 
 	b.pax_len = 0;
@@ -374,7 +374,7 @@ int tar_next(struct tar_source *s, struct tar_entry *e, struct err *err)
 		if (parse_header(&h, e, err) < 0)
 			return -1;
 		s->left = e->size;
-		s->pad = (uint32_t)(-e->size & (TAR_BLOCK - 1));
+		s->pad = (uint32_t)(-e->size & (PAX_BLOCK - 1));
 		r = read_before(s, e, &b, err);
 		if (r < 0)
 			return -1;

@@ -168,7 +168,7 @@ static int parent_of(struct unpack *u, const char *path, const char **ret_name)
 
 static void set_xattrs(const struct unpack *u, int fd)
 {
-	const size_t prefix = strlen(TAR_XATTR);
+	const size_t prefix = strlen(PAX_XATTR);
 	struct tar_record r;
 	char name[256];
 	size_t at = 0;
@@ -176,7 +176,7 @@ static void set_xattrs(const struct unpack *u, int fd)
 	while (tar_record_next(u->src.extra, u->e.extra_len, &at, &r)) {
 		size_t n = r.key_len - prefix;
 
-		if (r.key_len <= prefix || memcmp(r.key, TAR_XATTR, prefix) != 0 ||
+		if (r.key_len <= prefix || memcmp(r.key, PAX_XATTR, prefix) != 0 ||
 		    n >= sizeof(name) || n < 6 || memcmp(r.key + prefix, "user.", 5) != 0)
 			continue;
 		memcpy(name, r.key + prefix, n);
@@ -475,7 +475,7 @@ int tar_extract(int fd, int dir, const struct tar_options *o, struct err *err)
 	int r = -1;
 
 	if (u)
-		u->src.extra = malloc(TAR_EXTRA_MAX + 1);
+		u->src.extra = malloc(PAX_EXTRA_MAX + 1);
 	if (!u || !u->src.extra) {
 		free(u);
 		return err_sys(err, ENOMEM, "archive");

@@ -25,55 +25,9 @@ struct seen {
 	char path[];
 };
 
-static struct writer out;
+static struct pax out;
 static char path[WORKER_PATH_SIZE];
-static char extra[TAR_EXTRA_MAX];
-static size_t extra_len;
 static struct seen *seen[LINK_BUCKETS];
-
-static size_t digits(size_t n)
-{
-	size_t d = 1;
-
-	while (n >= 10) {
-		n /= 10;
-		d++;
-	}
-	return d;
-}
-
-/* "LENGTH KEY=VALUE\n", where LENGTH counts itself. */
-static int add_record(const char *key, const void *value, size_t len)
-{
-	size_t body = strlen(key) + len + 3, total = body + digits(body);
-
-	if (digits(total) != digits(body))
-		total = body + digits(total);
-	if (extra_len + total > sizeof(extra) || total != body + digits(total))
-		return -ENAMETOOLONG;
-	extra_len += (size_t)snprintf(extra + extra_len, sizeof(extra) - extra_len,
-				      "%zu %s=", total, key);
-	memcpy(extra + extra_len, value, len);
-	extra_len += len;
-	extra[extra_len++] = '\n';
-	return 0;
-}
-
-static int add_number(const char *key, uint64_t v)
-{
-	char text[32];
-	int n = snprintf(text, sizeof(text), "%llu", (unsigned long long)v);
-
-	return add_record(key, text, (size_t)n);
-}
-
-static int add_time(const struct timespec *t)
-{
-	char text[48];
-	int n = snprintf(text, sizeof(text), "%lld.%09ld", (long long)t->tv_sec, t->tv_nsec);
-
-	return t->tv_nsec ? add_record("mtime", text, (size_t)n) : 0;
-}
 
 /* Those that a user may set; the others are the business of whoever owns the disk. */
 static int add_xattrs(int fd)
@@ -88,80 +42,17 @@ static int add_xattrs(int fd)
 		n = fgetxattr(fd, at, value, sizeof(value));
 		if (n < 0)
 			continue;
-		snprintf(key, sizeof(key), TAR_XATTR "%s", at);
-		r = add_record(key, value, (size_t)n);
+		snprintf(key, sizeof(key), PAX_XATTR "%s", at);
+		r = pax_record(&out, key, value, (size_t)n);
 	}
-	return r;
+	return r == -E2BIG ? -ENAMETOOLONG : r;
 }
 
-static void put_octal(char *field, size_t size, uint64_t v)
-{
-	snprintf(field, size, "%0*llo", (int)size - 1, (unsigned long long)v);
-}
-
-static int put_header(const char *name, const struct stat *st, char type, uint64_t size,
-		      const char *link)
-{
-	struct tar_header h = { .type = type, .magic = "ustar", .version = { '0', '0' } };
-	const unsigned char *b = (const unsigned char *)&h;
-	uint32_t sum = 0;
-
-	memcpy(h.name, name, strnlen(name, sizeof(h.name)));
-	memcpy(h.link, link, strnlen(link, sizeof(h.link)));
-	put_octal(h.mode, sizeof(h.mode), st->st_mode & 07777);
-	put_octal(h.uid, sizeof(h.uid), st->st_uid <= 07777777 ? st->st_uid : 0);
-	put_octal(h.gid, sizeof(h.gid), st->st_gid <= 07777777 ? st->st_gid : 0);
-	put_octal(h.size, sizeof(h.size), size <= 077777777777ull ? size : 0);
-	put_octal(h.mtime, sizeof(h.mtime), st->st_mtime > 0 ? (uint64_t)st->st_mtime : 0);
-	memset(h.sum, ' ', sizeof(h.sum));
-	for (size_t i = 0; i < sizeof(h); i++)
-		sum += b[i];
-	snprintf(h.sum, sizeof(h.sum), "%06o", sum);
-	return writer_put(&out, &h, sizeof(h));
-}
-
-static int put_padding(uint64_t size)
-{
-	static const char zeros[TAR_BLOCK];
-
-	return writer_put(&out, zeros, (size_t)(-size & (TAR_BLOCK - 1)));
-}
-
-static bool is_plain(const char *s)
-{
-	for (; *s; s++) {
-		if ((unsigned char)*s < ' ' || (unsigned char)*s > '~')
-			return false;
-	}
-	return true;
-}
-
-/* The pax header, if this entry needs one, then its own. */
 static int put_headers(const struct stat *st, char type, uint64_t size, const char *link)
 {
-	size_t n = strlen(path);
-	int r = 0;
+	int r = pax_entry(&out, &(struct pax_entry){ path, link, type, size, st });
 
-	if (n > sizeof(((struct tar_header *)0)->name) || !is_plain(path))
-		r = add_record("path", path, n);
-	if (r == 0 && (strlen(link) > sizeof(((struct tar_header *)0)->link) || !is_plain(link)))
-		r = add_record("linkpath", link, strlen(link));
-	if (r == 0 && size > 077777777777ull)
-		r = add_number("size", size);
-	if (r == 0 && st->st_uid > 07777777)
-		r = add_number("uid", st->st_uid);
-	if (r == 0 && st->st_gid > 07777777)
-		r = add_number("gid", st->st_gid);
-	if (r == 0)
-		r = add_time(&st->st_mtim);
-	if (r == 0 && extra_len) {
-		r = put_header("PaxHeader", st, 'x', extra_len, "");
-		if (r == 0)
-			r = writer_put(&out, extra, extra_len);
-		if (r == 0)
-			r = put_padding(extra_len);
-	}
-	return r < 0 ? r : put_header(path, st, type, size, link);
+	return r == -E2BIG ? -ENAMETOOLONG : r;
 }
 
 /* Exactly as many bytes as the header said, whatever happens to the file meanwhile. */
@@ -181,10 +72,10 @@ static int put_content(int fd, uint64_t size)
 			memset(buf, 0, want);
 			n = (ssize_t)want;
 		}
-		r = writer_put(&out, buf, (size_t)n);
+		r = pax_bytes(&out, buf, (size_t)n);
 		left -= (uint64_t)n;
 	}
-	return r < 0 ? r : put_padding(size);
+	return r < 0 ? r : pax_pad(&out, size);
 }
 
 /* The first name of a file with several, or NULL when this is the first. */
@@ -272,7 +163,7 @@ static int put_one(int dir, const char *name, size_t path_len, unsigned level, c
 	if (path_len + n + 2 >= sizeof(path))
 		return -ENAMETOOLONG;
 	memcpy(path + path_len, name, n + 1);
-	extra_len = 0;
+	out.extra_len = 0;
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : -errno;
 	if (S_ISREG(st.st_mode))
@@ -303,7 +194,6 @@ static int put_dir(int dir, size_t path_len, unsigned level, char *ret_where)
 
 int worker_tar_out(const struct worker_job *j, struct err *err)
 {
-	static const char end[2 * TAR_BLOCK];
 	auto_close int dir = walk_root(j->path);
 	char where[160] = "";
 	int r;
@@ -313,8 +203,6 @@ int worker_tar_out(const struct worker_job *j, struct err *err)
 	out.fd = WORKER_FD;
 	r = put_dir(dir, 0, 0, where);
 	if (r == 0)
-		r = writer_put(&out, end, sizeof(end));
-	if (r == 0)
-		r = writer_flush(&out);
+		r = pax_end(&out);
 	return r < 0 ? err_sys(err, -r, "%s", where[0] ? where : j->path) : 0;
 }

@@ -13,13 +13,12 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "base/pax.h"
 #include "runtime/storage/layer_attr.h"
 #include "runtime/storage/layer_links.h"
-#include "runtime/storage/pax_write.h"
 #include "runtime/storage/layer_walk.h"
 
 #define WHITEOUT ".wh."
-#define XATTR "SCHILY.xattr."
 
 struct tar {
 	struct pax pax;
@@ -37,13 +36,13 @@ static int add_attr(void *arg, const char *name, const void *value, size_t len)
 	static const char own[] = "overlay.";
 	struct tar *t = arg;
 	const char *mark = layer_attr_mark(t->attrs.user, name);
-	char key[sizeof(XATTR) + XATTR_NAME_MAX + 1];
+	char key[sizeof(PAX_XATTR) + XATTR_NAME_MAX + 1];
 
 	if (mark && strncmp(mark, own, sizeof(own) - 1) != 0)
 		return 0;
 	if (strchr(name, '='))
 		return -EILSEQ;
-	snprintf(key, sizeof(key), XATTR "%.*s%s", mark ? (int)(mark - name) : 0, name,
+	snprintf(key, sizeof(key), PAX_XATTR "%.*s%s", mark ? (int)(mark - name) : 0, name,
 		 mark ? mark + sizeof(own) - 1 : name);
 	return pax_record(&t->pax, key, value, len);
 }
@@ -121,7 +120,7 @@ static int put_content(struct tar *t, int fd, off_t size)
 			r = put_data(t, fd, data, end);
 		at = end;
 	}
-	return r < 0 ? r : pax_zeros(&t->pax, -(uint64_t)size & (PAX_BLOCK - 1));
+	return r < 0 ? r : pax_pad(&t->pax, (uint64_t)size);
 }
 
 static int put_file(struct tar *t, const struct layer_walk_item *i)

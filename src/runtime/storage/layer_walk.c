@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "base/vec.h"
 #include "runtime/storage/layer_attr.h"
 #include "runtime/linux_calls.h"
 
@@ -123,19 +124,11 @@ static int look(const struct walk *w, const struct level *l, unsigned layer, con
 /* The directory's path stays, `name` and `end` follow it. */
 static int set_path(struct walk *w, size_t dir_len, const char *name, const char *end)
 {
-	size_t need = dir_len + strlen(name) + strlen(end) + 1, size = w->path_size;
-	char *more;
+	size_t need = dir_len + strlen(name) + strlen(end) + 1;
 
-	while (size < need)
-		size = size ? 2 * size : 4096;
-	if (size != w->path_size) {
-		more = realloc(w->path, size);
-		if (!more)
-			return -ENOMEM;
-		w->path = more;
-		w->path_size = size;
-	}
-	snprintf(w->path + dir_len, size - dir_len, "%s%s", name, end);
+	if (vec_reserve(&w->path, &w->path_size, need) < 0)
+		return -ENOMEM;
+	snprintf(w->path + dir_len, w->path_size - dir_len, "%s%s", name, end);
 	return 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/storage/pax_write.h"
+#include "base/pax.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -12,16 +12,10 @@
 
 #define OCTAL_11 077777777777ull
 #define OCTAL_7 07777777u
-/* Later than this lodge does not read; some file systems have room for it. */
+/* The latest time that lodge reads; some file systems can store later ones. */
 #define TIME_MAX (INT64_MAX / 20)
 
-struct header { /* as it is in the file */
-	char name[100], mode[8], uid[8], gid[8], size[12], mtime[12], sum[8], type;
-	char link[100], magic[6], version[2], uname[32], gname[32], major[8], minor[8];
-	char prefix[155], pad[12];
-};
-
-_Static_assert(sizeof(struct header) == PAX_BLOCK, "a header is one block");
+_Static_assert(sizeof(struct pax_header) == PAX_BLOCK, "a header is one block");
 
 static int flush(struct pax *p)
 {
@@ -36,6 +30,7 @@ int pax_bytes(struct pax *p, const void *bytes, size_t len)
 	const char *at = bytes;
 	int r = 0;
 
+	p->total += len;
 	while (len && r == 0) {
 		size_t n = sizeof(p->buf) - p->n;
 
@@ -99,11 +94,20 @@ static int add_number(struct pax *p, const char *key, uint64_t v, uint64_t max)
 	return pax_record(p, key, text, strlen(text));
 }
 
+static bool is_plain(const char *s)
+{
+	for (; *s; s++)
+		if ((unsigned char)*s < ' ' || (unsigned char)*s > '~')
+			return false;
+	return true;
+}
+
+/* Readers agree on the encoding of a name only in a record, which is UTF-8. */
 static int add_text(struct pax *p, const char *key, const char *text, size_t max)
 {
 	size_t n = strlen(text);
 
-	return n > max ? pax_record(p, key, text, n) : 0;
+	return n > max || !is_plain(text) ? pax_record(p, key, text, n) : 0;
 }
 
 static int add_time(struct pax *p, const struct timespec *t)
@@ -124,7 +128,7 @@ static int add_time(struct pax *p, const struct timespec *t)
 	return pax_record(p, "mtime", text, strlen(text));
 }
 
-/* Zero, with a record that says more, where it does not fit. */
+/* A value above `max` becomes zero: a record has it. */
 static void put_octal(char *field, size_t size, uint64_t v, uint64_t max)
 {
 	snprintf(field, size, "%0*llo", (int)size - 1, (unsigned long long)(v <= max ? v : 0));
@@ -135,14 +139,14 @@ static void put_text(char *field, size_t size, const char *text)
 	size_t n = strnlen(text, size);
 
 	memcpy(field, text, n);
-	/* the part of a longer name must not look like a directory's */
+	/* The start of a longer name must not end like the name of a directory. */
 	if (n == size && text[n] && text[n - 1] == '/')
 		field[n - 1] = '_';
 }
 
 static int put_header(struct pax *p, const struct pax_entry *e)
 {
-	struct header h = { .type = e->type, .magic = "ustar", .version = { '0', '0' } };
+	struct pax_header h = { .type = e->type, .magic = "ustar", .version = { '0', '0' } };
 	const unsigned char *b = (const unsigned char *)&h;
 	bool device = e->type == '3' || e->type == '4';
 	unsigned sum = 0;
@@ -171,17 +175,17 @@ static int put_extra(struct pax *p, const struct stat *st)
 	if (r == 0)
 		r = pax_bytes(p, p->extra, p->extra_len);
 	if (r == 0)
-		r = pax_zeros(p, -p->extra_len & (PAX_BLOCK - 1));
+		r = pax_pad(p, p->extra_len);
 	p->extra_len = 0;
 	return r;
 }
 
 int pax_entry(struct pax *p, const struct pax_entry *e)
 {
-	int r = add_text(p, "path", e->path, sizeof(((struct header *)0)->name));
+	int r = add_text(p, "path", e->path, sizeof(((struct pax_header *)0)->name));
 
 	if (r == 0)
-		r = add_text(p, "linkpath", e->link, sizeof(((struct header *)0)->link));
+		r = add_text(p, "linkpath", e->link, sizeof(((struct pax_header *)0)->link));
 	if (r == 0)
 		r = add_number(p, "size", e->size, OCTAL_11);
 	if (r == 0)
@@ -193,6 +197,11 @@ int pax_entry(struct pax *p, const struct pax_entry *e)
 	if (r == 0)
 		r = put_extra(p, e->st);
 	return r < 0 ? r : put_header(p, e);
+}
+
+int pax_pad(struct pax *p, uint64_t size)
+{
+	return pax_zeros(p, -size & (PAX_BLOCK - 1));
 }
 
 int pax_end(struct pax *p)
