@@ -38,47 +38,49 @@ struct exchange {
 
 static struct sandbox_record *need(struct keeper *k, const char *id, struct err *err)
 {
-	struct sandbox_record *b = sandbox_table_find(&k->table, id);
+	struct sandbox_record *sb = sandbox_table_find(&k->table, id);
 
-	if (!b)
+	if (!sb)
 		err_set(err, ERR_NOT_FOUND, "no sandbox %s", id);
-	return b;
+	return sb;
 }
 
 static int do_hello(struct keeper *k, struct exchange *x, struct err *err)
 {
 	(void)err;
 	x->reply.features = k->features;
-	if (storage_has_limit(&k->shelf))
+	if (storage_has_limit(&k->storage))
 		x->reply.features |= KEEPER_HAS_DISK_LIMIT;
 	return 0;
 }
 
 static int do_create(struct keeper *k, struct exchange *x, struct err *err)
 {
-	return keeper_create(k, x->req->id, &x->req->create, x->fds, &x->reply, &x->fd, err);
+	return sandbox_create(k, x->req->id, &x->req->create, x->fds, &x->reply, &x->fd, err);
 }
 
 static int do_connect(struct keeper *k, struct exchange *x, struct err *err)
 {
-	struct sandbox_record *b = need(k, x->req->id, err);
+	struct sandbox_record *sb = need(k, x->req->id, err);
 
-	if (!b)
+	if (!sb)
 		return -1;
-	if (keeper_connect(k, b->id, &x->fd, err) < 0) /* one that ended is not there any more */
-		return sandbox_table_is_alive(b)
+	if (init_socket_connect(k, sb->id, &x->fd, err) <
+	    0) /* one that ended is not there any more */
+		return sandbox_table_is_alive(sb)
 			       ? -1
-			       : err_set(err, ERR_NOT_FOUND, "no sandbox %s", b->id);
-	x->reply.pid = b->pid;
+			       : err_set(err, ERR_NOT_FOUND, "no sandbox %s", sb->id);
+	x->reply.pid = sb->pid;
 	return 0;
 }
 
 static int do_destroy(struct keeper *k, struct exchange *x, struct err *err)
 {
-	struct sandbox_record *b = sandbox_table_find(&k->table, x->req->id);
+	struct sandbox_record *sb = sandbox_table_find(&k->table, x->req->id);
 
-	bool found = b != NULL;
-	int r = b ? keeper_destroy(k, b, err) : keeper_destroy_files(k, x->req->id, &found, err);
+	bool found = sb != NULL;
+	int r = sb ? sandbox_end_destroy(k, sb, err)
+		   : sandbox_end_destroy_files(k, x->req->id, &found, err);
 
 	x->reply.found = found;
 	return r;
@@ -86,48 +88,48 @@ static int do_destroy(struct keeper *k, struct exchange *x, struct err *err)
 
 static int do_stop(struct keeper *k, struct exchange *x, struct err *err)
 {
-	struct sandbox_record *b = sandbox_table_find(&k->table, x->req->id);
+	struct sandbox_record *sb = sandbox_table_find(&k->table, x->req->id);
 
 	if (k->oneshot)
 		return err_set(err, ERR_INVALID, "this keeper keeps no files");
-	x->reply.found = b != NULL;
-	return b ? keeper_stop(k, b, err) : 0;
+	x->reply.found = sb != NULL;
+	return sb ? sandbox_end_stop(k, sb, err) : 0;
 }
 
 static int do_freeze(struct keeper *k, struct exchange *x, struct err *err)
 {
-	struct sandbox_record *b = need(k, x->req->id, err);
+	struct sandbox_record *sb = need(k, x->req->id, err);
 
-	return b ? keeper_pause(k, b, x->req->op == KEEPER_FREEZE, err) : -1;
+	return sb ? sandbox_pause(k, sb, x->req->op == KEEPER_FREEZE, err) : -1;
 }
 
 static int do_stats(struct keeper *k, struct exchange *x, struct err *err)
 {
-	struct sandbox_record *b = need(k, x->req->id, err);
+	struct sandbox_record *sb = need(k, x->req->id, err);
 	struct sandbox_table_entry entry;
 
-	if (!b || cgroup_stats(&k->cgroups, b->group, &x->reply.stats, err) < 0)
+	if (!sb || cgroup_stats(&k->cgroups, sb->group, &x->reply.stats, err) < 0)
 		return -1;
 	x->reply.stats.disk_bytes = UINT64_MAX;
-	if (b->store != KEEPER_STORE_DISK)
+	if (sb->store != KEEPER_STORE_DISK)
 		return 0;
-	entry = sandbox_table_entry(b);
-	x->reply.stats.disk_bytes = storage_usage(&k->shelf, entry.name);
-	x->reply.stats.disk_full = storage_is_full(&k->shelf, entry.name);
+	entry = sandbox_table_entry(sb);
+	x->reply.stats.disk_bytes = storage_usage(&k->storage, entry.name);
+	x->reply.stats.disk_full = storage_is_full(&k->storage, entry.name);
 	return 0;
 }
 
 static int do_limits(struct keeper *k, struct exchange *x, struct err *err)
 {
-	struct sandbox_record *b = need(k, x->req->id, err);
+	struct sandbox_record *sb = need(k, x->req->id, err);
 	struct sandbox_table_entry entry;
 
-	if (!b || cgroup_set_limits(&k->cgroups, b->group, &x->req->limits, true, err) < 0)
+	if (!sb || cgroup_set_limits(&k->cgroups, sb->group, &x->req->limits, true, err) < 0)
 		return -1;
-	if (b->store != KEEPER_STORE_DISK || !k->shelf.ops || !k->shelf.ops->has_limit)
+	if (sb->store != KEEPER_STORE_DISK || !k->storage.ops || !k->storage.ops->has_limit)
 		return 0;
-	entry = sandbox_table_entry(b);
-	return storage_limit(&k->shelf, entry.name, x->req->limits.disk_bytes, err);
+	entry = sandbox_table_entry(sb);
+	return storage_limit(&k->storage, entry.name, x->req->limits.disk_bytes, err);
 }
 
 /* Waits, within bounds, while the socket is full of what the engine did not read yet. */
@@ -142,9 +144,9 @@ static void list_one(struct exchange *x, enum keeper_what what, const char *id, 
 		x->lost = fd_message_send(x->sock, &r, sizeof(r), NULL, 0) < 0;
 }
 
-static void list_box(struct sandbox_record *b, void *arg)
+static void list_sandbox(struct sandbox_record *sb, void *arg)
 {
-	list_one(arg, KEEPER_IS_SANDBOX, b->id, b->pid);
+	list_one(arg, KEEPER_IS_SANDBOX, sb->id, sb->pid);
 }
 
 struct listing {
@@ -157,7 +159,7 @@ static int list_files(int dir, const char *id, void *arg)
 	struct listing *l = arg;
 
 	(void)dir;
-	if (!sandbox_table_find(&l->k->table, id) && !keeper_is_ending(l->k, id))
+	if (!sandbox_table_find(&l->k->table, id) && !sandbox_end_is_pending(l->k, id))
 		list_one(l->x, KEEPER_IS_FILES, id, 0);
 	return l->x->lost;
 }
@@ -175,17 +177,17 @@ static int do_list(struct keeper *k, struct exchange *x, struct err *err)
 {
 	struct listing l = { k, x };
 
-	sandbox_table_each(&k->table, list_box, x);
+	sandbox_table_each(&k->table, list_sandbox, x);
 	if (k->oneshot)
 		return 0;
-	return storage_each(&k->shelf, "k-", list_files, &l, err) < 0
+	return storage_each(&k->storage, "k-", list_files, &l, err) < 0
 		       ? -1
-		       : storage_each(&k->shelf, "l-", list_layer, &l, err);
+		       : storage_each(&k->storage, "l-", list_layer, &l, err);
 }
 
 static int do_pool(struct keeper *k, struct exchange *x, struct err *err)
 {
-	if (keeper_set_pool(k, &x->req->pool, err) < 0)
+	if (slot_pool_resize(k, &x->req->pool, err) < 0)
 		return -1;
 	x->reply.pool = (struct keeper_pool_state){ .ready = (uint32_t)k->nslots,
 						    .min = k->pool.min,
@@ -198,55 +200,55 @@ static int do_pool(struct keeper *k, struct exchange *x, struct err *err)
 
 static int do_template_seal(struct keeper *k, struct exchange *x, struct err *err)
 {
-	struct sandbox_record *b = need(k, x->req->id, err);
+	struct sandbox_record *sb = need(k, x->req->id, err);
 
-	return b ? keeper_seal_template(k, b, x->req->template, err) : -1;
+	return sb ? template_ops_seal(k, sb, x->req->template, err) : -1;
 }
 
 static int do_template_drop(struct keeper *k, struct exchange *x, struct err *err)
 {
-	return keeper_drop_template(k, x->req->template, err);
+	return template_ops_drop(k, x->req->template, err);
 }
 
 static int do_seal(struct keeper *k, struct exchange *x, struct err *err)
 {
-	if (keeper_seal(k, x->req->id, x->req->layer.name, err) < 0)
+	if (layer_ops_seal(k, x->req->id, x->req->layer.name, err) < 0)
 		return -1;
-	x->reply.whole = storage_has_snapshots(&k->shelf);
+	x->reply.whole = storage_has_snapshots(&k->storage);
 	return 0;
 }
 
 static int do_snap(struct keeper *k, struct exchange *x, struct err *err)
 {
-	if (keeper_snap(k, x->req->id, x->req->layer.name, &x->reply.job, err) < 0)
+	if (layer_ops_snap(k, x->req->id, x->req->layer.name, &x->reply.job, err) < 0)
 		return -1;
-	x->reply.whole = storage_has_snapshots(&k->shelf);
+	x->reply.whole = storage_has_snapshots(&k->storage);
 	return 0;
 }
 
 static int do_layer_drop(struct keeper *k, struct exchange *x, struct err *err)
 {
-	return keeper_drop_layer(k, x->req->layer.name, err);
+	return layer_ops_drop(k, x->req->layer.name, err);
 }
 
 static int do_layer_sync(struct keeper *k, struct exchange *x, struct err *err)
 {
-	return keeper_sync_layer(k, x->req->layer.name, &x->reply.job, err);
+	return layer_ops_sync(k, x->req->layer.name, &x->reply.job, err);
 }
 
 static int do_layer_merge(struct keeper *k, struct exchange *x, struct err *err)
 {
-	return keeper_merge_layers(k, &x->req->layer, &x->reply.job, err);
+	return layer_ops_merge(k, &x->req->layer, &x->reply.job, err);
 }
 
 static int do_layer_export(struct keeper *k, struct exchange *x, struct err *err)
 {
-	return keeper_export_layers(k, &x->req->layer, x->fds[0], &x->reply.job, err);
+	return layer_ops_export(k, &x->req->layer, x->fds[0], &x->reply.job, err);
 }
 
 static int do_job(struct keeper *k, struct exchange *x, struct err *err)
 {
-	return keeper_job_tell(k, x->req->layer.name, &x->reply.job, err);
+	return job_table_query(k, x->req->layer.name, &x->reply.job, err);
 }
 
 typedef int op_fn(struct keeper *k, struct exchange *x, struct err *err);
@@ -330,8 +332,8 @@ static int timeout_of(const struct keeper *k, bool more, int trash_wait)
 	if (k->trash_count)
 		return trash_wait;
 	if (!more)
-		return keeper_rest_ms(k);
-	return keeper_is_short(k) ? QUIET_MS : REST_MS;
+		return slot_pool_next_expiry_ms(k);
+	return slot_pool_is_short(k) ? QUIET_MS : REST_MS;
 }
 
 static bool signalled(int sigfd)
@@ -345,37 +347,37 @@ static bool signalled(int sigfd)
 	return stop;
 }
 
-static void destroy_one(struct sandbox_record *b, void *arg)
+static void destroy_one(struct sandbox_record *sb, void *arg)
 {
 	struct err err;
 
-	(void)keeper_destroy(arg, b, &err);
+	(void)sandbox_end_destroy(arg, sb, &err);
 }
 
 static bool is_done(struct keeper *k)
 {
-	bool empty = keeper_empty_trash(k);
+	bool empty = sandbox_end_empty_trash(k);
 
 	keeper_reap();
-	return keeper_jobs_step(k) && empty;
+	return job_table_step(k) && empty;
 }
 
 /* Slots go in any case; what the trash still holds is finished, within reason. */
 static void drain(struct keeper *k)
 {
 	k->draining = true;
-	keeper_cancel_jobs();
+	job_table_cancel_all();
 	while (k->nslots > 0)
-		keeper_slot_free(k, k->slots[--k->nslots], true);
+		slot_pool_free(k, k->slots[--k->nslots], true);
 	if (k->oneshot)
 		sandbox_table_each(&k->table, destroy_one, k);
 	for (int ms = 0; ms < DRAIN_MS && !is_done(k); ms++)
 		usleep(1000);
-	for (int ms = 0; ms < SWEEP_MS && is_done(k) && keeper_is_sweeping(k); ms++)
+	for (int ms = 0; ms < SWEEP_MS && is_done(k) && job_table_is_sweeping(k); ms++)
 		usleep(1000);
-	keeper_jobs_end(k);
+	job_table_end(k);
 	while (k->nparts > 0)
-		keeper_parts_drop(k, &k->parts[--k->nparts]);
+		slot_parts_drop(k, &k->parts[--k->nparts]);
 }
 
 void keeper_serve(struct keeper *k, int sock)
@@ -396,7 +398,7 @@ void keeper_serve(struct keeper *k, int sock)
 				       { .fd = sigfd, .events = POLLIN } };
 		int n;
 
-		(void)keeper_jobs_step(k);
+		(void)job_table_step(k);
 		n = poll(p, ARRAY_LEN(p), timeout_of(k, more, trash_wait));
 
 		if (n < 0 && errno != EINTR)
@@ -404,7 +406,7 @@ void keeper_serve(struct keeper *k, int sock)
 		if (p[1].revents) {
 			if (signalled(sigfd))
 				break;
-			more = keeper_drop_dead(k) || more;
+			more = slot_pool_drop_dead(k) || more;
 		}
 		if (p[0].revents) {
 			if (!serve_one(k, sock))
@@ -414,8 +416,8 @@ void keeper_serve(struct keeper *k, int sock)
 			continue;
 		}
 		if (!k->trash_count && n == 0)
-			more = keeper_prepare_one(k);
-		else if (!keeper_empty_trash(k))
+			more = slot_pool_fill_one(k);
+		else if (!sandbox_end_empty_trash(k))
 			trash_wait = trash_wait < TRASH_SLOW_MS ? trash_wait * 2 : TRASH_SLOW_MS;
 	}
 	drain(k);

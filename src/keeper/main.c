@@ -61,7 +61,7 @@ void keeper_reap(void)
 	int status;
 
 	for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
-		if (!keeper_job_reaped(pid, status))
+		if (!job_table_reaped(pid, status))
 			helper_child_reaped(pid);
 }
 
@@ -147,7 +147,7 @@ static int open_run(struct keeper *k, struct err *err)
 		return -1;
 	id_of(&st, name);
 	k->run = open_subdir(lodge, name, 0711, err);
-	k->kit_host.ids = steal_fd(&lodge);
+	k->idmap_host.ids = steal_fd(&lodge);
 	return k->run < 0 ? -1 : 0;
 }
 
@@ -201,7 +201,7 @@ static int seal_init(struct keeper *k, struct err *err)
 	memcpy(slash + 1, "lodge-init", sizeof("lodge-init"));
 	if (access(path, R_OK) < 0)
 		snprintf(path, sizeof(path), "%s/lodge-init", LODGE_LIBEXECDIR);
-	k->spawn.init = spawn_seal_init(path, err);
+	k->spawn.init = sandbox_spawn_seal_init(path, err);
 	if (k->spawn.init < 0)
 		return -1;
 	k->spawn.self = sys_pidfd_open(getpid());
@@ -221,7 +221,7 @@ static int open_scratch(struct keeper *k, struct err *err)
 	return rootfs_host_init(k->scratch, err);
 }
 
-int keeper_group_id(int state, uint64_t *ret)
+int keeper_cgroup_id(int state, uint64_t *ret)
 {
 	char text[32];
 	uint64_t id = 0;
@@ -240,7 +240,7 @@ static int open_cgroups(struct keeper *k, struct err *err)
 {
 	char path[64];
 	uint64_t id = 0;
-	int r = keeper_group_id(k->state, &id);
+	int r = keeper_cgroup_id(k->state, &id);
 
 	if (r < 0)
 		return err_sys(err, -r, "state");
@@ -251,7 +251,7 @@ static int open_cgroups(struct keeper *k, struct err *err)
 		fputs("lodge-keeper: LODGE_CGROUP: there is no such control group; going on "
 		      "without it\n",
 		      stderr);
-	k->features = cgroup_features(&k->cgroups) | (k->rootless ? 0 : KEEPER_HAS_ROOT);
+	k->features = cgroup_host_features(&k->cgroups) | (k->rootless ? 0 : KEEPER_HAS_ROOT);
 	return 0;
 }
 
@@ -266,22 +266,22 @@ static int setup(struct keeper *k, const char *home, char name[32], struct err *
 		return -1;
 	if (open_scratch(k, err) < 0 || seal_init(k, err) < 0)
 		return -1;
-	k->boxes = open_subdir(k->state, "sandboxes", 0711, err);
-	k->trash = k->boxes < 0 ? -1 : open_subdir(k->state, "trash", 0700, err);
+	k->sandboxes = open_subdir(k->state, "sandboxes", 0711, err);
+	k->trash = k->sandboxes < 0 ? -1 : open_subdir(k->state, "trash", 0700, err);
 	if (k->trash < 0 || open_cgroups(k, err) < 0)
 		return -1;
 	seccomp_build(&k->spawn.filter[KEEPER_CLASS_USER], false);
 	seccomp_build(&k->spawn.filter[KEEPER_CLASS_ROOT], true);
-	k->spawn.rootless = k->kit_host.rootless = k->rootless;
-	k->shelf = (struct storage){
+	k->spawn.rootless = k->idmap_host.rootless = k->rootless;
+	k->storage = (struct storage){
 		.dir = -1,
 		.home = k->home,
 		.scratch = k->scratch,
 		.rootless = k->rootless,
 		.later = !k->oneshot, /* nobody waits for a one-shot keeper's end */
 	};
-	k->roots = (struct root_set){ &k->shelf, k->home, k->rootless };
-	k->parts_wanted = k->oneshot ? 0 : PARTS_AHEAD;
+	k->roots = (struct root_source){ &k->storage, k->home, k->rootless };
+	k->parts_target = k->oneshot ? 0 : PARTS_AHEAD;
 	return 0;
 }
 
@@ -289,7 +289,7 @@ static void leave(struct keeper *k, const char *name)
 {
 	/* again: a child that outlived its keeper for a moment held the lock when we began */
 	if (!k->stuck)
-		keeper_sweep_oneshots(k, name);
+		sandbox_adopt_sweep_oneshots(k, name);
 	cgroup_host_fini(&k->cgroups);
 	/* what would not go in time stays known, so that the next start goes on with it */
 	if (k->oneshot && k->trash_count == 0 && k->table.count == 0)
@@ -370,8 +370,8 @@ int main(int argc, char **argv)
 			fprintf(stderr, "lodge-keeper: %s\n", err.msg);
 		return 1;
 	}
-	keeper_sweep_oneshots(k, name);
-	if (!k->oneshot && keeper_adopt(k, &err) < 0)
+	sandbox_adopt_sweep_oneshots(k, name);
+	if (!k->oneshot && sandbox_adopt_all(k, &err) < 0)
 		fprintf(stderr, "lodge-keeper: %s\n", err.msg);
 	keeper_serve(k, KEEPER_FD);
 	leave(k, name);

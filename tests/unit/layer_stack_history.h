@@ -91,7 +91,7 @@ static int merge(const struct dirs *layers, char dest[16])
 	size_t n = open_all(layers, fds);
 	auto_close int to = world_open(world_dir(dest));
 
-	r = layer_stack_copy(fds, n, to);
+	r = layer_copy(fds, n, to);
 	close_all(fds, n);
 	return r;
 }
@@ -102,7 +102,7 @@ static int archive(const struct dirs *layers, const char *file)
 	int fds[WORLD_LAYERS], r;
 	size_t n = open_all(layers, fds);
 
-	r = layer_stack_tar(fds, n, to);
+	r = layer_tar(fds, n, to);
 	close_all(fds, n);
 	return r;
 }

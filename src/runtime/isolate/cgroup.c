@@ -168,7 +168,7 @@ static int make_v2(struct cgroup_host *h, const char *id, const struct limits *l
 	return set_v2(f->dir, l, err);
 }
 
-int cgroup_settle(struct cgroup_fds *f, const struct limits *l, struct err *err)
+int cgroup_enter(struct cgroup_fds *f, const struct limits *l, struct err *err)
 {
 	static const char *const steps[] = { "cgroup.subtree_control",
 					     "cmd/cgroup.subtree_control" };

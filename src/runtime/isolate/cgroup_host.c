@@ -255,7 +255,7 @@ void cgroup_host_fini(struct cgroup_host *h)
 		drop(&h->v1[i], &h->v1_parent[i], h->name);
 }
 
-uint32_t cgroup_features(const struct cgroup_host *h)
+uint32_t cgroup_host_features(const struct cgroup_host *h)
 {
 	uint32_t f = 0;
 	bool v1 = true;

@@ -21,13 +21,13 @@
 
 /* Merges layers, the first is topmost, into the empty directory `dest`. Nothing is synced; on
  * failure `dest` holds some part of it. */
-int layer_stack_copy(const int *layers, size_t n, int dest);
+int layer_copy(const int *layers, size_t n, int dest);
 
 /* The same as a pax archive, in the form of an OCI layer (.wh.NAME, .wh..wh..opq). Holes are
  * written as zeros. What an archive cannot hold: a socket becomes a whiteout, for its process is
  * not there either; a name that begins with ".wh.", and an attribute's name with "=" in it, are
  * -EILSEQ. */
-int layer_stack_tar(const int *layers, size_t n, int fd);
+int layer_tar(const int *layers, size_t n, int fd);
 
 /* Space a tree takes on disk, each file once. */
 int layer_stack_bytes(int dir, uint64_t *ret);
