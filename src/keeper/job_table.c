@@ -2,7 +2,7 @@
 /* What takes long runs beside the keeper, in a child that dies with it: copying, measuring and
  * writing out layers, removing trees. A new layer is made as n-NAME and becomes l-NAME when it is
  * whole. */
-#include "keeper/keeper.h"
+#include "keeper/job_table.h"
 
 #include <errno.h>
 #include <poll.h>

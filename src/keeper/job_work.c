@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "runtime/storage/layer_copy.h"
 #include "runtime/storage/layer_stack.h"
+#include "runtime/storage/layer_tar.h"
 
 size_t job_work_fds(const struct job_work *w, int ret[JOB_WORK_FDS_MAX])
 {

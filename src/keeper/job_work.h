@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "keeper/helper_child.h"
-#include "keeper/keeper.h"
+#include "keeper/job_table.h"
 
 enum { JOB_WORK_FDS_MAX = KEEPER_LAYERS_MAX + 2 };
 _Static_assert((int)JOB_WORK_FDS_MAX <= (int)CHILD_FDS_MAX, "a child keeps them all");

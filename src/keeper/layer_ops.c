@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Layers: the files of kept sandboxes, sealed, to start others from. */
-#include "keeper/keeper.h"
+#include "keeper/layer_ops.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +10,9 @@
 
 #include "base/array.h"
 #include "base/test_hook.h"
+#include "keeper/job_table.h"
+#include "keeper/sandbox_end.h"
+#include "keeper/slot_pool.h"
 
 typedef char entry_name[KEEPER_ID_SIZE + 4];
 
@@ -63,30 +66,6 @@ int layer_ops_seal(struct keeper *k, const char *id, const char *name, struct er
 		return -1;
 	hook_crash("layer:sealed");
 	return 0;
-}
-
-int sandbox_pause(struct keeper *k, struct sandbox_record *sb, bool paused, struct err *err)
-{
-	struct sandbox_record now = *sb;
-	struct err ignored;
-	int r;
-
-	/* whoever finds it frozen and not marked thaws it: so the mark comes after, goes before */
-	if (paused && cgroup_freeze(&k->cgroups, sb->group, true, err) < 0)
-		return -1;
-	hook_crash("pause:frozen");
-	now.paused = paused;
-	r = sandbox_table_record_write_at(k->sandboxes, &now);
-	hook_crash("pause:marked");
-	if (r < 0) {
-		if (paused && !job_table_freezes(sb->id))
-			(void)cgroup_freeze(&k->cgroups, sb->group, false, &ignored);
-		return err_sys(err, -r, "sandbox %s", sb->id);
-	}
-	sb->paused = paused;
-	if (paused || job_table_freezes(sb->id)) /* whose end thaws it */
-		return 0;
-	return cgroup_freeze(&k->cgroups, sb->group, false, err);
 }
 
 /* Whether this name is free for a new layer. */
@@ -147,12 +126,11 @@ int layer_ops_snap(struct keeper *k, const char *id, const char *name, struct ke
 
 /* ---- of layers ------------------------------------------------------------------------------- */
 
-int layer_ops_release(struct keeper *k, const char *name, struct err *err)
+int layer_ops_release(const char *name, struct err *err)
 {
 	entry_name entry;
 	int kind;
 
-	(void)k;
 	snprintf(entry, sizeof(entry), "l-%s", name);
 	kind = job_table_reader(entry);
 	if (kind == JOB_SYNC) {
@@ -166,7 +144,7 @@ int layer_ops_drop(struct keeper *k, const char *name, struct err *err)
 {
 	entry_name entry;
 
-	if (open_store(k, err) < 0 || layer_ops_release(k, name, err) < 0)
+	if (open_store(k, err) < 0 || layer_ops_release(name, err) < 0)
 		return -1;
 	job_table_cancel(name); /* one that makes it */
 	hook_crash("layer:drop");
@@ -287,7 +265,7 @@ void layer_ops_sweep(struct keeper *k)
 
 	drop_strays(k, "n-");
 	/* of a pool that went with its keeper, or with the machine */
-	drop_strays(k, "s-" KEEPER_SLOT_PREFIX);
+	drop_strays(k, "s-" SLOT_POOL_PREFIX);
 	(void)storage_each(&k->storage, "x-", note_dropped, k, &err);
 	(void)storage_each(&k->storage, ".deep.x-", note_dropped, k, &err);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an earlier keeper left: living sandboxes are taken up again, everything else is removed. */
-#include "keeper/keeper.h"
+#include "keeper/sandbox_adopt.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +12,8 @@
 
 #include "base/auto.h"
 #include "base/file_io.h"
+#include "keeper/layer_ops.h"
+#include "keeper/sandbox_end.h"
 
 enum { SWEEP_TRIES = 200, SWEEP_WAIT_US = 5000 };
 
@@ -101,7 +103,6 @@ static bool sweep_state(struct keeper *k, int state)
 {
 	static struct keeper dead; /* too large for the stack */
 	uint64_t id = 0;
-	struct err err;
 	bool done = true; /* without both directories it had not come to anything else */
 
 	dead = *k;
@@ -109,8 +110,8 @@ static bool sweep_state(struct keeper *k, int state)
 	dead.sandboxes =
 		openat(state, "sandboxes", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	dead.trash = openat(state, "trash", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	if (dead.sandboxes >= 0 && dead.trash >= 0 && keeper_cgroup_id(state, &id) == 0 &&
-	    cgroup_host_init(&dead.cgroups, id, ".", &err) == 0) {
+	if (dead.sandboxes >= 0 && dead.trash >= 0 && keeper_cgroup_id(state, &id) == 0) {
+		cgroup_host_init(&dead.cgroups, id, ".");
 		done = file_each_at(dead.sandboxes, ".", trash_one, &dead) == 0;
 		dead.trash_count = 1;
 		for (int i = 0; i < SWEEP_TRIES && !sandbox_end_empty_trash(&dead); i++)
@@ -144,7 +145,7 @@ static int sweep_one(int dir, const char *name, void *arg)
 	if (sweep_state(s->k, state))
 		(void)file_remove_tree_at(dir, name);
 	else
-		s->k->stuck = true;
+		s->k->sweep_failed = true;
 	return 0;
 }
 

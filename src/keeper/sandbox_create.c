@@ -1,83 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "keeper/keeper.h"
+#include "keeper/sandbox_create.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/auto.h"
 #include "base/file_io.h"
 #include "base/test_hook.h"
-#include "base/fd_message.h"
-#include "wire/agent_proto.h"
+#include "keeper/init_socket.h"
+#include "keeper/layer_ops.h"
+#include "keeper/sandbox_end.h"
+#include "keeper/slot_parts.h"
+#include "keeper/slot_pool.h"
+#include "keeper/template_ops.h"
 #include "wire/boot_fds.h"
 
-enum { BACKLOG = 64, REMOVE_WAIT_MS = 1000 };
-
-static struct sockaddr_un init_address(int dir)
-{
-	struct sockaddr_un a = { .sun_family = AF_UNIX };
-
-	snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/init.sock", dir);
-	return a;
-}
-
-int init_socket_listen(int dir)
-{
-	auto_close int s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	struct sockaddr_un a = init_address(dir);
-
-	if (s < 0 || bind(s, (struct sockaddr *)&a, sizeof(a)) < 0 || listen(s, BACKLOG) < 0)
-		return -errno;
-	return steal_fd(&s);
-}
-
-int init_socket_connect(struct keeper *k, const char *id, int *ret_fd, struct err *err)
-{
-	auto_close int dir =
-		openat(k->sandboxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	auto_close int s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	struct sockaddr_un a = init_address(dir);
-
-	if (dir < 0 || s < 0)
-		return err_sys(err, errno, "sandbox %s", id);
-	if (connect(s, (struct sockaddr *)&a, sizeof(a)) < 0)
-		return err_set(err, ERR_UNAVAILABLE, "sandbox %s does not answer", id);
-	*ret_fd = steal_fd(&s);
-	return 0;
-}
-
-/* Tells the new lodge-init whose it is; until then it accepts nothing else, and dies with us. Not
- * waited for: the socket's queue keeps it in front of whatever the engine sends, and one that
- * cannot be bound closes the connection. */
-int init_socket_bind(struct keeper *k, const struct keeper_create *c, int fd, struct err *err)
-{
-	struct {
-		struct agent_hdr hdr;
-		struct agent_bind bind;
-	} msg = {
-		.hdr = { .type = AGENT_BIND, .len = sizeof(msg.bind) },
-		.bind = { .version = AGENT_VERSION,
-			  .uid = c->uid,
-			  .gid = c->gid,
-			  .open_files = c->limits.open_files,
-			  .file_bytes = c->limits.file_bytes },
-	};
-	int r;
-
-	if (c->class == KEEPER_CLASS_ROOT)
-		msg.bind.flags |= AGENT_BIND_ROOT_CLASS;
-	if (k->rootless)
-		msg.bind.flags |= AGENT_BIND_ONE_ID;
-	r = fd_message_send(fd, &msg, sizeof(msg), NULL, 0);
-	return r < 0 ? err_sys(err, -r, "bind") : 0;
-}
+enum { REMOVE_WAIT_MS = 1000 };
 
 static int check_demands(struct keeper *k, const struct keeper_create *c, struct err *err)
 {
@@ -318,8 +261,8 @@ static int wait_removed(struct keeper *k, const char *id)
 }
 
 /* Says what to do with the files before any are made. */
-static int plan_files(struct keeper *k, int dir, const struct keeper_create *c,
-		      struct sandbox_record *sb, struct err *err)
+static int plan_files(int dir, const struct keeper_create *c, struct sandbox_record *sb,
+		      struct err *err)
 {
 	int r;
 
@@ -332,7 +275,7 @@ static int plan_files(struct keeper *k, int dir, const struct keeper_create *c,
 	hook_crash("create:planned");
 	if (r < 0)
 		return err_sys(err, -r, "record");
-	return c->take ? layer_ops_release(k, sb->layer, err) : 0;
+	return c->take ? layer_ops_release(sb->layer, err) : 0;
 }
 
 static int check_id(struct keeper *k, const char *id, const struct keeper_create *c,
@@ -384,7 +327,7 @@ int sandbox_create(struct keeper *k, const char *id, const struct keeper_create 
 	dir = openat(k->sandboxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (dir < 0)
 		return err_sys(err, errno, "sandbox %s", id);
-	if (plan_files(k, dir, c, &sb, err) < 0 ||
+	if (plan_files(dir, c, &sb, err) < 0 ||
 	    start(k, dir, c, dirs, &sb, reply, ret_fd, err) < 0) {
 		undo(k, &sb, c);
 		return -1;

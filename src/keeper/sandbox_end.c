@@ -2,7 +2,7 @@
 /* Ending a sandbox: everything inside is killed at once and the answer goes out; directories,
  * cgroups and files follow as soon as the kernel has let go of the processes. The directory moves
  * to trash/ first, so that whatever happens in between, the next start knows what to finish. */
-#include "keeper/keeper.h"
+#include "keeper/sandbox_end.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +17,7 @@
 #include "base/file_io.h"
 #include "base/test_hook.h"
 #include "keeper/helper_child.h"
+#include "keeper/job_table.h"
 #include "runtime/linux_calls.h"
 
 void sandbox_end_kill_init(const struct sandbox_record *sb)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Namespaces, devices and control groups: the half of a sandbox that is the same for all, made
  * while nobody waits. */
-#include "keeper/keeper.h"
+#include "keeper/slot_parts.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -68,13 +68,13 @@ static int make(struct keeper *k, uid_t inner, const struct limits *limits,
 }
 
 int slot_parts_set_limits(struct keeper *k, const char *group, const struct limits *limits,
-			  bool settled, struct err *err)
+			  bool entered, struct err *err)
 {
 	const struct limits usual = limits_default();
 
 	if (memcmp(limits, &usual, sizeof(usual)) == 0)
 		return 0;
-	return cgroup_set_limits(&k->cgroups, group, limits, settled, err);
+	return cgroup_set_limits(&k->cgroups, group, limits, entered, err);
 }
 
 int slot_parts_take(struct keeper *k, uid_t inner, const struct limits *limits,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whole sandboxes that wait: half of them for any root, half with the usual one in place. A slot is
  * given to one guest and never again to another. */
-#include "keeper/keeper.h"
+#include "keeper/slot_pool.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +17,10 @@
 #include "base/clock.h"
 #include "base/test_hook.h"
 #include "base/fd_message.h"
+#include "keeper/init_socket.h"
+#include "keeper/sandbox_create.h"
+#include "keeper/sandbox_end.h"
+#include "keeper/slot_parts.h"
 #include "wire/agent_proto.h"
 #include "wire/boot_fds.h"
 
@@ -52,7 +56,7 @@ static bool is_usual(const struct keeper *k, const struct keeper_create *c)
 
 bool slot_pool_is_slot(const char *id)
 {
-	return strncmp(id, KEEPER_SLOT_PREFIX, strlen(KEEPER_SLOT_PREFIX)) == 0;
+	return strncmp(id, SLOT_POOL_PREFIX, strlen(SLOT_POOL_PREFIX)) == 0;
 }
 
 /* Until this one is too old. */
@@ -200,7 +204,7 @@ static bool make_slot(struct keeper *k)
 			    .store = KEEPER_STORE_MEMORY,
 			    .made_ms = clock_mono_ms(),
 			    .rooted = count(k, true) <= count(k, false) };
-	snprintf(s->name, sizeof(s->name), KEEPER_SLOT_PREFIX "%llx", slot_parts_serial(k));
+	snprintf(s->name, sizeof(s->name), SLOT_POOL_PREFIX "%llx", slot_parts_serial(k));
 	if (fill_slot(k, s, &err) < 0) {
 		slot_pool_free(k, s, true);
 		return false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Templates: the files of a sandbox that ended, kept below those of others. */
-#include "keeper/keeper.h"
+#include "keeper/template_ops.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +14,7 @@
 #include "base/auto.h"
 #include "base/file_io.h"
 #include "base/test_hook.h"
+#include "keeper/sandbox_end.h"
 
 enum { SEAL_WAIT_MS = 1000 };
 

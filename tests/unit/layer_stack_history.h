@@ -4,7 +4,9 @@
 #define LODGE_TESTS_STACK_STORY_H
 
 #include "init/files/tar_format.h"
+#include "runtime/storage/layer_copy.h"
 #include "runtime/storage/layer_stack.h"
+#include "runtime/storage/layer_tar.h"
 #include "layer_stack_random.h"
 #include "tap.h"
 

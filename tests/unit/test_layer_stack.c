@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an overlay shows of a stack of layers, it must show of the one layer made of them, over any
  * template. The kernel is the judge: everything here is mounted and looked at. */
+#include "runtime/storage/layer_copy.h"
 #include "runtime/storage/layer_stack.h"
+#include "runtime/storage/layer_tar.h"
 
 #include <sched.h>
 #include <sys/prctl.h>

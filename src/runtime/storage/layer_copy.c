@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* layer_copy(): a directory gets owner, attributes and times when it is full, for a default
  * ACL would pass on to what is made in it, and every entry changes its time. */
-#include "runtime/storage/layer_stack.h"
+#include "runtime/storage/layer_copy.h"
 
 #include <errno.h>
 #include <fcntl.h>

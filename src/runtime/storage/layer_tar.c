@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* layer_tar(): what the merged layers hold, as it is met. Whoever unpacks it takes the mark
  * of an opaque directory as an order to empty it, so that comes before anything inside. */
-#include "runtime/storage/layer_stack.h"
+#include "runtime/storage/layer_tar.h"
 
 #include <errno.h>
 #include <fcntl.h>
