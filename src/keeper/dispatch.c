@@ -21,12 +21,12 @@ struct exchange {
 	const struct keeper_request *req;
 	const int *fds;
 	struct keeper_reply reply;
-	int fd; /* goes out with the reply; -1: none */
+	int fd; /* sent with the reply; -1: none */
 	int sock;
-	bool lost; /* the engine does not read */
+	bool lost; /* a reply could not be sent */
 };
 
-static struct sandbox_record *need(struct keeper *k, const char *id, struct err *err)
+static struct sandbox_record *find_sandbox(struct keeper *k, const char *id, struct err *err)
 {
 	struct sandbox_record *sb = sandbox_table_find(&k->table, id);
 
@@ -35,7 +35,7 @@ static struct sandbox_record *need(struct keeper *k, const char *id, struct err 
 	return sb;
 }
 
-static int do_hello(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_hello(struct keeper *k, struct exchange *x, struct err *err)
 {
 	(void)err;
 	x->reply.features = k->features;
@@ -44,27 +44,27 @@ static int do_hello(struct keeper *k, struct exchange *x, struct err *err)
 	return 0;
 }
 
-static int do_create(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_create(struct keeper *k, struct exchange *x, struct err *err)
 {
 	return sandbox_create(k, x->req->id, &x->req->create, x->fds, &x->reply, &x->fd, err);
 }
 
-static int do_connect(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_connect(struct keeper *k, struct exchange *x, struct err *err)
 {
-	struct sandbox_record *sb = need(k, x->req->id, err);
+	struct sandbox_record *sb = find_sandbox(k, x->req->id, err);
 
 	if (!sb)
 		return -1;
-	if (init_socket_connect(k, sb->id, &x->fd, err) <
-	    0) /* one that ended is not there any more */
-		return sandbox_table_is_alive(sb)
-			       ? -1
-			       : err_set(err, ERR_NOT_FOUND, "no sandbox %s", sb->id);
+	if (init_socket_connect(k, sb->id, &x->fd, err) < 0) {
+		if (!sandbox_table_is_alive(sb))
+			err_set(err, ERR_NOT_FOUND, "no sandbox %s", sb->id);
+		return -1;
+	}
 	x->reply.pid = sb->pid;
 	return 0;
 }
 
-static int do_destroy(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_destroy(struct keeper *k, struct exchange *x, struct err *err)
 {
 	struct sandbox_record *sb = sandbox_table_find(&k->table, x->req->id);
 
@@ -76,26 +76,33 @@ static int do_destroy(struct keeper *k, struct exchange *x, struct err *err)
 	return r;
 }
 
-static int do_stop(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_stop(struct keeper *k, struct exchange *x, struct err *err)
 {
 	struct sandbox_record *sb = sandbox_table_find(&k->table, x->req->id);
 
 	if (k->oneshot)
-		return err_set(err, ERR_INVALID, "this keeper keeps no files");
+		return err_set(err, ERR_INVALID, "a one-shot keeper does not keep files");
 	x->reply.found = sb != NULL;
 	return sb ? sandbox_end_stop(k, sb, err) : 0;
 }
 
-static int do_freeze(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_freeze(struct keeper *k, struct exchange *x, struct err *err)
 {
-	struct sandbox_record *sb = need(k, x->req->id, err);
+	struct sandbox_record *sb = find_sandbox(k, x->req->id, err);
 
-	return sb ? sandbox_pause(k, sb, x->req->op == KEEPER_FREEZE, err) : -1;
+	return sb ? sandbox_pause(k, sb, true, err) : -1;
 }
 
-static int do_stats(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_thaw(struct keeper *k, struct exchange *x, struct err *err)
 {
-	struct sandbox_record *sb = need(k, x->req->id, err);
+	struct sandbox_record *sb = find_sandbox(k, x->req->id, err);
+
+	return sb ? sandbox_pause(k, sb, false, err) : -1;
+}
+
+static int handle_stats(struct keeper *k, struct exchange *x, struct err *err)
+{
+	struct sandbox_record *sb = find_sandbox(k, x->req->id, err);
 	struct sandbox_table_entry entry;
 
 	if (!sb || cgroup_stats(&k->cgroups, sb->group, &x->reply.stats, err) < 0)
@@ -109,9 +116,9 @@ static int do_stats(struct keeper *k, struct exchange *x, struct err *err)
 	return 0;
 }
 
-static int do_limits(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_limits(struct keeper *k, struct exchange *x, struct err *err)
 {
-	struct sandbox_record *sb = need(k, x->req->id, err);
+	struct sandbox_record *sb = find_sandbox(k, x->req->id, err);
 	struct sandbox_table_entry entry;
 
 	if (!sb || cgroup_set_limits(&k->cgroups, sb->group, &x->req->limits, true, err) < 0)
@@ -122,7 +129,7 @@ static int do_limits(struct keeper *k, struct exchange *x, struct err *err)
 	return storage_limit(&k->storage, entry.name, x->req->limits.disk_bytes, err);
 }
 
-/* Waits, within bounds, while the socket is full of what the engine did not read yet. */
+/* While the socket is full, this waits until the engine reads (at most SO_SNDTIMEO). */
 static void list_one(struct exchange *x, enum keeper_what what, const char *id, pid_t pid)
 {
 	struct keeper_reply r = {
@@ -163,7 +170,7 @@ static int list_layer(int dir, const char *name, void *arg)
 	return l->x->lost;
 }
 
-static int do_list(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_list(struct keeper *k, struct exchange *x, struct err *err)
 {
 	struct listing l = { k, x };
 
@@ -175,7 +182,7 @@ static int do_list(struct keeper *k, struct exchange *x, struct err *err)
 		       : storage_each(&k->storage, "l-", list_layer, &l, err);
 }
 
-static int do_pool(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_pool(struct keeper *k, struct exchange *x, struct err *err)
 {
 	if (slot_pool_resize(k, &x->req->pool, err) < 0)
 		return -1;
@@ -188,19 +195,19 @@ static int do_pool(struct keeper *k, struct exchange *x, struct err *err)
 	return 0;
 }
 
-static int do_template_seal(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_template_seal(struct keeper *k, struct exchange *x, struct err *err)
 {
-	struct sandbox_record *sb = need(k, x->req->id, err);
+	struct sandbox_record *sb = find_sandbox(k, x->req->id, err);
 
 	return sb ? template_ops_seal(k, sb, x->req->template, err) : -1;
 }
 
-static int do_template_drop(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_template_drop(struct keeper *k, struct exchange *x, struct err *err)
 {
 	return template_ops_drop(k, x->req->template, err);
 }
 
-static int do_seal(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_seal(struct keeper *k, struct exchange *x, struct err *err)
 {
 	if (layer_ops_seal(k, x->req->id, x->req->layer.name, err) < 0)
 		return -1;
@@ -208,7 +215,7 @@ static int do_seal(struct keeper *k, struct exchange *x, struct err *err)
 	return 0;
 }
 
-static int do_snap(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_snap(struct keeper *k, struct exchange *x, struct err *err)
 {
 	if (layer_ops_snap(k, x->req->id, x->req->layer.name, &x->reply.job, err) < 0)
 		return -1;
@@ -216,74 +223,66 @@ static int do_snap(struct keeper *k, struct exchange *x, struct err *err)
 	return 0;
 }
 
-static int do_layer_drop(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_layer_drop(struct keeper *k, struct exchange *x, struct err *err)
 {
 	return layer_ops_drop(k, x->req->layer.name, err);
 }
 
-static int do_layer_sync(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_layer_sync(struct keeper *k, struct exchange *x, struct err *err)
 {
 	return layer_ops_sync(k, x->req->layer.name, &x->reply.job, err);
 }
 
-static int do_layer_merge(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_layer_merge(struct keeper *k, struct exchange *x, struct err *err)
 {
 	return layer_ops_merge(k, &x->req->layer, &x->reply.job, err);
 }
 
-static int do_layer_export(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_layer_export(struct keeper *k, struct exchange *x, struct err *err)
 {
 	return layer_ops_export(k, &x->req->layer, x->fds[0], &x->reply.job, err);
 }
 
-static int do_job(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_job(struct keeper *k, struct exchange *x, struct err *err)
 {
 	return job_table_query(k, x->req->layer.name, &x->reply.job, err);
 }
 
-typedef int op_fn(struct keeper *k, struct exchange *x, struct err *err);
+typedef int handler_fn(struct keeper *k, struct exchange *x, struct err *err);
 
-static op_fn *const ops[KEEPER_OP_MAX] = {
-	[KEEPER_HELLO] = do_hello,
-	[KEEPER_CREATE] = do_create,
-	[KEEPER_CONNECT] = do_connect,
-	[KEEPER_DESTROY] = do_destroy,
-	[KEEPER_FREEZE] = do_freeze,
-	[KEEPER_THAW] = do_freeze,
-	[KEEPER_STATS] = do_stats,
-	[KEEPER_LIMITS] = do_limits,
-	[KEEPER_LIST] = do_list,
-	[KEEPER_POOL] = do_pool,
-	[KEEPER_TEMPLATE_SEAL] = do_template_seal,
-	[KEEPER_TEMPLATE_DROP] = do_template_drop,
-	[KEEPER_STOP] = do_stop,
-	[KEEPER_SEAL] = do_seal,
-	[KEEPER_SNAP] = do_snap,
-	[KEEPER_LAYER_DROP] = do_layer_drop,
-	[KEEPER_LAYER_SYNC] = do_layer_sync,
-	[KEEPER_LAYER_MERGE] = do_layer_merge,
-	[KEEPER_LAYER_EXPORT] = do_layer_export,
-	[KEEPER_JOB] = do_job,
+static handler_fn *const handlers[KEEPER_OP_MAX] = {
+#define HANDLER(op, number, name, id, body, fds, reply_fd) [op] = handle_##name,
+	KEEPER_OPS(HANDLER)
+#undef HANDLER
 };
 
-/* False when it could not be said: an engine that waits for ever is worse than one that is told. */
-static bool answer(struct keeper *k, struct exchange *x, const char *problem)
+bool dispatch_has_handler(uint32_t op)
 {
-	struct err err = { 0 };
+	return op < ARRAY_LEN(handlers) && handlers[op];
+}
+
+static int handle_request(struct keeper *k, struct exchange *x, struct err *err)
+{
+	uint32_t op = x->req->op;
+
+	if (!dispatch_has_handler(op))
+		return err_set(err, ERR_INVALID, "operation %u has no handler", op);
+	x->reply.op = op;
+	memcpy(x->reply.id, x->req->id, sizeof(x->reply.id));
+	return handlers[op](k, x, err);
+}
+
+/* False when the reply could not be sent. The caller then closes the connection, because the engine
+ * would wait for this reply for ever. */
+static bool send_reply(struct exchange *x, int result, const struct err *err)
+{
 	int r;
 
 	x->reply.version = KEEPER_VERSION;
-	if (problem) {
-		r = err_set(&err, ERR_INVALID, "%s", problem);
-	} else {
-		x->reply.op = x->req->op;
-		memcpy(x->reply.id, x->req->id, sizeof(x->reply.id));
-		r = ops[x->req->op](k, x, &err);
-	}
-	if (r < 0) {
-		x->reply.code = err.code;
-		x->reply.sys = err.sys;
-		snprintf(x->reply.msg, sizeof(x->reply.msg), "%s", err.msg);
+	if (result < 0) {
+		x->reply.code = err->code;
+		x->reply.sys = err->sys;
+		snprintf(x->reply.msg, sizeof(x->reply.msg), "%s", err->msg);
 	}
 	r = x->lost ? -EPIPE
 		    : fd_message_send(x->sock, &x->reply, sizeof(x->reply), &x->fd, x->fd >= 0);
@@ -302,21 +301,20 @@ bool dispatch_one(struct keeper *k, int sock)
 	size_t nfds = 0;
 	ssize_t n = fd_message_recv(sock, &in, sizeof(in), fds, ARRAY_LEN(fds), &nfds);
 	struct exchange x = { .req = &in.req, .fds = fds, .fd = -1, .sock = sock };
-	bool said;
+	const char *problem;
+	struct err err = { 0 };
+	bool sent;
+	int r;
 
 	if (n == -EINTR || n == -EAGAIN || n == -ENOMEM || n == -ENOBUFS)
 		return true;
 	if (n <= 0 && n != -EMSGSIZE && n != -EBADMSG)
 		return false;
-	said = answer(k, &x,
-		      n < 0 ? "message too long or with too many descriptors"
-			    : keeper_request_problem(&in, (size_t)n, nfds));
+	problem = n < 0 ? "message too long, or too many descriptors"
+			: keeper_request_problem(&in, (size_t)n, nfds);
+	r = problem ? err_set(&err, ERR_INVALID, "%s", problem) : handle_request(k, &x, &err);
+	sent = send_reply(&x, r, &err);
 	for (size_t i = 0; i < nfds; i++)
 		close(fds[i]);
-	return said;
-}
-
-bool dispatch_has_handler(uint32_t op)
-{
-	return op < ARRAY_LEN(ops) && ops[op] != NULL;
+	return sent;
 }

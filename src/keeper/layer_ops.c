@@ -26,7 +26,7 @@ static int busy(struct err *err, const char *what, const char *name)
 static int open_store(struct keeper *k, struct err *err)
 {
 	if (k->oneshot)
-		return err_set(err, ERR_INVALID, "this keeper keeps no files");
+		return err_set(err, ERR_INVALID, "a one-shot keeper does not keep files");
 	return storage_open(&k->storage, err);
 }
 

@@ -287,7 +287,7 @@ static int check_id(struct keeper *k, const char *id, const struct keeper_create
 		return err_set(err, ERR_INVALID,
 			       "names that begin with g., p. or t. are the keeper's");
 	if (c->keep && k->oneshot)
-		return err_set(err, ERR_INVALID, "this keeper keeps no files");
+		return err_set(err, ERR_INVALID, "a one-shot keeper does not keep files");
 	if (wait_removed(k, id) < 0)
 		return err_set(err, ERR_CONFLICT, "sandbox %s is still being removed", id);
 	snprintf(entry, sizeof(entry), "k-%s", id);
