@@ -1,136 +1,135 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One request at a time: what is listed here is done, everything else refused. */
-#include "keeper/keeper.h"
+#include "keeper/dispatch.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "base/array.h"
-#include "base/auto.h"
 #include "base/fd_message.h"
-
-enum {
-	/* things are made ahead only after this long without a request: whoever got a sandbox is
-	 * likely to use it at once, and not to be disturbed unless the next one would wait */
-	QUIET_MS = 3,
-	REST_MS = 25,
-	TRASH_RETRY_MS = 2, /* processes of a killed sandbox need a moment to go */
-	TRASH_SLOW_MS = 50,
-	DRAIN_MS = 5000,
-	SWEEP_MS =
-		500, /* for trees that are being removed; a large one is left to the next start */
-};
+#include "keeper/init_socket.h"
+#include "keeper/job_table.h"
+#include "keeper/layer_ops.h"
+#include "keeper/sandbox_create.h"
+#include "keeper/sandbox_end.h"
+#include "keeper/sandbox_pause.h"
+#include "keeper/slot_pool.h"
+#include "keeper/template_ops.h"
 
 struct exchange {
 	const struct keeper_request *req;
 	const int *fds;
 	struct keeper_reply reply;
-	int fd; /* goes out with the reply; -1: none */
+	int fd; /* sent with the reply; -1: none */
 	int sock;
-	bool lost; /* the engine does not read */
+	bool lost; /* a reply could not be sent */
 };
 
-static struct sandbox_record *need(struct keeper *k, const char *id, struct err *err)
+static struct sandbox_record *find_sandbox(struct keeper *k, const char *id, struct err *err)
 {
-	struct sandbox_record *b = sandbox_table_find(&k->table, id);
+	struct sandbox_record *sb = sandbox_table_find(&k->table, id);
 
-	if (!b)
+	if (!sb)
 		err_set(err, ERR_NOT_FOUND, "no sandbox %s", id);
-	return b;
+	return sb;
 }
 
-static int do_hello(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_hello(struct keeper *k, struct exchange *x, struct err *err)
 {
 	(void)err;
 	x->reply.features = k->features;
-	if (storage_has_limit(&k->shelf))
+	if (storage_has_limit(&k->storage))
 		x->reply.features |= KEEPER_HAS_DISK_LIMIT;
 	return 0;
 }
 
-static int do_create(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_create(struct keeper *k, struct exchange *x, struct err *err)
 {
-	return keeper_create(k, x->req->id, &x->req->create, x->fds, &x->reply, &x->fd, err);
+	return sandbox_create(k, x->req->id, &x->req->create, x->fds, &x->reply, &x->fd, err);
 }
 
-static int do_connect(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_connect(struct keeper *k, struct exchange *x, struct err *err)
 {
-	struct sandbox_record *b = need(k, x->req->id, err);
+	struct sandbox_record *sb = find_sandbox(k, x->req->id, err);
 
-	if (!b)
+	if (!sb)
 		return -1;
-	if (keeper_connect(k, b->id, &x->fd, err) < 0) /* one that ended is not there any more */
-		return sandbox_table_is_alive(b)
-			       ? -1
-			       : err_set(err, ERR_NOT_FOUND, "no sandbox %s", b->id);
-	x->reply.pid = b->pid;
+	if (init_socket_connect(k, sb->id, &x->fd, err) < 0) {
+		if (!sandbox_table_is_alive(sb))
+			err_set(err, ERR_NOT_FOUND, "no sandbox %s", sb->id);
+		return -1;
+	}
+	x->reply.pid = sb->pid;
 	return 0;
 }
 
-static int do_destroy(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_destroy(struct keeper *k, struct exchange *x, struct err *err)
 {
-	struct sandbox_record *b = sandbox_table_find(&k->table, x->req->id);
+	struct sandbox_record *sb = sandbox_table_find(&k->table, x->req->id);
 
-	bool found = b != NULL;
-	int r = b ? keeper_destroy(k, b, err) : keeper_destroy_files(k, x->req->id, &found, err);
+	bool found = sb != NULL;
+	int r = sb ? sandbox_end_destroy(k, sb, err)
+		   : sandbox_end_destroy_files(k, x->req->id, &found, err);
 
 	x->reply.found = found;
 	return r;
 }
 
-static int do_stop(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_stop(struct keeper *k, struct exchange *x, struct err *err)
 {
-	struct sandbox_record *b = sandbox_table_find(&k->table, x->req->id);
+	struct sandbox_record *sb = sandbox_table_find(&k->table, x->req->id);
 
 	if (k->oneshot)
-		return err_set(err, ERR_INVALID, "this keeper keeps no files");
-	x->reply.found = b != NULL;
-	return b ? keeper_stop(k, b, err) : 0;
+		return err_set(err, ERR_INVALID, "a one-shot keeper does not keep files");
+	x->reply.found = sb != NULL;
+	return sb ? sandbox_end_stop(k, sb, err) : 0;
 }
 
-static int do_freeze(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_freeze(struct keeper *k, struct exchange *x, struct err *err)
 {
-	struct sandbox_record *b = need(k, x->req->id, err);
+	struct sandbox_record *sb = find_sandbox(k, x->req->id, err);
 
-	return b ? keeper_pause(k, b, x->req->op == KEEPER_FREEZE, err) : -1;
+	return sb ? sandbox_pause(k, sb, true, err) : -1;
 }
 
-static int do_stats(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_thaw(struct keeper *k, struct exchange *x, struct err *err)
 {
-	struct sandbox_record *b = need(k, x->req->id, err);
+	struct sandbox_record *sb = find_sandbox(k, x->req->id, err);
+
+	return sb ? sandbox_pause(k, sb, false, err) : -1;
+}
+
+static int handle_stats(struct keeper *k, struct exchange *x, struct err *err)
+{
+	struct sandbox_record *sb = find_sandbox(k, x->req->id, err);
 	struct sandbox_table_entry entry;
 
-	if (!b || cgroup_stats(&k->cgroups, b->group, &x->reply.stats, err) < 0)
+	if (!sb || cgroup_stats(&k->cgroups, sb->group, &x->reply.stats, err) < 0)
 		return -1;
 	x->reply.stats.disk_bytes = UINT64_MAX;
-	if (b->store != KEEPER_STORE_DISK)
+	if (sb->store != KEEPER_STORE_DISK)
 		return 0;
-	entry = sandbox_table_entry(b);
-	x->reply.stats.disk_bytes = storage_usage(&k->shelf, entry.name);
-	x->reply.stats.disk_full = storage_is_full(&k->shelf, entry.name);
+	entry = sandbox_table_entry(sb);
+	x->reply.stats.disk_bytes = storage_usage(&k->storage, entry.name);
+	x->reply.stats.disk_full = storage_is_full(&k->storage, entry.name);
 	return 0;
 }
 
-static int do_limits(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_limits(struct keeper *k, struct exchange *x, struct err *err)
 {
-	struct sandbox_record *b = need(k, x->req->id, err);
+	struct sandbox_record *sb = find_sandbox(k, x->req->id, err);
 	struct sandbox_table_entry entry;
 
-	if (!b || cgroup_set_limits(&k->cgroups, b->group, &x->req->limits, true, err) < 0)
+	if (!sb || cgroup_set_limits(&k->cgroups, sb->group, &x->req->limits, true, err) < 0)
 		return -1;
-	if (b->store != KEEPER_STORE_DISK || !k->shelf.ops || !k->shelf.ops->has_limit)
+	if (sb->store != KEEPER_STORE_DISK || !k->storage.ops || !k->storage.ops->has_limit)
 		return 0;
-	entry = sandbox_table_entry(b);
-	return storage_limit(&k->shelf, entry.name, x->req->limits.disk_bytes, err);
+	entry = sandbox_table_entry(sb);
+	return storage_limit(&k->storage, entry.name, x->req->limits.disk_bytes, err);
 }
 
-/* Waits, within bounds, while the socket is full of what the engine did not read yet. */
+/* While the socket is full, this waits until the engine reads (at most SO_SNDTIMEO). */
 static void list_one(struct exchange *x, enum keeper_what what, const char *id, pid_t pid)
 {
 	struct keeper_reply r = {
@@ -142,9 +141,9 @@ static void list_one(struct exchange *x, enum keeper_what what, const char *id, 
 		x->lost = fd_message_send(x->sock, &r, sizeof(r), NULL, 0) < 0;
 }
 
-static void list_box(struct sandbox_record *b, void *arg)
+static void list_sandbox(struct sandbox_record *sb, void *arg)
 {
-	list_one(arg, KEEPER_IS_SANDBOX, b->id, b->pid);
+	list_one(arg, KEEPER_IS_SANDBOX, sb->id, sb->pid);
 }
 
 struct listing {
@@ -157,7 +156,7 @@ static int list_files(int dir, const char *id, void *arg)
 	struct listing *l = arg;
 
 	(void)dir;
-	if (!sandbox_table_find(&l->k->table, id) && !keeper_is_ending(l->k, id))
+	if (!sandbox_table_find(&l->k->table, id) && !sandbox_end_is_pending(l->k, id))
 		list_one(l->x, KEEPER_IS_FILES, id, 0);
 	return l->x->lost;
 }
@@ -171,21 +170,21 @@ static int list_layer(int dir, const char *name, void *arg)
 	return l->x->lost;
 }
 
-static int do_list(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_list(struct keeper *k, struct exchange *x, struct err *err)
 {
 	struct listing l = { k, x };
 
-	sandbox_table_each(&k->table, list_box, x);
+	sandbox_table_each(&k->table, list_sandbox, x);
 	if (k->oneshot)
 		return 0;
-	return storage_each(&k->shelf, "k-", list_files, &l, err) < 0
+	return storage_each(&k->storage, "k-", list_files, &l, err) < 0
 		       ? -1
-		       : storage_each(&k->shelf, "l-", list_layer, &l, err);
+		       : storage_each(&k->storage, "l-", list_layer, &l, err);
 }
 
-static int do_pool(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_pool(struct keeper *k, struct exchange *x, struct err *err)
 {
-	if (keeper_set_pool(k, &x->req->pool, err) < 0)
+	if (slot_pool_resize(k, &x->req->pool, err) < 0)
 		return -1;
 	x->reply.pool = (struct keeper_pool_state){ .ready = (uint32_t)k->nslots,
 						    .min = k->pool.min,
@@ -196,102 +195,94 @@ static int do_pool(struct keeper *k, struct exchange *x, struct err *err)
 	return 0;
 }
 
-static int do_template_seal(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_template_seal(struct keeper *k, struct exchange *x, struct err *err)
 {
-	struct sandbox_record *b = need(k, x->req->id, err);
+	struct sandbox_record *sb = find_sandbox(k, x->req->id, err);
 
-	return b ? keeper_seal_template(k, b, x->req->template, err) : -1;
+	return sb ? template_ops_seal(k, sb, x->req->template, err) : -1;
 }
 
-static int do_template_drop(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_template_drop(struct keeper *k, struct exchange *x, struct err *err)
 {
-	return keeper_drop_template(k, x->req->template, err);
+	return template_ops_drop(k, x->req->template, err);
 }
 
-static int do_seal(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_seal(struct keeper *k, struct exchange *x, struct err *err)
 {
-	if (keeper_seal(k, x->req->id, x->req->layer.name, err) < 0)
+	if (layer_ops_seal(k, x->req->id, x->req->layer.name, err) < 0)
 		return -1;
-	x->reply.whole = storage_has_snapshots(&k->shelf);
+	x->reply.whole = storage_has_snapshots(&k->storage);
 	return 0;
 }
 
-static int do_snap(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_snap(struct keeper *k, struct exchange *x, struct err *err)
 {
-	if (keeper_snap(k, x->req->id, x->req->layer.name, &x->reply.job, err) < 0)
+	if (layer_ops_snap(k, x->req->id, x->req->layer.name, &x->reply.job, err) < 0)
 		return -1;
-	x->reply.whole = storage_has_snapshots(&k->shelf);
+	x->reply.whole = storage_has_snapshots(&k->storage);
 	return 0;
 }
 
-static int do_layer_drop(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_layer_drop(struct keeper *k, struct exchange *x, struct err *err)
 {
-	return keeper_drop_layer(k, x->req->layer.name, err);
+	return layer_ops_drop(k, x->req->layer.name, err);
 }
 
-static int do_layer_sync(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_layer_sync(struct keeper *k, struct exchange *x, struct err *err)
 {
-	return keeper_sync_layer(k, x->req->layer.name, &x->reply.job, err);
+	return layer_ops_sync(k, x->req->layer.name, &x->reply.job, err);
 }
 
-static int do_layer_merge(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_layer_merge(struct keeper *k, struct exchange *x, struct err *err)
 {
-	return keeper_merge_layers(k, &x->req->layer, &x->reply.job, err);
+	return layer_ops_merge(k, &x->req->layer, &x->reply.job, err);
 }
 
-static int do_layer_export(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_layer_export(struct keeper *k, struct exchange *x, struct err *err)
 {
-	return keeper_export_layers(k, &x->req->layer, x->fds[0], &x->reply.job, err);
+	return layer_ops_export(k, &x->req->layer, x->fds[0], &x->reply.job, err);
 }
 
-static int do_job(struct keeper *k, struct exchange *x, struct err *err)
+static int handle_job(struct keeper *k, struct exchange *x, struct err *err)
 {
-	return keeper_job_tell(k, x->req->layer.name, &x->reply.job, err);
+	return job_table_query(k, x->req->layer.name, &x->reply.job, err);
 }
 
-typedef int op_fn(struct keeper *k, struct exchange *x, struct err *err);
+typedef int handler_fn(struct keeper *k, struct exchange *x, struct err *err);
 
-static op_fn *const ops[KEEPER_OP_MAX] = {
-	[KEEPER_HELLO] = do_hello,
-	[KEEPER_CREATE] = do_create,
-	[KEEPER_CONNECT] = do_connect,
-	[KEEPER_DESTROY] = do_destroy,
-	[KEEPER_FREEZE] = do_freeze,
-	[KEEPER_THAW] = do_freeze,
-	[KEEPER_STATS] = do_stats,
-	[KEEPER_LIMITS] = do_limits,
-	[KEEPER_LIST] = do_list,
-	[KEEPER_POOL] = do_pool,
-	[KEEPER_TEMPLATE_SEAL] = do_template_seal,
-	[KEEPER_TEMPLATE_DROP] = do_template_drop,
-	[KEEPER_STOP] = do_stop,
-	[KEEPER_SEAL] = do_seal,
-	[KEEPER_SNAP] = do_snap,
-	[KEEPER_LAYER_DROP] = do_layer_drop,
-	[KEEPER_LAYER_SYNC] = do_layer_sync,
-	[KEEPER_LAYER_MERGE] = do_layer_merge,
-	[KEEPER_LAYER_EXPORT] = do_layer_export,
-	[KEEPER_JOB] = do_job,
+static handler_fn *const handlers[KEEPER_OP_MAX] = {
+#define HANDLER(op, number, name, id, body, fds, reply_fd) [op] = handle_##name,
+	KEEPER_OPS(HANDLER)
+#undef HANDLER
 };
 
-/* False when it could not be said: an engine that waits for ever is worse than one that is told. */
-static bool answer(struct keeper *k, struct exchange *x, const char *problem)
+bool dispatch_has_handler(uint32_t op)
 {
-	struct err err = { 0 };
+	return op < ARRAY_LEN(handlers) && handlers[op];
+}
+
+static int handle_request(struct keeper *k, struct exchange *x, struct err *err)
+{
+	uint32_t op = x->req->op;
+
+	if (!dispatch_has_handler(op))
+		return err_set(err, ERR_INVALID, "operation %u has no handler", op);
+	x->reply.op = op;
+	memcpy(x->reply.id, x->req->id, sizeof(x->reply.id));
+	return handlers[op](k, x, err);
+}
+
+/* False when the reply could not be sent. The caller then closes the connection, because the engine
+ * would wait for this reply for ever. */
+static bool send_reply(struct exchange *x, int result, const struct err *err)
+{
 	int r;
 
 	x->reply.version = KEEPER_VERSION;
-	if (problem) {
-		r = err_set(&err, ERR_INVALID, "%s", problem);
-	} else {
-		x->reply.op = x->req->op;
-		memcpy(x->reply.id, x->req->id, sizeof(x->reply.id));
-		r = ops[x->req->op](k, x, &err);
-	}
-	if (r < 0) {
-		x->reply.code = err.code;
-		x->reply.sys = err.sys;
-		snprintf(x->reply.msg, sizeof(x->reply.msg), "%s", err.msg);
+	if (result < 0) {
+		x->reply.code = err->code;
+		x->reply.sys = err->sys;
+		snprintf(x->reply.msg, sizeof(x->reply.msg), "%s", err->msg);
 	}
 	r = x->lost ? -EPIPE
 		    : fd_message_send(x->sock, &x->reply, sizeof(x->reply), &x->fd, x->fd >= 0);
@@ -300,8 +291,7 @@ static bool answer(struct keeper *k, struct exchange *x, const char *problem)
 	return r == 0;
 }
 
-/* False when the engine is gone. */
-static bool serve_one(struct keeper *k, int sock)
+bool dispatch_one(struct keeper *k, int sock)
 {
 	static union {
 		struct keeper_request req;
@@ -311,112 +301,20 @@ static bool serve_one(struct keeper *k, int sock)
 	size_t nfds = 0;
 	ssize_t n = fd_message_recv(sock, &in, sizeof(in), fds, ARRAY_LEN(fds), &nfds);
 	struct exchange x = { .req = &in.req, .fds = fds, .fd = -1, .sock = sock };
-	bool said;
+	const char *problem;
+	struct err err = { 0 };
+	bool sent;
+	int r;
 
 	if (n == -EINTR || n == -EAGAIN || n == -ENOMEM || n == -ENOBUFS)
 		return true;
 	if (n <= 0 && n != -EMSGSIZE && n != -EBADMSG)
 		return false;
-	said = answer(k, &x,
-		      n < 0 ? "message too long or with too many descriptors"
-			    : keeper_request_problem(&in, (size_t)n, nfds));
+	problem = n < 0 ? "message too long, or too many descriptors"
+			: keeper_request_problem(&in, (size_t)n, nfds);
+	r = problem ? err_set(&err, ERR_INVALID, "%s", problem) : handle_request(k, &x, &err);
+	sent = send_reply(&x, r, &err);
 	for (size_t i = 0; i < nfds; i++)
 		close(fds[i]);
-	return said;
-}
-
-static int timeout_of(const struct keeper *k, bool more, int trash_wait)
-{
-	if (k->trash_count)
-		return trash_wait;
-	if (!more)
-		return keeper_rest_ms(k);
-	return keeper_is_short(k) ? QUIET_MS : REST_MS;
-}
-
-static bool signalled(int sigfd)
-{
-	struct signalfd_siginfo info;
-	bool stop = false;
-
-	while (read(sigfd, &info, sizeof(info)) == sizeof(info))
-		stop = stop || info.ssi_signo != SIGCHLD;
-	keeper_reap();
-	return stop;
-}
-
-static void destroy_one(struct sandbox_record *b, void *arg)
-{
-	struct err err;
-
-	(void)keeper_destroy(arg, b, &err);
-}
-
-static bool is_done(struct keeper *k)
-{
-	bool empty = keeper_empty_trash(k);
-
-	keeper_reap();
-	return keeper_jobs_step(k) && empty;
-}
-
-/* Slots go in any case; what the trash still holds is finished, within reason. */
-static void drain(struct keeper *k)
-{
-	k->draining = true;
-	keeper_cancel_jobs();
-	while (k->nslots > 0)
-		keeper_slot_free(k, k->slots[--k->nslots], true);
-	if (k->oneshot)
-		sandbox_table_each(&k->table, destroy_one, k);
-	for (int ms = 0; ms < DRAIN_MS && !is_done(k); ms++)
-		usleep(1000);
-	for (int ms = 0; ms < SWEEP_MS && is_done(k) && keeper_is_sweeping(k); ms++)
-		usleep(1000);
-	keeper_jobs_end(k);
-	while (k->nparts > 0)
-		keeper_parts_drop(k, &k->parts[--k->nparts]);
-}
-
-void keeper_serve(struct keeper *k, int sock)
-{
-	sigset_t set;
-	auto_close int sigfd = -1;
-	bool more = true;
-	int trash_wait = TRASH_RETRY_MS;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGCHLD);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	sigfd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	while (1) {
-		struct pollfd p[2] = { { .fd = sock, .events = POLLIN },
-				       { .fd = sigfd, .events = POLLIN } };
-		int n;
-
-		(void)keeper_jobs_step(k);
-		n = poll(p, ARRAY_LEN(p), timeout_of(k, more, trash_wait));
-
-		if (n < 0 && errno != EINTR)
-			break;
-		if (p[1].revents) {
-			if (signalled(sigfd))
-				break;
-			more = keeper_drop_dead(k) || more;
-		}
-		if (p[0].revents) {
-			if (!serve_one(k, sock))
-				break;
-			more = true;
-			trash_wait = TRASH_RETRY_MS;
-			continue;
-		}
-		if (!k->trash_count && n == 0)
-			more = keeper_prepare_one(k);
-		else if (!keeper_empty_trash(k))
-			trash_wait = trash_wait < TRASH_SLOW_MS ? trash_wait * 2 : TRASH_SLOW_MS;
-	}
-	drain(k);
+	return sent;
 }

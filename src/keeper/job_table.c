@@ -2,7 +2,7 @@
 /* What takes long runs beside the keeper, in a child that dies with it: copying, measuring and
  * writing out layers, removing trees. A new layer is made as n-NAME and becomes l-NAME when it is
  * whole. */
-#include "keeper/keeper.h"
+#include "keeper/job_table.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -37,7 +37,7 @@ struct run {
 	bool ended, cancelled;
 	int status;
 	enum job_kind kind;
-	char name[KEEPER_ID_SIZE], box[KEEPER_ID_SIZE];
+	char name[KEEPER_ID_SIZE], sandbox[KEEPER_ID_SIZE];
 	char from[KEEPER_LAYERS_MAX][KEEPER_ID_SIZE + 4];
 	size_t nfrom;
 	struct result *result;
@@ -71,12 +71,12 @@ static struct end *find_end(const char *name)
 	return NULL;
 }
 
-bool keeper_job_runs(const char *name)
+bool job_table_is_running(const char *name)
 {
 	return find_run(name) != NULL;
 }
 
-int keeper_job_reads(const char *entry)
+int job_table_reader(const char *entry)
 {
 	for (size_t i = 0; i < ARRAY_LEN(runs); i++)
 		for (size_t j = 0; runs[i].pid && j < runs[i].nfrom; j++)
@@ -85,10 +85,10 @@ int keeper_job_reads(const char *entry)
 	return -1;
 }
 
-bool keeper_job_holds(const char *box)
+bool job_table_freezes(const char *sandbox)
 {
 	for (size_t i = 0; i < ARRAY_LEN(runs); i++)
-		if (runs[i].pid && *box && strcmp(runs[i].box, box) == 0)
+		if (runs[i].pid && *sandbox && strcmp(runs[i].sandbox, sandbox) == 0)
 			return true;
 	return false;
 }
@@ -100,7 +100,7 @@ static void cancel(struct run *r)
 	r->cancelled = true;
 }
 
-void keeper_cancel_job(const char *name)
+void job_table_cancel(const char *name)
 {
 	struct run *r = find_run(name);
 
@@ -108,16 +108,16 @@ void keeper_cancel_job(const char *name)
 		cancel(r);
 }
 
-void keeper_cancel_snap(const char *box)
+void job_table_cancel_snap(const char *sandbox)
 {
 	for (size_t i = 0; i < ARRAY_LEN(runs); i++)
-		if (runs[i].pid && strcmp(runs[i].box, box) == 0)
+		if (runs[i].pid && strcmp(runs[i].sandbox, sandbox) == 0)
 			cancel(&runs[i]);
 }
 
 static pid_t start_child(const struct job_work *w, struct result *result)
 {
-	int fds[WORK_FDS_MAX];
+	int fds[JOB_WORK_FDS_MAX];
 	size_t n = job_work_fds(w, fds);
 	pid_t pid = helper_child_fork(fds, n, w->kind == JOB_SNAP ? CHILD_AWAITED : CHILD_LOW);
 
@@ -161,12 +161,12 @@ static int begin_copy(struct keeper *k, const struct job_spec *spec, struct job_
 		      struct err *err)
 {
 	char entry[KEEPER_ID_SIZE + 4], template[KEEPER_ID_SIZE];
-	int r = storage_template(&k->shelf, spec->from[spec->nfrom - 1], template);
+	int r = storage_template(&k->storage, spec->from[spec->nfrom - 1], template);
 
 	if (r < 0)
 		return err_sys(err, -r, "%s", spec->from[spec->nfrom - 1]);
 	snprintf(entry, sizeof(entry), "n-%s", spec->name);
-	w->dest = storage_begin(&k->shelf, entry, template, err);
+	w->dest = storage_begin(&k->storage, entry, template, err);
 	return w->dest < 0 ? -1 : 0;
 }
 
@@ -174,7 +174,7 @@ static int open_layers(struct keeper *k, const struct job_spec *spec, struct job
 		       struct err *err)
 {
 	for (size_t i = 0; i < spec->nfrom; i++) {
-		w->from[i] = storage_files(&k->shelf, spec->from[i], err);
+		w->from[i] = storage_files(&k->storage, spec->from[i], err);
 		if (w->from[i] < 0)
 			return -1;
 		w->nfrom++;
@@ -187,8 +187,8 @@ static int prepare(struct keeper *k, const struct job_spec *spec, struct job_wor
 {
 	w->kind = spec->kind;
 	w->out = spec->out;
-	if (makes_layer(spec->kind) && storage_has_snapshots(&k->shelf)) {
-		w->shelf = &k->shelf;
+	if (makes_layer(spec->kind) && storage_has_snapshots(&k->storage)) {
+		w->storage = &k->storage;
 		w->snap_from = spec->from[0];
 		snprintf(w->snap_to, sizeof(w->snap_to), "l-%s", spec->name);
 		return 0;
@@ -204,7 +204,7 @@ static void drop_entry(struct keeper *k, const char *prefix, const char *name)
 	struct err err;
 
 	snprintf(entry, sizeof(entry), "%s%s", prefix, name);
-	(void)storage_drop(&k->shelf, entry, &err);
+	(void)storage_drop(&k->storage, entry, &err);
 }
 
 static void note_run(struct run *r, const struct job_spec *spec, pid_t pid)
@@ -215,7 +215,7 @@ static void note_run(struct run *r, const struct job_spec *spec, pid_t pid)
 		old->name[0] = 0;
 	r->kind = spec->kind;
 	snprintf(r->name, sizeof(r->name), "%s", spec->name);
-	snprintf(r->box, sizeof(r->box), "%s", spec->box);
+	snprintf(r->sandbox, sizeof(r->sandbox), "%s", spec->sandbox);
 	memcpy(r->from, spec->from, spec->nfrom * sizeof(r->from[0]));
 	r->nfrom = spec->nfrom;
 	r->pid = pid;
@@ -230,9 +230,9 @@ static bool is_full(enum job_kind kind)
 	return kind == JOB_EXPORT && n >= EXPORTS_MAX;
 }
 
-int keeper_job_start(struct keeper *k, const struct job_spec *spec, struct err *err)
+int job_table_start(struct keeper *k, const struct job_spec *spec, struct err *err)
 {
-	struct job_work w = WORK_NONE;
+	struct job_work w = JOB_WORK_NONE;
 	struct run *r = is_full(spec->kind) ? NULL : free_place();
 	pid_t pid = -1;
 	int res;
@@ -260,7 +260,7 @@ int keeper_job_start(struct keeper *k, const struct job_spec *spec, struct err *
 	return res;
 }
 
-bool keeper_job_reaped(pid_t pid, int status)
+bool job_table_reaped(pid_t pid, int status)
 {
 	if (pid == sweeper) {
 		sweeper = 0;
@@ -300,7 +300,7 @@ static int take_over(struct keeper *k, const struct run *r, struct err *err)
 	if (!makes_layer(r->kind))
 		return res;
 	hook_crash("job:ended");
-	if (storage_has_snapshots(&k->shelf)) {
+	if (storage_has_snapshots(&k->storage)) {
 		if (res < 0)
 			take_back_snapshot(k, r);
 		return res;
@@ -308,7 +308,7 @@ static int take_over(struct keeper *k, const struct run *r, struct err *err)
 	snprintf(from, sizeof(from), "n-%s", r->name);
 	snprintf(to, sizeof(to), "l-%s", r->name);
 	if (res == 0)
-		res = storage_move(&k->shelf, from, to, err);
+		res = storage_move(&k->storage, from, to, err);
 	if (res < 0)
 		drop_entry(k, "n-", r->name);
 	return res;
@@ -316,11 +316,12 @@ static int take_over(struct keeper *k, const struct run *r, struct err *err)
 
 static void let_go(struct keeper *k, const struct run *r)
 {
-	const struct sandbox_record *b = r->box[0] ? sandbox_table_find(&k->table, r->box) : NULL;
+	const struct sandbox_record *sb =
+		r->sandbox[0] ? sandbox_table_find(&k->table, r->sandbox) : NULL;
 	struct err err;
 
-	if (b && !b->paused)
-		(void)cgroup_freeze(&k->cgroups, b->group, false, &err);
+	if (sb && !sb->paused)
+		(void)cgroup_freeze(&k->cgroups, sb->group, false, &err);
 }
 
 static void finish(struct keeper *k, struct run *r)
@@ -334,12 +335,12 @@ static void finish(struct keeper *k, struct run *r)
 	r->pid = 0;
 }
 
-int keeper_job_tell(struct keeper *k, const char *name, struct keeper_job *ret, struct err *err)
+int job_table_query(struct keeper *k, const char *name, struct keeper_job *ret, struct err *err)
 {
 	struct end *e;
 
 	keeper_reap();
-	(void)keeper_jobs_step(k);
+	(void)job_table_step(k);
 	e = find_end(name);
 	*ret = (struct keeper_job){ .state =
 					    find_run(name) ? KEEPER_JOB_RUNNING : KEEPER_JOB_NONE };
@@ -352,7 +353,7 @@ int keeper_job_tell(struct keeper *k, const char *name, struct keeper_job *ret, 
 	return e->failed ? -1 : 0;
 }
 
-int keeper_job_await(struct keeper *k, const char *name, struct keeper_job *ret, struct err *err)
+int job_table_await(struct keeper *k, const char *name, struct keeper_job *ret, struct err *err)
 {
 	const struct run *r = find_run(name);
 	auto_close int fd = r ? sys_pidfd_open(r->pid) : -1;
@@ -360,51 +361,51 @@ int keeper_job_await(struct keeper *k, const char *name, struct keeper_job *ret,
 
 	if (fd >= 0)
 		(void)poll(&p, 1, AWAIT_MS);
-	return keeper_job_tell(k, name, ret, err);
+	return job_table_query(k, name, ret, err);
 }
 
 static void start_sweeper(struct keeper *k)
 {
-	pid_t pid = helper_child_fork(&k->shelf.dir, 1, CHILD_IDLE);
+	pid_t pid = helper_child_fork(&k->storage.dir, 1, CHILD_IDLE);
 
 	/* what comes from now on is another one's; who cannot be had now is tried again */
-	k->shelf.has_dropped = pid < 0;
+	k->storage.has_dropped = pid < 0;
 	if (pid != 0) {
 		sweeper = pid > 0 ? pid : 0;
 		return;
 	}
 	hook_crash("sweep:start");
-	storage_sweep(&k->shelf);
+	storage_sweep(&k->storage);
 	_exit(0);
 }
 
-bool keeper_jobs_step(struct keeper *k)
+bool job_table_step(struct keeper *k)
 {
 	bool idle = true;
 
 	for (size_t i = 0; i < ARRAY_LEN(runs); i++)
 		if (runs[i].pid && runs[i].ended)
 			finish(k, &runs[i]);
-	if (k->shelf.has_dropped && !sweeper)
+	if (k->storage.has_dropped && !sweeper)
 		start_sweeper(k);
 	for (size_t i = 0; i < ARRAY_LEN(runs); i++)
 		idle = idle && !runs[i].pid;
 	return idle;
 }
 
-bool keeper_is_sweeping(const struct keeper *k)
+bool job_table_is_sweeping(const struct keeper *k)
 {
-	return sweeper || k->shelf.has_dropped;
+	return sweeper || k->storage.has_dropped;
 }
 
-void keeper_cancel_jobs(void)
+void job_table_cancel_all(void)
 {
 	for (size_t i = 0; i < ARRAY_LEN(runs); i++)
 		if (runs[i].pid)
 			cancel(&runs[i]);
 }
 
-void keeper_jobs_end(struct keeper *k)
+void job_table_end(struct keeper *k)
 {
 	for (size_t i = 0; i < ARRAY_LEN(runs); i++)
 		if (runs[i].pid)

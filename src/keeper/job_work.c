@@ -7,9 +7,11 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "runtime/storage/layer_copy.h"
 #include "runtime/storage/layer_stack.h"
+#include "runtime/storage/layer_tar.h"
 
-size_t job_work_fds(const struct job_work *w, int ret[WORK_FDS_MAX])
+size_t job_work_fds(const struct job_work *w, int ret[JOB_WORK_FDS_MAX])
 {
 	size_t n = 0;
 
@@ -19,8 +21,8 @@ size_t job_work_fds(const struct job_work *w, int ret[WORK_FDS_MAX])
 		ret[n++] = w->dest;
 	if (w->out >= 0)
 		ret[n++] = w->out;
-	if (w->shelf)
-		ret[n++] = w->shelf->dir;
+	if (w->storage)
+		ret[n++] = w->storage->dir;
 	return n;
 }
 
@@ -44,7 +46,7 @@ static int copy(const struct job_work *w, uint64_t *ret_bytes)
 	dir = openat(w->dest, "u", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (dir < 0)
 		return -errno;
-	r = layer_stack_copy(w->from, w->nfrom, dir);
+	r = layer_copy(w->from, w->nfrom, dir);
 	return r < 0 ? r : layer_stack_bytes(dir, ret_bytes);
 }
 
@@ -53,7 +55,7 @@ static int snapshot(const struct job_work *w)
 {
 	struct err err;
 
-	return storage_snapshot(w->shelf, w->snap_from, w->snap_to, &err) < 0 ? -err.sys : 0;
+	return storage_snapshot(w->storage, w->snap_from, w->snap_to, &err) < 0 ? -err.sys : 0;
 }
 
 static int sync_and_measure(const struct job_work *w, uint64_t *ret_bytes)
@@ -68,11 +70,11 @@ int job_work_do(const struct job_work *w, uint64_t *ret_bytes)
 	switch (w->kind) {
 	case JOB_SNAP:
 	case JOB_MERGE:
-		return w->shelf ? snapshot(w) : copy(w, ret_bytes);
+		return w->storage ? snapshot(w) : copy(w, ret_bytes);
 	case JOB_SYNC:
 		return sync_and_measure(w, ret_bytes);
 	case JOB_EXPORT:
-		return layer_stack_tar(w->from, w->nfrom, w->out);
+		return layer_tar(w->from, w->nfrom, w->out);
 	}
 	return -EINVAL;
 }

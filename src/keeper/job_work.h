@@ -7,10 +7,10 @@
 #include <stdint.h>
 
 #include "keeper/helper_child.h"
-#include "keeper/keeper.h"
+#include "keeper/job_table.h"
 
-enum { WORK_FDS_MAX = KEEPER_LAYERS_MAX + 2 };
-_Static_assert((int)WORK_FDS_MAX <= (int)CHILD_FDS_MAX, "a child keeps them all");
+enum { JOB_WORK_FDS_MAX = KEEPER_LAYERS_MAX + 2 };
+_Static_assert((int)JOB_WORK_FDS_MAX <= (int)CHILD_FDS_MAX, "a child keeps them all");
 
 struct job_work {
 	enum job_kind kind;
@@ -18,16 +18,17 @@ struct job_work {
 	size_t nfrom;
 	int dest; /* the entry of the new layer; -1: none */
 	int out; /* JOB_EXPORT, borrowed */
-	struct storage *shelf; /* not NULL: the new layer is a snapshot, and this is all there is */
+	struct storage
+		*storage; /* not NULL: the new layer is a snapshot, and this is all there is */
 	const char *snap_from;
 	char snap_to[KEEPER_ID_SIZE + 4];
 };
-#define WORK_NONE                                                                                  \
+#define JOB_WORK_NONE                                                                              \
 	{                                                                                          \
 		.dest = -1, .out = -1                                                              \
 	}
 
-size_t job_work_fds(const struct job_work *w, int ret[WORK_FDS_MAX]);
+size_t job_work_fds(const struct job_work *w, int ret[JOB_WORK_FDS_MAX]);
 void job_work_close(struct job_work *w);
 /* 0 or -errno; *ret_bytes: space the layer takes, where one was made or measured. */
 int job_work_do(const struct job_work *w, uint64_t *ret_bytes);

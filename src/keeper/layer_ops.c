@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Layers: the files of kept sandboxes, sealed, to start others from. */
-#include "keeper/keeper.h"
+#include "keeper/layer_ops.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +10,9 @@
 
 #include "base/array.h"
 #include "base/test_hook.h"
+#include "keeper/job_table.h"
+#include "keeper/sandbox_end.h"
+#include "keeper/slot_pool.h"
 
 typedef char entry_name[KEEPER_ID_SIZE + 4];
 
@@ -23,19 +26,20 @@ static int busy(struct err *err, const char *what, const char *name)
 static int open_store(struct keeper *k, struct err *err)
 {
 	if (k->oneshot)
-		return err_set(err, ERR_INVALID, "this keeper keeps no files");
-	return storage_open(&k->shelf, err);
+		return err_set(err, ERR_INVALID, "a one-shot keeper does not keep files");
+	return storage_open(&k->storage, err);
 }
 
 /* Asked again and again: so it is looked at now, not when the keeper finds the time. */
 static bool is_ending(struct keeper *k, const char *id)
 {
-	return keeper_is_ending(k, id) && !keeper_empty_trash(k) && keeper_is_ending(k, id);
+	return sandbox_end_is_pending(k, id) && !sandbox_end_empty_trash(k) &&
+	       sandbox_end_is_pending(k, id);
 }
 
 /* ---- from a sandbox -------------------------------------------------------------------------- */
 
-int keeper_seal(struct keeper *k, const char *id, const char *name, struct err *err)
+int layer_ops_seal(struct keeper *k, const char *id, const char *name, struct err *err)
 {
 	entry_name from, to;
 	char files[sizeof(from) + 4];
@@ -48,44 +52,20 @@ int keeper_seal(struct keeper *k, const char *id, const char *name, struct err *
 	if (sandbox_table_find(&k->table, id) || is_ending(k, id))
 		return busy(err, "processes still go in", id);
 	snprintf(files, sizeof(files), "%s/u", from); /* without it it never came to be used */
-	sealed = storage_has(&k->shelf, to);
-	if (!storage_has(&k->shelf, files))
+	sealed = storage_has(&k->storage, to);
+	if (!storage_has(&k->storage, files))
 		return sealed ? 0 : err_set(err, ERR_NOT_FOUND, "no files of sandbox %s", id);
 	if (sealed)
 		return err_set(err, ERR_CONFLICT, "there is a layer %s already", name);
-	if (keeper_job_reads(from) >= 0 || keeper_job_runs(name))
+	if (job_table_reader(from) >= 0 || job_table_is_running(name))
 		return busy(err, "a job has to do with", id);
-	if (storage_seal(&k->shelf, from, err) < 0)
+	if (storage_seal(&k->storage, from, err) < 0)
 		return -1;
 	hook_crash("layer:emptied");
-	if (storage_rename(&k->shelf, from, to, err) < 0)
+	if (storage_rename(&k->storage, from, to, err) < 0)
 		return -1;
 	hook_crash("layer:sealed");
 	return 0;
-}
-
-int keeper_pause(struct keeper *k, struct sandbox_record *b, bool paused, struct err *err)
-{
-	struct sandbox_record now = *b;
-	struct err ignored;
-	int r;
-
-	/* whoever finds it frozen and not marked thaws it: so the mark comes after, goes before */
-	if (paused && cgroup_freeze(&k->cgroups, b->group, true, err) < 0)
-		return -1;
-	hook_crash("pause:frozen");
-	now.paused = paused;
-	r = sandbox_table_record_write_at(k->boxes, &now);
-	hook_crash("pause:marked");
-	if (r < 0) {
-		if (paused && !keeper_job_holds(b->id))
-			(void)cgroup_freeze(&k->cgroups, b->group, false, &ignored);
-		return err_sys(err, -r, "sandbox %s", b->id);
-	}
-	b->paused = paused;
-	if (paused || keeper_job_holds(b->id)) /* whose end thaws it */
-		return 0;
-	return cgroup_freeze(&k->cgroups, b->group, false, err);
 }
 
 /* Whether this name is free for a new layer. */
@@ -96,33 +76,33 @@ static int check_name(struct keeper *k, const char *name, struct err *err)
 	if (open_store(k, err) < 0)
 		return -1;
 	snprintf(entry, sizeof(entry), "l-%s", name);
-	if (storage_has(&k->shelf, entry))
+	if (storage_has(&k->storage, entry))
 		return err_set(err, ERR_CONFLICT, "there is a layer %s already", name);
-	if (keeper_job_runs(name))
+	if (job_table_is_running(name))
 		return err_set(err, ERR_CONFLICT, "a job %s runs", name);
 	return 0;
 }
 
 /* Of files that nobody writes to now. */
-static int start_snap(struct keeper *k, const struct sandbox_record *b, const char *from,
+static int start_snap(struct keeper *k, const struct sandbox_record *sb, const char *from,
 		      const char *name, struct keeper_job *ret, struct err *err)
 {
 	entry_name entries[1];
-	struct job_spec spec = { JOB_SNAP, name, b ? b->id : "", entries, 1, -1 };
+	struct job_spec spec = { JOB_SNAP, name, sb ? sb->id : "", entries, 1, -1 };
 	struct err ignored;
 
 	memcpy(entries[0], from, sizeof(entries[0]));
-	if (keeper_job_start(k, &spec, err) == 0)
-		return keeper_job_await(k, name, ret, err);
-	if (b && !b->paused)
-		(void)cgroup_freeze(&k->cgroups, b->group, false, &ignored);
+	if (job_table_start(k, &spec, err) == 0)
+		return job_table_await(k, name, ret, err);
+	if (sb && !sb->paused)
+		(void)cgroup_freeze(&k->cgroups, sb->group, false, &ignored);
 	return -1;
 }
 
-int keeper_snap(struct keeper *k, const char *id, const char *name, struct keeper_job *ret,
-		struct err *err)
+int layer_ops_snap(struct keeper *k, const char *id, const char *name, struct keeper_job *ret,
+		   struct err *err)
 {
-	struct sandbox_record *b = sandbox_table_find(&k->table, id);
+	struct sandbox_record *sb = sandbox_table_find(&k->table, id);
 	entry_name from;
 
 	if (check_name(k, name, err) < 0)
@@ -130,53 +110,52 @@ int keeper_snap(struct keeper *k, const char *id, const char *name, struct keepe
 	snprintf(from, sizeof(from), "k-%s", id);
 	if (is_ending(k, id))
 		return busy(err, "processes still go in", id);
-	if (b && b->files != SANDBOX_FILES_STAY)
+	if (sb && sb->files != SANDBOX_FILES_STAY)
 		return err_set(err, ERR_INVALID, "the files of sandbox %s are not kept", id);
-	if (!storage_has(&k->shelf, from))
+	if (!storage_has(&k->storage, from))
 		return err_set(err, ERR_NOT_FOUND, "no files of sandbox %s", id);
-	if (keeper_job_reads(from) >= 0)
+	if (job_table_reader(from) >= 0)
 		return busy(err, "a job reads the files of", id);
-	if (b && !sandbox_table_is_alive(b))
-		b = NULL; /* nothing writes to them */
-	if (b && !b->paused && cgroup_freeze(&k->cgroups, b->group, true, err) < 0)
+	if (sb && !sandbox_table_is_alive(sb))
+		sb = NULL; /* nothing writes to them */
+	if (sb && !sb->paused && cgroup_freeze(&k->cgroups, sb->group, true, err) < 0)
 		return -1;
 	hook_crash("snap:frozen");
-	return start_snap(k, b, from, name, ret, err);
+	return start_snap(k, sb, from, name, ret, err);
 }
 
 /* ---- of layers ------------------------------------------------------------------------------- */
 
-int keeper_release_layer(struct keeper *k, const char *name, struct err *err)
+int layer_ops_release(const char *name, struct err *err)
 {
 	entry_name entry;
 	int kind;
 
-	(void)k;
 	snprintf(entry, sizeof(entry), "l-%s", name);
-	kind = keeper_job_reads(entry);
+	kind = job_table_reader(entry);
 	if (kind == JOB_SYNC) {
-		keeper_cancel_job(name);
+		job_table_cancel(name);
 		return 0;
 	}
 	return kind < 0 ? 0 : busy(err, "a job reads layer", name);
 }
 
-int keeper_drop_layer(struct keeper *k, const char *name, struct err *err)
+int layer_ops_drop(struct keeper *k, const char *name, struct err *err)
 {
 	entry_name entry;
 
-	if (open_store(k, err) < 0 || keeper_release_layer(k, name, err) < 0)
+	if (open_store(k, err) < 0 || layer_ops_release(name, err) < 0)
 		return -1;
-	keeper_cancel_job(name); /* one that makes it */
+	job_table_cancel(name); /* one that makes it */
 	hook_crash("layer:drop");
 	snprintf(entry, sizeof(entry), "l-%s", name);
-	return storage_drop(&k->shelf, entry, err);
+	return storage_drop(&k->storage, entry, err);
 }
 
 static int need_layer(struct keeper *k, const char *name, char *entry, struct err *err)
 {
 	snprintf(entry, sizeof(entry_name), "l-%s", name);
-	if (!storage_has(&k->shelf, entry))
+	if (!storage_has(&k->storage, entry))
 		return err_set(err, ERR_NOT_FOUND, "no layer %s", name);
 	return 0;
 }
@@ -188,32 +167,32 @@ static int need_layers(struct keeper *k, const struct keeper_layer *l, entry_nam
 	for (uint32_t i = 0; i < l->nfrom; i++)
 		if (need_layer(k, l->from[i], ret[i], err) < 0)
 			return -1;
-	*ret_n = storage_has_snapshots(&k->shelf) ? 1 : l->nfrom;
+	*ret_n = storage_has_snapshots(&k->storage) ? 1 : l->nfrom;
 	return 0;
 }
 
-int keeper_sync_layer(struct keeper *k, const char *name, struct keeper_job *ret, struct err *err)
+int layer_ops_sync(struct keeper *k, const char *name, struct keeper_job *ret, struct err *err)
 {
 	entry_name entry[1];
 	struct job_spec spec = { JOB_SYNC, name, "", entry, 1, -1 };
 
 	if (open_store(k, err) < 0 || need_layer(k, name, entry[0], err) < 0 ||
-	    keeper_job_start(k, &spec, err) < 0)
+	    job_table_start(k, &spec, err) < 0)
 		return -1;
 	ret->state = KEEPER_JOB_RUNNING;
 	return 0;
 }
 
-int keeper_merge_layers(struct keeper *k, const struct keeper_layer *l, struct keeper_job *ret,
-			struct err *err)
+int layer_ops_merge(struct keeper *k, const struct keeper_layer *l, struct keeper_job *ret,
+		    struct err *err)
 {
 	entry_name from[KEEPER_LAYERS_MAX];
 	struct job_spec spec = { JOB_MERGE, l->name, "", from, 0, -1 };
 
 	if (check_name(k, l->name, err) < 0 || need_layers(k, l, from, &spec.nfrom, err) < 0 ||
-	    keeper_job_start(k, &spec, err) < 0)
+	    job_table_start(k, &spec, err) < 0)
 		return -1;
-	return keeper_job_await(k, l->name, ret, err);
+	return job_table_await(k, l->name, ret, err);
 }
 
 static int check_output(int fd, struct err *err)
@@ -230,14 +209,14 @@ static int check_output(int fd, struct err *err)
 	return 0;
 }
 
-int keeper_export_layers(struct keeper *k, const struct keeper_layer *l, int fd,
-			 struct keeper_job *ret, struct err *err)
+int layer_ops_export(struct keeper *k, const struct keeper_layer *l, int fd, struct keeper_job *ret,
+		     struct err *err)
 {
 	entry_name from[KEEPER_LAYERS_MAX];
 	struct job_spec spec = { JOB_EXPORT, l->name, "", from, 0, fd };
 
 	if (open_store(k, err) < 0 || check_output(fd, err) < 0 ||
-	    need_layers(k, l, from, &spec.nfrom, err) < 0 || keeper_job_start(k, &spec, err) < 0)
+	    need_layers(k, l, from, &spec.nfrom, err) < 0 || job_table_start(k, &spec, err) < 0)
 		return -1;
 	ret->state = KEEPER_JOB_RUNNING;
 	return 0;
@@ -258,7 +237,7 @@ static int drop_one(int dir, const char *name, void *arg)
 
 	(void)dir;
 	snprintf(entry, sizeof(entry), "%s%s", s->prefix, name);
-	(void)storage_drop(&s->k->shelf, entry, &err);
+	(void)storage_drop(&s->k->storage, entry, &err);
 	return 0;
 }
 
@@ -267,7 +246,7 @@ static void drop_strays(struct keeper *k, const char *prefix)
 	struct strays s = { k, prefix };
 	struct err err;
 
-	(void)storage_each(&k->shelf, prefix, drop_one, &s, &err);
+	(void)storage_each(&k->storage, prefix, drop_one, &s, &err);
 }
 
 static int note_dropped(int dir, const char *name, void *arg)
@@ -276,17 +255,17 @@ static int note_dropped(int dir, const char *name, void *arg)
 
 	(void)dir;
 	(void)name;
-	k->shelf.has_dropped = true;
+	k->storage.has_dropped = true;
 	return 1;
 }
 
-void keeper_sweep_layers(struct keeper *k)
+void layer_ops_sweep(struct keeper *k)
 {
 	struct err err;
 
 	drop_strays(k, "n-");
 	/* of a pool that went with its keeper, or with the machine */
-	drop_strays(k, "s-" KEEPER_SLOT_PREFIX);
-	(void)storage_each(&k->shelf, "x-", note_dropped, k, &err);
-	(void)storage_each(&k->shelf, ".deep.x-", note_dropped, k, &err);
+	drop_strays(k, "s-" SLOT_POOL_PREFIX);
+	(void)storage_each(&k->storage, "x-", note_dropped, k, &err);
+	(void)storage_each(&k->storage, ".deep.x-", note_dropped, k, &err);
 }

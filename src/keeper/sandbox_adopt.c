@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an earlier keeper left: living sandboxes are taken up again, everything else is removed. */
-#include "keeper/keeper.h"
+#include "keeper/sandbox_adopt.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,27 +12,29 @@
 
 #include "base/auto.h"
 #include "base/file_io.h"
+#include "keeper/layer_ops.h"
+#include "keeper/sandbox_end.h"
 
 enum { SWEEP_TRIES = 200, SWEEP_WAIT_US = 5000 };
 
-static int adopt_one(int boxes, const char *id, void *arg)
+static int adopt_one(int sandboxes, const char *id, void *arg)
 {
 	struct keeper *k = arg;
-	struct sandbox_record b = { 0 };
+	struct sandbox_record sb = { 0 };
 	struct err err;
-	auto_close int dir = openat(boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	auto_close int dir = openat(sandboxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
 	/* no record: it died while being made, or is a slot nobody claimed; files that are to go
 	 * or to be a layer again: nobody was told of it, or it was being destroyed */
-	if (dir >= 0 && strlen(id) < sizeof(b.id) && sandbox_table_record_read(dir, &b) == 0 &&
-	    sandbox_table_is_alive(&b) && b.files <= SANDBOX_FILES_STAY) {
-		snprintf(b.id, sizeof(b.id), "%s", id);
-		if (!b.paused) /* frozen for a copy, perhaps, when we died */
-			(void)cgroup_freeze(&k->cgroups, b.group, false, &err);
-		if (sandbox_table_add(&k->table, &b))
+	if (dir >= 0 && strlen(id) < sizeof(sb.id) && sandbox_table_record_read(dir, &sb) == 0 &&
+	    sandbox_table_is_alive(&sb) && sb.files <= SANDBOX_FILES_STAY) {
+		snprintf(sb.id, sizeof(sb.id), "%s", id);
+		if (!sb.paused) /* frozen for a copy, perhaps, when we died */
+			(void)cgroup_freeze(&k->cgroups, sb.group, false, &err);
+		if (sandbox_table_add(&k->table, &sb))
 			return 0;
 	}
-	if (renameat(boxes, id, k->trash, id) == 0)
+	if (renameat(sandboxes, id, k->trash, id) == 0)
 		k->trash_count++;
 	return 0;
 }
@@ -49,11 +51,11 @@ struct match {
 	bool found;
 };
 
-static void match_group(struct sandbox_record *b, void *arg)
+static void match_group(struct sandbox_record *sb, void *arg)
 {
 	struct match *m = arg;
 
-	m->found = m->found || strcmp(b->group, m->group) == 0;
+	m->found = m->found || strcmp(sb->group, m->group) == 0;
 }
 
 /* A group without a record: its creator died between the two. */
@@ -75,24 +77,24 @@ static void drop_stray_group(const char *name, void *arg)
 	}
 }
 
-int keeper_adopt(struct keeper *k, struct err *err)
+int sandbox_adopt_all(struct keeper *k, struct err *err)
 {
-	int r = file_each_at(k->boxes, ".", adopt_one, k);
+	int r = file_each_at(k->sandboxes, ".", adopt_one, k);
 
 	if (r < 0)
 		return err_sys(err, -r, "sandboxes");
 	(void)file_each_at(k->trash, ".", count_one, &k->trash_count);
-	(void)keeper_empty_trash(k);
+	(void)sandbox_end_empty_trash(k);
 	cgroup_each(&k->cgroups, drop_stray_group, k);
-	keeper_sweep_layers(k);
+	layer_ops_sweep(k);
 	return 0;
 }
 
-static int trash_one(int boxes, const char *id, void *arg)
+static int trash_one(int sandboxes, const char *id, void *arg)
 {
 	struct keeper *k = arg;
 
-	return renameat(boxes, id, k->trash, id) < 0 ? -errno : 0;
+	return renameat(sandboxes, id, k->trash, id) < 0 ? -errno : 0;
 }
 
 /* A keeper's state whose lock nobody holds: nothing of it is kept. False: not all of it would go.
@@ -101,29 +103,29 @@ static bool sweep_state(struct keeper *k, int state)
 {
 	static struct keeper dead; /* too large for the stack */
 	uint64_t id = 0;
-	struct err err;
 	bool done = true; /* without both directories it had not come to anything else */
 
 	dead = *k;
 	memset(&dead.table, 0, sizeof(dead.table));
-	dead.boxes = openat(state, "sandboxes", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	dead.sandboxes =
+		openat(state, "sandboxes", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	dead.trash = openat(state, "trash", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	if (dead.boxes >= 0 && dead.trash >= 0 && keeper_group_id(state, &id) == 0 &&
-	    cgroup_host_init(&dead.cgroups, id, ".", &err) == 0) {
-		done = file_each_at(dead.boxes, ".", trash_one, &dead) == 0;
+	if (dead.sandboxes >= 0 && dead.trash >= 0 && keeper_cgroup_id(state, &id) == 0) {
+		cgroup_host_init(&dead.cgroups, id, ".");
+		done = file_each_at(dead.sandboxes, ".", trash_one, &dead) == 0;
 		dead.trash_count = 1;
-		for (int i = 0; i < SWEEP_TRIES && !keeper_empty_trash(&dead); i++)
+		for (int i = 0; i < SWEEP_TRIES && !sandbox_end_empty_trash(&dead); i++)
 			usleep(SWEEP_WAIT_US);
 		done = done && dead.trash_count == 0;
 		if (done)
 			cgroup_each(&dead.cgroups, drop_stray_group, &dead);
 		cgroup_host_fini(&dead.cgroups);
 	}
-	if (dead.boxes >= 0)
-		close(dead.boxes);
+	if (dead.sandboxes >= 0)
+		close(dead.sandboxes);
 	if (dead.trash >= 0)
 		close(dead.trash);
-	k->shelf = dead.shelf; /* opened meanwhile, perhaps */
+	k->storage = dead.storage; /* opened meanwhile, perhaps */
 	return done;
 }
 
@@ -143,11 +145,11 @@ static int sweep_one(int dir, const char *name, void *arg)
 	if (sweep_state(s->k, state))
 		(void)file_remove_tree_at(dir, name);
 	else
-		s->k->stuck = true;
+		s->k->sweep_failed = true;
 	return 0;
 }
 
-void keeper_sweep_oneshots(struct keeper *k, const char *own)
+void sandbox_adopt_sweep_oneshots(struct keeper *k, const char *own)
 {
 	struct sweep s = { k, own };
 

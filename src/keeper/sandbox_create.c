@@ -1,82 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "keeper/keeper.h"
+#include "keeper/sandbox_create.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/auto.h"
 #include "base/file_io.h"
 #include "base/test_hook.h"
-#include "base/fd_message.h"
-#include "wire/agent_proto.h"
+#include "keeper/init_socket.h"
+#include "keeper/layer_ops.h"
+#include "keeper/sandbox_end.h"
+#include "keeper/slot_parts.h"
+#include "keeper/slot_pool.h"
+#include "keeper/template_ops.h"
 #include "wire/boot_fds.h"
 
-enum { BACKLOG = 64, REMOVE_WAIT_MS = 1000 };
-
-static struct sockaddr_un init_address(int dir)
-{
-	struct sockaddr_un a = { .sun_family = AF_UNIX };
-
-	snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/init.sock", dir);
-	return a;
-}
-
-int keeper_listen(int dir)
-{
-	auto_close int s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	struct sockaddr_un a = init_address(dir);
-
-	if (s < 0 || bind(s, (struct sockaddr *)&a, sizeof(a)) < 0 || listen(s, BACKLOG) < 0)
-		return -errno;
-	return steal_fd(&s);
-}
-
-int keeper_connect(struct keeper *k, const char *id, int *ret_fd, struct err *err)
-{
-	auto_close int dir = openat(k->boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	auto_close int s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	struct sockaddr_un a = init_address(dir);
-
-	if (dir < 0 || s < 0)
-		return err_sys(err, errno, "sandbox %s", id);
-	if (connect(s, (struct sockaddr *)&a, sizeof(a)) < 0)
-		return err_set(err, ERR_UNAVAILABLE, "sandbox %s does not answer", id);
-	*ret_fd = steal_fd(&s);
-	return 0;
-}
-
-/* Tells the new lodge-init whose it is; until then it accepts nothing else, and dies with us. Not
- * waited for: the socket's queue keeps it in front of whatever the engine sends, and one that
- * cannot be bound closes the connection. */
-int keeper_bind(struct keeper *k, const struct keeper_create *c, int fd, struct err *err)
-{
-	struct {
-		struct agent_hdr hdr;
-		struct agent_bind bind;
-	} msg = {
-		.hdr = { .type = AGENT_BIND, .len = sizeof(msg.bind) },
-		.bind = { .version = AGENT_VERSION,
-			  .uid = c->uid,
-			  .gid = c->gid,
-			  .open_files = c->limits.open_files,
-			  .file_bytes = c->limits.file_bytes },
-	};
-	int r;
-
-	if (c->class == KEEPER_CLASS_ROOT)
-		msg.bind.flags |= AGENT_BIND_ROOT_CLASS;
-	if (k->rootless)
-		msg.bind.flags |= AGENT_BIND_ONE_ID;
-	r = fd_message_send(fd, &msg, sizeof(msg), NULL, 0);
-	return r < 0 ? err_sys(err, -r, "bind") : 0;
-}
+enum { REMOVE_WAIT_MS = 1000 };
 
 static int check_demands(struct keeper *k, const struct keeper_create *c, struct err *err)
 {
@@ -89,9 +33,9 @@ static int check_demands(struct keeper *k, const struct keeper_create *c, struct
 			       "doctor tells why)");
 	if (!(c->demand & KEEPER_DEMAND_DISK) || c->store == KEEPER_STORE_MEMORY)
 		return 0;
-	if (storage_open(&k->shelf, err) < 0)
+	if (storage_open(&k->storage, err) < 0)
 		return -1;
-	if (!k->shelf.ops->has_limit)
+	if (!k->storage.ops->has_limit)
 		return err_set(err, ERR_CONFLICT,
 			       "the disk limit cannot be enforced here (lodge doctor tells why)");
 	return 0;
@@ -102,45 +46,45 @@ static int make_kept(struct keeper *k, const char *id, const struct keeper_creat
 		     int *ret, struct err *err)
 {
 	char entry[KEEPER_ID_SIZE + 4], layer[KEEPER_ID_SIZE + 4];
-	int upper = root_set_upper_layers(&k->roots, c, err);
+	int upper = root_open_upper_layers(&k->roots, c, err);
 	int r;
 
 	if (upper < 0)
 		return -1;
 	snprintf(entry, sizeof(entry), "k-%s", id);
 	if (upper == 0)
-		return storage_make(&k->shelf, entry, c->template, &c->limits, userns, ret, err);
+		return storage_make(&k->storage, entry, c->template, &c->limits, userns, ret, err);
 	snprintf(layer, sizeof(layer), "l-%s", c->layers[0]);
-	r = c->take ? storage_move(&k->shelf, layer, entry, err)
-		    : storage_snapshot(&k->shelf, layer, entry, err);
+	r = c->take ? storage_move(&k->storage, layer, entry, err)
+		    : storage_snapshot(&k->storage, layer, entry, err);
 	if (r < 0)
 		return -1;
 	hook_crash("create:layer");
-	return storage_reuse(&k->shelf, entry, &c->limits, userns, ret, err);
+	return storage_reuse(&k->storage, entry, &c->limits, userns, ret, err);
 }
 
 static int make_upper(struct keeper *k, const char *id, const struct keeper_create *c,
-		      const struct idmap *kit, int *ret, struct err *err)
+		      const struct idmap *idmap, int *ret, struct err *err)
 {
 	char entry[KEEPER_ID_SIZE + 4];
-	int userns = k->rootless ? -1 : kit->userns;
+	int userns = k->rootless ? -1 : idmap->userns;
 
 	if (c->store == KEEPER_STORE_MEMORY)
-		return storage_make_memory(&c->limits, userns, kit->base, ret, err);
-	if (c->keep && !keeper_is_slot(id))
+		return storage_make_memory(&c->limits, userns, idmap->base, ret, err);
+	if (c->keep && !slot_pool_is_slot(id))
 		return make_kept(k, id, c, userns, ret, err);
 	snprintf(entry, sizeof(entry), "s-%s", id);
-	return storage_make(&k->shelf, entry, c->keep ? c->template : NULL, &c->limits, userns, ret,
-			    err);
+	return storage_make(&k->storage, entry, c->keep ? c->template : NULL, &c->limits, userns,
+			    ret, err);
 }
 
-int keeper_prepare_root(struct keeper *k, const char *id, const struct keeper_create *c,
-			const int *dirs, const struct idmap *kit, struct rootfs *ret,
+int sandbox_create_root(struct keeper *k, const char *id, const struct keeper_create *c,
+			const int *dirs, const struct idmap *idmap, struct rootfs *ret,
 			struct err *err)
 {
-	if (root_set_prepare(&k->roots, c, dirs, kit, ret, err) < 0)
+	if (root_open_prepare(&k->roots, c, dirs, idmap, ret, err) < 0)
 		return -1;
-	if (make_upper(k, id, c, kit, &ret->upper, err) == 0)
+	if (make_upper(k, id, c, idmap, &ret->upper, err) == 0)
 		return 0;
 	rootfs_close(ret);
 	return -1;
@@ -153,45 +97,45 @@ static uid_t inner_id(const struct keeper *k, const struct keeper_create *c)
 
 /* From nothing. */
 static int start_cold(struct keeper *k, int dir, const struct keeper_create *c, const int *dirs,
-		      struct sandbox_record *b, struct err *err)
+		      struct sandbox_record *sb, struct err *err)
 {
-	struct parts parts = PARTS_NONE;
+	struct sandbox_parts parts = SANDBOX_PARTS_NONE;
 	struct rootfs root;
-	struct spawn_args args = { .host = &k->spawn,
-				   .parts = &parts,
-				   .root = &root,
-				   .limits = &c->limits,
-				   .root_class = c->class == KEEPER_CLASS_ROOT,
-				   .inner_id = inner_id(k, c),
-				   .listener = -1 };
-	int r = keeper_take_parts(k, c->uid, &c->limits, &parts, err);
+	struct sandbox_spawn_args args = { .host = &k->spawn,
+					   .parts = &parts,
+					   .root = &root,
+					   .limits = &c->limits,
+					   .root_class = c->class == KEEPER_CLASS_ROOT,
+					   .inner_id = inner_id(k, c),
+					   .listener = -1 };
+	int r = slot_parts_take(k, c->uid, &c->limits, &parts, err);
 
 	if (r == 0)
-		memcpy(b->group, parts.group, sizeof(b->group));
-	b->base = parts.kit.base;
+		memcpy(sb->group, parts.group, sizeof(sb->group));
+	sb->base = parts.idmap.base;
 	hook_crash("create:parts");
 	rootfs_init(&root);
 	if (r == 0)
-		r = keeper_prepare_root(k, b->id, c, dirs, &parts.kit, &root, err);
+		r = sandbox_create_root(k, sb->id, c, dirs, &parts.idmap, &root, err);
 	hook_crash("create:store");
 	if (r == 0) {
-		args.listener = keeper_listen(dir);
+		args.listener = init_socket_listen(dir);
 		r = args.listener < 0 ? err_sys(err, -args.listener, "listen") : 0;
 	}
 	if (r == 0)
-		r = spawn(&args, &b->pid, err);
+		r = sandbox_spawn(&args, &sb->pid, err);
 	hook_crash("create:spawned");
-	b->start = b->pid > 0 ? sandbox_table_start_time(b->pid) : 0;
+	sb->start = sb->pid > 0 ? sandbox_table_start_time(sb->pid) : 0;
 	if (args.listener >= 0)
 		close(args.listener);
 	rootfs_close(&root);
-	keeper_parts_close(&parts);
+	slot_parts_close(&parts);
 	return r;
 }
 
 /* Puts the root in place under a waiting lodge-init. */
 static int root_slot(struct keeper *k, struct slot *s, const struct keeper_create *c,
-		     const int *dirs, const struct sandbox_record *b, struct err *err)
+		     const int *dirs, const struct sandbox_record *sb, struct err *err)
 {
 	struct rootfs root;
 	int r;
@@ -199,9 +143,9 @@ static int root_slot(struct keeper *k, struct slot *s, const struct keeper_creat
 	if (s->rooted)
 		return 0;
 	rootfs_init(&root);
-	r = keeper_prepare_root(k, b->id, c, dirs, &s->parts.kit, &root, err);
+	r = sandbox_create_root(k, sb->id, c, dirs, &s->parts.idmap, &root, err);
 	if (r == 0)
-		r = spawn_claim(s->pid, &root, err);
+		r = sandbox_spawn_claim(s->pid, &root, err);
 	rootfs_close(&root);
 	return r;
 }
@@ -217,39 +161,39 @@ static int claim_files(struct keeper *k, const struct slot *s, const char *id, s
 		return 0;
 	snprintf(from, sizeof(from), "s-%s", s->name);
 	snprintf(to, sizeof(to), "k-%s", id);
-	if (storage_rename(&k->shelf, from, to, err) == 0)
+	if (storage_rename(&k->storage, from, to, err) == 0)
 		return 0;
-	(void)storage_drop(&k->shelf, from, &ignored);
+	(void)storage_drop(&k->storage, from, &ignored);
 	return -1;
 }
 
 /* From the pool: the slot's socket moves into the sandbox's directory. */
 static int start_from_slot(struct keeper *k, struct slot *s, int dir, const struct keeper_create *c,
-			   const int *dirs, struct sandbox_record *b, struct err *err)
+			   const int *dirs, struct sandbox_record *sb, struct err *err)
 {
 	char path[KEEPER_ID_SIZE + 16];
 
 	snprintf(path, sizeof(path), "%s/init.sock", s->name);
-	if (renameat(k->boxes, path, dir, "init.sock") < 0)
+	if (renameat(k->sandboxes, path, dir, "init.sock") < 0)
 		return err_sys(err, errno, "claim %s", s->name);
-	memcpy(b->group, s->parts.group, sizeof(b->group));
-	b->pid = s->pid;
-	b->start = s->start;
-	b->base = s->parts.kit.base;
+	memcpy(sb->group, s->parts.group, sizeof(sb->group));
+	sb->pid = s->pid;
+	sb->start = s->start;
+	sb->base = s->parts.idmap.base;
 	hook_crash("claim:moved");
-	if (claim_files(k, s, b->id, err) < 0)
+	if (claim_files(k, s, sb->id, err) < 0)
 		return -1;
 	hook_crash("claim:files");
-	if (root_slot(k, s, c, dirs, b, err) < 0)
+	if (root_slot(k, s, c, dirs, sb, err) < 0)
 		return -1;
 	hook_crash("claim:rooted");
-	return keeper_tune(k, b->group, &c->limits, true, err);
+	return slot_parts_set_limits(k, sb->group, &c->limits, true, err);
 }
 
 /* Only now: a create that nobody was told of leaves nothing, and a layer it took is one again. */
-static int keep_files(int dir, struct sandbox_record *b, struct err *err)
+static int keep_files(int dir, struct sandbox_record *sb, struct err *err)
 {
-	struct sandbox_record kept = *b;
+	struct sandbox_record kept = *sb;
 	int r;
 
 	kept.files = SANDBOX_FILES_STAY;
@@ -257,48 +201,50 @@ static int keep_files(int dir, struct sandbox_record *b, struct err *err)
 	if (r < 0)
 		return err_sys(err, -r, "record");
 	hook_crash("create:kept");
-	*b = kept;
+	*sb = kept;
 	return 0;
 }
 
 static int finish(struct keeper *k, int dir, const struct keeper_create *c, bool bound,
-		  struct sandbox_record *b, int *ret_fd, struct err *err)
+		  struct sandbox_record *sb, int *ret_fd, struct err *err)
 {
 	auto_close int fd = -1;
 	int r;
 
-	r = sandbox_table_record_write(dir, b);
+	r = sandbox_table_record_write(dir, sb);
 	if (r < 0)
 		return err_sys(err, -r, "record");
 	hook_crash("create:recorded");
-	if (keeper_connect(k, b->id, &fd, err) < 0 || (!bound && keeper_bind(k, c, fd, err) < 0))
+	if (init_socket_connect(k, sb->id, &fd, err) < 0 ||
+	    (!bound && init_socket_bind(k, c, fd, err) < 0))
 		return -1;
 	hook_crash("create:bound");
-	if (c->keep && keep_files(dir, b, err) < 0)
+	if (c->keep && keep_files(dir, sb, err) < 0)
 		return -1;
-	if (!sandbox_table_add(&k->table, b))
-		return err_sys(err, ENOMEM, "sandbox %s", b->id);
+	if (!sandbox_table_add(&k->table, sb))
+		return err_sys(err, ENOMEM, "sandbox %s", sb->id);
 	*ret_fd = steal_fd(&fd);
 	return 0;
 }
 
 static int start(struct keeper *k, int dir, const struct keeper_create *c, const int *dirs,
-		 struct sandbox_record *b, struct keeper_reply *reply, int *ret_fd, struct err *err)
+		 struct sandbox_record *sb, struct keeper_reply *reply, int *ret_fd,
+		 struct err *err)
 {
-	struct slot *s = keeper_take_slot(k, c);
+	struct slot *s = slot_pool_take(k, c);
 	bool bound = s && s->rooted;
 	int r;
 
 	reply->source = s ? KEEPER_SOURCE_POOL : KEEPER_SOURCE_COLD;
 	if (s) {
 		k->hits++;
-		r = start_from_slot(k, s, dir, c, dirs, b, err);
-		keeper_slot_free(k, s, !b->pid); /* it may not have been claimed at all */
+		r = start_from_slot(k, s, dir, c, dirs, sb, err);
+		slot_pool_free(k, s, !sb->pid); /* it may not have been claimed at all */
 	} else {
 		k->misses += k->pool.max != 0 && !c->no_pool;
-		r = start_cold(k, dir, c, dirs, b, err);
+		r = start_cold(k, dir, c, dirs, sb, err);
 	}
-	return r < 0 ? -1 : finish(k, dir, c, bound, b, ret_fd, err);
+	return r < 0 ? -1 : finish(k, dir, c, bound, sb, ret_fd, err);
 }
 
 /* An id that was destroyed a moment ago: its processes need a moment to be gone. */
@@ -309,27 +255,27 @@ static int wait_removed(struct keeper *k, const char *id)
 			return 0;
 		if (i > 0)
 			usleep(1000);
-		(void)keeper_empty_trash(k);
+		(void)sandbox_end_empty_trash(k);
 	}
 	return -1;
 }
 
 /* Says what to do with the files before any are made. */
-static int plan_files(struct keeper *k, int dir, const struct keeper_create *c,
-		      struct sandbox_record *b, struct err *err)
+static int plan_files(int dir, const struct keeper_create *c, struct sandbox_record *sb,
+		      struct err *err)
 {
 	int r;
 
 	if (!c->keep)
 		return 0;
-	b->files = c->take ? SANDBOX_FILES_BACK : SANDBOX_FILES_DROP;
+	sb->files = c->take ? SANDBOX_FILES_BACK : SANDBOX_FILES_DROP;
 	if (c->take)
-		memcpy(b->layer, c->layers[0], sizeof(b->layer));
-	r = sandbox_table_record_write(dir, b);
+		memcpy(sb->layer, c->layers[0], sizeof(sb->layer));
+	r = sandbox_table_record_write(dir, sb);
 	hook_crash("create:planned");
 	if (r < 0)
 		return err_sys(err, -r, "record");
-	return c->take ? keeper_release_layer(k, b->layer, err) : 0;
+	return c->take ? layer_ops_release(sb->layer, err) : 0;
 }
 
 static int check_id(struct keeper *k, const char *id, const struct keeper_create *c,
@@ -341,51 +287,51 @@ static int check_id(struct keeper *k, const char *id, const struct keeper_create
 		return err_set(err, ERR_INVALID,
 			       "names that begin with g., p. or t. are the keeper's");
 	if (c->keep && k->oneshot)
-		return err_set(err, ERR_INVALID, "this keeper keeps no files");
+		return err_set(err, ERR_INVALID, "a one-shot keeper does not keep files");
 	if (wait_removed(k, id) < 0)
 		return err_set(err, ERR_CONFLICT, "sandbox %s is still being removed", id);
 	snprintf(entry, sizeof(entry), "k-%s", id);
-	if (!k->oneshot && storage_has(&k->shelf, entry))
+	if (!k->oneshot && storage_has(&k->storage, entry))
 		return err_set(err, ERR_CONFLICT, "sandbox %s has files already", id);
 	return 0;
 }
 
-static void undo(struct keeper *k, struct sandbox_record *b, const struct keeper_create *c)
+static void undo(struct keeper *k, struct sandbox_record *sb, const struct keeper_create *c)
 {
 	if (c->keep)
-		b->files = c->take ? SANDBOX_FILES_BACK : SANDBOX_FILES_DROP;
-	keeper_discard(k, b);
+		sb->files = c->take ? SANDBOX_FILES_BACK : SANDBOX_FILES_DROP;
+	sandbox_end_discard(k, sb);
 	if (c->take) /* it is a layer again when the answer is out, if that can be */
-		(void)wait_removed(k, b->id);
+		(void)wait_removed(k, sb->id);
 }
 
-int keeper_create(struct keeper *k, const char *id, const struct keeper_create *c, const int *dirs,
-		  struct keeper_reply *reply, int *ret_fd, struct err *err)
+int sandbox_create(struct keeper *k, const char *id, const struct keeper_create *c, const int *dirs,
+		   struct keeper_reply *reply, int *ret_fd, struct err *err)
 {
-	struct sandbox_record b = { .store = c->store, .class = c->class };
+	struct sandbox_record sb = { .store = c->store, .class = c->class };
 	auto_close int dir = -1, lock = -1;
 
 	if (check_demands(k, c, err) < 0)
 		return -1;
-	memcpy(b.id, id, sizeof(b.id));
-	memcpy(b.group, id, sizeof(b.group)); /* until it has one */
-	memcpy(b.template, c->template, sizeof(b.template));
-	lock = keeper_lock_templates(k, LOCK_SH); /* it stays until our record names it */
+	memcpy(sb.id, id, sizeof(sb.id));
+	memcpy(sb.group, id, sizeof(sb.group)); /* until it has one */
+	memcpy(sb.template, c->template, sizeof(sb.template));
+	lock = template_ops_lock(k, LOCK_SH); /* it stays until our record names it */
 	if (lock < 0)
 		return err_sys(err, -lock, "templates.lock");
 	if (check_id(k, id, c, err) < 0)
 		return -1;
-	if (mkdirat(k->boxes, id, 0700) < 0)
+	if (mkdirat(k->sandboxes, id, 0700) < 0)
 		return err_sys(err, errno, "sandbox %s", id);
 	hook_crash("create:dir");
-	dir = openat(k->boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	dir = openat(k->sandboxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (dir < 0)
 		return err_sys(err, errno, "sandbox %s", id);
-	if (plan_files(k, dir, c, &b, err) < 0 ||
-	    start(k, dir, c, dirs, &b, reply, ret_fd, err) < 0) {
-		undo(k, &b, c);
+	if (plan_files(dir, c, &sb, err) < 0 ||
+	    start(k, dir, c, dirs, &sb, reply, ret_fd, err) < 0) {
+		undo(k, &sb, c);
 		return -1;
 	}
-	reply->pid = b.pid;
+	reply->pid = sb.pid;
 	return 0;
 }

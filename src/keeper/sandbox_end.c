@@ -2,7 +2,7 @@
 /* Ending a sandbox: everything inside is killed at once and the answer goes out; directories,
  * cgroups and files follow as soon as the kernel has let go of the processes. The directory moves
  * to trash/ first, so that whatever happens in between, the next start knows what to finish. */
-#include "keeper/keeper.h"
+#include "keeper/sandbox_end.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,88 +17,89 @@
 #include "base/file_io.h"
 #include "base/test_hook.h"
 #include "keeper/helper_child.h"
+#include "keeper/job_table.h"
 #include "runtime/linux_calls.h"
 
-void keeper_kill_init(const struct sandbox_record *b)
+void sandbox_end_kill_init(const struct sandbox_record *sb)
 {
-	auto_close int fd = b->pid > 0 ? sys_pidfd_open(b->pid) : -1;
+	auto_close int fd = sb->pid > 0 ? sys_pidfd_open(sb->pid) : -1;
 
 	/* by descriptor, and only if it is still the one we started; a record without a start time
 	 * is of one that was dead when it was written, and its number may be another's by now */
-	if (fd >= 0 && sandbox_table_is_alive(b))
+	if (fd >= 0 && sandbox_table_is_alive(sb))
 		(void)sys_pidfd_send_signal(fd, SIGKILL);
 }
 
-static void kill_box(struct keeper *k, const struct sandbox_record *b)
+static void kill_sandbox(struct keeper *k, const struct sandbox_record *sb)
 {
-	(void)cgroup_kill(&k->cgroups, b->group);
-	keeper_kill_init(b); /* ends its whole pid namespace: all there is without cgroups */
+	(void)cgroup_kill(&k->cgroups, sb->group);
+	sandbox_end_kill_init(sb); /* ends its whole pid namespace: all there is without cgroups */
 }
 
-static void end_box(struct keeper *k, const struct sandbox_record *b)
+static void end_sandbox(struct keeper *k, const struct sandbox_record *sb)
 {
-	if (!k->oneshot && b->store == KEEPER_STORE_DISK && sandbox_table_is_alive(b))
-		helper_child_hold_root(b->pid);
-	kill_box(k, b);
-	keeper_cancel_snap(b->id);
+	if (!k->oneshot && sb->store == KEEPER_STORE_DISK && sandbox_table_is_alive(sb))
+		helper_child_hold_root(sb->pid);
+	kill_sandbox(k, sb);
+	job_table_cancel_snap(sb->id);
 }
 
-static int move_to_trash(struct keeper *k, struct sandbox_record *b, struct err *err)
+static int move_to_trash(struct keeper *k, struct sandbox_record *sb, struct err *err)
 {
-	if (renameat(k->boxes, b->id, k->trash, b->id) < 0)
-		return err_sys(err, errno, "sandbox %s", b->id);
+	if (renameat(k->sandboxes, sb->id, k->trash, sb->id) < 0)
+		return err_sys(err, errno, "sandbox %s", sb->id);
 	hook_crash("destroy:moved");
-	sandbox_table_remove(&k->table, b->id);
+	sandbox_table_remove(&k->table, sb->id);
 	k->trash_count++;
 	return 0;
 }
 
 /* Whatever is done with the sandbox from now on, its files go. */
-static int give_up_files(int boxes, const struct sandbox_record *b, struct err *err)
+static int give_up_files(int sandboxes, const struct sandbox_record *sb, struct err *err)
 {
-	struct sandbox_record gone = *b;
+	struct sandbox_record gone = *sb;
 	int r;
 
-	if (b->files != SANDBOX_FILES_STAY)
+	if (sb->files != SANDBOX_FILES_STAY)
 		return 0;
 	gone.files = SANDBOX_FILES_DROP;
-	r = sandbox_table_record_write_at(boxes, &gone);
+	r = sandbox_table_record_write_at(sandboxes, &gone);
 	hook_crash("destroy:marked");
-	return r < 0 ? err_sys(err, -r, "sandbox %s", b->id) : 0;
+	return r < 0 ? err_sys(err, -r, "sandbox %s", sb->id) : 0;
 }
 
-int keeper_destroy(struct keeper *k, struct sandbox_record *b, struct err *err)
+int sandbox_end_destroy(struct keeper *k, struct sandbox_record *sb, struct err *err)
 {
 	hook_crash("destroy:start");
 	/* first of all: whatever fails after this, nothing of it runs on */
-	end_box(k, b);
+	end_sandbox(k, sb);
 	hook_crash("destroy:killed");
-	return give_up_files(k->boxes, b, err) < 0 ? -1 : move_to_trash(k, b, err);
+	return give_up_files(k->sandboxes, sb, err) < 0 ? -1 : move_to_trash(k, sb, err);
 }
 
-int keeper_stop(struct keeper *k, struct sandbox_record *b, struct err *err)
+int sandbox_end_stop(struct keeper *k, struct sandbox_record *sb, struct err *err)
 {
 	hook_crash("stop:start");
-	end_box(k, b);
+	end_sandbox(k, sb);
 	hook_crash("stop:killed");
-	return move_to_trash(k, b, err);
+	return move_to_trash(k, sb, err);
 }
 
 static int destroy_trashed(struct keeper *k, int dir, const char *id, bool *ret_found,
 			   struct err *err)
 {
-	struct sandbox_record b;
+	struct sandbox_record sb;
 
-	if (sandbox_table_record_read(dir, &b) < 0 || b.files != SANDBOX_FILES_STAY)
+	if (sandbox_table_record_read(dir, &sb) < 0 || sb.files != SANDBOX_FILES_STAY)
 		return 0; /* it goes already, or is a layer again soon */
-	snprintf(b.id, sizeof(b.id), "%s", id);
-	if (give_up_files(k->trash, &b, err) < 0)
+	snprintf(sb.id, sizeof(sb.id), "%s", id);
+	if (give_up_files(k->trash, &sb, err) < 0)
 		return -1;
 	*ret_found = true;
 	return 0;
 }
 
-int keeper_destroy_files(struct keeper *k, const char *id, bool *ret_found, struct err *err)
+int sandbox_end_destroy_files(struct keeper *k, const char *id, bool *ret_found, struct err *err)
 {
 	auto_close int dir = openat(k->trash, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	char entry[KEEPER_ID_SIZE + 4];
@@ -107,84 +108,84 @@ int keeper_destroy_files(struct keeper *k, const char *id, bool *ret_found, stru
 		return 0;
 	if (dir >= 0)
 		return destroy_trashed(k, dir, id, ret_found, err);
-	if (!storage_is_made(&k->shelf))
+	if (!storage_is_made(&k->storage))
 		return 0;
 	snprintf(entry, sizeof(entry), "k-%s", id);
-	if (storage_open(&k->shelf, err) < 0)
+	if (storage_open(&k->storage, err) < 0)
 		return -1;
-	if (!storage_has(&k->shelf, entry))
+	if (!storage_has(&k->storage, entry))
 		return 0;
 	hook_crash("destroy:files");
-	if (storage_drop(&k->shelf, entry, err) < 0)
+	if (storage_drop(&k->storage, entry, err) < 0)
 		return -1;
 	*ret_found = true;
 	return 0;
 }
 
-bool keeper_is_ending(const struct keeper *k, const char *id)
+bool sandbox_end_is_pending(const struct keeper *k, const char *id)
 {
 	return faccessat(k->trash, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-void keeper_discard(struct keeper *k, struct sandbox_record *b)
+void sandbox_end_discard(struct keeper *k, struct sandbox_record *sb)
 {
-	(void)sandbox_table_record_write_at(k->boxes, b);
-	sandbox_table_remove(&k->table, b->id);
-	if (renameat(k->boxes, b->id, k->trash, b->id) < 0)
+	(void)sandbox_table_record_write_at(k->sandboxes, sb);
+	sandbox_table_remove(&k->table, sb->id);
+	if (renameat(k->sandboxes, sb->id, k->trash, sb->id) < 0)
 		return;
-	kill_box(k, b);
+	kill_sandbox(k, sb);
 	k->trash_count++;
 }
 
 /* A layer that a create took and could not use. One of this name would be another's: then the files
  * stay under the sandbox's. */
-static int give_back(struct keeper *k, const struct sandbox_record *b, const char *entry,
+static int give_back(struct keeper *k, const struct sandbox_record *sb, const char *entry,
 		     struct err *err)
 {
 	char layer[KEEPER_ID_SIZE + 4];
 
-	if (storage_open(&k->shelf, err) < 0)
+	if (storage_open(&k->storage, err) < 0)
 		return -1;
-	snprintf(layer, sizeof(layer), "l-%s", b->layer);
-	if (!storage_has(&k->shelf, entry) || storage_has(&k->shelf, layer))
+	snprintf(layer, sizeof(layer), "l-%s", sb->layer);
+	if (!storage_has(&k->storage, entry) || storage_has(&k->storage, layer))
 		return 0;
-	if (storage_seal(&k->shelf, entry, err) < 0)
+	if (storage_seal(&k->storage, entry, err) < 0)
 		return -1;
-	return storage_move(&k->shelf, entry, layer, err);
+	return storage_move(&k->storage, entry, layer, err);
 }
 
-static int remove_files(struct keeper *k, const struct sandbox_record *b)
+static int remove_files(struct keeper *k, const struct sandbox_record *sb)
 {
-	struct sandbox_table_entry e = sandbox_table_entry(b);
+	struct sandbox_table_entry e = sandbox_table_entry(sb);
 	struct err err;
 	int r = 0;
 
-	if (b->store == KEEPER_STORE_MEMORY || b->files == SANDBOX_FILES_STAY)
+	if (sb->store == KEEPER_STORE_MEMORY || sb->files == SANDBOX_FILES_STAY)
 		return 0;
-	r = b->files == SANDBOX_FILES_BACK ? give_back(k, b, e.name, &err)
-					   : storage_drop(&k->shelf, e.name, &err);
+	r = sb->files == SANDBOX_FILES_BACK ? give_back(k, sb, e.name, &err)
+					    : storage_drop(&k->storage, e.name, &err);
 	return r < 0 ? -EBUSY : 0;
 }
 
 /* One entry of the trash; -EBUSY while its processes are still dying. */
 static int remove_one(int trash, const char *id, struct keeper *k)
 {
-	struct sandbox_record b = { .pid = 0 };
+	struct sandbox_record sb = { .pid = 0 };
 	auto_close int dir = openat(trash, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
-	if (strlen(id) >= sizeof(b.id))
+	if (strlen(id) >= sizeof(sb.id))
 		return file_remove_tree_at(trash, id);
-	if (dir < 0 || sandbox_table_record_read(dir, &b) < 0)
-		snprintf(b.group, sizeof(b.group), "%s", id);
-	snprintf(b.id, sizeof(b.id), "%s", id);
-	kill_box(k, &b);
+	if (dir < 0 || sandbox_table_record_read(dir, &sb) < 0)
+		snprintf(sb.group, sizeof(sb.group), "%s", id);
+	snprintf(sb.id, sizeof(sb.id), "%s", id);
+	kill_sandbox(k, &sb);
 	keeper_reap();
-	if (cgroup_is_populated(&k->cgroups, b.group) || sandbox_table_is_alive(&b))
+	if (cgroup_is_populated(&k->cgroups, sb.group) || sandbox_table_is_alive(&sb))
 		return -EBUSY;
-	if (cgroup_remove(&k->cgroups, b.group) < 0)
+	if (cgroup_remove(&k->cgroups, sb.group) < 0)
 		return -EBUSY;
 	hook_crash("trash:cgroup");
-	if (remove_files(k, &b) < 0)
+	if (remove_files(k, &sb) < 0)
 		return -EBUSY;
 	hook_crash("trash:files");
 	return file_remove_tree_at(trash, id);
@@ -199,7 +200,7 @@ static int remove_each(int trash, const char *id, void *arg)
 	return 0;
 }
 
-bool keeper_empty_trash(struct keeper *k)
+bool sandbox_end_empty_trash(struct keeper *k)
 {
 	if (k->trash_count == 0)
 		return true;

@@ -25,20 +25,20 @@ static struct sandbox_record **bucket(struct sandbox_table *t, const char *id)
 
 struct sandbox_record *sandbox_table_find(struct sandbox_table *t, const char *id)
 {
-	struct sandbox_record *b = *bucket(t, id);
+	struct sandbox_record *sb = *bucket(t, id);
 
-	while (b && strcmp(b->id, id) != 0)
-		b = b->next;
-	return b;
+	while (sb && strcmp(sb->id, id) != 0)
+		sb = sb->next;
+	return sb;
 }
 
-struct sandbox_record *sandbox_table_add(struct sandbox_table *t, const struct sandbox_record *b)
+struct sandbox_record *sandbox_table_add(struct sandbox_table *t, const struct sandbox_record *sb)
 {
-	struct sandbox_record **at = bucket(t, b->id), *copy = malloc(sizeof(*copy));
+	struct sandbox_record **at = bucket(t, sb->id), *copy = malloc(sizeof(*copy));
 
 	if (!copy)
 		return NULL;
-	*copy = *b;
+	*copy = *sb;
 	copy->next = *at;
 	*at = copy;
 	t->count++;
@@ -62,39 +62,41 @@ void sandbox_table_remove(struct sandbox_table *t, const char *id)
 void sandbox_table_each(struct sandbox_table *t, sandbox_table_each_fn *fn, void *arg)
 {
 	for (size_t i = 0; i < ARRAY_LEN(t->buckets); i++)
-		for (struct sandbox_record *b = t->buckets[i], *next; b; b = next) {
-			next = b->next;
-			fn(b, arg);
+		for (struct sandbox_record *sb = t->buckets[i], *next; sb; sb = next) {
+			next = sb->next;
+			fn(sb, arg);
 		}
 }
 
-struct sandbox_table_entry sandbox_table_entry(const struct sandbox_record *b)
+struct sandbox_table_entry sandbox_table_entry(const struct sandbox_record *sb)
 {
 	struct sandbox_table_entry e;
 
-	snprintf(e.name, sizeof(e.name), "%c-%s", b->files == SANDBOX_FILES_GO ? 's' : 'k', b->id);
+	snprintf(e.name, sizeof(e.name), "%c-%s", sb->files == SANDBOX_FILES_GO ? 's' : 'k',
+		 sb->id);
 	return e;
 }
 
-int sandbox_table_record_write(int dir, const struct sandbox_record *b)
+int sandbox_table_record_write(int dir, const struct sandbox_record *sb)
 {
 	char text[512];
 	int n = snprintf(text, sizeof(text),
 			 "version %d\npid %d\nstart %" PRIu64
 			 "\nbase %u\nstore %u\nclass %u\nfiles %u\npaused %u\ngroup %s\n"
 			 "template %s\nlayer %s\n",
-			 RECORD_VERSION, b->pid, b->start, b->base, b->store, b->class, b->files,
-			 b->paused, b->group, b->template[0] ? b->template : "none",
-			 b->layer[0] ? b->layer : "none");
+			 RECORD_VERSION, sb->pid, sb->start, sb->base, sb->store, sb->class,
+			 sb->files, sb->paused, sb->group, sb->template[0] ? sb->template : "none",
+			 sb->layer[0] ? sb->layer : "none");
 
 	return file_replace_at(dir, "record", text, (size_t)n);
 }
 
-int sandbox_table_record_write_at(int boxes, const struct sandbox_record *b)
+int sandbox_table_record_write_at(int sandboxes, const struct sandbox_record *sb)
 {
-	auto_close int dir = openat(boxes, b->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	auto_close int dir =
+		openat(sandboxes, sb->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
-	return dir < 0 ? -errno : sandbox_table_record_write(dir, b);
+	return dir < 0 ? -errno : sandbox_table_record_write(dir, sb);
 }
 
 static int field(const char *text, const char *key, uint64_t max, uint64_t *ret)
@@ -132,7 +134,7 @@ int sandbox_table_record_read(int dir, struct sandbox_record *ret)
 	uint64_t version = 0, pid = 0, start = 0, base = 0, store = 0, class = 0, files = 0;
 	uint64_t paused = 0;
 	ssize_t n = file_read_at(dir, "record", text, sizeof(text));
-	struct sandbox_record b = { 0 };
+	struct sandbox_record sb = { 0 };
 
 	if (n < 0)
 		return (int)n;
@@ -142,18 +144,18 @@ int sandbox_table_record_read(int dir, struct sandbox_record *ret)
 	    field(text, "base", UINT32_MAX, &base) < 0 || field(text, "store", 16, &store) < 0 ||
 	    field(text, "class", 1, &class) < 0 ||
 	    field(text, "files", SANDBOX_FILES_END - 1, &files) < 0 ||
-	    field(text, "paused", 1, &paused) < 0 || name_field(text, "\ngroup ", b.group) < 0 ||
-	    name_field(text, "\ntemplate ", b.template) < 0 ||
-	    name_field(text, "\nlayer ", b.layer) < 0)
+	    field(text, "paused", 1, &paused) < 0 || name_field(text, "\ngroup ", sb.group) < 0 ||
+	    name_field(text, "\ntemplate ", sb.template) < 0 ||
+	    name_field(text, "\nlayer ", sb.layer) < 0)
 		return -EBADMSG;
-	b.pid = (pid_t)pid;
-	b.start = start;
-	b.base = (uid_t)base;
-	b.store = (uint32_t)store;
-	b.class = (uint32_t) class;
-	b.files = (enum sandbox_files)files;
-	b.paused = paused;
-	*ret = b;
+	sb.pid = (pid_t)pid;
+	sb.start = start;
+	sb.base = (uid_t)base;
+	sb.store = (uint32_t)store;
+	sb.class = (uint32_t) class;
+	sb.files = (enum sandbox_files)files;
+	sb.paused = paused;
+	*ret = sb;
 	return 0;
 }
 
@@ -173,7 +175,7 @@ uint64_t sandbox_table_start_time(pid_t pid)
 	return p ? strtoull(p, NULL, 10) : 0;
 }
 
-bool sandbox_table_is_alive(const struct sandbox_record *b)
+bool sandbox_table_is_alive(const struct sandbox_record *sb)
 {
-	return b->pid > 0 && b->start && sandbox_table_start_time(b->pid) == b->start;
+	return sb->pid > 0 && sb->start && sandbox_table_start_time(sb->pid) == sb->start;
 }

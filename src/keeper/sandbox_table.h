@@ -39,7 +39,7 @@ struct sandbox_record {
 struct sandbox_table_entry {
 	char name[KEEPER_ID_SIZE + 4];
 };
-struct sandbox_table_entry sandbox_table_entry(const struct sandbox_record *b);
+struct sandbox_table_entry sandbox_table_entry(const struct sandbox_record *sb);
 
 struct sandbox_table {
 	struct sandbox_record *buckets[4096];
@@ -48,20 +48,20 @@ struct sandbox_table {
 
 struct sandbox_record *sandbox_table_find(struct sandbox_table *t, const char *id);
 /* Copies *b into the table; NULL without memory. */
-struct sandbox_record *sandbox_table_add(struct sandbox_table *t, const struct sandbox_record *b);
+struct sandbox_record *sandbox_table_add(struct sandbox_table *t, const struct sandbox_record *sb);
 void sandbox_table_remove(struct sandbox_table *t, const char *id);
-typedef void sandbox_table_each_fn(struct sandbox_record *b, void *arg);
+typedef void sandbox_table_each_fn(struct sandbox_record *sb, void *arg);
 void sandbox_table_each(struct sandbox_table *t, sandbox_table_each_fn *fn, void *arg);
 
 /* In the directory `dir`, the sandbox's own; the old record or the new one is there whenever we
  * die. 0 or -errno. */
-int sandbox_table_record_write(int dir, const struct sandbox_record *b);
+int sandbox_table_record_write(int dir, const struct sandbox_record *sb);
 int sandbox_table_record_read(int dir, struct sandbox_record *ret);
-/* The same in the directory b->id of `boxes`. */
-int sandbox_table_record_write_at(int boxes, const struct sandbox_record *b);
+/* The same in the directory sb->id of `sandboxes`. */
+int sandbox_table_record_write_at(int sandboxes, const struct sandbox_record *sb);
 
 /* Start time of a process; 0 if there is none. */
 uint64_t sandbox_table_start_time(pid_t pid);
-bool sandbox_table_is_alive(const struct sandbox_record *b);
+bool sandbox_table_is_alive(const struct sandbox_record *sb);
 
 #endif

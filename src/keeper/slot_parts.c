@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Namespaces, devices and control groups: the half of a sandbox that is the same for all, made
  * while nobody waits. */
-#include "keeper/keeper.h"
+#include "keeper/slot_parts.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -12,94 +12,94 @@
 
 enum { TTY_GID = 5 };
 
-unsigned long long keeper_serial(struct keeper *k)
+unsigned long long slot_parts_serial(struct keeper *k)
 {
 	if (!k->serial)
 		(void)getrandom(&k->serial, sizeof(k->serial), 0);
 	return k->serial++;
 }
 
-void keeper_parts_close(struct parts *p)
+void slot_parts_close(struct sandbox_parts *p)
 {
-	idmap_close(&p->kit);
+	idmap_close(&p->idmap);
 	devfs_close(&p->dev);
 	cgroup_fds_close(&p->cgroup);
 }
 
-void keeper_parts_trim(struct parts *p)
+void slot_parts_trim(struct sandbox_parts *p)
 {
 	devfs_close(&p->dev);
 	cgroup_fds_close(&p->cgroup);
-	if (p->kit.netns >= 0)
-		close(p->kit.netns);
-	if (p->kit.lock >= 0)
-		close(p->kit.lock);
-	p->kit.netns = p->kit.lock = -1;
+	if (p->idmap.netns >= 0)
+		close(p->idmap.netns);
+	if (p->idmap.lock >= 0)
+		close(p->idmap.lock);
+	p->idmap.netns = p->idmap.lock = -1;
 }
 
-void keeper_parts_drop(struct keeper *k, struct parts *p)
+void slot_parts_drop(struct keeper *k, struct sandbox_parts *p)
 {
-	keeper_parts_close(p);
+	slot_parts_close(p);
 	if (p->group[0])
 		(void)cgroup_remove(&k->cgroups, p->group);
 }
 
-static int make(struct keeper *k, uid_t inner, const struct limits *limits, struct parts *ret,
-		struct err *err)
+static int make(struct keeper *k, uid_t inner, const struct limits *limits,
+		struct sandbox_parts *ret, struct err *err)
 {
-	struct parts p = PARTS_NONE;
-	int r = idmap_make(&k->kit_host, (int)inner, &p.kit, err);
+	struct sandbox_parts p = SANDBOX_PARTS_NONE;
+	int r = idmap_make(&k->idmap_host, (int)inner, &p.idmap, err);
 
 	if (r == 0) {
-		r = devfs_make(k->rootless, k->rootless ? 0 : p.kit.base + TTY_GID, &p.dev);
+		r = devfs_make(k->rootless, k->rootless ? 0 : p.idmap.base + TTY_GID, &p.dev);
 		r = r < 0 ? err_sys(err, -r, "/dev") : 0;
 	}
 	if (r == 0) {
-		snprintf(p.group, sizeof(p.group), "g.%llx", keeper_serial(k));
+		snprintf(p.group, sizeof(p.group), "g.%llx", slot_parts_serial(k));
 		r = cgroup_make(&k->cgroups, p.group, limits,
-				k->rootless ? 0 : p.kit.base + BOOT_INIT_ID, &p.cgroup, err);
+				k->rootless ? 0 : p.idmap.base + BOOT_INIT_ID, &p.cgroup, err);
 	}
 	if (r < 0) {
-		keeper_parts_drop(k, &p);
+		slot_parts_drop(k, &p);
 		return -1;
 	}
 	*ret = p;
 	return 0;
 }
 
-int keeper_tune(struct keeper *k, const char *group, const struct limits *limits, bool settled,
-		struct err *err)
+int slot_parts_set_limits(struct keeper *k, const char *group, const struct limits *limits,
+			  bool entered, struct err *err)
 {
 	const struct limits usual = limits_default();
 
 	if (memcmp(limits, &usual, sizeof(usual)) == 0)
 		return 0;
-	return cgroup_set_limits(&k->cgroups, group, limits, settled, err);
+	return cgroup_set_limits(&k->cgroups, group, limits, entered, err);
 }
 
-int keeper_take_parts(struct keeper *k, uid_t inner, const struct limits *limits, struct parts *ret,
-		      struct err *err)
+int slot_parts_take(struct keeper *k, uid_t inner, const struct limits *limits,
+		    struct sandbox_parts *ret, struct err *err)
 {
-	struct parts *p;
+	struct sandbox_parts *p;
 
 	/* rootless namespaces map one given id and are made to order */
 	if (k->rootless || k->nparts == 0)
 		return make(k, inner, limits, ret, err);
 	p = &k->parts[--k->nparts];
-	if (keeper_tune(k, p->group, limits, false, err) < 0) {
-		keeper_parts_drop(k, p);
+	if (slot_parts_set_limits(k, p->group, limits, false, err) < 0) {
+		slot_parts_drop(k, p);
 		return -1;
 	}
 	*ret = *p;
 	return 0;
 }
 
-bool keeper_make_parts_ahead(struct keeper *k)
+bool slot_parts_make_ahead(struct keeper *k)
 {
 	const struct limits usual = limits_default();
 	struct err err;
 
-	if (k->nparts >= k->parts_wanted || make(k, 0, &usual, &k->parts[k->nparts], &err) < 0)
+	if (k->nparts >= k->parts_target || make(k, 0, &usual, &k->parts[k->nparts], &err) < 0)
 		return false;
 	k->nparts++;
 	return true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whole sandboxes that wait: half of them for any root, half with the usual one in place. A slot is
  * given to one guest and never again to another. */
-#include "keeper/keeper.h"
+#include "keeper/slot_pool.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +17,10 @@
 #include "base/clock.h"
 #include "base/test_hook.h"
 #include "base/fd_message.h"
+#include "keeper/init_socket.h"
+#include "keeper/sandbox_create.h"
+#include "keeper/sandbox_end.h"
+#include "keeper/slot_parts.h"
 #include "wire/agent_proto.h"
 #include "wire/boot_fds.h"
 
@@ -50,9 +54,9 @@ static bool is_usual(const struct keeper *k, const struct keeper_create *c)
 	       c->gid == u.gid;
 }
 
-bool keeper_is_slot(const char *id)
+bool slot_pool_is_slot(const char *id)
 {
-	return strncmp(id, KEEPER_SLOT_PREFIX, strlen(KEEPER_SLOT_PREFIX)) == 0;
+	return strncmp(id, SLOT_POOL_PREFIX, strlen(SLOT_POOL_PREFIX)) == 0;
 }
 
 /* Until this one is too old. */
@@ -89,12 +93,12 @@ static struct slot *take_kind(struct keeper *k, bool rooted)
 		pull(k, i);
 		if (s->start && sandbox_table_start_time(s->pid) == s->start && left_ms(k, s) > 0)
 			return s;
-		keeper_slot_free(k, s, true);
+		slot_pool_free(k, s, true);
 	}
 	return NULL;
 }
 
-struct slot *keeper_take_slot(struct keeper *k, const struct keeper_create *c)
+struct slot *slot_pool_take(struct keeper *k, const struct keeper_create *c)
 {
 	struct slot *s = NULL;
 
@@ -106,17 +110,17 @@ struct slot *keeper_take_slot(struct keeper *k, const struct keeper_create *c)
 }
 
 /* `discard`: the slot was never claimed, so that its process and groups are still its own. */
-void keeper_slot_free(struct keeper *k, struct slot *s, bool discard)
+void slot_pool_free(struct keeper *k, struct slot *s, bool discard)
 {
-	struct sandbox_record b = { .pid = s->pid, .start = s->start, .store = s->store };
+	struct sandbox_record sb = { .pid = s->pid, .start = s->start, .store = s->store };
 
-	memcpy(b.id, s->name, sizeof(b.id));
-	memcpy(b.group, s->parts.group, sizeof(b.group));
+	memcpy(sb.id, s->name, sizeof(sb.id));
+	memcpy(sb.group, s->parts.group, sizeof(sb.group));
 	if (discard)
-		keeper_discard(k, &b);
+		sandbox_end_discard(k, &sb);
 	else
-		(void)unlinkat(k->boxes, s->name, AT_REMOVEDIR);
-	keeper_parts_close(&s->parts);
+		(void)unlinkat(k->sandboxes, s->name, AT_REMOVEDIR);
+	slot_parts_close(&s->parts);
 	free(s);
 }
 
@@ -136,7 +140,7 @@ static int arm_slot(struct keeper *k, const struct slot *s, struct err *err)
 	auto_close int fd = -1;
 	int r;
 
-	if (keeper_connect(k, s->name, &fd, err) < 0 || keeper_bind(k, &u, fd, err) < 0)
+	if (init_socket_connect(k, s->name, &fd, err) < 0 || init_socket_bind(k, &u, fd, err) < 0)
 		return -1;
 	r = fd_message_send(fd, &arm, sizeof(arm), NULL, 0);
 	return r < 0 ? err_sys(err, -r, "arm") : 0;
@@ -146,27 +150,27 @@ static int spawn_slot(struct keeper *k, struct slot *s, int dir, struct err *err
 {
 	const struct keeper_create u = usual(k);
 	struct rootfs root;
-	struct spawn_args args = { .host = &k->spawn,
-				   .parts = &s->parts,
-				   .limits = &u.limits,
-				   .inner_id = BOOT_INIT_ID,
-				   .listener = keeper_listen(dir) };
+	struct sandbox_spawn_args args = { .host = &k->spawn,
+					   .parts = &s->parts,
+					   .limits = &u.limits,
+					   .inner_id = BOOT_INIT_ID,
+					   .listener = init_socket_listen(dir) };
 	int r = args.listener < 0 ? err_sys(err, -args.listener, "slot") : 0;
 
 	rootfs_init(&root);
 	args.root = s->rooted ? &root : NULL;
 	if (r == 0)
-		r = keeper_take_parts(k, 0, &u.limits, &s->parts, err);
+		r = slot_parts_take(k, 0, &u.limits, &s->parts, err);
 	hook_crash("pool:parts");
 	if (s->rooted)
 		s->store = u.store;
 	if (r == 0 && s->rooted)
-		r = keeper_prepare_root(k, s->name, &u, NULL, &s->parts.kit, &root, err);
+		r = sandbox_create_root(k, s->name, &u, NULL, &s->parts.idmap, &root, err);
 	if (r == 0)
-		r = spawn(&args, &s->pid, err);
+		r = sandbox_spawn(&args, &s->pid, err);
 	s->start = s->pid > 0 ? sandbox_table_start_time(s->pid) : 0;
 	if (r == 0)
-		keeper_parts_trim(&s->parts);
+		slot_parts_trim(&s->parts);
 	hook_crash("pool:spawned");
 	rootfs_close(&root);
 	if (args.listener >= 0)
@@ -178,10 +182,10 @@ static int fill_slot(struct keeper *k, struct slot *s, struct err *err)
 {
 	auto_close int dir = -1;
 
-	if (mkdirat(k->boxes, s->name, 0700) < 0)
+	if (mkdirat(k->sandboxes, s->name, 0700) < 0)
 		return err_sys(err, errno, "slot");
 	hook_crash("pool:dir");
-	dir = openat(k->boxes, s->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	dir = openat(k->sandboxes, s->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (dir < 0)
 		return err_sys(err, errno, "slot");
 	if (spawn_slot(k, s, dir, err) < 0)
@@ -196,20 +200,20 @@ static bool make_slot(struct keeper *k)
 
 	if (!s)
 		return false;
-	*s = (struct slot){ .parts = PARTS_NONE,
+	*s = (struct slot){ .parts = SANDBOX_PARTS_NONE,
 			    .store = KEEPER_STORE_MEMORY,
 			    .made_ms = clock_mono_ms(),
 			    .rooted = count(k, true) <= count(k, false) };
-	snprintf(s->name, sizeof(s->name), KEEPER_SLOT_PREFIX "%llx", keeper_serial(k));
+	snprintf(s->name, sizeof(s->name), SLOT_POOL_PREFIX "%llx", slot_parts_serial(k));
 	if (fill_slot(k, s, &err) < 0) {
-		keeper_slot_free(k, s, true);
+		slot_pool_free(k, s, true);
 		return false;
 	}
 	k->slots[k->nslots++] = s;
 	return true;
 }
 
-int keeper_set_pool(struct keeper *k, const struct keeper_pool *pool, struct err *err)
+int slot_pool_resize(struct keeper *k, const struct keeper_pool *pool, struct err *err)
 {
 	if (k->rootless && pool->max)
 		return err_set(err, ERR_UNAVAILABLE,
@@ -218,7 +222,7 @@ int keeper_set_pool(struct keeper *k, const struct keeper_pool *pool, struct err
 		return err_set(err, ERR_INVALID, "pool max is %u at most", KEEPER_SLOTS_MAX);
 	/* those that have a root have one of the other kind */
 	while (k->nslots > (pool->kept == k->pool.kept ? pool->max : 0))
-		keeper_slot_free(k, k->slots[--k->nslots], true);
+		slot_pool_free(k, k->slots[--k->nslots], true);
 	k->pool = *pool;
 	while (k->nslots < pool->min)
 		if (!make_slot(k))
@@ -227,7 +231,7 @@ int keeper_set_pool(struct keeper *k, const struct keeper_pool *pool, struct err
 	return 0;
 }
 
-bool keeper_is_short(const struct keeper *k)
+bool slot_pool_is_short(const struct keeper *k)
 {
 	return k->nslots < k->pool.min || k->nparts == 0;
 }
@@ -236,20 +240,20 @@ bool keeper_is_short(const struct keeper *k)
 static void drop_old(struct keeper *k)
 {
 	if (k->nslots && left_ms(k, k->slots[0]) <= 0)
-		keeper_slot_free(k, pull(k, 0), true);
+		slot_pool_free(k, pull(k, 0), true);
 }
 
-bool keeper_drop_dead(struct keeper *k)
+bool slot_pool_drop_dead(struct keeper *k)
 {
 	size_t before = k->nslots;
 
 	for (size_t i = k->nslots; i-- > 0;)
 		if (kill(k->slots[i]->pid, 0) < 0)
-			keeper_slot_free(k, pull(k, i), true);
+			slot_pool_free(k, pull(k, i), true);
 	return k->nslots < before;
 }
 
-int keeper_rest_ms(const struct keeper *k)
+int slot_pool_next_expiry_ms(const struct keeper *k)
 {
 	int64_t left;
 
@@ -259,10 +263,10 @@ int keeper_rest_ms(const struct keeper *k)
 	return left > 0 ? (int)left : 0;
 }
 
-bool keeper_prepare_one(struct keeper *k)
+bool slot_pool_fill_one(struct keeper *k)
 {
 	if (k->draining || k->rootless)
 		return false;
 	drop_old(k);
-	return k->nslots < k->pool.target ? make_slot(k) : keeper_make_parts_ahead(k);
+	return k->nslots < k->pool.target ? make_slot(k) : slot_parts_make_ahead(k);
 }

@@ -209,7 +209,7 @@ static bool is_seqpacket(int fd)
 static const char *reply_problem(const struct waiting *w, const struct keeper_reply *r, size_t len,
 				 const int *fds, size_t nfds)
 {
-	bool gives_fd = w && (w->op == KEEPER_CREATE || w->op == KEEPER_CONNECT);
+	bool gives_fd = w && keeper_op_returns_fd(w->op);
 
 	if (!w)
 		return "nothing was asked";

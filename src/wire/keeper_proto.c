@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The only judge of what a keeper request may say. It runs in the privileged process on bytes from
- * an unprivileged one, so it reads nothing before it was checked and never guesses. */
+/* Checks keeper requests. This runs in the privileged process on bytes from an unprivileged one: it
+ * reads no field before the fields it depends on were checked. */
 #include "wire/keeper_proto.h"
 
 #include <string.h>
@@ -57,15 +57,15 @@ bool keeper_path_is_valid(const char path[KEEPER_PATH_SIZE])
 	return all_zero(path + n, KEEPER_PATH_SIZE - n);
 }
 
-/* These three are the keeper's own: a bind over them would undo what it masks there. */
+/* The keeper masks files below these three; a bind over them would undo that. */
 static bool path_is_reserved(const char *path)
 {
-	static const char *const kept[] = { "/proc", "/sys", "/dev" };
+	static const char *const reserved[] = { "/proc", "/sys", "/dev" };
 
-	for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
-		size_t n = strlen(kept[i]);
+	for (size_t i = 0; i < ARRAY_LEN(reserved); i++) {
+		size_t n = strlen(reserved[i]);
 
-		if (!strncmp(path, kept[i], n) && (path[n] == '/' || path[n] == '\0'))
+		if (!strncmp(path, reserved[i], n) && (path[n] == '/' || path[n] == '\0'))
 			return true;
 	}
 	return false;
@@ -76,54 +76,55 @@ static bool user_is_valid(uint32_t id)
 	return id < IDS - 2 && id != BOOT_INIT_ID;
 }
 
-static const char *binds_problem(const struct keeper_create *c, size_t nfds)
+static const char *check_binds(const struct keeper_create *c, size_t nfds)
 {
 	if (c->nbinds > KEEPER_BINDS_MAX)
 		return "too many binds";
 	if (c->nbinds != nfds)
-		return "binds and descriptors differ in number";
+		return "the number of descriptors is not the number of binds";
 	for (uint32_t i = 0; i < c->nbinds; i++) {
 		if (c->binds[i].writable > 1)
-			return "bind: writable is neither 0 nor 1";
+			return "bind: writable must be 0 or 1";
 		if (!keeper_path_is_valid(c->binds[i].path))
-			return "bind: bad path";
+			return "bind: invalid path";
 		if (path_is_reserved(c->binds[i].path))
-			return "bind: /proc, /sys and /dev cannot be replaced";
+			return "bind: cannot mount over /proc, /sys or /dev";
 	}
 	return NULL;
 }
 
-/* The names that are used are names, the rest is zero: two requests that mean the same are the same
- * bytes. */
-static const char *names_problem(const char names[KEEPER_LAYERS_MAX][KEEPER_ID_SIZE], uint32_t n)
+/* Unused names are zero, so that equal requests are equal bytes. */
+static const char *check_names(const char names[KEEPER_LAYERS_MAX][KEEPER_ID_SIZE], uint32_t n)
 {
 	if (n > KEEPER_LAYERS_MAX)
 		return "too many layers";
 	for (uint32_t i = 0; i < KEEPER_LAYERS_MAX; i++)
 		if (i < n ? !keeper_id_is_valid(names[i]) : !all_zero(names[i], KEEPER_ID_SIZE))
-			return "bad layer name";
+			return "invalid layer name";
 	return NULL;
 }
 
-static const char *files_problem(const struct keeper_create *c)
+static const char *check_files(const struct keeper_create *c)
 {
 	if (c->keep > 1 || c->take > 1)
-		return "keep or take is neither 0 nor 1";
+		return "keep and take must be 0 or 1";
 	if (c->keep && c->store != KEEPER_STORE_DISK)
-		return "only files on disk can be kept";
+		return "keep requires the disk store";
 	if (c->take && c->nlayers == 0)
-		return "no layer to take";
+		return "take requires a layer";
 	if (c->nlayers && !c->keep)
-		return "layers need keep";
-	return names_problem(c->layers, c->nlayers);
+		return "layers require keep";
+	return check_names(c->layers, c->nlayers);
 }
 
-static const char *create_problem(const struct keeper_create *c, size_t nfds)
+static const char *check_create(const struct keeper_request *r, size_t nfds)
 {
+	const struct keeper_create *c = &r->create;
+
 	if (!keeper_id_is_valid(c->template))
-		return "bad template name";
+		return "invalid template name";
 	if (!keeper_id_is_valid(c->hostname) && !all_zero(c->hostname, sizeof(c->hostname)))
-		return "bad hostname";
+		return "invalid hostname";
 	if (limits_bad_field(&c->limits))
 		return limits_bad_field(&c->limits);
 	if (c->store != KEEPER_STORE_MEMORY && c->store != KEEPER_STORE_DISK)
@@ -135,129 +136,139 @@ static const char *create_problem(const struct keeper_create *c, size_t nfds)
 	if (!user_is_valid(c->uid) || !user_is_valid(c->gid))
 		return "uid or gid out of range";
 	if (c->class == KEEPER_CLASS_USER && (c->uid == 0 || c->gid == 0))
-		return "uid 0 needs the root class";
+		return "uid or gid 0 requires the root class";
 	if (c->no_pool > 1)
-		return "no_pool is neither 0 nor 1";
-	if (files_problem(c))
-		return files_problem(c);
+		return "no_pool must be 0 or 1";
+	if (check_files(c))
+		return check_files(c);
 	if (!keeper_path_is_valid(c->workdir) && !all_zero(c->workdir, sizeof(c->workdir)))
-		return "bad working directory";
-	return binds_problem(c, nfds);
+		return "invalid working directory";
+	return check_binds(c, nfds);
 }
 
-static const char *pool_problem(const struct keeper_pool *p)
+static const char *check_pool(const struct keeper_request *r, size_t nfds)
 {
+	const struct keeper_pool *p = &r->pool;
+
+	(void)nfds;
 	if (p->max > POOL_MAX)
-		return "pool too large";
+		return "pool: max is too large";
 	if (p->min > p->target || p->target > p->max)
-		return "pool: not min <= target <= max";
+		return "pool: must be min <= target <= max";
 	if (p->kept > 1)
-		return "pool: kept is neither 0 nor 1";
+		return "pool: kept must be 0 or 1";
 	return NULL;
 }
 
-/* The built-in names stay what they are. */
-static const char *template_problem(const char name[KEEPER_ID_SIZE])
+/* The built-in templates cannot be replaced. */
+static const char *check_template(const struct keeper_request *r, size_t nfds)
 {
+	const char *name = r->template;
+
+	(void)nfds;
 	if (!keeper_id_is_valid(name))
-		return "bad template name";
+		return "invalid template name";
 	if (!strcmp(name, "host") || !strcmp(name, "empty"))
-		return "a built-in template cannot be changed";
+		return "cannot change a built-in template";
 	return NULL;
 }
 
-static const char *layer_problem(const struct keeper_layer *l, uint32_t op, size_t nfds)
+static const char *check_nothing(const struct keeper_request *r, size_t nfds)
 {
-	bool has_from = op == KEEPER_LAYER_MERGE || op == KEEPER_LAYER_EXPORT;
-
-	if (!keeper_id_is_valid(l->name))
-		return "bad layer name";
-	if (has_from ? l->nfrom == 0 : l->nfrom != 0)
-		return has_from ? "no layers to read" : "unexpected layers";
-	if (op == KEEPER_LAYER_EXPORT && nfds != 1)
-		return "no descriptor to write to";
-	return names_problem(l->from, l->nfrom);
+	(void)r, (void)nfds;
+	return NULL;
 }
 
-static const char *body_problem(const struct keeper_request *r, size_t nfds)
+static const char *check_limits(const struct keeper_request *r, size_t nfds)
 {
-	switch ((enum keeper_op)r->op) {
-	case KEEPER_CREATE:
-		return create_problem(&r->create, nfds);
-	case KEEPER_LIMITS:
-		return limits_bad_field(&r->limits);
-	case KEEPER_POOL:
-		return pool_problem(&r->pool);
-	case KEEPER_TEMPLATE_SEAL:
-	case KEEPER_TEMPLATE_DROP:
-		return template_problem(r->template);
-	case KEEPER_SEAL:
-	case KEEPER_SNAP:
-	case KEEPER_LAYER_DROP:
-	case KEEPER_LAYER_SYNC:
-	case KEEPER_LAYER_MERGE:
-	case KEEPER_LAYER_EXPORT:
-	case KEEPER_JOB:
-		return layer_problem(&r->layer, r->op, nfds);
-	case KEEPER_HELLO:
-	case KEEPER_CONNECT:
-	case KEEPER_DESTROY:
-	case KEEPER_FREEZE:
-	case KEEPER_THAW:
-	case KEEPER_STATS:
-	case KEEPER_LIST:
-	case KEEPER_STOP:
-		return NULL;
-	case KEEPER_OP_MAX:
-		break;
-	}
-	return "unknown operation";
+	(void)nfds;
+	return limits_bad_field(&r->limits);
 }
 
-static bool op_has_id(uint32_t op)
+/* One layer by its name. */
+static const char *check_layer(const struct keeper_request *r, size_t nfds)
 {
-	switch ((enum keeper_op)op) {
-	case KEEPER_CREATE:
-	case KEEPER_CONNECT:
-	case KEEPER_DESTROY:
-	case KEEPER_FREEZE:
-	case KEEPER_THAW:
-	case KEEPER_STATS:
-	case KEEPER_LIMITS:
-	case KEEPER_TEMPLATE_SEAL:
-	case KEEPER_STOP:
-	case KEEPER_SEAL:
-	case KEEPER_SNAP:
-		return true;
-	case KEEPER_HELLO:
-	case KEEPER_LIST:
-	case KEEPER_POOL:
-	case KEEPER_TEMPLATE_DROP:
-	case KEEPER_LAYER_DROP:
-	case KEEPER_LAYER_SYNC:
-	case KEEPER_LAYER_MERGE:
-	case KEEPER_LAYER_EXPORT:
-	case KEEPER_JOB:
-	case KEEPER_OP_MAX:
-		break;
-	}
-	return false;
+	(void)nfds;
+	if (!keeper_id_is_valid(r->layer.name))
+		return "invalid layer name";
+	if (r->layer.nfrom != 0)
+		return "unexpected source layers";
+	return check_names(r->layer.from, 0);
+}
+
+/* A name and the layers to read. */
+static const char *check_layers(const struct keeper_request *r, size_t nfds)
+{
+	(void)nfds;
+	if (!keeper_id_is_valid(r->layer.name))
+		return "invalid layer name";
+	if (r->layer.nfrom == 0)
+		return "no source layers";
+	return check_names(r->layer.from, r->layer.nfrom);
+}
+
+static const struct op {
+	const char *name;
+	bool has_id, returns_fd;
+	enum keeper_fds fds;
+	const char *(*check)(const struct keeper_request *r, size_t nfds);
+} ops[KEEPER_OP_MAX] = {
+#define OP_ROW(op, number, name, id, body, fds, reply_fd)                                          \
+	[op] = { #name, id, reply_fd, KEEPER_FDS_##fds, check_##body },
+	KEEPER_OPS(OP_ROW)
+#undef OP_ROW
+};
+
+/* Numbers are dense, so that only 0 has no row. */
+#define OP_COUNT(op, number, name, id, body, fds, reply_fd) +1
+_Static_assert(KEEPER_OPS(OP_COUNT) == KEEPER_OP_MAX - 1, "a number has no row");
+#undef OP_COUNT
+
+static const struct op *find_op(uint32_t op)
+{
+	return op < ARRAY_LEN(ops) && ops[op].check ? &ops[op] : NULL;
+}
+
+const char *keeper_op_name(uint32_t op)
+{
+	const struct op *o = find_op(op);
+
+	return o ? o->name : NULL;
+}
+
+bool keeper_op_returns_fd(uint32_t op)
+{
+	const struct op *o = find_op(op);
+
+	return o && o->returns_fd;
+}
+
+/* check_create() compares the number of descriptors with the number of binds. */
+static const char *check_fds(enum keeper_fds fds, size_t nfds)
+{
+	if (fds == KEEPER_FDS_NONE && nfds != 0)
+		return "unexpected descriptor";
+	if (fds == KEEPER_FDS_ONE && nfds != 1)
+		return "exactly one descriptor is required";
+	return NULL;
 }
 
 const char *keeper_request_problem(const void *bytes, size_t len, size_t nfds)
 {
 	struct keeper_request r;
+	const struct op *o;
 
 	if (len != sizeof(r))
 		return "wrong size";
 	memcpy(&r, bytes, sizeof(r));
 	if (r.version != KEEPER_VERSION)
 		return "wrong version";
-	if (r.op < KEEPER_HELLO || r.op >= KEEPER_OP_MAX)
+	o = find_op(r.op);
+	if (!o)
 		return "unknown operation";
-	if (nfds && r.op != KEEPER_CREATE && r.op != KEEPER_LAYER_EXPORT)
-		return "unexpected descriptor";
-	if (op_has_id(r.op) ? !keeper_id_is_valid(r.id) : !all_zero(r.id, sizeof(r.id)))
-		return "bad id";
-	return body_problem(&r, nfds);
+	if (check_fds(o->fds, nfds))
+		return check_fds(o->fds, nfds);
+	if (o->has_id ? !keeper_id_is_valid(r.id) : !all_zero(r.id, sizeof(r.id)))
+		return "invalid id";
+	return o->check(&r, nfds);
 }

@@ -24,36 +24,80 @@ enum {
 	KEEPER_BINDS_MAX = 8,
 };
 
-enum keeper_op {
-	KEEPER_HELLO = 1, /* -> features */
-	KEEPER_CREATE, /* create.* + one fd per bind -> source, pid, fd: connection to init */
-	KEEPER_CONNECT, /* id -> pid, fd: a new connection to init (adoption) */
-	KEEPER_DESTROY, /* id; works from every state; an unknown id is success with found=0 */
-	KEEPER_FREEZE, /* id */
-	KEEPER_THAW, /* id */
-	KEEPER_STATS, /* id -> stats */
-	KEEPER_LIMITS, /* id, limits: change a live sandbox */
-	KEEPER_LIST, /* -> every sandbox this keeper holds, every kept file tree, every layer */
-	KEEPER_POOL, /* pool.* -> pool numbers now */
-	KEEPER_TEMPLATE_SEAL, /* id, template: ends the sandbox, its files become the template */
-	KEEPER_TEMPLATE_DROP, /* template */
+/* How many descriptors come with a request. */
+enum keeper_fds {
+	KEEPER_FDS_NONE,
+	KEEPER_FDS_ONE,
+	KEEPER_FDS_BINDS, /* create.nbinds */
+};
 
-	/* The files of a sandbox made with `keep` outlive it: they go only by KEEPER_DESTROY, or
-	 * become a layer by KEEPER_SEAL. A layer never changes. */
-	KEEPER_STOP, /* id: ends every process; an unknown id is success with found=0 */
-	KEEPER_SEAL, /* id, layer.name: the files of a stopped sandbox become this layer -> whole.
-			ERR_UNAVAILABLE with EBUSY while its processes are still going. Again after
-			it was done: success. */
-	KEEPER_SNAP, /* id, layer.name: the layer becomes a copy of the files of a kept sandbox,
-			which is frozen meanwhile -> whole, job (RUNNING: ask KEEPER_JOB) */
-	KEEPER_LAYER_DROP, /* layer.name; one that is not there is success */
-	KEEPER_LAYER_SYNC, /* layer.name: a job that makes it durable and measures it */
-	KEEPER_LAYER_MERGE, /* layer.name, from: a job that makes one layer out of several */
-	KEEPER_LAYER_EXPORT, /* layer.name, from, one fd: a job that writes the named layers,
-				merged, as a tar into the fd; layer.name is only the name of the job
-			      */
-	KEEPER_JOB, /* layer.name -> job; one that ended is told once, then forgotten */
-	KEEPER_OP_MAX,
+/* All messages, one row each. This table defines the numbers on the wire, what the keeper checks
+ * before it calls a handler (keeper_proto.c) and the handler handle_NAME() (keeper/dispatch.c): a
+ * row without a handler or without a check for its body does not compile.
+ *
+ *   id    the request names a sandbox; without it, the id must be empty
+ *   body  the member of the request that is used: check_BODY() judges it
+ *   fds   the descriptors of the request, enum keeper_fds without its prefix
+ *   reply_fd  a successful reply carries one descriptor
+ *
+ * To add a message: a row at the end, its handler, and the call of the client (src/sandbox). */
+/* clang-format off */
+#define KEEPER_OPS(ROW)                                                                            \
+	/*  operation             no  name           id  body      fds   reply_fd */               \
+	ROW(KEEPER_HELLO,          1, hello,          0, nothing,  NONE,  0)                       \
+	ROW(KEEPER_CREATE,         2, create,         1, create,   BINDS, 1)                       \
+	ROW(KEEPER_CONNECT,        3, connect,        1, nothing,  NONE,  1)                       \
+	ROW(KEEPER_DESTROY,        4, destroy,        1, nothing,  NONE,  0)                       \
+	ROW(KEEPER_FREEZE,         5, freeze,         1, nothing,  NONE,  0)                       \
+	ROW(KEEPER_THAW,           6, thaw,           1, nothing,  NONE,  0)                       \
+	ROW(KEEPER_STATS,          7, stats,          1, nothing,  NONE,  0)                       \
+	ROW(KEEPER_LIMITS,         8, limits,         1, limits,   NONE,  0)                       \
+	ROW(KEEPER_LIST,           9, list,           0, nothing,  NONE,  0)                       \
+	ROW(KEEPER_POOL,          10, pool,           0, pool,     NONE,  0)                       \
+	ROW(KEEPER_TEMPLATE_SEAL, 11, template_seal,  1, template, NONE,  0)                       \
+	ROW(KEEPER_TEMPLATE_DROP, 12, template_drop,  0, template, NONE,  0)                       \
+	ROW(KEEPER_STOP,          13, stop,           1, nothing,  NONE,  0)                       \
+	ROW(KEEPER_SEAL,          14, seal,           1, layer,    NONE,  0)                       \
+	ROW(KEEPER_SNAP,          15, snap,           1, layer,    NONE,  0)                       \
+	ROW(KEEPER_LAYER_DROP,    16, layer_drop,     0, layer,    NONE,  0)                       \
+	ROW(KEEPER_LAYER_SYNC,    17, layer_sync,     0, layer,    NONE,  0)                       \
+	ROW(KEEPER_LAYER_MERGE,   18, layer_merge,    0, layers,   NONE,  0)                       \
+	ROW(KEEPER_LAYER_EXPORT,  19, layer_export,   0, layers,   ONE,   0)                       \
+	ROW(KEEPER_JOB,           20, job,            0, layer,    NONE,  0)
+/* clang-format on */
+
+/* What they do:
+ *
+ *   hello          -> features
+ *   create         -> source, pid, fd: a connection to lodge-init
+ *   connect        -> pid, fd: a new connection to lodge-init, for adoption
+ *   destroy        -> found. Works in every state. An unknown id is success with found = 0.
+ *   freeze, thaw
+ *   stats          -> stats
+ *   limits         changes the limits of a running sandbox
+ *   list           -> one reply for each running sandbox, each kept file tree and each layer
+ *   pool           resizes the pool -> pool
+ *   template_seal  ends the sandbox; its files become the template
+ *   template_drop
+ *   stop           kills every process -> found. An unknown id is success with found = 0.
+ *   seal           the files of a stopped sandbox become the layer -> whole. ERR_UNAVAILABLE with
+ *                  EBUSY while its processes are dying. Repeating it after success is success.
+ *   snap           the layer becomes a copy of the files of a kept sandbox, which is frozen
+ *                  meanwhile -> whole, job. If job is RUNNING, poll with `job`.
+ *   layer_drop     A layer that does not exist is success.
+ *   layer_sync     starts a job that makes the layer durable and measures it -> job
+ *   layer_merge    starts a job that makes one layer of several -> job
+ *   layer_export   starts a job that writes the named layers, merged, as a tar into the
+ *                  descriptor -> job. layer.name is only the name of the job.
+ *   job            -> job. The keeper reports the end of a job once and then forgets it.
+ *
+ * The files of a sandbox created with `keep` outlive it: only destroy removes them, and seal makes
+ * them a layer. A layer never changes. */
+enum keeper_op {
+#define KEEPER_OP_NUMBER(op, number, name, id, body, fds, reply_fd) op = number,
+	KEEPER_OPS(KEEPER_OP_NUMBER)
+#undef KEEPER_OP_NUMBER
+		KEEPER_OP_MAX,
 };
 
 /* One job at a time has one name; it runs beside the keeper and ends with it. What it was making is
@@ -189,6 +233,11 @@ enum keeper_source { KEEPER_SOURCE_COLD = 1, KEEPER_SOURCE_POOL };
 bool keeper_id_is_valid(const char id[KEEPER_ID_SIZE]);
 /* An absolute path without empty, "." or ".." parts, NUL-terminated within KEEPER_PATH_SIZE. */
 bool keeper_path_is_valid(const char path[KEEPER_PATH_SIZE]);
+
+/* The name in KEEPER_OPS, or NULL for a number that is none. */
+const char *keeper_op_name(uint32_t op);
+/* Whether a successful reply carries a descriptor. */
+bool keeper_op_returns_fd(uint32_t op);
 
 /* NULL if the bytes are one well-formed request, else what is wrong with them. */
 const char *keeper_request_problem(const void *bytes, size_t len, size_t nfds);

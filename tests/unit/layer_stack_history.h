@@ -4,7 +4,9 @@
 #define LODGE_TESTS_STACK_STORY_H
 
 #include "init/files/tar_format.h"
+#include "runtime/storage/layer_copy.h"
 #include "runtime/storage/layer_stack.h"
+#include "runtime/storage/layer_tar.h"
 #include "layer_stack_random.h"
 #include "tap.h"
 
@@ -91,7 +93,7 @@ static int merge(const struct dirs *layers, char dest[16])
 	size_t n = open_all(layers, fds);
 	auto_close int to = world_open(world_dir(dest));
 
-	r = layer_stack_copy(fds, n, to);
+	r = layer_copy(fds, n, to);
 	close_all(fds, n);
 	return r;
 }
@@ -102,7 +104,7 @@ static int archive(const struct dirs *layers, const char *file)
 	int fds[WORLD_LAYERS], r;
 	size_t n = open_all(layers, fds);
 
-	r = layer_stack_tar(fds, n, to);
+	r = layer_tar(fds, n, to);
 	close_all(fds, n);
 	return r;
 }

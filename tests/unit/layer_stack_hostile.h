@@ -72,7 +72,7 @@ static void a_tree_without_end_is_an_error(void)
 	struct hand h;
 
 	hand_new(&h);
-	close(dig(h.u, STACK_DEPTH_MAX + 1, ""));
+	close(dig(h.u, LAYER_WALK_DEPTH_MAX + 1, ""));
 	CHECK(merge(&h.layers, h.dest) == -ELOOP);
 }
 

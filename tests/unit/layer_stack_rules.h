@@ -155,14 +155,14 @@ static void a_layer_with_redirects_is_refused(void)
 
 static void the_number_of_layers_has_bounds(void)
 {
-	int fds[STACK_LAYERS_MAX + 1] = { 0 };
+	int fds[LAYER_WALK_LAYERS_MAX + 1] = { 0 };
 
-	CHECK(layer_stack_copy(fds, 0, -1) == -EBADF);
+	CHECK(layer_copy(fds, 0, -1) == -EBADF);
 	fds[0] = world_open(".");
 	for (unsigned i = 1; i < ARRAY_LEN(fds); i++)
 		fds[i] = fds[0];
-	CHECK(layer_stack_tar(fds, 0, -1) == -EINVAL);
-	CHECK(layer_stack_tar(fds, ARRAY_LEN(fds), -1) == -E2BIG);
+	CHECK(layer_tar(fds, 0, -1) == -EINVAL);
+	CHECK(layer_tar(fds, ARRAY_LEN(fds), -1) == -E2BIG);
 	close(fds[0]);
 }
 

@@ -2,6 +2,7 @@
 #include "wire/keeper_proto.h"
 
 #include "base/array.h"
+#include "keeper/dispatch.h"
 #include "tap.h"
 #include "wire/boot_fds.h"
 
@@ -53,11 +54,11 @@ static void ids(void)
 		CHECK(!keeper_id_is_valid(id));
 	}
 	memset(id, 'a', sizeof(id));
-	CHECK(!keeper_id_is_valid(id)); /* no end */
+	CHECK(!keeper_id_is_valid(id)); /* not terminated */
 	id[KEEPER_ID_SIZE - 1] = '\0';
 	CHECK(keeper_id_is_valid(id));
 	id[5] = '\0';
-	CHECK(!keeper_id_is_valid(id)); /* something behind the end */
+	CHECK(!keeper_id_is_valid(id)); /* bytes after the terminator */
 }
 
 static void paths(void)
@@ -130,9 +131,9 @@ static void the_frame_is_checked_first(void)
 	r = request(KEEPER_HELLO, NULL);
 	CHECK_STR(problem(&r, 1), "unexpected descriptor");
 	r = request(KEEPER_HELLO, "x");
-	CHECK_STR(problem(&r, 0), "bad id");
+	CHECK_STR(problem(&r, 0), "invalid id");
 	r = request(KEEPER_FREEZE, NULL);
-	CHECK_STR(problem(&r, 0), "bad id");
+	CHECK_STR(problem(&r, 0), "invalid id");
 }
 
 static void each_field_of_create_is_checked(void)
@@ -145,32 +146,31 @@ static void each_field_of_create_is_checked(void)
 	CHECK(problem(&r, nfds));                                                                  \
 	CHECK_STR(problem(&r, nfds), what)
 
-	REFUSED(strcpy(r.create.template, "../x"), 0, "bad template name");
-	REFUSED(strcpy(r.create.hostname, "a b"), 0, "bad hostname");
+	REFUSED(strcpy(r.create.template, "../x"), 0, "invalid template name");
+	REFUSED(strcpy(r.create.hostname, "a b"), 0, "invalid hostname");
 	REFUSED(r.create.limits.memory_bytes = 0, 0, "memory_bytes");
 	REFUSED(r.create.limits.pids = UINT32_MAX, 0, "pids");
 	REFUSED(r.create.store = 0, 0, "unknown store");
 	REFUSED(r.create.store = 3, 0, "unknown store");
 	REFUSED(r.create.class = 2, 0, "unknown class");
 	REFUSED(r.create.demand = 4, 0, "unknown demand");
-	REFUSED(r.create.uid = 0, 0, "uid 0 needs the root class");
-	REFUSED(r.create.gid = 0, 0, "uid 0 needs the root class");
+	REFUSED(r.create.uid = 0, 0, "uid or gid 0 requires the root class");
+	REFUSED(r.create.gid = 0, 0, "uid or gid 0 requires the root class");
 	REFUSED(r.create.uid = BOOT_INIT_ID, 0, "uid or gid out of range");
 	REFUSED(r.create.gid = 65535, 0, "uid or gid out of range");
 	REFUSED(r.create.uid = UINT32_MAX, 0, "uid or gid out of range");
-	REFUSED(r.create.no_pool = 2, 0, "no_pool is neither 0 nor 1");
+	REFUSED(r.create.no_pool = 2, 0, "no_pool must be 0 or 1");
 	REFUSED(r.create.nbinds = 9, 9, "too many binds");
 	REFUSED(r.create.nbinds = UINT32_MAX, 0, "too many binds");
-	REFUSED(r.create.nbinds = 1, 0, "binds and descriptors differ in number");
-	REFUSED(r.create.nbinds = 0, 1, "binds and descriptors differ in number");
-	REFUSED(r.create.nbinds = 1, 1, "bind: bad path");
+	REFUSED(r.create.nbinds = 1, 0, "the number of descriptors is not the number of binds");
+	REFUSED(r.create.nbinds = 0, 1, "the number of descriptors is not the number of binds");
+	REFUSED(r.create.nbinds = 1, 1, "bind: invalid path");
 #define BIND(p) (r.create.nbinds = 1, strcpy(r.create.binds[0].path, p))
-	REFUSED(BIND("/proc"), 1, "bind: /proc, /sys and /dev cannot be replaced");
-	REFUSED(BIND("/sys/fs"), 1, "bind: /proc, /sys and /dev cannot be replaced");
-	REFUSED(BIND("/dev/shm"), 1, "bind: /proc, /sys and /dev cannot be replaced");
-	REFUSED(BIND("/a/.."), 1, "bind: bad path");
-	REFUSED((BIND("/a"), r.create.binds[0].writable = 7), 1,
-		"bind: writable is neither 0 nor 1");
+	REFUSED(BIND("/proc"), 1, "bind: cannot mount over /proc, /sys or /dev");
+	REFUSED(BIND("/sys/fs"), 1, "bind: cannot mount over /proc, /sys or /dev");
+	REFUSED(BIND("/dev/shm"), 1, "bind: cannot mount over /proc, /sys or /dev");
+	REFUSED(BIND("/a/.."), 1, "bind: invalid path");
+	REFUSED((BIND("/a"), r.create.binds[0].writable = 7), 1, "bind: writable must be 0 or 1");
 }
 
 static struct keeper_request resume(void)
@@ -206,17 +206,17 @@ static void kept_files_and_their_layers(void)
 	CHECK(problem(&r, 0));                                                                     \
 	CHECK_STR(problem(&r, 0), what)
 
-	NO_RESUME(r.create.store = KEEPER_STORE_MEMORY, "only files on disk can be kept");
-	NO_RESUME(r.create.keep = 2, "keep or take is neither 0 nor 1");
-	NO_RESUME(r.create.take = 2, "keep or take is neither 0 nor 1");
-	NO_RESUME(r.create.keep = 0, "layers need keep");
-	NO_RESUME(r.create.nlayers = 0, "no layer to take");
-	NO_RESUME(r.create.nlayers = 1, "bad layer name"); /* one behind the end */
-	NO_RESUME(r.create.nlayers = 3, "bad layer name");
+	NO_RESUME(r.create.store = KEEPER_STORE_MEMORY, "keep requires the disk store");
+	NO_RESUME(r.create.keep = 2, "keep and take must be 0 or 1");
+	NO_RESUME(r.create.take = 2, "keep and take must be 0 or 1");
+	NO_RESUME(r.create.keep = 0, "layers require keep");
+	NO_RESUME(r.create.nlayers = 0, "take requires a layer");
+	NO_RESUME(r.create.nlayers = 1, "invalid layer name"); /* a name after the last one */
+	NO_RESUME(r.create.nlayers = 3, "invalid layer name");
 	NO_RESUME(r.create.nlayers = KEEPER_LAYERS_MAX + 1, "too many layers");
 	NO_RESUME(r.create.nlayers = UINT32_MAX, "too many layers");
-	NO_RESUME(strcpy(r.create.layers[1], "../x"), "bad layer name");
-	NO_RESUME(memset(r.create.layers[0], 'a', KEEPER_ID_SIZE), "bad layer name");
+	NO_RESUME(strcpy(r.create.layers[1], "../x"), "invalid layer name");
+	NO_RESUME(memset(r.create.layers[0], 'a', KEEPER_ID_SIZE), "invalid layer name");
 }
 
 static struct keeper_request layer(enum keeper_op op, const char *id, uint32_t nfrom)
@@ -239,27 +239,27 @@ static void each_operation_on_layers_is_checked(void)
 
 	CHECK(!problem(&r, 0));
 	r = request(KEEPER_STOP, NULL);
-	CHECK_STR(problem(&r, 0), "bad id");
+	CHECK_STR(problem(&r, 0), "invalid id");
 	for (size_t i = 0; i < ARRAY_LEN(of_sandboxes); i++) {
 		r = layer(of_sandboxes[i], "x", 0);
 		CHECK(!problem(&r, 0));
 		CHECK_STR(problem(&r, 1), "unexpected descriptor");
 		r = layer(of_sandboxes[i], NULL, 0);
-		CHECK_STR(problem(&r, 0), "bad id");
+		CHECK_STR(problem(&r, 0), "invalid id");
 		r = request(of_sandboxes[i], "x");
-		CHECK_STR(problem(&r, 0), "bad layer name");
+		CHECK_STR(problem(&r, 0), "invalid layer name");
 		r = layer(of_sandboxes[i], "x", 1);
-		CHECK_STR(problem(&r, 0), "unexpected layers");
+		CHECK_STR(problem(&r, 0), "unexpected source layers");
 	}
 	for (size_t i = 0; i < ARRAY_LEN(of_layers); i++) {
 		r = layer(of_layers[i], NULL, 0);
 		CHECK(!problem(&r, 0));
 		strcpy(r.layer.from[0], "x");
-		CHECK_STR(problem(&r, 0), "bad layer name"); /* behind the end */
+		CHECK_STR(problem(&r, 0), "invalid layer name"); /* a name after the last one */
 		r = layer(of_layers[i], "x", 0);
-		CHECK_STR(problem(&r, 0), "bad id");
+		CHECK_STR(problem(&r, 0), "invalid id");
 		r = layer(of_layers[i], NULL, 1);
-		CHECK_STR(problem(&r, 0), "unexpected layers");
+		CHECK_STR(problem(&r, 0), "unexpected source layers");
 	}
 }
 
@@ -270,15 +270,15 @@ static void layers_are_merged_and_written_out(void)
 	CHECK(!problem(&r, 0));
 	CHECK_STR(problem(&r, 1), "unexpected descriptor");
 	r = layer(KEEPER_LAYER_MERGE, NULL, 0);
-	CHECK_STR(problem(&r, 0), "no layers to read");
+	CHECK_STR(problem(&r, 0), "no source layers");
 	r = layer(KEEPER_LAYER_MERGE, NULL, KEEPER_LAYERS_MAX + 1);
 	CHECK_STR(problem(&r, 0), "too many layers");
 	r = layer(KEEPER_LAYER_EXPORT, NULL, 1);
 	CHECK(!problem(&r, 1));
-	CHECK_STR(problem(&r, 0), "no descriptor to write to");
-	CHECK_STR(problem(&r, 2), "no descriptor to write to");
+	CHECK_STR(problem(&r, 0), "exactly one descriptor is required");
+	CHECK_STR(problem(&r, 2), "exactly one descriptor is required");
 	r = layer(KEEPER_LAYER_EXPORT, NULL, 0);
-	CHECK_STR(problem(&r, 1), "no layers to read");
+	CHECK_STR(problem(&r, 1), "no source layers");
 }
 
 static void pools_and_templates(void)
@@ -292,16 +292,59 @@ static void pools_and_templates(void)
 	r.pool = (struct keeper_pool){ 1, 2, UINT32_MAX };
 	CHECK(problem(&r, 0));
 	r.pool = (struct keeper_pool){ 1, 2, 3, 2 };
-	CHECK_STR(problem(&r, 0), "pool: kept is neither 0 nor 1");
+	CHECK_STR(problem(&r, 0), "pool: kept must be 0 or 1");
 	r.pool.kept = 1;
 	CHECK(!problem(&r, 0));
 	r = request(KEEPER_TEMPLATE_DROP, NULL);
 	strcpy(r.template, "host");
-	CHECK_STR(problem(&r, 0), "a built-in template cannot be changed");
+	CHECK_STR(problem(&r, 0), "cannot change a built-in template");
 	strcpy(r.template, "empty");
 	CHECK(problem(&r, 0));
 	r = request(KEEPER_LIMITS, "x");
 	CHECK(problem(&r, 0));
+}
+
+/* Clients and keepers of different builds talk to each other: a number never changes. */
+static void numbers_and_names_on_the_wire(void)
+{
+	static const char *const names[] = {
+		NULL,	  "hello",	   "create",	    "connect",	   "destroy",
+		"freeze", "thaw",	   "stats",	    "limits",	   "list",
+		"pool",	  "template_seal", "template_drop", "stop",	   "seal",
+		"snap",	  "layer_drop",	   "layer_sync",    "layer_merge", "layer_export",
+		"job",
+	};
+
+	CHECK(ARRAY_LEN(names) == KEEPER_OP_MAX);
+	for (uint32_t op = 1; op < KEEPER_OP_MAX; op++)
+		CHECK_STR(keeper_op_name(op), names[op]);
+	CHECK(!keeper_op_name(0) && !keeper_op_name(KEEPER_OP_MAX) && !keeper_op_name(UINT32_MAX));
+	for (uint32_t op = 0; op <= KEEPER_OP_MAX; op++)
+		CHECK(keeper_op_returns_fd(op) == (op == KEEPER_CREATE || op == KEEPER_CONNECT));
+	CHECK(!keeper_op_returns_fd(UINT32_MAX));
+}
+
+/* A request with an invalid id is refused for its id, but never
+ * as unknown: every operation has a check. */
+static void every_operation_has_a_check(void)
+{
+	struct keeper_request r;
+
+	for (uint32_t op = 1; op < KEEPER_OP_MAX; op++) {
+		r = request((enum keeper_op)op, "UPPER");
+		CHECK(problem(&r, 0) && strcmp(problem(&r, 0), "unknown operation") != 0);
+		CHECK(problem(&r, KEEPER_BINDS_MAX + 1));
+	}
+	r = request((enum keeper_op)UINT32_MAX, NULL);
+	CHECK_STR(problem(&r, 0), "unknown operation");
+}
+
+static void every_operation_has_a_handler(void)
+{
+	for (uint32_t op = 1; op < KEEPER_OP_MAX; op++)
+		CHECK(dispatch_has_handler(op));
+	CHECK(!dispatch_has_handler(0) && !dispatch_has_handler(KEEPER_OP_MAX));
+	CHECK(!dispatch_has_handler(UINT32_MAX));
 }
 
 int main(void)
@@ -315,5 +358,8 @@ int main(void)
 	RUN(each_operation_on_layers_is_checked);
 	RUN(layers_are_merged_and_written_out);
 	RUN(pools_and_templates);
+	RUN(numbers_and_names_on_the_wire);
+	RUN(every_operation_has_a_check);
+	RUN(every_operation_has_a_handler);
 	return tap_done();
 }

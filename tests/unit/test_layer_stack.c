@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an overlay shows of a stack of layers, it must show of the one layer made of them, over any
  * template. The kernel is the judge: everything here is mounted and looked at. */
+#include "runtime/storage/layer_copy.h"
 #include "runtime/storage/layer_stack.h"
+#include "runtime/storage/layer_tar.h"
 
 #include <sched.h>
 #include <sys/prctl.h>
@@ -98,7 +100,7 @@ static void nothing_comes_from_where_the_copy_is_made(void)
 	CHECK(fchmod(to, 02777) == 0 && fchown(to, 5, 5) == 0);
 	CHECK(fsetxattr(to, "system.posix_acl_default", some_acl, sizeof(some_acl), 0) == 0);
 	fds[0] = world_open(h.u);
-	CHECK(layer_stack_copy(fds, 1, to) == 0);
+	CHECK(layer_copy(fds, 1, to) == 0);
 	close(fds[0]);
 	CHECK(stat_in(h.dest, ".", &st) == 0 && (st.st_mode & 07777) == 0755 && st.st_gid == 0);
 	CHECK(stat_in(h.dest, "d/g", &st) == 0 && st.st_gid == 0);
@@ -190,7 +192,7 @@ static void a_reader_that_leaves_is_an_error(void)
 	if (pid == 0) {
 		close(p[0]);
 		fds[0] = world_open(h.u);
-		r = layer_stack_tar(fds, 1, p[1]);
+		r = layer_tar(fds, 1, p[1]);
 		_exit(-r & 0xff);
 	}
 	close(p[1]);

@@ -168,7 +168,7 @@ static int make_v2(struct cgroup_host *h, const char *id, const struct limits *l
 	return set_v2(f->dir, l, err);
 }
 
-int cgroup_settle(struct cgroup_fds *f, const struct limits *l, struct err *err)
+int cgroup_enter(struct cgroup_fds *f, const struct limits *l, struct err *err)
 {
 	static const char *const steps[] = { "cgroup.subtree_control",
 					     "cmd/cgroup.subtree_control" };
@@ -237,7 +237,7 @@ int cgroup_make(struct cgroup_host *h, const char *id, const struct limits *l, u
 	return 0;
 }
 
-int cgroup_set_limits(struct cgroup_host *h, const char *id, const struct limits *l, bool settled,
+int cgroup_set_limits(struct cgroup_host *h, const char *id, const struct limits *l, bool entered,
 		      struct err *err)
 {
 	if (h->v2_limits) {
@@ -247,7 +247,7 @@ int cgroup_set_limits(struct cgroup_host *h, const char *id, const struct limits
 			return err_sys(err, errno, "cgroup");
 		if (set_v2(dir, l, err) < 0)
 			return -1;
-		return settled ? set_v2_memory(dir, l, err) : 0;
+		return entered ? set_v2_memory(dir, l, err) : 0;
 	}
 	for (int i = 0; i < CGROUP_V1_COUNT; i++) {
 		auto_close int dir = h->v1[i] < 0 ? -1 : open_dir(h->v1[i], id);

@@ -17,35 +17,14 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "runtime/isolate/cgroup_host.h"
 #include "wire/keeper_proto.h"
-
-enum cgroup_v1 { CGROUP_MEMORY, CGROUP_CPU, CGROUP_PIDS, CGROUP_V1_COUNT };
-
-/* The host's hierarchies and our directory in each; -1 where there is none. */
-struct cgroup_host {
-	int v2; /* lodge-I in the v2 tree: what kills and freezes */
-	int v1[CGROUP_V1_COUNT]; /* lodge-I in each v1 hierarchy that has the controller */
-	bool v2_limits; /* the v2 tree has memory, cpu and pids */
-	int v2_parent, v1_parent[CGROUP_V1_COUNT];
-	char name[32]; /* lodge-I */
-	bool unnamed; /* the group that LODGE_CGROUP names is not there: another was chosen */
-};
-
-/* Finds the hierarchies (mounting a private cgroup2 below `scratch` when the host has none) and
- * makes lodge-I, in v2 below the group that the environment names as LODGE_CGROUP, if there is one.
- * What the host lacks or refuses is left at -1: cgroup_features() tells. Fails only when something
- * that exists cannot be used halfway. */
-int cgroup_host_init(struct cgroup_host *h, uint64_t instance, const char *scratch,
-		     struct err *err);
-/* Removes lodge-I where empty; closes everything. */
-void cgroup_host_fini(struct cgroup_host *h);
-uint32_t cgroup_features(const struct cgroup_host *h); /* KEEPER_HAS_* bits */
 
 /* Descriptors lodge-init and its commands need of one sandbox's groups; -1 where absent. */
 struct cgroup_fds {
 	int dir; /* v2: where the child is cloned into */
 	int leaves; /* v2: a detached mount of the directory that holds the commands' leaves */
-	int init; /* v2 with controllers: cgroup.procs of init/, see cgroup_settle() */
+	int init; /* v2 with controllers: cgroup.procs of init/, see cgroup_enter() */
 	int tasks[CGROUP_V1_COUNT]; /* v1 `tasks` of the sandbox's groups */
 	int memory_out; /* v1 memory `tasks` of lodge-I: where lodge-init itself lives */
 	int oom, pids_events;
@@ -60,10 +39,10 @@ void cgroup_fds_close(struct cgroup_fds *fds);
  * v2 lets a group hand controllers down only while no process is in it, and the namespace begins at
  * the group one is in. So it is born in ID, moves down to init/, and only then cmd/ gets its memory
  * limit and *f its `oom`. Elsewhere there is nothing to do. */
-int cgroup_settle(struct cgroup_fds *f, const struct limits *limits, struct err *err);
+int cgroup_enter(struct cgroup_fds *f, const struct limits *limits, struct err *err);
 
-/* `settled` false: of a group nobody lives in yet, whose memory cgroup_settle() will set. */
-int cgroup_set_limits(struct cgroup_host *h, const char *id, const struct limits *l, bool settled,
+/* `entered` false: of a group nobody lives in yet, whose memory cgroup_enter() will set. */
+int cgroup_set_limits(struct cgroup_host *h, const char *id, const struct limits *l, bool entered,
 		      struct err *err);
 int cgroup_freeze(struct cgroup_host *h, const char *id, bool frozen, struct err *err);
 int cgroup_stats(struct cgroup_host *h, const char *id, struct keeper_stats *ret, struct err *err);

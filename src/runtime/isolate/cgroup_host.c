@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the host's control groups are, and our own directory in each hierarchy. */
-#include "runtime/isolate/cgroup.h"
+#include "runtime/isolate/cgroup_host.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +14,7 @@
 #include "base/auto.h"
 #include "base/file_io.h"
 #include "runtime/linux_calls.h"
+#include "wire/keeper_proto.h"
 
 static const char *const v1_names[CGROUP_V1_COUNT] = { "memory", "cpu", "pids" };
 
@@ -151,7 +151,7 @@ static void choose_v2_base(struct cgroup_host *h)
 	if (name && *name) {
 		if (choose_named(h, name))
 			return;
-		h->unnamed = true;
+		h->named_missing = true;
 	}
 	if (own_group(path, sizeof(path)) < 0 || strcmp(path, "./") == 0)
 		return;
@@ -214,9 +214,8 @@ static void enable_v2_limits(struct cgroup_host *h)
 		(void)file_printf_at(h->v2, "cgroup.subtree_control", "+io");
 }
 
-int cgroup_host_init(struct cgroup_host *h, uint64_t instance, const char *scratch, struct err *err)
+void cgroup_host_init(struct cgroup_host *h, uint64_t instance, const char *scratch)
 {
-	(void)err;
 	*h = (struct cgroup_host){ .v2 = -1, .v2_parent = -1 };
 	for (int i = 0; i < CGROUP_V1_COUNT; i++)
 		h->v1[i] = h->v1_parent[i] = -1;
@@ -234,7 +233,6 @@ int cgroup_host_init(struct cgroup_host *h, uint64_t instance, const char *scrat
 	for (int i = 0; !h->v2_limits && i < CGROUP_V1_COUNT; i++)
 		if (h->v1_parent[i] >= 0)
 			h->v1[i] = open_own(h->v1_parent[i], h->name);
-	return 0;
 }
 
 static void drop(int *dir, int *parent, const char *name)
@@ -255,7 +253,7 @@ void cgroup_host_fini(struct cgroup_host *h)
 		drop(&h->v1[i], &h->v1_parent[i], h->name);
 }
 
-uint32_t cgroup_features(const struct cgroup_host *h)
+uint32_t cgroup_host_features(const struct cgroup_host *h)
 {
 	uint32_t f = 0;
 	bool v1 = true;

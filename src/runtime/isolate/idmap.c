@@ -54,7 +54,7 @@ static int make_network(int proc, uid_t base, bool rootless)
 	r = file_printf_at(proc, "sys/net/ipv4/ip_unprivileged_port_start", "0");
 	if (r == 0 && !rootless)
 		(void)file_printf_at(proc, "sys/net/ipv4/ping_group_range", "%u %u", base,
-				     base + KIT_RANGE - 1);
+				     base + IDMAP_RANGE - 1);
 	return r;
 }
 
@@ -198,7 +198,7 @@ static int run_plan(const struct plan *p, int *userns, int *netns, struct err *e
 
 /* One byte of one file per range: a lock on it lives as long as some process keeps the open file,
  * so a range is free exactly when the last process of its sandbox is gone, whoever crashed. */
-static int take_range(struct idmap_host *h, struct idmap *kit)
+static int take_range(struct idmap_host *h, struct idmap *idmap)
 {
 	auto_close int fd = openat(h->ids, "ids", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 
@@ -211,8 +211,8 @@ static int take_range(struct idmap_host *h, struct idmap *kit)
 		struct flock lock = { .l_type = F_WRLCK, .l_start = slot, .l_len = 1 };
 
 		if (fcntl(fd, F_OFD_SETLK, &lock) == 0) {
-			kit->base = FIRST_BASE + slot * KIT_RANGE;
-			kit->lock = steal_fd(&fd);
+			idmap->base = FIRST_BASE + slot * IDMAP_RANGE;
+			idmap->lock = steal_fd(&fd);
 			return 0;
 		}
 		if (errno != EAGAIN && errno != EACCES)
@@ -221,9 +221,9 @@ static int take_range(struct idmap_host *h, struct idmap *kit)
 	return -EUSERS;
 }
 
-void idmap_close(struct idmap *kit)
+void idmap_close(struct idmap *idmap)
 {
-	int *all[] = { &kit->userns, &kit->netns, &kit->lock };
+	int *all[] = { &idmap->userns, &idmap->netns, &idmap->lock };
 
 	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
 		if (*all[i] >= 0)
@@ -258,30 +258,30 @@ static void done_with_proc(struct idmap_host *h)
 
 int idmap_make(struct idmap_host *h, int one_id, struct idmap *ret, struct err *err)
 {
-	struct idmap kit = { -1, -1, -1, 0 };
+	struct idmap idmap = { -1, -1, -1, 0 };
 	struct plan p = { .network = true, .bounds = true, .own_user = !h->rootless };
-	int r = h->rootless ? 0 : take_range(h, &kit);
+	int r = h->rootless ? 0 : take_range(h, &idmap);
 
 	if (r < 0)
 		return err_sys(err, -r, "id range");
 	p.proc = have_proc(h);
 	if (p.proc < 0) {
-		idmap_close(&kit);
+		idmap_close(&idmap);
 		return err_sys(err, -p.proc, "procfs");
 	}
-	p.base = kit.base;
+	p.base = idmap.base;
 	p.inside = h->rootless ? (uid_t)one_id : 0;
-	p.outside = h->rootless ? 0 : kit.base;
-	p.count = h->rootless ? 1 : KIT_RANGE;
+	p.outside = h->rootless ? 0 : idmap.base;
+	p.count = h->rootless ? 1 : IDMAP_RANGE;
 	p.gid_inside = p.inside;
 	p.gid_outside = p.outside;
-	r = run_plan(&p, &kit.userns, &kit.netns, err);
+	r = run_plan(&p, &idmap.userns, &idmap.netns, err);
 	done_with_proc(h);
 	if (r < 0) {
-		idmap_close(&kit);
+		idmap_close(&idmap);
 		return -1;
 	}
-	*ret = kit;
+	*ret = idmap;
 	return 0;
 }
 

@@ -14,7 +14,7 @@
 
 #include "base/err.h"
 
-enum { KIT_RANGE = 65536 };
+enum { IDMAP_RANGE = 65536 };
 
 struct idmap {
 	int userns, netns; /* netns -1: share the keeper's (only a weakened test build) */
@@ -32,7 +32,7 @@ struct idmap_host {
 
 /* `one_id` >= 0 (rootless): the namespace maps only this inner id, to the keeper's own user. */
 int idmap_make(struct idmap_host *h, int one_id, struct idmap *ret, struct err *err);
-void idmap_close(struct idmap *kit);
+void idmap_close(struct idmap *idmap);
 
 /* A user namespace that maps one id of the host's files to one host id: what makes a caller's own
  * directory belong to the guest inside. An fd, or -1 with err. */

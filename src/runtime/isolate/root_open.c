@@ -16,15 +16,15 @@
 
 DEFINE_AUTO(struct rootfs *, rootfs_close);
 
-static int map_of(const struct root_set *r, const struct idmap *kit)
+static int map_of(const struct root_source *r, const struct idmap *idmap)
 {
-	return r->rootless ? -1 : kit->userns;
+	return r->rootless ? -1 : idmap->userns;
 }
 
-static int add_lower(const struct root_set *r, int dir, const struct idmap *kit,
+static int add_lower(const struct root_source *r, int dir, const struct idmap *idmap,
 		     struct rootfs *root, struct err *err)
 {
-	int mnt = mount_clone(dir, "", SYS_ATTR_RDONLY, map_of(r, kit));
+	int mnt = mount_clone(dir, "", SYS_ATTR_RDONLY, map_of(r, idmap));
 
 	if (mnt < 0)
 		return err_sys(err, -mnt, "layer");
@@ -41,16 +41,16 @@ static struct rootfs_bind *add_bind(struct rootfs *root, const char *path, int m
 	return b;
 }
 
-static int add_host(const struct root_set *r, const struct idmap *kit, struct rootfs *root,
+static int add_host(const struct root_source *r, const struct idmap *idmap, struct rootfs *root,
 		    struct err *err)
 {
 	auto_close int tree = host_template_open(r->home, r->rootless, err);
 	uint64_t attr = SYS_ATTR_RDONLY | SYS_ATTR_NOSUID | SYS_ATTR_NODEV;
 
-	if (tree < 0 || add_lower(r, tree, kit, root, err) < 0)
+	if (tree < 0 || add_lower(r, tree, idmap, root, err) < 0)
 		return -1;
 	for (const char *const *path = host_template_binds(); *path; path++) {
-		int mnt = mount_clone(AT_FDCWD, *path, attr, map_of(r, kit));
+		int mnt = mount_clone(AT_FDCWD, *path, attr, map_of(r, idmap));
 
 		if (mnt ==
 		    -EINVAL) /* a file system whose ids cannot be mapped: owners show as nobody */
@@ -64,7 +64,7 @@ static int add_host(const struct root_set *r, const struct idmap *kit, struct ro
 
 /* The keeper's working directory is the base tree: a tmpfs, which cannot be mapped before
  * Linux 6.3. With nothing in it, it need not be. */
-static int add_empty(const struct root_set *r, struct rootfs *root, struct err *err)
+static int add_empty(const struct root_source *r, struct rootfs *root, struct err *err)
 {
 	auto_close int dir = open("empty", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	const struct idmap unmapped = { .userns = -1 };
@@ -73,46 +73,47 @@ static int add_empty(const struct root_set *r, struct rootfs *root, struct err *
 		       : add_lower(r, dir, &unmapped, root, err);
 }
 
-static int add_entry(const struct root_set *r, const char *entry, const struct idmap *kit,
+static int add_entry(const struct root_source *r, const char *entry, const struct idmap *idmap,
 		     struct rootfs *root, struct err *err)
 {
-	auto_close int dir = storage_files(r->shelf, entry, err);
+	auto_close int dir = storage_files(r->storage, entry, err);
 
-	return dir < 0 ? -1 : add_lower(r, dir, kit, root, err);
+	return dir < 0 ? -1 : add_lower(r, dir, idmap, root, err);
 }
 
-static int add_template(const struct root_set *r, const char *name, const struct idmap *kit,
+static int add_template(const struct root_source *r, const char *name, const struct idmap *idmap,
 			struct rootfs *root, struct err *err)
 {
 	char entry[KEEPER_ID_SIZE + 4];
 
 	snprintf(entry, sizeof(entry), "t-%s", name);
-	if (add_entry(r, entry, kit, root, err) == 0)
+	if (add_entry(r, entry, idmap, root, err) == 0)
 		return 0;
 	return err->sys == ENOENT ? err_set(err, ERR_NOT_FOUND, "unknown template '%s'", name) : -1;
 }
 
-int root_set_upper_layers(const struct root_set *r, const struct keeper_create *c, struct err *err)
+int root_open_upper_layers(const struct root_source *r, const struct keeper_create *c,
+			   struct err *err)
 {
 	if (c->nlayers == 0)
 		return 0;
-	if (storage_open(r->shelf, err) < 0)
+	if (storage_open(r->storage, err) < 0)
 		return -1;
-	if (storage_has_snapshots(r->shelf) && c->nlayers > 1)
+	if (storage_has_snapshots(r->storage) && c->nlayers > 1)
 		return err_set(err, ERR_INVALID,
 			       "layers of this store are whole: one is all there can be");
-	return c->take || storage_has_snapshots(r->shelf);
+	return c->take || storage_has_snapshots(r->storage);
 }
 
 /* The writable one too: what is wrong with it is told before anything is moved. */
-static int check_layer(const struct root_set *r, const struct keeper_create *c, const char *name,
+static int check_layer(const struct root_source *r, const struct keeper_create *c, const char *name,
 		       struct err *err)
 {
 	char entry[KEEPER_ID_SIZE + 4], below[KEEPER_ID_SIZE];
 	int res;
 
 	snprintf(entry, sizeof(entry), "l-%s", name);
-	res = storage_template(r->shelf, entry, below);
+	res = storage_template(r->storage, entry, below);
 	if (res == -ENOENT)
 		return err_set(err, ERR_NOT_FOUND, "no layer %s", name);
 	if (res < 0)
@@ -122,10 +123,10 @@ static int check_layer(const struct root_set *r, const struct keeper_create *c, 
 	return 0;
 }
 
-static int add_layers(const struct root_set *r, const struct keeper_create *c,
-		      const struct idmap *kit, struct rootfs *root, struct err *err)
+static int add_layers(const struct root_source *r, const struct keeper_create *c,
+		      const struct idmap *idmap, struct rootfs *root, struct err *err)
 {
-	int upper = root_set_upper_layers(r, c, err);
+	int upper = root_open_upper_layers(r, c, err);
 	char entry[KEEPER_ID_SIZE + 4];
 
 	if (upper < 0)
@@ -134,7 +135,7 @@ static int add_layers(const struct root_set *r, const struct keeper_create *c,
 		snprintf(entry, sizeof(entry), "l-%s", c->layers[i]);
 		if (check_layer(r, c, c->layers[i], err) < 0)
 			return -1;
-		if (i >= (uint32_t)upper && add_entry(r, entry, kit, root, err) < 0)
+		if (i >= (uint32_t)upper && add_entry(r, entry, idmap, root, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -167,8 +168,8 @@ static int reopen(int fd, struct stat *st, struct err *err)
 }
 
 /* Inside, what belongs to the directory's owner belongs to the guest, and nothing else does. */
-static int clone_for_guest(const struct root_set *r, int dir, const struct stat *st, bool writable,
-			   struct idmap_pair guest, struct err *err)
+static int clone_for_guest(const struct root_source *r, int dir, const struct stat *st,
+			   bool writable, struct idmap_pair guest, struct err *err)
 {
 	uint64_t attr = (hook_weak("nosuid") ? 0 : SYS_ATTR_NOSUID) | SYS_ATTR_NODEV |
 			(writable ? 0 : SYS_ATTR_RDONLY);
@@ -186,8 +187,8 @@ static int clone_for_guest(const struct root_set *r, int dir, const struct stat 
 	return mnt < 0 ? err_sys(err, -mnt, "map the owner of the directory") : mnt;
 }
 
-static int add_binds(const struct root_set *r, const struct keeper_create *c, const int *dirs,
-		     const struct idmap *kit, struct rootfs *root, struct err *err)
+static int add_binds(const struct root_source *r, const struct keeper_create *c, const int *dirs,
+		     const struct idmap *idmap, struct rootfs *root, struct err *err)
 {
 	for (uint32_t i = 0; i < c->nbinds; i++) {
 		const struct keeper_bind *b = &c->binds[i];
@@ -201,9 +202,9 @@ static int add_binds(const struct root_set *r, const struct keeper_create *c, co
 			return err_set(err, ERR_INVALID,
 				       "%s: a root inside gets no writable host directory",
 				       b->path);
-		mnt = clone_for_guest(r, dir, &st, b->writable,
-				      (struct idmap_pair){ kit->base + c->uid, kit->base + c->gid },
-				      err);
+		mnt = clone_for_guest(
+			r, dir, &st, b->writable,
+			(struct idmap_pair){ idmap->base + c->uid, idmap->base + c->gid }, err);
 		if (mnt < 0)
 			return err_ctx(err, "%s", b->path);
 		add_bind(root, b->path, mnt);
@@ -211,31 +212,31 @@ static int add_binds(const struct root_set *r, const struct keeper_create *c, co
 	return 0;
 }
 
-int root_set_prepare(const struct root_set *r, const struct keeper_create *c, const int *dirs,
-		     const struct idmap *kit, struct rootfs *ret, struct err *err)
+int root_open_prepare(const struct root_source *r, const struct keeper_create *c, const int *dirs,
+		      const struct idmap *idmap, struct rootfs *ret, struct err *err)
 {
 	struct rootfs root;
 	auto_call(rootfs_close) struct rootfs *guard = &root;
 	int res;
 
 	rootfs_init(&root);
-	root.owner = r->rootless ? 0 : kit->base;
+	root.owner = r->rootless ? 0 : idmap->base;
 	root.root_class = c->class == KEEPER_CLASS_ROOT;
 	root.rootless = r->rootless;
 	memcpy(root.hostname, c->hostname, sizeof(root.hostname));
 	memcpy(root.workdir, c->workdir, sizeof(root.workdir));
-	root.uid = kit->base + c->uid;
-	root.gid = kit->base + c->gid;
-	res = add_layers(r, c, kit, &root, err);
+	root.uid = idmap->base + c->uid;
+	root.gid = idmap->base + c->gid;
+	res = add_layers(r, c, idmap, &root, err);
 	if (res < 0)
 		return -1;
 	if (strcmp(c->template, "host") == 0)
-		res = add_host(r, kit, &root, err);
+		res = add_host(r, idmap, &root, err);
 	else if (strcmp(c->template, "empty") == 0)
 		res = add_empty(r, &root, err);
 	else
-		res = add_template(r, c->template, kit, &root, err);
-	if (res < 0 || add_binds(r, c, dirs, kit, &root, err) < 0)
+		res = add_template(r, c->template, idmap, &root, err);
+	if (res < 0 || add_binds(r, c, dirs, idmap, &root, err) < 0)
 		return -1;
 	*ret = root;
 	guard = NULL;

@@ -9,20 +9,21 @@
 #include "runtime/storage/storage.h"
 #include "wire/keeper_proto.h"
 
-struct root_set {
-	struct storage *shelf;
+struct root_source {
+	struct storage *storage;
 	int home;
 	bool rootless;
 };
 
 /* How many of the layers, from the topmost on, become the writable one and so are none of the
  * lower: 0 or 1. Opens the store where there are any. -1 and err where it cannot be. */
-int root_set_upper_layers(const struct root_set *r, const struct keeper_create *create,
-			  struct err *err);
+int root_open_upper_layers(const struct root_source *r, const struct keeper_create *create,
+			   struct err *err);
 
 /* `dirs`: the descriptors that came with the request, one per bind. On success *ret is the
  * caller's to rootfs_close(); the upper layer is still to be set. */
-int root_set_prepare(const struct root_set *r, const struct keeper_create *create, const int *dirs,
-		     const struct idmap *kit, struct rootfs *ret, struct err *err);
+int root_open_prepare(const struct root_source *r, const struct keeper_create *create,
+		      const int *dirs, const struct idmap *idmap, struct rootfs *ret,
+		      struct err *err);
 
 #endif

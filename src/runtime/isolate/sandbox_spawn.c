@@ -75,10 +75,10 @@ static void child_cgroup(struct cgroup_fds *cg, const struct limits *limits)
 	if (!hook_weak("cgroupns"))
 		check(unshare(CLONE_NEWCGROUP) < 0 ? -errno : 0);
 	check(write_zero(cg->memory_out));
-	check_err(cgroup_settle(cg, limits, &child.err));
+	check_err(cgroup_enter(cg, limits, &child.err));
 }
 
-static void child_tree(const struct spawn_args *a)
+static void child_tree(const struct sandbox_spawn_args *a)
 {
 	/* in the keeper's own mount namespace nothing may be mounted or changed */
 	if (hook_weak("mountns"))
@@ -89,12 +89,12 @@ static void child_tree(const struct spawn_args *a)
 	check_err(a->root ? rootfs_enter(a->root, &child.err) : rootfs_pivot_base(&child.err));
 }
 
-static void child_confine(const struct spawn_args *a)
+static void child_confine(const struct sandbox_spawn_args *a)
 {
 	at("rlimits");
 	check(confine_rlimits());
 	at("user namespace");
-	check(confine_userns(a->parts->kit.userns));
+	check(confine_userns(a->parts->idmap.userns));
 	at("seccomp");
 	check(confine_seccomp(&a->host->filter[a->root_class], a->root_class));
 	at("ids");
@@ -124,7 +124,7 @@ static void child_signals(void)
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static _Noreturn void child_main(const struct spawn_args *a)
+static _Noreturn void child_main(const struct sandbox_spawn_args *a)
 {
 	struct cgroup_fds cg =
 		a->parts->cgroup; /* the memory is the keeper's, new descriptors are not */
@@ -134,7 +134,7 @@ static _Noreturn void child_main(const struct spawn_args *a)
 		a->parts->cgroup.tasks[CGROUP_MEMORY],
 		a->parts->cgroup.oom,
 		a->parts->cgroup.pids_events,
-		a->parts->kit.lock,
+		a->parts->idmap.lock,
 		a->host->self,
 		a->host->init,
 	};
@@ -147,8 +147,8 @@ static _Noreturn void child_main(const struct spawn_args *a)
 	if (!hook_weak("session"))
 		(void)setsid();
 	at("network namespace");
-	check(a->parts->kit.netns >= 0 && setns(a->parts->kit.netns, CLONE_NEWNET) < 0 ? -errno
-										       : 0);
+	check(a->parts->idmap.netns >= 0 && setns(a->parts->idmap.netns, CLONE_NEWNET) < 0 ? -errno
+											   : 0);
 	child_cgroup(&cg, a->limits);
 	fds[BOOT_FD_OOM - BOOT_FD_LISTEN] = cg.oom;
 	child_tree(a);
@@ -189,7 +189,7 @@ static uint64_t namespaces(void)
 	return flags;
 }
 
-int spawn(const struct spawn_args *args, pid_t *ret_pid, struct err *err)
+int sandbox_spawn(const struct sandbox_spawn_args *args, pid_t *ret_pid, struct err *err)
 {
 	struct clone_args clone = { .flags = CLONE_VM | CLONE_VFORK | namespaces(),
 				    .exit_signal = SIGCHLD };
@@ -231,7 +231,7 @@ static _Noreturn void claim_main(int pidfd, const struct rootfs *root)
 	_exit(0);
 }
 
-int spawn_claim(pid_t pid, const struct rootfs *root, struct err *err)
+int sandbox_spawn_claim(pid_t pid, const struct rootfs *root, struct err *err)
 {
 	struct clone_args clone = { .flags = CLONE_VM | CLONE_VFORK, .exit_signal = SIGCHLD };
 	auto_close int pidfd = sys_pidfd_open(pid);
@@ -258,7 +258,7 @@ int spawn_claim(pid_t pid, const struct rootfs *root, struct err *err)
 	return child.step ? err_set(err, ERR_INTERNAL, "claim helper died at %s", child.step) : 0;
 }
 
-int spawn_seal_init(const char *path, struct err *err)
+int sandbox_spawn_seal_init(const char *path, struct err *err)
 {
 	auto_close int file = open(path, O_RDONLY | O_CLOEXEC);
 	/* MFD_EXEC is refused by kernels that do not know it, and needed by settings of those that

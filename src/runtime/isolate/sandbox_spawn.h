@@ -13,7 +13,7 @@
 #include "runtime/isolate/rootfs.h"
 #include "runtime/isolate/seccomp.h"
 
-struct spawn_host {
+struct sandbox_spawn_host {
 	struct seccomp_prog filter[2]; /* by class */
 	int init; /* sealed memfd of lodge-init */
 	int self; /* pidfd of the keeper */
@@ -21,15 +21,15 @@ struct spawn_host {
 };
 
 /* What every sandbox needs and no request says anything about. */
-struct parts {
-	struct idmap kit;
+struct sandbox_parts {
+	struct idmap idmap;
 	struct devfs dev;
 	struct cgroup_fds cgroup;
 	char group[KEEPER_ID_SIZE]; /* name of its cgroups */
 };
-#define PARTS_NONE                                                                                 \
+#define SANDBOX_PARTS_NONE                                                                         \
 	{                                                                                          \
-		.kit = { -1, -1, -1, 0 }, .dev = { -1, -1 }, .cgroup = {                           \
+		.idmap = { -1, -1, -1, 0 }, .dev = { -1, -1 }, .cgroup = {                         \
 			-1,                                                                        \
 			-1,                                                                        \
 			-1,                                                                        \
@@ -40,9 +40,9 @@ struct parts {
 		}                                                                                  \
 	}
 
-struct spawn_args {
-	const struct spawn_host *host;
-	const struct parts *parts;
+struct sandbox_spawn_args {
+	const struct sandbox_spawn_host *host;
+	const struct sandbox_parts *parts;
 	const struct limits *limits;
 	const struct rootfs *root; /* NULL: a pool slot, stays on the base tree */
 	int listener;
@@ -51,12 +51,12 @@ struct spawn_args {
 };
 
 /* On failure err names the step and no process is left. */
-int spawn(const struct spawn_args *args, pid_t *ret_pid, struct err *err);
+int sandbox_spawn(const struct sandbox_spawn_args *args, pid_t *ret_pid, struct err *err);
 
 /* Gives the waiting sandbox `pid` its root. On failure the slot must be thrown away. */
-int spawn_claim(pid_t pid, const struct rootfs *root, struct err *err);
+int sandbox_spawn_claim(pid_t pid, const struct rootfs *root, struct err *err);
 
 /* Reads lodge-init into a sealed memfd, so that nothing inside ever holds a path to its file. */
-int spawn_seal_init(const char *path, struct err *err);
+int sandbox_spawn_seal_init(const char *path, struct err *err);
 
 #endif

@@ -27,17 +27,17 @@ bool layer_attr_is_user(void)
 
 const char *layer_attr_opaque(bool user)
 {
-	return user ? STACK_ATTR_USER "opaque" : STACK_ATTR_ROOT "opaque";
+	return user ? LAYER_ATTR_USER "opaque" : LAYER_ATTR_ROOT "opaque";
 }
 
 const char *layer_attr_origin(bool user)
 {
-	return user ? STACK_ATTR_USER "origin" : STACK_ATTR_ROOT "origin";
+	return user ? LAYER_ATTR_USER "origin" : LAYER_ATTR_ROOT "origin";
 }
 
 const char *layer_attr_mark(bool user, const char *name)
 {
-	const char *prefix = user ? STACK_ATTR_USER : STACK_ATTR_ROOT;
+	const char *prefix = user ? LAYER_ATTR_USER : LAYER_ATTR_ROOT;
 	size_t n = strlen(prefix);
 
 	return strncmp(name, prefix, n) == 0 ? name + n : NULL;

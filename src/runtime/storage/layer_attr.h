@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define STACK_ATTR_ROOT "trusted.overlay."
-#define STACK_ATTR_USER "user.overlay."
+#define LAYER_ATTR_ROOT "trusted.overlay."
+#define LAYER_ATTR_USER "user.overlay."
 
 /* Where the overlay of a process with our rights keeps its marks: without rights over the whole
  * machine in user.*, as it is mounted then. The other prefix is the guest's own. */

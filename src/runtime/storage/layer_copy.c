@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layer_stack_copy(): a directory gets owner, attributes and times when it is full, for a default
+/* layer_copy(): a directory gets owner, attributes and times when it is full, for a default
  * ACL would pass on to what is made in it, and every entry changes its time. */
-#include "runtime/storage/layer_stack.h"
+#include "runtime/storage/layer_copy.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -249,7 +249,7 @@ static int put_entry(void *arg, const struct layer_walk_item *i)
 	int r = 0;
 
 	if (i->st.st_nlink > 1)
-		r = layer_links_meet(&c->links, i->layer, &i->st, i->path, &first);
+		r = layer_links_add(&c->links, i->layer, &i->st, i->path, &first);
 	if (r < 0)
 		return r;
 	if (r == 1)
@@ -325,7 +325,7 @@ static int leave_dir(void *arg, const struct layer_walk_dir *d)
 	return 0;
 }
 
-int layer_stack_copy(const int *layers, size_t n, int dest)
+int layer_copy(const int *layers, size_t n, int dest)
 {
 	static const struct layer_walk_ops ops = { enter_dir, leave_dir, put_entry, put_whiteout };
 	auto_free struct copy *c = calloc(1, sizeof(*c));

@@ -7,13 +7,13 @@
 #include <string.h>
 #include <sys/random.h>
 
-struct stack_link {
+struct layer_link {
 	uint64_t dev, ino;
 	uint32_t layer;
 	uint32_t path; /* where it begins, plus 1; 0 in an empty slot */
 };
 
-_Static_assert(STACK_LINKS_BYTES < UINT32_MAX, "a path's place fits");
+_Static_assert(LAYER_LINKS_BYTES < UINT32_MAX, "a path's place fits");
 
 void layer_links_init(struct layer_links *l)
 {
@@ -36,12 +36,12 @@ static uint64_t mix(uint64_t v)
 }
 
 /* The slot that holds it, or the empty one where it belongs. */
-static struct stack_link *find(const struct layer_links *l, const struct stack_link *want)
+static struct layer_link *find(const struct layer_links *l, const struct layer_link *want)
 {
 	uint64_t h = mix(mix(want->ino ^ l->seed) ^ mix(want->dev + want->layer));
 
 	for (size_t i = h & (l->size - 1);; i = (i + 1) & (l->size - 1)) {
-		struct stack_link *s = &l->slots[i];
+		struct layer_link *s = &l->slots[i];
 
 		if (!s->path ||
 		    (s->dev == want->dev && s->ino == want->ino && s->layer == want->layer))
@@ -51,7 +51,7 @@ static struct stack_link *find(const struct layer_links *l, const struct stack_l
 
 static bool is_too_much(size_t slots, size_t paths)
 {
-	return slots * sizeof(struct stack_link) + paths > STACK_LINKS_BYTES;
+	return slots * sizeof(struct layer_link) + paths > LAYER_LINKS_BYTES;
 }
 
 static int grow_slots(struct layer_links *l)
@@ -94,10 +94,10 @@ static int grow_paths(struct layer_links *l, size_t add)
 	return 0;
 }
 
-int layer_links_meet(struct layer_links *l, unsigned layer, const struct stat *st, const char *path,
-		     const char **ret)
+int layer_links_add(struct layer_links *l, unsigned layer, const struct stat *st, const char *path,
+		    const char **ret)
 {
-	struct stack_link want = { st->st_dev, st->st_ino, layer, 0 }, *s;
+	struct layer_link want = { st->st_dev, st->st_ino, layer, 0 }, *s;
 	size_t len = strlen(path) + 1;
 	int r = grow_slots(l);
 

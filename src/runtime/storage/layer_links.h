@@ -7,11 +7,11 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-enum { STACK_LINKS_BYTES = 256 << 20 }; /* at most, for all of them */
+enum { LAYER_LINKS_BYTES = 256 << 20 }; /* at most, for all of them */
 
 struct layer_links {
 	uint64_t seed; /* a guest must not be able to choose who meets whom */
-	struct stack_link *slots;
+	struct layer_link *slots;
 	size_t n, size;
 	char *paths;
 	size_t paths_len, paths_size;
@@ -22,7 +22,7 @@ void layer_links_free(struct layer_links *l);
 
 /* 1 and its first path, valid until the next call; 0 if this is the first, which is remembered;
  * -errno, -E2BIG for too many. Layers never share a file. */
-int layer_links_meet(struct layer_links *l, unsigned layer, const struct stat *st, const char *path,
-		     const char **ret);
+int layer_links_add(struct layer_links *l, unsigned layer, const struct stat *st, const char *path,
+		    const char **ret);
 
 #endif

@@ -35,7 +35,7 @@ static int add_entry(void *arg, const struct layer_walk_item *i)
 	int r = 0;
 
 	if (i->st.st_nlink > 1)
-		r = layer_links_meet(&s->links, 0, &i->st, "", &first);
+		r = layer_links_add(&s->links, 0, &i->st, "", &first);
 	if (r == 0)
 		s->blocks += (uint64_t)i->st.st_blocks;
 	return r < 0 ? r : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layer_stack_tar(): what the merged layers hold, as it is met. Whoever unpacks it takes the mark
+/* layer_tar(): what the merged layers hold, as it is met. Whoever unpacks it takes the mark
  * of an opaque directory as an order to empty it, so that comes before anything inside. */
-#include "runtime/storage/layer_stack.h"
+#include "runtime/storage/layer_tar.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -188,7 +188,7 @@ static int put_entry(void *arg, const struct layer_walk_item *i)
 	if (S_ISSOCK(i->st.st_mode))
 		return i->alone ? 0 : put_mark(t, i->path, i->name, &i->st);
 	if (i->st.st_nlink > 1)
-		r = layer_links_meet(&t->links, i->layer, &i->st, i->path, &first);
+		r = layer_links_add(&t->links, i->layer, &i->st, i->path, &first);
 	if (r < 0)
 		return r;
 	if (r == 1)
@@ -216,7 +216,7 @@ static int leave_dir(void *arg, const struct layer_walk_dir *d)
 	return 0;
 }
 
-int layer_stack_tar(const int *layers, size_t n, int fd)
+int layer_tar(const int *layers, size_t n, int fd)
 {
 	static const struct layer_walk_ops ops = { enter_dir, leave_dir, put_entry, put_whiteout };
 	auto_free struct tar *t = calloc(1, sizeof(*t));

@@ -65,7 +65,7 @@ struct walk {
 	size_t names_len;
 	char names[LIST_BYTES];
 	_Alignas(8) char list[LIST_BYTES];
-	int fd[STACK_LAYERS_MAX];
+	int fd[LAYER_WALK_LAYERS_MAX];
 };
 
 int layer_walk_open(int dir, const char *name, int flags)
@@ -237,12 +237,12 @@ static int descend(struct walk *w)
 	struct level *up = w->level;
 	auto_call(level_free) struct level *l = level_new(w);
 	const char *name = up->dirs + up->dirs_at;
-	int fds[STACK_LAYERS_MAX], r;
+	int fds[LAYER_WALK_LAYERS_MAX], r;
 
 	up->dirs_at += strlen(name) + 1;
 	if (!l)
 		return -ENOMEM;
-	if (w->depth >= STACK_DEPTH_MAX)
+	if (w->depth >= LAYER_WALK_DEPTH_MAX)
 		return -ELOOP;
 	memset(fds, -1, sizeof(fds));
 	r = set_path(w, up->path_len, name, "/");
@@ -430,7 +430,7 @@ int layer_walk(const int *layers, size_t n, const struct layer_walk_ops *ops, vo
 	struct walk *w;
 	int r;
 
-	if (n == 0 || n > STACK_LAYERS_MAX)
+	if (n == 0 || n > LAYER_WALK_LAYERS_MAX)
 		return n ? -E2BIG : -EINVAL;
 	w = calloc(1, sizeof(*w));
 	if (!w)
@@ -439,7 +439,7 @@ int layer_walk(const int *layers, size_t n, const struct layer_walk_ops *ops, vo
 	w->arg = arg;
 	w->n = (unsigned)n;
 	w->opaque = layer_attr_opaque(user);
-	w->whiteout = user ? STACK_ATTR_USER "whiteout" : STACK_ATTR_ROOT "whiteout";
+	w->whiteout = user ? LAYER_ATTR_USER "whiteout" : LAYER_ATTR_ROOT "whiteout";
 	memset(w->fd, -1, sizeof(w->fd));
 	r = begin(w, layers);
 	while (r == 0 && w->level) {

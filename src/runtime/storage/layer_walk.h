@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <sys/stat.h>
 
-enum { STACK_LAYERS_MAX = 64, STACK_DEPTH_MAX = 8192 };
+enum { LAYER_WALK_LAYERS_MAX = 64, LAYER_WALK_DEPTH_MAX = 8192 };
 
 struct layer_walk_item {
 	unsigned layer; /* that it comes from */

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "keeper/keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mount.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/auto.h"
+#include "base/file_io.h"
+#include "keeper/helper_child.h"
+#include "keeper/job_table.h"
+#include "keeper/sandbox_adopt.h"
+#include "runtime/linux_calls.h"
+
+#ifndef LODGE_LIBEXECDIR
+#define LODGE_LIBEXECDIR "/usr/libexec/lodge"
+#endif
+
+enum {
+	PARTS_AHEAD = 4,
+	LEAVE_MS = 10000,
+	LEAVE_STEP_MS = 5,
+};
+
+void keeper_reap(void)
+{
+	int status;
+
+	for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+		if (!job_table_reaped(pid, status))
+			helper_child_reaped(pid);
+}
+
+static int open_subdir(int dir, const char *name, mode_t mode, struct err *err)
+{
+	int fd;
+
+	if (mkdirat(dir, name, mode) < 0 && errno != EEXIST)
+		return err_sys(err, errno, "%s", name);
+	fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	return fd < 0 ? err_sys(err, errno, "%s", name) : fd;
+}
+
+/* As an ordinary user: root of a user namespace that holds nobody but this user. */
+static int enter_userns(struct err *err)
+{
+	uid_t uid = geteuid();
+	gid_t gid = getegid();
+	int r;
+
+	if (unshare(CLONE_NEWUSER) < 0)
+		return err_sys(err, errno, "user namespace (lodge doctor tells what is missing)");
+	(void)file_printf_at(AT_FDCWD, "/proc/self/setgroups", "deny");
+	r = file_printf_at(AT_FDCWD, "/proc/self/uid_map", "0 %u 1", uid);
+	if (r == 0)
+		r = file_printf_at(AT_FDCWD, "/proc/self/gid_map", "0 %u 1", gid);
+	return r < 0 ? err_sys(err, -r, "map own user") : 0;
+}
+
+/* Mounts made from now on are seen by us and our children only; the host's still reach us. */
+static int enter_mountns(struct err *err)
+{
+	if (unshare(CLONE_NEWNS) < 0)
+		return err_sys(err, errno, "mount namespace");
+	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
+		return err_sys(err, errno, "own mounts");
+	return 0;
+}
+
+static void id_of(const struct stat *st, char ret[40])
+{
+	snprintf(ret, 40, "%llx.%llx", (unsigned long long)st->st_dev,
+		 (unsigned long long)st->st_ino);
+}
+
+static int open_home(struct keeper *k, const char *home, struct err *err)
+{
+	struct stat st;
+	char id[40];
+
+	if (mkdir(home, 0700) < 0 && errno != EEXIST)
+		return err_sys(err, errno, "%s", home);
+	k->home = open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (k->closed ? O_NOFOLLOW : 0));
+	if (k->home < 0 || fstat(k->home, &st) < 0)
+		return err_sys(err, errno, "%s", home);
+	id_of(&st, id);
+	if (k->closed && strcmp(id, k->closed) != 0)
+		return err_set(err, ERR_DENIED, "%s is another directory than it was", home);
+	/* ids inside are ids on disk: a set-id file of a guest, or a file somebody else puts below
+	 * everybody's root, must be out of every other user's reach */
+	if (st.st_uid != geteuid() || (st.st_mode & 022))
+		return err_set(err, ERR_DENIED,
+			       "%s must belong to this user and be writable by nobody else", home);
+	if ((st.st_mode & 077) && fchmod(k->home, 0700) < 0)
+		return err_sys(err, errno, "%s", home);
+	return 0;
+}
+
+static int open_run(struct keeper *k, struct err *err)
+{
+	auto_close int lodge = -1;
+	char name[40];
+	struct stat st;
+
+	if (k->rootless) {
+		k->run = open_subdir(k->home, "run", 0711, err);
+		return k->run < 0 ? -1 : 0;
+	}
+	if (fstat(k->home, &st) < 0)
+		return err_sys(err, errno, "home");
+	lodge = open_subdir(AT_FDCWD, "/run/lodge", 0711, err);
+	if (lodge < 0)
+		return -1;
+	id_of(&st, name);
+	k->run = open_subdir(lodge, name, 0711, err);
+	k->idmap_host.ids = steal_fd(&lodge);
+	return k->run < 0 ? -1 : 0;
+}
+
+/* The keeper of an engine that was killed needs a moment to notice and leave. */
+static bool lock_state(const struct keeper *k)
+{
+	int tries = k->oneshot ? 1 : LEAVE_MS / LEAVE_STEP_MS;
+
+	for (int i = 0; i < tries; i++) {
+		if (flock(k->state, LOCK_EX | LOCK_NB) == 0)
+			return true;
+		if (i + 1 < tries)
+			usleep(LEAVE_STEP_MS * 1000);
+	}
+	return false;
+}
+
+/* Locked for as long as we live: a later keeper that finds it unlocked knows that we died. */
+static int open_state(struct keeper *k, char name[32], struct err *err)
+{
+	for (int i = 0; i < 64; i++) {
+		uint64_t r = 0;
+		struct stat st;
+
+		(void)getrandom(&r, sizeof(r), 0);
+		snprintf(name, 32, k->oneshot ? "o-%016llx" : "d", (unsigned long long)r);
+		k->state = open_subdir(k->run, name, 0711, err);
+		if (k->state < 0 && !(k->oneshot && err->sys == ENOENT))
+			return -1;
+		if (k->state >= 0 && lock_state(k) && fstat(k->state, &st) == 0 && st.st_nlink > 0)
+			return 0;
+		if (!k->oneshot)
+			return err_set(err, ERR_CONFLICT, "another lodge-keeper uses this home");
+		if (k->state >= 0) /* somebody sweeps it, who saw it before it was locked */
+			close(k->state);
+	}
+	return err_set(err, ERR_INTERNAL, "no state directory");
+}
+
+/* lodge-init lies beside us, or where it was installed. */
+static int seal_init(struct keeper *k, struct err *err)
+{
+	char path[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 16);
+	char *slash;
+
+	if (n < 0)
+		return err_sys(err, errno, "/proc/self/exe");
+	path[n] = 0;
+	slash = strrchr(path, '/');
+	memcpy(slash + 1, "lodge-init", sizeof("lodge-init"));
+	if (access(path, R_OK) < 0)
+		snprintf(path, sizeof(path), "%s/lodge-init", LODGE_LIBEXECDIR);
+	k->spawn.init = sandbox_spawn_seal_init(path, err);
+	if (k->spawn.init < 0)
+		return -1;
+	k->spawn.self = sys_pidfd_open(getpid());
+	return k->spawn.self < 0 ? err_sys(err, errno, "pidfd_open") : 0;
+}
+
+static int open_scratch(struct keeper *k, struct err *err)
+{
+	static const char *const points[] = { "base", "vol", "cgroup" };
+
+	k->scratch = open_subdir(k->run, "mnt", 0700, err);
+	if (k->scratch < 0)
+		return -1;
+	for (size_t i = 0; i < sizeof(points) / sizeof(points[0]); i++)
+		if (mkdirat(k->scratch, points[i], 0700) < 0 && errno != EEXIST)
+			return err_sys(err, errno, "%s", points[i]);
+	return rootfs_host_init(k->scratch, err);
+}
+
+int keeper_cgroup_id(int state, uint64_t *ret)
+{
+	char text[32];
+	uint64_t id = 0;
+
+	if (file_read_at(state, "group", text, sizeof(text)) == 16) {
+		*ret = strtoull(text, NULL, 16);
+		return 0;
+	}
+	(void)getrandom(&id, sizeof(id), 0);
+	snprintf(text, sizeof(text), "%016llx", (unsigned long long)id);
+	*ret = id;
+	return file_replace_at(state, "group", text, 16);
+}
+
+static int open_cgroups(struct keeper *k, struct err *err)
+{
+	char path[64];
+	uint64_t id = 0;
+	int r = keeper_cgroup_id(k->state, &id);
+
+	if (r < 0)
+		return err_sys(err, -r, "state");
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/cgroup", k->scratch);
+	cgroup_host_init(&k->cgroups, id, path);
+	if (k->cgroups.named_missing)
+		fputs("lodge-keeper: LODGE_CGROUP: there is no such control group; going on "
+		      "without it\n",
+		      stderr);
+	k->features = cgroup_host_features(&k->cgroups) | (k->rootless ? 0 : KEEPER_HAS_ROOT);
+	return 0;
+}
+
+int keeper_open(struct keeper *k, const char *home, char state_name[32], struct err *err)
+{
+	k->rootless = geteuid() != 0;
+	/* descriptors of directories belong to the mount namespace they were opened in: this first
+	 */
+	if ((k->rootless && enter_userns(err) < 0) || enter_mountns(err) < 0)
+		return -1;
+	if (open_home(k, home, err) < 0 || open_run(k, err) < 0 ||
+	    open_state(k, state_name, err) < 0)
+		return -1;
+	if (open_scratch(k, err) < 0 || seal_init(k, err) < 0)
+		return -1;
+	k->sandboxes = open_subdir(k->state, "sandboxes", 0711, err);
+	k->trash = k->sandboxes < 0 ? -1 : open_subdir(k->state, "trash", 0700, err);
+	if (k->trash < 0 || open_cgroups(k, err) < 0)
+		return -1;
+	seccomp_build(&k->spawn.filter[KEEPER_CLASS_USER], false);
+	seccomp_build(&k->spawn.filter[KEEPER_CLASS_ROOT], true);
+	k->spawn.rootless = k->idmap_host.rootless = k->rootless;
+	k->storage = (struct storage){
+		.dir = -1,
+		.home = k->home,
+		.scratch = k->scratch,
+		.rootless = k->rootless,
+		.later = !k->oneshot, /* nobody waits for a one-shot keeper's end */
+	};
+	k->roots = (struct root_source){ &k->storage, k->home, k->rootless };
+	k->parts_target = k->oneshot ? 0 : PARTS_AHEAD;
+	return 0;
+}
+
+void keeper_close(struct keeper *k, const char *state_name)
+{
+	/* again: a child that outlived its keeper for a moment held the lock when we began */
+	if (!k->sweep_failed)
+		sandbox_adopt_sweep_oneshots(k, state_name);
+	cgroup_host_fini(&k->cgroups);
+	/* what would not go in time stays known, so that the next start goes on with it */
+	if (k->oneshot && k->trash_count == 0 && k->table.count == 0)
+		(void)file_remove_tree_at(k->run, state_name);
+}
