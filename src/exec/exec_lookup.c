@@ -279,9 +279,9 @@ int exec_finish(struct exec_handle *x, const void *input, size_t input_len,
 	return collect_all(x, ret, err);
 }
 
-int exec_list_all(struct engine *e, const struct caller *who, const struct session_ref *ref,
-		  const struct exec_opts *want, const void *input, size_t input_len,
-		  struct guest_exec_output *ret, struct err *err)
+int exec_run(struct engine *e, const struct caller *who, const struct session_ref *ref,
+	     const struct exec_opts *want, const void *input, size_t input_len,
+	     struct guest_exec_output *ret, struct err *err)
 {
 	auto_call(exec_close) struct exec_handle *x = NULL;
 	struct exec_opts own = *want;

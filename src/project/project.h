@@ -127,8 +127,8 @@ struct switch_opts {
 	int64_t idle_timeout_ms, max_lifetime_ms, wait_ms; /* as in struct session_opts */
 	/* How far it has come, also every 1,000 files; may be NULL. In the caller's thread. What
 	 * was refused before anything was touched is not told. */
-	progress_fn *tell;
-	void *tell_arg;
+	progress_fn *on_progress;
+	void *progress_arg;
 };
 struct switch_result {
 	char session[STORE_ID], sandbox[STORE_ID];

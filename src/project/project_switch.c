@@ -40,8 +40,8 @@ static void tell(struct move *m, const char *status, const char *stage, const ch
 
 	if (*m->out.session)
 		progress_publish(m->e, m->out.session, &now);
-	if (m->want->tell)
-		m->want->tell(m->want->tell_arg, &now);
+	if (m->want->on_progress)
+		m->want->on_progress(m->want->progress_arg, &now);
 }
 
 static void tell_files(void *arg, unsigned done)

@@ -50,7 +50,7 @@ static int kill_active(struct engine *e, const struct caller *who, const char *u
 			return -1;
 	}
 	hook_crash("kill:ended");
-	if (user_leave(e, who, user, err) < 0)
+	if (user_clear_location(e, who, user, err) < 0)
 		return -1;
 	*ret = k;
 	return 0;
@@ -128,7 +128,7 @@ static int leave_if_gone(struct engine *e, const struct caller *who, const char 
 	user_queue_join(&place, e, who, user);
 	r = binding_find_session(e, who, &key, session, err);
 	if (r == 0 && !*session)
-		r = user_leave(e, who, user, err);
+		r = user_clear_location(e, who, user, err);
 	user_queue_leave(&place);
 	return r;
 }

@@ -150,7 +150,8 @@ static int leave(struct store *st, const char *tenant, const char *user, struct 
 	return st->user->put(st, &u, err);
 }
 
-int user_leave(struct engine *e, const struct caller *who, const char *user, struct err *err)
+int user_clear_location(struct engine *e, const struct caller *who, const char *user,
+			struct err *err)
 {
 	int r = -1;
 

@@ -10,7 +10,8 @@ int user_load(struct store *st, const char *tenant, const char *user, int64_t no
 /* Makes the user if nobody knows them. */
 int user_ensure(struct engine *e, const struct caller *who, const char *user, struct err *err);
 /* Where the user is from now on; both "" for nowhere. One that nobody knows is left unknown. */
-int user_leave(struct engine *e, const struct caller *who, const char *user, struct err *err);
+int user_clear_location(struct engine *e, const struct caller *who, const char *user,
+			struct err *err);
 void user_queue_join(struct user_queue_ticket *p, struct engine *e, const struct caller *who,
 		     const char *user);
 /* The same for a call from outside: ERR_UNAVAILABLE if too many of this user wait. */

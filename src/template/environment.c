@@ -32,7 +32,7 @@ enum {
 
 void environment_fini(struct environment *v)
 {
-	store_environment_fini(&v->found);
+	store_environment_fini(&v->record);
 }
 
 static int load(struct engine *e, const char *name, struct template *ret, struct err *err)
@@ -100,10 +100,10 @@ static int get(struct engine *e, const char *name, const struct template *t,
 	if (version_of(name, t, version, err) < 0)
 		return -1;
 	WITH_STORE(e, st)
-	r = st->environment->get(st, name, &v.found, err);
+	r = st->environment->get(st, name, &v.record, err);
 	if (r < 0)
 		return -1;
-	v.current = strcmp(v.found.version, version) == 0;
+	v.current = strcmp(v.record.version, version) == 0;
 	*ret = v;
 	return 0;
 }
@@ -232,7 +232,7 @@ static int interview(struct engine *e, struct sandbox *sb, const struct template
 		return -1;
 	r = verify(e, sb, t, marker, o.out, err);
 	if (r == 0)
-		r = environment_read(o.out, o.out_len, marker, ret, err);
+		r = environment_parse(o.out, o.out_len, marker, ret, err);
 	guest_exec_output_fini(&o);
 	return r;
 }
@@ -262,7 +262,7 @@ static void turn_of(const char *name, char ret[STORE_KEY])
 	snprintf(ret, STORE_KEY, "environment:%.*s", STORE_ID - 1, name);
 }
 
-void environment_hold(struct engine *e, const char *template)
+void environment_lock(struct engine *e, const char *template)
 {
 	char turn[STORE_KEY];
 
@@ -270,7 +270,7 @@ void environment_hold(struct engine *e, const char *template)
 	name_lock(e, turn);
 }
 
-void environment_release(struct engine *e, const char *template)
+void environment_unlock(struct engine *e, const char *template)
 {
 	char turn[STORE_KEY];
 
@@ -287,13 +287,13 @@ int environment_capture(struct engine *e, const char *template, struct environme
 	template_init(&t);
 	if (capacity_acquire(e, ROOM_MS, err) < 0)
 		return -1;
-	environment_hold(e, template);
+	environment_lock(e, template);
 	r = load(e, template, &t, err);
 	if (r == 0)
 		r = capture(e, template, &t, err);
 	if (r == 0)
 		r = get(e, template, &t, ret, err);
-	environment_release(e, template);
+	environment_unlock(e, template);
 	capacity_release(e);
 	return r;
 }
@@ -310,7 +310,7 @@ static void look(struct engine *e, void *arg)
 	struct template t;
 	struct err ignored;
 
-	environment_hold(e, name);
+	environment_lock(e, name);
 	if (load(e, name, &t, &ignored) == 0) {
 		bool known = get(e, name, &t, &v, &ignored) == 0 && v.current;
 
@@ -319,7 +319,7 @@ static void look(struct engine *e, void *arg)
 			(void)capture(e, name, &t, &ignored);
 	}
 	template_fini(&t);
-	environment_release(e, name);
+	environment_unlock(e, name);
 	pthread_mutex_lock(&e->mutex);
 	e->looking = false;
 	pthread_mutex_unlock(&e->mutex);
@@ -348,7 +348,7 @@ void environment_sweep(struct engine *e)
 	pthread_mutex_unlock(&e->mutex);
 }
 
-void environment_drop(struct engine *e, const char *template)
+void environment_delete(struct engine *e, const char *template)
 {
 	struct err ignored; /* of another state, should there be one of this name again */
 

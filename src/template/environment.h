@@ -9,7 +9,7 @@
 #include "engine/environment_request.h"
 
 struct environment {
-	struct store_environment found; /* data: an object of pwd, kernel, os, tools, env */
+	struct store_environment record; /* data: an object of pwd, kernel, os, tools, env */
 	bool current; /* template and machine are still those it was found with */
 };
 void environment_fini(struct environment *v);
@@ -26,9 +26,9 @@ int environment_capture(struct engine *e, const char *template, struct environme
 
 void environment_sweep(struct engine *e);
 /* Between the two nobody looks, so that no sandbox is in the way of who removes the template. */
-void environment_hold(struct engine *e, const char *template);
-void environment_release(struct engine *e, const char *template);
-void environment_drop(struct engine *e, const char *template); /* the template is gone */
+void environment_lock(struct engine *e, const char *template);
+void environment_unlock(struct engine *e, const char *template);
+void environment_delete(struct engine *e, const char *template); /* the template is gone */
 
 /* ---- what the sandbox said -------------------------------------------------------------------
  */
@@ -37,7 +37,8 @@ void environment_drop(struct engine *e, const char *template); /* the template i
 bool environment_is_secret(const char *name);
 /* The text of environment_script for its marker into `data` of the record, the caller's.
  * ERR_UNAVAILABLE: it is not whole. */
-int environment_read(const char *text, size_t len, const char *marker, char **ret, struct err *err);
+int environment_parse(const char *text, size_t len, const char *marker, char **ret,
+		      struct err *err);
 extern const char environment_script[]; /* of sh; $1 is the marker */
 
 #endif

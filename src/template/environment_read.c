@@ -166,7 +166,7 @@ static void put_tools(struct json_out *j, const char *text, const char *end, con
 	json_out_end(j);
 }
 
-int environment_read(const char *text, size_t len, const char *marker, char **ret, struct err *err)
+int environment_parse(const char *text, size_t len, const char *marker, char **ret, struct err *err)
 {
 	const char *at = text, *end = text + len;
 	bool pwd = false, kernel = false, env = false, whole = false;

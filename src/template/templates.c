@@ -350,13 +350,13 @@ int template_delete(struct engine *e, const char *actor, const char *name, struc
 
 	if (check_own(name, err) < 0)
 		return -1;
-	environment_hold(e, name);
+	environment_lock(e, name);
 	name_lock(e, TEMPLATES_LOCK_NAME);
 	r = drop(e, name, err);
 	name_unlock(e, TEMPLATES_LOCK_NAME);
 	if (r == 0)
-		environment_drop(e, name);
-	environment_release(e, name);
+		environment_delete(e, name);
+	environment_unlock(e, name);
 	if (r == 0)
 		tell(e, actor, name, "removed");
 	return r;

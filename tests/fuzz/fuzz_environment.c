@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	must(copy != NULL);
 	memcpy(copy, data, size);
 	copy[size] = '\0';
-	if (environment_read(copy, size, "mark", &out, &err) == 0) {
+	if (environment_parse(copy, size, "mark", &out, &err) == 0) {
 		found = json_loads(out, 0, NULL);
 		must(json_is_object(found) && json_is_object(json_object_get(found, "tools")));
 		json_object_foreach (json_object_get(found, "env"), name, value)

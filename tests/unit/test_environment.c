@@ -12,7 +12,7 @@ static char *read_it(const char *text, size_t len)
 {
 	char *data = NULL;
 
-	return environment_read(text, len, "mark", &data, &err) == 0 ? data : NULL;
+	return environment_parse(text, len, "mark", &data, &err) == 0 ? data : NULL;
 }
 
 #define READ(text) read_it(text, sizeof(text) - 1)

@@ -74,7 +74,7 @@ static char *output_of(const char *name, const char *text)
 	struct guest_exec_output o;
 	char *out;
 
-	if (exec_list_all(engine, &me, &ref, &how, NULL, 0, &o, &err) < 0) {
+	if (exec_run(engine, &me, &ref, &how, NULL, 0, &o, &err) < 0) {
 		printf("# %s\n", err.msg);
 		return NULL;
 	}

@@ -109,7 +109,7 @@ static bool does(const char *name, const char *const *argv)
 	struct exec_opts how = { .argv = argv, .timeout_ms = 20000 };
 	struct guest_exec_output o;
 
-	if (exec_list_all(engine, &me, &ref, &how, NULL, 0, &o, &err) < 0)
+	if (exec_run(engine, &me, &ref, &how, NULL, 0, &o, &err) < 0)
 		return false;
 	guest_exec_output_fini(&o);
 	return o.result.code == 0;
