@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "base/test_hook.h"
+#include "project/binding.h"
 #include "project/internal.h"
+#include "project/project_access.h"
 #include "project/fragment.h"
 #include "project/fragment_json.h"
 #include "project/fragment_restore.h"

@@ -4,6 +4,12 @@
 
 #include "project/internal.h"
 
+enum { RESTORE_STEP = 1000 }; /* files; after so many it is told */
+struct restore_progress {
+	void (*fn)(void *arg, unsigned done); /* files that have been taken */
+	void *arg;
+};
+
 /* Writes the files into the session's working directory, and looks whether they are there. */
 int fragment_restore_files(struct engine *e, const struct caller *who, const char *session,
 			   const struct store_file_list *files,

@@ -8,57 +8,12 @@
 #include <string.h>
 
 #include "base/test_hook.h"
+#include "project/binding.h"
 #include "project/internal.h"
+#include "project/project_access.h"
 #include "project/switch_commit.h"
 #include "project/team.h"
 #include "project/users.h"
-
-static int unknown(struct err *err)
-{
-	return err_set(err, ERR_NOT_FOUND, "Project not found");
-}
-
-/* ---- access -------------------------------------------------------------------------------- */
-
-/* Who has nothing to do with a project cannot tell it from one that is not there. */
-static int access_in(struct store *st, const char *tenant, const char *user, const char *project,
-		     enum project_need need, struct store_project *ret, struct err *err)
-{
-	int role = 0;
-
-	if (st->project->get(st, tenant, project, ret, err) < 0)
-		return err->code == ERR_NOT_FOUND ? unknown(err) : -1;
-	if (strcmp(ret->owner, user) == 0)
-		return 0;
-	if (*ret->team)
-		role = team_role_of(st, tenant, ret->team, user, err);
-	if (role < 0)
-		return -1;
-	if (role == 0)
-		return unknown(err);
-	if (need == PROJECT_VIEW || role == TEAM_OWNER || role == TEAM_ADMIN ||
-	    (need == PROJECT_SAVE && role == TEAM_MEMBER))
-		return 0;
-	return err_set(err, ERR_DENIED, "Access denied to this project");
-}
-
-int project_access(struct engine *e, const struct caller *who, const char *user,
-		   const char *project, enum project_need need, struct store_project *ret,
-		   struct err *err)
-{
-	struct store_project p;
-	int r = -1;
-
-	if (name_check("user", user, STORE_USER, err) < 0)
-		return -1;
-	if (!project || !*project || strlen(project) >= STORE_ID)
-		return unknown(err);
-	WITH_STORE(e, st)
-	r = access_in(st, who->tenant, user, project, need, &p, err);
-	if (r == 0 && ret)
-		*ret = p;
-	return r;
-}
 
 /* ---- adding and looking -------------------------------------------------------------------- */
 
@@ -131,11 +86,11 @@ int project_owner(struct engine *e, const struct caller *who, const char *projec
 	int r = -1;
 
 	if (!project || !*project || strlen(project) >= STORE_ID)
-		return unknown(err);
+		return project_not_found(err);
 	WITH_STORE(e, st)
 	r = st->project->get(st, who->tenant, project, &p, err);
 	if (r < 0)
-		return err->code == ERR_NOT_FOUND ? unknown(err) : -1;
+		return err->code == ERR_NOT_FOUND ? project_not_found(err) : -1;
 	memcpy(ret, p.owner, STORE_USER);
 	return 0;
 }
@@ -230,7 +185,7 @@ int project_remove(struct engine *e, const struct caller *who, const char *user,
 	WITH_STORE(e, st)
 	r = st->project->remove(st, who->tenant, p.id, err);
 	if (r < 0)
-		return err->code == ERR_NOT_FOUND ? unknown(err) : -1;
+		return err->code == ERR_NOT_FOUND ? project_not_found(err) : -1;
 	hook_crash("project:removed");
 	return end_copies(e, who, p.id, err); /* of a switch that was faster; there is no other */
 }

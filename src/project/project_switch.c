@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "base/test_hook.h"
+#include "project/binding.h"
 #include "project/internal.h"
+#include "project/project_access.h"
 #include "engine/start_progress.h"
 #include "project/fragment.h"
 #include "project/fragment_json.h"

@@ -20,7 +20,9 @@
 #include <string.h>
 
 #include "base/test_hook.h"
+#include "project/binding.h"
 #include "project/internal.h"
+#include "project/project_access.h"
 #include "project/switch_commit.h"
 #include "project/users.h"
 #include "session/session.h"
@@ -28,50 +30,6 @@
 enum { RACES_MAX = 8 };
 
 /* ---- keys ---------------------------------------------------------------------------------- */
-
-struct store_binding binding_of_user(const char *user)
-{
-	struct store_binding key = { .kind = "user" };
-
-	snprintf(key.key, sizeof(key.key), "%s", user);
-	return key;
-}
-
-int binding_of_copy(const char *user, const char *project, struct store_binding *ret,
-		    struct err *err)
-{
-	struct store_binding key = { .kind = "project" };
-	char escaped[3 * STORE_USER], *to = escaped;
-
-	for (; *user && to < escaped + sizeof(escaped) - 4; user++) {
-		if (*user == '/' || *user == '%') {
-			memcpy(to, *user == '/' ? "%2F" : "%25", 3);
-			to += 3;
-		} else {
-			*to++ = *user;
-		}
-	}
-	*to = '\0';
-	if (snprintf(key.key, sizeof(key.key), "%s/%s", escaped, project) >= (int)sizeof(key.key))
-		return err_set(err, ERR_INVALID, "user: too many '/' and '%%'");
-	*ret = key;
-	return 0;
-}
-
-int binding_find_session(struct engine *e, const struct caller *who,
-			 const struct store_binding *key, char ret[STORE_ID], struct err *err)
-{
-	struct store_session s = { 0 };
-	int r = err_set(err, ERR_NOT_FOUND, "no session with %s '%s'", key->kind, key->key);
-
-	WITH_STORE(e, st)
-	r = st->session->find(st, who->tenant, key, &s, err);
-	if (r < 0 && err->code != ERR_NOT_FOUND)
-		return -1;
-	snprintf(ret, STORE_ID, "%s", r < 0 ? "" : s.id);
-	store_session_fini(&s);
-	return 0;
-}
 
 /* Where a user goes with a key: both or neither. */
 struct whereabouts {
@@ -89,8 +47,7 @@ static int rebind(struct store *st, const char *tenant, const struct store_bindi
 		return st->session->rebind(st, tenant, key, from, to, NULL, err);
 	/* it may have been removed since it was looked at */
 	if (st->project->get(st, tenant, at->project, &p, err) < 0)
-		return err->code == ERR_NOT_FOUND ? err_set(err, ERR_NOT_FOUND, "Project not found")
-						  : -1;
+		return err->code == ERR_NOT_FOUND ? project_not_found(err) : -1;
 	if (user_load(st, tenant, at->user, now, &u, err) < 0)
 		return -1;
 	snprintf(u.project, sizeof(u.project), "%s", at->project);

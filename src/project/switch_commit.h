@@ -4,13 +4,18 @@
 
 #include "project/internal.h"
 
-/* The session a user is on, and the user's working copy of a project. */
-struct store_binding binding_of_user(const char *user);
-int binding_of_copy(const char *user, const char *project, struct store_binding *ret,
-		    struct err *err);
-/* The session's id, or "". */
-int binding_find_session(struct engine *e, const struct caller *who,
-			 const struct store_binding *key, char ret[STORE_ID], struct err *err);
+/* What a session that a switch makes has for metadata until the user is on it. One with this mark
+ * and without keys belongs to no switch that is still under way. */
+#define SWITCH_MARK "lodge:switch"
+#define SWITCH_PENDING "{\"" SWITCH_MARK "\":\"pending\"}"
+#define SWITCH_REPLACED "{\"" SWITCH_MARK "\":\"replaced\"}"
+
+struct switch_commit_result {
+	char previous[STORE_ID]; /* session the user was on, "" if none or the same */
+	char replaced[STORE_ID]; /* working copy that has no key any more */
+	char sandbox[STORE_ID]; /* of the session, as it is now */
+};
+
 /* The user is on this session from now on. It took place when this returns 0, and did not when it
  * returns -1. */
 int switch_commit(struct engine *e, const struct caller *who, const char *user, const char *session,

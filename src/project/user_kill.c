@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/test_hook.h"
+#include "project/binding.h"
 #include "project/internal.h"
 #include "project/switch_commit.h"
 #include "project/users.h"
