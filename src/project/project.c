@@ -11,6 +11,7 @@
 #include "project/binding.h"
 #include "project/internal.h"
 #include "project/project_access.h"
+#include "project/session_walk.h"
 #include "project/switch_commit.h"
 #include "project/team.h"
 #include "project/users.h"
@@ -111,8 +112,8 @@ static bool is_copy(const struct store_session *s)
 	return false;
 }
 
-static int end_copy(struct engine *e, const struct caller *who, const struct store_session *s,
-		    struct err *err)
+static int delete_copy(struct engine *e, const struct caller *who, const struct store_session *s,
+		       void *arg, struct err *err)
 {
 	static const struct session_cause_opts why = { SESSION_CAUSE_REQUESTED,
 						       "its project was removed", NULL };
@@ -120,31 +121,22 @@ static int end_copy(struct engine *e, const struct caller *who, const struct sto
 	struct user_queue_ticket place;
 	int r;
 
+	(void)arg;
+	if (!is_copy(s))
+		return 0;
 	user_queue_join(&place, e, who, s->user); /* not in the middle of a switch */
 	r = session_destroy(e, who, &ref, &why, NULL, err);
 	user_queue_leave(&place);
 	return r;
 }
 
-/* Everybody's. Sessions that only have the project's name in their record are not ours to end. */
-static int end_copies(struct engine *e, const struct caller *who, const char *project,
-		      struct err *err)
+/* Deletes the working copies of all users. Other sessions that name the project stay. */
+static int delete_copies(struct engine *e, const struct caller *who, const char *project,
+			 struct err *err)
 {
 	struct store_session_filter f = { .tenant = who->tenant, .project = project };
-	struct store_page page = { .limit = 100 };
-	int r = 0;
 
-	do {
-		struct store_session_list l = { 0 };
-
-		r = session_list(e, &f, page, &l, err);
-		for (size_t i = 0; r == 0 && i < l.count; i++)
-			if (is_copy(&l.items[i]))
-				r = end_copy(e, who, &l.items[i], err);
-		page.after = l.next;
-		store_session_list_fini(&l);
-	} while (r == 0 && page.after);
-	return r;
+	return session_walk(e, who, &f, delete_copy, NULL, err);
 }
 
 /* Fragments that were saved as a snapshot; they go one by one, each with what it holds. */
@@ -176,7 +168,7 @@ int project_remove(struct engine *e, const struct caller *who, const char *user,
 	if (project_access(e, who, user, project, PROJECT_DELETE, &p, err) < 0)
 		return -1;
 	/* the record goes last: what was interrupted can be asked for again */
-	if (end_copies(e, who, p.id, err) < 0)
+	if (delete_copies(e, who, p.id, err) < 0)
 		return -1;
 	hook_crash("project:ended");
 	if (drop_snapshots(e, who, user, p.id, err) < 0)
@@ -187,5 +179,5 @@ int project_remove(struct engine *e, const struct caller *who, const char *user,
 	if (r < 0)
 		return err->code == ERR_NOT_FOUND ? project_not_found(err) : -1;
 	hook_crash("project:removed");
-	return end_copies(e, who, p.id, err); /* of a switch that was faster; there is no other */
+	return delete_copies(e, who, p.id, err); /* those of switches that ran meanwhile */
 }

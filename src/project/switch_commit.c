@@ -23,6 +23,7 @@
 #include "project/binding.h"
 #include "project/internal.h"
 #include "project/project_access.h"
+#include "project/session_walk.h"
 #include "project/switch_commit.h"
 #include "project/users.h"
 #include "session/session.h"
@@ -223,7 +224,8 @@ static int go_on(struct engine *e, const struct caller *who, const char *user, s
 	return finish(n, who, user, project, replaced, err);
 }
 
-static void clear_one(struct engine *e, const struct caller *who, const struct store_session *s)
+static int clear_mark(struct engine *e, const struct caller *who, const struct store_session *s,
+		      void *arg, struct err *err)
 {
 	static const struct session_cause_opts why = { SESSION_CAUSE_REPLACED,
 						       "left over from a switch of its user",
@@ -232,14 +234,17 @@ static void clear_one(struct engine *e, const struct caller *who, const struct s
 	struct err later; /* it keeps its mark */
 	struct session *n;
 
+	(void)arg;
+	(void)err;
 	if (s->state == SESSION_DESTROYING)
-		return; /* the sweep is at it */
+		return 0; /* the sweep finishes it */
 	if (s->nbindings == 0) {
 		(void)session_destroy(e, who, &ref, &why, NULL, &later);
 	} else if (session_lock(e, who->tenant, s->id, &n, &later) == 0) {
 		(void)set_mark(n, NULL, "kept", &later);
 		session_unlock(n);
 	}
+	return 0;
 }
 
 static void clear_marked(struct engine *e, const struct caller *who, const char *user,
@@ -248,19 +253,9 @@ static void clear_marked(struct engine *e, const struct caller *who, const char 
 	struct store_session_filter f = {
 		.tenant = who->tenant, .user = user, .meta_key = SWITCH_MARK, .meta_value = value
 	};
-	struct store_page page = { .limit = 100 };
 	struct err later;
 
-	do {
-		struct store_session_list l = { 0 };
-
-		if (session_list(e, &f, page, &l, &later) < 0)
-			return;
-		for (size_t i = 0; i < l.count; i++)
-			clear_one(e, who, &l.items[i]);
-		page.after = l.next;
-		store_session_list_fini(&l);
-	} while (page.after);
+	(void)session_walk(e, who, &f, clear_mark, NULL, &later);
 }
 
 /* Left-overs can wait for another time. A session the user is on that has not become the working
@@ -275,34 +270,29 @@ int switch_finish_pending(struct engine *e, const struct caller *who, const char
 	return 0;
 }
 
-static void recover_one(struct engine *e, const struct store_session *s)
+static int recover_user(struct engine *e, const struct caller *none, const struct store_session *s,
+			void *arg, struct err *err)
 {
 	struct caller who = { .tenant = s->tenant, .actor = "lodge" };
 	struct user_queue_ticket place;
 	struct err later; /* the user's next switch tries again */
 
+	(void)none;
+	(void)arg;
+	(void)err;
+	if (!*s->user)
+		return 0;
 	user_queue_join(&place, e, &who, s->user);
 	(void)switch_finish_pending(e, &who, s->user, &later);
 	user_queue_leave(&place);
+	return 0;
 }
 
 static int recover_marked(struct engine *e, const char *value, struct err *err)
 {
 	struct store_session_filter f = { .meta_key = SWITCH_MARK, .meta_value = value };
-	struct store_page page = { .limit = 100 };
 
-	do {
-		struct store_session_list l = { 0 };
-
-		if (session_list(e, &f, page, &l, err) < 0)
-			return -1;
-		for (size_t i = 0; i < l.count; i++)
-			if (*l.items[i].user)
-				recover_one(e, &l.items[i]);
-		page.after = l.next;
-		store_session_list_fini(&l);
-	} while (page.after);
-	return 0;
+	return session_walk(e, NULL, &f, recover_user, NULL, err);
 }
 
 int switch_recover(struct engine *e, struct err *err)

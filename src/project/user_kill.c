@@ -8,6 +8,7 @@
 #include "base/test_hook.h"
 #include "project/binding.h"
 #include "project/internal.h"
+#include "project/session_walk.h"
 #include "project/switch_commit.h"
 #include "project/users.h"
 
@@ -74,16 +75,20 @@ int user_kill_active_sandbox(struct engine *e, const struct caller *who, const c
 
 /* ---- many ---------------------------------------------------------------------------------- */
 
-static int add_one(struct engine *e, const struct caller *who, const struct store_session *s,
-		   struct kill_result_list *l)
+static int kill_listed(struct engine *e, const struct caller *who, const struct store_session *s,
+		       void *arg, struct err *err)
 {
-	struct kill_result *grown = realloc(l->items, (l->count + 1) * sizeof(*grown));
+	struct kill_result_list *l = arg;
+	struct kill_result *grown;
 	struct user_queue_ticket place;
-	struct err ignored; /* that one is told as failed */
+	struct err ignored; /* the result list counts it as failed */
 	int r;
 
+	if (!*s->user || s->state == SESSION_DESTROYING)
+		return 0;
+	grown = realloc(l->items, (l->count + 1) * sizeof(*grown));
 	if (!grown)
-		return -1;
+		return err_sys(err, ENOMEM, "clean-up");
 	l->items = grown;
 	user_queue_join(&place, e, who, s->user);
 	r = end(e, who, s, &grown[l->count], &ignored);
@@ -92,29 +97,6 @@ static int add_one(struct engine *e, const struct caller *who, const struct stor
 	*(r < 0 ? &l->failed : &l->killed) += 1;
 	l->projects += *s->project != '\0';
 	return 0;
-}
-
-static int end_sessions(struct engine *e, const struct caller *who, const char *user,
-			struct kill_result_list *l, struct err *err)
-{
-	struct store_session_filter f = { .tenant = who->tenant, .user = user };
-	struct store_page page = { .limit = 100 };
-	int r = 0;
-
-	do {
-		struct store_session_list found = { 0 };
-
-		r = session_list(e, &f, page, &found, err);
-		for (size_t i = 0; r == 0 && i < found.count; i++) {
-			const struct store_session *s = &found.items[i];
-
-			if (*s->user && s->state != SESSION_DESTROYING && add_one(e, who, s, l) < 0)
-				r = err_sys(err, ENOMEM, "clean-up");
-		}
-		page.after = found.next;
-		store_session_list_fini(&found);
-	} while (r == 0 && page.after);
-	return r;
 }
 
 /* Who still has a session, because it could not be ended, is still there. */
@@ -156,7 +138,8 @@ static int end_all(struct engine *e, const struct caller *who, const char *user,
 		   struct kill_result_list *ret, struct err *err)
 {
 	struct kill_result_list l = { 0 };
-	int r = end_sessions(e, who, user, &l, err);
+	struct store_session_filter f = { .tenant = who->tenant, .user = user };
+	int r = session_walk(e, who, &f, kill_listed, &l, err);
 
 	hook_crash("kill:ended");
 	if (r == 0)

@@ -174,25 +174,16 @@ void user_info_list_fini(struct user_info_list *l)
 	*l = (struct user_info_list){ 0 };
 }
 
-static int count_active(struct engine *e, const struct store_user *u, unsigned *ret,
-			struct err *err)
+static int count_active(struct engine *e, const struct store_user *u, int64_t *ret, struct err *err)
 {
 	struct store_session_filter f = { .tenant = u->tenant,
 					  .user = u->id,
 					  .states = SM_BIT(SESSION_ACTIVE) };
-	struct store_page page = { .limit = 100 };
+	int r = -1;
 
-	*ret = 0;
-	do {
-		struct store_session_list l = { 0 };
-
-		if (session_list(e, &f, page, &l, err) < 0)
-			return -1;
-		*ret += (unsigned)l.count;
-		page.after = l.next;
-		store_session_list_fini(&l);
-	} while (page.after);
-	return 0;
+	WITH_STORE(e, st)
+	r = st->session->count(st, &f, ret, err);
+	return r;
 }
 
 /* The project may be gone, or never have been one of ours. */
@@ -214,9 +205,11 @@ static int describe(struct engine *e, const struct caller *who, const struct sto
 {
 	struct user_info i = { .user = *u };
 	struct session_ref ref = { .kind = "user", .key = u->id };
+	int64_t active;
 
-	if (count_active(e, u, &i.active, err) < 0)
+	if (count_active(e, u, &active, err) < 0)
 		return -1;
+	i.active = (unsigned)active;
 	i.has_session = session_get(e, who, &ref, &i.session, err) == 0;
 	if (!i.has_session && err->code != ERR_NOT_FOUND)
 		return -1;
