@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys that lead to sessions of a user. */
+/* Keys that lead to a user's sessions. */
 #include "project/binding.h"
 
 #include <stdio.h>
@@ -29,7 +29,8 @@ int binding_of_copy(const char *user, const char *project, struct store_binding 
 	}
 	*to = '\0';
 	if (snprintf(key.key, sizeof(key.key), "%s/%s", escaped, project) >= (int)sizeof(key.key))
-		return err_set(err, ERR_INVALID, "user: too many '/' and '%%'");
+		return err_set(err, ERR_INVALID,
+			       "user: too long, because '/' and '%%' take three bytes each");
 	*ret = key;
 	return 0;
 }

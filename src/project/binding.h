@@ -4,11 +4,11 @@
 
 #include "engine/internal.h"
 
-/* The session a user is on, and the user's working copy of a project. */
+/* The keys of a user's active session and of the user's working copy of a project. */
 struct store_binding binding_of_user(const char *user);
 int binding_of_copy(const char *user, const char *project, struct store_binding *ret,
 		    struct err *err);
-/* The session's id, or "". */
+/* Returns the session's id, or "" if the key is unbound. */
 int binding_find_session(struct engine *e, const struct caller *who,
 			 const struct store_binding *key, char ret[STORE_ID], struct err *err);
 

@@ -7,7 +7,7 @@
 #include "engine/name_check.h"
 #include "project/project.h"
 
-/* ---- order --------------------------------------------------------------------------------- */
+/* ---- order ------------------------------------------------------------------------------- */
 
 /* What changes where a user is happens one after the other, in the order in which it was asked:
  * the last one wins. A turn (name_lock) does not keep an order. */

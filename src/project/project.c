@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Projects, and who may do what with them. */
+/* Creating, listing and deleting projects. */
 #include "project/project.h"
 
 #include <errno.h>
@@ -16,15 +16,15 @@
 #include "project/team.h"
 #include "project/users.h"
 
-/* ---- adding and looking -------------------------------------------------------------------- */
+/* ---- creating and listing ---------------------------------------------------------------- */
 
-static int add(struct store *st, const char *user, struct store_project *p, struct err *err)
+static int add_project(struct store *st, const char *user, struct store_project *p, struct err *err)
 {
-	struct store_project there;
+	struct store_project existing;
 
-	/* before the team is touched */
-	if (st->project->get(st, p->tenant, p->id, &there, err) == 0)
-		return err_set(err, ERR_CONFLICT, "Project %s is there already", p->id);
+	/* before the team changes */
+	if (st->project->get(st, p->tenant, p->id, &existing, err) == 0)
+		return err_set(err, ERR_CONFLICT, "project %s already exists", p->id);
 	if (err->code != ERR_NOT_FOUND)
 		return -1;
 	if (*p->team && team_create_owner(st, p->tenant, p->team, user, err) < 0)
@@ -33,29 +33,29 @@ static int add(struct store *st, const char *user, struct store_project *p, stru
 }
 
 int project_add(struct engine *e, const struct caller *who, const char *user,
-		const struct project_opts *want, struct store_project *ret, struct err *err)
+		const struct project_opts *opts, struct store_project *ret, struct err *err)
 {
 	struct store_project p = { .created_at = engine_now(e) };
-	bool named = want->id && *want->id, grouped = want->team && *want->team;
+	bool has_id = opts->id && *opts->id, has_team = opts->team && *opts->team;
 	int r = -1;
 
 	if (name_check("user", user, STORE_USER, err) < 0 ||
-	    (named && name_check_id("id", want->id, sizeof(p.id), err) < 0) ||
-	    name_check("name", want->name, sizeof(p.name), err) < 0 ||
-	    (grouped && name_check_id("team", want->team, sizeof(p.team), err) < 0))
+	    (has_id && name_check_id("id", opts->id, sizeof(p.id), err) < 0) ||
+	    name_check("name", opts->name, sizeof(p.name), err) < 0 ||
+	    (has_team && name_check_id("team", opts->team, sizeof(p.team), err) < 0))
 		return -1;
 	snprintf(p.tenant, sizeof(p.tenant), "%s", who->tenant);
-	snprintf(p.name, sizeof(p.name), "%s", want->name);
+	snprintf(p.name, sizeof(p.name), "%s", opts->name);
 	snprintf(p.owner, sizeof(p.owner), "%s", user);
-	snprintf(p.team, sizeof(p.team), "%s", want->team ? want->team : "");
-	if (named)
-		snprintf(p.id, sizeof(p.id), "%s", want->id);
+	snprintf(p.team, sizeof(p.team), "%s", opts->team ? opts->team : "");
+	if (has_id)
+		snprintf(p.id, sizeof(p.id), "%s", opts->id);
 	else if (id_generate("prj_", p.id, err) < 0)
 		return -1;
 	if (user_ensure(e, who, user, err) < 0)
 		return -1;
 	WITH_STORE(e, st)
-	r = add(st, user, &p, err);
+	r = add_project(st, user, &p, err);
 	if (r < 0)
 		return -1;
 	*ret = p;
@@ -96,7 +96,7 @@ int project_owner(struct engine *e, const struct caller *who, const char *projec
 	return 0;
 }
 
-/* ---- removing ------------------------------------------------------------------------------ */
+/* ---- deleting ---------------------------------------------------------------------------- */
 
 static bool is_copy(const struct store_session *s)
 {
@@ -116,7 +116,7 @@ static int delete_copy(struct engine *e, const struct caller *who, const struct 
 		       void *arg, struct err *err)
 {
 	static const struct session_cause_opts why = { SESSION_CAUSE_REQUESTED,
-						       "its project was removed", NULL };
+						       "its project was deleted", NULL };
 	struct session_ref ref = { .id = s->id };
 	struct user_queue_ticket place;
 	int r;
@@ -139,9 +139,10 @@ static int delete_copies(struct engine *e, const struct caller *who, const char 
 	return session_walk(e, who, &f, delete_copy, NULL, err);
 }
 
-/* Fragments that were saved as a snapshot; they go one by one, each with what it holds. */
-static int drop_snapshots(struct engine *e, const struct caller *who, const char *user,
-			  const char *project, struct err *err)
+/* Deletes fragments that refer to a snapshot one by one, because fragment_remove() may have to
+ * delete the snapshot too. */
+static int delete_snapshot_fragments(struct engine *e, const struct caller *who, const char *user,
+				     const char *project, struct err *err)
 {
 	struct store_page page = { .limit = 100 };
 	int r = 0;
@@ -167,11 +168,11 @@ int project_remove(struct engine *e, const struct caller *who, const char *user,
 
 	if (project_access(e, who, user, project, PROJECT_DELETE, &p, err) < 0)
 		return -1;
-	/* the record goes last: what was interrupted can be asked for again */
+	/* the record is deleted last, so that an interrupted call can be repeated */
 	if (delete_copies(e, who, p.id, err) < 0)
 		return -1;
 	hook_crash("project:ended");
-	if (drop_snapshots(e, who, user, p.id, err) < 0)
+	if (delete_snapshot_fragments(e, who, user, p.id, err) < 0)
 		return -1;
 	hook_crash("project:dropped");
 	WITH_STORE(e, st)

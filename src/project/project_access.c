@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who may view, save and delete what is in a project. */
+/* Rights on a project, by ownership and team role. */
 #include "project/project_access.h"
 
 #include <string.h>
@@ -13,9 +13,9 @@ int project_not_found(struct err *err)
 	return err_set(err, ERR_NOT_FOUND, "Project not found");
 }
 
-/* Who has nothing to do with a project cannot tell it from one that is not there. */
-static int access_in(struct store *st, const char *tenant, const char *user, const char *project,
-		     enum project_right right, struct store_project *ret, struct err *err)
+/* A user without any right gets the same error as for a project that does not exist. */
+static int check_access(struct store *st, const char *tenant, const char *user, const char *project,
+			enum project_right right, struct store_project *ret, struct err *err)
 {
 	int role = 0;
 
@@ -47,7 +47,7 @@ int project_access(struct engine *e, const struct caller *who, const char *user,
 	if (!project || !*project || strlen(project) >= STORE_ID)
 		return project_not_found(err);
 	WITH_STORE(e, st)
-	r = access_in(st, who->tenant, user, project, right, &p, err);
+	r = check_access(st, who->tenant, user, project, right, &p, err);
 	if (r == 0 && ret)
 		*ret = p;
 	return r;

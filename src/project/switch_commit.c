@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The moment of a switch: two keys of a user lead to another session, in an order that a crash at
- * any point leaves in one of two states, both of which switch_finish_pending() knows what to do
- * with.
+/* The commit of a switch binds two keys of a user to another session, in an order that leaves one
+ * of two states after a crash at any point. switch_finish_pending() handles both.
  *
- *   a new session has the mark "pending"
- *   the user's key leads to it, and the user's record says so    <- here it has taken place
- *   the old working copy, if there is one, has the mark "replaced"
- *   the working copy's key leads to the new one
- *   the new one's mark goes
+ *   1. the new session has the mark "pending"
+ *   2. the user's key and the user's record refer to it: the switch has taken place
+ *   3. the old working copy, if there is one, gets the mark "replaced"
+ *   4. the key of the working copy leads to the new session
+ *   5. the new session loses its mark
  *
- * One with a mark and no key is removed. One with a mark that the user's key leads to goes the rest
- * of the way. Nobody's work is in a session that has a mark and no key: it was never handed out, or
- * the user asked for another in its place.
+ * A session with a mark and no key is deleted. A session with a mark that the user's key leads to
+ * continues at step 3. No work is lost with a session that has a mark and no key: either no caller
+ * ever saw it, or the user has replaced it.
  *
- * Two turns are held at once here, of sessions of one user. Nobody else takes two by waiting, and
- * one user's are only taken by the first in that user's line. */
+ * This file holds the locks of two sessions of one user at once. No other code waits for a second
+ * session lock, and only the head of the user's queue gets here. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,15 +29,15 @@
 
 enum { RACES_MAX = 8 };
 
-/* ---- keys ---------------------------------------------------------------------------------- */
+/* ---- keys -------------------------------------------------------------------------------- */
 
-/* Where a user goes with a key: both or neither. */
-struct whereabouts {
+/* Written in one transaction with the user's key. */
+struct active_project {
 	const char *user, *project, *fragment;
 };
 
 static int rebind(struct store *st, const char *tenant, const struct store_binding *key,
-		  const char *from, const char *to, const struct whereabouts *at, int64_t now,
+		  const char *from, const char *to, const struct active_project *at, int64_t now,
 		  struct err *err)
 {
 	struct store_project p;
@@ -46,7 +45,7 @@ static int rebind(struct store *st, const char *tenant, const struct store_bindi
 
 	if (!at)
 		return st->session->rebind(st, tenant, key, from, to, NULL, err);
-	/* it may have been removed since it was looked at */
+	/* the project may have been deleted since it was checked */
 	if (st->project->get(st, tenant, at->project, &p, err) < 0)
 		return err->code == ERR_NOT_FOUND ? project_not_found(err) : -1;
 	if (user_load(st, tenant, at->user, now, &u, err) < 0)
@@ -58,18 +57,19 @@ static int rebind(struct store *st, const char *tenant, const struct store_bindi
 	return st->session->rebind(st, tenant, key, from, to, &u, err);
 }
 
-/* The store raised its version behind the entry's back. */
-static void reload(struct session *n)
+/* The store has raised the version of the record. */
+static void reload_record(struct session *n)
 {
 	struct err ignored;
 
 	if (n && session_reload(n, &ignored) < 0)
-		session_forget(n); /* whoever has the next turn reads it */
+		session_forget(n); /* the next lock reads it from the store */
 }
 
-/* One try. 1: somebody else moved the key, or ended the session it led to, meanwhile. */
-static int try_point(struct session *n, const struct caller *who, const struct store_binding *key,
-		     const struct whereabouts *at, char ret_was[STORE_ID], struct err *err)
+/* 1: the key was rebound, or the session it led to was destroyed, meanwhile: try again. */
+static int try_bind_key(struct session *n, const struct caller *who,
+			const struct store_binding *key, const struct active_project *at,
+			char ret_was[STORE_ID], struct err *err)
 {
 	auto_call(session_unlock) struct session *from = NULL;
 	struct engine *e = n->engine;
@@ -90,30 +90,30 @@ static int try_point(struct session *n, const struct caller *who, const struct s
 	if (r < 0)
 		return err->code == ERR_CONFLICT ? 1 : -1;
 	snprintf(ret_was, STORE_ID, "%s", other ? was : "");
-	reload(n);
-	reload(from);
+	reload_record(n);
+	reload_record(from);
 	return 0;
 }
 
-/* The key leads to n afterwards; *ret_was is where it led before, "" if nowhere else. */
-static int point(struct session *n, const struct caller *who, const struct store_binding *key,
-		 const struct whereabouts *at, char ret_was[STORE_ID], struct err *err)
+/* Makes the key lead to n. *ret_was is the session it led to before, "" if none or n. */
+static int bind_key(struct session *n, const struct caller *who, const struct store_binding *key,
+		    const struct active_project *at, char ret_was[STORE_ID], struct err *err)
 {
 	int r = 1;
 
 	for (int i = 0; r > 0 && i < RACES_MAX; i++)
-		r = try_point(n, who, key, at, ret_was, err);
+		r = try_bind_key(n, who, key, at, ret_was, err);
 	return r ? -1 : 0;
 }
 
-/* ---- marks --------------------------------------------------------------------------------- */
+/* ---- marks ------------------------------------------------------------------------------- */
 
 static bool has_mark(const struct store_session *s, const char *mark)
 {
 	return s->metadata && strcmp(s->metadata, mark) == 0;
 }
 
-/* NULL: none. */
+/* mark NULL: removes it. */
 static int set_mark(struct session *n, const char *mark, const char *event, struct err *err)
 {
 	auto_fini(store_session_fini) struct store_session s = { 0 };
@@ -123,7 +123,7 @@ static int set_mark(struct session *n, const char *mark, const char *event, stru
 	free(s.metadata);
 	s.metadata = mark ? strdup(mark) : NULL;
 	if (mark && !s.metadata)
-		return err_set(err, ERR_LIMIT, "no memory");
+		return err_set(err, ERR_LIMIT, "out of memory");
 	return session_update(n, &s, event, err);
 }
 
@@ -137,11 +137,11 @@ static int mark_replaced(struct session *n, const struct caller *who, const char
 	return set_mark(old, SWITCH_REPLACED, "replaced", err);
 }
 
-/* ---- the swap ------------------------------------------------------------------------------ */
+/* ---- committing -------------------------------------------------------------------------- */
 
-/* What comes after the user's key: n takes the place of the working copy. */
-static int finish(struct session *n, const struct caller *who, const char *user,
-		  const char *project, char ret_replaced[STORE_ID], struct err *err)
+/* Steps 3 to 5: n becomes the working copy. */
+static int replace_copy(struct session *n, const struct caller *who, const char *user,
+			const char *project, char ret_replaced[STORE_ID], struct err *err)
 {
 	struct store_binding key;
 	char old[STORE_ID];
@@ -152,24 +152,24 @@ static int finish(struct session *n, const struct caller *who, const char *user,
 	if (*old && strcmp(old, n->id) != 0 && mark_replaced(n, who, old, err) < 0)
 		return -1;
 	hook_crash("switch:marked");
-	if (point(n, who, &key, NULL, ret_replaced, err) < 0)
+	if (bind_key(n, who, &key, NULL, ret_replaced, err) < 0)
 		return -1;
 	hook_crash("switch:copied");
 	return set_mark(n, NULL, "kept", err);
 }
 
-/* The keys of a session have no event of their own. */
-static void tell(struct session *n, const struct caller *who, const char *from)
+/* Rebinding a key writes no event by itself. */
+static void append_event(struct session *n, const struct caller *who, const char *from)
 {
 	struct store_event ev = { .kind = "switch", .version = n->rec.version };
-	struct err ignored; /* the move itself is in the store */
+	struct err ignored; /* the switch itself is stored */
 
 	snprintf(ev.tenant, sizeof(ev.tenant), "%s", who->tenant);
 	snprintf(ev.session, sizeof(ev.session), "%s", n->id);
 	snprintf(ev.cause.code, sizeof(ev.cause.code), "%s",
 		 session_cause_name(SESSION_CAUSE_REQUESTED));
-	snprintf(ev.cause.text, sizeof(ev.cause.text), "%s%s", *from ? "its user came from " : "",
-		 from);
+	snprintf(ev.cause.text, sizeof(ev.cause.text), "%s%s",
+		 *from ? "switched from session " : "", from);
 	snprintf(ev.cause.actor, sizeof(ev.cause.actor), "%s", who->actor ? who->actor : "");
 	ev.cause.at = engine_now(n->engine);
 	WITH_STORE(n->engine, st)
@@ -182,7 +182,7 @@ int switch_commit(struct engine *e, const struct caller *who, const char *user, 
 	auto_call(session_unlock) struct session *n = NULL;
 	struct store_binding key = binding_of_user(user);
 	char project[STORE_ID], fragment[STORE_ID];
-	struct whereabouts at = { .user = user, .project = project, .fragment = fragment };
+	struct active_project at = { .user = user, .project = project, .fragment = fragment };
 	struct switch_commit_result out = { .previous = "" };
 	struct err later;
 	bool is_new;
@@ -193,20 +193,21 @@ int switch_commit(struct engine *e, const struct caller *who, const char *user, 
 	memcpy(fragment, n->rec.fragment, sizeof(fragment));
 	memcpy(out.sandbox, n->rec.sandbox, sizeof(out.sandbox));
 	is_new = has_mark(&n->rec, SWITCH_PENDING);
-	if (point(n, who, &key, &at, out.previous, err) < 0)
+	if (bind_key(n, who, &key, &at, out.previous, err) < 0)
 		return -1;
 	hook_crash("switch:pointed");
-	tell(n, who, out.previous);
-	/* what does not work now is made up for by the next switch, or the next start */
+	append_event(n, who, out.previous);
+	/* after a failure the next switch or startup continues here */
 	if (is_new)
-		(void)finish(n, who, user, project, out.replaced, &later);
+		(void)replace_copy(n, who, user, project, out.replaced, &later);
 	*ret = out;
 	return 0;
 }
 
-/* ---- after a crash or a failure ------------------------------------------------------------ */
+/* ---- recovery ---------------------------------------------------------------------------- */
 
-static int go_on(struct engine *e, const struct caller *who, const char *user, struct err *err)
+static int continue_switch(struct engine *e, const struct caller *who, const char *user,
+			   struct err *err)
 {
 	auto_call(session_unlock) struct session *n = NULL;
 	struct store_binding key = binding_of_user(user);
@@ -221,17 +222,17 @@ static int go_on(struct engine *e, const struct caller *who, const char *user, s
 	if (!has_mark(&n->rec, SWITCH_PENDING))
 		return 0;
 	memcpy(project, n->rec.project, sizeof(project));
-	return finish(n, who, user, project, replaced, err);
+	return replace_copy(n, who, user, project, replaced, err);
 }
 
 static int clear_mark(struct engine *e, const struct caller *who, const struct store_session *s,
 		      void *arg, struct err *err)
 {
 	static const struct session_cause_opts why = { SESSION_CAUSE_REPLACED,
-						       "left over from a switch of its user",
+						       "left over from an interrupted switch",
 						       "lodge" };
 	struct session_ref ref = { .id = s->id };
-	struct err later; /* it keeps its mark */
+	struct err later; /* it keeps its mark, so the next call tries again */
 	struct session *n;
 
 	(void)arg;
@@ -258,12 +259,12 @@ static void clear_marked(struct engine *e, const struct caller *who, const char 
 	(void)session_walk(e, who, &f, clear_mark, NULL, &later);
 }
 
-/* Left-overs can wait for another time. A session the user is on that has not become the working
- * copy cannot: without the user's key nothing would lead to it. */
+/* Clearing marks may fail and wait for the next call. An active session that is not the working
+ * copy yet must not: without the user's key no key would lead to it. */
 int switch_finish_pending(struct engine *e, const struct caller *who, const char *user,
 			  struct err *err)
 {
-	if (go_on(e, who, user, err) < 0)
+	if (continue_switch(e, who, user, err) < 0)
 		return -1;
 	clear_marked(e, who, user, "pending");
 	clear_marked(e, who, user, "replaced");

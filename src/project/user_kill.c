@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ending what users have: one, all of one user's, all of everybody's. */
+/* Deleting sessions of users: the active one, all of one user, all of all users. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,11 +18,11 @@ void kill_result_list_fini(struct kill_result_list *l)
 	*l = (struct kill_result_list){ 0 };
 }
 
-static int end(struct engine *e, const struct caller *who, const struct store_session *s,
-	       struct kill_result *ret, struct err *err)
+static int kill_session(struct engine *e, const struct caller *who, const struct store_session *s,
+			struct kill_result *ret, struct err *err)
 {
 	static const struct session_cause_opts why = { SESSION_CAUSE_REQUESTED,
-						       "its user's sandboxes were ended", NULL };
+						       "its user's sandboxes were killed", NULL };
 	struct session_ref ref = { .id = s->id };
 	int r = session_destroy(e, who, &ref, &why, NULL, err);
 
@@ -33,7 +33,7 @@ static int end(struct engine *e, const struct caller *who, const struct store_se
 	return r;
 }
 
-/* ---- the one a user is on ------------------------------------------------------------------ */
+/* ---- the active session ------------------------------------------------------------------ */
 
 static int kill_active(struct engine *e, const struct caller *who, const char *user,
 		       struct kill_result *ret, struct err *err)
@@ -46,7 +46,7 @@ static int kill_active(struct engine *e, const struct caller *who, const char *u
 	if (r < 0 && err->code != ERR_NOT_FOUND)
 		return -1;
 	if (r == 0) {
-		r = end(e, who, &s, &k, err);
+		r = kill_session(e, who, &s, &k, err);
 		store_session_fini(&s);
 		if (r < 0)
 			return -1;
@@ -73,7 +73,7 @@ int user_kill_active_sandbox(struct engine *e, const struct caller *who, const c
 	return r;
 }
 
-/* ---- many ---------------------------------------------------------------------------------- */
+/* ---- many -------------------------------------------------------------------------------- */
 
 static int kill_listed(struct engine *e, const struct caller *who, const struct store_session *s,
 		       void *arg, struct err *err)
@@ -91,7 +91,7 @@ static int kill_listed(struct engine *e, const struct caller *who, const struct 
 		return err_sys(err, ENOMEM, "clean-up");
 	l->items = grown;
 	user_queue_join(&place, e, who, s->user);
-	r = end(e, who, s, &grown[l->count], &ignored);
+	r = kill_session(e, who, s, &grown[l->count], &ignored);
 	user_queue_leave(&place);
 	l->count++;
 	*(r < 0 ? &l->failed : &l->killed) += 1;
@@ -99,9 +99,9 @@ static int kill_listed(struct engine *e, const struct caller *who, const struct 
 	return 0;
 }
 
-/* Who still has a session, because it could not be ended, is still there. */
-static int leave_if_gone(struct engine *e, const struct caller *who, const char *user,
-			 struct err *err)
+/* A session that could not be deleted stays the user's active one. */
+static int clear_location(struct engine *e, const struct caller *who, const char *user,
+			  struct err *err)
 {
 	struct store_binding key = binding_of_user(user);
 	char session[STORE_ID];
@@ -116,7 +116,7 @@ static int leave_if_gone(struct engine *e, const struct caller *who, const char 
 	return r;
 }
 
-static int leave_all(struct engine *e, const struct caller *who, struct err *err)
+static int clear_locations(struct engine *e, const struct caller *who, struct err *err)
 {
 	struct store_page page = { .limit = 100 };
 	int r = 0;
@@ -127,15 +127,15 @@ static int leave_all(struct engine *e, const struct caller *who, struct err *err
 		WITH_STORE(e, st)
 		r = st->user->list(st, who->tenant, page, &l, err);
 		for (size_t i = 0; r == 0 && i < l.count; i++)
-			r = leave_if_gone(e, who, l.items[i].id, err);
+			r = clear_location(e, who, l.items[i].id, err);
 		page.after = l.next;
 		store_user_list_fini(&l);
 	} while (r == 0 && page.after);
 	return r;
 }
 
-static int end_all(struct engine *e, const struct caller *who, const char *user,
-		   struct kill_result_list *ret, struct err *err)
+static int kill_all(struct engine *e, const struct caller *who, const char *user,
+		    struct kill_result_list *ret, struct err *err)
 {
 	struct kill_result_list l = { 0 };
 	struct store_session_filter f = { .tenant = who->tenant, .user = user };
@@ -143,7 +143,7 @@ static int end_all(struct engine *e, const struct caller *who, const char *user,
 
 	hook_crash("kill:ended");
 	if (r == 0)
-		r = user ? leave_if_gone(e, who, user, err) : leave_all(e, who, err);
+		r = user ? clear_location(e, who, user, err) : clear_locations(e, who, err);
 	if (r < 0) {
 		kill_result_list_fini(&l);
 		return -1;
@@ -155,11 +155,12 @@ static int end_all(struct engine *e, const struct caller *who, const char *user,
 int user_kill_sandboxes(struct engine *e, const struct caller *who, const char *user,
 			struct kill_result_list *ret, struct err *err)
 {
-	return name_check("user", user, STORE_USER, err) < 0 ? -1 : end_all(e, who, user, ret, err);
+	return name_check("user", user, STORE_USER, err) < 0 ? -1
+							     : kill_all(e, who, user, ret, err);
 }
 
 int user_kill_all_sandboxes(struct engine *e, const struct caller *who,
 			    struct kill_result_list *ret, struct err *err)
 {
-	return end_all(e, who, NULL, ret, err);
+	return kill_all(e, who, NULL, ret, err);
 }
