@@ -2,10 +2,11 @@
 /* What a sandbox says about itself: whatever it is, the store can keep what is made of it, and no
  * secret is in there. */
 #include <jansson.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "template/environment.h"
+#include "template/environment_parse.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

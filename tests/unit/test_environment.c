@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a sandbox says about itself: what is kept of it, and what never is. */
-#include "template/environment.h"
+#include "template/environment_parse.h"
 
 #include <stdlib.h>
 
