@@ -8,6 +8,7 @@
 
 #include "admit/policy_rules.h"
 #include "machine/exec.h"
+#include "exec/command_policy.h"
 
 /* ---- the record ------------------------------------------------------------------------------ */
 

@@ -22,6 +22,7 @@
 #include "session/reconcile.h"
 #include "session/resume.h"
 #include "session/session.h"
+#include "exec/command_policy.h"
 
 enum { OUTPUT_DEFAULT = 1 << 20 };
 

@@ -15,6 +15,7 @@
 #include "exec/exec_start.h"
 #include "machine/machine.h"
 #include "session/session.h"
+#include "exec/side_conn.h"
 
 enum {
 	WAIT_MS = 30000, /* until one of SIDE_CONNS_MAX is closed */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/lib.h"
+#include "exec/side_conn.h"
 
 /* One call: the loan, who it is for, and the path as the sandbox is told. */
 struct at {

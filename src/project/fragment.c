@@ -13,6 +13,7 @@
 #include "project/mem_gate.h"
 #include "project/switch_commit.h"
 #include "project/users.h"
+#include "snapshot/snapshot.h"
 
 DEFINE_AUTO(struct store_file_list *, store_file_list_fini);
 

@@ -15,6 +15,7 @@
 #include "project/internal.h"
 #include "project/fragment_restore.h"
 #include "project/mem_gate.h"
+#include "exec/side_conn.h"
 
 enum {
 	BLOCK = 512,

@@ -12,6 +12,7 @@
 #include "session/hibernate.h"
 #include "session/resume.h"
 #include "session/session.h"
+#include "snapshot/fork.h"
 
 enum { FORKS_MAX = 1000, DESTROY_ATTEMPTS = 3 };
 

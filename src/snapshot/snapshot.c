@@ -17,6 +17,7 @@
 #include "session/resume.h"
 #include "session/session.h"
 #include "session/session_spec.h"
+#include "snapshot/snapshot.h"
 
 enum {
 	BUSY_MS = 20000, /* the keeper limits concurrent jobs */

@@ -14,6 +14,8 @@
 #include "proc.h"
 #include "engine/engine.h"
 #include "machine/exec.h"
+#include "snapshot/snapshot.h"
+#include "snapshot/fork.h"
 
 enum { SETTLE_US = 300000, CROWD = 5000 };
 

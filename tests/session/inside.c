@@ -11,6 +11,7 @@
 #include "driver.h"
 #include "sandbox/files_client.h"
 #include "machine/exec.h"
+#include "exec/side_conn.h"
 
 enum { READ_MAX = 64 << 20 };
 

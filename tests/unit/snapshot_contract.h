@@ -4,6 +4,8 @@
 #define LODGE_TESTS_SESSION_SNAPSHOT_CONTRACT_H
 
 #include "snapshot_cases.h"
+#include "snapshot/snapshot.h"
+#include "snapshot/fork.h"
 
 #include <signal.h>
 

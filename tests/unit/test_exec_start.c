@@ -8,6 +8,7 @@
 
 #include "sandbox/files_client.h"
 #include "machine/exec_record.h"
+#include "exec/side_conn.h"
 
 /* ---- one command ---------------------------------------------------------------------------- */
 

@@ -10,6 +10,8 @@
 #include "engine/keeper_conn.h"
 #include "project/users.h"
 #include "switch_fixture.h"
+#include "exec/side_conn.h"
+#include "snapshot/snapshot.h"
 
 /* ---- going there and back ------------------------------------------------------------------ */
 

@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 
 #include "layers/layers.h"
+#include "snapshot/snapshot.h"
+#include "snapshot/snapshot_archive.h"
 
 /* Everything an ordinary user can make, and takes away from the template. */
 static const char build_text[] =
