@@ -461,17 +461,17 @@ int exec_start(struct engine *e, const struct caller *who, const struct session_
 	       enum session_outcome *ret_outcome, struct err *err)
 {
 	struct launch s = { .who = who, .opts = opts };
-	struct user_slot turn = { 0 };
+	struct user_slot slot = { 0 };
 	struct exec_handle *x;
 
 	if (check_opts(opts, err) < 0 || id_generate("exe_", s.id, err) < 0 ||
-	    session_lock_for_use(e, who, ref, !opts->no_resume, &s.n, &turn, err) < 0)
+	    session_lock_for_use(e, who, ref, !opts->no_resume, &s.n, &slot, err) < 0)
 		return -1;
 	x = check_started_before(s.n, opts, err) < 0 ||
 			    policy_check_exec(e, &s.n->rec, opts, &s.rules, err) < 0
 		    ? NULL
 		    : launch_exec(&s, err);
-	user_slot_release(&turn);
+	user_slot_release(&slot);
 	shell_rules_fini(&s.rules);
 	if (s.used) {
 		x = open_first_use(&s, err);

@@ -144,10 +144,10 @@ static int try_open(struct engine *e, const struct caller *who, const struct ses
 		    bool resume, struct side_conn *conn, enum session_outcome *outcome,
 		    struct err *err)
 {
-	auto_fini(user_slot_release) struct user_slot turn = { 0 };
+	auto_fini(user_slot_release) struct user_slot slot = { 0 };
 	auto_call(session_unlock) struct session *n = NULL;
 
-	if (session_lock_for_use(e, who, ref, resume, &n, &turn, err) < 0 ||
+	if (session_lock_for_use(e, who, ref, resume, &n, &slot, err) < 0 ||
 	    session_ensure_running(n, who, resume, outcome, err) < 0)
 		return -1;
 	return acquire(n, false, conn, err);

@@ -116,7 +116,7 @@ static int create_fork(struct session *n, const char *layer, const struct store_
 {
 	struct store_event ev = { .kind = "fork" };
 	auto_fini(store_session_fini) struct store_session s = { 0 };
-	auto_call(session_unlock) struct session *made = NULL;
+	auto_call(session_unlock) struct session *fork = NULL;
 
 	snprintf(ev.cause.code, sizeof(ev.cause.code), "%s",
 		 session_cause_name(SESSION_CAUSE_REQUESTED));
@@ -127,14 +127,14 @@ static int create_fork(struct session *n, const char *layer, const struct store_
 	    quota_check(n->engine, &s, true, true, err) < 0)
 		return -1;
 	/* no caller knows the new session yet, so its lock is free */
-	if (session_create(n->engine, &s, &ev, false, &made, err) < 0)
+	if (session_create(n->engine, &s, &ev, false, &fork, err) < 0)
 		return key && err->code == ERR_CONFLICT
 			       ? err_ctx(err, "%s '%.64s'", key->kind, key->key)
 			       : -1;
-	return store_session_copy(&made->rec, ret, err);
+	return store_session_copy(&fork->rec, ret, err);
 }
 
-static void destroy_forks(struct engine *e, const struct caller *who, struct store_session *made,
+static void destroy_forks(struct engine *e, const struct caller *who, struct store_session *forks,
 			  unsigned count)
 {
 	struct session_cause_opts why = { SESSION_CAUSE_ERROR,
@@ -142,10 +142,10 @@ static void destroy_forks(struct engine *e, const struct caller *who, struct sto
 	struct err ignored;
 
 	for (unsigned i = 0; i < count; i++) {
-		struct session_ref ref = { .id = made[i].id };
+		struct session_ref ref = { .id = forks[i].id };
 
 		(void)session_destroy(e, who, &ref, &why, NULL, &ignored);
-		store_session_fini(&made[i]);
+		store_session_fini(&forks[i]);
 	}
 }
 
@@ -168,25 +168,25 @@ int session_fork(struct engine *e, const struct caller *who, const struct sessio
 		 struct store_session *ret, struct err *err)
 {
 	auto_call(session_unlock) struct session *n = NULL;
-	auto_free struct store_session *made = NULL;
+	auto_free struct store_session *forks = NULL;
 	char holder[STORE_ID], layer[STORE_ID];
 	int r;
 
 	if (count < 1 || count > FORKS_MAX)
 		return err_set(err, ERR_INVALID, "count: must be between 1 and %d, not %u",
 			       FORKS_MAX, count);
-	made = calloc(count, sizeof(*made));
-	if (!made)
+	forks = calloc(count, sizeof(*forks));
+	if (!forks)
 		return err_set(err, ERR_LIMIT, "out of memory for %u sessions", count);
 	if (session_lock_reconciled(e, who, ref, 0, &n, err) < 0 ||
 	    id_generate("fork:", holder, err) < 0 ||
 	    hold_source(n, who, snapshot, holder, layer, err) < 0)
 		return -1;
 	hook_crash("fork:held");
-	r = create_forks(n, who, layer, count, keys, made, err);
+	r = create_forks(n, who, layer, count, keys, forks, err);
 	layers_release(e, layer, holder);
 	if (r == 0)
-		memcpy(ret, made, count * sizeof(*made));
+		memcpy(ret, forks, count * sizeof(*forks));
 	return r;
 }
 
