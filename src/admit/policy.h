@@ -37,10 +37,6 @@ int policy_limits(const struct store_policy *p, struct template *ret, struct err
  * allow. What its text does not tell the kernel sees to: with a list of what is allowed the command
  * cannot execute anything else, where there is Landlock. */
 
-/* store_policy.commands from a JSON object (NULL: nothing is said), and back: *ret is for
- * shell_rules_fini(). */
-int policy_set_commands(struct store_policy *p, const char *json, struct err *err);
-int policy_commands(const struct store_policy *p, struct shell_rules *ret, struct err *err);
 /* The word that a command was refused for. */
 struct policy_refusal {
 	char policy[STORE_NAME]; /* "": nothing was refused */
@@ -49,15 +45,5 @@ struct policy_refusal {
 	unsigned line, column; /* 0: it is not in the text, but in the environment */
 	char reason[SHELL_TOLD_MAX];
 };
-
-/* What the policy says of a bash text, word by word. */
-struct policy_verdict {
-	struct shell_rules rules;
-	struct shell_words words; /* shell_put_verdict() tells of them */
-};
-int policy_check_command(struct engine *e, const char *tenant, const char *name, const char *text,
-			 struct policy_verdict *ret, struct err *err);
-void policy_verdict_fini(struct policy_verdict *v);
-DEFINE_AUTO(struct policy_verdict *, policy_verdict_fini);
 
 #endif

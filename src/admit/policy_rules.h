@@ -23,15 +23,6 @@ int policy_rules_check(const struct policy_rules *r, const struct template *aske
 /* The time, or the policy's where there is none or it is shorter. 0: nothing said. */
 int64_t policy_rules_clamp_ms(int64_t wanted, int64_t most);
 
-/* Of a command that is about to start in a session under a policy: ERR_DENIED with sys ENOEXEC, and
- * *refusal if that is not NULL. *ret, for shell_rules_fini(), are the rules it runs under. */
-struct exec_opts;
-int policy_check_exec(struct engine *e, const struct store_session *s, const struct exec_opts *w,
-		      struct shell_rules *ret, struct err *err);
-/* What it may execute, as AGENT_ONLY has it; NULL: anything. The caller's. */
-int policy_exec_allowlist(const struct shell_rules *r, const struct exec_opts *w,
-			  const struct template *t, char **ret, struct err *err);
-
 /* One at a time changes what templates and policies there are. */
 #define TEMPLATES_LOCK_NAME "templates"
 

@@ -91,7 +91,7 @@ int api_new(const struct api_opts *opts, struct api **ret, struct err *err)
 	pthread_rwlock_init(&a->names, NULL);
 	pthread_mutex_init(&a->mutex, NULL);
 	body_gate_init(a);
-	if (thread_rules_check(&a->opts.threads, err) < 0 ||
+	if (thread_config_check(&a->opts.threads, err) < 0 ||
 	    api_reload(a, opts->origins, opts->hosts, err) < 0 ||
 	    auth_new(&keys, &a->auth, err) < 0)
 		return -1;

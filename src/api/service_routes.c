@@ -229,7 +229,7 @@ static void put_pool(struct json_out *j, unsigned ready, const struct capacity_r
 }
 
 /* What sessions of threads may have. */
-static void put_config(struct json_out *j, const struct thread_rules *t,
+static void put_config(struct json_out *j, const struct thread_config *t,
 		       const struct capacity_report *f)
 {
 	json_out_object(j, "config");

@@ -263,63 +263,12 @@ int session_cleanup(struct engine *e, const struct caller *who, const char *user
 		    struct session_cleanup *ret, struct err *err);
 void session_cleanup_fini(struct session_cleanup *c);
 
-/* ---- files of a session as a whole: snapshots ------------------------------------------------ */
+/* ---- snapshots ------------------------------------------------------------------------------- */
 
-struct snapshot_opts {
-	const char *name; /* NULL: none */
-	bool stop; /* do not copy from the running sandbox: stop it, and resume it afterwards */
-};
-int session_snapshot(struct engine *e, const struct caller *who, const struct session_ref *ref,
-		     const struct snapshot_opts *want, struct store_snapshot *ret, struct err *err);
 int snapshot_get(struct engine *e, const struct caller *who, const char *id,
 		 struct store_snapshot *ret, struct err *err);
 int snapshot_search(struct engine *e, const struct store_snapshot_filter *f, struct store_page page,
 		    struct store_snapshot_list *ret, struct err *err);
-/* session NULL: all of the tenant. One without any, and that never was, is ERR_NOT_FOUND. */
-int snapshot_list(struct engine *e, const struct caller *who, const struct session_ref *session,
-		  struct store_page page, struct store_snapshot_list *ret, struct err *err);
-int snapshot_remove(struct engine *e, const struct caller *who, const char *id, struct err *err);
-
-/* New sessions from the files of this one: `count` of them, from a snapshot of it or, with NULL,
- * from now. keys: NULL or one for each. They have the owner, template and preferences of the first.
- * All or none. ret: an array of count records. */
-int session_fork(struct engine *e, const struct caller *who, const struct session_ref *ref,
-		 const char *snapshot, unsigned count, const struct store_binding *keys,
-		 struct store_session *ret, struct err *err);
-/* Back to one of its snapshots; what runs is ended and resumed from there. */
-int session_rollback(struct engine *e, const struct caller *who, const struct session_ref *ref,
-		     const char *snapshot, int64_t if_version, struct store_session *ret,
-		     struct err *err);
-/* As .tar.zst into a file or pipe; and back, as a snapshot on `template` that belongs to no
- * session. */
-int snapshot_export(struct engine *e, const struct caller *who, const char *id, int fd,
-		    struct err *err);
-int snapshot_import(struct engine *e, const struct caller *who, const char *template,
-		    const char *name, int fd, struct store_snapshot *ret, struct err *err);
-
-/* ---- the machine inside -----------------------------------------------------------------------
- */
-
-/* A connection of one's own to the session's sandbox, for files_*() of sandbox/files_client.h: the
- * session is resumed if it sleeps, and counts as busy until side_conn_close(). `resume` false:
- * ERR_CONFLICT if it sleeps. *ret_outcome may be NULL. */
-struct side_conn;
-int side_conn_open(struct engine *e, const struct caller *who, const struct session_ref *ref,
-		   bool resume, struct side_conn **ret, enum session_outcome *ret_outcome,
-		   struct err *err);
-/* The same for who only looks: the session is not resumed (ERR_CONFLICT if nothing runs), nor does
- * it live longer for it. */
-int side_conn_open_readonly(struct engine *e, const struct caller *who,
-			    const struct session_ref *ref, struct side_conn **ret, struct err *err);
-struct sandbox *side_conn_sandbox(const struct side_conn *l);
-/* What the session's template and spec say: user, workdir, environment. */
-const struct template *side_conn_template(const struct side_conn *l);
-/* One at a time of those who borrowed from the same session: for a look at a file and the change
- * that follows from it. For moments only; what the guest itself does meanwhile is not held up. */
-void side_conn_lock(struct side_conn *l);
-void side_conn_unlock(struct side_conn *l);
-void side_conn_close(struct side_conn *l);
-DEFINE_AUTO(struct side_conn *, side_conn_close);
 
 /* zstd_pipe_run() the engine's packer. */
 int engine_zstd_pipe(struct engine *e, bool back, int fd, zstd_pipe_fn *fn, void *arg,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which programs the commands of a session may start: src/shell reads the text, the kernel sees to
- * the rest. */
+/* Which programs the commands of a session may start. src/shell checks the text of a command, and
+ * the kernel enforces the allow-list. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +8,7 @@
 
 #include "admit/policy_rules.h"
 #include "machine/exec.h"
+#include "exec/command_policy.h"
 
 /* ---- the record ------------------------------------------------------------------------------ */
 
@@ -44,33 +45,33 @@ int policy_commands(const struct store_policy *p, struct shell_rules *ret, struc
 		       : 0;
 }
 
-/* ---- advice ---------------------------------------------------------------------------------- */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
-/* The refusal itself; err->sys tells whose it is. */
-static int refuse(const struct exec_opts *w, const struct shell_rules *r, const char *policy,
-		  const struct shell_word *bad, struct err *err)
+/* sys ENOEXEC distinguishes this refusal from other reasons for ERR_DENIED. */
+static int deny_word(const struct exec_opts *opts, const struct shell_rules *r, const char *policy,
+		     const struct shell_word *bad, struct err *err)
 {
-	struct policy_refusal no = { .offset = bad->offset,
-				     .line = bad->line,
-				     .column = bad->column };
+	struct policy_refusal refusal = { .offset = bad->offset,
+					  .line = bad->line,
+					  .column = bad->column };
 
-	snprintf(no.policy, sizeof(no.policy), "%s", policy);
-	snprintf(no.word, sizeof(no.word), "%s", bad->name);
-	shell_tell(r, bad, no.reason);
-	if (w->refusal)
-		*w->refusal = no;
-	if (no.line)
-		err_set(err, ERR_DENIED, "command: '%.60s' at line %u, column %u %s", no.word,
-			no.line, no.column, no.reason);
+	snprintf(refusal.policy, sizeof(refusal.policy), "%s", policy);
+	snprintf(refusal.word, sizeof(refusal.word), "%s", bad->name);
+	shell_tell(r, bad, refusal.reason);
+	if (opts->refusal)
+		*opts->refusal = refusal;
+	if (refusal.line)
+		err_set(err, ERR_DENIED, "command: '%.60s' at line %u, column %u %s", refusal.word,
+			refusal.line, refusal.column, refusal.reason);
 	else
-		err_set(err, ERR_DENIED, "env: '%.60s' %s", no.word, no.reason);
+		err_set(err, ERR_DENIED, "env: '%.60s' %s", refusal.word, refusal.reason);
 	err->sys = ENOEXEC;
 	return -1;
 }
 
-/* Reads the policy; a name that is not there any more is no policy that allows anything. */
-static int load(struct engine *e, const char *tenant, const char *name, struct shell_rules *ret,
-		struct err *err)
+/* Fails if the policy was deleted, so that its sessions start nothing. */
+static int load_rules(struct engine *e, const char *tenant, const char *name,
+		      struct shell_rules *ret, struct err *err)
 {
 	auto_fini(store_policy_fini) struct store_policy p = { 0 };
 
@@ -84,7 +85,7 @@ int policy_check_command(struct engine *e, const char *tenant, const char *name,
 {
 	struct policy_verdict v = { 0 };
 
-	if (load(e, tenant, name, &v.rules, err) < 0)
+	if (load_rules(e, tenant, name, &v.rules, err) < 0)
 		return -1;
 	if (shell_parse(text, strlen(text), &v.words, err) < 0) {
 		policy_verdict_fini(&v);
@@ -100,61 +101,61 @@ void policy_verdict_fini(struct policy_verdict *v)
 	shell_words_fini(&v->words);
 }
 
-static bool needs_no_advice(const struct shell_rules *r, const struct exec_opts *w)
+static bool needs_no_check(const struct shell_rules *r, const struct exec_opts *opts)
 {
 	if (!r->allow.said && !r->deny.said)
 		return true;
-	return w->own_shell && r->allow.said && !shell_names_have(&r->deny, w->argv[0]) &&
+	return opts->own_shell && r->allow.said && !shell_names_have(&r->deny, opts->argv[0]) &&
 	       shell_can_enforce();
 }
 
-static int check(const struct shell_rules *r, const struct exec_opts *w, const char *policy,
-		 struct err *err)
+static int check_words(const struct shell_rules *r, const struct exec_opts *opts,
+		       const char *policy, struct err *err)
 {
 	auto_fini(shell_words_fini) struct shell_words words = { 0 };
 	const struct shell_word *bad;
 
-	if ((w->text ? shell_parse(w->text, strlen(w->text), &words, err)
-		     : shell_parse_argv(w->argv, &words, err)) < 0) {
+	if ((opts->text ? shell_parse(opts->text, strlen(opts->text), &words, err)
+			: shell_parse_argv(opts->argv, &words, err)) < 0) {
 		if (err->code == ERR_INVALID)
-			err->sys = ENOEXEC; /* it is the command that is wrong */
+			err->sys = ENOEXEC; /* the command itself is invalid */
 		return -1;
 	}
 	bad = shell_refused(r, &words);
-	return bad ? refuse(w, r, policy, bad, err) : 0;
+	return bad ? deny_word(opts, r, policy, bad, err) : 0;
 }
 
-/* What a command says over the session's environment is the caller's as the text is. */
-static int check_env(const struct shell_rules *r, const struct exec_opts *w, const char *policy,
+/* The caller sets the variables of a command as well as its text, so both are checked. */
+static int check_env(const struct shell_rules *r, const struct exec_opts *opts, const char *policy,
 		     struct err *err)
 {
-	for (size_t i = 0; w->env && w->env[i]; i++) {
+	for (size_t i = 0; opts->env && opts->env[i]; i++) {
 		char name[SHELL_NAME_MAX + 1];
 		struct shell_word word = { .name = name, .kind = SHELL_SETTING };
-		size_t len = strcspn(w->env[i], "=");
+		size_t len = strcspn(opts->env[i], "=");
 		const char *why;
 
-		if (!shell_is_setting(w->env[i], len))
+		if (!shell_is_setting(opts->env[i], len))
 			continue;
 		snprintf(name, sizeof(name), "%.*s",
-			 (int)(len < sizeof(name) ? len : sizeof(name) - 1), w->env[i]);
+			 (int)(len < sizeof(name) ? len : sizeof(name) - 1), opts->env[i]);
 		if (!shell_allows(r, &word, &why))
-			return refuse(w, r, policy, &word, err);
+			return deny_word(opts, r, policy, &word, err);
 	}
 	return 0;
 }
 
-int policy_check_exec(struct engine *e, const struct store_session *s, const struct exec_opts *w,
+int policy_check_exec(struct engine *e, const struct store_session *s, const struct exec_opts *opts,
 		      struct shell_rules *ret, struct err *err)
 {
 	struct shell_rules r = { 0 };
 
 	if (!*s->policy)
 		return 0;
-	if (load(e, s->tenant, s->policy, &r, err) < 0)
+	if (load_rules(e, s->tenant, s->policy, &r, err) < 0)
 		return -1;
-	if ((!needs_no_advice(&r, w) && check(&r, w, s->policy, err) < 0) ||
-	    check_env(&r, w, s->policy, err) < 0) {
+	if ((!needs_no_check(&r, opts) && check_words(&r, opts, s->policy, err) < 0) ||
+	    check_env(&r, opts, s->policy, err) < 0) {
 		shell_rules_fini(&r);
 		return -1;
 	}
@@ -172,7 +173,7 @@ static bool is_standard(const char *dir, size_t len)
 	return false;
 }
 
-/* The session's own, not what a command says over it. */
+/* Uses PATH of the session, not of the command. */
 static void put_dirs(FILE *f, const struct template *t)
 {
 	const char *own = NULL;
@@ -194,7 +195,7 @@ static void put_dirs(FILE *f, const struct template *t)
 	}
 }
 
-int policy_exec_allowlist(const struct shell_rules *r, const struct exec_opts *w,
+int policy_exec_allowlist(const struct shell_rules *r, const struct exec_opts *opts,
 			  const struct template *t, char **ret, struct err *err)
 {
 	char *text = NULL;
@@ -210,8 +211,8 @@ int policy_exec_allowlist(const struct shell_rules *r, const struct exec_opts *w
 	for (size_t i = 0; i < r->allow.count; i++)
 		if (!shell_names_have(&r->deny, r->allow.items[i]))
 			fprintf(f, "%s:", r->allow.items[i]);
-	if (w->own_shell)
-		fprintf(f, "%s:", w->argv[0]);
+	if (opts->own_shell)
+		fprintf(f, "%s:", opts->argv[0]);
 	if (fclose(f) != 0) {
 		free(text);
 		return err_sys(err, ENOMEM, "policy");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is done with a handle: waiting, reading, feeding, signalling. */
+/* Operations on a handle: wait, read output, write input, signal. */
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -14,8 +14,8 @@
 
 enum {
 	READ_MAX = 256 * 1024, /* copied at once with live.mutex */
-	FED_MIN_MS = 1, /* how often to look whether input was taken */
-	FED_MAX_MS = 16,
+	STDIN_POLL_MIN_MS = 1,
+	STDIN_POLL_MAX_MS = 16,
 };
 
 const char *exec_get_id(const struct exec_handle *x)
@@ -43,8 +43,8 @@ static int64_t deadline_of(int64_t wait_ms)
 	return wait_ms < 0 ? -1 : clock_mono_ms() + wait_ms;
 }
 
-/* One that will not move any more: over, or given up because the engine closes. */
-static bool is_over(const struct exec_record *c)
+/* Nothing more happens: the command has ended, or the engine shuts down. */
+static bool is_final(const struct exec_record *c)
 {
 	return c->ended || !c->exec;
 }
@@ -63,20 +63,20 @@ int exec_wait(struct exec_handle *x, int64_t timeout_ms, struct err *err)
 {
 	struct exec_record *c = x->command;
 	int64_t deadline = deadline_of(timeout_ms);
-	bool ended, over;
+	bool ended, final;
 
 	exec_record_lock(c);
-	while (!is_over(c) && exec_record_wait(c, deadline))
+	while (!is_final(c) && exec_record_wait(c, deadline))
 		;
 	ended = c->ended;
-	over = is_over(c);
+	final = is_final(c);
 	exec_record_unlock(c);
 	if (!ended)
-		return over ? err_set(err, ERR_UNAVAILABLE, "the engine is closing")
-			    : err_set(err, ERR_TIMEOUT, "command %s is still running",
-				      exec_get_id(x));
+		return final ? err_set(err, ERR_UNAVAILABLE, "the engine is shutting down")
+			     : err_set(err, ERR_TIMEOUT, "command %s is still running",
+				       exec_get_id(x));
 	if (c->live && c->engine->opts.no_threads)
-		exec_flush_ended(c->engine); /* nobody else will */
+		exec_flush_ended(c->engine); /* no worker does it */
 	return 0;
 }
 
@@ -113,9 +113,9 @@ void exec_output_range(struct exec_handle *x, enum guest_exec_stream s, uint64_t
 	exec_record_unlock(x->command);
 }
 
-static int not_kept(uint64_t start, struct err *err)
+static int output_discarded(uint64_t start, struct err *err)
 {
-	err_set(err, ERR_LIMIT, "output before offset %llu is not kept any more",
+	err_set(err, ERR_LIMIT, "output before offset %llu was discarded (limit: output_bytes)",
 		(unsigned long long)start);
 	err->sys = ERANGE;
 	return -1;
@@ -159,7 +159,7 @@ int exec_record_read(struct exec_record *c, enum guest_exec_stream s, uint64_t *
 		*offset = start;
 	if (*offset >= end)
 		return 0;
-	/* the file is nobody's to change any more */
+	/* the file does not change any more, so no lock is needed */
 	if (read_file(&c->kept[s], *offset - start, buf, size, ret, err) < 0)
 		return -1;
 	*offset += *ret;
@@ -176,13 +176,13 @@ int exec_read(struct exec_handle *x, enum guest_exec_stream s, uint64_t offset, 
 
 	exec_record_lock(c);
 	exec_record_range(c, s, &start, &end);
-	while (offset >= end && wait_ms && !is_over(c) && exec_record_wait(c, deadline))
+	while (offset >= end && wait_ms && !is_final(c) && exec_record_wait(c, deadline))
 		exec_record_range(c, s, &start, &end);
 	exec_record_unlock(c);
 	if (exec_record_read(c, s, &at, buf, size, &n, err) < 0)
 		return -1;
-	if (at - n != offset && at > offset) /* dropped, or overwritten while it was read */
-		return not_kept(at - n, err);
+	if (at - n != offset && at > offset) /* discarded, or overwritten during the read */
+		return output_discarded(at - n, err);
 	*ret = n;
 	return 0;
 }
@@ -195,7 +195,7 @@ int exec_consumed(struct exec_handle *x, uint64_t out, uint64_t err_offset, stru
 	exec_record_lock(c);
 	x->seen[GUEST_EXEC_OUT] = out;
 	x->seen[GUEST_EXEC_ERR] = err_offset;
-	if (x->holds && !is_over(c))
+	if (x->holds && !is_final(c))
 		r = exec_record_consumed(c, err);
 	exec_record_unlock(c);
 	return r;
@@ -210,10 +210,10 @@ void exec_hold_output(struct exec_handle *x, uint64_t out, uint64_t err_offset)
 	x->holds = out != UINT64_MAX || err_offset != UINT64_MAX;
 	x->seen[GUEST_EXEC_OUT] = out;
 	x->seen[GUEST_EXEC_ERR] = err_offset;
-	if (!is_over(c) && x->holds) {
+	if (!is_final(c) && x->holds) {
 		guest_exec_hold(c->exec);
 		c->holds = true;
-	} else if (!is_over(c)) {
+	} else if (!is_final(c)) {
 		(void)exec_record_consumed(c, &ignored);
 	}
 	exec_record_unlock(c);
@@ -235,17 +235,17 @@ int exec_wait_output(struct exec_handle *x, uint64_t out, uint64_t err_offset, i
 	bool more;
 
 	exec_record_lock(c);
-	while (!(more = has_more(c, out, err_offset)) && !is_over(c) &&
+	while (!(more = has_more(c, out, err_offset)) && !is_final(c) &&
 	       exec_record_wait(c, deadline))
 		;
 	exec_record_unlock(c);
 	return more;
 }
 
-/* ---- steering ------------------------------------------------------------------------------- */
+/* ---- control -------------------------------------------------------------------------------- */
 
-/* Any use thaws. */
-static int thaw(struct exec_record *c, struct err *err)
+/* Any use unpauses the session. */
+static int unpause_session(struct exec_record *c, struct err *err)
 {
 	auto_call(session_unlock) struct session *n = NULL;
 	struct store_session s;
@@ -263,14 +263,33 @@ static int thaw(struct exec_record *c, struct err *err)
 }
 
 /* With live.mutex. */
-static int check_runs(const struct exec_record *c, struct err *err)
+static int check_running(const struct exec_record *c, struct err *err)
 {
 	if (c->ended)
 		return err_set(err, ERR_CONFLICT, "command %s has ended", c->rec.id);
 	if (!c->exec || c->live->gone)
-		return err_set(err, ERR_UNAVAILABLE, "the sandbox of command %s is gone",
+		return err_set(err, ERR_UNAVAILABLE, "the sandbox of command %s has ended",
 			       c->rec.id);
 	return 0;
+}
+
+/* Unpauses the session and locks a running command, which the caller must unlock. */
+static int lock_running(struct exec_record *c, struct err *err)
+{
+	if (unpause_session(c, err) < 0)
+		return -1;
+	exec_record_lock(c);
+	if (check_running(c, err) == 0)
+		return 0;
+	exec_record_unlock(c);
+	return -1;
+}
+
+/* The pump sends what the caller has queued. */
+static void unlock_running(struct exec_record *c)
+{
+	machine_update_poll(c->live);
+	exec_record_unlock(c);
 }
 
 int exec_signal(struct exec_handle *x, int signo, enum agent_scope scope, struct err *err)
@@ -279,16 +298,11 @@ int exec_signal(struct exec_handle *x, int signo, enum agent_scope scope, struct
 	int r;
 
 	if (signo < 1 || signo > SIGRTMAX)
-		return err_set(err, ERR_INVALID, "signal: there is no %d", signo);
-	if (thaw(c, err) < 0)
+		return err_set(err, ERR_INVALID, "signal: unknown signal %d", signo);
+	if (lock_running(c, err) < 0)
 		return -1;
-	exec_record_lock(c);
-	r = check_runs(c, err);
-	if (r == 0) {
-		r = guest_exec_signal(c->exec, signo, scope, err);
-		machine_update_poll(c->live);
-	}
-	exec_record_unlock(c);
+	r = guest_exec_signal(c->exec, signo, scope, err);
+	unlock_running(c);
 	return r;
 }
 
@@ -297,50 +311,46 @@ int exec_resize(struct exec_handle *x, uint32_t rows, uint32_t cols, struct err 
 	struct exec_record *c = x->command;
 	int r;
 
-	if (thaw(c, err) < 0)
+	if (lock_running(c, err) < 0)
 		return -1;
-	exec_record_lock(c);
-	r = check_runs(c, err);
-	if (r == 0) {
-		r = guest_exec_resize(c->exec, rows, cols, err);
-		machine_update_poll(c->live);
-	}
-	exec_record_unlock(c);
+	r = guest_exec_resize(c->exec, rows, cols, err);
+	unlock_running(c);
 	return r;
 }
 
-/* With live.mutex: until the command took what it was given last. Nobody tells, so it is looked at
- * again and again, less often the longer it takes. */
-static int wait_fed(struct exec_handle *x, struct err *err)
+/* With live.mutex: waits until the command has read the last input. lodge-init does not report
+ * that, so this polls with a growing interval. */
+static int wait_stdin_read(struct exec_handle *x, struct err *err)
 {
 	struct exec_record *c = x->command;
-	int64_t pause = FED_MIN_MS;
+	int64_t pause = STDIN_POLL_MIN_MS;
 	int r;
 
-	while ((r = check_runs(c, err)) == 0 && guest_exec_stdin_is_busy(c->exec)) {
+	while ((r = check_running(c, err)) == 0 && guest_exec_stdin_is_busy(c->exec)) {
 		if (x->give_up && x->give_up(x->give_up_arg))
-			return err_set(err, ERR_UNAVAILABLE, "command %s has not taken its input",
+			return err_set(err, ERR_UNAVAILABLE, "command %s has not read its input",
 				       c->rec.id);
 		(void)exec_record_wait(c, clock_mono_ms() + pause);
-		pause = pause * 2 < FED_MAX_MS ? pause * 2 : FED_MAX_MS;
+		pause = pause * 2 < STDIN_POLL_MAX_MS ? pause * 2 : STDIN_POLL_MAX_MS;
 	}
 	return r;
 }
 
-static int feed(struct exec_handle *x, const char *data, size_t len, bool eof, struct err *err)
+static int write_chunk(struct exec_handle *x, const char *data, size_t len, bool eof,
+		       struct err *err)
 {
 	struct exec_record *c = x->command;
 
-	if (wait_fed(x, err) < 0 || guest_exec_stdin(c->exec, data, len, eof, err) < 0)
+	if (wait_stdin_read(x, err) < 0 || guest_exec_stdin(c->exec, data, len, eof, err) < 0)
 		return -1;
 	machine_update_poll(c->live);
 	if (eof && !len)
-		return 0; /* there is nothing to take */
-	if (wait_fed(x, err) < 0)
-		return c->ended ? 0 : -1; /* it ended with this in its hands: it was given */
+		return 0; /* nothing to wait for */
+	if (wait_stdin_read(x, err) < 0)
+		return c->ended ? 0 : -1; /* it received the input and ended */
 	if (!eof && guest_exec_stdin_is_closed(c->exec))
-		return err_set(err, ERR_CONFLICT, "command %s does not read its input any more",
-			       c->rec.id);
+		return err_set(err, ERR_CONFLICT,
+			       "cannot write to command %s: it has closed its input", c->rec.id);
 	return 0;
 }
 
@@ -355,21 +365,17 @@ int exec_offer_stdin(struct exec_handle *x, const void *data, size_t len, size_t
 {
 	struct exec_record *c = x->command;
 	size_t n = len < AGENT_DATA_MAX ? len : AGENT_DATA_MAX;
-	int r;
+	int r = 0;
 
-	if (thaw(c, err) < 0)
+	if (lock_running(c, err) < 0)
 		return -1;
-	exec_record_lock(c);
-	r = check_runs(c, err);
-	if (r == 0 && (!n || guest_exec_stdin_is_busy(c->exec)))
+	if (!n || guest_exec_stdin_is_busy(c->exec))
 		n = 0;
-	else if (r == 0)
+	else
 		r = guest_exec_stdin(c->exec, data, n, false, err);
-	if (r == 0) {
-		machine_update_poll(c->live);
+	if (r == 0)
 		*ret = n;
-	}
-	exec_record_unlock(c);
+	unlock_running(c);
 	return r;
 }
 
@@ -379,13 +385,13 @@ int exec_write_stdin(struct exec_handle *x, const void *data, size_t len, bool e
 	size_t at = 0, n;
 	int r = 0;
 
-	if (thaw(c, err) < 0)
+	if (unpause_session(c, err) < 0)
 		return -1;
 	exec_record_lock(c);
 	do {
 		n = len - at < AGENT_DATA_MAX ? len - at : AGENT_DATA_MAX;
 		if (n || eof)
-			r = feed(x, (const char *)data + at, n, eof && at + n == len, err);
+			r = write_chunk(x, (const char *)data + at, n, eof && at + n == len, err);
 		at += n;
 	} while (r == 0 && at < len);
 	exec_record_unlock(c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Commands that were started before, and what is known of them. */
+/* Finding and listing commands that were started before. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +55,7 @@ static int get_row(struct engine *e, const struct caller *who, const char *id,
 	return 0;
 }
 
-/* Its record and its files are all there is. Steals what rec owns. */
+/* Opens a command from its row and its output files. Steals what rec owns. */
 static int open_ended(struct engine *e, struct store_exec *rec, struct exec_handle **ret,
 		      struct err *err)
 {
@@ -78,17 +78,17 @@ static int open_ended(struct engine *e, struct store_exec *rec, struct exec_hand
 	return 0;
 }
 
-static struct exec_handle *find_here(struct engine *e, const char *session, const char *id)
+static struct exec_handle *find_in_memory(struct engine *e, const char *session, const char *id)
 {
 	auto_call(machine_unref) struct machine *v = machine_find(e, session);
 
 	return exec_record_find(e, v, id);
 }
 
-/* The store says that it runs, and nobody here knows it: with the session's turn, and the session
- * settled, that is the truth. */
-static int settle_row(struct engine *e, const struct caller *who, struct store_exec *rec,
-		      struct exec_handle **ret, struct err *err)
+/* The row says that the command runs, but no record of it is in memory. With the session locked and
+ * reconciled there is none: mark the command as lost. */
+static int reconcile_row(struct engine *e, const struct caller *who, struct store_exec *rec,
+			 struct exec_handle **ret, struct err *err)
 {
 	struct session_ref ref = { .id = rec->session };
 	auto_call(session_unlock) struct session *n = NULL;
@@ -137,24 +137,24 @@ int exec_open(struct engine *e, const struct caller *who, const char *exec_id,
 	if (get_row(e, who, exec_id, &rec, err) < 0 || check_session(e, who, rec.session, err) < 0)
 		return -1;
 	if (rec.state == EXEC_RUNNING)
-		x = find_here(e, rec.session, rec.id);
-	if (rec.state == EXEC_RUNNING && !x) { /* it may have ended since the row was read */
+		x = find_in_memory(e, rec.session, rec.id);
+	if (rec.state == EXEC_RUNNING && !x) { /* it may have ended since then */
 		store_exec_fini(&rec);
 		memset(&rec, 0, sizeof(rec));
 		if (get_row(e, who, exec_id, &rec, err) < 0)
 			return -1;
 	}
-	if (!x && (rec.state == EXEC_RUNNING ? settle_row(e, who, &rec, &x, err)
+	if (!x && (rec.state == EXEC_RUNNING ? reconcile_row(e, who, &rec, &x, err)
 					     : open_ended(e, &rec, &x, err)) < 0)
 		return -1;
 	*ret = x;
 	return 0;
 }
 
-/* ---- looking -------------------------------------------------------------------------------- */
+/* ---- reading -------------------------------------------------------------------------------- */
 
-/* With live.mutex: as it is now. */
-static int copy_rec(const struct exec_record *c, struct store_exec *ret, struct err *err)
+/* With live.mutex: copies the current row. */
+static int copy_row(const struct exec_record *c, struct store_exec *ret, struct err *err)
 {
 	struct store_exec rec = c->rec;
 
@@ -174,13 +174,13 @@ int exec_get_info(struct exec_handle *x, struct store_exec *ret, struct err *err
 	int r;
 
 	exec_record_lock(x->command);
-	r = copy_rec(x->command, ret, err);
+	r = copy_row(x->command, ret, err);
 	exec_record_unlock(x->command);
 	return r;
 }
 
-/* The store lags behind a little. */
-static int bring_up(struct engine *e, struct machine *v, struct store_exec *rec, struct err *err)
+/* The store may be behind the record in memory. */
+static int refresh_row(struct engine *e, struct machine *v, struct store_exec *rec, struct err *err)
 {
 	auto_call(exec_close) struct exec_handle *x = exec_record_find(e, v, rec->id);
 	struct store_exec now;
@@ -211,7 +211,7 @@ int exec_list(struct engine *e, const struct caller *who, const struct session_r
 	store_session_fini(&s);
 	for (size_t i = 0; r == 0 && i < l.count; i++)
 		if (l.items[i].state == EXEC_RUNNING)
-			r = bring_up(e, v, &l.items[i], err);
+			r = refresh_row(e, v, &l.items[i], err);
 	if (r < 0) {
 		store_exec_list_fini(&l);
 		return -1;
@@ -220,10 +220,10 @@ int exec_list(struct engine *e, const struct caller *who, const struct session_r
 	return 0;
 }
 
-/* ---- to the end ----------------------------------------------------------------------------- */
+/* ---- output --------------------------------------------------------------------------------- */
 
-static int collect(struct exec_handle *x, enum guest_exec_stream s, char **ret, size_t *ret_len,
-		   uint64_t *ret_total, struct err *err)
+static int collect_stream(struct exec_handle *x, enum guest_exec_stream s, char **ret,
+			  size_t *ret_len, uint64_t *ret_total, struct err *err)
 {
 	auto_free char *buf = NULL;
 	uint64_t at, end, was;
@@ -238,7 +238,7 @@ static int collect(struct exec_handle *x, enum guest_exec_stream s, char **ret, 
 		was = at;
 		if (exec_record_read(x->command, s, &at, buf + len, size - len, &n, err) < 0)
 			return -1;
-		if (at != was + n) { /* a child that is left overwrote it: only this is whole */
+		if (at != was + n) { /* a process that is left overwrote it: start again */
 			memmove(buf, buf + len, n);
 			len = 0;
 		}
@@ -251,15 +251,15 @@ static int collect(struct exec_handle *x, enum guest_exec_stream s, char **ret, 
 	return 0;
 }
 
-static int collect_all(struct exec_handle *x, struct guest_exec_output *ret, struct err *err)
+static int collect_output(struct exec_handle *x, struct guest_exec_output *ret, struct err *err)
 {
 	struct guest_exec_output o = { 0 };
 
 	exec_record_lock(x->command);
 	o.result = x->command->result;
 	exec_record_unlock(x->command);
-	if (collect(x, GUEST_EXEC_OUT, &o.out, &o.out_len, &o.out_total, err) < 0 ||
-	    collect(x, GUEST_EXEC_ERR, &o.err, &o.err_len, &o.err_total, err) < 0) {
+	if (collect_stream(x, GUEST_EXEC_OUT, &o.out, &o.out_len, &o.out_total, err) < 0 ||
+	    collect_stream(x, GUEST_EXEC_ERR, &o.err, &o.err_len, &o.err_total, err) < 0) {
 		guest_exec_output_fini(&o);
 		return -1;
 	}
@@ -276,15 +276,15 @@ int exec_finish(struct exec_handle *x, const void *input, size_t input_len,
 		return -1;
 	if (exec_wait(x, -1, err) < 0)
 		return -1;
-	return collect_all(x, ret, err);
+	return collect_output(x, ret, err);
 }
 
-int exec_list_all(struct engine *e, const struct caller *who, const struct session_ref *ref,
-		  const struct exec_opts *want, const void *input, size_t input_len,
-		  struct guest_exec_output *ret, struct err *err)
+int exec_run(struct engine *e, const struct caller *who, const struct session_ref *ref,
+	     const struct exec_opts *opts, const void *input, size_t input_len,
+	     struct guest_exec_output *ret, struct err *err)
 {
 	auto_call(exec_close) struct exec_handle *x = NULL;
-	struct exec_opts own = *want;
+	struct exec_opts own = *opts;
 
 	own.stdin_open = input != NULL;
 	own.hold = false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starting a command. Its row is written while lodge-init starts it; a key that makes it happen
- * once is claimed before. */
+/* Starting a command. Its row is written while lodge-init starts it; an idempotency key is claimed
+ * before that. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,49 +22,51 @@
 #include "session/reconcile.h"
 #include "session/resume.h"
 #include "session/session.h"
+#include "exec/command_policy.h"
 
 enum { OUTPUT_DEFAULT = 1 << 20 };
 
-/* ---- what is wanted ------------------------------------------------------------------------- */
+/* ---- options -------------------------------------------------------------------------------- */
 
-static int check_want(const struct exec_opts *w, struct err *err)
+static int check_opts(const struct exec_opts *opts, struct err *err)
 {
-	if (w->text ? w->argv != NULL : !w->argv || !w->argv[0])
-		return err_set(err, ERR_INVALID, "command: either a text or arguments are needed");
-	if (!w->text && !*w->argv[0])
+	if (opts->text ? opts->argv != NULL : !opts->argv || !opts->argv[0])
+		return err_set(err, ERR_INVALID, "command: set either a text or arguments");
+	if (!opts->text && !*opts->argv[0])
 		return err_set(err, ERR_INVALID, "command: the first argument is empty");
-	for (size_t i = 0; w->env && w->env[i]; i++)
-		if (!strchr(w->env[i], '=') || *w->env[i] == '=')
+	for (size_t i = 0; opts->env && opts->env[i]; i++)
+		if (!strchr(opts->env[i], '=') || *opts->env[i] == '=')
 			return err_set(err, ERR_INVALID, "env: '%.60s' is not NAME=VALUE",
-				       w->env[i]);
-	if (w->once && (!*w->once || strlen(w->once) >= STORE_KEY))
-		return err_set(err, ERR_INVALID, "idempotency key: 1 to %d bytes", STORE_KEY - 1);
+				       opts->env[i]);
+	if (opts->once && (!*opts->once || strlen(opts->once) >= STORE_KEY))
+		return err_set(err, ERR_INVALID, "idempotency key: must be 1 to %d bytes",
+			       STORE_KEY - 1);
 	return 0;
 }
 
-static char *print_command(const struct exec_opts *w)
+static char *print_command(const struct exec_opts *opts)
 {
 	struct json_out j;
 
 	json_out_init(&j, STORE_COMMAND_MAX);
-	if (w->text) {
-		json_out_str(&j, NULL, w->text);
+	if (opts->text) {
+		json_out_str(&j, NULL, opts->text);
 	} else {
 		json_out_array(&j, NULL);
-		for (size_t i = 0; w->argv[i]; i++)
-			json_out_str(&j, NULL, w->argv[i]);
+		for (size_t i = 0; opts->argv[i]; i++)
+			json_out_str(&j, NULL, opts->argv[i]);
 		json_out_end(&j);
 	}
 	return json_out_take(&j, NULL);
 }
 
-static bool is_plain(const struct exec_opts *w, const struct shell_rules *r)
+static bool is_plain(const struct exec_opts *opts, const struct shell_rules *r)
 {
-	return w->text && !r->allow.said && !(w->env && w->env[0]) && !w->cwd && !w->user &&
-	       !w->pty && !w->stdin_open && !w->login;
+	return opts->text && !r->allow.said && !(opts->env && opts->env[0]) && !opts->cwd &&
+	       !opts->user && !opts->pty && !opts->stdin_open && !opts->login;
 }
 
-static bool sets(const char *const *env, const char *assignment)
+static bool has_variable(const char *const *env, const char *assignment)
 {
 	size_t n = strcspn(assignment, "=") + 1;
 
@@ -74,7 +76,7 @@ static bool sets(const char *const *env, const char *assignment)
 	return false;
 }
 
-/* The session's environment and what the command says over it; free() it. */
+/* The session's environment, overridden by the command's; free() it. */
 static const char **merge_env(const struct template *t, const char *const *over)
 {
 	size_t n = 0, more = 0;
@@ -86,28 +88,28 @@ static const char **merge_env(const struct template *t, const char *const *over)
 	if (!env)
 		return NULL;
 	for (size_t i = 0; i < t->nenv; i++)
-		if (!sets(over, t->env[i]))
+		if (!has_variable(over, t->env[i]))
 			env[n++] = t->env[i];
 	for (size_t i = 0; i < more; i++)
 		env[n++] = over[i];
 	return env;
 }
 
-static uint64_t output_bytes(const struct template *t, uint64_t wanted)
+static uint64_t output_limit(const struct template *t, uint64_t requested)
 {
-	uint64_t most = t->limits.output_bytes;
+	uint64_t max = t->limits.output_bytes;
 
-	for (unsigned i = 0; !wanted && template_limit_name(i); i++)
+	for (unsigned i = 0; !requested && template_limit_name(i); i++)
 		if ((t->limits_set & (1u << i)) && !strcmp(template_limit_name(i), "output_bytes"))
-			wanted = most;
-	if (!wanted)
-		wanted = OUTPUT_DEFAULT;
-	return wanted < most ? wanted : most;
+			requested = max;
+	if (!requested)
+		requested = OUTPUT_DEFAULT;
+	return requested < max ? requested : max;
 }
 
-/* ---- once ----------------------------------------------------------------------------------- */
+/* ---- idempotency ----------------------------------------------------------------------------- */
 
-static struct store_once use_of(const char *key, const char *tenant, const char *session)
+static struct store_once make_once(const char *key, const char *tenant, const char *session)
 {
 	struct store_once o = { 0 };
 
@@ -117,28 +119,29 @@ static struct store_once use_of(const char *key, const char *tenant, const char 
 	return o;
 }
 
-/* Who has read of it already must not start it anew, in a session that came after its own. */
-static int check_again(const struct session *n, const struct exec_opts *w, struct err *err)
+/* A client that reconnects by its key must not restart the command in a replacement session. */
+static int check_started_before(const struct session *n, const struct exec_opts *opts,
+				struct err *err)
 {
 	struct store_once o, was;
 	int r = -1;
 
-	if (!w->again || !w->once)
+	if (!opts->again || !opts->once)
 		return 0;
-	o = use_of(w->once, n->rec.tenant, n->id);
+	o = make_once(opts->once, n->rec.tenant, n->id);
 	WITH_STORE(n->engine, st)
 	r = store_once_find(st, &o, &was, err);
 	if (r < 0 && err->code == ERR_NOT_FOUND)
 		err_set(err, ERR_NOT_FOUND,
-			"idempotency key: no command of session %s has it; nothing was started",
+			"no command in session %s has this idempotency key; nothing was started",
 			n->id);
 	return r;
 }
 
-/* 0: it is ours to start; 1: it was used before, for `first`. */
-static int claim(struct exec_record *c, const char *key, char first[STORE_ID], struct err *err)
+/* 0: start the command; 1: the key was used before, for the command `first`. */
+static int claim_key(struct exec_record *c, const char *key, char first[STORE_ID], struct err *err)
 {
-	struct store_once o = use_of(key, c->rec.tenant, c->rec.session), was;
+	struct store_once o = make_once(key, c->rec.tenant, c->rec.session), was;
 	int r = -1;
 
 	o.created_at = c->rec.started_at;
@@ -155,24 +158,24 @@ static int claim(struct exec_record *c, const char *key, char first[STORE_ID], s
 	return 1;
 }
 
-static struct store_exec row_of(struct session *n, const struct exec_opts *w, const char *id)
+static struct store_exec make_row(struct session *n, const struct exec_opts *opts, const char *id)
 {
 	struct store_exec rec = { .incarnation = n->rec.incarnation,
 				  .started_at = engine_now(n->engine),
-				  .background = w->background };
+				  .background = opts->background };
 
 	memcpy(rec.id, id, sizeof(rec.id));
 	memcpy(rec.tenant, n->rec.tenant, sizeof(rec.tenant));
 	memcpy(rec.session, n->id, sizeof(rec.session));
-	rec.command = print_command(w);
+	rec.command = print_command(opts);
 	return rec;
 }
 
-/* A key led to this id, and there is no command behind it. */
-static int record_none(struct session *n, const struct exec_opts *w, const char *id,
-		       enum exec_state state, int code, struct err *err)
+/* A key leads to this id, but the command never ran. */
+static int record_not_run(struct session *n, const struct exec_opts *opts, const char *id,
+			  enum exec_state state, int code, struct err *err)
 {
-	struct store_exec rec = row_of(n, w, id);
+	struct store_exec rec = make_row(n, opts, id);
 	int r = -1;
 
 	rec.state = (uint8_t)state;
@@ -185,7 +188,7 @@ static int record_none(struct session *n, const struct exec_opts *w, const char 
 }
 
 /* With live.mutex. */
-static bool is_settled(const struct exec_record *c)
+static bool is_start_final(const struct exec_record *c)
 {
 	return (c->started || c->ended || !c->exec) && c->row != EXEC_ROW_PENDING;
 }
@@ -222,11 +225,11 @@ int session_ensure_running(struct session *n, const struct caller *who, bool res
 	return 0;
 }
 
-/* What one exec_start() is about. */
-struct start {
-	struct session *n; /* the turn; NULL: given back */
+/* State of one exec_start(). */
+struct launch {
+	struct session *n; /* locked; NULL: unlocked */
 	const struct caller *who;
-	const struct exec_opts *want;
+	const struct exec_opts *opts;
 	char id[STORE_ID];
 	bool claimed;
 	bool used; /* the key led to `id` before */
@@ -234,47 +237,47 @@ struct start {
 	enum session_outcome outcome;
 };
 
-static struct exec_record *describe(const struct start *s, struct err *err)
+static struct exec_record *make_record(const struct launch *s, struct err *err)
 {
-	struct store_exec rec = row_of(s->n, s->want, s->id);
+	struct store_exec rec = make_row(s->n, s->opts, s->id);
 	struct exec_record *c;
 
 	if (!rec.command) {
-		err_set(err, ERR_LIMIT, "the command is too long");
+		err_set(err, ERR_LIMIT, "command: longer than %d bytes", STORE_COMMAND_MAX);
 		err->sys = E2BIG;
 		return NULL;
 	}
 	c = exec_record_new(s->n->engine, s->n->live, &rec, err);
 	if (c) {
-		c->plain = is_plain(s->want, &s->rules);
-		c->merge = s->want->merge;
-		c->holds = s->want->hold;
+		c->plain = is_plain(s->opts, &s->rules);
+		c->merge = s->opts->merge;
+		c->holds = s->opts->hold;
 	}
 	return c;
 }
 
-static int begin(struct exec_record *c, const struct start *s, struct exec_handle *x,
-		 struct err *err)
+static int begin_exec(struct exec_record *c, const struct launch *s, struct exec_handle *x,
+		      struct err *err)
 {
-	const struct exec_opts *w = s->want;
+	const struct exec_opts *opts = s->opts;
 	struct machine *v = c->live;
-	auto_free const char **env = merge_env(&v->spec, w->env);
+	auto_free const char **env = merge_env(&v->spec, opts->env);
 	auto_free char *only = NULL;
-	struct guest_exec_spec spec = { .argv = w->argv,
-					.text = w->text,
-					.or_sh = w->own_shell,
+	struct guest_exec_spec spec = { .argv = opts->argv,
+					.text = opts->text,
+					.or_sh = opts->own_shell,
 					.env = env,
-					.cwd = w->cwd ? w->cwd : v->spec.workdir,
-					.user = w->user ? w->user : v->spec.user,
-					.timeout_ms = w->timeout_ms,
-					.log_bytes = output_bytes(&v->spec, w->output_bytes),
-					.stdin_open = w->stdin_open,
-					.merge = w->merge,
-					.login = w->login,
-					.pty = w->pty,
-					.rows = w->rows,
-					.cols = w->cols,
-					.hold = w->hold,
+					.cwd = opts->cwd ? opts->cwd : v->spec.workdir,
+					.user = opts->user ? opts->user : v->spec.user,
+					.timeout_ms = opts->timeout_ms,
+					.log_bytes = output_limit(&v->spec, opts->output_bytes),
+					.stdin_open = opts->stdin_open,
+					.merge = opts->merge,
+					.login = opts->login,
+					.pty = opts->pty,
+					.rows = opts->rows,
+					.cols = opts->cols,
+					.hold = opts->hold,
 					.only_must = s->rules.enforce == SHELL_REQUIRE,
 					.ops = &exec_record_ops,
 					.arg = c };
@@ -282,19 +285,19 @@ static int begin(struct exec_record *c, const struct start *s, struct exec_handl
 
 	if (!env)
 		return err_sys(err, ENOMEM, "environment");
-	if (policy_exec_allowlist(&s->rules, w, &v->spec, &only, err) < 0)
+	if (policy_exec_allowlist(&s->rules, opts, &v->spec, &only, err) < 0)
 		return -1;
 	spec.only = only;
 	pthread_mutex_lock(&v->mutex);
 	if (!v->main || v->gone)
-		err_set(err, ERR_UNAVAILABLE, "the sandbox of session %s is gone", v->session);
+		err_set(err, ERR_UNAVAILABLE, "the sandbox of session %s has ended", v->session);
 	else
 		r = guest_exec_begin(v->main, &spec, &c->exec, err);
 	if (r < 0 && err->sys == EPIPE)
-		(void)machine_dispatch(v); /* the pump had no time yet to tell that it is gone */
+		(void)machine_dispatch(v); /* the pump has not noticed yet that it ended */
 	if (r == 0) {
 		c->rec.number = (int64_t)guest_exec_id(c->exec);
-		x->holds = w->hold;
+		x->holds = opts->hold;
 		exec_record_link(c);
 		machine_update_poll(v);
 	}
@@ -302,34 +305,34 @@ static int begin(struct exec_record *c, const struct start *s, struct exec_handl
 	return r;
 }
 
-/* Whether the key is ours now; where it was used before, s->used and s->id say so. */
-static bool may_begin(struct start *s, struct exec_record *c, struct err *err)
+/* Claims the key, if any. If it was used before, sets s->used and s->id. */
+static bool may_begin(struct launch *s, struct exec_record *c, struct err *err)
 {
 	int r;
 
-	if (!s->want->once || s->claimed)
+	if (!s->opts->once || s->claimed)
 		return true;
-	r = claim(c, s->want->once, s->id, err);
+	r = claim_key(c, s->opts->once, s->id, err);
 	s->claimed = r == 0;
 	s->used = r > 0;
 	return r == 0;
 }
 
-/* The caller's handle; NULL: it failed, or s->used. */
-static struct exec_handle *begin_in(struct start *s, struct err *err)
+/* Returns the caller's handle; NULL: it failed, or s->used. */
+static struct exec_handle *try_launch(struct launch *s, struct err *err)
 {
 	struct exec_record *c;
 	struct exec_handle *x;
 
 	if (exec_output_prepare(s->n->engine, s->n->id, err) < 0)
 		return NULL;
-	c = describe(s, err);
+	c = make_record(s, err);
 	if (!c)
 		return NULL;
 	x = exec_handle_new(c);
 	if (!x)
 		err_sys(err, ENOMEM, "command");
-	if (x && may_begin(s, c, err) && begin(c, s, x, err) == 0) {
+	if (x && may_begin(s, c, err) && begin_exec(c, s, x, err) == 0) {
 		hook_crash("run:begun");
 		x->first = true;
 		return x;
@@ -339,29 +342,29 @@ static struct exec_handle *begin_in(struct start *s, struct err *err)
 	return NULL;
 }
 
-/* A sandbox that is found dead is what the session is resumed from. */
-static struct exec_handle *launch(struct start *s, struct err *err)
+/* Resumes the session and tries once more if its sandbox turns out to have ended. */
+static struct exec_handle *launch_exec(struct launch *s, struct err *err)
 {
 	struct err second;
 
 	for (int tries = 0; tries < 2; tries++) {
 		struct exec_handle *x;
 
-		if (session_ensure_running(s->n, s->who, !s->want->no_resume, &s->outcome, err) < 0)
+		if (session_ensure_running(s->n, s->who, !s->opts->no_resume, &s->outcome, err) < 0)
 			break;
-		x = begin_in(s, err);
+		x = try_launch(s, err);
 		if (x || s->used)
 			return x;
 		if (!machine_is_gone(s->n->live) || reconcile_session(s->n, err) < 0)
 			break;
 	}
-	if (s->claimed) /* the same key is told that this one never ran */
-		(void)record_none(s->n, s->want, s->id, EXEC_EXITED, 126, &second);
+	if (s->claimed) /* later uses of the key find a command that never ran */
+		(void)record_not_run(s->n, s->opts, s->id, EXEC_EXITED, 126, &second);
 	return NULL;
 }
 
-/* With live.mutex. Nobody will be told of this command: it goes. */
-static void abandon(struct exec_record *c)
+/* With live.mutex. Kills a command that no caller will learn about. */
+static void kill_unrecorded(struct exec_record *c)
 {
 	struct err ignored;
 
@@ -370,7 +373,7 @@ static void abandon(struct exec_record *c)
 	machine_update_poll(c->live);
 }
 
-static int record(struct exec_record *c, struct err *err)
+static int add_row(struct exec_record *c, struct err *err)
 {
 	struct store_exec rec = { .incarnation = c->rec.incarnation,
 				  .number = c->rec.number,
@@ -382,13 +385,13 @@ static int record(struct exec_record *c, struct err *err)
 	memcpy(rec.id, c->rec.id, sizeof(rec.id));
 	memcpy(rec.tenant, c->rec.tenant, sizeof(rec.tenant));
 	memcpy(rec.session, c->rec.session, sizeof(rec.session));
-	WITH_STORE_RELAXED(c->engine, st) /* the command is not there after a power loss either */
+	WITH_STORE_RELAXED(c->engine, st) /* after a power loss the command is gone too */
 	r = store_exec_record(st, &rec, err);
 	hook_crash("run:recorded");
 	exec_record_lock(c);
 	c->rec.seq = rec.seq;
 	if (r < 0)
-		abandon(c);
+		kill_unrecorded(c);
 	exec_record_set_row(c, r < 0 ? EXEC_ROW_FAILED : EXEC_ROW_WRITTEN);
 	exec_record_unlock(c);
 	return r;
@@ -399,25 +402,25 @@ static int wait_started(struct exec_record *c, struct err *err)
 	int r = 0;
 
 	exec_record_lock(c);
-	while (!is_settled(c))
+	while (!is_start_final(c))
 		(void)exec_record_wait(c, -1);
 	if (c->refused) {
 		*err = c->why;
 		r = -1;
 	} else if (!c->started) {
-		r = err_set(err, ERR_UNAVAILABLE, "the engine is closing");
+		r = err_set(err, ERR_UNAVAILABLE, "the engine is shutting down");
 	}
 	exec_record_unlock(c);
 	return r;
 }
 
-/* What the key led to before; NULL with err. */
-static struct exec_handle *first_use(struct start *s, struct err *err)
+/* Opens the command that the key led to before; NULL with err. */
+static struct exec_handle *open_first_use(struct launch *s, struct err *err)
 {
 	struct engine *e = s->n->engine;
 	struct exec_handle *x = exec_record_find(e, s->n->live, s->id);
 	struct store_exec rec;
-	bool there;
+	bool recorded;
 	int r = -1;
 
 	if (!x) {
@@ -426,53 +429,53 @@ static struct exec_handle *first_use(struct start *s, struct err *err)
 		if (r == 0)
 			store_exec_fini(&rec);
 		else if (err->code == ERR_NOT_FOUND)
-			/* an engine died between the claim and the row: did it run? */
-			r = record_none(s->n, s->want, s->id, EXEC_LOST, -1, err);
+			/* an engine died between the claim and the row: unknown result */
+			r = record_not_run(s->n, s->opts, s->id, EXEC_LOST, -1, err);
 		session_unlock(steal_ptr(&s->n));
 		return r < 0 || exec_open(e, s->who, s->id, &x, err) < 0 ? NULL : x;
 	}
 	session_unlock(steal_ptr(&s->n));
 	exec_record_lock(x->command);
-	while (!is_settled(x->command))
+	while (!is_start_final(x->command))
 		(void)exec_record_wait(x->command, -1);
-	there = x->command->row == EXEC_ROW_WRITTEN;
+	recorded = x->command->row == EXEC_ROW_WRITTEN;
 	exec_record_unlock(x->command);
-	if (there)
+	if (recorded)
 		return x;
 	exec_close(x);
-	err_set(err, ERR_UNAVAILABLE, "command %s could not be recorded", s->id);
+	err_set(err, ERR_UNAVAILABLE, "cannot record command %s", s->id);
 	return NULL;
 }
 
-/* The turn is given back first: nobody has to wait for this one's start. */
-static int see_through(struct start *s, struct exec_handle *x, struct err *err)
+/* Unlocks the session first, so that other calls do not wait for this start. */
+static int finish_start(struct launch *s, struct exec_handle *x, struct err *err)
 {
 	session_unlock(steal_ptr(&s->n));
-	if (record(x->command, err) < 0)
+	if (add_row(x->command, err) < 0)
 		return -1;
 	return wait_started(x->command, err);
 }
 
 int exec_start(struct engine *e, const struct caller *who, const struct session_ref *ref,
-	       const struct exec_opts *want, struct exec_handle **ret,
+	       const struct exec_opts *opts, struct exec_handle **ret,
 	       enum session_outcome *ret_outcome, struct err *err)
 {
-	struct start s = { .who = who, .want = want };
-	struct user_slot turn = { 0 };
+	struct launch s = { .who = who, .opts = opts };
+	struct user_slot slot = { 0 };
 	struct exec_handle *x;
 
-	if (check_want(want, err) < 0 || id_generate("exe_", s.id, err) < 0 ||
-	    session_lock_for_use(e, who, ref, !want->no_resume, &s.n, &turn, err) < 0)
+	if (check_opts(opts, err) < 0 || id_generate("exe_", s.id, err) < 0 ||
+	    session_lock_for_use(e, who, ref, !opts->no_resume, &s.n, &slot, err) < 0)
 		return -1;
-	x = check_again(s.n, want, err) < 0 ||
-			    policy_check_exec(e, &s.n->rec, want, &s.rules, err) < 0
+	x = check_started_before(s.n, opts, err) < 0 ||
+			    policy_check_exec(e, &s.n->rec, opts, &s.rules, err) < 0
 		    ? NULL
-		    : launch(&s, err);
-	user_slot_release(&turn);
+		    : launch_exec(&s, err);
+	user_slot_release(&slot);
 	shell_rules_fini(&s.rules);
 	if (s.used) {
-		x = first_use(&s, err);
-	} else if (x && see_through(&s, x, err) < 0) {
+		x = open_first_use(&s, err);
+	} else if (x && finish_start(&s, x, err) < 0) {
 		exec_close(x);
 		x = NULL;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections of one's own to a session's sandbox, lent out for work with files: a slow transfer
- * then holds up nobody's commands. One that comes back whole is kept for the next. */
+/* Additional connections to a session's sandbox for file operations, so that a slow transfer does
+ * not delay commands. A usable connection is kept for the next caller when it is closed. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -15,19 +15,20 @@
 #include "exec/exec_start.h"
 #include "machine/machine.h"
 #include "session/session.h"
+#include "exec/side_conn.h"
 
 enum {
-	WAIT_MS = 30000, /* for one of SIDE_CONNS_MAX to come back */
-	SPARE_MAX = 2, /* connections kept for the next; a descriptor on both sides each */
+	WAIT_MS = 30000, /* until one of SIDE_CONNS_MAX is closed */
+	SPARE_MAX = 2, /* kept for the next callers; each takes a descriptor on both sides */
 };
 
 struct side_conn {
-	struct machine *live;
+	struct machine *machine;
 	struct sandbox *side;
-	bool peeks; /* it counts for nothing */
+	bool readonly; /* does not count as use of the session */
 };
 
-/* What came meanwhile is read, so that one which ended is noticed here. */
+/* Reads pending messages, so that a closed connection is noticed. */
 static bool is_usable(struct sandbox *side)
 {
 	struct err ignored;
@@ -35,7 +36,7 @@ static bool is_usable(struct sandbox *side)
 	return agent_dispatch(sandbox_agent(side), &ignored) == 0;
 }
 
-/* With live.mutex. NULL: there is none. */
+/* With live.mutex. Returns NULL if there is none. */
 static struct sandbox *take_spare(struct machine *v)
 {
 	while (v->nspare > 0) {
@@ -49,8 +50,9 @@ static struct sandbox *take_spare(struct machine *v)
 	return NULL;
 }
 
-/* True: one more is lent out; *ret is its connection, or NULL if one has to be made. */
-static bool reserve(struct machine *v, bool peeks, struct sandbox **ret)
+/* False: all connections are in use. *ret is a spare connection, or NULL if the caller must
+ * connect. */
+static bool reserve(struct machine *v, bool readonly, struct sandbox **ret)
 {
 	bool ok;
 
@@ -58,7 +60,7 @@ static bool reserve(struct machine *v, bool peeks, struct sandbox **ret)
 	ok = v->nside_conns < SIDE_CONNS_MAX;
 	if (ok) {
 		v->nside_conns++;
-		v->nreadonly_conns += peeks;
+		v->nreadonly_conns += readonly;
 		*ret = take_spare(v);
 		v->nside += *ret == NULL;
 	}
@@ -66,8 +68,14 @@ static bool reserve(struct machine *v, bool peeks, struct sandbox **ret)
 	return ok;
 }
 
-/* Not all that is lent came back: until one does. */
-static int wait_for_one(struct machine *v, int64_t until_ms, struct err *err)
+static int too_many_operations(const char *session, struct err *err)
+{
+	return err_set(err, ERR_UNAVAILABLE,
+		       "%d file operations are in progress in session %s; try again later",
+		       SIDE_CONNS_MAX, session);
+}
+
+static int wait_for_conn(struct machine *v, int64_t until_ms, struct err *err)
 {
 	struct timespec until = { .tv_sec = until_ms / 1000, .tv_nsec = until_ms % 1000 * 1000000 };
 	int r = 0;
@@ -76,13 +84,10 @@ static int wait_for_one(struct machine *v, int64_t until_ms, struct err *err)
 	while (r == 0 && v->nside_conns >= SIDE_CONNS_MAX && !v->gone)
 		r = pthread_cond_timedwait(&v->changed, &v->mutex, &until);
 	pthread_mutex_unlock(&v->mutex);
-	return r ? err_set(err, ERR_UNAVAILABLE,
-			   "%d file operations are under way in session %s already", SIDE_CONNS_MAX,
-			   v->session)
-		 : 0;
+	return r ? too_many_operations(v->session, err) : 0;
 }
 
-/* With the session's turn: it is not frozen meanwhile, so lodge-init answers. */
+/* Call with the session locked: it is not paused meanwhile, so lodge-init answers. */
 static int connect_side(struct machine *v, struct sandbox **ret, struct err *err)
 {
 	struct keeper_client *k;
@@ -101,72 +106,73 @@ static int connect_side(struct machine *v, struct sandbox **ret, struct err *err
 	return r;
 }
 
-static void take_back(struct side_conn *l)
+static void put_back(struct side_conn *conn)
 {
-	struct machine *v = l->live;
+	struct machine *v = conn->machine;
 	bool keep;
 
 	pthread_mutex_lock(&v->mutex);
 	v->nside_conns--;
-	v->nreadonly_conns -= l->peeks;
-	keep = l->side && !v->gone && v->nspare < SPARE_MAX && is_usable(l->side);
+	v->nreadonly_conns -= conn->readonly;
+	keep = conn->side && !v->gone && v->nspare < SPARE_MAX && is_usable(conn->side);
 	if (keep)
-		v->spare[v->nspare++] = l->side;
+		v->spare[v->nspare++] = conn->side;
 	else
 		v->nside--;
 	pthread_cond_broadcast(&v->changed);
 	pthread_mutex_unlock(&v->mutex);
 	if (!keep)
-		sandbox_free(l->side);
+		sandbox_free(conn->side);
 	machine_unref(v);
 }
 
-/* With the session's turn. 1: lent; 0: all are lent out, and l->live is the sandbox to wait for. */
-static int lend(struct session *n, bool peeks, struct side_conn *l, struct err *err)
+/* Call with the session locked. 1: acquired; 0: all are in use, and conn->machine is the sandbox to
+ * wait for. */
+static int acquire(struct session *n, bool readonly, struct side_conn *conn, struct err *err)
 {
-	*l = (struct side_conn){ .live = machine_ref(n->live), .peeks = peeks };
-	if (!reserve(l->live, peeks, &l->side))
+	*conn = (struct side_conn){ .machine = machine_ref(n->live), .readonly = readonly };
+	if (!reserve(conn->machine, readonly, &conn->side))
 		return 0;
-	if (l->side || connect_side(l->live, &l->side, err) == 0)
+	if (conn->side || connect_side(conn->machine, &conn->side, err) == 0)
 		return 1;
-	take_back(l);
+	put_back(conn);
 	return -1;
 }
 
-/* As lend(). */
-static int try_borrow(struct engine *e, const struct caller *who, const struct session_ref *ref,
-		      bool resume, struct side_conn *l, enum session_outcome *outcome,
-		      struct err *err)
+/* As acquire(). */
+static int try_open(struct engine *e, const struct caller *who, const struct session_ref *ref,
+		    bool resume, struct side_conn *conn, enum session_outcome *outcome,
+		    struct err *err)
 {
-	auto_fini(user_slot_release) struct user_slot turn = { 0 };
+	auto_fini(user_slot_release) struct user_slot slot = { 0 };
 	auto_call(session_unlock) struct session *n = NULL;
 
-	if (session_lock_for_use(e, who, ref, resume, &n, &turn, err) < 0 ||
+	if (session_lock_for_use(e, who, ref, resume, &n, &slot, err) < 0 ||
 	    session_ensure_running(n, who, resume, outcome, err) < 0)
 		return -1;
-	return lend(n, false, l, err);
+	return acquire(n, false, conn, err);
 }
 
 int side_conn_open(struct engine *e, const struct caller *who, const struct session_ref *ref,
 		   bool resume, struct side_conn **ret, enum session_outcome *ret_outcome,
 		   struct err *err)
 {
-	auto_free struct side_conn *l = calloc(1, sizeof(*l));
+	auto_free struct side_conn *conn = calloc(1, sizeof(*conn));
 	int64_t until = clock_mono_ms() + WAIT_MS;
 	enum session_outcome outcome;
 	int r;
 
-	if (!l)
+	if (!conn)
 		return err_sys(err, ENOMEM, "connection");
-	while ((r = try_borrow(e, who, ref, resume, l, &outcome, err)) == 0) {
-		r = wait_for_one(l->live, until, err);
-		machine_unref(l->live);
+	while ((r = try_open(e, who, ref, resume, conn, &outcome, err)) == 0) {
+		r = wait_for_conn(conn->machine, until, err);
+		machine_unref(conn->machine);
 		if (r < 0)
 			break;
 	}
 	if (r < 0)
 		return -1;
-	*ret = steal_ptr(&l);
+	*ret = steal_ptr(&conn);
 	if (ret_outcome)
 		*ret_outcome = outcome;
 	return 0;
@@ -175,52 +181,52 @@ int side_conn_open(struct engine *e, const struct caller *who, const struct sess
 int side_conn_open_readonly(struct engine *e, const struct caller *who,
 			    const struct session_ref *ref, struct side_conn **ret, struct err *err)
 {
-	auto_free struct side_conn *l = calloc(1, sizeof(*l));
+	auto_free struct side_conn *conn = calloc(1, sizeof(*conn));
 	auto_call(session_unlock) struct session *n = NULL;
 	int r;
 
-	if (!l)
+	if (!conn)
 		return err_sys(err, ENOMEM, "connection");
 	if (session_lock_ref(e, who, ref, &n, err) < 0)
 		return -1;
-	/* one that is paused would not answer */
+	/* a paused sandbox would not answer */
 	if (n->rec.state != SESSION_ACTIVE || n->rec.paused || !n->live || machine_is_gone(n->live))
-		return err_set(err, ERR_CONFLICT, "nothing runs in session %s now", n->id);
-	r = lend(n, true, l, err);
+		return err_set(err, ERR_CONFLICT, "session %s has no running sandbox", n->id);
+	r = acquire(n, true, conn, err);
 	if (r == 0) {
-		machine_unref(l->live);
-		return err_set(err, ERR_UNAVAILABLE, "too much is under way in session %s", n->id);
+		machine_unref(conn->machine);
+		return too_many_operations(n->id, err);
 	}
 	if (r < 0)
 		return -1;
-	*ret = steal_ptr(&l);
+	*ret = steal_ptr(&conn);
 	return 0;
 }
 
-struct sandbox *side_conn_sandbox(const struct side_conn *l)
+struct sandbox *side_conn_sandbox(const struct side_conn *conn)
 {
-	return l->side;
+	return conn->side;
 }
 
-const struct template *side_conn_template(const struct side_conn *l)
+const struct template *side_conn_template(const struct side_conn *conn)
 {
-	return &l->live->spec;
+	return &conn->machine->spec;
 }
 
-void side_conn_lock(struct side_conn *l)
+void side_conn_lock(struct side_conn *conn)
 {
-	pthread_mutex_lock(&l->live->names);
+	pthread_mutex_lock(&conn->machine->names);
 }
 
-void side_conn_unlock(struct side_conn *l)
+void side_conn_unlock(struct side_conn *conn)
 {
-	pthread_mutex_unlock(&l->live->names);
+	pthread_mutex_unlock(&conn->machine->names);
 }
 
-void side_conn_close(struct side_conn *l)
+void side_conn_close(struct side_conn *conn)
 {
-	if (!l)
+	if (!conn)
 		return;
-	take_back(l);
-	free(l);
+	put_back(conn);
+	free(conn);
 }

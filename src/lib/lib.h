@@ -15,13 +15,13 @@ struct lodge {
 	struct engine *engine;
 	struct caller who;
 	char *tenant, *actor; /* what `who` points to */
-	struct thread_rules threads;
+	struct thread_config threads;
 };
 
 extern _Thread_local struct err last; /* what lodge_last_error() tells */
 extern _Thread_local enum session_outcome last_outcome;
 extern _Thread_local struct policy_refusal last_word; /* what lodge_last_refusal() tells: these */
-extern _Thread_local struct thread_refusal last_full;
+extern _Thread_local struct thread_limit_hit last_full;
 
 /* ---- in: what a caller filled ---------------------------------------------------------------- */
 

@@ -17,13 +17,13 @@ _Static_assert((int)LODGE_INTERNAL == (int)ERR_INTERNAL && (int)LODGE_LIMIT == (
 _Thread_local struct err last;
 _Thread_local enum session_outcome last_outcome;
 _Thread_local struct policy_refusal last_word;
-_Thread_local struct thread_refusal last_full;
+_Thread_local struct thread_limit_hit last_full;
 
 void forget_last(void)
 {
 	last_outcome = 0;
 	last_word.policy[0] = last_word.word[0] = '\0';
-	last_full = (struct thread_refusal){ 0 };
+	last_full = (struct thread_limit_hit){ 0 };
 }
 
 PUBLIC const char *lodge_last_error(void)
@@ -129,7 +129,7 @@ PUBLIC int lodge_open(const struct lodge_options *opts, struct lodge **ret)
 		lodge_close(l);
 		return err_sys(&last, ENOMEM, "lodge");
 	}
-	if (thread_rules_check(&l->threads, &last) < 0 || open_engine(&o, &l->engine) < 0) {
+	if (thread_config_check(&l->threads, &last) < 0 || open_engine(&o, &l->engine) < 0) {
 		lodge_close(l);
 		return -1;
 	}

@@ -8,6 +8,7 @@
 
 #include "base/vec.h"
 #include "lib/lib.h"
+#include "exec/side_conn.h"
 
 /* One call: the loan, who it is for, and the path as the sandbox is told. */
 struct at {

@@ -3,6 +3,9 @@
 #include <errno.h>
 
 #include "lib/lib.h"
+#include "snapshot/snapshot.h"
+#include "snapshot/fork.h"
+#include "snapshot/snapshot_archive.h"
 
 /* An id from the caller. */
 static int check_id(const char *id)

@@ -11,17 +11,18 @@ enum { PIECE = 64 << 10 };
 
 PUBLIC const struct lodge_refusal *lodge_last_refusal(void)
 {
-	static const char *const names[] = { [THREAD_FITS] = "",
-					     [THREAD_FILE_SIZE] = "file",
-					     [THREAD_FILE_COUNT] = "files",
-					     [THREAD_ROOM] = "workspace" };
+	static const char *const names[] = { [THREAD_LIMIT_NONE] = "",
+					     [THREAD_LIMIT_FILE_SIZE] = "file",
+					     [THREAD_LIMIT_FILES] = "files",
+					     [THREAD_LIMIT_DISK] = "workspace" };
 	static _Thread_local struct lodge_refusal told;
 
-	told = (struct lodge_refusal){ .what = *last_word.policy ? "program" : names[last_full.why],
+	told = (struct lodge_refusal){ .what = *last_word.policy ? "program"
+								 : names[last_full.limit],
 				       .word = last_word.word,
 				       .max = last_full.max,
-				       .now = last_full.now,
-				       .asked = last_full.asked };
+				       .now = last_full.used,
+				       .asked = last_full.requested };
 	return &told;
 }
 
@@ -80,15 +81,15 @@ PUBLIC int lodge_thread_put(struct lodge *l, const struct lodge_ref *ref, const 
 	auto_call(side_conn_close) struct side_conn *loan = NULL;
 	struct agent_stat st = { 0 };
 	struct lodge_file *file;
-	struct thread_put p;
+	struct thread_write_result p;
 
 	if (check_name(name) < 0)
 		return -1;
 	loan = borrow(l, ref);
 	if (!loan)
 		return -1;
-	if (thread_put(loan, &l->threads, name, fd, &p, &last) < 0) {
-		last_full = p.refusal;
+	if (thread_file_write(loan, &l->threads, name, fd, &p, &last) < 0) {
+		last_full = p.limit_hit;
 		return -1;
 	}
 	st.size = p.size;
@@ -127,7 +128,7 @@ PUBLIC int lodge_thread_fetch(struct lodge *l, const struct lodge_ref *ref, cons
 	if (check_name(name) < 0)
 		return -1;
 	loan = borrow(l, ref);
-	if (!loan || thread_open(loan, name, &from, &st, &last) < 0)
+	if (!loan || thread_file_open(loan, name, &from, &st, &last) < 0)
 		return -1;
 	return copy_out(from, fd, name);
 }
@@ -156,8 +157,8 @@ PUBLIC int lodge_thread_files(struct lodge *l, const struct lodge_ref *ref,
 	}
 	if (!f)
 		return -1;
-	f->total = all.all.files;
-	f->total_bytes = all.all.bytes;
+	f->total = all.total.files;
+	f->total_bytes = all.total.bytes;
 	*ret = f;
 	return 0;
 }

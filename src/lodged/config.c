@@ -22,7 +22,7 @@ enum { FILE_MAX = 64 << 10, LIST_MAX = 64, SECRET_MIN = 16 };
 enum type {
 	TEXT,
 	SECRET,
-	GUEST, /* these two of struct thread_rules */
+	GUEST, /* these two of struct thread_config */
 	PLACE,
 	NETWORK,
 	NAME,
@@ -182,10 +182,10 @@ static int set_user(char **to, const char *value, struct err *err)
 
 static int set_thread(char **to, enum type type, const char *value, struct err *err)
 {
-	struct thread_rules t = { .user = type == GUEST && *value ? value : NULL,
-				  .workdir = type == PLACE && *value ? value : NULL };
+	struct thread_config t = { .user = type == GUEST && *value ? value : NULL,
+				   .workdir = type == PLACE && *value ? value : NULL };
 
-	return thread_rules_check(&t, err) < 0 ? -1 : set_text(to, value, err);
+	return thread_config_check(&t, err) < 0 ? -1 : set_text(to, value, err);
 }
 
 static int set_name(char **to, const char *name, const char *value, struct err *err)
@@ -447,21 +447,21 @@ bool config_is_loopback(const struct config *c)
 	return true;
 }
 
-void config_threads(const struct config *c, struct thread_rules *ret)
+void config_threads(const struct config *c, struct thread_config *ret)
 {
-	*ret = (struct thread_rules){ .memory_bytes = c->threads_memory,
-				      .cpu_milli = c->threads_cpus,
-				      .pids = c->threads_pids,
-				      .file_bytes = c->threads_file_size,
-				      .disk_bytes = c->threads_disk,
-				      .files = c->threads_files,
-				      .idle_ms = (int64_t)c->threads_idle,
-				      .user = c->threads_user,
-				      .workdir = c->threads_workdir,
-				      .template = c->threads_template,
-				      .policy = c->threads_policy,
-				      .pool_min = (unsigned)c->pool_min,
-				      .pool = (unsigned)c->pool };
+	*ret = (struct thread_config){ .memory_bytes = c->threads_memory,
+				       .cpu_milli = c->threads_cpus,
+				       .pids = c->threads_pids,
+				       .file_bytes = c->threads_file_size,
+				       .disk_bytes = c->threads_disk,
+				       .files = c->threads_files,
+				       .idle_ms = (int64_t)c->threads_idle,
+				       .user = c->threads_user,
+				       .workdir = c->threads_workdir,
+				       .template = c->threads_template,
+				       .policy = c->threads_policy,
+				       .pool_min = (unsigned)c->pool_min,
+				       .pool = (unsigned)c->pool };
 }
 
 static int check_pool(const struct config *c, struct err *err)
@@ -475,12 +475,12 @@ static int check_pool(const struct config *c, struct err *err)
 
 static int check_threads(const struct config *c, struct err *err)
 {
-	struct thread_rules t;
+	struct thread_config t;
 
 	config_threads(c, &t);
 	if (c->idle_timeout_max && c->threads_idle > c->idle_timeout_max)
 		return err_set(err, ERR_INVALID, "threads_idle: more than idle_timeout_max");
-	return thread_rules_check(&t, err);
+	return thread_config_check(&t, err);
 }
 
 int config_check(const struct config *c, struct err *err)

@@ -57,8 +57,8 @@ int config_check(const struct config *c, struct err *err);
 bool config_is_loopback(const struct config *c);
 bool config_address_is_loopback(const char *address);
 
-struct thread_rules;
+struct thread_config;
 /* Borrows texts of c. */
-void config_threads(const struct config *c, struct thread_rules *ret);
+void config_threads(const struct config *c, struct thread_config *ret);
 
 #endif

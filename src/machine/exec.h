@@ -98,8 +98,8 @@ int exec_list(struct engine *e, const struct caller *who, const struct session_r
 int exec_finish(struct exec_handle *x, const void *input, size_t input_len,
 		struct guest_exec_output *ret, struct err *err);
 /* exec_start() and exec_finish(); `input` may be NULL. */
-int exec_list_all(struct engine *e, const struct caller *who, const struct session_ref *ref,
-		  const struct exec_opts *want, const void *input, size_t input_len,
-		  struct guest_exec_output *ret, struct err *err);
+int exec_run(struct engine *e, const struct caller *who, const struct session_ref *ref,
+	     const struct exec_opts *want, const void *input, size_t input_len,
+	     struct guest_exec_output *ret, struct err *err);
 
 #endif

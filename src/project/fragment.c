@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fragments: saved from what a caller sends, from a snapshot, or from the user's working copy. */
+/* Fragments: saved from files in a request, from a snapshot, or from the user's working copy. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/test_hook.h"
+#include "project/binding.h"
 #include "project/internal.h"
+#include "project/project_access.h"
 #include "project/fragment.h"
 #include "project/fragment_json.h"
 #include "project/fragment_restore.h"
 #include "project/mem_gate.h"
 #include "project/switch_commit.h"
 #include "project/users.h"
+#include "snapshot/snapshot.h"
 
 DEFINE_AUTO(struct store_file_list *, store_file_list_fini);
 
-/* ---- looking ------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------- */
 
-static int unknown(const char *fragment, struct err *err)
+static int fragment_not_found(const char *fragment, struct err *err)
 {
 	return err_set(err, ERR_NOT_FOUND, "Fragment not found: %.100s", fragment);
 }
@@ -28,11 +31,11 @@ int fragment_find(struct engine *e, const struct caller *who, const char *projec
 	int r = -1;
 
 	if (!fragment || !*fragment || strlen(fragment) >= STORE_ID)
-		return unknown(fragment ? fragment : "", err);
+		return fragment_not_found(fragment ? fragment : "", err);
 	WITH_STORE(e, st)
 	r = store_fragment_get(st, who->tenant, fragment, &f, err);
 	if (r < 0)
-		return err->code == ERR_NOT_FOUND ? unknown(fragment, err) : -1;
+		return err->code == ERR_NOT_FOUND ? fragment_not_found(fragment, err) : -1;
 	if (strcmp(f.project, project) != 0)
 		return err_set(err, ERR_CONFLICT, "Fragment %s does not belong to project %s",
 			       fragment, project);
@@ -47,7 +50,7 @@ int fragment_load(struct engine *e, const struct caller *who, const char *fragme
 
 	WITH_STORE(e, st)
 	r = store_fragment_files(st, who->tenant, fragment, ret, err);
-	return r < 0 && err->code == ERR_NOT_FOUND ? unknown(fragment, err) : r;
+	return r < 0 && err->code == ERR_NOT_FOUND ? fragment_not_found(fragment, err) : r;
 }
 
 int fragment_list(struct engine *e, const struct caller *who, const char *user, const char *project,
@@ -76,22 +79,22 @@ int fragment_get(struct engine *e, const struct caller *who, const char *user, c
 	return 0;
 }
 
-/* ---- saving -------------------------------------------------------------------------------- */
+/* ---- saving ------------------------------------------------------------------------------ */
 
-struct save { /* one fragment_add() under way */
+struct save { /* state of one fragment_add() */
 	struct engine *e;
 	const struct caller *who;
 	const char *user;
 	struct store_fragment f;
 	struct store_file_list files;
 	unsigned skipped;
-	bool own_snapshot; /* made for this fragment, and goes with it */
+	bool own_snapshot; /* created for this fragment, and deleted with it */
 	bool heavy;
 };
 
-/* Whose files these are; the session may be gone. */
-static int owner_of(struct save *s, const struct store_snapshot *snap, char ret[STORE_USER],
-		    struct err *err)
+/* Finds the user of the snapshot's session, which may be destroyed. */
+static int find_owner(struct save *s, const struct store_snapshot *snap, char ret[STORE_USER],
+		      struct err *err)
 {
 	struct session_ref ref = { .id = snap->session };
 	struct store_session session;
@@ -108,14 +111,14 @@ static int owner_of(struct save *s, const struct store_snapshot *snap, char ret[
 	return 0;
 }
 
-static int from_snapshot(struct save *s, const char *id, struct err *err)
+static int save_snapshot(struct save *s, const char *id, struct err *err)
 {
 	char owner[STORE_USER] = "";
 	struct store_snapshot snap;
 	int r = snapshot_get(s->e, s->who, id, &snap, err);
 
 	if (r == 0)
-		r = owner_of(s, &snap, owner, err);
+		r = find_owner(s, &snap, owner, err);
 	if (r < 0 && err->code != ERR_NOT_FOUND)
 		return -1;
 	if (r < 0 || strcmp(owner, s->user) != 0)
@@ -124,25 +127,25 @@ static int from_snapshot(struct save *s, const char *id, struct err *err)
 	return 0;
 }
 
-static int from_copy(struct save *s, const char *session, struct err *err)
+static int save_copy(struct save *s, const char *session, struct err *err)
 {
 	struct session_ref ref = { .id = session };
-	struct snapshot_opts want = { .name = s->f.id };
+	struct snapshot_opts opts = { .name = s->f.id };
 	struct store_snapshot snap;
 	int r = fragment_collect_files(s->e, s->who, session, &s->files, &s->skipped, &s->heavy,
 				       err);
 
 	if (r <= 0)
 		return r;
-	/* too much for a record: all of it, as it is */
-	if (session_snapshot(s->e, s->who, &ref, &want, &snap, err) < 0)
+	/* too large for a record: take a snapshot of everything */
+	if (session_snapshot(s->e, s->who, &ref, &opts, &snap, err) < 0)
 		return -1;
 	memcpy(s->f.snapshot, snap.id, sizeof(s->f.snapshot));
 	s->own_snapshot = true;
 	return 0;
 }
 
-static int from_sandbox(struct save *s, struct err *err)
+static int save_sandbox(struct save *s, struct err *err)
 {
 	struct store_binding key;
 	char session[STORE_ID];
@@ -151,42 +154,43 @@ static int from_sandbox(struct save *s, struct err *err)
 
 	if (binding_of_copy(s->user, s->f.project, &key, err) < 0)
 		return -1;
-	/* not in the middle of a switch */
+	/* not during a switch */
 	if (user_queue_enter(&place, s->e, s->who, s->user, err) < 0)
 		return -1;
 	r = binding_find_session(s->e, s->who, &key, session, err);
 	if (r == 0 && !*session)
-		r = err_set(err, ERR_CONFLICT, "There is no sandbox of project %s to save from",
+		r = err_set(err, ERR_CONFLICT, "project %s has no sandbox to save from",
 			    s->f.project);
 	if (r == 0)
-		r = from_copy(s, session, err);
+		r = save_copy(s, session, err);
 	user_queue_leave(&place);
 	return r;
 }
 
-static int collect(struct save *s, const struct fragment_opts *want, struct err *err)
+static int collect(struct save *s, const struct fragment_opts *opts, struct err *err)
 {
-	if (want->snapshot)
-		return from_snapshot(s, want->snapshot, err);
-	return want->from_sandbox ? from_sandbox(s, err) : 0;
+	if (opts->snapshot)
+		return save_snapshot(s, opts->snapshot, err);
+	return opts->from_sandbox ? save_sandbox(s, err) : 0;
 }
 
-/* What can be told of the words alone, before anybody's project is looked at. */
-static int read_want(struct save *s, const struct fragment_opts *want, struct err *err)
+/* Checks the options alone, before access to the project is checked. */
+static int parse_opts(struct save *s, const struct fragment_opts *opts, struct err *err)
 {
-	bool named = want->id && *want->id;
+	bool has_id = opts->id && *opts->id;
 
-	if ((named && name_check_id("id", want->id, sizeof(s->f.id), err) < 0) ||
-	    name_check_optional("title", want->title, sizeof(s->f.title), err) < 0)
+	if ((has_id && name_check_id("id", opts->id, sizeof(s->f.id), err) < 0) ||
+	    name_check_optional("title", opts->title, sizeof(s->f.title), err) < 0)
 		return -1;
-	if (!!want->files + !!want->map + !!want->snapshot + want->from_sandbox != 1)
-		return err_set(err, ERR_INVALID, "files: one of files, a snapshot or fromSandbox");
-	if (want->files)
-		return fragment_parse_files(want->files, want->files_len, &s->files, err);
-	return want->map ? fragment_files_from_json(want->map, &s->files, err) : 0;
+	if (!!opts->files + !!opts->map + !!opts->snapshot + opts->from_sandbox != 1)
+		return err_set(err, ERR_INVALID,
+			       "files: set exactly one of files, snapshot and fromSandbox");
+	if (opts->files)
+		return fragment_parse_files(opts->files, opts->files_len, &s->files, err);
+	return opts->map ? fragment_files_from_json(opts->map, &s->files, err) : 0;
 }
 
-static int add(struct save *s, struct err *err)
+static int add_record(struct save *s, struct err *err)
 {
 	int r = -1;
 	struct err ignored;
@@ -200,32 +204,31 @@ static int add(struct save *s, struct err *err)
 		(void)snapshot_remove(s->e, s->who, s->f.snapshot, &ignored);
 	return err->code == ERR_CONFLICT
 		       ? err_set(err, ERR_CONFLICT,
-				 "Fragment %s is there already, or its project is "
-				 "not any more",
-				 s->f.id)
+				 "fragment %s already exists, or its project was deleted", s->f.id)
 		       : -1;
 }
 
 int fragment_add(struct engine *e, const struct caller *who, const char *user, const char *project,
-		 const struct fragment_opts *want, struct fragment_add_result *ret, struct err *err)
+		 const struct fragment_opts *opts, struct fragment_add_result *ret, struct err *err)
 {
 	struct save s = { .e = e, .who = who, .user = user, .f = { .created_at = engine_now(e) } };
 	auto_call(store_file_list_fini) struct store_file_list *files = &s.files;
-	bool named = want->id && *want->id;
+	bool has_id = opts->id && *opts->id;
 	int r;
 
 	(void)files;
-	if (read_want(&s, want, err) < 0 ||
+	if (parse_opts(&s, opts, err) < 0 ||
 	    project_access(e, who, user, project, PROJECT_SAVE, NULL, err) < 0)
 		return -1;
 	snprintf(s.f.tenant, sizeof(s.f.tenant), "%s", who->tenant);
 	snprintf(s.f.project, sizeof(s.f.project), "%s", project);
-	snprintf(s.f.title, sizeof(s.f.title), "%s", want->title ? want->title : "");
-	if (named)
-		snprintf(s.f.id, sizeof(s.f.id), "%s", want->id);
+	snprintf(s.f.title, sizeof(s.f.title), "%s", opts->title ? opts->title : "");
+	if (has_id)
+		snprintf(s.f.id, sizeof(s.f.id), "%s", opts->id);
 	else if (id_generate("frg_", s.f.id, err) < 0)
 		return -1;
-	r = collect(&s, want, err) < 0 || user_ensure(e, who, user, err) < 0 ? -1 : add(&s, err);
+	r = collect(&s, opts, err) < 0 || user_ensure(e, who, user, err) < 0 ? -1
+									     : add_record(&s, err);
 	mem_gate_leave(&s.heavy);
 	if (r < 0)
 		return -1;
@@ -233,11 +236,12 @@ int fragment_add(struct engine *e, const struct caller *who, const char *user, c
 	return 0;
 }
 
-/* ---- removing ------------------------------------------------------------------------------ */
+/* ---- deleting ---------------------------------------------------------------------------- */
 
-/* One that from_sandbox made has the fragment's name; any other is its caller's. */
-static void drop_snapshot(struct engine *e, const struct caller *who,
-			  const struct store_fragment *f)
+/* A snapshot that save_copy() took has the fragment's id as its name; any other belongs to the
+ * caller. */
+static void delete_own_snapshot(struct engine *e, const struct caller *who,
+				const struct store_fragment *f)
 {
 	struct store_snapshot snap;
 	struct err ignored;
@@ -259,8 +263,8 @@ int fragment_remove(struct engine *e, const struct caller *who, const char *user
 	WITH_STORE(e, st)
 	r = store_fragment_remove(st, who->tenant, f.id, err);
 	if (r < 0)
-		return err->code == ERR_NOT_FOUND ? unknown(f.id, err) : -1;
+		return err->code == ERR_NOT_FOUND ? fragment_not_found(f.id, err) : -1;
 	hook_crash("fragment:removed");
-	drop_snapshot(e, who, &f);
+	delete_own_snapshot(e, who, &f);
 	return 0;
 }

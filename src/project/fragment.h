@@ -4,7 +4,7 @@
 
 #include "project/internal.h"
 
-/* The fragment, which must be one of this project. */
+/* Loads the fragment, which must belong to the project. */
 int fragment_find(struct engine *e, const struct caller *who, const char *project,
 		  const char *fragment, struct store_fragment *ret, struct err *err);
 int fragment_load(struct engine *e, const struct caller *who, const char *fragment,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of a fragment as people send them: a JSON map of path and content. Every path is looked
- * at before anything is done with any of them. */
+/* The files of a fragment as JSON: an object of path and content. All paths are checked before any
+ * file is used. */
 #include <errno.h>
 #include <jansson.h>
 #include <limits.h>
@@ -16,34 +16,34 @@ static const char PREFIX[] = "__BASE64__";
 
 DEFINE_AUTO(json_t *, json_decref);
 
-/* ---- paths --------------------------------------------------------------------------------- */
+/* ---- paths ------------------------------------------------------------------------------- */
 
-static int bad(const char *path, const char *why, struct err *err)
+static int invalid_file(const char *path, const char *why, struct err *err)
 {
 	return err_set(err, ERR_INVALID, "%.160s: %s", path, why);
 }
 
-/* "a//b" becomes "a/b"; everything else must be as it should be. */
+/* Normalizes "a//b" to "a/b" and refuses everything else that is unusual. */
 static int clean_path(char *path, struct err *err)
 {
 	const char *from = path;
 	char *to = path;
 
 	if (!*path)
-		return err_set(err, ERR_INVALID, "files: an empty path");
+		return err_set(err, ERR_INVALID, "files: path is empty");
 	if (*path == '/')
-		return bad(path, "an absolute path", err);
+		return invalid_file(path, "path must be relative", err);
 	if (strlen(path) >= FRAGMENT_PATH_MAX)
-		return bad(path, "a path that is too long", err);
+		return invalid_file(path, "path is too long", err);
 	if (path[strlen(path) - 1] == '/')
-		return bad(path, "a path that ends with a slash", err);
+		return invalid_file(path, "path ends with a slash", err);
 	while (*from) {
 		size_t n = strcspn(from, "/");
 
 		if ((n == 1 && from[0] == '.') || (n == 2 && from[0] == '.' && from[1] == '.'))
-			return bad(path, "'.' and '..' have no place in a path", err);
+			return invalid_file(path, "path contains '.' or '..'", err);
 		if (n > NAME_MAX)
-			return bad(path, "a name that is too long", err);
+			return invalid_file(path, "file name is too long", err);
 		memmove(to, from, n);
 		to += n;
 		from += n;
@@ -55,7 +55,7 @@ static int clean_path(char *path, struct err *err)
 	return 0;
 }
 
-/* A slash before everything else: what is below a directory follows it at once. */
+/* Sorts '/' before every other character, so that a directory's files follow it directly. */
 static int compare_paths(const void *a, const void *b)
 {
 	const char *x = ((const struct store_file *)a)->path;
@@ -79,13 +79,13 @@ static int check_pair(const char *path, const char *next, struct err *err)
 	if (strncmp(path, next, n) != 0)
 		return 0;
 	if (!next[n])
-		return bad(path, "is there twice", err);
-	return next[n] == '/' ? bad(path, "a file, and a directory of another", err) : 0;
+		return invalid_file(path, "duplicate path", err);
+	return next[n] == '/' ? invalid_file(path, "path is both a file and a directory", err) : 0;
 }
 
-static int too_much(size_t n, const char *unit, int max, struct err *err)
+static int exceeds_max(size_t n, const char *unit, int max, struct err *err)
 {
-	err_set(err, ERR_LIMIT, "files: %zu%s are more than %d", n, unit, max);
+	err_set(err, ERR_LIMIT, "files: %zu%s exceed the maximum of %d", n, unit, max);
 	err->sys = EFBIG;
 	return -1;
 }
@@ -95,14 +95,14 @@ int fragment_check_files(struct store_file_list *l, struct err *err)
 	size_t bytes = 0;
 
 	if (l->count > STORE_FILES_MAX)
-		return too_much(l->count, "", STORE_FILES_MAX, err);
+		return exceeds_max(l->count, "", STORE_FILES_MAX, err);
 	for (size_t i = 0; i < l->count; i++) {
 		if (clean_path(l->items[i].path, err) < 0)
 			return -1;
 		bytes += l->items[i].size;
 	}
 	if (bytes > FRAGMENT_BYTES_MAX)
-		return too_much(bytes, " bytes", FRAGMENT_BYTES_MAX, err);
+		return exceeds_max(bytes, " bytes", FRAGMENT_BYTES_MAX, err);
 	if (l->count > 0)
 		qsort(l->items, l->count, sizeof(*l->items), compare_paths);
 	for (size_t i = 1; i < l->count; i++)
@@ -111,10 +111,10 @@ int fragment_check_files(struct store_file_list *l, struct err *err)
 	return 0;
 }
 
-/* ---- content ------------------------------------------------------------------------------- */
+/* ---- content ----------------------------------------------------------------------------- */
 
-/* Where the base64 of "data:TYPE;base64,..." begins; NULL if it is only text that starts alike. */
-static const char *data_url(const char *text, size_t len)
+/* Returns the base64 part of "data:TYPE;base64,...", or NULL if the text is not such a URL. */
+static const char *find_data_url(const char *text, size_t len)
 {
 	static const char scheme[] = "data:", mark[] = ";base64,";
 	const char *end = text + len;
@@ -130,20 +130,20 @@ static const char *data_url(const char *text, size_t len)
 	return memcmp(p - (sizeof(mark) - 1), mark, sizeof(mark) - 1) == 0 ? p : NULL;
 }
 
-static const char *coded_part(const char *text, size_t len)
+static const char *find_base64(const char *text, size_t len)
 {
 	if (len >= sizeof(PREFIX) - 1 && memcmp(text, PREFIX, sizeof(PREFIX) - 1) == 0)
 		return text + sizeof(PREFIX) - 1;
-	return data_url(text, len);
+	return find_data_url(text, len);
 }
 
 static int set_content(struct store_file *f, const char *text, size_t len, struct err *err)
 {
-	const char *coded = coded_part(text, len);
-	size_t room = coded ? BASE64_DECODED(len - (size_t)(coded - text)) : len;
+	const char *coded = find_base64(text, len);
+	size_t size = coded ? BASE64_DECODED(len - (size_t)(coded - text)) : len;
 
-	f->data = room > 0 ? malloc(room) : NULL;
-	if (room > 0 && !f->data)
+	f->data = size > 0 ? malloc(size) : NULL;
+	if (size > 0 && !f->data)
 		return err_sys(err, ENOMEM, "files");
 	if (!coded) {
 		if (len > 0)
@@ -152,7 +152,7 @@ static int set_content(struct store_file *f, const char *text, size_t len, struc
 		return 0;
 	}
 	if (base64_decode(coded, len - (size_t)(coded - text), f->data, &f->size) < 0)
-		return bad(f->path, "not valid base64", err);
+		return invalid_file(f->path, "not valid base64", err);
 	if (f->size == 0) {
 		free(f->data);
 		f->data = NULL;
@@ -160,8 +160,8 @@ static int set_content(struct store_file *f, const char *text, size_t len, struc
 	return 0;
 }
 
-static int take_member(struct store_file_list *l, const char *path, const json_t *value,
-		       struct err *err)
+static int add_file(struct store_file_list *l, const char *path, const json_t *value,
+		    struct err *err)
 {
 	struct store_file *f = &l->items[l->count++];
 
@@ -169,7 +169,7 @@ static int take_member(struct store_file_list *l, const char *path, const json_t
 	if (!f->path)
 		return err_sys(err, ENOMEM, "files");
 	if (!json_is_string(value))
-		return bad(path, "its content is not a text", err);
+		return invalid_file(path, "content must be a string", err);
 	return set_content(f, json_string_value(value), json_string_length(value), err);
 }
 
@@ -179,7 +179,7 @@ int fragment_parse_files(const char *json, size_t len, struct store_file_list *r
 	json_error_t why;
 
 	if (len > FRAGMENT_BYTES_MAX)
-		return too_much(len, " bytes", FRAGMENT_BYTES_MAX, err);
+		return exceeds_max(len, " bytes", FRAGMENT_BYTES_MAX, err);
 	map = json_loadb(json, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
 	if (!map)
 		return err_set(err, ERR_INVALID, "files: %.200s", why.text);
@@ -194,14 +194,14 @@ int fragment_files_from_json(json_t *map, struct store_file_list *ret, struct er
 	json_t *value;
 
 	if (!json_is_object(map))
-		return err_set(err, ERR_INVALID, "files: not an object");
+		return err_set(err, ERR_INVALID, "files: must be an object");
 	if (count > STORE_FILES_MAX)
-		return too_much(count, "", STORE_FILES_MAX, err);
+		return exceeds_max(count, "", STORE_FILES_MAX, err);
 	l.items = calloc(count + 1, sizeof(*l.items));
 	if (!l.items)
 		return err_sys(err, ENOMEM, "files");
 	json_object_foreach (map, path, value)
-		if (take_member(&l, path, value, err) < 0)
+		if (add_file(&l, path, value, err) < 0)
 			return -1;
 	if (fragment_check_files(&l, err) < 0)
 		return -1;
@@ -209,15 +209,15 @@ int fragment_files_from_json(json_t *map, struct store_file_list *ret, struct er
 	return 0;
 }
 
-/* ---- and out ------------------------------------------------------------------------------- */
+/* ---- printing ---------------------------------------------------------------------------- */
 
-static void print_coded(struct json_out *j, const struct store_file *f)
+static void print_base64(struct json_out *j, const struct store_file *f)
 {
 	size_t len = sizeof(PREFIX) - 1 + BASE64_ENCODED(f->size);
 	auto_free char *text = malloc(len);
 
 	if (!text) {
-		j->failed = true; /* sticks, as every failure of it */
+		j->failed = true;
 		return;
 	}
 	memcpy(text, PREFIX, sizeof(PREFIX) - 1);
@@ -225,7 +225,7 @@ static void print_coded(struct json_out *j, const struct store_file *f)
 	json_out_bytes(j, f->path, text, len);
 }
 
-/* What a program would show as it is. */
+/* Whether the content can be printed as a JSON string and is read back unchanged. */
 static bool is_text(const struct store_file *f)
 {
 	const unsigned char *text = f->data;
@@ -233,7 +233,7 @@ static bool is_text(const struct store_file *f)
 	for (size_t i = 0; i < f->size; i++)
 		if (text[i] < ' ' && text[i] != '\t' && text[i] != '\n' && text[i] != '\r')
 			return false;
-	return json_is_utf8(f->data, f->size) && !coded_part(f->data, f->size);
+	return json_is_utf8(f->data, f->size) && !find_base64(f->data, f->size);
 }
 
 void fragment_files_to_json(struct json_out *j, const char *key,
@@ -248,7 +248,7 @@ void fragment_files_to_json(struct json_out *j, const char *key,
 		else if (is_text(f))
 			json_out_bytes(j, f->path, f->data, f->size);
 		else
-			print_coded(j, f);
+			print_base64(j, f);
 	}
 	json_out_end(j);
 }

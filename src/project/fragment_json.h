@@ -7,8 +7,8 @@
 int fragment_parse_files(const char *json, size_t len, struct store_file_list *ret,
 			 struct err *err);
 int fragment_files_from_json(struct json_t *map, struct store_file_list *ret, struct err *err);
-/* Takes "a//b" for "a/b", puts them in order (a directory's files stand together), and refuses what
- * cannot be unpacked. */
+/* Normalizes "a//b" to "a/b", sorts the files by directory, and refuses paths that cannot be
+ * unpacked. */
 int fragment_check_files(struct store_file_list *l, struct err *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A fragment's files into a sandbox, as one archive that we write and lodge-init unpacks: ten
- * thousand files are one job. And back out of it: one by one, as the engine never reads an archive
- * that a guest had its hands on. */
+/* Restoring writes a fragment's files to one archive, which lodge-init unpacks in one job.
+ * Collecting reads the files one by one, because the engine never parses an archive that a guest
+ * could have written. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,16 +15,17 @@
 #include "project/internal.h"
 #include "project/fragment_restore.h"
 #include "project/mem_gate.h"
+#include "exec/side_conn.h"
 
 enum {
-	SAMPLES = 16, /* files looked at after unpacking */
+	SAMPLES = 16, /* files verified after unpacking */
 	RESTORE_MS = 600000,
-	ENTRIES_MAX = 20 * STORE_FILES_MAX, /* directories and links included, that are listed */
+	ENTRIES_MAX = 20 * STORE_FILES_MAX, /* listed, including directories and links */
 };
 
 DEFINE_AUTO(struct store_file_list *, store_file_list_fini);
 
-/* ---- the archive --------------------------------------------------------------------------- */
+/* ---- the archive ------------------------------------------------------------------------- */
 
 static int put_file(struct pax *p, const struct store_file *f, int64_t mtime)
 {
@@ -36,12 +37,12 @@ static int put_file(struct pax *p, const struct store_file *f, int64_t mtime)
 	return r < 0 ? r : pax_pad(p, f->size);
 }
 
-/* How far it has come: the reader's offset in the archive is ours too. */
+/* lodge-init reads from the same open file, so its offset shows the progress. */
 struct reading {
-	const struct restore_progress *watch;
+	const struct restore_progress *progress;
 	int fd;
-	unsigned steps, told;
-	off_t ends[STORE_FILES_MAX / RESTORE_STEP]; /* of each so many files */
+	unsigned steps, reported;
+	off_t ends[STORE_FILES_MAX / RESTORE_STEP]; /* offset after each RESTORE_STEP files */
 };
 
 static int make_archive(const struct store_file_list *files, int64_t now, struct reading *ret,
@@ -70,80 +71,81 @@ static int make_archive(const struct store_file_list *files, int64_t now, struct
 	return 0;
 }
 
-static void look(void *arg)
+static void report_progress(void *arg)
 {
 	struct reading *r = arg;
 	off_t at = lseek(r->fd, 0, SEEK_CUR);
 
-	while (r->told < r->steps && r->ends[r->told] <= at)
-		r->watch->fn(r->watch->arg, ++r->told * RESTORE_STEP);
+	while (r->reported < r->steps && r->ends[r->reported] <= at)
+		r->progress->fn(r->progress->arg, ++r->reported * RESTORE_STEP);
 }
 
-/* ---- in ------------------------------------------------------------------------------------ */
+/* ---- restoring --------------------------------------------------------------------------- */
 
-/* Of the working directory; a relative path starts at the user's home, which is the usual one. */
-static int inside(const struct side_conn *loan, const char *path, char ret[AGENT_PATH_MAX],
-		  struct err *err)
+/* Returns a path in the working directory. Without one it is relative: lodge-init starts at the
+ * user's home, the default working directory. */
+static int make_path(const struct side_conn *conn, const char *path, char ret[AGENT_PATH_MAX],
+		     struct err *err)
 {
-	const char *dir = side_conn_template(loan)->workdir;
+	const char *dir = side_conn_template(conn)->workdir;
 	int n = snprintf(ret, AGENT_PATH_MAX, "%s%s%s", dir ? dir : "", dir ? "/" : "", path);
 
-	return n < AGENT_PATH_MAX
-		       ? 0
-		       : err_set(err, ERR_INVALID, "%.160s: a path that is too long", path);
+	return n < AGENT_PATH_MAX ? 0 : err_set(err, ERR_INVALID, "%.160s: path is too long", path);
 }
 
-static int look_at(const struct side_conn *loan, const struct store_file *f, struct err *err)
+static int verify_file(const struct side_conn *conn, const struct store_file *f, struct err *err)
 {
-	const char *user = side_conn_template(loan)->user;
+	const char *user = side_conn_template(conn)->user;
 	char path[AGENT_PATH_MAX];
 	struct files_stat st;
 	bool same;
 
-	if (inside(loan, f->path, path, err) < 0 ||
-	    files_stat(side_conn_sandbox(loan), user, path, false, &st, err) < 0)
-		return err_ctx(err, "after restoring");
+	if (make_path(conn, f->path, path, err) < 0 ||
+	    files_stat(side_conn_sandbox(conn), user, path, false, &st, err) < 0)
+		return err_ctx(err, "verifying restored files");
 	same = S_ISREG(st.st.mode) && st.st.size == f->size;
 	free(st.target);
-	return same ? 0 : err_set(err, ERR_INTERNAL, "%.160s: is not what was restored", f->path);
+	return same ? 0
+		    : err_set(err, ERR_INTERNAL, "%.160s: restored file differs from the fragment",
+			      f->path);
 }
 
-/* The job has told that it wrote everything; this is whether it did so here. */
-static int verify(const struct side_conn *loan, const struct store_file_list *files,
+/* lodge-init reported success; check a sample, because the guest may interfere. */
+static int verify(const struct side_conn *conn, const struct store_file_list *files,
 		  struct err *err)
 {
 	size_t step = files->count / SAMPLES + 1;
 
 	for (size_t i = 0; i < files->count; i += step)
-		if (look_at(loan, &files->items[i], err) < 0)
+		if (verify_file(conn, &files->items[i], err) < 0)
 			return -1;
-	return files->count > 0 ? look_at(loan, &files->items[files->count - 1], err) : 0;
+	return files->count > 0 ? verify_file(conn, &files->items[files->count - 1], err) : 0;
 }
 
 static int unpack(struct engine *e, const struct caller *who, const char *session,
 		  const struct store_file_list *files, struct reading *r, struct err *err)
 {
-	auto_call(side_conn_close) struct side_conn *loan = NULL;
+	auto_call(side_conn_close) struct side_conn *conn = NULL;
 	struct session_ref ref = { .id = session };
 	const struct template *t;
 	char dir[AGENT_PATH_MAX];
 
-	if (side_conn_open(e, who, &ref, true, &loan, NULL, err) < 0 ||
-	    inside(loan, ".", dir, err) < 0)
+	if (side_conn_open(e, who, &ref, true, &conn, NULL, err) < 0 ||
+	    make_path(conn, ".", dir, err) < 0)
 		return -1;
-	t = side_conn_template(loan);
-	if (files_tar_in_watched(side_conn_sandbox(loan), t->user, dir, r->fd, look, r, RESTORE_MS,
-				 err) < 0)
+	t = side_conn_template(conn);
+	if (files_tar_in_watched(side_conn_sandbox(conn), t->user, dir, r->fd, report_progress, r,
+				 RESTORE_MS, err) < 0)
 		return -1;
-	look(r);
-	return verify(loan, files, err);
+	report_progress(r);
+	return verify(conn, files, err);
 }
 
 int fragment_restore_files(struct engine *e, const struct caller *who, const char *session,
 			   const struct store_file_list *files,
-			   const struct restore_progress *watch, struct err *err)
+			   const struct restore_progress *progress, struct err *err)
 {
-	struct reading r = { .watch = watch, .fd = -1 };
+	struct reading r = { .progress = progress, .fd = -1 };
 	int done;
 
 	if (files->count == 0)
@@ -155,25 +157,25 @@ int fragment_restore_files(struct engine *e, const struct caller *who, const cha
 	return done;
 }
 
-/* ---- out ----------------------------------------------------------------------------------- */
+/* ---- collecting -------------------------------------------------------------------------- */
 
 struct collect {
-	struct side_conn *loan;
+	struct side_conn *conn;
 	struct store_file_list list;
 	unsigned entries, skipped;
 	size_t bytes;
 };
 
 /* For files_entry_fn: a number of ours ends the listing. */
-enum { ENOUGH = 1, NO_MEMORY };
+enum { TOO_MUCH = 1, NO_MEMORY, UNREADABLE };
 
-static int note(void *arg, const char *path, const struct agent_stat *st, const char *target)
+static int add_entry(void *arg, const char *path, const struct agent_stat *st, const char *target)
 {
 	struct collect *c = arg;
 
 	(void)target;
 	if (++c->entries > ENTRIES_MAX)
-		return ENOUGH;
+		return TOO_MUCH;
 	if (S_ISDIR(st->mode))
 		return 0;
 	if (!S_ISREG(st->mode) || strlen(path) >= FRAGMENT_PATH_MAX ||
@@ -182,7 +184,7 @@ static int note(void *arg, const char *path, const struct agent_stat *st, const 
 		return 0;
 	}
 	if (c->list.count == STORE_FILES_MAX || st->size > FRAGMENT_BYTES_MAX - c->bytes)
-		return ENOUGH;
+		return TOO_MUCH;
 	c->bytes += st->size;
 	c->list.items[c->list.count].path = strdup(path);
 	return c->list.items[c->list.count++].path ? 0 : NO_MEMORY;
@@ -190,34 +192,35 @@ static int note(void *arg, const char *path, const struct agent_stat *st, const 
 
 static int list_all(struct collect *c, struct err *err)
 {
-	const struct template *t = side_conn_template(c->loan);
+	const struct template *t = side_conn_template(c->conn);
 	char dir[AGENT_PATH_MAX];
 	int r;
 
-	if (inside(c->loan, ".", dir, err) < 0)
+	if (make_path(c->conn, ".", dir, err) < 0)
 		return -1;
-	r = files_list(side_conn_sandbox(c->loan), t->user, dir, FRAGMENT_PATH_MAX, note, c, err);
+	r = files_list(side_conn_sandbox(c->conn), t->user, dir, FRAGMENT_PATH_MAX, add_entry, c,
+		       err);
 	return r == NO_MEMORY ? err_sys(err, ENOMEM, "files") : r;
 }
 
-/* 0: read; 1: too much; 2: not there any more, or not for reading. */
-static int read_one(struct collect *c, struct store_file *f, size_t max, struct err *err)
+/* 0: read; TOO_MUCH; UNREADABLE: deleted meanwhile, or not readable. */
+static int read_file(struct collect *c, struct store_file *f, size_t max, struct err *err)
 {
-	const struct template *t = side_conn_template(c->loan);
+	const struct template *t = side_conn_template(c->conn);
 	char path[AGENT_PATH_MAX];
 
-	if (inside(c->loan, f->path, path, err) < 0)
+	if (make_path(c->conn, f->path, path, err) < 0)
 		return -1;
-	if (files_read(side_conn_sandbox(c->loan), t->user, path, max, &f->data, &f->size, err) ==
+	if (files_read(side_conn_sandbox(c->conn), t->user, path, max, &f->data, &f->size, err) ==
 	    0)
 		return 0;
 	switch (err->code) {
 	case ERR_LIMIT:
-		return err->sys ? -1 : 1; /* more than max, and not our memory */
+		return err->sys ? -1 : TOO_MUCH; /* with sys it is the engine's memory */
 	case ERR_NOT_FOUND:
 	case ERR_DENIED:
 	case ERR_INVALID:
-		return 2;
+		return UNREADABLE;
 	case ERR_NONE:
 	case ERR_CONFLICT:
 	case ERR_TIMEOUT:
@@ -234,11 +237,11 @@ static int read_all(struct collect *c, struct err *err)
 
 	for (size_t i = 0; i < c->list.count; i++) {
 		struct store_file *f = &c->list.items[i];
-		int r = read_one(c, f, left, err);
+		int r = read_file(c, f, left, err);
 
-		if (r < 0 || r == 1)
+		if (r < 0 || r == TOO_MUCH)
 			return r;
-		if (r == 2) {
+		if (r == UNREADABLE) {
 			c->skipped++;
 			store_file_fini(f);
 			*f = (struct store_file){ 0 };
@@ -263,7 +266,7 @@ int fragment_collect_files(struct engine *e, const struct caller *who, const cha
 			   struct store_file_list *ret, unsigned *ret_skipped, bool *is_heavy,
 			   struct err *err)
 {
-	auto_call(side_conn_close) struct side_conn *loan = NULL;
+	auto_call(side_conn_close) struct side_conn *conn = NULL;
 	struct collect c = { 0 };
 	auto_call(store_file_list_fini) struct store_file_list *guard = &c.list;
 	struct session_ref ref = { .id = session };
@@ -272,9 +275,9 @@ int fragment_collect_files(struct engine *e, const struct caller *who, const cha
 	c.list.items = calloc(STORE_FILES_MAX, sizeof(*c.list.items));
 	if (!c.list.items)
 		return err_sys(err, ENOMEM, "files");
-	if (side_conn_open(e, who, &ref, true, &loan, NULL, err) < 0)
+	if (side_conn_open(e, who, &ref, true, &conn, NULL, err) < 0)
 		return -1;
-	c.loan = loan;
+	c.conn = conn;
 	r = list_all(&c, err);
 	if (r == 0) {
 		mem_gate_enter(is_heavy, c.bytes);

@@ -4,13 +4,18 @@
 
 #include "project/internal.h"
 
-/* Writes the files into the session's working directory, and looks whether they are there. */
+enum { RESTORE_STEP = 1000 }; /* files between two progress reports */
+struct restore_progress {
+	void (*fn)(void *arg, unsigned done); /* done: files that lodge-init has read */
+	void *arg;
+};
+
+/* Writes the files into the session's working directory and verifies a sample of them. */
 int fragment_restore_files(struct engine *e, const struct caller *who, const char *session,
 			   const struct store_file_list *files,
-			   const struct restore_progress *watch, struct err *err);
-/* The other way: what lies in the working directory now. 1: more than a fragment may hold; *ret is
- * untouched then. *is_heavy is for mem_gate_leave() when the files are not needed any more, also on
- * failure. */
+			   const struct restore_progress *progress, struct err *err);
+/* Reads the files of the working directory. 1: they exceed what a fragment may hold; *ret is
+ * unchanged. Pass *is_heavy to mem_gate_leave() when the files are freed, also on failure. */
 int fragment_collect_files(struct engine *e, const struct caller *who, const char *session,
 			   struct store_file_list *ret, unsigned *ret_skipped, bool *is_heavy,
 			   struct err *err);

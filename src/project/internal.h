@@ -7,15 +7,7 @@
 #include "engine/name_check.h"
 #include "project/project.h"
 
-/* ---- who may what -------------------------------------------------------------------------- */
-
-enum project_need { PROJECT_VIEW, PROJECT_SAVE, PROJECT_DELETE };
-/* The project, if the user may do this with it. ret may be NULL. */
-int project_access(struct engine *e, const struct caller *who, const char *user,
-		   const char *project, enum project_need need, struct store_project *ret,
-		   struct err *err);
-
-/* ---- order --------------------------------------------------------------------------------- */
+/* ---- order ------------------------------------------------------------------------------- */
 
 /* What changes where a user is happens one after the other, in the order in which it was asked:
  * the last one wins. A turn (name_lock) does not keep an order. */
@@ -29,29 +21,5 @@ struct user_queue_ticket {
  * joins a line in there, and what a guest could hold up has a deadline. *is_in says whether it
  * counts: begin with false. */
 enum { MEM_GATE_BYTES = 1 << 20 };
-
-/* ---- files of a fragment ------------------------------------------------------------------- */
-
-enum { RESTORE_STEP = 1000 }; /* files; after so many it is told */
-struct restore_progress {
-	void (*fn)(void *arg, unsigned done); /* files that have been taken */
-	void *arg;
-};
-
-/* ---- keys ---------------------------------------------------------------------------------- */
-
-/* What a session that a switch makes has for metadata until the user is on it. One with this mark
- * and without keys belongs to no switch that is still under way. */
-#define SWITCH_MARK "lodge:switch"
-#define SWITCH_PENDING "{\"" SWITCH_MARK "\":\"pending\"}"
-#define SWITCH_REPLACED "{\"" SWITCH_MARK "\":\"replaced\"}"
-
-/* The rest is for who stands first in the user's line. */
-
-struct switch_commit_result {
-	char previous[STORE_ID]; /* session the user was on, "" if none or the same */
-	char replaced[STORE_ID]; /* working copy that has no key any more */
-	char sandbox[STORE_ID]; /* of the session, as it is now */
-};
 
 #endif

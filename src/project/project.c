@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Projects, and who may do what with them. */
+/* Creating, listing and deleting projects. */
 #include "project/project.h"
 
 #include <errno.h>
@@ -8,67 +8,23 @@
 #include <string.h>
 
 #include "base/test_hook.h"
+#include "project/binding.h"
 #include "project/internal.h"
+#include "project/project_access.h"
+#include "project/session_walk.h"
 #include "project/switch_commit.h"
 #include "project/team.h"
 #include "project/users.h"
 
-static int unknown(struct err *err)
+/* ---- creating and listing ---------------------------------------------------------------- */
+
+static int add_project(struct store *st, const char *user, struct store_project *p, struct err *err)
 {
-	return err_set(err, ERR_NOT_FOUND, "Project not found");
-}
+	struct store_project existing;
 
-/* ---- access -------------------------------------------------------------------------------- */
-
-/* Who has nothing to do with a project cannot tell it from one that is not there. */
-static int access_in(struct store *st, const char *tenant, const char *user, const char *project,
-		     enum project_need need, struct store_project *ret, struct err *err)
-{
-	int role = 0;
-
-	if (store_project_get(st, tenant, project, ret, err) < 0)
-		return err->code == ERR_NOT_FOUND ? unknown(err) : -1;
-	if (strcmp(ret->owner, user) == 0)
-		return 0;
-	if (*ret->team)
-		role = team_role_of(st, tenant, ret->team, user, err);
-	if (role < 0)
-		return -1;
-	if (role == 0)
-		return unknown(err);
-	if (need == PROJECT_VIEW || role == TEAM_OWNER || role == TEAM_ADMIN ||
-	    (need == PROJECT_SAVE && role == TEAM_MEMBER))
-		return 0;
-	return err_set(err, ERR_DENIED, "Access denied to this project");
-}
-
-int project_access(struct engine *e, const struct caller *who, const char *user,
-		   const char *project, enum project_need need, struct store_project *ret,
-		   struct err *err)
-{
-	struct store_project p;
-	int r = -1;
-
-	if (name_check("user", user, STORE_USER, err) < 0)
-		return -1;
-	if (!project || !*project || strlen(project) >= STORE_ID)
-		return unknown(err);
-	WITH_STORE(e, st)
-	r = access_in(st, who->tenant, user, project, need, &p, err);
-	if (r == 0 && ret)
-		*ret = p;
-	return r;
-}
-
-/* ---- adding and looking -------------------------------------------------------------------- */
-
-static int add(struct store *st, const char *user, struct store_project *p, struct err *err)
-{
-	struct store_project there;
-
-	/* before the team is touched */
-	if (store_project_get(st, p->tenant, p->id, &there, err) == 0)
-		return err_set(err, ERR_CONFLICT, "Project %s is there already", p->id);
+	/* before the team changes */
+	if (store_project_get(st, p->tenant, p->id, &existing, err) == 0)
+		return err_set(err, ERR_CONFLICT, "project %s already exists", p->id);
 	if (err->code != ERR_NOT_FOUND)
 		return -1;
 	if (*p->team && team_create_owner(st, p->tenant, p->team, user, err) < 0)
@@ -77,29 +33,29 @@ static int add(struct store *st, const char *user, struct store_project *p, stru
 }
 
 int project_add(struct engine *e, const struct caller *who, const char *user,
-		const struct project_opts *want, struct store_project *ret, struct err *err)
+		const struct project_opts *opts, struct store_project *ret, struct err *err)
 {
 	struct store_project p = { .created_at = engine_now(e) };
-	bool named = want->id && *want->id, grouped = want->team && *want->team;
+	bool has_id = opts->id && *opts->id, has_team = opts->team && *opts->team;
 	int r = -1;
 
 	if (name_check("user", user, STORE_USER, err) < 0 ||
-	    (named && name_check_id("id", want->id, sizeof(p.id), err) < 0) ||
-	    name_check("name", want->name, sizeof(p.name), err) < 0 ||
-	    (grouped && name_check_id("team", want->team, sizeof(p.team), err) < 0))
+	    (has_id && name_check_id("id", opts->id, sizeof(p.id), err) < 0) ||
+	    name_check("name", opts->name, sizeof(p.name), err) < 0 ||
+	    (has_team && name_check_id("team", opts->team, sizeof(p.team), err) < 0))
 		return -1;
 	snprintf(p.tenant, sizeof(p.tenant), "%s", who->tenant);
-	snprintf(p.name, sizeof(p.name), "%s", want->name);
+	snprintf(p.name, sizeof(p.name), "%s", opts->name);
 	snprintf(p.owner, sizeof(p.owner), "%s", user);
-	snprintf(p.team, sizeof(p.team), "%s", want->team ? want->team : "");
-	if (named)
-		snprintf(p.id, sizeof(p.id), "%s", want->id);
+	snprintf(p.team, sizeof(p.team), "%s", opts->team ? opts->team : "");
+	if (has_id)
+		snprintf(p.id, sizeof(p.id), "%s", opts->id);
 	else if (id_generate("prj_", p.id, err) < 0)
 		return -1;
 	if (user_ensure(e, who, user, err) < 0)
 		return -1;
 	WITH_STORE(e, st)
-	r = add(st, user, &p, err);
+	r = add_project(st, user, &p, err);
 	if (r < 0)
 		return -1;
 	*ret = p;
@@ -131,16 +87,16 @@ int project_owner(struct engine *e, const struct caller *who, const char *projec
 	int r = -1;
 
 	if (!project || !*project || strlen(project) >= STORE_ID)
-		return unknown(err);
+		return project_not_found(err);
 	WITH_STORE(e, st)
 	r = store_project_get(st, who->tenant, project, &p, err);
 	if (r < 0)
-		return err->code == ERR_NOT_FOUND ? unknown(err) : -1;
+		return err->code == ERR_NOT_FOUND ? project_not_found(err) : -1;
 	memcpy(ret, p.owner, STORE_USER);
 	return 0;
 }
 
-/* ---- removing ------------------------------------------------------------------------------ */
+/* ---- deleting ---------------------------------------------------------------------------- */
 
 static bool is_copy(const struct store_session *s)
 {
@@ -156,45 +112,37 @@ static bool is_copy(const struct store_session *s)
 	return false;
 }
 
-static int end_copy(struct engine *e, const struct caller *who, const struct store_session *s,
-		    struct err *err)
+static int delete_copy(struct engine *e, const struct caller *who, const struct store_session *s,
+		       void *arg, struct err *err)
 {
 	static const struct session_cause_opts why = { SESSION_CAUSE_REQUESTED,
-						       "its project was removed", NULL };
+						       "its project was deleted", NULL };
 	struct session_ref ref = { .id = s->id };
 	struct user_queue_ticket place;
 	int r;
 
+	(void)arg;
+	if (!is_copy(s))
+		return 0;
 	user_queue_join(&place, e, who, s->user); /* not in the middle of a switch */
 	r = session_destroy(e, who, &ref, &why, NULL, err);
 	user_queue_leave(&place);
 	return r;
 }
 
-/* Everybody's. Sessions that only have the project's name in their record are not ours to end. */
-static int end_copies(struct engine *e, const struct caller *who, const char *project,
-		      struct err *err)
+/* Deletes the working copies of all users. Other sessions that name the project stay. */
+static int delete_copies(struct engine *e, const struct caller *who, const char *project,
+			 struct err *err)
 {
 	struct store_session_filter f = { .tenant = who->tenant, .project = project };
-	struct store_page page = { .limit = 100 };
-	int r = 0;
 
-	do {
-		struct store_session_list l = { 0 };
-
-		r = session_list(e, &f, page, &l, err);
-		for (size_t i = 0; r == 0 && i < l.count; i++)
-			if (is_copy(&l.items[i]))
-				r = end_copy(e, who, &l.items[i], err);
-		page.after = l.next;
-		store_session_list_fini(&l);
-	} while (r == 0 && page.after);
-	return r;
+	return session_walk(e, who, &f, delete_copy, NULL, err);
 }
 
-/* Fragments that were saved as a snapshot; they go one by one, each with what it holds. */
-static int drop_snapshots(struct engine *e, const struct caller *who, const char *user,
-			  const char *project, struct err *err)
+/* Deletes fragments that refer to a snapshot one by one, because fragment_remove() may have to
+ * delete the snapshot too. */
+static int delete_snapshot_fragments(struct engine *e, const struct caller *who, const char *user,
+				     const char *project, struct err *err)
 {
 	struct store_page page = { .limit = 100 };
 	int r = 0;
@@ -220,17 +168,17 @@ int project_remove(struct engine *e, const struct caller *who, const char *user,
 
 	if (project_access(e, who, user, project, PROJECT_DELETE, &p, err) < 0)
 		return -1;
-	/* the record goes last: what was interrupted can be asked for again */
-	if (end_copies(e, who, p.id, err) < 0)
+	/* the record is deleted last, so that an interrupted call can be repeated */
+	if (delete_copies(e, who, p.id, err) < 0)
 		return -1;
 	hook_crash("project:ended");
-	if (drop_snapshots(e, who, user, p.id, err) < 0)
+	if (delete_snapshot_fragments(e, who, user, p.id, err) < 0)
 		return -1;
 	hook_crash("project:dropped");
 	WITH_STORE(e, st)
 	r = store_project_remove(st, who->tenant, p.id, err);
 	if (r < 0)
-		return err->code == ERR_NOT_FOUND ? unknown(err) : -1;
+		return err->code == ERR_NOT_FOUND ? project_not_found(err) : -1;
 	hook_crash("project:removed");
-	return end_copies(e, who, p.id, err); /* of a switch that was faster; there is no other */
+	return delete_copies(e, who, p.id, err); /* those of switches that ran meanwhile */
 }

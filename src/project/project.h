@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Projects: one sandbox per user that moves between bodies of work. What every surface calls.
+/* Projects: each user has one active sandbox and switches it between projects.
  *
  * A project belongs to its owner and, if it names one, to a team. A fragment is one saved set of a
- * project's files. Where a user works in a project is that user's working copy: a session of its
- * own, with what was not saved; the user is on one of them at a time.
+ * project's files. A user works on a project in a working copy: a session of that user and that
+ * project, which keeps unsaved files. One working copy of a user is active at a time.
  *
- * `user` is the end user who asks, `who` the application in whose name. A user nobody knows is made
- * when something is first changed for them. Calls block, from any thread; what comes out through
- * `ret` is untouched on failure.
+ * `user` is the end user, `who` the application that calls on the user's behalf. A user record is
+ * created on the first change for that user. Calls block and are thread-safe; on failure what `ret`
+ * points to is unchanged.
  *
- *   ERR_NOT_FOUND    "Project not found": there is none, or none for this user;
+ *   ERR_NOT_FOUND    "Project not found": it does not exist, or this user has no access to it;
  *                    "Fragment not found: F"
- *   ERR_DENIED       the user is in the project's team, but may not do this
- *   ERR_CONFLICT     "Fragment F does not belong to project P"; there already
- *   ERR_INVALID      the sentence names the field, or the path of a file
- *   ERR_LIMIT        with sys EFBIG: more files or bytes than a fragment may have; a quota; the
- * disk
+ *   ERR_DENIED       the user is in the project's team, but lacks the right
+ *   ERR_CONFLICT     "Fragment F does not belong to project P"; the id already exists
+ *   ERR_INVALID      the message names the field, or the path of a file
+ *   ERR_LIMIT        with sys EFBIG: more files or bytes than a fragment may have; a quota; a full
+ *                    disk
  *
- * and what engine/engine.h says. */
+ * engine/engine.h lists the other errors. */
 #ifndef LODGE_PROJECT_PROJECT_H
 #define LODGE_PROJECT_PROJECT_H
 
@@ -30,124 +30,125 @@ enum {
 	FRAGMENT_PATH_MAX = 1024, /* with its NUL */
 };
 
-/* ---- projects ------------------------------------------------------------------------------ */
+/* ---- projects ---------------------------------------------------------------------------- */
 
 struct project_opts {
-	const char *id; /* NULL: one is made */
+	const char *id; /* NULL: generate one */
 	const char *name;
-	const char *team; /* NULL: none. A team nobody heard of: the user becomes its OWNER */
+	const char *team; /* NULL: none. The user becomes OWNER of a new team. */
 };
 int project_add(struct engine *e, const struct caller *who, const char *user,
-		const struct project_opts *want, struct store_project *ret, struct err *err);
-/* For the owner and the team, any role. */
+		const struct project_opts *opts, struct store_project *ret, struct err *err);
+/* Allowed for the owner and every member of the team. */
 int project_get(struct engine *e, const struct caller *who, const char *user, const char *project,
 		struct store_project *ret, struct err *err);
 int project_list(struct engine *e, const struct caller *who, const char *user,
 		 struct store_page page, struct store_project_list *ret, struct err *err);
-/* With its fragments and everybody's working copies. For the owner, and OWNER and ADMIN of the
- * team. */
+/* Deletes the project, its fragments and the working copies of all users. Allowed for the owner,
+ * and for OWNER and ADMIN of the team. */
 int project_remove(struct engine *e, const struct caller *who, const char *user,
 		   const char *project, struct err *err);
-/* Its owner. For the application: nobody's access is checked. */
+/* Returns the owner. For the application: does not check access. */
 int project_owner(struct engine *e, const struct caller *who, const char *project,
 		  char ret[STORE_USER], struct err *err);
 
-/* ---- teams --------------------------------------------------------------------------------- */
+/* ---- teams ------------------------------------------------------------------------------- */
 
-enum team_role { /* numbers are in the store */
+enum team_role { /* stored in the database */
 		 TEAM_OWNER = 1,
 		 TEAM_ADMIN,
 		 TEAM_MEMBER,
 		 TEAM_VIEWER,
 };
-const char *team_role_name(enum team_role role); /* "OWNER"; "?" for no role */
-/* 0 if there is no role of this name. */
+const char *team_role_name(enum team_role role); /* "OWNER"; "?" if invalid */
+/* 0: no such role. */
 enum team_role team_role_find(const char *name);
 
-/* `by` is the end user who asks: an OWNER, or an ADMIN where no OWNER is made, changed or removed.
- * NULL: the application itself, which may do anything. */
+/* `by` is the calling end user: an OWNER, or an ADMIN unless an OWNER is added, changed or removed.
+ * NULL: the application itself, which has all rights. */
 int team_put(struct engine *e, const struct caller *who, const char *by, const char *team,
 	     const char *user, enum team_role role, struct err *err);
-/* Anybody may leave. ret_was, the role it was, may be NULL. */
+/* Every member may remove themselves. ret_was, the former role, may be NULL. */
 int team_remove(struct engine *e, const struct caller *who, const char *by, const char *team,
 		const char *user, enum team_role *ret_was, struct err *err);
-/* By user. For everybody in it; others see a team without members. */
+/* Sorted by user. Allowed for members; for others the list is empty. */
 int team_list(struct engine *e, const struct caller *who, const char *by, const char *team,
 	      struct store_member_list *ret, struct err *err);
 
-/* ---- fragments ----------------------------------------------------------------------------- */
+/* ---- fragments --------------------------------------------------------------------------- */
 
-/* One of files or map, snapshot and from_sandbox. */
+/* Exactly one of files, map, snapshot and from_sandbox is set. */
 struct fragment_opts {
-	const char *id; /* NULL: one is made */
+	const char *id; /* NULL: generate one */
 	const char *title; /* NULL: none */
 	/* A JSON object, path -> text; "__BASE64__..." and "data:...;base64,..." are bytes. A path
-	 * is relative, without "." and "..", and no file's path is another's directory. */
+	 * is relative, without "." and "..", and cannot be both a file and a directory. */
 	const char *files;
 	size_t files_len;
-	struct json_t *map; /* instead of files: the same, as jansson has read it; borrowed */
-	/* A snapshot of one of the user's own sessions. It stays the caller's: it cannot be removed
-	 * while the fragment names it. */
+	struct json_t *map; /* the same as `files`, already parsed; borrowed */
+	/* A snapshot of one of the user's own sessions. The caller keeps it, but cannot delete it
+	 * while the fragment refers to it. */
 	const char *snapshot;
-	/* What is in the working directory of the user's working copy now, which is resumed if it
-	 * sleeps: its regular files, read one after the other. Files have no modes here. What is
-	 * more than a fragment can hold becomes a snapshot instead, of the whole sandbox. */
+	/* The regular files in the working directory of the user's working copy, without their
+	 * modes. The working copy is resumed if it is hibernated. If the files exceed what a
+	 * fragment can hold, the fragment refers to a snapshot of the whole sandbox instead. */
 	bool from_sandbox;
 };
 struct fragment_add_result {
 	struct store_fragment fragment;
-	unsigned skipped; /* from_sandbox: links, and names that are no text, which were left out */
+	unsigned skipped; /* from_sandbox: links and names that are not UTF-8 */
 };
-/* Not for VIEWERs. */
+/* Not allowed for VIEWER. */
 int fragment_add(struct engine *e, const struct caller *who, const char *user, const char *project,
-		 const struct fragment_opts *want, struct fragment_add_result *ret,
+		 const struct fragment_opts *opts, struct fragment_add_result *ret,
 		 struct err *err);
 /* Newest first. */
 int fragment_list(struct engine *e, const struct caller *who, const char *user, const char *project,
 		  struct store_page page, struct store_fragment_list *ret, struct err *err);
-/* ret_files may be NULL; it is for store_file_list_fini(). */
+/* ret_files may be NULL; free it with store_file_list_fini(). */
 int fragment_get(struct engine *e, const struct caller *who, const char *user, const char *project,
 		 const char *fragment, struct store_fragment *ret,
 		 struct store_file_list *ret_files, struct err *err);
-/* For those who may remove the project. Working copies made from it stay. */
+/* Needs the right to delete the project. Working copies created from the fragment stay. */
 int fragment_remove(struct engine *e, const struct caller *who, const char *user,
 		    const char *project, const char *fragment, struct err *err);
-/* As fragment_want.files: what is no text (control characters are none), or could be taken for
- * something else, is base64. */
+/* As fragment_opts.files: base64 if the content is not UTF-8, has control characters, or would be
+ * read back as base64. */
 void fragment_files_to_json(struct json_out *j, const char *key,
 			    const struct store_file_list *files);
 
-/* ---- switching ----------------------------------------------------------------------------- */
+/* ---- switching --------------------------------------------------------------------------- */
 
 struct switch_opts {
 	const char *user, *project;
-	const char *fragment; /* NULL: the user's working copy; without one the latest fragment */
-	const char *template; /* of a new sandbox; NULL: "host" */
-	const struct template *over; /* what differs from it; may be NULL */
+	const char *fragment; /* NULL: the user's working copy, or the latest fragment if there is
+				 none */
+	const char *template; /* for a new sandbox; NULL: "host" */
+	const struct template *over; /* overrides of the template; may be NULL */
 	int64_t idle_timeout_ms, max_lifetime_ms, wait_ms; /* as in struct session_opts */
-	/* How far it has come, also every 1,000 files; may be NULL. In the caller's thread. What
-	 * was refused before anything was touched is not told. */
-	progress_fn *tell;
-	void *tell_arg;
+	/* Receives progress in the caller's thread, at least every 1,000 files; may be NULL. Not
+	 * called if the request is refused before anything changes. */
+	progress_fn *on_progress;
+	void *progress_arg;
 };
 struct switch_result {
 	char session[STORE_ID], sandbox[STORE_ID];
-	char project[STORE_ID], fragment[STORE_ID]; /* where the user is now; fragment may be "" */
-	char previous[STORE_ID]; /* session the user was on, if another */
+	char project[STORE_ID], fragment[STORE_ID]; /* now active; fragment may be "" */
+	char previous[STORE_ID]; /* session that was active before, if another */
 	enum session_outcome outcome;
-	unsigned restored_files; /* written by this switch: of a working copy none */
-	bool has_restored_files; /* a working copy, or a fragment that is not empty */
-	bool state_lost; /* the working copy's files were not there any more */
-	struct store_cause cause; /* why, or why it had to be resumed */
+	unsigned restored_files; /* written by this switch; 0 if a working copy was resumed */
+	bool has_restored_files; /* a working copy, or a non-empty fragment */
+	bool state_lost; /* the files of the working copy were lost */
+	struct store_cause cause; /* of state_lost, or of the resume */
 };
-/* Access, fragment and paths are checked before anything is touched; then everything is made ready,
- * and the user is moved at last. Whatever fails before that leaves the user where they are, with
- * all that runs there. A named fragment gives exactly its files, in place of the working copy. The
- * sandbox the user leaves is hibernated, as the working copy of its project. Switches of one user
- * take turns in the order in which they were asked.
+/* Checks access, fragment and paths before it changes anything, prepares the new sandbox, and makes
+ * it the user's active one as the last step. A failure before that step leaves the active sandbox
+ * and its processes as they are. A named fragment replaces the working copy with exactly its files.
+ * The sandbox that was active before is hibernated; it stays the working copy of its project.
+ * Switches of one user run one after the other, in the order of the calls.
  *
- * For a moment there are two sandboxes: a quota of one would never let a user move. */
-int switch_user(struct engine *e, const struct caller *who, const struct switch_opts *want,
+ * Two sandboxes run for a moment, so a quota of one sandbox blocks every switch. */
+int switch_user(struct engine *e, const struct caller *who, const struct switch_opts *opts,
 		struct switch_result *ret, struct err *err);
 int switch_to_fragment(struct engine *e, const struct caller *who, const char *user,
 		       const char *project, const char *fragment, struct switch_result *ret,
@@ -157,27 +158,27 @@ int switch_to_project(struct engine *e, const struct caller *who, const char *us
 
 struct active_fragment {
 	char project[STORE_ID], fragment[STORE_ID];
-	bool has_fragment; /* it is still there: */
+	bool has_fragment; /* the fragment still exists: */
 	struct store_fragment record;
 };
-/* 1 and where the user is; 0: nowhere. */
+/* 1: *ret is the active project; 0: the user has none. */
 int user_active_fragment(struct engine *e, const struct caller *who, const char *user,
 			 struct active_fragment *ret, struct err *err);
 
-/* ---- users --------------------------------------------------------------------------------- */
+/* ---- users ------------------------------------------------------------------------------- */
 
 struct user_info {
 	struct store_user user;
-	unsigned active; /* sandboxes that live */
-	bool has_session; /* the one the user is on: */
+	unsigned active; /* running sandboxes */
+	bool has_session; /* the active one: */
 	struct store_session session;
 	char project_name[STORE_TEXT]; /* of the session's project */
 };
 void user_info_fini(struct user_info *i);
-/* What is NULL stays. */
+/* NULL: unchanged. */
 int user_set(struct engine *e, const struct caller *who, const char *user, const char *name,
 	     const char *email, struct err *err);
-/* Who has sessions but was never named has an id and nothing else. */
+/* For a user that has sessions but no record, only the id is set. */
 int user_get(struct engine *e, const struct caller *who, const char *user, struct user_info *ret,
 	     struct err *err);
 
@@ -190,15 +191,15 @@ void user_info_list_fini(struct user_info_list *l);
 int user_list(struct engine *e, const struct caller *who, struct store_page page,
 	      struct user_info_list *ret, struct err *err);
 
-/* ---- ending -------------------------------------------------------------------------------- */
+/* ---- killing ----------------------------------------------------------------------------- */
 
 struct kill_result {
 	bool killed;
-	char session[STORE_ID], sandbox[STORE_ID]; /* sandbox "" if it slept */
+	char session[STORE_ID], sandbox[STORE_ID]; /* sandbox "" if it was hibernated */
 	char project[STORE_ID];
 };
-/* The session the user is on, with its files; they are nowhere afterwards. One that is on nothing
- * is success with killed false. */
+/* Deletes the user's active session with its files; the user has no active project afterwards.
+ * Succeeds with killed false if the user has no active session. */
 int user_kill_active_sandbox(struct engine *e, const struct caller *who, const char *user,
 			     struct kill_result *ret, struct err *err);
 
@@ -208,14 +209,14 @@ struct kill_result_list {
 	size_t projects; /* working copies among them */
 };
 void kill_result_list_fini(struct kill_result_list *l);
-/* Every session of the user, however it was made. One failure does not stop the rest. */
+/* Deletes every session of the user, however it was created. Continues after a failure. */
 int user_kill_sandboxes(struct engine *e, const struct caller *who, const char *user,
 			struct kill_result_list *ret, struct err *err);
-/* The same of every user. Sessions that belong to no user stay. */
+/* The same for every user. Sessions that belong to no user stay. */
 int user_kill_all_sandboxes(struct engine *e, const struct caller *who,
 			    struct kill_result_list *ret, struct err *err);
 
-/* After a start: finishes or undoes the switches that were under way when the last engine ended. */
+/* At startup: finishes or undoes switches that were interrupted when the last engine ended. */
 int switch_recover(struct engine *e, struct err *err);
 
 #endif

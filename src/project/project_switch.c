@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A user goes to another project or fragment: check, make, restore, verify, swap, and only then
- * deal with what was there before. */
+/* Switches a user to another project or fragment: check, prepare the session, restore and verify
+ * its files, commit, and only then clean up the previous session. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/test_hook.h"
+#include "project/binding.h"
 #include "project/internal.h"
+#include "project/project_access.h"
 #include "engine/start_progress.h"
 #include "project/fragment.h"
 #include "project/fragment_json.h"
@@ -16,46 +18,46 @@
 
 DEFINE_AUTO(struct store_file_list *, store_file_list_fini);
 
-struct move { /* one switch under way; its user's line is ours */
+struct switch_job { /* state of one switch; its user's queue is held */
 	struct engine *e;
 	const struct caller *who;
-	const struct switch_opts *want;
+	const struct switch_opts *opts;
 	struct store_binding copy; /* key of the working copy */
 	bool has_fragment, loaded, heavy;
 	struct store_fragment fragment;
 	struct store_file_list files;
-	struct switch_result out;
+	struct switch_result result;
 };
 
-/* The sandbox, every so many files, and the switch itself. */
-static unsigned steps(const struct move *m)
+/* One step for the sandbox, one for every RESTORE_STEP files, one for the commit. */
+static unsigned count_steps(const struct switch_job *m)
 {
 	return 2 + (unsigned)((m->files.count + RESTORE_STEP - 1) / RESTORE_STEP);
 }
 
-static void tell(struct move *m, const char *status, const char *stage, const char *text,
-		 unsigned step)
+static void report_progress(struct switch_job *m, const char *status, const char *stage,
+			    const char *text, unsigned step)
 {
-	struct progress_state now = progress_make(m->e, status, stage, text, step, steps(m));
+	struct progress_state now = progress_make(m->e, status, stage, text, step, count_steps(m));
 
-	if (*m->out.session)
-		progress_publish(m->e, m->out.session, &now);
-	if (m->want->tell)
-		m->want->tell(m->want->tell_arg, &now);
+	if (*m->result.session)
+		progress_publish(m->e, m->result.session, &now);
+	if (m->opts->on_progress)
+		m->opts->on_progress(m->opts->progress_arg, &now);
 }
 
-static void tell_files(void *arg, unsigned done)
+static void report_files(void *arg, unsigned done)
 {
-	struct move *m = arg;
+	struct switch_job *m = arg;
 	char text[64];
 
-	snprintf(text, sizeof(text), "%u of %zu files are restored", done, m->files.count);
-	tell(m, "running", "restore", text, 1 + done / RESTORE_STEP);
+	snprintf(text, sizeof(text), "restored %u of %zu files", done, m->files.count);
+	report_progress(m, "running", "restore", text, 1 + done / RESTORE_STEP);
 }
 
-/* ---- before anything is touched ------------------------------------------------------------ */
+/* ---- checking ---------------------------------------------------------------------------- */
 
-static int load_fragment(struct move *m, struct err *err)
+static int load_fragment(struct switch_job *m, struct err *err)
 {
 	if (m->loaded || !m->has_fragment)
 		return 0;
@@ -68,29 +70,29 @@ static int load_fragment(struct move *m, struct err *err)
 	return 0;
 }
 
-static int check(struct move *m, struct err *err)
+static int check_request(struct switch_job *m, struct err *err)
 {
-	const struct switch_opts *w = m->want;
+	const struct switch_opts *opts = m->opts;
 
-	if (project_access(m->e, m->who, w->user, w->project, PROJECT_VIEW, NULL, err) < 0 ||
-	    binding_of_copy(w->user, w->project, &m->copy, err) < 0)
+	if (project_access(m->e, m->who, opts->user, opts->project, PROJECT_VIEW, NULL, err) < 0 ||
+	    binding_of_copy(opts->user, opts->project, &m->copy, err) < 0)
 		return -1;
-	if (!w->fragment)
+	if (!opts->fragment)
 		return 0;
-	if (fragment_find(m->e, m->who, w->project, w->fragment, &m->fragment, err) < 0)
+	if (fragment_find(m->e, m->who, opts->project, opts->fragment, &m->fragment, err) < 0)
 		return -1;
 	m->has_fragment = true;
 	return load_fragment(m, err);
 }
 
-static int find_latest(struct move *m, struct err *err)
+static int load_latest_fragment(struct switch_job *m, struct err *err)
 {
 	struct store_page page = { .limit = 1 };
 	struct store_fragment_list l = { 0 };
 	int r = -1;
 
 	WITH_STORE(m->e, st)
-	r = store_fragment_list(st, m->who->tenant, m->want->project, page, &l, err);
+	r = store_fragment_list(st, m->who->tenant, m->opts->project, page, &l, err);
 	if (r < 0)
 		return -1;
 	m->has_fragment = l.count > 0;
@@ -100,29 +102,29 @@ static int find_latest(struct move *m, struct err *err)
 	return load_fragment(m, err);
 }
 
-/* ---- the session to go to ------------------------------------------------------------------ */
+/* ---- preparing the session --------------------------------------------------------------- */
 
-static struct session_opts want_of(const struct move *m)
+static struct session_opts session_opts_of(const struct switch_job *m)
 {
-	return (struct session_opts){ .user = m->want->user,
-				      .project = m->want->project,
-				      .idle_timeout_ms = m->want->idle_timeout_ms,
-				      .max_lifetime_ms = m->want->max_lifetime_ms,
-				      .wait_ms = m->want->wait_ms };
+	return (struct session_opts){ .user = m->opts->user,
+				      .project = m->opts->project,
+				      .idle_timeout_ms = m->opts->idle_timeout_ms,
+				      .max_lifetime_ms = m->opts->max_lifetime_ms,
+				      .wait_ms = m->opts->wait_ms };
 }
 
-static void take_result(struct move *m, struct session_enter_result *r)
+static void take_result(struct switch_job *m, struct session_enter_result *r)
 {
-	m->out.outcome = r->outcome;
-	memcpy(m->out.session, r->session.id, sizeof(m->out.session));
-	memcpy(m->out.fragment, r->session.fragment, sizeof(m->out.fragment));
+	m->result.outcome = r->outcome;
+	memcpy(m->result.session, r->session.id, sizeof(m->result.session));
+	memcpy(m->result.fragment, r->session.fragment, sizeof(m->result.fragment));
 	session_enter_result_fini(r);
 }
 
-/* 1: it is live, with the files it had. 0: there is none, or its files are lost. */
-static int enter_copy(struct move *m, struct err *err)
+/* 1: the working copy runs and has its files. 0: there is none, or its files are lost. */
+static int enter_copy(struct switch_job *m, struct err *err)
 {
-	struct session_opts want = want_of(m);
+	struct session_opts opts = session_opts_of(m);
 	struct session_enter_result r;
 	char id[STORE_ID], now[STORE_ID];
 	bool kept;
@@ -131,140 +133,142 @@ static int enter_copy(struct move *m, struct err *err)
 		return -1;
 	if (!*id)
 		return 0;
-	tell(m, "running", "sandbox", "going back to the working copy", 1);
-	want.keys = &m->copy;
-	want.nkeys = 1;
-	want.pin = id;
-	if (session_enter(m->e, m->who, &want, &r, err) < 0) {
+	report_progress(m, "running", "sandbox", "resuming the working copy", 1);
+	opts.keys = &m->copy;
+	opts.nkeys = 1;
+	opts.pin = id;
+	if (session_enter(m->e, m->who, &opts, &r, err) < 0) {
 		struct err ignored;
 
 		if (binding_find_session(m->e, m->who, &m->copy, now, &ignored) == 0 &&
 		    strcmp(id, now) != 0)
-			return 0; /* destroyed a moment ago */
+			return 0; /* destroyed meanwhile */
 		return -1;
 	}
-	m->out.cause = r.cause;
-	m->out.state_lost = r.state_lost;
+	m->result.cause = r.cause;
+	m->result.state_lost = r.state_lost;
 	kept = !r.state_lost;
 	if (kept) {
 		take_result(m, &r);
-		m->out.has_restored_files = true;
+		m->result.has_restored_files = true;
 	} else {
 		session_enter_result_fini(&r);
 	}
 	return kept;
 }
 
-/* From nothing but the template, or the snapshot. Nobody's keys lead to it yet. */
-static int make(struct move *m, struct err *err)
+/* Creates a session from the template or the snapshot. No key leads to it yet. */
+static int create_session(struct switch_job *m, struct err *err)
 {
-	struct restore_progress watch = { .fn = tell_files, .arg = m };
-	struct session_opts want = want_of(m);
+	struct restore_progress progress = { .fn = report_files, .arg = m };
+	struct session_opts opts = session_opts_of(m);
 	struct session_enter_result r;
 
-	tell(m, "running", "sandbox", "making the sandbox", 1);
-	want.template = m->want->template;
-	want.over = m->want->over;
-	want.metadata = SWITCH_PENDING;
+	report_progress(m, "running", "sandbox", "creating the sandbox", 1);
+	opts.template = m->opts->template;
+	opts.over = m->opts->over;
+	opts.metadata = SWITCH_PENDING;
 	if (m->has_fragment) {
-		want.fragment = m->fragment.id;
+		opts.fragment = m->fragment.id;
 		if (*m->fragment.snapshot) {
-			want.snapshot = m->fragment.snapshot;
-			want.template = NULL; /* the snapshot's own */
+			opts.snapshot = m->fragment.snapshot;
+			opts.template = NULL; /* the snapshot has its own */
 		}
 	}
-	if (session_enter(m->e, m->who, &want, &r, err) < 0)
+	if (session_enter(m->e, m->who, &opts, &r, err) < 0)
 		return -1;
 	take_result(m, &r);
-	if (m->out.state_lost)
-		m->out.outcome = SESSION_REPLACED;
+	if (m->result.state_lost)
+		m->result.outcome = SESSION_REPLACED;
 	hook_crash("switch:made");
-	tell_files(m, 0);
-	if (fragment_restore_files(m->e, m->who, m->out.session, &m->files, &watch, err) < 0)
+	report_files(m, 0);
+	if (fragment_restore_files(m->e, m->who, m->result.session, &m->files, &progress, err) < 0)
 		return -1;
 	mem_gate_leave(&m->heavy);
-	m->out.restored_files = (unsigned)m->files.count;
-	m->out.has_restored_files = m->files.count > 0 || want.snapshot;
+	m->result.restored_files = (unsigned)m->files.count;
+	m->result.has_restored_files = m->files.count > 0 || opts.snapshot;
 	hook_crash("switch:restored");
 	return 0;
 }
 
-static int get_ready(struct move *m, struct err *err)
+static int prepare_session(struct switch_job *m, struct err *err)
 {
-	int r = m->want->fragment ? 0 : enter_copy(m, err);
+	int r = m->opts->fragment ? 0 : enter_copy(m, err);
 
 	if (r)
 		return r < 0 ? -1 : 0;
-	if (!m->want->fragment && find_latest(m, err) < 0)
+	if (!m->opts->fragment && load_latest_fragment(m, err) < 0)
 		return -1;
-	return make(m, err);
+	return create_session(m, err);
 }
 
-/* ---- what was there before ----------------------------------------------------------------- */
+/* ---- switching --------------------------------------------------------------------------- */
 
-/* The user has moved: a failure here is not theirs. The sweep hibernates what is left running, and
- * the next switch or start removes what was replaced. */
-static void leave_old(struct move *m, const struct switch_commit_result *s)
+/* The switch has succeeded, so failures are ignored. The timers hibernate a session that still
+ * runs, and the next switch or startup deletes a replaced one. */
+static void clean_up_previous(struct switch_job *m, const struct switch_commit_result *s)
 {
 	static const struct session_cause_opts replaced = {
-		SESSION_CAUSE_REPLACED, "its user asked for a fragment in its place", NULL
+		SESSION_CAUSE_REPLACED, "replaced by a fragment that its user opened", NULL
 	};
-	struct session_ref gone = { .id = s->replaced }, before = { .id = s->previous };
+	struct session_ref old = { .id = s->replaced }, previous = { .id = s->previous };
 	struct err later;
 
 	if (*s->replaced)
-		(void)session_destroy(m->e, m->who, &gone, &replaced, NULL, &later);
+		(void)session_destroy(m->e, m->who, &old, &replaced, NULL, &later);
 	if (*s->previous && strcmp(s->previous, s->replaced) != 0)
-		(void)session_hibernate(m->e, m->who, &before, 0, NULL, &later);
+		(void)session_hibernate(m->e, m->who, &previous, 0, NULL, &later);
 }
 
-static int go(struct move *m, struct err *err)
+static int run_switch(struct switch_job *m, struct err *err)
 {
-	struct switch_commit_result s;
+	struct switch_commit_result done;
 
-	if (check(m, err) < 0 || switch_finish_pending(m->e, m->who, m->want->user, err) < 0)
+	if (check_request(m, err) < 0 ||
+	    switch_finish_pending(m->e, m->who, m->opts->user, err) < 0)
 		return -1;
 	hook_crash("switch:checked");
-	if (get_ready(m, err) < 0)
+	if (prepare_session(m, err) < 0)
 		return -1;
-	tell(m, "running", "switch", "moving the user", steps(m));
-	if (switch_commit(m->e, m->who, m->want->user, m->out.session, &s, err) < 0)
+	report_progress(m, "running", "switch", "switching to the sandbox", count_steps(m));
+	if (switch_commit(m->e, m->who, m->opts->user, m->result.session, &done, err) < 0)
 		return -1;
 	hook_crash("switch:swapped");
-	memcpy(m->out.previous, s.previous, sizeof(m->out.previous));
-	memcpy(m->out.sandbox, s.sandbox, sizeof(m->out.sandbox));
-	leave_old(m, &s);
+	memcpy(m->result.previous, done.previous, sizeof(m->result.previous));
+	memcpy(m->result.sandbox, done.sandbox, sizeof(m->result.sandbox));
+	clean_up_previous(m, &done);
 	hook_crash("switch:done");
-	tell(m, "ready", "switch", "ready", steps(m));
+	report_progress(m, "ready", "switch", "ready", count_steps(m));
 	return 0;
 }
 
-int switch_user(struct engine *e, const struct caller *who, const struct switch_opts *want,
+int switch_user(struct engine *e, const struct caller *who, const struct switch_opts *opts,
 		struct switch_result *ret, struct err *err)
 {
-	struct move m = { .e = e, .who = who, .want = want };
+	struct switch_job m = { .e = e, .who = who, .opts = opts };
 	auto_call(store_file_list_fini) struct store_file_list *files = &m.files;
 	struct user_queue_ticket place;
 	struct err later;
 	int r;
 
-	if (name_check("user", want->user, STORE_USER, err) < 0)
+	if (name_check("user", opts->user, STORE_USER, err) < 0)
 		return -1;
-	if (user_queue_enter(&place, e, who, want->user, err) < 0)
+	if (user_queue_enter(&place, e, who, opts->user, err) < 0)
 		return -1;
-	r = go(&m, err);
+	r = run_switch(&m, err);
 	if (r < 0) {
-		if (*m.out.session)
-			tell(&m, "error", "switch", err->msg, steps(&m));
-		(void)switch_finish_pending(e, who, want->user, &later); /* what was made goes */
+		if (*m.result.session)
+			report_progress(&m, "error", "switch", err->msg, count_steps(&m));
+		/* deletes the new session */
+		(void)switch_finish_pending(e, who, opts->user, &later);
 	}
 	user_queue_leave(&place);
 	mem_gate_leave(&m.heavy);
 	(void)files;
 	if (r < 0)
 		return -1;
-	snprintf(m.out.project, sizeof(m.out.project), "%s", want->project);
-	*ret = m.out;
+	snprintf(m.result.project, sizeof(m.result.project), "%s", opts->project);
+	*ret = m.result;
 	return 0;
 }
 
@@ -272,9 +276,9 @@ int switch_to_fragment(struct engine *e, const struct caller *who, const char *u
 		       const char *project, const char *fragment, struct switch_result *ret,
 		       struct err *err)
 {
-	struct switch_opts want = { .user = user, .project = project, .fragment = fragment };
+	struct switch_opts opts = { .user = user, .project = project, .fragment = fragment };
 
-	return switch_user(e, who, &want, ret, err);
+	return switch_user(e, who, &opts, ret, err);
 }
 
 int switch_to_project(struct engine *e, const struct caller *who, const char *user,
@@ -283,10 +287,10 @@ int switch_to_project(struct engine *e, const struct caller *who, const char *us
 	return switch_to_fragment(e, who, user, project, NULL, ret, err);
 }
 
-/* ---- where a user is ----------------------------------------------------------------------- */
+/* ---- the active project ------------------------------------------------------------------ */
 
-static int look(struct store *st, const char *tenant, const char *user, struct active_fragment *ret,
-		struct err *err)
+static int load_active(struct store *st, const char *tenant, const char *user,
+		       struct active_fragment *ret, struct err *err)
 {
 	struct active_fragment a = { .has_fragment = false };
 	struct store_project p;
@@ -297,7 +301,7 @@ static int look(struct store *st, const char *tenant, const char *user, struct a
 	if (!*u.project)
 		return 0;
 	if (store_project_get(st, tenant, u.project, &p, err) < 0)
-		return err->code == ERR_NOT_FOUND ? 0 : -1; /* removed under their feet */
+		return err->code == ERR_NOT_FOUND ? 0 : -1; /* deleted meanwhile */
 	memcpy(a.project, u.project, sizeof(a.project));
 	memcpy(a.fragment, u.fragment, sizeof(a.fragment));
 	a.has_fragment =
@@ -316,6 +320,6 @@ int user_active_fragment(struct engine *e, const struct caller *who, const char 
 	if (name_check("user", user, STORE_USER, err) < 0)
 		return -1;
 	WITH_STORE(e, st)
-	r = look(st, who->tenant, user, ret, err);
+	r = load_active(st, who->tenant, user, ret, err);
 	return r;
 }

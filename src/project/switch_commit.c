@@ -1,85 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The moment of a switch: two keys of a user lead to another session, in an order that a crash at
- * any point leaves in one of two states, both of which switch_finish_pending() knows what to do
- * with.
+/* The commit of a switch binds two keys of a user to another session, in an order that leaves one
+ * of two states after a crash at any point. switch_finish_pending() handles both.
  *
- *   a new session has the mark "pending"
- *   the user's key leads to it, and the user's record says so    <- here it has taken place
- *   the old working copy, if there is one, has the mark "replaced"
- *   the working copy's key leads to the new one
- *   the new one's mark goes
+ *   1. the new session has the mark "pending"
+ *   2. the user's key and the user's record refer to it: the switch has taken place
+ *   3. the old working copy, if there is one, gets the mark "replaced"
+ *   4. the key of the working copy leads to the new session
+ *   5. the new session loses its mark
  *
- * One with a mark and no key is removed. One with a mark that the user's key leads to goes the rest
- * of the way. Nobody's work is in a session that has a mark and no key: it was never handed out, or
- * the user asked for another in its place.
+ * A session with a mark and no key is deleted. A session with a mark that the user's key leads to
+ * continues at step 3. No work is lost with a session that has a mark and no key: either no caller
+ * ever saw it, or the user has replaced it.
  *
- * Two turns are held at once here, of sessions of one user. Nobody else takes two by waiting, and
- * one user's are only taken by the first in that user's line. */
+ * This file holds the locks of two sessions of one user at once. No other code waits for a second
+ * session lock, and only the head of the user's queue gets here. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/test_hook.h"
+#include "project/binding.h"
 #include "project/internal.h"
+#include "project/project_access.h"
+#include "project/session_walk.h"
 #include "project/switch_commit.h"
 #include "project/users.h"
 #include "session/session.h"
 
 enum { RACES_MAX = 8 };
 
-/* ---- keys ---------------------------------------------------------------------------------- */
+/* ---- keys -------------------------------------------------------------------------------- */
 
-struct store_binding binding_of_user(const char *user)
-{
-	struct store_binding key = { .kind = "user" };
-
-	snprintf(key.key, sizeof(key.key), "%s", user);
-	return key;
-}
-
-int binding_of_copy(const char *user, const char *project, struct store_binding *ret,
-		    struct err *err)
-{
-	struct store_binding key = { .kind = "project" };
-	char escaped[3 * STORE_USER], *to = escaped;
-
-	for (; *user && to < escaped + sizeof(escaped) - 4; user++) {
-		if (*user == '/' || *user == '%') {
-			memcpy(to, *user == '/' ? "%2F" : "%25", 3);
-			to += 3;
-		} else {
-			*to++ = *user;
-		}
-	}
-	*to = '\0';
-	if (snprintf(key.key, sizeof(key.key), "%s/%s", escaped, project) >= (int)sizeof(key.key))
-		return err_set(err, ERR_INVALID, "user: too many '/' and '%%'");
-	*ret = key;
-	return 0;
-}
-
-int binding_find_session(struct engine *e, const struct caller *who,
-			 const struct store_binding *key, char ret[STORE_ID], struct err *err)
-{
-	struct store_session s = { 0 };
-	int r = err_set(err, ERR_NOT_FOUND, "no session with %s '%s'", key->kind, key->key);
-
-	WITH_STORE(e, st)
-	r = store_session_find(st, who->tenant, key, &s, err);
-	if (r < 0 && err->code != ERR_NOT_FOUND)
-		return -1;
-	snprintf(ret, STORE_ID, "%s", r < 0 ? "" : s.id);
-	store_session_fini(&s);
-	return 0;
-}
-
-/* Where a user goes with a key: both or neither. */
-struct whereabouts {
+/* Written in one transaction with the user's key. */
+struct active_project {
 	const char *user, *project, *fragment;
 };
 
 static int rebind(struct store *st, const char *tenant, const struct store_binding *key,
-		  const char *from, const char *to, const struct whereabouts *at, int64_t now,
+		  const char *from, const char *to, const struct active_project *at, int64_t now,
 		  struct err *err)
 {
 	struct store_project p;
@@ -87,10 +45,9 @@ static int rebind(struct store *st, const char *tenant, const struct store_bindi
 
 	if (!at)
 		return store_session_rebind(st, tenant, key, from, to, NULL, err);
-	/* it may have been removed since it was looked at */
+	/* the project may have been deleted since it was checked */
 	if (store_project_get(st, tenant, at->project, &p, err) < 0)
-		return err->code == ERR_NOT_FOUND ? err_set(err, ERR_NOT_FOUND, "Project not found")
-						  : -1;
+		return err->code == ERR_NOT_FOUND ? project_not_found(err) : -1;
 	if (user_load(st, tenant, at->user, now, &u, err) < 0)
 		return -1;
 	snprintf(u.project, sizeof(u.project), "%s", at->project);
@@ -100,18 +57,19 @@ static int rebind(struct store *st, const char *tenant, const struct store_bindi
 	return store_session_rebind(st, tenant, key, from, to, &u, err);
 }
 
-/* The store raised its version behind the entry's back. */
-static void reload(struct session *n)
+/* The store has raised the version of the record. */
+static void reload_record(struct session *n)
 {
 	struct err ignored;
 
 	if (n && session_reload(n, &ignored) < 0)
-		session_forget(n); /* whoever has the next turn reads it */
+		session_forget(n); /* the next lock reads it from the store */
 }
 
-/* One try. 1: somebody else moved the key, or ended the session it led to, meanwhile. */
-static int try_point(struct session *n, const struct caller *who, const struct store_binding *key,
-		     const struct whereabouts *at, char ret_was[STORE_ID], struct err *err)
+/* 1: the key was rebound, or the session it led to was destroyed, meanwhile: try again. */
+static int try_bind_key(struct session *n, const struct caller *who,
+			const struct store_binding *key, const struct active_project *at,
+			char ret_was[STORE_ID], struct err *err)
 {
 	auto_call(session_unlock) struct session *from = NULL;
 	struct engine *e = n->engine;
@@ -132,30 +90,30 @@ static int try_point(struct session *n, const struct caller *who, const struct s
 	if (r < 0)
 		return err->code == ERR_CONFLICT ? 1 : -1;
 	snprintf(ret_was, STORE_ID, "%s", other ? was : "");
-	reload(n);
-	reload(from);
+	reload_record(n);
+	reload_record(from);
 	return 0;
 }
 
-/* The key leads to n afterwards; *ret_was is where it led before, "" if nowhere else. */
-static int point(struct session *n, const struct caller *who, const struct store_binding *key,
-		 const struct whereabouts *at, char ret_was[STORE_ID], struct err *err)
+/* Makes the key lead to n. *ret_was is the session it led to before, "" if none or n. */
+static int bind_key(struct session *n, const struct caller *who, const struct store_binding *key,
+		    const struct active_project *at, char ret_was[STORE_ID], struct err *err)
 {
 	int r = 1;
 
 	for (int i = 0; r > 0 && i < RACES_MAX; i++)
-		r = try_point(n, who, key, at, ret_was, err);
+		r = try_bind_key(n, who, key, at, ret_was, err);
 	return r ? -1 : 0;
 }
 
-/* ---- marks --------------------------------------------------------------------------------- */
+/* ---- marks ------------------------------------------------------------------------------- */
 
 static bool has_mark(const struct store_session *s, const char *mark)
 {
 	return s->metadata && strcmp(s->metadata, mark) == 0;
 }
 
-/* NULL: none. */
+/* mark NULL: removes it. */
 static int set_mark(struct session *n, const char *mark, const char *event, struct err *err)
 {
 	auto_fini(store_session_fini) struct store_session s = { 0 };
@@ -165,7 +123,7 @@ static int set_mark(struct session *n, const char *mark, const char *event, stru
 	free(s.metadata);
 	s.metadata = mark ? strdup(mark) : NULL;
 	if (mark && !s.metadata)
-		return err_set(err, ERR_LIMIT, "no memory");
+		return err_set(err, ERR_LIMIT, "out of memory");
 	return session_update(n, &s, event, err);
 }
 
@@ -179,11 +137,11 @@ static int mark_replaced(struct session *n, const struct caller *who, const char
 	return set_mark(old, SWITCH_REPLACED, "replaced", err);
 }
 
-/* ---- the swap ------------------------------------------------------------------------------ */
+/* ---- committing -------------------------------------------------------------------------- */
 
-/* What comes after the user's key: n takes the place of the working copy. */
-static int finish(struct session *n, const struct caller *who, const char *user,
-		  const char *project, char ret_replaced[STORE_ID], struct err *err)
+/* Steps 3 to 5: n becomes the working copy. */
+static int replace_copy(struct session *n, const struct caller *who, const char *user,
+			const char *project, char ret_replaced[STORE_ID], struct err *err)
 {
 	struct store_binding key;
 	char old[STORE_ID];
@@ -194,24 +152,24 @@ static int finish(struct session *n, const struct caller *who, const char *user,
 	if (*old && strcmp(old, n->id) != 0 && mark_replaced(n, who, old, err) < 0)
 		return -1;
 	hook_crash("switch:marked");
-	if (point(n, who, &key, NULL, ret_replaced, err) < 0)
+	if (bind_key(n, who, &key, NULL, ret_replaced, err) < 0)
 		return -1;
 	hook_crash("switch:copied");
 	return set_mark(n, NULL, "kept", err);
 }
 
-/* The keys of a session have no event of their own. */
-static void tell(struct session *n, const struct caller *who, const char *from)
+/* Rebinding a key writes no event by itself. */
+static void append_event(struct session *n, const struct caller *who, const char *from)
 {
 	struct store_event ev = { .kind = "switch", .version = n->rec.version };
-	struct err ignored; /* the move itself is in the store */
+	struct err ignored; /* the switch itself is stored */
 
 	snprintf(ev.tenant, sizeof(ev.tenant), "%s", who->tenant);
 	snprintf(ev.session, sizeof(ev.session), "%s", n->id);
 	snprintf(ev.cause.code, sizeof(ev.cause.code), "%s",
 		 session_cause_name(SESSION_CAUSE_REQUESTED));
-	snprintf(ev.cause.text, sizeof(ev.cause.text), "%s%s", *from ? "its user came from " : "",
-		 from);
+	snprintf(ev.cause.text, sizeof(ev.cause.text), "%s%s",
+		 *from ? "switched from session " : "", from);
 	snprintf(ev.cause.actor, sizeof(ev.cause.actor), "%s", who->actor ? who->actor : "");
 	ev.cause.at = engine_now(n->engine);
 	WITH_STORE(n->engine, st)
@@ -224,7 +182,7 @@ int switch_commit(struct engine *e, const struct caller *who, const char *user, 
 	auto_call(session_unlock) struct session *n = NULL;
 	struct store_binding key = binding_of_user(user);
 	char project[STORE_ID], fragment[STORE_ID];
-	struct whereabouts at = { .user = user, .project = project, .fragment = fragment };
+	struct active_project at = { .user = user, .project = project, .fragment = fragment };
 	struct switch_commit_result out = { .previous = "" };
 	struct err later;
 	bool is_new;
@@ -235,20 +193,21 @@ int switch_commit(struct engine *e, const struct caller *who, const char *user, 
 	memcpy(fragment, n->rec.fragment, sizeof(fragment));
 	memcpy(out.sandbox, n->rec.sandbox, sizeof(out.sandbox));
 	is_new = has_mark(&n->rec, SWITCH_PENDING);
-	if (point(n, who, &key, &at, out.previous, err) < 0)
+	if (bind_key(n, who, &key, &at, out.previous, err) < 0)
 		return -1;
 	hook_crash("switch:pointed");
-	tell(n, who, out.previous);
-	/* what does not work now is made up for by the next switch, or the next start */
+	append_event(n, who, out.previous);
+	/* after a failure the next switch or startup continues here */
 	if (is_new)
-		(void)finish(n, who, user, project, out.replaced, &later);
+		(void)replace_copy(n, who, user, project, out.replaced, &later);
 	*ret = out;
 	return 0;
 }
 
-/* ---- after a crash or a failure ------------------------------------------------------------ */
+/* ---- recovery ---------------------------------------------------------------------------- */
 
-static int go_on(struct engine *e, const struct caller *who, const char *user, struct err *err)
+static int continue_switch(struct engine *e, const struct caller *who, const char *user,
+			   struct err *err)
 {
 	auto_call(session_unlock) struct session *n = NULL;
 	struct store_binding key = binding_of_user(user);
@@ -263,26 +222,30 @@ static int go_on(struct engine *e, const struct caller *who, const char *user, s
 	if (!has_mark(&n->rec, SWITCH_PENDING))
 		return 0;
 	memcpy(project, n->rec.project, sizeof(project));
-	return finish(n, who, user, project, replaced, err);
+	return replace_copy(n, who, user, project, replaced, err);
 }
 
-static void clear_one(struct engine *e, const struct caller *who, const struct store_session *s)
+static int clear_mark(struct engine *e, const struct caller *who, const struct store_session *s,
+		      void *arg, struct err *err)
 {
 	static const struct session_cause_opts why = { SESSION_CAUSE_REPLACED,
-						       "left over from a switch of its user",
+						       "left over from an interrupted switch",
 						       "lodge" };
 	struct session_ref ref = { .id = s->id };
-	struct err later; /* it keeps its mark */
+	struct err later; /* it keeps its mark, so the next call tries again */
 	struct session *n;
 
+	(void)arg;
+	(void)err;
 	if (s->state == SESSION_DESTROYING)
-		return; /* the sweep is at it */
+		return 0; /* the sweep finishes it */
 	if (s->nbindings == 0) {
 		(void)session_destroy(e, who, &ref, &why, NULL, &later);
 	} else if (session_lock(e, who->tenant, s->id, &n, &later) == 0) {
 		(void)set_mark(n, NULL, "kept", &later);
 		session_unlock(n);
 	}
+	return 0;
 }
 
 static void clear_marked(struct engine *e, const struct caller *who, const char *user,
@@ -291,61 +254,46 @@ static void clear_marked(struct engine *e, const struct caller *who, const char 
 	struct store_session_filter f = {
 		.tenant = who->tenant, .user = user, .meta_key = SWITCH_MARK, .meta_value = value
 	};
-	struct store_page page = { .limit = 100 };
 	struct err later;
 
-	do {
-		struct store_session_list l = { 0 };
-
-		if (session_list(e, &f, page, &l, &later) < 0)
-			return;
-		for (size_t i = 0; i < l.count; i++)
-			clear_one(e, who, &l.items[i]);
-		page.after = l.next;
-		store_session_list_fini(&l);
-	} while (page.after);
+	(void)session_walk(e, who, &f, clear_mark, NULL, &later);
 }
 
-/* Left-overs can wait for another time. A session the user is on that has not become the working
- * copy cannot: without the user's key nothing would lead to it. */
+/* Clearing marks may fail and wait for the next call. An active session that is not the working
+ * copy yet must not: without the user's key no key would lead to it. */
 int switch_finish_pending(struct engine *e, const struct caller *who, const char *user,
 			  struct err *err)
 {
-	if (go_on(e, who, user, err) < 0)
+	if (continue_switch(e, who, user, err) < 0)
 		return -1;
 	clear_marked(e, who, user, "pending");
 	clear_marked(e, who, user, "replaced");
 	return 0;
 }
 
-static void recover_one(struct engine *e, const struct store_session *s)
+static int recover_user(struct engine *e, const struct caller *none, const struct store_session *s,
+			void *arg, struct err *err)
 {
 	struct caller who = { .tenant = s->tenant, .actor = "lodge" };
 	struct user_queue_ticket place;
 	struct err later; /* the user's next switch tries again */
 
+	(void)none;
+	(void)arg;
+	(void)err;
+	if (!*s->user)
+		return 0;
 	user_queue_join(&place, e, &who, s->user);
 	(void)switch_finish_pending(e, &who, s->user, &later);
 	user_queue_leave(&place);
+	return 0;
 }
 
 static int recover_marked(struct engine *e, const char *value, struct err *err)
 {
 	struct store_session_filter f = { .meta_key = SWITCH_MARK, .meta_value = value };
-	struct store_page page = { .limit = 100 };
 
-	do {
-		struct store_session_list l = { 0 };
-
-		if (session_list(e, &f, page, &l, err) < 0)
-			return -1;
-		for (size_t i = 0; i < l.count; i++)
-			if (*l.items[i].user)
-				recover_one(e, &l.items[i]);
-		page.after = l.next;
-		store_session_list_fini(&l);
-	} while (page.after);
-	return 0;
+	return session_walk(e, NULL, &f, recover_user, NULL, err);
 }
 
 int switch_recover(struct engine *e, struct err *err)

@@ -4,18 +4,25 @@
 
 #include "project/internal.h"
 
-/* The session a user is on, and the user's working copy of a project. */
-struct store_binding binding_of_user(const char *user);
-int binding_of_copy(const char *user, const char *project, struct store_binding *ret,
-		    struct err *err);
-/* The session's id, or "". */
-int binding_find_session(struct engine *e, const struct caller *who,
-			 const struct store_binding *key, char ret[STORE_ID], struct err *err);
-/* The user is on this session from now on. It took place when this returns 0, and did not when it
- * returns -1. */
+/* Metadata of a session that a switch created, until the switch is complete. After that switch, a
+ * session with a mark and without keys is garbage. */
+#define SWITCH_MARK "lodge:switch"
+#define SWITCH_PENDING "{\"" SWITCH_MARK "\":\"pending\"}"
+#define SWITCH_REPLACED "{\"" SWITCH_MARK "\":\"replaced\"}"
+
+struct switch_commit_result {
+	char previous[STORE_ID]; /* session that was active before, "" if none or the same */
+	char replaced[STORE_ID]; /* former working copy, which has no key now */
+	char sandbox[STORE_ID]; /* of the new active session */
+};
+
+/* These two need the user's queue.
+ *
+ * Makes the session the user's active one. The switch has taken place if this returns 0, and has
+ * not if it returns -1. */
 int switch_commit(struct engine *e, const struct caller *who, const char *user, const char *session,
 		  struct switch_commit_result *ret, struct err *err);
-/* Brings to an end what an earlier switch of this user left half done. */
+/* Finishes or undoes an interrupted switch of this user. */
 int switch_finish_pending(struct engine *e, const struct caller *who, const char *user,
 			  struct err *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Teams: who else may see, save and delete. */
+/* Teams: members and their roles. */
 #include <stdio.h>
 #include <string.h>
 
@@ -37,8 +37,8 @@ int team_role_of(struct store *st, const char *tenant, const char *team, const c
 	return err->code == ERR_NOT_FOUND ? 0 : -1;
 }
 
-static int put(struct store *st, const char *tenant, const char *team, const char *user,
-	       enum team_role role, struct err *err)
+static int store_member(struct store *st, const char *tenant, const char *team, const char *user,
+			enum team_role role, struct err *err)
 {
 	struct store_member m = { .role = (uint8_t)role };
 
@@ -48,10 +48,10 @@ static int put(struct store *st, const char *tenant, const char *team, const cha
 	return store_team_put(st, &m, err);
 }
 
-/* ---- a team's first member ----------------------------------------------------------------- */
+/* ---- a team's first member --------------------------------------------------------------- */
 
-/* 1: yes. Every project is looked at, but only when a team without members is named. */
-static int is_named(struct store *st, const char *tenant, const char *team, struct err *err)
+/* 1: a project names this team. Reads all projects, but only for a team without members. */
+static int has_project(struct store *st, const char *tenant, const char *team, struct err *err)
 {
 	struct store_page page = { .limit = STORE_PAGE_MAX };
 
@@ -71,13 +71,13 @@ static int is_named(struct store *st, const char *tenant, const char *team, stru
 	return 0;
 }
 
-/* Whoever comes first owns a new team. One that somebody's project names already is not new: its
- * first member would get that project. */
+/* The first user of a new team owns it. A team that a project already names is not new: its first
+ * member would gain access to that project. */
 int team_create_owner(struct store *st, const char *tenant, const char *team, const char *user,
 		      struct err *err)
 {
 	struct store_member_list l = { 0 };
-	bool theirs = false;
+	bool is_member = false;
 	size_t members;
 	int named;
 
@@ -85,15 +85,15 @@ int team_create_owner(struct store *st, const char *tenant, const char *team, co
 		return -1;
 	members = l.count;
 	for (size_t i = 0; i < l.count; i++)
-		theirs |= strcmp(l.items[i].user, user) == 0 && l.items[i].role != TEAM_VIEWER;
+		is_member |= strcmp(l.items[i].user, user) == 0 && l.items[i].role != TEAM_VIEWER;
 	store_member_list_fini(&l);
-	if (members > 0) /* one who is not in it has nothing to give to it */
-		return theirs ? 0 : err_set(err, ERR_NOT_FOUND, "Team not found");
-	named = is_named(st, tenant, team, err);
-	return named ? (named < 0 ? -1 : 0) : put(st, tenant, team, user, TEAM_OWNER, err);
+	if (members > 0)
+		return is_member ? 0 : err_set(err, ERR_NOT_FOUND, "Team not found");
+	named = has_project(st, tenant, team, err);
+	return named ? (named < 0 ? -1 : 0) : store_member(st, tenant, team, user, TEAM_OWNER, err);
 }
 
-/* ---- changing ------------------------------------------------------------------------------ */
+/* ---- changing ---------------------------------------------------------------------------- */
 
 static int check_names(const char *by, const char *team, const char *user, struct err *err)
 {
@@ -105,9 +105,9 @@ static int check_names(const char *by, const char *team, const char *user, struc
 	return 0;
 }
 
-/* `owner`: an OWNER is made, changed or removed. */
-static int may_change(struct store *st, const char *tenant, const char *by, const char *team,
-		      bool owner, struct err *err)
+/* `owner`: an OWNER is added, changed or removed. */
+static int check_may_change(struct store *st, const char *tenant, const char *by, const char *team,
+			    bool owner, struct err *err)
 {
 	int role = by ? team_role_of(st, tenant, team, by, err) : TEAM_OWNER;
 
@@ -120,16 +120,17 @@ static int may_change(struct store *st, const char *tenant, const char *by, cons
 	return err_set(err, ERR_DENIED, "Access denied to this team");
 }
 
-static int put_checked(struct store *st, const char *tenant, const char *by, const char *team,
-		       const char *user, enum team_role role, struct err *err)
+static int put_member(struct store *st, const char *tenant, const char *by, const char *team,
+		      const char *user, enum team_role role, struct err *err)
 {
 	int was = team_role_of(st, tenant, team, user, err);
 
 	if (was < 0)
 		return -1;
-	if (may_change(st, tenant, by, team, was == TEAM_OWNER || role == TEAM_OWNER, err) < 0)
+	if (check_may_change(st, tenant, by, team, was == TEAM_OWNER || role == TEAM_OWNER, err) <
+	    0)
 		return -1;
-	return put(st, tenant, team, user, role, err);
+	return store_member(st, tenant, team, user, role, err);
 }
 
 int team_put(struct engine *e, const struct caller *who, const char *by, const char *team,
@@ -140,21 +141,21 @@ int team_put(struct engine *e, const struct caller *who, const char *by, const c
 	if (check_names(by, team, user, err) < 0)
 		return -1;
 	if (role < TEAM_OWNER || role > TEAM_VIEWER)
-		return err_set(err, ERR_INVALID, "role: OWNER, ADMIN, MEMBER or VIEWER");
+		return err_set(err, ERR_INVALID, "role: must be OWNER, ADMIN, MEMBER or VIEWER");
 	WITH_STORE(e, st)
-	r = put_checked(st, who->tenant, by, team, user, role, err);
+	r = put_member(st, who->tenant, by, team, user, role, err);
 	return r;
 }
 
-static int remove_checked(struct store *st, const char *tenant, const char *by, const char *team,
-			  const char *user, enum team_role *ret_was, struct err *err)
+static int remove_member(struct store *st, const char *tenant, const char *by, const char *team,
+			 const char *user, enum team_role *ret_was, struct err *err)
 {
 	int was = team_role_of(st, tenant, team, user, err);
 
 	if (was < 0)
 		return -1;
 	if (!(by && was && strcmp(by, user) == 0) &&
-	    may_change(st, tenant, by, team, was == TEAM_OWNER, err) < 0)
+	    check_may_change(st, tenant, by, team, was == TEAM_OWNER, err) < 0)
 		return -1;
 	if (store_team_remove(st, tenant, team, user, err) < 0)
 		return -1;
@@ -171,7 +172,7 @@ int team_remove(struct engine *e, const struct caller *who, const char *by, cons
 	if (check_names(by, team, user, err) < 0)
 		return -1;
 	WITH_STORE(e, st)
-	r = remove_checked(st, who->tenant, by, team, user, ret_was, err);
+	r = remove_member(st, who->tenant, by, team, user, ret_was, err);
 	return r;
 }
 

@@ -4,10 +4,10 @@
 
 #include "project/internal.h"
 
-/* Inside WITH_STORE(): the user's role in the team, 0 if there is none, -1. */
+/* Inside WITH_STORE(): returns the user's role in the team, 0 if none, -1 on error. */
 int team_role_of(struct store *st, const char *tenant, const char *team, const char *user,
 		 struct err *err);
-/* Inside WITH_STORE(): makes the user OWNER of a team that has no members and no project. */
+/* Inside WITH_STORE(): makes the user OWNER of a team that has no members and no projects. */
 int team_create_owner(struct store *st, const char *tenant, const char *team, const char *user,
 		      struct err *err);
 

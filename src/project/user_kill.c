@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ending what users have: one, all of one user's, all of everybody's. */
+/* Deleting sessions of users: the active one, all of one user, all of all users. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/test_hook.h"
-#include "base/vec.h"
+#include "project/binding.h"
 #include "project/internal.h"
+#include "project/session_walk.h"
 #include "project/switch_commit.h"
 #include "project/users.h"
 
@@ -17,11 +18,11 @@ void kill_result_list_fini(struct kill_result_list *l)
 	*l = (struct kill_result_list){ 0 };
 }
 
-static int end(struct engine *e, const struct caller *who, const struct store_session *s,
-	       struct kill_result *ret, struct err *err)
+static int kill_session(struct engine *e, const struct caller *who, const struct store_session *s,
+			struct kill_result *ret, struct err *err)
 {
 	static const struct session_cause_opts why = { SESSION_CAUSE_REQUESTED,
-						       "its user's sandboxes were ended", NULL };
+						       "its user's sandboxes were killed", NULL };
 	struct session_ref ref = { .id = s->id };
 	int r = session_destroy(e, who, &ref, &why, NULL, err);
 
@@ -32,7 +33,7 @@ static int end(struct engine *e, const struct caller *who, const struct store_se
 	return r;
 }
 
-/* ---- the one a user is on ------------------------------------------------------------------ */
+/* ---- the active session ------------------------------------------------------------------ */
 
 static int kill_active(struct engine *e, const struct caller *who, const char *user,
 		       struct kill_result *ret, struct err *err)
@@ -45,13 +46,13 @@ static int kill_active(struct engine *e, const struct caller *who, const char *u
 	if (r < 0 && err->code != ERR_NOT_FOUND)
 		return -1;
 	if (r == 0) {
-		r = end(e, who, &s, &k, err);
+		r = kill_session(e, who, &s, &k, err);
 		store_session_fini(&s);
 		if (r < 0)
 			return -1;
 	}
 	hook_crash("kill:ended");
-	if (user_leave(e, who, user, err) < 0)
+	if (user_clear_location(e, who, user, err) < 0)
 		return -1;
 	*ret = k;
 	return 0;
@@ -72,52 +73,34 @@ int user_kill_active_sandbox(struct engine *e, const struct caller *who, const c
 	return r;
 }
 
-/* ---- many ---------------------------------------------------------------------------------- */
+/* ---- many -------------------------------------------------------------------------------- */
 
-static int add_one(struct engine *e, const struct caller *who, const struct store_session *s,
-		   struct kill_result_list *l)
+static int kill_listed(struct engine *e, const struct caller *who, const struct store_session *s,
+		       void *arg, struct err *err)
 {
-	struct kill_result *added = vec_push(&l->items, &l->count, SIZE_MAX);
+	struct kill_result_list *l = arg;
+	struct kill_result *grown;
 	struct user_queue_ticket place;
-	struct err ignored; /* that one is told as failed */
+	struct err ignored; /* the result list counts it as failed */
 	int r;
 
-	if (!added)
-		return -1;
+	if (!*s->user || s->state == SESSION_DESTROYING)
+		return 0;
+	grown = realloc(l->items, (l->count + 1) * sizeof(*grown));
+	if (!grown)
+		return err_sys(err, ENOMEM, "clean-up");
+	l->items = grown;
 	user_queue_join(&place, e, who, s->user);
-	r = end(e, who, s, added, &ignored);
+	r = kill_session(e, who, s, &grown[l->count], &ignored);
 	user_queue_leave(&place);
 	*(r < 0 ? &l->failed : &l->killed) += 1;
 	l->projects += *s->project != '\0';
 	return 0;
 }
 
-static int end_sessions(struct engine *e, const struct caller *who, const char *user,
-			struct kill_result_list *l, struct err *err)
-{
-	struct store_session_filter f = { .tenant = who->tenant, .user = user };
-	struct store_page page = { .limit = 100 };
-	int r = 0;
-
-	do {
-		struct store_session_list found = { 0 };
-
-		r = session_list(e, &f, page, &found, err);
-		for (size_t i = 0; r == 0 && i < found.count; i++) {
-			const struct store_session *s = &found.items[i];
-
-			if (*s->user && s->state != SESSION_DESTROYING && add_one(e, who, s, l) < 0)
-				r = err_sys(err, ENOMEM, "clean-up");
-		}
-		page.after = found.next;
-		store_session_list_fini(&found);
-	} while (r == 0 && page.after);
-	return r;
-}
-
-/* Who still has a session, because it could not be ended, is still there. */
-static int leave_if_gone(struct engine *e, const struct caller *who, const char *user,
-			 struct err *err)
+/* A session that could not be deleted stays the user's active one. */
+static int clear_location(struct engine *e, const struct caller *who, const char *user,
+			  struct err *err)
 {
 	struct store_binding key = binding_of_user(user);
 	char session[STORE_ID];
@@ -127,12 +110,12 @@ static int leave_if_gone(struct engine *e, const struct caller *who, const char 
 	user_queue_join(&place, e, who, user);
 	r = binding_find_session(e, who, &key, session, err);
 	if (r == 0 && !*session)
-		r = user_leave(e, who, user, err);
+		r = user_clear_location(e, who, user, err);
 	user_queue_leave(&place);
 	return r;
 }
 
-static int leave_all(struct engine *e, const struct caller *who, struct err *err)
+static int clear_locations(struct engine *e, const struct caller *who, struct err *err)
 {
 	struct store_page page = { .limit = 100 };
 	int r = 0;
@@ -143,22 +126,23 @@ static int leave_all(struct engine *e, const struct caller *who, struct err *err
 		WITH_STORE(e, st)
 		r = store_user_list(st, who->tenant, page, &l, err);
 		for (size_t i = 0; r == 0 && i < l.count; i++)
-			r = leave_if_gone(e, who, l.items[i].id, err);
+			r = clear_location(e, who, l.items[i].id, err);
 		page.after = l.next;
 		store_user_list_fini(&l);
 	} while (r == 0 && page.after);
 	return r;
 }
 
-static int end_all(struct engine *e, const struct caller *who, const char *user,
-		   struct kill_result_list *ret, struct err *err)
+static int kill_all(struct engine *e, const struct caller *who, const char *user,
+		    struct kill_result_list *ret, struct err *err)
 {
 	struct kill_result_list l = { 0 };
-	int r = end_sessions(e, who, user, &l, err);
+	struct store_session_filter f = { .tenant = who->tenant, .user = user };
+	int r = session_walk(e, who, &f, kill_listed, &l, err);
 
 	hook_crash("kill:ended");
 	if (r == 0)
-		r = user ? leave_if_gone(e, who, user, err) : leave_all(e, who, err);
+		r = user ? clear_location(e, who, user, err) : clear_locations(e, who, err);
 	if (r < 0) {
 		kill_result_list_fini(&l);
 		return -1;
@@ -170,11 +154,12 @@ static int end_all(struct engine *e, const struct caller *who, const char *user,
 int user_kill_sandboxes(struct engine *e, const struct caller *who, const char *user,
 			struct kill_result_list *ret, struct err *err)
 {
-	return name_check("user", user, STORE_USER, err) < 0 ? -1 : end_all(e, who, user, ret, err);
+	return name_check("user", user, STORE_USER, err) < 0 ? -1
+							     : kill_all(e, who, user, ret, err);
 }
 
 int user_kill_all_sandboxes(struct engine *e, const struct caller *who,
 			    struct kill_result_list *ret, struct err *err)
 {
-	return end_all(e, who, NULL, ret, err);
+	return kill_all(e, who, NULL, ret, err);
 }

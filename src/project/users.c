@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Users, and the teams they are in. */
+/* Users: their records and their active project. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "project/internal.h"
 #include "project/users.h"
 
-/* ---- order --------------------------------------------------------------------------------- */
+/* ---- order ------------------------------------------------------------------------------- */
 
 static pthread_mutex_t line_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t line_moved = PTHREAD_COND_INITIALIZER;
@@ -88,7 +88,7 @@ void user_queue_leave(struct user_queue_ticket *p)
 	pthread_mutex_unlock(&line_mutex);
 }
 
-/* ---- users --------------------------------------------------------------------------------- */
+/* ---- users ------------------------------------------------------------------------------- */
 
 int user_load(struct store *st, const char *tenant, const char *user, int64_t now,
 	      struct store_user *ret, struct err *err)
@@ -103,15 +103,15 @@ int user_load(struct store *st, const char *tenant, const char *user, int64_t no
 	return 0;
 }
 
-static int set(struct store *st, const struct caller *who, const char *user, const char *name,
-	       const char *email, int64_t now, struct err *err)
+static int update_user(struct store *st, const struct caller *who, const char *user,
+		       const char *name, const char *email, int64_t now, struct err *err)
 {
 	struct store_user u;
 
 	if (user_load(st, who->tenant, user, now, &u, err) < 0)
 		return -1;
 	if (u.seq && !name && !email)
-		return 0; /* known, and nothing to say */
+		return 0; /* exists, and nothing changes */
 	if (name)
 		snprintf(u.name, sizeof(u.name), "%s", name);
 	if (email)
@@ -129,7 +129,7 @@ int user_set(struct engine *e, const struct caller *who, const char *user, const
 	    name_check_optional("email", email, STORE_TEXT, err) < 0)
 		return -1;
 	WITH_STORE(e, st)
-	r = set(st, who, user, name, email, engine_now(e), err);
+	r = update_user(st, who, user, name, email, engine_now(e), err);
 	return r;
 }
 
@@ -138,7 +138,7 @@ int user_ensure(struct engine *e, const struct caller *who, const char *user, st
 	return user_set(e, who, user, NULL, NULL, err);
 }
 
-static int leave(struct store *st, const char *tenant, const char *user, struct err *err)
+static int clear_active(struct store *st, const char *tenant, const char *user, struct err *err)
 {
 	struct store_user u;
 
@@ -150,12 +150,13 @@ static int leave(struct store *st, const char *tenant, const char *user, struct 
 	return store_user_put(st, &u, err);
 }
 
-int user_leave(struct engine *e, const struct caller *who, const char *user, struct err *err)
+int user_clear_location(struct engine *e, const struct caller *who, const char *user,
+			struct err *err)
 {
 	int r = -1;
 
 	WITH_STORE(e, st)
-	r = leave(st, who->tenant, user, err);
+	r = clear_active(st, who->tenant, user, err);
 	return r;
 }
 
@@ -173,29 +174,20 @@ void user_info_list_fini(struct user_info_list *l)
 	*l = (struct user_info_list){ 0 };
 }
 
-static int count_active(struct engine *e, const struct store_user *u, unsigned *ret,
-			struct err *err)
+static int count_active(struct engine *e, const struct store_user *u, int64_t *ret, struct err *err)
 {
 	struct store_session_filter f = { .tenant = u->tenant,
 					  .user = u->id,
 					  .states = SM_BIT(SESSION_ACTIVE) };
-	struct store_page page = { .limit = 100 };
+	int r = -1;
 
-	*ret = 0;
-	do {
-		struct store_session_list l = { 0 };
-
-		if (session_list(e, &f, page, &l, err) < 0)
-			return -1;
-		*ret += (unsigned)l.count;
-		page.after = l.next;
-		store_session_list_fini(&l);
-	} while (page.after);
-	return 0;
+	WITH_STORE(e, st)
+	r = store_session_count(st, &f, ret, err);
+	return r;
 }
 
-/* The project may be gone, or never have been one of ours. */
-static void name_project(struct engine *e, struct user_info *i)
+/* The project may be deleted, or may never have been a project record. */
+static void load_project_name(struct engine *e, struct user_info *i)
 {
 	struct store_project p;
 	struct err ignored;
@@ -208,25 +200,27 @@ static void name_project(struct engine *e, struct user_info *i)
 		memcpy(i->project_name, p.name, sizeof(i->project_name));
 }
 
-static int describe(struct engine *e, const struct caller *who, const struct store_user *u,
-		    struct user_info *ret, struct err *err)
+static int load_info(struct engine *e, const struct caller *who, const struct store_user *u,
+		     struct user_info *ret, struct err *err)
 {
 	struct user_info i = { .user = *u };
 	struct session_ref ref = { .kind = "user", .key = u->id };
+	int64_t active;
 
-	if (count_active(e, u, &i.active, err) < 0)
+	if (count_active(e, u, &active, err) < 0)
 		return -1;
+	i.active = (unsigned)active;
 	i.has_session = session_get(e, who, &ref, &i.session, err) == 0;
 	if (!i.has_session && err->code != ERR_NOT_FOUND)
 		return -1;
-	name_project(e, &i);
+	load_project_name(e, &i);
 	*ret = i;
 	return 0;
 }
 
-/* Somebody whom only sessions name; ERR_NOT_FOUND as it was told, if none does. */
-static int stranger(struct engine *e, const char *tenant, const char *user, struct store_user *ret,
-		    struct err *err)
+/* A user without a record exists if sessions name it. Otherwise *err stays ERR_NOT_FOUND. */
+static int find_in_sessions(struct engine *e, const char *tenant, const char *user,
+			    struct store_user *ret, struct err *err)
 {
 	struct store_session_filter f = { .tenant = tenant, .user = user };
 	struct store_session_list l = { 0 };
@@ -258,8 +252,8 @@ int user_get(struct engine *e, const struct caller *who, const char *user, struc
 	WITH_STORE(e, st)
 	r = store_user_get(st, who->tenant, user, &u, err);
 	if (r < 0 && err->code == ERR_NOT_FOUND)
-		r = stranger(e, who->tenant, user, &u, err);
-	return r < 0 ? -1 : describe(e, who, &u, ret, err);
+		r = find_in_sessions(e, who->tenant, user, &u, err);
+	return r < 0 ? -1 : load_info(e, who, &u, ret, err);
 }
 
 int user_list(struct engine *e, const struct caller *who, struct store_page page,
@@ -278,7 +272,7 @@ int user_list(struct engine *e, const struct caller *who, struct store_page page
 	if (!l.items)
 		r = err_sys(err, ENOMEM, "users");
 	while (r == 0 && l.count < users.count) {
-		r = describe(e, who, &users.items[l.count], &l.items[l.count], err);
+		r = load_info(e, who, &users.items[l.count], &l.items[l.count], err);
 		l.count += r == 0;
 	}
 	store_user_list_fini(&users);

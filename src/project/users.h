@@ -4,13 +4,14 @@
 
 #include "project/internal.h"
 
-/* Inside WITH_STORE(): what is known of the user, or a fresh record that is not written yet. */
+/* Inside WITH_STORE(): loads the user's record, or returns a new one that is not stored yet. */
 int user_load(struct store *st, const char *tenant, const char *user, int64_t now,
 	      struct store_user *ret, struct err *err);
-/* Makes the user if nobody knows them. */
+/* Creates the user's record if it does not exist. */
 int user_ensure(struct engine *e, const struct caller *who, const char *user, struct err *err);
-/* Where the user is from now on; both "" for nowhere. One that nobody knows is left unknown. */
-int user_leave(struct engine *e, const struct caller *who, const char *user, struct err *err);
+/* Clears the active project and fragment. Creates no record. */
+int user_clear_location(struct engine *e, const struct caller *who, const char *user,
+			struct err *err);
 void user_queue_join(struct user_queue_ticket *p, struct engine *e, const struct caller *who,
 		     const char *user);
 /* The same for a call from outside: ERR_UNAVAILABLE if too many of this user wait. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Snapshots: a name for files that never change. First the files, then the layer's row, then the
- * snapshot's, then the session's record: what a crash leaves behind is named by nothing, and goes.
- */
+/* A snapshot names a layer, which never changes. Files are written first, then the rows of the
+ * layer and of the snapshot, then the session's record. So after a crash no row refers to leftover
+ * files, and the sweep removes them. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,14 +17,15 @@
 #include "session/resume.h"
 #include "session/session.h"
 #include "session/session_spec.h"
+#include "snapshot/snapshot.h"
 
 enum {
-	BUSY_MS = 20000, /* the keeper does so many things at once */
+	BUSY_MS = 20000, /* the keeper limits concurrent jobs */
 	BUSY_US = 20000,
-	ROOM_MS = 10000, /* for one that was stopped: somebody may have its place */
+	CAPACITY_MS = 10000, /* another session may have taken the capacity of a stopped one */
 };
 
-/* ---- copies of what runs --------------------------------------------------------------------- */
+/* ---- copying --------------------------------------------------------------------------------- */
 
 static int copy_files(struct session *n, const char *layer, bool *ret_whole, uint64_t *ret_bytes,
 		      struct err *err)
@@ -66,25 +67,25 @@ int session_copy_layer(struct session *n, struct layer_reservation *l, struct er
 
 static int check_name(struct session *n, const char *name, struct err *err)
 {
-	struct store_snapshot there;
+	struct store_snapshot existing;
 	struct err other = { 0 };
 	int r = -1;
 
 	if (!name)
 		return 0;
 	WITH_STORE(n->engine, st)
-	r = store_snapshot_find(st, n->id, name, &there, &other);
+	r = store_snapshot_find(st, n->id, name, &existing, &other);
 	if (r == 0)
-		return err_set(err, ERR_CONFLICT, "session %s has a snapshot '%s' already: %s",
-			       n->id, name, there.id);
+		return err_set(err, ERR_CONFLICT, "session %s already has a snapshot '%s': %s",
+			       n->id, name, existing.id);
 	if (other.code == ERR_NOT_FOUND)
 		return 0;
 	*err = other;
 	return -1;
 }
 
-static int note_in_record(struct session *n, const struct store_snapshot *snap, const char *actor,
-			  struct err *err)
+static int update_record(struct session *n, const struct store_snapshot *snap, const char *actor,
+			 struct err *err)
 {
 	auto_fini(store_session_fini) struct store_session s = { 0 };
 
@@ -95,9 +96,9 @@ static int note_in_record(struct session *n, const struct store_snapshot *snap, 
 	return session_update_as(n, &s, "snapshot", actor, err);
 }
 
-/* The snapshot of a layer that has its row. */
-static int name_layer(struct session *n, const char *layer, const struct snapshot_opts *want,
-		      const char *actor, struct store_snapshot *ret, struct err *err)
+/* Adds the snapshot of a layer that already has its row. */
+static int add_snapshot(struct session *n, const char *layer, const struct snapshot_opts *opts,
+			const char *actor, struct store_snapshot *ret, struct err *err)
 {
 	struct store_snapshot s = { .generation = n->rec.generation + 1,
 				    .created_at = engine_now(n->engine) };
@@ -109,7 +110,7 @@ static int name_layer(struct session *n, const char *layer, const struct snapsho
 		return -1;
 	memcpy(s.tenant, n->rec.tenant, sizeof(s.tenant));
 	memcpy(s.session, n->id, sizeof(s.session));
-	snprintf(s.name, sizeof(s.name), "%s", want->name ? want->name : "");
+	snprintf(s.name, sizeof(s.name), "%s", opts->name ? opts->name : "");
 	snprintf(s.layer, sizeof(s.layer), "%s", layer);
 	WITH_STORE(n->engine, st)
 	{
@@ -121,7 +122,7 @@ static int name_layer(struct session *n, const char *layer, const struct snapsho
 	if (r < 0)
 		return -1;
 	hook_crash("snapshot:named");
-	if (note_in_record(n, &s, actor, err) < 0) {
+	if (update_record(n, &s, actor, err) < 0) {
 		WITH_STORE(n->engine, st)
 		(void)store_snapshot_remove(st, s.id, &ignored);
 		return -1;
@@ -130,66 +131,67 @@ static int name_layer(struct session *n, const char *layer, const struct snapsho
 	return 0;
 }
 
-static int take_live(struct session *n, const struct snapshot_opts *want, const char *actor,
-		     struct store_snapshot *ret, struct err *err)
+static int take_running(struct session *n, const struct snapshot_opts *opts, const char *actor,
+			struct store_snapshot *ret, struct err *err)
 {
 	struct layer_reservation l;
 
 	if (session_copy_layer(n, &l, err) < 0)
 		return -1;
-	return name_layer(n, l.id, want, actor, ret, err);
+	return add_snapshot(n, l.id, opts, actor, ret, err);
 }
 
-/* Of one at rest. */
-static int take_sealed(struct session *n, const struct snapshot_opts *want, const char *actor,
+/* The session has no sandbox. */
+static int take_sealed(struct session *n, const struct snapshot_opts *opts, const char *actor,
 		       struct store_snapshot *ret, struct err *err)
 {
 	if (!session_has_files(&n->rec))
-		return err_set(err, ERR_CONFLICT, "session %s is %s: nothing to snapshot", n->id,
+		return err_set(err, ERR_CONFLICT,
+			       "cannot snapshot session %s: it has no files (state: %s)", n->id,
 			       state_machine_name(&session_states, n->rec.state));
-	return name_layer(n, n->rec.layer, want, actor, ret, err);
+	return add_snapshot(n, n->rec.layer, opts, actor, ret, err);
 }
 
-static int take_stopped(struct session *n, const struct snapshot_opts *want, const char *actor,
+static int take_stopped(struct session *n, const struct snapshot_opts *opts, const char *actor,
 			struct store_snapshot *ret, struct err *err)
 {
-	struct session_cause_opts why = { SESSION_CAUSE_REQUESTED, "for a snapshot", actor };
-	struct resume_result woken;
+	struct session_cause_opts why = { SESSION_CAUSE_REQUESTED, "to take a snapshot", actor };
+	struct resume_result resumed;
 	struct store_snapshot s;
 	struct err second;
-	int r, awake;
+	int r, resume_r;
 
 	if (hibernate_session(n, &why, err) < 0)
 		return -1;
-	r = take_sealed(n, want, actor, &s, err);
-	awake = resume_session(n, &why, ROOM_MS, &woken, &second);
+	r = take_sealed(n, opts, actor, &s, err);
+	resume_r = resume_session(n, &why, CAPACITY_MS, &resumed, &second);
 	if (r < 0)
 		return -1;
-	if (awake < 0) {
+	if (resume_r < 0) {
 		*err = second;
-		return err_ctx(err, "snapshot %s was taken, but its session does not run", s.id);
+		return err_ctx(err, "took snapshot %s, but could not resume its session", s.id);
 	}
 	*ret = s;
 	return 0;
 }
 
 int session_snapshot(struct engine *e, const struct caller *who, const struct session_ref *ref,
-		     const struct snapshot_opts *want, struct store_snapshot *ret, struct err *err)
+		     const struct snapshot_opts *opts, struct store_snapshot *ret, struct err *err)
 {
 	auto_call(session_unlock) struct session *n = NULL;
 
-	if (want->name && name_check("name", want->name, STORE_NAME, err) < 0)
+	if (opts->name && name_check("name", opts->name, STORE_NAME, err) < 0)
 		return -1;
 	if (session_lock_reconciled(e, who, ref, 0, &n, err) < 0 ||
-	    check_name(n, want->name, err) < 0)
+	    check_name(n, opts->name, err) < 0)
 		return -1;
 	if (n->rec.state != SESSION_ACTIVE)
-		return take_sealed(n, want, who->actor, ret, err);
-	return want->stop ? take_stopped(n, want, who->actor, ret, err)
-			  : take_live(n, want, who->actor, ret, err);
+		return take_sealed(n, opts, who->actor, ret, err);
+	return opts->stop ? take_stopped(n, opts, who->actor, ret, err)
+			  : take_running(n, opts, who->actor, ret, err);
 }
 
-/* ---- looking --------------------------------------------------------------------------------- */
+/* ---- listing --------------------------------------------------------------------------------- */
 
 int snapshot_list(struct engine *e, const struct caller *who, const struct session_ref *session,
 		  struct store_page page, struct store_snapshot_list *ret, struct err *err)
@@ -199,7 +201,7 @@ int snapshot_list(struct engine *e, const struct caller *who, const struct sessi
 	auto_fini(store_session_fini) struct store_session s = { 0 };
 	struct store_snapshot_list l = { 0 };
 
-	/* by id it may be one that is gone: its snapshots outlive it */
+	/* an id may be that of a destroyed session, because its snapshots outlive it */
 	if (session && !f.session) {
 		if (session_get(e, who, session, &s, err) < 0)
 			return -1;
@@ -207,7 +209,7 @@ int snapshot_list(struct engine *e, const struct caller *who, const struct sessi
 	}
 	if (snapshot_search(e, &f, page, &l, err) < 0)
 		return -1;
-	/* none at all: was there ever such a session? */
+	/* without snapshots the session must exist */
 	if (session && session->id && !l.count && session_get(e, who, session, &s, err) < 0) {
 		store_snapshot_list_fini(&l);
 		return -1;
@@ -216,10 +218,10 @@ int snapshot_list(struct engine *e, const struct caller *who, const struct sessi
 	return 0;
 }
 
-/* ---- removing -------------------------------------------------------------------------------- */
+/* ---- deleting -------------------------------------------------------------------------------- */
 
-/* The record says which is the newest, for information: where somebody works with it that waits. */
-static void forget_in_record(struct engine *e, const struct store_snapshot *snap, const char *actor)
+/* The newest snapshot in the session's record is informational, so a locked session is skipped. */
+static void clear_in_record(struct engine *e, const struct store_snapshot *snap, const char *actor)
 {
 	auto_call(session_unlock) struct session *n = NULL;
 	auto_fini(store_session_fini) struct store_session s = { 0 };
@@ -240,7 +242,7 @@ int snapshot_remove(struct engine *e, const struct caller *who, const char *id, 
 
 	if (snapshot_get(e, who, id, &s, err) < 0)
 		return -1;
-	forget_in_record(e, &s, who->actor);
+	clear_in_record(e, &s, who->actor);
 	WITH_STORE(e, st)
 	r = store_snapshot_remove(st, id, err);
 	return r < 0 && err->code == ERR_NOT_FOUND

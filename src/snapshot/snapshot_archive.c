@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A snapshot as one file, and back. Out: the keeper writes the layers, merged, as an OCI layer;
- * what packs it is lodge-zstd. In: the archive is unpacked inside a sandbox of its own, whose files
- * become the snapshot. Neither its packing nor its names are looked at by anybody with rights. */
+/* Export: the keeper writes the merged layers as one OCI layer, and lodge-zstd compresses it.
+ * Import: the archive is unpacked inside a sandbox of its own, whose files become the snapshot. No
+ * privileged program decompresses an archive or parses its names. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,14 +15,16 @@
 #include "layers/layers.h"
 #include "engine/name_check.h"
 #include "engine/keeper_conn.h"
+#include "exec/side_conn.h"
+#include "snapshot/snapshot_archive.h"
 
 enum {
-	BUSY_MS = 20000, /* the keeper does so many things at once */
+	BUSY_MS = 20000, /* the keeper limits concurrent jobs */
 	BUSY_US = 20000,
-	ROOM_MS = 60000,
+	CAPACITY_MS = 60000,
 };
 
-/* For what is being unpacked, where no quota says less. */
+/* Limits while unpacking, unless a quota is lower. */
 #define UNPACK_DISK (256ull << 30)
 #define UNPACK_INODES (64ull << 20)
 
@@ -69,18 +71,18 @@ static void cancel_job(struct engine *e, const char *job)
 
 	if (!k)
 		return;
-	(void)layer_drop(k, job, &ignored); /* also what would make one of this name */
+	(void)layer_drop(k, job, &ignored); /* also cancels the job of this name */
 	keeper_conn_unlock(e);
 }
 
-struct outward {
+struct archive_export {
 	struct engine *engine;
 	const char *layer;
 };
 
-static int write_out(void *arg, int fd, struct err *err)
+static int write_layers(void *arg, int fd, struct err *err)
 {
-	struct outward *x = arg;
+	struct archive_export *x = arg;
 	char job[STORE_ID];
 
 	if (id_generate("job_", job, err) < 0 ||
@@ -89,16 +91,16 @@ static int write_out(void *arg, int fd, struct err *err)
 	if (keeper_conn_wait_job(x->engine, job, NULL, err) == 0)
 		return 0;
 	cancel_job(x->engine, job);
-	return err->sys == EILSEQ
-		       ? err_set(err, ERR_INVALID,
-				 "a name in the snapshot begins with .wh., which archives use")
-		       : -1;
+	return err->sys == EILSEQ ? err_set(err, ERR_INVALID,
+					    "cannot export: a file name starts with .wh., which "
+					    "archives reserve")
+				  : -1;
 }
 
 int snapshot_export(struct engine *e, const struct caller *who, const char *id, int fd,
 		    struct err *err)
 {
-	struct outward x = { e, NULL };
+	struct archive_export x = { e, NULL };
 	struct store_snapshot s;
 	char holder[STORE_ID];
 	int r;
@@ -107,14 +109,14 @@ int snapshot_export(struct engine *e, const struct caller *who, const char *id, 
 	    snapshot_hold(e, who, id, holder, &s, err) < 0)
 		return -1;
 	x.layer = s.layer;
-	r = engine_zstd_pipe(e, false, fd, write_out, &x, err);
+	r = engine_zstd_pipe(e, false, fd, write_layers, &x, err);
 	layers_release(e, s.layer, holder);
 	return r < 0 ? err_ctx(err, "snapshot %s", s.id) : 0;
 }
 
 /* ---- import ---------------------------------------------------------------------------------- */
 
-static int features(struct engine *e, unsigned *ret, struct err *err)
+static int get_features(struct engine *e, unsigned *ret, struct err *err)
 {
 	struct keeper_client *k = keeper_conn_lock(e, err);
 	int r;
@@ -126,7 +128,7 @@ static int features(struct engine *e, unsigned *ret, struct err *err)
 	return r;
 }
 
-/* As much as the tenant has left. */
+/* Limits the disk to what the tenant's quota leaves. */
 static int set_limits(struct engine *e, const struct caller *who, struct template *t,
 		      struct err *err)
 {
@@ -148,69 +150,70 @@ static int set_limits(struct engine *e, const struct caller *who, struct templat
 	return 0;
 }
 
-/* A session to unpack in. What a crash leaves of it the next start knows by its metadata. */
-static int make_place(struct engine *e, const struct caller *who, const char *template, bool owners,
-		      char ret[STORE_ID], struct err *err)
+/* Creates a session to unpack in. Its metadata marks it for snapshot_clean_imports() after a
+ * crash. */
+static int create_session(struct engine *e, const struct caller *who, const char *template,
+			  bool owners, char ret[STORE_ID], struct err *err)
 {
 	auto_fini(template_fini) struct template over;
-	struct session_opts want = { .template = template,
+	struct session_opts opts = { .template = template,
 				     .over = &over,
 				     .no_policy = true,
 				     .on_idle = SESSION_END_DESTROY,
 				     .on_expire = SESSION_END_DESTROY,
 				     .metadata = "{\"" UNFINISHED "\":\"unfinished\"}",
-				     .wait_ms = ROOM_MS };
+				     .wait_ms = CAPACITY_MS };
 	struct session_enter_result entered;
 
 	template_init(&over);
-	if (owners) { /* an ordinary user's sandboxes have one owner for everything */
+	if (owners) { /* rootless sandboxes have a single owner */
 		over.class = KEEPER_CLASS_ROOT;
 		over.user = strdup("0:0");
 		if (!over.user)
 			return err_sys(err, ENOMEM, "import");
 	}
-	if (set_limits(e, who, &over, err) < 0 || session_enter(e, who, &want, &entered, err) < 0)
+	if (set_limits(e, who, &over, err) < 0 || session_enter(e, who, &opts, &entered, err) < 0)
 		return -1;
 	memcpy(ret, entered.session.id, sizeof(entered.session.id));
 	session_enter_result_fini(&entered);
 	return 0;
 }
 
-struct inward {
+struct archive_import {
 	struct sandbox *sb;
 	unsigned flags;
 };
 
-static int read_in(void *arg, int fd, struct err *err)
+static int unpack_tar_in(void *arg, int fd, struct err *err)
 {
-	const struct inward *x = arg;
+	const struct archive_import *x = arg;
 
 	return files_tar_in(x->sb, NULL, "/", fd, x->flags, err);
 }
 
-static int unpack(struct engine *e, const struct caller *who, const struct session_ref *place,
+static int unpack(struct engine *e, const struct caller *who, const struct session_ref *ref,
 		  bool owners, int fd, struct err *err)
 {
-	struct inward x = { .flags = AGENT_JOB_OCI | (owners ? AGENT_JOB_OWNERS : 0) };
-	auto_call(side_conn_close) struct side_conn *loan = NULL;
+	struct archive_import x = { .flags = AGENT_JOB_OCI | (owners ? AGENT_JOB_OWNERS : 0) };
+	auto_call(side_conn_close) struct side_conn *conn = NULL;
 
-	if (side_conn_open(e, who, place, true, &loan, NULL, err) < 0)
+	if (side_conn_open(e, who, ref, true, &conn, NULL, err) < 0)
 		return -1;
-	x.sb = side_conn_sandbox(loan);
-	return engine_zstd_pipe(e, true, fd, read_in, &x, err);
+	x.sb = side_conn_sandbox(conn);
+	return engine_zstd_pipe(e, true, fd, unpack_tar_in, &x, err);
 }
 
-static int seal(struct engine *e, const struct caller *who, const struct session_ref *place,
-		const char *name, struct store_snapshot *ret, struct err *err)
+static int add_snapshot(struct engine *e, const struct caller *who, const struct session_ref *ref,
+			const char *name, struct store_snapshot *ret, struct err *err)
 {
 	auto_fini(store_session_fini) struct store_session s = { 0 };
 	struct store_snapshot snap = { .generation = 1, .created_at = engine_now(e) };
 	int r = -1;
 
-	if (session_hibernate(e, who, place, 0, &s, err) < 0)
+	if (session_hibernate(e, who, ref, 0, &s, err) < 0)
 		return -1;
 	if (!session_has_files(&s))
-		return err_set(err, ERR_INTERNAL, "the files of the import are lost");
+		return err_set(err, ERR_INTERNAL, "the imported files are lost");
 	hook_crash("import:sealed");
 	if (id_generate("snp_", snap.id, err) < 0)
 		return -1;
@@ -228,27 +231,29 @@ int snapshot_import(struct engine *e, const struct caller *who, const char *temp
 		    const char *name, int fd, struct store_snapshot *ret, struct err *err)
 {
 	static const struct session_cause_opts done = { SESSION_CAUSE_REQUESTED,
-							"it was only there to import", "lodge" };
+							"the import is complete", "lodge" };
 	char id[STORE_ID];
-	struct session_ref place = { .id = id };
+	struct session_ref ref = { .id = id };
 	struct err ignored;
 	unsigned has;
 	int r;
 
-	if (name_check_optional("name", name, STORE_NAME, err) < 0 || features(e, &has, err) < 0 ||
-	    make_place(e, who, template, has & KEEPER_HAS_ROOT, id, err) < 0)
+	if (name_check_optional("name", name, STORE_NAME, err) < 0 ||
+	    get_features(e, &has, err) < 0 ||
+	    create_session(e, who, template, has & KEEPER_HAS_ROOT, id, err) < 0)
 		return -1;
-	r = unpack(e, who, &place, has & KEEPER_HAS_ROOT, fd, err);
+	r = unpack(e, who, &ref, has & KEEPER_HAS_ROOT, fd, err);
 	if (r == 0)
-		r = seal(e, who, &place, name, ret, err);
-	(void)session_destroy(e, who, &place, &done, NULL, &ignored);
+		r = add_snapshot(e, who, &ref, name, ret, err);
+	(void)session_destroy(e, who, &ref, &done, NULL, &ignored);
 	return r;
 }
 
 void snapshot_clean_imports(struct engine *e)
 {
 	static const struct session_cause_opts left = {
-		SESSION_CAUSE_INTERRUPTED, "the engine ended in the middle of an import", "lodge"
+		SESSION_CAUSE_INTERRUPTED, "an import was interrupted when the engine ended",
+		"lodge"
 	};
 	struct store_session_filter f = { .meta_key = UNFINISHED, .meta_value = "unfinished" };
 	struct store_page page = { .limit = STORE_PAGE_MAX };
@@ -262,7 +267,7 @@ void snapshot_clean_imports(struct engine *e)
 		struct caller owner = { .tenant = l.items[i].tenant, .actor = "lodge" };
 		struct session_ref ref = { .id = l.items[i].id };
 
-		/* anybody may write this into their metadata: ours has no keys either */
+		/* a caller can set the same metadata, but our sessions have no keys either */
 		if (l.items[i].nbindings || l.items[i].on_idle != SESSION_END_DESTROY)
 			continue;
 		(void)session_destroy(e, &owner, &ref, &left, NULL, &ignored);

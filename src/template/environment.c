@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looking into a template's sandbox once, so that nobody has to start one to know it. */
+/* Captures the environment of a template in a sandbox made for that purpose. */
 #include "template/environment.h"
 
 #include <errno.h>
@@ -21,89 +21,79 @@
 #include "layers/layers.h"
 #include "session/capacity.h"
 #include "session/session_spec.h"
+#include "template/environment_parse.h"
+#include "template/templates_internal.h"
 
 enum {
-	ROOM_MS = 10000,
-	TELL_MS = 20000, /* for all that it is asked */
-	SLICE_MS = 200,
+	CAPACITY_MS = 10000,
+	CAPTURE_MS = 20000,
+	POLL_MS = 200,
 	LOG_BYTES = 256 << 10,
-	FACTS = 4096,
+	OS_RELEASE_MAX = 4096,
 };
 
 void environment_fini(struct environment *v)
 {
-	store_environment_fini(&v->found);
+	store_environment_fini(&v->record);
 }
 
-static int load(struct engine *e, const char *name, struct template *ret, struct err *err)
-{
-	template_init(ret);
-	if (!template_name_is_valid(name) || strlen(name) >= STORE_ID)
-		return err_set(err, ERR_NOT_FOUND, "no template \"%.64s\"", name);
-	if (template_load(e->home, name, ret, err) == 0)
-		return 0;
-	return err->code == ERR_NOT_FOUND ? err_set(err, ERR_NOT_FOUND, "no template \"%s\"", name)
-					  : -1;
-}
+/* ---- version of the template ------------------------------------------------------------- */
 
-/* ---- which state of the template --------------------------------------------------------------
- */
-
-static uint64_t mix(uint64_t sum, const void *bytes, size_t len)
+static uint64_t hash_bytes(uint64_t sum, const void *bytes, size_t len)
 {
 	for (const unsigned char *b = bytes; len; len--, b++)
 		sum = (sum ^ *b) * UINT64_C(1099511628211);
 	return sum;
 }
 
-/* What lies below "host" and what is made of it, without looking into a sandbox. */
-static uint64_t mix_host(uint64_t sum)
+/* The parts of the host that "host" and its derived templates show, without starting a sandbox. */
+static uint64_t hash_host(uint64_t sum)
 {
 	static const char *const dirs[] = { "/usr/bin", "/usr/lib", "/usr/local/bin" };
-	char facts[FACTS];
-	ssize_t n = file_read_at(AT_FDCWD, "/etc/os-release", facts, sizeof(facts));
+	char os[OS_RELEASE_MAX];
+	ssize_t n = file_read_at(AT_FDCWD, "/etc/os-release", os, sizeof(os));
 	struct stat st;
 
 	if (n > 0)
-		sum = mix(sum, facts, (size_t)n);
+		sum = hash_bytes(sum, os, (size_t)n);
 	for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
 		if (stat(dirs[i], &st) == 0)
-			sum = mix(sum, &st.st_mtim, sizeof(st.st_mtim));
+			sum = hash_bytes(sum, &st.st_mtim, sizeof(st.st_mtim));
 	return sum;
 }
 
-static int version_of(const char *name, const struct template *t, char ret[STORE_WORD],
-		      struct err *err)
+static int compute_version(const char *name, const struct template *t, char ret[STORE_WORD],
+			   struct err *err)
 {
-	uint64_t sum = mix(UINT64_C(14695981039346656037), name, strlen(name));
+	uint64_t sum = hash_bytes(UINT64_C(14695981039346656037), name, strlen(name));
 	auto_free char *text = NULL;
 	struct utsname u;
 
 	if (template_print(t, &text, err) < 0)
 		return -1;
-	sum = mix(sum, text, strlen(text));
+	sum = hash_bytes(sum, text, strlen(text));
 	if (uname(&u) == 0)
-		sum = mix(sum, u.release, strlen(u.release));
+		sum = hash_bytes(sum, u.release, strlen(u.release));
 	if (t->layer || template_is_builtin(name))
-		sum = mix_host(sum);
+		sum = hash_host(sum);
 	snprintf(ret, STORE_WORD, "%016llx", (unsigned long long)sum);
 	return 0;
 }
 
-static int get(struct engine *e, const char *name, const struct template *t,
-	       struct environment *ret, struct err *err)
+static int get_record(struct engine *e, const char *name, const struct template *t,
+		      struct environment *ret, struct err *err)
 {
 	struct environment v = { 0 };
 	char version[STORE_WORD];
 	int r = -1;
 
-	if (version_of(name, t, version, err) < 0)
+	if (compute_version(name, t, version, err) < 0)
 		return -1;
 	WITH_STORE(e, st)
-	r = store_environment_get(st, name, &v.found, err);
+	r = store_environment_get(st, name, &v.record, err);
 	if (r < 0)
 		return -1;
-	v.current = strcmp(v.found.version, version) == 0;
+	v.current = strcmp(v.record.version, version) == 0;
 	*ret = v;
 	return 0;
 }
@@ -113,24 +103,23 @@ int environment_get(struct engine *e, const char *template, struct environment *
 {
 	auto_fini(template_fini) struct template t;
 
-	if (load(e, template, &t, err) < 0)
+	if (template_load_existing(e, template, &t, err) < 0)
 		return -1;
-	if (get(e, template, &t, ret, err) == 0)
+	if (get_record(e, template, &t, ret, err) == 0)
 		return 0;
 	return err->code == ERR_NOT_FOUND
 		       ? err_set(err, ERR_NOT_FOUND,
-				 "nobody looked into a sandbox of template \"%s\" yet: "
-				 "POST here does",
+				 "environment of template \"%s\" is not recorded yet; "
+				 "POST to this URL to record it",
 				 template)
 		       : -1;
 }
 
-/* ---- asking a sandbox -------------------------------------------------------------------------
- */
+/* ---- running the script ------------------------------------------------------------------ */
 
-/* Nobody's slot of the pool is taken for it. Layers can only be had with files that are kept. */
-static int make(struct engine *e, const char *name, const struct template *t, struct sandbox **ret,
-		struct err *err)
+/* Leaves the warm pool to sessions. A sandbox with layers must keep its files. */
+static int create_sandbox(struct engine *e, const char *name, const struct template *t,
+			  struct sandbox **ret, struct err *err)
 {
 	struct sandbox_spec spec = sandbox_spec_default();
 	struct store_session like = { 0 };
@@ -154,7 +143,7 @@ static int make(struct engine *e, const char *name, const struct template *t, st
 	return scratch_create(e, &spec, NULL, ret, err);
 }
 
-static bool is_ending(struct engine *e)
+static bool is_closing(struct engine *e)
 {
 	bool ends;
 
@@ -164,47 +153,52 @@ static bool is_ending(struct engine *e)
 	return ends;
 }
 
-static int await(struct engine *e, struct guest_exec *x, struct err *err)
+static int wait_exec(struct engine *e, struct guest_exec *x, struct err *err)
 {
-	int64_t until = clock_mono_ms() + TELL_MS;
+	int64_t until = clock_mono_ms() + CAPTURE_MS;
 	int r;
 
 	do
-		r = guest_exec_wait(x, SLICE_MS, err);
-	while (r < 0 && err->code == ERR_TIMEOUT && clock_mono_ms() < until && !is_ending(e));
+		r = guest_exec_wait(x, POLL_MS, err);
+	while (r < 0 && err->code == ERR_TIMEOUT && clock_mono_ms() < until && !is_closing(e));
 	return r;
 }
 
-/* As a command of a session runs; what it wrote, if all went well. */
-static int ask(struct engine *e, struct sandbox *sb, const struct template *t, const char *script,
-	       const char *marker, struct guest_exec_output *ret, struct err *err)
+/* Runs the script as a session would run a command and returns its output. */
+static int run_script(struct engine *e, struct sandbox *sb, const struct template *t,
+		      const char *script, const char *marker, struct guest_exec_output *ret,
+		      struct err *err)
 {
 	const char *const argv[] = { "/bin/sh", "-c", script, "sh", marker, NULL };
 	struct guest_exec_spec spec = { .argv = argv,
 					.env = (const char *const *)t->env,
 					.cwd = t->workdir,
 					.user = t->user,
-					.timeout_ms = TELL_MS,
+					.timeout_ms = CAPTURE_MS,
 					.log_bytes = LOG_BYTES };
 	auto_call(guest_exec_free) struct guest_exec *x = NULL;
 
 	if (guest_exec_begin(sb, &spec, &x, err) < 0)
 		return -1;
-	if (await(e, x, err) < 0)
+	if (wait_exec(e, x, err) < 0)
 		return guest_exec_state(x) == GUEST_EXEC_FAILED && err->sys == ENOENT
-			       ? err_set(err, ERR_CONFLICT, "the template has no /bin/sh to ask")
+			       ? err_set(err, ERR_CONFLICT,
+					 "cannot capture the environment: the template has no "
+					 "/bin/sh")
 			       : -1;
 	if (guest_exec_collect(x, ret, err) < 0)
 		return -1;
 	if (ret->result.code == 0 && !ret->result.hits)
 		return 0;
 	guest_exec_output_fini(ret);
-	return err_set(err, ERR_UNAVAILABLE, "the sandbox could not tell its environment");
+	return err_set(err, ERR_UNAVAILABLE,
+		       "the script that captures the environment failed; try again");
 }
 
-/* What was told is believed only if a second, plain question gets the same answer. */
+/* Programs in the template may interfere with the script, so a second, simpler script must give the
+ * same output. */
 static int verify(struct engine *e, struct sandbox *sb, const struct template *t,
-		  const char *marker, const char *told, struct err *err)
+		  const char *marker, const char *output, struct err *err)
 {
 	static const char script[] = "printf '%s pwd\\n' \"$1\"; pwd; "
 				     "printf '%s kernel\\n' \"$1\"; uname -srm; "
@@ -212,33 +206,33 @@ static int verify(struct engine *e, struct sandbox *sb, const struct template *t
 	struct guest_exec_output o;
 	int r = 0;
 
-	if (ask(e, sb, t, script, marker, &o, err) < 0)
+	if (run_script(e, sb, t, script, marker, &o, err) < 0)
 		return -1;
-	if (o.out_len < 2 || strncmp(told, o.out, o.out_len - 1) != 0)
-		r = err_set(err, ERR_UNAVAILABLE, "the sandbox told its environment in two ways");
+	if (o.out_len < 2 || strncmp(output, o.out, o.out_len - 1) != 0)
+		r = err_set(err, ERR_UNAVAILABLE,
+			    "two captures of the environment differ; try again");
 	guest_exec_output_fini(&o);
 	return r;
 }
 
-static int interview(struct engine *e, struct sandbox *sb, const struct template *t, char **ret,
-		     struct err *err)
+static int read_environment(struct engine *e, struct sandbox *sb, const struct template *t,
+			    char **ret, struct err *err)
 {
 	char marker[STORE_ID];
 	struct guest_exec_output o;
 	int r;
 
 	if (id_generate("environment-", marker, err) < 0 ||
-	    ask(e, sb, t, environment_script, marker, &o, err) < 0)
+	    run_script(e, sb, t, environment_script, marker, &o, err) < 0)
 		return -1;
 	r = verify(e, sb, t, marker, o.out, err);
 	if (r == 0)
-		r = environment_read(o.out, o.out_len, marker, ret, err);
+		r = environment_parse(o.out, o.out_len, marker, ret, err);
 	guest_exec_output_fini(&o);
 	return r;
 }
 
-/* ---- capturing --------------------------------------------------------------------------------
- */
+/* ---- capturing --------------------------------------------------------------------------- */
 
 static int capture(struct engine *e, const char *name, const struct template *t, struct err *err)
 {
@@ -247,9 +241,10 @@ static int capture(struct engine *e, const char *name, const struct template *t,
 	int r = -1;
 
 	snprintf(v.template, sizeof(v.template), "%s", name);
-	if (version_of(name, t, v.version, err) < 0 || make(e, name, t, &sb, err) < 0)
+	if (compute_version(name, t, v.version, err) < 0 ||
+	    create_sandbox(e, name, t, &sb, err) < 0)
 		return -1;
-	if (interview(e, sb, t, &v.data, err) == 0)
+	if (read_environment(e, sb, t, &v.data, err) == 0)
 		WITH_STORE(e, st)
 	r = store_environment_put(st, &v, err);
 	scratch_destroy(e, sb);
@@ -257,25 +252,25 @@ static int capture(struct engine *e, const char *name, const struct template *t,
 	return r;
 }
 
-static void turn_of(const char *name, char ret[STORE_KEY])
+static void make_lock_name(const char *name, char ret[STORE_KEY])
 {
 	snprintf(ret, STORE_KEY, "environment:%.*s", STORE_ID - 1, name);
 }
 
-void environment_hold(struct engine *e, const char *template)
+void environment_lock(struct engine *e, const char *template)
 {
-	char turn[STORE_KEY];
+	char lock[STORE_KEY];
 
-	turn_of(template, turn);
-	name_lock(e, turn);
+	make_lock_name(template, lock);
+	name_lock(e, lock);
 }
 
-void environment_release(struct engine *e, const char *template)
+void environment_unlock(struct engine *e, const char *template)
 {
-	char turn[STORE_KEY];
+	char lock[STORE_KEY];
 
-	turn_of(template, turn);
-	name_unlock(e, turn);
+	make_lock_name(template, lock);
+	name_unlock(e, lock);
 }
 
 int environment_capture(struct engine *e, const char *template, struct environment *ret,
@@ -285,41 +280,40 @@ int environment_capture(struct engine *e, const char *template, struct environme
 	int r;
 
 	template_init(&t);
-	if (capacity_acquire(e, ROOM_MS, err) < 0)
+	if (capacity_acquire(e, CAPACITY_MS, err) < 0)
 		return -1;
-	environment_hold(e, template);
-	r = load(e, template, &t, err);
+	environment_lock(e, template);
+	r = template_load_existing(e, template, &t, err);
 	if (r == 0)
 		r = capture(e, template, &t, err);
 	if (r == 0)
-		r = get(e, template, &t, ret, err);
-	environment_release(e, template);
+		r = get_record(e, template, &t, ret, err);
+	environment_unlock(e, template);
 	capacity_release(e);
 	return r;
 }
 
-/* ---- by itself --------------------------------------------------------------------------------
- */
+/* ---- automatic --------------------------------------------------------------------------- */
 
-/* Once: what does not work is asked for by hand, or when the template says something else. It
- * counts nobody's room: there was some, and it is over in a moment. */
-static void look(struct engine *e, void *arg)
+/* A failure is not retried: a POST or a change of the template starts the next attempt. Takes no
+ * capacity, because environment_sweep() found some free and the capture is short. */
+static void capture_in_background(struct engine *e, void *arg)
 {
 	auto_free char *name = arg;
 	struct environment v = { 0 };
 	struct template t;
 	struct err ignored;
 
-	environment_hold(e, name);
-	if (load(e, name, &t, &ignored) == 0) {
-		bool known = get(e, name, &t, &v, &ignored) == 0 && v.current;
+	environment_lock(e, name);
+	if (template_load_existing(e, name, &t, &ignored) == 0) {
+		bool is_current = get_record(e, name, &t, &v, &ignored) == 0 && v.current;
 
 		environment_fini(&v);
-		if (!known)
+		if (!is_current)
 			(void)capture(e, name, &t, &ignored);
 	}
 	template_fini(&t);
-	environment_release(e, name);
+	environment_unlock(e, name);
 	pthread_mutex_lock(&e->mutex);
 	e->looking = false;
 	pthread_mutex_unlock(&e->mutex);
@@ -340,7 +334,7 @@ void environment_sweep(struct engine *e)
 	}
 	e->looking |= name != NULL;
 	pthread_mutex_unlock(&e->mutex);
-	if (!name || engine_post(e, look, name, &ignored) == 0)
+	if (!name || engine_post(e, capture_in_background, name, &ignored) == 0)
 		return;
 	free(name);
 	pthread_mutex_lock(&e->mutex);
@@ -348,9 +342,9 @@ void environment_sweep(struct engine *e)
 	pthread_mutex_unlock(&e->mutex);
 }
 
-void environment_drop(struct engine *e, const char *template)
+void environment_delete(struct engine *e, const char *template)
 {
-	struct err ignored; /* of another state, should there be one of this name again */
+	struct err ignored; /* a new template of this name has another version */
 
 	WITH_STORE(e, st)
 	(void)store_environment_remove(st, template, &ignored);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A template out of an archive that somebody sent. Bytes are all that this process handles: one
- * sandbox is filled, another one decompresses and keeps the parts of an image until they are
- * unpacked. No record names them, so the next start removes what a crash leaves of them. */
+/* Builds a template from an uploaded archive. This process only copies bytes: one sandbox receives
+ * the files, another one decompresses the archive and stores the parts of an image until they are
+ * unpacked. No record names these sandboxes, so the next startup removes them after a crash. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,6 @@
 #include "base/test_hook.h"
 #include "sandbox/files_client.h"
 #include "sandbox/template/template_fill.h"
-#include "admit/api_key.h"
 #include "admit/policy_rules.h"
 #include "template/templates.h"
 #include "template/templates_internal.h"
@@ -20,22 +19,22 @@
 #include "engine/single_flight.h"
 #include "session/capacity.h"
 
-enum { ROOM_MS = 60000, ENTRIES_MAX = 4 << 20 };
+enum { CAPACITY_MS = 60000, ENTRIES_MAX = 4 << 20 };
 
 #define LAYOUT "layout" /* in the home of the second sandbox's user */
 
 struct template_build {
 	struct engine *engine;
 	char name[STORE_ID];
-	bool oci, room, wants_root;
+	bool oci, has_capacity, wants_root;
 	unsigned features;
 	struct sandbox *into, *host;
-	bool sealed; /* `into` is no more */
+	bool sealed; /* the keeper has ended the sandbox `into` */
 	struct template t;
 	int64_t until_ms;
 };
 
-/* ---- sandboxes ------------------------------------------------------------------------------- */
+/* ---- sandboxes --------------------------------------------------------------------------- */
 
 static int need_host(void *arg, struct sandbox **ret, struct err *err)
 {
@@ -48,7 +47,8 @@ static int need_host(void *arg, struct sandbox **ret, struct err *err)
 	return 0;
 }
 
-/* One place for both: who has one and waits for another might wait for its like. */
+/* Both sandboxes share one unit of capacity: waiting for a second one could deadlock with another
+ * build that does the same. */
 int template_build_new(struct engine *e, const char *name, bool oci, struct template_build **ret,
 		       struct err *err)
 {
@@ -65,9 +65,9 @@ int template_build_new(struct engine *e, const char *name, bool oci, struct temp
 	b->until_ms = clock_mono_ms() + e->opts.template_ms;
 	snprintf(b->name, sizeof(b->name), "%s", name);
 	template_init(&b->t);
-	if (capacity_acquire(e, ROOM_MS, err) < 0)
+	if (capacity_acquire(e, CAPACITY_MS, err) < 0)
 		return -1;
-	b->room = true;
+	b->has_capacity = true;
 	if (scratch_create(e, &spec, &b->features, &b->into, err) < 0)
 		return -1;
 	*ret = steal_ptr(&b);
@@ -83,7 +83,7 @@ void template_build_free(struct template_build *b)
 	else
 		scratch_destroy(b->engine, b->into);
 	scratch_destroy(b->engine, b->host);
-	if (b->room)
+	if (b->has_capacity)
 		capacity_release(b->engine);
 	template_fini(&b->t);
 	free(b);
@@ -94,9 +94,9 @@ bool template_build_wants_root(const struct template_build *b)
 	return b->wants_root;
 }
 
-/* ---- filling --------------------------------------------------------------------------------- */
+/* ---- filling ----------------------------------------------------------------------------- */
 
-static struct unpack unpacking(struct template_build *b, struct sandbox *into)
+static struct unpack make_unpack(struct template_build *b, struct sandbox *into)
 {
 	return (struct unpack){ .into = into,
 				.host = b->host,
@@ -110,18 +110,18 @@ static struct unpack unpacking(struct template_build *b, struct sandbox *into)
 static int open_part(void *arg, const char *path, struct err *err)
 {
 	struct template_build *b = arg;
-	char inside[256];
+	char full[256];
 	int fd;
 
-	snprintf(inside, sizeof(inside), LAYOUT "/%s", path);
-	if (files_open(b->host, NULL, inside, AGENT_READ, 0, &fd, err) == 0)
+	snprintf(full, sizeof(full), LAYOUT "/%s", path);
+	if (files_open(b->host, NULL, full, AGENT_READ, 0, &fd, err) == 0)
 		return fd;
 	return err->code == ERR_NOT_FOUND
 		       ? err_set(err, ERR_INVALID, "%s: not in the archive", path)
 		       : -1;
 }
 
-/* The layout is kept as it is first: its layers may come in any order. */
+/* Unpacks the whole layout first, because its layers may come in any order. */
 static int fill_image(struct template_build *b, int fd, struct unpack *u, struct err *err)
 {
 	struct oci_files from = { open_part, b };
@@ -131,7 +131,7 @@ static int fill_image(struct template_build *b, int fd, struct unpack *u, struct
 
 	if (need_host(b, &u->host, err) < 0)
 		return -1;
-	layout = unpacking(b, b->host);
+	layout = make_unpack(b, b->host);
 	if (unpack_tar(&layout, fd, LAYOUT, 0, err) < 0 || oci_open(&from, &b->t, &img, err) < 0)
 		return -1;
 	b->wants_root = img.wants_root;
@@ -140,9 +140,9 @@ static int fill_image(struct template_build *b, int fd, struct unpack *u, struct
 	return r;
 }
 
-static int fill(struct template_build *b, int fd, struct err *err)
+static int fill_files(struct template_build *b, int fd, struct err *err)
 {
-	struct unpack u = unpacking(b, b->into);
+	struct unpack u = make_unpack(b, b->into);
 	int r;
 
 	r = b->oci ? fill_image(b, fd, &u, err)
@@ -157,16 +157,16 @@ static int fill(struct template_build *b, int fd, struct err *err)
 
 int template_build_fill(struct template_build *b, int fd, struct err *err)
 {
-	if (fill(b, fd, err) == 0)
+	if (fill_files(b, fd, err) == 0)
 		return 0;
-	if (err->code == ERR_NOT_FOUND) /* something that the archive should have */
+	if (err->code == ERR_NOT_FOUND) /* the archive is incomplete */
 		err->code = ERR_INVALID;
 	if (err->code == ERR_LIMIT && !err->sys)
 		err->sys = EMSGSIZE;
 	return -1;
 }
 
-/* ---- sealing --------------------------------------------------------------------------------- */
+/* ---- sealing ----------------------------------------------------------------------------- */
 
 static int seal_files(struct template_build *b, struct err *err)
 {
@@ -184,12 +184,12 @@ static int seal_files(struct template_build *b, struct err *err)
 	return r;
 }
 
-static int seal(struct template_build *b, struct err *err)
+static int seal_template(struct template_build *b, struct err *err)
 {
 	const char *home = b->engine->home;
 	struct err ignored;
 
-	/* files without a template.json are what an interrupted add or rm left */
+	/* files without a template.json are left over from an interrupted change */
 	if (template_mark(home, b->name, TEMPLATE_UNFINISHED, err) < 0 ||
 	    template_delete_files(b->engine, b->name, err) < 0)
 		return -1;
@@ -209,17 +209,14 @@ static int seal(struct template_build *b, struct err *err)
 
 int template_build_commit(struct template_build *b, const char *actor, struct err *err)
 {
-	char text[STORE_TEXT];
-	struct err ignored;
 	int r;
 
 	name_lock(b->engine, TEMPLATES_LOCK_NAME);
 	r = template_check_new(b->engine, b->name, err);
 	if (r == 0)
-		r = seal(b, err);
+		r = seal_template(b, err);
 	name_unlock(b->engine, TEMPLATES_LOCK_NAME);
-	snprintf(text, sizeof(text), "template %s was made of an archive", b->name);
 	if (r == 0)
-		(void)audit_write(b->engine, "", "template", actor, text, &ignored);
+		template_audit(b->engine, actor, b->name, "created from an archive");
 	return r;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A template is known by its template.json: files come before it and go after it. A mark beside it
- * tells the next start what was under way. One that is made of a snapshot has no files of its own:
- * it holds the snapshot's layer. */
+/* A template exists if its template.json exists: files are written before it and deleted after it.
+ * A mark beside it tells the next startup which change was interrupted. A template from a snapshot
+ * has no files of its own: it holds the snapshot's layer. */
 #include "template/templates.h"
 
 #include <errno.h>
@@ -20,12 +20,12 @@
 
 #define HOLDER "template:"
 
-static void holder_of(const char *name, char ret[STORE_KEY])
+static void make_holder(const char *name, char ret[STORE_KEY])
 {
 	snprintf(ret, STORE_KEY, HOLDER "%s", name);
 }
 
-static void tell(struct engine *e, const char *actor, const char *name, const char *what)
+void template_audit(struct engine *e, const char *actor, const char *name, const char *what)
 {
 	char text[STORE_TEXT];
 	struct err ignored;
@@ -34,18 +34,28 @@ static void tell(struct engine *e, const char *actor, const char *name, const ch
 	(void)audit_write(e, "", "template", actor, text, &ignored);
 }
 
-/* ---- looking --------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------- */
 
-static int unknown(const char *name, struct err *err)
+static int not_found(const char *name, struct err *err)
 {
 	return err_set(err, ERR_NOT_FOUND, "no template \"%.64s\"", name);
 }
 
-/* One that somebody made, by its name. */
-static int check_own(const char *name, struct err *err)
+int template_load_existing(struct engine *e, const char *name, struct template *ret,
+			   struct err *err)
+{
+	template_init(ret);
+	if (!template_name_is_valid(name))
+		return not_found(name, err);
+	if (template_load(e->home, name, ret, err) == 0)
+		return 0;
+	return err->code == ERR_NOT_FOUND ? not_found(name, err) : -1;
+}
+
+static int check_not_builtin(const char *name, struct err *err)
 {
 	if (!template_name_is_valid(name))
-		return unknown(name, err);
+		return not_found(name, err);
 	if (template_is_builtin(name))
 		return err_set(err, ERR_CONFLICT, "template \"%s\" is built in", name);
 	return 0;
@@ -61,7 +71,7 @@ static int count_sessions(struct engine *e, const char *name, int64_t *ret, stru
 	return r;
 }
 
-static int64_t size_of(struct engine *e, const struct template *t)
+static int64_t count_bytes(struct engine *e, const struct template *t)
 {
 	struct store_layer l;
 	struct err ignored;
@@ -80,15 +90,15 @@ int template_info(struct engine *e, const char *name, struct template_info *ret,
 	struct err why;
 
 	if (!template_name_is_valid(name))
-		return unknown(name, err);
+		return not_found(name, err);
 	snprintf(i.name, sizeof(i.name), "%s", name);
 	if (template_load(e->home, name, &i.t, &why) < 0) {
 		template_fini(&i.t);
 		if (why.code == ERR_NOT_FOUND)
-			return unknown(name, err);
+			return not_found(name, err);
 		snprintf(i.problem, sizeof(i.problem), "%s", why.msg);
 	}
-	i.bytes = size_of(e, &i.t);
+	i.bytes = count_bytes(e, &i.t);
 	if (count_sessions(e, name, &i.sessions, err) < 0) {
 		template_fini(&i.t);
 		return -1;
@@ -109,7 +119,7 @@ struct listing {
 	struct err *err;
 };
 
-/* One that went meanwhile is not in the list. */
+/* Skips a template that was deleted meanwhile. */
 static int list_one(void *arg, const char *name)
 {
 	struct listing *l = arg;
@@ -133,7 +143,7 @@ int template_list(struct engine *e, template_info_fn *fn, void *arg, struct err 
 	return r ? r : template_each(e->home, list_one, &l, err);
 }
 
-/* ---- checking -------------------------------------------------------------------------------- */
+/* ---- checking ---------------------------------------------------------------------------- */
 
 int template_check_new(struct engine *e, const char *name, struct err *err)
 {
@@ -142,18 +152,17 @@ int template_check_new(struct engine *e, const char *name, struct err *err)
 
 	if (!template_name_is_valid(name))
 		return err_set(err, ERR_INVALID,
-			       "name: \"%.64s\" is none; it is made of a-z, 0-9, '.', '_', '-'",
-			       name);
+			       "name: \"%.64s\" is invalid; use a-z, 0-9, '.', '_' and '-'", name);
 	if (template_is_builtin(name))
 		return err_set(err, ERR_CONFLICT, "template \"%s\" is built in", name);
 	r = template_load(e->home, name, &t, err);
 	template_fini(&t);
 	if (r == 0 || err->code != ERR_NOT_FOUND)
-		return err_set(err, ERR_CONFLICT, "template \"%s\" is there already", name);
+		return err_set(err, ERR_CONFLICT, "template \"%s\" already exists", name);
 	return 0;
 }
 
-static int need_policy(struct engine *e, const char *tenant, const char *name, struct err *err)
+static int check_policy(struct engine *e, const char *tenant, const char *name, struct err *err)
 {
 	struct store_policy p = { 0 };
 
@@ -165,26 +174,25 @@ static int need_policy(struct engine *e, const char *tenant, const char *name, s
 	return 0;
 }
 
-/* What a template may say. */
 static int check_settings(struct engine *e, const char *tenant, const struct template *t,
 			  struct err *err)
 {
 	uint32_t uid = 1, gid = 1;
 
 	if (t->user && (!*t->user || template_parse_user(t->user, &uid, &gid, err) < 0))
-		return err_set(err, ERR_INVALID, "run_as: not a user");
+		return err_set(err, ERR_INVALID, "run_as: not a valid user");
 	if ((!uid || !gid) && t->class != KEEPER_CLASS_ROOT)
-		return err_set(err, ERR_INVALID, "run_as: root needs the class \"root\"");
+		return err_set(err, ERR_INVALID, "run_as: root requires class \"root\"");
 	if (t->workdir && t->workdir[0] != '/')
-		return err_set(err, ERR_INVALID, "workdir: not absolute");
-	return need_policy(e, tenant, t->policy, err);
+		return err_set(err, ERR_INVALID, "workdir: must be an absolute path");
+	return check_policy(e, tenant, t->policy, err);
 }
 
-/* ---- of a snapshot --------------------------------------------------------------------------- */
+/* ---- from a snapshot --------------------------------------------------------------------- */
 
-/* What the template says that the files were made with. */
-static int inherit(struct engine *e, const struct caller *who, const struct store_snapshot *snap,
-		   struct template *ret, struct err *err)
+/* Loads the template that the snapshot's session used. */
+static int load_origin(struct engine *e, const struct caller *who,
+		       const struct store_snapshot *snap, struct template *ret, struct err *err)
 {
 	struct session_ref ref = { .id = snap->session };
 	auto_fini(store_session_fini) struct store_session s = { 0 };
@@ -211,10 +219,11 @@ static int set_text(char **field, const char *text, struct err *err)
 	return 0;
 }
 
-static int describe(struct engine *e, const struct caller *who, const struct store_snapshot *snap,
-		    const struct template *over, struct template *ret, struct err *err)
+static int make_settings(struct engine *e, const struct caller *who,
+			 const struct store_snapshot *snap, const struct template *over,
+			 struct template *ret, struct err *err)
 {
-	if (inherit(e, who, snap, ret, err) < 0 || template_merge(ret, over, err) < 0 ||
+	if (load_origin(e, who, snap, ret, err) < 0 || template_merge(ret, over, err) < 0 ||
 	    check_settings(e, who->tenant, ret, err) < 0)
 		return -1;
 	ret->made.at = engine_now(e);
@@ -226,20 +235,20 @@ static int describe(struct engine *e, const struct caller *who, const struct sto
 	return 0;
 }
 
-static int promote(struct engine *e, const struct caller *who, const char *name,
-		   const char *snapshot, const struct template *over, struct err *err)
+static int promote_locked(struct engine *e, const struct caller *who, const char *name,
+			  const char *snapshot, const struct template *over, struct err *err)
 {
 	char holder[STORE_KEY];
 	auto_fini(template_fini) struct template t;
 	struct store_snapshot snap;
 
 	template_init(&t);
-	holder_of(name, holder);
+	make_holder(name, holder);
 	if (template_check_new(e, name, err) < 0 ||
 	    snapshot_hold(e, who, snapshot, holder, &snap, err) < 0)
 		return -1;
 	hook_crash("promote:held");
-	if (describe(e, who, &snap, over, &t, err) == 0 &&
+	if (make_settings(e, who, &snap, over, &t, err) == 0 &&
 	    template_save(e->home, name, &t, err) == 0)
 		return 0;
 	layers_release(e, snap.layer, holder);
@@ -252,23 +261,22 @@ int template_promote(struct engine *e, const struct caller *who, const char *nam
 	int r;
 
 	name_lock(e, TEMPLATES_LOCK_NAME);
-	r = promote(e, who, name, snapshot, over, err);
+	r = promote_locked(e, who, name, snapshot, over, err);
 	name_unlock(e, TEMPLATES_LOCK_NAME);
 	if (r == 0)
-		tell(e, who->actor, name, "made of a snapshot");
+		template_audit(e, who->actor, name, "created from a snapshot");
 	return r;
 }
 
-/* ---- changing -------------------------------------------------------------------------------- */
+/* ---- changing ---------------------------------------------------------------------------- */
 
-static int change(struct engine *e, const struct caller *who, const char *name,
-		  template_edit_fn *edit, void *arg, struct err *err)
+static int change_locked(struct engine *e, const struct caller *who, const char *name,
+			 template_edit_fn *edit, void *arg, struct err *err)
 {
 	auto_fini(template_fini) struct template t;
 
-	template_init(&t);
-	if (template_load(e->home, name, &t, err) < 0)
-		return err->code == ERR_NOT_FOUND ? unknown(name, err) : -1;
+	if (template_load_existing(e, name, &t, err) < 0)
+		return -1;
 	if (edit(arg, &t, err) < 0 || check_settings(e, who->tenant, &t, err) < 0)
 		return -1;
 	return template_save(e->home, name, &t, err);
@@ -279,19 +287,19 @@ int template_change(struct engine *e, const struct caller *who, const char *name
 {
 	int r;
 
-	if (check_own(name, err) < 0)
+	if (check_not_builtin(name, err) < 0)
 		return -1;
 	name_lock(e, TEMPLATES_LOCK_NAME);
-	r = change(e, who, name, edit, arg, err);
+	r = change_locked(e, who, name, edit, arg, err);
 	name_unlock(e, TEMPLATES_LOCK_NAME);
 	if (r == 0) {
 		environment_request_add(e, name, true);
-		tell(e, who->actor, name, "changed");
+		template_audit(e, who->actor, name, "changed");
 	}
 	return r;
 }
 
-/* ---- removing -------------------------------------------------------------------------------- */
+/* ---- deleting ---------------------------------------------------------------------------- */
 
 int template_delete_files(struct engine *e, const char *name, struct err *err)
 {
@@ -307,7 +315,7 @@ int template_delete_files(struct engine *e, const char *name, struct err *err)
 	return r < 0 && err->code == ERR_NOT_FOUND ? 0 : r;
 }
 
-static int refuse_if_used(struct engine *e, const char *name, struct err *err)
+static int check_unused(struct engine *e, const char *name, struct err *err)
 {
 	int64_t n;
 
@@ -318,17 +326,17 @@ static int refuse_if_used(struct engine *e, const char *name, struct err *err)
 		 : 0;
 }
 
-/* Marked, so that who dies in the middle does not leave a template without files. */
-static int drop(struct engine *e, const char *name, struct err *err)
+/* The mark makes the next startup finish an interrupted deletion. */
+static int delete_locked(struct engine *e, const char *name, struct err *err)
 {
 	auto_fini(template_fini) struct template t;
 	char holder[STORE_KEY];
 
 	template_init(&t);
-	holder_of(name, holder);
+	make_holder(name, holder);
 	if (template_load(e->home, name, &t, err) < 0 && err->code == ERR_NOT_FOUND)
-		return unknown(name, err);
-	if (refuse_if_used(e, name, err) < 0 ||
+		return not_found(name, err);
+	if (check_unused(e, name, err) < 0 ||
 	    template_mark(e->home, name, TEMPLATE_REMOVING, err) < 0)
 		return -1;
 	hook_crash("template:removing");
@@ -348,64 +356,64 @@ int template_delete(struct engine *e, const char *actor, const char *name, struc
 {
 	int r;
 
-	if (check_own(name, err) < 0)
+	if (check_not_builtin(name, err) < 0)
 		return -1;
-	environment_hold(e, name);
+	environment_lock(e, name);
 	name_lock(e, TEMPLATES_LOCK_NAME);
-	r = drop(e, name, err);
+	r = delete_locked(e, name, err);
 	name_unlock(e, TEMPLATES_LOCK_NAME);
 	if (r == 0)
-		environment_drop(e, name);
-	environment_release(e, name);
+		environment_delete(e, name);
+	environment_unlock(e, name);
 	if (r == 0)
-		tell(e, actor, name, "removed");
+		template_audit(e, actor, name, "deleted");
 	return r;
 }
 
-/* ---- at the start ---------------------------------------------------------------------------- */
+/* ---- startup ----------------------------------------------------------------------------- */
 
-static int settle_one(void *arg, const char *name)
+static int reconcile_template(void *arg, const char *name)
 {
 	struct engine *e = arg;
 	struct template t;
-	struct err later; /* the next start tries again */
-	bool whole = template_load(e->home, name, &t, &later) == 0;
+	struct err later; /* the next startup tries again */
+	bool readable = template_load(e->home, name, &t, &later) == 0;
 
 	template_fini(&t);
 	if (template_has_mark(e->home, name, TEMPLATE_REMOVING)) {
-		if (drop(e, name, &later) == 0)
+		if (delete_locked(e, name, &later) == 0)
 			return 0;
 		template_unmark(e->home, name, TEMPLATE_REMOVING);
 	}
-	if (whole)
+	if (readable)
 		template_unmark(e->home, name, TEMPLATE_UNFINISHED);
 	else if (template_delete_files(e, name, &later) == 0)
 		(void)template_remove(e->home, name, &later);
 	return 0;
 }
 
-static int hold_one(void *arg, const char *name)
+static int hold_layer(void *arg, const char *name)
 {
 	struct engine *e = arg;
 	char holder[STORE_KEY];
 	struct template t;
-	struct err ignored; /* its sessions are told that the files are gone */
+	struct err ignored; /* its sessions report that the files are missing */
 
-	holder_of(name, holder);
+	make_holder(name, holder);
 	if (template_load(e->home, name, &t, &ignored) == 0 && t.layer)
 		(void)layers_hold(e, t.layer, holder, &ignored);
 	template_fini(&t);
 	return 0;
 }
 
-/* Nothing is collected before the sweep begins: holds may be gone for a moment. */
+/* Layers may be without a hold for a moment, because the sweep has not started yet. */
 int templates_reconcile(struct engine *e, struct err *err)
 {
 	int r = -1;
 
-	if (template_each_marked(e->home, settle_one, e, err) < 0)
+	if (template_each_marked(e->home, reconcile_template, e, err) < 0)
 		return -1;
 	WITH_STORE(e, st)
 	r = store_layer_release(st, HOLDER, err);
-	return r < 0 ? -1 : template_each(e->home, hold_one, e, err);
+	return r < 0 ? -1 : template_each(e->home, hold_layer, e, err);
 }

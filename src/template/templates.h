@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Templates as who runs the service sees them: made of an archive or a snapshot, listed, changed,
- * removed. They are everybody's. The files of an archive are unpacked inside a sandbox made for
- * that; those of a snapshot stay where they are. */
+/* Administration of templates: create from an archive or a snapshot, list, change, delete. All
+ * tenants share them. Archives are unpacked inside a sandbox made for that purpose; a template from
+ * a snapshot shares the snapshot's files. */
 #ifndef LODGE_TEMPLATE_TEMPLATES_H
 #define LODGE_TEMPLATE_TEMPLATES_H
 
@@ -10,46 +10,45 @@
 struct template_info {
 	char name[STORE_ID];
 	bool builtin;
-	struct template t; /* its defaults where there is a problem */
-	int64_t bytes; /* 0: not known */
-	int64_t sessions; /* that are of it */
-	char problem[STORE_TEXT]; /* "": none; it cannot be read otherwise */
+	struct template t; /* the defaults if `problem` is set */
+	int64_t bytes; /* 0: unknown */
+	int64_t sessions; /* that use it */
+	char problem[STORE_TEXT]; /* why it cannot be read; "": none */
 };
-/* *ret is for template_info_fini(). ERR_NOT_FOUND. */
+/* Free *ret with template_info_fini(). */
 int template_info(struct engine *e, const char *name, struct template_info *ret, struct err *err);
 void template_info_fini(struct template_info *i);
-/* The built-in ones first, then by name. A return of fn other than 0 ends it. */
+/* Built-in templates first, then by name. Stops when fn returns other than 0. */
 typedef int template_info_fn(void *arg, const struct template_info *i);
 int template_list(struct engine *e, template_info_fn *fn, void *arg, struct err *err);
 
-/* Made of a snapshot of this caller's, whose files it shares. Says what the template says that the
- * snapshot's session has, and `over` that. ERR_CONFLICT: the name is taken. */
+/* Creates a template from a snapshot of the caller and shares its files. Settings come from the
+ * template of the snapshot's session; `over` overrides them. ERR_CONFLICT: the name exists. */
 int template_promote(struct engine *e, const struct caller *who, const char *name,
 		     const char *snapshot, const struct template *over, struct err *err);
-/* `edit` changes what it says: for new sessions, and for others when they next get a sandbox. */
+/* `edit` changes the settings. They apply to new sessions, and to others from the next resume. */
 typedef int template_edit_fn(void *arg, struct template *t, struct err *err);
 int template_change(struct engine *e, const struct caller *who, const char *name,
 		    template_edit_fn *edit, void *arg, struct err *err);
-/* With its files. ERR_CONFLICT while sandboxes, sessions or snapshots lie on it. */
+/* Deletes the template with its files. ERR_CONFLICT: sandboxes, sessions or snapshots use it. */
 int template_delete(struct engine *e, const char *actor, const char *name, struct err *err);
 
-/* ---- of an archive ----------------------------------------------------------------------------
- */
+/* ---- from an archive --------------------------------------------------------------------- */
 
 struct template_build;
-/* Makes the sandbox. `oci`: what comes is an image layout, else a root. */
+/* Creates the sandbox. `oci`: the archive is an OCI image layout, else a root file system. */
 int template_build_new(struct engine *e, const char *name, bool oci, struct template_build **ret,
 		       struct err *err);
-/* Reads a tar, packed or not, from fd (borrowed) into it. Once. */
+/* Unpacks a tar archive, compressed or not, from fd (borrowed). Call it once. */
 int template_build_fill(struct template_build *b, int fd, struct err *err);
-/* What was filled becomes the template. ERR_CONFLICT: somebody else was faster. */
+/* Makes the unpacked files the template. ERR_CONFLICT: the name exists by now. */
 int template_build_commit(struct template_build *b, const char *actor, struct err *err);
-bool template_build_wants_root(const struct template_build *b); /* the image says so */
-/* What was not committed leaves nothing. NULL is allowed. */
+bool template_build_wants_root(const struct template_build *b); /* according to the image */
+/* Deletes everything that is not committed. NULL is allowed. */
 void template_build_free(struct template_build *b);
 DEFINE_AUTO(struct template_build *, template_build_free);
 
-/* At the start: what was left half made or half removed, and which layers templates are made of. */
+/* At startup: finishes or undoes interrupted changes and holds the layers that templates use. */
 int templates_reconcile(struct engine *e, struct err *err);
 
 #endif

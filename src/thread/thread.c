@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the machine of a thread is like, and whose it is. */
+/* Settings of a thread's session, and entering it. */
 #include "thread/thread.h"
 
 #include <errno.h>
@@ -28,10 +28,10 @@ static int check_workdir(const char *dir, struct err *err)
 		memcpy(path, dir, strlen(dir) + 1);
 	return keeper_path_is_valid(path)
 		       ? 0
-		       : err_set(err, ERR_INVALID, "threads_workdir: not an absolute path");
+		       : err_set(err, ERR_INVALID, "threads_workdir: must be an absolute path");
 }
 
-static int check_limits(const struct thread_rules *t, struct err *err)
+static int check_limits(const struct thread_config *t, struct err *err)
 {
 	struct limits l = limits_default();
 
@@ -43,22 +43,22 @@ static int check_limits(const struct thread_rules *t, struct err *err)
 	if (limits_check(&l, "threads: ", err) < 0)
 		return -1;
 	if (t->file_bytes > t->disk_bytes)
-		return err_set(err, ERR_INVALID, "threads_file_size: more than threads_disk");
+		return err_set(err, ERR_INVALID, "threads_file_size: must not exceed threads_disk");
 	return 0;
 }
 
-/* As in /v1, a limit that somebody asked for is enforced, or there is no sandbox. */
-static unsigned demand_of(const struct thread_rules *t)
+/* As in /v1, a limit that is set explicitly must be enforceable, else no sandbox is created. */
+static unsigned limits_to_enforce(const struct thread_config *t)
 {
 	return (t->memory_bytes || t->cpu_milli || t->pids ? KEEPER_DEMAND_CGROUP : 0) |
 	       (t->disk_bytes ? KEEPER_DEMAND_DISK : 0);
 }
 
-int thread_rules_check(struct thread_rules *t, struct err *err)
+int thread_config_check(struct thread_config *t, struct err *err)
 {
 	uint32_t uid = 1, gid = 1;
 
-	t->demand = demand_of(t);
+	t->demand = limits_to_enforce(t);
 	set_default(&t->memory_bytes, 256 << 20);
 	set_default(&t->cpu_milli, 250);
 	set_default(&t->pids, 128);
@@ -73,7 +73,8 @@ int thread_rules_check(struct thread_rules *t, struct err *err)
 		t->workdir = default_workdir;
 	if (strcmp(t->user, default_user) != 0 &&
 	    (template_parse_user(t->user, &uid, &gid, err) != 1 || !uid || !gid))
-		return err_set(err, ERR_INVALID, "threads_user: \"%s\", or a number other than 0",
+		return err_set(err, ERR_INVALID,
+			       "threads_user: must be \"%s\" or a user ID other than 0",
 			       default_user);
 	return check_workdir(t->workdir, err) < 0 ? -1 : check_limits(t, err);
 }
@@ -84,9 +85,8 @@ static int set_copy(char **to, const char *text, struct err *err)
 	return *to ? 0 : err_sys(err, ENOMEM, "session");
 }
 
-/* How many files there are is looked at when one is sent: what holds files on disk counts bytes
- * only. */
-static int make_spec(const struct thread_rules *t, struct template *ret, struct err *err)
+/* The number of files is checked on upload, because the storage enforces bytes only. */
+static int make_spec(const struct thread_config *t, struct template *ret, struct err *err)
 {
 	ret->demand = t->demand;
 	if (template_set_limit(ret, "memory_bytes", t->memory_bytes, err) < 0 ||
@@ -108,18 +108,20 @@ static int check_name(const char *field, const char *text, size_t size, struct e
 	return 0;
 }
 
-/* Asking for one's own is a use of it; of another's nothing is told. */
-static int use_existing(struct engine *e, const struct caller *who, const struct session_opts *w,
-			struct session_enter_result *ret, struct err *err)
+/* Entering the user's own session counts as a use of it. */
+static int enter_existing(struct engine *e, const struct caller *who,
+			  const struct session_opts *opts, struct session_enter_result *ret,
+			  struct err *err)
 {
-	struct session_ref by = { .kind = w->keys->kind, .key = w->keys->key };
+	struct session_ref by = { .kind = opts->keys->kind, .key = opts->keys->key };
 	auto_fini(store_session_fini) struct store_session s = { 0 };
 	struct store_session used = { 0 };
 	struct err ignored;
 
 	if (session_get(e, who, &by, &s, &ignored) < 0)
-		return err_set(err, ERR_CONFLICT, "the session of this thread has just ended");
-	if (strcmp(s.user, w->user) != 0)
+		return err_set(err, ERR_CONFLICT,
+			       "the session of this thread has just ended; try again");
+	if (strcmp(s.user, opts->user) != 0)
 		return err_set(err, ERR_DENIED, "this thread belongs to another user");
 	by = (struct session_ref){ .id = s.id };
 	*ret = (struct session_enter_result){ .outcome = SESSION_REUSED };
@@ -130,37 +132,37 @@ static int use_existing(struct engine *e, const struct caller *who, const struct
 	return 0;
 }
 
-int thread_enter(struct engine *e, const struct caller *who, const struct thread_rules *t,
+int thread_enter(struct engine *e, const struct caller *who, const struct thread_config *t,
 		 const char *user, const char *thread, int64_t minutes,
 		 struct session_enter_result *ret, struct err *err)
 {
 	struct store_binding key = { .kind = "thread" };
 	auto_fini(template_fini) struct template over;
-	struct session_opts w = { .keys = &key,
-				  .nkeys = 1,
-				  .user = user,
-				  .over = &over,
-				  .template = t->template,
-				  .policy = t->policy,
-				  .must_be_new = true,
-				  .idle_timeout_ms = minutes ? minutes * MINUTE_MS : t->idle_ms,
-				  .on_idle = SESSION_END_DESTROY };
+	struct session_opts opts = { .keys = &key,
+				     .nkeys = 1,
+				     .user = user,
+				     .over = &over,
+				     .template = t->template,
+				     .policy = t->policy,
+				     .must_be_new = true,
+				     .idle_timeout_ms = minutes ? minutes * MINUTE_MS : t->idle_ms,
+				     .on_idle = SESSION_END_DESTROY };
 
 	template_init(&over);
 	if (check_name("user_id", user, STORE_USER, err) < 0 ||
 	    check_name("thread_id", thread, STORE_KEY, err) < 0)
 		return -1;
 	if (minutes < 0 || minutes > THREAD_MINUTES_MAX)
-		return err_set(err, ERR_INVALID, "timeout_minutes: not between 1 and %d",
+		return err_set(err, ERR_INVALID, "timeout_minutes: must be between 1 and %d",
 			       THREAD_MINUTES_MAX);
 	memcpy(key.key, thread, strlen(thread) + 1);
 	if (make_spec(t, &over, err) < 0)
 		return -1;
-	if (session_enter(e, who, &w, ret, err) == 0)
+	if (session_enter(e, who, &opts, ret, err) == 0)
 		return 0;
 	if (err->code == ERR_CONFLICT)
-		return use_existing(e, who, &w, ret, err);
-	if (err->code == ERR_NOT_FOUND) /* the template or the policy that is set */
+		return enter_existing(e, who, &opts, ret, err);
+	if (err->code == ERR_NOT_FOUND) /* the configured template or policy is missing */
 		err->code = ERR_UNAVAILABLE;
 	return -1;
 }
@@ -170,7 +172,7 @@ int thread_enter(struct engine *e, const struct caller *who, const struct thread
 int thread_timeout(double seconds, uint32_t *ret_ms, struct err *err)
 {
 	if (!(seconds >= 0.001 && seconds <= THREAD_TIMEOUT_MAX_S))
-		return err_set(err, ERR_INVALID, "timeout: not between 0.001 and %d",
+		return err_set(err, ERR_INVALID, "timeout: must be between 0.001 and %d seconds",
 			       THREAD_TIMEOUT_MAX_S);
 	*ret_ms = (uint32_t)(seconds * 1000 + 0.5);
 	return 0;

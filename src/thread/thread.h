@@ -1,55 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions of threads: the machine that a conversation of a user has, as a bash tool of an agent
- * uses it. Whoever offers them, over HTTP or in the same process, has these rules from here. */
+/* Threads: one session per conversation of a user, as the bash tool of an agent uses it. The HTTP
+ * API and liblodge share these rules. */
 #ifndef LODGE_THREAD_THREAD_H
 #define LODGE_THREAD_THREAD_H
 
 #include <sys/stat.h>
 
 #include "sandbox/files_client.h"
+#include "exec/side_conn.h"
 #include "machine/exec.h"
 
 enum { THREAD_MINUTES_MAX = 7 * 24 * 60, THREAD_TIMEOUT_S = 30, THREAD_TIMEOUT_MAX_S = 24 * 3600 };
 
-/* What new ones are like. 0 or NULL: the default. */
-struct thread_rules {
+/* Settings of new sessions. 0 or NULL: the default. */
+struct thread_config {
 	uint64_t memory_bytes, cpu_milli, pids, file_bytes, disk_bytes;
-	uint64_t files; /* how many of them an upload may find */
+	uint64_t files; /* maximum number of files in the workspace when one is uploaded */
 	int64_t idle_ms;
 	const char *user, *workdir;
 	const char *template; /* "host" */
 	const char *policy; /* of the caller's tenant; NULL: the template's, if any */
-	unsigned pool_min, pool; /* only told, as max_active of the engine is */
-	unsigned demand; /* enum keeper_demand: set by thread_rules_check() */
+	unsigned pool_min, pool; /* only reported, as max_active of the engine is */
+	unsigned demand; /* enum keeper_demand: set by thread_config_check() */
 };
-/* Puts the defaults in place. ERR_INVALID names the setting. */
-int thread_rules_check(struct thread_rules *t, struct err *err);
+/* Fills in the defaults. ERR_INVALID names the setting. */
+int thread_config_check(struct thread_config *t, struct err *err);
 
-/* The thread's session: SESSION_REUSED of one that is there, which is used by it; else a new one
- * was made, SESSION_REPLACED where an earlier one of the thread is known to be gone. ERR_DENIED if
- * that is another user's. minutes: of its idle time; 0: as the rules say. */
-int thread_enter(struct engine *e, const struct caller *who, const struct thread_rules *t,
+/* Enters the thread's session. SESSION_REUSED: it exists, and this counts as a use of it. Otherwise
+ * the session is new, SESSION_REPLACED if an earlier one of the thread is known to have ended.
+ * ERR_DENIED: the session belongs to another user. minutes: idle timeout; 0: as configured. */
+int thread_enter(struct engine *e, const struct caller *who, const struct thread_config *t,
 		 const char *user, const char *thread, int64_t minutes,
 		 struct session_enter_result *ret, struct err *err);
 
 /* ---- commands -------------------------------------------------------------------------------- */
 
 int thread_timeout(double seconds, uint32_t *ret_ms, struct err *err);
-/* As a shell tells it; -1 of one whose end nobody saw. */
+/* The exit code as a shell reports it; -1 if it is unknown. */
 int thread_exit_code(struct exec_handle *x, const struct guest_exec_result *r, int *ret,
 		     struct err *err);
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* Relative, within the workspace by its text, and none that another system would read otherwise. */
+/* The name must be relative, must not leave the workspace, and must not contain a backslash. */
 bool thread_name_is_valid(const char *name);
 
-/* Regular files in the workspace, without those that are still being written. */
-struct thread_files_describe {
+/* Regular files in the workspace, without unfinished uploads. */
+struct thread_files_total {
 	uint64_t files, bytes;
 };
-int thread_files_describe(struct side_conn *loan, struct thread_files_describe *ret,
-			  struct err *err);
+int thread_files_count(struct side_conn *conn, struct thread_files_total *ret, struct err *err);
 
 struct thread_file {
 	char *name;
@@ -58,30 +58,38 @@ struct thread_file {
 	uint32_t mode;
 };
 struct thread_files {
-	struct thread_file *items; /* newest first; of too many the newest */
+	struct thread_file *items; /* newest first; only the newest if there are too many */
 	size_t count;
-	struct thread_files_describe all;
+	struct thread_files_total total;
 };
-/* `gone` is asked now and then whether whoever wants it has left (ERR_UNAVAILABLE); may be NULL. */
-int thread_files_list(struct side_conn *loan, files_gone_fn *gone, void *arg,
+/* Calls `gone` from time to time; if it returns true, the client has disconnected and the call
+ * fails with ERR_UNAVAILABLE. `gone` may be NULL. */
+int thread_files_list(struct side_conn *conn, files_gone_fn *gone, void *arg,
 		      struct thread_files *ret, struct err *err);
 void thread_files_fini(struct thread_files *l);
 
-enum thread_full { THREAD_FITS, THREAD_FILE_SIZE, THREAD_FILE_COUNT, THREAD_ROOM };
-struct thread_refusal {
-	enum thread_full why;
-	uint64_t max, now, asked;
+enum thread_limit {
+	THREAD_LIMIT_NONE,
+	THREAD_LIMIT_FILE_SIZE,
+	THREAD_LIMIT_FILES,
+	THREAD_LIMIT_DISK,
 };
-struct thread_put {
-	char path[AGENT_PATH_MAX]; /* as the sandbox is told */
+struct thread_limit_hit {
+	enum thread_limit limit;
+	uint64_t max, used, requested;
+};
+struct thread_write_result {
+	char path[AGENT_PATH_MAX]; /* inside the sandbox */
 	uint64_t size;
-	struct thread_refusal refusal; /* on ERR_LIMIT; also set when it fails */
+	struct thread_limit_hit limit_hit; /* on ERR_LIMIT; also set when it fails */
 };
-/* The rest of `fd` as a file of the workspace: all or nothing. ERR_INVALID: the name. */
-int thread_put(struct side_conn *loan, const struct thread_rules *t, const char *name, int fd,
-	       struct thread_put *ret, struct err *err);
-/* To read it; the descriptor is the caller's. ERR_INVALID: the name, or it is no file. */
-int thread_open(struct side_conn *loan, const char *name, int *ret_fd, struct stat *ret,
-		struct err *err);
+/* Writes the rest of `fd` to a file of the workspace, completely or not at all. ERR_INVALID: the
+ * name. */
+int thread_file_write(struct side_conn *conn, const struct thread_config *t, const char *name,
+		      int fd, struct thread_write_result *ret, struct err *err);
+/* Opens the file for reading; the caller owns the descriptor. ERR_INVALID: the name is invalid or
+ * not that of a regular file. */
+int thread_file_open(struct side_conn *conn, const char *name, int *ret_fd, struct stat *ret,
+		     struct err *err);
 
 #endif

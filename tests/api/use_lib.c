@@ -366,7 +366,7 @@ static void tenants_do_not_see_each_other(void)
 	lodge_free(s);
 }
 
-static int exec_list_all(void)
+static int run_all(void)
 {
 	RUN(errors_are_told);
 	RUN(structs_grow);
@@ -441,7 +441,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	if (!strcmp(what, "all"))
-		return exec_list_all();
+		return run_all();
 	if (!strcmp(what, "clean"))
 		return leave();
 	exec_id = argc > 3 ? argv[3] : "";

@@ -123,7 +123,7 @@ static const struct part {
 	{ "memory", "idle sandboxes", density_run },
 };
 
-static void exec_list_all(const struct bench *b)
+static void run_all(const struct bench *b)
 {
 	static const int in_flight[] = { 1, 2, 8, 32 };
 	int rate_rounds = b->rounds < 3 ? b->rounds : 3;
@@ -253,7 +253,7 @@ int main(int argc, char **argv)
 		proc_each_sandbox(b.home, destroy_named, &b);
 		http_sweep(&b);
 	} else {
-		exec_list_all(&b);
+		run_all(&b);
 	}
 	close(b.peer);
 	keeper_client_free(b.keeper);

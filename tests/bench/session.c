@@ -14,6 +14,8 @@
 #include "proc.h"
 #include "engine/engine.h"
 #include "machine/exec.h"
+#include "snapshot/snapshot.h"
+#include "snapshot/fork.h"
 
 enum { SETTLE_US = 300000, CROWD = 5000 };
 
@@ -80,7 +82,7 @@ static void run(struct place *p, const char *key, const char *text)
 	struct guest_exec_output o;
 	struct err err;
 
-	must(exec_list_all(p->e, &who, &ref, &w, NULL, 0, &o, &err), &err, "run");
+	must(exec_run(p->e, &who, &ref, &w, NULL, 0, &o, &err), &err, "run");
 	if (o.result.code != 0)
 		must(-1, NULL, o.err);
 	guest_exec_output_fini(&o);

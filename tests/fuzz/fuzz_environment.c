@@ -2,10 +2,11 @@
 /* What a sandbox says about itself: whatever it is, the store can keep what is made of it, and no
  * secret is in there. */
 #include <jansson.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "template/environment.h"
+#include "template/environment_parse.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -25,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	must(copy != NULL);
 	memcpy(copy, data, size);
 	copy[size] = '\0';
-	if (environment_read(copy, size, "mark", &out, &err) == 0) {
+	if (environment_parse(copy, size, "mark", &out, &err) == 0) {
 		found = json_loads(out, 0, NULL);
 		must(json_is_object(found) && json_is_object(json_object_get(found, "tools")));
 		json_object_foreach (json_object_get(found, "env"), name, value)

@@ -76,7 +76,7 @@ def test_post_projects(ann):
     p = ann.post("/api/projects", {"name": "Another"}).json
     assert p["id"].startswith("prj_") and p["team"] is None
     answer = ann.post("/api/projects", {"id": "site", "name": "Again"})
-    assert refusal(answer) == (409, "Project site is there already")
+    assert refusal(answer) == (409, "project site already exists")
 
 
 def test_get_projects(ann, bob):
@@ -130,7 +130,7 @@ def test_post_projects_id_fragments(ann):
 def test_post_projects_id_fragments_from_sandbox(ann):
     ann.project("site")
     answer = ann.post("/api/projects/site/fragments", {"fromSandbox": True})
-    assert refusal(answer) == (409, "There is no sandbox of project site to save from")
+    assert refusal(answer) == (409, "project site has no sandbox to save from")
     ann.switch("site")
     ann.here("mkdir -p d && printf '\\377\\0' > d/bin && echo text > t && ln -s /etc link")
     answer = ann.post("/api/projects/site/fragments", {"title": "as it is", "fromSandbox": True})
@@ -208,7 +208,7 @@ def test_roles_that_are_none(ann):
     ann.project("site", team="blue")
     for role in (None, "", "owner", "KING"):
         answer = ann.put("/api/teams/blue/members/bob", {"role": role})
-        assert refusal(answer) == (400, "role: OWNER, ADMIN, MEMBER or VIEWER")
+        assert refusal(answer) == (400, "role: must be OWNER, ADMIN, MEMBER or VIEWER")
     assert refusal(ann.put("/api/teams/blue/members/bob", {"role": 3}))[0] == 400
 
 
@@ -379,14 +379,14 @@ def test_what_is_wrong_is_told_in_order(lodged, app, ann, bob):
     # the same of fragments
     for user, project in ((ann, "none"), (bob, "site")):
         answer = user.post(f"/api/projects/{project}/fragments", {"files": {"/x": ""}})
-        assert refusal(answer) == (400, "/x: an absolute path")
+        assert refusal(answer) == (400, "/x: path must be relative")
     assert refusal(bob.post("/api/projects/site/fragments", {"files": {}, "id": fragment})) == DENIED
     assert refusal(ann.post("/api/projects/site/fragments", {"files": {}, "id": fragment}))[0] == 409
     assert refusal(ann.post("/api/projects", {"id": "site"})) == (400, "name: missing")
 
 
-BAD_PATHS = {"/etc/passwd": "an absolute path", "..": "'.' and '..'", "a/../b": "'.' and '..'",
-             "../b": "'.' and '..'", "./a": "'.' and '..'", "a/": "ends with a slash",
+BAD_PATHS = {"/etc/passwd": "path must be relative", "..": "'.' or '..'", "a/../b": "'.' or '..'",
+             "../b": "'.' or '..'", "./a": "'.' or '..'", "a/": "ends with a slash",
              "x" * 256: "too long", "d/" * 600 + "f": "too long"}
 
 
@@ -396,7 +396,7 @@ def test_a_bad_path_is_named(ann):
         answer = ann.post("/api/projects/site/fragments", {"files": {"good": "1", path: "2"}})
         status, text = refusal(answer)
         assert status == 400 and text.startswith(path[:160]) and why in text, answer
-    for files, word in (({"a\0b": ""}, "a\\u0000b"), ({"": ""}, "empty path"),
+    for files, word in (({"a\0b": ""}, "a\\u0000b"), ({"": ""}, "path is empty"),
                         ({"a": "", "a/b": ""}, "a: "), ({"a//b": "", "a/b": ""}, "a/b"),
                         ({"x": "__BASE64__A"}, "x: not valid base64"),
                         ({"x": "data:a/b;base64,A A="}, "x: not valid base64"),
@@ -429,7 +429,7 @@ def test_one_of_three(ann):
     for body in ({}, {"files": None}, {"fromSandbox": False}, {"files": {}, "fromSandbox": True},
                  {"files": {}, "snapshotId": "snp_x"}):
         answer = ann.post("/api/projects/site/fragments", body)
-        assert refusal(answer) == (400, "files: one of files, a snapshot or fromSandbox")
+        assert refusal(answer) == (400, "files: set exactly one of files, snapshot and fromSandbox")
 
 
 @every_call
@@ -465,7 +465,7 @@ def test_too_many_files_and_bytes(ann):
     ann.project("site")
     at = "/api/projects/site/fragments"
     answer = ann.post(at, {"files": {str(i): "" for i in range(10001)}})
-    assert refusal(answer) == (413, "files: 10001 are more than 10000")
+    assert refusal(answer) == (413, "files: 10001 exceed the maximum of 10000")
     answer = ann.post(at, {"files": {}, "other": [0] * 600000})  # 1.2 MB of almost nothing
     assert refusal(answer) == (413, "body: more than 65536 values")
     connection = http.client.HTTPConnection(ann.client.host, ann.client.port, timeout=60)

@@ -336,7 +336,7 @@ def test_ten_thousand_files_are_told_as_they_come(ann):
     steps = [p["step"] for _, p in told]
     assert steps == sorted(steps) and {p["total_steps"] for _, p in told} == {12}
     restored = [p for _, p in told if p["stage"] == "restore"]
-    assert [p["message"] for p in restored] == [f"{n * 1000} of 10000 files are restored" for n in range(11)]
+    assert [p["message"] for p in restored] == [f"restored {n * 1000} of 10000 files" for n in range(11)]
     assert [p["step"] for p in restored] == list(range(1, 12))
     assert [p["stage"] for _, p in told if p["stage"] != "restore"] == ["sandbox", "switch", "switch"]
     assert [p["status"] for _, p in told] == ["running"] * (len(told) - 1) + ["ready"]

@@ -311,7 +311,7 @@ def test_environment_is_found_by_itself(lodged, client):
 
 def test_secrets_are_not_kept(lodged, client, template):
     answer = client.get(template + "/environment")
-    assert answer.status == 404 and "nobody looked" in answer.json["error"]["message"]
+    assert answer.status == 404 and "is not recorded yet" in answer.json["error"]["message"]
     answer = client.post(template + "/environment")
     assert answer.status == 201, answer
     env = answer.json["environment"]["env"]

@@ -11,6 +11,7 @@
 #include "driver.h"
 #include "sandbox/files_client.h"
 #include "machine/exec.h"
+#include "exec/side_conn.h"
 
 enum { READ_MAX = 64 << 20 };
 
@@ -32,7 +33,7 @@ json_t *op_run(const json_t *q, struct err *err)
 	struct guest_exec_output o;
 	json_t *a;
 
-	if (exec_list_all(engine, &caller, &ref, &w, NULL, 0, &o, err) < 0)
+	if (exec_run(engine, &caller, &ref, &w, NULL, 0, &o, err) < 0)
 		return NULL;
 	a = json_pack("{s:i, s:i, s:i, s:o, s:o, s:I}", "code", o.result.code, "signal",
 		      o.result.signal, "hits", (int)o.result.hits, "out", bytes(o.out, o.out_len),

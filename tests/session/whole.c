@@ -10,6 +10,9 @@
 #include "base/array.h"
 #include "driver.h"
 #include "project/project.h"
+#include "snapshot/snapshot.h"
+#include "snapshot/fork.h"
+#include "snapshot/snapshot_archive.h"
 
 json_t *op_snapshot(const json_t *q, struct err *err)
 {

@@ -183,7 +183,7 @@ static inline bool runs(struct session_ref ref, const char *text, const char *wa
 	struct guest_exec_output o;
 	bool same;
 
-	if (exec_list_all(engine, &me, &ref, &how, NULL, 0, &o, &err) < 0) {
+	if (exec_run(engine, &me, &ref, &how, NULL, 0, &o, &err) < 0) {
 		printf("# %s\n", err.msg);
 		return false;
 	}

@@ -10,6 +10,8 @@
 #include "engine/internal.h"
 #include "layers/layers.h"
 #include "engine/keeper_conn.h"
+#include "snapshot/snapshot.h"
+#include "snapshot/fork.h"
 
 static bool is_dir_store; /* whether live files are copied and layers stacked */
 

@@ -4,6 +4,8 @@
 #define LODGE_TESTS_SESSION_SNAPSHOT_CONTRACT_H
 
 #include "snapshot_cases.h"
+#include "snapshot/snapshot.h"
+#include "snapshot/fork.h"
 
 #include <signal.h>
 
@@ -131,7 +133,7 @@ static void what_is_not_possible_is_told(void)
 	CHECK(enter("a") && enter("b") && take("a", NULL, &s) && take("b", NULL, &of_b));
 	CHECK(enter_as("none", asleep, NULL) == 0 && is("none", SESSION_NONE));
 	CHECK(session_snapshot(engine, &me, &none, &want, &s, &err) < 0);
-	CHECK(err.code == ERR_CONFLICT && strstr(err.msg, "nothing to snapshot"));
+	CHECK(err.code == ERR_CONFLICT && strstr(err.msg, "cannot snapshot session"));
 	CHECK(session_fork(engine, &me, &none, NULL, 1, NULL, &r, &err) < 0);
 	CHECK(err.code == ERR_CONFLICT);
 	CHECK(session_fork(engine, &me, &a, NULL, 0, NULL, &r, &err) < 0);

@@ -6,6 +6,9 @@
 #define LODGE_TESTS_SESSION_SNAPSHOT_CRASH_H
 
 #include "snapshot_cases.h"
+#include "snapshot/snapshot.h"
+#include "snapshot/fork.h"
+#include "snapshot/snapshot_archive.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a sandbox says about itself: what is kept of it, and what never is. */
-#include "template/environment.h"
+#include "template/environment_parse.h"
 
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@ static char *read_it(const char *text, size_t len)
 {
 	char *data = NULL;
 
-	return environment_read(text, len, "mark", &data, &err) == 0 ? data : NULL;
+	return environment_parse(text, len, "mark", &data, &err) == 0 ? data : NULL;
 }
 
 #define READ(text) read_it(text, sizeof(text) - 1)

@@ -8,6 +8,7 @@
 
 #include "sandbox/files_client.h"
 #include "machine/exec_record.h"
+#include "exec/side_conn.h"
 
 /* ---- one command ---------------------------------------------------------------------------- */
 
@@ -87,11 +88,11 @@ static void user_directory_and_environment_are_the_sessions(void)
 	CHECK((over.workdir = strdup("/tmp")) != NULL);
 	CHECK(enter_as("t", want, NULL) == 0);
 	template_fini(&over);
-	CHECK(exec_list_all(engine, &me, &t, &how, NULL, 0, &o, &err) == 0);
+	CHECK(exec_run(engine, &me, &t, &how, NULL, 0, &o, &err) == 0);
 	CHECK_STR(o.out, "session own too /tmp\n");
 	guest_exec_output_fini(&o);
 	how = (struct exec_opts){ .text = "echo $A $B $PWD", .cwd = "/usr" };
-	CHECK(exec_list_all(engine, &me, &t, &how, NULL, 0, &o, &err) == 0);
+	CHECK(exec_run(engine, &me, &t, &how, NULL, 0, &o, &err) == 0);
 	CHECK_STR(o.out, "session session /usr\n");
 	guest_exec_output_fini(&o);
 }
@@ -163,15 +164,15 @@ static void input_of_any_size_arrives(void)
 	auto_free char *data = calloc(1, size);
 
 	BUSY();
-	CHECK(data && exec_list_all(engine, &me, &a, &wc, data, size, &o, &err) == 0);
+	CHECK(data && exec_run(engine, &me, &a, &wc, data, size, &o, &err) == 0);
 	CHECK(strtoul(o.out, NULL, 10) == size);
 	guest_exec_output_fini(&o);
-	CHECK(exec_list_all(engine, &me, &a, &wc, "", 0, &o, &err) == 0);
+	CHECK(exec_run(engine, &me, &a, &wc, "", 0, &o, &err) == 0);
 	CHECK_STR(o.out, "0\n");
 	guest_exec_output_fini(&o);
 	/* who does not read all of it is not wrong */
 	wc = (struct exec_opts){ .text = "head -c 3" };
-	CHECK(exec_list_all(engine, &me, &a, &wc, data, size, &o, &err) == 0 && o.out_len == 3);
+	CHECK(exec_run(engine, &me, &a, &wc, data, size, &o, &err) == 0 && o.out_len == 3);
 	guest_exec_output_fini(&o);
 }
 
@@ -281,7 +282,7 @@ static void a_child_that_is_left_does_not_hold_the_answer(void)
 	struct guest_exec_output o;
 
 	BUSY();
-	CHECK(exec_list_all(engine, &me, &a, &want, NULL, 0, &o, &err) == 0);
+	CHECK(exec_run(engine, &me, &a, &want, NULL, 0, &o, &err) == 0);
 	CHECK(o.result.code == 0 && o.out_len <= 8192);
 	guest_exec_output_fini(&o);
 	exec_flush_ended(engine);
@@ -375,7 +376,7 @@ static void a_key_outlives_the_engine_and_the_sandbox(void)
 	x = begin(want);
 	CHECK(x && !strcmp(exec_get_id(x), id) && wrote(x, 0, "1\n"));
 	exec_close(x);
-	CHECK(exec_list_all(engine, &me, &a, &want, NULL, 0, &o, &err) == 0);
+	CHECK(exec_run(engine, &me, &a, &want, NULL, 0, &o, &err) == 0);
 	CHECK_STR(o.out, "1\n");
 	CHECK(o.result.code == 0);
 	guest_exec_output_fini(&o);
@@ -482,7 +483,7 @@ static void *hammer(void *arg)
 
 		snprintf(text, sizeof(text), "echo %p %d", arg, i);
 		snprintf(want, sizeof(want), "%p %d\n", arg, i);
-		if (exec_list_all(engine, &me, &a, &how, NULL, 0, &o, &own) < 0)
+		if (exec_run(engine, &me, &a, &how, NULL, 0, &o, &own) < 0)
 			return arg;
 		if (strcmp(o.out, want) != 0)
 			return arg;

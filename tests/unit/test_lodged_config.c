@@ -94,7 +94,7 @@ static void settings_of_threads_are_looked_at_together(void)
 		{ "pool_min = 4\npool = 3\n", "pool_min: more than pool" },
 		{ "pool = 11\nmax_active = 10\n", "pool: more than max_active" },
 		{ "threads_file_size = 2M\nthreads_disk = 1M\n",
-		  "threads_file_size: more than threads_disk" },
+		  "threads_file_size: must not exceed threads_disk" },
 		{ "threads_memory = 1k\n",
 		  "threads: memory_bytes: not between 4194304 and 17592186044416" },
 		{ "threads_cpus = 9000\n", "threads: cpu_milli: not between 10 and 1024000" },

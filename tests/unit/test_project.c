@@ -54,7 +54,7 @@ static void a_project_is_its_owners(void)
 	CHECK(strncmp(q.id, "prj_", 4) == 0);
 	CHECK(fails(project_add(engine, &me, "bob", &(struct project_opts){ "p1", "x", NULL }, &q,
 				&err),
-		    ERR_CONFLICT, "Project p1 is there already"));
+		    ERR_CONFLICT, "project p1 already exists"));
 	CHECK(project_list(engine, &me, "ann", page, &l, &err) == 0 && l.count == 2);
 	store_project_list_fini(&l);
 	CHECK(project_owner(engine, &me, "p1", owner, &err) == 0);
@@ -233,7 +233,8 @@ static void only_those_who_run_a_team_change_it(void)
 	CHECK(fails(put("mia", "eve", TEAM_VIEWER), ERR_DENIED, "Access denied to this team"));
 	CHECK(fails(put("vic", "vic", TEAM_ADMIN), ERR_DENIED, "Access denied to this team"));
 	CHECK(fails(put("eve", "eve", TEAM_OWNER), ERR_NOT_FOUND, "Team not found"));
-	CHECK(fails(put("ann", "eve", 0), ERR_INVALID, "role: OWNER, ADMIN, MEMBER or VIEWER"));
+	CHECK(fails(put("ann", "eve", 0), ERR_INVALID,
+		    "role: must be OWNER, ADMIN, MEMBER or VIEWER"));
 	CHECK(fails(team_remove(engine, &me, "adam", "team", "ann", NULL, &err), ERR_DENIED,
 		    "Access denied to this team"));
 	CHECK(team_remove(engine, &me, "vic", "team", "vic", NULL, &err) == 0);
@@ -366,7 +367,7 @@ static void a_bad_path_is_named(void)
 {
 	static const char *const bad[][2] = {
 		{ "{\"ok\":\"\",\"/etc/passwd\":\"\"}", "/etc/passwd: " },
-		{ "{\"\":\"\"}", "an empty path" },
+		{ "{\"\":\"\"}", "path is empty" },
 		{ "{\"..\":\"\"}", "..: " },
 		{ "{\"a/../b\":\"\"}", "a/../b: " },
 		{ "{\"../b\":\"\"}", "../b: " },
@@ -376,14 +377,15 @@ static void a_bad_path_is_named(void)
 		{ "{\"a/\":\"\"}", "a/: " },
 		{ "{\"a\\u0000b\":\"\"}", "a\\u0000b" },
 		{ "{\"a\":\"1\",\"a\":\"2\"}", "\"a\"" },
-		{ "{\"a//b\":\"\",\"a/b\":\"\"}", "a/b: is there twice" },
-		{ "{\"a\":\"\",\"a-b\":\"\",\"a/b\":\"\"}", "a: a file, and a directory" },
-		{ "{\"a/b/c\":\"\",\"a/b\":\"\"}", "a/b: a file, and a directory" },
+		{ "{\"a//b\":\"\",\"a/b\":\"\"}", "a/b: duplicate path" },
+		{ "{\"a\":\"\",\"a-b\":\"\",\"a/b\":\"\"}",
+		  "a: path is both a file and a directory" },
+		{ "{\"a/b/c\":\"\",\"a/b\":\"\"}", "a/b: path is both a file and a directory" },
 		{ "{\"x\":\"__BASE64__A\"}", "x: not valid base64" },
 		{ "{\"x\":\"data:a/b;base64,A A=\"}", "x: not valid base64" },
-		{ "{\"x\":3}", "x: its content is not a text" },
-		{ "{\"x\":{\"y\":\"\"}}", "x: its content is not a text" },
-		{ "[]", "not an object" },
+		{ "{\"x\":3}", "x: content must be a string" },
+		{ "{\"x\":{\"y\":\"\"}}", "x: content must be a string" },
+		{ "[]", "files: must be an object" },
 		{ "{", "files: " },
 	};
 
@@ -417,7 +419,7 @@ static void a_path_can_be_too_long(void)
 	memset(path, 'y', 256);
 	path[256] = '\0';
 	snprintf(json, sizeof(json), "{\"%s\":\"\"}", path);
-	CHECK(save("ann", "p1", NULL, json) < 0 && strstr(err.msg, "a name that is too long"));
+	CHECK(save("ann", "p1", NULL, json) < 0 && strstr(err.msg, "file name is too long"));
 }
 
 static void there_are_bounds(void)
@@ -442,7 +444,7 @@ static void there_are_bounds(void)
 	      err.code == ERR_INVALID);
 	want.from_sandbox = true;
 	CHECK(fails(fragment_add(engine, &me, "ann", "p1", &want, &f, &err), ERR_CONFLICT,
-		    "There is no sandbox of project p1 to save from"));
+		    "project p1 has no sandbox to save from"));
 }
 
 int main(void)

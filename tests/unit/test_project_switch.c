@@ -10,6 +10,8 @@
 #include "engine/keeper_conn.h"
 #include "project/users.h"
 #include "switch_fixture.h"
+#include "exec/side_conn.h"
+#include "snapshot/snapshot.h"
 
 /* ---- going there and back ------------------------------------------------------------------ */
 
@@ -213,8 +215,8 @@ static void it_is_told_how_far_a_switch_is(void)
 		struct switch_opts want = { .user = "ann",
 					    .project = asked[i].project,
 					    .fragment = asked[i].fragment,
-					    .tell = note,
-					    .tell_arg = &t };
+					    .on_progress = note,
+					    .progress_arg = &t };
 		struct progress_state latest;
 		struct switch_result s;
 
@@ -229,7 +231,7 @@ static void it_is_told_how_far_a_switch_is(void)
 	{
 		struct told t = { .in_order = true };
 		struct switch_opts want = {
-			.user = "ann", .project = "nope", .tell = note, .tell_arg = &t
+			.user = "ann", .project = "nope", .on_progress = note, .progress_arg = &t
 		};
 		struct switch_result s;
 

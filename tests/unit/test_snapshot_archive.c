@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 
 #include "layers/layers.h"
+#include "snapshot/snapshot.h"
+#include "snapshot/snapshot_archive.h"
 
 /* Everything an ordinary user can make, and takes away from the template. */
 static const char build_text[] =
@@ -74,7 +76,7 @@ static char *output_of(const char *name, const char *text)
 	struct guest_exec_output o;
 	char *out;
 
-	if (exec_list_all(engine, &me, &ref, &how, NULL, 0, &o, &err) < 0) {
+	if (exec_run(engine, &me, &ref, &how, NULL, 0, &o, &err) < 0) {
 		printf("# %s\n", err.msg);
 		return NULL;
 	}

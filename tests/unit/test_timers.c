@@ -9,6 +9,7 @@
 #include "engine/start_progress.h"
 #include "session/probe.h"
 #include "session/session.h"
+#include "exec/side_conn.h"
 
 static const struct session_opts brief = { .user = "ann",
 					   .idle_timeout_ms = 10 * MINUTE,
@@ -109,7 +110,7 @@ static bool does(const char *name, const char *const *argv)
 	struct exec_opts how = { .argv = argv, .timeout_ms = 20000 };
 	struct guest_exec_output o;
 
-	if (exec_list_all(engine, &me, &ref, &how, NULL, 0, &o, &err) < 0)
+	if (exec_run(engine, &me, &ref, &how, NULL, 0, &o, &err) < 0)
 		return false;
 	guest_exec_output_fini(&o);
 	return o.result.code == 0;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/chat/chat.h"
+#include "snapshot/snapshot.h"
 
 /* Put away first, its files have a name without being copied, and nothing is written after them. */
 static int save(struct api_call *c, const struct store_session *s, struct store_snapshot *ret,

@@ -85,7 +85,7 @@ struct api_opts {
 	bool loopback_only; /* then a Host that is no loopback name is refused */
 	/* Of each key: requests per second, at once after a pause, and under way; 0: any number. */
 	unsigned rate, burst, concurrent;
-	struct thread_rules threads; /* of what /create_session makes */
+	struct thread_config threads; /* of what /create_session makes */
 	bool no_auth; /* a request without a key is one of tenant "default" */
 	/* What was answered with a 500, in full, for the log; NULL: nobody. */
 	void (*trouble)(void *arg, const char *request, const struct err *err);

@@ -118,7 +118,8 @@ static int switch_as(struct api_call *c, const struct switch_opts *want, struct 
 int projects_switch(struct api_call *c, struct err *err)
 {
 	struct telling t = { .c = c };
-	struct switch_opts want = { .tell = sse_is_requested(c) ? tell : NULL, .tell_arg = &t };
+	struct switch_opts want = { .on_progress = sse_is_requested(c) ? tell : NULL,
+				    .progress_arg = &t };
 	json_t *b;
 
 	if (api_body(c, NULL, &b, err) < 0 || api_str(b, "projectId", &want.project, err) < 0 ||

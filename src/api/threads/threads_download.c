@@ -52,8 +52,8 @@ int threads_list(struct api_call *c, struct err *err)
 	for (size_t i = 0; i < l.count; i++)
 		put_item(&j, &l.items[i]);
 	json_out_end(&j);
-	json_out_u64(&j, "total_files", l.all.files);
-	json_out_u64(&j, "total_size_bytes", l.all.bytes);
+	json_out_u64(&j, "total_files", l.total.files);
+	json_out_u64(&j, "total_size_bytes", l.total.bytes);
 	json_out_end(&j);
 	return api_reply(c, 200, &j, err);
 }
@@ -128,7 +128,7 @@ int threads_download(struct api_call *c, struct err *err)
 		return threads_error(c, 400, "Invalid filename", err);
 	if (v1_open_session_path(c, id, name, true, &a, err) < 0)
 		return -1;
-	if (thread_open(a.loan, name, &fd, &st, err) < 0)
+	if (thread_file_open(a.loan, name, &fd, &st, err) < 0)
 		return err->code == ERR_INVALID ? threads_error(c, 400, "Invalid filename", err)
 						: -1;
 	set_disposition(c, base_name(name));

@@ -102,7 +102,7 @@ static const char *thread_of(const struct store_session *s)
 static void put_place(struct api_call *c, struct json_out *j, const struct store_session *s,
 		      bool with_user)
 {
-	const struct thread_rules *t = &c->api->opts.threads;
+	const struct thread_config *t = &c->api->opts.threads;
 	auto_fini(template_fini) struct template spec;
 	struct err ignored;
 
@@ -181,11 +181,11 @@ static void put_count(struct api_call *c, struct json_out *j, const struct store
 {
 	struct session_ref ref = { .id = s->id };
 	auto_call(side_conn_close) struct side_conn *loan = NULL;
-	struct thread_files_describe n;
+	struct thread_files_total n;
 	struct err ignored;
 
 	if (side_conn_open_readonly(c->engine, &c->who, &ref, &loan, &ignored) < 0 ||
-	    thread_files_describe(loan, &n, &ignored) < 0)
+	    thread_files_count(loan, &n, &ignored) < 0)
 		json_out_null(j, "files_count");
 	else
 		json_out_u64(j, "files_count", n.files);

@@ -206,38 +206,38 @@ static int refuse_size(struct upload *u, struct err *err)
 	return threads_error_end(u->c, 413, &j, err);
 }
 
-static int refuse_count(struct upload *u, const struct thread_refusal *no, struct err *err)
+static int refuse_count(struct upload *u, const struct thread_limit_hit *no, struct err *err)
 {
 	struct json_out j;
 
 	threads_error_begin(&j, err->msg);
 	json_out_u64(&j, "max_files", no->max);
-	json_out_u64(&j, "current_files", no->now);
+	json_out_u64(&j, "current_files", no->used);
 	return threads_error_end(u->c, 507, &j, err);
 }
 
-static int refuse_room(struct upload *u, const struct thread_refusal *no, struct err *err)
+static int refuse_room(struct upload *u, const struct thread_limit_hit *no, struct err *err)
 {
 	struct json_out j;
 
 	threads_error_begin(&j, err->msg);
 	threads_put_mb(&j, "max_workspace_mb", no->max);
-	threads_put_mb(&j, "current_workspace_mb", no->now);
-	threads_put_mb(&j, "file_size_mb", no->asked);
+	threads_put_mb(&j, "current_workspace_mb", no->used);
+	threads_put_mb(&j, "file_size_mb", no->requested);
 	return threads_error_end(u->c, 507, &j, err);
 }
 
-static int refuse(struct upload *u, const struct thread_refusal *no, struct err *err)
+static int refuse(struct upload *u, const struct thread_limit_hit *no, struct err *err)
 {
-	switch (no->why) {
-	case THREAD_FILE_SIZE:
+	switch (no->limit) {
+	case THREAD_LIMIT_FILE_SIZE:
 		u->max = no->max; /* of this one, whatever the setting is now */
 		return refuse_size(u, err);
-	case THREAD_FILE_COUNT:
+	case THREAD_LIMIT_FILES:
 		return refuse_count(u, no, err);
-	case THREAD_ROOM:
+	case THREAD_LIMIT_DISK:
 		return refuse_room(u, no, err);
-	case THREAD_FITS:
+	case THREAD_LIMIT_NONE:
 		break;
 	}
 	return err->code == ERR_INVALID ? threads_error(u->c, 400, "Invalid filename", err) : -1;
@@ -245,7 +245,8 @@ static int refuse(struct upload *u, const struct thread_refusal *no, struct err 
 
 /* ---- into the sandbox ------------------------------------------------------------------------ */
 
-static int reply_stored(const struct upload *u, const struct thread_put *p, struct err *err)
+static int reply_stored(const struct upload *u, const struct thread_write_result *p,
+			struct err *err)
 {
 	struct json_out j;
 
@@ -261,7 +262,7 @@ static int reply_stored(const struct upload *u, const struct thread_put *p, stru
 
 static int store(struct upload *u, struct err *err)
 {
-	struct thread_put p;
+	struct thread_write_result p;
 	struct v1_open_path a;
 
 	if (!*u->name)
@@ -272,8 +273,8 @@ static int store(struct upload *u, struct err *err)
 		return -1;
 	if (lseek(u->fd, 0, SEEK_SET) < 0)
 		return err_sys(err, errno, "upload");
-	if (thread_put(a.loan, &u->c->api->opts.threads, u->name, u->fd, &p, err) < 0)
-		return refuse(u, &p.refusal, err);
+	if (thread_file_write(a.loan, &u->c->api->opts.threads, u->name, u->fd, &p, err) < 0)
+		return refuse(u, &p.limit_hit, err);
 	return reply_stored(u, &p, err);
 }
 

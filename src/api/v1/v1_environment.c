@@ -9,12 +9,12 @@
 /* What was found is an object of the store: its members come behind ours. */
 static int put_found(struct json_out *j, const struct environment *v, struct err *err)
 {
-	json_t *found = json_loads(v->found.data, 0, NULL), *value;
+	json_t *found = json_loads(v->record.data, 0, NULL), *value;
 	const char *key;
 
 	if (!found)
 		return err_set(err, ERR_INTERNAL, "environment of %s: not what was written",
-			       v->found.template);
+			       v->record.template);
 	json_object_foreach (found, key, value) {
 		auto_free char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
 
@@ -33,9 +33,9 @@ static int reply(struct api_call *c, unsigned status, struct environment *v, str
 	api_out(&j);
 	json_out_object(&j, NULL);
 	json_out_object(&j, "environment");
-	json_out_str(&j, "template", v->found.template);
-	json_out_i64(&j, "captured_at", v->found.captured_at);
-	json_out_str(&j, "template_version", v->found.version);
+	json_out_str(&j, "template", v->record.template);
+	json_out_i64(&j, "captured_at", v->record.captured_at);
+	json_out_str(&j, "template_version", v->record.version);
 	json_out_bool(&j, "current", v->current);
 	r = put_found(&j, v, err);
 	environment_fini(v);

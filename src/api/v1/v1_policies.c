@@ -8,6 +8,7 @@
 
 #include "api/core/internal.h"
 #include "admit/policy.h"
+#include "exec/command_policy.h"
 
 /* ---- out ------------------------------------------------------------------------------------- */
 

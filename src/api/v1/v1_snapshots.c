@@ -10,6 +10,9 @@
 #include "api/core/internal.h"
 #include "api/v1/v1.h"
 #include "base/array.h"
+#include "snapshot/snapshot.h"
+#include "snapshot/fork.h"
+#include "snapshot/snapshot_archive.h"
 
 enum { FORKS_MAX = 100 };
 

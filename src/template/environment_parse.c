@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words of the sandbox about itself. Each part begins with a line of the marker and a name; the
- * template's own programs said them, so they are bounded and believed by nobody but its readers. */
+/* Parses the output of environment_script. Each part begins with a line of the marker and a name.
+ * The template's own programs write it, so all sizes are bounded and the values are only shown. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -10,16 +10,16 @@
 
 #include "base/array.h"
 #include "base/json.h"
-#include "template/environment.h"
+#include "template/environment_parse.h"
 
 enum {
 	DATA_MAX = 512 << 10,
-	LINE_MAX_BYTES = 200, /* of a version */
+	LINE_MAX_BYTES = 200, /* of a tool's version */
 	VALUE_MAX = 4096,
 	NAMES_MAX = 256,
 };
 
-/* The environment is that with which the shell was started, byte for byte. */
+/* /proc/$$/environ has the environment with which the shell was started. */
 const char environment_script[] =
 	"part() { printf '%s %s\\n' \"$m\" \"$1\"; }\n"
 	"m=$1\n"
@@ -53,7 +53,7 @@ struct part {
 	size_t name_len, len;
 };
 
-/* From one marker to the next. False: there is none here. */
+/* From one marker to the next. False: no marker at *at. */
 static bool next_part(const char **at, const char *end, const char *marker, struct part *ret)
 {
 	size_t skip = strlen(marker);
@@ -75,15 +75,15 @@ static bool next_part(const char **at, const char *end, const char *marker, stru
 	return true;
 }
 
-static bool is(const struct part *p, const char *name)
+static bool has_name(const struct part *p, const char *name)
 {
 	return p->name_len == strlen(name) && memcmp(p->name, name, p->name_len) == 0;
 }
 
-/* Up to a NUL, which the store would not take. */
-static void put_text(struct json_out *j, const char *key, const char *text, size_t len, size_t most)
+/* Cuts at a NUL, because the store rejects it. */
+static void put_text(struct json_out *j, const char *key, const char *text, size_t len, size_t max)
 {
-	json_out_bytes(j, key, text, strnlen(text, len < most ? len : most));
+	json_out_bytes(j, key, text, strnlen(text, len < max ? len : max));
 }
 
 static void put_line(struct json_out *j, const char *key, const struct part *p)
@@ -106,8 +106,7 @@ static void put_tool(struct json_out *j, const struct part *p)
 	put_line(j, name, p);
 }
 
-/* ---- NAME=VALUE -------------------------------------------------------------------------------
- */
+/* ---- NAME=VALUE -------------------------------------------------------------------------- */
 
 typedef void put_fn(struct json_out *j, char *name, const char *value, size_t len);
 
@@ -119,8 +118,8 @@ static void put_variable(struct json_out *j, char *name, const char *value, size
 		put_text(j, name, value, len, VALUE_MAX);
 }
 
-/* As a shell reads it, but for escapes. */
-static void put_fact(struct json_out *j, char *name, const char *value, size_t len)
+/* Removes quotes as a shell does, but leaves escapes. */
+static void put_os_field(struct json_out *j, char *name, const char *value, size_t len)
 {
 	for (char *c = name; *c; c++)
 		*c = (char)tolower((unsigned char)*c);
@@ -139,7 +138,7 @@ static void put_pairs(struct json_out *j, const char *key, const struct part *p,
 	json_out_object(j, key);
 	for (unsigned n = 0; at < end && n < NAMES_MAX; n++) {
 		const char *stop = memchr(at, separator, (size_t)(end - at)), *eq;
-		char name[128]; /* a longer one is left out: what is cut off might be "KEY" */
+		char name[128]; /* skip longer ones: a cut-off part could be "KEY" */
 
 		stop = stop ? stop : end;
 		eq = memchr(at, '=', (size_t)(stop - at));
@@ -152,10 +151,9 @@ static void put_pairs(struct json_out *j, const char *key, const struct part *p,
 	json_out_end(j);
 }
 
-/* ---- all of it --------------------------------------------------------------------------------
- */
+/* ---- document ---------------------------------------------------------------------------- */
 
-/* Tools are an object of many parts. */
+/* Each tool is a part of its own. */
 static void put_tools(struct json_out *j, const char *text, const char *end, const char *marker)
 {
 	struct part p;
@@ -166,10 +164,10 @@ static void put_tools(struct json_out *j, const char *text, const char *end, con
 	json_out_end(j);
 }
 
-int environment_read(const char *text, size_t len, const char *marker, char **ret, struct err *err)
+int environment_parse(const char *text, size_t len, const char *marker, char **ret, struct err *err)
 {
 	const char *at = text, *end = text + len;
-	bool pwd = false, kernel = false, env = false, whole = false;
+	bool pwd = false, kernel = false, env = false, complete = false;
 	struct json_out j;
 	struct part p;
 	char *data;
@@ -177,25 +175,25 @@ int environment_read(const char *text, size_t len, const char *marker, char **re
 	json_out_init(&j, DATA_MAX);
 	json_out_object(&j, NULL);
 	while (next_part(&at, end, marker, &p)) {
-		if (is(&p, "pwd") && !pwd && (pwd = p.len > 0))
+		if (has_name(&p, "pwd") && !pwd && (pwd = p.len > 0))
 			put_line(&j, "pwd", &p);
-		else if (is(&p, "kernel") && !kernel && (kernel = p.len > 0))
+		else if (has_name(&p, "kernel") && !kernel && (kernel = p.len > 0))
 			put_line(&j, "kernel", &p);
-		else if (is(&p, "os"))
-			put_pairs(&j, "os", &p, '\n', put_fact);
-		else if (is(&p, "env") && !env && (env = true))
+		else if (has_name(&p, "os"))
+			put_pairs(&j, "os", &p, '\n', put_os_field);
+		else if (has_name(&p, "env") && !env && (env = true))
 			put_pairs(&j, "env", &p, '\0', put_variable);
-		whole = is(&p, "end") && at == end;
+		complete = has_name(&p, "end") && at == end;
 	}
 	put_tools(&j, text, end, marker);
 	json_out_end(&j);
 	data = json_out_take(&j, NULL);
 	if (!data)
 		return err_sys(err, ENOMEM, "environment");
-	if (!pwd || !kernel || !env || !whole) {
+	if (!pwd || !kernel || !env || !complete) {
 		free(data);
 		return err_set(err, ERR_UNAVAILABLE,
-			       "the sandbox did not tell all of its environment; try again");
+			       "the captured environment is incomplete; try again");
 	}
 	*ret = data;
 	return 0;

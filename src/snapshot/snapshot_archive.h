@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LODGE_SNAPSHOT_SNAPSHOT_ARCHIVE_H
+#define LODGE_SNAPSHOT_SNAPSHOT_ARCHIVE_H
+
+#include "engine/engine.h"
+
+/* Writes the snapshot as .tar.zst to a file or pipe. */
+int snapshot_export(struct engine *e, const struct caller *who, const char *id, int fd,
+		    struct err *err);
+/* Reads such an archive into a snapshot on `template` that belongs to no session. */
+int snapshot_import(struct engine *e, const struct caller *who, const char *template,
+		    const char *name, int fd, struct store_snapshot *ret, struct err *err);
+
+#endif
