@@ -8,7 +8,7 @@
 
 struct policy_rules {
 	struct store_policy policy; /* name "": none, and nothing else is said */
-	struct template most; /* its limits */
+	struct template limits; /* of the policy */
 };
 
 #define POLICY_DEFAULT_NAME "default"

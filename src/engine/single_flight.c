@@ -19,7 +19,7 @@ struct single_flight {
 
 static struct single_flight *find(struct engine *e, const char *name)
 {
-	struct single_flight *f = e->flights;
+	struct single_flight *f = e->single_flights.list;
 
 	while (f && (f->landed || strcmp(f->name, name) != 0))
 		f = f->next;
@@ -37,14 +37,14 @@ static struct single_flight *add(struct engine *e, const char *name)
 		return NULL;
 	}
 	f->refs = 1;
-	f->next = e->flights;
-	e->flights = f;
+	f->next = e->single_flights.list;
+	e->single_flights.list = f;
 	return f;
 }
 
 static void drop(struct engine *e, struct single_flight *f)
 {
-	struct single_flight **p = &e->flights;
+	struct single_flight **p = &e->single_flights.list;
 
 	if (--f->refs > 0)
 		return;
@@ -82,7 +82,7 @@ bool single_flight_join(struct engine *e, const char *name, struct session_enter
 	}
 	f->refs++;
 	while (!f->landed)
-		pthread_cond_wait(&e->flown, &e->mutex);
+		pthread_cond_wait(&e->single_flights.finished, &e->mutex);
 	*ret_r = f->r;
 	if (f->r < 0)
 		*err = f->err;
@@ -107,7 +107,7 @@ void single_flight_finish(struct engine *e, const char *name, int r,
 			f->err = *err;
 		else if (f->refs > 1)
 			f->r = copy_result(res, &f->result, &f->err);
-		pthread_cond_broadcast(&e->flown);
+		pthread_cond_broadcast(&e->single_flights.finished);
 		drop(e, f);
 	}
 	pthread_mutex_unlock(&e->mutex);
@@ -117,7 +117,7 @@ void name_lock(struct engine *e, const char *name)
 {
 	pthread_mutex_lock(&e->mutex);
 	while (find(e, name))
-		pthread_cond_wait(&e->flown, &e->mutex);
+		pthread_cond_wait(&e->single_flights.finished, &e->mutex);
 	(void)add(e, name); /* without memory nobody is kept out, which beats waiting for ever */
 	pthread_mutex_unlock(&e->mutex);
 }
@@ -130,7 +130,7 @@ void name_unlock(struct engine *e, const char *name)
 	f = find(e, name);
 	if (f) {
 		f->landed = true;
-		pthread_cond_broadcast(&e->flown);
+		pthread_cond_broadcast(&e->single_flights.finished);
 		drop(e, f);
 	}
 	pthread_mutex_unlock(&e->mutex);

@@ -104,7 +104,7 @@ static bool needs_no_advice(const struct shell_rules *r, const struct exec_opts 
 {
 	if (!r->allow.said && !r->deny.said)
 		return true;
-	return w->own_shell && r->allow.said && !shell_names_have(&r->deny, w->argv[0]) &&
+	return w->interactive_shell && r->allow.said && !shell_names_have(&r->deny, w->argv[0]) &&
 	       shell_can_enforce();
 }
 
@@ -210,7 +210,7 @@ int policy_exec_allowlist(const struct shell_rules *r, const struct exec_opts *w
 	for (size_t i = 0; i < r->allow.count; i++)
 		if (!shell_names_have(&r->deny, r->allow.items[i]))
 			fprintf(f, "%s:", r->allow.items[i]);
-	if (w->own_shell)
+	if (w->interactive_shell)
 		fprintf(f, "%s:", w->argv[0]);
 	if (fclose(f) != 0) {
 		free(text);

@@ -37,7 +37,7 @@ static int check_want(const struct exec_opts *w, struct err *err)
 		if (!strchr(w->env[i], '=') || *w->env[i] == '=')
 			return err_set(err, ERR_INVALID, "env: '%.60s' is not NAME=VALUE",
 				       w->env[i]);
-	if (w->once && (!*w->once || strlen(w->once) >= STORE_KEY))
+	if (w->idempotency_key && (!*w->idempotency_key || strlen(w->idempotency_key) >= STORE_KEY))
 		return err_set(err, ERR_INVALID, "idempotency key: 1 to %d bytes", STORE_KEY - 1);
 	return 0;
 }
@@ -123,9 +123,9 @@ static int check_again(const struct session *n, const struct exec_opts *w, struc
 	struct store_once o, was;
 	int r = -1;
 
-	if (!w->again || !w->once)
+	if (!w->must_exist || !w->idempotency_key)
 		return 0;
-	o = use_of(w->once, n->rec.tenant, n->id);
+	o = use_of(w->idempotency_key, n->rec.tenant, n->id);
 	WITH_STORE(n->engine, st)
 	r = store_once_find(st, &o, &was, err);
 	if (r < 0 && err->code == ERR_NOT_FOUND)
@@ -184,7 +184,7 @@ static int record_none(struct session *n, const struct exec_opts *w, const char 
 	return r;
 }
 
-/* With live.mutex. */
+/* With machine.mutex. */
 static bool is_settled(const struct exec_record *c)
 {
 	return (c->started || c->ended || !c->exec) && c->row != EXEC_ROW_PENDING;
@@ -206,7 +206,7 @@ int session_ensure_running(struct session *n, const struct caller *who, bool res
 	struct resume_result woken;
 
 	*ret = SESSION_REUSED;
-	if (n->rec.state != SESSION_ACTIVE || !n->live) {
+	if (n->rec.state != SESSION_ACTIVE || !n->machine) {
 		if (!resume)
 			return err_set(err, ERR_CONFLICT, "session %s is %s", n->id,
 				       state_machine_name(&session_states, n->rec.state));
@@ -244,11 +244,11 @@ static struct exec_record *describe(const struct start *s, struct err *err)
 		err->sys = E2BIG;
 		return NULL;
 	}
-	c = exec_record_new(s->n->engine, s->n->live, &rec, err);
+	c = exec_record_new(s->n->engine, s->n->machine, &rec, err);
 	if (c) {
 		c->plain = is_plain(s->want, &s->rules);
 		c->merge = s->want->merge;
-		c->holds = s->want->hold;
+		c->holds = s->want->hold_output;
 	}
 	return c;
 }
@@ -257,12 +257,12 @@ static int begin(struct exec_record *c, const struct start *s, struct exec_handl
 		 struct err *err)
 {
 	const struct exec_opts *w = s->want;
-	struct machine *v = c->live;
+	struct machine *v = c->machine;
 	auto_free const char **env = merge_env(&v->spec, w->env);
 	auto_free char *only = NULL;
 	struct guest_exec_spec spec = { .argv = w->argv,
 					.text = w->text,
-					.or_sh = w->own_shell,
+					.or_sh = w->interactive_shell,
 					.env = env,
 					.cwd = w->cwd ? w->cwd : v->spec.workdir,
 					.user = w->user ? w->user : v->spec.user,
@@ -274,7 +274,7 @@ static int begin(struct exec_record *c, const struct start *s, struct exec_handl
 					.pty = w->pty,
 					.rows = w->rows,
 					.cols = w->cols,
-					.hold = w->hold,
+					.hold = w->hold_output,
 					.only_must = s->rules.enforce == SHELL_REQUIRE,
 					.ops = &exec_record_ops,
 					.arg = c };
@@ -286,15 +286,15 @@ static int begin(struct exec_record *c, const struct start *s, struct exec_handl
 		return -1;
 	spec.only = only;
 	pthread_mutex_lock(&v->mutex);
-	if (!v->main || v->gone)
+	if (!v->conn || v->gone)
 		err_set(err, ERR_UNAVAILABLE, "the sandbox of session %s is gone", v->session);
 	else
-		r = guest_exec_begin(v->main, &spec, &c->exec, err);
+		r = guest_exec_begin(v->conn, &spec, &c->exec, err);
 	if (r < 0 && err->sys == EPIPE)
 		(void)machine_dispatch(v); /* the pump had no time yet to tell that it is gone */
 	if (r == 0) {
 		c->rec.number = (int64_t)guest_exec_id(c->exec);
-		x->holds = w->hold;
+		x->holds = w->hold_output;
 		exec_record_link(c);
 		machine_update_poll(v);
 	}
@@ -307,9 +307,9 @@ static bool may_begin(struct start *s, struct exec_record *c, struct err *err)
 {
 	int r;
 
-	if (!s->want->once || s->claimed)
+	if (!s->want->idempotency_key || s->claimed)
 		return true;
-	r = claim(c, s->want->once, s->id, err);
+	r = claim(c, s->want->idempotency_key, s->id, err);
 	s->claimed = r == 0;
 	s->used = r > 0;
 	return r == 0;
@@ -331,11 +331,11 @@ static struct exec_handle *begin_in(struct start *s, struct err *err)
 		err_sys(err, ENOMEM, "command");
 	if (x && may_begin(s, c, err) && begin(c, s, x, err) == 0) {
 		hook_crash("run:begun");
-		x->first = true;
+		x->created = true;
 		return x;
 	}
 	exec_close(x);
-	exec_close(c->own);
+	exec_close(c->own_handle);
 	return NULL;
 }
 
@@ -352,7 +352,7 @@ static struct exec_handle *launch(struct start *s, struct err *err)
 		x = begin_in(s, err);
 		if (x || s->used)
 			return x;
-		if (!machine_is_gone(s->n->live) || reconcile_session(s->n, err) < 0)
+		if (!machine_is_gone(s->n->machine) || reconcile_session(s->n, err) < 0)
 			break;
 	}
 	if (s->claimed) /* the same key is told that this one never ran */
@@ -360,14 +360,14 @@ static struct exec_handle *launch(struct start *s, struct err *err)
 	return NULL;
 }
 
-/* With live.mutex. Nobody will be told of this command: it goes. */
+/* With machine.mutex. Nobody will be told of this command: it goes. */
 static void abandon(struct exec_record *c)
 {
 	struct err ignored;
 
 	if (!c->ended && c->exec)
 		(void)guest_exec_signal(c->exec, SIGKILL, AGENT_TO_TREE, &ignored);
-	machine_update_poll(c->live);
+	machine_update_poll(c->machine);
 }
 
 static int record(struct exec_record *c, struct err *err)
@@ -401,8 +401,8 @@ static int wait_started(struct exec_record *c, struct err *err)
 	exec_record_lock(c);
 	while (!is_settled(c))
 		(void)exec_record_wait(c, -1);
-	if (c->refused) {
-		*err = c->why;
+	if (c->start_failed) {
+		*err = c->start_error;
 		r = -1;
 	} else if (!c->started) {
 		r = err_set(err, ERR_UNAVAILABLE, "the engine is closing");
@@ -415,7 +415,7 @@ static int wait_started(struct exec_record *c, struct err *err)
 static struct exec_handle *first_use(struct start *s, struct err *err)
 {
 	struct engine *e = s->n->engine;
-	struct exec_handle *x = exec_record_find(e, s->n->live, s->id);
+	struct exec_handle *x = exec_record_find(e, s->n->machine, s->id);
 	struct store_exec rec;
 	bool there;
 	int r = -1;
@@ -432,11 +432,11 @@ static struct exec_handle *first_use(struct start *s, struct err *err)
 		return r < 0 || exec_open(e, s->who, s->id, &x, err) < 0 ? NULL : x;
 	}
 	session_unlock(steal_ptr(&s->n));
-	exec_record_lock(x->command);
-	while (!is_settled(x->command))
-		(void)exec_record_wait(x->command, -1);
-	there = x->command->row == EXEC_ROW_WRITTEN;
-	exec_record_unlock(x->command);
+	exec_record_lock(x->record);
+	while (!is_settled(x->record))
+		(void)exec_record_wait(x->record, -1);
+	there = x->record->row == EXEC_ROW_WRITTEN;
+	exec_record_unlock(x->record);
 	if (there)
 		return x;
 	exec_close(x);
@@ -448,9 +448,9 @@ static struct exec_handle *first_use(struct start *s, struct err *err)
 static int see_through(struct start *s, struct exec_handle *x, struct err *err)
 {
 	session_unlock(steal_ptr(&s->n));
-	if (record(x->command, err) < 0)
+	if (record(x->record, err) < 0)
 		return -1;
-	return wait_started(x->command, err);
+	return wait_started(x->record, err);
 }
 
 int exec_start(struct engine *e, const struct caller *who, const struct session_ref *ref,

@@ -35,16 +35,16 @@ static bool is_usable(struct sandbox *side)
 	return agent_dispatch(sandbox_agent(side), &ignored) == 0;
 }
 
-/* With live.mutex. NULL: there is none. */
+/* With machine.mutex. NULL: there is none. */
 static struct sandbox *take_spare(struct machine *v)
 {
-	while (v->nspare > 0) {
-		struct sandbox *side = v->spare[--v->nspare];
+	while (v->nidle_conns > 0) {
+		struct sandbox *side = v->idle_conns[--v->nidle_conns];
 
 		if (is_usable(side))
 			return side;
 		sandbox_free(side);
-		v->nside--;
+		v->nopen_conns--;
 	}
 	return NULL;
 }
@@ -60,7 +60,7 @@ static bool reserve(struct machine *v, bool peeks, struct sandbox **ret)
 		v->nside_conns++;
 		v->nreadonly_conns += peeks;
 		*ret = take_spare(v);
-		v->nside += *ret == NULL;
+		v->nopen_conns += *ret == NULL;
 	}
 	pthread_mutex_unlock(&v->mutex);
 	return ok;
@@ -109,11 +109,11 @@ static void take_back(struct side_conn *l)
 	pthread_mutex_lock(&v->mutex);
 	v->nside_conns--;
 	v->nreadonly_conns -= l->peeks;
-	keep = l->side && !v->gone && v->nspare < SPARE_MAX && is_usable(l->side);
+	keep = l->side && !v->gone && v->nidle_conns < SPARE_MAX && is_usable(l->side);
 	if (keep)
-		v->spare[v->nspare++] = l->side;
+		v->idle_conns[v->nidle_conns++] = l->side;
 	else
-		v->nside--;
+		v->nopen_conns--;
 	pthread_cond_broadcast(&v->changed);
 	pthread_mutex_unlock(&v->mutex);
 	if (!keep)
@@ -124,7 +124,7 @@ static void take_back(struct side_conn *l)
 /* With the session's turn. 1: lent; 0: all are lent out, and l->live is the sandbox to wait for. */
 static int lend(struct session *n, bool peeks, struct side_conn *l, struct err *err)
 {
-	*l = (struct side_conn){ .live = machine_ref(n->live), .peeks = peeks };
+	*l = (struct side_conn){ .live = machine_ref(n->machine), .peeks = peeks };
 	if (!reserve(l->live, peeks, &l->side))
 		return 0;
 	if (l->side || connect_side(l->live, &l->side, err) == 0)
@@ -184,7 +184,8 @@ int side_conn_open_readonly(struct engine *e, const struct caller *who,
 	if (session_lock_ref(e, who, ref, &n, err) < 0)
 		return -1;
 	/* one that is paused would not answer */
-	if (n->rec.state != SESSION_ACTIVE || n->rec.paused || !n->live || machine_is_gone(n->live))
+	if (n->rec.state != SESSION_ACTIVE || n->rec.paused || !n->machine ||
+	    machine_is_gone(n->machine))
 		return err_set(err, ERR_CONFLICT, "nothing runs in session %s now", n->id);
 	r = lend(n, true, l, err);
 	if (r == 0) {
@@ -209,12 +210,12 @@ const struct template *side_conn_template(const struct side_conn *l)
 
 void side_conn_lock(struct side_conn *l)
 {
-	pthread_mutex_lock(&l->live->names);
+	pthread_mutex_lock(&l->live->files_mutex);
 }
 
 void side_conn_unlock(struct side_conn *l)
 {
-	pthread_mutex_unlock(&l->live->names);
+	pthread_mutex_unlock(&l->live->files_mutex);
 }
 
 void side_conn_close(struct side_conn *l)

@@ -247,9 +247,9 @@ static bool is_closing(struct engine *e)
 {
 	bool yes;
 
-	pthread_mutex_lock(&e->work_mutex);
-	yes = e->work_ends;
-	pthread_mutex_unlock(&e->work_mutex);
+	pthread_mutex_lock(&e->workers.mutex);
+	yes = e->workers.stopping;
+	pthread_mutex_unlock(&e->workers.mutex);
 	return yes;
 }
 

@@ -19,12 +19,12 @@
 
 static void live_free(struct machine *v)
 {
-	sandbox_free(v->main);
-	while (v->nspare > 0)
-		sandbox_free(v->spare[--v->nspare]);
+	sandbox_free(v->conn);
+	while (v->nidle_conns > 0)
+		sandbox_free(v->idle_conns[--v->nidle_conns]);
 	template_fini(&v->spec);
 	pthread_cond_destroy(&v->changed);
-	pthread_mutex_destroy(&v->names);
+	pthread_mutex_destroy(&v->files_mutex);
 	pthread_mutex_destroy(&v->mutex);
 	free(v);
 }
@@ -44,7 +44,7 @@ static struct machine *live_alloc(struct session *n)
 	memcpy(v->sandbox, n->rec.sandbox, sizeof(v->sandbox));
 	template_init(&v->spec);
 	pthread_mutex_init(&v->mutex, NULL);
-	pthread_mutex_init(&v->names, NULL);
+	pthread_mutex_init(&v->files_mutex, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&v->changed, &attr);
@@ -62,12 +62,12 @@ int machine_new(struct session *n, struct sandbox *sb, bool adopted, struct mach
 		return err_sys(err, ENOMEM, "session");
 	if (spec_load(n->engine, &n->rec, &v->spec, err) < 0)
 		return -1;
-	v->main = steal_ptr(&own);
+	v->conn = steal_ptr(&own);
 	if (adopted && exec_adopt_all(v, err) < 0) {
 		exec_detach_all(v);
 		return -1;
 	}
-	agent_set_patience(sandbox_agent(v->main), -1);
+	agent_set_patience(sandbox_agent(v->conn), -1);
 	if (machine_pump_add(n->engine, v, err) < 0) {
 		exec_detach_all(v);
 		return -1;
@@ -100,11 +100,11 @@ void machine_unref(struct machine *v)
 static void disconnect(struct machine *v)
 {
 	v->gone = true;
-	sandbox_free(v->main);
-	v->main = NULL;
-	while (v->nspare > 0) {
-		sandbox_free(v->spare[--v->nspare]);
-		v->nside--;
+	sandbox_free(v->conn);
+	v->conn = NULL;
+	while (v->nidle_conns > 0) {
+		sandbox_free(v->idle_conns[--v->nidle_conns]);
+		v->nopen_conns--;
 	}
 	pthread_cond_broadcast(&v->changed);
 }

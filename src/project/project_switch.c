@@ -164,7 +164,7 @@ static int make(struct move *m, struct err *err)
 
 	tell(m, "running", "sandbox", "making the sandbox", 1);
 	want.template = m->want->template;
-	want.over = m->want->over;
+	want.overrides = m->want->over;
 	want.metadata = SWITCH_PENDING;
 	if (m->has_fragment) {
 		want.fragment = m->fragment.id;

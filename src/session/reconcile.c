@@ -122,9 +122,9 @@ int machine_adopt(struct session *n, struct err *err)
 	struct err later;
 	int r;
 
-	if (!n->room) /* it lives, whether it can be connected to or not */
+	if (!n->has_capacity) /* it lives, whether it can be connected to or not */
 		capacity_force_acquire(n->engine);
-	n->room = true;
+	n->has_capacity = true;
 	if (!n->rec.paused)
 		return take_up(n, err);
 	if (session_set_frozen(n, false, err) < 0)
@@ -137,11 +137,11 @@ int machine_adopt(struct session *n, struct err *err)
 /* Whether its sandbox is dead for certain: -1 when nobody can tell now. */
 static int is_dead(struct session *n, struct err *err)
 {
-	if (n->live) {
-		pthread_mutex_lock(&n->live->mutex);
-		(void)machine_dispatch(n->live); /* the pump may not have come to it yet */
-		pthread_mutex_unlock(&n->live->mutex);
-		return machine_is_gone(n->live);
+	if (n->machine) {
+		pthread_mutex_lock(&n->machine->mutex);
+		(void)machine_dispatch(n->machine); /* the pump may not have come to it yet */
+		pthread_mutex_unlock(&n->machine->mutex);
+		return machine_is_gone(n->machine);
 	}
 	if (machine_adopt(n, err) == 0)
 		return 0;

@@ -101,7 +101,7 @@ static int connect_it(struct session *n, struct sandbox *sb, struct err *err)
 		machine_close(v);
 		return -1;
 	}
-	n->failures = 0;
+	n->probe_failures = 0;
 	n->cpu_us = 0;
 	session_set_machine(n, v);
 	return 0;
@@ -126,7 +126,7 @@ static int start(struct session *n, struct resume_result *ret, struct err *err)
 	ret->ready_us = sandbox_ready_us(sb);
 	if (connect_it(n, sb, err) < 0)
 		return -1;
-	n->taken = stack.take ? LAYER_TAKEN : LAYER_BELOW;
+	n->layer_use = stack.take ? LAYER_TAKEN : LAYER_BELOW;
 	return 0;
 }
 
@@ -137,7 +137,7 @@ int resume_restored(struct session *n, struct resume_result *ret, struct err *er
 
 	progress_report(n->engine, n->id, "running", "sandbox", "making the sandbox", 1, 2);
 	if (start(n, ret, err) == 0) {
-		histogram_add(&n->engine->numbers.made[ret->source], clock_mono_us() - began_us);
+		histogram_add(&n->engine->metrics.started[ret->source], clock_mono_us() - began_us);
 		hook_crash("wake:ready");
 		progress_report(n->engine, n->id, "ready", "ready", "the sandbox is ready", 2, 2);
 		return 0;
@@ -221,10 +221,10 @@ int resume_session(struct session *n, const struct session_cause_opts *why, int6
 
 	if (session_record_next(&n->rec, SESSION_START, &to, err) < 0 || spec_refresh(n, err) < 0)
 		return -1;
-	if (!n->room && (quota_check(n->engine, &n->rec, false, false, err) < 0 ||
-			 capacity_acquire(n->engine, wait_ms, err) < 0))
+	if (!n->has_capacity && (quota_check(n->engine, &n->rec, false, false, err) < 0 ||
+				 capacity_acquire(n->engine, wait_ms, err) < 0))
 		return -1;
-	n->room = true;
+	n->has_capacity = true;
 	if (note(n, why, err) < 0) {
 		session_release_capacity(n);
 		return -1;

@@ -60,7 +60,7 @@ static int set_new(struct session_opts *w, const struct policy_rules *r, struct 
 			       p->name);
 	w->idle_timeout_ms = policy_rules_clamp_ms(w->idle_timeout_ms, p->idle_timeout_ms);
 	w->max_lifetime_ms = policy_rules_clamp_ms(w->max_lifetime_ms, p->max_lifetime_ms);
-	return policy_rules_check(r, w->over, err);
+	return policy_rules_check(r, w->overrides, err);
 }
 
 /* One of this name is for all sessions of its tenant that are under no other. */

@@ -206,7 +206,7 @@ static void set_target(struct store_session *s, void *arg)
 static int replace(struct session *n, const struct session_cause_opts *why, struct fork_target *t,
 		   struct err *err)
 {
-	struct machine *old = n->live;
+	struct machine *old = n->machine;
 	char sandbox[STORE_ID];
 	struct resume_result woken;
 	struct err ignored;

@@ -31,7 +31,7 @@ enum {
 int engine_zstd_pipe(struct engine *e, bool back, int fd, zstd_pipe_fn *fn, void *arg,
 		     struct err *err)
 {
-	return zstd_pipe_run(e->opts.packer, back, fd, fn, arg, err);
+	return zstd_pipe_run(e->opts.zstd_program, back, fd, fn, arg, err);
 }
 
 /* ---- export ---------------------------------------------------------------------------------- */
@@ -154,7 +154,7 @@ static int make_place(struct engine *e, const struct caller *who, const char *te
 {
 	auto_fini(template_fini) struct template over;
 	struct session_opts want = { .template = template,
-				     .over = &over,
+				     .overrides = &over,
 				     .no_policy = true,
 				     .on_idle = SESSION_END_DESTROY,
 				     .on_expire = SESSION_END_DESTROY,

@@ -158,9 +158,9 @@ static bool is_ending(struct engine *e)
 {
 	bool ends;
 
-	pthread_mutex_lock(&e->work_mutex);
-	ends = e->work_ends;
-	pthread_mutex_unlock(&e->work_mutex);
+	pthread_mutex_lock(&e->workers.mutex);
+	ends = e->workers.stopping;
+	pthread_mutex_unlock(&e->workers.mutex);
 	return ends;
 }
 
@@ -321,7 +321,7 @@ static void look(struct engine *e, void *arg)
 	template_fini(&t);
 	environment_release(e, name);
 	pthread_mutex_lock(&e->mutex);
-	e->looking = false;
+	e->environments.capturing = false;
 	pthread_mutex_unlock(&e->mutex);
 }
 
@@ -331,20 +331,20 @@ void environment_sweep(struct engine *e)
 	struct err ignored;
 
 	pthread_mutex_lock(&e->mutex);
-	for (size_t i = 0; i < ARRAY_LEN(e->environment_requests) && !name; i++) {
-		if (!e->environment_requests[i].due || e->looking ||
-		    (e->opts.max_active && e->active >= e->opts.max_active))
+	for (size_t i = 0; i < ARRAY_LEN(e->environments.items) && !name; i++) {
+		if (!e->environments.items[i].due || e->environments.capturing ||
+		    (e->opts.max_active && e->capacity.active >= e->opts.max_active))
 			continue;
-		name = strdup(e->environment_requests[i].template);
-		e->environment_requests[i].due = !name;
+		name = strdup(e->environments.items[i].template);
+		e->environments.items[i].due = !name;
 	}
-	e->looking |= name != NULL;
+	e->environments.capturing |= name != NULL;
 	pthread_mutex_unlock(&e->mutex);
 	if (!name || engine_post(e, look, name, &ignored) == 0)
 		return;
 	free(name);
 	pthread_mutex_lock(&e->mutex);
-	e->looking = false;
+	e->environments.capturing = false;
 	pthread_mutex_unlock(&e->mutex);
 }
 
@@ -355,8 +355,8 @@ void environment_drop(struct engine *e, const char *template)
 	WITH_STORE(e, st)
 	(void)store_environment_remove(st, template, &ignored);
 	pthread_mutex_lock(&e->mutex);
-	for (size_t i = 0; i < ARRAY_LEN(e->environment_requests); i++)
-		if (strcmp(e->environment_requests[i].template, template) == 0)
-			e->environment_requests[i] = (struct environment_request){ 0 };
+	for (size_t i = 0; i < ARRAY_LEN(e->environments.items); i++)
+		if (strcmp(e->environments.items[i].template, template) == 0)
+			e->environments.items[i] = (struct environment_request){ 0 };
 	pthread_mutex_unlock(&e->mutex);
 }

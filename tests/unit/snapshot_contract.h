@@ -121,7 +121,7 @@ static void names_are_checked(void)
 static void what_is_not_possible_is_told(void)
 {
 	static const struct caller other = { "globex", "test" };
-	struct session_opts asleep = { .user = "ann", .asleep = true };
+	struct session_opts asleep = { .user = "ann", .no_start = true };
 	struct session_ref a = key("a"), none = key("none");
 	struct snapshot_opts want = { 0 };
 	struct store_snapshot s, of_b;
@@ -378,7 +378,7 @@ static void a_session_knows_when_it_is_durable(void)
 /* With threads it happens behind the callers' backs, and what is left over the next start finds. */
 static void settling_happens_in_the_background(void)
 {
-	struct engine_opts o = { .home = home, .keeper = keeper, .clock = tell_time };
+	struct engine_opts o = { .home = home, .keeper_program = keeper, .clock = tell_time };
 	struct session_ref ref;
 	char name[8];
 	bool durable;
@@ -426,7 +426,7 @@ static bool deepen(const char *name, int i, struct store_snapshot *ret)
 
 static void deep_stacks_become_flat(void)
 {
-	struct engine_opts o = { .home = home, .keeper = keeper, .clock = tell_time };
+	struct engine_opts o = { .home = home, .keeper_program = keeper, .clock = tell_time };
 	struct store_snapshot s[18];
 
 	if (!is_dir_store)
@@ -540,7 +540,7 @@ static void nobody_takes_what_another_makes(void)
 {
 	static char names[CROWD][4] = { "c0", "c1", "c2", "c3" };
 	pthread_t threads[CROWD], collector;
-	struct engine_opts o = { .home = home, .keeper = keeper, .clock = tell_time };
+	struct engine_opts o = { .home = home, .keeper_program = keeper, .clock = tell_time };
 	char text[16], want[8];
 	void *got[CROWD];
 

@@ -107,7 +107,7 @@ static int die(const char *which, const char *where, const char *when)
 	if (why_not || i >= DEATHS)
 		return 1;
 	if (!engine && engine_open(&(struct engine_opts){ .home = home,
-							  .keeper = keeper,
+							  .keeper_program = keeper,
 							  .no_threads = true,
 							  .clock = tell_time },
 				   &engine, &err) < 0) {
