@@ -266,11 +266,6 @@ struct resume_result {
 	uint64_t ready_us;
 };
 
-/* template + what the session says over it, merged, and no more than its policy allows. *ret is for
- * template_fini(). */
-int spec_load(struct engine *e, const struct store_session *s, struct template *ret,
-	      struct err *err);
-
 /* ---- starting -------------------------------------------------------------------------------- */
 enum startup_stage { STARTUP_STORE = 1, STARTUP_KEEPER, STARTUP_ADOPT, STARTUP_READY };
 

@@ -60,23 +60,22 @@ static bool can_be_made(const char *workdir)
 	return keeper_path_is_valid(path);
 }
 
-static int make_sandbox(struct session *n, const struct stack *stack, struct sandbox **ret,
-			struct err *err)
+/* *t: the merged template, for template_fini(), also on failure. */
+static int make_sandbox(struct session *n, const struct stack *stack, struct template *t,
+			struct sandbox **ret, struct err *err)
 {
 	struct sandbox_spec spec = sandbox_spec_default();
-	auto_fini(template_fini) struct template t;
 	char base[STORE_ID];
 	struct keeper_client *k;
 	int r;
 
-	template_init(&t);
-	if (spec_load(n->engine, &n->rec, &t, err) < 0 || template_apply(&t, &spec, err) < 0 ||
+	if (spec_load(n->engine, &n->rec, t, err) < 0 || template_apply(t, &spec, err) < 0 ||
 	    spec_base(n->engine, &n->rec, base, err) < 0)
 		return -1;
 	spec.id = n->rec.sandbox;
 	spec.template = base;
-	if (can_be_made(t.workdir))
-		spec.workdir = t.workdir;
+	if (can_be_made(t->workdir))
+		spec.workdir = t->workdir;
 	spec.store = KEEPER_STORE_DISK;
 	spec.keep = true;
 	spec.take = stack->take;
@@ -90,12 +89,14 @@ static int make_sandbox(struct session *n, const struct stack *stack, struct san
 	return r;
 }
 
-static int connect_it(struct session *n, struct sandbox *sb, struct err *err)
+/* Takes over `sb` and what `t` owns, also on failure. */
+static int connect_machine(struct session *n, struct template *t, struct sandbox *sb,
+			   struct err *err)
 {
 	static const struct session_cause_opts none = { .cause = SESSION_CAUSE_NONE };
 	struct machine *v = NULL;
 
-	if (machine_new(n, sb, false, &v, err) < 0)
+	if (machine_new(n->engine, &n->rec, t, sb, false, &v, err) < 0)
 		return -1;
 	if (session_transition(n, SESSION_READY, &none, NULL, NULL, err) < 0) {
 		machine_close(v);
@@ -117,14 +118,16 @@ static enum session_source source_of(const struct session *n, enum keeper_source
 static int start(struct session *n, struct resume_result *ret, struct err *err)
 {
 	struct stack stack;
+	auto_fini(template_fini) struct template t;
 	struct sandbox *sb = NULL;
 
-	if (find_stack(n, &stack, err) < 0 || make_sandbox(n, &stack, &sb, err) < 0)
+	template_init(&t);
+	if (find_stack(n, &stack, err) < 0 || make_sandbox(n, &stack, &t, &sb, err) < 0)
 		return -1;
 	hook_crash("wake:made");
 	ret->source = source_of(n, sandbox_source(sb));
 	ret->ready_us = sandbox_ready_us(sb);
-	if (connect_it(n, sb, err) < 0)
+	if (connect_machine(n, &t, sb, err) < 0)
 		return -1;
 	n->layer_use = stack.take ? LAYER_TAKEN : LAYER_BELOW;
 	return 0;
