@@ -109,6 +109,8 @@ struct machine {
 struct single_flight;
 struct job;
 struct capacity_waiter;
+struct layer_reservation;
+struct layer_task;
 struct start_progress;
 
 /* Each file keeps its state of the engine in one struct. Without another note the fields belong to
@@ -196,6 +198,12 @@ struct environment_requests {
 	bool capturing; /* a worker captures one of them */
 };
 
+struct layers_state {
+	struct layer_task *tasks; /* first in, first out */
+	struct layer_reservation *reserved;
+	int64_t checked_at; /* engine_now() when the files were last compared with the rows */
+};
+
 struct engine {
 	struct engine_opts opts;
 	char home[HOME_SIZE];
@@ -218,6 +226,7 @@ struct engine {
 	struct startup startup;
 	struct engine_metrics metrics;
 	struct environment_requests environments;
+	struct layers_state layers;
 };
 
 int worker_pool_start(struct engine *e, struct err *err);

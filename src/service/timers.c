@@ -21,6 +21,7 @@
 #include "machine/machine.h"
 #include "service/timers.h"
 #include "session/destroy.h"
+#include "session/flatten.h"
 #include "session/hibernate.h"
 #include "session/probe.h"
 #include "session/reconcile.h"
@@ -332,10 +333,18 @@ static void prune(struct engine *e)
 	exec_output_prune(e, execs);
 }
 
+int timers_collect(struct engine *e)
+{
+	int removed = layers_collect(e);
+
+	flatten_sessions(e);
+	return removed;
+}
+
 static void collect(struct engine *e, void *arg)
 {
 	(void)arg;
-	(void)layers_collect(e);
+	(void)timers_collect(e);
 	pthread_mutex_lock(&e->mutex);
 	e->timers.collecting = false;
 	pthread_mutex_unlock(&e->mutex);

@@ -15,6 +15,7 @@
 #include "layers/layers.h"
 #include "engine/name_check.h"
 #include "engine/keeper_conn.h"
+#include "snapshot/snapshot_archive.h"
 
 enum {
 	BUSY_MS = 20000, /* the keeper does so many things at once */

@@ -24,6 +24,7 @@
 #include "machine/exec.h"
 #include "engine/keeper_conn.h"
 #include "layers/layers.h"
+#include "service/timers.h"
 
 struct engine *engine;
 const struct caller caller = { "test", "driver" };
@@ -301,7 +302,7 @@ json_t *op_sweep(const json_t *q, struct err *err)
 json_t *op_collect(const json_t *q, struct err *err)
 {
 	(void)q, (void)err;
-	return json_pack("{s:i}", "removed", layers_collect(engine));
+	return json_pack("{s:i}", "removed", timers_collect(engine));
 }
 
 json_t *op_facts(const json_t *q, struct err *err)

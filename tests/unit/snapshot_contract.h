@@ -301,12 +301,12 @@ static void what_nobody_names_goes(void)
 	CHECK_STR(r.snapshot, "");
 	CHECK(snapshot_get(engine, &me, s.id, &s, &err) < 0 && err.code == ERR_NOT_FOUND);
 	CHECK(on_disk() == 1);
-	layers_collect(engine);
+	timers_collect(engine);
 	CHECK(on_disk() == 0 && says("a", "cat f", "one\n") && hibernate("a"));
-	layers_collect(engine);
+	timers_collect(engine);
 	CHECK(on_disk() == 1 && says("a", "cat f", "one\n")); /* taken for the sandbox */
 	CHECK(on_disk() == 0 && hibernate("a") && destroy("a"));
-	layers_collect(engine);
+	timers_collect(engine);
 	CHECK(on_disk() == 1); /* too young */
 	collect_all();
 	CHECK(on_disk() == 0);
@@ -322,7 +322,7 @@ static void files_without_a_row_go(void)
 	FRESH();
 	CHECK(enter("a") && says("a", "echo one > f", "") && look("a", &r) >= 0);
 	CHECK(!keeper_conn_snapshot(engine, r.sandbox, "lay_stray", &whole, &bytes, &err));
-	CHECK(!layers_reserve(&l, &err) &&
+	CHECK(!layers_reserve(engine, &l, &err) &&
 	      !keeper_conn_snapshot(engine, r.sandbox, l.id, &whole, &bytes, &err));
 	CHECK(whole == !is_dir_store);
 	collect_all();
@@ -438,7 +438,7 @@ static void deep_stacks_become_flat(void)
 	CHECK(depth_of("a") == 18);
 	close_engine();
 	CHECK(engine_open(&o, &engine, &err) == 0); /* with threads: behind our back */
-	layers_collect(engine);
+	timers_collect(engine);
 	for (int i = 0; i < 400 && depth_of("a") != 1; i++)
 		nap(25);
 	CHECK(depth_of("a") == 1 && is("a", SESSION_HIBERNATED));
@@ -482,7 +482,7 @@ static void too_deep_is_refused_until_it_is_flat(void)
 	CHECK(session_resume(engine, &me, &a, 0, &got, &err) < 0 && err.code == ERR_LIMIT);
 	CHECK(strstr(err.msg, "layers deep"));
 	CHECK(session_rollback(engine, &me, &a, s.id, 0, NULL, &err) < 0 && err.code == ERR_LIMIT);
-	layers_collect(engine);
+	timers_collect(engine);
 	CHECK(depth_of("a") == 1 && says("a", "cat f*", "29\n30\n31\n"));
 }
 
@@ -530,7 +530,7 @@ static void *one_of_the_crowd(void *arg)
 static void *the_collector(void *arg)
 {
 	while (!crowd_is_done) {
-		layers_collect(engine);
+		timers_collect(engine);
 		(void)layers_remove_strays(engine); /* at the worst of moments */
 	}
 	return arg;

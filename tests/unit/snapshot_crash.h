@@ -74,7 +74,7 @@ static void do_flatten(void)
 	for (int i = 0; i <= LAYERS_FLATTEN; i++)
 		if (!says("a", "true", "") || !hibernate("a") || !take("a", NULL, &s))
 			return;
-	layers_collect(engine);
+	timers_collect(engine);
 }
 
 static const struct {
