@@ -32,7 +32,7 @@ int policy_check_exec(struct engine *e, const struct store_session *s, const str
 int policy_exec_allowlist(const struct shell_rules *r, const struct exec_opts *w,
 			  const struct template *t, char **ret, struct err *err);
 
-/* One at a time changes what templates and policies there are. */
-#define TEMPLATES_LOCK_NAME "templates"
+/* Kind of the name_lock() that every change of templates and policies holds. */
+#define TEMPLATES_LOCK "templates"
 
 #endif

@@ -2,9 +2,9 @@
 /* The engine from inside, for the files of this directory only.
  *
  * Locks, in the order in which they may be taken; none is held while waiting for a turn:
- *   machine.files_mutex         what is in a file and what becomes of it; over a few calls to lodge-init
- *   a session's turn   (session_lock) one operation at a time changes a session; held over slow
- * work engine.mutex       the table of entries and what is published in them; held for moments
+ *   machine.files_mutex         what is in a file and what becomes of it; over a few calls to
+ * lodge-init a session's turn   (session_lock) one operation at a time changes a session; held over
+ * slow work engine.mutex       the table of entries and what is published in them; held for moments
  *   machine.mutex         one sandbox's connection and commands; held for moments
  *   engine.store_mutex    the store: its calls never overlap
  *   engine.keeper.mutex  the keeper's connection
@@ -18,6 +18,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include "base/gate.h"
 #include "sandbox/guest_exec.h"
 #include "sandbox/home_dir.h"
 #include "engine/engine.h"
@@ -116,11 +117,6 @@ struct start_progress;
 /* Each file keeps its state of the engine in one struct. Without another note the fields belong to
  * engine.mutex. */
 
-struct single_flights {
-	struct single_flight *list;
-	pthread_cond_t finished;
-};
-
 struct capacity {
 	unsigned active; /* sandboxes that run or are being started */
 	unsigned nwaiting; /* callers in the queue */
@@ -214,7 +210,9 @@ struct engine {
 	int64_t epoch_ms; /* the wall clock when CLOCK_BOOTTIME was boot_ms */
 	int64_t boot_ms;
 	int output_dir; /* of saved exec output */
-	struct single_flights single_flights;
+	struct gate name_locks; /* of name_lock(), and of single_flights */
+	struct single_flight *single_flights;
+	struct gate memory_gate; /* project/mem_gate.c */
 	struct capacity capacity;
 	struct keeper_conn keeper;
 	struct scratch scratch;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/test_hook.h"
+#include "admit/user_queue.h"
 #include "project/internal.h"
 #include "project/fragment.h"
 #include "project/fragment_json.h"
@@ -86,7 +87,7 @@ struct save { /* one fragment_add() under way */
 	struct store_file_list files;
 	unsigned skipped;
 	bool own_snapshot; /* made for this fragment, and goes with it */
-	bool heavy;
+	struct gate_ticket memory; /* of the memory gate */
 };
 
 /* Whose files these are; the session may be gone. */
@@ -129,7 +130,7 @@ static int from_copy(struct save *s, const char *session, struct err *err)
 	struct session_ref ref = { .id = session };
 	struct snapshot_opts want = { .name = s->f.id };
 	struct store_snapshot snap;
-	int r = fragment_collect_files(s->e, s->who, session, &s->files, &s->skipped, &s->heavy,
+	int r = fragment_collect_files(s->e, s->who, session, &s->files, &s->skipped, &s->memory,
 				       err);
 
 	if (r <= 0)
@@ -226,7 +227,7 @@ int fragment_add(struct engine *e, const struct caller *who, const char *user, c
 	else if (id_generate("frg_", s.f.id, err) < 0)
 		return -1;
 	r = collect(&s, want, err) < 0 || user_ensure(e, who, user, err) < 0 ? -1 : add(&s, err);
-	mem_gate_leave(&s.heavy);
+	mem_gate_leave(&s.memory);
 	if (r < 0)
 		return -1;
 	*ret = (struct fragment_add_result){ .fragment = s.f, .skipped = s.skipped };

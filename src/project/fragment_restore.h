@@ -9,10 +9,10 @@ int fragment_restore_files(struct engine *e, const struct caller *who, const cha
 			   const struct store_file_list *files,
 			   const struct restore_progress *watch, struct err *err);
 /* The other way: what lies in the working directory now. 1: more than a fragment may hold; *ret is
- * untouched then. *is_heavy is for mem_gate_leave() when the files are not needed any more, also on
+ * untouched then. *memory is for mem_gate_leave() when the files are not needed any more, also on
  * failure. */
 int fragment_collect_files(struct engine *e, const struct caller *who, const char *session,
-			   struct store_file_list *ret, unsigned *ret_skipped, bool *is_heavy,
-			   struct err *err);
+			   struct store_file_list *ret, unsigned *ret_skipped,
+			   struct gate_ticket *memory, struct err *err);
 
 #endif

@@ -15,20 +15,7 @@ int project_access(struct engine *e, const struct caller *who, const char *user,
 		   const char *project, enum project_need need, struct store_project *ret,
 		   struct err *err);
 
-/* ---- order --------------------------------------------------------------------------------- */
-
-/* What changes where a user is happens one after the other, in the order in which it was asked:
- * the last one wins. A turn (name_lock) does not keep an order. */
-struct user_queue_ticket {
-	struct user_queue_ticket *next;
-	struct engine *engine;
-	char tenant[STORE_NAME], user[STORE_USER];
-};
-
-/* Before this many bytes of files come into memory; waits while there are enough of others. Nobody
- * joins a line in there, and what a guest could hold up has a deadline. *is_in says whether it
- * counts: begin with false. */
-enum { MEM_GATE_BYTES = 1 << 20 };
+enum { MEM_GATE_BYTES = 1 << 20 }; /* smaller ones need no place in the memory gate */
 
 /* ---- files of a fragment ------------------------------------------------------------------- */
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Projects, and who may do what with them. */
+#include "admit/user_queue.h"
 #include "project/project.h"
 
 #include <errno.h>

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/test_hook.h"
+#include "admit/user_queue.h"
 #include "project/internal.h"
 #include "engine/start_progress.h"
 #include "project/fragment.h"
@@ -21,7 +22,8 @@ struct move { /* one switch under way; its user's line is ours */
 	const struct caller *who;
 	const struct switch_opts *want;
 	struct store_binding copy; /* key of the working copy */
-	bool has_fragment, loaded, heavy;
+	bool has_fragment, loaded;
+	struct gate_ticket memory; /* of the memory gate */
 	struct store_fragment fragment;
 	struct store_file_list files;
 	struct switch_result out;
@@ -59,7 +61,7 @@ static int load_fragment(struct move *m, struct err *err)
 {
 	if (m->loaded || !m->has_fragment)
 		return 0;
-	mem_gate_enter(&m->heavy, (uint64_t)m->fragment.bytes);
+	mem_gate_enter(m->e, &m->memory, (uint64_t)m->fragment.bytes);
 	if (!*m->fragment.snapshot &&
 	    (fragment_load(m->e, m->who, m->fragment.id, &m->files, err) < 0 ||
 	     fragment_check_files(&m->files, err) < 0))
@@ -182,7 +184,7 @@ static int make(struct move *m, struct err *err)
 	tell_files(m, 0);
 	if (fragment_restore_files(m->e, m->who, m->out.session, &m->files, &watch, err) < 0)
 		return -1;
-	mem_gate_leave(&m->heavy);
+	mem_gate_leave(&m->memory);
 	m->out.restored_files = (unsigned)m->files.count;
 	m->out.has_restored_files = m->files.count > 0 || want.snapshot;
 	hook_crash("switch:restored");
@@ -259,7 +261,7 @@ int switch_user(struct engine *e, const struct caller *who, const struct switch_
 		(void)switch_finish_pending(e, who, want->user, &later); /* what was made goes */
 	}
 	user_queue_leave(&place);
-	mem_gate_leave(&m.heavy);
+	mem_gate_leave(&m.memory);
 	(void)files;
 	if (r < 0)
 		return -1;

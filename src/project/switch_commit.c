@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "base/test_hook.h"
+#include "admit/user_queue.h"
 #include "project/internal.h"
 #include "project/switch_commit.h"
 #include "project/users.h"

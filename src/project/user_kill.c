@@ -7,6 +7,7 @@
 
 #include "base/test_hook.h"
 #include "base/vec.h"
+#include "admit/user_queue.h"
 #include "project/internal.h"
 #include "project/switch_commit.h"
 #include "project/users.h"

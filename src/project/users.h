@@ -11,12 +11,5 @@ int user_load(struct store *st, const char *tenant, const char *user, int64_t no
 int user_ensure(struct engine *e, const struct caller *who, const char *user, struct err *err);
 /* Where the user is from now on; both "" for nowhere. One that nobody knows is left unknown. */
 int user_leave(struct engine *e, const struct caller *who, const char *user, struct err *err);
-void user_queue_join(struct user_queue_ticket *p, struct engine *e, const struct caller *who,
-		     const char *user);
-/* The same for a call from outside: ERR_UNAVAILABLE if too many of this user wait. */
-int user_queue_enter(struct user_queue_ticket *p, struct engine *e, const struct caller *who,
-		     const char *user, struct err *err);
-void user_queue_leave(struct user_queue_ticket *p);
-DEFINE_AUTO(struct user_queue_ticket *, user_queue_leave);
 
 #endif

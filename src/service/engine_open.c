@@ -21,6 +21,8 @@
 #define TEMPLATE_BYTES (16ull << 30)
 #define DAY INT64_C(86400000)
 #define WEEK INT64_C(604800000)
+enum { MEMORY_GATE_MAX = 8 }; /* fragments in memory at once */
+
 #define LIFETIME_MAX_MS INT64_C(18000000) /* 5 h */
 
 static int64_t given(int64_t value, int64_t otherwise)
@@ -77,7 +79,8 @@ static struct engine *engine_alloc(const struct engine_opts *opts)
 	pthread_mutex_init(&e->workers.mutex, NULL);
 	pthread_mutex_init(&e->store_mutex, NULL);
 	pthread_mutex_init(&e->keeper.mutex, NULL);
-	cond_new(&e->single_flights.finished);
+	gate_init(&e->name_locks, &(struct gate_limits){ .per_key = 1 });
+	gate_init(&e->memory_gate, &(struct gate_limits){ .total = MEMORY_GATE_MAX });
 	cond_new(&e->capacity.changed);
 	cond_new(&e->timers.wake);
 	cond_new(&e->workers.added);
@@ -185,5 +188,7 @@ void engine_close(struct engine *e)
 	if (e->output_dir >= 0)
 		close(e->output_dir);
 	progress_fini(e);
+	gate_fini(&e->memory_gate);
+	gate_fini(&e->name_locks);
 	free(e);
 }

@@ -11,7 +11,7 @@
 #include "engine/internal.h"
 #include "session/session_opts.h"
 #include "admit/quota.h"
-#include "engine/single_flight.h"
+#include "session/single_flight.h"
 #include "session/capacity.h"
 #include "session/change.h"
 #include "session/hibernate.h"
@@ -312,21 +312,18 @@ static int promise(struct enter *x, struct err *err)
 
 static int enter_one(struct enter *x, struct err *err)
 {
-	char turn[STORE_NAME + STORE_USER + 8];
+	struct name_lock lock = { 0 };
 	bool per_user = x->want->max_active_per_user && x->want->user;
 	int r;
 
 	if (promise(x, err) < 0)
 		return -1;
-	if (per_user) { /* two sessions of one user may want each other's place */
-		user_slot_lock_name(x->who, x->want->user, turn, sizeof(turn));
-		name_lock(x->e, turn);
-	}
+	if (per_user) /* two sessions of one user may replace each other */
+		user_slot_lock(x->e, &lock, x->who, x->want->user);
 	r = per_user ? user_slot_free_one(x->e, x->who, x->want, x->id, err) : 0;
 	if (r == 0)
 		r = lead(x, err);
-	if (per_user)
-		name_unlock(x->e, turn);
+	name_unlock(&lock);
 	return r;
 }
 
@@ -373,6 +370,7 @@ int session_enter(struct engine *e, const struct caller *who, const struct sessi
 	struct enter x = { .e = e, .who = who, .want = want };
 	bool shared = want->nkeys && !want->pin && !want->must_be_new && !want->idempotency_key &&
 		      !want->no_start && !want->snapshot;
+	struct single_flight *flight = NULL;
 	auto_free char *name = NULL;
 	int r;
 
@@ -380,14 +378,14 @@ int session_enter(struct engine *e, const struct caller *who, const struct sessi
 		return -1;
 	if (shared && !(name = flight_name(who, want)))
 		return err_sys(err, ENOMEM, "session");
-	if (shared && !single_flight_join(e, name, ret, &r, err)) {
+	if (shared && !single_flight_join(e, name, &flight, ret, &r, err)) {
 		if (r == 0)
 			e->metrics.entered[ret->outcome]++;
 		return r;
 	}
 	r = enter_ruled(&x, err);
 	if (shared)
-		single_flight_finish(e, name, r, &x.out, err);
+		single_flight_finish(e, flight, r, &x.out, err);
 	if (r < 0) {
 		session_enter_result_fini(&x.out);
 		return -1;

@@ -12,7 +12,7 @@
 #include "engine/internal.h"
 #include "admit/quota.h"
 #include "engine/keeper_conn.h"
-#include "engine/single_flight.h"
+#include "engine/name_lock.h"
 #include "engine/start_progress.h"
 #include "layers/layers.h"
 #include "machine/machine.h"
@@ -166,24 +166,24 @@ static void set_sandbox(struct store_session *s, void *arg)
 	snprintf(s->sandbox, sizeof(s->sandbox), "%s", (const char *)arg);
 }
 
-/* Counting and being counted are one step: two of a user never both take the last place. */
-static void quota_turn(const struct store_session *s, char ret[STORE_NAME + 8])
+/* Checking a quota and counting towards it are one step: two sessions never take the same rest. */
+static void quota_lock(struct engine *e, struct name_lock *l, const struct store_session *s)
 {
-	snprintf(ret, STORE_NAME + 8, "quota:%s", s->tenant);
+	name_lock(e, l, "quota", s->tenant, "");
 }
 
 int resume_new_session(struct engine *e, struct store_session *s, const struct store_event *ev,
 		       const struct session_cause_opts *why, bool asleep, struct session **ret,
 		       struct err *err)
 {
-	char turn[STORE_NAME + 8], sandbox[STORE_ID];
+	char sandbox[STORE_ID];
+	struct name_lock lock;
 	struct session *n = NULL;
 	int r;
 
 	if (id_generate("sbx_", sandbox, err) < 0)
 		return -1;
-	quota_turn(s, turn);
-	name_lock(e, turn);
+	quota_lock(e, &lock, s);
 	r = quota_check(e, s, true, asleep, err);
 	if (r == 0)
 		r = session_create(e, s, ev, !asleep && !*s->layer, &n, err);
@@ -191,7 +191,7 @@ int resume_new_session(struct engine *e, struct store_session *s, const struct s
 		r = session_transition(n, SESSION_START, why, set_sandbox, sandbox, err);
 	if (n) /* without files there is nothing that the record of its start could save */
 		n->relaxed = false;
-	name_unlock(e, turn);
+	name_unlock(&lock);
 	if (r < 0) {
 		session_unlock(n);
 		return -1;
@@ -203,17 +203,17 @@ int resume_new_session(struct engine *e, struct store_session *s, const struct s
 
 static int note(struct session *n, const struct session_cause_opts *why, struct err *err)
 {
-	char turn[STORE_NAME + 8], sandbox[STORE_ID];
+	char sandbox[STORE_ID];
+	struct name_lock lock;
 	int r;
 
 	if (id_generate("sbx_", sandbox, err) < 0)
 		return -1;
-	quota_turn(&n->rec, turn);
-	name_lock(n->engine, turn);
+	quota_lock(n->engine, &lock, &n->rec);
 	r = quota_check(n->engine, &n->rec, false, false, err);
 	if (r == 0)
 		r = session_transition(n, SESSION_START, why, set_sandbox, sandbox, err);
-	name_unlock(n->engine, turn);
+	name_unlock(&lock);
 	return r;
 }
 

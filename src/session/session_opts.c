@@ -275,9 +275,10 @@ static bool leads_to(const struct session_opts *w, const char *id, const struct 
 	return false;
 }
 
-void user_slot_lock_name(const struct caller *who, const char *user, char *ret, size_t size)
+void user_slot_lock(struct engine *e, struct name_lock *l, const struct caller *who,
+		    const char *user)
 {
-	snprintf(ret, size, "user:%s/%s", who->tenant, user);
+	name_lock(e, l, "user_slot", who->tenant, user);
 }
 
 /* The others keep their files; only their place is taken. */

@@ -17,7 +17,7 @@
 #include "sandbox/sandbox.h"
 #include "engine/internal.h"
 #include "engine/scratch.h"
-#include "engine/single_flight.h"
+#include "engine/name_lock.h"
 #include "layers/layers.h"
 #include "session/capacity.h"
 #include "session/session_spec.h"
@@ -257,43 +257,28 @@ static int capture(struct engine *e, const char *name, const struct template *t,
 	return r;
 }
 
-static void turn_of(const char *name, char ret[STORE_KEY])
+void environment_lock(struct engine *e, struct name_lock *l, const char *template)
 {
-	snprintf(ret, STORE_KEY, "environment:%.*s", STORE_ID - 1, name);
-}
-
-void environment_hold(struct engine *e, const char *template)
-{
-	char turn[STORE_KEY];
-
-	turn_of(template, turn);
-	name_lock(e, turn);
-}
-
-void environment_release(struct engine *e, const char *template)
-{
-	char turn[STORE_KEY];
-
-	turn_of(template, turn);
-	name_unlock(e, turn);
+	name_lock(e, l, "environment", NULL, template);
 }
 
 int environment_capture(struct engine *e, const char *template, struct environment *ret,
 			struct err *err)
 {
 	auto_fini(template_fini) struct template t;
+	struct name_lock lock;
 	int r;
 
 	template_init(&t);
 	if (capacity_acquire(e, ROOM_MS, err) < 0)
 		return -1;
-	environment_hold(e, template);
+	environment_lock(e, &lock, template);
 	r = load(e, template, &t, err);
 	if (r == 0)
 		r = capture(e, template, &t, err);
 	if (r == 0)
 		r = get(e, template, &t, ret, err);
-	environment_release(e, template);
+	name_unlock(&lock);
 	capacity_release(e);
 	return r;
 }
@@ -307,10 +292,11 @@ static void look(struct engine *e, void *arg)
 {
 	auto_free char *name = arg;
 	struct environment v = { 0 };
+	struct name_lock lock;
 	struct template t;
 	struct err ignored;
 
-	environment_hold(e, name);
+	environment_lock(e, &lock, name);
 	if (load(e, name, &t, &ignored) == 0) {
 		bool known = get(e, name, &t, &v, &ignored) == 0 && v.current;
 
@@ -319,7 +305,7 @@ static void look(struct engine *e, void *arg)
 			(void)capture(e, name, &t, &ignored);
 	}
 	template_fini(&t);
-	environment_release(e, name);
+	name_unlock(&lock);
 	pthread_mutex_lock(&e->mutex);
 	e->environments.capturing = false;
 	pthread_mutex_unlock(&e->mutex);

@@ -5,6 +5,7 @@
 #ifndef LODGE_TEMPLATE_ENVIRONMENT_H
 #define LODGE_TEMPLATE_ENVIRONMENT_H
 
+#include "engine/name_lock.h"
 #include "engine/engine.h"
 #include "engine/environment_request.h"
 
@@ -26,8 +27,7 @@ int environment_capture(struct engine *e, const char *template, struct environme
 
 void environment_sweep(struct engine *e);
 /* Between the two nobody looks, so that no sandbox is in the way of who removes the template. */
-void environment_hold(struct engine *e, const char *template);
-void environment_release(struct engine *e, const char *template);
+void environment_lock(struct engine *e, struct name_lock *l, const char *template);
 void environment_drop(struct engine *e, const char *template); /* the template is gone */
 
 /* ---- what the sandbox said -------------------------------------------------------------------

@@ -17,7 +17,7 @@
 #include "template/templates_internal.h"
 #include "engine/keeper_conn.h"
 #include "engine/scratch.h"
-#include "engine/single_flight.h"
+#include "engine/name_lock.h"
 #include "session/capacity.h"
 
 enum { ROOM_MS = 60000, ENTRIES_MAX = 4 << 20 };
@@ -210,14 +210,15 @@ static int seal(struct template_build *b, struct err *err)
 int template_build_commit(struct template_build *b, const char *actor, struct err *err)
 {
 	char text[STORE_TEXT];
+	struct name_lock lock;
 	struct err ignored;
 	int r;
 
-	name_lock(b->engine, TEMPLATES_LOCK_NAME);
+	name_lock(b->engine, &lock, TEMPLATES_LOCK, NULL, "");
 	r = template_check_new(b->engine, b->name, err);
 	if (r == 0)
 		r = seal(b, err);
-	name_unlock(b->engine, TEMPLATES_LOCK_NAME);
+	name_unlock(&lock);
 	snprintf(text, sizeof(text), "template %s was made of an archive", b->name);
 	if (r == 0)
 		(void)audit_write(b->engine, "", "template", actor, text, &ignored);

@@ -16,7 +16,7 @@
 #include "admit/policy_rules.h"
 #include "template/templates_internal.h"
 #include "engine/keeper_conn.h"
-#include "engine/single_flight.h"
+#include "engine/name_lock.h"
 
 #define HOLDER "template:"
 
@@ -249,11 +249,12 @@ static int promote(struct engine *e, const struct caller *who, const char *name,
 int template_promote(struct engine *e, const struct caller *who, const char *name,
 		     const char *snapshot, const struct template *over, struct err *err)
 {
+	struct name_lock lock;
 	int r;
 
-	name_lock(e, TEMPLATES_LOCK_NAME);
+	name_lock(e, &lock, TEMPLATES_LOCK, NULL, "");
 	r = promote(e, who, name, snapshot, over, err);
-	name_unlock(e, TEMPLATES_LOCK_NAME);
+	name_unlock(&lock);
 	if (r == 0)
 		tell(e, who->actor, name, "made of a snapshot");
 	return r;
@@ -277,13 +278,14 @@ static int change(struct engine *e, const struct caller *who, const char *name,
 int template_change(struct engine *e, const struct caller *who, const char *name,
 		    template_edit_fn *edit, void *arg, struct err *err)
 {
+	struct name_lock lock;
 	int r;
 
 	if (check_own(name, err) < 0)
 		return -1;
-	name_lock(e, TEMPLATES_LOCK_NAME);
+	name_lock(e, &lock, TEMPLATES_LOCK, NULL, "");
 	r = change(e, who, name, edit, arg, err);
-	name_unlock(e, TEMPLATES_LOCK_NAME);
+	name_unlock(&lock);
 	if (r == 0) {
 		environment_request_add(e, name, true);
 		tell(e, who->actor, name, "changed");
@@ -346,17 +348,18 @@ static int drop(struct engine *e, const char *name, struct err *err)
 
 int template_delete(struct engine *e, const char *actor, const char *name, struct err *err)
 {
+	struct name_lock environment, lock;
 	int r;
 
 	if (check_own(name, err) < 0)
 		return -1;
-	environment_hold(e, name);
-	name_lock(e, TEMPLATES_LOCK_NAME);
+	environment_lock(e, &environment, name);
+	name_lock(e, &lock, TEMPLATES_LOCK, NULL, "");
 	r = drop(e, name, err);
-	name_unlock(e, TEMPLATES_LOCK_NAME);
+	name_unlock(&lock);
 	if (r == 0)
 		environment_drop(e, name);
-	environment_release(e, name);
+	name_unlock(&environment);
 	if (r == 0)
 		tell(e, actor, name, "removed");
 	return r;
