@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "engine/internal.h"
-#include "engine/single_flight.h"
+#include "engine/name_lock.h"
 
 static int append(struct store *st, int64_t now, const char *tenant, const char *kind,
 		  const char *actor, const char *text, struct err *err)
@@ -136,17 +136,17 @@ int api_key_has_admin(struct engine *e, const char *but, bool *ret, struct err *
 /* One at a time: two must not each be the other's reason. */
 int api_key_retire(struct engine *e, const char *actor, const struct store_key *k, struct err *err)
 {
-	static const char turn[] = "keys";
+	struct name_lock lock;
 	bool other = strcmp(k->scopes, "admin") != 0;
 	int r = 0;
 
-	name_lock(e, turn);
+	name_lock(e, &lock, "keys", NULL, "");
 	if (!other)
 		r = api_key_has_admin(e, k->id, &other, err);
 	if (r == 0)
 		r = other ? api_key_remove(e, actor, k, err)
 			  : err_set(err, ERR_CONFLICT, "it is the last key of scope \"admin\"");
-	name_unlock(e, turn);
+	name_unlock(&lock);
 	return r;
 }
 

@@ -9,7 +9,7 @@
 #include "admit/api_key.h"
 #include "admit/policy_rules.h"
 #include "engine/name_check.h"
-#include "engine/single_flight.h"
+#include "engine/name_lock.h"
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
@@ -125,13 +125,14 @@ int policy_change(struct engine *e, const char *actor, const char *tenant, const
 		  policy_edit_fn *edit, void *arg, struct store_policy *ret, struct err *err)
 {
 	struct store_policy p = { 0 };
+	struct name_lock lock;
 	int r;
 
-	name_lock(e, TEMPLATES_LOCK_NAME);
+	name_lock(e, &lock, TEMPLATES_LOCK, NULL, "");
 	r = policy_get(e, tenant, name, &p, err);
 	if (r == 0)
 		r = change(e, actor, &p, edit, arg, err);
-	name_unlock(e, TEMPLATES_LOCK_NAME);
+	name_unlock(&lock);
 	if (r < 0)
 		store_policy_fini(&p);
 	else
@@ -174,10 +175,11 @@ int policy_remove(struct engine *e, const char *actor, const char *tenant, const
 		  struct err *err)
 {
 	auto_fini(store_policy_fini) struct store_policy p = { 0 };
+	struct name_lock lock;
 	char text[STORE_TEXT];
 	int r = -1;
 
-	name_lock(e, TEMPLATES_LOCK_NAME);
+	name_lock(e, &lock, TEMPLATES_LOCK, NULL, "");
 	snprintf(text, sizeof(text), "policy %.64s was removed", name);
 	if (policy_get(e, tenant, name, &p, err) == 0 && refuse_if_named(e, name, err) == 0) {
 		WITH_STORE(e, st)
@@ -185,6 +187,6 @@ int policy_remove(struct engine *e, const char *actor, const char *tenant, const
 		if (r == 0)
 			(void)audit_write(e, tenant, "policy", actor, text, &(struct err){ 0 });
 	}
-	name_unlock(e, TEMPLATES_LOCK_NAME);
+	name_unlock(&lock);
 	return r;
 }

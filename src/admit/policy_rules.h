@@ -8,7 +8,7 @@
 
 struct policy_rules {
 	struct store_policy policy; /* name "": none, and nothing else is said */
-	struct template most; /* its limits */
+	struct template limits; /* of the policy */
 };
 
 #define POLICY_DEFAULT_NAME "default"
@@ -23,7 +23,7 @@ int policy_rules_check(const struct policy_rules *r, const struct template *aske
 /* The time, or the policy's where there is none or it is shorter. 0: nothing said. */
 int64_t policy_rules_clamp_ms(int64_t wanted, int64_t most);
 
-/* One at a time changes what templates and policies there are. */
-#define TEMPLATES_LOCK_NAME "templates"
+/* Kind of the name_lock() that every change of templates and policies holds. */
+#define TEMPLATES_LOCK "templates"
 
 #endif

@@ -96,27 +96,27 @@ static void *work(void *arg)
 {
 	struct engine *e = arg;
 
-	pthread_mutex_lock(&e->work_mutex);
+	pthread_mutex_lock(&e->workers.mutex);
 	for (;;) {
-		struct job *j = e->jobs;
+		struct job *j = e->workers.jobs;
 
-		if (!j && e->work_ends)
+		if (!j && e->workers.stopping)
 			break;
 		if (!j) {
-			pthread_cond_wait(&e->work, &e->work_mutex);
+			pthread_cond_wait(&e->workers.added, &e->workers.mutex);
 			continue;
 		}
-		e->jobs = j->next;
-		if (!e->jobs)
-			e->jobs_tail = &e->jobs;
-		pthread_mutex_unlock(&e->work_mutex);
+		e->workers.jobs = j->next;
+		if (!e->workers.jobs)
+			e->workers.jobs_tail = &e->workers.jobs;
+		pthread_mutex_unlock(&e->workers.mutex);
 		j->fn(e, j->arg);
 		free(j);
-		pthread_mutex_lock(&e->work_mutex);
-		if (--e->njobs == 0)
-			pthread_cond_broadcast(&e->worked);
+		pthread_mutex_lock(&e->workers.mutex);
+		if (--e->workers.njobs == 0)
+			pthread_cond_broadcast(&e->workers.done);
 	}
-	pthread_mutex_unlock(&e->work_mutex);
+	pthread_mutex_unlock(&e->workers.mutex);
 	return NULL;
 }
 
@@ -126,9 +126,9 @@ int engine_post(struct engine *e, void (*fn)(struct engine *e, void *arg), void 
 	struct job *j;
 	bool alone;
 
-	pthread_mutex_lock(&e->work_mutex);
-	alone = e->nworkers == 0 || e->work_ends;
-	pthread_mutex_unlock(&e->work_mutex);
+	pthread_mutex_lock(&e->workers.mutex);
+	alone = e->workers.nthreads == 0 || e->workers.stopping;
+	pthread_mutex_unlock(&e->workers.mutex);
 	if (alone) {
 		fn(e, arg);
 		return 0;
@@ -137,43 +137,43 @@ int engine_post(struct engine *e, void (*fn)(struct engine *e, void *arg), void 
 	if (!j)
 		return err_sys(err, ENOMEM, "work");
 	*j = (struct job){ .fn = fn, .arg = arg };
-	pthread_mutex_lock(&e->work_mutex);
-	*e->jobs_tail = j;
-	e->jobs_tail = &j->next;
-	e->njobs++;
-	pthread_cond_signal(&e->work);
-	pthread_mutex_unlock(&e->work_mutex);
+	pthread_mutex_lock(&e->workers.mutex);
+	*e->workers.jobs_tail = j;
+	e->workers.jobs_tail = &j->next;
+	e->workers.njobs++;
+	pthread_cond_signal(&e->workers.added);
+	pthread_mutex_unlock(&e->workers.mutex);
 	return 0;
 }
 
 int worker_pool_start(struct engine *e, struct err *err)
 {
-	for (size_t i = 0; i < ARRAY_LEN(e->workers); i++) {
-		int r = pthread_create(&e->workers[i], NULL, work, e);
+	for (size_t i = 0; i < ARRAY_LEN(e->workers.threads); i++) {
+		int r = pthread_create(&e->workers.threads[i], NULL, work, e);
 
 		if (r)
 			return err_sys(err, r, "worker thread");
-		pthread_mutex_lock(&e->work_mutex);
-		e->nworkers++;
-		pthread_mutex_unlock(&e->work_mutex);
+		pthread_mutex_lock(&e->workers.mutex);
+		e->workers.nthreads++;
+		pthread_mutex_unlock(&e->workers.mutex);
 	}
 	return 0;
 }
 
 void worker_pool_stop(struct engine *e)
 {
-	pthread_mutex_lock(&e->work_mutex);
-	e->work_ends = true;
-	pthread_cond_broadcast(&e->work);
-	pthread_mutex_unlock(&e->work_mutex);
-	for (unsigned i = 0; i < e->nworkers; i++)
-		pthread_join(e->workers[i], NULL);
+	pthread_mutex_lock(&e->workers.mutex);
+	e->workers.stopping = true;
+	pthread_cond_broadcast(&e->workers.added);
+	pthread_mutex_unlock(&e->workers.mutex);
+	for (unsigned i = 0; i < e->workers.nthreads; i++)
+		pthread_join(e->workers.threads[i], NULL);
 }
 
 void engine_wake_timers(struct engine *e)
 {
 	pthread_mutex_lock(&e->mutex);
-	e->poked = true;
-	pthread_cond_signal(&e->tick);
+	e->timers.wake_requested = true;
+	pthread_cond_signal(&e->timers.wake);
 	pthread_mutex_unlock(&e->mutex);
 }

@@ -33,8 +33,8 @@ struct sandbox;
 /* 0 or NULL where a field says nothing: the default. */
 struct engine_opts {
 	const char *home; /* absolute; where everything is kept */
-	const char *keeper; /* the program; NULL: the one that belongs to us */
-	const char *packer; /* lodge-zstd, likewise */
+	const char *keeper_program; /* NULL: the installed lodge-keeper */
+	const char *zstd_program; /* NULL: the installed lodge-zstd */
 	keeper_start_fn *start_keeper; /* for a process that may not start it itself; else NULL */
 	void *start_arg;
 	const char *socket; /* where this engine can be reached: what a second opener is told */
@@ -126,7 +126,7 @@ struct session_opts {
 	const char *user; /* its owner */
 	const char *template; /* NULL: "host"; only for a new one */
 	const struct template
-		*over; /* what differs from the template; only for a new one; may be NULL */
+		*overrides; /* over the template; only for a new session; may be NULL */
 	const char *snapshot; /* a new one starts from this snapshot's files */
 	const char *policy; /* NULL: the template's, else the tenant's "default", if there is one;
 			       only for a new one */
@@ -138,11 +138,11 @@ struct session_opts {
 	const char *metadata; /* a JSON object; NULL: none; only for a new one */
 	bool must_be_new; /* ERR_CONFLICT if a key leads somewhere */
 	const char *pin; /* this session or sandbox id, or ERR_CONFLICT */
-	const char *once; /* idempotency key: the same key leads to the same session */
+	const char *idempotency_key; /* the same key leads to the same session */
 	unsigned max_active_per_user; /* 0: any number */
 	enum session_exceed_action on_exceed;
 	int64_t wait_ms; /* for room, in the queue; 0: not at all */
-	bool asleep; /* a new one is made without a sandbox; one that is there is left as it is */
+	bool no_start; /* create a new session without a sandbox; leave an existing one as it is */
 };
 
 struct session_enter_result {
@@ -198,7 +198,7 @@ enum session_probe_status {
 	SESSION_PROBE_NO_SANDBOX,
 };
 struct session_probe_result {
-	enum session_probe_status answer;
+	enum session_probe_status status;
 	struct store_cause cause;
 	int64_t expires_at, retry_after_ms;
 };

@@ -8,7 +8,7 @@
 
 const struct engine_metrics *engine_metrics(const struct engine *e)
 {
-	return &e->numbers;
+	return &e->metrics;
 }
 
 /* With the least that must be there at 0 the keeper only tells: it makes none because of this. */
@@ -20,14 +20,14 @@ void engine_pool_state(struct engine *e, struct keeper_pool_state *ret)
 	int r = -1;
 
 	same.min = 0;
-	if (e->opts.pool && pthread_mutex_trylock(&e->keeper_mutex) == 0) {
-		if (e->keeper && !keeper_client_is_dead(e->keeper))
-			r = keeper_client_pool(e->keeper, same, &now, &ignored);
-		pthread_mutex_unlock(&e->keeper_mutex);
+	if (e->opts.pool && pthread_mutex_trylock(&e->keeper.mutex) == 0) {
+		if (e->keeper.client && !keeper_client_is_dead(e->keeper.client))
+			r = keeper_client_pool(e->keeper.client, same, &now, &ignored);
+		pthread_mutex_unlock(&e->keeper.mutex);
 	}
 	pthread_mutex_lock(&e->mutex);
 	if (r == 0)
-		e->pool = now;
-	*ret = e->pool;
+		e->keeper.pool = now;
+	*ret = e->keeper.pool;
 	pthread_mutex_unlock(&e->mutex);
 }

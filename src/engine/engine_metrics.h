@@ -8,7 +8,7 @@
 
 struct engine_metrics {
 	atomic_ullong entered[SESSION_REPLACED + 1]; /* by enum session_outcome */
-	struct histogram made[SESSION_SOURCE_FORK + 1]; /* sandboxes, by enum session_source */
+	struct histogram started[SESSION_SOURCE_FORK + 1]; /* sandboxes, by enum session_source */
 	struct histogram probe; /* those that were asked, whatever came of it */
 };
 const struct engine_metrics *engine_metrics(const struct engine *e);

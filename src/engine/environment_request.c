@@ -14,13 +14,13 @@ void environment_request_add(struct engine *e, const char *template, bool change
 	if (!e->opts.environments)
 		return;
 	pthread_mutex_lock(&e->mutex);
-	for (size_t i = 0; i < ARRAY_LEN(e->environment_requests) && !w; i++)
-		if (strcmp(e->environment_requests[i].template, template) == 0)
-			w = &e->environment_requests[i];
+	for (size_t i = 0; i < ARRAY_LEN(e->environments.items) && !w; i++)
+		if (strcmp(e->environments.items[i].template, template) == 0)
+			w = &e->environments.items[i];
 	if (!w || changed) {
 		if (!w)
-			w = &e->environment_requests[e->nenvironment_requests++ %
-						     ARRAY_LEN(e->environment_requests)];
+			w = &e->environments.items[e->environments.nadded++ %
+						   ARRAY_LEN(e->environments.items)];
 		snprintf(w->template, sizeof(w->template), "%s", template);
 		w->due = true;
 	}

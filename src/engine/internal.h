@@ -2,13 +2,13 @@
 /* The engine from inside, for the files of this directory only.
  *
  * Locks, in the order in which they may be taken; none is held while waiting for a turn:
- *   live.names         what is in a file and what becomes of it; over a few calls to lodge-init
- *   a session's turn   (session_lock) one operation at a time changes a session; held over slow
- * work engine.mutex       the table of entries and what is published in them; held for moments
- *   live.mutex         one sandbox's connection and commands; held for moments
+ *   machine.files_mutex         what is in a file and what becomes of it; over a few calls to
+ * lodge-init a session's turn   (session_lock) one operation at a time changes a session; held over
+ * slow work engine.mutex       the table of entries and what is published in them; held for moments
+ *   machine.mutex         one sandbox's connection and commands; held for moments
  *   engine.store_mutex    the store: its calls never overlap
- *   engine.keeper_mutex  the keeper's connection
- *   engine.work_mutex  the workers' queue
+ *   engine.keeper.mutex  the keeper's connection
+ *   engine.workers.mutex  the workers' queue
  * Who has a session's turn takes another's only by session_trylock(), or when the caller's own code
  * says why it cannot deadlock. */
 #ifndef LODGE_ENGINE_INTERNAL_H
@@ -18,6 +18,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include "base/gate.h"
 #include "sandbox/guest_exec.h"
 #include "sandbox/home_dir.h"
 #include "engine/engine.h"
@@ -43,25 +44,25 @@ struct session {
 	struct engine *engine;
 	char id[STORE_ID];
 	unsigned refs; /* engine.mutex */
-	bool busy; /* somebody has the turn; engine.mutex */
-	pthread_cond_t turn;
+	bool locked; /* session_lock(); engine.mutex */
+	pthread_cond_t unlocked;
 	bool loaded;
 	/* What the store has, plus activity that is not written yet. Read by whoever has the turn,
 	 * or under engine.mutex; changed only by both together. */
 	struct store_session rec;
 	bool dirty; /* rec is ahead of the store in its timers */
 	bool relaxed; /* its writes need not be synced yet: another one follows that is; likewise */
-	bool doubtful; /* a write failed that may be in the store after all; whoever has the turn */
-	int64_t written_due; /* due_at in the store while it is dirty */
-	bool room; /* it counts among the engine's active ones */
+	bool stale; /* a write failed that may be in the store after all; with the session's lock */
+	int64_t stored_due_at; /* due_at in the store while it is dirty */
+	bool has_capacity; /* it counts among the engine's active ones */
 	/* Whether the files of rec.layer became those of the live sandbox, or lie below them. */
-	enum { LAYER_UNKNOWN, LAYER_TAKEN, LAYER_BELOW } taken;
-	struct machine *live; /* the sandbox, connected; NULL: none. Changed like rec */
-	unsigned failures; /* probes in a row without an answer; whoever has the turn */
+	enum { LAYER_UNKNOWN, LAYER_TAKEN, LAYER_BELOW } layer_use;
+	struct machine *machine; /* the connected sandbox; NULL: none. Changed like rec */
+	unsigned probe_failures; /* probes in a row without an answer; with the session's lock */
 	uint64_t cpu_us; /* of the sandbox when it was last due */
-	int64_t cpu_at; /* when that was; 0: never */
-	int64_t failed_at; /* clock_mono_ms() of the last of the failures */
-	int64_t again_at; /* the sweep failed with it and waits until then */
+	int64_t cpu_sampled_at; /* when that was; 0: never */
+	int64_t probe_failed_at; /* clock_mono_ms() of the last failed probe */
+	int64_t retry_at; /* a timer failed for this session and runs again at this time */
 };
 
 /* Without waiting: 1, or 0 if somebody has the turn or there is no record. */
@@ -83,23 +84,23 @@ typedef void session_each_fn(struct session *n, void *arg);
 
 struct machine {
 	struct engine *engine;
-	unsigned refs; /* live.mutex */
+	unsigned refs; /* machine.mutex */
 	pthread_mutex_t mutex;
-	pthread_mutex_t names; /* of side_conn_lock() */
-	pthread_cond_t changed; /* a command ended, a loan came back */
+	pthread_mutex_t files_mutex; /* of side_conn_lock() */
+	pthread_cond_t changed; /* an exec ended, a side connection was returned */
 	char session[STORE_ID], tenant[STORE_NAME], sandbox[STORE_ID];
 	int64_t incarnation;
-	struct sandbox *main; /* for commands; the pump dispatches it */
+	struct sandbox *conn; /* for execs; the pump dispatches it */
 	bool gone; /* the connection ended: the sandbox is dead, or about to be */
-	bool armed; /* a shell was asked to wait for the usual command */
+	bool shell_ready; /* lodge-init was asked to keep a shell ready for the next exec */
 	short events; /* what the pump polls for */
-	struct exec_handle *runs; /* commands that have not ended */
-	unsigned nexecs, nside_conns, nstreams; /* what keeps it from being idle, */
-	unsigned nreadonly_conns; /* but for these of the loans */
-	struct sandbox *spare[SIDE_CONNS_MAX]; /* side connections nobody has */
-	unsigned nspare, nside;
-	struct template spec; /* template and session's own, merged */
-	uint64_t saved; /* bytes of output since they were last counted */
+	struct exec_handle *execs; /* that have not ended */
+	unsigned nexecs, nside_conns, nstreams; /* in use: with any of them it is not idle, */
+	unsigned nreadonly_conns; /* except for these of the side connections */
+	struct sandbox *idle_conns[SIDE_CONNS_MAX]; /* side connections kept for the next use */
+	unsigned nidle_conns, nopen_conns; /* of side connections: kept; kept or in use */
+	struct template spec; /* the template merged with the session's options */
+	uint64_t uncounted_bytes; /* of output saved since the files were last counted */
 	struct machine *next_removed; /* engine.mutex */
 };
 
@@ -108,76 +109,122 @@ struct machine {
 
 struct single_flight;
 struct job;
-struct waiter;
+struct capacity_waiter;
+struct layer_reservation;
+struct layer_task;
+struct start_progress;
 
-struct environment_request {
-	char template[STORE_ID]; /* empty: this place is free */
-	bool due; /* nobody looked since */
+/* Each file keeps its state of the engine in one struct. Without another note the fields belong to
+ * engine.mutex. */
+
+struct capacity {
+	unsigned active; /* sandboxes that run or are being started */
+	unsigned nwaiting; /* callers in the queue */
+	struct capacity_waiter *queue; /* first in, first out */
+	unsigned evicting; /* callers that hibernate a session at the moment */
+	pthread_cond_t changed;
+};
+
+struct keeper_conn {
+	pthread_mutex_t mutex; /* of the client */
+	struct keeper_client *client; /* NULL: not started */
+	atomic_bool start_failed; /* the last start of the keeper failed: */
+	struct err start_error;
+	struct keeper_pool_state pool; /* as the keeper last reported it */
 };
 
 enum { SCRATCH_MAX = 64 };
+
+struct scratch { /* sandboxes that the timers have to destroy */
+	char ids[SCRATCH_MAX][KEEPER_ID_SIZE];
+	unsigned count;
+};
+
+struct machine_pump {
+	int epoll_fd, wake_fd;
+	pthread_t thread;
+	bool running, stopping;
+	struct machine *removed; /* to be released by the pump between two batches */
+};
+
+struct timers {
+	pthread_t thread;
+	bool running, stopping;
+	pthread_cond_t wake;
+	bool wake_requested;
+	int64_t pruned_at, collected_at; /* engine_now() */
+	bool collecting; /* a worker collects layers */
+};
+
+struct worker_pool {
+	pthread_mutex_t mutex; /* of all of it, and of engine.exec_writes; taken last */
+	pthread_t threads[2];
+	unsigned nthreads;
+	bool stopping;
+	struct job *jobs, **jobs_tail;
+	unsigned njobs; /* waiting or running */
+	pthread_cond_t added, done;
+};
+
+struct exec_writes { /* workers.mutex */
+	unsigned round;
+	struct exec_handle *unwritten; /* execs that ended and are not fully recorded yet */
+};
+
+struct startup {
+	pthread_t thread;
+	bool has_thread, stopping;
+	atomic_bool ready;
+	bool requested; /* a caller waits for the next try */
+	unsigned tries, nwaiting;
+	struct err last_error;
+	pthread_cond_t changed;
+	engine_ready_fn *fn;
+	void *arg;
+};
+
+struct environment_request {
+	char template[STORE_ID]; /* "": free */
+	bool due; /* not captured yet */
+};
+
+struct environment_requests {
+	struct environment_request items[ENVIRONMENT_REQUESTS_MAX];
+	unsigned nadded; /* ever */
+	bool capturing; /* a worker captures one of them */
+};
+
+struct layers_state {
+	struct layer_task *tasks; /* first in, first out */
+	struct layer_reservation *reserved;
+	int64_t checked_at; /* engine_now() when the files were last compared with the rows */
+};
 
 struct engine {
 	struct engine_opts opts;
 	char home[HOME_SIZE];
 	pthread_mutex_t mutex;
-	struct session *buckets[SESSION_BUCKETS];
-	struct single_flight *flights;
-	pthread_cond_t flown;
-	unsigned active; /* sandboxes that live or are being made */
-	unsigned waiting; /* callers in the queue for room */
-	struct waiter *queue; /* room.c: the first is served first */
-	unsigned making; /* of them make room for themselves at the moment */
-	pthread_cond_t room;
-
+	struct session *sessions[SESSION_BUCKETS];
 	pthread_mutex_t store_mutex;
 	struct store *store;
-	pthread_mutex_t keeper_mutex;
-	char aside[SCRATCH_MAX][KEEPER_ID_SIZE]; /* to be ended by the sweep; mutex */
-	unsigned naside;
-	struct keeper_client *keeper;
-	atomic_bool keeper_failed; /* it could not be started the last time: */
-	struct err keeper_error; /* mutex */
-
-	int64_t epoch_ms; /* of the clock when CLOCK_BOOTTIME was boot_ms */
+	int64_t epoch_ms; /* the wall clock when CLOCK_BOOTTIME was boot_ms */
 	int64_t boot_ms;
-
-	int epoll, wake; /* of the pump */
-	pthread_t pump, sweeper, workers[2];
-	bool has_pump, has_sweeper, pump_ends, sweep_ends;
-	struct machine *removed; /* by the pump, once it is between two batches */
-	unsigned nworkers;
-	pthread_cond_t tick; /* the sweeper sleeps here */
-	bool poked;
-	pthread_mutex_t work_mutex; /* of what follows; taken last of all */
-	bool work_ends;
-	struct job *jobs, **jobs_tail; /* for the workers */
-	unsigned njobs; /* waiting or running */
-	pthread_cond_t work, worked;
-	int64_t pruned_at, collected_at; /* engine_now() of the sweep */
-	bool collecting; /* a worker is at it */
-	int logs; /* directory of kept output */
-	void *stages; /* progress.c */
-	struct { /* start.c; mutex */
-		pthread_t thread;
-		bool has_thread, ends;
-		atomic_bool ready;
-		bool wanted; /* somebody waits */
-		unsigned tries, waiting;
-		struct err last; /* failure */
-		pthread_cond_t changed;
-		engine_ready_fn *fn;
-		void *arg;
-	} start;
-	struct engine_metrics numbers;
-	struct keeper_pool_state pool; /* as it was last told; mutex */
-	struct environment_request
-		environment_requests[ENVIRONMENT_REQUESTS_MAX]; /* environment.c; mutex */
-	unsigned nenvironment_requests; /* that there ever were */
-	bool looking; /* a worker is at one of them; mutex */
-	unsigned write_round;
-	struct exec_handle
-		*unwritten; /* runs.c: ended, not all of it written down yet; work_mutex */
+	int output_dir; /* of saved exec output */
+	struct gate name_locks; /* of name_lock(), and of single_flights */
+	struct single_flight *single_flights;
+	struct gate memory_gate; /* project/mem_gate.c */
+	struct capacity capacity;
+	struct keeper_conn keeper;
+	struct scratch scratch;
+	struct machine_pump pump;
+	struct timers timers;
+	struct worker_pool workers;
+	struct exec_writes exec_writes;
+	struct start_progress *progress;
+	struct startup startup;
+	struct engine_metrics metrics;
+	struct environment_requests environments;
+	struct layers_state layers;
 };
 
 int worker_pool_start(struct engine *e, struct err *err);
@@ -225,11 +272,6 @@ struct resume_result {
 	enum session_source source;
 	uint64_t ready_us;
 };
-
-/* template + what the session says over it, merged, and no more than its policy allows. *ret is for
- * template_fini(). */
-int spec_load(struct engine *e, const struct store_session *s, struct template *ret,
-	      struct err *err);
 
 /* ---- starting -------------------------------------------------------------------------------- */
 enum startup_stage { STARTUP_STORE = 1, STARTUP_KEEPER, STARTUP_ADOPT, STARTUP_READY };

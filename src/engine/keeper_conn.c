@@ -39,56 +39,57 @@ static void ask_for_pool(struct engine *e)
 	struct err ignored;
 
 	if (e->opts.pool)
-		(void)keeper_client_pool(e->keeper, keeper_conn_pool_opts(e), NULL, &ignored);
+		(void)keeper_client_pool(e->keeper.client, keeper_conn_pool_opts(e), NULL,
+					 &ignored);
 }
 
 static int start_keeper(struct engine *e, struct err *err)
 {
-	struct keeper_client_opts how = { .program = e->opts.keeper,
+	struct keeper_client_opts how = { .program = e->opts.keeper_program,
 					  .home = e->home,
 					  .start = e->opts.start_keeper,
 					  .start_arg = e->opts.start_arg };
 
-	if (keeper_client_spawn(&how, &e->keeper, err) < 0)
+	if (keeper_client_spawn(&how, &e->keeper.client, err) < 0)
 		return -1;
-	e->keeper_failed = false;
+	e->keeper.start_failed = false;
 	ask_for_pool(e);
 	return 0;
 }
 
 struct keeper_client *keeper_conn_lock(struct engine *e, struct err *err)
 {
-	pthread_mutex_lock(&e->keeper_mutex);
-	if (e->keeper && keeper_client_is_dead(e->keeper)) {
-		keeper_client_free(e->keeper);
-		e->keeper = NULL;
+	pthread_mutex_lock(&e->keeper.mutex);
+	if (e->keeper.client && keeper_client_is_dead(e->keeper.client)) {
+		keeper_client_free(e->keeper.client);
+		e->keeper.client = NULL;
 	}
-	if (!e->keeper && start_keeper(e, err) < 0) {
-		pthread_mutex_unlock(&e->keeper_mutex);
+	if (!e->keeper.client && start_keeper(e, err) < 0) {
+		pthread_mutex_unlock(&e->keeper.mutex);
 		/* whatever it was, it is nothing that the caller did */
 		err->code = ERR_UNAVAILABLE;
 		err->sys = 0;
 		pthread_mutex_lock(&e->mutex);
-		e->keeper_error = *err;
-		e->keeper_failed = true;
+		e->keeper.start_error = *err;
+		e->keeper.start_failed = true;
 		pthread_mutex_unlock(&e->mutex);
 		return NULL;
 	}
-	return e->keeper;
+	return e->keeper.client;
 }
 
 void keeper_conn_unlock(struct engine *e)
 {
-	pthread_mutex_unlock(&e->keeper_mutex);
+	pthread_mutex_unlock(&e->keeper.mutex);
 }
 
 void keeper_conn_revive(struct engine *e)
 {
 	struct err ignored; /* whoever needs it is told */
 
-	if (pthread_mutex_trylock(&e->keeper_mutex) != 0)
+	if (pthread_mutex_trylock(&e->keeper.mutex) != 0)
 		return; /* somebody talks to it */
-	pthread_mutex_unlock(&e->keeper_mutex);
+	pthread_mutex_unlock(&e->keeper.mutex);
 	if (!keeper_conn_lock(e, &ignored))
 		return;
 	ask_for_pool(e);

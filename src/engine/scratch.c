@@ -14,8 +14,8 @@
 static void remember(struct engine *e, const char *id)
 {
 	pthread_mutex_lock(&e->mutex);
-	if (e->naside < SCRATCH_MAX)
-		snprintf(e->aside[e->naside++], sizeof(e->aside[0]), "%s", id);
+	if (e->scratch.count < SCRATCH_MAX)
+		snprintf(e->scratch.ids[e->scratch.count++], sizeof(e->scratch.ids[0]), "%s", id);
 	pthread_mutex_unlock(&e->mutex);
 }
 
@@ -68,9 +68,9 @@ void scratch_sweep(struct engine *e)
 	unsigned n;
 
 	pthread_mutex_lock(&e->mutex);
-	n = e->naside;
-	memcpy(ids, e->aside, n * sizeof(ids[0]));
-	e->naside = 0;
+	n = e->scratch.count;
+	memcpy(ids, e->scratch.ids, n * sizeof(ids[0]));
+	e->scratch.count = 0;
 	pthread_mutex_unlock(&e->mutex);
 	for (unsigned i = 0; i < n; i++)
 		end(e, ids[i]);

@@ -23,7 +23,7 @@ struct progress_sub {
 	void *arg;
 };
 
-struct stages {
+struct start_progress {
 	pthread_mutex_t mutex; /* taken last of all, beside the workers' */
 	uint64_t count;
 	struct stage engine, sessions[ENGINE_STAGES_MAX];
@@ -44,18 +44,18 @@ const char *progress_status_name(enum progress_status s)
 
 int progress_init(struct engine *e)
 {
-	struct stages *p = calloc(1, sizeof(*p));
+	struct start_progress *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return -ENOMEM;
 	pthread_mutex_init(&p->mutex, NULL);
-	e->stages = p;
+	e->progress = p;
 	return 0;
 }
 
 void progress_fini(struct engine *e)
 {
-	struct stages *p = e->stages;
+	struct start_progress *p = e->progress;
 
 	if (!p)
 		return;
@@ -67,11 +67,11 @@ void progress_fini(struct engine *e)
 	}
 	pthread_mutex_destroy(&p->mutex);
 	free(p);
-	e->stages = NULL;
+	e->progress = NULL;
 }
 
 /* NULL: nothing is known of it. */
-static struct stage *find(struct stages *p, const char *session)
+static struct stage *find(struct start_progress *p, const char *session)
 {
 	if (!*session)
 		return p->engine.at ? &p->engine : NULL;
@@ -81,7 +81,7 @@ static struct stage *find(struct stages *p, const char *session)
 	return NULL;
 }
 
-static struct stage *place(struct stages *p, const char *session)
+static struct stage *place(struct start_progress *p, const char *session)
 {
 	struct stage *g = *session ? find(p, session) : &p->engine;
 
@@ -121,7 +121,7 @@ struct progress_state progress_make(struct engine *e, const char *status, const 
 void progress_publish(struct engine *e, const char *session, const struct progress_state *now)
 {
 	const char *of = session ? session : "";
-	struct stages *p = e->stages;
+	struct start_progress *p = e->progress;
 	struct stage *g;
 
 	pthread_mutex_lock(&p->mutex);
@@ -144,7 +144,7 @@ void progress_report(struct engine *e, const char *session, const char *status, 
 
 int progress_get(struct engine *e, const char *session, struct progress_state *ret, struct err *err)
 {
-	struct stages *p = e->stages;
+	struct start_progress *p = e->progress;
 	const struct stage *g;
 
 	pthread_mutex_lock(&p->mutex);
@@ -158,7 +158,7 @@ int progress_get(struct engine *e, const char *session, struct progress_state *r
 int progress_subscribe(struct engine *e, const char *session, progress_fn *fn, void *arg,
 		       struct progress_sub **ret, struct err *err)
 {
-	struct stages *p = e->stages;
+	struct start_progress *p = e->progress;
 	struct progress_sub *sub;
 	const struct stage *g;
 
@@ -182,7 +182,7 @@ int progress_subscribe(struct engine *e, const char *session, progress_fn *fn, v
 
 void progress_unsubscribe(struct engine *e, struct progress_sub *sub)
 {
-	struct stages *p = e->stages;
+	struct start_progress *p = e->progress;
 	struct progress_sub **at = &p->subs;
 
 	if (!sub)

@@ -105,8 +105,8 @@ static bool needs_no_check(const struct shell_rules *r, const struct exec_opts *
 {
 	if (!r->allow.said && !r->deny.said)
 		return true;
-	return opts->own_shell && r->allow.said && !shell_names_have(&r->deny, opts->argv[0]) &&
-	       shell_can_enforce();
+	return opts->interactive_shell && r->allow.said &&
+	       !shell_names_have(&r->deny, opts->argv[0]) && shell_can_enforce();
 }
 
 static int check_words(const struct shell_rules *r, const struct exec_opts *opts,
@@ -211,7 +211,7 @@ int policy_exec_allowlist(const struct shell_rules *r, const struct exec_opts *o
 	for (size_t i = 0; i < r->allow.count; i++)
 		if (!shell_names_have(&r->deny, r->allow.items[i]))
 			fprintf(f, "%s:", r->allow.items[i]);
-	if (opts->own_shell)
+	if (opts->interactive_shell)
 		fprintf(f, "%s:", opts->argv[0]);
 	if (fclose(f) != 0) {
 		free(text);

@@ -13,14 +13,14 @@
 #include "session/session.h"
 
 enum {
-	READ_MAX = 256 * 1024, /* copied at once with live.mutex */
+	READ_MAX = 256 * 1024, /* copied at once with machine.mutex */
 	STDIN_POLL_MIN_MS = 1,
 	STDIN_POLL_MAX_MS = 16,
 };
 
 const char *exec_get_id(const struct exec_handle *x)
 {
-	return x->command->rec.id;
+	return x->record->rec.id;
 }
 
 /* ---- waiting -------------------------------------------------------------------------------- */
@@ -31,10 +31,10 @@ bool exec_record_wait(struct exec_record *c, int64_t deadline_ms)
 				  .tv_nsec = deadline_ms % 1000 * 1000000 };
 	int r;
 
-	c->live->nstreams++;
-	r = deadline_ms < 0 ? pthread_cond_wait(&c->moved, &c->live->mutex)
-			    : pthread_cond_timedwait(&c->moved, &c->live->mutex, &until);
-	c->live->nstreams--;
+	c->machine->nstreams++;
+	r = deadline_ms < 0 ? pthread_cond_wait(&c->changed, &c->machine->mutex)
+			    : pthread_cond_timedwait(&c->changed, &c->machine->mutex, &until);
+	c->machine->nstreams--;
 	return r != ETIMEDOUT;
 }
 
@@ -53,15 +53,15 @@ bool exec_has_ended(struct exec_handle *x)
 {
 	bool ended;
 
-	exec_record_lock(x->command);
-	ended = x->command->ended;
-	exec_record_unlock(x->command);
+	exec_record_lock(x->record);
+	ended = x->record->ended;
+	exec_record_unlock(x->record);
 	return ended;
 }
 
 int exec_wait(struct exec_handle *x, int64_t timeout_ms, struct err *err)
 {
-	struct exec_record *c = x->command;
+	struct exec_record *c = x->record;
 	int64_t deadline = deadline_of(timeout_ms);
 	bool ended, final;
 
@@ -75,17 +75,17 @@ int exec_wait(struct exec_handle *x, int64_t timeout_ms, struct err *err)
 		return final ? err_set(err, ERR_UNAVAILABLE, "the engine is shutting down")
 			     : err_set(err, ERR_TIMEOUT, "command %s is still running",
 				       exec_get_id(x));
-	if (c->live && c->engine->opts.no_threads)
+	if (c->machine && c->engine->opts.no_threads)
 		exec_flush_ended(c->engine); /* no worker does it */
 	return 0;
 }
 
 void exec_notify(struct exec_handle *x, void (*fn)(void *arg), void *arg)
 {
-	exec_record_lock(x->command);
+	exec_record_lock(x->record);
 	x->notify = fn;
 	x->notify_arg = arg;
-	exec_record_unlock(x->command);
+	exec_record_unlock(x->record);
 }
 
 /* ---- output --------------------------------------------------------------------------------- */
@@ -93,7 +93,7 @@ void exec_notify(struct exec_handle *x, void (*fn)(void *arg), void *arg)
 void exec_record_range(const struct exec_record *c, enum guest_exec_stream s, uint64_t *ret_start,
 		       uint64_t *ret_end)
 {
-	uint64_t size = c->kept[s].size, total;
+	uint64_t size = c->output[s].size, total;
 
 	if (c->exec) {
 		*ret_start = guest_exec_start_offset(c->exec, s);
@@ -108,9 +108,9 @@ void exec_record_range(const struct exec_record *c, enum guest_exec_stream s, ui
 void exec_output_range(struct exec_handle *x, enum guest_exec_stream s, uint64_t *ret_start,
 		       uint64_t *ret_end)
 {
-	exec_record_lock(x->command);
-	exec_record_range(x->command, s, ret_start, ret_end);
-	exec_record_unlock(x->command);
+	exec_record_lock(x->record);
+	exec_record_range(x->record, s, ret_start, ret_end);
+	exec_record_unlock(x->record);
 }
 
 static int output_discarded(uint64_t start, struct err *err)
@@ -160,7 +160,7 @@ int exec_record_read(struct exec_record *c, enum guest_exec_stream s, uint64_t *
 	if (*offset >= end)
 		return 0;
 	/* the file does not change any more, so no lock is needed */
-	if (read_file(&c->kept[s], *offset - start, buf, size, ret, err) < 0)
+	if (read_file(&c->output[s], *offset - start, buf, size, ret, err) < 0)
 		return -1;
 	*offset += *ret;
 	return 0;
@@ -169,7 +169,7 @@ int exec_record_read(struct exec_record *c, enum guest_exec_stream s, uint64_t *
 int exec_read(struct exec_handle *x, enum guest_exec_stream s, uint64_t offset, void *buf,
 	      size_t size, int64_t wait_ms, size_t *ret, struct err *err)
 {
-	struct exec_record *c = x->command;
+	struct exec_record *c = x->record;
 	int64_t deadline = deadline_of(wait_ms);
 	uint64_t start, end, at = offset;
 	size_t n;
@@ -189,12 +189,12 @@ int exec_read(struct exec_handle *x, enum guest_exec_stream s, uint64_t offset, 
 
 int exec_consumed(struct exec_handle *x, uint64_t out, uint64_t err_offset, struct err *err)
 {
-	struct exec_record *c = x->command;
+	struct exec_record *c = x->record;
 	int r = 0;
 
 	exec_record_lock(c);
-	x->seen[GUEST_EXEC_OUT] = out;
-	x->seen[GUEST_EXEC_ERR] = err_offset;
+	x->consumed[GUEST_EXEC_OUT] = out;
+	x->consumed[GUEST_EXEC_ERR] = err_offset;
 	if (x->holds && !is_final(c))
 		r = exec_record_consumed(c, err);
 	exec_record_unlock(c);
@@ -203,13 +203,13 @@ int exec_consumed(struct exec_handle *x, uint64_t out, uint64_t err_offset, stru
 
 void exec_hold_output(struct exec_handle *x, uint64_t out, uint64_t err_offset)
 {
-	struct exec_record *c = x->command;
+	struct exec_record *c = x->record;
 	struct err ignored;
 
 	exec_record_lock(c);
 	x->holds = out != UINT64_MAX || err_offset != UINT64_MAX;
-	x->seen[GUEST_EXEC_OUT] = out;
-	x->seen[GUEST_EXEC_ERR] = err_offset;
+	x->consumed[GUEST_EXEC_OUT] = out;
+	x->consumed[GUEST_EXEC_ERR] = err_offset;
 	if (!is_final(c) && x->holds) {
 		guest_exec_hold(c->exec);
 		c->holds = true;
@@ -230,7 +230,7 @@ static bool has_more(const struct exec_record *c, uint64_t out, uint64_t err_off
 
 int exec_wait_output(struct exec_handle *x, uint64_t out, uint64_t err_offset, int64_t wait_ms)
 {
-	struct exec_record *c = x->command;
+	struct exec_record *c = x->record;
 	int64_t deadline = deadline_of(wait_ms);
 	bool more;
 
@@ -251,7 +251,7 @@ static int unpause_session(struct exec_record *c, struct err *err)
 	struct store_session s;
 	bool paused = false;
 
-	if (c->live && session_copy_record(c->engine, c->rec.session, &s)) {
+	if (c->machine && session_copy_record(c->engine, c->rec.session, &s)) {
 		paused = s.paused;
 		store_session_fini(&s);
 	}
@@ -262,12 +262,12 @@ static int unpause_session(struct exec_record *c, struct err *err)
 	return session_thaw(n, "lodge", err);
 }
 
-/* With live.mutex. */
+/* With machine.mutex. */
 static int check_running(const struct exec_record *c, struct err *err)
 {
 	if (c->ended)
 		return err_set(err, ERR_CONFLICT, "command %s has ended", c->rec.id);
-	if (!c->exec || c->live->gone)
+	if (!c->exec || c->machine->gone)
 		return err_set(err, ERR_UNAVAILABLE, "the sandbox of command %s has ended",
 			       c->rec.id);
 	return 0;
@@ -288,13 +288,13 @@ static int lock_running(struct exec_record *c, struct err *err)
 /* The pump sends what the caller has queued. */
 static void unlock_running(struct exec_record *c)
 {
-	machine_update_poll(c->live);
+	machine_update_poll(c->machine);
 	exec_record_unlock(c);
 }
 
 int exec_signal(struct exec_handle *x, int signo, enum agent_scope scope, struct err *err)
 {
-	struct exec_record *c = x->command;
+	struct exec_record *c = x->record;
 	int r;
 
 	if (signo < 1 || signo > SIGRTMAX)
@@ -308,7 +308,7 @@ int exec_signal(struct exec_handle *x, int signo, enum agent_scope scope, struct
 
 int exec_resize(struct exec_handle *x, uint32_t rows, uint32_t cols, struct err *err)
 {
-	struct exec_record *c = x->command;
+	struct exec_record *c = x->record;
 	int r;
 
 	if (lock_running(c, err) < 0)
@@ -318,16 +318,16 @@ int exec_resize(struct exec_handle *x, uint32_t rows, uint32_t cols, struct err 
 	return r;
 }
 
-/* With live.mutex: waits until the command has read the last input. lodge-init does not report
+/* With machine.mutex: waits until the command has read the last input. lodge-init does not report
  * that, so this polls with a growing interval. */
 static int wait_stdin_read(struct exec_handle *x, struct err *err)
 {
-	struct exec_record *c = x->command;
+	struct exec_record *c = x->record;
 	int64_t pause = STDIN_POLL_MIN_MS;
 	int r;
 
 	while ((r = check_running(c, err)) == 0 && guest_exec_stdin_is_busy(c->exec)) {
-		if (x->give_up && x->give_up(x->give_up_arg))
+		if (x->cancel && x->cancel(x->cancel_arg))
 			return err_set(err, ERR_UNAVAILABLE, "command %s has not read its input",
 				       c->rec.id);
 		(void)exec_record_wait(c, clock_mono_ms() + pause);
@@ -339,11 +339,11 @@ static int wait_stdin_read(struct exec_handle *x, struct err *err)
 static int write_chunk(struct exec_handle *x, const char *data, size_t len, bool eof,
 		       struct err *err)
 {
-	struct exec_record *c = x->command;
+	struct exec_record *c = x->record;
 
 	if (wait_stdin_read(x, err) < 0 || guest_exec_stdin(c->exec, data, len, eof, err) < 0)
 		return -1;
-	machine_update_poll(c->live);
+	machine_update_poll(c->machine);
 	if (eof && !len)
 		return 0; /* nothing to wait for */
 	if (wait_stdin_read(x, err) < 0)
@@ -356,14 +356,14 @@ static int write_chunk(struct exec_handle *x, const char *data, size_t len, bool
 
 void exec_set_cancel(struct exec_handle *x, bool (*fn)(void *arg), void *arg)
 {
-	x->give_up = fn;
-	x->give_up_arg = arg;
+	x->cancel = fn;
+	x->cancel_arg = arg;
 }
 
 int exec_offer_stdin(struct exec_handle *x, const void *data, size_t len, size_t *ret,
 		     struct err *err)
 {
-	struct exec_record *c = x->command;
+	struct exec_record *c = x->record;
 	size_t n = len < AGENT_DATA_MAX ? len : AGENT_DATA_MAX;
 	int r = 0;
 
@@ -381,7 +381,7 @@ int exec_offer_stdin(struct exec_handle *x, const void *data, size_t len, size_t
 
 int exec_write_stdin(struct exec_handle *x, const void *data, size_t len, bool eof, struct err *err)
 {
-	struct exec_record *c = x->command;
+	struct exec_record *c = x->record;
 	size_t at = 0, n;
 	int r = 0;
 
@@ -400,7 +400,7 @@ int exec_write_stdin(struct exec_handle *x, const void *data, size_t len, bool e
 
 int exec_feed_stdin(struct exec_handle *x, const void *input, size_t len, bool eof, struct err *err)
 {
-	if (!x->first || exec_write_stdin(x, input, len, eof, err) == 0 ||
+	if (!x->created || exec_write_stdin(x, input, len, eof, err) == 0 ||
 	    err->code == ERR_CONFLICT)
 		return 0;
 	return -1;

@@ -22,8 +22,8 @@ static void look(struct session *n, void *arg)
 {
 	struct search *s = arg;
 
-	if (!s->found && n->live && strcmp(n->id, s->session) == 0)
-		s->found = machine_ref(n->live);
+	if (!s->found && n->machine && strcmp(n->id, s->session) == 0)
+		s->found = machine_ref(n->machine);
 }
 
 struct machine *machine_find(struct engine *e, const char *session)
@@ -74,7 +74,7 @@ static int open_ended(struct engine *e, struct store_exec *rec, struct exec_hand
 		.max_rss_bytes = (uint64_t)c->rec.max_rss_bytes,
 	};
 	exec_output_open(c);
-	*ret = c->own;
+	*ret = c->own_handle;
 	return 0;
 }
 
@@ -97,7 +97,7 @@ static int reconcile_row(struct engine *e, const struct caller *who, struct stor
 
 	if (session_lock_reconciled(e, who, &ref, 0, &n, err) < 0)
 		return -1;
-	*ret = exec_record_find(e, n->live, rec->id);
+	*ret = exec_record_find(e, n->machine, rec->id);
 	if (*ret)
 		return 0;
 	if (get_row(e, who, rec->id, &now, err) < 0)
@@ -153,7 +153,7 @@ int exec_open(struct engine *e, const struct caller *who, const char *exec_id,
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* With live.mutex: copies the current row. */
+/* With machine.mutex: copies the current row. */
 static int copy_row(const struct exec_record *c, struct store_exec *ret, struct err *err)
 {
 	struct store_exec rec = c->rec;
@@ -173,9 +173,9 @@ int exec_get_info(struct exec_handle *x, struct store_exec *ret, struct err *err
 {
 	int r;
 
-	exec_record_lock(x->command);
-	r = copy_row(x->command, ret, err);
-	exec_record_unlock(x->command);
+	exec_record_lock(x->record);
+	r = copy_row(x->record, ret, err);
+	exec_record_unlock(x->record);
 	return r;
 }
 
@@ -236,7 +236,7 @@ static int collect_stream(struct exec_handle *x, enum guest_exec_stream s, char 
 		return err_sys(err, ENOMEM, "output");
 	while (n && at < end) {
 		was = at;
-		if (exec_record_read(x->command, s, &at, buf + len, size - len, &n, err) < 0)
+		if (exec_record_read(x->record, s, &at, buf + len, size - len, &n, err) < 0)
 			return -1;
 		if (at != was + n) { /* a process that is left overwrote it: start again */
 			memmove(buf, buf + len, n);
@@ -255,9 +255,9 @@ static int collect_output(struct exec_handle *x, struct guest_exec_output *ret, 
 {
 	struct guest_exec_output o = { 0 };
 
-	exec_record_lock(x->command);
-	o.result = x->command->result;
-	exec_record_unlock(x->command);
+	exec_record_lock(x->record);
+	o.result = x->record->result;
+	exec_record_unlock(x->record);
 	if (collect_stream(x, GUEST_EXEC_OUT, &o.out, &o.out_len, &o.out_total, err) < 0 ||
 	    collect_stream(x, GUEST_EXEC_ERR, &o.err, &o.err_len, &o.err_total, err) < 0) {
 		guest_exec_output_fini(&o);
@@ -287,7 +287,7 @@ int exec_run(struct engine *e, const struct caller *who, const struct session_re
 	struct exec_opts own = *opts;
 
 	own.stdin_open = input != NULL;
-	own.hold = false;
+	own.hold_output = false;
 	if (exec_start(e, who, ref, &own, &x, NULL, err) < 0)
 		return -1;
 	return exec_finish(x, input, input_len, ret, err);

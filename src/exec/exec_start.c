@@ -38,7 +38,8 @@ static int check_opts(const struct exec_opts *opts, struct err *err)
 		if (!strchr(opts->env[i], '=') || *opts->env[i] == '=')
 			return err_set(err, ERR_INVALID, "env: '%.60s' is not NAME=VALUE",
 				       opts->env[i]);
-	if (opts->once && (!*opts->once || strlen(opts->once) >= STORE_KEY))
+	if (opts->idempotency_key &&
+	    (!*opts->idempotency_key || strlen(opts->idempotency_key) >= STORE_KEY))
 		return err_set(err, ERR_INVALID, "idempotency key: must be 1 to %d bytes",
 			       STORE_KEY - 1);
 	return 0;
@@ -126,9 +127,9 @@ static int check_started_before(const struct session *n, const struct exec_opts 
 	struct store_once o, was;
 	int r = -1;
 
-	if (!opts->again || !opts->once)
+	if (!opts->must_exist || !opts->idempotency_key)
 		return 0;
-	o = make_once(opts->once, n->rec.tenant, n->id);
+	o = make_once(opts->idempotency_key, n->rec.tenant, n->id);
 	WITH_STORE(n->engine, st)
 	r = store_once_find(st, &o, &was, err);
 	if (r < 0 && err->code == ERR_NOT_FOUND)
@@ -187,7 +188,7 @@ static int record_not_run(struct session *n, const struct exec_opts *opts, const
 	return r;
 }
 
-/* With live.mutex. */
+/* With machine.mutex. */
 static bool is_start_final(const struct exec_record *c)
 {
 	return (c->started || c->ended || !c->exec) && c->row != EXEC_ROW_PENDING;
@@ -209,7 +210,7 @@ int session_ensure_running(struct session *n, const struct caller *who, bool res
 	struct resume_result woken;
 
 	*ret = SESSION_REUSED;
-	if (n->rec.state != SESSION_ACTIVE || !n->live) {
+	if (n->rec.state != SESSION_ACTIVE || !n->machine) {
 		if (!resume)
 			return err_set(err, ERR_CONFLICT, "session %s is %s", n->id,
 				       state_machine_name(&session_states, n->rec.state));
@@ -247,11 +248,11 @@ static struct exec_record *make_record(const struct launch *s, struct err *err)
 		err->sys = E2BIG;
 		return NULL;
 	}
-	c = exec_record_new(s->n->engine, s->n->live, &rec, err);
+	c = exec_record_new(s->n->engine, s->n->machine, &rec, err);
 	if (c) {
 		c->plain = is_plain(s->opts, &s->rules);
 		c->merge = s->opts->merge;
-		c->holds = s->opts->hold;
+		c->holds = s->opts->hold_output;
 	}
 	return c;
 }
@@ -260,12 +261,12 @@ static int begin_exec(struct exec_record *c, const struct launch *s, struct exec
 		      struct err *err)
 {
 	const struct exec_opts *opts = s->opts;
-	struct machine *v = c->live;
+	struct machine *v = c->machine;
 	auto_free const char **env = merge_env(&v->spec, opts->env);
 	auto_free char *only = NULL;
 	struct guest_exec_spec spec = { .argv = opts->argv,
 					.text = opts->text,
-					.or_sh = opts->own_shell,
+					.or_sh = opts->interactive_shell,
 					.env = env,
 					.cwd = opts->cwd ? opts->cwd : v->spec.workdir,
 					.user = opts->user ? opts->user : v->spec.user,
@@ -277,7 +278,7 @@ static int begin_exec(struct exec_record *c, const struct launch *s, struct exec
 					.pty = opts->pty,
 					.rows = opts->rows,
 					.cols = opts->cols,
-					.hold = opts->hold,
+					.hold = opts->hold_output,
 					.only_must = s->rules.enforce == SHELL_REQUIRE,
 					.ops = &exec_record_ops,
 					.arg = c };
@@ -289,15 +290,15 @@ static int begin_exec(struct exec_record *c, const struct launch *s, struct exec
 		return -1;
 	spec.only = only;
 	pthread_mutex_lock(&v->mutex);
-	if (!v->main || v->gone)
+	if (!v->conn || v->gone)
 		err_set(err, ERR_UNAVAILABLE, "the sandbox of session %s has ended", v->session);
 	else
-		r = guest_exec_begin(v->main, &spec, &c->exec, err);
+		r = guest_exec_begin(v->conn, &spec, &c->exec, err);
 	if (r < 0 && err->sys == EPIPE)
 		(void)machine_dispatch(v); /* the pump has not noticed yet that it ended */
 	if (r == 0) {
 		c->rec.number = (int64_t)guest_exec_id(c->exec);
-		x->holds = opts->hold;
+		x->holds = opts->hold_output;
 		exec_record_link(c);
 		machine_update_poll(v);
 	}
@@ -310,9 +311,9 @@ static bool may_begin(struct launch *s, struct exec_record *c, struct err *err)
 {
 	int r;
 
-	if (!s->opts->once || s->claimed)
+	if (!s->opts->idempotency_key || s->claimed)
 		return true;
-	r = claim_key(c, s->opts->once, s->id, err);
+	r = claim_key(c, s->opts->idempotency_key, s->id, err);
 	s->claimed = r == 0;
 	s->used = r > 0;
 	return r == 0;
@@ -334,11 +335,11 @@ static struct exec_handle *try_launch(struct launch *s, struct err *err)
 		err_sys(err, ENOMEM, "command");
 	if (x && may_begin(s, c, err) && begin_exec(c, s, x, err) == 0) {
 		hook_crash("run:begun");
-		x->first = true;
+		x->created = true;
 		return x;
 	}
 	exec_close(x);
-	exec_close(c->own);
+	exec_close(c->own_handle);
 	return NULL;
 }
 
@@ -355,7 +356,7 @@ static struct exec_handle *launch_exec(struct launch *s, struct err *err)
 		x = try_launch(s, err);
 		if (x || s->used)
 			return x;
-		if (!machine_is_gone(s->n->live) || reconcile_session(s->n, err) < 0)
+		if (!machine_is_gone(s->n->machine) || reconcile_session(s->n, err) < 0)
 			break;
 	}
 	if (s->claimed) /* later uses of the key find a command that never ran */
@@ -363,14 +364,14 @@ static struct exec_handle *launch_exec(struct launch *s, struct err *err)
 	return NULL;
 }
 
-/* With live.mutex. Kills a command that no caller will learn about. */
+/* With machine.mutex. Kills a command that no caller will learn about. */
 static void kill_unrecorded(struct exec_record *c)
 {
 	struct err ignored;
 
 	if (!c->ended && c->exec)
 		(void)guest_exec_signal(c->exec, SIGKILL, AGENT_TO_TREE, &ignored);
-	machine_update_poll(c->live);
+	machine_update_poll(c->machine);
 }
 
 static int add_row(struct exec_record *c, struct err *err)
@@ -404,8 +405,8 @@ static int wait_started(struct exec_record *c, struct err *err)
 	exec_record_lock(c);
 	while (!is_start_final(c))
 		(void)exec_record_wait(c, -1);
-	if (c->refused) {
-		*err = c->why;
+	if (c->start_failed) {
+		*err = c->start_error;
 		r = -1;
 	} else if (!c->started) {
 		r = err_set(err, ERR_UNAVAILABLE, "the engine is shutting down");
@@ -418,7 +419,7 @@ static int wait_started(struct exec_record *c, struct err *err)
 static struct exec_handle *open_first_use(struct launch *s, struct err *err)
 {
 	struct engine *e = s->n->engine;
-	struct exec_handle *x = exec_record_find(e, s->n->live, s->id);
+	struct exec_handle *x = exec_record_find(e, s->n->machine, s->id);
 	struct store_exec rec;
 	bool recorded;
 	int r = -1;
@@ -435,11 +436,11 @@ static struct exec_handle *open_first_use(struct launch *s, struct err *err)
 		return r < 0 || exec_open(e, s->who, s->id, &x, err) < 0 ? NULL : x;
 	}
 	session_unlock(steal_ptr(&s->n));
-	exec_record_lock(x->command);
-	while (!is_start_final(x->command))
-		(void)exec_record_wait(x->command, -1);
-	recorded = x->command->row == EXEC_ROW_WRITTEN;
-	exec_record_unlock(x->command);
+	exec_record_lock(x->record);
+	while (!is_start_final(x->record))
+		(void)exec_record_wait(x->record, -1);
+	recorded = x->record->row == EXEC_ROW_WRITTEN;
+	exec_record_unlock(x->record);
 	if (recorded)
 		return x;
 	exec_close(x);
@@ -451,9 +452,9 @@ static struct exec_handle *open_first_use(struct launch *s, struct err *err)
 static int finish_start(struct launch *s, struct exec_handle *x, struct err *err)
 {
 	session_unlock(steal_ptr(&s->n));
-	if (add_row(x->command, err) < 0)
+	if (add_row(x->record, err) < 0)
 		return -1;
-	return wait_started(x->command, err);
+	return wait_started(x->record, err);
 }
 
 int exec_start(struct engine *e, const struct caller *who, const struct session_ref *ref,

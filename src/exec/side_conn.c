@@ -36,16 +36,16 @@ static bool is_usable(struct sandbox *side)
 	return agent_dispatch(sandbox_agent(side), &ignored) == 0;
 }
 
-/* With live.mutex. Returns NULL if there is none. */
+/* With machine.mutex. Returns NULL if there is none. */
 static struct sandbox *take_spare(struct machine *v)
 {
-	while (v->nspare > 0) {
-		struct sandbox *side = v->spare[--v->nspare];
+	while (v->nidle_conns > 0) {
+		struct sandbox *side = v->idle_conns[--v->nidle_conns];
 
 		if (is_usable(side))
 			return side;
 		sandbox_free(side);
-		v->nside--;
+		v->nopen_conns--;
 	}
 	return NULL;
 }
@@ -62,7 +62,7 @@ static bool reserve(struct machine *v, bool readonly, struct sandbox **ret)
 		v->nside_conns++;
 		v->nreadonly_conns += readonly;
 		*ret = take_spare(v);
-		v->nside += *ret == NULL;
+		v->nopen_conns += *ret == NULL;
 	}
 	pthread_mutex_unlock(&v->mutex);
 	return ok;
@@ -114,11 +114,11 @@ static void put_back(struct side_conn *conn)
 	pthread_mutex_lock(&v->mutex);
 	v->nside_conns--;
 	v->nreadonly_conns -= conn->readonly;
-	keep = conn->side && !v->gone && v->nspare < SPARE_MAX && is_usable(conn->side);
+	keep = conn->side && !v->gone && v->nidle_conns < SPARE_MAX && is_usable(conn->side);
 	if (keep)
-		v->spare[v->nspare++] = conn->side;
+		v->idle_conns[v->nidle_conns++] = conn->side;
 	else
-		v->nside--;
+		v->nopen_conns--;
 	pthread_cond_broadcast(&v->changed);
 	pthread_mutex_unlock(&v->mutex);
 	if (!keep)
@@ -130,7 +130,7 @@ static void put_back(struct side_conn *conn)
  * wait for. */
 static int acquire(struct session *n, bool readonly, struct side_conn *conn, struct err *err)
 {
-	*conn = (struct side_conn){ .machine = machine_ref(n->live), .readonly = readonly };
+	*conn = (struct side_conn){ .machine = machine_ref(n->machine), .readonly = readonly };
 	if (!reserve(conn->machine, readonly, &conn->side))
 		return 0;
 	if (conn->side || connect_side(conn->machine, &conn->side, err) == 0)
@@ -190,7 +190,8 @@ int side_conn_open_readonly(struct engine *e, const struct caller *who,
 	if (session_lock_ref(e, who, ref, &n, err) < 0)
 		return -1;
 	/* a paused sandbox would not answer */
-	if (n->rec.state != SESSION_ACTIVE || n->rec.paused || !n->live || machine_is_gone(n->live))
+	if (n->rec.state != SESSION_ACTIVE || n->rec.paused || !n->machine ||
+	    machine_is_gone(n->machine))
 		return err_set(err, ERR_CONFLICT, "session %s has no running sandbox", n->id);
 	r = acquire(n, true, conn, err);
 	if (r == 0) {
@@ -215,12 +216,12 @@ const struct template *side_conn_template(const struct side_conn *conn)
 
 void side_conn_lock(struct side_conn *conn)
 {
-	pthread_mutex_lock(&conn->machine->names);
+	pthread_mutex_lock(&conn->machine->files_mutex);
 }
 
 void side_conn_unlock(struct side_conn *conn)
 {
-	pthread_mutex_unlock(&conn->machine->names);
+	pthread_mutex_unlock(&conn->machine->files_mutex);
 }
 
 void side_conn_close(struct side_conn *conn)

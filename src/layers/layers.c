@@ -16,13 +16,6 @@ enum {
 	STRAYS_MS = 10 * 60 * 1000, /* how often the files are compared with the rows */
 };
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct layer_reservation *making; /* of all engines */
-static struct {
-	const struct engine *engine;
-	int64_t at;
-} compared;
-
 /* ---- stacks ---------------------------------------------------------------------------------- */
 
 int layers_list_deep_stack(struct engine *e, const char *top, char (*ret)[STORE_ID],
@@ -73,36 +66,41 @@ int layers_list_stack(struct engine *e, const char *top, char (*ret)[STORE_ID], 
 
 /* ---- new ones -------------------------------------------------------------------------------- */
 
-int layers_reserve(struct layer_reservation *l, struct err *err)
+int layers_reserve(struct engine *e, struct layer_reservation *l, struct err *err)
 {
 	if (id_generate("lay_", l->id, err) < 0)
 		return -1;
-	pthread_mutex_lock(&mutex);
-	l->next = making;
-	making = l;
-	pthread_mutex_unlock(&mutex);
+	l->engine = e;
+	pthread_mutex_lock(&e->mutex);
+	l->next = e->layers.reserved;
+	e->layers.reserved = l;
+	pthread_mutex_unlock(&e->mutex);
 	return 0;
 }
 
 void layers_unreserve(struct layer_reservation *l)
 {
-	pthread_mutex_lock(&mutex);
-	for (struct layer_reservation **p = &making; *p; p = &(*p)->next)
-		if (*p == l) {
-			*p = l->next;
-			break;
-		}
-	pthread_mutex_unlock(&mutex);
+	struct layer_reservation **p;
+
+	if (!l || !l->engine)
+		return;
+	p = &l->engine->layers.reserved;
+	pthread_mutex_lock(&l->engine->mutex);
+	while (*p != l)
+		p = &(*p)->next;
+	*p = l->next;
+	pthread_mutex_unlock(&l->engine->mutex);
+	l->engine = NULL;
 }
 
-static bool is_being_made(const char *id)
+static bool is_reserved(struct engine *e, const char *id)
 {
 	bool yes = false;
 
-	pthread_mutex_lock(&mutex);
-	for (const struct layer_reservation *l = making; l && !yes; l = l->next)
+	pthread_mutex_lock(&e->mutex);
+	for (const struct layer_reservation *l = e->layers.reserved; l && !yes; l = l->next)
 		yes = strcmp(l->id, id) == 0;
-	pthread_mutex_unlock(&mutex);
+	pthread_mutex_unlock(&e->mutex);
 	return yes;
 }
 
@@ -230,7 +228,7 @@ static int find_candidates(struct engine *e, struct strays *ret, struct err *err
 	s.ids = calloc(l.count + 1, sizeof(*s.ids));
 	for (size_t i = 0; s.ids && i < l.count; i++)
 		if (l.items[i].what == KEEPER_IS_LAYER && !has_row(e, l.items[i].id) &&
-		    !is_being_made(l.items[i].id))
+		    !is_reserved(e, l.items[i].id))
 			memcpy(s.ids[s.count++], l.items[i].id, sizeof(*s.ids));
 	keeper_listing_fini(&l);
 	if (!s.ids)
@@ -297,13 +295,11 @@ static bool is_time(struct engine *e)
 	int64_t now = engine_now(e);
 	bool yes;
 
-	pthread_mutex_lock(&mutex);
-	yes = compared.engine != e || now - compared.at >= STRAYS_MS;
-	if (yes) {
-		compared.engine = e;
-		compared.at = now;
-	}
-	pthread_mutex_unlock(&mutex);
+	pthread_mutex_lock(&e->mutex);
+	yes = !e->layers.checked_at || now - e->layers.checked_at >= STRAYS_MS;
+	if (yes)
+		e->layers.checked_at = now;
+	pthread_mutex_unlock(&e->mutex);
 	return yes;
 }
 
@@ -313,6 +309,5 @@ int layers_collect(struct engine *e)
 
 	if (is_time(e))
 		removed += layers_remove_strays(e);
-	layers_flatten(e);
 	return removed;
 }

@@ -14,14 +14,15 @@ enum {
 	LAYERS_FLATTEN = 16, /* stacks that are deeper become one layer, in the background */
 };
 
-/* A layer whose files come before its row: nobody takes them for leftovers until
- * layers_unreserve(). In memory of whoever makes it. */
+/* A layer whose files are made before its row: they do not count as strays until
+ * layers_unreserve(). */
 struct layer_reservation {
-	struct layer_reservation *next;
+	struct layer_reservation *next; /* of engine.layers.reserved */
+	struct engine *engine; /* NULL: not reserved */
 	char id[STORE_ID];
 };
-int layers_reserve(struct layer_reservation *l, struct err *err);
-void layers_unreserve(struct layer_reservation *l);
+int layers_reserve(struct engine *e, struct layer_reservation *l, struct err *err);
+void layers_unreserve(struct layer_reservation *l); /* NULL and one not reserved are allowed */
 DEFINE_AUTO(struct layer_reservation *, layers_unreserve);
 
 /* The row of one whose files are there. */
@@ -49,15 +50,10 @@ int layers_list_deep_stack(struct engine *e, const char *top, char (*ret)[STORE_
 
 /* Files of layers that have no row. */
 int layers_remove_strays(struct engine *e);
-/* Sessions that lie too deep get one layer instead of many, in the background. */
-void layers_flatten(struct engine *e);
-
-/* Sessions that an import needed and a crash left behind; at the start. */
-void snapshot_clean_imports(struct engine *e);
 
 /* The layers of a stack, topmost first: ids into ret, at most KEEPER_LAYERS_MAX. */
 int layers_list_stack(struct engine *e, const char *top, char (*ret)[STORE_ID], size_t *ret_count,
 		      struct err *err);
-int layers_collect(struct engine *e); /* what nothing names, and flattening */
+int layers_collect(struct engine *e); /* removes unreferenced layers; returns how many */
 
 #endif

@@ -182,7 +182,7 @@ int lib_put_probed(const struct session_probe_result *rec, struct lodge_probed *
 	if (!b)
 		return -1;
 	b->rec = *rec;
-	b->pub = (struct lodge_probed){ .answer = (enum lodge_answer)rec->answer,
+	b->pub = (struct lodge_probed){ .answer = (enum lodge_answer)rec->status,
 					.cause = cause_of(&b->rec.cause, &b->cause),
 					.expires_at = rec->expires_at,
 					.retry_after_ms = rec->retry_after_ms };

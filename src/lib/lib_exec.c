@@ -34,8 +34,8 @@ static struct exec_opts want_of(const struct lodge_command *c)
 				   .pty = c->pty,
 				   .rows = c->rows,
 				   .cols = c->cols,
-				   .hold = c->hold,
-				   .once = c->once,
+				   .hold_output = c->hold,
+				   .idempotency_key = c->once,
 				   .no_resume = c->no_resume,
 				   .refusal = &last_word };
 }

@@ -52,7 +52,7 @@ static int enter(struct lodge *l, const struct lodge_want *w, const struct templ
 		.nkeys = w->nkeys,
 		.user = w->user,
 		.template = w->template_name,
-		.over = over,
+		.overrides = over,
 		.snapshot = w->snapshot,
 		.project = w->project,
 		.fragment = w->fragment,
@@ -61,11 +61,11 @@ static int enter(struct lodge *l, const struct lodge_want *w, const struct templ
 		.metadata = w->metadata,
 		.must_be_new = w->must_be_new,
 		.pin = w->pin,
-		.once = w->once,
+		.idempotency_key = w->once,
 		.max_active_per_user = w->max_active_per_user,
 		.on_exceed = w->replace ? SESSION_EXCEED_REPLACE : SESSION_EXCEED_REFUSE,
 		.wait_ms = w->wait_ms,
-		.asleep = w->asleep,
+		.no_start = w->asleep,
 	};
 	struct session_enter_result how = { 0 };
 

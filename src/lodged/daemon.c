@@ -83,7 +83,7 @@ static int open_engine(struct daemon *d, struct err *err)
 	if (d->starter >= 0) {
 		o.start_keeper = keeper_starter_ask;
 		o.start_arg = &d->starter;
-		o.packer = d->packer_path;
+		o.zstd_program = d->packer_path;
 	}
 	return engine_open_store(&o, &d->engine, err);
 }

@@ -29,12 +29,13 @@ struct exec_opts {
 	bool background; /* nobody waits for it; only told in the record */
 	bool stdin_open, merge, login, pty;
 	uint32_t rows, cols;
-	bool hold; /* a full log waits for the reader of this handle */
-	const char *once; /* idempotency key */
-	bool again; /* it was used before: ERR_NOT_FOUND, and nothing is started, if it was not */
+	bool hold_output; /* a full log waits for the reader of this handle */
+	const char *idempotency_key;
+	bool must_exist; /* start nothing: ERR_NOT_FOUND if the idempotency key was not used before
+			  */
 	bool no_resume; /* ERR_CONFLICT if the session sleeps */
-	bool own_shell; /* argv is a bash for somebody to type into: no text tells what it will
-			   start, so a policy allows it where the kernel sees to it */
+	bool interactive_shell; /* argv is a bash for somebody to type into: no text tells what it
+			   will start, so a policy allows it where the kernel sees to it */
 	struct policy_refusal *refusal; /* what a policy refused, in parts; may be NULL */
 };
 

@@ -86,12 +86,12 @@ static int take_up(struct machine *v, struct store_exec *rec, struct err *err)
 
 	if (!c)
 		return -1;
-	r = guest_exec_adopt(v->main, (uint64_t)c->rec.number, false, &exec_record_ops, c, &c->exec,
+	r = guest_exec_adopt(v->conn, (uint64_t)c->rec.number, false, &exec_record_ops, c, &c->exec,
 			     err);
 	if (r < 0) {
 		if (err->code == ERR_NOT_FOUND)
 			r = finish(v->engine, &c->rec, EXEC_LOST, err);
-		exec_close(c->own);
+		exec_close(c->own_handle);
 		return r;
 	}
 	c->started = true;
@@ -107,7 +107,7 @@ static void forget(struct machine *v, uint64_t number)
 	struct agent_ref ref = { .exec = number };
 	struct err ignored;
 
-	(void)agent_send(sandbox_agent(v->main), AGENT_FORGET,
+	(void)agent_send(sandbox_agent(v->conn), AGENT_FORGET,
 			 (struct agent_part[]){ { &ref, sizeof(ref) } }, 1, NULL, 0, NULL, NULL,
 			 &ignored);
 }
@@ -191,7 +191,7 @@ static void on_status(void *arg, const void *msg, size_t len, int *fds, const st
 /* What was asked for, as far as lodge-init remembers it; NULL with err. */
 static char *words_of(struct machine *v, uint64_t number, struct err *err)
 {
-	struct agent *a = sandbox_agent(v->main);
+	struct agent *a = sandbox_agent(v->conn);
 	struct agent_ref ref = { .exec = number };
 	struct words w = { 0 };
 
@@ -241,16 +241,16 @@ int exec_adopt_all(struct machine *v, struct err *err)
 	a->until = clock_mono_ms() + ALL_MS;
 	if (exec_output_prepare(v->engine, v->session, err) < 0)
 		return -1;
-	if (agent_list(sandbox_agent(v->main), note, a, err) < 0 || adopt_rows(a, err) < 0)
+	if (agent_list(sandbox_agent(v->conn), note, a, err) < 0 || adopt_rows(a, err) < 0)
 		return -1;
 	for (size_t i = 0; i < a->count; i++)
 		if (!a->procs[i].known &&
 		    (check_time(a, err) < 0 || adopt_stranger(v, &a->procs[i], err) < 0))
 			return -1;
 	pthread_mutex_lock(&v->mutex);
-	for (struct exec_handle *x = v->runs; x; x = next) {
+	for (struct exec_handle *x = v->execs; x; x = next) {
 		next = x->next;
-		exec_record_set_row(x->command, EXEC_ROW_WRITTEN);
+		exec_record_set_row(x->record, EXEC_ROW_WRITTEN);
 	}
 	pthread_mutex_unlock(&v->mutex);
 	return 0;

@@ -28,12 +28,12 @@ static const char *const suffixes[] = { [GUEST_EXEC_OUT] = "out", [GUEST_EXEC_ER
 
 static int open_dir(struct engine *e, const char *session)
 {
-	return openat(e->logs, session, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	return openat(e->output_dir, session, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 }
 
 int exec_output_prepare(struct engine *e, const char *session, struct err *err)
 {
-	if (mkdirat(e->logs, session, 0700) < 0 && errno != EEXIST)
+	if (mkdirat(e->output_dir, session, 0700) < 0 && errno != EEXIST)
 		return err_sys(err, errno, "logs/%s", session);
 	return 0;
 }
@@ -145,13 +145,13 @@ static void bound_kept(struct exec_record *c, int dir, const struct exec_output_
 	uint64_t file = KEPT_STEP / (FILES_MAX / 8); /* a file costs too, however small it is */
 	bool due;
 
-	if (!c->live)
+	if (!c->machine)
 		return;
 	exec_record_lock(c);
-	c->live->saved += kept[GUEST_EXEC_OUT].size + kept[GUEST_EXEC_ERR].size + file;
-	due = c->live->saved > KEPT_STEP;
+	c->machine->uncounted_bytes += kept[GUEST_EXEC_OUT].size + kept[GUEST_EXEC_ERR].size + file;
+	due = c->machine->uncounted_bytes > KEPT_STEP;
 	if (due)
-		c->live->saved = 0;
+		c->machine->uncounted_bytes = 0;
 	exec_record_unlock(c);
 	if (due)
 		trim(dir);
@@ -176,7 +176,7 @@ int exec_output_save(struct exec_record *c, struct err *err)
 	bound_kept(c, dir, kept);
 	exec_record_lock(c);
 	exec_output_close(c); /* of an earlier try */
-	memcpy(c->kept, kept, sizeof(kept));
+	memcpy(c->output, kept, sizeof(kept));
 	exec_record_unlock(c);
 	return r;
 }
@@ -186,7 +186,7 @@ void exec_output_open(struct exec_record *c)
 	auto_close int dir = open_dir(c->engine, c->rec.session);
 
 	for (int s = GUEST_EXEC_OUT; dir >= 0 && s <= GUEST_EXEC_ERR; s++) {
-		struct exec_output_file *o = &c->kept[s];
+		struct exec_output_file *o = &c->output[s];
 		char name[NAME];
 		struct stat st;
 
@@ -199,9 +199,9 @@ void exec_output_open(struct exec_record *c)
 void exec_output_close(struct exec_record *c)
 {
 	for (int s = GUEST_EXEC_OUT; s <= GUEST_EXEC_ERR; s++) {
-		if (c->kept[s].fd >= 0)
-			close(c->kept[s].fd);
-		c->kept[s].fd = -1;
+		if (c->output[s].fd >= 0)
+			close(c->output[s].fd);
+		c->output[s].fd = -1;
 	}
 }
 
@@ -212,7 +212,7 @@ void exec_output_remove(struct engine *e, const char *session)
 	if (!*session || *session == '.' || strchr(session, '/'))
 		return;
 	for (int i = 0; i < REMOVE_TRIES; i++)
-		if (file_remove_tree_at(e->logs, session) != -ENOTEMPTY)
+		if (file_remove_tree_at(e->output_dir, session) != -ENOTEMPTY)
 			return;
 }
 
@@ -261,5 +261,5 @@ void exec_output_prune(struct engine *e, int64_t before)
 
 	WITH_STORE(e, st)
 	(void)store_exec_prune(st, before, &ignored);
-	(void)file_each_at(e->logs, ".", prune_session, &p);
+	(void)file_each_at(e->output_dir, ".", prune_session, &p);
 }

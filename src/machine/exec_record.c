@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The life of a command inside the engine: what lodge-init says of it, and what becomes of its
- * end. Its callbacks come from the pump, with live.mutex, so they never wait: what has to be
+ * end. Its callbacks come from the pump, with machine.mutex, so they never wait: what has to be
  * written down is handed to a worker. */
 #include <errno.h>
 #include <signal.h>
@@ -19,14 +19,14 @@
 
 void exec_record_lock(struct exec_record *c)
 {
-	if (c->live)
-		pthread_mutex_lock(&c->live->mutex);
+	if (c->machine)
+		pthread_mutex_lock(&c->machine->mutex);
 }
 
 void exec_record_unlock(struct exec_record *c)
 {
-	if (c->live)
-		pthread_mutex_unlock(&c->live->mutex);
+	if (c->machine)
+		pthread_mutex_unlock(&c->machine->mutex);
 }
 
 static void cond_new(pthread_cond_t *cond)
@@ -39,11 +39,11 @@ static void cond_new(pthread_cond_t *cond)
 	pthread_condattr_destroy(&attr);
 }
 
-/* With live.mutex, and something that keeps c. */
+/* With machine.mutex, and something that keeps c. */
 static void attach(struct exec_handle *x, struct exec_record *c)
 {
-	x->command = c;
-	x->peer = c->handles;
+	x->record = c;
+	x->next_of_record = c->handles;
 	c->handles = x;
 }
 
@@ -75,47 +75,47 @@ struct exec_record *exec_record_new(struct engine *e, struct machine *v, struct 
 	}
 	atomic_init(&c->refs, 1);
 	attach(own, c);
-	c->own = own;
-	c->kept[GUEST_EXEC_OUT].fd = c->kept[GUEST_EXEC_ERR].fd = -1;
+	c->own_handle = own;
+	c->output[GUEST_EXEC_OUT].fd = c->output[GUEST_EXEC_ERR].fd = -1;
 	c->engine = e;
-	c->live = v ? machine_ref(v) : NULL;
+	c->machine = v ? machine_ref(v) : NULL;
 	c->rec = *rec;
 	memset(rec, 0, sizeof(*rec));
-	cond_new(&c->moved);
+	cond_new(&c->changed);
 	return c;
 }
 
-/* The handle goes, and with the last one the command. `locked`: the caller has live.mutex, and a
+/* The handle goes, and with the last one the command. `locked`: the caller has machine.mutex, and a
  * reference of its own on the sandbox. */
 static void drop(struct exec_handle *x, bool locked)
 {
-	struct exec_record *c = x->command;
+	struct exec_record *c = x->record;
 	struct exec_handle **at = &c->handles;
 	bool last;
 
 	if (!locked)
 		exec_record_lock(c);
 	while (*at && *at != x)
-		at = &(*at)->peer;
+		at = &(*at)->next_of_record;
 	if (*at)
-		*at = x->peer;
+		*at = x->next_of_record;
 	last = atomic_fetch_sub(&c->refs, 1) == 1;
 	if (last) {
 		guest_exec_free_keep(c->exec);
 		c->exec = NULL;
 	}
-	if (last && locked && c->live)
-		c->live->refs--;
+	if (last && locked && c->machine)
+		c->machine->refs--;
 	if (!locked)
 		exec_record_unlock(c);
 	free(x);
 	if (!last)
 		return;
 	if (!locked)
-		machine_unref(c->live);
+		machine_unref(c->machine);
 	exec_output_close(c);
 	store_exec_fini(&c->rec);
-	pthread_cond_destroy(&c->moved);
+	pthread_cond_destroy(&c->changed);
 	free(c);
 }
 
@@ -124,7 +124,7 @@ bool exec_record_is_held(const struct exec_record *c)
 	const struct exec_handle *x = c->handles;
 
 	while (x && !x->holds)
-		x = x->peer;
+		x = x->next_of_record;
 	return x;
 }
 
@@ -134,18 +134,18 @@ int exec_record_consumed(struct exec_record *c, struct err *err)
 			  guest_exec_end(c->exec, GUEST_EXEC_ERR) };
 	int r;
 
-	for (const struct exec_handle *x = c->handles; x; x = x->peer)
+	for (const struct exec_handle *x = c->handles; x; x = x->next_of_record)
 		for (int s = GUEST_EXEC_OUT; x->holds && s <= GUEST_EXEC_ERR; s++)
-			if (x->seen[s] < at[s])
-				at[s] = x->seen[s];
+			if (x->consumed[s] < at[s])
+				at[s] = x->consumed[s];
 	r = guest_exec_consumed(c->exec, at[GUEST_EXEC_OUT], at[GUEST_EXEC_ERR], err);
-	machine_update_poll(c->live);
+	machine_update_poll(c->machine);
 	return r;
 }
 
 static void let_go_of_hold(struct exec_handle *x)
 {
-	struct exec_record *c = x->command;
+	struct exec_record *c = x->record;
 	struct err ignored;
 
 	x->holds = false;
@@ -157,10 +157,10 @@ void exec_close(struct exec_handle *x)
 {
 	if (!x)
 		return;
-	exec_record_lock(x->command);
+	exec_record_lock(x->record);
 	if (x->holds)
 		let_go_of_hold(x);
-	exec_record_unlock(x->command);
+	exec_record_unlock(x->record);
 	drop(x, false);
 }
 
@@ -168,8 +168,8 @@ void exec_close(struct exec_handle *x)
 
 static void tell(struct exec_record *c)
 {
-	pthread_cond_broadcast(&c->moved);
-	for (struct exec_handle *x = c->handles; x; x = x->peer)
+	pthread_cond_broadcast(&c->changed);
+	for (struct exec_handle *x = c->handles; x; x = x->next_of_record)
 		if (x->notify)
 			x->notify(x->notify_arg);
 }
@@ -184,7 +184,7 @@ static void unlink_run(struct exec_handle **at, struct exec_handle *x)
 
 static void write_down(struct engine *e, struct exec_handle *own)
 {
-	struct exec_record *c = own->command;
+	struct exec_record *c = own->record;
 	struct store_exec rec;
 	struct err err = { 0 };
 	bool there, kept = false, known;
@@ -207,34 +207,34 @@ static void write_down(struct engine *e, struct exec_handle *own)
 		hook_crash("run:finished");
 	}
 	if (!known) { /* tried again; the next engine finds it with lodge-init */
-		pthread_mutex_lock(&e->work_mutex);
+		pthread_mutex_lock(&e->workers.mutex);
 		own->writing = false;
-		pthread_cond_broadcast(&e->worked);
-		pthread_mutex_unlock(&e->work_mutex);
+		pthread_cond_broadcast(&e->workers.done);
+		pthread_mutex_unlock(&e->workers.mutex);
 		return;
 	}
 	exec_record_lock(c);
 	(void)guest_exec_forget(c->exec, &err);
-	machine_update_poll(c->live);
+	machine_update_poll(c->machine);
 	if (kept) {
 		guest_exec_free_keep(c->exec);
 		c->exec = NULL;
 	}
 	exec_record_unlock(c);
-	pthread_mutex_lock(&e->work_mutex);
-	unlink_run(&e->unwritten, own);
-	pthread_cond_broadcast(&e->worked);
-	pthread_mutex_unlock(&e->work_mutex);
+	pthread_mutex_lock(&e->workers.mutex);
+	unlink_run(&e->exec_writes.unwritten, own);
+	pthread_cond_broadcast(&e->workers.done);
+	pthread_mutex_unlock(&e->workers.mutex);
 	exec_close(own);
 }
 
-/* engine_post() may call at once, which must not happen with live.mutex. */
+/* engine_post() may call at once, which must not happen with machine.mutex. */
 static _Thread_local bool handing_over;
 
-/* With engine.work_mutex: one that was not tried in this round. */
+/* With engine.workers.mutex: one that was not tried in this round. */
 static struct exec_handle *take_unwritten(struct engine *e, unsigned round)
 {
-	struct exec_handle *own = e->unwritten;
+	struct exec_handle *own = e->exec_writes.unwritten;
 
 	while (own && (own->writing || own->round == round))
 		own = own->next;
@@ -245,10 +245,10 @@ static struct exec_handle *take_unwritten(struct engine *e, unsigned round)
 	return own;
 }
 
-/* With engine.work_mutex. */
+/* With engine.workers.mutex. */
 static bool is_any_writing(const struct engine *e)
 {
-	const struct exec_handle *own = e->unwritten;
+	const struct exec_handle *own = e->exec_writes.unwritten;
 
 	while (own && !own->writing)
 		own = own->next;
@@ -262,9 +262,9 @@ static void write_job(struct engine *e, void *arg)
 	(void)arg;
 	if (handing_over)
 		return;
-	pthread_mutex_lock(&e->work_mutex);
-	own = take_unwritten(e, e->write_round);
-	pthread_mutex_unlock(&e->work_mutex);
+	pthread_mutex_lock(&e->workers.mutex);
+	own = take_unwritten(e, e->exec_writes.round);
+	pthread_mutex_unlock(&e->workers.mutex);
 	if (own)
 		write_down(e, own);
 }
@@ -272,16 +272,16 @@ static void write_job(struct engine *e, void *arg)
 static void hand_over(struct exec_record *c)
 {
 	struct engine *e = c->engine;
-	struct exec_handle **at = &e->unwritten;
+	struct exec_handle **at = &e->exec_writes.unwritten;
 	struct err ignored;
 
-	unlink_run(&c->live->runs, c->own);
-	pthread_mutex_lock(&e->work_mutex);
-	c->own->round = e->write_round - 1;
+	unlink_run(&c->machine->execs, c->own_handle);
+	pthread_mutex_lock(&e->workers.mutex);
+	c->own_handle->round = e->exec_writes.round - 1;
 	while (*at)
 		at = &(*at)->next;
-	*at = c->own;
-	pthread_mutex_unlock(&e->work_mutex);
+	*at = c->own_handle;
+	pthread_mutex_unlock(&e->workers.mutex);
 	handing_over = true;
 	(void)engine_post(e, write_job, NULL, &ignored); /* else exec_flush_ended() does it */
 	handing_over = false;
@@ -290,16 +290,16 @@ static void hand_over(struct exec_record *c)
 void exec_record_set_row(struct exec_record *c, enum exec_row row)
 {
 	c->row = row;
-	pthread_cond_broadcast(&c->moved);
+	pthread_cond_broadcast(&c->changed);
 	if (c->ended)
 		hand_over(c);
 }
 
 void exec_record_link(struct exec_record *c)
 {
-	c->own->next = c->live->runs;
-	c->live->runs = c->own;
-	c->live->nexecs++;
+	c->own_handle->next = c->machine->execs;
+	c->machine->execs = c->own_handle;
+	c->machine->nexecs++;
 }
 
 /* lodge-init does not call it dropped what its reader, the engine, had seen. */
@@ -326,9 +326,9 @@ void exec_record_end(struct exec_record *c, enum exec_state state)
 	rec->max_rss_bytes = (int64_t)c->result.max_rss_bytes;
 	rec->stdout_bytes = (int64_t)guest_exec_end(c->exec, GUEST_EXEC_OUT);
 	rec->stderr_bytes = (int64_t)guest_exec_end(c->exec, GUEST_EXEC_ERR);
-	c->live->nexecs--;
+	c->machine->nexecs--;
 	tell(c);
-	pthread_cond_broadcast(&c->live->changed);
+	pthread_cond_broadcast(&c->machine->changed);
 	hook_crash("run:ended");
 	if (c->row != EXEC_ROW_PENDING)
 		hand_over(c);
@@ -359,21 +359,21 @@ static void on_output(struct guest_exec *x, void *arg)
 /* The next command like this one finds a shell that waits. */
 static void arm(struct exec_record *c)
 {
-	struct machine *v = c->live;
+	struct machine *v = c->machine;
 	struct guest_exec_spec like = { .env = (const char *const *)v->spec.env,
 					.cwd = v->spec.workdir,
 					.user = v->spec.user,
 					.merge = c->merge };
 	struct err ignored;
 
-	if (!v->armed && c->plain && !c->result.signal)
-		v->armed = guest_exec_arm_begin(v->main, &like, &ignored) == 0;
+	if (!v->shell_ready && c->plain && !c->result.signal)
+		v->shell_ready = guest_exec_arm_begin(v->conn, &like, &ignored) == 0;
 }
 
 static void refuse(struct exec_record *c, const struct err *why)
 {
-	c->refused = true;
-	c->why = *why;
+	c->start_failed = true;
+	c->start_error = *why;
 	/* as a shell says it of what it cannot start */
 	c->result = (struct guest_exec_result){ .code = why->sys == ENOENT ? 127 : 126 };
 	exec_record_end(c, EXEC_EXITED);
@@ -420,16 +420,16 @@ void exec_end_all(struct machine *v)
 {
 	struct exec_handle *next;
 
-	for (struct exec_handle *x = v->runs; x; x = next) {
-		struct exec_record *c = x->command;
+	for (struct exec_handle *x = v->execs; x; x = next) {
+		struct exec_record *c = x->record;
 
 		next = x->next;
 		if (c->ended)
 			continue;
 		if (!c->started) {
-			c->refused = true;
-			err_set(&c->why, ERR_UNAVAILABLE, "the sandbox of session %s is gone",
-				v->session);
+			c->start_failed = true;
+			err_set(&c->start_error, ERR_UNAVAILABLE,
+				"the sandbox of session %s is gone", v->session);
 		}
 		c->result = (struct guest_exec_result){ .code = -1, .signal = SIGKILL };
 		exec_record_end(c, EXEC_KILLED);
@@ -438,12 +438,12 @@ void exec_end_all(struct machine *v)
 
 static void leave(struct exec_handle *own)
 {
-	struct exec_record *c = own->command;
+	struct exec_record *c = own->record;
 
 	guest_exec_free_keep(c->exec);
 	c->exec = NULL;
-	c->own = NULL;
-	pthread_cond_broadcast(&c->moved);
+	c->own_handle = NULL;
+	pthread_cond_broadcast(&c->changed);
 	drop(own, true);
 }
 
@@ -451,14 +451,14 @@ static void leave(struct exec_handle *own)
 void exec_detach_all(struct machine *v)
 {
 	struct engine *e = v->engine;
-	struct exec_handle *list = v->runs, **at = &e->unwritten;
+	struct exec_handle *list = v->execs, **at = &e->exec_writes.unwritten;
 
-	v->runs = NULL;
-	pthread_mutex_lock(&e->work_mutex);
+	v->execs = NULL;
+	pthread_mutex_lock(&e->workers.mutex);
 	while (*at) {
 		struct exec_handle *x = *at;
 
-		if (x->command->live != v || x->writing) {
+		if (x->record->machine != v || x->writing) {
 			at = &x->next;
 			continue;
 		}
@@ -466,7 +466,7 @@ void exec_detach_all(struct machine *v)
 		x->next = list;
 		list = x;
 	}
-	pthread_mutex_unlock(&e->work_mutex);
+	pthread_mutex_unlock(&e->workers.mutex);
 	while (list) {
 		struct exec_handle *x = list;
 
@@ -481,21 +481,21 @@ static void write_all(struct engine *e, bool wait)
 	unsigned round;
 	struct exec_handle *own;
 
-	pthread_mutex_lock(&e->work_mutex);
-	round = ++e->write_round;
+	pthread_mutex_lock(&e->workers.mutex);
+	round = ++e->exec_writes.round;
 	for (;;) {
 		own = take_unwritten(e, round);
 		if (!own && wait && is_any_writing(e)) { /* others are at it */
-			pthread_cond_wait(&e->worked, &e->work_mutex);
+			pthread_cond_wait(&e->workers.done, &e->workers.mutex);
 			continue;
 		}
 		if (!own)
 			break;
-		pthread_mutex_unlock(&e->work_mutex);
+		pthread_mutex_unlock(&e->workers.mutex);
 		write_down(e, own);
-		pthread_mutex_lock(&e->work_mutex);
+		pthread_mutex_lock(&e->workers.mutex);
 	}
-	pthread_mutex_unlock(&e->work_mutex);
+	pthread_mutex_unlock(&e->workers.mutex);
 }
 
 void exec_flush_ended(struct engine *e)
@@ -512,9 +512,9 @@ void exec_retry_writes(struct engine *e)
 
 static struct exec_record *find_in(struct exec_handle *list, const char *id)
 {
-	while (list && strcmp(list->command->rec.id, id) != 0)
+	while (list && strcmp(list->record->rec.id, id) != 0)
 		list = list->next;
-	return list ? list->command : NULL;
+	return list ? list->record : NULL;
 }
 
 /* One that ends between the two places is found in the second. */
@@ -527,17 +527,17 @@ struct exec_handle *exec_record_find(struct engine *e, struct machine *v, const 
 		return NULL;
 	if (v) {
 		pthread_mutex_lock(&v->mutex);
-		c = find_in(v->runs, id);
+		c = find_in(v->execs, id);
 		if (c)
 			atomic_fetch_add(&c->refs, 1);
 		pthread_mutex_unlock(&v->mutex);
 	}
 	if (!c) {
-		pthread_mutex_lock(&e->work_mutex);
-		c = find_in(e->unwritten, id);
+		pthread_mutex_lock(&e->workers.mutex);
+		c = find_in(e->exec_writes.unwritten, id);
 		if (c)
 			atomic_fetch_add(&c->refs, 1);
-		pthread_mutex_unlock(&e->work_mutex);
+		pthread_mutex_unlock(&e->workers.mutex);
 	}
 	if (!c) {
 		free(x);

@@ -6,7 +6,8 @@
  * lodge-init or the store knows how it ended.
  *
  * A command lives as long as anybody has a handle on it. The engine is one of them: its own handle
- * is in live.runs until the command ends, then in engine.unwritten until it is written down. */
+ * is in machine.execs until the command ends, then in engine.exec_writes.unwritten until it is
+ * written down. */
 #ifndef LODGE_MACHINE_EXEC_RECORD_H
 #define LODGE_MACHINE_EXEC_RECORD_H
 
@@ -18,19 +19,19 @@
 struct user_slot;
 
 struct exec_handle {
-	struct exec_record *command;
-	struct exec_handle *peer; /* the next handle of the same command; live.mutex */
+	struct exec_record *record;
+	struct exec_handle *next_of_record; /* machine.mutex */
 	void (*notify)(void *arg);
 	void *notify_arg;
-	struct exec_handle
-		*next; /* the engine's own: in live.runs (live.mutex) or engine.unwritten */
-	bool writing; /* somebody writes it down; engine.work_mutex */
-	unsigned round; /* in which that was tried last; engine.work_mutex */
-	bool first; /* of the exec_start() that began it */
-	bool (*give_up)(void *arg);
-	void *give_up_arg;
-	bool holds; /* a full log waits for its reader, who has read... live.mutex */
-	uint64_t seen[2]; /* ... so far */
+	struct exec_handle *next; /* the engine's own: in machine.execs (machine.mutex) or
+				     engine.exec_writes.unwritten */
+	bool writing; /* somebody writes it down; engine.workers.mutex */
+	unsigned round; /* in which that was tried last; engine.workers.mutex */
+	bool created; /* by the exec_start() that began it */
+	bool (*cancel)(void *arg);
+	void *cancel_arg;
+	bool holds; /* a full log waits for its reader, who has read... machine.mutex */
+	uint64_t consumed[2]; /* ... so far */
 };
 
 enum exec_row {
@@ -48,23 +49,24 @@ struct exec_output_file {
 struct exec_record {
 	atomic_uint refs; /* handles */
 	struct engine *engine;
-	struct machine *live; /* counted; NULL: it ended, the store and the files have all of it */
+	struct machine
+		*machine; /* counted; NULL: it ended, the store and the files have all of it */
 
-	/* with live.mutex, as long as there is one */
-	pthread_cond_t moved; /* it started, wrote, ended, got its row */
+	/* with machine.mutex, as long as there is one */
+	pthread_cond_t changed; /* it started, wrote, ended, got its row */
 	struct exec_handle *handles;
-	struct exec_handle *own; /* the engine's */
+	struct exec_handle *own_handle; /* the engine's */
 	struct store_exec rec; /* id, tenant, session and command never change */
 	struct guest_exec
 		*exec; /* NULL: not begun, in files by now, or (not ended) the engine closes */
 	enum exec_row row;
 	bool started, ended;
-	bool refused; /* it never ran: `why` */
-	struct err why;
+	bool start_failed; /* it never ran: */
+	struct err start_error;
 	bool plain, merge; /* bash text as the session's own user, environment and directory */
 	bool holds; /* a full log waits for exec_record_consumed() */
 	struct guest_exec_result result;
-	struct exec_output_file kept[2];
+	struct exec_output_file output[2];
 };
 
 extern const struct guest_exec_ops exec_record_ops;
@@ -77,13 +79,13 @@ struct exec_handle *exec_handle_new(struct exec_record *c); /* NULL: no memory *
 void exec_record_lock(struct exec_record *c);
 void exec_record_unlock(struct exec_record *c);
 
-/* With live.mutex: it has been begun (c->exec) and is one of v->runs now. */
+/* With machine.mutex: it has been begun (c->exec) and is one of v->runs now. */
 void exec_record_link(struct exec_record *c);
-/* With live.mutex: it got its row, or did not; from then on its end can be written down. */
+/* With machine.mutex: it got its row, or did not; from then on its end can be written down. */
 void exec_record_set_row(struct exec_record *c, enum exec_row row);
-/* With live.mutex: its exec has ended, or ends with its sandbox. */
+/* With machine.mutex: its exec has ended, or ends with its sandbox. */
 void exec_record_end(struct exec_record *c, enum exec_state state);
-/* With live.mutex: lets the log go on as far as the slowest of those it waits for has read. */
+/* With machine.mutex: lets the log go on as far as the slowest of those it waits for has read. */
 int exec_record_consumed(struct exec_record *c, struct err *err);
 bool exec_record_is_held(const struct exec_record *c);
 /* A new handle on the one of this id that is in memory: of v (may be NULL), or not written down
@@ -92,10 +94,10 @@ struct exec_handle *exec_record_find(struct engine *e, struct machine *v, const 
 
 /* ---- output.c: kept output ------------------------------------------------------------------ */
 
-/* The sandbox is gone: every command that has not ended did now. With live.mutex. */
+/* The sandbox is gone: every command that has not ended did now. With machine.mutex. */
 void exec_end_all(struct machine *v);
-/* The engine goes and the commands stay: handles are dropped, nothing is recorded. With live.mutex,
- * or before anybody else knows it. */
+/* The engine goes and the commands stay: handles are dropped, nothing is recorded. With
+ * machine.mutex, or before anybody else knows it. */
 void exec_detach_all(struct machine *v);
 /* Writes down what ended and is not written yet; waits for it. */
 void exec_flush_ended(struct engine *e);

@@ -17,34 +17,34 @@
 #include "machine/machine.h"
 #include "machine/machine_pump.h"
 
-static void live_free(struct machine *v)
+static void machine_free(struct machine *v)
 {
-	sandbox_free(v->main);
-	while (v->nspare > 0)
-		sandbox_free(v->spare[--v->nspare]);
+	sandbox_free(v->conn);
+	while (v->nidle_conns > 0)
+		sandbox_free(v->idle_conns[--v->nidle_conns]);
 	template_fini(&v->spec);
 	pthread_cond_destroy(&v->changed);
-	pthread_mutex_destroy(&v->names);
+	pthread_mutex_destroy(&v->files_mutex);
 	pthread_mutex_destroy(&v->mutex);
 	free(v);
 }
 
-static struct machine *live_alloc(struct session *n)
+static struct machine *machine_alloc(struct engine *e, const struct store_session *rec)
 {
 	struct machine *v = calloc(1, sizeof(*v));
 	pthread_condattr_t attr;
 
 	if (!v)
 		return NULL;
-	v->engine = n->engine;
+	v->engine = e;
 	v->refs = 1;
-	v->incarnation = n->rec.incarnation;
-	memcpy(v->session, n->rec.id, sizeof(v->session));
-	memcpy(v->tenant, n->rec.tenant, sizeof(v->tenant));
-	memcpy(v->sandbox, n->rec.sandbox, sizeof(v->sandbox));
+	v->incarnation = rec->incarnation;
+	memcpy(v->session, rec->id, sizeof(v->session));
+	memcpy(v->tenant, rec->tenant, sizeof(v->tenant));
+	memcpy(v->sandbox, rec->sandbox, sizeof(v->sandbox));
 	template_init(&v->spec);
 	pthread_mutex_init(&v->mutex, NULL);
-	pthread_mutex_init(&v->names, NULL);
+	pthread_mutex_init(&v->files_mutex, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&v->changed, &attr);
@@ -52,23 +52,25 @@ static struct machine *live_alloc(struct session *n)
 	return v;
 }
 
-int machine_new(struct session *n, struct sandbox *sb, bool adopted, struct machine **ret,
-		struct err *err)
+int machine_new(struct engine *e, const struct store_session *rec, struct template *spec,
+		struct sandbox *sb, bool adopted, struct machine **ret, struct err *err)
 {
-	auto_call(sandbox_free) struct sandbox *own = sb;
-	auto_call(machine_unref) struct machine *v = live_alloc(n);
+	auto_call(machine_unref) struct machine *v = machine_alloc(e, rec);
 
-	if (!v)
+	if (!v) {
+		template_fini(spec);
+		sandbox_free(sb);
 		return err_sys(err, ENOMEM, "session");
-	if (spec_load(n->engine, &n->rec, &v->spec, err) < 0)
-		return -1;
-	v->main = steal_ptr(&own);
+	}
+	v->spec = *spec;
+	template_init(spec);
+	v->conn = sb;
 	if (adopted && exec_adopt_all(v, err) < 0) {
 		exec_detach_all(v);
 		return -1;
 	}
-	agent_set_patience(sandbox_agent(v->main), -1);
-	if (machine_pump_add(n->engine, v, err) < 0) {
+	agent_set_patience(sandbox_agent(v->conn), -1);
+	if (machine_pump_add(e, v, err) < 0) {
 		exec_detach_all(v);
 		return -1;
 	}
@@ -94,17 +96,17 @@ void machine_unref(struct machine *v)
 	last = --v->refs == 0;
 	pthread_mutex_unlock(&v->mutex);
 	if (last)
-		live_free(v);
+		machine_free(v);
 }
 
 static void disconnect(struct machine *v)
 {
 	v->gone = true;
-	sandbox_free(v->main);
-	v->main = NULL;
-	while (v->nspare > 0) {
-		sandbox_free(v->spare[--v->nspare]);
-		v->nside--;
+	sandbox_free(v->conn);
+	v->conn = NULL;
+	while (v->nidle_conns > 0) {
+		sandbox_free(v->idle_conns[--v->nidle_conns]);
+		v->nopen_conns--;
 	}
 	pthread_cond_broadcast(&v->changed);
 }

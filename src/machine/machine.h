@@ -4,9 +4,10 @@
 
 #include "engine/internal.h"
 
-/* Takes over `sb`, also on failure. Commands of an earlier engine are taken up (exec_adopt_all). */
-int machine_new(struct session *n, struct sandbox *sb, bool adopted, struct machine **ret,
-		struct err *err);
+/* The machine of the session in `rec`, with the merged template `spec`. Takes over `sb` and what
+ * `spec` owns, also on failure. `adopted`: execs that an earlier engine started are adopted. */
+int machine_new(struct engine *e, const struct store_session *rec, struct template *spec,
+		struct sandbox *sb, bool adopted, struct machine **ret, struct err *err);
 /* The sandbox is being ended: commands are told, the pump lets go. The caller's reference goes. */
 void machine_close(struct machine *v);
 struct machine *machine_ref(struct machine *v);

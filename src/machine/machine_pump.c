@@ -26,12 +26,12 @@ void machine_update_poll(struct machine *v)
 {
 	short want;
 
-	if (!v->main || v->gone)
+	if (!v->conn || v->gone)
 		return;
-	want = agent_events(sandbox_agent(v->main));
+	want = agent_events(sandbox_agent(v->conn));
 	if (want == v->events)
 		return;
-	if (epoll_ctl(v->engine->epoll, EPOLL_CTL_MOD, agent_fd(sandbox_agent(v->main)),
+	if (epoll_ctl(v->engine->pump.epoll_fd, EPOLL_CTL_MOD, agent_fd(sandbox_agent(v->conn)),
 		      &(struct epoll_event){ .events = epoll_of(want), .data.ptr = v }) == 0)
 		v->events = want;
 }
@@ -40,13 +40,14 @@ bool machine_dispatch(struct machine *v)
 {
 	struct err err;
 
-	if (!v->main || v->gone)
+	if (!v->conn || v->gone)
 		return false;
-	if (agent_dispatch(sandbox_agent(v->main), &err) == 0) {
+	if (agent_dispatch(sandbox_agent(v->conn), &err) == 0) {
 		machine_update_poll(v);
 		return false;
 	}
-	(void)epoll_ctl(v->engine->epoll, EPOLL_CTL_DEL, agent_fd(sandbox_agent(v->main)), NULL);
+	(void)epoll_ctl(v->engine->pump.epoll_fd, EPOLL_CTL_DEL, agent_fd(sandbox_agent(v->conn)),
+			NULL);
 	v->gone = true;
 	pthread_cond_broadcast(&v->changed);
 	return true;
@@ -70,9 +71,9 @@ static void drop_removed(struct engine *e)
 
 	for (;;) {
 		pthread_mutex_lock(&e->mutex);
-		v = e->removed;
+		v = e->pump.removed;
 		if (v)
-			e->removed = v->next_removed;
+			e->pump.removed = v->next_removed;
 		pthread_mutex_unlock(&e->mutex);
 		if (!v)
 			return;
@@ -87,7 +88,7 @@ static void *pump(void *arg)
 	uint64_t told;
 
 	for (;;) {
-		int n = epoll_wait(e->epoll, evs, BATCH, -1);
+		int n = epoll_wait(e->pump.epoll_fd, evs, BATCH, -1);
 
 		if (n < 0 && errno != EINTR)
 			return NULL;
@@ -95,11 +96,11 @@ static void *pump(void *arg)
 			if (evs[i].data.ptr)
 				dispatch(evs[i].data.ptr);
 			else
-				(void)!read(e->wake, &told, sizeof(told));
+				(void)!read(e->pump.wake_fd, &told, sizeof(told));
 		}
 		drop_removed(e);
 		pthread_mutex_lock(&e->mutex);
-		if (e->pump_ends) {
+		if (e->pump.stopping) {
 			pthread_mutex_unlock(&e->mutex);
 			return NULL;
 		}
@@ -111,38 +112,38 @@ int machine_pump_start(struct engine *e, struct err *err)
 {
 	int r;
 
-	e->epoll = epoll_create1(EPOLL_CLOEXEC);
-	e->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (e->epoll < 0 || e->wake < 0 ||
-	    epoll_ctl(e->epoll, EPOLL_CTL_ADD, e->wake,
+	e->pump.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	e->pump.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (e->pump.epoll_fd < 0 || e->pump.wake_fd < 0 ||
+	    epoll_ctl(e->pump.epoll_fd, EPOLL_CTL_ADD, e->pump.wake_fd,
 		      &(struct epoll_event){ .events = EPOLLIN, .data.ptr = NULL }) < 0)
 		return err_sys(err, errno, "epoll");
-	r = pthread_create(&e->pump, NULL, pump, e);
+	r = pthread_create(&e->pump.thread, NULL, pump, e);
 	if (r)
 		return err_sys(err, r, "pump thread");
-	e->has_pump = true;
+	e->pump.running = true;
 	return 0;
 }
 
 static void wake_pump(struct engine *e)
 {
-	(void)!write(e->wake, &(uint64_t){ 1 }, sizeof(uint64_t));
+	(void)!write(e->pump.wake_fd, &(uint64_t){ 1 }, sizeof(uint64_t));
 }
 
 void machine_pump_stop(struct engine *e)
 {
-	if (e->has_pump) {
+	if (e->pump.running) {
 		pthread_mutex_lock(&e->mutex);
-		e->pump_ends = true;
+		e->pump.stopping = true;
 		pthread_mutex_unlock(&e->mutex);
 		wake_pump(e);
-		pthread_join(e->pump, NULL);
+		pthread_join(e->pump.thread, NULL);
 		drop_removed(e);
 	}
-	if (e->epoll >= 0)
-		close(e->epoll);
-	if (e->wake >= 0)
-		close(e->wake);
+	if (e->pump.epoll_fd >= 0)
+		close(e->pump.epoll_fd);
+	if (e->pump.wake_fd >= 0)
+		close(e->pump.wake_fd);
 }
 
 int machine_pump_add(struct engine *e, struct machine *v, struct err *err)
@@ -152,10 +153,11 @@ int machine_pump_add(struct engine *e, struct machine *v, struct err *err)
 
 	(void)machine_ref(v);
 	pthread_mutex_lock(&v->mutex); /* adoption may have given ended commands to a worker */
-	v->events = agent_events(sandbox_agent(v->main));
+	v->events = agent_events(sandbox_agent(v->conn));
 	ev.events = epoll_of(v->events);
-	r = epoll_ctl(e->epoll, EPOLL_CTL_ADD, agent_fd(sandbox_agent(v->main)), &ev) < 0 ? errno
-											  : 0;
+	r = epoll_ctl(e->pump.epoll_fd, EPOLL_CTL_ADD, agent_fd(sandbox_agent(v->conn)), &ev) < 0
+		    ? errno
+		    : 0;
 	pthread_mutex_unlock(&v->mutex);
 	if (r == 0)
 		return 0;
@@ -166,12 +168,13 @@ int machine_pump_add(struct engine *e, struct machine *v, struct err *err)
 void machine_pump_remove(struct engine *e, struct machine *v)
 {
 	pthread_mutex_lock(&v->mutex);
-	if (v->main && !v->gone)
-		(void)epoll_ctl(e->epoll, EPOLL_CTL_DEL, agent_fd(sandbox_agent(v->main)), NULL);
+	if (v->conn && !v->gone)
+		(void)epoll_ctl(e->pump.epoll_fd, EPOLL_CTL_DEL, agent_fd(sandbox_agent(v->conn)),
+				NULL);
 	pthread_mutex_unlock(&v->mutex);
 	pthread_mutex_lock(&e->mutex);
-	v->next_removed = e->removed;
-	e->removed = v;
+	v->next_removed = e->pump.removed;
+	e->pump.removed = v;
 	pthread_mutex_unlock(&e->mutex);
 	wake_pump(e);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/test_hook.h"
+#include "admit/user_queue.h"
 #include "project/binding.h"
 #include "project/internal.h"
 #include "project/project_access.h"
@@ -89,7 +90,7 @@ struct save { /* state of one fragment_add() */
 	struct store_file_list files;
 	unsigned skipped;
 	bool own_snapshot; /* created for this fragment, and deleted with it */
-	bool heavy;
+	struct gate_ticket memory; /* of the memory gate */
 };
 
 /* Finds the user of the snapshot's session, which may be destroyed. */
@@ -132,7 +133,7 @@ static int save_copy(struct save *s, const char *session, struct err *err)
 	struct session_ref ref = { .id = session };
 	struct snapshot_opts opts = { .name = s->f.id };
 	struct store_snapshot snap;
-	int r = fragment_collect_files(s->e, s->who, session, &s->files, &s->skipped, &s->heavy,
+	int r = fragment_collect_files(s->e, s->who, session, &s->files, &s->skipped, &s->memory,
 				       err);
 
 	if (r <= 0)
@@ -229,7 +230,7 @@ int fragment_add(struct engine *e, const struct caller *who, const char *user, c
 		return -1;
 	r = collect(&s, opts, err) < 0 || user_ensure(e, who, user, err) < 0 ? -1
 									     : add_record(&s, err);
-	mem_gate_leave(&s.heavy);
+	mem_gate_leave(&s.memory);
 	if (r < 0)
 		return -1;
 	*ret = (struct fragment_add_result){ .fragment = s.f, .skipped = s.skipped };

@@ -263,8 +263,8 @@ static int read_all(struct collect *c, struct err *err)
 }
 
 int fragment_collect_files(struct engine *e, const struct caller *who, const char *session,
-			   struct store_file_list *ret, unsigned *ret_skipped, bool *is_heavy,
-			   struct err *err)
+			   struct store_file_list *ret, unsigned *ret_skipped,
+			   struct gate_ticket *memory, struct err *err)
 {
 	auto_call(side_conn_close) struct side_conn *conn = NULL;
 	struct collect c = { 0 };
@@ -280,7 +280,7 @@ int fragment_collect_files(struct engine *e, const struct caller *who, const cha
 	c.conn = conn;
 	r = list_all(&c, err);
 	if (r == 0) {
-		mem_gate_enter(is_heavy, c.bytes);
+		mem_gate_enter(e, memory, c.bytes);
 		r = read_all(&c, err);
 	}
 	if (r)

@@ -15,9 +15,9 @@ int fragment_restore_files(struct engine *e, const struct caller *who, const cha
 			   const struct store_file_list *files,
 			   const struct restore_progress *progress, struct err *err);
 /* Reads the files of the working directory. 1: they exceed what a fragment may hold; *ret is
- * unchanged. Pass *is_heavy to mem_gate_leave() when the files are freed, also on failure. */
+ * unchanged. Pass *memory to mem_gate_leave() when the files are freed, also on failure. */
 int fragment_collect_files(struct engine *e, const struct caller *who, const char *session,
-			   struct store_file_list *ret, unsigned *ret_skipped, bool *is_heavy,
-			   struct err *err);
+			   struct store_file_list *ret, unsigned *ret_skipped,
+			   struct gate_ticket *memory, struct err *err);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Creating, listing and deleting projects. */
+#include "admit/user_queue.h"
 #include "project/project.h"
 
 #include <errno.h>

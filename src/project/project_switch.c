@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/test_hook.h"
+#include "admit/user_queue.h"
 #include "project/binding.h"
 #include "project/internal.h"
 #include "project/project_access.h"
@@ -23,7 +24,8 @@ struct switch_job { /* state of one switch; its user's queue is held */
 	const struct caller *who;
 	const struct switch_opts *opts;
 	struct store_binding copy; /* key of the working copy */
-	bool has_fragment, loaded, heavy;
+	bool has_fragment, loaded;
+	struct gate_ticket memory; /* of the memory gate */
 	struct store_fragment fragment;
 	struct store_file_list files;
 	struct switch_result result;
@@ -61,7 +63,7 @@ static int load_fragment(struct switch_job *m, struct err *err)
 {
 	if (m->loaded || !m->has_fragment)
 		return 0;
-	mem_gate_enter(&m->heavy, (uint64_t)m->fragment.bytes);
+	mem_gate_enter(m->e, &m->memory, (uint64_t)m->fragment.bytes);
 	if (!*m->fragment.snapshot &&
 	    (fragment_load(m->e, m->who, m->fragment.id, &m->files, err) < 0 ||
 	     fragment_check_files(&m->files, err) < 0))
@@ -166,7 +168,7 @@ static int create_session(struct switch_job *m, struct err *err)
 
 	report_progress(m, "running", "sandbox", "creating the sandbox", 1);
 	opts.template = m->opts->template;
-	opts.over = m->opts->over;
+	opts.overrides = m->opts->over;
 	opts.metadata = SWITCH_PENDING;
 	if (m->has_fragment) {
 		opts.fragment = m->fragment.id;
@@ -184,7 +186,7 @@ static int create_session(struct switch_job *m, struct err *err)
 	report_files(m, 0);
 	if (fragment_restore_files(m->e, m->who, m->result.session, &m->files, &progress, err) < 0)
 		return -1;
-	mem_gate_leave(&m->heavy);
+	mem_gate_leave(&m->memory);
 	m->result.restored_files = (unsigned)m->files.count;
 	m->result.has_restored_files = m->files.count > 0 || opts.snapshot;
 	hook_crash("switch:restored");
@@ -263,7 +265,7 @@ int switch_user(struct engine *e, const struct caller *who, const struct switch_
 		(void)switch_finish_pending(e, who, opts->user, &later);
 	}
 	user_queue_leave(&place);
-	mem_gate_leave(&m.heavy);
+	mem_gate_leave(&m.memory);
 	(void)files;
 	if (r < 0)
 		return -1;

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "base/test_hook.h"
+#include "admit/user_queue.h"
 #include "project/binding.h"
 #include "project/internal.h"
 #include "project/project_access.h"

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/test_hook.h"
+#include "admit/user_queue.h"
 #include "project/binding.h"
 #include "project/internal.h"
 #include "project/session_walk.h"

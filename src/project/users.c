@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Users: their records and their active project. */
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,84 +8,6 @@
 #include "base/array.h"
 #include "project/internal.h"
 #include "project/users.h"
-
-/* ---- order ------------------------------------------------------------------------------- */
-
-static pthread_mutex_t line_mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t line_moved = PTHREAD_COND_INITIALIZER;
-static struct user_queue_ticket *line; /* of all users, in the order in which they came */
-
-enum { LINE_MOST = 8 }; /* of one user: each holds a thread of the service */
-
-static bool is_first(const struct user_queue_ticket *p)
-{
-	for (const struct user_queue_ticket *q = line; q != p; q = q->next)
-		if (q->engine == p->engine && strcmp(q->user, p->user) == 0 &&
-		    strcmp(q->tenant, p->tenant) == 0)
-			return false;
-	return true;
-}
-
-static unsigned before(const struct user_queue_ticket *p)
-{
-	unsigned n = 0;
-
-	for (const struct user_queue_ticket *q = line; q; q = q->next)
-		n += q->engine == p->engine && strcmp(q->user, p->user) == 0 &&
-		     strcmp(q->tenant, p->tenant) == 0;
-	return n;
-}
-
-/* False: there are `most` already. */
-static bool join(struct user_queue_ticket *p, struct engine *e, const struct caller *who,
-		 const char *user, unsigned most)
-{
-	struct user_queue_ticket **end = &line;
-	bool may;
-
-	*p = (struct user_queue_ticket){ .engine = e };
-	snprintf(p->tenant, sizeof(p->tenant), "%s", who->tenant);
-	snprintf(p->user, sizeof(p->user), "%s", user);
-	pthread_mutex_lock(&line_mutex);
-	may = before(p) < most;
-	if (may) {
-		while (*end)
-			end = &(*end)->next;
-		*end = p;
-		while (!is_first(p))
-			pthread_cond_wait(&line_moved, &line_mutex);
-	}
-	pthread_mutex_unlock(&line_mutex);
-	return may;
-}
-
-void user_queue_join(struct user_queue_ticket *p, struct engine *e, const struct caller *who,
-		     const char *user)
-{
-	(void)join(p, e, who, user, UINT_MAX);
-}
-
-int user_queue_enter(struct user_queue_ticket *p, struct engine *e, const struct caller *who,
-		     const char *user, struct err *err)
-{
-	if (join(p, e, who, user, LINE_MOST))
-		return 0;
-	return err_set(err, ERR_UNAVAILABLE,
-		       "%d calls that move this user wait already: try again in a moment",
-		       LINE_MOST);
-}
-
-void user_queue_leave(struct user_queue_ticket *p)
-{
-	struct user_queue_ticket **at = &line;
-
-	pthread_mutex_lock(&line_mutex);
-	while (*at != p)
-		at = &(*at)->next;
-	*at = p->next;
-	pthread_cond_broadcast(&line_moved);
-	pthread_mutex_unlock(&line_mutex);
-}
 
 /* ---- users ------------------------------------------------------------------------------- */
 

@@ -12,12 +12,5 @@ int user_ensure(struct engine *e, const struct caller *who, const char *user, st
 /* Clears the active project and fragment. Creates no record. */
 int user_clear_location(struct engine *e, const struct caller *who, const char *user,
 			struct err *err);
-void user_queue_join(struct user_queue_ticket *p, struct engine *e, const struct caller *who,
-		     const char *user);
-/* The same for a call from outside: ERR_UNAVAILABLE if too many of this user wait. */
-int user_queue_enter(struct user_queue_ticket *p, struct engine *e, const struct caller *who,
-		     const char *user, struct err *err);
-void user_queue_leave(struct user_queue_ticket *p);
-DEFINE_AUTO(struct user_queue_ticket *, user_queue_leave);
 
 #endif

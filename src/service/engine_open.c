@@ -21,6 +21,8 @@
 #define TEMPLATE_BYTES (16ull << 30)
 #define DAY INT64_C(86400000)
 #define WEEK INT64_C(604800000)
+enum { MEMORY_GATE_MAX = 8 }; /* fragments in memory at once */
+
 #define LIFETIME_MAX_MS INT64_C(18000000) /* 5 h */
 
 static int64_t given(int64_t value, int64_t otherwise)
@@ -69,20 +71,21 @@ static struct engine *engine_alloc(const struct engine_opts *opts)
 		return NULL;
 	e->opts = *opts;
 	take_defaults(&e->opts);
-	e->epoll = e->wake = e->logs = -1;
-	e->jobs_tail = &e->jobs;
+	e->pump.epoll_fd = e->pump.wake_fd = e->output_dir = -1;
+	e->workers.jobs_tail = &e->workers.jobs;
 	e->epoch_ms = clock_wall_ms();
 	e->boot_ms = clock_boot_ms();
 	pthread_mutex_init(&e->mutex, NULL);
-	pthread_mutex_init(&e->work_mutex, NULL);
+	pthread_mutex_init(&e->workers.mutex, NULL);
 	pthread_mutex_init(&e->store_mutex, NULL);
-	pthread_mutex_init(&e->keeper_mutex, NULL);
-	cond_new(&e->flown);
-	cond_new(&e->room);
-	cond_new(&e->tick);
-	cond_new(&e->work);
-	cond_new(&e->worked);
-	cond_new(&e->start.changed);
+	pthread_mutex_init(&e->keeper.mutex, NULL);
+	gate_init(&e->name_locks, &(struct gate_limits){ .per_key = 1 });
+	gate_init(&e->memory_gate, &(struct gate_limits){ .total = MEMORY_GATE_MAX });
+	cond_new(&e->capacity.changed);
+	cond_new(&e->timers.wake);
+	cond_new(&e->workers.added);
+	cond_new(&e->workers.done);
+	cond_new(&e->startup.changed);
 	return e;
 }
 
@@ -95,8 +98,8 @@ static int open_dirs(struct engine *e, struct err *err)
 	snprintf(path, sizeof(path), "%s/logs", e->home);
 	if (mkdir(path, 0700) < 0 && errno != EEXIST)
 		return err_sys(err, errno, "%s", path);
-	e->logs = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	return e->logs < 0 ? err_sys(err, errno, "%s", path) : 0;
+	e->output_dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	return e->output_dir < 0 ? err_sys(err, errno, "%s", path) : 0;
 }
 
 static int open_store(struct engine *e, struct err *err)
@@ -142,13 +145,13 @@ static void let_go(struct session *n, void *arg)
 
 	while (list[i])
 		i++;
-	list[i] = n->live;
-	n->live = NULL;
+	list[i] = n->machine;
+	n->machine = NULL;
 }
 
 static void count_live(struct session *n, void *arg)
 {
-	*(size_t *)arg += n->live != NULL;
+	*(size_t *)arg += n->machine != NULL;
 }
 
 /* Connections go, sandboxes stay. */
@@ -180,10 +183,12 @@ void engine_close(struct engine *e)
 	close_lives(e);
 	machine_pump_stop(e);
 	sessions_free(e);
-	keeper_client_free(e->keeper);
+	keeper_client_free(e->keeper.client);
 	store_close(e->store);
-	if (e->logs >= 0)
-		close(e->logs);
+	if (e->output_dir >= 0)
+		close(e->output_dir);
 	progress_fini(e);
+	gate_fini(&e->memory_gate);
+	gate_fini(&e->name_locks);
 	free(e);
 }

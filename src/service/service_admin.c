@@ -27,11 +27,11 @@ static bool keeper_answers(struct engine *e)
 {
 	struct pollfd p = { .fd = -1 };
 
-	if (pthread_mutex_trylock(&e->keeper_mutex) != 0)
+	if (pthread_mutex_trylock(&e->keeper.mutex) != 0)
 		return true;
-	if (e->keeper)
-		p.fd = keeper_client_fd(e->keeper);
-	pthread_mutex_unlock(&e->keeper_mutex);
+	if (e->keeper.client)
+		p.fd = keeper_client_fd(e->keeper.client);
+	pthread_mutex_unlock(&e->keeper.mutex);
 	return p.fd >= 0 && poll(&p, 1, 0) >= 0 && !(p.revents & (POLLHUP | POLLERR | POLLNVAL));
 }
 
@@ -48,8 +48,8 @@ void engine_health(struct engine *e, struct engine_health *ret)
 	pthread_mutex_lock(&e->mutex);
 	if (!h.keeper)
 		snprintf(h.keeper_error, sizeof(h.keeper_error), "%s",
-			 e->keeper_failed ? e->keeper_error.msg
-					  : "the keeper ended; the next call starts another");
+			 e->keeper.start_failed ? e->keeper.start_error.msg
+						: "the keeper ended; the next call starts another");
 	pthread_mutex_unlock(&e->mutex);
 	*ret = h;
 }

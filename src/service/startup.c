@@ -75,12 +75,12 @@ void startup_report(struct engine *e, enum startup_stage stage, const struct err
 static void note(struct engine *e, bool ready, const struct err *err)
 {
 	pthread_mutex_lock(&e->mutex);
-	e->start.ready = ready;
-	e->start.tries++;
-	e->start.wanted = false;
+	e->startup.ready = ready;
+	e->startup.tries++;
+	e->startup.requested = false;
 	if (!ready)
-		e->start.last = *err;
-	pthread_cond_broadcast(&e->start.changed);
+		e->startup.last_error = *err;
+	pthread_cond_broadcast(&e->startup.changed);
 	pthread_mutex_unlock(&e->mutex);
 }
 
@@ -113,12 +113,12 @@ static bool pause_start(struct engine *e, int64_t ms)
 	bool ends;
 
 	pthread_mutex_lock(&e->mutex);
-	while (!e->start.ends && clock_mono_ms() < (e->start.wanted ? early : late)) {
-		struct timespec ts = at_ms(e->start.wanted ? early : late);
+	while (!e->startup.stopping && clock_mono_ms() < (e->startup.requested ? early : late)) {
+		struct timespec ts = at_ms(e->startup.requested ? early : late);
 
-		pthread_cond_timedwait(&e->start.changed, &e->mutex, &ts);
+		pthread_cond_timedwait(&e->startup.changed, &e->mutex, &ts);
 	}
-	ends = e->start.ends;
+	ends = e->startup.stopping;
 	pthread_mutex_unlock(&e->mutex);
 	return !ends;
 }
@@ -146,7 +146,7 @@ static void *start_thread(void *arg)
 		wait = r < 0 && may_pass(at, adopts, &err) ? jitter(pause) : 0;
 		pause = pause * 2 < PAUSE_MAX_MS ? pause * 2 : PAUSE_MAX_MS;
 		note(e, r == 0, &err);
-		e->start.fn(e->start.arg, r < 0 ? &err : NULL, wait);
+		e->startup.fn(e->startup.arg, r < 0 ? &err : NULL, wait);
 	} while (wait && pause_start(e, wait));
 	return NULL;
 }
@@ -155,32 +155,32 @@ int engine_start(struct engine *e, engine_ready_fn *fn, void *arg, struct err *e
 {
 	int r;
 
-	e->start.fn = fn;
-	e->start.arg = arg;
-	r = pthread_create(&e->start.thread, NULL, start_thread, e);
+	e->startup.fn = fn;
+	e->startup.arg = arg;
+	r = pthread_create(&e->startup.thread, NULL, start_thread, e);
 	if (r)
 		return err_sys(err, r, "a thread to start");
-	e->start.has_thread = true;
+	e->startup.has_thread = true;
 	return 0;
 }
 
 void startup_stop(struct engine *e)
 {
-	if (!e->start.has_thread)
+	if (!e->startup.has_thread)
 		return;
 	pthread_mutex_lock(&e->mutex);
-	e->start.ends = true;
-	pthread_cond_broadcast(&e->start.changed);
+	e->startup.stopping = true;
+	pthread_cond_broadcast(&e->startup.changed);
 	pthread_mutex_unlock(&e->mutex);
-	pthread_join(e->start.thread, NULL);
-	e->start.has_thread = false;
+	pthread_join(e->startup.thread, NULL);
+	e->startup.has_thread = false;
 }
 
 /* ---- waiting for it -------------------------------------------------------------------------- */
 
 bool engine_is_ready(struct engine *e)
 {
-	return e->start.ready;
+	return e->startup.ready;
 }
 
 static int refuse(struct engine *e, enum err_code code, struct err *err)
@@ -207,17 +207,17 @@ int engine_wait_ready(struct engine *e, int64_t wait_ms, struct err *err)
 	unsigned tries;
 
 	pthread_mutex_lock(&e->mutex);
-	tries = e->start.tries;
-	full = e->start.waiting >= e->opts.queue_max;
-	e->start.waiting++;
-	e->start.wanted = true;
-	pthread_cond_broadcast(&e->start.changed);
-	while (!full && !e->start.ready && !e->start.ends && e->start.tries == tries)
-		if (pthread_cond_timedwait(&e->start.changed, &e->mutex, &ts) == ETIMEDOUT)
+	tries = e->startup.tries;
+	full = e->startup.nwaiting >= e->opts.queue_max;
+	e->startup.nwaiting++;
+	e->startup.requested = true;
+	pthread_cond_broadcast(&e->startup.changed);
+	while (!full && !e->startup.ready && !e->startup.stopping && e->startup.tries == tries)
+		if (pthread_cond_timedwait(&e->startup.changed, &e->mutex, &ts) == ETIMEDOUT)
 			break;
-	e->start.waiting--;
-	ready = e->start.ready;
-	failed = full || e->start.ends || e->start.tries != tries;
+	e->startup.nwaiting--;
+	ready = e->startup.ready;
+	failed = full || e->startup.stopping || e->startup.tries != tries;
 	pthread_mutex_unlock(&e->mutex);
 	return ready ? 0 : refuse(e, failed ? ERR_UNAVAILABLE : ERR_TIMEOUT, err);
 }
@@ -227,7 +227,7 @@ unsigned engine_waiting(struct engine *e)
 	unsigned n;
 
 	pthread_mutex_lock(&e->mutex);
-	n = e->start.waiting;
+	n = e->startup.nwaiting;
 	pthread_mutex_unlock(&e->mutex);
 	return n;
 }
@@ -235,8 +235,8 @@ unsigned engine_waiting(struct engine *e)
 bool engine_start_error(struct engine *e, struct err *ret, unsigned *ret_tries)
 {
 	pthread_mutex_lock(&e->mutex);
-	*ret = e->start.last;
-	*ret_tries = e->start.tries;
+	*ret = e->startup.last_error;
+	*ret_tries = e->startup.tries;
 	pthread_mutex_unlock(&e->mutex);
 	return ret->code != ERR_NONE;
 }

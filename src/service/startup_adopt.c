@@ -14,6 +14,7 @@
 #include "service/startup_adopt.h"
 #include "session/reconcile.h"
 #include "session/session.h"
+#include "snapshot/snapshot_archive.h"
 
 struct names { /* of sandboxes that a record names */
 	char (*ids)[STORE_ID];
@@ -141,7 +142,9 @@ int startup_adopt(struct engine *e, struct err *err)
 		r = templates_reconcile(e, err);
 	if (r == 0)
 		r = switch_recover(e, err);
-	if (r == 0)
+	if (r == 0) {
+		snapshot_clean_imports(e);
 		layers_sync_all(e);
+	}
 	return r;
 }

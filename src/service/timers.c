@@ -21,6 +21,7 @@
 #include "machine/machine.h"
 #include "service/timers.h"
 #include "session/destroy.h"
+#include "session/flatten.h"
 #include "session/hibernate.h"
 #include "session/probe.h"
 #include "session/reconcile.h"
@@ -67,12 +68,12 @@ static void put_off(struct session *n, int64_t now)
 		wait = AGAIN_MIN_MS;
 	if (wait > AGAIN_MAX_MS)
 		wait = AGAIN_MAX_MS;
-	n->again_at = now + wait;
+	n->retry_at = now + wait;
 	if (n->rec.state == SESSION_ACTIVE && n->rec.expires_at > now &&
-	    n->rec.expires_at < n->again_at)
-		n->again_at = n->rec.expires_at; /* the end of a life is never put off */
+	    n->rec.expires_at < n->retry_at)
+		n->retry_at = n->rec.expires_at; /* the end of a life is never put off */
 	if (n->loaded)
-		set_due(n, n->again_at);
+		set_due(n, n->retry_at);
 }
 
 static enum looked end(struct session *n, enum session_end how,
@@ -114,11 +115,11 @@ static enum looked look_at_active(struct session *n, int64_t now)
 	bool idle_first = is_idle && (!is_over || idle < expiry - SESSION_EXPIRY_BUFFER_MS);
 	struct err ignored;
 
-	if (idle_first && machine_count_users(n->live) == 0 && !session_is_working(n))
+	if (idle_first && machine_count_users(n->machine) == 0 && !session_is_working(n))
 		return end_idle(n);
 	if (is_over) {
 		/* a command may use the last seconds, and no more than those */
-		if (now < expiry && machine_count_users(n->live) > 0)
+		if (now < expiry && machine_count_users(n->machine) > 0)
 			return LOOK_LEFT;
 		return end_expired(n);
 	}
@@ -135,7 +136,7 @@ static int bring_to_light(struct session *n)
 {
 	struct err ignored;
 
-	if (!n->live || machine_is_gone(n->live))
+	if (!n->machine || machine_is_gone(n->machine))
 		return reconcile_session(n, &ignored);
 	if (n->rec.state == SESSION_FAILED)
 		return session_revive(n, &ignored);
@@ -147,13 +148,13 @@ static enum looked look_at(struct session *n, int64_t now)
 	uint8_t state = n->rec.state;
 
 	/* nobody has to be able to talk to what is over */
-	if (state == SESSION_ACTIVE && !n->live && n->rec.expires_at && n->rec.expires_at <= now)
+	if (state == SESSION_ACTIVE && !n->machine && n->rec.expires_at && n->rec.expires_at <= now)
 		return end_expired(n);
 	if (bring_to_light(n) < 0)
 		return LOOK_FAILED;
 	if (!n->loaded) /* destroyed */
 		return LOOK_CHANGED;
-	if (n->rec.state == SESSION_ACTIVE && n->live && n->rec.due_at && n->rec.due_at <= now)
+	if (n->rec.state == SESSION_ACTIVE && n->machine && n->rec.due_at && n->rec.due_at <= now)
 		return look_at_active(n, now);
 	if (n->rec.state != state)
 		return LOOK_CHANGED;
@@ -172,7 +173,7 @@ static enum looked look_at_due(struct engine *e, const char *id, int64_t now)
 	struct err ignored;
 	enum looked how;
 
-	if (!session_trylock(e, id, &n) || now < n->again_at)
+	if (!session_trylock(e, id, &n) || now < n->retry_at)
 		return LOOK_LEFT;
 	if (session_flush(n, &ignored) < 0)
 		return LOOK_LEFT;
@@ -182,7 +183,7 @@ static enum looked look_at_due(struct engine *e, const char *id, int64_t now)
 	if (how == LOOK_FAILED)
 		put_off(n, now);
 	else
-		n->again_at = 0;
+		n->retry_at = 0;
 	return how;
 }
 
@@ -261,11 +262,11 @@ struct lost {
 
 static bool is_lost(const struct session *n, int64_t now)
 {
-	if (now < n->again_at)
+	if (now < n->retry_at)
 		return false;
-	if (!n->live) /* nobody could connect to it when the engine started */
-		return n->room && n->rec.runtime == SESSION_RUNTIME_LIVE;
-	return machine_is_gone(n->live) ||
+	if (!n->machine) /* nobody could connect to it when the engine started */
+		return n->has_capacity && n->rec.runtime == SESSION_RUNTIME_LIVE;
+	return machine_is_gone(n->machine) ||
 	       (n->rec.state == SESSION_FAILED && now >= n->rec.cause.at + FAILED_MS);
 }
 
@@ -273,7 +274,7 @@ static void note_lost(struct session *n, void *arg)
 {
 	struct lost *l = arg;
 
-	if (!n->busy && is_lost(n, l->now))
+	if (!n->locked && is_lost(n, l->now))
 		(void)add_name(&l->names, n->id); /* else in the next round */
 }
 
@@ -291,8 +292,8 @@ static int sweep_lost(struct engine *e)
 			continue;
 		hook_crash("sweep:lost");
 		how = look_at(n, l.now);
-		if (how == LOOK_FAILED && !n->live)
-			n->again_at = l.now + FAILED_MS; /* its own deadlines stay what they are */
+		if (how == LOOK_FAILED && !n->machine)
+			n->retry_at = l.now + FAILED_MS; /* its own deadlines stay what they are */
 		else if (how == LOOK_FAILED)
 			put_off(n, l.now);
 		changed += how == LOOK_CHANGED;
@@ -332,12 +333,20 @@ static void prune(struct engine *e)
 	exec_output_prune(e, execs);
 }
 
+int timers_collect(struct engine *e)
+{
+	int removed = layers_collect(e);
+
+	flatten_sessions(e);
+	return removed;
+}
+
 static void collect(struct engine *e, void *arg)
 {
 	(void)arg;
-	(void)layers_collect(e);
+	(void)timers_collect(e);
 	pthread_mutex_lock(&e->mutex);
-	e->collecting = false;
+	e->timers.collecting = false;
 	pthread_mutex_unlock(&e->mutex);
 }
 
@@ -348,13 +357,13 @@ static void start_collecting(struct engine *e)
 	bool start;
 
 	pthread_mutex_lock(&e->mutex);
-	start = !e->collecting;
-	e->collecting = true;
+	start = !e->timers.collecting;
+	e->timers.collecting = true;
 	pthread_mutex_unlock(&e->mutex);
 	if (!start || engine_post(e, collect, NULL, &ignored) == 0)
 		return;
 	pthread_mutex_lock(&e->mutex);
-	e->collecting = false;
+	e->timers.collecting = false;
 	pthread_mutex_unlock(&e->mutex);
 }
 
@@ -368,9 +377,9 @@ int engine_run_timers(struct engine *e)
 
 	exec_retry_writes(e);
 	environment_sweep(e);
-	if (is_time(e, &e->pruned_at, PRUNE_MS))
+	if (is_time(e, &e->timers.pruned_at, PRUNE_MS))
 		prune(e);
-	if (is_time(e, &e->collected_at, COLLECT_MS))
+	if (is_time(e, &e->timers.collected_at, COLLECT_MS))
 		start_collecting(e);
 	return changed;
 }
@@ -382,10 +391,10 @@ static void sleep_a_round(struct engine *e)
 	int64_t until = clock_mono_ms() + ROUND_MS;
 	struct timespec ts = { .tv_sec = until / 1000, .tv_nsec = until % 1000 * 1000000 };
 
-	while (!e->poked && !e->sweep_ends)
-		if (pthread_cond_timedwait(&e->tick, &e->mutex, &ts) == ETIMEDOUT)
+	while (!e->timers.wake_requested && !e->timers.stopping)
+		if (pthread_cond_timedwait(&e->timers.wake, &e->mutex, &ts) == ETIMEDOUT)
 			break;
-	e->poked = false;
+	e->timers.wake_requested = false;
 }
 
 static void *sweeper(void *arg)
@@ -393,7 +402,7 @@ static void *sweeper(void *arg)
 	struct engine *e = arg;
 
 	pthread_mutex_lock(&e->mutex);
-	while (!e->sweep_ends) {
+	while (!e->timers.stopping) {
 		pthread_mutex_unlock(&e->mutex);
 		(void)engine_run_timers(e);
 		pthread_mutex_lock(&e->mutex);
@@ -405,22 +414,22 @@ static void *sweeper(void *arg)
 
 int timers_start(struct engine *e, struct err *err)
 {
-	int r = pthread_create(&e->sweeper, NULL, sweeper, e);
+	int r = pthread_create(&e->timers.thread, NULL, sweeper, e);
 
 	if (r)
 		return err_sys(err, r, "sweeper thread");
-	e->has_sweeper = true;
+	e->timers.running = true;
 	return 0;
 }
 
 void timers_stop(struct engine *e)
 {
-	if (!e->has_sweeper)
+	if (!e->timers.running)
 		return;
 	pthread_mutex_lock(&e->mutex);
-	e->sweep_ends = true;
-	pthread_cond_signal(&e->tick);
+	e->timers.stopping = true;
+	pthread_cond_signal(&e->timers.wake);
 	pthread_mutex_unlock(&e->mutex);
-	pthread_join(e->sweeper, NULL);
-	e->has_sweeper = false;
+	pthread_join(e->timers.thread, NULL);
+	e->timers.running = false;
 }

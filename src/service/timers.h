@@ -6,5 +6,7 @@
 
 int timers_start(struct engine *e, struct err *err);
 void timers_stop(struct engine *e);
+/* Removes unreferenced layers, and flattens deep stacks; returns how many layers it removed. */
+int timers_collect(struct engine *e);
 
 #endif

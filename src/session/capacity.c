@@ -27,8 +27,8 @@ enum {
 	RETRY_MAX_MS = 30 * 1000,
 };
 
-struct waiter {
-	struct waiter *next;
+struct capacity_waiter {
+	struct capacity_waiter *next;
 	int64_t until; /* clock_mono_ms() */
 	int64_t look_at; /* for the next look, once it is the first; 0: it did not look yet */
 };
@@ -50,8 +50,8 @@ struct candidates {
 /* With engine.mutex or the turn. One whose connection ended is room that nobody uses. */
 static bool may_go(const struct session *n)
 {
-	return n->live && n->rec.state == SESSION_ACTIVE &&
-	       (machine_is_gone(n->live) || machine_count_users(n->live) == 0);
+	return n->machine && n->rec.state == SESSION_ACTIVE &&
+	       (machine_is_gone(n->machine) || machine_count_users(n->machine) == 0);
 }
 
 static void note_idle(struct session *n, void *arg)
@@ -59,7 +59,7 @@ static void note_idle(struct session *n, void *arg)
 	struct candidates *l = arg;
 	struct candidate *c;
 
-	if (n->busy || !may_go(n))
+	if (n->locked || !may_go(n))
 		return;
 	c = vec_push(&l->items, &l->count, SIZE_MAX);
 	if (!c)
@@ -91,8 +91,8 @@ static bool send_away(struct engine *e, const char *id)
 
 	if (!session_trylock(e, id, &n) || !may_go(n))
 		return false;
-	if (machine_is_gone(n->live))
-		return reconcile_session(n, &ignored) == 0 && !n->live;
+	if (machine_is_gone(n->machine))
+		return reconcile_session(n, &ignored) == 0 && !n->machine;
 	if (session_is_working(n))
 		return false;
 	hook_crash("room:away");
@@ -116,83 +116,84 @@ static bool make_room(struct engine *e)
 
 /* ---- the queue; all with engine.mutex -------------------------------------------------------- */
 
-static void stand(struct engine *e, struct waiter *w)
+static void stand(struct engine *e, struct capacity_waiter *w)
 {
-	struct waiter **p = &e->queue;
+	struct capacity_waiter **p = &e->capacity.queue;
 
 	while (*p)
 		p = &(*p)->next;
 	*p = w;
-	e->waiting++;
+	e->capacity.nwaiting++;
 }
 
-static void leave(struct engine *e, struct waiter *w)
+static void leave(struct engine *e, struct capacity_waiter *w)
 {
-	struct waiter **p = &e->queue;
+	struct capacity_waiter **p = &e->capacity.queue;
 
 	while (*p != w)
 		p = &(*p)->next;
 	*p = w->next;
-	e->waiting--;
-	pthread_cond_broadcast(&e->room);
+	e->capacity.nwaiting--;
+	pthread_cond_broadcast(&e->capacity.changed);
 }
 
-static unsigned position(const struct engine *e, const struct waiter *w)
+static unsigned position(const struct engine *e, const struct capacity_waiter *w)
 {
 	unsigned n = 1;
 
-	for (const struct waiter *p = e->queue; p != w; p = p->next)
+	for (const struct capacity_waiter *p = e->capacity.queue; p != w; p = p->next)
 		n++;
 	return n;
 }
 
 /* Whether what is free, or about to be, is enough for all up to this one. */
-static bool is_provided(const struct engine *e, const struct waiter *w)
+static bool is_provided(const struct engine *e, const struct capacity_waiter *w)
 {
 	unsigned max = e->opts.max_active;
-	unsigned coming = (e->active < max ? max - e->active : 0) + e->making;
+	unsigned coming =
+		(e->capacity.active < max ? max - e->capacity.active : 0) + e->capacity.evicting;
 
 	return coming >= position(e, w);
 }
 
-static void look(struct engine *e, struct waiter *w)
+static void look(struct engine *e, struct capacity_waiter *w)
 {
 	bool made;
 
-	e->making++;
+	e->capacity.evicting++;
 	pthread_mutex_unlock(&e->mutex);
 	made = make_room(e);
 	pthread_mutex_lock(&e->mutex);
-	e->making--;
+	e->capacity.evicting--;
 	/* what it made may go to somebody before it: then it looks once more */
 	w->look_at = made ? 0 : clock_mono_ms() + LOOK_MS;
-	pthread_cond_broadcast(&e->room);
+	pthread_cond_broadcast(&e->capacity.changed);
 }
 
-static void wait_room(struct engine *e, const struct waiter *w)
+static void wait_room(struct engine *e, const struct capacity_waiter *w)
 {
 	int64_t now = clock_mono_ms(), until = w->until;
 	struct timespec ts;
 
-	if (e->queue == w && w->look_at < until)
+	if (e->capacity.queue == w && w->look_at < until)
 		until = w->look_at;
 	if (until <= now) /* its room is being made */
 		until = now + LOOK_MS;
 	ts.tv_sec = until / 1000;
 	ts.tv_nsec = until % 1000 * 1000000;
-	pthread_cond_timedwait(&e->room, &e->mutex, &ts);
+	pthread_cond_timedwait(&e->capacity.changed, &e->mutex, &ts);
 }
 
 /* 0 when served, else the position in which it gave up. */
-static unsigned queue(struct engine *e, struct waiter *w)
+static unsigned queue(struct engine *e, struct capacity_waiter *w)
 {
 	for (;;) {
 		bool provided = is_provided(e, w);
 		int64_t now = clock_mono_ms();
 
-		if (e->queue == w && e->active < e->opts.max_active)
+		if (e->capacity.queue == w && e->capacity.active < e->opts.max_active)
 			return 0;
-		if (!provided && (!w->look_at || (e->queue == w && now >= w->look_at)))
+		if (!provided && (!w->look_at || (e->capacity.queue == w && now >= w->look_at)))
 			look(e, w);
 		else if (!provided && now >= w->until)
 			return position(e, w);
@@ -215,25 +216,25 @@ static int refuse(struct engine *e, unsigned at, unsigned of, struct err *err)
 
 int capacity_acquire(struct engine *e, int64_t wait_ms, struct err *err)
 {
-	struct waiter w = { 0 };
+	struct capacity_waiter w = { 0 };
 	unsigned at = 0, of = 0;
 
 	if (wait_ms < 0 || wait_ms > WAIT_MAX_MS)
 		wait_ms = wait_ms < 0 ? 0 : WAIT_MAX_MS;
 	w.until = clock_mono_ms() + wait_ms;
 	pthread_mutex_lock(&e->mutex);
-	if (e->opts.max_active && (e->queue || e->active >= e->opts.max_active)) {
-		if (e->waiting < e->opts.queue_max) {
+	if (e->opts.max_active && (e->capacity.queue || e->capacity.active >= e->opts.max_active)) {
+		if (e->capacity.nwaiting < e->opts.queue_max) {
 			stand(e, &w);
 			at = queue(e, &w);
-			of = e->waiting;
+			of = e->capacity.nwaiting;
 			leave(e, &w);
 		} else {
-			at = of = e->waiting + 1;
+			at = of = e->capacity.nwaiting + 1;
 		}
 	}
 	if (!at)
-		e->active++;
+		e->capacity.active++;
 	pthread_mutex_unlock(&e->mutex);
 	return at ? refuse(e, at, of, err) : 0;
 }
@@ -241,15 +242,15 @@ int capacity_acquire(struct engine *e, int64_t wait_ms, struct err *err)
 void capacity_force_acquire(struct engine *e)
 {
 	pthread_mutex_lock(&e->mutex);
-	e->active++;
+	e->capacity.active++;
 	pthread_mutex_unlock(&e->mutex);
 }
 
 void capacity_release(struct engine *e)
 {
 	pthread_mutex_lock(&e->mutex);
-	e->active--;
-	pthread_cond_broadcast(&e->room);
+	e->capacity.active--;
+	pthread_cond_broadcast(&e->capacity.changed);
 	pthread_mutex_unlock(&e->mutex);
 }
 
@@ -260,7 +261,7 @@ unsigned capacity_active(struct engine *e)
 	unsigned n;
 
 	pthread_mutex_lock(&e->mutex);
-	n = e->active;
+	n = e->capacity.active;
 	pthread_mutex_unlock(&e->mutex);
 	return n;
 }
@@ -275,7 +276,7 @@ static void count_idle(struct session *n, void *arg)
 	struct survey *s = arg;
 	int64_t end = n->rec.expires_at;
 
-	if (!n->live)
+	if (!n->machine)
 		return;
 	s->idle += may_go(n);
 	if (end && (!s->end || end < s->end))
@@ -295,9 +296,9 @@ void capacity_get_report(struct engine *e, struct capacity_report *ret)
 	else if (wait > RETRY_MAX_MS)
 		wait = RETRY_MAX_MS;
 	pthread_mutex_lock(&e->mutex);
-	*ret = (struct capacity_report){ .active = e->active,
+	*ret = (struct capacity_report){ .active = e->capacity.active,
 					 .max = e->opts.max_active,
-					 .waiting = e->waiting,
+					 .waiting = e->capacity.nwaiting,
 					 .idle = s.idle,
 					 .retry_after_ms = wait };
 	pthread_mutex_unlock(&e->mutex);
@@ -305,7 +306,7 @@ void capacity_get_report(struct engine *e, struct capacity_report *ret)
 
 void session_release_capacity(struct session *n)
 {
-	if (n->room)
+	if (n->has_capacity)
 		capacity_release(n->engine);
-	n->room = false;
+	n->has_capacity = false;
 }

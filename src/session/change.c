@@ -76,7 +76,7 @@ static int apply_limits(struct session *n, const struct store_session *s, struct
 {
 	struct keeper_request req = keeper_client_request(KEEPER_LIMITS, n->rec.sandbox);
 
-	if (!n->live)
+	if (!n->machine)
 		return 0;
 	if (spec_limits(n->engine, s, &req.limits, err) < 0)
 		return -1;
@@ -115,7 +115,7 @@ static int patch_limits(struct session *n, const struct template *limits, struct
 	s->memory_bytes = (int64_t)now.memory_bytes;
 	s->disk_bytes = (int64_t)now.disk_bytes;
 	if ((s->memory_bytes > n->rec.memory_bytes || s->disk_bytes > n->rec.disk_bytes) &&
-	    quota_check(n->engine, s, false, !n->live, err) < 0)
+	    quota_check(n->engine, s, false, !n->machine, err) < 0)
 		return -1;
 	return apply_limits(n, s, err);
 }
@@ -236,7 +236,8 @@ int session_pause(struct engine *e, const struct caller *who, const struct sessi
 		return -1;
 	if (n->rec.paused)
 		return hand_out(n, ret, err);
-	if (!machine_wait_idle(n->live, PAUSE_WAIT_MS)) /* a frozen transfer would wait for ever */
+	if (!machine_wait_idle(n->machine,
+			       PAUSE_WAIT_MS)) /* a frozen transfer would wait for ever */
 		return err_set(err, ERR_CONFLICT, "session %s: files are being transferred", n->id);
 	if (set_paused(n, true, who->actor, err) < 0)
 		return -1;

@@ -48,7 +48,7 @@ int destroy_finish(struct session *n, struct err *err)
 {
 	int r = -1;
 
-	if (n->live)
+	if (n->machine)
 		session_charge_cpu(n);
 	if (*n->rec.sandbox && keeper_conn_destroy(n->engine, n->rec.sandbox, err) < 0)
 		return -1;

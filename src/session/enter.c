@@ -11,7 +11,7 @@
 #include "engine/internal.h"
 #include "session/session_opts.h"
 #include "admit/quota.h"
-#include "engine/single_flight.h"
+#include "session/single_flight.h"
 #include "session/capacity.h"
 #include "session/change.h"
 #include "session/hibernate.h"
@@ -134,7 +134,7 @@ static void look_for_loss(struct enter *x)
  * used it since has. */
 static void tell_again(struct enter *x, const struct session *n)
 {
-	if (x->want->once && strcmp(n->id, x->id) == 0 &&
+	if (x->want->idempotency_key && strcmp(n->id, x->id) == 0 &&
 	    n->rec.last_activity_at == n->rec.started_at)
 		look_for_loss(x);
 	if (!x->out.state_lost)
@@ -146,7 +146,7 @@ static int use(struct enter *x, struct session *n, struct err *err)
 	if (check_existing(x, n, err) < 0 || bind_keys(x, n, err) < 0)
 		return -1;
 	tell_again(x, n);
-	if (x->want->asleep)
+	if (x->want->no_start)
 		return publish_result(x, n, err);
 	if (renew_if_due(n, err) < 0)
 		return -1;
@@ -165,11 +165,11 @@ static int start_new(struct enter *x, struct session *n, struct err *err)
 {
 	struct resume_result woken = { 0 };
 
-	if (!x->want->asleep && resume_restored(n, &woken, err) < 0)
+	if (!x->want->no_start && resume_restored(n, &woken, err) < 0)
 		return -1;
 	x->out.source = woken.source;
 	x->out.ready_us = woken.ready_us;
-	if (!x->want->asleep)
+	if (!x->want->no_start)
 		environment_request_add(x->e, n->rec.template, false);
 	return publish_result(x, n, err);
 }
@@ -179,7 +179,7 @@ static int note(struct enter *x, struct store_session *s, struct session **ret, 
 {
 	struct session_cause_opts why = { SESSION_CAUSE_REQUESTED, NULL, x->who->actor };
 	struct store_event ev = { .kind = "create", .cause = { .at = s->created_at } };
-	bool awake = !x->want->asleep;
+	bool awake = !x->want->no_start;
 
 	snprintf(ev.cause.code, sizeof(ev.cause.code), "asked");
 	snprintf(ev.cause.actor, sizeof(ev.cause.actor), "%s", x->who->actor);
@@ -192,7 +192,7 @@ static int note(struct enter *x, struct store_session *s, struct session **ret, 
 			capacity_release(x->e);
 		return -1;
 	}
-	(*ret)->room = awake;
+	(*ret)->has_capacity = awake;
 	return 0;
 }
 
@@ -254,14 +254,16 @@ static int find(struct enter *x, struct session **ret, struct err *err)
 		if (err->code != ERR_NOT_FOUND)
 			return -1;
 	}
-	if (x->want->once || x->want->nkeys == 0) { /* by the id that was promised, or asked for */
-		const char *id = x->want->once ? x->id : x->want->pin;
+	if (x->want->idempotency_key ||
+	    x->want->nkeys == 0) { /* by the id that was promised, or asked for */
+		const char *id = x->want->idempotency_key ? x->id : x->want->pin;
 
 		if (id && session_lock_reconciled(x->e, x->who, &(struct session_ref){ .id = id },
 						  0, ret, err) == 0)
 			return 1;
 		/* what the key led to was destroyed: its id never comes back */
-		if (id && (err->code != ERR_NOT_FOUND || (x->want->once && err->sys == ESTALE)))
+		if (id && (err->code != ERR_NOT_FOUND ||
+			   (x->want->idempotency_key && err->sys == ESTALE)))
 			return -1;
 	}
 	return 0;
@@ -293,11 +295,11 @@ static int promise(struct enter *x, struct err *err)
 
 	if (id_generate("ses_", x->id, err) < 0)
 		return -1;
-	if (!x->want->once)
+	if (!x->want->idempotency_key)
 		return 0;
 	snprintf(once.tenant, sizeof(once.tenant), "%s", x->who->tenant);
 	snprintf(once.scope, sizeof(once.scope), "create:%s", x->want->user ? x->want->user : "");
-	snprintf(once.key, sizeof(once.key), "%s", x->want->once);
+	snprintf(once.key, sizeof(once.key), "%s", x->want->idempotency_key);
 	memcpy(once.target, x->id, sizeof(once.target));
 	WITH_STORE(x->e, st)
 	r = store_once_claim(st, &once, &first, err);
@@ -310,21 +312,18 @@ static int promise(struct enter *x, struct err *err)
 
 static int enter_one(struct enter *x, struct err *err)
 {
-	char turn[STORE_NAME + STORE_USER + 8];
+	struct name_lock lock = { 0 };
 	bool per_user = x->want->max_active_per_user && x->want->user;
 	int r;
 
 	if (promise(x, err) < 0)
 		return -1;
-	if (per_user) { /* two sessions of one user may want each other's place */
-		user_slot_lock_name(x->who, x->want->user, turn, sizeof(turn));
-		name_lock(x->e, turn);
-	}
+	if (per_user) /* two sessions of one user may replace each other */
+		user_slot_lock(x->e, &lock, x->who, x->want->user);
 	r = per_user ? user_slot_free_one(x->e, x->who, x->want, x->id, err) : 0;
 	if (r == 0)
 		r = lead(x, err);
-	if (per_user)
-		name_unlock(x->e, turn);
+	name_unlock(&lock);
 	return r;
 }
 
@@ -369,8 +368,9 @@ int session_enter(struct engine *e, const struct caller *who, const struct sessi
 		  struct session_enter_result *ret, struct err *err)
 {
 	struct enter x = { .e = e, .who = who, .want = want };
-	bool shared = want->nkeys && !want->pin && !want->must_be_new && !want->once &&
-		      !want->asleep && !want->snapshot;
+	bool shared = want->nkeys && !want->pin && !want->must_be_new && !want->idempotency_key &&
+		      !want->no_start && !want->snapshot;
+	struct single_flight *flight = NULL;
 	auto_free char *name = NULL;
 	int r;
 
@@ -378,19 +378,19 @@ int session_enter(struct engine *e, const struct caller *who, const struct sessi
 		return -1;
 	if (shared && !(name = flight_name(who, want)))
 		return err_sys(err, ENOMEM, "session");
-	if (shared && !single_flight_join(e, name, ret, &r, err)) {
+	if (shared && !single_flight_join(e, name, &flight, ret, &r, err)) {
 		if (r == 0)
-			e->numbers.entered[ret->outcome]++;
+			e->metrics.entered[ret->outcome]++;
 		return r;
 	}
 	r = enter_ruled(&x, err);
 	if (shared)
-		single_flight_finish(e, name, r, &x.out, err);
+		single_flight_finish(e, flight, r, &x.out, err);
 	if (r < 0) {
 		session_enter_result_fini(&x.out);
 		return -1;
 	}
-	e->numbers.entered[x.out.outcome]++;
+	e->metrics.entered[x.out.outcome]++;
 	*ret = x.out;
 	return 0;
 }
@@ -409,7 +409,7 @@ int session_resume(struct engine *e, const struct caller *who, const struct sess
 		session_enter_result_fini(&x.out);
 		return -1;
 	}
-	e->numbers.entered[x.out.outcome]++;
+	e->metrics.entered[x.out.outcome]++;
 	*ret = x.out;
 	return 0;
 }

@@ -31,12 +31,12 @@ void session_charge_cpu(struct session *n)
 
 void session_end_machine(struct session *n)
 {
-	struct machine *v = n->live;
+	struct machine *v = n->machine;
 
 	session_set_machine(n, NULL);
 	machine_close(v);
 	session_release_capacity(n);
-	n->failures = 0;
+	n->probe_failures = 0;
 }
 
 static int has_layer(struct session *n, const char *layer, bool *ret, struct err *err)
@@ -58,12 +58,12 @@ int session_base_layer(struct session *n, char ret[STORE_ID], struct err *err)
 	bool there = false;
 	int r = -1;
 
-	if (*n->rec.layer && n->taken == LAYER_UNKNOWN) {
+	if (*n->rec.layer && n->layer_use == LAYER_UNKNOWN) {
 		if (has_layer(n, n->rec.layer, &there, err) < 0)
 			return -1;
-		n->taken = there ? LAYER_BELOW : LAYER_TAKEN;
+		n->layer_use = there ? LAYER_BELOW : LAYER_TAKEN;
 	}
-	if (!*n->rec.layer || n->taken == LAYER_BELOW) {
+	if (!*n->rec.layer || n->layer_use == LAYER_BELOW) {
 		memcpy(ret, n->rec.layer, STORE_ID);
 		return 0;
 	}
@@ -149,7 +149,7 @@ static int find_files(struct session *n, struct err *err)
 	int64_t refs = 0;
 	int r = 0;
 
-	if (!*n->rec.layer || n->taken == LAYER_BELOW)
+	if (!*n->rec.layer || n->layer_use == LAYER_BELOW)
 		return lose_files(n, err);
 	if (has_layer(n, n->rec.layer, &there, err) < 0)
 		return -1;
@@ -167,7 +167,7 @@ static int end_commands(struct session *n, struct err *err)
 {
 	int r = 0;
 
-	if (n->live)
+	if (n->machine)
 		return 0;
 	WITH_STORE(n->engine, st)
 	r = store_exec_finish_all(st, n->id, EXEC_KILLED, engine_now(n->engine), err);
@@ -180,7 +180,7 @@ int hibernate_finish(struct session *n, const struct session_cause_opts *why, st
 	bool whole = false;
 
 	memcpy(sandbox, n->rec.sandbox, sizeof(sandbox));
-	if (n->live) /* once: whoever tries again has no live one */
+	if (n->machine) /* once: whoever tries again has no live one */
 		session_charge_cpu(n);
 	if (keeper_conn_stop(n->engine, sandbox, err) < 0)
 		return -1;
@@ -206,8 +206,8 @@ int hibernate_session(struct session *n, const struct session_cause_opts *why, s
 	struct err second;
 	bool alive;
 
-	if (n->live) /* what is being read or written at this moment may finish */
-		(void)machine_wait_idle(n->live, QUIET_WAIT_MS);
+	if (n->machine) /* what is being read or written at this moment may finish */
+		(void)machine_wait_idle(n->machine, QUIET_WAIT_MS);
 	if (session_transition(n, SESSION_EVENT_HIBERNATE, why, NULL, NULL, err) < 0)
 		return -1;
 	hook_crash("sleep:noted");
@@ -215,7 +215,7 @@ int hibernate_session(struct session *n, const struct session_cause_opts *why, s
 		return 0;
 	/* one that could not even be stopped lives on; what was stopped is sealed by the next look
 	 */
-	alive = n->live && !machine_is_gone(n->live);
+	alive = n->machine && !machine_is_gone(n->machine);
 	if (alive)
 		(void)session_transition(
 			n, SESSION_ERROR,

@@ -43,7 +43,7 @@ enum echoed {
 	ECHO_GONE, /* the connection ended */
 };
 
-/* All with live.mutex. Who waits may leave before the answer: then the answer frees it. */
+/* All with machine.mutex. Who waits may leave before the answer: then the answer frees it. */
 struct echo {
 	struct machine *live;
 	struct guest_exec *exec;
@@ -79,7 +79,7 @@ static int echo_begin(struct echo *c, int64_t deadline_ms, struct err *err)
 					.ops = &echo_ops,
 					.arg = c };
 
-	if (guest_exec_begin(c->live->main, &spec, &c->exec, err) < 0)
+	if (guest_exec_begin(c->live->conn, &spec, &c->exec, err) < 0)
 		return -1;
 	machine_update_poll(c->live);
 	return 0;
@@ -102,7 +102,7 @@ static bool echo_sent(struct echo *c, int64_t until, enum echoed *ret)
 	for (;;) {
 		int64_t now = clock_mono_ms();
 
-		*ret = !v->main || v->gone ? ECHO_GONE : ECHO_SILENT;
+		*ret = !v->conn || v->gone ? ECHO_GONE : ECHO_SILENT;
 		if (*ret == ECHO_GONE || now >= until)
 			return false;
 		if (echo_begin(c, until - now, &c->err) == 0)
@@ -143,7 +143,7 @@ static enum echoed echo_judge(struct echo *c)
 	return ECHO_ILL;
 }
 
-/* With live.mutex. */
+/* With machine.mutex. */
 static enum echoed echo_send(struct echo *c, int64_t deadline_ms)
 {
 	int64_t until = clock_mono_ms() + deadline_ms;
@@ -178,7 +178,7 @@ static int echo(struct machine *v, int64_t deadline_ms, enum echoed *ret, struct
 	c->live = v;
 	pthread_mutex_lock(&v->mutex);
 	*ret = echo_send(c, deadline_ms);
-	histogram_add(&v->engine->numbers.probe, clock_mono_us() - began_us);
+	histogram_add(&v->engine->metrics.probe, clock_mono_us() - began_us);
 	*why = c->err;
 	if (!c->left)
 		free(c);
@@ -204,7 +204,7 @@ int session_revive(struct session *n, struct err *err)
 
 static struct session_probe_result answer_of(const struct session *n, enum session_probe_status a)
 {
-	return (struct session_probe_result){ .answer = a,
+	return (struct session_probe_result){ .status = a,
 					      .cause = n->rec.cause,
 					      .expires_at = n->rec.expires_at };
 }
@@ -228,7 +228,7 @@ static int expire(struct session *n, const struct session_cause_opts *why,
 	hook_crash("probe:expire");
 	if (hibernate_session(n, why, err) < 0)
 		return -1;
-	n->failures = 0;
+	n->probe_failures = 0;
 	*ret = answer_of(n, SESSION_EXPIRED);
 	return 0;
 }
@@ -258,15 +258,15 @@ static int found_silent(struct session *n, const struct caller *who, int64_t beg
 	char text[STORE_TEXT];
 
 	/* those that waited together for the same answer missed one, not several */
-	if (!hasty && (!n->failures || n->failed_at <= begun)) {
-		n->failures++;
-		n->failed_at = clock_mono_ms();
+	if (!hasty && (!n->probe_failures || n->probe_failed_at <= begun)) {
+		n->probe_failures++;
+		n->probe_failed_at = clock_mono_ms();
 	}
-	if (n->failures < e->opts.probe_failures) {
+	if (n->probe_failures < e->opts.probe_failures) {
 		*ret = unsure(n, "the sandbox did not answer in time");
 		return 0;
 	}
-	snprintf(text, sizeof(text), "it did not answer %u probes in a row", n->failures);
+	snprintf(text, sizeof(text), "it did not answer %u probes in a row", n->probe_failures);
 	return expire(n,
 		      &(struct session_cause_opts){ SESSION_CAUSE_UNAVAILABLE, text, who->actor },
 		      ret, err);
@@ -274,7 +274,7 @@ static int found_silent(struct session *n, const struct caller *who, int64_t beg
 
 static int found_well(struct session *n, struct session_probe_result *ret, struct err *err)
 {
-	n->failures = 0;
+	n->probe_failures = 0;
 	if (n->rec.state == SESSION_FAILED && session_revive(n, err) < 0)
 		return -1;
 	*ret = answer_of(n, SESSION_PROBE_CONNECTED);
@@ -300,7 +300,7 @@ static int look_unconnected(struct session *n, const struct caller *who, int64_t
 			return -1;
 		return found_silent(n, who, begun, false, ret, err);
 	}
-	if (n->live)
+	if (n->machine)
 		return 1;
 	*ret = answer_of(n, lived ? SESSION_EXPIRED : SESSION_PROBE_NO_SANDBOX);
 	return 0;
@@ -310,18 +310,18 @@ static int look_unconnected(struct session *n, const struct caller *who, int64_t
 static int look(struct session *n, const struct caller *who, int64_t begun,
 		struct machine **ret_live, struct session_probe_result *ret, struct err *err)
 {
-	int r = n->live ? 1 : look_unconnected(n, who, begun, ret, err);
+	int r = n->machine ? 1 : look_unconnected(n, who, begun, ret, err);
 
 	if (r <= 0)
 		return r;
-	if (machine_is_gone(n->live))
+	if (machine_is_gone(n->machine))
 		return found_gone(n, who, ret, err);
 	if (n->rec.paused) { /* frozen it cannot answer, and nobody asked to thaw it */
 		*ret = answer_of(n, SESSION_PROBE_CONNECTED);
 		ret->cause = (struct store_cause){ .text = "paused" };
 		return 0;
 	}
-	*ret_live = machine_ref(n->live);
+	*ret_live = machine_ref(n->machine);
 	return 1;
 }
 
@@ -335,7 +335,7 @@ struct asked {
 static int record(struct session *n, const struct caller *who, const struct machine *v,
 		  const struct asked *a, struct session_probe_result *ret, struct err *err)
 {
-	if (n->live != v) { /* somebody was faster */
+	if (n->machine != v) { /* somebody was faster */
 		*ret = should_live(n) ? unsure(n, "the sandbox was replaced meanwhile")
 				      : answer_of(n, SESSION_PROBE_NO_SANDBOX);
 		return 0;
@@ -350,7 +350,7 @@ static int record(struct session *n, const struct caller *who, const struct mach
 	case ECHO_ILL:
 		break;
 	}
-	n->failures = 0;
+	n->probe_failures = 0;
 	*ret = unsure(n, a->why.msg);
 	return 0;
 }
@@ -390,8 +390,8 @@ static void note_connection(struct session *n, void *arg)
 {
 	struct connection *c = arg;
 
-	if (n->live && strcmp(n->id, c->session) == 0)
-		c->open = !machine_is_gone(n->live);
+	if (n->machine && strcmp(n->id, c->session) == 0)
+		c->open = !machine_is_gone(n->machine);
 }
 
 bool session_is_valid(struct engine *e, const struct caller *who, const struct session_ref *ref)
@@ -423,7 +423,7 @@ static bool has_shell(struct machine *v)
 	bool armed;
 
 	pthread_mutex_lock(&v->mutex);
-	armed = v->armed;
+	armed = v->shell_ready;
 	pthread_mutex_unlock(&v->mutex);
 	return armed;
 }
@@ -444,7 +444,7 @@ static bool glance(struct session *n, uint64_t before_us)
  * nothing. */
 bool session_is_working(struct session *n)
 {
-	int64_t now = engine_now(n->engine), since = n->cpu_at;
+	int64_t now = engine_now(n->engine), since = n->cpu_sampled_at;
 	bool known = since && since + TOUCH_MS >= n->rec.last_activity_at && since < now;
 	uint64_t before = n->cpu_us;
 	struct keeper_stats st;
@@ -453,10 +453,10 @@ bool session_is_working(struct session *n)
 	if (n->rec.paused || keeper_conn_stats(n->engine, n->rec.sandbox, &st, &ignored) < 0)
 		return false;
 	n->cpu_us = st.cpu_us;
-	n->cpu_at = now;
+	n->cpu_sampled_at = now;
 	if (st.pids != OWN_PIDS)
 		return st.pids > OWN_PIDS;
 	if (known)
 		return is_much(before, st.cpu_us, now - since);
-	return !(n->live && has_shell(n->live)) && glance(n, st.cpu_us);
+	return !(n->machine && has_shell(n->machine)) && glance(n, st.cpu_us);
 }

@@ -20,6 +20,7 @@
 #include "session/probe.h"
 #include "session/reconcile.h"
 #include "session/session.h"
+#include "session/session_spec.h"
 
 static const struct session_cause_opts interrupted = { SESSION_CAUSE_INTERRUPTED,
 						       "the engine ended in the middle of it",
@@ -98,15 +99,17 @@ static int attach(struct session *n, struct sandbox **ret, struct err *err)
 static int take_up(struct session *n, struct err *err)
 {
 	auto_call(sandbox_free) struct sandbox *sb = NULL;
+	struct template spec;
 	struct agent *agent;
 	struct machine *v;
 
 	if (attach(n, &sb, err) < 0)
 		return -1;
+	template_init(&spec);
 	agent = sandbox_agent(sb);
 	agent_set_patience(agent, ADOPT_MS);
-	if (agent_hello(agent, NULL, err) < 0 ||
-	    machine_new(n, steal_ptr(&sb), true, &v, err) < 0) {
+	if (agent_hello(agent, NULL, err) < 0 || spec_load(n->engine, &n->rec, &spec, err) < 0 ||
+	    machine_new(n->engine, &n->rec, &spec, steal_ptr(&sb), true, &v, err) < 0) {
 		/* it is there: only the keeper says that it is not */
 		if (err->code == ERR_NOT_FOUND)
 			err->code = ERR_UNAVAILABLE;
@@ -122,9 +125,9 @@ int machine_adopt(struct session *n, struct err *err)
 	struct err later;
 	int r;
 
-	if (!n->room) /* it lives, whether it can be connected to or not */
+	if (!n->has_capacity) /* it lives, whether it can be connected to or not */
 		capacity_force_acquire(n->engine);
-	n->room = true;
+	n->has_capacity = true;
 	if (!n->rec.paused)
 		return take_up(n, err);
 	if (session_set_frozen(n, false, err) < 0)
@@ -137,11 +140,11 @@ int machine_adopt(struct session *n, struct err *err)
 /* Whether its sandbox is dead for certain: -1 when nobody can tell now. */
 static int is_dead(struct session *n, struct err *err)
 {
-	if (n->live) {
-		pthread_mutex_lock(&n->live->mutex);
-		(void)machine_dispatch(n->live); /* the pump may not have come to it yet */
-		pthread_mutex_unlock(&n->live->mutex);
-		return machine_is_gone(n->live);
+	if (n->machine) {
+		pthread_mutex_lock(&n->machine->mutex);
+		(void)machine_dispatch(n->machine); /* the pump may not have come to it yet */
+		pthread_mutex_unlock(&n->machine->mutex);
+		return machine_is_gone(n->machine);
 	}
 	if (machine_adopt(n, err) == 0)
 		return 0;

@@ -12,7 +12,7 @@
 #include "engine/internal.h"
 #include "admit/quota.h"
 #include "engine/keeper_conn.h"
-#include "engine/single_flight.h"
+#include "engine/name_lock.h"
 #include "engine/start_progress.h"
 #include "layers/layers.h"
 #include "machine/machine.h"
@@ -60,23 +60,22 @@ static bool can_be_made(const char *workdir)
 	return keeper_path_is_valid(path);
 }
 
-static int make_sandbox(struct session *n, const struct stack *stack, struct sandbox **ret,
-			struct err *err)
+/* *t: the merged template, for template_fini(), also on failure. */
+static int make_sandbox(struct session *n, const struct stack *stack, struct template *t,
+			struct sandbox **ret, struct err *err)
 {
 	struct sandbox_spec spec = sandbox_spec_default();
-	auto_fini(template_fini) struct template t;
 	char base[STORE_ID];
 	struct keeper_client *k;
 	int r;
 
-	template_init(&t);
-	if (spec_load(n->engine, &n->rec, &t, err) < 0 || template_apply(&t, &spec, err) < 0 ||
+	if (spec_load(n->engine, &n->rec, t, err) < 0 || template_apply(t, &spec, err) < 0 ||
 	    spec_base(n->engine, &n->rec, base, err) < 0)
 		return -1;
 	spec.id = n->rec.sandbox;
 	spec.template = base;
-	if (can_be_made(t.workdir))
-		spec.workdir = t.workdir;
+	if (can_be_made(t->workdir))
+		spec.workdir = t->workdir;
 	spec.store = KEEPER_STORE_DISK;
 	spec.keep = true;
 	spec.take = stack->take;
@@ -90,18 +89,20 @@ static int make_sandbox(struct session *n, const struct stack *stack, struct san
 	return r;
 }
 
-static int connect_it(struct session *n, struct sandbox *sb, struct err *err)
+/* Takes over `sb` and what `t` owns, also on failure. */
+static int connect_machine(struct session *n, struct template *t, struct sandbox *sb,
+			   struct err *err)
 {
 	static const struct session_cause_opts none = { .cause = SESSION_CAUSE_NONE };
 	struct machine *v = NULL;
 
-	if (machine_new(n, sb, false, &v, err) < 0)
+	if (machine_new(n->engine, &n->rec, t, sb, false, &v, err) < 0)
 		return -1;
 	if (session_transition(n, SESSION_READY, &none, NULL, NULL, err) < 0) {
 		machine_close(v);
 		return -1;
 	}
-	n->failures = 0;
+	n->probe_failures = 0;
 	n->cpu_us = 0;
 	session_set_machine(n, v);
 	return 0;
@@ -117,16 +118,18 @@ static enum session_source source_of(const struct session *n, enum keeper_source
 static int start(struct session *n, struct resume_result *ret, struct err *err)
 {
 	struct stack stack;
+	auto_fini(template_fini) struct template t;
 	struct sandbox *sb = NULL;
 
-	if (find_stack(n, &stack, err) < 0 || make_sandbox(n, &stack, &sb, err) < 0)
+	template_init(&t);
+	if (find_stack(n, &stack, err) < 0 || make_sandbox(n, &stack, &t, &sb, err) < 0)
 		return -1;
 	hook_crash("wake:made");
 	ret->source = source_of(n, sandbox_source(sb));
 	ret->ready_us = sandbox_ready_us(sb);
-	if (connect_it(n, sb, err) < 0)
+	if (connect_machine(n, &t, sb, err) < 0)
 		return -1;
-	n->taken = stack.take ? LAYER_TAKEN : LAYER_BELOW;
+	n->layer_use = stack.take ? LAYER_TAKEN : LAYER_BELOW;
 	return 0;
 }
 
@@ -137,7 +140,7 @@ int resume_restored(struct session *n, struct resume_result *ret, struct err *er
 
 	progress_report(n->engine, n->id, "running", "sandbox", "making the sandbox", 1, 2);
 	if (start(n, ret, err) == 0) {
-		histogram_add(&n->engine->numbers.made[ret->source], clock_mono_us() - began_us);
+		histogram_add(&n->engine->metrics.started[ret->source], clock_mono_us() - began_us);
 		hook_crash("wake:ready");
 		progress_report(n->engine, n->id, "ready", "ready", "the sandbox is ready", 2, 2);
 		return 0;
@@ -163,24 +166,24 @@ static void set_sandbox(struct store_session *s, void *arg)
 	snprintf(s->sandbox, sizeof(s->sandbox), "%s", (const char *)arg);
 }
 
-/* Counting and being counted are one step: two of a user never both take the last place. */
-static void quota_turn(const struct store_session *s, char ret[STORE_NAME + 8])
+/* Checking a quota and counting towards it are one step: two sessions never take the same rest. */
+static void quota_lock(struct engine *e, struct name_lock *l, const struct store_session *s)
 {
-	snprintf(ret, STORE_NAME + 8, "quota:%s", s->tenant);
+	name_lock(e, l, "quota", s->tenant, "");
 }
 
 int resume_new_session(struct engine *e, struct store_session *s, const struct store_event *ev,
 		       const struct session_cause_opts *why, bool asleep, struct session **ret,
 		       struct err *err)
 {
-	char turn[STORE_NAME + 8], sandbox[STORE_ID];
+	char sandbox[STORE_ID];
+	struct name_lock lock;
 	struct session *n = NULL;
 	int r;
 
 	if (id_generate("sbx_", sandbox, err) < 0)
 		return -1;
-	quota_turn(s, turn);
-	name_lock(e, turn);
+	quota_lock(e, &lock, s);
 	r = quota_check(e, s, true, asleep, err);
 	if (r == 0)
 		r = session_create(e, s, ev, !asleep && !*s->layer, &n, err);
@@ -188,7 +191,7 @@ int resume_new_session(struct engine *e, struct store_session *s, const struct s
 		r = session_transition(n, SESSION_START, why, set_sandbox, sandbox, err);
 	if (n) /* without files there is nothing that the record of its start could save */
 		n->relaxed = false;
-	name_unlock(e, turn);
+	name_unlock(&lock);
 	if (r < 0) {
 		session_unlock(n);
 		return -1;
@@ -200,17 +203,17 @@ int resume_new_session(struct engine *e, struct store_session *s, const struct s
 
 static int note(struct session *n, const struct session_cause_opts *why, struct err *err)
 {
-	char turn[STORE_NAME + 8], sandbox[STORE_ID];
+	char sandbox[STORE_ID];
+	struct name_lock lock;
 	int r;
 
 	if (id_generate("sbx_", sandbox, err) < 0)
 		return -1;
-	quota_turn(&n->rec, turn);
-	name_lock(n->engine, turn);
+	quota_lock(n->engine, &lock, &n->rec);
 	r = quota_check(n->engine, &n->rec, false, false, err);
 	if (r == 0)
 		r = session_transition(n, SESSION_START, why, set_sandbox, sandbox, err);
-	name_unlock(n->engine, turn);
+	name_unlock(&lock);
 	return r;
 }
 
@@ -221,10 +224,10 @@ int resume_session(struct session *n, const struct session_cause_opts *why, int6
 
 	if (session_record_next(&n->rec, SESSION_START, &to, err) < 0 || spec_refresh(n, err) < 0)
 		return -1;
-	if (!n->room && (quota_check(n->engine, &n->rec, false, false, err) < 0 ||
-			 capacity_acquire(n->engine, wait_ms, err) < 0))
+	if (!n->has_capacity && (quota_check(n->engine, &n->rec, false, false, err) < 0 ||
+				 capacity_acquire(n->engine, wait_ms, err) < 0))
 		return -1;
-	n->room = true;
+	n->has_capacity = true;
 	if (note(n, why, err) < 0) {
 		session_release_capacity(n);
 		return -1;

@@ -34,7 +34,7 @@ static size_t bucket_of(const char *id)
 
 static struct session *find(struct engine *e, const char *id)
 {
-	struct session *n = e->buckets[bucket_of(id)];
+	struct session *n = e->sessions[bucket_of(id)];
 
 	while (n && strcmp(n->id, id) != 0)
 		n = n->next;
@@ -43,7 +43,7 @@ static struct session *find(struct engine *e, const char *id)
 
 static struct session *add(struct engine *e, const char *id)
 {
-	struct session **head = &e->buckets[bucket_of(id)];
+	struct session **head = &e->sessions[bucket_of(id)];
 	struct session *n = calloc(1, sizeof(*n));
 	pthread_condattr_t attr;
 
@@ -53,7 +53,7 @@ static struct session *add(struct engine *e, const char *id)
 	snprintf(n->id, sizeof(n->id), "%s", id);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&n->turn, &attr);
+	pthread_cond_init(&n->unlocked, &attr);
 	pthread_condattr_destroy(&attr);
 	n->next = *head;
 	*head = n;
@@ -62,20 +62,20 @@ static struct session *add(struct engine *e, const char *id)
 
 static void drop(struct session *n)
 {
-	struct session **p = &n->engine->buckets[bucket_of(n->id)];
+	struct session **p = &n->engine->sessions[bucket_of(n->id)];
 
 	while (*p != n)
 		p = &(*p)->next;
 	*p = n->next;
 	store_session_fini(&n->rec);
-	pthread_cond_destroy(&n->turn);
+	pthread_cond_destroy(&n->unlocked);
 	free(n);
 }
 
 /* One with nothing alive behind it is only a copy of what the store has. */
 static void unref(struct session *n)
 {
-	if (--n->refs == 0 && !n->live && !n->dirty && !n->room && !n->failures)
+	if (--n->refs == 0 && !n->machine && !n->dirty && !n->has_capacity && !n->probe_failures)
 		drop(n);
 }
 
@@ -83,7 +83,7 @@ void session_each(struct engine *e, session_each_fn *fn, void *arg)
 {
 	pthread_mutex_lock(&e->mutex);
 	for (size_t i = 0; i < SESSION_BUCKETS; i++)
-		for (struct session *n = e->buckets[i]; n; n = n->next)
+		for (struct session *n = e->sessions[i]; n; n = n->next)
 			fn(n, arg);
 	pthread_mutex_unlock(&e->mutex);
 }
@@ -91,8 +91,8 @@ void session_each(struct engine *e, session_each_fn *fn, void *arg)
 void sessions_free(struct engine *e)
 {
 	for (size_t i = 0; i < SESSION_BUCKETS; i++)
-		while (e->buckets[i])
-			drop(e->buckets[i]);
+		while (e->sessions[i])
+			drop(e->sessions[i]);
 }
 
 /* ---- turns ----------------------------------------------------------------------------------- */
@@ -101,17 +101,18 @@ static int wait_turn(struct engine *e, struct session *n, struct err *err)
 {
 	struct timespec until = clock_deadline(CLOCK_MONOTONIC, TURN_MS);
 
-	while (n->busy)
-		if (pthread_cond_timedwait(&n->turn, &e->mutex, &until) == ETIMEDOUT && n->busy)
+	while (n->locked)
+		if (pthread_cond_timedwait(&n->unlocked, &e->mutex, &until) == ETIMEDOUT &&
+		    n->locked)
 			return err_set(err, ERR_UNAVAILABLE, "session %s is busy (%s)", n->id,
 				       state_machine_name(&session_states, n->rec.state));
-	n->busy = true;
+	n->locked = true;
 	return 0;
 }
 
 static int load(struct session *n, struct err *err)
 {
-	return n->loaded && !n->doubtful ? 0 : session_reload(n, err);
+	return n->loaded && !n->stale ? 0 : session_reload(n, err);
 }
 
 static int take(struct engine *e, const char *id, struct session **ret, struct err *err)
@@ -192,7 +193,7 @@ int session_trylock(struct engine *e, const char *id, struct session **ret)
 
 	pthread_mutex_lock(&e->mutex);
 	n = find(e, id);
-	if (n && n->busy) {
+	if (n && n->locked) {
 		pthread_mutex_unlock(&e->mutex);
 		return 0;
 	}
@@ -200,7 +201,7 @@ int session_trylock(struct engine *e, const char *id, struct session **ret)
 		n = add(e, id);
 	if (n) {
 		n->refs++;
-		n->busy = true;
+		n->locked = true;
 	}
 	pthread_mutex_unlock(&e->mutex);
 	if (!n)
@@ -221,8 +222,8 @@ void session_unlock(struct session *n)
 		return;
 	e = n->engine;
 	pthread_mutex_lock(&e->mutex);
-	n->busy = false;
-	pthread_cond_signal(&n->turn);
+	n->locked = false;
+	pthread_cond_signal(&n->unlocked);
 	unref(n);
 	pthread_mutex_unlock(&e->mutex);
 }
@@ -311,7 +312,7 @@ static void publish(struct session *n, struct store_session *s)
 	old = n->rec;
 	n->rec = *s;
 	n->loaded = true;
-	n->dirty = n->doubtful = false;
+	n->dirty = n->stale = false;
 	pthread_mutex_unlock(&n->engine->mutex);
 	memset(s, 0, sizeof(*s));
 	store_session_fini(&old);
@@ -337,7 +338,7 @@ static int write_cause(struct session *n, struct store_session *s, const char *k
 	r = store_session_update(st, s, &ev, NULL, err);
 	else WITH_STORE(n->engine, st) r = store_session_update(st, s, &ev, NULL, err);
 	if (r < 0) {
-		n->doubtful = err->code == ERR_UNAVAILABLE;
+		n->stale = err->code == ERR_UNAVAILABLE;
 		return -1;
 	}
 	publish(n, s);
@@ -411,10 +412,10 @@ void session_touch(struct session *n)
 	pthread_mutex_lock(&e->mutex);
 	(void)session_record_move(&n->rec, SESSION_USE, &none, engine_now(e), &ignored);
 	if (!n->dirty)
-		n->written_due = due;
+		n->stored_due_at = due;
 	n->dirty = true;
 	pthread_mutex_unlock(&e->mutex);
-	if (n->rec.due_at - n->written_due > (lag < LAG_MAX_MS ? lag : LAG_MAX_MS))
+	if (n->rec.due_at - n->stored_due_at > (lag < LAG_MAX_MS ? lag : LAG_MAX_MS))
 		(void)session_flush(n, &ignored); /* the next one tries again */
 }
 
@@ -454,14 +455,14 @@ void session_forget(struct session *n)
 	store_session_fini(&n->rec);
 	memset(&n->rec, 0, sizeof(n->rec));
 	n->loaded = n->dirty = false;
-	n->failures = 0;
+	n->probe_failures = 0;
 	pthread_mutex_unlock(&n->engine->mutex);
 }
 
 void session_set_machine(struct session *n, struct machine *live)
 {
 	pthread_mutex_lock(&n->engine->mutex);
-	n->live = live;
+	n->machine = live;
 	pthread_mutex_unlock(&n->engine->mutex);
 }
 

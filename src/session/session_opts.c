@@ -67,7 +67,7 @@ static int check_limits(struct engine *e, const struct session_opts *w, const ch
 
 	if (template_load(e->home, template, merged, err) < 0)
 		return err_ctx(err, "template");
-	if (w->over && template_merge(merged, w->over, err) < 0)
+	if (w->overrides && template_merge(merged, w->overrides, err) < 0)
 		return -1;
 	if (template_apply(merged, &spec, err) < 0)
 		return -1;
@@ -90,7 +90,7 @@ int session_opts_check(struct engine *e, const struct caller *who, const struct 
 	    check_text("project", w->project, STORE_ID, err) < 0 ||
 	    check_text("fragment", w->fragment, STORE_ID, err) < 0 ||
 	    check_text("pin", w->pin, STORE_ID, err) < 0 ||
-	    check_text("idempotency_key", w->once, STORE_KEY, err) < 0 ||
+	    check_text("idempotency_key", w->idempotency_key, STORE_KEY, err) < 0 ||
 	    check_time("idle_timeout_ms", w->idle_timeout_ms, err) < 0 ||
 	    check_time("max_lifetime_ms", w->max_lifetime_ms, err) < 0 ||
 	    session_metadata_check(w->metadata, err) < 0)
@@ -225,11 +225,12 @@ static int set_spec(struct engine *e, const struct caller *who, const struct ses
 	template_init(&merged);
 	if (session_opts_template(e, who, w, s->template, err) < 0 ||
 	    check_limits(e, w, s->template, &merged, err) < 0 ||
-	    template_cap(&merged, &rules->most, err) < 0 || template_apply(&merged, &spec, err) < 0)
+	    template_cap(&merged, &rules->limits, err) < 0 ||
+	    template_apply(&merged, &spec, err) < 0)
 		return -1;
 	s->memory_bytes = (int64_t)spec.limits.memory_bytes;
 	s->disk_bytes = (int64_t)spec.limits.disk_bytes;
-	if (w->over && template_print(w->over, &s->spec, err) < 0)
+	if (w->overrides && template_print(w->overrides, &s->spec, err) < 0)
 		return -1;
 	return set_files(e, who, w, &merged, s, err);
 }
@@ -274,9 +275,10 @@ static bool leads_to(const struct session_opts *w, const char *id, const struct 
 	return false;
 }
 
-void user_slot_lock_name(const struct caller *who, const char *user, char *ret, size_t size)
+void user_slot_lock(struct engine *e, struct name_lock *l, const struct caller *who,
+		    const char *user)
 {
-	snprintf(ret, size, "user:%s/%s", who->tenant, user);
+	name_lock(e, l, "user_slot", who->tenant, user);
 }
 
 /* The others keep their files; only their place is taken. */

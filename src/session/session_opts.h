@@ -5,6 +5,7 @@
 
 #include "engine/internal.h"
 #include "admit/policy_rules.h"
+#include "engine/name_lock.h"
 #include "session/user_slot.h"
 
 /* ERR_INVALID with the name of the field. Touches nothing. */
@@ -21,8 +22,9 @@ int session_opts_to_record(struct engine *e, const struct caller *who, const str
 			   struct store_session *ret, struct err *err);
 /* What session_opts_to_record() held of its files, once the record names it or never will. */
 void session_opts_release(struct engine *e, const char *id, const char *layer);
-/* Of name_lock(): one at a time counts the sessions of a user. */
-void user_slot_lock_name(const struct caller *who, const char *user, char *ret, size_t size);
+/* One caller at a time counts and starts sessions of a user. */
+void user_slot_lock(struct engine *e, struct name_lock *l, const struct caller *who,
+		    const char *user);
 /* Under the user's policy: others of the user are hibernated, or it is refused. `id`: what a new
  * one would get. */
 int user_slot_free_one(struct engine *e, const struct caller *who, const struct session_opts *w,

@@ -14,7 +14,7 @@ static int cap(struct engine *e, const struct store_session *s, struct template 
 	int res = policy_rules_load(e, s->tenant, s->policy, &r, err);
 
 	if (res == 0)
-		res = template_cap(t, &r.most, err);
+		res = template_cap(t, &r.limits, err);
 	policy_rules_fini(&r);
 	return res;
 }

@@ -4,6 +4,10 @@
 
 #include "engine/internal.h"
 
+/* The template merged with the session's options, within the limits of its policy. *ret is an
+ * initialized template before, and for template_fini() after the call. */
+int spec_load(struct engine *e, const struct store_session *s, struct template *ret,
+	      struct err *err);
 /* The limits of that. */
 int spec_limits(struct engine *e, const struct store_session *s, struct limits *ret,
 		struct err *err);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "session/session_opts.h"
-#include "engine/single_flight.h"
+#include "engine/name_lock.h"
 #include "session/session.h"
 
 /* The session that the call leads to, as it is now; false: a new one, as far as one can see. */
@@ -60,7 +60,7 @@ static int set_new(struct session_opts *w, const struct policy_rules *r, struct 
 			       p->name);
 	w->idle_timeout_ms = policy_rules_clamp_ms(w->idle_timeout_ms, p->idle_timeout_ms);
 	w->max_lifetime_ms = policy_rules_clamp_ms(w->max_lifetime_ms, p->max_lifetime_ms);
-	return policy_rules_check(r, w->over, err);
+	return policy_rules_check(r, w->overrides, err);
 }
 
 /* One of this name is for all sessions of its tenant that are under no other. */
@@ -122,9 +122,7 @@ int user_slot_acquire(struct engine *e, const struct caller *who, const struct s
 
 	if (policy_rules_load(e, s->tenant, s->policy, &r, err) < 0)
 		return -1;
-	user_slot_lock_name(who, s->user, ret->name, sizeof(ret->name));
-	name_lock(e, ret->name);
-	ret->engine = e;
+	user_slot_lock(e, &ret->lock, who, s->user);
 	if (make_place(e, who, s, &r.policy, err) == 0)
 		return 0;
 	user_slot_release(ret);
@@ -158,8 +156,6 @@ int user_slot_acquire_ref(struct engine *e, const struct caller *who, const stru
 
 void user_slot_release(struct user_slot *t)
 {
-	if (t && t->engine)
-		name_unlock(t->engine, t->name);
 	if (t)
-		t->engine = NULL;
+		name_unlock(&t->lock);
 }

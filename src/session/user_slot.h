@@ -5,12 +5,12 @@
 
 #include "admit/policy_rules.h"
 #include "engine/internal.h"
+#include "engine/name_lock.h"
 
 /* Before a session wakes that is under rules: the others of its user make place, and nobody takes
  * it until user_slot_release(). Nobody's turn may be held. */
 struct user_slot {
-	struct engine *engine; /* NULL: nothing is held */
-	char name[STORE_NAME + STORE_USER + 8];
+	struct name_lock lock;
 };
 /* What a caller of session_enter() is under: the rules of the session that is there, else those it
  * asks for, else its template's. *w gets what they say of times, number and user. `user` is the

@@ -209,7 +209,7 @@ static void set_target(struct store_session *s, void *arg)
 static int replace_sandbox(struct session *n, const struct session_cause_opts *why,
 			   struct rollback_target *t, struct err *err)
 {
-	struct machine *old = n->live;
+	struct machine *old = n->machine;
 	char sandbox[STORE_ID];
 	struct resume_result resumed;
 	struct err ignored;

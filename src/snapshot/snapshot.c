@@ -50,7 +50,7 @@ int session_copy_layer(struct session *n, struct layer_reservation *l, struct er
 
 	(void)guard;
 	*l = (struct layer_reservation){ 0 };
-	if (layers_reserve(l, err) < 0 || session_flush(n, err) < 0 ||
+	if (layers_reserve(n->engine, l, err) < 0 || session_flush(n, err) < 0 ||
 	    copy_files(n, l->id, &whole, &bytes, err) < 0)
 		return -1;
 	hook_crash("snapshot:copied");

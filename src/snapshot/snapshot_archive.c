@@ -33,7 +33,7 @@ enum {
 int engine_zstd_pipe(struct engine *e, bool back, int fd, zstd_pipe_fn *fn, void *arg,
 		     struct err *err)
 {
-	return zstd_pipe_run(e->opts.packer, back, fd, fn, arg, err);
+	return zstd_pipe_run(e->opts.zstd_program, back, fd, fn, arg, err);
 }
 
 /* ---- export ---------------------------------------------------------------------------------- */
@@ -157,7 +157,7 @@ static int create_session(struct engine *e, const struct caller *who, const char
 {
 	auto_fini(template_fini) struct template over;
 	struct session_opts opts = { .template = template,
-				     .over = &over,
+				     .overrides = &over,
 				     .no_policy = true,
 				     .on_idle = SESSION_END_DESTROY,
 				     .on_expire = SESSION_END_DESTROY,

@@ -10,5 +10,7 @@ int snapshot_export(struct engine *e, const struct caller *who, const char *id, 
 /* Reads such an archive into a snapshot on `template` that belongs to no session. */
 int snapshot_import(struct engine *e, const struct caller *who, const char *template,
 		    const char *name, int fd, struct store_snapshot *ret, struct err *err);
+/* Destroys the sessions that interrupted imports left; called while the engine starts. */
+void snapshot_clean_imports(struct engine *e);
 
 #endif

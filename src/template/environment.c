@@ -17,7 +17,7 @@
 #include "sandbox/sandbox.h"
 #include "engine/internal.h"
 #include "engine/scratch.h"
-#include "engine/single_flight.h"
+#include "engine/name_lock.h"
 #include "layers/layers.h"
 #include "session/capacity.h"
 #include "session/session_spec.h"
@@ -147,9 +147,9 @@ static bool is_closing(struct engine *e)
 {
 	bool ends;
 
-	pthread_mutex_lock(&e->work_mutex);
-	ends = e->work_ends;
-	pthread_mutex_unlock(&e->work_mutex);
+	pthread_mutex_lock(&e->workers.mutex);
+	ends = e->workers.stopping;
+	pthread_mutex_unlock(&e->workers.mutex);
 	return ends;
 }
 
@@ -252,43 +252,28 @@ static int capture(struct engine *e, const char *name, const struct template *t,
 	return r;
 }
 
-static void make_lock_name(const char *name, char ret[STORE_KEY])
+void environment_lock(struct engine *e, struct name_lock *l, const char *template)
 {
-	snprintf(ret, STORE_KEY, "environment:%.*s", STORE_ID - 1, name);
-}
-
-void environment_lock(struct engine *e, const char *template)
-{
-	char lock[STORE_KEY];
-
-	make_lock_name(template, lock);
-	name_lock(e, lock);
-}
-
-void environment_unlock(struct engine *e, const char *template)
-{
-	char lock[STORE_KEY];
-
-	make_lock_name(template, lock);
-	name_unlock(e, lock);
+	name_lock(e, l, "environment", NULL, template);
 }
 
 int environment_capture(struct engine *e, const char *template, struct environment *ret,
 			struct err *err)
 {
 	auto_fini(template_fini) struct template t;
+	struct name_lock lock;
 	int r;
 
 	template_init(&t);
 	if (capacity_acquire(e, CAPACITY_MS, err) < 0)
 		return -1;
-	environment_lock(e, template);
+	environment_lock(e, &lock, template);
 	r = template_load_existing(e, template, &t, err);
 	if (r == 0)
 		r = capture(e, template, &t, err);
 	if (r == 0)
 		r = get_record(e, template, &t, ret, err);
-	environment_unlock(e, template);
+	name_unlock(&lock);
 	capacity_release(e);
 	return r;
 }
@@ -301,10 +286,11 @@ static void capture_in_background(struct engine *e, void *arg)
 {
 	auto_free char *name = arg;
 	struct environment v = { 0 };
+	struct name_lock lock;
 	struct template t;
 	struct err ignored;
 
-	environment_lock(e, name);
+	environment_lock(e, &lock, name);
 	if (template_load_existing(e, name, &t, &ignored) == 0) {
 		bool is_current = get_record(e, name, &t, &v, &ignored) == 0 && v.current;
 
@@ -313,9 +299,9 @@ static void capture_in_background(struct engine *e, void *arg)
 			(void)capture(e, name, &t, &ignored);
 	}
 	template_fini(&t);
-	environment_unlock(e, name);
+	name_unlock(&lock);
 	pthread_mutex_lock(&e->mutex);
-	e->looking = false;
+	e->environments.capturing = false;
 	pthread_mutex_unlock(&e->mutex);
 }
 
@@ -325,20 +311,20 @@ void environment_sweep(struct engine *e)
 	struct err ignored;
 
 	pthread_mutex_lock(&e->mutex);
-	for (size_t i = 0; i < ARRAY_LEN(e->environment_requests) && !name; i++) {
-		if (!e->environment_requests[i].due || e->looking ||
-		    (e->opts.max_active && e->active >= e->opts.max_active))
+	for (size_t i = 0; i < ARRAY_LEN(e->environments.items) && !name; i++) {
+		if (!e->environments.items[i].due || e->environments.capturing ||
+		    (e->opts.max_active && e->capacity.active >= e->opts.max_active))
 			continue;
-		name = strdup(e->environment_requests[i].template);
-		e->environment_requests[i].due = !name;
+		name = strdup(e->environments.items[i].template);
+		e->environments.items[i].due = !name;
 	}
-	e->looking |= name != NULL;
+	e->environments.capturing |= name != NULL;
 	pthread_mutex_unlock(&e->mutex);
 	if (!name || engine_post(e, capture_in_background, name, &ignored) == 0)
 		return;
 	free(name);
 	pthread_mutex_lock(&e->mutex);
-	e->looking = false;
+	e->environments.capturing = false;
 	pthread_mutex_unlock(&e->mutex);
 }
 
@@ -349,8 +335,8 @@ void environment_delete(struct engine *e, const char *template)
 	WITH_STORE(e, st)
 	(void)store_environment_remove(st, template, &ignored);
 	pthread_mutex_lock(&e->mutex);
-	for (size_t i = 0; i < ARRAY_LEN(e->environment_requests); i++)
-		if (strcmp(e->environment_requests[i].template, template) == 0)
-			e->environment_requests[i] = (struct environment_request){ 0 };
+	for (size_t i = 0; i < ARRAY_LEN(e->environments.items); i++)
+		if (strcmp(e->environments.items[i].template, template) == 0)
+			e->environments.items[i] = (struct environment_request){ 0 };
 	pthread_mutex_unlock(&e->mutex);
 }

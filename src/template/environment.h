@@ -5,6 +5,7 @@
 #ifndef LODGE_TEMPLATE_ENVIRONMENT_H
 #define LODGE_TEMPLATE_ENVIRONMENT_H
 
+#include "engine/name_lock.h"
 #include "engine/engine.h"
 #include "engine/environment_request.h"
 
@@ -26,8 +27,7 @@ int environment_capture(struct engine *e, const char *template, struct environme
 /* Starts a requested capture in the background, if capacity is free. */
 void environment_sweep(struct engine *e);
 /* Prevents captures, so that no sandbox uses a template while it is deleted. */
-void environment_lock(struct engine *e, const char *template);
-void environment_unlock(struct engine *e, const char *template);
+void environment_lock(struct engine *e, struct name_lock *l, const char *template);
 void environment_delete(struct engine *e, const char *template); /* of a deleted template */
 
 #endif

@@ -16,7 +16,7 @@
 #include "template/templates_internal.h"
 #include "engine/keeper_conn.h"
 #include "engine/scratch.h"
-#include "engine/single_flight.h"
+#include "engine/name_lock.h"
 #include "session/capacity.h"
 
 enum { CAPACITY_MS = 60000, ENTRIES_MAX = 4 << 20 };
@@ -209,13 +209,14 @@ static int seal_template(struct template_build *b, struct err *err)
 
 int template_build_commit(struct template_build *b, const char *actor, struct err *err)
 {
+	struct name_lock lock;
 	int r;
 
-	name_lock(b->engine, TEMPLATES_LOCK_NAME);
+	name_lock(b->engine, &lock, TEMPLATES_LOCK, NULL, "");
 	r = template_check_new(b->engine, b->name, err);
 	if (r == 0)
 		r = seal_template(b, err);
-	name_unlock(b->engine, TEMPLATES_LOCK_NAME);
+	name_unlock(&lock);
 	if (r == 0)
 		template_audit(b->engine, actor, b->name, "created from an archive");
 	return r;

@@ -16,7 +16,7 @@
 #include "admit/policy_rules.h"
 #include "template/templates_internal.h"
 #include "engine/keeper_conn.h"
-#include "engine/single_flight.h"
+#include "engine/name_lock.h"
 
 #define HOLDER "template:"
 
@@ -258,11 +258,12 @@ static int promote_locked(struct engine *e, const struct caller *who, const char
 int template_promote(struct engine *e, const struct caller *who, const char *name,
 		     const char *snapshot, const struct template *over, struct err *err)
 {
+	struct name_lock lock;
 	int r;
 
-	name_lock(e, TEMPLATES_LOCK_NAME);
+	name_lock(e, &lock, TEMPLATES_LOCK, NULL, "");
 	r = promote_locked(e, who, name, snapshot, over, err);
-	name_unlock(e, TEMPLATES_LOCK_NAME);
+	name_unlock(&lock);
 	if (r == 0)
 		template_audit(e, who->actor, name, "created from a snapshot");
 	return r;
@@ -285,13 +286,14 @@ static int change_locked(struct engine *e, const struct caller *who, const char 
 int template_change(struct engine *e, const struct caller *who, const char *name,
 		    template_edit_fn *edit, void *arg, struct err *err)
 {
+	struct name_lock lock;
 	int r;
 
 	if (check_not_builtin(name, err) < 0)
 		return -1;
-	name_lock(e, TEMPLATES_LOCK_NAME);
+	name_lock(e, &lock, TEMPLATES_LOCK, NULL, "");
 	r = change_locked(e, who, name, edit, arg, err);
-	name_unlock(e, TEMPLATES_LOCK_NAME);
+	name_unlock(&lock);
 	if (r == 0) {
 		environment_request_add(e, name, true);
 		template_audit(e, who->actor, name, "changed");
@@ -354,17 +356,18 @@ static int delete_locked(struct engine *e, const char *name, struct err *err)
 
 int template_delete(struct engine *e, const char *actor, const char *name, struct err *err)
 {
+	struct name_lock environment, lock;
 	int r;
 
 	if (check_not_builtin(name, err) < 0)
 		return -1;
-	environment_lock(e, name);
-	name_lock(e, TEMPLATES_LOCK_NAME);
+	environment_lock(e, &environment, name);
+	name_lock(e, &lock, TEMPLATES_LOCK, NULL, "");
 	r = delete_locked(e, name, err);
-	name_unlock(e, TEMPLATES_LOCK_NAME);
+	name_unlock(&lock);
 	if (r == 0)
 		environment_delete(e, name);
-	environment_unlock(e, name);
+	name_unlock(&environment);
 	if (r == 0)
 		template_audit(e, actor, name, "deleted");
 	return r;

@@ -141,7 +141,7 @@ int thread_enter(struct engine *e, const struct caller *who, const struct thread
 	struct session_opts opts = { .keys = &key,
 				     .nkeys = 1,
 				     .user = user,
-				     .over = &over,
+				     .overrides = &over,
 				     .template = t->template,
 				     .policy = t->policy,
 				     .must_be_new = true,

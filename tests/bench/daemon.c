@@ -145,7 +145,7 @@ void daemon_stop(struct daemon *d)
 void daemon_sweep(const struct bench *b, const char *name)
 {
 	static const struct caller who = { "default", "bench" };
-	struct engine_opts o = { .keeper = getenv("LODGE_KEEPER") };
+	struct engine_opts o = { .keeper_program = getenv("LODGE_KEEPER") };
 	struct session_cleanup c;
 	struct engine *e;
 	struct err err;

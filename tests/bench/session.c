@@ -39,7 +39,9 @@ struct place {
 
 static void open_place(const struct bench *b, struct place *p, const char *name, unsigned pool)
 {
-	struct engine_opts o = { .home = p->home, .keeper = getenv("LODGE_KEEPER"), .pool = pool };
+	struct engine_opts o = { .home = p->home,
+				 .keeper_program = getenv("LODGE_KEEPER"),
+				 .pool = pool };
 	char store[300];
 	struct err err;
 
@@ -61,7 +63,7 @@ static enum session_outcome enter(struct place *p, const char *key)
 {
 	struct template over;
 	struct store_binding b = { .kind = "key" };
-	struct session_opts w = { .keys = &b, .nkeys = 1, .over = &over };
+	struct session_opts w = { .keys = &b, .nkeys = 1, .overrides = &over };
 	enum session_outcome outcome;
 	struct session_enter_result r;
 	struct err err;

@@ -24,6 +24,7 @@
 #include "machine/exec.h"
 #include "engine/keeper_conn.h"
 #include "layers/layers.h"
+#include "service/timers.h"
 
 struct engine *engine;
 const struct caller caller = { "test", "driver" };
@@ -142,10 +143,10 @@ json_t *op_enter(const json_t *q, struct err *err)
 		.template = str(q, "template"),
 		.snapshot = str(q, "snapshot"),
 		.pin = str(q, "pin"),
-		.once = str(q, "once"),
+		.idempotency_key = str(q, "once"),
 		.metadata = str(q, "metadata"),
 		.must_be_new = flag(q, "must_be_new"),
-		.asleep = flag(q, "asleep"),
+		.no_start = flag(q, "asleep"),
 		.idle_timeout_ms = num(q, "idle_ms"),
 		.max_lifetime_ms = num(q, "lifetime_ms"),
 		.on_idle = flag(q, "idle_destroys") ? SESSION_END_DESTROY : SESSION_END_HIBERNATE,
@@ -169,7 +170,7 @@ json_t *op_enter(const json_t *q, struct err *err)
 	if (str(q, "class")) { /* "root": the guest is uid 0 inside */
 		over.class = KEEPER_CLASS_ROOT;
 		over.user = strdup("0:0");
-		w.over = &over;
+		w.overrides = &over;
 	}
 	done = session_enter(engine, &caller, &w, &r, err);
 	template_fini(&over);
@@ -278,7 +279,7 @@ json_t *op_probe(const json_t *q, struct err *err)
 
 	if (session_probe(engine, &caller, &ref, num(q, "deadline_ms"), &p, err) < 0)
 		return NULL;
-	return json_pack("{s:s, s:s}", "answer", names[p.answer], "cause", p.cause.code);
+	return json_pack("{s:s, s:s}", "answer", names[p.status], "cause", p.cause.code);
 }
 
 json_t *op_valid(const json_t *q, struct err *err)
@@ -301,7 +302,7 @@ json_t *op_sweep(const json_t *q, struct err *err)
 json_t *op_collect(const json_t *q, struct err *err)
 {
 	(void)q, (void)err;
-	return json_pack("{s:i}", "removed", layers_collect(engine));
+	return json_pack("{s:i}", "removed", timers_collect(engine));
 }
 
 json_t *op_facts(const json_t *q, struct err *err)
@@ -454,7 +455,7 @@ int main(int argc, char **argv)
 			o.home = optarg;
 			break;
 		case 'k':
-			o.keeper = optarg;
+			o.keeper_program = optarg;
 			break;
 		case 'm':
 			o.max_active = (unsigned)atoi(optarg);

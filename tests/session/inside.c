@@ -22,7 +22,7 @@ static struct exec_opts want_of(const json_t *q)
 				   .output_bytes = (uint64_t)num(q, "output_bytes"),
 				   .background = flag(q, "background"),
 				   .stdin_open = flag(q, "stdin"),
-				   .once = str(q, "once"),
+				   .idempotency_key = str(q, "once"),
 				   .no_resume = flag(q, "no_resume") };
 }
 

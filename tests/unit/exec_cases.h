@@ -12,7 +12,7 @@
 /* The keeper of an engine that was killed a moment ago may still be on its way out. */
 static inline bool open_busy(void)
 {
-	struct engine_opts o = { .home = home, .keeper = keeper };
+	struct engine_opts o = { .home = home, .keeper_program = keeper };
 
 	close_engine();
 	for (int i = 0; i < 100; i++) {

@@ -87,7 +87,7 @@ static inline bool open_engine(struct engine_opts o)
 	clean();
 	close_engine();
 	o.home = home;
-	o.keeper = keeper;
+	o.keeper_program = keeper;
 	o.no_threads = true;
 	o.clock = tell_time;
 	if (engine_open(&o, &engine, &err) == 0)

@@ -9,6 +9,7 @@
 
 #include "engine/internal.h"
 #include "layers/layers.h"
+#include "service/timers.h"
 #include "engine/keeper_conn.h"
 #include "snapshot/snapshot.h"
 #include "snapshot/fork.h"
@@ -100,7 +101,7 @@ static inline bool has_layer(const char *id)
 static inline void collect_all(void)
 {
 	pass(20 * MINUTE);
-	layers_collect(engine);
+	timers_collect(engine);
 }
 
 /* No snapshot of ours is left either. */

@@ -123,7 +123,7 @@ static void names_are_checked(void)
 static void what_is_not_possible_is_told(void)
 {
 	static const struct caller other = { "globex", "test" };
-	struct session_opts asleep = { .user = "ann", .asleep = true };
+	struct session_opts asleep = { .user = "ann", .no_start = true };
 	struct session_ref a = key("a"), none = key("none");
 	struct snapshot_opts want = { 0 };
 	struct store_snapshot s, of_b;
@@ -303,12 +303,12 @@ static void what_nobody_names_goes(void)
 	CHECK_STR(r.snapshot, "");
 	CHECK(snapshot_get(engine, &me, s.id, &s, &err) < 0 && err.code == ERR_NOT_FOUND);
 	CHECK(on_disk() == 1);
-	layers_collect(engine);
+	timers_collect(engine);
 	CHECK(on_disk() == 0 && says("a", "cat f", "one\n") && hibernate("a"));
-	layers_collect(engine);
+	timers_collect(engine);
 	CHECK(on_disk() == 1 && says("a", "cat f", "one\n")); /* taken for the sandbox */
 	CHECK(on_disk() == 0 && hibernate("a") && destroy("a"));
-	layers_collect(engine);
+	timers_collect(engine);
 	CHECK(on_disk() == 1); /* too young */
 	collect_all();
 	CHECK(on_disk() == 0);
@@ -324,7 +324,7 @@ static void files_without_a_row_go(void)
 	FRESH();
 	CHECK(enter("a") && says("a", "echo one > f", "") && look("a", &r) >= 0);
 	CHECK(!keeper_conn_snapshot(engine, r.sandbox, "lay_stray", &whole, &bytes, &err));
-	CHECK(!layers_reserve(&l, &err) &&
+	CHECK(!layers_reserve(engine, &l, &err) &&
 	      !keeper_conn_snapshot(engine, r.sandbox, l.id, &whole, &bytes, &err));
 	CHECK(whole == !is_dir_store);
 	collect_all();
@@ -380,7 +380,7 @@ static void a_session_knows_when_it_is_durable(void)
 /* With threads it happens behind the callers' backs, and what is left over the next start finds. */
 static void settling_happens_in_the_background(void)
 {
-	struct engine_opts o = { .home = home, .keeper = keeper, .clock = tell_time };
+	struct engine_opts o = { .home = home, .keeper_program = keeper, .clock = tell_time };
 	struct session_ref ref;
 	char name[8];
 	bool durable;
@@ -428,7 +428,7 @@ static bool deepen(const char *name, int i, struct store_snapshot *ret)
 
 static void deep_stacks_become_flat(void)
 {
-	struct engine_opts o = { .home = home, .keeper = keeper, .clock = tell_time };
+	struct engine_opts o = { .home = home, .keeper_program = keeper, .clock = tell_time };
 	struct store_snapshot s[18];
 
 	if (!is_dir_store)
@@ -440,7 +440,7 @@ static void deep_stacks_become_flat(void)
 	CHECK(depth_of("a") == 18);
 	close_engine();
 	CHECK(engine_open(&o, &engine, &err) == 0); /* with threads: behind our back */
-	layers_collect(engine);
+	timers_collect(engine);
 	for (int i = 0; i < 400 && depth_of("a") != 1; i++)
 		nap(25);
 	CHECK(depth_of("a") == 1 && is("a", SESSION_HIBERNATED));
@@ -484,7 +484,7 @@ static void too_deep_is_refused_until_it_is_flat(void)
 	CHECK(session_resume(engine, &me, &a, 0, &got, &err) < 0 && err.code == ERR_LIMIT);
 	CHECK(strstr(err.msg, "layers deep"));
 	CHECK(session_rollback(engine, &me, &a, s.id, 0, NULL, &err) < 0 && err.code == ERR_LIMIT);
-	layers_collect(engine);
+	timers_collect(engine);
 	CHECK(depth_of("a") == 1 && says("a", "cat f*", "29\n30\n31\n"));
 }
 
@@ -532,7 +532,7 @@ static void *one_of_the_crowd(void *arg)
 static void *the_collector(void *arg)
 {
 	while (!crowd_is_done) {
-		layers_collect(engine);
+		timers_collect(engine);
 		(void)layers_remove_strays(engine); /* at the worst of moments */
 	}
 	return arg;
@@ -542,7 +542,7 @@ static void nobody_takes_what_another_makes(void)
 {
 	static char names[CROWD][4] = { "c0", "c1", "c2", "c3" };
 	pthread_t threads[CROWD], collector;
-	struct engine_opts o = { .home = home, .keeper = keeper, .clock = tell_time };
+	struct engine_opts o = { .home = home, .keeper_program = keeper, .clock = tell_time };
 	char text[16], want[8];
 	void *got[CROWD];
 

@@ -77,7 +77,7 @@ static void do_flatten(void)
 	for (int i = 0; i <= LAYERS_FLATTEN; i++)
 		if (!says("a", "true", "") || !hibernate("a") || !take("a", NULL, &s))
 			return;
-	layers_collect(engine);
+	timers_collect(engine);
 }
 
 static const struct {
@@ -110,7 +110,7 @@ static int die(const char *which, const char *where, const char *when)
 	if (why_not || i >= DEATHS)
 		return 1;
 	if (!engine && engine_open(&(struct engine_opts){ .home = home,
-							  .keeper = keeper,
+							  .keeper_program = keeper,
 							  .no_threads = true,
 							  .clock = tell_time },
 				   &engine, &err) < 0) {

@@ -96,7 +96,7 @@ static void what_died_is_room(void)
 	ENGINE(.max_active = 1);
 	CHECK(enter("a") && says("a", "echo kept > f", ""));
 	CHECK(session_lock_ref(engine, &me, &a, &n, &err) == 0);
-	pid = sandbox_pid(n->live->main);
+	pid = sandbox_pid(n->machine->conn);
 	session_unlock(n);
 	CHECK(kill(pid, SIGKILL) == 0);
 	for (int i = 0; i < 100 && session_is_valid(engine, &me, &a); i++)
@@ -111,7 +111,7 @@ static void adopted_ones_count(void)
 	CHECK(enter("a") && enter("b"));
 	close_engine();
 	CHECK(engine_open(&(struct engine_opts){ .home = home,
-						 .keeper = keeper,
+						 .keeper_program = keeper,
 						 .no_threads = true,
 						 .clock = tell_time,
 						 .max_active = 1 },
@@ -218,7 +218,7 @@ static void a_newcomer_does_not_overtake(void)
 	CHECK(capacity_acquire(engine, 0, &err) == 0);
 	CHECK(pthread_create(&g.thread, NULL, wait_for_room, &g) == 0 && are_waiting(1));
 	pthread_mutex_lock(&engine->mutex);
-	engine->active--; /* there is room, and who waits did not hear of it yet */
+	engine->capacity.active--; /* there is room, and who waits did not hear of it yet */
 	pthread_mutex_unlock(&engine->mutex);
 	late = capacity_acquire(engine, 0, &err);
 	pthread_join(g.thread, NULL);

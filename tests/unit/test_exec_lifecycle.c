@@ -40,7 +40,7 @@ static pid_t pid_of_sandbox(void)
 {
 	struct store_session s;
 	struct machine *v = look("a", &s) >= 0 ? machine_find(engine, s.id) : NULL;
-	pid_t pid = v ? sandbox_pid(v->main) : 0;
+	pid_t pid = v ? sandbox_pid(v->conn) : 0;
 
 	machine_unref(v);
 	return pid;
@@ -213,7 +213,8 @@ static void what_nobody_knows_any_more_is_lost(void)
 /* In a process of its own, which dies at a step. */
 static int crash_here(const char *step)
 {
-	struct exec_opts want = { .text = "echo x >>ran; cat ran; sleep 0.2", .once = step };
+	struct exec_opts want = { .text = "echo x >>ran; cat ran; sleep 0.2",
+				  .idempotency_key = step };
 	struct session_ref a = key("a");
 	struct exec_handle *x = NULL;
 
@@ -248,7 +249,8 @@ static bool crash_at(const char *step)
 /* The command ran once or not at all, whatever is said of it is true, and nothing is left over. */
 static bool is_whole_after(const char *step)
 {
-	struct exec_opts want = { .text = "echo x >>ran; cat ran; sleep 0.2", .once = step };
+	struct exec_opts want = { .text = "echo x >>ran; cat ran; sleep 0.2",
+				  .idempotency_key = step };
 	bool began = strcmp(step, "run:claimed") != 0, known = began && strcmp(step, "run:begun");
 	struct session_ref a = key("a");
 	struct store_exec_list l;

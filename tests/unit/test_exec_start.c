@@ -75,7 +75,7 @@ static void a_missing_command_is_the_error_of_its_start(void)
 static void user_directory_and_environment_are_the_sessions(void)
 {
 	struct template over;
-	struct session_opts want = { .user = "ann", .over = &over };
+	struct session_opts want = { .user = "ann", .overrides = &over };
 	struct session_ref t = key("t");
 	struct exec_opts how = { .text = "echo $A $B $C $PWD",
 				 .env = (const char *const[]){ "B=own", "C=too", NULL } };
@@ -143,9 +143,9 @@ static void the_next_command_finds_a_shell_waiting(void)
 		struct exec_handle *x = begin((struct exec_opts){ .text = "sleep 100; true" });
 
 		CHECK(x);
-		exec_record_lock(x->command);
-		armed = guest_exec_was_armed(x->command->exec);
-		exec_record_unlock(x->command);
+		exec_record_lock(x->record);
+		armed = guest_exec_was_armed(x->record->exec);
+		exec_record_unlock(x->record);
 		CHECK(exec_signal(x, SIGKILL, AGENT_TO_TREE, &err) == 0 && ends(x, EXEC_KILLED));
 		exec_close(x);
 		nap(50);
@@ -225,7 +225,7 @@ static void a_full_log_waits_for_its_reader_and_no_longer(void)
 {
 	auto_call(exec_close) struct exec_handle *x = NULL;
 	auto_call(exec_close) struct exec_handle *y = NULL;
-	struct exec_opts want = { .text = "seq 100000", .output_bytes = 8192, .hold = true };
+	struct exec_opts want = { .text = "seq 100000", .output_bytes = 8192, .hold_output = true };
 	uint64_t at = 0, sum = 0;
 	char buf[3000];
 	size_t n = 1;
@@ -350,7 +350,7 @@ static void the_same_key_is_the_same_command(void)
 {
 	auto_call(exec_close) struct exec_handle *x = NULL;
 	auto_call(exec_close) struct exec_handle *y = NULL;
-	struct exec_opts want = { .text = "echo x >>n; wc -l <n", .once = "k1" };
+	struct exec_opts want = { .text = "echo x >>n; wc -l <n", .idempotency_key = "k1" };
 
 	BUSY();
 	x = begin(want);
@@ -361,7 +361,7 @@ static void the_same_key_is_the_same_command(void)
 
 static void a_key_outlives_the_engine_and_the_sandbox(void)
 {
-	struct exec_opts want = { .text = "echo x >>n; wc -l <n", .once = "k1" };
+	struct exec_opts want = { .text = "echo x >>n; wc -l <n", .idempotency_key = "k1" };
 	struct session_ref a = key("a");
 	struct guest_exec_output o;
 	char id[STORE_ID];
@@ -380,7 +380,7 @@ static void a_key_outlives_the_engine_and_the_sandbox(void)
 	CHECK_STR(o.out, "1\n");
 	CHECK(o.result.code == 0);
 	guest_exec_output_fini(&o);
-	want.once = "k2";
+	want.idempotency_key = "k2";
 	x = begin(want);
 	CHECK(x && strcmp(exec_get_id(x), id) != 0 && ends(x, EXEC_EXITED) && wrote(x, 0, "2\n"));
 	exec_close(x);
@@ -399,7 +399,7 @@ static void a_key_without_a_command_is_lost(void)
 	WITH_STORE(engine, st)
 	r = store_once_claim(st, &o, NULL, &err);
 	CHECK(r == 0);
-	x = begin((struct exec_opts){ .text = "echo again", .once = "k1" });
+	x = begin((struct exec_opts){ .text = "echo again", .idempotency_key = "k1" });
 	CHECK(x && !strcmp(exec_get_id(x), "exe_gone") && ends(x, EXEC_LOST));
 }
 

@@ -18,7 +18,7 @@ static pid_t init_of(const char *name)
 
 	if (session_lock_ref(engine, &me, &ref, &n, &err) < 0)
 		return -1;
-	pid = n->live ? sandbox_pid(n->live->main) : -1;
+	pid = n->machine ? sandbox_pid(n->machine->conn) : -1;
 	session_unlock(n);
 	return pid;
 }
@@ -29,12 +29,12 @@ static bool set_user(const char *name, const char *user)
 	struct session_ref ref = key(name);
 	struct session *n = NULL;
 
-	if (session_lock_ref(engine, &me, &ref, &n, &err) < 0 || !n->live)
+	if (session_lock_ref(engine, &me, &ref, &n, &err) < 0 || !n->machine)
 		return false;
-	pthread_mutex_lock(&n->live->mutex);
-	free(n->live->spec.user);
-	n->live->spec.user = user ? strdup(user) : NULL;
-	pthread_mutex_unlock(&n->live->mutex);
+	pthread_mutex_lock(&n->machine->mutex);
+	free(n->machine->spec.user);
+	n->machine->spec.user = user ? strdup(user) : NULL;
+	pthread_mutex_unlock(&n->machine->mutex);
 	session_unlock(n);
 	return true;
 }
@@ -48,7 +48,7 @@ static enum session_probe_status probe(const char *name, struct session_probe_re
 		printf("# %s\n", err.msg);
 	if (ret)
 		*ret = p;
-	return p.answer;
+	return p.status;
 }
 
 static void a_healthy_one_is_connected(void)
@@ -76,7 +76,7 @@ static void a_healthy_one_is_connected(void)
 
 static void without_a_sandbox_there_is_nobody_to_ask(void)
 {
-	struct session_opts asleep = { .user = "ann", .asleep = true };
+	struct session_opts asleep = { .user = "ann", .no_start = true };
 	struct session_ref a = key("a"), none = key("none");
 	struct session_probe_result p;
 
@@ -175,7 +175,7 @@ static void who_asks_in_a_hurry_proves_nothing(void)
 	CHECK(kill(pid, SIGSTOP) == 0);
 	for (int i = 0; i < 5; i++) {
 		CHECK(session_probe(engine, &me, &a, 20, &p, &err) == 0);
-		CHECK(p.answer == SESSION_PROBE_UNKNOWN);
+		CHECK(p.status == SESSION_PROBE_UNKNOWN);
 	}
 	CHECK(kill(pid, SIGCONT) == 0);
 	CHECK(probe("a", NULL) == SESSION_PROBE_CONNECTED && is("a", SESSION_ACTIVE));
@@ -206,7 +206,7 @@ static void many_that_wait_together_miss_one_answer(void)
 	for (int i = 0; i < 5; i++)
 		pthread_join(t[i], NULL);
 	for (int i = 0; i < 5; i++)
-		unsure += p[i].answer == SESSION_PROBE_UNKNOWN;
+		unsure += p[i].status == SESSION_PROBE_UNKNOWN;
 	CHECK(kill(pid, SIGCONT) == 0);
 	CHECK(unsure == 5 && is("a", SESSION_ACTIVE));
 }
@@ -225,7 +225,7 @@ static void one_that_does_not_answer_can_be_destroyed_meanwhile(void)
 	nap(200);
 	CHECK(session_destroy(engine, &me, &a, NULL, NULL, &err) == 0);
 	pthread_join(t, NULL); /* not after a minute: the end of the connection tells it */
-	CHECK(p.answer == 0 && capacity_active(engine) == 0);
+	CHECK(p.status == 0 && capacity_active(engine) == 0);
 }
 
 static void one_that_could_not_be_taken_up_is_silent_too(void)

@@ -12,7 +12,7 @@
 static bool take_over(void)
 {
 	struct engine_opts o = {
-		.home = home, .keeper = keeper, .no_threads = true, .clock = tell_time
+		.home = home, .keeper_program = keeper, .no_threads = true, .clock = tell_time
 	};
 
 	for (int i = 0; i < 100; i++) {

@@ -26,7 +26,7 @@ static void reset(void)
 static bool prepare(const char *program)
 {
 	struct engine_opts o = {
-		.home = home, .keeper = program, .no_threads = true, .queue_max = 1
+		.home = home, .keeper_program = program, .no_threads = true, .queue_max = 1
 	};
 
 	return engine_open_store(&o, &engine, &err) == 0;

@@ -241,7 +241,7 @@ static void a_working_directory_is_made_and_is_the_users(void)
 	ENGINE();
 	template_init(&over);
 	over.workdir = strdup("/work space/deep");
-	want.over = &over;
+	want.overrides = &over;
 	CHECK(enter_as("a", want, NULL) == 0);
 	CHECK(says("a", "pwd; stat -c '%u:%g %a' . ..; touch f",
 		   "/work space/deep\n1000:1000 755\n0:0 755\n"));
@@ -329,7 +329,7 @@ static void a_lifetime_ends_also_of_one_that_does_not_answer(void)
 	ENGINE();
 	CHECK(enter_as("a", brief, NULL) == 0 && says("a", "echo kept > f", ""));
 	CHECK(session_lock_ref(engine, &me, &a, &n, &err) == 0);
-	CHECK(kill(sandbox_pid(n->live->main), SIGSTOP) == 0);
+	CHECK(kill(sandbox_pid(n->machine->conn), SIGSTOP) == 0);
 	session_unlock(n);
 	close_engine();
 	CHECK(open_engine((struct engine_opts){ 0 }) && is("a", SESSION_ACTIVE));
@@ -363,7 +363,7 @@ static void what_died_is_put_away(void)
 	ENGINE();
 	CHECK(enter_as("a", brief, NULL) == 0 && says("a", "echo kept > f", ""));
 	CHECK(session_lock_ref(engine, &me, &a, &n, &err) == 0);
-	pid = sandbox_pid(n->live->main);
+	pid = sandbox_pid(n->machine->conn);
 	session_unlock(n);
 	CHECK(pid > 1 && kill(pid, SIGKILL) == 0);
 	for (int i = 0; i < 100 && session_is_valid(engine, &me, &a); i++)
@@ -522,7 +522,7 @@ static void only_the_latest_sessions_are_known(void)
 
 static void with_threads_nobody_has_to_ask(void)
 {
-	struct engine_opts o = { .home = home, .keeper = keeper, .clock = tell_time };
+	struct engine_opts o = { .home = home, .keeper_program = keeper, .clock = tell_time };
 
 	ENGINE();
 	close_engine();

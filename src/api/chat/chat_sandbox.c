@@ -145,7 +145,7 @@ static int probe(struct api_call *c, const struct store_session *s,
 		return 0;
 	if (!api_error_is_retryable(err) || s->runtime != SESSION_RUNTIME_LIVE)
 		return -1;
-	*ret = (struct session_probe_result){ .answer = SESSION_PROBE_UNKNOWN,
+	*ret = (struct session_probe_result){ .status = SESSION_PROBE_UNKNOWN,
 					      .expires_at = s->expires_at };
 	return 0;
 }
@@ -153,7 +153,7 @@ static int probe(struct api_call *c, const struct store_session *s,
 /* What nobody is sure of is believed for as long as it was to live. */
 static const char *answer_name(const struct session_probe_result *p, int64_t now)
 {
-	switch (p->answer) {
+	switch (p->status) {
 	case SESSION_PROBE_CONNECTED:
 		return "connected";
 	case SESSION_PROBE_UNKNOWN:
@@ -170,7 +170,7 @@ static const char *answer_name(const struct session_probe_result *p, int64_t now
 static int reply_probed(struct api_call *c, const struct store_session *s,
 			const struct session_probe_result *p, struct err *err)
 {
-	bool live = p->answer == SESSION_PROBE_CONNECTED || p->answer == SESSION_PROBE_UNKNOWN;
+	bool live = p->status == SESSION_PROBE_CONNECTED || p->status == SESSION_PROBE_UNKNOWN;
 	bool ended = live && s->runtime != SESSION_RUNTIME_LIVE; /* in this moment */
 	struct json_out j;
 
@@ -178,7 +178,7 @@ static int reply_probed(struct api_call *c, const struct store_session *s,
 	json_out_object(&j, NULL);
 	json_out_str(&j, "status", ended ? "no_sandbox" : answer_name(p, engine_now(c->engine)));
 	if (live && !ended) {
-		json_out_bool(&j, "verified", p->answer == SESSION_PROBE_CONNECTED);
+		json_out_bool(&j, "verified", p->status == SESSION_PROBE_CONNECTED);
 		json_out_i64_if(&j, "expiresAt", s->expires_at, s->expires_at);
 	}
 	chat_put_status(c, &j, s);

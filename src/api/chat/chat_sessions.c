@@ -62,7 +62,7 @@ static int take_title(struct api_call *c, const json_t *b, const char **ret, str
 
 int chat_post_session(struct api_call *c, struct err *err)
 {
-	struct session_opts w = { .asleep = true, .user = *c->user ? c->user : NULL };
+	struct session_opts w = { .no_start = true, .user = *c->user ? c->user : NULL };
 	struct session_enter_result how = { 0 };
 	json_t *b;
 	int r;

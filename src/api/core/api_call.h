@@ -6,6 +6,7 @@
 
 #include <jansson.h>
 
+#include "base/gate.h"
 #include "base/json.h"
 #include "http/http_request.h"
 #include "engine/engine.h"
@@ -36,11 +37,6 @@ struct api_surface {
 	bool nul; /* texts may hold U+0000; api_str() takes none of these */
 };
 
-struct body_gate_slot { /* large.c */
-	struct api *api; /* NULL: none */
-	int at;
-};
-
 struct api_call {
 	struct api *api;
 	struct engine *engine;
@@ -55,7 +51,7 @@ struct api_call {
 	struct api_arena *arena; /* goes with the call */
 	struct auth_pass *pass; /* of the key; NULL: none was asked for */
 	int64_t held_at_us; /* when api_key_holds() last looked */
-	struct body_gate_slot large;
+	struct gate_ticket body_place; /* of body_gate_enter() */
 	struct policy_refusal
 		refusal; /* what a policy refused a command for: give it to run_want */
 };

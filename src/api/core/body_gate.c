@@ -1,85 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Places for what needs much memory: bodies of tens of megabytes, and answers from as many. A
- * tenant that fills its own share leaves places for others. Nothing of a body is read before it has
- * one. */
+/* Bounds the memory of large requests: bodies of tens of megabytes, and responses made of as much.
+ * A tenant at its own limit does not hold up others. No body is read before the request is inside.
+ */
 #include <malloc.h>
-#include <stdio.h>
-#include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "api/core/internal.h"
 
-enum { WAIT_MS = 30000, LOOK_MS = 500 };
+enum { WAIT_MS = 30000, CHECK_MS = 500 };
 
 void body_gate_init(struct api *a)
 {
-	pthread_condattr_t attr;
-
-	pthread_mutex_init(&a->large.mutex, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&a->large.left, &attr);
-	pthread_condattr_destroy(&attr);
+	gate_init(&a->body_gate, &(struct gate_limits){ .total = BODY_GATE_MAX,
+							.per_tenant = BODY_GATE_TENANT_MAX });
 }
 
 void body_gate_fini(struct api *a)
 {
-	pthread_cond_destroy(&a->large.left);
-	pthread_mutex_destroy(&a->large.mutex);
+	gate_fini(&a->body_gate);
 }
 
-static void leave(void *place)
+static void leave(void *ticket)
 {
-	struct body_gate_slot *p = place;
-	struct api *a = p->api;
-
-	malloc_trim(0); /* thousands of small pieces: the machine may have them back */
-	pthread_mutex_lock(&a->large.mutex);
-	a->large.tenants[p->at][0] = '\0';
-	pthread_cond_broadcast(&a->large.left);
-	pthread_mutex_unlock(&a->large.mutex);
+	malloc_trim(0); /* returns thousands of small pieces to the system */
+	gate_leave(ticket);
 }
 
-/* Locked: the number of a place, -1 if there is none for this tenant. */
-static int take(struct api *a, const char *tenant)
+/* False: no place in time, or nobody needs the response any more. */
+static bool wait_for_place(struct api_call *c)
 {
-	int at = -1, theirs = 0;
+	int64_t now = clock_mono_ms(), until = now + WAIT_MS;
+	bool in;
 
-	for (int i = 0; i < LARGE_MAX; i++) {
-		theirs += strcmp(a->large.tenants[i], tenant) == 0;
-		if (!*a->large.tenants[i])
-			at = i;
-	}
-	if (at < 0 || theirs >= LARGE_TENANT_MAX)
-		return -1;
-	snprintf(a->large.tenants[at], sizeof(a->large.tenants[at]), "%s", tenant);
-	return at;
-}
-
-/* Locked, but for moments. */
-static void nap(struct api *a)
-{
-	struct timespec ts = clock_deadline(CLOCK_MONOTONIC, LOOK_MS);
-
-	pthread_cond_timedwait(&a->large.left, &a->large.mutex, &ts);
+	do {
+		in = gate_wait(&c->body_place, now + CHECK_MS < until ? now + CHECK_MS : until);
+		now = clock_mono_ms();
+	} while (!in && now < until && !api_is_draining(c->api) && !http_is_gone(c->rq));
+	return in;
 }
 
 int body_gate_enter(struct api_call *c, struct err *err)
 {
-	int64_t until = clock_mono_us() + WAIT_MS * 1000LL;
-	struct body_gate_slot *p = &c->large;
-	int at;
+	struct gate_ticket *t = &c->body_place;
 
-	if (p->api)
+	if (t->gate)
 		return 0;
-	pthread_mutex_lock(&c->api->large.mutex);
-	while ((at = take(c->api, c->who.tenant)) < 0 && clock_mono_us() < until &&
-	       !api_is_draining(c->api) && !http_is_gone(c->rq))
-		nap(c->api);
-	pthread_mutex_unlock(&c->api->large.mutex);
-	if (at < 0)
-		return err_set(err, ERR_UNAVAILABLE, "too many large requests at once: try again");
-	*p = (struct body_gate_slot){ .api = c->api, .at = at };
-	return arena_keep(c->arena, p, leave) ? 0 : err_set(err, ERR_UNAVAILABLE, "no memory");
+	(void)gate_join(&c->api->body_gate, t, &(struct gate_request){ .tenant = c->who.tenant });
+	if (!wait_for_place(c)) {
+		gate_leave(t);
+		return err_set(err, ERR_UNAVAILABLE, "too many large requests at once; try again");
+	}
+	return arena_keep(c->arena, t, leave) ? 0 : err_set(err, ERR_UNAVAILABLE, "out of memory");
 }

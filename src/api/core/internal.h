@@ -14,7 +14,7 @@ struct auth;
 
 enum { METRICS_CLASSES = 6 };
 /* Of all at once, and of one tenant. Each may cost four times its size in memory. */
-enum { LARGE_MAX = 4, LARGE_TENANT_MAX = 2 };
+enum { BODY_GATE_MAX = 4, BODY_GATE_TENANT_MAX = 2 }; /* requests inside: all, of a tenant */
 
 struct api {
 	struct api_opts opts; /* its lists are below */
@@ -26,11 +26,7 @@ struct api {
 	char worker[24]; /* this process, by a name that tells nothing of the machine */
 	atomic_ullong requests[METRICS_CLASSES]; /* [status / 100]; [0]: no answer */
 	struct histogram timers[API_TIMERS];
-	struct {
-		pthread_mutex_t mutex;
-		pthread_cond_t left;
-		char tenants[LARGE_MAX][STORE_NAME]; /* who has a place; "": it is free */
-	} large;
+	struct gate body_gate;
 	pthread_mutex_t mutex; /* of what follows */
 	struct {
 		int64_t at; /* milliseconds since 1970; 0: there was none */

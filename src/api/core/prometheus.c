@@ -101,7 +101,7 @@ static void print_engine(struct engine *e, FILE *f)
 			api_outcome_name((enum session_outcome)o), n->entered[o]);
 	head(f, "lodge_create_seconds", "histogram", "Time to a sandbox by where it came from.");
 	for (size_t i = SESSION_SOURCE_POOL; i <= SESSION_SOURCE_FORK; i++)
-		print_histogram(f, &n->made[i], "lodge_create_seconds", sources[i]);
+		print_histogram(f, &n->started[i], "lodge_create_seconds", sources[i]);
 	head(f, "lodge_probe_seconds", "histogram", "Sandboxes asked whether they answer.");
 	print_histogram(f, &n->probe, "lodge_probe_seconds", "");
 }

@@ -147,7 +147,7 @@ static int take_wish(struct api_call *c, const json_t *b, struct exec_request *w
 	    api_int(b, "timeout_ms", 0, UINT32_MAX, &timeout, err) < 0 ||
 	    api_bool(b, "background", &to->background, err) < 0 || take_pty(b, to, err) < 0 ||
 	    take_input(b, w, err) < 0 || api_str(b, "user", &to->user, err) < 0 ||
-	    api_str(b, "idempotency_key", &to->once, err) < 0 ||
+	    api_str(b, "idempotency_key", &to->idempotency_key, err) < 0 ||
 	    api_int(b, "max_output_bytes", 1, OUTPUT_MOST, &most, err) < 0 ||
 	    api_str(b, "encoding", &encoding, err) < 0 ||
 	    v1_take_encoding(encoding, &w->base64, err) < 0)
@@ -376,11 +376,12 @@ static int post_exec(struct api_call *c, struct err *err)
 	if (w.want.background)
 		how = V1_NO_STREAM;
 	/* who repeats it must not give it the same input twice */
-	if (w.input && w.want.once && (how != V1_NO_STREAM || w.want.background || w.keep_open))
+	if (w.input && w.want.idempotency_key &&
+	    (how != V1_NO_STREAM || w.want.background || w.keep_open))
 		return err_set(err, ERR_INVALID,
 			       "stdin: with an idempotency_key only for a command waited for");
-	w.want.hold = how != V1_NO_STREAM;
-	w.want.again = has[0] > 0 || has[1] > 0;
+	w.want.hold_output = how != V1_NO_STREAM;
+	w.want.must_exist = has[0] > 0 || has[1] > 0;
 	if (v1_exec_start(c, &ref, &w, &x, err) < 0)
 		return -1;
 	http_set_header(c->rq, "Lodge-Exec", exec_get_id(x));

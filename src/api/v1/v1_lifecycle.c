@@ -121,8 +121,8 @@ int v1_probe(struct api_call *c, struct err *err)
 		return -1;
 	api_out(&j);
 	json_out_object(&j, NULL);
-	json_out_str(&j, "status", answer_name(p.answer));
-	json_out_bool(&j, "verified", p.answer != SESSION_PROBE_UNKNOWN);
+	json_out_str(&j, "status", answer_name(p.status));
+	json_out_bool(&j, "verified", p.status != SESSION_PROBE_UNKNOWN);
 	json_out_i64_if(&j, "expires_at", p.expires_at, p.expires_at);
 	json_out_i64_if(&j, "retry_after_ms", p.retry_after_ms, p.retry_after_ms);
 	api_put_cause(&j, "cause", &p.cause);

@@ -105,7 +105,7 @@ static int take_names(const json_t *b, struct session_opts *w, struct err *err)
 	    api_str(b, "template", &w->template, err) < 0 ||
 	    api_str(b, "snapshot", &w->snapshot, err) < 0 ||
 	    api_str(b, "policy", &w->policy, err) < 0 || api_str(b, "pin", &w->pin, err) < 0 ||
-	    api_str(b, "idempotency_key", &w->once, err) < 0)
+	    api_str(b, "idempotency_key", &w->idempotency_key, err) < 0)
 		return -1;
 	return 0;
 }
@@ -121,7 +121,7 @@ static int take_numbers(const json_t *b, struct session_opts *w, struct err *err
 	    api_int(b, "max_active_per_user", 1, INT_MAX, &per_user, err) < 0 ||
 	    take_choice(b, "on_exceed", "refuse", "replace", &replace, err) < 0 ||
 	    take_choice(b, "if_exists", "use", "fail", &w->must_be_new, err) < 0 ||
-	    api_bool(b, "asleep", &w->asleep, err) < 0 ||
+	    api_bool(b, "asleep", &w->no_start, err) < 0 ||
 	    take_end(b, "on_idle", &w->on_idle, err) < 0 ||
 	    take_end(b, "on_expire", &w->on_expire, err) < 0)
 		return -1;
@@ -186,7 +186,7 @@ static int check_class(struct api_call *c, const struct session_opts *w, struct 
 	struct err ignored;
 	bool root;
 
-	if (w->over->class != KEEPER_CLASS_ROOT || c->scope >= API_TENANT)
+	if (w->overrides->class != KEEPER_CLASS_ROOT || c->scope >= API_TENANT)
 		return 0;
 	root = template_load(engine_home(c->engine), w->template ? w->template : "host", &t,
 			     &ignored) == 0 &&
@@ -246,7 +246,7 @@ static int post_session(struct api_call *c, struct err *err)
 {
 	auto_fini(template_fini) struct template over;
 	struct store_binding key = { 0 };
-	struct session_opts w = { .keys = &key, .over = &over };
+	struct session_opts w = { .keys = &key, .overrides = &over };
 	json_t *b;
 	int n;
 

@@ -90,13 +90,13 @@ static int take_wish(struct api_call *c, struct wish *ret, struct err *err)
 				     .pty = true,
 				     .stdin_open = true,
 				     .background = true,
-				     .hold = true,
+				     .hold_output = true,
 				     .no_resume = v1_no_resume(c) };
 	if (w.want.text)
 		w.want.login = true;
 	else
 		w.want.argv = shell;
-	w.want.own_shell = !w.want.text;
+	w.want.interactive_shell = !w.want.text;
 	w.want.refusal = &c->refusal;
 	*ret = w;
 	return 0;

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Locks by name, fair: callers get a name in the order in which they asked for it. */
+#ifndef LODGE_ENGINE_NAME_LOCK_H
+#define LODGE_ENGINE_NAME_LOCK_H
+
+#include "base/auto.h"
+#include "base/gate.h"
+#include "store/record.h"
+
+struct engine;
+
+struct name_lock {
+	struct gate_ticket ticket; /* its gate is NULL while the lock is not held */
+	char tenant[STORE_NAME], key[STORE_KEY];
+};
+
+/* One caller at a time holds the lock of this kind, tenant (NULL: none) and name. */
+void name_lock(struct engine *e, struct name_lock *l, const char *kind, const char *tenant,
+	       const char *name);
+/* The same with a limited queue: false if `max` callers hold the lock or wait for it already. */
+bool name_lock_bounded(struct engine *e, struct name_lock *l, const char *kind, const char *tenant,
+		       const char *name, unsigned max);
+void name_unlock(struct name_lock *l); /* one that is not held is allowed */
+DEFINE_AUTO(struct name_lock *, name_unlock);
+
+#endif
