@@ -17,31 +17,31 @@
 static const struct {
 	int nice, ioprio;
 } ranks[] = {
-	[CHILD_AWAITED] = { 0, 2 << 13 | 4 }, /* best effort, as everybody */
+	[CHILD_AWAITED] = { 0, 2 << 13 | 4 }, /* best effort, the default */
 	[CHILD_LOW] = { 5, 2 << 13 | 7 },
 	[CHILD_IDLE] = { 10, 3 << 13 },
 };
 
 enum {
-	HOLD_MS = 1000, /* what was to be done with the files is done, and need not wait for it */
+	HOLD_MS = 1000, /* by then, files that the keeper removes are removed */
 };
 
 static pid_t holders[CHILD_HOLDERS_MAX];
 
-static void default_signals(void)
+static void reset_signals(void)
 {
 	struct sigaction how = { .sa_handler = SIG_DFL };
 	sigset_t none;
 
 	for (int s = 1; s < 32; s++)
 		(void)sigaction(s, &how, NULL);
-	how.sa_handler = SIG_IGN; /* a reader that goes is a failed write */
+	how.sa_handler = SIG_IGN; /* a reader that exits is a failed write (EPIPE) */
 	(void)sigaction(SIGPIPE, &how, NULL);
 	sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static void sort(int *fds, size_t n)
+static void sort_fds(int *fds, size_t n)
 {
 	for (size_t i = 1; i < n; i++)
 		for (size_t j = i; j > 0 && fds[j] < fds[j - 1]; j--) {
@@ -58,7 +58,7 @@ static void close_others(const int *keep, size_t n)
 	unsigned first = 0;
 
 	memcpy(fds, keep, n * sizeof(*fds));
-	sort(fds, n);
+	sort_fds(fds, n);
 	for (size_t i = 0; i < n; i++) {
 		if ((unsigned)fds[i] > first)
 			(void)sys_close_range(first, (unsigned)fds[i] - 1, 0);
@@ -73,10 +73,10 @@ pid_t helper_child_fork(const int *fds, size_t n, enum child_rank rank)
 
 	if (pid != 0)
 		return pid;
-	close_others(fds, n); /* first: whatever becomes of us, the keeper's locks are its own */
+	close_others(fds, n); /* first: a child that fails must not hold the keeper's locks */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != keeper)
 		_exit(1);
-	default_signals();
+	reset_signals();
 	(void)setpriority(PRIO_PROCESS, 0, ranks[rank].nice);
 	(void)syscall(SYS_ioprio_set, 1 /* IOPRIO_WHO_PROCESS */, 0, ranks[rank].ioprio);
 	return 0;
@@ -98,14 +98,14 @@ void helper_child_reaped(pid_t pid)
 		*h = 0;
 }
 
-static _Noreturn void hold(int process)
+static _Noreturn void wait_and_exit(int process)
 {
 	struct pollfd p = { .fd = process, .events = POLLIN };
 
 	while (poll(&p, 1, -1) < 0)
 		;
 	usleep(HOLD_MS * 1000);
-	_exit(0); /* closes the root: the rest is the kernel's */
+	_exit(0); /* closes the root, so that the kernel unmounts it */
 }
 
 void helper_child_hold_root(pid_t pid)
@@ -120,6 +120,6 @@ void helper_child_hold_root(pid_t pid)
 		return;
 	child = helper_child_fork((int[]){ root, process }, 2, CHILD_IDLE);
 	if (child == 0)
-		hold(process);
+		wait_and_exit(process);
 	*holder = child > 0 ? child : 0;
 }

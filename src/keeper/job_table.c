@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What takes long runs beside the keeper, in a child that dies with it: copying, measuring and
- * writing out layers, removing trees. A new layer is made as n-NAME and becomes l-NAME when it is
- * whole. */
 #include "keeper/job_table.h"
 
 #include <errno.h>
@@ -21,79 +18,79 @@
 
 enum {
 	RUNNING_MAX = 4,
-	EXPORTS_MAX = 2, /* of them: who reads what they write may take for ever */
+	EXPORTS_MAX = 2, /* of these: the reader of an export may stall it for ever */
 	AWAIT_MS = 10, /* most snapshots take less */
-	ENDED_MAX = 64, /* whose end nobody asked for yet; the oldest is forgotten */
+	RESULTS_MAX = 64, /* results that were not queried yet; a new one replaces the oldest */
 };
 
-struct result { /* written by the child */
+struct child_result { /* written by the child, in shared memory */
 	bool done;
 	int error;
 	uint64_t bytes;
 };
 
-struct run {
-	pid_t pid; /* 0: a free place */
+struct job {
+	pid_t pid; /* 0: unused */
 	bool ended, cancelled;
 	int status;
 	enum job_kind kind;
 	char name[KEEPER_ID_SIZE], sandbox[KEEPER_ID_SIZE];
 	char from[KEEPER_LAYERS_MAX][KEEPER_ID_SIZE + 4];
 	size_t nfrom;
-	struct result *result;
+	struct child_result *result;
 };
 
-struct end {
-	char name[KEEPER_ID_SIZE]; /* "": a free place */
+struct job_result {
+	char name[KEEPER_ID_SIZE]; /* "": unused */
 	bool failed;
 	uint64_t bytes;
 	struct err err;
 };
 
-static struct run runs[RUNNING_MAX];
-static struct end ends[ENDED_MAX];
-static size_t next_end;
+static struct job jobs[RUNNING_MAX];
+static struct job_result results[RESULTS_MAX];
+static size_t next_result;
 static pid_t sweeper;
 
-static struct run *find_run(const char *name)
+static struct job *find_job(const char *name)
 {
-	for (size_t i = 0; i < ARRAY_LEN(runs); i++)
-		if (runs[i].pid && strcmp(runs[i].name, name) == 0)
-			return &runs[i];
+	for (size_t i = 0; i < ARRAY_LEN(jobs); i++)
+		if (jobs[i].pid && strcmp(jobs[i].name, name) == 0)
+			return &jobs[i];
 	return NULL;
 }
 
-static struct end *find_end(const char *name)
+static struct job_result *find_result(const char *name)
 {
-	for (size_t i = 0; i < ARRAY_LEN(ends); i++)
-		if (*name && strcmp(ends[i].name, name) == 0)
-			return &ends[i];
+	for (size_t i = 0; i < ARRAY_LEN(results); i++)
+		if (*name && strcmp(results[i].name, name) == 0)
+			return &results[i];
 	return NULL;
 }
 
 bool job_table_is_running(const char *name)
 {
-	return find_run(name) != NULL;
+	return find_job(name) != NULL;
 }
 
 int job_table_reader(const char *entry)
 {
-	for (size_t i = 0; i < ARRAY_LEN(runs); i++)
-		for (size_t j = 0; runs[i].pid && j < runs[i].nfrom; j++)
-			if (strcmp(runs[i].from[j], entry) == 0)
-				return (int)runs[i].kind;
+	for (size_t i = 0; i < ARRAY_LEN(jobs); i++)
+		for (size_t j = 0; jobs[i].pid && j < jobs[i].nfrom; j++)
+			if (strcmp(jobs[i].from[j], entry) == 0)
+				return (int)jobs[i].kind;
 	return -1;
 }
 
 bool job_table_freezes(const char *sandbox)
 {
-	for (size_t i = 0; i < ARRAY_LEN(runs); i++)
-		if (runs[i].pid && *sandbox && strcmp(runs[i].sandbox, sandbox) == 0)
+	for (size_t i = 0; i < ARRAY_LEN(jobs); i++)
+		if (jobs[i].pid && *sandbox && strcmp(jobs[i].sandbox, sandbox) == 0)
 			return true;
 	return false;
 }
 
-static void cancel(struct run *r)
+static void cancel_job(struct job *r)
 {
 	if (!r->ended)
 		(void)kill(r->pid, SIGKILL);
@@ -102,20 +99,20 @@ static void cancel(struct run *r)
 
 void job_table_cancel(const char *name)
 {
-	struct run *r = find_run(name);
+	struct job *r = find_job(name);
 
 	if (r)
-		cancel(r);
+		cancel_job(r);
 }
 
 void job_table_cancel_snap(const char *sandbox)
 {
-	for (size_t i = 0; i < ARRAY_LEN(runs); i++)
-		if (runs[i].pid && strcmp(runs[i].sandbox, sandbox) == 0)
-			cancel(&runs[i]);
+	for (size_t i = 0; i < ARRAY_LEN(jobs); i++)
+		if (jobs[i].pid && strcmp(jobs[i].sandbox, sandbox) == 0)
+			cancel_job(&jobs[i]);
 }
 
-static pid_t start_child(const struct job_work *w, struct result *result)
+static pid_t start_child(const struct job_work *w, struct child_result *result)
 {
 	int fds[JOB_WORK_FDS_MAX];
 	size_t n = job_work_fds(w, fds);
@@ -130,9 +127,9 @@ static pid_t start_child(const struct job_work *w, struct result *result)
 	_exit(0);
 }
 
-static struct run *free_place(void)
+static struct job *find_free_job(void)
 {
-	static struct result *shared;
+	static struct child_result *shared;
 
 	if (!shared) {
 		void *p = mmap(NULL, sizeof(*shared) * RUNNING_MAX, PROT_READ | PROT_WRITE,
@@ -142,11 +139,11 @@ static struct run *free_place(void)
 			return NULL;
 		shared = p;
 	}
-	for (size_t i = 0; i < ARRAY_LEN(runs); i++)
-		if (!runs[i].pid) {
-			runs[i] = (struct run){ .result = &shared[i] };
-			shared[i] = (struct result){ 0 };
-			return &runs[i];
+	for (size_t i = 0; i < ARRAY_LEN(jobs); i++)
+		if (!jobs[i].pid) {
+			jobs[i] = (struct job){ .result = &shared[i] };
+			shared[i] = (struct child_result){ 0 };
+			return &jobs[i];
 		}
 	return NULL;
 }
@@ -156,9 +153,9 @@ static bool makes_layer(enum job_kind kind)
 	return kind == JOB_SNAP || kind == JOB_MERGE;
 }
 
-/* Where the new layer goes; what lies at the bottom of the old ones lies below it too. */
-static int begin_copy(struct keeper *k, const struct job_spec *spec, struct job_work *w,
-		      struct err *err)
+/* Makes the entry of the new layer. It has the template of the lowest layer it is made of. */
+static int make_target(struct keeper *k, const struct job_spec *spec, struct job_work *w,
+		       struct err *err)
 {
 	char entry[KEEPER_ID_SIZE + 4], template[KEEPER_ID_SIZE];
 	int r = storage_template(&k->storage, spec->from[spec->nfrom - 1], template);
@@ -170,8 +167,8 @@ static int begin_copy(struct keeper *k, const struct job_spec *spec, struct job_
 	return w->dest < 0 ? -1 : 0;
 }
 
-static int open_layers(struct keeper *k, const struct job_spec *spec, struct job_work *w,
-		       struct err *err)
+static int open_sources(struct keeper *k, const struct job_spec *spec, struct job_work *w,
+			struct err *err)
 {
 	for (size_t i = 0; i < spec->nfrom; i++) {
 		w->from[i] = storage_files(&k->storage, spec->from[i], err);
@@ -182,8 +179,8 @@ static int open_layers(struct keeper *k, const struct job_spec *spec, struct job
 	return 0;
 }
 
-static int prepare(struct keeper *k, const struct job_spec *spec, struct job_work *w,
-		   struct err *err)
+static int prepare_work(struct keeper *k, const struct job_spec *spec, struct job_work *w,
+			struct err *err)
 {
 	w->kind = spec->kind;
 	w->out = spec->out;
@@ -193,9 +190,9 @@ static int prepare(struct keeper *k, const struct job_spec *spec, struct job_wor
 		snprintf(w->snap_to, sizeof(w->snap_to), "l-%s", spec->name);
 		return 0;
 	}
-	if (open_layers(k, spec, w, err) < 0)
+	if (open_sources(k, spec, w, err) < 0)
 		return -1;
-	return makes_layer(spec->kind) ? begin_copy(k, spec, w, err) : 0;
+	return makes_layer(spec->kind) ? make_target(k, spec, w, err) : 0;
 }
 
 static void drop_entry(struct keeper *k, const char *prefix, const char *name)
@@ -207,9 +204,9 @@ static void drop_entry(struct keeper *k, const char *prefix, const char *name)
 	(void)storage_drop(&k->storage, entry, &err);
 }
 
-static void note_run(struct run *r, const struct job_spec *spec, pid_t pid)
+static void record_job(struct job *r, const struct job_spec *spec, pid_t pid)
 {
-	struct end *old = find_end(spec->name);
+	struct job_result *old = find_result(spec->name);
 
 	if (old)
 		old->name[0] = 0;
@@ -221,31 +218,31 @@ static void note_run(struct run *r, const struct job_spec *spec, pid_t pid)
 	r->pid = pid;
 }
 
-static bool is_full(enum job_kind kind)
+static bool has_max_exports(enum job_kind kind)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < ARRAY_LEN(runs); i++)
-		n += runs[i].pid && runs[i].kind == JOB_EXPORT;
+	for (size_t i = 0; i < ARRAY_LEN(jobs); i++)
+		n += jobs[i].pid && jobs[i].kind == JOB_EXPORT;
 	return kind == JOB_EXPORT && n >= EXPORTS_MAX;
 }
 
 int job_table_start(struct keeper *k, const struct job_spec *spec, struct err *err)
 {
 	struct job_work w = JOB_WORK_NONE;
-	struct run *r = is_full(spec->kind) ? NULL : free_place();
+	struct job *r = has_max_exports(spec->kind) ? NULL : find_free_job();
 	pid_t pid = -1;
 	int res;
 
-	if (find_run(spec->name))
-		return err_set(err, ERR_CONFLICT, "a job %s runs", spec->name);
+	if (find_job(spec->name))
+		return err_set(err, ERR_CONFLICT, "job %s is already running", spec->name);
 	if (!r) {
-		err_set(err, ERR_UNAVAILABLE, "%d jobs run already: try again",
+		err_set(err, ERR_UNAVAILABLE, "%d jobs are running (maximum): try again",
 			spec->kind == JOB_EXPORT ? EXPORTS_MAX : RUNNING_MAX);
 		err->sys = EBUSY;
 		return -1;
 	}
-	res = prepare(k, spec, &w, err);
+	res = prepare_work(k, spec, &w, err);
 	if (res == 0) {
 		hook_crash("job:prepared");
 		pid = start_child(&w, r->result);
@@ -256,7 +253,7 @@ int job_table_start(struct keeper *k, const struct job_spec *spec, struct err *e
 		drop_entry(k, "n-", spec->name);
 	job_work_close(&w);
 	if (res == 0)
-		note_run(r, spec, pid);
+		record_job(r, spec, pid);
 	return res;
 }
 
@@ -266,43 +263,45 @@ bool job_table_reaped(pid_t pid, int status)
 		sweeper = 0;
 		return true;
 	}
-	for (size_t i = 0; i < ARRAY_LEN(runs); i++)
-		if (runs[i].pid == pid && !runs[i].ended) {
-			runs[i].ended = true;
-			runs[i].status = status;
+	for (size_t i = 0; i < ARRAY_LEN(jobs); i++)
+		if (jobs[i].pid == pid && !jobs[i].ended) {
+			jobs[i].ended = true;
+			jobs[i].status = status;
 			return true;
 		}
 	return false;
 }
 
-static int judge(const struct run *r, struct err *err)
+static int check_result(const struct job *r, struct err *err)
 {
 	if (r->cancelled)
-		return err_set(err, ERR_CONFLICT, "job %s: what it was about is gone", r->name);
+		return err_set(err, ERR_CONFLICT,
+			       "job %s was cancelled: its layer or sandbox was removed", r->name);
 	if (!r->result->done)
-		return err_set(err, ERR_INTERNAL, "job %s died (wait status %#x)", r->name,
-			       (unsigned)r->status);
+		return err_set(err, ERR_INTERNAL, "job %s died unexpectedly (wait status %#x)",
+			       r->name, (unsigned)r->status);
 	return r->result->error ? err_sys(err, r->result->error, "job %s", r->name) : 0;
 }
 
-/* A snapshot is there at once and whole, also when whoever made it is killed in the next moment. */
-static void take_back_snapshot(struct keeper *k, const struct run *r)
+/* A snapshot appears complete under its final name, even if the child that made it is killed right
+ * after. A job that failed by itself made none. */
+static void drop_snapshot(struct keeper *k, const struct job *r)
 {
 	if (!r->result->done || r->result->error == 0)
 		drop_entry(k, "l-", r->name);
 }
 
-static int take_over(struct keeper *k, const struct run *r, struct err *err)
+static int take_result(struct keeper *k, const struct job *r, struct err *err)
 {
 	char from[KEEPER_ID_SIZE + 4], to[KEEPER_ID_SIZE + 4];
-	int res = judge(r, err);
+	int res = check_result(r, err);
 
 	if (!makes_layer(r->kind))
 		return res;
 	hook_crash("job:ended");
 	if (storage_has_snapshots(&k->storage)) {
 		if (res < 0)
-			take_back_snapshot(k, r);
+			drop_snapshot(k, r);
 		return res;
 	}
 	snprintf(from, sizeof(from), "n-%s", r->name);
@@ -314,7 +313,7 @@ static int take_over(struct keeper *k, const struct run *r, struct err *err)
 	return res;
 }
 
-static void let_go(struct keeper *k, const struct run *r)
+static void thaw_sandbox(struct keeper *k, const struct job *r)
 {
 	const struct sandbox_record *sb =
 		r->sandbox[0] ? sandbox_table_find(&k->table, r->sandbox) : NULL;
@@ -324,26 +323,26 @@ static void let_go(struct keeper *k, const struct run *r)
 		(void)cgroup_freeze(&k->cgroups, sb->group, false, &err);
 }
 
-static void finish(struct keeper *k, struct run *r)
+static void finish_job(struct keeper *k, struct job *r)
 {
-	struct end *e = &ends[next_end++ % ARRAY_LEN(ends)];
+	struct job_result *e = &results[next_result++ % ARRAY_LEN(results)];
 
-	*e = (struct end){ .bytes = r->result->bytes };
-	e->failed = take_over(k, r, &e->err) < 0;
+	*e = (struct job_result){ .bytes = r->result->bytes };
+	e->failed = take_result(k, r, &e->err) < 0;
 	memcpy(e->name, r->name, sizeof(e->name));
-	let_go(k, r);
+	thaw_sandbox(k, r);
 	r->pid = 0;
 }
 
 int job_table_query(struct keeper *k, const char *name, struct keeper_job *ret, struct err *err)
 {
-	struct end *e;
+	struct job_result *e;
 
 	keeper_reap();
 	(void)job_table_step(k);
-	e = find_end(name);
+	e = find_result(name);
 	*ret = (struct keeper_job){ .state =
-					    find_run(name) ? KEEPER_JOB_RUNNING : KEEPER_JOB_NONE };
+					    find_job(name) ? KEEPER_JOB_RUNNING : KEEPER_JOB_NONE };
 	if (!e)
 		return 0;
 	ret->state = e->failed ? KEEPER_JOB_FAILED : KEEPER_JOB_DONE;
@@ -355,7 +354,7 @@ int job_table_query(struct keeper *k, const char *name, struct keeper_job *ret, 
 
 int job_table_await(struct keeper *k, const char *name, struct keeper_job *ret, struct err *err)
 {
-	const struct run *r = find_run(name);
+	const struct job *r = find_job(name);
 	auto_close int fd = r ? sys_pidfd_open(r->pid) : -1;
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 
@@ -368,7 +367,7 @@ static void start_sweeper(struct keeper *k)
 {
 	pid_t pid = helper_child_fork(&k->storage.dir, 1, CHILD_IDLE);
 
-	/* what comes from now on is another one's; who cannot be had now is tried again */
+	/* trees dropped from now on are for the next sweeper; retry if fork failed */
 	k->storage.has_dropped = pid < 0;
 	if (pid != 0) {
 		sweeper = pid > 0 ? pid : 0;
@@ -383,13 +382,13 @@ bool job_table_step(struct keeper *k)
 {
 	bool idle = true;
 
-	for (size_t i = 0; i < ARRAY_LEN(runs); i++)
-		if (runs[i].pid && runs[i].ended)
-			finish(k, &runs[i]);
+	for (size_t i = 0; i < ARRAY_LEN(jobs); i++)
+		if (jobs[i].pid && jobs[i].ended)
+			finish_job(k, &jobs[i]);
 	if (k->storage.has_dropped && !sweeper)
 		start_sweeper(k);
-	for (size_t i = 0; i < ARRAY_LEN(runs); i++)
-		idle = idle && !runs[i].pid;
+	for (size_t i = 0; i < ARRAY_LEN(jobs); i++)
+		idle = idle && !jobs[i].pid;
 	return idle;
 }
 
@@ -400,16 +399,16 @@ bool job_table_is_sweeping(const struct keeper *k)
 
 void job_table_cancel_all(void)
 {
-	for (size_t i = 0; i < ARRAY_LEN(runs); i++)
-		if (runs[i].pid)
-			cancel(&runs[i]);
+	for (size_t i = 0; i < ARRAY_LEN(jobs); i++)
+		if (jobs[i].pid)
+			cancel_job(&jobs[i]);
 }
 
 void job_table_end(struct keeper *k)
 {
-	for (size_t i = 0; i < ARRAY_LEN(runs); i++)
-		if (runs[i].pid)
-			let_go(k, &runs[i]);
+	for (size_t i = 0; i < ARRAY_LEN(jobs); i++)
+		if (jobs[i].pid)
+			thaw_sandbox(k, &jobs[i]);
 	if (sweeper)
 		(void)kill(sweeper, SIGKILL);
 }

@@ -36,7 +36,7 @@ void job_work_close(struct job_work *w)
 	w->dest = -1;
 }
 
-static int copy(const struct job_work *w, uint64_t *ret_bytes)
+static int copy_layers(const struct job_work *w, uint64_t *ret_bytes)
 {
 	auto_close int dir = -1;
 	int r;
@@ -50,8 +50,8 @@ static int copy(const struct job_work *w, uint64_t *ret_bytes)
 	return r < 0 ? r : layer_stack_bytes(dir, ret_bytes);
 }
 
-/* Writes out what the source has not yet on disk, which is why it is done here. */
-static int snapshot(const struct job_work *w)
+/* Runs in the child because the kernel first writes the unwritten data of the source to disk. */
+static int take_snapshot(const struct job_work *w)
 {
 	struct err err;
 
@@ -70,7 +70,7 @@ int job_work_do(const struct job_work *w, uint64_t *ret_bytes)
 	switch (w->kind) {
 	case JOB_SNAP:
 	case JOB_MERGE:
-		return w->storage ? snapshot(w) : copy(w, ret_bytes);
+		return w->storage ? take_snapshot(w) : copy_layers(w, ret_bytes);
 	case JOB_SYNC:
 		return sync_and_measure(w, ret_bytes);
 	case JOB_EXPORT:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a job does, in its own process: it has only these descriptors. */
+/* The work of a job, in its own process, which has only these descriptors. */
 #ifndef LODGE_KEEPER_JOB_WORK_H
 #define LODGE_KEEPER_JOB_WORK_H
 
@@ -10,7 +10,8 @@
 #include "keeper/job_table.h"
 
 enum { JOB_WORK_FDS_MAX = KEEPER_LAYERS_MAX + 2 };
-_Static_assert((int)JOB_WORK_FDS_MAX <= (int)CHILD_FDS_MAX, "a child keeps them all");
+_Static_assert((int)JOB_WORK_FDS_MAX <= (int)CHILD_FDS_MAX,
+	       "a child can keep all descriptors of a job");
 
 struct job_work {
 	enum job_kind kind;

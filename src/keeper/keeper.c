@@ -29,8 +29,8 @@
 
 enum {
 	PARTS_AHEAD = 4,
-	LEAVE_MS = 10000,
-	LEAVE_STEP_MS = 5,
+	LOCK_WAIT_MS = 10000,
+	LOCK_STEP_MS = 5,
 };
 
 void keeper_reap(void)
@@ -52,7 +52,7 @@ static int open_subdir(int dir, const char *name, mode_t mode, struct err *err)
 	return fd < 0 ? err_sys(err, errno, "%s", name) : fd;
 }
 
-/* As an ordinary user: root of a user namespace that holds nobody but this user. */
+/* For an ordinary user: become root of a user namespace that maps only this user. */
 static int enter_userns(struct err *err)
 {
 	uid_t uid = geteuid();
@@ -60,25 +60,27 @@ static int enter_userns(struct err *err)
 	int r;
 
 	if (unshare(CLONE_NEWUSER) < 0)
-		return err_sys(err, errno, "user namespace (lodge doctor tells what is missing)");
+		return err_sys(err, errno,
+			       "user namespace (run `lodge doctor` to see what is missing)");
 	(void)file_printf_at(AT_FDCWD, "/proc/self/setgroups", "deny");
 	r = file_printf_at(AT_FDCWD, "/proc/self/uid_map", "0 %u 1", uid);
 	if (r == 0)
 		r = file_printf_at(AT_FDCWD, "/proc/self/gid_map", "0 %u 1", gid);
-	return r < 0 ? err_sys(err, -r, "map own user") : 0;
+	return r < 0 ? err_sys(err, -r, "map the user into its namespace") : 0;
 }
 
-/* Mounts made from now on are seen by us and our children only; the host's still reach us. */
+/* From now on, mounts of the keeper are visible only to it and its children. Mounts of the host
+ * still propagate to the keeper. */
 static int enter_mountns(struct err *err)
 {
 	if (unshare(CLONE_NEWNS) < 0)
 		return err_sys(err, errno, "mount namespace");
 	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
-		return err_sys(err, errno, "own mounts");
+		return err_sys(err, errno, "make mounts private");
 	return 0;
 }
 
-static void id_of(const struct stat *st, char ret[40])
+static void format_dir_id(const struct stat *st, char ret[40])
 {
 	snprintf(ret, 40, "%llx.%llx", (unsigned long long)st->st_dev,
 		 (unsigned long long)st->st_ino);
@@ -94,14 +96,17 @@ static int open_home(struct keeper *k, const char *home, struct err *err)
 	k->home = open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (k->closed ? O_NOFOLLOW : 0));
 	if (k->home < 0 || fstat(k->home, &st) < 0)
 		return err_sys(err, errno, "%s", home);
-	id_of(&st, id);
+	format_dir_id(&st, id);
 	if (k->closed && strcmp(id, k->closed) != 0)
-		return err_set(err, ERR_DENIED, "%s is another directory than it was", home);
-	/* ids inside are ids on disk: a set-id file of a guest, or a file somebody else puts below
-	 * everybody's root, must be out of every other user's reach */
+		return err_set(err, ERR_DENIED, "%s is not the directory that --closed names",
+			       home);
+	/* Ids inside a sandbox are ids on disk. No other user may reach a set-id file of a guest,
+	 * or place a file below the root of the sandboxes. */
 	if (st.st_uid != geteuid() || (st.st_mode & 022))
-		return err_set(err, ERR_DENIED,
-			       "%s must belong to this user and be writable by nobody else", home);
+		return err_set(
+			err, ERR_DENIED,
+			"%s must be owned by this user and not be writable by group or others",
+			home);
 	if ((st.st_mode & 077) && fchmod(k->home, 0700) < 0)
 		return err_sys(err, errno, "%s", home);
 	return 0;
@@ -122,27 +127,28 @@ static int open_run(struct keeper *k, struct err *err)
 	lodge = open_subdir(AT_FDCWD, "/run/lodge", 0711, err);
 	if (lodge < 0)
 		return -1;
-	id_of(&st, name);
+	format_dir_id(&st, name);
 	k->run = open_subdir(lodge, name, 0711, err);
 	k->idmap_host.ids = steal_fd(&lodge);
 	return k->run < 0 ? -1 : 0;
 }
 
-/* The keeper of an engine that was killed needs a moment to notice and leave. */
+/* The keeper of an engine that was killed needs some time to notice and exit. */
 static bool lock_state(const struct keeper *k)
 {
-	int tries = k->oneshot ? 1 : LEAVE_MS / LEAVE_STEP_MS;
+	int tries = k->oneshot ? 1 : LOCK_WAIT_MS / LOCK_STEP_MS;
 
 	for (int i = 0; i < tries; i++) {
 		if (flock(k->state, LOCK_EX | LOCK_NB) == 0)
 			return true;
 		if (i + 1 < tries)
-			usleep(LEAVE_STEP_MS * 1000);
+			usleep(LOCK_STEP_MS * 1000);
 	}
 	return false;
 }
 
-/* Locked for as long as we live: a later keeper that finds it unlocked knows that we died. */
+/* The lock is held until the process exits: a later keeper that finds the directory unlocked knows
+ * that this one died. */
 static int open_state(struct keeper *k, char name[32], struct err *err)
 {
 	for (int i = 0; i < 64; i++) {
@@ -157,15 +163,16 @@ static int open_state(struct keeper *k, char name[32], struct err *err)
 		if (k->state >= 0 && lock_state(k) && fstat(k->state, &st) == 0 && st.st_nlink > 0)
 			return 0;
 		if (!k->oneshot)
-			return err_set(err, ERR_CONFLICT, "another lodge-keeper uses this home");
-		if (k->state >= 0) /* somebody sweeps it, who saw it before it was locked */
+			return err_set(err, ERR_CONFLICT,
+				       "another lodge-keeper is using this home");
+		if (k->state >= 0) /* another keeper found it before it was locked and removes it */
 			close(k->state);
 	}
-	return err_set(err, ERR_INTERNAL, "no state directory");
+	return err_set(err, ERR_INTERNAL, "cannot make a state directory");
 }
 
-/* lodge-init lies beside us, or where it was installed. */
-static int seal_init(struct keeper *k, struct err *err)
+/* lodge-init is beside lodge-keeper, or in the installation directory. */
+static int load_init(struct keeper *k, struct err *err)
 {
 	char path[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 16);
@@ -224,9 +231,7 @@ static int open_cgroups(struct keeper *k, struct err *err)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d/cgroup", k->scratch);
 	cgroup_host_init(&k->cgroups, id, path);
 	if (k->cgroups.named_missing)
-		fputs("lodge-keeper: LODGE_CGROUP: there is no such control group; going on "
-		      "without it\n",
-		      stderr);
+		fputs("lodge-keeper: LODGE_CGROUP: no such cgroup; using the default\n", stderr);
 	k->features = cgroup_host_features(&k->cgroups) | (k->rootless ? 0 : KEEPER_HAS_ROOT);
 	return 0;
 }
@@ -234,14 +239,14 @@ static int open_cgroups(struct keeper *k, struct err *err)
 int keeper_open(struct keeper *k, const char *home, char state_name[32], struct err *err)
 {
 	k->rootless = geteuid() != 0;
-	/* descriptors of directories belong to the mount namespace they were opened in: this first
-	 */
+	/* First, because descriptors of directories belong to the mount namespace in which they
+	 * were opened. */
 	if ((k->rootless && enter_userns(err) < 0) || enter_mountns(err) < 0)
 		return -1;
 	if (open_home(k, home, err) < 0 || open_run(k, err) < 0 ||
 	    open_state(k, state_name, err) < 0)
 		return -1;
-	if (open_scratch(k, err) < 0 || seal_init(k, err) < 0)
+	if (open_scratch(k, err) < 0 || load_init(k, err) < 0)
 		return -1;
 	k->sandboxes = open_subdir(k->state, "sandboxes", 0711, err);
 	k->trash = k->sandboxes < 0 ? -1 : open_subdir(k->state, "trash", 0700, err);
@@ -255,7 +260,7 @@ int keeper_open(struct keeper *k, const char *home, char state_name[32], struct 
 		.home = k->home,
 		.scratch = k->scratch,
 		.rootless = k->rootless,
-		.later = !k->oneshot, /* nobody waits for a one-shot keeper's end */
+		.defer_removal = !k->oneshot, /* a one-shot keeper must not leave trees behind */
 	};
 	k->roots = (struct root_source){ &k->storage, k->home, k->rootless };
 	k->parts_target = k->oneshot ? 0 : PARTS_AHEAD;
@@ -264,11 +269,11 @@ int keeper_open(struct keeper *k, const char *home, char state_name[32], struct 
 
 void keeper_close(struct keeper *k, const char *state_name)
 {
-	/* again: a child that outlived its keeper for a moment held the lock when we began */
+	/* Again: at the start, a child that outlived its keeper may have held the lock. */
 	if (!k->sweep_failed)
 		sandbox_adopt_sweep_oneshots(k, state_name);
 	cgroup_host_fini(&k->cgroups);
-	/* what would not go in time stays known, so that the next start goes on with it */
+	/* What could not be removed in time stays recorded, for the next keeper. */
 	if (k->oneshot && k->trash_count == 0 && k->table.count == 0)
 		(void)file_remove_tree_at(k->run, state_name);
 }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers: the files of kept sandboxes, sealed, to start others from. */
 #include "keeper/layer_ops.h"
 
 #include <errno.h>
@@ -16,21 +15,21 @@
 
 typedef char entry_name[KEEPER_ID_SIZE + 4];
 
-static int busy(struct err *err, const char *what, const char *name)
+static int set_busy(struct err *err, const char *what, const char *name)
 {
-	err_set(err, ERR_UNAVAILABLE, "%s %s: try again", what, name);
+	err_set(err, ERR_UNAVAILABLE, "%s %s, try again", what, name);
 	err->sys = EBUSY;
 	return -1;
 }
 
-static int open_store(struct keeper *k, struct err *err)
+static int open_storage(struct keeper *k, struct err *err)
 {
 	if (k->oneshot)
 		return err_set(err, ERR_INVALID, "a one-shot keeper does not keep files");
 	return storage_open(&k->storage, err);
 }
 
-/* Asked again and again: so it is looked at now, not when the keeper finds the time. */
+/* The engine polls for this, so empty the trash now instead of waiting for an idle moment. */
 static bool is_ending(struct keeper *k, const char *id)
 {
 	return sandbox_end_is_pending(k, id) && !sandbox_end_empty_trash(k) &&
@@ -45,20 +44,20 @@ int layer_ops_seal(struct keeper *k, const char *id, const char *name, struct er
 	char files[sizeof(from) + 4];
 	bool sealed;
 
-	if (open_store(k, err) < 0)
+	if (open_storage(k, err) < 0)
 		return -1;
 	snprintf(from, sizeof(from), "k-%s", id);
 	snprintf(to, sizeof(to), "l-%s", name);
 	if (sandbox_table_find(&k->table, id) || is_ending(k, id))
-		return busy(err, "processes still go in", id);
-	snprintf(files, sizeof(files), "%s/u", from); /* without it it never came to be used */
+		return set_busy(err, "processes are still dying in sandbox", id);
+	snprintf(files, sizeof(files), "%s/u", from); /* an entry without "u" is incomplete */
 	sealed = storage_has(&k->storage, to);
 	if (!storage_has(&k->storage, files))
-		return sealed ? 0 : err_set(err, ERR_NOT_FOUND, "no files of sandbox %s", id);
+		return sealed ? 0 : err_set(err, ERR_NOT_FOUND, "sandbox %s has no kept files", id);
 	if (sealed)
-		return err_set(err, ERR_CONFLICT, "there is a layer %s already", name);
+		return err_set(err, ERR_CONFLICT, "layer %s already exists", name);
 	if (job_table_reader(from) >= 0 || job_table_is_running(name))
-		return busy(err, "a job has to do with", id);
+		return set_busy(err, "a job uses sandbox", id);
 	if (storage_seal(&k->storage, from, err) < 0)
 		return -1;
 	hook_crash("layer:emptied");
@@ -68,22 +67,22 @@ int layer_ops_seal(struct keeper *k, const char *id, const char *name, struct er
 	return 0;
 }
 
-/* Whether this name is free for a new layer. */
-static int check_name(struct keeper *k, const char *name, struct err *err)
+/* Fails unless the name is free for a new layer. */
+static int check_new_name(struct keeper *k, const char *name, struct err *err)
 {
 	entry_name entry;
 
-	if (open_store(k, err) < 0)
+	if (open_storage(k, err) < 0)
 		return -1;
 	snprintf(entry, sizeof(entry), "l-%s", name);
 	if (storage_has(&k->storage, entry))
-		return err_set(err, ERR_CONFLICT, "there is a layer %s already", name);
+		return err_set(err, ERR_CONFLICT, "layer %s already exists", name);
 	if (job_table_is_running(name))
-		return err_set(err, ERR_CONFLICT, "a job %s runs", name);
+		return err_set(err, ERR_CONFLICT, "job %s is already running", name);
 	return 0;
 }
 
-/* Of files that nobody writes to now. */
+/* The caller has frozen the sandbox `sb`; NULL: it has ended. */
 static int start_snap(struct keeper *k, const struct sandbox_record *sb, const char *from,
 		      const char *name, struct keeper_job *ret, struct err *err)
 {
@@ -105,19 +104,20 @@ int layer_ops_snap(struct keeper *k, const char *id, const char *name, struct ke
 	struct sandbox_record *sb = sandbox_table_find(&k->table, id);
 	entry_name from;
 
-	if (check_name(k, name, err) < 0)
+	if (check_new_name(k, name, err) < 0)
 		return -1;
 	snprintf(from, sizeof(from), "k-%s", id);
 	if (is_ending(k, id))
-		return busy(err, "processes still go in", id);
+		return set_busy(err, "processes are still dying in sandbox", id);
 	if (sb && sb->files != SANDBOX_FILES_STAY)
-		return err_set(err, ERR_INVALID, "the files of sandbox %s are not kept", id);
+		return err_set(err, ERR_INVALID,
+			       "the files of sandbox %s are not kept (created without keep)", id);
 	if (!storage_has(&k->storage, from))
-		return err_set(err, ERR_NOT_FOUND, "no files of sandbox %s", id);
+		return err_set(err, ERR_NOT_FOUND, "sandbox %s has no kept files", id);
 	if (job_table_reader(from) >= 0)
-		return busy(err, "a job reads the files of", id);
+		return set_busy(err, "a job reads the files of sandbox", id);
 	if (sb && !sandbox_table_is_alive(sb))
-		sb = NULL; /* nothing writes to them */
+		sb = NULL; /* no process writes to its files */
 	if (sb && !sb->paused && cgroup_freeze(&k->cgroups, sb->group, true, err) < 0)
 		return -1;
 	hook_crash("snap:frozen");
@@ -137,22 +137,22 @@ int layer_ops_release(const char *name, struct err *err)
 		job_table_cancel(name);
 		return 0;
 	}
-	return kind < 0 ? 0 : busy(err, "a job reads layer", name);
+	return kind < 0 ? 0 : set_busy(err, "a job reads layer", name);
 }
 
 int layer_ops_drop(struct keeper *k, const char *name, struct err *err)
 {
 	entry_name entry;
 
-	if (open_store(k, err) < 0 || layer_ops_release(name, err) < 0)
+	if (open_storage(k, err) < 0 || layer_ops_release(name, err) < 0)
 		return -1;
-	job_table_cancel(name); /* one that makes it */
+	job_table_cancel(name); /* the job that makes it */
 	hook_crash("layer:drop");
 	snprintf(entry, sizeof(entry), "l-%s", name);
 	return storage_drop(&k->storage, entry, err);
 }
 
-static int need_layer(struct keeper *k, const char *name, char *entry, struct err *err)
+static int find_layer(struct keeper *k, const char *name, char *entry, struct err *err)
 {
 	snprintf(entry, sizeof(entry_name), "l-%s", name);
 	if (!storage_has(&k->storage, entry))
@@ -160,12 +160,13 @@ static int need_layer(struct keeper *k, const char *name, char *entry, struct er
 	return 0;
 }
 
-/* The layers to read: where they are whole the topmost says everything. */
-static int need_layers(struct keeper *k, const struct keeper_layer *l, entry_name *ret,
+/* The layers to read. On btrfs each layer is a snapshot of everything below: the topmost is enough.
+ */
+static int find_layers(struct keeper *k, const struct keeper_layer *l, entry_name *ret,
 		       size_t *ret_n, struct err *err)
 {
 	for (uint32_t i = 0; i < l->nfrom; i++)
-		if (need_layer(k, l->from[i], ret[i], err) < 0)
+		if (find_layer(k, l->from[i], ret[i], err) < 0)
 			return -1;
 	*ret_n = storage_has_snapshots(&k->storage) ? 1 : l->nfrom;
 	return 0;
@@ -176,7 +177,7 @@ int layer_ops_sync(struct keeper *k, const char *name, struct keeper_job *ret, s
 	entry_name entry[1];
 	struct job_spec spec = { JOB_SYNC, name, "", entry, 1, -1 };
 
-	if (open_store(k, err) < 0 || need_layer(k, name, entry[0], err) < 0 ||
+	if (open_storage(k, err) < 0 || find_layer(k, name, entry[0], err) < 0 ||
 	    job_table_start(k, &spec, err) < 0)
 		return -1;
 	ret->state = KEEPER_JOB_RUNNING;
@@ -189,7 +190,7 @@ int layer_ops_merge(struct keeper *k, const struct keeper_layer *l, struct keepe
 	entry_name from[KEEPER_LAYERS_MAX];
 	struct job_spec spec = { JOB_MERGE, l->name, "", from, 0, -1 };
 
-	if (check_name(k, l->name, err) < 0 || need_layers(k, l, from, &spec.nfrom, err) < 0 ||
+	if (check_new_name(k, l->name, err) < 0 || find_layers(k, l, from, &spec.nfrom, err) < 0 ||
 	    job_table_start(k, &spec, err) < 0)
 		return -1;
 	return job_table_await(k, l->name, ret, err);
@@ -201,11 +202,11 @@ static int check_output(int fd, struct err *err)
 	struct stat st;
 
 	if (flags < 0 || fstat(fd, &st) < 0)
-		return err_sys(err, errno, "descriptor to write to");
+		return err_sys(err, errno, "output descriptor");
 	if (!S_ISREG(st.st_mode) && !S_ISFIFO(st.st_mode) && !S_ISSOCK(st.st_mode))
-		return err_set(err, ERR_INVALID, "neither a file nor a pipe to write to");
+		return err_set(err, ERR_INVALID, "output descriptor is not a file, pipe or socket");
 	if ((flags & O_ACCMODE) == O_RDONLY || (flags & O_PATH))
-		return err_set(err, ERR_INVALID, "the descriptor is not open for writing");
+		return err_set(err, ERR_INVALID, "output descriptor is not open for writing");
 	return 0;
 }
 
@@ -215,23 +216,23 @@ int layer_ops_export(struct keeper *k, const struct keeper_layer *l, int fd, str
 	entry_name from[KEEPER_LAYERS_MAX];
 	struct job_spec spec = { JOB_EXPORT, l->name, "", from, 0, fd };
 
-	if (open_store(k, err) < 0 || check_output(fd, err) < 0 ||
-	    need_layers(k, l, from, &spec.nfrom, err) < 0 || job_table_start(k, &spec, err) < 0)
+	if (open_storage(k, err) < 0 || check_output(fd, err) < 0 ||
+	    find_layers(k, l, from, &spec.nfrom, err) < 0 || job_table_start(k, &spec, err) < 0)
 		return -1;
 	ret->state = KEEPER_JOB_RUNNING;
 	return 0;
 }
 
-/* ---- what was left --------------------------------------------------------------------------- */
+/* ---- leftovers ------------------------------------------------------------------------------- */
 
-struct strays {
+struct leftovers {
 	struct keeper *k;
 	const char *prefix;
 };
 
-static int drop_one(int dir, const char *name, void *arg)
+static int drop_entry(int dir, const char *name, void *arg)
 {
-	const struct strays *s = arg;
+	const struct leftovers *s = arg;
 	entry_name entry;
 	struct err err;
 
@@ -241,15 +242,15 @@ static int drop_one(int dir, const char *name, void *arg)
 	return 0;
 }
 
-static void drop_strays(struct keeper *k, const char *prefix)
+static void drop_leftovers(struct keeper *k, const char *prefix)
 {
-	struct strays s = { k, prefix };
+	struct leftovers s = { k, prefix };
 	struct err err;
 
-	(void)storage_each(&k->storage, prefix, drop_one, &s, &err);
+	(void)storage_each(&k->storage, prefix, drop_entry, &s, &err);
 }
 
-static int note_dropped(int dir, const char *name, void *arg)
+static int mark_dropped(int dir, const char *name, void *arg)
 {
 	struct keeper *k = arg;
 
@@ -263,9 +264,9 @@ void layer_ops_sweep(struct keeper *k)
 {
 	struct err err;
 
-	drop_strays(k, "n-");
-	/* of a pool that went with its keeper, or with the machine */
-	drop_strays(k, "s-" SLOT_POOL_PREFIX);
-	(void)storage_each(&k->storage, "x-", note_dropped, k, &err);
-	(void)storage_each(&k->storage, ".deep.x-", note_dropped, k, &err);
+	drop_leftovers(k, "n-");
+	/* slots of a pool whose keeper died or whose host restarted */
+	drop_leftovers(k, "s-" SLOT_POOL_PREFIX);
+	(void)storage_each(&k->storage, "x-", mark_dropped, k, &err);
+	(void)storage_each(&k->storage, ".deep.x-", mark_dropped, k, &err);
 }

@@ -24,20 +24,19 @@ enum {
 static const char usage[] =
 	"usage: lodge-keeper --home DIR [--oneshot | --closed ID]\n"
 	"\n"
-	"Makes and ends sandboxes for lodge. Started by lodge and lodged, which talk to it over\n"
-	"descriptor 3; of no use by hand.\n"
+	"Create and end sandboxes for lodge. lodge, lodged and liblodge start this program and\n"
+	"send it requests over descriptor 3; it is not meant to be run by hand.\n"
 	"\n"
-	"  --home DIR   where templates and sandboxes are kept\n"
-	"  --oneshot    end every sandbox and leave when the socket closes\n"
-	"  --closed ID  for an engine with fewer rights than the keeper: DIR must be the directory "
-	"of\n"
-	"               this id (device.inode, hexadecimal), and no other one of the host is "
-	"shown\n"
-	"  --version, --help\n";
+	"  --home DIR   directory of templates and sandboxes\n"
+	"  --oneshot    end every sandbox and exit when the socket closes\n"
+	"  --closed ID  require DIR to be this directory (device.inode, hexadecimal)\n"
+	"               and refuse to mount other directories of the host\n"
+	"  --help       print this help and exit\n"
+	"  --version    print the version and exit\n";
 
 static struct keeper keeper;
 
-static const char *parse(int argc, char **argv, struct keeper *k)
+static const char *parse_options(int argc, char **argv, struct keeper *k)
 {
 	static const struct option options[] = {
 		{ "home", required_argument, NULL, 'd' },   { "oneshot", no_argument, NULL, 'o' },
@@ -75,8 +74,8 @@ static const char *parse(int argc, char **argv, struct keeper *k)
 	return home;
 }
 
-/* The engine learns why from the answer to whatever it asks first. False: it did not ask. */
-static bool refuse(int sock, const struct err *err)
+/* Answers the first request with the error. False: no request came. */
+static bool reply_error(int sock, const struct err *err)
 {
 	struct keeper_reply r = { .version = KEEPER_VERSION, .code = err->code, .sys = err->sys };
 	struct keeper_request in;
@@ -91,23 +90,24 @@ static bool refuse(int sock, const struct err *err)
 int main(int argc, char **argv)
 {
 	struct keeper *k = &keeper;
-	const char *home = parse(argc, argv, k);
+	const char *home = parse_options(argc, argv, k);
 	char name[32] = "";
 	struct err err = { 0 };
 	int type = 0;
 	socklen_t len = sizeof(type);
 
 	if (getsockopt(KEEPER_FD, SOL_SOCKET, SO_TYPE, &type, &len) < 0 || type != SOCK_SEQPACKET) {
-		fputs("lodge-keeper: descriptor 3 is no socket of an engine\n", stderr);
+		fputs("lodge-keeper: descriptor 3 must be a connected SOCK_SEQPACKET socket\n",
+		      stderr);
 		return 2;
 	}
 	(void)fcntl(KEEPER_FD, F_SETFD, FD_CLOEXEC);
-	/* an engine that does not read its answers is gone for us */
+	/* an engine that does not read its replies in time counts as disconnected */
 	(void)setsockopt(KEEPER_FD, SOL_SOCKET, SO_SNDTIMEO,
 			 &(struct timeval){ .tv_sec = SEND_WAIT_S }, sizeof(struct timeval));
 	umask(022);
 	if (keeper_open(k, home, name, &err) < 0) {
-		if (!refuse(KEEPER_FD, &err))
+		if (!reply_error(KEEPER_FD, &err))
 			fprintf(stderr, "lodge-keeper: %s\n", err.msg);
 		return 1;
 	}

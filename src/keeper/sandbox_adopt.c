@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an earlier keeper left: living sandboxes are taken up again, everything else is removed. */
 #include "keeper/sandbox_adopt.h"
 
 #include <errno.h>
@@ -17,19 +16,19 @@
 
 enum { SWEEP_TRIES = 200, SWEEP_WAIT_US = 5000 };
 
-static int adopt_one(int sandboxes, const char *id, void *arg)
+static int adopt_or_trash(int sandboxes, const char *id, void *arg)
 {
 	struct keeper *k = arg;
 	struct sandbox_record sb = { 0 };
 	struct err err;
 	auto_close int dir = openat(sandboxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
-	/* no record: it died while being made, or is a slot nobody claimed; files that are to go
-	 * or to be a layer again: nobody was told of it, or it was being destroyed */
+	/* Without a record: the create did not finish, or it is an unclaimed slot. With files that
+	 * are dropped or restored: the create did not finish, or it was being destroyed. */
 	if (dir >= 0 && strlen(id) < sizeof(sb.id) && sandbox_table_record_read(dir, &sb) == 0 &&
 	    sandbox_table_is_alive(&sb) && sb.files <= SANDBOX_FILES_STAY) {
 		snprintf(sb.id, sizeof(sb.id), "%s", id);
-		if (!sb.paused) /* frozen for a copy, perhaps, when we died */
+		if (!sb.paused) /* a job may have frozen it when the keeper died */
 			(void)cgroup_freeze(&k->cgroups, sb.group, false, &err);
 		if (sandbox_table_add(&k->table, &sb))
 			return 0;
@@ -39,7 +38,7 @@ static int adopt_one(int sandboxes, const char *id, void *arg)
 	return 0;
 }
 
-static int count_one(int dir, const char *name, void *arg)
+static int count_entry(int dir, const char *name, void *arg)
 {
 	(void)dir, (void)name;
 	++*(size_t *)arg;
@@ -58,7 +57,7 @@ static void match_group(struct sandbox_record *sb, void *arg)
 	m->found = m->found || strcmp(sb->group, m->group) == 0;
 }
 
-/* A group without a record: its creator died between the two. */
+/* Removes a cgroup without a record: the keeper died between the two. */
 static void drop_stray_group(const char *name, void *arg)
 {
 	struct keeper *k = arg;
@@ -79,31 +78,31 @@ static void drop_stray_group(const char *name, void *arg)
 
 int sandbox_adopt_all(struct keeper *k, struct err *err)
 {
-	int r = file_each_at(k->sandboxes, ".", adopt_one, k);
+	int r = file_each_at(k->sandboxes, ".", adopt_or_trash, k);
 
 	if (r < 0)
 		return err_sys(err, -r, "sandboxes");
-	(void)file_each_at(k->trash, ".", count_one, &k->trash_count);
+	(void)file_each_at(k->trash, ".", count_entry, &k->trash_count);
 	(void)sandbox_end_empty_trash(k);
 	cgroup_each(&k->cgroups, drop_stray_group, k);
 	layer_ops_sweep(k);
 	return 0;
 }
 
-static int trash_one(int sandboxes, const char *id, void *arg)
+static int move_to_trash(int sandboxes, const char *id, void *arg)
 {
 	struct keeper *k = arg;
 
 	return renameat(sandboxes, id, k->trash, id) < 0 ? -errno : 0;
 }
 
-/* A keeper's state whose lock nobody holds: nothing of it is kept. False: not all of it would go.
- */
+/* Ends every sandbox of a dead one-shot keeper, whose state directory is unlocked. False: some
+ * could not be removed. */
 static bool sweep_state(struct keeper *k, int state)
 {
 	static struct keeper dead; /* too large for the stack */
 	uint64_t id = 0;
-	bool done = true; /* without both directories it had not come to anything else */
+	bool done = true; /* without both directories, that keeper had created nothing else */
 
 	dead = *k;
 	memset(&dead.table, 0, sizeof(dead.table));
@@ -112,7 +111,7 @@ static bool sweep_state(struct keeper *k, int state)
 	dead.trash = openat(state, "trash", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (dead.sandboxes >= 0 && dead.trash >= 0 && keeper_cgroup_id(state, &id) == 0) {
 		cgroup_host_init(&dead.cgroups, id, ".");
-		done = file_each_at(dead.sandboxes, ".", trash_one, &dead) == 0;
+		done = file_each_at(dead.sandboxes, ".", move_to_trash, &dead) == 0;
 		dead.trash_count = 1;
 		for (int i = 0; i < SWEEP_TRIES && !sandbox_end_empty_trash(&dead); i++)
 			usleep(SWEEP_WAIT_US);
@@ -125,7 +124,7 @@ static bool sweep_state(struct keeper *k, int state)
 		close(dead.sandboxes);
 	if (dead.trash >= 0)
 		close(dead.trash);
-	k->storage = dead.storage; /* opened meanwhile, perhaps */
+	k->storage = dead.storage; /* the sweep may have opened it */
 	return done;
 }
 
@@ -134,7 +133,7 @@ struct sweep {
 	const char *own;
 };
 
-static int sweep_one(int dir, const char *name, void *arg)
+static int sweep_if_dead(int dir, const char *name, void *arg)
 {
 	struct sweep *s = arg;
 	auto_close int state = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -153,5 +152,5 @@ void sandbox_adopt_sweep_oneshots(struct keeper *k, const char *own)
 {
 	struct sweep s = { k, own };
 
-	(void)file_each_at(k->run, ".", sweep_one, &s);
+	(void)file_each_at(k->run, ".", sweep_if_dead, &s);
 }

@@ -22,26 +22,28 @@
 
 enum { REMOVE_WAIT_MS = 1000 };
 
-static int check_demands(struct keeper *k, const struct keeper_create *c, struct err *err)
+static int check_requirements(struct keeper *k, const struct keeper_create *c, struct err *err)
 {
-	/* a descriptor of a directory is no proof of a right to what is in it */
+	/* holding a descriptor of a directory does not prove the right to read its contents */
 	if (k->closed && c->nbinds)
-		return err_set(err, ERR_DENIED, "directories of the host are not shown here");
+		return err_set(err, ERR_DENIED,
+			       "this keeper does not mount directories of the host (--closed)");
 	if ((c->demand & KEEPER_DEMAND_CGROUP) && !(k->features & KEEPER_HAS_CGROUP))
 		return err_set(err, ERR_CONFLICT,
-			       "memory, cpu and process limits cannot be enforced here (lodge "
-			       "doctor tells why)");
+			       "memory, cpu and process limits cannot be enforced on this host; "
+			       "run `lodge doctor`");
 	if (!(c->demand & KEEPER_DEMAND_DISK) || c->store == KEEPER_STORE_MEMORY)
 		return 0;
 	if (storage_open(&k->storage, err) < 0)
 		return -1;
 	if (!k->storage.ops->has_limit)
-		return err_set(err, ERR_CONFLICT,
-			       "the disk limit cannot be enforced here (lodge doctor tells why)");
+		return err_set(
+			err, ERR_CONFLICT,
+			"the disk limit cannot be enforced on this host; run `lodge doctor`");
 	return 0;
 }
 
-/* What was done halfway when it fails is undone by the record (trash.c). */
+/* On failure, sandbox_end.c undoes what was done, as the record says. */
 static int make_kept(struct keeper *k, const char *id, const struct keeper_create *c, int userns,
 		     int *ret, struct err *err)
 {
@@ -95,7 +97,6 @@ static uid_t inner_id(const struct keeper *k, const struct keeper_create *c)
 	return k->rootless ? c->uid : BOOT_INIT_ID;
 }
 
-/* From nothing. */
 static int start_cold(struct keeper *k, int dir, const struct keeper_create *c, const int *dirs,
 		      struct sandbox_record *sb, struct err *err)
 {
@@ -133,9 +134,9 @@ static int start_cold(struct keeper *k, int dir, const struct keeper_create *c, 
 	return r;
 }
 
-/* Puts the root in place under a waiting lodge-init. */
-static int root_slot(struct keeper *k, struct slot *s, const struct keeper_create *c,
-		     const int *dirs, const struct sandbox_record *sb, struct err *err)
+/* Gives a waiting lodge-init its root. */
+static int set_slot_root(struct keeper *k, struct slot *s, const struct keeper_create *c,
+			 const int *dirs, const struct sandbox_record *sb, struct err *err)
 {
 	struct rootfs root;
 	int r;
@@ -150,8 +151,8 @@ static int root_slot(struct keeper *k, struct slot *s, const struct keeper_creat
 	return r;
 }
 
-/* Files that were made ahead get the name by which they are kept, for good: under the old one the
- * next start drops them, and what is synced in them later says nothing of their name. */
+/* Renames the files of a slot durably to the name under which they are kept: the next keeper drops
+ * files with the old name, and a later sync of their contents does not sync the name. */
 static int claim_files(struct keeper *k, const struct slot *s, const char *id, struct err *err)
 {
 	char from[KEEPER_ID_SIZE + 4], to[KEEPER_ID_SIZE + 4];
@@ -167,7 +168,7 @@ static int claim_files(struct keeper *k, const struct slot *s, const char *id, s
 	return -1;
 }
 
-/* From the pool: the slot's socket moves into the sandbox's directory. */
+/* The slot's socket moves into the sandbox's directory. */
 static int start_from_slot(struct keeper *k, struct slot *s, int dir, const struct keeper_create *c,
 			   const int *dirs, struct sandbox_record *sb, struct err *err)
 {
@@ -184,13 +185,14 @@ static int start_from_slot(struct keeper *k, struct slot *s, int dir, const stru
 	if (claim_files(k, s, sb->id, err) < 0)
 		return -1;
 	hook_crash("claim:files");
-	if (root_slot(k, s, c, dirs, sb, err) < 0)
+	if (set_slot_root(k, s, c, dirs, sb, err) < 0)
 		return -1;
 	hook_crash("claim:rooted");
 	return slot_parts_set_limits(k, sb->group, &c->limits, true, err);
 }
 
-/* Only now: a create that nobody was told of leaves nothing, and a layer it took is one again. */
+/* The last step of a create: until here, a crash removes the files, and a layer that the create
+ * took becomes a layer again. */
 static int keep_files(int dir, struct sandbox_record *sb, struct err *err)
 {
 	struct sandbox_record kept = *sb;
@@ -205,8 +207,8 @@ static int keep_files(int dir, struct sandbox_record *sb, struct err *err)
 	return 0;
 }
 
-static int finish(struct keeper *k, int dir, const struct keeper_create *c, bool bound,
-		  struct sandbox_record *sb, int *ret_fd, struct err *err)
+static int finish_create(struct keeper *k, int dir, const struct keeper_create *c, bool bound,
+			 struct sandbox_record *sb, int *ret_fd, struct err *err)
 {
 	auto_close int fd = -1;
 	int r;
@@ -227,9 +229,9 @@ static int finish(struct keeper *k, int dir, const struct keeper_create *c, bool
 	return 0;
 }
 
-static int start(struct keeper *k, int dir, const struct keeper_create *c, const int *dirs,
-		 struct sandbox_record *sb, struct keeper_reply *reply, int *ret_fd,
-		 struct err *err)
+static int start_sandbox(struct keeper *k, int dir, const struct keeper_create *c, const int *dirs,
+			 struct sandbox_record *sb, struct keeper_reply *reply, int *ret_fd,
+			 struct err *err)
 {
 	struct slot *s = slot_pool_take(k, c);
 	bool bound = s && s->rooted;
@@ -239,15 +241,15 @@ static int start(struct keeper *k, int dir, const struct keeper_create *c, const
 	if (s) {
 		k->hits++;
 		r = start_from_slot(k, s, dir, c, dirs, sb, err);
-		slot_pool_free(k, s, !sb->pid); /* it may not have been claimed at all */
+		slot_pool_free(k, s, !sb->pid); /* without a pid, the claim failed early */
 	} else {
 		k->misses += k->pool.max != 0 && !c->no_pool;
 		r = start_cold(k, dir, c, dirs, sb, err);
 	}
-	return r < 0 ? -1 : finish(k, dir, c, bound, sb, ret_fd, err);
+	return r < 0 ? -1 : finish_create(k, dir, c, bound, sb, ret_fd, err);
 }
 
-/* An id that was destroyed a moment ago: its processes need a moment to be gone. */
+/* After a recent destroy of the same id, the kernel needs some time to end its processes. */
 static int wait_removed(struct keeper *k, const char *id)
 {
 	for (int i = 0; i < REMOVE_WAIT_MS; i++) {
@@ -260,7 +262,7 @@ static int wait_removed(struct keeper *k, const char *id)
 	return -1;
 }
 
-/* Says what to do with the files before any are made. */
+/* Records what to do with the files after a crash, before any are made. */
 static int plan_files(int dir, const struct keeper_create *c, struct sandbox_record *sb,
 		      struct err *err)
 {
@@ -285,23 +287,23 @@ static int check_id(struct keeper *k, const char *id, const struct keeper_create
 
 	if (id[1] == '.' && strchr("gpt", id[0]))
 		return err_set(err, ERR_INVALID,
-			       "names that begin with g., p. or t. are the keeper's");
+			       "sandbox ids must not begin with g., p. or t. (reserved)");
 	if (c->keep && k->oneshot)
 		return err_set(err, ERR_INVALID, "a one-shot keeper does not keep files");
 	if (wait_removed(k, id) < 0)
 		return err_set(err, ERR_CONFLICT, "sandbox %s is still being removed", id);
 	snprintf(entry, sizeof(entry), "k-%s", id);
 	if (!k->oneshot && storage_has(&k->storage, entry))
-		return err_set(err, ERR_CONFLICT, "sandbox %s has files already", id);
+		return err_set(err, ERR_CONFLICT, "sandbox %s already has files", id);
 	return 0;
 }
 
-static void undo(struct keeper *k, struct sandbox_record *sb, const struct keeper_create *c)
+static void undo_create(struct keeper *k, struct sandbox_record *sb, const struct keeper_create *c)
 {
 	if (c->keep)
 		sb->files = c->take ? SANDBOX_FILES_BACK : SANDBOX_FILES_DROP;
 	sandbox_end_discard(k, sb);
-	if (c->take) /* it is a layer again when the answer is out, if that can be */
+	if (c->take) /* if possible, the layer exists again before the reply is sent */
 		(void)wait_removed(k, sb->id);
 }
 
@@ -311,12 +313,12 @@ int sandbox_create(struct keeper *k, const char *id, const struct keeper_create 
 	struct sandbox_record sb = { .store = c->store, .class = c->class };
 	auto_close int dir = -1, lock = -1;
 
-	if (check_demands(k, c, err) < 0)
+	if (check_requirements(k, c, err) < 0)
 		return -1;
 	memcpy(sb.id, id, sizeof(sb.id));
-	memcpy(sb.group, id, sizeof(sb.group)); /* until it has one */
+	memcpy(sb.group, id, sizeof(sb.group)); /* until it has a cgroup */
 	memcpy(sb.template, c->template, sizeof(sb.template));
-	lock = template_ops_lock(k, LOCK_SH); /* it stays until our record names it */
+	lock = template_ops_lock(k, LOCK_SH); /* until the record names the template */
 	if (lock < 0)
 		return err_sys(err, -lock, "templates.lock");
 	if (check_id(k, id, c, err) < 0)
@@ -328,8 +330,8 @@ int sandbox_create(struct keeper *k, const char *id, const struct keeper_create 
 	if (dir < 0)
 		return err_sys(err, errno, "sandbox %s", id);
 	if (plan_files(dir, c, &sb, err) < 0 ||
-	    start(k, dir, c, dirs, &sb, reply, ret_fd, err) < 0) {
-		undo(k, &sb, c);
+	    start_sandbox(k, dir, c, dirs, &sb, reply, ret_fd, err) < 0) {
+		undo_create(k, &sb, c);
 		return -1;
 	}
 	reply->pid = sb.pid;

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ending a sandbox: everything inside is killed at once and the answer goes out; directories,
- * cgroups and files follow as soon as the kernel has let go of the processes. The directory moves
- * to trash/ first, so that whatever happens in between, the next start knows what to finish. */
 #include "keeper/sandbox_end.h"
 
 #include <errno.h>
@@ -24,8 +21,8 @@ void sandbox_end_kill_init(const struct sandbox_record *sb)
 {
 	auto_close int fd = sb->pid > 0 ? sys_pidfd_open(sb->pid) : -1;
 
-	/* by descriptor, and only if it is still the one we started; a record without a start time
-	 * is of one that was dead when it was written, and its number may be another's by now */
+	/* By pidfd, and only if it is the process that was started: the pid may have been reused. A
+	 * record without a start time belongs to a process that was dead when it was written. */
 	if (fd >= 0 && sandbox_table_is_alive(sb))
 		(void)sys_pidfd_send_signal(fd, SIGKILL);
 }
@@ -33,7 +30,7 @@ void sandbox_end_kill_init(const struct sandbox_record *sb)
 static void kill_sandbox(struct keeper *k, const struct sandbox_record *sb)
 {
 	(void)cgroup_kill(&k->cgroups, sb->group);
-	sandbox_end_kill_init(sb); /* ends its whole pid namespace: all there is without cgroups */
+	sandbox_end_kill_init(sb); /* ends its pid namespace, also without cgroups */
 }
 
 static void end_sandbox(struct keeper *k, const struct sandbox_record *sb)
@@ -54,8 +51,8 @@ static int move_to_trash(struct keeper *k, struct sandbox_record *sb, struct err
 	return 0;
 }
 
-/* Whatever is done with the sandbox from now on, its files go. */
-static int give_up_files(int sandboxes, const struct sandbox_record *sb, struct err *err)
+/* Records that the files are removed with the sandbox. */
+static int mark_files_dropped(int sandboxes, const struct sandbox_record *sb, struct err *err)
 {
 	struct sandbox_record gone = *sb;
 	int r;
@@ -71,10 +68,10 @@ static int give_up_files(int sandboxes, const struct sandbox_record *sb, struct 
 int sandbox_end_destroy(struct keeper *k, struct sandbox_record *sb, struct err *err)
 {
 	hook_crash("destroy:start");
-	/* first of all: whatever fails after this, nothing of it runs on */
+	/* first, so that no process survives if a later step fails */
 	end_sandbox(k, sb);
 	hook_crash("destroy:killed");
-	return give_up_files(k->sandboxes, sb, err) < 0 ? -1 : move_to_trash(k, sb, err);
+	return mark_files_dropped(k->sandboxes, sb, err) < 0 ? -1 : move_to_trash(k, sb, err);
 }
 
 int sandbox_end_stop(struct keeper *k, struct sandbox_record *sb, struct err *err)
@@ -91,9 +88,9 @@ static int destroy_trashed(struct keeper *k, int dir, const char *id, bool *ret_
 	struct sandbox_record sb;
 
 	if (sandbox_table_record_read(dir, &sb) < 0 || sb.files != SANDBOX_FILES_STAY)
-		return 0; /* it goes already, or is a layer again soon */
+		return 0; /* already being removed, or about to become a layer again */
 	snprintf(sb.id, sizeof(sb.id), "%s", id);
-	if (give_up_files(k->trash, &sb, err) < 0)
+	if (mark_files_dropped(k->trash, &sb, err) < 0)
 		return -1;
 	*ret_found = true;
 	return 0;
@@ -137,10 +134,10 @@ void sandbox_end_discard(struct keeper *k, struct sandbox_record *sb)
 	k->trash_count++;
 }
 
-/* A layer that a create took and could not use. One of this name would be another's: then the files
- * stay under the sandbox's. */
-static int give_back(struct keeper *k, const struct sandbox_record *sb, const char *entry,
-		     struct err *err)
+/* Restores a layer that a failed create had taken. If a layer of this name exists meanwhile, the
+ * files stay under the sandbox's name. */
+static int restore_layer(struct keeper *k, const struct sandbox_record *sb, const char *entry,
+			 struct err *err)
 {
 	char layer[KEEPER_ID_SIZE + 4];
 
@@ -162,13 +159,13 @@ static int remove_files(struct keeper *k, const struct sandbox_record *sb)
 
 	if (sb->store == KEEPER_STORE_MEMORY || sb->files == SANDBOX_FILES_STAY)
 		return 0;
-	r = sb->files == SANDBOX_FILES_BACK ? give_back(k, sb, e.name, &err)
+	r = sb->files == SANDBOX_FILES_BACK ? restore_layer(k, sb, e.name, &err)
 					    : storage_drop(&k->storage, e.name, &err);
 	return r < 0 ? -EBUSY : 0;
 }
 
-/* One entry of the trash; -EBUSY while its processes are still dying. */
-static int remove_one(int trash, const char *id, struct keeper *k)
+/* -EBUSY while processes of the sandbox are dying. */
+static int remove_trashed(int trash, const char *id, struct keeper *k)
 {
 	struct sandbox_record sb = { .pid = 0 };
 	auto_close int dir = openat(trash, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -191,11 +188,11 @@ static int remove_one(int trash, const char *id, struct keeper *k)
 	return file_remove_tree_at(trash, id);
 }
 
-static int remove_each(int trash, const char *id, void *arg)
+static int count_if_pending(int trash, const char *id, void *arg)
 {
 	struct keeper *k = arg;
 
-	if (remove_one(trash, id, k) < 0)
+	if (remove_trashed(trash, id, k) < 0)
 		k->trash_count++;
 	return 0;
 }
@@ -205,7 +202,7 @@ bool sandbox_end_empty_trash(struct keeper *k)
 	if (k->trash_count == 0)
 		return true;
 	k->trash_count = 0;
-	if (file_each_at(k->trash, ".", remove_each, k) < 0)
+	if (file_each_at(k->trash, ".", count_if_pending, k) < 0)
 		k->trash_count++;
 	return k->trash_count == 0;
 }

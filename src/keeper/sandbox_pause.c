@@ -10,7 +10,8 @@ int sandbox_pause(struct keeper *k, struct sandbox_record *sb, bool paused, stru
 	struct err ignored;
 	int r;
 
-	/* whoever finds it frozen and not marked thaws it: so the mark comes after, goes before */
+	/* A later keeper thaws a frozen sandbox whose record does not say paused. So the record is
+	 * written after the freeze and before the thaw. */
 	if (paused && cgroup_freeze(&k->cgroups, sb->group, true, err) < 0)
 		return -1;
 	hook_crash("pause:frozen");
@@ -23,7 +24,7 @@ int sandbox_pause(struct keeper *k, struct sandbox_record *sb, bool paused, stru
 		return err_sys(err, -r, "sandbox %s", sb->id);
 	}
 	sb->paused = paused;
-	if (paused || job_table_freezes(sb->id)) /* whose end thaws it */
+	if (paused || job_table_freezes(sb->id)) /* the end of the job thaws it */
 		return 0;
 	return cgroup_freeze(&k->cgroups, sb->group, false, err);
 }

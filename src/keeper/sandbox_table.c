@@ -99,7 +99,7 @@ int sandbox_table_record_write_at(int sandboxes, const struct sandbox_record *sb
 	return dir < 0 ? -errno : sandbox_table_record_write(dir, sb);
 }
 
-static int field(const char *text, const char *key, uint64_t max, uint64_t *ret)
+static int read_number(const char *text, const char *key, uint64_t max, uint64_t *ret)
 {
 	uint64_t v;
 	int r = file_number_in(text, key, &v);
@@ -111,8 +111,8 @@ static int field(const char *text, const char *key, uint64_t max, uint64_t *ret)
 	return r;
 }
 
-/* The name after `key` on a line of its own. */
-static int name_field(const char *text, const char *key, char ret[KEEPER_ID_SIZE])
+/* Reads the name after `key`, up to the end of the line. */
+static int read_name(const char *text, const char *key, char ret[KEEPER_ID_SIZE])
 {
 	const char *p = strstr(text, key);
 	size_t n;
@@ -138,15 +138,17 @@ int sandbox_table_record_read(int dir, struct sandbox_record *ret)
 
 	if (n < 0)
 		return (int)n;
-	if (field(text, "version", RECORD_VERSION, &version) < 0 || version != RECORD_VERSION ||
-	    field(text, "pid", INT32_MAX, &pid) < 0 ||
-	    field(text, "start", UINT64_MAX, &start) < 0 ||
-	    field(text, "base", UINT32_MAX, &base) < 0 || field(text, "store", 16, &store) < 0 ||
-	    field(text, "class", 1, &class) < 0 ||
-	    field(text, "files", SANDBOX_FILES_END - 1, &files) < 0 ||
-	    field(text, "paused", 1, &paused) < 0 || name_field(text, "\ngroup ", sb.group) < 0 ||
-	    name_field(text, "\ntemplate ", sb.template) < 0 ||
-	    name_field(text, "\nlayer ", sb.layer) < 0)
+	if (read_number(text, "version", RECORD_VERSION, &version) < 0 ||
+	    version != RECORD_VERSION || read_number(text, "pid", INT32_MAX, &pid) < 0 ||
+	    read_number(text, "start", UINT64_MAX, &start) < 0 ||
+	    read_number(text, "base", UINT32_MAX, &base) < 0 ||
+	    read_number(text, "store", 16, &store) < 0 ||
+	    read_number(text, "class", 1, &class) < 0 ||
+	    read_number(text, "files", SANDBOX_FILES_END - 1, &files) < 0 ||
+	    read_number(text, "paused", 1, &paused) < 0 ||
+	    read_name(text, "\ngroup ", sb.group) < 0 ||
+	    read_name(text, "\ntemplate ", sb.template) < 0 ||
+	    read_name(text, "\nlayer ", sb.layer) < 0)
 		return -EBADMSG;
 	sb.pid = (pid_t)pid;
 	sb.start = start;
@@ -159,7 +161,7 @@ int sandbox_table_record_read(int dir, struct sandbox_record *ret)
 	return 0;
 }
 
-/* Field 22 of /proc/PID/stat; the name in field 2 may hold spaces and parentheses. */
+/* Field 22 of /proc/PID/stat. The name in field 2 may contain spaces and parentheses. */
 uint64_t sandbox_table_start_time(pid_t pid)
 {
 	char path[32], text[1024], *p;

@@ -16,27 +16,27 @@
 #include "keeper/slot_pool.h"
 
 enum {
-	/* things are made ahead only after this long without a request: whoever got a sandbox is
-	 * likely to use it at once, and not to be disturbed unless the next one would wait */
-	QUIET_MS = 3,
-	REST_MS = 25,
-	TRASH_RETRY_MS = 2, /* processes of a killed sandbox need a moment to go */
+	/* The keeper prepares slots and parts only after this long without a request, because a
+	 * client uses a new sandbox at once and should not compete for the CPU. IDLE_SHORT_MS
+	 * applies while the next create would find nothing prepared. */
+	IDLE_SHORT_MS = 3,
+	IDLE_MS = 25,
+	TRASH_RETRY_MS = 2, /* the kernel needs some time to end killed processes */
 	TRASH_SLOW_MS = 50,
 	DRAIN_MS = 5000,
-	SWEEP_MS =
-		500, /* for trees that are being removed; a large one is left to the next start */
+	SWEEP_MS = 500, /* wait this long for trees being removed; the next keeper continues */
 };
 
-static int timeout_of(const struct keeper *k, bool more, int trash_wait)
+static int poll_timeout(const struct keeper *k, bool more, int trash_wait)
 {
 	if (k->trash_count)
 		return trash_wait;
 	if (!more)
 		return slot_pool_next_expiry_ms(k);
-	return slot_pool_is_short(k) ? QUIET_MS : REST_MS;
+	return slot_pool_is_short(k) ? IDLE_SHORT_MS : IDLE_MS;
 }
 
-static bool signalled(int sigfd)
+static bool read_signals(int sigfd)
 {
 	struct signalfd_siginfo info;
 	bool stop = false;
@@ -54,7 +54,7 @@ static void destroy_one(struct sandbox_record *sb, void *arg)
 	(void)sandbox_end_destroy(arg, sb, &err);
 }
 
-static bool is_done(struct keeper *k)
+static bool step_removals(struct keeper *k)
 {
 	bool empty = sandbox_end_empty_trash(k);
 
@@ -62,7 +62,7 @@ static bool is_done(struct keeper *k)
 	return job_table_step(k) && empty;
 }
 
-/* Slots go in any case; what the trash still holds is finished, within reason. */
+/* Ends all slots, and waits a limited time for removals to finish. */
 static void drain(struct keeper *k)
 {
 	k->draining = true;
@@ -71,9 +71,9 @@ static void drain(struct keeper *k)
 		slot_pool_free(k, k->slots[--k->nslots], true);
 	if (k->oneshot)
 		sandbox_table_each(&k->table, destroy_one, k);
-	for (int ms = 0; ms < DRAIN_MS && !is_done(k); ms++)
+	for (int ms = 0; ms < DRAIN_MS && !step_removals(k); ms++)
 		usleep(1000);
-	for (int ms = 0; ms < SWEEP_MS && is_done(k) && job_table_is_sweeping(k); ms++)
+	for (int ms = 0; ms < SWEEP_MS && step_removals(k) && job_table_is_sweeping(k); ms++)
 		usleep(1000);
 	job_table_end(k);
 	while (k->nparts > 0)
@@ -99,12 +99,12 @@ void serve(struct keeper *k, int sock)
 		int n;
 
 		(void)job_table_step(k);
-		n = poll(p, ARRAY_LEN(p), timeout_of(k, more, trash_wait));
+		n = poll(p, ARRAY_LEN(p), poll_timeout(k, more, trash_wait));
 
 		if (n < 0 && errno != EINTR)
 			break;
 		if (p[1].revents) {
-			if (signalled(sigfd))
+			if (read_signals(sigfd))
 				break;
 			more = slot_pool_drop_dead(k) || more;
 		}

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Namespaces, devices and control groups: the half of a sandbox that is the same for all, made
- * while nobody waits. */
 #include "keeper/slot_parts.h"
 
 #include <stdio.h>
@@ -44,8 +42,8 @@ void slot_parts_drop(struct keeper *k, struct sandbox_parts *p)
 		(void)cgroup_remove(&k->cgroups, p->group);
 }
 
-static int make(struct keeper *k, uid_t inner, const struct limits *limits,
-		struct sandbox_parts *ret, struct err *err)
+static int make_parts(struct keeper *k, uid_t inner, const struct limits *limits,
+		      struct sandbox_parts *ret, struct err *err)
 {
 	struct sandbox_parts p = SANDBOX_PARTS_NONE;
 	int r = idmap_make(&k->idmap_host, (int)inner, &p.idmap, err);
@@ -70,9 +68,9 @@ static int make(struct keeper *k, uid_t inner, const struct limits *limits,
 int slot_parts_set_limits(struct keeper *k, const char *group, const struct limits *limits,
 			  bool entered, struct err *err)
 {
-	const struct limits usual = limits_default();
+	const struct limits defaults = limits_default();
 
-	if (memcmp(limits, &usual, sizeof(usual)) == 0)
+	if (memcmp(limits, &defaults, sizeof(defaults)) == 0)
 		return 0;
 	return cgroup_set_limits(&k->cgroups, group, limits, entered, err);
 }
@@ -82,9 +80,9 @@ int slot_parts_take(struct keeper *k, uid_t inner, const struct limits *limits,
 {
 	struct sandbox_parts *p;
 
-	/* rootless namespaces map one given id and are made to order */
+	/* a rootless namespace maps one id, which only the request gives */
 	if (k->rootless || k->nparts == 0)
-		return make(k, inner, limits, ret, err);
+		return make_parts(k, inner, limits, ret, err);
 	p = &k->parts[--k->nparts];
 	if (slot_parts_set_limits(k, p->group, limits, false, err) < 0) {
 		slot_parts_drop(k, p);
@@ -96,10 +94,11 @@ int slot_parts_take(struct keeper *k, uid_t inner, const struct limits *limits,
 
 bool slot_parts_make_ahead(struct keeper *k)
 {
-	const struct limits usual = limits_default();
+	const struct limits defaults = limits_default();
 	struct err err;
 
-	if (k->nparts >= k->parts_target || make(k, 0, &usual, &k->parts[k->nparts], &err) < 0)
+	if (k->nparts >= k->parts_target ||
+	    make_parts(k, 0, &defaults, &k->parts[k->nparts], &err) < 0)
 		return false;
 	k->nparts++;
 	return true;

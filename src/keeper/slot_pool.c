@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole sandboxes that wait: half of them for any root, half with the usual one in place. A slot is
- * given to one guest and never again to another. */
 #include "keeper/slot_pool.h"
 
 #include <errno.h>
@@ -24,8 +22,9 @@
 #include "wire/agent_proto.h"
 #include "wire/boot_fds.h"
 
-/* What most ask for: such a slot waits with its root in place and a shell started. */
-static struct keeper_create usual(const struct keeper *k)
+/* The most common request: a rooted slot is made for it, with its root in place and a shell
+ * started. */
+static struct keeper_create default_request(const struct keeper *k)
 {
 	return (struct keeper_create){ .template = "host",
 				       .hostname = "lodge",
@@ -38,10 +37,10 @@ static struct keeper_create usual(const struct keeper *k)
 				       .gid = 1000 };
 }
 
-/* Whether a slot made for the usual request will do. What control groups limit can still change. */
-static bool is_usual(const struct keeper *k, const struct keeper_create *c)
+/* True if a rooted slot fits. Limits that cgroups enforce can still change. */
+static bool fits_rooted_slot(const struct keeper *k, const struct keeper_create *c)
 {
-	const struct keeper_create u = usual(k);
+	const struct keeper_create u = default_request(k);
 	struct limits l = c->limits;
 
 	l.memory_bytes = u.limits.memory_bytes;
@@ -59,13 +58,13 @@ bool slot_pool_is_slot(const char *id)
 	return strncmp(id, SLOT_POOL_PREFIX, strlen(SLOT_POOL_PREFIX)) == 0;
 }
 
-/* Until this one is too old. */
+/* Time until the slot expires. */
 static int64_t left_ms(const struct keeper *k, const struct slot *s)
 {
 	return k->pool.age_ms ? s->made_ms + k->pool.age_ms - clock_mono_ms() : INT32_MAX;
 }
 
-static size_t count(const struct keeper *k, bool rooted)
+static size_t count_slots(const struct keeper *k, bool rooted)
 {
 	size_t n = 0;
 
@@ -74,7 +73,7 @@ static size_t count(const struct keeper *k, bool rooted)
 	return n;
 }
 
-static struct slot *pull(struct keeper *k, size_t i)
+static struct slot *remove_slot(struct keeper *k, size_t i)
 {
 	struct slot *s = k->slots[i];
 
@@ -90,7 +89,7 @@ static struct slot *take_kind(struct keeper *k, bool rooted)
 
 		if (s->rooted != rooted)
 			continue;
-		pull(k, i);
+		remove_slot(k, i);
 		if (s->start && sandbox_table_start_time(s->pid) == s->start && left_ms(k, s) > 0)
 			return s;
 		slot_pool_free(k, s, true);
@@ -104,12 +103,11 @@ struct slot *slot_pool_take(struct keeper *k, const struct keeper_create *c)
 
 	if (c->no_pool || c->class != KEEPER_CLASS_USER)
 		return NULL;
-	if (is_usual(k, c))
+	if (fits_rooted_slot(k, c))
 		s = take_kind(k, true);
 	return s ? s : take_kind(k, false);
 }
 
-/* `discard`: the slot was never claimed, so that its process and groups are still its own. */
 void slot_pool_free(struct keeper *k, struct slot *s, bool discard)
 {
 	struct sandbox_record sb = { .pid = s->pid, .start = s->start, .store = s->store };
@@ -124,11 +122,11 @@ void slot_pool_free(struct keeper *k, struct slot *s, bool discard)
 	free(s);
 }
 
-/* Told at once whose it is, and to keep a shell ready: the engine's default environment is empty.
- */
+/* Binds the slot to the default user and makes it start a shell in advance. The shell has an empty
+ * environment, which is the engine's default. */
 static int arm_slot(struct keeper *k, const struct slot *s, struct err *err)
 {
-	const struct keeper_create u = usual(k);
+	const struct keeper_create u = default_request(k);
 	struct {
 		struct agent_hdr hdr;
 		struct agent_exec exec;
@@ -148,7 +146,7 @@ static int arm_slot(struct keeper *k, const struct slot *s, struct err *err)
 
 static int spawn_slot(struct keeper *k, struct slot *s, int dir, struct err *err)
 {
-	const struct keeper_create u = usual(k);
+	const struct keeper_create u = default_request(k);
 	struct rootfs root;
 	struct sandbox_spawn_args args = { .host = &k->spawn,
 					   .parts = &s->parts,
@@ -203,7 +201,7 @@ static bool make_slot(struct keeper *k)
 	*s = (struct slot){ .parts = SANDBOX_PARTS_NONE,
 			    .store = KEEPER_STORE_MEMORY,
 			    .made_ms = clock_mono_ms(),
-			    .rooted = count(k, true) <= count(k, false) };
+			    .rooted = count_slots(k, true) <= count_slots(k, false) };
 	snprintf(s->name, sizeof(s->name), SLOT_POOL_PREFIX "%llx", slot_parts_serial(k));
 	if (fill_slot(k, s, &err) < 0) {
 		slot_pool_free(k, s, true);
@@ -217,16 +215,16 @@ int slot_pool_resize(struct keeper *k, const struct keeper_pool *pool, struct er
 {
 	if (k->rootless && pool->max)
 		return err_set(err, ERR_UNAVAILABLE,
-			       "no pool without root: its namespaces are made to order");
+			       "a rootless keeper has no pool: set pool sizes to 0");
 	if (pool->max > KEEPER_SLOTS_MAX)
-		return err_set(err, ERR_INVALID, "pool max is %u at most", KEEPER_SLOTS_MAX);
-	/* those that have a root have one of the other kind */
+		return err_set(err, ERR_INVALID, "pool max: must be at most %u", KEEPER_SLOTS_MAX);
+	/* a change of `kept` changes the kind of root: drop all slots */
 	while (k->nslots > (pool->kept == k->pool.kept ? pool->max : 0))
 		slot_pool_free(k, k->slots[--k->nslots], true);
 	k->pool = *pool;
 	while (k->nslots < pool->min)
 		if (!make_slot(k))
-			return err_set(err, ERR_UNAVAILABLE, "pool: %zu of %u slots made",
+			return err_set(err, ERR_UNAVAILABLE, "pool: made only %zu of %u slots",
 				       k->nslots, pool->min);
 	return 0;
 }
@@ -236,11 +234,11 @@ bool slot_pool_is_short(const struct keeper *k)
 	return k->nslots < k->pool.min || k->nparts == 0;
 }
 
-/* The first is the oldest. */
-static void drop_old(struct keeper *k)
+/* The first slot is the oldest. */
+static void drop_expired(struct keeper *k)
 {
 	if (k->nslots && left_ms(k, k->slots[0]) <= 0)
-		slot_pool_free(k, pull(k, 0), true);
+		slot_pool_free(k, remove_slot(k, 0), true);
 }
 
 bool slot_pool_drop_dead(struct keeper *k)
@@ -249,7 +247,7 @@ bool slot_pool_drop_dead(struct keeper *k)
 
 	for (size_t i = k->nslots; i-- > 0;)
 		if (kill(k->slots[i]->pid, 0) < 0)
-			slot_pool_free(k, pull(k, i), true);
+			slot_pool_free(k, remove_slot(k, i), true);
 	return k->nslots < before;
 }
 
@@ -267,6 +265,6 @@ bool slot_pool_fill_one(struct keeper *k)
 {
 	if (k->draining || k->rootless)
 		return false;
-	drop_old(k);
+	drop_expired(k);
 	return k->nslots < k->pool.target ? make_slot(k) : slot_parts_make_ahead(k);
 }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Templates: the files of a sandbox that ended, kept below those of others. */
 #include "keeper/template_ops.h"
 
 #include <errno.h>
@@ -28,16 +27,18 @@ int template_ops_lock(struct keeper *k, int how)
 	return steal_fd(&fd);
 }
 
-/* The sandbox ends first: its files must not change any more. */
+/* Ends the sandbox first, so that its files cannot change. */
 int template_ops_seal(struct keeper *k, struct sandbox_record *sb, const char *name,
 		      struct err *err)
 {
 	char from[KEEPER_ID_SIZE + 4], to[KEEPER_ID_SIZE + 4];
 
 	if (sb->store != KEEPER_STORE_DISK)
-		return err_set(err, ERR_INVALID, "only a sandbox on disk can become a template");
+		return err_set(err, ERR_INVALID,
+			       "only a sandbox with the disk store can become a template");
 	if (sb->files != SANDBOX_FILES_GO)
-		return err_set(err, ERR_INVALID, "files that are kept cannot become a template");
+		return err_set(err, ERR_INVALID,
+			       "a sandbox created with keep cannot become a template");
 	snprintf(from, sizeof(from), "s-%s", sb->id);
 	snprintf(to, sizeof(to), "t-%s", name);
 	(void)cgroup_kill(&k->cgroups, sb->group);
@@ -47,7 +48,8 @@ int template_ops_seal(struct keeper *k, struct sandbox_record *sb, const char *n
 		usleep(1000);
 	}
 	if (sandbox_table_is_alive(sb))
-		return err_set(err, ERR_TIMEOUT, "sandbox %s does not end", sb->id);
+		return err_set(err, ERR_TIMEOUT, "sandbox %s did not end within %d ms", sb->id,
+			       SEAL_WAIT_MS);
 	hook_crash("seal:ended");
 	if (storage_rename(&k->storage, from, to, err) < 0)
 		return -1;
@@ -55,14 +57,14 @@ int template_ops_seal(struct keeper *k, struct sandbox_record *sb, const char *n
 	return sandbox_end_destroy(k, sb, err);
 }
 
-struct users {
+struct user_search {
 	const char *template;
 	char found[KEEPER_ID_SIZE];
 };
 
-static int find_user_sandbox(int sandboxes, const char *id, void *arg)
+static int match_sandbox(int sandboxes, const char *id, void *arg)
 {
-	struct users *u = arg;
+	struct user_search *u = arg;
 	struct sandbox_record sb;
 	auto_close int dir = openat(sandboxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
@@ -73,15 +75,15 @@ static int find_user_sandbox(int sandboxes, const char *id, void *arg)
 	return 1;
 }
 
-static int find_user_state(int run, const char *name, void *arg)
+static int search_state(int run, const char *name, void *arg)
 {
 	char path[300];
 
 	snprintf(path, sizeof(path), "%s/sandboxes", name);
-	return file_each_at(run, path, find_user_sandbox, arg) == 1;
+	return file_each_at(run, path, match_sandbox, arg) == 1;
 }
 
-struct uses {
+struct layer_count {
 	const struct storage *storage;
 	const char *template;
 	size_t count;
@@ -89,7 +91,7 @@ struct uses {
 
 static int count_layer(int dir, const char *entry, void *arg)
 {
-	struct uses *u = arg;
+	struct layer_count *u = arg;
 	char name[KEEPER_ID_SIZE];
 
 	(void)dir;
@@ -100,13 +102,13 @@ static int count_layer(int dir, const char *entry, void *arg)
 	return 0;
 }
 
-/* By whichever keeper of this home they were made. */
-static int refuse_if_used(struct keeper *k, const char *name, struct err *err)
+/* Considers the sandboxes of every keeper of this home. */
+static int check_unused(struct keeper *k, const char *name, struct err *err)
 {
-	struct users u = { .template = name };
-	struct uses layers = { .storage = &k->storage, .template = name };
+	struct user_search u = { .template = name };
+	struct layer_count layers = { .storage = &k->storage, .template = name };
 
-	if (file_each_at(k->run, ".", find_user_state, &u) == 1)
+	if (file_each_at(k->run, ".", search_state, &u) == 1)
 		return err_set(err, ERR_CONFLICT, "template '%s' is in use by sandbox %s", name,
 			       u.found);
 	if (storage_each(&k->storage, "", count_layer, &layers, err) < 0)
@@ -117,7 +119,8 @@ static int refuse_if_used(struct keeper *k, const char *name, struct err *err)
 	return 0;
 }
 
-/* Its files go the way of a sandbox's: out of sight at once, known to the next start if we die. */
+/* Renames the files as those of a sandbox in the trash: the template is gone at once, and the next
+ * keeper continues the removal after a crash. */
 int template_ops_drop(struct keeper *k, const char *name, struct err *err)
 {
 	char from[KEEPER_ID_SIZE + 4], to[KEEPER_ID_SIZE], *id = to + strlen("s-");
@@ -126,7 +129,7 @@ int template_ops_drop(struct keeper *k, const char *name, struct err *err)
 
 	if (lock < 0)
 		return err_sys(err, -lock, "templates.lock");
-	if (refuse_if_used(k, name, err) < 0)
+	if (check_unused(k, name, err) < 0)
 		return -1;
 	(void)getrandom(&r, sizeof(r), 0);
 	snprintf(from, sizeof(from), "t-%s", name);

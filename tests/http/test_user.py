@@ -170,7 +170,7 @@ def test_another_directory_in_the_keepers_place_is_refused(tmp_path):
     assert b"keeper" in keeper_of(str(keeper), identity)[1]
     keeper.unlink()
     keeper.mkdir(0o755)
-    assert b"another directory" in keeper_of(str(keeper), identity)[1]
+    assert b"is not the directory that --closed names" in keeper_of(str(keeper), identity)[1]
     assert os.stat(victim).st_mode & 0o777 == 0o755 and not os.listdir(victim) and not os.listdir(keeper)
 
 

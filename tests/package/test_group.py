@@ -65,12 +65,12 @@ def test_missing_one_is_told(home):
     with lodge(home, "/there-is-no-such-group", "echo", "works") as p:
         out, err = p.communicate(timeout=60)
     assert p.returncode == 0 and out == b"works\n"
-    assert err == b"lodge-keeper: LODGE_CGROUP: there is no such control group; going on without it\n"
+    assert err == b"lodge-keeper: LODGE_CGROUP: no such cgroup; using the default\n"
 
 
 def test_what_is_no_group_is_told_and_left_alone(home):
     with tempfile.TemporaryDirectory(prefix="lodge-no-group-", dir="/var/tmp") as other:
         with lodge(home, "/.." * 16 + other, "echo", "works") as p:
             out, err = p.communicate(timeout=60)
-        assert p.returncode == 0 and out == b"works\n" and b"there is no such control group" in err
+        assert p.returncode == 0 and out == b"works\n" and b"LODGE_CGROUP: no such cgroup; using the default" in err
         assert os.listdir(other) == []

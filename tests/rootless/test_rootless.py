@@ -176,7 +176,7 @@ def test_a_demanded_limit_refuses(world, options):
         pytest.skip("this user's cgroups are delegated")
     r = world.run(["--require-limits", *options], ["echo", "ran"])
     assert r.code == 125 and r.out == "" and r.err.count("\n") == 1, r
-    assert r.err.startswith("lodge: ") and "cannot be enforced here" in r.err, r
+    assert r.err.startswith("lodge: ") and "cannot be enforced on this host" in r.err, r
 
 
 def test_a_template_that_demands(world):
@@ -197,7 +197,7 @@ def test_a_template_that_demands(world):
         r = world.run(["--template", "plain"], ["/bin/sh", "-c", "echo ran"])
         assert (r.code, r.out) == (0, "ran\n"), r
         r = world.run(["--template", "strict"], ["/bin/sh", "-c", "echo ran"])
-        assert r.code == 125 and "cannot be enforced here" in r.err and r.err.count("\n") == 1, r
+        assert r.code == 125 and "cannot be enforced on this host" in r.err and r.err.count("\n") == 1, r
     finally:
         for name in ("plain", "strict"):
             assert world.lodge("template", "rm", name).code == 0, f"template rm {name}"

@@ -14,8 +14,6 @@
 #include "runtime/mount.h"
 #include "runtime/linux_calls.h"
 
-DEFINE_AUTO(struct rootfs *, rootfs_close);
-
 static int map_of(const struct root_source *r, const struct idmap *idmap)
 {
 	return r->rootless ? -1 : idmap->userns;
@@ -212,33 +210,31 @@ static int add_binds(const struct root_source *r, const struct keeper_create *c,
 	return 0;
 }
 
+static int add_lowers(const struct root_source *r, const struct keeper_create *c,
+		      const struct idmap *idmap, struct rootfs *root, struct err *err)
+{
+	if (add_layers(r, c, idmap, root, err) < 0)
+		return -1;
+	if (strcmp(c->template, "host") == 0)
+		return add_host(r, idmap, root, err);
+	if (strcmp(c->template, "empty") == 0)
+		return add_empty(r, root, err);
+	return add_template(r, c->template, idmap, root, err);
+}
+
 int root_open_prepare(const struct root_source *r, const struct keeper_create *c, const int *dirs,
 		      const struct idmap *idmap, struct rootfs *ret, struct err *err)
 {
-	struct rootfs root;
-	auto_call(rootfs_close) struct rootfs *guard = &root;
-	int res;
-
-	rootfs_init(&root);
-	root.owner = r->rootless ? 0 : idmap->base;
-	root.root_class = c->class == KEEPER_CLASS_ROOT;
-	root.rootless = r->rootless;
-	memcpy(root.hostname, c->hostname, sizeof(root.hostname));
-	memcpy(root.workdir, c->workdir, sizeof(root.workdir));
-	root.uid = idmap->base + c->uid;
-	root.gid = idmap->base + c->gid;
-	res = add_layers(r, c, idmap, &root, err);
-	if (res < 0)
-		return -1;
-	if (strcmp(c->template, "host") == 0)
-		res = add_host(r, idmap, &root, err);
-	else if (strcmp(c->template, "empty") == 0)
-		res = add_empty(r, &root, err);
-	else
-		res = add_template(r, c->template, idmap, &root, err);
-	if (res < 0 || add_binds(r, c, dirs, idmap, &root, err) < 0)
-		return -1;
-	*ret = root;
-	guard = NULL;
-	return 0;
+	rootfs_init(ret);
+	ret->owner = r->rootless ? 0 : idmap->base;
+	ret->root_class = c->class == KEEPER_CLASS_ROOT;
+	ret->rootless = r->rootless;
+	memcpy(ret->hostname, c->hostname, sizeof(ret->hostname));
+	memcpy(ret->workdir, c->workdir, sizeof(ret->workdir));
+	ret->uid = idmap->base + c->uid;
+	ret->gid = idmap->base + c->gid;
+	if (add_lowers(r, c, idmap, ret, err) == 0 && add_binds(r, c, dirs, idmap, ret, err) == 0)
+		return 0;
+	rootfs_close(ret);
+	return -1;
 }

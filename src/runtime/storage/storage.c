@@ -354,7 +354,8 @@ int storage_drop(struct storage *s, const char *entry, struct err *err)
 		return 0;
 	if (storage_open(s, err) < 0)
 		return -1;
-	r = s->later && s->ops == &dir_ops ? set_aside(s, entry) : s->ops->drop(s->dir, entry);
+	r = s->defer_removal && s->ops == &dir_ops ? set_aside(s, entry)
+						   : s->ops->drop(s->dir, entry);
 	return r < 0 ? err_sys(err, -r, "drop %s", entry) : 0;
 }
 

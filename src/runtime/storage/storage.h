@@ -44,9 +44,8 @@ struct storage {
 	int dir; /* -1: not opened yet */
 	int home, scratch;
 	bool rootless;
-	bool later; /* trees are not removed at once but become x-R: somebody calls storage_sweep()
-		     */
-	bool has_dropped; /* there are some now */
+	bool defer_removal; /* storage_drop() renames trees to x-R, for storage_sweep() */
+	bool has_dropped; /* there are trees for storage_sweep() */
 };
 
 /* Whether there is one to open: otherwise nothing was ever kept, and looking makes none. */
