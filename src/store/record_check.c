@@ -196,13 +196,3 @@ int check_page(struct store_page page, struct err *err)
 			       STORE_PAGE_MAX, page.limit);
 	return 0;
 }
-
-bool check_has_member(const char *json, const char *key, const char *value)
-{
-	json_t *j = json ? json_loads(json, 0, NULL) : NULL;
-	const char *member = json_string_value(json_object_get(j, key));
-	bool has = member && strcmp(member, value) == 0;
-
-	json_decref(j);
-	return has;
-}

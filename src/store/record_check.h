@@ -28,7 +28,5 @@ int check_page(struct store_page page, struct err *err);
 int check_text(const char *what, const char *text, struct err *err);
 /* `what` may be NULL for any, but not empty: whoever forgot a tenant must not get all of them. */
 int check_filter(const char *what, const char *text, struct err *err);
-/* A filter's view of one session's metadata (JSON, or NULL). */
-bool check_has_member(const char *json, const char *key, const char *value);
 
 #endif
