@@ -17,7 +17,7 @@ static int value_of(unsigned char c)
 	return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-/* Four characters, of which `n` mean something; into n - 1 bytes. */
+/* Decodes four characters, `n` of them significant, into n - 1 bytes. */
 static int decode_group(const char *text, size_t n, unsigned char *to)
 {
 	uint32_t bits = 0;
@@ -29,7 +29,7 @@ static int decode_group(const char *text, size_t n, unsigned char *to)
 			return -EINVAL;
 		bits = bits << 6 | (uint32_t)v;
 	}
-	/* what is cut off must be nothing, or two texts would mean the same */
+	/* Unused bits must be zero, or two texts would decode to the same bytes. */
 	if ((n == 3 && (bits & 0xff)) || (n == 2 && (bits & 0xffff)))
 		return -EINVAL;
 	for (size_t i = 0; i + 1 < n; i++)

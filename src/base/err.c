@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* glibc's strerror() is not thread-safe; musl has only that one, where it is. */
-static const char *describe(int errnum)
+/* glibc's strerror() is not thread-safe. musl's is, and musl has no other. */
+static const char *describe_errno(int errnum)
 {
 #ifdef __GLIBC__
 	const char *s = strerrordesc_np(errnum);
@@ -81,7 +81,7 @@ int err_sys(struct err *e, int errnum, const char *fmt, ...)
 	n = vsnprintf(e->msg, sizeof(e->msg), fmt, ap);
 	va_end(ap);
 	if (n >= 0 && (size_t)n < sizeof(e->msg))
-		snprintf(e->msg + n, sizeof(e->msg) - (size_t)n, ": %s", describe(errnum));
+		snprintf(e->msg + n, sizeof(e->msg) - (size_t)n, ": %s", describe_errno(errnum));
 	return -1;
 }
 

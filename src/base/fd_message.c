@@ -9,7 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Room for more than is accepted, so that a surplus is seen and closed instead of cut silently. */
+/* Larger than the accepted maximum, so that surplus descriptors are received and closed instead of
+ * dropped silently. */
 union control {
 	char bytes[CMSG_SPACE(sizeof(int) * (SOCK_FDS_MAX + 1))];
 	struct cmsghdr align;
@@ -17,7 +18,7 @@ union control {
 
 int fd_message_sendv(int fd, const struct iovec *iov, size_t niov, const int *fds, size_t nfds)
 {
-	/* sendmsg() only reads them, but does not say so. */
+	/* sendmsg() does not write to these, although their type is not const. */
 	union {
 		const struct iovec *in;
 		struct iovec *out;
@@ -62,8 +63,8 @@ int fd_message_send(int fd, const void *bytes, size_t len, const int *fds, size_
 	return fd_message_sendv(fd, &iov, 1, fds, nfds);
 }
 
-/* Stores what fits, closes the rest; true if there was a rest. */
-static bool take_fds(struct cmsghdr *c, int *fds, size_t maxfds, size_t *nfds)
+/* Stores the descriptors that fit and closes the others; true if there were others. */
+static bool store_fds(struct cmsghdr *c, int *fds, size_t maxfds, size_t *nfds)
 {
 	size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 	bool surplus = false;
@@ -101,7 +102,7 @@ int fd_message_recv(int fd, void *buf, size_t size, int *fds, size_t maxfds, siz
 		return -errno;
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c; c = CMSG_NXTHDR(&msg, c)) {
 		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-			bad |= take_fds(c, fds, maxfds, ret_nfds);
+			bad |= store_fds(c, fds, maxfds, ret_nfds);
 	}
 	if (!bad && !(msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) && n <= INT_MAX)
 		return (int)n;

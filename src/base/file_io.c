@@ -132,7 +132,8 @@ int file_each_at(int dir, const char *name, file_each_fn *fn, void *arg)
 	}
 	while (r == 0) {
 		errno = 0;
-		e = readdir(d); /* NOLINT(concurrency-mt-unsafe): nobody else has this stream */
+		e = readdir(
+			d); /* NOLINT(concurrency-mt-unsafe): no other thread uses this stream */
 		if (!e)
 			break;
 		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
@@ -144,8 +145,8 @@ int file_each_at(int dir, const char *name, file_each_fn *fn, void *arg)
 	return r;
 }
 
-/* A guest can nest directories deeper than we may hold descriptors: what lies too deep is moved up
- * beside the tree and removed in a round of its own. */
+/* A guest can nest directories deeper than the limit of open descriptors. Directories that are too
+ * deep are moved up beside the tree and removed in a later round. */
 struct removal {
 	int top;
 	dev_t dev;
@@ -153,13 +154,13 @@ struct removal {
 	char deep[256]; /* directory beside the tree */
 };
 
-static int hoist(struct removal *rm, int dir, const char *name)
+static int move_up(struct removal *rm, int dir, const char *name)
 {
 	char up[300];
 
 	if (mkdirat(rm->top, rm->deep, 0700) < 0 && errno != EEXIST)
 		return -errno;
-	do /* a removal that was killed may have left some of these names */
+	do /* An interrupted removal may have left some of these names. */
 		snprintf(up, sizeof(up), "%s/%u", rm->deep, rm->hoisted++);
 	while (faccessat(rm->top, up, F_OK, AT_SYMLINK_NOFOLLOW) == 0);
 	return renameat(dir, name, rm->top, up) < 0 ? -errno : 0;
@@ -182,7 +183,7 @@ static int remove_entry(int dir, const char *name, void *arg)
 	if (st.st_dev != rm->dev)
 		return -EXDEV;
 	if (rm->depth >= TREE_DEPTH_MAX)
-		return hoist(rm, dir, name);
+		return move_up(rm, dir, name);
 	rm->depth++;
 	r = file_each_at(dir, name, remove_entry, rm);
 	rm->depth--;
@@ -197,14 +198,14 @@ int file_remove_tree_at(int dir, const char *name)
 	struct stat st;
 	int r = 0;
 
-	snprintf(rm.deep, sizeof(rm.deep), ".deep.%.200s", name); /* no id begins so */
+	snprintf(rm.deep, sizeof(rm.deep), ".deep.%.200s", name); /* no id begins like this */
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
 		rm.dev = st.st_dev;
 		r = remove_entry(dir, name, &rm);
 	} else if (errno != ENOENT) {
 		return -errno;
 	}
-	/* also what an earlier removal had moved there when it was killed */
+	/* also removes what an interrupted removal moved there */
 	while (r == 0 && fstatat(dir, rm.deep, &st, AT_SYMLINK_NOFOLLOW) == 0) {
 		rm.dev = st.st_dev;
 		r = file_each_at(dir, rm.deep, remove_entry, &rm);

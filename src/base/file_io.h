@@ -7,11 +7,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* One write(2): a kernel file sees the value whole. */
+/* Uses one write(2), because kernel files need the whole value at once. */
 int file_printf_at(int dir, const char *name, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Reads at most size - 1 bytes and ends them with NUL. Returns the length. */
+/* Reads at most size - 1 bytes and appends a NUL. Returns the length. */
 ssize_t file_read_at(int dir, const char *name, char *buf, size_t size);
 ssize_t file_read_fd(int fd, char *buf, size_t size);
 
@@ -19,13 +19,14 @@ ssize_t file_read_fd(int fd, char *buf, size_t size);
 int file_number_at(int dir, const char *name, const char *key, uint64_t *ret);
 int file_number_in(const char *text, const char *key, uint64_t *ret);
 
-/* A new file of this content, in place at once: temporary name, rename. */
+/* Replaces a file atomically: writes a temporary file and renames it. */
 int file_replace_at(int dir, const char *name, const char *text, size_t len);
 
-/* All of it, also into a pipe that the other side made non-blocking for both. */
+/* Writes all bytes, waiting where the descriptor is non-blocking (a peer can make a shared pipe
+ * so). */
 int file_write_all(int fd, const void *bytes, size_t len);
 
-/* So that the names in this directory outlive a power loss. */
+/* Syncs a directory, so that its names survive a power loss. */
 int file_sync_dir(const char *path);
 
 /* Removes name and everything below it, never following a link, never leaving the file system. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long things took, by size: counted by any thread, read by whoever watches. */
+/* A histogram of durations. Any thread may add to it. */
 #ifndef LODGE_BASE_HISTOGRAM_H
 #define LODGE_BASE_HISTOGRAM_H
 
@@ -8,8 +8,8 @@
 
 enum { HISTOGRAM_BUCKETS = 14 };
 
-struct histogram { /* of zeros: empty */
-	atomic_ullong buckets[HISTOGRAM_BUCKETS]; /* each without those below it */
+struct histogram { /* zeroed: empty */
+	atomic_ullong buckets[HISTOGRAM_BUCKETS]; /* not cumulative */
 	atomic_ullong count, us;
 };
 

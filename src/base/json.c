@@ -45,8 +45,9 @@ static bool is_tail(unsigned char c)
 	return (c & 0xc0) == 0x80;
 }
 
-/* Length of the UTF-8 sequence at p, or 0 if it is none (overlong forms, surrogates and what lies
- * beyond U+10FFFF are none). *bad: how many bytes one replacement character then stands for. */
+/* Length of the UTF-8 sequence at p, or 0 if it is invalid (including overlong forms, surrogates
+ * and values above U+10FFFF). *bad: the number of bytes that one replacement character then
+ * replaces. */
 static size_t utf8_len(const unsigned char *p, size_t n, size_t *bad)
 {
 	unsigned char lo = 0x80, hi = 0xbf;
@@ -109,7 +110,7 @@ static bool needs_escape(unsigned char c)
 	return c < 0x20 || c == '"' || c == '\\' || c == 0x7f;
 }
 
-/* Most bytes are, and then nothing else has to be asked about them. */
+/* The fast path: most bytes are plain. */
 static bool is_plain(unsigned char c)
 {
 	return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
@@ -148,7 +149,7 @@ static void begin_value(struct json_out *j, const char *key)
 	bool object = j->depth && j->close[j->depth - 1] == '}';
 
 	if (object != (key != NULL) || (!j->depth && j->len))
-		j->failed = true; /* a caller's mistake must not become broken JSON */
+		j->failed = true; /* A caller's mistake must not produce invalid JSON. */
 	if (!j->first)
 		put(j, ",", 1);
 	j->first = false;

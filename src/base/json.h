@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON out: any bytes in, valid UTF-8 out (what is not UTF-8 becomes U+FFFD). Commas and nesting
- * are its business. A failure (memory, or the maximum given at the start) sticks until
- * json_out_take(), so callers check once. The names differ from jansson's, which reads JSON. */
+/* A JSON writer. It accepts any bytes and writes valid UTF-8: invalid sequences become U+FFFD. It
+ * adds commas and checks nesting. A failure (out of memory, or above the maximum) persists until
+ * json_out_take(), so callers check once. Its names differ from those of jansson, which reads JSON.
+ */
 #ifndef LODGE_BASE_JSON_H
 #define LODGE_BASE_JSON_H
 
@@ -23,24 +24,25 @@ struct json_out {
 void json_out_init(struct json_out *j, size_t max);
 void json_out_fini(struct json_out *j);
 
-/* key: NULL inside arrays and at the top, a NUL-terminated name inside objects. */
+/* `key` is NULL inside arrays and at the top level, and a name inside objects. */
 void json_out_object(struct json_out *j, const char *key);
 void json_out_array(struct json_out *j, const char *key);
 void json_out_end(struct json_out *j); /* of the innermost object or array */
 void json_out_bytes(struct json_out *j, const char *key, const void *bytes, size_t len);
 void json_out_str(struct json_out *j, const char *key, const char *s); /* NULL: null */
-void json_out_text(struct json_out *j, const char *key, const char *s); /* "" too is null */
+void json_out_text(struct json_out *j, const char *key, const char *s); /* "" is null too */
 void json_out_base64(struct json_out *j, const char *key, const void *bytes, size_t len);
 void json_out_u64(struct json_out *j, const char *key, uint64_t v);
 void json_out_i64(struct json_out *j, const char *key, int64_t v);
-/* Or null if there is none. */
+/* Writes null if there is no value. */
 void json_out_i64_if(struct json_out *j, const char *key, bool there, int64_t v);
 void json_out_bool(struct json_out *j, const char *key, bool v);
 void json_out_null(struct json_out *j, const char *key);
-/* A value that is JSON already: nobody looks whether it is. */
+/* Writes a value that is JSON already, without checking it. */
 void json_out_raw(struct json_out *j, const char *key, const char *json, size_t len);
 
-/* The finished text, NUL-terminated, the caller's; NULL if anything failed or was left open. */
+/* Returns the finished text, NUL-terminated, which the caller owns. NULL if anything failed or is
+ * unclosed. */
 char *json_out_take(struct json_out *j, size_t *ret_len);
 
 bool json_is_utf8(const void *bytes, size_t len);

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* "<p>", "</p>", "<!-- -->": its length; 0: this is none, as in "a < b". */
+/* Length of a tag such as "<p>", "</p>" or "<!-- -->"; 0 if there is none, as in "a < b". */
 static size_t tag_len(const char *s)
 {
 	const char *end;
@@ -16,8 +16,8 @@ static size_t tag_len(const char *s)
 	return end ? (size_t)(end - s) + 1 : 0;
 }
 
-/* Bytes of one that a terminal could take for a command, or that is a blank; 0: none. Those of the
- * second kind, U+0080 to U+009F, have two. */
+/* Length of a blank or of a control character that a terminal might interpret; 0 if there is none.
+ * U+0080 to U+009F have two bytes. */
 static size_t blank_len(const char *s)
 {
 	const unsigned char *b = (const unsigned char *)s;
@@ -27,8 +27,8 @@ static size_t blank_len(const char *s)
 	return b[0] == 0xc2 && b[1] >= 0x80 && b[1] < 0xa0 ? 2 : 0;
 }
 
-/* Not within a character of several bytes. */
-static void cut(char *text, size_t at)
+/* Cuts a text, but not within a multi-byte character. */
+static void cut_text(char *text, size_t at)
 {
 	while (at && ((unsigned char)text[at] & 0xc0) == 0x80)
 		at--;
@@ -50,8 +50,8 @@ void one_line_print(const char *text, char *ret, size_t size)
 			text += skip;
 			continue;
 		}
-		if (n + 3 > size) { /* a blank, a character and the end */
-			cut(ret, size - sizeof("..."));
+		if (n + 3 > size) { /* space for a blank, a character and the end */
+			cut_text(ret, size - sizeof("..."));
 			return;
 		}
 		if (blank && n)

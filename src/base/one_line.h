@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A text of whatever origin as one line for people. */
+/* Turns text of any origin into one line for people. */
 #ifndef LODGE_BASE_ONE_LINE_H
 #define LODGE_BASE_ONE_LINE_H
 
 #include <stddef.h>
 
-/* The first line that says something, without tags of HTML and control characters, blanks made
- * single, cut to size with "..." at its end. ret may be text. size is at least 8. */
+/* Copies the first line that is not blank, without HTML tags and control characters, with single
+ * blanks, and shortened with "..." to fit. `ret` may be `text`. `size` must be at least 8. */
 void one_line_print(const char *text, char *ret, size_t size);
 
 #endif

@@ -118,7 +118,7 @@ static int add_time(struct pax *p, const struct timespec *t)
 
 	if (ns == 0 && sec >= 0 && sec <= (long long)OCTAL_11)
 		return 0;
-	if (sec < 0 && ns) { /* -1.75 is -2 and a quarter */
+	if (sec < 0 && ns) { /* -1.75 s is -2 s and 250000000 ns */
 		sec++;
 		ns = 1000000000 - ns;
 	}

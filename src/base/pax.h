@@ -29,7 +29,7 @@ struct pax {
 };
 
 struct pax_entry {
-	const char *path, *link; /* link: "" if there is none */
+	const char *path, *link; /* link: "" for none */
 	char type; /* '0' file, '1' hard link, '2' symlink, '3' and '4' devices, '5' dir, '6' FIFO
 		    */
 	uint64_t size;

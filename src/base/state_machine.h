@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A state machine as data: a table of states, each with its name and the set of states it may move
- * to. A move that is not in the table is refused in one place. */
+/* A state machine as data: a table of states, each with its name and the states that may follow it.
+ */
 #ifndef LODGE_BASE_STATE_MACHINE_H
 #define LODGE_BASE_STATE_MACHINE_H
 
@@ -19,18 +19,18 @@ struct state_machine_state {
 };
 
 struct state_machine {
-	const char *name; /* of what has these states, for messages: "session" */
+	const char *name; /* name of the object for messages, such as "session" */
 	const struct state_machine_state *states;
 	unsigned count; /* at most SM_STATES_MAX */
 };
 
-/* "?" for a number that is no state. */
+/* Returns "?" for an invalid state. */
 const char *state_machine_name(const struct state_machine *sm, unsigned state);
-/* -1 if no state has this name. */
+/* Returns -1 if no state has this name. */
 int state_machine_find(const struct state_machine *sm, const char *name);
 
 bool state_machine_may(const struct state_machine *sm, unsigned from, unsigned to);
-/* The same with a sentence; a move that is not allowed is ERR_CONFLICT. */
+/* The same with an error: ERR_CONFLICT if the transition is not allowed. */
 int state_machine_check(const struct state_machine *sm, unsigned from, unsigned to,
 			struct err *err);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Points where the test suite may stop a process or leave out one wall. Only a build with
- * -Dtest_hooks=true has them; in every other build hook_crash() is nothing, hook_weak() is the
- * constant false and hook_env() an empty environment, so neither variable has any meaning.
+/* Points where the test suite can kill a process or disable one isolation step. Only builds with
+ * -Dtest_hooks=true have them. In other builds hook_crash() does nothing, hook_weak() is false and
+ * hook_env() an empty environment, so these variables have no effect.
  *
- *   LODGE_CRASH_AT=step          the process that comes to this step dies as if by SIGKILL
- *   LODGE_WEAKEN=name[,name...]  this isolation step is left out, to show that a test notices */
+ *   LODGE_CRASH_AT=step            the process that reaches this step dies as if by SIGKILL
+ *   LODGE_WEAKEN=name[,name...]    this isolation step is omitted, to prove that a test detects it
+ */
 #ifndef LODGE_BASE_TEST_HOOK_H
 #define LODGE_BASE_TEST_HOOK_H
 
@@ -25,7 +26,7 @@ struct hook_vars {
 	const char *crash, *weaken;
 };
 
-/* Read once per source file: the answer cannot change while a sandbox is half made. */
+/* Reads the variables once per source file, so that they cannot change while a sandbox starts. */
 static inline const struct hook_vars *hook_vars(void)
 {
 	static struct hook_vars v;
@@ -41,9 +42,9 @@ static inline void hook_crash(const char *step)
 
 	if (!at || strcmp(at, step) != 0)
 		return;
-	/* raw calls: this may run in a child of clone3(CLONE_VM) */
+	/* System calls without libc: this may run in a child of clone3(CLONE_VM). */
 	syscall(SYS_kill, syscall(SYS_getpid), SIGKILL);
-	/* the kernel shields PID 1 of a namespace from its own SIGKILL */
+	/* The kernel protects PID 1 of a namespace from its own SIGKILL. */
 	syscall(SYS_exit_group, 128 + SIGKILL);
 }
 
@@ -60,7 +61,7 @@ static inline bool hook_weak(const char *name)
 	return false;
 }
 
-/* What lodge-init gets as its environment: the two variables, nothing else. */
+/* The environment of lodge-init: these two variables only. */
 static inline char **hook_env(void)
 {
 	static char crash[128], weaken[256];

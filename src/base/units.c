@@ -28,7 +28,7 @@ static bool is_digit(char c)
 
 enum scan { SCAN_OK, SCAN_BAD, SCAN_LARGE };
 
-/* Reads "12" or "12.5" at *p and moves on behind it. */
+/* Reads "12" or "12.5" at *p and advances *p. */
 static enum scan scan_number(const char **p, struct number *ret)
 {
 	const char *s = *p;
@@ -58,7 +58,7 @@ static enum scan scan_number(const char **p, struct number *ret)
 }
 
 /* number * factor, rounded up. */
-static bool multiply(const struct number *n, uint64_t factor, uint64_t *ret)
+static bool scale_number(const struct number *n, uint64_t factor, uint64_t *ret)
 {
 	unsigned __int128 part = (unsigned __int128)n->frac * factor;
 	uint64_t whole;
@@ -76,8 +76,8 @@ static const struct unit *find_unit(const struct unit *units, size_t n, const ch
 	return NULL;
 }
 
-static int parse(const char *what, const char *text, const struct unit *units, size_t nunits,
-		 const char *kind, uint64_t *ret, struct err *err)
+static int parse_value(const char *what, const char *text, const struct unit *units, size_t nunits,
+		       const char *kind, uint64_t *ret, struct err *err)
 {
 	const char *p = text;
 	const struct unit *u;
@@ -89,7 +89,7 @@ static int parse(const char *what, const char *text, const struct unit *units, s
 	if (!u)
 		return err_set(err, ERR_INVALID, "%s: \"%.*s\" is not %s", what, QUOTED, text,
 			       kind);
-	if (got == SCAN_LARGE || !multiply(&n, u->factor, &v))
+	if (got == SCAN_LARGE || !scale_number(&n, u->factor, &v))
 		return err_set(err, ERR_INVALID, "%s: \"%.*s\" is too large", what, QUOTED, text);
 	*ret = v;
 	return 0;
@@ -114,7 +114,8 @@ int units_parse_bytes(const char *what, const char *text, uint64_t *ret, struct 
 		{ "tib", 1ull << 40 },
 	};
 
-	return parse(what, text, units, ARRAY_LEN(units), "a size (like 256M or 1.5G)", ret, err);
+	return parse_value(what, text, units, ARRAY_LEN(units), "a size (like 256M or 1.5G)", ret,
+			   err);
 }
 
 int units_parse_ms(const char *what, const char *text, uint64_t *ret, struct err *err)
@@ -128,7 +129,8 @@ int units_parse_ms(const char *what, const char *text, uint64_t *ret, struct err
 		{ "d", 24ull * 3600 * 1000 },
 	};
 
-	return parse(what, text, units, ARRAY_LEN(units), "a time (like 30s or 500ms)", ret, err);
+	return parse_value(what, text, units, ARRAY_LEN(units), "a time (like 30s or 500ms)", ret,
+			   err);
 }
 
 int units_parse_milli(const char *what, const char *text, uint64_t *ret, struct err *err)
@@ -139,7 +141,8 @@ int units_parse_milli(const char *what, const char *text, uint64_t *ret, struct 
 	if (point && strlen(point) > 4)
 		return err_set(err, ERR_INVALID, "%s: \"%.*s\" has more than three decimal places",
 			       what, QUOTED, text);
-	return parse(what, text, units, ARRAY_LEN(units), "a number (like 2 or 0.5)", ret, err);
+	return parse_value(what, text, units, ARRAY_LEN(units), "a number (like 2 or 0.5)", ret,
+			   err);
 }
 
 int units_parse_count(const char *what, const char *text, uint64_t min, uint64_t max, uint64_t *ret,
@@ -151,11 +154,12 @@ int units_parse_count(const char *what, const char *text, uint64_t min, uint64_t
 	if (strchr(text, '.'))
 		return err_set(err, ERR_INVALID, "%s: \"%.*s\" is not a whole number", what, QUOTED,
 			       text);
-	if (parse(what, text, units, ARRAY_LEN(units), "a whole number", &v, err) < 0)
+	if (parse_value(what, text, units, ARRAY_LEN(units), "a whole number", &v, err) < 0)
 		return -1;
 	if (v < min || v > max)
-		return err_set(err, ERR_INVALID, "%s: %" PRIu64 " is not in %" PRIu64 "..%" PRIu64,
-			       what, v, min, max);
+		return err_set(err, ERR_INVALID,
+			       "%s: must be between %" PRIu64 " and %" PRIu64 ", not %" PRIu64,
+			       what, min, max, v);
 	*ret = v;
 	return 0;
 }

@@ -96,10 +96,6 @@ struct client_event {
 	json_t *data; /* the caller's */
 };
 int client_read_event(struct client_stream *s, struct client_event *ret, struct err *err);
-/* For poll(): readable when there may be something. Bytes may also wait inside: client_pending().
- */
-int client_fd(const struct client_stream *s);
-bool client_pending(const struct client_stream *s);
 
 /* ---- a terminal (WebSocket) ------------------------------------------------------------------ */
 

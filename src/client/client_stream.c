@@ -91,16 +91,6 @@ const char *client_header(const struct client_stream *s, const char *name)
 	return head_get(&s->head, name);
 }
 
-int client_fd(const struct client_stream *s)
-{
-	return s->conn.fd;
-}
-
-bool client_pending(const struct client_stream *s)
-{
-	return s->at < s->len || s->over || conn_pending(&s->conn);
-}
-
 /* ---- chunks ---------------------------------------------------------------------------------- */
 
 /* One line, without its end. */

@@ -16,18 +16,10 @@ struct stage {
 	struct progress_state state;
 };
 
-struct progress_sub {
-	struct progress_sub *next;
-	char session[STORE_ID];
-	progress_fn *fn;
-	void *arg;
-};
-
 struct start_progress {
 	pthread_mutex_t mutex; /* taken last of all, beside the workers' */
 	uint64_t count;
 	struct stage engine, sessions[ENGINE_STAGES_MAX];
-	struct progress_sub *subs;
 };
 
 static const char *const names[] = {
@@ -59,12 +51,6 @@ void progress_fini(struct engine *e)
 
 	if (!p)
 		return;
-	while (p->subs) {
-		struct progress_sub *sub = p->subs;
-
-		p->subs = sub->next;
-		free(sub);
-	}
 	pthread_mutex_destroy(&p->mutex);
 	free(p);
 	e->progress = NULL;
@@ -128,9 +114,6 @@ void progress_publish(struct engine *e, const char *session, const struct progre
 	g = place(p, of);
 	g->at = ++p->count;
 	g->state = *now;
-	for (struct progress_sub *sub = p->subs; sub; sub = sub->next)
-		if (strcmp(sub->session, of) == 0)
-			sub->fn(sub->arg, now);
 	pthread_mutex_unlock(&p->mutex);
 }
 
@@ -153,44 +136,4 @@ int progress_get(struct engine *e, const char *session, struct progress_state *r
 		*ret = g->state;
 	pthread_mutex_unlock(&p->mutex);
 	return g ? 0 : err_set(err, ERR_NOT_FOUND, "nothing is being started there");
-}
-
-int progress_subscribe(struct engine *e, const char *session, progress_fn *fn, void *arg,
-		       struct progress_sub **ret, struct err *err)
-{
-	struct start_progress *p = e->progress;
-	struct progress_sub *sub;
-	const struct stage *g;
-
-	if (session && (!*session || strlen(session) >= STORE_ID))
-		return err_set(err, ERR_INVALID, "no session has such an id");
-	sub = calloc(1, sizeof(*sub));
-	if (!sub)
-		return err_sys(err, ENOMEM, "progress");
-	*sub = (struct progress_sub){ .fn = fn, .arg = arg };
-	snprintf(sub->session, sizeof(sub->session), "%s", session ? session : "");
-	pthread_mutex_lock(&p->mutex);
-	g = find(p, sub->session);
-	if (g)
-		fn(arg, &g->state);
-	sub->next = p->subs;
-	p->subs = sub;
-	pthread_mutex_unlock(&p->mutex);
-	*ret = sub;
-	return 0;
-}
-
-void progress_unsubscribe(struct engine *e, struct progress_sub *sub)
-{
-	struct start_progress *p = e->progress;
-	struct progress_sub **at = &p->subs;
-
-	if (!sub)
-		return;
-	pthread_mutex_lock(&p->mutex);
-	while (*at != sub)
-		at = &(*at)->next;
-	*at = sub->next;
-	pthread_mutex_unlock(&p->mutex);
-	free(sub);
 }

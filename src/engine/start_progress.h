@@ -30,13 +30,8 @@ const char *progress_status_name(enum progress_status s);
 int progress_get(struct engine *e, const char *session, struct progress_state *ret,
 		 struct err *err);
 
-/* fn(arg) at once with the latest, if there is one, then from whichever thread makes progress. It
- * must not block nor call progress_*(). After progress_unsubscribe() it is not called again. */
+/* Called by whichever thread makes progress. It must not block or call progress_*(). */
 typedef void progress_fn(void *arg, const struct progress_state *now);
-struct progress_sub;
-int progress_subscribe(struct engine *e, const char *session, progress_fn *fn, void *arg,
-		       struct progress_sub **ret, struct err *err);
-void progress_unsubscribe(struct engine *e, struct progress_sub *sub); /* NULL is allowed */
 
 /* ---- progress -------------------------------------------------------------------------------- */
 int progress_init(struct engine *e); /* 0 or -ENOMEM */

@@ -35,7 +35,7 @@ int policy_set_commands(struct store_policy *p, const char *json, struct err *er
 	return 0;
 }
 
-int policy_commands(const struct store_policy *p, struct shell_rules *ret, struct err *err)
+static int policy_commands(const struct store_policy *p, struct shell_rules *ret, struct err *err)
 {
 	*ret = (struct shell_rules){ 0 };
 	if (!p->commands)

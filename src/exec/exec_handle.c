@@ -90,8 +90,9 @@ void exec_notify(struct exec_handle *x, void (*fn)(void *arg), void *arg)
 
 /* ---- output --------------------------------------------------------------------------------- */
 
-void exec_record_range(const struct exec_record *c, enum guest_exec_stream s, uint64_t *ret_start,
-		       uint64_t *ret_end)
+/* With live.mutex: from how far to how far it can be read. */
+static void exec_record_range(const struct exec_record *c, enum guest_exec_stream s,
+			      uint64_t *ret_start, uint64_t *ret_end)
 {
 	uint64_t size = c->output[s].size, total;
 

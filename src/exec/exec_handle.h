@@ -8,9 +8,6 @@
  * over.
  */
 bool exec_record_wait(struct exec_record *c, int64_t deadline_ms);
-/* With machine.mutex: from how far to how far it can be read. */
-void exec_record_range(const struct exec_record *c, enum guest_exec_stream s, uint64_t *ret_start,
-		       uint64_t *ret_end);
 /* Bytes from *offset on, which moves behind them. What is not kept any more is skipped: *offset is
  * then further on than *ret. */
 int exec_record_read(struct exec_record *c, enum guest_exec_stream s, uint64_t *offset, void *buf,

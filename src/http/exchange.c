@@ -72,7 +72,7 @@ static void account(struct http_request *rq)
 	pthread_mutex_unlock(&s->lock);
 }
 
-void http_unref(struct http_request *rq)
+static void http_unref(struct http_request *rq)
 {
 	if (--rq->refs)
 		return;

@@ -154,7 +154,6 @@ bool http_parse_query(char *text, struct pair **ret, size_t *ret_n);
 
 /* exchange.c */
 void http_wake(struct http_request *rq); /* locked */
-void http_unref(struct http_request *rq);
 void http_ended(struct http_request *rq); /* the handler returned */
 void http_abort(struct http_request *rq); /* locked: nobody waits for this caller any longer */
 enum MHD_Result http_on_request(void *server, struct MHD_Connection *mhd, const char *url,

@@ -59,7 +59,6 @@ struct lodge_file *lib_put_file(const char *path, const struct agent_stat *st, c
 struct lodge_files *lib_put_files(size_t n);
 int lib_put_exec(struct store_exec *rec, struct lodge_exec_info **ret);
 int lib_put_snapshot(const struct store_snapshot *rec, struct lodge_snapshot **ret);
-int lib_put_event(struct store_event *rec, struct lodge_event **ret);
 
 /* The same for a whole list, whose items go too. */
 int lib_put_sessions(struct store_session_list *l, struct lodge_sessions **ret);

@@ -270,7 +270,7 @@ static void event_box_fini(void *body)
 	store_event_fini(&b->rec);
 }
 
-int lib_put_event(struct store_event *rec, struct lodge_event **ret)
+static int lib_put_event(struct store_event *rec, struct lodge_event **ret)
 {
 	struct event_box *b = box_new(sizeof(*b), event_box_fini);
 

@@ -119,7 +119,7 @@ static void drop(struct exec_handle *x, bool locked)
 	free(c);
 }
 
-bool exec_record_is_held(const struct exec_record *c)
+static bool exec_record_is_held(const struct exec_record *c)
 {
 	const struct exec_handle *x = c->handles;
 

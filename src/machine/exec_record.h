@@ -87,7 +87,6 @@ void exec_record_set_row(struct exec_record *c, enum exec_row row);
 void exec_record_end(struct exec_record *c, enum exec_state state);
 /* With machine.mutex: lets the log go on as far as the slowest of those it waits for has read. */
 int exec_record_consumed(struct exec_record *c, struct err *err);
-bool exec_record_is_held(const struct exec_record *c);
 /* A new handle on the one of this id that is in memory: of v (may be NULL), or not written down
  * yet. NULL: there is none. */
 struct exec_handle *exec_record_find(struct engine *e, struct machine *v, const char *id);

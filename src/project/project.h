@@ -48,9 +48,6 @@ int project_list(struct engine *e, const struct caller *who, const char *user,
  * and for OWNER and ADMIN of the team. */
 int project_remove(struct engine *e, const struct caller *who, const char *user,
 		   const char *project, struct err *err);
-/* Returns the owner. For the application: does not check access. */
-int project_owner(struct engine *e, const struct caller *who, const char *project,
-		  char ret[STORE_USER], struct err *err);
 
 /* ---- teams ------------------------------------------------------------------------------- */
 

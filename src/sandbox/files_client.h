@@ -114,7 +114,6 @@ struct files_change {
 };
 int files_watch_new(struct sandbox *sb, const char *user, const char *path, bool recursive,
 		    struct files_watch **ret, struct err *err);
-int files_watch_fd(const struct files_watch *w); /* POLLIN: files_watch_next() has something */
 /* 1: *ret filled; 0: nothing within timeout_ms (< 0: wait); -1: the watch is over. */
 int files_watch_next(struct files_watch *w, int timeout_ms, struct files_change *ret,
 		     struct err *err);

@@ -322,11 +322,6 @@ struct files_watch {
 	char path[AGENT_PATH_MAX + 1];
 };
 
-int files_watch_fd(const struct files_watch *w)
-{
-	return w->r.fd;
-}
-
 void files_watch_free(struct files_watch *w)
 {
 	if (!w)

@@ -120,7 +120,7 @@ static int take_up(struct session *n, struct err *err)
 }
 
 /* One that is paused cannot answer: it runs for this moment. */
-int machine_adopt(struct session *n, struct err *err)
+static int machine_adopt(struct session *n, struct err *err)
 {
 	struct err later;
 	int r;

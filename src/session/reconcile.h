@@ -9,7 +9,5 @@ int reconcile_session(struct session *n, struct err *err);
 /* Of one that was PROVISIONING or RESTORING: the sandbox goes, and the files are where they were
  * before. Until it succeeds the record must go on naming the sandbox. */
 int reconcile_undo_start(struct session *n, struct err *err);
-/* Connects to the sandbox that the record names and an earlier engine made. */
-int machine_adopt(struct session *n, struct err *err);
 
 #endif

@@ -100,7 +100,7 @@ int policy_rules_for_opts(struct engine *e, const struct caller *who, struct ses
 	return there ? 0 : set_new(w, ret, err);
 }
 
-bool user_slot_is_needed(const struct store_session *s)
+static bool user_slot_is_needed(const struct store_session *s)
 {
 	return *s->policy && *s->user && s->state != SESSION_ACTIVE;
 }
@@ -115,8 +115,8 @@ static int make_place(struct engine *e, const struct caller *who, const struct s
 	return p->max_active_per_user ? user_slot_free_one(e, who, &w, s->id, err) : 0;
 }
 
-int user_slot_acquire(struct engine *e, const struct caller *who, const struct store_session *s,
-		      struct user_slot *ret, struct err *err)
+static int user_slot_acquire(struct engine *e, const struct caller *who,
+			     const struct store_session *s, struct user_slot *ret, struct err *err)
 {
 	auto_fini(policy_rules_fini) struct policy_rules r;
 

@@ -17,9 +17,6 @@ struct user_slot {
  * memory for that. */
 int policy_rules_for_opts(struct engine *e, const struct caller *who, struct session_opts *w,
 			  char user[STORE_USER], struct policy_rules *ret, struct err *err);
-bool user_slot_is_needed(const struct store_session *s);
-int user_slot_acquire(struct engine *e, const struct caller *who, const struct store_session *s,
-		      struct user_slot *ret, struct err *err);
 /* session_lock_reconciled() of a session that may wake, in its place. *turn is held until
  * user_slot_release(). */
 int user_slot_acquire_ref(struct engine *e, const struct caller *who, const struct session_ref *ref,

@@ -112,7 +112,6 @@ static inline uint32_t place(const struct parser *p, size_t pos)
 
 /* With the offset of where it is; all return -1. */
 int fail_at(struct parser *p, uint32_t offset, const char *what);
-int no_memory(struct parser *p);
 int enter(struct parser *p);
 static inline void leave(struct parser *p)
 {
@@ -179,7 +178,6 @@ bool is_meta(char c);
 bool is_name_char(char c);
 /* Blanks, continued lines, a comment. */
 void skip_blanks(struct parser *p);
-void skip_continued(struct parser *p);
 /* One word at pos, on both stacks. `command`: it may be an assignment. */
 int read_word(struct parser *p, bool command);
 /* At the `$`, `"`, backtick. *flags gets what it means for the word. */

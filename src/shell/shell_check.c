@@ -16,7 +16,7 @@ int fail_at(struct parser *p, uint32_t offset, const char *what)
 	return -1;
 }
 
-int no_memory(struct parser *p)
+static int no_memory(struct parser *p)
 {
 	return err_sys(p->err, ENOMEM, "command");
 }

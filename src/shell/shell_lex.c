@@ -17,7 +17,7 @@ bool is_name_char(char c)
 }
 
 /* bash takes them away before it looks at anything. */
-void skip_continued(struct parser *p)
+static void skip_continued(struct parser *p)
 {
 	while (peek(p, 0) == '\\' && peek(p, 1) == '\n')
 		p->pos += 2;

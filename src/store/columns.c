@@ -134,7 +134,7 @@ int columns_copy(const struct columns *s, const void *record, void *ret, struct 
 	if (!copy)
 		return err_sys(err, ENOMEM, "copy of a record");
 	memcpy(copy, record, s->size);
-	for (size_t i = 0; i < s->count; i++) /* from here on `copy` owns what it points to */
+	for (size_t i = 0; i < s->count; i++) /* From here on `copy` owns its strings. */
 		if (s->fields[i].kind == COLUMN_OWNED)
 			*columns_owned(&s->fields[i], copy) = NULL;
 	for (size_t i = 0; i < s->count; i++) {

@@ -38,7 +38,7 @@ struct named {
 	const char *what, *text;
 };
 
-/* All of them must be there. */
+/* Every text must be present. */
 static int check_texts(const struct named *t, size_t n, struct err *err)
 {
 	for (size_t i = 0; i < n; i++)
@@ -47,7 +47,7 @@ static int check_texts(const struct named *t, size_t n, struct err *err)
 	return 0;
 }
 
-/* Fills the first two arguments. */
+/* Expands to the first two arguments of check_texts(). */
 #define TEXTS(...)                                                                                 \
 	(const struct named[]){ __VA_ARGS__ }, ARRAY_LEN(((const struct named[]){ __VA_ARGS__ }))
 
@@ -61,7 +61,7 @@ int check_session(const struct store_session *s, struct err *err)
 	if (check_text("session id", s->id, err) < 0 || check_text("tenant", s->tenant, err) < 0)
 		return -1;
 	if (s->nbindings > STORE_BINDINGS_MAX)
-		return err_set(err, ERR_INVALID, "session %s has more than %d keys", s->id,
+		return err_set(err, ERR_INVALID, "session %s: too many keys (maximum: %d)", s->id,
 			       STORE_BINDINGS_MAX);
 	for (size_t i = 0; i < s->nbindings; i++)
 		if (check_binding(&s->bindings[i], err) < 0)
@@ -100,7 +100,7 @@ int check_layer(const struct store_layer *l, struct err *err)
 {
 	if (check_texts(TEXTS({ "layer id", l->id }, { "template", l->template }), err) < 0)
 		return -1;
-	if (strcmp(l->id, l->parent) == 0) /* it would hold itself for ever */
+	if (strcmp(l->id, l->parent) == 0) /* It would keep itself referenced forever. */
 		return err_set(err, ERR_INVALID, "layer %s is its own parent", l->id);
 	return 0;
 }
@@ -182,7 +182,8 @@ int check_environment(const struct store_environment *v, struct err *err)
 int check_files(const struct store_file *files, size_t n, struct err *err)
 {
 	if (n > STORE_FILES_MAX)
-		return err_set(err, ERR_INVALID, "%zu files are more than %d", n, STORE_FILES_MAX);
+		return err_set(err, ERR_INVALID, "too many files (%zu): the maximum is %d", n,
+			       STORE_FILES_MAX);
 	for (size_t i = 0; i < n; i++)
 		if (check_text("path of a file", files[i].path, err) < 0)
 			return -1;
@@ -192,17 +193,7 @@ int check_files(const struct store_file *files, size_t n, struct err *err)
 int check_page(struct store_page page, struct err *err)
 {
 	if (page.limit < 1 || page.limit > STORE_PAGE_MAX)
-		return err_set(err, ERR_INVALID, "a page has 1 to %d records, not %u",
+		return err_set(err, ERR_INVALID, "limit must be between 1 and %d, not %u",
 			       STORE_PAGE_MAX, page.limit);
 	return 0;
-}
-
-bool check_has_member(const char *json, const char *key, const char *value)
-{
-	json_t *j = json ? json_loads(json, 0, NULL) : NULL;
-	const char *member = json_string_value(json_object_get(j, key));
-	bool has = member && strcmp(member, value) == 0;
-
-	json_decref(j);
-	return has;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What no store would keep, said in the same words by all of them: ERR_INVALID. */
+/* Rejects invalid records with ERR_INVALID before they reach the database. */
 #ifndef LODGE_STORE_RECORD_CHECK_H
 #define LODGE_STORE_RECORD_CHECK_H
 
@@ -24,11 +24,9 @@ int check_policy(const struct store_policy *p, struct err *err);
 int check_environment(const struct store_environment *v, struct err *err);
 int check_files(const struct store_file *files, size_t n, struct err *err);
 int check_page(struct store_page page, struct err *err);
-/* `what` must not be empty. */
+/* `text` must not be empty; `what` names it in the error. */
 int check_text(const char *what, const char *text, struct err *err);
-/* `what` may be NULL for any, but not empty: whoever forgot a tenant must not get all of them. */
+/* A filter may be NULL for any, but not empty: a forgotten tenant must not match all tenants. */
 int check_filter(const char *what, const char *text, struct err *err);
-/* A filter's view of one session's metadata (JSON, or NULL). */
-bool check_has_member(const char *json, const char *key, const char *value);
 
 #endif

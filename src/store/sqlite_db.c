@@ -8,15 +8,15 @@
 #include "base/test_hook.h"
 #include "store/sqlite_open.h"
 
-/* Callers say in front of this what it was about. */
+/* Callers prepend the name of the record. */
 static int fail_constraint(int extended, const char *why, struct err *err)
 {
 	switch (extended) {
 	case SQLITE_CONSTRAINT_UNIQUE:
 	case SQLITE_CONSTRAINT_PRIMARYKEY:
-		return err_set(err, ERR_CONFLICT, "there already");
+		return err_set(err, ERR_CONFLICT, "already exists");
 	case SQLITE_CONSTRAINT_FOREIGNKEY:
-		return err_set(err, ERR_CONFLICT, "names what is not there, or is still named");
+		return err_set(err, ERR_CONFLICT, "refers to a missing record, or is still in use");
 	default:
 		return err_set(err, ERR_INVALID, "%s", why);
 	}
@@ -43,10 +43,9 @@ int db_fail(struct store *db, int rc, struct err *err)
 		return err_set(err, ERR_UNAVAILABLE, "%s: in use by another program", db->path);
 	case SQLITE_READONLY:
 	case SQLITE_PERM:
-		return err_set(err, ERR_UNAVAILABLE, "%s: cannot be written to (%s)", db->path,
-			       why);
+		return err_set(err, ERR_UNAVAILABLE, "%s: not writable (%s)", db->path, why);
 	case SQLITE_CANTOPEN:
-		return err_set(err, ERR_UNAVAILABLE, "%s: cannot be opened (%s)", db->path,
+		return err_set(err, ERR_UNAVAILABLE, "%s: cannot open the database (%s)", db->path,
 			       sqlite3_errstr(extended));
 	case SQLITE_IOERR:
 		if (extended == SQLITE_IOERR_NOMEM)
@@ -57,8 +56,8 @@ int db_fail(struct store *db, int rc, struct err *err)
 	case SQLITE_NOTADB:
 		db->failed = true;
 		return err_set(err, ERR_INTERNAL,
-			       "%s is damaged (%s); it is left as it is: restore a copy", db->path,
-			       why);
+			       "%s is damaged (%s) and was left unchanged: restore a backup",
+			       db->path, why);
 	default:
 		return err_set(err, ERR_INTERNAL, "%s: %s (%d)", db->path, why, extended);
 	}
@@ -173,7 +172,7 @@ int db_change(struct store *db, const char *sql, const struct db_value *values, 
 	int changed = db_write(db, sql, values, n, err);
 
 	if (changed == 0)
-		return err_set(err, ERR_NOT_FOUND, "there is no %s %s", what, name);
+		return err_set(err, ERR_NOT_FOUND, "%s %s does not exist", what, name);
 	return changed < 0 ? err_ctx(err, "%s %s", what, name) : 0;
 }
 
@@ -228,7 +227,7 @@ static int bind_record(struct store *db, sqlite3_stmt *stmt, const struct column
 
 		if (!c)
 			return err_set(err, ERR_INTERNAL, "table %s has no column %s", s->table,
-				       name ? name + 1 : "without a name");
+				       name ? name + 1 : "?");
 		if (rc != SQLITE_OK)
 			return db_fail(db, rc, err);
 	}
@@ -256,12 +255,12 @@ int db_add_record(struct store *db, const char *sql, const struct columns *s, co
 	return 0;
 }
 
-/* A column that is longer than the member was not written by this program. */
+/* A column longer than its member was not written by lodge. */
 static int read_bounded(struct store *db, const void *bytes, size_t len, char *ret, size_t size,
 			struct err *err)
 {
 	if (len > size)
-		return err_set(err, ERR_INTERNAL, "%s: a column of %zu bytes, more than %zu",
+		return err_set(err, ERR_INTERNAL, "%s: column has %zu bytes, the maximum is %zu",
 			       db->path, len, size);
 	if (len > 0)
 		memcpy(ret, bytes, len);
@@ -299,7 +298,7 @@ static int read_column(struct store *db, sqlite3_stmt *stmt, int col, const stru
 	return -1;
 }
 
-/* `record` is zeroed, and is so again on failure. */
+/* `record` must be zeroed, and is zeroed again on failure. */
 static int read_record(struct store *db, sqlite3_stmt *stmt, const struct columns *s, void *record,
 		       struct err *err)
 {
@@ -372,8 +371,8 @@ int db_get_record(struct store *db, const char *sql, const struct db_value *valu
 	if (get_records(db, sql, values, n, s, &items, &count, err) < 0)
 		return -1;
 	if (count == 0)
-		return err_set(err, ERR_NOT_FOUND, "there is no %s %s", what, name);
-	memcpy(ret, items, s->size); /* all these queries give at most one row */
+		return err_set(err, ERR_NOT_FOUND, "%s %s does not exist", what, name);
+	memcpy(ret, items, s->size); /* All these queries return at most one row. */
 	return 0;
 }
 
@@ -395,7 +394,7 @@ int db_end(struct store *db, int result, struct err *err)
 		hook_crash("store-committed");
 		return 0;
 	}
-	/* some failures have rolled back by themselves */
+	/* SQLite rolls back by itself on some failures. */
 	if (!sqlite3_get_autocommit(db->sql))
 		db_run(db, "ROLLBACK", NULL, 0, &ignored);
 	return -1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One SQLite connection: cached statements, records in and out of rows, transactions, and what its
- * result codes mean to the callers of a store. */
+/* One SQLite connection: cached statements, reading and writing of records, transactions, and the
+ * translation of result codes to error codes. */
 #ifndef LODGE_STORE_SQLITE_DB_H
 #define LODGE_STORE_SQLITE_DB_H
 
@@ -15,12 +15,12 @@ enum { DB_STATEMENTS = 128 };
 
 struct store {
 	sqlite3 *sql;
-	int owner; /* holds the lock that keeps others out; see sqlite_owner.c */
-	/* An I/O error: what is on the disk is not known, so nothing more goes there until the file
-	 * has been opened again. */
+	int owner; /* descriptor of the lock that excludes other processes; see sqlite_owner.c */
+	/* After an I/O error the content of the disk is unknown, so nothing is written until the
+	 * file has been opened again. */
 	bool failed;
-	int64_t retry_at; /* monotonic milliseconds: when that may be tried */
-	int64_t changes; /* by connections that failed */
+	int64_t retry_at; /* monotonic milliseconds: earliest time of the next attempt */
+	int64_t changes; /* of earlier connections that failed */
 	const char *const *schema;
 	size_t nstatements;
 	struct {
@@ -59,29 +59,30 @@ static inline struct db_value db_blob(const void *p, size_t len) /* borrowed */
 
 /* ---- statements ---------------------------------------------------------------------------- */
 
-static inline void db_reset(sqlite3_stmt *stmt) /* ready for its next use */
+static inline void db_reset(sqlite3_stmt *stmt) /* makes it ready for reuse */
 {
 	sqlite3_reset(stmt);
 	sqlite3_clear_bindings(stmt);
 }
 DEFINE_AUTO(sqlite3_stmt *, db_reset);
 
-/* A statement with its values, before its first row; the caller's until db_reset(). */
+/* Binds a statement to its values and leaves it before its first row. The caller owns it until
+ * db_reset(). */
 int db_start(struct store *db, const char *sql, const struct db_value *values, size_t n,
 	     sqlite3_stmt **ret, struct err *err);
-/* 1: a row is there; 0: no more. */
+/* 1: a row; 0: no more rows. */
 int db_next(struct store *db, sqlite3_stmt *stmt, struct err *err);
 
 /* Runs a statement that returns no rows, inside a transaction. The number of rows it changed. */
 int db_run(struct store *db, const char *sql, const struct db_value *values, size_t n,
 	   struct err *err);
-/* The same as a transaction of its own. */
+/* Like db_run(), as its own transaction. */
 int db_write(struct store *db, const char *sql, const struct db_value *values, size_t n,
 	     struct err *err);
-/* The same for one that is there: NOT_FOUND, with `what` and `name`, if no row was changed. */
+/* Like db_write(), but NOT_FOUND, naming `what` and `name`, if it changed no row. */
 int db_change(struct store *db, const char *sql, const struct db_value *values, size_t n,
 	      const char *what, const char *name, struct err *err);
-/* One number. */
+/* Reads one number. */
 int db_number(struct store *db, const char *sql, const struct db_value *values, size_t n,
 	      int64_t *ret, struct err *err);
 
@@ -91,14 +92,14 @@ int db_number(struct store *db, const char *sql, const struct db_value *values, 
  * changed. */
 int db_run_record(struct store *db, const char *sql, const struct columns *s, const void *record,
 		  struct err *err);
-/* A new row as a transaction of its own; *ret_seq is its number. */
+/* Inserts a row as its own transaction; *ret_seq is its sequence number. */
 int db_add_record(struct store *db, const char *sql, const struct columns *s, const void *record,
 		  const char *what, const char *name, int64_t *ret_seq, struct err *err);
-/* The first row. NOT_FOUND, with `what` and `name` in the sentence, if there is none. */
+/* Reads the first row. NOT_FOUND, naming `what` and `name`, if there is none. */
 int db_get_record(struct store *db, const char *sql, const struct db_value *values, size_t n,
 		  const struct columns *s, void *ret, const char *what, const char *name,
 		  struct err *err);
-/* All rows, as a store_*_list in *ret. For pages, `sql` asks for one row more than `limit`: that
+/* Reads all rows into *ret, a store_*_list. A paged query selects one row more than `limit`: that
  * row is dropped, and the sequence number (the first column) of the row before it becomes `next`.
  */
 int db_get_list(struct store *db, const char *sql, const struct db_value *values, size_t n,
@@ -107,15 +108,15 @@ int db_get_list(struct store *db, const char *sql, const struct db_value *values
 /* ---- transactions -------------------------------------------------------------------------- */
 
 int db_begin(struct store *db, struct err *err);
-/* Commits if `result` is not negative, else takes everything back. 0, or -1 with `err` set. */
+/* Commits if `result` is not negative, else rolls back. 0, or -1 with `err` set. */
 int db_end(struct store *db, int result, struct err *err);
 
 /* Describes a failed call to SQLite. Returns -1. */
 int db_fail(struct store *db, int rc, struct err *err);
 
-/* ---- the subjects -------------------------------------------------------------------------- */
+/* ---- shared statements --------------------------------------------------------------------- */
 
-/* Inside the transaction of another subject. */
+/* These run inside the caller's transaction. */
 int sqlite_event_insert(struct store *db, const struct store_event *ev, int64_t *ret_id,
 			struct err *err);
 int sqlite_user_put(struct store *db, const struct store_user *u, struct err *err);

@@ -2,7 +2,7 @@
 #include "store/record_check.h"
 #include "store/sqlite_db.h"
 
-/* ---- commands ------------------------------------------------------------------------------ */
+/* ---- execs --------------------------------------------------------------------------------- */
 
 int store_exec_record(struct store *st, struct store_exec *e, struct err *err)
 {
@@ -35,7 +35,7 @@ int store_exec_finish(struct store *st, const struct store_exec *e, struct err *
 	if (store_exec_get(st, e->id, &was, err) < 0)
 		return -1;
 	store_exec_fini(&was);
-	return err_set(err, ERR_CONFLICT, "exec %s has ended already", e->id);
+	return err_set(err, ERR_CONFLICT, "exec %s has already ended", e->id);
 }
 
 int store_exec_finish_all(struct store *st, const char *session, uint8_t state, int64_t at,
@@ -69,7 +69,7 @@ int store_exec_prune(struct store *st, int64_t before, struct err *err)
 	return changed < 0 ? -1 : 0;
 }
 
-/* ---- keys of repeated requests ------------------------------------------------------------- */
+/* ---- idempotency keys --------------------------------------------------------------------- */
 
 int store_once_find(struct store *st, const struct store_once *o, struct store_once *ret,
 		    struct err *err)
@@ -77,7 +77,7 @@ int store_once_find(struct store *st, const struct store_once *o, struct store_o
 	return db_get_record(st,
 			     COLUMNS_SELECT(once) " WHERE tenant = ?1 AND scope = ?2 AND key = ?3",
 			     DB_VALUES(db_text(o->tenant), db_text(o->scope), db_text(o->key)),
-			     &columns_once, ret, "use of", o->key, err);
+			     &columns_once, ret, "idempotency key", o->key, err);
 }
 
 int store_once_claim(struct store *st, const struct store_once *o, struct store_once *ret_first,
@@ -98,7 +98,8 @@ int store_once_claim(struct store *st, const struct store_once *o, struct store_
 		return -1;
 	if (ret_first)
 		*ret_first = first;
-	return err_set(err, ERR_CONFLICT, "%s was used already: %s", o->key, first.target);
+	return err_set(err, ERR_CONFLICT, "idempotency key %s was already used: %s", o->key,
+		       first.target);
 }
 
 int store_once_prune(struct store *st, int64_t before, struct err *err)

@@ -84,7 +84,7 @@ int store_layer_unreferenced(struct store *st, int64_t before, unsigned limit,
 	static const char sql[] = COLUMNS_SELECT(
 		layer) " AS l WHERE created_at < ?1"
 		       " AND NOT EXISTS (SELECT 1 FROM session WHERE layer = l.id)"
-		       /* sealed, and its record is about to say so */
+		       /* sealed just now: the update of its session follows */
 		       " AND NOT EXISTS (SELECT 1 FROM session WHERE sandbox = l.id)"
 		       " AND NOT EXISTS (SELECT 1 FROM snapshot WHERE layer = l.id)"
 		       " AND NOT EXISTS (SELECT 1 FROM layer WHERE parent = l.id)"
@@ -99,7 +99,7 @@ int store_layer_unreferenced(struct store *st, int64_t before, unsigned limit,
 
 int store_layer_remove(struct store *st, const char *id, struct err *err)
 {
-	/* the foreign keys of those that name it refuse this while there are any */
+	/* Foreign keys make this fail while the layer is referenced. */
 	return db_change(st, "DELETE FROM layer WHERE id = ?1", DB_VALUES(db_text(id)), "layer", id,
 			 err);
 }
@@ -139,7 +139,7 @@ int store_snapshot_find(struct store *st, const char *session, const char *name,
 int store_snapshot_list(struct store *st, const struct store_snapshot_filter *f,
 			struct store_page page, struct store_snapshot_list *ret, struct err *err)
 {
-	/* two texts, so that the one with a session goes by all of the index */
+	/* Two statements, so that the one with a session uses the whole index. */
 	const char *sql =
 		f->session ? OF_TENANT " AND session = ?2" OF_USER PAGE : OF_TENANT OF_USER PAGE;
 

@@ -6,7 +6,7 @@
 
 #include "store/sqlite_open.h"
 
-/* "lodg": says that a file is ours before anything in it is believed. */
+/* "lodg": identifies the file as a lodge database before its content is trusted. */
 enum { APPLICATION = 0x6c6f6467 };
 
 static void sql_close(sqlite3 *sql)
@@ -43,7 +43,7 @@ static int rename_durably(const char *from, const char *to, struct err *err)
 	return sync_directory_of(to, err);
 }
 
-/* One file of schema/ and the number that says it is in, together or not at all. */
+/* Applies one file of schema/ and records its number in one transaction. */
 static int apply(struct store *db, const char *sql, int version, struct err *err)
 {
 	char set[64];
@@ -97,8 +97,8 @@ static int create_file(struct store *db, const char *name, const char *const *sc
 	return exec(db, mark, err) < 0 ? -1 : apply_from(db, schema, 0, err);
 }
 
-/* Under another name until it is complete: so a file of this name that is empty is never a new
- * database, but always one that was lost. */
+/* The file has another name until it is complete, so an empty file of the final name is always a
+ * lost database, never a new one. */
 int sqlite_make(const char *path, const char *const *schema, struct err *err)
 {
 	auto_free struct store *db = calloc(1, sizeof(*db) + strlen(path) + 1);
@@ -133,7 +133,7 @@ static int copy_into(struct store *db, const char *name, struct err *err)
 	if (rc == SQLITE_OK)
 		return 0;
 	return err_set(err, (rc & 0xff) == SQLITE_FULL ? ERR_LIMIT : ERR_UNAVAILABLE,
-		       "copy to %s: %s", name, sqlite3_errstr(rc));
+		       "back up to %s: %s", name, sqlite3_errstr(rc));
 }
 
 static int back_up(struct store *db, int version, struct err *err)
@@ -168,11 +168,12 @@ int sqlite_identify(struct store *db, const char *const *schema, int *ret_versio
 	    db_number(db, "PRAGMA user_version", NULL, 0, &version, err) < 0)
 		return -1;
 	if (application != APPLICATION || version < 1)
-		return err_set(err, ERR_INVALID, "%s is not a database of lodge", db->path);
+		return err_set(err, ERR_INVALID, "%s is not a lodge database", db->path);
 	if (version > newest)
-		return err_set(err, ERR_INVALID,
-			       "%s was written by a newer lodge (schema %lld, this one knows %d)",
-			       db->path, (long long)version, newest);
+		return err_set(
+			err, ERR_INVALID,
+			"%s was written by a newer lodge (schema %lld, this version supports %d)",
+			db->path, (long long)version, newest);
 	*ret_version = (int)version;
 	return 0;
 }
@@ -182,6 +183,6 @@ int sqlite_migrate(struct store *db, const char *const *schema, int version, str
 	if (!schema[version])
 		return 0;
 	if (back_up(db, version, err) < 0)
-		return err_ctx(err, "copy before the change of schema");
+		return err_ctx(err, "backup before the migration");
 	return apply_from(db, schema, version, err);
 }

@@ -14,15 +14,15 @@
 
 enum { OPEN_WAIT_MS = 3000, REOPEN_MS = 1000, RESERVE_BYTES = 1 << 20 };
 
-/* Nothing here changes the file: that comes after it has been found to be ours and whole. With this
- * lock mode SQLite keeps the index of the log in its own memory: safe before 3.51.3, and no other
- * program gets in. */
-static const char *const before[] = {
+/* These settings do not change the file: it is written only once it is known to be an intact lodge
+ * database. In this locking mode SQLite keeps the index of the write-ahead log in its own memory:
+ * that is safe with versions before 3.51.3 too, and excludes other programs. */
+static const char *const settings_before_check[] = {
 	"PRAGMA locking_mode = EXCLUSIVE",
 	"PRAGMA trusted_schema = OFF",
 	"PRAGMA cell_size_check = ON",
 };
-static const char *const after[] = {
+static const char *const settings_after_check[] = {
 	"PRAGMA synchronous = FULL",
 	"PRAGMA foreign_keys = ON",
 	"PRAGMA journal_size_limit = 8388608",
@@ -38,7 +38,8 @@ void store_relax(struct store *st, bool on)
 	static const char *const how[] = { "PRAGMA synchronous = FULL",
 					   "PRAGMA synchronous = NORMAL" };
 
-	/* one that stayed relaxed would acknowledge what is not there: it is opened again */
+	/* A connection that stayed relaxed would acknowledge writes that are not durable, so it is
+	 * opened again. */
 	if (st->sql && sqlite3_exec(st->sql, how[on], NULL, NULL, NULL) != SQLITE_OK && !on)
 		st->failed = true;
 }
@@ -71,7 +72,7 @@ static void disconnect(struct store *db)
 	for (size_t i = 0; i < db->nstatements; i++)
 		sqlite3_finalize(db->statements[i].stmt);
 	db->nstatements = 0;
-	if (db->failed) /* leave the log as it is for the next to recover from */
+	if (db->failed) /* leave the log for the next open to recover from */
 		sqlite3_db_config(db->sql, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 	sqlite3_close(db->sql);
 	db->sql = NULL;
@@ -81,7 +82,7 @@ static void db_free(struct store *db)
 {
 	disconnect(db);
 	if (db->owner >= 0)
-		close(db->owner); /* last: from here on it is another's */
+		close(db->owner); /* last: the lock may now be taken by another process */
 	free(db);
 }
 DEFINE_AUTO(struct store *, db_free);
@@ -105,8 +106,8 @@ static struct store *db_new(const char *path, const char *const *schema)
 	return db;
 }
 
-/* Makes the database if there never was one. */
-static int find_or_make(const char *path, const char *const *schema, struct err *err)
+/* Creates the database unless there has been one. */
+static int create_if_missing(const char *path, const char *const *schema, struct err *err)
 {
 	auto_free char *log = NULL;
 	struct stat st;
@@ -115,7 +116,8 @@ static int find_or_make(const char *path, const char *const *schema, struct err 
 		return st.st_size > 0
 			       ? 0
 			       : err_set(err, ERR_INTERNAL,
-					 "%s is empty: its content was lost; restore a copy", path);
+					 "%s is empty, its content was lost: restore a backup",
+					 path);
 	if (errno != ENOENT)
 		return err_sys(err, errno, "%s", path);
 	if (asprintf(&log, "%s-wal", path) < 0) {
@@ -124,7 +126,7 @@ static int find_or_make(const char *path, const char *const *schema, struct err 
 	}
 	if (stat(log, &st) == 0)
 		return err_set(err, ERR_INTERNAL,
-			       "%s is missing but its log %s is there; restore a copy", path, log);
+			       "%s is missing, but its log %s exists: restore a backup", path, log);
 	return sqlite_make(path, schema, err);
 }
 
@@ -139,12 +141,12 @@ static int apply(struct store *db, const char *const *settings, size_t n, struct
 	return 0;
 }
 
-/* Whether the first row of a pragma is this word; what it was instead is in `ret`. */
-static int answers(struct store *db, const char *sql, const char *want, char *ret, size_t size,
-		   struct err *err)
+/* 1 if the first row of a pragma is `want`, else 0; `ret` gets the row. */
+static int pragma_is(struct store *db, const char *sql, const char *want, char *ret, size_t size,
+		     struct err *err)
 {
 	auto_call(db_reset) sqlite3_stmt *stmt = NULL;
-	const char *said;
+	const char *value;
 	int row;
 
 	if (db_start(db, sql, NULL, 0, &stmt, err) < 0)
@@ -152,58 +154,60 @@ static int answers(struct store *db, const char *sql, const char *want, char *re
 	row = db_next(db, stmt, err);
 	if (row < 0)
 		return -1;
-	said = row ? (const char *)sqlite3_column_text(stmt, 0) : NULL;
-	snprintf(ret, size, "%s", said ? said : "no answer");
+	value = row ? (const char *)sqlite3_column_text(stmt, 0) : NULL;
+	snprintf(ret, size, "%s", value ? value : "no value");
 	return strcmp(ret, want) == 0;
 }
 
-static int check_whole(struct store *db, struct err *err)
+static int check_integrity(struct store *db, struct err *err)
 {
-	char said[128];
-	int ok = answers(db, "PRAGMA quick_check(1)", "ok", said, sizeof(said), err);
+	char value[128];
+	int ok = pragma_is(db, "PRAGMA quick_check(1)", "ok", value, sizeof(value), err);
 
 	if (ok == 0)
 		return err_set(err, ERR_INTERNAL,
-			       "%s is damaged (%s); it is left as it is: restore a copy", db->path,
-			       said);
+			       "%s is damaged (%s) and was left unchanged: restore a backup",
+			       db->path, value);
 	return ok < 0 ? -1 : 0;
 }
 
-static int use_log(struct store *db, struct err *err)
+static int enable_wal(struct store *db, struct err *err)
 {
-	char said[128];
-	int ok = answers(db, "PRAGMA journal_mode = WAL", "wal", said, sizeof(said), err);
+	char value[128];
+	int ok = pragma_is(db, "PRAGMA journal_mode = WAL", "wal", value, sizeof(value), err);
 
 	if (ok == 0)
-		return err_set(err, ERR_UNAVAILABLE, "%s: no write-ahead log here (%s)", db->path,
-			       said);
+		return err_set(err, ERR_UNAVAILABLE,
+			       "%s: the file system does not support a write-ahead log (%s)",
+			       db->path, value);
 	return ok < 0 ? -1 : 0;
 }
 
-static int take_up(struct store *db, struct err *err)
+static int prepare_file(struct store *db, struct err *err)
 {
 	int version;
 
 	if (sqlite3_db_readonly(db->sql, "main") == 1)
-		return err_set(err, ERR_UNAVAILABLE, "%s: cannot be written to", db->path);
-	if (apply(db, before, ARRAY_LEN(before), err) < 0 ||
-	    sqlite_identify(db, db->schema, &version, err) < 0 || check_whole(db, err) < 0)
+		return err_set(err, ERR_UNAVAILABLE, "%s: not writable", db->path);
+	if (apply(db, settings_before_check, ARRAY_LEN(settings_before_check), err) < 0 ||
+	    sqlite_identify(db, db->schema, &version, err) < 0 || check_integrity(db, err) < 0)
 		return -1;
-	if (use_log(db, err) < 0 || apply(db, after, ARRAY_LEN(after), err) < 0)
+	if (enable_wal(db, err) < 0 ||
+	    apply(db, settings_after_check, ARRAY_LEN(settings_after_check), err) < 0)
 		return -1;
 	return sqlite_migrate(db, db->schema, version, err);
 }
 
-static int connect_to(struct store *db, struct err *err)
+static int connect_db(struct store *db, struct err *err)
 {
 	int rc = sqlite3_open_v2(db->path, &db->sql, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
 				 NULL);
 
 	if (rc != SQLITE_OK)
 		return db_fail(db, rc, err);
-	/* an engine that was killed a moment ago may not be all gone yet */
+	/* An engine that was just killed may not have released the file yet. */
 	(void)sqlite3_busy_timeout(db->sql, OPEN_WAIT_MS);
-	return take_up(db, err);
+	return prepare_file(db, err);
 }
 
 int sqlite_open(const char *path, const char *socket, const char *const *schema, struct store **ret,
@@ -214,18 +218,18 @@ int sqlite_open(const char *path, const char *socket, const char *const *schema,
 	if (!db)
 		return err_sys(err, ENOMEM, "%s", path);
 	if (sqlite_owner_take(path, socket, &db->owner, err) < 0 ||
-	    find_or_make(path, schema, err) < 0)
+	    create_if_missing(path, schema, err) < 0)
 		return -1;
-	if (connect_to(db, err) < 0)
+	if (connect_db(db, err) < 0)
 		return -1;
 	*ret = steal_ptr(&db);
 	(void)store_reserve(*ret, true);
 	return 0;
 }
 
-/* A page whose sync failed counts as written although it may never reach the disk. So the log is
- * not gone on with: all of it is written once more, into the database, and synced there. */
-static int settle_log(struct store *db, struct err *err)
+/* After a failed sync the kernel may report pages as written that never reach the disk. So the log
+ * is not continued: a checkpoint writes all of it to the database and syncs that. */
+static int checkpoint_log(struct store *db, struct err *err)
 {
 	int rc = sqlite3_wal_checkpoint_v2(db->sql, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
 
@@ -235,15 +239,14 @@ static int settle_log(struct store *db, struct err *err)
 int sqlite_reopen(struct store *db, struct err *err)
 {
 	if (clock_mono_ms() < db->retry_at)
-		return err_set(
-			err, ERR_UNAVAILABLE,
-			"%s failed a moment ago: nothing is written until it is opened again",
-			db->path);
+		return err_set(err, ERR_UNAVAILABLE,
+			       "%s: I/O error; writing resumes once the file can be opened again",
+			       db->path);
 	db->retry_at = clock_mono_ms() + REOPEN_MS;
 	if (db->sql)
 		db->changes += sqlite3_total_changes64(db->sql);
 	disconnect(db);
-	if (connect_to(db, err) < 0 || settle_log(db, err) < 0)
+	if (connect_db(db, err) < 0 || checkpoint_log(db, err) < 0)
 		return -1;
 	db->failed = false;
 	return 0;

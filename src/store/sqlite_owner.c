@@ -11,11 +11,11 @@
 #include "base/file_io.h"
 #include "store/sqlite_open.h"
 
-/* A lock of its own, beside SQLite's: SQLite's says only "busy", and would be lost if anything in
- * this process opened and closed the database file. */
+/* A lock besides SQLite's: that one reports only "busy", and is lost as soon as anything in this
+ * process opens and closes the database file. */
 enum { LOCK_TRIES = 100, LOCK_WAIT_US = 20000 };
 
-/* The process that said it has the lock is dead. */
+/* True if the process recorded in the file is dead. */
 static bool is_orphaned(int fd)
 {
 	char text[512];
@@ -27,7 +27,7 @@ static bool is_orphaned(int fd)
 	return pid > 0 && kill((pid_t)pid, 0) < 0 && errno == ESRCH;
 }
 
-static int refuse(const char *path, int fd, struct err *err)
+static int fail_in_use(const char *path, int fd, struct err *err)
 {
 	char text[512], *socket;
 	long pid;
@@ -36,14 +36,15 @@ static int refuse(const char *path, int fd, struct err *err)
 		text[0] = '\0';
 	text[strcspn(text, "\n")] = '\0';
 	pid = strtol(text, &socket, 10);
-	if (pid <= 0 || *socket != ' ') /* it has the lock, but has not said so yet */
+	if (pid <= 0 ||
+	    *socket != ' ') /* the owner holds the lock but has not written its pid yet */
 		return err_set(err, ERR_CONFLICT, "%s is in use by another process", path);
 	return err_set(err, ERR_CONFLICT, "%s is in use by process %ld (%s)", path, pid,
 		       socket + 1);
 }
 
-/* Whoever was killed while it started a program leaves the lock to that for a moment. */
-static int lock_it(int fd)
+/* An owner killed during fork and exec leaves the lock to its child for a moment. */
+static int lock_file(int fd)
 {
 	for (int i = 0; i < LOCK_TRIES; i++) {
 		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
@@ -71,9 +72,9 @@ int sqlite_owner_take(const char *path, const char *socket, int *ret, struct err
 		err->code = ERR_UNAVAILABLE;
 		return -1;
 	}
-	r = lock_it(fd);
+	r = lock_file(fd);
 	if (r < 0)
-		return r == -EWOULDBLOCK ? refuse(path, fd, err)
+		return r == -EWOULDBLOCK ? fail_in_use(path, fd, err)
 					 : err_sys(err, -r, "lock %s", name);
 	if (ftruncate(fd, 0) < 0 || dprintf(fd, "%ld %s\n", (long)getpid(), socket) < 0)
 		return err_sys(err, errno, "%s", name);

@@ -21,7 +21,7 @@ int store_policy_update(struct store *st, const struct store_policy *p, struct e
 					policy_rules) " WHERE tenant = :tenant AND name = :name",
 				&columns_policy, p, err);
 	if (changed == 0)
-		changed = err_set(err, ERR_NOT_FOUND, "there is no policy %s", p->name);
+		changed = err_set(err, ERR_NOT_FOUND, "policy %s does not exist", p->name);
 	return db_end(st, changed, err);
 }
 
@@ -45,7 +45,7 @@ int store_policy_list(struct store *st, const char *tenant, struct store_page pa
 			   &columns_policy, page.limit, ret, err);
 }
 
-static int refuse_if_named(struct store *db, const char *tenant, const char *name, struct err *err)
+static int check_unused(struct store *db, const char *tenant, const char *name, struct err *err)
 {
 	int64_t users;
 
@@ -63,11 +63,11 @@ int store_policy_remove(struct store *st, const char *tenant, const char *name, 
 
 	if (db_begin(st, err) < 0)
 		return -1;
-	changed = refuse_if_named(st, tenant, name, err);
+	changed = check_unused(st, tenant, name, err);
 	if (changed == 0)
 		changed = db_run(st, "DELETE FROM policy WHERE tenant = ?1 AND name = ?2",
 				 DB_VALUES(db_text(tenant), db_text(name)), err);
 	if (changed == 0)
-		changed = err_set(err, ERR_NOT_FOUND, "there is no policy %s", name);
+		changed = err_set(err, ERR_NOT_FOUND, "policy %s does not exist", name);
 	return db_end(st, changed, err);
 }

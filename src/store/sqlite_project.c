@@ -63,8 +63,8 @@ static int insert_files(struct store *db, int64_t fragment, const struct store_f
 	return 0;
 }
 
-static int insert(struct store *db, struct store_fragment *f, const struct store_file *files,
-		  size_t n, struct err *err)
+static int insert_fragment(struct store *db, struct store_fragment *f,
+			   const struct store_file *files, size_t n, struct err *err)
 {
 	if (db_run_record(db, COLUMNS_INSERT(fragment), &columns_fragment, f, err) < 0)
 		return -1;
@@ -84,7 +84,7 @@ int store_fragment_add(struct store *st, struct store_fragment *f, const struct 
 	new.bytes = 0;
 	for (size_t i = 0; i < nfiles; i++)
 		new.bytes += (int64_t)files[i].size;
-	if (db_end(st, insert(st, &new, files, nfiles, err), err) < 0)
+	if (db_end(st, insert_fragment(st, &new, files, nfiles, err), err) < 0)
 		return err_ctx(err, "fragment %s", f->id);
 	*f = new;
 	return 0;
@@ -98,7 +98,7 @@ int store_fragment_get(struct store *st, const char *tenant, const char *id,
 			     "fragment", id, err);
 }
 
-static int add_file(struct store_file_list *l, sqlite3_stmt *stmt, struct err *err)
+static int read_file(struct store_file_list *l, sqlite3_stmt *stmt, struct err *err)
 {
 	const char *path = (const char *)sqlite3_column_text(stmt, 0);
 	const void *data = sqlite3_column_blob(stmt, 1);
@@ -130,7 +130,7 @@ int store_fragment_files(struct store *st, const char *tenant, const char *id,
 		     DB_VALUES(db_int(f.seq)), &stmt, err) < 0)
 		return -1;
 	while ((row = db_next(st, stmt, err)) > 0) {
-		row = add_file(&l, stmt, err);
+		row = read_file(&l, stmt, err);
 		if (row < 0)
 			break;
 	}

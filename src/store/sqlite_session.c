@@ -22,8 +22,9 @@ static int read_bindings(struct store *db, struct store_session *s, struct err *
 	return 0;
 }
 
-static int get_one(struct store *db, const char *sql, const struct db_value *values, size_t n,
-		   const char *what, const char *name, struct store_session *ret, struct err *err)
+static int get_session(struct store *db, const char *sql, const struct db_value *values, size_t n,
+		       const char *what, const char *name, struct store_session *ret,
+		       struct err *err)
 {
 	struct store_session s = { 0 };
 
@@ -39,23 +40,24 @@ static int get_one(struct store *db, const char *sql, const struct db_value *val
 
 int store_session_get(struct store *st, const char *id, struct store_session *ret, struct err *err)
 {
-	return get_one(st, COLUMNS_SELECT(session) " WHERE id = ?1", DB_VALUES(db_text(id)),
-		       "session", id, ret, err);
+	return get_session(st, COLUMNS_SELECT(session) " WHERE id = ?1", DB_VALUES(db_text(id)),
+			   "session", id, ret, err);
 }
 
 int store_session_find(struct store *st, const char *tenant, const struct store_binding *by,
 		       struct store_session *ret, struct err *err)
 {
-	return get_one(st,
-		       COLUMNS_SELECT(session) " WHERE id = "
-					       "(SELECT session FROM binding WHERE tenant = ?1 AND "
-					       "kind = ?2 AND key = ?3)",
-		       DB_VALUES(db_text(tenant), db_text(by->kind), db_text(by->key)),
-		       "session of", by->key, ret, err);
+	return get_session(
+		st,
+		COLUMNS_SELECT(session) " WHERE id = "
+					"(SELECT session FROM binding WHERE tenant = ?1 AND "
+					"kind = ?2 AND key = ?3)",
+		DB_VALUES(db_text(tenant), db_text(by->kind), db_text(by->key)), "session of",
+		by->key, ret, err);
 }
 
-static int get_list(struct store *db, const char *sql, const struct db_value *values, size_t n,
-		    unsigned limit, struct store_session_list *ret, struct err *err)
+static int get_sessions(struct store *db, const char *sql, const struct db_value *values, size_t n,
+			unsigned limit, struct store_session_list *ret, struct err *err)
 {
 	struct store_session_list l = { 0 };
 
@@ -71,7 +73,7 @@ static int get_list(struct store *db, const char *sql, const struct db_value *va
 	return 0;
 }
 
-#define WHO " WHERE (?2 IS NULL OR tenant = ?2) AND (?3 IS NULL OR user = ?3)"
+#define OF_TENANT_AND_USER " WHERE (?2 IS NULL OR tenant = ?2) AND (?3 IS NULL OR user = ?3)"
 #define FILTER                                                                                     \
 	" AND (?4 IS NULL OR project = ?4) AND (?5 = 0 OR (1 << state) & ?5)"                      \
 	" AND (?6 IS NULL OR EXISTS (SELECT 1 FROM json_each(session.metadata) AS m"               \
@@ -79,7 +81,7 @@ static int get_list(struct store *db, const char *sql, const struct db_value *va
 	" AND (?9 IS NULL OR template = ?9) AND (?10 IS NULL OR policy = ?10)"
 #define PAGE " AND seq > ?1 ORDER BY seq LIMIT ?8"
 
-/* ?1 to ?10, as two arguments. */
+/* The values ?1 to ?10, as two arguments. */
 #define FILTER_VALUES(f, page)                                                                     \
 	DB_VALUES(db_int((page).after), db_text((f)->tenant), db_text((f)->user),                  \
 		  db_text((f)->project), db_int((int64_t)(f)->states), db_text((f)->meta_key),     \
@@ -89,26 +91,26 @@ static int get_list(struct store *db, const char *sql, const struct db_value *va
 int store_session_list(struct store *st, const struct store_session_filter *f,
 		       struct store_page page, struct store_session_list *ret, struct err *err)
 {
-	/* two texts, so that the one with a user goes by its index */
+	/* Two statements, so that the one with a user uses its index. */
 	const char *sql =
 		f->tenant && f->user
 			? COLUMNS_SELECT(session) " WHERE tenant = ?2 AND user = ?3" FILTER PAGE
-			: COLUMNS_SELECT(session) WHO FILTER PAGE;
+			: COLUMNS_SELECT(session) OF_TENANT_AND_USER FILTER PAGE;
 
 	if (check_session_filter(f, err) < 0)
 		return -1;
-	return get_list(st, sql, FILTER_VALUES(f, page), page.limit, ret, err);
+	return get_sessions(st, sql, FILTER_VALUES(f, page), page.limit, ret, err);
 }
 
 int store_session_count(struct store *st, const struct store_session_filter *f, int64_t *ret,
 			struct err *err)
 {
 	static const struct store_page none = { 0 };
-	/* the one that is asked for by a template alone goes by its index */
+	/* A query by template alone uses its index. */
 	const char *sql = f->template ? "SELECT count(*) FROM session WHERE template = ?9"
 					" AND (?2 IS NULL OR tenant = ?2)"
 					" AND (?3 IS NULL OR user = ?3)" FILTER
-				      : "SELECT count(*) FROM session" WHO FILTER;
+				      : "SELECT count(*) FROM session" OF_TENANT_AND_USER FILTER;
 
 	if (check_session_filter(f, err) < 0)
 		return -1;
@@ -118,30 +120,31 @@ int store_session_count(struct store *st, const struct store_session_filter *f, 
 int store_session_due(struct store *st, int64_t now, unsigned limit, struct store_session_list *ret,
 		      struct err *err)
 {
-	if (get_list(st,
-		     COLUMNS_SELECT(session) " WHERE due_at > 0 AND due_at <= ?1 "
-					     "ORDER BY due_at, seq LIMIT ?2",
-		     DB_VALUES(db_int(now), db_int(limit)), limit, ret, err) < 0)
+	if (get_sessions(st,
+			 COLUMNS_SELECT(session) " WHERE due_at > 0 AND due_at <= ?1 "
+						 "ORDER BY due_at, seq LIMIT ?2",
+			 DB_VALUES(db_int(now), db_int(limit)), limit, ret, err) < 0)
 		return -1;
-	ret->next = 0; /* not in the order of a cursor: who has dealt with these asks again */
+	ret->next = 0; /* The list is not in cursor order: callers process it and query again. */
 	return 0;
 }
 
 int store_session_deep(struct store *st, uint64_t states, unsigned depth, unsigned limit,
 		       struct store_session_list *ret, struct err *err)
 {
-	if (get_list(st,
-		     COLUMNS_SELECT(
-			     session) " AS s WHERE layer IS NOT NULL"
-				      " AND (1 << state) & ?1 AND ?2 < ("
-				      "WITH RECURSIVE down (id, n) AS (SELECT s.layer, 1 UNION ALL"
-				      " SELECT l.parent, n + 1 FROM down JOIN layer AS l ON l.id = "
-				      "down.id"
-				      " WHERE l.parent IS NOT NULL AND n <= ?2) SELECT max(n) FROM "
-				      "down)"
-				      " ORDER BY seq LIMIT ?3",
-		     DB_VALUES(db_int((int64_t)states), db_int(depth), db_int(limit)), limit, ret,
-		     err) < 0)
+	if (get_sessions(
+		    st,
+		    COLUMNS_SELECT(
+			    session) " AS s WHERE layer IS NOT NULL"
+				     " AND (1 << state) & ?1 AND ?2 < ("
+				     "WITH RECURSIVE down (id, n) AS (SELECT s.layer, 1 UNION ALL"
+				     " SELECT l.parent, n + 1 FROM down JOIN layer AS l ON l.id = "
+				     "down.id"
+				     " WHERE l.parent IS NOT NULL AND n <= ?2) SELECT max(n) FROM "
+				     "down)"
+				     " ORDER BY seq LIMIT ?3",
+		    DB_VALUES(db_int((int64_t)states), db_int(depth), db_int(limit)), limit, ret,
+		    err) < 0)
 		return -1;
 	ret->next = 0;
 	return 0;
@@ -157,7 +160,7 @@ static int add_event(struct store *db, const struct store_session *s, const stru
 
 	if (!ev)
 		return 0;
-	e = *ev; /* shares ev->data, which stays the caller's */
+	e = *ev; /* shares ev->data, which the caller owns */
 	memcpy(e.tenant, s->tenant, sizeof(e.tenant));
 	memcpy(e.session, s->id, sizeof(e.session));
 	e.version = s->version;
@@ -174,7 +177,7 @@ static int bind_key(struct store *db, const char *tenant, const struct store_bin
 	return 0;
 }
 
-static int need_policy(struct store *db, const struct store_session *s, struct err *err)
+static int check_policy_exists(struct store *db, const struct store_session *s, struct err *err)
 {
 	int64_t there;
 
@@ -183,14 +186,14 @@ static int need_policy(struct store *db, const struct store_session *s, struct e
 	if (db_number(db, "SELECT count(*) FROM policy WHERE tenant = ?1 AND name = ?2",
 		      DB_VALUES(db_text(s->tenant), db_text(s->policy)), &there, err) < 0)
 		return -1;
-	return there ? 0 : err_set(err, ERR_CONFLICT, "there is no policy %s", s->policy);
+	return there ? 0 : err_set(err, ERR_CONFLICT, "policy %s does not exist", s->policy);
 }
 
-static int insert(struct store *db, struct store_session *s, const struct store_event *ev,
-		  struct err *err)
+static int insert_session(struct store *db, struct store_session *s, const struct store_event *ev,
+			  struct err *err)
 {
 	s->version = 1;
-	if (need_policy(db, s, err) < 0)
+	if (check_policy_exists(db, s, err) < 0)
 		return err_ctx(err, "session %s", s->id);
 	if (db_run_record(db, COLUMNS_INSERT(session), &columns_session, s, err) < 0)
 		return err_ctx(err, "session %s", s->id);
@@ -201,9 +204,9 @@ static int insert(struct store *db, struct store_session *s, const struct store_
 	return add_event(db, s, ev, err);
 }
 
-/* 1: written; 0: not the current version, or not there. */
-static int replace(struct store *db, struct store_session *s, const struct store_event *ev,
-		   struct err *err)
+/* 1: written; 0: not the current version, or no such session. */
+static int update_record(struct store *db, struct store_session *s, const struct store_event *ev,
+			 struct err *err)
 {
 	int changed = db_run_record(
 		db,
@@ -222,14 +225,14 @@ static int replace(struct store *db, struct store_session *s, const struct store
 	return add_event(db, s, ev, err) < 0 ? -1 : 1;
 }
 
-static int lay_to_rest(struct store *db, const struct store_session *s, struct err *err)
+static int insert_tombstone(struct store *db, const struct store_session *s, struct err *err)
 {
 	struct store_tombstone t = { .created_at = s->created_at, .cause = s->cause };
 
 	memcpy(t.session, s->id, sizeof(t.session));
 	memcpy(t.tenant, s->tenant, sizeof(t.tenant));
 	memcpy(t.user, s->user, sizeof(t.user));
-	/* the first cause is the true one */
+	/* Keep the first cause. */
 	if (db_run_record(db, COLUMNS_INSERT(tombstone) " ON CONFLICT DO NOTHING",
 			  &columns_tombstone, &t, err) < 0)
 		return -1;
@@ -250,16 +253,16 @@ int store_session_create(struct store *st, struct store_session *s, const struct
 
 	if (check_session(s, err) < 0 || (ev && check_event(ev, err) < 0) || db_begin(st, err) < 0)
 		return -1;
-	if (db_end(st, insert(st, s, ev, err), err) == 0)
+	if (db_end(st, insert_session(st, s, ev, err), err) == 0)
 		return 0;
 	s->seq = seq;
 	s->version = version;
 	return -1;
 }
 
-/* After a compare-and-set that found another version, or nothing. */
-static int tell_current(struct store *st, const struct store_session *s,
-			struct store_session *ret_now, struct err *err)
+/* Fails with the current record after an update that found another version. */
+static int fail_with_current(struct store *st, const struct store_session *s,
+			     struct store_session *ret_now, struct err *err)
 {
 	struct store_session now;
 
@@ -282,14 +285,14 @@ static int write_session(struct store *st, struct store_session *s, const struct
 
 	if (check_session(s, err) < 0 || (ev && check_event(ev, err) < 0) || db_begin(st, err) < 0)
 		return -1;
-	written = replace(st, s, ev, err);
-	if (written > 0 && bury && lay_to_rest(st, s, err) < 0)
+	written = update_record(st, s, ev, err);
+	if (written > 0 && bury && insert_tombstone(st, s, err) < 0)
 		written = -1;
 	if (db_end(st, written, err) < 0) {
 		s->version = version;
 		return err_ctx(err, "session %s", s->id);
 	}
-	return written > 0 ? 0 : tell_current(st, s, ret_now, err);
+	return written > 0 ? 0 : fail_with_current(st, s, ret_now, err);
 }
 
 int store_session_update(struct store *st, struct store_session *s, const struct store_event *ev,
@@ -310,8 +313,8 @@ int store_session_remove(struct store *st, const char *id, struct err *err)
 			 id, err);
 }
 
-static int retract(struct store *db, const struct store_session *s, const struct store_event *ev,
-		   struct err *err)
+static int delete_session(struct store *db, const struct store_session *s,
+			  const struct store_event *ev, struct err *err)
 {
 	int gone;
 
@@ -321,7 +324,8 @@ static int retract(struct store *db, const struct store_session *s, const struct
 	gone = db_run(db, "DELETE FROM session WHERE id = ?1 AND version = ?2",
 		      DB_VALUES(db_text(s->id), db_int(s->version)), err);
 	if (gone == 0)
-		return err_set(err, ERR_NOT_FOUND, "there is no session %s as it was", s->id);
+		return err_set(err, ERR_NOT_FOUND, "session %s does not exist or has changed",
+			       s->id);
 	return gone < 0 ? -1 : add_event(db, s, ev, err);
 }
 
@@ -330,7 +334,7 @@ int store_session_retract(struct store *st, const struct store_session *s,
 {
 	if (check_session(s, err) < 0 || (ev && check_event(ev, err) < 0) || db_begin(st, err) < 0)
 		return -1;
-	return db_end(st, retract(st, s, ev, err), err);
+	return db_end(st, delete_session(st, s, ev, err), err);
 }
 
 static int raise_version(struct store *db, const char *session, struct err *err)
@@ -339,8 +343,8 @@ static int raise_version(struct store *db, const char *session, struct err *err)
 		      DB_VALUES(db_text(session)), err);
 }
 
-static int take_key(struct store *db, const char *tenant, const struct store_binding *b,
-		    const char *session, struct err *err)
+static int remove_key(struct store *db, const char *tenant, const struct store_binding *b,
+		      const char *session, struct err *err)
 {
 	int changed = db_run(
 		db,
@@ -350,7 +354,7 @@ static int take_key(struct store *db, const char *tenant, const struct store_bin
 		err);
 
 	if (changed == 0)
-		return err_set(err, ERR_CONFLICT, "%s %s does not lead to session %s", b->kind,
+		return err_set(err, ERR_CONFLICT, "%s %s does not belong to session %s", b->kind,
 			       b->key, session);
 	return changed < 0 ? -1 : raise_version(db, session, err);
 }
@@ -358,7 +362,7 @@ static int take_key(struct store *db, const char *tenant, const struct store_bin
 static int move_key(struct store *db, const char *tenant, const struct store_binding *key,
 		    const char *from, const char *to, const struct store_user *u, struct err *err)
 {
-	if (from && take_key(db, tenant, key, from, err) < 0)
+	if (from && remove_key(db, tenant, key, from, err) < 0)
 		return -1;
 	if (to && (bind_key(db, tenant, key, to, err) < 0 || raise_version(db, to, err) < 0))
 		return -1;

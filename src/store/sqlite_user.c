@@ -93,8 +93,8 @@ int store_key_find(struct store *st, const uint8_t hash[STORE_HASH], struct stor
 		   struct err *err)
 {
 	return db_get_record(st, COLUMNS_SELECT(key) " WHERE hash = ?1",
-			     DB_VALUES(db_blob(hash, STORE_HASH)), &columns_key, ret, "such", "key",
-			     err);
+			     DB_VALUES(db_blob(hash, STORE_HASH)), &columns_key, ret, "API key",
+			     "with this hash", err);
 }
 
 int store_key_list(struct store *st, const char *tenant, struct store_page page,

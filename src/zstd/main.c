@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lodge-zstd [-d]: standard input to standard output, packed or unpacked. Archives come from
- * anywhere, so whoever finds a bug in the library shall have found nothing: before the first byte
- * is read all memory is there and the kernel lets this process read, write and end, nothing else.
+/* lodge-zstd [-d]: packs or unpacks standard input to standard output. Archives come from untrusted
+ * sources, so a bug in the library must not help an attacker: before reading the first byte, this
+ * process allocates all its memory and limits itself to reading, writing and exiting.
  *
- * Exit status 1: the input is not what it should be. 2: no room for the output. 3: anything else. A
- * sentence on standard error. */
-#define ZSTD_STATIC_LINKING_ONLY /* contexts in memory of ours */
+ * Exit status 1: invalid input. 2: no space for the output. 3: any other error. The error message
+ * is on standard error. */
+#define ZSTD_STATIC_LINKING_ONLY /* for contexts in memory of this program */
 #include <errno.h>
 #include <linux/seccomp.h>
 #include <signal.h>
@@ -20,12 +20,12 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
-enum { LEVEL = 3, WINDOW_LOG_MAX = 27, BUF = 1 << 17, BAD_INPUT = 1, NO_ROOM, FAILED };
+enum { LEVEL = 3, WINDOW_LOG_MAX = 27, BUF = 1 << 17, BAD_INPUT = 1, NO_SPACE, FAILED };
 #define MEMORY_MAX (1ull << 30)
 
 static char in_buf[BUF], out_buf[BUF];
 
-/* exit_group is not among the calls that are left. */
+/* The seccomp filter allows exit, not exit_group. */
 _Noreturn static void end(int status)
 {
 	for (;;)
@@ -42,12 +42,11 @@ _Noreturn static void fail(int status, const char *what, const char *why)
 	end(status);
 }
 
-/* ---- the walls ------------------------------------------------------------------------------- */
+/* ---- confinement ----------------------------------------------------------------------------- */
 
-static void *memory(size_t size)
+static void *allocate_memory(size_t size)
 {
-	/* a window as large as the largest is hardly ever used: what is not touched costs nothing
-	 */
+	/* The largest window is rarely used, and untouched memory costs nothing. */
 	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
@@ -56,7 +55,7 @@ static void *memory(size_t size)
 	return p;
 }
 
-static void limit(int what, rlim_t max)
+static void set_limit(int what, rlim_t max)
 {
 	struct rlimit l = { max, max };
 
@@ -64,12 +63,12 @@ static void limit(int what, rlim_t max)
 		fail(FAILED, "setrlimit", strerrordesc_np(errno));
 }
 
-static void confine(void)
+static void confine_process(void)
 {
-	signal(SIGPIPE, SIG_IGN); /* a reader that went away is told like a full disk */
-	limit(RLIMIT_NOFILE, 0);
-	limit(RLIMIT_CORE, 0);
-	limit(RLIMIT_AS, MEMORY_MAX);
+	signal(SIGPIPE, SIG_IGN); /* a closed pipe is reported like a full disk */
+	set_limit(RLIMIT_NOFILE, 0);
+	set_limit(RLIMIT_CORE, 0);
+	set_limit(RLIMIT_AS, MEMORY_MAX);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
 	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT, 0, 0, 0) < 0)
 		fail(FAILED, "seccomp", strerrordesc_np(errno));
@@ -77,7 +76,7 @@ static void confine(void)
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
-static size_t get(void)
+static size_t read_input(void)
 {
 	ssize_t n = read(STDIN_FILENO, in_buf, sizeof(in_buf));
 
@@ -86,23 +85,23 @@ static size_t get(void)
 	return (size_t)n;
 }
 
-static void put(size_t len)
+static void write_output(size_t len)
 {
 	for (size_t at = 0; at < len;) {
 		ssize_t n = write(STDOUT_FILENO, out_buf + at, len - at);
 
 		if (n < 0)
-			fail(errno == ENOSPC || errno == EDQUOT || errno == EFBIG ? NO_ROOM
+			fail(errno == ENOSPC || errno == EDQUOT || errno == EFBIG ? NO_SPACE
 										  : FAILED,
 			     "writing", strerrordesc_np(errno));
 		at += (size_t)n;
 	}
 }
 
-static ZSTD_CCtx *packer(void)
+static ZSTD_CCtx *make_packer(void)
 {
 	size_t size = ZSTD_estimateCStreamSize(LEVEL);
-	ZSTD_CCtx *c = ZSTD_initStaticCStream(memory(size), size);
+	ZSTD_CCtx *c = ZSTD_initStaticCStream(allocate_memory(size), size);
 
 	if (!c || ZSTD_isError(ZSTD_CCtx_setParameter(c, ZSTD_c_compressionLevel, LEVEL)) ||
 	    ZSTD_isError(ZSTD_CCtx_setParameter(c, ZSTD_c_checksumFlag, 1)))
@@ -113,7 +112,7 @@ static ZSTD_CCtx *packer(void)
 static void pack(ZSTD_CCtx *c)
 {
 	for (bool more = true; more;) {
-		ZSTD_inBuffer in = { in_buf, get(), 0 };
+		ZSTD_inBuffer in = { in_buf, read_input(), 0 };
 		size_t left;
 
 		more = in.size > 0;
@@ -124,15 +123,15 @@ static void pack(ZSTD_CCtx *c)
 						    more ? ZSTD_e_continue : ZSTD_e_end);
 			if (ZSTD_isError(left))
 				fail(FAILED, "packing", ZSTD_getErrorName(left));
-			put(out.pos);
+			write_output(out.pos);
 		} while (more ? in.pos < in.size : left > 0);
 	}
 }
 
-static ZSTD_DCtx *unpacker(void)
+static ZSTD_DCtx *make_unpacker(void)
 {
 	size_t size = ZSTD_estimateDStreamSize((size_t)1 << WINDOW_LOG_MAX);
-	ZSTD_DCtx *d = ZSTD_initStaticDStream(memory(size), size);
+	ZSTD_DCtx *d = ZSTD_initStaticDStream(allocate_memory(size), size);
 
 	if (!d || ZSTD_isError(ZSTD_DCtx_setParameter(d, ZSTD_d_windowLogMax, WINDOW_LOG_MAX)))
 		fail(FAILED, "cannot set up unpacking", NULL);
@@ -142,29 +141,30 @@ static ZSTD_DCtx *unpacker(void)
 _Noreturn static void refuse(size_t code, bool first)
 {
 	if (ZSTD_getErrorCode(code) == ZSTD_error_prefix_unknown && first)
-		fail(BAD_INPUT, "this is not a zstd archive", NULL);
+		fail(BAD_INPUT, "not a zstd archive", NULL);
 	if (ZSTD_getErrorCode(code) == ZSTD_error_frameParameter_windowTooLarge)
-		fail(BAD_INPUT, "the archive was packed with a window of more than 128 MB", NULL);
+		fail(BAD_INPUT, "the archive needs a window of more than 128 MB", NULL);
 	fail(BAD_INPUT, "the archive is damaged", ZSTD_getErrorName(code));
 }
 
-/* Any number of frames, one after the other. */
+/* Unpacks any number of consecutive frames. */
 static void unpack(ZSTD_DCtx *d)
 {
 	size_t want = 1, n; /* 0: a frame has just ended */
 	bool first = true;
 
-	while ((n = get()) > 0) {
+	while ((n = read_input()) > 0) {
 		ZSTD_inBuffer in = { in_buf, n, 0 };
 		ZSTD_outBuffer out;
 
-		do { /* also once more after the last byte came in, while it fills the whole output
-		      */
+		/* After the last input byte, repeat while the output buffer is filled completely.
+		 */
+		do {
 			out = (ZSTD_outBuffer){ out_buf, sizeof(out_buf), 0 };
 			want = ZSTD_decompressStream(d, &out, &in);
 			if (ZSTD_isError(want))
 				refuse(want, first);
-			put(out.pos);
+			write_output(out.pos);
 			first = first && want != 0;
 		} while (in.pos < in.size || (want != 0 && out.pos == out.size));
 	}
@@ -175,12 +175,12 @@ static void unpack(ZSTD_DCtx *d)
 int main(int argc, char **argv)
 {
 	bool back = argc == 2 && strcmp(argv[1], "-d") == 0;
-	ZSTD_DCtx *d = back ? unpacker() : NULL;
-	ZSTD_CCtx *c = back ? NULL : packer();
+	ZSTD_DCtx *d = back ? make_unpacker() : NULL;
+	ZSTD_CCtx *c = back ? NULL : make_packer();
 
 	if (argc > 1 && !back)
 		fail(FAILED, "usage: lodge-zstd [-d] <FILE >FILE", NULL);
-	confine();
+	confine_process();
 	if (back)
 		unpack(d);
 	else

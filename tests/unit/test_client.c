@@ -430,14 +430,14 @@ static void lines_are_values(void)
 	struct client_stream *s = open_stream("HTTP/1.1 200 OK\r\n\r\n{\"a\":1}\n\n[2]\r\n3", 1);
 	json_t *v = NULL;
 
-	CHECK(s && client_fd(s) >= 0);
+	CHECK(s);
 	CHECK(client_read_json(s, &v, &err) == 1 && json_is_object(v));
 	json_decref(v);
 	CHECK(client_read_json(s, &v, &err) == 1 && json_is_array(v));
 	json_decref(v);
 	CHECK(client_read_json(s, &v, &err) == 1 && json_integer_value(v) == 3);
 	json_decref(v);
-	CHECK(client_read_json(s, &v, &err) == 0 && client_pending(s));
+	CHECK(client_read_json(s, &v, &err) == 0);
 	client_close(s);
 	finish();
 	s = open_stream("HTTP/1.1 200 OK\r\n\r\n{\n", 0);

@@ -91,7 +91,7 @@ static void a_lost_file_is_not_replaced_by_an_empty_one(void)
 	unlink(path);
 	snprintf(log, sizeof(log), "%s-wal", path);
 	close(open(log, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
-	CHECK(refused(ERR_INTERNAL, "is missing but its log") && size_of(path) == -1);
+	CHECK(refused(ERR_INTERNAL, "is missing, but its log") && size_of(path) == -1);
 }
 
 static void a_newer_or_foreign_file_is_refused(void)
@@ -99,10 +99,11 @@ static void a_newer_or_foreign_file_is_refused(void)
 	OPEN();
 	store_close(steal_ptr(&st));
 	sql("PRAGMA user_version = 1000");
-	CHECK(refused(ERR_INVALID, "was written by a newer lodge (schema 1000, this one knows"));
+	CHECK(refused(ERR_INVALID,
+		      "was written by a newer lodge (schema 1000, this version supports"));
 	forget();
 	sql("CREATE TABLE x (y)");
-	CHECK(refused(ERR_INVALID, "is not a database of lodge"));
+	CHECK(refused(ERR_INVALID, "is not a lodge database"));
 	forget();
 	fill("hello, this is no database at all, just some text", 49, 0);
 	CHECK(refused(ERR_INTERNAL, "is damaged"));
@@ -188,7 +189,7 @@ static void an_older_file_is_copied_and_brought_up_to_date(void)
 	      pragma(st, "SELECT count(*) FROM more") == 0);
 	CHECK(pragma(st, COUNT) == 3);
 	store_close(steal_ptr(&st));
-	snprintf(said, sizeof(said), "newer lodge (schema %d, this one knows %d)", n + 1, n);
+	snprintf(said, sizeof(said), "newer lodge (schema %d, this version supports %d)", n + 1, n);
 	CHECK(refused(ERR_INVALID, said));
 	snprintf(copy, sizeof(copy), "%s.v%d", path, n);
 	CHECK(rename(copy, path) == 0);

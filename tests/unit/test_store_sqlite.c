@@ -387,7 +387,7 @@ static void fail_to_write(void)
 	/* it is opened again, with an empty log; and then not again within the same second */
 	CHECK(append_until_refused(st, &err) < 50 && err.code == ERR_UNAVAILABLE);
 	CHECK(store_event_append(st, &e, &err) == -1 && err.code == ERR_UNAVAILABLE);
-	CHECK(strstr(err.msg, "nothing is written until it is opened again"));
+	CHECK(strstr(err.msg, "writing resumes once the file can be opened again"));
 	CHECK(last_event(st) >= n); /* reading goes on */
 	few.rlim_cur = RLIM_INFINITY;
 	CHECK(setrlimit(RLIMIT_FSIZE, &few) == 0);

@@ -82,7 +82,7 @@ static void the_sentence_names_place_and_text(void)
 	units_parse_milli("--cpus", "0.1234", &got, &err);
 	CHECK_STR(err.msg, "--cpus: \"0.1234\" has more than three decimal places");
 	units_parse_count("--pids", "3", 4, 10, &got, &err);
-	CHECK_STR(err.msg, "--pids: 3 is not in 4..10");
+	CHECK_STR(err.msg, "--pids: must be between 4 and 10, not 3");
 	units_parse_count("--pids", "3.5", 4, 10, &got, &err);
 	CHECK_STR(err.msg, "--pids: \"3.5\" is not a whole number");
 	units_parse_bytes("--memory", "999999T999999T999999T999999T999999T999999T", &got, &err);

@@ -184,7 +184,9 @@ static const char *state_name(const struct store_session *s)
 				  s->state == SESSION_NONE ? SESSION_PROVISIONING : s->state);
 }
 
-void chat_put_lifecycle(struct api_call *c, struct json_out *j, const struct store_session *s)
+/* The one builder of "lifecycle". */
+static void chat_put_lifecycle(struct api_call *c, struct json_out *j,
+			       const struct store_session *s)
 {
 	json_out_object(j, "lifecycle");
 	json_out_i64(j, "serverTime", engine_now(c->engine));

@@ -34,8 +34,6 @@ bool chat_is_repository(const char *url);
 
 /* ---- answered -------------------------------------------------------------------------------- */
 
-/* The one builder of "lifecycle". */
-void chat_put_lifecycle(struct api_call *c, struct json_out *j, const struct store_session *s);
 /* "sessionId", "hasSnapshot", "lifecycle": what every look at a session has. */
 void chat_put_status(struct api_call *c, struct json_out *j, const struct store_session *s);
 

@@ -35,7 +35,7 @@ static unsigned put_problem(struct api_call *c, const struct err *err, struct js
 	return status;
 }
 
-const struct api_surface threads_surface = { .problem = put_problem };
+static const struct api_surface threads_surface = { .problem = put_problem };
 
 int threads_error(struct api_call *c, unsigned status, const char *detail, struct err *err)
 {

@@ -7,8 +7,6 @@
 
 #include "api/v1/v1_files.h"
 
-extern const struct api_surface threads_surface;
-
 /* A text that must be there, of 1 to max bytes. */
 int threads_text(const json_t *b, const char *name, size_t max, const char **ret, struct err *err);
 /* {"detail": "..."} */

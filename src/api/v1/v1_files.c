@@ -19,8 +19,9 @@ static void give_back(void *loan)
 	side_conn_close(loan);
 }
 
-int v1_resolve(const struct v1_open_path *a, const char *given, char ret[AGENT_PATH_MAX],
-	       struct err *err)
+/* Another path of the same session. */
+static int v1_resolve(const struct v1_open_path *a, const char *given, char ret[AGENT_PATH_MAX],
+		      struct err *err)
 {
 	const char *dir = a->spec->workdir;
 	int n;
@@ -213,8 +214,9 @@ static int reply_bytes(struct api_call *c, int *fd, uint64_t size, const char *e
 	return 0;
 }
 
-int v1_open_file(const struct v1_open_path *a, unsigned flags, mode_t mode, int *ret_fd,
-		 struct stat *ret, struct err *err)
+/* A regular file, or an error; flags and mode as of files_open(). */
+static int v1_open_file(const struct v1_open_path *a, unsigned flags, mode_t mode, int *ret_fd,
+			struct stat *ret, struct err *err)
 {
 	auto_close int fd = -1;
 

@@ -29,12 +29,6 @@ int v1_open_path(struct api_call *c, const char *given, struct v1_open_path *ret
 /* The same of the session of this id. */
 int v1_open_session_path(struct api_call *c, const char *id, const char *given, bool resume,
 			 struct v1_open_path *ret, struct err *err);
-/* A regular file, or an error; flags and mode as of files_open(). */
-int v1_open_file(const struct v1_open_path *a, unsigned flags, mode_t mode, int *ret_fd,
-		 struct stat *ret, struct err *err);
-/* Another path of the same session. */
-int v1_resolve(const struct v1_open_path *a, const char *given, char ret[AGENT_PATH_MAX],
-	       struct err *err);
 /* How callers name what is `path` below `dir`. "": dir itself. NULL without memory. */
 const char *v1_join(struct api_call *c, const char *dir, const char *path);
 

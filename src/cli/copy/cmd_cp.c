@@ -15,7 +15,7 @@ enum { PIECE = 256 << 10 };
 /* ---- places ---------------------------------------------------------------------------------- */
 
 /* "SESSION:path", where a slash before the colon makes it a file here, as with scp(1). */
-int cp_parse_target(const char *arg, struct cp_parse_target *ret, struct err *err)
+static int cp_parse_target(const char *arg, struct cp_parse_target *ret, struct err *err)
 {
 	const char *name = strncmp(arg, "key:", 4) == 0 ? strchr(arg, ':') + 1 : arg;
 	const char *colon = strpbrk(name, ":/");

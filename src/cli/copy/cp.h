@@ -13,7 +13,6 @@ struct cp_parse_target {
 	const char *path; /* within it, or here */
 };
 
-int cp_parse_target(const char *arg, struct cp_parse_target *ret, struct err *err);
 /* The last part of a path; "" for one that ends in "/", "." or "..", whose content is meant. */
 void cp_base(const char *path, char *ret, size_t size);
 

@@ -30,7 +30,4 @@ extern const struct doctor_check doctor_namespaces[]; /* doctor_ns.c */
 extern const struct doctor_check doctor_kernel[]; /* doctor_kernel.c */
 extern const struct doctor_check doctor_host[]; /* doctor_host.c */
 
-/* The child becomes root of a user namespace that holds nobody but itself. 0 or -errno. */
-int doctor_enter_userns(void);
-
 #endif

@@ -23,7 +23,8 @@
 #define CLONE_NEWTIME 0x80
 #endif
 
-int doctor_enter_userns(void)
+/* The child becomes root of a user namespace that holds nobody but itself. 0 or -errno. */
+static int doctor_enter_userns(void)
 {
 	uid_t uid = geteuid();
 	gid_t gid = getegid();

@@ -100,7 +100,7 @@ uint64_t exec_cgroup_forks_refused(void)
 	return v == UINT64_MAX ? 0 : v;
 }
 
-bool exec_cgroup_is_populated(const struct exec_cgroup *l)
+static bool exec_cgroup_is_populated(const struct exec_cgroup *l)
 {
 	return exec_cgroup_counter(l, "cgroup.events", "populated") == 1;
 }

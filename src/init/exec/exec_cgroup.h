@@ -17,7 +17,6 @@ struct exec_cgroup {
 int exec_cgroup_make(struct exec_cgroup *l, char prefix, uint64_t id, struct err *err);
 /* Every process inside gets the signal; > 0 if there was one, -errno on failure. */
 int exec_cgroup_signal(const struct exec_cgroup *l, int signo);
-bool exec_cgroup_is_populated(const struct exec_cgroup *l);
 /* Of a counter in a "name value" file; UINT64_MAX if it is not there. */
 uint64_t exec_cgroup_counter(const struct exec_cgroup *l, const char *file, const char *name);
 /* Removes it now or, while processes are left in it, at a later exec_cgroup_sweep(). */
