@@ -119,7 +119,7 @@ enum { SCRATCH_MAX = 64 };
 
 struct engine {
 	struct engine_opts opts;
-	char home[HOME_SIZE];
+	char home[HOME_DIR_SIZE];
 	pthread_mutex_t mutex;
 	struct session *buckets[SESSION_BUCKETS];
 	struct single_flight *flights;

@@ -67,7 +67,7 @@ int machine_new(struct session *n, struct sandbox *sb, bool adopted, struct mach
 		exec_detach_all(v);
 		return -1;
 	}
-	agent_set_patience(sandbox_agent(v->main), -1);
+	agent_set_timeout(sandbox_agent(v->main), -1);
 	if (machine_pump_add(n->engine, v, err) < 0) {
 		exec_detach_all(v);
 		return -1;

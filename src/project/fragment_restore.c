@@ -201,8 +201,8 @@ static int unpack(struct engine *e, const struct caller *who, const char *sessio
 	    inside(loan, ".", dir, err) < 0)
 		return -1;
 	t = side_conn_template(loan);
-	if (files_tar_in_watched(side_conn_sandbox(loan), t->user, dir, r->fd, look, r, RESTORE_MS,
-				 err) < 0)
+	if (files_tar_in_progress(side_conn_sandbox(loan), t->user, dir, r->fd, look, r, RESTORE_MS,
+				  err) < 0)
 		return -1;
 	look(r);
 	return verify(loan, files, err);

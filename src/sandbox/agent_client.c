@@ -52,7 +52,7 @@ struct agent {
 	struct queued *queue, **queue_tail;
 	size_t nqueued;
 	struct err gone; /* set once the connection is over */
-	int patience_ms; /* of agent_call() */
+	int timeout_ms; /* of agent_call() */
 };
 
 int agent_new(int fd, struct agent **ret, struct err *err)
@@ -67,7 +67,7 @@ int agent_new(int fd, struct agent **ret, struct err *err)
 	if (!a)
 		return err_sys(err, ENOMEM, "agent");
 	a->fd = steal_fd(&own);
-	a->patience_ms = -1;
+	a->timeout_ms = -1;
 	a->pending_tail = &a->pending;
 	a->queue_tail = &a->queue;
 	*ret = a;
@@ -459,9 +459,9 @@ static const char *handle(struct agent *a, const void *msg, size_t len, int *fds
 static int receive_one(struct agent *a, struct err *err)
 {
 	_Alignas(8) char buf[ANSWER_MAX];
-	int fds[AGENT_ANSWER_FDS] = { -1, -1 };
+	int fds[AGENT_REPLY_FDS] = { -1, -1 };
 	size_t nfds = 0;
-	int n = fd_message_recv(a->fd, buf, sizeof(buf), fds, AGENT_ANSWER_FDS, &nfds);
+	int n = fd_message_recv(a->fd, buf, sizeof(buf), fds, AGENT_REPLY_FDS, &nfds);
 	const char *problem;
 	struct err why;
 
@@ -558,12 +558,12 @@ void agent_unlisten(struct agent *a, uint64_t exec)
 	}
 }
 
-void agent_set_patience(struct agent *a, int ms)
+void agent_set_timeout(struct agent *a, int ms)
 {
-	a->patience_ms = ms;
+	a->timeout_ms = ms;
 }
 
-int agent_patience(const struct agent *a)
+int agent_timeout(const struct agent *a)
 {
-	return a->patience_ms;
+	return a->timeout_ms;
 }

@@ -17,7 +17,7 @@
 struct agent;
 
 /* One answer. `msg` is the whole validated message (header included), or NULL when the connection
- * ended or lodge-init refused: then `err` is set. `fds` are AGENT_ANSWER_FDS descriptors, -1 where
+ * ended or lodge-init refused: then `err` is set. `fds` are AGENT_REPLY_FDS descriptors, -1 where
  * none came: what the callee does not take by steal_fd() is closed. */
 typedef void agent_fn(void *arg, const void *msg, size_t len, int *fds, const struct err *err);
 
@@ -71,20 +71,20 @@ int agent_step(struct agent *a, int timeout_ms, struct err *err);
 /* Dispatches until *done, timeout_ms (< 0: none) or the end of the connection. */
 int agent_wait(struct agent *a, const bool *done, int timeout_ms, struct err *err);
 
-struct agent_answer {
+struct agent_reply {
 	int fd; /* -1 or the caller's */
 	size_t len;
 	void *msg; /* the caller's: free() */
 };
 /* Sends and waits for the answer of type `want` (another type is an error). ret may be NULL. */
 int agent_call(struct agent *a, enum agent_type type, const struct agent_part *parts, size_t nparts,
-	       const int *fds, size_t nfds, enum agent_type want, struct agent_answer *ret,
+	       const int *fds, size_t nfds, enum agent_type want, struct agent_reply *ret,
 	       struct err *err);
-void agent_answer_fini(struct agent_answer *ans);
+void agent_reply_fini(struct agent_reply *ans);
 /* How long agent_call() waits for each answer: ERR_TIMEOUT then. < 0, as at first: as long as it
  * takes. */
-void agent_set_patience(struct agent *a, int ms);
-int agent_patience(const struct agent *a);
+void agent_set_timeout(struct agent *a, int ms);
+int agent_timeout(const struct agent *a);
 
 /* Asks lodge-init who it is; needed once after connecting to a sandbox that already ran. Numbers
  * go on above hello.last_exec, in which those of side connections do not count. */

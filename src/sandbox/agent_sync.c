@@ -36,7 +36,7 @@ int agent_wait(struct agent *a, const bool *done, int timeout_ms, struct err *er
 struct call {
 	bool done;
 	enum agent_type want;
-	struct agent_answer ans;
+	struct agent_reply ans;
 	struct err err;
 };
 
@@ -66,14 +66,14 @@ static void on_answer(void *arg, const void *msg, size_t len, int *fds, const st
 }
 
 int agent_call(struct agent *a, enum agent_type type, const struct agent_part *parts, size_t nparts,
-	       const int *fds, size_t nfds, enum agent_type want, struct agent_answer *ret,
+	       const int *fds, size_t nfds, enum agent_type want, struct agent_reply *ret,
 	       struct err *err)
 {
 	struct call c = { .want = want, .ans.fd = -1 };
 
 	if (agent_send(a, type, parts, nparts, fds, nfds, on_answer, &c, err) < 0)
 		return -1;
-	if (agent_wait(a, &c.done, agent_patience(a), err) < 0) {
+	if (agent_wait(a, &c.done, agent_timeout(a), err) < 0) {
 		agent_cancel(a, &c);
 		return -1;
 	}
@@ -84,27 +84,27 @@ int agent_call(struct agent *a, enum agent_type type, const struct agent_part *p
 	if (ret)
 		*ret = c.ans;
 	else
-		agent_answer_fini(&c.ans);
+		agent_reply_fini(&c.ans);
 	return 0;
 }
 
-void agent_answer_fini(struct agent_answer *ans)
+void agent_reply_fini(struct agent_reply *ans)
 {
 	if (ans->fd >= 0)
 		close(ans->fd);
 	free(ans->msg);
-	*ans = (struct agent_answer){ .fd = -1 };
+	*ans = (struct agent_reply){ .fd = -1 };
 }
 
 int agent_hello(struct agent *a, struct agent_hello *ret, struct err *err)
 {
-	struct agent_answer ans;
+	struct agent_reply ans;
 	struct agent_hello h;
 
 	if (agent_call(a, AGENT_HELLO, NULL, 0, NULL, 0, AGENT_HELLOR, &ans, err) < 0)
 		return -1;
 	memcpy(&h, (const char *)ans.msg + sizeof(struct agent_hdr), sizeof(h));
-	agent_answer_fini(&ans);
+	agent_reply_fini(&ans);
 	if (h.version != AGENT_VERSION)
 		return err_set(err, ERR_UNAVAILABLE, "the sandbox speaks version %u, not %u",
 			       h.version, AGENT_VERSION);

@@ -82,10 +82,10 @@ static int open_pid(pid_t pid, int *ret, struct err *err)
 	return err_sys(err, error, "pidfd");
 }
 
-int child_start(const char *program, char *const argv[], char *const env[], const int *fds,
-		size_t nfds, int *ret_pidfd, struct err *err)
+int child_program_start(const char *program, char *const argv[], char *const env[], const int *fds,
+			size_t nfds, int *ret_pidfd, struct err *err)
 {
-	int moved[CHILD_FDS_MAX] = { -1, -1, -1, -1 }, r;
+	int moved[CHILD_PROGRAM_FDS_MAX] = { -1, -1, -1, -1 }, r;
 	pid_t pid = -1;
 
 	r = move_up(fds, nfds, moved, err);
@@ -94,7 +94,7 @@ int child_start(const char *program, char *const argv[], char *const env[], cons
 
 		r = error ? err_sys(err, error, "start %.200s", program) : 0;
 	}
-	for (size_t i = 0; i < CHILD_FDS_MAX; i++)
+	for (size_t i = 0; i < CHILD_PROGRAM_FDS_MAX; i++)
 		if (moved[i] >= 0)
 			close(moved[i]);
 	return r < 0 ? -1 : open_pid(pid, ret_pidfd, err);

@@ -7,12 +7,12 @@
 
 #include "base/err.h"
 
-enum { CHILD_FDS_MAX = 4 };
+enum { CHILD_PROGRAM_FDS_MAX = 4 };
 
 /* fds[i] becomes its descriptor i (-1: /dev/null) and no other is passed on; signals are as for a
  * new program, and its session is its own: ^C at a terminal is not for it. The process is reaped
  * through *ret_pidfd. */
-int child_start(const char *program, char *const argv[], char *const env[], const int *fds,
-		size_t nfds, int *ret_pidfd, struct err *err);
+int child_program_start(const char *program, char *const argv[], char *const env[], const int *fds,
+			size_t nfds, int *ret_pidfd, struct err *err);
 
 #endif

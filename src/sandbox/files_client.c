@@ -18,7 +18,7 @@ struct ask {
 	const char *user, *path, *path2;
 };
 
-static int ask(struct sandbox *sb, const struct ask *q, struct agent_answer *ret, struct err *err)
+static int ask(struct sandbox *sb, const struct ask *q, struct agent_reply *ret, struct err *err)
 {
 	struct agent_file m = { .flags = q->flags, .mode = q->mode & 07777 };
 	const char *user = q->user ? q->user : "";
@@ -43,7 +43,7 @@ static int ask_ok(struct sandbox *sb, struct ask q, struct err *err)
 	return ask(sb, &q, NULL, err);
 }
 
-static uint64_t token_of(const struct agent_answer *ans)
+static uint64_t token_of(const struct agent_reply *ans)
 {
 	struct agent_token t;
 
@@ -54,7 +54,7 @@ static uint64_t token_of(const struct agent_answer *ans)
 int files_open(struct sandbox *sb, const char *user, const char *path, unsigned flags, mode_t mode,
 	       int *ret_fd, struct err *err)
 {
-	struct agent_answer ans;
+	struct agent_reply ans;
 	struct ask q = { .type = AGENT_OPEN,
 			 .want = AGENT_FD,
 			 .flags = flags,
@@ -65,7 +65,7 @@ int files_open(struct sandbox *sb, const char *user, const char *path, unsigned 
 	if (ask(sb, &q, &ans, err) < 0)
 		return -1;
 	*ret_fd = steal_fd(&ans.fd);
-	agent_answer_fini(&ans);
+	agent_reply_fini(&ans);
 	return 0;
 }
 
@@ -145,7 +145,7 @@ int files_put_new(struct sandbox *sb, const char *user, const char *path, unsign
 		  mode_t mode, struct files_put **ret, struct err *err)
 {
 	struct files_put *p;
-	struct agent_answer ans;
+	struct agent_reply ans;
 	struct ask q = { .type = AGENT_TEMP,
 			 .want = AGENT_FD,
 			 .flags = flags & (AGENT_PARENTS | AGENT_NOREPLACE),
@@ -163,7 +163,7 @@ int files_put_new(struct sandbox *sb, const char *user, const char *path, unsign
 	p->agent = sandbox_agent(sb);
 	p->token = token_of(&ans);
 	p->fd = steal_fd(&ans.fd);
-	agent_answer_fini(&ans);
+	agent_reply_fini(&ans);
 	*ret = p;
 	return 0;
 }
@@ -222,7 +222,7 @@ int files_stat(struct sandbox *sb, const char *user, const char *path, bool foll
 	       struct files_stat *ret, struct err *err)
 {
 	struct files_stat out = { 0 };
-	struct agent_answer ans;
+	struct agent_reply ans;
 	struct ask q = { .type = AGENT_STAT,
 			 .want = AGENT_STATR,
 			 .flags = follow ? 0 : AGENT_NOFOLLOW,
@@ -237,12 +237,12 @@ int files_stat(struct sandbox *sb, const char *user, const char *path, bool foll
 	if (S_ISLNK(out.st.mode)) {
 		out.target = calloc(1, (size_t)out.st.target_len + 1);
 		if (!out.target) {
-			agent_answer_fini(&ans);
+			agent_reply_fini(&ans);
 			return err_sys(err, ENOMEM, "%s", path);
 		}
 		memcpy(out.target, body + sizeof(out.st), out.st.target_len);
 	}
-	agent_answer_fini(&ans);
+	agent_reply_fini(&ans);
 	*ret = out;
 	return 0;
 }

@@ -83,18 +83,18 @@ int files_job_check(struct guest_exec *job, const char *what, struct err *err);
 int files_remove_tree(struct sandbox *sb, const char *user, const char *path, struct err *err);
 /* The same; `gone` is asked now and then whether whoever wants it has left: then it ends in the
  * middle, ERR_UNAVAILABLE. */
-typedef bool files_gone_fn(void *arg);
-int files_remove_tree_unless(struct sandbox *sb, const char *user, const char *path,
-			     files_gone_fn *gone, void *arg, struct err *err);
+typedef bool files_cancelled_fn(void *arg);
+int files_remove_tree_cancellable(struct sandbox *sb, const char *user, const char *path,
+				  files_cancelled_fn *gone, void *arg, struct err *err);
 /* Streams a pax tar of the directory's content to `fd` / from `fd` into the directory. */
 int files_tar_out(struct sandbox *sb, const char *user, const char *path, int fd, struct err *err);
 int files_tar_in(struct sandbox *sb, const char *user, const char *path, int fd, unsigned flags,
 		 struct err *err);
 /* The same in; `look` is called now and then while it goes on. Of a regular file the offset of `fd`
  * tells how far it has been read. */
-typedef void files_look_fn(void *arg);
-int files_tar_in_watched(struct sandbox *sb, const char *user, const char *path, int fd,
-			 files_look_fn *look, void *arg, uint32_t timeout_ms, struct err *err);
+typedef void files_progress_fn(void *arg);
+int files_tar_in_progress(struct sandbox *sb, const char *user, const char *path, int fd,
+			  files_progress_fn *look, void *arg, uint32_t timeout_ms, struct err *err);
 
 /* path is relative to the listed directory, any byte but NUL; target NULL unless a link. Return
  * other than 0 stops the listing, which then returns that number. */

@@ -82,8 +82,8 @@ int files_remove_tree(struct sandbox *sb, const char *user, const char *path, st
 	return job_run(sb, &spec, err);
 }
 
-int files_remove_tree_unless(struct sandbox *sb, const char *user, const char *path,
-			     files_gone_fn *gone, void *arg, struct err *err)
+int files_remove_tree_cancellable(struct sandbox *sb, const char *user, const char *path,
+				  files_cancelled_fn *gone, void *arg, struct err *err)
 {
 	struct files_job_spec spec = {
 		.op = AGENT_JOB_REMOVE, .user = user, .path = path, .fd = -1
@@ -124,8 +124,8 @@ int files_tar_in(struct sandbox *sb, const char *user, const char *path, int fd,
 	return job_run(sb, &spec, err);
 }
 
-int files_tar_in_watched(struct sandbox *sb, const char *user, const char *path, int fd,
-			 files_look_fn *look, void *arg, uint32_t timeout_ms, struct err *err)
+int files_tar_in_progress(struct sandbox *sb, const char *user, const char *path, int fd,
+			  files_progress_fn *look, void *arg, uint32_t timeout_ms, struct err *err)
 {
 	struct files_job_spec spec = { .op = AGENT_JOB_TAR_IN,
 				       .timeout_ms = timeout_ms,

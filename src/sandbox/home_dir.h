@@ -7,13 +7,13 @@
 
 #include "base/err.h"
 
-enum { HOME_SIZE = 4096 };
+enum { HOME_DIR_SIZE = 4096 };
 
 /* `given` (--home) else LODGE_HOME, else /var/lib/lodge for root, else $XDG_DATA_HOME/lodge or
  * ~/.local/share/lodge. Always absolute; the directory is made if it is missing. */
-int home_find(const char *given, char ret[HOME_SIZE], struct err *err);
+int home_dir_find(const char *given, char ret[HOME_DIR_SIZE], struct err *err);
 /* The part of it that is the keeper's: `keeper` below it if that is there, as where a service
  * without privileges owns the rest; else all of it. */
-void home_keeper(const char *home, char ret[HOME_SIZE]);
+void home_dir_keeper(const char *home, char ret[HOME_DIR_SIZE]);
 
 #endif

@@ -62,8 +62,8 @@ int keeper_spawn(const char *program, const char *home, bool oneshot, const char
 		 int *ret_fd, int *ret_pidfd, struct err *err)
 {
 	char found[PATH_SIZE], name[] = "lodge-keeper", opt_home[] = "--home",
-			       opt_once[] = "--oneshot", opt_closed[] = "--closed", dir[HOME_SIZE],
-			       id[40];
+			       opt_once[] = "--oneshot", opt_closed[] = "--closed",
+			       dir[HOME_DIR_SIZE], id[40];
 	char *argv[] = { name,
 			 opt_home,
 			 dir,
@@ -75,7 +75,7 @@ int keeper_spawn(const char *program, const char *home, bool oneshot, const char
 
 	if (!home || home[0] != '/' || strlen(home) >= sizeof(dir))
 		return err_set(err, ERR_INVALID, "the home directory must be an absolute path");
-	home_keeper(home, dir);
+	home_dir_keeper(home, dir);
 	snprintf(id, sizeof(id), "%s", closed ? closed : "");
 	if (!program) {
 		if (keeper_spawn_find(name, found, sizeof(found), err) < 0)
@@ -86,11 +86,11 @@ int keeper_spawn(const char *program, const char *home, bool oneshot, const char
 		return err_sys(err, errno, "socketpair");
 	ours = sv[0];
 	theirs = sv[1];
-	if (child_start(program, argv, environ,
-			(const int[]){ -1, -1,
-				       fcntl(STDERR_FILENO, F_GETFD) < 0 ? -1 : STDERR_FILENO,
-				       theirs },
-			KEEPER_FD + 1, ret_pidfd, err) < 0)
+	if (child_program_start(
+		    program, argv, environ,
+		    (const int[]){ -1, -1, fcntl(STDERR_FILENO, F_GETFD) < 0 ? -1 : STDERR_FILENO,
+				   theirs },
+		    KEEPER_FD + 1, ret_pidfd, err) < 0)
 		return -1;
 	*ret_fd = steal_fd(&ours);
 	return 0;

@@ -104,7 +104,7 @@ static int take_up(struct session *n, struct err *err)
 	if (attach(n, &sb, err) < 0)
 		return -1;
 	agent = sandbox_agent(sb);
-	agent_set_patience(agent, ADOPT_MS);
+	agent_set_timeout(agent, ADOPT_MS);
 	if (agent_hello(agent, NULL, err) < 0 ||
 	    machine_new(n, steal_ptr(&sb), true, &v, err) < 0) {
 		/* it is there: only the keeper says that it is not */

@@ -63,7 +63,7 @@ struct thread_files {
 	struct thread_files_describe all;
 };
 /* `gone` is asked now and then whether whoever wants it has left (ERR_UNAVAILABLE); may be NULL. */
-int thread_files_list(struct side_conn *loan, files_gone_fn *gone, void *arg,
+int thread_files_list(struct side_conn *loan, files_cancelled_fn *gone, void *arg,
 		      struct thread_files *ret, struct err *err);
 void thread_files_fini(struct thread_files *l);
 

@@ -89,7 +89,7 @@ int thread_files_describe(struct side_conn *loan, struct thread_files_describe *
 struct listing {
 	struct thread_files to;
 	size_t cap, bytes, seen;
-	files_gone_fn *gone;
+	files_cancelled_fn *gone;
 	void *arg;
 };
 
@@ -164,7 +164,7 @@ static int list_entry(void *arg, const char *path, const struct agent_stat *st, 
 	return 0;
 }
 
-int thread_files_list(struct side_conn *loan, files_gone_fn *gone, void *arg,
+int thread_files_list(struct side_conn *loan, files_cancelled_fn *gone, void *arg,
 		      struct thread_files *ret, struct err *err)
 {
 	struct listing l = { .gone = gone, .arg = arg };

@@ -57,7 +57,7 @@ static const struct columns from_init[] = {
 	{ AGENT_HELLOR, sizeof(struct agent_hello), TAIL_NONE, 0, 0, 0 },
 	{ AGENT_OUTPUT, sizeof(struct agent_progress), TAIL_NONE, 0, 0, 0 },
 	{ AGENT_EXIT, sizeof(struct agent_exit), TAIL_SENTENCE, 0, 0, 0 },
-	{ AGENT_LOGR, sizeof(struct agent_logs), TAIL_SENTENCE, 0, 0, AGENT_ANSWER_FDS },
+	{ AGENT_LOGR, sizeof(struct agent_logs), TAIL_SENTENCE, 0, 0, AGENT_REPLY_FDS },
 };
 
 static const struct columns *shape_of(uint32_t type, bool into_init)

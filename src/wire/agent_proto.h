@@ -22,7 +22,7 @@ enum {
 	AGENT_EXECS_MAX = 512, /* records kept, running and finished */
 	AGENT_CONNS_MAX = 16,
 	AGENT_FDS_MAX = 4,
-	AGENT_ANSWER_FDS = 2, /* of one answer */
+	AGENT_REPLY_FDS = 2, /* of one answer */
 	AGENT_PAGE = 4096, /* the ring of a log is a multiple of it */
 	AGENT_ONLY_DIRS = 32,
 };

@@ -10,7 +10,7 @@ struct answer {
 	bool none; /* nothing to send now */
 	bool listing; /* AGENT_LIST: the records follow one by one */
 	uint32_t nfds;
-	int fds[AGENT_ANSWER_FDS]; /* to be attached, then closed by answer_close() */
+	int fds[AGENT_REPLY_FDS]; /* to be attached, then closed by answer_close() */
 	uint32_t len;
 	union {
 		struct agent_hdr hdr;

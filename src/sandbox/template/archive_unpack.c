@@ -20,7 +20,7 @@
 enum { BUF = AGENT_DATA_MAX, PIPE_WANTED = 1 << 20, PROGRESS_MS = 100, MAGIC = 6 };
 
 struct flow {
-	struct unpack *u;
+	struct archive_unpack *u;
 	int src;
 	bool src_eof;
 	struct guest_exec *filter; /* the decompressor, or NULL */
@@ -67,7 +67,7 @@ static void show(struct flow *f)
 /* ---- bounds ---------------------------------------------------------------------------------- */
 
 /* Of poll(). -1 with err: the time is over. *ret -1: as long as it takes. */
-static int time_left(const struct unpack *u, int *ret, struct err *err)
+static int time_left(const struct archive_unpack *u, int *ret, struct err *err)
 {
 	int64_t left = u->until_ms - clock_mono_ms();
 
@@ -77,7 +77,7 @@ static int time_left(const struct unpack *u, int *ret, struct err *err)
 	return 0;
 }
 
-static int count(struct unpack *u, size_t n, struct err *err)
+static int count(struct archive_unpack *u, size_t n, struct err *err)
 {
 	u->bytes += n;
 	if (!u->max_bytes || u->bytes <= u->max_bytes)
@@ -94,7 +94,7 @@ static int start_filter(struct flow *f, const char *program, struct err *err)
 {
 	const char *argv[] = { program, "-dc", NULL };
 	struct guest_exec_spec spec = { .argv = argv, .stdin_open = true, .hold = true };
-	struct unpack *u = f->u;
+	struct archive_unpack *u = f->u;
 
 	if (!u->host && u->need_host(u->arg, &u->host, err) < 0)
 		return -1;
@@ -340,7 +340,8 @@ static int flow(struct flow *f, const char *path, unsigned flags, struct err *er
 	return run_flow(f, err);
 }
 
-int unpack_tar(struct unpack *u, int fd, const char *path, unsigned job_flags, struct err *err)
+int archive_unpack_tar(struct archive_unpack *u, int fd, const char *path, unsigned job_flags,
+		       struct err *err)
 {
 	struct flow *f = calloc(1, sizeof(*f));
 	struct err ignored;

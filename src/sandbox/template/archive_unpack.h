@@ -10,13 +10,13 @@
 #include "base/err.h"
 #include "sandbox/sandbox.h"
 
-struct unpack {
+struct archive_unpack {
 	struct sandbox *into; /* what is being filled */
 	/* Has gzip, xz, zstd, bzip2; borrowed. NULL: `need_host` makes it when the first archive
 	 * comes that is packed. */
 	struct sandbox *host;
 	int (*need_host)(void *arg, struct sandbox **ret, struct err *err);
-	void (*progress)(void *arg, const struct unpack *u); /* now and then; may be NULL */
+	void (*progress)(void *arg, const struct archive_unpack *u); /* now and then; may be NULL */
 	void *arg;
 	uint64_t total, done; /* bytes of all archives as they come; total 0: not known */
 	uint64_t bytes; /* of them that went in, without their packing */
@@ -26,6 +26,7 @@ struct unpack {
 
 /* Reads a tar, packed or not, from `fd` to its end into the directory `path`. job_flags: enum
  * agent_job_flag. */
-int unpack_tar(struct unpack *u, int fd, const char *path, unsigned job_flags, struct err *err);
+int archive_unpack_tar(struct archive_unpack *u, int fd, const char *path, unsigned job_flags,
+		       struct err *err);
 
 #endif

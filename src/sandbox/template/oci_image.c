@@ -17,20 +17,20 @@ DEFINE_AUTO(json_t *, json_decref);
 
 enum { JSON_SIZE_MAX = 4 << 20, NESTED_MAX = 4, DIGEST_HEX = 64 };
 
-bool oci_is_layout(int dir)
+bool oci_image_is_layout(int dir)
 {
 	return faccessat(dir, "oci-layout", F_OK, 0) == 0 &&
 	       faccessat(dir, "index.json", F_OK, 0) == 0;
 }
 
-int oci_open_at(void *arg, const char *path, struct err *err)
+int oci_image_open_at(void *arg, const char *path, struct err *err)
 {
 	int fd = openat(*(const int *)arg, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
 	return fd < 0 ? err_sys(err, errno, "%s", path) : fd;
 }
 
-static int open_file(const struct oci_files *from, const char *path, struct stat *st,
+static int open_file(const struct oci_image_files *from, const char *path, struct stat *st,
 		     struct err *err)
 {
 	auto_close int fd = from->open(from->arg, path, err);
@@ -44,7 +44,7 @@ static int open_file(const struct oci_files *from, const char *path, struct stat
 	return steal_fd(&fd);
 }
 
-static json_t *load(const struct oci_files *from, const char *path, struct err *err)
+static json_t *load(const struct oci_image_files *from, const char *path, struct err *err)
 {
 	struct stat st;
 	auto_close int fd = open_file(from, path, &st, err);
@@ -117,7 +117,7 @@ static const json_t *choose(const json_t *index)
 	return json_array_size(list) == 1 && !json_object_get(d, "platform") ? d : NULL;
 }
 
-static json_t *find_manifest(const struct oci_files *from, struct err *err)
+static json_t *find_manifest(const struct oci_image_files *from, struct err *err)
 {
 	auto_call(json_decref) json_t *index = load(from, "index.json", err);
 	char path[128];
@@ -187,8 +187,8 @@ static int take_user(const char *user, struct template *t, struct oci_image *img
 	return 0;
 }
 
-static int take_config(const struct oci_files *from, const json_t *manifest, struct template *t,
-		       struct oci_image *img, struct err *err)
+static int take_config(const struct oci_image_files *from, const json_t *manifest,
+		       struct template *t, struct oci_image *img, struct err *err)
 {
 	auto_call(json_decref) json_t *whole = NULL;
 	const json_t *config;
@@ -213,15 +213,15 @@ static int take_config(const struct oci_files *from, const json_t *manifest, str
 	return take_env(config, t, err);
 }
 
-static int open_layers(const struct oci_files *from, const json_t *manifest, struct oci_image *img,
-		       struct err *err)
+static int open_layers(const struct oci_image_files *from, const json_t *manifest,
+		       struct oci_image *img, struct err *err)
 {
 	const json_t *list = json_object_get(manifest, "layers"), *d;
 	char path[128];
 	size_t i;
 
-	if (json_array_size(list) > OCI_LAYERS_MAX)
-		return err_set(err, ERR_LIMIT, "more than %d layers", OCI_LAYERS_MAX);
+	if (json_array_size(list) > OCI_IMAGE_LAYERS_MAX)
+		return err_set(err, ERR_LIMIT, "more than %d layers", OCI_IMAGE_LAYERS_MAX);
 	json_array_foreach (list, i, d) {
 		json_int_t size = json_integer_value(json_object_get(d, "size"));
 		struct stat st;
@@ -241,22 +241,22 @@ static int open_layers(const struct oci_files *from, const json_t *manifest, str
 	return 0;
 }
 
-int oci_open(const struct oci_files *from, struct template *t, struct oci_image *ret,
-	     struct err *err)
+int oci_image_open(const struct oci_image_files *from, struct template *t, struct oci_image *ret,
+		   struct err *err)
 {
 	struct oci_image img = { 0 };
 	auto_call(json_decref) json_t *manifest = find_manifest(from, err);
 
 	if (!manifest || take_config(from, manifest, t, &img, err) < 0 ||
 	    open_layers(from, manifest, &img, err) < 0) {
-		oci_close(&img);
+		oci_image_close(&img);
 		return -1;
 	}
 	*ret = img;
 	return 0;
 }
 
-void oci_close(struct oci_image *img)
+void oci_image_close(struct oci_image *img)
 {
 	for (size_t i = 0; i < img->nlayers; i++)
 		close(img->layers[i]);

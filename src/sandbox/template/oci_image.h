@@ -11,29 +11,29 @@
 #include "base/err.h"
 #include "sandbox/template/template.h"
 
-enum { OCI_LAYERS_MAX = 128 };
+enum { OCI_IMAGE_LAYERS_MAX = 128 };
 
 /* Where the layout is. `open`: a descriptor of one of its files, by a path below the layout. */
-struct oci_files {
+struct oci_image_files {
 	int (*open)(void *arg, const char *path, struct err *err);
 	void *arg;
 };
 
 struct oci_image {
 	size_t nlayers;
-	int layers[OCI_LAYERS_MAX]; /* lowest first */
+	int layers[OCI_IMAGE_LAYERS_MAX]; /* lowest first */
 	uint64_t total; /* bytes of all layers as they are stored */
 	bool wants_root; /* the image says root, or nothing */
 };
 
-bool oci_is_layout(int dir);
-/* From a directory of one's own: the `open` of struct oci_files, whose arg is a pointer to its
- * descriptor. */
-int oci_open_at(void *arg, const char *path, struct err *err);
+bool oci_image_is_layout(int dir);
+/* From a directory of one's own: the `open` of struct oci_image_files, whose arg is a pointer to
+ * its descriptor. */
+int oci_image_open_at(void *arg, const char *path, struct err *err);
 /* Env, WorkingDir and User of the image go into *t, where it
  * says nothing yet. */
-int oci_open(const struct oci_files *from, struct template *t, struct oci_image *ret,
-	     struct err *err);
-void oci_close(struct oci_image *img);
+int oci_image_open(const struct oci_image_files *from, struct template *t, struct oci_image *ret,
+		   struct err *err);
+void oci_image_close(struct oci_image *img);
 
 #endif

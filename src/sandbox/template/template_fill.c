@@ -26,7 +26,7 @@ static void set_room(struct sandbox_spec *spec, uint64_t bytes)
 	spec->limits.inodes = FILL_INODES;
 }
 
-struct sandbox_spec fill_spec(uint64_t bytes)
+struct sandbox_spec template_fill_spec(uint64_t bytes)
 {
 	struct sandbox_spec spec = sandbox_spec_default();
 
@@ -37,7 +37,7 @@ struct sandbox_spec fill_spec(uint64_t bytes)
 	return spec;
 }
 
-struct sandbox_spec fill_host_spec(uint64_t bytes)
+struct sandbox_spec template_fill_host_spec(uint64_t bytes)
 {
 	struct sandbox_spec spec = sandbox_spec_default();
 
@@ -47,17 +47,18 @@ struct sandbox_spec fill_host_spec(uint64_t bytes)
 	return spec;
 }
 
-unsigned fill_flags(unsigned features)
+unsigned template_fill_flags(unsigned features)
 {
 	/* an ordinary user has one id only: everything in the template is its own then */
 	return AGENT_JOB_ROOTFS | (features & KEEPER_HAS_ROOT ? AGENT_JOB_OWNERS : 0);
 }
 
-int fill_layers(struct unpack *u, const struct oci_image *img, unsigned flags, struct err *err)
+int template_fill_layers(struct archive_unpack *u, const struct oci_image *img, unsigned flags,
+			 struct err *err)
 {
 	u->total = img->total;
 	for (size_t i = 0; i < img->nlayers; i++)
-		if (unpack_tar(u, img->layers[i], "/", flags | AGENT_JOB_OCI, err) < 0)
+		if (archive_unpack_tar(u, img->layers[i], "/", flags | AGENT_JOB_OCI, err) < 0)
 			return err_ctx(err, "layer %zu", i + 1);
 	return 0;
 }
@@ -84,7 +85,7 @@ static bool find_user(char *passwd, const char *name, char *ret, size_t size)
 	return false;
 }
 
-int fill_user(struct sandbox *sb, struct template *t, struct err *err)
+int template_fill_user(struct sandbox *sb, struct template *t, struct err *err)
 {
 	char number[64];
 	uint32_t uid, gid;

@@ -11,17 +11,18 @@
 #include "sandbox/template/archive_unpack.h"
 
 /* The sandbox to fill, with room for so many bytes; 0: for as many as make sense. */
-struct sandbox_spec fill_spec(uint64_t bytes);
+struct sandbox_spec template_fill_spec(uint64_t bytes);
 /* The one that has gzip and the others; with room for so many bytes of files, 0: none. */
-struct sandbox_spec fill_host_spec(uint64_t bytes);
+struct sandbox_spec template_fill_host_spec(uint64_t bytes);
 /* Flags of the job that unpacks a root, by enum keeper_feature. */
-unsigned fill_flags(unsigned features);
+unsigned template_fill_flags(unsigned features);
 
 /* The layers of an image, lowest first. */
-int fill_layers(struct unpack *u, const struct oci_image *img, unsigned flags, struct err *err);
+int template_fill_layers(struct archive_unpack *u, const struct oci_image *img, unsigned flags,
+			 struct err *err);
 /* A name becomes a number, by the /etc/passwd of what was filled: later, in a sandbox of an
  * ordinary user, there is only one user and its number has to be known before the sandbox is made.
  */
-int fill_user(struct sandbox *sb, struct template *t, struct err *err);
+int template_fill_user(struct sandbox *sb, struct template *t, struct err *err);
 
 #endif
