@@ -28,7 +28,7 @@ int64_t policy_rules_clamp_ms(int64_t wanted, int64_t most);
 struct exec_opts;
 int policy_check_exec(struct engine *e, const struct store_session *s, const struct exec_opts *w,
 		      struct shell_rules *ret, struct err *err);
-/* What it may execute, as AGENT_ONLY has it; NULL: anything. The caller's. */
+/* What it may execute, as AGENT_LANDLOCK has it; NULL: anything. The caller's. */
 int policy_exec_allowlist(const struct shell_rules *r, const struct exec_opts *w,
 			  const struct template *t, char **ret, struct err *err);
 

@@ -91,7 +91,7 @@ struct machine {
 	int64_t incarnation;
 	struct sandbox *main; /* for commands; the pump dispatches it */
 	bool gone; /* the connection ended: the sandbox is dead, or about to be */
-	bool armed; /* a shell was asked to wait for the usual command */
+	bool spare_shell; /* lodge-init was asked to keep one bash ready */
 	short events; /* what the pump polls for */
 	struct exec_handle *runs; /* commands that have not ended */
 	unsigned nexecs, nside_conns, nstreams; /* what keeps it from being idle, */

@@ -275,7 +275,7 @@ static int begin(struct exec_record *c, const struct start *s, struct exec_handl
 					.rows = w->rows,
 					.cols = w->cols,
 					.hold = w->hold,
-					.only_must = s->rules.enforce == SHELL_REQUIRE,
+					.landlock_required = s->rules.enforce == SHELL_REQUIRE,
 					.ops = &exec_record_ops,
 					.arg = c };
 	int r = -1;
@@ -284,7 +284,7 @@ static int begin(struct exec_record *c, const struct start *s, struct exec_handl
 		return err_sys(err, ENOMEM, "environment");
 	if (policy_exec_allowlist(&s->rules, w, &v->spec, &only, err) < 0)
 		return -1;
-	spec.only = only;
+	spec.landlock = only;
 	pthread_mutex_lock(&v->mutex);
 	if (!v->main || v->gone)
 		err_set(err, ERR_UNAVAILABLE, "the sandbox of session %s is gone", v->session);

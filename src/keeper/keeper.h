@@ -34,7 +34,7 @@ struct slot { /* a sandbox that nobody has yet */
 	uint64_t start; /* of the process: tells a reused pid */
 	int64_t made_ms;
 	struct parts parts;
-	bool rooted; /* has the usual root, is bound and armed */
+	bool rooted; /* has the usual root, is bound, and keeps a spare shell */
 	uint32_t store; /* of that root; on disk its files are s-NAME */
 };
 

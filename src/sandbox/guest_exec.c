@@ -146,7 +146,7 @@ static void on_started(void *arg, const void *msg, size_t len, int *fds, const s
 	}
 	memcpy(&st, (const char *)msg + sizeof(hdr), sizeof(st));
 	x->pid = st.pid;
-	x->armed = st.armed != 0;
+	x->used_spare_shell = st.used_spare_shell != 0;
 	if (x->state == GUEST_EXEC_STARTING)
 		x->state = GUEST_EXEC_RUNNING;
 	if (x->ops.on_started)
@@ -210,8 +210,8 @@ static int pack(const struct guest_exec_spec *spec, struct agent_exec *m, char *
 		add_string(f, spec->env[i]);
 	add_string(f, spec->cwd);
 	add_string(f, spec->user);
-	if (spec->only)
-		add_string(f, spec->only);
+	if (spec->landlock)
+		add_string(f, spec->landlock);
 	if (fclose(f) != 0)
 		return err_sys(err, ENOMEM, "exec");
 	return 0;
@@ -221,8 +221,8 @@ static uint32_t flags_of(const struct guest_exec_spec *spec)
 {
 	return AGENT_ATTACHED | (spec->text ? AGENT_BASH : 0u) | (spec->pty ? AGENT_PTY : 0u) |
 	       (spec->stdin_open ? AGENT_STDIN_OPEN : 0u) | (spec->merge ? AGENT_MERGE : 0u) |
-	       (spec->login ? AGENT_LOGIN : 0u) | (spec->only ? AGENT_ONLY : 0u) |
-	       (spec->only && spec->only_must ? AGENT_ONLY_MUST : 0u) |
+	       (spec->login ? AGENT_LOGIN : 0u) | (spec->landlock ? AGENT_LANDLOCK : 0u) |
+	       (spec->landlock && spec->landlock_required ? AGENT_LANDLOCK_REQUIRED : 0u) |
 	       (spec->or_sh ? AGENT_OR_SH : 0u);
 }
 
@@ -237,7 +237,8 @@ static int open_logs(struct guest_exec *x, size_t n, int fds[EXEC_STREAMS], stru
 	return 0;
 }
 
-static int arm(struct sandbox *sb, const struct guest_exec_spec *like, bool wait, struct err *err)
+static int set_spare_shell(struct sandbox *sb, const struct guest_exec_spec *like, bool wait,
+			   struct err *err)
 {
 	struct guest_exec_spec spec = { .env = like->env, .cwd = like->cwd, .user = like->user };
 	struct agent_exec m = { .flags = like->merge ? AGENT_BASH | AGENT_MERGE : AGENT_BASH };
@@ -248,18 +249,20 @@ static int arm(struct sandbox *sb, const struct guest_exec_spec *like, bool wait
 	if (pack(&spec, &m, &strings, &parts[1].len, err) < 0)
 		return -1;
 	parts[1].data = strings;
-	return wait ? agent_call(a, AGENT_ARM, parts, 2, NULL, 0, AGENT_OK, NULL, err)
-		    : agent_send(a, AGENT_ARM, parts, 2, NULL, 0, NULL, NULL, err);
+	return wait ? agent_call(a, AGENT_SPARE_SHELL, parts, 2, NULL, 0, AGENT_OK, NULL, err)
+		    : agent_send(a, AGENT_SPARE_SHELL, parts, 2, NULL, 0, NULL, NULL, err);
 }
 
-int guest_exec_arm(struct sandbox *sb, const struct guest_exec_spec *like, struct err *err)
+int guest_exec_set_spare_shell(struct sandbox *sb, const struct guest_exec_spec *like,
+			       struct err *err)
 {
-	return arm(sb, like, true, err);
+	return set_spare_shell(sb, like, true, err);
 }
 
-int guest_exec_arm_begin(struct sandbox *sb, const struct guest_exec_spec *like, struct err *err)
+int guest_exec_set_spare_shell_async(struct sandbox *sb, const struct guest_exec_spec *like,
+				     struct err *err)
 {
-	return arm(sb, like, false, err);
+	return set_spare_shell(sb, like, false, err);
 }
 
 int guest_exec_begin(struct sandbox *sb, const struct guest_exec_spec *spec,
@@ -382,9 +385,9 @@ enum guest_exec_state guest_exec_state(const struct guest_exec *x)
 	return x->state;
 }
 
-bool guest_exec_was_armed(const struct guest_exec *x)
+bool guest_exec_used_spare_shell(const struct guest_exec *x)
 {
-	return x->armed;
+	return x->used_spare_shell;
 }
 
 pid_t guest_exec_pid(const struct guest_exec *x)

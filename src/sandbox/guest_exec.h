@@ -55,8 +55,8 @@ struct guest_exec_spec {
 	bool login; /* bash -l */
 	bool pty;
 	uint32_t rows, cols; /* with pty */
-	const char *only; /* what it may execute, as AGENT_ONLY has it; NULL: anything */
-	bool only_must; /* not started where the kernel cannot see to it */
+	const char *landlock; /* what it may execute, as AGENT_LANDLOCK has it; NULL: anything */
+	bool landlock_required; /* not started where the kernel cannot see to it */
 	/* A full log waits for guest_exec_consumed(); else the oldest output is dropped and marked.
 	 */
 	bool hold;
@@ -77,9 +77,11 @@ int guest_exec_begin(struct sandbox *sb, const struct guest_exec_spec *spec,
 		     struct guest_exec **ret, struct err *err);
 /* Keeps one bash started ahead for text like this: same environment, directory and user, no pty, no
  * input. The next such command does not wait for a shell to start, nor does one after it. */
-int guest_exec_arm(struct sandbox *sb, const struct guest_exec_spec *like, struct err *err);
+int guest_exec_set_spare_shell(struct sandbox *sb, const struct guest_exec_spec *like,
+			       struct err *err);
 /* The same without waiting for the answer; a refusal is not heard of. */
-int guest_exec_arm_begin(struct sandbox *sb, const struct guest_exec_spec *like, struct err *err);
+int guest_exec_set_spare_shell_async(struct sandbox *sb, const struct guest_exec_spec *like,
+				     struct err *err);
 /* A file job (see files.h) in the place of a command: no output, no input. `fd` -1: none. */
 int guest_exec_begin_job(struct sandbox *sb, struct agent_job job, const char *user,
 			 const char *path, int fd, const struct guest_exec_ops *ops, void *arg,
@@ -95,7 +97,7 @@ int guest_exec_forget(struct guest_exec *x, struct err *err);
 
 uint64_t guest_exec_id(const struct guest_exec *x);
 enum guest_exec_state guest_exec_state(const struct guest_exec *x);
-bool guest_exec_was_armed(const struct guest_exec *x); /* it found a shell waiting */
+bool guest_exec_used_spare_shell(const struct guest_exec *x); /* it found a shell waiting */
 pid_t guest_exec_pid(const struct guest_exec *x); /* as the sandbox sees it; 0 before it started */
 const struct guest_exec_result *guest_exec_result(const struct guest_exec *x);
 /* With ERR_LIMIT, in the place of an errno: it is the sandbox that has no more of it. */

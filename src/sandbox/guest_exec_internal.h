@@ -16,7 +16,7 @@ struct guest_exec {
 	struct agent *agent; /* borrowed; NULL once its connection ended */
 	uint64_t id, log_bytes;
 	enum guest_exec_state state;
-	bool armed;
+	bool used_spare_shell;
 	bool pty;
 	bool ended; /* EXITED or FAILED */
 	bool adopting; /* events say nothing yet: the logs are not here */

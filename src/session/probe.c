@@ -420,12 +420,12 @@ static bool is_much(uint64_t before_us, uint64_t after_us, int64_t ms)
 
 static bool has_shell(struct machine *v)
 {
-	bool armed;
+	bool ready;
 
 	pthread_mutex_lock(&v->mutex);
-	armed = v->armed;
+	ready = v->spare_shell;
 	pthread_mutex_unlock(&v->mutex);
-	return armed;
+	return ready;
 }
 
 /* Nothing is known of before: a moment is watched. */

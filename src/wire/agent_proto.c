@@ -23,7 +23,7 @@ static const struct columns to_init[] = {
 	{ AGENT_BIND, sizeof(struct agent_bind), TAIL_NONE, 0, 0, 0 },
 	{ AGENT_HELLO, 0, TAIL_NONE, 0, 0, 0 },
 	{ AGENT_EXEC, sizeof(struct agent_exec), TAIL_STRINGS, 0, 1, 2 },
-	{ AGENT_ARM, sizeof(struct agent_exec), TAIL_STRINGS, 0, 0, 0 },
+	{ AGENT_SPARE_SHELL, sizeof(struct agent_exec), TAIL_STRINGS, 0, 0, 0 },
 	{ AGENT_STDIN, sizeof(struct agent_stdin), TAIL_BYTES, 0, 0, 0 },
 	{ AGENT_SIGNAL, sizeof(struct agent_signal), TAIL_NONE, 0, 0, 0 },
 	{ AGENT_RESIZE, sizeof(struct agent_resize), TAIL_NONE, 0, 0, 0 },
@@ -78,8 +78,8 @@ static const struct columns *shape_of(uint32_t type, bool into_init)
 	memcpy(&m, (body), sizeof(m))
 
 static const uint32_t exec_flags = AGENT_BASH | AGENT_PTY | AGENT_STDIN_OPEN | AGENT_MERGE |
-				   AGENT_ATTACHED | AGENT_LOGIN | AGENT_ONLY | AGENT_ONLY_MUST |
-				   AGENT_OR_SH;
+				   AGENT_ATTACHED | AGENT_LOGIN | AGENT_LANDLOCK |
+				   AGENT_LANDLOCK_REQUIRED | AGENT_OR_SH;
 
 static size_t logs_of(uint32_t flags)
 {
@@ -91,7 +91,7 @@ static bool is_log_size(uint64_t bytes)
 	return bytes && bytes <= AGENT_LOG_MAX && bytes % AGENT_PAGE == 0;
 }
 
-static const char *exec_problem(const char *body, size_t nfds, bool arm)
+static const char *exec_problem(const char *body, size_t nfds, bool spare_shell)
 {
 	GET(agent_exec, body);
 
@@ -99,12 +99,12 @@ static const char *exec_problem(const char *body, size_t nfds, bool arm)
 		return "unknown flag of a command";
 	if (m.argc > AGENT_MSG_MAX || m.envc > AGENT_MSG_MAX)
 		return "more strings than a message can hold";
-	if ((m.flags & AGENT_ONLY_MUST) && !(m.flags & AGENT_ONLY))
+	if ((m.flags & AGENT_LANDLOCK_REQUIRED) && !(m.flags & AGENT_LANDLOCK))
 		return "no list of what it may execute";
-	if (arm && (m.flags & AGENT_ONLY))
-		return "an armed shell has no list of what it may execute";
-	if (arm)
-		return m.argc ? "an armed shell has no command" : NULL;
+	if (spare_shell && (m.flags & AGENT_LANDLOCK))
+		return "a spare shell cannot have a list of programs";
+	if (spare_shell)
+		return m.argc ? "a spare shell cannot have a command" : NULL;
 	if (!m.exec)
 		return "command id 0";
 	if (!m.argc)
@@ -247,8 +247,8 @@ static const char *body_problem(const struct columns *s, const char *body, size_
 	case AGENT_BIND:
 		return bind_problem(body);
 	case AGENT_EXEC:
-	case AGENT_ARM:
-		return exec_problem(body, nfds, s->type == AGENT_ARM);
+	case AGENT_SPARE_SHELL:
+		return exec_problem(body, nfds, s->type == AGENT_SPARE_SHELL);
 	case AGENT_JOB:
 		return job_problem(body, nfds);
 	case AGENT_STDIN:
@@ -273,9 +273,9 @@ static const char *body_problem(const struct columns *s, const char *body, size_
 /* How many strings have to follow; UINT64_MAX: any number. */
 static uint64_t strings_wanted(const struct columns *s, const char *body)
 {
-	if (s->type == AGENT_EXEC || s->type == AGENT_ARM) {
+	if (s->type == AGENT_EXEC || s->type == AGENT_SPARE_SHELL) {
 		GET(agent_exec, body);
-		return (uint64_t)m.argc + m.envc + (m.flags & AGENT_ONLY ? 3 : 2);
+		return (uint64_t)m.argc + m.envc + (m.flags & AGENT_LANDLOCK ? 3 : 2);
 	}
 	return s->type == AGENT_PROC ? UINT64_MAX : s->strings;
 }

@@ -24,7 +24,7 @@ enum {
 	AGENT_FDS_MAX = 4,
 	AGENT_REPLY_FDS = 2, /* of one answer */
 	AGENT_PAGE = 4096, /* the ring of a log is a multiple of it */
-	AGENT_ONLY_DIRS = 32,
+	AGENT_LANDLOCK_DIRS = 32,
 };
 #define AGENT_LOG_MAX (1ull << 40) /* largest ring of a log */
 
@@ -40,7 +40,8 @@ enum agent_type {
 	/* engine -> init */
 	AGENT_HELLO, /* -> HELLO (agent_hello) */
 	AGENT_EXEC, /* agent_exec + strings, fds: log of stdout[, of stderr] -> STARTED */
-	AGENT_ARM, /* agent_exec + strings with no command: keep one bash waiting for it -> OK */
+	AGENT_SPARE_SHELL, /* agent_exec + strings with no command: keep one bash waiting for it ->
+			      OK */
 	AGENT_STDIN, /* agent_stdin + bytes -> OK once the command's pipe took them all. No bytes:
 			OK once it took what a connection that is gone left waiting */
 	AGENT_SIGNAL, /* agent_signal -> OK */
@@ -108,27 +109,27 @@ struct agent_bind {
 /* ---- commands ------------------------------------------------------------------------------ */
 
 enum agent_exec_flag {
-	AGENT_BASH =
-		1 << 0, /* argv[0] is bash text, run as `bash -c TEXT`; may use the armed shell */
+	AGENT_BASH = 1 << 0, /* argv[0] is bash text, run as `bash -c TEXT`; may use the
+				used_spare_shell shell */
 	AGENT_PTY = 1 << 1, /* rows, cols; output goes to the first log */
 	AGENT_STDIN_OPEN = 1 << 2, /* stdin is a pipe fed by AGENT_STDIN; else /dev/null */
 	AGENT_MERGE = 1 << 3, /* stderr into stdout's log */
 	AGENT_ATTACHED = 1 << 4, /* as if ATTACH at offset 0 came first: no output can be missed */
 	AGENT_LOGIN = 1 << 5, /* bash -l */
-	AGENT_ONLY =
+	AGENT_LANDLOCK =
 		1 << 6, /* one more string: the programs that it may execute, and all it starts */
-	AGENT_ONLY_MUST =
-		1 << 7, /* with AGENT_ONLY: not started where the kernel cannot see to it */
+	AGENT_LANDLOCK_REQUIRED =
+		1 << 7, /* with AGENT_LANDLOCK: not started where the kernel cannot see to it */
 	AGENT_OR_SH = 1 << 8, /* argv[0] is bash: /bin/sh where there is none; text has that too */
 };
 
 /* Followed by `argc` + `envc` + 2 NUL-terminated strings: argv, env ("K=V"), cwd, user. An empty
  * cwd is the user's home (or "/"); an empty user is the default one; "name" or "uid[:gid]".
  *
- * With AGENT_ONLY a third string behind them, of parts with colons between them: "/usr/bin/" is a
- * directory to look for names in, AGENT_ONLY_DIRS of them at most; "/opt/tool" is a program, and so
- * is "ls" in each of the directories. The shell that AGENT_BASH or AGENT_OR_SH asks for may always
- * be executed. */
+ * With AGENT_LANDLOCK a third string behind them, of parts with colons between them: "/usr/bin/" is
+ * a directory to look for names in, AGENT_LANDLOCK_DIRS of them at most; "/opt/tool" is a program,
+ * and so is "ls" in each of the directories. The shell that AGENT_BASH or AGENT_OR_SH asks for may
+ * always be executed. */
 struct agent_exec {
 	uint64_t exec; /* chosen by the engine, never 0; ERR_CONFLICT while it has a record */
 	uint32_t flags;
@@ -145,7 +146,7 @@ struct agent_ref {
 struct agent_started {
 	uint64_t exec;
 	int32_t pid; /* as the sandbox sees it */
-	uint32_t armed;
+	uint32_t used_spare_shell;
 };
 
 struct agent_stdin {
@@ -304,7 +305,7 @@ struct agent_entry {
 };
 
 enum agent_change_kind {
-	AGENT_CHANGE_READY = 1, /* the watch is armed */
+	AGENT_CHANGE_READY = 1, /* the watch is used_spare_shell */
 	AGENT_CHANGE_CREATE,
 	AGENT_CHANGE_WRITE,
 	AGENT_CHANGE_REMOVE,

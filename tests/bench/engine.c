@@ -107,7 +107,7 @@ static bool arm(struct sandbox *sb)
 	double until = now_us() + ARM_MS * 1e3;
 	struct err err;
 
-	if (guest_exec_arm(sb, &(struct guest_exec_spec){ 0 }, &err) < 0) {
+	if (guest_exec_set_spare_shell(sb, &(struct guest_exec_spec){ 0 }, &err) < 0) {
 		put_note("armed shell: %s", err.msg);
 		return false;
 	}

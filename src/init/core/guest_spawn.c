@@ -236,8 +236,10 @@ static _Noreturn void child_main(struct spawn *s, bool joined, int report)
 	if (r == 0) {
 		if (s->text_fd < 0 && !hook_weak("closefds"))
 			syscall(SYS_close_range, 3, ~0u, CLOEXEC_RANGE);
-		s->step = GUEST_SPAWN_ONLY;
-		r = s->only ? landlock_restrict(s->only, s->only_must, s->or_sh, s->cred) : 0;
+		s->step = GUEST_SPAWN_LANDLOCK;
+		r = s->landlock ? landlock_restrict(s->landlock, s->landlock_required, s->or_sh,
+						    s->cred)
+				: 0;
 		if (r == 0) {
 			s->step = GUEST_SPAWN_FILTER;
 			r = child_filter();
@@ -391,14 +393,14 @@ int guest_spawn_explain(const struct spawn *s, struct err *err)
 		[GUEST_SPAWN_CWD] = "working directory",
 		[GUEST_SPAWN_EXEC] = "program",
 		[GUEST_SPAWN_INTERPRETER] = "interpreter",
-		[GUEST_SPAWN_ONLY] = "list of what it may execute",
+		[GUEST_SPAWN_LANDLOCK] = "list of what it may execute",
 		[GUEST_SPAWN_STUCK] = "start of the program",
 		[GUEST_SPAWN_FILTER] = "system call filter",
 	};
 
 	if (s->step == GUEST_SPAWN_EXEC || s->step == GUEST_SPAWN_INTERPRETER)
 		return explain_exec(s, err);
-	if (s->step == GUEST_SPAWN_ONLY && s->error == ENOSYS)
+	if (s->step == GUEST_SPAWN_LANDLOCK && s->error == ENOSYS)
 		return err_set(err, ERR_DENIED,
 			       "its policy demands that the kernel sees to what may be executed, "
 			       "and this kernel has no Landlock");

@@ -15,7 +15,7 @@ enum spawn_step {
 	GUEST_SPAWN_LIMITS,
 	GUEST_SPAWN_USER,
 	GUEST_SPAWN_CWD,
-	GUEST_SPAWN_ONLY,
+	GUEST_SPAWN_LANDLOCK,
 	GUEST_SPAWN_FILTER,
 	GUEST_SPAWN_EXEC,
 	GUEST_SPAWN_INTERPRETER, /* the program is there, what its first line names is not */
@@ -35,8 +35,8 @@ struct spawn {
 	bool tty;
 	bool bash; /* argv[0] stands for /bin/bash, wherever the path leads */
 	bool or_sh; /* without that bash it is /bin/sh */
-	const char *only; /* what it may execute, as AGENT_ONLY has it; NULL: anything */
-	bool only_must;
+	const char *landlock; /* what it may execute, as AGENT_LANDLOCK has it; NULL: anything */
+	bool landlock_required;
 	void (*worker)(void *arg); /* instead of a program; never returns */
 	void *arg;
 	int keep[2]; /* -1, or the worker's descriptors: they become 3 and 4 */

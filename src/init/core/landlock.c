@@ -33,7 +33,7 @@ enum {
 struct only {
 	int rules;
 	const struct cred *cred;
-	int dirs[AGENT_ONLY_DIRS]; /* opened */
+	int dirs[AGENT_LANDLOCK_DIRS]; /* opened */
 	size_t ndirs;
 	char loaders[LOADERS_MAX][LOADER_SIZE];
 	size_t nloaders;
@@ -139,7 +139,7 @@ static void add_dir(struct only *o)
 	auto_close int fd = guest_path_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
 	struct stat st;
 
-	if (fd < 0 || o->ndirs >= AGENT_ONLY_DIRS || fstat(fd, &st) < 0 || is_its_own(o, &st))
+	if (fd < 0 || o->ndirs >= AGENT_LANDLOCK_DIRS || fstat(fd, &st) < 0 || is_its_own(o, &st))
 		return;
 	o->dirs[o->ndirs++] = steal_fd(&fd);
 }

@@ -6,8 +6,9 @@
 
 #include "init/core/init_state.h"
 
-/* `list` is as AGENT_ONLY has it; `shell`: also the shell that lodge starts. As the command's user,
- * for good. 0, also where the kernel has no Landlock unless `must`; else -errno: ENOSYS then. */
+/* `list` is as AGENT_LANDLOCK has it; `shell`: also the shell that lodge starts. As the command's
+ * user, for good. 0, also where the kernel has no Landlock unless `must`; else -errno: ENOSYS then.
+ */
 int landlock_restrict(const char *list, bool must, bool shell, const struct cred *cred);
 
 #endif

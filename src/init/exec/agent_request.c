@@ -355,7 +355,7 @@ static int dispatch(struct request *q, struct answer *a, struct err *err)
 		return do_hello(q, a);
 	case AGENT_EXEC:
 		return do_exec(q, a, err);
-	case AGENT_ARM:
+	case AGENT_SPARE_SHELL:
 		return do_arm(q, a, err);
 	case AGENT_STDIN:
 		return do_stdin(q, a, err);

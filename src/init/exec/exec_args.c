@@ -93,7 +93,7 @@ int exec_args_parse(struct exec_args *c, const void *msg, size_t len, struct err
 	c->env_len = (size_t)(at - c->env);
 	c->cwd = at;
 	c->user_spec = at + strlen(at) + 1;
-	c->only = c->m.flags & AGENT_ONLY ? c->user_spec + strlen(c->user_spec) + 1 : NULL;
+	c->landlock = c->m.flags & AGENT_LANDLOCK ? c->user_spec + strlen(c->user_spec) + 1 : NULL;
 	if (strlen(c->cwd) >= AGENT_PATH_MAX)
 		return err_set(err, ERR_INVALID, "working directory: the path is too long");
 	if (passwd_resolve(c->user_spec, &c->user, err) < 0)

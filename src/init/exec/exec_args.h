@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The strings of an AGENT_EXEC or AGENT_ARM as execve() wants them. */
+/* The strings of an AGENT_EXEC or AGENT_SPARE_SHELL as execve() wants them. */
 #ifndef LODGE_INIT_EXEC_EXEC_ARGS_H
 #define LODGE_INIT_EXEC_EXEC_ARGS_H
 
@@ -11,7 +11,7 @@ struct exec_args {
 	const char *env;
 	size_t env_len; /* bytes of all variables */
 	const char *cwd, *user_spec;
-	const char *only; /* what it may execute; NULL: anything */
+	const char *landlock; /* what it may execute; NULL: anything */
 	char **argv, **envp;
 	struct user user;
 };

@@ -110,8 +110,8 @@ static int start_fresh(struct process *r, struct exec_args *c, struct err *err)
 		.tty = (c->m.flags & AGENT_PTY) != 0,
 		.bash = (c->m.flags & AGENT_BASH) != 0,
 		.or_sh = (c->m.flags & (AGENT_BASH | AGENT_OR_SH)) != 0,
-		.only = c->only,
-		.only_must = (c->m.flags & AGENT_ONLY_MUST) != 0,
+		.landlock = c->landlock,
+		.landlock_required = (c->m.flags & AGENT_LANDLOCK_REQUIRED) != 0,
 	};
 	int ret;
 
@@ -128,15 +128,15 @@ static int start_fresh(struct process *r, struct exec_args *c, struct err *err)
 }
 
 static int start_record(struct process *r, struct exec_args *c, int *fds, size_t nfds,
-			uint32_t *armed, struct err *err)
+			uint32_t *used_spare_shell, struct err *err)
 {
 	if (output_pump_open(r, fds, (int)nfds, c->m.log_bytes, err) < 0)
 		return -1;
 	r->flags = c->m.flags;
 	process_table_describe(r, c->strings, c->m.argc);
 	process_table_set_cwd(r, c->cwd[0] ? c->cwd : c->user.home);
-	*armed = spare_shell_take(r, c);
-	return *armed ? 0 : start_fresh(r, c, err);
+	*used_spare_shell = spare_shell_take(r, c);
+	return *used_spare_shell ? 0 : start_fresh(r, c, err);
 }
 
 int process_start(uint8_t conn, const void *msg, size_t len, int *fds, size_t nfds,
@@ -144,7 +144,7 @@ int process_start(uint8_t conn, const void *msg, size_t len, int *fds, size_t nf
 {
 	struct exec_args c;
 	struct process *r;
-	uint32_t armed = 0;
+	uint32_t used_spare_shell = 0;
 
 	if (exec_args_parse(&c, msg, len, err) < 0 || !(r = process_new(c.m.exec, err))) {
 		for (size_t i = 0; i < nfds; i++)
@@ -153,12 +153,14 @@ int process_start(uint8_t conn, const void *msg, size_t len, int *fds, size_t nf
 	}
 	if (c.m.flags & AGENT_ATTACHED)
 		r->attached = (uint16_t)(1u << conn);
-	if (start_record(r, &c, fds, nfds, &armed, err) < 0) {
+	if (start_record(r, &c, fds, nfds, &used_spare_shell, err) < 0) {
 		process_undo(r);
 		return -1;
 	}
 	process_begin(r, c.m.timeout_ms);
-	*ret = (struct agent_started){ .exec = r->id, .pid = r->pid, .armed = armed };
+	*ret = (struct agent_started){ .exec = r->id,
+				       .pid = r->pid,
+				       .used_spare_shell = used_spare_shell };
 	return 0;
 }
 

@@ -40,7 +40,7 @@ enum {
 static const char script[] = "IFS= read -r -d '' -u 9 BASH_EXECUTION_STRING || exit; exec 9<&-; "
 			     "SECONDS=0; : \"$0\"; eval \"$BASH_EXECUTION_STRING\"";
 
-static char order[ORDER_MAX]; /* the AGENT_ARM message */
+static char order[ORDER_MAX]; /* the AGENT_SPARE_SHELL message */
 static size_t order_len;
 
 static struct {
@@ -204,7 +204,7 @@ void spare_shell_now(void)
 static bool fits(const struct exec_args *c)
 {
 	const uint32_t shape = AGENT_PTY | AGENT_STDIN_OPEN | AGENT_LOGIN | AGENT_MERGE |
-			       AGENT_ONLY; /* which lists files as they are when it starts */
+			       AGENT_LANDLOCK; /* which lists files as they are when it starts */
 	struct agent_exec m;
 	struct stat st;
 	const char *env;
