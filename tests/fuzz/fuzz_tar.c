@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "init/files/tar_format.h"
-#include "init/files/file_worker.h"
+#include "init/files/file_job_op.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

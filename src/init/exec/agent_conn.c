@@ -12,7 +12,7 @@
 #include "base/fd_message.h"
 #include "init/exec/process.h"
 #include "init/files/guest_file.h"
-#include "init/exec/exec_stdin.h"
+#include "init/exec/process_stdin.h"
 #include "init/exec/event_loop.h"
 #include "init/exec/output_pump.h"
 #include "init/exec/agent_request.h"

@@ -11,7 +11,7 @@
 #include "init/exec/agent_conn.h"
 #include "init/exec/process.h"
 #include "init/files/guest_file.h"
-#include "init/exec/exec_stdin.h"
+#include "init/exec/process_stdin.h"
 #include "init/exec/file_job.h"
 #include "init/exec/output_pump.h"
 #include "init/exec/process_table.h"

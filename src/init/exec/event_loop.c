@@ -11,7 +11,7 @@
 #include "init/exec/spare_shell.h"
 #include "init/exec/agent_conn.h"
 #include "init/exec/process.h"
-#include "init/exec/exec_stdin.h"
+#include "init/exec/process_stdin.h"
 #include "init/exec/output_pump.h"
 
 static int set = -1, signals = -1;

@@ -11,7 +11,7 @@
 #include "base/auto.h"
 #include "init/exec/process.h"
 #include "init/core/passwd.h"
-#include "init/files/file_worker.h"
+#include "init/files/file_job_op.h"
 
 static struct worker_job job; /* one at a time: the worker has its own copy */
 

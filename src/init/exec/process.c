@@ -13,13 +13,13 @@
 #include "base/auto.h"
 #include "base/clock.h"
 #include "init/exec/spare_shell.h"
-#include "init/exec/exec_args.h"
+#include "init/exec/process_args.h"
 #include "init/exec/agent_conn.h"
-#include "init/exec/exec_stdin.h"
+#include "init/exec/process_stdin.h"
 #include "init/exec/event_loop.h"
 #include "init/exec/output_pump.h"
 #include "init/exec/subreaper.h"
-#include "init/exec/exec_stdio.h"
+#include "init/exec/process_stdio.h"
 
 struct process *process_new(uint64_t id, struct err *err)
 {

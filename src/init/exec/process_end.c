@@ -16,12 +16,12 @@
 #include "init/exec/spare_shell.h"
 #include "init/exec/agent_conn.h"
 #include "init/exec/process.h"
-#include "init/exec/exec_stdin.h"
+#include "init/exec/process_stdin.h"
 #include "init/exec/file_job.h"
 #include "init/exec/event_loop.h"
 #include "init/exec/output_pump.h"
 #include "init/exec/subreaper.h"
-#include "init/exec/exec_usage.h"
+#include "init/exec/process_usage.h"
 
 /* Where the command worked, or the root. What nobody can write to is always full. */
 static bool disk_is_full(const char *cwd)

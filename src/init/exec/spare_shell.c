@@ -28,8 +28,8 @@
 #include "init/core/guest_path.h"
 #include "init/exec/output_pump.h"
 #include "init/exec/subreaper.h"
-#include "init/exec/exec_stdio.h"
-#include "init/exec/shell_words.h"
+#include "init/exec/process_stdio.h"
+#include "init/exec/simple_command.h"
 
 enum {
 	ORDER_MAX = 64 * 1024, /* environment and directory of the spare */

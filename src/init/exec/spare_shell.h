@@ -3,7 +3,7 @@
 #ifndef LODGE_INIT_EXEC_SPARE_SHELL_H
 #define LODGE_INIT_EXEC_SPARE_SHELL_H
 
-#include "init/exec/exec_args.h"
+#include "init/exec/process_args.h"
 #include "init/exec/process_table.h"
 
 /* AGENT_SPARE_SHELL: from now on keep one ready for this user, environment and directory. */

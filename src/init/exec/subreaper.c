@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "init/exec/exec_usage.h"
+#include "init/exec/process_usage.h"
 
 static void report(int fd, const struct subreaper_report *r)
 {

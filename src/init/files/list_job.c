@@ -9,7 +9,7 @@
 #include "base/auto.h"
 #include "init/files/guest_file.h"
 #include "init/files/dir_walk.h"
-#include "init/files/file_worker.h"
+#include "init/files/file_job_op.h"
 
 static struct writer out;
 static char path[WORKER_PATH_SIZE];

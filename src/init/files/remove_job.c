@@ -11,7 +11,7 @@
 #include "base/auto.h"
 #include "init/files/dir_walk.h"
 #include "init/files/parent_dir.h"
-#include "init/files/file_worker.h"
+#include "init/files/file_job_op.h"
 
 enum { LEVELS = 100, PASSES = 16, LIFTS_MAX = 1 << 20 };
 

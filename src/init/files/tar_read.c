@@ -15,7 +15,7 @@
 #include "init/files/tar_format.h"
 #include "init/files/dir_walk.h"
 #include "init/files/parent_dir.h"
-#include "init/files/file_worker.h"
+#include "init/files/file_job_op.h"
 
 enum { LATER_MAX = 64 << 20, TRIES_MAX = 10000 };
 

@@ -13,7 +13,7 @@
 #include "base/auto.h"
 #include "init/files/tar_format.h"
 #include "init/files/dir_walk.h"
-#include "init/files/file_worker.h"
+#include "init/files/file_job_op.h"
 
 enum { LINK_BUCKETS = 1024 };
 

@@ -10,7 +10,7 @@
 
 #include "base/auto.h"
 #include "init/files/dir_walk.h"
-#include "init/files/file_worker.h"
+#include "init/files/file_job_op.h"
 
 enum { BUCKETS = 4096, LOOK_MS = 1000 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "init/exec/exec_stdin.h"
+#include "init/exec/process_stdin.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What runs in the worker processes: each function does one job as the user it became, may
  * allocate (the sandbox's own limits hold for it) and says why it failed. */
-#ifndef LODGE_INIT_FILES_FILE_WORKER_H
-#define LODGE_INIT_FILES_FILE_WORKER_H
+#ifndef LODGE_INIT_FILES_FILE_JOB_OP_H
+#define LODGE_INIT_FILES_FILE_JOB_OP_H
 
 #include <limits.h>
 #include <stdio.h>

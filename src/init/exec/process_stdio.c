@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "init/exec/exec_stdio.h"
+#include "init/exec/process_stdio.h"
 
 #include <errno.h>
 #include <fcntl.h>

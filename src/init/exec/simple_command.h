@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What can be said about a shell text without being a shell. */
-#ifndef LODGE_INIT_EXEC_SHELL_WORDS_H
-#define LODGE_INIT_EXEC_SHELL_WORDS_H
+#ifndef LODGE_INIT_EXEC_SIMPLE_COMMAND_H
+#define LODGE_INIT_EXEC_SIMPLE_COMMAND_H
 
 #include <stdbool.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "init/exec/exec_args.h"
+#include "init/exec/process_args.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The strings of an AGENT_EXEC or AGENT_SPARE_SHELL as execve() wants them. */
-#ifndef LODGE_INIT_EXEC_EXEC_ARGS_H
-#define LODGE_INIT_EXEC_EXEC_ARGS_H
+#ifndef LODGE_INIT_EXEC_PROCESS_ARGS_H
+#define LODGE_INIT_EXEC_PROCESS_ARGS_H
 
 #include "init/core/passwd.h"
 

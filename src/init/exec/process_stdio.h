@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The three descriptors of a command and our ends of them. */
-#ifndef LODGE_INIT_EXEC_EXEC_STDIO_H
-#define LODGE_INIT_EXEC_EXEC_STDIO_H
+#ifndef LODGE_INIT_EXEC_PROCESS_STDIO_H
+#define LODGE_INIT_EXEC_PROCESS_STDIO_H
 
 #include "init/core/init_state.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "init/exec/shell_words.h"
+#include "init/exec/simple_command.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Standard input of commands: what the pipe does not take at once waits here, one message per
  * command, and is answered when it is in. */
-#ifndef LODGE_INIT_EXEC_EXEC_STDIN_H
-#define LODGE_INIT_EXEC_EXEC_STDIN_H
+#ifndef LODGE_INIT_EXEC_PROCESS_STDIN_H
+#define LODGE_INIT_EXEC_PROCESS_STDIN_H
 
 #include "init/exec/process_table.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef LODGE_INIT_EXEC_EXEC_USAGE_H
-#define LODGE_INIT_EXEC_EXEC_USAGE_H
+#ifndef LODGE_INIT_EXEC_PROCESS_USAGE_H
+#define LODGE_INIT_EXEC_PROCESS_USAGE_H
 
 #include <stdint.h>
 #include <sys/resource.h>
