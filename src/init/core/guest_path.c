@@ -35,7 +35,7 @@ int guest_path_openat(int dir, const char *path, int flags, mode_t mode)
 	return fd < 0 ? -errno : fd;
 }
 
-const char path_in_proc[] = "part of /proc, which only a command can read";
+const char guest_path_in_proc[] = "part of /proc, which only a command can read";
 
 const char *guest_path_kind(mode_t mode)
 {
@@ -85,7 +85,7 @@ int guest_path_open_file(int dir, const char *path, int flags, mode_t mode, cons
 		return -errno;
 	/* Below /proc this process would be let into its own memory, whoever it acts for. */
 	if (fs.f_type == PROC_SUPER_MAGIC)
-		*ret_kind = path_in_proc;
+		*ret_kind = guest_path_in_proc;
 	else if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
 		*ret_kind = guest_path_kind(st.st_mode);
 	if (*ret_kind)

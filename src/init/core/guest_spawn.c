@@ -37,12 +37,12 @@ struct report { /* from a child that could not become its program */
 	int step, error;
 };
 
-static int child_group(const struct spawn *s, bool joined)
+static int child_join_cgroup(const struct spawn *s, bool joined)
 {
 	int fd;
 
-	if (s->leaf_fd >= 0 && !joined) {
-		fd = openat(s->leaf_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+	if (s->cgroup_fd >= 0 && !joined) {
+		fd = openat(s->cgroup_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
 		if (fd < 0 || write(fd, "0", 1) < 0)
 			return -errno;
 		close(fd);
@@ -121,7 +121,7 @@ static int child_prepare(struct spawn *s, bool joined)
 	sigset_t none;
 	int r;
 
-	if ((r = child_group(s, joined)) < 0)
+	if ((r = child_join_cgroup(s, joined)) < 0)
 		return s->step = GUEST_SPAWN_GROUP, r;
 	if (!hook_weak("session") && setsid() < 0)
 		return s->step = GUEST_SPAWN_SESSION, -errno;
@@ -132,7 +132,7 @@ static int child_prepare(struct spawn *s, bool joined)
 	if ((r = child_limits(s)) < 0)
 		return s->step = GUEST_SPAWN_LIMITS, r;
 	umask(022);
-	if ((r = passwd_become(s->cred)) < 0)
+	if ((r = passwd_switch_user(s->cred)) < 0)
 		return s->step = GUEST_SPAWN_USER, r;
 	/* The change of user made this memory what fs.suid_dumpable says. */
 	prctl(PR_SET_DUMPABLE, hook_weak("dumpable"));
@@ -255,12 +255,12 @@ static _Noreturn void child_main(struct spawn *s, bool joined, int report)
 /* A filter that cannot look into clone3's arguments answers ENOSYS; then the child moves itself. */
 static bool no_clone3;
 
-pid_t guest_spawn_fork(int leaf_fd)
+pid_t guest_spawn_fork(int cgroup_fd)
 {
 	struct clone_args a = {
-		.flags = leaf_fd >= 0 ? CLONE_INTO_CGROUP : 0,
+		.flags = cgroup_fd >= 0 ? CLONE_INTO_CGROUP : 0,
 		.exit_signal = SIGCHLD,
-		.cgroup = leaf_fd >= 0 ? (uint64_t)leaf_fd : 0,
+		.cgroup = cgroup_fd >= 0 ? (uint64_t)cgroup_fd : 0,
 	};
 	long pid = -1;
 
@@ -305,7 +305,7 @@ pid_t guest_spawn_program(struct spawn *s)
 		s->error = errno;
 		return -1;
 	}
-	pid = guest_spawn_fork(s->leaf_fd);
+	pid = guest_spawn_fork(s->cgroup_fd);
 	if (pid == 0)
 		child_main(s, !no_clone3, report[1]);
 	if (pid < 0) {
@@ -345,7 +345,7 @@ static int worker_fds(struct spawn *s)
 
 pid_t guest_spawn_worker(struct spawn *s)
 {
-	pid_t pid = guest_spawn_fork(s->leaf_fd);
+	pid_t pid = guest_spawn_fork(s->cgroup_fd);
 	bool joined = !no_clone3;
 
 	if (pid != 0) {

@@ -31,7 +31,7 @@ struct spawn {
 	const char *home;
 	int stdio[3];
 	int text_fd; /* -1, or becomes GUEST_SPAWN_TEXT_FD */
-	int leaf_fd; /* -1: no cgroup of its own */
+	int cgroup_fd; /* -1: no cgroup of its own */
 	bool tty;
 	bool bash; /* argv[0] stands for /bin/bash, wherever the path leads */
 	bool or_sh; /* without that bash it is /bin/sh */
@@ -52,6 +52,6 @@ pid_t guest_spawn_worker(struct spawn *s);
 int guest_spawn_explain(const struct spawn *s, struct err *err);
 
 /* A process like this one, not sharing memory: for workers and shims. */
-pid_t guest_spawn_fork(int leaf_fd);
+pid_t guest_spawn_fork(int cgroup_fd);
 
 #endif

@@ -15,7 +15,7 @@
 enum {
 	INIT_GROUPS_MAX = 32,
 	INIT_TEXT_SIZE = 4096, /* per record: argv as AGENT_PROC shows it, a job's sentence */
-	INIT_SENTENCE_SIZE = 512, /* the end of it */
+	INIT_MESSAGE_SIZE = 512, /* the end of it */
 	INIT_CWD_SIZE = 256, /* before that: where it ran, "" if that is longer */
 	INIT_GRACE_MS = 100, /* for output that comes after the end of the command */
 	INIT_STUCK_MS = 30 * 1000, /* a peer that takes nothing for so long is given up */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* AGENT_JOB_TAR_IN: an archive of unknown intentions into a directory, and nowhere else. */
+#include "init/files/tar_read.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -15,13 +16,13 @@
 #include "init/files/tar_format.h"
 #include "init/files/dir_walk.h"
 #include "init/files/parent_dir.h"
-#include "init/files/file_job_op.h"
+#include "init/files/remove_job.h"
 
-enum { LATER_MAX = 64 << 20, TRIES_MAX = 10000 };
+enum { DIR_ATTRS_MAX = 64 << 20, TRIES_MAX = 10000 };
 
 /* A directory's mode and time come last: a read-only one could not be filled otherwise. */
-struct later {
-	struct later *next;
+struct dir_attrs {
+	struct dir_attrs *next;
 	uint32_t mode;
 	int64_t mtime;
 	uint32_t mtime_ns;
@@ -35,8 +36,8 @@ struct unpack {
 	int parent; /* of the last entry, and its path, as the next is often beside it */
 	char parent_path[AGENT_PATH_MAX];
 	uint64_t bytes, entries;
-	size_t later_bytes;
-	struct later *later;
+	size_t dir_attrs_bytes;
+	struct dir_attrs *dir_attrs;
 	struct tar_entry e;
 	char buf[64 * 1024];
 };
@@ -198,18 +199,18 @@ static int set_owner(const struct unpack *u, int dir, const char *name)
 }
 
 /* Makes the place free for something that is not a directory. */
-static int clear(const struct unpack *u, int dir, const char *name)
+static int remove_existing(const struct unpack *u, int dir, const char *name)
 {
 	if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
 		return 0;
 	if (errno != EISDIR && errno != EPERM)
 		return -errno;
 	if (u->o->oci)
-		return remove_tree(dir, name);
+		return remove_job_tree(dir, name);
 	return unlinkat(dir, name, AT_REMOVEDIR) == 0 ? 0 : -errno;
 }
 
-static int too_much(const struct unpack *u, struct err *err)
+static int fail_too_large(const struct unpack *u, struct err *err)
 {
 	err_set(err, ERR_LIMIT, "the archive holds more than %llu bytes",
 		(unsigned long long)u->o->max_bytes);
@@ -224,7 +225,7 @@ static int copy_content(struct unpack *u, int fd, struct err *err)
 	while ((n = tar_read(&u->src, u->buf, sizeof(u->buf), err)) > 0) {
 		u->bytes += (uint64_t)n;
 		if (u->o->max_bytes && u->bytes > u->o->max_bytes)
-			return too_much(u, err);
+			return fail_too_large(u, err);
 		for (ssize_t at = 0; at < n;) {
 			ssize_t w = write(fd, u->buf + at, (size_t)(n - at));
 
@@ -241,7 +242,7 @@ static int put_file(struct unpack *u, int dir, const char *name, struct err *err
 	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
 				     { .tv_sec = u->e.mtime, .tv_nsec = u->e.mtime_ns } };
 	auto_close int fd = -1;
-	int r = clear(u, dir, name);
+	int r = remove_existing(u, dir, name);
 
 	if (r < 0)
 		return fail(err, -r, u->e.path);
@@ -259,21 +260,21 @@ static int put_file(struct unpack *u, int dir, const char *name, struct err *err
 	return 0;
 }
 
-static int note_later(struct unpack *u, struct err *err)
+static int defer_dir_attrs(struct unpack *u, struct err *err)
 {
 	size_t n = strlen(u->e.path) + 1;
-	struct later *l;
+	struct dir_attrs *l;
 
 	/* the same one again and again is no reason to eat the guest's memory */
-	u->later_bytes += sizeof(*l) + n;
-	if (u->later_bytes > LATER_MAX)
+	u->dir_attrs_bytes += sizeof(*l) + n;
+	if (u->dir_attrs_bytes > DIR_ATTRS_MAX)
 		return err_set(err, ERR_LIMIT, "the archive has too many directories");
 	l = malloc(sizeof(*l) + n);
 	if (!l)
 		return err_sys(err, ENOMEM, "%.160s", u->e.path);
-	*l = (struct later){ u->later, mode_of(u), u->e.mtime, u->e.mtime_ns };
+	*l = (struct dir_attrs){ u->dir_attrs, mode_of(u), u->e.mtime, u->e.mtime_ns };
 	memcpy(l->path, u->e.path, n);
-	u->later = l;
+	u->dir_attrs = l;
 	return 0;
 }
 
@@ -292,19 +293,19 @@ static int put_dir(struct unpack *u, int dir, const char *name, struct err *err)
 	r = set_owner(u, dir, name);
 	if (r < 0)
 		return fail(err, -r, u->e.path);
-	fd = walk_dir(dir, name);
+	fd = dir_walk_open(dir, name);
 	if (fd >= 0) {
 		set_xattrs(u, fd);
 		(void)!fchmod(fd, mode_of(u) | 0700);
 	}
-	return note_later(u, err);
+	return defer_dir_attrs(u, err);
 }
 
 static int put_symlink(struct unpack *u, int dir, const char *name, struct err *err)
 {
 	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
 				     { .tv_sec = u->e.mtime, .tv_nsec = u->e.mtime_ns } };
-	int r = clear(u, dir, name);
+	int r = remove_existing(u, dir, name);
 
 	if (r < 0)
 		return fail(err, -r, u->e.path);
@@ -334,7 +335,7 @@ static int put_hardlink(struct unpack *u, int dir, const char *name, struct err 
 	target_dir = open_parent(u, u->e.link, &target);
 	if (target_dir < 0)
 		return fail(err, -target_dir, u->e.link);
-	r = clear(u, dir, name);
+	r = remove_existing(u, dir, name);
 	if (r < 0)
 		return fail(err, -r, u->e.path);
 	if (linkat(target_dir, target, dir, name, 0) == 0)
@@ -349,7 +350,7 @@ static int put_fifo(struct unpack *u, int dir, const char *name, struct err *err
 {
 	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
 				     { .tv_sec = u->e.mtime, .tv_nsec = u->e.mtime_ns } };
-	int r = clear(u, dir, name);
+	int r = remove_existing(u, dir, name);
 
 	if (r < 0)
 		return fail(err, -r, u->e.path);
@@ -373,11 +374,11 @@ static bool whiteout(struct unpack *u, int dir, const char *name, int *ret)
 	if (!u->o->oci || strncmp(name, ".wh.", 4) != 0)
 		return false;
 	if (!strcmp(name, ".wh..wh..opq")) {
-		here = walk_dir(dir, ".");
-		*ret = here < 0 ? here : remove_inside(here);
+		here = dir_walk_open(dir, ".");
+		*ret = here < 0 ? here : remove_job_contents(here);
 	} else if (strncmp(name, ".wh..wh.", 8) != 0 && name[4] && strcmp(name + 4, ".") != 0 &&
 		   strcmp(name + 4, "..") != 0) {
-		*ret = remove_tree(dir, name + 4);
+		*ret = remove_job_tree(dir, name + 4);
 	}
 	return true;
 }
@@ -435,9 +436,9 @@ static int put_entry(struct unpack *u, struct err *err)
 	}
 }
 
-static int apply_later(struct unpack *u, struct err *err)
+static int apply_dir_attrs(struct unpack *u, struct err *err)
 {
-	for (struct later *l = u->later; l; l = l->next) {
+	for (struct dir_attrs *l = u->dir_attrs; l; l = l->next) {
 		struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
 					     { .tv_sec = l->mtime, .tv_nsec = l->mtime_ns } };
 		auto_close int dir = -1, fd = -1;
@@ -445,9 +446,9 @@ static int apply_later(struct unpack *u, struct err *err)
 
 		dir = open_parent(u, l->path, &name);
 		if (dir >= 0)
-			fd = walk_dir(dir, name);
+			fd = dir_walk_open(dir, name);
 		if (fd < 0)
-			continue; /* replaced by a later entry */
+			continue; /* replaced by a dir_attrs entry */
 		futimens(fd, times);
 		if (fchmod(fd, l->mode) < 0)
 			return fail(err, errno, l->path);
@@ -466,7 +467,7 @@ static int unpack_all(struct unpack *u, struct err *err)
 		if (put_entry(u, err) < 0)
 			return -1;
 	}
-	return r < 0 ? -1 : apply_later(u, err);
+	return r < 0 ? -1 : apply_dir_attrs(u, err);
 }
 
 int tar_extract(int fd, int dir, const struct tar_options *o, struct err *err)
@@ -487,10 +488,10 @@ int tar_extract(int fd, int dir, const struct tar_options *o, struct err *err)
 	r = unpack_all(u, err);
 	if (u->parent >= 0)
 		close(u->parent);
-	while (u->later) {
-		struct later *l = u->later;
+	while (u->dir_attrs) {
+		struct dir_attrs *l = u->dir_attrs;
 
-		u->later = l->next;
+		u->dir_attrs = l->next;
 		free(l);
 	}
 	free(u->src.extra);
@@ -499,7 +500,7 @@ int tar_extract(int fd, int dir, const struct tar_options *o, struct err *err)
 }
 
 /* What was packed tightly may unpack to anything: half of the room there is belongs to others. */
-static uint64_t half_of_room(int dir)
+static uint64_t half_of_free_space(int dir)
 {
 	struct statfs fs;
 
@@ -508,7 +509,7 @@ static uint64_t half_of_room(int dir)
 	return (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize / 2 + 1;
 }
 
-int worker_tar_in(const struct worker_job *j, struct err *err)
+int tar_read_run(const struct file_job *j, struct err *err)
 {
 	struct tar_options o = {
 		.oci = (j->m.flags & AGENT_JOB_OCI) != 0,
@@ -517,7 +518,7 @@ int worker_tar_in(const struct worker_job *j, struct err *err)
 		.max_bytes = j->m.max_bytes,
 		.max_entries = j->m.max_entries,
 	};
-	auto_close int place = parent_dir_dir(AT_FDCWD, j->path, true);
+	auto_close int place = parent_dir_open(AT_FDCWD, j->path, true);
 	auto_close int dir =
 		place < 0 ? place : openat(place, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -526,8 +527,8 @@ int worker_tar_in(const struct worker_job *j, struct err *err)
 	if (dir < 0)
 		return err_sys(err, errno, "%.160s", j->path);
 	if (o.oci && !o.max_bytes)
-		o.max_bytes = half_of_room(dir);
-	if (tar_extract(WORKER_FD, dir, &o, err) < 0)
+		o.max_bytes = half_of_free_space(dir);
+	if (tar_extract(FILE_JOB_FD, dir, &o, err) < 0)
 		return -1;
 	return syncfs(dir) < 0 ? err_sys(err, errno, "%.160s", j->path) : 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* AGENT_JOB_TAR_OUT: the content of a directory as a pax archive, in order of names, so that the
- * same tree always gives the same bytes. */
+#include "init/files/tar_write.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,7 +13,8 @@
 #include "base/auto.h"
 #include "init/files/tar_format.h"
 #include "init/files/dir_walk.h"
-#include "init/files/file_job_op.h"
+#include "init/files/buffered_writer.h"
+#include "init/files/name_list.h"
 
 enum { LINK_BUCKETS = 1024 };
 
@@ -25,8 +26,8 @@ struct seen {
 	char path[];
 };
 
-static struct writer out;
-static char path[WORKER_PATH_SIZE];
+static struct buffered_writer out;
+static char path[FILE_JOB_PATH_SIZE];
 static char extra[TAR_EXTRA_MAX];
 static size_t extra_len;
 static struct seen *seen[LINK_BUCKETS];
@@ -117,14 +118,14 @@ static int put_header(const char *name, const struct stat *st, char type, uint64
 	for (size_t i = 0; i < sizeof(h); i++)
 		sum += b[i];
 	snprintf(h.sum, sizeof(h.sum), "%06o", sum);
-	return writer_put(&out, &h, sizeof(h));
+	return buffered_writer_put(&out, &h, sizeof(h));
 }
 
 static int put_padding(uint64_t size)
 {
 	static const char zeros[TAR_BLOCK];
 
-	return writer_put(&out, zeros, (size_t)(-size & (TAR_BLOCK - 1)));
+	return buffered_writer_put(&out, zeros, (size_t)(-size & (TAR_BLOCK - 1)));
 }
 
 static bool is_plain(const char *s)
@@ -157,7 +158,7 @@ static int put_headers(const struct stat *st, char type, uint64_t size, const ch
 	if (r == 0 && extra_len) {
 		r = put_header("PaxHeader", st, 'x', extra_len, "");
 		if (r == 0)
-			r = writer_put(&out, extra, extra_len);
+			r = buffered_writer_put(&out, extra, extra_len);
 		if (r == 0)
 			r = put_padding(extra_len);
 	}
@@ -181,7 +182,7 @@ static int put_content(int fd, uint64_t size)
 			memset(buf, 0, want);
 			n = (ssize_t)want;
 		}
-		r = writer_put(&out, buf, (size_t)n);
+		r = buffered_writer_put(&out, buf, (size_t)n);
 		left -= (uint64_t)n;
 	}
 	return r < 0 ? r : put_padding(size);
@@ -247,12 +248,12 @@ static int put_dir(int dir, size_t path_len, unsigned level, char *ret_where);
 static int put_subdir(int dir, const char *name, const struct stat *st, size_t path_len,
 		      unsigned level, char *ret_where)
 {
-	auto_close int sub = walk_dir(dir, name);
+	auto_close int sub = dir_walk_open(dir, name);
 	int r;
 
 	if (sub < 0)
 		return sub == -ENOTDIR ? 0 : sub; /* no directory any more */
-	if (level + 1 >= WORKER_DEPTH)
+	if (level + 1 >= FILE_JOB_DEPTH_MAX)
 		return -ENAMETOOLONG;
 	r = add_xattrs(sub);
 	path[path_len] = '/';
@@ -301,20 +302,20 @@ static int put_dir(int dir, size_t path_len, unsigned level, char *ret_where)
 	return r;
 }
 
-int worker_tar_out(const struct worker_job *j, struct err *err)
+int tar_write_run(const struct file_job *j, struct err *err)
 {
 	static const char end[2 * TAR_BLOCK];
-	auto_close int dir = walk_root(j->path);
+	auto_close int dir = dir_walk_root(j->path);
 	char where[160] = "";
 	int r;
 
 	if (dir < 0)
 		return err_sys(err, -dir, "%.160s", j->path);
-	out.fd = WORKER_FD;
+	out.fd = FILE_JOB_FD;
 	r = put_dir(dir, 0, 0, where);
 	if (r == 0)
-		r = writer_put(&out, end, sizeof(end));
+		r = buffered_writer_put(&out, end, sizeof(end));
 	if (r == 0)
-		r = writer_flush(&out);
+		r = buffered_writer_flush(&out);
 	return r < 0 ? err_sys(err, -r, "%s", where[0] ? where : j->path) : 0;
 }
