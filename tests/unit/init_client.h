@@ -61,7 +61,7 @@ struct outcome {
 	int32_t pid;
 	uint32_t used_spare_shell;
 	struct agent_exit exit;
-	char sentence[512];
+	char message[512];
 	char out[65536], err[65536];
 	size_t out_len, err_len;
 };
@@ -377,7 +377,7 @@ static inline bool wait_end(int timeout_ms)
 		memcpy(e, cl.event.body, sizeof(*e));
 		if (e->exec != oc.exec)
 			continue;
-		snprintf(oc.sentence, sizeof(oc.sentence), "%s",
+		snprintf(oc.message, sizeof(oc.message), "%s",
 			 cl.event.len > sizeof(*e) ? cl.event.body + sizeof(*e) : "");
 		break;
 	}

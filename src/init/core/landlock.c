@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rules are files, found when the command starts: what is put in their place later is none of
- * them. A dynamic program needs its loader, which the kernel executes on its behalf, so that is a
- * rule too; the loader itself then runs any program it can read, which nothing here can prevent. */
+/* The rules refer to the files that exist when the command starts: a file that replaces one of them
+ * later is not allowed. A dynamic program needs its loader, so the loader is a rule too. The loader
+ * can run any program it can read; Landlock cannot prevent that. */
 #include "init/core/landlock.h"
 
 #include <elf.h>
@@ -25,8 +25,8 @@
 enum {
 	PATH_SIZE = AGENT_PATH_MAX + 256,
 	LOADER_SIZE = 256,
-	LOADERS_MAX = 8, /* remembered, so that each is added once */
-	HEADERS_MAX = 64, /* of a program, looked through for its loader */
+	LOADERS_MAX = 8, /* each is added once */
+	HEADERS_MAX = 64, /* program headers searched for the loader */
 	MEMFD_NOEXEC = 8, /* MFD_NOEXEC_SEAL */
 };
 
@@ -50,8 +50,8 @@ static int add_rule(struct ruleset *o, int fd, uint64_t access)
 		       : 0;
 }
 
-/* Whoever may write to a file, or to the directory in which it is found by its name, could put any
- * program there. Of a user to whom everything belongs that says nothing. */
+/* A user who can write to a program, or to the directory it is found in, could put any program
+ * there. Not checked for a user who owns everything. */
 static bool is_user_writable(const struct ruleset *o, const struct stat *st)
 {
 	const struct cred *c = o->cred;
@@ -70,7 +70,7 @@ static bool is_user_writable(const struct ruleset *o, const struct stat *st)
 
 /* ---- loaders --------------------------------------------------------------------------------- */
 
-/* Bytes of a guest's file: every number in them is only believed as far as pread() goes. */
+/* The file is untrusted: its offsets are used only for pread(). */
 static bool read_loader(int dir, const char *program, char ret[LOADER_SIZE])
 {
 	auto_close int fd = guest_path_openat(dir, program, O_RDONLY | O_CLOEXEC, 0);
@@ -97,7 +97,8 @@ static bool read_loader(int dir, const char *program, char ret[LOADER_SIZE])
 	return false;
 }
 
-/* A directory would let everything in it run, and who wrote the program chose the name. */
+/* Regular files only: the program names its loader, and a directory would allow everything in it.
+ */
 static int add_loader(struct ruleset *o, int dir, const char *program)
 {
 	char loader[LOADER_SIZE];
@@ -119,7 +120,7 @@ static int add_loader(struct ruleset *o, int dir, const char *program)
 
 /* ---- programs -------------------------------------------------------------------------------- */
 
-/* What is not there, or is no program, is no rule. `dir` is AT_FDCWD for an absolute path. */
+/* Skips missing files and files that are not executable. `dir` is AT_FDCWD for an absolute path. */
 static int add_program(struct ruleset *o, int dir, const char *program)
 {
 	auto_close int fd = guest_path_openat(dir, program, O_PATH | O_CLOEXEC, 0);
@@ -133,7 +134,7 @@ static int add_program(struct ruleset *o, int dir, const char *program)
 	return r < 0 ? r : add_loader(o, dir, program);
 }
 
-/* One that its user may write to is none to find names in: a link there could be to anything. */
+/* Skips a directory that the user can write to: a link in it could lead anywhere. */
 static void add_dir(struct ruleset *o)
 {
 	auto_close int fd = guest_path_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
@@ -183,9 +184,10 @@ static int add_list(struct ruleset *o, const char *list)
 	return r;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- the whole ruleset
+ * ----------------------------------------------------------------------------- */
 
-/* A file in memory is none that Landlock looks at: only such as cannot be executed are left. */
+/* Landlock does not restrict memfds, so allow only memfds that cannot be executed. */
 static int install_memfd_filter(void)
 {
 	static struct sock_filter code[] = {
@@ -206,10 +208,10 @@ static int add_rules(struct ruleset *o, const char *list, bool shell, uint64_t h
 	auto_close int root = open("/", O_PATH | O_CLOEXEC);
 	int r = 0;
 
-	/* Files go on being moved between directories; handled at all it required be given back. */
+	/* Moving files between directories stays allowed; ABI 2 handles REFER in every ruleset. */
 	if (handled & LANDLOCK_ACCESS_FS_REFER)
 		r = root < 0 ? -EACCES : add_rule(o, root, LANDLOCK_ACCESS_FS_REFER);
-	if (r == 0 && shell) /* as spawn.c takes them */
+	if (r == 0 && shell) /* as in guest_spawn.c */
 		r = add_program(o, AT_FDCWD,
 				access("/bin/bash", F_OK) < 0 ? "/bin/sh" : "/bin/bash");
 	return r < 0 ? r : add_list(o, list);

@@ -19,10 +19,10 @@
 
 enum {
 	FILE_MAX = 1 << 20, /* of /etc/passwd and /etc/group */
-	LINE_MAX_ = 1024, /* a longer line is passed over */
+	LINE_MAX_ = 1024, /* a longer line is skipped */
 };
 
-/* One line at a time out of a file of unknown intentions. */
+/* Reads an untrusted file line by line. */
 struct line_reader {
 	int fd;
 	size_t total, have, at;
@@ -68,7 +68,7 @@ static char *lines_next(struct line_reader *l)
 	}
 }
 
-/* Cuts "a:b:c" in place; false unless there are exactly `n` fields. */
+/* Splits "a:b:c" in place; false unless there are exactly `n` fields. */
 static bool split_fields(char *line, char **fields, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -158,7 +158,7 @@ static void groups_find(struct passwd_user *u)
 	while (u->cred.ngroups < INIT_GROUPS_MAX && (line = lines_next(&l))) {
 		if (!split_fields(line, f, 4) || !parse_id(f[2], &gid) || !is_member(f[3], u->name))
 			continue;
-		/* Group 0 by an entry the guest may have written means nothing without a root. */
+		/* Ignore group 0 without a root user: the guest may have written the entry. */
 		if (gid != u->cred.gid && (gid != 0 || init_binding.root_class))
 			u->cred.groups[u->cred.ngroups++] = gid;
 	}
@@ -170,14 +170,17 @@ static int check_allowed(const char *spec, const struct passwd_user *u, struct e
 	const struct agent_bind *b = &init_binding.b;
 
 	if (init_binding.one_id)
-		return u->cred.uid == b->uid ? 0
-					     : err_set(err, ERR_DENIED,
-						       "user %s: this sandbox has only one", spec);
+		return u->cred.uid == b->uid
+			       ? 0
+			       : err_set(err, ERR_DENIED,
+					 "user %s: not available; this sandbox has a single user",
+					 spec);
 	if (u->cred.uid == BOOT_INIT_ID || u->cred.gid == BOOT_INIT_ID)
 		return err_set(err, ERR_DENIED, "user %s is reserved", spec);
 	if (!init_binding.root_class &&
 	    ((u->cred.uid == 0 && b->uid != 0) || (u->cred.gid == 0 && b->gid != 0)))
-		return err_set(err, ERR_DENIED, "user %s: this sandbox has no root inside", spec);
+		return err_set(err, ERR_DENIED,
+			       "user %s: not available; this sandbox has no root user", spec);
 	return 0;
 }
 
@@ -195,7 +198,8 @@ static int parse_spec(const char *spec, struct passwd_user *u, struct err *err)
 	if (!parse_id(first, &uid))
 		goto name;
 	if (colon && !parse_id(colon + 1, &gid))
-		return err_set(err, ERR_INVALID, "user %.64s: no such form", spec);
+		return err_set(err, ERR_INVALID, "user %.64s: must be a name, a uid or uid:gid",
+			       spec);
 	if (!passwd_find(NULL, uid, u)) {
 		u->cred.uid = uid;
 		u->cred.gid = uid == init_binding.b.uid ? init_binding.b.gid : uid;
@@ -206,7 +210,7 @@ static int parse_spec(const char *spec, struct passwd_user *u, struct err *err)
 name:
 	if (passwd_find(spec, 0, u))
 		return 0;
-	return err_set(err, ERR_INVALID, "user %.64s: not in /etc/passwd", spec);
+	return err_set(err, ERR_INVALID, "user %.64s: not found in /etc/passwd", spec);
 }
 
 int passwd_resolve(const char *spec, struct passwd_user *ret, struct err *err)
@@ -229,7 +233,7 @@ int passwd_resolve(const char *spec, struct passwd_user *ret, struct err *err)
 	return 0;
 }
 
-static struct cred saved_cred; /* what passwd_revert() goes back to */
+static struct cred saved_cred; /* of lodge-init, restored by passwd_revert() */
 static bool saved;
 
 static int set_effective(bool none)
@@ -257,12 +261,12 @@ int passwd_impersonate(const struct cred *c)
 		return -errno;
 	setfsgid(c->gid);
 	setfsuid(c->uid);
-	/* setfsuid() has no way to fail aloud but to be asked again. */
+	/* setfsuid() does not report errors: a second call returns the id in effect. */
 	if ((uint32_t)setfsuid(c->uid) != c->uid || (uint32_t)setfsgid(c->gid) != c->gid) {
 		passwd_revert();
 		return -EPERM;
 	}
-	/* The root class leaves rights over files to this process; a user has none of them. */
+	/* In the root class lodge-init has capabilities over files, which a user must not have. */
 	return init_binding.root_class && c->uid != 0 ? set_effective(true) : 0;
 }
 
@@ -275,7 +279,7 @@ void passwd_revert(void)
 	setfsuid(saved_cred.uid);
 	setfsgid(saved_cred.gid);
 	syscall(SYS_setgroups, (size_t)0, NULL);
-	/* The kernel makes a process that changed its user what fs.suid_dumpable says. */
+	/* Changing the user reset this flag to fs.suid_dumpable. */
 	prctl(PR_SET_DUMPABLE, hook_weak("dumpable"));
 }
 

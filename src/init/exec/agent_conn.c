@@ -20,9 +20,9 @@
 
 struct conn {
 	bool used;
-	bool flush_due; /* something may be owed to it */
-	bool blocked; /* its socket is full */
-	bool reply_queued; /* an answer waits for has_free_slot: nothing more is read meanwhile */
+	bool flush_due; /* a reply or event may be due */
+	bool blocked; /* its socket is full: wait for EPOLLOUT */
+	bool reply_queued; /* a reply waits for the socket: don't read requests until it is sent */
 	bool listing;
 	int fd;
 	uint32_t list_req, list_at;
@@ -30,12 +30,11 @@ struct conn {
 };
 
 static struct conn conns[AGENT_CONNS_MAX];
-static struct agent_reply
-	queued_replies[AGENT_CONNS_MAX]; /* touched only for a peer that is slow */
+static struct agent_reply queued_replies[AGENT_CONNS_MAX]; /* pages touched only for slow peers */
 static struct agent_reply scratch_reply;
 static char receive_buf[AGENT_MSG_MAX] __attribute__((aligned(4096)));
 static bool listening;
-static uint64_t listen_retry_us; /* after a failed accept; 0: not queued_replies */
+static uint64_t listen_retry_us; /* after a failed accept; 0: no retry */
 
 static uint16_t conn_bit(const struct conn *c)
 {
@@ -67,7 +66,7 @@ static void stop_listening(bool retry)
 	listen_retry_us = retry ? clock_mono_us() + 100 * 1000ull : 0;
 }
 
-/* A process that this namespace can see is a guest, and no guest has business here. */
+/* A peer with a pid in this PID namespace is a guest. Guests must not connect. */
 static bool is_guest(int fd)
 {
 	struct ucred peer = { 0 };
@@ -165,7 +164,7 @@ void agent_conn_notify_output(struct process *r)
 		agent_conn_schedule_flush_mask(r->attached & (uint16_t)~r->notified);
 }
 
-/* False if it could not be sent now; the connection may be gone afterwards. */
+/* False if the socket is full, or the connection broke and is closed now. */
 static bool send_message(struct conn *c, const struct agent_reply *a)
 {
 	int r = fd_message_send(c->fd, a->bytes, a->len, a->fds, a->nfds);
@@ -214,7 +213,7 @@ static void receive(struct conn *c)
 		struct err e;
 
 		memcpy(&h, receive_buf, sizeof(h));
-		err_set(&e, ERR_LIMIT, "the message or its descriptors did not fit");
+		err_set(&e, ERR_LIMIT, "message or its descriptors too large");
 		agent_reply_error(&scratch_reply, h.req, &e);
 	} else if (n < (int)sizeof(struct agent_hdr)) {
 		while (nfds)
@@ -225,7 +224,7 @@ static void receive(struct conn *c)
 		agent_request_handle(conn_index(c), receive_buf, (size_t)n, fds, nfds,
 				     &scratch_reply);
 	}
-	/* A large message leaves nothing behind. */
+	/* Give the memory of a large message back. */
 	if (n > 16384)
 		madvise(receive_buf, sizeof(receive_buf), MADV_DONTNEED);
 	if (scratch_reply.listing) {
@@ -255,7 +254,8 @@ void agent_conn_ready(uint32_t n, uint32_t events)
 		conn_close(c);
 }
 
-/* ---- what is owed -------------------------------------------------------------------------- */
+/* ---- sending what is due ------------------------------------------------------------------------
+ */
 
 static bool flush_listing(struct conn *c)
 {

@@ -16,7 +16,7 @@
 #include "init/exec/output_pump.h"
 #include "init/exec/process_table.h"
 
-/* One request while it is worked on. */
+/* One request while it is handled. */
 struct request {
 	uint8_t conn;
 	uint32_t type, req;
@@ -35,7 +35,7 @@ static struct process *find_process(uint64_t id, struct err *err)
 	struct process *r = process_table_find(id);
 
 	if (!r)
-		err_set(err, ERR_NOT_FOUND, "command %llu is not known", (unsigned long long)id);
+		err_set(err, ERR_NOT_FOUND, "no such command: %llu", (unsigned long long)id);
 	return r;
 }
 
@@ -44,14 +44,14 @@ static int handle_bind(struct request *q, struct agent_reply *a, struct err *err
 	BODY(q, agent_bind);
 
 	if (init_binding.bound)
-		return err_set(err, ERR_CONFLICT, "this sandbox is bound already");
+		return err_set(err, ERR_CONFLICT, "sandbox is already bound");
 	init_binding.b = m;
 	init_binding.one_id = (m.flags & AGENT_BIND_ONE_ID) != 0;
 	init_binding.root_class = (m.flags & AGENT_BIND_ROOT_CLASS) != 0;
 	init_binding.bound = true;
-	/* recorded by now: from here on it outlives the keeper */
+	/* The keeper has recorded the sandbox: it may outlive the keeper now. */
 	(void)prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
-	if (q->req) /* the keeper itself does not wait: whatever comes next is queued behind this */
+	if (q->req) /* req 0: the keeper does not wait for a reply */
 		agent_reply_ok(a, q->req);
 	return 0;
 }
@@ -70,7 +70,7 @@ static int handle_exec(struct request *q, struct agent_reply *a, struct err *err
 	struct agent_started s;
 	size_t n = q->nfds;
 
-	q->nfds = 0; /* taken */
+	q->nfds = 0; /* process_start() owns them */
 	if (process_start(q->conn, q->msg, q->len, q->fds, n, &s, err) < 0)
 		return -1;
 	agent_reply_put(a, AGENT_STARTED, q->req, &s, sizeof(s), NULL, 0);
@@ -204,7 +204,7 @@ static int handle_consumed(struct request *q, struct agent_reply *a, struct err 
 	r = process_table_find(m.exec);
 	if (!r || !(r->attached & bit))
 		return 0;
-	/* Never backwards: what was let go may be overwritten by now. */
+	/* Never backwards: consumed output may be overwritten already. */
 	r->consumed[q->conn][0] = clamp(m.out, r->consumed[q->conn][0], r->out[0].end);
 	r->consumed[q->conn][1] = clamp(m.err, r->consumed[q->conn][1], r->out[1].end);
 	r->notified &= (uint16_t)~bit;
@@ -234,7 +234,7 @@ static int handle_forget(struct request *q, struct agent_reply *a, struct err *e
 	if (!r)
 		return -1;
 	if (r->state != PROCESS_DONE)
-		return err_set(err, ERR_CONFLICT, "command %llu is running",
+		return err_set(err, ERR_CONFLICT, "command %llu is still running",
 			       (unsigned long long)r->id);
 	process_release(r);
 	agent_reply_ok(a, q->req);

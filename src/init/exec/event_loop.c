@@ -126,8 +126,8 @@ void event_loop_run(void)
 	for (;;) {
 		int n = epoll_wait(epoll_fd, events, 16, next_timeout_ms());
 
-		/* Output first: a command whose last words and whose end came together is told
-		 * of once. */
+		/* Output first, so that output and exit of a command that arrive together are
+		 * reported in one event. */
 		for (int i = 0; i < n; i++) {
 			if (events[i].data.u64 >> 32 != EVENT_CONN)
 				handle_event(&events[i]);

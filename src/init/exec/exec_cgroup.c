@@ -16,8 +16,8 @@
 
 enum { DROPPED_MAX = 1024 };
 
-/* Left behind by commands whose children live on. When even this is full, the directory stays
- * until the keeper removes the whole sandbox. */
+/* Cgroups of forgotten commands whose children still run. If this is full, the directory stays
+ * until the keeper removes the sandbox. */
 static struct exec_cgroup dropped[DROPPED_MAX];
 static unsigned ndropped;
 
@@ -37,7 +37,7 @@ int exec_cgroup_make(struct exec_cgroup *cg, char prefix, uint64_t id, struct er
 		exec_cgroup_drop(cg);
 		return -1;
 	}
-	/* Where memory is counted here: a command without one of its processes is no command. */
+	/* If this cgroup counts memory, the OOM killer must end the command as a whole. */
 	file_printf_at(fd, "memory.oom.group", "1");
 	return fd;
 }
@@ -114,8 +114,8 @@ static int kill_cgroup(const struct exec_cgroup *cg)
 	return write(fd, "1", 1) < 0 ? -errno : 1;
 }
 
-/* One pass over the list; a process that forks meanwhile may leave a child without the signal,
- * which for anything but SIGKILL is what a signal to a process group does as well. */
+/* One pass. A child forked during the pass can miss the signal, which is also true of kill(-pgid)
+ * for everything but SIGKILL. */
 static int signal_pass(const struct exec_cgroup *cg, int signo)
 {
 	auto_close int fd = open_file(cg, "cgroup.procs", O_RDONLY);
@@ -149,7 +149,7 @@ int exec_cgroup_signal(const struct exec_cgroup *cg, int signo)
 	if (signo != SIGKILL)
 		return signal_pass(cg, signo);
 	n = kill_cgroup(cg);
-	/* A kernel before 5.14 has no cgroup.kill: stop first, so that nothing can fork away. */
+	/* Kernels before 5.14 have no cgroup.kill: stop all first, so that no process can fork. */
 	while (n == -ENOENT && passes++ < 64 && signal_pass(cg, SIGSTOP) > 0) {
 		if (signal_pass(cg, SIGKILL) == 0)
 			break;

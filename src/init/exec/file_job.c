@@ -17,7 +17,7 @@
 #include "init/files/tar_write.h"
 #include "init/files/watch_job.h"
 
-static struct file_job job; /* one at a time: the worker has its own copy */
+static struct file_job job; /* the worker copies it when it forks */
 
 static const char *job_name(uint32_t op)
 {
@@ -52,7 +52,7 @@ static void run_worker(void *arg)
 	struct file_job_error out = { 0 };
 	struct err err = { 0 };
 
-	/* The other end going away is an error like others. */
+	/* A closed pipe is reported as an error, not by a signal. */
 	signal(SIGPIPE, SIG_IGN);
 	if (run_operation(j, &err) == 0)
 		_exit(0);
@@ -79,7 +79,7 @@ static int launch_worker(struct process *r, const struct passwd_user *u, int fd,
 	int p[2], ret;
 
 	if (null < 0 || pipe2(p, O_CLOEXEC | O_NONBLOCK) < 0)
-		return err_sys(err, errno, "descriptors of a job");
+		return err_sys(err, errno, "descriptors of the file job");
 	r->error_fd = p[0];
 	s.keep[1] = p[1];
 	ret = process_launch(r, 'x', &s, err);
@@ -102,7 +102,8 @@ int file_job_start(uint8_t conn, const void *msg, size_t len, int fd, struct age
 	if (passwd_resolve(agent_msg_string(msg, len, 0), &u, err) < 0)
 		return -1;
 	if ((job.m.flags & AGENT_JOB_OWNERS) && !(init_binding.root_class && u.cred.uid == 0))
-		return err_set(err, ERR_DENIED, "owners are kept only by a root inside");
+		return err_set(err, ERR_DENIED,
+			       "keeping file owners needs a root user in the sandbox");
 	r = process_new(job.m.exec, err);
 	if (!r)
 		return -1;
@@ -134,7 +135,7 @@ void file_job_ended(struct process *r)
 		memcpy(sentence, e.msg, sizeof(e.msg));
 	} else if (r->exit.code > 0) {
 		r->exit.job_errno = EPERM;
-		snprintf(sentence, INIT_MESSAGE_SIZE, "the worker could not start");
+		snprintf(sentence, INIT_MESSAGE_SIZE, "cannot start the file job");
 	}
 	close(r->error_fd);
 	r->error_fd = -1;

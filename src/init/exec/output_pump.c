@@ -16,17 +16,18 @@
 
 enum {
 	CHUNK_BYTES = 64 * 1024,
-	ROUND_BYTES = 256 * 1024, /* one pipe's share of a round, so that a flood starves nobody */
+	ROUND_BYTES =
+		256 *
+		1024, /* per pipe and round, so that one busy command does not starve the others */
 };
 
-static char
-	scratch[CHUNK_BYTES]; /* touched only for terminals and for output that is thrown away */
+static char scratch[CHUNK_BYTES]; /* used only for terminals and discarded output */
 
 static void write_log_head(const struct process *r, const struct output_stream *s)
 {
 	struct agent_log head = { AGENT_LOG_MAGIC, r->log_bytes, s->start, s->end };
 
-	/* Only there for a reader after this process; the events carry the same numbers. */
+	/* For readers that come after this process is gone. Events carry the same offsets. */
 	(void)!pwrite(s->log, &head, sizeof(head), 0);
 }
 
@@ -44,9 +45,10 @@ int output_pump_open(struct process *r, const int *logs, int nlogs, uint64_t log
 		if (fstat(logs[i], &st) < 0 || mode < 0)
 			return err_sys(err, errno, "log");
 		if (!S_ISREG(st.st_mode) || (mode & O_ACCMODE) == O_RDONLY || (mode & O_APPEND))
-			return err_set(err, ERR_INVALID, "a log is a file open for writing");
+			return err_set(err, ERR_INVALID,
+				       "log must be a regular file open for writing");
 		if ((uint64_t)st.st_size < AGENT_LOG_HEAD + log_bytes)
-			return err_set(err, ERR_INVALID, "a log is shorter than it says");
+			return err_set(err, ERR_INVALID, "log is shorter than log_bytes");
 		write_log_head(r, &r->out[i]);
 	}
 	return 0;
@@ -58,7 +60,7 @@ static void set_polling(struct process *r, int i, bool on)
 
 	if (s->pipe < 0 || s->polled == on)
 		return;
-	/* Out of the set, not merely without events: a hang-up is reported regardless. */
+	/* Remove it from the set: with an empty event mask epoll still reports hang-ups. */
 	if (!on)
 		event_loop_del(s->pipe);
 	else if (event_loop_add(s->pipe, i ? EVENT_ERR : EVENT_OUT, process_table_index(r),
@@ -79,13 +81,13 @@ static void close_stream(struct process *r, int i)
 	if (s->pipe < 0)
 		return;
 	set_polling(r, i, false);
-	/* A terminal's master is the command's input as well. */
+	/* A terminal's master is also the command's input. */
 	if (r->in.fd != s->pipe)
 		close(s->pipe);
 	s->pipe = -1;
 }
 
-/* After its EXIT a reader get_reader_offset back only what it was promised by it. */
+/* After EXIT a reader holds back only the output that EXIT announced. */
 static bool get_reader_offset(const struct process *r, int c, int i, uint64_t *ret)
 {
 	uint64_t final = i ? r->exit.at.err_end : r->exit.at.out_end;
@@ -107,7 +109,7 @@ static bool has_reader(const struct process *r, int i)
 	return false;
 }
 
-/* How much may be written now; with nobody attached the oldest output makes writable_bytes. */
+/* How much may be written now. Without readers the oldest output is overwritten. */
 static uint64_t writable_bytes(const struct process *r, int i)
 {
 	const struct output_stream *s = &r->out[i];
@@ -162,8 +164,8 @@ static ssize_t move_from_pipe(struct process *r, struct output_stream *s, size_t
 	return fail_log(r, s);
 }
 
-/* How much can be read; 0 at the end, or -errno. What was written to a terminal may still be on its
- * way where FIONREAD does not see it: poll() brings it in, and after a hangup no more follows. */
+/* Bytes, 0 at end of file, or -errno. FIONREAD does not count what the terminal driver still
+ * buffers: poll() delivers it, and nothing follows a hang-up. */
 static int readable_bytes(const struct output_stream *s)
 {
 	struct pollfd p = { .fd = s->pipe, .events = POLLIN };
@@ -180,8 +182,8 @@ static int readable_bytes(const struct output_stream *s)
 	return p.revents & POLLHUP ? 0 : -EAGAIN;
 }
 
-/* Gives up the oldest output before it is overwritten, so that a head never promises it, and no
- * more of it than there is new output. 1, or what move_chunk() has to answer. */
+/* Drops the oldest output before it is overwritten, so that the head never announces it, and only
+ * as much as new output replaces. 1, or the result of move_chunk(). */
 static int drop_oldest(struct process *r, int i, uint64_t *want)
 {
 	struct output_stream *s = &r->out[i];
@@ -200,7 +202,7 @@ static int drop_oldest(struct process *r, int i, uint64_t *want)
 	return 1;
 }
 
-/* One piece that does not wrap. Bytes moved into the log or away, 0 at the end, or -errno. */
+/* One chunk that does not wrap. Bytes moved or discarded, 0 at end of file, or -errno. */
 static ssize_t move_chunk(struct process *r, int i, uint64_t allowed)
 {
 	struct output_stream *s = &r->out[i];
@@ -228,7 +230,7 @@ static ssize_t move_chunk(struct process *r, int i, uint64_t allowed)
 	return n;
 }
 
-/* The terminal of a session without processes says EIO: that is its end of file. */
+/* A terminal reports EIO when its session has no processes left. */
 static bool is_eof(ssize_t n)
 {
 	return n == 0 || n == -EIO;
@@ -269,8 +271,8 @@ void output_pump_ready(struct process *r, int i)
 		pump_stream(r, i, ROUND_BYTES);
 }
 
-/* A guest that writes faster than this reads must not keep the end away: a pipe get_reader_offset
- * 64 kB, what the command itself wrote is in the first megabyte. */
+/* Bounded, so that a guest that writes faster than this reads cannot delay the end: a pipe holds 64
+ * kB, so the command's own output is in the first megabyte. */
 bool output_pump_drain(struct process *r)
 {
 	bool all = true;
@@ -323,9 +325,9 @@ void output_pump_close(struct process *r)
 	}
 }
 
-/* ---- what ended commands keep --------------------------------------------------------------- */
+/* ---- logs of ended commands ------------------------------------------------------------- */
 
-/* Somebody may still write to it, or has yet to be told how far it reaches. */
+/* Not while a process can still write to them, or EXIT is still to be sent. */
 static bool keeps_logs(const struct process *r)
 {
 	return r->state == PROCESS_DONE && output_pump_at_end(r) && !r->exit_due &&
@@ -367,8 +369,8 @@ static struct process *oldest_with_logs(void)
 	return best;
 }
 
-/* Only when something is started: while there is no engine everything stays, and what was written
- * by then was within bounds. A quarter of the descriptors leaves enough for those that run. */
+/* Called only when a command starts, so nothing is dropped while no engine is connected. A quarter
+ * of the descriptors leaves enough for running commands. */
 void output_pump_trim(void)
 {
 	uint64_t fds = 0, bytes = 0;

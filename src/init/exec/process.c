@@ -28,13 +28,14 @@ struct process *process_new(uint64_t id, struct err *err)
 	struct process *r;
 
 	if (process_table_find(id)) {
-		err_set(err, ERR_CONFLICT, "command %llu is there already", (unsigned long long)id);
+		err_set(err, ERR_CONFLICT, "command %llu already exists", (unsigned long long)id);
 		return NULL;
 	}
 	output_pump_trim();
 	r = process_table_new(id);
 	if (!r)
-		err_set(err, ERR_LIMIT, "%d commands are running", AGENT_EXECS_MAX);
+		err_set(err, ERR_LIMIT, "%d commands are running, which is the maximum per sandbox",
+			AGENT_EXECS_MAX);
 	return r;
 }
 
@@ -182,9 +183,9 @@ static int signal_tree(struct process *r, int signo)
 	n = process_tree_signal(r->subreaper, signo);
 	if (n != 0)
 		return n;
-	/* Nothing to be seen, and yet the shim still waits for somebody. A worker of ours is as
-	 * invisible as it is unable to have children; or the shim, which ends one that is stopped,
-	 * was quicker, and its report is on the way. */
+	/* No visible descendant, but the subreaper still waits for one. Either it is a worker of a
+	 * file job, which /proc hides and which has no children; or the subreaper just killed a
+	 * stopped worker and its report is on the way. */
 	if (r->state == PROCESS_RUNNING)
 		return kill(r->pid, signo) < 0 && errno != ESRCH ? -errno : 1;
 	if (signo == SIGKILL)
@@ -218,7 +219,7 @@ int process_resize(struct process *r, uint32_t rows, uint32_t cols, struct err *
 		return err_set(err, ERR_INVALID, "command %llu has no terminal",
 			       (unsigned long long)r->id);
 	if (ioctl(r->out[0].pipe, TIOCSWINSZ, &w) < 0)
-		return err_sys(err, errno, "size of the terminal");
+		return err_sys(err, errno, "terminal size");
 	return 0;
 }
 
@@ -228,14 +229,15 @@ static void enforce_deadline(struct process *r, uint64_t now)
 {
 	r->exit.hits |= AGENT_HIT_TIME;
 	signal_tree(r, SIGKILL);
-	/* Somebody may have stood between the tree and its end: a fork in flight, a process that
-	 * was moved. The group's leader at least is known. */
+	/* The tree can be incomplete (a fork in progress, a process that moved), so kill the
+	 * command itself too. */
 	if (r->state == PROCESS_RUNNING)
 		kill(r->pid, SIGKILL);
 	r->deadline_us = ++r->kills < INIT_KILLS_MAX ? now + 200 * 1000ull : 0;
 }
 
-/* Timed out is a command until all it started is gone, which without a cgroup takes looking. */
+/* A timed-out command is killed until all descendants are gone. Without a cgroup that can take
+ * several passes. */
 static bool has_deadline(const struct process *r)
 {
 	if (!r->deadline_us)

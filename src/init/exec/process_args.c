@@ -8,7 +8,7 @@
 
 enum { DEFAULT_VARS = 6 };
 
-/* As many as a message can hold at worst; pages that are never touched cost nothing. */
+/* As many as a message can hold. Untouched pages cost nothing. */
 static char *pointers[AGENT_MSG_MAX + 16];
 static char default_vars[DEFAULT_VARS][320];
 
@@ -52,7 +52,7 @@ static void add_default_vars(struct process_args *c)
 	}
 }
 
-/* Argv as it is, or the shell that is to run the one text. */
+/* argv unchanged, or the shell that runs the text. */
 static char **build_argv(struct process_args *c, char **to, const char **at)
 {
 	static char bash[] = "bash", dash_c[] = "-c", dash_l[] = "-l";
@@ -86,7 +86,8 @@ int process_args_parse(struct process_args *c, const void *msg, size_t len, stru
 		const char *eq = strchr(at, '=');
 
 		if (!eq || eq == at)
-			return err_set(err, ERR_INVALID, "\"%.100s\" is no variable", at);
+			return err_set(err, ERR_INVALID,
+				       "environment: \"%.100s\" is not NAME=VALUE", at);
 		memcpy(to++, &at, sizeof(at));
 		at += strlen(at) + 1;
 	}
@@ -96,7 +97,7 @@ int process_args_parse(struct process_args *c, const void *msg, size_t len, stru
 	c->user_spec = at + strlen(at) + 1;
 	c->landlock = c->m.flags & AGENT_LANDLOCK ? c->user_spec + strlen(c->user_spec) + 1 : NULL;
 	if (strlen(c->cwd) >= AGENT_PATH_MAX)
-		return err_set(err, ERR_INVALID, "working directory: the path is too long");
+		return err_set(err, ERR_INVALID, "working directory: path too long");
 	if (passwd_resolve(c->user_spec, &c->user, err) < 0)
 		return -1;
 	if (!c->user.name[0])

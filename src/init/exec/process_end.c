@@ -24,7 +24,7 @@
 #include "init/exec/subreaper.h"
 #include "init/exec/process_usage.h"
 
-/* Where the command worked, or the root. What nobody can write to is always full. */
+/* The file system of the working directory, or the root. A read-only one always looks full. */
 static bool disk_is_full(const char *cwd)
 {
 	struct statfs fs;
@@ -34,7 +34,7 @@ static bool disk_is_full(const char *cwd)
 	return (fs.f_blocks && !fs.f_bavail) || (fs.f_files && !fs.f_ffree);
 }
 
-/* It failed, or something in it did and said so. */
+/* It failed, or wrote to stderr. */
 static bool has_failed(const struct process *r)
 {
 	int n = 0;
@@ -43,8 +43,8 @@ static bool has_failed(const struct process *r)
 	       (r->out[1].pipe >= 0 && ioctl(r->out[1].pipe, FIONREAD, &n) == 0 && n > 0);
 }
 
-/* A quota does not show there: one that is used up has no room for a file without a name either.
- * Only asked after trouble, as it costs more than looking. */
+/* statfs() does not show quotas; an exhausted one also refuses an unnamed file. Tried only after a
+ * failure, because it costs more than statfs(). */
 static bool quota_is_full(const struct process *r)
 {
 	int fd;
@@ -94,8 +94,8 @@ void process_end_if_drained(struct process *r)
 		now = clock_mono_us();
 		if (now < r->grace_us)
 			return;
-		/* A reader that is attached and slow may keep this open; a pipe that is held by
-		 * a survivor may not. A deadline waits for nobody: what does not fit is cut. */
+		/* Wait for a slow attached reader, but not for a child that holds the pipe open.
+		 * After a timeout don't wait at all: output that does not fit is dropped. */
 		if (!output_pump_is_drained(r) && !(r->exit.hits & AGENT_HIT_TIME)) {
 			r->grace_us = now + INIT_GRACE_MS * 1000ull;
 			return;
@@ -117,7 +117,7 @@ static void handle_exit(struct process *r, int status, uint64_t cpu_us, uint64_t
 	r->exit.cpu_us = cgroup_us != UINT64_MAX && cgroup_us > cpu_us ? cgroup_us : cpu_us;
 	r->exit.max_rss_bytes = rss_bytes;
 	record_limit_hits(r);
-	/* Timed out means everything it started, also what was born a moment ago. */
+	/* A timeout ends all descendants, also those forked a moment ago. */
 	if (r->exit.hits & AGENT_HIT_TIME)
 		process_signal(r, SIGKILL, AGENT_TO_TREE, &(struct err){ 0 });
 	process_stdin_close(r);
@@ -143,7 +143,8 @@ void process_end_subreaper_ready(struct process *r)
 	if (got == 1 && rep.kind == SUBREAPER_ENDED)
 		handle_exit(r, rep.status, rep.cpu_us, rep.max_rss_bytes);
 	else if (r->state == PROCESS_RUNNING)
-		handle_exit(r, SIGKILL, 0, 0); /* the shim was killed, and its orphans are below */
+		handle_exit(r, SIGKILL, 0, 0); /* the subreaper was killed; handle_subreaper_exit()
+						  kills its orphans */
 }
 
 static bool is_known(pid_t pid)
@@ -155,8 +156,8 @@ static void handle_subreaper_exit(struct process *r, int status)
 {
 	process_end_subreaper_ready(r);
 	r->subreaper_gone = true;
-	/* A shim only leaves by itself when nothing is below it. Whatever came to this process
-	 * because a guest killed one has lost its place in the order and goes too. */
+	/* A subreaper exits by itself only when it has no descendants. If a guest killed it, its
+	 * orphans now belong to no command: kill them. */
 	if (WIFSIGNALED(status))
 		process_tree_kill_strays(is_known);
 }
@@ -171,8 +172,8 @@ void process_end_reap(void)
 		struct process *r = process_table_find_pid(pid);
 
 		if (WIFSTOPPED(status)) {
-			/* a worker has the guest's user; whoever stops it must not hold the one
-			 * who waits for it */
+			/* A worker runs as the guest's user: a guest that stops it must not block
+			 * the engine. */
 			if (r && r->is_file_job)
 				kill(pid, SIGKILL);
 			continue;

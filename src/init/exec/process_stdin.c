@@ -10,7 +10,7 @@
 #include "init/exec/agent_conn.h"
 #include "init/exec/event_loop.h"
 
-enum { QUEUED_MAX = 64 }; /* 4 MB at most wait in all commands together */
+enum { QUEUED_MAX = 64 }; /* buffers of all commands together: 4 MiB */
 
 static unsigned nqueued;
 
@@ -32,13 +32,13 @@ static void close_fd(struct process *r)
 	if (in->polled && !in->tty)
 		event_loop_del(in->fd);
 	in->polled = false;
-	/* A terminal's master lives on as long as its output is read. */
+	/* The output stream still reads a terminal's master. */
 	if (!in->tty || r->out[0].pipe != in->fd)
 		close(in->fd);
 	in->fd = -1;
 }
 
-/* A terminal has no end of file but the character its line discipline takes for one. */
+/* On a terminal, end of file is the EOF character of its line discipline. */
 static void send_eof(struct process *r)
 {
 	if (r->in.tty)
@@ -47,7 +47,7 @@ static void send_eof(struct process *r)
 		close_fd(r);
 }
 
-/* Bytes taken, or -errno. */
+/* Bytes written, or -errno. */
 static ssize_t write_available(struct stdin_queue *in, const char *bytes, size_t len)
 {
 	size_t done = 0;
@@ -73,7 +73,7 @@ static void set_polling(struct process *r, bool on)
 
 	if (in->fd < 0 || in->polled == on)
 		return;
-	/* The master of a terminal is in the set already, for its output. */
+	/* The master of a terminal is already in the epoll set, for its output. */
 	if (in->tty) {
 		if (r->out[0].polled)
 			event_loop_mod(in->fd, EVENT_OUT, process_table_index(r),
@@ -92,7 +92,8 @@ static int queue_rest(struct process *r, uint8_t conn, uint32_t req, const char 
 	struct stdin_queue *in = &r->in;
 
 	if (nqueued >= QUEUED_MAX)
-		return err_set(err, ERR_LIMIT, "too much input waits for other commands");
+		return err_set(err, ERR_LIMIT,
+			       "too much input is queued for other commands; retry later");
 	in->buf = mmap(NULL, AGENT_DATA_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 		       -1, 0);
 	if (in->buf == MAP_FAILED) {
@@ -117,8 +118,8 @@ int process_stdin_write(struct process *r, uint8_t conn, uint32_t req, const str
 	struct stdin_queue *in = &r->in;
 	ssize_t n;
 
-	/* Nothing, sent while bytes of a connection that is gone still wait: whoever comes next
-	 * learns by it when they are in. */
+	/* An empty write while bytes of a closed connection are queued: reply when they are
+	 * written. */
 	if (in->buf && !in->reply_pending && !in->reply_due && !m->len && (in->tty || !in->eof)) {
 		in->reply_pending = true;
 		in->conn = conn;
@@ -127,7 +128,8 @@ int process_stdin_write(struct process *r, uint8_t conn, uint32_t req, const str
 		return 0;
 	}
 	if (in->reply_pending || in->reply_due || in->buf)
-		return err_set(err, ERR_CONFLICT, "command %llu has not taken its input yet",
+		return err_set(err, ERR_CONFLICT,
+			       "command %llu has not read its previous input yet",
 			       (unsigned long long)r->id);
 	if (in->fd < 0)
 		return err_set(err, ERR_INVALID, "standard input of command %llu is not open",
@@ -186,7 +188,6 @@ void process_stdin_close(struct process *r)
 	complete_write(r, EPIPE);
 }
 
-/* The bytes still go in; only nobody is told. */
 void process_stdin_forget_conn(struct process *r, uint8_t conn)
 {
 	if (r->in.conn == conn)

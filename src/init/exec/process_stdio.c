@@ -15,7 +15,7 @@ static int open_null(void)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Only our end is non-blocking: the command's end behaves as any pipe does. */
+/* Only our end is non-blocking: commands expect blocking pipes. */
 static int make_pipe(int *ours, int *theirs, bool we_read)
 {
 	int p[2];
@@ -38,7 +38,7 @@ static int open_tty(struct process_stdio *io, uint32_t rows, uint32_t cols)
 	io->in = io->out[0] = master;
 	if (ioctl(master, TIOCSPTLCK, &unlock) < 0)
 		return -errno;
-	/* By the master, not by a name below /dev/pts that may be anything. */
+	/* From the master, not by a name in /dev/pts, which the guest may have replaced. */
 	peer = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
 	if (peer < 0)
 		return -errno;

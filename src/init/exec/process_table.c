@@ -6,7 +6,7 @@
 
 #include "init/exec/process.h"
 
-/* In .bss and filled from the front, so that a sandbox that runs little costs little. */
+/* In .bss and filled from the front, so that an idle sandbox uses few pages. */
 static struct process records[AGENT_EXECS_MAX];
 static char texts[AGENT_EXECS_MAX][INIT_TEXT_SIZE] __attribute__((aligned(4096)));
 static uint32_t used_end, used_count;
@@ -111,7 +111,7 @@ void process_table_free(struct process *r)
 {
 	r->state = PROCESS_FREE;
 	used_count--;
-	/* The page goes back to the kernel: a long life of many commands leaves nothing behind. */
+	/* Return the page, so that memory does not grow with the number of past commands. */
 	madvise(texts[process_table_index(r)], INIT_TEXT_SIZE, MADV_DONTNEED);
 	while (used_end && records[used_end - 1].state == PROCESS_FREE)
 		used_end--;
@@ -145,17 +145,17 @@ void process_table_set_cwd(struct process *r, const char *cwd)
 		memcpy(cwd_buffer(r), cwd, n + 1);
 }
 
-/* Keeps whole strings only as far as there is room; the last one may be cut. */
+/* Keeps as many strings as fit; the last one may be cut. */
 void process_table_set_argv(struct process *r, const char *strings, uint32_t argc)
 {
-	const size_t room = INIT_TEXT_SIZE - INIT_MESSAGE_SIZE - INIT_CWD_SIZE;
+	const size_t capacity = INIT_TEXT_SIZE - INIT_MESSAGE_SIZE - INIT_CWD_SIZE;
 	char *text = process_table_text(r);
 	size_t at = 0;
 
 	r->argc = 0;
-	while (r->argc < argc && at + 1 < room) {
+	while (r->argc < argc && at + 1 < capacity) {
 		size_t n = strlen(strings);
-		size_t fit = n < room - at - 1 ? n : room - at - 1;
+		size_t fit = n < capacity - at - 1 ? n : capacity - at - 1;
 
 		memcpy(text + at, strings, fit);
 		text[at + fit] = 0;

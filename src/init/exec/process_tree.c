@@ -35,7 +35,7 @@ struct dirent64 {
 	char name[];
 };
 
-/* False for one that is gone, or dead and only not yet waited for. */
+/* False for a process that is gone or a zombie. */
 static bool read_parent(int proc, pid_t pid, pid_t *ret)
 {
 	char path[32], text[512], *at, state;
@@ -50,7 +50,7 @@ static bool read_parent(int proc, pid_t pid, pid_t *ret)
 	if (n <= 0)
 		return false;
 	text[n] = 0;
-	at = strrchr(text, ')'); /* the name before it may hold anything */
+	at = strrchr(text, ')'); /* the process name before it can contain any byte */
 	if (!at || strlen(at) < 5)
 		return false;
 	state = at[2];
@@ -101,7 +101,7 @@ static bool is_below(const struct proc_list *l, pid_t pid, pid_t root)
 	return false;
 }
 
-/* Marks generation after generation; how many there are. */
+/* Marks generation by generation; returns how many are marked. */
 static int mark_descendants(struct proc_list *l, pid_t root)
 {
 	int found = 0, before;
@@ -131,7 +131,7 @@ static int signal_marked(const struct proc_list *l, int signo)
 	return sent;
 }
 
-/* Everything below a child of ours that is not `known`. */
+/* Children of lodge-init that are not known, and their descendants. */
 static int mark_strays(struct proc_list *l, bool (*is_known)(pid_t pid))
 {
 	int found = 0;
@@ -151,7 +151,7 @@ static int stop_and_kill(struct proc_list *l, pid_t root, bool (*is_known)(pid_t
 {
 	int found, stopped = -1, r;
 
-	/* What is stopped cannot fork: when a pass finds nothing new, the list is complete. */
+	/* A stopped process cannot fork: when a pass finds no new one, the list is complete. */
 	for (int pass = 0; pass < 64; pass++) {
 		r = read_processes(l);
 		if (r < 0)
@@ -164,7 +164,7 @@ static int stop_and_kill(struct proc_list *l, pid_t root, bool (*is_known)(pid_t
 	return signal_marked(l, SIGKILL);
 }
 
-/* Large, wanted rarely, given back at once. */
+/* Mapped on demand, because it is large and rarely needed. */
 static struct proc_list *map_list(void)
 {
 	struct proc_list *l =
@@ -195,7 +195,7 @@ static long pid_max(void)
 	return strtol(text, NULL, 10);
 }
 
-/* Numbers are given out in order: none is above a new one, unless they began again. */
+/* The kernel assigns pids in order: a new one is the highest, unless the counter wrapped. */
 static long highest_pid(void)
 {
 	static pid_t highest;
@@ -211,7 +211,7 @@ static long highest_pid(void)
 	return highest = probe;
 }
 
-/* Under hidepid a process that made itself undumpable is in no listing, but its number is. */
+/* Under hidepid /proc does not list an undumpable process, but kill(pid, 0) finds it. */
 void process_tree_kill_hidden(bool (*is_ours)(pid_t pid))
 {
 	auto_close int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

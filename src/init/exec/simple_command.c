@@ -9,7 +9,7 @@
 #include "base/auto.h"
 #include "init/core/guest_path.h"
 
-/* bash 5.2's builtins and keywords; one it does not have yet only costs a fork. */
+/* Builtins and keywords of bash 5.2. A missing one only costs a fork. */
 static const char *const shell_words[] = {
 	".",	    ":",       "[",	  "[[",	    "alias",   "bg",	   "bind",     "break",
 	"builtin",  "caller",  "case",	  "cd",	    "command", "compgen",  "complete", "compopt",
@@ -29,7 +29,7 @@ static bool is_plain(char c)
 	       (c && strchr("_./,:=+@%-", c));
 }
 
-/* The end of a quoted string that holds nothing to expand, or NULL. */
+/* The end of a quoted string without expansions, or NULL. */
 static const char *skip_quoted(const char *at)
 {
 	const char *end;
@@ -45,7 +45,6 @@ static const char *skip_quoted(const char *at)
 	return *end ? end + 1 : NULL;
 }
 
-/* Only blanks, plain words and quoted strings. */
 static bool has_only_words(const char *at)
 {
 	while (*at) {
@@ -85,7 +84,7 @@ static bool search_path(const char *name, size_t len, char **envp,
 	while (dir && *dir) {
 		size_t n = strcspn(dir, ":");
 
-		/* A relative directory is another one for the shell. */
+		/* A relative directory depends on the working directory of the shell. */
 		if (dir[0] != '/' || n + len + 2 > SIMPLE_COMMAND_PATH_SIZE)
 			return false;
 		memcpy(path, dir, n);

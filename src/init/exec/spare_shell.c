@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The spare is the image's own bash, unmodified, as `bash -c SCRIPT`: it reads its text from one
- * descriptor, closes it, and evaluates the text. What then differs from `bash -c TEXT`, found by
- * running both over a table of texts (tests/unit/test_init.c):
+/* The spare shell is the image's own bash, run as `bash -c SCRIPT`: it reads its text from a
+ * descriptor, closes it, and evaluates the text. Known differences from `bash -c TEXT`, found by
+ * running a table of texts both ways (tests/unit/test_init_spare_shell.c):
  *   - a syntax error is reported by "bash: eval:" instead of "bash: -c:" (status 2 in both);
  *   - `set -x` marks one level more ("++");
  *   - PIPESTATUS is (0) instead of unset before the first command;
- *   - the last command of a text is not exec'ed in place of the shell. Where it is killed by a
- *     signal the shell says so on stderr and exits with 128 + n. A text that is one external
- *     command without expansions is therefore given to the spare as `_=PATH exec TEXT`, which
- *     is what bash makes of it; only longer texts are left with this.
- * A variable that changes how bash starts or reads keeps the spare from being used at all. */
+ * - the last command of a text is not exec'ed in place of the shell. If a signal kills it, the
+ *     shell prints a message to stderr and exits with 128 + n. A text that is one simple command is
+ *     therefore sent as `_=PATH exec TEXT`, which has the effect of bash's own exec; only longer
+ *     texts differ.
+ * With a variable that changes how bash starts or parses, no spare shell is used. */
 #include "init/exec/spare_shell.h"
 
 #include <errno.h>
@@ -33,15 +33,15 @@
 #include "init/exec/simple_command.h"
 
 enum {
-	REQUEST_MAX = 64 * 1024, /* environment and directory of the spare */
+	REQUEST_MAX = 64 * 1024, /* environment, directory and user */
 	TEXT_MAX = 4096,
-	RETRY_US = 1000 * 1000, /* a spare that dies is not replaced more often */
+	RETRY_US = 1000 * 1000, /* delay before a spare shell that died is replaced */
 };
 
 static const char script[] = "IFS= read -r -d '' -u 9 BASH_EXECUTION_STRING || exit; exec 9<&-; "
 			     "SECONDS=0; : \"$0\"; eval \"$BASH_EXECUTION_STRING\"";
 
-static char request[REQUEST_MAX]; /* the AGENT_SPARE_SHELL message */
+static char request[REQUEST_MAX]; /* the last AGENT_SPARE_SHELL message */
 static size_t request_len;
 
 static struct {
@@ -52,7 +52,7 @@ static struct {
 	dev_t cwd_dev;
 	ino_t cwd_ino;
 	struct passwd_user user;
-	struct process r; /* process, leaf and pipes, until a record takes them */
+	struct process r; /* process, cgroup and pipes, until a record takes them over */
 } spare = { .text_fd = -1 };
 
 static void discard(void)
@@ -99,13 +99,13 @@ int spare_shell_set(const void *msg, size_t len, struct err *err)
 	struct process_args c;
 
 	if (len > sizeof(request))
-		return err_set(err, ERR_LIMIT, "the environment of a spare shell is too long");
+		return err_set(err, ERR_LIMIT, "environment of the spare shell is too long");
 	if (process_args_parse(&c, msg, len, err) < 0)
 		return -1;
 	discard();
 	request_len = 0;
 	if (affects_bash(c.env, c.m.envc))
-		return 0; /* every command gets a shell of its own */
+		return 0; /* no spare shell: every command starts its own */
 	memcpy(request, msg, len);
 	request_len = len;
 	spare.due = true;
@@ -113,7 +113,7 @@ int spare_shell_set(const void *msg, size_t len, struct err *err)
 	return 0;
 }
 
-/* Which directory that is now, as the user sees it. */
+/* As the user, because the user's rights decide which directory the path leads to. */
 static bool stat_cwd(const struct process_args *c, struct stat *ret)
 {
 	const char *dir = c->cwd[0] ? c->cwd : c->user.home;
@@ -204,8 +204,9 @@ void spare_shell_start_if_due(void)
 
 static bool matches(const struct process_args *c)
 {
-	const uint32_t shape = AGENT_PTY | AGENT_STDIN_OPEN | AGENT_LOGIN | AGENT_MERGE |
-			       AGENT_LANDLOCK; /* which lists files as they are when it starts */
+	const uint32_t shape =
+		AGENT_PTY | AGENT_STDIN_OPEN | AGENT_LOGIN | AGENT_MERGE |
+		AGENT_LANDLOCK; /* its rules refer to the files that exist at the start */
 	struct agent_exec m;
 	struct stat st;
 	const char *env;
@@ -216,7 +217,7 @@ static bool matches(const struct process_args *c)
 	memcpy(&m, request + sizeof(struct agent_hdr), sizeof(m));
 	if ((c->m.flags & shape) != (m.flags & AGENT_MERGE) || c->m.envc != m.envc)
 		return false;
-	/* Environment, directory and user follow each other in both messages. */
+	/* Environment, directory and user are adjacent in both messages. */
 	env = agent_msg_string(request, request_len, 0);
 	rest = request_len - (size_t)(env - request);
 	if (rest != c->env_len + strlen(c->cwd) + strlen(c->user_spec) + 2 ||
@@ -231,7 +232,7 @@ static bool send_text(const struct process_args *c)
 	char before[SIMPLE_COMMAND_PATH_SIZE + 16], program[SIMPLE_COMMAND_PATH_SIZE];
 	struct iovec iov[2] = { { before, 0 }, { .iov_len = strlen(c->strings) + 1 } };
 
-	/* bash tells a program by which path it found it; its own exec does not. */
+	/* bash sets `_` to the path it found the program at; its exec builtin does not. */
 	if (simple_command_parse(c->strings, c->envp, program))
 		iov[0].iov_len = (size_t)snprintf(before, sizeof(before), "_=%s exec ", program);
 	memcpy(&iov[1].iov_base, &c->strings, sizeof(c->strings));

@@ -17,11 +17,11 @@
 
 static void send_report(int fd, const struct subreaper_report *r)
 {
-	/* Smaller than PIPE_BUF, into a pipe of its own: whole or not at all. */
+	/* Atomic: smaller than PIPE_BUF. */
 	(void)!write(fd, r, sizeof(*r));
 }
 
-/* Until the last descendant is gone: init may still want to find them. */
+/* Stays until the last descendant is gone, so that lodge-init can find them. */
 static void __attribute__((noreturn)) wait_for_descendants(int fd, pid_t main_pid, bool is_worker)
 {
 	struct rusage ru;
@@ -34,7 +34,7 @@ static void __attribute__((noreturn)) wait_for_descendants(int fd, pid_t main_pi
 			_exit(0);
 		if (pid != main_pid)
 			continue;
-		if (WIFSTOPPED(status)) { /* as in process_end_reap() */
+		if (WIFSTOPPED(status)) { /* see process_end_reap() */
 			kill(pid, SIGKILL);
 			continue;
 		}
@@ -61,7 +61,7 @@ static void __attribute__((noreturn)) run_subreaper(struct spawn *s, int fd)
 						    .error = s->error });
 	if (pid < 0)
 		_exit(1);
-	/* The command's pipes must not look held because of this process. */
+	/* Close the command's pipes: end of file must not wait for this process. */
 	if (fd != 3) {
 		dup3(fd, 3, O_CLOEXEC);
 		fd = 3;

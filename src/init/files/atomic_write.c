@@ -21,7 +21,7 @@ struct temp {
 	uint64_t token;
 	int dir, fd;
 	bool used, noreplace;
-	bool can_sync; /* the directory is open for reading, not as a mere place */
+	bool can_sync; /* the directory is open for reading, not with O_PATH */
 	uint8_t conn;
 	struct cred cred;
 	char name[NAME_MAX + 1];
@@ -48,7 +48,7 @@ static struct temp *find_temp(uint8_t conn, uint64_t token)
 	return NULL;
 }
 
-/* Goes on from a link to what it names, as opening the path would. */
+/* Continues at the target of a link, as open() would. */
 static int follow_link(struct parent_dir *w, const char *target, bool make)
 {
 	struct parent_dir next;
@@ -61,7 +61,7 @@ static int follow_link(struct parent_dir *w, const char *target, bool make)
 	return 0;
 }
 
-/* The place that is to be replaced. *ret_mode: of the file there, or 0. */
+/* Finds the file to replace, through links. *ret_mode: its mode, or 0 if it does not exist. */
 static int find_target(struct parent_dir *w, int base, const char *path, const struct agent_file *m,
 		       mode_t *ret_mode, const char **ret_kind)
 {
@@ -88,7 +88,7 @@ static int find_target(struct parent_dir *w, int base, const char *path, const s
 	return r < 0 ? r : -ELOOP;
 }
 
-/* A directory that may be written but not read cannot be synced by itself. */
+/* A directory that the user can write but not read cannot be synced by itself. */
 static int open_for_sync(struct temp *t, int dir)
 {
 	t->dir = guest_path_openat(dir, ".", O_RDONLY | O_DIRECTORY, 0);
@@ -187,7 +187,7 @@ static int rename_synced(struct temp *t)
 {
 	int r;
 
-	/* The one who wrote has synced already, so that this finds nothing to wait for. */
+	/* The engine has already synced what it wrote, so this does not block. */
 	if (fsync(t->fd) < 0)
 		return -errno;
 	r = passwd_impersonate(&t->cred);
@@ -196,7 +196,7 @@ static int rename_synced(struct temp *t)
 	passwd_revert();
 	if (r < 0)
 		return r;
-	/* The file is in its place; from here on only its durability can fail. */
+	/* The file is in place; from here on only durability can fail. */
 	t->temp_name[0] = 0;
 	return (t->can_sync ? fsync(t->dir) : syncfs(t->fd)) < 0 ? -errno : 0;
 }
@@ -208,7 +208,7 @@ int atomic_write_commit(uint8_t conn, uint64_t token, struct err *err)
 	int r;
 
 	if (!t)
-		return err_set(err, ERR_NOT_FOUND, "this write is not known");
+		return err_set(err, ERR_NOT_FOUND, "no such write: already committed or aborted");
 	r = rename_synced(t);
 	memcpy(name, t->name, sizeof(name));
 	if (r < 0 && t->temp_name[0])
@@ -222,7 +222,7 @@ int atomic_write_abort(uint8_t conn, uint64_t token, struct err *err)
 	struct temp *t = find_temp(conn, token);
 
 	if (!t)
-		return err_set(err, ERR_NOT_FOUND, "this write is not known");
+		return err_set(err, ERR_NOT_FOUND, "no such write: already committed or aborted");
 	remove_temp(t);
 	free_temp(t);
 	return 0;

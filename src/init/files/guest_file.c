@@ -21,13 +21,12 @@
 #define SYS_fchmodat2 452
 #endif
 
-enum { PROC_ROOT = 1 }; /* the inode of /proc itself */
+enum { PROC_ROOT = 1 }; /* inode of /proc itself */
 
-/* One operation while it runs with the user's rights. */
 struct file_op {
 	struct agent_file m;
 	struct passwd_user user;
-	int base; /* where relative paths start */
+	int base; /* start of relative paths */
 	const char *path, *path2;
 	uint8_t conn;
 	struct guest_file_reply *ret;
@@ -38,7 +37,7 @@ static int fail(struct err *err, int error, const char *path, const char *kind)
 	if (error == EINVAL && kind)
 		return err_set(err, ERR_INVALID, "%.160s is %s", path, kind);
 	if (error == ELOOP)
-		return err_set(err, ERR_INVALID, "%.160s: a link that must not be followed", path);
+		return err_set(err, ERR_INVALID, "%.160s: symbolic link not followed", path);
 	return err_sys(err, error, "%.160s", path);
 }
 
@@ -88,7 +87,7 @@ void guest_file_fill_stat(struct agent_stat *to, const struct stat *st)
 	};
 }
 
-/* In /proc a link can tell things about this process that are nobody's business. */
+/* Links in /proc reveal private details of lodge-init. */
 static bool in_proc(int fd)
 {
 	struct statfs fs;
@@ -108,7 +107,7 @@ static int op_stat(struct file_op *o, struct err *err)
 		return fail(err, -fd, o->path, NULL);
 	if (fstat(fd, &st) < 0)
 		return fail(err, errno, o->path, NULL);
-	/* nor is what only this process may look at, as it is its own */
+	/* The kernel gives this process access to its own entries in /proc. */
 	if (in_proc(fd) && st.st_ino != PROC_ROOT)
 		return fail(err, EINVAL, o->path, guest_path_in_proc);
 	guest_file_fill_stat(&o->ret->st, &st);
@@ -187,7 +186,7 @@ static int op_symlink(struct file_op *o, struct err *err)
 	return symlinkat(target, dir, w.name) < 0 ? fail(err, errno, path, NULL) : 0;
 }
 
-/* By descriptor, so that what was resolved is what is changed. */
+/* By descriptor, so that it changes the file that was resolved. */
 static int op_chmod(struct file_op *o, struct err *err)
 {
 	auto_close int fd = guest_path_openat(o->base, o->path, O_PATH, 0);
@@ -257,7 +256,7 @@ int guest_file_request(uint8_t conn, uint32_t type, const void *msg, size_t len,
 		return -1;
 	r = passwd_impersonate(&o.user.cred);
 	if (r < 0)
-		return err_sys(err, -r, "change of user");
+		return err_sys(err, -r, "switch to the user");
 	r = run_as_user(type, &o, err);
 	passwd_revert();
 	return r;

@@ -47,15 +47,15 @@ static int list_one(int dir, const char *name, size_t path_len, uint32_t depth, 
 	int r;
 
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? 0 : -errno; /* gone since the names were read */
+		return errno == ENOENT ? 0 : -errno; /* removed since the names were read */
 	if (path_len + n >= AGENT_PATH_MAX)
-		return 0; /* no call could name it */
+		return 0; /* too long for any request */
 	memcpy(path + path_len, name, n + 1);
 	r = put_entry(dir, name, path_len + n, &st);
 	if (r < 0 || !S_ISDIR(st.st_mode) || depth <= 1 || level + 1 >= FILE_JOB_DEPTH_MAX)
 		return r;
 	sub = dir_walk_open(dir, name);
-	if (sub < 0) /* what the user may not read is shown closed */
+	if (sub < 0) /* a directory that the user cannot read is listed without content */
 		return sub == -EACCES || sub == -ENOENT || sub == -ENOTDIR ? 0 : sub;
 	path[path_len + n] = '/';
 	return list_dir(sub, path_len + n + 1, depth - 1, level + 1);

@@ -13,7 +13,7 @@ static int compare(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* All names one after the other; offsets would not survive a realloc, so pointers come last. */
+/* All names packed. realloc() moves them, so the caller builds the pointers afterwards. */
 static int collect(DIR *d, char **ret_bytes, size_t *ret_len, size_t *ret_n)
 {
 	size_t len = 0, size = 0, n = 0;

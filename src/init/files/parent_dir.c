@@ -13,7 +13,6 @@
 #include "init/core/init_state.h"
 #include "init/core/guest_path.h"
 
-/* One component below `dir`, made if it is missing. */
 static int open_or_make_dir(int dir, const char *name)
 {
 	int fd = guest_path_openat(dir, name, O_PATH | O_DIRECTORY, 0);

@@ -16,7 +16,7 @@
 
 enum { LEVELS = 100, PASSES = 16, MOVES_MAX = 1 << 20 };
 
-/* What is deeper than this process likes to go is moved to the top first. */
+/* Directories below LEVELS are moved to the top first, which bounds recursion and descriptors. */
 static unsigned moves;
 
 static int move_to_top(int dir, const char *name, int top)
@@ -24,7 +24,7 @@ static int move_to_top(int dir, const char *name, int top)
 	char up[32];
 	int r = -EEXIST;
 
-	/* somebody may have such a name already, with something in it */
+	/* The name may exist already. */
 	while (r == -EEXIST && moves < MOVES_MAX) {
 		snprintf(up, sizeof(up), ".lodge-rm-%u", moves++);
 		r = parent_dir_rename(dir, name, top, up, true);
@@ -51,7 +51,7 @@ static int remove_one(int dir, const char *name, int top, unsigned level)
 		return move_to_top(dir, name, top);
 	sub = dir_walk_open(dir, name);
 	if (sub < 0)
-		return sub == -ENOENT || sub == -ENOTDIR ? 0 : sub; /* another by now */
+		return sub == -ENOENT || sub == -ENOTDIR ? 0 : sub; /* replaced meanwhile */
 	r = remove_entries(sub, top, level + 1);
 	if (r < 0)
 		return r;
@@ -82,7 +82,8 @@ static int remove_entries(int dir, int top, unsigned level)
 	return r;
 }
 
-/* A directory read while it changes may need another look, and lifted trees come back here. */
+/* A directory that changes while it is read may need another pass, and directories that were moved
+ * to the top are found here. */
 static bool is_empty(int dir)
 {
 	struct name_list names;
@@ -100,8 +101,8 @@ int remove_job_contents(int dir)
 	unsigned before;
 	int r = 0;
 
-	/* as often as there is more to move_to_top, but not for ever against one who keeps adding
-	 */
+	/* Repeat while passes move directories to the top, but not forever against a process that
+	 * keeps adding files. */
 	for (int pass = 0; pass < PASSES; pass += before == moves) {
 		before = moves;
 		r = remove_entries(dir, dir, 0);

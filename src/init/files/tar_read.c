@@ -20,7 +20,7 @@
 
 enum { DIR_ATTRS_MAX = 64 << 20, TRIES_MAX = 10000 };
 
-/* A directory's mode and time come last: a read-only one could not be filled otherwise. */
+/* Mode and time of a directory, set last: files could not be created in a read-only one. */
 struct dir_attrs {
 	struct dir_attrs *next;
 	uint32_t mode;
@@ -33,7 +33,8 @@ struct unpack {
 	const struct tar_options *o;
 	struct tar_source src;
 	int root;
-	int parent; /* of the last entry, and its path, as the next is often beside it */
+	int parent; /* cached with its path, because the next entry is often in the same directory
+		     */
 	char parent_path[AGENT_PATH_MAX];
 	uint64_t bytes, entries;
 	size_t dir_attrs_bytes;
@@ -45,32 +46,31 @@ struct unpack {
 static int fail(struct err *err, int error, const char *path)
 {
 	if (error == ELOOP || error == ENOTDIR)
-		return err_set(err, ERR_INVALID,
-			       "%.160s leads through something that is no "
-			       "directory",
-			       path);
-	/* made and gone again in the same moment: somebody else works there */
+		return err_set(err, ERR_INVALID, "%.160s: not a directory on the path", path);
+	/* Created and removed again: another process works in the same place. */
 	if (error == ENOENT)
 		error = EBUSY;
 	return err_sys(err, error, "%.160s", path);
 }
 
-/* "./a//b/./c/" becomes "a/b/c"; "" is the directory itself. */
+/* Turns "./a//b/./c/" into "a/b/c"; "" is the directory itself. */
 static int clean_path(char *path, const char *what, struct err *err)
 {
 	char *from = path, *to = path;
 
 	if (*path == '/')
-		return err_set(err, ERR_INVALID, "%s %.160s: an absolute name", what, path);
+		return err_set(err, ERR_INVALID,
+			       "%s %.160s: absolute paths are not allowed in an archive", what,
+			       path);
 	while (*from) {
 		size_t n = strcspn(from, "/");
 
 		if (n == 2 && from[0] == '.' && from[1] == '.')
-			return err_set(err, ERR_INVALID, "%s %.160s: a name that leads out", what,
+			return err_set(err, ERR_INVALID,
+				       "%s %.160s: \"..\" is not allowed in an archive", what,
 				       path);
 		if (n > NAME_MAX)
-			return err_set(err, ERR_INVALID, "%s %.100s: a name that is too long", what,
-				       from);
+			return err_set(err, ERR_INVALID, "%s %.100s: name too long", what, from);
 		if (n && !(n == 1 && from[0] == '.')) {
 			if (to != path)
 				*to++ = '/';
@@ -84,21 +84,21 @@ static int clean_path(char *path, const char *what, struct err *err)
 	return 0;
 }
 
-/* Layers name files below directories that a lower layer has as links. Those are followed, but
- * only inside the root. */
+/* An image layer can name files below a directory that is a link in a lower layer. Follow the link,
+ * but only inside the root. */
 static int open_in_root(int root, const char *path)
 {
 	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
 				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
 	long fd = -1;
 
-	/* EAGAIN: something was mounted or moved elsewhere while ".." was looked at */
+	/* EAGAIN: a mount or rename raced with "..". */
 	for (int i = 0; i < TRIES_MAX; i++) {
 		fd = syscall(SYS_openat2, root, path, &how, sizeof(how));
 		if (fd >= 0 || errno != EAGAIN)
 			break;
 	}
-	/* a link to nothing is no directory either */
+	/* a dangling link is not a directory */
 	return fd >= 0 ? (int)fd : errno == ENOENT ? -ENOTDIR : -errno;
 }
 
@@ -118,7 +118,7 @@ static int open_below(struct unpack *u, int dir, const char *name, const char *w
 	return fd < 0 ? -errno : fd;
 }
 
-/* The directory of `path`, made where missing, every step by descriptor and no link followed. */
+/* The directory of `path`. Creates missing directories, goes by descriptor and follows no link. */
 static int open_parent(struct unpack *u, const char *path, const char **ret_name)
 {
 	const char *slash = strrchr(path, '/');
@@ -149,7 +149,7 @@ static int open_parent(struct unpack *u, const char *path, const char **ret_name
 	return steal_fd(&dir);
 }
 
-/* Borrowed until the next call. */
+/* Valid until the next call. */
 static int parent_of(struct unpack *u, const char *path, const char **ret_name)
 {
 	const char *slash = strrchr(path, '/');
@@ -182,7 +182,8 @@ static void set_xattrs(const struct unpack *u, int fd)
 			continue;
 		memcpy(name, r.key + prefix, n);
 		name[n] = 0;
-		fsetxattr(fd, name, r.value, r.value_len, 0); /* where the disk has them */
+		fsetxattr(fd, name, r.value, r.value_len,
+			  0); /* best effort: the file system may not support them */
 	}
 }
 
@@ -198,7 +199,7 @@ static int set_owner(const struct unpack *u, int dir, const char *name)
 	return fchownat(dir, name, u->e.uid, u->e.gid, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
-/* Makes the place free for something that is not a directory. */
+/* Removes what is in the way of an entry that is not a directory. */
 static int remove_existing(const struct unpack *u, int dir, const char *name)
 {
 	if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
@@ -212,7 +213,7 @@ static int remove_existing(const struct unpack *u, int dir, const char *name)
 
 static int fail_too_large(const struct unpack *u, struct err *err)
 {
-	err_set(err, ERR_LIMIT, "the archive holds more than %llu bytes",
+	err_set(err, ERR_LIMIT, "archive unpacks to more than %llu bytes",
 		(unsigned long long)u->o->max_bytes);
 	err->sys = ENOSPC;
 	return -1;
@@ -254,7 +255,7 @@ static int put_file(struct unpack *u, int dir, const char *name, struct err *err
 	set_xattrs(u, fd);
 	if (u->o->owners && fchown(fd, u->e.uid, u->e.gid) < 0)
 		return fail(err, errno, u->e.path);
-	/* After the owner: a change of owner takes setuid bits away. */
+	/* After chown, which clears setuid bits. */
 	if (fchmod(fd, mode_of(u)) < 0 || futimens(fd, times) < 0)
 		return fail(err, errno, u->e.path);
 	return 0;
@@ -265,10 +266,10 @@ static int defer_dir_attrs(struct unpack *u, struct err *err)
 	size_t n = strlen(u->e.path) + 1;
 	struct dir_attrs *l;
 
-	/* the same one again and again is no reason to eat the guest's memory */
+	/* Bounded, because an archive can repeat a directory any number of times. */
 	u->dir_attrs_bytes += sizeof(*l) + n;
 	if (u->dir_attrs_bytes > DIR_ATTRS_MAX)
-		return err_set(err, ERR_LIMIT, "the archive has too many directories");
+		return err_set(err, ERR_LIMIT, "archive has too many directories");
 	l = malloc(sizeof(*l) + n);
 	if (!l)
 		return err_sys(err, ENOMEM, "%.160s", u->e.path);
@@ -310,7 +311,7 @@ static int put_symlink(struct unpack *u, int dir, const char *name, struct err *
 	if (r < 0)
 		return fail(err, -r, u->e.path);
 	if (!u->e.link[0])
-		return err_set(err, ERR_INVALID, "%.160s: a link to nothing", u->e.path);
+		return err_set(err, ERR_INVALID, "%.160s: link without a target", u->e.path);
 	if (symlinkat(u->e.link, dir, name) < 0)
 		return fail(err, errno, u->e.path);
 	r = set_owner(u, dir, name);
@@ -329,7 +330,7 @@ static int put_hardlink(struct unpack *u, int dir, const char *name, struct err 
 	if (clean_path(u->e.link, "link to", err) < 0)
 		return -1;
 	if (!u->e.link[0])
-		return err_set(err, ERR_INVALID, "%.160s: a link to nothing", u->e.path);
+		return err_set(err, ERR_INVALID, "%.160s: link without a target", u->e.path);
 	if (!strcmp(u->e.link, u->e.path))
 		return 0;
 	target_dir = open_parent(u, u->e.link, &target);
@@ -341,7 +342,7 @@ static int put_hardlink(struct unpack *u, int dir, const char *name, struct err 
 	if (linkat(target_dir, target, dir, name, 0) == 0)
 		return 0;
 	if (errno == ENOENT)
-		return err_set(err, ERR_INVALID, "%.100s: a link to %.100s, which is not there",
+		return err_set(err, ERR_INVALID, "%.100s: hard link to missing file %.100s",
 			       u->e.path, u->e.link);
 	return fail(err, errno, u->e.link);
 }
@@ -365,7 +366,8 @@ static int put_fifo(struct unpack *u, int dir, const char *name, struct err *err
 	return 0;
 }
 
-/* ".wh.name" takes away what a lower layer has, ".wh..wh..opq" all of it. True if it was one. */
+/* Whiteouts of OCI layers: ".wh.name" removes a file of a lower layer, ".wh..wh..opq" all of the
+ * directory. True if it was one. */
 static bool whiteout(struct unpack *u, int dir, const char *name, int *ret)
 {
 	auto_close int here = -1;
@@ -383,7 +385,7 @@ static bool whiteout(struct unpack *u, int dir, const char *name, int *ret)
 	return true;
 }
 
-/* The archive of a whole root has its /dev and /proc too; what is mounted there is not for it. */
+/* The archive of a root file system contains /dev and /proc: skip what is mounted there. */
 static bool is_mounted_over(const struct unpack *u, int dir, const char *name)
 {
 	struct stat root, st;
@@ -426,12 +428,14 @@ static int put_entry(struct unpack *u, struct err *err)
 	case '6':
 		if (u->o->rootfs)
 			return 0;
-		if (u->e.type == '6' && u->o->oci) /* a layer has what a guest had made */
+		if (u->e.type == '6' &&
+		    u->o->oci) /* layers of snapshots contain FIFOs that a guest made */
 			return put_fifo(u, dir, name, err);
-		return err_set(err, ERR_INVALID, "%.160s: devices and FIFOs are not unpacked",
+		return err_set(err, ERR_INVALID,
+			       "%.160s: device files and FIFOs are not supported in archives",
 			       u->e.path);
 	default:
-		return err_set(err, ERR_INVALID, "%.160s: unknown kind of entry (%d)", u->e.path,
+		return err_set(err, ERR_INVALID, "%.160s: unknown entry type %d", u->e.path,
 			       (unsigned char)u->e.type);
 	}
 }
@@ -448,7 +452,7 @@ static int apply_dir_attrs(struct unpack *u, struct err *err)
 		if (dir >= 0)
 			fd = dir_walk_open(dir, name);
 		if (fd < 0)
-			continue; /* replaced by a dir_attrs entry */
+			continue; /* a later entry replaced it */
 		futimens(fd, times);
 		if (fchmod(fd, l->mode) < 0)
 			return fail(err, errno, l->path);
@@ -462,7 +466,7 @@ static int unpack_all(struct unpack *u, struct err *err)
 
 	while ((r = tar_next(&u->src, &u->e, err)) > 0) {
 		if (u->o->max_entries && ++u->entries > u->o->max_entries)
-			return err_set(err, ERR_LIMIT, "the archive holds more than %llu entries",
+			return err_set(err, ERR_LIMIT, "archive has more than %llu entries",
 				       (unsigned long long)u->o->max_entries);
 		if (put_entry(u, err) < 0)
 			return -1;
@@ -499,7 +503,7 @@ int tar_extract(int fd, int dir, const struct tar_options *o, struct err *err)
 	return r;
 }
 
-/* What was packed tightly may unpack to anything: half of the room there is belongs to others. */
+/* A small archive can unpack to any size: leave half of the free space to others. */
 static uint64_t half_of_free_space(int dir)
 {
 	struct statfs fs;

@@ -18,7 +18,7 @@
 
 enum { LINK_BUCKETS = 1024 };
 
-/* Where a file with several names was seen first. */
+/* The first name of a file with several. */
 struct seen {
 	struct seen *next;
 	dev_t dev;
@@ -76,7 +76,7 @@ static int add_time(const struct timespec *t)
 	return t->tv_nsec ? add_record("mtime", text, (size_t)n) : 0;
 }
 
-/* Those that a user may set; the others are the business of whoever owns the disk. */
+/* Only user.* attributes, which the user can set. */
 static int add_xattrs(int fd)
 {
 	char names[4096], value[65536], key[300];
@@ -165,7 +165,7 @@ static int put_headers(const struct stat *st, char type, uint64_t size, const ch
 	return r < 0 ? r : put_header(path, st, type, size, link);
 }
 
-/* Exactly as many bytes as the header said, whatever happens to the file meanwhile. */
+/* Writes exactly as many bytes as the header announced, even if the file changes meanwhile. */
 static int put_content(int fd, uint64_t size)
 {
 	static char buf[64 * 1024];
@@ -199,7 +199,7 @@ static const char *seen_before(const struct stat *st)
 			return s->path;
 	}
 	s = malloc(sizeof(*s) + n);
-	if (s) { /* without memory it is written twice, which is no error */
+	if (s) { /* without memory the content is written twice */
 		*s = (struct seen){ *bucket, st->st_dev, st->st_ino };
 		memcpy(s->path, path, n);
 		*bucket = s;
@@ -215,7 +215,7 @@ static int put_file(int dir, const char *name)
 	struct stat st;
 	int r;
 
-	/* what changed into a link, a socket or anything else since is left out */
+	/* skip what is no longer a regular file */
 	if (fd < 0)
 		return errno == ELOOP || errno == ENXIO || errno == ESRCH ? 0 : -errno;
 	if (fstat(fd, &st) < 0)
@@ -238,7 +238,7 @@ static int put_symlink(int dir, const char *name, const struct stat *st)
 	ssize_t n = readlinkat(dir, name, target, sizeof(target) - 1);
 
 	if (n < 0)
-		return errno == EINVAL ? 0 : -errno; /* no link any more */
+		return errno == EINVAL ? 0 : -errno; /* replaced meanwhile */
 	target[n] = 0;
 	return put_headers(st, '2', 0, target);
 }
@@ -252,7 +252,7 @@ static int put_subdir(int dir, const char *name, const struct stat *st, size_t p
 	int r;
 
 	if (sub < 0)
-		return sub == -ENOTDIR ? 0 : sub; /* no directory any more */
+		return sub == -ENOTDIR ? 0 : sub; /* replaced meanwhile */
 	if (level + 1 >= FILE_JOB_DEPTH_MAX)
 		return -ENAMETOOLONG;
 	r = add_xattrs(sub);
@@ -263,7 +263,7 @@ static int put_subdir(int dir, const char *name, const struct stat *st, size_t p
 	return r < 0 ? r : put_dir(sub, path_len + 1, level + 1, ret_where);
 }
 
-/* Sockets, FIFOs and devices mean nothing outside; they are left out. */
+/* Skips sockets, FIFOs and devices, which have no meaning outside the sandbox. */
 static int put_one(int dir, const char *name, size_t path_len, unsigned level, char *ret_where)
 {
 	size_t n = strlen(name);

@@ -19,7 +19,7 @@ enum { BUCKETS = 4096, CHECK_MS = 1000 };
 static const uint32_t mask = IN_CREATE | IN_MODIFY | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO |
 			     IN_ATTRIB | IN_DELETE_SELF | IN_ONLYDIR;
 
-/* A watched directory, by the kernel's number for it. */
+/* A watched directory, by its inotify watch descriptor. */
 struct watched {
 	struct watched *next;
 	int wd;
@@ -55,7 +55,7 @@ static int add_to_table(int wd, const char *at, size_t len)
 {
 	struct watched *w;
 
-	forget_watch(wd); /* the same directory under a new name */
+	forget_watch(wd); /* the directory was renamed */
 	w = malloc(sizeof(*w) + len + 1);
 	if (!w)
 		return -ENOMEM;
@@ -76,12 +76,12 @@ static int report_change(uint32_t kind, bool is_dir, size_t path_len)
 	int r;
 
 	if (path_len >= AGENT_PATH_MAX)
-		return 0; /* no call could name it */
+		return 0; /* too long for any request */
 	r = buffered_writer_put(&out, &c, sizeof(c));
 	return r < 0 ? r : buffered_writer_put(&out, path, path_len);
 }
 
-/* Through the working directory: a path could lead elsewhere by now. */
+/* By the working directory, because the path may lead elsewhere by now. */
 static int add_watch(int dir)
 {
 	int wd;
@@ -89,12 +89,12 @@ static int add_watch(int dir)
 	if (fchdir(dir) < 0)
 		return -errno;
 	wd = inotify_add_watch(queue, ".", mask);
-	/* "no space" would be taken for that of the disk */
+	/* ENOSPC would be read as a full disk */
 	return wd >= 0 ? wd : errno == ENOSPC ? -EMFILE : -errno;
 }
 
-/* Watches `dir` whose path of `len` bytes is in `path`, and what is below it. What is found in a
- * directory that has just come is told as created: it may have been there before the watch. */
+/* Watches `dir`, whose path of `len` bytes is in `path`, and its subdirectories. Reports the
+ * content of a new directory as created, because files may be older than its watch. */
 static int watch_tree(int dir, size_t len, unsigned level, bool report)
 {
 	struct name_list names;
@@ -127,7 +127,7 @@ static int watch_tree(int dir, size_t len, unsigned level, bool report)
 	return r;
 }
 
-/* A directory that went away takes its watches with it. */
+/* Drops the watches below a directory that was moved away. */
 static void unwatch_below(size_t len)
 {
 	path[len++] = '/';
@@ -215,7 +215,7 @@ static int read_events(void)
 	return r < 0 ? r : buffered_writer_flush(&out);
 }
 
-/* The kernel says so only when nobody has it open any more, and we have. */
+/* inotify reports the removal only when no descriptor is left, and this process holds one. */
 static bool root_is_gone(void)
 {
 	char at[PATH_MAX];
@@ -236,7 +236,7 @@ static int watch_loop(void)
 			r = report_change(AGENT_CHANGE_REMOVE, true, 0);
 			return r < 0 ? r : buffered_writer_flush(&out);
 		}
-		/* Nobody reads any more: the end of a watch, not an error. */
+		/* The reader closed the pipe: the normal end of a watch. */
 		if (p[1].revents & (POLLERR | POLLHUP | POLLNVAL))
 			return 0;
 		if (p[0].revents & POLLIN)
