@@ -10,6 +10,7 @@
 #include "admit/policy_rules.h"
 #include "engine/name_check.h"
 #include "engine/single_flight.h"
+#include "sandbox/template/template_json.h"
 
 DEFINE_AUTO(struct store_policy *, store_policy_fini);
 DEFINE_AUTO(struct template *, template_fini);

@@ -13,6 +13,7 @@
 #include "sandbox/home_dir.h"
 #include "sandbox/keeper_client.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/guest_exec_sync.h"
 
 enum { EXIT_NO = 1, EXIT_USAGE = 2, CHECK_MS = 10000 };
 

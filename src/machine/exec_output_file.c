@@ -14,6 +14,7 @@
 #include "base/file_io.h"
 #include "machine/exec_record.h"
 #include "machine/exec_output_file.h"
+#include "sandbox/guest_exec_log.h"
 
 enum {
 	NAME = STORE_ID + 16,

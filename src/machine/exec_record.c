@@ -10,6 +10,7 @@
 
 #include "base/test_hook.h"
 #include "sandbox/agent_client.h"
+#include "sandbox/guest_exec_log.h"
 #include "machine/exec_record.h"
 #include "machine/exec_output_file.h"
 #include "machine/machine.h"

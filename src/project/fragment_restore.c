@@ -12,6 +12,7 @@
 
 #include "base/array.h"
 #include "sandbox/files_client.h"
+#include "sandbox/files_stream.h"
 #include "project/internal.h"
 #include "project/fragment_restore.h"
 #include "project/mem_gate.h"

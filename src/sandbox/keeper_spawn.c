@@ -26,7 +26,7 @@ static bool is_program(const char *path)
 }
 
 /* `name` in the directory of the file `beside`. */
-static bool find_beside(const char *beside, const char *name, char *ret, size_t size)
+static bool find_next_to(const char *beside, const char *name, char *ret, size_t size)
 {
 	const char *slash = strrchr(beside, '/');
 	int n;
@@ -46,15 +46,16 @@ int keeper_spawn_find(const char *name, char *ret, size_t size, struct err *err)
 
 	if (n > 0) {
 		self[n] = '\0';
-		if (find_beside(self, name, ret, size))
+		if (find_next_to(self, name, ret, size))
 			return 0;
 	}
 	if (dladdr(&here, &info) && info.dli_fname && realpath(info.dli_fname, lib) &&
-	    find_beside(lib, name, ret, size))
+	    find_next_to(lib, name, ret, size))
 		return 0;
-	if (find_beside(LIBEXECDIR "/", name, ret, size))
+	if (find_next_to(LIBEXECDIR "/", name, ret, size))
 		return 0;
-	return err_set(err, ERR_UNAVAILABLE, "%s: not found beside this program nor in %s", name,
+	return err_set(err, ERR_UNAVAILABLE,
+		       "%s: not found next to this program or in %s; reinstall lodge", name,
 		       LIBEXECDIR);
 }
 
@@ -74,7 +75,7 @@ int keeper_spawn(const char *program, const char *home, bool oneshot, const char
 	int sv[2];
 
 	if (!home || home[0] != '/' || strlen(home) >= sizeof(dir))
-		return err_set(err, ERR_INVALID, "the home directory must be an absolute path");
+		return err_set(err, ERR_INVALID, "data directory must be an absolute path");
 	home_dir_keeper(home, dir);
 	snprintf(id, sizeof(id), "%s", closed ? closed : "");
 	if (!program) {

@@ -15,6 +15,7 @@
 #include "sandbox/agent_client.h"
 #include "sandbox/keeper_client.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/guest_exec_log.h"
 #include "engine/internal.h"
 #include "engine/keeper_conn.h"
 #include "machine/machine.h"

@@ -9,6 +9,7 @@
 #include "sandbox/agent_client.h"
 #include "sandbox/keeper_client.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/agent_sync.h"
 #include "engine/internal.h"
 #include "engine/keeper_conn.h"
 #include "machine/machine.h"

@@ -7,6 +7,7 @@
 
 #include "admit/policy_rules.h"
 #include "session/session_spec.h"
+#include "sandbox/template/template_json.h"
 
 DEFINE_AUTO(struct template *, template_fini);
 DEFINE_AUTO(struct store_session *, store_session_fini);

@@ -11,6 +11,7 @@
 #include "base/test_hook.h"
 #include "sandbox/files_client.h"
 #include "sandbox/template/template_fill.h"
+#include "sandbox/template/template_json.h"
 #include "admit/api_key.h"
 #include "admit/policy_rules.h"
 #include "template/templates.h"

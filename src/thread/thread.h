@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "sandbox/files_client.h"
+#include "sandbox/files_stream.h"
 #include "machine/exec.h"
 
 enum { THREAD_MINUTES_MAX = 7 * 24 * 60, THREAD_TIMEOUT_S = 30, THREAD_TIMEOUT_MAX_S = 24 * 3600 };

@@ -8,6 +8,7 @@
 
 #include "base/file_io.h"
 #include "thread/thread.h"
+#include "sandbox/files_stream.h"
 
 enum {
 	LIST_MAX = 10000, /* files in one list: the newest */

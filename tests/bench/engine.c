@@ -11,6 +11,9 @@
 #include "sandbox/guest_exec.h"
 #include "sandbox/keeper_client.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/agent_sync.h"
+#include "sandbox/guest_exec_sync.h"
+#include "sandbox/guest_exec_log.h"
 
 enum { POOL = 8, SETTLE_MS = 60000, ARM_MS = 300 };
 

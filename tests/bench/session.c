@@ -14,6 +14,7 @@
 #include "proc.h"
 #include "engine/engine.h"
 #include "machine/exec.h"
+#include "sandbox/guest_exec_sync.h"
 
 enum { SETTLE_US = 300000, CROWD = 5000 };
 

@@ -33,6 +33,8 @@
 #include "sandbox/keeper_client.h"
 #include "sandbox/layer_client.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/agent_sync.h"
+#include "sandbox/guest_exec_sync.h"
 
 enum { BOXES = 64, WORDS = 6, LINE = 8192, RING = 64 * 1024, TRIES = 10000 };
 

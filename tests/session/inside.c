@@ -10,6 +10,8 @@
 
 #include "driver.h"
 #include "sandbox/files_client.h"
+#include "sandbox/files_stream.h"
+#include "sandbox/guest_exec_sync.h"
 #include "machine/exec.h"
 
 enum { READ_MAX = 64 << 20 };

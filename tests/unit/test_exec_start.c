@@ -7,6 +7,8 @@
 #include <signal.h>
 
 #include "sandbox/files_client.h"
+#include "sandbox/files_stream.h"
+#include "sandbox/guest_exec_sync.h"
 #include "machine/exec_record.h"
 
 /* ---- one command ---------------------------------------------------------------------------- */

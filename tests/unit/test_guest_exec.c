@@ -13,6 +13,11 @@
 #include "sandbox/agent_client.h"
 #include "sandbox/guest_exec.h"
 #include "sandbox/files_client.h"
+#include "sandbox/agent_sync.h"
+#include "sandbox/files_stream.h"
+#include "sandbox/guest_exec_adopt.h"
+#include "sandbox/guest_exec_sync.h"
+#include "sandbox/guest_exec_log.h"
 
 /* ---- an engine to kill -------------------------------------------------------------------------
  */

@@ -16,6 +16,8 @@
 #include "sandbox/files_client.h"
 #include "sandbox/keeper_client.h"
 #include "sandbox/keeper_spawn.h"
+#include "sandbox/guest_exec_sync.h"
+#include "sandbox/guest_exec_log.h"
 #include "tap.h"
 
 static char home[] = "/tmp/lodge-test-XXXXXX";

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include "layers/layers.h"
+#include "sandbox/guest_exec_sync.h"
 
 /* Everything an ordinary user can make, and takes away from the template. */
 static const char build_text[] =

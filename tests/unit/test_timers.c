@@ -9,6 +9,7 @@
 #include "engine/start_progress.h"
 #include "session/probe.h"
 #include "session/session.h"
+#include "sandbox/guest_exec_sync.h"
 
 static const struct session_opts brief = { .user = "ann",
 					   .idle_timeout_ms = 10 * MINUTE,

@@ -6,6 +6,7 @@
 
 #include "api/threads/threads_sessions.h"
 #include "api/v1/v1_exec.h"
+#include "sandbox/guest_exec_sync.h"
 
 DEFINE_AUTO(struct guest_exec_output *, guest_exec_output_fini);
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/v1/v1.h"
+#include "sandbox/template/template_json.h"
 
 DEFINE_AUTO(struct store_session *, store_session_fini);
 DEFINE_AUTO(struct template *, template_fini);

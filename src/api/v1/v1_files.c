@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "api/core/glob.h"
+#include "sandbox/files_stream.h"
 
 enum { PIECE = 64 << 10, ETAG_SIZE = 64 };
 

@@ -19,6 +19,7 @@
 #include "sandbox/keeper_client.h"
 #include "sandbox/keeper_spawn.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/guest_exec_sync.h"
 
 enum { PROBE_SECONDS = 10 };
 

@@ -18,6 +18,7 @@
 #include "sandbox/template/template_fill.h"
 #include "sandbox/home_dir.h"
 #include "sandbox/keeper_client.h"
+#include "sandbox/template/template_json.h"
 
 DEFINE_AUTO(struct tar_child *, tar_abort);
 
