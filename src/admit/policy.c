@@ -10,6 +10,7 @@
 #include "admit/policy_rules.h"
 #include "engine/name_check.h"
 #include "engine/name_lock.h"
+#include "sandbox/template/template_json.h"
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 

@@ -26,7 +26,7 @@ void policy_rules_fini(struct policy_rules *r)
 
 int policy_rules_check(const struct policy_rules *r, const struct template *asked, struct err *err)
 {
-	const char *bad = asked ? template_beyond(asked, &r->limits) : NULL;
+	const char *bad = asked ? template_exceeded_limit(asked, &r->limits) : NULL;
 
 	return bad ? err_set(err, ERR_INVALID, "limits.%s: more than policy \"%s\" allows", bad,
 			     r->policy.name)

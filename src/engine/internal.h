@@ -92,7 +92,7 @@ struct machine {
 	int64_t incarnation;
 	struct sandbox *conn; /* for execs; the pump dispatches it */
 	bool gone; /* the connection ended: the sandbox is dead, or about to be */
-	bool shell_ready; /* lodge-init was asked to keep a shell ready for the next exec */
+	bool spare_shell; /* lodge-init was asked to keep a shell ready for the next exec */
 	short events; /* what the pump polls for */
 	struct exec_handle *execs; /* that have not ended */
 	unsigned nexecs, nside_conns, nstreams; /* in use: with any of them it is not idle, */
@@ -202,7 +202,7 @@ struct layers_state {
 
 struct engine {
 	struct engine_opts opts;
-	char home[HOME_SIZE];
+	char home[HOME_DIR_SIZE];
 	pthread_mutex_t mutex;
 	struct session *sessions[SESSION_BUCKETS];
 	pthread_mutex_t store_mutex;

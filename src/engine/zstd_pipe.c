@@ -55,8 +55,8 @@ static int start(struct pack *p, const char *program, bool back, int in, int out
 	if (check_blocks(in, err) < 0 || check_blocks(out, err) < 0 ||
 	    (!program && keeper_spawn_find(name, found, sizeof(found), err) < 0) ||
 	    new_pipe(&ours, &says, err) < 0 ||
-	    child_start(program ? program : found, argv, env, (const int[]){ in, out, says }, 3,
-			&p->pidfd, err) < 0)
+	    child_program_start(program ? program : found, argv, env,
+				(const int[]){ in, out, says }, 3, &p->pidfd, err) < 0)
 		return -1;
 	p->says = steal_fd(&ours);
 	return 0;

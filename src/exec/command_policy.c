@@ -184,7 +184,7 @@ static void put_dirs(FILE *f, const struct template *t)
 	for (size_t i = 0; i < t->nenv; i++)
 		if (strncmp(t->env[i], "PATH=", 5) == 0)
 			own = t->env[i] + 5;
-	while (own && *own && count < AGENT_ONLY_DIRS) {
+	while (own && *own && count < AGENT_LANDLOCK_DIRS) {
 		size_t len = strcspn(own, ":");
 
 		if (len > 1 && own[0] == '/' && own[len - 1] != '/' && !is_standard(own, len)) {

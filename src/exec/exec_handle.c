@@ -11,6 +11,7 @@
 #include "machine/machine_pump.h"
 #include "session/change.h"
 #include "session/session.h"
+#include "sandbox/guest_exec_log.h"
 
 enum {
 	READ_MAX = 256 * 1024, /* copied at once with machine.mutex */

@@ -10,6 +10,8 @@
 #include "machine/exec_output_file.h"
 #include "machine/machine.h"
 #include "session/session.h"
+#include "sandbox/guest_exec_sync.h"
+#include "sandbox/guest_exec_log.h"
 
 /* ---- opening -------------------------------------------------------------------------------- */
 

@@ -279,7 +279,7 @@ static int begin_exec(struct exec_record *c, const struct launch *s, struct exec
 					.rows = opts->rows,
 					.cols = opts->cols,
 					.hold = opts->hold_output,
-					.only_must = s->rules.enforce == SHELL_REQUIRE,
+					.landlock_required = s->rules.enforce == SHELL_REQUIRE,
 					.ops = &exec_record_ops,
 					.arg = c };
 	int r = -1;
@@ -288,7 +288,7 @@ static int begin_exec(struct exec_record *c, const struct launch *s, struct exec
 		return err_sys(err, ENOMEM, "environment");
 	if (policy_exec_allowlist(&s->rules, opts, &v->spec, &only, err) < 0)
 		return -1;
-	spec.only = only;
+	spec.landlock = only;
 	pthread_mutex_lock(&v->mutex);
 	if (!v->conn || v->gone)
 		err_set(err, ERR_UNAVAILABLE, "the sandbox of session %s has ended", v->session);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lodge-init: PID 1 of a sandbox. Reaps, starts commands, keeps their output and their status,
- * serves files; answers the engine over the socket it was started with. */
+/* lodge-init: PID 1 of a sandbox. Starts commands, reaps processes, keeps the output and results of
+ * commands, and serves files. The engine connects to the socket that the keeper passed. */
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <poll.h>
@@ -31,7 +31,7 @@ static bool is_listener(int fd)
 	       getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) == 0 && type == SOCK_SEQPACKET;
 }
 
-/* 0, 1 and 2 must be something, or a later open() lands there and is taken for a standard one. */
+/* 0, 1 and 2 must be open, or a later open() becomes a standard descriptor. */
 static int fill_stdio(void)
 {
 	for (int fd = 0; fd < 3; fd++) {
@@ -41,8 +41,9 @@ static int fill_stdio(void)
 	return 0;
 }
 
-/* Until it is told whose it is. That was so before exec, which ends it where a user 0 gets its
- * capabilities back; who died meanwhile sends no signal any more. */
+/* Exit with the keeper until AGENT_BIND. The keeper set the signal before exec, but exec clears it
+ * when uid 0 regains its capabilities. A keeper that died in between sends no signal, so check for
+ * that too. */
 static int die_with_keeper(void)
 {
 	struct pollfd p = { .fd = BOOT_FD_KEEPER, .events = POLLIN };
@@ -67,7 +68,7 @@ static int take_fds(void)
 	init_binding.tasks = is_open(BOOT_FD_TASKS);
 	init_binding.oom = is_open(BOOT_FD_OOM);
 	init_binding.pids = is_open(BOOT_FD_PIDS);
-	/* The places that are empty stay so: nothing of ours may be taken for them. */
+	/* Fill the unused fixed descriptors, so that no later open() gets one of these numbers. */
 	for (int fd = BOOT_FD_CGROUP; fd < BOOT_FD_END; fd++) {
 		if (!is_open(fd) && open("/", O_PATH | O_CLOEXEC) != fd)
 			return -1;
@@ -89,7 +90,7 @@ static void drop_inherited_caps(void)
 	}
 }
 
-/* Whoever starts a process may leave signals ignored; the commands are not to inherit that. */
+/* Commands must not inherit signals that the parent of lodge-init ignored. */
 static void reset_signals(void)
 {
 	struct sigaction sa = { .sa_handler = SIG_DFL };
@@ -108,8 +109,8 @@ static void raise_limits(void)
 	}
 }
 
-/* When the host itself runs out of memory, a sandbox goes before what serves it. Commands inherit
- * this; it is done here once because a process that is not dumpable cannot write it later. */
+/* If the host runs out of memory, the kernel kills sandboxes before the service. Commands inherit
+ * the score. Set it now: a process that is not dumpable cannot write it later. */
 static void volunteer_for_oom(void)
 {
 	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -126,7 +127,7 @@ int main(void)
 	if (die_with_keeper() < 0 || take_fds() < 0)
 		return 1;
 	volunteer_for_oom();
-	prctl(PR_SET_NAME, "lodge-init"); /* what ps on the host shows, instead of the memfd */
+	prctl(PR_SET_NAME, "lodge-init"); /* shown by ps on the host instead of the memfd's name */
 	if (prctl(PR_SET_DUMPABLE, hook_weak("dumpable")) < 0)
 		return 1;
 	if (!init_binding.pid1)

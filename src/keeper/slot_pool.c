@@ -131,8 +131,10 @@ static int arm_slot(struct keeper *k, const struct slot *s, struct err *err)
 		struct agent_hdr hdr;
 		struct agent_exec exec;
 		char cwd[1], user[1];
-	} __attribute__((packed)) arm = {
-		.hdr = { .type = AGENT_ARM, .req = 1, .len = sizeof(arm) - sizeof(arm.hdr) },
+	} __attribute__((packed)) msg = {
+		.hdr = { .type = AGENT_SPARE_SHELL,
+			 .req = 1,
+			 .len = sizeof(msg) - sizeof(msg.hdr) },
 		.exec = { .exec = 1, .log_bytes = u.limits.output_bytes },
 	};
 	auto_close int fd = -1;
@@ -140,8 +142,8 @@ static int arm_slot(struct keeper *k, const struct slot *s, struct err *err)
 
 	if (init_socket_connect(k, s->name, &fd, err) < 0 || init_socket_bind(k, &u, fd, err) < 0)
 		return -1;
-	r = fd_message_send(fd, &arm, sizeof(arm), NULL, 0);
-	return r < 0 ? err_sys(err, -r, "arm") : 0;
+	r = fd_message_send(fd, &msg, sizeof(msg), NULL, 0);
+	return r < 0 ? err_sys(err, -r, "spare shell") : 0;
 }
 
 static int spawn_slot(struct keeper *k, struct slot *s, int dir, struct err *err)

@@ -4,6 +4,7 @@
 
 #include "lib/lib.h"
 #include "machine/exec.h"
+#include "sandbox/guest_exec_sync.h"
 
 _Static_assert((int)LODGE_HIT_FILE == (int)AGENT_HIT_FILE &&
 		       (int)LODGE_HIT_MEMORY == (int)AGENT_HIT_MEMORY,

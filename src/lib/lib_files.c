@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files of a session: each call borrows a connection to its sandbox and gives it back. */
 #include "sandbox/files_client.h"
+#include "sandbox/files_stream.h"
 
 #include <errno.h>
 #include <stdio.h>

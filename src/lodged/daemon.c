@@ -28,8 +28,8 @@ static const char default_address[] = "127.0.0.1:7070";
 
 struct daemon {
 	const struct config *conf;
-	char home[HOME_SIZE];
-	char socket[HOME_SIZE + 32]; /* "unix:..." where none was asked for */
+	char home[HOME_DIR_SIZE];
+	char socket[HOME_DIR_SIZE + 32]; /* "unix:..." where none was asked for */
 	const char *listen[3]; /* then: */
 	struct engine *engine;
 	struct api *api;
@@ -242,7 +242,7 @@ static void on_begun(void *arg, const struct err *why, int64_t again_ms)
 
 static int hold_packer(struct daemon *d, struct err *err)
 {
-	char path[HOME_SIZE];
+	char path[HOME_DIR_SIZE];
 
 	if (keeper_spawn_find("lodge-zstd", path, sizeof(path), err) < 0)
 		return -1;
@@ -278,7 +278,7 @@ static int start(struct daemon *d, struct err *err)
 	    (read_pem(c->tls_cert, &d->cert, err) < 0 || read_pem(c->tls_key, &d->key, err) < 0))
 		return -1;
 	raise_files();
-	if (home_find(c->data, d->home, err) < 0 || give_up_root(d, err) < 0 ||
+	if (home_dir_find(c->data, d->home, err) < 0 || give_up_root(d, err) < 0 ||
 	    open_engine(d, err) < 0 || first_key(d->engine, c->api_key, &made, err) < 0 ||
 	    open_api(d, err) < 0 || open_http(d, err) < 0)
 		return -1;

@@ -50,13 +50,13 @@ static _Noreturn void serve(int sock, const char *home, const char *id)
 int keeper_starter_fork(const char *home, int *ret_fd, struct err *err)
 {
 	auto_close int ours = -1, theirs = -1;
-	char path[HOME_SIZE], id[40];
+	char path[HOME_DIR_SIZE], id[40];
 	struct stat st;
 	int sv[2];
 	pid_t pid;
 
 	/* once, before anybody else can put something in its place */
-	home_keeper(home, path);
+	home_dir_keeper(home, path);
 	if (lstat(path, &st) < 0)
 		return err_sys(err, errno, "%s", path);
 	if (!S_ISDIR(st.st_mode) || st.st_uid != 0)

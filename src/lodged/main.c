@@ -13,6 +13,7 @@
 #include "sandbox/home_dir.h"
 #include "sandbox/keeper_client.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/guest_exec_sync.h"
 
 enum { EXIT_NO = 1, EXIT_USAGE = 2, CHECK_MS = 10000 };
 
@@ -53,10 +54,10 @@ static int try_one(const char *home, double *ret_ms, struct err *err)
 
 static int check(const struct config *c, struct err *err)
 {
-	char home[HOME_SIZE];
+	char home[HOME_DIR_SIZE];
 	double ms;
 
-	if (home_find(c->data, home, err) < 0 || try_one(home, &ms, err) < 0)
+	if (home_dir_find(c->data, home, err) < 0 || try_one(home, &ms, err) < 0)
 		return -1;
 	printf("sandboxes can be made here (%.1f ms, home %s)\n", ms, home);
 	return 0;

@@ -7,6 +7,7 @@
 
 #include "engine/engine.h"
 #include "sandbox/guest_exec.h"
+#include "sandbox/guest_exec_sync.h"
 
 struct policy_refusal;
 

@@ -15,6 +15,7 @@
 #include "base/vec.h"
 #include "machine/exec_record.h"
 #include "machine/exec_output_file.h"
+#include "sandbox/guest_exec_log.h"
 
 enum {
 	NAME = STORE_ID + 16,

@@ -10,6 +10,7 @@
 
 #include "base/test_hook.h"
 #include "sandbox/agent_client.h"
+#include "sandbox/guest_exec_log.h"
 #include "machine/exec_record.h"
 #include "machine/exec_output_file.h"
 #include "machine/machine.h"
@@ -356,8 +357,8 @@ static void on_output(struct guest_exec *x, void *arg)
 	tell(c);
 }
 
-/* The next command like this one finds a shell that waits. */
-static void arm(struct exec_record *c)
+/* The next command like this one finds a shell already started. */
+static void request_spare_shell(struct exec_record *c)
 {
 	struct machine *v = c->machine;
 	struct guest_exec_spec like = { .env = (const char *const *)v->spec.env,
@@ -366,8 +367,8 @@ static void arm(struct exec_record *c)
 					.merge = c->merge };
 	struct err ignored;
 
-	if (!v->shell_ready && c->plain && !c->result.signal)
-		v->shell_ready = guest_exec_arm_begin(v->conn, &like, &ignored) == 0;
+	if (!v->spare_shell && c->plain && !c->result.signal)
+		v->spare_shell = guest_exec_set_spare_shell_async(v->conn, &like, &ignored) == 0;
 }
 
 static void refuse(struct exec_record *c, const struct err *why)
@@ -392,7 +393,7 @@ static void on_end(struct guest_exec *x, void *arg)
 		return;
 	if (guest_exec_state(x) == GUEST_EXEC_EXITED) {
 		c->result = *guest_exec_result(x);
-		arm(c);
+		request_spare_shell(c);
 		exec_record_end(c, c->result.signal || (c->result.hits & AGENT_HIT_TIME)
 					   ? EXEC_KILLED
 					   : EXEC_EXITED);

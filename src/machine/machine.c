@@ -69,7 +69,7 @@ int machine_new(struct engine *e, const struct store_session *rec, struct templa
 		exec_detach_all(v);
 		return -1;
 	}
-	agent_set_patience(sandbox_agent(v->conn), -1);
+	agent_set_timeout(sandbox_agent(v->conn), -1);
 	if (machine_pump_add(e, v, err) < 0) {
 		exec_detach_all(v);
 		return -1;

@@ -12,6 +12,7 @@
 #include "base/array.h"
 #include "base/pax.h"
 #include "sandbox/files_client.h"
+#include "sandbox/files_stream.h"
 #include "project/internal.h"
 #include "project/fragment_restore.h"
 #include "project/mem_gate.h"
@@ -134,8 +135,8 @@ static int unpack(struct engine *e, const struct caller *who, const char *sessio
 	    make_path(conn, ".", dir, err) < 0)
 		return -1;
 	t = side_conn_template(conn);
-	if (files_tar_in_watched(side_conn_sandbox(conn), t->user, dir, r->fd, report_progress, r,
-				 RESTORE_MS, err) < 0)
+	if (files_tar_in_progress(side_conn_sandbox(conn), t->user, dir, r->fd, report_progress, r,
+				  RESTORE_MS, err) < 0)
 		return -1;
 	report_progress(r);
 	return verify(conn, files, err);

@@ -14,10 +14,11 @@
 
 enum {
 	PENDING_MAX = 1024,
-	QUEUE_MAX = 64, /* messages that may wait for room in the socket */
-	ANSWER_MAX = 16 * 1024, /* the largest honest answer is a PROC with 4 kB of argv */
+	QUEUE_MAX = 64, /* messages queued while the socket is full */
+	REPLY_MAX = 16 * 1024, /* the largest valid reply is a PROC with 4 kB of argv */
 	PARTS_MAX = 8,
-	BATCH = 64, /* messages per dispatch: a guest that floods must not own the loop */
+	BATCH_MAX =
+		64, /* messages per dispatch, so that a flooding guest does not starve the others */
 };
 
 struct pending {
@@ -51,8 +52,8 @@ struct agent {
 	struct listener *listeners;
 	struct queued *queue, **queue_tail;
 	size_t nqueued;
-	struct err gone; /* set once the connection is over */
-	int patience_ms; /* of agent_call() */
+	struct err closed; /* why the connection ended; code 0 while it is open */
+	int timeout_ms; /* of agent_call() */
 };
 
 int agent_new(int fd, struct agent **ret, struct err *err)
@@ -62,12 +63,12 @@ int agent_new(int fd, struct agent **ret, struct err *err)
 	struct agent *a;
 
 	if (r < 0)
-		return err_sys(err, -r, "connection to the sandbox");
+		return err_sys(err, -r, "connect to the sandbox");
 	a = calloc(1, sizeof(*a));
 	if (!a)
 		return err_sys(err, ENOMEM, "agent");
 	a->fd = steal_fd(&own);
-	a->patience_ms = -1;
+	a->timeout_ms = -1;
 	a->pending_tail = &a->pending;
 	a->queue_tail = &a->queue;
 	*ret = a;
@@ -93,11 +94,11 @@ static void drop_queue(struct agent *a)
 	a->nqueued = 0;
 }
 
-/* Everybody who waits hears of it once; nobody is called again afterwards. */
+/* Calls every callback once with the error. None is called again afterwards. */
 static int end_connection(struct agent *a, const struct err *why, struct err *err)
 {
-	if (!a->gone.code)
-		a->gone = *why;
+	if (!a->closed.code)
+		a->closed = *why;
 	shutdown(a->fd, SHUT_RDWR);
 	drop_queue(a);
 	while (a->pending) {
@@ -105,7 +106,7 @@ static int end_connection(struct agent *a, const struct err *why, struct err *er
 
 		a->pending = p->next;
 		if (p->fn)
-			p->fn(p->arg, NULL, 0, NULL, &a->gone);
+			p->fn(p->arg, NULL, 0, NULL, &a->closed);
 		free(p);
 	}
 	a->pending_tail = &a->pending;
@@ -114,10 +115,10 @@ static int end_connection(struct agent *a, const struct err *why, struct err *er
 		struct listener *l = a->listeners;
 
 		a->listeners = l->next;
-		l->fn(l->arg, NULL, &a->gone);
+		l->fn(l->arg, NULL, &a->closed);
 		free(l);
 	}
-	*err = a->gone;
+	*err = a->closed;
 	return -1;
 }
 
@@ -127,7 +128,7 @@ void agent_free(struct agent *a)
 
 	if (!a)
 		return;
-	err_set(&why, ERR_UNAVAILABLE, "the connection to the sandbox was closed");
+	err_set(&why, ERR_UNAVAILABLE, "connection to the sandbox was closed");
 	end_connection(a, &why, &ignored);
 	close(a->fd);
 	free(a);
@@ -145,33 +146,34 @@ short agent_events(const struct agent *a)
 
 bool agent_is_closed(const struct agent *a)
 {
-	return a->gone.code != ERR_NONE;
+	return a->closed.code != ERR_NONE;
 }
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-/* What lets go of something is never refused: a command would wait for ever for a reader that is
- * done. There is no more of it than there are handles, as only the last word of each waits. */
-static bool lets_go(uint32_t type)
+/* Messages that release output are never refused: a command would wait forever for a reader that is
+ * gone. Their number is bounded by the handles, because only the last CONSUMED of each is queued.
+ */
+static bool releases_output(uint32_t type)
 {
 	return type == AGENT_CONSUMED || type == AGENT_DETACH || type == AGENT_FORGET;
 }
 
-static bool is_about(const struct queued *q, uint64_t exec)
+static bool concerns_exec(const struct queued *q, uint64_t exec)
 {
 	return q->len >= sizeof(struct agent_hdr) + sizeof(exec) &&
 	       !memcmp(q->bytes + sizeof(struct agent_hdr), &exec, sizeof(exec));
 }
 
-/* Takes the place of an AGENT_CONSUMED that still waits, unless something else about the same
- * command waits behind that. */
+/* Replaces an AGENT_CONSUMED that is still queued, unless another message about the same command
+ * follows it. */
 static bool enqueue_consumed(struct agent *a, const struct agent_offsets *o)
 {
 	struct queued *last = NULL;
 	struct agent_hdr hdr;
 
 	for (struct queued *q = a->queue; q; q = q->next)
-		if (is_about(q, o->exec))
+		if (concerns_exec(q, o->exec))
 			last = q;
 	if (!last)
 		return false;
@@ -195,8 +197,9 @@ static int enqueue(struct agent *a, const struct iovec *iov, size_t niov, const 
 		return 0;
 	for (size_t i = 0; i < niov; i++)
 		len += iov[i].iov_len;
-	if (a->nqueued >= QUEUE_MAX && !lets_go(hdr.type))
-		return err_set(err, ERR_LIMIT, "the sandbox does not take its messages");
+	if (a->nqueued >= QUEUE_MAX && !releases_output(hdr.type))
+		return err_set(err, ERR_LIMIT,
+			       "sandbox is not reading requests (more than %d queued)", QUEUE_MAX);
 	q = calloc(1, sizeof(*q) + len);
 	if (!q)
 		return err_sys(err, ENOMEM, "message to the sandbox");
@@ -213,22 +216,22 @@ static int enqueue(struct agent *a, const struct iovec *iov, size_t niov, const 
 			return err_sys(err, e, "message to the sandbox");
 		}
 	}
-	q->counted = !lets_go(hdr.type);
+	q->counted = !releases_output(hdr.type);
 	a->nqueued += q->counted;
 	*a->queue_tail = q;
 	a->queue_tail = &q->next;
 	return 0;
 }
 
-static int transmit(struct agent *a, const struct iovec *iov, size_t niov, const int *fds,
-		    size_t nfds, struct err *err)
+static int send_or_queue(struct agent *a, const struct iovec *iov, size_t niov, const int *fds,
+			 size_t nfds, struct err *err)
 {
 	int r = a->queue ? -EAGAIN : fd_message_sendv(a->fd, iov, niov, fds, nfds);
 
 	if (r == -EAGAIN)
 		return enqueue(a, iov, niov, fds, nfds, err);
 	if (r == -EPIPE || r == -ECONNRESET) {
-		err_set(err, ERR_UNAVAILABLE, "the sandbox is gone");
+		err_set(err, ERR_UNAVAILABLE, "sandbox is gone: connection lost");
 		err->sys = EPIPE;
 		return -1;
 	}
@@ -237,7 +240,7 @@ static int transmit(struct agent *a, const struct iovec *iov, size_t niov, const
 	return 0;
 }
 
-static int flush(struct agent *a)
+static int flush_queue(struct agent *a)
 {
 	while (a->queue) {
 		struct queued *q = a->queue;
@@ -256,24 +259,24 @@ static int flush(struct agent *a)
 	return 0;
 }
 
-static struct pending *remember(struct agent *a, enum agent_type type, agent_fn *fn, void *arg)
+static struct pending *new_pending(struct agent *a, enum agent_type type, agent_fn *fn, void *arg)
 {
 	struct pending *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return NULL;
-	p->req = ++a->last_req ? a->last_req : ++a->last_req; /* 0 is for events */
+	p->req = ++a->last_req ? a->last_req : ++a->last_req; /* req 0 marks events */
 	p->type = type;
 	p->fn = fn;
 	p->arg = arg;
 	return p;
 }
 
-static int too_long(struct err *err)
+static int fail_too_long(struct err *err)
 {
 	err_set(err, ERR_LIMIT,
-		"command, environment and arguments are too long: %d bytes together at most; a "
-		"file can be longer",
+		"command, arguments and environment exceed %d bytes together; pass the data in a "
+		"file",
 		AGENT_MSG_MAX);
 	err->sys = E2BIG;
 	return -1;
@@ -287,29 +290,30 @@ int agent_send(struct agent *a, enum agent_type type, const struct agent_part *p
 	struct pending *p;
 	size_t len = 0;
 
-	if (a->gone.code) {
-		*err = a->gone;
+	if (a->closed.code) {
+		*err = a->closed;
 		return -1;
 	}
 	if (nparts > PARTS_MAX || nfds > AGENT_FDS_MAX)
-		return err_set(err, ERR_INTERNAL, "message with too many parts");
+		return err_set(err, ERR_INTERNAL, "too many parts in a message to the sandbox");
 	for (size_t i = 0; i < nparts; i++) {
 		memcpy(&iov[i + 1].iov_base, &parts[i].data, sizeof(void *));
 		iov[i + 1].iov_len = parts[i].len;
 		len += parts[i].len;
 	}
 	if (len > AGENT_MSG_MAX - sizeof(hdr))
-		return too_long(err);
-	if (a->npending >= PENDING_MAX && !lets_go(type))
-		return err_set(err, ERR_LIMIT, "too many requests wait for the sandbox");
+		return fail_too_long(err);
+	if (a->npending >= PENDING_MAX && !releases_output(type))
+		return err_set(err, ERR_LIMIT, "more than %d requests to the sandbox are pending",
+			       PENDING_MAX);
 	hdr.len = (uint32_t)len;
 	if (type == AGENT_CONSUMED)
-		return transmit(a, iov, nparts + 1, fds, nfds, err);
-	p = remember(a, type, fn, arg);
+		return send_or_queue(a, iov, nparts + 1, fds, nfds, err);
+	p = new_pending(a, type, fn, arg);
 	if (!p)
 		return err_sys(err, ENOMEM, "agent");
 	hdr.req = p->req;
-	if (transmit(a, iov, nparts + 1, fds, nfds, err) < 0) {
+	if (send_or_queue(a, iov, nparts + 1, fds, nfds, err) < 0) {
 		free(p);
 		return -1;
 	}
@@ -339,7 +343,6 @@ static struct pending *find_pending(struct agent *a, uint32_t req, bool take)
 	return NULL;
 }
 
-/* The sentence of an AGENT_ERROR, made fit for a terminal: a guest may have written it. */
 void agent_clean_text(char *text)
 {
 	for (char *c = text; *c; c++)
@@ -347,7 +350,7 @@ void agent_clean_text(char *text)
 			*c = '?';
 }
 
-static void error_of(const void *msg, size_t len, struct err *err)
+static void read_error(const void *msg, size_t len, struct err *err)
 {
 	struct agent_error e;
 	const char *text = agent_msg_string(msg, len, 0);
@@ -355,24 +358,24 @@ static void error_of(const void *msg, size_t len, struct err *err)
 	memcpy(&e, (const char *)msg + sizeof(struct agent_hdr), sizeof(e));
 	err_set(err,
 		e.code > ERR_NONE && e.code <= ERR_INTERNAL ? (enum err_code)e.code : ERR_INTERNAL,
-		"%s", text ? text : "refused");
+		"%s", text ? text : "request refused");
 	err->sys = e.sys > 0 && e.sys < 4096 ? e.sys : 0;
 	agent_clean_text(err->msg);
 }
 
-static const char *answer(struct agent *a, const struct agent_hdr *hdr, const void *msg, size_t len,
-			  int *fds)
+static const char *handle_reply(struct agent *a, const struct agent_hdr *hdr, const void *msg,
+				size_t len, int *fds)
 {
 	/* A listing goes on until its OK (or error). */
 	struct pending *p = find_pending(a, hdr->req, hdr->type != AGENT_PROC);
 	struct err refused = { 0 };
 
 	if (!p)
-		return "an answer nobody waits for";
+		return "reply to an unknown request";
 	if (hdr->type == AGENT_PROC && p->type != AGENT_LIST)
 		p = find_pending(a, hdr->req, true);
 	if (hdr->type == AGENT_ERROR)
-		error_of(msg, len, &refused);
+		read_error(msg, len, &refused);
 	if (p->fn) {
 		agent_fn *fn = p->fn;
 		void *arg = p->arg;
@@ -389,32 +392,32 @@ static const char *answer(struct agent *a, const struct agent_hdr *hdr, const vo
 	return NULL;
 }
 
-static const char *event(struct agent *a, const struct agent_hdr *hdr, const void *msg)
+static const char *handle_event(struct agent *a, const struct agent_hdr *hdr, const void *msg)
 {
 	struct agent_ref ref;
 
 	if (hdr->type != AGENT_OUTPUT && hdr->type != AGENT_EXIT)
-		return "not an event";
-	memcpy(&ref, (const char *)msg + sizeof(*hdr), sizeof(ref)); /* both begin with it */
+		return "not an event type";
+	memcpy(&ref, (const char *)msg + sizeof(*hdr),
+	       sizeof(ref)); /* both structs start with it */
 	for (struct listener *l = a->listeners; l; l = l->next) {
 		if (l->exec == ref.exec) {
 			l->fn(l->arg, msg, NULL);
 			return NULL;
 		}
 	}
-	return NULL; /* of an exec given up meanwhile */
+	return NULL; /* its handle was freed */
 }
 
-static bool fd_is_harmless(int fd)
+static bool is_file_or_dir(int fd)
 {
 	struct stat st;
 
 	return fstat(fd, &st) == 0 && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode));
 }
 
-/* A log must be such that nobody can make a read of it fail or wait: in memory, of a size that is
- * fixed for ever. */
-static bool fd_is_log(int fd, uint64_t log_bytes)
+/* Reading a log must never fail or block: it has to be in memory, with its size sealed. */
+static bool is_sealed_log(int fd, uint64_t log_bytes)
 {
 	const int sealed = F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL;
 	int seals = fcntl(fd, F_GET_SEALS), mode = fcntl(fd, F_GETFL);
@@ -425,23 +428,24 @@ static bool fd_is_log(int fd, uint64_t log_bytes)
 	       (uint64_t)st.st_size == AGENT_LOG_HEAD + log_bytes;
 }
 
-static const char *fds_problem(uint32_t type, const void *msg, const int *fds, size_t nfds)
+static const char *check_fds(uint32_t type, const void *msg, const int *fds, size_t nfds)
 {
 	struct agent_logs logs;
 
 	for (size_t i = 0; i < nfds; i++) {
-		if (!fd_is_harmless(fds[i]))
-			return "a descriptor that is neither a file nor a directory";
+		if (!is_file_or_dir(fds[i]))
+			return "descriptor is neither a regular file nor a directory";
 		if (type != AGENT_LOGR)
 			continue;
 		memcpy(&logs, (const char *)msg + sizeof(struct agent_hdr), sizeof(logs));
-		if (!fd_is_log(fds[i], logs.log_bytes))
-			return "a descriptor that is no log";
+		if (!is_sealed_log(fds[i], logs.log_bytes))
+			return "descriptor is not a sealed log";
 	}
 	return NULL;
 }
 
-static const char *handle(struct agent *a, const void *msg, size_t len, int *fds, size_t nfds)
+static const char *handle_message(struct agent *a, const void *msg, size_t len, int *fds,
+				  size_t nfds)
 {
 	const char *problem = agent_msg_problem(msg, len, nfds, false);
 	struct agent_hdr hdr;
@@ -449,36 +453,36 @@ static const char *handle(struct agent *a, const void *msg, size_t len, int *fds
 	if (problem)
 		return problem;
 	memcpy(&hdr, msg, sizeof(hdr));
-	problem = fds_problem(hdr.type, msg, fds, nfds);
+	problem = check_fds(hdr.type, msg, fds, nfds);
 	if (problem)
 		return problem;
-	return hdr.req ? answer(a, &hdr, msg, len, fds) : event(a, &hdr, msg);
+	return hdr.req ? handle_reply(a, &hdr, msg, len, fds) : handle_event(a, &hdr, msg);
 }
 
-/* 1: one message handled; 0: nothing there. */
+/* 1: one message handled; 0: none available. */
 static int receive_one(struct agent *a, struct err *err)
 {
-	_Alignas(8) char buf[ANSWER_MAX];
-	int fds[AGENT_ANSWER_FDS] = { -1, -1 };
+	_Alignas(8) char buf[REPLY_MAX];
+	int fds[AGENT_REPLY_FDS] = { -1, -1 };
 	size_t nfds = 0;
-	int n = fd_message_recv(a->fd, buf, sizeof(buf), fds, AGENT_ANSWER_FDS, &nfds);
+	int n = fd_message_recv(a->fd, buf, sizeof(buf), fds, AGENT_REPLY_FDS, &nfds);
 	const char *problem;
 	struct err why;
 
 	if (n == -EAGAIN)
 		return 0;
 	if (n == 0 || n == -ECONNRESET) {
-		err_set(&why, ERR_UNAVAILABLE, "the sandbox is gone");
+		err_set(&why, ERR_UNAVAILABLE, "sandbox is gone: connection lost");
 		return end_connection(a, &why, err);
 	}
-	problem =
-		n < 0 ? "too long, or too many descriptors" : handle(a, buf, (size_t)n, fds, nfds);
+	problem = n < 0 ? "message too long, or too many descriptors"
+			: handle_message(a, buf, (size_t)n, fds, nfds);
 	for (size_t i = 0; i < nfds; i++) {
 		if (fds[i] >= 0)
 			close(fds[i]);
 	}
 	if (problem) {
-		err_set(&why, ERR_UNAVAILABLE, "the sandbox talks nonsense: %s", problem);
+		err_set(&why, ERR_UNAVAILABLE, "protocol error from sandbox: %s", problem);
 		return end_connection(a, &why, err);
 	}
 	return 1;
@@ -489,17 +493,17 @@ int agent_dispatch(struct agent *a, struct err *err)
 	struct err why;
 	int r = 1;
 
-	if (a->gone.code) {
-		*err = a->gone;
+	if (a->closed.code) {
+		*err = a->closed;
 		return -1;
 	}
-	for (int i = 0; i < BATCH && r > 0; i++)
+	for (int i = 0; i < BATCH_MAX && r > 0; i++)
 		r = receive_one(a, err);
 	if (r < 0)
 		return -1;
-	/* After reading: what the peer said last must not be lost when it is gone. */
-	if (!a->gone.code && flush(a) < 0) {
-		err_set(&why, ERR_UNAVAILABLE, "the sandbox is gone");
+	/* After reading, so that the last messages of a closed peer are not lost. */
+	if (!a->closed.code && flush_queue(a) < 0) {
+		err_set(&why, ERR_UNAVAILABLE, "sandbox is gone: connection lost");
 		return end_connection(a, &why, err);
 	}
 	return 0;
@@ -529,13 +533,13 @@ int agent_listen(struct agent *a, uint64_t exec, agent_event_fn *fn, void *arg, 
 {
 	struct listener *l;
 
-	if (a->gone.code) {
-		*err = a->gone;
+	if (a->closed.code) {
+		*err = a->closed;
 		return -1;
 	}
 	for (l = a->listeners; l; l = l->next)
 		if (l->exec == exec)
-			return err_set(err, ERR_CONFLICT, "command %llu has a handle already",
+			return err_set(err, ERR_CONFLICT, "command %llu already has a handle",
 				       (unsigned long long)exec);
 	l = calloc(1, sizeof(*l));
 	if (!l)
@@ -558,12 +562,12 @@ void agent_unlisten(struct agent *a, uint64_t exec)
 	}
 }
 
-void agent_set_patience(struct agent *a, int ms)
+void agent_set_timeout(struct agent *a, int ms)
 {
-	a->patience_ms = ms;
+	a->timeout_ms = ms;
 }
 
-int agent_patience(const struct agent *a)
+int agent_timeout(const struct agent *a)
 {
-	return a->patience_ms;
+	return a->timeout_ms;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The blocking half of agent.h: poll(2) around the asynchronous one. */
+#include "sandbox/agent_sync.h"
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ int agent_wait(struct agent *a, const bool *done, int timeout_ms, struct err *er
 		int64_t left = timeout_ms < 0 ? -1 : end - clock_mono_ms();
 
 		if (timeout_ms >= 0 && left <= 0)
-			return err_set(err, ERR_TIMEOUT, "the sandbox did not answer in time");
+			return err_set(err, ERR_TIMEOUT, "sandbox did not respond in time");
 		if (agent_step(a, (int)left, err) < 0)
 			return *done ? 0 : -1;
 	}
@@ -35,12 +35,12 @@ int agent_wait(struct agent *a, const bool *done, int timeout_ms, struct err *er
 
 struct call {
 	bool done;
-	enum agent_type want;
-	struct agent_answer ans;
+	enum agent_type expected;
+	struct agent_reply reply;
 	struct err err;
 };
 
-static void on_answer(void *arg, const void *msg, size_t len, int *fds, const struct err *err)
+static void on_reply(void *arg, const void *msg, size_t len, int *fds, const struct err *err)
 {
 	struct call *c = arg;
 	struct agent_hdr hdr;
@@ -51,70 +51,73 @@ static void on_answer(void *arg, const void *msg, size_t len, int *fds, const st
 		return;
 	}
 	memcpy(&hdr, msg, sizeof(hdr));
-	if (hdr.type != c->want) {
-		err_set(&c->err, ERR_UNAVAILABLE, "the sandbox answered something else");
+	if (hdr.type != c->expected) {
+		err_set(&c->err, ERR_UNAVAILABLE,
+			"protocol error from sandbox: unexpected reply type");
 		return;
 	}
-	c->ans.msg = malloc(len);
-	if (!c->ans.msg) {
-		err_sys(&c->err, ENOMEM, "answer of the sandbox");
+	c->reply.msg = malloc(len);
+	if (!c->reply.msg) {
+		err_sys(&c->err, ENOMEM, "reply from the sandbox");
 		return;
 	}
-	memcpy(c->ans.msg, msg, len);
-	c->ans.len = len;
-	c->ans.fd = steal_fd(&fds[0]);
+	memcpy(c->reply.msg, msg, len);
+	c->reply.len = len;
+	c->reply.fd = steal_fd(&fds[0]);
 }
 
 int agent_call(struct agent *a, enum agent_type type, const struct agent_part *parts, size_t nparts,
-	       const int *fds, size_t nfds, enum agent_type want, struct agent_answer *ret,
+	       const int *fds, size_t nfds, enum agent_type expected, struct agent_reply *ret,
 	       struct err *err)
 {
-	struct call c = { .want = want, .ans.fd = -1 };
+	struct call c = { .expected = expected, .reply.fd = -1 };
 
-	if (agent_send(a, type, parts, nparts, fds, nfds, on_answer, &c, err) < 0)
+	if (agent_send(a, type, parts, nparts, fds, nfds, on_reply, &c, err) < 0)
 		return -1;
-	if (agent_wait(a, &c.done, agent_patience(a), err) < 0) {
+	if (agent_wait(a, &c.done, agent_timeout(a), err) < 0) {
 		agent_cancel(a, &c);
 		return -1;
 	}
-	if (!c.ans.msg) {
+	if (!c.reply.msg) {
 		*err = c.err;
 		return -1;
 	}
 	if (ret)
-		*ret = c.ans;
+		*ret = c.reply;
 	else
-		agent_answer_fini(&c.ans);
+		agent_reply_fini(&c.reply);
 	return 0;
 }
 
-void agent_answer_fini(struct agent_answer *ans)
+void agent_reply_fini(struct agent_reply *ans)
 {
 	if (ans->fd >= 0)
 		close(ans->fd);
 	free(ans->msg);
-	*ans = (struct agent_answer){ .fd = -1 };
+	*ans = (struct agent_reply){ .fd = -1 };
 }
 
 int agent_hello(struct agent *a, struct agent_hello *ret, struct err *err)
 {
-	struct agent_answer ans;
+	struct agent_reply reply;
 	struct agent_hello h;
 
-	if (agent_call(a, AGENT_HELLO, NULL, 0, NULL, 0, AGENT_HELLOR, &ans, err) < 0)
+	if (agent_call(a, AGENT_HELLO, NULL, 0, NULL, 0, AGENT_HELLOR, &reply, err) < 0)
 		return -1;
-	memcpy(&h, (const char *)ans.msg + sizeof(struct agent_hdr), sizeof(h));
-	agent_answer_fini(&ans);
+	memcpy(&h, (const char *)reply.msg + sizeof(struct agent_hdr), sizeof(h));
+	agent_reply_fini(&reply);
 	if (h.version != AGENT_VERSION)
-		return err_set(err, ERR_UNAVAILABLE, "the sandbox speaks version %u, not %u",
-			       h.version, AGENT_VERSION);
+		return err_set(
+			err, ERR_UNAVAILABLE,
+			"sandbox uses protocol version %u, expected %u; recreate the sandbox",
+			h.version, AGENT_VERSION);
 	agent_number_from(a, h.last_exec);
 	if (ret)
 		*ret = h;
 	return 0;
 }
 
-/* ---- the table of commands ------------------------------------------------------------------- */
+/* ---- list of commands ----------------------------------------------------------------- */
 
 enum { LIST_MS = 15 * 1000 };
 
@@ -143,7 +146,8 @@ static void on_listed(void *arg, const void *msg, size_t len, int *fds, const st
 		return;
 	}
 	if (hdr.type != AGENT_OK)
-		err_set(&l->err, ERR_UNAVAILABLE, "the sandbox answered something else");
+		err_set(&l->err, ERR_UNAVAILABLE,
+			"protocol error from sandbox: unexpected reply type");
 	l->done = true;
 }
 
@@ -160,7 +164,7 @@ int agent_list(struct agent *a, agent_proc_fn *fn, void *arg, struct err *err)
 		return -1;
 	}
 	if (l->err.code) {
-		agent_cancel(a, l); /* more may come */
+		agent_cancel(a, l); /* more replies may follow */
 		*err = l->err;
 		return -1;
 	}

@@ -11,7 +11,8 @@
 
 #include "base/auto.h"
 
-static int prepare(posix_spawn_file_actions_t *fa, posix_spawnattr_t *at, const int *fds, int nfds)
+static int set_attributes(posix_spawn_file_actions_t *fa, posix_spawnattr_t *at, const int *fds,
+			  int nfds)
 {
 	sigset_t none, all;
 	int r = 0;
@@ -43,7 +44,7 @@ static int spawn(const char *program, char *const argv[], char *const env[], con
 		return r;
 	r = posix_spawnattr_init(&at);
 	if (!r) {
-		r = prepare(&fa, &at, fds, nfds);
+		r = set_attributes(&fa, &at, fds, nfds);
 		if (!r)
 			r = posix_spawn(ret, program, &fa, &at, argv, env);
 		posix_spawnattr_destroy(&at);
@@ -52,9 +53,9 @@ static int spawn(const char *program, char *const argv[], char *const env[], con
 	return r;
 }
 
-/* Copies above all places that are filled one after the other, so that none is overwritten before
- * its turn. */
-static int move_up(const int *fds, size_t nfds, int *ret, struct err *err)
+/* Duplicates all descriptors above the target range, so that dup2() overwrites none that is still
+ * needed. */
+static int duplicate_fds(const int *fds, size_t nfds, int *ret, struct err *err)
 {
 	auto_close int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -68,8 +69,8 @@ static int move_up(const int *fds, size_t nfds, int *ret, struct err *err)
 	return 0;
 }
 
-/* Nobody else reaps it, so the pid cannot have been reused. */
-static int open_pid(pid_t pid, int *ret, struct err *err)
+/* Only this process reaps the child, so its pid cannot have been reused. */
+static int open_pidfd(pid_t pid, int *ret, struct err *err)
 {
 	int fd = (int)syscall(SYS_pidfd_open, pid, 0), error = errno;
 
@@ -82,20 +83,20 @@ static int open_pid(pid_t pid, int *ret, struct err *err)
 	return err_sys(err, error, "pidfd");
 }
 
-int child_start(const char *program, char *const argv[], char *const env[], const int *fds,
-		size_t nfds, int *ret_pidfd, struct err *err)
+int child_program_start(const char *program, char *const argv[], char *const env[], const int *fds,
+			size_t nfds, int *ret_pidfd, struct err *err)
 {
-	int moved[CHILD_FDS_MAX] = { -1, -1, -1, -1 }, r;
+	int moved[CHILD_PROGRAM_FDS_MAX] = { -1, -1, -1, -1 }, r;
 	pid_t pid = -1;
 
-	r = move_up(fds, nfds, moved, err);
+	r = duplicate_fds(fds, nfds, moved, err);
 	if (r == 0) {
 		int error = spawn(program, argv, env, moved, (int)nfds, &pid);
 
 		r = error ? err_sys(err, error, "start %.200s", program) : 0;
 	}
-	for (size_t i = 0; i < CHILD_FDS_MAX; i++)
+	for (size_t i = 0; i < CHILD_PROGRAM_FDS_MAX; i++)
 		if (moved[i] >= 0)
 			close(moved[i]);
-	return r < 0 ? -1 : open_pid(pid, ret_pidfd, err);
+	return r < 0 ? -1 : open_pidfd(pid, ret_pidfd, err);
 }

@@ -9,16 +9,17 @@
 #include "base/file_io.h"
 #include "sandbox/agent_client.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/agent_sync.h"
 
-/* One request about one or two paths. */
-struct ask {
-	enum agent_type type, want;
+struct file_request {
+	enum agent_type type, expected;
 	unsigned flags;
 	mode_t mode;
 	const char *user, *path, *path2;
 };
 
-static int ask(struct sandbox *sb, const struct ask *q, struct agent_answer *ret, struct err *err)
+static int call_file_request(struct sandbox *sb, const struct file_request *q,
+			     struct agent_reply *ret, struct err *err)
 {
 	struct agent_file m = { .flags = q->flags, .mode = q->mode & 07777 };
 	const char *user = q->user ? q->user : "";
@@ -31,19 +32,19 @@ static int ask(struct sandbox *sb, const struct ask *q, struct agent_answer *ret
 
 	if (!q->path[0] || strlen(q->path) >= AGENT_PATH_MAX ||
 	    (q->path2 && (!q->path2[0] || strlen(q->path2) >= AGENT_PATH_MAX)))
-		return err_set(err, ERR_INVALID, "a path must have 1 to %d bytes",
+		return err_set(err, ERR_INVALID, "path must be 1 to %d bytes long",
 			       AGENT_PATH_MAX - 1);
-	return agent_call(sandbox_agent(sb), q->type, parts, q->path2 ? 4 : 3, NULL, 0, q->want,
+	return agent_call(sandbox_agent(sb), q->type, parts, q->path2 ? 4 : 3, NULL, 0, q->expected,
 			  ret, err);
 }
 
-static int ask_ok(struct sandbox *sb, struct ask q, struct err *err)
+static int call_file_op(struct sandbox *sb, struct file_request q, struct err *err)
 {
-	q.want = AGENT_OK;
-	return ask(sb, &q, NULL, err);
+	q.expected = AGENT_OK;
+	return call_file_request(sb, &q, NULL, err);
 }
 
-static uint64_t token_of(const struct agent_answer *ans)
+static uint64_t get_token(const struct agent_reply *ans)
 {
 	struct agent_token t;
 
@@ -54,23 +55,24 @@ static uint64_t token_of(const struct agent_answer *ans)
 int files_open(struct sandbox *sb, const char *user, const char *path, unsigned flags, mode_t mode,
 	       int *ret_fd, struct err *err)
 {
-	struct agent_answer ans;
-	struct ask q = { .type = AGENT_OPEN,
-			 .want = AGENT_FD,
-			 .flags = flags,
-			 .mode = mode,
-			 .user = user,
-			 .path = path };
+	struct agent_reply ans;
+	struct file_request q = { .type = AGENT_OPEN,
+				  .expected = AGENT_FD,
+				  .flags = flags,
+				  .mode = mode,
+				  .user = user,
+				  .path = path };
 
-	if (ask(sb, &q, &ans, err) < 0)
+	if (call_file_request(sb, &q, &ans, err) < 0)
 		return -1;
 	*ret_fd = steal_fd(&ans.fd);
-	agent_answer_fini(&ans);
+	agent_reply_fini(&ans);
 	return 0;
 }
 
-/* The size told by fstat() is a hint only: the guest may be writing. */
-static int slurp(int fd, const char *path, size_t max, void **ret, size_t *ret_len, struct err *err)
+/* st_size is only a hint: the guest may be writing to the file. */
+static int read_whole(int fd, const char *path, size_t max, void **ret, size_t *ret_len,
+		      struct err *err)
 {
 	struct stat st;
 	auto_free char *buf = NULL;
@@ -96,9 +98,9 @@ static int slurp(int fd, const char *path, size_t max, void **ret, size_t *ret_l
 			break;
 		len += (size_t)n;
 		if (len > max)
-			return err_set(err, ERR_LIMIT, "%s: more than %zu bytes", path, max);
+			return err_set(err, ERR_LIMIT, "%s: larger than %zu bytes", path, max);
 	}
-	buf[len] = '\0'; /* there is room: a full buffer grows before it is read into again */
+	buf[len] = '\0'; /* fits: a full buffer grows before the next read */
 	*ret_len = len;
 	*ret = steal_ptr(&buf);
 	return 0;
@@ -111,7 +113,7 @@ int files_read(struct sandbox *sb, const char *user, const char *path, size_t ma
 
 	if (files_open(sb, user, path, AGENT_READ, 0, &fd, err) < 0)
 		return -1;
-	return slurp(fd, path, max, ret, ret_len, err);
+	return read_whole(fd, path, max, ret, ret_len, err);
 }
 
 static int write_all(int fd, const char *path, const void *data, size_t len, struct err *err)
@@ -145,25 +147,25 @@ int files_put_new(struct sandbox *sb, const char *user, const char *path, unsign
 		  mode_t mode, struct files_put **ret, struct err *err)
 {
 	struct files_put *p;
-	struct agent_answer ans;
-	struct ask q = { .type = AGENT_TEMP,
-			 .want = AGENT_FD,
-			 .flags = flags & (AGENT_PARENTS | AGENT_NOREPLACE),
-			 .mode = mode,
-			 .user = user,
-			 .path = path };
+	struct agent_reply ans;
+	struct file_request q = { .type = AGENT_TEMP,
+				  .expected = AGENT_FD,
+				  .flags = flags & (AGENT_PARENTS | AGENT_NOREPLACE),
+				  .mode = mode,
+				  .user = user,
+				  .path = path };
 
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return err_sys(err, ENOMEM, "%s", path);
-	if (ask(sb, &q, &ans, err) < 0) {
+	if (call_file_request(sb, &q, &ans, err) < 0) {
 		free(p);
 		return -1;
 	}
 	p->agent = sandbox_agent(sb);
-	p->token = token_of(&ans);
+	p->token = get_token(&ans);
 	p->fd = steal_fd(&ans.fd);
-	agent_answer_fini(&ans);
+	agent_reply_fini(&ans);
 	*ret = p;
 	return 0;
 }
@@ -173,7 +175,7 @@ int files_put_fd(const struct files_put *p)
 	return p->fd;
 }
 
-static int put_end(struct files_put *p, enum agent_type type, struct err *err)
+static int end_put(struct files_put *p, enum agent_type type, struct err *err)
 {
 	struct agent_token t = { .token = p->token };
 
@@ -182,14 +184,13 @@ static int put_end(struct files_put *p, enum agent_type type, struct err *err)
 			  AGENT_OK, NULL, err);
 }
 
-/* Closed before: whoever hears that it is there may execute it, which he could not while anybody
- * has it open for writing. */
+/* Close first: executing a file that is open for writing fails with ETXTBSY. */
 int files_put_commit(struct files_put *p, struct err *err)
 {
 	if (p->fd >= 0)
 		close(p->fd);
 	p->fd = -1;
-	return put_end(p, AGENT_COMMIT, err);
+	return end_put(p, AGENT_COMMIT, err);
 }
 
 void files_put_free(struct files_put *p)
@@ -199,7 +200,7 @@ void files_put_free(struct files_put *p)
 	if (!p)
 		return;
 	if (!p->done)
-		put_end(p, AGENT_ABORT, &ignored);
+		end_put(p, AGENT_ABORT, &ignored);
 	if (p->fd >= 0)
 		close(p->fd);
 	free(p);
@@ -222,27 +223,27 @@ int files_stat(struct sandbox *sb, const char *user, const char *path, bool foll
 	       struct files_stat *ret, struct err *err)
 {
 	struct files_stat out = { 0 };
-	struct agent_answer ans;
-	struct ask q = { .type = AGENT_STAT,
-			 .want = AGENT_STATR,
-			 .flags = follow ? 0 : AGENT_NOFOLLOW,
-			 .user = user,
-			 .path = path };
+	struct agent_reply ans;
+	struct file_request q = { .type = AGENT_STAT,
+				  .expected = AGENT_STATR,
+				  .flags = follow ? 0 : AGENT_NOFOLLOW,
+				  .user = user,
+				  .path = path };
 	const char *body;
 
-	if (ask(sb, &q, &ans, err) < 0)
+	if (call_file_request(sb, &q, &ans, err) < 0)
 		return -1;
 	body = (const char *)ans.msg + sizeof(struct agent_hdr);
 	memcpy(&out.st, body, sizeof(out.st)); /* target_len was checked against the message */
 	if (S_ISLNK(out.st.mode)) {
 		out.target = calloc(1, (size_t)out.st.target_len + 1);
 		if (!out.target) {
-			agent_answer_fini(&ans);
+			agent_reply_fini(&ans);
 			return err_sys(err, ENOMEM, "%s", path);
 		}
 		memcpy(out.target, body + sizeof(out.st), out.st.target_len);
 	}
-	agent_answer_fini(&ans);
+	agent_reply_fini(&ans);
 	*ret = out;
 	return 0;
 }
@@ -250,47 +251,50 @@ int files_stat(struct sandbox *sb, const char *user, const char *path, bool foll
 int files_mkdir(struct sandbox *sb, const char *user, const char *path, bool parents, mode_t mode,
 		struct err *err)
 {
-	return ask_ok(sb,
-		      (struct ask){ .type = AGENT_MKDIR,
-				    .flags = parents ? AGENT_PARENTS : 0,
-				    .mode = mode,
-				    .user = user,
-				    .path = path },
-		      err);
+	return call_file_op(sb,
+			    (struct file_request){ .type = AGENT_MKDIR,
+						   .flags = parents ? AGENT_PARENTS : 0,
+						   .mode = mode,
+						   .user = user,
+						   .path = path },
+			    err);
 }
 
 int files_rename(struct sandbox *sb, const char *user, const char *from, const char *to,
 		 bool replace, struct err *err)
 {
-	return ask_ok(sb,
-		      (struct ask){ .type = AGENT_RENAME,
-				    .flags = replace ? 0 : AGENT_NOREPLACE,
-				    .user = user,
-				    .path = from,
-				    .path2 = to },
-		      err);
+	return call_file_op(sb,
+			    (struct file_request){ .type = AGENT_RENAME,
+						   .flags = replace ? 0 : AGENT_NOREPLACE,
+						   .user = user,
+						   .path = from,
+						   .path2 = to },
+			    err);
 }
 
 int files_remove(struct sandbox *sb, const char *user, const char *path, struct err *err)
 {
-	return ask_ok(sb, (struct ask){ .type = AGENT_REMOVE, .user = user, .path = path }, err);
+	return call_file_op(
+		sb, (struct file_request){ .type = AGENT_REMOVE, .user = user, .path = path }, err);
 }
 
 int files_symlink(struct sandbox *sb, const char *user, const char *target, const char *path,
 		  struct err *err)
 {
-	return ask_ok(
+	return call_file_op(
 		sb,
-		(struct ask){ .type = AGENT_SYMLINK, .user = user, .path = target, .path2 = path },
+		(struct file_request){
+			.type = AGENT_SYMLINK, .user = user, .path = target, .path2 = path },
 		err);
 }
 
 int files_chmod(struct sandbox *sb, const char *user, const char *path, mode_t mode,
 		struct err *err)
 {
-	return ask_ok(sb,
-		      (struct ask){ .type = AGENT_CHMOD, .mode = mode, .user = user, .path = path },
-		      err);
+	return call_file_op(sb,
+			    (struct file_request){
+				    .type = AGENT_CHMOD, .mode = mode, .user = user, .path = path },
+			    err);
 }
 
 bool files_is_unfinished(const char *path)

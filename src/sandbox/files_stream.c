@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The long half of files.h: operations that run as a process inside and stream through a pipe. */
+#include "sandbox/files_stream.h"
 #include <errno.h>
 #include <signal.h>
 #include <fcntl.h>
@@ -10,9 +10,15 @@
 #include "sandbox/agent_client.h"
 #include "sandbox/files_client.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/guest_exec_sync.h"
 
 /* The largest record: two paths of AGENT_PATH_MAX and the fixed part. */
-enum { RECORD_MAX = 2 * AGENT_PATH_MAX + 256, LOOK_MS = 500, WATCH_MS = 50, KILL_MS = 5000 };
+enum {
+	RECORD_MAX = 2 * AGENT_PATH_MAX + 256,
+	CANCEL_CHECK_MS = 500,
+	PROGRESS_MS = 50,
+	KILL_MS = 5000
+};
 
 int files_job_begin(struct sandbox *sb, const struct files_job_spec *spec, struct guest_exec **ret,
 		    struct err *err)
@@ -36,7 +42,8 @@ int files_job_check(struct guest_exec *job, const char *what, struct err *err)
 	if (guest_exec_state(job) == GUEST_EXEC_FAILED ||
 	    (why->code && (r->code || r->job_errno))) {
 		if (why->sys && why->code == ERR_INTERNAL)
-			err_sys(err, why->sys, "%s", what); /* for the code of the errno */
+			err_sys(err, why->sys, "%s",
+				what); /* sets the code that belongs to the errno */
 		else
 			err->code = why->code;
 		err_set(err, err->code, "%s: %s", what, why->msg);
@@ -44,7 +51,7 @@ int files_job_check(struct guest_exec *job, const char *what, struct err *err)
 		return -1;
 	}
 	if (r->hits & AGENT_HIT_TIME)
-		return err_set(err, ERR_TIMEOUT, "%s: took too long", what);
+		return err_set(err, ERR_TIMEOUT, "%s: timed out", what);
 	if (r->hits & AGENT_HIT_MEMORY && r->code) {
 		err_set(err, ERR_LIMIT, "%s: out of memory", what);
 		err->sys = GUEST_EXEC_NO_MEMORY;
@@ -53,18 +60,18 @@ int files_job_check(struct guest_exec *job, const char *what, struct err *err)
 	if (r->job_errno)
 		return err_sys(err, r->job_errno, "%s", what);
 	if (r->signal == SIGXFSZ) {
-		err_set(err, ERR_LIMIT, "%s: a file is larger than allowed", what);
+		err_set(err, ERR_LIMIT, "%s: file size limit reached", what);
 		err->sys = EFBIG;
 		return -1;
 	}
-	if (r->signal) /* the guest may do that: it is the same user */
+	if (r->signal) /* the guest can kill it: it runs as the same user */
 		return err_set(err, ERR_UNAVAILABLE, "%s: killed by signal %d", what, r->signal);
 	if (r->code)
 		return err_set(err, ERR_INTERNAL, "%s: failed", what);
 	return 0;
 }
 
-static int job_run(struct sandbox *sb, const struct files_job_spec *spec, struct err *err)
+static int run_file_job(struct sandbox *sb, const struct files_job_spec *spec, struct err *err)
 {
 	auto_call(guest_exec_free) struct guest_exec *job = NULL;
 
@@ -79,11 +86,11 @@ int files_remove_tree(struct sandbox *sb, const char *user, const char *path, st
 		.op = AGENT_JOB_REMOVE, .user = user, .path = path, .fd = -1
 	};
 
-	return job_run(sb, &spec, err);
+	return run_file_job(sb, &spec, err);
 }
 
-int files_remove_tree_unless(struct sandbox *sb, const char *user, const char *path,
-			     files_gone_fn *gone, void *arg, struct err *err)
+int files_remove_tree_cancellable(struct sandbox *sb, const char *user, const char *path,
+				  files_cancelled_fn *is_cancelled, void *arg, struct err *err)
 {
 	struct files_job_spec spec = {
 		.op = AGENT_JOB_REMOVE, .user = user, .path = path, .fd = -1
@@ -93,14 +100,14 @@ int files_remove_tree_unless(struct sandbox *sb, const char *user, const char *p
 
 	if (files_job_begin(sb, &spec, &job, err) < 0)
 		return -1;
-	while (guest_exec_wait(job, LOOK_MS, err) < 0) {
+	while (guest_exec_wait(job, CANCEL_CHECK_MS, err) < 0) {
 		if (err->code != ERR_TIMEOUT || *guest_exec_ended(job))
 			return -1;
-		if (!gone(arg))
+		if (!is_cancelled(arg))
 			continue;
 		if (guest_exec_kill(job, &ignored) == 0)
 			(void)guest_exec_wait(job, KILL_MS, &ignored);
-		return err_set(err, ERR_UNAVAILABLE, "the caller is gone");
+		return err_set(err, ERR_UNAVAILABLE, "cancelled: the client disconnected");
 	}
 	return files_job_check(job, path, err);
 }
@@ -111,7 +118,7 @@ int files_tar_out(struct sandbox *sb, const char *user, const char *path, int fd
 		.op = AGENT_JOB_TAR_OUT, .user = user, .path = path, .fd = fd
 	};
 
-	return job_run(sb, &spec, err);
+	return run_file_job(sb, &spec, err);
 }
 
 int files_tar_in(struct sandbox *sb, const char *user, const char *path, int fd, unsigned flags,
@@ -121,11 +128,12 @@ int files_tar_in(struct sandbox *sb, const char *user, const char *path, int fd,
 		.op = AGENT_JOB_TAR_IN, .flags = flags, .user = user, .path = path, .fd = fd
 	};
 
-	return job_run(sb, &spec, err);
+	return run_file_job(sb, &spec, err);
 }
 
-int files_tar_in_watched(struct sandbox *sb, const char *user, const char *path, int fd,
-			 files_look_fn *look, void *arg, uint32_t timeout_ms, struct err *err)
+int files_tar_in_progress(struct sandbox *sb, const char *user, const char *path, int fd,
+			  files_progress_fn *on_progress, void *arg, uint32_t timeout_ms,
+			  struct err *err)
 {
 	struct files_job_spec spec = { .op = AGENT_JOB_TAR_IN,
 				       .timeout_ms = timeout_ms,
@@ -136,18 +144,18 @@ int files_tar_in_watched(struct sandbox *sb, const char *user, const char *path,
 
 	if (files_job_begin(sb, &spec, &job, err) < 0)
 		return -1;
-	while (guest_exec_wait(job, WATCH_MS, err) < 0) {
+	while (guest_exec_wait(job, PROGRESS_MS, err) < 0) {
 		if (err->code != ERR_TIMEOUT || *guest_exec_ended(job))
 			return -1;
-		look(arg);
+		on_progress(arg);
 	}
 	return files_job_check(job, path, err);
 }
 
 /* ---- records over a pipe --------------------------------------------------------------------- */
 
-/* A job whose records we read. Every length in them was written next door to the guest. */
-struct records {
+/* The records of a file job. Their lengths are untrusted: the worker runs as the guest's user. */
+struct record_reader {
 	int fd;
 	struct guest_exec *job;
 	size_t at, len;
@@ -155,7 +163,7 @@ struct records {
 	_Alignas(8) char buf[2 * RECORD_MAX];
 };
 
-static int records_begin(struct records *r, struct sandbox *sb, struct files_job_spec *spec,
+static int records_begin(struct record_reader *r, struct sandbox *sb, struct files_job_spec *spec,
 			 struct err *err)
 {
 	auto_close int theirs = -1;
@@ -171,7 +179,7 @@ static int records_begin(struct records *r, struct sandbox *sb, struct files_job
 	return files_job_begin(sb, spec, &r->job, err);
 }
 
-static void records_end(struct records *r)
+static void records_end(struct record_reader *r)
 {
 	struct err ignored;
 
@@ -182,8 +190,8 @@ static void records_end(struct records *r)
 		close(r->fd);
 }
 
-/* A whole record at r->buf + r->at, its length in *ret; 0: none yet; -1: nonsense. */
-static int records_whole(struct records *r, uint32_t *ret, struct err *err)
+/* 1: a whole record is at r->buf + r->at, its length in *ret; 0: none yet; -1: invalid. */
+static int records_peek(struct record_reader *r, uint32_t *ret, struct err *err)
 {
 	uint32_t len;
 
@@ -191,12 +199,13 @@ static int records_whole(struct records *r, uint32_t *ret, struct err *err)
 		return 0;
 	memcpy(&len, r->buf + r->at, sizeof(len));
 	if (len < sizeof(len) || len > RECORD_MAX)
-		return err_set(err, ERR_UNAVAILABLE, "the sandbox sent a record of %u bytes", len);
+		return err_set(err, ERR_UNAVAILABLE,
+			       "protocol error from sandbox: record of %u bytes", len);
 	*ret = len;
 	return r->len - r->at >= len;
 }
 
-static int records_fill(struct records *r, struct err *err)
+static int records_fill(struct record_reader *r, struct err *err)
 {
 	ssize_t n;
 
@@ -212,8 +221,8 @@ static int records_fill(struct records *r, struct err *err)
 	return 0;
 }
 
-/* Waits for the pipe and for the job's own messages. */
-static int records_wait(struct records *r, int timeout_ms, struct err *err)
+/* 2: the pipe is readable; 1: a message about the job came; 0: timeout. */
+static int records_wait(struct record_reader *r, int timeout_ms, struct err *err)
 {
 	struct agent *a = guest_exec_agent(r->job);
 	struct pollfd p[2] = { { .fd = r->fd, .events = POLLIN },
@@ -225,15 +234,15 @@ static int records_wait(struct records *r, int timeout_ms, struct err *err)
 	if (n < 0 && errno != EINTR)
 		return err_sys(err, errno, "poll");
 	if (a && p[1].revents)
-		agent_dispatch(a, &ignored); /* the job's state tells if it went wrong */
+		agent_dispatch(a, &ignored); /* errors show in the state of the job */
 	return n <= 0 ? 0 : p[0].revents ? 2 : 1;
 }
 
-/* 1: a record; 0: the end, or nothing in time. */
-static int records_next(struct records *r, int timeout_ms, uint32_t *ret_len, struct err *err)
+/* 1: a record; 0: end of file or timeout. */
+static int records_next(struct record_reader *r, int timeout_ms, uint32_t *ret_len, struct err *err)
 {
 	for (;;) {
-		int whole = records_whole(r, ret_len, err), n;
+		int whole = records_peek(r, ret_len, err), n;
 
 		if (whole)
 			return whole;
@@ -247,24 +256,26 @@ static int records_next(struct records *r, int timeout_ms, uint32_t *ret_len, st
 		if (n == 2 && records_fill(r, err) < 0)
 			return -1;
 		if (guest_exec_state(r->job) == GUEST_EXEC_FAILED)
-			return files_job_check(r->job, "the sandbox", err);
+			return files_job_check(r->job, "file job", err);
 	}
 }
 
 /* ---- list ------------------------------------------------------------------------------------ */
 
-static int one_entry(const char *rec, uint32_t len, files_entry_fn *fn, void *arg, struct err *err)
+static int handle_entry(const char *rec, uint32_t len, files_entry_fn *fn, void *arg,
+			struct err *err)
 {
 	char path[AGENT_PATH_MAX + 1], target[AGENT_PATH_MAX + 1];
 	struct agent_entry e;
 	const char *bytes = rec + sizeof(e);
 
 	if (len < sizeof(e))
-		return err_set(err, ERR_UNAVAILABLE, "the sandbox sent a short record");
+		return err_set(err, ERR_UNAVAILABLE,
+			       "protocol error from sandbox: record too short");
 	memcpy(&e, rec, sizeof(e));
 	if (e.path_len > AGENT_PATH_MAX || e.st.target_len > AGENT_PATH_MAX ||
 	    len != sizeof(e) + e.path_len + e.st.target_len || memchr(bytes, 0, e.path_len))
-		return err_set(err, ERR_UNAVAILABLE, "the sandbox sent a bad record");
+		return err_set(err, ERR_UNAVAILABLE, "protocol error from sandbox: invalid record");
 	memcpy(path, bytes, e.path_len);
 	path[e.path_len] = '\0';
 	memcpy(target, bytes + e.path_len, e.st.target_len);
@@ -272,14 +283,14 @@ static int one_entry(const char *rec, uint32_t len, files_entry_fn *fn, void *ar
 	return fn(arg, path, &e.st, e.st.target_len ? target : NULL);
 }
 
-static int list_all(struct records *r, const char *path, files_entry_fn *fn, void *arg,
-		    struct err *err)
+static int list_entries(struct record_reader *r, const char *path, files_entry_fn *fn, void *arg,
+			struct err *err)
 {
 	uint32_t len = 0;
 	int n;
 
 	while ((n = records_next(r, -1, &len, err)) > 0) {
-		n = one_entry(r->buf + r->at, len, fn, arg, err);
+		n = handle_entry(r->buf + r->at, len, fn, arg, err);
 		if (n)
 			return n;
 		r->at += len;
@@ -291,7 +302,8 @@ static int list_all(struct records *r, const char *path, files_entry_fn *fn, voi
 	if (files_job_check(r->job, path, err) < 0)
 		return -1;
 	if (r->at != r->len)
-		return err_set(err, ERR_UNAVAILABLE, "the sandbox sent half a record");
+		return err_set(err, ERR_UNAVAILABLE,
+			       "protocol error from sandbox: incomplete record");
 	return 0;
 }
 
@@ -301,7 +313,7 @@ int files_list(struct sandbox *sb, const char *user, const char *path, uint32_t 
 	struct files_job_spec spec = {
 		.op = AGENT_JOB_LIST, .user = user, .path = path, .depth = depth
 	};
-	struct records *r = calloc(1, sizeof(*r));
+	struct record_reader *r = calloc(1, sizeof(*r));
 	int n;
 
 	if (!r)
@@ -309,7 +321,7 @@ int files_list(struct sandbox *sb, const char *user, const char *path, uint32_t 
 	r->fd = -1;
 	n = records_begin(r, sb, &spec, err);
 	if (!n)
-		n = list_all(r, path, fn, arg, err);
+		n = list_entries(r, path, fn, arg, err);
 	records_end(r);
 	free(r);
 	return n;
@@ -318,7 +330,7 @@ int files_list(struct sandbox *sb, const char *user, const char *path, uint32_t 
 /* ---- watch ----------------------------------------------------------------------------------- */
 
 struct files_watch {
-	struct records r;
+	struct record_reader r;
 	char path[AGENT_PATH_MAX + 1];
 };
 
@@ -345,14 +357,16 @@ int files_watch_next(struct files_watch *w, int timeout_ms, struct files_change 
 		if (guest_exec_wait(w->r.job, -1, err) < 0 ||
 		    files_job_check(w->r.job, "watch", err) < 0)
 			return -1;
-		return err_set(err, ERR_UNAVAILABLE, "the watch has ended");
+		return err_set(err, ERR_UNAVAILABLE,
+			       "watch ended: the directory was removed or the sandbox stopped it");
 	}
 	if (len < sizeof(c))
-		return err_set(err, ERR_UNAVAILABLE, "the sandbox sent a short record");
+		return err_set(err, ERR_UNAVAILABLE,
+			       "protocol error from sandbox: record too short");
 	memcpy(&c, w->r.buf + w->r.at, sizeof(c));
 	if (c.path_len > AGENT_PATH_MAX || len != sizeof(c) + c.path_len ||
 	    c.kind < AGENT_CHANGE_READY || c.kind > AGENT_CHANGE_LOST)
-		return err_set(err, ERR_UNAVAILABLE, "the sandbox sent a bad record");
+		return err_set(err, ERR_UNAVAILABLE, "protocol error from sandbox: invalid record");
 	memcpy(w->path, w->r.buf + w->r.at + sizeof(c), c.path_len);
 	w->path[c.path_len] = '\0';
 	w->r.at += len;
@@ -380,7 +394,8 @@ int files_watch_new(struct sandbox *sb, const char *user, const char *path, bool
 	if (files_watch_next(w, -1, &c, err) < 0)
 		return -1;
 	if (c.kind != AGENT_CHANGE_READY)
-		return err_set(err, ERR_UNAVAILABLE, "the sandbox did not arm the watch");
+		return err_set(err, ERR_UNAVAILABLE,
+			       "protocol error from sandbox: watch did not start");
 	*ret = steal_ptr(&w);
 	return 0;
 }

@@ -9,10 +9,12 @@
 #include "base/array.h"
 #include "sandbox/agent_client.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/agent_sync.h"
+#include "sandbox/guest_exec_log.h"
 
-/* ---- what lodge-init says -------------------------------------------------------------------- */
+/* ---- events of lodge-init ------------------------------------------------------------------ */
 
-static void finish(struct guest_exec *x, enum guest_exec_state state)
+static void end_exec(struct guest_exec *x, enum guest_exec_state state)
 {
 	if (x->ended)
 		return;
@@ -24,7 +26,7 @@ static void finish(struct guest_exec *x, enum guest_exec_state state)
 		x->ops.on_end(x, x->arg);
 }
 
-static bool advance(struct guest_exec *x, struct stream *s, uint64_t start, uint64_t end)
+static bool advance_stream(struct guest_exec *x, struct stream *s, uint64_t start, uint64_t end)
 {
 	if (start > end || end - start > x->log_bytes || end < s->end || start < s->start ||
 	    end > INT64_MAX)
@@ -34,17 +36,17 @@ static bool advance(struct guest_exec *x, struct stream *s, uint64_t start, uint
 	return true;
 }
 
-/* A range that cannot be (it shrinks, or is larger than the log) is ignored: a hostile lodge-init
- * can then only hide output, which it could do anyway. */
+/* Ignores an invalid range (one that shrinks, or is larger than the log): a hostile lodge-init can
+ * then only hide output, which it can do anyway. */
 bool guest_exec_advance(struct guest_exec *x, const struct agent_progress *p)
 {
-	bool out = advance(x, &x->streams[GUEST_EXEC_OUT], p->out_start, p->out_end);
-	bool err = advance(x, &x->streams[GUEST_EXEC_ERR], p->err_start, p->err_end);
+	bool out = advance_stream(x, &x->streams[GUEST_EXEC_OUT], p->out_start, p->out_end);
+	bool err = advance_stream(x, &x->streams[GUEST_EXEC_ERR], p->err_start, p->err_end);
 
 	return out || err;
 }
 
-static void progress(struct guest_exec *x, const struct agent_progress *p)
+static void update_progress(struct guest_exec *x, const struct agent_progress *p)
 {
 	struct err ignored;
 
@@ -53,18 +55,18 @@ static void progress(struct guest_exec *x, const struct agent_progress *p)
 				    guest_exec_end(x, GUEST_EXEC_ERR), &ignored);
 }
 
-void guest_exec_take_end(struct guest_exec *x, const struct agent_exit *e, const char *text)
+void guest_exec_set_result(struct guest_exec *x, const struct agent_exit *e, const char *text)
 {
 	if (x->ended)
 		return;
 	if (e->code < -1 || e->code > 255 || e->signal < 0 || e->signal > 64 ||
 	    (e->code == -1) != (e->signal != 0)) {
 		err_set(&x->err, ERR_UNAVAILABLE,
-			"the sandbox told an impossible end of a command");
-		finish(x, GUEST_EXEC_FAILED);
+			"protocol error from sandbox: invalid exit status");
+		end_exec(x, GUEST_EXEC_FAILED);
 		return;
 	}
-	progress(x, &e->at);
+	update_progress(x, &e->at);
 	x->result = (struct guest_exec_result){ .code = e->code,
 						.signal = e->signal,
 						.hits = e->hits,
@@ -77,7 +79,7 @@ void guest_exec_take_end(struct guest_exec *x, const struct agent_exit *e, const
 		agent_clean_text(x->err.msg);
 		x->err.sys = x->result.job_errno;
 	}
-	finish(x, GUEST_EXEC_EXITED);
+	end_exec(x, GUEST_EXEC_EXITED);
 }
 
 static void on_event(void *arg, const void *msg, const struct err *err)
@@ -91,38 +93,40 @@ static void on_event(void *arg, const void *msg, const struct err *err)
 		x->agent = NULL;
 		if (!x->ended)
 			x->err = *err;
-		finish(x, GUEST_EXEC_FAILED);
+		end_exec(x, GUEST_EXEC_FAILED);
 		return;
 	}
-	if (x->adopting) /* AGENT_LOGR will say the same, and comes with the logs */
+	if (x->adopting) /* AGENT_LOGR has the same content, and the logs */
 		return;
 	memcpy(&hdr, msg, sizeof(hdr));
 	if (hdr.type == AGENT_EXIT) {
 		memcpy(&e, (const char *)msg + sizeof(hdr), sizeof(e));
-		guest_exec_take_end(x, &e, agent_msg_string(msg, sizeof(hdr) + hdr.len, 0));
+		guest_exec_set_result(x, &e, agent_msg_string(msg, sizeof(hdr) + hdr.len, 0));
 		return;
 	}
 	if (x->ended)
 		return;
 	memcpy(&p, (const char *)msg + sizeof(hdr), sizeof(p));
-	progress(x, &p);
+	update_progress(x, &p);
 	if (x->ops.on_output)
 		x->ops.on_output(x, x->arg);
 }
 
-/* The sandbox has used up what it may have: nobody shall take that for the host's shortage. */
-static void refuse(struct guest_exec *x, const struct err *why)
+/* The sandbox reached a limit of its own: callers must not take it for a shortage of the host. */
+static void fail_start(struct guest_exec *x, const struct err *why)
 {
 	x->err = *why;
 	if (why->code == ERR_LIMIT && why->sys == EAGAIN) {
-		err_set(&x->err, ERR_LIMIT, "the sandbox has as many processes as it may have");
+		err_set(&x->err, ERR_LIMIT, "process limit of the sandbox reached (limit: pids)");
 		x->err.sys = GUEST_EXEC_NO_PIDS;
 	}
 	if (why->code == ERR_LIMIT && why->sys == ENOMEM) {
-		err_set(&x->err, ERR_LIMIT, "the sandbox has no memory left to start it");
+		err_set(&x->err, ERR_LIMIT,
+			"out of memory: the sandbox cannot start another process (limit: "
+			"memory_bytes)");
 		x->err.sys = GUEST_EXEC_NO_MEMORY;
 	}
-	finish(x, GUEST_EXEC_FAILED);
+	end_exec(x, GUEST_EXEC_FAILED);
 }
 
 static void on_started(void *arg, const void *msg, size_t len, int *fds, const struct err *err)
@@ -136,17 +140,18 @@ static void on_started(void *arg, const void *msg, size_t len, int *fds, const s
 	if (msg)
 		memcpy(&hdr, msg, sizeof(hdr));
 	if (!msg) {
-		refuse(x, err);
+		fail_start(x, err);
 		return;
 	}
 	if (hdr.type != AGENT_STARTED) {
-		err_set(&x->err, ERR_UNAVAILABLE, "the sandbox answered something else");
-		finish(x, GUEST_EXEC_FAILED);
+		err_set(&x->err, ERR_UNAVAILABLE,
+			"protocol error from sandbox: unexpected reply type");
+		end_exec(x, GUEST_EXEC_FAILED);
 		return;
 	}
 	memcpy(&st, (const char *)msg + sizeof(hdr), sizeof(st));
 	x->pid = st.pid;
-	x->armed = st.armed != 0;
+	x->used_spare_shell = st.used_spare_shell != 0;
 	if (x->state == GUEST_EXEC_STARTING)
 		x->state = GUEST_EXEC_RUNNING;
 	if (x->ops.on_started)
@@ -169,7 +174,7 @@ int guest_exec_alloc(struct sandbox *sb, uint64_t id, const struct guest_exec_op
 	x->arg = arg;
 	if (ops)
 		x->ops = *ops;
-	for (int i = 0; i < EXEC_STREAMS; i++)
+	for (int i = 0; i < GUEST_EXEC_STREAMS; i++)
 		x->streams[i].fd = -1;
 	if (agent_listen(a, x->id, on_event, x, err) < 0) {
 		free(x);
@@ -193,8 +198,8 @@ static void add_string(FILE *f, const char *s)
 	fwrite(s ? s : "", 1, (s ? strlen(s) : 0) + 1, f);
 }
 
-static int pack(const struct guest_exec_spec *spec, struct agent_exec *m, char **ret,
-		size_t *ret_len, struct err *err)
+static int pack_strings(const struct guest_exec_spec *spec, struct agent_exec *m, char **ret,
+			size_t *ret_len, struct err *err)
 {
 	FILE *f = open_memstream(ret, ret_len);
 
@@ -210,23 +215,23 @@ static int pack(const struct guest_exec_spec *spec, struct agent_exec *m, char *
 		add_string(f, spec->env[i]);
 	add_string(f, spec->cwd);
 	add_string(f, spec->user);
-	if (spec->only)
-		add_string(f, spec->only);
+	if (spec->landlock)
+		add_string(f, spec->landlock);
 	if (fclose(f) != 0)
 		return err_sys(err, ENOMEM, "exec");
 	return 0;
 }
 
-static uint32_t flags_of(const struct guest_exec_spec *spec)
+static uint32_t agent_flags(const struct guest_exec_spec *spec)
 {
 	return AGENT_ATTACHED | (spec->text ? AGENT_BASH : 0u) | (spec->pty ? AGENT_PTY : 0u) |
 	       (spec->stdin_open ? AGENT_STDIN_OPEN : 0u) | (spec->merge ? AGENT_MERGE : 0u) |
-	       (spec->login ? AGENT_LOGIN : 0u) | (spec->only ? AGENT_ONLY : 0u) |
-	       (spec->only && spec->only_must ? AGENT_ONLY_MUST : 0u) |
+	       (spec->login ? AGENT_LOGIN : 0u) | (spec->landlock ? AGENT_LANDLOCK : 0u) |
+	       (spec->landlock && spec->landlock_required ? AGENT_LANDLOCK_REQUIRED : 0u) |
 	       (spec->or_sh ? AGENT_OR_SH : 0u);
 }
 
-static int open_logs(struct guest_exec *x, size_t n, int fds[EXEC_STREAMS], struct err *err)
+static int open_logs(struct guest_exec *x, size_t n, int fds[GUEST_EXEC_STREAMS], struct err *err)
 {
 	for (size_t i = 0; i < n; i++) {
 		x->streams[i].fd = guest_exec_log_new(x->log_bytes, err);
@@ -237,7 +242,8 @@ static int open_logs(struct guest_exec *x, size_t n, int fds[EXEC_STREAMS], stru
 	return 0;
 }
 
-static int arm(struct sandbox *sb, const struct guest_exec_spec *like, bool wait, struct err *err)
+static int set_spare_shell(struct sandbox *sb, const struct guest_exec_spec *like, bool wait,
+			   struct err *err)
 {
 	struct guest_exec_spec spec = { .env = like->env, .cwd = like->cwd, .user = like->user };
 	struct agent_exec m = { .flags = like->merge ? AGENT_BASH | AGENT_MERGE : AGENT_BASH };
@@ -245,21 +251,23 @@ static int arm(struct sandbox *sb, const struct guest_exec_spec *like, bool wait
 	auto_free char *strings = NULL;
 	struct agent_part parts[2] = { { &m, sizeof(m) } };
 
-	if (pack(&spec, &m, &strings, &parts[1].len, err) < 0)
+	if (pack_strings(&spec, &m, &strings, &parts[1].len, err) < 0)
 		return -1;
 	parts[1].data = strings;
-	return wait ? agent_call(a, AGENT_ARM, parts, 2, NULL, 0, AGENT_OK, NULL, err)
-		    : agent_send(a, AGENT_ARM, parts, 2, NULL, 0, NULL, NULL, err);
+	return wait ? agent_call(a, AGENT_SPARE_SHELL, parts, 2, NULL, 0, AGENT_OK, NULL, err)
+		    : agent_send(a, AGENT_SPARE_SHELL, parts, 2, NULL, 0, NULL, NULL, err);
 }
 
-int guest_exec_arm(struct sandbox *sb, const struct guest_exec_spec *like, struct err *err)
+int guest_exec_set_spare_shell(struct sandbox *sb, const struct guest_exec_spec *like,
+			       struct err *err)
 {
-	return arm(sb, like, true, err);
+	return set_spare_shell(sb, like, true, err);
 }
 
-int guest_exec_arm_begin(struct sandbox *sb, const struct guest_exec_spec *like, struct err *err)
+int guest_exec_set_spare_shell_async(struct sandbox *sb, const struct guest_exec_spec *like,
+				     struct err *err)
 {
-	return arm(sb, like, false, err);
+	return set_spare_shell(sb, like, false, err);
 }
 
 int guest_exec_begin(struct sandbox *sb, const struct guest_exec_spec *spec,
@@ -267,15 +275,15 @@ int guest_exec_begin(struct sandbox *sb, const struct guest_exec_spec *spec,
 {
 	auto_call(guest_exec_free) struct guest_exec *x = NULL;
 	auto_free char *strings = NULL;
-	size_t len = 0, nlogs = spec->pty || spec->merge ? 1 : EXEC_STREAMS;
-	struct agent_exec m = { .flags = flags_of(spec),
+	size_t len = 0, nlogs = spec->pty || spec->merge ? 1 : GUEST_EXEC_STREAMS;
+	struct agent_exec m = { .flags = agent_flags(spec),
 				.timeout_ms = spec->timeout_ms,
 				.rows = spec->rows,
 				.cols = spec->cols };
-	int fds[EXEC_STREAMS];
+	int fds[GUEST_EXEC_STREAMS];
 
 	if (!spec->text && (!spec->argv || !spec->argv[0]))
-		return err_set(err, ERR_INVALID, "no command");
+		return err_set(err, ERR_INVALID, "command is empty");
 	if (guest_exec_alloc(sb, agent_next_exec(sandbox_agent(sb)), spec->ops, spec->arg, &x,
 			     err) < 0)
 		return -1;
@@ -285,7 +293,7 @@ int guest_exec_begin(struct sandbox *sb, const struct guest_exec_spec *spec,
 	x->log_bytes = guest_exec_log_size(spec->log_bytes);
 	m.exec = x->id;
 	m.log_bytes = x->log_bytes;
-	if (pack(spec, &m, &strings, &len, err) < 0 || open_logs(x, nlogs, fds, err) < 0)
+	if (pack_strings(spec, &m, &strings, &len, err) < 0 || open_logs(x, nlogs, fds, err) < 0)
 		return -1;
 	if (agent_send(x->agent, AGENT_EXEC,
 		       (struct agent_part[]){ { &m, sizeof(m) }, { strings, len } }, 2, fds, nlogs,
@@ -315,17 +323,16 @@ int guest_exec_begin_job(struct sandbox *sb, struct agent_job job, const char *u
 	return 0;
 }
 
-static int tell(struct guest_exec *x, enum agent_type type, const void *body, size_t len,
-		agent_fn *fn, struct err *err)
+static int send_request(struct guest_exec *x, enum agent_type type, const void *body, size_t len,
+			agent_fn *fn, struct err *err)
 {
 	if (!x->agent)
-		return err_set(err, ERR_UNAVAILABLE, "the sandbox is gone");
+		return err_set(err, ERR_UNAVAILABLE, "sandbox is gone: connection lost");
 	return agent_send(x->agent, type, (struct agent_part[]){ { body, len } }, 1, NULL, 0, fn, x,
 			  err);
 }
 
-/* The end of the handle is the end of its attachment, in whatever state: a reader that is not
- * there must not hold the command back. */
+/* Always detach: a reader that is gone must not block the command. */
 void guest_exec_free_keep(struct guest_exec *x)
 {
 	struct agent_ref ref;
@@ -338,9 +345,9 @@ void guest_exec_free_keep(struct guest_exec *x)
 		agent_unlisten(x->agent, x->id);
 		agent_cancel(x->agent, x);
 		if (x->state != GUEST_EXEC_FAILED && !x->forgotten)
-			tell(x, AGENT_DETACH, &ref, sizeof(ref), NULL, &ignored);
+			send_request(x, AGENT_DETACH, &ref, sizeof(ref), NULL, &ignored);
 	}
-	for (int i = 0; i < EXEC_STREAMS; i++)
+	for (int i = 0; i < GUEST_EXEC_STREAMS; i++)
 		if (x->streams[i].fd >= 0)
 			close(x->streams[i].fd);
 	free(x);
@@ -362,15 +369,15 @@ int guest_exec_forget(struct guest_exec *x, struct err *err)
 	if (x->forgotten)
 		return 0;
 	if (x->state != GUEST_EXEC_EXITED)
-		return err_set(err, ERR_CONFLICT, "command %llu has not ended",
+		return err_set(err, ERR_CONFLICT, "command %llu is still running",
 			       (unsigned long long)x->id);
-	if (tell(x, AGENT_FORGET, &ref, sizeof(ref), NULL, err) < 0)
+	if (send_request(x, AGENT_FORGET, &ref, sizeof(ref), NULL, err) < 0)
 		return -1;
 	x->forgotten = true;
 	return 0;
 }
 
-/* ---- looking and steering -------------------------------------------------------------------- */
+/* ---- state and control ------------------------------------------------------------------ */
 
 uint64_t guest_exec_id(const struct guest_exec *x)
 {
@@ -382,9 +389,9 @@ enum guest_exec_state guest_exec_state(const struct guest_exec *x)
 	return x->state;
 }
 
-bool guest_exec_was_armed(const struct guest_exec *x)
+bool guest_exec_used_spare_shell(const struct guest_exec *x)
 {
-	return x->armed;
+	return x->used_spare_shell;
 }
 
 pid_t guest_exec_pid(const struct guest_exec *x)
@@ -411,7 +418,7 @@ int guest_exec_consumed(struct guest_exec *x, uint64_t out, uint64_t err_offset,
 {
 	struct agent_offsets o = { .exec = x->id, .out = out, .err = err_offset };
 
-	return tell(x, AGENT_CONSUMED, &o, sizeof(o), NULL, err);
+	return send_request(x, AGENT_CONSUMED, &o, sizeof(o), NULL, err);
 }
 
 static void on_stdin(void *arg, const void *msg, size_t len, int *fds, const struct err *err)
@@ -422,7 +429,7 @@ static void on_stdin(void *arg, const void *msg, size_t len, int *fds, const str
 	(void)fds;
 	(void)err;
 	x->stdin_busy = false;
-	if (!msg) /* it closed its end, or is gone: there is nobody left to feed */
+	if (!msg) /* the command closed its input or ended */
 		x->stdin_open = false;
 }
 
@@ -431,12 +438,13 @@ int guest_exec_stdin(struct guest_exec *x, const void *data, size_t len, bool eo
 	struct agent_stdin m = { .exec = x->id, .eof = eof, .len = (uint32_t)len };
 
 	if (len > AGENT_DATA_MAX)
-		return err_set(err, ERR_INVALID, "more than %d bytes of input at once",
+		return err_set(err, ERR_INVALID, "at most %d bytes of input per call",
 			       AGENT_DATA_MAX);
 	if (!x->stdin_open || !x->agent)
-		return err_set(err, ERR_CONFLICT, "the command does not read its input");
+		return err_set(err, ERR_CONFLICT,
+			       "cannot write to the command: its input is closed");
 	if (x->stdin_busy)
-		return err_set(err, ERR_CONFLICT, "the last input was not taken yet");
+		return err_set(err, ERR_CONFLICT, "command has not read its previous input yet");
 	if (agent_send(x->agent, AGENT_STDIN,
 		       (struct agent_part[]){ { &m, sizeof(m) }, { data, len } }, 2, NULL, 0,
 		       on_stdin, x, err) < 0)
@@ -451,7 +459,7 @@ int guest_exec_probe_stdin(struct guest_exec *x, struct err *err)
 {
 	struct agent_stdin m = { .exec = x->id };
 
-	if (tell(x, AGENT_STDIN, &m, sizeof(m), on_stdin, err) < 0)
+	if (send_request(x, AGENT_STDIN, &m, sizeof(m), on_stdin, err) < 0)
 		return -1;
 	x->stdin_open = x->stdin_busy = true;
 	return 0;
@@ -471,7 +479,7 @@ int guest_exec_signal(struct guest_exec *x, int signo, enum agent_scope scope, s
 {
 	struct agent_signal m = { .exec = x->id, .signo = signo, .scope = scope };
 
-	return tell(x, AGENT_SIGNAL, &m, sizeof(m), NULL, err);
+	return send_request(x, AGENT_SIGNAL, &m, sizeof(m), NULL, err);
 }
 
 int guest_exec_resize(struct guest_exec *x, uint32_t rows, uint32_t cols, struct err *err)
@@ -479,8 +487,8 @@ int guest_exec_resize(struct guest_exec *x, uint32_t rows, uint32_t cols, struct
 	struct agent_resize m = { .exec = x->id, .rows = rows, .cols = cols };
 
 	if (!x->pty)
-		return err_set(err, ERR_CONFLICT, "the command has no terminal");
-	return tell(x, AGENT_RESIZE, &m, sizeof(m), NULL, err);
+		return err_set(err, ERR_CONFLICT, "command has no terminal");
+	return send_request(x, AGENT_RESIZE, &m, sizeof(m), NULL, err);
 }
 
 const char *guest_exec_hit_name(unsigned hit)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Commands that another engine started: taken up again, and let go without losing their record. */
+#include "sandbox/guest_exec_adopt.h"
 #include <string.h>
 
 #include "base/test_hook.h"
 #include "sandbox/agent_client.h"
 #include "sandbox/guest_exec_internal.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/agent_sync.h"
 
 enum { ADOPT_MS = 15 * 1000 };
 
@@ -15,7 +16,7 @@ struct adoption {
 	struct err err;
 };
 
-static void fail(struct adoption *ad, const struct err *why)
+static void fail_adoption(struct adoption *ad, const struct err *why)
 {
 	if (!ad->done) {
 		ad->done = true;
@@ -23,21 +24,21 @@ static void fail(struct adoption *ad, const struct err *why)
 	}
 }
 
-static bool is_answer(struct adoption *ad, const void *msg, enum agent_type want,
-		      const struct err *err)
+static bool is_expected_reply(struct adoption *ad, const void *msg, enum agent_type want,
+			      const struct err *err)
 {
 	struct agent_hdr hdr;
 	struct err other;
 
 	if (!msg) {
-		fail(ad, err);
+		fail_adoption(ad, err);
 		return false;
 	}
 	memcpy(&hdr, msg, sizeof(hdr));
 	if (hdr.type == want)
 		return true;
-	err_set(&other, ERR_UNAVAILABLE, "the sandbox answered something else");
-	fail(ad, &other);
+	err_set(&other, ERR_UNAVAILABLE, "protocol error from sandbox: unexpected reply type");
+	fail_adoption(ad, &other);
 	return false;
 }
 
@@ -45,10 +46,10 @@ static void on_attached(void *arg, const void *msg, size_t len, int *fds, const 
 {
 	(void)len;
 	(void)fds;
-	is_answer(arg, msg, AGENT_OK, err);
+	is_expected_reply(arg, msg, AGENT_OK, err);
 }
 
-/* The ranges fit the logs and the logs are what they should be: the agent has looked. */
+/* The agent client has checked the ranges and the logs. */
 static void take_logs(struct guest_exec *x, const struct agent_logs *l, int *fds, const char *text)
 {
 	const struct agent_progress *at = &l->proc.exit.at;
@@ -58,17 +59,18 @@ static void take_logs(struct guest_exec *x, const struct agent_logs *l, int *fds
 	x->log_bytes = l->log_bytes;
 	x->pid = l->proc.pid;
 	x->pty = (l->proc.flags & AGENT_PTY) != 0;
-	for (int i = 0; i < EXEC_STREAMS; i++)
+	for (int i = 0; i < GUEST_EXEC_STREAMS; i++)
 		x->streams[i].fd = steal_fd(&fds[i]);
 	x->state = GUEST_EXEC_RUNNING;
 	if (!(l->proc.flags & AGENT_STDIN_OPEN))
 		x->stdin_open = x->stdin_busy = false;
 	if (l->proc.state == AGENT_EXITED) {
-		guest_exec_take_end(x, &l->proc.exit, text);
+		guest_exec_set_result(x, &l->proc.exit, text);
 		return;
 	}
 	guest_exec_advance(x, at);
-	/* An OUTPUT that came too early is answered by it as well, so that the next one comes. */
+	/* CONSUMED also acknowledges an OUTPUT that arrived during the adoption, so that the next
+	 * one is sent. */
 	if (x->hold)
 		guest_exec_consumed(x, at->out_start, at->err_start, &ignored);
 	else
@@ -81,20 +83,21 @@ static void on_logs(void *arg, const void *msg, size_t len, int *fds, const stru
 	struct agent_logs l;
 	struct err other;
 
-	if (!is_answer(ad, msg, AGENT_LOGR, err) || ad->done)
+	if (!is_expected_reply(ad, msg, AGENT_LOGR, err) || ad->done)
 		return;
 	memcpy(&l, (const char *)msg + sizeof(struct agent_hdr), sizeof(l));
 	if (l.proc.exec != ad->x->id) {
-		err_set(&other, ERR_UNAVAILABLE, "the sandbox answered for another command");
-		fail(ad, &other);
+		err_set(&other, ERR_UNAVAILABLE,
+			"protocol error from sandbox: reply for another command");
+		fail_adoption(ad, &other);
 		return;
 	}
 	take_logs(ad->x, &l, fds, agent_msg_string(msg, len, 0));
 	ad->done = true;
 }
 
-/* Attached first: whatever the logs then say stays until it is consumed. */
-static int ask(struct agent *a, struct adoption *ad, struct err *err)
+/* Attach first, so that the log keeps its output until it is consumed. */
+static int send_requests(struct agent *a, struct adoption *ad, struct err *err)
 {
 	struct agent_offsets from_the_start = { .exec = ad->x->id };
 	struct agent_ref ref = { .exec = ad->x->id };
@@ -116,13 +119,13 @@ int guest_exec_adopt(struct sandbox *sb, uint64_t id, bool hold, const struct gu
 	struct adoption ad = { 0 };
 	int r;
 
-	/* No callbacks before there is a handle to give out: its state tells the same. */
+	/* No callbacks before the caller has the handle. */
 	if (guest_exec_alloc(sb, id, NULL, NULL, &x, err) < 0)
 		return -1;
 	x->adopting = true;
 	x->hold = hold;
 	ad.x = x;
-	r = ask(a, &ad, err);
+	r = send_requests(a, &ad, err);
 	if (r == 0)
 		r = agent_wait(a, &ad.done, ADOPT_MS, err);
 	agent_cancel(a, &ad);

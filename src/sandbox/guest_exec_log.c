@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The output of a command, as it lies in its logs. */
+#include "sandbox/guest_exec_log.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -10,18 +10,18 @@
 
 enum { LOG_DEFAULT = 1 << 20, CHUNK = 32 * 1024 };
 
-/* Its size is sealed: lodge-init cannot make a read fail, nor the file grow. The pages it fills
- * are charged to the sandbox (cgroup v2), or to the group above it (v1). */
+/* The size is sealed, so lodge-init can neither make reads fail nor grow the file. Its pages are
+ * charged to the sandbox (cgroup v2) or to the parent cgroup (v1). */
 int guest_exec_log_new(uint64_t log_bytes, struct err *err)
 {
 	auto_close int fd = memfd_create("lodge-log", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	if (fd < 0)
-		return err_sys(err, errno, "log of the output");
+		return err_sys(err, errno, "create the output log");
 	if (ftruncate(fd, (off_t)(AGENT_LOG_HEAD + log_bytes)) < 0)
-		return err_sys(err, errno, "log of the output");
+		return err_sys(err, errno, "create the output log");
 	if (fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
-		return err_sys(err, errno, "seal the log of the output");
+		return err_sys(err, errno, "seal the output log");
 	return steal_fd(&fd);
 }
 
@@ -58,9 +58,9 @@ static ssize_t read_ring(const struct guest_exec *x, int fd, uint64_t offset, ch
 	return (ssize_t)got;
 }
 
-/* What lodge-init may have overwritten while we read: the log's own head tells, before it happens.
- */
-static uint64_t startup_run(const struct stream *s)
+/* The start of the retained output. lodge-init updates the head of the log before it overwrites
+ * output, so this detects what was overwritten during a read. */
+static uint64_t oldest_offset(const struct stream *s)
 {
 	struct agent_log head;
 
@@ -89,8 +89,8 @@ ssize_t guest_exec_read(struct guest_exec *x, enum guest_exec_stream which, uint
 		n = read_ring(x, s->fd, *offset, buf, size);
 		if (n < 0)
 			return n;
-		start = startup_run(s);
-		if (!x->ended) /* afterwards nothing in x changes: see guest_exec_save() */
+		start = oldest_offset(s);
+		if (!x->ended) /* x must not change after the end: see guest_exec_save() */
 			s->start = start;
 		if (start <= *offset)
 			break;
@@ -127,9 +127,9 @@ static int write_at(int fd, const char *bytes, size_t len, uint64_t at)
 	return 0;
 }
 
-/* The offset at which the file begins, -errno in *ret_r. A child that outlived the command may go
- * on writing: when it overwrites what is not read yet, all starts again behind that. */
-static uint64_t copy_out(const struct guest_exec *x, const struct stream *s, int fd, int *ret_r)
+/* Returns the stream offset of the file's first byte, -errno in *ret_r. If a surviving child
+ * overwrites output that is not copied yet, the copy restarts after it. */
+static uint64_t copy_stream(const struct guest_exec *x, const struct stream *s, int fd, int *ret_r)
 {
 	uint64_t from = s->start, at = from, start;
 	char buf[CHUNK];
@@ -139,7 +139,7 @@ static uint64_t copy_out(const struct guest_exec *x, const struct stream *s, int
 		size_t want = s->end - at < sizeof(buf) ? (size_t)(s->end - at) : sizeof(buf);
 		ssize_t n = read_ring(x, s->fd, at, buf, want);
 
-		start = startup_run(s);
+		start = oldest_offset(s);
 		if (n < 0) {
 			*ret_r = (int)n;
 		} else if (start > at) {
@@ -152,9 +152,9 @@ static uint64_t copy_out(const struct guest_exec *x, const struct stream *s, int
 	return from;
 }
 
-/* An adopted log is as long as lodge-init says it is; what it claims to hold it must have paid for
- * with its own memory, or a few bytes of lies would fill the disk. */
-static bool is_all_there(const struct stream *s)
+/* lodge-init reports the length of an adopted log. Require allocated pages for it, or a false
+ * length would fill the disk with zeros. */
+static bool has_claimed_pages(const struct stream *s)
 {
 	struct stat st;
 
@@ -172,15 +172,15 @@ int guest_exec_save(const struct guest_exec *x, enum guest_exec_stream which, in
 	if (fstat(fd, &st) < 0)
 		return err_sys(err, errno, "save the output");
 	if (!S_ISREG(st.st_mode))
-		return err_set(err, ERR_INVALID, "output is saved to a file only");
+		return err_set(err, ERR_INVALID, "output can only be saved to a regular file");
 	if (!x->ended)
-		return err_set(err, ERR_CONFLICT, "command %llu is running",
+		return err_set(err, ERR_CONFLICT, "command %llu is still running",
 			       (unsigned long long)x->id);
-	if (s->fd >= 0 && !is_all_there(s))
+	if (s->fd >= 0 && !has_claimed_pages(s))
 		return err_set(err, ERR_UNAVAILABLE,
-			       "the sandbox told of output that is not there");
+			       "protocol error from sandbox: output length exceeds the log");
 	if (s->fd >= 0)
-		from = copy_out(x, s, fd, &r);
+		from = copy_stream(x, s, fd, &r);
 	hook_crash("exec:save");
 	if (r == 0 && ftruncate(fd, (off_t)(s->end - from)) < 0)
 		r = -errno;

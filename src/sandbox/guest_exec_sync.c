@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The blocking half of exec.h: poll(2) around the asynchronous one. */
+#include "sandbox/guest_exec_sync.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -7,8 +7,10 @@
 
 #include "sandbox/agent_client.h"
 #include "sandbox/guest_exec.h"
+#include "sandbox/agent_sync.h"
+#include "sandbox/guest_exec_log.h"
 
-static int fail(const struct guest_exec *x, struct err *err)
+static int fail_exec(const struct guest_exec *x, struct err *err)
 {
 	*err = *guest_exec_error(x);
 	return -1;
@@ -25,7 +27,7 @@ int guest_exec_start(struct sandbox *sb, const struct guest_exec_spec *spec,
 		if (agent_step(guest_exec_agent(x), -1, err) < 0)
 			break;
 	if (guest_exec_state(x) == GUEST_EXEC_FAILED)
-		return fail(x, err);
+		return fail_exec(x, err);
 	if (guest_exec_state(x) == GUEST_EXEC_STARTING)
 		return -1;
 	*ret = steal_ptr(&x);
@@ -37,7 +39,7 @@ int guest_exec_wait(struct guest_exec *x, int timeout_ms, struct err *err)
 	if (!*guest_exec_ended(x) &&
 	    agent_wait(guest_exec_agent(x), guest_exec_ended(x), timeout_ms, err) < 0)
 		return -1;
-	return guest_exec_state(x) == GUEST_EXEC_FAILED ? fail(x, err) : 0;
+	return guest_exec_state(x) == GUEST_EXEC_FAILED ? fail_exec(x, err) : 0;
 }
 
 int guest_exec_kill(struct guest_exec *x, struct err *err)
@@ -45,9 +47,11 @@ int guest_exec_kill(struct guest_exec *x, struct err *err)
 	return *guest_exec_ended(x) ? 0 : guest_exec_signal(x, SIGKILL, AGENT_TO_TREE, err);
 }
 
-/* ---- run to the end -------------------------------------------------------------------------- */
+/* ---- run to completion ------------------------------------------------------------------------
+ */
 
-static int feed(struct guest_exec *x, const char *input, size_t len, size_t *at, struct err *err)
+static int feed_stdin(struct guest_exec *x, const char *input, size_t len, size_t *at,
+		      struct err *err)
 {
 	size_t n = len - *at < AGENT_DATA_MAX ? len - *at : AGENT_DATA_MAX;
 
@@ -59,8 +63,8 @@ static int feed(struct guest_exec *x, const char *input, size_t len, size_t *at,
 	return 0;
 }
 
-static int collect(struct guest_exec *x, enum guest_exec_stream s, char **ret, size_t *ret_len,
-		   struct err *err)
+static int collect_stream(struct guest_exec *x, enum guest_exec_stream s, char **ret,
+			  size_t *ret_len, struct err *err)
 {
 	uint64_t at = guest_exec_start_offset(x, s);
 	size_t size = (size_t)(guest_exec_end(x, s) - at), len = 0;
@@ -88,8 +92,8 @@ int guest_exec_collect(struct guest_exec *x, struct guest_exec_output *ret, stru
 				       .out_total = guest_exec_end(x, GUEST_EXEC_OUT),
 				       .err_total = guest_exec_end(x, GUEST_EXEC_ERR) };
 
-	if (collect(x, GUEST_EXEC_OUT, &o.out, &o.out_len, err) < 0 ||
-	    collect(x, GUEST_EXEC_ERR, &o.err, &o.err_len, err) < 0) {
+	if (collect_stream(x, GUEST_EXEC_OUT, &o.out, &o.out_len, err) < 0 ||
+	    collect_stream(x, GUEST_EXEC_ERR, &o.err, &o.err_len, err) < 0) {
 		guest_exec_output_fini(&o);
 		return -1;
 	}
@@ -111,13 +115,13 @@ int guest_exec_run(struct sandbox *sb, const struct guest_exec_spec *spec, const
 	if (guest_exec_begin(sb, &own, &x, err) < 0)
 		return -1;
 	while (!*guest_exec_ended(x)) {
-		if (feed(x, input, input_len, &at, err) < 0)
+		if (feed_stdin(x, input, input_len, &at, err) < 0)
 			return -1;
 		if (agent_step(guest_exec_agent(x), -1, err) < 0 && !*guest_exec_ended(x))
 			return -1;
 	}
 	if (guest_exec_state(x) == GUEST_EXEC_FAILED)
-		return fail(x, err);
+		return fail_exec(x, err);
 	return guest_exec_collect(x, ret, err);
 }
 

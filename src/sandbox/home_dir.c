@@ -8,45 +8,46 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *variable(const char *name)
+static const char *get_variable(const char *name)
 {
 	const char *v = secure_getenv(name);
 
 	return v && *v ? v : NULL;
 }
 
-static int choose(const char *given, char ret[HOME_SIZE], struct err *err)
+static int choose_dir(const char *given, char ret[HOME_DIR_SIZE], struct err *err)
 {
 	const char *dir;
 	int n;
 
 	if (!given)
-		given = variable("LODGE_HOME");
+		given = get_variable("LODGE_HOME");
 	if (given) {
-		char cwd[HOME_SIZE];
+		char cwd[HOME_DIR_SIZE];
 
 		if (given[0] == '/')
-			n = snprintf(ret, HOME_SIZE, "%s", given);
+			n = snprintf(ret, HOME_DIR_SIZE, "%s", given);
 		else if (getcwd(cwd, sizeof(cwd)))
-			n = snprintf(ret, HOME_SIZE, "%s/%s", cwd, given);
+			n = snprintf(ret, HOME_DIR_SIZE, "%s/%s", cwd, given);
 		else
 			return err_sys(err, errno, "home %s", given);
 	} else if (geteuid() == 0) {
-		n = snprintf(ret, HOME_SIZE, "/var/lib/lodge");
-	} else if ((dir = variable("XDG_DATA_HOME")) && dir[0] == '/') {
-		n = snprintf(ret, HOME_SIZE, "%s/lodge", dir);
-	} else if ((dir = variable("HOME")) && dir[0] == '/') {
-		n = snprintf(ret, HOME_SIZE, "%s/.local/share/lodge", dir);
+		n = snprintf(ret, HOME_DIR_SIZE, "/var/lib/lodge");
+	} else if ((dir = get_variable("XDG_DATA_HOME")) && dir[0] == '/') {
+		n = snprintf(ret, HOME_DIR_SIZE, "%s/lodge", dir);
+	} else if ((dir = get_variable("HOME")) && dir[0] == '/') {
+		n = snprintf(ret, HOME_DIR_SIZE, "%s/.local/share/lodge", dir);
 	} else {
-		return err_set(err, ERR_INVALID, "no home directory: give one by --home or HOME");
+		return err_set(err, ERR_INVALID,
+			       "cannot find a data directory; set --home, LODGE_HOME or HOME");
 	}
-	if (n < 0 || n >= HOME_SIZE)
+	if (n < 0 || n >= HOME_DIR_SIZE)
 		return err_sys(err, ENAMETOOLONG, "home");
 	return 0;
 }
 
-/* The missing parents of `path`, as mkdir -p does. */
-static int make_all(char *path, struct err *err)
+/* As mkdir -p. A read-only parent is not an error if the directory exists. */
+static int make_dirs(char *path, struct err *err)
 {
 	for (char *p = path + 1;; p++) {
 		char was = *p;
@@ -62,14 +63,14 @@ static int make_all(char *path, struct err *err)
 	}
 }
 
-int home_find(const char *given, char ret[HOME_SIZE], struct err *err)
+int home_dir_find(const char *given, char ret[HOME_DIR_SIZE], struct err *err)
 {
 	struct stat st;
 
-	if (choose(given, ret, err) < 0)
+	if (choose_dir(given, ret, err) < 0)
 		return -1;
 	if (stat(ret, &st) < 0) {
-		if (make_all(ret, err) < 0)
+		if (make_dirs(ret, err) < 0)
 			return -1;
 		if (stat(ret, &st) < 0)
 			return err_sys(err, errno, "home %s", ret);
@@ -79,11 +80,11 @@ int home_find(const char *given, char ret[HOME_SIZE], struct err *err)
 	return 0;
 }
 
-void home_keeper(const char *home, char ret[HOME_SIZE])
+void home_dir_keeper(const char *home, char ret[HOME_DIR_SIZE])
 {
 	struct stat st;
-	int n = snprintf(ret, HOME_SIZE, "%s/keeper", home);
+	int n = snprintf(ret, HOME_DIR_SIZE, "%s/keeper", home);
 
-	if (n < 0 || n >= HOME_SIZE || lstat(ret, &st) < 0 || !S_ISDIR(st.st_mode))
-		snprintf(ret, HOME_SIZE, "%s", home);
+	if (n < 0 || n >= HOME_DIR_SIZE || lstat(ret, &st) < 0 || !S_ISDIR(st.st_mode))
+		snprintf(ret, HOME_DIR_SIZE, "%s", home);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where lodge keeps its templates and sandboxes. */
+/* The data directory with templates and sandboxes. */
 #ifndef LODGE_SANDBOX_HOME_DIR_H
 #define LODGE_SANDBOX_HOME_DIR_H
 
@@ -7,13 +7,13 @@
 
 #include "base/err.h"
 
-enum { HOME_SIZE = 4096 };
+enum { HOME_DIR_SIZE = 4096 };
 
 /* `given` (--home) else LODGE_HOME, else /var/lib/lodge for root, else $XDG_DATA_HOME/lodge or
- * ~/.local/share/lodge. Always absolute; the directory is made if it is missing. */
-int home_find(const char *given, char ret[HOME_SIZE], struct err *err);
-/* The part of it that is the keeper's: `keeper` below it if that is there, as where a service
- * without privileges owns the rest; else all of it. */
-void home_keeper(const char *home, char ret[HOME_SIZE]);
+ * ~/.local/share/lodge. Always absolute; creates a missing directory. */
+int home_dir_find(const char *given, char ret[HOME_DIR_SIZE], struct err *err);
+/* The keeper's part of it: the subdirectory `keeper` if it exists, as for an unprivileged service
+ * that owns the rest; else all of it. */
+void home_dir_keeper(const char *home, char ret[HOME_DIR_SIZE]);
 
 #endif

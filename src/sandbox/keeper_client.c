@@ -15,11 +15,11 @@
 
 enum {
 	WAITING_MAX = 1024,
-	CLEANUP_MS = 20000, /* what a keeper may need to take down its sandboxes */
+	CLEANUP_MS = 20000, /* for the keeper to destroy its sandboxes */
 };
 
-struct waiting {
-	struct waiting *next;
+struct keeper_call {
+	struct keeper_call *next;
 	keeper_client_fn *fn;
 	void *arg;
 	uint32_t op;
@@ -28,12 +28,12 @@ struct waiting {
 
 struct keeper_client {
 	int fd;
-	int pidfd; /* -1: not ours */
-	struct waiting *head, **tail;
+	int pidfd; /* -1: this client did not start the keeper */
+	struct keeper_call *head, **tail;
 	size_t nwaiting;
 	unsigned features; /* of HELLO, once known */
 	bool has_features;
-	struct err gone; /* set once the connection is over */
+	struct err closed; /* why the connection ended; code 0 while it is open */
 };
 
 int keeper_client_take(int fd, struct keeper_client **ret, struct err *err)
@@ -43,7 +43,7 @@ int keeper_client_take(int fd, struct keeper_client **ret, struct err *err)
 	struct keeper_client *k;
 
 	if (r < 0)
-		return err_sys(err, -r, "connection to the keeper");
+		return err_sys(err, -r, "connect to the keeper");
 	k = calloc(1, sizeof(*k));
 	if (!k)
 		return err_sys(err, ENOMEM, "keeper");
@@ -72,10 +72,10 @@ int keeper_client_spawn(const struct keeper_client_opts *opts, struct keeper_cli
 static void fail_waiting(struct keeper_client *k)
 {
 	while (k->head) {
-		struct waiting *w = k->head;
+		struct keeper_call *w = k->head;
 
 		k->head = w->next;
-		w->fn(w->arg, NULL, -1, &k->gone);
+		w->fn(w->arg, NULL, -1, &k->closed);
 		free(w);
 	}
 	k->tail = &k->head;
@@ -89,8 +89,8 @@ void keeper_client_free(struct keeper_client *k)
 
 	if (!k)
 		return;
-	if (!k->gone.code)
-		err_set(&k->gone, ERR_UNAVAILABLE, "the connection to the keeper was closed");
+	if (!k->closed.code)
+		err_set(&k->closed, ERR_UNAVAILABLE, "connection to the keeper was closed");
 	fail_waiting(k);
 	close(k->fd);
 	if (k->pidfd >= 0) {
@@ -112,22 +112,22 @@ bool keeper_client_is_dead(const struct keeper_client *k)
 {
 	struct pollfd p[] = { { .fd = k->fd }, { .fd = k->pidfd, .events = POLLIN } };
 
-	return k->gone.code || (poll(p, 2, 0) > 0 && (p[0].revents || p[1].revents));
+	return k->closed.code || (poll(p, 2, 0) > 0 && (p[0].revents || p[1].revents));
 }
 
-/* Why the keeper is gone, if it was ours and its end is known already. */
-static void describe_end(const struct keeper_client *k, struct err *err)
+/* Why the keeper exited, if this client started it. */
+static void describe_exit(const struct keeper_client *k, struct err *err)
 {
 	struct pollfd p = { .fd = k->pidfd, .events = POLLIN };
 	siginfo_t info = { 0 };
 
-	err_set(err, ERR_UNAVAILABLE, "lodge-keeper is gone");
+	err_set(err, ERR_UNAVAILABLE, "connection to lodge-keeper lost");
 	if (k->pidfd < 0 || poll(&p, 1, 1000) <= 0)
 		return;
 	if (waitid(P_PIDFD, (id_t)k->pidfd, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || !info.si_pid)
 		return;
 	if (info.si_code == CLD_EXITED)
-		err_set(err, ERR_UNAVAILABLE, "lodge-keeper ended with status %d", info.si_status);
+		err_set(err, ERR_UNAVAILABLE, "lodge-keeper exited with status %d", info.si_status);
 	else
 		err_set(err, ERR_UNAVAILABLE, "lodge-keeper was killed by signal %d",
 			info.si_status);
@@ -135,11 +135,11 @@ static void describe_end(const struct keeper_client *k, struct err *err)
 
 static int end_connection(struct keeper_client *k, const struct err *why, struct err *err)
 {
-	if (!k->gone.code)
-		k->gone = *why;
+	if (!k->closed.code)
+		k->closed = *why;
 	shutdown(k->fd, SHUT_RDWR);
 	fail_waiting(k);
-	*err = k->gone;
+	*err = k->closed;
 	return -1;
 }
 
@@ -147,17 +147,18 @@ int keeper_client_send(struct keeper_client *k, const struct keeper_request *req
 		       size_t nfds, keeper_client_fn *fn, void *arg, struct err *err)
 {
 	const char *problem = keeper_request_problem(req, sizeof(*req), nfds);
-	struct waiting *w;
+	struct keeper_call *w;
 	int n;
 
-	if (k->gone.code) {
-		*err = k->gone;
+	if (k->closed.code) {
+		*err = k->closed;
 		return -1;
 	}
 	if (problem)
 		return err_set(err, ERR_INVALID, "%s", problem);
 	if (k->nwaiting >= WAITING_MAX)
-		return err_set(err, ERR_LIMIT, "too many requests wait for the keeper");
+		return err_set(err, ERR_LIMIT, "more than %d requests to the keeper are pending",
+			       WAITING_MAX);
 	w = calloc(1, sizeof(*w));
 	if (!w)
 		return err_sys(err, ENOMEM, "keeper");
@@ -165,7 +166,7 @@ int keeper_client_send(struct keeper_client *k, const struct keeper_request *req
 	if (n < 0) {
 		free(w);
 		if (n == -EPIPE || n == -ECONNRESET)
-			describe_end(k, err);
+			describe_exit(k, err);
 		else
 			err_sys(err, -n, "send to the keeper");
 		return -1;
@@ -204,40 +205,40 @@ static bool is_seqpacket(int fd)
 	       type == SOCK_SEQPACKET;
 }
 
-/* The keeper is trusted more than a guest, but a reply that does not fit its request means that
- * the two sides no longer agree who is who. */
-static const char *reply_problem(const struct waiting *w, const struct keeper_reply *r, size_t len,
-				 const int *fds, size_t nfds)
+/* The keeper is trusted more than a guest, but a reply that does not match its request means that
+ * both sides are out of step. */
+static const char *check_reply(const struct keeper_call *w, const struct keeper_reply *r,
+			       size_t len, const int *fds, size_t nfds)
 {
 	bool gives_fd = w && keeper_op_returns_fd(w->op);
 
 	if (!w)
-		return "nothing was asked";
+		return "reply without a request";
 	if (len != sizeof(*r) || r->version != KEEPER_VERSION || r->op != w->op)
 		return "wrong size, version or operation";
 	if (r->code > ERR_INTERNAL || r->sys < 0 || r->sys > 4095)
-		return "bad code";
+		return "invalid error code";
 	if (!is_text(r->msg, sizeof(r->msg)))
-		return "bad text";
+		return "invalid error message";
 	if (strnlen(r->id, sizeof(r->id)) == sizeof(r->id) ||
 	    (r->id[0] && !keeper_id_is_valid(r->id)))
-		return "bad id";
+		return "invalid sandbox id";
 	if (w->id[0] && r->id[0] && strcmp(w->id, r->id) != 0)
-		return "another sandbox's id";
+		return "reply for another sandbox";
 	if (nfds != (gives_fd && r->code == ERR_NONE ? 1 : 0))
 		return "wrong number of descriptors";
 	if (nfds && !is_seqpacket(fds[0]))
-		return "not a socket";
+		return "descriptor is not a SOCK_SEQPACKET socket";
 	return NULL;
 }
 
-static void finish(struct keeper_client *k, const struct keeper_reply *r, int fd)
+static void complete_request(struct keeper_client *k, const struct keeper_reply *r, int fd)
 {
-	struct waiting *w = k->head;
+	struct keeper_call *w = k->head;
 	keeper_client_fn *fn = w->fn;
 	void *arg = w->arg;
 
-	/* A list goes on until the reply with an empty id. */
+	/* A list ends with a reply that has an empty id. */
 	if (r->op != KEEPER_LIST || !r->id[0] || r->code != ERR_NONE) {
 		k->head = w->next;
 		if (!k->head)
@@ -248,7 +249,7 @@ static void finish(struct keeper_client *k, const struct keeper_reply *r, int fd
 	fn(arg, r, fd, NULL);
 }
 
-/* 1: one reply handled; 0: nothing there. */
+/* 1: one reply handled; 0: none available. */
 static int receive_one(struct keeper_client *k, struct err *err)
 {
 	struct keeper_reply r;
@@ -261,17 +262,17 @@ static int receive_one(struct keeper_client *k, struct err *err)
 	if (n == -EAGAIN)
 		return 0;
 	if (n <= 0) {
-		describe_end(k, &why);
+		describe_exit(k, &why);
 		return end_connection(k, &why, err);
 	}
-	problem = reply_problem(k->head, &r, (size_t)n, fds, nfds);
+	problem = check_reply(k->head, &r, (size_t)n, fds, nfds);
 	if (problem) {
 		for (size_t i = 0; i < nfds; i++)
 			close(fds[i]);
-		err_set(&why, ERR_INTERNAL, "answer of the keeper: %s", problem);
+		err_set(&why, ERR_INTERNAL, "protocol error from lodge-keeper: %s", problem);
 		return end_connection(k, &why, err);
 	}
-	finish(k, &r, nfds ? fds[0] : -1);
+	complete_request(k, &r, nfds ? fds[0] : -1);
 	return 1;
 }
 
@@ -279,8 +280,8 @@ int keeper_client_dispatch(struct keeper_client *k, struct err *err)
 {
 	int r;
 
-	if (k->gone.code) {
-		*err = k->gone;
+	if (k->closed.code) {
+		*err = k->closed;
 		return -1;
 	}
 	do
@@ -322,7 +323,18 @@ struct keeper_request keeper_client_request(enum keeper_op op, const char *id)
 	return r;
 }
 
-static int refusal(const struct keeper_reply *r, struct err *err)
+int keeper_client_set_name(char *field, size_t size, const char *what, const char *value,
+			   struct err *err)
+{
+	size_t n = strlen(value);
+
+	if (n >= size)
+		return err_set(err, ERR_INVALID, "%s: longer than %zu bytes", what, size - 1);
+	memcpy(field, value, n + 1);
+	return 0;
+}
+
+static int set_refusal(const struct keeper_reply *r, struct err *err)
 {
 	err_set(err, (enum err_code)r->code, "%s", r->msg);
 	err->sys = r->sys;
@@ -331,7 +343,7 @@ static int refusal(const struct keeper_reply *r, struct err *err)
 
 static int wait_for(struct keeper_client *k, const bool *done, struct err *err)
 {
-	/* a child that it was about to start may have its socket for longer than it lives */
+	/* A child of the keeper can hold its socket open after the keeper died. */
 	struct pollfd p[] = { { .fd = k->fd, .events = POLLIN },
 			      { .fd = k->pidfd, .events = POLLIN } };
 	struct err why;
@@ -343,7 +355,7 @@ static int wait_for(struct keeper_client *k, const bool *done, struct err *err)
 		if (keeper_client_dispatch(k, err) < 0 && !*done)
 			return -1;
 		if (!*done && p[1].revents && !p[0].revents) {
-			describe_end(k, &why);
+			describe_exit(k, &why);
 			return end_connection(k, &why, err);
 		}
 	}
@@ -363,7 +375,7 @@ int keeper_client_call(struct keeper_client *k, const struct keeper_request *req
 		return -1;
 	}
 	if (c.reply.code != ERR_NONE)
-		return refusal(&c.reply, err);
+		return set_refusal(&c.reply, err);
 	if (ret)
 		*ret = c.reply;
 	if (ret_fd)
@@ -419,9 +431,10 @@ static void on_listed(void *arg, const struct keeper_reply *r, int fd, const str
 	if (!r)
 		l->err = *err;
 	else if (r->code != ERR_NONE)
-		refusal(r, &l->err);
+		set_refusal(r, &l->err);
 	else if (!l->done && (r->what < KEEPER_IS_SANDBOX || r->what > KEEPER_IS_LAYER))
-		err_set(&l->err, ERR_INTERNAL, "answer of the keeper: neither sandbox nor layer");
+		err_set(&l->err, ERR_INTERNAL,
+			"protocol error from lodge-keeper: neither a sandbox nor a layer");
 	else if (!l->done && !l->result && !l->err.code)
 		l->result = l->fn(l->arg, (enum keeper_what)r->what, r->id, r->pid);
 }

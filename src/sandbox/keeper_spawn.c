@@ -26,7 +26,7 @@ static bool is_program(const char *path)
 }
 
 /* `name` in the directory of the file `beside`. */
-static bool find_beside(const char *beside, const char *name, char *ret, size_t size)
+static bool find_next_to(const char *beside, const char *name, char *ret, size_t size)
 {
 	const char *slash = strrchr(beside, '/');
 	int n;
@@ -46,15 +46,16 @@ int keeper_spawn_find(const char *name, char *ret, size_t size, struct err *err)
 
 	if (n > 0) {
 		self[n] = '\0';
-		if (find_beside(self, name, ret, size))
+		if (find_next_to(self, name, ret, size))
 			return 0;
 	}
 	if (dladdr(&here, &info) && info.dli_fname && realpath(info.dli_fname, lib) &&
-	    find_beside(lib, name, ret, size))
+	    find_next_to(lib, name, ret, size))
 		return 0;
-	if (find_beside(LIBEXECDIR "/", name, ret, size))
+	if (find_next_to(LIBEXECDIR "/", name, ret, size))
 		return 0;
-	return err_set(err, ERR_UNAVAILABLE, "%s: not found beside this program nor in %s", name,
+	return err_set(err, ERR_UNAVAILABLE,
+		       "%s: not found next to this program or in %s; reinstall lodge", name,
 		       LIBEXECDIR);
 }
 
@@ -62,8 +63,8 @@ int keeper_spawn(const char *program, const char *home, bool oneshot, const char
 		 int *ret_fd, int *ret_pidfd, struct err *err)
 {
 	char found[PATH_SIZE], name[] = "lodge-keeper", opt_home[] = "--home",
-			       opt_once[] = "--oneshot", opt_closed[] = "--closed", dir[HOME_SIZE],
-			       id[40];
+			       opt_once[] = "--oneshot", opt_closed[] = "--closed",
+			       dir[HOME_DIR_SIZE], id[40];
 	char *argv[] = { name,
 			 opt_home,
 			 dir,
@@ -74,8 +75,8 @@ int keeper_spawn(const char *program, const char *home, bool oneshot, const char
 	int sv[2];
 
 	if (!home || home[0] != '/' || strlen(home) >= sizeof(dir))
-		return err_set(err, ERR_INVALID, "the home directory must be an absolute path");
-	home_keeper(home, dir);
+		return err_set(err, ERR_INVALID, "data directory must be an absolute path");
+	home_dir_keeper(home, dir);
 	snprintf(id, sizeof(id), "%s", closed ? closed : "");
 	if (!program) {
 		if (keeper_spawn_find(name, found, sizeof(found), err) < 0)
@@ -86,11 +87,11 @@ int keeper_spawn(const char *program, const char *home, bool oneshot, const char
 		return err_sys(err, errno, "socketpair");
 	ours = sv[0];
 	theirs = sv[1];
-	if (child_start(program, argv, environ,
-			(const int[]){ -1, -1,
-				       fcntl(STDERR_FILENO, F_GETFD) < 0 ? -1 : STDERR_FILENO,
-				       theirs },
-			KEEPER_FD + 1, ret_pidfd, err) < 0)
+	if (child_program_start(
+		    program, argv, environ,
+		    (const int[]){ -1, -1, fcntl(STDERR_FILENO, F_GETFD) < 0 ? -1 : STDERR_FILENO,
+				   theirs },
+		    KEEPER_FD + 1, ret_pidfd, err) < 0)
 		return -1;
 	*ret_fd = steal_fd(&ours);
 	return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of sandboxes made with `keep`, and the layers they become. Each call is one request to
- * the keeper and blocks until it is answered. */
+/* Files of sandboxes created with `keep`, and the layers made from them. Each call is one request
+ * to the keeper and blocks until the reply. */
 #ifndef LODGE_SANDBOX_LAYER_CLIENT_H
 #define LODGE_SANDBOX_LAYER_CLIENT_H
 
@@ -12,26 +12,27 @@
 
 struct keeper_client;
 
-/* Ends every process at once; the files stay. */
+/* Kills every process; the files stay. */
 int layer_stop(struct keeper_client *k, const char *id, bool *ret_found, struct err *err);
-/* The files of a stopped sandbox become this layer. ERR_UNAVAILABLE with EBUSY: its processes still
- * go, try again. *ret_whole: it needs none of the layers below it. */
+/* Turns the files of a stopped sandbox into this layer. ERR_UNAVAILABLE with EBUSY: its processes
+ * are still exiting, retry. *ret_whole: the layer needs no layers below it. */
 int layer_seal(struct keeper_client *k, const char *id, const char *layer, bool *ret_whole,
 	       struct err *err);
-/* A copy of the files as they are; a sandbox that lives is frozen meanwhile. When ret->state is
- * KEEPER_JOB_RUNNING the layer is there when layer_job() says KEEPER_JOB_DONE. */
+/* Copies the current files into a layer; a running sandbox is frozen during the copy. If ret->state
+ * is KEEPER_JOB_RUNNING, the layer exists once layer_job() returns KEEPER_JOB_DONE. */
 int layer_snap(struct keeper_client *k, const char *id, const char *layer, bool *ret_whole,
 	       struct keeper_job *ret, struct err *err);
 int layer_drop(struct keeper_client *k, const char *layer, struct err *err);
 
-/* ---- jobs: ask layer_job() for their end ---------------------------------------------------- */
+/* ---- keeper jobs: poll layer_job() for their end
+ * -------------------------------------------------- */
 int layer_sync(struct keeper_client *k, const char *layer, struct err *err);
 int layer_merge(struct keeper_client *k, const char *layer, const char *const *from, size_t nfrom,
 		struct keeper_job *ret, struct err *err);
-/* `fd` (borrowed) is a file, a pipe or a socket to write to. */
+/* Writes to `fd` (borrowed), which is a file, a pipe or a socket. */
 int layer_export(struct keeper_client *k, const char *job, const char *const *from, size_t nfrom,
 		 int fd, struct err *err);
-/* A job that failed is a failure, with its sentence. Its end is told once. */
+/* A failed job is -1 with its error. The keeper reports the end of a job once. */
 int layer_job(struct keeper_client *k, const char *layer, struct keeper_job *ret, struct err *err);
 
 #endif

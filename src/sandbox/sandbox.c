@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "sandbox/agent_client.h"
 #include "sandbox/keeper_client.h"
+#include "sandbox/agent_sync.h"
 
 struct sandbox {
 	struct keeper_client *keeper; /* borrowed */
@@ -31,7 +32,7 @@ struct sandbox_spec sandbox_spec_default(void)
 				      .gid = 1000 };
 }
 
-/* 80 random bits: enough that two engines never choose the same. */
+/* 80 random bits, so that two engines never choose the same id. */
 static int random_id(char id[KEEPER_ID_SIZE], struct err *err)
 {
 	static const char set[] = "abcdefghijklmnopqrstuvwxyz012345";
@@ -45,27 +46,17 @@ static int random_id(char id[KEEPER_ID_SIZE], struct err *err)
 	return 0;
 }
 
-/* Refuses what does not fit instead of cutting it: a cut name would be another's. */
-static int set_name(char *field, size_t size, const char *what, const char *value, struct err *err)
-{
-	size_t n = strlen(value);
-
-	if (n >= size)
-		return err_set(err, ERR_INVALID, "%s: longer than %zu bytes", what, size - 1);
-	memcpy(field, value, n + 1);
-	return 0;
-}
-
 static int fill_binds(struct keeper_create *c, const struct sandbox_spec *spec, int *fds,
 		      struct err *err)
 {
 	if (spec->nbinds > KEEPER_BINDS_MAX)
-		return err_set(err, ERR_INVALID, "more than %d directories", KEEPER_BINDS_MAX);
+		return err_set(err, ERR_INVALID, "at most %d host directories can be mounted",
+			       KEEPER_BINDS_MAX);
 	for (size_t i = 0; i < spec->nbinds; i++) {
 		const struct sandbox_bind *b = &spec->binds[i];
 
-		if (set_name(c->binds[i].path, sizeof(c->binds[i].path), "path of a directory",
-			     b->path, err) < 0)
+		if (keeper_client_set_name(c->binds[i].path, sizeof(c->binds[i].path), "mount path",
+					   b->path, err) < 0)
 			return -1;
 		c->binds[i].writable = b->writable;
 		fds[i] = b->fd;
@@ -77,9 +68,11 @@ static int fill_binds(struct keeper_create *c, const struct sandbox_spec *spec, 
 static int fill_layers(struct keeper_create *c, const struct sandbox_spec *spec, struct err *err)
 {
 	if (spec->nlayers > KEEPER_LAYERS_MAX)
-		return err_set(err, ERR_INVALID, "more than %d layers", KEEPER_LAYERS_MAX);
+		return err_set(err, ERR_INVALID, "at most %d layers are supported",
+			       KEEPER_LAYERS_MAX);
 	for (size_t i = 0; i < spec->nlayers; i++)
-		if (set_name(c->layers[i], sizeof(c->layers[i]), "layer", spec->layers[i], err) < 0)
+		if (keeper_client_set_name(c->layers[i], sizeof(c->layers[i]), "layer",
+					   spec->layers[i], err) < 0)
 			return -1;
 	c->nlayers = (uint32_t)spec->nlayers;
 	c->keep = spec->keep;
@@ -92,15 +85,17 @@ static int fill_request(struct keeper_request *r, const struct sandbox_spec *spe
 {
 	struct keeper_create *c = &r->create;
 
-	if (spec->id ? set_name(r->id, sizeof(r->id), "id", spec->id, err) : random_id(r->id, err))
+	if (spec->id ? keeper_client_set_name(r->id, sizeof(r->id), "id", spec->id, err)
+		     : random_id(r->id, err))
 		return -1;
-	if (set_name(c->template, sizeof(c->template), "template", spec->template, err) < 0)
+	if (keeper_client_set_name(c->template, sizeof(c->template), "template", spec->template,
+				   err) < 0)
 		return -1;
-	if (set_name(c->hostname, sizeof(c->hostname), "hostname",
-		     spec->hostname ? spec->hostname : "lodge", err) < 0)
+	if (keeper_client_set_name(c->hostname, sizeof(c->hostname), "hostname",
+				   spec->hostname ? spec->hostname : "lodge", err) < 0)
 		return -1;
-	if (spec->workdir &&
-	    set_name(c->workdir, sizeof(c->workdir), "workdir", spec->workdir, err) < 0)
+	if (spec->workdir && keeper_client_set_name(c->workdir, sizeof(c->workdir), "workdir",
+						    spec->workdir, err) < 0)
 		return -1;
 	c->limits = spec->limits;
 	c->store = spec->store;
@@ -112,9 +107,10 @@ static int fill_request(struct keeper_request *r, const struct sandbox_spec *spe
 	return fill_layers(c, spec, err) < 0 ? -1 : fill_binds(c, spec, fds, err);
 }
 
-/* Takes over fd. */
-static int adopt(struct keeper_client *k, const char *id, const struct keeper_reply *reply, int fd,
-		 struct sandbox **ret, struct err *err)
+/* Takes ownership of fd. */
+static int connect_sandbox(struct keeper_client *k, const char *id,
+			   const struct keeper_reply *reply, int fd, struct sandbox **ret,
+			   struct err *err)
 {
 	auto_close int own = fd;
 	struct sandbox *sb = calloc(1, sizeof(*sb));
@@ -133,8 +129,8 @@ static int adopt(struct keeper_client *k, const char *id, const struct keeper_re
 	return 0;
 }
 
-static int call_id(struct keeper_client *k, enum keeper_op op, const char *id,
-		   struct keeper_reply *ret, struct err *err)
+static int call_keeper(struct keeper_client *k, enum keeper_op op, const char *id,
+		       struct keeper_reply *ret, struct err *err)
 {
 	struct keeper_request r = keeper_client_request(op, id);
 
@@ -154,9 +150,9 @@ int sandbox_new(struct keeper_client *k, const struct sandbox_spec *spec, struct
 		return -1;
 	if (keeper_client_call(k, &r, fds, spec->nbinds, &reply, &fd, err) < 0)
 		return -1;
-	if (adopt(k, r.id, &reply, fd, ret, err) < 0) {
-		/* files that were a layer are not ours to throw away */
-		call_id(k, spec->take ? KEEPER_STOP : KEEPER_DESTROY, r.id, NULL, &ignored);
+	if (connect_sandbox(k, r.id, &reply, fd, ret, err) < 0) {
+		/* with `take` the files were a layer: keep them */
+		call_keeper(k, spec->take ? KEEPER_STOP : KEEPER_DESTROY, r.id, NULL, &ignored);
 		return -1;
 	}
 	(*ret)->ready_us = clock_mono_us() - start;
@@ -171,7 +167,7 @@ int sandbox_attach(struct keeper_client *k, const char *id, struct sandbox **ret
 
 	if (keeper_client_call(k, &r, NULL, 0, &reply, &fd, err) < 0)
 		return -1;
-	return adopt(k, id, &reply, fd, ret, err);
+	return connect_sandbox(k, id, &reply, fd, ret, err);
 }
 
 int sandbox_connect(struct keeper_client *k, const char *id, struct sandbox **ret, struct err *err)
@@ -188,7 +184,7 @@ int sandbox_connect(struct keeper_client *k, const char *id, struct sandbox **re
 
 int sandbox_destroy(struct sandbox *sb, struct err *err)
 {
-	return call_id(sb->keeper, KEEPER_DESTROY, sb->id, NULL, err);
+	return call_keeper(sb->keeper, KEEPER_DESTROY, sb->id, NULL, err);
 }
 
 void sandbox_free(struct sandbox *sb)
@@ -228,7 +224,7 @@ int sandbox_stats(struct sandbox *sb, struct keeper_stats *ret, struct err *err)
 {
 	struct keeper_reply reply;
 
-	if (call_id(sb->keeper, KEEPER_STATS, sb->id, &reply, err) < 0)
+	if (call_keeper(sb->keeper, KEEPER_STATS, sb->id, &reply, err) < 0)
 		return -1;
 	*ret = reply.stats;
 	return 0;
@@ -244,19 +240,19 @@ int sandbox_set_limits(struct sandbox *sb, const struct limits *limits, struct e
 
 int sandbox_freeze(struct sandbox *sb, struct err *err)
 {
-	return call_id(sb->keeper, KEEPER_FREEZE, sb->id, NULL, err);
+	return call_keeper(sb->keeper, KEEPER_FREEZE, sb->id, NULL, err);
 }
 
 int sandbox_thaw(struct sandbox *sb, struct err *err)
 {
-	return call_id(sb->keeper, KEEPER_THAW, sb->id, NULL, err);
+	return call_keeper(sb->keeper, KEEPER_THAW, sb->id, NULL, err);
 }
 
 int sandbox_seal(struct sandbox *sb, const char *name, struct err *err)
 {
 	struct keeper_request r = keeper_client_request(KEEPER_TEMPLATE_SEAL, sb->id);
 
-	if (set_name(r.template, sizeof(r.template), "template", name, err) < 0)
+	if (keeper_client_set_name(r.template, sizeof(r.template), "template", name, err) < 0)
 		return -1;
 	return keeper_client_call(sb->keeper, &r, NULL, 0, NULL, NULL, err);
 }

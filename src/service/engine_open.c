@@ -91,9 +91,9 @@ static struct engine *engine_alloc(const struct engine_opts *opts)
 
 static int open_dirs(struct engine *e, struct err *err)
 {
-	char path[HOME_SIZE + 8];
+	char path[HOME_DIR_SIZE + 8];
 
-	if (home_find(e->opts.home, e->home, err) < 0)
+	if (home_dir_find(e->opts.home, e->home, err) < 0)
 		return -1;
 	snprintf(path, sizeof(path), "%s/logs", e->home);
 	if (mkdir(path, 0700) < 0 && errno != EEXIST)
@@ -104,7 +104,7 @@ static int open_dirs(struct engine *e, struct err *err)
 
 static int open_store(struct engine *e, struct err *err)
 {
-	char path[HOME_SIZE + 16];
+	char path[HOME_DIR_SIZE + 16];
 
 	snprintf(path, sizeof(path), "%s/lodge.db", e->home);
 	return store_open_sqlite(path, e->opts.socket, &e->store, err);

@@ -7,6 +7,7 @@
 
 #include "base/test_hook.h"
 #include "sandbox/keeper_client.h"
+#include "sandbox/template/template_json.h"
 #include "engine/internal.h"
 #include "admit/policy_rules.h"
 #include "session/session_opts.h"

@@ -15,6 +15,7 @@
 #include "sandbox/agent_client.h"
 #include "sandbox/keeper_client.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/guest_exec_log.h"
 #include "engine/internal.h"
 #include "engine/keeper_conn.h"
 #include "machine/machine.h"
@@ -420,12 +421,12 @@ static bool is_much(uint64_t before_us, uint64_t after_us, int64_t ms)
 
 static bool has_shell(struct machine *v)
 {
-	bool armed;
+	bool ready;
 
 	pthread_mutex_lock(&v->mutex);
-	armed = v->shell_ready;
+	ready = v->spare_shell;
 	pthread_mutex_unlock(&v->mutex);
-	return armed;
+	return ready;
 }
 
 /* Nothing is known of before: a moment is watched. */

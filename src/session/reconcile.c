@@ -9,6 +9,7 @@
 #include "sandbox/agent_client.h"
 #include "sandbox/keeper_client.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/agent_sync.h"
 #include "engine/internal.h"
 #include "engine/keeper_conn.h"
 #include "machine/machine.h"
@@ -107,7 +108,7 @@ static int take_up(struct session *n, struct err *err)
 		return -1;
 	template_init(&spec);
 	agent = sandbox_agent(sb);
-	agent_set_patience(agent, ADOPT_MS);
+	agent_set_timeout(agent, ADOPT_MS);
 	if (agent_hello(agent, NULL, err) < 0 || spec_load(n->engine, &n->rec, &spec, err) < 0 ||
 	    machine_new(n->engine, &n->rec, &spec, steal_ptr(&sb), true, &v, err) < 0) {
 		/* it is there: only the keeper says that it is not */

@@ -4,6 +4,7 @@
 #include "session/hibernate.h"
 #include "session/reconcile.h"
 #include "session/session.h"
+#include "sandbox/template/template_json.h"
 
 #include <errno.h>
 #include <jansson.h>

@@ -12,6 +12,7 @@
 #include "sandbox/files_client.h"
 #include "sandbox/keeper_client.h"
 #include "sandbox/layer_client.h"
+#include "sandbox/files_stream.h"
 #include "layers/layers.h"
 #include "engine/name_check.h"
 #include "engine/keeper_conn.h"

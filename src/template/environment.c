@@ -15,6 +15,8 @@
 #include "base/file_io.h"
 #include "sandbox/guest_exec.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/guest_exec_sync.h"
+#include "sandbox/template/template_json.h"
 #include "engine/internal.h"
 #include "engine/scratch.h"
 #include "engine/name_lock.h"

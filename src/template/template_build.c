@@ -11,6 +11,7 @@
 #include "base/test_hook.h"
 #include "sandbox/files_client.h"
 #include "sandbox/template/template_fill.h"
+#include "sandbox/template/template_json.h"
 #include "admit/policy_rules.h"
 #include "template/templates.h"
 #include "template/templates_internal.h"
@@ -39,7 +40,8 @@ struct template_build {
 static int need_host(void *arg, struct sandbox **ret, struct err *err)
 {
 	struct template_build *b = arg;
-	struct sandbox_spec spec = fill_host_spec(b->oci ? b->engine->opts.template_bytes : 0);
+	struct sandbox_spec spec =
+		template_fill_host_spec(b->oci ? b->engine->opts.template_bytes : 0);
 
 	if (!b->host && scratch_create(b->engine, &spec, NULL, &b->host, err) < 0)
 		return -1;
@@ -53,7 +55,7 @@ int template_build_new(struct engine *e, const char *name, bool oci, struct temp
 		       struct err *err)
 {
 	auto_call(template_build_free) struct template_build *b = NULL;
-	struct sandbox_spec spec = fill_spec(e->opts.template_bytes);
+	struct sandbox_spec spec = template_fill_spec(e->opts.template_bytes);
 
 	if (template_check_new(e, name, err) < 0)
 		return -1;
@@ -96,15 +98,15 @@ bool template_build_wants_root(const struct template_build *b)
 
 /* ---- filling ----------------------------------------------------------------------------- */
 
-static struct unpack make_unpack(struct template_build *b, struct sandbox *into)
+static struct archive_unpack make_unpack(struct template_build *b, struct sandbox *into)
 {
-	return (struct unpack){ .into = into,
-				.host = b->host,
-				.need_host = need_host,
-				.arg = b,
-				.max_bytes = b->engine->opts.template_bytes,
-				.max_entries = ENTRIES_MAX,
-				.until_ms = b->until_ms };
+	return (struct archive_unpack){ .into = into,
+					.host = b->host,
+					.need_host = need_host,
+					.arg = b,
+					.max_bytes = b->engine->opts.template_bytes,
+					.max_entries = ENTRIES_MAX,
+					.until_ms = b->until_ms };
 }
 
 static int open_part(void *arg, const char *path, struct err *err)
@@ -122,32 +124,33 @@ static int open_part(void *arg, const char *path, struct err *err)
 }
 
 /* Unpacks the whole layout first, because its layers may come in any order. */
-static int fill_image(struct template_build *b, int fd, struct unpack *u, struct err *err)
+static int fill_image(struct template_build *b, int fd, struct archive_unpack *u, struct err *err)
 {
-	struct oci_files from = { open_part, b };
+	struct oci_image_files from = { open_part, b };
 	struct oci_image img;
-	struct unpack layout;
+	struct archive_unpack layout;
 	int r;
 
 	if (need_host(b, &u->host, err) < 0)
 		return -1;
 	layout = make_unpack(b, b->host);
-	if (unpack_tar(&layout, fd, LAYOUT, 0, err) < 0 || oci_open(&from, &b->t, &img, err) < 0)
+	if (archive_unpack_tar(&layout, fd, LAYOUT, 0, err) < 0 ||
+	    oci_image_open(&from, &b->t, &img, err) < 0)
 		return -1;
 	b->wants_root = img.wants_root;
-	r = fill_layers(u, &img, fill_flags(b->features), err);
-	oci_close(&img);
+	r = template_fill_layers(u, &img, template_fill_flags(b->features), err);
+	oci_image_close(&img);
 	return r;
 }
 
 static int fill_files(struct template_build *b, int fd, struct err *err)
 {
-	struct unpack u = make_unpack(b, b->into);
+	struct archive_unpack u = make_unpack(b, b->into);
 	int r;
 
 	r = b->oci ? fill_image(b, fd, &u, err)
-		   : unpack_tar(&u, fd, "/", fill_flags(b->features), err);
-	if (r < 0 || fill_user(b->into, &b->t, err) < 0)
+		   : archive_unpack_tar(&u, fd, "/", template_fill_flags(b->features), err);
+	if (r < 0 || template_fill_user(b->into, &b->t, err) < 0)
 		return -1;
 	b->t.made.at = engine_now(b->engine);
 	b->t.made.bytes = u.bytes;

@@ -17,6 +17,7 @@
 #include "template/templates_internal.h"
 #include "engine/keeper_conn.h"
 #include "engine/name_lock.h"
+#include "sandbox/template/template_json.h"
 
 #define HOLDER "template:"
 

@@ -8,6 +8,7 @@
 
 #include "sandbox/files_client.h"
 #include "exec/side_conn.h"
+#include "sandbox/files_stream.h"
 #include "machine/exec.h"
 
 enum { THREAD_MINUTES_MAX = 7 * 24 * 60, THREAD_TIMEOUT_S = 30, THREAD_TIMEOUT_MAX_S = 24 * 3600 };
@@ -64,7 +65,7 @@ struct thread_files {
 };
 /* Calls `gone` from time to time; if it returns true, the client has disconnected and the call
  * fails with ERR_UNAVAILABLE. `gone` may be NULL. */
-int thread_files_list(struct side_conn *conn, files_gone_fn *gone, void *arg,
+int thread_files_list(struct side_conn *conn, files_cancelled_fn *gone, void *arg,
 		      struct thread_files *ret, struct err *err);
 void thread_files_fini(struct thread_files *l);
 

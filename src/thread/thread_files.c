@@ -9,6 +9,7 @@
 #include "base/file_io.h"
 #include "base/vec.h"
 #include "thread/thread.h"
+#include "sandbox/files_stream.h"
 
 enum {
 	LIST_MAX = 10000, /* files in one list; the newest are kept */
@@ -89,7 +90,7 @@ int thread_files_count(struct side_conn *conn, struct thread_files_total *ret, s
 struct listing {
 	struct thread_files to;
 	size_t bytes, seen;
-	files_gone_fn *gone;
+	files_cancelled_fn *gone;
 	void *arg;
 };
 
@@ -156,7 +157,7 @@ static int list_entry(void *arg, const char *path, const struct agent_stat *st, 
 	return 0;
 }
 
-int thread_files_list(struct side_conn *conn, files_gone_fn *gone, void *arg,
+int thread_files_list(struct side_conn *conn, files_cancelled_fn *gone, void *arg,
 		      struct thread_files *ret, struct err *err)
 {
 	struct listing l = { .gone = gone, .arg = arg };

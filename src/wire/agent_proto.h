@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages between the engine and lodge-init: SOCK_SEQPACKET, a struct agent_hdr, a fixed struct
- * per type, then packed strings or bytes. Every request gets exactly one answer with the same
- * `req` (AGENT_CONSUMED: none; AGENT_LIST: many AGENT_PROC, then AGENT_OK). Events carry req 0.
+ * per type, then packed strings or bytes. Every request gets exactly one reply with the same `req`
+ * (AGENT_CONSUMED: none; AGENT_LIST: many AGENT_PROC, then AGENT_OK). Events carry req 0.
  *
- * Both sides treat the other as hostile: lengths are checked before use, unknown types refused.
- * Output never travels here: lodge-init writes it into the log files the engine passed with
- * AGENT_EXEC (see agent_log below) and only tells how far they reach. */
+ * Both sides treat the other as hostile: they check lengths before use and refuse unknown types.
+ * Output never travels here: lodge-init writes it into the log files that the engine passed with
+ * AGENT_EXEC (see agent_log below) and only reports how far they reach. */
 #ifndef LODGE_WIRE_AGENT_PROTO_H
 #define LODGE_WIRE_AGENT_PROTO_H
 
@@ -22,66 +22,98 @@ enum {
 	AGENT_EXECS_MAX = 512, /* records kept, running and finished */
 	AGENT_CONNS_MAX = 16,
 	AGENT_FDS_MAX = 4,
-	AGENT_ANSWER_FDS = 2, /* of one answer */
+	AGENT_REPLY_FDS = 2,
 	AGENT_PAGE = 4096, /* the ring of a log is a multiple of it */
-	AGENT_ONLY_DIRS = 32,
+	AGENT_LANDLOCK_DIRS = 32,
 };
 #define AGENT_LOG_MAX (1ull << 40) /* largest ring of a log */
 
-/* Numbers of commands and jobs. The engine's main connection counts up from 1 and goes on above
+/* Ids of commands and file jobs. The engine's main connection counts up from 1 and continues above
  * agent_hello.last_exec. Every other connection that starts something takes a random range of its
- * own from here on, (1 .. 2^31-1) << 32, so that none of them can meet another. */
+ * own from here on, (1 .. 2^31-1) << 32, so that ids of two connections never collide. */
 #define AGENT_SIDE_EXEC (1ull << 32)
 
+/* One row per message. Columns: name, handler, wire number, fixed part, tail, strings in the tail
+ * (0: the fixed part says how many), fewest and most descriptors, check of the content.
+ * lodge-init builds its dispatch table from the rows, so a request without a handler does not
+ * compile. Numbers are part of the protocol: never change or reuse one. */
+
+/* clang-format off */
+/* keeper -> lodge-init, once, before anything else is accepted; req 0: no reply */
+#define AGENT_BIND_ROW(X) \
+	X(BIND, bind, 1, sizeof(struct agent_bind), NONE, 0, 0, 0, bind)        /* -> OK */
+
+/* engine -> lodge-init */
+#define AGENT_PROCESS_REQUESTS(X) \
+	X(HELLO, hello, 2, 0, NONE, 0, 0, 0, none)                              /* -> HELLOR */ \
+	/* Start a command. fds: log of stdout[, of stderr] -> STARTED */ \
+	X(EXEC, exec, 3, sizeof(struct agent_exec), STRINGS, 0, 1, 2, exec) \
+	/* Keep one bash started, with this environment, directory and user, for the next AGENT_BASH \
+	 * that asks for the same -> OK */ \
+	X(SPARE_SHELL, spare_shell, 4, sizeof(struct agent_exec), STRINGS, 0, 0, 0, spare_shell) \
+	/* -> OK once the command's pipe took all bytes. Without bytes: OK once it took what a closed \
+	 * connection left queued */ \
+	X(STDIN, stdin, 5, sizeof(struct agent_stdin), BYTES, 0, 0, 0, stdin) \
+	X(SIGNAL, signal, 6, sizeof(struct agent_signal), NONE, 0, 0, 0, signal) /* -> OK */ \
+	X(RESIZE, resize, 7, sizeof(struct agent_resize), NONE, 0, 0, 0, resize) /* -> OK */ \
+	/* From now on this connection gets the events of the exec, and the log keeps what this \
+	 * connection has not consumed -> OK */ \
+	X(ATTACH, attach, 8, sizeof(struct agent_offsets), NONE, 0, 0, 0, none) \
+	X(DETACH, detach, 9, sizeof(struct agent_ref), NONE, 0, 0, 0, none)     /* -> OK */ \
+	X(CONSUMED, consumed, 10, sizeof(struct agent_offsets), NONE, 0, 0, 0, none) /* no reply */ \
+	X(LIST, list, 11, 0, NONE, 0, 0, 0, none)                               /* -> PROC..., OK */ \
+	X(STATUS, status, 12, sizeof(struct agent_ref), NONE, 0, 0, 0, none)    /* -> PROC */ \
+	/* Drop the record of a finished command -> OK */ \
+	X(FORGET, forget, 13, sizeof(struct agent_ref), NONE, 0, 0, 0, none) \
+	/* fsync, rename over the path, fsync the directory -> OK. The engine syncs what it wrote \
+	 * first, so that lodge-init does not block */ \
+	X(COMMIT, commit, 16, sizeof(struct agent_token), NONE, 0, 0, 0, none) \
+	X(ABORT, abort, 17, sizeof(struct agent_token), NONE, 0, 0, 0, none)    /* -> OK */ \
+	/* A long file operation in a process of its own -> STARTED. This connection is attached to \
+	 * it and gets its EXIT */ \
+	X(JOB, job, 24, sizeof(struct agent_job), STRINGS, 2, 0, 1, job) \
+	X(LOGS, logs, 25, sizeof(struct agent_ref), NONE, 0, 0, 0, none)        /* -> LOGR */
+
+/* Short file operations: struct agent_file, then user NUL path NUL [path NUL] */
+#define AGENT_FILE_REQUESTS(X) \
+	/* -> FD with a descriptor of a regular file or a directory, of nothing else */ \
+	X(OPEN, open, 14, sizeof(struct agent_file), STRINGS, 2, 0, 0, file) \
+	/* -> FD with a token and a descriptor; the file becomes `path` at COMMIT */ \
+	X(TEMP, temp, 15, sizeof(struct agent_file), STRINGS, 2, 0, 0, file) \
+	X(STAT, stat, 18, sizeof(struct agent_file), STRINGS, 2, 0, 0, file)    /* -> STATR */ \
+	X(MKDIR, mkdir, 19, sizeof(struct agent_file), STRINGS, 2, 0, 0, file)  /* -> OK */ \
+	X(RENAME, rename, 20, sizeof(struct agent_file), STRINGS, 3, 0, 0, file) /* from, to -> OK */ \
+	/* A file or an empty directory -> OK */ \
+	X(REMOVE, remove, 21, sizeof(struct agent_file), STRINGS, 2, 0, 0, file) \
+	X(SYMLINK, symlink, 22, sizeof(struct agent_file), STRINGS, 3, 0, 0, file) /* target, path -> OK */ \
+	X(CHMOD, chmod, 23, sizeof(struct agent_file), STRINGS, 2, 0, 0, file)  /* -> OK */
+
+#define AGENT_REQUESTS(X) AGENT_BIND_ROW(X) AGENT_PROCESS_REQUESTS(X) AGENT_FILE_REQUESTS(X)
+
+/* lodge-init -> engine: replies, and two events to attached connections */
+#define AGENT_REPLIES(X) \
+	X(OK, ok, 64, 0, NONE, 0, 0, 0, none) \
+	X(ERROR, error, 65, sizeof(struct agent_error), MESSAGE, 0, 0, 0, none) \
+	X(STARTED, started, 66, sizeof(struct agent_started), NONE, 0, 0, 0, none) \
+	X(PROC, proc, 67, sizeof(struct agent_proc), STRINGS, 0, 0, 0, proc) \
+	X(FD, fd, 68, sizeof(struct agent_token), NONE, 0, 1, 1, none) \
+	X(STATR, statr, 69, sizeof(struct agent_stat), BYTES, 0, 0, 0, statr)   /* link target */ \
+	X(HELLOR, hellor, 70, sizeof(struct agent_hello), NONE, 0, 0, 0, hellor) \
+	/* Event: the logs reach this far. Sent again only after a CONSUMED */ \
+	X(OUTPUT, output, 71, sizeof(struct agent_progress), NONE, 0, 0, 0, none) \
+	/* Event: once per exec and attached connection, after the last OUTPUT; a failed file job \
+	 * adds its error message */ \
+	X(EXIT, exit, 72, sizeof(struct agent_exit), MESSAGE, 0, 0, 0, none) \
+	/* fds: log of stdout[, of stderr]; a failed file job adds its error message */ \
+	X(LOGR, logr, 73, sizeof(struct agent_logs), MESSAGE, 0, 0, AGENT_REPLY_FDS, logr)
+
 enum agent_type {
-	/* keeper -> init, once, before anything else is accepted */
-	AGENT_BIND = 1, /* agent_bind -> OK, or nothing when req is 0 */
-
-	/* engine -> init */
-	AGENT_HELLO, /* -> HELLO (agent_hello) */
-	AGENT_EXEC, /* agent_exec + strings, fds: log of stdout[, of stderr] -> STARTED */
-	AGENT_ARM, /* agent_exec + strings with no command: keep one bash waiting for it -> OK */
-	AGENT_STDIN, /* agent_stdin + bytes -> OK once the command's pipe took them all. No bytes:
-			OK once it took what a connection that is gone left waiting */
-	AGENT_SIGNAL, /* agent_signal -> OK */
-	AGENT_RESIZE, /* agent_resize -> OK, in force by then */
-	AGENT_ATTACH, /* agent_offsets -> OK; from now on this connection gets events of the exec
-			 and its log does not drop what this connection has not consumed */
-	AGENT_DETACH, /* agent_ref -> OK */
-	AGENT_CONSUMED, /* agent_offsets; no answer */
-	AGENT_LIST, /* -> PROC ..., OK */
-	AGENT_STATUS, /* agent_ref -> PROC */
-	AGENT_FORGET, /* agent_ref: drop a finished record -> OK */
-	AGENT_OPEN, /* agent_file + path -> FD + one fd: a regular file or directory, never else */
-	AGENT_TEMP, /* agent_file + path -> FD(token) + one fd: becomes `path` at COMMIT */
-	AGENT_COMMIT, /* agent_token: fsync, rename over, fsync of the directory -> OK. The engine
-			 syncs what it wrote first, so that lodge-init has nothing to wait for */
-	AGENT_ABORT, /* agent_token -> OK */
-	AGENT_STAT, /* agent_file + path -> STAT + link target */
-	AGENT_MKDIR, /* agent_file + path (AGENT_PARENTS) -> OK */
-	AGENT_RENAME, /* agent_file + path + NUL + path -> OK */
-	AGENT_REMOVE, /* agent_file + path: file or empty directory -> OK */
-	AGENT_SYMLINK, /* agent_file + target + NUL + path -> OK */
-	AGENT_CHMOD, /* agent_file + path -> OK */
-	AGENT_JOB, /* agent_job + path, one fd: a long file operation as a process -> STARTED;
-		      this connection is attached to it and gets its EXIT */
-	AGENT_LOGS, /* agent_ref -> LOGR: for an engine that did not start the command */
-
-	/* init -> engine */
-	AGENT_OK = 64,
-	AGENT_ERROR, /* agent_error + sentence */
-	AGENT_STARTED, /* agent_started */
-	AGENT_PROC, /* agent_proc + strings */
-	AGENT_FD, /* agent_token, one fd */
-	AGENT_STATR, /* agent_stat + link target */
-	AGENT_HELLOR, /* agent_hello */
-	/* events, to attached connections */
-	AGENT_OUTPUT, /* agent_progress: the logs reach this far now; again only after a CONSUMED */
-	AGENT_EXIT, /* agent_exit [+ sentence of a failed job]: once per exec and attached
-		       connection, after the last OUTPUT */
-	/* an answer again */
-	AGENT_LOGR, /* agent_logs [+ sentence of a failed job], fds: log of stdout[, of stderr] */
+#define AGENT_NUMBER(name, fn, number, ...) AGENT_##name = (number),
+	AGENT_REQUESTS(AGENT_NUMBER)
+	AGENT_REPLIES(AGENT_NUMBER)
+#undef AGENT_NUMBER
 };
+/* clang-format on */
 
 struct agent_hdr {
 	uint32_t type, req;
@@ -94,7 +126,7 @@ struct agent_hdr {
 enum agent_bind_flag {
 	AGENT_BIND_ROOT_CLASS =
 		1 << 0, /* commands may be root inside; keep the class's capabilities */
-	AGENT_BIND_ONE_ID = 1 << 1, /* only one id is mapped: do not change user */
+	AGENT_BIND_ONE_ID = 1 << 1, /* only one id is mapped: never change user */
 };
 
 struct agent_bind {
@@ -109,26 +141,26 @@ struct agent_bind {
 
 enum agent_exec_flag {
 	AGENT_BASH =
-		1 << 0, /* argv[0] is bash text, run as `bash -c TEXT`; may use the armed shell */
+		1 << 0, /* argv[0] is bash text, run as `bash -c TEXT`; may use the spare shell */
 	AGENT_PTY = 1 << 1, /* rows, cols; output goes to the first log */
 	AGENT_STDIN_OPEN = 1 << 2, /* stdin is a pipe fed by AGENT_STDIN; else /dev/null */
 	AGENT_MERGE = 1 << 3, /* stderr into stdout's log */
-	AGENT_ATTACHED = 1 << 4, /* as if ATTACH at offset 0 came first: no output can be missed */
+	AGENT_ATTACHED = 1 << 4, /* as if ATTACH at offset 0 came first */
 	AGENT_LOGIN = 1 << 5, /* bash -l */
-	AGENT_ONLY =
-		1 << 6, /* one more string: the programs that it may execute, and all it starts */
-	AGENT_ONLY_MUST =
-		1 << 7, /* with AGENT_ONLY: not started where the kernel cannot see to it */
-	AGENT_OR_SH = 1 << 8, /* argv[0] is bash: /bin/sh where there is none; text has that too */
+	AGENT_LANDLOCK = 1 << 6, /* one more string: the programs that the command and its children
+				    may execute */
+	AGENT_LANDLOCK_REQUIRED =
+		1 << 7, /* with AGENT_LANDLOCK: fail if the kernel has no Landlock */
+	AGENT_OR_SH =
+		1 << 8, /* argv[0] is bash: use /bin/sh if it is missing; AGENT_BASH implies it */
 };
 
 /* Followed by `argc` + `envc` + 2 NUL-terminated strings: argv, env ("K=V"), cwd, user. An empty
  * cwd is the user's home (or "/"); an empty user is the default one; "name" or "uid[:gid]".
  *
- * With AGENT_ONLY a third string behind them, of parts with colons between them: "/usr/bin/" is a
- * directory to look for names in, AGENT_ONLY_DIRS of them at most; "/opt/tool" is a program, and so
- * is "ls" in each of the directories. The shell that AGENT_BASH or AGENT_OR_SH asks for may always
- * be executed. */
+ * AGENT_LANDLOCK adds a third string, a list separated by colons: "/usr/bin/" is a directory to
+ * search for names (at most AGENT_LANDLOCK_DIRS), "/opt/tool" is a program, and so is "ls" in each
+ * of the directories. The shell of AGENT_BASH and AGENT_OR_SH is always allowed. */
 struct agent_exec {
 	uint64_t exec; /* chosen by the engine, never 0; ERR_CONFLICT while it has a record */
 	uint32_t flags;
@@ -144,8 +176,8 @@ struct agent_ref {
 
 struct agent_started {
 	uint64_t exec;
-	int32_t pid; /* as the sandbox sees it */
-	uint32_t armed;
+	int32_t pid; /* in the sandbox's PID namespace */
+	uint32_t used_spare_shell;
 };
 
 struct agent_stdin {
@@ -159,7 +191,7 @@ enum agent_scope { AGENT_TO_GROUP = 0, AGENT_TO_PROCESS, AGENT_TO_TREE };
 struct agent_signal {
 	uint64_t exec;
 	int32_t signo;
-	uint32_t scope; /* enum agent_scope; TREE: everything it started, wherever it went */
+	uint32_t scope; /* enum agent_scope; TREE: every descendant, also in another session */
 };
 
 struct agent_resize {
@@ -178,11 +210,11 @@ struct agent_progress {
 	uint64_t err_start, err_end;
 };
 
-enum agent_hit { /* what ended or cut the command */
+enum agent_hit { /* limits that the command hit */
 		 AGENT_HIT_TIME = 1 << 0,
 		 AGENT_HIT_MEMORY =
-			 1 << 1, /* the kernel's OOM killer struck in this sandbox meanwhile */
-		 AGENT_HIT_PIDS = 1 << 2, /* forks were refused meanwhile */
+			 1 << 1, /* the OOM killer ran in this sandbox while the command ran */
+		 AGENT_HIT_PIDS = 1 << 2, /* forks were refused while the command ran */
 		 AGENT_HIT_OUTPUT = 1 << 3, /* oldest output was dropped */
 		 AGENT_HIT_DISK = 1 << 4, /* the file system was full at the end */
 		 AGENT_HIT_FILE = 1 << 5, /* died of SIGXFSZ */
@@ -193,7 +225,7 @@ struct agent_exit {
 	int32_t code; /* exit status, or -1 when killed by a signal */
 	int32_t signal; /* 0 when it exited */
 	uint32_t hits; /* enum agent_hit */
-	int32_t job_errno; /* AGENT_JOB: errno of a failed one, else 0 */
+	int32_t job_errno; /* AGENT_JOB: errno of a failed job, else 0 */
 	uint64_t duration_us, cpu_us, max_rss_bytes;
 	struct agent_progress at; /* final: nothing the command itself wrote is missing */
 };
@@ -209,25 +241,24 @@ struct agent_proc {
 	struct agent_exit exit; /* `at` is current while running */
 };
 
-/* LOGR: what STATUS tells, and the logs themselves. As many as the command has (one with AGENT_PTY
- * or AGENT_MERGE, else two), or none and log_bytes 0: of a job, or when lodge-init gave them up.
- * It does so when a command is started while those that ended and were not forgotten hold more
- * than 64 MiB of output, or too many descriptors: first those that ended first. Their `at` is then
- * empty and AGENT_HIT_OUTPUT set. While nobody starts anything nothing is given up. */
+/* LOGR: the content of PROC, and the logs themselves: one with AGENT_PTY or AGENT_MERGE, else two.
+ * No logs and log_bytes 0: a file job, or lodge-init dropped them. It drops the logs of commands
+ * that ended, oldest first, when a command starts while they hold more than 64 MiB of output or
+ * too many descriptors. Their `at` is then empty and AGENT_HIT_OUTPUT is set. */
 struct agent_logs {
 	struct agent_proc proc;
 	uint64_t log_bytes;
 };
 
-/* The log: a file the engine made, AGENT_LOG_HEAD + log_bytes long, held open by both: by
- * lodge-init until the command is forgotten. Byte `o` of the stream is at AGENT_LOG_HEAD + o %
- * log_bytes. lodge-init keeps the head current so that a log can be read when nobody is left to
- * ask; while lodge-init lives the events are the truth.
+/* The log: a file that the engine created, AGENT_LOG_HEAD + log_bytes long. Both sides keep it
+ * open, lodge-init until AGENT_FORGET. Byte `o` of the stream is at AGENT_LOG_HEAD + o % log_bytes.
+ * lodge-init keeps the head current so that the log can be read after lodge-init is gone; before
+ * that the events are authoritative.
  *
- * A full ring waits for the connections that are attached. One that ends, however it ends, is not
- * attached any more: the command goes on, and with nobody left the oldest output is dropped. So
- * what an engine finds after a crash of the last one is complete as long as it fits into the
- * ring, and else the newest log_bytes of it. */
+ * While a connection is attached, the command blocks on a full ring. A closed connection is no
+ * longer attached: the command continues, and without readers the oldest output is dropped. So an
+ * engine that starts after a crash finds the complete output if it fits into the ring, and else
+ * the newest log_bytes of it. */
 #define AGENT_LOG_MAGIC 0x31474f4c45474f4cull
 enum { AGENT_LOG_HEAD = 4096 };
 struct agent_log {
@@ -245,15 +276,15 @@ enum agent_file_flag {
 	AGENT_APPEND = 1 << 4,
 	AGENT_EXCL = 1 << 5,
 	AGENT_DIR = 1 << 6, /* must be a directory */
-	AGENT_PARENTS = 1 << 7, /* make missing parents, mode 0755; MKDIR: existing is fine */
+	AGENT_PARENTS = 1 << 7, /* create missing parents, mode 0755; MKDIR: succeed if it exists */
 	AGENT_NOFOLLOW = 1 << 8, /* STAT: the link itself */
-	AGENT_NOREPLACE = 1 << 9, /* RENAME, COMMIT: fail if the target is there */
+	AGENT_NOREPLACE = 1 << 9, /* RENAME, COMMIT: fail if the target exists */
 };
 
 /* Followed by user NUL path NUL [path NUL]. Relative paths start at the user's home. */
 struct agent_file {
 	uint32_t flags;
-	uint32_t mode; /* permission bits; 0 where it says nothing: 0644, directories 0755 */
+	uint32_t mode; /* permission bits; 0: 0644, for directories 0755 */
 	uint64_t limit; /* TEMP: expected size or 0 */
 };
 
@@ -267,7 +298,7 @@ struct agent_stat {
 	uint32_t uid, gid;
 	uint64_t size, ino;
 	int64_t mtime_ns, ctime_ns;
-	uint32_t target_len; /* link target follows, bytes as they are */
+	uint32_t target_len; /* the link target follows, without a NUL */
 	uint32_t pad;
 };
 
@@ -276,7 +307,7 @@ enum agent_job_op {
 	AGENT_JOB_REMOVE, /* whole tree; a missing path is success */
 	AGENT_JOB_TAR_OUT, /* writes a pax tar of the directory's content */
 	AGENT_JOB_TAR_IN, /* reads a tar into the directory */
-	AGENT_JOB_WATCH, /* writes agent_change records until killed; first an AGENT_CHANGE_READY */
+	AGENT_JOB_WATCH, /* writes agent_change records until killed, AGENT_CHANGE_READY first */
 };
 
 enum agent_job_flag {
@@ -284,16 +315,16 @@ enum agent_job_flag {
 	AGENT_JOB_OCI = 1 << 1, /* TAR_IN: .wh. entries remove */
 	AGENT_JOB_OWNERS = 1 << 2, /* TAR_IN: keep owners; needs the root class */
 	AGENT_JOB_ROOTFS =
-		1 << 3, /* TAR_IN: a whole root: skip devices, and what is mounted here */
+		1 << 3, /* TAR_IN: a whole root file system: skip devices and mount points */
 };
 
-/* Followed by user NUL path NUL. The attached fd is where it reads or writes. */
+/* Followed by user NUL path NUL. The job reads or writes the attached descriptor. */
 struct agent_job {
 	uint64_t exec;
 	uint32_t op, flags;
 	uint32_t depth; /* LIST: 1 = only the directory itself */
 	uint32_t timeout_ms;
-	uint64_t max_bytes, max_entries; /* TAR_IN: refused beyond; 0: the disk decides */
+	uint64_t max_bytes, max_entries; /* TAR_IN: upper bounds; 0: only the disk limits it */
 };
 
 /* LIST record; followed by path_len bytes (relative to the listed directory) and target_len. */
@@ -304,13 +335,13 @@ struct agent_entry {
 };
 
 enum agent_change_kind {
-	AGENT_CHANGE_READY = 1, /* the watch is armed */
+	AGENT_CHANGE_READY = 1, /* the watch is active: later changes are reported */
 	AGENT_CHANGE_CREATE,
 	AGENT_CHANGE_WRITE,
 	AGENT_CHANGE_REMOVE,
 	AGENT_CHANGE_RENAME, /* the old name; the new one follows as CREATE */
 	AGENT_CHANGE_CHMOD,
-	AGENT_CHANGE_LOST, /* the kernel's queue overflowed: list again */
+	AGENT_CHANGE_LOST, /* the kernel's queue overflowed: changes are missing */
 };
 
 /* WATCH record; followed by path_len bytes relative to the watched directory. */
@@ -319,21 +350,21 @@ struct agent_change {
 	uint32_t kind, is_dir;
 };
 
-/* ---- answers ------------------------------------------------------------------------------- */
+/* ---- replies ------------------------------------------------------------------------------- */
 
 struct agent_hello {
 	uint32_t version, execs;
-	uint64_t last_exec; /* highest id below AGENT_SIDE_EXEC ever used: go on above it */
+	uint64_t last_exec; /* highest id below AGENT_SIDE_EXEC ever used: continue above it */
 };
 
-/* Followed by a sentence, NUL-terminated. */
+/* Followed by an error message, NUL-terminated. */
 struct agent_error {
 	uint32_t code; /* enum err_code */
 	int32_t sys;
 };
 
-/* NULL if the bytes are one well-formed message an engine (or init, with to_init false) may send,
- * else what is wrong. `nfds` is how many descriptors came with it. */
+/* NULL if the bytes are one well-formed message that an engine (to_init) or lodge-init may send,
+ * else the problem. `nfds` is the number of descriptors that came with it. */
 const char *agent_msg_problem(const void *bytes, size_t len, size_t nfds, bool to_init);
 
 /* The n-th NUL-terminated string in the tail of a message that agent_msg_problem() passed. */

@@ -827,7 +827,7 @@ def test_template_from_an_oci_layout(tmp_path, template):
 def test_oci_layout_for_another_machine(tmp_path):
     img = make_layout(tmp_path / "img", [layer([("x", b"x")])], {}, "riscv64")
     r = lodge("template", "add", "other-arch", img)
-    assert r.returncode == 1 and b"no image for linux/" in r.stderr and r.stderr.count(b"\n") == 1
+    assert r.returncode == 1 and b"no variant for linux/" in r.stderr and r.stderr.count(b"\n") == 1
 
 
 def test_oci_layout_with_a_path_for_a_digest(tmp_path):

@@ -11,6 +11,7 @@
 #include "sandbox/guest_exec.h"
 #include "sandbox/keeper_client.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/guest_exec_sync.h"
 
 enum { INITS_LOOKED_AT = 20, MEMORY_SETTLE_US = 500000 };
 

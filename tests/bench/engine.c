@@ -11,6 +11,9 @@
 #include "sandbox/guest_exec.h"
 #include "sandbox/keeper_client.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/agent_sync.h"
+#include "sandbox/guest_exec_sync.h"
+#include "sandbox/guest_exec_log.h"
 
 enum { POOL = 8, SETTLE_MS = 60000, ARM_MS = 300 };
 
@@ -107,7 +110,7 @@ static bool arm(struct sandbox *sb)
 	double until = now_us() + ARM_MS * 1e3;
 	struct err err;
 
-	if (guest_exec_arm(sb, &(struct guest_exec_spec){ 0 }, &err) < 0) {
+	if (guest_exec_set_spare_shell(sb, &(struct guest_exec_spec){ 0 }, &err) < 0) {
 		put_note("armed shell: %s", err.msg);
 		return false;
 	}

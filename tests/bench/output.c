@@ -14,6 +14,9 @@
 #include "sandbox/agent_client.h"
 #include "sandbox/guest_exec.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/agent_sync.h"
+#include "sandbox/guest_exec_sync.h"
+#include "sandbox/guest_exec_log.h"
 
 enum { BUF = 256 * 1024, TIMES = 3, STOPPED_MS = 2000, READ_FIRST = 1 << 20 };
 #define GIGABYTE (1ull << 30)

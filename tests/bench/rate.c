@@ -11,6 +11,7 @@
 #include "sandbox/guest_exec.h"
 #include "sandbox/keeper_client.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/guest_exec_log.h"
 
 enum { FLIGHTS_MAX = 256, STUCK_MS = 60000 };
 

@@ -16,6 +16,7 @@
 #include "machine/exec.h"
 #include "snapshot/snapshot.h"
 #include "snapshot/fork.h"
+#include "sandbox/guest_exec_sync.h"
 
 enum { SETTLE_US = 300000, CROWD = 5000 };
 

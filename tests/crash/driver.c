@@ -33,6 +33,8 @@
 #include "sandbox/keeper_client.h"
 #include "sandbox/layer_client.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/agent_sync.h"
+#include "sandbox/guest_exec_sync.h"
 
 enum { BOXES = 64, WORDS = 6, LINE = 8192, RING = 64 * 1024, TRIES = 10000 };
 
@@ -232,7 +234,7 @@ static int do_status(char **w, struct err *err)
 {
 	struct sandbox *sb = box(w[1], err);
 	struct agent_ref m = { strtoull(w[2], NULL, 10) };
-	struct agent_answer ans = { .fd = -1 };
+	struct agent_reply ans = { .fd = -1 };
 	struct agent_proc p;
 
 	if (!sb ||
@@ -243,7 +245,7 @@ static int do_status(char **w, struct err *err)
 	printf("ok %s %d %d %" PRIu64 " %" PRIu64 "\n",
 	       p.state == AGENT_RUNNING ? "running" : "exited", p.exit.code, p.exit.signal,
 	       p.exit.at.out_start, p.exit.at.out_end);
-	agent_answer_fini(&ans);
+	agent_reply_fini(&ans);
 	return 0;
 }
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "init/files/tar_format.h"
-#include "init/files/file_worker.h"
+#include "init/files/remove_job.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -20,7 +20,7 @@ static char path[64];
 
 static void clean(void)
 {
-	remove_inside(base);
+	remove_job_contents(base);
 	rmdir(path);
 }
 
@@ -67,9 +67,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	tar_extract(input, inside, &o, &err);
 	nothing_beside();
 	/* Modes of the archive must not keep the next input out. */
-	if (remove_inside(inside) < 0) {
+	if (remove_job_contents(inside) < 0) {
 		fchmod(inside, 0700);
-		remove_inside(inside);
+		remove_job_contents(inside);
 	}
 	return 0;
 }

@@ -473,7 +473,7 @@ def test_without_landlock_what_demands_it_does_not_run(policy):
         assert tries.out("source /tmp/hidden").startswith("uid=")  # advice is all there is
         assert client.post("/v1/policies/tries/test", {"command": "ls"}).json["enforced"] is False
         answer = demands.exec("ls -d /")
-        assert answer.status == 403 and "no Landlock" in answer.json["error"]["message"], answer
+        assert answer.status == 403 and "requires Landlock" in answer.json["error"]["message"], answer
         with pytest.raises(Refused):
             Terminal(client, tries.id).close()  # nobody would read along
     finally:

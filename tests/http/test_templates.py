@@ -168,7 +168,7 @@ BAD = [
     (tar(("index.json", b"{")), "?format=oci", "index.json"),
     (tar(("index.json", b'{"manifests":[{"digest":"sha256:../../../../etc/passwd"}]}')), "?format=oci", "digest"),
     (tar(("index.json", link("/etc/passwd"))), "?format=oci", "index.json"),
-    (layout([tar(("x", b""))], {}, "riscv64"), "?format=oci", "no image for linux/"),
+    (layout([tar(("x", b""))], {}, "riscv64"), "?format=oci", "no variant for linux/"),
     (layout([tar(("x", b""))], {"User": "nobody-knows"}), "?format=oci", "nobody-knows"),
     (layout([b"\x1f\x8bbroken"], {}), "?format=oci", "layer 1"),
 ]

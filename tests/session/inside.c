@@ -10,6 +10,8 @@
 
 #include "driver.h"
 #include "sandbox/files_client.h"
+#include "sandbox/files_stream.h"
+#include "sandbox/guest_exec_sync.h"
 #include "machine/exec.h"
 #include "exec/side_conn.h"
 

@@ -18,6 +18,8 @@
 #include "sandbox/files_client.h"
 #include "sandbox/keeper_client.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/files_stream.h"
+#include "sandbox/guest_exec_sync.h"
 
 enum { WAIT_MS = 60000 };
 

@@ -59,9 +59,9 @@ struct outcome {
 	int logs[2];
 	uint64_t log_bytes;
 	int32_t pid;
-	uint32_t armed;
+	uint32_t used_spare_shell;
 	struct agent_exit exit;
-	char sentence[512];
+	char message[512];
 	char out[65536], err[65536];
 	size_t out_len, err_len;
 };
@@ -337,7 +337,7 @@ static inline uint32_t begin(const struct want *w)
 	if (reply.h.type == AGENT_STARTED) {
 		memcpy(&s, reply.body, sizeof(s));
 		oc.pid = s.pid;
-		oc.armed = s.armed;
+		oc.used_spare_shell = s.used_spare_shell;
 	}
 	return reply.h.type;
 }
@@ -377,7 +377,7 @@ static inline bool wait_end(int timeout_ms)
 		memcpy(e, cl.event.body, sizeof(*e));
 		if (e->exec != oc.exec)
 			continue;
-		snprintf(oc.sentence, sizeof(oc.sentence), "%s",
+		snprintf(oc.message, sizeof(oc.message), "%s",
 			 cl.event.len > sizeof(*e) ? cl.event.body + sizeof(*e) : "");
 		break;
 	}

@@ -16,6 +16,7 @@
 #include "sandbox/keeper_client.h"
 #include "sandbox/layer_client.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/guest_exec_sync.h"
 #include "tap.h"
 
 #define LAYER(name) ((const char *const[]){ name })

@@ -16,6 +16,7 @@
 #include "engine/engine.h"
 #include "machine/exec.h"
 #include "tap.h"
+#include "sandbox/guest_exec_sync.h"
 
 enum { SECOND = 1000, MINUTE = 60 * SECOND, HOUR = 60 * MINUTE };
 

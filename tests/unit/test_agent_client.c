@@ -2,6 +2,7 @@
 /* The engine's end of lodge-init's socket, with the test playing a lodge-init that may be hostile.
  */
 #include "sandbox/agent_client.h"
+#include "sandbox/agent_sync.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -488,7 +489,7 @@ static void the_end_of_the_peer_is_told(void)
 	ask(AGENT_HELLO, &s);
 	shutdown(init_end, SHUT_RDWR);
 	CHECK(agent_dispatch(agent, &err) == -1);
-	CHECK_STR(s.err.msg, "the sandbox is gone");
+	CHECK_STR(s.err.msg, "sandbox is gone: connection lost");
 	finish();
 }
 

@@ -86,7 +86,7 @@ static void strings_are_counted_and_ended(void)
 	n = with_strings(&m, sizeof(m), "K=V\0/\0u", 8);
 	CHECK(judge(AGENT_EXEC, buf, n, 2, true));
 	m.log_bytes = 0;
-	CHECK(!judge(AGENT_ARM, buf, n, 0, true));
+	CHECK(!judge(AGENT_SPARE_SHELL, buf, n, 0, true));
 }
 
 static void values_out_of_range_are_refused(void)
@@ -127,17 +127,17 @@ static void values_out_of_range_are_refused(void)
 
 static void a_list_of_what_may_be_executed_is_one_string_more(void)
 {
-	struct agent_exec m = { .exec = 1, .argc = 1, .log_bytes = 4096, .flags = AGENT_ONLY };
+	struct agent_exec m = { .exec = 1, .argc = 1, .log_bytes = 4096, .flags = AGENT_LANDLOCK };
 
 	CHECK(!judge(AGENT_EXEC, buf, with_strings(&m, sizeof(m), "a\0\0\0/bin/:ls", 13), 2, true));
 	CHECK(!judge(AGENT_EXEC, buf, with_strings(&m, sizeof(m), "a\0\0\0", 5), 2, true));
 	CHECK(judge(AGENT_EXEC, buf, with_strings(&m, sizeof(m), "a\0\0", 4), 2, true));
-	m.flags = AGENT_ONLY | AGENT_ONLY_MUST;
+	m.flags = AGENT_LANDLOCK | AGENT_LANDLOCK_REQUIRED;
 	CHECK(!judge(AGENT_EXEC, buf, with_strings(&m, sizeof(m), "a\0\0\0ls", 7), 2, true));
-	m.flags = AGENT_ONLY_MUST;
+	m.flags = AGENT_LANDLOCK_REQUIRED;
 	CHECK(judge(AGENT_EXEC, buf, with_strings(&m, sizeof(m), "a\0\0", 4), 2, true));
-	m = (struct agent_exec){ .flags = AGENT_BASH | AGENT_ONLY };
-	CHECK(judge(AGENT_ARM, buf, with_strings(&m, sizeof(m), "\0\0ls", 5), 0, true));
+	m = (struct agent_exec){ .flags = AGENT_BASH | AGENT_LANDLOCK };
+	CHECK(judge(AGENT_SPARE_SHELL, buf, with_strings(&m, sizeof(m), "\0\0ls", 5), 0, true));
 }
 
 static void input_says_its_own_length(void)

@@ -11,6 +11,10 @@
 #include "sandbox/agent_client.h"
 #include "sandbox/guest_exec.h"
 #include "sandbox/files_client.h"
+#include "sandbox/agent_sync.h"
+#include "sandbox/files_stream.h"
+#include "sandbox/guest_exec_sync.h"
+#include "sandbox/guest_exec_log.h"
 
 static int sh(const char *text, struct guest_exec_output *o)
 {

@@ -7,6 +7,8 @@
 #include <signal.h>
 
 #include "sandbox/files_client.h"
+#include "sandbox/files_stream.h"
+#include "sandbox/guest_exec_sync.h"
 #include "machine/exec_record.h"
 #include "exec/side_conn.h"
 
@@ -135,22 +137,23 @@ static void a_terminal_has_its_size(void)
 
 static void the_next_command_finds_a_shell_waiting(void)
 {
-	bool armed = false;
+	bool used_spare_shell = false;
 
 	BUSY();
 	CHECK(says("a", "echo first", "first\n"));
-	for (int i = 0; i < 50 && !armed; i++) { /* it is made when nobody waits for an answer */
+	for (int i = 0; i < 50 && !used_spare_shell;
+	     i++) { /* it is made when nobody waits for an answer */
 		struct exec_handle *x = begin((struct exec_opts){ .text = "sleep 100; true" });
 
 		CHECK(x);
 		exec_record_lock(x->record);
-		armed = guest_exec_was_armed(x->record->exec);
+		used_spare_shell = guest_exec_used_spare_shell(x->record->exec);
 		exec_record_unlock(x->record);
 		CHECK(exec_signal(x, SIGKILL, AGENT_TO_TREE, &err) == 0 && ends(x, EXEC_KILLED));
 		exec_close(x);
 		nap(50);
 	}
-	CHECK(armed);
+	CHECK(used_spare_shell);
 }
 
 /* ---- input and output ----------------------------------------------------------------------- */

@@ -13,6 +13,11 @@
 #include "sandbox/agent_client.h"
 #include "sandbox/guest_exec.h"
 #include "sandbox/files_client.h"
+#include "sandbox/agent_sync.h"
+#include "sandbox/files_stream.h"
+#include "sandbox/guest_exec_adopt.h"
+#include "sandbox/guest_exec_sync.h"
+#include "sandbox/guest_exec_log.h"
 
 /* ---- an engine to kill -------------------------------------------------------------------------
  */
@@ -499,20 +504,20 @@ static void file_jobs_are_adopted_as_well(void)
 
 static void arming_need_not_wait(void)
 {
-	struct guest_exec_spec spec = { .text = "echo armed" };
+	struct guest_exec_spec spec = { .text = "echo used_spare_shell" };
 	struct guest_exec *x = NULL;
-	bool armed = false;
+	bool used_spare_shell = false;
 
 	ENGINE();
-	CHECK(guest_exec_arm_begin(box, &spec, &err) == 0);
-	for (int i = 0; i < 200 && !armed; i++) {
+	CHECK(guest_exec_set_spare_shell_async(box, &spec, &err) == 0);
+	for (int i = 0; i < 200 && !used_spare_shell; i++) {
 		CHECK(guest_exec_start(box, &spec, &x, &err) == 0 &&
 		      guest_exec_wait(x, 20000, &err) == 0);
-		armed = guest_exec_was_armed(x);
+		used_spare_shell = guest_exec_used_spare_shell(x);
 		guest_exec_free(x);
 		poll(NULL, 0, 10);
 	}
-	CHECK(armed);
+	CHECK(used_spare_shell);
 }
 
 static void what_is_gone_is_not_adopted(void)

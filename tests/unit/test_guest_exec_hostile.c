@@ -13,6 +13,8 @@
 #include "sandbox/guest_exec.h"
 #include "sandbox/keeper_client.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/guest_exec_adopt.h"
+#include "sandbox/guest_exec_log.h"
 #include "tap.h"
 
 enum { RING = 4096, ID = 3 };

@@ -310,7 +310,7 @@ static void a_list_is_sorted_and_complete(void)
 	}
 	CHECK(n == ODD + 6);
 	CHECK(job_out(AGENT_JOB_LIST, 1, in_scratch("no-such")) && oc.exit.code == 1);
-	CHECK(oc.exit.job_errno == ENOENT && strstr(oc.sentence, "no-such"));
+	CHECK(oc.exit.job_errno == ENOENT && strstr(oc.message, "no-such"));
 	CHECK(job_out(AGENT_JOB_LIST, 1, in_scratch("tree/hard")));
 	CHECK(oc.exit.job_errno == ENOTDIR);
 }
@@ -342,7 +342,7 @@ static void an_archive_comes_back_as_it_went(void)
 	CHECK(job_out(AGENT_JOB_TAR_OUT, 0, in_scratch("tree")) && oc.exit.code == 0);
 	CHECK(data_len % 512 == 0);
 	CHECK(job_in(in_scratch("copy"), 0));
-	CHECK_STR(oc.sentence, "");
+	CHECK_STR(oc.message, "");
 	CHECK(oc.exit.code == 0);
 	CHECK(in_shell("diff -r --no-dereference tree copy"));
 	CHECK(stat(in_scratch("tree/hard"), &a) == 0 && stat(in_scratch("copy/hard"), &b) == 0);
@@ -366,7 +366,7 @@ static void a_long_name_is_cut_anywhere_in_its_header(void)
 		CHECK(i ? tar_packs("long", by[i])
 			: job_out(AGENT_JOB_TAR_OUT, 0, in_scratch("long")));
 		CHECK(job_in(in_scratch(by[i]), 0));
-		CHECK_STR(oc.sentence, "");
+		CHECK_STR(oc.message, "");
 	}
 	CHECK(in_shell("diff -r long own && diff -r long gnu && diff -r long pax"));
 }
@@ -408,15 +408,15 @@ static bool refused(const char *name, char type, const char *link)
 {
 	data_len = 0;
 	add_entry(name, type, link, 0644);
-	return unpack(0) && oc.exit.code == 1 && oc.sentence[0];
+	return unpack(0) && oc.exit.code == 1 && oc.message[0];
 }
 
 static void hostile_archives_are_refused(void)
 {
 	struct stat st;
 
-	CHECK(refused("/abs", '0', "") && strstr(oc.sentence, "/abs"));
-	CHECK(refused("../up", '0', "") && strstr(oc.sentence, "../up"));
+	CHECK(refused("/abs", '0', "") && strstr(oc.message, "/abs"));
+	CHECK(refused("../up", '0', "") && strstr(oc.message, "../up"));
 	CHECK(refused("a/../../up", '0', ""));
 	CHECK(refused("h", '1', "/etc/passwd"));
 	CHECK(refused("h", '1', "../../etc/passwd"));
@@ -429,7 +429,7 @@ static void hostile_archives_are_refused(void)
 	data_len = 0;
 	add_entry("out", '2', "/tmp", 0777);
 	add_entry("out/lodge-evil", '0', "", 0644);
-	CHECK(unpack(0) && oc.exit.code == 1 && strstr(oc.sentence, "out/lodge-evil"));
+	CHECK(unpack(0) && oc.exit.code == 1 && strstr(oc.message, "out/lodge-evil"));
 	CHECK(access("/tmp/lodge-evil", F_OK) < 0);
 	data_len = 0;
 	add_entry("out", '0', "", 0644); /* replaces the link, not what it names */
@@ -439,18 +439,18 @@ static void hostile_archives_are_refused(void)
 	CHECK(stat(in_scratch("hostile/suid"), &st) == 0 && (st.st_mode & 07777) == 0755);
 }
 
-static void damaged_archives_are_told(void)
+static void damaged_archives_are_reported(void)
 {
 	data_len = 0;
 	CHECK(job_in(in_scratch("hostile"), 0) && oc.exit.code == 1);
-	CHECK_STR(oc.sentence, "the archive ends too early");
+	CHECK_STR(oc.message, "invalid archive: unexpected end of file");
 	add_entry("a", '0', "", 0644);
 	data_len = 700;
 	CHECK(job_in(in_scratch("hostile"), 0) && oc.exit.code == 1);
 	data_len = 0;
 	add_entry("a", '0', "", 0644);
 	data[3] = 'x';
-	CHECK(unpack(0) && oc.exit.code == 1 && strstr(oc.sentence, "damaged"));
+	CHECK(unpack(0) && oc.exit.code == 1 && strstr(oc.message, "invalid archive"));
 	data_len = 0;
 	add_entry("a", '0', "", 0644); /* no end mark */
 	CHECK(job_in(in_scratch("hostile"), 0) && oc.exit.code == 1);
@@ -491,7 +491,7 @@ static void a_tree_is_removed_however_deep(void)
 	CHECK(symlink(in_scratch("tree"), in_scratch("deep/link")) == 0);
 	CHECK(begin_job(AGENT_JOB_REMOVE, 0, 0, in_scratch("deep"), -1) == AGENT_STARTED);
 	CHECK(wait_end(20000));
-	CHECK_STR(oc.sentence, "");
+	CHECK_STR(oc.message, "");
 	CHECK(access(in_scratch("deep"), F_OK) < 0 && access(in_scratch("tree/hard"), F_OK) == 0);
 	CHECK(begin_job(AGENT_JOB_REMOVE, 0, 0, in_scratch("deep"), -1) == AGENT_STARTED);
 	CHECK(wait_end(5000) && oc.exit.code == 0);
@@ -587,7 +587,7 @@ int main(void)
 	RUN(an_archive_comes_back_as_it_went);
 	RUN(a_long_name_is_cut_anywhere_in_its_header);
 	RUN(hostile_archives_are_refused);
-	RUN(damaged_archives_are_told);
+	RUN(damaged_archives_are_reported);
 	RUN(layers_take_away_what_is_below);
 	RUN(a_tree_is_removed_however_deep);
 	RUN(a_watch_sees_everything_below);

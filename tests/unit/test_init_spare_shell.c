@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The armed shell against `bash -c`: a table of texts, both ways, byte for byte. */
+/* The used_spare_shell shell against `bash -c`: a table of texts, both ways, byte for byte. */
 #include "base/fd_message.h"
 #include "init_client.h"
 #include "tap.h"
@@ -101,13 +101,13 @@ static bool run_bare(const char *text)
 				      .argv = ARGV(text),
 				      .env = other,
 				      .cwd = scratch }) ||
-	    oc.armed)
+	    oc.used_spare_shell)
 		return false;
 	bare = oc;
 	return true;
 }
 
-static bool run_armed(const char *text)
+static bool run_in_spare(const char *text)
 {
 	for (int tries = 0; tries < 200; tries++) {
 		if (!run_want(&(struct want){ .flags = AGENT_BASH | AGENT_ATTACHED,
@@ -116,24 +116,24 @@ static bool run_armed(const char *text)
 					      .cwd = scratch }))
 			return false;
 		call_ref(AGENT_FORGET, oc.exec);
-		if (oc.armed)
+		if (oc.used_spare_shell)
 			return true;
 		pause_ms(50);
 	}
 	return false;
 }
 
-static uint32_t arm(const char *const *vars)
+static uint32_t set_spare_shell(const char *const *vars)
 {
 	static char body[8192];
 
-	return call(AGENT_ARM, body,
+	return call(AGENT_SPARE_SHELL, body,
 		    pack_exec(body, &(struct want){ .env = vars, .cwd = scratch }, 0));
 }
 
 static bool is_same(const char *text, bool words)
 {
-	if (!run_bare(text) || !run_armed(text))
+	if (!run_bare(text) || !run_in_spare(text))
 		return false;
 	if (oc.exit.code != bare.exit.code || oc.exit.signal != bare.exit.signal) {
 		printf("# status %d/%d, bare %d/%d: %s\n", oc.exit.code, oc.exit.signal,
@@ -155,7 +155,7 @@ static void it_does_what_bash_does(void)
 {
 	bool good = true;
 
-	CHECK(arm(env) == AGENT_OK);
+	CHECK(set_spare_shell(env) == AGENT_OK);
 	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++)
 		good &= is_same(same[i], true);
 	for (size_t i = 0; i < sizeof(status_only) / sizeof(status_only[0]); i++)
@@ -165,8 +165,8 @@ static void it_does_what_bash_does(void)
 
 static void a_spare_is_used_once(void)
 {
-	CHECK(run_armed("leak=1; cd /; export X=2; set -f; echo $$"));
-	CHECK(run_armed("echo \"[$leak$X]$(pwd)\" $-"));
+	CHECK(run_in_spare("leak=1; cd /; export X=2; set -f; echo $$"));
+	CHECK(run_in_spare("echo \"[$leak$X]$(pwd)\" $-"));
 	CHECK(!strncmp(oc.out, "[]", 2) && strrchr(oc.out, ' '));
 	CHECK(!strchr(strrchr(oc.out, ' '), 'f')); /* of its options: the path may have one */
 }
@@ -175,39 +175,39 @@ static void another_shape_gets_a_shell_of_its_own(void)
 {
 	static char big[5000];
 
-	CHECK(run_armed("true"));
+	CHECK(run_in_spare("true"));
 	pause_ms(100);
 	memset(big, ' ', sizeof(big) - 1);
 	CHECK(run_want(&(struct want){ .flags = AGENT_BASH | AGENT_ATTACHED | AGENT_LOGIN,
 				       .argv = ARGV("true"),
 				       .env = env,
 				       .cwd = scratch }));
-	CHECK(!oc.armed);
+	CHECK(!oc.used_spare_shell);
 	CHECK(run_want(&(struct want){ .flags = AGENT_BASH | AGENT_ATTACHED | AGENT_MERGE,
 				       .argv = ARGV("true"),
 				       .env = env,
 				       .cwd = scratch }));
-	CHECK(!oc.armed);
+	CHECK(!oc.used_spare_shell);
 	CHECK(run_want(&(struct want){ .flags = AGENT_BASH | AGENT_ATTACHED,
 				       .argv = ARGV(big),
 				       .env = env,
 				       .cwd = scratch }));
-	CHECK(!oc.armed);
+	CHECK(!oc.used_spare_shell);
 	CHECK(run_want(&(struct want){ .flags = AGENT_BASH | AGENT_ATTACHED,
 				       .argv = ARGV("true"),
 				       .env = env,
 				       .cwd = "/" }));
-	CHECK(!oc.armed);
+	CHECK(!oc.used_spare_shell);
 	CHECK(run_want(&(struct want){
 		.flags = AGENT_ATTACHED, .argv = ARGV("true"), .env = env, .cwd = scratch }));
-	CHECK(!oc.armed);
+	CHECK(!oc.used_spare_shell);
 }
 
 static void a_directory_that_was_replaced_is_noticed(void)
 {
 	char other[80];
 
-	CHECK(run_armed("true"));
+	CHECK(run_in_spare("true"));
 	pause_ms(100);
 	snprintf(other, sizeof(other), "%s.old", scratch);
 	CHECK(rename(scratch, other) == 0 && mkdir(scratch, 0755) == 0);
@@ -215,10 +215,10 @@ static void a_directory_that_was_replaced_is_noticed(void)
 				       .argv = ARGV("echo x >here; ls"),
 				       .env = env,
 				       .cwd = scratch }));
-	CHECK(!oc.armed);
+	CHECK(!oc.used_spare_shell);
 	CHECK_STR(oc.out, "here\n");
 	CHECK(rmdir(other) == 0);
-	CHECK(arm(env) == AGENT_OK);
+	CHECK(set_spare_shell(env) == AGENT_OK);
 }
 
 static const char *scratch_var(void)
@@ -231,7 +231,7 @@ static const char *scratch_var(void)
 
 static void a_spare_that_died_is_replaced(void)
 {
-	CHECK(run_armed("true"));
+	CHECK(run_in_spare("true"));
 	pause_ms(100);
 	/* Found from inside, by what only the spare of this lodge-init has as its directory. */
 	CHECK(run_want(&(struct want){ .flags = AGENT_BASH | AGENT_ATTACHED,
@@ -250,36 +250,36 @@ static void a_spare_that_died_is_replaced(void)
 				       .cwd = scratch }));
 	CHECK_STR(oc.out, "fine\n");
 	pause_ms(1300);
-	CHECK(run_armed("echo again"));
+	CHECK(run_in_spare("echo again"));
 	CHECK_STR(oc.out, "again\n");
 }
 
 static void deadline_and_signals_work_as_ever(void)
 {
-	CHECK(run_armed("true"));
+	CHECK(run_in_spare("true"));
 	pause_ms(100);
 	CHECK(run_want(&(struct want){ .flags = AGENT_BASH | AGENT_ATTACHED,
 				       .timeout_ms = 200,
 				       .argv = ARGV("echo x; setsid sleep 72.1; echo y"),
 				       .env = env,
 				       .cwd = scratch }));
-	CHECK(oc.armed && (oc.exit.hits & AGENT_HIT_TIME) && oc.exit.signal == SIGKILL);
+	CHECK(oc.used_spare_shell && (oc.exit.hits & AGENT_HIT_TIME) && oc.exit.signal == SIGKILL);
 	CHECK_STR(oc.out, "x\n");
 	pause_ms(100);
 	CHECK(system("pgrep -f '[s]leep 72.1' >/dev/null") != 0);
 }
 
-static void variables_that_change_bash_keep_it_unarmed(void)
+static void variables_that_change_bash_prevent_a_spare_shell(void)
 {
 	const char *const bad[] = { "PATH=/bin", "BASH_ENV=/etc/profile", NULL };
 
-	CHECK(arm(bad) == AGENT_OK);
+	CHECK(set_spare_shell(bad) == AGENT_OK);
 	pause_ms(100);
 	CHECK(run_want(&(struct want){ .flags = AGENT_BASH | AGENT_ATTACHED,
 				       .argv = ARGV("true"),
 				       .env = bad,
 				       .cwd = scratch }));
-	CHECK(!oc.armed);
+	CHECK(!oc.used_spare_shell);
 	CHECK(client_alive());
 }
 
@@ -299,7 +299,7 @@ int main(void)
 	RUN(a_directory_that_was_replaced_is_noticed);
 	RUN(a_spare_that_died_is_replaced);
 	RUN(deadline_and_signals_work_as_ever);
-	RUN(variables_that_change_bash_keep_it_unarmed);
+	RUN(variables_that_change_bash_prevent_a_spare_shell);
 	client_stop();
 	outcome_close();
 	return tap_done();

@@ -254,7 +254,7 @@ static void a_keeper_that_dies_at_once_is_told(void)
 
 	CHECK(keeper_client_spawn(&how, &k, &err) == 0);
 	CHECK(keeper_client_features(k, &f, &err) == -1);
-	CHECK_STR(err.msg, "lodge-keeper ended with status 1");
+	CHECK_STR(err.msg, "lodge-keeper exited with status 1");
 	keeper_client_free(k);
 }
 

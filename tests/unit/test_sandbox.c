@@ -16,6 +16,8 @@
 #include "sandbox/files_client.h"
 #include "sandbox/keeper_client.h"
 #include "sandbox/keeper_spawn.h"
+#include "sandbox/guest_exec_sync.h"
+#include "sandbox/guest_exec_log.h"
 #include "tap.h"
 
 static char home[] = "/tmp/lodge-test-XXXXXX";
@@ -211,28 +213,28 @@ static void a_sandbox_outlives_its_keeper(void)
 	unmake(again);
 }
 
-static void an_armed_shell_takes_the_next_text(void)
+static void a_spare_shell_takes_the_next_text(void)
 {
 	struct sandbox *sb = make(NULL);
 	struct guest_exec_spec x = { .text = "echo $0 $#; exit 3" };
 	struct guest_exec *e = NULL;
-	bool armed = false;
+	bool used_spare_shell = false;
 
 	CHECK(sb != NULL);
-	CHECK(guest_exec_arm(sb, &x, &err) == 0);
-	for (int i = 0; i < 100 && !armed; i++) {
+	CHECK(guest_exec_set_spare_shell(sb, &x, &err) == 0);
+	for (int i = 0; i < 100 && !used_spare_shell; i++) {
 		nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
 		CHECK(guest_exec_start(sb, &x, &e, &err) == 0);
 		CHECK(guest_exec_wait(e, 5000, &err) == 0);
 		CHECK(guest_exec_result(e)->code == 3 &&
 		      guest_exec_end(e, GUEST_EXEC_OUT) == strlen("bash 0\n"));
-		armed = guest_exec_was_armed(e);
+		used_spare_shell = guest_exec_used_spare_shell(e);
 		guest_exec_free(e);
 	}
-	CHECK(armed);
+	CHECK(used_spare_shell);
 	x.cwd = "/tmp"; /* another directory is another shell */
 	CHECK(guest_exec_start(sb, &x, &e, &err) == 0);
-	CHECK(!guest_exec_was_armed(e));
+	CHECK(!guest_exec_used_spare_shell(e));
 	CHECK(guest_exec_wait(e, 5000, &err) == 0);
 	guest_exec_free(e);
 	unmake(sb);
@@ -345,7 +347,7 @@ int main(void)
 	RUN(limits_change_while_it_lives);
 	RUN(a_pool_is_claimed_by_any_request_and_never_reused);
 	RUN(a_sandbox_outlives_its_keeper);
-	RUN(an_armed_shell_takes_the_next_text);
+	RUN(a_spare_shell_takes_the_next_text);
 	RUN(names_of_the_keeper_are_refused);
 	RUN(a_home_that_others_can_write_to_is_refused);
 	RUN(a_closed_keeper_shows_no_directory_of_the_host);

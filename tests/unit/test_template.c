@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sandbox/template/template.h"
+#include "sandbox/template/template_json.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -64,15 +65,16 @@ static void no_limit_is_beyond_the_most(void)
 
 	template_init(&t);
 	template_init(&most);
-	CHECK(!template_beyond(&t, &most) && template_cap(&t, &most, &err) == 0 && !t.limits_set);
+	CHECK(!template_exceeded_limit(&t, &most) && template_cap(&t, &most, &err) == 0 &&
+	      !t.limits_set);
 	CHECK(template_set_limit(&most, "pids", 20, &err) == 0);
 	CHECK(template_set_limit(&most, "cpu_milli", 500, &err) == 0);
-	CHECK(!template_beyond(&t, &most)); /* nothing was asked for */
+	CHECK(!template_exceeded_limit(&t, &most)); /* nothing was asked for */
 	CHECK(template_set_limit(&t, "pids", 21, &err) == 0);
-	CHECK_STR(template_beyond(&t, &most), "pids");
+	CHECK_STR(template_exceeded_limit(&t, &most), "pids");
 	CHECK(template_cap(&t, &most, &err) == 0 && t.limits.pids == 20);
 	CHECK(t.limits.cpu_milli == 500); /* 0 was no quota at all */
-	CHECK(!template_beyond(&t, &most));
+	CHECK(!template_exceeded_limit(&t, &most));
 	CHECK(template_set_limit(&t, "pids", 4, &err) == 0 && template_cap(&t, &most, &err) == 0);
 	CHECK(t.limits.pids == 4);
 	template_fini(&t);
@@ -95,8 +97,8 @@ static void mistakes_are_named(void)
 		{ "{\"demand\":[\"money\"]}", "\"demand\" must be" },
 		{ "{\"limits\":{\"memory_bytes\":1}}", "memory_bytes: not between" },
 		{ "{\"limits\":{\"memory_bytes\":-1}}", "\"memory_bytes\" must be a whole number" },
-		{ "{\"limits\":{\"pids\":99999999999}}", "pids is too large" },
-		{ "{\"limits\":{\"fuel\":1}}", "there is no limit \"fuel\"" },
+		{ "{\"limits\":{\"pids\":99999999999}}", "pids: value too large" },
+		{ "{\"limits\":{\"fuel\":1}}", "unknown limit \"fuel\"" },
 	};
 	struct template t;
 	struct err err;

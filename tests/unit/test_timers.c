@@ -10,6 +10,7 @@
 #include "session/probe.h"
 #include "session/session.h"
 #include "exec/side_conn.h"
+#include "sandbox/guest_exec_sync.h"
 
 static const struct session_opts brief = { .user = "ann",
 					   .idle_timeout_ms = 10 * MINUTE,

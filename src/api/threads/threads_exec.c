@@ -6,6 +6,7 @@
 
 #include "api/threads/threads_sessions.h"
 #include "api/v1/v1_exec.h"
+#include "sandbox/guest_exec_sync.h"
 
 static int take_seconds(const json_t *b, uint32_t *ret_ms, struct err *err)
 {

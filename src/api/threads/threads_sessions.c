@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/v1/v1.h"
+#include "sandbox/template/template_json.h"
 
 /* ---- answers --------------------------------------------------------------------------------- */
 

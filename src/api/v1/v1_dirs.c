@@ -10,6 +10,7 @@
 #include "api/core/glob.h"
 #include "api/core/sse.h"
 #include "api/v1/v1_files.h"
+#include "sandbox/files_stream.h"
 
 enum {
 	LIST_DEFAULT = 1000,

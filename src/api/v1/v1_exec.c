@@ -9,6 +9,7 @@
 #include "api/v1/v1_exec.h"
 #include "base/array.h"
 #include "base/clock.h"
+#include "sandbox/guest_exec_sync.h"
 
 enum {
 	TIMEOUT_MS = 30000,

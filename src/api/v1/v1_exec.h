@@ -5,6 +5,7 @@
 
 #include "api/core/api_call.h"
 #include "machine/exec.h"
+#include "sandbox/guest_exec_sync.h"
 
 /* A command as the body of a request describes it. Everything in it goes with the call. */
 struct exec_request {

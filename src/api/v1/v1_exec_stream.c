@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "api/core/internal.h"
 #include "api/v1/v1_exec.h"
+#include "sandbox/guest_exec_sync.h"
 
 enum { LOOK_MS = 500, BEAT_US = 15000000, PIECE = 64 << 10, FRAME_MAX = 512 << 10 };
 

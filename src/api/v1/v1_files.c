@@ -9,6 +9,7 @@
 
 #include "api/core/glob.h"
 #include "exec/side_conn.h"
+#include "sandbox/files_stream.h"
 
 enum { PIECE = 64 << 10, ETAG_SIZE = 64 };
 
@@ -476,7 +477,7 @@ static int delete_now(struct api_call *c, const struct v1_open_path *a, bool all
 		return refuse_condition(c, err);
 	if (!*was)
 		return err_sys(err, ENOENT, "%.160s", a->given);
-	if (all ? files_remove_tree_unless(a->sb, a->user, a->path, is_gone, c->rq, err) < 0
+	if (all ? files_remove_tree_cancellable(a->sb, a->user, a->path, is_gone, c->rq, err) < 0
 		: files_remove(a->sb, a->user, a->path, err) < 0)
 		return -1;
 	http_reply(c->rq, 204, NULL, NULL, 0);

@@ -45,7 +45,7 @@ static int open_source(const struct api_cmd *a, struct source *s, struct err *er
 	s->size = S_ISREG(st.st_mode) ? st.st_size : -1;
 	if (!S_ISDIR(st.st_mode))
 		return 0;
-	s->oci = s->oci || oci_is_layout(s->fd);
+	s->oci = s->oci || oci_image_is_layout(s->fd);
 	return tar_pack_root(&s->tar, s->path, err);
 }
 

@@ -19,6 +19,7 @@
 #include "sandbox/keeper_client.h"
 #include "sandbox/keeper_spawn.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/guest_exec_sync.h"
 
 enum { PROBE_SECONDS = 10 };
 
@@ -121,7 +122,7 @@ static void exec_list_all(struct doctor *d, const struct doctor_check *checks)
 
 static void check_program(struct doctor *d, const char *name)
 {
-	char path[HOME_SIZE];
+	char path[HOME_DIR_SIZE];
 	struct err err;
 	bool found = keeper_spawn_find(name, path, sizeof(path), &err) == 0;
 
@@ -161,11 +162,11 @@ static int try_sandbox(struct doctor *d, char detail[DOCTOR_TEXT], struct err *e
 	struct sandbox_spec spec = sandbox_spec_default();
 	struct guest_exec_spec x = { .text = "echo lodge", .timeout_ms = PROBE_SECONDS * 1000 };
 	struct guest_exec_output o;
-	char home[HOME_SIZE];
+	char home[HOME_DIR_SIZE];
 	struct keeper_client_opts how = { .home = home, .oneshot = true };
 	bool right;
 
-	if (home_find(d->home_given, home, err) < 0 || keeper_client_spawn(&how, &k, err) < 0)
+	if (home_dir_find(d->home_given, home, err) < 0 || keeper_client_spawn(&how, &k, err) < 0)
 		return -1;
 	say_features(d, k);
 	if (sandbox_new(k, &spec, &sb, err) < 0 || guest_exec_run(sb, &x, NULL, 0, &o, err) < 0)

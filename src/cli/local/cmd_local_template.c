@@ -155,7 +155,7 @@ static int finish(struct json_out *j, struct err *err)
 static int ls(int argc, char **argv, struct err *err)
 {
 	struct opts o = { 0 };
-	char home[HOME_SIZE];
+	char home[HOME_DIR_SIZE];
 	struct listing l = { .home = home };
 	struct json_out j;
 	int first, n = cli_option_parse(&ls_command, argc, argv, &o, &first, err);
@@ -166,7 +166,7 @@ static int ls(int argc, char **argv, struct err *err)
 		err_set(err, ERR_INVALID, "template ls takes no name");
 		return -CLI_EXIT_USAGE;
 	}
-	if (home_find(o.home, home, err) < 0)
+	if (home_dir_find(o.home, home, err) < 0)
 		return -1;
 	json_out_init(&j, 16 << 20);
 	if (o.json) {
@@ -222,7 +222,7 @@ static int drop(const char *home, const char *name, struct err *err)
 static int rm(int argc, char **argv, struct err *err)
 {
 	struct opts o = { 0 };
-	char home[HOME_SIZE];
+	char home[HOME_DIR_SIZE];
 	struct template t;
 	bool of_snapshot;
 	int first, n = cli_option_parse(&rm_command, argc, argv, &o, &first, err);
@@ -235,7 +235,7 @@ static int rm(int argc, char **argv, struct err *err)
 	}
 	if (!strcmp(argv[first], "host") || !strcmp(argv[first], "empty"))
 		return err_set(err, ERR_INVALID, "template \"%s\" is built in", argv[first]);
-	if (home_find(o.home, home, err) < 0)
+	if (home_dir_find(o.home, home, err) < 0)
 		return -1;
 	n = template_load(home, argv[first], &t, err);
 	of_snapshot = t.layer != NULL;

@@ -403,7 +403,7 @@ static int run_with(struct run_opts *o, const char *home, char **argv)
 
 static int checked_run(struct run_opts *o, int argc, char **argv, struct err *err)
 {
-	char home[HOME_SIZE];
+	char home[HOME_DIR_SIZE];
 	int first, n = cli_option_parse(&command, argc, argv, o, &first, err);
 
 	if (n)
@@ -416,7 +416,7 @@ static int checked_run(struct run_opts *o, int argc, char **argv, struct err *er
 		return err_set(err, ERR_INVALID, "the command is empty");
 	if (o->json && o->tty)
 		return err_set(err, ERR_INVALID, "--json and --tty do not go together");
-	if (home_find(o->home, home, err) < 0)
+	if (home_dir_find(o->home, home, err) < 0)
 		return -1;
 	return run_with(o, home, argv + first);
 }

@@ -17,6 +17,8 @@
 #include "cli/core/terminal.h"
 #include "sandbox/agent_client.h"
 #include "sandbox/keeper_client.h"
+#include "sandbox/guest_exec_sync.h"
+#include "sandbox/guest_exec_log.h"
 
 enum {
 	CHUNK = 128 * 1024,

@@ -11,6 +11,8 @@
 #include "cli/core/options.h"
 #include "cli/core/limit_note.h"
 #include "cli/local/local_run.h"
+#include "sandbox/guest_exec_sync.h"
+#include "sandbox/guest_exec_log.h"
 
 enum { HITS = 6, SIGNAL_BASE = 128 };
 

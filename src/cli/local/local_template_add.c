@@ -18,6 +18,7 @@
 #include "sandbox/template/template_fill.h"
 #include "sandbox/home_dir.h"
 #include "sandbox/keeper_client.h"
+#include "sandbox/template/template_json.h"
 
 struct add_opts {
 	struct template t; /* first: limit_opt.h */
@@ -49,7 +50,7 @@ static const struct cli_option_command command = {
 
 /* ---- progress -------------------------------------------------------------------------------- */
 
-static void show(void *arg, const struct unpack *u)
+static void show(void *arg, const struct archive_unpack *u)
 {
 	(void)arg;
 	if (u->total)
@@ -85,13 +86,13 @@ static int open_source(const char *path, struct source *s, struct template *t, s
 	if (fd < 0 || fstat(fd, &s->st) < 0)
 		return err_sys(err, errno, "%s", path);
 	s->is_dir = S_ISDIR(s->st.st_mode);
-	s->is_oci = s->is_dir && oci_is_layout(fd);
+	s->is_oci = s->is_dir && oci_image_is_layout(fd);
 	if (!s->is_dir && !S_ISREG(s->st.st_mode))
 		return err_set(err, ERR_INVALID, "%s: neither a directory nor a file", path);
 	if (s->is_oci) {
-		struct oci_files from = { oci_open_at, &fd };
+		struct oci_image_files from = { oci_image_open_at, &fd };
 
-		return oci_open(&from, t, &s->image, err) < 0 ? err_ctx(err, "%s", path) : 0;
+		return oci_image_open(&from, t, &s->image, err) < 0 ? err_ctx(err, "%s", path) : 0;
 	}
 	s->fd = steal_fd(&fd);
 	return 0;
@@ -102,34 +103,34 @@ static void close_source(struct source *s)
 	if (s->fd >= 0)
 		close(s->fd);
 	if (s->is_oci && s->image.nlayers)
-		oci_close(&s->image);
+		oci_image_close(&s->image);
 }
 
 /* tar(1) reads the directory with the caller's own rights. A sandbox with the directory bound in
  * would not do: in there every owner but its own looks like nobody. */
-static int unpack_dir(struct unpack *u, const char *dir, unsigned flags, struct err *err)
+static int unpack_dir(struct archive_unpack *u, const char *dir, unsigned flags, struct err *err)
 {
 	auto_fini(tar_abort) struct tar_child t = { .fd = -1, .target = -1, .stage = -1 };
 
-	if (tar_pack_root(&t, dir, err) < 0 || unpack_tar(u, t.fd, "/", flags, err) < 0)
+	if (tar_pack_root(&t, dir, err) < 0 || archive_unpack_tar(u, t.fd, "/", flags, err) < 0)
 		return -1;
 	return tar_finish(&t, err);
 }
 
-static int unpack_source(struct unpack *u, struct keeper_client *k, struct source *s,
+static int unpack_source(struct archive_unpack *u, struct keeper_client *k, struct source *s,
 			 struct err *err)
 {
 	unsigned features, flags;
 
 	if (keeper_client_features(k, &features, err) < 0)
 		return -1;
-	flags = fill_flags(features);
+	flags = template_fill_flags(features);
 	if (s->is_oci)
-		return fill_layers(u, &s->image, flags, err);
+		return template_fill_layers(u, &s->image, flags, err);
 	if (s->is_dir)
 		return unpack_dir(u, s->path, flags, err);
 	u->total = (uint64_t)s->st.st_size;
-	return unpack_tar(u, s->fd, "/", flags, err);
+	return archive_unpack_tar(u, s->fd, "/", flags, err);
 }
 
 /* ---- add ------------------------------------------------------------------------------------- */
@@ -144,7 +145,7 @@ int local_template_delete(struct keeper_client *k, const char *name, struct err 
 
 static int new_host(void *arg, struct sandbox **ret, struct err *err)
 {
-	struct sandbox_spec spec = fill_host_spec(0);
+	struct sandbox_spec spec = template_fill_host_spec(0);
 
 	return sandbox_new(arg, &spec, ret, err);
 }
@@ -152,10 +153,10 @@ static int new_host(void *arg, struct sandbox **ret, struct err *err)
 static int fill(struct keeper_client *k, struct sandbox *sb, struct source *s, struct template *t,
 		struct err *err)
 {
-	struct unpack u = { .into = sb,
-			    .need_host = new_host,
-			    .progress = isatty(STDERR_FILENO) ? show : NULL,
-			    .arg = k };
+	struct archive_unpack u = { .into = sb,
+				    .need_host = new_host,
+				    .progress = isatty(STDERR_FILENO) ? show : NULL,
+				    .arg = k };
 	int r = unpack_source(&u, k, s, err);
 
 	show_no_more();
@@ -177,13 +178,13 @@ static int build(const char *home, const char *name, struct source *s, struct te
 	auto_call(keeper_client_free) struct keeper_client *k = NULL;
 	auto_call(sandbox_free) struct sandbox *sb = NULL;
 	struct keeper_client_opts how = { .home = home, .oneshot = true };
-	struct sandbox_spec spec = fill_spec(0);
+	struct sandbox_spec spec = template_fill_spec(0);
 	struct err ignored;
 
 	if (keeper_client_spawn(&how, &k, err) < 0 || sandbox_new(k, &spec, &sb, err) < 0 ||
 	    note_origin(t, s, err) < 0)
 		return -1;
-	if (fill(k, sb, s, t, err) < 0 || fill_user(sb, t, err) < 0)
+	if (fill(k, sb, s, t, err) < 0 || template_fill_user(sb, t, err) < 0)
 		return err_ctx(err, "%s", s->path);
 	/* files without a template.json are what an interrupted add or rm left */
 	local_template_delete(k, name, &ignored);
@@ -219,10 +220,10 @@ static int check_name(const char *home, const char *name, struct err *err)
 static int add(struct add_opts *o, const char *name, const char *path, struct err *err)
 {
 	struct source s = { .fd = -1 };
-	char home[HOME_SIZE];
+	char home[HOME_DIR_SIZE];
 	int r;
 
-	if (home_find(o->home, home, err) < 0 || check_name(home, name, err) < 0)
+	if (home_dir_find(o->home, home, err) < 0 || check_name(home, name, err) < 0)
 		return -1;
 	if (limit_opt_check(&o->t, err) < 0 || open_source(path, &s, &o->t, err) < 0)
 		return -1;

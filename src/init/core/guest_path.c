@@ -26,7 +26,7 @@ int guest_path_openat(int dir, const char *path, int flags, mode_t mode)
 		how.flags |= O_NONBLOCK | O_NOCTTY;
 	if (flags & O_CREAT)
 		how.mode = mode;
-	/* EAGAIN: a rename raced with a ".."; it is worth a few more tries, not endless ones. */
+	/* EAGAIN: a rename raced with "..". Retry, but not forever. */
 	for (int tries = 0; tries < 16; tries++) {
 		fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
 		if (fd >= 0 || (errno != EAGAIN && errno != EINTR))
@@ -35,7 +35,7 @@ int guest_path_openat(int dir, const char *path, int flags, mode_t mode)
 	return fd < 0 ? -errno : fd;
 }
 
-const char path_in_proc[] = "part of /proc, which only a command can read";
+const char guest_path_in_proc[] = "in /proc, which only commands can read";
 
 const char *guest_path_kind(mode_t mode)
 {
@@ -55,11 +55,11 @@ const char *guest_path_kind(mode_t mode)
 	case S_IFBLK:
 		return "a block device";
 	default:
-		return "no file";
+		return "of unknown type";
 	}
 }
 
-/* What opening failed on: a FIFO without a reader and a socket both say ENXIO. */
+/* ENXIO can mean a FIFO without a reader or a socket: find out which. */
 static int explain(int dir, const char *path, int error, const char **ret_kind)
 {
 	auto_close int fd = guest_path_openat(dir, path, O_PATH, 0);
@@ -83,9 +83,10 @@ int guest_path_open_file(int dir, const char *path, int flags, mode_t mode, cons
 		return explain(dir, path, -fd, ret_kind);
 	if (fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0)
 		return -errno;
-	/* Below /proc this process would be let into its own memory, whoever it acts for. */
+	/* In /proc the kernel lets this process read its own memory, also while it impersonates a
+	 * user. */
 	if (fs.f_type == PROC_SUPER_MAGIC)
-		*ret_kind = path_in_proc;
+		*ret_kind = guest_path_in_proc;
 	else if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
 		*ret_kind = guest_path_kind(st.st_mode);
 	if (*ret_kind)

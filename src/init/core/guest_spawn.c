@@ -25,24 +25,23 @@
 #include "init/core/guest_path.h"
 #include "init/core/passwd.h"
 
-/* A child is a plain fork. Sharing this process's memory with it until it runs its program would be
- * cheaper, but the child is in the guest's memory group by then, and the OOM killer ends everybody
- * who shares a victim's memory: PID 1. vfork() would be spared that, and could be stopped for ever
- * by a guest that stops the child. */
+/* A child is a plain fork. Sharing memory with it (CLONE_VM) would be cheaper, but the child joins
+ * the guest's memory cgroup before exec, and the OOM killer kills every process that shares the
+ * victim's memory: PID 1 too. With vfork() a guest that stops the child would stop PID 1. */
 static char child_path[AGENT_PATH_MAX + NAME_MAX + 2];
 
-enum { CLOEXEC_RANGE = 4 }; /* CLOSE_RANGE_CLOEXEC: the way to report stays open until the exec */
+enum { CLOEXEC_RANGE = 4 }; /* CLOSE_RANGE_CLOEXEC: the report pipe stays open until exec */
 
-struct report { /* from a child that could not become its program */
+struct report { /* from a child that could not exec its program */
 	int step, error;
 };
 
-static int child_group(const struct spawn *s, bool joined)
+static int child_join_cgroup(const struct spawn *s, bool joined)
 {
 	int fd;
 
-	if (s->leaf_fd >= 0 && !joined) {
-		fd = openat(s->leaf_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+	if (s->cgroup_fd >= 0 && !joined) {
+		fd = openat(s->cgroup_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
 		if (fd < 0 || write(fd, "0", 1) < 0)
 			return -errno;
 		close(fd);
@@ -52,7 +51,7 @@ static int child_group(const struct spawn *s, bool joined)
 	return 0;
 }
 
-/* 0, 1, 2 and, where asked for, a few fixed ones above; the rest closes with the exec. */
+/* Sets up 0, 1, 2 and the text descriptor; exec closes all others. */
 static int child_stdio(const struct spawn *s)
 {
 	for (int i = 0; i < 3; i++) {
@@ -64,39 +63,34 @@ static int child_stdio(const struct spawn *s)
 			return -errno;
 		syscall(SYS_close_range, 3, GUEST_SPAWN_TEXT_FD - 1, CLOEXEC_RANGE);
 		syscall(SYS_close_range, GUEST_SPAWN_TEXT_FD + 1, ~0u, CLOEXEC_RANGE);
-		return 0;
 	}
 	return 0;
+}
+
+/* Lowers both limits to `max`, never raises them. 0: unchanged. */
+static int lower_rlimit(int resource, uint64_t max)
+{
+	struct rlimit l;
+
+	if (!max)
+		return 0;
+	if (getrlimit(resource, &l) < 0)
+		return -errno;
+	if (max < l.rlim_max)
+		l.rlim_max = max;
+	l.rlim_cur = l.rlim_max;
+	return setrlimit(resource, &l) < 0 ? -errno : 0;
 }
 
 static int child_limits(const struct spawn *s)
 {
-	const struct agent_bind *b = &init_binding.b;
-	struct rlimit l;
+	/* Not for workers: they need a descriptor per directory level. */
+	int r = s->worker ? 0 : lower_rlimit(RLIMIT_NOFILE, init_binding.b.open_files);
 
-	/* A worker is ours and needs a descriptor per level of a tree. */
-	if (b->open_files && !s->worker) {
-		if (getrlimit(RLIMIT_NOFILE, &l) < 0)
-			return -errno;
-		if (b->open_files < l.rlim_max)
-			l.rlim_max = b->open_files;
-		l.rlim_cur = l.rlim_max;
-		if (setrlimit(RLIMIT_NOFILE, &l) < 0)
-			return -errno;
-	}
-	if (b->file_bytes) {
-		if (getrlimit(RLIMIT_FSIZE, &l) < 0)
-			return -errno;
-		if (b->file_bytes < l.rlim_max)
-			l.rlim_max = b->file_bytes;
-		l.rlim_cur = l.rlim_max;
-		if (setrlimit(RLIMIT_FSIZE, &l) < 0)
-			return -errno;
-	}
-	return 0;
+	return r < 0 ? r : lower_rlimit(RLIMIT_FSIZE, init_binding.b.file_bytes);
 }
 
-/* As the user, so that a directory the user may not enter cannot be a working directory. */
+/* Runs as the user, so that the user needs permission to enter the directory. */
 static int child_chdir(const struct spawn *s)
 {
 	int fd = guest_path_openat(AT_FDCWD, s->home, O_PATH | O_DIRECTORY, 0);
@@ -121,7 +115,7 @@ static int child_prepare(struct spawn *s, bool joined)
 	sigset_t none;
 	int r;
 
-	if ((r = child_group(s, joined)) < 0)
+	if ((r = child_join_cgroup(s, joined)) < 0)
 		return s->step = GUEST_SPAWN_GROUP, r;
 	if (!hook_weak("session") && setsid() < 0)
 		return s->step = GUEST_SPAWN_SESSION, -errno;
@@ -132,9 +126,9 @@ static int child_prepare(struct spawn *s, bool joined)
 	if ((r = child_limits(s)) < 0)
 		return s->step = GUEST_SPAWN_LIMITS, r;
 	umask(022);
-	if ((r = passwd_become(s->cred)) < 0)
+	if ((r = passwd_switch_user(s->cred)) < 0)
 		return s->step = GUEST_SPAWN_USER, r;
-	/* The change of user made this memory what fs.suid_dumpable says. */
+	/* Changing the user reset this flag to fs.suid_dumpable. */
 	prctl(PR_SET_DUMPABLE, hook_weak("dumpable"));
 	if ((r = child_chdir(s)) < 0)
 		return s->step = GUEST_SPAWN_CWD, r;
@@ -143,9 +137,9 @@ static int child_prepare(struct spawn *s, bool joined)
 	return 0;
 }
 
-/* Two calls hide what they ask for behind a pointer, where the sandbox's filter cannot look: this
- * process has them, its commands get the older ones instead. Only without no_new_privs, in the
- * root class, there is no way to take them away here. */
+/* seccomp cannot inspect the arguments of openat2 and clone3, which are behind a pointer.
+ * lodge-init needs both; commands get ENOSYS and fall back to the older calls. Without no_new_privs
+ * (root class) a filter cannot be installed here. */
 static int child_filter(void)
 {
 	static struct sock_filter code[] = {
@@ -184,7 +178,7 @@ static int try_exec(struct spawn *s, const char *path)
 	return -error;
 }
 
-/* As execvp(3), but a file that is no program is an error, never a script for a shell. */
+/* As execvp(3), but ENOEXEC is an error and does not start a shell. */
 static int child_search(struct spawn *s)
 {
 	const char *name = s->argv[0], *dir = env_path(s->envp), *end;
@@ -224,7 +218,7 @@ static int child_exec(struct spawn *s)
 
 	if (r != -ENOENT || !s->or_sh)
 		return r;
-	s->argv[0] = sh; /* some are many programs in one, and go by it */
+	s->argv[0] = sh; /* multi-call binaries such as busybox check it */
 	return try_exec(s, "/bin/sh");
 }
 
@@ -236,8 +230,10 @@ static _Noreturn void child_main(struct spawn *s, bool joined, int report)
 	if (r == 0) {
 		if (s->text_fd < 0 && !hook_weak("closefds"))
 			syscall(SYS_close_range, 3, ~0u, CLOEXEC_RANGE);
-		s->step = GUEST_SPAWN_ONLY;
-		r = s->only ? landlock_restrict(s->only, s->only_must, s->or_sh, s->cred) : 0;
+		s->step = GUEST_SPAWN_LANDLOCK;
+		r = s->landlock ? landlock_restrict(s->landlock, s->landlock_required, s->or_sh,
+						    s->cred)
+				: 0;
 		if (r == 0) {
 			s->step = GUEST_SPAWN_FILTER;
 			r = child_filter();
@@ -250,15 +246,15 @@ static _Noreturn void child_main(struct spawn *s, bool joined, int report)
 	_exit(127);
 }
 
-/* A filter that cannot look into clone3's arguments answers ENOSYS; then the child moves itself. */
+/* A seccomp filter may refuse clone3 with ENOSYS. Then the child joins the cgroup by itself. */
 static bool no_clone3;
 
-pid_t guest_spawn_fork(int leaf_fd)
+pid_t guest_spawn_fork(int cgroup_fd)
 {
 	struct clone_args a = {
-		.flags = leaf_fd >= 0 ? CLONE_INTO_CGROUP : 0,
+		.flags = cgroup_fd >= 0 ? CLONE_INTO_CGROUP : 0,
 		.exit_signal = SIGCHLD,
-		.cgroup = leaf_fd >= 0 ? (uint64_t)leaf_fd : 0,
+		.cgroup = cgroup_fd >= 0 ? (uint64_t)cgroup_fd : 0,
 	};
 	long pid = -1;
 
@@ -271,8 +267,8 @@ pid_t guest_spawn_fork(int leaf_fd)
 	return (pid_t)syscall(SYS_clone, (long)SIGCHLD, 0L, NULL, NULL, 0L);
 }
 
-/* Until the program runs, or the child says why it does not. A guest may stop the child in the
- * moment in which it already has the guest's user: that must not stop PID 1 with it. */
+/* Until the child has exec'ed or reported an error. The wait is bounded, because a guest can stop
+ * the child once it runs as the guest's user. */
 static void wait_started(struct spawn *s, pid_t pid, int report)
 {
 	struct pollfd p = { .fd = report, .events = POLLIN };
@@ -303,7 +299,7 @@ pid_t guest_spawn_program(struct spawn *s)
 		s->error = errno;
 		return -1;
 	}
-	pid = guest_spawn_fork(s->leaf_fd);
+	pid = guest_spawn_fork(s->cgroup_fd);
 	if (pid == 0)
 		child_main(s, !no_clone3, report[1]);
 	if (pid < 0) {
@@ -321,7 +317,7 @@ pid_t guest_spawn_program(struct spawn *s)
 	return -1;
 }
 
-/* Puts the worker's descriptors at 3 and 4 and closes the rest, whatever numbers they had. */
+/* Moves the worker's descriptors to 3 and 4 and closes all others. */
 static int worker_fds(struct spawn *s)
 {
 	int high[2] = { -1, -1 };
@@ -343,7 +339,7 @@ static int worker_fds(struct spawn *s)
 
 pid_t guest_spawn_worker(struct spawn *s)
 {
-	pid_t pid = guest_spawn_fork(s->leaf_fd);
+	pid_t pid = guest_spawn_fork(s->cgroup_fd);
 	bool joined = !no_clone3;
 
 	if (pid != 0) {
@@ -362,16 +358,18 @@ static int explain_exec(const struct spawn *s, struct err *err)
 	const char *name = s->argv[0];
 
 	if (s->step == GUEST_SPAWN_INTERPRETER)
-		err_set(err, ERR_NOT_FOUND, "%s: its interpreter is not there", name);
+		err_set(err, ERR_NOT_FOUND, "%s: interpreter not found (check its #! line)", name);
 	else if (s->error == ENOENT || s->error == ENOTDIR)
 		err_set(err, ERR_NOT_FOUND, "%s: not found", name);
 	else if (s->error == EACCES || s->error == EPERM)
 		err_set(err, ERR_DENIED, "%s: permission denied", name);
 	else if (s->error == ENOEXEC)
-		err_set(err, ERR_INVALID, "%s: not a program", name);
+		err_set(err, ERR_INVALID, "%s: not an executable program (exec format error)",
+			name);
 	else if (s->error == E2BIG)
 		err_set(err, ERR_LIMIT,
-			"%s: arguments and environment are too long; a file can be longer", name);
+			"%s: arguments and environment are too long; pass the data in a file",
+			name);
 	else
 		return err_sys(err, s->error, "%s", name);
 	err->sys = s->error;
@@ -382,26 +380,26 @@ int guest_spawn_explain(const struct spawn *s, struct err *err)
 {
 	static const char *const what[] = {
 		[GUEST_SPAWN_CLONE] = "new process",
-		[GUEST_SPAWN_GROUP] = "control group",
+		[GUEST_SPAWN_GROUP] = "cgroup",
 		[GUEST_SPAWN_SESSION] = "new session",
 		[GUEST_SPAWN_STDIO] = "standard descriptors",
 		[GUEST_SPAWN_TTY] = "terminal",
 		[GUEST_SPAWN_LIMITS] = "resource limits",
-		[GUEST_SPAWN_USER] = "change of user",
+		[GUEST_SPAWN_USER] = "switch to the user",
 		[GUEST_SPAWN_CWD] = "working directory",
 		[GUEST_SPAWN_EXEC] = "program",
 		[GUEST_SPAWN_INTERPRETER] = "interpreter",
-		[GUEST_SPAWN_ONLY] = "list of what it may execute",
+		[GUEST_SPAWN_LANDLOCK] = "Landlock rules",
 		[GUEST_SPAWN_STUCK] = "start of the program",
 		[GUEST_SPAWN_FILTER] = "system call filter",
 	};
 
 	if (s->step == GUEST_SPAWN_EXEC || s->step == GUEST_SPAWN_INTERPRETER)
 		return explain_exec(s, err);
-	if (s->step == GUEST_SPAWN_ONLY && s->error == ENOSYS)
+	if (s->step == GUEST_SPAWN_LANDLOCK && s->error == ENOSYS)
 		return err_set(err, ERR_DENIED,
-			       "its policy demands that the kernel sees to what may be executed, "
-			       "and this kernel has no Landlock");
+			       "policy requires Landlock (enforce: require), but this kernel does "
+			       "not support it");
 	if (s->step != GUEST_SPAWN_CWD)
 		return err_sys(err, s->error, "%s", what[s->step]);
 	err_sys(err, s->error, "working directory %s", s->cwd);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One way for every process of a guest to come into being: commands, spare shells and workers get
- * the same confinement because the same function builds it. */
+/* Starts every process of a guest. Commands, spare shells and workers get the same confinement
+ * because the same function sets it up. */
 #ifndef LODGE_INIT_CORE_GUEST_SPAWN_H
 #define LODGE_INIT_CORE_GUEST_SPAWN_H
 
@@ -15,14 +15,14 @@ enum spawn_step {
 	GUEST_SPAWN_LIMITS,
 	GUEST_SPAWN_USER,
 	GUEST_SPAWN_CWD,
-	GUEST_SPAWN_ONLY,
+	GUEST_SPAWN_LANDLOCK,
 	GUEST_SPAWN_FILTER,
 	GUEST_SPAWN_EXEC,
-	GUEST_SPAWN_INTERPRETER, /* the program is there, what its first line names is not */
+	GUEST_SPAWN_INTERPRETER, /* the program exists, its #! interpreter does not */
 	GUEST_SPAWN_STUCK,
 };
 
-enum { GUEST_SPAWN_TEXT_FD = 9 }; /* where a spare shell reads its command from */
+enum { GUEST_SPAWN_TEXT_FD = 9 }; /* a spare shell reads its text from it */
 
 struct spawn {
 	const struct cred *cred;
@@ -31,27 +31,27 @@ struct spawn {
 	const char *home;
 	int stdio[3];
 	int text_fd; /* -1, or becomes GUEST_SPAWN_TEXT_FD */
-	int leaf_fd; /* -1: no cgroup of its own */
+	int cgroup_fd; /* -1: no cgroup of its own */
 	bool tty;
-	bool bash; /* argv[0] stands for /bin/bash, wherever the path leads */
-	bool or_sh; /* without that bash it is /bin/sh */
-	const char *only; /* what it may execute, as AGENT_ONLY has it; NULL: anything */
-	bool only_must;
-	void (*worker)(void *arg); /* instead of a program; never returns */
+	bool bash; /* argv[0] is /bin/bash, whatever PATH says */
+	bool or_sh; /* use /bin/sh if there is no bash */
+	const char *landlock; /* programs it may execute, as in AGENT_LANDLOCK; NULL: any */
+	bool landlock_required;
+	void (*worker)(void *arg); /* run instead of a program; never returns */
 	void *arg;
-	int keep[2]; /* -1, or the worker's descriptors: they become 3 and 4 */
+	int keep[2]; /* descriptors of the worker, which become 3 and 4; or -1 */
 	int step, error; /* set on failure */
 };
 
-/* The pid, or -1 with step and error set. Returns when the program is running, not before. */
+/* The pid, or -1 with step and error set. Returns after exec. */
 pid_t guest_spawn_program(struct spawn *s);
-/* The pid, or -1. What goes wrong later in the worker is its own to report. */
+/* The pid, or -1. The worker reports its own later errors. */
 pid_t guest_spawn_worker(struct spawn *s);
 
-/* What went wrong, in words. Always -1. */
+/* Sets err from step and error. Always -1. */
 int guest_spawn_explain(const struct spawn *s, struct err *err);
 
-/* A process like this one, not sharing memory: for workers and shims. */
-pid_t guest_spawn_fork(int leaf_fd);
+/* A plain fork, in the cgroup if there is one: for workers and subreapers. */
+pid_t guest_spawn_fork(int cgroup_fd);
 
 #endif

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "init/core/init_state.h"
 
-#include <time.h>
-
 struct binding init_binding;

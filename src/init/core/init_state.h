@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of lodge-init share. One thread, one loop, tables of fixed size: PID 1 of a
- * sandbox must neither grow nor fail because a guest or an engine wants it to. */
+/* State and limits of lodge-init. One thread, one loop, tables of fixed size: neither a guest nor
+ * an engine can make PID 1 grow or fail. */
 #ifndef LODGE_INIT_CORE_INIT_STATE_H
 #define LODGE_INIT_CORE_INIT_STATE_H
 
@@ -14,18 +14,19 @@
 
 enum {
 	INIT_GROUPS_MAX = 32,
-	INIT_TEXT_SIZE = 4096, /* per record: argv as AGENT_PROC shows it, a job's sentence */
-	INIT_SENTENCE_SIZE = 512, /* the end of it */
-	INIT_CWD_SIZE = 256, /* before that: where it ran, "" if that is longer */
-	INIT_GRACE_MS = 100, /* for output that comes after the end of the command */
-	INIT_STUCK_MS = 30 * 1000, /* a peer that takes nothing for so long is given up */
-	INIT_EXEC_WAIT_MS = 2000, /* a child that was not replaced by its program by then */
-	INIT_KILLS_MAX = 50, /* of what is left of a command that timed out */
+	INIT_TEXT_SIZE =
+		4096, /* per record: argv for AGENT_PROC, working directory, error of a file job */
+	INIT_MESSAGE_SIZE = 512, /* its last part: the error */
+	INIT_CWD_SIZE = 256, /* before that: the working directory, "" if longer */
+	INIT_GRACE_MS = 100, /* for output that children write after the command ended */
+	INIT_STUCK_MS = 30 * 1000, /* a peer that reads nothing for this long is disconnected */
+	INIT_EXEC_WAIT_MS = 2000, /* for a child to exec its program */
+	INIT_KILLS_MAX = 50, /* attempts to kill what is left of a timed-out command */
 	INIT_TEMPS_MAX = 64,
-	INIT_KEPT_BYTES = 64 << 20, /* of output, by commands that ended and are not forgotten */
+	INIT_KEPT_BYTES = 64 << 20, /* output of commands that ended and are not forgotten */
 };
 
-/* Who a file operation or a command runs as. */
+/* The user of a file operation or a command. */
 struct cred {
 	uint32_t uid, gid;
 	uint32_t ngroups;
@@ -36,8 +37,8 @@ struct cred {
 struct binding {
 	bool bound;
 	bool one_id, root_class;
-	bool cgroup; /* BOOT_FD_CGROUP is there and can be used */
-	bool tasks; /* BOOT_FD_TASKS is there */
+	bool cgroup; /* BOOT_FD_CGROUP is usable */
+	bool tasks; /* BOOT_FD_TASKS is open */
 	bool oom, pids;
 	bool pid1;
 	struct agent_bind b;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rules are files, found when the command starts: what is put in their place later is none of
- * them. A dynamic program needs its loader, which the kernel executes on its behalf, so that is a
- * rule too; the loader itself then runs any program it can read, which nothing here can prevent. */
+/* The rules refer to the files that exist when the command starts: a file that replaces one of them
+ * later is not allowed. A dynamic program needs its loader, so the loader is a rule too. The loader
+ * can run any program it can read; Landlock cannot prevent that. */
 #include "init/core/landlock.h"
 
 #include <elf.h>
@@ -25,15 +25,15 @@
 enum {
 	PATH_SIZE = AGENT_PATH_MAX + 256,
 	LOADER_SIZE = 256,
-	LOADERS_MAX = 8, /* remembered, so that each is added once */
-	HEADERS_MAX = 64, /* of a program, looked through for its loader */
+	LOADERS_MAX = 8, /* each is added once */
+	HEADERS_MAX = 64, /* program headers searched for the loader */
 	MEMFD_NOEXEC = 8, /* MFD_NOEXEC_SEAL */
 };
 
-struct only {
+struct ruleset {
 	int rules;
 	const struct cred *cred;
-	int dirs[AGENT_ONLY_DIRS]; /* opened */
+	int dirs[AGENT_LANDLOCK_DIRS]; /* opened */
 	size_t ndirs;
 	char loaders[LOADERS_MAX][LOADER_SIZE];
 	size_t nloaders;
@@ -41,7 +41,7 @@ struct only {
 
 static char path[PATH_SIZE];
 
-static int add(struct only *o, int fd, uint64_t access)
+static int add_rule(struct ruleset *o, int fd, uint64_t access)
 {
 	struct landlock_path_beneath_attr a = { .allowed_access = access, .parent_fd = fd };
 
@@ -50,9 +50,9 @@ static int add(struct only *o, int fd, uint64_t access)
 		       : 0;
 }
 
-/* Whoever may write to a file, or to the directory in which it is found by its name, could put any
- * program there. Of a user to whom everything belongs that says nothing. */
-static bool is_its_own(const struct only *o, const struct stat *st)
+/* A user who can write to a program, or to the directory it is found in, could put any program
+ * there. Not checked for a user who owns everything. */
+static bool is_user_writable(const struct ruleset *o, const struct stat *st)
 {
 	const struct cred *c = o->cred;
 
@@ -70,7 +70,7 @@ static bool is_its_own(const struct only *o, const struct stat *st)
 
 /* ---- loaders --------------------------------------------------------------------------------- */
 
-/* Bytes of a guest's file: every number in them is only believed as far as pread() goes. */
+/* The file is untrusted: its offsets are used only for pread(). */
 static bool read_loader(int dir, const char *program, char ret[LOADER_SIZE])
 {
 	auto_close int fd = guest_path_openat(dir, program, O_RDONLY | O_CLOEXEC, 0);
@@ -97,8 +97,9 @@ static bool read_loader(int dir, const char *program, char ret[LOADER_SIZE])
 	return false;
 }
 
-/* A directory would let everything in it run, and who wrote the program chose the name. */
-static int add_loader(struct only *o, int dir, const char *program)
+/* Regular files only: the program names its loader, and a directory would allow everything in it.
+ */
+static int add_loader(struct ruleset *o, int dir, const char *program)
 {
 	char loader[LOADER_SIZE];
 	auto_close int fd = -1;
@@ -112,39 +113,40 @@ static int add_loader(struct only *o, int dir, const char *program)
 	if (o->nloaders < LOADERS_MAX)
 		memcpy(o->loaders[o->nloaders++], loader, strlen(loader) + 1);
 	fd = guest_path_openat(AT_FDCWD, loader, O_PATH | O_CLOEXEC, 0);
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || is_its_own(o, &st))
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || is_user_writable(o, &st))
 		return 0;
-	return add(o, fd, LANDLOCK_ACCESS_FS_EXECUTE);
+	return add_rule(o, fd, LANDLOCK_ACCESS_FS_EXECUTE);
 }
 
 /* ---- programs -------------------------------------------------------------------------------- */
 
-/* What is not there, or is no program, is no rule. `dir` is AT_FDCWD for an absolute path. */
-static int add_program(struct only *o, int dir, const char *program)
+/* Skips missing files and files that are not executable. `dir` is AT_FDCWD for an absolute path. */
+static int add_program(struct ruleset *o, int dir, const char *program)
 {
 	auto_close int fd = guest_path_openat(dir, program, O_PATH | O_CLOEXEC, 0);
 	struct stat st;
 	int r;
 
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || !(st.st_mode & 0111) ||
-	    (dir != AT_FDCWD && is_its_own(o, &st)))
+	    (dir != AT_FDCWD && is_user_writable(o, &st)))
 		return 0;
-	r = add(o, fd, LANDLOCK_ACCESS_FS_EXECUTE);
+	r = add_rule(o, fd, LANDLOCK_ACCESS_FS_EXECUTE);
 	return r < 0 ? r : add_loader(o, dir, program);
 }
 
-/* One that its user may write to is none to find names in: a link there could be to anything. */
-static void add_dir(struct only *o)
+/* Skips a directory that the user can write to: a link in it could lead anywhere. */
+static void add_dir(struct ruleset *o)
 {
 	auto_close int fd = guest_path_openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
 	struct stat st;
 
-	if (fd < 0 || o->ndirs >= AGENT_ONLY_DIRS || fstat(fd, &st) < 0 || is_its_own(o, &st))
+	if (fd < 0 || o->ndirs >= AGENT_LANDLOCK_DIRS || fstat(fd, &st) < 0 ||
+	    is_user_writable(o, &st))
 		return;
 	o->dirs[o->ndirs++] = steal_fd(&fd);
 }
 
-static int add_name(struct only *o)
+static int add_program_by_name(struct ruleset *o)
 {
 	int r = 0;
 
@@ -153,17 +155,17 @@ static int add_name(struct only *o)
 	return r;
 }
 
-static int add_entry(struct only *o, size_t len)
+static int add_list_entry(struct ruleset *o, size_t len)
 {
 	if (path[0] != '/')
-		return add_name(o);
+		return add_program_by_name(o);
 	if (path[len - 1] != '/')
 		return add_program(o, AT_FDCWD, path);
 	add_dir(o);
 	return 0;
 }
 
-static int add_list(struct only *o, const char *list)
+static int add_list(struct ruleset *o, const char *list)
 {
 	int r = 0;
 
@@ -173,7 +175,7 @@ static int add_list(struct only *o, const char *list)
 		if (len && len < sizeof(path)) {
 			memcpy(path, list, len);
 			path[len] = '\0';
-			r = add_entry(o, len);
+			r = add_list_entry(o, len);
 		}
 		list += len + (list[len] == ':');
 	}
@@ -182,10 +184,11 @@ static int add_list(struct only *o, const char *list)
 	return r;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- the whole ruleset
+ * ----------------------------------------------------------------------------- */
 
-/* A file in memory is none that Landlock looks at: only such as cannot be executed are left. */
-static int filter_memory(void)
+/* Landlock does not restrict memfds, so allow only memfds that cannot be executed. */
+static int install_memfd_filter(void)
 {
 	static struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -200,30 +203,30 @@ static int filter_memory(void)
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog) < 0 ? -errno : 0;
 }
 
-static int add_all(struct only *o, const char *list, bool shell, uint64_t handled)
+static int add_rules(struct ruleset *o, const char *list, bool shell, uint64_t handled)
 {
 	auto_close int root = open("/", O_PATH | O_CLOEXEC);
 	int r = 0;
 
-	/* Files go on being moved between directories; handled at all it must be given back. */
+	/* Moving files between directories stays allowed; ABI 2 handles REFER in every ruleset. */
 	if (handled & LANDLOCK_ACCESS_FS_REFER)
-		r = root < 0 ? -EACCES : add(o, root, LANDLOCK_ACCESS_FS_REFER);
-	if (r == 0 && shell) /* as spawn.c takes them */
+		r = root < 0 ? -EACCES : add_rule(o, root, LANDLOCK_ACCESS_FS_REFER);
+	if (r == 0 && shell) /* as in guest_spawn.c */
 		r = add_program(o, AT_FDCWD,
 				access("/bin/bash", F_OK) < 0 ? "/bin/sh" : "/bin/bash");
 	return r < 0 ? r : add_list(o, list);
 }
 
-int landlock_restrict(const char *list, bool must, bool shell, const struct cred *cred)
+int landlock_restrict(const char *list, bool required, bool shell, const struct cred *cred)
 {
-	static struct only o;
+	static struct ruleset o;
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 	struct landlock_ruleset_attr attr = { .handled_access_fs = LANDLOCK_ACCESS_FS_EXECUTE };
 	auto_close int rules = -1;
 	int r;
 
 	if (abi < 1 || hook_weak("landlock"))
-		return must ? -ENOSYS : 0;
+		return required ? -ENOSYS : 0;
 	if (abi >= 2)
 		attr.handled_access_fs |= LANDLOCK_ACCESS_FS_REFER;
 	rules = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
@@ -231,11 +234,11 @@ int landlock_restrict(const char *list, bool must, bool shell, const struct cred
 		return -errno;
 	o.rules = rules;
 	o.cred = cred;
-	r = add_all(&o, list, shell, attr.handled_access_fs);
+	r = add_rules(&o, list, shell, attr.handled_access_fs);
 	if (r < 0)
 		return r;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
 	    syscall(SYS_landlock_restrict_self, rules, 0) < 0)
 		return -errno;
-	return filter_memory();
+	return install_memfd_filter();
 }

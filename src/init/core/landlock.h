@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Landlock for the process that is about to become a command: what it and all it starts may
- * execute. Nothing else is taken away. */
+/* Landlock for a process that is about to become a command: which programs it and its children may
+ * execute. It restricts nothing else. */
 #ifndef LODGE_INIT_CORE_LANDLOCK_H
 #define LODGE_INIT_CORE_LANDLOCK_H
 
 #include "init/core/init_state.h"
 
-/* `list` is as AGENT_ONLY has it; `shell`: also the shell that lodge starts. As the command's user,
- * for good. 0, also where the kernel has no Landlock unless `must`; else -errno: ENOSYS then. */
-int landlock_restrict(const char *list, bool must, bool shell, const struct cred *cred);
+/* `list` has the form of AGENT_LANDLOCK; `shell` also allows the shell that lodge starts. Runs as
+ * the command's user and cannot be undone. 0 or -errno. Without Landlock in the kernel: -ENOSYS if
+ * `required`, else 0. */
+int landlock_restrict(const char *list, bool required, bool shell, const struct cred *cred);
 
 #endif

@@ -19,26 +19,26 @@
 
 enum {
 	FILE_MAX = 1 << 20, /* of /etc/passwd and /etc/group */
-	LINE_MAX_ = 1024, /* a longer line is passed over */
+	LINE_MAX_ = 1024, /* a longer line is skipped */
 };
 
-/* One line at a time out of a file of unknown intentions. */
-struct lines {
+/* Reads an untrusted file line by line. */
+struct line_reader {
 	int fd;
 	size_t total, have, at;
 	bool skip;
 	char buf[2 * LINE_MAX_];
 };
 
-static int lines_open(struct lines *l, const char *path)
+static int lines_open(struct line_reader *l, const char *path)
 {
 	const char *kind;
 
-	*l = (struct lines){ .fd = guest_path_open_file(AT_FDCWD, path, O_RDONLY, 0, &kind) };
+	*l = (struct line_reader){ .fd = guest_path_open_file(AT_FDCWD, path, O_RDONLY, 0, &kind) };
 	return l->fd < 0 ? -1 : 0;
 }
 
-static char *lines_next(struct lines *l)
+static char *lines_next(struct line_reader *l)
 {
 	for (;;) {
 		char *line = l->buf + l->at, *nl = memchr(line, '\n', l->have - l->at);
@@ -68,8 +68,8 @@ static char *lines_next(struct lines *l)
 	}
 }
 
-/* Cuts "a:b:c" in place; false unless there are exactly `n` fields. */
-static bool split(char *line, char **fields, size_t n)
+/* Splits "a:b:c" in place; false unless there are exactly `n` fields. */
+static bool split_fields(char *line, char **fields, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		char *colon = strchr(line, ':');
@@ -85,7 +85,7 @@ static bool split(char *line, char **fields, size_t n)
 	return false;
 }
 
-static bool number(const char *s, uint32_t *ret)
+static bool parse_id(const char *s, uint32_t *ret)
 {
 	uint64_t v = 0;
 
@@ -102,7 +102,7 @@ static bool number(const char *s, uint32_t *ret)
 	return true;
 }
 
-static void copy(char *to, size_t size, const char *from)
+static void copy_string(char *to, size_t size, const char *from)
 {
 	size_t n = strnlen(from, size - 1);
 
@@ -111,9 +111,9 @@ static void copy(char *to, size_t size, const char *from)
 }
 
 /* By name, or by uid when `name` is NULL. */
-static bool passwd_find(const char *name, uint32_t uid, struct user *u)
+static bool passwd_find(const char *name, uint32_t uid, struct passwd_user *u)
 {
-	struct lines l;
+	struct line_reader l;
 	char *line, *f[7];
 	bool found = false;
 	uint32_t id, gid;
@@ -121,16 +121,16 @@ static bool passwd_find(const char *name, uint32_t uid, struct user *u)
 	if (lines_open(&l, "/etc/passwd") < 0)
 		return false;
 	while (!found && (line = lines_next(&l))) {
-		if (!split(line, f, 7) || !number(f[2], &id) || !number(f[3], &gid))
+		if (!split_fields(line, f, 7) || !parse_id(f[2], &id) || !parse_id(f[3], &gid))
 			continue;
 		if (name ? strcmp(f[0], name) != 0 : id != uid)
 			continue;
 		found = true;
 		u->cred.uid = id;
 		u->cred.gid = gid;
-		copy(u->name, sizeof(u->name), f[0]);
-		copy(u->home, sizeof(u->home), f[5][0] == '/' ? f[5] : "/");
-		copy(u->shell, sizeof(u->shell), f[6][0] == '/' ? f[6] : "/bin/sh");
+		copy_string(u->name, sizeof(u->name), f[0]);
+		copy_string(u->home, sizeof(u->home), f[5][0] == '/' ? f[5] : "/");
+		copy_string(u->shell, sizeof(u->shell), f[6][0] == '/' ? f[6] : "/bin/sh");
 	}
 	close(l.fd);
 	return found;
@@ -147,41 +147,44 @@ static bool is_member(char *members, const char *name)
 	return false;
 }
 
-static void groups_find(struct user *u)
+static void groups_find(struct passwd_user *u)
 {
-	struct lines l;
+	struct line_reader l;
 	char *line, *f[4];
 	uint32_t gid;
 
 	if (!u->name[0] || lines_open(&l, "/etc/group") < 0)
 		return;
 	while (u->cred.ngroups < INIT_GROUPS_MAX && (line = lines_next(&l))) {
-		if (!split(line, f, 4) || !number(f[2], &gid) || !is_member(f[3], u->name))
+		if (!split_fields(line, f, 4) || !parse_id(f[2], &gid) || !is_member(f[3], u->name))
 			continue;
-		/* Group 0 by an entry the guest may have written means nothing without a root. */
+		/* Ignore group 0 without a root user: the guest may have written the entry. */
 		if (gid != u->cred.gid && (gid != 0 || init_binding.root_class))
 			u->cred.groups[u->cred.ngroups++] = gid;
 	}
 	close(l.fd);
 }
 
-static int check_allowed(const char *spec, const struct user *u, struct err *err)
+static int check_allowed(const char *spec, const struct passwd_user *u, struct err *err)
 {
 	const struct agent_bind *b = &init_binding.b;
 
 	if (init_binding.one_id)
-		return u->cred.uid == b->uid ? 0
-					     : err_set(err, ERR_DENIED,
-						       "user %s: this sandbox has only one", spec);
+		return u->cred.uid == b->uid
+			       ? 0
+			       : err_set(err, ERR_DENIED,
+					 "user %s: not available; this sandbox has a single user",
+					 spec);
 	if (u->cred.uid == BOOT_INIT_ID || u->cred.gid == BOOT_INIT_ID)
 		return err_set(err, ERR_DENIED, "user %s is reserved", spec);
 	if (!init_binding.root_class &&
 	    ((u->cred.uid == 0 && b->uid != 0) || (u->cred.gid == 0 && b->gid != 0)))
-		return err_set(err, ERR_DENIED, "user %s: this sandbox has no root inside", spec);
+		return err_set(err, ERR_DENIED,
+			       "user %s: not available; this sandbox has no root user", spec);
 	return 0;
 }
 
-static int parse_spec(const char *spec, struct user *u, struct err *err)
+static int parse_spec(const char *spec, struct passwd_user *u, struct err *err)
 {
 	const char *colon = strchr(spec, ':');
 	char first[16];
@@ -192,10 +195,11 @@ static int parse_spec(const char *spec, struct user *u, struct err *err)
 		goto name;
 	memcpy(first, spec, n);
 	first[n] = 0;
-	if (!number(first, &uid))
+	if (!parse_id(first, &uid))
 		goto name;
-	if (colon && !number(colon + 1, &gid))
-		return err_set(err, ERR_INVALID, "user %.64s: no such form", spec);
+	if (colon && !parse_id(colon + 1, &gid))
+		return err_set(err, ERR_INVALID, "user %.64s: must be a name, a uid or uid:gid",
+			       spec);
 	if (!passwd_find(NULL, uid, u)) {
 		u->cred.uid = uid;
 		u->cred.gid = uid == init_binding.b.uid ? init_binding.b.gid : uid;
@@ -206,12 +210,12 @@ static int parse_spec(const char *spec, struct user *u, struct err *err)
 name:
 	if (passwd_find(spec, 0, u))
 		return 0;
-	return err_set(err, ERR_INVALID, "user %.64s: not in /etc/passwd", spec);
+	return err_set(err, ERR_INVALID, "user %.64s: not found in /etc/passwd", spec);
 }
 
-int passwd_resolve(const char *spec, struct user *ret, struct err *err)
+int passwd_resolve(const char *spec, struct passwd_user *ret, struct err *err)
 {
-	struct user u = { .home = "/", .shell = "/bin/sh" };
+	struct passwd_user u = { .home = "/", .shell = "/bin/sh" };
 
 	if (*spec) {
 		if (parse_spec(spec, &u, err) < 0)
@@ -229,8 +233,8 @@ int passwd_resolve(const char *spec, struct user *ret, struct err *err)
 	return 0;
 }
 
-static struct cred own; /* what passwd_leave() goes back to */
-static bool own_known;
+static struct cred saved_cred; /* of lodge-init, restored by passwd_revert() */
+static bool saved;
 
 static int set_effective(bool none)
 {
@@ -244,42 +248,42 @@ static int set_effective(bool none)
 	return syscall(SYS_capset, &h, d) < 0 ? -errno : 0;
 }
 
-int passwd_enter(const struct cred *c)
+int passwd_impersonate(const struct cred *c)
 {
 	if (init_binding.one_id)
 		return 0;
-	if (!own_known) {
-		own.uid = geteuid();
-		own.gid = getegid();
-		own_known = true;
+	if (!saved) {
+		saved_cred.uid = geteuid();
+		saved_cred.gid = getegid();
+		saved = true;
 	}
 	if (syscall(SYS_setgroups, (size_t)c->ngroups, c->groups) < 0)
 		return -errno;
 	setfsgid(c->gid);
 	setfsuid(c->uid);
-	/* setfsuid() has no way to fail aloud but to be asked again. */
+	/* setfsuid() does not report errors: a second call returns the id in effect. */
 	if ((uint32_t)setfsuid(c->uid) != c->uid || (uint32_t)setfsgid(c->gid) != c->gid) {
-		passwd_leave();
+		passwd_revert();
 		return -EPERM;
 	}
-	/* The root class leaves rights over files to this process; a user has none of them. */
+	/* In the root class lodge-init has capabilities over files, which a user must not have. */
 	return init_binding.root_class && c->uid != 0 ? set_effective(true) : 0;
 }
 
-void passwd_leave(void)
+void passwd_revert(void)
 {
-	if (init_binding.one_id || !own_known)
+	if (init_binding.one_id || !saved)
 		return;
 	if (init_binding.root_class)
 		set_effective(false);
-	setfsuid(own.uid);
-	setfsgid(own.gid);
+	setfsuid(saved_cred.uid);
+	setfsgid(saved_cred.gid);
 	syscall(SYS_setgroups, (size_t)0, NULL);
-	/* The kernel makes a process that changed its user what fs.suid_dumpable says. */
+	/* Changing the user reset this flag to fs.suid_dumpable. */
 	prctl(PR_SET_DUMPABLE, hook_weak("dumpable"));
 }
 
-int passwd_become(const struct cred *c)
+int passwd_switch_user(const struct cred *c)
 {
 	struct __user_cap_header_struct h = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	static const struct __user_cap_data_struct none[2];

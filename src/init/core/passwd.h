@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Users as the sandbox's own /etc/passwd and /etc/group name them. Both are guest-written: read
- * within bounds, believed only as far as the binding allows. */
+/* Users and groups of the sandbox's own /etc/passwd and /etc/group. Guests can write both: they are
+ * read within bounds and trusted only as far as the binding allows. */
 #ifndef LODGE_INIT_CORE_PASSWD_H
 #define LODGE_INIT_CORE_PASSWD_H
 
 #include "init/core/init_state.h"
 
-struct user {
+struct passwd_user {
 	struct cred cred;
 	char name[64];
 	char home[256];
@@ -14,13 +14,14 @@ struct user {
 };
 
 /* "" is the default user, else "name" or "uid[:gid]"; a number needs no entry. */
-int passwd_resolve(const char *spec, struct user *ret, struct err *err);
+int passwd_resolve(const char *spec, struct passwd_user *ret, struct err *err);
 
-/* File operations between the two calls are the user's. 0 or -errno; always pair them. */
-int passwd_enter(const struct cred *c);
-void passwd_leave(void);
+/* File operations between the two calls have the rights of the user. 0 or -errno; call
+ * passwd_revert() in both cases. */
+int passwd_impersonate(const struct cred *c);
+void passwd_revert(void);
 
-/* In a child that goes on as the user for good. 0 or -errno. Raw system calls only. */
-int passwd_become(const struct cred *c);
+/* Switches a child process to the user for good. 0 or -errno. Raw system calls only. */
+int passwd_switch_user(const struct cred *c);
 
 #endif

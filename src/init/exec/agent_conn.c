@@ -11,17 +11,18 @@
 #include "base/clock.h"
 #include "base/fd_message.h"
 #include "init/exec/process.h"
-#include "init/files/guest_file.h"
-#include "init/exec/exec_stdin.h"
+#include "init/exec/process_end.h"
+#include "init/files/atomic_write.h"
+#include "init/exec/process_stdin.h"
 #include "init/exec/event_loop.h"
 #include "init/exec/output_pump.h"
 #include "init/exec/agent_request.h"
 
 struct conn {
 	bool used;
-	bool wake; /* something may be owed to it */
-	bool blocked; /* its socket is full */
-	bool pending; /* an answer waits for room: nothing more is read meanwhile */
+	bool flush_due; /* a reply or event may be due */
+	bool blocked; /* its socket is full: wait for EPOLLOUT */
+	bool reply_queued; /* a reply waits for the socket: don't read requests until it is sent */
 	bool listing;
 	int fd;
 	uint32_t list_req, list_at;
@@ -29,43 +30,43 @@ struct conn {
 };
 
 static struct conn conns[AGENT_CONNS_MAX];
-static struct answer waiting[AGENT_CONNS_MAX]; /* touched only for a peer that is slow */
-static struct answer out;
-static char rx[AGENT_MSG_MAX] __attribute__((aligned(4096)));
+static struct agent_reply queued_replies[AGENT_CONNS_MAX]; /* pages touched only for slow peers */
+static struct agent_reply scratch_reply;
+static char receive_buf[AGENT_MSG_MAX] __attribute__((aligned(4096)));
 static bool listening;
-static uint64_t listen_again_us; /* after a failed accept; 0: not waiting */
+static uint64_t listen_retry_us; /* after a failed accept; 0: no retry */
 
-static uint16_t bit(const struct conn *c)
+static uint16_t conn_bit(const struct conn *c)
 {
 	return (uint16_t)(1u << (c - conns));
 }
 
-static uint8_t number(const struct conn *c)
+static uint8_t conn_index(const struct conn *c)
 {
 	return (uint8_t)(c - conns);
 }
 
 void agent_conn_listen(void)
 {
-	bool room = false;
+	bool has_free_slot = false;
 
 	for (int i = 0; i < AGENT_CONNS_MAX; i++)
-		room |= !conns[i].used;
-	if (!room || listening)
+		has_free_slot |= !conns[i].used;
+	if (!has_free_slot || listening)
 		return;
 	listening = event_loop_add(BOOT_FD_LISTEN, EVENT_LISTEN, 0, EPOLLIN) == 0;
-	listen_again_us = 0;
+	listen_retry_us = 0;
 }
 
-static void stop_listening(bool come_back)
+static void stop_listening(bool retry)
 {
 	if (listening)
 		event_loop_del(BOOT_FD_LISTEN);
 	listening = false;
-	listen_again_us = come_back ? clock_mono_us() + 100 * 1000ull : 0;
+	listen_retry_us = retry ? clock_mono_us() + 100 * 1000ull : 0;
 }
 
-/* A process that this namespace can see is a guest, and no guest has business here. */
+/* A peer with a pid in this PID namespace is a guest. Guests must not connect. */
 static bool is_guest(int fd)
 {
 	struct ucred peer = { 0 };
@@ -93,7 +94,7 @@ void agent_conn_accept(void)
 			stop_listening(true);
 		return;
 	}
-	if (is_guest(fd) || event_loop_add(fd, EVENT_CONN, number(c), EPOLLIN) < 0) {
+	if (is_guest(fd) || event_loop_add(fd, EVENT_CONN, conn_index(c), EPOLLIN) < 0) {
 		close(fd);
 		return;
 	}
@@ -108,15 +109,15 @@ static void detach_all(struct conn *c)
 
 		if (!r)
 			continue;
-		was = (r->attached & bit(c)) != 0;
-		r->attached &= (uint16_t)~bit(c);
-		r->told &= (uint16_t)~bit(c);
-		r->exit_due &= (uint16_t)~bit(c);
-		r->exit_sent &= (uint16_t)~bit(c);
-		exec_stdin_forget_conn(r, number(c));
+		was = (r->attached & conn_bit(c)) != 0;
+		r->attached &= (uint16_t)~conn_bit(c);
+		r->notified &= (uint16_t)~conn_bit(c);
+		r->exit_due &= (uint16_t)~conn_bit(c);
+		r->exit_sent &= (uint16_t)~conn_bit(c);
+		process_stdin_forget_conn(r, conn_index(c));
 		if (was) {
 			output_pump_readers_changed(r);
-			process_output_moved(r);
+			process_end_if_drained(r);
 		}
 	}
 }
@@ -125,46 +126,46 @@ static void conn_close(struct conn *c)
 {
 	if (!c->used)
 		return;
-	if (c->pending)
-		answer_close(&waiting[number(c)]);
+	if (c->reply_queued)
+		agent_reply_close(&queued_replies[conn_index(c)]);
 	c->used = false;
 	event_loop_del(c->fd);
 	close(c->fd);
 	detach_all(c);
-	guest_file_forget_conn(number(c));
+	atomic_write_forget_conn(conn_index(c));
 	agent_conn_listen();
 }
 
-static void update_interest(struct conn *c)
+static void update_events(struct conn *c)
 {
 	uint32_t events = c->blocked ? EPOLLOUT : 0;
 
-	if (!c->pending && !c->listing)
+	if (!c->reply_queued && !c->listing)
 		events |= EPOLLIN;
-	event_loop_mod(c->fd, EVENT_CONN, number(c), events);
+	event_loop_mod(c->fd, EVENT_CONN, conn_index(c), events);
 }
 
-void agent_conn_wake(uint8_t n)
+void agent_conn_schedule_flush(uint8_t n)
 {
-	conns[n].wake = true;
+	conns[n].flush_due = true;
 }
 
-void agent_conn_wake_mask(uint16_t mask)
+void agent_conn_schedule_flush_mask(uint16_t mask)
 {
 	for (int i = 0; i < AGENT_CONNS_MAX; i++) {
 		if (mask & (1u << i))
-			agent_conn_wake((uint8_t)i);
+			agent_conn_schedule_flush((uint8_t)i);
 	}
 }
 
-void agent_conn_output(struct process *r)
+void agent_conn_notify_output(struct process *r)
 {
 	if (r->state != PROCESS_DONE)
-		agent_conn_wake_mask(r->attached & (uint16_t)~r->told);
+		agent_conn_schedule_flush_mask(r->attached & (uint16_t)~r->notified);
 }
 
-/* False if it could not be sent now; the connection may be gone afterwards. */
-static bool transmit(struct conn *c, const struct answer *a)
+/* False if the socket is full, or the connection broke and is closed now. */
+static bool send_message(struct conn *c, const struct agent_reply *a)
 {
 	int r = fd_message_send(c->fd, a->bytes, a->len, a->fds, a->nfds);
 
@@ -172,7 +173,7 @@ static bool transmit(struct conn *c, const struct answer *a)
 		if (!c->blocked)
 			c->blocked_us = clock_mono_us();
 		c->blocked = true;
-		update_interest(c);
+		update_events(c);
 		return false;
 	}
 	if (r < 0) {
@@ -183,17 +184,17 @@ static bool transmit(struct conn *c, const struct answer *a)
 	return true;
 }
 
-static void send_answer(struct conn *c, struct answer *a)
+static void send_reply(struct conn *c, struct agent_reply *a)
 {
 	if (a->none)
 		return;
-	if ((!c->blocked && transmit(c, a)) || !c->used) {
-		answer_close(a);
+	if ((!c->blocked && send_message(c, a)) || !c->used) {
+		agent_reply_close(a);
 		return;
 	}
-	waiting[number(c)] = *a;
-	c->pending = true;
-	update_interest(c);
+	queued_replies[conn_index(c)] = *a;
+	c->reply_queued = true;
+	update_events(c);
 }
 
 static void receive(struct conn *c)
@@ -202,37 +203,38 @@ static void receive(struct conn *c)
 	size_t nfds;
 	int n;
 
-	memset(rx, 0, sizeof(struct agent_hdr));
-	n = fd_message_recv(c->fd, rx, sizeof(rx), fds, AGENT_FDS_MAX, &nfds);
+	memset(receive_buf, 0, sizeof(struct agent_hdr));
+	n = fd_message_recv(c->fd, receive_buf, sizeof(receive_buf), fds, AGENT_FDS_MAX, &nfds);
 	if (n == -EAGAIN)
 		return;
-	memset(&out, 0, sizeof(struct agent_hdr) + offsetof(struct answer, bytes));
+	memset(&scratch_reply, 0, sizeof(struct agent_hdr) + offsetof(struct agent_reply, bytes));
 	if (n == -EMSGSIZE) {
 		struct agent_hdr h;
 		struct err e;
 
-		memcpy(&h, rx, sizeof(h));
-		err_set(&e, ERR_LIMIT, "the message or its descriptors did not fit");
-		answer_error(&out, h.req, &e);
+		memcpy(&h, receive_buf, sizeof(h));
+		err_set(&e, ERR_LIMIT, "message or its descriptors too large");
+		agent_reply_error(&scratch_reply, h.req, &e);
 	} else if (n < (int)sizeof(struct agent_hdr)) {
 		while (nfds)
 			close(fds[--nfds]);
 		conn_close(c);
 		return;
 	} else {
-		request_handle(number(c), rx, (size_t)n, fds, nfds, &out);
+		agent_request_handle(conn_index(c), receive_buf, (size_t)n, fds, nfds,
+				     &scratch_reply);
 	}
-	/* A large message leaves nothing behind. */
+	/* Give the memory of a large message back. */
 	if (n > 16384)
-		madvise(rx, sizeof(rx), MADV_DONTNEED);
-	if (out.listing) {
+		madvise(receive_buf, sizeof(receive_buf), MADV_DONTNEED);
+	if (scratch_reply.listing) {
 		c->listing = true;
-		c->list_req = out.hdr.req;
+		c->list_req = scratch_reply.hdr.req;
 		c->list_at = 0;
-		c->wake = true;
-		update_interest(c);
+		c->flush_due = true;
+		update_events(c);
 	}
-	send_answer(c, &out);
+	send_reply(c, &scratch_reply);
 }
 
 void agent_conn_ready(uint32_t n, uint32_t events)
@@ -243,16 +245,17 @@ void agent_conn_ready(uint32_t n, uint32_t events)
 		return;
 	if (events & EPOLLOUT) {
 		c->blocked = false;
-		c->wake = true;
-		update_interest(c);
+		c->flush_due = true;
+		update_events(c);
 	}
-	if ((events & EPOLLIN) && !c->pending && !c->listing)
+	if ((events & EPOLLIN) && !c->reply_queued && !c->listing)
 		receive(c);
 	else if (events & (EPOLLHUP | EPOLLERR))
 		conn_close(c);
 }
 
-/* ---- what is owed -------------------------------------------------------------------------- */
+/* ---- sending what is due ------------------------------------------------------------------------
+ */
 
 static bool flush_listing(struct conn *c)
 {
@@ -260,17 +263,17 @@ static bool flush_listing(struct conn *c)
 		struct process *r = process_table_at(c->list_at);
 
 		if (r) {
-			answer_proc(&out, c->list_req, r);
-			if (!transmit(c, &out))
+			agent_reply_proc(&scratch_reply, c->list_req, r);
+			if (!send_message(c, &scratch_reply))
 				return false;
 		}
 		c->list_at++;
 	}
-	answer_put(&out, AGENT_OK, c->list_req, NULL, 0, NULL, 0);
-	if (!transmit(c, &out))
+	agent_reply_put(&scratch_reply, AGENT_OK, c->list_req, NULL, 0, NULL, 0);
+	if (!send_message(c, &scratch_reply))
 		return false;
 	c->listing = false;
-	update_interest(c);
+	update_events(c);
 	return true;
 }
 
@@ -278,19 +281,19 @@ static bool flush_input(struct conn *c, struct process *r)
 {
 	struct err e;
 
-	if (!r->in.answered || r->in.conn != number(c))
+	if (!r->in.reply_due || r->in.conn != conn_index(c))
 		return true;
 	if (r->in.result) {
 		err_sys(&e, r->in.result, "standard input of command %llu",
 			(unsigned long long)r->id);
 		e.code = ERR_INVALID;
-		answer_error(&out, r->in.req, &e);
+		agent_reply_error(&scratch_reply, r->in.req, &e);
 	} else {
-		answer_put(&out, AGENT_OK, r->in.req, NULL, 0, NULL, 0);
+		agent_reply_put(&scratch_reply, AGENT_OK, r->in.req, NULL, 0, NULL, 0);
 	}
-	if (!transmit(c, &out))
+	if (!send_message(c, &scratch_reply))
 		return false;
-	r->in.answered = false;
+	r->in.reply_due = false;
 	return true;
 }
 
@@ -299,42 +302,43 @@ static bool flush_events(struct conn *c, struct process *r)
 	struct agent_progress now;
 	struct agent_exit ex;
 
-	if (r->exit_due & bit(c)) {
-		const char *sentence = r->job ? process_table_sentence(r) : "";
+	if (r->exit_due & conn_bit(c)) {
+		const char *sentence = r->is_file_job ? process_table_message(r) : "";
 
 		ex = r->exit;
 		output_pump_progress(r, &ex.at);
-		answer_put(&out, AGENT_EXIT, 0, &ex, sizeof(ex), sentence,
-			   *sentence ? strlen(sentence) + 1 : 0);
-		if (!transmit(c, &out))
+		agent_reply_put(&scratch_reply, AGENT_EXIT, 0, &ex, sizeof(ex), sentence,
+				*sentence ? strlen(sentence) + 1 : 0);
+		if (!send_message(c, &scratch_reply))
 			return false;
-		r->exit_due &= (uint16_t)~bit(c);
-		r->exit_sent |= bit(c);
+		r->exit_due &= (uint16_t)~conn_bit(c);
+		r->exit_sent |= conn_bit(c);
 		return true;
 	}
-	if (!(r->attached & r->news & bit(c)) || (r->told & bit(c)) || r->state == PROCESS_DONE)
+	if (!(r->attached & r->unreported & conn_bit(c)) || (r->notified & conn_bit(c)) ||
+	    r->state == PROCESS_DONE)
 		return true;
 	output_pump_progress(r, &now);
-	answer_put(&out, AGENT_OUTPUT, 0, &now, sizeof(now), NULL, 0);
-	if (!transmit(c, &out))
+	agent_reply_put(&scratch_reply, AGENT_OUTPUT, 0, &now, sizeof(now), NULL, 0);
+	if (!send_message(c, &scratch_reply))
 		return false;
-	r->told |= bit(c);
-	r->news &= (uint16_t)~bit(c);
+	r->notified |= conn_bit(c);
+	r->unreported &= (uint16_t)~conn_bit(c);
 	return true;
 }
 
-static void flush_one(struct conn *c)
+static void flush_conn(struct conn *c)
 {
-	c->wake = false;
-	out.nfds = 0;
-	if (c->pending) {
-		struct answer *a = &waiting[number(c)];
+	c->flush_due = false;
+	scratch_reply.nfds = 0;
+	if (c->reply_queued) {
+		struct agent_reply *a = &queued_replies[conn_index(c)];
 
-		if (!transmit(c, a))
+		if (!send_message(c, a))
 			return;
-		answer_close(a);
-		c->pending = false;
-		update_interest(c);
+		agent_reply_close(a);
+		c->reply_queued = false;
+		update_events(c);
 	}
 	if (c->listing && !flush_listing(c))
 		return;
@@ -349,12 +353,12 @@ static void flush_one(struct conn *c)
 void agent_conn_flush(void)
 {
 	for (int i = 0; i < AGENT_CONNS_MAX; i++) {
-		if (conns[i].used && conns[i].wake && !conns[i].blocked)
-			flush_one(&conns[i]);
+		if (conns[i].used && conns[i].flush_due && !conns[i].blocked)
+			flush_conn(&conns[i]);
 	}
 }
 
-void agent_conn_timers(uint64_t now_us)
+void agent_conn_run_timers(uint64_t now_us)
 {
 	for (int i = 0; i < AGENT_CONNS_MAX; i++) {
 		struct conn *c = &conns[i];
@@ -362,13 +366,13 @@ void agent_conn_timers(uint64_t now_us)
 		if (c->used && c->blocked && now_us >= c->blocked_us + INIT_STUCK_MS * 1000ull)
 			conn_close(c);
 	}
-	if (listen_again_us && now_us >= listen_again_us)
+	if (listen_retry_us && now_us >= listen_retry_us)
 		agent_conn_listen();
 }
 
 uint64_t agent_conn_next_timer(void)
 {
-	uint64_t next = listen_again_us ? listen_again_us : UINT64_MAX;
+	uint64_t next = listen_retry_us ? listen_retry_us : UINT64_MAX;
 
 	for (int i = 0; i < AGENT_CONNS_MAX; i++) {
 		uint64_t at = conns[i].blocked_us + INIT_STUCK_MS * 1000ull;

@@ -16,43 +16,43 @@
 
 enum { DROPPED_MAX = 1024 };
 
-/* Left behind by commands whose children live on. When even this is full, the directory stays
- * until the keeper removes the whole sandbox. */
+/* Cgroups of forgotten commands whose children still run. If this is full, the directory stays
+ * until the keeper removes the sandbox. */
 static struct exec_cgroup dropped[DROPPED_MAX];
 static unsigned ndropped;
 
-int exec_cgroup_make(struct exec_cgroup *l, char prefix, uint64_t id, struct err *err)
+int exec_cgroup_make(struct exec_cgroup *cg, char prefix, uint64_t id, struct err *err)
 {
 	int fd;
 
-	snprintf(l->name, sizeof(l->name), "%c%llu", prefix, (unsigned long long)id);
-	if (mkdirat(BOOT_FD_CGROUP, l->name, 0755) < 0 && errno != EEXIST) {
-		err_sys(err, errno, "cgroup %s", l->name);
-		l->name[0] = 0;
+	snprintf(cg->name, sizeof(cg->name), "%c%llu", prefix, (unsigned long long)id);
+	if (mkdirat(BOOT_FD_CGROUP, cg->name, 0755) < 0 && errno != EEXIST) {
+		err_sys(err, errno, "cgroup %s", cg->name);
+		cg->name[0] = 0;
 		return -1;
 	}
-	fd = openat(BOOT_FD_CGROUP, l->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = openat(BOOT_FD_CGROUP, cg->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0) {
-		err_sys(err, errno, "cgroup %s", l->name);
-		exec_cgroup_drop(l);
+		err_sys(err, errno, "cgroup %s", cg->name);
+		exec_cgroup_drop(cg);
 		return -1;
 	}
-	/* Where memory is counted here: a command without one of its processes is no command. */
+	/* If this cgroup counts memory, the OOM killer must end the command as a whole. */
 	file_printf_at(fd, "memory.oom.group", "1");
 	return fd;
 }
 
-static int open_in(const struct exec_cgroup *l, const char *file, int flags)
+static int open_file(const struct exec_cgroup *cg, const char *file, int flags)
 {
 	char path[64];
 
-	if (!l->name[0])
+	if (!cg->name[0])
 		return -1;
-	snprintf(path, sizeof(path), "%s/%s", l->name, file);
+	snprintf(path, sizeof(path), "%s/%s", cg->name, file);
 	return openat(BOOT_FD_CGROUP, path, flags | O_CLOEXEC);
 }
 
-static uint64_t find_counter(const char *text, const char *name)
+static uint64_t parse_counter(const char *text, const char *name)
 {
 	size_t n = strlen(name);
 
@@ -66,7 +66,7 @@ static uint64_t find_counter(const char *text, const char *name)
 	return UINT64_MAX;
 }
 
-static uint64_t fd_counter(int fd, const char *name)
+static uint64_t read_counter(int fd, const char *name)
 {
 	char text[2048];
 	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
@@ -74,51 +74,51 @@ static uint64_t fd_counter(int fd, const char *name)
 	if (n <= 0)
 		return UINT64_MAX;
 	text[n] = 0;
-	return find_counter(text, name);
+	return parse_counter(text, name);
 }
 
-uint64_t exec_cgroup_counter(const struct exec_cgroup *l, const char *file, const char *name)
+uint64_t exec_cgroup_counter(const struct exec_cgroup *cg, const char *file, const char *name)
 {
-	auto_close int fd = open_in(l, file, O_RDONLY);
+	auto_close int fd = open_file(cg, file, O_RDONLY);
 
-	return fd < 0 ? UINT64_MAX : fd_counter(fd, name);
+	return fd < 0 ? UINT64_MAX : read_counter(fd, name);
 }
 
-uint64_t exec_cgroup_oom_kills(const struct exec_cgroup *l)
+uint64_t exec_cgroup_oom_kills(const struct exec_cgroup *cg)
 {
-	uint64_t v = exec_cgroup_counter(l, "memory.events", "oom_kill");
+	uint64_t v = exec_cgroup_counter(cg, "memory.events", "oom_kill");
 
 	if (v == UINT64_MAX && init_binding.oom)
-		v = fd_counter(BOOT_FD_OOM, "oom_kill");
+		v = read_counter(BOOT_FD_OOM, "oom_kill");
 	return v == UINT64_MAX ? 0 : v;
 }
 
 uint64_t exec_cgroup_forks_refused(void)
 {
-	uint64_t v = init_binding.pids ? fd_counter(BOOT_FD_PIDS, "max") : 0;
+	uint64_t v = init_binding.pids ? read_counter(BOOT_FD_PIDS, "max") : 0;
 
 	return v == UINT64_MAX ? 0 : v;
 }
 
-static bool exec_cgroup_is_populated(const struct exec_cgroup *l)
+static bool exec_cgroup_is_populated(const struct exec_cgroup *cg)
 {
-	return exec_cgroup_counter(l, "cgroup.events", "populated") == 1;
+	return exec_cgroup_counter(cg, "cgroup.events", "populated") == 1;
 }
 
-static int kill_all(const struct exec_cgroup *l)
+static int kill_cgroup(const struct exec_cgroup *cg)
 {
-	auto_close int fd = open_in(l, "cgroup.kill", O_WRONLY);
+	auto_close int fd = open_file(cg, "cgroup.kill", O_WRONLY);
 
 	if (fd < 0)
 		return -errno;
 	return write(fd, "1", 1) < 0 ? -errno : 1;
 }
 
-/* One pass over the list; a process that forks meanwhile may leave a child without the signal,
- * which for anything but SIGKILL is what a signal to a process group does as well. */
-static int signal_pass(const struct exec_cgroup *l, int signo)
+/* One pass. A child forked during the pass can miss the signal, which is also true of kill(-pgid)
+ * for everything but SIGKILL. */
+static int signal_pass(const struct exec_cgroup *cg, int signo)
 {
-	auto_close int fd = open_in(l, "cgroup.procs", O_RDONLY);
+	auto_close int fd = open_file(cg, "cgroup.procs", O_RDONLY);
 	char text[4096];
 	long pid = 0;
 	int sent = 0;
@@ -140,38 +140,38 @@ static int signal_pass(const struct exec_cgroup *l, int signo)
 	return n < 0 ? -errno : sent;
 }
 
-int exec_cgroup_signal(const struct exec_cgroup *l, int signo)
+int exec_cgroup_signal(const struct exec_cgroup *cg, int signo)
 {
 	int n, passes = 0;
 
-	if (!l->name[0])
+	if (!cg->name[0])
 		return 0;
 	if (signo != SIGKILL)
-		return signal_pass(l, signo);
-	n = kill_all(l);
-	/* A kernel before 5.14 has no cgroup.kill: stop first, so that nothing can fork away. */
-	while (n == -ENOENT && passes++ < 64 && signal_pass(l, SIGSTOP) > 0) {
-		if (signal_pass(l, SIGKILL) == 0)
+		return signal_pass(cg, signo);
+	n = kill_cgroup(cg);
+	/* Kernels before 5.14 have no cgroup.kill: stop all first, so that no process can fork. */
+	while (n == -ENOENT && passes++ < 64 && signal_pass(cg, SIGSTOP) > 0) {
+		if (signal_pass(cg, SIGKILL) == 0)
 			break;
-		n = exec_cgroup_is_populated(l) ? -ENOENT : 1;
+		n = exec_cgroup_is_populated(cg) ? -ENOENT : 1;
 	}
 	return n;
 }
 
-void exec_cgroup_drop(struct exec_cgroup *l)
+void exec_cgroup_drop(struct exec_cgroup *cg)
 {
-	if (!l->name[0])
+	if (!cg->name[0])
 		return;
-	if (unlinkat(BOOT_FD_CGROUP, l->name, AT_REMOVEDIR) < 0 && errno == EBUSY &&
+	if (unlinkat(BOOT_FD_CGROUP, cg->name, AT_REMOVEDIR) < 0 && errno == EBUSY &&
 	    ndropped < DROPPED_MAX)
-		dropped[ndropped++] = *l;
-	l->name[0] = 0;
+		dropped[ndropped++] = *cg;
+	cg->name[0] = 0;
 }
 
-void exec_cgroup_drop_if_empty(struct exec_cgroup *l)
+void exec_cgroup_drop_if_empty(struct exec_cgroup *cg)
 {
-	if (l->name[0] && unlinkat(BOOT_FD_CGROUP, l->name, AT_REMOVEDIR) == 0)
-		l->name[0] = 0;
+	if (cg->name[0] && unlinkat(BOOT_FD_CGROUP, cg->name, AT_REMOVEDIR) == 0)
+		cg->name[0] = 0;
 }
 
 void exec_cgroup_sweep(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One cgroup per command below BOOT_FD_CGROUP, so that everything a command started can be found
- * and ended at once, wherever it went. */
+/* One cgroup per command below BOOT_FD_CGROUP, so that all descendants of a command can be found
+ * and killed at once, even those that left its session. */
 #ifndef LODGE_INIT_EXEC_EXEC_CGROUP_H
 #define LODGE_INIT_EXEC_EXEC_CGROUP_H
 
@@ -13,21 +13,20 @@ struct exec_cgroup {
 	char name[24]; /* "" if there is none */
 };
 
-/* An open directory for CLONE_INTO_CGROUP, or -1. `prefix` tells commands from spare shells. */
-int exec_cgroup_make(struct exec_cgroup *l, char prefix, uint64_t id, struct err *err);
-/* Every process inside gets the signal; > 0 if there was one, -errno on failure. */
-int exec_cgroup_signal(const struct exec_cgroup *l, int signo);
-/* Of a counter in a "name value" file; UINT64_MAX if it is not there. */
-uint64_t exec_cgroup_counter(const struct exec_cgroup *l, const char *file, const char *name);
-/* Removes it now or, while processes are left in it, at a later exec_cgroup_sweep(). */
-void exec_cgroup_drop(struct exec_cgroup *l);
+/* An open directory for CLONE_INTO_CGROUP, or -1. `prefix` separates commands from spare shells. */
+int exec_cgroup_make(struct exec_cgroup *cg, char prefix, uint64_t id, struct err *err);
+/* Signals every process in it; > 0 if there was one, -errno on failure. */
+int exec_cgroup_signal(const struct exec_cgroup *cg, int signo);
+/* A counter of a file of "name value" lines; UINT64_MAX if it does not exist. */
+uint64_t exec_cgroup_counter(const struct exec_cgroup *cg, const char *file, const char *name);
+/* Removes it now or, while it has processes, in a later exec_cgroup_sweep(). */
+void exec_cgroup_drop(struct exec_cgroup *cg);
 void exec_cgroup_sweep(void);
-/* Keeps it, for signals to those left, while there are any. */
-void exec_cgroup_drop_if_empty(struct exec_cgroup *l);
+/* Keeps it while it has processes, so that they can be signalled. */
+void exec_cgroup_drop_if_empty(struct exec_cgroup *cg);
 
-/* Processes the kernel has killed for want of memory, by the nearest counter there is, and forks
- * it has refused; 0 where nobody counts. */
-uint64_t exec_cgroup_oom_kills(const struct exec_cgroup *l);
+/* OOM kills by the closest counter that exists, and refused forks; 0 without a counter. */
+uint64_t exec_cgroup_oom_kills(const struct exec_cgroup *cg);
 uint64_t exec_cgroup_forks_refused(void);
 
 #endif

@@ -11,9 +11,13 @@
 #include "base/auto.h"
 #include "init/exec/process.h"
 #include "init/core/passwd.h"
-#include "init/files/file_worker.h"
+#include "init/files/list_job.h"
+#include "init/files/remove_job.h"
+#include "init/files/tar_read.h"
+#include "init/files/tar_write.h"
+#include "init/files/watch_job.h"
 
-static struct worker_job job; /* one at a time: the worker has its own copy */
+static struct file_job job; /* the worker copies it when it forks */
 
 static const char *job_name(uint32_t op)
 {
@@ -26,40 +30,40 @@ static const char *job_name(uint32_t op)
 	return names[op];
 }
 
-static int run(const struct worker_job *j, struct err *err)
+static int run_operation(const struct file_job *j, struct err *err)
 {
 	switch (j->m.op) {
 	case AGENT_JOB_LIST:
-		return worker_list(j, err);
+		return list_job_run(j, err);
 	case AGENT_JOB_REMOVE:
-		return worker_remove(j, err);
+		return remove_job_run(j, err);
 	case AGENT_JOB_TAR_OUT:
-		return worker_tar_out(j, err);
+		return tar_write_run(j, err);
 	case AGENT_JOB_TAR_IN:
-		return worker_tar_in(j, err);
+		return tar_read_run(j, err);
 	default:
-		return worker_watch(j, err);
+		return watch_job_run(j, err);
 	}
 }
 
-static void worker_main(void *arg)
+static void run_worker(void *arg)
 {
-	const struct worker_job *j = arg;
-	struct worker_error out = { 0 };
+	const struct file_job *j = arg;
+	struct file_job_error out = { 0 };
 	struct err err = { 0 };
 
-	/* The other end going away is an error like others. */
+	/* A closed pipe is reported as an error, not by a signal. */
 	signal(SIGPIPE, SIG_IGN);
-	if (run(j, &err) == 0)
+	if (run_operation(j, &err) == 0)
 		_exit(0);
 	out.sys = err.sys;
 	out.code = err.code;
 	memcpy(out.msg, err.msg, sizeof(out.msg));
-	(void)!write(WORKER_ERROR_FD, &out, sizeof(out));
+	(void)!write(FILE_JOB_ERROR_FD, &out, sizeof(out));
 	_exit(1);
 }
 
-static int launch(struct process *r, const struct user *u, int fd, struct err *err)
+static int launch_worker(struct process *r, const struct passwd_user *u, int fd, struct err *err)
 {
 	auto_close int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	struct spawn s = {
@@ -68,14 +72,14 @@ static int launch(struct process *r, const struct user *u, int fd, struct err *e
 		.home = u->home,
 		.stdio = { null, null, null },
 		.text_fd = -1,
-		.worker = worker_main,
+		.worker = run_worker,
 		.arg = &job,
 		.keep = { fd, -1 },
 	};
 	int p[2], ret;
 
 	if (null < 0 || pipe2(p, O_CLOEXEC | O_NONBLOCK) < 0)
-		return err_sys(err, errno, "descriptors of a job");
+		return err_sys(err, errno, "descriptors of the file job");
 	r->error_fd = p[0];
 	s.keep[1] = p[1];
 	ret = process_launch(r, 'x', &s, err);
@@ -83,13 +87,13 @@ static int launch(struct process *r, const struct user *u, int fd, struct err *e
 	return ret;
 }
 
-int job_start(uint8_t conn, const void *msg, size_t len, int fd, struct agent_started *ret,
-	      struct err *err)
+int file_job_start(uint8_t conn, const void *msg, size_t len, int fd, struct agent_started *ret,
+		   struct err *err)
 {
 	auto_close int own_fd = fd;
 	char shown[AGENT_PATH_MAX + 16];
 	const char *path = agent_msg_string(msg, len, 1);
-	struct user u;
+	struct passwd_user u;
 	struct process *r;
 	int n;
 
@@ -98,28 +102,29 @@ int job_start(uint8_t conn, const void *msg, size_t len, int fd, struct agent_st
 	if (passwd_resolve(agent_msg_string(msg, len, 0), &u, err) < 0)
 		return -1;
 	if ((job.m.flags & AGENT_JOB_OWNERS) && !(init_binding.root_class && u.cred.uid == 0))
-		return err_set(err, ERR_DENIED, "owners are kept only by a root inside");
+		return err_set(err, ERR_DENIED,
+			       "keeping file owners needs a root user in the sandbox");
 	r = process_new(job.m.exec, err);
 	if (!r)
 		return -1;
-	r->job = true;
+	r->is_file_job = true;
 	r->attached = (uint16_t)(1u << conn);
 	n = snprintf(shown, sizeof(shown), "%s", job_name(job.m.op));
 	memcpy(shown + n + 1, path, strlen(path) + 1);
-	process_table_describe(r, shown, 2);
-	if (launch(r, &u, own_fd, err) < 0) {
-		process_undo(r);
+	process_table_set_argv(r, shown, 2);
+	if (launch_worker(r, &u, own_fd, err) < 0) {
+		process_release(r);
 		return -1;
 	}
-	process_begin(r, job.m.timeout_ms);
+	process_activate(r, job.m.timeout_ms);
 	*ret = (struct agent_started){ .exec = r->id, .pid = r->pid };
 	return 0;
 }
 
 void file_job_ended(struct process *r)
 {
-	struct worker_error e;
-	char *sentence = process_table_sentence(r);
+	struct file_job_error e;
+	char *sentence = process_table_message(r);
 
 	sentence[0] = 0;
 	if (r->error_fd < 0)
@@ -130,7 +135,7 @@ void file_job_ended(struct process *r)
 		memcpy(sentence, e.msg, sizeof(e.msg));
 	} else if (r->exit.code > 0) {
 		r->exit.job_errno = EPERM;
-		snprintf(sentence, INIT_SENTENCE_SIZE, "the worker could not start");
+		snprintf(sentence, INIT_MESSAGE_SIZE, "cannot start the file job");
 	}
 	close(r->error_fd);
 	r->error_fd = -1;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Long file operations, each in a process of its own with the user's rights and nothing more. */
+/* File jobs: long file operations, each in a worker process with the rights of the user. */
 #ifndef LODGE_INIT_EXEC_FILE_JOB_H
 #define LODGE_INIT_EXEC_FILE_JOB_H
 
 #include "init/exec/process_table.h"
 
-/* The descriptor, if there is one, is taken in any case. */
-int job_start(uint8_t conn, const void *msg, size_t len, int fd, struct agent_started *ret,
-	      struct err *err);
-/* Collects what the worker said about its failure. */
+/* Takes the descriptor, if there is one, in any case. */
+int file_job_start(uint8_t conn, const void *msg, size_t len, int fd, struct agent_started *ret,
+		   struct err *err);
+/* Reads the error of a worker that failed. */
 void file_job_ended(struct process *r);
 
 #endif

@@ -15,17 +15,19 @@
 #include "init/exec/event_loop.h"
 
 enum {
-	CHUNK = 64 * 1024,
-	TURN = 256 * 1024, /* one pipe's share of a round, so that a flood starves nobody */
+	CHUNK_BYTES = 64 * 1024,
+	ROUND_BYTES =
+		256 *
+		1024, /* per pipe and round, so that one busy command does not starve the others */
 };
 
-static char scratch[CHUNK]; /* touched only for terminals and for output that is thrown away */
+static char scratch[CHUNK_BYTES]; /* used only for terminals and discarded output */
 
-static void write_head(const struct process *r, const struct output_stream *s)
+static void write_log_head(const struct process *r, const struct output_stream *s)
 {
 	struct agent_log head = { AGENT_LOG_MAGIC, r->log_bytes, s->start, s->end };
 
-	/* Only there for a reader after this process; the events carry the same numbers. */
+	/* For readers that come after this process is gone. Events carry the same offsets. */
 	(void)!pwrite(s->log, &head, sizeof(head), 0);
 }
 
@@ -43,21 +45,22 @@ int output_pump_open(struct process *r, const int *logs, int nlogs, uint64_t log
 		if (fstat(logs[i], &st) < 0 || mode < 0)
 			return err_sys(err, errno, "log");
 		if (!S_ISREG(st.st_mode) || (mode & O_ACCMODE) == O_RDONLY || (mode & O_APPEND))
-			return err_set(err, ERR_INVALID, "a log is a file open for writing");
+			return err_set(err, ERR_INVALID,
+				       "log must be a regular file open for writing");
 		if ((uint64_t)st.st_size < AGENT_LOG_HEAD + log_bytes)
-			return err_set(err, ERR_INVALID, "a log is shorter than it says");
-		write_head(r, &r->out[i]);
+			return err_set(err, ERR_INVALID, "log is shorter than log_bytes");
+		write_log_head(r, &r->out[i]);
 	}
 	return 0;
 }
 
-static void poll_set(struct process *r, int i, bool on)
+static void set_polling(struct process *r, int i, bool on)
 {
 	struct output_stream *s = &r->out[i];
 
 	if (s->pipe < 0 || s->polled == on)
 		return;
-	/* Out of the set, not merely without events: a hang-up is reported regardless. */
+	/* Remove it from the set: with an empty event mask epoll still reports hang-ups. */
 	if (!on)
 		event_loop_del(s->pipe);
 	else if (event_loop_add(s->pipe, i ? EVENT_ERR : EVENT_OUT, process_table_index(r),
@@ -68,59 +71,59 @@ static void poll_set(struct process *r, int i, bool on)
 
 void output_pump_watch(struct process *r, int i)
 {
-	poll_set(r, i, true);
+	set_polling(r, i, true);
 }
 
-static void stream_end(struct process *r, int i)
+static void close_stream(struct process *r, int i)
 {
 	struct output_stream *s = &r->out[i];
 
 	if (s->pipe < 0)
 		return;
-	poll_set(r, i, false);
-	/* A terminal's master is the command's input as well. */
+	set_polling(r, i, false);
+	/* A terminal's master is also the command's input. */
 	if (r->in.fd != s->pipe)
 		close(s->pipe);
 	s->pipe = -1;
 }
 
-/* After its EXIT a reader holds back only what it was promised by it. */
-static bool holds(const struct process *r, int c, int i, uint64_t *ret)
+/* After EXIT a reader holds back only the output that EXIT announced. */
+static bool get_reader_offset(const struct process *r, int c, int i, uint64_t *ret)
 {
 	uint64_t final = i ? r->exit.at.err_end : r->exit.at.out_end;
 
 	if (!(r->attached & (1u << c)))
 		return false;
-	*ret = r->seen[c][i];
+	*ret = r->consumed[c][i];
 	return !(r->state == PROCESS_DONE && *ret >= final);
 }
 
-static bool is_held(const struct process *r, int i)
+static bool has_reader(const struct process *r, int i)
 {
 	uint64_t seen;
 
 	for (int c = 0; c < AGENT_CONNS_MAX; c++) {
-		if (holds(r, c, i, &seen))
+		if (get_reader_offset(r, c, i, &seen))
 			return true;
 	}
 	return false;
 }
 
-/* How much may be written now; with nobody attached the oldest output makes room. */
-static uint64_t room(const struct process *r, int i)
+/* How much may be written now. Without readers the oldest output is overwritten. */
+static uint64_t writable_bytes(const struct process *r, int i)
 {
 	const struct output_stream *s = &r->out[i];
 	uint64_t most = r->log_bytes, seen;
 
 	for (int c = 0; c < AGENT_CONNS_MAX; c++) {
-		if (holds(r, c, i, &seen) && r->log_bytes - (s->end - seen) < most)
+		if (get_reader_offset(r, c, i, &seen) && r->log_bytes - (s->end - seen) < most)
 			most = r->log_bytes - (s->end - seen);
 	}
 	return most;
 }
 
 /* Bytes moved, 0 at the end of the pipe, or -errno. */
-static ssize_t throw_away(struct process *r, struct output_stream *s)
+static ssize_t discard_output(struct process *r, struct output_stream *s)
 {
 	ssize_t n = read(s->pipe, scratch, sizeof(scratch));
 
@@ -129,28 +132,28 @@ static ssize_t throw_away(struct process *r, struct output_stream *s)
 	return n < 0 ? -errno : n;
 }
 
-static ssize_t log_refused(struct process *r, struct output_stream *s)
+static ssize_t fail_log(struct process *r, struct output_stream *s)
 {
-	s->cut = true;
+	s->log_failed = true;
 	r->exit.hits |= AGENT_HIT_OUTPUT;
-	return throw_away(r, s);
+	return discard_output(r, s);
 }
 
-static ssize_t move_tty(struct process *r, struct output_stream *s, size_t want, off_t at)
+static ssize_t move_from_tty(struct process *r, struct output_stream *s, size_t want, off_t at)
 {
 	ssize_t n = read(s->pipe, scratch, want < sizeof(scratch) ? want : sizeof(scratch));
 
 	if (n <= 0)
 		return n < 0 ? -errno : 0;
 	if (pwrite(s->log, scratch, (size_t)n, at) != n) {
-		s->cut = true;
+		s->log_failed = true;
 		r->exit.hits |= AGENT_HIT_OUTPUT;
 		return -EAGAIN;
 	}
 	return n;
 }
 
-static ssize_t move_pipe(struct process *r, struct output_stream *s, size_t want, off_t at)
+static ssize_t move_from_pipe(struct process *r, struct output_stream *s, size_t want, off_t at)
 {
 	ssize_t n = splice(s->pipe, NULL, s->log, &at, want, SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
 
@@ -158,12 +161,12 @@ static ssize_t move_pipe(struct process *r, struct output_stream *s, size_t want
 		return n;
 	if (errno == EAGAIN || errno == EINTR)
 		return -EAGAIN;
-	return log_refused(r, s);
+	return fail_log(r, s);
 }
 
-/* How much can be read; 0 at the end, or -errno. What was written to a terminal may still be on its
- * way where FIONREAD does not see it: poll() brings it in, and after a hangup no more follows. */
-static int look(const struct output_stream *s)
+/* Bytes, 0 at end of file, or -errno. FIONREAD does not count what the terminal driver still
+ * buffers: poll() delivers it, and nothing follows a hang-up. */
+static int readable_bytes(const struct output_stream *s)
 {
 	struct pollfd p = { .fd = s->pipe, .events = POLLIN };
 	int there = 0;
@@ -179,12 +182,12 @@ static int look(const struct output_stream *s)
 	return p.revents & POLLHUP ? 0 : -EAGAIN;
 }
 
-/* Gives up the oldest output before it is overwritten, so that a head never promises it, and no
- * more of it than there is new output. 1, or what move() has to answer. */
-static int make_room(struct process *r, int i, uint64_t *want)
+/* Drops the oldest output before it is overwritten, so that the head never announces it, and only
+ * as much as new output replaces. 1, or the result of move_chunk(). */
+static int drop_oldest(struct process *r, int i, uint64_t *want)
 {
 	struct output_stream *s = &r->out[i];
-	int there = look(s);
+	int there = readable_bytes(s);
 
 	if (there <= 0)
 		return there;
@@ -193,47 +196,47 @@ static int make_room(struct process *r, int i, uint64_t *want)
 	if (s->end + *want <= s->start + r->log_bytes)
 		return 1;
 	s->start = s->end + *want - r->log_bytes;
-	if (!is_held(r, i))
+	if (!has_reader(r, i))
 		r->exit.hits |= AGENT_HIT_OUTPUT;
-	write_head(r, s);
+	write_log_head(r, s);
 	return 1;
 }
 
-/* One piece that does not wrap. Bytes moved into the log or away, 0 at the end, or -errno. */
-static ssize_t move(struct process *r, int i, uint64_t allowed)
+/* One chunk that does not wrap. Bytes moved or discarded, 0 at end of file, or -errno. */
+static ssize_t move_chunk(struct process *r, int i, uint64_t allowed)
 {
 	struct output_stream *s = &r->out[i];
 	uint64_t at = s->end % r->log_bytes, want = r->log_bytes - at;
 	bool tty = (r->flags & AGENT_PTY) != 0;
 	ssize_t n;
 
-	if (s->cut)
-		return throw_away(r, s);
-	if (want > CHUNK)
-		want = CHUNK;
+	if (s->log_failed)
+		return discard_output(r, s);
+	if (want > CHUNK_BYTES)
+		want = CHUNK_BYTES;
 	if (want > allowed)
 		want = allowed;
 	if (s->end + want - s->start > r->log_bytes) {
-		n = make_room(r, i, &want);
+		n = drop_oldest(r, i, &want);
 		if (n <= 0)
 			return n;
 	}
-	n = tty ? move_tty(r, s, want, (off_t)(AGENT_LOG_HEAD + at))
-		: move_pipe(r, s, want, (off_t)(AGENT_LOG_HEAD + at));
-	if (n > 0 && !s->cut) {
+	n = tty ? move_from_tty(r, s, want, (off_t)(AGENT_LOG_HEAD + at))
+		: move_from_pipe(r, s, want, (off_t)(AGENT_LOG_HEAD + at));
+	if (n > 0 && !s->log_failed) {
 		s->end += (uint64_t)n;
-		r->news = 0xffff;
+		r->unreported = 0xffff;
 	}
 	return n;
 }
 
-/* The terminal of a session without processes says EIO: that is its end of file. */
-static bool is_end(ssize_t n)
+/* A terminal reports EIO when its session has no processes left. */
+static bool is_eof(ssize_t n)
 {
 	return n == 0 || n == -EIO;
 }
 
-static bool pump_some(struct process *r, int i, uint64_t limit)
+static bool pump_stream(struct process *r, int i, uint64_t limit)
 {
 	struct output_stream *s = &r->out[i];
 	uint64_t moved = 0, before = s->end, allowed;
@@ -241,41 +244,41 @@ static bool pump_some(struct process *r, int i, uint64_t limit)
 	bool full = false;
 
 	while (s->pipe >= 0 && moved < limit) {
-		allowed = room(r, i);
-		if (!allowed && !s->cut) {
+		allowed = writable_bytes(r, i);
+		if (!allowed && !s->log_failed) {
 			full = true;
 			break;
 		}
-		n = move(r, i, allowed);
+		n = move_chunk(r, i, allowed);
 		if (n <= 0)
 			break;
 		moved += (uint64_t)n;
 	}
 	if (s->end != before) {
-		write_head(r, s);
-		agent_conn_output(r);
+		write_log_head(r, s);
+		agent_conn_notify_output(r);
 	}
-	if (s->pipe >= 0 && is_end(n))
-		stream_end(r, i);
+	if (s->pipe >= 0 && is_eof(n))
+		close_stream(r, i);
 	else
-		poll_set(r, i, !full);
+		set_polling(r, i, !full);
 	return !full;
 }
 
 void output_pump_ready(struct process *r, int i)
 {
 	if (r->out[i].pipe >= 0)
-		pump_some(r, i, TURN);
+		pump_stream(r, i, ROUND_BYTES);
 }
 
-/* A guest that writes faster than this reads must not keep the end away: a pipe holds 64 kB, what
- * the command itself wrote is in the first megabyte. */
+/* Bounded, so that a guest that writes faster than this reads cannot delay the end: a pipe holds 64
+ * kB, so the command's own output is in the first megabyte. */
 bool output_pump_drain(struct process *r)
 {
 	bool all = true;
 
 	for (int i = 0; i < 2; i++)
-		all &= r->out[i].pipe < 0 || pump_some(r, i, 1 << 20);
+		all &= r->out[i].pipe < 0 || pump_stream(r, i, 1 << 20);
 	return all;
 }
 
@@ -283,25 +286,25 @@ void output_pump_readers_changed(struct process *r)
 {
 	for (int i = 0; i < 2; i++) {
 		if (r->out[i].pipe >= 0 && !r->out[i].polled)
-			pump_some(r, i, TURN);
+			pump_stream(r, i, ROUND_BYTES);
 	}
 }
 
-void output_pump_note_owed(struct process *r)
+void output_pump_mark_end(struct process *r)
 {
 	for (int i = 0; i < 2; i++) {
-		const int there = r->out[i].pipe < 0 ? 0 : look(&r->out[i]);
+		const int there = r->out[i].pipe < 0 ? 0 : readable_bytes(&r->out[i]);
 
-		r->out[i].owed = r->out[i].end + (uint64_t)(there > 0 ? there : 0);
+		r->out[i].final_end = r->out[i].end + (uint64_t)(there > 0 ? there : 0);
 	}
 }
 
-bool output_pump_owes_nothing(const struct process *r)
+bool output_pump_is_drained(const struct process *r)
 {
 	for (int i = 0; i < 2; i++) {
 		const struct output_stream *s = &r->out[i];
 
-		if (s->pipe >= 0 && !s->cut && s->end < s->owed)
+		if (s->pipe >= 0 && !s->log_failed && s->end < s->final_end)
 			return false;
 	}
 	return true;
@@ -315,23 +318,23 @@ bool output_pump_at_end(const struct process *r)
 void output_pump_close(struct process *r)
 {
 	for (int i = 0; i < 2; i++) {
-		stream_end(r, i);
+		close_stream(r, i);
 		if (r->out[i].log >= 0)
 			close(r->out[i].log);
 		r->out[i].log = -1;
 	}
 }
 
-/* ---- what ended commands keep --------------------------------------------------------------- */
+/* ---- logs of ended commands ------------------------------------------------------------- */
 
-/* Somebody may still write to it, or has yet to be told how far it reaches. */
-static bool is_kept(const struct process *r)
+/* Not while a process can still write to them, or EXIT is still to be sent. */
+static bool keeps_logs(const struct process *r)
 {
 	return r->state == PROCESS_DONE && output_pump_at_end(r) && !r->exit_due &&
 	       (r->out[0].log >= 0 || r->out[1].log >= 0);
 }
 
-static void add_kept(const struct process *r, uint64_t *fds, uint64_t *bytes)
+static void count_kept(const struct process *r, uint64_t *fds, uint64_t *bytes)
 {
 	for (int i = 0; i < 2; i++) {
 		const struct output_stream *s = &r->out[i];
@@ -343,7 +346,7 @@ static void add_kept(const struct process *r, uint64_t *fds, uint64_t *bytes)
 	}
 }
 
-static void give_up(struct process *r)
+static void drop_logs(struct process *r)
 {
 	for (int i = 0; i < 2; i++) {
 		if (r->out[i].end > r->out[i].start)
@@ -353,21 +356,21 @@ static void give_up(struct process *r)
 	output_pump_close(r);
 }
 
-static struct process *first_kept(void)
+static struct process *oldest_with_logs(void)
 {
 	struct process *best = NULL;
 
 	for (uint32_t i = 0; i < process_table_end(); i++) {
 		struct process *r = process_table_at(i);
 
-		if (r && is_kept(r) && (!best || r->ended_us < best->ended_us))
+		if (r && keeps_logs(r) && (!best || r->ended_us < best->ended_us))
 			best = r;
 	}
 	return best;
 }
 
-/* Only when something is started: while there is no engine everything stays, and what was written
- * by then was within bounds. A quarter of the descriptors leaves enough for those that run. */
+/* Called only when a command starts, so nothing is dropped while no engine is connected. A quarter
+ * of the descriptors leaves enough for running commands. */
 void output_pump_trim(void)
 {
 	uint64_t fds = 0, bytes = 0;
@@ -376,19 +379,19 @@ void output_pump_trim(void)
 	for (uint32_t i = 0; i < process_table_end(); i++) {
 		struct process *r = process_table_at(i);
 
-		if (r && is_kept(r))
-			add_kept(r, &fds, &bytes);
+		if (r && keeps_logs(r))
+			count_kept(r, &fds, &bytes);
 	}
 	if (getrlimit(RLIMIT_NOFILE, &l) < 0)
 		return;
 	while (fds > l.rlim_cur / 4 || bytes > INIT_KEPT_BYTES) {
 		uint64_t less_fds = 0, less_bytes = 0;
-		struct process *r = first_kept();
+		struct process *r = oldest_with_logs();
 
 		if (!r)
 			return;
-		add_kept(r, &less_fds, &less_bytes);
-		give_up(r);
+		count_kept(r, &less_fds, &less_bytes);
+		drop_logs(r);
 		fds -= less_fds;
 		bytes -= less_bytes;
 	}

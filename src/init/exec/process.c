@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "init/exec/process.h"
+#include "init/exec/process_end.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,92 +14,87 @@
 #include "base/auto.h"
 #include "base/clock.h"
 #include "init/exec/spare_shell.h"
-#include "init/exec/exec_args.h"
+#include "init/exec/process_args.h"
 #include "init/exec/agent_conn.h"
-#include "init/exec/exec_stdin.h"
+#include "init/exec/process_stdin.h"
 #include "init/exec/event_loop.h"
 #include "init/exec/output_pump.h"
+#include "init/exec/process_tree.h"
 #include "init/exec/subreaper.h"
-#include "init/exec/exec_stdio.h"
+#include "init/exec/process_stdio.h"
 
 struct process *process_new(uint64_t id, struct err *err)
 {
 	struct process *r;
 
 	if (process_table_find(id)) {
-		err_set(err, ERR_CONFLICT, "command %llu is there already", (unsigned long long)id);
+		err_set(err, ERR_CONFLICT, "command %llu already exists", (unsigned long long)id);
 		return NULL;
 	}
 	output_pump_trim();
 	r = process_table_new(id);
 	if (!r)
-		err_set(err, ERR_LIMIT, "%d commands are running", AGENT_EXECS_MAX);
+		err_set(err, ERR_LIMIT, "%d commands are running, which is the maximum per sandbox",
+			AGENT_EXECS_MAX);
 	return r;
 }
 
-int process_launch(struct process *r, char leaf_prefix, struct spawn *s, struct err *err)
+int process_launch(struct process *r, char cgroup_prefix, struct spawn *s, struct err *err)
 {
 	auto_close int leaf = -1;
 
 	if (init_binding.cgroup) {
-		leaf = exec_cgroup_make(&r->leaf, leaf_prefix, r->id, err);
+		leaf = exec_cgroup_make(&r->cgroup, cgroup_prefix, r->id, err);
 		if (leaf < 0)
 			return -1;
 	}
-	s->leaf_fd = leaf;
+	s->cgroup_fd = leaf;
 	if (init_binding.cgroup) {
 		r->pid = s->worker ? guest_spawn_worker(s) : guest_spawn_program(s);
 	} else {
-		r->shimmed = true;
-		r->pid = subreaper_start(s, &r->shim, &r->shim_fd);
+		r->has_subreaper = true;
+		r->pid = subreaper_start(s, &r->subreaper, &r->subreaper_fd);
 	}
 	return r->pid < 0 ? guest_spawn_explain(s, err) : 0;
 }
 
-void process_begin(struct process *r, uint32_t timeout_ms)
+void process_activate(struct process *r, uint32_t timeout_ms)
 {
 	r->started_ms = (uint64_t)clock_wall_ms();
 	r->started_us = clock_mono_us();
 	if (timeout_ms)
 		r->deadline_us = r->started_us + (uint64_t)timeout_ms * 1000;
-	r->oom_before = exec_cgroup_oom_kills(&r->leaf);
+	r->oom_before = exec_cgroup_oom_kills(&r->cgroup);
 	r->pids_before = exec_cgroup_forks_refused();
 	for (int i = 0; i < 2; i++)
 		output_pump_watch(r, i);
-	if (r->shim_fd >= 0)
-		event_loop_add(r->shim_fd, EVENT_SHIM, process_table_index(r), EPOLLIN);
+	if (r->subreaper_fd >= 0)
+		event_loop_add(r->subreaper_fd, EVENT_SUBREAPER, process_table_index(r), EPOLLIN);
 }
 
-static void close_all(struct process *r)
+static void close_descriptors(struct process *r)
 {
-	exec_stdin_close(r);
+	process_stdin_close(r);
 	output_pump_close(r);
-	if (r->shim_fd >= 0) {
-		event_loop_del(r->shim_fd);
-		close(r->shim_fd);
+	if (r->subreaper_fd >= 0) {
+		event_loop_del(r->subreaper_fd);
+		close(r->subreaper_fd);
 	}
 	if (r->error_fd >= 0)
 		close(r->error_fd);
-	r->shim_fd = r->error_fd = -1;
-	exec_cgroup_drop(&r->leaf);
+	r->subreaper_fd = r->error_fd = -1;
+	exec_cgroup_drop(&r->cgroup);
 }
 
-void process_undo(struct process *r)
+void process_release(struct process *r)
 {
-	close_all(r);
+	close_descriptors(r);
 	process_table_free(r);
 }
 
-void process_forget(struct process *r)
+static int start_new(struct process *r, struct process_args *c, struct err *err)
 {
-	/* What it left running goes on without anybody to tell about it. */
-	close_all(r);
-	process_table_free(r);
-}
-
-static int start_fresh(struct process *r, struct exec_args *c, struct err *err)
-{
-	struct stdio io;
+	struct process_stdio io;
 	struct spawn s = {
 		.cred = &c->user.cred,
 		.argv = c->argv,
@@ -110,16 +106,16 @@ static int start_fresh(struct process *r, struct exec_args *c, struct err *err)
 		.tty = (c->m.flags & AGENT_PTY) != 0,
 		.bash = (c->m.flags & AGENT_BASH) != 0,
 		.or_sh = (c->m.flags & (AGENT_BASH | AGENT_OR_SH)) != 0,
-		.only = c->only,
-		.only_must = (c->m.flags & AGENT_ONLY_MUST) != 0,
+		.landlock = c->landlock,
+		.landlock_required = (c->m.flags & AGENT_LANDLOCK_REQUIRED) != 0,
 	};
 	int ret;
 
-	if (exec_stdio_open(&io, &c->user.cred, c->m.flags, c->m.rows, c->m.cols, err) < 0)
+	if (process_stdio_open(&io, &c->user.cred, c->m.flags, c->m.rows, c->m.cols, err) < 0)
 		return -1;
 	memcpy(s.stdio, io.child, sizeof(s.stdio));
 	ret = process_launch(r, 'x', &s, err);
-	exec_stdio_close_child(&io);
+	process_stdio_close_child(&io);
 	r->in.fd = io.in;
 	r->in.tty = s.tty;
 	r->out[0].pipe = io.out[0];
@@ -127,38 +123,40 @@ static int start_fresh(struct process *r, struct exec_args *c, struct err *err)
 	return ret;
 }
 
-static int start_record(struct process *r, struct exec_args *c, int *fds, size_t nfds,
-			uint32_t *armed, struct err *err)
+static int start_in_record(struct process *r, struct process_args *c, int *fds, size_t nfds,
+			   uint32_t *used_spare_shell, struct err *err)
 {
 	if (output_pump_open(r, fds, (int)nfds, c->m.log_bytes, err) < 0)
 		return -1;
 	r->flags = c->m.flags;
-	process_table_describe(r, c->strings, c->m.argc);
+	process_table_set_argv(r, c->strings, c->m.argc);
 	process_table_set_cwd(r, c->cwd[0] ? c->cwd : c->user.home);
-	*armed = spare_shell_take(r, c);
-	return *armed ? 0 : start_fresh(r, c, err);
+	*used_spare_shell = spare_shell_take(r, c);
+	return *used_spare_shell ? 0 : start_new(r, c, err);
 }
 
 int process_start(uint8_t conn, const void *msg, size_t len, int *fds, size_t nfds,
 		  struct agent_started *ret, struct err *err)
 {
-	struct exec_args c;
+	struct process_args c;
 	struct process *r;
-	uint32_t armed = 0;
+	uint32_t used_spare_shell = 0;
 
-	if (exec_args_parse(&c, msg, len, err) < 0 || !(r = process_new(c.m.exec, err))) {
+	if (process_args_parse(&c, msg, len, err) < 0 || !(r = process_new(c.m.exec, err))) {
 		for (size_t i = 0; i < nfds; i++)
 			close(fds[i]);
 		return -1;
 	}
 	if (c.m.flags & AGENT_ATTACHED)
 		r->attached = (uint16_t)(1u << conn);
-	if (start_record(r, &c, fds, nfds, &armed, err) < 0) {
-		process_undo(r);
+	if (start_in_record(r, &c, fds, nfds, &used_spare_shell, err) < 0) {
+		process_release(r);
 		return -1;
 	}
-	process_begin(r, c.m.timeout_ms);
-	*ret = (struct agent_started){ .exec = r->id, .pid = r->pid, .armed = armed };
+	process_activate(r, c.m.timeout_ms);
+	*ret = (struct agent_started){ .exec = r->id,
+				       .pid = r->pid,
+				       .used_spare_shell = used_spare_shell };
 	return 0;
 }
 
@@ -167,27 +165,27 @@ static bool is_ours(pid_t pid)
 	for (uint32_t i = 0; i < process_table_end(); i++) {
 		struct process *r = process_table_at(i);
 
-		if (r && ((r->shimmed && !r->shim_gone && r->shim == pid) ||
+		if (r && ((r->has_subreaper && !r->subreaper_gone && r->subreaper == pid) ||
 			  (r->state == PROCESS_RUNNING && r->pid == pid)))
 			return true;
 	}
-	return spare_shell_is(pid);
+	return spare_shell_owns_pid(pid);
 }
 
 static int signal_tree(struct process *r, int signo)
 {
 	int n;
 
-	if (r->leaf.name[0])
-		return exec_cgroup_signal(&r->leaf, signo);
-	if (!r->shimmed || r->shim_gone)
+	if (r->cgroup.name[0])
+		return exec_cgroup_signal(&r->cgroup, signo);
+	if (!r->has_subreaper || r->subreaper_gone)
 		return 0;
-	n = process_tree_signal(r->shim, signo);
+	n = process_tree_signal(r->subreaper, signo);
 	if (n != 0)
 		return n;
-	/* Nothing to be seen, and yet the shim still waits for somebody. A worker of ours is as
-	 * invisible as it is unable to have children; or the shim, which ends one that is stopped,
-	 * was quicker, and its report is on the way. */
+	/* No visible descendant, but the subreaper still waits for one. Either it is a worker of a
+	 * file job, which /proc hides and which has no children; or the subreaper just killed a
+	 * stopped worker and its report is on the way. */
 	if (r->state == PROCESS_RUNNING)
 		return kill(r->pid, signo) < 0 && errno != ESRCH ? -errno : 1;
 	if (signo == SIGKILL)
@@ -221,33 +219,34 @@ int process_resize(struct process *r, uint32_t rows, uint32_t cols, struct err *
 		return err_set(err, ERR_INVALID, "command %llu has no terminal",
 			       (unsigned long long)r->id);
 	if (ioctl(r->out[0].pipe, TIOCSWINSZ, &w) < 0)
-		return err_sys(err, errno, "size of the terminal");
+		return err_sys(err, errno, "terminal size");
 	return 0;
 }
 
 /* ---- timers -------------------------------------------------------------------------------- */
 
-static void deadline(struct process *r, uint64_t now)
+static void enforce_deadline(struct process *r, uint64_t now)
 {
 	r->exit.hits |= AGENT_HIT_TIME;
 	signal_tree(r, SIGKILL);
-	/* Somebody may have stood between the tree and its end: a fork in flight, a process that
-	 * was moved. The group's leader at least is known. */
+	/* The tree can be incomplete (a fork in progress, a process that moved), so kill the
+	 * command itself too. */
 	if (r->state == PROCESS_RUNNING)
 		kill(r->pid, SIGKILL);
 	r->deadline_us = ++r->kills < INIT_KILLS_MAX ? now + 200 * 1000ull : 0;
 }
 
-/* Timed out is a command until all it started is gone, which without a cgroup takes looking. */
+/* A timed-out command is killed until all descendants are gone. Without a cgroup that can take
+ * several passes. */
 static bool has_deadline(const struct process *r)
 {
 	if (!r->deadline_us)
 		return false;
 	return r->state == PROCESS_RUNNING ||
-	       ((r->exit.hits & AGENT_HIT_TIME) && r->shimmed && !r->shim_gone);
+	       ((r->exit.hits & AGENT_HIT_TIME) && r->has_subreaper && !r->subreaper_gone);
 }
 
-void process_timers(uint64_t now)
+void process_run_timers(uint64_t now)
 {
 	for (uint32_t i = 0; i < process_table_end(); i++) {
 		struct process *r = process_table_at(i);
@@ -255,9 +254,9 @@ void process_timers(uint64_t now)
 		if (!r)
 			continue;
 		if (has_deadline(r) && now >= r->deadline_us)
-			deadline(r, now);
+			enforce_deadline(r, now);
 		if (r->state == PROCESS_ENDING && now >= r->grace_us)
-			process_output_moved(r);
+			process_end_if_drained(r);
 	}
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How commands end: reaped, drained, told. The end of a command is the end of its process; a child
- * that keeps a pipe open gets a short moment, not the power to hold the result. */
+#include "init/exec/process_end.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -16,14 +16,15 @@
 #include "init/exec/spare_shell.h"
 #include "init/exec/agent_conn.h"
 #include "init/exec/process.h"
-#include "init/exec/exec_stdin.h"
+#include "init/exec/process_stdin.h"
 #include "init/exec/file_job.h"
 #include "init/exec/event_loop.h"
 #include "init/exec/output_pump.h"
+#include "init/exec/process_tree.h"
 #include "init/exec/subreaper.h"
-#include "init/exec/exec_usage.h"
+#include "init/exec/process_usage.h"
 
-/* Where the command worked, or the root. What nobody can write to is always full. */
+/* The file system of the working directory, or the root. A read-only one always looks full. */
 static bool disk_is_full(const char *cwd)
 {
 	struct statfs fs;
@@ -33,8 +34,8 @@ static bool disk_is_full(const char *cwd)
 	return (fs.f_blocks && !fs.f_bavail) || (fs.f_files && !fs.f_ffree);
 }
 
-/* It failed, or something in it did and said so. */
-static bool had_trouble(const struct process *r)
+/* It failed, or wrote to stderr. */
+static bool has_failed(const struct process *r)
 {
 	int n = 0;
 
@@ -42,13 +43,13 @@ static bool had_trouble(const struct process *r)
 	       (r->out[1].pipe >= 0 && ioctl(r->out[1].pipe, FIONREAD, &n) == 0 && n > 0);
 }
 
-/* A quota does not show there: one that is used up has no room for a file without a name either.
- * Only asked after trouble, as it costs more than looking. */
+/* statfs() does not show quotas; an exhausted one also refuses an unnamed file. Tried only after a
+ * failure, because it costs more than statfs(). */
 static bool quota_is_full(const struct process *r)
 {
 	int fd;
 
-	if (!had_trouble(r))
+	if (!has_failed(r))
 		return false;
 	fd = open("/tmp", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
 	if (fd < 0)
@@ -57,9 +58,9 @@ static bool quota_is_full(const struct process *r)
 	return false;
 }
 
-static void note_hits(struct process *r)
+static void record_limit_hits(struct process *r)
 {
-	if (exec_cgroup_oom_kills(&r->leaf) > r->oom_before)
+	if (exec_cgroup_oom_kills(&r->cgroup) > r->oom_before)
 		r->exit.hits |= AGENT_HIT_MEMORY;
 	if (exec_cgroup_forks_refused() > r->pids_before)
 		r->exit.hits |= AGENT_HIT_PIDS;
@@ -69,21 +70,21 @@ static void note_hits(struct process *r)
 		r->exit.hits |= AGENT_HIT_DISK;
 }
 
-static void finish(struct process *r)
+static void complete(struct process *r)
 {
 	r->state = PROCESS_DONE;
 	r->ended_us = clock_mono_us();
 	output_pump_progress(r, &r->exit.at);
-	if (r->job)
+	if (r->is_file_job)
 		file_job_ended(r);
 	r->exit_due = r->attached;
-	r->news = 0;
-	agent_conn_wake_mask(r->attached);
-	exec_cgroup_drop_if_empty(&r->leaf);
-	spare_shell_later();
+	r->unreported = 0;
+	agent_conn_schedule_flush_mask(r->attached);
+	exec_cgroup_drop_if_empty(&r->cgroup);
+	spare_shell_schedule();
 }
 
-void process_output_moved(struct process *r)
+void process_end_if_drained(struct process *r)
 {
 	uint64_t now;
 
@@ -93,74 +94,75 @@ void process_output_moved(struct process *r)
 		now = clock_mono_us();
 		if (now < r->grace_us)
 			return;
-		/* A reader that is attached and slow may keep this open; a pipe that is held by
-		 * a survivor may not. A deadline waits for nobody: what does not fit is cut. */
-		if (!output_pump_owes_nothing(r) && !(r->exit.hits & AGENT_HIT_TIME)) {
+		/* Wait for a slow attached reader, but not for a child that holds the pipe open.
+		 * After a timeout don't wait at all: output that does not fit is dropped. */
+		if (!output_pump_is_drained(r) && !(r->exit.hits & AGENT_HIT_TIME)) {
 			r->grace_us = now + INIT_GRACE_MS * 1000ull;
 			return;
 		}
-		if (!output_pump_owes_nothing(r))
+		if (!output_pump_is_drained(r))
 			r->exit.hits |= AGENT_HIT_OUTPUT;
 	}
-	finish(r);
+	complete(r);
 }
 
-static void ended(struct process *r, int status, uint64_t cpu_us, uint64_t rss_bytes)
+static void handle_exit(struct process *r, int status, uint64_t cpu_us, uint64_t rss_bytes)
 {
-	uint64_t leaf_us = exec_cgroup_counter(&r->leaf, "cpu.stat", "usage_usec");
+	uint64_t cgroup_us = exec_cgroup_counter(&r->cgroup, "cpu.stat", "usage_usec");
 
 	r->state = PROCESS_ENDING;
 	r->exit.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 	r->exit.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 	r->exit.duration_us = clock_mono_us() - r->started_us;
-	r->exit.cpu_us = leaf_us != UINT64_MAX && leaf_us > cpu_us ? leaf_us : cpu_us;
+	r->exit.cpu_us = cgroup_us != UINT64_MAX && cgroup_us > cpu_us ? cgroup_us : cpu_us;
 	r->exit.max_rss_bytes = rss_bytes;
-	note_hits(r);
-	/* Timed out means everything it started, also what was born a moment ago. */
+	record_limit_hits(r);
+	/* A timeout ends all descendants, also those forked a moment ago. */
 	if (r->exit.hits & AGENT_HIT_TIME)
 		process_signal(r, SIGKILL, AGENT_TO_TREE, &(struct err){ 0 });
-	exec_stdin_close(r);
-	output_pump_note_owed(r);
+	process_stdin_close(r);
+	output_pump_mark_end(r);
 	output_pump_drain(r);
 	r->grace_us = clock_mono_us() + INIT_GRACE_MS * 1000ull;
-	process_output_moved(r);
+	process_end_if_drained(r);
 }
 
-void process_shim_ready(struct process *r)
+void process_end_subreaper_ready(struct process *r)
 {
 	struct subreaper_report rep;
 	int got;
 
-	if (r->shim_fd < 0)
+	if (r->subreaper_fd < 0)
 		return;
-	got = subreaper_read(r->shim_fd, &rep);
+	got = subreaper_read(r->subreaper_fd, &rep);
 	if (got == 0)
 		return;
-	event_loop_del(r->shim_fd);
-	close(r->shim_fd);
-	r->shim_fd = -1;
-	if (got == 1 && rep.kind == SHIM_ENDED)
-		ended(r, rep.status, rep.cpu_us, rep.max_rss_bytes);
+	event_loop_del(r->subreaper_fd);
+	close(r->subreaper_fd);
+	r->subreaper_fd = -1;
+	if (got == 1 && rep.kind == SUBREAPER_ENDED)
+		handle_exit(r, rep.status, rep.cpu_us, rep.max_rss_bytes);
 	else if (r->state == PROCESS_RUNNING)
-		ended(r, SIGKILL, 0, 0); /* the shim was killed, and its orphans are below */
+		handle_exit(r, SIGKILL, 0, 0); /* the subreaper was killed; handle_subreaper_exit()
+						  kills its orphans */
 }
 
 static bool is_known(pid_t pid)
 {
-	return process_table_find_pid(pid) || spare_shell_is(pid);
+	return process_table_find_pid(pid) || spare_shell_owns_pid(pid);
 }
 
-static void shim_reaped(struct process *r, int status)
+static void handle_subreaper_exit(struct process *r, int status)
 {
-	process_shim_ready(r);
-	r->shim_gone = true;
-	/* A shim only leaves by itself when nothing is below it. Whatever came to this process
-	 * because a guest killed one has lost its place in the order and goes too. */
+	process_end_subreaper_ready(r);
+	r->subreaper_gone = true;
+	/* A subreaper exits by itself only when it has no descendants. If a guest killed it, its
+	 * orphans now belong to no command: kill them. */
 	if (WIFSIGNALED(status))
 		process_tree_kill_strays(is_known);
 }
 
-void process_reap(void)
+void process_end_reap(void)
 {
 	struct rusage ru;
 	int status;
@@ -170,20 +172,21 @@ void process_reap(void)
 		struct process *r = process_table_find_pid(pid);
 
 		if (WIFSTOPPED(status)) {
-			/* a worker has the guest's user; whoever stops it must not hold the one
-			 * who waits for it */
-			if (r && r->job)
+			/* A worker runs as the guest's user: a guest that stops it must not block
+			 * the engine. */
+			if (r && r->is_file_job)
 				kill(pid, SIGKILL);
 			continue;
 		}
-		if (spare_shell_reaped(pid))
+		if (spare_shell_handle_exit(pid))
 			continue;
 		if (!r)
 			continue;
-		if (r->shimmed)
-			shim_reaped(r, status);
+		if (r->has_subreaper)
+			handle_subreaper_exit(r, status);
 		else
-			ended(r, status, usage_cpu_us(&ru), usage_rss_bytes(&ru));
+			handle_exit(r, status, process_usage_cpu_us(&ru),
+				    process_usage_rss_bytes(&ru));
 	}
 	exec_cgroup_sweep();
 }

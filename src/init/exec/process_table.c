@@ -6,15 +6,15 @@
 
 #include "init/exec/process.h"
 
-/* In .bss and filled from the front, so that a sandbox that runs little costs little. */
-static struct process recs[AGENT_EXECS_MAX];
+/* In .bss and filled from the front, so that an idle sandbox uses few pages. */
+static struct process records[AGENT_EXECS_MAX];
 static char texts[AGENT_EXECS_MAX][INIT_TEXT_SIZE] __attribute__((aligned(4096)));
 static uint32_t used_end, used_count;
 static uint64_t last_id;
 
 uint32_t process_table_index(const struct process *r)
 {
-	return (uint32_t)(r - recs);
+	return (uint32_t)(r - records);
 }
 
 uint32_t process_table_end(void)
@@ -34,14 +34,14 @@ uint64_t process_table_last_id(void)
 
 struct process *process_table_at(uint32_t n)
 {
-	return n < used_end && recs[n].state != PROCESS_FREE ? &recs[n] : NULL;
+	return n < used_end && records[n].state != PROCESS_FREE ? &records[n] : NULL;
 }
 
 struct process *process_table_find(uint64_t id)
 {
 	for (uint32_t i = 0; i < used_end; i++) {
-		if (recs[i].state != PROCESS_FREE && recs[i].id == id)
-			return &recs[i];
+		if (records[i].state != PROCESS_FREE && records[i].id == id)
+			return &records[i];
 	}
 	return NULL;
 }
@@ -49,51 +49,52 @@ struct process *process_table_find(uint64_t id)
 struct process *process_table_find_pid(pid_t pid)
 {
 	for (uint32_t i = 0; i < used_end; i++) {
-		struct process *r = &recs[i];
+		struct process *r = &records[i];
 
 		if (r->state == PROCESS_FREE)
 			continue;
-		if ((r->shimmed && r->shim == pid) ||
-		    (!r->shimmed && r->state == PROCESS_RUNNING && r->pid == pid))
+		if ((r->has_subreaper && r->subreaper == pid) ||
+		    (!r->has_subreaper && r->state == PROCESS_RUNNING && r->pid == pid))
 			return r;
 	}
 	return NULL;
 }
 
-static struct process *oldest_finished(void)
+static struct process *find_oldest_done(void)
 {
 	struct process *best = NULL;
 
 	for (uint32_t i = 0; i < used_end; i++) {
-		if (recs[i].state == PROCESS_DONE && (!best || recs[i].ended_us < best->ended_us))
-			best = &recs[i];
+		if (records[i].state == PROCESS_DONE &&
+		    (!best || records[i].ended_us < best->ended_us))
+			best = &records[i];
 	}
 	return best;
 }
 
-static struct process *first_free(void)
+static struct process *find_free(void)
 {
 	for (uint32_t i = 0; i < AGENT_EXECS_MAX; i++) {
-		if (i >= used_end || recs[i].state == PROCESS_FREE)
-			return &recs[i];
+		if (i >= used_end || records[i].state == PROCESS_FREE)
+			return &records[i];
 	}
 	return NULL;
 }
 
 struct process *process_table_new(uint64_t id)
 {
-	struct process *r = first_free();
+	struct process *r = find_free();
 
 	if (!r) {
-		r = oldest_finished();
+		r = find_oldest_done();
 		if (!r)
 			return NULL;
-		process_forget(r);
+		process_release(r);
 	}
 	memset(r, 0, sizeof(*r));
 	r->id = id;
 	r->state = PROCESS_RUNNING;
-	r->shim_fd = r->error_fd = r->in.fd = -1;
+	r->subreaper_fd = r->error_fd = r->in.fd = -1;
 	for (int i = 0; i < 2; i++)
 		r->out[i].pipe = r->out[i].log = -1;
 	r->exit.exec = id;
@@ -110,9 +111,9 @@ void process_table_free(struct process *r)
 {
 	r->state = PROCESS_FREE;
 	used_count--;
-	/* The page goes back to the kernel: a long life of many commands leaves nothing behind. */
+	/* Return the page, so that memory does not grow with the number of past commands. */
 	madvise(texts[process_table_index(r)], INIT_TEXT_SIZE, MADV_DONTNEED);
-	while (used_end && recs[used_end - 1].state == PROCESS_FREE)
+	while (used_end && records[used_end - 1].state == PROCESS_FREE)
 		used_end--;
 }
 
@@ -121,19 +122,19 @@ char *process_table_text(struct process *r)
 	return texts[process_table_index(r)];
 }
 
-char *process_table_sentence(struct process *r)
+char *process_table_message(struct process *r)
 {
-	return texts[process_table_index(r)] + INIT_TEXT_SIZE - INIT_SENTENCE_SIZE;
+	return texts[process_table_index(r)] + INIT_TEXT_SIZE - INIT_MESSAGE_SIZE;
 }
 
-static char *cwd_of(struct process *r)
+static char *cwd_buffer(struct process *r)
 {
-	return process_table_sentence(r) - INIT_CWD_SIZE;
+	return process_table_message(r) - INIT_CWD_SIZE;
 }
 
 const char *process_table_cwd(struct process *r)
 {
-	return cwd_of(r);
+	return cwd_buffer(r);
 }
 
 void process_table_set_cwd(struct process *r, const char *cwd)
@@ -141,20 +142,20 @@ void process_table_set_cwd(struct process *r, const char *cwd)
 	size_t n = strlen(cwd);
 
 	if (n < INIT_CWD_SIZE)
-		memcpy(cwd_of(r), cwd, n + 1);
+		memcpy(cwd_buffer(r), cwd, n + 1);
 }
 
-/* Keeps whole strings only as far as there is room; the last one may be cut. */
-void process_table_describe(struct process *r, const char *strings, uint32_t argc)
+/* Keeps as many strings as fit; the last one may be cut. */
+void process_table_set_argv(struct process *r, const char *strings, uint32_t argc)
 {
-	const size_t room = INIT_TEXT_SIZE - INIT_SENTENCE_SIZE - INIT_CWD_SIZE;
+	const size_t capacity = INIT_TEXT_SIZE - INIT_MESSAGE_SIZE - INIT_CWD_SIZE;
 	char *text = process_table_text(r);
 	size_t at = 0;
 
 	r->argc = 0;
-	while (r->argc < argc && at + 1 < room) {
+	while (r->argc < argc && at + 1 < capacity) {
 		size_t n = strlen(strings);
-		size_t fit = n < room - at - 1 ? n : room - at - 1;
+		size_t fit = n < capacity - at - 1 ? n : capacity - at - 1;
 
 		memcpy(text + at, strings, fit);
 		text[at + fit] = 0;

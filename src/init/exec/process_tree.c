@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All descendants of a process, by the parent every process has in /proc. */
+#include "init/exec/process_tree.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -12,18 +13,18 @@
 #include <unistd.h>
 
 #include "base/auto.h"
-#include "init/exec/subreaper.h"
+#include "init/core/guest_spawn.h"
 
 enum { PIDS_MAX = 65536 };
 
-struct proc {
+struct proc_entry {
 	pid_t pid, parent;
 	bool below;
 };
 
-struct list {
+struct proc_list {
 	size_t n;
-	struct proc procs[PIDS_MAX];
+	struct proc_entry procs[PIDS_MAX];
 };
 
 struct dirent64 {
@@ -34,7 +35,7 @@ struct dirent64 {
 	char name[];
 };
 
-/* False for one that is gone, or dead and only not yet waited for. */
+/* False for a process that is gone or a zombie. */
 static bool read_parent(int proc, pid_t pid, pid_t *ret)
 {
 	char path[32], text[512], *at, state;
@@ -49,7 +50,7 @@ static bool read_parent(int proc, pid_t pid, pid_t *ret)
 	if (n <= 0)
 		return false;
 	text[n] = 0;
-	at = strrchr(text, ')'); /* the name before it may hold anything */
+	at = strrchr(text, ')'); /* the process name before it can contain any byte */
 	if (!at || strlen(at) < 5)
 		return false;
 	state = at[2];
@@ -57,7 +58,7 @@ static bool read_parent(int proc, pid_t pid, pid_t *ret)
 	return state != 'Z' && state != 'X';
 }
 
-static void add_entries(int proc, struct list *l, char *buf, long n)
+static void add_processes(int proc, struct proc_list *l, char *buf, long n)
 {
 	for (long at = 0; at < n;) {
 		struct dirent64 *d = (struct dirent64 *)(void *)(buf + at);
@@ -75,7 +76,7 @@ static void add_entries(int proc, struct list *l, char *buf, long n)
 	}
 }
 
-static int read_all(struct list *l)
+static int read_processes(struct proc_list *l)
 {
 	auto_close int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_Alignas(8) char buf[4096];
@@ -85,11 +86,11 @@ static int read_all(struct list *l)
 	if (proc < 0)
 		return -errno;
 	while ((n = syscall(SYS_getdents64, proc, buf, sizeof(buf))) > 0)
-		add_entries(proc, l, buf, n);
+		add_processes(proc, l, buf, n);
 	return n < 0 ? -errno : 0;
 }
 
-static bool is_below(const struct list *l, pid_t pid, pid_t root)
+static bool is_below(const struct proc_list *l, pid_t pid, pid_t root)
 {
 	if (pid == root)
 		return true;
@@ -100,15 +101,15 @@ static bool is_below(const struct list *l, pid_t pid, pid_t root)
 	return false;
 }
 
-/* Marks generation after generation; how many there are. */
-static int mark(struct list *l, pid_t root)
+/* Marks generation by generation; returns how many are marked. */
+static int mark_descendants(struct proc_list *l, pid_t root)
 {
 	int found = 0, before;
 
 	do {
 		before = found;
 		for (size_t i = 0; i < l->n; i++) {
-			struct proc *p = &l->procs[i];
+			struct proc_entry *p = &l->procs[i];
 
 			if (!p->below && is_below(l, p->parent, root)) {
 				p->below = true;
@@ -119,7 +120,7 @@ static int mark(struct list *l, pid_t root)
 	return found;
 }
 
-static int send_all(const struct list *l, int signo)
+static int signal_marked(const struct proc_list *l, int signo)
 {
 	int sent = 0;
 
@@ -130,43 +131,43 @@ static int send_all(const struct list *l, int signo)
 	return sent;
 }
 
-/* Everything below a child of ours that is not `known`. */
-static int mark_strays(struct list *l, bool (*is_known)(pid_t pid))
+/* Children of lodge-init that are not known, and their descendants. */
+static int mark_strays(struct proc_list *l, bool (*is_known)(pid_t pid))
 {
 	int found = 0;
 
 	for (size_t i = 0; i < l->n; i++) {
-		struct proc *p = &l->procs[i];
+		struct proc_entry *p = &l->procs[i];
 
 		if (p->parent == getpid() && !is_known(p->pid)) {
 			p->below = true;
 			found++;
 		}
 	}
-	return found + mark(l, 0);
+	return found + mark_descendants(l, 0);
 }
 
-static int stop_and_kill(struct list *l, pid_t root, bool (*is_known)(pid_t pid))
+static int stop_and_kill(struct proc_list *l, pid_t root, bool (*is_known)(pid_t pid))
 {
 	int found, stopped = -1, r;
 
-	/* What is stopped cannot fork: when a pass finds nothing new, the list is complete. */
+	/* A stopped process cannot fork: when a pass finds no new one, the list is complete. */
 	for (int pass = 0; pass < 64; pass++) {
-		r = read_all(l);
+		r = read_processes(l);
 		if (r < 0)
 			return r;
-		found = is_known ? mark_strays(l, is_known) : mark(l, root);
+		found = is_known ? mark_strays(l, is_known) : mark_descendants(l, root);
 		if (found == stopped)
 			break;
-		stopped = send_all(l, SIGSTOP);
+		stopped = signal_marked(l, SIGSTOP);
 	}
-	return send_all(l, SIGKILL);
+	return signal_marked(l, SIGKILL);
 }
 
-/* Large, wanted rarely, given back at once. */
-static struct list *list_map(void)
+/* Mapped on demand, because it is large and rarely needed. */
+static struct proc_list *map_list(void)
 {
-	struct list *l =
+	struct proc_list *l =
 		mmap(NULL, sizeof(*l), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	return l == MAP_FAILED ? NULL : l;
@@ -174,7 +175,7 @@ static struct list *list_map(void)
 
 void process_tree_kill_strays(bool (*is_known)(pid_t pid))
 {
-	struct list *l = list_map();
+	struct proc_list *l = map_list();
 
 	if (!l)
 		return;
@@ -194,7 +195,7 @@ static long pid_max(void)
 	return strtol(text, NULL, 10);
 }
 
-/* Numbers are given out in order: none is above a new one, unless they began again. */
+/* The kernel assigns pids in order: a new one is the highest, unless the counter wrapped. */
 static long highest_pid(void)
 {
 	static pid_t highest;
@@ -210,7 +211,7 @@ static long highest_pid(void)
 	return highest = probe;
 }
 
-/* Under hidepid a process that made itself undumpable is in no listing, but its number is. */
+/* Under hidepid /proc does not list an undumpable process, but kill(pid, 0) finds it. */
 void process_tree_kill_hidden(bool (*is_ours)(pid_t pid))
 {
 	auto_close int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -228,7 +229,7 @@ void process_tree_kill_hidden(bool (*is_ours)(pid_t pid))
 
 int process_tree_signal(pid_t root, int signo)
 {
-	struct list *l = list_map();
+	struct proc_list *l = map_list();
 	int r;
 
 	if (!l)
@@ -236,10 +237,10 @@ int process_tree_signal(pid_t root, int signo)
 	if (signo == SIGKILL) {
 		r = stop_and_kill(l, root, NULL);
 	} else {
-		r = read_all(l);
+		r = read_processes(l);
 		if (r == 0) {
-			mark(l, root);
-			r = send_all(l, signo);
+			mark_descendants(l, root);
+			r = signal_marked(l, signo);
 		}
 	}
 	munmap(l, sizeof(*l));

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The spare is the image's own bash, unmodified, as `bash -c SCRIPT`: it reads its text from one
- * descriptor, closes it, and evaluates the text. What then differs from `bash -c TEXT`, found by
- * running both over a table of texts (tests/unit/test_init.c):
+/* The spare shell is the image's own bash, run as `bash -c SCRIPT`: it reads its text from a
+ * descriptor, closes it, and evaluates the text. Known differences from `bash -c TEXT`, found by
+ * running a table of texts both ways (tests/unit/test_init_spare_shell.c):
  *   - a syntax error is reported by "bash: eval:" instead of "bash: -c:" (status 2 in both);
  *   - `set -x` marks one level more ("++");
  *   - PIPESTATUS is (0) instead of unset before the first command;
- *   - the last command of a text is not exec'ed in place of the shell. Where it is killed by a
- *     signal the shell says so on stderr and exits with 128 + n. A text that is one external
- *     command without expansions is therefore given to the spare as `_=PATH exec TEXT`, which
- *     is what bash makes of it; only longer texts are left with this.
- * A variable that changes how bash starts or reads keeps the spare from being used at all. */
+ * - the last command of a text is not exec'ed in place of the shell. If a signal kills it, the
+ *     shell prints a message to stderr and exits with 128 + n. A text that is one simple command is
+ *     therefore sent as `_=PATH exec TEXT`, which has the effect of bash's own exec; only longer
+ *     texts differ.
+ * With a variable that changes how bash starts or parses, no spare shell is used. */
 #include "init/exec/spare_shell.h"
 
 #include <errno.h>
@@ -27,31 +27,32 @@
 #include "init/exec/process.h"
 #include "init/core/guest_path.h"
 #include "init/exec/output_pump.h"
+#include "init/exec/process_tree.h"
 #include "init/exec/subreaper.h"
-#include "init/exec/exec_stdio.h"
-#include "init/exec/shell_words.h"
+#include "init/exec/process_stdio.h"
+#include "init/exec/simple_command.h"
 
 enum {
-	ORDER_MAX = 64 * 1024, /* environment and directory of the spare */
+	REQUEST_MAX = 64 * 1024, /* environment, directory and user */
 	TEXT_MAX = 4096,
-	AGAIN_US = 1000 * 1000, /* a spare that dies is not replaced more often */
+	RETRY_US = 1000 * 1000, /* delay before a spare shell that died is replaced */
 };
 
 static const char script[] = "IFS= read -r -d '' -u 9 BASH_EXECUTION_STRING || exit; exec 9<&-; "
 			     "SECONDS=0; : \"$0\"; eval \"$BASH_EXECUTION_STRING\"";
 
-static char order[ORDER_MAX]; /* the AGENT_ARM message */
-static size_t order_len;
+static char request[REQUEST_MAX]; /* the last AGENT_SPARE_SHELL message */
+static size_t request_len;
 
 static struct {
 	bool ready, due;
 	int text_fd;
-	uint64_t made;
+	uint64_t count;
 	int64_t not_before_us;
 	dev_t cwd_dev;
 	ino_t cwd_ino;
-	struct user user;
-	struct process r; /* process, leaf and pipes, until a record takes them */
+	struct passwd_user user;
+	struct process r; /* process, cgroup and pipes, until a record takes them over */
 } spare = { .text_fd = -1 };
 
 static void discard(void)
@@ -59,25 +60,25 @@ static void discard(void)
 	if (!spare.ready)
 		return;
 	spare.ready = false;
-	if (spare.r.leaf.name[0])
-		exec_cgroup_signal(&spare.r.leaf, SIGKILL);
-	if (spare.r.shimmed && !spare.r.shim_gone) {
-		process_tree_signal(spare.r.shim, SIGKILL);
-		close(spare.r.shim_fd);
-	} else if (!spare.r.shimmed && spare.r.pid > 0) {
+	if (spare.r.cgroup.name[0])
+		exec_cgroup_signal(&spare.r.cgroup, SIGKILL);
+	if (spare.r.has_subreaper && !spare.r.subreaper_gone) {
+		process_tree_signal(spare.r.subreaper, SIGKILL);
+		close(spare.r.subreaper_fd);
+	} else if (!spare.r.has_subreaper && spare.r.pid > 0) {
 		kill(spare.r.pid, SIGKILL);
 	}
-	if (spare.r.shimmed && spare.r.shim_gone)
-		close(spare.r.shim_fd);
+	if (spare.r.has_subreaper && spare.r.subreaper_gone)
+		close(spare.r.subreaper_fd);
 	close(spare.text_fd);
 	for (int i = 0; i < 2; i++) {
 		if (spare.r.out[i].pipe >= 0)
 			close(spare.r.out[i].pipe);
 	}
-	exec_cgroup_drop(&spare.r.leaf);
+	exec_cgroup_drop(&spare.r.cgroup);
 }
 
-static bool changes_bash(const char *env, uint32_t envc)
+static bool affects_bash(const char *env, uint32_t envc)
 {
 	static const char *const names[] = { "BASH_ENV=",      "BASH_FUNC_",	   "BASHOPTS=",
 					     "SHELLOPTS=",     "POSIXLY_CORRECT=", "TMOUT=",
@@ -95,43 +96,43 @@ static bool changes_bash(const char *env, uint32_t envc)
 
 int spare_shell_set(const void *msg, size_t len, struct err *err)
 {
-	struct exec_args c;
+	struct process_args c;
 
-	if (len > sizeof(order))
-		return err_set(err, ERR_LIMIT, "the environment of a spare shell is too long");
-	if (exec_args_parse(&c, msg, len, err) < 0)
+	if (len > sizeof(request))
+		return err_set(err, ERR_LIMIT, "environment of the spare shell is too long");
+	if (process_args_parse(&c, msg, len, err) < 0)
 		return -1;
 	discard();
-	order_len = 0;
-	if (changes_bash(c.env, c.m.envc))
-		return 0; /* every command gets a shell of its own */
-	memcpy(order, msg, len);
-	order_len = len;
+	request_len = 0;
+	if (affects_bash(c.env, c.m.envc))
+		return 0; /* no spare shell: every command starts its own */
+	memcpy(request, msg, len);
+	request_len = len;
 	spare.due = true;
 	spare.not_before_us = 0;
 	return 0;
 }
 
-/* Which directory that is now, as the user sees it. */
-static bool look_at_cwd(const struct exec_args *c, struct stat *ret)
+/* As the user, because the user's rights decide which directory the path leads to. */
+static bool stat_cwd(const struct process_args *c, struct stat *ret)
 {
 	const char *dir = c->cwd[0] ? c->cwd : c->user.home;
 	auto_close int fd = -1;
 	bool ok = false;
 
-	if (passwd_enter(&c->user.cred) == 0 && dir[0] == '/') {
+	if (passwd_impersonate(&c->user.cred) == 0 && dir[0] == '/') {
 		fd = guest_path_openat(AT_FDCWD, dir, O_PATH | O_DIRECTORY, 0);
 		ok = fd >= 0 && fstat(fd, ret) == 0;
 	}
-	passwd_leave();
+	passwd_revert();
 	return ok;
 }
 
-static int start(struct exec_args *c, int text_end, struct err *err)
+static int start_bash(struct process_args *c, int text_end, struct err *err)
 {
 	static char bash[] = "bash", dash_c[] = "-c";
 	static char *argv[4] = { bash, dash_c };
-	struct stdio io;
+	struct process_stdio io;
 	struct spawn s = {
 		.cred = &c->user.cred,
 		.argv = argv,
@@ -146,24 +147,24 @@ static int start(struct exec_args *c, int text_end, struct err *err)
 	int r;
 
 	memcpy(&argv[2], &text, sizeof(text)); /* execve() does not write to it */
-	if (exec_stdio_open(&io, &c->user.cred, c->m.flags & AGENT_MERGE, 0, 0, err) < 0)
+	if (process_stdio_open(&io, &c->user.cred, c->m.flags & AGENT_MERGE, 0, 0, err) < 0)
 		return -1;
 	memcpy(s.stdio, io.child, sizeof(s.stdio));
 	r = process_launch(&spare.r, 'a', &s, err);
-	exec_stdio_close_child(&io);
+	process_stdio_close_child(&io);
 	for (int i = 0; i < 2; i++) {
 		spare.r.out[i].pipe = io.out[i];
 		if (r < 0 && io.out[i] >= 0)
 			close(io.out[i]);
 	}
 	if (r < 0)
-		exec_cgroup_drop(&spare.r.leaf);
+		exec_cgroup_drop(&spare.r.cgroup);
 	return r;
 }
 
-void spare_shell_later(void)
+void spare_shell_schedule(void)
 {
-	spare.due = order_len != 0 && !spare.ready;
+	spare.due = request_len != 0 && !spare.ready;
 }
 
 uint64_t spare_shell_next_timer(void)
@@ -171,9 +172,9 @@ uint64_t spare_shell_next_timer(void)
 	return spare.due && spare.not_before_us ? (uint64_t)spare.not_before_us : UINT64_MAX;
 }
 
-void spare_shell_now(void)
+void spare_shell_start_if_due(void)
 {
-	struct exec_args c;
+	struct process_args c;
 	struct stat st;
 	struct err err;
 	int text[2];
@@ -183,13 +184,13 @@ void spare_shell_now(void)
 		return;
 	spare.due = false;
 	spare.not_before_us = 0;
-	if (exec_args_parse(&c, order, order_len, &err) < 0 || !look_at_cwd(&c, &st) ||
+	if (process_args_parse(&c, request, request_len, &err) < 0 || !stat_cwd(&c, &st) ||
 	    pipe2(text, O_CLOEXEC) < 0)
 		return;
 	memset(&spare.r, 0, sizeof(spare.r));
-	spare.r.id = ++spare.made;
-	spare.r.shim_fd = -1;
-	if (fcntl(text[1], F_SETFL, O_NONBLOCK) == 0 && start(&c, text[0], &err) == 0) {
+	spare.r.id = ++spare.count;
+	spare.r.subreaper_fd = -1;
+	if (fcntl(text[1], F_SETFL, O_NONBLOCK) == 0 && start_bash(&c, text[0], &err) == 0) {
 		spare.ready = true;
 		spare.text_fd = text[1];
 		spare.user = c.user;
@@ -201,10 +202,11 @@ void spare_shell_now(void)
 	close(text[0]);
 }
 
-static bool fits(const struct exec_args *c)
+static bool matches(const struct process_args *c)
 {
-	const uint32_t shape = AGENT_PTY | AGENT_STDIN_OPEN | AGENT_LOGIN | AGENT_MERGE |
-			       AGENT_ONLY; /* which lists files as they are when it starts */
+	const uint32_t shape =
+		AGENT_PTY | AGENT_STDIN_OPEN | AGENT_LOGIN | AGENT_MERGE |
+		AGENT_LANDLOCK; /* its rules refer to the files that exist at the start */
 	struct agent_exec m;
 	struct stat st;
 	const char *env;
@@ -212,64 +214,64 @@ static bool fits(const struct exec_args *c)
 
 	if (!spare.ready || !(c->m.flags & AGENT_BASH) || strlen(c->strings) > TEXT_MAX)
 		return false;
-	memcpy(&m, order + sizeof(struct agent_hdr), sizeof(m));
+	memcpy(&m, request + sizeof(struct agent_hdr), sizeof(m));
 	if ((c->m.flags & shape) != (m.flags & AGENT_MERGE) || c->m.envc != m.envc)
 		return false;
-	/* Environment, directory and user follow each other in both messages. */
-	env = agent_msg_string(order, order_len, 0);
-	rest = order_len - (size_t)(env - order);
+	/* Environment, directory and user are adjacent in both messages. */
+	env = agent_msg_string(request, request_len, 0);
+	rest = request_len - (size_t)(env - request);
 	if (rest != c->env_len + strlen(c->cwd) + strlen(c->user_spec) + 2 ||
 	    memcmp(env, c->env, rest) != 0)
 		return false;
-	return !memcmp(&spare.user, &c->user, sizeof(c->user)) && look_at_cwd(c, &st) &&
+	return !memcmp(&spare.user, &c->user, sizeof(c->user)) && stat_cwd(c, &st) &&
 	       st.st_dev == spare.cwd_dev && st.st_ino == spare.cwd_ino;
 }
 
-static bool hand_over(const struct exec_args *c)
+static bool send_text(const struct process_args *c)
 {
-	char before[WORDS_PATH_SIZE + 16], program[WORDS_PATH_SIZE];
+	char before[SIMPLE_COMMAND_PATH_SIZE + 16], program[SIMPLE_COMMAND_PATH_SIZE];
 	struct iovec iov[2] = { { before, 0 }, { .iov_len = strlen(c->strings) + 1 } };
 
-	/* bash tells a program by which path it found it; its own exec does not. */
-	if (shell_words_is_one_program(c->strings, c->envp, program))
+	/* bash sets `_` to the path it found the program at; its exec builtin does not. */
+	if (simple_command_parse(c->strings, c->envp, program))
 		iov[0].iov_len = (size_t)snprintf(before, sizeof(before), "_=%s exec ", program);
 	memcpy(&iov[1].iov_base, &c->strings, sizeof(c->strings));
 	return writev(spare.text_fd, iov, 2) == (ssize_t)(iov[0].iov_len + iov[1].iov_len);
 }
 
-uint32_t spare_shell_take(struct process *r, const struct exec_args *c)
+bool spare_shell_take(struct process *r, const struct process_args *c)
 {
-	if (!fits(c))
-		return 0;
-	if (!hand_over(c)) {
+	if (!matches(c))
+		return false;
+	if (!send_text(c)) {
 		discard();
-		return 0;
+		return false;
 	}
 	close(spare.text_fd);
 	r->pid = spare.r.pid;
-	r->shim = spare.r.shim;
-	r->shim_fd = spare.r.shim_fd;
-	r->shimmed = spare.r.shimmed;
-	r->leaf = spare.r.leaf;
+	r->subreaper = spare.r.subreaper;
+	r->subreaper_fd = spare.r.subreaper_fd;
+	r->has_subreaper = spare.r.has_subreaper;
+	r->cgroup = spare.r.cgroup;
 	for (int i = 0; i < 2; i++)
 		r->out[i].pipe = spare.r.out[i].pipe;
 	spare.ready = false;
-	return 1;
+	return true;
 }
 
-bool spare_shell_is(pid_t pid)
+bool spare_shell_owns_pid(pid_t pid)
 {
-	return spare.ready && pid == (spare.r.shimmed ? spare.r.shim : spare.r.pid);
+	return spare.ready && pid == (spare.r.has_subreaper ? spare.r.subreaper : spare.r.pid);
 }
 
-bool spare_shell_reaped(pid_t pid)
+bool spare_shell_handle_exit(pid_t pid)
 {
-	if (!spare_shell_is(pid))
+	if (!spare_shell_owns_pid(pid))
 		return false;
-	spare.r.shim_gone = true;
+	spare.r.subreaper_gone = true;
 	spare.r.pid = -1;
 	discard();
 	spare.due = true;
-	spare.not_before_us = clock_mono_us() + AGAIN_US;
+	spare.not_before_us = clock_mono_us() + RETRY_US;
 	return true;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "init/exec/process_tree.h"
 #include "init/exec/subreaper.h"
 
 #include <errno.h>
@@ -12,16 +13,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "init/exec/exec_usage.h"
+#include "init/exec/process_usage.h"
 
-static void report(int fd, const struct subreaper_report *r)
+static void send_report(int fd, const struct subreaper_report *r)
 {
-	/* Smaller than PIPE_BUF, into a pipe of its own: whole or not at all. */
+	/* Atomic: smaller than PIPE_BUF. */
 	(void)!write(fd, r, sizeof(*r));
 }
 
-/* Until the last descendant is gone: init may still want to find them. */
-static void __attribute__((noreturn)) shim_wait(int fd, pid_t main_pid, bool is_worker)
+/* Stays until the last descendant is gone, so that lodge-init can find them. */
+static void __attribute__((noreturn)) wait_for_descendants(int fd, pid_t main_pid, bool is_worker)
 {
 	struct rusage ru;
 	int status;
@@ -33,38 +34,40 @@ static void __attribute__((noreturn)) shim_wait(int fd, pid_t main_pid, bool is_
 			_exit(0);
 		if (pid != main_pid)
 			continue;
-		if (WIFSTOPPED(status)) { /* as in process_reap() */
+		if (WIFSTOPPED(status)) { /* see process_end_reap() */
 			kill(pid, SIGKILL);
 			continue;
 		}
-		report(fd, &(struct subreaper_report){ .kind = SHIM_ENDED,
-						       .pid = pid,
-						       .status = status,
-						       .cpu_us = usage_cpu_us(&ru),
-						       .max_rss_bytes = usage_rss_bytes(&ru) });
+		send_report(fd, &(struct subreaper_report){ .kind = SUBREAPER_ENDED,
+							    .pid = pid,
+							    .status = status,
+							    .cpu_us = process_usage_cpu_us(&ru),
+							    .max_rss_bytes =
+								    process_usage_rss_bytes(&ru) });
 	}
 }
 
-static void __attribute__((noreturn)) shim_main(struct spawn *s, int fd)
+static void __attribute__((noreturn)) run_subreaper(struct spawn *s, int fd)
 {
 	pid_t pid;
 
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	prctl(PR_SET_NAME, "lodge-shim");
 	pid = s->worker ? guest_spawn_worker(s) : guest_spawn_program(s);
-	report(fd, &(struct subreaper_report){ .kind = pid < 0 ? SHIM_FAILED : SHIM_STARTED,
-					       .pid = pid,
-					       .step = s->step,
-					       .error = s->error });
+	send_report(fd, &(struct subreaper_report){ .kind = pid < 0 ? SUBREAPER_FAILED
+								    : SUBREAPER_STARTED,
+						    .pid = pid,
+						    .step = s->step,
+						    .error = s->error });
 	if (pid < 0)
 		_exit(1);
-	/* The command's pipes must not look held because of this process. */
+	/* Close the command's pipes: end of file must not wait for this process. */
 	if (fd != 3) {
 		dup3(fd, 3, O_CLOEXEC);
 		fd = 3;
 	}
 	syscall(SYS_close_range, 4, ~0u, 0);
-	shim_wait(fd, pid, s->worker != NULL);
+	wait_for_descendants(fd, pid, s->worker != NULL);
 }
 
 int subreaper_read(int fd, struct subreaper_report *ret)
@@ -79,7 +82,7 @@ int subreaper_read(int fd, struct subreaper_report *ret)
 	return n < 0 && errno == EAGAIN ? 0 : -1;
 }
 
-static pid_t give_up(struct spawn *s, pid_t shim, int fd, int error)
+static pid_t abandon(struct spawn *s, pid_t shim, int fd, int error)
 {
 	process_tree_signal(shim, SIGKILL);
 	kill(shim, SIGKILL);
@@ -93,7 +96,7 @@ static pid_t give_up(struct spawn *s, pid_t shim, int fd, int error)
 	return -1;
 }
 
-pid_t subreaper_start(struct spawn *s, pid_t *ret_shim, int *ret_fd)
+pid_t subreaper_start(struct spawn *s, pid_t *ret_subreaper, int *ret_fd)
 {
 	struct subreaper_report r;
 	struct pollfd p;
@@ -104,9 +107,9 @@ pid_t subreaper_start(struct spawn *s, pid_t *ret_shim, int *ret_fd)
 	s->error = 0;
 	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
 		return s->error = errno, -1;
-	shim = guest_spawn_fork(s->leaf_fd);
+	shim = guest_spawn_fork(s->cgroup_fd);
 	if (shim == 0)
-		shim_main(s, ends[1]);
+		run_subreaper(s, ends[1]);
 	if (shim < 0) {
 		s->error = errno;
 		close(ends[0]);
@@ -118,12 +121,12 @@ pid_t subreaper_start(struct spawn *s, pid_t *ret_shim, int *ret_fd)
 	while (poll(&p, 1, 2 * INIT_EXEC_WAIT_MS) < 0 && errno == EINTR)
 		;
 	if (subreaper_read(ends[0], &r) != 1)
-		return give_up(s, shim, ends[0], ETIMEDOUT);
+		return abandon(s, shim, ends[0], ETIMEDOUT);
 	s->step = r.step;
 	s->error = r.error;
-	if (r.kind != SHIM_STARTED)
-		return give_up(s, shim, ends[0], r.error);
-	*ret_shim = shim;
+	if (r.kind != SUBREAPER_STARTED)
+		return abandon(s, shim, ends[0], r.error);
+	*ret_subreaper = shim;
 	*ret_fd = ends[0];
 	return r.pid;
 }

@@ -21,11 +21,11 @@ struct temp {
 	uint64_t token;
 	int dir, fd;
 	bool used, noreplace;
-	bool can_sync; /* the directory is open for reading, not as a mere place */
+	bool can_sync; /* the directory is open for reading, not with O_PATH */
 	uint8_t conn;
 	struct cred cred;
 	char name[NAME_MAX + 1];
-	char hidden[32];
+	char temp_name[32];
 };
 
 static struct temp temps[INIT_TEMPS_MAX];
@@ -39,7 +39,7 @@ static struct temp *find_free(void)
 	return NULL;
 }
 
-static struct temp *find(uint8_t conn, uint64_t token)
+static struct temp *find_temp(uint8_t conn, uint64_t token)
 {
 	for (int i = 0; i < INIT_TEMPS_MAX; i++) {
 		if (temps[i].used && temps[i].token == token && temps[i].conn == conn)
@@ -48,10 +48,10 @@ static struct temp *find(uint8_t conn, uint64_t token)
 	return NULL;
 }
 
-/* Goes on from a link to what it names, as opening the path would. */
-static int follow(struct where *w, const char *target, bool make)
+/* Continues at the target of a link, as open() would. */
+static int follow_link(struct parent_dir *w, const char *target, bool make)
 {
-	struct where next;
+	struct parent_dir next;
 	int r = parent_dir_find(&next, w->dir, target, make);
 
 	if (r < 0)
@@ -61,8 +61,8 @@ static int follow(struct where *w, const char *target, bool make)
 	return 0;
 }
 
-/* The place that is to be replaced. *ret_mode: of the file there, or 0. */
-static int find_target(struct where *w, int base, const char *path, const struct agent_file *m,
+/* Finds the file to replace, through links. *ret_mode: its mode, or 0 if it does not exist. */
+static int find_target(struct parent_dir *w, int base, const char *path, const struct agent_file *m,
 		       mode_t *ret_mode, const char **ret_kind)
 {
 	char target[AGENT_PATH_MAX];
@@ -83,12 +83,12 @@ static int find_target(struct where *w, int base, const char *path, const struct
 		if (n < 0)
 			return -errno;
 		target[n] = 0;
-		r = follow(w, target, make);
+		r = follow_link(w, target, make);
 	}
 	return r < 0 ? r : -ELOOP;
 }
 
-/* A directory that may be written but not read cannot be synced by itself. */
+/* A directory that the user can write but not read cannot be synced by itself. */
 static int open_for_sync(struct temp *t, int dir)
 {
 	t->dir = guest_path_openat(dir, ".", O_RDONLY | O_DIRECTORY, 0);
@@ -107,16 +107,16 @@ static int check_space(int fd, uint64_t want)
 	return want / (uint64_t)fs.f_bsize > fs.f_bavail ? -ENOSPC : 0;
 }
 
-static void take_back(struct temp *t)
+static void remove_temp(struct temp *t)
 {
-	int r = passwd_enter(&t->cred);
+	int r = passwd_impersonate(&t->cred);
 
 	if (r == 0)
-		unlinkat(t->dir, t->hidden, 0);
-	passwd_leave();
+		unlinkat(t->dir, t->temp_name, 0);
+	passwd_revert();
 }
 
-static void release(struct temp *t)
+static void free_temp(struct temp *t)
 {
 	if (t->fd >= 0)
 		close(t->fd);
@@ -125,15 +125,17 @@ static void release(struct temp *t)
 	t->used = false;
 }
 
-static int make_hidden(struct temp *t, mode_t mode)
+static int create_temp(struct temp *t, mode_t mode)
 {
 	uint64_t random[2];
 
 	if (getrandom(random, sizeof(random), GRND_NONBLOCK) != (ssize_t)sizeof(random))
 		return -EAGAIN;
 	t->token = random[0] | 1;
-	snprintf(t->hidden, sizeof(t->hidden), ".lodge-%016llx", (unsigned long long)random[1]);
-	t->fd = guest_path_openat(t->dir, t->hidden, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
+	snprintf(t->temp_name, sizeof(t->temp_name), ".lodge-%016llx",
+		 (unsigned long long)random[1]);
+	t->fd = guest_path_openat(t->dir, t->temp_name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW,
+				  mode);
 	if (t->fd < 0)
 		return t->fd;
 	return fcntl(t->fd, F_SETFL, 0) < 0 ? -errno : 0;
@@ -141,10 +143,10 @@ static int make_hidden(struct temp *t, mode_t mode)
 
 int atomic_write_open(uint8_t conn, const struct cred *cred, int base, const char *path,
 		      const struct agent_file *m, const char **ret_kind,
-		      struct guest_file_answer *ret)
+		      struct guest_file_reply *ret)
 {
 	struct temp *t = find_free();
-	struct where w = { .dir = -1 };
+	struct parent_dir w = { .dir = -1 };
 	mode_t mode;
 	int r;
 
@@ -163,7 +165,7 @@ int atomic_write_open(uint8_t conn, const struct cred *cred, int base, const cha
 		return r;
 	if (m->mode)
 		mode = m->mode;
-	r = make_hidden(t, mode ? mode : 0644);
+	r = create_temp(t, mode ? mode : 0644);
 	if (r == 0)
 		r = check_space(t->fd, m->limit);
 	if (r == 0)
@@ -171,8 +173,8 @@ int atomic_write_open(uint8_t conn, const struct cred *cred, int base, const cha
 	if (r < 0 || ret->fd < 0) {
 		r = r < 0 ? r : -errno;
 		if (t->fd >= 0)
-			unlinkat(t->dir, t->hidden, 0);
-		release(t);
+			unlinkat(t->dir, t->temp_name, 0);
+		free_temp(t);
 		return r;
 	}
 	t->used = true;
@@ -185,44 +187,44 @@ static int rename_synced(struct temp *t)
 {
 	int r;
 
-	/* The one who wrote has synced already, so that this finds nothing to wait for. */
+	/* The engine has already synced what it wrote, so this does not block. */
 	if (fsync(t->fd) < 0)
 		return -errno;
-	r = passwd_enter(&t->cred);
+	r = passwd_impersonate(&t->cred);
 	if (r == 0)
-		r = parent_dir_rename(t->dir, t->hidden, t->dir, t->name, t->noreplace);
-	passwd_leave();
+		r = parent_dir_rename(t->dir, t->temp_name, t->dir, t->name, t->noreplace);
+	passwd_revert();
 	if (r < 0)
 		return r;
-	/* The file is in its place; from here on only its durability can fail. */
-	t->hidden[0] = 0;
+	/* The file is in place; from here on only durability can fail. */
+	t->temp_name[0] = 0;
 	return (t->can_sync ? fsync(t->dir) : syncfs(t->fd)) < 0 ? -errno : 0;
 }
 
 int atomic_write_commit(uint8_t conn, uint64_t token, struct err *err)
 {
-	struct temp *t = find(conn, token);
+	struct temp *t = find_temp(conn, token);
 	char name[NAME_MAX + 1];
 	int r;
 
 	if (!t)
-		return err_set(err, ERR_NOT_FOUND, "this write is not known");
+		return err_set(err, ERR_NOT_FOUND, "no such write: already committed or aborted");
 	r = rename_synced(t);
 	memcpy(name, t->name, sizeof(name));
-	if (r < 0 && t->hidden[0])
-		take_back(t);
-	release(t);
+	if (r < 0 && t->temp_name[0])
+		remove_temp(t);
+	free_temp(t);
 	return r < 0 ? err_sys(err, -r, "%.160s", name) : 0;
 }
 
 int atomic_write_abort(uint8_t conn, uint64_t token, struct err *err)
 {
-	struct temp *t = find(conn, token);
+	struct temp *t = find_temp(conn, token);
 
 	if (!t)
-		return err_set(err, ERR_NOT_FOUND, "this write is not known");
-	take_back(t);
-	release(t);
+		return err_set(err, ERR_NOT_FOUND, "no such write: already committed or aborted");
+	remove_temp(t);
+	free_temp(t);
 	return 0;
 }
 
@@ -230,8 +232,8 @@ void atomic_write_forget_conn(uint8_t conn)
 {
 	for (int i = 0; i < INIT_TEMPS_MAX; i++) {
 		if (temps[i].used && temps[i].conn == conn) {
-			take_back(&temps[i]);
-			release(&temps[i]);
+			remove_temp(&temps[i]);
+			free_temp(&temps[i]);
 		}
 	}
 }

@@ -21,16 +21,15 @@
 #define SYS_fchmodat2 452
 #endif
 
-enum { PROC_ROOT = 1 }; /* the inode of /proc itself */
+enum { PROC_ROOT = 1 }; /* inode of /proc itself */
 
-/* One operation while it runs with the user's rights. */
-struct op {
+struct file_op {
 	struct agent_file m;
-	struct user user;
-	int base; /* where relative paths start */
+	struct passwd_user user;
+	int base; /* start of relative paths */
 	const char *path, *path2;
 	uint8_t conn;
-	struct guest_file_answer *ret;
+	struct guest_file_reply *ret;
 };
 
 static int fail(struct err *err, int error, const char *path, const char *kind)
@@ -38,14 +37,14 @@ static int fail(struct err *err, int error, const char *path, const char *kind)
 	if (error == EINVAL && kind)
 		return err_set(err, ERR_INVALID, "%.160s is %s", path, kind);
 	if (error == ELOOP)
-		return err_set(err, ERR_INVALID, "%.160s: a link that must not be followed", path);
+		return err_set(err, ERR_INVALID, "%.160s: symbolic link not followed", path);
 	return err_sys(err, error, "%.160s", path);
 }
 
-static int op_open(struct op *o, struct err *err)
+static int op_open(struct file_op *o, struct err *err)
 {
 	const uint32_t f = o->m.flags;
-	struct where w;
+	struct parent_dir w;
 	const char *kind;
 	int flags, fd;
 
@@ -88,7 +87,7 @@ void guest_file_fill_stat(struct agent_stat *to, const struct stat *st)
 	};
 }
 
-/* In /proc a link can tell things about this process that are nobody's business. */
+/* Links in /proc reveal private details of lodge-init. */
 static bool in_proc(int fd)
 {
 	struct statfs fs;
@@ -96,7 +95,7 @@ static bool in_proc(int fd)
 	return fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
 }
 
-static int op_stat(struct op *o, struct err *err)
+static int op_stat(struct file_op *o, struct err *err)
 {
 	const bool nofollow = (o->m.flags & AGENT_NOFOLLOW) != 0;
 	auto_close int fd =
@@ -108,9 +107,9 @@ static int op_stat(struct op *o, struct err *err)
 		return fail(err, -fd, o->path, NULL);
 	if (fstat(fd, &st) < 0)
 		return fail(err, errno, o->path, NULL);
-	/* nor is what only this process may look at, as it is its own */
+	/* The kernel gives this process access to its own entries in /proc. */
 	if (in_proc(fd) && st.st_ino != PROC_ROOT)
-		return fail(err, EINVAL, o->path, path_in_proc);
+		return fail(err, EINVAL, o->path, guest_path_in_proc);
 	guest_file_fill_stat(&o->ret->st, &st);
 	if (S_ISLNK(st.st_mode)) {
 		n = readlinkat(fd, "", o->ret->target, sizeof(o->ret->target));
@@ -122,10 +121,10 @@ static int op_stat(struct op *o, struct err *err)
 	return 0;
 }
 
-static int op_mkdir(struct op *o, struct err *err)
+static int op_mkdir(struct file_op *o, struct err *err)
 {
 	const bool parents = (o->m.flags & AGENT_PARENTS) != 0;
-	struct where w;
+	struct parent_dir w;
 	struct stat st;
 	int r = parent_dir_find(&w, o->base, o->path, parents);
 	auto_close int dir = r < 0 ? -1 : w.dir;
@@ -141,10 +140,10 @@ static int op_mkdir(struct op *o, struct err *err)
 	return S_ISDIR(st.st_mode) ? 0 : fail(err, EINVAL, o->path, guest_path_kind(st.st_mode));
 }
 
-static int op_rename(struct op *o, struct err *err)
+static int op_rename(struct file_op *o, struct err *err)
 {
 	auto_close int from_dir = -1, to_dir = -1;
-	struct where from, to;
+	struct parent_dir from, to;
 	int r = parent_dir_find(&from, o->base, o->path, false);
 
 	if (r < 0)
@@ -160,9 +159,9 @@ static int op_rename(struct op *o, struct err *err)
 	return 0;
 }
 
-static int op_remove(struct op *o, struct err *err)
+static int op_remove(struct file_op *o, struct err *err)
 {
-	struct where w;
+	struct parent_dir w;
 	int r = parent_dir_find(&w, o->base, o->path, false);
 	auto_close int dir = r < 0 ? -1 : w.dir;
 
@@ -175,10 +174,10 @@ static int op_remove(struct op *o, struct err *err)
 	return fail(err, errno, o->path, NULL);
 }
 
-static int op_symlink(struct op *o, struct err *err)
+static int op_symlink(struct file_op *o, struct err *err)
 {
 	const char *target = o->path, *path = o->path2;
-	struct where w;
+	struct parent_dir w;
 	int r = parent_dir_find(&w, o->base, path, (o->m.flags & AGENT_PARENTS) != 0);
 	auto_close int dir = r < 0 ? -1 : w.dir;
 
@@ -187,8 +186,8 @@ static int op_symlink(struct op *o, struct err *err)
 	return symlinkat(target, dir, w.name) < 0 ? fail(err, errno, path, NULL) : 0;
 }
 
-/* By descriptor, so that what was resolved is what is changed. */
-static int op_chmod(struct op *o, struct err *err)
+/* By descriptor, so that it changes the file that was resolved. */
+static int op_chmod(struct file_op *o, struct err *err)
 {
 	auto_close int fd = guest_path_openat(o->base, o->path, O_PATH, 0);
 	char self[32];
@@ -205,7 +204,7 @@ static int op_chmod(struct op *o, struct err *err)
 	return chmod(self, o->m.mode) < 0 ? fail(err, errno, o->path, NULL) : 0;
 }
 
-static int op_temp(struct op *o, struct err *err)
+static int op_temp(struct file_op *o, struct err *err)
 {
 	const char *kind = NULL;
 	int r = atomic_write_open(o->conn, &o->user.cred, o->base, o->path, &o->m, &kind, o->ret);
@@ -213,38 +212,23 @@ static int op_temp(struct op *o, struct err *err)
 	return r < 0 ? fail(err, -r, o->path, kind) : 0;
 }
 
-static int run(uint32_t type, struct op *o, struct err *err)
-{
-	switch (type) {
-	case AGENT_OPEN:
-		return op_open(o, err);
-	case AGENT_TEMP:
-		return op_temp(o, err);
-	case AGENT_STAT:
-		return op_stat(o, err);
-	case AGENT_MKDIR:
-		return op_mkdir(o, err);
-	case AGENT_RENAME:
-		return op_rename(o, err);
-	case AGENT_REMOVE:
-		return op_remove(o, err);
-	case AGENT_SYMLINK:
-		return op_symlink(o, err);
-	case AGENT_CHMOD:
-		return op_chmod(o, err);
-	default:
-		return err_set(err, ERR_INVALID, "no such operation");
-	}
-}
+typedef int file_op_fn(struct file_op *o, struct err *err);
 
-static bool needs_home(const struct op *o, uint32_t type)
+/* One entry per row of AGENT_FILE_REQUESTS: a row without its op_*() does not compile. */
+static file_op_fn *const ops[] = {
+#define OP(name, fn, ...) [AGENT_##name] = op_##fn,
+	AGENT_FILE_REQUESTS(OP)
+#undef OP
+};
+
+static bool needs_home(const struct file_op *o, uint32_t type)
 {
 	if (type == AGENT_SYMLINK)
 		return o->path2[0] != '/';
 	return o->path[0] != '/' || (o->path2 && o->path2[0] != '/');
 }
 
-static int run_as_user(uint32_t type, struct op *o, struct err *err)
+static int run_as_user(uint32_t type, struct file_op *o, struct err *err)
 {
 	auto_close int home = -1;
 
@@ -255,41 +239,25 @@ static int run_as_user(uint32_t type, struct op *o, struct err *err)
 			return fail(err, -home, o->user.home, NULL);
 		o->base = home;
 	}
-	return run(type, o, err);
-}
-
-static int token_request(uint8_t conn, uint32_t type, const void *msg, struct err *err)
-{
-	struct agent_token t;
-
-	memcpy(&t, (const char *)msg + sizeof(struct agent_hdr), sizeof(t));
-	return type == AGENT_COMMIT ? atomic_write_commit(conn, t.token, err)
-				    : atomic_write_abort(conn, t.token, err);
+	return ops[type](o, err);
 }
 
 int guest_file_request(uint8_t conn, uint32_t type, const void *msg, size_t len,
-		       struct guest_file_answer *ret, struct err *err)
+		       struct guest_file_reply *ret, struct err *err)
 {
-	struct op o = { .conn = conn, .ret = ret };
+	struct file_op o = { .conn = conn, .ret = ret };
 	int r;
 
 	ret->type = AGENT_OK;
-	if (type == AGENT_COMMIT || type == AGENT_ABORT)
-		return token_request(conn, type, msg, err);
 	memcpy(&o.m, (const char *)msg + sizeof(struct agent_hdr), sizeof(o.m));
 	o.path = agent_msg_string(msg, len, 1);
 	o.path2 = agent_msg_string(msg, len, 2);
 	if (passwd_resolve(agent_msg_string(msg, len, 0), &o.user, err) < 0)
 		return -1;
-	r = passwd_enter(&o.user.cred);
+	r = passwd_impersonate(&o.user.cred);
 	if (r < 0)
-		return err_sys(err, -r, "change of user");
+		return err_sys(err, -r, "switch to the user");
 	r = run_as_user(type, &o, err);
-	passwd_leave();
+	passwd_revert();
 	return r;
-}
-
-void guest_file_forget_conn(uint8_t conn)
-{
-	atomic_write_forget_conn(conn);
 }

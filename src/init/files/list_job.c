@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* AGENT_JOB_LIST: struct agent_entry records, a directory before what is in it. */
+#include "init/files/list_job.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -9,10 +10,11 @@
 #include "base/auto.h"
 #include "init/files/guest_file.h"
 #include "init/files/dir_walk.h"
-#include "init/files/file_worker.h"
+#include "init/files/name_list.h"
+#include "init/files/buffered_writer.h"
 
-static struct writer out;
-static char path[WORKER_PATH_SIZE];
+static struct buffered_writer out;
+static char path[FILE_JOB_PATH_SIZE];
 
 static int put_entry(int dir, const char *name, size_t path_len, const struct stat *st)
 {
@@ -29,10 +31,10 @@ static int put_entry(int dir, const char *name, size_t path_len, const struct st
 	}
 	e.st.target_len = (uint32_t)n;
 	e.len = (uint32_t)(sizeof(e) + path_len + (size_t)n);
-	r = writer_put(&out, &e, sizeof(e));
+	r = buffered_writer_put(&out, &e, sizeof(e));
 	if (r == 0)
-		r = writer_put(&out, path, path_len);
-	return r == 0 ? writer_put(&out, target, (size_t)n) : r;
+		r = buffered_writer_put(&out, path, path_len);
+	return r == 0 ? buffered_writer_put(&out, target, (size_t)n) : r;
 }
 
 static int list_dir(int dir, size_t path_len, uint32_t depth, unsigned level);
@@ -45,15 +47,15 @@ static int list_one(int dir, const char *name, size_t path_len, uint32_t depth, 
 	int r;
 
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? 0 : -errno; /* gone since the names were read */
+		return errno == ENOENT ? 0 : -errno; /* removed since the names were read */
 	if (path_len + n >= AGENT_PATH_MAX)
-		return 0; /* no call could name it */
+		return 0; /* too long for any request */
 	memcpy(path + path_len, name, n + 1);
 	r = put_entry(dir, name, path_len + n, &st);
-	if (r < 0 || !S_ISDIR(st.st_mode) || depth <= 1 || level + 1 >= WORKER_DEPTH)
+	if (r < 0 || !S_ISDIR(st.st_mode) || depth <= 1 || level + 1 >= FILE_JOB_DEPTH_MAX)
 		return r;
-	sub = walk_dir(dir, name);
-	if (sub < 0) /* what the user may not read is shown closed */
+	sub = dir_walk_open(dir, name);
+	if (sub < 0) /* a directory that the user cannot read is listed without content */
 		return sub == -EACCES || sub == -ENOENT || sub == -ENOTDIR ? 0 : sub;
 	path[path_len + n] = '/';
 	return list_dir(sub, path_len + n + 1, depth - 1, level + 1);
@@ -72,16 +74,16 @@ static int list_dir(int dir, size_t path_len, uint32_t depth, unsigned level)
 	return r;
 }
 
-int worker_list(const struct worker_job *j, struct err *err)
+int list_job_run(const struct file_job *j, struct err *err)
 {
-	auto_close int dir = walk_root(j->path);
+	auto_close int dir = dir_walk_root(j->path);
 	int r;
 
 	if (dir < 0)
 		return err_sys(err, -dir, "%.160s", j->path);
-	out.fd = WORKER_FD;
+	out.fd = FILE_JOB_FD;
 	r = list_dir(dir, 0, j->m.depth ? j->m.depth : 1, 0);
 	if (r == 0)
-		r = writer_flush(&out);
+		r = buffered_writer_flush(&out);
 	return r < 0 ? err_sys(err, -r, "%.160s", j->path) : 0;
 }

@@ -13,8 +13,7 @@
 #include "init/core/init_state.h"
 #include "init/core/guest_path.h"
 
-/* One component below `dir`, made if it is missing. */
-static int step(int dir, const char *name)
+static int open_or_make_dir(int dir, const char *name)
 {
 	int fd = guest_path_openat(dir, name, O_PATH | O_DIRECTORY, 0);
 
@@ -44,21 +43,21 @@ static int make_dirs(int base, const char *path)
 		memcpy(name, path, n);
 		name[n] = 0;
 		path += n;
-		next = step(dir, name);
+		next = open_or_make_dir(dir, name);
 		close(dir);
 		dir = next;
 	}
 	return steal_fd(&dir);
 }
 
-int parent_dir_dir(int base, const char *path, bool make)
+int parent_dir_open(int base, const char *path, bool make)
 {
 	int fd = guest_path_openat(base, *path ? path : ".", O_PATH | O_DIRECTORY, 0);
 
 	return fd == -ENOENT && make ? make_dirs(base, path) : fd;
 }
 
-int parent_dir_find(struct where *w, int base, const char *path, bool make)
+int parent_dir_find(struct parent_dir *w, int base, const char *path, bool make)
 {
 	size_t end = strlen(path), start, n;
 	char dir[AGENT_PATH_MAX];
@@ -78,7 +77,7 @@ int parent_dir_find(struct where *w, int base, const char *path, bool make)
 		return -EINVAL;
 	memcpy(dir, path, start);
 	dir[start] = 0;
-	w->dir = parent_dir_dir(base, dir, make);
+	w->dir = parent_dir_open(base, dir, make);
 	return w->dir < 0 ? w->dir : 0;
 }
 

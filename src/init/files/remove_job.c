@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* AGENT_JOB_REMOVE: a whole tree, however deep, without following a link. */
+#include "init/files/remove_job.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,27 +12,27 @@
 #include "base/auto.h"
 #include "init/files/dir_walk.h"
 #include "init/files/parent_dir.h"
-#include "init/files/file_worker.h"
+#include "init/files/name_list.h"
 
-enum { LEVELS = 100, PASSES = 16, LIFTS_MAX = 1 << 20 };
+enum { LEVELS = 100, PASSES = 16, MOVES_MAX = 1 << 20 };
 
-/* What is deeper than this process likes to go is moved to the top first. */
-static unsigned lifts;
+/* Directories below LEVELS are moved to the top first, which bounds recursion and descriptors. */
+static unsigned moves;
 
-static int lift(int dir, const char *name, int top)
+static int move_to_top(int dir, const char *name, int top)
 {
 	char up[32];
 	int r = -EEXIST;
 
-	/* somebody may have such a name already, with something in it */
-	while (r == -EEXIST && lifts < LIFTS_MAX) {
-		snprintf(up, sizeof(up), ".lodge-rm-%u", lifts++);
+	/* The name may exist already. */
+	while (r == -EEXIST && moves < MOVES_MAX) {
+		snprintf(up, sizeof(up), ".lodge-rm-%u", moves++);
 		r = parent_dir_rename(dir, name, top, up, true);
 	}
 	return r;
 }
 
-static int empty_dir(int dir, int top, unsigned level);
+static int remove_entries(int dir, int top, unsigned level);
 
 static int remove_one(int dir, const char *name, int top, unsigned level)
 {
@@ -47,11 +48,11 @@ static int remove_one(int dir, const char *name, int top, unsigned level)
 	if (errno != ENOTEMPTY && errno != EEXIST)
 		return -errno;
 	if (level >= LEVELS)
-		return lift(dir, name, top);
-	sub = walk_dir(dir, name);
+		return move_to_top(dir, name, top);
+	sub = dir_walk_open(dir, name);
 	if (sub < 0)
-		return sub == -ENOENT || sub == -ENOTDIR ? 0 : sub; /* another by now */
-	r = empty_dir(sub, top, level + 1);
+		return sub == -ENOENT || sub == -ENOTDIR ? 0 : sub; /* replaced meanwhile */
+	r = remove_entries(sub, top, level + 1);
 	if (r < 0)
 		return r;
 	return unlinkat(dir, name, AT_REMOVEDIR) == 0 || errno == ENOENT || errno == ENOTEMPTY ||
@@ -60,7 +61,7 @@ static int remove_one(int dir, const char *name, int top, unsigned level)
 		       : -errno;
 }
 
-static int empty_dir(int dir, int top, unsigned level)
+static int remove_entries(int dir, int top, unsigned level)
 {
 	int own = fcntl(dir, F_DUPFD_CLOEXEC, 0), r = 0;
 	DIR *d = own < 0 ? NULL : fdopendir(own);
@@ -81,7 +82,8 @@ static int empty_dir(int dir, int top, unsigned level)
 	return r;
 }
 
-/* A directory read while it changes may need another look, and lifted trees come back here. */
+/* A directory that changes while it is read may need another pass, and directories that were moved
+ * to the top are found here. */
 static bool is_empty(int dir)
 {
 	struct name_list names;
@@ -94,22 +96,23 @@ static bool is_empty(int dir)
 	return empty;
 }
 
-int remove_inside(int dir)
+int remove_job_contents(int dir)
 {
 	unsigned before;
 	int r = 0;
 
-	/* as often as there is more to lift, but not for ever against one who keeps adding */
-	for (int pass = 0; pass < PASSES; pass += before == lifts) {
-		before = lifts;
-		r = empty_dir(dir, dir, 0);
+	/* Repeat while passes move directories to the top, but not forever against a process that
+	 * keeps adding files. */
+	for (int pass = 0; pass < PASSES; pass += before == moves) {
+		before = moves;
+		r = remove_entries(dir, dir, 0);
 		if (r < 0 || is_empty(dir))
 			break;
 	}
 	return r;
 }
 
-int remove_tree(int dir, const char *name)
+int remove_job_tree(int dir, const char *name)
 {
 	auto_close int sub = -1;
 	struct stat st;
@@ -119,24 +122,24 @@ int remove_tree(int dir, const char *name)
 		return errno == ENOENT ? 0 : -errno;
 	if (!S_ISDIR(st.st_mode))
 		return unlinkat(dir, name, 0) == 0 || errno == ENOENT ? 0 : -errno;
-	sub = walk_dir(dir, name);
+	sub = dir_walk_open(dir, name);
 	if (sub < 0)
 		return sub == -EACCES && unlinkat(dir, name, AT_REMOVEDIR) == 0 ? 0 : sub;
-	r = remove_inside(sub);
+	r = remove_job_contents(sub);
 	if (r < 0)
 		return r;
 	return unlinkat(dir, name, AT_REMOVEDIR) == 0 || errno == ENOENT ? 0 : -errno;
 }
 
-int worker_remove(const struct worker_job *j, struct err *err)
+int remove_job_run(const struct file_job *j, struct err *err)
 {
-	struct where w = { .dir = -1 };
+	struct parent_dir w = { .dir = -1 };
 	int r = parent_dir_find(&w, AT_FDCWD, j->path, false);
 
 	if (r == -ENOENT && j->path[0])
 		return 0;
 	if (r == 0) {
-		r = remove_tree(w.dir, w.name);
+		r = remove_job_tree(w.dir, w.name);
 		close(w.dir);
 	}
 	return r < 0 ? err_sys(err, -r, "%.160s", j->path) : 0;

@@ -15,7 +15,7 @@ enum {
 };
 
 struct tar_entry {
-	char type; /* '0' file, '1' hard link, '2' symlink, '5' directory, others as they are */
+	char type; /* '0' file, '1' hard link, '2' symlink, '5' directory, others unchanged */
 	uint32_t mode, uid, gid;
 	uint64_t size;
 	int64_t mtime;
@@ -24,17 +24,17 @@ struct tar_entry {
 	size_t extra_len; /* pax records, for the extended attributes in them */
 };
 
-/* Where an archive comes from. */
+/* An archive that is being read. */
 struct tar_source {
 	int fd;
-	uint64_t left; /* of the content of the entry last returned, padding not counted */
+	uint64_t left; /* unread content of the current entry, without padding */
 	uint32_t pad;
 	char *extra; /* PAX_EXTRA_MAX + 1 bytes, the caller's */
 };
 
-/* 1 and the next entry, 0 at the end mark, -1. What was not read of the last entry is skipped. */
+/* 1 and the next entry, 0 at the end marker, -1. Skips unread content of the last entry. */
 int tar_next(struct tar_source *s, struct tar_entry *e, struct err *err);
-/* Content of that entry: bytes, 0 at its end, -1. */
+/* Reads content of the entry: bytes, 0 at its end, -1. */
 ssize_t tar_read(struct tar_source *s, void *buf, size_t size, struct err *err);
 
 /* The next record of `extra` from *at on; false at the end. Values may hold any byte. */
@@ -46,7 +46,7 @@ bool tar_record_next(const char *extra, size_t len, size_t *at, struct tar_recor
 
 struct tar_options {
 	bool oci, owners, rootfs;
-	uint64_t max_bytes, max_entries; /* 0: no bound of ours */
+	uint64_t max_bytes, max_entries; /* 0: no limit */
 };
 
 /* Unpacks into an open directory. */

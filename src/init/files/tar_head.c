@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading headers. Whatever says how long something is, is checked before it is believed, and the
- * length that counts is the one that is used to skip: two readings of one archive must not exist.
- */
+/* Reads tar headers. Every length is checked before use, and the checked length is also the one
+ * that is skipped, so that an archive has only one interpretation. */
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -37,7 +36,7 @@ static int read_exact(struct tar_source *s, char *buf, size_t size, struct err *
 	if (n < 0)
 		return err_sys(err, (int)-n, "archive");
 	if ((size_t)n < size)
-		return err_set(err, ERR_INVALID, "the archive ends too early");
+		return err_set(err, ERR_INVALID, "invalid archive: unexpected end of file");
 	return 0;
 }
 
@@ -66,7 +65,7 @@ static int skip_rest(struct tar_source *s, struct err *err)
 	return 0;
 }
 
-/* Octal with blanks around it, or GNU's binary form for what does not fit. */
+/* Octal with blanks around it, or the binary form of GNU tar for large values. */
 static bool number(const char *field, size_t n, uint64_t *ret)
 {
 	uint64_t v = 0;
@@ -133,12 +132,12 @@ static int parse_header(const struct pax_header *h, struct tar_entry *e, struct 
 	size_t n = 0;
 
 	if (!checksum_fits(h))
-		return err_set(err, ERR_INVALID, "the archive is damaged: a header's sum is wrong");
+		return err_set(err, ERR_INVALID, "invalid archive: wrong header checksum");
 	if (!number(h->mode, sizeof(h->mode), &mode) || !number(h->uid, sizeof(h->uid), &uid) ||
 	    !number(h->gid, sizeof(h->gid), &gid) || !number(h->size, sizeof(h->size), &e->size) ||
 	    !number(h->mtime, sizeof(h->mtime), &mtime) || e->size > INT64_MAX / 2 ||
 	    mtime > INT64_MAX / 2 || uid > UINT32_MAX || gid > UINT32_MAX)
-		return err_set(err, ERR_INVALID, "the archive is damaged: a number in a header");
+		return err_set(err, ERR_INVALID, "invalid archive: invalid number in a header");
 	e->mode = mode & 07777;
 	e->uid = (uint32_t)uid;
 	e->gid = (uint32_t)gid;
@@ -146,7 +145,7 @@ static int parse_header(const struct pax_header *h, struct tar_entry *e, struct 
 	e->mtime_ns = 0;
 	e->type = (char)(h->type && h->type != '7' ? h->type : '0');
 	e->extra_len = 0;
-	/* GNU's own form has other things where ustar has the prefix. */
+	/* The GNU format uses the bytes of the ustar prefix for other fields. */
 	if (!memcmp(h->magic, "ustar\0", 6) && h->prefix[0]) {
 		copy_field(e->path, sizeof(e->path), h->prefix, sizeof(h->prefix));
 		n = strlen(e->path);
@@ -233,7 +232,7 @@ static bool apply_record(const struct tar_record *r, struct tar_entry *e)
 		return decimal(r, &e->size, NULL) && e->size <= INT64_MAX / 2;
 	if (is_key(r, "mtime")) {
 		if (r->value_len && r->value[0] == '-')
-			return e->mtime = 0, true; /* before 1970: as near as it goes */
+			return e->mtime = 0, true; /* before 1970: use 0 */
 		if (!decimal(r, &v, &e->mtime_ns))
 			return false;
 		e->mtime = (int64_t)v;
@@ -243,7 +242,7 @@ static bool apply_record(const struct tar_record *r, struct tar_entry *e)
 		return decimal(r, &v, NULL) && (e->uid = (uint32_t)v, v <= UINT32_MAX);
 	if (is_key(r, "gid"))
 		return decimal(r, &v, NULL) && (e->gid = (uint32_t)v, v <= UINT32_MAX);
-	/* A sparse file's content is not what it looks like. */
+	/* Refuse sparse files: their content is encoded. */
 	return r->key_len < 11 || memcmp(r->key, "GNU.sparse.", 11) != 0;
 }
 
@@ -254,18 +253,17 @@ static int apply_extra(struct tar_source *s, size_t len, struct tar_entry *e, st
 
 	while (at < len) {
 		if (!tar_record_next(s->extra, len, &at, &r))
-			return err_set(err, ERR_INVALID, "the archive is damaged: a pax record");
+			return err_set(err, ERR_INVALID, "invalid archive: malformed pax record");
 		if (!apply_record(&r, e))
 			return err_set(err, ERR_INVALID,
-				       "the archive has a pax record %.*s that "
-				       "cannot be used",
+				       "invalid archive: unsupported pax record %.*s",
 				       (int)(r.key_len < 64 ? r.key_len : 64), r.key);
 	}
 	e->extra_len = len;
 	return 0;
 }
 
-/* What headers before the entry say about it. */
+/* Values from the headers that precede the entry. */
 struct before {
 	size_t pax_len;
 	char path[AGENT_PATH_MAX], link[AGENT_PATH_MAX];
@@ -274,14 +272,14 @@ struct before {
 static int read_text(struct tar_source *s, uint64_t size, char *to, struct err *err)
 {
 	if (size >= AGENT_PATH_MAX)
-		return err_set(err, ERR_INVALID, "the archive has a name that is too long");
+		return err_set(err, ERR_INVALID, "invalid archive: name too long");
 	if (tar_read(s, to, (size_t)size, err) < 0)
 		return -1;
 	to[size] = 0;
 	return 0;
 }
 
-/* 1 if it was a header about the next one, 0 if it is the entry itself. */
+/* 1 if it was a header for the next entry, 0 if it is the entry itself. */
 static int read_before(struct tar_source *s, const struct tar_entry *e, struct before *b,
 		       struct err *err)
 {
@@ -294,9 +292,9 @@ static int read_before(struct tar_source *s, const struct tar_entry *e, struct b
 	case 'g':
 		if (e->size > PAX_EXTRA_MAX)
 			return err_set(err, ERR_LIMIT,
-				       "the archive has a pax header that is too "
-				       "long");
-		if (e->type == 'g') /* defaults for all: nothing we use is given that way */
+				       "archive has a pax header larger than 256 KiB");
+		if (e->type ==
+		    'g') /* global defaults: no record that is used here occurs in them */
 			return 1;
 		if (tar_read(s, s->extra, (size_t)e->size, err) < 0)
 			return -1;
@@ -308,7 +306,7 @@ static int read_before(struct tar_source *s, const struct tar_entry *e, struct b
 	}
 }
 
-/* The writer may still be padding: let it finish, but not unpack a mountain for nothing. */
+/* The writer may still send padding: read it, but within bounds. */
 static int read_end(struct tar_source *s, struct err *err)
 {
 	char sink[8 * PAX_BLOCK];
@@ -318,7 +316,8 @@ static int read_end(struct tar_source *s, struct err *err)
 	while ((r = read_full(s->fd, sink, sizeof(sink))) > 0) {
 		n += (uint64_t)r;
 		if (n > TAR_AFTER_MAX)
-			return err_set(err, ERR_INVALID, "the archive goes on after its end");
+			return err_set(err, ERR_INVALID,
+				       "invalid archive: data after the end marker");
 	}
 	return 0;
 }
@@ -330,8 +329,8 @@ static bool is_zero(const struct pax_header *h)
 	return !b[0] && !memcmp(b, b + 1, sizeof(*h) - 1);
 }
 
-/* Before ustar a directory was a file whose name ends so. Only the whole name tells: a header has
- * room for the beginning of a long one, which may end anywhere. */
+/* Before ustar a directory was a file whose name ends with a slash. Check the complete name: the
+ * name field of a header can hold just the beginning of a long one. */
 static bool is_old_dir(const struct tar_entry *e)
 {
 	size_t n = strlen(e->path);
@@ -353,7 +352,7 @@ static int use_before(struct tar_source *s, const struct before *b, struct tar_e
 	s->left = e->size;
 	s->pad = (uint32_t)(-e->size & (PAX_BLOCK - 1));
 	if (e->type != '0' && e->size)
-		return err_set(err, ERR_INVALID, "%.160s: content where there can be none",
+		return err_set(err, ERR_INVALID, "%.160s: only regular files can have content",
 			       e->path);
 	return 1;
 }
@@ -381,5 +380,5 @@ int tar_next(struct tar_source *s, struct tar_entry *e, struct err *err)
 		if (r == 0)
 			return use_before(s, &b, e, err);
 	}
-	return err_set(err, ERR_INVALID, "the archive has headers about nothing");
+	return err_set(err, ERR_INVALID, "invalid archive: extended header without a member");
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* AGENT_JOB_TAR_IN: an archive of unknown intentions into a directory, and nowhere else. */
+#include "init/files/tar_read.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -15,13 +16,13 @@
 #include "init/files/tar_format.h"
 #include "init/files/dir_walk.h"
 #include "init/files/parent_dir.h"
-#include "init/files/file_worker.h"
+#include "init/files/remove_job.h"
 
-enum { LATER_MAX = 64 << 20, TRIES_MAX = 10000 };
+enum { DIR_ATTRS_MAX = 64 << 20, TRIES_MAX = 10000 };
 
-/* A directory's mode and time come last: a read-only one could not be filled otherwise. */
-struct later {
-	struct later *next;
+/* Mode and time of a directory, set last: files could not be created in a read-only one. */
+struct dir_attrs {
+	struct dir_attrs *next;
 	uint32_t mode;
 	int64_t mtime;
 	uint32_t mtime_ns;
@@ -32,11 +33,12 @@ struct unpack {
 	const struct tar_options *o;
 	struct tar_source src;
 	int root;
-	int parent; /* of the last entry, and its path, as the next is often beside it */
+	int parent; /* cached with its path, because the next entry is often in the same directory
+		     */
 	char parent_path[AGENT_PATH_MAX];
 	uint64_t bytes, entries;
-	size_t later_bytes;
-	struct later *later;
+	size_t dir_attrs_bytes;
+	struct dir_attrs *dir_attrs;
 	struct tar_entry e;
 	char buf[64 * 1024];
 };
@@ -44,32 +46,31 @@ struct unpack {
 static int fail(struct err *err, int error, const char *path)
 {
 	if (error == ELOOP || error == ENOTDIR)
-		return err_set(err, ERR_INVALID,
-			       "%.160s leads through something that is no "
-			       "directory",
-			       path);
-	/* made and gone again in the same moment: somebody else works there */
+		return err_set(err, ERR_INVALID, "%.160s: not a directory on the path", path);
+	/* Created and removed again: another process works in the same place. */
 	if (error == ENOENT)
 		error = EBUSY;
 	return err_sys(err, error, "%.160s", path);
 }
 
-/* "./a//b/./c/" becomes "a/b/c"; "" is the directory itself. */
+/* Turns "./a//b/./c/" into "a/b/c"; "" is the directory itself. */
 static int clean_path(char *path, const char *what, struct err *err)
 {
 	char *from = path, *to = path;
 
 	if (*path == '/')
-		return err_set(err, ERR_INVALID, "%s %.160s: an absolute name", what, path);
+		return err_set(err, ERR_INVALID,
+			       "%s %.160s: absolute paths are not allowed in an archive", what,
+			       path);
 	while (*from) {
 		size_t n = strcspn(from, "/");
 
 		if (n == 2 && from[0] == '.' && from[1] == '.')
-			return err_set(err, ERR_INVALID, "%s %.160s: a name that leads out", what,
+			return err_set(err, ERR_INVALID,
+				       "%s %.160s: \"..\" is not allowed in an archive", what,
 				       path);
 		if (n > NAME_MAX)
-			return err_set(err, ERR_INVALID, "%s %.100s: a name that is too long", what,
-				       from);
+			return err_set(err, ERR_INVALID, "%s %.100s: name too long", what, from);
 		if (n && !(n == 1 && from[0] == '.')) {
 			if (to != path)
 				*to++ = '/';
@@ -83,21 +84,21 @@ static int clean_path(char *path, const char *what, struct err *err)
 	return 0;
 }
 
-/* Layers name files below directories that a lower layer has as links. Those are followed, but
- * only inside the root. */
+/* An image layer can name files below a directory that is a link in a lower layer. Follow the link,
+ * but only inside the root. */
 static int open_in_root(int root, const char *path)
 {
 	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
 				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
 	long fd = -1;
 
-	/* EAGAIN: something was mounted or moved elsewhere while ".." was looked at */
+	/* EAGAIN: a mount or rename raced with "..". */
 	for (int i = 0; i < TRIES_MAX; i++) {
 		fd = syscall(SYS_openat2, root, path, &how, sizeof(how));
 		if (fd >= 0 || errno != EAGAIN)
 			break;
 	}
-	/* a link to nothing is no directory either */
+	/* a dangling link is not a directory */
 	return fd >= 0 ? (int)fd : errno == ENOENT ? -ENOTDIR : -errno;
 }
 
@@ -117,7 +118,7 @@ static int open_below(struct unpack *u, int dir, const char *name, const char *w
 	return fd < 0 ? -errno : fd;
 }
 
-/* The directory of `path`, made where missing, every step by descriptor and no link followed. */
+/* The directory of `path`. Creates missing directories, goes by descriptor and follows no link. */
 static int open_parent(struct unpack *u, const char *path, const char **ret_name)
 {
 	const char *slash = strrchr(path, '/');
@@ -148,7 +149,7 @@ static int open_parent(struct unpack *u, const char *path, const char **ret_name
 	return steal_fd(&dir);
 }
 
-/* Borrowed until the next call. */
+/* Valid until the next call. */
 static int parent_of(struct unpack *u, const char *path, const char **ret_name)
 {
 	const char *slash = strrchr(path, '/');
@@ -181,7 +182,8 @@ static void set_xattrs(const struct unpack *u, int fd)
 			continue;
 		memcpy(name, r.key + prefix, n);
 		name[n] = 0;
-		fsetxattr(fd, name, r.value, r.value_len, 0); /* where the disk has them */
+		fsetxattr(fd, name, r.value, r.value_len,
+			  0); /* best effort: the file system may not support them */
 	}
 }
 
@@ -197,21 +199,21 @@ static int set_owner(const struct unpack *u, int dir, const char *name)
 	return fchownat(dir, name, u->e.uid, u->e.gid, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
-/* Makes the place free for something that is not a directory. */
-static int clear(const struct unpack *u, int dir, const char *name)
+/* Removes what is in the way of an entry that is not a directory. */
+static int remove_existing(const struct unpack *u, int dir, const char *name)
 {
 	if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
 		return 0;
 	if (errno != EISDIR && errno != EPERM)
 		return -errno;
 	if (u->o->oci)
-		return remove_tree(dir, name);
+		return remove_job_tree(dir, name);
 	return unlinkat(dir, name, AT_REMOVEDIR) == 0 ? 0 : -errno;
 }
 
-static int too_much(const struct unpack *u, struct err *err)
+static int fail_too_large(const struct unpack *u, struct err *err)
 {
-	err_set(err, ERR_LIMIT, "the archive holds more than %llu bytes",
+	err_set(err, ERR_LIMIT, "archive unpacks to more than %llu bytes",
 		(unsigned long long)u->o->max_bytes);
 	err->sys = ENOSPC;
 	return -1;
@@ -224,7 +226,7 @@ static int copy_content(struct unpack *u, int fd, struct err *err)
 	while ((n = tar_read(&u->src, u->buf, sizeof(u->buf), err)) > 0) {
 		u->bytes += (uint64_t)n;
 		if (u->o->max_bytes && u->bytes > u->o->max_bytes)
-			return too_much(u, err);
+			return fail_too_large(u, err);
 		for (ssize_t at = 0; at < n;) {
 			ssize_t w = write(fd, u->buf + at, (size_t)(n - at));
 
@@ -241,7 +243,7 @@ static int put_file(struct unpack *u, int dir, const char *name, struct err *err
 	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
 				     { .tv_sec = u->e.mtime, .tv_nsec = u->e.mtime_ns } };
 	auto_close int fd = -1;
-	int r = clear(u, dir, name);
+	int r = remove_existing(u, dir, name);
 
 	if (r < 0)
 		return fail(err, -r, u->e.path);
@@ -253,27 +255,27 @@ static int put_file(struct unpack *u, int dir, const char *name, struct err *err
 	set_xattrs(u, fd);
 	if (u->o->owners && fchown(fd, u->e.uid, u->e.gid) < 0)
 		return fail(err, errno, u->e.path);
-	/* After the owner: a change of owner takes setuid bits away. */
+	/* After chown, which clears setuid bits. */
 	if (fchmod(fd, mode_of(u)) < 0 || futimens(fd, times) < 0)
 		return fail(err, errno, u->e.path);
 	return 0;
 }
 
-static int note_later(struct unpack *u, struct err *err)
+static int defer_dir_attrs(struct unpack *u, struct err *err)
 {
 	size_t n = strlen(u->e.path) + 1;
-	struct later *l;
+	struct dir_attrs *l;
 
-	/* the same one again and again is no reason to eat the guest's memory */
-	u->later_bytes += sizeof(*l) + n;
-	if (u->later_bytes > LATER_MAX)
-		return err_set(err, ERR_LIMIT, "the archive has too many directories");
+	/* Bounded, because an archive can repeat a directory any number of times. */
+	u->dir_attrs_bytes += sizeof(*l) + n;
+	if (u->dir_attrs_bytes > DIR_ATTRS_MAX)
+		return err_set(err, ERR_LIMIT, "archive has too many directories");
 	l = malloc(sizeof(*l) + n);
 	if (!l)
 		return err_sys(err, ENOMEM, "%.160s", u->e.path);
-	*l = (struct later){ u->later, mode_of(u), u->e.mtime, u->e.mtime_ns };
+	*l = (struct dir_attrs){ u->dir_attrs, mode_of(u), u->e.mtime, u->e.mtime_ns };
 	memcpy(l->path, u->e.path, n);
-	u->later = l;
+	u->dir_attrs = l;
 	return 0;
 }
 
@@ -292,24 +294,24 @@ static int put_dir(struct unpack *u, int dir, const char *name, struct err *err)
 	r = set_owner(u, dir, name);
 	if (r < 0)
 		return fail(err, -r, u->e.path);
-	fd = walk_dir(dir, name);
+	fd = dir_walk_open(dir, name);
 	if (fd >= 0) {
 		set_xattrs(u, fd);
 		(void)!fchmod(fd, mode_of(u) | 0700);
 	}
-	return note_later(u, err);
+	return defer_dir_attrs(u, err);
 }
 
 static int put_symlink(struct unpack *u, int dir, const char *name, struct err *err)
 {
 	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
 				     { .tv_sec = u->e.mtime, .tv_nsec = u->e.mtime_ns } };
-	int r = clear(u, dir, name);
+	int r = remove_existing(u, dir, name);
 
 	if (r < 0)
 		return fail(err, -r, u->e.path);
 	if (!u->e.link[0])
-		return err_set(err, ERR_INVALID, "%.160s: a link to nothing", u->e.path);
+		return err_set(err, ERR_INVALID, "%.160s: link without a target", u->e.path);
 	if (symlinkat(u->e.link, dir, name) < 0)
 		return fail(err, errno, u->e.path);
 	r = set_owner(u, dir, name);
@@ -328,19 +330,19 @@ static int put_hardlink(struct unpack *u, int dir, const char *name, struct err 
 	if (clean_path(u->e.link, "link to", err) < 0)
 		return -1;
 	if (!u->e.link[0])
-		return err_set(err, ERR_INVALID, "%.160s: a link to nothing", u->e.path);
+		return err_set(err, ERR_INVALID, "%.160s: link without a target", u->e.path);
 	if (!strcmp(u->e.link, u->e.path))
 		return 0;
 	target_dir = open_parent(u, u->e.link, &target);
 	if (target_dir < 0)
 		return fail(err, -target_dir, u->e.link);
-	r = clear(u, dir, name);
+	r = remove_existing(u, dir, name);
 	if (r < 0)
 		return fail(err, -r, u->e.path);
 	if (linkat(target_dir, target, dir, name, 0) == 0)
 		return 0;
 	if (errno == ENOENT)
-		return err_set(err, ERR_INVALID, "%.100s: a link to %.100s, which is not there",
+		return err_set(err, ERR_INVALID, "%.100s: hard link to missing file %.100s",
 			       u->e.path, u->e.link);
 	return fail(err, errno, u->e.link);
 }
@@ -349,7 +351,7 @@ static int put_fifo(struct unpack *u, int dir, const char *name, struct err *err
 {
 	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
 				     { .tv_sec = u->e.mtime, .tv_nsec = u->e.mtime_ns } };
-	int r = clear(u, dir, name);
+	int r = remove_existing(u, dir, name);
 
 	if (r < 0)
 		return fail(err, -r, u->e.path);
@@ -364,7 +366,8 @@ static int put_fifo(struct unpack *u, int dir, const char *name, struct err *err
 	return 0;
 }
 
-/* ".wh.name" takes away what a lower layer has, ".wh..wh..opq" all of it. True if it was one. */
+/* Whiteouts of OCI layers: ".wh.name" removes a file of a lower layer, ".wh..wh..opq" all of the
+ * directory. True if it was one. */
 static bool whiteout(struct unpack *u, int dir, const char *name, int *ret)
 {
 	auto_close int here = -1;
@@ -373,16 +376,16 @@ static bool whiteout(struct unpack *u, int dir, const char *name, int *ret)
 	if (!u->o->oci || strncmp(name, ".wh.", 4) != 0)
 		return false;
 	if (!strcmp(name, ".wh..wh..opq")) {
-		here = walk_dir(dir, ".");
-		*ret = here < 0 ? here : remove_inside(here);
+		here = dir_walk_open(dir, ".");
+		*ret = here < 0 ? here : remove_job_contents(here);
 	} else if (strncmp(name, ".wh..wh.", 8) != 0 && name[4] && strcmp(name + 4, ".") != 0 &&
 		   strcmp(name + 4, "..") != 0) {
-		*ret = remove_tree(dir, name + 4);
+		*ret = remove_job_tree(dir, name + 4);
 	}
 	return true;
 }
 
-/* The archive of a whole root has its /dev and /proc too; what is mounted there is not for it. */
+/* The archive of a root file system contains /dev and /proc: skip what is mounted there. */
 static bool is_mounted_over(const struct unpack *u, int dir, const char *name)
 {
 	struct stat root, st;
@@ -425,19 +428,21 @@ static int put_entry(struct unpack *u, struct err *err)
 	case '6':
 		if (u->o->rootfs)
 			return 0;
-		if (u->e.type == '6' && u->o->oci) /* a layer has what a guest had made */
+		if (u->e.type == '6' &&
+		    u->o->oci) /* layers of snapshots contain FIFOs that a guest made */
 			return put_fifo(u, dir, name, err);
-		return err_set(err, ERR_INVALID, "%.160s: devices and FIFOs are not unpacked",
+		return err_set(err, ERR_INVALID,
+			       "%.160s: device files and FIFOs are not supported in archives",
 			       u->e.path);
 	default:
-		return err_set(err, ERR_INVALID, "%.160s: unknown kind of entry (%d)", u->e.path,
+		return err_set(err, ERR_INVALID, "%.160s: unknown entry type %d", u->e.path,
 			       (unsigned char)u->e.type);
 	}
 }
 
-static int apply_later(struct unpack *u, struct err *err)
+static int apply_dir_attrs(struct unpack *u, struct err *err)
 {
-	for (struct later *l = u->later; l; l = l->next) {
+	for (struct dir_attrs *l = u->dir_attrs; l; l = l->next) {
 		struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
 					     { .tv_sec = l->mtime, .tv_nsec = l->mtime_ns } };
 		auto_close int dir = -1, fd = -1;
@@ -445,9 +450,9 @@ static int apply_later(struct unpack *u, struct err *err)
 
 		dir = open_parent(u, l->path, &name);
 		if (dir >= 0)
-			fd = walk_dir(dir, name);
+			fd = dir_walk_open(dir, name);
 		if (fd < 0)
-			continue; /* replaced by a later entry */
+			continue; /* a later entry replaced it */
 		futimens(fd, times);
 		if (fchmod(fd, l->mode) < 0)
 			return fail(err, errno, l->path);
@@ -461,12 +466,12 @@ static int unpack_all(struct unpack *u, struct err *err)
 
 	while ((r = tar_next(&u->src, &u->e, err)) > 0) {
 		if (u->o->max_entries && ++u->entries > u->o->max_entries)
-			return err_set(err, ERR_LIMIT, "the archive holds more than %llu entries",
+			return err_set(err, ERR_LIMIT, "archive has more than %llu entries",
 				       (unsigned long long)u->o->max_entries);
 		if (put_entry(u, err) < 0)
 			return -1;
 	}
-	return r < 0 ? -1 : apply_later(u, err);
+	return r < 0 ? -1 : apply_dir_attrs(u, err);
 }
 
 int tar_extract(int fd, int dir, const struct tar_options *o, struct err *err)
@@ -487,10 +492,10 @@ int tar_extract(int fd, int dir, const struct tar_options *o, struct err *err)
 	r = unpack_all(u, err);
 	if (u->parent >= 0)
 		close(u->parent);
-	while (u->later) {
-		struct later *l = u->later;
+	while (u->dir_attrs) {
+		struct dir_attrs *l = u->dir_attrs;
 
-		u->later = l->next;
+		u->dir_attrs = l->next;
 		free(l);
 	}
 	free(u->src.extra);
@@ -498,8 +503,8 @@ int tar_extract(int fd, int dir, const struct tar_options *o, struct err *err)
 	return r;
 }
 
-/* What was packed tightly may unpack to anything: half of the room there is belongs to others. */
-static uint64_t half_of_room(int dir)
+/* A small archive can unpack to any size: leave half of the free space to others. */
+static uint64_t half_of_free_space(int dir)
 {
 	struct statfs fs;
 
@@ -508,7 +513,7 @@ static uint64_t half_of_room(int dir)
 	return (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize / 2 + 1;
 }
 
-int worker_tar_in(const struct worker_job *j, struct err *err)
+int tar_read_run(const struct file_job *j, struct err *err)
 {
 	struct tar_options o = {
 		.oci = (j->m.flags & AGENT_JOB_OCI) != 0,
@@ -517,7 +522,7 @@ int worker_tar_in(const struct worker_job *j, struct err *err)
 		.max_bytes = j->m.max_bytes,
 		.max_entries = j->m.max_entries,
 	};
-	auto_close int place = parent_dir_dir(AT_FDCWD, j->path, true);
+	auto_close int place = parent_dir_open(AT_FDCWD, j->path, true);
 	auto_close int dir =
 		place < 0 ? place : openat(place, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -526,8 +531,8 @@ int worker_tar_in(const struct worker_job *j, struct err *err)
 	if (dir < 0)
 		return err_sys(err, errno, "%.160s", j->path);
 	if (o.oci && !o.max_bytes)
-		o.max_bytes = half_of_room(dir);
-	if (tar_extract(WORKER_FD, dir, &o, err) < 0)
+		o.max_bytes = half_of_free_space(dir);
+	if (tar_extract(FILE_JOB_FD, dir, &o, err) < 0)
 		return -1;
 	return syncfs(dir) < 0 ? err_sys(err, errno, "%.160s", j->path) : 0;
 }

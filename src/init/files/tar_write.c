@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* AGENT_JOB_TAR_OUT: the content of a directory as a pax archive, in order of names, so that the
- * same tree always gives the same bytes. */
+#include "init/files/tar_write.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,11 +13,12 @@
 #include "base/auto.h"
 #include "init/files/tar_format.h"
 #include "init/files/dir_walk.h"
-#include "init/files/file_worker.h"
+#include "init/files/buffered_writer.h"
+#include "init/files/name_list.h"
 
 enum { LINK_BUCKETS = 1024 };
 
-/* Where a file with several names was seen first. */
+/* The first name of a file with several. */
 struct seen {
 	struct seen *next;
 	dev_t dev;
@@ -26,7 +27,7 @@ struct seen {
 };
 
 static struct pax out;
-static char path[WORKER_PATH_SIZE];
+static char path[FILE_JOB_PATH_SIZE];
 static struct seen *seen[LINK_BUCKETS];
 
 /* Those that a user may set; the others are the business of whoever owns the disk. */
@@ -55,7 +56,7 @@ static int put_headers(const struct stat *st, char type, uint64_t size, const ch
 	return r == -E2BIG ? -ENAMETOOLONG : r;
 }
 
-/* Exactly as many bytes as the header said, whatever happens to the file meanwhile. */
+/* Writes exactly as many bytes as the header announced, even if the file changes meanwhile. */
 static int put_content(int fd, uint64_t size)
 {
 	static char buf[64 * 1024];
@@ -89,7 +90,7 @@ static const char *seen_before(const struct stat *st)
 			return s->path;
 	}
 	s = malloc(sizeof(*s) + n);
-	if (s) { /* without memory it is written twice, which is no error */
+	if (s) { /* without memory the content is written twice */
 		*s = (struct seen){ *bucket, st->st_dev, st->st_ino };
 		memcpy(s->path, path, n);
 		*bucket = s;
@@ -105,7 +106,7 @@ static int put_file(int dir, const char *name)
 	struct stat st;
 	int r;
 
-	/* what changed into a link, a socket or anything else since is left out */
+	/* skip what is no longer a regular file */
 	if (fd < 0)
 		return errno == ELOOP || errno == ENXIO || errno == ESRCH ? 0 : -errno;
 	if (fstat(fd, &st) < 0)
@@ -128,7 +129,7 @@ static int put_symlink(int dir, const char *name, const struct stat *st)
 	ssize_t n = readlinkat(dir, name, target, sizeof(target) - 1);
 
 	if (n < 0)
-		return errno == EINVAL ? 0 : -errno; /* no link any more */
+		return errno == EINVAL ? 0 : -errno; /* replaced meanwhile */
 	target[n] = 0;
 	return put_headers(st, '2', 0, target);
 }
@@ -138,12 +139,12 @@ static int put_dir(int dir, size_t path_len, unsigned level, char *ret_where);
 static int put_subdir(int dir, const char *name, const struct stat *st, size_t path_len,
 		      unsigned level, char *ret_where)
 {
-	auto_close int sub = walk_dir(dir, name);
+	auto_close int sub = dir_walk_open(dir, name);
 	int r;
 
 	if (sub < 0)
-		return sub == -ENOTDIR ? 0 : sub; /* no directory any more */
-	if (level + 1 >= WORKER_DEPTH)
+		return sub == -ENOTDIR ? 0 : sub; /* replaced meanwhile */
+	if (level + 1 >= FILE_JOB_DEPTH_MAX)
 		return -ENAMETOOLONG;
 	r = add_xattrs(sub);
 	path[path_len] = '/';
@@ -153,7 +154,7 @@ static int put_subdir(int dir, const char *name, const struct stat *st, size_t p
 	return r < 0 ? r : put_dir(sub, path_len + 1, level + 1, ret_where);
 }
 
-/* Sockets, FIFOs and devices mean nothing outside; they are left out. */
+/* Skips sockets, FIFOs and devices, which have no meaning outside the sandbox. */
 static int put_one(int dir, const char *name, size_t path_len, unsigned level, char *ret_where)
 {
 	size_t n = strlen(name);
@@ -192,15 +193,15 @@ static int put_dir(int dir, size_t path_len, unsigned level, char *ret_where)
 	return r;
 }
 
-int worker_tar_out(const struct worker_job *j, struct err *err)
+int tar_write_run(const struct file_job *j, struct err *err)
 {
-	auto_close int dir = walk_root(j->path);
+	auto_close int dir = dir_walk_root(j->path);
 	char where[160] = "";
 	int r;
 
 	if (dir < 0)
 		return err_sys(err, -dir, "%.160s", j->path);
-	out.fd = WORKER_FD;
+	out.fd = FILE_JOB_FD;
 	r = put_dir(dir, 0, 0, where);
 	if (r == 0)
 		r = pax_end(&out);

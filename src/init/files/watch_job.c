@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* AGENT_JOB_WATCH: what happens in a directory, as struct agent_change records, until killed. */
+#include "init/files/watch_job.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -10,14 +11,15 @@
 
 #include "base/auto.h"
 #include "init/files/dir_walk.h"
-#include "init/files/file_worker.h"
+#include "init/files/name_list.h"
+#include "init/files/buffered_writer.h"
 
-enum { BUCKETS = 4096, LOOK_MS = 1000 };
+enum { BUCKETS = 4096, CHECK_MS = 1000 };
 
 static const uint32_t mask = IN_CREATE | IN_MODIFY | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO |
 			     IN_ATTRIB | IN_DELETE_SELF | IN_ONLYDIR;
 
-/* A watched directory, by the kernel's number for it. */
+/* A watched directory, by its inotify watch descriptor. */
 struct watched {
 	struct watched *next;
 	int wd;
@@ -25,12 +27,12 @@ struct watched {
 };
 
 static struct watched *table[BUCKETS];
-static struct writer out;
-static char path[WORKER_PATH_SIZE];
+static struct buffered_writer out;
+static char path[FILE_JOB_PATH_SIZE];
 static int queue = -1, root = -1, root_wd = -1;
 static bool recursive;
 
-static struct watched **find(int wd)
+static struct watched **find_watch(int wd)
 {
 	struct watched **w = &table[(unsigned)wd % BUCKETS];
 
@@ -39,9 +41,9 @@ static struct watched **find(int wd)
 	return w;
 }
 
-static void forget(int wd)
+static void forget_watch(int wd)
 {
-	struct watched **w = find(wd), *gone = *w;
+	struct watched **w = find_watch(wd), *gone = *w;
 
 	if (gone) {
 		*w = gone->next;
@@ -49,11 +51,11 @@ static void forget(int wd)
 	}
 }
 
-static int remember(int wd, const char *at, size_t len)
+static int add_to_table(int wd, const char *at, size_t len)
 {
 	struct watched *w;
 
-	forget(wd); /* the same directory under a new name */
+	forget_watch(wd); /* the directory was renamed */
 	w = malloc(sizeof(*w) + len + 1);
 	if (!w)
 		return -ENOMEM;
@@ -65,7 +67,7 @@ static int remember(int wd, const char *at, size_t len)
 	return 0;
 }
 
-static int tell(uint32_t kind, bool is_dir, size_t path_len)
+static int report_change(uint32_t kind, bool is_dir, size_t path_len)
 {
 	struct agent_change c = { .len = (uint32_t)(sizeof(c) + path_len),
 				  .path_len = (uint32_t)path_len,
@@ -74,12 +76,12 @@ static int tell(uint32_t kind, bool is_dir, size_t path_len)
 	int r;
 
 	if (path_len >= AGENT_PATH_MAX)
-		return 0; /* no call could name it */
-	r = writer_put(&out, &c, sizeof(c));
-	return r < 0 ? r : writer_put(&out, path, path_len);
+		return 0; /* too long for any request */
+	r = buffered_writer_put(&out, &c, sizeof(c));
+	return r < 0 ? r : buffered_writer_put(&out, path, path_len);
 }
 
-/* Through the working directory: a path could lead elsewhere by now. */
+/* By the working directory, because the path may lead elsewhere by now. */
 static int add_watch(int dir)
 {
 	int wd;
@@ -87,12 +89,12 @@ static int add_watch(int dir)
 	if (fchdir(dir) < 0)
 		return -errno;
 	wd = inotify_add_watch(queue, ".", mask);
-	/* "no space" would be taken for that of the disk */
+	/* ENOSPC would be read as a full disk */
 	return wd >= 0 ? wd : errno == ENOSPC ? -EMFILE : -errno;
 }
 
-/* Watches `dir` whose path of `len` bytes is in `path`, and what is below it. What is found in a
- * directory that has just come is told as created: it may have been there before the watch. */
+/* Watches `dir`, whose path of `len` bytes is in `path`, and its subdirectories. Reports the
+ * content of a new directory as created, because files may be older than its watch. */
 static int watch_tree(int dir, size_t len, unsigned level, bool report)
 {
 	struct name_list names;
@@ -100,23 +102,23 @@ static int watch_tree(int dir, size_t len, unsigned level, bool report)
 
 	if (wd < 0)
 		return wd == -EACCES || wd == -ENOENT ? 0 : wd;
-	r = remember(wd, path, len);
+	r = add_to_table(wd, path, len);
 	if (len == 0)
 		root_wd = wd;
-	if (r < 0 || !recursive || level >= WORKER_DEPTH)
+	if (r < 0 || !recursive || level >= FILE_JOB_DEPTH_MAX)
 		return r;
 	r = name_list_read(&names, dir);
 	if (r < 0)
 		return r == -EACCES ? 0 : r;
 	for (size_t i = 0; i < names.n && r == 0; i++) {
-		auto_close int sub = walk_dir(dir, names.list[i]);
+		auto_close int sub = dir_walk_open(dir, names.list[i]);
 		size_t n = strlen(names.list[i]);
 
 		if (len + n + 2 >= sizeof(path))
 			continue;
 		memcpy(path + len, names.list[i], n);
 		if (report)
-			r = tell(AGENT_CHANGE_CREATE, sub >= 0, len + n);
+			r = report_change(AGENT_CHANGE_CREATE, sub >= 0, len + n);
 		path[len + n] = '/';
 		if (r == 0 && sub >= 0)
 			r = watch_tree(sub, len + n + 1, level + 1, report);
@@ -125,7 +127,7 @@ static int watch_tree(int dir, size_t len, unsigned level, bool report)
 	return r;
 }
 
-/* A directory that went away takes its watches with it. */
+/* Drops the watches below a directory that was moved away. */
 static void unwatch_below(size_t len)
 {
 	path[len++] = '/';
@@ -139,39 +141,39 @@ static void unwatch_below(size_t len)
 			if (strncmp(w->path, path, len) != 0)
 				continue;
 			inotify_rm_watch(queue, wd);
-			forget(wd);
+			forget_watch(wd);
 		}
 	}
 }
 
-static int came(size_t len)
+static int watch_new_dir(size_t len)
 {
 	auto_close int dir = -1;
 	unsigned level = 1;
 
 	path[len] = 0;
-	dir = walk_dir(root, path);
+	dir = dir_walk_open(root, path);
 	for (size_t i = 0; i < len; i++)
 		level += path[i] == '/';
 	path[len] = '/';
 	return dir < 0 ? 0 : watch_tree(dir, len + 1, level, true);
 }
 
-static int on_event(const struct inotify_event *e)
+static int handle_event(const struct inotify_event *e)
 {
-	struct watched *w = *find(e->wd);
+	struct watched *w = *find_watch(e->wd);
 	bool is_dir = (e->mask & IN_ISDIR) != 0;
 	size_t n, len;
 	int r = 0;
 
 	if (e->mask & IN_Q_OVERFLOW)
-		return tell(AGENT_CHANGE_LOST, false, 0);
+		return report_change(AGENT_CHANGE_LOST, false, 0);
 	if (e->mask & IN_IGNORED)
-		return forget(e->wd), 0;
+		return forget_watch(e->wd), 0;
 	if (!w)
 		return 0;
 	if (e->mask & IN_DELETE_SELF)
-		return e->wd == root_wd ? tell(AGENT_CHANGE_REMOVE, true, 0) : 0;
+		return e->wd == root_wd ? report_change(AGENT_CHANGE_REMOVE, true, 0) : 0;
 	n = e->len ? strlen(e->name) : 0;
 	len = strlen(w->path);
 	if (!n || len + n + 2 >= sizeof(path))
@@ -180,19 +182,19 @@ static int on_event(const struct inotify_event *e)
 	memcpy(path + len, e->name, n);
 	len += n;
 	if (e->mask & (IN_CREATE | IN_MOVED_TO))
-		r = tell(AGENT_CHANGE_CREATE, is_dir, len);
+		r = report_change(AGENT_CHANGE_CREATE, is_dir, len);
 	else if (e->mask & IN_MODIFY)
-		r = tell(AGENT_CHANGE_WRITE, is_dir, len);
+		r = report_change(AGENT_CHANGE_WRITE, is_dir, len);
 	else if (e->mask & IN_DELETE)
-		r = tell(AGENT_CHANGE_REMOVE, is_dir, len);
+		r = report_change(AGENT_CHANGE_REMOVE, is_dir, len);
 	else if (e->mask & IN_MOVED_FROM)
-		r = tell(AGENT_CHANGE_RENAME, is_dir, len);
+		r = report_change(AGENT_CHANGE_RENAME, is_dir, len);
 	else if (e->mask & IN_ATTRIB)
-		r = tell(AGENT_CHANGE_CHMOD, is_dir, len);
+		r = report_change(AGENT_CHANGE_CHMOD, is_dir, len);
 	if (r == 0 && recursive && is_dir && (e->mask & IN_MOVED_FROM))
 		unwatch_below(len);
 	if (r == 0 && recursive && is_dir && (e->mask & (IN_CREATE | IN_MOVED_TO)))
-		r = came(len);
+		r = watch_new_dir(len);
 	return r;
 }
 
@@ -207,13 +209,13 @@ static int read_events(void)
 	for (ssize_t at = 0; at < n && r == 0;) {
 		const struct inotify_event *e = (const void *)(buf + at);
 
-		r = on_event(e);
+		r = handle_event(e);
 		at += (ssize_t)(sizeof(*e) + e->len);
 	}
-	return r < 0 ? r : writer_flush(&out);
+	return r < 0 ? r : buffered_writer_flush(&out);
 }
 
-/* The kernel says so only when nobody has it open any more, and we have. */
+/* inotify reports the removal only when no descriptor is left, and this process holds one. */
 static bool root_is_gone(void)
 {
 	char at[PATH_MAX];
@@ -223,35 +225,35 @@ static bool root_is_gone(void)
 
 static int watch_loop(void)
 {
-	struct pollfd p[2] = { { .fd = queue, .events = POLLIN }, { .fd = WORKER_FD } };
+	struct pollfd p[2] = { { .fd = queue, .events = POLLIN }, { .fd = FILE_JOB_FD } };
 	int r = 0, n;
 
 	while (r == 0 && root_wd >= 0) {
-		n = poll(p, 2, LOOK_MS);
+		n = poll(p, 2, CHECK_MS);
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		if (n == 0 && root_is_gone()) {
-			r = tell(AGENT_CHANGE_REMOVE, true, 0);
-			return r < 0 ? r : writer_flush(&out);
+			r = report_change(AGENT_CHANGE_REMOVE, true, 0);
+			return r < 0 ? r : buffered_writer_flush(&out);
 		}
-		/* Nobody reads any more: the end of a watch, not an error. */
+		/* The reader closed the pipe: the normal end of a watch. */
 		if (p[1].revents & (POLLERR | POLLHUP | POLLNVAL))
 			return 0;
 		if (p[0].revents & POLLIN)
 			r = read_events();
-		if (!*find(root_wd))
+		if (!*find_watch(root_wd))
 			root_wd = -1;
 	}
 	return r;
 }
 
-int worker_watch(const struct worker_job *j, struct err *err)
+int watch_job_run(const struct file_job *j, struct err *err)
 {
 	int r;
 
 	recursive = (j->m.flags & AGENT_JOB_RECURSIVE) != 0;
-	out.fd = WORKER_FD;
-	root = walk_root(j->path);
+	out.fd = FILE_JOB_FD;
+	root = dir_walk_root(j->path);
 	if (root < 0)
 		return err_sys(err, -root, "%.160s", j->path);
 	queue = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
@@ -261,9 +263,9 @@ int worker_watch(const struct worker_job *j, struct err *err)
 	if (r == 0 && root_wd < 0)
 		r = -EACCES;
 	if (r == 0)
-		r = tell(AGENT_CHANGE_READY, true, 0);
+		r = report_change(AGENT_CHANGE_READY, true, 0);
 	if (r == 0)
-		r = writer_flush(&out);
+		r = buffered_writer_flush(&out);
 	if (r == 0)
 		r = watch_loop();
 	return r < 0 ? err_sys(err, -r, "%.160s", j->path) : 0;

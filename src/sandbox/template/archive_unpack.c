@@ -16,27 +16,30 @@
 #include "sandbox/agent_client.h"
 #include "sandbox/guest_exec.h"
 #include "sandbox/files_client.h"
+#include "sandbox/files_stream.h"
+#include "sandbox/guest_exec_sync.h"
+#include "sandbox/guest_exec_log.h"
 
-enum { BUF = AGENT_DATA_MAX, PIPE_WANTED = 1 << 20, PROGRESS_MS = 100, MAGIC = 6 };
+enum { BUF_SIZE = AGENT_DATA_MAX, PIPE_SIZE = 1 << 20, PROGRESS_MS = 100, MAGIC_MAX = 6 };
 
-struct flow {
-	struct unpack *u;
+struct transfer {
+	struct archive_unpack *u;
 	int src;
 	bool src_eof;
-	struct guest_exec *filter; /* the decompressor, or NULL */
+	struct guest_exec *filter; /* decompressor, or NULL */
 	uint64_t filter_at;
 	struct guest_exec *job;
-	int pipe; /* to the job; -1 when there is nothing more for it */
+	int pipe; /* to the file job; -1 after the end of the archive */
 	size_t off, len;
 	int64_t shown_ms;
-	char buf[BUF], out[BUF];
+	char buf[BUF_SIZE], out[BUF_SIZE];
 };
 
 static const struct {
 	const char *magic;
 	size_t len;
 	const char *program;
-} packings[] = {
+} compressions[] = {
 	{ "\x1f\x8b", 2, "gzip" },
 	{ "\xfd"
 	  "7zXZ",
@@ -45,16 +48,17 @@ static const struct {
 	{ "BZh", 3, "bzip2" },
 };
 
-/* By the first bytes. NULL: a plain tar. */
-static const char *unpacker(const char *head, size_t len)
+/* The program for the magic bytes. NULL: an uncompressed tar. */
+static const char *find_decompressor(const char *head, size_t len)
 {
-	for (size_t i = 0; i < ARRAY_LEN(packings); i++)
-		if (len >= packings[i].len && !memcmp(head, packings[i].magic, packings[i].len))
-			return packings[i].program;
+	for (size_t i = 0; i < ARRAY_LEN(compressions); i++)
+		if (len >= compressions[i].len &&
+		    !memcmp(head, compressions[i].magic, compressions[i].len))
+			return compressions[i].program;
 	return NULL;
 }
 
-static void show(struct flow *f)
+static void report_progress(struct transfer *f)
 {
 	int64_t now = f->u->progress ? clock_mono_ms() : 0;
 
@@ -66,42 +70,42 @@ static void show(struct flow *f)
 
 /* ---- bounds ---------------------------------------------------------------------------------- */
 
-/* Of poll(). -1 with err: the time is over. *ret -1: as long as it takes. */
-static int time_left(const struct unpack *u, int *ret, struct err *err)
+/* A timeout for poll() in *ret; -1: without limit. Fails with ERR_TIMEOUT after the deadline. */
+static int get_time_left(const struct archive_unpack *u, int *ret, struct err *err)
 {
 	int64_t left = u->until_ms - clock_mono_ms();
 
 	*ret = !u->until_ms ? -1 : left > INT_MAX ? INT_MAX : (int)left;
 	if (u->until_ms && left <= 0)
-		return err_set(err, ERR_TIMEOUT, "unpacking took too long");
+		return err_set(err, ERR_TIMEOUT, "unpacking the archive timed out");
 	return 0;
 }
 
-static int count(struct unpack *u, size_t n, struct err *err)
+static int count_bytes(struct archive_unpack *u, size_t n, struct err *err)
 {
 	u->bytes += n;
 	if (!u->max_bytes || u->bytes <= u->max_bytes)
 		return 0;
-	err_set(err, ERR_LIMIT, "it unpacks to more than %llu bytes",
+	err_set(err, ERR_LIMIT, "archive unpacks to more than %llu bytes",
 		(unsigned long long)u->max_bytes);
 	err->sys = EMSGSIZE;
 	return -1;
 }
 
-/* ---- the flow -------------------------------------------------------------------------------- */
+/* ---- transfer -------------------------------------------------------------------------------- */
 
-static int start_filter(struct flow *f, const char *program, struct err *err)
+static int start_filter(struct transfer *f, const char *program, struct err *err)
 {
 	const char *argv[] = { program, "-dc", NULL };
 	struct guest_exec_spec spec = { .argv = argv, .stdin_open = true, .hold = true };
-	struct unpack *u = f->u;
+	struct archive_unpack *u = f->u;
 
 	if (!u->host && u->need_host(u->arg, &u->host, err) < 0)
 		return -1;
 	return guest_exec_start(u->host, &spec, &f->filter, err);
 }
 
-static int start_job(struct flow *f, const char *path, unsigned flags, struct err *err)
+static int start_job(struct transfer *f, const char *path, unsigned flags, struct err *err)
 {
 	struct files_job_spec spec = { .op = AGENT_JOB_TAR_IN,
 				       .flags = flags,
@@ -115,25 +119,25 @@ static int start_job(struct flow *f, const char *path, unsigned flags, struct er
 		return err_sys(err, errno, "pipe");
 	theirs = p[0];
 	f->pipe = p[1];
-	fcntl(f->pipe, F_SETPIPE_SZ, PIPE_WANTED); /* as large as the host lets us have it */
+	fcntl(f->pipe, F_SETPIPE_SZ, PIPE_SIZE); /* best effort: the host may not allow it */
 	if (fcntl(f->pipe, F_SETFL, O_NONBLOCK) < 0)
 		return err_sys(err, errno, "pipe");
 	spec.fd = theirs;
 	return files_job_begin(f->u->into, &spec, &f->job, err);
 }
 
-static void close_pipe(struct flow *f)
+static void close_pipe(struct transfer *f)
 {
 	if (f->pipe >= 0)
 		close(f->pipe);
 	f->pipe = -1;
 }
 
-/* What came is for the decompressor, or as it is. */
-static int take_piece(struct flow *f, size_t n, struct err *err)
+/* Passes what was read to the decompressor, or on to the file job. */
+static int pass_input(struct transfer *f, size_t n, struct err *err)
 {
 	f->u->done += n;
-	show(f);
+	report_progress(f);
 	if (f->filter)
 		return guest_exec_stdin_is_closed(f->filter)
 			       ? 0
@@ -143,7 +147,7 @@ static int take_piece(struct flow *f, size_t n, struct err *err)
 	return 0;
 }
 
-static int read_source(struct flow *f, struct err *err)
+static int read_source(struct transfer *f, struct err *err)
 {
 	ssize_t n = read(f->src, f->buf, sizeof(f->buf));
 
@@ -152,20 +156,20 @@ static int read_source(struct flow *f, struct err *err)
 	if (n < 0)
 		return err_sys(err, errno, "read the archive");
 	f->src_eof = n == 0;
-	return take_piece(f, (size_t)n, err);
+	return pass_input(f, (size_t)n, err);
 }
 
-/* As much as tells what it is: the beginning of buf. */
-static int read_head(struct flow *f, size_t *ret, struct err *err)
+/* Reads at least the magic bytes into buf. */
+static int read_head(struct transfer *f, size_t *ret, struct err *err)
 {
 	struct pollfd p = { .fd = f->src, .events = POLLIN };
 	size_t len = 0;
 
-	while (len < MAGIC) {
+	while (len < MAGIC_MAX) {
 		int wait;
 		ssize_t n;
 
-		if (time_left(f->u, &wait, err) < 0)
+		if (get_time_left(f->u, &wait, err) < 0)
 			return -1;
 		if (poll(&p, 1, wait) <= 0)
 			continue;
@@ -177,27 +181,28 @@ static int read_head(struct flow *f, size_t *ret, struct err *err)
 		len += n > 0 ? (size_t)n : 0;
 	}
 	*ret = len;
-	return len ? 0 : err_set(err, ERR_INVALID, "the archive is empty");
+	return len ? 0 : err_set(err, ERR_INVALID, "archive is empty");
 }
 
-/* 1: something moved; 0: the pipe is full, or there is nothing to move. */
-static int write_pipe(struct flow *f, const char *data, size_t len, size_t *taken, struct err *err)
+/* 1: bytes were written; 0: the pipe is full. */
+static int write_pipe(struct transfer *f, const char *data, size_t len, size_t *taken,
+		      struct err *err)
 {
 	ssize_t n = f->pipe < 0 ? (ssize_t)len : write(f->pipe, data, len);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
-	if (n < 0 && errno == EPIPE) { /* it saw the end of the archive; the rest is padding */
+	if (n < 0 && errno == EPIPE) { /* the job read the end marker; the rest is padding */
 		close_pipe(f);
 		n = (ssize_t)len;
 	}
 	if (n < 0)
 		return err_sys(err, errno, "write to the sandbox");
 	*taken = (size_t)n;
-	return count(f->u, (size_t)n, err) < 0 ? -1 : 1;
+	return count_bytes(f->u, (size_t)n, err) < 0 ? -1 : 1;
 }
 
-static int move_plain(struct flow *f, struct err *err)
+static int move_plain(struct transfer *f, struct err *err)
 {
 	size_t taken = 0;
 	int r = 0;
@@ -210,7 +215,7 @@ static int move_plain(struct flow *f, struct err *err)
 	return r;
 }
 
-static int move_filtered(struct flow *f, struct err *err)
+static int move_filtered(struct transfer *f, struct err *err)
 {
 	uint64_t next = f->filter_at;
 	ssize_t n = guest_exec_read(f->filter, GUEST_EXEC_OUT, &next, f->out, sizeof(f->out));
@@ -218,7 +223,7 @@ static int move_filtered(struct flow *f, struct err *err)
 	int r;
 
 	if (n < 0)
-		return err_sys(err, (int)-n, "output of the decompressor");
+		return err_sys(err, (int)-n, "read from the decompressor");
 	if (n == 0) {
 		if (*guest_exec_ended(f->filter))
 			close_pipe(f);
@@ -235,7 +240,7 @@ static int move_filtered(struct flow *f, struct err *err)
 	return 1;
 }
 
-static bool wants_source(const struct flow *f)
+static bool can_read_source(const struct transfer *f)
 {
 	if (f->src_eof)
 		return false;
@@ -245,31 +250,31 @@ static bool wants_source(const struct flow *f)
 	return f->off == f->len;
 }
 
-static bool has_output(const struct flow *f)
+static bool has_output(const struct transfer *f)
 {
 	return f->filter ? guest_exec_end(f->filter, GUEST_EXEC_OUT) > f->filter_at
 			 : f->off < f->len;
 }
 
-static struct pollfd watch_agent(struct guest_exec *x)
+static struct pollfd agent_pollfd(struct guest_exec *x)
 {
 	struct agent *a = x ? guest_exec_agent(x) : NULL;
 
 	return (struct pollfd){ a ? agent_fd(a) : -1, (short)(a ? agent_events(a) : 0), 0 };
 }
 
-static int one_round(struct flow *f, struct err *err)
+static int run_round(struct transfer *f, struct err *err)
 {
 	struct pollfd p[4] = {
-		watch_agent(f->job),
-		watch_agent(f->filter),
+		agent_pollfd(f->job),
+		agent_pollfd(f->filter),
 		{ f->pipe >= 0 && has_output(f) ? f->pipe : -1, POLLOUT, 0 },
-		{ wants_source(f) ? f->src : -1, POLLIN, 0 },
+		{ can_read_source(f) ? f->src : -1, POLLIN, 0 },
 	};
 	struct err ignored;
 	int wait, r;
 
-	if (time_left(f->u, &wait, err) < 0)
+	if (get_time_left(f->u, &wait, err) < 0)
 		return -1;
 	if (poll(p, ARRAY_LEN(p), wait) < 0 && errno != EINTR)
 		return err_sys(err, errno, "poll");
@@ -277,7 +282,7 @@ static int one_round(struct flow *f, struct err *err)
 		agent_dispatch(guest_exec_agent(f->job), &ignored);
 	if (p[1].revents && guest_exec_agent(f->filter))
 		agent_dispatch(guest_exec_agent(f->filter), &ignored);
-	if (p[3].revents && wants_source(f) && read_source(f, err) < 0)
+	if (p[3].revents && can_read_source(f) && read_source(f, err) < 0)
 		return -1;
 	do
 		r = f->filter ? move_filtered(f, err) : move_plain(f, err);
@@ -285,14 +290,14 @@ static int one_round(struct flow *f, struct err *err)
 	return r < 0 ? -1 : 0;
 }
 
-static int check_filter(struct flow *f, struct err *err)
+static int check_filter(struct transfer *f, struct err *err)
 {
 	const struct guest_exec_result *res;
 	struct guest_exec_output o;
 
 	if (!f->filter || f->pipe >= 0)
 		return 0;
-	if (!*guest_exec_ended(f->filter)) { /* padding behind the archive: not worth waiting for */
+	if (!*guest_exec_ended(f->filter)) { /* only padding is left */
 		guest_exec_kill(f->filter, err);
 		return 0;
 	}
@@ -311,10 +316,10 @@ static int check_filter(struct flow *f, struct err *err)
 	return -1;
 }
 
-static int run_flow(struct flow *f, struct err *err)
+static int pump_transfer(struct transfer *f, struct err *err)
 {
 	while (!*guest_exec_ended(f->job))
-		if (one_round(f, err) < 0)
+		if (run_round(f, err) < 0)
 			return -1;
 	close_pipe(f);
 	if (check_filter(f, err) < 0)
@@ -326,23 +331,24 @@ static int run_flow(struct flow *f, struct err *err)
 	return -1;
 }
 
-static int flow(struct flow *f, const char *path, unsigned flags, struct err *err)
+static int run_transfer(struct transfer *f, const char *path, unsigned flags, struct err *err)
 {
 	const char *program;
 	size_t head;
 
 	if (read_head(f, &head, err) < 0)
 		return -1;
-	program = unpacker(f->buf, head);
+	program = find_decompressor(f->buf, head);
 	if ((program && start_filter(f, program, err) < 0) || start_job(f, path, flags, err) < 0 ||
-	    take_piece(f, head, err) < 0)
+	    pass_input(f, head, err) < 0)
 		return -1;
-	return run_flow(f, err);
+	return pump_transfer(f, err);
 }
 
-int unpack_tar(struct unpack *u, int fd, const char *path, unsigned job_flags, struct err *err)
+int archive_unpack_tar(struct archive_unpack *u, int fd, const char *path, unsigned job_flags,
+		       struct err *err)
 {
-	struct flow *f = calloc(1, sizeof(*f));
+	struct transfer *f = calloc(1, sizeof(*f));
 	struct err ignored;
 	int r;
 
@@ -351,7 +357,7 @@ int unpack_tar(struct unpack *u, int fd, const char *path, unsigned job_flags, s
 	f->u = u;
 	f->src = fd;
 	f->pipe = -1;
-	r = flow(f, path, job_flags, err);
+	r = run_transfer(f, path, job_flags, err);
 	close_pipe(f);
 	if (f->job && !*guest_exec_ended(f->job))
 		(void)guest_exec_kill(f->job, &ignored);

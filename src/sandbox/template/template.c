@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sandbox/template/template.h"
+#include "sandbox/template/template_json.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -75,7 +76,6 @@ uint64_t template_limit_of(const struct template *t, const char *name)
 	return template_limit_value(t->limits_set & 1u << i ? t : &usual, i);
 }
 
-/* Moves one field from one struct limits to another. */
 static void copy_field(const struct limit_field *f, const struct limits *from, struct limits *to)
 {
 	memcpy((char *)to + f->offset, (const char *)from + f->offset, f->size);
@@ -90,7 +90,7 @@ int template_set_limit(struct template *t, const char *name, uint64_t value, str
 		if (strcmp(name, fields[i].name) != 0)
 			continue;
 		if (fields[i].size == sizeof(small) && value > UINT32_MAX)
-			return err_set(err, ERR_INVALID, "%s is too large", name);
+			return err_set(err, ERR_INVALID, "%s: value too large", name);
 		if (fields[i].size == sizeof(small))
 			memcpy(at, &small, sizeof(small));
 		else
@@ -100,7 +100,7 @@ int template_set_limit(struct template *t, const char *name, uint64_t value, str
 		t->limits_set |= 1u << i;
 		return 0;
 	}
-	return err_set(err, ERR_INVALID, "there is no limit \"%.40s\"", name);
+	return err_set(err, ERR_INVALID, "unknown limit \"%.40s\"", name);
 }
 
 int template_set_env(struct template *t, const char *assignment, struct err *err)
@@ -123,7 +123,8 @@ int template_set_env(struct template *t, const char *assignment, struct err *err
 	}
 	if (t->nenv >= TEMPLATE_ENV_MAX) {
 		free(copy);
-		return err_set(err, ERR_LIMIT, "more than %d variables", TEMPLATE_ENV_MAX);
+		return err_set(err, ERR_LIMIT, "more than %d environment variables",
+			       TEMPLATE_ENV_MAX);
 	}
 	t->env[t->nenv++] = copy;
 	return 0;
@@ -151,7 +152,7 @@ int template_parse_user(const char *user, uint32_t *uid, uint32_t *gid, struct e
 	return 1;
 }
 
-static int replace(char **field, const char *value, struct err *err)
+static int replace_string(char **field, const char *value, struct err *err)
 {
 	char *copy = value ? strdup(value) : NULL;
 
@@ -166,13 +167,13 @@ int template_merge(struct template *base, const struct template *over, struct er
 {
 	if (over->class == KEEPER_CLASS_ROOT) {
 		base->class = KEEPER_CLASS_ROOT;
-		replace(&base->user, NULL, err);
+		replace_string(&base->user, NULL, err);
 	}
-	if (over->user && replace(&base->user, over->user, err) < 0)
+	if (over->user && replace_string(&base->user, over->user, err) < 0)
 		return -1;
-	if (over->workdir && replace(&base->workdir, over->workdir, err) < 0)
+	if (over->workdir && replace_string(&base->workdir, over->workdir, err) < 0)
 		return -1;
-	if (over->policy && replace(&base->policy, over->policy, err) < 0)
+	if (over->policy && replace_string(&base->policy, over->policy, err) < 0)
 		return -1;
 	for (size_t i = 0; i < over->nenv; i++)
 		if (template_set_env(base, over->env[i], err) < 0)
@@ -185,8 +186,8 @@ int template_merge(struct template *base, const struct template *over, struct er
 	return 0;
 }
 
-/* A quota of 0 is none at all. */
-static bool is_beyond(const struct template *t, const struct template *most, unsigned n)
+/* A limit of 0 means unlimited. */
+static bool exceeds(const struct template *t, const struct template *most, unsigned n)
 {
 	uint64_t value = template_limit_value(t, n), bound = template_limit_value(most, n);
 
@@ -198,16 +199,16 @@ static bool is_beyond(const struct template *t, const struct template *most, uns
 int template_cap(struct template *t, const struct template *most, struct err *err)
 {
 	for (unsigned i = 0; i < ARRAY_LEN(fields); i++)
-		if (is_beyond(t, most, i) &&
+		if (exceeds(t, most, i) &&
 		    template_set_limit(t, fields[i].name, template_limit_value(most, i), err) < 0)
 			return -1;
 	return 0;
 }
 
-const char *template_beyond(const struct template *t, const struct template *most)
+const char *template_exceeded_limit(const struct template *t, const struct template *most)
 {
 	for (unsigned i = 0; i < ARRAY_LEN(fields); i++)
-		if ((t->limits_set & 1u << i) && is_beyond(t, most, i))
+		if ((t->limits_set & 1u << i) && exceeds(t, most, i))
 			return fields[i].name;
 	return NULL;
 }
@@ -240,14 +241,14 @@ bool template_is_builtin(const char *name)
 	return !strcmp(name, "host") || !strcmp(name, "empty");
 }
 
-static int path_of(const char *home, const char *name, const char *rest, char *ret, size_t size,
-		   struct err *err)
+static int make_path(const char *home, const char *name, const char *rest, char *ret, size_t size,
+		     struct err *err)
 {
 	int n;
 
 	if (!template_name_is_valid(name))
 		return err_set(err, ERR_INVALID,
-			       "template \"%.64s\": a name is made of a-z, 0-9, '.', '_', '-'",
+			       "template \"%.64s\": invalid name; use a-z, 0-9, '.', '_' and '-'",
 			       name);
 	n = snprintf(ret, size, "%s/templates/%s/%s", home, name, rest);
 	if (n < 0 || (size_t)n >= size)
@@ -264,12 +265,12 @@ int template_load(const char *home, const char *name, struct template *ret, stru
 	template_init(ret);
 	if (template_is_builtin(name))
 		return 0;
-	if (path_of(home, name, "template.json", path, sizeof(path), err) < 0)
+	if (make_path(home, name, "template.json", path, sizeof(path), err) < 0)
 		return -1;
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT
-			       ? err_set(err, ERR_NOT_FOUND, "template \"%s\": there is none", name)
+			       ? err_set(err, ERR_NOT_FOUND, "template \"%s\" does not exist", name)
 			       : err_sys(err, errno, "%s", path);
 	n = read(fd, text, sizeof(text));
 	if (n < 0)
@@ -283,7 +284,7 @@ int template_remove(const char *home, const char *name, struct err *err)
 {
 	char path[4096];
 
-	if (path_of(home, name, "template.json", path, sizeof(path), err) < 0)
+	if (make_path(home, name, "template.json", path, sizeof(path), err) < 0)
 		return -1;
 	if (unlink(path) < 0 && errno != ENOENT && errno != ENOTDIR)
 		return err_sys(err, errno, "%s", path);
@@ -295,7 +296,7 @@ int template_remove(const char *home, const char *name, struct err *err)
 	return 0;
 }
 
-static int by_name(const struct dirent **a, const struct dirent **b)
+static int compare_names(const struct dirent **a, const struct dirent **b)
 {
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
@@ -305,7 +306,7 @@ static int is_name(const struct dirent *e)
 	return template_name_is_valid(e->d_name);
 }
 
-static bool has_file(const char *home, const char *name, const char *file)
+static bool template_has_file(const char *home, const char *name, const char *file)
 {
 	char path[4096];
 	struct stat st;
@@ -314,9 +315,9 @@ static bool has_file(const char *home, const char *name, const char *file)
 	return stat(path, &st) == 0;
 }
 
-static bool is_known(const char *home, const char *name)
+static bool is_template(const char *home, const char *name)
 {
-	return has_file(home, name, "template.json");
+	return template_has_file(home, name, "template.json");
 }
 
 static bool is_marked(const char *home, const char *name)
@@ -325,15 +326,15 @@ static bool is_marked(const char *home, const char *name)
 	       template_has_mark(home, name, TEMPLATE_REMOVING);
 }
 
-static int each(const char *home, bool (*counts)(const char *home, const char *name),
-		template_fn *fn, void *arg, struct err *err)
+static int list_templates(const char *home, bool (*counts)(const char *home, const char *name),
+			  template_fn *fn, void *arg, struct err *err)
 {
 	struct dirent **list = NULL;
 	char path[4096];
 	int n, r = 0;
 
 	snprintf(path, sizeof(path), "%s/templates", home);
-	n = scandir(path, &list, is_name, by_name);
+	n = scandir(path, &list, is_name, compare_names);
 	if (n < 0)
 		return errno == ENOENT ? 0 : err_sys(err, errno, "%s", path);
 	for (int i = 0; i < n; i++) {
@@ -347,12 +348,12 @@ static int each(const char *home, bool (*counts)(const char *home, const char *n
 
 int template_each(const char *home, template_fn *fn, void *arg, struct err *err)
 {
-	return each(home, is_known, fn, arg, err);
+	return list_templates(home, is_template, fn, arg, err);
 }
 
 int template_each_marked(const char *home, template_fn *fn, void *arg, struct err *err)
 {
-	return each(home, is_marked, fn, arg, err);
+	return list_templates(home, is_marked, fn, arg, err);
 }
 
 /* ---- marks ----------------------------------------------------------------------------------- */
@@ -369,7 +370,7 @@ int template_mark(const char *home, const char *name, enum template_mark mark, s
 	snprintf(path, sizeof(path), "%s/templates", home);
 	if (mkdir(path, 0755) < 0 && errno != EEXIST)
 		return err_sys(err, errno, "%s", path);
-	if (path_of(home, name, marks[mark], path, sizeof(path), err) < 0)
+	if (make_path(home, name, marks[mark], path, sizeof(path), err) < 0)
 		return -1;
 	*strrchr(path, '/') = '\0';
 	if (mkdir(path, 0755) < 0 && errno != EEXIST)
@@ -384,11 +385,11 @@ void template_unmark(const char *home, const char *name, enum template_mark mark
 	char path[4096];
 	struct err ignored;
 
-	if (path_of(home, name, marks[mark], path, sizeof(path), &ignored) == 0)
+	if (make_path(home, name, marks[mark], path, sizeof(path), &ignored) == 0)
 		(void)unlink(path);
 }
 
 bool template_has_mark(const char *home, const char *name, enum template_mark mark)
 {
-	return has_file(home, name, marks[mark]);
+	return template_has_file(home, name, marks[mark]);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a template says about the sandboxes made from it: <home>/templates/<name>/template.json.
- * Its files are the keeper's business. "host" and "empty" are built in and say nothing. */
+/* Settings of the sandboxes created from a template: <home>/templates/<name>/template.json. The
+ * keeper manages its files. "host" and "empty" are built in and have no settings. */
 #ifndef LODGE_SANDBOX_TEMPLATE_TEMPLATE_H
 #define LODGE_SANDBOX_TEMPLATE_TEMPLATE_H
 
@@ -20,68 +20,63 @@ struct template
 	char *workdir; /* NULL: the user's home */
 	char *env[TEMPLATE_ENV_MAX + 1]; /* "K=V", NULL-terminated */
 	size_t nenv;
-	struct limits limits; /* only the fields in limits_set say something */
+	struct limits limits; /* only the fields in limits_set are valid */
 	uint32_t limits_set; /* bit n: the n-th name of template_limit_name() */
 	enum keeper_class class;
 	unsigned demand; /* enum keeper_demand */
-	char *policy; /* of sessions that name no other; NULL: none */
-	char *layer; /* its files are this layer of a snapshot; NULL: they are its own */
-	struct { /* how it came to be; zeros where nobody wrote it down */
+	char *policy; /* default policy of its sessions; NULL: none */
+	char *layer; /* layer of a snapshot with its files; NULL: the template has its own files */
+	struct { /* origin; zeros if unknown */
 		int64_t at; /* milliseconds since 1970 */
-		uint64_t bytes; /* as an archive, unpacked */
+		uint64_t bytes; /* size of the unpacked archive */
 		char *from; /* "tar", "oci", "directory", "snapshot" */
-		char *snapshot; /* its id, then */
+		char *snapshot; /* id of the snapshot, if from is "snapshot" */
 	} made;
 };
 
 void template_init(struct template *t);
 void template_fini(struct template *t);
 
-/* ERR_NOT_FOUND if there is no such template. *ret is always fit for template_fini(). */
+/* ERR_NOT_FOUND if it does not exist. *ret can always be passed to template_fini(). */
 int template_load(const char *home, const char *name, struct template *ret, struct err *err);
-/* The same from the text of a template.json; `where` is for the error. */
-int template_parse(const char *where, const char *text, size_t len, struct template *ret,
-		   struct err *err);
-/* The other way; *ret is the caller's. */
-int template_print(const struct template *t, char **ret, struct err *err);
-/* All or nothing; makes the template known. More than TEMPLATE_TEXT_MAX: ERR_LIMIT, EMSGSIZE. */
-int template_save(const char *home, const char *name, const struct template *t, struct err *err);
-/* Forgets it; one that is not there is success. The files are the keeper's (TEMPLATE_DROP). */
+/* Removes the settings; success if it does not exist. The keeper removes the files (TEMPLATE_DROP).
+ */
 int template_remove(const char *home, const char *name, struct err *err);
 bool template_name_is_valid(const char *name);
 bool template_is_builtin(const char *name);
 
-/* A note beside it, for who finds it half made or half removed; gone with template_remove(). */
+/* Marks a template that is being created or removed, so that it can be cleaned up after a crash.
+ * template_remove() removes the marks. */
 enum template_mark { TEMPLATE_UNFINISHED, TEMPLATE_REMOVING };
 int template_mark(const char *home, const char *name, enum template_mark mark, struct err *err);
 void template_unmark(const char *home, const char *name, enum template_mark mark);
 bool template_has_mark(const char *home, const char *name, enum template_mark mark);
 
-/* Replaces K or adds it. */
+/* Sets NAME of "NAME=VALUE", replacing an earlier value. */
 int template_set_env(struct template *t, const char *assignment, struct err *err);
 int template_set_limit(struct template *t, const char *name, uint64_t value, struct err *err);
-/* The JSON names of struct limits' fields: "memory_bytes" ...; NULL behind the last. */
+/* JSON names of the fields of struct limits: "memory_bytes" ...; NULL after the last. */
 const char *template_limit_name(unsigned n);
 uint64_t template_limit_value(const struct template *t, unsigned n);
-/* By its name, which there is; the default where the template says nothing. */
+/* By name, which must exist; the default if the template does not set it. */
 uint64_t template_limit_of(const struct template *t, const char *name);
 
-/* What `over` says wins, but for what its files are and how they came to be; its root class makes
- * root the user unless it names another. */
+/* Settings of `over` override those of `base`, except layer and origin. Its root class makes root
+ * the user unless it names another. */
 int template_merge(struct template *base, const struct template *over, struct err *err);
-/* No limit is beyond one that `most` says. */
+/* Lowers limits that exceed those set in `most`. */
 int template_cap(struct template *t, const struct template *most, struct err *err);
-/* NULL, or the name of the first limit that `t` says and that is beyond what `most` says. */
-const char *template_beyond(const struct template *t, const struct template *most);
-/* Into the spec of a sandbox: limits, class, demand, uid and gid (where the user is a number). */
+/* The name of the first limit set in `t` that exceeds the one set in `most`, or NULL. */
+const char *template_exceeded_limit(const struct template *t, const struct template *most);
+/* Copies limits, class, demand, and uid and gid (if the user is a number) into the spec. */
 int template_apply(const struct template *t, struct sandbox_spec *spec, struct err *err);
-/* "uid[:gid]" into numbers: 1; a name: 0; a number that cannot be: -1. */
+/* 1: "uid[:gid]" parsed; 0: a name; -1: number out of range. */
 int template_parse_user(const char *user, uint32_t *uid, uint32_t *gid, struct err *err);
 
-/* Names of all templates below `home`, sorted, built-in ones not among them. Returns other than 0
- * of fn end it. */
+/* Names of all templates below `home`, sorted, without the built-in ones. A result of fn other than
+ * 0 ends the loop and is returned. */
 typedef int template_fn(void *arg, const char *name);
-/* With a mark, also those that are no templates yet or any more. */
+/* Those with a mark, also if template.json does not exist. */
 int template_each_marked(const char *home, template_fn *fn, void *arg, struct err *err);
 int template_each(const char *home, template_fn *fn, void *arg, struct err *err);
 

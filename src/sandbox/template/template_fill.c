@@ -10,14 +10,14 @@
 #include "sandbox/files_client.h"
 #include "wire/agent_proto.h"
 
-/* Room for what is being unpacked; sandboxes made from it later have limits of their own. */
+/* Limits while unpacking; sandboxes created from the template have their own. */
 #define FILL_MEMORY (1ull << 30) /* xz -9 and zstd --long need a lot */
 #define FILL_DISK (256ull << 30)
 #define FILL_INODES (64ull << 20)
 
 enum { PASSWD_MAX = 1 << 20 };
 
-static void set_room(struct sandbox_spec *spec, uint64_t bytes)
+static void set_capacity(struct sandbox_spec *spec, uint64_t bytes)
 {
 	spec->store = KEEPER_STORE_DISK;
 	spec->limits.memory_bytes = FILL_MEMORY;
@@ -26,38 +26,39 @@ static void set_room(struct sandbox_spec *spec, uint64_t bytes)
 	spec->limits.inodes = FILL_INODES;
 }
 
-struct sandbox_spec fill_spec(uint64_t bytes)
+struct sandbox_spec template_fill_spec(uint64_t bytes)
 {
 	struct sandbox_spec spec = sandbox_spec_default();
 
 	spec.template = "empty";
 	spec.class = KEEPER_CLASS_ROOT;
 	spec.uid = spec.gid = 0;
-	set_room(&spec, bytes ? bytes : FILL_DISK);
+	set_capacity(&spec, bytes ? bytes : FILL_DISK);
 	return spec;
 }
 
-struct sandbox_spec fill_host_spec(uint64_t bytes)
+struct sandbox_spec template_fill_host_spec(uint64_t bytes)
 {
 	struct sandbox_spec spec = sandbox_spec_default();
 
 	if (bytes)
-		set_room(&spec, bytes);
+		set_capacity(&spec, bytes);
 	spec.limits.memory_bytes = FILL_MEMORY;
 	return spec;
 }
 
-unsigned fill_flags(unsigned features)
+unsigned template_fill_flags(unsigned features)
 {
-	/* an ordinary user has one id only: everything in the template is its own then */
+	/* Without root only one id is mapped, so all files belong to it. */
 	return AGENT_JOB_ROOTFS | (features & KEEPER_HAS_ROOT ? AGENT_JOB_OWNERS : 0);
 }
 
-int fill_layers(struct unpack *u, const struct oci_image *img, unsigned flags, struct err *err)
+int template_fill_layers(struct archive_unpack *u, const struct oci_image *img, unsigned flags,
+			 struct err *err)
 {
 	u->total = img->total;
 	for (size_t i = 0; i < img->nlayers; i++)
-		if (unpack_tar(u, img->layers[i], "/", flags | AGENT_JOB_OCI, err) < 0)
+		if (archive_unpack_tar(u, img->layers[i], "/", flags | AGENT_JOB_OCI, err) < 0)
 			return err_ctx(err, "layer %zu", i + 1);
 	return 0;
 }
@@ -84,7 +85,7 @@ static bool find_user(char *passwd, const char *name, char *ret, size_t size)
 	return false;
 }
 
-int fill_user(struct sandbox *sb, struct template *t, struct err *err)
+int template_fill_user(struct sandbox *sb, struct template *t, struct err *err)
 {
 	char number[64];
 	uint32_t uid, gid;
@@ -98,11 +99,11 @@ int fill_user(struct sandbox *sb, struct template *t, struct err *err)
 		return err_ctx(err, "user %s", t->user);
 	found = find_user(passwd, t->user, number, sizeof(number));
 	if (!found || template_parse_user(number, &uid, &gid, err) <= 0)
-		return err_set(err, ERR_NOT_FOUND, "user %.60s: not in its /etc/passwd", t->user);
+		return err_set(err, ERR_NOT_FOUND,
+			       "user %.60s: not found in /etc/passwd of the template", t->user);
 	if ((!uid || !gid) && t->class != KEEPER_CLASS_ROOT)
 		return err_set(err, ERR_INVALID,
-			       "user %.60s is root: that needs the class \"root\" (--root)",
-			       t->user);
+			       "user %.60s is root, which needs class \"root\" (--root)", t->user);
 	free(t->user);
 	t->user = strdup(number);
 	return t->user ? 0 : err_sys(err, ENOMEM, "user");

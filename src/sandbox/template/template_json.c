@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* template.json in and out. */
+#include "sandbox/template/template_json.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -23,14 +23,14 @@ static const struct {
 	{ "disk", KEEPER_DEMAND_DISK },
 };
 
-static int want(bool holds, const char *key, const char *what, struct err *err)
+static int check_type(bool holds, const char *key, const char *what, struct err *err)
 {
 	return holds ? 0 : err_set(err, ERR_INVALID, "\"%s\" must be %s", key, what);
 }
 
 static int take_string(const char *key, const json_t *v, char **ret, struct err *err)
 {
-	if (want(json_is_string(v), key, "a string", err) < 0)
+	if (check_type(json_is_string(v), key, "a string", err) < 0)
 		return -1;
 	free(*ret);
 	*ret = strdup(json_string_value(v));
@@ -42,10 +42,11 @@ static int take_env(const json_t *v, struct template *t, struct err *err)
 	size_t i;
 	json_t *item;
 
-	if (want(json_is_array(v), "env", "an array of \"NAME=VALUE\"", err) < 0)
+	if (check_type(json_is_array(v), "env", "an array of \"NAME=VALUE\"", err) < 0)
 		return -1;
 	json_array_foreach (v, i, item) {
-		if (want(json_is_string(item), "env", "an array of \"NAME=VALUE\"", err) < 0 ||
+		if (check_type(json_is_string(item), "env", "an array of \"NAME=VALUE\"", err) <
+			    0 ||
 		    template_set_env(t, json_string_value(item), err) < 0)
 			return -1;
 	}
@@ -57,11 +58,11 @@ static int take_limits(json_t *v, struct template *t, struct err *err)
 	const char *key;
 	json_t *item;
 
-	if (want(json_is_object(v), "limits", "an object", err) < 0)
+	if (check_type(json_is_object(v), "limits", "an object", err) < 0)
 		return -1;
 	json_object_foreach (v, key, item) {
-		if (want(json_is_integer(item) && json_integer_value(item) >= 0, key,
-			 "a whole number", err) < 0 ||
+		if (check_type(json_is_integer(item) && json_integer_value(item) >= 0, key,
+			       "a whole number", err) < 0 ||
 		    template_set_limit(t, key, (uint64_t)json_integer_value(item), err) < 0)
 			return -1;
 	}
@@ -72,8 +73,8 @@ static int take_class(const json_t *v, struct template *t, struct err *err)
 {
 	const char *s = json_is_string(v) ? json_string_value(v) : "";
 
-	if (want(!strcmp(s, "user") || !strcmp(s, "root"), "class", "\"user\" or \"root\"", err) <
-	    0)
+	if (check_type(!strcmp(s, "user") || !strcmp(s, "root"), "class", "\"user\" or \"root\"",
+		       err) < 0)
 		return -1;
 	t->class = !strcmp(s, "root") ? KEEPER_CLASS_ROOT : KEEPER_CLASS_USER;
 	return 0;
@@ -84,7 +85,7 @@ static int take_demand(const json_t *v, struct template *t, struct err *err)
 	size_t i;
 	json_t *item;
 
-	if (want(json_is_array(v), "demand", "an array", err) < 0)
+	if (check_type(json_is_array(v), "demand", "an array", err) < 0)
 		return -1;
 	json_array_foreach (v, i, item) {
 		const char *s = json_is_string(item) ? json_string_value(item) : "";
@@ -93,7 +94,7 @@ static int take_demand(const json_t *v, struct template *t, struct err *err)
 		for (size_t d = 0; d < ARRAY_LEN(demands); d++)
 			if (!strcmp(s, demands[d].name))
 				bit = demands[d].bit;
-		if (want(bit != 0, "demand", "made of \"cgroup\" and \"disk\"", err) < 0)
+		if (check_type(bit != 0, "demand", "made of \"cgroup\" and \"disk\"", err) < 0)
 			return -1;
 		t->demand |= bit;
 	}
@@ -102,7 +103,8 @@ static int take_demand(const json_t *v, struct template *t, struct err *err)
 
 static int take_number(const char *key, const json_t *v, int64_t *ret, struct err *err)
 {
-	if (want(json_is_integer(v) && json_integer_value(v) >= 0, key, "a whole number", err) < 0)
+	if (check_type(json_is_integer(v) && json_integer_value(v) >= 0, key, "a whole number",
+		       err) < 0)
 		return -1;
 	*ret = json_integer_value(v);
 	return 0;
@@ -131,7 +133,7 @@ static int take_made(json_t *v, struct template *t, struct err *err)
 	const char *key;
 	json_t *item;
 
-	if (want(json_is_object(v), "made", "an object", err) < 0)
+	if (check_type(json_is_object(v), "made", "an object", err) < 0)
 		return -1;
 	json_object_foreach (v, key, item) {
 		if (take_made_key(key, item, t, err) < 0)
@@ -183,7 +185,8 @@ int template_parse(const char *where, const char *text, size_t len, struct templ
 	return 0;
 }
 
-/* ---- out ------------------------------------------------------------------------------------- */
+/* ---- writing -----------------------------------------------------------------------------------
+ */
 
 static int put_limits(const struct template *t, json_t *root)
 {
@@ -240,7 +243,7 @@ int template_print(const struct template *t, char **ret, struct err *err)
 				   json_string(t->class == KEEPER_CLASS_ROOT ? "root" : "user"));
 	bad |= put_limits(t, root) | put_lists(t, root);
 	*ret = bad ? NULL : json_dumps(root, JSON_INDENT(2));
-	if (!*ret) /* the only other cause is memory */
+	if (!*ret) /* or out of memory */
 		return err_set(err, ERR_INVALID, "user, workdir and environment must be UTF-8");
 	return 0;
 }
@@ -265,7 +268,7 @@ static int make_dir(const char *home, const char *sub, const char *name, char pa
 	return 0;
 }
 
-/* Each directory from that of the file up to the home. */
+/* Syncs each directory from that of the file up to the home. */
 static int sync_above(char *path, size_t home, struct err *err)
 {
 	while (strlen(path) > home) {
@@ -287,8 +290,8 @@ int template_save(const char *home, const char *name, const struct template *t, 
 	if (template_print(t, &text, err) < 0)
 		return err_ctx(err, "template %s", name);
 	if (!template_name_is_valid(name))
-		return err_set(err, ERR_INVALID, "template \"%.64s\": bad name", name);
-	if (strlen(text) + 1 >= TEMPLATE_TEXT_MAX) { /* nobody would read it again */
+		return err_set(err, ERR_INVALID, "template \"%.64s\": invalid name", name);
+	if (strlen(text) + 1 >= TEMPLATE_TEXT_MAX) { /* template_load() could not read it */
 		err_set(err, ERR_LIMIT, "template %s: its environment is too large", name);
 		err->sys = EMSGSIZE;
 		return -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "init/exec/shell_words.h"
+#include "init/exec/simple_command.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -9,8 +9,8 @@
 #include "base/auto.h"
 #include "init/core/guest_path.h"
 
-/* bash 5.2's builtins and keywords; one it does not have yet only costs a fork. */
-static const char *const own_words[] = {
+/* Builtins and keywords of bash 5.2. A missing one only costs a fork. */
+static const char *const shell_words[] = {
 	".",	    ":",       "[",	  "[[",	    "alias",   "bg",	   "bind",     "break",
 	"builtin",  "caller",  "case",	  "cd",	    "command", "compgen",  "complete", "compopt",
 	"continue", "coproc",  "declare", "dirs",   "disown",  "do",	   "done",     "echo",
@@ -29,7 +29,7 @@ static bool is_plain(char c)
 	       (c && strchr("_./,:=+@%-", c));
 }
 
-/* The end of a quoted string that holds nothing to expand, or NULL. */
+/* The end of a quoted string without expansions, or NULL. */
 static const char *skip_quoted(const char *at)
 {
 	const char *end;
@@ -45,8 +45,7 @@ static const char *skip_quoted(const char *at)
 	return *end ? end + 1 : NULL;
 }
 
-/* Only blanks, plain words and quoted strings. */
-static bool rest_is_words(const char *at)
+static bool has_only_words(const char *at)
 {
 	while (*at) {
 		if (*at == ' ' || is_plain(*at)) {
@@ -75,7 +74,8 @@ static bool is_program(const char *path)
 	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 0111);
 }
 
-static bool is_in_path(const char *name, size_t len, char **envp, char path[WORDS_PATH_SIZE])
+static bool search_path(const char *name, size_t len, char **envp,
+			char path[SIMPLE_COMMAND_PATH_SIZE])
 {
 	const char *dir = NULL;
 
@@ -84,8 +84,8 @@ static bool is_in_path(const char *name, size_t len, char **envp, char path[WORD
 	while (dir && *dir) {
 		size_t n = strcspn(dir, ":");
 
-		/* A relative directory is another one for the shell. */
-		if (dir[0] != '/' || n + len + 2 > WORDS_PATH_SIZE)
+		/* A relative directory depends on the working directory of the shell. */
+		if (dir[0] != '/' || n + len + 2 > SIMPLE_COMMAND_PATH_SIZE)
 			return false;
 		memcpy(path, dir, n);
 		path[n] = '/';
@@ -98,22 +98,22 @@ static bool is_in_path(const char *name, size_t len, char **envp, char path[WORD
 	return false;
 }
 
-bool shell_words_is_one_program(const char *text, char **envp, char ret[WORDS_PATH_SIZE])
+bool simple_command_parse(const char *text, char **envp, char ret[SIMPLE_COMMAND_PATH_SIZE])
 {
 	size_t len = 0;
 
 	text += strspn(text, " ");
 	while (is_plain(text[len]) && text[len] != '=' && text[len] != '%')
 		len++;
-	if (!len || len >= WORDS_PATH_SIZE || text[0] == '-' || (text[len] && text[len] != ' ') ||
-	    !rest_is_words(text + len))
+	if (!len || len >= SIMPLE_COMMAND_PATH_SIZE || text[0] == '-' ||
+	    (text[len] && text[len] != ' ') || !has_only_words(text + len))
 		return false;
-	for (size_t i = 0; i < ARRAY_LEN(own_words); i++) {
-		if (strlen(own_words[i]) == len && !memcmp(own_words[i], text, len))
+	for (size_t i = 0; i < ARRAY_LEN(shell_words); i++) {
+		if (strlen(shell_words[i]) == len && !memcmp(shell_words[i], text, len))
 			return false;
 	}
 	if (!memchr(text, '/', len))
-		return is_in_path(text, len, envp, ret);
+		return search_path(text, len, envp, ret);
 	memcpy(ret, text, len);
 	ret[len] = 0;
 	return ret[0] == '/' && is_program(ret);

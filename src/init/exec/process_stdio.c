@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "init/exec/exec_stdio.h"
+#include "init/exec/process_stdio.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@ static int open_null(void)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Only our end is non-blocking: the command's end behaves as any pipe does. */
+/* Only our end is non-blocking: commands expect blocking pipes. */
 static int make_pipe(int *ours, int *theirs, bool we_read)
 {
 	int p[2];
@@ -27,7 +27,7 @@ static int make_pipe(int *ours, int *theirs, bool we_read)
 	return fcntl(*ours, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
 }
 
-static int open_tty(struct stdio *io, uint32_t rows, uint32_t cols)
+static int open_tty(struct process_stdio *io, uint32_t rows, uint32_t cols)
 {
 	struct winsize w = { .ws_row = (uint16_t)rows, .ws_col = (uint16_t)cols };
 	int unlock = 0, master, peer;
@@ -38,7 +38,7 @@ static int open_tty(struct stdio *io, uint32_t rows, uint32_t cols)
 	io->in = io->out[0] = master;
 	if (ioctl(master, TIOCSPTLCK, &unlock) < 0)
 		return -errno;
-	/* By the master, not by a name below /dev/pts that may be anything. */
+	/* From the master, not by a name in /dev/pts, which the guest may have replaced. */
 	peer = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
 	if (peer < 0)
 		return -errno;
@@ -48,7 +48,7 @@ static int open_tty(struct stdio *io, uint32_t rows, uint32_t cols)
 	return 0;
 }
 
-static int open_all(struct stdio *io, uint32_t flags, uint32_t rows, uint32_t cols)
+static int open_streams(struct process_stdio *io, uint32_t flags, uint32_t rows, uint32_t cols)
 {
 	int r;
 
@@ -68,7 +68,7 @@ static int open_all(struct stdio *io, uint32_t flags, uint32_t rows, uint32_t co
 	return make_pipe(&io->out[1], &io->child[2], true);
 }
 
-static void close_own(struct stdio *io)
+static void close_ours(struct process_stdio *io)
 {
 	if (io->in >= 0 && io->in != io->out[0])
 		close(io->in);
@@ -78,24 +78,24 @@ static void close_own(struct stdio *io)
 	}
 }
 
-int exec_stdio_open(struct stdio *io, const struct cred *cred, uint32_t flags, uint32_t rows,
-		    uint32_t cols, struct err *err)
+int process_stdio_open(struct process_stdio *io, const struct cred *cred, uint32_t flags,
+		       uint32_t rows, uint32_t cols, struct err *err)
 {
 	int r;
 
-	*io = (struct stdio){ { -1, -1, -1 }, -1, { -1, -1 } };
-	r = passwd_enter(cred);
+	*io = (struct process_stdio){ { -1, -1, -1 }, -1, { -1, -1 } };
+	r = passwd_impersonate(cred);
 	if (r == 0)
-		r = open_all(io, flags, rows, cols);
-	passwd_leave();
+		r = open_streams(io, flags, rows, cols);
+	passwd_revert();
 	if (r >= 0)
 		return 0;
-	exec_stdio_close_child(io);
-	close_own(io);
+	process_stdio_close_child(io);
+	close_ours(io);
 	return err_sys(err, -r, flags & AGENT_PTY ? "terminal" : "pipes");
 }
 
-void exec_stdio_close_child(struct stdio *io)
+void process_stdio_close_child(struct process_stdio *io)
 {
 	for (int i = 0; i < 3; i++) {
 		bool again = i > 0 && io->child[i] == io->child[i - 1];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "init/exec/exec_stdin.h"
+#include "init/exec/process_stdin.h"
 
 #include <errno.h>
 #include <string.h>
@@ -10,17 +10,17 @@
 #include "init/exec/agent_conn.h"
 #include "init/exec/event_loop.h"
 
-enum { WAITING_MAX = 64 }; /* 4 MB at most wait in all commands together */
+enum { QUEUED_MAX = 64 }; /* buffers of all commands together: 4 MiB */
 
-static unsigned waiting;
+static unsigned nqueued;
 
-static void drop_buffer(struct stdin_queue *in)
+static void free_buffer(struct stdin_queue *in)
 {
 	if (!in->buf)
 		return;
 	munmap(in->buf, AGENT_DATA_MAX);
 	in->buf = NULL;
-	waiting--;
+	nqueued--;
 }
 
 static void close_fd(struct process *r)
@@ -32,14 +32,14 @@ static void close_fd(struct process *r)
 	if (in->polled && !in->tty)
 		event_loop_del(in->fd);
 	in->polled = false;
-	/* A terminal's master lives on as long as its output is read. */
+	/* The output stream still reads a terminal's master. */
 	if (!in->tty || r->out[0].pipe != in->fd)
 		close(in->fd);
 	in->fd = -1;
 }
 
-/* A terminal has no end of file but the character its line discipline takes for one. */
-static void finish_eof(struct process *r)
+/* On a terminal, end of file is the EOF character of its line discipline. */
+static void send_eof(struct process *r)
 {
 	if (r->in.tty)
 		(void)!write(r->in.fd, "\x04", 1);
@@ -47,8 +47,8 @@ static void finish_eof(struct process *r)
 		close_fd(r);
 }
 
-/* Bytes taken, or -errno. */
-static ssize_t put(struct stdin_queue *in, const char *bytes, size_t len)
+/* Bytes written, or -errno. */
+static ssize_t write_available(struct stdin_queue *in, const char *bytes, size_t len)
 {
 	size_t done = 0;
 
@@ -67,13 +67,13 @@ static ssize_t put(struct stdin_queue *in, const char *bytes, size_t len)
 	return (ssize_t)done;
 }
 
-static void watch(struct process *r, bool on)
+static void set_polling(struct process *r, bool on)
 {
 	struct stdin_queue *in = &r->in;
 
 	if (in->fd < 0 || in->polled == on)
 		return;
-	/* The master of a terminal is in the set already, for its output. */
+	/* The master of a terminal is already in the epoll set, for its output. */
 	if (in->tty) {
 		if (r->out[0].polled)
 			event_loop_mod(in->fd, EVENT_OUT, process_table_index(r),
@@ -86,53 +86,55 @@ static void watch(struct process *r, bool on)
 	in->polled = on;
 }
 
-static int keep_rest(struct process *r, uint8_t conn, uint32_t req, const char *bytes, size_t len,
-		     struct err *err)
+static int queue_rest(struct process *r, uint8_t conn, uint32_t req, const char *bytes, size_t len,
+		      struct err *err)
 {
 	struct stdin_queue *in = &r->in;
 
-	if (waiting >= WAITING_MAX)
-		return err_set(err, ERR_LIMIT, "too much input waits for other commands");
+	if (nqueued >= QUEUED_MAX)
+		return err_set(err, ERR_LIMIT,
+			       "too much input is queued for other commands; retry later");
 	in->buf = mmap(NULL, AGENT_DATA_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 		       -1, 0);
 	if (in->buf == MAP_FAILED) {
 		in->buf = NULL;
 		return err_sys(err, errno, "input");
 	}
-	waiting++;
+	nqueued++;
 	memcpy(in->buf, bytes, len);
 	in->off = 0;
 	in->len = (uint32_t)len;
-	in->waiting = true;
-	in->answered = false;
+	in->reply_pending = true;
+	in->reply_due = false;
 	in->conn = conn;
 	in->req = req;
-	watch(r, true);
+	set_polling(r, true);
 	return 0;
 }
 
-int exec_stdin_put(struct process *r, uint8_t conn, uint32_t req, const struct agent_stdin *m,
-		   const char *bytes, struct err *err)
+int process_stdin_write(struct process *r, uint8_t conn, uint32_t req, const struct agent_stdin *m,
+			const char *bytes, struct err *err)
 {
 	struct stdin_queue *in = &r->in;
 	ssize_t n;
 
-	/* Nothing, sent while bytes of a connection that is gone still wait: whoever comes next
-	 * learns by it when they are in. */
-	if (in->buf && !in->waiting && !in->answered && !m->len && (in->tty || !in->eof)) {
-		in->waiting = true;
+	/* An empty write while bytes of a closed connection are queued: reply when they are
+	 * written. */
+	if (in->buf && !in->reply_pending && !in->reply_due && !m->len && (in->tty || !in->eof)) {
+		in->reply_pending = true;
 		in->conn = conn;
 		in->req = req;
 		in->eof = in->eof || m->eof;
 		return 0;
 	}
-	if (in->waiting || in->answered || in->buf)
-		return err_set(err, ERR_CONFLICT, "command %llu has not taken its input yet",
+	if (in->reply_pending || in->reply_due || in->buf)
+		return err_set(err, ERR_CONFLICT,
+			       "command %llu has not read its previous input yet",
 			       (unsigned long long)r->id);
 	if (in->fd < 0)
 		return err_set(err, ERR_INVALID, "standard input of command %llu is not open",
 			       (unsigned long long)r->id);
-	n = put(in, bytes, m->len);
+	n = write_available(in, bytes, m->len);
 	if (n < 0) {
 		err_sys(err, (int)-n, "standard input of command %llu", (unsigned long long)r->id);
 		err->code = ERR_INVALID;
@@ -141,54 +143,53 @@ int exec_stdin_put(struct process *r, uint8_t conn, uint32_t req, const struct a
 	}
 	in->eof = m->eof != 0;
 	if ((size_t)n < m->len)
-		return keep_rest(r, conn, req, bytes + n, m->len - (size_t)n, err);
+		return queue_rest(r, conn, req, bytes + n, m->len - (size_t)n, err);
 	if (in->eof)
-		finish_eof(r);
+		send_eof(r);
 	return 1;
 }
 
-static void answer(struct process *r, int result)
+static void complete_write(struct process *r, int result)
 {
 	struct stdin_queue *in = &r->in;
 
-	drop_buffer(in);
-	if (!in->waiting)
+	free_buffer(in);
+	if (!in->reply_pending)
 		return;
-	in->waiting = false;
-	in->answered = true;
+	in->reply_pending = false;
+	in->reply_due = true;
 	in->result = result;
-	agent_conn_wake(in->conn);
+	agent_conn_schedule_flush(in->conn);
 }
 
-void exec_stdin_ready(struct process *r)
+void process_stdin_ready(struct process *r)
 {
 	struct stdin_queue *in = &r->in;
 	ssize_t n;
 
 	if (in->fd < 0 || !in->buf)
 		return;
-	n = put(in, in->buf + in->off, in->len - in->off);
+	n = write_available(in, in->buf + in->off, in->len - in->off);
 	if (n >= 0)
 		in->off += (uint32_t)n;
 	if (n >= 0 && in->off < in->len)
 		return;
-	watch(r, false);
+	set_polling(r, false);
 	if (n < 0)
 		close_fd(r);
 	else if (in->eof)
-		finish_eof(r);
-	answer(r, n < 0 ? (int)-n : 0);
+		send_eof(r);
+	complete_write(r, n < 0 ? (int)-n : 0);
 }
 
-void exec_stdin_close(struct process *r)
+void process_stdin_close(struct process *r)
 {
 	close_fd(r);
-	answer(r, EPIPE);
+	complete_write(r, EPIPE);
 }
 
-/* The bytes still go in; only nobody is told. */
-void exec_stdin_forget_conn(struct process *r, uint8_t conn)
+void process_stdin_forget_conn(struct process *r, uint8_t conn)
 {
 	if (r->in.conn == conn)
-		r->in.waiting = r->in.answered = false;
+		r->in.reply_pending = r->in.reply_due = false;
 }

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "init/exec/exec_args.h"
+#include "init/exec/process_args.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/array.h"
 
-enum { OWN_VARS = 6 };
+enum { DEFAULT_VARS = 6 };
 
-/* As many as a message can hold at worst; pages that are never touched cost nothing. */
+/* As many as a message can hold. Untouched pages cost nothing. */
 static char *pointers[AGENT_MSG_MAX + 16];
-static char own_vars[OWN_VARS][320];
+static char default_vars[DEFAULT_VARS][320];
 
-static bool is_given(char **envp, const char *name)
+static bool has_variable(char **envp, const char *name)
 {
 	size_t n = strlen(name);
 
@@ -23,13 +23,13 @@ static bool is_given(char **envp, const char *name)
 	return false;
 }
 
-static void add_own(struct exec_args *c)
+static void add_default_vars(struct process_args *c)
 {
-	const struct user *u = &c->user;
+	const struct passwd_user *u = &c->user;
 	const bool root = u->cred.uid == 0;
 	const struct {
 		const char *name, *value;
-	} vars[OWN_VARS] = {
+	} vars[DEFAULT_VARS] = {
 		{ "HOME", u->home },
 		{ "USER", u->name },
 		{ "LOGNAME", u->name },
@@ -43,16 +43,17 @@ static void add_own(struct exec_args *c)
 	while (*end)
 		end++;
 	for (size_t i = 0; i < ARRAY_LEN(vars); i++) {
-		if (!vars[i].value[0] || is_given(c->envp, vars[i].name))
+		if (!vars[i].value[0] || has_variable(c->envp, vars[i].name))
 			continue;
-		snprintf(own_vars[i], sizeof(own_vars[i]), "%s=%s", vars[i].name, vars[i].value);
-		*end++ = own_vars[i];
+		snprintf(default_vars[i], sizeof(default_vars[i]), "%s=%s", vars[i].name,
+			 vars[i].value);
+		*end++ = default_vars[i];
 		*end = NULL;
 	}
 }
 
-/* Argv as it is, or the shell that is to run the one text. */
-static char **place_argv(struct exec_args *c, char **to, const char **at)
+/* argv unchanged, or the shell that runs the text. */
+static char **build_argv(struct process_args *c, char **to, const char **at)
 {
 	static char bash[] = "bash", dash_c[] = "-c", dash_l[] = "-l";
 
@@ -71,21 +72,22 @@ static char **place_argv(struct exec_args *c, char **to, const char **at)
 	return to;
 }
 
-int exec_args_parse(struct exec_args *c, const void *msg, size_t len, struct err *err)
+int process_args_parse(struct process_args *c, const void *msg, size_t len, struct err *err)
 {
 	const char *at = agent_msg_string(msg, len, 0);
 	char **to;
 
 	memcpy(&c->m, (const char *)msg + sizeof(struct agent_hdr), sizeof(c->m));
 	c->strings = at;
-	to = place_argv(c, pointers, &at);
+	to = build_argv(c, pointers, &at);
 	c->env = at;
 	c->envp = to;
 	for (uint32_t i = 0; i < c->m.envc; i++) {
 		const char *eq = strchr(at, '=');
 
 		if (!eq || eq == at)
-			return err_set(err, ERR_INVALID, "\"%.100s\" is no variable", at);
+			return err_set(err, ERR_INVALID,
+				       "environment: \"%.100s\" is not NAME=VALUE", at);
 		memcpy(to++, &at, sizeof(at));
 		at += strlen(at) + 1;
 	}
@@ -93,13 +95,13 @@ int exec_args_parse(struct exec_args *c, const void *msg, size_t len, struct err
 	c->env_len = (size_t)(at - c->env);
 	c->cwd = at;
 	c->user_spec = at + strlen(at) + 1;
-	c->only = c->m.flags & AGENT_ONLY ? c->user_spec + strlen(c->user_spec) + 1 : NULL;
+	c->landlock = c->m.flags & AGENT_LANDLOCK ? c->user_spec + strlen(c->user_spec) + 1 : NULL;
 	if (strlen(c->cwd) >= AGENT_PATH_MAX)
-		return err_set(err, ERR_INVALID, "working directory: the path is too long");
+		return err_set(err, ERR_INVALID, "working directory: path too long");
 	if (passwd_resolve(c->user_spec, &c->user, err) < 0)
 		return -1;
 	if (!c->user.name[0])
 		snprintf(c->user.name, sizeof(c->user.name), "%u", c->user.cred.uid);
-	add_own(c);
+	add_default_vars(c);
 	return 0;
 }
