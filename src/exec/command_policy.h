@@ -7,8 +7,6 @@
 
 /* Sets store_policy.commands from a JSON object; NULL: no rules. */
 int policy_set_commands(struct store_policy *p, const char *json, struct err *err);
-/* Parses store_policy.commands; free *ret with shell_rules_fini(). */
-int policy_commands(const struct store_policy *p, struct shell_rules *ret, struct err *err);
 
 /* Checks each word of a bash text against the policy. */
 struct policy_verdict {

@@ -81,22 +81,6 @@ int project_list(struct engine *e, const struct caller *who, const char *user,
 	return r;
 }
 
-int project_owner(struct engine *e, const struct caller *who, const char *project,
-		  char ret[STORE_USER], struct err *err)
-{
-	struct store_project p;
-	int r = -1;
-
-	if (!project || !*project || strlen(project) >= STORE_ID)
-		return project_not_found(err);
-	WITH_STORE(e, st)
-	r = store_project_get(st, who->tenant, project, &p, err);
-	if (r < 0)
-		return err->code == ERR_NOT_FOUND ? project_not_found(err) : -1;
-	memcpy(ret, p.owner, STORE_USER);
-	return 0;
-}
-
 /* ---- deleting ---------------------------------------------------------------------------- */
 
 static bool is_copy(const struct store_session *s)

@@ -274,21 +274,6 @@ int switch_user(struct engine *e, const struct caller *who, const struct switch_
 	return 0;
 }
 
-int switch_to_fragment(struct engine *e, const struct caller *who, const char *user,
-		       const char *project, const char *fragment, struct switch_result *ret,
-		       struct err *err)
-{
-	struct switch_opts opts = { .user = user, .project = project, .fragment = fragment };
-
-	return switch_user(e, who, &opts, ret, err);
-}
-
-int switch_to_project(struct engine *e, const struct caller *who, const char *user,
-		      const char *project, struct switch_result *ret, struct err *err)
-{
-	return switch_to_fragment(e, who, user, project, NULL, ret, err);
-}
-
 /* ---- the active project ------------------------------------------------------------------ */
 
 static int load_active(struct store *st, const char *tenant, const char *user,

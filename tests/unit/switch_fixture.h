@@ -35,9 +35,17 @@ static inline bool two_projects(void)
 	       save("ann", "a", "fa", both[0]) && save("ann", "b", "fb", both[1]);
 }
 
+static inline int switch_to(const char *user, const char *project, const char *fragment,
+			    struct switch_result *ret, struct err *e)
+{
+	struct switch_opts opts = { .user = user, .project = project, .fragment = fragment };
+
+	return switch_user(engine, &me, &opts, ret, e);
+}
+
 static inline bool go(const char *project, const char *fragment, struct switch_result *ret)
 {
-	if (switch_to_fragment(engine, &me, "ann", project, fragment, ret, &err) == 0)
+	if (switch_to("ann", project, fragment, ret, &err) == 0)
 		return true;
 	printf("# %s\n", err.msg);
 	return false;

@@ -22,7 +22,7 @@ static void a_project_without_a_fragment_is_empty(void)
 
 	EMPTY_ENGINE();
 	CHECK(make_project("ann", "a"));
-	CHECK(switch_to_project(engine, &me, "ann", "a", &s, &err) == 0);
+	CHECK(switch_to("ann", "a", NULL, &s, &err) == 0);
 	CHECK(s.restored_files == 0 && !s.has_restored_files && !*s.fragment && !*s.previous);
 	CHECK(s.outcome == SESSION_CREATED && *s.sandbox);
 	CHECK(here(FILES, ""));
@@ -111,11 +111,11 @@ static void users_do_not_meet(void)
 	CHECK(project_add(engine, &me, "ann", &(struct project_opts){ "c", "c", "t" },
 			  &(struct store_project){ 0 }, &err) == 0);
 	CHECK(save("ann", "c", "fc", "{\"c\":\"c\"}"));
-	CHECK(switch_to_project(engine, &me, "a/b%", "c", &theirs, &err) == 0);
+	CHECK(switch_to("a/b%", "c", NULL, &theirs, &err) == 0);
 	CHECK(go("c", NULL, &mine) && strcmp(mine.session, theirs.session) != 0);
 	CHECK(leads("project", "a%2Fb%25/c", theirs.session) &&
 	      leads("user", "a/b%", theirs.session));
-	CHECK(switch_to_project(engine, &me, "a/b%", "a", &theirs, &err) < 0);
+	CHECK(switch_to("a/b%", "a", NULL, &theirs, &err) < 0);
 	CHECK_STR(err.msg, "Project not found");
 }
 
@@ -333,7 +333,7 @@ static bool refused(const char *project, const char *fragment, enum err_code cod
 {
 	struct switch_result s;
 
-	if (switch_to_fragment(engine, &me, "ann", project, fragment, &s, &err) == 0)
+	if (switch_to("ann", project, fragment, &s, &err) == 0)
 		return false;
 	if (err.code == code && strstr(err.msg, text))
 		return true;
@@ -453,7 +453,7 @@ static void *ask(void *arg)
 {
 	struct asked *a = arg;
 
-	a->r = switch_to_fragment(engine, &me, "ann", a->project, a->fragment, &a->got, &a->err);
+	a->r = switch_to("ann", a->project, a->fragment, &a->got, &a->err);
 	return NULL;
 }
 
@@ -519,7 +519,7 @@ static void everything_of_a_user_can_be_killed(void)
 	EMPTY_ENGINE();
 	CHECK(two_projects() && make_project("bob", "c") && enter("other"));
 	CHECK(enter_as("free", (struct session_opts){ 0 }, NULL) == 0);
-	CHECK(switch_to_project(engine, &me, "bob", "c", &s, &err) == 0);
+	CHECK(switch_to("bob", "c", NULL, &s, &err) == 0);
 	CHECK(go("a", NULL, &s) && go("b", NULL, &s));
 	CHECK(user_get(engine, &me, "ann", &info, &err) == 0);
 	CHECK(info.has_session && info.active == 2); /* "other" is ann's as well */
