@@ -7,6 +7,7 @@
 
 #include "base/test_hook.h"
 #include "admit/user_queue.h"
+#include "base/vec.h"
 #include "project/binding.h"
 #include "project/internal.h"
 #include "project/session_walk.h"
@@ -80,19 +81,18 @@ static int kill_listed(struct engine *e, const struct caller *who, const struct 
 		       void *arg, struct err *err)
 {
 	struct kill_result_list *l = arg;
-	struct kill_result *grown;
+	struct kill_result *added;
 	struct user_queue_ticket place;
 	struct err ignored; /* the result list counts it as failed */
 	int r;
 
 	if (!*s->user || s->state == SESSION_DESTROYING)
 		return 0;
-	grown = realloc(l->items, (l->count + 1) * sizeof(*grown));
-	if (!grown)
+	added = vec_push(&l->items, &l->count, SIZE_MAX);
+	if (!added)
 		return err_sys(err, ENOMEM, "clean-up");
-	l->items = grown;
 	user_queue_join(&place, e, who, s->user);
-	r = kill_session(e, who, s, &grown[l->count], &ignored);
+	r = kill_session(e, who, s, added, &ignored);
 	user_queue_leave(&place);
 	*(r < 0 ? &l->failed : &l->killed) += 1;
 	l->projects += *s->project != '\0';
