@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "project/internal.h"
+#include "engine/internal.h"
+#include "engine/name_check.h"
+#include "project/project.h"
 #include "project/users.h"
 
 /* ---- users ------------------------------------------------------------------------------- */

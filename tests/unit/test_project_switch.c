@@ -7,7 +7,7 @@
 #include "base/array.h"
 #include "sandbox/files_client.h"
 #include "admit/user_queue.h"
-#include "project/internal.h"
+#include "engine/internal.h"
 #include "engine/keeper_conn.h"
 #include "project/users.h"
 #include "switch_fixture.h"
