@@ -188,7 +188,7 @@ static int record_not_run(struct session *n, const struct exec_opts *opts, const
 	return r;
 }
 
-/* With machine.mutex. */
+/* Call with machine.mutex held. */
 static bool is_start_final(const struct exec_record *c)
 {
 	return (c->started || c->ended || !c->exec) && c->row != EXEC_ROW_PENDING;
@@ -197,9 +197,9 @@ static bool is_start_final(const struct exec_record *c)
 /* ---- starting ------------------------------------------------------------------------------- */
 
 int session_lock_for_use(struct engine *e, const struct caller *who, const struct session_ref *ref,
-			 bool resume, struct session **ret, struct user_slot *turn, struct err *err)
+			 bool resume, struct session **ret, struct user_slot *slot, struct err *err)
 {
-	return resume ? user_slot_acquire_ref(e, who, ref, 0, ret, turn, err)
+	return resume ? user_slot_acquire_ref(e, who, ref, 0, ret, slot, err)
 		      : session_lock_reconciled(e, who, ref, 0, ret, err);
 }
 
@@ -207,7 +207,7 @@ int session_ensure_running(struct session *n, const struct caller *who, bool res
 			   enum session_outcome *ret, struct err *err)
 {
 	struct session_cause_opts why = { SESSION_CAUSE_REQUESTED, NULL, who->actor };
-	struct resume_result woken;
+	struct resume_result resumed;
 
 	*ret = SESSION_REUSED;
 	if (n->rec.state != SESSION_ACTIVE || !n->machine) {
@@ -217,7 +217,7 @@ int session_ensure_running(struct session *n, const struct caller *who, bool res
 		*ret = session_has_files(&n->rec) ? SESSION_RESUMED
 		       : n->rec.started_at	  ? SESSION_REPLACED
 						  : SESSION_CREATED;
-		if (resume_session(n, &why, 0, &woken, err) < 0)
+		if (resume_session(n, &why, 0, &resumed, err) < 0)
 			return -1;
 	}
 	if (n->rec.paused && session_thaw(n, who->actor, err) < 0)
@@ -364,7 +364,7 @@ static struct exec_handle *launch_exec(struct exec_launch *s, struct err *err)
 	return NULL;
 }
 
-/* With machine.mutex. Kills a command that no caller will learn about. */
+/* Call with machine.mutex held. Kills a command that no caller will learn about. */
 static void kill_unrecorded(struct exec_record *c)
 {
 	struct err ignored;
