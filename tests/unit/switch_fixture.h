@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ann and her two projects, for the tests of switching. */
+/* Shared by the tests of switching: user ann with two projects. */
 #ifndef LODGE_TESTS_SWITCH_WORLD_H
 #define LODGE_TESTS_SWITCH_WORLD_H
 
@@ -51,7 +51,7 @@ static inline bool go(const char *project, const char *fragment, struct switch_r
 	return false;
 }
 
-/* In the sandbox ann is on. */
+/* Runs the text in ann's active sandbox. */
 static inline bool here(const char *text, const char *want)
 {
 	return runs((struct session_ref){ .kind = "user", .key = "ann" }, text, want);
@@ -111,7 +111,7 @@ static inline bool ann_is_at(const char *project, const char *fragment)
 
 #define FILES "find . -type f | sort"
 
-/* Nothing of what ann has was touched. */
+/* Nothing of ann has changed. */
 static inline bool untouched(const struct switch_result *before, size_t sessions)
 {
 	struct session_ref ref = { .kind = "user", .key = "ann" };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One sandbox per user that moves between projects, with real sandboxes: nothing unsaved is lost,
- * a named fragment is exactly that, and whatever fails or dies leaves the user on a whole one. */
+/* Switching users between projects with real sandboxes: no unsaved file is lost, a named fragment
+ * restores exactly its files, and every failure leaves the user with a complete sandbox. */
 #include <pthread.h>
 #include <signal.h>
 
@@ -14,7 +14,7 @@
 #include "exec/side_conn.h"
 #include "snapshot/snapshot.h"
 
-/* ---- going there and back ------------------------------------------------------------------ */
+/* ---- switching ---------------------------------------------------------------------------- */
 
 static void a_project_without_a_fragment_is_empty(void)
 {
@@ -272,7 +272,7 @@ static void what_is_there_can_be_saved(void)
 		"mkdir -p d/e; printf '\\0\\377' >d/e/bin; ln -s a.txt link; mkfifo pipe; : >nil;"
 		"touch $(printf 'no\\377text'); echo secret >s; chmod 0 s",
 		""));
-	CHECK(go("b", NULL, &s)); /* the working copy sleeps: it is resumed for this */
+	CHECK(go("b", NULL, &s)); /* saving resumes the hibernated working copy */
 	CHECK(fragment_add(engine, &me, "ann", "a", &want, &f, &err) == 0);
 	CHECK(f.fragment.files == 3 && f.skipped == 4);
 	CHECK(fragment_get(engine, &me, "ann", "a", "saved", &rec, &l, &err) == 0 && l.count == 3);
@@ -355,7 +355,7 @@ static void a_bad_fragment_costs_nothing(void)
 	CHECK(refused("b", "fa", ERR_CONFLICT, "Fragment fa does not belong to project b"));
 	CHECK(refused("c", "fc", ERR_NOT_FOUND, "Project not found"));
 	CHECK(refused("none", NULL, ERR_NOT_FOUND, "Project not found"));
-	WITH_STORE(engine, st) /* as an older lodge might have left it */
+	WITH_STORE(engine, st) /* as an older version could have stored it */
 	r = store_fragment_add(st, &bad, &file, 1, &err);
 	CHECK(r == 0 && refused("b", "bad", ERR_INVALID, "ok/../../out"));
 	CHECK(refused("b", NULL, ERR_INVALID, "ok/../../out")); /* it is the latest */
@@ -440,7 +440,7 @@ static void lost_files_are_told_and_the_latest_fragment_serves(void)
 	CHECK(count_sessions() == 2);
 }
 
-/* ---- at once ------------------------------------------------------------------------------- */
+/* ---- concurrency --------------------------------------------------------------------------- */
 
 struct asked {
 	const char *project, *fragment;
@@ -473,14 +473,14 @@ static void switches_take_turns_and_the_last_one_wins(void)
 	user_queue_join(&place, engine, &me, "ann");
 	for (size_t i = 0; i < ARRAY_LEN(asked); i++) {
 		CHECK(pthread_create(&threads[i], NULL, ask, &asked[i]) == 0);
-		nap(100); /* so that there is an order */
+		nap(100); /* to fix the order */
 	}
 	user_queue_leave(&place);
 	for (size_t i = 0; i < ARRAY_LEN(asked); i++)
 		pthread_join(threads[i], NULL);
 	for (size_t i = 0; i < ARRAY_LEN(asked); i++)
 		CHECK(asked[i].r == (i == 3 ? -1 : 0));
-	CHECK_STR(last->session, asked[1].got.session); /* the working copy it left */
+	CHECK_STR(last->session, asked[1].got.session); /* the working copy from before */
 	CHECK(leads("user", "ann", last->session) && ann_is_at("b", "fb"));
 	CHECK(leads("project", "ann/b", last->session));
 	CHECK(leads("project", "ann/a", asked[2].got.session) &&
@@ -489,7 +489,7 @@ static void switches_take_turns_and_the_last_one_wins(void)
 	CHECK(here("cat b.txt", "beta\n"));
 }
 
-/* ---- ending -------------------------------------------------------------------------------- */
+/* ---- killing ------------------------------------------------------------------------------- */
 
 static void the_active_one_can_be_killed(void)
 {
@@ -522,7 +522,7 @@ static void everything_of_a_user_can_be_killed(void)
 	CHECK(switch_to("bob", "c", NULL, &s, &err) == 0);
 	CHECK(go("a", NULL, &s) && go("b", NULL, &s));
 	CHECK(user_get(engine, &me, "ann", &info, &err) == 0);
-	CHECK(info.has_session && info.active == 2); /* "other" is ann's as well */
+	CHECK(info.has_session && info.active == 2); /* "other" is also a session of ann */
 	CHECK_STR(info.project_name, "b");
 	CHECK_STR(info.session.id, s.session);
 	user_info_fini(&info);
