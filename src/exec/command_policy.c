@@ -35,7 +35,7 @@ int policy_set_commands(struct store_policy *p, const char *json, struct err *er
 	return 0;
 }
 
-static int policy_commands(const struct store_policy *p, struct shell_rules *ret, struct err *err)
+static int parse_commands(const struct store_policy *p, struct shell_rules *ret, struct err *err)
 {
 	*ret = (struct shell_rules){ 0 };
 	if (!p->commands)
@@ -77,7 +77,7 @@ static int load_rules(struct engine *e, const char *tenant, const char *name,
 
 	if (policy_get(e, tenant, name, &p, err) < 0)
 		return -1;
-	return policy_commands(&p, ret, err);
+	return parse_commands(&p, ret, err);
 }
 
 int policy_check_command(struct engine *e, const char *tenant, const char *name, const char *text,

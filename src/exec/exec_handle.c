@@ -264,7 +264,7 @@ static int unpause_session(struct exec_record *c, struct err *err)
 	return session_thaw(n, "lodge", err);
 }
 
-/* With machine.mutex. */
+/* Call with machine.mutex held. */
 static int check_running(const struct exec_record *c, struct err *err)
 {
 	if (c->ended)
@@ -320,8 +320,8 @@ int exec_resize(struct exec_handle *x, uint32_t rows, uint32_t cols, struct err 
 	return r;
 }
 
-/* With machine.mutex: waits until the command has read the last input. lodge-init does not report
- * that, so this polls with a growing interval. */
+/* Call with machine.mutex held. Waits until the command has read the last input. lodge-init does
+ * not report that, so this polls with a growing interval. */
 static int wait_stdin_read(struct exec_handle *x, struct err *err)
 {
 	struct exec_record *c = x->record;

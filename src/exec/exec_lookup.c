@@ -20,7 +20,7 @@ struct search {
 	struct machine *found;
 };
 
-static void look(struct session *n, void *arg)
+static void match_machine(struct session *n, void *arg)
 {
 	struct search *s = arg;
 
@@ -32,7 +32,7 @@ struct machine *machine_find(struct engine *e, const char *session)
 {
 	struct search s = { .session = session };
 
-	session_each(e, look, &s);
+	session_each(e, match_machine, &s);
 	return s.found;
 }
 
@@ -155,7 +155,7 @@ int exec_open(struct engine *e, const struct caller *who, const char *exec_id,
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* With machine.mutex: copies the current row. */
+/* Call with machine.mutex held. Copies the current row. */
 static int copy_row(const struct exec_record *c, struct store_exec *ret, struct err *err)
 {
 	struct store_exec rec = c->rec;

@@ -4,7 +4,8 @@
 
 #include "machine/exec_record.h"
 
-/* The sandbox of this session if it is connected, counted; NULL: none. Needs nobody's turn. */
+/* Returns a reference to the connected sandbox of this session; NULL: none. Takes no session lock.
+ */
 struct machine *machine_find(struct engine *e, const char *session);
 
 #endif

@@ -188,7 +188,7 @@ static int record_not_run(struct session *n, const struct exec_opts *opts, const
 	return r;
 }
 
-/* With machine.mutex. */
+/* Call with machine.mutex held. */
 static bool is_start_final(const struct exec_record *c)
 {
 	return (c->started || c->ended || !c->exec) && c->row != EXEC_ROW_PENDING;
@@ -197,9 +197,9 @@ static bool is_start_final(const struct exec_record *c)
 /* ---- starting ------------------------------------------------------------------------------- */
 
 int session_lock_for_use(struct engine *e, const struct caller *who, const struct session_ref *ref,
-			 bool resume, struct session **ret, struct user_slot *turn, struct err *err)
+			 bool resume, struct session **ret, struct user_slot *slot, struct err *err)
 {
-	return resume ? user_slot_acquire_ref(e, who, ref, 0, ret, turn, err)
+	return resume ? user_slot_acquire_ref(e, who, ref, 0, ret, slot, err)
 		      : session_lock_reconciled(e, who, ref, 0, ret, err);
 }
 
@@ -207,7 +207,7 @@ int session_ensure_running(struct session *n, const struct caller *who, bool res
 			   enum session_outcome *ret, struct err *err)
 {
 	struct session_cause_opts why = { SESSION_CAUSE_REQUESTED, NULL, who->actor };
-	struct resume_result woken;
+	struct resume_result resumed;
 
 	*ret = SESSION_REUSED;
 	if (n->rec.state != SESSION_ACTIVE || !n->machine) {
@@ -217,7 +217,7 @@ int session_ensure_running(struct session *n, const struct caller *who, bool res
 		*ret = session_has_files(&n->rec) ? SESSION_RESUMED
 		       : n->rec.started_at	  ? SESSION_REPLACED
 						  : SESSION_CREATED;
-		if (resume_session(n, &why, 0, &woken, err) < 0)
+		if (resume_session(n, &why, 0, &resumed, err) < 0)
 			return -1;
 	}
 	if (n->rec.paused && session_thaw(n, who->actor, err) < 0)
@@ -227,7 +227,7 @@ int session_ensure_running(struct session *n, const struct caller *who, bool res
 }
 
 /* State of one exec_start(). */
-struct launch {
+struct exec_launch {
 	struct session *n; /* locked; NULL: unlocked */
 	const struct caller *who;
 	const struct exec_opts *opts;
@@ -238,7 +238,7 @@ struct launch {
 	enum session_outcome outcome;
 };
 
-static struct exec_record *make_record(const struct launch *s, struct err *err)
+static struct exec_record *make_record(const struct exec_launch *s, struct err *err)
 {
 	struct store_exec rec = make_row(s->n, s->opts, s->id);
 	struct exec_record *c;
@@ -257,7 +257,7 @@ static struct exec_record *make_record(const struct launch *s, struct err *err)
 	return c;
 }
 
-static int begin_exec(struct exec_record *c, const struct launch *s, struct exec_handle *x,
+static int begin_exec(struct exec_record *c, const struct exec_launch *s, struct exec_handle *x,
 		      struct err *err)
 {
 	const struct exec_opts *opts = s->opts;
@@ -307,7 +307,7 @@ static int begin_exec(struct exec_record *c, const struct launch *s, struct exec
 }
 
 /* Claims the key, if any. If it was used before, sets s->used and s->id. */
-static bool may_begin(struct launch *s, struct exec_record *c, struct err *err)
+static bool may_begin(struct exec_launch *s, struct exec_record *c, struct err *err)
 {
 	int r;
 
@@ -320,7 +320,7 @@ static bool may_begin(struct launch *s, struct exec_record *c, struct err *err)
 }
 
 /* Returns the caller's handle; NULL: it failed, or s->used. */
-static struct exec_handle *try_launch(struct launch *s, struct err *err)
+static struct exec_handle *try_launch(struct exec_launch *s, struct err *err)
 {
 	struct exec_record *c;
 	struct exec_handle *x;
@@ -344,7 +344,7 @@ static struct exec_handle *try_launch(struct launch *s, struct err *err)
 }
 
 /* Resumes the session and tries once more if its sandbox turns out to have ended. */
-static struct exec_handle *launch_exec(struct launch *s, struct err *err)
+static struct exec_handle *launch_exec(struct exec_launch *s, struct err *err)
 {
 	struct err second;
 
@@ -364,7 +364,7 @@ static struct exec_handle *launch_exec(struct launch *s, struct err *err)
 	return NULL;
 }
 
-/* With machine.mutex. Kills a command that no caller will learn about. */
+/* Call with machine.mutex held. Kills a command that no caller will learn about. */
 static void kill_unrecorded(struct exec_record *c)
 {
 	struct err ignored;
@@ -416,7 +416,7 @@ static int wait_started(struct exec_record *c, struct err *err)
 }
 
 /* Opens the command that the key led to before; NULL with err. */
-static struct exec_handle *open_first_use(struct launch *s, struct err *err)
+static struct exec_handle *open_first_use(struct exec_launch *s, struct err *err)
 {
 	struct engine *e = s->n->engine;
 	struct exec_handle *x = exec_record_find(e, s->n->machine, s->id);
@@ -449,7 +449,7 @@ static struct exec_handle *open_first_use(struct launch *s, struct err *err)
 }
 
 /* Unlocks the session first, so that other calls do not wait for this start. */
-static int finish_start(struct launch *s, struct exec_handle *x, struct err *err)
+static int finish_start(struct exec_launch *s, struct exec_handle *x, struct err *err)
 {
 	session_unlock(steal_ptr(&s->n));
 	if (add_row(x->record, err) < 0)
@@ -461,7 +461,7 @@ int exec_start(struct engine *e, const struct caller *who, const struct session_
 	       const struct exec_opts *opts, struct exec_handle **ret,
 	       enum session_outcome *ret_outcome, struct err *err)
 {
-	struct launch s = { .who = who, .opts = opts };
+	struct exec_launch s = { .who = who, .opts = opts };
 	struct user_slot slot = { 0 };
 	struct exec_handle *x;
 

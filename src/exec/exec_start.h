@@ -4,13 +4,13 @@
 
 #include "machine/exec_record.h"
 
-/* session_lock_reconciled(), and with `resume` in its place (admit/policy_rules.h), for
- * session_ensure_running() to follow. */
+/* session_lock_reconciled(); with `resume` also acquires the user's slot, so that
+ * session_ensure_running() can follow. */
 int session_lock_for_use(struct engine *e, const struct caller *who, const struct session_ref *ref,
-			 bool resume, struct session **ret, struct user_slot *turn,
+			 bool resume, struct session **ret, struct user_slot *slot,
 			 struct err *err);
-/* With the turn of n: a live sandbox that is not paused, and the session is in use. Without
- * `resume` ERR_CONFLICT if it sleeps. */
+/* Call with n locked. Resumes and unpauses the session as needed and counts as a use of it.
+ * ERR_CONFLICT if it is hibernated and `resume` is false. */
 int session_ensure_running(struct session *n, const struct caller *who, bool resume,
 			   enum session_outcome *ret, struct err *err);
 

@@ -36,7 +36,7 @@ static bool is_usable(struct sandbox *side)
 	return agent_dispatch(sandbox_agent(side), &ignored) == 0;
 }
 
-/* With machine.mutex. Returns NULL if there is none. */
+/* Call with machine.mutex held. Returns NULL if there is none. */
 static struct sandbox *take_spare(struct machine *v)
 {
 	while (v->nidle_conns > 0) {

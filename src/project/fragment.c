@@ -6,7 +6,9 @@
 #include "base/test_hook.h"
 #include "admit/user_queue.h"
 #include "project/binding.h"
-#include "project/internal.h"
+#include "engine/internal.h"
+#include "engine/name_check.h"
+#include "project/project.h"
 #include "project/project_access.h"
 #include "project/fragment.h"
 #include "project/fragment_json.h"
@@ -150,13 +152,13 @@ static int save_sandbox(struct save *s, struct err *err)
 {
 	struct store_binding key;
 	char session[STORE_ID];
-	struct user_queue_ticket place;
+	struct user_queue_ticket ticket;
 	int r;
 
 	if (binding_of_copy(s->user, s->f.project, &key, err) < 0)
 		return -1;
 	/* not during a switch */
-	if (user_queue_enter(&place, s->e, s->who, s->user, err) < 0)
+	if (user_queue_enter(&ticket, s->e, s->who, s->user, err) < 0)
 		return -1;
 	r = binding_find_session(s->e, s->who, &key, session, err);
 	if (r == 0 && !*session)
@@ -164,7 +166,7 @@ static int save_sandbox(struct save *s, struct err *err)
 			    s->f.project);
 	if (r == 0)
 		r = save_copy(s, session, err);
-	user_queue_leave(&place);
+	user_queue_leave(&ticket);
 	return r;
 }
 

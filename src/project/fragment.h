@@ -2,7 +2,7 @@
 #ifndef LODGE_PROJECT_FRAGMENT_H
 #define LODGE_PROJECT_FRAGMENT_H
 
-#include "project/internal.h"
+#include "project/project.h"
 
 /* Loads the fragment, which must belong to the project. */
 int fragment_find(struct engine *e, const struct caller *who, const char *project,

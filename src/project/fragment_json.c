@@ -9,7 +9,8 @@
 #include <string.h>
 
 #include "base/base64.h"
-#include "project/internal.h"
+#include "engine/internal.h"
+#include "project/project.h"
 #include "project/fragment_json.h"
 
 static const char PREFIX[] = "__BASE64__";

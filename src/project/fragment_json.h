@@ -2,7 +2,7 @@
 #ifndef LODGE_PROJECT_FRAGMENT_JSON_H
 #define LODGE_PROJECT_FRAGMENT_JSON_H
 
-#include "project/internal.h"
+#include "project/project.h"
 
 int fragment_parse_files(const char *json, size_t len, struct store_file_list *ret,
 			 struct err *err);

@@ -4,7 +4,7 @@
 #ifndef LODGE_PROJECT_MEM_GATE_H
 #define LODGE_PROJECT_MEM_GATE_H
 
-#include "project/internal.h"
+#include "engine/internal.h"
 
 /* Before this many bytes of files are loaded into memory: waits while too many others have done so.
  * Small ones pass. *t begins as zeros. A caller that is inside joins no user queue, and gives

@@ -10,7 +10,8 @@
 
 #include "base/test_hook.h"
 #include "project/binding.h"
-#include "project/internal.h"
+#include "engine/internal.h"
+#include "engine/name_check.h"
 #include "project/project_access.h"
 #include "project/session_walk.h"
 #include "project/switch_commit.h"
@@ -103,15 +104,15 @@ static int delete_copy(struct engine *e, const struct caller *who, const struct 
 	static const struct session_cause_opts why = { SESSION_CAUSE_REQUESTED,
 						       "its project was deleted", NULL };
 	struct session_ref ref = { .id = s->id };
-	struct user_queue_ticket place;
+	struct user_queue_ticket ticket;
 	int r;
 
 	(void)arg;
 	if (!is_copy(s))
 		return 0;
-	user_queue_join(&place, e, who, s->user); /* not in the middle of a switch */
+	user_queue_join(&ticket, e, who, s->user); /* not in the middle of a switch */
 	r = session_destroy(e, who, &ref, &why, NULL, err);
-	user_queue_leave(&place);
+	user_queue_leave(&ticket);
 	return r;
 }
 

@@ -147,11 +147,6 @@ struct switch_result {
  * Two sandboxes run for a moment, so a quota of one sandbox blocks every switch. */
 int switch_user(struct engine *e, const struct caller *who, const struct switch_opts *opts,
 		struct switch_result *ret, struct err *err);
-int switch_to_fragment(struct engine *e, const struct caller *who, const char *user,
-		       const char *project, const char *fragment, struct switch_result *ret,
-		       struct err *err);
-int switch_to_project(struct engine *e, const struct caller *who, const char *user,
-		      const char *project, struct switch_result *ret, struct err *err);
 
 struct active_fragment {
 	char project[STORE_ID], fragment[STORE_ID];
@@ -178,15 +173,6 @@ int user_set(struct engine *e, const struct caller *who, const char *user, const
 /* For a user that has sessions but no record, only the id is set. */
 int user_get(struct engine *e, const struct caller *who, const char *user, struct user_info *ret,
 	     struct err *err);
-
-struct user_info_list {
-	struct user_info *items; /* owned */
-	size_t count;
-	int64_t next; /* cursor of the next page, 0: none */
-};
-void user_info_list_fini(struct user_info_list *l);
-int user_list(struct engine *e, const struct caller *who, struct store_page page,
-	      struct user_info_list *ret, struct err *err);
 
 /* ---- killing ----------------------------------------------------------------------------- */
 

@@ -7,7 +7,9 @@
 #include "base/test_hook.h"
 #include "admit/user_queue.h"
 #include "project/binding.h"
-#include "project/internal.h"
+#include "engine/internal.h"
+#include "engine/name_check.h"
+#include "project/project.h"
 #include "project/project_access.h"
 #include "engine/start_progress.h"
 #include "project/fragment.h"
@@ -249,13 +251,13 @@ int switch_user(struct engine *e, const struct caller *who, const struct switch_
 {
 	struct switch_job m = { .e = e, .who = who, .opts = opts };
 	auto_call(store_file_list_fini) struct store_file_list *files = &m.files;
-	struct user_queue_ticket place;
+	struct user_queue_ticket ticket;
 	struct err later;
 	int r;
 
 	if (name_check("user", opts->user, STORE_USER, err) < 0)
 		return -1;
-	if (user_queue_enter(&place, e, who, opts->user, err) < 0)
+	if (user_queue_enter(&ticket, e, who, opts->user, err) < 0)
 		return -1;
 	r = run_switch(&m, err);
 	if (r < 0) {
@@ -264,7 +266,7 @@ int switch_user(struct engine *e, const struct caller *who, const struct switch_
 		/* deletes the new session */
 		(void)switch_finish_pending(e, who, opts->user, &later);
 	}
-	user_queue_leave(&place);
+	user_queue_leave(&ticket);
 	mem_gate_leave(&m.memory);
 	(void)files;
 	if (r < 0)
@@ -272,21 +274,6 @@ int switch_user(struct engine *e, const struct caller *who, const struct switch_
 	snprintf(m.result.project, sizeof(m.result.project), "%s", opts->project);
 	*ret = m.result;
 	return 0;
-}
-
-int switch_to_fragment(struct engine *e, const struct caller *who, const char *user,
-		       const char *project, const char *fragment, struct switch_result *ret,
-		       struct err *err)
-{
-	struct switch_opts opts = { .user = user, .project = project, .fragment = fragment };
-
-	return switch_user(e, who, &opts, ret, err);
-}
-
-int switch_to_project(struct engine *e, const struct caller *who, const char *user,
-		      const char *project, struct switch_result *ret, struct err *err)
-{
-	return switch_to_fragment(e, who, user, project, NULL, ret, err);
 }
 
 /* ---- the active project ------------------------------------------------------------------ */

@@ -21,7 +21,8 @@
 #include "base/test_hook.h"
 #include "admit/user_queue.h"
 #include "project/binding.h"
-#include "project/internal.h"
+#include "engine/internal.h"
+#include "project/project.h"
 #include "project/project_access.h"
 #include "project/session_walk.h"
 #include "project/switch_commit.h"
@@ -276,7 +277,7 @@ static int recover_user(struct engine *e, const struct caller *none, const struc
 			void *arg, struct err *err)
 {
 	struct caller who = { .tenant = s->tenant, .actor = "lodge" };
-	struct user_queue_ticket place;
+	struct user_queue_ticket ticket;
 	struct err later; /* the user's next switch tries again */
 
 	(void)none;
@@ -284,9 +285,9 @@ static int recover_user(struct engine *e, const struct caller *none, const struc
 	(void)err;
 	if (!*s->user)
 		return 0;
-	user_queue_join(&place, e, &who, s->user);
+	user_queue_join(&ticket, e, &who, s->user);
 	(void)switch_finish_pending(e, &who, s->user, &later);
-	user_queue_leave(&place);
+	user_queue_leave(&ticket);
 	return 0;
 }
 

@@ -2,7 +2,7 @@
 #ifndef LODGE_PROJECT_SWITCH_COMMIT_H
 #define LODGE_PROJECT_SWITCH_COMMIT_H
 
-#include "project/internal.h"
+#include "project/project.h"
 
 /* Metadata of a session that a switch created, until the switch is complete. After that switch, a
  * session with a mark and without keys is garbage. */

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "project/internal.h"
+#include "engine/internal.h"
+#include "engine/name_check.h"
+#include "project/project.h"
 #include "project/team.h"
 
 static const char *const roles[] = {

@@ -2,7 +2,7 @@
 #ifndef LODGE_PROJECT_TEAM_H
 #define LODGE_PROJECT_TEAM_H
 
-#include "project/internal.h"
+#include "engine/internal.h"
 
 /* Inside WITH_STORE(): returns the user's role in the team, 0 if none, -1 on error. */
 int team_role_of(struct store *st, const char *tenant, const char *team, const char *user,

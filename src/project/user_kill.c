@@ -9,7 +9,9 @@
 #include "admit/user_queue.h"
 #include "base/vec.h"
 #include "project/binding.h"
-#include "project/internal.h"
+#include "engine/internal.h"
+#include "engine/name_check.h"
+#include "project/project.h"
 #include "project/session_walk.h"
 #include "project/switch_commit.h"
 #include "project/users.h"
@@ -63,15 +65,15 @@ static int kill_active(struct engine *e, const struct caller *who, const char *u
 int user_kill_active_sandbox(struct engine *e, const struct caller *who, const char *user,
 			     struct kill_result *ret, struct err *err)
 {
-	struct user_queue_ticket place;
+	struct user_queue_ticket ticket;
 	int r;
 
 	if (name_check("user", user, STORE_USER, err) < 0)
 		return -1;
-	if (user_queue_enter(&place, e, who, user, err) < 0)
+	if (user_queue_enter(&ticket, e, who, user, err) < 0)
 		return -1;
 	r = kill_active(e, who, user, ret, err);
-	user_queue_leave(&place);
+	user_queue_leave(&ticket);
 	return r;
 }
 
@@ -82,7 +84,7 @@ static int kill_listed(struct engine *e, const struct caller *who, const struct 
 {
 	struct kill_result_list *l = arg;
 	struct kill_result *added;
-	struct user_queue_ticket place;
+	struct user_queue_ticket ticket;
 	struct err ignored; /* the result list counts it as failed */
 	int r;
 
@@ -91,9 +93,9 @@ static int kill_listed(struct engine *e, const struct caller *who, const struct 
 	added = vec_push(&l->items, &l->count, SIZE_MAX);
 	if (!added)
 		return err_sys(err, ENOMEM, "clean-up");
-	user_queue_join(&place, e, who, s->user);
+	user_queue_join(&ticket, e, who, s->user);
 	r = kill_session(e, who, s, added, &ignored);
-	user_queue_leave(&place);
+	user_queue_leave(&ticket);
 	*(r < 0 ? &l->failed : &l->killed) += 1;
 	l->projects += *s->project != '\0';
 	return 0;
@@ -105,14 +107,14 @@ static int clear_location(struct engine *e, const struct caller *who, const char
 {
 	struct store_binding key = binding_of_user(user);
 	char session[STORE_ID];
-	struct user_queue_ticket place;
+	struct user_queue_ticket ticket;
 	int r;
 
-	user_queue_join(&place, e, who, user);
+	user_queue_join(&ticket, e, who, user);
 	r = binding_find_session(e, who, &key, session, err);
 	if (r == 0 && !*session)
 		r = user_clear_location(e, who, user, err);
-	user_queue_leave(&place);
+	user_queue_leave(&ticket);
 	return r;
 }
 

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "project/internal.h"
+#include "engine/internal.h"
+#include "engine/name_check.h"
+#include "project/project.h"
 #include "project/users.h"
 
 /* ---- users ------------------------------------------------------------------------------- */
@@ -85,14 +87,6 @@ void user_info_fini(struct user_info *i)
 {
 	store_session_fini(&i->session);
 	memset(i, 0, sizeof(*i));
-}
-
-void user_info_list_fini(struct user_info_list *l)
-{
-	for (size_t i = 0; i < l->count; i++)
-		user_info_fini(&l->items[i]);
-	free(l->items);
-	*l = (struct user_info_list){ 0 };
 }
 
 static int count_active(struct engine *e, const struct store_user *u, int64_t *ret, struct err *err)
@@ -175,32 +169,4 @@ int user_get(struct engine *e, const struct caller *who, const char *user, struc
 	if (r < 0 && err->code == ERR_NOT_FOUND)
 		r = find_in_sessions(e, who->tenant, user, &u, err);
 	return r < 0 ? -1 : load_info(e, who, &u, ret, err);
-}
-
-int user_list(struct engine *e, const struct caller *who, struct store_page page,
-	      struct user_info_list *ret, struct err *err)
-{
-	struct store_user_list users = { 0 };
-	struct user_info_list l = { 0 };
-	int r = -1;
-
-	WITH_STORE(e, st)
-	r = store_user_list(st, who->tenant, page, &users, err);
-	if (r < 0)
-		return -1;
-	l.next = users.next;
-	l.items = calloc(users.count + 1, sizeof(*l.items));
-	if (!l.items)
-		r = err_sys(err, ENOMEM, "users");
-	while (r == 0 && l.count < users.count) {
-		r = load_info(e, who, &users.items[l.count], &l.items[l.count], err);
-		l.count += r == 0;
-	}
-	store_user_list_fini(&users);
-	if (r < 0) {
-		user_info_list_fini(&l);
-		return -1;
-	}
-	*ret = l;
-	return 0;
 }

@@ -2,7 +2,7 @@
 #ifndef LODGE_PROJECT_USERS_H
 #define LODGE_PROJECT_USERS_H
 
-#include "project/internal.h"
+#include "engine/internal.h"
 
 /* Inside WITH_STORE(): loads the user's record, or returns a new one that is not stored yet. */
 int user_load(struct store *st, const char *tenant, const char *user, int64_t now,

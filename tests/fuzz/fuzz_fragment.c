@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "project/internal.h"
+#include "engine/internal.h"
 #include "project/fragment_json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

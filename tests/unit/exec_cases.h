@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of commands share: an engine with threads and the machine's clock, as a program
- * has it, and few words for what a command does. */
+/* Shared by the tests of commands: an engine with threads and the machine's clock, and helpers to
+ * start a command and read its output. */
 #ifndef LODGE_TESTS_SESSION_RUN_H
 #define LODGE_TESTS_SESSION_RUN_H
 
@@ -9,7 +9,7 @@
 #include "engine/internal.h"
 #include "session_engine.h"
 
-/* The keeper of an engine that was killed a moment ago may still be on its way out. */
+/* The keeper of an engine that was just killed may still be running. */
 static inline bool open_busy(void)
 {
 	struct engine_opts o = { .home = home, .keeper_program = keeper };
@@ -61,7 +61,7 @@ static inline bool ends(struct exec_handle *x, enum exec_state state)
 	return same;
 }
 
-/* All of stdout from `offset` on. */
+/* Reads stdout from `offset` to its end. */
 static inline bool wrote(struct exec_handle *x, uint64_t offset, const char *want)
 {
 	char buf[4096];

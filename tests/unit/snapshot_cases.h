@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For the tests of snapshots: homes of both kinds of store, and what lies in them. */
+/* Shared by the tests of snapshots: homes with both kinds of storage, and their layers. */
 #ifndef LODGE_TESTS_SESSION_SNAPSHOT_H
 #define LODGE_TESTS_SESSION_SNAPSHOT_H
 
@@ -14,9 +14,10 @@
 #include "snapshot/snapshot.h"
 #include "snapshot/fork.h"
 
-static bool is_dir_store; /* whether live files are copied and layers stacked */
+static bool is_dir_store; /* plain directories: files of running sandboxes are copied, layers are
+			     stacked */
 
-/* A home where the store is plain directories, if `dir`; else a btrfs volume where there can be. */
+/* Makes a home on plain directories if `dir`, else on a btrfs volume where the host has btrfs. */
 static inline void new_home(bool dir)
 {
 	char path[96];
@@ -71,7 +72,7 @@ static inline bool destroy(const char *name)
 	return session_destroy(engine, &me, &ref, NULL, NULL, &err) == 0;
 }
 
-/* Layers on disk; -1: cannot tell. */
+/* Counts layers on disk; -1: unknown. */
 static inline int on_disk(void)
 {
 	struct keeper_listing l;
@@ -97,14 +98,14 @@ static inline bool has_layer(const char *id)
 	return has;
 }
 
-/* Everything that may go goes. */
+/* Removes everything that nothing refers to. */
 static inline void collect_all(void)
 {
 	pass(20 * MINUTE);
 	timers_collect(engine);
 }
 
-/* No snapshot of ours is left either. */
+/* Removes the test's snapshots too. */
 static inline void forget_snapshots(void)
 {
 	struct store_page page = { .limit = STORE_PAGE_MAX };
@@ -117,7 +118,7 @@ static inline void forget_snapshots(void)
 	store_snapshot_list_fini(&l);
 }
 
-/* An engine, and nothing of the test before. */
+/* Opens an engine without anything from the previous test. */
 #define FRESH()                                                                                    \
 	do {                                                                                       \
 		ENGINE();                                                                          \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Snapshots, forks and rollbacks, and what is kept of them on disk: the same in both stores. */
+/* Snapshots, forks and rollbacks, and their layers on disk, with both kinds of storage. */
 #ifndef LODGE_TESTS_SESSION_SNAPSHOT_CONTRACT_H
 #define LODGE_TESTS_SESSION_SNAPSHOT_CONTRACT_H
 
@@ -23,14 +23,14 @@ static void a_snapshot_of_what_runs(void)
 	CHECK(look("a", &before) == SESSION_ACTIVE);
 	CHECK(take("a", "first", &s));
 	CHECK(look("a", &after) == SESSION_ACTIVE);
-	CHECK_STR(after.sandbox, before.sandbox); /* it only stood still for a moment */
+	CHECK_STR(after.sandbox, before.sandbox); /* it was only paused */
 	CHECK(!exec_has_ended(x) && says("a", "pgrep -c sleep", "1\n"));
 	CHECK(after.generation == before.generation + 1 && s.generation == after.generation);
 	CHECK_STR(after.snapshot, s.id);
 	CHECK(!snapshot_get(engine, &me, s.id, &got, &err));
 	CHECK_STR(got.name, "first");
 	CHECK_STR(got.session, after.id);
-	CHECK(got.bytes > 0 && has_layer(got.layer)); /* measured behind our back */
+	CHECK(got.bytes > 0 && has_layer(got.layer)); /* measured in the background */
 	CHECK(says("a", "echo two > f; echo more > g", ""));
 	CHECK(exec_signal(x, SIGKILL, AGENT_TO_TREE, &err) == 0);
 	CHECK(roll_back("a", s.id) && is("a", SESSION_ACTIVE));
@@ -52,7 +52,7 @@ static void a_snapshot_of_what_sleeps(void)
 	CHECK_STR(r.layer, s.layer);
 	CHECK(on_disk() == 1); /* nothing was copied */
 	CHECK(says("a", "cat f; echo two > f",
-		   "one\n")); /* the layer is not taken for the sandbox */
+		   "one\n")); /* the sandbox does not take over the layer */
 	CHECK(has_layer(s.layer) && hibernate("a"));
 	CHECK(roll_back("a", s.id) && is("a", SESSION_HIBERNATED));
 	CHECK(says("a", "cat f", "one\n"));
@@ -117,7 +117,7 @@ static void names_are_checked(void)
 			       &s, &err) < 0);
 	CHECK(err.code == ERR_CONFLICT && strstr(err.msg, "caf\xc3\xa9 1"));
 	collect_all();
-	CHECK(on_disk() == 3); /* a refusal left nothing */
+	CHECK(on_disk() == 3); /* a refused call leaves nothing */
 }
 
 static void what_is_not_possible_is_told(void)
@@ -150,7 +150,7 @@ static void what_is_not_possible_is_told(void)
 	CHECK(snapshot_remove(engine, &other, s.id, &err) < 0 && err.code == ERR_NOT_FOUND);
 	CHECK(snapshot_remove(engine, &me, "", &err) < 0 && err.code == ERR_NOT_FOUND);
 	CHECK(!session_archive(engine, &me, &a, 0, NULL, &err));
-	CHECK(take("a", NULL, &s)); /* what is put away can be named, not changed */
+	CHECK(take("a", NULL, &s)); /* archived files can be named, not changed */
 	CHECK(session_rollback(engine, &me, &a, s.id, 0, NULL, &err) < 0);
 	CHECK(err.code == ERR_CONFLICT && is("a", SESSION_ARCHIVED));
 }
@@ -211,7 +211,7 @@ static void forks_have_their_own_files(void)
 		CHECK(made[i].state == SESSION_HIBERNATED && made[i].generation == 1);
 		store_session_fini(&made[i]);
 	}
-	CHECK(capacity_active(engine) == 1); /* nobody uses them yet */
+	CHECK(capacity_active(engine) == 1); /* forks have no sandbox yet */
 	CHECK(says("a", "echo mine > f", ""));
 	CHECK(says("x", "cat f; echo x > f", "one\n") && says("y", "cat f; echo y > f", "one\n"));
 	CHECK(says("a", "cat f", "mine\n") && says("x", "cat f", "x\n") &&
@@ -287,7 +287,7 @@ static void a_new_session_from_a_snapshot(void)
 	CHECK(says("b", "cat f", "two\n") && hibernate("b") && says("b", "cat f", "two\n"));
 }
 
-/* ---- what is kept ---------------------------------------------------------------------------- */
+/* ---- layers on disk -------------------------------------------------------------------------- */
 
 static void what_nobody_names_goes(void)
 {
@@ -306,7 +306,7 @@ static void what_nobody_names_goes(void)
 	timers_collect(engine);
 	CHECK(on_disk() == 0 && says("a", "cat f", "one\n") && hibernate("a"));
 	timers_collect(engine);
-	CHECK(on_disk() == 1 && says("a", "cat f", "one\n")); /* taken for the sandbox */
+	CHECK(on_disk() == 1 && says("a", "cat f", "one\n")); /* the sandbox takes over the layer */
 	CHECK(on_disk() == 0 && hibernate("a") && destroy("a"));
 	timers_collect(engine);
 	CHECK(on_disk() == 1); /* too young */
@@ -334,7 +334,7 @@ static void files_without_a_row_go(void)
 	CHECK(on_disk() == 0);
 }
 
-/* As if we had died between sealing and the record. */
+/* As after a crash between sealing and the record. */
 static void what_was_just_sealed_stays(void)
 {
 	struct store_session r;
@@ -377,7 +377,7 @@ static void a_session_knows_when_it_is_durable(void)
 	CHECK(!session_is_durable(engine, &me, &a, &durable, &err) && durable);
 }
 
-/* With threads it happens behind the callers' backs, and what is left over the next start finds. */
+/* With threads it happens in the background, and the next startup finds what is left over. */
 static void settling_happens_in_the_background(void)
 {
 	struct engine_opts o = { .home = home, .keeper_program = keeper, .clock = tell_time };
@@ -392,7 +392,7 @@ static void settling_happens_in_the_background(void)
 		snprintf(name, sizeof(name), "s%d", i);
 		CHECK(enter(name) && says(name, "echo one > f", "") && hibernate(name));
 	}
-	close_engine(); /* in the middle of it */
+	close_engine(); /* during the merge */
 	CHECK(engine_open(&o, &engine, &err) == 0);
 	for (int i = 0; i < 8; i++) {
 		snprintf(name, sizeof(name), "s%d", i);
@@ -417,7 +417,7 @@ static size_t depth_of(const char *name)
 	return n;
 }
 
-/* One layer more: it cannot be taken for the sandbox while a snapshot names it. */
+/* Adds a layer: the sandbox cannot take it over while a snapshot names it. */
 static bool deepen(const char *name, int i, struct store_snapshot *ret)
 {
 	char text[64];
@@ -439,7 +439,7 @@ static void deep_stacks_become_flat(void)
 		CHECK(deepen("a", i, &s[i]));
 	CHECK(depth_of("a") == 18);
 	close_engine();
-	CHECK(engine_open(&o, &engine, &err) == 0); /* with threads: behind our back */
+	CHECK(engine_open(&o, &engine, &err) == 0); /* with threads: in the background */
 	timers_collect(engine);
 	for (int i = 0; i < 400 && depth_of("a") != 1; i++)
 		nap(25);
@@ -488,7 +488,7 @@ static void too_deep_is_refused_until_it_is_flat(void)
 	CHECK(depth_of("a") == 1 && says("a", "cat f*", "29\n30\n31\n"));
 }
 
-/* ---- all at once ----------------------------------------------------------------------------- */
+/* ---- concurrency ---------------------------------------------------------------------------- */
 
 enum { CROWD = 4, ROUNDS = 6 };
 

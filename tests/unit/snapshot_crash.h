@@ -18,7 +18,7 @@
 
 extern char **environ;
 
-/* ---- what the child does until it dies ------------------------------------------------------- */
+/* ---- the child that is killed at a step ------------------------------------------------------ */
 
 static struct store_snapshot newest(void)
 {
@@ -100,7 +100,7 @@ static const struct {
 };
 enum { DEATHS = sizeof(deaths) / sizeof(deaths[0]) };
 
-/* Does not return if the step is ever come to. */
+/* Does not return if the step is reached. */
 static int die(const char *which, const char *where, const char *when)
 {
 	size_t i = (size_t)atoi(which);
@@ -121,7 +121,7 @@ static int die(const char *which, const char *where, const char *when)
 	return 0;
 }
 
-/* ---- and what is there then ------------------------------------------------------------------ */
+/* ---- checks after the crash ------------------------------------------------------------------ */
 
 static bool kill_at(size_t i)
 {
@@ -146,7 +146,7 @@ static bool kill_at(size_t i)
 	return false;
 }
 
-/* Every layer on disk has a row, every snapshot its files; no sandbox lives that is nobody's. */
+/* Every layer on disk has a row, every snapshot has its files, every sandbox has a session. */
 static bool all_is_named(void)
 {
 	struct store_page page = { .limit = 100 };
@@ -185,7 +185,7 @@ static bool all_is_named(void)
 	return good;
 }
 
-/* The keeper of the one that died needs a moment to notice, and two cannot have one home. */
+/* The keeper of the killed engine needs a moment to end, and a home has one keeper only. */
 static bool open_again(void)
 {
 	char path[64];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ann and her two projects, for the tests of switching. */
+/* Shared by the tests of switching: user ann with two projects. */
 #ifndef LODGE_TESTS_SWITCH_WORLD_H
 #define LODGE_TESTS_SWITCH_WORLD_H
 
@@ -35,15 +35,23 @@ static inline bool two_projects(void)
 	       save("ann", "a", "fa", both[0]) && save("ann", "b", "fb", both[1]);
 }
 
+static inline int switch_to(const char *user, const char *project, const char *fragment,
+			    struct switch_result *ret, struct err *e)
+{
+	struct switch_opts opts = { .user = user, .project = project, .fragment = fragment };
+
+	return switch_user(engine, &me, &opts, ret, e);
+}
+
 static inline bool go(const char *project, const char *fragment, struct switch_result *ret)
 {
-	if (switch_to_fragment(engine, &me, "ann", project, fragment, ret, &err) == 0)
+	if (switch_to("ann", project, fragment, ret, &err) == 0)
 		return true;
 	printf("# %s\n", err.msg);
 	return false;
 }
 
-/* In the sandbox ann is on. */
+/* Runs the text in ann's active sandbox. */
 static inline bool here(const char *text, const char *want)
 {
 	return runs((struct session_ref){ .kind = "user", .key = "ann" }, text, want);
@@ -103,7 +111,7 @@ static inline bool ann_is_at(const char *project, const char *fragment)
 
 #define FILES "find . -type f | sort"
 
-/* Nothing of what ann has was touched. */
+/* Nothing of ann has changed. */
 static inline bool untouched(const struct switch_result *before, size_t sessions)
 {
 	struct session_ref ref = { .kind = "user", .key = "ann" };

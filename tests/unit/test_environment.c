@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a sandbox says about itself: what is kept of it, and what never is. */
+/* Parsing the captured environment: what is stored, and what never is. */
 #include "template/environment_parse.h"
 
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static void the_value_of_a_secret_is_nowhere(void)
 
 	CHECK(data && !strstr(data, "sesame") && strstr(data, "A_KEY"));
 	free(data);
-	/* not even where its name is too long to be looked at */
+	/* not even if its name is too long to be checked */
 	data = READ("mark pwd\n/\nmark kernel\nL\nmark env\n" LONG LONG LONG "KEY=sesame\0"
 		    "A=b\0\nmark end\n");
 	CHECK(data && !strstr(data, "sesame") && strstr(data, "\"A\":\"b\""));

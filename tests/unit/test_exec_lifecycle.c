@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nothing of a command is lost when its sandbox or its engine goes, at whatever moment. */
+/* No command is lost when its sandbox or its engine ends, at any moment. */
 #include "exec_cases.h"
 
 #include <signal.h>
@@ -12,7 +12,7 @@
 #include "machine/exec_output_file.h"
 #include "machine/machine.h"
 
-/* ---- what goes, and what stays -------------------------------------------------------------- */
+/* ---- end of the sandbox ------------------------------------------------------------------- */
 
 static void output_outlives_the_sandbox(void)
 {
@@ -79,7 +79,7 @@ static void a_sandbox_that_died_alone_takes_its_commands_along(void)
 	exec_close(steal_ptr(&x));
 	close_engine();
 	CHECK(kill(pid, SIGKILL) == 0 && open_busy());
-	for (int i = 0; i < 100 && !x; i++) { /* while it dies nobody knows for certain */
+	for (int i = 0; i < 100 && !x; i++) { /* its state is uncertain while it ends */
 		if (exec_open(engine, &me, id, &x, &err) < 0)
 			nap(50);
 	}
@@ -246,7 +246,7 @@ static bool crash_at(const char *step)
 	return false;
 }
 
-/* The command ran once or not at all, whatever is said of it is true, and nothing is left over. */
+/* The command ran once or not at all, its record is true, and nothing is left over. */
 static bool is_whole_after(const char *step)
 {
 	struct exec_opts want = { .text = "echo x >>ran; cat ran; sleep 0.2",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Commands of sessions, with a real keeper and real sandboxes: what they are given, what they say,
- * how they end; and connections that are lent out. */
+/* Commands of sessions with a real keeper and real sandboxes: options, input, output, results; and
+ * side connections. */
 #include "exec_cases.h"
 
 #include <errno.h>
@@ -142,7 +142,7 @@ static void the_next_command_finds_a_shell_waiting(void)
 	BUSY();
 	CHECK(says("a", "echo first", "first\n"));
 	for (int i = 0; i < 50 && !used_spare_shell;
-	     i++) { /* it is made when nobody waits for an answer */
+	     i++) { /* lodge-init prepares it when it is idle */
 		struct exec_handle *x = begin((struct exec_opts){ .text = "sleep 100; true" });
 
 		CHECK(x);
@@ -173,7 +173,7 @@ static void input_of_any_size_arrives(void)
 	CHECK(exec_run(engine, &me, &a, &wc, "", 0, &o, &err) == 0);
 	CHECK_STR(o.out, "0\n");
 	guest_exec_output_fini(&o);
-	/* who does not read all of it is not wrong */
+	/* a command need not read all of its input */
 	wc = (struct exec_opts){ .text = "head -c 3" };
 	CHECK(exec_run(engine, &me, &a, &wc, data, size, &o, &err) == 0 && o.out_len == 3);
 	guest_exec_output_fini(&o);
@@ -292,7 +292,7 @@ static void a_child_that_is_left_does_not_hold_the_answer(void)
 	CHECK(says("a", "echo fine", "fine\n"));
 }
 
-/* ---- who asks ------------------------------------------------------------------------------- */
+/* ---- callers -------------------------------------------------------------------------------- */
 
 static void another_tenants_command_is_not_there(void)
 {
@@ -347,7 +347,7 @@ static void a_paused_session_is_thawed_by_use(void)
 	CHECK(session_pause(engine, &me, &a, 0, NULL, &err) == 0 && says("a", "echo y", "y\n"));
 }
 
-/* ---- once ----------------------------------------------------------------------------------- */
+/* ---- idempotency ----------------------------------------------------------------------------- */
 
 static void the_same_key_is_the_same_command(void)
 {
@@ -406,7 +406,7 @@ static void a_key_without_a_command_is_lost(void)
 	CHECK(x && !strcmp(exec_get_id(x), "exe_gone") && ends(x, EXEC_LOST));
 }
 
-/* ---- loans ---------------------------------------------------------------------------------- */
+/* ---- side connections ----------------------------------------------------------------------- */
 
 static void a_loan_works_with_files(void)
 {
@@ -451,7 +451,7 @@ static void one_more_loan_waits_for_one_to_come_back(void)
 	CHECK(pthread_create(&other, NULL, give_back_later, l[0]) == 0);
 	CHECK(side_conn_open(engine, &me, &a, true, &l[SIDE_CONNS_MAX], NULL, &err) == 0);
 	pthread_join(other, NULL);
-	/* each counts in a range of its own, and commands in theirs */
+	/* each connection numbers its requests in a range of its own */
 	CHECK(files_mkdir(side_conn_sandbox(l[1]), NULL, "d/e", true, 0, &err) == 0);
 	CHECK(files_remove_tree(side_conn_sandbox(l[2]), NULL, "d", &err) == 0);
 	CHECK(files_remove_tree(side_conn_sandbox(l[3]), NULL, "d", &err) == 0);

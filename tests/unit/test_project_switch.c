@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One sandbox per user that moves between projects, with real sandboxes: nothing unsaved is lost,
- * a named fragment is exactly that, and whatever fails or dies leaves the user on a whole one. */
+/* Switching users between projects with real sandboxes: no unsaved file is lost, a named fragment
+ * restores exactly its files, and every failure leaves the user with a complete sandbox. */
 #include <pthread.h>
 #include <signal.h>
 
 #include "base/array.h"
 #include "sandbox/files_client.h"
 #include "admit/user_queue.h"
-#include "project/internal.h"
+#include "engine/internal.h"
 #include "engine/keeper_conn.h"
 #include "project/users.h"
 #include "switch_fixture.h"
 #include "exec/side_conn.h"
 #include "snapshot/snapshot.h"
 
-/* ---- going there and back ------------------------------------------------------------------ */
+/* ---- switching ---------------------------------------------------------------------------- */
 
 static void a_project_without_a_fragment_is_empty(void)
 {
@@ -22,7 +22,7 @@ static void a_project_without_a_fragment_is_empty(void)
 
 	EMPTY_ENGINE();
 	CHECK(make_project("ann", "a"));
-	CHECK(switch_to_project(engine, &me, "ann", "a", &s, &err) == 0);
+	CHECK(switch_to("ann", "a", NULL, &s, &err) == 0);
 	CHECK(s.restored_files == 0 && !s.has_restored_files && !*s.fragment && !*s.previous);
 	CHECK(s.outcome == SESSION_CREATED && *s.sandbox);
 	CHECK(here(FILES, ""));
@@ -111,11 +111,11 @@ static void users_do_not_meet(void)
 	CHECK(project_add(engine, &me, "ann", &(struct project_opts){ "c", "c", "t" },
 			  &(struct store_project){ 0 }, &err) == 0);
 	CHECK(save("ann", "c", "fc", "{\"c\":\"c\"}"));
-	CHECK(switch_to_project(engine, &me, "a/b%", "c", &theirs, &err) == 0);
+	CHECK(switch_to("a/b%", "c", NULL, &theirs, &err) == 0);
 	CHECK(go("c", NULL, &mine) && strcmp(mine.session, theirs.session) != 0);
 	CHECK(leads("project", "a%2Fb%25/c", theirs.session) &&
 	      leads("user", "a/b%", theirs.session));
-	CHECK(switch_to_project(engine, &me, "a/b%", "a", &theirs, &err) < 0);
+	CHECK(switch_to("a/b%", "a", NULL, &theirs, &err) < 0);
 	CHECK_STR(err.msg, "Project not found");
 }
 
@@ -272,7 +272,7 @@ static void what_is_there_can_be_saved(void)
 		"mkdir -p d/e; printf '\\0\\377' >d/e/bin; ln -s a.txt link; mkfifo pipe; : >nil;"
 		"touch $(printf 'no\\377text'); echo secret >s; chmod 0 s",
 		""));
-	CHECK(go("b", NULL, &s)); /* the working copy sleeps: it is resumed for this */
+	CHECK(go("b", NULL, &s)); /* saving resumes the hibernated working copy */
 	CHECK(fragment_add(engine, &me, "ann", "a", &want, &f, &err) == 0);
 	CHECK(f.fragment.files == 3 && f.skipped == 4);
 	CHECK(fragment_get(engine, &me, "ann", "a", "saved", &rec, &l, &err) == 0 && l.count == 3);
@@ -333,7 +333,7 @@ static bool refused(const char *project, const char *fragment, enum err_code cod
 {
 	struct switch_result s;
 
-	if (switch_to_fragment(engine, &me, "ann", project, fragment, &s, &err) == 0)
+	if (switch_to("ann", project, fragment, &s, &err) == 0)
 		return false;
 	if (err.code == code && strstr(err.msg, text))
 		return true;
@@ -355,7 +355,7 @@ static void a_bad_fragment_costs_nothing(void)
 	CHECK(refused("b", "fa", ERR_CONFLICT, "Fragment fa does not belong to project b"));
 	CHECK(refused("c", "fc", ERR_NOT_FOUND, "Project not found"));
 	CHECK(refused("none", NULL, ERR_NOT_FOUND, "Project not found"));
-	WITH_STORE(engine, st) /* as an older lodge might have left it */
+	WITH_STORE(engine, st) /* as an older version could have stored it */
 	r = store_fragment_add(st, &bad, &file, 1, &err);
 	CHECK(r == 0 && refused("b", "bad", ERR_INVALID, "ok/../../out"));
 	CHECK(refused("b", NULL, ERR_INVALID, "ok/../../out")); /* it is the latest */
@@ -440,7 +440,7 @@ static void lost_files_are_told_and_the_latest_fragment_serves(void)
 	CHECK(count_sessions() == 2);
 }
 
-/* ---- at once ------------------------------------------------------------------------------- */
+/* ---- concurrency --------------------------------------------------------------------------- */
 
 struct asked {
 	const char *project, *fragment;
@@ -453,7 +453,7 @@ static void *ask(void *arg)
 {
 	struct asked *a = arg;
 
-	a->r = switch_to_fragment(engine, &me, "ann", a->project, a->fragment, &a->got, &a->err);
+	a->r = switch_to("ann", a->project, a->fragment, &a->got, &a->err);
 	return NULL;
 }
 
@@ -473,14 +473,14 @@ static void switches_take_turns_and_the_last_one_wins(void)
 	user_queue_join(&place, engine, &me, "ann");
 	for (size_t i = 0; i < ARRAY_LEN(asked); i++) {
 		CHECK(pthread_create(&threads[i], NULL, ask, &asked[i]) == 0);
-		nap(100); /* so that there is an order */
+		nap(100); /* to fix the order */
 	}
 	user_queue_leave(&place);
 	for (size_t i = 0; i < ARRAY_LEN(asked); i++)
 		pthread_join(threads[i], NULL);
 	for (size_t i = 0; i < ARRAY_LEN(asked); i++)
 		CHECK(asked[i].r == (i == 3 ? -1 : 0));
-	CHECK_STR(last->session, asked[1].got.session); /* the working copy it left */
+	CHECK_STR(last->session, asked[1].got.session); /* the working copy from before */
 	CHECK(leads("user", "ann", last->session) && ann_is_at("b", "fb"));
 	CHECK(leads("project", "ann/b", last->session));
 	CHECK(leads("project", "ann/a", asked[2].got.session) &&
@@ -489,7 +489,7 @@ static void switches_take_turns_and_the_last_one_wins(void)
 	CHECK(here("cat b.txt", "beta\n"));
 }
 
-/* ---- ending -------------------------------------------------------------------------------- */
+/* ---- killing ------------------------------------------------------------------------------- */
 
 static void the_active_one_can_be_killed(void)
 {
@@ -519,10 +519,10 @@ static void everything_of_a_user_can_be_killed(void)
 	EMPTY_ENGINE();
 	CHECK(two_projects() && make_project("bob", "c") && enter("other"));
 	CHECK(enter_as("free", (struct session_opts){ 0 }, NULL) == 0);
-	CHECK(switch_to_project(engine, &me, "bob", "c", &s, &err) == 0);
+	CHECK(switch_to("bob", "c", NULL, &s, &err) == 0);
 	CHECK(go("a", NULL, &s) && go("b", NULL, &s));
 	CHECK(user_get(engine, &me, "ann", &info, &err) == 0);
-	CHECK(info.has_session && info.active == 2); /* "other" is ann's as well */
+	CHECK(info.has_session && info.active == 2); /* "other" is also a session of ann */
 	CHECK_STR(info.project_name, "b");
 	CHECK_STR(info.session.id, s.session);
 	user_info_fini(&info);

@@ -8,7 +8,7 @@
 #include "engine/internal.h"
 #include "switch_fixture.h"
 
-/* With everything as it was left. The keeper of an engine that has just ended may not have yet. */
+/* Opens the home as it was left. The keeper of the previous engine may still be running. */
 static bool take_over(void)
 {
 	struct engine_opts o = {
@@ -61,7 +61,8 @@ static bool crash_at(const char *step, const char *project, const char *fragment
 	return take_over() && switch_recover(engine, &err) == 0;
 }
 
-/* One session per key, nothing marked, nobody nowhere. What has its tombstone is the sweep's. */
+/* Every key leads to one session, no session has a mark, and the user has an active one. Sessions
+ * with a tombstone are left to the sweep. */
 static bool is_whole(size_t sessions)
 {
 	struct store_session_filter f = { .tenant = me.tenant };
@@ -120,13 +121,13 @@ static void a_crash_after_the_swap_loses_nothing(void)
 		(void)project_remove(engine, &me, "ann", "b", &err);
 		CHECK(two_projects() && go("b", NULL, &b) && go("a", NULL, &a));
 		CHECK(here("echo u >unsaved", ""));
-		/* in place of a working copy that sleeps */
+		/* replaces a hibernated working copy */
 		CHECK(crash_at(steps[i], "b", "fb") && is_whole(2) && ann_is_at("b", "fb"));
 		CHECK(here(FILES, "./b.txt\n") && here("echo w >work", ""));
 		CHECK(leads("project", "ann/a", a.session));
 		CHECK(go("a", NULL, &s) && here("cat unsaved", "u\n"));
 		CHECK(go("b", NULL, &s) && here("cat work", "w\n") && is_whole(2));
-		/* in place of the one the user is on */
+		/* replaces the active session */
 		CHECK(crash_at(steps[i], "b", "fb") && is_whole(2) && ann_is_at("b", "fb"));
 		CHECK(here(FILES, "./b.txt\n"));
 	}

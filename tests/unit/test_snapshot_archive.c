@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A snapshot as one file, and back. */
+/* Export and import of snapshots. */
 #include "snapshot_cases.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "snapshot/snapshot_archive.h"
 #include "sandbox/guest_exec_sync.h"
 
-/* Everything an ordinary user can make, and takes away from the template. */
+/* Creates every kind of file that an ordinary user can, and deletes files of the template. */
 static const char build_text[] =
 	"cd ~; umask 022\n"
 	"python3 - <<'END'\n"
@@ -45,7 +45,8 @@ static const char build_text[] =
 	"END\n"
 	"rm -f ~/.profile; mkdir ~/made; echo gone > ~/made/x; rm -r ~/made\n";
 
-/* All of it but what a copy cannot have: inode numbers, and times of access and change. */
+/* Lists everything except inode numbers and times of access and change, which a copy cannot keep.
+ */
 static const char dump_text[] =
 	"cd ~; python3 - <<'END'\n"
 	"import hashlib, os\n"
@@ -157,7 +158,7 @@ static void there_and_back_again(void)
 	CHECK(strcmp(before, after) == 0);
 }
 
-/* Several layers, and what one of them takes away, are one archive. */
+/* Several layers with deletions become one archive. */
 static void a_stack_is_one_archive(void)
 {
 	auto_close int fd = -1;
@@ -175,7 +176,7 @@ static void a_stack_is_one_archive(void)
 	CHECK(says("b", "ls; ls d", "c\nd\nb\n"));
 }
 
-/* Packed by whom and how: it is read in small pieces from a pipe, and is several frames. */
+/* Archives of other programs, in several frames, read in small pieces from a pipe. */
 static void archives_of_others(void)
 {
 	auto_close int from = -1;
@@ -252,7 +253,7 @@ static void descriptors_that_do_not_do(void)
 	CHECK(err.code == ERR_NOT_FOUND);
 	CHECK(!snapshot_remove(engine, &me, s.id, &err) && says("a", "wc -c < f", "3000000\n"));
 	collect_all();
-	CHECK(on_disk() == 0); /* no hold is left of what failed */
+	CHECK(on_disk() == 0); /* a failed call leaves no hold */
 }
 
 static void a_quota_is_a_limit(void)
