@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* System calls that musl has no wrapper for. All return as the C library would: -1 and errno. */
+/* System calls for which musl has no wrapper. Like those of the C library, they return -1 and set
+ * errno. */
 #ifndef LODGE_RUNTIME_LINUX_CALLS_H
 #define LODGE_RUNTIME_LINUX_CALLS_H
 
@@ -12,10 +13,10 @@
 #include <unistd.h>
 
 #ifndef __x86_64__
-#error "lodge's system call filter and spawn path are written for x86_64"
+#error "the system call filter and sandbox_spawn() support only x86_64"
 #endif
 
-/* <linux/mount.h> clashes with <sys/mount.h> in some C libraries: what we need of it. */
+/* From <linux/mount.h>, which conflicts with <sys/mount.h> in some C libraries. */
 #define SYS_OPEN_TREE_CLONE 1u
 #define SYS_MOVE_F_EMPTY 0x4u
 #define SYS_MOVE_T_EMPTY 0x40u

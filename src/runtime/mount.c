@@ -28,7 +28,7 @@ int mount_new(const char *type, const struct mount_option *options, size_t count
 
 int mount_set(int mnt, uint64_t attr, int userns)
 {
-	/* a mount made on the host later must not appear inside */
+	/* later mounts of the host must not propagate into the sandbox */
 	struct sys_mount_attr a = { .set = attr, .propagation = 1u << 18 /* MS_PRIVATE */ };
 
 	if (userns >= 0) {

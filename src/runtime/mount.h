@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mounts as descriptors: made detached, then put in place. Leaf calls: an fd or -errno. */
+/* Mounts as descriptors: made detached, then attached. All return an fd, 0 or -errno. */
 #ifndef LODGE_RUNTIME_MOUNT_H
 #define LODGE_RUNTIME_MOUNT_H
 
@@ -19,7 +19,7 @@ int mount_clone(int dir, const char *path, uint64_t attr, int userns);
 /* Sets attributes on a detached or attached mount. */
 int mount_set(int mnt, uint64_t attr, int userns);
 
-/* Puts a detached mount at dir/path, or on the directory `dir` itself when path is "". */
+/* Attaches a detached mount at dir/path, or on the directory `dir` itself if path is "". */
 int mount_attach(int mnt, int dir, const char *path);
 
 #endif

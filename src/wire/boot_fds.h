@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What lodge-init finds when it starts: descriptors at fixed places instead of arguments and an
- * environment. A place whose descriptor is closed means the host has no such thing. */
+/* The descriptors of lodge-init when it starts, at fixed numbers instead of arguments and an
+ * environment. A number without an open descriptor means that the host lacks this feature. */
 #ifndef LODGE_WIRE_BOOT_FDS_H
 #define LODGE_WIRE_BOOT_FDS_H
 
 enum boot_fd {
-	BOOT_FD_LISTEN =
-		3, /* listening SOCK_SEQPACKET, bound on the host before the root changed */
-	BOOT_FD_CGROUP, /* cgroup v2 directory (a detached mount: ".." leads nowhere) in which
-			   lodge-init makes one leaf per command */
+	BOOT_FD_LISTEN = 3, /* listening SOCK_SEQPACKET, bound before the change of root */
+	BOOT_FD_CGROUP, /* cgroup v2 directory in which lodge-init makes one cgroup per command; a
+			   detached mount, so that ".." does not leave it */
 	BOOT_FD_TASKS, /* v1 memory group's `tasks`, write-only: a command writes "0" */
 	BOOT_FD_OOM, /* v1 memory.oom_control or v2 memory.events: a line "oom_kill N" */
 	BOOT_FD_PIDS, /* pids.events: a line "max N" */
-	BOOT_FD_LOCK, /* holds the sandbox's id range: kept open, never used */
-	BOOT_FD_KEEPER, /* pidfd of who started it: looked at once, then closed */
+	BOOT_FD_LOCK, /* the lock of the sandbox's id range: stays open, never used */
+	BOOT_FD_KEEPER, /* pidfd of the keeper: polled once, then closed */
 	BOOT_FD_END,
 };
 
-/* lodge-init's own id inside the sandbox; never a guest's. */
+/* The uid and gid of lodge-init inside the sandbox; never those of a guest. */
 enum { BOOT_INIT_ID = 65530 };
 
 #endif

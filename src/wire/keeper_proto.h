@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages between the engine and lodge-keeper: SOCK_SEQPACKET, one fixed-size struct each way,
- * file descriptors attached. The keeper answers every request with exactly one struct keeper_reply
- * (KEEPER_LIST: one per thing it names, then one with an empty id), in order. Nothing here names a
- * host path: directories come as ids below the keeper's own home, or as descriptors the caller
+ * with file descriptors attached. The keeper answers every request with exactly one struct
+ * keeper_reply, in order (KEEPER_LIST: one per item, then one with an empty id). No message names a
+ * path of the host: directories are ids below the keeper's own home, or descriptors that the caller
  * opened.
  */
 #ifndef LODGE_WIRE_KEEPER_PROTO_H
@@ -15,12 +15,12 @@
 #include "wire/limits.h"
 
 #define KEEPER_VERSION 1u
-#define KEEPER_FD 3 /* where a keeper finds its end of the socket */
+#define KEEPER_FD 3 /* the keeper's end of the socket */
 
 enum {
 	KEEPER_ID_SIZE = 64, /* [a-z0-9][a-z0-9._-]*, NUL-terminated, rest zero */
 	KEEPER_PATH_SIZE = 256,
-	KEEPER_LAYERS_MAX = 32, /* of one sandbox, its template not counted */
+	KEEPER_LAYERS_MAX = 32, /* of one sandbox, without its template */
 	KEEPER_BINDS_MAX = 8,
 };
 
@@ -100,86 +100,84 @@ enum keeper_op {
 		KEEPER_OP_MAX,
 };
 
-/* One job at a time has one name; it runs beside the keeper and ends with it. What it was making is
- * there whole or not at all. */
+/* Names of running jobs are unique. A job runs in a child process and ends with the keeper. The
+ * layer that it makes appears complete or not at all. */
 enum keeper_job_state {
-	KEEPER_JOB_NONE, /* never heard of, or told already */
+	KEEPER_JOB_NONE, /* unknown, or its end was already reported */
 	KEEPER_JOB_RUNNING,
 	KEEPER_JOB_DONE,
-	KEEPER_JOB_FAILED, /* code, sys, msg of the reply tell why */
+	KEEPER_JOB_FAILED, /* see code, sys and msg of the reply */
 };
 
 struct keeper_job {
 	uint32_t state, pad;
-	uint64_t bytes; /* of the layer, by a job that copied or measured it; else 0 */
+	uint64_t bytes; /* size of the layer, if the job copied or measured it; else 0 */
 };
 
-/* KEEPER_LIST: what an answer names. */
+/* KEEPER_LIST: what a reply names. */
 enum keeper_what {
-	KEEPER_IS_SANDBOX = 1, /* it lives */
-	KEEPER_IS_FILES, /* of a kept sandbox that does not live any more */
+	KEEPER_IS_SANDBOX = 1, /* a running sandbox */
+	KEEPER_IS_FILES, /* the files of a kept sandbox that has ended */
 	KEEPER_IS_LAYER,
 };
 
 enum keeper_store {
-	KEEPER_STORE_MEMORY = 1, /* tmpfs, gone with the sandbox, charged to its memory */
-	KEEPER_STORE_DISK, /* below the home: btrfs subvolume, or a plain directory */
+	KEEPER_STORE_MEMORY = 1, /* tmpfs: ends with the sandbox and counts against its memory */
+	KEEPER_STORE_DISK, /* below the home: a btrfs subvolume or a plain directory */
 };
 
 enum keeper_class {
 	KEEPER_CLASS_USER = 0, /* no capability at all, no_new_privs */
-	KEEPER_CLASS_ROOT, /* a root inside, with the short list of SECURITY.md */
+	KEEPER_CLASS_ROOT, /* root inside, with the capabilities listed in SECURITY.md */
 };
 
-/* KEEPER_HELLO: what this keeper can do. */
+/* KEEPER_HELLO: what this keeper can enforce. */
 enum keeper_feature {
-	KEEPER_HAS_ROOT = 1 << 0, /* real root: own uid range per sandbox */
+	KEEPER_HAS_ROOT = 1 << 0, /* runs as root: each sandbox has its own uid range */
 	KEEPER_HAS_CGROUP = 1 << 1, /* memory, cpu and pids limits are enforced */
-	KEEPER_HAS_KILL = 1 << 2, /* cgroup.kill: whole trees end at once */
-	KEEPER_HAS_DISK_LIMIT = 1 << 3, /* KEEPER_STORE_DISK is bounded */
-	KEEPER_HAS_CGROUP_V2 = 1 << 4, /* the controllers are on the v2 tree */
+	KEEPER_HAS_KILL = 1 << 2, /* cgroup.kill: all processes of a sandbox end at once */
+	KEEPER_HAS_DISK_LIMIT = 1 << 3, /* disk limits of KEEPER_STORE_DISK are enforced */
+	KEEPER_HAS_CGROUP_V2 = 1 << 4, /* the v2 tree has the controllers */
 };
 
-/* keeper_create.demand: refuse to start when this cannot be enforced. */
+/* keeper_create.demand: refuse to create the sandbox unless these limits can be enforced. */
 enum keeper_demand {
 	KEEPER_DEMAND_CGROUP = 1 << 0,
 	KEEPER_DEMAND_DISK = 1 << 1,
 };
 
-struct keeper_bind { /* the n-th attached fd, a directory the caller opened with its own rights */
+struct keeper_bind { /* of the n-th attached fd: a directory that the caller opened */
 	uint32_t writable;
 	char path[KEEPER_PATH_SIZE]; /* absolute, inside the sandbox */
 };
 
 struct keeper_create {
-	char template[KEEPER_ID_SIZE]; /* "host", "empty", or one below <home>/templates */
+	char template[KEEPER_ID_SIZE]; /* "host", "empty", or a sealed template */
 	char hostname[KEEPER_ID_SIZE];
 	struct limits limits;
 	uint32_t store, class, demand;
-	uint32_t uid, gid; /* the guest's user inside; 1000 by default */
-	uint32_t no_pool; /* always build from nothing (benchmarks) */
-	uint32_t keep; /* store disk: the files stay when the sandbox ends */
-	uint32_t take; /* nobody else needs the topmost layer: it becomes the writable one. When the
-			  create fails it is a layer again. */
+	uint32_t uid, gid; /* of the guest user inside; the default is 1000 */
+	uint32_t no_pool; /* do not use the pool (benchmarks) */
+	uint32_t keep; /* disk store: the files stay when the sandbox ends */
+	uint32_t take; /* the topmost layer becomes the writable one, because nothing else uses
+			  it. If the create fails, it becomes a layer again. */
 	uint32_t nlayers;
-	char layers[KEEPER_LAYERS_MAX]
-		   [KEEPER_ID_SIZE]; /* over the template; the first is topmost */
+	char layers[KEEPER_LAYERS_MAX][KEEPER_ID_SIZE]; /* above the template, topmost first */
 	uint32_t nbinds;
 	struct keeper_bind binds[KEEPER_BINDS_MAX];
-	char workdir[KEEPER_PATH_SIZE]; /* made where it is missing, and the guest's then; or empty
-					 */
+	char workdir[KEEPER_PATH_SIZE]; /* created and given to the guest if missing; or empty */
 };
 
 struct keeper_pool {
 	uint32_t min, target, max; /* all 0: no pool */
-	uint32_t kept; /* those with a root in place are for sandboxes whose files are kept */
-	uint32_t age_ms; /* older ones are made anew; 0: never */
+	uint32_t kept; /* rooted slots are for sandboxes with `keep` */
+	uint32_t age_ms; /* replace slots older than this; 0: never */
 };
 
 struct keeper_layer {
 	char name[KEEPER_ID_SIZE];
 	uint32_t nfrom;
-	char from[KEEPER_LAYERS_MAX][KEEPER_ID_SIZE]; /* the first is topmost */
+	char from[KEEPER_LAYERS_MAX][KEEPER_ID_SIZE]; /* topmost first */
 };
 
 struct keeper_request {
@@ -198,9 +196,9 @@ struct keeper_stats {
 	uint64_t memory_bytes, memory_peak_bytes, oom_kills;
 	uint64_t cpu_us;
 	uint64_t pids, pids_denied; /* pids_denied: forks refused by the limit */
-	uint64_t disk_bytes; /* used; UINT64_MAX where it cannot be told */
-	uint64_t disk_full; /* 1: nothing more can be written */
-	uint64_t pids_peak; /* this and those below: UINT64_MAX where it cannot be told */
+	uint64_t disk_bytes; /* in use; UINT64_MAX: unknown */
+	uint64_t disk_full; /* 1: a write would fail with ENOSPC or EDQUOT */
+	uint64_t pids_peak; /* this and the fields below: UINT64_MAX: unknown */
 	uint64_t io_read_bytes, io_write_bytes; /* of block devices */
 };
 
@@ -213,14 +211,14 @@ struct keeper_reply {
 	uint32_t version, op;
 	uint32_t code; /* enum err_code; ERR_NONE = success */
 	int32_t sys; /* errno of the cause, or 0 */
-	char msg[192]; /* names the step of the isolation that failed */
+	char msg[192]; /* begins with the step that failed */
 	char id[KEEPER_ID_SIZE];
-	int32_t pid; /* lodge-init, as the host sees it */
+	int32_t pid; /* of lodge-init, on the host */
 	uint32_t features; /* HELLO */
 	uint32_t source; /* CREATE: enum keeper_source */
 	uint32_t found; /* DESTROY, STOP */
 	uint32_t what; /* LIST: enum keeper_what */
-	uint32_t whole; /* SEAL, SNAP: the layer needs none of those below it */
+	uint32_t whole; /* SEAL, SNAP: the layer does not need the layers below it */
 	union {
 		struct keeper_job job;
 		struct keeper_stats stats;

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "base/array.h"
+#include "base/units.h"
 
 struct limits limits_default(void)
 {
@@ -24,17 +25,18 @@ struct limits limits_default(void)
 struct bound {
 	const char *name;
 	uint64_t value, min, max;
+	bool bytes; /* format the bounds as sizes */
 };
 
-/* The first that is not kept: true. */
+/* Finds the first field that is out of bounds. */
 static bool find_bad(const struct limits *l, struct bound *ret)
 {
 	const struct bound bounds[] = {
-		{ "memory_bytes", l->memory_bytes, LIMITS_MEMORY_MIN, LIMITS_MEMORY_MAX },
-		{ "disk_bytes", l->disk_bytes, LIMITS_DISK_MIN, LIMITS_DISK_MAX },
+		{ "memory_bytes", l->memory_bytes, LIMITS_MEMORY_MIN, LIMITS_MEMORY_MAX, true },
+		{ "disk_bytes", l->disk_bytes, LIMITS_DISK_MIN, LIMITS_DISK_MAX, true },
 		{ "inodes", l->inodes, LIMITS_INODES_MIN, LIMITS_INODES_MAX },
-		{ "file_bytes", l->file_bytes, LIMITS_FILE_MIN, LIMITS_DISK_MAX },
-		{ "output_bytes", l->output_bytes, LIMITS_OUTPUT_MIN, LIMITS_OUTPUT_MAX },
+		{ "file_bytes", l->file_bytes, LIMITS_FILE_MIN, LIMITS_DISK_MAX, true },
+		{ "output_bytes", l->output_bytes, LIMITS_OUTPUT_MIN, LIMITS_OUTPUT_MAX, true },
 		{ "cpu_milli", l->cpu_milli ? l->cpu_milli : LIMITS_CPU_MILLI_MIN,
 		  LIMITS_CPU_MILLI_MIN, LIMITS_CPU_MILLI_MAX },
 		{ "cpu_weight", l->cpu_weight, 1, LIMITS_WEIGHT_MAX },
@@ -60,10 +62,14 @@ const char *limits_bad_field(const struct limits *l)
 
 int limits_check(const struct limits *l, const char *prefix, struct err *err)
 {
+	char min[SIZE_TEXT], max[SIZE_TEXT];
 	struct bound bad;
 
 	if (!find_bad(l, &bad))
 		return 0;
-	return err_set(err, ERR_INVALID, "%s%s: not between %llu and %llu", prefix, bad.name,
+	if (bad.bytes)
+		return err_set(err, ERR_INVALID, "%s%s: must be between %s and %s", prefix,
+			       bad.name, units_format(bad.min, min), units_format(bad.max, max));
+	return err_set(err, ERR_INVALID, "%s%s: must be between %llu and %llu", prefix, bad.name,
 		       (unsigned long long)bad.min, (unsigned long long)bad.max);
 }

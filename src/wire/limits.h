@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one sandbox may use at most. Every field is always set: there is no "unlimited". */
+/* Limits of one sandbox. Every field is always set; none can be unlimited. */
 #ifndef LODGE_WIRE_LIMITS_H
 #define LODGE_WIRE_LIMITS_H
 
@@ -11,15 +11,15 @@ struct limits {
 	uint64_t memory_bytes; /* swap is always 0 */
 	uint64_t disk_bytes;
 	uint64_t inodes;
-	uint64_t file_bytes; /* largest single file a command may write */
-	uint64_t output_bytes; /* kept of each output stream of one command */
+	uint64_t file_bytes; /* size of a single file that a command writes */
+	uint64_t output_bytes; /* retained of each output stream of one command */
 	uint32_t cpu_milli; /* hard quota, 1000 = one core; 0 = share only */
 	uint32_t cpu_weight; /* share under contention, 1..10000, 100 = normal */
 	uint32_t pids;
 	uint32_t open_files; /* per process */
 };
 
-/* The bounds every field is checked against, by the keeper and by whoever parses them. */
+/* The bounds of every field. The keeper and every parser of limits check them. */
 #define LIMITS_MEMORY_MIN (4ull << 20)
 #define LIMITS_MEMORY_MAX (1ull << 44)
 #define LIMITS_DISK_MIN (1ull << 20)
@@ -39,9 +39,9 @@ struct limits {
 
 struct limits limits_default(void);
 
-/* NULL if all is well, else the name of the first field out of bounds ("memory_bytes"). */
+/* NULL, or the name of the first field that is out of bounds ("memory_bytes"). */
 const char *limits_bad_field(const struct limits *l);
-/* The same as ERR_INVALID, with the bounds; the prefix stands before the name. */
+/* The same as an error ERR_INVALID that names the field, after `prefix`, and its bounds. */
 int limits_check(const struct limits *l, const char *prefix, struct err *err);
 
 #endif

@@ -266,10 +266,10 @@ def test_a_key_that_could_not_be_called(lodged, client, alice, key):
 
 
 @pytest.mark.parametrize("words, said", [
-    (["new", "--memory", "1"], "--memory: not between"), (["new", "--cpus", "9999"], "--cpus: not between"),
-    (["new", "--pids", "4000000000"], "--pids: not between"), (["new", "--disk", "1"], "--disk: not between"),
+    (["new", "--memory", "1"], "--memory: must be between"), (["new", "--cpus", "9999"], "--cpus: must be between"),
+    (["new", "--pids", "4000000000"], "--pids: must be between"), (["new", "--disk", "1"], "--disk: must be between"),
     (["new", "--key", "k" * 300], "--key: 1 to 255 bytes"), (["new", "--policy", "nosuch"], "--policy: no policy"),
-    (["enter", "--memory", "1", "alice2"], "--memory: not between"), (["extend", "alice", "--by", "0"], "--by: not between"),
+    (["enter", "--memory", "1", "alice2"], "--memory: must be between"), (["extend", "alice", "--by", "0"], "--by: not between"),
     (["extend", "alice", "alice", "--by", "0"], "alice: --by: not between"), (["keys", "add", "--scope", "x"], "--scope: "),
     (["exec", "alice", "--timeout", "60d", "true"], "--timeout: not between"),
     (["policy", "set", "x", "--on-exceed", "x"], "--on-exceed: "), (["policy", "set", "x", "--allow", "a b"], "--allow: "),

@@ -96,8 +96,8 @@ static void settings_of_threads_are_looked_at_together(void)
 		{ "threads_file_size = 2M\nthreads_disk = 1M\n",
 		  "threads_file_size: must not exceed threads_disk" },
 		{ "threads_memory = 1k\n",
-		  "threads: memory_bytes: not between 4194304 and 17592186044416" },
-		{ "threads_cpus = 9000\n", "threads: cpu_milli: not between 10 and 1024000" },
+		  "threads: memory_bytes: must be between 4M and 16T" },
+		{ "threads_cpus = 9000\n", "threads: cpu_milli: must be between 10 and 1024000" },
 		{ "threads_idle = 2h\nidle_timeout_max = 1h\n",
 		  "threads_idle: more than idle_timeout_max" },
 	};

@@ -95,7 +95,7 @@ static void mistakes_are_named(void)
 		{ "{\"env\":\"A=b\"}", "\"env\" must be an array" },
 		{ "{\"class\":\"king\"}", "\"class\" must be" },
 		{ "{\"demand\":[\"money\"]}", "\"demand\" must be" },
-		{ "{\"limits\":{\"memory_bytes\":1}}", "memory_bytes: not between" },
+		{ "{\"limits\":{\"memory_bytes\":1}}", "memory_bytes: must be between 4M and 16T" },
 		{ "{\"limits\":{\"memory_bytes\":-1}}", "\"memory_bytes\" must be a whole number" },
 		{ "{\"limits\":{\"pids\":99999999999}}", "pids: value too large" },
 		{ "{\"limits\":{\"fuel\":1}}", "unknown limit \"fuel\"" },

@@ -20,15 +20,15 @@
 
 enum {
 	CPU_PERIOD_US = 100000,
-	OWN_PIDS = 2, /* lodge-init and its shim or spare shell are not the guest's */
+	OWN_PIDS = 2, /* lodge-init and its subreaper or spare shell are not the guest's */
 	FREEZE_WAIT_MS = 2000,
 };
 
 struct setting {
 	const char *file;
 	char value[48];
-	bool optional; /* not in every kernel configuration */
-	bool tried; /* comes again below: may fail here */
+	bool optional; /* missing in some kernel configurations */
+	bool may_fail; /* a later entry sets the same file again */
 };
 
 static int open_dir(int parent, const char *name)
@@ -36,12 +36,12 @@ static int open_dir(int parent, const char *name)
 	return openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 }
 
-static int apply(int dir, const struct setting *s, size_t count, struct err *err)
+static int write_settings(int dir, const struct setting *s, size_t count, struct err *err)
 {
 	for (size_t i = 0; i < count; i++) {
 		int r = s[i].value[0] ? file_printf_at(dir, s[i].file, "%s", s[i].value) : 0;
 
-		if (r < 0 && !s[i].tried && !(s[i].optional && r == -ENOENT))
+		if (r < 0 && !s[i].may_fail && !(s[i].optional && r == -ENOENT))
 			return err_sys(err, -r, "%s", s[i].file);
 	}
 	return 0;
@@ -60,7 +60,7 @@ static int set_v2(int dir, const struct limits *l, struct err *err)
 	else
 		snprintf(cpu_pids[1].value, 48, "max %d", CPU_PERIOD_US);
 	snprintf(cpu_pids[2].value, 48, "%u", l->pids + OWN_PIDS);
-	return apply(dir, cpu_pids, ARRAY_LEN(cpu_pids), err);
+	return write_settings(dir, cpu_pids, ARRAY_LEN(cpu_pids), err);
 }
 
 static int set_v2_memory(int dir, const struct limits *l, struct err *err)
@@ -71,7 +71,7 @@ static int set_v2_memory(int dir, const struct limits *l, struct err *err)
 	if (cmd < 0)
 		return err_sys(err, errno, "cmd");
 	snprintf(memory[0].value, 48, "%" PRIu64, l->memory_bytes);
-	return apply(cmd, memory, ARRAY_LEN(memory), err);
+	return write_settings(cmd, memory, ARRAY_LEN(memory), err);
 }
 
 static int set_v1(int which, int dir, const struct limits *l, bool fresh, struct err *err)
@@ -84,9 +84,10 @@ static int set_v1(int which, int dir, const struct limits *l, bool fresh, struct
 
 	switch (which) {
 	case CGROUP_MEMORY:
-		/* memsw is never below the limit: down, the limit goes first; up, it goes last */
+		/* The kernel keeps memsw >= limit: a lower limit is written first, a higher one
+		 * last. */
 		s[0].file = s[2].file = "memory.limit_in_bytes";
-		s[0].tried = true;
+		s[0].may_fail = true;
 		s[2].optional = false;
 		s[1].file = "memory.memsw.limit_in_bytes";
 		for (int i = 0; i < 3; i++)
@@ -97,7 +98,7 @@ static int set_v1(int which, int dir, const struct limits *l, bool fresh, struct
 	case CGROUP_CPU:
 		s[0].file = "cpu.shares";
 		s[1].file = "cpu.cfs_quota_us";
-		/* writing a quota walks every group: leave a fresh one at its default */
+		/* writing a quota walks every cgroup, so a new one stays at its default */
 		if (!fresh || l->cpu_weight != 100)
 			snprintf(s[0].value, 48, "%u", shares < 2 ? 2 : shares);
 		if (l->cpu_milli)
@@ -112,12 +113,12 @@ static int set_v1(int which, int dir, const struct limits *l, bool fresh, struct
 		s[0].optional = false;
 		snprintf(s[0].value, 48, "%u", l->pids + OWN_PIDS);
 	}
-	return apply(dir, s, ARRAY_LEN(s), err);
+	return write_settings(dir, s, ARRAY_LEN(s), err);
 }
 
 void cgroup_fds_close(struct cgroup_fds *f)
 {
-	int *all[] = { &f->dir, &f->leaves, &f->init, &f->memory_out, &f->oom, &f->pids_events };
+	int *all[] = { &f->dir, &f->commands, &f->init, &f->memory_out, &f->oom, &f->pids_events };
 
 	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
 		if (*all[i] >= 0)
@@ -131,8 +132,8 @@ void cgroup_fds_close(struct cgroup_fds *f)
 	}
 }
 
-/* lodge-init may make leaves below `dir` and move its children into them. */
-static void give(int dir, uid_t owner)
+/* Lets lodge-init make cgroups below `dir` and move its children into them. */
+static void give_to_init(int dir, uid_t owner)
 {
 	(void)fchown(dir, owner, owner);
 	(void)fchownat(dir, "cgroup.procs", owner, owner, 0);
@@ -146,10 +147,10 @@ static int make_v2(struct cgroup_host *h, const char *id, const struct limits *l
 	f->dir = open_dir(h->v2, id);
 	if (f->dir < 0)
 		return err_sys(err, errno, "cgroup2 open");
-	give(f->dir, owner);
+	give_to_init(f->dir, owner);
 	if (!h->v2_limits) {
-		f->leaves = sys_open_tree(f->dir, "", SYS_OPEN_TREE_CLONE | AT_EMPTY_PATH);
-		return f->leaves < 0 ? err_sys(err, errno, "cgroup2 open_tree") : 0;
+		f->commands = sys_open_tree(f->dir, "", SYS_OPEN_TREE_CLONE | AT_EMPTY_PATH);
+		return f->commands < 0 ? err_sys(err, errno, "cgroup2 open_tree") : 0;
 	}
 	if (mkdirat(f->dir, "init", 0755) < 0 || mkdirat(f->dir, "cmd", 0755) < 0)
 		return err_sys(err, errno, "cgroup2 mkdir");
@@ -158,12 +159,12 @@ static int make_v2(struct cgroup_host *h, const char *id, const struct limits *l
 
 		if (cmd < 0)
 			return err_sys(err, errno, "cgroup2 cmd");
-		give(cmd, owner);
-		f->leaves = sys_open_tree(cmd, "", SYS_OPEN_TREE_CLONE | AT_EMPTY_PATH);
+		give_to_init(cmd, owner);
+		f->commands = sys_open_tree(cmd, "", SYS_OPEN_TREE_CLONE | AT_EMPTY_PATH);
 	}
 	f->init = openat(f->dir, "init/cgroup.procs", O_WRONLY | O_CLOEXEC);
 	f->pids_events = openat(f->dir, "pids.events", O_RDONLY | O_CLOEXEC);
-	if (f->leaves < 0 || f->init < 0 || f->pids_events < 0)
+	if (f->commands < 0 || f->init < 0 || f->pids_events < 0)
 		return err_sys(err, errno, "cgroup2 files");
 	return set_v2(f->dir, l, err);
 }
@@ -265,8 +266,9 @@ int cgroup_freeze(struct cgroup_host *h, const char *id, bool frozen, struct err
 	int r;
 
 	if (events < 0)
-		return err_set(err, ERR_CONFLICT,
-			       "cannot be paused here: no control groups (lodge doctor tells why)");
+		return err_set(
+			err, ERR_CONFLICT,
+			"cannot pause: this host has no usable cgroup v2; run `lodge doctor`");
 	r = file_printf_at(dir, "cgroup.freeze", "%d", frozen);
 	if (r < 0)
 		return err_sys(err, -r, "cgroup.freeze");
@@ -281,17 +283,17 @@ int cgroup_freeze(struct cgroup_host *h, const char *id, bool frozen, struct err
 		(void)poll(&p, 1, 50);
 	}
 	(void)file_printf_at(dir, "cgroup.freeze", "0");
-	return err_set(err, ERR_TIMEOUT, "not frozen within %d ms", FREEZE_WAIT_MS);
+	return err_set(err, ERR_TIMEOUT, "cgroup.freeze: no effect within %d ms", FREEZE_WAIT_MS);
 }
 
-static void number(int dir, const char *file, const char *key, uint64_t *ret)
+static void read_number(int dir, const char *file, const char *key, uint64_t *ret)
 {
 	if (dir < 0 || file_number_at(dir, file, key, ret) < 0)
 		*ret = 0;
 }
 
-/* Of all devices: "8:0 rbytes=1 wbytes=2 rios=3 ..." */
-static uint64_t sum_in(const char *text, const char *key)
+/* Adds up a field of all devices: "8:0 rbytes=1 wbytes=2 rios=3 ..." */
+static uint64_t sum_field(const char *text, const char *key)
 {
 	uint64_t sum = 0;
 
@@ -300,7 +302,7 @@ static uint64_t sum_in(const char *text, const char *key)
 	return sum;
 }
 
-static void set_optional(int dir, int pids, struct keeper_stats *ret)
+static void read_optional(int dir, int pids, struct keeper_stats *ret)
 {
 	char text[4096];
 
@@ -308,8 +310,8 @@ static void set_optional(int dir, int pids, struct keeper_stats *ret)
 	(void)file_number_at(pids, "pids.peak", "", &ret->pids_peak);
 	if (file_read_at(dir, "io.stat", text, sizeof(text)) < 0)
 		return;
-	ret->io_read_bytes = sum_in(text, " rbytes=");
-	ret->io_write_bytes = sum_in(text, " wbytes=");
+	ret->io_read_bytes = sum_field(text, " rbytes=");
+	ret->io_write_bytes = sum_field(text, " wbytes=");
 }
 
 int cgroup_stats(struct cgroup_host *h, const char *id, struct keeper_stats *ret, struct err *err)
@@ -319,22 +321,23 @@ int cgroup_stats(struct cgroup_host *h, const char *id, struct keeper_stats *ret
 	auto_close int pids = h->v1[CGROUP_PIDS] < 0 ? -1 : open_dir(h->v1[CGROUP_PIDS], id);
 
 	if (dir < 0)
-		return err_set(err, ERR_UNAVAILABLE, "no cgroup to ask");
-	number(dir, "cpu.stat", "usage_usec", &ret->cpu_us);
-	set_optional(dir, h->v2_limits ? dir : pids, ret);
+		return err_set(err, ERR_UNAVAILABLE,
+			       "cannot read statistics: the sandbox has no cgroup");
+	read_number(dir, "cpu.stat", "usage_usec", &ret->cpu_us);
+	read_optional(dir, h->v2_limits ? dir : pids, ret);
 	if (h->v2_limits) {
-		number(dir, "cmd/memory.current", "", &ret->memory_bytes);
-		number(dir, "cmd/memory.peak", "", &ret->memory_peak_bytes);
-		number(dir, "cmd/memory.events", "oom_kill", &ret->oom_kills);
-		number(dir, "pids.current", "", &ret->pids);
-		number(dir, "pids.events", "max", &ret->pids_denied);
+		read_number(dir, "cmd/memory.current", "", &ret->memory_bytes);
+		read_number(dir, "cmd/memory.peak", "", &ret->memory_peak_bytes);
+		read_number(dir, "cmd/memory.events", "oom_kill", &ret->oom_kills);
+		read_number(dir, "pids.current", "", &ret->pids);
+		read_number(dir, "pids.events", "max", &ret->pids_denied);
 		return 0;
 	}
-	number(memory, "memory.usage_in_bytes", "", &ret->memory_bytes);
-	number(memory, "memory.max_usage_in_bytes", "", &ret->memory_peak_bytes);
-	number(memory, "memory.oom_control", "oom_kill", &ret->oom_kills);
-	number(pids, "pids.current", "", &ret->pids);
-	number(pids, "pids.events", "max", &ret->pids_denied);
+	read_number(memory, "memory.usage_in_bytes", "", &ret->memory_bytes);
+	read_number(memory, "memory.max_usage_in_bytes", "", &ret->memory_peak_bytes);
+	read_number(memory, "memory.oom_control", "oom_kill", &ret->oom_kills);
+	read_number(pids, "pids.current", "", &ret->pids);
+	read_number(pids, "pids.events", "max", &ret->pids_denied);
 	return 0;
 }
 
@@ -348,7 +351,7 @@ int cgroup_kill(struct cgroup_host *h, const char *id)
 	snprintf(path, sizeof(path), "%s/cgroup.kill", id);
 	r = file_printf_at(h->v2, path, "1");
 	if (r == 0) {
-		/* a frozen group dies only when thawed, on kernels before 5.16 */
+		/* before Linux 5.16, processes of a frozen cgroup die only when it is thawed */
 		snprintf(path, sizeof(path), "%s/cgroup.freeze", id);
 		(void)file_printf_at(h->v2, path, "0");
 	}
@@ -377,14 +380,14 @@ static int remove_child(int dir, const char *name, void *arg)
 	return 0;
 }
 
-/* Directories of commands first: a guest cannot make any, lodge-init may have left some. */
-static int remove_group(int parent, const char *id, bool leaves)
+/* `commands`: lodge-init may have left cgroups of commands below. */
+static int remove_group(int parent, const char *id, bool commands)
 {
 	if (parent < 0)
 		return 0;
-	if (leaves && unlinkat(parent, id, AT_REMOVEDIR) == 0)
+	if (commands && unlinkat(parent, id, AT_REMOVEDIR) == 0)
 		return 0;
-	if (leaves)
+	if (commands)
 		(void)file_each_at(parent, id, remove_child, NULL);
 	if (unlinkat(parent, id, AT_REMOVEDIR) < 0 && errno != ENOENT)
 		return -errno;

@@ -34,8 +34,8 @@ static bool has_word(const char *list, const char *word, const char *separators)
 	return false;
 }
 
-/* One line of mountinfo: opens the mount point when it is a hierarchy we look for. */
-static void take_mount(struct cgroup_host *h, char *line)
+/* Parses one line of mountinfo and opens the mount point if it is a needed hierarchy. */
+static void parse_mount(struct cgroup_host *h, char *line)
 {
 	char *sep = strstr(line, " - "), *point = line, *type, *options, *save;
 
@@ -70,12 +70,13 @@ static void find_mounts(struct cgroup_host *h)
 	if (!f)
 		return;
 	while (getline(&line, &size, f) > 0)
-		take_mount(h, line);
+		parse_mount(h, line);
 	free(line);
 	fclose(f);
 }
 
-/* A host without a mounted v2 tree still has one: mount it where only we see it. */
+/* The kernel has a v2 tree even if the host does not mount it: mount it in the keeper's own mount
+ * namespace. */
 static void mount_v2(struct cgroup_host *h, const char *scratch)
 {
 	auto_close int fs = sys_fsopen("cgroup2");
@@ -92,7 +93,7 @@ static void mount_v2(struct cgroup_host *h, const char *scratch)
 		h->v2_parent = mnt;
 }
 
-static int own_group(char *path, size_t size)
+static int read_own_group(char *path, size_t size)
 {
 	char text[4096], *p;
 
@@ -120,11 +121,11 @@ static void set_v2_base(struct cgroup_host *h, int base)
 	h->v2_parent = base;
 }
 
-/* A group that outlives ours. systemd puts a service it starts into the unit's own group, which
- * cannot be done while that one hands controllers down to sandboxes of the service before. */
+/* LODGE_CGROUP names a cgroup that outlives the service. systemd cannot start a service in its own
+ * cgroup while that cgroup enables controllers for sandboxes of the previous start. */
 static bool choose_named(struct cgroup_host *h, const char *name)
 {
-	/* nothing but a group of this tree */
+	/* only a cgroup of this tree, no symbolic link and no other mount */
 	struct open_how how = { .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
 				.resolve =
 					RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV };
@@ -140,8 +141,8 @@ static bool choose_named(struct cgroup_host *h, const char *name)
 	return true;
 }
 
-/* Below the group that LODGE_CGROUP names; else below our own when it was given to us (systemd's
- * Delegate=, or an ordinary user), else below the root of the tree. */
+/* The parent of lodge-I: the cgroup that LODGE_CGROUP names; else the keeper's own, if systemd
+ * delegated it (Delegate=) or an ordinary user can write to it; else the root of the tree. */
 static void choose_v2_base(struct cgroup_host *h)
 {
 	const char *name = secure_getenv("LODGE_CGROUP");
@@ -153,7 +154,7 @@ static void choose_v2_base(struct cgroup_host *h)
 			return;
 		h->named_missing = true;
 	}
-	if (own_group(path, sizeof(path)) < 0 || strcmp(path, "./") == 0)
+	if (read_own_group(path, sizeof(path)) < 0 || strcmp(path, "./") == 0)
 		return;
 	own = openat(h->v2_parent, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (own >= 0 && faccessat(own, "cgroup.procs", W_OK, AT_EACCESS) == 0 &&
@@ -164,13 +165,13 @@ static void choose_v2_base(struct cgroup_host *h)
 	}
 }
 
-/* v2 allows processes only in leaves: those of a group given to us move down first. */
-static void evacuate(int base, const char *name)
+/* v2 allows processes only in leaf cgroups: move those of the parent into a child. */
+static void move_processes(int base, const char *name)
 {
 	char text[4096], leaf[64], *save;
 
 	if (file_read_at(base, "cgroup.type", text, sizeof(text)) < 0)
-		return; /* the root of the tree may hold both */
+		return; /* the root of the tree may have both */
 	if (file_read_at(base, "cgroup.procs", text, sizeof(text)) <= 0)
 		return;
 	snprintf(leaf, sizeof(leaf), "%s.self", name);
@@ -190,7 +191,7 @@ static bool has_controllers(int dir)
 	       has_word(text, "pids", " \n");
 }
 
-static int open_own(int parent, const char *name)
+static int make_group(int parent, const char *name)
 {
 	if (mkdirat(parent, name, 0755) < 0 && errno != EEXIST)
 		return -1;
@@ -199,17 +200,17 @@ static int open_own(int parent, const char *name)
 
 static void enable_v2_limits(struct cgroup_host *h)
 {
-	static const char want[] = "+cpu +memory +pids";
+	static const char controllers[] = "+cpu +memory +pids";
 
 	if (!has_controllers(h->v2_parent))
 		return;
-	if (file_printf_at(h->v2_parent, "cgroup.subtree_control", want) < 0) {
-		evacuate(h->v2_parent, h->name);
-		if (file_printf_at(h->v2_parent, "cgroup.subtree_control", want) < 0)
+	if (file_printf_at(h->v2_parent, "cgroup.subtree_control", controllers) < 0) {
+		move_processes(h->v2_parent, h->name);
+		if (file_printf_at(h->v2_parent, "cgroup.subtree_control", controllers) < 0)
 			return;
 	}
-	h->v2_limits = file_printf_at(h->v2, "cgroup.subtree_control", want) == 0;
-	/* only to be counted */
+	h->v2_limits = file_printf_at(h->v2, "cgroup.subtree_control", controllers) == 0;
+	/* for statistics only */
 	if (file_printf_at(h->v2_parent, "cgroup.subtree_control", "+io") == 0)
 		(void)file_printf_at(h->v2, "cgroup.subtree_control", "+io");
 }
@@ -226,16 +227,16 @@ void cgroup_host_init(struct cgroup_host *h, uint64_t instance, const char *scra
 		mount_v2(h, scratch);
 	if (h->v2_parent >= 0) {
 		choose_v2_base(h);
-		h->v2 = open_own(h->v2_parent, h->name);
+		h->v2 = make_group(h->v2_parent, h->name);
 	}
 	if (h->v2 >= 0)
 		enable_v2_limits(h);
 	for (int i = 0; !h->v2_limits && i < CGROUP_V1_COUNT; i++)
 		if (h->v1_parent[i] >= 0)
-			h->v1[i] = open_own(h->v1_parent[i], h->name);
+			h->v1[i] = make_group(h->v1_parent[i], h->name);
 }
 
-static void drop(int *dir, int *parent, const char *name)
+static void remove_and_close(int *dir, int *parent, const char *name)
 {
 	if (*dir >= 0)
 		close(*dir);
@@ -248,9 +249,9 @@ static void drop(int *dir, int *parent, const char *name)
 
 void cgroup_host_fini(struct cgroup_host *h)
 {
-	drop(&h->v2, &h->v2_parent, h->name);
+	remove_and_close(&h->v2, &h->v2_parent, h->name);
 	for (int i = 0; i < CGROUP_V1_COUNT; i++)
-		drop(&h->v1[i], &h->v1_parent[i], h->name);
+		remove_and_close(&h->v1[i], &h->v1_parent[i], h->name);
 }
 
 uint32_t cgroup_host_features(const struct cgroup_host *h)

@@ -17,9 +17,9 @@
 
 #define BIT(cap) (1ull << (cap))
 
-/* What lodge-init needs to start commands as somebody else and to end them. */
+/* lodge-init keeps these to start commands as another user and to kill them. */
 #define USER_CAPS (BIT(CAP_SETUID) | BIT(CAP_SETGID) | BIT(CAP_KILL))
-/* What a root inside may have: SECURITY.md, "Two classes". */
+/* The capabilities of root inside: SECURITY.md, "Two classes". */
 #define ROOT_CAPS                                                                                  \
 	(USER_CAPS | BIT(CAP_CHOWN) | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_FOWNER) | BIT(CAP_FSETID) |  \
 	 BIT(CAP_NET_BIND_SERVICE) | BIT(CAP_SYS_CHROOT))
@@ -64,8 +64,9 @@ int confine_userns(int userns)
 
 int confine_seccomp(const struct seccomp_prog *filter, bool root_class)
 {
-	/* a root inside keeps set-id programs: its filter is installed by the right to do so, which
-	 * is given up right after */
+	/* In the root class set-id programs must work, so no_new_privs is not set; the filter is
+	 * installed with CAP_SYS_ADMIN of the user namespace, which confine_caps() drops
+	 * afterwards. */
 	if (!root_class && !hook_weak("nnp") && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return -errno;
 	return hook_weak("seccomp") ? 0 : seccomp_install(filter);
@@ -98,7 +99,7 @@ static int drop_bounding(unsigned long long keep)
 		if (keep & BIT(cap))
 			continue;
 		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
-			return errno == EINVAL ? 0 : -errno; /* beyond the last the kernel knows */
+			return errno == EINVAL ? 0 : -errno; /* EINVAL: after the last capability */
 	}
 	return 0;
 }
@@ -111,16 +112,17 @@ static int raise_ambient(unsigned long long keep)
 	return 0;
 }
 
-/* exec by an ordinary user empties all sets but the ambient one: that is what carries the few
- * capabilities over to lodge-init, which drops it at once. Only what is in the bounding set can
- * become inheritable, so that set goes last. */
+/* exec as an ordinary user clears all capability sets except the ambient one. The ambient set
+ * passes the kept capabilities to lodge-init, which clears it at once. Only capabilities of the
+ * bounding set can become inheritable, so the bounding set is reduced last; that needs CAP_SETPCAP,
+ * which the last set_caps() drops. */
 int confine_caps(bool root_class, bool rootless)
 {
 	unsigned long long keep = rootless ? 0 : root_class ? ROOT_CAPS : USER_CAPS;
 	int r;
 
 	if (hook_weak("caps")) {
-		/* everything there is, and lodge-init hands it on */
+		/* weakened test build: keep everything, and lodge-init passes it on */
 		keep = 0;
 		for (int cap = 0; cap < 64; cap++)
 			keep |= prctl(PR_CAPBSET_READ, cap, 0, 0, 0) == 1 ? BIT(cap) : 0;
@@ -137,23 +139,23 @@ int confine_caps(bool root_class, bool rootless)
 
 int confine_fds(int *fds, size_t count, int keep_null)
 {
-	/* first out of the way, so that none is overwritten before it is placed */
+	/* Move all to high numbers first, so that none is overwritten before it is moved. */
 	for (size_t i = 0; i < count; i++) {
 		if (fds[i] < 0)
 			continue;
 		fds[i] = fcntl(fds[i], F_DUPFD, 100);
-		if (fds[i] < 0) /* "invalid" is one beyond the limit */
+		if (fds[i] < 0) /* EINVAL: the number is above RLIMIT_NOFILE */
 			return errno == EINVAL ? -EMFILE : -errno;
 	}
 	for (int i = 0; i < 3; i++)
 		if (dup2(keep_null, i) < 0)
 			return -errno;
 	for (size_t i = 0; i < count; i++) {
-		int place = BOOT_FD_LISTEN + (int)i;
+		int number = BOOT_FD_LISTEN + (int)i;
 
 		if (fds[i] < 0)
-			close(place);
-		else if (dup2(fds[i], place) < 0)
+			close(number);
+		else if (dup2(fds[i], number) < 0)
 			return -errno;
 	}
 	return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The steps by which a new process gives up what it does not need, in the order they are called.
- * All run in the child between clone3 and exec; leaf calls: 0 or -errno. */
+/* The steps in which a new process drops its privileges, in the order of the calls. All run in the
+ * child between clone3 and exec, and return 0 or -errno. */
 #ifndef LODGE_RUNTIME_ISOLATE_CONFINE_H
 #define LODGE_RUNTIME_ISOLATE_CONFINE_H
 
@@ -15,7 +15,8 @@ int confine_userns(int userns);
 int confine_seccomp(const struct seccomp_prog *filter, bool root_class);
 int confine_ids(uid_t id, bool rootless);
 int confine_caps(bool root_class, bool rootless);
-/* Puts fds[i] at BOOT_FD_LISTEN + i (-1: closed there) and closes everything above. */
+/* Moves fds[i] to BOOT_FD_LISTEN + i; -1 closes that number. Descriptors 0 to 2 become keep_null.
+ */
 int confine_fds(int *fds, size_t count, int keep_null);
 
 #endif

@@ -37,8 +37,8 @@ static int make_node(int tree, const char *name, unsigned major, unsigned minor)
 	return fchmodat(tree, name, 0666, 0) < 0 ? -errno : 0;
 }
 
-/* An ordinary user makes no nodes: the host's own are bound over empty files, after checking that
- * they are what they are called. */
+/* An ordinary user cannot make device nodes. Binds those of the host over empty files, after
+ * checking their device numbers. */
 static int bind_node(int tree, const char *name, unsigned major, unsigned minor)
 {
 	auto_close int host = open("/dev", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -58,7 +58,7 @@ static int bind_node(int tree, const char *name, unsigned major, unsigned minor)
 	return mount_attach(mnt, tree, name);
 }
 
-static int fill(int tree)
+static int make_entries(int tree)
 {
 	if (mkdirat(tree, "pts", 0755) < 0 || mkdirat(tree, "shm", 0777) < 0 ||
 	    fchmodat(tree, "shm", 01777, 0) < 0)
@@ -106,7 +106,7 @@ int devfs_make(bool rootless, gid_t tty_gid, struct devfs *ret)
 	int r = tree < 0 ? tree : pts;
 
 	if (r >= 0)
-		r = fill(tree);
+		r = make_entries(tree);
 	if (r == 0 && !rootless)
 		r = each_node(tree, make_node);
 	if (r == 0 && !rootless && hook_weak("devfull"))
@@ -126,7 +126,7 @@ void devfs_close(struct devfs *d)
 	d->tree = d->pts = -1;
 }
 
-/* The one writable part of a file system that is read-only everywhere else. */
+/* The only writable directory; the rest of the file system becomes read-only. */
 static int attach_shm(int tree)
 {
 	auto_close int mnt = mount_clone(tree, "shm", SYS_ATTR_NOSUID | SYS_ATTR_NODEV, -1);

@@ -20,8 +20,8 @@
 #include "runtime/mount.h"
 #include "runtime/linux_calls.h"
 
-/* Ranges lie in the upper quarter of positive 32-bit ids, above what distributions hand out as
- * subordinate ids. */
+/* Ranges are in the upper half of the positive 32-bit ids, above the subordinate ids of
+ * distributions. */
 #define FIRST_BASE 0x40000000u
 #define RANGES 0x4000u
 
@@ -29,7 +29,7 @@
 
 enum { PROC_SHARED = 16 };
 
-static int loopback_up(void)
+static int start_loopback(void)
 {
 	auto_close int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	struct ifreq ifr = { .ifr_name = "lo", .ifr_flags = IFF_UP };
@@ -47,10 +47,10 @@ static int make_network(int proc, uid_t base, bool rootless)
 		return 0;
 	if (unshare(CLONE_NEWNET) < 0)
 		return -errno;
-	r = loopback_up();
+	r = start_loopback();
 	if (r < 0)
 		return r;
-	/* nobody inside is privileged over this network, so low ports are for everyone */
+	/* no process inside is privileged over this network: allow low ports to all users */
 	r = file_printf_at(proc, "sys/net/ipv4/ip_unprivileged_port_start", "0");
 	if (r == 0 && !rootless)
 		(void)file_printf_at(proc, "sys/net/ipv4/ping_group_range", "%u %u", base,
@@ -58,8 +58,8 @@ static int make_network(int proc, uid_t base, bool rootless)
 	return r;
 }
 
-/* No namespace of any kind below this one, and bounded watches. Old kernels lack some files. */
-static int bound_user(int proc)
+/* Forbids nested namespaces and limits inotify watches. Older kernels lack some of the files. */
+static int set_user_limits(int proc)
 {
 	static const struct {
 		const char *name;
@@ -87,10 +87,10 @@ static int bound_user(int proc)
 	return 0;
 }
 
-static int become(uid_t id)
+static int change_user(uid_t id)
 {
-	/* keep the capabilities across the change of user: some hosts allow user namespaces only to
-	 * the privileged */
+	/* Keep the capabilities across the change of user: some hosts allow only privileged
+	 * processes to make a user namespace. */
 	if (prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP_, 0, 0, 0) < 0)
 		return -errno;
 	if (syscall(SYS_setresgid, id, id, id) < 0 || syscall(SYS_setresuid, id, id, id) < 0)
@@ -98,27 +98,28 @@ static int become(uid_t id)
 	return 0;
 }
 
-/* What the helper process of one namespace does, and how its ids are mapped afterwards. */
+/* What the helper process of one namespace makes, and how its ids are mapped. */
 struct plan {
 	int proc;
 	bool network, own_user, bounds;
-	uid_t base; /* own_user: whom to become first */
+	uid_t base; /* own_user: the uid to change to first */
 	uid_t inside, outside, count; /* the map */
 	gid_t gid_inside, gid_outside;
 };
 
-/* In the child: the namespaces, then one errno to the keeper, then wait to be done with. */
-static _Noreturn void helper(int sock, const struct plan *p)
+/* In the child: makes the namespaces, sends the result to the keeper and waits until the keeper has
+ * opened them. */
+static _Noreturn void helper_main(int sock, const struct plan *p)
 {
 	int r = p->network ? make_network(p->proc, p->base, !p->own_user) : 0;
 	char end;
 
 	if (r == 0 && p->own_user)
-		r = become(p->base);
+		r = change_user(p->base);
 	if (r == 0 && unshare(CLONE_NEWUSER) < 0)
 		r = -errno;
 	if (r == 0 && p->bounds)
-		r = bound_user(p->proc);
+		r = set_user_limits(p->proc);
 	if (write(sock, &r, sizeof(r)) == sizeof(r))
 		(void)read(sock, &end, 1);
 	_exit(0);
@@ -153,8 +154,8 @@ static int open_ns(pid_t pid, const char *name)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-static int collect(pid_t pid, int sock, const struct plan *p, int *userns, int *netns,
-		   struct err *err)
+static int open_namespaces(pid_t pid, int sock, const struct plan *p, int *userns, int *netns,
+			   struct err *err)
 {
 	int r = -EIO;
 
@@ -186,18 +187,20 @@ static int run_plan(const struct plan *p, int *userns, int *netns, struct err *e
 	pid = fork();
 	if (pid == 0) {
 		close(pair[0]);
-		helper(pair[1], p);
+		helper_main(pair[1], p);
 	}
 	close(pair[1]);
-	r = pid < 0 ? err_sys(err, errno, "fork") : collect(pid, pair[0], p, userns, netns, err);
+	r = pid < 0 ? err_sys(err, errno, "fork")
+		    : open_namespaces(pid, pair[0], p, userns, netns, err);
 	close(pair[0]);
 	if (pid > 0)
 		(void)waitpid(pid, NULL, 0);
 	return r;
 }
 
-/* One byte of one file per range: a lock on it lives as long as some process keeps the open file,
- * so a range is free exactly when the last process of its sandbox is gone, whoever crashed. */
+/* Each range is one byte of a file, locked through an open file description that every process of
+ * the sandbox inherits. So a range becomes free exactly when the last process of its sandbox exits,
+ * even after a crash of the keeper. */
 static int take_range(struct idmap_host *h, struct idmap *idmap)
 {
 	auto_close int fd = openat(h->ids, "ids", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -232,11 +235,11 @@ void idmap_close(struct idmap *idmap)
 	}
 }
 
-/* The kernel remembers every name below sys/ for each namespace that looked it up, all of them side
- * by side in one procfs: beside thousands of sandboxes a look-up would walk past the names of all
- * of them. So a few share one of ours, and what it remembers goes with it. Where we may have none,
- * the host's has to do. */
-static int have_proc(struct idmap_host *h)
+/* The kernel caches every name below sys/ once per namespace, all of them in one hash chain of the
+ * procfs: with thousands of sandboxes, a lookup walks the entries of all. So every few sandboxes
+ * get a procfs of the keeper, whose cache goes away with it. If the keeper may not mount one, it
+ * uses the host's. */
+static int open_proc(struct idmap_host *h)
 {
 	if (!h->proc_left) {
 		h->proc = mount_new("proc", NULL, 0,
@@ -250,7 +253,7 @@ static int have_proc(struct idmap_host *h)
 	return h->proc;
 }
 
-static void done_with_proc(struct idmap_host *h)
+static void release_proc(struct idmap_host *h)
 {
 	if (--h->proc_left == 0)
 		close(h->proc);
@@ -264,7 +267,7 @@ int idmap_make(struct idmap_host *h, int one_id, struct idmap *ret, struct err *
 
 	if (r < 0)
 		return err_sys(err, -r, "id range");
-	p.proc = have_proc(h);
+	p.proc = open_proc(h);
 	if (p.proc < 0) {
 		idmap_close(&idmap);
 		return err_sys(err, -p.proc, "procfs");
@@ -276,7 +279,7 @@ int idmap_make(struct idmap_host *h, int one_id, struct idmap *ret, struct err *
 	p.gid_inside = p.inside;
 	p.gid_outside = p.outside;
 	r = run_plan(&p, &idmap.userns, &idmap.netns, err);
-	done_with_proc(h);
+	release_proc(h);
 	if (r < 0) {
 		idmap_close(&idmap);
 		return -1;

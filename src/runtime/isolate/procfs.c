@@ -12,10 +12,10 @@
 #include "runtime/mount.h"
 #include "runtime/linux_calls.h"
 
-/* Each mount on a fresh proc costs about 13 us, so only what an unprivileged reader would see, or a
- * setting whose file mode is not enough, gets one. Whatever belongs to the host's root and is
- * closed to others (kcore, kmsg, kpagecount, slabinfo, sysrq-trigger ...) needs none: that id does
- * not exist inside, for a root inside neither. */
+/* Each mount below a new /proc costs about 13 us. Only files that an unprivileged reader could
+ * read, and settings that their mode does not protect, get one. Files that only the host's root can
+ * open (kcore, kmsg, kpagecount, slabinfo, sysrq-trigger ...) need none: that id does not exist
+ * inside, not even for root of the root class. */
 static const char *const read_only[] = { "sys" };
 
 static const char *const masked[] = {
@@ -23,8 +23,8 @@ static const char *const masked[] = {
 	"locks", "pressure",   "sched_debug", "scsi",	   "timer_list",
 };
 
-/* mount(2) needs one system call where the new interface needs three, and there are two dozen of
- * these; the names are ours and the tree is not in anybody's reach yet. */
+/* Uses mount(2), because the new interface needs three system calls where mount(2) needs one. The
+ * paths are safe: the names are constants, and no guest can reach the tree yet. */
 static int make_read_only(const char *name)
 {
 	char path[64];
@@ -38,7 +38,7 @@ static int make_read_only(const char *name)
 	return 0;
 }
 
-static int mask(const char *name, const char *null, const char *empty)
+static int mask_entry(const char *name, const char *null, const char *empty)
 {
 	char path[64];
 
@@ -69,7 +69,7 @@ int procfs_attach(const char *null, const char *empty, struct err *err)
 			return err_sys(err, -r, "/proc/%s read-only", read_only[i]);
 	}
 	for (size_t i = 0; i < ARRAY_LEN(masked) && !hook_weak("procmask"); i++) {
-		r = mask(masked[i], null, empty);
+		r = mask_entry(masked[i], null, empty);
 		if (r < 0)
 			return err_sys(err, -r, "mask /proc/%s", masked[i]);
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /proc of a sandbox: its own pid namespace, other users' processes hidden, the kernel's settings
- * read-only, what tells of the host or reaches into it masked. */
+/* /proc of a sandbox: its own pid namespace, processes of other users hidden, kernel settings
+ * read-only, and files that describe or affect the host masked. */
 #ifndef LODGE_RUNTIME_ISOLATE_PROCFS_H
 #define LODGE_RUNTIME_ISOLATE_PROCFS_H
 

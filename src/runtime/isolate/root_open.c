@@ -14,7 +14,7 @@
 #include "runtime/mount.h"
 #include "runtime/linux_calls.h"
 
-static int map_of(const struct root_source *r, const struct idmap *idmap)
+static int userns_of(const struct root_source *r, const struct idmap *idmap)
 {
 	return r->rootless ? -1 : idmap->userns;
 }
@@ -22,7 +22,7 @@ static int map_of(const struct root_source *r, const struct idmap *idmap)
 static int add_lower(const struct root_source *r, int dir, const struct idmap *idmap,
 		     struct rootfs *root, struct err *err)
 {
-	int mnt = mount_clone(dir, "", SYS_ATTR_RDONLY, map_of(r, idmap));
+	int mnt = mount_clone(dir, "", SYS_ATTR_RDONLY, userns_of(r, idmap));
 
 	if (mnt < 0)
 		return err_sys(err, -mnt, "layer");
@@ -48,10 +48,10 @@ static int add_host(const struct root_source *r, const struct idmap *idmap, stru
 	if (tree < 0 || add_lower(r, tree, idmap, root, err) < 0)
 		return -1;
 	for (const char *const *path = host_template_binds(); *path; path++) {
-		int mnt = mount_clone(AT_FDCWD, *path, attr, map_of(r, idmap));
+		int mnt = mount_clone(AT_FDCWD, *path, attr, userns_of(r, idmap));
 
 		if (mnt ==
-		    -EINVAL) /* a file system whose ids cannot be mapped: owners show as nobody */
+		    -EINVAL) /* no idmapped mounts on this file system: owners show as nobody */
 			mnt = mount_clone(AT_FDCWD, *path, attr, -1);
 		if (mnt < 0)
 			return err_sys(err, -mnt, "host %s", *path);
@@ -60,8 +60,8 @@ static int add_host(const struct root_source *r, const struct idmap *idmap, stru
 	return 0;
 }
 
-/* The keeper's working directory is the base tree: a tmpfs, which cannot be mapped before
- * Linux 6.3. With nothing in it, it need not be. */
+/* "empty" is a directory of the base tree, the keeper's working directory. That is a tmpfs, which
+ * supports idmapped mounts only since Linux 6.3; an empty directory needs none. */
 static int add_empty(const struct root_source *r, struct rootfs *root, struct err *err)
 {
 	auto_close int dir = open("empty", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -99,11 +99,11 @@ int root_open_upper_layers(const struct root_source *r, const struct keeper_crea
 		return -1;
 	if (storage_has_snapshots(r->storage) && c->nlayers > 1)
 		return err_set(err, ERR_INVALID,
-			       "layers of this store are whole: one is all there can be");
+			       "a layer on btrfs contains those below: only one layer is allowed");
 	return c->take || storage_has_snapshots(r->storage);
 }
 
-/* The writable one too: what is wrong with it is told before anything is moved. */
+/* Also checks the layer that becomes writable, before anything is moved. */
 static int check_layer(const struct root_source *r, const struct keeper_create *c, const char *name,
 		       struct err *err)
 {
@@ -117,7 +117,7 @@ static int check_layer(const struct root_source *r, const struct keeper_create *
 	if (res < 0)
 		return err_sys(err, -res, "layer %s", name);
 	if (strcmp(below, c->template) != 0)
-		return err_set(err, ERR_INVALID, "layer %s lies on template '%s'", name, below);
+		return err_set(err, ERR_INVALID, "layer %s was made on template '%s'", name, below);
 	return 0;
 }
 
@@ -139,9 +139,9 @@ static int add_layers(const struct root_source *r, const struct keeper_create *c
 	return 0;
 }
 
-/* The caller's descriptor belongs to its own mount namespace, which mounts cannot be cloned from:
- * the same directory is opened again in ours, and must be the very same one. */
-static int reopen(int fd, struct stat *st, struct err *err)
+/* The caller's descriptor belongs to another mount namespace, from which the keeper cannot clone a
+ * mount. So it opens the same path in its own and checks that it is the same directory. */
+static int reopen_dir(int fd, struct stat *st, struct err *err)
 {
 	char link[40], path[4096];
 	struct stat again;
@@ -151,7 +151,7 @@ static int reopen(int fd, struct stat *st, struct err *err)
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	n = readlink(link, path, sizeof(path) - 1);
 	if (n < 0 || fstat(fd, st) < 0)
-		return err_sys(err, errno, "directory to mount");
+		return err_sys(err, errno, "bind directory");
 	path[n] = 0;
 	if (!S_ISDIR(st->st_mode))
 		return err_set(err, ERR_INVALID, "%s is not a directory", path);
@@ -165,7 +165,7 @@ static int reopen(int fd, struct stat *st, struct err *err)
 	return dir;
 }
 
-/* Inside, what belongs to the directory's owner belongs to the guest, and nothing else does. */
+/* Files of the directory's owner belong to the guest inside; all others have no mapped owner. */
 static int clone_for_guest(const struct root_source *r, int dir, const struct stat *st,
 			   bool writable, struct idmap_pair guest, struct err *err)
 {
@@ -191,15 +191,16 @@ static int add_binds(const struct root_source *r, const struct keeper_create *c,
 	for (uint32_t i = 0; i < c->nbinds; i++) {
 		const struct keeper_bind *b = &c->binds[i];
 		struct stat st;
-		auto_close int dir = reopen(dirs[i], &st, err);
+		auto_close int dir = reopen_dir(dirs[i], &st, err);
 		int mnt;
 
 		if (dir < 0)
 			return -1;
 		if (b->writable && c->class == KEEPER_CLASS_ROOT)
-			return err_set(err, ERR_INVALID,
-				       "%s: a root inside gets no writable host directory",
-				       b->path);
+			return err_set(
+				err, ERR_INVALID,
+				"%s: a sandbox of the root class cannot have a writable bind",
+				b->path);
 		mnt = clone_for_guest(
 			r, dir, &st, b->writable,
 			(struct idmap_pair){ idmap->base + c->uid, idmap->base + c->gid }, err);

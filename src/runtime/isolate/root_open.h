@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the words of a request to the descriptors rootfs_enter() works with. */
+/* Opens the template, layers and binds of a request as descriptors for rootfs_enter(). */
 #ifndef LODGE_RUNTIME_ISOLATE_ROOT_OPEN_H
 #define LODGE_RUNTIME_ISOLATE_ROOT_OPEN_H
 
@@ -15,13 +15,13 @@ struct root_source {
 	bool rootless;
 };
 
-/* How many of the layers, from the topmost on, become the writable one and so are none of the
- * lower: 0 or 1. Opens the store where there are any. -1 and err where it cannot be. */
+/* The number of layers, from the topmost, that become the writable layer instead of a lower one: 0
+ * or 1. Opens the storage if the request has layers. -1 and err on failure. */
 int root_open_upper_layers(const struct root_source *r, const struct keeper_create *create,
 			   struct err *err);
 
-/* `dirs`: the descriptors that came with the request, one per bind. On success *ret is the
- * caller's to rootfs_close(); the upper layer is still to be set. */
+/* `dirs`: the descriptors of the request, one per bind. On success the caller owns *ret and sets
+ * its upper layer. */
 int root_open_prepare(const struct root_source *r, const struct keeper_create *create,
 		      const int *dirs, const struct idmap *idmap, struct rootfs *ret,
 		      struct err *err);

@@ -81,7 +81,7 @@ int rootfs_enter_base(const struct devfs *dev, bool rootless, struct err *err)
 	return r < 0 ? err_sys(err, -r, "attach /dev") : procfs_attach("dev/null", "empty", err);
 }
 
-/* The working directory becomes the root; all that was there before is gone from this namespace. */
+/* The working directory becomes the root; the old root is no longer reachable in this namespace. */
 static int pivot_here(struct err *err)
 {
 	if (sys_pivot_root(".", ".") < 0)
@@ -98,7 +98,7 @@ int rootfs_pivot_base(struct err *err)
 	return pivot_here(err);
 }
 
-/* The directory `path` below `root`, made where missing; a link on the way is refused. */
+/* Opens the directory `path` below `root` and creates missing parts. Refuses symbolic links. */
 static int open_target(int root, const char *path)
 {
 	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW,
@@ -121,9 +121,9 @@ static int open_target(int root, const char *path)
 	return steal_fd(&dir);
 }
 
-/* Below the mounts, which come later: what lies in them is not ours to make. Where it cannot be,
- * because a guest put something else in its place or filled the disk, who wants to work there is
- * told; it is no reason to have no sandbox. */
+/* Runs before the binds are mounted, because nothing is created in directories of the host. Failure
+ * to create the directory is not an error of the sandbox: a guest may have put a file in its place
+ * or filled the disk. Commands in that directory fail later. */
 static int make_workdir(const struct rootfs *r, int root)
 {
 	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW,
@@ -133,12 +133,12 @@ static int make_workdir(const struct rootfs *r, int root)
 	if (!*r->workdir || dir >= 0 || errno != ENOENT)
 		return 0;
 	dir = open_target(root, r->workdir);
-	if (dir < 0 || r->rootless) /* there is only one user then */
+	if (dir < 0 || r->rootless) /* rootless: only one user exists */
 		return 0;
 	return fchownat(dir, "", r->uid, r->gid, AT_EMPTY_PATH) < 0 ? -errno : 0;
 }
 
-static int move_here(const char *from, int root, const char *to)
+static int move_to_root(const char *from, int root, const char *to)
 {
 	auto_close int target = open_target(root, to);
 
@@ -166,11 +166,12 @@ static int attach_layers(const struct rootfs *r, char *lowerdir, size_t size, st
 	return res < 0 ? err_sys(err, -res, "upper layer") : 0;
 }
 
-/* The overlay remembers who mounted it and writes to the upper layer as that one, whose id must be
- * mapped there: the sandbox's root, or the mount silently comes up read-only. */
+/* The overlay writes to the upper layer with the credentials of the process that mounted it. Its id
+ * must be mapped there, so rootfs_enter() mounts as the sandbox's root; otherwise the mount would
+ * silently be read-only. */
 static int mount_overlay(const struct rootfs *r, struct err *err)
 {
-	char lowerdir[256]; /* what one option may hold: ROOTFS_LOWERS_MAX times "l/32:" fit */
+	char lowerdir[256]; /* maximum of one option; ROOTFS_LOWERS_MAX times "l/32:" fits */
 	struct mount_option options[] = {
 		{ "source", "lodge" },	{ "lowerdir", lowerdir },
 		{ "upperdir", "up/u" }, { "workdir", "up/w" },
@@ -195,10 +196,10 @@ static int mount_overlay(const struct rootfs *r, struct err *err)
 	}
 }
 
-/* Locks and watches work on inodes: through an overlay the sandbox has inodes of its own, and
- * neither sees nor holds anything of the host's. A lower layer alone makes no overlay, hence the
- * empty second one. */
-static int overlay_alone(const struct rootfs *r, int layer, size_t at)
+/* Locks and watches work on inodes. Through an overlay the sandbox has its own inodes, so it
+ * neither sees nor blocks locks of the host. An overlay without an upper layer needs two lower
+ * layers, hence the empty one. */
+static int mount_lower_overlay(const struct rootfs *r, int layer, size_t at)
 {
 	char name[16], lowerdir[32];
 	const struct mount_option options[] = { { "source", "lodge" },
@@ -224,7 +225,7 @@ static int attach_bind(const struct rootfs *r, const struct rootfs_bind *b, int 
 		return target;
 	if (!b->own_inodes)
 		return mount_attach(b->mnt, target, "");
-	overlay = overlay_alone(r, b->mnt, at);
+	overlay = mount_lower_overlay(r, b->mnt, at);
 	return overlay < 0 ? overlay : mount_attach(overlay, target, "");
 }
 
@@ -252,9 +253,9 @@ static int build_root(const struct rootfs *r, struct err *err)
 	res = make_workdir(r, root);
 	if (res < 0)
 		return err_sys(err, -res, "make %s", r->workdir);
-	res = move_here("proc", root, "proc");
+	res = move_to_root("proc", root, "proc");
 	if (res == 0)
-		res = move_here("dev", root, "dev");
+		res = move_to_root("dev", root, "dev");
 	if (res < 0)
 		return err_sys(err, -res, "move /proc and /dev");
 	if (attach_binds(r, root, err) < 0)
@@ -275,7 +276,7 @@ int rootfs_enter(const struct rootfs *r, struct err *err)
 	(void)setfsgid(0);
 	if (res < 0)
 		return -1;
-	/* without a namespace of its own it would be the host's name */
+	/* without a UTS namespace of its own, this would change the host's name */
 	if (*r->hostname && !hook_weak("utsns") &&
 	    sethostname(r->hostname, strlen(r->hostname)) < 0)
 		return err_sys(err, errno, "hostname");

@@ -23,15 +23,15 @@
 
 #define CLONE_NEWTIME_ 0x80
 
-/* Written by the child, which shares our memory, read by us once it has become lodge-init or died:
- * a failure needs no pipe. */
+/* Written by the child, which shares the keeper's memory (CLONE_VM) until exec or exit. The keeper
+ * is suspended that long (CLONE_VFORK) and then reads it. */
 static struct {
 	const char *step;
 	bool failed;
 	struct err err;
 } child;
 
-static void at(const char *step)
+static void begin_step(const char *step)
 {
 	child.step = step;
 	hook_crash(step);
@@ -43,7 +43,7 @@ static _Noreturn void child_fail(void)
 	_exit(1);
 }
 
-static void check(int r)
+static void check_sys(int r)
 {
 	if (r >= 0)
 		return;
@@ -64,56 +64,58 @@ static int write_zero(int fd)
 	return fd >= 0 && write(fd, "0", 1) < 0 ? -errno : 0;
 }
 
-/* Joins the v1 groups (in v2 it was born in its own), so that the cgroup namespace made next shows
- * them as the root, then leaves the limited memory again: PID 1 must not be the OOM killer's prey.
- * Writing "0" to `tasks` moves only the writer and takes no lock that others wait for. */
+/* Joins the v1 cgroups before it makes the cgroup namespace, which then shows them as the root (in
+ * v2 clone3 started it in its cgroup). Then it leaves the limited memory cgroup again, because the
+ * OOM killer must not select PID 1. Writing "0" to `tasks` moves only the calling thread and takes
+ * no lock for which other processes wait. */
 static void child_cgroup(struct cgroup_fds *cg, const struct limits *limits)
 {
-	at("cgroup");
+	begin_step("cgroup");
 	for (int i = 0; i < CGROUP_V1_COUNT; i++)
-		check(write_zero(cg->tasks[i]));
+		check_sys(write_zero(cg->tasks[i]));
 	if (!hook_weak("cgroupns"))
-		check(unshare(CLONE_NEWCGROUP) < 0 ? -errno : 0);
-	check(write_zero(cg->memory_out));
+		check_sys(unshare(CLONE_NEWCGROUP) < 0 ? -errno : 0);
+	check_sys(write_zero(cg->memory_out));
 	check_err(cgroup_enter(cg, limits, &child.err));
 }
 
 static void child_tree(const struct sandbox_spawn_args *a)
 {
-	/* in the keeper's own mount namespace nothing may be mounted or changed */
+	/* weakened test build: do not mount anything in the keeper's own mount namespace */
 	if (hook_weak("mountns"))
 		return;
-	at("base tree");
+	begin_step("base tree");
 	check_err(rootfs_enter_base(&a->parts->dev, a->host->rootless, &child.err));
-	at("root");
+	begin_step("root");
 	check_err(a->root ? rootfs_enter(a->root, &child.err) : rootfs_pivot_base(&child.err));
 }
 
 static void child_confine(const struct sandbox_spawn_args *a)
 {
-	at("rlimits");
-	check(confine_rlimits());
-	at("user namespace");
-	check(confine_userns(a->parts->idmap.userns));
-	at("seccomp");
-	check(confine_seccomp(&a->host->filter[a->root_class], a->root_class));
-	at("ids");
-	check(confine_ids(a->inner_id, a->host->rootless));
-	at("capabilities");
-	check(confine_caps(a->root_class, a->host->rootless));
+	begin_step("rlimits");
+	check_sys(confine_rlimits());
+	begin_step("user namespace");
+	check_sys(confine_userns(a->parts->idmap.userns));
+	begin_step("seccomp");
+	check_sys(confine_seccomp(&a->host->filter[a->root_class], a->root_class));
+	begin_step("ids");
+	check_sys(confine_ids(a->inner_id, a->host->rootless));
+	begin_step("capabilities");
+	check_sys(confine_caps(a->root_class, a->host->rootless));
 }
 
-/* Until the keeper has told it whose it is, it dies with the keeper: nothing unrecorded lives. One
- * that was killed before this line sends no signal any more, and getppid() is 0 for a PID 1. */
+/* Until lodge-init is bound to its guest, it dies with the keeper, so that no unrecorded sandbox
+ * survives. If the keeper was killed before this prctl(), no signal comes; getppid() is 0 for PID
+ * 1, so the pidfd of the keeper shows that. */
 static void child_die_with(int keeper)
 {
 	struct pollfd p = { .fd = keeper, .events = POLLIN };
 
-	check(prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 ? -errno : 0);
-	check(poll(&p, 1, 0) != 0 ? -ESRCH : 0);
+	check_sys(prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 ? -errno : 0);
+	check_sys(poll(&p, 1, 0) != 0 ? -ESRCH : 0);
 }
 
-static void child_signals(void)
+static void child_reset_signals(void)
 {
 	struct sigaction dfl = { .sa_handler = SIG_DFL };
 	sigset_t none;
@@ -127,10 +129,10 @@ static void child_signals(void)
 static _Noreturn void child_main(const struct sandbox_spawn_args *a)
 {
 	struct cgroup_fds cg =
-		a->parts->cgroup; /* the memory is the keeper's, new descriptors are not */
+		a->parts->cgroup; /* a copy: the memory is the keeper's, new descriptors are not */
 	int fds[BOOT_FD_END - BOOT_FD_LISTEN + 1] = {
 		a->listener,
-		a->parts->cgroup.leaves,
+		a->parts->cgroup.commands,
 		a->parts->cgroup.tasks[CGROUP_MEMORY],
 		a->parts->cgroup.oom,
 		a->parts->cgroup.pids_events,
@@ -142,28 +144,29 @@ static _Noreturn void child_main(const struct sandbox_spawn_args *a)
 	char *argv[] = { name, NULL };
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-	check(null < 0 ? -errno : 0);
-	at("session");
+	check_sys(null < 0 ? -errno : 0);
+	begin_step("session");
 	if (!hook_weak("session"))
 		(void)setsid();
-	at("network namespace");
-	check(a->parts->idmap.netns >= 0 && setns(a->parts->idmap.netns, CLONE_NEWNET) < 0 ? -errno
-											   : 0);
+	begin_step("network namespace");
+	check_sys(a->parts->idmap.netns >= 0 && setns(a->parts->idmap.netns, CLONE_NEWNET) < 0
+			  ? -errno
+			  : 0);
 	child_cgroup(&cg, a->limits);
 	fds[BOOT_FD_OOM - BOOT_FD_LISTEN] = cg.oom;
 	child_tree(a);
-	child_signals();
+	child_reset_signals();
 	umask(022);
 	child_confine(a);
 	child_die_with(a->host->self);
-	at("descriptors");
-	check(confine_fds(fds, BOOT_FD_END - BOOT_FD_LISTEN + 1, null));
+	begin_step("descriptors");
+	check_sys(confine_fds(fds, BOOT_FD_END - BOOT_FD_LISTEN + 1, null));
 	if (!hook_weak("closefds"))
-		check(sys_close_range(BOOT_FD_END + 1, ~0u, 0) < 0 ? -errno : 0);
+		check_sys(sys_close_range(BOOT_FD_END + 1, ~0u, 0) < 0 ? -errno : 0);
 	(void)fcntl(BOOT_FD_END, F_SETFD, FD_CLOEXEC);
-	at("exec");
+	begin_step("exec");
 	syscall(SYS_execveat, BOOT_FD_END, "", argv, hook_env(), AT_EMPTY_PATH);
-	check(-errno);
+	check_sys(-errno);
 	child_fail();
 }
 
@@ -176,9 +179,9 @@ static bool has_time_namespaces(void)
 	return has;
 }
 
-/* The time namespace at birth, like the others: one that is unshared is entered by exec only since
- * Linux 6.2, and who has not entered may not share memory with a child, which lodge-init does. */
-static uint64_t namespaces(void)
+/* clone3 makes the time namespace too. A process that unshares it enters it at exec only since
+ * Linux 6.2, and before that it cannot share memory with a child, as lodge-init does. */
+static uint64_t namespace_flags(void)
 {
 	uint64_t flags = hook_weak("mountns") ? 0 : CLONE_NEWNS;
 
@@ -191,7 +194,7 @@ static uint64_t namespaces(void)
 
 int sandbox_spawn(const struct sandbox_spawn_args *args, pid_t *ret_pid, struct err *err)
 {
-	struct clone_args clone = { .flags = CLONE_VM | CLONE_VFORK | namespaces(),
+	struct clone_args clone = { .flags = CLONE_VM | CLONE_VFORK | namespace_flags(),
 				    .exit_signal = SIGCHLD };
 	sigset_t all, old;
 	long pid;
@@ -211,21 +214,21 @@ int sandbox_spawn(const struct sandbox_spawn_args *args, pid_t *ret_pid, struct 
 	if (pid < 0)
 		return err_sys(err, (int)-pid, "clone");
 	if (child.failed) {
-		(void)waitpid((pid_t)pid, NULL, 0); /* it has left already */
+		(void)waitpid((pid_t)pid, NULL, 0); /* it has already exited */
 		*err = child.err;
 		return -1;
 	}
 	if (waitpid((pid_t)pid, NULL, WNOHANG) == (pid_t)pid)
-		return err_set(err, ERR_INTERNAL, "the new process died at %s", child.step);
+		return err_set(err, ERR_INTERNAL, "the new process died in step: %s", child.step);
 	*ret_pid = (pid_t)pid;
 	return 0;
 }
 
 static _Noreturn void claim_main(int pidfd, const struct rootfs *root)
 {
-	at("join");
-	check(setns(pidfd, CLONE_NEWNS | CLONE_NEWUTS) < 0 ? -errno : 0);
-	at("root");
+	begin_step("join");
+	check_sys(setns(pidfd, CLONE_NEWNS | CLONE_NEWUTS) < 0 ? -errno : 0);
+	begin_step("root");
 	check_err(rootfs_enter(root, &child.err));
 	child.step = NULL;
 	_exit(0);
@@ -255,14 +258,16 @@ int sandbox_spawn_claim(pid_t pid, const struct rootfs *root, struct err *err)
 		*err = child.err;
 		return -1;
 	}
-	return child.step ? err_set(err, ERR_INTERNAL, "claim helper died at %s", child.step) : 0;
+	return child.step ? err_set(err, ERR_INTERNAL, "the claim process died in step: %s",
+				    child.step)
+			  : 0;
 }
 
 int sandbox_spawn_seal_init(const char *path, struct err *err)
 {
 	auto_close int file = open(path, O_RDONLY | O_CLOEXEC);
-	/* MFD_EXEC is refused by kernels that do not know it, and needed by settings of those that
-	 * do */
+	/* Kernels before 6.3 refuse MFD_EXEC (0x10); later ones may require it (vm.memfd_noexec).
+	 */
 	int mem = (int)syscall(SYS_memfd_create, "lodge-init",
 			       MFD_CLOEXEC | MFD_ALLOW_SEALING | 0x10u);
 	auto_close int fd =

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One sandbox from nothing: clone into the namespaces, build the tree, give up every right, become
- * lodge-init. Also the late change of root that turns a pool slot into somebody's sandbox. */
+/* Starts a sandbox: clones into new namespaces, builds the file tree, drops all privileges and
+ * executes lodge-init. Also changes the root of a slot when it is claimed. */
 #ifndef LODGE_RUNTIME_ISOLATE_SANDBOX_SPAWN_H
 #define LODGE_RUNTIME_ISOLATE_SANDBOX_SPAWN_H
 
@@ -20,7 +20,7 @@ struct sandbox_spawn_host {
 	bool rootless;
 };
 
-/* What every sandbox needs and no request says anything about. */
+/* The parts of a sandbox that do not depend on the request. */
 struct sandbox_parts {
 	struct idmap idmap;
 	struct devfs dev;
@@ -44,19 +44,19 @@ struct sandbox_spawn_args {
 	const struct sandbox_spawn_host *host;
 	const struct sandbox_parts *parts;
 	const struct limits *limits;
-	const struct rootfs *root; /* NULL: a pool slot, stays on the base tree */
+	const struct rootfs *root; /* NULL: a slot of the pool, which stays on the base tree */
 	int listener;
 	bool root_class;
-	uid_t inner_id; /* whom lodge-init runs as, inside */
+	uid_t inner_id; /* uid and gid of lodge-init inside */
 };
 
-/* On failure err names the step and no process is left. */
+/* On failure err names the step, and no process is left. */
 int sandbox_spawn(const struct sandbox_spawn_args *args, pid_t *ret_pid, struct err *err);
 
-/* Gives the waiting sandbox `pid` its root. On failure the slot must be thrown away. */
+/* Gives the waiting slot `pid` its root. On failure the slot must be discarded. */
 int sandbox_spawn_claim(pid_t pid, const struct rootfs *root, struct err *err);
 
-/* Reads lodge-init into a sealed memfd, so that nothing inside ever holds a path to its file. */
+/* Copies lodge-init into a sealed memfd, so that no process inside has access to its file. */
 int sandbox_spawn_seal_init(const char *path, struct err *err);
 
 #endif

@@ -56,8 +56,8 @@ static size_t rule_begin(struct seccomp_prog *p, long call)
 	return p->len - 1;
 }
 
-/* The instruction at `at`, whose jump is known only now. A program that grew too long has none: it
- * is refused as a whole when installed. */
+/* The instruction at `at`, to set its jump. If the program is too long, seccomp_install() refuses
+ * it as a whole. */
 static struct sock_filter *patch(struct seccomp_prog *p, size_t at)
 {
 	static struct sock_filter nowhere;
@@ -153,7 +153,7 @@ static void rule_socket(struct seccomp_prog *p)
 	rule_end(p, at);
 }
 
-/* Upper-layer protocols (espintcp, tls) are kernel code that nobody inside needs. */
+/* No guest needs upper-layer protocols (espintcp, tls) of the kernel. */
 static void rule_ulp(struct seccomp_prog *p)
 {
 	enum { SOL_TCP_ = 6, TCP_ULP_ = 31 };
@@ -169,8 +169,9 @@ static void rule_ulp(struct seccomp_prog *p)
 	rule_end(p, at);
 }
 
-/* One's own limits, or a look at another's: PID 1 must keep its own, whoever shares its id. The
- * pointer counts as given when either half of it is not zero. */
+/* Allows a process to change its own limits and to read those of others, but not to change them:
+ * commands may run with the same uid as PID 1, whose limits must not change. The pointer is not
+ * NULL if either half is not zero. */
 static void rule_prlimit(struct seccomp_prog *p)
 {
 	const uint32_t high =
@@ -199,10 +200,10 @@ static void rules_with_arguments(struct seccomp_prog *p, bool root_class)
 	static const uint32_t prctls[] = { 35, 28 };
 
 	rule_mask(p, SYS_clone, 0, CLONE_NS_FLAGS, EPERM_RET);
-	/* Their flags and mode lie behind a pointer. lodge-init needs both, to start commands in
-	 * their own group and to resolve paths, and takes both away from every command of the user
-	 * class (libc falls back to clone and openat). In the root class it cannot add a filter,
-	 * and does without clone3. */
+	/* A filter cannot read the flags and the mode, which are behind a pointer. lodge-init needs
+	 * clone3 to start commands in their own cgroup and openat2 to resolve paths. For every
+	 * command of the user class it adds a filter that refuses both (libc falls back to clone
+	 * and openat). In the root class it cannot add a filter, and works without clone3. */
 	rule_always(p, SYS_clone3, root_class ? ENOSYS_RET : ALLOW);
 	rule_always(p, SYS_openat2, ALLOW);
 	rule_socket(p);
@@ -272,7 +273,7 @@ static void bitmap(struct seccomp_prog *p, const uint32_t words[WORDS])
 	load_nr(p);
 }
 
-/* What an argument rule decides must not be decided by the bitmap. */
+/* The bitmap must not allow calls that an argument rule decides. */
 static void fill_words(uint32_t words[WORDS], bool root_class)
 {
 	static const long checked[] = { SYS_chmod,     SYS_fchmod, SYS_fchmodat,

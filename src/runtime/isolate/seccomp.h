@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The system call allow-list, as one small BPF program: a bitmap of allowed numbers behind a few
- * argument checks. Built in microseconds when the keeper starts, installed in about 50 us per
- * sandbox (the kernel runs a filter once per system call number when it is installed, so a linear
- * list of 350 rules would cost ten times that: docs/decisions/0002). */
+/* The list of allowed system calls as one small BPF program: a bitmap of numbers and a few checks
+ * of arguments. The keeper builds it at its start; installing it takes about 50 us per sandbox. At
+ * installation the kernel runs the filter once per system call number, so a linear list of 350
+ * rules would take ten times as long (docs/decisions/0002). */
 #ifndef LODGE_RUNTIME_ISOLATE_SECCOMP_H
 #define LODGE_RUNTIME_ISOLATE_SECCOMP_H
 
@@ -21,7 +21,7 @@ struct seccomp_prog {
 /* `root_class` leaves setuid and setgid bits in modes alone (dpkg needs them) and allows chroot. */
 void seccomp_build(struct seccomp_prog *prog, bool root_class);
 
-/* What the filter does with a call: runs the program as the kernel would. For tests. */
+/* For tests: runs the program as the kernel does and returns its result for one call. */
 uint32_t seccomp_eval(const struct seccomp_prog *prog, uint32_t arch, uint32_t nr,
 		      const uint64_t args[6]);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The system calls a guest may make, by name. What is not here is refused: EPERM for numbers this
- * list knows the kernel to have, ENOSYS above (so that newer C libraries fall back).
+/* The system calls that a guest may make. All others fail: with EPERM below SYSCALLS_KNOWN, with
+ * ENOSYS from there on, so that newer C libraries fall back to older calls.
  *
  * Left out on purpose: mount API old and new, namespaces (unshare, setns), bpf, perf, keyrings,
  * userfaultfd, io_uring, kexec, modules, handles, clocks, quotas, swap, accounting, ports and
@@ -10,7 +10,7 @@
 
 #include <sys/syscall.h>
 
-/* Newer than the headers of Debian 12, or than its musl. */
+/* Missing in the headers of Debian 12 or of its musl. */
 #ifndef SYS_futex_waitv
 #define SYS_futex_waitv 449
 #endif
@@ -29,7 +29,7 @@
 #define SYS_mseal 462
 #endif
 
-/* The highest number the list's author has looked at. */
+/* Every number below was reviewed for this list. */
 enum { SYSCALLS_KNOWN = 463 };
 
 static const short syscalls_allowed[] = {
@@ -249,7 +249,7 @@ static const short syscalls_allowed[] = {
 	SYS_landlock_create_ruleset,
 	SYS_landlock_add_rule,
 	SYS_landlock_restrict_self,
-	/* scheduling and limits: the kernel refuses what raises anything */
+	/* scheduling and limits: the kernel refuses to raise any */
 	SYS_sched_yield,
 	SYS_sched_getaffinity,
 	SYS_sched_setaffinity,

@@ -19,7 +19,7 @@ enum { USER_ID = 1000, COPY_MAX = 8 << 20, ENTRIES_MAX = 20000, FORMAT = 3 };
 static const struct {
 	const char *path;
 	mode_t mode;
-	bool users;
+	bool is_users;
 } dirs[] = {
 	{ "usr", 0755, false },	      { "etc", 0755, false },	   { "home", 0755, false },
 	{ "home/user", 0755, true },  { "root", 0700, false },	   { "tmp", 01777, false },
@@ -47,7 +47,7 @@ static const struct {
 			       "services: files\nprotocols: files\n" },
 };
 
-/* World-readable parts of the host's /etc that programs in /usr expect. */
+/* World-readable parts of the host's /etc that programs in /usr need. */
 static const char *const etc_copies[] = {
 	"alternatives", "bash.bashrc", "ca-certificates", "debian_version",
 	"fonts",	"inputrc",     "java-17-openjdk", "java-21-openjdk",
@@ -111,7 +111,7 @@ static int copy_dir(int from, const char *name, struct copy *c)
 	return r == -EACCES ? 0 : r;
 }
 
-/* What only root may read on the host stays on the host. */
+/* Skips files that are not world-readable: they must not leave the host. */
 static int copy_entry(int dir, const char *name, void *arg)
 {
 	struct copy *c = arg;
@@ -138,7 +138,7 @@ static int make_dirs(int tree, bool rootless)
 		if (mkdirat(tree, dirs[i].path, dirs[i].mode) < 0 ||
 		    fchmodat(tree, dirs[i].path, dirs[i].mode, 0) < 0)
 			return -errno;
-		if (dirs[i].users && !rootless &&
+		if (dirs[i].is_users && !rootless &&
 		    fchownat(tree, dirs[i].path, USER_ID, USER_ID, AT_SYMLINK_NOFOLLOW) < 0)
 			return -errno;
 	}
@@ -198,7 +198,7 @@ static int make_etc(int tree)
 	return 0;
 }
 
-static int build(int home, const char *name, bool rootless)
+static int build_tree(int home, const char *name, bool rootless)
 {
 	mode_t mask = umask(0);
 	int tree = -1, r = mkdirat(home, name, 0755) < 0 ? -errno : 0;
@@ -219,8 +219,8 @@ static int build(int home, const char *name, bool rootless)
 	return r;
 }
 
-/* Changes when the host's libraries, alternatives or certificates did, or this code. */
-static uint64_t fingerprint(bool rootless)
+/* Changes with the host's libraries, alternatives and certificates, and with FORMAT. */
+static uint64_t hash_host(bool rootless)
 {
 	static const char *const watched[] = { "/etc/ld.so.cache",
 					       "/etc/alternatives",
@@ -248,14 +248,14 @@ int host_template_open(int home, bool rootless, struct err *err)
 	char name[40], temp[64];
 	int fd, r;
 
-	snprintf(name, sizeof(name), "host-%016llx", (unsigned long long)fingerprint(rootless));
+	snprintf(name, sizeof(name), "host-%016llx", (unsigned long long)hash_host(rootless));
 	fd = openat(home, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd >= 0)
 		return fd;
 	snprintf(temp, sizeof(temp), ".%s.%d", name, getpid());
-	r = file_remove_tree_at(home, temp); /* of a try that had no descriptors left for it */
+	r = file_remove_tree_at(home, temp); /* left by an attempt that could not remove it */
 	if (r == 0)
-		r = build(home, temp, rootless);
+		r = build_tree(home, temp, rootless);
 	if (r == 0 && renameat(home, temp, home, name) < 0 && errno != EEXIST && errno != ENOTEMPTY)
 		r = -errno;
 	(void)file_remove_tree_at(home, temp);

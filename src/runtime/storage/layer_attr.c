@@ -10,8 +10,8 @@
 #include "base/array.h"
 #include "base/auto.h"
 
-/* Asks the kernel without touching a disk: it looks at our rights before it finds that a pipe has
- * no attributes. */
+/* Tests the permission without a file on disk: the kernel checks the permission before it finds
+ * that a pipe has no attributes. */
 bool layer_attr_is_user(void)
 {
 	int p[2];
@@ -51,10 +51,10 @@ static bool is_one_of(const char *s, const char *const *list, size_t n)
 	return false;
 }
 
-/* 1 to keep, 0 to leave out, -errno for a layer we cannot merge. What the overlay wrote about the
- * lower layer it had (or about opaque and whiteouts, which the walk finds out anew) is left out;
- * protattr, and a guest's own overlay marks, which it has behind a second "overlay.", stay. */
-static int fate(bool user, const char *name)
+/* 1: copy it; 0: skip it; -errno: the layer cannot be merged. Skips marks that describe the former
+ * lower layer, and those for opaque directories and whiteouts, which the walk determines itself.
+ * Copies protattr, and overlay marks of the guest, which have a second "overlay." in their name. */
+static int classify(bool user, const char *name)
 {
 	static const char *const stale[] = { "opaque", "whiteout", "whiteouts", "origin",
 					     "impure", "nlink",	   "upper",	"uuid" };
@@ -68,7 +68,7 @@ static int fate(bool user, const char *name)
 	return !is_one_of(mark, stale, ARRAY_LEN(stale));
 }
 
-static ssize_t list_of(const struct layer_attr_of *of, char *list, size_t size)
+static ssize_t list_names(const struct layer_attr_of *of, char *list, size_t size)
 {
 	ssize_t n;
 
@@ -80,7 +80,8 @@ static ssize_t list_of(const struct layer_attr_of *of, char *list, size_t size)
 	return n < 0 ? -errno : n;
 }
 
-static ssize_t value_of(const struct layer_attr_of *of, const char *name, char *value, size_t size)
+static ssize_t read_value(const struct layer_attr_of *of, const char *name, char *value,
+			  size_t size)
 {
 	ssize_t n;
 
@@ -105,14 +106,14 @@ int layer_attr_set(const struct layer_attr_of *of, const char *name, const void 
 int layer_attr_each(struct layer_attrs *a, const struct layer_attr_of *of, layer_attr_fn *fn,
 		    void *arg)
 {
-	ssize_t len = list_of(of, a->list, sizeof(a->list)), n;
+	ssize_t len = list_names(of, a->list, sizeof(a->list)), n;
 	int r = len < 0 ? (int)len : 0;
 
 	for (const char *at = a->list; r == 0 && at < a->list + len; at += strlen(at) + 1) {
-		r = fate(a->user, at);
+		r = classify(a->user, at);
 		if (r <= 0)
 			continue;
-		n = value_of(of, at, a->value, sizeof(a->value));
+		n = read_value(of, at, a->value, sizeof(a->value));
 		r = n < 0 ? (int)n : fn(arg, at, a->value, (size_t)n);
 	}
 	return r;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Extended attributes of what lies in a layer: the owner's own, and the overlay's marks. */
+/* Extended attributes of files in a layer: those of the guest, and the marks of the overlay. */
 #ifndef LODGE_RUNTIME_STORAGE_LAYER_ATTR_H
 #define LODGE_RUNTIME_STORAGE_LAYER_ATTR_H
 
@@ -10,17 +10,18 @@
 #define LAYER_ATTR_ROOT "trusted.overlay."
 #define LAYER_ATTR_USER "user.overlay."
 
-/* Where the overlay of a process with our rights keeps its marks: without rights over the whole
- * machine in user.*, as it is mounted then. The other prefix is the guest's own. */
+/* True if the overlay stores its marks in user.*, because the process is not privileged in the
+ * initial user namespace and mounts it so (userxattr). Attributes with the other prefix then belong
+ * to the guest. */
 bool layer_attr_is_user(void);
 const char *layer_attr_opaque(bool user);
 const char *layer_attr_origin(bool user);
 
-/* The part of a name behind the overlay's prefix, or NULL if it is none of the overlay's. */
+/* The part of a name after the overlay's prefix, or NULL if the name does not have it. */
 const char *layer_attr_mark(bool user, const char *name);
 
-/* What has attributes: an open file; or, for those that cannot be opened, a name, and `dir` becomes
- * the working directory. */
+/* An open file; or, for files that cannot be opened, a name in `dir`, which becomes the working
+ * directory. */
 struct layer_attr_of {
 	int fd, dir;
 	const char *name; /* or NULL */
@@ -34,7 +35,7 @@ struct layer_attrs {
 
 typedef int layer_attr_fn(void *arg, const char *name, const void *value, size_t len);
 
-/* Calls fn for each that still means something in another layer; anything but 0 ends it. */
+/* Calls fn for each attribute that is valid in another layer too, until it returns non-zero. */
 int layer_attr_each(struct layer_attrs *a, const struct layer_attr_of *of, layer_attr_fn *fn,
 		    void *arg);
 int layer_attr_set(const struct layer_attr_of *of, const char *name, const void *value, size_t len);

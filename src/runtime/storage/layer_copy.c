@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layer_copy(): a directory gets owner, attributes and times when it is full, for a default
- * ACL would pass on to what is made in it, and every entry changes its time. */
+/* A directory gets its owner, attributes and times after its entries: they would inherit a default
+ * ACL, and change its modification time. */
 #include "runtime/storage/layer_copy.h"
 
 #include <errno.h>
@@ -25,9 +25,9 @@
 enum { BUF = 128 << 10 };
 
 struct copy {
-	int root; /* where it goes */
-	int out; /* the directory of it that the walk is in */
-	bool no_clone, no_range; /* the file system does not have it */
+	int root; /* the destination */
+	int out; /* the directory of the destination that the walk is in */
+	bool no_clone, no_range; /* the file system does not support it */
 	struct layer_links links;
 	struct layer_attrs attrs;
 	char buf[BUF];
@@ -70,14 +70,14 @@ static int copy_range(struct copy *c, int in, int out, off_t at, off_t end)
 		}
 		if (n < 0)
 			n = copy_some(c, in, out, at, (size_t)(end - at));
-		if (n <= 0) /* it became shorter: the rest is a hole */
+		if (n <= 0) /* the file was truncated: the rest is a hole */
 			return (int)n;
 		at += n;
 	}
 	return 0;
 }
 
-/* What is a hole stays one. */
+/* Preserves holes. */
 static int copy_data(struct copy *c, int in, int out, off_t size)
 {
 	off_t at = 0, end;
@@ -105,12 +105,13 @@ static int copy_content(struct copy *c, int in, int out, off_t size)
 		return 0;
 	if (!c->no_clone && ioctl(out, FICLONE, in) == 0)
 		return 0;
-	/* this one only, if its blocks cannot be shared */
+	/* EINVAL: only this file cannot be cloned */
 	c->no_clone |= errno != EINVAL && is_unsupported(errno);
 	return copy_data(c, in, out, size);
 }
 
-/* ---- what else belongs to a file ------------------------------------------------------------- */
+/* ---- metadata ---------------------------------------------------------------------------------
+ */
 
 static int set_attr(void *arg, const char *name, const void *value, size_t len)
 {
@@ -132,14 +133,14 @@ static int set_mode(const struct layer_attr_of *to, mode_t mode)
 
 	if (!to->name)
 		r = fchmod(to->fd, mode & 07777);
-	else if (!S_ISLNK(mode)) /* just made, in a directory nobody else has */
+	else if (!S_ISLNK(mode)) /* no other process can reach the new file */
 		r = fchmodat(to->dir, to->name, mode & 07777, 0);
 	return r < 0 ? -errno : 0;
 }
 
-/* In this order: a change of owner takes set-id bits and capabilities away. */
-static int finish(struct copy *c, const struct layer_attr_of *from, const struct layer_attr_of *to,
-		  const struct stat *st)
+/* The owner comes first, because changing it clears set-id bits and capabilities. */
+static int set_metadata(struct copy *c, const struct layer_attr_of *from,
+			const struct layer_attr_of *to, const struct stat *st)
 {
 	struct layer_attr_of target = *to;
 	int r = to->name ? fchownat(to->dir, to->name, st->st_uid, st->st_gid, AT_SYMLINK_NOFOLLOW)
@@ -153,7 +154,7 @@ static int finish(struct copy *c, const struct layer_attr_of *from, const struct
 	return r < 0 ? r : set_times(to, st);
 }
 
-/* ---- one of each kind ------------------------------------------------------------------------ */
+/* ---- entries --------------------------------------------------------------------------------- */
 
 static int copy_file(struct copy *c, const struct layer_walk_item *i)
 {
@@ -174,8 +175,8 @@ static int copy_file(struct copy *c, const struct layer_walk_item *i)
 	r = copy_content(c, in, out, st.st_size);
 	hook_crash("stack:file");
 	return r < 0 ? r
-		     : finish(c, &(struct layer_attr_of){ .fd = in },
-			      &(struct layer_attr_of){ .fd = out }, &st);
+		     : set_metadata(c, &(struct layer_attr_of){ .fd = in },
+				    &(struct layer_attr_of){ .fd = out }, &st);
 }
 
 static int copy_symlink(struct copy *c, const struct layer_walk_item *i)
@@ -203,10 +204,10 @@ static int copy_other(struct copy *c, const struct layer_walk_item *i)
 		r = mknodat(c->out, i->name, (i->st.st_mode & S_IFMT) | 0600, i->st.st_rdev) < 0
 			    ? -errno
 			    : 0;
-	return r < 0 ? r : finish(c, &from, &to, &i->st);
+	return r < 0 ? r : set_metadata(c, &from, &to, &i->st);
 }
 
-/* The directory of a path that may be longer than the kernel takes in one piece. */
+/* Opens the directory of a path that may be longer than PATH_MAX. */
 static int open_dir_of(int root, const char *path, const char **ret_name)
 {
 	auto_close int dir = fcntl(root, F_DUPFD_CLOEXEC, 3);
@@ -266,8 +267,8 @@ static int put_whiteout(void *arg, const struct layer_walk_item *i)
 
 /* ---- directories ----------------------------------------------------------------------------- */
 
-/* Nothing of what the directory was made in may go on into the copy. */
-static int clear_top(int dir)
+/* The copy must not inherit ACLs from the directory in which `dir` was made. */
+static int clear_acls(int dir)
 {
 	static const char *const acls[] = { "system.posix_acl_default", "system.posix_acl_access" };
 
@@ -283,7 +284,7 @@ static int enter_dir(void *arg, const struct layer_walk_dir *d)
 	int fd;
 
 	if (!*d->path)
-		return clear_top(c->out);
+		return clear_acls(c->out);
 	if (mkdirat(c->out, d->name, 0700) < 0)
 		return -errno;
 	fd = layer_walk_open(c->out, d->name, O_RDONLY | O_DIRECTORY);
@@ -294,8 +295,8 @@ static int enter_dir(void *arg, const struct layer_walk_dir *d)
 	return 0;
 }
 
-/* Over a template without this directory the overlay lists the whiteouts in it as files, unless it
- * finds the mark of a directory that was copied up. An empty one does: origin unknown. */
+/* Over a template without this directory, the overlay lists its whiteouts as files unless it has
+ * the mark of a copied-up directory. An empty origin mark is enough. */
 static int set_marks(const struct copy *c, const struct layer_walk_dir *d)
 {
 	struct layer_attr_of to = { .fd = c->out };
@@ -316,8 +317,8 @@ static int leave_dir(void *arg, const struct layer_walk_dir *d)
 
 	hook_crash("stack:dir");
 	if (r == 0)
-		r = finish(c, &(struct layer_attr_of){ .fd = d->fd },
-			   &(struct layer_attr_of){ .fd = c->out }, &d->st);
+		r = set_metadata(c, &(struct layer_attr_of){ .fd = d->fd },
+				 &(struct layer_attr_of){ .fd = c->out }, &d->st);
 	if (r < 0 || !*d->path)
 		return r;
 	close(c->out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a file that has several names was met first. */
+/* The first path of each file that has several hard links. */
 #ifndef LODGE_RUNTIME_STORAGE_LAYER_LINKS_H
 #define LODGE_RUNTIME_STORAGE_LAYER_LINKS_H
 
@@ -7,10 +7,10 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-enum { LAYER_LINKS_BYTES = 256 << 20 }; /* at most, for all of them */
+enum { LAYER_LINKS_BYTES = 256 << 20 }; /* maximum memory for all entries */
 
 struct layer_links {
-	uint64_t seed; /* a guest must not be able to choose who meets whom */
+	uint64_t seed; /* random, so that a guest cannot cause hash collisions */
 	struct layer_link *slots;
 	size_t n, size;
 	char *paths;
@@ -20,8 +20,8 @@ struct layer_links {
 void layer_links_init(struct layer_links *l);
 void layer_links_free(struct layer_links *l);
 
-/* 1 and its first path, valid until the next call; 0 if this is the first, which is remembered;
- * -errno, -E2BIG for too many. Layers never share a file. */
+/* 1: already added, *ret is its first path, valid until the next call. 0: now added with this path.
+ * -errno; -E2BIG: too many. Layers never share a file. */
 int layer_links_add(struct layer_links *l, unsigned layer, const struct stat *st, const char *path,
 		    const char **ret);
 

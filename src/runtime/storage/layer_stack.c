@@ -9,20 +9,20 @@
 #include "runtime/storage/layer_links.h"
 #include "runtime/storage/layer_walk.h"
 
-struct sum {
+struct usage {
 	struct layer_links links;
 	uint64_t blocks;
 };
 
 static int add_dir(void *arg, const struct layer_walk_dir *d)
 {
-	struct sum *s = arg;
+	struct usage *s = arg;
 
 	s->blocks += (uint64_t)d->st.st_blocks;
 	return 0;
 }
 
-static int leave_dir(void *arg, const struct layer_walk_dir *d)
+static int ignore_dir(void *arg, const struct layer_walk_dir *d)
 {
 	(void)arg, (void)d;
 	return 0;
@@ -30,7 +30,7 @@ static int leave_dir(void *arg, const struct layer_walk_dir *d)
 
 static int add_entry(void *arg, const struct layer_walk_item *i)
 {
-	struct sum *s = arg;
+	struct usage *s = arg;
 	const char *first;
 	int r = 0;
 
@@ -43,8 +43,8 @@ static int add_entry(void *arg, const struct layer_walk_item *i)
 
 int layer_stack_bytes(int dir, uint64_t *ret)
 {
-	static const struct layer_walk_ops ops = { add_dir, leave_dir, add_entry, add_entry };
-	struct sum s = { .blocks = 0 };
+	static const struct layer_walk_ops ops = { add_dir, ignore_dir, add_entry, add_entry };
+	struct usage s = { .blocks = 0 };
 	int r;
 
 	layer_links_init(&s.links);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layer_tar(): what the merged layers hold, as it is met. Whoever unpacks it takes the mark
- * of an opaque directory as an order to empty it, so that comes before anything inside. */
+/* Writes entries in the order of the walk. A reader of the archive empties a directory when it
+ * finds its opaque mark, so the mark comes before the entries of the directory. */
 #include "runtime/storage/layer_tar.h"
 
 #include <errno.h>
@@ -29,8 +29,8 @@ struct tar {
 
 /* ---- attributes ------------------------------------------------------------------------------ */
 
-/* The guest's view: its own overlay marks without the level the overlay has put before them, the
- * overlay's not at all. */
+/* Writes attributes as the guest sees them: without those of the overlay, and overlay marks of the
+ * guest without the prefix that the overlay added. */
 static int add_attr(void *arg, const char *name, const void *value, size_t len)
 {
 	static const char own[] = "overlay.";
@@ -57,7 +57,7 @@ static int put_plain(struct tar *t, const char *path, char type, const char *lin
 	return pax_entry(&t->pax, &e);
 }
 
-/* An empty file beside `name`, or in the directory if that is "". */
+/* Writes a whiteout for `name`, or an opaque mark for the directory if name is "". */
 static int put_mark(struct tar *t, const char *path, const char *name, const struct stat *st)
 {
 	struct stat plain = { .st_mode = 0600, .st_uid = st->st_uid, .st_gid = st->st_gid };
@@ -92,7 +92,7 @@ static int put_data(struct tar *t, int fd, off_t at, off_t end)
 
 		if (n < 0)
 			return -errno;
-		if (n == 0) /* it became shorter */
+		if (n == 0) /* the file was truncated */
 			return pax_zeros(&t->pax, left);
 		r = pax_bytes(&t->pax, t->buf, (size_t)n);
 		at += n;
@@ -100,7 +100,7 @@ static int put_data(struct tar *t, int fd, off_t at, off_t end)
 	return r;
 }
 
-/* Exactly as many bytes as the header says, and holes without reading them. */
+/* Writes exactly as many bytes as the header says. Does not read holes. */
 static int put_content(struct tar *t, int fd, off_t size)
 {
 	off_t at = 0, data, end;
@@ -210,7 +210,7 @@ static int enter_dir(void *arg, const struct layer_walk_dir *d)
 	return r;
 }
 
-static int leave_dir(void *arg, const struct layer_walk_dir *d)
+static int ignore_dir(void *arg, const struct layer_walk_dir *d)
 {
 	(void)arg, (void)d;
 	return 0;
@@ -218,7 +218,7 @@ static int leave_dir(void *arg, const struct layer_walk_dir *d)
 
 int layer_tar(const int *layers, size_t n, int fd)
 {
-	static const struct layer_walk_ops ops = { enter_dir, leave_dir, put_entry, put_whiteout };
+	static const struct layer_walk_ops ops = { enter_dir, ignore_dir, put_entry, put_whiteout };
 	auto_free struct tar *t = calloc(1, sizeof(*t));
 	auto_close int cwd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct sigaction ignore = { .sa_handler = SIG_IGN }, before;
@@ -229,7 +229,7 @@ int layer_tar(const int *layers, size_t n, int fd)
 	t->pax.fd = fd;
 	t->attrs.user = layer_attr_is_user();
 	layer_links_init(&t->links);
-	sigaction(SIGPIPE, &ignore, &before); /* a reader that leaves is told by EPIPE */
+	sigaction(SIGPIPE, &ignore, &before); /* a reader that exits is an EPIPE */
 	r = layer_walk(layers, n, &ops, t);
 	if (r == 0)
 		r = pax_end(&t->pax);

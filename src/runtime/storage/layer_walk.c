@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each layer has one descriptor open, in the deepest directory of the walk that it takes part in: a
- * layer that a directory is without waits where it is until the walk is back. The way up is "..",
- * and whoever is not where it came from ends the walk. Names of directories are kept a few at a
- * time, with the place in the listing where the next are. */
+/* Each layer has one open descriptor: the deepest directory on the path of the walk that exists in
+ * this layer. The walk goes up through "..", and ends with -ESTALE if that is not the directory it
+ * came from. It reads names of directories in pieces, and keeps the offset of the next piece. */
 #include "runtime/storage/layer_walk.h"
 
 #include <errno.h>
@@ -40,18 +39,18 @@ struct id {
 
 struct level {
 	struct level *up;
-	uint64_t in; /* layers that have this directory, as bits */
-	uint64_t marked; /* of those, by opaque="x": empty files in there may be whiteouts */
-	bool alone; /* no template reaches down to here */
+	uint64_t in; /* bit set of the layers that have this directory */
+	uint64_t marked; /* of those, with opaque="x": empty files may be whiteouts */
+	bool alone; /* no template shows through here */
 	bool opaque, whiteouts;
 	unsigned layer; /* being listed */
-	bool seek; /* the descriptor is new, and has to be put at `at` */
+	bool seek; /* the descriptor is new: seek to `at` first */
 	int64_t at;
-	char *dirs; /* names still to be entered, one after the other */
+	char *dirs; /* names of directories to enter, each terminated by NUL */
 	size_t dirs_len, dirs_at;
 	size_t path_len;
 	struct stat st;
-	struct id ids[]; /* one for each layer */
+	struct id ids[]; /* one per layer */
 };
 
 struct walk {
@@ -76,7 +75,7 @@ int layer_walk_open(int dir, const char *name, int flags)
 					   RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV };
 	int fd = sys_openat2(dir, name, &how);
 
-	if (fd < 0 && errno == EPERM) { /* the time of reading is the owner's to keep */
+	if (fd < 0 && errno == EPERM) { /* only the owner may use O_NOATIME */
 		how.flags &= ~(uint64_t)O_NOATIME;
 		fd = sys_openat2(dir, name, &how);
 	}
@@ -93,8 +92,9 @@ static uint64_t bit(unsigned layer)
 	return (uint64_t)1 << layer;
 }
 
-/* An overlay that was told so takes an empty file with an attribute for a whiteout. */
-static bool is_marked(const struct walk *w, int dir, const char *name, const struct stat *st)
+/* In a marked directory, an empty file with an attribute is a whiteout. */
+static bool has_whiteout_mark(const struct walk *w, int dir, const char *name,
+			      const struct stat *st)
 {
 	auto_close int fd = -1;
 
@@ -104,9 +104,9 @@ static bool is_marked(const struct walk *w, int dir, const char *name, const str
 	return fd >= 0 && fgetxattr(fd, w->whiteout, NULL, 0) >= 0;
 }
 
-/* -errno, or what a layer has there. */
-static int look(const struct walk *w, const struct level *l, unsigned layer, const char *name,
-		struct stat *ret)
+/* The kind of the entry in one layer, or -errno. */
+static int classify(const struct walk *w, const struct level *l, unsigned layer, const char *name,
+		    struct stat *ret)
 {
 	if (fstatat(w->fd[layer], name, ret, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0)
 		return errno == ENOENT ? ABSENT : -errno;
@@ -114,14 +114,14 @@ static int look(const struct walk *w, const struct level *l, unsigned layer, con
 		return DIRECTORY;
 	if (S_ISCHR(ret->st_mode) && ret->st_rdev == makedev(0, 0))
 		return WHITEOUT;
-	if (is_in(l->marked, layer) && is_marked(w, w->fd[layer], name, ret))
+	if (is_in(l->marked, layer) && has_whiteout_mark(w, w->fd[layer], name, ret))
 		return WHITEOUT;
 	return OTHER;
 }
 
 /* ---- down and up ----------------------------------------------------------------------------- */
 
-/* The directory's path stays, `name` and `end` follow it. */
+/* Sets the part of the path after the directory to `name` and `end`. */
 static int set_path(struct walk *w, size_t dir_len, const char *name, const char *end)
 {
 	size_t need = dir_len + strlen(name) + strlen(end) + 1;
@@ -152,8 +152,8 @@ static void level_free(struct level *l)
 }
 DEFINE_AUTO(struct level *, level_free);
 
-/* Adds the directory behind `fd` as the part of this layer. -errno, or the value of its mark. */
-static int join(const struct walk *w, struct level *l, unsigned layer, int fd)
+/* Adds the directory `fd` of this layer to the level. -errno, or the value of its opaque mark. */
+static int join_level(const struct walk *w, struct level *l, unsigned layer, int fd)
 {
 	struct stat st;
 	char mark = 0;
@@ -172,8 +172,8 @@ static int join(const struct walk *w, struct level *l, unsigned layer, int fd)
 	return (unsigned char)mark;
 }
 
-/* Opens `name` in every layer that shows through: down to the first that is opaque, or has
- * something else of that name. From there on a template does not show through either. */
+/* Opens `name` in every layer that shows through: down to the first that is opaque or has a
+ * non-directory of this name. Below that, a template does not show through either. */
 static int open_parts(const struct walk *w, struct level *l, const char *name, int *fds)
 {
 	bool stop = false;
@@ -183,7 +183,7 @@ static int open_parts(const struct walk *w, struct level *l, const char *name, i
 	for (unsigned i = l->up->layer; i < w->n && !stop; i++) {
 		if (!is_in(l->up->in, i))
 			continue;
-		r = look(w, l->up, i, name, &st);
+		r = classify(w, l->up, i, name, &st);
 		if (r < 0)
 			return r;
 		if (r == ABSENT)
@@ -192,7 +192,7 @@ static int open_parts(const struct walk *w, struct level *l, const char *name, i
 		if (stop)
 			continue;
 		fds[i] = layer_walk_open(w->fd[i], name, O_RDONLY | O_DIRECTORY);
-		r = fds[i] < 0 ? fds[i] : join(w, l, i, fds[i]);
+		r = fds[i] < 0 ? fds[i] : join_level(w, l, i, fds[i]);
 		if (r < 0)
 			return r;
 		stop = r == 'y';
@@ -212,7 +212,7 @@ static struct layer_walk_dir dir_of(const struct walk *w, const struct level *l,
 					.whiteouts = l->whiteouts };
 }
 
-static int enter(struct walk *w, struct level *l, const char *name)
+static int enter_level(struct walk *w, struct level *l, const char *name)
 {
 	struct layer_walk_dir d;
 
@@ -222,7 +222,7 @@ static int enter(struct walk *w, struct level *l, const char *name)
 	return w->ops->enter(w->arg, &d);
 }
 
-static void take_parts(struct walk *w, int *fds)
+static void replace_fds(struct walk *w, int *fds)
 {
 	for (unsigned i = 0; i < w->n; i++) {
 		if (fds[i] < 0)
@@ -253,14 +253,14 @@ static int descend(struct walk *w)
 			close_autop(&fds[i]);
 		return r;
 	}
-	take_parts(w, fds);
+	replace_fds(w, fds);
 	l->path_len = up->path_len + strlen(name) + 1;
 	up->seek = true;
-	return enter(w, steal_ptr(&l), name);
+	return enter_level(w, steal_ptr(&l), name);
 }
 
-/* Somebody may have moved it away: then its parent is not the one we came from. */
-static int open_up(int fd, const struct id *want)
+/* Fails with -ESTALE if the directory was moved: its parent is then not the expected one. */
+static int open_parent(int fd, const struct id *expected)
 {
 	int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 	auto_close int up = openat(fd, "..", flags | O_NOATIME);
@@ -270,7 +270,7 @@ static int open_up(int fd, const struct id *want)
 		up = openat(fd, "..", flags);
 	if (up < 0 || fstat(up, &st) < 0)
 		return -errno;
-	if (st.st_dev != want->dev || st.st_ino != want->ino)
+	if (st.st_dev != expected->dev || st.st_ino != expected->ino)
 		return -ESTALE;
 	return steal_fd(&up);
 }
@@ -291,7 +291,7 @@ static int ascend(struct walk *w)
 
 		if (!is_in(l->in, i))
 			continue;
-		up = open_up(w->fd[i], &l->up->ids[i]);
+		up = open_parent(w->fd[i], &l->up->ids[i]);
 		if (up < 0)
 			return up;
 		close(w->fd[i]);
@@ -307,7 +307,7 @@ static int is_hidden(const struct walk *w, const struct level *l, const char *na
 	struct stat st;
 
 	for (unsigned i = 0; i < l->layer; i++) {
-		int r = is_in(l->in, i) ? look(w, l, i, name, &st) : ABSENT;
+		int r = is_in(l->in, i) ? classify(w, l, i, name, &st) : ABSENT;
 
 		if (r != ABSENT)
 			return r < 0 ? r : 1;
@@ -315,7 +315,7 @@ static int is_hidden(const struct walk *w, const struct level *l, const char *na
 	return 0;
 }
 
-static int tell(struct walk *w, struct level *l, enum kind kind, struct layer_walk_item *i)
+static int report_entry(struct walk *w, struct level *l, enum kind kind, struct layer_walk_item *i)
 {
 	int r = set_path(w, l->path_len, i->name, "");
 
@@ -324,13 +324,13 @@ static int tell(struct walk *w, struct level *l, enum kind kind, struct layer_wa
 	i->path = w->path;
 	if (kind == OTHER)
 		return w->ops->entry(w->arg, i);
-	if (l->alone) /* there is nothing to hide */
+	if (l->alone) /* nothing to hide */
 		return 0;
 	l->whiteouts = true;
 	return w->ops->whiteout(w->arg, i);
 }
 
-static int take(struct walk *w, struct level *l, const char *name)
+static int handle_name(struct walk *w, struct level *l, const char *name)
 {
 	struct layer_walk_item i = { l->layer, w->fd[l->layer], .name = name, .alone = l->alone };
 	size_t n = strlen(name) + 1;
@@ -341,11 +341,11 @@ static int take(struct walk *w, struct level *l, const char *name)
 	r = is_hidden(w, l, name);
 	if (r != 0)
 		return r < 0 ? r : 0;
-	r = look(w, l, l->layer, name, &i.st);
+	r = classify(w, l, l->layer, name, &i.st);
 	if (r < 0 || r == ABSENT)
 		return r;
 	if (r != DIRECTORY)
-		return tell(w, l, (enum kind)r, &i);
+		return report_entry(w, l, (enum kind)r, &i);
 	if (n > NAME_BYTES || w->names_len + n > sizeof(w->names))
 		return -ENAMETOOLONG;
 	memcpy(w->names + w->names_len, name, n);
@@ -353,7 +353,7 @@ static int take(struct walk *w, struct level *l, const char *name)
 	return 0;
 }
 
-static int keep_names(struct walk *w, struct level *l)
+static int save_dirs(struct walk *w, struct level *l)
 {
 	free(l->dirs);
 	l->dirs_len = l->dirs_at = 0;
@@ -365,8 +365,8 @@ static int keep_names(struct walk *w, struct level *l)
 	return 0;
 }
 
-/* A piece of the listing of one layer, or the step to the next layer. */
-static int list(struct walk *w, struct level *l)
+/* Reads a piece of the directory in one layer, or moves on to the next layer. */
+static int read_piece(struct walk *w, struct level *l)
 {
 	int fd = w->fd[l->layer], r = 0;
 	long n = 0;
@@ -390,24 +390,24 @@ static int list(struct walk *w, struct level *l)
 
 		at += e->reclen;
 		l->at = e->off;
-		r = take(w, l, e->name);
+		r = handle_name(w, l, e->name);
 	}
-	return r < 0 ? r : keep_names(w, l);
+	return r < 0 ? r : save_dirs(w, l);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- the walk -------------------------------------------------------------------------------- */
 
-/* The overlay does not ask whether the top of a layer is opaque. */
-static int begin(struct walk *w, const int *layers)
+/* Like the overlay, ignores an opaque mark on the root of a layer. */
+static int open_roots(struct walk *w, const int *layers)
 {
 	auto_call(level_free) struct level *l = level_new(w);
 	int r = l ? set_path(w, 0, "", "") : -ENOMEM;
 
 	for (unsigned i = 0; i < w->n && r >= 0; i++) {
 		w->fd[i] = layer_walk_open(layers[i], ".", O_RDONLY | O_DIRECTORY);
-		r = w->fd[i] < 0 ? w->fd[i] : join(w, l, i, w->fd[i]);
+		r = w->fd[i] < 0 ? w->fd[i] : join_level(w, l, i, w->fd[i]);
 	}
-	return r < 0 ? r : enter(w, steal_ptr(&l), "");
+	return r < 0 ? r : enter_level(w, steal_ptr(&l), "");
 }
 
 static void walk_free(struct walk *w)
@@ -441,14 +441,14 @@ int layer_walk(const int *layers, size_t n, const struct layer_walk_ops *ops, vo
 	w->opaque = layer_attr_opaque(user);
 	w->whiteout = user ? LAYER_ATTR_USER "whiteout" : LAYER_ATTR_ROOT "whiteout";
 	memset(w->fd, -1, sizeof(w->fd));
-	r = begin(w, layers);
+	r = open_roots(w, layers);
 	while (r == 0 && w->level) {
 		struct level *l = w->level;
 
 		if (l->dirs_at < l->dirs_len)
 			r = descend(w);
 		else if (l->layer < w->n)
-			r = list(w, l);
+			r = read_piece(w, l);
 		else
 			r = ascend(w);
 	}

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One walk through several layers as if they were merged: the rules of the overlay, in one place.
- */
+/* Walks several layers as one merged tree, by the rules of the overlay. */
 #ifndef LODGE_RUNTIME_STORAGE_LAYER_WALK_H
 #define LODGE_RUNTIME_STORAGE_LAYER_WALK_H
 
@@ -11,24 +10,24 @@
 enum { LAYER_WALK_LAYERS_MAX = 64, LAYER_WALK_DEPTH_MAX = 8192 };
 
 struct layer_walk_item {
-	unsigned layer; /* that it comes from */
+	unsigned layer; /* the layer that has it */
 	int dir; /* its directory there */
-	const char *path; /* from the top: "a/b/name" */
+	const char *path; /* from the root of the layer: "a/b/name" */
 	const char *name;
 	struct stat st;
-	bool alone; /* nothing of a template can be at this place */
+	bool alone; /* no template shows through at this path */
 };
 
 struct layer_walk_dir {
 	int fd; /* in the topmost layer that has it */
-	const char *path; /* from the top: "a/b/"; the top itself is "" */
+	const char *path; /* from the root of the layer: "a/b/"; the root itself is "" */
 	const char *name;
 	struct stat st;
-	bool opaque; /* shuts out what a template has at this place */
-	bool whiteouts; /* at leave: there were some */
+	bool opaque; /* hides the directory of a template at this path */
+	bool whiteouts; /* in leave(): it contains whiteouts */
 };
 
-/* Anything but 0 ends the walk and is its result. */
+/* A non-zero return value ends the walk and is its result. */
 struct layer_walk_ops {
 	int (*enter)(void *arg, const struct layer_walk_dir *d);
 	int (*leave)(void *arg, const struct layer_walk_dir *d);
@@ -38,7 +37,7 @@ struct layer_walk_ops {
 
 int layer_walk(const int *layers, size_t n, const struct layer_walk_ops *ops, void *arg);
 
-/* Opens an entry for reading, not through a link, not into a mount. Descriptor or -errno. */
+/* Opens an entry for reading, but follows no symbolic link and enters no mount. An fd or -errno. */
 int layer_walk_open(int dir, const char *name, int flags);
 
 #endif

@@ -58,8 +58,8 @@ static int run_mkfs(char *path)
 	return -ENOENT;
 }
 
-/* Half of what is free now: the host must not run full below a file system that believes it has
- * room. */
+/* The size is half of the free space: the host must not run out of space while the volume reports
+ * free space. */
 static int make_file(int home, const char *name, struct err *err)
 {
 	auto_close int fd = -1;
@@ -68,14 +68,15 @@ static int make_file(int home, const char *name, struct err *err)
 	uint64_t size;
 	int r;
 
-	/* a file of its own: the mkfs of a keeper that was killed may still write to the old one */
+	/* A new file: the mkfs of a killed keeper may still write to the old one. */
 	(void)unlinkat(home, name, 0);
 	fd = openat(home, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0 || fstatvfs(fd, &fs) < 0)
 		return err_sys(err, errno, "%s", name);
 	size = (uint64_t)fs.f_bavail * fs.f_frsize / 2 & ~0xfffffull;
 	if (size < VOLUME_MIN)
-		return err_set(err, ERR_LIMIT, "no room for a volume: %llu MiB free",
+		return err_set(err, ERR_LIMIT,
+			       "not enough space for a volume: %llu MiB free, 2048 MiB needed",
 			       (unsigned long long)(size >> 19));
 	if (ftruncate(fd, (off_t)size) < 0)
 		return err_sys(err, errno, "%s", name);
@@ -102,16 +103,16 @@ static int make_once(int home, struct err *err)
 	return 0;
 }
 
-/* The device that already carries this file (an earlier keeper's sandboxes hold it), or -1: the
- * same btrfs on a second device would be refused by the kernel. */
-struct search {
+/* Finds the loop device that already has this file, because sandboxes of an earlier keeper use it.
+ * The kernel refuses to mount the same btrfs from a second device. */
+struct device_search {
 	const struct stat *file;
 	int found;
 };
 
-static int try_device(int dir, const char *name, void *arg)
+static int match_device(int dir, const char *name, void *arg)
 {
-	struct search *s = arg;
+	struct device_search *s = arg;
 	struct loop_info64 info;
 	char path[300];
 	int fd;
@@ -134,9 +135,9 @@ static int try_device(int dir, const char *name, void *arg)
 
 static int find_device(const struct stat *file)
 {
-	struct search s = { file, -1 };
+	struct device_search s = { file, -1 };
 
-	(void)file_each_at(AT_FDCWD, "/sys/block", try_device, &s);
+	(void)file_each_at(AT_FDCWD, "/sys/block", match_device, &s);
 	return s.found;
 }
 

@@ -18,7 +18,7 @@
 #include "runtime/linux_calls.h"
 #include "runtime/storage/loop_volume.h"
 
-/* A full volume still takes a few blocks. */
+/* A full volume still accepts a few blocks, so the test write is larger. */
 enum { PROBE_BYTES = 256 << 10 };
 
 static int dir_make(int dir, const char *entry)
@@ -81,18 +81,18 @@ static const struct storage_ops btrfs_ops = {
 static int open_plain(struct storage *s, struct err *err)
 {
 	if (mkdirat(s->home, "store", 0700) < 0 && errno != EEXIST)
-		return err_sys(err, errno, "store");
+		return err_sys(err, errno, "open storage");
 	s->dir = openat(s->home, "store", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (s->dir < 0)
-		return err_sys(err, errno, "store");
+		return err_sys(err, errno, "open storage");
 	s->ops = &dir_ops;
 	if (!s->rootless && btrfs_is(s->dir) && btrfs_quota_enable(s->dir) == 0)
 		s->ops = &btrfs_ops;
 	return 0;
 }
 
-/* A host that cannot have a volume (no loop device, no mkfs.btrfs) keeps plain directories from the
- * start; one that has a volume never falls back to them, since the files are in it. */
+/* A host that cannot have a volume (no loop device, no mkfs.btrfs) uses plain directories from the
+ * start. A host that has a volume never falls back to them, because the files are in it. */
 int storage_open(struct storage *s, struct err *err)
 {
 	struct err why;
@@ -158,11 +158,11 @@ int storage_begin(struct storage *s, const char *entry, const char *template, st
 		return -1;
 	r = s->ops->make(s->dir, entry);
 	if (r < 0)
-		return err_sys(err, -r, "store entry %s", entry);
+		return err_sys(err, -r, "storage entry %s", entry);
 	fd = open_entry(s->dir, entry);
 	if (fd >= 0 && (!template || symlinkat(template, fd, "template") == 0))
 		return fd;
-	err_sys(err, fd < 0 ? -fd : errno, "store entry %s", entry);
+	err_sys(err, fd < 0 ? -fd : errno, "storage entry %s", entry);
 	if (fd >= 0)
 		close(fd);
 	(void)s->ops->drop(s->dir, entry);
@@ -182,13 +182,13 @@ int storage_make(struct storage *s, const char *entry, const char *template, con
 		mnt = mount_upper(s, entry, fd, l, userns);
 	if (mnt < 0) {
 		(void)s->ops->drop(s->dir, entry);
-		return err_sys(err, -mnt, "store entry %s", entry);
+		return err_sys(err, -mnt, "storage entry %s", entry);
 	}
 	*ret = mnt;
 	return 0;
 }
 
-/* The overlay before may have died in the middle of something. */
+/* The previous overlay may have left files in its work directory. */
 static int empty_work(int entry)
 {
 	int r = file_remove_tree_at(entry, "w");
@@ -209,13 +209,13 @@ int storage_reuse(struct storage *s, const char *entry, const struct limits *l, 
 	if (mnt == 0)
 		mnt = mount_upper(s, entry, fd, l, userns);
 	if (mnt < 0)
-		return err_sys(err, -mnt, "store entry %s", entry);
+		return err_sys(err, -mnt, "storage entry %s", entry);
 	*ret = mnt;
 	return 0;
 }
 
-/* A tmpfs can be mapped since Linux 6.3. Before, the host's ids are kept in it as they are: nobody
- * reads it but this one sandbox, so nothing of them shows. */
+/* A tmpfs can be idmapped since Linux 6.3. On older kernels it contains host ids. Only this sandbox
+ * reads it, so they are not visible elsewhere. */
 static int map_memory(int mnt, int userns, uid_t owner)
 {
 	int r = mount_set(mnt, 0, userns);
@@ -246,7 +246,7 @@ int storage_make_memory(const struct limits *l, int userns, uid_t owner, int *re
 	if (r == 0 && userns >= 0)
 		r = map_memory(mnt, userns, owner);
 	if (r < 0)
-		return err_sys(err, -r, "memory store");
+		return err_sys(err, -r, "memory storage");
 	*ret = steal_fd(&mnt);
 	return 0;
 }
@@ -271,7 +271,7 @@ int storage_files(struct storage *s, const char *entry, struct err *err)
 		return -1;
 	snprintf(path, sizeof(path), "%s/u", entry);
 	fd = open_entry(s->dir, path);
-	return fd < 0 ? err_sys(err, -fd, "store entry %s", entry) : fd;
+	return fd < 0 ? err_sys(err, -fd, "storage entry %s", entry) : fd;
 }
 
 int storage_template(const struct storage *s, const char *entry, char ret[KEEPER_ID_SIZE])
@@ -312,7 +312,7 @@ int storage_each(struct storage *s, const char *prefix, file_each_fn *fn, void *
 	if (storage_open(s, err) < 0)
 		return -1;
 	r = file_each_at(s->dir, ".", each_entry, &e);
-	return r < 0 ? err_sys(err, -r, "store") : 0;
+	return r < 0 ? err_sys(err, -r, "list storage") : 0;
 }
 
 int storage_snapshot(struct storage *s, const char *from, const char *to, struct err *err)
@@ -332,8 +332,8 @@ int storage_seal(struct storage *s, const char *entry, struct err *err)
 	return r < 0 ? err_sys(err, -r, "seal %s", entry) : 0;
 }
 
-/* Out of sight at once. */
-static int set_aside(struct storage *s, const char *entry)
+/* Renames the tree for storage_sweep(), so that it disappears at once. */
+static int defer_removal(struct storage *s, const char *entry)
 {
 	char to[24];
 	uint64_t r = 0;
@@ -350,19 +350,19 @@ int storage_drop(struct storage *s, const char *entry, struct err *err)
 {
 	int r;
 
-	if (!storage_is_made(s)) /* nothing was ever kept: no reason to make a volume now */
+	if (!storage_is_made(s)) /* nothing was ever stored: do not make a volume now */
 		return 0;
 	if (storage_open(s, err) < 0)
 		return -1;
-	r = s->defer_removal && s->ops == &dir_ops ? set_aside(s, entry)
+	r = s->defer_removal && s->ops == &dir_ops ? defer_removal(s, entry)
 						   : s->ops->drop(s->dir, entry);
-	return r < 0 ? err_sys(err, -r, "drop %s", entry) : 0;
+	return r < 0 ? err_sys(err, -r, "remove %s", entry) : 0;
 }
 
-static int sweep_one(int dir, const char *name, void *arg)
+static int sweep_entry(int dir, const char *name, void *arg)
 {
 	(void)arg;
-	/* `.deep.x-R`: what a removal that was killed had moved beside the tree */
+	/* `.deep.x-R`: moved there by a removal that was killed */
 	if (strncmp(name, "x-", 2) == 0)
 		(void)file_remove_tree_at(dir, name);
 	else if (strncmp(name, ".deep.x-", 8) == 0)
@@ -372,7 +372,7 @@ static int sweep_one(int dir, const char *name, void *arg)
 
 void storage_sweep(const struct storage *s)
 {
-	(void)file_each_at(s->dir, ".", sweep_one, NULL);
+	(void)file_each_at(s->dir, ".", sweep_entry, NULL);
 }
 
 int storage_move(struct storage *s, const char *from, const char *to, struct err *err)
@@ -388,7 +388,7 @@ int storage_rename(struct storage *s, const char *from, const char *to, struct e
 {
 	if (storage_move(s, from, to, err) < 0)
 		return -1;
-	return fsync(s->dir) < 0 ? err_sys(err, errno, "store") : 0;
+	return fsync(s->dir) < 0 ? err_sys(err, errno, "sync storage") : 0;
 }
 
 int storage_limit(struct storage *s, const char *entry, uint64_t bytes, struct err *err)
@@ -398,7 +398,7 @@ int storage_limit(struct storage *s, const char *entry, uint64_t bytes, struct e
 	if (storage_open(s, err) < 0)
 		return -1;
 	r = s->ops->limit(s->dir, entry, bytes);
-	return r < 0 ? err_sys(err, -r, "disk limit of %s", entry) : 0;
+	return r < 0 ? err_sys(err, -r, "set the disk limit of %s", entry) : 0;
 }
 
 uint64_t storage_usage(struct storage *s, const char *entry)
