@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of programs, and what they say of a word. */
+/* Lists of programs, and verdicts on words. */
 #include <errno.h>
 #include <jansson.h>
 #include <linux/landlock.h>
@@ -15,8 +15,8 @@
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
-/* In a list for the kernel names stand between colons. One with a blank is most likely a command
- * with its arguments, and would never be found. */
+/* The list for the kernel separates names with colons. A name with a blank is most likely a command
+ * with arguments, and would never match. */
 static bool is_name(const char *s)
 {
 	size_t len = strlen(s);
@@ -30,7 +30,7 @@ static bool is_name(const char *s)
 	return !slash || (slash == s && len > 1 && s[len - 1] != '/');
 }
 
-static int no_name(const char *field, const char *name, struct err *err)
+static int fail_invalid_name(const char *field, const char *name, struct err *err)
 {
 	char shown[41];
 
@@ -48,7 +48,7 @@ int shell_names_add(struct shell_names *n, const char *field, const char *name, 
 	char **added;
 
 	if (!is_name(name))
-		return no_name(field, name, err);
+		return fail_invalid_name(field, name, err);
 	if (n->count >= SHELL_NAMES_MAX)
 		return err_set(err, ERR_INVALID, "%s: more than %d names", field, SHELL_NAMES_MAX);
 	added = vec_push(&n->items, &n->count, SHELL_NAMES_MAX);
@@ -61,7 +61,7 @@ int shell_names_add(struct shell_names *n, const char *field, const char *name, 
 }
 
 /* "ls" of "/bin/ls". */
-static const char *bare(const char *name)
+static const char *base_name(const char *name)
 {
 	return name + path_prefix(name, strlen(name));
 }
@@ -69,7 +69,7 @@ static const char *bare(const char *name)
 bool shell_names_have(const struct shell_names *n, const char *name)
 {
 	for (size_t i = 0; i < n->count; i++)
-		if (strcmp(bare(n->items[i]), bare(name)) == 0)
+		if (strcmp(base_name(n->items[i]), base_name(name)) == 0)
 			return true;
 	return false;
 }
@@ -91,7 +91,7 @@ void shell_rules_fini(struct shell_rules *r)
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static int take_names(const char *field, const json_t *v, struct shell_names *n, struct err *err)
+static int parse_names(const char *field, const json_t *v, struct shell_names *n, struct err *err)
 {
 	if (!v || json_is_null(v))
 		return 0;
@@ -110,7 +110,7 @@ static int take_names(const char *field, const json_t *v, struct shell_names *n,
 	return 0;
 }
 
-static int take_reason(const json_t *v, struct shell_rules *r, struct err *err)
+static int parse_reason(const json_t *v, struct shell_rules *r, struct err *err)
 {
 	if (!v || json_is_null(v))
 		return 0;
@@ -122,7 +122,7 @@ static int take_reason(const json_t *v, struct shell_rules *r, struct err *err)
 	return r->reason ? 0 : err_sys(err, ENOMEM, "reason");
 }
 
-static int take_enforce(const json_t *v, struct shell_rules *r, struct err *err)
+static int parse_enforce(const json_t *v, struct shell_rules *r, struct err *err)
 {
 	const char *s = v ? json_string_value(v) : "try";
 
@@ -134,7 +134,7 @@ static int take_enforce(const json_t *v, struct shell_rules *r, struct err *err)
 	return 0;
 }
 
-static int take_rules(json_t *root, struct shell_rules *r, struct err *err)
+static int parse_rules(json_t *root, struct shell_rules *r, struct err *err)
 {
 	static const char *const known[] = { "allow", "deny", "reason", "enforce" };
 	const char *key;
@@ -150,10 +150,10 @@ static int take_rules(json_t *root, struct shell_rules *r, struct err *err)
 		if (!found)
 			return err_set(err, ERR_INVALID, "%.60s: unknown field", key);
 	}
-	if (take_names("allow", json_object_get(root, "allow"), &r->allow, err) < 0 ||
-	    take_names("deny", json_object_get(root, "deny"), &r->deny, err) < 0 ||
-	    take_reason(json_object_get(root, "reason"), r, err) < 0 ||
-	    take_enforce(json_object_get(root, "enforce"), r, err) < 0)
+	if (parse_names("allow", json_object_get(root, "allow"), &r->allow, err) < 0 ||
+	    parse_names("deny", json_object_get(root, "deny"), &r->deny, err) < 0 ||
+	    parse_reason(json_object_get(root, "reason"), r, err) < 0 ||
+	    parse_enforce(json_object_get(root, "enforce"), r, err) < 0)
 		return -1;
 	if (r->enforce == SHELL_REQUIRE && !r->allow.said)
 		return err_set(err, ERR_INVALID,
@@ -170,7 +170,7 @@ int shell_rules_parse(const char *json, size_t len, struct shell_rules *ret, str
 
 	if (!root)
 		return err_set(err, ERR_INVALID, "line %d: %.100s", bad.line, bad.text);
-	res = take_rules(root, &r, err);
+	res = parse_rules(root, &r, err);
 	json_decref(root);
 	if (res < 0)
 		shell_rules_fini(&r);
@@ -211,7 +211,7 @@ char *shell_rules_print(const struct shell_rules *r)
 
 /* ---- verdicts -------------------------------------------------------------------------------- */
 
-/* Wherever it lies: what is denied as rm is denied as /tmp/rm. */
+/* A denied name is denied in every directory: rm also denies /tmp/rm. */
 static bool is_denied(const struct shell_rules *r, const char *name)
 {
 	const char *slash = strrchr(name, '/');

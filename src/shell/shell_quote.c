@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* '...' and $'...', whose values are in the text. */
+/* Reads '...' and $'...', whose values are in the text. */
 #include <string.h>
 
 #include "shell/internal.h"
@@ -63,7 +63,7 @@ static int put_utf8(struct parser *p, unsigned long c, uint32_t offset)
 	return 0;
 }
 
-/* At what follows the backslash. *cut: a NUL, which ends the value for bash. */
+/* Reads an escape after its backslash. *cut: a NUL, which ends the value in bash. */
 static int read_escape(struct parser *p, bool *cut)
 {
 	static const char names[] = "abeEfnrtv\\'\"?", values[] = "\a\b\033\033\f\n\r\t\v\\'\"?";
