@@ -73,7 +73,7 @@ static int read_delimiter(struct parser *p, bool tabs)
 		return -1;
 	w = p->words[start.nwords];
 	if (w.start == p->pos)
-		return fail_at(p, place(p, start.pos - 1), "a << without its word");
+		return fail_at(p, place(p, start.pos - 1), "<< without a delimiter");
 	start.pos = p->pos;
 	back_to(p, &start); /* its characters stay until the next here-document */
 	if (!is_known(&w) && note_unknown(p, &w) < 0)

@@ -38,9 +38,8 @@ static int fail_invalid_name(const char *field, const char *name, struct err *er
 	for (char *c = shown; *c; c++)
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
 			*c = '?';
-	return err_set(err, ERR_INVALID,
-		       "%s: \"%s\" is neither the name of a program nor an absolute path", field,
-		       shown);
+	return err_set(err, ERR_INVALID, "%s: \"%s\" must be a program name or an absolute path",
+		       field, shown);
 }
 
 int shell_names_add(struct shell_names *n, const char *field, const char *name, struct err *err)
@@ -96,14 +95,14 @@ static int parse_names(const char *field, const json_t *v, struct shell_names *n
 	if (!v || json_is_null(v))
 		return 0;
 	if (!json_is_array(v))
-		return err_set(err, ERR_INVALID, "%s: not an array", field);
+		return err_set(err, ERR_INVALID, "%s: must be an array", field);
 	n->said = true;
 	for (size_t i = 0; i < json_array_size(v); i++) {
 		const json_t *one = json_array_get(v, i);
 		const char *name = json_string_value(one);
 
 		if (!name || strlen(name) != json_string_length(one))
-			return err_set(err, ERR_INVALID, "%s: not a name", field);
+			return err_set(err, ERR_INVALID, "%s: must contain only names", field);
 		if (shell_names_add(n, field, name, err) < 0)
 			return -1;
 	}
@@ -116,7 +115,7 @@ static int parse_reason(const json_t *v, struct shell_rules *r, struct err *err)
 		return 0;
 	if (!json_is_string(v) || json_string_length(v) > SHELL_REASON_MAX ||
 	    strlen(json_string_value(v)) != json_string_length(v))
-		return err_set(err, ERR_INVALID, "reason: not a text of at most %d bytes",
+		return err_set(err, ERR_INVALID, "reason: must be a string of at most %d bytes",
 			       SHELL_REASON_MAX);
 	r->reason = strdup(json_string_value(v));
 	return r->reason ? 0 : err_sys(err, ENOMEM, "reason");
@@ -129,7 +128,7 @@ static int parse_enforce(const json_t *v, struct shell_rules *r, struct err *err
 	if (json_is_null(v))
 		s = "try";
 	if (!s || (strcmp(s, "try") != 0 && strcmp(s, "require") != 0))
-		return err_set(err, ERR_INVALID, "enforce: \"try\" or \"require\"");
+		return err_set(err, ERR_INVALID, "enforce: must be \"try\" or \"require\"");
 	r->enforce = strcmp(s, "require") == 0 ? SHELL_REQUIRE : SHELL_TRY;
 	return 0;
 }
@@ -141,7 +140,7 @@ static int parse_rules(json_t *root, struct shell_rules *r, struct err *err)
 	json_t *v;
 
 	if (!json_is_object(root))
-		return err_set(err, ERR_INVALID, "not an object");
+		return err_set(err, ERR_INVALID, "must be an object");
 	json_object_foreach (root, key, v) {
 		bool found = false;
 
@@ -156,8 +155,7 @@ static int parse_rules(json_t *root, struct shell_rules *r, struct err *err)
 	    parse_enforce(json_object_get(root, "enforce"), r, err) < 0)
 		return -1;
 	if (r->enforce == SHELL_REQUIRE && !r->allow.said)
-		return err_set(err, ERR_INVALID,
-			       "enforce: there is no allow that could be enforced");
+		return err_set(err, ERR_INVALID, "enforce: requires an allow list");
 	return 0;
 }
 
@@ -224,20 +222,20 @@ bool shell_allows(const struct shell_rules *r, const struct shell_word *w, const
 	bool listed = shell_names_have(&r->allow, w->name);
 
 	if (w->kind == SHELL_FUNCTION)
-		return *ret_why = "is a function of the text", true;
+		return *ret_why = "is a function defined in the text", true;
 	if (is_denied(r, w->name))
 		return *ret_why = "is denied", false;
 	if (w->kind == SHELL_BUILTIN)
-		return *ret_why = "is a builtin of the shell", true;
+		return *ret_why = "is a shell builtin", true;
 	if (listed)
-		return *ret_why = "is on the list", true;
+		return *ret_why = "is on the allow list", true;
 	if (w->kind == SHELL_UNKNOWN)
-		return *ret_why = "cannot be known from the text", !r->allow.said;
+		return *ret_why = "is unknown until it runs", !r->allow.said;
 	if (w->kind == SHELL_SETTING)
 		return *ret_why = "can make a shell start anything", !r->allow.said;
 	if (!r->allow.said)
 		return *ret_why = "is not denied", true;
-	return *ret_why = "is not on the list of what is allowed", false;
+	return *ret_why = "is not on the allow list", false;
 }
 
 const struct shell_word *shell_refused(const struct shell_rules *r, const struct shell_words *w)

@@ -37,7 +37,7 @@ int put_char(struct parser *p, char c, uint32_t offset)
 	char *added;
 
 	if (p->nchars >= STACK_MAX) {
-		err_set(p->err, ERR_LIMIT, "command: too involved to be looked through");
+		err_set(p->err, ERR_LIMIT, "command: too complex to check against a policy");
 		p->err->sys = E2BIG;
 		return -1;
 	}
@@ -307,7 +307,7 @@ static int add_position(const char *text, struct err *err)
 
 static int fail_too_long(struct err *err)
 {
-	err_set(err, ERR_LIMIT, "command: longer than %d bytes, which a policy can look through",
+	err_set(err, ERR_LIMIT, "command: too long to check against a policy (maximum: %d bytes)",
 		SHELL_TEXT_MAX);
 	err->sys = E2BIG;
 	return -1;
@@ -321,7 +321,7 @@ int shell_parse(const char *text, size_t len, struct shell_words *ret, struct er
 	if (len > SHELL_TEXT_MAX)
 		return fail_too_long(err);
 	if (memchr(text, '\0', len))
-		return err_set(err, ERR_INVALID, "command: a byte of it is 0");
+		return err_set(err, ERR_INVALID, "command: must not contain a NUL byte");
 	if (read_nested(&p, END_TEXT, 0) < 0)
 		return add_position(text, err);
 	return copy_words(&p, text, ret);

@@ -57,7 +57,7 @@ int read_backtick(struct parser *p, bool quoted)
 			return -1;
 	}
 	if (!peek(p, 0))
-		return fail_at(p, opened, "a ` without its end");
+		return fail_at(p, opened, "unclosed `");
 	p->pos++;
 	p->in_subshell++;
 	r = read_text(p, p->chars + from, p->offsets + from, p->nchars - from, false);
@@ -144,7 +144,7 @@ static int read_braces(struct parser *p, bool quoted, uint32_t opened, unsigned 
 
 		switch (peek(p, 0)) {
 		case '\0':
-			return fail_at(p, opened, "a ${ without its end");
+			return fail_at(p, opened, "unclosed ${");
 		case '}':
 			p->pos++;
 			p->nchars = from;
@@ -173,7 +173,7 @@ static int read_brackets(struct parser *p, uint32_t opened, char open, char clos
 		char c = peek(p, 0);
 
 		if (!c)
-			return fail_at(p, opened, "a [ without its end");
+			return fail_at(p, opened, "unclosed [");
 		if (c == close && !deep--) {
 			p->pos++;
 			return 0;
@@ -193,7 +193,7 @@ int read_arithmetic(struct parser *p)
 		char c = peek(p, 0);
 
 		if (!c) {
-			(void)fail_at(p, place(p, p->pos), "a (( without its end");
+			(void)fail_at(p, place(p, p->pos), "unclosed ((");
 			return 1;
 		}
 		if (c == ')' && !deep) {
@@ -201,7 +201,7 @@ int read_arithmetic(struct parser *p)
 				p->pos += 2;
 				return 0;
 			}
-			(void)fail_at(p, place(p, p->pos), "a (( without its end");
+			(void)fail_at(p, place(p, p->pos), "unclosed ((");
 			return 1;
 		}
 		deep += c == '(';
@@ -332,7 +332,7 @@ int read_double(struct parser *p, unsigned *flags)
 		return -1;
 	while (peek(p, 0) != '"') {
 		if (!peek(p, 0))
-			return fail_at(p, opened, "a \" without its end");
+			return fail_at(p, opened, "unclosed \"");
 		if (read_quoted_step(p, flags) < 0)
 			return -1;
 	}
@@ -427,7 +427,7 @@ static int read_array(struct parser *p)
 		if (peek(p, 0) == ')')
 			break;
 		if (!peek(p, 0))
-			return fail_at(p, opened, "a ( without its end");
+			return fail_at(p, opened, "unclosed (");
 		if (is_meta(peek(p, 0)) && !is_process(p))
 			p->pos++;
 		else if (read_word(p, false) < 0)
@@ -451,7 +451,7 @@ static int read_pattern(struct parser *p)
 		int r = 0;
 
 		if (!c || c == '\n')
-			return fail_at(p, opened, "a ( without its end");
+			return fail_at(p, opened, "unclosed (");
 		if (c == ')' && !deep--)
 			break;
 		deep += c == '(';

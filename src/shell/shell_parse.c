@@ -161,7 +161,7 @@ static int read_patterns(struct parser *p, uint32_t opened)
 			return 0;
 		}
 		if (!peek(p, 0))
-			return fail_at(p, opened, "a case without its esac");
+			return fail_at(p, opened, "case without esac");
 		if (is_meta(peek(p, 0)) && peek(p, 0) != '<' && peek(p, 0) != '>') {
 			p->pos++;
 			continue;
@@ -205,7 +205,7 @@ static int read_case(struct parser *p, uint32_t opened)
 	if (skip_lines(p) < 0 || read_if(p, "in", &in) < 0)
 		return -1;
 	if (!in)
-		return fail_at(p, opened, "a case without its in");
+		return fail_at(p, opened, "case without in");
 	if (enter(p) < 0 || read_clauses(p, opened) < 0)
 		return -1;
 	leave(p);
@@ -223,7 +223,7 @@ static int read_condition(struct parser *p, uint32_t opened)
 		if (skip_lines(p) < 0)
 			return -1;
 		if (!peek(p, 0))
-			return fail_at(p, opened, "a [[ without its ]]");
+			return fail_at(p, opened, "[[ without ]]");
 		if (is_meta(peek(p, 0)) && peek(p, 0) != '<' && peek(p, 0) != '>') {
 			p->pos++;
 			continue;
@@ -363,7 +363,7 @@ static int read_reserved(struct parser *p, const struct reserved *r, enum list_e
 	switch ((enum reserved_kind)r->kind) {
 	case CLOSES:
 		if (r->end != end)
-			return fail_at(p, opened, "a word that ends what did not begin");
+			return fail_at(p, opened, "unexpected closing word");
 		*closed = true;
 		return 0;
 	case OPENS:
@@ -407,7 +407,7 @@ static int read_definition(struct parser *p, size_t first)
 
 	skip_blanks(p);
 	if (peek(p, 0) != ')' || p->nwords != first + 1)
-		return fail_at(p, at, "a ( where none can be");
+		return fail_at(p, at, "unexpected (");
 	p->pos++;
 	if (note_function(p, w) < 0)
 		return -1;
@@ -492,9 +492,9 @@ static int read_command(struct parser *p, enum list_end end, bool *closed)
 /* ---- lists ----------------------------------------------------------------------------------- */
 
 static const char *const unended[] = {
-	[END_PAREN] = "a ( without its end",	[END_BRACE] = "a { without its end",
-	[END_FI] = "an if without its fi",	[END_DONE] = "a loop without its done",
-	[END_CASE] = "a case without its esac",
+	[END_PAREN] = "unclosed (",	  [END_BRACE] = "unclosed {",
+	[END_FI] = "if without fi",	  [END_DONE] = "loop without done",
+	[END_CASE] = "case without esac",
 };
 
 /* At ; & | and newlines. 1: it ended a clause. */
@@ -545,7 +545,7 @@ int read_list(struct parser *p, enum list_end end, uint32_t opened)
 			return end == END_TEXT ? 0 : fail_at(p, opened, unended[end]);
 		if (peek(p, 0) == ')') {
 			if (end != END_PAREN)
-				return fail_at(p, place(p, p->pos), "a ) where none can be");
+				return fail_at(p, place(p, p->pos), "unexpected )");
 			p->pos++;
 			return 0;
 		}

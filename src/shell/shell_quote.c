@@ -16,7 +16,7 @@ int read_single(struct parser *p)
 		if (put_char(p, peek(p, 0), place(p, p->pos)) < 0)
 			return -1;
 	}
-	return fail_at(p, opened, "a ' without its end");
+	return fail_at(p, opened, "unclosed '");
 }
 
 static unsigned digit(char c)
@@ -118,7 +118,7 @@ int read_ansi(struct parser *p)
 			return -1;
 	}
 	if (!peek(p, 0))
-		return fail_at(p, opened, "a $' without its end");
+		return fail_at(p, opened, "unclosed $'");
 	p->pos++;
 	if (cut)
 		p->nchars = keep;
