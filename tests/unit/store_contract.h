@@ -82,7 +82,7 @@ static void reading_changes_nothing(void)
 	store_session_fini(&got);
 	CHECK(!store_session_list(st, &(struct store_session_filter){ 0 }, all, &l, &err));
 	store_session_list_fini(&l);
-	CHECK(!store_session_due(st, 1, 10, &l, &err));
+	CHECK(!store_session_find_due(st, 1, 10, &l, &err));
 	store_session_list_fini(&l);
 	CHECK(!store_event_since(st, 0, NULL, NULL, 10, &evs, &err));
 	store_event_list_fini(&evs);

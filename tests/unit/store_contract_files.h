@@ -29,7 +29,7 @@ static const char *unreferenced(struct store *st, int64_t before)
 	struct err err;
 
 	text[0] = '\0';
-	if (store_layer_unreferenced(st, before, 10, &l, &err) < 0)
+	if (store_layer_find_unreferenced(st, before, 10, &l, &err) < 0)
 		return "error";
 	for (size_t i = 0; i < l.count; i++)
 		strcat(strcat(text, i ? " " : ""), l.items[i].id);
@@ -45,7 +45,7 @@ static const char *unsettled(struct store *st, const char *after)
 	struct err err;
 
 	text[0] = '\0';
-	if (store_layer_unsettled(st, after, 2, &l, &err) < 0)
+	if (store_layer_find_unsynced(st, after, 2, &l, &err) < 0)
 		return "error";
 	for (size_t i = 0; i < l.count; i++)
 		strcat(strcat(text, i ? " " : ""), l.items[i].id);
@@ -82,7 +82,7 @@ static void what_is_not_settled_is_told_by_id(void)
 	CHECK_STR(unsettled(st, ""), "l1 l2");
 	CHECK_STR(unsettled(st, "l2"), "l3 l4");
 	CHECK_STR(unsettled(st, "l4"), "");
-	CHECK(!store_layer_settle(st, "l1", 9, &err));
+	CHECK(!store_layer_mark_durable(st, "l1", 9, &err));
 	CHECK_STR(unsettled(st, ""), "l2 l3");
 }
 
@@ -130,9 +130,9 @@ static void a_hold_counts_once_per_holder(void)
 	CHECK(!store_layer_unref(st, "l1", "template:x", &err) && refs(st, "l1") == 1);
 	CHECK(!store_layer_unref(st, "l1", "export:9", &err) && refs(st, "l1") == 0);
 	CHECK(!store_layer_get(st, "l1", &l, &err) && !l.durable && l.bytes == 0);
-	CHECK(!store_layer_settle(st, "l1", 4096, &err));
+	CHECK(!store_layer_mark_durable(st, "l1", 4096, &err));
 	CHECK(!store_layer_get(st, "l1", &l, &err) && l.durable && l.bytes == 4096);
-	CHECK(store_layer_settle(st, "l2", 1, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(store_layer_mark_durable(st, "l2", 1, &err) == -1 && err.code == ERR_NOT_FOUND);
 }
 
 static void holds_of_one_kind_go_together(void)
@@ -156,7 +156,7 @@ static const char *deep(struct store *st, unsigned depth, unsigned limit)
 	struct err err;
 
 	text[0] = '\0';
-	if (store_session_deep(st, 1 << 4 | 1 << 5, depth, limit, &l, &err) < 0)
+	if (store_session_find_deep(st, 1 << 4 | 1 << 5, depth, limit, &l, &err) < 0)
 		return "error";
 	for (size_t i = 0; i < l.count; i++)
 		strcat(strcat(text, i ? " " : ""), l.items[i].id);
@@ -303,7 +303,7 @@ static void a_snapshot_is_its_users_while_the_tombstone_stands(void)
 	add_snapshots(st);
 	CHECK(!store_session_get(st, "s1", &s, &err));
 	s.cause.at = 50;
-	CHECK(!store_session_bury(st, &s, NULL, NULL, &err));
+	CHECK(!store_session_mark_destroyed(st, &s, NULL, NULL, &err));
 	store_session_fini(&s);
 	CHECK_STR(SNAPSHOTS("t", .user = "ann"), "n1 n6");
 	CHECK(!store_session_remove(st, "s1", &err));

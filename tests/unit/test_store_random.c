@@ -104,7 +104,8 @@ static struct answer change(struct store *st, struct choice *c)
 	s.due_at = c->at;
 	s.state = (uint8_t)c->small;
 	strcpy(s.layer, c->small % 2 ? c->layer : "");
-	rc = (c->small == 4 ? store_session_bury : store_session_update)(st, &s, &ev, &now, &err);
+	rc = (c->small == 4 ? store_session_mark_destroyed : store_session_update)(st, &s, &ev,
+										   &now, &err);
 	a = answer(rc, &err, s.version, "");
 	if (rc < 0 && err.code == ERR_CONFLICT && c->stale == 0)
 		a.number = now.version;
@@ -166,7 +167,7 @@ static struct answer due(struct store *st, struct choice *c)
 {
 	struct store_session_list l = { 0 };
 	struct err err;
-	int rc = store_session_due(st, c->at, 1 + c->small, &l, &err);
+	int rc = store_session_find_due(st, c->at, 1 + c->small, &l, &err);
 	struct answer a =
 		answer(rc, &err, (int64_t)l.count, l.count ? l.items[l.count - 1].id : "");
 
@@ -201,7 +202,7 @@ static struct answer drop_layer(struct store *st, struct choice *c)
 
 	if (c->stale)
 		return answer(store_layer_remove(st, c->layer, &err), &err, 0, "");
-	rc = store_layer_unreferenced(st, c->at, 5, &l, &err);
+	rc = store_layer_find_unreferenced(st, c->at, 5, &l, &err);
 	a = answer(rc, &err, (int64_t)l.count, l.count ? l.items[0].id : "");
 	store_layer_list_fini(&l);
 	return a;
