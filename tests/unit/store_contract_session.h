@@ -52,7 +52,7 @@ static void a_session_comes_back_as_it_was(void)
 	CHECK_STR(got.spec, spec);
 	CHECK_STR(got.metadata, meta);
 	CHECK(got.nbindings == 2);
-	CHECK_STR(got.bindings[0].kind, "thread"); /* in the order of kind and key */
+	CHECK_STR(got.bindings[0].kind, "thread"); /* sorted by kind and key */
 	CHECK_STR(got.bindings[0].key, b[1].key);
 	CHECK_STR(got.bindings[1].key, "u1");
 	store_session_fini(&got);
@@ -307,7 +307,7 @@ static void burying_twice_keeps_the_first_cause(void)
 	CHECK(!store_session_create(st, &next, NULL, &err));
 	CHECK(!store_session_mark_destroyed(st, &next, NULL, NULL, &err));
 	CHECK(!store_tombstone_find(st, "t", &b, &t, &err));
-	CHECK_STR(t.session, "s2"); /* the last that had the key */
+	CHECK_STR(t.session, "s2"); /* the last session with this key */
 }
 
 static void tombstones_are_pruned_by_time(void)
@@ -343,7 +343,7 @@ static int add_sessions(struct store *st, int n)
 	for (int i = 0; i < n; i++) {
 		struct store_session s = { .tenant = "t" };
 
-		snprintf(s.id, sizeof(s.id), "s%03d", 997 * i % n); /* ids are in no order */
+		snprintf(s.id, sizeof(s.id), "s%03d", 997 * i % n); /* ids are not sorted */
 		strcpy(s.user, i % 3 ? "u1" : "u0");
 		strcpy(s.project, i % 4 ? "" : "p");
 		s.state = (uint8_t)(i % 5);
@@ -409,7 +409,7 @@ static void pages_give_each_record_once_while_others_come_and_go(void)
 			before = l.items[i].seq;
 		}
 		seen += (int)l.count;
-		/* what was listed goes away, and something new comes */
+		/* a listed session is removed, and a new one is created */
 		if (l.count > 0)
 			CHECK(!store_session_remove(st, l.items[0].id, &err));
 		if (page.after == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of programs, and their verdicts: the known traps in both directions. */
+/* Lists of programs and their verdicts: known false positives and negatives. */
 #include <stdlib.h>
 
 #include "base/array.h"
@@ -9,7 +9,7 @@
 static const char allowing[] = "{\"allow\":[\"ls\",\"git\",\"bash\",\"env\",\"xargs\",\"a\","
 			       "\"/opt/tool\"],\"reason\":\"ask us\"}";
 
-/* 1 allowed, 0 refused, -1 cannot be read. */
+/* 1: allowed; 0: denied; -1: the text is invalid. */
 static int verdict(const char *rules, const char *text)
 {
 	struct shell_rules r = { 0 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The same random calls to two databases, one of which is closed and opened again now and then:
- * both must give the same answers, and for each seed the answers recorded here. */
+/* Makes the same random calls to two databases, one of which is closed and reopened regularly. Both
+ * must give the same answers, and those recorded here for each seed. */
 #include "store/store.h"
 
 #include <unistd.h>
@@ -10,8 +10,8 @@
 
 enum { STEPS = 3000, REOPEN_EVERY = 100 };
 
-/* A digest of all answers per seed: of a model in plain memory that was checked against SQLite. A
- * change of behaviour that is meant changes these. */
+/* A digest of all answers per seed, recorded from an independent implementation of the store. An
+ * intended change of behaviour changes these. */
 static const struct {
 	unsigned seed;
 	uint64_t digest;
@@ -31,7 +31,7 @@ static unsigned below(unsigned n)
 	return (seed >> 16) % n;
 }
 
-/* A name out of a few, so that calls meet. */
+/* One of a few names, so that calls affect each other. */
 static const char *name(char letter, unsigned of, char buf[STORE_ID])
 {
 	snprintf(buf, STORE_ID, "%c%u", letter, below(of));
@@ -357,7 +357,8 @@ static void answer_alike(unsigned first)
 		CHECK(step(i, done));
 	}
 	for (size_t i = 0; i < ARRAY_LEN(calls); i++)
-		CHECK(done[i] > 0); /* else this shows less than it seems to */
+		CHECK(done[i] >
+		      0); /* each call must succeed sometimes, or the test proves nothing */
 }
 
 static void answers_are_the_recorded_ones_and_survive_reopening(void)
