@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* liblodge: sessions of threads. A part of lodge.h, which includes it. */
+/* liblodge: sessions of threads. Included by lodge.h. */
 #ifndef LODGE_THREAD_H
 #define LODGE_THREAD_H
 
@@ -9,38 +9,38 @@
 extern "C" {
 #endif
 
-/* The session of one conversation of a user, as a bash tool of an agent has it: the same machine
- * and the same rules as lodged gives by POST /create_session, /execute, /upload_file and their
- * like. A workspace that commands start in, with limits on memory, processes and files; destroyed
- * when it was idle for too long. */
+/* The session of one conversation of a user, for the bash tool of an agent, with the same rules as
+ * POST /create_session, /execute, /upload_file and so on of lodged. Commands start in a workspace
+ * with limits on memory, processes and files. The session is destroyed after its idle timeout. */
 struct lodge_thread { /* never NULL */
 	size_t size;
-	const char *user, *thread; /* both are needed */
-	int64_t idle_minutes; /* of a new one; 0: 30 */
+	const char *user, *thread; /* both are required */
+	int64_t idle_minutes; /* of a new session; 0: 30 */
 };
-/* LODGE_REUSED of one that is there, else a new one: LODGE_CREATED, or LODGE_REPLACED where an
- * earlier one of this thread is known to be gone. LODGE_DENIED: it is another user's. */
+/* Gets the session (LODGE_REUSED) or creates it: LODGE_CREATED, or LODGE_REPLACED if an earlier
+ * session of this thread has ended. LODGE_DENIED: the thread belongs to another user. */
 int lodge_thread_enter(struct lodge *l, const struct lodge_thread *thread,
 		       struct lodge_session **ret);
-/* Bash text; `status` of the result tells how it ended. seconds: 0.001 to 86400. */
+/* Runs bash text; `status` of the result is its outcome. seconds: 0.001 to 86400. */
 int lodge_thread_run(struct lodge *l, const struct lodge_ref *ref, const char *text, double seconds,
 		     struct lodge_result **ret);
-/* The rest of `fd` as a file of the workspace: all or nothing. The name is relative and stays
- * inside. LODGE_LIMIT: lodge_last_refusal() tells more. *ret has its full path and its size. */
+/* Writes the rest of `fd` to a file of the workspace, completely or not at all. The name is
+ * relative to the workspace and cannot leave it. LODGE_LIMIT: see lodge_last_refusal(). *ret has
+ * the full path and the size. */
 int lodge_thread_put(struct lodge *l, const struct lodge_ref *ref, const char *name, int fd,
 		     struct lodge_file **ret);
-/* A file of the workspace into `fd`. */
+/* Copies a file of the workspace to `fd`. */
 int lodge_thread_fetch(struct lodge *l, const struct lodge_ref *ref, const char *name, int fd);
-/* Its regular files, the newest first. */
+/* Lists its regular files, newest first. */
 int lodge_thread_files(struct lodge *l, const struct lodge_ref *ref, struct lodge_files **ret);
 
-/* Why the last of lodge_run(), lodge_exec_start() and lodge_thread_*() of this thread was refused;
- * until the next of them. */
+/* Why the last lodge_run(), lodge_exec_start() or lodge_thread_*() call of this thread was refused;
+ * valid until the next one. */
 struct lodge_refusal {
-	const char *what; /* "program": by a policy. "file": too large; "files": too many;
-			     "workspace": full. "": none of these */
+	const char *what; /* "program": a policy; "file": too large; "files": too many; "workspace":
+			     full; "": none of these */
 	const char *word; /* of the command */
-	uint64_t max, now, asked; /* bytes, or how many */
+	uint64_t max, now, asked; /* bytes, or a number of files */
 };
 const struct lodge_refusal *lodge_last_refusal(void); /* never NULL */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One question, one answer; and lists of several pages. */
+/* Single requests, and lists of several pages. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,9 +8,9 @@
 
 enum { PATH_ROOM = 8 << 10, PAGES_MAX = 10000 };
 
-/* NULL for an answer without a body. */
-static int take_answer(const struct client *c, struct client_stream *s, json_t **ret,
-		       struct err *err)
+/* *ret is NULL for a response without a body. */
+static int read_json_body(const struct client *c, struct client_stream *s, json_t **ret,
+			  struct err *err)
 {
 	auto_free char *text = NULL;
 	size_t len;
@@ -21,8 +21,8 @@ static int take_answer(const struct client *c, struct client_stream *s, json_t *
 	if (len) {
 		v = json_loadb(text, len, JSON_DECODE_ANY, NULL);
 		if (!v)
-			return err_set(err, ERR_UNAVAILABLE,
-				       "%.120s answers with something that is not JSON", c->url);
+			return err_set(err, ERR_UNAVAILABLE, "%.120s: the response is not JSON",
+				       c->url);
 	}
 	*ret = v;
 	return 0;
@@ -36,7 +36,7 @@ int client_ask(struct client *c, const char *method, const char *path, const jso
 	};
 	auto_call(client_close) struct client_stream *s = NULL;
 
-	if (request_send(c, &rq, NULL, &s, err) < 0 || take_answer(c, s, ret, err) < 0)
+	if (request_send(c, &rq, NULL, &s, err) < 0 || read_json_body(c, s, ret, err) < 0)
 		return -1;
 	*ret_status = s->head.status;
 	return 0;
@@ -56,7 +56,7 @@ int client_call(struct client *c, const char *method, const char *path, const js
 	auto_call(client_close) struct client_stream *s = NULL;
 	json_t *answer = NULL;
 
-	if (client_open(c, &rq, &s, err) < 0 || take_answer(c, s, &answer, err) < 0)
+	if (client_open(c, &rq, &s, err) < 0 || read_json_body(c, s, &answer, err) < 0)
 		return -1;
 	if (ret)
 		*ret = answer;
@@ -70,11 +70,11 @@ static int add_page(const json_t *answer, const char *member, json_t *all, struc
 	json_t *items = json_object_get(answer, member);
 
 	if (!json_is_array(items))
-		return err_set(err, ERR_UNAVAILABLE, "the answer has no list of %s", member);
+		return err_set(err, ERR_UNAVAILABLE, "the response has no list of %s", member);
 	return json_array_extend(all, items) < 0 ? err_sys(err, ENOMEM, "%s", member) : 0;
 }
 
-/* 1: there is another page; 0: there is none. */
+/* 1: there is another page; 0: this was the last. */
 static int next_path(char buf[PATH_ROOM], const char *path, const json_t *answer, struct err *err)
 {
 	const json_t *next = json_object_get(answer, "next");
@@ -83,7 +83,7 @@ static int next_path(char buf[PATH_ROOM], const char *path, const json_t *answer
 		return 0;
 	if (snprintf(buf, PATH_ROOM, "%s%cafter=%lld", path, strchr(path, '?') ? '&' : '?',
 		     (long long)json_integer_value(next)) >= PATH_ROOM)
-		return err_set(err, ERR_INVALID, "a name is too long");
+		return err_set(err, ERR_INVALID, "the path is too long");
 	return 1;
 }
 
@@ -106,7 +106,7 @@ int client_list(struct client *c, const char *path, const char *member, json_t *
 		answer = NULL;
 	}
 	if (r > 0)
-		r = err_set(err, ERR_LIMIT, "the list of %s has no end", member);
+		r = err_set(err, ERR_LIMIT, "the list of %s does not end", member);
 	if (r == 0)
 		*ret = all;
 	else

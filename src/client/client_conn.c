@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A socket is never blocking: whoever may wait waits in poll(2), the same way with TLS and
- * without. */
+/* Sockets are non-blocking: calls that may wait use poll(2), with TLS and without. */
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -15,7 +14,7 @@
 
 enum {
 	CONNECT_MS = 10000,
-	/* a peer that vanished is noticed after about a minute, however quiet the stream is */
+	/* detects a lost peer after about a minute, even on an idle stream */
 	KEEP_IDLE_S = 30,
 	KEEP_EACH_S = 10,
 	KEEP_TIMES = 3,
@@ -38,8 +37,9 @@ static int finish_connect(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_ERROR, &e, &len) < 0 ? -errno : -e;
 }
 
-/* A full queue of a unix socket is EAGAIN at once: it is tried again for a while. */
-static int connect_to(const struct sockaddr *a, socklen_t len)
+/* connect() to a unix socket with a full queue fails with EAGAIN at once, so it is retried for a
+ * while. */
+static int connect_socket(const struct sockaddr *a, socklen_t len)
 {
 	int fd = socket(a->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), e = 0;
 
@@ -70,7 +70,7 @@ static int connect_unix(const char *path, struct err *err)
 		return err_set(err, ERR_INVALID, "unix:%.100s: longer than %zu bytes", path,
 			       sizeof(a.sun_path) - 1);
 	memcpy(a.sun_path, path, len);
-	fd = connect_to((struct sockaddr *)&a, sizeof(a));
+	fd = connect_socket((struct sockaddr *)&a, sizeof(a));
 	return fd < 0 ? err_sys(err, -fd, "unix:%s", path) : fd;
 }
 
@@ -94,7 +94,7 @@ static int connect_tcp(const struct client *c, struct err *err)
 		return -1;
 	}
 	for (const struct addrinfo *a = all; a && fd < 0; a = a->ai_next)
-		fd = connect_to(a->ai_addr, a->ai_addrlen);
+		fd = connect_socket(a->ai_addr, a->ai_addrlen);
 	freeaddrinfo(all);
 	if (fd < 0)
 		return err_sys(err, -fd, "%.100s", c->url);
@@ -102,8 +102,8 @@ static int connect_tcp(const struct client *c, struct err *err)
 	return fd;
 }
 
-/* Nobody there, told with what to do about it. */
-static int not_there(const struct client *c, struct err *err)
+/* Adds to a failed connect what to do about it. */
+static int explain_refused(const struct client *c, struct err *err)
 {
 	int sys = err->sys;
 	bool permission = sys == EACCES || sys == EPERM;
@@ -111,9 +111,9 @@ static int not_there(const struct client *c, struct err *err)
 	if (err->code == ERR_INVALID || !sys)
 		return -1;
 	if (permission)
-		return err_ctx(err, "no permission to ask lodged");
-	err_ctx(err, "no lodged answers (%s)",
-		c->path ? "`systemctl start lodged` or `./dev run` starts one"
+		return err_ctx(err, "permission denied to connect to lodged");
+	err_ctx(err, "cannot connect to lodged (%s)",
+		c->path ? "start it with `systemctl start lodged` or `./dev run`"
 			: "is it running, and is the address right?");
 	err->code = ERR_UNAVAILABLE;
 	err->sys = ECONNREFUSED;
@@ -125,7 +125,7 @@ int conn_open(const struct client *c, struct conn *ret, struct err *err)
 	int fd = c->path ? connect_unix(c->path, err) : connect_tcp(c, err);
 
 	if (fd < 0)
-		return not_there(c, err);
+		return explain_refused(c, err);
 	if (conn_wrap(fd, ret, err) < 0)
 		return -1;
 	if (c->tls && tls_open(c->tls, fd, c->host, &ret->ssl, err) < 0) {
@@ -166,7 +166,7 @@ static int wait_for(const struct conn *c, short events)
 	return n < 0 && errno != EINTR ? -errno : 0;
 }
 
-/* Bytes, 0 for the end, -errno; -EAGAIN with what to wait for. */
+/* Returns bytes, 0 at the end, or -errno; with -EAGAIN, *ret_wait is what to poll for. */
 static ssize_t read_some(struct conn *c, void *buf, size_t size, short *ret_wait)
 {
 	ssize_t n;

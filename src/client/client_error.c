@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers that are failures, and connections that are. */
+/* Failed responses and failed connections. */
 #include <errno.h>
 #include <string.h>
 
@@ -53,10 +53,11 @@ int problem_set(const struct client *c, int status, const json_t *answer, struct
 	if (said)
 		one_line_print(said, err->msg, sizeof(err->msg));
 	else
-		err_set(err, ERR_INVALID, "%.120s answers %d, without a word that lodged would say",
-			c->url, status);
+		err_set(err, ERR_INVALID,
+			"%.120s: status %d without an error of lodged; is this lodged?", c->url,
+			status);
 	classify(status, err);
-	/* of those that pass by themselves */
+	/* of temporary failures */
 	if (code && strcmp(code, "RATE_LIMITED") == 0)
 		err->sys = EUSERS;
 	return -1;
@@ -81,9 +82,10 @@ int problem_broken(ssize_t n, struct err *err)
 	if (n == -ETIMEDOUT)
 		err_set(err, ERR_UNAVAILABLE, "lodged does not answer");
 	else if (n < 0)
-		err_sys(err, (int)-n, "the connection to lodged broke");
+		err_sys(err, (int)-n, "lost the connection to lodged");
 	else
-		err_set(err, ERR_UNAVAILABLE, "lodged closed the connection within its answer");
+		err_set(err, ERR_UNAVAILABLE,
+			"lodged closed the connection before the end of the response");
 	err->code = ERR_UNAVAILABLE;
 	err->sys = n < 0 ? (int)-n : ECONNRESET;
 	return -1;

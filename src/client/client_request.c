@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A question, from its parts to the head of its answer. */
+/* A request, from its parts to the head of the response. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,20 +11,20 @@
 #define LODGE_VERSION "0.1.0"
 #endif
 
-/* An answer may take as long as a command does; that to an upgrade comes at once, and who waits for
- * it hears nothing else. */
+/* A response may take as long as a command. The response to an upgrade comes at once, so it has a
+ * timeout. */
 enum { PIECE = 64 << 10, UPGRADE_MS = 10000 };
 
-/* What is sent behind the head. */
+/* The body of a request. */
 struct body {
 	enum body_kind kind;
-	char *text; /* of JSON; the request's own */
+	char *text; /* serialized JSON; owned */
 	const char *bytes; /* NULL: from fd */
 	uint64_t length;
 	const char *type;
 };
 
-static int take_body(const struct client_request *rq, struct body *ret, struct err *err)
+static int prepare_body(const struct client_request *rq, struct body *ret, struct err *err)
 {
 	struct stat st;
 	off_t at;
@@ -33,7 +33,7 @@ static int take_body(const struct client_request *rq, struct body *ret, struct e
 	if (rq->body) {
 		ret->text = json_dumps(rq->body, JSON_COMPACT | JSON_ENCODE_ANY);
 		if (!ret->text)
-			return err_sys(err, ENOMEM, "question");
+			return err_sys(err, ENOMEM, "request");
 		ret->kind = BODY_LENGTH;
 		ret->bytes = ret->text;
 		ret->length = strlen(ret->text);
@@ -45,7 +45,7 @@ static int take_body(const struct client_request *rq, struct body *ret, struct e
 		ret->type = rq->type ? rq->type : "application/octet-stream";
 	} else if (rq->has_body_fd) {
 		if (fstat(rq->body_fd, &st) < 0)
-			return err_sys(err, errno, "what is to be sent");
+			return err_sys(err, errno, "read the request body");
 		at = S_ISREG(st.st_mode) ? lseek(rq->body_fd, 0, SEEK_CUR) : -1;
 		ret->kind = at >= 0 ? BODY_LENGTH : BODY_CHUNKED;
 		ret->length = at >= 0 && at < st.st_size ? (uint64_t)(st.st_size - at) : 0;
@@ -59,13 +59,12 @@ static int take_body(const struct client_request *rq, struct body *ret, struct e
 
 /* ---- the head -------------------------------------------------------------------------------- */
 
-/* Nothing in a line may begin another one. */
+/* A line break in a header line would start another header. */
 static int check_line(const char *s, bool spaces, struct err *err)
 {
 	for (; *s; s++)
 		if ((unsigned char)*s < ' ' || *s == 0x7f || (*s == ' ' && !spaces))
-			return err_set(err, ERR_INVALID,
-				       "a character that cannot be part of a question");
+			return err_set(err, ERR_INVALID, "request: invalid character in a header");
 	return 0;
 }
 
@@ -107,18 +106,18 @@ static int make_head(const struct client *c, const struct client_request *rq, co
 	FILE *f = open_memstream(ret, ret_len);
 
 	if (!f)
-		return err_sys(err, ENOMEM, "question");
+		return err_sys(err, ENOMEM, "request");
 	put_head(f, c, rq, b, upgrade);
 	if (fclose(f) == 0)
 		return 0;
 	free(*ret);
 	*ret = NULL;
-	return err_sys(err, ENOMEM, "question");
+	return err_sys(err, ENOMEM, "request");
 }
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-/* A piece as the body has it; buf has room for two more bytes. 0 or -errno. */
+/* Sends one piece, chunked if needed; buf has space for two more bytes. 0 or -errno. */
 static int send_piece(struct conn *conn, const struct body *b, char *buf, size_t n)
 {
 	char size[24];
@@ -132,7 +131,7 @@ static int send_piece(struct conn *conn, const struct body *b, char *buf, size_t
 	return r < 0 ? r : conn_write(conn, buf, n + 2);
 }
 
-/* Bytes; 0: the end; -1: err. */
+/* Returns bytes, 0 at the end, or -1 with err. */
 static ssize_t read_piece(const struct client_request *rq, const struct body *b, uint64_t sent,
 			  char *buf, struct err *err)
 {
@@ -146,11 +145,12 @@ static ssize_t read_piece(const struct client_request *rq, const struct body *b,
 		n = read(rq->body_fd, buf, want);
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
-		return err_sys(err, errno, "what is to be sent");
-	return !n && known ? err_set(err, ERR_CONFLICT, "the file got shorter meanwhile") : n;
+		return err_sys(err, errno, "read the request body");
+	return !n && known ? err_set(err, ERR_CONFLICT, "the file was truncated during the upload")
+			   : n;
 }
 
-/* 0: all of it, or the answer came before; -errno of the socket; 1: err. */
+/* 0: sent completely, or a response came first; -errno of the socket; 1: err is set. */
 static int send_fd(struct conn *conn, const struct client_request *rq, const struct body *b,
 		   struct err *err)
 {
@@ -160,7 +160,7 @@ static int send_fd(struct conn *conn, const struct client_request *rq, const str
 	int r;
 
 	if (!buf)
-		err_sys(err, ENOMEM, "question");
+		err_sys(err, ENOMEM, "request");
 	while (buf && (n = read_piece(rq, b, sent, buf, err)) > 0) {
 		if (conn_answered(conn))
 			return 0;
@@ -188,8 +188,8 @@ static int send_all(struct conn *conn, const struct client_request *rq, const st
 	return rq->has_body_fd ? send_fd(conn, rq, b, err) : 0;
 }
 
-/* Who refuses a body may do so before all of it came, and close: then his answer tells more than
- * that he did not listen. */
+/* A server may reject a body before it is complete and close the connection. Its response then
+ * tells more than the failed write. */
 static int exchange(struct client *c, const struct client_request *rq, const struct body *b,
 		    const char *head, size_t len, int limit_ms, struct client_stream **ret,
 		    struct err *err)
@@ -220,13 +220,13 @@ int request_send(struct client *c, const struct client_request *rq, const char *
 	size_t len = 0;
 	int r;
 
-	if (check_words(rq, err) < 0 || take_body(rq, &b, err) < 0)
+	if (check_words(rq, err) < 0 || prepare_body(rq, &b, err) < 0)
 		return -1;
 	r = make_head(c, rq, &b, upgrade, &head, &len, err);
 	if (r == 0)
 		r = exchange(c, rq, &b, head, len, upgrade ? UPGRADE_MS : c->limit_ms, ret, err);
 	if (head)
-		explicit_bzero(head, len); /* it has the key */
+		explicit_bzero(head, len); /* it contains the key */
 	free(b.text);
 	return r;
 }
@@ -241,8 +241,9 @@ int client_open(struct client *c, const struct client_request *rq, struct client
 	if (s->head.status >= 400)
 		return problem_read(c, s, err);
 	if (s->head.status < 200 || s->head.status >= 300)
-		return err_set(err, ERR_UNAVAILABLE, "%.120s answers %d, which lodged never does",
-			       c->url, s->head.status);
+		return err_set(err, ERR_UNAVAILABLE,
+			       "%.120s: unexpected status %d; is this lodged?", c->url,
+			       s->head.status);
 	*ret = steal_ptr(&s);
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An answer as it comes: its head, then its body, whatever shape that has. */
+/* A response as a stream: its head, then its body in any encoding. */
 #include <errno.h>
 #include <string.h>
 
@@ -7,14 +7,14 @@
 
 enum { LINE_MAX_CHUNK = 1024 };
 
-static int malformed(struct err *err)
+static int fail_malformed(struct err *err)
 {
-	return err_set(err, ERR_UNAVAILABLE, "the answer is malformed");
+	return err_set(err, ERR_UNAVAILABLE, "malformed response");
 }
 
 /* ---- the head -------------------------------------------------------------------------------- */
 
-/* The length of the head, with the empty line at its end; 0: that has not come yet. */
+/* The length of the head including the empty line; 0 if it is incomplete. */
 static size_t head_length(const char *text, size_t len)
 {
 	const char *end = text + len, *lf = text;
@@ -37,7 +37,8 @@ static int read_head(struct client_stream *s, bool bodiless, struct err *err)
 
 	while (!(len = head_length(c->buf + c->at, c->len - c->at))) {
 		if (c->len - c->at == CONN_BUF)
-			return err_set(err, ERR_UNAVAILABLE, "the head of the answer is too long");
+			return err_set(err, ERR_UNAVAILABLE,
+				       "the head of the response is too long");
 		n = conn_fill(c, true);
 		if (n <= 0)
 			return problem_broken(n, err);
@@ -45,7 +46,7 @@ static int read_head(struct client_stream *s, bool bodiless, struct err *err)
 	free(s->head_text);
 	s->head_text = malloc(len + 1);
 	if (!s->head_text)
-		return err_sys(err, ENOMEM, "answer");
+		return err_sys(err, ENOMEM, "response");
 	memcpy(s->head_text, c->buf + c->at, len);
 	c->at += len;
 	return head_parse(s->head_text, len, bodiless, &s->head, err);
@@ -57,7 +58,7 @@ int stream_begin(struct conn *conn, bool bodiless, struct client_stream **ret, s
 
 	if (!s) {
 		conn_fini(conn);
-		return err_sys(err, ENOMEM, "answer");
+		return err_sys(err, ENOMEM, "response");
 	}
 	s->conn = *conn;
 	*conn = (struct conn){ .fd = -1 };
@@ -93,7 +94,7 @@ const char *client_header(const struct client_stream *s, const char *name)
 
 /* ---- chunks ---------------------------------------------------------------------------------- */
 
-/* One line, without its end. */
+/* Reads one line without its line end. */
 static int read_line(struct client_stream *s, char line[LINE_MAX_CHUNK], struct err *err)
 {
 	size_t len = 0;
@@ -102,11 +103,11 @@ static int read_line(struct client_stream *s, char line[LINE_MAX_CHUNK], struct 
 
 	while ((n = conn_pending(&s->conn) ? 1 : conn_fill(&s->conn, true)) > 0) {
 		if (conn_read(&s->conn, &c, 1, true) != 1)
-			return malformed(err);
+			return fail_malformed(err);
 		if (c == '\n')
 			break;
 		if (len == LINE_MAX_CHUNK - 1)
-			return malformed(err);
+			return fail_malformed(err);
 		line[len++] = c;
 	}
 	if (n <= 0)
@@ -118,18 +119,18 @@ static int read_line(struct client_stream *s, char line[LINE_MAX_CHUNK], struct 
 }
 
 /* 1a;name=value */
-static int take_chunk_size(struct client_stream *s, const char *line, struct err *err)
+static int parse_chunk_size(struct client_stream *s, const char *line, struct err *err)
 {
 	size_t digits = strspn(line, "0123456789abcdefABCDEF");
 
 	if (!digits || digits > 15 || (line[digits] && !strchr("; \t", line[digits])))
-		return malformed(err);
+		return fail_malformed(err);
 	s->left = strtoull(line, NULL, 16);
 	s->chunk = s->left ? CHUNK_DATA : CHUNK_TRAILER;
 	return 0;
 }
 
-/* Until there is data to read, or the end. */
+/* Advances to the next data or to the end. */
 static int next_chunk(struct client_stream *s, struct err *err)
 {
 	char line[LINE_MAX_CHUNK];
@@ -140,16 +141,16 @@ static int next_chunk(struct client_stream *s, struct err *err)
 		if (n < 0)
 			return -1;
 		if (s->chunk == CHUNK_SIZE_LINE) {
-			if (take_chunk_size(s, line, err) < 0)
+			if (parse_chunk_size(s, line, err) < 0)
 				return -1;
 		} else if (s->chunk == CHUNK_END_LINE) {
 			if (n)
-				return malformed(err);
+				return fail_malformed(err);
 			s->chunk = CHUNK_SIZE_LINE;
 		} else if (!n) {
 			s->chunk = CHUNK_OVER;
 		} else if (++trailers == HEADERS_MAX) {
-			return malformed(err);
+			return fail_malformed(err);
 		}
 	}
 	s->over = s->chunk == CHUNK_OVER;
@@ -207,15 +208,15 @@ int stream_all(struct client_stream *s, char **ret, size_t *ret_len, struct err 
 		if (len < room)
 			continue;
 		if (room >= ANSWER_MAX)
-			return err_set(err, ERR_LIMIT, "the answer is longer than 64 MiB");
+			return err_set(err, ERR_LIMIT, "the response is longer than 64 MiB");
 		more = realloc(buf, 2 * room + 1);
 		if (!more)
-			return err_sys(err, ENOMEM, "answer");
+			return err_sys(err, ENOMEM, "response");
 		buf = more;
 		room *= 2;
 	}
 	if (!buf)
-		return err_sys(err, ENOMEM, "answer");
+		return err_sys(err, ENOMEM, "response");
 	buf[len] = '\0';
 	*ret = steal_ptr(&buf);
 	*ret_len = len;

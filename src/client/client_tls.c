@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TLS as a client: the peer's certificate and name are always checked. The library is loaded when
- * it is needed first: linked, it would cost every start of lodge more than all the rest of it. */
+/* TLS with verification of the peer's certificate and name. The library is loaded on first use:
+ * linking it would more than double the start-up time of lodge. */
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -51,8 +51,8 @@ static struct {
 	FUNCTIONS(MEMBER)
 } lib;
 
-/* A pointer to data is one to a function here, as dlsym(3) has it. */
-static void load(void)
+/* POSIX allows the conversion of dlsym(3)'s result to a function pointer. */
+static void load_library(void)
 {
 	void *handle = dlopen(SONAME(OPENSSL_SHLIB_VERSION), RTLD_NOW | RTLD_LOCAL);
 
@@ -71,7 +71,7 @@ int tls_context(SSL_CTX **ret, struct err *err)
 	long modes = SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER;
 	SSL_CTX *ctx;
 
-	pthread_once(&once, load);
+	pthread_once(&once, load_library);
 	if (!lib.loaded)
 		return err_set(
 			err, ERR_UNAVAILABLE,
@@ -81,10 +81,10 @@ int tls_context(SSL_CTX **ret, struct err *err)
 	    lib.SSL_CTX_ctrl(ctx, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, NULL) != 1 ||
 	    lib.SSL_CTX_set_default_verify_paths(ctx) != 1) {
 		lib.SSL_CTX_free(ctx);
-		return err_set(err, ERR_INTERNAL, "TLS cannot be set up");
+		return err_set(err, ERR_INTERNAL, "cannot initialize TLS");
 	}
 	lib.SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
-	/* a record that is no data must not make a read wait for one that is */
+	/* A record without data must not make a read wait. */
 	(void)lib.SSL_CTX_ctrl(ctx, SSL_CTRL_CLEAR_MODE, SSL_MODE_AUTO_RETRY, NULL);
 	(void)lib.SSL_CTX_ctrl(ctx, SSL_CTRL_MODE, modes, NULL);
 	*ret = ctx;
@@ -111,7 +111,7 @@ static bool set_name(SSL *ssl, char *host)
 		       1;
 }
 
-static int fail(SSL *ssl, const char *host, struct err *err)
+static int fail_handshake(SSL *ssl, const char *host, struct err *err)
 {
 	long verdict = lib.SSL_get_verify_result(ssl);
 	const char *why = lib.ERR_reason_error_string(lib.ERR_peek_error());
@@ -119,10 +119,10 @@ static int fail(SSL *ssl, const char *host, struct err *err)
 	lib.ERR_clear_error();
 	if (verdict != X509_V_OK)
 		return err_set(err, ERR_DENIED,
-			       "https://%.80s: its certificate is not accepted: %.80s "
-			       "(SSL_CERT_FILE names a file of those that are)",
+			       "https://%.80s: certificate verification failed: %.80s (set "
+			       "SSL_CERT_FILE to trusted certificates)",
 			       host, lib.X509_verify_cert_error_string(verdict));
-	return err_set(err, ERR_UNAVAILABLE, "https://%.80s: no TLS there: %.80s", host,
+	return err_set(err, ERR_UNAVAILABLE, "https://%.80s: TLS handshake failed: %.80s", host,
 		       why ? why : "the connection was closed");
 }
 
@@ -141,13 +141,13 @@ int tls_open(SSL_CTX *ctx, int fd, char *host, SSL **ret, struct err *err)
 
 	if (!ssl || lib.SSL_set_fd(ssl, fd) != 1 || !set_name(ssl, host)) {
 		tls_free(ssl);
-		return err_set(err, ERR_INTERNAL, "TLS cannot be set up for %.80s", host);
+		return err_set(err, ERR_INTERNAL, "cannot initialize TLS for %.80s", host);
 	}
 	lib.ERR_clear_error();
 	while ((n = lib.SSL_connect(ssl)) != 1) {
 		if (wait_for(fd, lib.SSL_get_error(ssl, n)))
 			continue;
-		fail(ssl, host, err);
+		fail_handshake(ssl, host, err);
 		tls_free(ssl);
 		return -1;
 	}

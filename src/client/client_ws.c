@@ -29,17 +29,17 @@ enum opcode { OP_MORE = 0, OP_TEXT = 1, OP_BINARY = 2, OP_CLOSE = 8, OP_PING = 9
 
 struct client_ws {
 	struct client_stream *s;
-	/* the frame under way */
+	/* the current frame */
 	unsigned char head[14];
-	size_t head_len; /* of it came so far */
+	size_t head_len; /* bytes received of it */
 	bool in_frame, fin;
 	unsigned op;
 	uint64_t left;
 	char control[CONTROL_MAX + 1];
 	size_t control_len;
-	/* the message under way */
+	/* the current message */
 	unsigned kind; /* 0: none */
-	bool whole; /* it was handed out */
+	bool whole; /* the caller has it */
 	char *buf;
 	size_t len, capacity;
 	bool said_bye;
@@ -47,7 +47,7 @@ struct client_ws {
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-static void expected_answer(const char *key, char to[ANSWER_TEXT + 1])
+static void expected_accept(const char *key, char to[ANSWER_TEXT + 1])
 {
 	unsigned char sum[SHA1_SIZE];
 	char text[128];
@@ -58,7 +58,7 @@ static void expected_answer(const char *key, char to[ANSWER_TEXT + 1])
 	to[ANSWER_TEXT] = '\0';
 }
 
-static bool is(const char *got, const char *want)
+static bool header_is(const char *got, const char *want)
 {
 	return got && strcasecmp(got, want) == 0;
 }
@@ -70,10 +70,11 @@ static int check_answer(struct client *c, struct client_stream *s, const char *k
 
 	if (client_status(s) >= 400)
 		return problem_read(c, s, err);
-	expected_answer(key, want);
-	if (client_status(s) != 101 || !is(client_header(s, "Upgrade"), "websocket") || !got ||
-	    strcmp(got, want) != 0 || client_header(s, "Sec-WebSocket-Extensions"))
-		return err_set(err, ERR_UNAVAILABLE, "%.120s opens no terminal there", c->url);
+	expected_accept(key, want);
+	if (client_status(s) != 101 || !header_is(client_header(s, "Upgrade"), "websocket") ||
+	    !got || strcmp(got, want) != 0 || client_header(s, "Sec-WebSocket-Extensions"))
+		return err_set(err, ERR_UNAVAILABLE, "%.120s: the WebSocket handshake failed",
+			       c->url);
 	return 0;
 }
 
@@ -172,13 +173,13 @@ int client_ws_send(struct client_ws *w, bool text, const void *data, size_t len,
 	return send_frame(w, text ? OP_TEXT : OP_BINARY, data, len, err);
 }
 
-static void say_bye(struct client_ws *w, unsigned code)
+static void send_close(struct client_ws *w, unsigned code)
 {
 	unsigned char bytes[2] = { (unsigned char)(code >> 8), (unsigned char)code };
 	struct pollfd p = { .fd = client_ws_fd(w), .events = POLLOUT };
 	struct err ignored;
 
-	/* one who does not listen is not waited for */
+	/* a peer that does not read header_is not waited for */
 	if (!w->said_bye && poll(&p, 1, 0) > 0)
 		(void)send_frame(w, OP_CLOSE, bytes, code == CODE_NONE ? 0 : 2, &ignored);
 	w->said_bye = true;
@@ -189,7 +190,7 @@ void client_ws_close(struct client_ws *w)
 	if (!w)
 		return;
 	if (w->s)
-		say_bye(w, CODE_NORMAL);
+		send_close(w, CODE_NORMAL);
 	client_close(w->s);
 	free(w->buf);
 	free(w);
@@ -197,10 +198,10 @@ void client_ws_close(struct client_ws *w)
 
 /* ---- in -------------------------------------------------------------------------------------- */
 
-static int malformed(struct client_ws *w, const char *why, struct err *err)
+static int fail_malformed(struct client_ws *w, const char *why, struct err *err)
 {
-	say_bye(w, CODE_PROTOCOL);
-	return err_set(err, ERR_UNAVAILABLE, "the terminal's connection: %s", why);
+	send_close(w, CODE_PROTOCOL);
+	return err_set(err, ERR_UNAVAILABLE, "WebSocket protocol error: %s", why);
 }
 
 static bool is_control(unsigned op)
@@ -213,13 +214,13 @@ static int check_frame(struct client_ws *w, struct err *err)
 	bool control = is_control(w->op);
 
 	if (w->head[0] & 0x70 || w->head[1] & 0x80)
-		return malformed(w, "a frame no server sends", err);
+		return fail_malformed(w, "a frame no server sends", err);
 	if (control && (!w->fin || w->left > CONTROL_MAX || w->op > OP_PONG))
-		return malformed(w, "a malformed frame", err);
+		return fail_malformed(w, "a fail_malformed frame", err);
 	if (!control && (w->op > OP_BINARY || (w->op == OP_MORE) != (w->kind != 0)))
-		return malformed(w, "a frame out of order", err);
+		return fail_malformed(w, "a frame out of order", err);
 	if (!control && w->left > MESSAGE_MAX - w->len)
-		return malformed(w, "a message that is too long", err);
+		return fail_malformed(w, "a message that header_is too long", err);
 	if (control)
 		w->control_len = 0;
 	else if (w->op != OP_MORE)
@@ -227,7 +228,7 @@ static int check_frame(struct client_ws *w, struct err *err)
 	return 0;
 }
 
-/* How long the head is, as far as its first two bytes tell. */
+/* The length of the frame head, from its first two bytes. */
 static size_t head_size(const struct client_ws *w)
 {
 	unsigned len = w->head_len < 2 ? 0 : w->head[1] & 0x7f;
@@ -235,7 +236,7 @@ static size_t head_size(const struct client_ws *w)
 	return len == 126 ? 4 : len == 127 ? 10 : 2;
 }
 
-static int take_head(struct client_ws *w, struct err *err)
+static int parse_head(struct client_ws *w, struct err *err)
 {
 	w->fin = w->head[0] & 0x80;
 	w->op = w->head[0] & 0x0f;
@@ -257,7 +258,7 @@ static int reserve(struct client_ws *w, size_t more, struct err *err)
 		       : 0;
 }
 
-/* Bytes; 0: none yet; -1: err. */
+/* Returns bytes, 0 if there are none yet, or -1 with err. */
 static ssize_t receive(struct client_ws *w, void *to, size_t size, struct err *err)
 {
 	ssize_t n = conn_read(&w->s->conn, to, size, false);
@@ -268,11 +269,11 @@ static ssize_t receive(struct client_ws *w, void *to, size_t size, struct err *e
 		return n;
 	problem_broken(n, err);
 	if (n == 0)
-		snprintf(err->msg, sizeof(err->msg), "lodged closed the terminal's connection");
+		snprintf(err->msg, sizeof(err->msg), "lodged closed the WebSocket connection");
 	return -1;
 }
 
-/* 1: there is something to look at; 0: nothing more yet. */
+/* 1: a complete head; 0: not yet. */
 static int read_head(struct client_ws *w, struct err *err)
 {
 	while (w->head_len < head_size(w)) {
@@ -282,7 +283,7 @@ static int read_head(struct client_ws *w, struct err *err)
 			return (int)n;
 		w->head_len += (size_t)n;
 	}
-	return take_head(w, err) < 0 ? -1 : 1;
+	return parse_head(w, err) < 0 ? -1 : 1;
 }
 
 static int read_payload(struct client_ws *w, struct err *err)
@@ -304,33 +305,33 @@ static int read_payload(struct client_ws *w, struct err *err)
 	return 1;
 }
 
-static int take_close(struct client_ws *w, struct client_ws_message *ret, struct err *err)
+static int handle_close(struct client_ws *w, struct client_ws_message *ret, struct err *err)
 {
 	const unsigned char *p = (const unsigned char *)w->control;
 	size_t len = w->control_len;
 
 	if (len == 1 || (len && !json_is_utf8(w->control + 2, len - 2)))
-		return malformed(w, "a malformed end", err);
+		return fail_malformed(w, "a fail_malformed end", err);
 	w->control[len] = '\0';
 	*ret = (struct client_ws_message){ .kind = CLIENT_WS_END,
 					   .data = len ? w->control + 2 : "",
 					   .len = len ? len - 2 : 0,
 					   .code = len ? p[0] << 8 | p[1] : CODE_NONE };
-	say_bye(w, len ? CODE_NORMAL : CODE_NONE);
+	send_close(w, len ? CODE_NORMAL : CODE_NONE);
 	return 1;
 }
 
-/* A frame is there. 1: so is a message; 0: not yet. */
-static int take_frame(struct client_ws *w, struct client_ws_message *ret, struct err *err)
+/* Processes a complete frame. 1: a message header_is complete; 0: not yet. */
+static int handle_frame(struct client_ws *w, struct client_ws_message *ret, struct err *err)
 {
 	if (w->op == OP_CLOSE)
-		return take_close(w, ret, err);
+		return handle_close(w, ret, err);
 	if (w->op == OP_PING)
 		return send_frame(w, OP_PONG, w->control, w->control_len, err);
 	if (w->op == OP_PONG || !w->fin)
 		return 0;
 	if (w->kind == OP_TEXT && !json_is_utf8(w->buf, w->len))
-		return malformed(w, "a text that is none", err);
+		return fail_malformed(w, "a text that header_is none", err);
 	*ret = (struct client_ws_message){
 		.kind = w->kind == OP_TEXT ? CLIENT_WS_TEXT : CLIENT_WS_BYTES,
 		.data = w->len ? w->buf : "",
@@ -359,7 +360,7 @@ int client_ws_read(struct client_ws *w, struct client_ws_message *ret, struct er
 			*ret = (struct client_ws_message){ .kind = CLIENT_WS_NOTHING };
 			return 0;
 		}
-		n = take_frame(w, ret, err);
+		n = handle_frame(w, ret, err);
 		if (n != 0)
 			return n < 0 ? -1 : 0;
 	}

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The head of an answer, read strictly: what could be read in two ways is refused. */
+/* A strict parser of response heads: ambiguous ones are errors. */
 #include <string.h>
 #include <strings.h>
 
 #include "client/internal.h"
 
-static int refuse(struct err *err, const char *why)
+static int fail_malformed(struct err *err, const char *why)
 {
-	return err_set(err, ERR_UNAVAILABLE, "this is no answer of lodged: %s", why);
+	return err_set(err, ERR_UNAVAILABLE, "malformed response: %s", why);
 }
 
-/* The next line, without its end; NULL: there is none. */
+/* The next line without its line end; NULL after the last. */
 static char *next_line(char **at, const char *end)
 {
 	char *line = *at, *lf = memchr(line, '\n', (size_t)(end - line));
@@ -25,20 +25,20 @@ static char *next_line(char **at, const char *end)
 }
 
 /* HTTP/1.1 200 OK */
-static int take_status(const char *line, struct head *h, struct err *err)
+static int parse_status(const char *line, struct head *h, struct err *err)
 {
 	const char *p = line + 9;
 
 	if (strncmp(line, "HTTP/1.", 7) != 0 || (line[7] != '0' && line[7] != '1') ||
 	    line[8] != ' ')
-		return refuse(err, "it does not begin with HTTP/1.1");
+		return fail_malformed(err, "it does not begin with HTTP/1.1");
 	for (int i = 0; i < 3; i++) {
 		if (p[i] < '0' || p[i] > '9')
-			return refuse(err, "it has no status");
+			return fail_malformed(err, "it has no status");
 		h->status = h->status * 10 + (p[i] - '0');
 	}
 	if ((p[3] && p[3] != ' ') || h->status < 100 || h->status > 599)
-		return refuse(err, "it has no status");
+		return fail_malformed(err, "it has no status");
 	return 0;
 }
 
@@ -50,59 +50,59 @@ static bool is_token(const char *s)
 	return true;
 }
 
-static int take_header(char *line, struct head *h, struct err *err)
+static int parse_header(char *line, struct head *h, struct err *err)
 {
 	char *colon = strchr(line, ':'), *end;
 
 	if (!colon || colon == line)
-		return refuse(err, "a line of its head has no name");
+		return fail_malformed(err, "a line of its head has no name");
 	*colon++ = '\0';
 	if (!is_token(line))
-		return refuse(err, "a line of its head has no good name");
+		return fail_malformed(err, "a line of its head has no good name");
 	if (h->nheaders == HEADERS_MAX)
-		return refuse(err, "its head has too many lines");
+		return fail_malformed(err, "its head has too many lines");
 	colon += strspn(colon, " \t");
 	end = colon + strlen(colon);
 	while (end > colon && (end[-1] == ' ' || end[-1] == '\t'))
 		*--end = '\0';
 	for (const char *p = colon; *p; p++)
 		if ((unsigned char)*p < ' ' && *p != '\t')
-			return refuse(err, "its head has control characters");
+			return fail_malformed(err, "its head has control characters");
 	h->headers[h->nheaders].name = line;
 	h->headers[h->nheaders++].value = colon;
 	return 0;
 }
 
-static int take_length(const char *text, struct head *h, struct err *err)
+static int parse_length(const char *text, struct head *h, struct err *err)
 {
 	uint64_t n = 0;
 	size_t len = strlen(text);
 
 	if (!len || len > 18 || strspn(text, "0123456789") != len)
-		return refuse(err, "its Content-Length is none");
+		return fail_malformed(err, "its Content-Length is none");
 	for (; *text; text++)
 		n = n * 10 + (uint64_t)(*text - '0');
 	if (h->kind == BODY_CHUNKED || (h->kind == BODY_LENGTH && h->length != n))
-		return refuse(err, "it has two lengths");
+		return fail_malformed(err, "it has two lengths");
 	h->kind = BODY_LENGTH;
 	h->length = n;
 	return 0;
 }
 
-static int take_body_kind(struct head *h, bool bodiless, struct err *err)
+static int parse_body_kind(struct head *h, bool bodiless, struct err *err)
 {
 	h->kind = BODY_REST;
 	for (size_t i = 0; i < h->nheaders; i++) {
 		const char *name = h->headers[i].name, *value = h->headers[i].value;
 
 		if (strcasecmp(name, "Content-Length") == 0) {
-			if (take_length(value, h, err) < 0)
+			if (parse_length(value, h, err) < 0)
 				return -1;
 		} else if (strcasecmp(name, "Transfer-Encoding") == 0) {
 			if (strcasecmp(value, "chunked") != 0)
-				return refuse(err, "its Transfer-Encoding is not known");
+				return fail_malformed(err, "its Transfer-Encoding is not known");
 			if (h->kind != BODY_REST)
-				return refuse(err, "it has two lengths");
+				return fail_malformed(err, "it has two lengths");
 			h->kind = BODY_CHUNKED;
 		}
 	}
@@ -119,17 +119,17 @@ int head_parse(char *text, size_t len, bool bodiless, struct head *ret, struct e
 	ret->nheaders = 0;
 	ret->length = 0;
 	if (memchr(text, '\0', len))
-		return refuse(err, "its head has control characters");
+		return fail_malformed(err, "its head has control characters");
 	line = next_line(&at, end);
-	if (!line || take_status(line, ret, err) < 0)
-		return line ? -1 : refuse(err, "it has no first line");
+	if (!line || parse_status(line, ret, err) < 0)
+		return line ? -1 : fail_malformed(err, "it has no first line");
 	while ((line = next_line(&at, end)) && *line) {
-		if (take_header(line, ret, err) < 0)
+		if (parse_header(line, ret, err) < 0)
 			return -1;
 	}
 	if (!line || at != end)
-		return refuse(err, "its head has no end");
-	return take_body_kind(ret, bodiless, err);
+		return fail_malformed(err, "its head has no end");
+	return parse_body_kind(ret, bodiless, err);
 }
 
 const char *head_get(const struct head *h, const char *name)

@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a lodged is. */
+/* The address of a lodged. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "client/internal.h"
 
-static int take_port(struct client *c, const char *text, const char *usual, struct err *err)
+static int parse_port(struct client *c, const char *text, const char *usual, struct err *err)
 {
 	char *end;
 	long n = *text ? strtol(text, &end, 10) : 0;
 
 	if (*text && (*end || n < 1 || n > 65535 || text[0] < '0' || text[0] > '9'))
-		return err_set(err, ERR_INVALID, "%.100s: the port is not in 1..65535", c->url);
+		return err_set(err, ERR_INVALID, "%.100s: port must be between 1 and 65535",
+			       c->url);
 	c->port = strdup(*text ? text : usual);
 	return c->port ? 0 : err_sys(err, ENOMEM, "url");
 }
 
-/* HOST[:PORT][/]; a host of colons is in brackets. */
-static int take_authority(struct client *c, const char *text, const char *usual, struct err *err)
+/* Parses HOST[:PORT][/]; an IPv6 address is in brackets. */
+static int parse_authority(struct client *c, const char *text, const char *usual, struct err *err)
 {
 	size_t len = strcspn(text, "/?#"), host = 0, skip = text[0] == '[';
 
 	if (text[len] && strcmp(text + len, "/") != 0)
 		return err_set(err, ERR_INVALID,
-			       "%.100s: nothing but a host and a port may follow the scheme",
-			       c->url);
+			       "%.100s: only a host and a port may follow the scheme", c->url);
 	c->authority = strndup(text, len);
 	if (!c->authority)
 		return err_sys(err, ENOMEM, "url");
@@ -36,40 +36,38 @@ static int take_authority(struct client *c, const char *text, const char *usual,
 	text = c->authority + skip + host + (skip && c->authority[skip + host] == ']');
 	for (const char *p = c->authority; *p; p++)
 		if (*p <= ' ' || *p > '~')
-			return err_set(err, ERR_INVALID, "url: a character no host may have");
+			return err_set(err, ERR_INVALID, "url: invalid character in the host");
 	if (!host || (skip && c->authority[skip + host] != ']') || (*text && *text != ':') ||
 	    (*text == ':' && !text[1]))
-		return err_set(err, ERR_INVALID, "%.100s: no host in it", c->url);
-	return take_port(c, *text ? text + 1 : "", usual, err);
+		return err_set(err, ERR_INVALID, "%.100s: host is missing", c->url);
+	return parse_port(c, *text ? text + 1 : "", usual, err);
 }
 
-static int take_url(struct client *c, const char *url, struct err *err)
+static int parse_url(struct client *c, const char *url, struct err *err)
 {
 	if (strncmp(url, "unix:", 5) == 0) {
 		c->path = strdup(url + 5);
 		c->authority = strdup("localhost");
 		if (!c->path || !c->authority)
 			return err_sys(err, ENOMEM, "url");
-		return *c->path ? 0 : err_set(err, ERR_INVALID, "unix: no path behind it");
+		return *c->path ? 0 : err_set(err, ERR_INVALID, "unix: path is missing");
 	}
-	if (strchr(url, '@')) /* not a word of it: there may be a password */
-		return err_set(err, ERR_INVALID, "url: no name and no password may be in it");
+	if (strchr(url, '@')) /* The message must not quote the URL: it may contain a password. */
+		return err_set(err, ERR_INVALID, "url: must not contain a user name or a password");
 	if (strncmp(url, "http://", 7) == 0)
-		return take_authority(c, url + 7, "80", err);
+		return parse_authority(c, url + 7, "80", err);
 	if (strncmp(url, "https://", 8) == 0)
-		return take_authority(c, url + 8, "443", err) < 0 ? -1 : tls_context(&c->tls, err);
+		return parse_authority(c, url + 8, "443", err) < 0 ? -1 : tls_context(&c->tls, err);
 	return err_set(err, ERR_INVALID,
-		       "\"%.100s\" is none of unix:PATH, http://HOST:PORT and https://HOST:PORT",
-		       url);
+		       "\"%.100s\": must be unix:PATH, http://HOST:PORT or https://HOST:PORT", url);
 }
 
-/* It becomes a line of the head. */
-static int take_key(struct client *c, const char *key, struct err *err)
+/* The key becomes part of a header line. */
+static int copy_key(struct client *c, const char *key, struct err *err)
 {
 	for (const char *p = key; *p; p++)
 		if (*p <= ' ' || *p > '~')
-			return err_set(err, ERR_INVALID,
-				       "the key has a character at %zu that no key has",
+			return err_set(err, ERR_INVALID, "key: invalid character at position %zu",
 				       (size_t)(p - key) + 1);
 	c->key = strdup(key);
 	return c->key ? 0 : err_sys(err, ENOMEM, "key");
@@ -81,7 +79,7 @@ int client_new(const char *url, const char *key, struct client **ret, struct err
 
 	if (!c || !(c->url = strdup(url)))
 		return err_sys(err, ENOMEM, "client");
-	if (take_url(c, url, err) < 0 || (key && take_key(c, key, err) < 0))
+	if (parse_url(c, url, err) < 0 || (key && copy_key(c, key, err) < 0))
 		return -1;
 	*ret = steal_ptr(&c);
 	return 0;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SHA-1, which a WebSocket's beginning asks for: no secret hangs on it. */
+/* SHA-1 for the WebSocket handshake, which needs no cryptographic strength. */
 #include "client/sha1.h"
 
 #include <string.h>
 
 enum { BLOCK = 64, LENGTH_AT = 56 };
 
-static uint32_t turn(uint32_t x, unsigned n)
+static uint32_t rotate(uint32_t x, unsigned n)
 {
 	return x << n | x >> (32 - n);
 }
@@ -25,21 +25,21 @@ static uint32_t mix(unsigned round, uint32_t b, uint32_t c, uint32_t d)
 	}
 }
 
-static void take_block(uint32_t h[5], const unsigned char *p)
+static void hash_block(uint32_t h[5], const unsigned char *p)
 {
 	uint32_t w[80], s[5];
 
 	for (unsigned i = 0; i < 16; i++, p += 4)
 		w[i] = (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 	for (unsigned i = 16; i < 80; i++)
-		w[i] = turn(w[i - 3] ^ w[i - 8] ^ w[i - 14] ^ w[i - 16], 1);
+		w[i] = rotate(w[i - 3] ^ w[i - 8] ^ w[i - 14] ^ w[i - 16], 1);
 	memcpy(s, h, sizeof(s));
 	for (unsigned i = 0; i < 80; i++) {
-		uint32_t next = turn(s[0], 5) + mix(i, s[1], s[2], s[3]) + s[4] + w[i];
+		uint32_t next = rotate(s[0], 5) + mix(i, s[1], s[2], s[3]) + s[4] + w[i];
 
 		s[4] = s[3];
 		s[3] = s[2];
-		s[2] = turn(s[1], 30);
+		s[2] = rotate(s[1], 30);
 		s[1] = s[0];
 		s[0] = next;
 	}
@@ -55,13 +55,13 @@ void sha1(const void *bytes, size_t len, unsigned char ret[SHA1_SIZE])
 	size_t rest = len % BLOCK, end = rest < LENGTH_AT ? BLOCK : 2 * BLOCK;
 
 	for (size_t i = 0; i + BLOCK <= len; i += BLOCK)
-		take_block(h, p + i);
+		hash_block(h, p + i);
 	memcpy(last, p + len - rest, rest);
 	last[rest] = 0x80;
 	for (unsigned i = 0; i < 8; i++)
 		last[end - 1 - i] = (unsigned char)((uint64_t)len * 8 >> 8 * i);
 	for (size_t i = 0; i < end; i += BLOCK)
-		take_block(h, last + i);
+		hash_block(h, last + i);
 	for (unsigned i = 0; i < SHA1_SIZE; i++)
 		ret[i] = (unsigned char)(h[i / 4] >> (24 - 8 * (i % 4)));
 }

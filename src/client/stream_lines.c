@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers made of lines: NDJSON and server-sent events. */
+/* Responses made of lines: NDJSON and server-sent events. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 enum { ROOM_MIN = 16 << 10 };
 
-static int make_room(struct client_stream *s, struct err *err)
+static int reserve_line(struct client_stream *s, struct err *err)
 {
 	size_t room = s->room ? 2 * s->room : ROOM_MIN;
 	char *more;
@@ -21,17 +21,17 @@ static int make_room(struct client_stream *s, struct err *err)
 	if (s->len < s->room)
 		return 0;
 	if (s->room >= ANSWER_MAX)
-		return err_set(err, ERR_LIMIT, "a line of the answer is longer than 64 MiB");
+		return err_set(err, ERR_LIMIT, "a line of the response is longer than 64 MiB");
 	more = realloc(s->lines, room);
 	if (!more)
-		return err_sys(err, ENOMEM, "answer");
+		return err_sys(err, ENOMEM, "response");
 	s->lines = more;
 	s->room = room;
 	return 0;
 }
 
-/* The next line without its end, valid until the next call. 1: one; 0: the end. What comes after
- * the last end of a line is a line too. */
+/* Reads the next line, valid until the next call. 1: a line; 0: the end. Text after the last line
+ * end is a line too. */
 static int next_line(struct client_stream *s, char **ret, size_t *ret_len, struct err *err)
 {
 	size_t seen = 0;
@@ -45,7 +45,7 @@ static int next_line(struct client_stream *s, char **ret, size_t *ret_len, struc
 		if (lf)
 			break;
 		seen = s->len - s->at;
-		if (make_room(s, err) < 0)
+		if (reserve_line(s, err) < 0)
 			return -1;
 		n = client_read(s, s->lines + s->len, s->room - s->len, err);
 		if (n < 0)
@@ -53,7 +53,7 @@ static int next_line(struct client_stream *s, char **ret, size_t *ret_len, struc
 		if (!n && !seen)
 			return 0;
 		if (!n) {
-			lf = s->lines + s->len; /* there is room: make_room() */
+			lf = s->lines + s->len; /* reserve_line() left space for this */
 			s->len++;
 			break;
 		}
@@ -71,7 +71,7 @@ static int next_line(struct client_stream *s, char **ret, size_t *ret_len, struc
 static int parse(const char *text, size_t len, json_t **ret, struct err *err)
 {
 	*ret = json_loadb(text, len, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
-	return *ret ? 1 : err_set(err, ERR_UNAVAILABLE, "a line of the answer is not JSON");
+	return *ret ? 1 : err_set(err, ERR_UNAVAILABLE, "a line of the response is not JSON");
 }
 
 int client_read_line(struct client_stream *s, const char **ret, size_t *ret_len, struct err *err)
@@ -111,7 +111,7 @@ struct text {
 	size_t len;
 };
 
-/* Several lines of data are one text with ends of lines between them. */
+/* Joins several data lines with line ends. */
 static int add_data(struct text *t, const char *line, size_t len, struct err *err)
 {
 	char *more = t->len + len + 1 > ANSWER_MAX ? NULL : realloc(t->bytes, t->len + len + 1);
@@ -136,8 +136,8 @@ static const char *value_of(const char *line, const char *name)
 	return line + (*line == ' ');
 }
 
-static int take_line(const char *line, size_t len, struct client_event *e, struct text *data,
-		     struct err *err)
+static int parse_event_line(const char *line, size_t len, struct client_event *e, struct text *data,
+			    struct err *err)
 {
 	const char *value;
 
@@ -160,7 +160,7 @@ int client_read_event(struct client_stream *s, struct client_event *ret, struct 
 
 	while ((n = next_line(s, &line, &len, err)) > 0) {
 		if (len) {
-			n = take_line(line, len, &e, &data, err);
+			n = parse_event_line(line, len, &e, &data, err);
 			if (n < 0)
 				break;
 		} else if (data.bytes) {

@@ -22,8 +22,8 @@ static bool is_plain(char c)
 	       (c && strchr("-._~", c));
 }
 
-/* A proxy may take it for a way up, encoded or not, and ask for something else. */
-static bool leads_up(const char *s)
+/* A proxy may resolve "..", encoded or not, and request another path. */
+static bool has_dot_dot(const char *s)
 {
 	for (size_t n; *s; s += n + (s[n] == '/')) {
 		n = strcspn(s, "/");
@@ -33,7 +33,7 @@ static bool leads_up(const char *s)
 	return false;
 }
 
-/* The first slash is none of the URL's, where two in a row may become one. */
+/* Encodes a leading slash: a proxy may merge two slashes in a row. */
 static void add_part(struct path *p, const char *s, bool slashes)
 {
 	static const char digits[] = "0123456789ABCDEF";
@@ -63,16 +63,15 @@ int client_path(char *buf, size_t size, struct err *err, const char *fmt, ...)
 			continue;
 		}
 		part = va_arg(ap, const char *);
-		if ((!query || fmt < query) && leads_up(part))
+		if ((!query || fmt < query) && has_dot_dot(part))
 			up = part;
 		add_part(&p, part, *++fmt == 'S');
 	}
 	va_end(ap);
 	if (up)
-		return err_set(err, ERR_INVALID,
-			       "%.160s: \"..\" in it, which may lead elsewhere on its way", up);
+		return err_set(err, ERR_INVALID, "%.160s: must not contain \"..\"", up);
 	if (p.len >= size)
-		return err_set(err, ERR_INVALID, "a name is too long");
+		return err_set(err, ERR_INVALID, "the path is too long");
 	buf[p.len] = '\0';
 	return 0;
 }

@@ -191,7 +191,7 @@ static int collect_rows(struct engine *e)
 
 		now = 0;
 		WITH_STORE(e, st)
-		r = store_layer_unreferenced(st, before, PAGE, &l, &ignored);
+		r = store_layer_find_unreferenced(st, before, PAGE, &l, &ignored);
 		for (size_t i = 0; r == 0 && i < l.count; i++)
 			now += collect_one(e, l.items[i].id);
 		store_layer_list_fini(&l);

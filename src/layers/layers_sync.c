@@ -43,7 +43,7 @@ static int step_sync(struct layer_task *t)
 	r = layer_task_poll(t, &bytes);
 	if (r > 0)
 		WITH_STORE(t->engine, st)
-	(void)store_layer_settle(st, t->layer, (int64_t)bytes, &ignored);
+	(void)store_layer_mark_durable(st, t->layer, (int64_t)bytes, &ignored);
 	return r;
 }
 
@@ -76,7 +76,7 @@ void layers_sync_all(struct engine *e)
 	do {
 		l = (struct store_layer_list){ 0 };
 		WITH_STORE(e, st)
-		r = store_layer_unsettled(st, after, PAGE, &l, &ignored);
+		r = store_layer_find_unsynced(st, after, PAGE, &l, &ignored);
 		for (size_t i = 0; r == 0 && i < l.count; i++) {
 			layers_sync(e, l.items[i].id);
 			memcpy(after, l.items[i].id, sizeof(after));

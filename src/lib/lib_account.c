@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happened, and what may be used. */
+/* Events and quotas. */
 #include "lib/lib.h"
 
 PUBLIC int lodge_events_since(struct lodge *l, int64_t since, const char *session, uint32_t limit,

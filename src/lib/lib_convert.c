@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records into their public form. What is handed out holds the engine's record itself, and its
- * texts point into that. */
+/* Conversion of records to their public form. A result contains the engine's record, and its texts
+ * point into that. */
 #include <errno.h>
 #include <string.h>
 
@@ -32,7 +32,7 @@ static const char *text_of(const char *owned)
 	return owned ? owned : "";
 }
 
-/* NULL where nothing is said. */
+/* NULL for an empty cause. */
 static const struct lodge_cause *cause_of(const struct store_cause *c, struct lodge_cause *ret)
 {
 	if (!c->code[0] && !c->at)
@@ -124,8 +124,8 @@ int lib_put_session(struct store_session *rec, struct lodge_session **ret)
 	return 0;
 }
 
-/* The record of one that is entered has no cause any more: there is room for why it came to this.
- */
+/* The record of an entered session has no cause, so its cause member holds the reason of the
+ * outcome. */
 int lib_put_entered(struct session_enter_result *how, struct lodge_session **ret)
 {
 	struct lodge_session *s;
@@ -292,7 +292,7 @@ static int lib_put_event(struct store_event *rec, struct lodge_event **ret)
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
-/* Public and stored lists differ in nothing but the names of their types. */
+/* Public and stored lists differ only in the names of their types. */
 #define GIVE_LIST(name, names, info)                                                               \
 	static void names##_fini(void *body)                                                       \
 	{                                                                                          \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening, closing, errors, and the memory that the library hands out. */
+/* Opening, closing, errors, and memory of results. */
 #include <errno.h>
 #include <signal.h>
 #include <stdalign.h>
@@ -86,25 +86,27 @@ PUBLIC void lodge_free(void *result)
 
 static int open_engine(const struct lodge_options *o, struct engine **ret)
 {
-	struct engine_opts opts = { .home = o->home,
-				    .socket = "liblodge", /* there is none: only to be told */
-				    .max_active = o->max_active,
-				    .queue_max = o->queue_max,
-				    .idle_ms = o->idle_ms,
-				    .idle_max_ms = o->idle_max_ms,
-				    .lifetime_ms = o->lifetime_ms,
-				    .lifetime_max_ms = o->lifetime_max_ms,
-				    .extend_ms = o->extend_ms,
-				    .probe_ms = o->probe_ms,
-				    .probe_failures = o->probe_failures,
-				    .tombstones_ms = o->tombstones_ms,
-				    .execs_ms = o->execs_ms,
-				    .events_ms = o->events_ms,
-				    .pool = o->pool };
+	struct engine_opts opts = {
+		.home = o->home,
+		.socket = "liblodge", /* no socket: only named in the error of another process */
+		.max_active = o->max_active,
+		.queue_max = o->queue_max,
+		.idle_ms = o->idle_ms,
+		.idle_max_ms = o->idle_max_ms,
+		.lifetime_ms = o->lifetime_ms,
+		.lifetime_max_ms = o->lifetime_max_ms,
+		.extend_ms = o->extend_ms,
+		.probe_ms = o->probe_ms,
+		.probe_failures = o->probe_failures,
+		.tombstones_ms = o->tombstones_ms,
+		.execs_ms = o->execs_ms,
+		.events_ms = o->events_ms,
+		.pool = o->pool
+	};
 	sigset_t all, was;
 	int r;
 
-	/* Its threads inherit this: the program's signals are the program's. */
+	/* The engine's threads inherit this mask, so that they take no signals of the program. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &was);
 	r = engine_open(&opts, ret, &last);

@@ -14,12 +14,12 @@ _Static_assert((int)LODGE_STDERR == (int)GUEST_EXEC_ERR &&
 		       (int)LODGE_TO_PROCESS == (int)AGENT_TO_PROCESS,
 	       "streams and scopes are the same");
 
-static struct exec_handle *run_of(struct lodge_exec *x)
+static struct exec_handle *handle_of(struct lodge_exec *x)
 {
 	return (struct exec_handle *)x;
 }
 
-static struct exec_opts want_of(const struct lodge_command *c)
+static struct exec_opts opts_of(const struct lodge_command *c)
 {
 	return (struct exec_opts){ .argv = c->argv,
 				   .text = c->text,
@@ -56,8 +56,8 @@ static void result_fini(void *body)
 	guest_exec_output_fini(&b->rec);
 }
 
-/* Takes *o over, also on failure. */
-static int give_result(struct exec_handle *x, struct guest_exec_output *o,
+/* Takes ownership of *o, also on failure. */
+static int make_result(struct exec_handle *x, struct guest_exec_output *o,
 		       struct lodge_result **ret)
 {
 	struct result_box *b = box_new(sizeof(*b), result_fini);
@@ -98,7 +98,7 @@ int lib_put_run(struct lodge *l, const struct session_ref *ref, struct exec_opts
 	if (exec_start(l->engine, &l->who, ref, want, &x, &last_outcome, &last) < 0 ||
 	    exec_finish(x, input, input_len, &o, &last) < 0)
 		return -1;
-	return give_result(x, &o, ret);
+	return make_result(x, &o, ret);
 }
 
 PUBLIC int lodge_run(struct lodge *l, const struct lodge_ref *ref, const struct lodge_command *cmd,
@@ -114,7 +114,7 @@ PUBLIC int lodge_run(struct lodge *l, const struct lodge_ref *ref, const struct 
 	if (c.background || c.stdin_open || c.hold)
 		return err_set(&last, ERR_INVALID,
 			       "background, stdin_open, hold: only for lodge_exec_start()");
-	want = want_of(&c);
+	want = opts_of(&c);
 	return lib_put_run(l, &r, &want, c.input, c.input_len, ret);
 }
 
@@ -133,7 +133,7 @@ PUBLIC int lodge_exec_start(struct lodge *l, const struct lodge_ref *ref,
 		return -1;
 	if (c.input)
 		return err_set(&last, ERR_INVALID, "input: only for lodge_run()");
-	want = want_of(&c);
+	want = opts_of(&c);
 	if (exec_start(l->engine, &l->who, &r, &want, &x, &last_outcome, &last) < 0)
 		return -1;
 	*ret = (struct lodge_exec *)x;
@@ -154,7 +154,7 @@ PUBLIC int lodge_exec_open(struct lodge *l, const char *exec_id, struct lodge_ex
 
 PUBLIC void lodge_exec_close(struct lodge_exec *x)
 {
-	exec_close(run_of(x));
+	exec_close(handle_of(x));
 }
 
 PUBLIC const char *lodge_exec_id(const struct lodge_exec *x)
@@ -166,7 +166,7 @@ PUBLIC int lodge_exec_get(struct lodge_exec *x, struct lodge_exec_info **ret)
 {
 	struct store_exec rec = { 0 };
 
-	if (exec_get_info(run_of(x), &rec, &last) < 0)
+	if (exec_get_info(handle_of(x), &rec, &last) < 0)
 		return -1;
 	return lib_put_exec(&rec, ret);
 }
@@ -185,19 +185,19 @@ PUBLIC int lodge_exec_list(struct lodge *l, const struct lodge_ref *ref, int64_t
 
 PUBLIC int lodge_exec_wait(struct lodge_exec *x, int64_t timeout_ms)
 {
-	return exec_wait(run_of(x), timeout_ms, &last);
+	return exec_wait(handle_of(x), timeout_ms, &last);
 }
 
 PUBLIC int lodge_exec_ended(struct lodge_exec *x)
 {
-	return exec_has_ended(run_of(x));
+	return exec_has_ended(handle_of(x));
 }
 
 static int check_stream(enum lodge_stream s)
 {
 	if (s == LODGE_STDOUT || s == LODGE_STDERR)
 		return 0;
-	return err_set(&last, ERR_INVALID, "stream: there is no number %d", (int)s);
+	return err_set(&last, ERR_INVALID, "stream: unknown value %d", (int)s);
 }
 
 PUBLIC int lodge_exec_range(struct lodge_exec *x, enum lodge_stream s, uint64_t *ret_start,
@@ -205,7 +205,7 @@ PUBLIC int lodge_exec_range(struct lodge_exec *x, enum lodge_stream s, uint64_t 
 {
 	if (check_stream(s) < 0)
 		return -1;
-	exec_output_range(run_of(x), (enum guest_exec_stream)s, ret_start, ret_end);
+	exec_output_range(handle_of(x), (enum guest_exec_stream)s, ret_start, ret_end);
 	return 0;
 }
 
@@ -214,31 +214,31 @@ PUBLIC int lodge_exec_read(struct lodge_exec *x, enum lodge_stream s, uint64_t o
 {
 	if (check_stream(s) < 0)
 		return -1;
-	return exec_read(run_of(x), (enum guest_exec_stream)s, offset, buf, size, wait_ms, ret,
+	return exec_read(handle_of(x), (enum guest_exec_stream)s, offset, buf, size, wait_ms, ret,
 			 &last);
 }
 
 PUBLIC int lodge_exec_wait_output(struct lodge_exec *x, uint64_t out, uint64_t err, int64_t wait_ms)
 {
-	return exec_wait_output(run_of(x), out, err, wait_ms);
+	return exec_wait_output(handle_of(x), out, err, wait_ms);
 }
 
 PUBLIC int lodge_exec_consumed(struct lodge_exec *x, uint64_t out, uint64_t err)
 {
-	return exec_consumed(run_of(x), out, err, &last);
+	return exec_consumed(handle_of(x), out, err, &last);
 }
 
 PUBLIC int lodge_exec_write(struct lodge_exec *x, const void *data, size_t len, int eof)
 {
-	return exec_write_stdin(run_of(x), data, len, eof, &last);
+	return exec_write_stdin(handle_of(x), data, len, eof, &last);
 }
 
 PUBLIC int lodge_exec_signal(struct lodge_exec *x, int signo, enum lodge_scope scope)
 {
-	return exec_signal(run_of(x), signo, (enum agent_scope)scope, &last);
+	return exec_signal(handle_of(x), signo, (enum agent_scope)scope, &last);
 }
 
 PUBLIC int lodge_exec_resize(struct lodge_exec *x, uint32_t rows, uint32_t cols)
 {
-	return exec_resize(run_of(x), rows, cols, &last);
+	return exec_resize(handle_of(x), rows, cols, &last);
 }

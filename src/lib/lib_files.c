@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of a session: each call borrows a connection to its sandbox and gives it back. */
+/* Files of a session: each call uses a side connection to its sandbox. */
 #include "sandbox/files_client.h"
 #include "sandbox/files_stream.h"
 
@@ -11,11 +11,11 @@
 #include "lib/lib.h"
 #include "exec/side_conn.h"
 
-/* One call: the loan, who it is for, and the path as the sandbox is told. */
+/* One call: its side connection, its user, and the path inside the sandbox. */
 struct at {
 	struct side_conn *loan;
 	struct sandbox *sb;
-	const char *user; /* NULL: the default one */
+	const char *user; /* NULL: the default user */
 	char path[AGENT_PATH_MAX];
 };
 
@@ -26,9 +26,9 @@ static void at_free(struct at *a)
 }
 DEFINE_AUTO(struct at *, at_free);
 
-/* Where a command would find it: relative paths start at the working directory, which without one
- * is the user's home, as it is for the sandbox. */
-static int resolve(const struct at *a, const char *path, char ret[AGENT_PATH_MAX])
+/* Resolves a path as a command would: relative paths start at the working directory or, without
+ * one, at the user's home. */
+static int resolve_path(const struct at *a, const char *path, char ret[AGENT_PATH_MAX])
 {
 	const char *dir = side_conn_template(a->loan)->workdir;
 	int n = path[0] == '/' || !dir ? snprintf(ret, AGENT_PATH_MAX, "%s", path)
@@ -45,7 +45,7 @@ static int check_path(const char *what, const char *path)
 	return path && path[0] ? 0 : err_set(&last, ERR_INVALID, "%s: missing", what);
 }
 
-/* NULL with the reason in `last`. */
+/* Returns NULL with the error in `last`. */
 static struct at *at_new(struct lodge *l, const struct lodge_ref *ref, const char *path)
 {
 	auto_call(at_free) struct at *a = NULL;
@@ -63,7 +63,7 @@ static struct at *at_new(struct lodge *l, const struct lodge_ref *ref, const cha
 		return NULL;
 	a->sb = side_conn_sandbox(a->loan);
 	a->user = side_conn_template(a->loan)->user;
-	return resolve(a, path, a->path) == 0 ? steal_ptr(&a) : NULL;
+	return resolve_path(a, path, a->path) == 0 ? steal_ptr(&a) : NULL;
 }
 
 /* ---- content --------------------------------------------------------------------------------- */
@@ -109,7 +109,7 @@ PUBLIC int lodge_file_append(struct lodge *l, const struct lodge_ref *ref, const
 	return a ? files_append(a->sb, a->user, a->path, data, len, mode, &last) : -1;
 }
 
-/* ---- looking --------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 struct lodge_file *lib_put_file(const char *path, const struct agent_stat *st, const char *target)
 {
@@ -232,7 +232,7 @@ PUBLIC int lodge_file_rename(struct lodge *l, const struct lodge_ref *ref, const
 	auto_call(at_free) struct at *a = at_new(l, ref, from);
 	char target[AGENT_PATH_MAX];
 
-	if (!a || check_path("to", to) < 0 || resolve(a, to, target) < 0)
+	if (!a || check_path("to", to) < 0 || resolve_path(a, to, target) < 0)
 		return -1;
 	return files_rename(a->sb, a->user, a->path, target, replace, &last);
 }

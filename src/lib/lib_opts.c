@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a caller filled into what the engine takes. */
+/* Conversion of the caller's options to those of the engine. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/array.h"
 #include "lib/lib.h"
 
-/* Where padding is now a later version may have a field, and find garbage in it. */
+/* A later version may use today's padding for a member, and would find garbage in it. */
 #define ENDS_WITH(type, field)                                                                     \
 	_Static_assert(offsetof(struct type, field) + sizeof(((struct type *)0)->field) ==         \
 			       sizeof(struct type),                                                \
@@ -21,7 +21,7 @@ ENDS_WITH(lodge_command, hold);
 ENDS_WITH(lodge_thread, idle_minutes);
 ENDS_WITH(lodge_quota, cpu_ms);
 
-enum { STRUCT_MAX = 1 << 16 }; /* no struct of any version is larger: `size` was not set */
+enum { STRUCT_MAX = 1 << 16 }; /* no struct of any version is larger, so `size` was not set */
 
 int take(const char *what, const void *given, void *ret, size_t size)
 {
@@ -33,11 +33,11 @@ int take(const char *what, const void *given, void *ret, size_t size)
 		return 0;
 	memcpy(&theirs, given, sizeof(theirs));
 	if (theirs < sizeof(theirs) || theirs > STRUCT_MAX)
-		return err_set(&last, ERR_INVALID, "size of %s: not set", what);
+		return err_set(&last, ERR_INVALID, "%s: size is not set", what);
 	for (size_t i = size; i < theirs; i++)
 		if (bytes[i])
 			return err_set(&last, ERR_INVALID,
-				       "%s has a field set that liblodge %s does not know", what,
+				       "%s: a member is set that liblodge %s does not know", what,
 				       lodge_version());
 	memcpy(ret, given, theirs < size ? theirs : size);
 	return 0;
@@ -46,7 +46,7 @@ int take(const char *what, const void *given, void *ret, size_t size)
 int lib_get_ref(const struct lodge_ref *ref, struct session_ref *ret)
 {
 	if (!ref || (!ref->id && !ref->key))
-		return err_set(&last, ERR_INVALID, "ref: neither id nor key");
+		return err_set(&last, ERR_INVALID, "ref: id or key is required");
 	*ret = (struct session_ref){ .id = ref->id, .kind = ref->kind, .key = ref->key };
 	return 0;
 }
@@ -114,7 +114,7 @@ struct store_page lib_get_page(int64_t after, uint64_t limit)
 {
 	enum { USUAL = 100 };
 
-	/* one that is too large stays so, and is refused by the store */
+	/* a value that is too large stays so, and the store rejects it */
 	return (struct store_page){ .after = after,
 				    .limit = !limit		  ? USUAL
 					     : limit > UINT32_MAX ? UINT32_MAX

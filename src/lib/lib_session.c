@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions: entering, looking, changing. */
+/* Sessions: entering, reading, changing. */
 #include <errno.h>
 #include <string.h>
 
@@ -11,10 +11,10 @@ _Static_assert((int)LODGE_DEMAND_CGROUP == (int)KEEPER_DEMAND_CGROUP &&
 
 /* ---- entering -------------------------------------------------------------------------------- */
 
-static int take_end(const char *what, enum lodge_end end, enum session_end *ret)
+static int convert_end(const char *what, enum lodge_end end, enum session_end *ret)
 {
 	if (end != 0 && end != LODGE_END_HIBERNATE && end != LODGE_END_DESTROY)
-		return err_set(&last, ERR_INVALID, "%s: there is no such end", what);
+		return err_set(&last, ERR_INVALID, "%s: unknown value", what);
 	*ret = end == LODGE_END_DESTROY ? SESSION_END_DESTROY : SESSION_END_HIBERNATE;
 	return 0;
 }
@@ -24,20 +24,21 @@ static char *copy_of(const char *text)
 	return text ? strdup(text) : NULL;
 }
 
-/* What differs from the template. *ret is for template_fini() also on failure. */
-static int take_over(const struct lodge_want *w, struct template *ret)
+/* Collects differences from the template. The caller frees *ret with template_fini(), also on
+ * failure. */
+static int convert_overrides(const struct lodge_want *w, struct template *ret)
 {
 	template_init(ret);
 	if (lib_get_limits(w->limits, ret) < 0)
 		return -1;
 	if (w->demand & ~(unsigned)(LODGE_DEMAND_CGROUP | LODGE_DEMAND_DISK))
-		return err_set(&last, ERR_INVALID, "demand: there is no such demand");
+		return err_set(&last, ERR_INVALID, "demand: unknown bit");
 	ret->demand = w->demand;
 	ret->class = w->root ? KEEPER_CLASS_ROOT : KEEPER_CLASS_USER;
 	ret->user = copy_of(w->run_as);
 	ret->workdir = copy_of(w->workdir);
 	if ((w->run_as && !ret->user) || (w->workdir && !ret->workdir))
-		return err_sys(&last, ENOMEM, "want");
+		return err_sys(&last, ENOMEM, "options");
 	for (const char *const *e = w->env; e && *e; e++)
 		if (template_set_env(ret, *e, &last) < 0)
 			return err_ctx(&last, "env");
@@ -70,8 +71,8 @@ static int enter(struct lodge *l, const struct lodge_want *w, const struct templ
 	struct session_enter_result how = { 0 };
 
 	if (lib_get_keys(w->keys, w->nkeys, &keys) < 0 ||
-	    take_end("on_idle", w->on_idle, &want.on_idle) < 0 ||
-	    take_end("on_expire", w->on_expire, &want.on_expire) < 0)
+	    convert_end("on_idle", w->on_idle, &want.on_idle) < 0 ||
+	    convert_end("on_expire", w->on_expire, &want.on_expire) < 0)
 		return -1;
 	want.keys = keys;
 	if (session_enter(l->engine, &l->who, &want, &how, &last) < 0)
@@ -87,14 +88,14 @@ PUBLIC int lodge_enter(struct lodge *l, const struct lodge_want *want, struct lo
 
 	if (TAKE(lodge_want, want, &w) < 0)
 		return -1;
-	r = take_over(&w, &over);
+	r = convert_overrides(&w, &over);
 	if (!r)
 		r = enter(l, &w, &over, ret);
 	template_fini(&over);
 	return r;
 }
 
-/* ---- looking --------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 PUBLIC int lodge_get(struct lodge *l, const struct lodge_ref *ref, struct lodge_session **ret)
 {
@@ -230,8 +231,8 @@ static int change(struct lodge *l, const struct session_ref *ref, const struct l
 		.if_version = p->if_version,
 	};
 
-	if (take_end("on_idle", p->on_idle, &on_idle) < 0 ||
-	    take_end("on_expire", p->on_expire, &on_expire) < 0 ||
+	if (convert_end("on_idle", p->on_idle, &on_idle) < 0 ||
+	    convert_end("on_expire", p->on_expire, &on_expire) < 0 ||
 	    session_change(l->engine, &l->who, ref, &patch, &s, &last) < 0)
 		return -1;
 	return lib_put_session(&s, ret);
@@ -255,12 +256,12 @@ PUBLIC int lodge_change(struct lodge *l, const struct lodge_ref *ref,
 	return n;
 }
 
-/* The moves that take a version and answer with the record. */
+/* Calls that take a version and return the record. */
 typedef int move_fn(struct engine *e, const struct caller *who, const struct session_ref *ref,
 		    int64_t if_version, struct store_session *ret, struct err *err);
 
-static int move(struct lodge *l, const struct lodge_ref *ref, int64_t if_version,
-		struct lodge_session **ret, move_fn *fn)
+static int change_state(struct lodge *l, const struct lodge_ref *ref, int64_t if_version,
+			struct lodge_session **ret, move_fn *fn)
 {
 	struct store_session s = { 0 };
 	struct session_ref r;
@@ -273,31 +274,31 @@ static int move(struct lodge *l, const struct lodge_ref *ref, int64_t if_version
 PUBLIC int lodge_pause(struct lodge *l, const struct lodge_ref *ref, int64_t if_version,
 		       struct lodge_session **ret)
 {
-	return move(l, ref, if_version, ret, session_pause);
+	return change_state(l, ref, if_version, ret, session_pause);
 }
 
 PUBLIC int lodge_unpause(struct lodge *l, const struct lodge_ref *ref, int64_t if_version,
 			 struct lodge_session **ret)
 {
-	return move(l, ref, if_version, ret, session_unpause);
+	return change_state(l, ref, if_version, ret, session_unpause);
 }
 
 PUBLIC int lodge_hibernate(struct lodge *l, const struct lodge_ref *ref, int64_t if_version,
 			   struct lodge_session **ret)
 {
-	return move(l, ref, if_version, ret, session_hibernate);
+	return change_state(l, ref, if_version, ret, session_hibernate);
 }
 
 PUBLIC int lodge_archive(struct lodge *l, const struct lodge_ref *ref, int64_t if_version,
 			 struct lodge_session **ret)
 {
-	return move(l, ref, if_version, ret, session_archive);
+	return change_state(l, ref, if_version, ret, session_archive);
 }
 
 PUBLIC int lodge_unarchive(struct lodge *l, const struct lodge_ref *ref, int64_t if_version,
 			   struct lodge_session **ret)
 {
-	return move(l, ref, if_version, ret, session_unarchive);
+	return change_state(l, ref, if_version, ret, session_unarchive);
 }
 
 PUBLIC int lodge_resume(struct lodge *l, const struct lodge_ref *ref, int64_t if_version,

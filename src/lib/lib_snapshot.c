@@ -7,10 +7,10 @@
 #include "snapshot/fork.h"
 #include "snapshot/snapshot_archive.h"
 
-/* An id from the caller. */
+/* Checks an id from the caller. */
 static int check_id(const char *id)
 {
-	return id ? 0 : err_set(&last, ERR_INVALID, "the id of the snapshot is missing");
+	return id ? 0 : err_set(&last, ERR_INVALID, "snapshot: id is missing");
 }
 
 PUBLIC int lodge_snapshot_take(struct lodge *l, const struct lodge_ref *ref, const char *name,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions of threads: thread/thread.h, whose rules they are. */
+/* Sessions of threads: see thread/thread.h. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -56,8 +56,8 @@ PUBLIC int lodge_thread_run(struct lodge *l, const struct lodge_ref *ref, const 
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* NULL with the reason in `last`. */
-static struct side_conn *borrow(struct lodge *l, const struct lodge_ref *ref)
+/* Returns NULL with the error in `last`. */
+static struct side_conn *open_side_conn(struct lodge *l, const struct lodge_ref *ref)
 {
 	struct side_conn *loan;
 	struct session_ref r;
@@ -85,7 +85,7 @@ PUBLIC int lodge_thread_put(struct lodge *l, const struct lodge_ref *ref, const 
 
 	if (check_name(name) < 0)
 		return -1;
-	loan = borrow(l, ref);
+	loan = open_side_conn(l, ref);
 	if (!loan)
 		return -1;
 	if (thread_file_write(loan, &l->threads, name, fd, &p, &last) < 0) {
@@ -127,7 +127,7 @@ PUBLIC int lodge_thread_fetch(struct lodge *l, const struct lodge_ref *ref, cons
 
 	if (check_name(name) < 0)
 		return -1;
-	loan = borrow(l, ref);
+	loan = open_side_conn(l, ref);
 	if (!loan || thread_file_open(loan, name, &from, &st, &last) < 0)
 		return -1;
 	return copy_out(from, fd, name);
@@ -136,7 +136,7 @@ PUBLIC int lodge_thread_fetch(struct lodge *l, const struct lodge_ref *ref, cons
 PUBLIC int lodge_thread_files(struct lodge *l, const struct lodge_ref *ref,
 			      struct lodge_files **ret)
 {
-	auto_call(side_conn_close) struct side_conn *loan = borrow(l, ref);
+	auto_call(side_conn_close) struct side_conn *loan = open_side_conn(l, ref);
 	auto_fini(thread_files_fini) struct thread_files all = { 0 };
 	struct lodge_files *f;
 

@@ -223,7 +223,7 @@ static bool sweep_page(struct engine *e, int64_t now, struct names *seen, unsign
 	int r = -1;
 
 	WITH_STORE(e, st)
-	r = store_session_due(st, now, limit, &l, &ignored);
+	r = store_session_find_due(st, now, limit, &l, &ignored);
 	for (size_t i = 0; r == 0 && i < l.count; i++) {
 		enum looked how;
 

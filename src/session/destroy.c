@@ -22,10 +22,10 @@ static int write_tombstone(struct session *n, struct store_session *s, struct er
 
 	WITH_STORE(n->engine, st)
 	{
-		r = store_session_bury(st, s, &ev, NULL, err);
+		r = store_session_mark_destroyed(st, s, &ev, NULL, err);
 		/* whoever filled the disk must be able to go */
 		if (r < 0 && err->sys == ENOSPC && store_reserve(st, false))
-			r = store_session_bury(st, s, &ev, NULL, err);
+			r = store_session_mark_destroyed(st, s, &ev, NULL, err);
 	}
 	return r;
 }

@@ -155,7 +155,7 @@ void flatten_sessions(struct engine *e)
 	int r = -1;
 
 	WITH_STORE(e, st)
-	r = store_session_deep(st, at_rest, LAYERS_FLATTEN, PAGE, &l, &ignored);
+	r = store_session_find_deep(st, at_rest, LAYERS_FLATTEN, PAGE, &l, &ignored);
 	for (size_t i = 0; r == 0 && i < l.count; i++)
 		flatten_session(e, l.items[i].id);
 	store_session_list_fini(&l);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Redirections, and here-documents, whose text comes later than their place in a command. */
+/* Redirections and here-documents. The text of a here-document follows the line of its command. */
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
 #include "shell/internal.h"
 
-/* Bytes of `2`, `{fd}` or nothing before an operator; -1: there is no redirection. */
+/* Length of `2`, `{fd}` or nothing before an operator; -1 if there is no redirection. */
 static int before_operator(const struct parser *p)
 {
 	size_t n = 0;
@@ -43,7 +43,7 @@ static void skip_operator(struct parser *p)
 
 /* ---- here-documents -------------------------------------------------------------------------- */
 
-/* What ends it is the word without its quotes. */
+/* The delimiter is the word without its quotes. */
 static int add_here(struct parser *p, const struct word *w, bool tabs)
 {
 	struct here *h = &p->heres->items[p->heres->count];
@@ -62,8 +62,8 @@ static int add_here(struct parser *p, const struct word *w, bool tabs)
 	return 0;
 }
 
-/* Of a delimiter nothing is run, whatever it looks like; nothing is expanded either, and what
- * shells make of the quotes in such a one differs. */
+/* A delimiter is neither run nor expanded, whatever it contains. Shells differ in how they treat
+ * quotes within one. */
 static int read_delimiter(struct parser *p, bool tabs)
 {
 	struct mark start = mark_of(p);
@@ -73,9 +73,9 @@ static int read_delimiter(struct parser *p, bool tabs)
 		return -1;
 	w = p->words[start.nwords];
 	if (w.start == p->pos)
-		return fail_at(p, place(p, start.pos - 1), "a << without its word");
+		return fail_at(p, place(p, start.pos - 1), "<< without a delimiter");
 	start.pos = p->pos;
-	back_to(p, &start); /* its characters stay until the next */
+	back_to(p, &start); /* its characters stay until the next here-document */
 	if (!is_known(&w) && note_unknown(p, &w) < 0)
 		return -1;
 	return add_here(p, &w, tabs);
@@ -104,8 +104,8 @@ int read_redirection(struct parser *p)
 	return r < 0 ? -1 : 1;
 }
 
-/* A line is what it is when those that go on are one. Moves behind it. */
-static bool take_line(struct parser *p, const struct here *h)
+/* Reads one logical line, joining continued lines, and advances behind it. */
+static bool read_line(struct parser *p, const struct here *h)
 {
 	bool same = true, begun = false;
 	size_t n = 0;
@@ -122,7 +122,7 @@ static bool take_line(struct parser *p, const struct here *h)
 		n++;
 		if (h->quoted || peek(p, 0) != '\\' || !peek(p, 1))
 			continue;
-		p->pos++; /* what a backslash is before does not go on */
+		p->pos++; /* an escaped backslash does not continue the line */
 		same = same && n < h->len && h->word[n] == peek(p, 0);
 		n++;
 	}
@@ -130,12 +130,12 @@ static bool take_line(struct parser *p, const struct here *h)
 	return same && n == h->len;
 }
 
-/* Moves behind the document; *ret_end is where its text ends. */
+/* Advances behind the document; *ret_end is the end of its text. */
 static int find_end(struct parser *p, const struct here *h, size_t *ret_end)
 {
 	while (p->pos < p->src.end) {
 		*ret_end = p->pos;
-		if (take_line(p, h))
+		if (read_line(p, h))
 			return 0;
 	}
 	*ret_end = p->pos;

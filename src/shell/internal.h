@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of the parser share; for the files of this directory only.
+/* Shared declarations of the parser; internal to this directory.
  *
- * One pass, recursive, over a source with offsets. Words of the command that is being read lie on a
- * stack of characters: what is nested in a word (a substitution) puts its own on top and takes them
- * away again. Text that a command would have parsed once more (eval, sh -c) becomes a source of its
- * own, each byte with the offset it came from. */
+ * One recursive pass over a source with offsets. The words of the current command lie on a stack of
+ * characters: a construct nested in a word (a substitution) pushes its own words and pops them
+ * again. Text that a command would parse again (eval, sh -c) becomes a separate source, in which
+ * each byte keeps its original offset. */
 #ifndef LODGE_SHELL_INTERNAL_H
 #define LODGE_SHELL_INTERNAL_H
 
@@ -16,22 +16,22 @@
 
 enum {
 	HERES_MAX = 16, /* here-documents of one line */
-	HERE_WORD = 128, /* bytes of what ends one */
-	RETRIES_MAX = 64, /* "((" that turned out to be no arithmetic */
+	HERE_WORD = 128, /* bytes of a delimiter */
+	RETRIES_MAX = 64, /* "((" that is not arithmetic */
 	STACK_MAX = 4 * 1024 * 1024,
 };
 
 enum word_flag {
-	WORD_QUOTED = 1 << 0, /* some of it: no reserved word */
-	WORD_DYNAMIC = 1 << 1, /* its value is not in the text */
-	WORD_SPLITS = 1 << 2, /* and may be none or several words */
+	WORD_QUOTED = 1 << 0, /* partly quoted: not a reserved word */
+	WORD_DYNAMIC = 1 << 1, /* its value is unknown */
+	WORD_SPLITS = 1 << 2, /* and it may expand to no or several words */
 	WORD_ASSIGNS = 1 << 3,
 };
 
 struct word {
 	size_t at, len; /* on the stack of characters */
 	size_t start, end; /* in the source */
-	uint32_t offset; /* in the text of the caller */
+	uint32_t offset; /* in the caller's text */
 	unsigned flags;
 };
 
@@ -39,7 +39,7 @@ struct here {
 	char word[HERE_WORD];
 	size_t len;
 	bool quoted, tabs;
-	struct word said; /* as it stands in the source */
+	struct word said; /* its source text */
 };
 
 struct heres {
@@ -49,7 +49,7 @@ struct heres {
 
 struct source {
 	const char *text;
-	const uint32_t *map; /* NULL: offsets are places */
+	const uint32_t *map; /* NULL: offsets are positions */
 	size_t end;
 };
 
@@ -58,13 +58,13 @@ struct found {
 	uint32_t offset, order;
 	enum shell_kind kind;
 	bool in_function;
-	bool no_function; /* it was asked for in a way that passes by functions */
+	bool no_function; /* it was called in a way that bypasses functions */
 };
 
 enum function_rank {
 	FUNCTION_UNSET,
 	FUNCTION_SURE,
-	FUNCTION_UNSURE, /* perhaps it is never defined, or for others */
+	FUNCTION_UNSURE, /* it may be undefined, or defined in another shell */
 };
 
 struct function {
@@ -77,12 +77,12 @@ struct parser {
 	struct source src;
 	size_t pos;
 	unsigned depth, in_function, in_subshell, retries;
-	unsigned unsure; /* it may not run, or not now */
-	unsigned in_other; /* another shell reads it, which has no functions of this one */
-	bool piped; /* the command before goes into the next */
-	bool chained; /* it decides whether the next runs */
-	bool unset_any; /* a function whose name is not known is taken away */
-	struct heres *heres; /* that wait for the end of the line */
+	unsigned unsure; /* it may not run, or run later */
+	unsigned in_other; /* another shell runs it, without the functions of this one */
+	bool piped; /* a pipe connects it to the next command */
+	bool chained; /* its result decides whether the next command runs */
+	bool unset_any; /* a function of an unknown name is unset */
+	struct heres *heres; /* pending until the end of the line */
 
 	char *chars; /* owned */
 	uint32_t *offsets; /* owned; of each character */
@@ -97,9 +97,9 @@ struct parser {
 	struct err *err;
 };
 
-/* ---- base of it: memory, places, failures (core.c) ------------------------------------------- */
+/* ---- memory, positions, errors (shell_check.c) ---------------------------------------------- */
 
-/* '\0': the end. */
+/* '\0' at the end. */
 static inline char peek(const struct parser *p, size_t n)
 {
 	return p->pos + n < p->src.end ? p->src.text[p->pos + n] : '\0';
@@ -110,7 +110,7 @@ static inline uint32_t place(const struct parser *p, size_t pos)
 	return p->src.map ? p->src.map[pos] : (uint32_t)pos;
 }
 
-/* With the offset of where it is; all return -1. */
+/* Record the error and its offset; all return -1. */
 int fail_at(struct parser *p, uint32_t offset, const char *what);
 int enter(struct parser *p);
 static inline void leave(struct parser *p)
@@ -118,23 +118,24 @@ static inline void leave(struct parser *p)
 	p->depth--;
 }
 int put_char(struct parser *p, char c, uint32_t offset);
-/* NULL: no memory. Pointers into the stack of words are good until the next one. */
+/* NULL without memory. Pointers into the stack of words are valid until the next push. */
 struct word *push_word(struct parser *p, struct err *err);
 int note(struct parser *p, enum shell_kind kind, const char *name, size_t len, uint32_t offset);
 int note_function(struct parser *p, const struct word *w);
-/* It may be taken away again: its name is a program's everywhere. */
+/* A function may be unset, so its name counts as a program everywhere. */
 int note_unset(struct parser *p, const char *name, size_t len);
-/* Back to what was known then. */
+/* Restores an earlier state. */
 struct mark {
 	size_t pos, nchars, nwords, nfound, nfunctions;
 };
 struct mark mark_of(const struct parser *p);
 void back_to(struct parser *p, const struct mark *m);
-/* `n` characters of the stack as a text. `expanded`: only what it expands, as in "...". */
+/* Parses `n` characters of the stack as a text. `expanded`: only its expansions, as within "...".
+ */
 int read_text(struct parser *p, const char *chars, const uint32_t *offsets, size_t n,
 	      bool expanded);
 
-/* ---- words that are read --------------------------------------------------------------------- */
+/* ---- words --------------------------------------------------------------------------------- */
 
 static inline const struct word *word_at(const struct parser *p, size_t i)
 {
@@ -166,7 +167,7 @@ static inline bool has(const struct parser *p, const struct word *w, const char 
 	return w->len && len && memmem(chars_of(p, w), w->len, s, len);
 }
 
-/* A dash by itself is none. */
+/* A single dash is not an option. */
 static inline bool is_option(const struct parser *p, const struct word *w)
 {
 	return is_known(w) && w->len > 1 && chars_of(p, w)[0] == '-';
@@ -176,39 +177,40 @@ static inline bool is_option(const struct parser *p, const struct word *w)
 
 bool is_meta(char c);
 bool is_name_char(char c);
-/* Blanks, continued lines, a comment. */
+/* Skips blanks, continued lines and a comment. */
 void skip_blanks(struct parser *p);
-/* One word at pos, on both stacks. `command`: it may be an assignment. */
+/* Reads one word at pos onto both stacks. `command`: it may be an assignment. */
 int read_word(struct parser *p, bool command);
-/* At the `$`, `"`, backtick. *flags gets what it means for the word. */
+/* Read an expansion or quotes at `$`, `"` or a backtick. *flags gets the effect on the word. */
 int read_dollar(struct parser *p, bool quoted, unsigned *flags);
 int read_double(struct parser *p, unsigned *flags);
 int read_backtick(struct parser *p, bool quoted);
-/* From pos to the end of the source as inside of double quotes, where " is nothing special. */
+/* Reads from pos to the end of the source as within double quotes, where " is not special. */
 int read_expanded(struct parser *p);
-/* "((" was read. 1: it is no arithmetic, or is broken, and p->err tells how. */
+/* Reads arithmetic after "((". 1: it is not arithmetic, or invalid as p->err says. */
 int read_arithmetic(struct parser *p);
 
 /* ---- quote.c --------------------------------------------------------------------------------- */
 
 int read_single(struct parser *p);
-int read_ansi(struct parser *p); /* behind $' */
+int read_ansi(struct parser *p); /* after $' */
 
 /* ---- here.c ---------------------------------------------------------------------------------- */
 
-/* 1: there was a redirection. */
+/* 1: a redirection was read. */
 int read_redirection(struct parser *p);
-/* Behind a newline: the bodies of those that wait. */
+/* Reads the bodies of pending here-documents after a newline. */
 int read_heres(struct parser *p);
-/* Those for which no line came: where they end, and with it what is a command, is not known. */
+/* Reports here-documents without a body: where they end, and so what is a command, is unknown. */
 int note_heres(struct parser *p);
 
 /* ---- parse.c --------------------------------------------------------------------------------- */
 
 enum list_end { END_TEXT, END_PAREN, END_BRACE, END_FI, END_DONE, END_CASE };
-/* Commands until what ends them, which is taken too; of END_CASE only ";;" and its like are. */
+/* Reads commands up to and including their end; for END_CASE only ";;" and similar ends are
+ * consumed. */
 int read_list(struct parser *p, enum list_end end, uint32_t opened);
-/* A list with here-documents of its own. */
+/* Reads a list with its own here-documents. */
 int read_nested(struct parser *p, enum list_end end, uint32_t opened);
 
 /* ---- programs.c ------------------------------------------------------------------------------ */
@@ -216,22 +218,22 @@ int read_nested(struct parser *p, enum list_end end, uint32_t opened);
 enum command_as {
 	AS_COMMAND, /* a function, a builtin or a program */
 	AS_NO_FUNCTION,
-	AS_PROGRAM, /* no shell sees it */
+	AS_PROGRAM, /* no shell runs it */
 };
-/* The words from `first` on are a command. */
+/* Analyzes the words from `first` on as a command. */
 int note_command(struct parser *p, size_t first, enum command_as as);
-/* What only running it could tell: its own text stands for it. */
+/* Notes a program that is unknown before the command runs; its text stands for its name. */
 int note_unknown(struct parser *p, const struct word *w);
-/* Some builtins expand the subscript of a variable that they are given the name of. */
-int look_at_names(struct parser *p, size_t first);
+/* Some builtins expand the subscript in the name of a variable. */
+int analyze_names(struct parser *p, size_t first);
 
 /* ---- setting.c ------------------------------------------------------------------------------- */
 
-/* A word NAME=VALUE, or a name that gets a value. */
+/* Checks a word NAME=VALUE, or a name that gets a value. */
 int note_assigned(struct parser *p, const struct word *w);
-/* Behind "${": it may assign as well. */
+/* Checks for an assignment after "${". */
 int note_expansion(struct parser *p);
-/* A builtin that sets variables or options. */
-int look_at_setting(struct parser *p, size_t first, enum builtin_kind kind);
+/* Analyzes a builtin that sets variables or options. */
+int analyze_setting(struct parser *p, size_t first, enum builtin_kind kind);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of programs, and what they say of a word. */
+/* Lists of programs, and verdicts on words. */
 #include <errno.h>
 #include <jansson.h>
 #include <linux/landlock.h>
@@ -15,8 +15,8 @@
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
-/* In a list for the kernel names stand between colons. One with a blank is most likely a command
- * with its arguments, and would never be found. */
+/* The list for the kernel separates names with colons. A name with a blank is most likely a command
+ * with arguments, and would never match. */
 static bool is_name(const char *s)
 {
 	size_t len = strlen(s);
@@ -30,7 +30,7 @@ static bool is_name(const char *s)
 	return !slash || (slash == s && len > 1 && s[len - 1] != '/');
 }
 
-static int no_name(const char *field, const char *name, struct err *err)
+static int fail_invalid_name(const char *field, const char *name, struct err *err)
 {
 	char shown[41];
 
@@ -38,9 +38,8 @@ static int no_name(const char *field, const char *name, struct err *err)
 	for (char *c = shown; *c; c++)
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
 			*c = '?';
-	return err_set(err, ERR_INVALID,
-		       "%s: \"%s\" is neither the name of a program nor an absolute path", field,
-		       shown);
+	return err_set(err, ERR_INVALID, "%s: \"%s\" must be a program name or an absolute path",
+		       field, shown);
 }
 
 int shell_names_add(struct shell_names *n, const char *field, const char *name, struct err *err)
@@ -48,7 +47,7 @@ int shell_names_add(struct shell_names *n, const char *field, const char *name, 
 	char **added;
 
 	if (!is_name(name))
-		return no_name(field, name, err);
+		return fail_invalid_name(field, name, err);
 	if (n->count >= SHELL_NAMES_MAX)
 		return err_set(err, ERR_INVALID, "%s: more than %d names", field, SHELL_NAMES_MAX);
 	added = vec_push(&n->items, &n->count, SHELL_NAMES_MAX);
@@ -61,7 +60,7 @@ int shell_names_add(struct shell_names *n, const char *field, const char *name, 
 }
 
 /* "ls" of "/bin/ls". */
-static const char *bare(const char *name)
+static const char *base_name(const char *name)
 {
 	return name + path_prefix(name, strlen(name));
 }
@@ -69,7 +68,7 @@ static const char *bare(const char *name)
 bool shell_names_have(const struct shell_names *n, const char *name)
 {
 	for (size_t i = 0; i < n->count; i++)
-		if (strcmp(bare(n->items[i]), bare(name)) == 0)
+		if (strcmp(base_name(n->items[i]), base_name(name)) == 0)
 			return true;
 	return false;
 }
@@ -91,57 +90,57 @@ void shell_rules_fini(struct shell_rules *r)
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static int take_names(const char *field, const json_t *v, struct shell_names *n, struct err *err)
+static int parse_names(const char *field, const json_t *v, struct shell_names *n, struct err *err)
 {
 	if (!v || json_is_null(v))
 		return 0;
 	if (!json_is_array(v))
-		return err_set(err, ERR_INVALID, "%s: not an array", field);
+		return err_set(err, ERR_INVALID, "%s: must be an array", field);
 	n->said = true;
 	for (size_t i = 0; i < json_array_size(v); i++) {
 		const json_t *one = json_array_get(v, i);
 		const char *name = json_string_value(one);
 
 		if (!name || strlen(name) != json_string_length(one))
-			return err_set(err, ERR_INVALID, "%s: not a name", field);
+			return err_set(err, ERR_INVALID, "%s: must contain only names", field);
 		if (shell_names_add(n, field, name, err) < 0)
 			return -1;
 	}
 	return 0;
 }
 
-static int take_reason(const json_t *v, struct shell_rules *r, struct err *err)
+static int parse_reason(const json_t *v, struct shell_rules *r, struct err *err)
 {
 	if (!v || json_is_null(v))
 		return 0;
 	if (!json_is_string(v) || json_string_length(v) > SHELL_REASON_MAX ||
 	    strlen(json_string_value(v)) != json_string_length(v))
-		return err_set(err, ERR_INVALID, "reason: not a text of at most %d bytes",
+		return err_set(err, ERR_INVALID, "reason: must be a string of at most %d bytes",
 			       SHELL_REASON_MAX);
 	r->reason = strdup(json_string_value(v));
 	return r->reason ? 0 : err_sys(err, ENOMEM, "reason");
 }
 
-static int take_enforce(const json_t *v, struct shell_rules *r, struct err *err)
+static int parse_enforce(const json_t *v, struct shell_rules *r, struct err *err)
 {
 	const char *s = v ? json_string_value(v) : "try";
 
 	if (json_is_null(v))
 		s = "try";
 	if (!s || (strcmp(s, "try") != 0 && strcmp(s, "require") != 0))
-		return err_set(err, ERR_INVALID, "enforce: \"try\" or \"require\"");
+		return err_set(err, ERR_INVALID, "enforce: must be \"try\" or \"require\"");
 	r->enforce = strcmp(s, "require") == 0 ? SHELL_REQUIRE : SHELL_TRY;
 	return 0;
 }
 
-static int take_rules(json_t *root, struct shell_rules *r, struct err *err)
+static int parse_rules(json_t *root, struct shell_rules *r, struct err *err)
 {
 	static const char *const known[] = { "allow", "deny", "reason", "enforce" };
 	const char *key;
 	json_t *v;
 
 	if (!json_is_object(root))
-		return err_set(err, ERR_INVALID, "not an object");
+		return err_set(err, ERR_INVALID, "must be an object");
 	json_object_foreach (root, key, v) {
 		bool found = false;
 
@@ -150,14 +149,13 @@ static int take_rules(json_t *root, struct shell_rules *r, struct err *err)
 		if (!found)
 			return err_set(err, ERR_INVALID, "%.60s: unknown field", key);
 	}
-	if (take_names("allow", json_object_get(root, "allow"), &r->allow, err) < 0 ||
-	    take_names("deny", json_object_get(root, "deny"), &r->deny, err) < 0 ||
-	    take_reason(json_object_get(root, "reason"), r, err) < 0 ||
-	    take_enforce(json_object_get(root, "enforce"), r, err) < 0)
+	if (parse_names("allow", json_object_get(root, "allow"), &r->allow, err) < 0 ||
+	    parse_names("deny", json_object_get(root, "deny"), &r->deny, err) < 0 ||
+	    parse_reason(json_object_get(root, "reason"), r, err) < 0 ||
+	    parse_enforce(json_object_get(root, "enforce"), r, err) < 0)
 		return -1;
 	if (r->enforce == SHELL_REQUIRE && !r->allow.said)
-		return err_set(err, ERR_INVALID,
-			       "enforce: there is no allow that could be enforced");
+		return err_set(err, ERR_INVALID, "enforce: requires an allow list");
 	return 0;
 }
 
@@ -170,7 +168,7 @@ int shell_rules_parse(const char *json, size_t len, struct shell_rules *ret, str
 
 	if (!root)
 		return err_set(err, ERR_INVALID, "line %d: %.100s", bad.line, bad.text);
-	res = take_rules(root, &r, err);
+	res = parse_rules(root, &r, err);
 	json_decref(root);
 	if (res < 0)
 		shell_rules_fini(&r);
@@ -211,7 +209,7 @@ char *shell_rules_print(const struct shell_rules *r)
 
 /* ---- verdicts -------------------------------------------------------------------------------- */
 
-/* Wherever it lies: what is denied as rm is denied as /tmp/rm. */
+/* A denied name is denied in every directory: rm also denies /tmp/rm. */
 static bool is_denied(const struct shell_rules *r, const char *name)
 {
 	const char *slash = strrchr(name, '/');
@@ -224,20 +222,20 @@ bool shell_allows(const struct shell_rules *r, const struct shell_word *w, const
 	bool listed = shell_names_have(&r->allow, w->name);
 
 	if (w->kind == SHELL_FUNCTION)
-		return *ret_why = "is a function of the text", true;
+		return *ret_why = "is a function defined in the text", true;
 	if (is_denied(r, w->name))
 		return *ret_why = "is denied", false;
 	if (w->kind == SHELL_BUILTIN)
-		return *ret_why = "is a builtin of the shell", true;
+		return *ret_why = "is a shell builtin", true;
 	if (listed)
-		return *ret_why = "is on the list", true;
+		return *ret_why = "is on the allow list", true;
 	if (w->kind == SHELL_UNKNOWN)
-		return *ret_why = "cannot be known from the text", !r->allow.said;
+		return *ret_why = "is unknown until it runs", !r->allow.said;
 	if (w->kind == SHELL_SETTING)
 		return *ret_why = "can make a shell start anything", !r->allow.said;
 	if (!r->allow.said)
 		return *ret_why = "is not denied", true;
-	return *ret_why = "is not on the list of what is allowed", false;
+	return *ret_why = "is not on the allow list", false;
 }
 
 const struct shell_word *shell_refused(const struct shell_rules *r, const struct shell_words *w)

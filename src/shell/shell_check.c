@@ -6,9 +6,9 @@
 #include "base/vec.h"
 #include "shell/internal.h"
 
-/* ---- failures -------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
-/* The place is put into words when the text is at hand: shell_parse(). */
+/* shell_parse(), which has the text, adds the line and column. */
 int fail_at(struct parser *p, uint32_t offset, const char *what)
 {
 	err_set(p->err, ERR_INVALID, "%s", what);
@@ -37,7 +37,7 @@ int put_char(struct parser *p, char c, uint32_t offset)
 	char *added;
 
 	if (p->nchars >= STACK_MAX) {
-		err_set(p->err, ERR_LIMIT, "command: too involved to be looked through");
+		err_set(p->err, ERR_LIMIT, "command: too complex to check against a policy");
 		p->err->sys = E2BIG;
 		return -1;
 	}
@@ -64,8 +64,8 @@ struct word *push_word(struct parser *p, struct err *err)
 	return w;
 }
 
-/* Of characters that no zero follows. */
-static char *copied(const char *s, size_t len)
+/* Copies characters without a NUL. */
+static char *copy_text(const char *s, size_t len)
 {
 	char *copy = malloc(len + 1);
 
@@ -88,7 +88,7 @@ int note(struct parser *p, enum shell_kind kind, const char *name, size_t len, u
 	f = vec_push(&p->found, &p->nfound, SHELL_WORDS_MAX);
 	if (!f)
 		return no_memory(p);
-	*f = (struct found){ .name = copied(name, len),
+	*f = (struct found){ .name = copy_text(name, len),
 			     .offset = offset,
 			     .order = (uint32_t)p->nfound - 1,
 			     .kind = kind,
@@ -104,11 +104,11 @@ static int add_function(struct parser *p, const char *name, size_t len, uint32_t
 
 	if (!f)
 		return no_memory(p);
-	*f = (struct function){ .name = copied(name, len), .offset = offset, .rank = rank };
+	*f = (struct function){ .name = copy_text(name, len), .offset = offset, .rank = rank };
 	return f->name ? 0 : no_memory(p);
 }
 
-/* bash takes no name with quotes or an expansion. */
+/* bash rejects function names with quotes or expansions. */
 int note_function(struct parser *p, const struct word *w)
 {
 	bool sure = !p->in_subshell && !p->in_function && !p->unsure && !w->flags;
@@ -138,7 +138,7 @@ void back_to(struct parser *p, const struct mark *m)
 		free(p->functions[--p->nfunctions].name);
 }
 
-/* ---- texts in texts -------------------------------------------------------------------------- */
+/* ---- nested texts -------------------------------------------------------------------------- */
 
 int read_text(struct parser *p, const char *chars, const uint32_t *offsets, size_t n, bool expanded)
 {
@@ -200,7 +200,7 @@ static int by_offset(const void *a, const void *b)
 	return x->order < y->order ? -1 : 1;
 }
 
-/* The first of this name and rank; NULL: none. */
+/* The first function of this name and rank, or NULL. */
 static const struct function *find_function(const struct parser *p, char *name,
 					    enum function_rank rank)
 {
@@ -228,7 +228,8 @@ static bool is_named(const struct parser *p, const struct found *f)
 		find_function(p, f->name, FUNCTION_UNSURE));
 }
 
-/* Until then no body runs. `found` is in the order of the text. */
+/* The offset of the first call: no function body runs before it. `found` is in order of the text.
+ */
 static uint32_t first_call(const struct parser *p)
 {
 	for (size_t i = 0; i < p->nfound; i++)
@@ -237,8 +238,8 @@ static uint32_t first_call(const struct parser *p)
 	return UINT32_MAX;
 }
 
-/* Only what is defined for certain before it runs: commands know what stands before them, those of
- * a body also what stands before the first call. */
+/* True if the function is certainly defined when the command runs: by text before the command or,
+ * for a command in a function body, before the first call. */
 static bool is_function(const struct parser *p, const struct found *f, uint32_t call)
 {
 	const struct function *known = find_function(p, f->name, FUNCTION_SURE);
@@ -253,7 +254,7 @@ struct where {
 	unsigned line, column;
 };
 
-static void go_to(struct where *w, const char *text, size_t offset)
+static void advance_position(struct where *w, const char *text, size_t offset)
 {
 	for (; w->offset < offset; w->offset++) {
 		w->column = text[w->offset] == '\n' ? 1 : w->column + 1;
@@ -261,7 +262,7 @@ static void go_to(struct where *w, const char *text, size_t offset)
 	}
 }
 
-static int hand_out(struct parser *p, const char *text, struct shell_words *ret)
+static int copy_words(struct parser *p, const char *text, struct shell_words *ret)
 {
 	struct shell_word *items = calloc(p->nfound + 1, sizeof(*items));
 	struct where at = { 0, 1, 1 };
@@ -277,7 +278,7 @@ static int hand_out(struct parser *p, const char *text, struct shell_words *ret)
 	for (size_t i = 0; i < p->nfound; i++) {
 		struct found *f = &p->found[i];
 
-		go_to(&at, text, f->offset);
+		advance_position(&at, text, f->offset);
 		if (f->kind < SHELL_UNKNOWN && is_function(p, f, call))
 			f->kind = SHELL_FUNCTION;
 		items[i] = (struct shell_word){ .name = f->name,
@@ -287,26 +288,26 @@ static int hand_out(struct parser *p, const char *text, struct shell_words *ret)
 						.kind = f->kind };
 	}
 	*ret = (struct shell_words){ .items = items, .count = p->nfound };
-	p->nfound = 0; /* the names are theirs now */
+	p->nfound = 0; /* `items` owns the names now */
 	return 0;
 }
 
-/* The sentence with the place that fail_at() could only number. */
-static int tell_where(const char *text, struct err *err)
+/* Adds the line and column to an error of fail_at(). */
+static int add_position(const char *text, struct err *err)
 {
 	struct where at = { 0, 1, 1 };
 	struct err was = *err;
 
 	if (err->code != ERR_INVALID)
 		return -1;
-	go_to(&at, text, (size_t)was.sys);
+	advance_position(&at, text, (size_t)was.sys);
 	return err_set(err, ERR_INVALID, "command: %s at line %u, column %u", was.msg, at.line,
 		       at.column);
 }
 
-static int too_long(struct err *err)
+static int fail_too_long(struct err *err)
 {
-	err_set(err, ERR_LIMIT, "command: longer than %d bytes, which a policy can look through",
+	err_set(err, ERR_LIMIT, "command: too long to check against a policy (maximum: %d bytes)",
 		SHELL_TEXT_MAX);
 	err->sys = E2BIG;
 	return -1;
@@ -318,15 +319,15 @@ int shell_parse(const char *text, size_t len, struct shell_words *ret, struct er
 						   .err = err };
 
 	if (len > SHELL_TEXT_MAX)
-		return too_long(err);
+		return fail_too_long(err);
 	if (memchr(text, '\0', len))
-		return err_set(err, ERR_INVALID, "command: a byte of it is 0");
+		return err_set(err, ERR_INVALID, "command: must not contain a NUL byte");
 	if (read_nested(&p, END_TEXT, 0) < 0)
-		return tell_where(text, err);
-	return hand_out(&p, text, ret);
+		return add_position(text, err);
+	return copy_words(&p, text, ret);
 }
 
-static char *joined(const char *const *argv, size_t *ret_len)
+static char *join_arguments(const char *const *argv, size_t *ret_len)
 {
 	size_t len = 0;
 	char *text, *to;
@@ -345,7 +346,7 @@ static char *joined(const char *const *argv, size_t *ret_len)
 	return text;
 }
 
-static int take_arguments(struct parser *p, const char *const *argv)
+static int parse_arguments(struct parser *p, const char *const *argv)
 {
 	for (size_t i = 0; argv[i]; i++, p->pos++) {
 		struct word *w = push_word(p, p->err);
@@ -368,15 +369,15 @@ int shell_parse_argv(const char *const *argv, struct shell_words *ret, struct er
 	auto_free char *text = NULL;
 	size_t len = 0;
 
-	text = joined(argv, &len);
+	text = join_arguments(argv, &len);
 	if (!text)
 		return err_sys(err, ENOMEM, "command");
 	if (len > SHELL_TEXT_MAX)
-		return too_long(err);
+		return fail_too_long(err);
 	p.src = (struct source){ .text = text, .end = len };
-	if (take_arguments(&p, argv) < 0)
-		return tell_where(text, err);
-	return hand_out(&p, text, ret);
+	if (parse_arguments(&p, argv) < 0)
+		return add_position(text, err);
+	return copy_words(&p, text, ret);
 }
 
 void shell_words_fini(struct shell_words *w)

@@ -16,7 +16,7 @@ bool is_name_char(char c)
 	return isalnum((unsigned char)c) || c == '_';
 }
 
-/* bash takes them away before it looks at anything. */
+/* bash removes continued lines before parsing. */
 static void skip_continued(struct parser *p)
 {
 	while (peek(p, 0) == '\\' && peek(p, 1) == '\n')
@@ -38,7 +38,7 @@ void skip_blanks(struct parser *p)
 
 /* ---- substitutions --------------------------------------------------------------------------- */
 
-/* What a backslash keeps from being special in the text between backticks goes one level down. */
+/* Between backticks, a backslash before these characters belongs to the outer level. */
 static bool is_unquoted_there(char c, bool quoted)
 {
 	return c == '`' || c == '\\' || c == '$' || (quoted && c == '"');
@@ -57,7 +57,7 @@ int read_backtick(struct parser *p, bool quoted)
 			return -1;
 	}
 	if (!peek(p, 0))
-		return fail_at(p, opened, "a ` without its end");
+		return fail_at(p, opened, "unclosed `");
 	p->pos++;
 	p->in_subshell++;
 	r = read_text(p, p->chars + from, p->offsets + from, p->nchars - from, false);
@@ -66,8 +66,8 @@ int read_backtick(struct parser *p, bool quoted)
 	return r;
 }
 
-/* A quoted string inside of "${...}": bash looks for its end as if it were one, and then expands
- * what is in it all the same. */
+/* A quoted string inside "${...}": bash finds its end as for a quoted string, but still expands its
+ * content. */
 static int read_half_quoted(struct parser *p)
 {
 	size_t from = p->nchars;
@@ -100,7 +100,7 @@ static bool is_process(const struct parser *p)
 	return peek(p, n) == '(';
 }
 
-/* One step inside of ${...}, $[...] or $((...)). */
+/* Reads one step inside ${...}, $[...] or $((...)). */
 static int read_inner(struct parser *p, bool quoted, unsigned *flags)
 {
 	switch (peek(p, 0)) {
@@ -121,7 +121,7 @@ static int read_inner(struct parser *p, bool quoted, unsigned *flags)
 	}
 }
 
-/* ${x@P} expands what is in the variable, commands too. */
+/* ${x@P} expands the value of the variable, including commands. */
 static int read_at(struct parser *p, uint32_t opened)
 {
 	p->pos++;
@@ -144,7 +144,7 @@ static int read_braces(struct parser *p, bool quoted, uint32_t opened, unsigned 
 
 		switch (peek(p, 0)) {
 		case '\0':
-			return fail_at(p, opened, "a ${ without its end");
+			return fail_at(p, opened, "unclosed ${");
 		case '}':
 			p->pos++;
 			p->nchars = from;
@@ -173,7 +173,7 @@ static int read_brackets(struct parser *p, uint32_t opened, char open, char clos
 		char c = peek(p, 0);
 
 		if (!c)
-			return fail_at(p, opened, "a [ without its end");
+			return fail_at(p, opened, "unclosed [");
 		if (c == close && !deep--) {
 			p->pos++;
 			return 0;
@@ -193,7 +193,7 @@ int read_arithmetic(struct parser *p)
 		char c = peek(p, 0);
 
 		if (!c) {
-			(void)fail_at(p, place(p, p->pos), "a (( without its end");
+			(void)fail_at(p, place(p, p->pos), "unclosed ((");
 			return 1;
 		}
 		if (c == ')' && !deep) {
@@ -201,7 +201,7 @@ int read_arithmetic(struct parser *p)
 				p->pos += 2;
 				return 0;
 			}
-			(void)fail_at(p, place(p, p->pos), "a (( without its end");
+			(void)fail_at(p, place(p, p->pos), "unclosed ((");
 			return 1;
 		}
 		deep += c == '(';
@@ -251,7 +251,7 @@ static bool is_parameter(char c)
 	return is_name_char(c) || (c && strchr("@*#?-$!", c));
 }
 
-/* ${ command; } of newer shells. */
+/* True for ${ command; } of newer shells. */
 static bool is_brace_command(const struct parser *p)
 {
 	return peek(p, 0) && strchr(" \t\n|", peek(p, 0));
@@ -302,7 +302,7 @@ int read_dollar(struct parser *p, bool quoted, unsigned *flags)
 	return 0;
 }
 
-/* Inside of double quotes or of a here-document: one step. */
+/* Reads one step inside double quotes or a here-document. */
 static int read_quoted_step(struct parser *p, unsigned *flags)
 {
 	char c = peek(p, 0);
@@ -332,7 +332,7 @@ int read_double(struct parser *p, unsigned *flags)
 		return -1;
 	while (peek(p, 0) != '"') {
 		if (!peek(p, 0))
-			return fail_at(p, opened, "a \" without its end");
+			return fail_at(p, opened, "unclosed \"");
 		if (read_quoted_step(p, flags) < 0)
 			return -1;
 	}
@@ -354,7 +354,7 @@ int read_expanded(struct parser *p)
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-/* What has been read of a word without quotes. */
+/* State of an unquoted word. */
 struct reading {
 	size_t word; /* its number */
 	bool command; /* it may be an assignment */
@@ -380,7 +380,7 @@ static bool is_identifier(const char *s, size_t n)
 	return n > 0 && !isdigit((unsigned char)s[0]);
 }
 
-/* `name=`, `name+=` so far. */
+/* True for `name=` and `name+=`. */
 static bool is_assignment(const struct parser *p, const struct reading *rd)
 {
 	size_t n = length(p, rd);
@@ -427,7 +427,7 @@ static int read_array(struct parser *p)
 		if (peek(p, 0) == ')')
 			break;
 		if (!peek(p, 0))
-			return fail_at(p, opened, "a ( without its end");
+			return fail_at(p, opened, "unclosed (");
 		if (is_meta(peek(p, 0)) && !is_process(p))
 			p->pos++;
 		else if (read_word(p, false) < 0)
@@ -451,7 +451,7 @@ static int read_pattern(struct parser *p)
 		int r = 0;
 
 		if (!c || c == '\n')
-			return fail_at(p, opened, "a ( without its end");
+			return fail_at(p, opened, "unclosed (");
 		if (c == ')' && !deep--)
 			break;
 		deep += c == '(';
@@ -497,7 +497,7 @@ static int read_escaped(struct parser *p)
 	return put_char(p, p->src.text[p->pos - 1], place(p, p->pos - 1));
 }
 
-/* At a character that may end the word. 1: it does. */
+/* Reads a character that may end the word. 1: it does. */
 static int read_meta(struct parser *p, struct reading *rd, unsigned *flags)
 {
 	size_t n = length(p, rd);
@@ -518,7 +518,7 @@ static int read_meta(struct parser *p, struct reading *rd, unsigned *flags)
 	return read_pattern(p);
 }
 
-/* One step. 1: the word ended before it. */
+/* Reads one step. 1: the word ended before it. */
 static int read_step(struct parser *p, struct reading *rd, unsigned *flags)
 {
 	char c = peek(p, 0);
@@ -543,7 +543,7 @@ static int read_step(struct parser *p, struct reading *rd, unsigned *flags)
 	return read_backtick(p, false);
 }
 
-/* Of these, and of no other, the bracket is a name. */
+/* Only for these commands a bracket starts a subscript. */
 static bool is_test(const char *s, size_t n)
 {
 	return s[0] == '[' && (n == 1 || (n == 2 && s[1] == '['));

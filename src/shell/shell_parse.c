@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Commands: where one begins, and what is around it. Takes more than bash does where that changes
- * nothing (a `then` without an `if`): bash refuses such a text by itself. */
+/* Parses commands and lists. It accepts more than bash where that changes nothing (a `then` without
+ * an `if`): bash rejects such a text itself. */
 #include <string.h>
 
 #include "shell/internal.h"
@@ -37,7 +37,7 @@ static void drop_words(struct parser *p, size_t nwords)
 	p->nwords = nwords;
 }
 
-/* Behind a compound command. */
+/* Reads redirections after a compound command. */
 static int read_redirections(struct parser *p)
 {
 	int r;
@@ -96,14 +96,14 @@ static int read_words(struct parser *p)
 			return 0;
 		if (read_word(p, false) < 0)
 			return -1;
-		if (p->words[nwords].start == p->pos) /* nothing a word begins with */
+		if (p->words[nwords].start == p->pos) /* not the start of a word */
 			p->pos++;
 		drop_words(p, nwords);
 	}
 }
 
-/* Reads the word and takes it away again if it is `s`. */
-static int take_if(struct parser *p, const char *s, bool *ret)
+/* Reads a word and drops it if it is `s`. */
+static int read_if(struct parser *p, const char *s, bool *ret)
 {
 	struct mark start = mark_of(p);
 
@@ -119,7 +119,7 @@ static int take_if(struct parser *p, const char *s, bool *ret)
 	return 0;
 }
 
-/* for and select, behind the word. */
+/* Reads the rest of `for` or `select`. */
 static int read_for(struct parser *p, uint32_t opened)
 {
 	bool in, brace;
@@ -135,18 +135,18 @@ static int read_for(struct parser *p, uint32_t opened)
 		if (read_word(p, false) < 0 || note_assigned(p, &p->words[nwords]) < 0)
 			return -1;
 		drop_words(p, nwords);
-		if (skip_lines(p) < 0 || take_if(p, "in", &in) < 0 || (in && read_words(p) < 0))
+		if (skip_lines(p) < 0 || read_if(p, "in", &in) < 0 || (in && read_words(p) < 0))
 			return -1;
 	}
 	skip_blanks(p);
 	if (peek(p, 0) == ';')
 		p->pos++;
-	if (skip_lines(p) < 0 || take_if(p, "{", &brace) < 0)
+	if (skip_lines(p) < 0 || read_if(p, "{", &brace) < 0)
 		return -1;
 	return read_body_of(p, brace ? END_BRACE : END_DONE, opened);
 }
 
-/* One pattern up to its parenthesis. 1: it was esac. */
+/* Reads one pattern up to its parenthesis. 1: it was esac. */
 static int read_patterns(struct parser *p, uint32_t opened)
 {
 	size_t nwords = p->nwords;
@@ -161,7 +161,7 @@ static int read_patterns(struct parser *p, uint32_t opened)
 			return 0;
 		}
 		if (!peek(p, 0))
-			return fail_at(p, opened, "a case without its esac");
+			return fail_at(p, opened, "case without esac");
 		if (is_meta(peek(p, 0)) && peek(p, 0) != '<' && peek(p, 0) != '>') {
 			p->pos++;
 			continue;
@@ -202,17 +202,17 @@ static int read_case(struct parser *p, uint32_t opened)
 	if (read_word(p, false) < 0)
 		return -1;
 	drop_words(p, nwords);
-	if (skip_lines(p) < 0 || take_if(p, "in", &in) < 0)
+	if (skip_lines(p) < 0 || read_if(p, "in", &in) < 0)
 		return -1;
 	if (!in)
-		return fail_at(p, opened, "a case without its in");
+		return fail_at(p, opened, "case without in");
 	if (enter(p) < 0 || read_clauses(p, opened) < 0)
 		return -1;
 	leave(p);
 	return read_redirections(p);
 }
 
-/* [[ ... ]]: no command is in it but for substitutions. */
+/* Reads [[ ... ]], which has no commands except substitutions. */
 static int read_condition(struct parser *p, uint32_t opened)
 {
 	size_t nwords = p->nwords;
@@ -223,7 +223,7 @@ static int read_condition(struct parser *p, uint32_t opened)
 		if (skip_lines(p) < 0)
 			return -1;
 		if (!peek(p, 0))
-			return fail_at(p, opened, "a [[ without its ]]");
+			return fail_at(p, opened, "[[ without ]]");
 		if (is_meta(peek(p, 0)) && peek(p, 0) != '<' && peek(p, 0) != '>') {
 			p->pos++;
 			continue;
@@ -253,7 +253,7 @@ static int read_function_body(struct parser *p)
 	return r;
 }
 
-/* Behind `function`. */
+/* Reads the rest of `function`. */
 static int read_function(struct parser *p)
 {
 	size_t nwords = p->nwords;
@@ -276,7 +276,7 @@ static int read_function(struct parser *p)
 	return read_function_body(p);
 }
 
-/* coproc NAME COMPOUND, or coproc COMMAND: a name is one if a compound command follows. */
+/* Reads coproc NAME COMPOUND or coproc COMMAND: a word is a name if a compound command follows. */
 static int read_coproc(struct parser *p)
 {
 	static const char *const openers[] = { "{",   "if",   "while",	"until",
@@ -296,7 +296,7 @@ static int read_coproc(struct parser *p)
 	back_to(p, &named);
 	compound = peek(p, 0) == '(';
 	for (size_t i = 0; !compound && i < sizeof(openers) / sizeof(*openers); i++)
-		if (take_if(p, openers[i], &compound) < 0)
+		if (read_if(p, openers[i], &compound) < 0)
 			return -1;
 	back_to(p, compound ? &named : &start);
 	return 0;
@@ -309,7 +309,7 @@ static int read_time(struct parser *p)
 
 	do {
 		skip_blanks(p);
-		if (take_if(p, "-p", &option) < 0 || (!option && take_if(p, "--", &option) < 0))
+		if (read_if(p, "-p", &option) < 0 || (!option && read_if(p, "--", &option) < 0))
 			return -1;
 	} while (option);
 	return 0;
@@ -322,7 +322,7 @@ enum reserved_kind { AGAIN, CLOSES, OPENS, FOR, CASE, CONDITION, FUNCTION, COPRO
 static const struct reserved {
 	const char word[9];
 	unsigned char kind;
-	unsigned char end; /* that it closes or is closed by */
+	unsigned char end; /* the list that it closes */
 } reserved[] = {
 	{ "if", OPENS, END_FI },
 	{ "then", AGAIN, 0 },
@@ -358,12 +358,12 @@ static const struct reserved *find_reserved(const struct parser *p, const struct
 static int read_reserved(struct parser *p, const struct reserved *r, enum list_end end,
 			 uint32_t opened, bool *again, bool *closed)
 {
-	/* also a group, whose redirection may fail */
+	/* also for a group, whose redirection may fail */
 	p->unsure += r->kind == OPENS || r->kind == FOR || r->kind == CASE || r->kind == COPROC;
 	switch ((enum reserved_kind)r->kind) {
 	case CLOSES:
 		if (r->end != end)
-			return fail_at(p, opened, "a word that ends what did not begin");
+			return fail_at(p, opened, "unexpected closing word");
 		*closed = true;
 		return 0;
 	case OPENS:
@@ -407,7 +407,7 @@ static int read_definition(struct parser *p, size_t first)
 
 	skip_blanks(p);
 	if (peek(p, 0) != ')' || p->nwords != first + 1)
-		return fail_at(p, at, "a ( where none can be");
+		return fail_at(p, at, "unexpected (");
 	p->pos++;
 	if (note_function(p, w) < 0)
 		return -1;
@@ -415,8 +415,8 @@ static int read_definition(struct parser *p, size_t first)
 	return read_function_body(p);
 }
 
-/* Takes the word away again if it is one. */
-static int take_assignment(struct parser *p, size_t first)
+/* Drops the word if it is an assignment. */
+static int drop_assignment(struct parser *p, size_t first)
 {
 	if (p->nwords == first || !(p->words[first].flags & WORD_ASSIGNS))
 		return 0;
@@ -426,7 +426,7 @@ static int take_assignment(struct parser *p, size_t first)
 	return 0;
 }
 
-/* The rest of a command of which nothing or the first word is read. */
+/* Reads a simple command of which at most the first word has been read. */
 static int read_simple(struct parser *p, size_t first)
 {
 	for (;;) {
@@ -443,7 +443,7 @@ static int read_simple(struct parser *p, size_t first)
 			r = read_word(p, may_assign);
 		if (r < 0)
 			return -1;
-		if (may_assign && take_assignment(p, first) < 0)
+		if (may_assign && drop_assignment(p, first) < 0)
 			return -1;
 	}
 	if (p->nwords > first && note_command(p, first, AS_COMMAND) < 0)
@@ -452,7 +452,7 @@ static int read_simple(struct parser *p, size_t first)
 	return 0;
 }
 
-/* One command, or a reserved word that closes the list. */
+/* Reads one command, or a reserved word that closes the list. */
 static int read_command(struct parser *p, enum list_end end, bool *closed)
 {
 	size_t first = p->nwords;
@@ -484,7 +484,7 @@ static int read_command(struct parser *p, enum list_end end, bool *closed)
 		if (!again)
 			return 0;
 	}
-	if (take_assignment(p, first) < 0)
+	if (drop_assignment(p, first) < 0)
 		return -1;
 	return read_simple(p, first);
 }
@@ -492,9 +492,9 @@ static int read_command(struct parser *p, enum list_end end, bool *closed)
 /* ---- lists ----------------------------------------------------------------------------------- */
 
 static const char *const unended[] = {
-	[END_PAREN] = "a ( without its end",	[END_BRACE] = "a { without its end",
-	[END_FI] = "an if without its fi",	[END_DONE] = "a loop without its done",
-	[END_CASE] = "a case without its esac",
+	[END_PAREN] = "unclosed (",	  [END_BRACE] = "unclosed {",
+	[END_FI] = "if without fi",	  [END_DONE] = "loop without done",
+	[END_CASE] = "case without esac",
 };
 
 /* At ; & | and newlines. 1: it ended a clause. */
@@ -511,8 +511,8 @@ static int read_separator(struct parser *p, enum list_end end)
 	return end == END_CASE;
 }
 
-/* A part of a pipeline, or what runs in the background, is a process of its own, and so are the
- * functions it defines; what is behind && or || may not run. */
+/* Parts of a pipeline and background commands are separate processes, so their function definitions
+ * stay there. Commands after && or || may not run. */
 static int read_listed(struct parser *p, enum list_end end, bool *closed)
 {
 	bool own = p->piped;
@@ -545,7 +545,7 @@ int read_list(struct parser *p, enum list_end end, uint32_t opened)
 			return end == END_TEXT ? 0 : fail_at(p, opened, unended[end]);
 		if (peek(p, 0) == ')') {
 			if (end != END_PAREN)
-				return fail_at(p, place(p, p->pos), "a ) where none can be");
+				return fail_at(p, place(p, p->pos), "unexpected )");
 			p->pos++;
 			return 0;
 		}
@@ -557,7 +557,7 @@ int read_list(struct parser *p, enum list_end end, uint32_t opened)
 		}
 		r = read_listed(p, end, &closed);
 	}
-	/* esac in the place of ";;": the case is over */
+	/* esac instead of ";;" ends the case */
 	return r < 0 ? -1 : closed && end == END_CASE;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* '...' and $'...', whose values are in the text. */
+/* Reads '...' and $'...', whose values are in the text. */
 #include <string.h>
 
 #include "shell/internal.h"
@@ -16,7 +16,7 @@ int read_single(struct parser *p)
 		if (put_char(p, peek(p, 0), place(p, p->pos)) < 0)
 			return -1;
 	}
-	return fail_at(p, opened, "a ' without its end");
+	return fail_at(p, opened, "unclosed '");
 }
 
 static unsigned digit(char c)
@@ -63,7 +63,7 @@ static int put_utf8(struct parser *p, unsigned long c, uint32_t offset)
 	return 0;
 }
 
-/* At what follows the backslash. *cut: a NUL, which ends the value for bash. */
+/* Reads an escape after its backslash. *cut: a NUL, which ends the value in bash. */
 static int read_escape(struct parser *p, bool *cut)
 {
 	static const char names[] = "abeEfnrtv\\'\"?", values[] = "\a\b\033\033\f\n\r\t\v\\'\"?";
@@ -118,7 +118,7 @@ int read_ansi(struct parser *p)
 			return -1;
 	}
 	if (!peek(p, 0))
-		return fail_at(p, opened, "a $' without its end");
+		return fail_at(p, opened, "unclosed $'");
 	p->pos++;
 	if (cut)
 		p->nchars = keep;

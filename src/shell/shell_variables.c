@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variables and options by which a shell starts what no word of its text shows. What a variable
- * holds is not followed: where a text gives one of these a value, that is told, whatever it is. */
+/* Variables and options that make a shell start programs no word names. Values are not tracked: any
+ * assignment to such a variable is reported. */
 #include "base/array.h"
 #include "shell/internal.h"
 
@@ -33,7 +33,7 @@ static size_t name_length(const char *s, size_t len)
 	return n;
 }
 
-/* Of a word that is not known whole: its name is in the text still, as in A=$x. */
+/* True if the name of a partly unknown word is in the text, as in A=$x. */
 static bool has_name(const struct parser *p, const struct word *w)
 {
 	const char *s = p->src.text + w->start;
@@ -67,7 +67,7 @@ int note_assigned(struct parser *p, const struct word *w)
 	return has_name(p, w) ? note_setting(p, w, 0) : note_unknown(p, w);
 }
 
-/* ${PS4=...} and ${PS4:=...}; ${!x=...} does it to whatever x names. */
+/* Checks ${PS4=...} and ${PS4:=...}; ${!x=...} assigns to the variable that x names. */
 int note_expansion(struct parser *p)
 {
 	size_t bang = peek(p, 0) == '!', n, at;
@@ -97,15 +97,15 @@ static bool has_any(const struct parser *p, const struct word *w, const char *le
 	return false;
 }
 
-/* NAME=VALUE ... A name without a value keeps its own. */
-static int look_at_declared(struct parser *p, size_t first, bool references)
+/* Checks NAME=VALUE words. A name without a value is not assigned. */
+static int analyze_declared(struct parser *p, size_t first, bool references)
 {
 	for (size_t i = first + 1; i < p->nwords; i++) {
 		const struct word *w = word_at(p, i);
 		bool option = is_option(p, w);
 
 		if (option && references && has_any(p, w, "pfF"))
-			return 0; /* only asks, or is about functions */
+			return 0; /* only prints, or refers to functions */
 		if (option && references && has(p, w, "n", 1) && note_option(p, w) < 0)
 			return -1;
 		if (!option && (has(p, w, "=", 1) || !is_known(w)) && note_assigned(p, w) < 0)
@@ -114,7 +114,7 @@ static int look_at_declared(struct parser *p, size_t first, bool references)
 	return 0;
 }
 
-/* The next word belongs to the option. */
+/* True if the next word belongs to the option. */
 static bool takes_next(const struct parser *p, const struct word *w, const char *letters)
 {
 	const char *c = chars_of(p, w);
@@ -125,8 +125,8 @@ static bool takes_next(const struct parser *p, const struct word *w, const char 
 	return false;
 }
 
-/* Options, then names; `letters` are those that have an argument which is none. */
-static int look_at_read(struct parser *p, size_t first, const char *letters)
+/* Checks options and names; `letters` are options whose argument is not a name. */
+static int analyze_read(struct parser *p, size_t first, const char *letters)
 {
 	for (size_t i = first + 1; i < p->nwords; i++) {
 		const struct word *w = word_at(p, i);
@@ -146,13 +146,13 @@ static int look_at_read(struct parser *p, size_t first, const char *letters)
 }
 
 /* printf -v NAME, -vNAME */
-static int look_at_printf(struct parser *p, size_t first)
+static int analyze_printf(struct parser *p, size_t first)
 {
 	const struct word *w = first + 1 < p->nwords ? word_at(p, first + 1) : NULL;
 
 	if (!w || !begins(p, w, "-v"))
 		return 0;
-	if (look_at_names(p, first) < 0)
+	if (analyze_names(p, first) < 0)
 		return -1;
 	w = word_at(p, first + 1);
 	if (w->len > 2 || !is_known(w))
@@ -160,8 +160,8 @@ static int look_at_printf(struct parser *p, size_t first)
 	return first + 2 < p->nwords ? note_assigned(p, word_at(p, first + 2)) : 0;
 }
 
-/* hash -p FILE NAME: the name stands for that file from then on. */
-static int look_at_hash(struct parser *p, size_t first)
+/* hash -p FILE NAME makes the name refer to that file. */
+static int analyze_hash(struct parser *p, size_t first)
 {
 	for (size_t i = first + 1; i < p->nwords; i++) {
 		const struct word *w = word_at(p, i);
@@ -178,8 +178,8 @@ static int look_at_hash(struct parser *p, size_t first)
 	return 0;
 }
 
-/* set -H, set -o histexpand, shopt -so histexpand: lines before make up the next. */
-static int look_at_set(struct parser *p, size_t first)
+/* set -H, set -o histexpand, shopt -so histexpand: earlier lines become part of later ones. */
+static int analyze_set(struct parser *p, size_t first)
 {
 	for (size_t i = first + 1; i < p->nwords; i++) {
 		const struct word *w = word_at(p, i);
@@ -192,19 +192,19 @@ static int look_at_set(struct parser *p, size_t first)
 	return 0;
 }
 
-int look_at_setting(struct parser *p, size_t first, enum builtin_kind kind)
+int analyze_setting(struct parser *p, size_t first, enum builtin_kind kind)
 {
 	if (kind == BUILTIN_PRINTF)
-		return look_at_printf(p, first);
+		return analyze_printf(p, first);
 	if (kind == BUILTIN_HASH)
-		return look_at_hash(p, first);
+		return analyze_hash(p, first);
 	if (kind == BUILTIN_SET)
-		return look_at_set(p, first);
-	if (look_at_names(p, first) < 0)
+		return analyze_set(p, first);
+	if (analyze_names(p, first) < 0)
 		return -1;
 	if (kind == BUILTIN_READ)
-		return look_at_read(p, first, "dinNptu");
+		return analyze_read(p, first, "dinNptu");
 	if (kind == BUILTIN_MAPFILE)
-		return look_at_read(p, first, "dnOsuCc");
-	return look_at_declared(p, first, kind == BUILTIN_DECLARE);
+		return analyze_read(p, first, "dnOsuCc");
+	return analyze_declared(p, first, kind == BUILTIN_DECLARE);
 }

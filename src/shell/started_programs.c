@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a command starts: itself, and what its arguments name when it is one that starts others. */
+/* Programs that a command starts: its own, and those its arguments name if it starts others. */
 #include <string.h>
 
 #include "shell/internal.h"
@@ -16,7 +16,7 @@ int note_unknown(struct parser *p, const struct word *w)
 	return note(p, SHELL_UNKNOWN, p->src.text + w->start, len < 80 ? len : 80, w->offset);
 }
 
-/* A builtin's or a program's own word, where nothing follows that could be named. */
+/* Notes the builtin's or program's own word if nothing after it can be named. */
 static int note_unknown_of(struct parser *p, size_t first)
 {
 	const struct word *w = word_at(p, first);
@@ -26,7 +26,7 @@ static int note_unknown_of(struct parser *p, size_t first)
 
 /* ---- texts in arguments ---------------------------------------------------------------------- */
 
-static int look_at_text(struct parser *p, const struct word *w)
+static int analyze_text(struct parser *p, const struct word *w)
 {
 	struct word own = *w;
 
@@ -35,8 +35,8 @@ static int look_at_text(struct parser *p, const struct word *w)
 	return own.len ? read_text(p, p->chars + own.at, p->offsets + own.at, own.len, false) : 0;
 }
 
-/* The words together, a blank between them. */
-static int look_at_words(struct parser *p, size_t first, size_t end)
+/* Analyzes the words joined by blanks as a text. */
+static int analyze_words(struct parser *p, size_t first, size_t end)
 {
 	struct mark start = mark_of(p);
 	int r;
@@ -60,7 +60,7 @@ static int look_at_words(struct parser *p, size_t first, size_t end)
 	return r;
 }
 
-int look_at_names(struct parser *p, size_t first)
+int analyze_names(struct parser *p, size_t first)
 {
 	for (size_t i = first + 1; i < p->nwords; i++) {
 		struct word w = *word_at(p, i);
@@ -76,7 +76,7 @@ int look_at_names(struct parser *p, size_t first)
 
 /* ---- builtins -------------------------------------------------------------------------------- */
 
-static int look_at_exec(struct parser *p, size_t first)
+static int analyze_exec(struct parser *p, size_t first)
 {
 	size_t i = first + 1;
 
@@ -91,7 +91,7 @@ static int look_at_exec(struct parser *p, size_t first)
 	return i < p->nwords ? note_command(p, i, AS_PROGRAM) : 0;
 }
 
-static int look_at_command(struct parser *p, size_t first)
+static int analyze_command(struct parser *p, size_t first)
 {
 	size_t i = first + 1;
 
@@ -101,24 +101,24 @@ static int look_at_command(struct parser *p, size_t first)
 			break;
 		}
 		if (has(p, word_at(p, i), "v", 1) || has(p, word_at(p, i), "V", 1))
-			return 0; /* only asks */
+			return 0; /* only prints */
 	}
 	return i < p->nwords ? note_command(p, i, AS_NO_FUNCTION) : 0;
 }
 
-static int look_at_trap(struct parser *p, size_t first)
+static int analyze_trap(struct parser *p, size_t first)
 {
 	size_t i = first + 1;
 
 	if (i < p->nwords && is_text(p, word_at(p, i), "--"))
 		i++;
 	if (i + 1 >= p->nwords || (is_known(word_at(p, i)) && begins(p, word_at(p, i), "-")))
-		return 0; /* signals only, or options that ask */
-	return look_at_text(p, word_at(p, i));
+		return 0; /* signals only, or options that print */
+	return analyze_text(p, word_at(p, i));
 }
 
 /* alias NAME=TEXT */
-static int look_at_alias(struct parser *p, size_t first)
+static int analyze_alias(struct parser *p, size_t first)
 {
 	for (size_t i = first + 1; i < p->nwords; i++) {
 		struct word w = *word_at(p, i);
@@ -130,14 +130,14 @@ static int look_at_alias(struct parser *p, size_t first)
 		skip = eq ? (size_t)(eq - chars_of(p, &w)) + 1 : 0;
 		w.at += skip;
 		w.len -= skip;
-		if (look_at_text(p, &w) < 0)
+		if (analyze_text(p, &w) < 0)
 			return -1;
 	}
 	return 0;
 }
 
-/* -C TEXT, -CTEXT, both also behind other letters. */
-static int look_at_callback_of(struct parser *p, size_t i)
+/* -C TEXT or -CTEXT, also after other letters. */
+static int analyze_callback_of(struct parser *p, size_t i)
 {
 	struct word w = *word_at(p, i);
 	const char *c = memchr(chars_of(p, &w), 'C', w.len);
@@ -146,15 +146,15 @@ static int look_at_callback_of(struct parser *p, size_t i)
 	if (!c)
 		return 0;
 	if (skip == w.len)
-		return i + 1 < p->nwords ? look_at_text(p, word_at(p, i + 1)) : 0;
+		return i + 1 < p->nwords ? analyze_text(p, word_at(p, i + 1)) : 0;
 	w.at += skip;
 	w.len -= skip;
-	return look_at_text(p, &w);
+	return analyze_text(p, &w);
 }
 
-static int look_at_callback(struct parser *p, size_t first)
+static int analyze_callback(struct parser *p, size_t first)
 {
-	if (look_at_names(p, first) < 0)
+	if (analyze_names(p, first) < 0)
 		return -1;
 	for (size_t i = first + 1; i < p->nwords; i++) {
 		const struct word *w = word_at(p, i);
@@ -168,64 +168,64 @@ static int look_at_callback(struct parser *p, size_t first)
 		if (!is_option(p, w))
 			continue;
 		if ((has(p, w, "W", 1) && note_unknown_of(p, first) < 0) ||
-		    look_at_callback_of(p, i) < 0)
+		    analyze_callback_of(p, i) < 0)
 			return -1;
 	}
 	return 0;
 }
 
-/* `test -v NAME`: only there a name is one. */
-static int look_at_plain(struct parser *p, size_t first)
+/* `test -v NAME`: a name only after -v. */
+static int analyze_plain(struct parser *p, size_t first)
 {
 	for (size_t i = first + 1; i + 1 < p->nwords; i++)
 		if (is_text(p, word_at(p, i), "-v"))
-			return look_at_names(p, i);
+			return analyze_names(p, i);
 	return 0;
 }
 
-static int look_at_builtin(struct parser *p, size_t first, enum builtin_kind kind)
+static int analyze_builtin(struct parser *p, size_t first, enum builtin_kind kind)
 {
 	switch (kind) {
 	case BUILTIN_EVAL:
-		return look_at_words(p, first + 1, p->nwords);
+		return analyze_words(p, first + 1, p->nwords);
 	case BUILTIN_SOURCE:
-		return 0; /* it was noted as unknown */
+		return 0; /* noted as unknown already */
 	case BUILTIN_EXEC:
-		return look_at_exec(p, first);
+		return analyze_exec(p, first);
 	case BUILTIN_COMMAND:
-		return look_at_command(p, first);
+		return analyze_command(p, first);
 	case BUILTIN_BUILTIN:
 		return first + 1 < p->nwords ? note_command(p, first + 1, AS_NO_FUNCTION) : 0;
 	case BUILTIN_TRAP:
-		return look_at_trap(p, first);
+		return analyze_trap(p, first);
 	case BUILTIN_ALIAS:
-		return look_at_alias(p, first);
+		return analyze_alias(p, first);
 	case BUILTIN_MAPFILE:
-		if (look_at_setting(p, first, kind) < 0)
+		if (analyze_setting(p, first, kind) < 0)
 			return -1;
-		return look_at_callback(p, first);
+		return analyze_callback(p, first);
 	case BUILTIN_CALLBACK:
-		return look_at_callback(p, first);
+		return analyze_callback(p, first);
 	case BUILTIN_NAMES:
-		return look_at_names(p, first);
+		return analyze_names(p, first);
 	case BUILTIN_DECLARE:
 	case BUILTIN_EXPORT:
 	case BUILTIN_READ:
 	case BUILTIN_PRINTF:
 	case BUILTIN_HASH:
 	case BUILTIN_SET:
-		return look_at_setting(p, first, kind);
+		return analyze_setting(p, first, kind);
 	case BUILTIN_NONE:
 	case BUILTIN_PLAIN:
 	default:
-		return look_at_plain(p, first);
+		return analyze_plain(p, first);
 	}
 }
 
 /* ---- programs that start others -------------------------------------------------------------- */
 
-/* The option's argument is the next word. *text: it is a text to run, in the next word or behind
- * the letter (then *inside is where). */
+/* The option's argument is the next word. *text: the argument is a text to run, in the next word or
+ * after the letter (at *inside). */
 struct option {
 	bool ends, argument, text, unknown;
 	size_t inside;
@@ -239,8 +239,8 @@ static bool is_listed(const char *list, const char *name, size_t len)
 	return false;
 }
 
-/* Programs take the first letters of one too, and then it could be any: what follows may be its
- * argument or a program. With a = it only matters where one has a text. */
+/* Programs accept abbreviations of long options, so an unknown one may be any: the next word may be
+ * its argument or a program. With a = it only matters if the argument is a text. */
 static struct option long_option(const struct parser *p, const struct starter *s,
 				 const struct word *w)
 {
@@ -292,7 +292,7 @@ static bool is_assigning(const struct parser *p, const struct word *w)
 	return eq && eq > chars_of(p, w);
 }
 
-static int look_at_option_text(struct parser *p, size_t i, const struct option *o)
+static int analyze_option_text(struct parser *p, size_t i, const struct option *o)
 {
 	struct word w;
 
@@ -301,10 +301,10 @@ static int look_at_option_text(struct parser *p, size_t i, const struct option *
 	w = *word_at(p, i + (o->inside == 0));
 	w.at += o->inside;
 	w.len -= o->inside;
-	return look_at_text(p, &w);
+	return analyze_text(p, &w);
 }
 
-/* Behind the options. 0 with *ret; 1: there is nothing left to look at. */
+/* Finds the command after the options. 0 with *ret; 1: there is none. */
 static int find_command(struct parser *p, const struct starter *s, size_t first, size_t *ret)
 {
 	size_t i = first + 1;
@@ -320,7 +320,7 @@ static int find_command(struct parser *p, const struct starter *s, size_t first,
 		}
 		o = option_of(p, s, w);
 		if ((o.unknown && note_unknown(p, w) < 0) ||
-		    (o.text && look_at_option_text(p, i, &o) < 0))
+		    (o.text && analyze_option_text(p, i, &o) < 0))
 			return -1;
 		i += o.argument;
 		if (o.ends) {
@@ -335,13 +335,13 @@ static int find_command(struct parser *p, const struct starter *s, size_t first,
 			return -1;
 	for (unsigned n = s->operands; n && i < p->nwords; n--, i++)
 		if (word_at(p, i)->flags & WORD_SPLITS)
-			break; /* and is told to be unknown */
+			break; /* and noted as unknown */
 	*ret = i;
 	return i < p->nwords ? 0 : 1;
 }
 
-/* With what stands for the words of its input marked. */
-static int look_at_xargs(struct parser *p, const struct starter *s, size_t first)
+/* Marks the placeholder of xargs' input words as unknown. */
+static int analyze_xargs(struct parser *p, const struct starter *s, size_t first)
 {
 	struct word more = { .flags = WORD_DYNAMIC | WORD_SPLITS };
 	const char *replace = NULL;
@@ -381,8 +381,8 @@ static int look_at_xargs(struct parser *p, const struct starter *s, size_t first
 	return note_command(p, at, AS_PROGRAM);
 }
 
-/* -c among the options, alone or with other letters; the first operand is the text then. */
-static int look_at_shell(struct parser *p, const struct starter *s, size_t first)
+/* With -c among the options, alone or combined, the first operand is the text. */
+static int analyze_shell(struct parser *p, const struct starter *s, size_t first)
 {
 	bool text = false;
 	size_t i = first + 1;
@@ -410,11 +410,11 @@ static int look_at_shell(struct parser *p, const struct starter *s, size_t first
 			i += c[k] == 'o' || c[k] == 'O';
 	}
 	if (i >= p->nwords || (!text && !(word_at(p, i)->flags & WORD_SPLITS)))
-		return 0; /* a script, or what it reads: whoever lists a shell knows */
-	return look_at_text(p, word_at(p, i));
+		return 0; /* a script or standard input: a list that allows a shell accepts that */
+	return analyze_text(p, word_at(p, i));
 }
 
-static int look_at_su(struct parser *p, const struct starter *s, size_t first)
+static int analyze_su(struct parser *p, const struct starter *s, size_t first)
 {
 	for (size_t i = first + 1; i < p->nwords; i++) {
 		const struct word *w = word_at(p, i);
@@ -424,7 +424,7 @@ static int look_at_su(struct parser *p, const struct starter *s, size_t first)
 			continue;
 		o = option_of(p, s, w);
 		if ((o.unknown && note_unknown(p, w) < 0) ||
-		    (o.text && look_at_option_text(p, i, &o) < 0))
+		    (o.text && analyze_option_text(p, i, &o) < 0))
 			return -1;
 	}
 	return 0;
@@ -440,7 +440,7 @@ static bool is_action(const struct parser *p, const struct word *w)
 	return false;
 }
 
-/* Where the command ends: at ; or at a + behind {}. What {} becomes is a name of a file. */
+/* The end of the command: a ; or a + after {}. {} becomes a file name. */
 static size_t end_of_action(struct parser *p, size_t first, size_t end)
 {
 	bool files = false;
@@ -456,9 +456,9 @@ static size_t end_of_action(struct parser *p, size_t first, size_t end)
 	return i;
 }
 
-/* -exec COMMAND, any number of times; each as words of its own on top, where nothing that is
- * nested in them gets at those that follow. */
-static int look_at_find(struct parser *p, size_t first)
+/* Analyzes each -exec COMMAND as separate words on top of the stack, so that nested commands do not
+ * affect the words after them. */
+static int analyze_find(struct parser *p, size_t first)
 {
 	size_t end = p->nwords;
 
@@ -483,34 +483,34 @@ static int look_at_find(struct parser *p, size_t first)
 	return 0;
 }
 
-static int look_at_starter(struct parser *p, const struct starter *s, size_t first)
+static int analyze_starter(struct parser *p, const struct starter *s, size_t first)
 {
 	size_t at;
 	int r;
 
 	switch (s->kind) {
 	case STARTER_SHELL:
-		return look_at_shell(p, s, first);
+		return analyze_shell(p, s, first);
 	case STARTER_SU:
-		return look_at_su(p, s, first);
+		return analyze_su(p, s, first);
 	case STARTER_FIND:
-		return look_at_find(p, first);
+		return analyze_find(p, first);
 	case STARTER_XARGS:
-		return look_at_xargs(p, s, first);
+		return analyze_xargs(p, s, first);
 	case STARTER_COMMAND:
 	case STARTER_TEXT:
 	default:
 		r = find_command(p, s, first, &at);
 		if (r != 0)
 			return r < 0 ? -1 : 0;
-		return s->kind == STARTER_TEXT ? look_at_words(p, at, p->nwords)
+		return s->kind == STARTER_TEXT ? analyze_words(p, at, p->nwords)
 					       : note_command(p, at, AS_PROGRAM);
 	}
 }
 
 /* ---- a command ------------------------------------------------------------------------------- */
 
-/* note() of the word a command begins with; `plain`: it cannot be a function. */
+/* Notes the first word of a command; `plain`: it cannot be a function. */
 static int note_name(struct parser *p, enum shell_kind kind, const char *name, size_t len,
 		     uint32_t offset, bool plain)
 {
@@ -545,7 +545,7 @@ static int note_first(struct parser *p, size_t first, enum command_as as)
 			      w->len, w->offset, plain) < 0 ||
 		    (is_text(p, w, "unset") && note_unsets(p, first) < 0))
 			return -1;
-		return look_at_builtin(p, first, kind);
+		return analyze_builtin(p, first, kind);
 	}
 	if (note_name(p, SHELL_PROGRAM, name, w->len - dir, w->offset, plain) < 0)
 		return -1;
@@ -553,7 +553,7 @@ static int note_first(struct parser *p, size_t first, enum command_as as)
 	if (!s)
 		return 0;
 	p->in_other++;
-	r = look_at_starter(p, s, first);
+	r = analyze_starter(p, s, first);
 	p->in_other--;
 	return r;
 }

@@ -19,14 +19,14 @@ int store_layer_get(struct store *st, const char *id, struct store_layer *ret, s
 			     &columns_layer, ret, "layer", id, err);
 }
 
-int store_layer_settle(struct store *st, const char *id, int64_t bytes, struct err *err)
+int store_layer_mark_durable(struct store *st, const char *id, int64_t bytes, struct err *err)
 {
 	return db_change(st, "UPDATE layer SET durable = 1, bytes = ?2 WHERE id = ?1",
 			 DB_VALUES(db_text(id), db_int(bytes)), "layer", id, err);
 }
 
-int store_layer_unsettled(struct store *st, const char *after, unsigned limit,
-			  struct store_layer_list *ret, struct err *err)
+int store_layer_find_unsynced(struct store *st, const char *after, unsigned limit,
+			      struct store_layer_list *ret, struct err *err)
 {
 	if (check_page((struct store_page){ .limit = limit }, err) < 0)
 		return -1;
@@ -78,8 +78,8 @@ int store_layer_refs(struct store *st, const char *id, int64_t *ret, struct err 
 			 DB_VALUES(db_text(id)), ret, err);
 }
 
-int store_layer_unreferenced(struct store *st, int64_t before, unsigned limit,
-			     struct store_layer_list *ret, struct err *err)
+int store_layer_find_unreferenced(struct store *st, int64_t before, unsigned limit,
+				  struct store_layer_list *ret, struct err *err)
 {
 	static const char sql[] = COLUMNS_SELECT(
 		layer) " AS l WHERE created_at < ?1"

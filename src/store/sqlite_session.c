@@ -117,8 +117,8 @@ int store_session_count(struct store *st, const struct store_session_filter *f, 
 	return db_number(st, sql, FILTER_VALUES(f, none), ret, err);
 }
 
-int store_session_due(struct store *st, int64_t now, unsigned limit, struct store_session_list *ret,
-		      struct err *err)
+int store_session_find_due(struct store *st, int64_t now, unsigned limit,
+			   struct store_session_list *ret, struct err *err)
 {
 	if (get_sessions(st,
 			 COLUMNS_SELECT(session) " WHERE due_at > 0 AND due_at <= ?1 "
@@ -129,8 +129,8 @@ int store_session_due(struct store *st, int64_t now, unsigned limit, struct stor
 	return 0;
 }
 
-int store_session_deep(struct store *st, uint64_t states, unsigned depth, unsigned limit,
-		       struct store_session_list *ret, struct err *err)
+int store_session_find_deep(struct store *st, uint64_t states, unsigned depth, unsigned limit,
+			    struct store_session_list *ret, struct err *err)
 {
 	if (get_sessions(
 		    st,
@@ -278,7 +278,7 @@ static int fail_with_current(struct store *st, const struct store_session *s,
 }
 
 static int write_session(struct store *st, struct store_session *s, const struct store_event *ev,
-			 bool bury, struct store_session *ret_now, struct err *err)
+			 bool destroyed, struct store_session *ret_now, struct err *err)
 {
 	int64_t version = s->version;
 	int written;
@@ -286,7 +286,7 @@ static int write_session(struct store *st, struct store_session *s, const struct
 	if (check_session(s, err) < 0 || (ev && check_event(ev, err) < 0) || db_begin(st, err) < 0)
 		return -1;
 	written = update_record(st, s, ev, err);
-	if (written > 0 && bury && insert_tombstone(st, s, err) < 0)
+	if (written > 0 && destroyed && insert_tombstone(st, s, err) < 0)
 		written = -1;
 	if (db_end(st, written, err) < 0) {
 		s->version = version;
@@ -301,8 +301,9 @@ int store_session_update(struct store *st, struct store_session *s, const struct
 	return write_session(st, s, ev, false, ret_now, err);
 }
 
-int store_session_bury(struct store *st, struct store_session *s, const struct store_event *ev,
-		       struct store_session *ret_now, struct err *err)
+int store_session_mark_destroyed(struct store *st, struct store_session *s,
+				 const struct store_event *ev, struct store_session *ret_now,
+				 struct err *err)
 {
 	return write_session(st, s, ev, true, ret_now, err);
 }

@@ -56,8 +56,9 @@ int store_session_update(struct store *st, struct store_session *s, const struct
 			 struct store_session *ret_now, struct err *err);
 /* Updates the record, frees its keys and turns s->cause into a tombstone. The record stays until
  * store_session_remove(), so that a crash in between can be repaired. */
-int store_session_bury(struct store *st, struct store_session *s, const struct store_event *ev,
-		       struct store_session *ret_now, struct err *err);
+int store_session_mark_destroyed(struct store *st, struct store_session *s,
+				 const struct store_event *ev, struct store_session *ret_now,
+				 struct err *err);
 /* Deletes the record; the tombstone stays. NOT_FOUND if there is none. */
 int store_session_remove(struct store *st, const char *id, struct err *err);
 /* Deletes the record and keys of a session whose creation failed, without a tombstone; only the
@@ -77,12 +78,12 @@ int store_session_count(struct store *st, const struct store_session_filter *f, 
 			struct err *err);
 /* Lists sessions with 0 < due_at <= now, the longest due first. There is no next page: processed
  * sessions are no longer due. */
-int store_session_due(struct store *st, int64_t now, unsigned limit, struct store_session_list *ret,
-		      struct err *err);
+int store_session_find_due(struct store *st, int64_t now, unsigned limit,
+			   struct store_session_list *ret, struct err *err);
 /* Lists sessions in `states` (bits 1 << state) whose layer stack is deeper than `depth`, in order
  * of creation. */
-int store_session_deep(struct store *st, uint64_t states, unsigned depth, unsigned limit,
-		       struct store_session_list *ret, struct err *err);
+int store_session_find_deep(struct store *st, uint64_t states, unsigned depth, unsigned limit,
+			    struct store_session_list *ret, struct err *err);
 
 /* ---- tombstones ------------------------------------------------------------------------------ */
 
@@ -101,10 +102,10 @@ int store_tombstone_prune(struct store *st, int64_t before, struct err *err);
 int store_layer_add(struct store *st, const struct store_layer *l, struct err *err);
 int store_layer_get(struct store *st, const char *id, struct store_layer *ret, struct err *err);
 /* Marks a layer as durable and records its size. */
-int store_layer_settle(struct store *st, const char *id, int64_t bytes, struct err *err);
+int store_layer_mark_durable(struct store *st, const char *id, int64_t bytes, struct err *err);
 /* Lists layers that are not durable, by id, after this id ("" for the first page). */
-int store_layer_unsettled(struct store *st, const char *after, unsigned limit,
-			  struct store_layer_list *ret, struct err *err);
+int store_layer_find_unsynced(struct store *st, const char *after, unsigned limit,
+			      struct store_layer_list *ret, struct err *err);
 int store_layer_ref(struct store *st, const char *id, const char *holder, struct err *err);
 int store_layer_unref(struct store *st, const char *id, const char *holder, struct err *err);
 /* Releases every hold whose holder begins with `prefix`. */
@@ -112,8 +113,8 @@ int store_layer_release(struct store *st, const char *prefix, struct err *err);
 int store_layer_refs(struct store *st, const char *id, int64_t *ret, struct err *err);
 /* Lists unreferenced layers created before `before`: a layer that was just sealed has no reference
  * yet. */
-int store_layer_unreferenced(struct store *st, int64_t before, unsigned limit,
-			     struct store_layer_list *ret, struct err *err);
+int store_layer_find_unreferenced(struct store *st, int64_t before, unsigned limit,
+				  struct store_layer_list *ret, struct err *err);
 /* CONFLICT while the layer is referenced. */
 int store_layer_remove(struct store *st, const char *id, struct err *err);
 

@@ -55,7 +55,7 @@ def test_top_of_a_service_that_is_started_again(lodged):
     t = Terminal("top", env=lodged.env(TERM="xterm"))
     t.wait("lasting")
     lodged.crash()
-    t.wait("no lodged answers")
+    t.wait("cannot connect to lodged")
     lodged.start()
     seen = t.seen.count(b"(q leaves)")
     assert wait_for(lambda: t.read(0.1) and t.seen.count(b"(q leaves)") > seen)

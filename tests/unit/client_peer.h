@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Somebody who says what he was told to, whatever is asked: the other side of the client's tests.
- */
+/* A peer that sends scripted responses to any request, for the client's tests. */
 #ifndef LODGE_TESTS_CLIENT_PEER_H
 #define LODGE_TESTS_CLIENT_PEER_H
 
@@ -17,14 +16,14 @@ enum { PEER_ANSWERS = 4, PEER_HEARD = 1 << 20 };
 static struct peer {
 	int fd;
 	char dir[64], path[96], url[112];
-	const char *answers[PEER_ANSWERS]; /* one for each connection; NULL ends them */
+	const char *answers[PEER_ANSWERS]; /* one per connection; terminated by NULL */
 	size_t lengths[PEER_ANSWERS]; /* 0: of a text */
-	bool early; /* answers when the head has come */
+	bool early; /* responds once the head has arrived */
 	size_t piece; /* bytes at a time; 0: all */
-	char *heard; /* of the last question */
+	char *heard; /* of the last request */
 	size_t heard_len;
 	pthread_t thread;
-	bool done; /* nobody runs in it any more */
+	bool done; /* its thread has ended */
 } peer;
 
 static inline bool peer_has_all(const char *text, size_t len)
@@ -105,7 +104,7 @@ static inline bool peer_start(void)
 	return pthread_create(&peer.thread, NULL, peer_run, NULL) == 0;
 }
 
-/* Until he has given all his answers: then what he heard is all there was. */
+/* Waits until the peer has sent all responses; what it received is complete then. */
 static inline void peer_wait(void)
 {
 	pthread_join(peer.thread, NULL);

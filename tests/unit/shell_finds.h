@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parser finds in a text, as a line to compare with. */
+/* The programs that the parser finds in a text, as one line. */
 #ifndef LODGE_TESTS_SHELL_FINDS_H
 #define LODGE_TESTS_SHELL_FINDS_H
 
@@ -7,8 +7,8 @@
 #include "shell/shell.h"
 #include "tap.h"
 
-/* Programs as they are, builtins as :name, functions as name(), the unknown as ?text, settings
- * as !name. */
+/* Programs are shown by name, builtins as :name, functions as name(), unknown ones as ?text,
+ * settings as !name. */
 static void describe(const struct shell_words *w, char *ret, size_t size)
 {
 	static const char *const before[] = { "", ":", "", "?", "!" };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every store must do. A test of one implementation defines open_empty() before it includes
- * this, and calls run_contract(). */
+/* The behaviour of the store. The includer defines open_empty() and calls run_contract(). */
 #ifndef LODGE_TESTS_STORE_CONTRACT_H
 #define LODGE_TESTS_STORE_CONTRACT_H
 
@@ -29,7 +28,7 @@ static struct store_session session(const char *id)
 	return s;
 }
 
-/* With one key of this user; the binding is borrowed by the record. */
+/* A session with one key; the record borrows the binding. */
 static struct store_session bound(const char *id, struct store_binding *b, const char *key)
 {
 	struct store_session s = session(id);
@@ -61,7 +60,7 @@ static int64_t last_event(struct store *st)
 #include "store_contract_files.h"
 #include "store_contract_users.h"
 
-/* ---- reading writes nothing ---------------------------------------------------------------- */
+/* ---- reads do not write ----------------------------------------------------------------- */
 
 static void reading_changes_nothing(void)
 {
@@ -82,7 +81,7 @@ static void reading_changes_nothing(void)
 	store_session_fini(&got);
 	CHECK(!store_session_list(st, &(struct store_session_filter){ 0 }, all, &l, &err));
 	store_session_list_fini(&l);
-	CHECK(!store_session_due(st, 1, 10, &l, &err));
+	CHECK(!store_session_find_due(st, 1, 10, &l, &err));
 	store_session_list_fini(&l);
 	CHECK(!store_event_since(st, 0, NULL, NULL, 10, &evs, &err));
 	store_event_list_fini(&evs);
@@ -139,20 +138,20 @@ static void an_event_id_is_never_used_twice(void)
 	OPEN();
 	CHECK(!store_event_append(st, &e, &err) && !store_event_append(st, &e, &err));
 	id = e.id;
-	CHECK(!store_event_prune(st, 5000, &err)); /* they are of 5000: not before it */
+	CHECK(!store_event_prune(st, 5000, &err)); /* the events are of 5000, so they stay */
 	CHECK(!store_event_since(st, 0, NULL, NULL, 9, &l, &err) && l.count == 2);
 	store_event_list_fini(&l);
 	CHECK(!store_event_prune(st, 5001, &err) && last_event(st) == id);
 	CHECK(!store_event_append(st, &e, &err) && e.id == id + 1);
 }
 
-/* ---- many at once -------------------------------------------------------------------------- */
+/* ---- concurrency -------------------------------------------------------------------------- */
 
 enum { RACERS = 100 };
 
 struct race {
 	struct store *st;
-	pthread_mutex_t worker; /* a store is called by one worker at a time */
+	pthread_mutex_t worker; /* one worker at a time calls a store */
 	pthread_barrier_t start;
 	int won, lost, updates;
 };
@@ -176,7 +175,8 @@ static void *racer(void *arg)
 		r->lost += err.code == ERR_CONFLICT;
 	pthread_mutex_unlock(&r->worker);
 
-	/* everybody has the same session now, and raises its generation once, by compare-and-set */
+	/* All racers have the same session now. Each raises its generation once by compare-and-set.
+	 */
 	for (bool done = false; !done;) {
 		pthread_mutex_lock(&r->worker);
 		store_session_find(r->st, "t", &b, &now, &err);
@@ -218,7 +218,7 @@ static void run_contract(void)
 {
 	run_contract_session();
 	run_contract_files();
-	run_contract_people();
+	run_contract_users();
 	RUN(reading_changes_nothing);
 	RUN(events_are_replayed_in_order_from_any_id);
 	RUN(an_event_id_is_never_used_twice);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Part of store_contract.h: layers, snapshots, commands, repeated requests. */
+/* Part of store_contract.h: layers, snapshots, execs, idempotency keys. */
 #ifndef LODGE_TESTS_STORE_CONTRACT_FILES_H
 #define LODGE_TESTS_STORE_CONTRACT_FILES_H
 
@@ -21,7 +21,7 @@ static int64_t refs(struct store *st, const char *id)
 	return store_layer_refs(st, id, &n, &err) < 0 ? -1 : n;
 }
 
-/* The ids of what nothing references, joined. */
+/* The ids of unreferenced layers, joined. */
 static const char *unreferenced(struct store *st, int64_t before)
 {
 	static char text[256];
@@ -29,7 +29,7 @@ static const char *unreferenced(struct store *st, int64_t before)
 	struct err err;
 
 	text[0] = '\0';
-	if (store_layer_unreferenced(st, before, 10, &l, &err) < 0)
+	if (store_layer_find_unreferenced(st, before, 10, &l, &err) < 0)
 		return "error";
 	for (size_t i = 0; i < l.count; i++)
 		strcat(strcat(text, i ? " " : ""), l.items[i].id);
@@ -37,7 +37,7 @@ static const char *unreferenced(struct store *st, int64_t before)
 	return text;
 }
 
-/* The ids of what is not settled, joined. */
+/* The ids of layers that are not durable, joined. */
 static const char *unsettled(struct store *st, const char *after)
 {
 	static char text[256];
@@ -45,7 +45,7 @@ static const char *unsettled(struct store *st, const char *after)
 	struct err err;
 
 	text[0] = '\0';
-	if (store_layer_unsettled(st, after, 2, &l, &err) < 0)
+	if (store_layer_find_unsynced(st, after, 2, &l, &err) < 0)
 		return "error";
 	for (size_t i = 0; i < l.count; i++)
 		strcat(strcat(text, i ? " " : ""), l.items[i].id);
@@ -82,7 +82,7 @@ static void what_is_not_settled_is_told_by_id(void)
 	CHECK_STR(unsettled(st, ""), "l1 l2");
 	CHECK_STR(unsettled(st, "l2"), "l3 l4");
 	CHECK_STR(unsettled(st, "l4"), "");
-	CHECK(!store_layer_settle(st, "l1", 9, &err));
+	CHECK(!store_layer_mark_durable(st, "l1", 9, &err));
 	CHECK_STR(unsettled(st, ""), "l2 l3");
 }
 
@@ -97,7 +97,7 @@ static void a_layer_lives_as_long_as_anything_names_it(void)
 	CHECK(add_layer(st, "l3", "nosuch", 30) == -ERR_CONFLICT);
 	CHECK(add_layer(st, "l3", "l3", 30) == -ERR_INVALID);
 	CHECK(refs(st, "l1") == 1 && refs(st, "l2") == 0 && refs(st, "") == 0);
-	CHECK_STR(unreferenced(st, 20), ""); /* just made: not named yet */
+	CHECK_STR(unreferenced(st, 20), ""); /* just created: not referenced yet */
 	CHECK_STR(unreferenced(st, 21), "l2");
 	strcpy(s.layer, "l2");
 	CHECK(!store_session_create(st, &s, NULL, &err));
@@ -130,9 +130,9 @@ static void a_hold_counts_once_per_holder(void)
 	CHECK(!store_layer_unref(st, "l1", "template:x", &err) && refs(st, "l1") == 1);
 	CHECK(!store_layer_unref(st, "l1", "export:9", &err) && refs(st, "l1") == 0);
 	CHECK(!store_layer_get(st, "l1", &l, &err) && !l.durable && l.bytes == 0);
-	CHECK(!store_layer_settle(st, "l1", 4096, &err));
+	CHECK(!store_layer_mark_durable(st, "l1", 4096, &err));
 	CHECK(!store_layer_get(st, "l1", &l, &err) && l.durable && l.bytes == 4096);
-	CHECK(store_layer_settle(st, "l2", 1, &err) == -1 && err.code == ERR_NOT_FOUND);
+	CHECK(store_layer_mark_durable(st, "l2", 1, &err) == -1 && err.code == ERR_NOT_FOUND);
 }
 
 static void holds_of_one_kind_go_together(void)
@@ -148,7 +148,7 @@ static void holds_of_one_kind_go_together(void)
 	CHECK(store_layer_release(st, "", &err) == -1 && err.code == ERR_INVALID);
 }
 
-/* Names of the sessions in state 4 or 5 that lie deeper, joined. */
+/* Ids of the sessions in state 4 or 5 with a deeper stack, joined. */
 static const char *deep(struct store *st, unsigned depth, unsigned limit)
 {
 	static char text[256];
@@ -156,7 +156,7 @@ static const char *deep(struct store *st, unsigned depth, unsigned limit)
 	struct err err;
 
 	text[0] = '\0';
-	if (store_session_deep(st, 1 << 4 | 1 << 5, depth, limit, &l, &err) < 0)
+	if (store_session_find_deep(st, 1 << 4 | 1 << 5, depth, limit, &l, &err) < 0)
 		return "error";
 	for (size_t i = 0; i < l.count; i++)
 		strcat(strcat(text, i ? " " : ""), l.items[i].id);
@@ -220,7 +220,7 @@ static void snapshots_are_named_within_their_session(void)
 	CHECK(store_snapshot_remove(st, "n9", &err) == -1 && err.code == ERR_NOT_FOUND);
 }
 
-/* The ids of a page, joined, and "..." where more follow. */
+/* The ids of a page, joined, with "..." if more follow. */
 static const char *snapshots(struct store *st, struct store_snapshot_filter f, unsigned limit,
 			     int64_t *after)
 {
@@ -243,7 +243,8 @@ static const char *snapshots(struct store *st, struct store_snapshot_filter f, u
 #define SNAPSHOTS(...)                                                                             \
 	snapshots(st, (struct store_snapshot_filter){ __VA_ARGS__ }, 10, &(int64_t){ 0 })
 
-/* Of sessions s1 of ann, s2 of bob, s3 of nobody, and of none; n5 is another tenant's. */
+/* Snapshots of sessions s1 of ann, s2 of bob, s3 without a user, and of no session; n5 is of
+ * another tenant. */
 static void add_snapshots(struct store *st)
 {
 	static const char *const of[] = { "s1", "s2", "s3", "", "s1", "s1" };
@@ -303,7 +304,7 @@ static void a_snapshot_is_its_users_while_the_tombstone_stands(void)
 	add_snapshots(st);
 	CHECK(!store_session_get(st, "s1", &s, &err));
 	s.cause.at = 50;
-	CHECK(!store_session_bury(st, &s, NULL, NULL, &err));
+	CHECK(!store_session_mark_destroyed(st, &s, NULL, NULL, &err));
 	store_session_fini(&s);
 	CHECK_STR(SNAPSHOTS("t", .user = "ann"), "n1 n6");
 	CHECK(!store_session_remove(st, "s1", &err));
@@ -380,7 +381,7 @@ static void commands_of_a_lost_sandbox_end_together(void)
 		CHECK(l.items[i].state == 3 && l.items[i].ended_at == 77);
 	store_exec_list_fini(&l);
 	CHECK(!store_exec_list(st, "s1", (struct store_page){ .limit = 4 }, &l, &err));
-	CHECK(l.count == 4 && !l.next); /* full, and the last */
+	CHECK(l.count == 4 && !l.next); /* a full last page */
 	store_exec_list_fini(&l);
 	CHECK(!store_exec_list(st, "s1", (struct store_page){ .after = 2, .limit = 1 }, &l, &err));
 	CHECK(l.count == 1 && l.next == 3);

@@ -52,7 +52,7 @@ static void a_session_comes_back_as_it_was(void)
 	CHECK_STR(got.spec, spec);
 	CHECK_STR(got.metadata, meta);
 	CHECK(got.nbindings == 2);
-	CHECK_STR(got.bindings[0].kind, "thread"); /* in the order of kind and key */
+	CHECK_STR(got.bindings[0].kind, "thread"); /* sorted by kind and key */
 	CHECK_STR(got.bindings[0].key, b[1].key);
 	CHECK_STR(got.bindings[1].key, "u1");
 	store_session_fini(&got);
@@ -267,10 +267,11 @@ static void a_buried_session_frees_its_keys_and_leaves_a_tombstone(void)
 	CHECK(store_session_remove(st, "s1", &err) == -1 && err.code == ERR_CONFLICT);
 	s.cause = (struct store_cause){ "asked", "by hand", "alice", 7000 };
 	s.version = 9;
-	CHECK(store_session_bury(st, &s, &ev, NULL, &err) == -1 && err.code == ERR_CONFLICT);
+	CHECK(store_session_mark_destroyed(st, &s, &ev, NULL, &err) == -1 &&
+	      err.code == ERR_CONFLICT);
 	CHECK(store_tombstone_get(st, "s1", &t, &err) == -1 && err.code == ERR_NOT_FOUND);
 	s.version = 1;
-	CHECK(!store_session_bury(st, &s, &ev, NULL, &err) && s.version == 2);
+	CHECK(!store_session_mark_destroyed(st, &s, &ev, NULL, &err) && s.version == 2);
 	CHECK(last_event(st) == 1);
 	CHECK(!store_session_get(st, "s1", &got, &err) && got.nbindings == 0);
 	store_session_fini(&got);
@@ -298,15 +299,15 @@ static void burying_twice_keeps_the_first_cause(void)
 	OPEN();
 	CHECK(!store_session_create(st, &s, NULL, &err));
 	strcpy(s.cause.code, "first");
-	CHECK(!store_session_bury(st, &s, NULL, NULL, &err));
+	CHECK(!store_session_mark_destroyed(st, &s, NULL, NULL, &err));
 	strcpy(s.cause.code, "second");
-	CHECK(!store_session_bury(st, &s, NULL, NULL, &err));
+	CHECK(!store_session_mark_destroyed(st, &s, NULL, NULL, &err));
 	CHECK(!store_tombstone_find(st, "t", &b, &t, &err));
 	CHECK_STR(t.cause.code, "first");
 	CHECK(!store_session_create(st, &next, NULL, &err));
-	CHECK(!store_session_bury(st, &next, NULL, NULL, &err));
+	CHECK(!store_session_mark_destroyed(st, &next, NULL, NULL, &err));
 	CHECK(!store_tombstone_find(st, "t", &b, &t, &err));
-	CHECK_STR(t.session, "s2"); /* the last that had the key */
+	CHECK_STR(t.session, "s2"); /* the last session with this key */
 }
 
 static void tombstones_are_pruned_by_time(void)
@@ -323,7 +324,7 @@ static void tombstones_are_pruned_by_time(void)
 		s = bound(id, &b[i], id);
 		CHECK(!store_session_create(st, &s, NULL, &err));
 		s.cause.at = 100 * i;
-		CHECK(!store_session_bury(st, &s, NULL, NULL, &err));
+		CHECK(!store_session_mark_destroyed(st, &s, NULL, NULL, &err));
 	}
 	CHECK(!store_tombstone_prune(st, 101, &err));
 	CHECK(store_tombstone_get(st, "s0", &t, &err) == -1 && err.code == ERR_NOT_FOUND);
@@ -342,7 +343,7 @@ static int add_sessions(struct store *st, int n)
 	for (int i = 0; i < n; i++) {
 		struct store_session s = { .tenant = "t" };
 
-		snprintf(s.id, sizeof(s.id), "s%03d", 997 * i % n); /* ids are in no order */
+		snprintf(s.id, sizeof(s.id), "s%03d", 997 * i % n); /* ids are not sorted */
 		strcpy(s.user, i % 3 ? "u1" : "u0");
 		strcpy(s.project, i % 4 ? "" : "p");
 		s.state = (uint8_t)(i % 5);
@@ -408,7 +409,7 @@ static void pages_give_each_record_once_while_others_come_and_go(void)
 			before = l.items[i].seq;
 		}
 		seen += (int)l.count;
-		/* what was listed goes away, and something new comes */
+		/* a listed session is removed, and a new one is created */
 		if (l.count > 0)
 			CHECK(!store_session_remove(st, l.items[0].id, &err));
 		if (page.after == 0)
@@ -430,14 +431,14 @@ static void what_is_due_comes_longest_due_first(void)
 
 	OPEN();
 	CHECK(!add_sessions(st, 60));
-	CHECK(!store_session_due(st, 940, 100, &l, &err) && l.count == 0);
+	CHECK(!store_session_find_due(st, 940, 100, &l, &err) && l.count == 0);
 	store_session_list_fini(&l);
-	CHECK(!store_session_due(st, 950, 100, &l, &err) && l.count == 9); /* 50..59 but 56 */
+	CHECK(!store_session_find_due(st, 950, 100, &l, &err) && l.count == 9); /* 50..59 but 56 */
 	for (size_t i = 0; i < l.count; i++)
 		CHECK(l.items[i].due_at > 0 && l.items[i].due_at <= 950 &&
 		      (i == 0 || l.items[i].due_at > l.items[i - 1].due_at));
 	store_session_list_fini(&l);
-	CHECK(!store_session_due(st, INT64_MAX, 3, &l, &err) && l.count == 3);
+	CHECK(!store_session_find_due(st, INT64_MAX, 3, &l, &err) && l.count == 3);
 	CHECK(l.items[0].due_at == 941);
 	store_session_list_fini(&l);
 }

@@ -111,7 +111,7 @@ static void fragments_are_listed_newest_first_and_go_with_their_project(void)
 	}
 	CHECK(store_snapshot_remove(st, "n1", &err) == -1 && err.code == ERR_CONFLICT);
 	CHECK(!store_fragment_list(st, "t", "p1", (struct store_page){ .limit = 4 }, &l, &err));
-	CHECK(l.count == 4 && !l.next); /* full, and the last */
+	CHECK(l.count == 4 && !l.next); /* a full last page */
 	store_fragment_list_fini(&l);
 	CHECK(!store_fragment_list(st, "t", "p1", (struct store_page){ .limit = 3 }, &l, &err));
 	CHECK(l.count == 3 && l.next);
@@ -343,7 +343,7 @@ static void a_template_has_one_environment_the_latest(void)
 	store_environment_fini(&got);
 }
 
-static void run_contract_people(void)
+static void run_contract_users(void)
 {
 	RUN(projects_are_seen_by_their_owner_and_team);
 	RUN(a_fragment_keeps_ten_thousand_files_byte_for_byte);

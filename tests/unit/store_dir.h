@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A database in a directory of its own, for the tests of the SQLite store. */
+/* A database in a temporary directory, for the tests of the store. */
 #ifndef LODGE_TESTS_STORE_DIR_H
 #define LODGE_TESTS_STORE_DIR_H
 
@@ -44,7 +44,7 @@ static inline void forget(void)
 	mkdir(dir, 0755);
 }
 
-/* Runs fn in a child; true if it said so with exit status 0. */
+/* Runs fn in a child; true if its exit status is 0. */
 static inline bool in_child(void (*fn)(void))
 {
 	int status = -1;

@@ -6,7 +6,7 @@
 #include "base/base64.h"
 #include "tap.h"
 
-/* Decodes in memory of exactly the promised size, so that a byte too many is seen. */
+/* Decodes into memory of exactly the documented size, so that the sanitizer detects an overflow. */
 static int decode(const char *text, size_t len, char *ret, size_t *ret_len)
 {
 	size_t room = BASE64_DECODED(len);

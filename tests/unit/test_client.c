@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions and answers, with somebody on the other side who says anything. */
+/* Requests and responses with a scripted peer. */
 #include "client/client.h"
 
 #include <errno.h>
@@ -293,7 +293,7 @@ static void one_who_is_not_there_is_told_apart(void)
 	c = NULL;
 }
 
-/* It took the connection, and that was all. */
+/* The peer accepts the connection and never answers. */
 static void one_who_is_silent_is_not_waited_for(void)
 {
 	CHECK(begin(NULL));
@@ -372,7 +372,7 @@ static int not_whole(void *arg, struct err *e)
 	return err_set(e, ERR_INVALID, "half of it");
 }
 
-/* He would take an end of the chunks for that of the body. */
+/* The peer would take the last chunk for the end of the body. */
 static void what_is_not_whole_is_not_ended(void)
 {
 	struct client_request rq = {
@@ -393,7 +393,8 @@ static void what_is_not_whole_is_not_ended(void)
 	finish();
 }
 
-/* He refuses after the head, and reads no more of what would never fit into the socket. */
+/* The peer rejects the request after its head and stops reading, so the body never fits into the
+ * socket. */
 static void a_refusal_before_the_end_of_a_body_is_heard(void)
 {
 	struct client_request rq = { .method = "PUT", .path = "/f", .has_body_fd = true };

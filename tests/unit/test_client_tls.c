@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* https://: whose certificate is accepted, and whose is not. */
+/* https://: accepted and rejected certificates. */
 #include <arpa/inet.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>

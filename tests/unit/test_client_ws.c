@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The client's side of a WebSocket, over a pair of sockets: the other side is bytes by hand. */
+/* The client's side of a WebSocket over a socket pair: the test writes the bytes of the peer. */
 #include <errno.h>
 #include <openssl/evp.h>
 #include <poll.h>
@@ -18,7 +18,7 @@ static struct client_ws_message m;
 
 /* ---- the other side -------------------------------------------------------------------------- */
 
-static const char *lie; /* instead of the right answer */
+static const char *lie; /* instead of the correct response */
 
 static void answer_to(const char *asked, char to[BASE64_ENCODED(20) + 1])
 {
@@ -77,7 +77,7 @@ static bool says(const void *bytes, size_t len)
 }
 #define SAYS(text) says(text, sizeof(text) - 1)
 
-/* The next that is not nothing. */
+/* The next message or error. */
 static int next(void)
 {
 	struct pollfd p = { .fd = client_ws_fd(w), .events = POLLIN };
@@ -226,7 +226,7 @@ static void frames_that_no_server_sends_are_refused(void)
 	} bad[] = {
 		{ "\x82\x81mask!", 7 }, /* masked */
 		{ "\xc2\x01x", 3 }, /* an extension */
-		{ "\x80\x01x", 3 }, /* goes on with nothing */
+		{ "\x80\x01x", 3 }, /* continues no message */
 		{ "\x83\x01x", 3 }, /* unknown */
 		{ "\x8b\x01x", 3 },
 		{ "\x09\x01x", 3 }, /* a ping in pieces */
@@ -235,7 +235,7 @@ static void frames_that_no_server_sends_are_refused(void)
 		{ "\x88\x01x", 3 }, /* half a code */
 		{ "\x82\x7f\x00\x00\x00\x01\x00\x00\x00\x00", 10 }, /* 4 GiB */
 		{ "\x82\x7f\xff\xff\xff\xff\xff\xff\xff\xff", 10 },
-		{ "\x02\x01x\x82\x01x", 6 }, /* one within another */
+		{ "\x02\x01x\x82\x01x", 6 }, /* a message within another */
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {

@@ -48,7 +48,7 @@ static void what_does_not_fit_is_taken_and_closed(void)
 	for (int i = 0; i < 3; i++)
 		close(fds[i]);
 	close(before);
-	CHECK(dup(0) == before); /* nothing was left open below it */
+	CHECK(dup(0) == before); /* no descriptor below it is open */
 	close(before);
 	CHECK(!is_open(before));
 	CHECK(fd_message_send(s[0], "a", 1, NULL, 0) == 0);

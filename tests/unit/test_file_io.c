@@ -106,10 +106,10 @@ static void a_tree_goes_whatever_is_in_it(void)
 	CHECK(file_remove_tree_at(dir, "t") == 0);
 	CHECK(!is_there("t") && is_there("keep"));
 	CHECK(file_remove_tree_at(dir, "keep") == 0);
-	CHECK(file_remove_tree_at(dir, "t") == 0); /* gone already is fine */
+	CHECK(file_remove_tree_at(dir, "t") == 0); /* removing it again succeeds */
 }
 
-/* Deeper than there are descriptors, and far longer than PATH_MAX. */
+/* Deeper than the limit of descriptors, and longer than PATH_MAX. */
 static void a_very_deep_tree_goes(void)
 {
 	int at = dir, next;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hooks are compiled in here whatever the build says; tests/tools/run shows that without the
- * option nothing of them is left in an object file. */
+/* This test always compiles the hooks in; tests/tools/run shows that object files have none of them
+ * without the option. */
 #ifndef LODGE_TEST_HOOKS
 #define LODGE_TEST_HOOKS 1
 #endif
@@ -12,7 +12,7 @@
 
 enum { CAME_BACK = 7, YES = 1, NO = 2 };
 
-/* The variables are read once, so each case needs a process of its own. */
+/* The variables are read once, so each case runs in its own process. */
 static int in_child(const char *crash, const char *weaken, int (*fn)(void))
 {
 	pid_t pid = fork();

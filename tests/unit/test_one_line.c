@@ -26,7 +26,7 @@ static void tags_and_controls_go(void)
 	CHECK_STR(plain("\n\n <p>one</p>\ttwo\x01three\r\nfour", 256), "one two three");
 	CHECK_STR(plain("a<br/>b<!-- c -->d", 256), "a b d");
 	CHECK_STR(plain("an <open", 256), "an <open");
-	/* U+009B is a command of terminals too; a letter of two bytes is none */
+	/* U+009B is a terminal control too; a two-byte letter is not */
 	CHECK_STR(plain("a\xc2\x9b"
 			"31mb \xc3\x9f\xc2\xa0",
 			256),

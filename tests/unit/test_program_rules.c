@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of programs, and their verdicts: the known traps in both directions. */
+/* Lists of programs and their verdicts: known false positives and negatives. */
 #include <stdlib.h>
 
 #include "base/array.h"
@@ -9,7 +9,7 @@
 static const char allowing[] = "{\"allow\":[\"ls\",\"git\",\"bash\",\"env\",\"xargs\",\"a\","
 			       "\"/opt/tool\"],\"reason\":\"ask us\"}";
 
-/* 1 allowed, 0 refused, -1 cannot be read. */
+/* 1: allowed; 0: denied; -1: the text is invalid. */
 static int verdict(const char *rules, const char *text)
 {
 	struct shell_rules r = { 0 };
@@ -153,26 +153,24 @@ static void rules_are_read_strictly_and_come_back(void)
 	static const struct {
 		const char *text, *want;
 	} bad[] = {
-		{ "[]", "not an object" },
+		{ "[]", "must be an object" },
 		{ "{\"x\":1}", "x: unknown field" },
-		{ "{\"allow\":1}", "allow: not an array" },
-		{ "{\"allow\":[1]}", "allow: not a name" },
+		{ "{\"allow\":1}", "allow: must be an array" },
+		{ "{\"allow\":[1]}", "allow: must contain only names" },
 		{ "{\"deny\":[\"a/b\"]}",
-		  "deny: \"a/b\" is neither the name of a program nor an absolute path" },
-		{ "{\"deny\":[\"\"]}",
-		  "deny: \"\" is neither the name of a program nor an absolute path" },
+		  "deny: \"a/b\" must be a program name or an absolute path" },
+		{ "{\"deny\":[\"\"]}", "deny: \"\" must be a program name or an absolute path" },
 		{ "{\"allow\":[\"a:b\"]}",
-		  "allow: \"a:b\" is neither the name of a program nor an absolute path" },
+		  "allow: \"a:b\" must be a program name or an absolute path" },
 		{ "{\"allow\":[\"ls -la\"]}",
-		  "allow: \"ls -la\" is neither the name of a program nor an absolute path" },
+		  "allow: \"ls -la\" must be a program name or an absolute path" },
 		{ "{\"allow\":[\" ls\"]}",
-		  "allow: \" ls\" is neither the name of a program nor an absolute path" },
+		  "allow: \" ls\" must be a program name or an absolute path" },
 		{ "{\"allow\":[\"ls\\t\"]}",
-		  "allow: \"ls?\" is neither the name of a program nor an absolute path" },
-		{ "{\"reason\":1}", "reason: not a text of at most 160 bytes" },
-		{ "{\"enforce\":\"no\"}", "enforce: \"try\" or \"require\"" },
-		{ "{\"enforce\":\"require\"}",
-		  "enforce: there is no allow that could be enforced" },
+		  "allow: \"ls?\" must be a program name or an absolute path" },
+		{ "{\"reason\":1}", "reason: must be a string of at most 160 bytes" },
+		{ "{\"enforce\":\"no\"}", "enforce: must be \"try\" or \"require\"" },
+		{ "{\"enforce\":\"require\"}", "enforce: requires an allow list" },
 	};
 	struct shell_rules r = { 0 };
 	struct err err;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variables and options by which a shell starts what no word shows. */
+/* Variables and options that make a shell start programs no word names. */
 #include "shell/shell.h"
 #include "shell_finds.h"
 

@@ -24,7 +24,7 @@ static int append(struct store *st, int n)
 	return 0;
 }
 
-static void sql(const char *text) /* by another connection, when no store is open */
+static void sql(const char *text) /* through another connection, while no store is open */
 {
 	sqlite3 *db;
 
@@ -121,7 +121,8 @@ static void a_second_opener_is_told_who_has_it(void)
 {
 	OPEN();
 	CHECK(in_child(second_opener));
-	CHECK(refused(ERR_CONFLICT, "is in use by process")); /* not by this process either */
+	CHECK(refused(ERR_CONFLICT,
+		      "is in use by process")); /* this process cannot open it either */
 	store_close(steal_ptr(&st));
 	st = reopen(&err);
 	CHECK(st);
@@ -154,7 +155,7 @@ static void a_directory_that_cannot_be_written_is_a_clear_error(void)
 	CHECK(chmod(dir, 0555) == 0);
 	CHECK(in_child(open_as_nobody));
 	CHECK(chmod(dir, 0777) == 0);
-	CHECK(in_child(open_as_nobody)); /* the files are another's still */
+	CHECK(in_child(open_as_nobody)); /* another process still owns the files */
 	st = reopen(&err);
 	CHECK(st && pragma(st, COUNT) == 1);
 }
@@ -163,7 +164,7 @@ static void a_directory_that_cannot_be_written_is_a_clear_error(void)
 
 enum { SCHEMA_MAX = 64 };
 
-/* All that there are and one more; how many there are. */
+/* Copies all schema files and adds one; returns the number of the built-in ones. */
 static int one_more(const char *schema[static SCHEMA_MAX], const char *more)
 {
 	int n = 0;

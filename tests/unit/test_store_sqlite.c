@@ -16,7 +16,7 @@
 #include "store_contract.h"
 #include "store_dir.h"
 
-/* SQLite's calls of these two come here. */
+/* These override the functions that SQLite calls. */
 static int syncs;
 static bool sync_fails;
 
@@ -79,7 +79,7 @@ static void a_relaxed_change_is_synced_with_the_next_one(void)
 	int before;
 
 	OPEN();
-	CHECK(!store_event_append(st, &e, &err)); /* the log has its head */
+	CHECK(!store_event_append(st, &e, &err)); /* creates the header of the log */
 	before = syncs;
 	store_relax(st, true);
 	for (int i = 0; i < 20; i++)
@@ -222,7 +222,7 @@ static void what_was_written_is_there_when_it_is_opened_again(void)
 
 static int ack_pipe;
 
-/* Writes until it is killed, and tells each id once the store has acknowledged it. */
+/* Writes until it is killed, and reports each id once the store has acknowledged it. */
 static void write_for_ever(void)
 {
 	struct err err;
@@ -245,7 +245,8 @@ static void write_for_ever(void)
 	_exit(3);
 }
 
-/* How many of those acknowledged are not there, whole; *ret_seen: how many there were. */
+/* Number of acknowledged records that are missing or incomplete; *ret_seen: number of acknowledged
+ * records. */
 static int count_missing(struct store *st, int fd, int *ret_seen)
 {
 	char id[24];
@@ -297,7 +298,7 @@ static void kill_9_loses_nothing_acknowledged(void)
 		st = reopen(&err);
 		CHECK(st);
 		CHECK(count_missing(st, fds[0], &seen) == 0);
-		/* nothing half done either: as many events as versions */
+		/* no partial transactions: as many events as versions */
 		CHECK(pragma(st,
 			     "SELECT (SELECT sum(version) FROM session) - count(*) FROM event") ==
 		      0);
@@ -309,7 +310,7 @@ static void kill_9_loses_nothing_acknowledged(void)
 
 /* ---- the disk fails ------------------------------------------------------------------------ */
 
-/* Appends until it fails; how many there are then. */
+/* Appends until it fails; returns the number of records. */
 static int append_until_refused(struct store *st, struct err *err)
 {
 	static char data[32 << 10];
@@ -345,7 +346,7 @@ static void fill_small_disk(void)
 	n = append_until_refused(st, &err);
 	CHECK(n > 10 && n < 200 && err.code == ERR_LIMIT && strstr(err.msg, "the disk is full"));
 	CHECK(last_event(st) == n);
-	/* what makes room can be written, once */
+	/* releasing the reserve allows one write */
 	CHECK(store_reserve(st, false) && !store_reserve(st, false));
 	CHECK(!store_event_append(st, &e, &err) && e.id == ++n);
 	CHECK(!store_event_prune(st, 1, &err) || err.code == ERR_LIMIT);
@@ -384,16 +385,17 @@ static void fail_to_write(void)
 	n = append_until_refused(st, &err);
 	CHECK(n > 2 && n < 50 && err.code == ERR_UNAVAILABLE);
 	changed = store_changes(st);
-	/* it is opened again, with an empty log; and then not again within the same second */
+	/* The store is reopened with an empty log, but not again within the same second. */
 	CHECK(append_until_refused(st, &err) < 50 && err.code == ERR_UNAVAILABLE);
 	CHECK(store_event_append(st, &e, &err) == -1 && err.code == ERR_UNAVAILABLE);
 	CHECK(strstr(err.msg, "writing resumes once the file can be opened again"));
-	CHECK(last_event(st) >= n); /* reading goes on */
+	CHECK(last_event(st) >= n); /* reads still work */
 	few.rlim_cur = RLIM_INFINITY;
 	CHECK(setrlimit(RLIMIT_FSIZE, &few) == 0);
 	sleep(2);
 	n = (int)last_event(st);
-	CHECK(!store_event_append(st, &e, &err) && e.id == n + 1); /* nobody's hand was needed */
+	CHECK(!store_event_append(st, &e, &err) &&
+	      e.id == n + 1); /* it recovered without intervention */
 	CHECK(store_changes(st) > changed);
 	n++;
 	store_close(st);
@@ -418,14 +420,15 @@ static void after_a_failed_sync_too(void)
 	CHECK(!store_event_append(st, &e, &err));
 	sync_fails = true;
 	CHECK(store_event_append(st, &e, &err) == -1 && err.code == ERR_UNAVAILABLE);
-	/* what could not be synced is not gone on with: it is opened again, and that syncs too */
+	/* After a failed sync the store is reopened, which syncs too. */
 	CHECK(store_event_append(st, &e, &err) == -1 && err.code == ERR_UNAVAILABLE);
 	sync_fails = false;
 	CHECK(store_event_append(st, &e, &err) == -1 && err.code == ERR_UNAVAILABLE);
 	store_close(steal_ptr(&st));
 	st = reopen(&err);
 	CHECK(st);
-	n = pragma(st, "SELECT count(*) FROM event"); /* it was not acknowledged: either is right */
+	n = pragma(st, "SELECT count(*) FROM event"); /* it was not acknowledged, so both results
+							 are correct */
 	CHECK((n == 1 || n == 2) && !store_event_append(st, &e, &err) && e.id == n + 1);
 }
 
@@ -458,7 +461,8 @@ static const char *spread(int64_t *us, int n)
 	return text[turn];
 }
 
-/* Turn by turn with a bare write and fdatasync of as much, for what the disk gives just then. */
+/* Alternates with a plain write and fdatasync of the same size, to compare with the current speed
+ * of the disk. */
 static void a_commit_is_measured(void)
 {
 	enum { N = 300, BYTES = 6 * 4096 };

@@ -20,7 +20,7 @@ static void bytes_are_powers_of_1024(void)
 		{ "10mb", 10ull << 20 },
 		{ "1T", 1ull << 40 },
 		{ "7b", 7 },
-		{ "1.000000001", 2 }, /* rounded up: never less than asked */
+		{ "1.000000001", 2 }, /* rounded up: never less than the request */
 		{ "18446744073709551615", UINT64_MAX },
 		{ "16777215T", 16777215ull << 40 },
 	};
