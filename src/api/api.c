@@ -190,7 +190,7 @@ static int find_route(struct serving *s, int *ret, struct err *found, struct err
 
 	*ret = route_find(&s->arena, http_method(rq), http_path(rq), &s->where, found);
 	s->call.surface = s->where.surface;
-	if (s->call.surface)
+	if (s->call.surface && s->call.surface->no_store)
 		http_set_header(rq, "Cache-Control", "no-store");
 	if (*ret < 0 && found->code == ERR_INVALID && found->sys == 0) {
 		*err = *found;
@@ -274,11 +274,11 @@ static int serve(struct serving *s, struct err *err)
 	}
 	if (check_scope(s, err) < 0)
 		return -1;
-	if (!is_open(s) && !s->where.route->early && await_engine(c, err) < 0)
+	if (!is_open(s) && !(s->where.route->flags & API_EARLY) && await_engine(c, err) < 0)
 		return -1;
 	c->route = s->where.route;
 	memcpy(c->params, s->where.params, sizeof(c->params));
-	return c->route->fn(c, err);
+	return c->route->handler(c, err);
 }
 
 void api_handle(void *arg, struct http_request *rq)
