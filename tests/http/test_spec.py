@@ -182,11 +182,13 @@ def source(*names):
 
 
 def handlers():
-    return ["api/" + n for n in os.listdir(os.path.join(SOURCE, "src", "api")) if n.endswith(".c")]
+    top = os.path.join(SOURCE, "src")
+    return [os.path.relpath(os.path.join(d, n), top) for d, _, names in os.walk(os.path.join(top, "api"))
+            for n in names if n.endswith(".c")]
 
 
 def test_every_error_code_is_listed():
-    codes = set(re.findall(r'\{ ERR_\w+, \w+, \d+, "(\w+)"', source("api/problem.c")))
+    codes = set(re.findall(r'\{ ERR_\w+, \w+, \d+, "(\w+)"', source("api/core/api_error.c")))
     assert len(codes) > 10
     text = source(*handlers())
     codes |= set(re.findall(r'http_error_begin\(&j, "(\w+)"', text))
