@@ -106,6 +106,7 @@ def test_document_has_the_right_form():
         assert path.startswith("/") and set(item) <= set(METHODS) | {"parameters"}, path
     for method, path, o in OPERATIONS:
         assert set(o["tags"]) <= tags and o["summary"] and o["description"], (method, path)
+        assert re.fullmatch("[A-Z][^`.]{3,39}", o["summary"]), f"not a menu entry: {o['summary']}"
         assert (o.get("security") == []) == (o["x-lodge-scope"] == "-"), (method, path)
         assert all(re.fullmatch("[1-5][0-9][0-9]|default", s) for s in o["responses"])
         for status, answer in o["responses"].items():
