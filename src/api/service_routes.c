@@ -197,16 +197,16 @@ static void put_room(struct json_out *j, const struct capacity_report *f)
 }
 
 /* When and of which kind; the sentence is in the log. */
-static void put_trouble(struct json_out *j, struct api *a)
+static void put_last_error(struct json_out *j, struct api *a)
 {
 	int64_t at;
 	unsigned count;
 	struct err last = { 0 };
 
 	pthread_mutex_lock(&a->mutex);
-	at = a->trouble.at;
-	count = a->trouble.count;
-	last.code = a->trouble.code;
+	at = a->last_error.at;
+	count = a->last_error.count;
+	last.code = a->last_error.code;
 	pthread_mutex_unlock(&a->mutex);
 	if (!at) {
 		json_out_null(j, "last_error");
@@ -299,7 +299,7 @@ int service_get_health(struct api_call *c, struct err *err)
 	put_room(&j, &f);
 	json_out_end(&j);
 	health_put_start(c->engine, &j);
-	put_trouble(&j, c->api);
+	put_last_error(&j, c->api);
 	put_service(&j, c->api, &f);
 	json_out_str(&j, "policy_enforcement", shell_can_enforce() ? "landlock" : "none");
 	json_out_end(&j);

@@ -46,8 +46,8 @@ struct api_opts {
 	unsigned rate, burst, concurrent;
 	struct thread_config threads; /* of what /create_session makes */
 	bool no_auth; /* a request without a key is one of tenant "default" */
-	/* What was answered with a 500, in full, for the log; NULL: nobody. */
-	void (*trouble)(void *arg, const char *request, const struct err *err);
+	/* Receives the full error of each response with status 500; may be NULL. */
+	void (*on_error)(void *arg, const char *request, const struct err *err);
 	void *arg;
 };
 bool api_is_draining(const struct api *a);
