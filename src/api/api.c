@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a request to its handler. What is wrong is told in this order: the head, the key, the path
- * and the method, what the key may, and only then what the handler finds. */
+/* Dispatches a request. Checks run in this order, and the first failure is reported: headers, key,
+ * route, scope, then the handler's own checks. Those that need no database run in api_admit(),
+ * before the body is read; api_handle() continues with their result. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,11 +14,13 @@
 #include "api/core/auth.h"
 #include "api/core/internal.h"
 #include "api/routes.h"
+#include "base/array.h"
 #include "http/ws_server.h"
 
 enum { AWAIT_MS = 10000, AWAIT_SLICE_MS = 200 };
 
-/* ---- making ---------------------------------------------------------------------------------- */
+/* ---- life cycle -------------------------------------------------------------------------------
+ */
 
 static void list_free(char **list)
 {
@@ -27,7 +30,7 @@ static void list_free(char **list)
 }
 DEFINE_AUTO(char **, list_free);
 
-/* NULL of none. */
+/* The copy of an empty list is NULL. */
 static int list_copy(const char *const *from, char ***ret, struct err *err)
 {
 	auto_call(list_free) char **list = NULL;
@@ -119,33 +122,44 @@ void api_drain(struct api *a)
 
 /* ---- one request ----------------------------------------------------------------------------- */
 
-struct serving {
+/* A request from its admission, which resolves host, route and key, to the end of its handler. */
+struct admission {
 	struct api_call call;
 	struct api_arena arena;
 	struct auth_pass pass;
-	struct route_match where;
+	struct route_match match;
+	struct err no_route; /* why match.route is NULL */
+	const char
+		*key; /* of the request's headers or in the arena; NULL: anonymous, or not needed */
 };
 
-static void begin(struct serving *s, struct api *a, struct http_request *rq)
+static struct admission *admission_new(struct api *a, struct http_request *rq)
 {
-	memset(s, 0, sizeof(*s));
+	struct admission *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
 	s->call.api = a;
 	s->call.engine = a->opts.engine;
 	s->call.rq = rq;
 	s->call.arena = &s->arena;
-	for (size_t i = 0; i < 4; i++)
+	for (size_t i = 0; i < ARRAY_LEN(s->call.params); i++)
 		s->call.params[i] = "";
+	return s;
 }
 
-static void end(struct serving *s)
+static void admission_free(void *arg)
 {
+	struct admission *s = arg;
+
 	auth_leave(&s->pass);
 	arena_fini(&s->arena);
+	free(s);
 }
 
-/* A page cannot set headers of a WebSocket, but may name protocols: one of them can be the key.
- * Without a key there NULL, or with too little memory for it. */
-static const char *protocol_key(struct serving *s)
+/* Browsers cannot set the headers of a WebSocket, but they can offer protocols: one of them may be
+ * the key. NULL: no key there, or out of memory. */
+static const char *protocol_key(struct admission *s)
 {
 	static const char prefix[] = "lodge.key.";
 	size_t skip = sizeof(prefix) - 1, len = 0;
@@ -155,65 +169,93 @@ static const char *protocol_key(struct serving *s)
 	return key ? arena_text(&s->arena, key + skip, len - skip) : NULL;
 }
 
-static int pick_key(struct serving *s, const char **ret, struct err *err)
+static int pick_key(struct admission *s, struct err *err)
 {
 	const char *authorization = http_header(s->call.rq, "Authorization");
 	const char *key = http_header(s->call.rq, "X-Api-Key"), *other = protocol_key(s);
 
 	if (other && (authorization || key))
-		return err_set(err, ERR_INVALID, "a key in a header and one as a protocol");
-	return auth_pick(authorization, other ? other : key, ret, err);
+		return err_set(err, ERR_INVALID,
+			       "send the API key in a header or as a protocol, not both");
+	return auth_pick(authorization, other ? other : key, &s->key, err);
 }
 
-/* Whoever can reach us may, where the operator said so. A key that is sent is looked at all the
- * same. */
-static bool is_anonymous(const struct serving *s, const struct err *err)
+/* With no_auth a request without a key is allowed. A key that is sent is checked all the same. */
+static bool is_anonymous(const struct admission *s, const struct err *err)
 {
 	return s->call.api->opts.no_auth && err->code == ERR_DENIED && err->sys == ENOKEY &&
 	       !http_header(s->call.rq, "Authorization");
 }
 
-static bool is_open(const struct serving *s)
+static bool is_open(const struct admission *s)
 {
-	return s->where.route && s->where.route->scope == API_ANYONE;
+	return s->match.route && s->match.route->scope == API_ANYONE;
 }
 
-static bool is_options(const struct serving *s)
+static bool is_options(const struct admission *s)
 {
-	return *s->where.allow && strcmp(http_method(s->call.rq), "OPTIONS") == 0;
+	return *s->match.allow && strcmp(http_method(s->call.rq), "OPTIONS") == 0;
 }
 
-/* The path, but for one that is malformed, is told only to who has a key. 1: it can go on. */
-static int find_route(struct serving *s, int *ret, struct err *found, struct err *err)
+/* Only a malformed path fails here. That a route does not exist is reported after the key was
+ * checked. */
+static int find_route(struct admission *s, struct err *err)
 {
 	struct http_request *rq = s->call.rq;
+	int r = route_find(&s->arena, http_method(rq), http_path(rq), &s->match, &s->no_route);
 
-	*ret = route_find(&s->arena, http_method(rq), http_path(rq), &s->where, found);
-	s->call.surface = s->where.surface;
-	if (s->call.surface)
+	s->call.surface = s->match.surface;
+	if (s->call.surface && s->call.surface->no_store)
 		http_set_header(rq, "Cache-Control", "no-store");
-	if (*ret < 0 && found->code == ERR_INVALID && found->sys == 0) {
-		*err = *found;
+	if (r < 0 && s->no_route.code == ERR_INVALID && s->no_route.sys == 0) {
+		*err = s->no_route;
 		return -1;
 	}
 	return 0;
 }
 
-static int enter(struct serving *s, struct err *err)
+/* Everything that can be checked without the database, which may block. */
+static int admit(struct admission *s, struct err *err)
+{
+	if (origin_check(s->call.api, s->call.rq, err) < 0 || find_route(s, err) < 0)
+		return -1;
+	if (is_open(s) || is_options(s) || pick_key(s, err) == 0)
+		return 0;
+	return is_anonymous(s, err) ? 0 : -1;
+}
+
+int api_admit(void *arg, struct http_request *rq)
+{
+	struct admission *s = admission_new(arg, rq);
+	struct api_call bare = { .api = arg, .rq = rq };
+	struct err err;
+	int status;
+
+	if (s && admit(s, &err) == 0) {
+		http_put_context(rq, s, admission_free);
+		return 0;
+	}
+	if (!s)
+		err_sys(&err, ENOMEM, "request");
+	origin_put_cors(arg, rq);
+	status = (int)api_error(s ? &s->call : &bare, &err);
+	if (s)
+		admission_free(s);
+	return status;
+}
+
+static int authenticate(struct admission *s, struct err *err)
 {
 	struct api_call *c = &s->call;
-	const char *key;
 
 	if (is_open(s))
 		return 0;
-	if (pick_key(s, &key, err) < 0) {
-		if (!is_anonymous(s, err))
-			return -1;
+	if (!s->key) {
 		c->scope = API_TENANT;
 		c->who = (struct caller){ .tenant = "default", .actor = "anonymous" };
 		return 0;
 	}
-	if (auth_enter(c->api->auth, key, http_peer(c->rq), &s->pass, err) < 0)
+	if (auth_enter(c->api->auth, s->key, http_peer(c->rq), &s->pass, err) < 0)
 		return -1;
 	c->scope = s->pass.scope;
 	c->pass = &s->pass;
@@ -225,17 +267,17 @@ static int enter(struct serving *s, struct err *err)
 	return 0;
 }
 
-static int check_scope(const struct serving *s, struct err *err)
+static int check_scope(const struct admission *s, struct err *err)
 {
 	static const char *const names[] = { "", "session", "tenant", "admin" };
 
-	if (s->call.scope >= s->where.route->scope)
+	if (s->call.scope >= s->match.route->scope)
 		return 0;
-	return err_set(err, ERR_DENIED, "this key may not: a key of scope \"%s\" is needed",
-		       names[s->where.route->scope]);
+	return err_set(err, ERR_DENIED, "permission denied: requires a key with scope \"%s\"",
+		       names[s->match.route->scope]);
 }
 
-/* While the engine starts, callers wait for a while, and then know for what. */
+/* Requests wait a while for the engine to start; the error then says how far it is. */
 static int await_engine(struct api_call *c, struct err *err)
 {
 	for (unsigned ms = 0; !engine_is_ready(c->engine); ms += AWAIT_SLICE_MS) {
@@ -251,75 +293,40 @@ static int await_engine(struct api_call *c, struct err *err)
 	return 0;
 }
 
-static int serve(struct serving *s, struct err *err)
+static int serve(struct admission *s, struct err *err)
 {
 	struct api_call *c = &s->call;
-	struct err not_found;
-	int found;
+	const struct api_route *route = s->match.route;
 
 	origin_put_cors(c->api, c->rq);
-	if (origin_check(c->api, c->rq, err) < 0 || find_route(s, &found, &not_found, err) < 0)
-		return -1;
 	if (is_options(s)) {
-		origin_put_options(c->api, c->rq, s->where.allow);
+		origin_put_options(c->api, c->rq, s->match.allow);
 		return 0;
 	}
-	if (enter(s, err) < 0)
+	if (authenticate(s, err) < 0)
 		return -1;
-	if (found < 0) {
-		*err = not_found;
-		if (*s->where.allow)
-			http_set_header(c->rq, "Allow", s->where.allow);
+	if (!route) {
+		*err = s->no_route;
+		if (*s->match.allow)
+			http_set_header(c->rq, "Allow", s->match.allow);
 		return -1;
 	}
 	if (check_scope(s, err) < 0)
 		return -1;
-	if (!is_open(s) && !s->where.route->early && await_engine(c, err) < 0)
+	if (!is_open(s) && !(route->flags & API_EARLY) && await_engine(c, err) < 0)
 		return -1;
-	c->route = s->where.route;
-	memcpy(c->params, s->where.params, sizeof(c->params));
-	return c->route->fn(c, err);
+	c->route = route;
+	memcpy(c->params, s->match.params, sizeof(c->params));
+	return route->handler(c, err);
 }
 
 void api_handle(void *arg, struct http_request *rq)
 {
-	struct serving s;
+	struct admission *s = http_take_context(rq);
 	struct err err;
 
-	begin(&s, arg, rq);
-	if (serve(&s, &err) < 0)
-		(void)api_error(&s.call, &err);
-	end(&s);
+	(void)arg;
+	if (serve(s, &err) < 0)
+		(void)api_error(&s->call, &err);
+	admission_free(s);
 }
-
-static int may_come(struct serving *s, struct err *err)
-{
-	struct err not_found;
-	const char *key;
-	int found;
-
-	if (origin_check(s->call.api, s->call.rq, err) < 0 ||
-	    find_route(s, &found, &not_found, err) < 0)
-		return -1;
-	if (is_open(s) || is_options(s) || pick_key(s, &key, err) == 0)
-		return 0;
-	return is_anonymous(s, err) ? 0 : -1;
-}
-
-/* What can be told without asking the store, which may take its time. */
-int api_admit(void *arg, struct http_request *rq)
-{
-	struct serving s;
-	struct err err;
-	int status = 0;
-
-	begin(&s, arg, rq);
-	if (may_come(&s, &err) < 0) {
-		origin_put_cors(arg, rq);
-		status = (int)api_error(&s.call, &err);
-	}
-	end(&s);
-	return status;
-}
-
-/* ---- which session --------------------------------------------------------------------------- */

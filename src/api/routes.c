@@ -12,16 +12,13 @@
 
 enum { PARTS_MAX = 8, TAIL = 3 };
 
-static const struct api_route *const tables[] = {
-	api_sessions,	  api_exec,	 api_tty,      api_files,   api_snapshots,
-	api_admin,	  api_templates, api_policies, api_service, api_chat,
-	api_environments, api_threads,	 api_projects,
-};
+#define ADDRESS_OF(name) &name##_surface,
+static const struct api_surface *const surfaces[] = { API_SURFACES(ADDRESS_OF) };
 
 void api_each_route(void (*fn)(void *arg, const struct api_route *r), void *arg)
 {
-	for (size_t t = 0; t < ARRAY_LEN(tables); t++)
-		for (const struct api_route *r = tables[t]; r->method; r++)
+	for (size_t s = 0; s < ARRAY_LEN(surfaces); s++)
+		for (const struct api_route *r = surfaces[s]->routes; r->method; r++)
 			fn(arg, r);
 }
 
@@ -128,27 +125,40 @@ struct search {
 	bool head, slash;
 };
 
-static void look(void *arg, const struct api_route *r)
+/* HEAD uses the route of GET unless the path has a route for HEAD. */
+static bool serves(const struct api_route *r, const char *method)
 {
-	struct search *s = arg;
+	return strcmp(r->method, method) == 0 ||
+	       (strcmp(method, "HEAD") == 0 && strcmp(r->method, "GET") == 0);
+}
+
+static void try_route(struct search *s, const struct api_surface *surface,
+		      const struct api_route *r)
+{
 	const char *params[4] = { "", "", "", "" };
-	bool slash, same;
+	bool slash;
 
 	if (!match(r->path, s->path, params, &slash))
 		return;
 	s->slash |= slash;
-	s->found.surface = r->surface;
+	s->found.surface = surface;
 	if (!strstr(s->found.allow, r->method))
 		allow(s->found.allow, sizeof(s->found.allow), r->method);
-	same = strcmp(r->method, s->method) == 0;
 	s->head |= strcmp(r->method, "HEAD") == 0;
-	/* HEAD is GET without a body, unless somebody serves it apart */
-	if (!same && (strcmp(s->method, "HEAD") != 0 || strcmp(r->method, "GET") != 0))
+	if (!serves(r, s->method))
 		return;
-	if (s->found.route && (!same || strcmp(s->found.route->method, s->method) == 0))
+	if (s->found.route &&
+	    (strcmp(r->method, s->method) != 0 || strcmp(s->found.route->method, s->method) == 0))
 		return;
 	s->found.route = r;
 	memcpy(s->found.params, params, sizeof(params));
+}
+
+static void try_all(struct search *search)
+{
+	for (size_t s = 0; s < ARRAY_LEN(surfaces); s++)
+		for (const struct api_route *r = surfaces[s]->routes; r->method; r++)
+			try_route(search, surfaces[s], r);
 }
 
 int route_find(struct api_arena *arena, const char *method, const char *path,
@@ -160,7 +170,7 @@ int route_find(struct api_arena *arena, const char *method, const char *path,
 	*ret = (struct route_match){ .params = { "", "", "", "" } };
 	if (split(arena, path, &p, err) < 0)
 		return -1;
-	api_each_route(look, &s);
+	try_all(&s);
 	if (s.slash)
 		return malformed("a slash inside a name", err);
 	if (strstr(s.found.allow, "GET") && !s.head)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is asked without a key: whether it works, how much it works, how it is used. */
+#include "api/service_routes.h"
+
 #include <errno.h>
 #include <openssl/evp.h>
 #include <pthread.h>
@@ -114,13 +116,13 @@ static int reply_document(struct api_call *c, enum openapi_file which)
 	return 0;
 }
 
-static int get_openapi(struct api_call *c, struct err *err)
+int service_get_openapi(struct api_call *c, struct err *err)
 {
 	(void)err;
 	return reply_document(c, OPENAPI_JSON);
 }
 
-static int get_docs(struct api_call *c, struct err *err)
+int service_get_docs(struct api_call *c, struct err *err)
 {
 	(void)err;
 	return reply_document(c, OPENAPI_DOCS);
@@ -143,7 +145,7 @@ static int get_index_page(struct api_call *c)
 	return 0;
 }
 
-static int get_root(struct api_call *c, struct err *err)
+int service_get_index(struct api_call *c, struct err *err)
 {
 	const char *accept = http_header(c->rq, "Accept");
 	struct json_out j;
@@ -165,7 +167,7 @@ static int get_root(struct api_call *c, struct err *err)
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-static int get_metrics(struct api_call *c, struct err *err)
+int service_get_metrics(struct api_call *c, struct err *err)
 {
 	size_t len;
 	auto_free char *text = prometheus_text(c->api, &len);
@@ -195,16 +197,16 @@ static void put_room(struct json_out *j, const struct capacity_report *f)
 }
 
 /* When and of which kind; the sentence is in the log. */
-static void put_trouble(struct json_out *j, struct api *a)
+static void put_last_error(struct json_out *j, struct api *a)
 {
 	int64_t at;
 	unsigned count;
 	struct err last = { 0 };
 
 	pthread_mutex_lock(&a->mutex);
-	at = a->trouble.at;
-	count = a->trouble.count;
-	last.code = a->trouble.code;
+	at = a->last_error.at;
+	count = a->last_error.count;
+	last.code = a->last_error.code;
 	pthread_mutex_unlock(&a->mutex);
 	if (!at) {
 		json_out_null(j, "last_error");
@@ -273,7 +275,7 @@ static const char *why_not_ready(struct api *a, const struct engine_health *h)
 	return api_is_draining(a) ? "it is about to end" : NULL;
 }
 
-static int get_health(struct api_call *c, struct err *err)
+int service_get_health(struct api_call *c, struct err *err)
 {
 	struct engine_health h;
 	struct capacity_report f;
@@ -297,7 +299,7 @@ static int get_health(struct api_call *c, struct err *err)
 	put_room(&j, &f);
 	json_out_end(&j);
 	health_put_start(c->engine, &j);
-	put_trouble(&j, c->api);
+	put_last_error(&j, c->api);
 	put_service(&j, c->api, &f);
 	json_out_str(&j, "policy_enforcement", shell_can_enforce() ? "landlock" : "none");
 	json_out_end(&j);
@@ -305,7 +307,7 @@ static int get_health(struct api_call *c, struct err *err)
 }
 
 /* Whether new work should be sent here. */
-static int get_ready(struct api_call *c, struct err *err)
+int service_get_ready(struct api_call *c, struct err *err)
 {
 	struct engine_health h;
 	struct json_out j;
@@ -320,12 +322,5 @@ static int get_ready(struct api_call *c, struct err *err)
 	return api_reply(c, ready ? 200 : 503, &j, err);
 }
 
-const struct api_route api_service[] = {
-	{ "GET", "/", API_ANYONE, get_root },
-	{ "GET", "/health", API_ANYONE, get_health },
-	{ "GET", "/ready", API_ANYONE, get_ready },
-	{ "GET", "/metrics", API_ANYONE, get_metrics },
-	{ "GET", "/openapi.json", API_ANYONE, get_openapi },
-	{ "GET", "/docs", API_ANYONE, get_docs },
-	{ 0 },
-};
+const struct api_surface service_surface = { .routes = API_TABLE(SERVICE_ROUTES),
+					     .put_error = api_put_error };

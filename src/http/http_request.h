@@ -33,6 +33,11 @@ const char *http_peer(const struct http_request *rq); /* the caller's address, o
 
 bool http_is_tls(const struct http_request *rq);
 
+/* Hands state from admit() to the handler, which takes it over. If the handler never runs, release
+ * is called instead. */
+void http_put_context(struct http_request *rq, void *context, void (*release)(void *context));
+void *http_take_context(struct http_request *rq); /* NULL: none */
+
 /* The length that was announced; -1: none was. */
 int64_t http_body_length(const struct http_request *rq);
 /* The whole body, at most max bytes (more is ERR_LIMIT); ends with a NUL that does not count. Good

@@ -81,6 +81,9 @@ struct http_request {
 	bool has_body, chunked, expect, is_head;
 	bool old; /* HTTP/1.0: the end of the connection is the end of a stream */
 
+	void *context; /* from admit() to the handler */
+	void (*release_context)(void *context);
+
 	pthread_mutex_t lock;
 	pthread_cond_t cond; /* for the worker: */
 	uint64_t moves; /* it counts what it waits for, lest a late wait miss it */

@@ -277,6 +277,8 @@ struct http_request *http_request_new(struct http_server *s, struct conn *c,
 
 void http_request_free(struct http_request *rq)
 {
+	if (rq->context)
+		rq->release_context(rq->context);
 	for (size_t i = 0; i < rq->nset; i++) {
 		free(rq->set[i].name);
 		free(rq->set[i].value);
@@ -349,6 +351,17 @@ const char *http_peer(const struct http_request *rq)
 bool http_is_tls(const struct http_request *rq)
 {
 	return rq->server->cert && strcmp(rq->peer, "unix") != 0;
+}
+
+void http_put_context(struct http_request *rq, void *context, void (*release)(void *context))
+{
+	rq->context = context;
+	rq->release_context = release;
+}
+
+void *http_take_context(struct http_request *rq)
+{
+	return steal_ptr(&rq->context);
 }
 
 int64_t http_body_length(const struct http_request *rq)

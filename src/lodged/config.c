@@ -22,11 +22,11 @@ enum { FILE_MAX = 64 << 10, LIST_MAX = 64, SECRET_MIN = 16 };
 enum type {
 	TEXT,
 	SECRET,
-	GUEST, /* these two of struct thread_config */
+	GUEST, /* user and workdir of struct thread_config */
 	PLACE,
 	NETWORK,
 	NAME,
-	USER, /* up to here texts */
+	USER, /* the types up to here are strings */
 	LIST,
 	ADDRESSES,
 	COUNT,
@@ -35,6 +35,7 @@ enum type {
 	MILLI,
 	DURATION,
 	LEVEL,
+	FORMAT,
 	MODE
 };
 
@@ -57,6 +58,7 @@ static const struct setting {
 	SETTING(origins, LIST),
 	SETTING(hosts, LIST),
 	SETTING(log_level, LEVEL),
+	SETTING(log_format, FORMAT),
 	SETTING(socket_mode, MODE),
 	SETTING(stop_sandboxes, COUNT),
 	SETTING(max_active, COUNT),
@@ -100,13 +102,19 @@ static const struct setting {
 	SETTING(threads_disk, BYTES),
 	SETTING(threads_idle, DURATION),
 };
-_Static_assert(ARRAY_LEN(settings) <= CONF_SETTINGS, "each has a source");
+_Static_assert(ARRAY_LEN(settings) <= CONF_SETTINGS, "struct config has a source for each");
 
 static const char *const levels[] = {
 	[LEVEL_ERROR] = "error",
 	[LEVEL_WARN] = "warn",
 	[LEVEL_INFO] = "info",
 	[LEVEL_DEBUG] = "debug",
+};
+
+static const char *const formats[] = {
+	[LOG_AUTO] = "auto",
+	[LOG_TEXT] = "text",
+	[LOG_JSON] = "json",
 };
 
 static void *field(struct config *c, const struct setting *s)
@@ -160,13 +168,13 @@ static int set_text(char **to, const char *value, struct err *err)
 	return 0;
 }
 
-/* Its text is not repeated. */
+/* Errors must not repeat the value. */
 static int set_secret(char **to, const char *name, const char *value, struct err *err)
 {
 	const char *same;
 
 	if (strlen(value) < SECRET_MIN)
-		return err_set(err, ERR_INVALID, "%s: shorter than %d characters", name,
+		return err_set(err, ERR_INVALID, "%s: must have at least %d characters", name,
 			       SECRET_MIN);
 	if (auth_pick(NULL, value, &same, err) < 0)
 		return err_ctx(err, "%s", name);
@@ -191,14 +199,15 @@ static int set_thread(char **to, enum type type, const char *value, struct err *
 static int set_name(char **to, const char *name, const char *value, struct err *err)
 {
 	if (*value && !template_name_is_valid(value))
-		return err_set(err, ERR_INVALID, "%s: \"%.64s\" is no name", name, value);
+		return err_set(err, ERR_INVALID, "%s: \"%.64s\" is not a valid name", name, value);
 	return set_text(to, value, err);
 }
 
 static int set_network(char **to, const char *name, const char *value, struct err *err)
 {
 	if (strcmp(value, "none") != 0)
-		return err_set(err, ERR_INVALID, "%s: only \"none\" is possible", name);
+		return err_set(err, ERR_INVALID, "%s: must be \"none\" (sandboxes have no network)",
+			       name);
 	return set_text(to, value, err);
 }
 
@@ -210,7 +219,7 @@ static int list_add(char ***list, const char *word, size_t len, struct err *err)
 	while (*list && (*list)[n])
 		n++;
 	if (n == LIST_MAX)
-		return err_set(err, ERR_INVALID, "more than %d", LIST_MAX);
+		return err_set(err, ERR_INVALID, "a list may have at most %d entries", LIST_MAX);
 	more = reallocarray(*list, n + 2, sizeof(*more));
 	if (!more)
 		return err_sys(err, ENOMEM, "settings");
@@ -245,14 +254,36 @@ static int add_addresses(char ***list, const char *name, const char *value, stru
 	return 0;
 }
 
+static bool set_word(uint64_t *to, const char *const *words, size_t n, const char *value)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(words[i], value) == 0) {
+			*to = i;
+			return true;
+		}
+	return false;
+}
+
 static int set_level(uint64_t *to, const char *name, const char *value, struct err *err)
 {
-	for (size_t i = 0; i < ARRAY_LEN(levels); i++)
-		if (strcmp(levels[i], value) == 0) {
-			*to = i;
-			return 0;
-		}
-	return err_set(err, ERR_INVALID, "%s: error, warn, info or debug", name);
+	if (set_word(to, levels, ARRAY_LEN(levels), value))
+		return 0;
+	return err_set(err, ERR_INVALID, "%s: must be error, warn, info or debug", name);
+}
+
+static int set_format(uint64_t *to, const char *name, const char *value, struct err *err)
+{
+	if (set_word(to, formats, ARRAY_LEN(formats), value))
+		return 0;
+	return err_set(err, ERR_INVALID, "%s: must be auto, text or json", name);
+}
+
+static int set_switch(uint64_t *to, const char *name, const char *value, struct err *err)
+{
+	if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0)
+		return err_set(err, ERR_INVALID, "%s: \"%.32s\" is neither 0 nor 1", name, value);
+	*to = *value == '1';
+	return 0;
 }
 
 static int set_mode(uint64_t *to, const char *name, const char *value, struct err *err)
@@ -261,7 +292,7 @@ static int set_mode(uint64_t *to, const char *name, const char *value, struct er
 	unsigned long mode = strtoul(value, &end, 8);
 
 	if (end == value || *end || mode > 0777)
-		return err_set(err, ERR_INVALID, "%s: an octal mode like 0660", name);
+		return err_set(err, ERR_INVALID, "%s: must be an octal mode such as 0660", name);
 	*to = mode;
 	return 0;
 }
@@ -291,11 +322,7 @@ static int set_value(struct config *c, const struct setting *s, const char *valu
 	case COUNT:
 		return units_parse_count(s->name, value, 0, 1000000000, to, err);
 	case SWITCH:
-		if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0)
-			return err_set(err, ERR_INVALID, "%s: \"%.32s\" is neither 0 nor 1",
-				       s->name, value);
-		*(uint64_t *)to = *value == '1';
-		return 0;
+		return set_switch(to, s->name, value, err);
 	case MILLI:
 		return units_parse_milli(s->name, value, to, err);
 	case BYTES:
@@ -304,6 +331,8 @@ static int set_value(struct config *c, const struct setting *s, const char *valu
 		return units_parse_ms(s->name, value, to, err);
 	case LEVEL:
 		return set_level(to, s->name, value, err);
+	case FORMAT:
+		return set_format(to, s->name, value, err);
 	case MODE:
 		return set_mode(to, s->name, value, err);
 	}
@@ -330,14 +359,15 @@ int config_set(struct config *c, enum conf_source from, const char *name, const 
 	uint8_t *source;
 
 	if (!s)
-		return err_set(err, ERR_INVALID, "there is no setting \"%.40s\"", name);
+		return err_set(err, ERR_INVALID, "unknown setting \"%.40s\" (see lodged.conf(5))",
+			       name);
 	source = &c->source[s - settings];
 	if (*source > from)
-		return 0; /* said already by who is heard first */
+		return 0; /* a source with higher precedence set it */
 	if (is_list(s) && *source != from)
 		list_clear(field(c, s));
 	else if (!is_list(s) && *source == from && from == CONF_FILE)
-		return err_set(err, ERR_INVALID, "%s: for the second time", name);
+		return err_set(err, ERR_INVALID, "%s: set twice", name);
 	if (set_value(c, s, value, err) < 0)
 		return -1;
 	*source = (uint8_t)from;
@@ -364,7 +394,7 @@ static int parse_line(struct config *c, char *line, struct err *err)
 	if (!*name || *name == '#')
 		return 0;
 	if (!equals)
-		return err_set(err, ERR_INVALID, "not \"name = value\"");
+		return err_set(err, ERR_INVALID, "expected \"name = value\"");
 	*equals = '\0';
 	return config_set(c, CONF_FILE, trim(name), trim(equals + 1), err);
 }
@@ -401,7 +431,8 @@ int config_read(struct config *c, const char *path, struct err *err)
 	if (n < 0)
 		return err_sys(err, (int)-n, "%s", path);
 	if (n == FILE_MAX - 1 || strlen(text) != (size_t)n)
-		return err_set(err, ERR_INVALID, "%s: too long, or not a text", path);
+		return err_set(err, ERR_INVALID, "%s: longer than %d bytes, or not a text file",
+			       path, FILE_MAX);
 	return config_parse(c, path, text, err);
 }
 
@@ -438,7 +469,7 @@ bool config_address_is_loopback(const char *address)
 	return inet_pton(AF_INET, host, &four) == 1 && ntohl(four.s_addr) >> 24 == 127;
 }
 
-/* Without a list: the default addresses are. */
+/* The default addresses are loopback ones. */
 bool config_is_loopback(const struct config *c)
 {
 	for (size_t i = 0; c->listen && c->listen[i]; i++)
@@ -467,9 +498,9 @@ void config_threads(const struct config *c, struct thread_config *ret)
 static int check_pool(const struct config *c, struct err *err)
 {
 	if (c->pool_min > c->pool)
-		return err_set(err, ERR_INVALID, "pool_min: more than pool");
+		return err_set(err, ERR_INVALID, "pool_min: must not exceed pool");
 	if (c->max_active && c->pool > c->max_active)
-		return err_set(err, ERR_INVALID, "pool: more than max_active");
+		return err_set(err, ERR_INVALID, "pool: must not exceed max_active");
 	return 0;
 }
 
@@ -479,7 +510,7 @@ static int check_threads(const struct config *c, struct err *err)
 
 	config_threads(c, &t);
 	if (c->idle_timeout_max && c->threads_idle > c->idle_timeout_max)
-		return err_set(err, ERR_INVALID, "threads_idle: more than idle_timeout_max");
+		return err_set(err, ERR_INVALID, "threads_idle: must not exceed idle_timeout_max");
 	return thread_config_check(&t, err);
 }
 
@@ -487,20 +518,20 @@ int config_check(const struct config *c, struct err *err)
 {
 	if (c->insecure_no_auth && !config_is_loopback(c))
 		return err_set(err, ERR_INVALID,
-			       "insecure_no_auth: only where every address is a loopback one or a "
-			       "unix socket; whoever reaches another could do everything");
+			       "insecure_no_auth: every address must be a loopback address or a "
+			       "unix socket; other hosts would have full access");
 	for (char *const *o = c->origins; c->insecure_no_auth && o && *o; o++)
 		if (strcmp(*o, "*") == 0)
 			return err_set(err, ERR_INVALID,
-				       "insecure_no_auth: not with origins = *: any page in a "
-				       "browser could do everything");
+				       "insecure_no_auth: not allowed with origins = *; any web "
+				       "page would have full access");
 	if (check_pool(c, err) < 0 || check_threads(c, err) < 0)
 		return -1;
 	if (!c->tls_cert != !c->tls_key)
-		return err_set(err, ERR_INVALID, "tls_cert and tls_key: one without the other");
+		return err_set(err, ERR_INVALID, "tls_cert and tls_key: set both or neither");
 	if (c->idle_timeout_max && c->idle_timeout > c->idle_timeout_max)
-		return err_set(err, ERR_INVALID, "idle_timeout: more than idle_timeout_max");
+		return err_set(err, ERR_INVALID, "idle_timeout: must not exceed idle_timeout_max");
 	if (c->lifetime_max && c->lifetime > c->lifetime_max)
-		return err_set(err, ERR_INVALID, "lifetime: more than lifetime_max");
+		return err_set(err, ERR_INVALID, "lifetime: must not exceed lifetime_max");
 	return c->tls_cert ? tls_check(c->tls_cert, c->tls_key, err) : 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The settings of the daemon. Each can be in the file ("name = value"), in the environment
- * (LODGE_NAME) and, some, on the command line; the later wins. What is 0 or NULL has the default of
- * whom it is handed to. */
+/* The settings of the daemon. The command line overrides the environment (LODGE_NAME), which
+ * overrides the file ("name = value"). 0 and NULL stand for the default of the component that gets
+ * the setting. */
 #ifndef LODGE_LODGED_CONFIG_H
 #define LODGE_LODGED_CONFIG_H
 
@@ -14,6 +14,7 @@
 #include "base/err.h"
 
 enum conf_level { LEVEL_ERROR, LEVEL_WARN, LEVEL_INFO, LEVEL_DEBUG };
+enum log_format { LOG_AUTO, LOG_TEXT, LOG_JSON };
 enum conf_source { CONF_DEFAULT, CONF_FILE, CONF_ENVIRONMENT, CONF_COMMAND };
 
 enum { CONF_SETTINGS = 64 };
@@ -21,7 +22,7 @@ enum { CONF_SETTINGS = 64 };
 struct config {
 	char *data, *user, *api_key, *tls_cert, *tls_key; /* owned */
 	char **listen, **origins, **hosts; /* owned, NULL-terminated; NULL: none */
-	uint64_t log_level, socket_mode, stop_sandboxes;
+	uint64_t log_level, log_format, socket_mode, stop_sandboxes;
 	uint64_t max_active, queue_max, pool, probe_failures, environment_snapshots;
 	uint64_t idle_timeout, idle_timeout_max, lifetime, lifetime_max, extend, probe_timeout,
 		keep_tombstones, keep_execs, keep_events, drain; /* milliseconds */
@@ -42,23 +43,23 @@ void config_init(struct config *c);
 void config_fini(struct config *c);
 
 bool config_is_setting(const char *name);
-/* ERR_INVALID names the setting. A list is replaced by another source's, and extended by the same.
- */
+/* ERR_INVALID names the setting. A list from another source is replaced, one from the same source
+ * is extended. */
 int config_set(struct config *c, enum conf_source from, const char *name, const char *value,
 	       struct err *err);
-/* The text of a file; `where` is for the error, which tells the line. */
+/* Parses the text of a file. Errors name `where` and the line. */
 int config_parse(struct config *c, const char *where, const char *text, struct err *err);
 int config_read(struct config *c, const char *path, struct err *err);
-/* LODGE_* of these; getenv() for the real ones. */
+/* Reads LODGE_* variables with get(). */
 int config_environment(struct config *c, char *(*get)(const char *name), struct err *err);
-/* What does not go together; it looks into the files of TLS. */
+/* Checks settings against each other, and reads the TLS files. */
 int config_check(const struct config *c, struct err *err);
-/* Whether only this machine can reach it. */
+/* True if only this machine can connect. */
 bool config_is_loopback(const struct config *c);
 bool config_address_is_loopback(const char *address);
 
 struct thread_config;
-/* Borrows texts of c. */
+/* The result borrows strings of c. */
 void config_threads(const struct config *c, struct thread_config *ret);
 
 #endif

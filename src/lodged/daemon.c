@@ -22,30 +22,30 @@
 #include "sandbox/keeper_spawn.h"
 #include "service/service_admin.h"
 
-enum { PEM_MAX = 256 << 10, ADDRESS_SIZE = 256, SLICE_MS = 100, CONNECTIONS = 12000, LEAVE_S = 15 };
+enum { PEM_MAX = 256 << 10, ADDRESS_SIZE = 256, SLICE_MS = 100, CONNECTIONS = 12000, EXIT_S = 15 };
 
 static const char default_address[] = "127.0.0.1:7070";
 
 struct daemon {
 	const struct config *conf;
 	char home[HOME_DIR_SIZE];
-	char socket[HOME_DIR_SIZE + 32]; /* "unix:..." where none was asked for */
-	const char *listen[3]; /* then: */
+	char socket[HOME_DIR_SIZE + 32]; /* "unix:...", for the default addresses: */
+	const char *listen[3];
 	struct engine *engine;
 	struct api *api;
 	struct http_server *http;
-	char *addresses; /* lines to say when it is ready */
-	struct err failed; /* why it will never be; the engine's thread, then nobody's */
+	char *addresses; /* one per line, printed when the service is ready */
+	struct err failed; /* why the start failed for good; written before has_failed is set */
 	atomic_bool has_failed;
 	char *cert, *key;
-	int starter; /* -1: we start the keeper ourselves */
-	int packer; /* lodge-zstd, from when its directory could still be reached; or -1 */
+	int starter; /* socket of the keeper starter; -1: this process starts the keeper */
+	int packer; /* lodge-zstd, opened before root was dropped; -1: not used */
 	char packer_path[64];
 };
 
 /* ---- settings to options --------------------------------------------------------------------- */
 
-static const char *const *listens(struct daemon *d)
+static const char *const *get_addresses(struct daemon *d)
 {
 	if (d->conf->listen)
 		return (const char *const *)d->conf->listen;
@@ -60,7 +60,7 @@ static int open_engine(struct daemon *d, struct err *err)
 	const struct config *c = d->conf;
 	struct engine_opts o = {
 		.home = d->home,
-		.socket = listens(d)[0],
+		.socket = get_addresses(d)[0],
 		.max_active = (unsigned)c->max_active,
 		.queue_max = (unsigned)c->queue_max,
 		.pool = (unsigned)c->pool,
@@ -88,7 +88,7 @@ static int open_engine(struct daemon *d, struct err *err)
 	return engine_open_store(&o, &d->engine, err);
 }
 
-static void on_trouble(void *arg, const char *request, const struct err *err)
+static void on_error(void *arg, const char *request, const struct err *err)
 {
 	(void)arg;
 	log_error(request, err);
@@ -107,7 +107,7 @@ static int open_api(struct daemon *d, struct err *err)
 		.burst = (unsigned)c->burst,
 		.concurrent = (unsigned)c->concurrent,
 		.no_auth = c->insecure_no_auth,
-		.trouble = on_trouble,
+		.on_error = on_error,
 	};
 
 	config_threads(c, &o.threads);
@@ -135,8 +135,8 @@ static int read_pem(const char *path, char **ret, struct err *err)
 	return 0;
 }
 
-/* Each connection and each sandbox needs some. */
-static void raise_files(void)
+/* Connections and sandboxes need descriptors. */
+static void raise_file_limit(void)
 {
 	struct rlimit l;
 
@@ -146,15 +146,15 @@ static void raise_files(void)
 	(void)setrlimit(RLIMIT_NOFILE, &l);
 }
 
-/* Half of the descriptors are for what is done over the connections. */
-static unsigned connections(uint64_t asked)
+/* Leaves half of the descriptors for the work of the connections. */
+static unsigned get_max_connections(uint64_t configured)
 {
-	uint64_t most = asked ? asked : CONNECTIONS;
+	uint64_t max = configured ? configured : CONNECTIONS;
 	struct rlimit l;
 
-	if (getrlimit(RLIMIT_NOFILE, &l) == 0 && most > l.rlim_cur / 2)
-		most = l.rlim_cur / 2;
-	return (unsigned)most;
+	if (getrlimit(RLIMIT_NOFILE, &l) == 0 && max > l.rlim_cur / 2)
+		max = l.rlim_cur / 2;
+	return (unsigned)max;
 }
 
 static int open_http(struct daemon *d, struct err *err)
@@ -165,7 +165,7 @@ static int open_http(struct daemon *d, struct err *err)
 		.arg = d->api,
 		.admit = api_admit,
 		.log = on_request,
-		.max_connections = connections(c->max_connections),
+		.max_connections = get_max_connections(c->max_connections),
 		.max_per_address = (unsigned)c->max_per_address,
 		.max_requests = (unsigned)c->max_requests,
 		.max_head = c->max_head,
@@ -187,14 +187,15 @@ static int listen_on(struct daemon *d, const char *address, FILE *lines, struct 
 	if (http_server_listen(d->http, address, (mode_t)d->conf->socket_mode, bound, sizeof(bound),
 			       err) < 0)
 		return -1;
-	fprintf(lines, "lodged: listening on %s%s\n", is_unix ? "" : scheme,
-		*bound ? bound : address);
+	fprintf(lines, "%s%s\n", is_unix ? "" : scheme, *bound ? bound : address);
 	if (!d->cert && !config_address_is_loopback(address))
-		log_line(LEVEL_WARN, "%s can be reached from outside without TLS", address);
+		log_line(LEVEL_WARN,
+			 "listening on %s without TLS: API keys cross the network in clear text",
+			 address);
 	return 0;
 }
 
-/* From here on it answers; that it can be used is said when it is. */
+/* Requests are served from here on, but most wait for the engine. */
 static int listen_all(struct daemon *d, struct err *err)
 {
 	size_t len;
@@ -203,34 +204,49 @@ static int listen_all(struct daemon *d, struct err *err)
 
 	if (!lines)
 		return err_sys(err, errno, "addresses");
-	for (const char *const *a = listens(d); r == 0 && *a; a++)
+	for (const char *const *a = get_addresses(d); r == 0 && *a; a++)
 		r = listen_on(d, *a, lines, err);
 	if (fclose(lines) != 0 && r == 0)
 		r = err_sys(err, errno, "addresses");
 	return r;
 }
 
-/* ---- the engine, when it has started ---------------------------------------------------------
+/* ---- start of the engine ---------------------------------------------------------
  */
 
 static void give_up(struct daemon *d, const struct err *why)
 {
 	d->failed = *why;
 	d->has_failed = true;
-	(void)kill(getpid(), SIGTERM); /* for who waits in run() */
+	(void)kill(getpid(), SIGTERM); /* wakes run() */
 }
 
-static void on_begun(void *arg, const struct err *why, int64_t again_ms)
+/* Programs read the lines on standard output; on a terminal the log has them. */
+static int print_addresses(struct daemon *d)
+{
+	bool log = log_is_text() && isatty(STDOUT_FILENO);
+	char *rest = d->addresses, *line;
+
+	while ((line = strsep(&rest, "\n")) && *line) {
+		if (log)
+			log_line(LEVEL_INFO, "listening on %s", line);
+		else
+			printf("lodged: listening on %s\n", line);
+	}
+	return fflush(stdout) == 0 && !ferror(stdout) ? 0 : -1;
+}
+
+static void on_started(void *arg, const struct err *why, int64_t again_ms)
 {
 	struct daemon *d = arg;
 	struct err err;
 
 	if (why && again_ms) {
-		log_line(LEVEL_ERROR, "not ready yet: %s; the next try is in %lld ms", why->msg,
+		log_line(LEVEL_ERROR, "start failed: %s; retrying in %lld ms", why->msg,
 			 (long long)again_ms);
 	} else if (why) {
 		give_up(d, why);
-	} else if (fputs(d->addresses, stdout) == EOF || fflush(stdout) != 0) {
+	} else if (print_addresses(d) < 0) {
 		err_sys(&err, errno, "standard output");
 		give_up(d, &err);
 	} else {
@@ -253,15 +269,15 @@ static int hold_packer(struct daemon *d, struct err *err)
 	return 0;
 }
 
-/* From here on this process can do what its user can: nothing to the machine. */
-static int give_up_root(struct daemon *d, struct err *err)
+/* Afterwards this process has only the permissions of an unprivileged user. */
+static int drop_root(struct daemon *d, struct err *err)
 {
 	struct service_user o;
 
 	if (geteuid() != 0)
-		return d->conf->user
-			       ? err_set(err, ERR_DENIED, "user: only root can become another")
-			       : 0;
+		return d->conf->user ? err_set(err, ERR_DENIED,
+					       "user: only root can switch to another user")
+				     : 0;
 	if (service_user_find(d->conf->user, &o, err) < 0 ||
 	    service_user_data(d->home, &o, err) < 0 || hold_packer(d, err) < 0 ||
 	    keeper_starter_fork(d->home, &d->starter, err) < 0)
@@ -272,25 +288,26 @@ static int give_up_root(struct daemon *d, struct err *err)
 static int start(struct daemon *d, struct err *err)
 {
 	const struct config *c = d->conf;
-	bool made = false;
+	bool created = false;
 
 	if (c->tls_cert &&
 	    (read_pem(c->tls_cert, &d->cert, err) < 0 || read_pem(c->tls_key, &d->key, err) < 0))
 		return -1;
-	raise_files();
-	if (home_dir_find(c->data, d->home, err) < 0 || give_up_root(d, err) < 0 ||
-	    open_engine(d, err) < 0 || first_key(d->engine, c->api_key, &made, err) < 0 ||
+	raise_file_limit();
+	if (home_dir_find(c->data, d->home, err) < 0 || drop_root(d, err) < 0 ||
+	    open_engine(d, err) < 0 || first_key(d->engine, c->api_key, &created, err) < 0 ||
 	    open_api(d, err) < 0 || open_http(d, err) < 0)
 		return -1;
-	if (c->insecure_no_auth) /* heard at every log_level */
-		log_line(LEVEL_ERROR, "INSECURE: keys are not asked for: whoever can reach this "
-				      "machine's loopback can do everything a tenant can");
-	if (made)
-		log_line(LEVEL_WARN, "a key of scope admin was made: %s/admin.key", d->home);
-	return listen_all(d, err) < 0 ? -1 : engine_start(d->engine, on_begun, d, err);
+	if (c->insecure_no_auth) /* an error, so that every log_level shows it */
+		log_line(LEVEL_ERROR,
+			 "INSECURE: authentication is off (insecure_no_auth): any local process "
+			 "has full access to tenant \"default\"");
+	if (created)
+		log_line(LEVEL_WARN, "created admin key %s/admin.key", d->home);
+	return listen_all(d, err) < 0 ? -1 : engine_start(d->engine, on_started, d, err);
 }
 
-/* Only what needs nothing else to be opened again. */
+/* Reloads the settings that need no restart. */
 static void reload(struct daemon *d, serve_load_fn *load, void *arg)
 {
 	struct config c;
@@ -298,23 +315,23 @@ static void reload(struct daemon *d, serve_load_fn *load, void *arg)
 
 	if (load(arg, &c, &err) < 0 || api_reload(d->api, (const char *const *)c.origins,
 						  (const char *const *)c.hosts, &err) < 0)
-		log_line(LEVEL_ERROR, "settings were not read again: %s", err.msg);
+		log_line(LEVEL_ERROR, "reload failed, keeping the previous settings: %s", err.msg);
 	else {
-		log_level((enum conf_level)c.log_level);
-		log_line(LEVEL_INFO, "log_level, origins and hosts were read again");
+		log_set_level((enum conf_level)c.log_level);
+		log_line(LEVEL_INFO, "reloaded log_level, origins and hosts");
 	}
 	config_fini(&c);
 }
 
-static void rest(struct daemon *d)
+static void hibernate_all(struct daemon *d)
 {
 	unsigned left = engine_hibernate_all(d->engine, "lodged");
 
 	if (left)
-		log_line(LEVEL_WARN, "%u sandboxes live on: they could not be hibernated", left);
+		log_line(LEVEL_WARN, "could not hibernate %u sandboxes; they keep running", left);
 }
 
-/* A second signal says that there is no time for it. */
+/* A second signal ends the wait. */
 static void drain(struct daemon *d, const sigset_t *signals)
 {
 	const struct timespec now = { 0 };
@@ -341,35 +358,35 @@ static int run(struct daemon *d, const sigset_t *signals, serve_load_fn *load, v
 		*err = d->failed;
 		return -1;
 	}
-	log_line(LEVEL_INFO, "%s: draining", sigdescr_np(signo));
+	log_line(LEVEL_INFO, "%s: shutting down, waiting for open requests", sigdescr_np(signo));
 	notify("STOPPING=1");
 	api_drain(d->api);
 	drain(d, signals);
 	if (d->conf->stop_sandboxes && engine_is_ready(d->engine))
-		rest(d);
+		hibernate_all(d);
 	return 0;
 }
 
-/* Nothing is lost by it: whatever is under way is taken up by the next one, as after a crash. */
-static void leave_anyway(int signo)
+/* Loses nothing: the next lodged continues everything, as after a crash. */
+static void exit_now(int signo)
 {
 	(void)signo;
 	_exit(0);
 }
 
-/* A sandbox that does not answer must not keep us from ending. */
-static void leave_in_time(void)
+/* A sandbox that does not respond must not prevent the exit. */
+static void limit_exit_time(void)
 {
 	sigset_t alarms;
 
 	sigemptyset(&alarms);
 	sigaddset(&alarms, SIGALRM);
-	(void)sigaction(SIGALRM, &(struct sigaction){ .sa_handler = leave_anyway }, NULL);
+	(void)sigaction(SIGALRM, &(struct sigaction){ .sa_handler = exit_now }, NULL);
 	(void)pthread_sigmask(SIG_UNBLOCK, &alarms, NULL);
-	(void)alarm(LEAVE_S);
+	(void)alarm(EXIT_S);
 }
 
-/* In this order: who serves a request needs all that is below. */
+/* In this order: each part uses those freed after it. */
 static void stop(struct daemon *d)
 {
 	http_server_free(d->http);
@@ -384,14 +401,14 @@ static void stop(struct daemon *d)
 		close(d->starter);
 }
 
-/* It was taken; whom we start need not have it, nor who looks at our environment. */
-static void forget_key(void)
+/* The key was read. Neither child processes nor readers of our environment may see it. */
+static void clear_key(void)
 {
 	char *key = secure_getenv("LODGE_API_KEY");
 
 	if (key)
 		explicit_bzero(key, strlen(key));
-	(void)unsetenv("LODGE_API_KEY"); /* NOLINT(concurrency-mt-unsafe): there is no thread yet */
+	(void)unsetenv("LODGE_API_KEY"); /* NOLINT(concurrency-mt-unsafe): no threads yet */
 }
 
 int serve(const struct config *c, serve_load_fn *load, void *arg, struct err *err)
@@ -404,13 +421,14 @@ int serve(const struct config *c, serve_load_fn *load, void *arg, struct err *er
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGHUP);
-	pthread_sigmask(SIG_BLOCK, &signals, NULL); /* for all threads to come */
-	log_level((enum conf_level)c->log_level);
-	forget_key();
+	pthread_sigmask(SIG_BLOCK, &signals, NULL); /* inherited by all threads */
+	log_set_level((enum conf_level)c->log_level);
+	log_set_format((enum log_format)c->log_format);
+	clear_key();
 	r = start(&d, err);
 	if (r == 0)
 		r = run(&d, &signals, load, arg, err);
-	leave_in_time();
+	limit_exit_time();
 	stop(&d);
 	return r;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The daemon from its start to its end. */
+/* Runs the service. */
 #ifndef LODGE_LODGED_DAEMON_H
 #define LODGE_LODGED_DAEMON_H
 
 #include "lodged/config.h"
 
-/* Reads all settings anew, for SIGHUP. */
+/* Reads all settings again, for SIGHUP. */
 typedef int serve_load_fn(void *arg, struct config *ret, struct err *err);
 
-/* Until SIGTERM or SIGINT. The sandboxes live on. */
+/* Serves until SIGTERM or SIGINT. Sandboxes keep running. */
 int serve(const struct config *c, serve_load_fn *load, void *arg, struct err *err);
 
 #endif

@@ -8,83 +8,139 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/one_line.h"
 
-enum { LINE_MAX_BYTES = 16 << 10 };
+enum { JSON_MAX = 16 << 10, TEXT_MAX = 1024 };
 
-static atomic_uint least = LEVEL_INFO;
+static const char *const level_names[] = { "error", "warn", "info", "debug" };
 
-void log_level(enum conf_level level)
+static atomic_uint max_level = LEVEL_INFO;
+static bool is_text;
+
+void log_set_format(enum log_format format)
 {
-	least = level;
+	is_text = format == LOG_TEXT || (format == LOG_AUTO && isatty(STDERR_FILENO));
 }
 
-static void begin(struct json_out *j, enum conf_level level, const char *msg)
+bool log_is_text(void)
 {
-	static const char *const names[] = { "error", "warn", "info", "debug" };
+	return is_text;
+}
 
-	json_out_init(j, LINE_MAX_BYTES);
+void log_set_level(enum conf_level level)
+{
+	max_level = level;
+}
+
+/* A single write keeps the lines of several threads apart. */
+static void write_line(const char *line, size_t len)
+{
+	ssize_t n = write(STDERR_FILENO, line, len);
+
+	(void)n;
+}
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+/* Requests and guests control parts of the message, so it must not reach the terminal as it is. */
+static void write_text(enum conf_level level, const char *msg)
+{
+	char line[TEXT_MAX + 32], plain[TEXT_MAX], now[16];
+	time_t seconds = (time_t)(clock_wall_ms() / 1000);
+	struct tm tm;
+	int n;
+
+	one_line_print(msg, plain, sizeof(plain));
+	strftime(now, sizeof(now), "%H:%M:%S", localtime_r(&seconds, &tm));
+	n = snprintf(line, sizeof(line), "%s %-5s %s\n", now, level_names[level], plain);
+	write_line(line, (size_t)n);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static void begin_json(struct json_out *j, enum conf_level level, const char *msg)
+{
+	json_out_init(j, JSON_MAX);
 	json_out_object(j, NULL);
 	json_out_i64(j, "time", clock_wall_ms());
-	json_out_str(j, "level", names[level]);
+	json_out_str(j, "level", level_names[level]);
 	json_out_str(j, "msg", msg);
 }
 
-/* One write: lines of several threads do not mix. */
-static void end(struct json_out *j)
+static void end_json(struct json_out *j)
 {
 	auto_free char *text = NULL;
-	ssize_t n;
 	size_t len;
 
 	json_out_end(j);
 	text = json_out_take(j, &len);
 	if (!text)
 		return;
-	text[len] = '\n'; /* where the NUL was */
-	n = write(STDERR_FILENO, text, len + 1);
-	(void)n;
+	text[len] = '\n'; /* replaces the NUL */
+	write_line(text, len + 1);
 }
+
+/* ---- events ---------------------------------------------------------------------------------- */
 
 void log_line(enum conf_level level, const char *fmt, ...)
 {
-	char text[1024];
+	char text[TEXT_MAX];
 	struct json_out j;
 	va_list ap;
 
-	if (level > least)
+	if (level > max_level)
 		return;
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	begin(&j, level, text);
-	end(&j);
+	if (is_text) {
+		write_text(level, text);
+		return;
+	}
+	begin_json(&j, level, text);
+	end_json(&j);
 }
 
 void log_error(const char *request, const struct err *err)
 {
+	char text[TEXT_MAX];
 	struct json_out j;
 
-	begin(&j, LEVEL_ERROR, "trouble");
+	if (is_text) {
+		snprintf(text, sizeof(text), "request %s failed: %s", request, err->msg);
+		write_text(LEVEL_ERROR, text);
+		return;
+	}
+	begin_json(&j, LEVEL_ERROR, "request failed");
 	json_out_str(&j, "request", request);
 	json_out_str(&j, "error", err->msg);
 	json_out_i64(&j, "errno", err->sys);
-	end(&j);
+	end_json(&j);
 }
 
+/* The query is left out: it may contain secrets. */
 void log_request(const struct http_request *rq, unsigned status, uint64_t bytes, uint64_t us)
 {
 	enum conf_level level = status >= 500 && status != 503 ? LEVEL_ERROR : LEVEL_INFO;
+	char text[TEXT_MAX];
 	struct json_out j;
 
-	if (level > least)
+	if (level > max_level)
 		return;
-	begin(&j, level, "request");
+	if (is_text) {
+		snprintf(text, sizeof(text), "%s %.400s %u, %llu bytes, %.1f ms, from %s (%s)",
+			 http_method(rq), http_path(rq), status, (unsigned long long)bytes,
+			 (double)us / 1000, http_peer(rq), http_id(rq));
+		write_text(level, text);
+		return;
+	}
+	begin_json(&j, level, "request");
 	json_out_str(&j, "request", http_id(rq));
 	json_out_str(&j, "peer", http_peer(rq));
 	json_out_str(&j, "method", http_method(rq));
-	json_out_str(&j, "path", http_path(rq)); /* what follows may be secret */
+	json_out_str(&j, "path", http_path(rq));
 	json_out_u64(&j, "status", status);
 	json_out_u64(&j, "bytes", bytes);
 	json_out_u64(&j, "us", us);
-	end(&j);
+	end_json(&j);
 }

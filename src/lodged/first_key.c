@@ -16,8 +16,8 @@
 
 static const char given_id[] = "key_given", actor[] = "lodged";
 
-static int add(struct engine *e, const char *id, const char *name, const char *text,
-	       struct err *err)
+static int add_key(struct engine *e, const char *id, const char *name, const char *text,
+		   struct err *err)
 {
 	struct store_key k = { .tenant = "default", .scopes = "admin" };
 
@@ -26,8 +26,8 @@ static int add(struct engine *e, const char *id, const char *name, const char *t
 	return api_key_hash(text, k.hash, err) < 0 ? -1 : api_key_add(e, actor, &k, err);
 }
 
-/* Another than last time, or none: the last one opens nothing any more. */
-static int take_given(struct engine *e, const char *given, struct err *err)
+/* If the configured key changed or was removed, the previous one is revoked. */
+static int set_given_key(struct engine *e, const char *given, struct err *err)
 {
 	uint8_t hash[STORE_HASH];
 	struct store_key was, same;
@@ -43,11 +43,11 @@ static int take_given(struct engine *e, const char *given, struct err *err)
 		return 0;
 	if (had && api_key_remove(e, actor, &was, err) < 0)
 		return -1;
-	if (api_key_find(e, hash, &same, err) == 0) /* made here once, and given back to us */
+	if (api_key_find(e, hash, &same, err) == 0) /* the configured key is an existing one */
 		return 0;
 	if (err->code != ERR_NOT_FOUND)
 		return -1;
-	return add(e, given_id, "given", given, err);
+	return add_key(e, given_id, "given", given, err);
 }
 
 static int write_key(const char *home, const char *text, struct err *err)
@@ -66,8 +66,8 @@ static int write_key(const char *home, const char *text, struct err *err)
 	return r < 0 ? err_sys(err, -r, "%s", home) : 0;
 }
 
-/* The file first: a key that nobody knows would be in the way of the next. */
-static int make(struct engine *e, struct err *err)
+/* Write the file first: a stored key without a file would prevent the creation of another. */
+static int create_key(struct engine *e, struct err *err)
 {
 	char text[KEY_TEXT];
 	int r;
@@ -75,7 +75,7 @@ static int make(struct engine *e, struct err *err)
 	if (api_key_generate(text, err) < 0 || write_key(engine_home(e), text, err) < 0)
 		return -1;
 	hook_crash("key:written");
-	r = add(e, "", "admin", text, err);
+	r = add_key(e, "", "admin", text, err);
 	explicit_bzero(text, sizeof(text));
 	return r;
 }
@@ -84,9 +84,9 @@ int first_key(struct engine *e, const char *given, bool *ret_made, struct err *e
 {
 	bool has;
 
-	if (take_given(e, given, err) < 0 || api_key_has_admin(e, NULL, &has, err) < 0)
+	if (set_given_key(e, given, err) < 0 || api_key_has_admin(e, NULL, &has, err) < 0)
 		return -1;
-	if (!has && make(e, err) < 0)
+	if (!has && create_key(e, err) < 0)
 		return -1;
 	if (ret_made)
 		*ret_made = !has;

@@ -4,9 +4,9 @@
 
 #include "engine/engine.h"
 
-/* The key that makes all others. `given` is one as long as it is given, and not a day longer.
- * Without it, and if there is no other that may everything, one is made and written to
- * <data>/admin.key; *ret_made (may be NULL) tells. */
+/* Ensures that an admin key exists. `given` (may be NULL) is valid only while it is configured.
+ * Without it, and without another admin key, this creates one in <data>/admin.key and sets
+ * *ret_made (may be NULL). */
 int first_key(struct engine *e, const char *given, bool *ret_made, struct err *err);
 
 #endif

@@ -17,15 +17,15 @@
 #include "sandbox/home_dir.h"
 #include "sandbox/keeper_spawn.h"
 
-/* Its answer: an empty one comes with a socket and a process. The question is one byte. */
-struct answer {
+/* The reply to a request of one byte. Without an error it comes with a socket and a pidfd. */
+struct reply {
 	struct err err;
 };
 
-static int answer(int sock, const char *home, const char *id)
+static int send_reply(int sock, const char *home, const char *id)
 {
 	auto_close int fd = -1, pidfd = -1;
-	struct answer a = { 0 };
+	struct reply a = { 0 };
 	bool good = keeper_spawn(NULL, home, false, id, &fd, &pidfd, &a.err) == 0;
 
 	return fd_message_send(sock, &a, sizeof(a), (const int[]){ fd, pidfd }, good ? 2 : 0);
@@ -39,9 +39,9 @@ static _Noreturn void serve(int sock, const char *home, const char *id)
 	(void)prctl(PR_SET_NAME, "lodged-starter");
 	signal(SIGHUP, SIG_IGN);
 	while (fd_message_recv(sock, &byte, sizeof(byte), NULL, 0, &nfds) == sizeof(byte)) {
-		while (waitpid(-1, NULL, WNOHANG) > 0) /* the one before */
+		while (waitpid(-1, NULL, WNOHANG) > 0) /* reap earlier keepers */
 			;
-		if (answer(sock, home, id) < 0)
+		if (send_reply(sock, home, id) < 0)
 			break;
 	}
 	_exit(0);
@@ -55,12 +55,12 @@ int keeper_starter_fork(const char *home, int *ret_fd, struct err *err)
 	int sv[2];
 	pid_t pid;
 
-	/* once, before anybody else can put something in its place */
+	/* Record its identity now, before another user could replace the directory. */
 	home_dir_keeper(home, path);
 	if (lstat(path, &st) < 0)
 		return err_sys(err, errno, "%s", path);
 	if (!S_ISDIR(st.st_mode) || st.st_uid != 0)
-		return err_set(err, ERR_DENIED, "%s is no directory of root's", path);
+		return err_set(err, ERR_DENIED, "%s: must be a directory owned by root", path);
 	snprintf(id, sizeof(id), "%llx.%llx", (unsigned long long)st.st_dev,
 		 (unsigned long long)st.st_ino);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
@@ -73,7 +73,7 @@ int keeper_starter_fork(const char *home, int *ret_fd, struct err *err)
 	if (pid == 0) {
 		int fd = dup2(theirs, STDIN_FILENO);
 
-		/* standard error is the keeper's too */
+		/* Keep standard error: the keeper logs to it. */
 		close(STDOUT_FILENO);
 		(void)close_range(STDERR_FILENO + 1, ~0u, 0);
 		serve(fd, home, id);
@@ -85,7 +85,7 @@ int keeper_starter_fork(const char *home, int *ret_fd, struct err *err)
 int keeper_starter_ask(void *arg, int *ret_fd, int *ret_pidfd, struct err *err)
 {
 	const int *sock = arg;
-	struct answer a;
+	struct reply a;
 	size_t nfds = 0;
 	int fds[2], r = fd_message_send(*sock, "", 1, NULL, 0);
 
@@ -93,7 +93,7 @@ int keeper_starter_ask(void *arg, int *ret_fd, int *ret_pidfd, struct err *err)
 		r = fd_message_recv(*sock, &a, sizeof(a), fds, 2, &nfds);
 	if (r != (int)sizeof(a))
 		return err_set(err, ERR_UNAVAILABLE,
-			       "whoever starts lodge-keeper is gone: restart lodged");
+			       "the helper that starts lodge-keeper has exited; restart lodged");
 	if (nfds == 2) {
 		*ret_fd = fds[0];
 		*ret_pidfd = fds[1];

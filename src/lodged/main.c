@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lodged: sessions for others, over HTTP. */
+/* lodged: serves sessions over HTTP. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,22 +18,35 @@
 enum { EXIT_NO = 1, EXIT_USAGE = 2, CHECK_MS = 10000 };
 
 static const char usage[] =
-	"usage: lodged [--config FILE] [--data DIR] [--listen ADDRESS:PORT|unix:PATH]...\n"
-	"              [--user NAME] [--stop-sandboxes] [--insecure-no-auth] [--SETTING VALUE]...\n"
+	"Serve sandboxes over HTTP.\n"
+	"\n"
+	"Usage: lodged [OPTION...]\n"
 	"       lodged --check | --print-routes | --version | --help\n"
 	"\n"
-	"  --config FILE      settings, one \"name = value\" a line; see lodged.conf(5)\n"
-	"  --data DIR         where everything is kept (also --home)\n"
-	"  --listen ADDRESS   instead of 127.0.0.1:7070 and unix:DATA/lodge.sock; several\n"
-	"  --user NAME        whom root becomes: lodge, if there is such a user; else a number\n"
-	"  --stop-sandboxes   hibernate the sandboxes at the end, instead of leaving them to the "
-	"next\n"
-	"  --insecure-no-auth requests without a key are taken; only on loopback or unix sockets\n"
-	"  --SETTING VALUE    any setting of lodged.conf(5) but api_key: --max-active 80\n"
-	"  --check            read the settings, make one sandbox, run one command in it\n"
-	"  --print-routes     what can be asked over HTTP\n";
+	"Options\n"
+	"  --config FILE       read settings from FILE, see lodged.conf(5)\n"
+	"  --data DIR          data directory (also --home)\n"
+	"  --listen ADDRESS    HOST:PORT or unix:PATH, repeatable (127.0.0.1:7070\n"
+	"                      and unix:DATA/lodge.sock)\n"
+	"  --user NAME         user to run as when started as root (lodge, or 60777)\n"
+	"  --log-format FORMAT auto, text or json (auto: text on a terminal)\n"
+	"  --stop-sandboxes    hibernate all sandboxes on exit\n"
+	"  --insecure-no-auth  accept requests without a key, on loopback and unix\n"
+	"                      sockets only\n"
+	"  --SETTING VALUE     any setting of lodged.conf(5) except api_key:\n"
+	"                      --max-active 80\n"
+	"\n"
+	"Other actions\n"
+	"  --check             check the settings and run a command in a sandbox\n"
+	"  --print-routes      list the HTTP routes and the scopes they require\n"
+	"  --version           print the version\n"
+	"  -h, --help          show this help\n"
+	"\n"
+	"Examples\n"
+	"  lodged --data /srv/lodge --listen 127.0.0.1:8080\n"
+	"  lodged --config /etc/lodge/lodged.conf --check\n";
 
-static int try_one(const char *home, double *ret_ms, struct err *err)
+static int run_test_command(const char *home, double *ret_ms, struct err *err)
 {
 	auto_call(keeper_client_free) struct keeper_client *k = NULL;
 	auto_call(sandbox_free) struct sandbox *sb = NULL;
@@ -49,7 +62,7 @@ static int try_one(const char *home, double *ret_ms, struct err *err)
 	right = o.result.code == 0 && !strcmp(o.out, "lodge\n");
 	guest_exec_output_fini(&o);
 	*ret_ms = (double)sandbox_ready_us(sb) / 1000;
-	return right ? 0 : err_set(err, ERR_INTERNAL, "the first command did not work");
+	return right ? 0 : err_set(err, ERR_INTERNAL, "the test command failed in the sandbox");
 }
 
 static int check(const struct config *c, struct err *err)
@@ -57,9 +70,9 @@ static int check(const struct config *c, struct err *err)
 	char home[HOME_DIR_SIZE];
 	double ms;
 
-	if (home_dir_find(c->data, home, err) < 0 || try_one(home, &ms, err) < 0)
+	if (home_dir_find(c->data, home, err) < 0 || run_test_command(home, &ms, err) < 0)
 		return -1;
-	printf("sandboxes can be made here (%.1f ms, home %s)\n", ms, home);
+	printf("sandboxes work (started in %.1f ms, data directory %s)\n", ms, home);
 	return 0;
 }
 
@@ -75,14 +88,14 @@ static void print_route(void *arg, const struct api_route *r)
 
 enum action { SERVE, CHECK, PRINT_ROUTES, VERSION, HELP };
 
-struct exec_record {
+struct invocation {
 	int argc;
 	char **argv;
 	enum action action;
 	const char *config;
 };
 
-/* --max-active 80 is max_active = 80. A key would be seen by everybody who looks at processes. */
+/* --max-active 80 is max_active = 80. api_key is not an option: other users can see arguments. */
 static int take_setting(struct config *c, const char *option, const char *value, struct err *err)
 {
 	char name[64];
@@ -95,12 +108,12 @@ static int take_setting(struct config *c, const char *option, const char *value,
 	if (!config_is_setting(name) || !strcmp(name, "api_key"))
 		return err_set(err, ERR_INVALID, "unknown option \"%.40s\" (try --help)", option);
 	if (!value)
-		return err_set(err, ERR_INVALID, "%s: what?", option);
+		return err_set(err, ERR_INVALID, "%s: missing value", option);
 	return config_set(c, CONF_COMMAND, name, value, err) < 0 ? -1 : 1;
 }
 
-/* 1: the next argument belongs to it. */
-static int take_option(struct exec_record *m, struct config *c, const char *option,
+/* Returns 1 if the option used the next argument. */
+static int take_option(struct invocation *m, struct config *c, const char *option,
 		       const char *value, struct err *err)
 {
 	static const struct {
@@ -125,17 +138,17 @@ static int take_option(struct exec_record *m, struct config *c, const char *opti
 			return config_set(c, CONF_COMMAND, switches[i], "1", err);
 	if (!strcmp(option, "--config")) {
 		if (!value)
-			return err_set(err, ERR_INVALID, "%s: what?", option);
+			return err_set(err, ERR_INVALID, "%s: missing value", option);
 		m->config = value;
 		return 1;
 	}
 	return take_setting(c, !strcmp(option, "--home") ? "--data" : option, value, err);
 }
 
-/* *ret is for config_fini(), also on failure. */
+/* Call config_fini() on *ret, also after a failure. */
 static int load(void *arg, struct config *ret, struct err *err)
 {
-	struct exec_record *m = arg;
+	struct invocation *m = arg;
 
 	config_init(ret);
 	m->config = secure_getenv("LODGE_CONFIG");
@@ -155,7 +168,7 @@ static int load(void *arg, struct config *ret, struct err *err)
 	return config_check(ret, err);
 }
 
-static int act(struct exec_record *m, struct config *c, struct err *err)
+static int act(struct invocation *m, struct config *c, struct err *err)
 {
 	switch (m->action) {
 	case CHECK:
@@ -177,7 +190,7 @@ static int act(struct exec_record *m, struct config *c, struct err *err)
 
 int main(int argc, char **argv)
 {
-	struct exec_record m = { .argc = argc, .argv = argv };
+	struct invocation m = { .argc = argc, .argv = argv };
 	struct config c;
 	struct err err;
 	int r;

@@ -2,7 +2,7 @@
 #ifndef LODGE_LODGED_SD_NOTIFY_H
 #define LODGE_LODGED_SD_NOTIFY_H
 
-/* Tells who started us, if it listens at $NOTIFY_SOCKET: "READY=1", "STOPPING=1". */
+/* Sends a state, such as "READY=1", to the service manager at $NOTIFY_SOCKET, if any. */
 void notify(const char *state);
 
 #endif

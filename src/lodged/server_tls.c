@@ -19,7 +19,7 @@ DEFINE_AUTO(FILE *, file_close);
 DEFINE_AUTO(X509 *, X509_free);
 DEFINE_AUTO(EVP_PKEY *, EVP_PKEY_free);
 
-/* Nobody is there to be asked. */
+/* There is no terminal to ask for a password. */
 static int no_password(char *buf, int size, int rwflag, void *arg)
 {
 	(void)buf;
@@ -53,16 +53,12 @@ int tls_check(const char *cert, const char *key, struct err *err)
 	fits = x && k && X509_check_private_key(x, k) == 1;
 	ERR_clear_error();
 	if (!x)
-		return err_set(err, ERR_INVALID, "tls_cert: no certificate in PEM form in %s",
-			       cert);
+		return err_set(err, ERR_INVALID, "tls_cert: no PEM certificate in %s", cert);
 	if (!k)
 		return err_set(err, ERR_INVALID,
-			       "tls_key: no private key in PEM form, without a password, in %s",
-			       key);
+			       "tls_key: no PEM private key without a password in %s", key);
 	if (!fits)
-		return err_set(err, ERR_INVALID,
-			       "tls_cert and tls_key do not belong together: "
-			       "%s and %s",
-			       cert, key);
+		return err_set(err, ERR_INVALID, "tls_cert and tls_key do not match: %s, %s", cert,
+			       key);
 	return 0;
 }

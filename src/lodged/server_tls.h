@@ -4,8 +4,8 @@
 
 #include "base/err.h"
 
-/* Whether these PEM files hold a certificate and the key that belongs to it. The library that uses
- * them only says that something is wrong. */
+/* Checks that these PEM files contain a certificate and its key. libmicrohttpd reports only that
+ * something is wrong. */
 int tls_check(const char *cert, const char *key, struct err *err);
 
 #endif

@@ -21,13 +21,13 @@
 #include "base/auto.h"
 #include "base/file_io.h"
 
-enum { NOBODYS_ID = 60777, DEPTH_MAX = 8 };
+enum { UNUSED_ID = 60777, DEPTH_MAX = 8 };
 
 static const char keeper[] = "keeper", half[] = "keeper.new";
 
 int service_user_find(const char *user, struct service_user *ret, struct err *err)
 {
-	struct service_user o = { NOBODYS_ID, NOBODYS_ID };
+	struct service_user o = { UNUSED_ID, UNUSED_ID };
 	struct passwd pw, *found = NULL;
 	char text[4096], *end = NULL;
 	unsigned long n;
@@ -40,10 +40,11 @@ int service_user_find(const char *user, struct service_user *ret, struct err *er
 		n = strtoul(user, &end, 10);
 		o.uid = o.gid = (uid_t)n;
 		if (errno || end == user || *end || *user == '-' || n >= UINT32_MAX)
-			return err_set(err, ERR_INVALID, "user: there is no \"%.64s\"", user);
+			return err_set(err, ERR_INVALID, "user: unknown user \"%.64s\"", user);
 	}
 	if (o.uid == 0 || o.gid == 0 || o.uid == (uid_t)-1)
-		return err_set(err, ERR_INVALID, "user: lodged does not serve as root");
+		return err_set(err, ERR_INVALID,
+			       "user: lodged must not run as root; choose another user");
 	*ret = o;
 	return 0;
 }
@@ -64,7 +65,7 @@ static int chown_one(int dir, const char *name, void *arg)
 	return chown_tree(dir, name, c->o, c->depth - 1);
 }
 
-/* Only in what root alone could write to until now: nobody plays with names or links here. */
+/* Only for directories that root alone could write to: no other user can swap names or links. */
 static int chown_tree(int dir, const char *name, const struct service_user *o, int depth)
 {
 	struct chown_each c = { o, depth };
@@ -88,8 +89,8 @@ static const char *const keepers[] = { "volume.btrfs", "volume.lock", "volume.ne
 				       "run",	       "host-*",      ".host-*",    NULL };
 static const char *const engines[] = { "lodge.db",  "lodge.db-*", "lodge.db.*", "logs",
 				       "templates", "admin.key*", "lodge.sock", NULL };
-static const char *const signs[] = { "lodge.db",   "volume.btrfs", "templates", "host-*",
-				     "keeper.new", "keeper",	   NULL };
+static const char *const markers[] = { "lodge.db",   "volume.btrfs", "templates", "host-*",
+				       "keeper.new", "keeper",	     NULL };
 
 static int rearrange_one(int dir, const char *name, void *arg)
 {
@@ -98,43 +99,43 @@ static int rearrange_one(int dir, const char *name, void *arg)
 
 	if (is_one_of(engines, name))
 		return chown_tree(dir, name, o, DEPTH_MAX);
-	if (!is_one_of(keepers, name)) /* not ours */
+	if (!is_one_of(keepers, name)) /* not a file of lodge */
 		return 0;
 	snprintf(to, sizeof(to), "%s/%s", half, name);
 	return renameat(dir, name, dir, to) < 0 ? -errno : 0;
 }
 
-struct signs {
+struct contents {
 	bool any, ours;
 };
 
-static int look_for_signs(int dir, const char *name, void *arg)
+static int check_entry(int dir, const char *name, void *arg)
 {
-	struct signs *s = arg;
+	struct contents *s = arg;
 	struct stat st;
 
-	/* a file beside it, as one with settings, is no reason to refuse */
+	/* Other files, such as a configuration, are allowed. */
 	s->any |= fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || S_ISDIR(st.st_mode);
-	s->ours |= is_one_of(signs, name);
+	s->ours |= is_one_of(markers, name);
 	return 0;
 }
 
-/* Whatever else somebody names by mistake stays as it is. */
+/* Protects a directory that was named by mistake. */
 static int check_is_ours(int dir)
 {
-	struct signs s = { 0 };
-	int r = file_each_at(dir, ".", look_for_signs, &s);
+	struct contents s = { 0 };
+	int r = file_each_at(dir, ".", check_entry, &s);
 
 	return r < 0 ? r : s.any && !s.ours ? -EEXIST : 0;
 }
 
-static int say_busy(int dir, const char *name, void *arg)
+static int fail_busy(int dir, const char *name, void *arg)
 {
 	(void)arg, (void)dir, (void)name;
 	return -EBUSY;
 }
 
-/* A keeper finds its sandboxes by the directory it was given, which is another one from now on. */
+/* A keeper finds its sandboxes by the identity of its directory, which is about to change. */
 static int check_empty(const struct stat *home)
 {
 	char path[64];
@@ -142,11 +143,12 @@ static int check_empty(const struct stat *home)
 
 	snprintf(path, sizeof(path), "/run/lodge/%llx.%llx/d/sandboxes",
 		 (unsigned long long)home->st_dev, (unsigned long long)home->st_ino);
-	r = file_each_at(AT_FDCWD, path, say_busy, NULL);
+	r = file_each_at(AT_FDCWD, path, fail_busy, NULL);
 	return r == -ENOENT ? 0 : r;
 }
 
-/* The closed directory gets its name when all is in it: what was interrupted is done again. */
+/* The keeper's directory gets its final name when it is complete, so an interrupted run is
+ * repeated. */
 static int rearrange(int dir, const struct stat *st, const struct service_user *o)
 {
 	struct service_user own = *o;
@@ -170,7 +172,8 @@ static int rearrange(int dir, const struct stat *st, const struct service_user *
 	return r;
 }
 
-/* A file that root put back, from a copy. One that has another name somewhere may be anybody's. */
+/* Takes ownership of a file that root restored from a backup. Refuses hard links: another user may
+ * own the other name. */
 static int take_restored(int dir, const char *name, void *arg)
 {
 	static const char *const names[] = { "lodge.db", "lodge.db-wal", "admin.key", NULL };
@@ -194,17 +197,19 @@ int service_user_data(const char *home, const struct service_user *o, struct err
 	if (dir < 0 || fstat(dir, &st) < 0)
 		return err_sys(err, errno, "%s", home);
 	if (st.st_uid != 0 && st.st_uid != o->uid)
-		return err_set(err, ERR_DENIED, "%s belongs to user %u, neither to root nor to %u",
-			       home, st.st_uid, o->uid);
+		return err_set(err, ERR_DENIED,
+			       "%s: owned by user %u; must be owned by root or user %u", home,
+			       st.st_uid, o->uid);
 	if (st.st_uid == 0) {
 		r = rearrange(dir, &st, o);
 		if (r == -EBUSY)
 			return err_set(err, ERR_CONFLICT,
-				       "%s: sandboxes that root made still run there", home);
+				       "%s: sandboxes started by root are still running there",
+				       home);
 		if (r == -EEXIST)
 			return err_set(err, ERR_CONFLICT,
-				       "%s holds other things than lodge's: give it a directory of "
-				       "its own by --data",
+				       "%s: contains files that are not lodge's; choose another "
+				       "directory with --data",
 				       home);
 		return r < 0 ? err_sys(err, -r, "%s", home) : 0;
 	}
@@ -214,19 +219,20 @@ int service_user_data(const char *home, const struct service_user *o, struct err
 	return r < 0 ? err_sys(err, -r, "%s", home) : 0;
 }
 
-/* ---- becoming that user ---------------------------------------------------------------------- */
+/* ---- dropping root ------------------------------------------------------------------------ */
 
 int service_user_become(const struct service_user *o, const char *home, struct err *err)
 {
 	if (setgroups(0, NULL) < 0 || setresgid(o->gid, o->gid, o->gid) < 0 ||
 	    setresuid(o->uid, o->uid, o->uid) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		return err_sys(err, errno, "become user %u", o->uid);
-	/* so that a program held open can be run through /proc; no other process has this user */
+		return err_sys(err, errno, "switch to user %u", o->uid);
+	/* Allows executing a held-open program through /proc. No other process has this user. */
 	(void)prctl(PR_SET_DUMPABLE, 1);
 	if (access(home, R_OK | W_OK | X_OK) < 0)
-		return err_set(err, ERR_DENIED,
-			       "%s: user %u cannot get there; choose another place by --data, or "
-			       "open the directories above it",
-			       home, o->uid);
+		return err_set(
+			err, ERR_DENIED,
+			"%s: user %u cannot access it; choose another directory with --data, "
+			"or allow access to the directories above it",
+			home, o->uid);
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Giving up root: whose the service and its data are. */
+/* Drops root: the user of the service and the owner of its data. */
 #ifndef LODGE_LODGED_SERVICE_USER_H
 #define LODGE_LODGED_SERVICE_USER_H
 
@@ -12,13 +12,13 @@ struct service_user {
 	gid_t gid;
 };
 
-/* A user's name or number; NULL: "lodge" if there is such a user, else a number that is nobody's.
- * Root is refused. */
+/* Looks up a user name or number. NULL: "lodge" if it exists, otherwise an unused number. Rejects
+ * root. */
 int service_user_find(const char *user, struct service_user *ret, struct err *err);
-/* Makes the data directory this user's, apart from `keeper` below it, which is root's and holds
- * what guests may have written. A directory that root used before is rearranged. */
+/* Gives the data directory to this user, except `keeper` in it, which belongs to root and contains
+ * files of guests. Rearranges a directory that root used before. */
 int service_user_data(const char *home, const struct service_user *o, struct err *err);
-/* For good: no capability is left, and none comes back by a program that is run. */
+/* Irreversible: all capabilities are dropped, and executing a program grants none. */
 int service_user_become(const struct service_user *o, const char *home, struct err *err);
 
 #endif

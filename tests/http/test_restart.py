@@ -460,7 +460,7 @@ def test_requests_under_way_end(lodged):
     idle.getresponse().read()
     assert wait_for(lambda: len(running(client, at)) == 2)
     lodged.process.send_signal(signal.SIGTERM)
-    assert wait_for(lambda: "draining" in lodged.log())
+    assert wait_for(lambda: "shutting down" in lodged.log())
     with pytest.raises(LOST):
         client.get("/health")
     with contextlib.suppress(*LOST):  # either closed already or told

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """lodged as a service: how it starts, what it is told, what it says and how it ends."""
+import contextlib
+import json
 import os
 import re
 import signal
@@ -92,6 +94,61 @@ def test_nobody_to_notify(daemon):
         assert d.close() == 0
 
 
+# ---- the log ----------------------------------------------------------------------------------
+
+
+def lines_on_terminal(home, *args):
+    """The output of a lodged on a terminal, from its start to a SIGTERM after one request."""
+    main, other = os.openpty()
+    with subprocess.Popen([LODGED, "--data", home, "--listen", f"unix:{home}/s", *args], stdin=subprocess.DEVNULL,
+                          stdout=other, stderr=other) as process:
+        os.close(other)
+        text = b""
+        while b"listening on" not in text:
+            text += os.read(main, 65536)
+        connection = UnixConnection(home + "/s")
+        connection.request("GET", "/health?secret=1", headers={"X-Request-Id": "terminal"})
+        assert connection.getresponse().status == 200
+        connection.close()
+        process.send_signal(signal.SIGTERM)
+        with contextlib.suppress(OSError):  # EIO: the other side was closed
+            while piece := os.read(main, 65536):
+                text += piece
+    os.close(main)
+    assert process.returncode == 0
+    return text.decode().splitlines()
+
+
+def test_log_is_text_on_a_terminal(home):
+    lines = lines_on_terminal(home)
+    assert all(re.match(r"\d\d:\d\d:\d\d (error|warn |info |debug) \S", line) for line in lines), lines
+    messages = [line.split(maxsplit=2)[2] for line in lines]
+    assert messages[:2] == [f"created admin key {home}/admin.key", f"listening on unix:{home}/s"]
+    assert re.fullmatch(r"GET /health 200, \d+ bytes, \d+\.\d ms, from unix \(terminal\)", messages[2]), lines
+    assert messages[3] == "Terminated: shutting down, waiting for open requests" and len(messages) == 4
+
+
+def test_log_is_json_on_a_terminal_if_asked_for(home):
+    lines = lines_on_terminal(home, "--log-format", "json")
+    assert f"lodged: listening on unix:{home}/s" in lines
+    events = [json.loads(line) for line in lines if not line.startswith("lodged: ")]
+    assert [e["request"] for e in events if e["msg"] == "request"] == ["terminal"]
+
+
+def test_log_is_json_off_a_terminal(daemon):
+    d = daemon()
+    assert d.client().get("/health").status == 200
+    assert d.close() == 0
+    assert all(json.loads(line)["level"] for line in d.said.splitlines())
+
+
+def test_log_is_text_if_asked_for(daemon):
+    d = daemon("--log-format", "text")
+    assert d.client().get("/health").status == 200
+    d.says("info  GET /health 200, ")
+    assert d.close() == 0
+
+
 # ---- the first key ----------------------------------------------------------------------------
 
 
@@ -153,9 +210,9 @@ def names():
     return [n for n in found if n != "lodged"]  # the other manual
 
 
-WRONG = {"listen": "7070", "log_level": "loud", "socket_mode": "rw", "api_key": "short"}
+WRONG = {"listen": "7070", "log_level": "loud", "log_format": "xml", "socket_mode": "rw", "api_key": "short"}
 NO_WRONG = ("data", "tls_cert", "tls_key", "hosts", "origins")
-RIGHT = {"listen": "127.0.0.1:0", "log_level": "debug", "socket_mode": "0660", "max_head": "16k",
+RIGHT = {"listen": "127.0.0.1:0", "log_level": "debug", "log_format": "json", "socket_mode": "0660", "max_head": "16k",
          "api_key": KEY, "hosts": "a.example, b.example", "origins": "https://a.example",
          "max_per_address": "100", "insecure_no_auth": "1", "threads_workdir": "/w", "threads_network": "none",
          "threads_memory": "64M", "threads_file_size": "64M", "threads_disk": "64M"}
@@ -174,7 +231,7 @@ def refused(*args, **env):
 
 
 def test_every_setting_is_in_the_manual():
-    with open(os.path.join(SOURCE, "src", "lodged", "conf.c"), encoding="utf-8") as f:
+    with open(os.path.join(SOURCE, "src", "lodged", "config.c"), encoding="utf-8") as f:
         assert sorted(re.findall(r"SETTING\((\w+), [A-Z]+\),", f.read())) == sorted(names())
 
 
@@ -294,7 +351,7 @@ def test_check_beside_one_that_serves(home, daemon):
 
 
 def test_said_without_serving(home):
-    for option, word in (("--version", "lodged "), ("--help", "usage:"), ("--print-routes", "/v1/")):
+    for option, word in (("--version", "lodged "), ("--help", "Usage:"), ("--print-routes", "/v1/")):
         r = subprocess.run([LODGED, option, "--data", home], capture_output=True, text=True,
                            timeout=60, check=False)
         assert r.returncode == 0 and word in r.stdout and r.stderr == "", r
@@ -322,16 +379,16 @@ def test_settings_are_read_again(home, daemon):
     assert may("b.example", "https://b.example") == (False, False)
     write("hosts = b.example\norigins = https://b.example\nmax_active = 7\n")
     d.send(signal.SIGHUP)
-    d.says("log_level, origins and hosts were read again")
+    d.says("reloaded log_level, origins and hosts")
     assert may("a.example", "https://a.example") == (False, False)
     assert may("b.example", "https://b.example") == (True, True)
     write("hosts = c.example\nnonsense = 1\n")
     d.send(signal.SIGHUP)
-    d.says(f"settings were not read again: {conf}:2: ")
+    d.says(f"reload failed, keeping the previous settings: {conf}:2: ")
     assert may("b.example", "https://b.example") == (True, True)
     os.unlink(conf)
     d.send(signal.SIGHUP)
-    d.says("settings were not read again: " + conf + ": No such file")
+    d.says("reload failed, keeping the previous settings: " + conf + ": No such file")
     write("log_level = error\n")
     d.send(signal.SIGHUP)
     assert wait_for(lambda: may("b.example", "https://b.example") == (False, False))

@@ -106,6 +106,7 @@ def test_document_has_the_right_form():
         assert path.startswith("/") and set(item) <= set(METHODS) | {"parameters"}, path
     for method, path, o in OPERATIONS:
         assert set(o["tags"]) <= tags and o["summary"] and o["description"], (method, path)
+        assert re.fullmatch("[A-Z][^`.]{3,39}", o["summary"]), f"not a menu entry: {o['summary']}"
         assert (o.get("security") == []) == (o["x-lodge-scope"] == "-"), (method, path)
         assert all(re.fullmatch("[1-5][0-9][0-9]|default", s) for s in o["responses"])
         for status, answer in o["responses"].items():
@@ -182,11 +183,13 @@ def source(*names):
 
 
 def handlers():
-    return ["api/" + n for n in os.listdir(os.path.join(SOURCE, "src", "api")) if n.endswith(".c")]
+    top = os.path.join(SOURCE, "src")
+    return [os.path.relpath(os.path.join(d, n), top) for d, _, names in os.walk(os.path.join(top, "api"))
+            for n in names if n.endswith(".c")]
 
 
 def test_every_error_code_is_listed():
-    codes = set(re.findall(r'\{ ERR_\w+, \w+, \d+, "(\w+)"', source("api/problem.c")))
+    codes = set(re.findall(r'\{ ERR_\w+, \w+, \d+, "(\w+)"', source("api/core/api_error.c")))
     assert len(codes) > 10
     text = source(*handlers())
     codes |= set(re.findall(r'http_error_begin\(&j, "(\w+)"', text))

@@ -170,7 +170,7 @@ def test_units_are_understood(debian):
 
 
 def test_settings_as_installed_are_good(debian):
-    assert "sandboxes can be made here" in debian.run("lodged", "--config", "/etc/lodge/lodged.conf", "--check")
+    assert "sandboxes work (started in" in debian.run("lodged", "--config", "/etc/lodge/lodged.conf", "--check")
 
 
 def test_the_command_without_settings(debian):

@@ -10,6 +10,7 @@
 #define HOST "Host: a\r\n"
 
 static atomic_int began, ended, wrote, logged, last_status;
+static atomic_int contexts, handed; /* from admit() to the handler */
 static atomic_bool go_on;
 static atomic_long read_bytes;
 
@@ -131,6 +132,8 @@ static void handle(void *arg, struct http_request *rq)
 
 	(void)arg;
 	began++;
+	if (http_take_context(rq) == &contexts)
+		handed++;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		if (!strcmp(http_path(rq), table[i].path))
 			table[i].fn(rq);
@@ -151,11 +154,20 @@ static void note(void *arg, const struct http_request *rq, unsigned status, uint
 	last_status = (int)status;
 }
 
+static void release(void *context)
+{
+	CHECK(context == &contexts);
+	contexts--;
+}
+
 static int admit(void *arg, struct http_request *rq)
 {
 	(void)arg;
-	if (strcmp(http_path(rq), "/denied"))
+	if (strcmp(http_path(rq), "/denied")) {
+		contexts++;
+		http_put_context(rq, &contexts, release);
 		return 0;
+	}
 	http_set_header(rq, "WWW-Authenticate", "Bearer");
 	http_reply(rq, 401, "text/plain", "key", 3);
 	return 401;
@@ -514,6 +526,8 @@ static void ends_all(void)
 	nap(50);
 	stop();
 	CHECK(began == ended);
+	/* each handler got the context of its request once; others were released */
+	CHECK(handed == began && contexts == handed);
 	for (int i = 0; i < 5; i++) {
 		CHECK(is_closed(fds[i]));
 		close(fds[i]);

@@ -78,9 +78,24 @@ static void handle(void *arg, struct http_request *rq)
 /* ---- too much -----------------------------------------------------------------------------------
  */
 
+static atomic_int contexts;
+
+static void release(void *context)
+{
+	atomic_fetch_sub((atomic_int *)context, 1);
+}
+
+static int admit(void *arg, struct http_request *rq)
+{
+	(void)arg;
+	contexts++;
+	http_put_context(rq, &contexts, release);
+	return 0;
+}
+
 static void requests(void)
 {
-	const struct http_opts o = { .handler = handle, .max_requests = 3 };
+	const struct http_opts o = { .handler = handle, .admit = admit, .max_requests = 3 };
 	struct answer a = { .status = 0 };
 	int fds[4], plain;
 
@@ -97,6 +112,8 @@ static void requests(void)
 	fds[3] = dial();
 	CHECK(say(fds[3], "POST /x HTTP/1.1\r\n" HOST "Content-Length: 3\r\n\r\n"));
 	CHECK(hear(fds[3], &a) && a.status == 503 && is_closed(fds[3]));
+	/* no handler ran for these two, so their contexts were released */
+	CHECK(EVENTUALLY(contexts == 3));
 	go_on = true;
 	for (int i = 0; i < 3; i++)
 		CHECK(hear(fds[i], &a) && a.status == 200);
@@ -109,6 +126,7 @@ static void requests(void)
 	free(a.body);
 	CHECK(peak <= 3);
 	stop();
+	CHECK(contexts == 0);
 }
 
 static void heads(void)

@@ -33,13 +33,14 @@ static void what_is_wrong_is_told_with_its_line(void)
 	static const struct {
 		const char *text, *says;
 	} bad[] = {
-		{ "data = /d\nnothing = 1\n", "f:2: there is no setting \"nothing\"" },
-		{ "\n\ndata\n", "f:3: not \"name = value\"" },
-		{ "data = /a\ndata = /b\n", "f:2: data: for the second time" },
-		{ "log_level = loud\n", "f:1: log_level: error, warn, info or debug" },
-		{ "socket_mode = 999\n", "f:1: socket_mode: an octal mode like 0660" },
-		{ "= 1\n", "f:1: there is no setting \"\"" },
-		{ "api_key = tooshort\n", "f:1: api_key: shorter than 16 characters" },
+		{ "data = /d\nnothing = 1\n",
+		  "f:2: unknown setting \"nothing\" (see lodged.conf(5))" },
+		{ "\n\ndata\n", "f:3: expected \"name = value\"" },
+		{ "data = /a\ndata = /b\n", "f:2: data: set twice" },
+		{ "log_level = loud\n", "f:1: log_level: must be error, warn, info or debug" },
+		{ "socket_mode = 999\n", "f:1: socket_mode: must be an octal mode such as 0660" },
+		{ "= 1\n", "f:1: unknown setting \"\" (see lodged.conf(5))" },
+		{ "api_key = tooshort\n", "f:1: api_key: must have at least 16 characters" },
 		{ "\nlisten = 7070\n", "f:2: listen: '7070' is not ADDRESS:PORT" },
 	};
 
@@ -91,15 +92,14 @@ static void settings_of_threads_are_looked_at_together(void)
 	static const struct {
 		const char *text, *says;
 	} bad[] = {
-		{ "pool_min = 4\npool = 3\n", "pool_min: more than pool" },
-		{ "pool = 11\nmax_active = 10\n", "pool: more than max_active" },
+		{ "pool_min = 4\npool = 3\n", "pool_min: must not exceed pool" },
+		{ "pool = 11\nmax_active = 10\n", "pool: must not exceed max_active" },
 		{ "threads_file_size = 2M\nthreads_disk = 1M\n",
 		  "threads_file_size: must not exceed threads_disk" },
-		{ "threads_memory = 1k\n",
-		  "threads: memory_bytes: must be between 4M and 16T" },
+		{ "threads_memory = 1k\n", "threads: memory_bytes: must be between 4M and 16T" },
 		{ "threads_cpus = 9000\n", "threads: cpu_milli: must be between 10 and 1024000" },
 		{ "threads_idle = 2h\nidle_timeout_max = 1h\n",
-		  "threads_idle: more than idle_timeout_max" },
+		  "threads_idle: must not exceed idle_timeout_max" },
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {

@@ -121,7 +121,7 @@ comes_back() {
 
 reloads() {
 	sed -i 's/^#log_level = info/log_level = debug/' /etc/lodge/lodged.conf
-	systemctl reload lodged && wait_for eval 'journalctl -b -q -u lodged | grep "were read again"'
+	systemctl reload lodged && wait_for eval 'journalctl -b -q -u lodged | grep "reloaded log_level"'
 }
 
 upgrades() {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What /v1 takes and answers. Made by make_types.py from spec/openapi.json: do not edit.
 
-/** Why something is as it is. */
+/** Why something happened. */
 export interface Cause {
-  /** Why, as a word. More may be added. */
+  /** The reason as a code. More may be added. */
   code:
     | "asked"
     | "idle"
@@ -17,19 +17,19 @@ export interface Cause {
     | "error"
     | "transient"
     | "";
-  /** The same as a sentence; may be empty. */
+  /** The reason as a sentence. May be empty. */
   text: string;
-  /** Who: a key, a user, or `lodge` itself. */
+  /** The actor: a key, a user, or `lodge` itself. */
   actor: string;
-  /** When. */
+  /** The time. */
   at: number | null;
 }
 
 export interface Change {
-  /** `ready` comes first: nothing after it is missed. `lost`: there were too many, look for yourself. */
+  /** `ready` comes first: no later change is missed. `lost`: too many changes at once; list the directory. */
   kind: "ready" | "create" | "write" | "remove" | "rename" | "chmod" | "lost";
   path: string;
-  /** Its bytes; only where they are no UTF-8, and `path` has U+FFFD. */
+  /** The raw bytes in base64. Only present if they are not valid UTF-8; `path` then contains U+FFFD. */
   path_base64?: string;
   is_dir: boolean;
 }
@@ -37,9 +37,9 @@ export interface Change {
 export interface ConflictProblem {
   error: {
     code: ErrorCode;
-    /** A sentence for people. */
+    /** A message for people. */
     message: string;
-    /** The same request may succeed later. */
+    /** Whether the same request may succeed later. */
     retryable: boolean;
     details: {
       session?: Session;
@@ -48,109 +48,112 @@ export interface ConflictProblem {
 }
 
 /**
- * What happens then: the files stay (`hibernate`) or go (`destroy`). What is to go when nobody uses it goes also
- * if something else put it to sleep.
+ * Whether the files are kept (`hibernate`) or deleted (`destroy`). A session with `destroy` on idle is also
+ * deleted if it was hibernated for another reason.
  */
 export type End = "hibernate" | "destroy";
 
 /**
- * All but the keys, `user`, `pin`, `if_exists` and `wait_ms` count for a new session only: entering one that is
- * there does not change it.
+ * Only `key`, `thread`, `user`, `pin`, `if_exists` and `wait_ms` apply to an existing session; everything else
+ * applies to new sessions only.
  */
 export interface EnterRequest {
   /**
-   * The caller's own name for the session, unique per tenant. The first of `key`, `thread` and `user` that is
-   * given leads to the session; without any of them a new one is made every time.
+   * Your name for the session, unique per tenant. The session is found by the first of `key`, `thread` and
+   * `user` that is given. Without any of them, a new session is created.
    */
   key?: string;
-  /** The end user it belongs to. A token for one user may leave it out. */
+  /** The end user it belongs to. Optional with a user token. */
   user?: string;
-  /** Leads to the session if there is no `key`. */
+  /** Finds the session if no `key` is given. */
   thread?: string;
-  /** A name for the record. */
+  /** A label in the record. */
   project?: string;
-  /** A name for the record. */
+  /** A label in the record. */
   fragment?: string;
-  /** What a new session starts from. */
+  /** The template of a new session. */
   template?: string;
-  /** A new session starts with the files of this snapshot. */
+  /** The snapshot a new session starts from. */
   snapshot?: string;
   limits?: LimitsWanted;
   env?: Environment;
-  /** The user inside that commands run as; default: the template's. */
+  /** The user in the sandbox that runs commands. Default: the template's. */
   run_as?: string;
   /**
-   * The working directory of commands; default: the template's, or that user's home. Made where it is missing,
-   * and that user's then.
+   * The working directory of commands. Default: the template's, or the home of the user. It is created if
+   * missing, and owned by that user.
    */
   workdir?: string;
-  /** `root`: the sandbox has a user 0 of its own, without rights outside. */
+  /** `root`: the sandbox has a root user of its own, without privileges outside. */
   class?: "user" | "root";
-  /** More than the server's most (a day by default) is the most. Default 30 minutes. */
+  /**
+   * Time without use before the session hibernates. Reduced to the server's maximum (24 hours by default).
+   * Default: 30 minutes.
+   */
   idle_timeout_ms?: number;
-  /** More than the server's most is the most. Default and most: 5 hours. */
+  /** Maximum lifetime of a sandbox. Reduced to the server's maximum. Default and maximum: 5 hours. */
   max_lifetime_ms?: number;
-  /** What happens when it was idle for too long. */
+  /** What to do when the session has been idle too long. */
   on_idle?: "hibernate" | "destroy";
-  /** What happens when its sandbox has lived too long. */
+  /** What to do when its sandbox has reached its maximum lifetime. */
   on_expire?: "hibernate" | "destroy";
-  /** There is no network inside. */
+  /** Sandboxes have no network. */
   network?: "none";
   /**
-   * The policy of the tenant that a new session is under, for good; default: the template's, if it names one.
-   * One that the tenant does not have is a 404. It bounds `limits` (more than its most is a 400) and times (more
-   * is its most), and with `max_active_per_user` asks for a `user`.
+   * The policy of a new session. Default: the template's, if any. An unknown policy returns 404. It limits
+   * `limits` (exceeding them returns 400) and timeouts (which are reduced). With `max_active_per_user` it
+   * requires a `user`.
    */
   policy?: string;
   metadata?: Metadata;
-  /** `fail`: 409 if the key leads somewhere. */
+  /** `fail` returns 409 if the session exists. */
   if_exists?: "use" | "fail";
-  /** This session or sandbox and no other, else 409. */
+  /** Only this session or sandbox; otherwise the call returns 409. */
   pin?: string;
-  /** The same key within 7 days leads to the same session. */
+  /** A repeated request with this key within 7 days returns the same session. */
   idempotency_key?: string;
-  /** So many live sandboxes of this user at most. With a policy the smaller number of the two counts. */
+  /** Maximum number of running sandboxes of this user. With a policy, the smaller number applies. */
   max_active_per_user?: number;
   /**
-   * With `max_active_per_user`: refuse, or hibernate the one that was used longest ago. If the policy has a
-   * number, what it says counts.
+   * With `max_active_per_user`: fail, or hibernate the least recently used one. The policy's setting takes
+   * precedence.
    */
   on_exceed?: "refuse" | "replace";
-  /** How long to wait for room when everything is full. */
+  /** How long to wait for capacity if the server is full. */
   wait_ms?: number;
-  /** A new session is made without a sandbox, and one that is there is left as it is. */
+  /** Create the session without a sandbox; do not resume an existing one. */
   asleep?: boolean;
 }
 
 export interface Entered {
   session: Session;
   outcome: Outcome;
-  /** Files of an earlier sandbox are gone; `cause` says why. */
+  /** Files of an earlier sandbox were lost; `cause` says why. */
   state_lost: boolean;
   cause: Cause | null;
-  /** How long it took to have a sandbox. */
+  /** Time until the sandbox was ready. */
   ready_ms: number;
-  /** Where the sandbox came from; null: there was one, or none was wanted. */
+  /** How the sandbox was started. null: it was already running, or none was requested. */
   source: "pool" | "cold" | "resume" | "fork" | null;
 }
 
 export interface Entry {
   /** The last part of the path. */
   name: string;
-  /** As callers name it: below the path that was asked for. */
+  /** The path relative to the requested path. */
   path: string;
-  /** Its bytes; only where they are no UTF-8, and `path` has U+FFFD. */
+  /** The raw bytes in base64. Only present if they are not valid UTF-8; `path` then contains U+FFFD. */
   path_base64?: string;
   type: "file" | "directory" | "symlink" | "fifo" | "socket" | "device";
   size: number;
-  /** Octal. */
+  /** In octal. */
   mode: string;
-  /** Inside. */
+  /** User id inside the sandbox. */
   uid: number;
   gid: number;
   /** Milliseconds since 1970. */
   mtime_ms: number;
-  /** Where a symbolic link leads; only of those. */
+  /** Target of a symbolic link. */
   target?: string;
 }
 
@@ -167,21 +170,22 @@ export interface EntryList {
 export type Environment = Record<string, string>;
 
 /**
- * `INVALID`: the message names the field or the header; 400, also 414, 417, 431, 505; `UNAUTHENTICATED`: no key,
- * or one that is not known or has expired; 401; `DENIED`: the key may not, or the file inside does not let us;
- * 403; `POLICY`: the session's policy does not allow a program of the command; 403; `NOT_FOUND`: never existed,
- * or is another's; 404; `METHOD_NOT_ALLOWED`: the path is there, the method is not: `Allow` has those that are;
- * 405; `CONFLICT`: not possible in its state, or another version; 409; `GONE`: it was destroyed; 410;
- * `PRECONDITION_FAILED`: If-Match or If-None-Match; 412; `TOO_LARGE`: the body, or the file it would make; 413;
- * `UNSUPPORTED_MEDIA_TYPE`: Content-Type is not one that is taken there; 415; `RANGE`: nothing of the file is in
- * the Range; 416; `OUTPUT_GONE`: output at this offset is not kept any more, or not there yet; 416;
- * `MISDIRECTED`: Host is no name of this server; 421; `UPGRADE_REQUIRED`: this is a WebSocket; 426; `LIMIT`: a
- * quota, or what a policy allows a user; 429; `LIMIT_PIDS`: the sandbox has as many processes as it may have;
- * 429; `LIMIT_MEMORY`: the sandbox has no memory left; 429; `RATE_LIMITED`: too many requests with this key;
- * 429; `INTERNAL`: a bug; the log has more under the request's id; 500; `CALLER_GONE`: who asked hung up before
- * the command ended, which goes on; 499, for the log; `UNAVAILABLE`: full, busy or broken for now; 503;
- * `OVERLOADED`: too many requests at once; 503; `TIMEOUT`: the sandbox did not answer in time; 504;
- * `LIMIT_DISK`: no room on the disk; 507
+ * `INVALID`: the message names the field or header; 400, also 414, 417, 431, 505; `UNAUTHENTICATED`: the API key
+ * is missing, unknown or expired; 401; `DENIED`: the key's scope is too low, or file permissions in the sandbox
+ * deny it; 403; `POLICY`: the session's policy does not allow a program of the command; 403; `NOT_FOUND`: does
+ * not exist, or is not visible to this key; 404; `METHOD_NOT_ALLOWED`: the path does not support the method;
+ * `Allow` lists those it does; 405; `CONFLICT`: not possible in the current state, or the version changed; 409;
+ * `GONE`: the session was deleted; 410; `PRECONDITION_FAILED`: `If-Match` or `If-None-Match` failed; 412;
+ * `TOO_LARGE`: the body, or the resulting file, is too large; 413; `UNSUPPORTED_MEDIA_TYPE`: the `Content-Type`
+ * is not supported; 415; `RANGE`: the range is outside the file; 416; `OUTPUT_GONE`: output at this offset was
+ * discarded or does not exist yet; 416; `MISDIRECTED`: the `Host` header does not name this server; 421;
+ * `UPGRADE_REQUIRED`: the route needs a WebSocket; 426; `LIMIT`: a quota, or a policy's limit per user; 429;
+ * `LIMIT_PIDS`: the sandbox has reached its process limit; 429; `LIMIT_MEMORY`: the sandbox is out of memory;
+ * 429; `RATE_LIMITED`: too many requests with this key; 429; `INTERNAL`: internal error; the log has the details
+ * under the request id; 500; `CALLER_GONE`: the client disconnected before the command ended; the command keeps
+ * running; 499, in the log only; `UNAVAILABLE`: full, busy or failing; retry later; 503; `OVERLOADED`: too many
+ * requests in flight; 503; `TIMEOUT`: the sandbox did not respond in time; 504; `LIMIT_DISK`: no space left on
+ * the disk; 507
  */
 export type ErrorCode =
   | "INVALID"
@@ -211,15 +215,15 @@ export type ErrorCode =
   | "LIMIT_DISK";
 
 export interface Event {
-  /** Rises, and is never used twice. */
+  /** Increases and is never reused. */
   id: number;
   /**
    * What happened: `create`, `start`, `ready`, `sleep`, `sealed`, `gone`, `change`, `extend`, `snapshot`,
-   * `fork`, `rollback`, `destroy`, `key_add` ... More may be added.
+   * `fork`, `rollback`, `destroy`, `key_add` and others. More may be added.
    */
   kind: string;
   session: string | null;
-  /** Of the session then. */
+  /** Version of the session at that time. */
   version: number | null;
   at: Time;
   cause: Cause | null;
@@ -228,37 +232,37 @@ export interface Event {
 
 export interface EventList {
   events: Event[];
-  /** For `since`: what comes later is behind it. Always there. */
+  /** Value for `since` to get later events. Always present. */
   next: number;
 }
 
-/** The record of a command; kept for 7 days. */
+/** The record of a command, kept for 7 days. */
 export interface Exec {
   exec_id: string;
   session: string;
-  /** Text or arguments, as it was asked for. */
+  /** The command as requested: text or arguments. */
   command: string | string[];
   state: ExecState;
   background: boolean;
-  /** null: it was ended by a signal, or nobody knows. */
+  /** null if a signal ended it, or the result is unknown. */
   exit_code: number | null;
-  /** The signal that ended it. */
+  /** Number of the signal that ended it. */
   signal: number | null;
   timed_out: boolean;
   oom_killed: boolean;
   truncated: boolean;
-  /** What it ran into. */
+  /** Limits it exceeded. */
   limits: ("TIMEOUT" | "LIMIT_MEMORY" | "LIMIT_PIDS" | "LIMIT_OUTPUT" | "LIMIT_DISK" | "LIMIT_FILE")[];
   stdout_bytes: number;
   stderr_bytes: number;
   started_at: Time;
-  /** null while it runs. */
+  /** null while it is running. */
   ended_at: number | null;
   duration_ms: number | null;
   usage: ExecUsage;
 }
 
-/** How a command ended, and what it wrote. */
+/** Result and output of a command. */
 export type ExecAnswer = ExecResult & {
   stdout: string;
   stderr: string;
@@ -276,18 +280,18 @@ export interface ExecList {
 export interface ExecOutput {
   stdout: string;
   stderr: string;
-  /** Where to go on. */
+  /** The index. */
   stdout_offset: number;
-  /** Where to go on. */
+  /** The index. */
   stderr_offset: number;
-  /** It has ended and this is all. */
+  /** The command has ended and all output was returned. */
   done: boolean;
 }
 
 export interface ExecPiece {
-  /** Of the first byte in the stream; larger than expected where something was dropped. */
+  /** Offset of the first byte in the stream. A gap means that output was discarded. */
   offset: number;
-  /** Text or base64, as `encoding` says. */
+  /** Text or base64, depending on `encoding`. */
   data: string;
 }
 
@@ -295,65 +299,65 @@ export interface ExecRecord {
   exec: Exec;
 }
 
-/** Either `command` or `argv`; all of it at most 192 KiB. */
+/** Either `command` or `argv`. At most 192 KiB in total. */
 export interface ExecRequest {
-  /** Text for bash. */
+  /** Script for bash. */
   command?: string;
   /** A program and its arguments, without a shell. */
   argv?: string[];
-  /** Default: the session's working directory. */
+  /** Working directory. Default: the session's. */
   cwd?: string;
   env?: Environment;
-  /** Its whole input, unless `stdin_open`. */
+  /** Standard input. It is closed afterwards, unless `stdin_open` is set. */
   stdin?: string;
   /**
-   * More input may come later, by `/stdin`. Default: true in the background and with a terminal if there is no
-   * `stdin`, else false.
+   * Keep standard input open for `/stdin`. Default: true in the background or with a terminal if `stdin` is not
+   * given, otherwise false.
    */
   stdin_open?: boolean;
-  /** After so long everything it started is killed; 0: never. */
+  /** Kill the command and everything it started after this time. 0: never. */
   timeout_ms?: number;
-  /** Answer 202 at once; the command goes on. */
+  /** Return 202 at once and keep the command running. */
   background?: boolean;
-  /** With a terminal; both streams come as stdout. */
+  /** Allocate a terminal. All output arrives as stdout. */
   pty?: {
     rows?: number;
     cols?: number;
   };
-  /** The user inside; default: the session's. */
+  /** User in the sandbox. Default: the session's. */
   user?: string;
   /**
-   * The same key in this session within 7 days leads to the same command, which runs once. With `stdin` only for
-   * a command that is waited for.
+   * A repeated request with this key in this session within 7 days returns the same command, which runs once.
+   * With `stdin`, only if you wait for the command.
    */
   idempotency_key?: string;
   /**
-   * Kept of each stream; at most `output_bytes` of the session. The oldest goes first; an answer has the last 8
-   * MiB of each, and all that is kept can be read by offset.
+   * Bytes to keep of each stream, at most the session's `output_bytes`. The oldest are discarded first. A
+   * response has the last 8 MiB of each stream; everything kept can be read by offset.
    */
   max_output_bytes?: number;
-  /** How the answer has output: as text, with U+FFFD for what is none, or as base64. */
+  /** Encoding of output: text, with U+FFFD for invalid bytes, or base64. */
   encoding?: "utf-8" | "base64";
 }
 
-/** How a command ended. */
+/** Result of a command. */
 export interface ExecResult {
   exec_id: string;
-  /** null: it was ended by a signal, or nobody knows. */
+  /** null if a signal ended it, or the result is unknown. */
   exit_code: number | null;
-  /** The signal that ended it. */
+  /** Number of the signal that ended it. */
   signal: number | null;
-  /** All that was written, also what is not kept. */
+  /** Bytes written, including discarded ones. */
   stdout_bytes: number;
   stderr_bytes: number;
-  /** Not all of the output is here. */
+  /** Part of the output is missing here. */
   truncated: boolean;
   timed_out: boolean;
-  /** The kernel ended something in it for want of memory. */
+  /** The kernel killed a process because memory ran out. */
   oom_killed: boolean;
-  /** Its sandbox went away before anybody knew how it ended. */
+  /** The sandbox ended before the result was known. */
   lost: boolean;
-  /** What it ran into. */
+  /** Limits it exceeded. */
   limits: ("TIMEOUT" | "LIMIT_MEMORY" | "LIMIT_PIDS" | "LIMIT_OUTPUT" | "LIMIT_DISK" | "LIMIT_FILE")[];
   duration_ms: number;
   usage: ExecUsage;
@@ -364,7 +368,7 @@ export interface ExecStarted {
   state: ExecState;
 }
 
-/** `killed`: by a signal, its deadline, or with its sandbox. `lost`: nobody knows how it ended. */
+/** `killed`: by a signal, a timeout, or the end of its sandbox. `lost`: the result is unknown. */
 export type ExecState = "running" | "exited" | "killed" | "lost";
 
 export interface ExecUsage {
@@ -373,18 +377,18 @@ export interface ExecUsage {
 }
 
 export interface ExtendRequest {
-  /** By how much; default 20 minutes, never past the lifetime of the sandbox. */
+  /** Time to add. Default: 20 minutes. Never beyond the maximum lifetime. */
   ms?: number;
-  /** The version that the record must have now, else 409 with the record as it is. */
+  /** Expected version of the record; otherwise the call returns 409 with the current record. */
   if_version?: number;
 }
 
 export interface ForkRequest {
-  /** How many; all or none. */
+  /** Number of sessions; all are created or none. */
   count?: number;
-  /** Leads to the new session; only with a count of 1. */
+  /** Key of the new session. Only with `count` 1. */
   key?: string;
-  /** One of its snapshots; default: its files as they are now. */
+  /** One of its snapshots. Default: its current files. */
   snapshot?: string;
 }
 
@@ -395,17 +399,17 @@ export interface Forks {
 export interface FullProblem {
   error: {
     code: ErrorCode;
-    /** A sentence for people. */
+    /** A message for people. */
     message: string;
-    /** The same request may succeed later. */
+    /** Whether the same request may succeed later. */
     retryable: boolean;
     details: {
       active?: number;
       max?: number;
       waiting?: number;
-      /** In the queue, if there were room in it. */
+      /** Position in the queue. */
       position?: number;
-      /** Sandboxes that could be hibernated. */
+      /** Idle sandboxes that could be hibernated. */
       idle?: number;
       retry_after_ms?: number;
     };
@@ -415,9 +419,9 @@ export interface FullProblem {
 export interface GoneProblem {
   error: {
     code: ErrorCode;
-    /** A sentence for people. */
+    /** A message for people. */
     message: string;
-    /** The same request may succeed later. */
+    /** Whether the same request may succeed later. */
     retryable: boolean;
     details: {
       session?: string;
@@ -427,82 +431,82 @@ export interface GoneProblem {
 }
 
 export interface Health {
-  /** `degraded`: the keeper ended; the next call starts another. `starting`: see `starting`. */
+  /** `degraded`: the keeper is not running; the next call that needs it starts it. `starting`: see `starting`. */
   status: "starting" | "ok" | "degraded" | "failing";
   version: string;
   parts: {
     store: Part;
     keeper: {
       ok: boolean;
-      /** Why not, if it is not. */
+      /** What is wrong, if `ok` is false. */
       error?: string;
     };
     room: {
       ok: boolean;
-      /** Live sandboxes. */
+      /** Running sandboxes. */
       active: number;
-      /** 0: any number. */
+      /** 0: unlimited. */
       max: number;
-      /** Those that could be hibernated. */
+      /** Idle sandboxes that could be hibernated. */
       idle: number;
-      /** Callers in the queue. */
+      /** Requests in the queue. */
       waiting: number;
     };
   };
-  /** null: that is over. */
+  /** Progress of the start. null: lodged has started. */
   starting: HealthStarting | null;
   last_error: {
     at: Time;
     code: ErrorCode;
-    /** Since the start. */
+    /** Number of errors since the start. */
     count: number;
   } | null;
-  /** Why it is failing. */
+  /** Why the service is not ready. */
   reason: string | null;
-  /** Requests without a key are taken. */
+  /** Requests without a key are accepted. */
   insecure_no_auth: boolean;
   uptime_seconds: number;
-  /** Of this process; another after each start. */
+  /** Identifies this process; changes with each start. */
   worker_id: string;
   pool: {
-    /** Sandboxes that wait. */
+    /** Sandboxes ready in the warm pool. */
     available: number;
-    /** Live ones. */
+    /** Running sandboxes. */
     allocated: number;
     total: number;
-    /** Live ones at most. 0: any number. */
+    /** Maximum number of running sandboxes. 0: unlimited. */
     max_capacity: number;
   };
   active_sessions: number;
-  /** There is none to be connected to. */
+  /** Always false: lodge does not use Redis. */
   redis_connected: false;
-  /** What sessions of threads have. */
+  /** Limits and settings of thread sessions. */
   config: {
     memory_bytes: number;
     /** Thousandths of a core. */
     cpu_milli: number;
     max_processes: number;
     max_file_bytes: number;
-    /** Of an upload. */
+    /** Maximum number of uploaded files. */
     max_files: number;
     max_workspace_bytes: number;
     network: "none";
     user: string;
     workspace_dir: string;
     idle_timeout_ms: number;
-    /** Sandboxes kept ready at least; */
+    /** Minimum number of sandboxes to keep ready. */
     pool_min: number;
-    /** usually; */
+    /** Number of sandboxes to keep ready. */
     pool_target: number;
-    /** and live ones at most. 0: any number. */
+    /** Maximum number of running sandboxes. 0: unlimited. */
     pool_max: number;
   };
-  /** Whether the kernel sees to what a policy lets commands execute. */
+  /** How the kernel enforces which programs a policy allows. */
   policy_enforcement: "landlock" | "none";
 }
 
 export interface IfVersion {
-  /** The version that the record must have now, else 409 with the record as it is. */
+  /** Expected version of the record; otherwise the call returns 409 with the current record. */
   if_version?: number;
 }
 
@@ -517,13 +521,13 @@ export interface Index {
 export interface Key {
   id: string;
   tenant: string;
-  /** `admin`, `tenant`, `session`, or `session:ID` for one session alone. */
+  /** `admin`, `tenant`, `session`, or `session:ID` for one session only. */
   scope: string;
-  /** A token for this end user alone. */
+  /** A token for this end user only. */
   user: string | null;
   name: string | null;
   created_at: Time;
-  /** null: never. */
+  /** null: does not expire. */
   expires_at: number | null;
 }
 
@@ -538,101 +542,101 @@ export interface KeyList {
 
 export interface KeyMade {
   key: Key;
-  /** The key itself. It is told once and kept nowhere. */
+  /** The key itself. It is shown only once and not stored. */
   secret: string;
 }
 
 export interface KeyRequest {
-  /** Default: the one of the key that asks. Another one needs scope `admin`. */
+  /** Default: the tenant of the calling key. Another one requires scope `admin`. */
   tenant?: string;
-  /** `admin` and `tenant` need scope `admin`. */
+  /** Creating `admin` and `tenant` keys requires scope `admin`. */
   scope?: string;
-  /** A token for this end user alone; only with a scope of sessions. */
+  /** A token for this end user only. Requires a session scope. */
   user?: string;
-  /** For people. */
+  /** A label. */
   name?: string;
-  /** Milliseconds since 1970, in the future. Default: never. */
+  /** Expiry in milliseconds since 1970, in the future. Default: never. */
   expires_at?: number;
-  /** The same from now on; only one of the two. */
+  /** Expiry relative to now. Only one of the two. */
   expires_in_ms?: number;
 }
 
 /**
- * Of a session all of them, as they are in force: what it says itself, else its template, else the defaults. Of
- * a template those that it says.
+ * For a session: all limits in force, from the session, its template or the defaults. For a template: those it
+ * sets.
  */
 export interface Limits {
-  /** Memory of all processes, of files in memory and of the kernel for them; swap is 0. Default 512 MiB. */
+  /** Memory of all processes, in-memory files and kernel structures; swap is off. Default: 512 MiB. */
   memory_bytes?: number;
-  /** What the files of the session may take. Default 1 GiB. */
+  /** Disk space of the session's files. Default: 1 GiB. */
   disk_bytes?: number;
-  /** Files and directories; in memory only. Default 200,000. */
+  /** Number of files and directories, for in-memory files only. Default: 200,000. */
   inodes?: number;
-  /** The largest single file. Default 1 GiB. */
+  /** Maximum size of one file. Default: 1 GiB. */
   file_bytes?: number;
-  /** What may be kept of each output stream of one command; 1 MiB of it is, unless more was asked for. */
+  /** Maximum output kept per stream and command. 1 MiB is kept unless a command requests more. */
   output_bytes?: number;
-  /** Processors, as a hard limit: 0.5 is half of one. 0: a fair share, which is the default. Else 0.01 or more. */
+  /** CPU limit in cores, such as 0.5; at least 0.01. 0: a fair share, the default. */
   cpus?: number;
-  /** Share when others want the processors too. Default 100. */
+  /** Relative CPU share under contention. Default: 100. */
   cpu_weight?: number;
-  /** Processes and threads. Default 256. */
+  /** Processes and threads. Default: 256. */
   pids?: number;
-  /** Open files of one process. Default 1024. */
+  /** Open files per process. Default: 1024. */
   open_files?: number;
 }
 
 /**
- * What is left out comes from the template, then from the defaults. A value out of bounds is refused, and so is
- * more than the session's policy allows.
+ * Limits that are not given come from the template, then from the defaults. A value out of range, or above the
+ * session's policy, is rejected.
  */
 export interface LimitsWanted {
-  /** Memory of all processes, of files in memory and of the kernel for them; swap is 0. Default 512 MiB. */
+  /** Memory of all processes, in-memory files and kernel structures; swap is off. Default: 512 MiB. */
   memory_bytes?: number;
-  /** What the files of the session may take. Default 1 GiB. */
+  /** Disk space of the session's files. Default: 1 GiB. */
   disk_bytes?: number;
-  /** Files and directories; in memory only. Default 200,000. */
+  /** Number of files and directories, for in-memory files only. Default: 200,000. */
   inodes?: number;
-  /** The largest single file. Default 1 GiB. */
+  /** Maximum size of one file. Default: 1 GiB. */
   file_bytes?: number;
-  /** Kept of each output stream of one command. Without it 1 MiB is kept. */
+  /** Output kept per stream and command. Default: 1 MiB. */
   output_bytes?: number;
-  /** Processors, as a hard limit: 0.5 is half of one. 0: a fair share, which is the default. Else 0.01 or more. */
+  /** CPU limit in cores, such as 0.5; at least 0.01. 0: a fair share, the default. */
   cpus?: number;
-  /** Share when others want the processors too. Default 100. */
+  /** Relative CPU share under contention. Default: 100. */
   cpu_weight?: number;
-  /** Processes and threads. Default 256. */
+  /** Processes and threads. Default: 256. */
   pids?: number;
-  /** Open files of one process. Default 1024. */
+  /** Open files per process. Default: 1024. */
   open_files?: number;
-  /** The same as `cpus` in thousandths; only one of the two. */
+  /** `cpus` in thousandths. Only one of the two. */
   cpu_milli?: number;
 }
 
-/** Whatever the caller wants to keep with the session; at most 65,536 bytes as JSON. */
+/** Any JSON object to store with the session, at most 65,536 bytes. */
 export type Metadata = Record<string, unknown>;
 
-/** For `after` of the next page; null: there is none. */
+/** Value of `after` for the next page. null: this is the last one. */
 export type Next = number | null;
 
-/** Nothing. */
+/** An empty object. */
 export type Nothing = Record<string, never>;
 
 /**
- * `created`: new. `reused`: it ran. `resumed`: it slept, its files are there. `replaced`: the files of an
- * earlier one are not there any more.
+ * `created`: it is new. `reused`: it was running. `resumed`: it was hibernated and has its files. `replaced`:
+ * its files were lost, and it started anew.
  */
 export type Outcome = "created" | "reused" | "resumed" | "replaced";
 
 export interface OutputGoneProblem {
   error: {
     code: ErrorCode;
-    /** A sentence for people. */
+    /** A message for people. */
     message: string;
-    /** The same request may succeed later. */
+    /** Whether the same request may succeed later. */
     retryable: boolean;
     details: {
-      /** Where what is kept begins. */
+      /** First offset that is kept. */
       stdout_offset: number;
       stderr_offset: number;
     };
@@ -643,24 +647,24 @@ export interface Part {
   ok: boolean;
 }
 
-/** Null is nothing said. */
+/** null: not set. */
 export interface Policy {
   name: string;
   tenant: string;
-  /** So many live sandboxes of each user at most. */
+  /** Maximum number of running sandboxes per user. */
   max_active_per_user: number | null;
-  /** What becomes of one too many. */
+  /** What to do with one more. */
   on_exceed: "refuse" | "replace";
-  /** The most. */
+  /** Maximum. */
   idle_timeout_ms: number | null;
-  /** The most. */
+  /** Maximum. */
   max_lifetime_ms: number | null;
   network: "none" | null;
-  /** The most of each that is there. */
+  /** Maximum of each limit. */
   limits: Limits;
   commands: PolicyCommands | null;
   created_at: Time;
-  /** How many name it. */
+  /** Number of sessions that use it. */
   sessions: number;
 }
 
@@ -673,80 +677,80 @@ export interface PolicyList {
   next: Next;
 }
 
-/** What is left out stays; null takes it away. `limits` and `commands` are replaced as a whole. */
+/** Fields that are not given stay unchanged; null removes them. `limits` and `commands` are replaced as a whole. */
 export interface PolicyPatch {
   /**
-   * So many live sandboxes of each user at most; then sessions under it need a `user`. It holds when one is made
-   * and when one that sleeps is resumed.
+   * Maximum number of running sandboxes per user. Sessions then require a `user`. Checked when a session is
+   * created or resumed.
    */
   max_active_per_user?: number | null;
   /**
-   * What becomes of one too many: refused (429), or the one of the user that was used longest ago is hibernated
-   * for it. Default `refuse`.
+   * What to do with one more: refuse it (429), or hibernate the least recently used one of the user. Default:
+   * `refuse`.
    */
   on_exceed?: "refuse" | "replace" | null;
-  /** The most, and what sessions have that ask for nothing. */
+  /** Maximum, and the default for sessions that set none. */
   idle_timeout_ms?: number | null;
-  /** The most, and what sessions have that ask for nothing. */
+  /** Maximum, and the default for sessions that set none. */
   max_lifetime_ms?: number | null;
-  /** There is no network inside. */
+  /** Sandboxes have no network. */
   network?: "none" | null;
   limits?: LimitsWanted | null;
   commands?: PolicyCommands | null;
 }
 
 export interface PolicyRequest {
-  /** Unique per tenant, and without a slash. */
+  /** Unique per tenant. No slashes. */
   name: string;
-  /** Default: the key's. */
+  /** Default: the tenant of the key. */
   tenant?: string;
   /**
-   * So many live sandboxes of each user at most; then sessions under it need a `user`. It holds when one is made
-   * and when one that sleeps is resumed.
+   * Maximum number of running sandboxes per user. Sessions then require a `user`. Checked when a session is
+   * created or resumed.
    */
   max_active_per_user?: number;
   /**
-   * What becomes of one too many: refused (429), or the one of the user that was used longest ago is hibernated
-   * for it. Default `refuse`.
+   * What to do with one more: refuse it (429), or hibernate the least recently used one of the user. Default:
+   * `refuse`.
    */
   on_exceed?: "refuse" | "replace";
-  /** The most, and what sessions have that ask for nothing. */
+  /** Maximum, and the default for sessions that set none. */
   idle_timeout_ms?: number;
-  /** The most, and what sessions have that ask for nothing. */
+  /** Maximum, and the default for sessions that set none. */
   max_lifetime_ms?: number;
-  /** There is no network inside. */
+  /** Sandboxes have no network. */
   network?: "none";
   limits?: LimitsWanted;
   commands?: PolicyCommands;
 }
 
 export interface ProbeAnswer {
-  /** `expired`: it is gone, and the record says so now. */
+  /** `expired`: the sandbox is dead, and the record was updated. */
   status: "connected" | "expired" | "no_sandbox";
-  /** false: it did not answer in time, for now; everything is kept, ask again. */
+  /** false: it did not respond in time. Nothing was changed; check again later. */
   verified: boolean;
-  /** When its sandbox has lived too long. */
+  /** When its sandbox reaches its maximum lifetime. */
   expires_at: number | null;
-  /** When to ask again. */
+  /** When to check again. */
   retry_after_ms: number | null;
   cause: Cause | null;
 }
 
 export interface ProbeRequest {
-  /** How long to wait for the answer; default 15 s. */
+  /** How long to wait for a response. Default: 15 s. */
   deadline_ms?: number;
 }
 
 export interface Problem {
   error: {
     code: ErrorCode;
-    /** A sentence for people. */
+    /** A message for people. */
     message: string;
-    /** The same request may succeed later. */
+    /** Whether the same request may succeed later. */
     retryable: boolean;
     /**
-     * 403 `POLICY` about a command (`policy`, `word`, `offset`, `line`, `column`, `reason`), 409 and 410 about a
-     * session, 416 about output, 429 about a sandbox and 503 when full have some.
+     * More information: for 403 `POLICY` (`policy`, `word`, `offset`, `line`, `column`, `reason`), 409 and 410
+     * of a session, 416 of output, 429 of a sandbox, and 503 if the server is full.
      */
     details: Record<string, unknown>;
   };
@@ -754,27 +758,27 @@ export interface Problem {
 
 export interface Progress {
   status: "pending" | "running" | "ready" | "error";
-  /** A word for what is being done. */
+  /** The stage as a code. */
   stage: string;
-  /** The same as a sentence. */
+  /** The stage as a sentence. */
   message: string;
   step: number;
   total_steps: number;
-  /** What went wrong, with `error`. */
+  /** The error message, with stage `error`. */
   error: string | null;
   updated: Time;
   updated_at: Time;
 }
 
-/** 0: no limit. */
+/** 0: unlimited. */
 export interface Quota {
-  /** Live ones at once. */
+  /** Running sandboxes. */
   sandboxes: number;
-  /** Of the live ones, by their limits. */
+  /** Sum of the memory limits of running sandboxes. */
   memory_bytes: number;
-  /** Of all sessions, by their limits. */
+  /** Sum of the disk limits of all sessions. */
   disk_bytes: number;
-  /** Processor time, ever. */
+  /** Total CPU time. */
   cpu_ms: number;
 }
 
@@ -783,15 +787,15 @@ export interface QuotaAnswer {
   usage: Usage;
 }
 
-/** All of it: what is left out has no limit. */
+/** The whole quota. Fields that are not given are unlimited. */
 export interface QuotaRequest {
-  /** Live ones at once. */
+  /** Running sandboxes. */
   sandboxes?: number;
-  /** Of the live ones, by their limits. */
+  /** Sum of the memory limits of running sandboxes. */
   memory_bytes?: number;
-  /** Of all sessions, by their limits. */
+  /** Sum of the disk limits of all sessions. */
   disk_bytes?: number;
-  /** Processor time, ever. */
+  /** Total CPU time. */
   cpu_ms?: number;
 }
 
@@ -805,56 +809,56 @@ export interface ResizeRequest {
 }
 
 export interface RollbackRequest {
-  /** One of its own. */
+  /** One of its snapshots. */
   snapshot: string;
-  /** The version that the record must have now, else 409 with the record as it is. */
+  /** Expected version of the record; otherwise the call returns 409 with the current record. */
   if_version?: number;
 }
 
 export interface Session {
-  /** Given by lodge. */
+  /** Assigned by lodge. */
   id: string;
-  /** The caller's own name for it. */
+  /** Your name for it. */
   key: string | null;
   /** The end user it belongs to. */
   user: string | null;
-  /** The thread that leads to it. */
+  /** The thread it belongs to. */
   thread: string | null;
-  /** A name in the record. */
+  /** A label in the record. */
   project: string | null;
-  /** A name in the record. */
+  /** A label in the record. */
   fragment: string | null;
-  /** What its files began as. */
+  /** The template it started from. */
   template: string;
-  /** The policy it is under. */
+  /** The policy that applies. */
   policy: string | null;
   state: SessionState;
   /** `live`: it has a sandbox. `resumable`: it has files only. `none`: it has neither. */
   runtime: "none" | "resumable" | "live";
-  /** Its processes are frozen; the next use thaws them. */
+  /** Its processes are frozen. The next use continues them. */
   paused: boolean;
-  /** The live sandbox. */
+  /** The running sandbox. */
   sandbox: string | null;
   /** Its newest snapshot. */
   snapshot: string | null;
-  /** Raised by every change of the record; for `if_version`. */
+  /** Increases with every change of the record; for `if_version`. */
   version: number;
-  /** Number of the file state; raised by hibernating, snapshots and rollbacks. */
+  /** Increases with every hibernation, snapshot and rollback. */
   generation: number;
-  /** How many sandboxes it has had. */
+  /** Number of sandboxes it has had. */
   incarnation: number;
   created_at: Time;
-  /** When the present or last sandbox was ready. */
+  /** When the current or last sandbox was ready. */
   started_at: number | null;
-  /** When somebody last worked in it. */
+  /** Time of the last use. */
   last_activity_at: number | null;
-  /** The preference in force: after so long without activity it sleeps or ends. */
+  /** Idle time before it hibernates or is deleted. */
   idle_timeout_ms: number;
-  /** The preference in force: no sandbox lives longer. */
+  /** Maximum lifetime of a sandbox. */
   max_lifetime_ms: number;
-  /** When it would be idle for too long; null unless active. */
+  /** Idle deadline. null unless active. */
   hibernate_at: number | null;
-  /** When its sandbox has lived too long; null unless active. */
+  /** End of the sandbox's lifetime. null unless active. */
   expires_at: number | null;
   on_idle: End;
   on_expire: End;
@@ -873,25 +877,25 @@ export interface SessionList {
 }
 
 /**
- * What is left out stays. Limits are in force at once, also of commands that run. Metadata is replaced as a
- * whole.
+ * Fields that are not given stay unchanged. Limits apply at once, including to running commands. Metadata is
+ * replaced as a whole.
  */
 export interface SessionPatch {
-  /** As when entering. */
+  /** As in `POST /v1/sessions`. */
   idle_timeout_ms?: number;
-  /** As when entering. */
+  /** As in `POST /v1/sessions`. */
   max_lifetime_ms?: number;
   on_idle?: End;
   on_expire?: End;
   limits?: LimitsWanted;
   metadata?: Metadata;
-  /** true: it sleeps until it is taken back; whatever would wake it is refused with 409. */
+  /** true: it stays hibernated until it is unarchived; calls that would resume it return 409. */
   archived?: boolean;
-  /** The version that the record must have now, else 409 with the record as it is. */
+  /** Expected version of the record; otherwise the call returns 409 with the current record. */
   if_version?: number;
 }
 
-/** `none`: it never had a sandbox, or lost it with its files. `destroying` is not shown in lists. */
+/** `none`: it never had a sandbox, or lost it with its files. `destroying` does not appear in lists. */
 export type SessionState =
   | "none"
   | "provisioning"
@@ -912,14 +916,14 @@ export interface Snapshot {
   id: string;
   /** Unique within the session. */
   name: string | null;
-  /** null: it was brought in. */
+  /** null: it was imported. */
   session: string | null;
-  /** The key that leads to the session now. */
+  /** Current key of the session. */
   session_key: string | null;
-  /** false: the session was destroyed, or there never was one. */
+  /** false: the session was deleted, or the snapshot was imported. */
   session_exists: boolean;
   generation: number;
-  /** Of what it has beside its parent; 0 until that is known. */
+  /** Size of the differences from its parent. 0 until it is known. */
   size_bytes: number;
   created_at: Time;
 }
@@ -936,25 +940,25 @@ export interface SnapshotList {
 export interface SnapshotRequest {
   /** Unique within the session. */
   name?: string;
-  /** false: stop the sandbox for it and resume it afterwards, rather than freeze it for a moment. */
+  /** false: stop the sandbox and resume it afterwards, instead of freezing it for a moment. */
   live?: boolean;
 }
 
 export interface Stats {
-  /** null: this kernel does not tell. */
+  /** null: not available on this kernel. */
   stats: {
     memory_bytes: number;
     memory_peak_bytes: number | null;
-    /** Processes that the kernel ended for want of memory. */
+    /** Processes killed because memory ran out. */
     oom_kills: number;
-    /** Processor time since the sandbox began. */
+    /** CPU time since the sandbox started. */
     cpu_us: number;
     /** Processes and threads. */
     pids: number;
     pids_peak: number | null;
-    /** How often another one was refused. */
+    /** Number of refused new processes. */
     pids_denied: number;
-    /** From block devices, since the sandbox began. */
+    /** Read from block devices since the sandbox started. */
     io_read_bytes: number | null;
     io_write_bytes: number | null;
     /** null: not known yet. */
@@ -965,33 +969,33 @@ export interface Stats {
 
 export interface Template {
   name: string;
-  /** `host` and `empty`: they are always there as they are. */
+  /** true for `host` and `empty`, which cannot be changed. */
   builtin: boolean;
-  /** `root`: its sandboxes have a user 0 of their own. */
+  /** `root`: its sandboxes have a root user of their own. */
   class: "user" | "root";
-  /** The user inside that commands run as. */
+  /** The user in the sandbox that runs commands. */
   run_as: string | null;
-  /** The working directory of commands; null: that user's home. */
+  /** The working directory of commands. null: the home of the user. */
   workdir: string | null;
   env: Environment;
-  /** What it says itself; the rest is the defaults'. */
+  /** Limits it sets; the others have their defaults. */
   limits: Limits;
-  /** Sessions that name none are under the policy of this name of their own tenant. */
+  /** Name of the policy for sessions that name none, looked up in their own tenant. */
   policy: string | null;
-  /** Null if it was not made by this service. */
+  /** null if this service did not create it. */
   created_at: number | null;
-  /** What it was made of; null if that is not known. */
+  /** Origin. null if unknown. */
   from: {
     /** `tar`, `oci` or `snapshot`. */
     kind: string;
-    /** The one it was made of. */
+    /** The snapshot it was created from. */
     snapshot?: string;
   } | null;
-  /** What was unpacked, or what the snapshot took; null if that is not known. */
+  /** Unpacked size, or the size of the snapshot. null if unknown. */
   size_bytes: number | null;
-  /** How many are of it. */
+  /** Number of sessions that use it. */
   sessions: number;
-  /** It cannot be used, for this reason; then the rest but name and sessions says nothing. */
+  /** Why the template cannot be used; other fields but name and sessions are then meaningless. */
   problem?: string;
 }
 
@@ -1005,49 +1009,52 @@ export interface TemplateList {
 
 export interface TemplateMade {
   template: Template;
-  /** Of an image: it says that its commands run as root, which they do not; see `class`. */
+  /** The image declares root as its user; commands do not run as root. See `class`. */
   wants_root?: boolean;
 }
 
-/** What is left out stays. What is there is replaced as a whole, `env` and `limits` too; null takes it away. */
+/**
+ * Fields that are not given stay unchanged. Given fields are replaced as a whole, including `env` and `limits`;
+ * null removes them.
+ */
 export interface TemplatePatch {
-  /** The user inside that commands run as: a name, a number or `UID:GID`. 0 needs the class `root`. */
+  /** The user in the sandbox that runs commands: a name, a number or `UID:GID`. 0 requires class `root`. */
   run_as?: string | null;
-  /** The working directory of commands, absolute. */
+  /** The working directory of commands, an absolute path. */
   workdir?: string | null;
   env?: Environment | null;
   limits?: LimitsWanted | null;
-  /** `root`: sandboxes have a user 0 of their own, without rights outside. */
+  /** `root`: sandboxes have a root user of their own, without privileges outside. */
   class?: "user" | "root" | null;
-  /** The name of a policy; the tenant of the key must have one of this name, else 404. */
+  /** Name of a policy. The tenant of the key must have it; otherwise the call returns 404. */
   policy?: string | null;
 }
 
 export interface TemplateRemoved {
-  /** Its name. */
+  /** Name of the deleted template. */
   removed: string;
 }
 
 /**
- * What is left out is as with the template of the snapshot's session. Of `env` single variables are replaced or
- * added, of `limits` single ones too.
+ * Settings that are not given come from the template of the snapshot's session. `env` and `limits` are merged
+ * with it.
  */
 export interface TemplateRequest {
-  /** Of `a-z 0-9 . _ -`, the first a letter or digit. */
+  /** `a-z 0-9 . _ -`, starting with a letter or digit. */
   name: string;
   /** The `id` of a snapshot. */
   snapshot: string;
-  /** Whose snapshot it is; default: the key's. */
+  /** Tenant of the snapshot. Default: the tenant of the key. */
   tenant?: string;
-  /** The user inside that commands run as: a name, a number or `UID:GID`. 0 needs the class `root`. */
+  /** The user in the sandbox that runs commands: a name, a number or `UID:GID`. 0 requires class `root`. */
   run_as?: string;
-  /** The working directory of commands, absolute. */
+  /** The working directory of commands, an absolute path. */
   workdir?: string;
   env?: Environment;
   limits?: LimitsWanted;
-  /** `root`: sandboxes have a user 0 of their own, without rights outside. */
+  /** `root`: sandboxes have a root user of their own, without privileges outside. */
   class?: "user" | "root";
-  /** The name of a policy; the tenant of the key must have one of this name, else 404. */
+  /** Name of a policy. The tenant of the key must have it; otherwise the call returns 404. */
   policy?: string;
 }
 
@@ -1055,7 +1062,7 @@ export interface TemplateRequest {
 export type Time = number;
 
 export interface Tombstone {
-  /** What is left of a session that was destroyed, for 7 days. */
+  /** Record of a deleted session, kept for 7 days. */
   tombstone: {
     session: string;
     user: string | null;
@@ -1067,21 +1074,21 @@ export interface Tombstone {
 /** The command has ended. */
 export interface TtyExit {
   exit: {
-    /** Null if a signal ended it, or nobody knows how it ended. */
+    /** null if a signal ended it, or the result is unknown. */
     exit_code: number | null;
-    /** The number of the signal that ended it. */
+    /** Number of the signal that ended it. */
     signal: number | null;
   };
 }
 
-/** Where in the output the next byte is. */
+/** Position of the next byte in the output. */
 export interface TtyPlace {
-  /** In the first one. */
+  /** Only in the first message. */
   exec_id?: string;
   offset: number;
 }
 
-/** To be sent when the window has another size. */
+/** Sent by the client when its window size changes. */
 export interface TtyResize {
   resize: {
     /** Columns. */
@@ -1104,13 +1111,13 @@ export interface UserAnswer {
     id: string;
     name: string | null;
     email: string | null;
-    /** Where the user is now. */
+    /** The user's current project. */
     project: string | null;
     fragment: string | null;
-    /** Live sandboxes. */
+    /** Running sandboxes. */
     active: number;
     session: Session | null;
-    /** null: never named, but has sessions. */
+    /** null: the user was never named but has sessions. */
     created_at: number | null;
   };
   quota: Quota;
@@ -1129,18 +1136,18 @@ export interface Written {
 export interface TemplateEnvironment {
   template: string;
   captured_at: Time;
-  /** Of template, kernel and, where they are the host's, programs: another one, another state. */
+  /** Version of template, kernel and, where applicable, host software. */
   template_version: string;
-  /** They are still the same. */
+  /** Whether the record is up to date. */
   current: boolean;
-  /** Where commands start. */
+  /** Working directory of commands. */
   pwd: string;
   kernel: string;
-  /** os-release, names in small letters. */
+  /** Contents of os-release, with names in lower case. */
   os?: Record<string, string>;
-  /** `[redacted]`: its name sounds like a secret. */
+  /** `[redacted]`: the name suggests a secret. */
   env: Record<string, string>;
-  /** Versions, as they say them. */
+  /** Versions as reported by the tools. */
   tools: Record<string, string>;
 }
 
@@ -1148,48 +1155,48 @@ export interface TemplateEnvironmentAnswer {
   environment: TemplateEnvironment;
 }
 
-/** How far the start is. */
+/** Progress of the start. */
 export interface HealthStarting {
   stage: "store" | "keeper" | "adopt" | "ready";
   message: string;
   step: number;
   total_steps: number;
-  /** Of the last try that failed. */
+  /** Error of the last failed attempt. */
   error: string | null;
-  /** That ended. */
+  /** Number of finished attempts. */
   tries: number;
-  /** Callers that wait for it. */
+  /** Requests waiting for the start. */
   waiting: number;
 }
 
 /**
- * Which programs commands may start. A command is looked through before it starts, and refused (403 `POLICY`)
- * for the first word that is not allowed; with `allow` the kernel lets it execute nothing else either, where
- * `GET /health` says so.
+ * Programs that commands may start. A command is checked before it starts and refused (403 `POLICY`) at the
+ * first word that is not allowed. With `allow` the kernel also prevents other programs from running, if `GET
+ * /health` reports it.
  */
 export interface PolicyCommands {
-  /** Names of programs, or absolute paths, at most 512: these, and the shell's builtins, and no other. */
+  /** Program names or absolute paths, at most 512. Only these and shell builtins are allowed. */
   allow?: string[] | null;
-  /** Not these, whatever `allow` says. Advice only: the kernel does not know of it. */
+  /** Programs to refuse even if `allow` lists them. Checked before the start only, not by the kernel. */
   deny?: string[] | null;
-  /** Told to those who are refused. */
+  /** Shown in the error message. */
   reason?: string | null;
-  /** `require`: where the kernel cannot see to `allow`, no command starts. Default `try`. */
+  /** `require`: no command starts if the kernel cannot enforce `allow`. Default: `try`. */
   enforce?: "try" | "require" | null;
 }
 
 export interface PolicyTestRequest {
-  /** Bash text. */
+  /** Script for bash. */
   command: string;
 }
 
 export interface PolicyVerdict {
   allowed: boolean;
-  /** The kernel sees to it as well. */
+  /** Whether the kernel enforces it too. */
   enforced: boolean;
-  /** What the text starts, in its order. */
+  /** Programs the script starts, in order. */
   programs: ({
-    /** `/bin/ls` is `ls`; of an unknown one its text; of a setting, such as `PS4`, the variable or option. */
+    /** `ls` for `/bin/ls`; the text of an unknown word; for a setting such as `PS4`, the variable or option. */
     name: string;
     kind: "program" | "builtin" | "function" | "unknown" | "setting";
     /** In bytes. */
@@ -1200,6 +1207,6 @@ export interface PolicyVerdict {
     allowed: boolean;
     why: string;
   })[];
-  /** Why not, for the first that is not allowed, and what the policy has as `reason`. */
+  /** Why the first word that is not allowed is refused, with the policy's `reason`. */
   reason: string | null;
 }

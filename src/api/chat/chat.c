@@ -108,7 +108,7 @@ int chat_no_network(struct err *err)
 
 static bool is(const struct api_call *c, api_fn *fn)
 {
-	return c->route && c->route->fn == fn;
+	return c->route && c->route->handler == fn;
 }
 
 /* A key that is malformed, or one too many, is no better than one that is wrong. The path was
@@ -133,9 +133,9 @@ static unsigned status_of(const struct api_call *c, const struct err *err)
 		return 404;
 	if (err->code == ERR_CONFLICT && err->sys == CHAT_CUT_OFF)
 		return 502;
-	if ((is(c, chat_post_sandbox) || is(c, chat_put_snapshot)) && is_failure(err))
+	if ((is(c, chat_create_sandbox) || is(c, chat_resume_snapshot)) && is_failure(err))
 		return 502;
-	if (is(c, chat_post_snapshot) && is_failure(err))
+	if (is(c, chat_create_snapshot) && is_failure(err))
 		return 500;
 	return api_status(err);
 }
@@ -149,14 +149,14 @@ static const char *sentence_of(const struct api_call *c, const struct err *err, 
 		return "Session not found";
 	if (status == 502 && is_failure(err))
 		return "Failed to provision sandbox";
-	if (status >= 500 && is(c, chat_post_snapshot)) {
+	if (status >= 500 && is(c, chat_create_snapshot)) {
 		snprintf(buf, size, "Failed to create snapshot: %s", api_error_text(err));
 		return buf;
 	}
 	return api_error_text(err);
 }
 
-static unsigned put_problem(struct api_call *c, const struct err *err, struct json_out *j)
+static unsigned put_error(struct api_call *c, const struct err *err, struct json_out *j)
 {
 	unsigned status = status_of(c, err);
 	char buf[sizeof(err->msg) + 64];
@@ -204,18 +204,6 @@ void chat_put_status(struct api_call *c, struct json_out *j, const struct store_
 	chat_put_lifecycle(c, j, s);
 }
 
-static const struct api_surface chat = { .problem = put_problem };
-
-const struct api_route api_chat[] = {
-	{ "POST", "/api/sessions", API_SESSION, chat_post_session, &chat },
-	{ "PATCH", "/api/sessions/{id}", API_SESSION, chat_patch_session, &chat },
-	{ "POST", "/api/sandbox", API_SESSION, chat_post_sandbox, &chat },
-	{ "DELETE", "/api/sandbox", API_SESSION, chat_delete_sandbox, &chat },
-	{ "GET", "/api/sandbox/status", API_SESSION, chat_get_status, &chat },
-	{ "GET", "/api/sandbox/reconnect", API_SESSION, chat_get_reconnect, &chat },
-	{ "POST", "/api/sandbox/extend", API_SESSION, chat_post_extend, &chat },
-	{ "POST", "/api/sandbox/activity", API_SESSION, chat_post_activity, &chat },
-	{ "POST", "/api/sandbox/snapshot", API_SESSION, chat_post_snapshot, &chat },
-	{ "PUT", "/api/sandbox/snapshot", API_SESSION, chat_put_snapshot, &chat },
-	{ 0 },
-};
+const struct api_surface chat_surface = { .routes = API_TABLE(CHAT_ROUTES),
+					  .put_error = put_error,
+					  .no_store = true };

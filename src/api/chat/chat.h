@@ -4,6 +4,7 @@
 #ifndef LODGE_API_CHAT_CHAT_H
 #define LODGE_API_CHAT_CHAT_H
 
+#include "api/chat/chat_routes.h"
 #include "api/core/api_call.h"
 
 DEFINE_AUTO(struct store_session *, store_session_fini);
@@ -37,8 +38,6 @@ bool chat_is_repository(const char *url);
 /* "sessionId", "hasSnapshot", "lifecycle": what every look at a session has. */
 void chat_put_status(struct api_call *c, struct json_out *j, const struct store_session *s);
 
-api_fn chat_post_session, chat_patch_session;
-api_fn chat_post_sandbox, chat_delete_sandbox, chat_get_status, chat_get_reconnect;
-api_fn chat_post_extend, chat_post_activity, chat_post_snapshot, chat_put_snapshot;
+api_fn chat_create_sandbox, chat_stop_sandbox, chat_get_status, chat_reconnect;
 
 #endif

@@ -65,7 +65,7 @@ static int make_for(struct api_call *c, const struct wanted *w, struct session_e
 	return session_resume(c->engine, &c->who, &ref, 0, ret, err);
 }
 
-int chat_post_sandbox(struct api_call *c, struct err *err)
+int chat_create_sandbox(struct api_call *c, struct err *err)
 {
 	auto_fini(session_enter_result_fini) struct session_enter_result how = { 0 };
 	const struct store_session *s = &how.session;
@@ -93,7 +93,7 @@ int chat_post_sandbox(struct api_call *c, struct err *err)
 
 /* ---- stopping -------------------------------------------------------------------------------- */
 
-int chat_delete_sandbox(struct api_call *c, struct err *err)
+int chat_stop_sandbox(struct api_call *c, struct err *err)
 {
 	auto_fini(store_session_fini) struct store_session s = { 0 }, after = { 0 };
 	struct session_ref ref = { .id = s.id };
@@ -186,7 +186,7 @@ static int reply_probed(struct api_call *c, const struct store_session *s,
 	return api_reply(c, 200, &j, err);
 }
 
-int chat_get_reconnect(struct api_call *c, struct err *err)
+int chat_reconnect(struct api_call *c, struct err *err)
 {
 	auto_fini(store_session_fini) struct store_session s = { 0 }, after = { 0 };
 	struct session_probe_result p;
@@ -199,7 +199,7 @@ int chat_get_reconnect(struct api_call *c, struct err *err)
 
 /* ---- keeping it awake ------------------------------------------------------------------------ */
 
-int chat_post_extend(struct api_call *c, struct err *err)
+int chat_extend(struct api_call *c, struct err *err)
 {
 	auto_fini(store_session_fini) struct store_session s = { 0 }, after = { 0 };
 	struct session_ref ref = { .id = s.id };
@@ -218,7 +218,7 @@ int chat_post_extend(struct api_call *c, struct err *err)
 	return api_reply(c, 200, &j, err);
 }
 
-int chat_post_activity(struct api_call *c, struct err *err)
+int chat_touch(struct api_call *c, struct err *err)
 {
 	auto_fini(store_session_fini) struct store_session s = { 0 };
 	struct session_ref ref = { .id = s.id };

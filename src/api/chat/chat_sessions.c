@@ -60,7 +60,7 @@ static int take_title(struct api_call *c, const json_t *b, const char **ret, str
 	return 0;
 }
 
-int chat_post_session(struct api_call *c, struct err *err)
+int chat_create_session(struct api_call *c, struct err *err)
 {
 	struct session_opts w = { .no_start = true, .user = *c->user ? c->user : NULL };
 	struct session_enter_result how = { 0 };
@@ -99,7 +99,7 @@ static int take_status(struct api_call *c, bool *archive, struct err *err)
 	return 0;
 }
 
-int chat_patch_session(struct api_call *c, struct err *err)
+int chat_archive_session(struct api_call *c, struct err *err)
 {
 	auto_fini(store_session_fini) struct store_session s = { 0 }, after = { 0 };
 	struct session_ref ref = { .id = s.id };

@@ -20,7 +20,7 @@ static int save(struct api_call *c, const struct store_session *s, struct store_
 	return session_snapshot(c->engine, &c->who, &ref, &want, ret, err);
 }
 
-int chat_post_snapshot(struct api_call *c, struct err *err)
+int chat_create_snapshot(struct api_call *c, struct err *err)
 {
 	auto_fini(store_session_fini) struct store_session s = { 0 };
 	struct store_snapshot snap = { 0 };
@@ -59,7 +59,7 @@ static int may_resume(const struct store_session *s, struct err *err)
 	return 0;
 }
 
-int chat_put_snapshot(struct api_call *c, struct err *err)
+int chat_resume_snapshot(struct api_call *c, struct err *err)
 {
 	auto_fini(store_session_fini) struct store_session s = { 0 };
 	auto_fini(session_enter_result_fini) struct session_enter_result how = { 0 };

@@ -59,8 +59,8 @@ static int read_body(struct api_call *c, const char **ret, size_t *ret_len, stru
 			return -1;
 		}
 	}
-	if (c->surface && c->surface->body_max)
-		max = c->surface->body_max;
+	if (c->route->flags & API_LARGE_BODY)
+		max = API_LARGE_BODY_MAX;
 	if (is_large(c, max) && body_gate_enter(c, err) < 0)
 		return -1;
 	if (http_body(c->rq, max, ret, ret_len, err) == 0)
@@ -124,7 +124,7 @@ bool body_is_shallow(const char *text, size_t len)
  * a few a body is as good as a large one. */
 static int check_cost(struct api_call *c, const char *text, size_t len, struct err *err)
 {
-	size_t most = c->surface && c->surface->body_max ? VALUES_MAX : VALUES_FEW, values;
+	size_t most = c->route->flags & API_LARGE_BODY ? VALUES_MAX : VALUES_FEW, values;
 
 	if (!is_shallow(text, len, &values))
 		return err_set(err, ERR_INVALID, "body: nested deeper than %d", DEPTH_MAX);
@@ -146,7 +146,7 @@ int api_body(struct api_call *c, const char *const *fields, json_t **ret, struct
 
 	if (read_body(c, &text, &len, err) < 0 || check_cost(c, text, len, err) < 0)
 		return -1;
-	if (c->surface && c->surface->nul)
+	if (c->route->flags & API_LARGE_BODY)
 		flags |= JSON_ALLOW_NUL;
 	o = len ? json_loadb(text, len, flags, &why) : json_object();
 	if (!o && !len)

@@ -20,12 +20,12 @@ void api_log_error(struct api_call *c, const struct err *err)
 	struct api *a = c->api;
 
 	pthread_mutex_lock(&a->mutex);
-	a->trouble.at = clock_wall_ms();
-	a->trouble.code = err->code;
-	a->trouble.count++;
+	a->last_error.at = clock_wall_ms();
+	a->last_error.code = err->code;
+	a->last_error.count++;
 	pthread_mutex_unlock(&a->mutex);
-	if (a->opts.trouble && api_status(err) == 500)
-		a->opts.trouble(a->opts.arg, http_id(c->rq), err);
+	if (a->opts.on_error && api_status(err) == 500)
+		a->opts.on_error(a->opts.arg, http_id(c->rq), err);
 }
 
 bool api_key_holds(struct api_call *c)

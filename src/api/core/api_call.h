@@ -6,6 +6,7 @@
 
 #include <jansson.h>
 
+#include "api/core/api_route.h"
 #include "base/gate.h"
 #include "base/json.h"
 #include "http/http_request.h"
@@ -15,27 +16,6 @@
 
 struct api;
 struct auth_pass;
-
-/* Who asks, once the key has been checked. */
-enum api_scope {
-	API_ANYONE, /* no key: health, documents */
-	API_SESSION, /* a key or token of a tenant; a token may be for one user or one session only
-		      */
-	API_TENANT, /* a key of the tenant: users, quotas, projects */
-	API_ADMIN, /* keys, templates, all tenants */
-};
-
-struct api_call;
-
-/* A family of routes that speaks as an older system did, so that its clients work here. /v1 is
- * none: it has no surface. */
-struct api_surface {
-	/* Writes the body of an error, an object, and returns its status; api_status() has the
-	 * usual one. */
-	unsigned (*problem)(struct api_call *c, const struct err *err, struct json_out *j);
-	size_t body_max; /* of a JSON body; 0: as in /v1 */
-	bool nul; /* texts may hold U+0000; api_str() takes none of these */
-};
 
 struct api_call {
 	struct api *api;
@@ -56,23 +36,6 @@ struct api_call {
 		refusal; /* what a policy refused a command for: give it to run_want */
 };
 
-/* 0, or -1 with err set: then the problem is answered in this surface's envelope. A handler that
- * has answered returns 0. */
-typedef int api_fn(struct api_call *c, struct err *err);
-
-struct api_route {
-	const char *method,
-		*path; /* "/v1/sessions/{id}/files/{path...}": the last may hold slashes */
-	enum api_scope scope; /* the least a key must be allowed */
-	api_fn *fn;
-	const struct api_surface *surface; /* NULL: /v1 */
-	bool early; /* answered also while the engine starts; without a key all are */
-};
-/* Each file of handlers has a table that ends with an empty row; routes.c lists the tables. */
-extern const struct api_route api_sessions[], api_exec[], api_tty[], api_files[], api_snapshots[],
-	api_admin[], api_templates[], api_policies[], api_service[], api_chat[], api_environments[],
-	api_threads[], api_projects[];
-
 struct api_opts {
 	struct engine *engine;
 	const char *version;
@@ -83,8 +46,8 @@ struct api_opts {
 	unsigned rate, burst, concurrent;
 	struct thread_config threads; /* of what /create_session makes */
 	bool no_auth; /* a request without a key is one of tenant "default" */
-	/* What was answered with a 500, in full, for the log; NULL: nobody. */
-	void (*trouble)(void *arg, const char *request, const struct err *err);
+	/* Receives the full error of each response with status 500; may be NULL. */
+	void (*on_error)(void *arg, const char *request, const struct err *err);
 	void *arg;
 };
 bool api_is_draining(const struct api *a);
@@ -123,7 +86,9 @@ void api_out(struct json_out *j); /* a writer with the usual bound */
 /* The HTTP status of an error; ERR_NOT_FOUND with sys ESTALE is 410, ERR_UNAVAILABLE 503 ...
  * problem.c has the table. */
 unsigned api_status(const struct err *err);
-/* Answers with it, in the words of the surface; returns the status that has there. */
+/* Writes the body of an error as /v1 has it, and returns its status. */
+unsigned api_put_error(struct api_call *c, const struct err *err, struct json_out *j);
+/* Replies with an error in the form of the surface, and returns its status. */
 unsigned api_error(struct api_call *c, const struct err *err);
 
 /* Shapes that several routes share. */

@@ -193,8 +193,7 @@ const char *api_error_text(const struct err *err)
 				      : err->msg;
 }
 
-/* As /v1 tells it. */
-static unsigned put_problem(struct api_call *c, const struct err *err, struct json_out *j)
+unsigned api_put_error(struct api_call *c, const struct err *err, struct json_out *j)
 {
 	http_error_begin(j, api_error_code(err), api_error_text(err), api_error_is_retryable(err));
 	put_details(c, err, j);
@@ -219,7 +218,7 @@ unsigned api_error(struct api_call *c, const struct err *why)
 		api_log_error(c, err);
 	one_line_print(why->msg, plain.msg, sizeof(plain.msg));
 	api_out(&j);
-	status = c->surface ? c->surface->problem(c, err, &j) : put_problem(c, err, &j);
+	status = c->surface ? c->surface->put_error(c, err, &j) : api_put_error(c, err, &j);
 	text = json_out_take(&j, &len);
 	set_headers(c, err, status);
 	if (text) {

@@ -32,7 +32,7 @@ struct api {
 		int64_t at; /* milliseconds since 1970; 0: there was none */
 		enum err_code code;
 		unsigned count;
-	} trouble;
+	} last_error;
 };
 
 /* ---- routes.c ----------------------------------------------------------------------------------

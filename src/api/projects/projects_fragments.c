@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "api/core/internal.h"
-#include "api/projects/projects_routes.h"
+#include "api/projects/projects.h"
 #include "project/project.h"
 
 enum {
@@ -39,7 +39,7 @@ static int take_want(const json_t *b, struct fragment_opts *ret, struct err *err
 	return 0;
 }
 
-int projects_add_fragment(struct api_call *c, struct err *err)
+int projects_create_fragment(struct api_call *c, struct err *err)
 {
 	struct fragment_opts want = { 0 };
 	struct fragment_add_result added;
@@ -155,7 +155,7 @@ int projects_get_fragment(struct api_call *c, struct err *err)
 	return 0;
 }
 
-int projects_remove_fragment(struct api_call *c, struct err *err)
+int projects_delete_fragment(struct api_call *c, struct err *err)
 {
 	struct store_fragment f;
 	struct json_out j;

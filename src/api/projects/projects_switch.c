@@ -5,7 +5,7 @@
 
 #include "api/core/internal.h"
 #include "api/core/sse.h"
-#include "api/projects/projects_routes.h"
+#include "api/projects/projects.h"
 #include "project/project.h"
 
 /* ---- switching ------------------------------------------------------------------------------- */
@@ -92,7 +92,7 @@ static int end_stream(struct telling *t, const struct switch_result *s, const st
 		api_log_error(t->c, why);
 	api_out(&j);
 	if (why)
-		(void)t->c->surface->problem(t->c, why, &j);
+		(void)t->c->surface->put_error(t->c, why, &j);
 	else
 		put_switched(t->c, &j, s);
 	(void)sse_send(t->c, 0, why ? "error" : "result", &j);
@@ -193,7 +193,7 @@ static void put_current(struct json_out *j, const char *key, const struct user_i
 }
 
 /* A user nobody knows has nothing. */
-int projects_look(struct api_call *c, struct err *err)
+int projects_list_sandboxes(struct api_call *c, struct err *err)
 {
 	struct user_info i = { 0 };
 	struct json_out j;

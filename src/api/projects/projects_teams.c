@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /api/teams: who else works on a project. An application's key that names no user speaks for the
  * application itself, which may change every team of its own. */
-#include "api/projects/projects_routes.h"
+#include "api/projects/projects.h"
 #include "project/project.h"
 
 static void put_member(struct json_out *j, const char *team, const char *user, enum team_role role)
@@ -35,7 +35,7 @@ int projects_put_member(struct api_call *c, struct err *err)
 	return reply_member(c, team_role_find(role), err);
 }
 
-int projects_remove_member(struct api_call *c, struct err *err)
+int projects_delete_member(struct api_call *c, struct err *err)
 {
 	enum team_role was;
 	const char *by = NULL;

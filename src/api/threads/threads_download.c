@@ -32,7 +32,7 @@ static bool is_gone(void *rq)
 	return http_is_gone(rq);
 }
 
-int threads_list(struct api_call *c, struct err *err)
+int threads_list_files(struct api_call *c, struct err *err)
 {
 	const char *id = http_query(c->rq, "session_id");
 	auto_fini(thread_files_fini) struct thread_files l = { 0 };
@@ -112,7 +112,7 @@ static int take_name(struct api_call *c, const json_t *b, const char **ret, stru
 	return 0;
 }
 
-int threads_download(struct api_call *c, struct err *err)
+int threads_download_file(struct api_call *c, struct err *err)
 {
 	auto_close int fd = -1;
 	const char *id = "", *name = "";

@@ -22,7 +22,7 @@ static const char *sentence(const struct api_call *c, const struct err *err, uns
 }
 
 /* What a handler finds wrong is a field's fault; what was wrong before is the request's. */
-static unsigned put_problem(struct api_call *c, const struct err *err, struct json_out *j)
+static unsigned put_error(struct api_call *c, const struct err *err, struct json_out *j)
 {
 	unsigned status = api_status(err);
 
@@ -36,7 +36,9 @@ static unsigned put_problem(struct api_call *c, const struct err *err, struct js
 	return status;
 }
 
-static const struct api_surface threads_surface = { .problem = put_problem };
+const struct api_surface threads_surface = { .routes = API_TABLE(THREADS_ROUTES),
+					     .put_error = put_error,
+					     .no_store = true };
 
 int threads_error(struct api_call *c, unsigned status, const char *detail, struct err *err)
 {
@@ -149,7 +151,7 @@ static int reply_created(struct api_call *c, const struct session_enter_result *
 	return api_reply(c, 201, &j, err);
 }
 
-static int create_session(struct api_call *c, struct err *err)
+int threads_create_session(struct api_call *c, struct err *err)
 {
 	struct store_binding key = { .kind = "thread" };
 	struct session_enter_result how = { 0 };
@@ -213,7 +215,7 @@ static int refuse_unknown(struct api_call *c, const struct session_ref *ref, str
 	return threads_error_end(c, 404, &j, err);
 }
 
-static int get_session(struct api_call *c, struct err *err)
+int threads_get_session(struct api_call *c, struct err *err)
 {
 	struct session_ref ref = { .kind = "thread", .key = http_query(c->rq, "thread_id") };
 	auto_fini(store_session_fini) struct store_session s = { 0 };
@@ -236,7 +238,7 @@ static int get_session(struct api_call *c, struct err *err)
 	return api_reply(c, 200, &j, err);
 }
 
-static int get_status(struct api_call *c, struct err *err)
+int threads_get_status(struct api_call *c, struct err *err)
 {
 	struct store_session s = { 0 };
 	struct session_ref ref;
@@ -259,7 +261,7 @@ static int get_status(struct api_call *c, struct err *err)
 /* ---- ending ---------------------------------------------------------------------------------- */
 
 /* What is not there is as clean as can be. */
-static int cleanup(struct api_call *c, struct err *err)
+int threads_clean_up(struct api_call *c, struct err *err)
 {
 	struct session_ref ref;
 	struct json_out j;
@@ -280,15 +282,3 @@ static int cleanup(struct api_call *c, struct err *err)
 	json_out_end(&j);
 	return api_reply(c, 200, &j, err);
 }
-
-const struct api_route api_threads[] = {
-	{ "POST", "/create_session", API_SESSION, create_session, &threads_surface },
-	{ "GET", "/get_session", API_SESSION, get_session, &threads_surface },
-	{ "POST", "/execute", API_SESSION, threads_execute, &threads_surface },
-	{ "POST", "/upload_file", API_SESSION, threads_upload, &threads_surface },
-	{ "POST", "/download_file", API_SESSION, threads_download, &threads_surface },
-	{ "GET", "/list_files", API_SESSION, threads_list, &threads_surface },
-	{ "POST", "/cleanup", API_SESSION, cleanup, &threads_surface },
-	{ "GET", "/status/{session_id}", API_SESSION, get_status, &threads_surface },
-	{ 0 },
-};

@@ -5,6 +5,7 @@
 #ifndef LODGE_API_THREADS_THREADS_SESSIONS_H
 #define LODGE_API_THREADS_THREADS_SESSIONS_H
 
+#include "api/threads/threads_routes.h"
 #include "api/v1/v1_files.h"
 
 /* A text that must be there, of 1 to max bytes. */
@@ -16,7 +17,5 @@ void threads_error_begin(struct json_out *j, const char *error);
 int threads_error_end(struct api_call *c, unsigned status, struct json_out *j, struct err *err);
 
 void threads_put_mb(struct json_out *j, const char *key, uint64_t bytes);
-
-api_fn threads_execute, threads_upload, threads_download, threads_list;
 
 #endif

@@ -292,7 +292,7 @@ static void end_upload(void *arg)
 	free(u);
 }
 
-int threads_upload(struct api_call *c, struct err *err)
+int threads_upload_file(struct api_call *c, struct err *err)
 {
 	struct upload *u = calloc(1, sizeof(*u));
 

@@ -4,6 +4,7 @@
 #define LODGE_API_V1_V1_H
 
 #include "api/core/api_call.h"
+#include "api/v1/v1_routes.h"
 
 /* The moves of a session that take a version and answer with the record. */
 typedef int v1_move_fn(struct engine *e, const struct caller *who, const struct session_ref *ref,
@@ -21,8 +22,5 @@ int v1_reply_entered(struct api_call *c, const struct session_enter_result *how,
 int v1_session_id(struct api_call *c, const char *name, const char **ret, struct err *err);
 /* One that this key may see; another's is ERR_NOT_FOUND as one that never was. */
 int v1_snapshot(struct api_call *c, const char *id, struct store_snapshot *ret, struct err *err);
-
-api_fn v1_probe, v1_extend, v1_activity, v1_pause, v1_unpause, v1_hibernate, v1_resume, v1_stats;
-api_fn v1_progress, v1_start, v1_events;
 
 #endif

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "api/core/auth.h"
 #include "api/core/internal.h"
+#include "api/v1/v1_routes.h"
 #include "service/service_admin.h"
 #include "admit/api_key.h"
 #include "project/project.h"
@@ -105,7 +106,7 @@ static int take_key(struct api_call *c, struct store_key *k, struct err *err)
 	return check_scopes(c, k, err);
 }
 
-static int post_key(struct api_call *c, struct err *err)
+int v1_create_key(struct api_call *c, struct err *err)
 {
 	struct store_key k = { 0 };
 	char text[KEY_TEXT];
@@ -125,7 +126,7 @@ static int post_key(struct api_call *c, struct err *err)
 	return api_reply(c, 201, &j, err);
 }
 
-static int get_keys(struct api_call *c, struct err *err)
+int v1_list_keys(struct api_call *c, struct err *err)
 {
 	const char *tenant = http_query(c->rq, "tenant");
 	struct store_key_list l = { 0 };
@@ -167,14 +168,14 @@ static int reply_key(struct api_call *c, const struct store_key *k, struct err *
 	return api_reply(c, 200, &j, err);
 }
 
-static int get_key(struct api_call *c, struct err *err)
+int v1_get_key(struct api_call *c, struct err *err)
 {
 	struct store_key k;
 
 	return find_key(c, &k, err) < 0 ? -1 : reply_key(c, &k, err);
 }
 
-static int delete_key(struct api_call *c, struct err *err)
+int v1_delete_key(struct api_call *c, struct err *err)
 {
 	struct store_key k;
 
@@ -227,13 +228,13 @@ static int reply_quota(struct api_call *c, struct err *err)
 	return api_reply(c, 200, &j, err);
 }
 
-static int get_quota(struct api_call *c, struct err *err)
+int v1_get_quota(struct api_call *c, struct err *err)
 {
 	return check_user(c, err) < 0 ? -1 : reply_quota(c, err);
 }
 
 /* All of it: what is left out has no limit. */
-static int put_user_quota(struct api_call *c, struct err *err)
+int v1_set_quota(struct api_call *c, struct err *err)
 {
 	static const char *const fields[] = { "sandboxes", "memory_bytes", "disk_bytes", "cpu_ms",
 					      NULL };
@@ -274,7 +275,7 @@ static void put_user(struct api_call *c, struct json_out *j, const struct user_i
 	json_out_end(j);
 }
 
-static int get_user(struct api_call *c, struct err *err)
+int v1_get_user(struct api_call *c, struct err *err)
 {
 	struct user_info i = { 0 };
 	struct store_usage used;
@@ -293,14 +294,3 @@ static int get_user(struct api_call *c, struct err *err)
 	user_info_fini(&i);
 	return api_reply(c, 200, &j, err);
 }
-
-const struct api_route api_admin[] = {
-	{ "POST", "/v1/keys", API_TENANT, post_key },
-	{ "GET", "/v1/keys", API_TENANT, get_keys },
-	{ "GET", "/v1/keys/{key}", API_TENANT, get_key },
-	{ "DELETE", "/v1/keys/{key}", API_TENANT, delete_key },
-	{ "GET", "/v1/users/{user}", API_SESSION, get_user },
-	{ "GET", "/v1/users/{user}/quota", API_SESSION, get_quota },
-	{ "PUT", "/v1/users/{user}/quota", API_TENANT, put_user_quota },
-	{ 0 },
-};

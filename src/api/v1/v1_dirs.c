@@ -144,7 +144,7 @@ static int packed_in(void *arg, int fd, struct err *err)
 	return engine_zstd_pipe(t->engine, true, fd, tar_in, arg, err);
 }
 
-int v1_get_archive(struct api_call *c, struct err *err)
+int v1_read_archive(struct api_call *c, struct err *err)
 {
 	struct tree t = { .engine = c->engine };
 	bool packed;
@@ -159,7 +159,7 @@ int v1_get_archive(struct api_call *c, struct err *err)
 
 /* The directory is made where it is missing. Not all or nothing: what was unpacked before a failure
  * stays. */
-int v1_put_archive(struct api_call *c, struct err *err)
+int v1_write_archive(struct api_call *c, struct err *err)
 {
 	struct tree t = { .engine = c->engine };
 	bool packed;
@@ -242,7 +242,7 @@ static void stream_changes(struct api_call *c, const char *given, struct files_w
 
 /* The first event is "ready": nothing after it is missed. The session is busy meanwhile: it does
  * not go to sleep while somebody watches. */
-int v1_watch(struct api_call *c, struct err *err)
+int v1_watch_files(struct api_call *c, struct err *err)
 {
 	auto_call(files_watch_free) struct files_watch *w = NULL;
 	struct v1_open_path a;

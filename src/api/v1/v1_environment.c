@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/core/internal.h"
+#include "api/v1/v1_routes.h"
 #include "template/environment.h"
 
 /* What was found is an object of the store: its members come behind ours. */
@@ -48,7 +49,7 @@ static int reply(struct api_call *c, unsigned status, struct environment *v, str
 	return api_reply(c, status, &j, err);
 }
 
-static int get_environment(struct api_call *c, struct err *err)
+int v1_get_environment(struct api_call *c, struct err *err)
 {
 	struct environment v;
 
@@ -57,7 +58,7 @@ static int get_environment(struct api_call *c, struct err *err)
 	return reply(c, 200, &v, err);
 }
 
-static int post_environment(struct api_call *c, struct err *err)
+int v1_record_environment(struct api_call *c, struct err *err)
 {
 	static const char *const fields[] = { NULL };
 	struct environment v;
@@ -68,9 +69,3 @@ static int post_environment(struct api_call *c, struct err *err)
 		return -1;
 	return reply(c, 201, &v, err);
 }
-
-const struct api_route api_environments[] = {
-	{ "GET", "/v1/templates/{name}/environment", API_TENANT, get_environment },
-	{ "POST", "/v1/templates/{name}/environment", API_ADMIN, post_environment },
-	{ 0 },
-};

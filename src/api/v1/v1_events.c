@@ -158,7 +158,7 @@ static int stream_events(struct api_call *c, struct events *e, struct err *err)
 	return 0;
 }
 
-int v1_events(struct api_call *c, struct err *err)
+int v1_list_events(struct api_call *c, struct err *err)
 {
 	struct store_event_list l = { 0 };
 	int64_t limit = 100;
@@ -238,12 +238,12 @@ static int reply_progress(struct api_call *c, const char *session, struct err *e
 	return api_reply(c, 200, &j, err);
 }
 
-int v1_start(struct api_call *c, struct err *err)
+int v1_get_progress(struct api_call *c, struct err *err)
 {
 	return reply_progress(c, NULL, err);
 }
 
-int v1_progress(struct api_call *c, struct err *err)
+int v1_get_session_progress(struct api_call *c, struct err *err)
 {
 	auto_fini(store_session_fini) struct store_session s = { 0 };
 	struct session_ref ref;

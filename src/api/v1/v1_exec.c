@@ -362,7 +362,7 @@ int v1_exec_start(struct api_call *c, const struct session_ref *ref, const struc
 	return 0;
 }
 
-static int post_exec(struct api_call *c, struct err *err)
+int v1_start_exec(struct api_call *c, struct err *err)
 {
 	auto_call(exec_close) struct exec_handle *x = NULL;
 	enum v1_stream how = v1_stream_is_requested(c);
@@ -390,15 +390,3 @@ static int post_exec(struct api_call *c, struct err *err)
 		return v1_exec_stream(c, &w, how, has, steal_ptr(&x), err);
 	return w.want.background ? leave(c, &w, x, err) : answer(c, &w, x, err);
 }
-
-const struct api_route api_exec[] = {
-	{ "POST", "/v1/sessions/{id}/exec", API_SESSION, post_exec },
-	{ "GET", "/v1/sessions/{id}/execs", API_SESSION, v1_execs },
-	{ "GET", "/v1/sessions/{id}/execs/{exec}", API_SESSION, v1_exec_get },
-	{ "DELETE", "/v1/sessions/{id}/execs/{exec}", API_SESSION, v1_exec_kill },
-	{ "GET", "/v1/sessions/{id}/execs/{exec}/output", API_SESSION, v1_exec_output },
-	{ "POST", "/v1/sessions/{id}/execs/{exec}/stdin", API_SESSION, v1_exec_stdin },
-	{ "POST", "/v1/sessions/{id}/execs/{exec}/signal", API_SESSION, v1_exec_signal },
-	{ "POST", "/v1/sessions/{id}/execs/{exec}/resize", API_SESSION, v1_exec_resize },
-	{ 0 },
-};

@@ -4,6 +4,7 @@
 #define LODGE_API_V1_V1_EXEC_H
 
 #include "api/core/api_call.h"
+#include "api/v1/v1_routes.h"
 #include "machine/exec.h"
 #include "sandbox/guest_exec_sync.h"
 
@@ -46,8 +47,5 @@ int v1_stream_offset(struct api_call *c, int64_t has[2], struct err *err);
 /* Sends what the command does until it ends or the caller is gone; takes over x. */
 int v1_exec_stream(struct api_call *c, const struct exec_request *w, enum v1_stream how,
 		   const int64_t has[2], struct exec_handle *x, struct err *err);
-
-api_fn v1_execs, v1_exec_get, v1_exec_output, v1_exec_stdin, v1_exec_signal, v1_exec_resize;
-api_fn v1_exec_kill;
 
 #endif

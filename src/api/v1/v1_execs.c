@@ -20,7 +20,7 @@ enum {
 
 /* ---- looking --------------------------------------------------------------------------------- */
 
-int v1_execs(struct api_call *c, struct err *err)
+int v1_list_execs(struct api_call *c, struct err *err)
 {
 	struct store_exec_list l = { 0 };
 	struct session_ref ref;
@@ -84,7 +84,7 @@ static int reply_exec(struct api_call *c, struct exec_handle *x, struct err *err
 	return api_reply(c, 200, &j, err);
 }
 
-int v1_exec_get(struct api_call *c, struct err *err)
+int v1_get_exec(struct api_call *c, struct err *err)
 {
 	auto_call(exec_close) struct exec_handle *x = NULL;
 
@@ -174,7 +174,7 @@ static int reply_parts(struct api_call *c, const struct part p[2], bool base64, 
 	return api_reply(c, 200, &j, err);
 }
 
-int v1_exec_output(struct api_call *c, struct err *err)
+int v1_read_exec_output(struct api_call *c, struct err *err)
 {
 	auto_call(exec_close) struct exec_handle *x = NULL;
 	struct part p[2] = { { .stream = GUEST_EXEC_OUT }, { .stream = GUEST_EXEC_ERR } };
@@ -226,7 +226,7 @@ static int feed(struct api_call *c, struct exec_handle *x, int64_t *ret, struct 
 		       : 0;
 }
 
-int v1_exec_stdin(struct api_call *c, struct err *err)
+int v1_write_exec_stdin(struct api_call *c, struct err *err)
 {
 	auto_call(exec_close) struct exec_handle *x = NULL;
 	struct json_out j;
@@ -271,7 +271,7 @@ static int take_signal(const json_t *b, int *ret, struct err *err)
 	return err_set(err, ERR_INVALID, "signal: there is no \"%.32s\"", name);
 }
 
-int v1_exec_signal(struct api_call *c, struct err *err)
+int v1_signal_exec(struct api_call *c, struct err *err)
 {
 	static const char *const fields[] = { "signal", NULL };
 	auto_call(exec_close) struct exec_handle *x = NULL;
@@ -284,7 +284,7 @@ int v1_exec_signal(struct api_call *c, struct err *err)
 	return reply_exec(c, x, err);
 }
 
-int v1_exec_resize(struct api_call *c, struct err *err)
+int v1_resize_exec(struct api_call *c, struct err *err)
 {
 	static const char *const fields[] = { "rows", "cols", NULL };
 	auto_call(exec_close) struct exec_handle *x = NULL;
@@ -302,7 +302,7 @@ int v1_exec_resize(struct api_call *c, struct err *err)
 }
 
 /* Everything it started goes with it. One that has ended is as wanted already. */
-int v1_exec_kill(struct api_call *c, struct err *err)
+int v1_kill_exec(struct api_call *c, struct err *err)
 {
 	auto_call(exec_close) struct exec_handle *x = NULL;
 	struct err ignored;

@@ -234,7 +234,7 @@ static int v1_open_file(const struct v1_open_path *a, unsigned flags, mode_t mod
 	return 0;
 }
 
-static int get_file(struct api_call *c, struct err *err)
+int v1_read_file(struct api_call *c, struct err *err)
 {
 	auto_close int fd = -1;
 	char etag[ETAG_SIZE];
@@ -438,7 +438,7 @@ static bool says_too_much(struct api_call *c, const struct v1_open_path *a)
 }
 
 /* Conditions are looked at before the body comes, and again when it is there. */
-static int put_file(struct api_call *c, struct err *err)
+int v1_write_file(struct api_call *c, struct err *err)
 {
 	const char *none = http_header(c->rq, "If-None-Match");
 	struct put p = { .flags = api_query_flag(c, "mkdir") ? AGENT_PARENTS : 0,
@@ -484,7 +484,7 @@ static int delete_now(struct api_call *c, const struct v1_open_path *a, bool all
 	return 0;
 }
 
-static int delete_file(struct api_call *c, struct err *err)
+int v1_delete_file(struct api_call *c, struct err *err)
 {
 	bool all = api_query_flag(c, "recursive");
 	struct v1_open_path a;
@@ -531,7 +531,7 @@ static int rename_file(struct api_call *c, const struct v1_open_path *a, struct 
 	return reply_entry(c, 200, a, to, path, false, err);
 }
 
-static int post_file(struct api_call *c, struct err *err)
+int v1_change_file(struct api_call *c, struct err *err)
 {
 	bool makes = api_query_flag(c, "mkdir"), looks = api_query_flag(c, "stat");
 	bool renames = http_query(c->rq, "rename");
@@ -547,14 +547,3 @@ static int post_file(struct api_call *c, struct err *err)
 		return rename_file(c, &a, err);
 	return reply_entry(c, 200, &a, a.given, a.path, api_query_flag(c, "follow"), err);
 }
-
-const struct api_route api_files[] = {
-	{ "GET", "/v1/sessions/{id}/files/{path...}", API_SESSION, get_file },
-	{ "PUT", "/v1/sessions/{id}/files/{path...}", API_SESSION, put_file },
-	{ "POST", "/v1/sessions/{id}/files/{path...}", API_SESSION, post_file },
-	{ "DELETE", "/v1/sessions/{id}/files/{path...}", API_SESSION, delete_file },
-	{ "GET", "/v1/sessions/{id}/archive", API_SESSION, v1_get_archive },
-	{ "PUT", "/v1/sessions/{id}/archive", API_SESSION, v1_put_archive },
-	{ "GET", "/v1/sessions/{id}/watch", API_SESSION, v1_watch },
-	{ 0 },
-};

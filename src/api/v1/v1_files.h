@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "api/core/internal.h"
+#include "api/v1/v1_routes.h"
 #include "sandbox/files_client.h"
 
 struct v1_open_path {
@@ -36,7 +37,6 @@ const char *v1_join(struct api_call *c, const char *dir, const char *path);
 void v1_put_entry(struct json_out *j, const char *key, const char *path,
 		  const struct agent_stat *st, const char *target);
 
-api_fn v1_get_archive, v1_put_archive, v1_watch;
 int v1_list(struct api_call *c, const struct v1_open_path *a, struct err *err);
 
 #endif

@@ -31,22 +31,22 @@ static int move(struct api_call *c, v1_move_fn *fn, struct err *err)
 	return v1_reply_session(c, 200, &s, err);
 }
 
-int v1_pause(struct api_call *c, struct err *err)
+int v1_pause_session(struct api_call *c, struct err *err)
 {
 	return move(c, session_pause, err);
 }
 
-int v1_unpause(struct api_call *c, struct err *err)
+int v1_unpause_session(struct api_call *c, struct err *err)
 {
 	return move(c, session_unpause, err);
 }
 
-int v1_hibernate(struct api_call *c, struct err *err)
+int v1_hibernate_session(struct api_call *c, struct err *err)
 {
 	return move(c, session_hibernate, err);
 }
 
-int v1_resume(struct api_call *c, struct err *err)
+int v1_resume_session(struct api_call *c, struct err *err)
 {
 	struct session_enter_result how = { 0 };
 	struct session_ref ref;
@@ -61,7 +61,7 @@ int v1_resume(struct api_call *c, struct err *err)
 	return r;
 }
 
-int v1_extend(struct api_call *c, struct err *err)
+int v1_extend_session(struct api_call *c, struct err *err)
 {
 	static const char *const fields[] = { "ms", "if_version", NULL };
 	struct store_session s = { 0 };
@@ -77,7 +77,7 @@ int v1_extend(struct api_call *c, struct err *err)
 	return v1_reply_session(c, 200, &s, err);
 }
 
-int v1_activity(struct api_call *c, struct err *err)
+int v1_touch_session(struct api_call *c, struct err *err)
 {
 	static const char *const none[] = { NULL };
 	struct store_session s = { 0 };
@@ -106,7 +106,7 @@ static const char *answer_name(enum session_probe_status answer)
 	return "no_sandbox";
 }
 
-int v1_probe(struct api_call *c, struct err *err)
+int v1_probe_session(struct api_call *c, struct err *err)
 {
 	static const char *const fields[] = { "deadline_ms", NULL };
 	struct session_probe_result p;
@@ -138,7 +138,7 @@ static void put_known(struct json_out *j, const char *key, uint64_t n)
 		json_out_u64(j, key, n);
 }
 
-int v1_stats(struct api_call *c, struct err *err)
+int v1_get_stats(struct api_call *c, struct err *err)
 {
 	struct keeper_stats s;
 	struct session_ref ref;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "api/core/internal.h"
+#include "api/v1/v1_routes.h"
 #include "admit/policy.h"
 #include "exec/command_policy.h"
 
@@ -157,7 +158,7 @@ static int take_name(const json_t *b, const char *field, char *ret, size_t size,
 
 /* ---- routes ---------------------------------------------------------------------------------- */
 
-static int post_policy(struct api_call *c, struct err *err)
+int v1_create_policy(struct api_call *c, struct err *err)
 {
 	static const char *const fields[] = { "name",	   "tenant",	      "max_active_per_user",
 					      "on_exceed", "idle_timeout_ms", "max_lifetime_ms",
@@ -189,7 +190,7 @@ static int reply_list(struct api_call *c, const struct store_policy_list *l, str
 	return api_reply(c, 200, &j, err);
 }
 
-static int get_policies(struct api_call *c, struct err *err)
+int v1_list_policies(struct api_call *c, struct err *err)
 {
 	struct store_policy_list l = { 0 };
 	struct store_page page;
@@ -213,14 +214,14 @@ static int find(struct api_call *c, struct store_policy *ret, struct err *err)
 	return policy_get(c->engine, tenant, c->params[0], ret, err);
 }
 
-static int get_policy(struct api_call *c, struct err *err)
+int v1_get_policy(struct api_call *c, struct err *err)
 {
 	auto_fini(store_policy_fini) struct store_policy p = { 0 };
 
 	return find(c, &p, err) < 0 ? -1 : reply_policy(c, 200, &p, err);
 }
 
-static int patch_policy(struct api_call *c, struct err *err)
+int v1_update_policy(struct api_call *c, struct err *err)
 {
 	static const char *const fields[] = { "max_active_per_user",
 					      "on_exceed",
@@ -241,7 +242,7 @@ static int patch_policy(struct api_call *c, struct err *err)
 	return reply_policy(c, 200, &p, err);
 }
 
-static int delete_policy(struct api_call *c, struct err *err)
+int v1_delete_policy(struct api_call *c, struct err *err)
 {
 	auto_fini(store_policy_fini) struct store_policy p = { 0 };
 
@@ -252,7 +253,7 @@ static int delete_policy(struct api_call *c, struct err *err)
 }
 
 /* What would become of a command; nothing is run. */
-static int post_test(struct api_call *c, struct err *err)
+int v1_test_policy(struct api_call *c, struct err *err)
 {
 	static const char *const fields[] = { "command", NULL };
 	auto_fini(policy_verdict_fini) struct policy_verdict v = { 0 };
@@ -273,13 +274,3 @@ static int post_test(struct api_call *c, struct err *err)
 	json_out_end(&j);
 	return api_reply(c, 200, &j, err);
 }
-
-const struct api_route api_policies[] = {
-	{ "POST", "/v1/policies", API_ADMIN, post_policy },
-	{ "GET", "/v1/policies", API_TENANT, get_policies },
-	{ "GET", "/v1/policies/{name}", API_TENANT, get_policy },
-	{ "PATCH", "/v1/policies/{name}", API_ADMIN, patch_policy },
-	{ "DELETE", "/v1/policies/{name}", API_ADMIN, delete_policy },
-	{ "POST", "/v1/policies/{name}/test", API_TENANT, post_test },
-	{ 0 },
-};

@@ -242,7 +242,7 @@ static int enter(struct api_call *c, const struct session_opts *w, struct err *e
 	return r;
 }
 
-static int post_session(struct api_call *c, struct err *err)
+int v1_enter_session(struct api_call *c, struct err *err)
 {
 	auto_fini(template_fini) struct template over;
 	struct store_binding key = { 0 };
@@ -350,7 +350,7 @@ static int list_one(struct api_call *c, struct err *err)
 	return r;
 }
 
-static int get_sessions(struct api_call *c, struct err *err)
+int v1_list_sessions(struct api_call *c, struct err *err)
 {
 	struct filter f = { .by.tenant = c->who.tenant, .err = err };
 	struct store_session_list l = { 0 };
@@ -372,7 +372,7 @@ static int get_sessions(struct api_call *c, struct err *err)
 	return r;
 }
 
-static int get_session(struct api_call *c, struct err *err)
+int v1_get_session(struct api_call *c, struct err *err)
 {
 	struct store_session s = { 0 };
 	struct session_ref ref;
@@ -443,7 +443,7 @@ static int make_change(struct api_call *c, const struct session_ref *ref, const 
 	return move(c->engine, &c->who, ref, version, ret, err);
 }
 
-static int patch_session(struct api_call *c, struct err *err)
+int v1_update_session(struct api_call *c, struct err *err)
 {
 	static const char *const fields[] = { "idle_timeout_ms", "max_lifetime_ms", "on_idle",
 					      "on_expire",	 "limits",	    "metadata",
@@ -462,7 +462,7 @@ static int patch_session(struct api_call *c, struct err *err)
 	return v1_reply_session(c, 200, &s, err);
 }
 
-static int delete_session(struct api_call *c, struct err *err)
+int v1_delete_session(struct api_call *c, struct err *err)
 {
 	const char *reason = http_query(c->rq, "reason");
 	struct session_cause_opts why = { .cause = SESSION_CAUSE_REQUESTED,
@@ -486,23 +486,3 @@ static int delete_session(struct api_call *c, struct err *err)
 	json_out_end(&j);
 	return api_reply(c, 200, &j, err);
 }
-
-const struct api_route api_sessions[] = {
-	{ "POST", "/v1/sessions", API_SESSION, post_session },
-	{ "GET", "/v1/sessions", API_SESSION, get_sessions },
-	{ "GET", "/v1/sessions/{id}", API_SESSION, get_session },
-	{ "PATCH", "/v1/sessions/{id}", API_SESSION, patch_session },
-	{ "DELETE", "/v1/sessions/{id}", API_SESSION, delete_session },
-	{ "POST", "/v1/sessions/{id}/probe", API_SESSION, v1_probe },
-	{ "POST", "/v1/sessions/{id}/extend", API_SESSION, v1_extend },
-	{ "POST", "/v1/sessions/{id}/activity", API_SESSION, v1_activity },
-	{ "POST", "/v1/sessions/{id}/pause", API_SESSION, v1_pause },
-	{ "POST", "/v1/sessions/{id}/unpause", API_SESSION, v1_unpause },
-	{ "POST", "/v1/sessions/{id}/hibernate", API_SESSION, v1_hibernate },
-	{ "POST", "/v1/sessions/{id}/resume", API_SESSION, v1_resume },
-	{ "GET", "/v1/sessions/{id}/stats", API_SESSION, v1_stats },
-	{ "GET", "/v1/sessions/{id}/progress", API_SESSION, v1_progress },
-	{ "GET", "/v1/events", API_SESSION, v1_events },
-	{ "GET", "/v1/progress", API_SESSION, v1_start, .early = true },
-	{ 0 },
-};

@@ -76,7 +76,7 @@ int v1_snapshot(struct api_call *c, const char *id, struct store_snapshot *ret, 
 
 /* ---- of a session ---------------------------------------------------------------------------- */
 
-static int post_snapshot(struct api_call *c, struct err *err)
+int v1_create_snapshot(struct api_call *c, struct err *err)
 {
 	static const char *const fields[] = { "name", "live", NULL };
 	struct snapshot_opts w = { 0 };
@@ -94,7 +94,7 @@ static int post_snapshot(struct api_call *c, struct err *err)
 	return reply_snapshot(c, 201, &s, err);
 }
 
-static int get_own(struct api_call *c, struct err *err)
+int v1_list_session_snapshots(struct api_call *c, struct err *err)
 {
 	struct store_snapshot_list l = { 0 };
 	struct store_page page;
@@ -107,7 +107,7 @@ static int get_own(struct api_call *c, struct err *err)
 }
 
 /* By way of its session: only one that the session made. */
-static int delete_own(struct api_call *c, struct err *err)
+int v1_delete_session_snapshot(struct api_call *c, struct err *err)
 {
 	struct store_session rec = { 0 };
 	struct store_snapshot s;
@@ -166,7 +166,7 @@ static int take_key(const json_t *b, int64_t count, struct store_binding *ret, s
 	return 1;
 }
 
-static int post_fork(struct api_call *c, struct err *err)
+int v1_fork_session(struct api_call *c, struct err *err)
 {
 	static const char *const fields[] = { "count", "key", "snapshot", NULL };
 	auto_free struct store_session *made = NULL;
@@ -195,7 +195,7 @@ static int post_fork(struct api_call *c, struct err *err)
 	return reply_forks(c, made, (unsigned)count, err);
 }
 
-static int post_rollback(struct api_call *c, struct err *err)
+int v1_roll_back_session(struct api_call *c, struct err *err)
 {
 	static const char *const fields[] = { "snapshot", "if_version", NULL };
 	struct store_session s = { 0 };
@@ -244,7 +244,7 @@ static int take_filter(struct api_call *c, struct store_snapshot_filter *ret, st
 	return session ? v1_session_id(c, session, &ret->session, err) : 0;
 }
 
-static int get_all(struct api_call *c, struct err *err)
+int v1_list_snapshots(struct api_call *c, struct err *err)
 {
 	struct store_snapshot_filter f = { .tenant = c->who.tenant };
 	struct store_snapshot_list l = { 0 };
@@ -256,7 +256,7 @@ static int get_all(struct api_call *c, struct err *err)
 	return reply_list(c, &l, err);
 }
 
-static int get_snapshot(struct api_call *c, struct err *err)
+int v1_get_snapshot(struct api_call *c, struct err *err)
 {
 	struct store_snapshot s;
 
@@ -265,7 +265,7 @@ static int get_snapshot(struct api_call *c, struct err *err)
 	return reply_snapshot(c, 200, &s, err);
 }
 
-static int delete_snapshot(struct api_call *c, struct err *err)
+int v1_delete_snapshot(struct api_call *c, struct err *err)
 {
 	struct store_snapshot s;
 
@@ -299,7 +299,7 @@ static int carry_in(void *arg, int fd, struct err *err)
 			       err);
 }
 
-static int get_archive(struct api_call *c, struct err *err)
+int v1_export_snapshot(struct api_call *c, struct err *err)
 {
 	struct carry x = { .call = c };
 	char name[STORE_ID + 64];
@@ -311,7 +311,7 @@ static int get_archive(struct api_call *c, struct err *err)
 	return pipe_stream_out(c, "application/zstd", carry_out, &x, err);
 }
 
-static int post_import(struct api_call *c, struct err *err)
+int v1_import_snapshot(struct api_call *c, struct err *err)
 {
 	struct carry x = { .call = c,
 			   .template = http_query(c->rq, "template"),
@@ -325,17 +325,3 @@ static int post_import(struct api_call *c, struct err *err)
 	}
 	return reply_snapshot(c, 201, &x.snap, err);
 }
-
-const struct api_route api_snapshots[] = {
-	{ "POST", "/v1/sessions/{id}/snapshots", API_SESSION, post_snapshot },
-	{ "GET", "/v1/sessions/{id}/snapshots", API_SESSION, get_own },
-	{ "DELETE", "/v1/sessions/{id}/snapshots/{snap}", API_SESSION, delete_own },
-	{ "POST", "/v1/sessions/{id}/fork", API_SESSION, post_fork },
-	{ "POST", "/v1/sessions/{id}/rollback", API_SESSION, post_rollback },
-	{ "GET", "/v1/snapshots", API_SESSION, get_all },
-	{ "GET", "/v1/snapshots/{id}", API_SESSION, get_snapshot },
-	{ "DELETE", "/v1/snapshots/{id}", API_SESSION, delete_snapshot },
-	{ "GET", "/v1/snapshots/{id}/archive", API_SESSION, get_archive },
-	{ "POST", "/v1/snapshots", API_TENANT, post_import },
-	{ 0 },
-};

@@ -8,6 +8,7 @@
 
 #include "api/core/pipe_stream.h"
 #include "api/core/internal.h"
+#include "api/v1/v1_routes.h"
 #include "base/array.h"
 #include "template/templates.h"
 
@@ -71,7 +72,7 @@ static int list_one(void *arg, const struct template_info *i)
 	return 0;
 }
 
-static int get_templates(struct api_call *c, struct err *err)
+int v1_list_templates(struct api_call *c, struct err *err)
 {
 	struct json_out j;
 
@@ -105,7 +106,7 @@ static int reply_template(struct api_call *c, unsigned status, const char *name,
 	return api_reply(c, status, &j, err);
 }
 
-static int get_template(struct api_call *c, struct err *err)
+int v1_get_template(struct api_call *c, struct err *err)
 {
 	return reply_template(c, 200, c->params[0], NULL, err);
 }
@@ -170,7 +171,7 @@ static int edit(void *arg, struct template *t, struct err *err)
 	return says(b, "policy") ? take_policy(b, t, err) : 0;
 }
 
-static int patch_template(struct api_call *c, struct err *err)
+int v1_update_template(struct api_call *c, struct err *err)
 {
 	static const char *const fields[] = { "run_as", "workdir", "env", "limits",
 					      "class",	"policy",  NULL };
@@ -182,7 +183,7 @@ static int patch_template(struct api_call *c, struct err *err)
 	return reply_template(c, 200, c->params[0], NULL, err);
 }
 
-static int delete_template(struct api_call *c, struct err *err)
+int v1_delete_template(struct api_call *c, struct err *err)
 {
 	struct json_out j;
 
@@ -202,7 +203,7 @@ static int need(const char *name, const char *value, struct err *err)
 	return value && *value ? 0 : err_set(err, ERR_INVALID, "%s: missing", name);
 }
 
-static int post_template(struct api_call *c, struct err *err)
+int v1_create_template(struct api_call *c, struct err *err)
 {
 	static const char *const fields[] = { "name", "snapshot", "tenant", "run_as", "workdir",
 					      "env",  "limits",	  "class",  "policy", NULL };
@@ -258,7 +259,7 @@ static int fill(void *arg, int fd, struct err *err)
 }
 
 /* Only what came to its end is made a template. */
-static int upload_template(struct api_call *c, struct err *err)
+int v1_upload_template(struct api_call *c, struct err *err)
 {
 	auto_call(template_build_free) struct template_build *b = NULL;
 	bool oci = false, wants_root;
@@ -270,13 +271,3 @@ static int upload_template(struct api_call *c, struct err *err)
 	wants_root = template_build_wants_root(b);
 	return reply_template(c, 201, c->params[0], oci ? &wants_root : NULL, err);
 }
-
-const struct api_route api_templates[] = {
-	{ "GET", "/v1/templates", API_TENANT, get_templates },
-	{ "POST", "/v1/templates", API_ADMIN, post_template },
-	{ "GET", "/v1/templates/{name}", API_TENANT, get_template },
-	{ "POST", "/v1/templates/{name}", API_ADMIN, upload_template },
-	{ "PATCH", "/v1/templates/{name}", API_ADMIN, patch_template },
-	{ "DELETE", "/v1/templates/{name}", API_ADMIN, delete_template },
-	{ 0 },
-};

@@ -515,7 +515,7 @@ static void tty_fini(void *arg)
 	free(t);
 }
 
-static int get_tty(struct api_call *c, struct err *err)
+int v1_open_tty(struct api_call *c, struct err *err)
 {
 	struct tty *t;
 	struct wish w;
@@ -536,8 +536,3 @@ static int get_tty(struct api_call *c, struct err *err)
 	converse(t);
 	return 0;
 }
-
-const struct api_route api_tty[] = {
-	{ "GET", "/v1/sessions/{id}/tty", API_SESSION, get_tty },
-	{ 0 },
-};

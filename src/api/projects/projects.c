@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /api/projects and its neighbours: users who move between bodies of work, one sandbox each. */
-#include "api/projects/projects_routes.h"
+#include "api/projects/projects.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 /* ---- the surface ----------------------------------------------------------------------------- */
 
 /* Two keys are as good as none here. */
-static unsigned problem(struct api_call *c, const struct err *err, struct json_out *j)
+static unsigned put_error(struct api_call *c, const struct err *err, struct json_out *j)
 {
 	(void)c;
 	json_out_object(j, NULL);
@@ -22,11 +22,10 @@ static unsigned problem(struct api_call *c, const struct err *err, struct json_o
 	return err->code == ERR_INVALID && err->sys == ENOTUNIQ ? 401 : api_status(err);
 }
 
-static const struct api_surface usual = { .problem = problem };
-/* A fragment's files come in one body, and may have any byte. */
-static const struct api_surface large = { .problem = problem,
-					  .body_max = FRAGMENT_BYTES_MAX,
-					  .nul = true };
+_Static_assert((int)API_LARGE_BODY_MAX == (int)FRAGMENT_BYTES_MAX, "a fragment is one body");
+const struct api_surface projects_surface = { .routes = API_TABLE(PROJECTS_ROUTES),
+					      .put_error = put_error,
+					      .no_store = true };
 
 int projects_caller(struct api_call *c, const json_t *body, const char **ret, struct err *err)
 {
@@ -82,7 +81,7 @@ static int reply_project(struct api_call *c, unsigned status, const struct store
 	return api_reply(c, status, &j, err);
 }
 
-static int add(struct api_call *c, struct err *err)
+int projects_create(struct api_call *c, struct err *err)
 {
 	struct project_opts want = { 0 };
 	struct store_project p;
@@ -97,7 +96,7 @@ static int add(struct api_call *c, struct err *err)
 	return reply_project(c, 201, &p, err);
 }
 
-static int list(struct api_call *c, struct err *err)
+int projects_list(struct api_call *c, struct err *err)
 {
 	struct store_project_list l;
 	struct store_page page;
@@ -115,7 +114,7 @@ static int list(struct api_call *c, struct err *err)
 	return api_reply(c, 200, &j, err);
 }
 
-static int get(struct api_call *c, struct err *err)
+int projects_get(struct api_call *c, struct err *err)
 {
 	struct store_project p;
 	const char *user = NULL;
@@ -127,7 +126,7 @@ static int get(struct api_call *c, struct err *err)
 }
 
 /* The answer is the project that was. */
-static int drop(struct api_call *c, struct err *err)
+int projects_delete(struct api_call *c, struct err *err)
 {
 	struct store_project p;
 	const char *user = NULL;
@@ -138,25 +137,3 @@ static int drop(struct api_call *c, struct err *err)
 		return -1;
 	return reply_project(c, 200, &p, err);
 }
-
-#define PROJECT "/api/projects/{project}"
-#define FRAGMENTS PROJECT "/fragments"
-#define MEMBERS "/api/teams/{team}/members"
-
-const struct api_route api_projects[] = {
-	{ "POST", "/api/switch-project", API_SESSION, projects_switch, &usual },
-	{ "POST", "/api/cleanup-sandboxes", API_SESSION, projects_clean_up, &usual },
-	{ "GET", "/api/cleanup-sandboxes", API_SESSION, projects_look, &usual },
-	{ "POST", "/api/projects", API_SESSION, add, &usual },
-	{ "GET", "/api/projects", API_SESSION, list, &usual },
-	{ "GET", PROJECT, API_SESSION, get, &usual },
-	{ "DELETE", PROJECT, API_SESSION, drop, &usual },
-	{ "POST", FRAGMENTS, API_SESSION, projects_add_fragment, &large },
-	{ "GET", FRAGMENTS, API_SESSION, projects_list_fragments, &large },
-	{ "GET", FRAGMENTS "/{fragment}", API_SESSION, projects_get_fragment, &usual },
-	{ "DELETE", FRAGMENTS "/{fragment}", API_SESSION, projects_remove_fragment, &usual },
-	{ "GET", MEMBERS, API_SESSION, projects_list_members, &usual },
-	{ "PUT", MEMBERS "/{user}", API_SESSION, projects_put_member, &usual },
-	{ "DELETE", MEMBERS "/{user}", API_SESSION, projects_remove_member, &usual },
-	{ 0 },
-};
