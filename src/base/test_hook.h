@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Points where the test suite may stop a process or leave out one wall. Only a build with
- * -Dtest_hooks=true has them; in every other build hook_crash() is nothing, hook_weak() is the
- * constant false and hook_env() an empty environment, so neither variable has any meaning.
+ * -Dtest_hooks=true has them; in every other build hook_crash() and hook_hold() are nothing,
+ * hook_weak() is the constant false and hook_env() an empty environment, so no variable has any
+ * meaning.
  *
  *   LODGE_CRASH_AT=step          the process that comes to this step dies as if by SIGKILL
+ *   LODGE_HOLD_AT=step=path      the process that comes to this step waits while `path` exists
  *   LODGE_WEAKEN=name[,name...]  this isolation step is left out, to show that a test notices */
 #ifndef LODGE_BASE_TEST_HOOK_H
 #define LODGE_BASE_TEST_HOOK_H
@@ -47,6 +49,17 @@ static inline void hook_crash(const char *step)
 	syscall(SYS_exit_group, 128 + SIGKILL);
 }
 
+static inline void hook_hold(const char *step)
+{
+	const char *at = getenv("LODGE_HOLD_AT");
+	size_t len = strlen(step);
+
+	if (!at || strncmp(at, step, len) != 0 || at[len] != '=')
+		return;
+	while (access(at + len + 1, F_OK) == 0)
+		usleep(1000);
+}
+
 static inline bool hook_weak(const char *name)
 {
 	const char *p = hook_vars()->weaken;
@@ -84,6 +97,7 @@ static inline char **hook_env(void)
 #else
 
 #define hook_crash(step) ((void)0)
+#define hook_hold(step) ((void)0)
 
 static inline bool hook_weak(const char *name)
 {
