@@ -4,6 +4,7 @@
 #define LODGE_TESTS_SESSION_SNAPSHOT_H
 
 #include "session_engine.h"
+#include "tmp_name.h"
 
 #include <sys/stat.h>
 
@@ -19,11 +20,10 @@ static bool is_dir_store; /* whether live files are copied and layers stacked */
 /* A home where the store is plain directories, if `dir`; else a btrfs volume where there can be. */
 static inline void new_home(bool dir)
 {
-	char path[96];
+	char path[TMP_NAME_SIZE + 8];
 
 	is_dir_store = dir;
-	snprintf(home, sizeof(home), "/var/tmp/lodge-sessions-XXXXXX");
-	if (why_not || !mkdtemp(home)) {
+	if (why_not || !mkdtemp(tmp_name(home, "lodge-sessions"))) {
 		home[0] = '\0';
 		why_not = why_not ? why_not : "needs a directory of its own";
 		return;
