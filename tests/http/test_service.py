@@ -174,7 +174,7 @@ def refused(*args, **env):
 
 
 def test_every_setting_is_in_the_manual():
-    with open(os.path.join(SOURCE, "src", "lodged", "conf.c"), encoding="utf-8") as f:
+    with open(os.path.join(SOURCE, "src", "lodged", "config.c"), encoding="utf-8") as f:
         assert sorted(re.findall(r"SETTING\((\w+), [A-Z]+\),", f.read())) == sorted(names())
 
 
