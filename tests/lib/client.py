@@ -18,7 +18,7 @@ from machine import SOURCE, children, is_alive, keepers_of, name_of, wait_for  #
 BUILD = machine.build()
 LODGED = os.path.join(BUILD, "lodged")
 KEY = "lodge-test-key-0123456789"
-ANSWER_SECONDS = 60
+ANSWER_SECONDS = 180
 
 
 def routes():
@@ -187,7 +187,7 @@ class Lodged:
     how = {}  # more for its Popen
 
     def __init__(self, program=LODGED, **settings):
-        self.home = tempfile.mkdtemp(prefix="lodge-http-", dir="/var/tmp")
+        self.home = tempfile.mkdtemp(prefix="lodge-http-")
         self.program = program
         self.settings = settings
         self.process = None
@@ -260,7 +260,7 @@ class Lodged:
         """The sandboxes live on."""
         self.process.send_signal(signo)
         self.process.stdout.close()
-        return self.process.wait(60)
+        return self.process.wait(ANSWER_SECONDS)
 
     def close(self):
         """Nothing is left."""

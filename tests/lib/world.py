@@ -21,7 +21,8 @@ from machine import SOURCE, children, descendants, name_of, stat_of, wait_for  #
 BUILD = machine.build("hooks")
 LODGE = os.path.join(BUILD, "lodge")
 KEEPER = os.path.join(BUILD, "lodge-keeper")
-ANSWER_SECONDS = 20
+APART = bool(os.environ.get("LODGE_APART"))  # nobody else's groups and mounts are in sight
+ANSWER_SECONDS = 120
 MARK = "LODGE_TEST_MARK"  # in the environment of every guest command
 COUNTER = "i=0; while :; do echo $((i++)); sleep 0.02; done"
 
@@ -89,7 +90,7 @@ def _cgroup_roots():
 
 
 def cgroups():
-    """Every lodge-* group of the machine. Ours lie at the top or below our own group."""
+    """Every lodge-* group in sight: of the machine, or only of this run (tools/apart)."""
     found = set()
     for root in _cgroup_roots():
         for path, dirs, _ in os.walk(root):
@@ -110,13 +111,23 @@ def source_number(path, name):
         return int(re.search(rf"\b{name} (?:= )?(\w+?)u?\b", f.read()).group(1), 0)
 
 
+def sources(*layers):
+    """(path, text) of every C file of these directories of src, and of those below them."""
+    for layer in layers:
+        for path, _, names in sorted(os.walk(os.path.join(SOURCE, "src", layer))):
+            for name in sorted(names):
+                if name.endswith(".c"):
+                    with open(os.path.join(path, name)) as f:
+                        yield os.path.relpath(os.path.join(path, name), os.path.join(SOURCE, "src")), f.read()
+
+
 F_OFD_GETLK = 36
 
 
 def id_range_is_locked(base):
     """Whether some process still holds the range of host ids that begins with `base`."""
-    first = source_number("runtime/kit.c", "FIRST_BASE")
-    slot = (base - first) // source_number("runtime/kit.h", "KIT_RANGE")
+    first = source_number("runtime/isolate/idmap.c", "FIRST_BASE")
+    slot = (base - first) // source_number("runtime/isolate/idmap.h", "IDMAP_RANGE")
     with open("/run/lodge/ids", "rb+") as f:
         ask = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, slot, 1, 0)
         return struct.unpack("hhqqi4x", fcntl.fcntl(f, F_OFD_GETLK, ask))[0] != fcntl.F_UNLCK
@@ -139,7 +150,7 @@ def group_of(state):
 class World:
     def __init__(self, uid=None, store=None):
         self.uid = uid
-        base = tempfile.mkdtemp(prefix="lodge-test-", dir=os.environ.get("TMPDIR", "/tmp"))
+        base = tempfile.mkdtemp(prefix="lodge-test-")
         os.chmod(base, 0o755)
         self.base, self.home = base, os.path.join(base, "home")
         os.mkdir(self.home, 0o755)
@@ -180,7 +191,7 @@ class World:
     def start(self, options, command, crash=None, **kw):
         return self.popen(self.argv(options, command), crash, **kw)
 
-    def finish(self, p, seconds=60, data=None):
+    def finish(self, p, seconds=300, data=None):
         try:
             out, err = p.communicate(data, timeout=seconds)
         except subprocess.TimeoutExpired:
@@ -192,14 +203,14 @@ class World:
         code = 128 - p.returncode if p.returncode < 0 else p.returncode
         return Result(code, out.decode(errors="replace"), err.decode(errors="replace"))
 
-    def run(self, options, command, crash=None, seconds=60, data=None):
+    def run(self, options, command, crash=None, seconds=300, data=None):
         kw = {} if data is None else {"stdin": subprocess.PIPE}
         return self.finish(self.start(options, command, crash, **kw), seconds, data)
 
     def sh(self, options, text, **kw):
         return self.run(options, ["bash", "-c", text], **kw)
 
-    def lodge(self, *arguments, seconds=60):
+    def lodge(self, *arguments, seconds=300):
         return self.finish(self.popen([LODGE, *arguments]), seconds)
 
     # -- looking
@@ -277,7 +288,7 @@ class World:
             return True  # gone meanwhile
 
     def _left_groups(self, keep):
-        """Groups of our states, and groups no state directory on this machine accounts for."""
+        """Groups of our states, and groups of this run that no state directory accounts for."""
         ours, others = {}, set()
         groups = cgroups()  # before the directories: a group never outlives its own
         for n in self.states():
@@ -299,7 +310,7 @@ class World:
                     left.append(f"cgroup {g}")
                 left += [f"cgroup {x}" for x in groups_below(g)
                          if not self._may_stay(x[len(g) + 1:], g, ours[name], keep)]
-            elif name not in others and g not in self.before_cgroups:
+            elif APART and name not in others and g not in self.before_cgroups:
                 left.append(f"cgroup {g} of nobody")
         return left
 
@@ -318,8 +329,9 @@ class World:
         return left
 
     def _left_mounts(self):
+        """In our mount namespace: those of this run with tools/apart, else also of others."""
         new = mounts() - self.before_mounts
-        return [f"mount {m}" for m in new if "lodge" in m or self.base in m]
+        return [f"mount {m}" for m in new if self.base in m or (APART and "lodge" in m)]
 
     def leftovers(self, allowed=(), keep=None, entries=()):
         """keep: state -> ids and groups that may be there; entries: of the plain store."""
@@ -331,7 +343,7 @@ class World:
             left += self.loops()
         return left
 
-    def assert_clean(self, what="", seconds=5, **kw):
+    def assert_clean(self, what="", seconds=60, **kw):
         left = []
 
         def clean():
@@ -355,10 +367,10 @@ class World:
                 if f:
                     f.close()
             _known.discard(p.pid)
-        wait_for(lambda: not self._left_processes(()), 3)
+        wait_for(lambda: not self._left_processes(()), 120)
         for pid in descendants():  # a test that failed
             kill(pid)
-        wait_for(lambda: not self._left_processes(()), 3)
+        wait_for(lambda: not self._left_processes(()), 120)
         run = None if self.uid else self.run_dir()
         if run and os.path.isdir(run):
             for g in [g for n in self.states() for g in cgroups()
@@ -369,7 +381,7 @@ class World:
                     except OSError:
                         pass
             shutil.rmtree(run, ignore_errors=True)
-        wait_for(lambda: not self.loops(), 3)
+        wait_for(lambda: not self.loops(), 120)
         # not by shutil: trees here can be deeper than it may recurse
         subprocess.run(["rm", "-rf", "--", self.base], check=False)
 
@@ -442,7 +454,7 @@ class Driver:
         pid = self.keeper_pid()
         if pid:
             os.kill(pid, signal.SIGKILL)
-            wait_for(lambda: not self.keeper_is_alive(), 5)
+            wait_for(lambda: not self.keeper_is_alive(), 120)
 
     def end(self):
         """As a daemon ends that was asked to: the sandboxes stay."""
@@ -454,7 +466,7 @@ class Driver:
 
     def _gone(self):
         try:
-            self.p.wait(30)
+            self.p.wait(180)
         finally:
             _known.discard(self.p.pid)
         # its keeper sees the socket close; nobody may start before it left

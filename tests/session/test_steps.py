@@ -12,22 +12,21 @@ from engine import Engine, wait_for
 import steps_work  # noqa: F401 more scenarios
 from stage import Case, Refused, Stage
 from steps import KEEPER, SCENARIOS, TWICE
-from world import SOURCE
+from world import sources
 
 CASES = [(name, step) for name, (_, steps, _) in SCENARIOS.items() for step in steps]
 
 
+# the crash suite has those of the keeper and lodge-init
+LAYERS = ("exec", "layers", "machine", "project", "sandbox", "service", "session", "snapshot", "store", "template")
+
+
 def named_steps():
     found = set()
-    for layer in ("session", "store", "sandbox"):
-        d = os.path.join(SOURCE, "src", layer)
-        for name in sorted(os.listdir(d)):
-            if name.endswith(".c"):
-                with open(os.path.join(d, name)) as f:
-                    text = f.read()
-                unnamed = re.findall(r'(?<![\w.>])hook_crash\([^"\n]*\)', text)
-                assert not unnamed, f"{layer}/{name}: hooks without a literal name: {unnamed}"
-                found.update(re.findall(r'(?<![\w.>])hook_crash\("([^"]+)"\)', text))
+    for path, text in sources(*LAYERS):
+        unnamed = re.findall(r'(?<![\w.>])hook_crash\([^"\n]*\)', text)
+        assert not unnamed, f"{path}: hooks without a literal name: {unnamed}"
+        found.update(re.findall(r'(?<![\w.>])hook_crash\("([^"]+)"\)', text))
     return found
 
 
@@ -87,7 +86,7 @@ def test_died_again_during_recovery(stage, name, first, second):
     rest, act, options = prepare(stage, name)
     assert stage.die(first, act, *options) is None, f"{name} does not come to {first}"
     e = Engine(stage.world, crash=second, wait=False)
-    died = wait_for(lambda: e.process.poll() is not None, 10)
+    died = wait_for(lambda: e.process.poll() is not None, 120)
     e.kill()
     assert died, f"recovery from {first} does not come to {second}"
     finish(stage, rest, None, f"{name} at {first}, then {second}")

@@ -457,6 +457,22 @@ static void *ask(void *arg)
 	return NULL;
 }
 
+/* Whether so many come to wait for the same user's turn behind this one. */
+static bool wait_behind(const struct user_queue_ticket *first, size_t want)
+{
+	const struct gate_ticket *own = &first->lock.ticket;
+	size_t n = 0;
+
+	for (int i = 0; i < 12000 && n != want + 1; i++, nap(10)) {
+		n = 0;
+		pthread_mutex_lock(&own->gate->mutex);
+		for (const struct gate_ticket *t = own->gate->first; t; t = t->next)
+			n += !strcmp(t->tenant, own->tenant) && !strcmp(t->key, own->key);
+		pthread_mutex_unlock(&own->gate->mutex);
+	}
+	return n == want + 1;
+}
+
 static void switches_take_turns_and_the_last_one_wins(void)
 {
 	struct asked asked[] = { { .project = "a" },
@@ -473,7 +489,7 @@ static void switches_take_turns_and_the_last_one_wins(void)
 	user_queue_join(&place, engine, &me, "ann");
 	for (size_t i = 0; i < ARRAY_LEN(asked); i++) {
 		CHECK(pthread_create(&threads[i], NULL, ask, &asked[i]) == 0);
-		nap(100); /* to fix the order */
+		CHECK(wait_behind(&place, i + 1));
 	}
 	user_queue_leave(&place);
 	for (size_t i = 0; i < ARRAY_LEN(asked); i++)
