@@ -51,7 +51,7 @@ def programs(tmp_path_factory):
 @pytest.fixture
 def home(programs):
     """Sessions outlive whoever made them, so they are destroyed here, whatever became of the test."""
-    path = tempfile.mkdtemp(prefix="lodge-lib-", dir="/var/tmp")
+    path = tempfile.mkdtemp(prefix="lodge-lib-")
     yield path
     assert passed(run(programs("use_lib"), path, "clean"))
     shutil.rmtree(path)

@@ -318,7 +318,7 @@ def test_no_devices_owners_or_set_id_bits(lodged, evil, world):
 @pytest.fixture
 def open_world():
     """A directory whose parents anybody may enter."""
-    with tempfile.TemporaryDirectory(prefix="lodge-cp-", dir="/var/tmp") as at:
+    with tempfile.TemporaryDirectory(prefix="lodge-cp-") as at:
         os.chmod(at, 0o755)
         yield pathlib.Path(at)
 

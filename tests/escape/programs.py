@@ -215,7 +215,7 @@ def main():
     tap = Tap()
     if not os.access(binary, os.X_OK):
         tap.bail(f"{binary} is not there")
-    directory = tempfile.mkdtemp(prefix="lodge-programs-", dir="/var/tmp")
+    directory = tempfile.mkdtemp(prefix="lodge-programs-")
     try:
         home = os.path.join(directory, "home")
         os.mkdir(home, 0o700)

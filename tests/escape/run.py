@@ -44,7 +44,7 @@ class Host:
     """What is planted on the host, and the directory that carries the probe into sandboxes."""
 
     def __init__(self, probe):
-        self.dir = tempfile.mkdtemp(prefix="lodge-escape-", dir="/var/tmp")
+        self.dir = tempfile.mkdtemp(prefix="lodge-escape-")
         os.chmod(self.dir, 0o755)
         self.home = os.path.join(self.dir, "home")
         self.probe_dir = os.path.join(self.dir, "probe")

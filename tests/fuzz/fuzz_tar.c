@@ -16,7 +16,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static int base = -1, inside = -1, input = -1;
-static char path[64];
+static char path[96];
 
 static void clean(void)
 {
@@ -26,7 +26,9 @@ static void clean(void)
 
 static void prepare(void)
 {
-	snprintf(path, sizeof(path), "/tmp/lodge-fuzz-XXXXXX");
+	const char *dir = getenv("TMPDIR");
+
+	snprintf(path, sizeof(path), "%.64s/lodge-fuzz-XXXXXX", dir ? dir : "/tmp");
 	if (!mkdtemp(path))
 		abort();
 	base = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -124,7 +124,7 @@ def test_a_keeper_that_died_is_told_and_replaced(client, lodged):
 
 def test_a_keeper_that_does_not_start_is_no_end():
     """Its program is away for a while."""
-    with tempfile.TemporaryDirectory(prefix="lodge-programs-", dir="/var/tmp") as programs:
+    with tempfile.TemporaryDirectory(prefix="lodge-programs-") as programs:
         for name in ("lodged", "lodge-keeper", "lodge-init", "lodge-zstd"):
             if os.path.exists(os.path.join(BUILD, name)):
                 shutil.copy(os.path.join(BUILD, name), programs)

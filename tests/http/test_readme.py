@@ -63,7 +63,7 @@ def lodged():
 @pytest.fixture
 def home():
     """For what needs no service."""
-    path = tempfile.mkdtemp(prefix="lodge-http-", dir="/var/tmp")
+    path = tempfile.mkdtemp(prefix="lodge-http-")
     yield path
     st = os.stat(path)
     shutil.rmtree(f"/run/lodge/{st.st_dev:x}.{st.st_ino:x}", ignore_errors=True)

@@ -19,7 +19,7 @@ def test_the_two_commands():
 
 
 def test_the_three_commands_work_as_pasted():
-    home = tempfile.mkdtemp(prefix="lodge-http-", dir="/var/tmp")
+    home = tempfile.mkdtemp(prefix="lodge-http-")
     env = {k: v for k, v in os.environ.items() if not k.startswith("LODGE_")}
     env.update(LODGE_BUILD=BUILD, LODGE_DATA=home)
     run = subprocess.Popen([os.path.join(SOURCE, "dev"), "run", "--listen", "127.0.0.1:0"], env=env, text=True,

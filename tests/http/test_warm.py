@@ -35,7 +35,7 @@ class Slow:
 
     def __init__(self, keeper, **env):
         self.home = Home()
-        self.programs = tempfile.mkdtemp(prefix="lodge-programs-", dir="/var/tmp")
+        self.programs = tempfile.mkdtemp(prefix="lodge-programs-")
         os.chmod(self.programs, 0o755)
         for name in ("lodged", "lodge-keeper", "lodge-init", "lodge-zstd"):
             shutil.copy(os.path.join(BUILD, name), self.programs)
@@ -146,7 +146,7 @@ def test_it_answers_while_it_starts(slow):
 
 
 def test_ready_is_said_when_it_is(slow):
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as place, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+    with tempfile.TemporaryDirectory() as place, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
         os.chmod(place, 0o755)
         s.bind(place + "/notify")
         os.chmod(place + "/notify", 0o777)

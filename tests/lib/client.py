@@ -187,7 +187,7 @@ class Lodged:
     how = {}  # more for its Popen
 
     def __init__(self, program=LODGED, **settings):
-        self.home = tempfile.mkdtemp(prefix="lodge-http-", dir="/var/tmp")
+        self.home = tempfile.mkdtemp(prefix="lodge-http-")
         self.program = program
         self.settings = settings
         self.process = None

@@ -79,7 +79,7 @@ class Home(str):
     made = []
 
     def __new__(cls):
-        cls.made.append(tempfile.mkdtemp(prefix="lodge-http-", dir="/var/tmp"))
+        cls.made.append(tempfile.mkdtemp(prefix="lodge-http-"))
         return super().__new__(cls, cls.made[-1])
 
     def empty(self):

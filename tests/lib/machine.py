@@ -6,7 +6,11 @@ import pty
 import select
 import shutil
 import subprocess
+import tempfile
 import time
+
+# tools/apart gives each run a TMPDIR of its own; /tmp may lie in memory
+tempfile.tempdir = os.environ.get("TMPDIR", "/var/tmp")
 
 SOURCE = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
 

@@ -37,7 +37,7 @@ def unit_values(text, key):
 
 class Debian:
     def __init__(self):
-        self.root = tempfile.mkdtemp(prefix="lodge-deb-", dir="/var/tmp")
+        self.root = tempfile.mkdtemp(prefix="lodge-deb-")
         os.chmod(self.root, 0o755)
         self.lodged = self.holder = None
         try:

@@ -29,7 +29,7 @@ def lodge(home, group, *command):
 
 @pytest.fixture
 def home():
-    with tempfile.TemporaryDirectory(prefix="lodge-group-", dir="/var/tmp") as d:
+    with tempfile.TemporaryDirectory(prefix="lodge-group-") as d:
         yield d
 
 
@@ -69,7 +69,7 @@ def test_missing_one_is_told(home):
 
 
 def test_what_is_no_group_is_told_and_left_alone(home):
-    with tempfile.TemporaryDirectory(prefix="lodge-no-group-", dir="/var/tmp") as other:
+    with tempfile.TemporaryDirectory(prefix="lodge-no-group-") as other:
         with lodge(home, "/.." * 16 + other, "echo", "works") as p:
             out, err = p.communicate(timeout=60)
         assert p.returncode == 0 and out == b"works\n" and b"LODGE_CGROUP: no such cgroup; using the default" in err

@@ -62,7 +62,7 @@ class LocalWorld:
         assert b"__asan_init" not in subprocess.run(["nm", "-D", PLAIN + "/liblodge.so"], capture_output=True,
                                                     check=True).stdout, \
             "local mode needs a build without sanitizers: LODGE_BUILD_PLAIN"
-        self.home = tempfile.mkdtemp(prefix="lodge-sdk-", dir="/var/tmp")
+        self.home = tempfile.mkdtemp(prefix="lodge-sdk-")
         os.environ["LODGE_LIB"] = PLAIN + "/liblodge.so"
         self.options = options
         if policy:

@@ -123,7 +123,7 @@ else:
 
 @pytest.fixture
 def plain():
-    d = tempfile.mkdtemp(prefix="lodge-test-plain-", dir="/var/tmp")
+    d = tempfile.mkdtemp(prefix="lodge-test-plain-")
     os.chmod(d, 0o755)
     os.mkdir(os.path.join(d, "home"))
     os.chown(os.path.join(d, "home"), 1000, 1000)
