@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Points where the test suite can kill a process or disable one isolation step. Only builds with
- * -Dtest_hooks=true have them. In other builds hook_crash() does nothing, hook_weak() is false and
- * hook_env() an empty environment, so these variables have no effect.
+/* Points where the test suite can kill or hold a process or disable one isolation step. Only builds
+ * with -Dtest_hooks=true have them. In other builds hook_crash() and hook_hold() do nothing,
+ * hook_weak() is false and hook_env() an empty environment, so these variables have no effect.
  *
  *   LODGE_CRASH_AT=step            the process that reaches this step dies as if by SIGKILL
+ *   LODGE_HOLD_AT=step=path        the process that reaches this step waits while `path` exists
  *   LODGE_WEAKEN=name[,name...]    this isolation step is omitted, to prove that a test detects it
  */
 #ifndef LODGE_BASE_TEST_HOOK_H
@@ -48,6 +49,17 @@ static inline void hook_crash(const char *step)
 	syscall(SYS_exit_group, 128 + SIGKILL);
 }
 
+static inline void hook_hold(const char *step)
+{
+	const char *at = getenv("LODGE_HOLD_AT");
+	size_t len = strlen(step);
+
+	if (!at || strncmp(at, step, len) != 0 || at[len] != '=')
+		return;
+	while (access(at + len + 1, F_OK) == 0)
+		usleep(1000);
+}
+
 static inline bool hook_weak(const char *name)
 {
 	const char *p = hook_vars()->weaken;
@@ -85,6 +97,7 @@ static inline char **hook_env(void)
 #else
 
 #define hook_crash(step) ((void)0)
+#define hook_hold(step) ((void)0)
 
 static inline bool hook_weak(const char *name)
 {

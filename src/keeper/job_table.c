@@ -121,6 +121,7 @@ static pid_t start_child(const struct job_work *w, struct child_result *result)
 	if (pid != 0)
 		return pid;
 	hook_crash("job:start");
+	hook_hold("job:start");
 	result->error = -job_work_do(w, &result->bytes);
 	hook_crash("job:worked");
 	result->done = true;

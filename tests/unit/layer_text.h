@@ -18,12 +18,13 @@
 #include "sandbox/sandbox.h"
 #include "sandbox/guest_exec_sync.h"
 #include "tap.h"
+#include "tmp_name.h"
 
 #define LAYER(name) ((const char *const[]){ name })
 
-enum { TRIES = 5000 };
+enum { TRIES = 100000 }; /* of a millisecond */
 
-static char home[64], program[4096];
+static char home[TMP_NAME_SIZE], program[4096];
 static struct keeper_client *keeper;
 static bool on_volume;
 static struct err err;
@@ -70,7 +71,7 @@ static inline struct sandbox *make(const char *id, const char *const *layers, si
 
 static inline bool says(struct sandbox *sb, const char *text, const char *want)
 {
-	struct guest_exec_spec spec = { .text = text, .timeout_ms = 20000 };
+	struct guest_exec_spec spec = { .text = text, .timeout_ms = 120000 };
 	struct guest_exec_output o;
 	bool same;
 
@@ -172,6 +173,90 @@ static inline bool snap(const char *id, const char *layer)
 	return job.state == KEEPER_JOB_DONE || wait_job(layer, NULL) == 0;
 }
 
+/* ---- jobs that wait -------------------------------------------------------------------------- */
+
+static char hold[TMP_NAME_SIZE + 8];
+
+/* Keepers that are started from now on let jobs wait before they do anything, while the file is
+ * there. */
+static inline void prepare_hold(void)
+{
+	char value[sizeof(hold) + 16];
+
+	snprintf(hold, sizeof(hold), "%s.hold", home);
+	snprintf(value, sizeof(value), "job:start=%s", hold);
+	setenv("LODGE_HOLD_AT", value, 1);
+}
+
+static inline bool hold_jobs(void)
+{
+	int fd = open(hold, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+static inline void let_jobs_go(void)
+{
+	(void)unlink(hold);
+}
+
+#ifdef LODGE_TEST_HOOKS
+#define HOLD_JOBS() CHECK(hold_jobs())
+#else
+#define HOLD_JOBS() SKIP("needs -Dtest_hooks=true")
+#endif
+
+/* ---- a test and its end ---------------------------------------------------------------------- */
+
+struct remains {
+	size_t n;
+	struct {
+		enum keeper_what what;
+		char id[KEEPER_ID_SIZE];
+	} of[64];
+};
+
+static inline int note_remain(void *arg, enum keeper_what what, const char *id, pid_t pid)
+{
+	struct remains *r = arg;
+
+	(void)pid;
+	if (r->n == sizeof(r->of) / sizeof(r->of[0]))
+		return 0;
+	r->of[r->n].what = what;
+	snprintf(r->of[r->n++].id, KEEPER_ID_SIZE, "%s", id);
+	return 0;
+}
+
+/* What a failed test made, so that it fails alone. */
+static inline void remove_remains(void)
+{
+	struct remains r = { 0 };
+
+	let_jobs_go();
+	if (!keeper && start_keeper(false) < 0)
+		return;
+	if (keeper_client_list(keeper, note_remain, &r, &err) < 0)
+		return;
+	for (size_t i = 0; i < r.n; i++)
+		if (r.of[i].what != KEEPER_IS_LAYER)
+			(void)destroy(r.of[i].id);
+	for (size_t i = 0; i < r.n; i++)
+		if (r.of[i].what == KEEPER_IS_LAYER)
+			(void)layer_drop(keeper, r.of[i].id, &err);
+}
+
+#define RUN_LAYERS(fn) run_layers(fn, #fn)
+static inline void run_layers(void (*fn)(void), const char *name)
+{
+	tap_run(fn, name);
+	let_jobs_go();
+	if (!tap_ok)
+		remove_remains();
+}
+
 static inline void nothing_is_left(void)
 {
 	char path[128];
@@ -194,8 +279,9 @@ static inline void in_store(bool volume, void (*run)(void))
 
 	on_volume = volume;
 	snprintf(program, sizeof(program), "%s/lodge-keeper", build ? build : "build");
-	snprintf(home, sizeof(home), "/var/tmp/lodge-layer-XXXXXX");
-	ready = mkdtemp(home) != NULL && snprintf(store, sizeof(store), "%s/store", home) > 0;
+	ready = mkdtemp(tmp_name(home, "lodge-layer")) != NULL &&
+		snprintf(store, sizeof(store), "%s/store", home) > 0;
+	prepare_hold();
 	ready = ready && (volume || mkdir(store, 0700) == 0) && start_keeper(false) == 0;
 	ready = ready && keeper_client_features(keeper, &features, &err) == 0;
 	can_freeze = features & KEEPER_HAS_KILL;

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "tap.h"
+#include "tmp_name.h"
 
 enum { CAME_BACK = 7, YES = 1, NO = 2 };
 
@@ -70,6 +71,33 @@ static void only_the_named_wall_is_left_out(void)
 	CHECK(WEXITSTATUS(in_child(NULL, NULL, ask_for_caps)) == NO);
 }
 
+static int hold_at_the_step(void)
+{
+	hook_hold("job");
+	return CAME_BACK;
+}
+
+static void the_named_step_waits_for_its_file(void)
+{
+	char path[TMP_NAME_SIZE], value[TMP_NAME_SIZE + 16];
+	int fd = mkstemp(tmp_name(path, "lodge-hold")), status;
+	pid_t pid;
+
+	CHECK(fd >= 0);
+	close(fd);
+	snprintf(value, sizeof(value), "jobs=%s", path);
+	CHECK(setenv("LODGE_HOLD_AT", value, 1) == 0 && hold_at_the_step() == CAME_BACK);
+	snprintf(value, sizeof(value), "job=%s", path);
+	CHECK(setenv("LODGE_HOLD_AT", value, 1) == 0);
+	pid = fork();
+	if (pid == 0)
+		_exit(hold_at_the_step());
+	CHECK(pid > 0 && waitpid(pid, &status, WNOHANG) == 0);
+	CHECK(unlink(path) == 0 && waitpid(pid, &status, 0) == pid);
+	CHECK(WEXITSTATUS(status) == CAME_BACK);
+	unsetenv("LODGE_HOLD_AT");
+}
+
 static void init_gets_only_the_two_variables(void)
 {
 	CHECK(WEXITSTATUS(in_child(NULL, NULL, count_environment)) == 0);
@@ -81,6 +109,7 @@ int main(void)
 {
 	RUN(only_the_named_step_kills);
 	RUN(only_the_named_wall_is_left_out);
+	RUN(the_named_step_waits_for_its_file);
 	RUN(init_gets_only_the_two_variables);
 	return tap_done();
 }

@@ -267,18 +267,18 @@ static void a_long_list_arrives_whole(void)
 
 static void all(void)
 {
-	RUN(kept_files_outlive_their_sandbox);
-	RUN(destroy_works_in_every_state);
-	RUN(sandboxes_are_sealed_only_when_stopped);
-	RUN(a_layer_serves_many_and_does_not_change);
-	RUN(a_taken_layer_goes_on);
-	RUN(layers_lie_upon_each_other);
-	RUN(a_stack_may_be_high);
-	RUN(a_create_that_fails_gives_the_layer_back);
-	RUN(templates_below_layers_stay);
-	RUN(a_keeper_of_one_run_keeps_nothing);
-	RUN(all_of_it_is_found_again);
-	RUN(a_long_list_arrives_whole);
+	RUN_LAYERS(kept_files_outlive_their_sandbox);
+	RUN_LAYERS(destroy_works_in_every_state);
+	RUN_LAYERS(sandboxes_are_sealed_only_when_stopped);
+	RUN_LAYERS(a_layer_serves_many_and_does_not_change);
+	RUN_LAYERS(a_taken_layer_goes_on);
+	RUN_LAYERS(layers_lie_upon_each_other);
+	RUN_LAYERS(a_stack_may_be_high);
+	RUN_LAYERS(a_create_that_fails_gives_the_layer_back);
+	RUN_LAYERS(templates_below_layers_stay);
+	RUN_LAYERS(a_keeper_of_one_run_keeps_nothing);
+	RUN_LAYERS(all_of_it_is_found_again);
+	RUN_LAYERS(a_long_list_arrives_whole);
 }
 
 int main(void)
