@@ -11,11 +11,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "tmp_name.h"
+
 enum { PEER_ANSWERS = 4, PEER_HEARD = 1 << 20 };
 
 static struct peer {
 	int fd;
-	char dir[64], path[96], url[112];
+	char dir[TMP_NAME_SIZE], path[104], url[112];
 	const char *answers[PEER_ANSWERS]; /* one per connection; terminated by NULL */
 	size_t lengths[PEER_ANSWERS]; /* 0: of a text */
 	bool early; /* responds once the head has arrived */
@@ -90,8 +92,7 @@ static inline bool peer_listen(void)
 
 	peer = (struct peer){ .fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0),
 			      .heard = malloc(PEER_HEARD + 1) };
-	snprintf(peer.dir, sizeof(peer.dir), "/tmp/lodge-client-XXXXXX");
-	if (peer.fd < 0 || !peer.heard || !mkdtemp(peer.dir))
+	if (peer.fd < 0 || !peer.heard || !mkdtemp(tmp_name(peer.dir, "lodge-client")))
 		return false;
 	snprintf(peer.path, sizeof(peer.path), "%s/s", peer.dir);
 	snprintf(peer.url, sizeof(peer.url), "unix:%s", peer.path);

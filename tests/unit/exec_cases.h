@@ -15,7 +15,7 @@ static inline bool open_busy(void)
 	struct engine_opts o = { .home = home, .keeper_program = keeper };
 
 	close_engine();
-	for (int i = 0; i < 100; i++) {
+	for (int i = 0; i < 2400; i++) {
 		if (engine_open(&o, &engine, &err) == 0)
 			return true;
 		nap(50);

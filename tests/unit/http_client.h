@@ -27,10 +27,10 @@ static inline void nap(unsigned ms)
 	nanosleep(&(struct timespec){ ms / 1000, (long)(ms % 1000) * 1000000 }, NULL);
 }
 
-/* Until cond holds, for at most 10 s. */
+/* Until cond holds, for at most 120 s. */
 #define EVENTUALLY(cond)                                                                           \
 	({                                                                                         \
-		for (int i_ = 0; i_ < 1000 && !(cond); i_++)                                       \
+		for (int i_ = 0; i_ < 12000 && !(cond); i_++)                                      \
 			nap(10);                                                                   \
 		(cond);                                                                            \
 	})

@@ -29,7 +29,9 @@
 #include "wire/agent_proto.h"
 #include "wire/boot_fds.h"
 
-enum { LOG_BYTES = 1 << 20 };
+#include "tmp_name.h"
+
+enum { LOG_BYTES = 1 << 20, WAIT_MS = 120000 };
 
 struct msg {
 	struct agent_hdr h;
@@ -44,14 +46,14 @@ struct client {
 	int sock;
 	uint32_t req;
 	uint64_t next_exec;
-	char path[64];
+	char path[104];
 	struct msg event; /* the last one received */
 	struct msg kept[64]; /* events that came before an answer */
 	int nkept;
 };
 
 static struct client cl;
-static char scratch[64]; /* a directory for the test */
+static char scratch[TMP_NAME_SIZE]; /* a directory for the test */
 
 /* What a command came to. */
 struct outcome {
@@ -164,7 +166,7 @@ static inline bool call_with(uint32_t type, const void *body, size_t len, const 
 {
 	uint32_t req = transmit(cl.sock, type, body, len, fds, nfds);
 
-	while (receive(cl.sock, ret, 10000)) {
+	while (receive(cl.sock, ret, WAIT_MS)) {
 		if (ret->h.req == req)
 			return true;
 		if (cl.nkept < 64)
@@ -212,8 +214,7 @@ static inline bool client_start(bool no_clone3)
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
 	int l = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
-	snprintf(scratch, sizeof(scratch), "/tmp/lodge-test-XXXXXX");
-	if (!mkdtemp(scratch))
+	if (!mkdtemp(tmp_name(scratch, "lodge-test")))
 		return false;
 	snprintf(cl.path, sizeof(cl.path), "%s.sock", scratch);
 	memcpy(sa.sun_path, cl.path, strlen(cl.path) + 1);
@@ -393,7 +394,7 @@ static inline bool wait_end(int timeout_ms)
 
 static inline bool run_want(const struct want *w)
 {
-	return begin(w) == AGENT_STARTED && wait_end(10000);
+	return begin(w) == AGENT_STARTED && wait_end(WAIT_MS);
 }
 
 static inline bool run_bash(const char *text)

@@ -13,8 +13,9 @@
 #include "sandbox/keeper_client.h"
 #include "sandbox/sandbox.h"
 #include "tap.h"
+#include "tmp_name.h"
 
-static char home[] = "/var/tmp/lodge-engine-XXXXXX";
+static char home[TMP_NAME_SIZE];
 static struct keeper_client *keeper;
 static struct sandbox *box; /* the connection of the engine that lives */
 static struct err err;
@@ -35,7 +36,7 @@ static inline void open_engine(void)
 	snprintf(program, sizeof(program), "%s/lodge-keeper", build ? build : "build");
 	if (access(program, X_OK) < 0) {
 		why_not = "needs lodge-keeper in $LODGE_BUILD";
-	} else if (!mkdtemp(home) || chmod(home, 0755) < 0 ||
+	} else if (!mkdtemp(tmp_name(home, "lodge-engine")) || chmod(home, 0755) < 0 ||
 		   keeper_client_spawn(&how, &keeper, &err) < 0 ||
 		   sandbox_new(keeper, &spec, &box, &err) < 0) {
 		printf("# %s\n", err.msg);

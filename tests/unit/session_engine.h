@@ -17,10 +17,11 @@
 #include "machine/exec.h"
 #include "tap.h"
 #include "sandbox/guest_exec_sync.h"
+#include "tmp_name.h"
 
 enum { SECOND = 1000, MINUTE = 60 * SECOND, HOUR = 60 * MINUTE };
 
-static char home[64], keeper[4096];
+static char home[TMP_NAME_SIZE], keeper[4096];
 static atomic_llong the_time;
 static struct engine *engine;
 static struct err err;
@@ -180,7 +181,7 @@ static inline struct exec_handle *start(const char *name, const char *text)
 
 static inline bool runs(struct session_ref ref, const char *text, const char *want)
 {
-	struct exec_opts how = { .text = text, .timeout_ms = 20000 };
+	struct exec_opts how = { .text = text, .timeout_ms = 120000 };
 	struct guest_exec_output o;
 	bool same;
 
@@ -211,7 +212,7 @@ static inline bool has_pids(const char *name, uint64_t want)
 	struct session_ref ref = key(name);
 	struct keeper_stats st = { 0 };
 
-	for (int i = 0; i < 200; i++) {
+	for (int i = 0; i < 2400; i++) {
 		if (session_stats(engine, &me, &ref, &st, &err) == 0 && st.pids == want)
 			return true;
 		nap(50);
@@ -231,11 +232,10 @@ static inline void make_home(void)
 	if (!realpath(build ? build : "build", keeper))
 		keeper[0] = '\0';
 	strncat(keeper, "/lodge-keeper", sizeof(keeper) - strlen(keeper) - 1);
-	snprintf(home, sizeof(home), "/var/tmp/lodge-sessions-XXXXXX");
 	if (access(keeper, X_OK) < 0) {
 		why_not = "needs lodge-keeper in $LODGE_BUILD";
 		home[0] = '\0';
-	} else if (!mkdtemp(home)) {
+	} else if (!mkdtemp(tmp_name(home, "lodge-sessions"))) {
 		why_not = "needs a directory of its own";
 		home[0] = '\0';
 	} else if (!open_engine((struct engine_opts){ 0 }) || !enter("first")) {

@@ -4,6 +4,7 @@
 #define LODGE_TESTS_SESSION_SNAPSHOT_H
 
 #include "session_engine.h"
+#include "tmp_name.h"
 
 #include <sys/stat.h>
 
@@ -20,11 +21,10 @@ static bool is_dir_store; /* plain directories: files of running sandboxes are c
 /* Makes a home on plain directories if `dir`, else on a btrfs volume where the host has btrfs. */
 static inline void new_home(bool dir)
 {
-	char path[96];
+	char path[TMP_NAME_SIZE + 8];
 
 	is_dir_store = dir;
-	snprintf(home, sizeof(home), "/var/tmp/lodge-sessions-XXXXXX");
-	if (why_not || !mkdtemp(home)) {
+	if (why_not || !mkdtemp(tmp_name(home, "lodge-sessions"))) {
 		home[0] = '\0';
 		why_not = why_not ? why_not : "needs a directory of its own";
 		return;

@@ -398,7 +398,7 @@ static void settling_happens_in_the_background(void)
 		snprintf(name, sizeof(name), "s%d", i);
 		ref = key(name);
 		durable = false;
-		for (int j = 0; j < 400 && !durable; j++, nap(25))
+		for (int j = 0; j < 4800 && !durable; j++, nap(25))
 			CHECK(!session_is_durable(engine, &me, &ref, &durable, &err));
 		CHECK(durable);
 	}
@@ -441,7 +441,7 @@ static void deep_stacks_become_flat(void)
 	close_engine();
 	CHECK(engine_open(&o, &engine, &err) == 0); /* with threads: in the background */
 	timers_collect(engine);
-	for (int i = 0; i < 400 && depth_of("a") != 1; i++)
+	for (int i = 0; i < 4800 && depth_of("a") != 1; i++)
 		nap(25);
 	CHECK(depth_of("a") == 1 && is("a", SESSION_HIBERNATED));
 	CHECK(says("a", "cat f*", "15\n16\n17\n"));

@@ -196,7 +196,7 @@ static bool open_again(void)
 		return false;
 	snprintf(path, sizeof(path), "/run/lodge/%llx.%llx/d", (unsigned long long)st.st_dev,
 		 (unsigned long long)st.st_ino);
-	for (int i = 0; i < 400 && !gone; i++, nap(25)) {
+	for (int i = 0; i < 4800 && !gone; i++, nap(25)) {
 		auto_close int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 		gone = fd < 0 || flock(fd, LOCK_SH | LOCK_NB) == 0;

@@ -11,15 +11,13 @@
 #include "base/file_io.h"
 #include "store/sqlite_open.h"
 #include "tap.h"
+#include "tmp_name.h"
 
-static char dir[128], path[160];
+static char dir[TMP_NAME_SIZE], path[160];
 
 static inline bool make_dir(void)
 {
-	const char *tmp = getenv("TMPDIR");
-
-	snprintf(dir, sizeof(dir), "%.100s/lodge-store.XXXXXX", tmp ? tmp : "/tmp");
-	if (!mkdtemp(dir))
+	if (!mkdtemp(tmp_name(dir, "lodge-store")))
 		return false;
 	snprintf(path, sizeof(path), "%s/lodge.db", dir);
 	return true;

@@ -11,6 +11,7 @@
 #include "agent_pair.h"
 #include "base/fd_message.h"
 #include "tap.h"
+#include "tmp_name.h"
 
 struct seen {
 	int calls, fd;
@@ -286,8 +287,8 @@ static void logs_are_all_there_or_none(void)
 
 static void what_is_no_log_is_refused(void)
 {
-	char path[] = "/tmp/lodge-log-XXXXXX";
-	int p[2], sv[2], file = mkostemp(path, O_CLOEXEC);
+	char path[TMP_NAME_SIZE];
+	int p[2], sv[2], file = mkostemp(tmp_name(path, "lodge-log"), O_CLOEXEC);
 
 	CHECK(file >= 0 && unlink(path) == 0 && ftruncate(file, AGENT_LOG_HEAD + RING) == 0);
 	CHECK(!logs_are_accepted(RING, AGENT_MERGE, file, -1)); /* may be cut while it is read */

@@ -14,7 +14,7 @@ static const struct session_opts plain = { .user = "ann" };
 
 static bool kill_run(struct exec_handle *x)
 {
-	return exec_signal(x, SIGKILL, AGENT_TO_TREE, &err) == 0 && exec_wait(x, 20000, &err) == 0;
+	return exec_signal(x, SIGKILL, AGENT_TO_TREE, &err) == 0 && exec_wait(x, 120000, &err) == 0;
 }
 
 /* ---- who makes way --------------------------------------------------------------------------- */
@@ -99,7 +99,7 @@ static void what_died_is_room(void)
 	pid = sandbox_pid(n->machine->conn);
 	session_unlock(n);
 	CHECK(kill(pid, SIGKILL) == 0);
-	for (int i = 0; i < 100 && session_is_valid(engine, &me, &a); i++)
+	for (int i = 0; i < 2400 && session_is_valid(engine, &me, &a); i++)
 		nap(50);
 	CHECK(enter("b") && is("a", SESSION_HIBERNATED) && capacity_active(engine) == 1);
 	CHECK(says("a", "cat f", "kept\n"));
@@ -162,7 +162,7 @@ static bool are_waiting(unsigned n)
 {
 	struct capacity_report f;
 
-	for (int i = 0; i < 200; i++) {
+	for (int i = 0; i < 6000; i++) {
 		capacity_get_report(engine, &f);
 		if (f.waiting == n)
 			return true;
@@ -248,7 +248,7 @@ static void waiting_has_an_end(void)
 
 	ENGINE(.max_active = 1, .queue_max = 2);
 	CHECK(enter("a") && (x = start("a", "sleep 1000")));
-	CHECK(invite(&g[0], 0, 300) && are_waiting(1));
+	CHECK(invite(&g[0], 0, 5 * SECOND) && are_waiting(1));
 	CHECK(invite(&g[1], 1, 60 * SECOND) && are_waiting(2));
 	CHECK(enter_as("b", (struct session_opts){ .wait_ms = 60 * SECOND }, NULL) == -1);
 	CHECK(strstr(err.msg, "(position 3 of 3)")); /* the queue is full: it does not wait */

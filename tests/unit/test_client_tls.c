@@ -10,6 +10,7 @@
 
 #include "client/internal.h"
 #include "tap.h"
+#include "tmp_name.h"
 
 static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n{\"a\":1}";
 
@@ -20,7 +21,7 @@ static struct {
 	bool plain; /* no TLS at all */
 	char heard[4096];
 } server;
-static char cert_file[] = "/tmp/lodge-tls-XXXXXX";
+static char cert_file[TMP_NAME_SIZE];
 static struct err err;
 
 /* ---- the other side -------------------------------------------------------------------------- */
@@ -60,7 +61,7 @@ static bool make_context(void)
 {
 	EVP_PKEY *key = EVP_EC_gen("P-256");
 	X509 *x = key ? make_cert(key) : NULL;
-	int fd = mkstemp(cert_file);
+	int fd = mkstemp(tmp_name(cert_file, "lodge-tls"));
 	FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
 	bool ok = x && f && PEM_write_X509(f, x) == 1;
 

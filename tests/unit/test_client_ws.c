@@ -84,7 +84,7 @@ static int next(void)
 	int r;
 
 	while ((r = client_ws_read(w, &m, &err)) == 0 && m.kind == CLIENT_WS_NOTHING)
-		if (!client_ws_pending(w) && poll(&p, 1, 10000) <= 0)
+		if (!client_ws_pending(w) && poll(&p, 1, 120000) <= 0)
 			return -2;
 	return r;
 }

@@ -18,7 +18,7 @@
 
 static int sh(const char *text, struct guest_exec_output *o)
 {
-	struct guest_exec_spec spec = { .text = text, .timeout_ms = 20000 };
+	struct guest_exec_spec spec = { .text = text, .timeout_ms = 120000 };
 
 	return guest_exec_run(box, &spec, NULL, 0, o, &err);
 }
@@ -109,7 +109,7 @@ static void a_holding_reader_gets_every_byte(void)
 		}
 		if (*guest_exec_ended(x) && at == guest_exec_end(x, GUEST_EXEC_OUT))
 			break;
-		CHECK(agent_step(sandbox_agent(box), 10000, &err) == 0);
+		CHECK(agent_step(sandbox_agent(box), 120000, &err) == 0);
 	}
 	CHECK(at == 588895 && sum == 26716961);
 	guest_exec_free(x);
@@ -125,11 +125,11 @@ static void signals_and_deadlines(void)
 	CHECK(guest_exec_wait(x, 50, &err) == -1 && err.code == ERR_TIMEOUT);
 	CHECK(guest_exec_state(x) == GUEST_EXEC_RUNNING);
 	CHECK(guest_exec_signal(x, SIGTERM, AGENT_TO_GROUP, &err) == 0 &&
-	      guest_exec_wait(x, 10000, &err) == 0);
+	      guest_exec_wait(x, 120000, &err) == 0);
 	CHECK(guest_exec_result(x)->code == -1 && guest_exec_result(x)->signal == SIGTERM);
 	guest_exec_free(x);
 	spec.timeout_ms = 100;
-	CHECK(guest_exec_start(box, &spec, &x, &err) == 0 && guest_exec_wait(x, 10000, &err) == 0);
+	CHECK(guest_exec_start(box, &spec, &x, &err) == 0 && guest_exec_wait(x, 120000, &err) == 0);
 	CHECK(guest_exec_result(x)->hits & AGENT_HIT_TIME);
 	guest_exec_free(x);
 }
@@ -150,7 +150,7 @@ static void several_commands_at_once(void)
 		ssize_t got;
 
 		CHECK(guest_exec_stdin(x[i], line, (size_t)n, true, &err) == 0);
-		CHECK(guest_exec_wait(x[i], 10000, &err) == 0);
+		CHECK(guest_exec_wait(x[i], 120000, &err) == 0);
 		got = guest_exec_read(x[i], GUEST_EXEC_OUT, &at, buf, sizeof(buf));
 		CHECK(got == 6 && buf[4] == '0' + i);
 		guest_exec_free(x[i]);
@@ -323,7 +323,7 @@ static void stats_and_freezing(void)
 	CHECK(sandbox_freeze(box, &err) == 0);
 	CHECK(guest_exec_begin(box, &spec, &x, &err) == 0);
 	CHECK(guest_exec_wait(x, 200, &err) == -1 && err.code == ERR_TIMEOUT);
-	CHECK(sandbox_thaw(box, &err) == 0 && guest_exec_wait(x, 10000, &err) == 0);
+	CHECK(sandbox_thaw(box, &err) == 0 && guest_exec_wait(x, 120000, &err) == 0);
 	guest_exec_free(x);
 }
 
@@ -357,9 +357,9 @@ static void output_can_be_read_after_the_end_of_the_sandbox(void)
 	CHECK(sandbox_new(keeper, &how, &sb, &err) == 0 &&
 	      guest_exec_start(sb, &spec, &x, &err) == 0);
 	while (guest_exec_end(x, GUEST_EXEC_OUT) < 5)
-		CHECK(agent_step(sandbox_agent(sb), 10000, &err) == 0);
+		CHECK(agent_step(sandbox_agent(sb), 120000, &err) == 0);
 	CHECK(sandbox_destroy(sb, &err) == 0);
-	CHECK(guest_exec_wait(x, 10000, &err) == -1 && err.code == ERR_UNAVAILABLE);
+	CHECK(guest_exec_wait(x, 120000, &err) == -1 && err.code == ERR_UNAVAILABLE);
 	sandbox_free(sb);
 	CHECK(guest_exec_read(x, GUEST_EXEC_OUT, &at, buf, sizeof(buf)) == 5 &&
 	      !memcmp(buf, "kept\n", 5));

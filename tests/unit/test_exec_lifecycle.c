@@ -79,11 +79,11 @@ static void a_sandbox_that_died_alone_takes_its_commands_along(void)
 	exec_close(steal_ptr(&x));
 	close_engine();
 	CHECK(kill(pid, SIGKILL) == 0 && open_busy());
-	for (int i = 0; i < 100 && !x; i++) { /* its state is uncertain while it ends */
+	for (int i = 0; i < 2400 && !x; i++) { /* its state is uncertain while it ends */
 		if (exec_open(engine, &me, id, &x, &err) < 0)
 			nap(50);
 	}
-	CHECK(x && exec_wait(x, 20000, &err) == 0);
+	CHECK(x && exec_wait(x, 120000, &err) == 0);
 }
 
 static void what_belongs_to_a_destroyed_session_is_gone(void)
@@ -177,8 +177,12 @@ static void what_ended_meanwhile_is_written_down(void)
 	close_engine();
 	nap(700);
 	CHECK(open_busy());
-	exec_flush_ended(engine);
-	CHECK(row(id, &rec) && rec.state == EXEC_EXITED && rec.exit_code == 3);
+	rec = (struct store_exec){ .state = EXEC_RUNNING };
+	for (int i = 0; i < 2400 && rec.state == EXEC_RUNNING; i++, nap(50)) {
+		exec_flush_ended(engine);
+		CHECK(row(id, &rec));
+	}
+	CHECK(rec.state == EXEC_EXITED && rec.exit_code == 3);
 	CHECK(rec.ended_at >= rec.started_at && has_log(rec.session, id, "out"));
 	y = reopen(id);
 	CHECK(y && wrote(y, 0, "one\ntwo\n"));
@@ -220,7 +224,7 @@ static int crash_here(const char *step)
 
 	if (!open_busy() || exec_start(engine, &me, &a, &want, &x, NULL, &err) < 0)
 		return 1;
-	(void)exec_wait(x, 20000, &err);
+	(void)exec_wait(x, 120000, &err);
 	exec_flush_ended(engine);
 	return 2;
 }
@@ -260,10 +264,18 @@ static bool is_whole_after(const char *step)
 	exec_close(x);
 	if (!ok || !says("a", "cat ran 2>/dev/null | wc -l; rm -f ran", began ? "1\n" : "0\n"))
 		return false;
-	nap(300);
-	exec_flush_ended(engine);
-	if (exec_list(engine, &me, &a, (struct store_page){ .limit = 100 }, &l, &err) < 0)
-		return false;
+	for (int tries = 0, running = 1; running; tries++, nap(50)) {
+		exec_flush_ended(engine);
+		if (exec_list(engine, &me, &a, (struct store_page){ .limit = 100 }, &l, &err) < 0)
+			return false;
+		running = 0;
+		for (size_t i = 0; i < l.count; i++)
+			running += l.items[i].state == EXEC_RUNNING;
+		if (tries == 2400)
+			break;
+		if (running)
+			store_exec_list_fini(&l);
+	}
 	for (size_t i = 0; i < l.count; i++)
 		ok &= l.items[i].state != EXEC_RUNNING;
 	/* one command without a name has a row now */

@@ -9,8 +9,9 @@
 #include <unistd.h>
 
 #include "tap.h"
+#include "tmp_name.h"
 
-static char top[] = "/tmp/lodge-test-XXXXXX";
+static char top[TMP_NAME_SIZE];
 static int dir = -1;
 
 static bool is_there(const char *name)
@@ -179,7 +180,8 @@ static void each_stops_when_told(void)
 
 int main(void)
 {
-	if (!mkdtemp(top) || (dir = open(top, O_DIRECTORY | O_RDONLY | O_CLOEXEC)) < 0)
+	if (!mkdtemp(tmp_name(top, "lodge-test")) ||
+	    (dir = open(top, O_DIRECTORY | O_RDONLY | O_CLOEXEC)) < 0)
 		return 99;
 	RUN(a_replaced_file_is_whole_and_alone);
 	RUN(a_failed_replace_keeps_the_old);

@@ -2,6 +2,7 @@
 /* What a server does not take: too much at once, too large, ambiguous, too slow; and TLS. */
 #include "http/server.h"
 #include "http_client.h"
+#include "tmp_name.h"
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -352,7 +353,7 @@ static bool drip(int fd, const char *first)
 {
 	bool open = say(fd, first);
 
-	for (int i = 0; i < 150 && open; i++) {
+	for (int i = 0; i < 1200 && open; i++) {
 		nap(100);
 		open = say(fd, "a") && recv(fd, &(char){ 0 }, 1, MSG_DONTWAIT | MSG_PEEK) < 0 &&
 		       errno == EAGAIN;
@@ -470,10 +471,10 @@ static void tls(void)
 {
 	static char cert[8192], key[8192], buf[200000];
 	struct http_opts o = { .handler = handle, .tls_cert = cert, .tls_key = key };
-	char dir[] = "/tmp/http-XXXXXX";
+	char dir[TMP_NAME_SIZE];
 	bool made;
 
-	CHECK(mkdtemp(dir));
+	CHECK(mkdtemp(tmp_name(dir, "http")));
 	made = make_certificate(dir, cert, key, sizeof(cert));
 	CHECK(!rmdir(dir));
 	if (!made)

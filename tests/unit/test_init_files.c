@@ -187,7 +187,7 @@ static void an_unfinished_write_leaves_nothing(void)
 	close(reply.fd);
 	close(cl.sock);
 	cl.sock = before;
-	for (int i = 0; i < 50 && count_hidden() != 0; i++)
+	for (int i = 0; i < 6000 && count_hidden() != 0; i++)
 		pause_ms(20);
 	CHECK(count_hidden() == 0);
 	CHECK(access(path, F_OK) < 0);
@@ -248,7 +248,7 @@ static bool job_out(uint32_t op, uint32_t depth, const char *path)
 	while ((n = read(p[0], data + data_len, sizeof(data) - data_len)) > 0)
 		data_len += (size_t)n;
 	close(p[0]);
-	return wait_end(10000);
+	return wait_end(WAIT_MS);
 }
 
 static bool job_in(const char *path, uint32_t flags)
@@ -258,7 +258,7 @@ static bool job_in(const char *path, uint32_t flags)
 		  begin_job(AGENT_JOB_TAR_IN, flags, 0, path, fd) == AGENT_STARTED;
 
 	close(fd);
-	return ok && wait_end(10000);
+	return ok && wait_end(WAIT_MS);
 }
 
 static void make_tree(const char *root)
@@ -490,11 +490,11 @@ static void a_tree_is_removed_however_deep(void)
 	close(start);
 	CHECK(symlink(in_scratch("tree"), in_scratch("deep/link")) == 0);
 	CHECK(begin_job(AGENT_JOB_REMOVE, 0, 0, in_scratch("deep"), -1) == AGENT_STARTED);
-	CHECK(wait_end(20000));
+	CHECK(wait_end(WAIT_MS));
 	CHECK_STR(oc.message, "");
 	CHECK(access(in_scratch("deep"), F_OK) < 0 && access(in_scratch("tree/hard"), F_OK) == 0);
 	CHECK(begin_job(AGENT_JOB_REMOVE, 0, 0, in_scratch("deep"), -1) == AGENT_STARTED);
-	CHECK(wait_end(5000) && oc.exit.code == 0);
+	CHECK(wait_end(WAIT_MS) && oc.exit.code == 0);
 }
 
 static bool next_change(int fd, uint32_t *kind, char *path)
@@ -502,7 +502,7 @@ static bool next_change(int fd, uint32_t *kind, char *path)
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 	struct agent_change c;
 
-	if (poll(&p, 1, 3000) != 1 || read(fd, &c, sizeof(c)) != (ssize_t)sizeof(c))
+	if (poll(&p, 1, 120000) != 1 || read(fd, &c, sizeof(c)) != (ssize_t)sizeof(c))
 		return false;
 	*kind = c.kind;
 	path[c.path_len] = 0;
@@ -547,7 +547,7 @@ static void a_watch_sees_everything_below(void)
 	CHECK(unlink(in_scratch("w/c/b/g")) == 0);
 	CHECK(see(p[0], AGENT_CHANGE_REMOVE, "c/b/g"));
 	close(p[0]);
-	CHECK(wait_end(5000) && oc.exit.code == 0);
+	CHECK(wait_end(WAIT_MS) && oc.exit.code == 0);
 }
 
 static void a_job_can_be_killed_and_has_a_deadline(void)
@@ -559,7 +559,7 @@ static void a_job_can_be_killed_and_has_a_deadline(void)
 	CHECK(begin_job(AGENT_JOB_WATCH, 0, 0, scratch, p[1]) == AGENT_STARTED);
 	s = (struct agent_signal){ oc.exec, SIGKILL, AGENT_TO_TREE };
 	CHECK(call(AGENT_SIGNAL, &s, sizeof(s)) == AGENT_OK);
-	CHECK(wait_end(5000) && oc.exit.signal == SIGKILL);
+	CHECK(wait_end(WAIT_MS) && oc.exit.signal == SIGKILL);
 	close(p[0]);
 	close(p[1]);
 }

@@ -14,8 +14,9 @@
 #include "layer_stack_rules.h"
 #include "layer_stack_history.h"
 #include "tap.h"
+#include "tmp_name.h"
 
-static char top[PATH_MAX], disk[PATH_MAX + 8];
+static char top[TMP_NAME_SIZE], disk[TMP_NAME_SIZE + 8];
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
@@ -376,12 +377,9 @@ static void leave(void)
 
 int main(void)
 {
-	const char *temp = getenv("TMPDIR");
-
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	umask(0);
-	snprintf(top, sizeof(top), "%s/lodge-stack-XXXXXX", temp ? temp : "/tmp");
-	if (!mkdtemp(top))
+	if (!mkdtemp(tmp_name(top, "lodge-stack")))
 		return 99;
 	snprintf(disk, sizeof(disk), "%s/disk", top);
 	world.can_mount =

@@ -129,7 +129,7 @@ static void silence_is_not_death_until_the_third_time(void)
 	struct session_probe_result p;
 	pid_t pid;
 
-	ENGINE(.probe_ms = 300);
+	ENGINE(.probe_ms = 2000);
 	CHECK(enter("a") && says("a", "echo kept > f", "") && look("a", &before) >= 0);
 	pid = init_of("a");
 	CHECK(pid > 1 && kill(pid, SIGSTOP) == 0);
@@ -150,13 +150,13 @@ static void an_answer_in_between_starts_the_count_again(void)
 {
 	pid_t pid;
 
-	ENGINE(.probe_ms = 300);
+	ENGINE(.probe_ms = 2000);
 	CHECK(enter("a"));
 	pid = init_of("a");
 	for (int i = 0; i < 3; i++) {
 		CHECK(kill(pid, SIGSTOP) == 0 && probe("a", NULL) == SESSION_PROBE_UNKNOWN);
 		CHECK(probe("a", NULL) == SESSION_PROBE_UNKNOWN && kill(pid, SIGCONT) == 0);
-		for (int k = 0; k < 100 && probe("a", NULL) != SESSION_PROBE_CONNECTED; k++)
+		for (int k = 0; k < 2400 && probe("a", NULL) != SESSION_PROBE_CONNECTED; k++)
 			nap(50);
 	}
 	CHECK(is("a", SESSION_ACTIVE) && says("a", "echo alive", "alive\n"));
@@ -197,7 +197,7 @@ static void many_that_wait_together_miss_one_answer(void)
 	int unsure = 0;
 	pid_t pid;
 
-	ENGINE(.probe_ms = 1000);
+	ENGINE(.probe_ms = 3000);
 	CHECK(enter("a"));
 	pid = init_of("a");
 	CHECK(kill(pid, SIGSTOP) == 0);

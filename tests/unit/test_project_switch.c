@@ -457,6 +457,21 @@ static void *ask(void *arg)
 	return NULL;
 }
 
+/* Whether so many wait behind this one. */
+static bool wait_behind(const struct user_queue_ticket *first, size_t want)
+{
+	for (int i = 0; i < 12000; i++, nap(10)) {
+		size_t n = 0;
+
+		for (const struct user_queue_ticket *p = first;
+		     (p = __atomic_load_n(&p->next, __ATOMIC_ACQUIRE));)
+			n++;
+		if (n == want)
+			return true;
+	}
+	return false;
+}
+
 static void switches_take_turns_and_the_last_one_wins(void)
 {
 	struct asked asked[] = { { .project = "a" },
@@ -473,7 +488,7 @@ static void switches_take_turns_and_the_last_one_wins(void)
 	user_queue_join(&place, engine, &me, "ann");
 	for (size_t i = 0; i < ARRAY_LEN(asked); i++) {
 		CHECK(pthread_create(&threads[i], NULL, ask, &asked[i]) == 0);
-		nap(100); /* to fix the order */
+		CHECK(wait_behind(&place, i + 1));
 	}
 	user_queue_leave(&place);
 	for (size_t i = 0; i < ARRAY_LEN(asked); i++)

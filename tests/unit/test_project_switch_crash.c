@@ -15,7 +15,7 @@ static bool take_over(void)
 		.home = home, .keeper_program = keeper, .no_threads = true, .clock = tell_time
 	};
 
-	for (int i = 0; i < 100; i++) {
+	for (int i = 0; i < 1200; i++) {
 		if (engine_open(&o, &engine, &err) == 0)
 			return true;
 		if (err.code != ERR_CONFLICT && err.code != ERR_UNAVAILABLE)

@@ -19,8 +19,9 @@
 #include "sandbox/guest_exec_sync.h"
 #include "sandbox/guest_exec_log.h"
 #include "tap.h"
+#include "tmp_name.h"
 
-static char home[] = "/tmp/lodge-test-XXXXXX";
+static char home[TMP_NAME_SIZE];
 static struct keeper_client *keeper;
 static struct err err;
 
@@ -58,7 +59,7 @@ static void unmake(struct sandbox *sb)
 /* Runs bash text; the output, to be freed, or NULL. */
 static char *run(struct sandbox *sb, const char *text, int *ret_code)
 {
-	struct guest_exec_spec x = { .text = text, .timeout_ms = 20000 };
+	struct guest_exec_spec x = { .text = text, .timeout_ms = 120000 };
 	struct guest_exec_output out;
 
 	if (guest_exec_run(sb, &x, NULL, 0, &out, &err) < 0) {
@@ -143,8 +144,11 @@ static void freezing_stops_time_for_its_processes(void)
 	CHECK(sandbox_stats(sb, &after, &err) == 0);
 	CHECK(after.cpu_us - before.cpu_us < 5000);
 	CHECK(sandbox_thaw(sb, &err) == 0);
-	nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
-	CHECK(sandbox_stats(sb, &after, &err) == 0);
+	before = after;
+	for (int i = 0; i < 1200 && after.cpu_us <= before.cpu_us; i++) {
+		nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
+		CHECK(sandbox_stats(sb, &after, &err) == 0);
+	}
 	CHECK(after.cpu_us > before.cpu_us && after.pids >= 2);
 	unmake(sb);
 }
@@ -222,10 +226,10 @@ static void a_spare_shell_takes_the_next_text(void)
 
 	CHECK(sb != NULL);
 	CHECK(guest_exec_set_spare_shell(sb, &x, &err) == 0);
-	for (int i = 0; i < 100 && !used_spare_shell; i++) {
+	for (int i = 0; i < 2400 && !used_spare_shell; i++) {
 		nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
 		CHECK(guest_exec_start(sb, &x, &e, &err) == 0);
-		CHECK(guest_exec_wait(e, 5000, &err) == 0);
+		CHECK(guest_exec_wait(e, 120000, &err) == 0);
 		CHECK(guest_exec_result(e)->code == 3 &&
 		      guest_exec_end(e, GUEST_EXEC_OUT) == strlen("bash 0\n"));
 		used_spare_shell = guest_exec_used_spare_shell(e);
@@ -235,7 +239,7 @@ static void a_spare_shell_takes_the_next_text(void)
 	x.cwd = "/tmp"; /* another directory is another shell */
 	CHECK(guest_exec_start(sb, &x, &e, &err) == 0);
 	CHECK(!guest_exec_used_spare_shell(e));
-	CHECK(guest_exec_wait(e, 5000, &err) == 0);
+	CHECK(guest_exec_wait(e, 120000, &err) == 0);
 	guest_exec_free(e);
 	unmake(sb);
 }
@@ -252,14 +256,14 @@ static void names_of_the_keeper_are_refused(void)
 
 static void a_home_that_others_can_write_to_is_refused(void)
 {
-	char shared[] = "/tmp/lodge-test-XXXXXX";
+	char shared[TMP_NAME_SIZE];
 	struct keeper_client_opts o = { .home = shared, .oneshot = true };
 	struct keeper_client *k = NULL;
 	struct sandbox_spec spec = sandbox_spec_default();
 	struct sandbox *sb = NULL;
 	struct stat st;
 
-	CHECK(mkdtemp(shared) != NULL && chmod(shared, 0775) == 0);
+	CHECK(mkdtemp(tmp_name(shared, "lodge-test")) != NULL && chmod(shared, 0775) == 0);
 	CHECK(keeper_client_spawn(&o, &k, &err) < 0 || sandbox_new(k, &spec, &sb, &err) < 0);
 	CHECK(strstr(err.msg, "not be writable by group or others") != NULL);
 	keeper_client_free(k);
@@ -335,7 +339,7 @@ int main(void)
 		puts("1..0 # SKIP needs root");
 		return 0;
 	}
-	if (!mkdtemp(home) || !start_keeper(false)) {
+	if (!mkdtemp(tmp_name(home, "lodge-test")) || !start_keeper(false)) {
 		printf("Bail out! %s\n", err.msg);
 		return 99;
 	}

@@ -8,8 +8,9 @@
 #include <unistd.h>
 
 #include "tap.h"
+#include "tmp_name.h"
 
-static char dir[] = "/tmp/lodge-test-XXXXXX";
+static char dir[TMP_NAME_SIZE];
 static int fd = -1;
 static struct sandbox_table table;
 
@@ -146,7 +147,7 @@ static void a_reused_pid_is_not_taken_for_the_old_process(void)
 
 int main(void)
 {
-	if (!mkdtemp(dir) || (fd = open(dir, O_DIRECTORY | O_CLOEXEC)) < 0)
+	if (!mkdtemp(tmp_name(dir, "lodge-test")) || (fd = open(dir, O_DIRECTORY | O_CLOEXEC)) < 0)
 		return 99;
 	RUN(what_was_added_is_found_until_removed);
 	RUN(a_record_reads_back_as_written);

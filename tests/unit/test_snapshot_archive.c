@@ -74,7 +74,7 @@ static const char dump_text[] =
 static char *output_of(const char *name, const char *text)
 {
 	struct session_ref ref = key(name);
-	struct exec_opts how = { .text = text, .timeout_ms = 30000 };
+	struct exec_opts how = { .text = text, .timeout_ms = 120000 };
 	struct guest_exec_output o;
 	char *out;
 

@@ -34,7 +34,7 @@ static bool prepare(const char *program)
 
 static bool comes(atomic_uint *what, unsigned n)
 {
-	for (int i = 0; i < 500 && *what < n; i++)
+	for (int i = 0; i < 6000 && *what < n; i++)
 		nap(20);
 	return *what >= n;
 }
@@ -65,7 +65,7 @@ static void it_begins_and_is_waited_for(void)
 		SKIP(why_not);
 	reset();
 	CHECK(prepare(keeper) && engine_start(engine, begun, NULL, &err) == 0);
-	CHECK(engine_wait_ready(engine, 30000, &err) == 0 && engine_is_ready(engine));
+	CHECK(engine_wait_ready(engine, 120000, &err) == 0 && engine_is_ready(engine));
 	CHECK(comes(&successes, 1) && !failures);
 	CHECK(engine_wait_ready(engine, 0, &err) == 0);
 	CHECK(progress_get(engine, NULL, &p, &err) == 0 && p.status == PROGRESS_READY);
@@ -92,7 +92,7 @@ static void a_keeper_that_is_missing_is_tried_again(void)
 	CHECK(progress_get(engine, NULL, &p, &err) == 0 && p.step == 2);
 	CHECK_STR(p.stage, "keeper");
 	/* who waits is told what the next try, which comes soon, met */
-	CHECK(engine_wait_ready(engine, 30000, &err) == -1 && err.code == ERR_UNAVAILABLE &&
+	CHECK(engine_wait_ready(engine, 120000, &err) == -1 && err.code == ERR_UNAVAILABLE &&
 	      err.sys == EINPROGRESS && strstr(err.msg, "keeper"));
 	CHECK(symlink(keeper, program) == 0);
 	for (int i = 0; i < 40 && !engine_is_ready(engine); i++)

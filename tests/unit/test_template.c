@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "tap.h"
+#include "tmp_name.h"
 
 static int parse(const char *text, struct template *t, struct err *err)
 {
@@ -180,12 +181,12 @@ static int count(void *arg, const char *name)
 
 static void what_is_saved_can_be_loaded(void)
 {
-	char home[] = "/tmp/lodge-test-XXXXXX";
+	char home[TMP_NAME_SIZE];
 	struct template t, again;
 	struct err err;
 	int n = 0;
 
-	CHECK(mkdtemp(home) != NULL);
+	CHECK(mkdtemp(tmp_name(home, "lodge-test")) != NULL);
 	CHECK(template_load(home, "mine", &again, &err) == -1 && err.code == ERR_NOT_FOUND);
 	CHECK(template_load(home, "host", &again, &err) == 0);
 	CHECK(template_each(home, count, &n, &err) == 0 && n == 0);

@@ -64,7 +64,7 @@ static void a_running_command_is_activity(void)
 		pass(11 * MINUTE);
 		CHECK(engine_run_timers(engine) == 0 && is("a", SESSION_ACTIVE));
 	}
-	CHECK(exec_signal(x, SIGKILL, AGENT_TO_TREE, &err) == 0 && exec_wait(x, 20000, &err) == 0);
+	CHECK(exec_signal(x, SIGKILL, AGENT_TO_TREE, &err) == 0 && exec_wait(x, 120000, &err) == 0);
 	CHECK(engine_run_timers(engine) == 0 && is("a", SESSION_ACTIVE));
 	pass(11 * MINUTE);
 	CHECK(engine_run_timers(engine) == 1 && is("a", SESSION_HIBERNATED));
@@ -108,7 +108,7 @@ static void what_a_command_left_running_is_activity(void)
 static bool does(const char *name, const char *const *argv)
 {
 	struct session_ref ref = key(name);
-	struct exec_opts how = { .argv = argv, .timeout_ms = 20000 };
+	struct exec_opts how = { .argv = argv, .timeout_ms = 120000 };
 	struct guest_exec_output o;
 
 	if (exec_run(engine, &me, &ref, &how, NULL, 0, &o, &err) < 0)
@@ -273,7 +273,7 @@ static void a_lifetime_ends_under_a_running_command(void)
 	pass(5 * SECOND);
 	CHECK(engine_run_timers(engine) == 1 && is("a", SESSION_HIBERNATED));
 	CHECK(is_cause("a", SESSION_CAUSE_EXPIRED));
-	CHECK(exec_wait(x, 10000, &err) == 0 && exec_has_ended(x));
+	CHECK(exec_wait(x, 120000, &err) == 0 && exec_has_ended(x));
 	CHECK(says("a", "cat f", "kept\n"));
 }
 
@@ -367,7 +367,7 @@ static void what_died_is_put_away(void)
 	pid = sandbox_pid(n->machine->conn);
 	session_unlock(n);
 	CHECK(pid > 1 && kill(pid, SIGKILL) == 0);
-	for (int i = 0; i < 100 && session_is_valid(engine, &me, &a); i++)
+	for (int i = 0; i < 2400 && session_is_valid(engine, &me, &a); i++)
 		nap(50);
 	CHECK(!session_is_valid(engine, &me, &a) && is("a", SESSION_ACTIVE));
 	CHECK(engine_run_timers(engine) == 1 && is("a", SESSION_HIBERNATED));
@@ -515,7 +515,7 @@ static void with_threads_nobody_has_to_ask(void)
 	CHECK(engine_open(&o, &engine, &err) == 0);
 	CHECK(enter_as("a", brief, NULL) == 0);
 	pass(HOUR);
-	for (int i = 0; i < 400 && look("a", NULL) != SESSION_HIBERNATED; i++)
+	for (int i = 0; i < 2400 && look("a", NULL) != SESSION_HIBERNATED; i++)
 		nap(50);
 	CHECK(is("a", SESSION_HIBERNATED) && is_cause("a", SESSION_CAUSE_IDLE));
 }
