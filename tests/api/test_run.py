@@ -20,7 +20,7 @@ import time
 import pytest
 
 import machine
-from machine import descendants, keepers_of, stat_of, wait_for, with_words
+from machine import descendants, keepers_of, stat_of, wait_for, with_time, with_words
 
 LODGE = os.path.join(machine.build(), "lodge")
 BUSYBOX = shutil.which("busybox")
@@ -43,7 +43,7 @@ def below_keepers(home):
 
 
 def gone(pids):
-    return wait_for(lambda: not any(map(stat_of, pids)), 10)
+    return wait_for(lambda: not any(map(stat_of, pids)), 120)
 
 
 def leftovers(home):
@@ -57,12 +57,12 @@ def leftovers(home):
         left.extend(line for line in mounts.splitlines() if str(home) in line)
         return not left
 
-    wait_for(clean, 10)
+    wait_for(clean, 120)
     return left
 
 
 def lodge(*args, **kw):
-    kw.setdefault("timeout", 60)
+    kw.setdefault("timeout", 180)
     kw.setdefault("stdin", None if "input" in kw else subprocess.DEVNULL)
     if kw["stdin"] is None:
         del kw["stdin"]
@@ -145,14 +145,12 @@ def test_output_order_is_kept_for_a_slow_reader():
     p = subprocess.Popen([LODGE, "run", "seq", "400000"], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
     time.sleep(0.5)  # more than the log and the pipe hold: the command has to wait
     data = p.stdout.read()
-    assert p.wait(30) == 0
+    assert p.wait(180) == 0
     assert data == b"".join(b"%d\n" % i for i in range(1, 400001))
 
 
 def test_a_child_that_keeps_stdout_does_not_hold_the_result():
-    start = time.monotonic()
-    r = bash("sleep 60 & echo done")
-    assert r.stdout == b"done\n" and time.monotonic() - start < 10
+    assert bash("sleep 6000 & echo done").stdout == b"done\n"
 
 
 def test_nothing_survives_the_run(home):
@@ -201,7 +199,7 @@ def test_input_arrives_while_the_command_runs():
 
 
 def test_closed_standard_descriptors():
-    r = subprocess.run(["sh", "-c", f"exec '{LODGE}' run -- echo hi <&- >&-"], capture_output=True, timeout=30)
+    r = subprocess.run(["sh", "-c", f"exec '{LODGE}' run -- echo hi <&- >&-"], capture_output=True, timeout=180)
     assert r.returncode == 0
 
 
@@ -335,16 +333,17 @@ def test_too_many_dirs():
 
 
 def test_timeout():
-    start = time.monotonic()
-    r = bash("echo before; sleep 60", "--timeout", "700ms")
-    assert r.returncode == 124 and r.stdout == b"before\n"
-    assert re.fullmatch(rb"lodge: TIMEOUT: .*\n", r.stderr)
-    assert 0.6 < time.monotonic() - start < 8
+    def act(ms):
+        r = bash("echo before; sleep 6000", "--timeout", f"{ms}ms")
+        assert r.returncode == 124 and re.fullmatch(rb"lodge: TIMEOUT: .*\n", r.stderr)
+        return r
+
+    assert with_time(act, lambda r: r.stdout).stdout == b"before\n"
 
 
 def test_timeout_ends_daemons_too(home):
     mark = f"32{os.getpid()}.88"
-    r = bash(f"setsid sh -c 'trap \"\" TERM; sleep {mark} & sleep {mark}' & wait; sleep 60", "--timeout", "1s")
+    r = bash(f"setsid sh -c 'trap \"\" TERM; sleep {mark} & sleep {mark}' & wait; sleep 6000", "--timeout", "1s")
     assert r.returncode == 124
     assert leftovers(home) == []
     assert not [p for p in pathlib.Path("/proc").glob("[0-9]*/cmdline") if mark.encode() in read_or_empty(p)]
@@ -370,7 +369,7 @@ def test_memory_of_a_child_is_told_too():
 
 @needs_root
 def test_pids():
-    r = bash("for i in $(seq 40); do sleep 5 & done; kill %1; exit 0", "--pids", "12", "--timeout", "20s")
+    r = bash("for i in $(seq 40); do sleep 600 & done; kill %1; exit 0", "--pids", "12", "--timeout", "20s")
     assert b"lodge: LIMIT_PIDS: " in r.stderr
 
 
@@ -560,7 +559,7 @@ def test_a_command_that_ignores_sigterm_is_ended():
     p = started("-c", "trap '' TERM INT HUP; echo ready; while :; do sleep 0.1; done")
     start = time.monotonic()
     p.send_signal(signal.SIGTERM)
-    p.communicate(timeout=30)
+    p.communicate(timeout=180)
     assert p.returncode == 137 and 3 < time.monotonic() - start < 15
 
 
@@ -570,7 +569,7 @@ def test_a_second_signal_ends_it_at_once():
     p.send_signal(signal.SIGINT)
     time.sleep(0.3)
     p.send_signal(signal.SIGINT)
-    p.communicate(timeout=30)
+    p.communicate(timeout=180)
     assert p.returncode == 137 and time.monotonic() - start < 4
 
 
@@ -590,7 +589,7 @@ def test_killing_the_keeper_is_told(home):
     assert inner
     for pid in keepers_of(home):
         os.kill(pid, signal.SIGKILL)
-    _, err = p.communicate(timeout=30)
+    _, err = p.communicate(timeout=180)
     assert p.returncode == 125 and err.count(b"\n") == 1 and b"keeper" in err
     assert run("true").returncode == 0  # sweeps what the dead one left
     assert leftovers(home) == [] and gone(inner)
@@ -607,7 +606,7 @@ def test_broken_pipe_ends_it(home):
 def test_stdout_that_is_full():
     with open("/dev/full", "wb") as full:
         r = subprocess.run([LODGE, "run", "echo", "x"], stdin=subprocess.DEVNULL, stdout=full,
-                           stderr=subprocess.PIPE, timeout=30)
+                           stderr=subprocess.PIPE, timeout=180)
     assert r.returncode == 125 and r.stderr.startswith(b"lodge: write to stdout")
 
 

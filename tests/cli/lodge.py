@@ -7,7 +7,7 @@ import subprocess
 from client import BUILD, KEY, SocketLodged, UnixClient
 
 LODGE = os.path.join(BUILD, "lodge")
-SECONDS = 60
+SECONDS = 180
 
 
 class Daemon(SocketLodged):

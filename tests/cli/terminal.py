@@ -11,7 +11,7 @@ import time
 
 from lodge import LODGE
 
-SECONDS = 30
+SECONDS = 120
 
 
 class Terminal:

@@ -45,11 +45,11 @@ class Terminal:
     def sees(self, pattern, times=1):
         """On a line of its own, so that what was typed is not taken for it."""
         seen = re.compile("^" + pattern, re.M)
-        assert wait_for(lambda: len(seen.findall(self.screen())) >= times, 30), f"no {pattern}:\n{self.screen()}"
+        assert wait_for(lambda: len(seen.findall(self.screen())) >= times, 120), f"no {pattern}:\n{self.screen()}"
 
     def clear(self):
         self.type("clear")
-        assert wait_for(lambda: self.screen().strip() == "outer$", 30), self.screen()
+        assert wait_for(lambda: self.screen().strip() == "outer$", 120), self.screen()
 
     def enter(self, *words):
         self.clear()

@@ -116,7 +116,7 @@ def test_daemon(world, driver_program):
         except DriverError:
             pass
         world.finish(killer)
-        wait_for(lambda: not d.keeper_is_alive(), 5)
+        wait_for(lambda: not d.keeper_is_alive(), 120)
         d.kill()
         d = Driver(world, driver_program)
         for box in d.ask("list"):
@@ -168,7 +168,7 @@ def test_a_process_that_will_not_die(world):
                 f.write(text)
         p.kill()
         world.finish(p)
-        wait_for(lambda: not find("lodge-keeper"), 15)
+        wait_for(lambda: not find("lodge-keeper"), 120)
         assert guest in descendants(), "it was not held"
         assert world.oneshots(), "its state was removed although it is still there"
         world.next_start()
@@ -176,7 +176,7 @@ def test_a_process_that_will_not_die(world):
     finally:
         with open(os.path.join(held, "freezer.state"), "w") as f:
             f.write("THAWED")
-        wait_for(lambda: not open(os.path.join(held, "tasks")).read(), 5)
+        wait_for(lambda: not open(os.path.join(held, "tasks")).read(), 120)
         os.rmdir(held)
     world.next_start()
     world.assert_clean("after it was let go")
@@ -219,7 +219,7 @@ def test_what_has_no_record_dies_with_its_keeper(uid, command):
     try:
         words = [os.path.join(w.base, x) if x == "rootfs" else x for x in command]
         assert w.finish(w.popen([LODGE, *words], crash="create:spawned")).code != 0
-        assert wait_for(lambda: not find("lodge-init"), 10), "it is left"
+        assert wait_for(lambda: not find("lodge-init"), 120), "it is left"
         w.next_start()
         w.assert_clean("after the next start")
     finally:
@@ -271,7 +271,7 @@ def test_a_deep_tree_half_removed(driver_program):
             p = w.popen([driver_program], stdin=subprocess.PIPE)
             p.stdin.write(f"keeper {w.home} {KEEPER}\n".encode())
             p.stdin.flush()
-            wait_for(lambda: children(p.pid, "lodge-keeper"), 5, 0.001)
+            wait_for(lambda: children(p.pid, "lodge-keeper"), 120, 0.001)
             time.sleep(delay)
             for keeper in children(p.pid, "lodge-keeper"):
                 os.kill(keeper, 9)

@@ -11,7 +11,6 @@ from harness import BROKEN, HELD, UNJUDGED, stop
 from machine import wait_for
 
 SPACES = ("user", "mnt", "pid", "net", "ipc", "uts", "cgroup", "time")
-GONE_SECONDS = 5
 INIT_CAPS = 1 << 5 | 1 << 6 | 1 << 7  # kill, setgid, setuid
 
 
@@ -261,8 +260,8 @@ def survivors(how):
         probe = lodge.probe(weaken)
         leave = f"{probe} --daemon {mark}; echo left; "
         if how == "killed":
-            p = lodge.start([], ["/bin/sh", "-c", leave + "sleep 60"], weaken)
-            wait_for(lambda: marked(mark), 5)
+            p = lodge.start([], ["/bin/sh", "-c", leave + "sleep 600"], weaken)
+            wait_for(lambda: marked(mark), 120)
             p.kill()
             p.wait()
             stop(p)
@@ -270,10 +269,11 @@ def survivors(how):
             options = ["--timeout", "1s"] if how == "timeout" else []
             lodge.command(options, ["/bin/sh", "-c", leave + ("sleep 60" if options else "true")],
                           weaken, seconds=30)
-        gone = wait_for(lambda: not marked(mark), GONE_SECONDS)
+        seconds = 5 if weaken else 120
+        gone = wait_for(lambda: not marked(mark), seconds)
         for pid in marked(mark):
             os.kill(pid, signal.SIGKILL)
-        return held if gone else broken(f"a process was alive {GONE_SECONDS} s later")
+        return held if gone else broken(f"a process was alive {seconds} s later")
     return run
 
 

@@ -13,6 +13,7 @@ import tempfile
 import pytest
 
 from client import BUILD, KEY, Lodged, is_alive, wait_for
+from machine import descendants
 
 
 def ok(answer, status=200):
@@ -151,9 +152,9 @@ def test_a_keeper_that_does_not_start_is_no_end():
             assert ok(client.get("/health"))["status"] == "ok"
 
 
-def find(command):
-    """The process that is this command."""
-    for pid in filter(str.isdigit, os.listdir("/proc")):
+def find(command, init):
+    """The process below lodge-init that is this command."""
+    for pid in descendants(init):
         with contextlib.suppress(OSError):
             with open(f"/proc/{pid}/cmdline", "rb") as f:
                 if f.read() == command:
@@ -162,18 +163,19 @@ def find(command):
 
 
 def test_not_ready_while_draining():
-    with contextlib.closing(Lodged(drain="20s")) as lodged:
+    with contextlib.closing(Lodged(drain="120s")) as lodged:
         client = lodged.client()
         sid = client.enter()
-        kept = http.client.HTTPConnection(lodged.host, lodged.port, timeout=30)
+        kept = http.client.HTTPConnection(lodged.host, lodged.port, timeout=180)
         kept.request("GET", "/ready")
         assert kept.getresponse().read() == b'{"ready":true}\n'
-        running = http.client.HTTPConnection(lodged.host, lodged.port, timeout=30)
+        running = http.client.HTTPConnection(lodged.host, lodged.port, timeout=180)
         running.request("POST", f"/v1/sessions/{sid}/exec",
                         json.dumps({"command": "touch started; sleep 577; echo over"}),
                         {"X-Api-Key": KEY, "Content-Type": "application/json"})
         assert wait_for(lambda: client.get(f"/v1/sessions/{sid}/files/started").status == 200)
         events, response = client.open("GET", "/v1/events", headers={"Accept": "text/event-stream"})
+        init = lodged.init_of(client.session(sid))
         lodged.process.send_signal(signal.SIGTERM)
 
         def is_shut():
@@ -190,10 +192,10 @@ def test_not_ready_while_draining():
         assert answer.headers["Connection"].lower() == "close" and answer.read()
         response.read()  # streams without an end come to theirs
         # what was under way is answered
-        os.kill(find(b"sleep\x00577\x00"), signal.SIGKILL)
+        os.kill(find(b"sleep\x00577\x00", init), signal.SIGKILL)
         answer = running.getresponse()
         assert answer.status == 200 and json.loads(answer.read())["stdout"] == "over\n"
-        assert lodged.process.wait(30) == 0
+        assert lodged.process.wait(180) == 0
         for c in (kept, running, events):
             c.close()
         lodged.process.stdout.close()

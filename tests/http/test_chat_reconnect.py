@@ -38,8 +38,8 @@ def standing_still(pid):
 
 @pytest.fixture(scope="module")
 def hasty():
-    """It waits for an answer for a second, and not for a second one."""
-    with contextlib.closing(Lodged(probe_timeout="1s", probe_failures=1)) as d:
+    """It waits for an answer once."""
+    with contextlib.closing(Lodged(probe_timeout="5s", probe_failures=1)) as d:
         yield d
 
 
@@ -265,7 +265,7 @@ def test_files_and_commands_of_a_dead_sandbox(lodged, client):
 
 def test_about_to_expire():
     """Ten seconds before the end nothing begins any more; what works is let finish."""
-    with contextlib.closing(Lodged(lifetime="12s", lifetime_max="12s")) as d:
+    with contextlib.closing(Lodged(lifetime="20s", lifetime_max="20s")) as d:
         client = d.client()
         busy, record = new(client)
         idle, _ = new(client)
@@ -294,7 +294,7 @@ def test_about_to_expire():
 
 
 def test_a_deadline_that_passed_while_nobody_was_there():
-    with contextlib.closing(Lodged(lifetime="12s", lifetime_max="12s")) as d:
+    with contextlib.closing(Lodged(lifetime="20s", lifetime_max="20s")) as d:
         client = d.client()
         sid, record = new(client)
         d.stop()

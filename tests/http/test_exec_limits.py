@@ -5,7 +5,6 @@ import concurrent.futures
 import json
 import os
 import socket
-import time
 
 import pytest
 
@@ -36,7 +35,7 @@ def record(client, path):
     return client.get(path).json["exec"]
 
 
-def ended(client, path, seconds=20):
+def ended(client, path, seconds=120):
     assert wait_for(lambda: record(client, path)["state"] != "running", seconds)
     return record(client, path)
 
@@ -73,25 +72,28 @@ def test_timeout_without_a_caller(client, at):
 
 def test_timeout_of_a_stream_and_of_the_background(client, at):
     path = leave(client, at, command=TREE.format(n=73), timeout_ms=400)
-    answer = client.post(at + "/exec", {"command": "echo begun; " + TREE.format(n=73), "timeout_ms": 400},
-                         headers={"Accept": "application/x-ndjson"})
-    events = [json.loads(line) for line in answer.data.splitlines()]
-    assert [e["event"] for e in events] == ["started", "stdout", "exit"] and events[-1]["timed_out"]
+    for ms in (400, 4000, 40000):
+        answer = client.post(at + "/exec", {"command": "echo begun; " + TREE.format(n=73), "timeout_ms": ms},
+                             headers={"Accept": "application/x-ndjson"})
+        events = [json.loads(line) for line in answer.data.splitlines()]
+        assert events[-1]["event"] == "exit" and events[-1]["timed_out"]
+        if len(events) > 2:  # else the machine was too busy to get that far
+            break
+    assert [e["event"] for e in events] == ["started", "stdout", "exit"]
     assert ended(client, path)["timed_out"]
     assert nobody_runs(client, at, "sleep 73[123]")
 
 
 def test_who_keeps_the_output_open_holds_nothing(client, at):
-    began = time.monotonic()
-    r = run(client, at, command="sleep 74 & echo over; exit 5", timeout_ms=0)
+    r = run(client, at, command="sleep 7400 & echo over; exit 5", timeout_ms=0)
     assert (r["stdout"], r["exit_code"], r["timed_out"]) == ("over\n", 5, False)
-    answer = client.post(at + "/exec", {"command": "sleep 74 & echo over", "timeout_ms": 0},
+    answer = client.post(at + "/exec", {"command": "sleep 7400 & echo over", "timeout_ms": 0},
                          headers={"Accept": "text/event-stream"})
     assert answer.data.decode().count("event: exit") == 1
-    path = leave(client, at, command="sleep 74 & echo over", timeout_ms=0)
+    path = leave(client, at, command="sleep 7400 & echo over", timeout_ms=0)
     ended(client, path)
     assert client.get(path + "/output").json["done"]
-    assert time.monotonic() - began < 60
+    assert run(client, at, command="pgrep -cfx 'sleep 7400'")["stdout"] == "3\n"
     run(client, at, command="pkill -x sleep")
 
 
@@ -105,7 +107,7 @@ def test_a_stuck_command_blocks_no_other(client, at):
 
 def test_long_poll(client, at):
     path = leave(client, at, command="sleep .4; echo a; sleep 600")
-    o = client.get(path + "/output?wait_ms=30000").json
+    o = client.get(path + "/output?wait_ms=60000").json
     assert (o["stdout"], o["done"]) == ("a\n", False)
     o = client.get(path + "/output?stdout_offset=2&wait_ms=300").json
     assert (o["stdout"], o["stdout_offset"], o["done"]) == ("", 2, False)
@@ -139,7 +141,7 @@ def test_memory(client, at):
 
 
 def test_processes(client, at):
-    r = run(client, at, command="for i in {1..100}; do sleep 5 & done", timeout_ms=1500)
+    r = run(client, at, command="for i in {1..100}; do sleep 600 & done", timeout_ms=20000)
     assert "LIMIT_PIDS" in r["limits"], r
     assert wait_for(lambda: run(client, at, command="pkill -x sleep; echo well")["stdout"] == "well\n")
 

@@ -62,7 +62,7 @@ def test_a_terminal_ends_with_its_key(lodged, client, session):
 
 
 def test_a_stream_ends_when_its_key_expires(lodged, session):
-    _, other = lodged.new_key(expires_in_ms=3000)
+    _, other = lodged.new_key(expires_in_ms=6000)
     connection, response = other.open("GET", f"/v1/sessions/{session}/watch?path=/tmp")
     with contextlib.closing(connection):
         assert response.status == 200

@@ -301,7 +301,7 @@ def quiet(lodged):
         last.append(stored(lodged))
         return last[-1] == last[-2]
 
-    assert wait_for(same, 30)
+    assert wait_for(same, 120)
     return last[-1]
 
 

@@ -281,13 +281,19 @@ def test_no_key_is_in_the_log(daemon, client):
 
 
 def test_a_caller_that_left_has_a_line(daemon, client, paths):
-    body = json.dumps({"command": "sleep 3"}).encode()
+    body = json.dumps({"command": "sleep 611"}).encode()
+
+    def runs():
+        execs = client.get(paths("/v1/sessions/{id}/execs?limit=500")).json["execs"]
+        return [x for x in execs if "611" in str(x["command"]) and x["state"] == "running"]
+
     mark = f"left-{time.time_ns()}"
     with socket.create_connection((client.host, client.port), timeout=60) as s:
         s.sendall(head("POST", paths("/v1/sessions/{id}/exec"), "Content-Type: application/json",
                        f"Content-Length: {len(body)}", f"X-Request-Id: {mark}") + body)
-        time.sleep(.5)
+        (x,) = wait_for(runs)
     daemon.says(mark)
+    assert client.delete(paths("/v1/sessions/{id}/execs/" + x["exec_id"])).status == 200
     assert [m["status"] for m in daemon.lines() if m.get("request") == mark] == [499]
     assert client.get("/health").json["last_error"] is None
 

@@ -16,7 +16,8 @@ import time
 
 import pytest
 
-from client import Lodged, wait_for
+from client import Lodged, is_alive, name_of, wait_for
+from machine import descendants
 
 SLOW = bool(os.environ.get("LODGE_SLOW"))
 LOST = (OSError, http.client.HTTPException)  # what a caller sees of a lodged that dies
@@ -236,12 +237,14 @@ def test_deadlines_hold_without_lodged(lodged):
     answer = client.post(f"/v1/sessions/{i}/exec", {"command": "sleep 600 & sleep 601; echo no",
                                                     "background": True, "timeout_ms": 700})
     path = f"/v1/sessions/{i}/execs/{answer.json['exec_id']}"
+    init = lodged.init_of(client.session(i))
     lodged.stop(signal.SIGKILL)
-    time.sleep(1.5)
+    assert wait_for(lambda: not [p for p in descendants(init) if name_of(p) == "sleep" and is_alive(p)])
+    began = time.time() * 1000
     lodged.start()
     client = lodged.client()
     x = wait_for(lambda: client.get(path).json["exec"]["state"] != "running" and client.get(path).json["exec"])
-    assert x["state"] == "killed" and x["timed_out"] and x["ended_at"] - x["started_at"] < 1500, x
+    assert x["state"] == "killed" and x["timed_out"] and x["ended_at"] <= began, x
     assert client.post(f"/v1/sessions/{i}/exec", {"command": "pgrep -fx 'sleep 60[01]'"}).json["stdout"] == ""
     assert wait_for(lambda: client.get("/v1/sessions/" + short).status == 410)
     remove(client, i)
@@ -432,14 +435,12 @@ def call_beside(*args, **kw):
 
 
 def end(lodged, *signals):
-    """How long it took, and its status."""
-    began = time.monotonic()
+    """Its status; the time of a drain and more is too long."""
     for s in signals:
         lodged.process.send_signal(s)
         time.sleep(.3)
     lodged.process.stdout.close()
-    status = lodged.process.wait(60)
-    return time.monotonic() - began, status
+    return lodged.process.wait(120)
 
 
 def running(client, at):
@@ -491,10 +492,10 @@ def test_streams_beyond_the_limit_are_cut_and_go_on(lodged):
     threads = [call_beside(c.stream, client) for c in commands]
     waited = call_beside(client.post, at + "/exec", {"command": "sleep 5; echo late", "idempotency_key": "late"})
     assert wait_for(lambda: len(running(client, at)) == 3 and all(c.path for c in commands))
-    seconds, status = end(lodged, signal.SIGTERM)
+    status = end(lodged, signal.SIGTERM)
     for t in [*threads, waited]:
         t.join(60)
-    assert status == 0 and seconds < 20
+    assert status == 0
     assert not any(c.whole for c in commands) and isinstance(waited.got, LOST)
     lodged.start()
     client = lodged.client()
@@ -507,15 +508,15 @@ def test_streams_beyond_the_limit_are_cut_and_go_on(lodged):
 
 
 def test_a_second_signal_ends_at_once():
-    d = Lodged(drain="100s")
+    d = Lodged(drain="1h")
     try:
         client = d.client()
         at = "/v1/sessions/" + client.enter(key="x")
         waited = call_beside(client.post, at + "/exec", {"command": "sleep 600", "timeout_ms": 0})
         assert wait_for(lambda: running(client, at))
-        seconds, status = end(d, signal.SIGTERM, signal.SIGTERM)
+        status = end(d, signal.SIGTERM, signal.SIGTERM)
         waited.join(60)
-        assert status == 0 and seconds < 30 and isinstance(waited.got, LOST)
+        assert status == 0 and isinstance(waited.got, LOST)
         d.start()
         assert running(d.client(), at)
     finally:
@@ -546,8 +547,7 @@ def test_nothing_keeps_it(lodged, how):
         time.sleep(.5)
     else:
         assert wait_for(lambda: running(client, at))
-    seconds, status = end(lodged, signal.SIGTERM, signal.SIGTERM)
-    assert status == 0 and seconds < 20
+    assert end(lodged, signal.SIGTERM, signal.SIGTERM) == 0
     t.join(60)
     lodged.start()
     client = lodged.client()

@@ -230,7 +230,7 @@ def test_switches_take_turns_and_the_last_one_asked_wins(ann):
     threads = [threading.Thread(target=ask, args=(i,)) for i in range(len(asked))]
     for t in threads:
         t.start()
-        time.sleep(0.15)  # so that there is an order
+        time.sleep(0.75)  # so that there is an order
     for t in threads:
         t.join()
     assert [a.status for a in answers] == [200, 200, 200, 404, 200, 200], answers

@@ -169,9 +169,12 @@ def test_row_3_files_and_processes_of_a_thread_stay_together(client):
 
 def test_row_3_timeout_is_applied_to_all_of_it(client):
     session = create(client)
-    r = execute(client, session, "echo before; (setsid sleep 991 &); trap '' TERM; sleep 992", timeout=1)
-    assert r["timed_out"] and r["exit_code"] == 137 and r["stdout"] == "before\n"
-    assert r["execution_time_ms"] >= 1000
+    for seconds in (1, 10, 60):
+        r = execute(client, session, "(setsid sleep 991 &); echo before; trap '' TERM; sleep 992", timeout=seconds)
+        assert r["timed_out"] and r["exit_code"] == 137 and r["execution_time_ms"] >= seconds * 1000
+        if r["stdout"]:  # else the machine was too busy to get that far
+            break
+    assert r["stdout"] == "before\n"
     assert wait_for(lambda: execute(client, session, "pgrep -x sleep")["stdout"] == "")
     assert execute(client, session, "sleep 60", timeout=0.2)["timed_out"]
 
@@ -369,16 +372,16 @@ def test_a_full_pool_is_told_to_wait():
 
 
 def test_idle_is_counted_from_the_last_activity():
-    d = Lodged(threads_idle="6s")
+    d = Lodged(threads_idle="12s")
     try:
         client, thread = d.client(), fresh()
         session, other = create(client, thread), create(client)
         for _ in range(5):  # longer than its idle time in all
-            time.sleep(2)
+            time.sleep(3)
             assert says(client, session, "echo on") == "on\n"
         assert wait_for(lambda: client.get("/status/" + other).status == 404)
         # looking does not keep it
-        assert wait_for(lambda: client.get("/get_session?thread_id=" + thread).status == 404, 40, 0.5)
+        assert wait_for(lambda: client.get("/get_session?thread_id=" + thread).status == 404, 120, 0.5)
         answer = client.get("/get_session?thread_id=" + thread)
         detail = answer.json["detail"]
         assert detail["error"] == "Session expired" and detail["thread_id"] == thread
@@ -394,12 +397,12 @@ def test_idle_is_counted_from_the_last_activity():
 
 def test_what_sleeps_ends_too():
     """Something else than its idle time put it to sleep: its files do not stay for ever."""
-    d = Lodged(threads_idle="4s")
+    d = Lodged(threads_idle="8s")
     try:
         client, thread = d.client(), fresh()
         session = create(client, thread)
         assert client.post(f"/v1/sessions/{session}/hibernate").status == 200
-        assert wait_for(lambda: client.get("/get_session?thread_id=" + thread).status == 404, 40)
+        assert wait_for(lambda: client.get("/get_session?thread_id=" + thread).status == 404, 120)
         assert client.get("/get_session?thread_id=" + thread).json["detail"]["error"] == "Session expired"
     finally:
         d.close()

@@ -18,7 +18,7 @@ from machine import SOURCE, children, is_alive, keepers_of, name_of, wait_for  #
 BUILD = machine.build()
 LODGED = os.path.join(BUILD, "lodged")
 KEY = "lodge-test-key-0123456789"
-ANSWER_SECONDS = 60
+ANSWER_SECONDS = 180
 
 
 def routes():
@@ -260,7 +260,7 @@ class Lodged:
         """The sandboxes live on."""
         self.process.send_signal(signo)
         self.process.stdout.close()
-        return self.process.wait(60)
+        return self.process.wait(ANSWER_SECONDS)
 
     def close(self):
         """Nothing is left."""

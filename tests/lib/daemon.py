@@ -43,10 +43,10 @@ class Daemon:
     def lines(self):
         return [json.loads(line) for line in self.log().splitlines()]
 
-    def says(self, text, seconds=20):
+    def says(self, text, seconds=120):
         assert wait_for(lambda: text in self.log(), seconds), self.log()
 
-    def ends(self, seconds=60):
+    def ends(self, seconds=180):
         """Its status, and what it said."""
         self.process.wait(seconds)
         self.process.stdout.close()

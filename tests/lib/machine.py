@@ -30,7 +30,7 @@ def need(items, *programs):
         assert os.access(program, os.X_OK), f"{program} is missing; LODGE_BUILD names the build directory"
 
 
-def wait_for(condition, seconds=60, pause=0.05):
+def wait_for(condition, seconds=120, pause=0.05):
     """The first true value, or the last false one."""
     end = time.monotonic() + seconds
     while True:
@@ -40,10 +40,20 @@ def wait_for(condition, seconds=60, pause=0.05):
         time.sleep(pause)
 
 
-def eventually(condition, seconds=20):
+def eventually(condition, seconds=120):
     value = wait_for(condition, seconds)
     assert value, "did not come true"
     return value
+
+
+def with_time(act, seen, times=(500, 5000, 50000)):
+    """act(ms) for something that is cut off after so long, with the first of these times that let it come so far
+    that seen(result); a busy machine needs more."""
+    for ms in times:
+        result = act(ms)
+        if seen(result):
+            break
+    return result
 
 
 # ---- processes --------------------------------------------------------------------------------
@@ -157,7 +167,7 @@ def fill(path):
 # ---- terminals --------------------------------------------------------------------------------
 
 
-def in_terminal(act, feed=(), seconds=30):
+def in_terminal(act, feed=(), seconds=120):
     """What a new process writes that does `act` with a terminal in control of it, and its status. `feed`: what is
     typed, each once the text before it was seen."""
     pid, fd = pty.fork()

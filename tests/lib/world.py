@@ -181,7 +181,7 @@ class World:
     def start(self, options, command, crash=None, **kw):
         return self.popen(self.argv(options, command), crash, **kw)
 
-    def finish(self, p, seconds=60, data=None):
+    def finish(self, p, seconds=300, data=None):
         try:
             out, err = p.communicate(data, timeout=seconds)
         except subprocess.TimeoutExpired:
@@ -193,14 +193,14 @@ class World:
         code = 128 - p.returncode if p.returncode < 0 else p.returncode
         return Result(code, out.decode(errors="replace"), err.decode(errors="replace"))
 
-    def run(self, options, command, crash=None, seconds=60, data=None):
+    def run(self, options, command, crash=None, seconds=300, data=None):
         kw = {} if data is None else {"stdin": subprocess.PIPE}
         return self.finish(self.start(options, command, crash, **kw), seconds, data)
 
     def sh(self, options, text, **kw):
         return self.run(options, ["bash", "-c", text], **kw)
 
-    def lodge(self, *arguments, seconds=60):
+    def lodge(self, *arguments, seconds=300):
         return self.finish(self.popen([LODGE, *arguments]), seconds)
 
     # -- looking
@@ -333,7 +333,7 @@ class World:
             left += self.loops()
         return left
 
-    def assert_clean(self, what="", seconds=5, **kw):
+    def assert_clean(self, what="", seconds=60, **kw):
         left = []
 
         def clean():
@@ -357,10 +357,10 @@ class World:
                 if f:
                     f.close()
             _known.discard(p.pid)
-        wait_for(lambda: not self._left_processes(()), 3)
+        wait_for(lambda: not self._left_processes(()), 120)
         for pid in descendants():  # a test that failed
             kill(pid)
-        wait_for(lambda: not self._left_processes(()), 3)
+        wait_for(lambda: not self._left_processes(()), 120)
         run = None if self.uid else self.run_dir()
         if run and os.path.isdir(run):
             for g in [g for n in self.states() for g in cgroups()
@@ -371,7 +371,7 @@ class World:
                     except OSError:
                         pass
             shutil.rmtree(run, ignore_errors=True)
-        wait_for(lambda: not self.loops(), 3)
+        wait_for(lambda: not self.loops(), 120)
         # not by shutil: trees here can be deeper than it may recurse
         subprocess.run(["rm", "-rf", "--", self.base], check=False)
 
@@ -444,7 +444,7 @@ class Driver:
         pid = self.keeper_pid()
         if pid:
             os.kill(pid, signal.SIGKILL)
-            wait_for(lambda: not self.keeper_is_alive(), 5)
+            wait_for(lambda: not self.keeper_is_alive(), 120)
 
     def end(self):
         """As a daemon ends that was asked to: the sandboxes stay."""
@@ -456,7 +456,7 @@ class Driver:
 
     def _gone(self):
         try:
-            self.p.wait(30)
+            self.p.wait(180)
         finally:
             _known.discard(self.p.pid)
         # its keeper sees the socket close; nobody may start before it left

@@ -13,9 +13,9 @@ import lodge
 
 @pytest.fixture(scope="module", params=["remote", "local"])
 def short(request):
-    """Sessions that end after two seconds without use, whatever is asked for."""
-    w = RemoteWorld(idle_timeout_max="2s", threads_idle="2s") if request.param == "remote" else \
-        LocalWorld(idle_max_ms=2000)
+    """Sessions that end after eight seconds without use, whatever is asked for."""
+    w = RemoteWorld(idle_timeout_max="8s", threads_idle="8s") if request.param == "remote" else \
+        LocalWorld(idle_max_ms=8000)
     try:
         yield w
     finally:
@@ -28,7 +28,7 @@ def test_expiry_while_idle(short):
         first = c.get_or_create_session("ada", "t-" + uuid.uuid4().hex)["session_id"]
         c.execute("echo mine > f")
         for _ in range(5):  # longer than its idle time in all
-            time.sleep(0.6)
+            time.sleep(2)
             assert c.execute("cat f", auto_retry=False)["stdout"] == "mine\n"
         assert wait_for(lambda: not short.is_there(first))
         with pytest.raises(lodge.SessionExpiredError):
@@ -83,12 +83,13 @@ def test_a_full_service_is_told_so():
     try:
         with lodge.SandboxClient("remote", s.url, KEY) as c, lodge.SandboxClient("remote", s.url, KEY) as d:
             c.get_or_create_session("ada", "t")
-            busy = threading.Thread(target=lambda: c.execute("sleep 3"))
+            busy = threading.Thread(target=lambda: c.execute("until [ -e over ]; do sleep 0.1; done"))
             busy.start()
             assert wait_for(lambda: s.client().get("/health").json["parts"]["room"]["idle"] == 0)
             with pytest.raises(lodge.SandboxError, match="max capacity") as e:
                 d.get_or_create_session("ada", "u")
             assert e.value.code == "UNAVAILABLE" and e.value.retryable and e.value.retry_after
+            assert s.client().put(f"/v1/sessions/{c.session_id}/files/over", b"").status == 201
             busy.join()
     finally:
         s.close()

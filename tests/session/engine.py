@@ -133,7 +133,7 @@ class Engine:
         for s in self.snapshots()["snapshots"]:
             self.snapshot_remove(snapshot=s["id"])
         self.clock(ms=3600 * 1000)
-        assert wait_for(lambda: not (self.collect() and self.kept()["kept"]), 20), self.kept()
+        assert wait_for(lambda: not (self.collect() and self.kept()["kept"]), 120), self.kept()
 
     def close(self):
         """As a program would."""
@@ -150,7 +150,7 @@ class Engine:
         """From outside, as the OOM killer would; true when it is dead."""
         pid = self.init_of(session)
         os.kill(pid, signal.SIGKILL)
-        return wait_for(lambda: not is_alive(pid), 10)
+        return wait_for(lambda: not is_alive(pid), 120)
 
     def init_of(self, session):
         """Host pid of the lodge-init behind a session, from the keeper's own record."""

@@ -82,7 +82,7 @@ class Stage:
         kept = sorted(i for kind, i in e.kept()["kept"] if kind != "layer")
         assert kept == live, f"{what}: the keeper has {kept}, the records say {live}: {sessions}"
         reap()
-        assert wait_for(lambda: len(find("lodge-init")) == len(live), 3), \
+        assert wait_for(lambda: len(find("lodge-init")) == len(live), 120), \
             f"{what}: {len(find('lodge-init'))} sandboxes run, not {len(live)}"
         self.check_old(what)
 
@@ -92,7 +92,7 @@ class Stage:
 
         def more():
             return self.engine.output(exec=self.count, offset=self.offset)["data"].count("\n") > 1
-        assert wait_for(more, 20), f"{what}: the old command stands still"
+        assert wait_for(more, 120), f"{what}: the old command stands still"
         data = self.engine.output(exec=self.count, offset=self.offset)["data"]
         whole = data[:data.rindex("\n") + 1]
         numbers = [int(x) for x in whole.split()]

@@ -263,7 +263,7 @@ def sweep_lost(c):
 
     def act(e):
         e.kill_sandbox(s)
-        assert wait_for(lambda: not e.valid(key=c.key)["valid"], 10)
+        assert wait_for(lambda: not e.valid(key=c.key)["valid"], 120)
         return e.sweep()
     yield act, "--no-threads"
     c.check()
@@ -448,7 +448,7 @@ def collect(c):
     yield act, "--no-threads"
     c.check()
     c.e.clock(ms=120 * 1000)
-    assert wait_for(lambda: c.e.collect() and not c.layers(), 10), c.layers()
+    assert wait_for(lambda: c.e.collect() and not c.layers(), 120), c.layers()
     c.e.clock(ms=-120 * 1000)
 
 
@@ -465,7 +465,7 @@ def flatten(c):
 
     def act(e):
         e.collect()
-        return wait_for(lambda: c.stage.world.store() != before, 10)
+        return wait_for(lambda: e.process.poll() is not None or c.stage.world.store() != before, 120)
     yield act
     c.check()
     c.hibernate()

@@ -60,7 +60,7 @@ def test_waiters_share_the_error(engine):
 
 def test_a_second_engine_is_refused(engine, world):
     r = subprocess.run([DRIVER, "--home", world.home, "--keeper", KEEPER], capture_output=True,
-                       text=True, timeout=60, stdin=subprocess.DEVNULL)
+                       text=True, timeout=180, stdin=subprocess.DEVNULL)
     assert r.returncode == 1
     assert str(engine.pid) in r.stderr and "unix:/nowhere" in r.stderr, r.stderr
     assert engine.enter(key="k")["outcome"] == "created", "the first goes on"
@@ -262,7 +262,7 @@ def test_destroy_while_a_command_runs(engine):
     t.start()
     eventually(lambda: engine.execs(key="k")["execs"])
     engine.destroy(key="k")
-    t.join(30)
+    t.join(120)
     assert done, "the caller is told"
     eventually(lambda: sandboxes(engine) == [])
 

@@ -31,7 +31,7 @@ def kill_keeper(e, wait=False):
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
-    assert not wait or wait_for(lambda: are_gone(pids), 10)
+    assert not wait or wait_for(lambda: are_gone(pids), 120)
     return pids
 
 
@@ -44,7 +44,7 @@ def test_killed_while_commands_run(stage):
         assert before, "no keeper to kill"
         assert c.e.run(key=c.key, text="echo on")["out"] == "on\n", "no keeper is needed for that"
         stage.check(f"after the keeper's death {i}")
-        assert wait_for(c.e.keepers, 10) and c.e.keepers() != before
+        assert wait_for(c.e.keepers, 120) and c.e.keepers() != before
         other = Case(stage)
         other.enter()
         other.put("x")
@@ -90,7 +90,7 @@ def test_killed_in_the_middle_of_operations(stage):
         except Refused as r:
             refused += 1
             assert r.code in ("UNAVAILABLE", "CONFLICT") or "died" in r.msg, f"{name}: {r}"
-        assert wait_for(lambda: are_gone(killed), 10)
+        assert wait_for(lambda: are_gone(killed), 120)
         if i % 4 == 0:
             c.put(f"f{i}")
         c.check()
@@ -116,6 +116,6 @@ def test_a_rollback_that_was_cut_off(stage):
             c.maybe = set()
         except Refused as r:
             assert r.code == "UNAVAILABLE", r
-        assert wait_for(lambda: are_gone(killed), 10)
+        assert wait_for(lambda: are_gone(killed), 120)
         c.check()
     stage.check("after rollbacks")

@@ -87,7 +87,7 @@ def test_died_again_during_recovery(stage, name, first, second):
     rest, act, options = prepare(stage, name)
     assert stage.die(first, act, *options) is None, f"{name} does not come to {first}"
     e = Engine(stage.world, crash=second, wait=False)
-    died = wait_for(lambda: e.process.poll() is not None, 10)
+    died = wait_for(lambda: e.process.poll() is not None, 120)
     e.kill()
     assert died, f"recovery from {first} does not come to {second}"
     finish(stage, rest, None, f"{name} at {first}, then {second}")
