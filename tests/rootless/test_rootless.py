@@ -2,7 +2,6 @@
 """As an ordinary user: everything but cgroup limits and disk quotas, and honest words about those."""
 import json
 import os
-import time
 
 import pytest
 
