@@ -12,7 +12,7 @@ LODGE = os.path.join(machine.build(), "lodge")
 
 
 def test(*args):
-    return subprocess.run([LODGE, "policy", "test", *args], capture_output=True, text=True, timeout=60)
+    return subprocess.run([LODGE, "policy", "test", *args], capture_output=True, text=True, timeout=180)
 
 
 test.__test__ = False

@@ -369,7 +369,7 @@ def test_memory_of_a_child_is_told_too():
 
 @needs_root
 def test_pids():
-    r = bash("for i in $(seq 40); do sleep 600 & done; kill %1; exit 0", "--pids", "12", "--timeout", "20s")
+    r = bash("for i in $(seq 40); do sleep 5 & done; kill %1; exit 0", "--pids", "12", "--timeout", "20s")
     assert b"lodge: LIMIT_PIDS: " in r.stderr
 
 

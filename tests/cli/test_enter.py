@@ -30,7 +30,7 @@ class Terminal:
 
     def tmux(self, *words):
         return subprocess.run([*self.base, *words], env=self.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              timeout=60, check=False).stdout.decode()
+                              timeout=180, check=False).stdout.decode()
 
     def screen(self):
         return self.tmux("capture-pane", "-p", "-J")

@@ -52,7 +52,7 @@ def told(result):
 def test_output_that_goes_nowhere(lodged, client, one, tmp_path, words):
     client.run(one, "echo something")
     with open("/dev/full", "wb") as full:
-        done = subprocess.run([LODGE, *words], stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE, timeout=60,
+        done = subprocess.run([LODGE, *words], stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE, timeout=180,
                               env=lodged.env(LODGE_HOME=str(tmp_path / "home")), check=False)
     told((done.returncode, None, done.stderr.decode()))
     assert client.get(f"/v1/sessions/{one}/snapshots").json["snapshots"] == []  # that of the export is gone

@@ -232,7 +232,7 @@ def test_who_takes_a_question_and_says_nothing(lodged):
             asked = [lodged.start_lodge(*words, env=env)
                      for words in (("ls",), ("show", "s"), ("status",), ("keys",), ("events",))]
             for p in asked:
-                out, err = p.communicate(timeout=60)
+                out, err = p.communicate(timeout=180)
                 assert (p.returncode, out, err) == (125, b"", b"lodge: lodged does not answer\n"), p.args
             assert [p.poll() for p in waits] == [None] * 3  # these may take longer than any limit
         finally:
@@ -282,7 +282,7 @@ def test_what_is_refused_is_told_by_its_option(lodged, alice, words, said):
 def test_a_reader_that_leaves(lodged, client, session):
     reader, writer = os.pipe()
     os.close(reader)
-    done = subprocess.run([LODGE, "events", "--json"], stdout=writer, stderr=subprocess.PIPE, env=lodged.env(), timeout=60,
+    done = subprocess.run([LODGE, "events", "--json"], stdout=writer, stderr=subprocess.PIPE, env=lodged.env(), timeout=180,
                           check=False)
     os.close(writer)
     assert done.returncode == 141 and done.stderr == b"", done

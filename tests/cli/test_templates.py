@@ -344,7 +344,7 @@ def test_stopped_between_files_and_settings(lodged, client, name, tmp_path, sign
 def as_other(lodged, *words):
     return subprocess.run([LODGE, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           env=dict(lodged.env(), LODGE_URL=f"http://{lodged.host}:{lodged.port}"),
-                          user=OTHER, group=OTHER, extra_groups=[], timeout=60, check=False)
+                          user=OTHER, group=OTHER, extra_groups=[], timeout=180, check=False)
 
 
 @needs_busybox

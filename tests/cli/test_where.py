@@ -22,7 +22,7 @@ def ask(home, *words, data=None, **env):
     base = {"PATH": os.environ["PATH"], "HOME": str(home)}
     base.update({k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")})
     done = subprocess.run([LODGE, *words], env=dict(base, **env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, timeout=60, check=False)
+                          stderr=subprocess.PIPE, timeout=180, check=False)
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 

@@ -9,17 +9,12 @@ import subprocess
 
 import pytest
 
-from world import (COUNTER, SOURCE, Driver, DriverError, World, children, descendants, id_range_is_locked,
-                   read_log, wait_for)
+from world import (COUNTER, Driver, DriverError, World, children, descendants, id_range_is_locked,
+                   read_log, sources, wait_for)
 
 
 def _sources():
-    for layer in ("keeper", "runtime", "init"):
-        d = os.path.join(SOURCE, "src", layer)
-        for name in sorted(os.listdir(d)):
-            if name.endswith(".c"):
-                with open(os.path.join(d, name)) as f:
-                    yield f"{layer}/{name}", f.read()
+    return sources("keeper", "runtime", "init")
 
 
 def named_steps():

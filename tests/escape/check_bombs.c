@@ -102,7 +102,7 @@ static int threads(const struct check *c)
 	return usable();
 }
 
-/* A bomb for a second: processes start processes, 1,024 in all where nothing holds them. */
+/* Processes start processes, 1,024 in all where nothing holds them, until no more come. */
 static int bomb(const struct check *c)
 {
 	int *started = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -111,7 +111,7 @@ static int bomb(const struct check *c)
 	(void)c;
 	if (group == 0) {
 		setpgid(0, 0);
-		alarm(5);
+		alarm(120);
 		for (int i = 0; i < 10; i++)
 			if (fork() == 0)
 				__atomic_add_fetch(started, 1, __ATOMIC_RELAXED);
@@ -119,7 +119,10 @@ static int bomb(const struct check *c)
 			pause();
 	}
 	setpgid(group, group);
-	usleep(1000000);
+	for (int i = 0, last = -1; i < 60 && *started < 2 * PIDS && *started != last; i++) {
+		last = *started;
+		usleep(1000000);
+	}
 	kill(-group, SIGKILL);
 	while (waitpid(-1, NULL, 0) > 0)
 		;

@@ -8,7 +8,7 @@ import sys
 from machine import in_terminal
 
 HELD, BROKEN, UNJUDGED, TROUBLE = 0, 1, 77, 99
-RUN_SECONDS = 120
+RUN_SECONDS = 300
 
 
 class Tap:

@@ -165,15 +165,15 @@ def test_background_input(client, at):
 
 def test_output_by_offset(client, at):
     path = leave(client, at, command="printf 'a\\303'; read x; printf '\\244b'; read x")
-    o = client.get(path + "/output?wait_ms=10000").json
+    o = client.get(path + "/output?wait_ms=60000").json
     assert (o["stdout"], o["stdout_offset"], o["done"]) == ("a", 1, False)
     client.post(path + "/stdin", b"\n")
-    o = client.get(path + "/output?stdout_offset=1&wait_ms=10000").json
+    o = client.get(path + "/output?stdout_offset=1&wait_ms=60000").json
     assert o["stdout"] in ("\u00e4", "\u00e4b") and not o["done"]
     assert client.get(f"{path}/output?stdout_offset={4}&wait_ms=100").json["stdout"] == ""
     client.post(path + "/stdin?eof=1", b"")
     assert has_ended(client, path)
-    o = client.get(path + "/output?stdout_offset=4&wait_ms=10000").json
+    o = client.get(path + "/output?stdout_offset=4&wait_ms=60000").json
     assert (o["stdout"], o["stdout_offset"], o["done"]) == ("", 4, True)
 
 
@@ -190,7 +190,7 @@ def test_output_gone(client, at):
 
 def test_signal(client, at):
     path = leave(client, at, command="trap 'echo hup' HUP; echo up; for i in {1..600}; do sleep .1; done")
-    assert client.get(path + "/output?wait_ms=10000").json["stdout"] == "up\n"
+    assert client.get(path + "/output?wait_ms=60000").json["stdout"] == "up\n"
     assert client.post(path + "/signal", {"signal": "SIGHUP"}).status == 200
     assert wait_for(lambda: client.get(path + "/output").json["stdout"] == "up\nhup\n")
     assert client.post(path + "/signal", {"signal": 15}).status == 200
@@ -358,7 +358,7 @@ def test_survives_the_daemon(lodged):
     client = lodged.client()
     at = "/v1/sessions/" + client.enter(key="lasting")
     path = leave(client, at, command="echo before; read x; echo $x")
-    assert client.get(path + "/output?wait_ms=10000").json["stdout"] == "before\n"
+    assert client.get(path + "/output?wait_ms=60000").json["stdout"] == "before\n"
     assert lodged.stop() == 0
     lodged.start()
     client = lodged.client()

@@ -9,6 +9,7 @@ import socket
 import pytest
 
 from client import wait_for
+from machine import with_time
 
 SLOW = bool(os.environ.get("LODGE_SLOW"))
 
@@ -141,7 +142,8 @@ def test_memory(client, at):
 
 
 def test_processes(client, at):
-    r = run(client, at, command="for i in {1..100}; do sleep 600 & done", timeout_ms=20000)
+    r = with_time(lambda ms: run(client, at, command="for i in {1..100}; do sleep 600 & done; wait", timeout_ms=ms),
+                  lambda r: "LIMIT_PIDS" in r["limits"])
     assert "LIMIT_PIDS" in r["limits"], r
     assert wait_for(lambda: run(client, at, command="pkill -x sleep; echo well")["stdout"] == "well\n")
 
@@ -220,7 +222,7 @@ def test_status(client, at, text, code, signal):
 def test_signal_reaches_the_group(client, at):
     path = leave(client, at, command="trap 'echo shell' USR1; (trap 'echo child' USR1; echo up; "
                                      "while :; do sleep .1; done) & wait; wait; wait", timeout_ms=0)
-    assert client.get(path + "/output?wait_ms=10000").json["stdout"] == "up\n"
+    assert client.get(path + "/output?wait_ms=60000").json["stdout"] == "up\n"
     assert client.post(path + "/signal", {"signal": "USR1"}).status == 200
     assert wait_for(lambda: sorted(client.get(path + "/output").json["stdout"].split()) == ["child", "shell", "up"])
     assert client.post(path + "/signal", {"signal": "KILL"}).status == 200

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from client import Lodged
+from machine import with_time
 
 
 @pytest.fixture
@@ -233,8 +234,8 @@ def test_limits_are_at_most_those_of_the_policy(client, policy):
     policy("small", limits={"memory_bytes": 64 << 20, "pids": 20})
     s = enter(client, key="a", policy="small")
     assert s["limits"]["memory_bytes"] == 64 << 20
-    stats = client.post(f"/v1/sessions/{s['id']}/exec", {"command": "for i in $(seq 40); do sleep 600 & done; wait",
-                                                         "timeout_ms": 20000})
+    stats = with_time(lambda ms: client.post(f"/v1/sessions/{s['id']}/exec", {
+        "command": "for i in $(seq 40); do sleep 600 & done; wait", "timeout_ms": ms}), lambda a: a.json["stderr"])
     assert "fork" in stats.json["stderr"] or "Resource" in stats.json["stderr"], stats
     answer = enter(client, 400, key="b", policy="small", limits={"memory_bytes": 128 << 20})
     assert "memory_bytes" in answer.json["error"]["message"] and "small" in answer.json["error"]["message"]

@@ -17,7 +17,7 @@ import pytest
 from client import KEY, Answer, TlsClient, UnixConnection, certificate
 from daemon import Daemon, Home, raw
 
-DEADLINE = 60
+DEADLINE = 180
 
 
 @pytest.fixture(scope="module")
@@ -235,7 +235,7 @@ def test_a_caller_that_breaks_off(client, at):
     started = json.loads(response.readline())
     c.sock.shutdown(socket.SHUT_RDWR)
     c.close()
-    done = client.get(f"{at}/execs/{started['exec_id']}/output?wait_ms=10000").json
+    done = client.get(f"{at}/execs/{started['exec_id']}/output?wait_ms=60000").json
     while not done["done"]:
         done = client.get(f"{at}/execs/{started['exec_id']}/output?wait_ms=1000").json
     assert done["stdout"].split() == [str(i) for i in range(1, 21)]

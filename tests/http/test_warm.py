@@ -102,7 +102,7 @@ class Call(threading.Thread):
         self.got = self.fn(*self.args)
 
     def answer(self):
-        self.join(60)
+        self.join(180)
         return self.got
 
 
@@ -155,7 +155,7 @@ def test_ready_is_said_when_it_is(slow):
         with pytest.raises(TimeoutError):
             s.recv(100)
         d.let()
-        s.settimeout(60)
+        s.settimeout(180)
         assert s.recv(100) == b"READY=1" and d.health()["status"] == "ok"
         assert d.daemon.addresses()
 

@@ -11,7 +11,7 @@ import time
 
 TEXT, BINARY, CLOSE, PING, PONG = 1, 2, 8, 9, 10
 GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
-SECONDS = 30
+SECONDS = 120
 
 
 class Refused(Exception):

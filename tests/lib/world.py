@@ -111,6 +111,16 @@ def source_number(path, name):
         return int(re.search(rf"\b{name} (?:= )?(\w+?)u?\b", f.read()).group(1), 0)
 
 
+def sources(*layers):
+    """(path, text) of every C file of these directories of src, and of those below them."""
+    for layer in layers:
+        for path, _, names in sorted(os.walk(os.path.join(SOURCE, "src", layer))):
+            for name in sorted(names):
+                if name.endswith(".c"):
+                    with open(os.path.join(path, name)) as f:
+                        yield os.path.relpath(os.path.join(path, name), os.path.join(SOURCE, "src")), f.read()
+
+
 F_OFD_GETLK = 36
 
 

@@ -13,7 +13,7 @@ import tempfile
 from client import UnixConnection
 from machine import SOURCE as TOP
 
-SECONDS = 120
+SECONDS = 600
 SETUP = """
 set -e
 mount --bind "$1" "$1"

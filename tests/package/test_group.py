@@ -63,7 +63,7 @@ def test_sandboxes_are_below_it(home, group):
 
 def test_missing_one_is_told(home):
     with lodge(home, "/there-is-no-such-group", "echo", "works") as p:
-        out, err = p.communicate(timeout=60)
+        out, err = p.communicate(timeout=180)
     assert p.returncode == 0 and out == b"works\n"
     assert err == b"lodge-keeper: LODGE_CGROUP: no such cgroup; using the default\n"
 
@@ -71,6 +71,6 @@ def test_missing_one_is_told(home):
 def test_what_is_no_group_is_told_and_left_alone(home):
     with tempfile.TemporaryDirectory(prefix="lodge-no-group-") as other:
         with lodge(home, "/.." * 16 + other, "echo", "works") as p:
-            out, err = p.communicate(timeout=60)
+            out, err = p.communicate(timeout=180)
         assert p.returncode == 0 and out == b"works\n" and b"LODGE_CGROUP: no such cgroup; using the default" in err
         assert os.listdir(other) == []

@@ -45,5 +45,5 @@ def test_works(top):
         for command, want in [(["bin/lodged", "--data", home, "--config", f"{top}/etc/lodged.conf", "--check"], "sandboxes work"),
                               (["bin/lodge", "run", "--home", home, "--", "echo", "works"], "works\n")]:
             done = subprocess.run([os.path.join(top, command[0]), *command[1:]], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                  env={"PATH": "/usr/bin:/bin"}, check=False, text=True, timeout=60)
+                                  env={"PATH": "/usr/bin:/bin"}, check=False, text=True, timeout=180)
             assert done.returncode == 0 and want in done.stdout, done.stdout

@@ -21,7 +21,7 @@ from client import KEY, SOURCE, SocketLodged, certificate, is_older, routes
 PACKAGE = os.path.join(SOURCE, "sdk", "typescript")
 OUT = os.path.join(PACKAGE, "build")  # what is made for the tests
 PAGES = os.path.join(OUT, "pages")
-SECONDS = 900 if os.environ.get("LODGE_SLOW") else 120
+SECONDS = 900 if os.environ.get("LODGE_SLOW") else 600
 FILES = sorted(glob.glob(os.path.join(PACKAGE, "test", "*.test.mts")))
 # what a client has no use for: a page for people
 NOT_CALLED = {("GET", "/docs")}

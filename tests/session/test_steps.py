@@ -12,22 +12,21 @@ from engine import Engine, wait_for
 import steps_work  # noqa: F401 more scenarios
 from stage import Case, Refused, Stage
 from steps import KEEPER, SCENARIOS, TWICE
-from world import SOURCE
+from world import sources
 
 CASES = [(name, step) for name, (_, steps, _) in SCENARIOS.items() for step in steps]
 
 
+# The crash suite has those of the keeper and lodge-init, the unit tests those of projects.
+LAYERS = ("exec", "layers", "machine", "sandbox", "service", "session", "snapshot", "store", "template")
+
+
 def named_steps():
     found = set()
-    for layer in ("session", "store", "sandbox"):
-        d = os.path.join(SOURCE, "src", layer)
-        for name in sorted(os.listdir(d)):
-            if name.endswith(".c"):
-                with open(os.path.join(d, name)) as f:
-                    text = f.read()
-                unnamed = re.findall(r'(?<![\w.>])hook_crash\([^"\n]*\)', text)
-                assert not unnamed, f"{layer}/{name}: hooks without a literal name: {unnamed}"
-                found.update(re.findall(r'(?<![\w.>])hook_crash\("([^"]+)"\)', text))
+    for path, text in sources(*LAYERS):
+        unnamed = re.findall(r'(?<![\w.>])hook_crash\([^"\n]*\)', text)
+        assert not unnamed, f"{path}: hooks without a literal name: {unnamed}"
+        found.update(re.findall(r'(?<![\w.>])hook_crash\("([^"]+)"\)', text))
     return found
 
 

@@ -51,7 +51,7 @@ export async function fails(
   return found;
 }
 
-export async function until(condition: () => Promise<boolean> | boolean, seconds = 30): Promise<void> {
+export async function until(condition: () => Promise<boolean> | boolean, seconds = 120): Promise<void> {
   for (const end = Date.now() + seconds * 1000; !(await condition()); await sleep(50))
     assert.ok(Date.now() < end, `not within ${seconds} s`);
 }
