@@ -5,6 +5,7 @@ import concurrent.futures
 import json
 import os
 import socket
+import time
 
 import pytest
 

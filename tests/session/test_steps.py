@@ -17,8 +17,8 @@ from world import sources
 CASES = [(name, step) for name, (_, steps, _) in SCENARIOS.items() for step in steps]
 
 
-# The crash suite has those of the keeper and lodge-init, the unit tests those of projects.
-LAYERS = ("exec", "layers", "machine", "sandbox", "service", "session", "snapshot", "store", "template")
+# the crash suite has those of the keeper and lodge-init
+LAYERS = ("exec", "layers", "machine", "project", "sandbox", "service", "session", "snapshot", "store", "template")
 
 
 def named_steps():

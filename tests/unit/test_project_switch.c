@@ -457,19 +457,20 @@ static void *ask(void *arg)
 	return NULL;
 }
 
-/* Whether so many wait behind this one. */
+/* Whether so many come to wait for the same user's turn behind this one. */
 static bool wait_behind(const struct user_queue_ticket *first, size_t want)
 {
-	for (int i = 0; i < 12000; i++, nap(10)) {
-		size_t n = 0;
+	const struct gate_ticket *own = &first->lock.ticket;
+	size_t n = 0;
 
-		for (const struct user_queue_ticket *p = first;
-		     (p = __atomic_load_n(&p->next, __ATOMIC_ACQUIRE));)
-			n++;
-		if (n == want)
-			return true;
+	for (int i = 0; i < 12000 && n != want + 1; i++, nap(10)) {
+		n = 0;
+		pthread_mutex_lock(&own->gate->mutex);
+		for (const struct gate_ticket *t = own->gate->first; t; t = t->next)
+			n += !strcmp(t->tenant, own->tenant) && !strcmp(t->key, own->key);
+		pthread_mutex_unlock(&own->gate->mutex);
 	}
-	return false;
+	return n == want + 1;
 }
 
 static void switches_take_turns_and_the_last_one_wins(void)
