@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -14,7 +16,43 @@
 #include "keeper/layer_ops.h"
 #include "keeper/sandbox_end.h"
 
-enum { SWEEP_TRIES = 200, SWEEP_WAIT_US = 5000 };
+enum {
+	SWEEP_TRIES = 200,
+	SWEEP_WAIT_US = 5000,
+	EXIT_WAIT_MS = 10000,
+};
+
+/* The value of a line like "PPid:\t12" of /proc/PID/status; 0: no such process or line. */
+static uint64_t read_status(pid_t pid, const char *name, int base)
+{
+	char path[32], text[4096];
+	const char *p;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	if (pid <= 0 || file_read_at(AT_FDCWD, path, text, sizeof(text)) <= 0)
+		return 0;
+	p = strstr(text, name);
+	return p ? strtoull(p + strlen(name), NULL, base) : 0;
+}
+
+static bool is_keeper(pid_t pid)
+{
+	char path[32], text[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	return pid > 0 && pid != getpid() && file_read_at(AT_FDCWD, path, text, sizeof(text)) > 0 &&
+	       strcmp(text, "lodge-keeper\n") == 0;
+}
+
+/* An exiting process releases its lock before its children get their parent-death signal, so the
+ * previous keeper may still kill a lodge-init that it had not bound yet. Waits until that is
+ * decided; true: the process goes on. */
+static bool outlives_keeper(pid_t pid)
+{
+	for (int i = 0; i < EXIT_WAIT_MS && is_keeper((pid_t)read_status(pid, "\nPPid:", 10)); i++)
+		usleep(1000);
+	return (read_status(pid, "\nSigPnd:", 16) & (1u << (SIGKILL - 1))) == 0;
+}
 
 static int adopt_or_trash(int sandboxes, const char *id, void *arg)
 {
@@ -26,7 +64,8 @@ static int adopt_or_trash(int sandboxes, const char *id, void *arg)
 	/* Without a record: the create did not finish, or it is an unclaimed slot. With files that
 	 * are dropped or restored: the create did not finish, or it was being destroyed. */
 	if (dir >= 0 && strlen(id) < sizeof(sb.id) && sandbox_table_record_read(dir, &sb) == 0 &&
-	    sandbox_table_is_alive(&sb) && sb.files <= SANDBOX_FILES_STAY) {
+	    sandbox_table_is_alive(&sb) && outlives_keeper(sb.pid) && sandbox_table_is_alive(&sb) &&
+	    sb.files <= SANDBOX_FILES_STAY) {
 		snprintf(sb.id, sizeof(sb.id), "%s", id);
 		if (!sb.paused) /* a job may have frozen it when the keeper died */
 			(void)cgroup_freeze(&k->cgroups, sb.group, false, &err);
