@@ -144,6 +144,7 @@ def test_a_sandbox_that_does_not_answer_does_not_keep_it_from_ending():
     with contextlib.closing(Lodged()) as lone:
         client = lone.client()
         session = client.enter(key="deaf")
+        client.run(session, "true")  # until then it ends with its keeper
         init = lone.init_of(client.session(session))
         os.kill(init, signal.SIGSTOP)
         asked = threading.Thread(target=ask, args=(client, session))
