@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Points where the test suite can kill a process or disable one isolation step. Only builds with
- * -Dtest_hooks=true have them. In other builds hook_crash()
- * and hook_hold() do nothing, hook_weak() is false and
- * hook_env() an empty environment, so these variables have no effect.
+/* Points where the test suite can kill or hold a process or disable one isolation step. Only builds
+ * with -Dtest_hooks=true have them. In other builds hook_crash() and hook_hold() do nothing,
+ * hook_weak() is false and hook_env() an empty environment, so these variables have no effect.
  *
  *   LODGE_CRASH_AT=step            the process that reaches this step dies as if by SIGKILL
- *   LODGE_HOLD_AT=step=path       the process that reaches this step waits while `path` exists
+ *   LODGE_HOLD_AT=step=path        the process that reaches this step waits while `path` exists
  *   LODGE_WEAKEN=name[,name...]    this isolation step is omitted, to prove that a test detects it
  */
 #ifndef LODGE_BASE_TEST_HOOK_H

@@ -235,11 +235,16 @@ def test_deadlines_hold_without_lodged(lodged):
     i = client.enter()
     short = client.enter(idle_timeout_ms=1000, on_idle="destroy")
     answer = client.post(f"/v1/sessions/{i}/exec", {"command": "sleep 600 & sleep 601; echo no",
-                                                    "background": True, "timeout_ms": 700})
+                                                    "background": True, "timeout_ms": 5000})
     path = f"/v1/sessions/{i}/execs/{answer.json['exec_id']}"
     init = lodged.init_of(client.session(i))
+
+    def sleeping():
+        return [p for p in descendants(init) if name_of(p) == "sleep" and is_alive(p)]
+
+    assert wait_for(sleeping)
     lodged.stop(signal.SIGKILL)
-    assert wait_for(lambda: not [p for p in descendants(init) if name_of(p) == "sleep" and is_alive(p)])
+    assert wait_for(lambda: not sleeping())
     began = time.time() * 1000
     lodged.start()
     client = lodged.client()

@@ -18,7 +18,7 @@ enum { PEER_ANSWERS = 4, PEER_HEARD = 1 << 20 };
 static struct peer {
 	int fd;
 	char dir[TMP_NAME_SIZE], path[104], url[112];
-	const char *answers[PEER_ANSWERS]; /* one for each connection; NULL ends them */
+	const char *answers[PEER_ANSWERS]; /* one per connection; terminated by NULL */
 	size_t lengths[PEER_ANSWERS]; /* 0: of a text */
 	bool early; /* responds once the head has arrived */
 	size_t piece; /* bytes at a time; 0: all */

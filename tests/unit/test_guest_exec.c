@@ -516,7 +516,7 @@ static void arming_need_not_wait(void)
 
 	ENGINE();
 	CHECK(guest_exec_set_spare_shell_async(box, &spec, &err) == 0);
-	for (int i = 0; i < 6000 && !used_spare_shell; i++) {
+	for (int i = 0; i < 2400 && !used_spare_shell; i++) {
 		CHECK(guest_exec_start(box, &spec, &x, &err) == 0 &&
 		      guest_exec_wait(x, 120000, &err) == 0);
 		used_spare_shell = guest_exec_used_spare_shell(x);
