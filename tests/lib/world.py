@@ -115,8 +115,8 @@ F_OFD_GETLK = 36
 
 def id_range_is_locked(base):
     """Whether some process still holds the range of host ids that begins with `base`."""
-    first = source_number("runtime/kit.c", "FIRST_BASE")
-    slot = (base - first) // source_number("runtime/kit.h", "KIT_RANGE")
+    first = source_number("runtime/isolate/idmap.c", "FIRST_BASE")
+    slot = (base - first) // source_number("runtime/isolate/idmap.h", "IDMAP_RANGE")
     with open("/run/lodge/ids", "rb+") as f:
         ask = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, slot, 1, 0)
         return struct.unpack("hhqqi4x", fcntl.fcntl(f, F_OFD_GETLK, ask))[0] != fcntl.F_UNLCK
